@@ -1,0 +1,58 @@
+// Package atomicfile is for small files that must never be seen half written: after a crash at any moment the
+// path holds the old content or the new one, complete.
+package atomicfile
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+)
+
+// Write replaces the content of path. The new content is on the disk before the name points at it, so an error
+// means that the old file is still there (or, if only the directory could not be synced, that a power cut may bring
+// it back). Calling again is safe.
+func Write(path string, content []byte, mode fs.FileMode) (err error) {
+	dir := filepath.Dir(path)
+	temp, err := os.CreateTemp(dir, "."+filepath.Base(path)+".*") // created with mode 0600: secrets are never readable meanwhile
+	if err != nil {
+		return fmt.Errorf("write %s: %w", path, err)
+	}
+	defer func() {
+		if err != nil {
+			temp.Close()
+			os.Remove(temp.Name())
+			err = fmt.Errorf("write %s: %w", path, err)
+		}
+	}()
+	if _, err = temp.Write(content); err != nil {
+		return err
+	}
+	if err = temp.Chmod(mode); err != nil && runtime.GOOS != "windows" {
+		return err
+	}
+	if err = temp.Sync(); err != nil {
+		return err
+	}
+	if err = temp.Close(); err != nil {
+		return err
+	}
+	if err = os.Rename(temp.Name(), path); err != nil {
+		return err
+	}
+	return syncDir(dir)
+}
+
+// syncDir makes the new name durable. Windows has no such call; its file system journals names by itself.
+func syncDir(dir string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
+}

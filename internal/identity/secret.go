@@ -1,0 +1,114 @@
+package identity
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+
+	"github.com/google/uuid"
+	"github.com/musterhq/muster/internal/atomicfile"
+)
+
+const (
+	secretFile = "cell.secret"
+	secretSize = sha256.Size
+)
+
+// CellSecret is the one secret of a cell. Secrets of access keys and process tokens are derived from it, so nothing
+// else that is secret has to be stored, and an answer that held one can be given again. Who has it can forge all of
+// them; who loses it makes all of them void.
+type CellSecret struct {
+	key [secretSize]byte
+}
+
+// OpenCellSecret reads the secret from the data directory, and makes one when the directory is new. Two processes
+// that start at once get the same.
+func OpenCellSecret(dir string) (CellSecret, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return CellSecret{}, fmt.Errorf("open cell secret: %w", err)
+	}
+	path := filepath.Join(dir, secretFile)
+	secret, err := readSecret(path)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return secret, err
+	}
+	unlock, err := lockDir(dir)
+	if err != nil {
+		return CellSecret{}, fmt.Errorf("open cell secret: %w", err)
+	}
+	defer unlock()
+	secret, err = readSecret(path) // another process may have made it while we waited
+	if !errors.Is(err, fs.ErrNotExist) {
+		return secret, err
+	}
+	// Keys without their secret are a backup restored by half. A new secret would turn every key's secret into
+	// another one without a word; the operator must hear of it.
+	if _, err := os.Stat(filepath.Join(dir, keysFile)); err == nil {
+		return CellSecret{}, fmt.Errorf("%s holds access keys, but the secret they are derived from, %s, is missing: restore it, or remove %s to start with new keys",
+			keysFile, path, keysFile)
+	}
+	rand.Read(secret.key[:]) // never fails: since Go 1.24 it ends the program instead
+	if err := atomicfile.Write(path, secret.key[:], 0o600); err != nil {
+		return CellSecret{}, fmt.Errorf("make cell secret: %w", err)
+	}
+	return secret, nil
+}
+
+func readSecret(path string) (CellSecret, error) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return CellSecret{}, fmt.Errorf("read cell secret: %w", err)
+	}
+	if len(content) != secretSize {
+		return CellSecret{}, fmt.Errorf("read cell secret: %s has %d bytes, want %d: the file is damaged, restore it from a backup", path, len(content), secretSize)
+	}
+	return CellSecret{[secretSize]byte(content)}, nil
+}
+
+// ProcessToken is the token that lets the server processes of a compute connect. It is derived, so the same one is
+// handed out again while it lives, on every node and after every restart; only the generation is stored. It has
+// the shape of a UUID as the real ones do, and keeps to [A-Za-z0-9-]{1,64}, which all server SDKs send unchanged.
+// Source: server SDK protocol, parsing the query; see B003.
+func (s CellSecret) ProcessToken(fleet, compute string, generation uint32) string {
+	// Each part is preceded by its length, so that no two triples make the same text.
+	text := append([]byte("process-token\x00"), binary.BigEndian.AppendUint32(nil, generation)...)
+	for _, part := range []string{fleet, compute} {
+		text = binary.BigEndian.AppendUint32(text, uint32(len(part)))
+		text = append(text, part...)
+	}
+	id := uuid.UUID(s.derive(text)[:16])
+	id[6] = id[6]&0x0f | 0x80 // version 8: content of our own
+	id[8] = id[8]&0x3f | 0x80 // variant of RFC 9562
+	return id.String()
+}
+
+// accessKeySecret is the 40 characters that clients sign with: 30 bytes of base64, the length of AWS's own.
+func (s CellSecret) accessKeySecret(id string) string {
+	return base64.StdEncoding.EncodeToString(s.derive([]byte("access-key\x00" + id))[:30])
+}
+
+func (s CellSecret) derive(text []byte) []byte {
+	mac := hmac.New(sha256.New, s.key[:])
+	mac.Write(text)
+	return mac.Sum(nil)
+}
+
+// Format keeps the secret out of everything that fmt prints.
+func (s CellSecret) Format(f fmt.State, _ rune) { fmt.Fprint(f, "[cell secret]") }
+
+// LogValue keeps the secret out of the log.
+func (s CellSecret) LogValue() slog.Value { return slog.StringValue("[cell secret]") }
+
+// Equal compares two secrets or tokens in a time that tells nothing about where they differ.
+func Equal(a, b string) bool {
+	return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1
+}

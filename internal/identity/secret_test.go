@@ -1,0 +1,111 @@
+package identity
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+func TestCellSecretIsMadeOnce(t *testing.T) {
+	dir := t.TempDir()
+	first, err := OpenCellSecret(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := OpenCellSecret(dir)
+	if err != nil || again != first {
+		t.Errorf("opening again gave another secret, %v", err)
+	}
+	other, err := OpenCellSecret(t.TempDir())
+	if err != nil || other == first {
+		t.Errorf("two cells have the same secret, %v", err)
+	}
+	info, err := os.Stat(filepath.Join(dir, secretFile))
+	if err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v: want 0600", info.Mode(), err)
+	}
+}
+
+func TestCellSecretIsNeverReplacedSilently(t *testing.T) {
+	dir := t.TempDir()
+	keys := open(t, dir)
+	if _, err := keys.Create(Admin, ""); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, secretFile)
+	write(t, path, "too short")
+	if _, err := OpenKeys(dir); err == nil || !strings.Contains(err.Error(), path) {
+		t.Errorf("a damaged secret: want an error that names %s, got %v", path, err)
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := OpenKeys(dir); err == nil || !strings.Contains(err.Error(), path) {
+		t.Errorf("keys without their secret: want an error that names %s, got %v", path, err)
+	}
+}
+
+func TestProcessToken(t *testing.T) {
+	secret := CellSecret{key: [secretSize]byte{1, 2, 3}}
+	token := secret.ProcessToken("fleet-1", "DesktopPC", 1)
+	if !regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`).MatchString(token) {
+		t.Errorf("%q has not the shape of a UUID", token)
+	}
+	if again := secret.ProcessToken("fleet-1", "DesktopPC", 1); !Equal(again, token) {
+		t.Errorf("derived again: %s, want %s", again, token)
+	}
+	// The values themselves are a promise: tokens given out before an update go on working.
+	if want := "1e88b5d2-8300-878c-8140-926aa846a5f1"; token != want {
+		t.Errorf("got %s, want %s", token, want)
+	}
+	for _, other := range []string{
+		secret.ProcessToken("fleet-1", "DesktopPC", 2),
+		secret.ProcessToken("fleet-2", "DesktopPC", 1),
+		secret.ProcessToken("fleet-1D", "esktopPC", 1),
+		CellSecret{}.ProcessToken("fleet-1", "DesktopPC", 1),
+	} {
+		if Equal(other, token) {
+			t.Errorf("another fleet, compute, generation or cell has the token %s too", token)
+		}
+	}
+}
+
+func TestSecretsAreNotPrinted(t *testing.T) {
+	secret := CellSecret{key: [secretSize]byte([]byte("0123456789abcdef0123456789abcdef"))}
+	key := AccessKey{ID: "MUSTX", Role: Admin, Secret: "hidden"}
+	var out bytes.Buffer
+	slog.New(slog.NewTextHandler(&out, nil)).Info("started", "secret", secret, "key", key)
+	fmt.Fprintf(&out, "%v %s %+v %#v %x", secret, secret, secret, secret, secret)
+	for _, leak := range []string{"0123", "30313233", "48 49", "0x30", "hidden"} {
+		if strings.Contains(out.String(), leak) {
+			t.Errorf("%q is in the output: %s", leak, out.String())
+		}
+	}
+}
+
+func TestRoleText(t *testing.T) {
+	for _, role := range []Role{Admin, Backend, Client, ReadOnly} {
+		text, err := role.MarshalText()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var back Role
+		if err := back.UnmarshalText(text); err != nil || back != role {
+			t.Errorf("%s: came back as %s, %v", text, back, err)
+		}
+	}
+	for _, text := range []string{"", "root", "Admin", "Role(0)"} {
+		if role, err := ParseRole(text); err == nil {
+			t.Errorf("%q was read as %s", text, role)
+		}
+	}
+	if text, err := NoRole.MarshalText(); err == nil {
+		t.Errorf("no role was written as %q", text)
+	}
+}
