@@ -1,0 +1,227 @@
+// Package devca is a certificate authority for development machines: it lets game servers speak TLS to a service that
+// was started a minute ago, with nothing bought or configured.
+//
+// C++ and Unreal game servers speak TLS whatever their URL says and check nothing; the Go SDK checks fully and has to be
+// told to trust the authority (TrustText says how).
+package devca
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+)
+
+const (
+	certFile = "dev-ca.pem"
+	keyFile  = "dev-ca-key.pem"
+
+	// authorityLife is long because trusting it is manual work.
+	authorityLife = 10 * 365 * 24 * time.Hour
+
+	// leafLife stays under the 825 days beyond which Apple's verifier refuses certificates of private authorities.
+	leafLife = 365 * 24 * time.Hour
+
+	// leafRenew is how long before its end a leaf is replaced, for services that run for a year.
+	leafRenew = 30 * 24 * time.Hour
+
+	// backdate forgives clients whose clock is behind.
+	backdate = time.Hour
+)
+
+// Authority signs certificates for this service's own names.
+type Authority struct {
+	certPath string
+	certPEM  []byte
+	cert     *x509.Certificate
+	key      *ecdsa.PrivateKey
+	names    []string // DNS names and IP addresses of the leaf
+
+	mu   sync.Mutex
+	leaf *tls.Certificate
+}
+
+// Open loads the authority from dir, or makes one there when there is none. Leaves are issued for the local machine and
+// for the hosts given, names or IP addresses; empty ones are left out.
+func Open(dir string, hosts ...string) (*Authority, error) {
+	a := &Authority{certPath: filepath.Join(dir, certFile), names: []string{"localhost", "127.0.0.1", "::1"}}
+	for _, h := range hosts {
+		if h != "" && !slices.Contains(a.names, h) {
+			a.names = append(a.names, h)
+		}
+	}
+	keyPath := filepath.Join(dir, keyFile)
+	err := a.load(keyPath)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = a.create(keyPath); err == nil {
+			err = a.load(keyPath)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("development certificate authority in %s: %w", dir, err)
+	}
+	return a, nil
+}
+
+// Load opens an authority that must exist already, for showing it.
+func Load(dir string) (*Authority, error) {
+	a := &Authority{certPath: filepath.Join(dir, certFile)}
+	if err := a.load(filepath.Join(dir, keyFile)); err != nil {
+		return nil, fmt.Errorf("development certificate authority in %s (`muster serve --dev` makes it): %w", dir, err)
+	}
+	return a, nil
+}
+
+// Path is where the authority's certificate lies, for programs that take a file.
+func (a *Authority) Path() string { return a.certPath }
+
+// PEM is the authority's certificate, without its key.
+func (a *Authority) PEM() []byte { return slices.Clone(a.certPEM) }
+
+// Pool trusts this authority alone.
+func (a *Authority) Pool() *x509.CertPool {
+	pool := x509.NewCertPool()
+	pool.AddCert(a.cert)
+	return pool
+}
+
+// Certificate issues the service's certificate on first use and before the last one ends. The name asked for does not
+// matter: the C++ SDK sends IP literals, others send nothing.
+func (a *Authority) Certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	now := time.Now()
+	if a.leaf != nil && now.Before(a.leaf.Leaf.NotAfter.Add(-leafRenew)) {
+		return a.leaf, nil
+	}
+	leaf, err := a.issue(now)
+	if err != nil {
+		return nil, fmt.Errorf("issue development certificate: %w", err)
+	}
+	a.leaf = leaf
+	return leaf, nil
+}
+
+func (a *Authority) issue(now time.Time) (*tls.Certificate, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	serial, err := newSerial()
+	if err != nil {
+		return nil, err
+	}
+	template := &x509.Certificate{
+		SerialNumber: serial,
+		Subject:      pkix.Name{CommonName: "Muster development service"},
+		NotBefore:    now.Add(-backdate),
+		NotAfter:     now.Add(leafLife),
+		KeyUsage:     x509.KeyUsageDigitalSignature,
+		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	for _, name := range a.names {
+		if ip := net.ParseIP(name); ip != nil {
+			template.IPAddresses = append(template.IPAddresses, ip)
+		} else {
+			template.DNSNames = append(template.DNSNames, name)
+		}
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, key.Public(), a.key)
+	if err != nil {
+		return nil, err
+	}
+	parsed, err := x509.ParseCertificate(der)
+	if err != nil {
+		return nil, err
+	}
+	return &tls.Certificate{Certificate: [][]byte{der, a.cert.Raw}, PrivateKey: key, Leaf: parsed}, nil
+}
+
+func (a *Authority) load(keyPath string) error {
+	certPEM, err := os.ReadFile(a.certPath)
+	if err != nil {
+		return err
+	}
+	keyPEM, err := os.ReadFile(keyPath)
+	if err != nil {
+		return err
+	}
+	pair, err := tls.X509KeyPair(certPEM, keyPEM)
+	if err != nil {
+		return err
+	}
+	key, ok := pair.PrivateKey.(*ecdsa.PrivateKey)
+	if !ok {
+		return fmt.Errorf("%s: key is a %T, want ECDSA", keyPath, pair.PrivateKey)
+	}
+	if time.Now().After(pair.Leaf.NotAfter) {
+		return fmt.Errorf("%s expired on %s; remove it and %s for a new one", a.certPath, pair.Leaf.NotAfter, keyPath)
+	}
+	a.certPEM, a.cert, a.key = certPEM, pair.Leaf, key
+	return nil
+}
+
+// create writes the key first: without a certificate beside it, it is made anew at the next start.
+func (a *Authority) create(keyPath string) error {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return err
+	}
+	serial, err := newSerial()
+	if err != nil {
+		return err
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "this machine" // only a label, for people with several of these in a trust store
+	}
+	now := time.Now()
+	template := &x509.Certificate{
+		SerialNumber:          serial,
+		Subject:               pkix.Name{CommonName: "Muster development CA on " + host},
+		NotBefore:             now.Add(-backdate),
+		NotAfter:              now.Add(authorityLife),
+		KeyUsage:              x509.KeyUsageCertSign | x509.KeyUsageCRLSign,
+		BasicConstraintsValid: true,
+		IsCA:                  true,
+		MaxPathLenZero:        true,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		return err
+	}
+	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return err
+	}
+	if err := writeFile(keyPath, "PRIVATE KEY", keyDER, 0o600); err != nil {
+		return err
+	}
+	return writeFile(a.certPath, "CERTIFICATE", der, 0o644)
+}
+
+// writeFile replaces the file as a whole, so that a crash leaves no half of one.
+func writeFile(path, kind string, der []byte, mode fs.FileMode) error {
+	temp := path + ".new"
+	if err := os.WriteFile(temp, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), mode); err != nil {
+		return err
+	}
+	return os.Rename(temp, path)
+}
+
+func newSerial() (*big.Int, error) {
+	return rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
+}

@@ -1,0 +1,24 @@
+package listen
+
+import (
+	"bytes"
+	"log"
+	"log/slog"
+)
+
+// errorLog receives what net/http has to say about connections. Strangers cause most of it, so it is quiet, save for the
+// one case that an operator can mend: a client that does not trust our certificate.
+type errorLog struct{ log *slog.Logger }
+
+func newErrorLog(l *slog.Logger) *log.Logger { return log.New(errorLog{l}, "", 0) }
+
+func (e errorLog) Write(line []byte) (int, error) {
+	text := string(bytes.TrimSpace(line))
+	if bytes.Contains(line, []byte("unknown certificate")) || bytes.Contains(line, []byte("bad certificate")) {
+		e.log.Warn("a TLS client does not trust this service's certificate; under --dev, `muster ca` tells how to trust it",
+			"detail", text)
+	} else {
+		e.log.Debug("connection", "detail", text)
+	}
+	return len(line), nil
+}

@@ -1,0 +1,94 @@
+package listen
+
+import (
+	"crypto/tls"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+)
+
+// recheckAfter is how often, at most, the files are looked at. Renewal tools replace them weeks before the old ones
+// expire, so seconds do not matter.
+const recheckAfter = 5 * time.Second
+
+// FileCertificate is a certificate and key kept in PEM files by somebody else, such as an ACME client. Files that change
+// are read again, without a restart.
+type FileCertificate struct {
+	certPath, keyPath string
+	log               *slog.Logger
+
+	mu        sync.Mutex
+	current   *tls.Certificate
+	stamp     fileStamp
+	checkedAt time.Time
+}
+
+type fileStamp struct{ cert, key fileVersion }
+
+type fileVersion struct {
+	modified time.Time
+	size     int64
+}
+
+// LoadFiles reads the pair once; a pair that cannot be read or does not belong together is an error here and now.
+func LoadFiles(certPath, keyPath string, log *slog.Logger) (*FileCertificate, error) {
+	f := &FileCertificate{certPath: certPath, keyPath: keyPath, log: log, checkedAt: time.Now()}
+	stamp, err := f.look()
+	if err != nil {
+		return nil, err
+	}
+	if err := f.load(stamp); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// Certificate is the Config.Certificate of this pair. It ignores the server name: the C++ SDK sends an IP literal there,
+// others nothing. When changed files cannot be used (renewal tools write one after the other) the old pair stays.
+func (f *FileCertificate) Certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if now := time.Now(); now.Sub(f.checkedAt) >= recheckAfter {
+		f.checkedAt = now
+		f.reload()
+	}
+	return f.current, nil
+}
+
+func (f *FileCertificate) reload() {
+	stamp, err := f.look()
+	if err == nil && stamp == f.stamp {
+		return
+	}
+	if err == nil {
+		err = f.load(stamp)
+	}
+	if err != nil {
+		f.log.Error("changed certificate not usable, the old one stays in force", "err", err)
+		return
+	}
+	f.log.Info("certificate read again", "cert", f.certPath, "expires", f.current.Leaf.NotAfter)
+}
+
+func (f *FileCertificate) look() (fileStamp, error) {
+	var s fileStamp
+	for path, v := range map[string]*fileVersion{f.certPath: &s.cert, f.keyPath: &s.key} {
+		info, err := os.Stat(path)
+		if err != nil {
+			return fileStamp{}, fmt.Errorf("certificate files: %w", err)
+		}
+		*v = fileVersion{info.ModTime(), info.Size()}
+	}
+	return s, nil
+}
+
+func (f *FileCertificate) load(stamp fileStamp) error {
+	pair, err := tls.LoadX509KeyPair(f.certPath, f.keyPath)
+	if err != nil {
+		return fmt.Errorf("certificate %s with key %s: %w", f.certPath, f.keyPath, err)
+	}
+	f.current, f.stamp = &pair, stamp
+	return nil
+}

@@ -1,0 +1,88 @@
+package listen
+
+import (
+	"crypto/x509"
+	"encoding/pem"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/musterhq/muster/internal/listen/devca"
+)
+
+// writePair stores a fresh certificate and key as PEM and returns the certificate's serial number.
+func writePair(t *testing.T, certPath, keyPath string) string {
+	t.Helper()
+	ca, err := devca.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	leaf, err := ca.Certificate(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := x509.MarshalPKCS8PrivateKey(leaf.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, block := range map[string]*pem.Block{
+		certPath: {Type: "CERTIFICATE", Bytes: leaf.Certificate[0]},
+		keyPath:  {Type: "PRIVATE KEY", Bytes: key},
+	} {
+		if err := os.WriteFile(path, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return leaf.Leaf.SerialNumber.String()
+}
+
+func TestChangedFilesAreReadAgain(t *testing.T) {
+	dir := t.TempDir()
+	certPath, keyPath := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	first := writePair(t, certPath, keyPath)
+	f, err := LoadFiles(certPath, keyPath, quiet())
+	if err != nil {
+		t.Fatal(err)
+	}
+	serial := func() string {
+		f.checkedAt = time.Time{} // as if nobody had looked for long
+		c, err := f.Certificate(nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.Leaf.SerialNumber.String()
+	}
+	later := func() { // file systems may keep whole seconds only
+		stamp := time.Now().Add(time.Hour)
+		for _, p := range []string{certPath, keyPath} {
+			if err := os.Chtimes(p, stamp, stamp); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if got := serial(); got != first {
+		t.Errorf("serial %s, want %s", got, first)
+	}
+	second := writePair(t, certPath, keyPath)
+	later()
+	if got := serial(); got != second {
+		t.Errorf("after a change: serial %s, want %s", got, second)
+	}
+	if err := os.WriteFile(certPath, []byte("half a fi"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := serial(); got != second {
+		t.Errorf("after a broken change: serial %s, want still %s", got, second)
+	}
+}
+
+func TestFilesThatDoNotBelongTogether(t *testing.T) {
+	dir := t.TempDir()
+	certPath, keyPath := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	writePair(t, certPath, keyPath)
+	writePair(t, certPath, filepath.Join(dir, "other.pem"))
+	if _, err := LoadFiles(certPath, keyPath, quiet()); err == nil {
+		t.Error("a certificate with the key of another one was accepted")
+	}
+}

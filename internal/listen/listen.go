@@ -1,0 +1,193 @@
+// Package listen is the one port of the service: HTTP, WebSocket and their TLS forms on a single address.
+//
+// A newcomer should need one address. C++ and Unreal game servers speak TLS even when their URL says ws://, others speak
+// plain HTTP, so each connection is told apart by its first byte.
+package listen
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// firstByteWait is how long a new connection may stay silent. Load balancers and browsers open connections ahead of
+	// use, so it is not tight; each waiting connection costs one small goroutine.
+	firstByteWait = 10 * time.Second
+
+	// headerWait bounds the TLS handshake and, separately, the request head.
+	headerWait = 10 * time.Second
+
+	// idleWait is longer than the 60 s and 90 s after which the SDKs' HTTP clients drop idle connections themselves, so
+	// that they rarely write into a connection that we are just closing.
+	idleWait = 120 * time.Second
+
+	headerBytesMax = 64 << 10
+)
+
+// Config says what to serve and where.
+type Config struct {
+	Addr    string
+	Handler http.Handler
+
+	// Certificate is asked for each TLS handshake. Without it TLS connections are turned away.
+	Certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
+
+	Log *slog.Logger
+}
+
+// Server is a bound port. Open binds it, Serve works it, Stop ends it.
+type Server struct {
+	tcp  *net.TCPListener
+	http *http.Server
+	tls  *tls.Config
+	log  *slog.Logger
+
+	ready   chan net.Conn // told apart, waiting for net/http to accept
+	closing chan struct{}
+	stop    sync.Once
+	sniffs  sync.WaitGroup
+	stats   counters
+
+	mu       sync.Mutex
+	waiting  map[*conn]struct{} // have not sent their first byte
+	upgraded map[*conn]struct{} // taken over by a WebSocket door; net/http does not know them any more
+	dropping bool               // Stop has come to the WebSockets: no new ones
+}
+
+// Stats counts connections since the start, except Waiting and Upgraded, which are of now.
+type Stats struct {
+	Plain, TLS, Silent, TurnedAway uint64
+	Waiting, Upgraded              int
+}
+
+type counters struct{ plain, tls, silent, turnedAway atomic.Uint64 }
+
+// Open binds the address. The port accepts from here on; requests are answered once Serve runs.
+func Open(cfg Config) (*Server, error) {
+	l, err := net.Listen("tcp", cfg.Addr)
+	if err != nil {
+		return nil, fmt.Errorf("listen on %q: %w", cfg.Addr, err)
+	}
+	s := &Server{
+		tcp:      l.(*net.TCPListener),
+		log:      cfg.Log,
+		ready:    make(chan net.Conn),
+		closing:  make(chan struct{}),
+		waiting:  map[*conn]struct{}{},
+		upgraded: map[*conn]struct{}{},
+	}
+	if s.log == nil {
+		s.log = slog.Default()
+	}
+	if cfg.Certificate != nil {
+		// No NextProtos: the game server SDKs offer no ALPN, and HTTP/2 has no WebSocket upgrade that they know.
+		s.tls = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: cfg.Certificate}
+	}
+	var protocols http.Protocols
+	protocols.SetHTTP1(true)
+	s.http = &http.Server{
+		Handler:           cfg.Handler,
+		Protocols:         &protocols,
+		ReadHeaderTimeout: headerWait,
+		IdleTimeout:       idleWait,
+		MaxHeaderBytes:    headerBytesMax,
+		ConnState:         s.connState,
+		ErrorLog:          newErrorLog(s.log),
+	}
+	return s, nil
+}
+
+// Addr is the bound address, with the real port when the configured one was 0.
+func (s *Server) Addr() net.Addr { return s.tcp.Addr() }
+
+// Serve answers until Stop. It returns nil after Stop, or the reason why the port is lost.
+func (s *Server) Serve() error {
+	lost := make(chan error, 1)
+	go func() { lost <- s.acceptAll() }()
+	err := s.http.Serve(funnel{s})
+	if errors.Is(err, http.ErrServerClosed) || errors.Is(err, net.ErrClosed) {
+		err = nil // Stop, or the reason below
+	}
+	s.stopAccepting()
+	if acceptErr := <-lost; acceptErr != nil {
+		return fmt.Errorf("accept on %s: %w", s.Addr(), acceptErr)
+	}
+	return err
+}
+
+// Stop closes the port, lets HTTP requests finish until ctx ends, and then drops every WebSocket at TCP level.
+//
+// No close frame: for C++ and old Go game servers the polite codes 1000 and 1001 mean "never come back", while every
+// SDK reconnects after a lost connection. They are dropped last, so that their first attempt to return, which comes at
+// once, falls as close to the next start as possible.
+func (s *Server) Stop(ctx context.Context) error {
+	s.stopAccepting()
+	err := s.http.Shutdown(ctx)
+	if err != nil {
+		err = fmt.Errorf("HTTP requests still running were cut off: %w", err)
+		_ = s.http.Close() // reports the listener's close error only
+	}
+	s.mu.Lock()
+	s.dropping = true
+	dropped := make([]*conn, 0, len(s.upgraded))
+	for c := range s.upgraded {
+		dropped = append(dropped, c)
+	}
+	s.mu.Unlock()
+	for _, c := range dropped {
+		_ = c.Close() // already closed by its peer is as good
+	}
+	s.sniffs.Wait()
+	return err
+}
+
+// Stats reports the port's counters.
+func (s *Server) Stats() Stats {
+	s.mu.Lock()
+	waiting, upgraded := len(s.waiting), len(s.upgraded)
+	s.mu.Unlock()
+	return Stats{
+		Plain: s.stats.plain.Load(), TLS: s.stats.tls.Load(),
+		Silent: s.stats.silent.Load(), TurnedAway: s.stats.turnedAway.Load(),
+		Waiting: waiting, Upgraded: upgraded,
+	}
+}
+
+func (s *Server) stopAccepting() {
+	s.stop.Do(func() {
+		close(s.closing)
+		_ = s.tcp.Close() // nothing to do about a failure: the process is on its way out
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for c := range s.waiting {
+			_ = c.TCPConn.Close() // wakes its goroutine, which takes it out of the set
+		}
+	})
+}
+
+// connState learns which connections net/http has handed over. Closing is seen by conn itself.
+func (s *Server) connState(nc net.Conn, state http.ConnState) {
+	if state != http.StateHijacked {
+		return
+	}
+	if t, ok := nc.(*tls.Conn); ok {
+		nc = t.NetConn()
+	}
+	c := nc.(*conn)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.dropping:
+		_ = c.TCPConn.Close() // too late; its handler sees the first read fail
+	case !c.closed:
+		s.upgraded[c] = struct{}{}
+	}
+}

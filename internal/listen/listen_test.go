@@ -1,0 +1,255 @@
+package listen
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/lxzan/gws"
+
+	"github.com/musterhq/muster/internal/listen/devca"
+)
+
+func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
+
+// serve runs a port on loopback until the test ends.
+func serve(t *testing.T, cfg Config) *Server {
+	t.Helper()
+	cfg.Addr = "127.0.0.1:0"
+	cfg.Log = quiet()
+	s, err := Open(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- s.Serve() }()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if err := s.Stop(ctx); err != nil {
+			t.Errorf("Stop: %v", err)
+		}
+		if err := <-done; err != nil {
+			t.Errorf("Serve: %v", err)
+		}
+	})
+	return s
+}
+
+func authority(t *testing.T) *devca.Authority {
+	t.Helper()
+	a, err := devca.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+func hello(w http.ResponseWriter, r *http.Request) { _, _ = io.WriteString(w, "hello "+r.Proto) }
+
+func get(t *testing.T, tlsConfig *tls.Config, url string) string {
+	t.Helper()
+	c := &http.Client{Transport: &http.Transport{TLSClientConfig: tlsConfig, ForceAttemptHTTP2: true, DisableKeepAlives: true}}
+	res, err := c.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = res.Body.Close() }()
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(body)
+}
+
+func TestPlainAndTLSOnOnePort(t *testing.T) {
+	ca := authority(t)
+	s := serve(t, Config{Handler: http.HandlerFunc(hello), Certificate: ca.Certificate})
+	addr := s.Addr().String()
+
+	if got, want := get(t, nil, "http://"+addr), "hello HTTP/1.1"; got != want {
+		t.Errorf("plain: got %q, want %q", got, want)
+	}
+	for name, version := range map[string]uint16{"1.2": tls.VersionTLS12, "1.3": tls.VersionTLS13} {
+		cfg := &tls.Config{RootCAs: ca.Pool(), MinVersion: version, MaxVersion: version}
+		if got, want := get(t, cfg, "https://"+addr), "hello HTTP/1.1"; got != want {
+			t.Errorf("TLS %s: got %q, want %q", name, got, want)
+		}
+	}
+	if st := s.Stats(); st.Plain != 1 || st.TLS != 2 {
+		t.Errorf("got %+v, want 1 plain and 2 TLS", st)
+	}
+}
+
+func TestSilentClientsHoldNobodyUp(t *testing.T) {
+	s := serve(t, Config{Handler: http.HandlerFunc(hello)})
+	for range 50 {
+		c, err := net.Dial("tcp", s.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = c.Close() }()
+	}
+	waitFor(t, "the silent connections", func() bool { return s.Stats().Waiting == 50 })
+	if got := get(t, nil, "http://"+s.Addr().String()); got != "hello HTTP/1.1" {
+		t.Errorf("got %q beside silent clients", got)
+	}
+}
+
+func TestTLSWithoutCertificateIsTurnedAway(t *testing.T) {
+	s := serve(t, Config{Handler: http.HandlerFunc(hello)})
+	c, err := tls.Dial("tcp", s.Addr().String(), &tls.Config{ServerName: "localhost"})
+	if err == nil {
+		_ = c.Close()
+		t.Fatal("TLS handshake succeeded without a certificate")
+	}
+	waitFor(t, "the refusal to be counted", func() bool { return s.Stats().TurnedAway == 1 })
+}
+
+// The C++ SDK sends an IP literal as server name, which RFC 6066 forbids and Go's client never does: so a ClientHello is
+// made for a name of the same length and patched.
+func TestServerNameMayBeAnIPLiteral(t *testing.T) {
+	s := serve(t, Config{Handler: http.HandlerFunc(hello), Certificate: authority(t).Certificate})
+	hello := clientHello(t, "aaa.aaa.a")
+	patched := bytes.Replace(hello, []byte("aaa.aaa.a"), []byte("127.0.0.1"), 1)
+	if bytes.Equal(hello, patched) {
+		t.Fatal("server name not found in the ClientHello")
+	}
+	c, err := net.Dial("tcp", s.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close() }()
+	if _, err := c.Write(patched); err != nil {
+		t.Fatal(err)
+	}
+	var head [6]byte
+	if _, err := io.ReadFull(c, head[:]); err != nil {
+		t.Fatal(err)
+	}
+	if head[0] != 0x16 || head[5] != 2 { // handshake record, ServerHello
+		t.Errorf("got record % x, want a ServerHello", head)
+	}
+}
+
+func clientHello(t *testing.T, name string) []byte {
+	t.Helper()
+	ours, theirs := net.Pipe()
+	go func() {
+		_ = tls.Client(theirs, &tls.Config{ServerName: name}).Handshake() // fails when the pipe is closed
+	}()
+	defer func() { _ = ours.Close() }()
+	buf := make([]byte, 16<<10)
+	n, err := ours.Read(buf[:5])
+	if err != nil || n != 5 {
+		t.Fatalf("record header: %d bytes, %v", n, err)
+	}
+	size := int(buf[3])<<8 | int(buf[4])
+	if _, err := io.ReadFull(ours, buf[5:5+size]); err != nil {
+		t.Fatal(err)
+	}
+	return buf[:5+size]
+}
+
+// Stop lets requests finish and drops WebSockets with no frame at all: a close frame strands C++ game servers for good.
+func TestStopDrainsRequestsAndDropsWebSockets(t *testing.T) {
+	ca := authority(t)
+	inside, release := make(chan struct{}), make(chan struct{})
+	up := gws.NewUpgrader(gws.BuiltinEventHandler{}, nil)
+	mux := http.NewServeMux()
+	mux.HandleFunc("/slow", func(w http.ResponseWriter, r *http.Request) {
+		close(inside)
+		<-release
+		hello(w, r)
+	})
+	mux.HandleFunc("/ws", func(w http.ResponseWriter, r *http.Request) {
+		c, err := up.Upgrade(w, r)
+		if err == nil {
+			go c.ReadLoop()
+		}
+	})
+	s, err := Open(Config{Addr: "127.0.0.1:0", Handler: mux, Certificate: ca.Certificate, Log: quiet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 1)
+	go func() { served <- s.Serve() }()
+	addr := s.Addr().String()
+
+	plain, err := net.Dial("tcp", addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secure, err := tls.Dial("tcp", addr, &tls.Config{RootCAs: ca.Pool()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sockets := []net.Conn{plain, secure}
+	for _, c := range sockets {
+		upgrade(t, c)
+	}
+	waitFor(t, "two upgraded connections", func() bool { return s.Stats().Upgraded == 2 })
+
+	answer := make(chan string, 1)
+	go func() { answer <- get(t, nil, "http://"+addr+"/slow") }()
+	<-inside
+	stopped := make(chan error, 1)
+	go func() { stopped <- s.Stop(context.Background()) }()
+	<-s.closing
+	close(release)
+	if got := <-answer; got != "hello HTTP/1.1" {
+		t.Errorf("request in flight got %q", got)
+	}
+	if err := <-stopped; err != nil {
+		t.Errorf("Stop: %v", err)
+	}
+	if err := <-served; err != nil {
+		t.Errorf("Serve: %v", err)
+	}
+	for _, c := range sockets {
+		rest, _ := io.ReadAll(c) // a reset is as good as an end
+		if len(rest) != 0 {
+			t.Errorf("got % x after Stop, want nothing", rest)
+		}
+		_ = c.Close()
+	}
+	if c, err := net.Dial("tcp", addr); err == nil {
+		_ = c.Close()
+		t.Error("port still accepts after Stop")
+	}
+}
+
+func upgrade(t *testing.T, c net.Conn) {
+	t.Helper()
+	_, err := io.WriteString(c, "GET /ws HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"+
+		"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var head []byte
+	for one := make([]byte, 1); !bytes.HasSuffix(head, []byte("\r\n\r\n")); head = append(head, one[0]) {
+		if _, err := io.ReadFull(c, one); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !bytes.HasPrefix(head, []byte("HTTP/1.1 101 ")) {
+		t.Fatalf("upgrade answered %q", head)
+	}
+}
+
+// waitFor waits for a condition; the test's own timeout is the only limit.
+func waitFor(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for !ok() {
+		if t.Context().Err() != nil {
+			t.Fatalf("gave up waiting for %s", what)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
