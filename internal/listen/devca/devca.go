@@ -23,6 +23,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/musterhq/muster/internal/atomicfile"
 )
 
 const (
@@ -207,19 +209,14 @@ func (a *Authority) create(keyPath string) error {
 	if err != nil {
 		return err
 	}
-	if err := writeFile(keyPath, "PRIVATE KEY", keyDER, 0o600); err != nil {
+	if err := atomicfile.Write(keyPath, encode("PRIVATE KEY", keyDER), 0o600); err != nil {
 		return err
 	}
-	return writeFile(a.certPath, "CERTIFICATE", der, 0o644)
+	return atomicfile.Write(a.certPath, encode("CERTIFICATE", der), 0o644)
 }
 
-// writeFile replaces the file as a whole, so that a crash leaves no half of one.
-func writeFile(path, kind string, der []byte, mode fs.FileMode) error {
-	temp := path + ".new"
-	if err := os.WriteFile(temp, pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der}), mode); err != nil {
-		return err
-	}
-	return os.Rename(temp, path)
+func encode(kind string, der []byte) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: kind, Bytes: der})
 }
 
 func newSerial() (*big.Int, error) {
