@@ -1,0 +1,83 @@
+// Package gameserver turns a Go program into a dedicated game server that a game session service can use.
+//
+// It works with Muster and, unchanged, with Amazon GameLift Servers: below it is the official server SDK for Go,
+// version 5, and this package only makes it comfortable. A game sees contexts, errors it can tell apart, one struct
+// of options and a few callbacks, and cannot forget the steps whose absence leaves a server process hanging.
+//
+// # The life of a server process
+//
+// A server process hosts one game session and then exits; whoever started it (a supervisor, an agent, a shell loop)
+// starts the next one.
+//
+//	Start           connect, then report ready: the port is open, a session may come
+//	  OnCreateSessionBegin    the service wants a session: load the level
+//	                          nil: the session is activated, players may be sent here
+//	                          error: the process reports its end, the session with it
+//	  OnCreateSessionEnd      the session is ACTIVE
+//	    AcceptPlayer          for each client that connects with a player session id
+//	    RemovePlayer          for each client that left
+//	End, a cancelled context, or the service's wish
+//	  OnDestroySessionBegin   save what has to be saved
+//	  (the end is reported, the connection closed)
+//	  OnDestroySessionEnd     exit now
+//
+// # A whole server
+//
+//	func main() {
+//		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+//		defer stop()
+//
+//		var options gameserver.Options
+//		options.AddFlags(flag.CommandLine) // -authtoken -hostid -fleetid -websocketurl -processid -port
+//		flag.Parse()
+//
+//		srv, err := gameserver.Start(ctx, options, gameserver.Callbacks{
+//			OnCreateSessionBegin: func(ctx context.Context, s gameserver.Session) error {
+//				return world.Load(ctx, s.Properties["level"])
+//			},
+//		})
+//		if err != nil {
+//			log.Fatal(err)
+//		}
+//		go world.Serve(srv) // calls srv.AcceptPlayer and srv.RemovePlayer
+//		if err := srv.Wait(); err != nil {
+//			log.Fatal(err)
+//		}
+//	}
+//
+// Start returns after the process was reported ready, so open the game's own port before it: a session, and its
+// players, may come at once.
+//
+// # Players
+//
+// A game client reserves a place through the service and gets a player session id. It shows that id to the game
+// server when it connects. The server must ask before it lets the client play:
+//
+//	switch err := srv.AcceptPlayer(ctx, id); {
+//	case err == nil:                                    // the place is taken, welcome
+//	case errors.Is(err, gameserver.ErrRefused):         // unknown, late, or already used: turn the client away
+//	case errors.Is(err, gameserver.ErrUnavailable):     // no answer: the client may try again in a moment
+//	}
+//
+// and must say when the client is gone, or its place stays taken until the session ends. A client that lost its
+// connection needs a new player session to come back: an id is accepted once.
+//
+// # Health
+//
+// About once a minute the service asks how the process is. Without OnSessionHealthCheck the answer is "well" (the
+// bare SDK would answer "ill" and never get a session). A process that is ill or silent three times in a row is told
+// to end.
+//
+// # Where the options come from
+//
+// The environment wins over flags and fields, because that is how an agent on a host passes them to the processes it
+// starts, and how the SDK has it: GAMELIFT_SDK_WEBSOCKET_URL, GAMELIFT_SDK_AUTH_TOKEN, GAMELIFT_SDK_FLEET_ID,
+// GAMELIFT_SDK_HOST_ID and GAMELIFT_SDK_PROCESS_ID. Instead of a token, GAMELIFT_REGION, GAMELIFT_ACCESS_KEY,
+// GAMELIFT_SECRET_KEY and GAMELIFT_SESSION_TOKEN sign the connection.
+//
+// # Contexts
+//
+// Every call takes a context. The SDK cannot be interrupted, so a cancelled call returns at once while its request
+// may still reach the service. The connection is kept, and found again when it breaks or the service restarts; a
+// call made meanwhile waits for it, for up to three minutes if its context allows.
+package gameserver

@@ -1,0 +1,76 @@
+package gameserver
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/amazon-gamelift/amazon-gamelift-servers-go-server-sdk/v5/server"
+)
+
+// live waits for whoever wants the end first, and ends the process.
+func (s *Server) live(ctx context.Context) {
+	defer close(s.done)
+	select {
+	case <-s.ask:
+	case <-ctx.Done():
+		s.log.Info("asked to stop", "why", context.Cause(ctx))
+		s.askEnd()
+	}
+	s.mu.Lock()
+	until := s.terminateAt
+	creating := s.creating
+	s.mu.Unlock()
+	if until.IsZero() {
+		until = time.Now().Add(s.options.EndTimeout)
+	}
+
+	s.cancelSession(ErrEnded)
+	s.cleanUp(until, creating)
+	s.mu.Lock()
+	s.over = true
+	s.mu.Unlock()
+	s.report()
+	s.disconnect()
+	if end := s.callbacks.OnDestroySessionEnd; end != nil {
+		end()
+	}
+}
+
+// cleanUp lets the game tidy up, but not for longer than until: a session whose server never reports its end would
+// stay in the lists of all players.
+func (s *Server) cleanUp(until time.Time, creating <-chan struct{}) {
+	ctx, cancel := context.WithDeadline(context.Background(), until)
+	defer cancel()
+	cleaned := make(chan error, 1)
+	go func() {
+		if creating != nil {
+			select {
+			case <-creating: // a level is never torn down while it still loads
+			case <-ctx.Done():
+			}
+		}
+		begin := s.callbacks.OnDestroySessionBegin
+		if begin == nil {
+			cleaned <- nil
+			return
+		}
+		cleaned <- begin(ctx)
+	}()
+	select {
+	case err := <-cleaned:
+		s.fail(err)
+	case <-ctx.Done():
+		s.fail(errors.New("gameserver: OnDestroySessionBegin did not return in time; the end was reported without it"))
+	}
+}
+
+func (s *Server) report() {
+	ctx, cancel := context.WithTimeout(context.Background(), reportTimeout)
+	defer cancel()
+	if err := s.call(ctx, "ProcessEnding", server.ProcessEnding); err != nil {
+		s.fail(err)
+		return
+	}
+	s.log.Info("end reported")
+}

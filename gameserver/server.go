@@ -1,0 +1,245 @@
+package gameserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/amazon-gamelift/amazon-gamelift-servers-go-server-sdk/v5/model"
+	"github.com/amazon-gamelift/amazon-gamelift-servers-go-server-sdk/v5/server"
+)
+
+// reportTimeout is how long the report of the end may take. The SDK itself gives an answer 20 s.
+const reportTimeout = 25 * time.Second
+
+// started is taken while this program has a Server, since the SDK keeps its state in package variables.
+var started atomic.Bool
+
+// Server is this program as the service sees it: one server process with at most one game session. Its methods may
+// be called from any goroutine.
+type Server struct {
+	options   Options
+	callbacks Callbacks
+	log       *slog.Logger
+
+	session       context.Context // cancelled, with the reason, when the process ends
+	cancelSession context.CancelCauseFunc
+	ask           chan struct{} // closed when somebody wants the end
+	done          chan struct{} // closed when all is over
+
+	mu          sync.Mutex
+	asked       bool          // ask is closed
+	hosted      *Session      // nil before OnCreateSessionBegin
+	creating    chan struct{} // closed when OnCreateSessionBegin and the activation are over; nil before
+	over        bool          // the end is being reported: no call makes sense any more
+	terminateAt time.Time     // the service's deadline; zero: none
+	failures    []error       // what Wait returns
+}
+
+// Run is Start followed by Wait, for a game whose callbacks do everything.
+func Run(ctx context.Context, o Options, c Callbacks) error {
+	s, err := Start(ctx, o, c)
+	if err != nil {
+		return err
+	}
+	return s.Wait()
+}
+
+// Start connects to the service and reports the process ready. When ctx ends later, the process ends as after End.
+//
+// A wrong option is an *OptionError, returned at once. A service that cannot be reached is tried again for three
+// minutes (after 0, 8, 24, 56, 88, 120, 152 and 184 s), one that refuses the token too: give ctx a deadline to hear
+// of it sooner.
+func Start(ctx context.Context, o Options, c Callbacks) (*Server, error) {
+	o = o.inForce(os.Getenv)
+	if err := o.check(os.Getenv("GAMELIFT_COMPUTE_TYPE") == "CONTAINER"); err != nil {
+		return nil, err
+	}
+	if !started.CompareAndSwap(false, true) {
+		return nil, &Error{Call: "Start", Kind: ErrAlreadyStarted}
+	}
+	s := &Server{
+		options: o, callbacks: c,
+		log:  o.Logger.With("process", o.ProcessID),
+		ask:  make(chan struct{}),
+		done: make(chan struct{}),
+	}
+	s.session, s.cancelSession = context.WithCancelCause(context.Background())
+
+	connected := make(chan error, 1)
+	go func() { connected <- s.connect() }()
+	select {
+	case err := <-connected:
+		if err != nil {
+			s.disconnect()
+			return nil, failed("Start", err)
+		}
+	case <-ctx.Done():
+		// The SDK goes on trying by itself and cannot be stopped; what it reaches is given back.
+		go func() {
+			if <-connected == nil {
+				s.report()
+			}
+			s.disconnect()
+		}()
+		return nil, failed("Start", fmt.Errorf("connect to %s: %w", o.WebSocketURL, ctx.Err()))
+	}
+	s.log.Info("ready for a game session", "port", o.Port, "fleet", o.FleetID, "host", o.HostID)
+	go s.live(ctx)
+	return s, nil
+}
+
+func (s *Server) connect() error {
+	server.SetLoggerInterface(sdkLog{s.log})
+	o := s.options
+	if err := server.InitSDK(server.ServerParameters{
+		WebSocketURL: o.WebSocketURL,
+		ProcessID:    o.ProcessID,
+		HostID:       o.HostID,
+		FleetID:      o.FleetID,
+		AuthToken:    o.AuthToken,
+		AwsRegion:    o.Region,
+		AccessKey:    o.AccessKey,
+		SecretKey:    o.SecretKey,
+		SessionToken: o.SessionToken,
+	}); err != nil {
+		return err
+	}
+	return server.ProcessReady(server.ProcessParameters{
+		OnStartGameSession: s.onStart,
+		OnProcessTerminate: s.onTerminate,
+		OnHealthCheck:      s.onHealth,
+		Port:               o.Port,
+		LogParameters:      server.LogParameters{LogPaths: o.LogPaths},
+	})
+}
+
+// disconnect gives the SDK back, so that another Server may be started.
+func (s *Server) disconnect() {
+	if err := server.Destroy(); err != nil {
+		s.log.Debug("close the connection", "err", err) // the process is over either way
+	}
+	started.Store(false)
+}
+
+// Done is closed when the end was reported and OnDestroySessionEnd has returned.
+func (s *Server) Done() <-chan struct{} { return s.done }
+
+// Wait waits for the end of the process. It returns nil after an orderly end, whoever wanted it; otherwise what
+// went wrong: a level that did not load, a clean-up that failed, an end that could not be reported.
+func (s *Server) Wait() error {
+	<-s.done
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return errors.Join(s.failures...)
+}
+
+// End ends the process in an orderly way and waits for it, for as long as ctx allows; when ctx ends first, the
+// process still ends. Calling it twice is the same as calling it once. It must not be called from a callback, which
+// it would wait for: return an error there, or use a goroutine.
+func (s *Server) End(ctx context.Context) error {
+	s.askEnd()
+	select {
+	case <-s.done:
+		return s.Wait()
+	case <-ctx.Done():
+		return failed("End", ctx.Err())
+	}
+}
+
+func (s *Server) askEnd() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.asked {
+		s.asked = true
+		close(s.ask)
+	}
+}
+
+func (s *Server) fail(err error) {
+	if err == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.failures = append(s.failures, err)
+}
+
+// Session is the session that this process hosts, and whether there is one yet.
+func (s *Server) Session() (Session, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.hosted == nil {
+		return Session{}, false
+	}
+	return *s.hosted, true
+}
+
+// TerminationTime is when the service stops waiting for the end, and whether it wants one at all.
+func (s *Server) TerminationTime() (time.Time, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.terminateAt, !s.terminateAt.IsZero()
+}
+
+func (s *Server) onHealth() bool {
+	if s.callbacks.OnSessionHealthCheck == nil {
+		return true
+	}
+	return s.callbacks.OnSessionHealthCheck(s.session)
+}
+
+// onStart runs in a goroutine of the SDK.
+func (s *Server) onStart(gs model.GameSession) {
+	hosted := sessionOf(gs)
+	s.mu.Lock()
+	if s.hosted != nil || s.asked {
+		// A second session in one life, or one that crossed with the end: the service will see it time out.
+		s.mu.Unlock()
+		s.log.Warn("game session not taken: this process has one or is ending", "session", hosted.ID)
+		return
+	}
+	s.hosted = &hosted
+	s.creating = make(chan struct{})
+	defer close(s.creating)
+	s.mu.Unlock()
+
+	s.log.Info("game session wanted", "session", hosted.ID, "players_max", hosted.PlayersMax)
+	if begin := s.callbacks.OnCreateSessionBegin; begin != nil {
+		if err := begin(s.session, hosted); err != nil {
+			s.fail(fmt.Errorf("gameserver: create session %s: %w", hosted.ID, err))
+			s.askEnd()
+			return
+		}
+	}
+	if s.session.Err() != nil {
+		return // ending already: activating now would only let players in
+	}
+	if err := s.call(s.session, "ActivateGameSession", server.ActivateGameSession); err != nil {
+		s.fail(err)
+		s.askEnd()
+		return
+	}
+	s.log.Info("game session active", "session", hosted.ID)
+	if end := s.callbacks.OnCreateSessionEnd; end != nil {
+		end(s.session)
+	}
+}
+
+// onTerminate runs in a goroutine of the SDK, possibly more than once.
+func (s *Server) onTerminate() {
+	seconds, err := server.GetTerminationTime()
+	s.mu.Lock()
+	if err == nil && s.terminateAt.IsZero() {
+		s.terminateAt = time.Unix(seconds, 0)
+	}
+	at := s.terminateAt
+	s.mu.Unlock()
+	s.log.Info("the service wants this process to end", "until", at)
+	s.askEnd()
+}
