@@ -1,0 +1,108 @@
+package serverlink
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain/fleet"
+)
+
+func TestParseHello(t *testing.T) {
+	key := fleet.Key{Fleet: "fleet-1", Compute: "DesktopPC", Process: "p-1"}
+	for _, tc := range []struct{ name, query, token string }{
+		{"Go 5.2 and later, sorted, form encoding", "Authorization=tok%2Ben%2F%3D1&ComputeId=DesktopPC&FleetId=fleet-1&IdempotencyToken=7b0&pID=p-1&sdkLanguage=Go&sdkVersion=5.6.0", "tok+en/=1"},
+		{"Go 5.0, raw", "pID=p-1&sdkVersion=5.0.0&sdkLanguage=Go&Authorization=tok+en/=1&ComputeId=DesktopPC&FleetId=fleet-1", "tok+en/=1"},
+		{"C#, own order", "ComputeId=DesktopPC&FleetId=fleet-1&pID=p-1&sdkLanguage=CSharp&sdkVersion=5.4.0&IdempotencyToken=1&Authorization=a-b", "a-b"},
+		{"unknown parameters, repeated ones, empty pairs", "&x=1&pID=p-1&pID=p-2&FleetId=fleet-1&ComputeId=DesktopPC&&Authorization=a&=&z", "a"},
+		{"a percent sign that starts no escape", "pID=p-1&FleetId=fleet-1&ComputeId=DesktopPC&Authorization=5%&sdkVersion=%zz", "5%"},
+		{"no authorization", "pID=p-1&FleetId=fleet-1&ComputeId=DesktopPC", ""},
+	} {
+		h, err := parseHello(tc.query)
+		if err != nil {
+			t.Errorf("%s: %v", tc.name, err)
+			continue
+		}
+		if h.key != key || h.authorization != tc.token {
+			t.Errorf("%s: got %v with token %q, want %v with %q", tc.name, h.key, h.authorization, key, tc.token)
+		}
+	}
+	container := "host-1/0123456789abcdef"
+	if h, err := parseHello("pID=p&FleetId=f&ComputeId=" + url.QueryEscape(container)); err != nil || h.key.Compute != container {
+		t.Errorf("compute id with a slash: got %q, %v", h.key.Compute, err)
+	}
+	for name, query := range map[string]string{
+		"no process":         "FleetId=fleet-1&ComputeId=c",
+		"no fleet":           "pID=p&ComputeId=c",
+		"no compute":         "pID=p&FleetId=fleet-1",
+		"a fleet ARN":        "pID=p&ComputeId=c&FleetId=arn:aws:gamelift:us-east-1::fleet/fleet-1",
+		"an endless process": "FleetId=fleet-1&ComputeId=c&pID=" + strings.Repeat("p", 5000),
+	} {
+		if h, err := parseHello(query); err == nil {
+			t.Errorf("%s: accepted as %v", name, h.key)
+		}
+	}
+}
+
+// exampleSignature was computed outside this program, from the ids host/task, fleet-1 and p-1 and the secret below.
+const (
+	exampleSecret    = "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"
+	exampleSignature = "c6fee335fb2f44df01469e60f7b6a5f685cc040b2e60a1051a494010250017cb"
+	exampleQuery     = "pID=p-1&FleetId=fleet-1&ComputeId=host%2Ftask&sdkLanguage=Go&Authorization=SigV4" +
+		"&X-Amz-Algorithm=AWS4-HMAC-SHA256&X-Amz-Credential=AKID%2F20261121%2Fus-east-1%2Fgamelift%2Faws4_request" +
+		"&X-Amz-Date=20261121T101112Z&X-Amz-Signature=" + exampleSignature
+)
+
+func TestSignature(t *testing.T) {
+	h, err := parseHello(exampleQuery)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := h.signature.accessKey(); got != "AKID" {
+		t.Errorf("access key %q, want AKID", got)
+	}
+	if err := h.signature.check(h.key, exampleSecret); err != nil {
+		t.Error(err)
+	}
+	if err := h.signature.check(h.key, "another secret"); err == nil {
+		t.Error("accepted with another secret")
+	}
+	for name, spoil := range map[string]func(*hello){
+		"another process": func(h *hello) { h.key.Process = "p-2" },
+		"another compute": func(h *hello) { h.key.Compute = "host" },
+		"another time":    func(h *hello) { h.signature.date = "20261121T101113Z" },
+		"another day":     func(h *hello) { h.signature.date = "20261122T101112Z" },
+		"another service": func(h *hello) { h.signature.credential = "AKID/20261121/us-east-1/s3/aws4_request" },
+		"no credential":   func(h *hello) { h.signature.credential = "" },
+		"no signature":    func(h *hello) { h.signature.value = "" },
+		"no algorithm":    func(h *hello) { h.signature.algorithm = "" },
+	} {
+		bad := h
+		spoil(&bad)
+		if err := bad.signature.check(bad.key, exampleSecret); err == nil {
+			t.Errorf("accepted with %s", name)
+		}
+	}
+}
+
+func TestSignatureAge(t *testing.T) {
+	signature := signature{date: "20261121T101112Z"}
+	at := time.Date(2026, 11, 21, 10, 11, 12, 0, time.UTC)
+	for _, tc := range []struct {
+		language string
+		off      time.Duration
+		ok       bool
+	}{
+		{"Go", 0, true},
+		{"Go", 14 * time.Minute, true},
+		{"Go", -16 * time.Minute, false},
+		{"CSharp", -14 * time.Hour, true}, // it signs with local time but writes Z
+		{"CSharp", 14 * time.Hour, true},
+		{"CSharp", 15 * time.Hour, false},
+	} {
+		if err := signature.checkAge(tc.language, at.Add(tc.off)); (err == nil) != tc.ok {
+			t.Errorf("%s, clock off by %s: got %v, want accepted=%v", tc.language, tc.off, err, tc.ok)
+		}
+	}
+}

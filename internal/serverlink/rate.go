@@ -1,0 +1,44 @@
+package serverlink
+
+import "time"
+
+// Rate bounds one kind of call of one process: burst at once, then so many each second.
+type Rate struct {
+	Burst     int
+	PerSecond float64
+}
+
+// Rates guard the service against broken game code. They are far above the documented ones (AWS gives a process 3 calls
+// at once and 1 a second for most), because on own hardware a process may serve one game session after another, or a
+// host of players at once; what is over them is answered with 429, never with a closed connection.
+type Rates struct {
+	Heartbeats Rate
+	Lifecycle  Rate // ready, activation, policy, backfill, end
+	Players    Rate // accept and remove; documented for each player, guarded here for the whole process
+	Reads      Rate // describe, certificate, credentials
+}
+
+// DefaultRates are at least ten times the documented ones.
+func DefaultRates() Rates {
+	return Rates{
+		Heartbeats: Rate{100, 10},
+		Lifecycle:  Rate{1000, 500},
+		Players:    Rate{10_000, 5_000},
+		Reads:      Rate{500, 250},
+	}
+}
+
+// bucket is the state of one Rate for one process: the time at which it will be full again, in nanoseconds. Zero is full.
+type bucket int64
+
+// take reports whether one more call fits in.
+func (b *bucket) take(r Rate, now time.Time) bool {
+	each := int64(float64(time.Second) / r.PerSecond)
+	t := now.UnixNano()
+	full := max(int64(*b), t)
+	if full+each-t > each*int64(r.Burst) {
+		return false
+	}
+	*b = bucket(full + each)
+	return true
+}

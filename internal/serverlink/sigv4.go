@@ -1,0 +1,101 @@
+package serverlink
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain/fleet"
+)
+
+const (
+	signingAlgorithm = "AWS4-HMAC-SHA256"
+	signingService   = "gamelift"
+	signingEnd       = "aws4_request"
+	signingTime      = "20060102T150405Z"
+
+	// skewMax is what the service API allows too.
+	skewMax = 15 * time.Minute
+
+	// zoneMax: the C# SDK signs with local time but writes Z, so its clock may seem off by any time zone. SDK protocol, 2.4.
+	zoneMax = 14 * time.Hour
+)
+
+// signature is the SigV4 variant of authentication. What is signed is not a normal SigV4 request: only the three ids.
+type signature struct{ algorithm, credential, date, value string }
+
+// accessKey is the id of the key that the signature claims.
+func (s signature) accessKey() string {
+	id, _, _ := strings.Cut(s.credential, "/")
+	return id
+}
+
+// check verifies the signature with the key's secret.
+func (s signature) check(key fleet.Key, secret string) error {
+	parts := strings.Split(s.credential, "/")
+	switch {
+	case s.algorithm != signingAlgorithm:
+		return fmt.Errorf("X-Amz-Algorithm is %.40q, must be %q", s.algorithm, signingAlgorithm)
+	case len(parts) != 5 || parts[3] != signingService || parts[4] != signingEnd:
+		return fmt.Errorf("X-Amz-Credential is %.200q, must be <access key>/<date>/<region>/%s/%s", s.credential, signingService, signingEnd)
+	case !strings.HasPrefix(s.date, parts[1]+"T"):
+		return fmt.Errorf("X-Amz-Date %.40q is not of the credential's day %.40q", s.date, parts[1])
+	}
+	text := "ComputeId=" + encodeValue(key.Compute) + "&FleetId=" + encodeValue(key.Fleet) + "&pID=" + encodeValue(key.Process)
+	hash := sha256.Sum256([]byte(text))
+	toSign := strings.Join([]string{signingAlgorithm, s.date, strings.Join(parts[1:], "/"), hex.EncodeToString(hash[:])}, "\n")
+
+	mac := []byte("AWS4" + secret)
+	for _, part := range parts[1:] {
+		mac = sign(mac, part)
+	}
+	want := hex.EncodeToString(sign(mac, toSign))
+	if subtle.ConstantTimeCompare([]byte(want), []byte(s.value)) != 1 {
+		return fmt.Errorf("X-Amz-Signature does not match for access key %.40q", parts[0])
+	}
+	return nil
+}
+
+// checkAge refuses signatures that were made long ago or will be. It must not be asked about a process that is already
+// known: reconnections repeat the first date and signature, hours later. SDK protocol, 2.4.
+func (s signature) checkAge(sdkLanguage string, now time.Time) error {
+	at, err := time.Parse(signingTime, s.date)
+	if err != nil {
+		return fmt.Errorf("X-Amz-Date %.40q must have the form YYYYMMDDTHHMMSSZ", s.date)
+	}
+	allowed := skewMax
+	if sdkLanguage == languageCSharp {
+		allowed += zoneMax
+	}
+	if d := now.Sub(at).Abs(); d > allowed {
+		return fmt.Errorf("X-Amz-Date %s is %s off this service's clock, at most %s is accepted", s.date, d.Round(time.Second), allowed)
+	}
+	return nil
+}
+
+func sign(key []byte, text string) []byte {
+	h := hmac.New(sha256.New, key)
+	_, _ = h.Write([]byte(text)) // a hash never fails
+	return h.Sum(nil)
+}
+
+// encodeValue percent-encodes by RFC 3986: all but unreserved characters, upper-case digits.
+func encodeValue(s string) string {
+	const digits = "0123456789ABCDEF"
+	var b strings.Builder
+	for i := range len(s) {
+		switch c := s[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', strings.IndexByte("-._~", c) >= 0:
+			b.WriteByte(c)
+		default:
+			b.WriteByte('%')
+			b.WriteByte(digits[c>>4])
+			b.WriteByte(digits[c&15])
+		}
+	}
+	return b.String()
+}
