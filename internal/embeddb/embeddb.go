@@ -1,0 +1,156 @@
+// Package embeddb opens Pebble databases the way Muster needs them: one owner whom a second one can name, an error
+// where Pebble would end the process, a damaged log refused instead of cut, and logs that go to slog.
+package embeddb
+
+import (
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// Format is the version of Pebble's own files. A newer Pebble reads it; raising it is a decision, since an older
+// Muster cannot read the result.
+const Format = pebble.FormatWALSyncChunks
+
+// Config says where and for whom a database is opened.
+type Config struct {
+	Dir     string
+	FS      vfs.FS       // nil: the operating system's
+	Logger  *slog.Logger // nil: nothing is logged
+	Program string       // how the holder of the directory is named to a second one, such as "muster serve"
+}
+
+// DB is an open database. Writes to it may seem to succeed after a failure: Err decides.
+type DB struct {
+	*pebble.DB
+	stop  *failstop
+	lock  *pebble.Lock
+	close func() error
+}
+
+// Damaged is a stored file that cannot be read although it was once whole. It names the place.
+type Damaged struct {
+	File   string
+	Offset int64
+	Err    error
+}
+
+func (e *Damaged) Error() string {
+	return fmt.Sprintf("%s is damaged at byte %d: %v", e.File, e.Offset, e.Err)
+}
+
+func (e *Damaged) Unwrap() error { return e.Err }
+
+// Open opens the database in config.Dir and makes the directory when it is not there. tune sets what the database
+// is used for (cache, tables, levels); what this package sets itself stays as it is. A directory that somebody has open
+// gives *InUse, a damaged one *Damaged.
+func Open(config Config, tune func(*pebble.Options)) (*DB, error) {
+	files := config.FS
+	dir := config.Dir
+	if files == nil {
+		files = vfs.Default
+		// One spelling for each directory: locks within a process are told apart by name.
+		absolute, err := filepath.Abs(dir)
+		if err != nil {
+			return nil, err
+		}
+		dir = absolute
+	}
+	log := config.Logger
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	if err := files.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	if config.FS == nil {
+		resolved, err := filepath.EvalSymlinks(dir)
+		if err != nil {
+			return nil, err
+		}
+		dir = resolved
+	}
+	lock, err := hold(files, dir, config.Program)
+	if err != nil {
+		return nil, err
+	}
+	db, err := open(files, dir, log, lock, tune)
+	if err != nil {
+		_ = lock.Close()
+		return nil, err
+	}
+	return db, nil
+}
+
+func open(files vfs.FS, dir string, log *slog.Logger, lock *pebble.Lock, tune func(*pebble.Options)) (*DB, error) {
+	if err := checkTail(files, dir); err != nil {
+		return nil, err
+	}
+	stop := &failstop{FS: files, onset: func(f *Failure) {
+		log.Error("the database failed and writes nothing more", "dir", dir, "doing", f.Doing, "error", f.Err)
+	}}
+	options := &pebble.Options{}
+	tune(options)
+	options.FS = stop
+	options.Lock = lock
+	options.Logger = logger{log: log, stop: stop}
+	options.EventListener = events(log, stop)
+	options.FormatMajorVersion = Format
+	// A writer that waits for a compaction would wait for ever when compactions fail. Flushes only write, and what only
+	// writes always ends (failstop).
+	options.L0StopWritesThreshold = 1 << 20
+
+	opened, err := openRecovered(dir, options)
+	db := &DB{DB: opened, stop: stop, lock: lock}
+	db.close = sync.OnceValue(db.closeOnce)
+	if err == nil && db.Err() != nil {
+		err = db.Err()
+		if closeErr := opened.Close(); closeErr != nil {
+			log.Debug("close after a failed open", "error", closeErr)
+		}
+	}
+	if err != nil {
+		if pebble.IsCorruptionError(err) {
+			return nil, &Damaged{File: dir, Err: err}
+		}
+		return nil, err
+	}
+	return db, nil
+}
+
+// openRecovered turns the panics of Pebble's recovery, meant for broken databases, into errors.
+func openRecovered(dir string, options *pebble.Options) (db *pebble.DB, err error) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			err = &Damaged{File: dir, Err: fmt.Errorf("%v", reason)}
+		}
+	}()
+	return pebble.Open(dir, options)
+}
+
+// Err returns the first failure, or nil while everything that was written is as durable as Pebble says. A write
+// counts only if Err is nil after it.
+func (db *DB) Err() error {
+	if failure := db.stop.first.Load(); failure != nil {
+		return failure
+	}
+	return nil
+}
+
+// Close gives the directory free. After a failure it leaves the disk as it is. Iterators must be closed before.
+func (db *DB) Close() error { return db.close() }
+
+func (db *DB) closeOnce() error {
+	err := db.DB.Close()
+	if lockErr := db.lock.Close(); err == nil {
+		err = lockErr
+	}
+	if failure := db.Err(); failure != nil {
+		return failure
+	}
+	return err
+}

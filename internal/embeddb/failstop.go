@@ -1,0 +1,200 @@
+package embeddb
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"sync/atomic"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// failstop is the file system below a database. Pebble answers an error of its write-ahead log or its manifest by
+// ending the process: a panic in the caller, sometimes with a mutex in a state that nobody can recover from, or
+// Logger.Fatalf. So Pebble is never told. The first write that fails is remembered, and from then on nothing more
+// reaches the disk: writes, syncs, renames and removals seem to succeed and do nothing. The disk stays as it was at
+// that moment, as after a power cut, which is a state that opening again knows how to handle. DB.Err says what
+// happened; whoever writes asks it before trusting a success.
+type failstop struct {
+	vfs.FS
+	first atomic.Pointer[Failure]
+	onset func(*Failure) // called once, by whoever met the failure; must not block
+}
+
+// Failure is the first thing that went wrong below a database. Nothing was written after it.
+type Failure struct {
+	Doing string // what was tried, with the file's name
+	Err   error
+}
+
+func (f *Failure) Error() string { return fmt.Sprintf("%s: %v", f.Doing, f.Err) }
+func (f *Failure) Unwrap() error { return f.Err }
+
+func (s *failstop) failed() bool { return s.first.Load() != nil }
+
+func (s *failstop) fail(doing string, err error) {
+	failure := &Failure{Doing: doing, Err: err}
+	if s.first.CompareAndSwap(nil, failure) && s.onset != nil {
+		s.onset(failure)
+	}
+}
+
+// do runs a write. What fails is remembered; the caller is told nothing.
+func (s *failstop) do(what, name string, write func() error) {
+	if s.failed() {
+		return
+	}
+	if err := write(); err != nil {
+		s.fail(what+" "+name, err)
+	}
+}
+
+// open runs what gives a file to write to, or gives one that swallows everything.
+func (s *failstop) open(what, name string, create func() (vfs.File, error)) (vfs.File, error) {
+	var file vfs.File
+	s.do(what, name, func() (err error) {
+		file, err = create()
+		return err
+	})
+	if file == nil {
+		return &lostFile{name: name}, nil
+	}
+	return &failstopFile{File: file, stop: s, name: name}, nil
+}
+
+func (s *failstop) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	return s.open("create", name, func() (vfs.File, error) { return s.FS.Create(name, category) })
+}
+
+func (s *failstop) OpenReadWrite(name string, category vfs.DiskWriteCategory, opts ...vfs.OpenOption) (vfs.File, error) {
+	return s.open("open", name, func() (vfs.File, error) { return s.FS.OpenReadWrite(name, category, opts...) })
+}
+
+func (s *failstop) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	return s.open("reuse "+oldname+" as", newname, func() (vfs.File, error) {
+		return s.FS.ReuseForWrite(oldname, newname, category)
+	})
+}
+
+// OpenDir gives a directory, whose Sync makes renames and new names durable.
+func (s *failstop) OpenDir(name string) (vfs.File, error) {
+	dir, err := s.FS.OpenDir(name)
+	if err != nil {
+		return nil, err
+	}
+	return &failstopFile{File: dir, stop: s, name: name}, nil
+}
+
+func (s *failstop) Link(oldname, newname string) error {
+	s.do("link "+oldname+" to", newname, func() error { return s.FS.Link(oldname, newname) })
+	return nil
+}
+
+func (s *failstop) Rename(oldname, newname string) error {
+	s.do("rename "+oldname+" to", newname, func() error { return s.FS.Rename(oldname, newname) })
+	return nil
+}
+
+func (s *failstop) MkdirAll(dir string, perm os.FileMode) error {
+	s.do("make directory", dir, func() error { return s.FS.MkdirAll(dir, perm) })
+	return nil
+}
+
+// Remove tells of its errors: a file too many does no harm, and Pebble only logs them.
+func (s *failstop) Remove(name string) error {
+	if s.failed() {
+		return nil
+	}
+	return s.FS.Remove(name)
+}
+
+func (s *failstop) RemoveAll(name string) error {
+	if s.failed() {
+		return nil
+	}
+	return s.FS.RemoveAll(name)
+}
+
+func (s *failstop) Unwrap() vfs.FS { return s.FS }
+
+type failstopFile struct {
+	vfs.File
+	stop *failstop
+	name string
+}
+
+func (f *failstopFile) Write(p []byte) (int, error) {
+	f.stop.do("write", f.name, func() error { _, err := f.File.Write(p); return err })
+	return len(p), nil
+}
+
+func (f *failstopFile) WriteAt(p []byte, offset int64) (int, error) {
+	f.stop.do("write", f.name, func() error { _, err := f.File.WriteAt(p, offset); return err })
+	return len(p), nil
+}
+
+func (f *failstopFile) Sync() error {
+	f.stop.do("sync", f.name, f.File.Sync)
+	return nil
+}
+
+func (f *failstopFile) SyncData() error {
+	f.stop.do("sync", f.name, f.File.SyncData)
+	return nil
+}
+
+func (f *failstopFile) SyncTo(length int64) (fullSync bool, err error) {
+	f.stop.do("sync", f.name, func() (err error) {
+		fullSync, err = f.File.SyncTo(length)
+		return err
+	})
+	return fullSync, nil
+}
+
+// Preallocate only makes later writes faster, so it may fail: the write that finds no room is the one that counts.
+func (f *failstopFile) Preallocate(offset, length int64) error {
+	if f.stop.failed() {
+		return nil
+	}
+	return f.File.Preallocate(offset, length)
+}
+
+func (f *failstopFile) Close() error {
+	if err := f.File.Close(); err != nil {
+		f.stop.fail("close "+f.name, err)
+	}
+	return nil
+}
+
+// lostFile stands for a file that could not be made any more.
+type lostFile struct {
+	name string
+	size atomic.Int64
+}
+
+var errLost = errors.New("the file was never written: the database had failed before")
+
+func (f *lostFile) Close() error                           { return nil }
+func (f *lostFile) Read([]byte) (int, error)               { return 0, errLost }
+func (f *lostFile) ReadAt([]byte, int64) (int, error)      { return 0, errLost }
+func (f *lostFile) Write(p []byte) (int, error)            { f.size.Add(int64(len(p))); return len(p), nil }
+func (f *lostFile) WriteAt(p []byte, _ int64) (int, error) { return len(p), nil }
+func (f *lostFile) Preallocate(int64, int64) error         { return nil }
+func (f *lostFile) Sync() error                            { return nil }
+func (f *lostFile) SyncTo(int64) (bool, error)             { return false, nil }
+func (f *lostFile) SyncData() error                        { return nil }
+func (f *lostFile) Prefetch(int64, int64) error            { return nil }
+func (f *lostFile) Fd() uintptr                            { return vfs.InvalidFd }
+func (f *lostFile) Stat() (vfs.FileInfo, error)            { return lostInfo{f}, nil }
+
+type lostInfo struct{ file *lostFile }
+
+func (i lostInfo) Name() string           { return i.file.name }
+func (i lostInfo) Size() int64            { return i.file.size.Load() }
+func (i lostInfo) Mode() fs.FileMode      { return 0o600 }
+func (i lostInfo) ModTime() time.Time     { return time.Time{} }
+func (i lostInfo) IsDir() bool            { return false }
+func (i lostInfo) Sys() any               { return nil }
+func (i lostInfo) DeviceID() vfs.DeviceID { return vfs.DeviceID{} }

@@ -1,0 +1,104 @@
+package embeddb
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"runtime"
+	"syscall"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// holderFile lies beside Pebble's LOCK. The lock itself must stay empty and unread: closing any descriptor of a
+// locked file gives the lock away.
+const holderFile = "LOCK.holder"
+
+// Holder says who has a directory open.
+type Holder struct {
+	PID     int       `json:"pid"`
+	Host    string    `json:"host"`
+	Program string    `json:"program"`
+	Since   time.Time `json:"since"`
+}
+
+// InUse is the error of opening a directory that somebody has open. The holder is what the file beside the lock
+// says; it is zero when that file cannot be read.
+type InUse struct {
+	Dir    string
+	Holder Holder
+	Err    error
+}
+
+func (e *InUse) Error() string {
+	if e.Holder.PID == 0 {
+		return fmt.Sprintf("data directory %s is in use by another process (%v)", e.Dir, e.Err)
+	}
+	host, _ := os.Hostname()
+	elsewhere := ""
+	if e.Holder.Host != host {
+		elsewhere = " on " + e.Holder.Host
+	}
+	return fmt.Sprintf("data directory %s is in use by pid %d%s (%s, since %s)",
+		e.Dir, e.Holder.PID, elsewhere, e.Holder.Program, e.Holder.Since.Format(time.RFC3339))
+}
+
+func (e *InUse) Unwrap() error { return e.Err }
+
+// hold locks dir for this process and writes beside the lock who holds it.
+func hold(files vfs.FS, dir, program string) (*pebble.Lock, error) {
+	lock, err := pebble.LockDirectory(dir, files)
+	if err != nil {
+		if !isConflict(err) {
+			return nil, fmt.Errorf("lock %s: %w", dir, err)
+		}
+		return nil, &InUse{Dir: dir, Holder: readHolder(files, dir), Err: err}
+	}
+	// Not synced and not fatal: the lock protects, this only helps whoever meets it.
+	host, _ := os.Hostname()
+	content, err := json.Marshal(Holder{PID: os.Getpid(), Host: host, Program: program, Since: time.Now().UTC().Truncate(time.Second)})
+	if err == nil {
+		writeHolder(files, dir, content)
+	}
+	return lock, nil
+}
+
+// isConflict tells a lock that somebody holds from a lock file that cannot be made (no such directory, no rights, no
+// room), which comes with a path.
+func isConflict(err error) bool {
+	if _, ok := errors.AsType[*fs.PathError](err); ok {
+		return false
+	}
+	if runtime.GOOS == "windows" {
+		const sharingViolation = syscall.Errno(32)
+		return errors.Is(err, sharingViolation)
+	}
+	return true
+}
+
+func writeHolder(files vfs.FS, dir string, content []byte) {
+	file, err := files.Create(files.PathJoin(dir, holderFile), vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return
+	}
+	_, _ = file.Write(content)
+	_ = file.Close()
+}
+
+func readHolder(files vfs.FS, dir string) (holder Holder) {
+	file, err := files.Open(files.PathJoin(dir, holderFile))
+	if err != nil {
+		return Holder{}
+	}
+	defer file.Close()
+	content, err := io.ReadAll(io.LimitReader(file, 64<<10))
+	if err != nil || json.Unmarshal(content, &holder) != nil {
+		return Holder{}
+	}
+	return holder
+}

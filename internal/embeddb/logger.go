@@ -1,0 +1,61 @@
+package embeddb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/cockroachdb/pebble/v2"
+)
+
+// logger gives Pebble's lines to slog. Pebble's Infof lines (each file made and deleted) are for somebody who
+// looks into the database, so they are debug lines here.
+type logger struct {
+	log  *slog.Logger
+	stop *failstop
+}
+
+func (l logger) Infof(format string, args ...any) {
+	if l.log.Enabled(context.Background(), slog.LevelDebug) {
+		l.log.Debug(fmt.Sprintf(format, args...))
+	}
+}
+
+func (l logger) Errorf(format string, args ...any) {
+	l.log.Error(fmt.Sprintf(format, args...))
+}
+
+// Fatalf returns, although Pebble does not expect it to: the database has failed, nothing more is written, and
+// the next call hears of it. Ending the process is not a library's decision.
+func (l logger) Fatalf(format string, args ...any) {
+	l.stop.fail("database", fmt.Errorf(format, args...))
+}
+
+// events fails the database on everything that goes wrong behind the callers' backs: a flush or a compaction that
+// cannot read is a disk that lost something, and waiting for the next attempt would only hide it.
+func events(log *slog.Logger, stop *failstop) *pebble.EventListener {
+	return &pebble.EventListener{
+		BackgroundError: func(err error) {
+			if !errors.Is(err, pebble.ErrCancelledCompaction) {
+				stop.fail("background work", err)
+			}
+		},
+		DataCorruption: func(info pebble.DataCorruptionInfo) {
+			stop.fail("read "+info.Path, &Damaged{File: info.Path, Err: info.Details})
+		},
+		WriteStallBegin: func(info pebble.WriteStallBeginInfo) {
+			log.Warn("writes wait for the database to flush", "reason", info.Reason)
+		},
+		TableDeleted: func(info pebble.TableDeleteInfo) {
+			if info.Err != nil {
+				log.Warn("a file of the database could not be removed", "file", info.Path, "error", info.Err)
+			}
+		},
+		WALDeleted: func(info pebble.WALDeleteInfo) {
+			if info.Err != nil {
+				log.Warn("a file of the database could not be removed", "file", info.Path, "error", info.Err)
+			}
+		},
+	}
+}
