@@ -1,0 +1,150 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/musterhq/muster/internal/awsfile"
+	"github.com/musterhq/muster/internal/identity"
+)
+
+type awsProfileCommand struct {
+	dataFlag
+	Listen    string        `name:"listen" placeholder:"HOST:PORT" default:"${listen}" help:"Address of the service."`
+	PublicURL string        `name:"public-url" placeholder:"URL" help:"Where the service is reached, if not at --listen."`
+	Name      string        `arg:"" help:"Name of the profile: aws --profile NAME."`
+	Region    string        `default:"us-east-1" help:"Region name to use; any is served."`
+	Role      identity.Role `default:"admin" placeholder:"ROLE" help:"Role of the access key in the profile."`
+	Replace   bool          `help:"Replace a profile of that name that is not Muster's."`
+}
+
+// oldClients is said each time: the mistake it prevents happens in silence.
+const oldClients = `
+Mind the version of the client. AWS CLI before 2.13 (and 1.29), Debian's 2.9 among them, and SDKs of before August
+2023 ignore endpoint_url in a profile and would talk to the AWS cloud instead, where this key is unknown. With
+those, name the endpoint in each call:
+
+    aws --profile %[1]s --endpoint-url %[2]s gamelift list-fleets
+
+`
+
+func (c *awsProfileCommand) Run(stdout io.Writer, env environment) error {
+	endpoint, err := c.endpoint()
+	if err != nil {
+		return err
+	}
+	configFile, credentialsFile, err := awsFiles(env)
+	if err != nil {
+		return err
+	}
+	// Both files are looked at before anything is changed.
+	config, err := awsfile.Open(configFile)
+	if err != nil {
+		return err
+	}
+	credentials, err := awsfile.Open(credentialsFile)
+	if err != nil {
+		return err
+	}
+	configSection := "profile " + c.Name
+	if c.Name == "default" {
+		configSection = c.Name
+	}
+	if !c.Replace && !muster(credentials.Get(c.Name, "aws_access_key_id")) &&
+		(credentials.Has(c.Name) || config.Has(configSection)) {
+		return fmt.Errorf("there is a profile %q already, and its key is not Muster's: choose another name, or say --replace", c.Name)
+	}
+
+	key, err := c.key()
+	if err != nil {
+		return err
+	}
+	config.Set(configSection, "region", c.Region)
+	config.Set(configSection, "endpoint_url", endpoint)
+	credentials.Set(c.Name, "aws_access_key_id", key.ID)
+	credentials.Set(c.Name, "aws_secret_access_key", key.Secret)
+	credentials.Remove(c.Name, "aws_session_token") // of the profile that was there before
+	if err := credentials.Save(); err != nil {
+		return err
+	}
+	if err := config.Save(); err != nil {
+		return err
+	}
+	fmt.Fprintf(stdout, "profile %s: endpoint %s, region %s, key %s (%s)\nin %s and %s\n\n    aws --profile %s gamelift list-fleets\n",
+		c.Name, endpoint, c.Region, key.ID, key.Role, configFile, credentialsFile, c.Name)
+	_, err = fmt.Fprintf(stdout, oldClients, c.Name, endpoint)
+	return err
+}
+
+// endpoint is the address that clients of the API use: like that of game servers, but spoken to with HTTP.
+func (c *awsProfileCommand) endpoint() (string, error) {
+	if c.Name == "" || strings.ContainsAny(c.Name, " \t\r\n[]'\"#;\\") {
+		return "", fmt.Errorf("profile name %q: want one without spaces, quotes and brackets", c.Name)
+	}
+	text := c.PublicURL
+	if text == "" {
+		host, port, err := net.SplitHostPort(c.Listen)
+		if err != nil {
+			return "", fmt.Errorf("listen %q: want HOST:PORT", c.Listen)
+		}
+		if addr, err := netip.ParseAddr(host); host == "" || err == nil && addr.IsUnspecified() {
+			host = "127.0.0.1" // listening everywhere includes here
+		}
+		text = "http://" + net.JoinHostPort(host, port)
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Hostname() == "" {
+		return "", fmt.Errorf("endpoint %q: want a URL with a host", text)
+	}
+	switch u.Scheme {
+	case "wss":
+		u.Scheme = "https"
+	case "ws":
+		u.Scheme = "http"
+	}
+	return u.String(), nil
+}
+
+// key gives the profile's key: the one made for it before, if it still works, or a new one.
+func (c *awsProfileCommand) key() (identity.AccessKey, error) {
+	keys, err := identity.OpenKeys(c.Data)
+	if err != nil {
+		return identity.AccessKey{}, err
+	}
+	name := "aws-profile " + c.Name
+	list, err := keys.List()
+	if err != nil {
+		return identity.AccessKey{}, err
+	}
+	for _, key := range list {
+		if key.Name == name && key.Role == c.Role && key.Revoked.IsZero() {
+			return key, nil
+		}
+	}
+	return keys.Create(c.Role, name)
+}
+
+// muster tells whether an access key id was made by Muster, by this installation or another.
+func muster(accessKeyID string) bool { return strings.HasPrefix(accessKeyID, "MUST") }
+
+// awsFiles gives the two files where AWS clients look for profiles.
+func awsFiles(env environment) (config, credentials string, err error) {
+	config, credentials = env["AWS_CONFIG_FILE"], env["AWS_SHARED_CREDENTIALS_FILE"]
+	if config != "" && credentials != "" {
+		return config, credentials, nil
+	}
+	home := cmp.Or(env["HOME"], env["USERPROFILE"])
+	if home == "" {
+		if home, err = os.UserHomeDir(); err != nil {
+			return "", "", fmt.Errorf("find the AWS files: %w", err)
+		}
+	}
+	return cmp.Or(config, filepath.Join(home, ".aws", "config")), cmp.Or(credentials, filepath.Join(home, ".aws", "credentials")), nil
+}

@@ -1,0 +1,171 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/listen/devca"
+)
+
+func TestKeysFromTheCommandLine(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "new")
+	out := mustRun(t, nil, "keys", "create", "--data", dir, "--role", "backend", "--name", "lobby")
+	id := regexp.MustCompile(`MUST[A-Z2-7]{16}`).FindString(out)
+	key := onlyKey(t, dir)
+	if id != key.ID || !strings.Contains(out, key.Secret) || key.Role != identity.Backend || key.Name != "lobby" {
+		t.Fatalf("printed %s, stored %v", out, key)
+	}
+	list := mustRun(t, []string{"MUSTER_DATA=" + dir}, "keys", "list") // the directory is a setting like others
+	if !strings.Contains(list, id) || !strings.Contains(list, "lobby") || strings.Contains(list, key.Secret) {
+		t.Errorf("list: %s", list)
+	}
+	mustRun(t, nil, "keys", "revoke", "--data", dir, id)
+	if key := onlyKey(t, dir); key.Revoked.IsZero() {
+		t.Errorf("not revoked: %v", key)
+	}
+	if out := mustRun(t, nil, "keys", "create", "--data", dir, "--role", "admin", "--format", "env"); !regexp.MustCompile(
+		`^export AWS_ACCESS_KEY_ID=MUST\w{16}\nexport AWS_SECRET_ACCESS_KEY=\S{40}\n$`).MatchString(out) {
+		t.Errorf("for a shell: %s", out)
+	}
+
+	for _, args := range [][]string{
+		{"keys", "create", "--data", dir, "--role", "root"},
+		{"keys", "create", "--data", dir},
+		{"keys", "revoke", "--data", dir, "MUSTNOTTHERE"},
+		{"keys", "list", "--data", filepath.Join(dir, "misspelt")},
+	} {
+		if out, err := runForTest(t, nil, args...); err == nil {
+			t.Errorf("muster %s: no error; printed %s", strings.Join(args, " "), out)
+		}
+	}
+}
+
+func TestAWSProfile(t *testing.T) {
+	dir, home := filepath.Join(t.TempDir(), "data"), t.TempDir()
+	config, credentials := filepath.Join(home, ".aws", "config"), filepath.Join(home, ".aws", "credentials")
+	foreign := "[work]\naws_access_key_id = AKIAEXAMPLE\naws_secret_access_key = theirs\naws_session_token = old\n"
+	put(t, credentials, foreign)
+	env := []string{"HOME=" + home, "MUSTER_DATA=" + dir, "MUSTER_LISTEN=:9090"}
+
+	out := mustRun(t, env, "aws-profile", "dev")
+	for _, part := range []string{"http://127.0.0.1:9090", "2.13", "ignore endpoint_url", "--profile dev"} {
+		if !strings.Contains(out, part) {
+			t.Errorf("%q is not in what was printed: %s", part, out)
+		}
+	}
+	key := onlyKey(t, dir)
+	wantConfig := "[profile dev]\nregion = us-east-1\nendpoint_url = http://127.0.0.1:9090\n"
+	wantCredentials := foreign + "\n[dev]\naws_access_key_id = " + key.ID + "\naws_secret_access_key = " + key.Secret + "\n"
+	if got := get(t, config); got != wantConfig {
+		t.Errorf("config: got\n%s\nwant\n%s", got, wantConfig)
+	}
+	if got := get(t, credentials); got != wantCredentials {
+		t.Errorf("credentials: got\n%s\nwant\n%s", got, wantCredentials)
+	}
+
+	mustRun(t, env, "aws-profile", "dev", "--region", "eu-west-1", "--public-url", "wss://muster.example.com")
+	if onlyKey(t, dir) != key || get(t, credentials) != wantCredentials {
+		t.Error("the second time made another key")
+	}
+	if got, want := get(t, config), "[profile dev]\nregion = eu-west-1\nendpoint_url = https://muster.example.com\n"; got != want {
+		t.Errorf("config: got\n%s\nwant\n%s", got, want)
+	}
+
+	if _, err := runForTest(t, env, "aws-profile", "work"); err == nil || !strings.Contains(err.Error(), "work") {
+		t.Errorf("a foreign profile was replaced: %v", err)
+	}
+	if get(t, credentials) != wantCredentials {
+		t.Error("the refused call changed the credentials")
+	}
+	mustRun(t, env, "aws-profile", "work", "--replace", "--role", "readonly")
+	if got := get(t, credentials); strings.Contains(got, "theirs") || strings.Contains(got, "aws_session_token") {
+		t.Errorf("left of the replaced profile: %s", got)
+	}
+	mustRun(t, env, "aws-profile", "default")
+	if got := get(t, config); !strings.Contains(got, "\n[default]\n") {
+		t.Errorf("the default profile has no prefix in the config: %s", got)
+	}
+	for _, name := range []string{"", "two words", "a]b"} {
+		if _, err := runForTest(t, env, "aws-profile", name); err == nil {
+			t.Errorf("profile name %q was taken", name)
+		}
+	}
+}
+
+func TestCA(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := runForTest(t, nil, "ca", "--data", dir); err == nil || !strings.Contains(err.Error(), "--dev") {
+		t.Errorf("without an authority: %v", err)
+	}
+	authority, err := devca.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pem := string(authority.PEM())
+	if out := mustRun(t, nil, "ca", "--data", dir, "--pem"); out != pem {
+		t.Errorf("got %s, want %s", out, pem)
+	}
+	if out := mustRun(t, nil, "ca", "--data", dir); !strings.HasPrefix(out, pem) || !strings.Contains(out, "SSL_CERT_FILE") {
+		t.Errorf("got %s", out)
+	}
+}
+
+func TestVersion(t *testing.T) {
+	if out := mustRun(t, nil, "version"); !strings.HasPrefix(out, "muster ") || !strings.Contains(out, runtime.Version()) {
+		t.Errorf("got %s", out)
+	}
+}
+
+func mustRun(t *testing.T, env []string, args ...string) string {
+	t.Helper()
+	out, err := runForTest(t, env, args...)
+	if err != nil {
+		t.Fatalf("muster %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+	return out
+}
+
+func runForTest(t *testing.T, env []string, args ...string) (string, error) {
+	t.Helper()
+	var out bytes.Buffer
+	err := run(t.Context(), args, env, &out)
+	return out.String(), err
+}
+
+func onlyKey(t *testing.T, dir string) identity.AccessKey {
+	t.Helper()
+	keys, err := identity.OpenKeys(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := keys.List()
+	if err != nil || len(list) != 1 {
+		t.Fatalf("want one key, got %v, %v", list, err)
+	}
+	return list[0]
+}
+
+func put(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func get(t *testing.T, path string) string {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}

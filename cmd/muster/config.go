@@ -1,0 +1,33 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"reflect"
+	"text/tabwriter"
+
+	"github.com/musterhq/muster/internal/settings"
+)
+
+// configCommand takes the same flags as serve, to show what they would do.
+type configCommand struct {
+	settings.Settings
+}
+
+// Run prints all settings, also those that make no sense, and then says what is wrong with them.
+func (c *configCommand) Run(stdout io.Writer, sources *sources) error {
+	table := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "SETTING\tVALUE\tFROM")
+	values := reflect.ValueOf(c.Settings)
+	for i, name := range settingNames() {
+		value := fmt.Sprint(values.Field(i).Interface())
+		if value == "" {
+			value = "-"
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\n", name, value, sources.of(name))
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	return c.Check()
+}

@@ -1,0 +1,77 @@
+// Command muster is the whole of Muster in one binary: the service, and what its operator does with it.
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+	"github.com/musterhq/muster/internal/settings"
+)
+
+// commandLine is what can be typed after "muster".
+type commandLine struct {
+	Config string `name:"config" placeholder:"FILE" help:"Settings file, JSON. MUSTER_* variables win over it, flags over both."`
+
+	ShowConfig configCommand     `cmd:"" name:"config" help:"Show the settings in force and where each comes from."`
+	Keys       keysCommand       `cmd:"" help:"Access keys: create, list, revoke. Works while the service runs."`
+	AWSProfile awsProfileCommand `cmd:"" name:"aws-profile" help:"Write a profile for the AWS CLI and SDKs, with this service as its endpoint."`
+	CA         caCommand         `cmd:"" name:"ca" help:"Show the certificate authority of --dev and how to trust it."`
+	Version    versionCommand    `cmd:"" help:"Show the version."`
+}
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:], os.Environ(), os.Stdout)
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "muster:", err)
+		os.Exit(1)
+	}
+}
+
+// run does what args say. It gets the environment as a list, since a variable that we do not know is an error too.
+func run(ctx context.Context, args, environ []string, stdout io.Writer) (err error) {
+	var cli commandLine
+	defaults := settings.Defaults()
+	cli.ShowConfig.Settings = defaults
+	env := newEnvironment(environ)
+	sources := newSources(env)
+	parser, err := kong.New(&cli,
+		kong.Name("muster"),
+		kong.Description("Muster is a game session service for your own machines that AWS GameLift clients and game servers can talk to."),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true}),
+		kong.Writers(stdout, stdout),
+		kong.Exit(func(code int) { panic(helpShown{}) }),
+		kong.WithBeforeResolve(sources.prepare),
+		kong.Resolvers(sources),
+		kong.Vars{"data": defaults.Data, "listen": defaults.Listen},
+		kong.PostBuild(showDefaults),
+		kong.BindTo(ctx, (*context.Context)(nil)),
+		kong.BindTo(stdout, (*io.Writer)(nil)),
+		kong.Bind(env, sources),
+	)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			if _, ok := r.(helpShown); !ok {
+				panic(r)
+			}
+		}
+	}()
+	command, err := parser.Parse(args)
+	if err != nil {
+		return err
+	}
+	sources.noteFlags(command)
+	return command.Run()
+}
+
+// helpShown unwinds run after --help: the parser's only way to stop there is to exit, and run must return.
+type helpShown struct{}

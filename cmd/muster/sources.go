@@ -1,0 +1,137 @@
+package main
+
+import (
+	"encoding"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+	"github.com/musterhq/muster/internal/settings"
+)
+
+// variablePrefix starts the name of every variable that is a setting.
+const variablePrefix = "MUSTER_"
+
+// configFlag names the settings file, so it cannot stand in it.
+const configFlag = "config"
+
+// sources finds the value of each setting that no flag gives: in the environment, then in the settings file. The
+// parser asks it for every command, so all commands agree on what is in force.
+type sources struct {
+	env   environment
+	known []string
+
+	fileName string
+	file     map[string]fileValue
+	given    map[string]string // setting -> which flag, variable or line it came from
+}
+
+func newSources(env environment) *sources {
+	return &sources{env: env, known: settingNames(), fileName: env[variableName(configFlag)], given: map[string]string{}}
+}
+
+// settingNames gives the names of all settings in their order.
+func settingNames() []string {
+	var names []string
+	for field := range reflect.TypeFor[settings.Settings]().Fields() {
+		names = append(names, field.Tag.Get("name"))
+	}
+	return names
+}
+
+// showDefaults takes the defaults from the values that the command line's struct holds before parsing, so that they stand
+// in one place only, and names them in the help.
+func showDefaults(parser *kong.Kong) error {
+	return kong.Visit(parser.Model, func(node kong.Visitable, next kong.Next) error {
+		if flag, ok := node.(*kong.Flag); ok {
+			if !flag.HasDefault && !flag.Target.IsZero() {
+				flag.Default, flag.HasDefault = fmt.Sprint(flag.Target.Interface()), true
+			}
+			if flag.HasDefault {
+				flag.Help += " Default: " + flag.Default + "."
+			}
+		}
+		return next(nil)
+	})
+}
+
+// prepare reads all that is set, whichever command runs: a mistake must not wait for the next restart.
+func (s *sources) prepare(command *kong.Context) (err error) {
+	for _, name := range slices.Sorted(maps.Keys(s.env)) {
+		key, ok := strings.CutPrefix(name, variablePrefix)
+		if key = settingOfVariable(key); ok && key != configFlag && !slices.Contains(s.known, key) {
+			return fmt.Errorf("variable %s is no setting%s", name, didYouMean(key, s.known, variableName))
+		}
+	}
+	for _, flag := range command.Flags() {
+		if name, ok := command.FlagValue(flag).(string); ok && flag.Name == configFlag && name != "" {
+			s.fileName = name
+		}
+	}
+	if s.fileName != "" {
+		s.file, err = readSettingsFile(s.fileName, s.known)
+	}
+	return err
+}
+
+// Validate is part of the parser's interface; prepare has checked everything.
+func (s *sources) Validate(*kong.Application) error { return nil }
+
+// Resolve gives the value of a setting that no flag gave, as text, or nil to leave the default.
+func (s *sources) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
+	if !slices.Contains(s.known, flag.Name) {
+		return nil, nil
+	}
+	text, where := s.env[variableName(flag.Name)], variableName(flag.Name)
+	if _, ok := s.env[where]; !ok {
+		value, ok := s.file[flag.Name]
+		if !ok {
+			return nil, nil
+		}
+		text, where = value.text, fmt.Sprintf("%s:%d", s.fileName, value.line)
+	}
+	if err := fits(flag, text); err != nil {
+		return nil, fmt.Errorf("%s: %w", where, err)
+	}
+	s.given[flag.Name] = where
+	return text, nil
+}
+
+// fits tries the text with the parser that will read it, to say where a bad value stands.
+func fits(flag *kong.Flag, text string) error {
+	target := reflect.New(flag.Target.Type())
+	if unmarshaler, ok := target.Interface().(encoding.TextUnmarshaler); ok {
+		return unmarshaler.UnmarshalText([]byte(text))
+	}
+	scan := kong.ScanFromTokens(kong.Token{Type: kong.FlagValueToken, Value: text})
+	return flag.Mapper.Decode(&kong.DecodeContext{Value: flag.Value, Scan: scan}, target.Elem())
+}
+
+// noteFlags remembers which settings were given as flags.
+func (s *sources) noteFlags(command *kong.Context) {
+	for _, path := range command.Path {
+		if path.Flag != nil && !path.Resolved {
+			s.given[path.Flag.Name] = "--" + path.Flag.Name
+		}
+	}
+}
+
+// of tells where the value of a setting comes from.
+func (s *sources) of(setting string) string {
+	if where, ok := s.given[setting]; ok {
+		return where
+	}
+	return "default"
+}
+
+func variableName(setting string) string {
+	return variablePrefix + strings.ToUpper(strings.ReplaceAll(setting, "-", "_"))
+}
+
+// settingOfVariable takes the variable's name without its prefix.
+func settingOfVariable(name string) string {
+	return strings.ToLower(strings.ReplaceAll(name, "_", "-"))
+}

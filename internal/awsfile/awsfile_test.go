@@ -1,0 +1,124 @@
+package awsfile
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const before = `# my profiles
+[default]
+region = eu-west-1
+s3 =
+  endpoint_url = http://indented.example
+  max_concurrent_requests = 20
+
+[ profile  "dev" ]
+region=us-west-2 ; kept
+output = json
+
+
+[services x]
+`
+
+func TestSetChangesOnlyWhatItIsAskedTo(t *testing.T) {
+	cases := map[string]struct {
+		edit     func(*File)
+		old, new string // the part of the file that changes
+	}{
+		"replace":              {func(f *File) { f.Set("default", "region", "us-east-1") }, "region = eu-west-1", "region = us-east-1"},
+		"add to section":       {func(f *File) { f.Set("profile dev", "endpoint_url", "http://x") }, "output = json\n", "output = json\nendpoint_url = http://x\n"},
+		"indented is not ours": {func(f *File) { f.Set("default", "endpoint_url", "http://x") }, "requests = 20\n", "requests = 20\nendpoint_url = http://x\n"},
+		"new section":          {func(f *File) { f.Set("profile new", "region", "r") }, "[services x]\n", "[services x]\n\n[profile new]\nregion = r\n"},
+		"add to empty section": {func(f *File) { f.Set("services x", "a", "b") }, "[services x]\n", "[services x]\na = b\n"},
+		"remove":               {func(f *File) { f.Remove("profile dev", "output") }, "output = json\n", ""},
+		"remove what is not":   {func(f *File) { f.Remove("profile dev", "nothing") }, "", ""},
+	}
+	for name, c := range cases {
+		for _, lineEnd := range []string{"\n", "\r\n"} {
+			t.Run(name, func(t *testing.T) {
+				path := filepath.Join(t.TempDir(), "config")
+				put(t, path, strings.ReplaceAll(before, "\n", lineEnd))
+				f := open(t, path)
+				c.edit(f)
+				if err := f.Save(); err != nil {
+					t.Fatal(err)
+				}
+				want := strings.ReplaceAll(strings.Replace(before, c.old, c.new, 1), "\n", lineEnd)
+				if got := get(t, path); got != want {
+					t.Errorf("got\n%s\nwant\n%s", got, want)
+				}
+			})
+		}
+	}
+}
+
+func TestReading(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "config")
+	put(t, path, before)
+	f := open(t, path)
+	if got := f.Get("default", "region"); got != "eu-west-1" {
+		t.Errorf("region is %q", got)
+	}
+	if !f.Has("profile dev") || f.Has("dev") {
+		t.Errorf("has profile dev: %v, dev: %v", f.Has("profile dev"), f.Has("dev"))
+	}
+	if got := f.Get("default", "endpoint_url") + f.Get("nobody", "region"); got != "" {
+		t.Errorf("got %q for values that are not there", got)
+	}
+}
+
+func TestNewFileIsPrivateAndALinkStaysALink(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "new", "credentials")
+	f := open(t, path)
+	f.Set("dev", "aws_access_key_id", "MUSTX")
+	if err := f.Save(); err != nil {
+		t.Fatal(err)
+	}
+	if got := get(t, path); got != "[dev]\naws_access_key_id = MUSTX\n" {
+		t.Errorf("got %q", got)
+	}
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink(path, link); err != nil {
+		t.Fatal(err)
+	}
+	f = open(t, link)
+	f.Set("dev", "aws_access_key_id", "MUSTY")
+	if err := f.Save(); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Lstat(link)
+	if err != nil || info.Mode()&os.ModeSymlink == 0 || !strings.Contains(get(t, path), "MUSTY") {
+		t.Errorf("the link became %v, %v; the file is %q", info.Mode(), err, get(t, path))
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v", info.Mode(), err)
+	}
+}
+
+func open(t *testing.T, path string) *File {
+	t.Helper()
+	f, err := Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func put(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func get(t *testing.T, path string) string {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(content)
+}

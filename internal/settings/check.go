@@ -1,0 +1,109 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// publicURLMax keeps what is handed to game servers within the API model's length of a server SDK endpoint.
+const publicURLMax = 128
+
+// Check finds values that make no sense, alone or together, and names all of them at once. It looks at nothing outside
+// the settings: whether files exist and ports are free shows when they are used.
+func (s Settings) Check() error {
+	return errors.Join(
+		s.checkData(),
+		s.checkListen(),
+		s.checkPublicURL(),
+		s.checkTLS(),
+		oneOf("log-level", s.LogLevel, "debug", "info", "warn", "error"),
+		oneOf("log-format", s.LogFormat, "text", "json"),
+		atLeast("reservation", s.Reservation, time.Second),
+		atLeast("activation-timeout", s.ActivationTimeout, time.Second),
+		atLeast("link-grace", s.LinkGrace, time.Second),
+		atLeast("token-lifetime", s.TokenLifetime, time.Second),
+		atLeast("ended-linger", s.EndedLinger, 0),
+		atLeast("limit-fleets", s.LimitFleets, 1),
+		atLeast("limit-locations", s.LimitLocations, 1),
+		atLeast("limit-locations-per-fleet", s.LimitLocationsPerFleet, 1),
+		atLeast("limit-computes-per-fleet", s.LimitComputesPerFleet, 1),
+		atLeast("limit-processes-per-compute", s.LimitProcessesPerCompute, 1),
+		atLeast("snapshot-every", s.SnapshotEvery, 1<<20),
+		atLeast("heap-floor", s.HeapFloor, 0),
+		atLeast("gc-percent", s.GCPercent, 10),
+	)
+}
+
+func (s Settings) checkData() error {
+	if s.Data == "" {
+		return fmt.Errorf("data is empty: want a directory")
+	}
+	return nil
+}
+
+func (s Settings) checkListen() error {
+	host, port, err := net.SplitHostPort(s.Listen)
+	if err != nil {
+		return fmt.Errorf("listen %q: want HOST:PORT, such as 127.0.0.1:8080 or :8080 for all addresses", s.Listen)
+	}
+	if _, err := strconv.ParseUint(port, 10, 16); err != nil {
+		return fmt.Errorf("listen %q: port %q: want a number from 0 (any free port) to 65535", s.Listen, port)
+	}
+	if s.Dev && !loopback(host) {
+		return fmt.Errorf("listen %q with dev: dev accepts any credentials, so it listens on loopback only: want 127.0.0.1, [::1] or localhost, or leave dev out", s.Listen)
+	}
+	return nil
+}
+
+// loopback tells whether only this machine can connect. An empty host means all addresses.
+func loopback(host string) bool {
+	addr, err := netip.ParseAddr(host)
+	return err == nil && addr.Unmap().IsLoopback() || host == "localhost"
+}
+
+func (s Settings) checkPublicURL() error {
+	if s.PublicURL == "" {
+		return nil
+	}
+	u, err := url.Parse(s.PublicURL)
+	switch {
+	case err != nil:
+		return fmt.Errorf("public-url %q: %w", s.PublicURL, err)
+	case !slices.Contains([]string{"http", "https", "ws", "wss"}, u.Scheme) || u.Hostname() == "":
+		return fmt.Errorf("public-url %q: want a URL such as https://muster.example.com, or ws://10.0.0.5:8080", s.PublicURL)
+	case u.RawQuery != "" || u.Fragment != "" || u.User != nil:
+		// Server SDKs put their own query behind the URL.
+		return fmt.Errorf("public-url %q: want no user, query or fragment in it", s.PublicURL)
+	case len(s.PublicURL) > publicURLMax:
+		return fmt.Errorf("public-url has %d characters, want at most %d, which clients accept", len(s.PublicURL), publicURLMax)
+	}
+	return nil
+}
+
+func (s Settings) checkTLS() error {
+	if (s.TLSCert == "") != (s.TLSKey == "") {
+		return fmt.Errorf("tls-cert %q, tls-key %q: want both or neither", s.TLSCert, s.TLSKey)
+	}
+	return nil
+}
+
+func oneOf(name, value string, allowed ...string) error {
+	if slices.Contains(allowed, value) {
+		return nil
+	}
+	return fmt.Errorf("%s %q: want one of %s", name, value, strings.Join(allowed, ", "))
+}
+
+func atLeast[T int | Bytes | time.Duration](name string, value, least T) error {
+	if value >= least {
+		return nil
+	}
+	return fmt.Errorf("%s %v: want at least %v", name, value, least)
+}

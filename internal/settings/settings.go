@@ -1,0 +1,63 @@
+// Package settings is everything an operator can set about a Muster service: the names, what they mean, their
+// defaults, and which values make no sense. Where a value comes from (flag, environment, file) is the command's matter.
+package settings
+
+import "time"
+
+// Settings of one service. Each field is a flag, a variable and a key of the settings file by the same name:
+// PublicURL is --public-url, MUSTER_PUBLIC_URL and "public-url".
+type Settings struct {
+	Data      string `name:"data" placeholder:"DIR" help:"Directory that holds everything Muster knows. One process at a time."`
+	Listen    string `name:"listen" placeholder:"HOST:PORT" help:"Address of the one port, for clients and game servers."`
+	PublicURL string `name:"public-url" placeholder:"URL" help:"Where game servers reach this service, if that is not what --listen says: behind a proxy, in a container."`
+	Dev       bool   `name:"dev" help:"For trying things out: any credentials are accepted, TLS with a certificate of our own. Loopback addresses only."`
+	TLSCert   string `name:"tls-cert" placeholder:"FILE" help:"Certificate chain in PEM; read again when the file changes."`
+	TLSKey    string `name:"tls-key" placeholder:"FILE" help:"Key of the certificate in PEM."`
+
+	LogLevel  string `name:"log-level" placeholder:"LEVEL" help:"debug, info, warn or error."`
+	LogFormat string `name:"log-format" placeholder:"FORMAT" help:"text or json."`
+
+	Reservation       time.Duration `name:"reservation" placeholder:"TIME" help:"How long a reserved seat waits for its player to connect."`
+	ActivationTimeout time.Duration `name:"activation-timeout" placeholder:"TIME" help:"How long a game server may take to start a game session."`
+	LinkGrace         time.Duration `name:"link-grace" placeholder:"TIME" help:"How long a game server may be disconnected before it counts as crashed."`
+	TokenLifetime     time.Duration `name:"token-lifetime" placeholder:"TIME" help:"How long a compute's auth token lets its game servers connect."`
+	EndedLinger       time.Duration `name:"ended-linger" placeholder:"TIME" help:"How long what ended stays in memory before only the archive has it."`
+
+	LimitFleets              int `name:"limit-fleets" placeholder:"N" help:"Most fleets."`
+	LimitLocations           int `name:"limit-locations" placeholder:"N" help:"Most custom locations."`
+	LimitLocationsPerFleet   int `name:"limit-locations-per-fleet" placeholder:"N" help:"Most locations of a fleet."`
+	LimitComputesPerFleet    int `name:"limit-computes-per-fleet" placeholder:"N" help:"Most computes of a fleet."`
+	LimitProcessesPerCompute int `name:"limit-processes-per-compute" placeholder:"N" help:"Most game server processes of a compute."`
+
+	SnapshotEvery Bytes `name:"snapshot-every" placeholder:"SIZE" help:"A snapshot is taken after this much journal: less makes restarts faster and costs disk writes."`
+	HeapFloor     Bytes `name:"heap-floor" placeholder:"SIZE" help:"Garbage is not collected before the heap has this size: a small heap would be collected too often."`
+	GCPercent     int   `name:"gc-percent" placeholder:"N" help:"Heap growth in percent between collections. More costs memory and saves processor time."`
+}
+
+// Defaults are what is in force when nobody says otherwise.
+func Defaults() Settings {
+	return Settings{
+		Data:      "data",
+		Listen:    "127.0.0.1:8080",
+		LogLevel:  "info",
+		LogFormat: "text",
+
+		Reservation:       60 * time.Second,  // the documented time of a player session; players' clients count on it
+		ActivationTimeout: 300 * time.Second, // B010
+		LinkGrace:         75 * time.Second,  // B014: one missed attempt of a server SDK, the handshake, one heartbeat
+		TokenLifetime:     3 * time.Hour,     // B012
+		EndedLinger:       20 * time.Second,
+
+		// Far above the documented quotas (10 fleets, 20 locations, 4 of a fleet, 100 computes, 50 processes): on own
+		// hardware those protect nothing. These only keep a program that runs wild from filling the memory.
+		LimitFleets:              10_000,
+		LimitLocations:           10_000,
+		LimitLocationsPerFleet:   1_000,
+		LimitComputesPerFleet:    100_000,
+		LimitProcessesPerCompute: 100_000,
+
+		SnapshotEvery: 256 << 20,
+		HeapFloor:     64 << 20,
+		GCPercent:     100,
+	}
+}

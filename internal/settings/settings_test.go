@@ -1,0 +1,73 @@
+package settings
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestDefaultsMakeSense(t *testing.T) {
+	if err := Defaults().Check(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCheckNamesWhatIsWrong(t *testing.T) {
+	cases := map[string]struct {
+		change func(*Settings)
+		want   []string // all in the message; none: it is fine
+	}{
+		"all addresses":            {func(s *Settings) { s.Listen = ":8080" }, nil},
+		"dev on loopback":          {func(s *Settings) { s.Dev = true }, nil},
+		"dev on another loopback":  {func(s *Settings) { s.Dev, s.Listen = true, "127.8.8.8:0" }, nil},
+		"dev on IPv6 loopback":     {func(s *Settings) { s.Dev, s.Listen = true, "[::1]:8080" }, nil},
+		"dev on localhost":         {func(s *Settings) { s.Dev, s.Listen = true, "localhost:8080" }, nil},
+		"dev on all addresses":     {func(s *Settings) { s.Dev, s.Listen = true, ":8080" }, []string{"listen", "dev", "loopback"}},
+		"dev on all of IPv4":       {func(s *Settings) { s.Dev, s.Listen = true, "0.0.0.0:8080" }, []string{"listen", "dev"}},
+		"dev on an address":        {func(s *Settings) { s.Dev, s.Listen = true, "192.0.2.1:8080" }, []string{"listen", "dev"}},
+		"dev on a name":            {func(s *Settings) { s.Dev, s.Listen = true, "localhost.example.com:8080" }, []string{"listen", "dev"}},
+		"no port":                  {func(s *Settings) { s.Listen = "127.0.0.1" }, []string{"listen", "HOST:PORT"}},
+		"port too large":           {func(s *Settings) { s.Listen = "127.0.0.1:70000" }, []string{"listen", "70000", "65535"}},
+		"no data":                  {func(s *Settings) { s.Data = "" }, []string{"data"}},
+		"public URL":               {func(s *Settings) { s.PublicURL = "wss://muster.example.com/game" }, nil},
+		"public URL without //":    {func(s *Settings) { s.PublicURL = "muster.example.com:8080" }, []string{"public-url"}},
+		"public URL of a file":     {func(s *Settings) { s.PublicURL = "file:///etc" }, []string{"public-url"}},
+		"public URL with query":    {func(s *Settings) { s.PublicURL = "https://muster.example.com/?a=b" }, []string{"public-url", "query"}},
+		"public URL too long":      {func(s *Settings) { s.PublicURL = "https://" + strings.Repeat("m", 128) }, []string{"public-url", "136", "128"}},
+		"certificate without key":  {func(s *Settings) { s.TLSCert = "cert.pem" }, []string{"tls-cert", "tls-key", "both"}},
+		"log level":                {func(s *Settings) { s.LogLevel = "loud" }, []string{"log-level", "loud", "debug"}},
+		"no time for reservations": {func(s *Settings) { s.Reservation = time.Millisecond }, []string{"reservation", "1ms", "1s"}},
+		"no fleets":                {func(s *Settings) { s.LimitFleets = 0 }, []string{"limit-fleets", "1"}},
+		"two at once":              {func(s *Settings) { s.LimitFleets, s.GCPercent = 0, 0 }, []string{"limit-fleets", "gc-percent"}},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := Defaults()
+			c.change(&s)
+			err := s.Check()
+			if (err != nil) != (len(c.want) > 0) {
+				t.Fatalf("got %v", err)
+			}
+			for _, part := range c.want {
+				if !strings.Contains(err.Error(), part) {
+					t.Errorf("%q is not in: %v", part, err)
+				}
+			}
+		})
+	}
+}
+
+func TestBytesText(t *testing.T) {
+	for text, want := range map[string]Bytes{"0B": 0, "1B": 1, "1KiB": 1 << 10, "64MiB": 64 << 20, "3GiB": 3 << 30, "1025B": 1025} {
+		var got Bytes
+		if err := got.UnmarshalText([]byte(text)); err != nil || got != want || got.String() != text {
+			t.Errorf("%s: got %d, printed as %s, %v; want %d", text, got, got, err, want)
+		}
+	}
+	for _, text := range []string{"", "64", "64MB", "-1B", "1.5GiB", "9999999999GiB", "MiB"} {
+		var got Bytes
+		if err := got.UnmarshalText([]byte(text)); err == nil {
+			t.Errorf("%q was read as %s", text, got)
+		}
+	}
+}
