@@ -1,0 +1,125 @@
+package linkclient
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"crypto/tls"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// RefusedError is an HTTP answer other than 101.
+type RefusedError struct {
+	Status int
+	Body   string
+}
+
+func (e *RefusedError) Error() string {
+	return fmt.Sprintf("refused with HTTP %d: %s", e.Status, e.Body)
+}
+
+// The key of RFC 6455's own example and the answer to it. A constant key is valid; only proxies care for a random one.
+const (
+	wsKey    = "dGhlIHNhbXBsZSBub25jZQ=="
+	wsAccept = "s3pPLMBiTxaQ9kYGzzhZRbK+xOo="
+)
+
+func handshake(ctx context.Context, opt *Options) (net.Conn, reader, error) {
+	u, err := url.Parse(opt.URL)
+	if err != nil {
+		return nil, reader{}, err
+	}
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(ctx, "tcp", u.Host)
+	if err != nil {
+		return nil, reader{}, err
+	}
+	tcp := conn
+	stop := context.AfterFunc(ctx, func() { _ = tcp.Close() }) // ends whatever waits below
+	if u.Scheme == "wss" {
+		cfg := &tls.Config{}
+		if opt.TLS != nil {
+			cfg = opt.TLS.Clone()
+		}
+		cfg.ServerName = cmp.Or(cfg.ServerName, u.Hostname())
+		conn = tls.Client(conn, cfg)
+	}
+	br := bufio.NewReaderSize(conn, readBuffer)
+	err = upgrade(conn, br, u, query(opt))
+	if !stop() && err == nil {
+		err = ctx.Err()
+	}
+	if err != nil {
+		_ = tcp.Close() // of no use
+		return nil, reader{}, err
+	}
+	return conn, newReader(br), nil
+}
+
+func upgrade(conn net.Conn, br *bufio.Reader, u *url.URL, query string) error {
+	_, err := io.WriteString(conn, "GET "+cmp.Or(u.EscapedPath(), "/")+"?"+query+" HTTP/1.1\r\nHost: "+u.Host+
+		"\r\nUser-Agent: gamelift-go-sdk/1.0\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: "+wsKey+"\r\n\r\n")
+	if err != nil {
+		return err
+	}
+	res, err := http.ReadResponse(br, nil)
+	if err != nil {
+		return err
+	}
+	if res.StatusCode != http.StatusSwitchingProtocols {
+		body, err := io.ReadAll(io.LimitReader(res.Body, 4<<10))
+		if err != nil {
+			return err
+		}
+		return &RefusedError{res.StatusCode, strings.TrimSpace(string(body))}
+	}
+	if got := res.Header.Get("Sec-WebSocket-Accept"); got != wsAccept {
+		return fmt.Errorf("Sec-WebSocket-Accept is %q, must be %q", got, wsAccept)
+	}
+	return nil
+}
+
+func query(opt *Options) string {
+	if opt.Query != "" {
+		return opt.Query
+	}
+	return url.Values{
+		"pID": {opt.Process}, "ComputeId": {opt.Compute}, "FleetId": {opt.Fleet}, "Authorization": {opt.Token},
+		"sdkVersion": {cmp.Or(opt.SDKVersion, "5.5.0")}, "sdkLanguage": {cmp.Or(opt.SDKLanguage, "Go")},
+		"IdempotencyToken": {"7f1c7d1e-1a0e-4f7e-8d0b-0d4c3c1f5a11"},
+	}.Encode()
+}
+
+// SigV4Query is the query of a game server that was started with an access key in place of a token, signed at the given
+// time.
+func SigV4Query(opt Options, accessKey, secret, region string, at time.Time) string {
+	date := at.Format("20060102T150405Z") // as C# does it: whatever zone at is in, the text says Z
+	scope := date[:8] + "/" + region + "/gamelift/aws4_request"
+	text := url.Values{"ComputeId": {opt.Compute}, "FleetId": {opt.Fleet}, "pID": {opt.Process}}.Encode()
+	hash := sha256.Sum256([]byte(strings.ReplaceAll(text, "+", "%20")))
+	key := []byte("AWS4" + secret)
+	for _, part := range append(strings.Split(scope, "/"), "AWS4-HMAC-SHA256\n"+date+"\n"+scope+"\n"+hex.EncodeToString(hash[:])) {
+		h := hmac.New(sha256.New, key)
+		_, _ = io.WriteString(h, part) // a hash never fails
+		key = h.Sum(nil)
+	}
+	q, err := url.ParseQuery(query(&opt))
+	if err != nil {
+		panic("linkclient: own query does not parse: " + err.Error())
+	}
+	q.Set("Authorization", "SigV4")
+	q.Set("X-Amz-Algorithm", "AWS4-HMAC-SHA256")
+	q.Set("X-Amz-Credential", accessKey+"/"+scope)
+	q.Set("X-Amz-Date", date)
+	q.Set("X-Amz-Signature", hex.EncodeToString(key))
+	return q.Encode()
+}
