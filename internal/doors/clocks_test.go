@@ -1,0 +1,66 @@
+package doors
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"testing"
+)
+
+// clocks are the functions of package time that look at a clock or wait for one.
+var clocks = map[string]bool{
+	"Now": true, "Since": true, "Until": true, "Sleep": true, "After": true, "AfterFunc": true,
+	"Tick": true, "NewTicker": true, "NewTimer": true,
+}
+
+// huntClocks looks for what imports do not show: the clock, goroutines, and select with its random choice.
+func huntClocks(t *testing.T, p listedPackage) (complaints []string) {
+	t.Helper()
+	files := token.NewFileSet()
+	for _, name := range p.GoFiles {
+		file, err := parser.ParseFile(files, filepath.Join(p.Dir, name), nil, parser.SkipObjectResolution)
+		if err != nil {
+			t.Fatal(err)
+		}
+		complaints = append(complaints, huntInFile(files, file)...)
+	}
+	return complaints
+}
+
+func huntInFile(files *token.FileSet, file *ast.File) (complaints []string) {
+	complain := func(node ast.Node, what string) {
+		complaints = append(complaints, fmt.Sprintf("%s: %s: the same journal must give the same state on every machine and in the simulator",
+			files.Position(node.Pos()), what))
+	}
+	timeName := nameOfTime(file)
+	ast.Inspect(file, func(node ast.Node) bool {
+		switch node := node.(type) {
+		case *ast.GoStmt:
+			complain(node, "the domain starts a goroutine")
+		case *ast.SelectStmt:
+			complain(node, "the domain selects between channels")
+		case *ast.SelectorExpr:
+			if of, ok := node.X.(*ast.Ident); ok && of.Name == timeName && clocks[node.Sel.Name] {
+				complain(node, "the domain uses time."+node.Sel.Name)
+			}
+		}
+		return true
+	})
+	return complaints
+}
+
+// nameOfTime is what the file calls package time; "" when it does not import it.
+func nameOfTime(file *ast.File) string {
+	for _, spec := range file.Imports {
+		switch {
+		case spec.Path.Value != `"time"`:
+		case spec.Name != nil:
+			return spec.Name.Name
+		default:
+			return "time"
+		}
+	}
+	return ""
+}

@@ -1,0 +1,198 @@
+// Package doors is for keeping the house in order: which package may know which. Its only content is a test, which
+// reads the imports of every package and prints why one is not allowed.
+package doors
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/musterhq/muster/"
+
+// door closes some packages to others. Patterns are import paths, ours without the module; "x/..." means x and all
+// below it.
+type door struct {
+	from    []string
+	never   []string
+	except  []string
+	because string
+}
+
+var (
+	nouns     = []string{"fleet", "session", "placement", "matchmaking", "flow"}
+	frontEnds = []string{"gamelift", "serverlink", "agentlink", "playerapi", "sessionapi", "console"}
+	testHelp  = []string{"internal/sim/...", "internal/journal/journaltest/...", "internal/archive/archivetest/..."}
+)
+
+func doors() []door {
+	list := []door{
+		{
+			from:    []string{"internal/domain/..."},
+			never:   []string{"net/...", "os/...", "log/...", "context", "math/rand/...", "crypto/rand", "syscall", "runtime/..."},
+			because: "the domain could not run in the simulator: time, identifiers and chance come in with the command",
+		},
+		{
+			from:    []string{"internal/domain/..."},
+			never:   []string{"internal/...", "cmd/...", "gameclient/...", "gameserver/...", "mustertest/..."},
+			except:  []string{"internal/domain/..."},
+			because: "the domain is the middle of the house and knows nothing around it",
+		},
+		{
+			from:    []string{"internal/domain/...", "internal/engine/..."},
+			never:   []string{"github.com/aws/..."},
+			because: "the wire changes on someone else's calendar",
+		},
+		{
+			from:    []string{"internal/journal/...", "internal/archive/..."},
+			never:   []string{"internal/domain/...", "internal/engine/..."},
+			because: "they store bytes and must not care what a game session is",
+		},
+		{
+			from:    []string{"internal/engine/..."},
+			never:   below("internal/", frontEnds),
+			because: "front ends know the engine; the engine knows none of them",
+		},
+		{
+			from:    []string{"gameclient/...", "gameserver/..."},
+			never:   []string{"internal/...", "cmd/..."},
+			because: "studios link the public libraries into their games; what they need must be public",
+		},
+		{
+			from:    []string{"cmd/muster/...", "internal/..."},
+			never:   []string{"github.com/amazon-gamelift/..."},
+			because: "the game servers' SDK and its dependencies stay out of the service",
+		},
+	}
+	for _, noun := range nouns {
+		list = append(list, door{
+			from:    []string{"internal/domain/" + noun + "/..."},
+			never:   below("internal/domain/", append(others(nouns, noun), "cell")),
+			because: "only the cell sees all nouns, so that consequences across them stay in one place",
+		})
+	}
+	for _, frontEnd := range frontEnds {
+		list = append(list, door{
+			from:    []string{"internal/" + frontEnd + "/..."},
+			never:   append(below("internal/", others(frontEnds, frontEnd)), "internal/journal/...", "internal/archive/..."),
+			because: "a front end translates and authorises; with this it would begin to decide, and there would be two truths",
+		})
+	}
+	return list
+}
+
+// listedPackage is what the go command tells of a package; files of its tests are not in it.
+type listedPackage struct {
+	ImportPath string
+	Dir        string
+	Imports    []string
+	Deps       []string
+	GoFiles    []string
+}
+
+func TestDoors(t *testing.T) {
+	packages := list(t)
+	for _, complaint := range checkImports(packages) {
+		t.Error(complaint)
+	}
+	for _, complaint := range checkShipped(packages) {
+		t.Error(complaint)
+	}
+	for _, p := range packages {
+		if matches(p.ImportPath, "internal/domain/...") {
+			for _, complaint := range huntClocks(t, p) {
+				t.Error(complaint)
+			}
+		}
+	}
+}
+
+func checkImports(packages []listedPackage) (complaints []string) {
+	for _, door := range doors() {
+		for _, p := range packages {
+			if !matchesAny(p.ImportPath, door.from) {
+				continue
+			}
+			for _, imported := range p.Imports {
+				if matchesAny(imported, door.never) && !matchesAny(imported, door.except) {
+					complaints = append(complaints, fmt.Sprintf("%s imports %s: %s", ours(p.ImportPath), ours(imported), door.because))
+				}
+			}
+		}
+	}
+	return complaints
+}
+
+// checkShipped looks through everything that the binary and the public libraries are linked from.
+func checkShipped(packages []listedPackage) (complaints []string) {
+	for _, p := range packages {
+		if !matchesAny(p.ImportPath, []string{"cmd/...", "gameclient/...", "gameserver/..."}) {
+			continue
+		}
+		// The game servers' SDK is linked with the package testing itself; that is not ours to mend.
+		linkedWithSDK := slices.ContainsFunc(p.Deps, func(dep string) bool { return matches(dep, "github.com/amazon-gamelift/...") })
+		for _, dep := range p.Deps {
+			if matchesAny(dep, testHelp) || matches(dep, "testing") && !linkedWithSDK {
+				complaints = append(complaints, fmt.Sprintf("%s is linked with %s: test help must not ship", ours(p.ImportPath), ours(dep)))
+			}
+		}
+	}
+	return complaints
+}
+
+func list(t *testing.T) []listedPackage {
+	t.Helper()
+	command := exec.Command("go", "list", "-json=ImportPath,Dir,Imports,Deps,GoFiles", module+"...")
+	var stderr bytes.Buffer
+	command.Stderr = &stderr
+	output, err := command.Output()
+	if err != nil {
+		t.Fatalf("go list: %v: %s", err, stderr.String())
+	}
+	var packages []listedPackage
+	decoder := json.NewDecoder(bytes.NewReader(output))
+	for {
+		var p listedPackage
+		if err := decoder.Decode(&p); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatalf("output of go list: %v", err)
+		}
+		packages = append(packages, p)
+	}
+	if len(packages) == 0 {
+		t.Fatal("go list found no packages")
+	}
+	return packages
+}
+
+func matchesAny(path string, patterns []string) bool {
+	return slices.ContainsFunc(patterns, func(pattern string) bool { return matches(path, pattern) })
+}
+
+func matches(path, pattern string) bool {
+	path = ours(path)
+	if folder, ok := strings.CutSuffix(pattern, "/..."); ok {
+		return path == folder || strings.HasPrefix(path, folder+"/")
+	}
+	return path == pattern
+}
+
+func ours(path string) string { return strings.TrimPrefix(path, module) }
+
+func below(folder string, names []string) (patterns []string) {
+	for _, name := range names {
+		patterns = append(patterns, folder+name+"/...")
+	}
+	return patterns
+}
+
+func others(names []string, but string) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == but })
+}

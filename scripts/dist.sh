@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# Static binaries for every system we ship to, with their checksums.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+version=$(git describe --tags --always --dirty)
+rm -rf dist
+mkdir dist
+for target in linux/amd64 linux/arm64 windows/amd64 darwin/amd64 darwin/arm64; do
+	os=${target%/*} arch=${target#*/}
+	name=muster-$version-$os-$arch
+	if [[ $os == windows ]]; then name+=.exe; fi
+	echo "$name"
+	CGO_ENABLED=0 GOOS=$os GOARCH=$arch go build -trimpath -ldflags "-s -w -X main.version=$version" -o "dist/$name" ./cmd/muster
+done
+cp LICENSE dist/
+(cd dist && sha256sum muster-* >SHA256SUMS)

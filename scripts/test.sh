@@ -1,0 +1,33 @@
+#!/usr/bin/env bash
+# Everything that must hold, from the quickest to the slowest. `make test` and CI run this.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+step() { printf '\n== %s (%ds)\n' "$1" $SECONDS; }
+
+# Where several goroutines meet; the race detector needs cgo and makes tests five to ten times slower.
+concurrent=(identity listen engine journal archive serverlink gamelift)
+
+step "what the tests need"
+scripts/test-needs.sh
+
+step "format, vet, staticcheck"
+scripts/lint.sh
+
+step "build"
+make --no-print-directory build
+GOOS=windows GOARCH=amd64 CGO_ENABLED=0 go build -o /dev/null ./cmd/muster
+GOOS=windows GOARCH=amd64 CGO_ENABLED=0 go vet ./cmd/... ./gameserver/...
+
+step "tests"
+go test ./...
+
+step "tests with the race detector"
+CGO_ENABLED=1 go test -race -short ./gameserver/... $(printf './internal/%s/... ' "${concurrent[@]}")
+
+step "tests of the other modules"
+for module in $(git ls-files '*/go.mod'); do
+	(cd "$(dirname "$module")" && go test ./...)
+done
+
+step "done"
