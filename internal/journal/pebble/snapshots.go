@@ -1,0 +1,232 @@
+package pebble
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/musterhq/muster/internal/journal"
+	"github.com/musterhq/muster/internal/journal/snapshot"
+)
+
+const (
+	snapshotSuffix  = ".snapshot"
+	temporarySuffix = ".tmp"
+	// snapshotSyncBytes is how much of a snapshot may wait to be written to the disk. Handing over hundreds of megabytes
+	// in its one sync would make appends wait behind them.
+	snapshotSyncBytes = 1 << 20
+)
+
+// snapshots is the directory of snapshot files. It writes past the database's guarded file system, because a snapshot
+// that fails takes nothing with it.
+type snapshots struct {
+	files  vfs.FS
+	dir    string
+	saving sync.Mutex // held for a whole save
+	latest atomic.Uint64
+}
+
+func openSnapshots(files vfs.FS, dir string) (*snapshots, error) {
+	s := &snapshots{files: files, dir: dir}
+	if err := files.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	names, err := files.List(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		if strings.HasSuffix(name, temporarySuffix) { // of a save that did not end
+			_ = files.Remove(files.PathJoin(dir, name))
+			continue
+		}
+		if at, ok := snapshotNumber(name); ok && at > s.latest.Load() {
+			s.latest.Store(at)
+		}
+	}
+	return s, nil
+}
+
+func snapshotNumber(name string) (uint64, bool) {
+	digits, isSnapshot := strings.CutSuffix(name, snapshotSuffix)
+	if !isSnapshot {
+		return 0, false
+	}
+	at, err := strconv.ParseUint(digits, 10, 64)
+	return at, err == nil
+}
+
+func (s *snapshots) path(at uint64) string {
+	return s.files.PathJoin(s.dir, fmt.Sprintf("%020d%s", at, snapshotSuffix))
+}
+
+// latestAt is the number of the entry after which the latest snapshot was taken, 0 when there is none.
+func (s *snapshots) latestAt() uint64 { return s.latest.Load() }
+
+// SaveSnapshot implements journal.Journal.
+func (j *Journal) SaveSnapshot(ctx context.Context, at uint64, write func(io.Writer) error) error {
+	j.snapshots.saving.Lock()
+	defer j.snapshots.saving.Unlock()
+	if err := j.usable(); err != nil {
+		return fmt.Errorf("save snapshot after entry %d: %w", at, err)
+	}
+	latest, last := j.snapshots.latestAt(), j.last.Load()
+	if at == 0 || at < latest || at > last {
+		return fmt.Errorf("save snapshot after entry %d: %w: the latest snapshot was taken after entry %d, the last entry is %d",
+			at, journal.ErrOutOfOrder, latest, last)
+	}
+	goOn := func() error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		return j.usable()
+	}
+	if err := j.snapshots.save(at, goOn, write); err != nil {
+		return fmt.Errorf("save snapshot after entry %d: %w", at, err)
+	}
+	return nil
+}
+
+// save asks goOn between writes whether there is still a point in it.
+func (s *snapshots) save(at uint64, goOn func() error, write func(io.Writer) error) error {
+	temporary := s.path(at) + temporarySuffix
+	if err := s.writeFile(temporary, at, goOn, write); err != nil {
+		_ = s.files.Remove(temporary)
+		return err
+	}
+	if err := s.files.Rename(temporary, s.path(at)); err != nil {
+		_ = s.files.Remove(temporary)
+		return err
+	}
+	if err := s.syncDir(); err != nil {
+		// The name may or may not survive a crash. It leads to a whole snapshot, so both are right; until then the
+		// one before stays the latest, if there is one.
+		if at != s.latestAt() {
+			_ = s.files.Remove(s.path(at))
+		}
+		return err
+	}
+	s.latest.Store(at)
+	s.removeOlder(at)
+	return nil
+}
+
+func (s *snapshots) writeFile(name string, at uint64, goOn func() error, write func(io.Writer) error) (err error) {
+	file, err := s.files.Create(name, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	synced := vfs.NewSyncingFile(file, vfs.SyncingFileOptions{BytesPerSync: snapshotSyncBytes})
+	defer func() {
+		if closeErr := synced.Close(); err == nil {
+			err = closeErr
+		}
+	}()
+	blocks := snapshot.NewWriter(&stoppable{goOn, synced}, at)
+	if err := write(blocks); err != nil {
+		return err
+	}
+	if err := blocks.Finish(); err != nil {
+		return err
+	}
+	return synced.Sync()
+}
+
+type stoppable struct {
+	goOn func() error
+	out  io.Writer
+}
+
+func (s *stoppable) Write(p []byte) (int, error) {
+	if err := s.goOn(); err != nil {
+		return 0, err
+	}
+	return s.out.Write(p)
+}
+
+func (s *snapshots) syncDir() error {
+	dir, err := s.files.OpenDir(s.dir)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return dir.Sync()
+}
+
+// removeOlder is not looked after: a file that stays (somebody reads it, on Windows) goes with the next snapshot.
+func (s *snapshots) removeOlder(at uint64) {
+	names, err := s.files.List(s.dir)
+	if err != nil {
+		return
+	}
+	for _, name := range names {
+		if older, ok := snapshotNumber(name); ok && older < at {
+			_ = s.files.Remove(s.files.PathJoin(s.dir, name))
+		}
+	}
+}
+
+// LatestSnapshot implements journal.Journal.
+func (j *Journal) LatestSnapshot(ctx context.Context) (at uint64, r io.ReadCloser, err error) {
+	if err := ctx.Err(); err != nil {
+		return 0, nil, err
+	}
+	if err := j.usable(); err != nil {
+		return 0, nil, fmt.Errorf("open latest snapshot: %w", err)
+	}
+	return j.snapshots.open()
+}
+
+func (s *snapshots) open() (at uint64, r io.ReadCloser, err error) {
+	for {
+		at = s.latestAt()
+		if at == 0 {
+			return 0, nil, nil
+		}
+		path := s.path(at)
+		file, err := s.files.Open(path)
+		if errors.Is(err, os.ErrNotExist) && s.latestAt() != at {
+			continue // a newer one took its place just now
+		}
+		if err != nil {
+			return 0, nil, fmt.Errorf("open latest snapshot: %w", err)
+		}
+		blocks, err := snapshot.NewReader(file, at)
+		if err != nil {
+			_ = file.Close()
+			return 0, nil, damagedSnapshot(path, err)
+		}
+		return at, &snapshotFile{path: path, file: file, blocks: blocks}, nil
+	}
+}
+
+type snapshotFile struct {
+	path   string
+	file   vfs.File
+	blocks *snapshot.Reader
+}
+
+func (f *snapshotFile) Read(p []byte) (int, error) {
+	n, err := f.blocks.Read(p)
+	if err != nil && err != io.EOF {
+		err = damagedSnapshot(f.path, err)
+	}
+	return n, err
+}
+
+func (f *snapshotFile) Close() error { return f.file.Close() }
+
+func damagedSnapshot(path string, err error) error {
+	if errors.Is(err, snapshot.ErrDamaged) {
+		return &journal.Damaged{File: path, Err: err}
+	}
+	return fmt.Errorf("read snapshot %s: %w", path, err)
+}

@@ -1,0 +1,192 @@
+// Package snapshot is how a snapshot lies in storage, whatever the engine: blocks with a checksum each and an end
+// mark, so that what is half written, cut or damaged is never taken for a snapshot. docs/formats/journal-pebble.md has
+// the layout.
+package snapshot
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+)
+
+// BlockBytes is the payload of a full block. It bounds what a reader must hold to check a block before giving it on.
+const BlockBytes = 256 << 10
+
+const (
+	magic       = "MUSTSNP1"
+	headerBytes = len(magic) + 8 + 4 // magic, entry number, checksum
+	frameBytes  = 4 + 4              // length, checksum
+	endBytes    = frameBytes + 8     // a frame of length 0 and the payload's size
+)
+
+// ErrDamaged is wrapped by what Reader returns for bytes that are not a whole snapshot. It is the only
+// kind of error of Reader that does not come from what it reads.
+var ErrDamaged = errors.New("not a whole snapshot")
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// sum covers the snapshot's entry number and the block's index besides the payload, so that an intact block in the wrong
+// place is noticed.
+func sum(at, index uint64, payload []byte) uint32 {
+	var place [16]byte
+	binary.LittleEndian.PutUint64(place[:], at)
+	binary.LittleEndian.PutUint64(place[8:], index)
+	return crc32.Update(crc32.Checksum(place[:], castagnoli), castagnoli, payload)
+}
+
+// Writer writes one snapshot. Only Finish makes it whole.
+type Writer struct {
+	out   io.Writer
+	at    uint64
+	index uint64 // of the block being gathered
+	total uint64 // payload written in earlier blocks
+	block []byte // frame and payload of the block being gathered
+	err   error
+}
+
+// NewWriter begins the snapshot after entry at.
+func NewWriter(out io.Writer, at uint64) *Writer {
+	w := &Writer{out: out, at: at, block: make([]byte, frameBytes, frameBytes+BlockBytes)}
+	header := append(make([]byte, 0, headerBytes), magic...)
+	header = binary.LittleEndian.AppendUint64(header, at)
+	header = binary.LittleEndian.AppendUint32(header, crc32.Checksum(header, castagnoli))
+	_, w.err = out.Write(header)
+	return w
+}
+
+func (w *Writer) Write(p []byte) (int, error) {
+	written := 0
+	for len(p) > 0 && w.err == nil {
+		n := min(len(p), cap(w.block)-len(w.block))
+		w.block = append(w.block, p[:n]...)
+		p, written = p[n:], written+n
+		if len(w.block) == cap(w.block) {
+			w.flush()
+		}
+	}
+	return written, w.err
+}
+
+func (w *Writer) flush() {
+	payload := w.block[frameBytes:]
+	binary.LittleEndian.PutUint32(w.block, uint32(len(payload)))
+	binary.LittleEndian.PutUint32(w.block[4:], sum(w.at, w.index, payload))
+	if _, err := w.out.Write(w.block); err != nil {
+		w.err = err
+		return
+	}
+	w.index++
+	w.total += uint64(len(payload))
+	w.block = w.block[:frameBytes]
+}
+
+// Finish writes what is left and the end mark. Making it durable is the caller's.
+func (w *Writer) Finish() error {
+	if w.err == nil && len(w.block) > frameBytes {
+		w.flush()
+	}
+	if w.err != nil {
+		return w.err
+	}
+	total := binary.LittleEndian.AppendUint64(nil, w.total)
+	end := binary.LittleEndian.AppendUint32(nil, 0)
+	end = binary.LittleEndian.AppendUint32(end, sum(w.at, w.index, total))
+	_, w.err = w.out.Write(append(end, total...))
+	return w.err
+}
+
+// Reader gives a snapshot's payload. It ends in io.EOF only behind an intact end mark.
+type Reader struct {
+	in     io.Reader
+	at     uint64
+	index  uint64
+	total  uint64
+	offset int64  // in the stored bytes, where the next frame begins
+	buffer []byte // for a block
+	rest   []byte // of the block in buffer, not yet given
+	err    error
+}
+
+// NewReader reads the header. The snapshot must be the one after entry at.
+func NewReader(in io.Reader, at uint64) (*Reader, error) {
+	r := &Reader{in: in, at: at}
+	var header [headerBytes]byte
+	if _, err := io.ReadFull(in, header[:]); err != nil {
+		return nil, r.cut(err)
+	}
+	switch {
+	case string(header[:len(magic)]) != magic:
+		return nil, r.damaged("it begins with %q, not with %q", header[:len(magic)], magic)
+	case crc32.Checksum(header[:headerBytes-4], castagnoli) != binary.LittleEndian.Uint32(header[headerBytes-4:]):
+		return nil, r.damaged("checksum of the header does not match")
+	case binary.LittleEndian.Uint64(header[len(magic):]) != at:
+		return nil, r.damaged("it was taken after entry %d, expected %d", binary.LittleEndian.Uint64(header[len(magic):]), at)
+	}
+	r.offset = int64(headerBytes)
+	return r, nil
+}
+
+func (r *Reader) Read(p []byte) (int, error) {
+	if len(p) == 0 {
+		return 0, nil
+	}
+	for len(r.rest) == 0 {
+		if r.err != nil {
+			return 0, r.err
+		}
+		r.err = r.next()
+	}
+	n := copy(p, r.rest)
+	r.rest = r.rest[n:]
+	return n, nil
+}
+
+// next reads and checks one block, or the end mark.
+func (r *Reader) next() error {
+	var frame [frameBytes]byte
+	if _, err := io.ReadFull(r.in, frame[:]); err != nil {
+		return r.cut(err)
+	}
+	length := binary.LittleEndian.Uint32(frame[:])
+	if length > BlockBytes {
+		return r.damaged("block %d of %d bytes, at most %d expected", r.index, length, BlockBytes)
+	}
+	isEnd := length == 0
+	if isEnd {
+		length = 8
+	}
+	if r.buffer == nil {
+		r.buffer = make([]byte, BlockBytes)
+	}
+	payload := r.buffer[:length]
+	if _, err := io.ReadFull(r.in, payload); err != nil {
+		return r.cut(err)
+	}
+	if sum(r.at, r.index, payload) != binary.LittleEndian.Uint32(frame[4:]) {
+		return r.damaged("checksum of block %d does not match", r.index)
+	}
+	r.offset += frameBytes + int64(length)
+	if isEnd {
+		if stored := binary.LittleEndian.Uint64(payload); stored != r.total {
+			return r.damaged("%d bytes read, the end mark says %d", r.total, stored)
+		}
+		return io.EOF
+	}
+	r.index++
+	r.total += uint64(length)
+	r.rest = payload
+	return nil
+}
+
+func (r *Reader) cut(err error) error {
+	if err == io.EOF || err == io.ErrUnexpectedEOF {
+		return r.damaged("it ends before its end mark")
+	}
+	return fmt.Errorf("snapshot at byte %d: %w", r.offset, err)
+}
+
+func (r *Reader) damaged(format string, args ...any) error {
+	return fmt.Errorf("%w: at byte %d: %s", ErrDamaged, r.offset, fmt.Sprintf(format, args...))
+}
