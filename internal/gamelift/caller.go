@@ -1,0 +1,50 @@
+package gamelift
+
+import (
+	"context"
+
+	"github.com/musterhq/muster/internal/identity"
+)
+
+// Caller is who asks, as far as a signature tells.
+type Caller struct {
+	KeyID   string
+	Account string // 12 digits; the account part of the ARNs made for this caller
+	Region  string // from the signature's scope; the region part of these ARNs
+	Role    identity.Role
+}
+
+// requestContext carries what an operation may ask about its request. It is a context of its own because two values
+// in the usual chain would be two allocations for every request.
+type requestContext struct {
+	context.Context
+	caller    Caller
+	requestID string
+}
+
+type requestContextKey struct{}
+
+func (c *requestContext) Value(key any) any {
+	if key == (requestContextKey{}) {
+		return c
+	}
+	return c.Context.Value(key)
+}
+
+// WithCaller gives ctx a caller, for calls without a network.
+func WithCaller(ctx context.Context, caller Caller) context.Context {
+	return &requestContext{Context: ctx, caller: caller}
+}
+
+// localCaller asks when nobody said who does: a call without a network.
+var localCaller = Caller{Account: identity.DefaultAccount, Region: DefaultRegion, Role: identity.Admin}
+
+// DefaultRegion stands in ARNs where no signature names a region.
+const DefaultRegion = "us-east-1"
+
+func callerOf(ctx context.Context) Caller {
+	if r, ok := ctx.Value(requestContextKey{}).(*requestContext); ok {
+		return r.caller
+	}
+	return localCaller
+}

@@ -1,0 +1,62 @@
+package gamelift
+
+import (
+	"reflect"
+	"time"
+)
+
+// codec is one of the two wire forms. decode fails with an API error only, and what it decoded shares no memory with
+// the body.
+type codec interface {
+	contentType() []string // as a header keeps it; shared, so not to be changed
+	decode(body []byte, into any) error
+	appendOutput(dst []byte, w *wireType, v reflect.Value) []byte
+	appendError(dst []byte, code, message string) []byte
+}
+
+const (
+	// depthMax is far above the deepest input of the model, which nests six levels.
+	depthMax = 32
+
+	// listMax bounds what one list or map may hold before its own limit is checked.
+	listMax = 16384
+)
+
+// wireTypeName says what a member has to be in words that fit both codecs.
+func wireTypeName(t reflect.Type) string {
+	if t == nil {
+		return "another type"
+	}
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch t.Kind() {
+	case reflect.String:
+		return "a string"
+	case reflect.Bool:
+		return "a boolean"
+	case reflect.Int32:
+		return "a 32 bit integer"
+	case reflect.Int64:
+		return "a 64 bit integer"
+	case reflect.Float32, reflect.Float64:
+		return "a number"
+	case reflect.Slice:
+		if t.Elem().Kind() == reflect.Uint8 {
+			return "base64 data"
+		}
+		return "a list"
+	case reflect.Map:
+		return "a map"
+	default:
+		if t == reflect.TypeFor[time.Time]() {
+			return "a timestamp"
+		}
+		return "a structure"
+	}
+}
+
+var (
+	jsonContentType = []string{"application/x-amz-json-1.1"}
+	cborContentType = []string{"application/cbor"}
+)

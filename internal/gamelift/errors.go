@@ -1,0 +1,108 @@
+package gamelift
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
+	"github.com/aws/smithy-go"
+
+	"github.com/musterhq/muster/internal/domain"
+)
+
+// refusals is the only place that knows how AWS spells a refusal of the core. An entry for each reason.
+var refusals = map[domain.Reason]func(detail *string) smithy.APIError{
+	domain.Invalid:          invalidRequestError,
+	domain.NotFound:         func(m *string) smithy.APIError { return &types.NotFoundException{Message: m} },
+	domain.Conflict:         func(m *string) smithy.APIError { return &types.ConflictException{Message: m} },
+	domain.WrongFleetStatus: func(m *string) smithy.APIError { return &types.InvalidFleetStatusException{Message: m} },
+	domain.WrongGameStatus:  func(m *string) smithy.APIError { return &types.InvalidGameSessionStatusException{Message: m} },
+	domain.NotReady:         func(m *string) smithy.APIError { return &types.NotReadyException{Message: m} },
+	domain.Full:             func(m *string) smithy.APIError { return &types.GameSessionFullException{Message: m} },
+	domain.NoCapacity:       func(m *string) smithy.APIError { return &types.FleetCapacityExceededException{Message: m} },
+	domain.LimitExceeded:    func(m *string) smithy.APIError { return &types.LimitExceededException{Message: m} },
+	domain.TokenMismatch:    func(m *string) smithy.APIError { return &types.IdempotentParameterMismatchException{Message: m} },
+	domain.WrongPlayerState: invalidRequestError, // only game servers can be told this, and they have a door of their own
+	domain.NotYours:         invalidRequestError, // as above
+	domain.Overloaded:       func(*string) smithy.APIError { return commonError(codeThrottling, "Rate exceeded") },
+	domain.Stale:            func(*string) smithy.APIError { return internalError() }, // never leaves the engine
+}
+
+func invalidRequestError(m *string) smithy.APIError {
+	return &types.InvalidRequestException{Message: m}
+}
+
+// Codes that every operation may answer although the model lists them nowhere.
+const (
+	codeUnknownOperation    = "UnknownOperationException"
+	codeSerialization       = "SerializationException"
+	codeMissingToken        = "MissingAuthenticationTokenException"
+	codeIncompleteSignature = "IncompleteSignatureException"
+	codeUnrecognizedClient  = "UnrecognizedClientException"
+	codeInvalidSignature    = "InvalidSignatureException"
+	codeAccessDenied        = "AccessDeniedException"
+	codeThrottling          = "ThrottlingException"
+	codeEntityTooLarge      = "RequestEntityTooLargeException"
+	codeUnavailable         = "ServiceUnavailableException"
+
+	codeInvalidRequest  = "InvalidRequestException" // of the model, and declared by all
+	codeInternalService = "InternalServiceException"
+)
+
+// commonStatus is the HTTP status of the codes above; all others are 400, NotFoundException too.
+var commonStatus = map[string]int{
+	codeUnknownOperation:    http.StatusBadRequest,
+	codeSerialization:       http.StatusBadRequest,
+	codeMissingToken:        http.StatusForbidden,
+	codeIncompleteSignature: http.StatusForbidden,
+	codeUnrecognizedClient:  http.StatusForbidden,
+	codeInvalidSignature:    http.StatusForbidden,
+	codeAccessDenied:        http.StatusForbidden,
+	codeThrottling:          http.StatusBadRequest,
+	codeEntityTooLarge:      http.StatusRequestEntityTooLarge,
+	codeUnavailable:         http.StatusServiceUnavailable,
+	codeInvalidRequest:      http.StatusBadRequest,
+	codeInternalService:     http.StatusInternalServerError,
+}
+
+func statusOf(code string) int {
+	if status, ok := commonStatus[code]; ok {
+		return status
+	}
+	return http.StatusBadRequest
+}
+
+// toAPI spells any error as an API error. One that is neither a refusal nor an API error is ours: the client learns
+// nothing of it, and cause is for the log.
+func toAPI(err error) (spelled smithy.APIError, cause error) {
+	if r, ok := errors.AsType[*domain.Refusal](err); ok {
+		if spell, ok := refusals[r.Reason]; ok {
+			return spell(&r.Detail), nil
+		}
+		return internalError(), err
+	}
+	if e, ok := errors.AsType[smithy.APIError](err); ok {
+		return e, nil
+	}
+	return internalError(), err
+}
+
+func internalError() smithy.APIError {
+	message := "The request failed inside the service. The log has the cause under this request id."
+	return &types.InternalServiceException{Message: &message}
+}
+
+func commonError(code, format string, args ...any) *smithy.GenericAPIError {
+	return &smithy.GenericAPIError{Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+func serializationError(format string, args ...any) error {
+	return commonError(codeSerialization, format, args...)
+}
+
+// invalid is the answer to a parameter that cannot be.
+func invalid(format string, args ...any) error {
+	m := fmt.Sprintf(format, args...)
+	return &types.InvalidRequestException{Message: &m}
+}

@@ -1,0 +1,222 @@
+package gamelift
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"reflect"
+	"runtime/debug"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/aws/smithy-go"
+)
+
+const (
+	// bodyMax leaves room for the largest input of the model, a script of 5 MB in base64.
+	bodyMax = 8 << 20
+
+	// drainMax is how much of a body that is too large is read away to keep the connection.
+	drainMax = 4 * bodyMax
+
+	// pooledBytesMax keeps one large request from holding its memory for ever.
+	pooledBytesMax = 64 << 10
+)
+
+// Config is what a Handler needs to know. Log and Keys must be set.
+type Config struct {
+	Keys Keys
+	Dev  bool             // accept any credentials, also none; for loopback alone
+	Now  func() time.Time // the clock signatures are checked by; nil for time.Now
+	Log  *slog.Logger
+}
+
+// Handler serves the API over HTTP, in both protocols.
+type Handler struct {
+	service    *Service
+	verifier   verifier
+	operations map[string]*compiled
+	log        *slog.Logger
+}
+
+// NewHandler makes a Handler in front of a service.
+func NewHandler(s *Service, c Config) *Handler {
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	return &Handler{
+		service:    s,
+		verifier:   verifier{keys: c.Keys, now: c.Now, dev: c.Dev},
+		operations: compiledOperations(),
+		log:        c.Log,
+	}
+}
+
+// buffers hold a request's body and then its answer.
+type buffers struct{ body, answer []byte }
+
+var bufferPool = sync.Pool{New: func() any { return new(buffers) }}
+
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	pooled := bufferPool.Get().(*buffers)
+	defer func() {
+		if cap(pooled.body) <= pooledBytesMax && cap(pooled.answer) <= pooledBytesMax {
+			bufferPool.Put(pooled)
+		}
+	}()
+	requestID := newRequestID()
+	if isSTS(r) {
+		h.serveSTS(w, r, requestID, pooled)
+		return
+	}
+	codec, name := route(r)
+	out, refused := h.handle(w, r, codec, name, requestID, pooled)
+	if refused != nil {
+		code := refused.ErrorCode()
+		if h.log.Enabled(r.Context(), slog.LevelDebug) {
+			h.log.Debug("api request refused", "operation", name, "requestId", requestID, "code", code, "message", refused.ErrorMessage())
+		}
+		w.Header()["X-Amzn-Errortype"] = []string{code}
+		out = codec.appendError(pooled.answer[:0], code, refused.ErrorMessage())
+		pooled.answer = out
+		write(w, codec, requestID, statusOf(code), out)
+		return
+	}
+	write(w, codec, requestID, http.StatusOK, out)
+}
+
+// handle gives the body of a success, or the refusal.
+func (h *Handler) handle(w http.ResponseWriter, r *http.Request, c codec, name, requestID string, pooled *buffers) (answer []byte, refused smithy.APIError) {
+	defer func() { // a panic ends this request alone, and its connection goes on
+		if p := recover(); p != nil {
+			h.log.Error("api request panicked", "operation", name, "requestId", requestID, "panic", p, "stack", string(debug.Stack()))
+			answer, refused = nil, internalError()
+		}
+	}()
+	op, ok := h.operations[name]
+	if !ok || r.Method != http.MethodPost {
+		discard(w, r)
+		return nil, commonError(codeUnknownOperation, "the request names no operation of this service")
+	}
+	if refused := readBody(w, r, pooled); refused != nil {
+		return nil, refused
+	}
+	caller, refused := h.verifier.verify(r, pooled.body, "gamelift")
+	if refused != nil {
+		return nil, refused
+	}
+	if !op.access.allows(caller.Role) {
+		return nil, commonError(codeAccessDenied, "access key %s has the role %s, which may not call %s", caller.KeyID, caller.Role, name)
+	}
+	in := op.make()
+	if err := c.decode(pooled.body, in); err != nil {
+		return nil, h.spell(op, requestID, err)
+	}
+	if err := op.constraints.check(in); err != nil {
+		return nil, h.spell(op, requestID, err)
+	}
+	ctx := &requestContext{Context: r.Context(), caller: caller, requestID: requestID}
+	out, err := op.call(h.service, ctx, in)
+	if err != nil {
+		return nil, h.spell(op, requestID, err)
+	}
+	if op.noBody {
+		return nil, nil
+	}
+	pooled.answer = c.appendOutput(pooled.answer[:0], op.wire, reflect.ValueOf(out).Elem())
+	return pooled.answer, nil
+}
+
+// spell makes the answer to an error. Clients with typed errors take one that the operation does not declare for
+// something unknown, so it becomes the one that all declare.
+func (h *Handler) spell(op *compiled, requestID string, err error) smithy.APIError {
+	spelled, cause := toAPI(err)
+	code := spelled.ErrorCode()
+	if cause != nil && !errors.Is(cause, context.Canceled) {
+		h.log.Error("api request failed", "operation", op.name, "requestId", requestID, "error", cause)
+	}
+	if _, common := commonStatus[code]; common || op.declares[code] {
+		return spelled
+	}
+	h.log.Error("api operation does not declare its error", "operation", op.name, "requestId", requestID, "code", code)
+	message := spelled.ErrorMessage()
+	return invalidRequestError(&message)
+}
+
+// readBody reads the whole body into the pooled buffer.
+func readBody(w http.ResponseWriter, r *http.Request, pooled *buffers) smithy.APIError {
+	body := pooled.body[:0]
+	if size := r.ContentLength; size > bodyMax {
+		discard(w, r)
+		return tooLarge()
+	} else if int64(cap(body)) <= size { // one byte more, so that the end shows without growing
+		body = make([]byte, 0, size+1)
+	}
+	for {
+		if len(body) == cap(body) {
+			body = append(body, 0)[:len(body)]
+		}
+		n, err := r.Body.Read(body[len(body):cap(body)])
+		body = body[:len(body)+n]
+		pooled.body = body
+		switch {
+		case len(body) > bodyMax:
+			discard(w, r)
+			return tooLarge()
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return commonError(codeSerialization, "the body ended early")
+		}
+	}
+}
+
+func tooLarge() smithy.APIError {
+	return commonError(codeEntityTooLarge, "the body is larger than %d bytes", bodyMax)
+}
+
+// discard reads away what the client still sends, so that it sees the answer and keeps its connection; within reason.
+func discard(w http.ResponseWriter, r *http.Request) {
+	if n, err := io.CopyN(io.Discard, r.Body, drainMax); n == drainMax || !errors.Is(err, io.EOF) {
+		w.Header()["Connection"] = []string{"close"}
+	}
+}
+
+var rpcProtocolHeader = []string{rpcProtocol}
+
+func write(w http.ResponseWriter, c codec, requestID string, status int, body []byte) {
+	header := w.Header()
+	header["X-Amzn-Requestid"] = []string{requestID}
+	header["Content-Length"] = []string{strconv.Itoa(len(body))}
+	if len(body) > 0 {
+		header["Content-Type"] = c.contentType()
+	}
+	if _, ok := c.(cborCodec); ok { // the client does not even look at an answer without it
+		header["Smithy-Protocol"] = rpcProtocolHeader
+	}
+	w.WriteHeader(status)
+	w.Write(body) //nolint:errcheck // the client is gone, and nobody is left to tell
+}
+
+// newRequestID makes a UUID. It is for finding a request in the log, so it need not be secret.
+func newRequestID() string {
+	var id [16]byte
+	high, low := rand.Uint64(), rand.Uint64()
+	for i := range 8 {
+		id[i], id[8+i] = byte(high>>(8*i)), byte(low>>(8*i))
+	}
+	id[6], id[8] = id[6]&0x0f|0x40, id[8]&0x3f|0x80
+	var text [36]byte
+	hex.Encode(text[0:8], id[0:4])
+	hex.Encode(text[9:13], id[4:6])
+	hex.Encode(text[14:18], id[6:8])
+	hex.Encode(text[19:23], id[8:10])
+	hex.Encode(text[24:36], id[10:16])
+	text[8], text[13], text[18], text[23] = '-', '-', '-', '-'
+	return string(text[:])
+}

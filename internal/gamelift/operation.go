@@ -1,0 +1,104 @@
+package gamelift
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"sync"
+
+	"github.com/musterhq/muster/internal/gamelift/model"
+	"github.com/musterhq/muster/internal/identity"
+)
+
+// operation is one line of the table: who may call it, and what it does.
+type operation struct {
+	name   string
+	access access
+	make   func() any // a new input
+	call   func(*Service, context.Context, any) (any, error)
+
+	input, output reflect.Type
+}
+
+// serve is an operation that is there.
+func serve[I, O any](name string, a access, call func(*Service, context.Context, *I) (*O, error)) operation {
+	return operation{
+		name: name, access: a, input: reflect.TypeFor[I](), output: reflect.TypeFor[O](),
+		make: func() any { return new(I) },
+		call: func(s *Service, ctx context.Context, in any) (any, error) { return call(s, ctx, in.(*I)) },
+	}
+}
+
+// later is an operation that this version lacks. Its input is checked like any other, and then refused: an answer that
+// only looks like success would cost its caller an evening.
+func later[I, O any](name string, a access) operation {
+	return serve(name, a, func(*Service, context.Context, *I) (*O, error) {
+		return nil, invalid("%s is not there yet in this version of Muster", name)
+	})
+}
+
+// access is the set of roles that may call an operation.
+type access uint8
+
+// The sets in use. Reading tells who plays where, which a client in players' hands needs only in part.
+const (
+	administer access = 1 << identity.Admin
+	operate           = administer | 1<<identity.Backend // sessions and computes of everyone
+	look              = operate | 1<<identity.ReadOnly
+	play              = operate | 1<<identity.Client // what a game client does
+	playLook          = play | look
+)
+
+func (a access) allows(role identity.Role) bool { return a&(1<<role) != 0 }
+
+// compiled is an operation ready to be called from the wire.
+type compiled struct {
+	*operation
+	constraints *constraint
+	wire        *wireType
+	noBody      bool // a success is an empty body, not {}
+	declares    map[string]bool
+}
+
+// compiledOperations is the table by name, made once for the process.
+var compiledOperations = sync.OnceValue(func() map[string]*compiled {
+	byName, err := compileOperations(model.Load(), operations)
+	if err != nil {
+		panic("gamelift: " + err.Error()) // the SDK and the model disagree: a test tells before anybody else
+	}
+	return byName
+})
+
+func compileOperations(m *model.Model, table []operation) (map[string]*compiled, error) {
+	checks, plans := newConstraintPlans(m), wirePlans{}
+	byName := make(map[string]*compiled, len(table))
+	for i := range table {
+		op := &table[i]
+		described, ok := m.Operations[op.name]
+		if !ok {
+			return nil, fmt.Errorf("operation %s is not in the model", op.name)
+		}
+		constraints, err := checks.plan(described.Input, op.input)
+		if err != nil {
+			return nil, fmt.Errorf("operation %s: %w", op.name, err)
+		}
+		c := &compiled{
+			operation: op, constraints: constraints, wire: plans.output(op.output),
+			noBody: described.Output == "", declares: map[string]bool{},
+		}
+		for _, code := range described.Errors {
+			c.declares[code] = true
+		}
+		byName[op.name] = c
+	}
+	return byName, nil
+}
+
+// inputPlans gives the wire form of each input, which page tokens are bound to.
+var inputPlans = sync.OnceValue(func() wirePlans {
+	plans := wirePlans{}
+	for i := range operations {
+		plans.plan(operations[i].input)
+	}
+	return plans
+})

@@ -1,0 +1,53 @@
+package gamelift
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"reflect"
+)
+
+// A page token is the place where the next page begins, behind a digest of that place, the operation and the other
+// parameters. So one that is broken, or from another listing, is recognised; it guards against mistakes, not
+// against forgers, who could ask for that page anyway.
+
+const tokenDigestBytes = 8
+
+var tokenEncoding = base64.RawURLEncoding
+
+// pageToken makes the token of a listing: operation and input say which, cursor is where it goes on.
+func pageToken(operation string, input any, cursor string) *string {
+	digest := tokenDigest(operation, input, cursor)
+	token := tokenEncoding.EncodeToString(append(digest[:tokenDigestBytes:tokenDigestBytes], cursor...))
+	return &token
+}
+
+// pageCursor gives back the cursor of a token. No token is the beginning, an empty cursor.
+func pageCursor(operation string, input any, token *string) (cursor string, err error) {
+	if token == nil {
+		return "", nil
+	}
+	raw, err := tokenEncoding.DecodeString(*token)
+	if err == nil && len(raw) >= tokenDigestBytes {
+		cursor = string(raw[tokenDigestBytes:])
+		digest := tokenDigest(operation, input, cursor)
+		if string(raw[:tokenDigestBytes]) == string(digest[:tokenDigestBytes]) {
+			return cursor, nil
+		}
+	}
+	return "", invalid("NextToken is not one that %s answered to the same parameters", operation)
+}
+
+func tokenDigest(operation string, input any, cursor string) [sha256.Size]byte {
+	// The page's size may change on the way, and the token is what is being made.
+	listing := reflect.New(reflect.TypeOf(input).Elem()).Elem()
+	listing.Set(reflect.ValueOf(input).Elem())
+	for _, name := range [...]string{"Limit", "NextToken"} {
+		if member := listing.FieldByName(name); member.IsValid() {
+			member.SetZero()
+		}
+	}
+	text := append([]byte(operation), 0)
+	text = appendJSON(text, inputPlans()[listing.Type()], listing)
+	text = append(append(text, 0), cursor...)
+	return sha256.Sum256(text)
+}

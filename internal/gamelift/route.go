@@ -1,0 +1,45 @@
+package gamelift
+
+import (
+	"net/http"
+	"strings"
+)
+
+const (
+	targetPrefix = "GameLift."
+	rpcPath      = "/service/GameLift/operation/"
+
+	rpcProtocol = "rpc-v2-cbor"
+	formType    = "application/x-www-form-urlencoded"
+)
+
+// route tells how a request speaks and what it wants. A base path before the known part is allowed: endpoint overrides
+// carry one when Muster shares a host with others.
+func route(r *http.Request) (c codec, operation string) {
+	path := r.URL.Path
+	if i := strings.LastIndex(path, rpcPath); i >= 0 {
+		return cborCodec{}, path[i+len(rpcPath):]
+	}
+	if r.Header.Get("Smithy-Protocol") == rpcProtocol {
+		return cborCodec{}, ""
+	}
+	operation, ok := strings.CutPrefix(r.Header.Get("X-Amz-Target"), targetPrefix)
+	if !ok {
+		return jsonCodec{}, ""
+	}
+	return jsonCodec{}, operation
+}
+
+// isSTS tells whether the request is a form, which none of the API's protocols is: people ask STS who they are.
+func isSTS(r *http.Request) bool {
+	return r.Header.Get("X-Amz-Target") == "" && strings.HasPrefix(r.Header.Get("Content-Type"), formType)
+}
+
+// Serves tells whether a request is for this API or for the STS call beside it. Others that share the port ask it.
+func Serves(r *http.Request) bool {
+	if r.Method != http.MethodPost {
+		return false
+	}
+	return r.Header.Get("X-Amz-Target") != "" || r.Header.Get("Smithy-Protocol") != "" ||
+		strings.Contains(r.URL.Path, "/service/") || isSTS(r) || r.URL.Path == "/"
+}

@@ -1,0 +1,255 @@
+package gamelift
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/hex"
+	"net/http"
+	"net/textproto"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aws/smithy-go"
+
+	"github.com/musterhq/muster/internal/identity"
+)
+
+// skewMax is how far a client's clock may be off. SDKs set theirs right from the Date header of the refusal.
+const skewMax = 5 * time.Minute
+
+// Keys finds the access keys that work.
+type Keys interface {
+	Find(id string) (identity.AccessKey, bool)
+}
+
+// verifier checks signatures of version 4 as the AWS clients make them.
+type verifier struct {
+	keys    Keys
+	signing signingKeys
+	now     func() time.Time
+	dev     bool // any credentials will do, also none
+}
+
+// verify tells who signed the request. service is the one that its scope must name.
+func (v *verifier) verify(r *http.Request, body []byte, service string) (Caller, smithy.APIError) {
+	header := r.Header.Get("Authorization")
+	if v.dev {
+		return v.trusting(header), nil
+	}
+	if header == "" {
+		return Caller{}, commonError(codeMissingToken, "Missing Authentication Token")
+	}
+	a, problem := parseAuthorization(header)
+	if problem != "" {
+		return Caller{}, commonError(codeIncompleteSignature, "%s", problem)
+	}
+	date := r.Header.Get("X-Amz-Date")
+	switch {
+	case date == "":
+		return Caller{}, commonError(codeIncompleteSignature, "the request must have an X-Amz-Date header")
+	case !a.signs("host") || !a.signs("x-amz-date"):
+		return Caller{}, commonError(codeIncompleteSignature, "'Host' and 'X-Amz-Date' must be signed headers")
+	case r.Header.Get("X-Amz-Target") != "" && !a.signs("x-amz-target"):
+		return Caller{}, commonError(codeIncompleteSignature, "'X-Amz-Target' must be a signed header")
+	}
+	key, ok := v.keys.Find(a.keyID)
+	if !ok {
+		return Caller{}, commonError(codeUnrecognizedClient, "The security token included in the request is invalid.")
+	}
+	if refused := v.checkDate(date, &a); refused != nil {
+		return Caller{}, refused
+	}
+	if a.service != service {
+		return Caller{}, commonError(codeInvalidSignature, "Credential should be scoped to correct service: '%s'.", service)
+	}
+	if !v.matches(r, body, date, key, &a) {
+		return Caller{}, commonError(codeInvalidSignature, "The request signature we calculated does not match the signature you provided. "+
+			"Check your secret access key and signing method.")
+	}
+	return Caller{KeyID: key.ID, Account: key.Account, Region: a.region, Role: key.Role}, nil
+}
+
+// trusting takes from credentials what there is to take. A known key keeps its role, so that roles can be tried out.
+func (v *verifier) trusting(header string) Caller {
+	caller := localCaller
+	a, problem := parseAuthorization(header)
+	if problem != "" {
+		return caller
+	}
+	caller.KeyID, caller.Region = a.keyID, a.region
+	if key, ok := v.keys.Find(a.keyID); ok {
+		caller.Account, caller.Role = key.Account, key.Role
+	}
+	return caller
+}
+
+func (a *authorization) signs(header string) bool {
+	for name := range strings.SplitSeq(a.signedHeaders, ";") {
+		if name == header {
+			return true
+		}
+	}
+	return false
+}
+
+// checkDate comes before the signature: SDKs recognise a wrong clock by the message, and try again with a right one.
+func (v *verifier) checkDate(date string, a *authorization) smithy.APIError {
+	const form = "20060102T150405Z"
+	signed, ok := parseAmzDate(date)
+	if !ok {
+		return commonError(codeIncompleteSignature, "Date must be in ISO-8601 'basic format'. Got '%s'.", shortened(date))
+	}
+	now := v.now().UTC()
+	switch {
+	case signed.Before(now.Add(-skewMax)):
+		return commonError(codeInvalidSignature, "Signature expired: %s is now earlier than %s (%s - 5 min.)",
+			date, now.Add(-skewMax).Format(form), now.Format(form))
+	case signed.After(now.Add(skewMax)):
+		return commonError(codeInvalidSignature, "Signature not yet current: %s is still later than %s (%s + 5 min.)",
+			date, now.Add(skewMax).Format(form), now.Format(form))
+	case date[:8] != a.date:
+		return commonError(codeInvalidSignature, "Date in Credential scope does not match YYYYMMDD from ISO-8601 version of date from HTTP: '%s' != '%s'.",
+			a.date, date[:8])
+	default:
+		return nil
+	}
+}
+
+var canonicalBuffers = sync.Pool{New: func() any { return new([]byte) }}
+
+// matches makes the signature that the request should have and compares in constant time.
+func (v *verifier) matches(r *http.Request, body []byte, date string, key identity.AccessKey, a *authorization) bool {
+	pooled := canonicalBuffers.Get().(*[]byte)
+	defer canonicalBuffers.Put(pooled)
+	bodyHash := sha256.Sum256(body)
+	var bodyHex [2 * sha256.Size]byte
+	hex.Encode(bodyHex[:], bodyHash[:])
+	payload := bodyHex[:]
+	if claimed := r.Header.Get("X-Amz-Content-Sha256"); claimed != "" {
+		if claimed != "UNSIGNED-PAYLOAD" && claimed != string(payload) {
+			return false
+		}
+		payload = []byte(claimed)
+	}
+
+	text := appendCanonicalRequest((*pooled)[:0], r, a, payload)
+	canonical := sha256.Sum256(text)
+	text = append(text[:0], signatureAlgorithm+"\n"...)
+	text = append(append(text, date...), '\n')
+	text = append(append(text, a.scope...), '\n')
+	text = hex.AppendEncode(text, canonical[:])
+	*pooled = text
+
+	var sum [sha256.Size]byte
+	var want [2 * sha256.Size]byte
+	signing := v.signing.get(key, a)
+	hex.Encode(want[:], signing.mac(sum[:0], text))
+	if subtle.ConstantTimeCompare(want[:], []byte(a.signature)) != 1 {
+		return false
+	}
+	v.signing.keep(key, a, signing)
+	return true
+}
+
+func appendCanonicalRequest(dst []byte, r *http.Request, a *authorization, payload []byte) []byte {
+	path, query := r.RequestURI, ""
+	if path == "" || path[0] != '/' { // made by a test, or sent to a proxy
+		path, query = r.URL.EscapedPath(), r.URL.RawQuery
+	} else if i := strings.IndexByte(path, '?'); i >= 0 {
+		path, query = path[:i], path[i+1:]
+	}
+	dst = append(append(dst, r.Method...), '\n')
+	dst = append(appendCanonicalPath(dst, path), '\n')
+	dst = append(appendCanonicalQuery(dst, query), '\n')
+	for name := range strings.SplitSeq(a.signedHeaders, ";") {
+		dst = append(append(dst, name...), ':')
+		dst = append(appendHeaderValue(dst, r, name), '\n')
+	}
+	dst = append(dst, '\n')
+	dst = append(append(dst, a.signedHeaders...), '\n')
+	return append(dst, payload...)
+}
+
+// appendCanonicalPath escapes the path as it came, so what was escaped is escaped twice: all services but S3 have it so.
+func appendCanonicalPath(dst []byte, path string) []byte {
+	if path == "" {
+		return append(dst, '/')
+	}
+	const digits = "0123456789ABCDEF"
+	for i := range len(path) {
+		if c := path[i]; c == '/' || unreserved(c) {
+			dst = append(dst, c)
+		} else {
+			dst = append(dst, '%', digits[c>>4], digits[c&15])
+		}
+	}
+	return dst
+}
+
+func unreserved(c byte) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_' || c == '.' || c == '~'
+}
+
+func appendCanonicalQuery(dst []byte, query string) []byte {
+	if query == "" {
+		return dst
+	}
+	parameters := strings.Split(query, "&")
+	for i, p := range parameters {
+		if !strings.Contains(p, "=") {
+			parameters[i] = p + "="
+		}
+	}
+	slices.Sort(parameters)
+	return append(dst, strings.Join(parameters, "&")...)
+}
+
+// headerKeys spares the making of a canonical key for what clients sign.
+var headerKeys = map[string]string{
+	"accept":                "Accept",
+	"amz-sdk-invocation-id": "Amz-Sdk-Invocation-Id",
+	"amz-sdk-request":       "Amz-Sdk-Request",
+	"content-type":          "Content-Type",
+	"smithy-protocol":       "Smithy-Protocol",
+	"x-amz-content-sha256":  "X-Amz-Content-Sha256",
+	"x-amz-date":            "X-Amz-Date",
+	"x-amz-security-token":  "X-Amz-Security-Token",
+	"x-amz-target":          "X-Amz-Target",
+	"x-amz-user-agent":      "X-Amz-User-Agent",
+	"user-agent":            "User-Agent",
+}
+
+func appendHeaderValue(dst []byte, r *http.Request, name string) []byte {
+	switch name {
+	case "host":
+		return append(dst, r.Host...)
+	case "content-length":
+		return strconv.AppendInt(dst, r.ContentLength, 10)
+	}
+	key, ok := headerKeys[name]
+	if !ok {
+		key = textproto.CanonicalMIMEHeaderKey(name)
+	}
+	for i, value := range r.Header[key] {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = appendTrimmed(dst, value)
+	}
+	return dst
+}
+
+// appendTrimmed leaves out spaces at the ends and all but one of those in a row.
+func appendTrimmed(dst []byte, value string) []byte {
+	value = strings.TrimSpace(value)
+	for i := range len(value) {
+		if value[i] == ' ' && value[i-1] == ' ' {
+			continue
+		}
+		dst = append(dst, value[i])
+	}
+	return dst
+}

@@ -1,0 +1,69 @@
+package gamelift
+
+import (
+	"encoding/xml"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/aws/smithy-go"
+)
+
+// STS is another service of AWS, with a protocol of its own. One call of it is answered on the same port, since
+// `aws sts get-caller-identity` is how people check whether a profile works.
+
+type stsAnswer struct {
+	XMLName   xml.Name `xml:"https://sts.amazonaws.com/doc/2011-06-15/ GetCallerIdentityResponse"`
+	ARN       string   `xml:"GetCallerIdentityResult>Arn"`
+	UserID    string   `xml:"GetCallerIdentityResult>UserId"`
+	Account   string   `xml:"GetCallerIdentityResult>Account"`
+	RequestID string   `xml:"ResponseMetadata>RequestId"`
+}
+
+type stsError struct {
+	XMLName   xml.Name `xml:"https://sts.amazonaws.com/doc/2011-06-15/ ErrorResponse"`
+	Type      string   `xml:"Error>Type"`
+	Code      string   `xml:"Error>Code"`
+	Message   string   `xml:"Error>Message"`
+	RequestID string   `xml:"RequestId"`
+}
+
+func (h *Handler) serveSTS(w http.ResponseWriter, r *http.Request, requestID string, pooled *buffers) {
+	caller, refused := h.callerIdentity(w, r, pooled)
+	status := http.StatusOK
+	var answer any
+	if refused != nil {
+		status = statusOf(refused.ErrorCode())
+		answer = stsError{Type: "Sender", Code: refused.ErrorCode(), Message: refused.ErrorMessage(), RequestID: requestID}
+	} else {
+		name := caller.KeyID
+		if name == "" {
+			name = "anonymous"
+		}
+		answer = stsAnswer{
+			ARN: "arn:aws:iam::" + caller.Account + ":user/" + caller.Role.String() + "/" + name, UserID: name,
+			Account: caller.Account, RequestID: requestID,
+		}
+	}
+	body, err := xml.Marshal(answer)
+	if err != nil {
+		panic("gamelift: STS answer: " + err.Error()) // strings always marshal
+	}
+	header := w.Header()
+	header.Set("X-Amzn-Requestid", requestID)
+	header.Set("Content-Type", "text/xml")
+	header.Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(status)
+	w.Write(body) //nolint:errcheck // the client is gone, and nobody is left to tell
+}
+
+func (h *Handler) callerIdentity(w http.ResponseWriter, r *http.Request, pooled *buffers) (Caller, smithy.APIError) {
+	if refused := readBody(w, r, pooled); refused != nil {
+		return Caller{}, refused
+	}
+	form, err := url.ParseQuery(string(pooled.body))
+	if err != nil || r.Method != http.MethodPost || form.Get("Action") != "GetCallerIdentity" {
+		return Caller{}, commonError("InvalidAction", "only GetCallerIdentity is answered here")
+	}
+	return h.verifier.verify(r, pooled.body, "sts")
+}
