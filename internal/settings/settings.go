@@ -42,10 +42,10 @@ func Defaults() Settings {
 		LogLevel:  "info",
 		LogFormat: "text",
 
-		Reservation:       60 * time.Second,  // the documented time of a player session; players' clients count on it
+		Reservation:       60 * time.Second,  // B012
 		ActivationTimeout: 300 * time.Second, // B010
 		LinkGrace:         75 * time.Second,  // B014: one missed attempt of a server SDK, the handshake, one heartbeat
-		TokenLifetime:     3 * time.Hour,     // B012
+		TokenLifetime:     3 * time.Hour,     // B013
 		EndedLinger:       20 * time.Second,
 
 		// Far above the documented quotas (10 fleets, 20 locations, 4 of a fleet, 100 computes, 50 processes): on own
