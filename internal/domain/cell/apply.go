@@ -1,0 +1,209 @@
+package cell
+
+import (
+	"fmt"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/session"
+)
+
+// apply folds a fact into the state. It never fails: the thing has happened. It is the only code that writes state.
+func (c *Cell) apply(at domain.Time, event Event) {
+	c.last = max(c.last, at)
+	switch e := event.(type) {
+	case *Ticked:
+	case *Resumed:
+		c.applyResumed(e)
+	case *LocationChanged:
+		c.applyLocation(e)
+	case *LocationRemoved:
+		r, _ := c.fleets.Location(e.Name)
+		c.fleets.RemoveLocation(r)
+		c.touch()
+	case *FleetChanged:
+		c.applyFleet(at, e)
+	case *FleetRemoved:
+		r, _ := c.fleets.Fleet(e.ID)
+		c.waiting.clear(sweep, r)
+		c.fleets.RemoveFleet(r)
+		c.touch()
+	case *ComputeRegistered:
+		c.applyCompute(e)
+	case *ComputeRemoved:
+		c.applyComputeRemoved(e)
+	case *TokenIssued:
+		r, _ := c.fleets.Compute(e.Fleet, e.Compute)
+		x := c.fleets.Computes.Mut(r)
+		x.TokenGeneration, x.TokenExpires, x.PreviousExpires = e.Generation, e.Expires, e.PreviousExpires
+		x.Changed = c.touch()
+	case *FleetEventWritten:
+		c.eventNo = e.Event.No
+		e.Event.Changed = c.touch()
+		c.fleets.AddEvent(e.Event)
+	case *CreationCounted:
+		e.Creation.Changed = c.touch()
+		c.waiting.setWall(creation, c.fleets.AddCreation(e.Creation), e.Creation.Until)
+	case *CreationsForgotten:
+		for d, ok := c.waiting.wall.next(); ok && d.at <= int64(at) && d.kind == creation; d, ok = c.waiting.wall.next() {
+			c.waiting.clear(creation, d.ref)
+			c.fleets.RemoveCreation(d.ref)
+		}
+	case *ProcessConnected, *ProcessLinkLost, *ProcessActivated, *ProcessHealthChanged, *ProcessSettled,
+		*ProcessTerminationAsked, *ProcessEnded, *ProcessForgotten:
+		c.applyProcess(at, event)
+	case *GameSessionCreated:
+		c.applyGameCreated(at, e)
+	case *GameSessionPrompted, *GameSessionActivated, *GameSessionChanged, *GameSessionTerminating, *GameSessionEnded:
+		c.applyGame(at, event)
+	case *PlayerReserved:
+		game, _ := c.sessions.Game(e.GameSession)
+		r := c.sessions.Reserve(session.PlayerSession{
+			ID: e.PlayerSession, Player: e.Player, Data: e.Data, Game: game,
+			Created: at, ReserveBy: e.ReserveBy, Status: session.Reserved, Changed: c.touch(),
+		})
+		c.sessions.Games.Mut(game).Changed = c.number
+		c.waiting.set(reservation, r, e.ReserveBy)
+	case *PlayerAccepted:
+		r, _ := c.sessions.PlayerByID(e.PlayerSession)
+		c.sessions.AcceptPlayer(r, e.Request)
+		c.sessions.Players.Mut(r).Changed = c.touch()
+		c.waiting.clear(reservation, r)
+	case *PlayerEnded:
+		r, _ := c.sessions.PlayerByID(e.PlayerSession)
+		c.sessions.EndPlayer(r, at, e.Status)
+		p := c.sessions.Players.Mut(r)
+		p.Changed = c.touch()
+		c.sessions.Games.Mut(p.Game).Changed = c.number
+		c.waiting.clear(reservation, r)
+	case *Forgotten:
+		c.forgotten += uint64(c.sessions.Forget(int(e.Count)))
+		c.touch()
+	default:
+		panic(fmt.Sprintf("no apply for %T", event))
+	}
+}
+
+// applyResumed moves the contact clock by the time the service was down, and takes every link as lost from now: what was
+// connected then has to come back.
+func (c *Cell) applyResumed(e *Resumed) {
+	c.downtime += domain.Time(e.Downtime)
+	for r, p := range c.fleets.Processes.All() {
+		if p.Linked {
+			c.unlink(r, e.LostBy)
+		}
+	}
+	c.touch()
+}
+
+func (c *Cell) applyLocation(e *LocationChanged) {
+	e.Location.Changed = c.touch()
+	if r, ok := c.fleets.Location(e.Location.Name); ok {
+		*c.fleets.Locations.Mut(r) = e.Location
+		return
+	}
+	c.fleets.AddLocation(e.Location)
+}
+
+func (c *Cell) applyFleet(at domain.Time, e *FleetChanged) {
+	e.Fleet.Changed = c.touch()
+	r, ok := c.fleets.Fleet(e.Fleet.ID)
+	if !ok {
+		c.fleets.AddFleet(e.Fleet)
+		return
+	}
+	*c.fleets.Fleets.Mut(r) = e.Fleet
+	if mustSweep(&e.Fleet) {
+		c.waiting.setWall(sweep, r, at)
+	} else {
+		c.waiting.clear(sweep, r)
+	}
+}
+
+// mustSweep reports whether something of the fleet is being deleted.
+func mustSweep(f *fleet.Fleet) bool {
+	for _, l := range f.Locations {
+		if l.Status == fleet.Deleting {
+			return true
+		}
+	}
+	return f.Status == fleet.Deleting
+}
+
+func (c *Cell) applyCompute(e *ComputeRegistered) {
+	e.Compute.Changed = c.touch()
+	if r, ok := c.fleets.Compute(e.Compute.FleetID, e.Compute.Name); ok {
+		x := c.fleets.Computes.Mut(r)
+		x.IPAddress, x.DNSName, x.CertificatePath = e.Compute.IPAddress, e.Compute.DNSName, e.Compute.CertificatePath
+		x.Changed = c.number
+		return
+	}
+	f, _ := c.fleets.Fleet(e.Compute.FleetID)
+	e.Compute.Fleet, e.Compute.FleetID = f, c.fleets.Fleets.Get(f).ID
+	c.fleets.AddCompute(e.Compute)
+}
+
+func (c *Cell) applyComputeRemoved(e *ComputeRemoved) {
+	r, _ := c.fleets.Compute(e.Fleet, e.Name)
+	c.fleets.ProcessesOn(r, func(p fleet.Ref, _ *fleet.Process) bool {
+		c.waiting.clearProcess(p)
+		c.waiting.clear(forgetProcess, p)
+		return true
+	})
+	c.fleets.RemoveCompute(r)
+	c.touch()
+}
+
+func (c *Cell) applyGameCreated(at domain.Time, e *GameSessionCreated) {
+	p, _ := c.fleets.Process(e.Process)
+	process := c.fleets.Processes.Get(p)
+	compute := c.fleets.Computes.Get(process.Compute)
+	f := c.fleets.Fleets.Get(compute.Fleet)
+	port := process.Port
+	location := process.Location
+	g := c.sessions.AddGame(session.GameSession{
+		ID: e.ID, FleetID: f.ID, Location: location, Region: f.Region, Account: f.Account,
+		Name: e.Name, Data: e.Data, MatchmakerData: e.MatchmakerData, Properties: e.Properties, Creator: e.Creator,
+		ComputeName: compute.Name, ProcessID: process.Key.Process, IPAddress: compute.IPAddress, DNSName: compute.DNSName, Port: port,
+		PlayersMax: e.PlayersMax, Status: session.Activating, FullProtection: e.FullProtection,
+		Created: at, ActivateBy: e.ActivateBy, Process: p, Parameters: e.Parameters, Changed: c.touch(),
+	})
+	x := c.fleets.Processes.Mut(p)
+	x.Session, x.HadSession, x.Changed = g, true, c.number
+	c.fleets.Reindex(p)
+	c.waiting.set(activation, g, e.ActivateBy)
+}
+
+func (c *Cell) applyGame(at domain.Time, event Event) {
+	change := func(id session.ID, f func(*session.GameSession)) session.Ref {
+		r, _ := c.sessions.Game(id)
+		c.sessions.ChangeGame(r, f)
+		c.sessions.Games.Mut(r).Changed = c.touch()
+		return r
+	}
+	switch e := event.(type) {
+	case *GameSessionPrompted:
+		change(e.ID, func(g *session.GameSession) { g.Prompted = true })
+	case *GameSessionActivated:
+		r := change(e.ID, func(g *session.GameSession) { g.Status, g.ActivateBy = session.Active, 0 })
+		c.waiting.clear(activation, r)
+	case *GameSessionChanged:
+		change(e.ID, func(g *session.GameSession) {
+			g.Name, g.PlayersMax, g.DenyPlayers, g.FullProtection = e.Name, e.PlayersMax, e.DenyPlayers, e.FullProtection
+			g.Properties, g.Policy = e.Properties, e.Policy
+		})
+	case *GameSessionTerminating:
+		r := change(e.ID, func(g *session.GameSession) { g.Status, g.ActivateBy = session.Terminating, 0 })
+		c.waiting.clear(activation, r)
+	case *GameSessionEnded:
+		r, _ := c.sessions.Game(e.ID)
+		p := c.sessions.Games.Get(r).Process
+		c.sessions.EndGame(r, at, e.Reason)
+		c.sessions.Games.Mut(r).Changed = c.touch()
+		c.waiting.clear(activation, r)
+		if p != 0 {
+			c.fleets.Processes.Mut(p).Session = 0
+			c.fleets.Reindex(p)
+		}
+	}
+}

@@ -1,0 +1,113 @@
+package cell
+
+import (
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/fleet"
+)
+
+func (c *Cell) applyProcess(at domain.Time, event Event) {
+	switch e := event.(type) {
+	case *ProcessConnected:
+		c.applyConnected(at, e)
+	case *ProcessActivated:
+		c.applyActivated(at, e)
+	case *ProcessLinkLost:
+		r, _ := c.fleets.Process(e.Process)
+		c.unlink(r, e.LostBy)
+	case *ProcessHealthChanged:
+		r := c.changeProcess(e.Process, func(p *fleet.Process) { p.Health, p.UnhealthyBy = e.Health, e.UnhealthyBy })
+		c.waiting.set(unhealthy, r, e.UnhealthyBy)
+	case *ProcessSettled:
+		c.changeProcess(e.Process, func(p *fleet.Process) { p.Settled = true })
+	case *ProcessTerminationAsked:
+		r := c.changeProcess(e.Process, func(p *fleet.Process) {
+			p.TerminateBy, p.TerminationTime, p.TerminateWhy = e.By, e.Time, e.Why
+			p.ReadyBy, p.UnhealthyBy = 0, 0
+		})
+		c.waiting.clear(ready, r)
+		c.waiting.clear(unhealthy, r)
+		c.waiting.set(termination, r, e.By)
+	case *ProcessEnded:
+		c.applyProcessEnded(at, e)
+	case *ProcessForgotten:
+		r, _ := c.fleets.Process(e.Process)
+		c.waiting.clearProcess(r)
+		c.waiting.clear(forgetProcess, r)
+		c.fleets.RemoveProcess(r)
+		c.touch()
+	}
+}
+
+// changeProcess lets f change a process and brings the index of idle ones up to date.
+func (c *Cell) changeProcess(key fleet.Key, f func(*fleet.Process)) fleet.Ref {
+	r, _ := c.fleets.Process(key)
+	p := c.fleets.Processes.Mut(r)
+	f(p)
+	p.Changed = c.touch()
+	c.fleets.Reindex(r)
+	return r
+}
+
+func (c *Cell) unlink(r fleet.Ref, lostBy domain.ContactTime) {
+	p := c.fleets.Processes.Mut(r)
+	p.Linked, p.Changed = false, c.touch()
+	if p.State == fleet.Ended {
+		lostBy = 0 // nobody waits for it
+	}
+	p.LostBy = lostBy
+	c.waiting.set(lost, r, lostBy)
+	c.fleets.Reindex(r)
+}
+
+func (c *Cell) applyConnected(at domain.Time, e *ProcessConnected) {
+	r, ok := c.fleets.Process(e.Process)
+	if !ok {
+		compute, _ := c.fleets.Compute(e.Process.Fleet, e.Process.Compute)
+		x := c.fleets.Computes.Mut(compute)
+		x.ProcessesEver++
+		e.Process.Fleet, e.Process.Compute = x.FleetID, x.Name // share the strings
+		r = c.fleets.AddProcess(fleet.Process{
+			Key: e.Process, Compute: compute, Location: x.Location, State: fleet.Initialized, Life: 1, Connected: at, ReadyBy: e.ReadyBy,
+		})
+		c.waiting.set(ready, r, e.ReadyBy)
+	}
+	c.changeProcess(e.Process, func(p *fleet.Process) {
+		p.Linked, p.Link, p.LostBy, p.SDK = true, e.Link, 0, e.SDK
+	})
+	c.waiting.clear(lost, r)
+}
+
+func (c *Cell) applyActivated(at domain.Time, e *ProcessActivated) {
+	if e.New {
+		r, _ := c.fleets.Process(e.Process)
+		c.waiting.clearProcess(r)
+		c.waiting.clear(forgetProcess, r)
+		c.fleets.Renew(r, at)
+		c.fleets.Computes.Mut(c.fleets.Processes.Get(r).Compute).ProcessesEver++
+	}
+	r := c.changeProcess(e.Process, func(p *fleet.Process) {
+		if p.State == fleet.Initialized {
+			p.Ready = at
+		}
+		p.State, p.Port, p.LogPaths, p.Activation, p.ReadyBy = fleet.ProcessReady, e.Port, e.LogPaths, e.Request, 0
+		p.UnhealthyBy = e.UnhealthyBy
+		if e.SDK != "" {
+			p.SDK = e.SDK
+		}
+		p.Tool = e.Tool
+		if e.New {
+			p.Linked, p.Link = true, e.Link
+		}
+	})
+	c.waiting.clear(ready, r)
+	c.waiting.set(unhealthy, r, e.UnhealthyBy)
+}
+
+func (c *Cell) applyProcessEnded(at domain.Time, e *ProcessEnded) {
+	r := c.changeProcess(e.Process, func(p *fleet.Process) {
+		p.State, p.EndedAt, p.ForgetAt, p.EndReason, p.Ending = fleet.Ended, at, e.ForgetAt, e.Reason, e.Request
+		p.ReadyBy, p.LostBy, p.UnhealthyBy, p.TerminateBy = 0, 0, 0, 0
+	})
+	c.waiting.clearProcess(r)
+	c.waiting.setWall(forgetProcess, r, e.ForgetAt)
+}

@@ -1,0 +1,98 @@
+// Package cell is the whole state of one Muster installation and the only code that changes it.
+//
+// A command is checked against the state; if it may happen, it emits events, and each event is applied at once. The
+// events of one command are one transaction: all of them reach the journal in one piece, or none. A replay of the journal
+// calls the same apply, so memory after a restart is what it was.
+package cell
+
+import (
+	"fmt"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/session"
+	"github.com/musterhq/muster/internal/domain/wire"
+)
+
+// Cell is the state. One goroutine at a time may call Execute, Replay or Freeze; Views may be used beside each other but
+// not beside those.
+type Cell struct {
+	config   Config
+	fleets   *fleet.State
+	sessions *session.State
+
+	waiting  deadlines
+	last     domain.Time // when the last transaction happened
+	downtime domain.Time // how long the service was down since the cell began: what contact deadlines are moved by
+	number   uint64      // of the journal entry that is being built or replayed
+	changed  uint64      // number of the last change
+
+	forgotten  uint64 // game sessions that left memory for the archive: the watermark of look-ups there
+	eventNo    uint64 // fleet events ever written
+	restoring  session.Ref
+	replaying  bool
+	replayed   wire.Reader
+	replayedTx wire.Reader
+}
+
+// New returns an empty cell.
+func New(config Config) *Cell {
+	return &Cell{config: config, fleets: fleet.New(), sessions: session.New(), waiting: newDeadlines()}
+}
+
+// Config returns the limits and periods that commands of this cell are decided with.
+func (c *Cell) Config() Config { return c.config }
+
+// Forgotten counts the game sessions that left memory for the archive. A look-up in the archive that began at one count
+// may be relied on only while the count is the same.
+func (c *Cell) Forgotten() uint64 { return c.forgotten }
+
+// contact converts an instant to the clock that stands still while the service is down.
+func (c *Cell) contact(t domain.Time) domain.ContactTime { return domain.ContactTime(t - c.downtime) }
+
+// wall converts back.
+func (c *Cell) wall(t domain.ContactTime) domain.Time { return domain.Time(t) + c.downtime }
+
+// Command is a wish. Its exported fields below "Result" are filled in when it succeeds.
+type Command interface{ decide(tx *tx) error }
+
+// Env is what a command needs from outside, and where its transaction goes.
+type Env struct {
+	Now    domain.Time // never before the time of an earlier command: Execute sees to that
+	Number uint64      // of the journal entry that will hold the transaction
+	Seed   domain.UUID // random; identifiers that a command makes beside its own come from it
+
+	Batch  []byte   // the transaction is appended here
+	Events []Event  // the events that somebody follows are appended here
+	Follow KindMask // which those are
+}
+
+// Execute decides a command. An error is a *domain.Refusal, and then nothing has changed. It reports whether anything
+// was emitted.
+func (c *Cell) Execute(cmd Command, env *Env) (emitted bool, err error) {
+	now := max(env.Now, c.last)
+	t := tx{c: c, env: env, now: now, contact: c.contact(now), start: len(env.Batch)}
+	c.number = env.Number
+	err = cmd.decide(&t)
+	if t.open {
+		if err != nil {
+			panic(fmt.Sprintf("%T refused after it had emitted: %v", cmd, err))
+		}
+		t.close()
+	}
+	return t.open, err
+}
+
+// Replay applies one journal entry.
+func (c *Cell) Replay(number uint64, batch []byte) error {
+	c.number = number
+	c.replaying = true
+	defer func() { c.replaying = false }()
+	return c.readBatch(batch, func(at domain.Time, e Event) { c.apply(at, e) })
+}
+
+// touch returns the number to note in a record that is being changed.
+func (c *Cell) touch() uint64 {
+	c.changed = c.number
+	return c.number
+}

@@ -1,0 +1,124 @@
+package cell
+
+import (
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/fleet"
+)
+
+// RegisterCompute adds a host to a fleet. The same name again, in the same location, refreshes the address: agents and
+// the game server wrapper register at every start.
+type RegisterCompute struct {
+	Compute fleet.Compute // FleetID, Name, Location, IPAddress, DNSName, CertificatePath
+
+	// Result: Compute as it is stored now.
+}
+
+func (cmd *RegisterCompute) decide(t *tx) error {
+	x := &cmd.Compute
+	_, f, err := t.fleetByID(x.FleetID)
+	if err != nil {
+		return err
+	}
+	if f.Status != fleet.Active {
+		return domain.Refuse(domain.Invalid, "fleet %s is being deleted", f.ID)
+	}
+	if status, ok := f.HasLocation(x.Location); !ok || status != fleet.Active {
+		return domain.Refuse(domain.Invalid, "Location: fleet %s has no location %q; it has %s", f.ID, x.Location, locationNames(f))
+	}
+	if x.IPAddress == "" && x.DNSName == "" {
+		return domain.Refuse(domain.Invalid, "IpAddress: an ANYWHERE fleet needs the compute's IpAddress or DnsName")
+	}
+	if r, ok := t.c.fleets.Compute(x.FleetID, x.Name); ok {
+		old := t.c.fleets.Computes.Get(r)
+		if old.Location != x.Location {
+			return domain.Refuse(domain.Conflict, "compute %s is registered in location %s already", x.Name, old.Location)
+		}
+	} else if n := t.c.fleets.ComputeCount(x.FleetID); n >= t.c.config.ComputesInFleetMax {
+		return domain.Refuse(domain.LimitExceeded, "fleet %s has %d computes; the limit is %d", x.FleetID, n, t.c.config.ComputesInFleetMax)
+	}
+	t.emit(&ComputeRegistered{fleet.Compute{
+		FleetID: x.FleetID, Name: x.Name, Location: x.Location, IPAddress: x.IPAddress, DNSName: x.DNSName,
+		CertificatePath: x.CertificatePath, Created: t.now,
+	}})
+	r, _ := t.c.fleets.Compute(x.FleetID, x.Name)
+	*x = *t.c.fleets.Computes.Get(r)
+	return nil
+}
+
+func locationNames(f *fleet.Fleet) string {
+	names := ""
+	for _, l := range f.Locations {
+		if l.Status == fleet.Active {
+			if names != "" {
+				names += ", "
+			}
+			names += l.Name
+		}
+	}
+	return names
+}
+
+// computeByName finds a compute or refuses.
+func (t *tx) computeByName(fleetID, name string) (fleet.Ref, *fleet.Compute, error) {
+	if _, _, err := t.fleetByID(fleetID); err != nil {
+		return 0, nil, err
+	}
+	r, ok := t.c.fleets.Compute(fleetID, name)
+	if !ok {
+		return 0, nil, domain.Refuse(domain.NotFound, "compute %s not found in fleet %s", name, fleetID)
+	}
+	return r, t.c.fleets.Computes.Get(r), nil
+}
+
+// DeregisterCompute removes a host. Its tokens are void, and what runs on it has ended as far as the service knows.
+type DeregisterCompute struct{ Fleet, Name string }
+
+func (cmd *DeregisterCompute) decide(t *tx) error {
+	r, _, err := t.computeByName(cmd.Fleet, cmd.Name)
+	if err != nil {
+		return err
+	}
+	t.removeCompute(r)
+	return nil
+}
+
+// removeCompute ends everything on a compute and drops it.
+func (t *tx) removeCompute(r fleet.Ref) {
+	var running []fleet.Ref
+	t.c.fleets.ProcessesOn(r, func(p fleet.Ref, x *fleet.Process) bool {
+		if x.State != fleet.Ended {
+			running = append(running, p)
+		}
+		return true
+	})
+	for _, p := range running {
+		t.endProcess(p, fleet.EndedWithCompute, 0)
+	}
+	x := t.c.fleets.Computes.Get(r)
+	t.emit(&ComputeRemoved{x.FleetID, x.Name})
+}
+
+// IssueToken says which auth token of a compute is good: the same one as before while enough of its life is left.
+type IssueToken struct {
+	Fleet, Compute string
+
+	// Result
+	Generation uint32
+	Expires    domain.Time
+	Registered fleet.Compute
+}
+
+func (cmd *IssueToken) decide(t *tx) error {
+	_, x, err := t.computeByName(cmd.Fleet, cmd.Compute)
+	if err != nil {
+		return err
+	}
+	cmd.Generation, cmd.Expires, cmd.Registered = x.TokenGeneration, x.TokenExpires, *x
+	if x.TokenGeneration != 0 && x.TokenExpires.Sub(t.now) > t.c.config.TokenOverlap {
+		return nil
+	}
+	cmd.Generation++
+	cmd.Expires = t.now.Add(t.c.config.TokenLife)
+	t.emit(&TokenIssued{cmd.Fleet, cmd.Compute, cmd.Generation, cmd.Expires, x.TokenExpires})
+	return nil
+}

@@ -1,0 +1,325 @@
+package cell
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/fleet"
+)
+
+// CreateLocation makes a custom location.
+type CreateLocation struct {
+	Name, Region, Account string
+	Tags                  []fleet.Tag
+
+	// Result
+	Location fleet.Location
+}
+
+func (cmd *CreateLocation) decide(t *tx) error {
+	if _, ok := t.c.fleets.Location(cmd.Name); ok {
+		return domain.Refuse(domain.Conflict, "location %s exists already", cmd.Name)
+	}
+	if n := t.c.fleets.Locations.Len(); n >= t.c.config.LocationsMax {
+		return domain.Refuse(domain.LimitExceeded, "%d custom locations exist; the limit is %d", n, t.c.config.LocationsMax)
+	}
+	tags, err := t.tagged(nil, cmd.Tags)
+	if err != nil {
+		return err
+	}
+	cmd.Location = fleet.Location{Name: cmd.Name, Region: cmd.Region, Account: cmd.Account, Created: t.now, Tags: tags}
+	t.emit(&LocationChanged{cmd.Location})
+	return nil
+}
+
+// DeleteLocation removes a custom location that no fleet uses.
+type DeleteLocation struct{ Name string }
+
+func (cmd *DeleteLocation) decide(t *tx) error {
+	if _, ok := t.c.fleets.Location(cmd.Name); !ok {
+		return domain.Refuse(domain.NotFound, "location %s not found", cmd.Name)
+	}
+	for _, f := range t.c.fleets.Fleets.All() {
+		if _, used := f.HasLocation(cmd.Name); used {
+			return domain.Refuse(domain.Invalid, "location %s is in use by fleet %s", cmd.Name, f.ID)
+		}
+	}
+	t.emit(&LocationRemoved{cmd.Name})
+	return nil
+}
+
+// CreateFleet makes an ANYWHERE fleet. It is ACTIVE at once: there is no host to start.
+type CreateFleet struct {
+	Fleet     fleet.Fleet // ID, Region, Account, Name and whatever the operator wants; not Status, Created, Locations
+	Locations []string
+
+	// Result: Fleet as it was stored.
+}
+
+func (cmd *CreateFleet) decide(t *tx) error {
+	c := t.c
+	switch n := c.fleets.Fleets.Len(); {
+	case n >= c.config.FleetsMax:
+		return domain.Refuse(domain.LimitExceeded, "%d fleets exist; the limit is %d", n, c.config.FleetsMax)
+	case len(cmd.Locations) == 0:
+		return domain.Refuse(domain.Invalid, "Locations: an ANYWHERE fleet needs at least one custom location")
+	}
+	if err := t.newLocations(nil, cmd.Locations); err != nil {
+		return err
+	}
+	tags, err := t.tagged(nil, cmd.Fleet.Tags)
+	if err != nil {
+		return err
+	}
+	f := &cmd.Fleet
+	f.Status, f.Created, f.Tags, f.Locations = fleet.Active, t.now, tags, nil
+	for _, name := range cmd.Locations {
+		f.Locations = append(f.Locations, fleet.FleetLocation{Name: name, Status: fleet.Active})
+	}
+	t.emit(&FleetChanged{*f})
+	t.fleetEvent(f.ID, "FLEET_CREATED", "Fleet "+f.ID+" was created")
+	for _, name := range cmd.Locations {
+		t.fleetEvent(f.ID, "LOCATION_STATE_ACTIVE", "Location "+name+" of fleet "+f.ID+" changed state to ACTIVE")
+	}
+	t.fleetEvent(f.ID, "FLEET_STATE_ACTIVE", "Fleet "+f.ID+" changed state to ACTIVE")
+	return nil
+}
+
+// newLocations checks names that are to be added to those a fleet has.
+func (t *tx) newLocations(have []fleet.FleetLocation, names []string) error {
+	if n := len(have) + len(names); n > t.c.config.LocationsInFleetMax {
+		return domain.Refuse(domain.LimitExceeded, "Locations: %d locations in the fleet; the limit is %d", n, t.c.config.LocationsInFleetMax)
+	}
+	for i, name := range names {
+		if _, ok := t.c.fleets.Location(name); !ok {
+			return domain.Refuse(domain.NotFound, "Locations[%d].Location: location %s not found", i, name)
+		}
+		if slices.Contains(names[:i], name) {
+			return domain.Refuse(domain.Invalid, "Locations[%d].Location: %s is named twice", i, name)
+		}
+		if slices.ContainsFunc(have, func(l fleet.FleetLocation) bool { return l.Name == name }) {
+			return domain.Refuse(domain.Conflict, "Locations[%d].Location: the fleet has location %s already", i, name)
+		}
+	}
+	return nil
+}
+
+// fleetByID finds a fleet or refuses.
+func (t *tx) fleetByID(id string) (fleet.Ref, *fleet.Fleet, error) {
+	r, ok := t.c.fleets.Fleet(id)
+	if !ok {
+		return 0, nil, domain.Refuse(domain.NotFound, "fleet %s not found", id)
+	}
+	return r, t.c.fleets.Fleets.Get(r), nil
+}
+
+// activeFleet finds a fleet that is not being deleted.
+func (t *tx) activeFleet(id string) (*fleet.Fleet, error) {
+	_, f, err := t.fleetByID(id)
+	if err == nil && f.Status != fleet.Active {
+		err = domain.Refuse(domain.WrongFleetStatus, "fleet %s is being deleted", id)
+	}
+	return f, err
+}
+
+// UpdateFleetAttributes changes what is given and keeps the rest.
+type UpdateFleetAttributes struct {
+	ID             string
+	Name           *string
+	Description    *string
+	FullProtection *bool // new game sessions only
+	CreationPolicy *fleet.CreationPolicy
+	MetricGroups   []string
+	Cost           *string
+
+	// Result
+	Fleet fleet.Fleet
+}
+
+func (cmd *UpdateFleetAttributes) decide(t *tx) error {
+	old, err := t.activeFleet(cmd.ID)
+	if err != nil {
+		return err
+	}
+	f := *old
+	set(&f.Name, cmd.Name)
+	set(&f.Description, cmd.Description)
+	set(&f.FullProtection, cmd.FullProtection)
+	if cmd.CreationPolicy != nil {
+		f.CreationPolicy = cmd.CreationPolicy
+	}
+	if cmd.MetricGroups != nil {
+		f.MetricGroups = cmd.MetricGroups
+	}
+	if cmd.Cost != nil {
+		f.Cost = cmd.Cost
+	}
+	protectionChanged, was := f.FullProtection != old.FullProtection, protection(old.FullProtection)
+	t.emit(&FleetChanged{f})
+	if protectionChanged {
+		t.fleetEvent(f.ID, "FLEET_NEW_GAME_SESSION_PROTECTION_POLICY_UPDATED",
+			"New game session protection policy changed from "+was+" to "+protection(f.FullProtection))
+	}
+	cmd.Fleet = f
+	return nil
+}
+
+func set[T any](dst, src *T) {
+	if src != nil {
+		*dst = *src
+	}
+}
+
+func protection(full bool) string {
+	if full {
+		return "FullProtection"
+	}
+	return "NoProtection"
+}
+
+// DeleteFleet begins to remove a fleet: from now on it takes nothing new. Its computes, processes and game sessions end
+// in steps right after, so that a large fleet stops nobody else.
+type DeleteFleet struct{ ID string }
+
+func (cmd *DeleteFleet) decide(t *tx) error {
+	old, err := t.activeFleet(cmd.ID)
+	if err != nil {
+		return err
+	}
+	f := *old
+	f.Status = fleet.Deleting
+	t.emit(&FleetChanged{f})
+	t.fleetEvent(f.ID, "FLEET_DELETED", "Request to delete fleet "+f.ID)
+	return nil
+}
+
+// AddFleetLocations adds custom locations to a fleet.
+type AddFleetLocations struct {
+	ID        string
+	Locations []string
+
+	// Result
+	Fleet fleet.Fleet
+}
+
+func (cmd *AddFleetLocations) decide(t *tx) error {
+	old, err := t.activeFleet(cmd.ID)
+	if err != nil {
+		return err
+	}
+	if err := t.newLocations(old.Locations, cmd.Locations); err != nil {
+		return err
+	}
+	f := *old
+	f.Locations = slices.Clone(f.Locations)
+	for _, name := range cmd.Locations {
+		f.Locations = append(f.Locations, fleet.FleetLocation{Name: name, Status: fleet.Active})
+	}
+	t.emit(&FleetChanged{f})
+	for _, name := range cmd.Locations {
+		t.fleetEvent(f.ID, "LOCATION_STATE_ACTIVE", "Location "+name+" of fleet "+f.ID+" changed state to ACTIVE")
+	}
+	cmd.Fleet = f
+	return nil
+}
+
+// RemoveFleetLocations begins to remove locations from a fleet; what runs there ends in steps right after.
+type RemoveFleetLocations struct {
+	ID        string
+	Locations []string
+
+	// Result: the fleet, with the locations DELETING
+	Fleet fleet.Fleet
+}
+
+func (cmd *RemoveFleetLocations) decide(t *tx) error {
+	old, err := t.activeFleet(cmd.ID)
+	if err != nil {
+		return err
+	}
+	f := *old
+	f.Locations = slices.Clone(f.Locations)
+	for i, name := range cmd.Locations {
+		at := slices.IndexFunc(f.Locations, func(l fleet.FleetLocation) bool { return l.Name == name })
+		if at < 0 {
+			return domain.Refuse(domain.Invalid, "Locations[%d]: fleet %s has no location %s", i, f.ID, name)
+		}
+		f.Locations[at].Status = fleet.Deleting
+	}
+	if !slices.ContainsFunc(f.Locations, func(l fleet.FleetLocation) bool { return l.Status == fleet.Active }) {
+		return domain.Refuse(domain.Invalid, "Locations: fleet %s would have no location left; delete the fleet instead", f.ID)
+	}
+	t.emit(&FleetChanged{f})
+	for _, name := range cmd.Locations {
+		t.fleetEvent(f.ID, "LOCATION_STATE_DELETING", "Location "+name+" of fleet "+f.ID+" changed state to DELETING")
+	}
+	cmd.Fleet = f
+	return nil
+}
+
+// TagResource adds tags to a fleet or a custom location, or overwrites them; Untag removes keys. Exactly one of Fleet
+// and Location names the resource.
+type TagResource struct {
+	Fleet, Location string
+	Tags            []fleet.Tag
+	Untag           []string
+}
+
+func (cmd *TagResource) decide(t *tx) error {
+	if cmd.Location != "" {
+		r, ok := t.c.fleets.Location(cmd.Location)
+		if !ok {
+			return domain.Refuse(domain.NotFound, "location %s not found", cmd.Location)
+		}
+		l := *t.c.fleets.Locations.Get(r)
+		var err error
+		if l.Tags, err = t.retagged(l.Tags, cmd.Tags, cmd.Untag); err != nil {
+			return err
+		}
+		t.emit(&LocationChanged{l})
+		return nil
+	}
+	_, old, err := t.fleetByID(cmd.Fleet)
+	if err != nil {
+		return err
+	}
+	f := *old
+	if f.Tags, err = t.retagged(f.Tags, cmd.Tags, cmd.Untag); err != nil {
+		return err
+	}
+	t.emit(&FleetChanged{f})
+	return nil
+}
+
+func (t *tx) retagged(have, add []fleet.Tag, remove []string) ([]fleet.Tag, error) {
+	left := slices.DeleteFunc(slices.Clone(have), func(x fleet.Tag) bool { return slices.Contains(remove, x.Key) })
+	return t.tagged(left, add)
+}
+
+// tagged returns have with the tags of add, sorted by key.
+func (t *tx) tagged(have, add []fleet.Tag) ([]fleet.Tag, error) {
+	all := slices.Clone(have)
+	for i, tag := range add {
+		if slices.ContainsFunc(add[:i], func(x fleet.Tag) bool { return x.Key == tag.Key }) {
+			return nil, domain.Refuse(domain.Invalid, "Tags[%d].Key: %q is given twice", i, tag.Key)
+		}
+		if at := slices.IndexFunc(all, func(x fleet.Tag) bool { return x.Key == tag.Key }); at >= 0 {
+			all[at] = tag
+		} else {
+			all = append(all, tag)
+		}
+	}
+	if len(all) > t.c.config.TagsMax {
+		return nil, domain.Refuse(domain.Invalid, "Tags: the resource would have %d tags; the limit is %d", len(all), t.c.config.TagsMax)
+	}
+	slices.SortFunc(all, func(a, b fleet.Tag) int { return strings.Compare(a.Key, b.Key) })
+	return all, nil
+}
+
+// fleetEvent writes to a fleet's event log.
+func (t *tx) fleetEvent(fleetID, code, message string) {
+	t.emit(&FleetEventWritten{fleet.Event{
+		FleetID: fleetID, ID: t.newID(), Code: code, Message: message, At: t.now, No: t.c.eventNo + 1,
+	}})
+}

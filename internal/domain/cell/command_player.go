@@ -1,0 +1,54 @@
+package cell
+
+import (
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/session"
+)
+
+// NewPlayer is a player who wants a seat.
+type NewPlayer struct {
+	ID     domain.UUID // of the player session to be
+	Player string
+	Data   string
+}
+
+// ReservePlayers takes seats in a game session: one for each player, or none.
+type ReservePlayers struct {
+	Game    session.ID
+	Players []NewPlayer
+
+	// Result: one for each of Players, in their order.
+	Reserved []PlayerSession
+}
+
+func (cmd *ReservePlayers) decide(t *tx) error {
+	r, g, err := t.gameByID(cmd.Game)
+	switch wanted := int32(len(cmd.Players)); {
+	case len(cmd.Players) > t.c.config.PlayersInOneCommandMax:
+		return domain.Refuse(domain.Invalid, "PlayerIds: %d players; at most %d are allowed", wanted, t.c.config.PlayersInOneCommandMax)
+	case err != nil:
+		return err
+	case g.Status != session.Active:
+		return domain.Refuse(domain.WrongGameStatus, "game session %s is %s; players can join an ACTIVE one", g.ID, g.Status)
+	case g.DenyPlayers:
+		return domain.Refuse(domain.WrongGameStatus, "game session %s accepts no new players (DENY_ALL)", g.ID)
+	case g.SeatsHeld+wanted > g.PlayersMax: // not ==: the maximum can be lowered below what is held
+		return domain.Refuse(domain.Full, "game session %s: %d of %d player slots are taken, %d wanted", g.ID, g.SeatsHeld, g.PlayersMax, wanted)
+	}
+	for i, p := range cmd.Players {
+		for _, q := range cmd.Players[:i] {
+			if p.Player == q.Player {
+				return domain.Refuse(domain.Invalid, "PlayerIds[%d]: the same player is named twice", i)
+			}
+		}
+	}
+	by := t.contact.Add(t.c.config.Reservation)
+	id := g.ID
+	cmd.Reserved = make([]PlayerSession, len(cmd.Players))
+	for i, p := range cmd.Players {
+		t.emit(&PlayerReserved{p.ID, id, p.Player, p.Data, by})
+		made, _ := t.c.sessions.PlayerByID(p.ID)
+		cmd.Reserved[i] = t.c.playerSession(t.c.sessions.Players.Get(made), t.c.sessions.Games.Get(r))
+	}
+	return nil
+}

@@ -1,0 +1,155 @@
+package cell
+
+import (
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/session"
+)
+
+const (
+	// tickStep bounds the deadlines that one Tick ends, so that a crowd of them stops nobody else.
+	tickStep = 128
+	// tickEvery is how far the last durable sign of life may lie back while somebody waits: the error of the downtime.
+	tickEvery = time.Second
+)
+
+// Tick ends what is due. More says that something is still due.
+type Tick struct {
+	// Result
+	More bool
+}
+
+func (cmd *Tick) decide(t *tx) error {
+	for range tickStep {
+		if d, ok := t.c.waiting.contact.next(); ok && d.at <= int64(t.contact) {
+			t.contactDue(d)
+			continue
+		}
+		if d, ok := t.c.waiting.wall.next(); ok && d.at <= int64(t.now) {
+			t.wallDue(d)
+			continue
+		}
+		if !t.open && len(t.c.waiting.contact.entries) > 0 && t.now.Sub(t.c.last) >= tickEvery {
+			t.emit(&Ticked{})
+		}
+		return nil
+	}
+	cmd.More = true
+	return nil
+}
+
+// NextDeadline is when something is due next; zero when nothing waits.
+func (c *Cell) NextDeadline() domain.Time {
+	next := domain.Time(0)
+	if d, ok := c.waiting.contact.next(); ok {
+		next = c.wall(domain.ContactTime(d.at))
+	}
+	if d, ok := c.waiting.wall.next(); ok && (next == 0 || domain.Time(d.at) < next) {
+		next = domain.Time(d.at)
+	}
+	return next
+}
+
+// Waits reports whether anything waits for somebody who could not reach a service that is down.
+func (c *Cell) Waits() bool { return len(c.waiting.contact.entries) > 0 }
+
+// contactDue ends what d waits for. It always clears the deadline.
+func (t *tx) contactDue(d deadline) {
+	c := t.c
+	switch d.kind {
+	case reservation:
+		t.emit(&PlayerEnded{c.sessions.Players.Get(d.ref).ID, session.TimedOut})
+	case activation:
+		g := c.sessions.Games.Get(d.ref)
+		p, id := g.Process, g.ID
+		who := describeProcess(c.fleets.Processes.Get(p))
+		t.endGame(d.ref, session.NoReason)
+		t.fleetEvent(id.Fleet(), "GAME_SESSION_ACTIVATION_TIMEOUT", "Game session "+string(id)+" was not activated in time by "+who)
+		t.askTermination(p, fleet.EndedActivationLate)
+	case ready:
+		t.endProcess(d.ref, fleet.EndedNeverReady, 0)
+	case lost:
+		t.endProcess(d.ref, fleet.EndedCrashed, 0)
+	case unhealthy:
+		p := c.fleets.Processes.Get(d.ref)
+		fleetID, who := p.Key.Fleet, describeProcess(p)
+		t.askTermination(d.ref, fleet.EndedUnhealthy)
+		t.fleetEvent(fleetID, "SERVER_PROCESS_TERMINATED_UNHEALTHY", "Server "+who+" sent no good health report for "+c.config.UnhealthyAfter.String()+"; it was told to end")
+	case termination:
+		t.endProcess(d.ref, c.fleets.Processes.Get(d.ref).TerminateWhy, 0)
+	}
+}
+
+func (t *tx) wallDue(d deadline) {
+	switch d.kind {
+	case forgetProcess:
+		t.emit(&ProcessForgotten{t.c.fleets.Processes.Get(d.ref).Key})
+	case creation:
+		t.emit(&CreationsForgotten{})
+	case sweep:
+		t.sweepFleet(d.ref)
+	}
+}
+
+// sweepFleet removes one compute of what is being deleted in a fleet, or, when none is left, the locations or the fleet.
+func (t *tx) sweepFleet(r fleet.Ref) {
+	c := t.c
+	f := *c.fleets.Fleets.Get(r)
+	left := fleet.Ref(0)
+	c.fleets.ComputesFrom(f.ID, 0, "", func(x fleet.Ref, compute *fleet.Compute) bool {
+		status, ok := f.HasLocation(compute.Location)
+		if f.Status == fleet.Deleting || !ok || status == fleet.Deleting {
+			left = x
+		}
+		return left == 0
+	})
+	switch {
+	case left != 0:
+		t.removeCompute(left)
+	case f.Status == fleet.Deleting:
+		t.emit(&FleetRemoved{f.ID})
+	default:
+		var kept []fleet.FleetLocation
+		var gone []string
+		for _, l := range f.Locations {
+			if l.Status == fleet.Deleting {
+				gone = append(gone, l.Name)
+			} else {
+				kept = append(kept, l)
+			}
+		}
+		f.Locations = kept
+		t.emit(&FleetChanged{f})
+		for _, name := range gone {
+			t.fleetEvent(f.ID, "LOCATION_STATE_DELETED", "Location "+name+" of fleet "+f.ID+" changed state to DELETED")
+		}
+	}
+}
+
+// Resume is the first command of a run: it moves what waited for somebody by the time the service was down, and takes
+// every link as lost from now on.
+type Resume struct{}
+
+func (cmd *Resume) decide(t *tx) error {
+	if t.c.last == 0 {
+		return nil // nothing has ever happened
+	}
+	down := t.now - t.c.last
+	// The contact clock stands where it stood when the service died; the grace of the links runs from there.
+	was := t.contact - domain.ContactTime(down)
+	t.emit(&Resumed{Downtime: int64(down), LostBy: was.Add(t.c.config.LinkGrace)})
+	t.contact = was
+	return nil
+}
+
+// Forget says that the Count records that ended first are durable in the archive. Only the engine issues it.
+type Forget struct{ Count int }
+
+func (cmd *Forget) decide(t *tx) error {
+	if cmd.Count > 0 {
+		t.emit(&Forgotten{int64(min(cmd.Count, t.c.sessions.EndedCount()))})
+	}
+	return nil
+}

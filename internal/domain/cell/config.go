@@ -1,0 +1,54 @@
+package cell
+
+import "time"
+
+// Config holds the limits and periods that commands are decided with. Deadlines are written into events when they are
+// set, so a change of the configuration never changes what is already waiting.
+type Config struct {
+	Reservation    time.Duration // how long a seat waits for its player
+	Activation     time.Duration // how long a game session waits for its server to activate it
+	ReadyTimeout   time.Duration // from a process's connection to its ProcessReady
+	LinkGrace      time.Duration // how long a lost link may be away before the process counts as crashed
+	UnhealthyAfter time.Duration // from the last good heartbeat to the request to terminate
+	TerminateGrace time.Duration // from that request to the end by force
+	EndedKept      time.Duration // how long an ended process is remembered, to recognise a survivor
+	TokenLife      time.Duration // of a compute's auth token
+	TokenOverlap   time.Duration // a token with less left than this is replaced
+
+	FleetsMax              int
+	LocationsMax           int // custom locations
+	LocationsInFleetMax    int
+	ComputesInFleetMax     int
+	ProcessesOnComputeMax  int
+	PlayersInGameMax       int32
+	PropertiesInGameMax    int
+	TagsMax                int
+	PlayersInOneCommandMax int
+}
+
+// DefaultConfig returns the periods of the cloud service and limits far above its quotas, which protect nothing on own
+// hosts. Sources: the quota table of the service; the server SDK's timers; B-numbers in docs/behaviours.md where neither
+// says anything.
+func DefaultConfig() Config {
+	return Config{
+		Reservation:    time.Minute,
+		Activation:     5 * time.Minute,
+		ReadyTimeout:   5 * time.Minute,
+		LinkGrace:      75 * time.Second,
+		UnhealthyAfter: 3 * time.Minute,
+		TerminateGrace: 5 * time.Minute,
+		EndedKept:      10 * time.Minute,
+		TokenLife:      3 * time.Hour,
+		TokenOverlap:   15 * time.Minute,
+
+		FleetsMax:              10_000,
+		LocationsMax:           10_000,
+		LocationsInFleetMax:    100,
+		ComputesInFleetMax:     100_000,
+		ProcessesOnComputeMax:  100_000,
+		PlayersInGameMax:       200,
+		PropertiesInGameMax:    16,
+		TagsMax:                50,
+		PlayersInOneCommandMax: 25,
+	}
+}

@@ -1,0 +1,137 @@
+package cell
+
+import "github.com/musterhq/muster/internal/domain/wire"
+
+// Kind tells the events apart. The numbers are those of proto/journal.proto: they are never changed and never reused.
+type Kind uint8
+
+// The kinds.
+const (
+	kindTicked  Kind = 1
+	kindResumed Kind = 2
+
+	KindLocationChanged Kind = 10
+	KindLocationRemoved Kind = 11
+
+	KindFleetChanged       Kind = 12
+	KindFleetRemoved       Kind = 13
+	KindComputeRegistered  Kind = 14
+	KindComputeRemoved     Kind = 15
+	KindTokenIssued        Kind = 16
+	KindFleetEventWritten  Kind = 17
+	kindCreationCounted    Kind = 18
+	kindCreationsForgotten Kind = 19
+
+	KindProcessConnected        Kind = 30
+	KindProcessLinkLost         Kind = 31
+	KindProcessActivated        Kind = 32
+	KindProcessHealthChanged    Kind = 33
+	KindProcessSettled          Kind = 34
+	KindProcessTerminationAsked Kind = 35
+	KindProcessEnded            Kind = 36
+	kindProcessForgotten        Kind = 37
+
+	KindGameSessionCreated     Kind = 40
+	KindGameSessionPrompted    Kind = 41
+	KindGameSessionActivated   Kind = 42
+	KindGameSessionChanged     Kind = 43
+	KindGameSessionTerminating Kind = 44
+	KindGameSessionEnded       Kind = 45
+
+	KindPlayerReserved Kind = 50
+	KindPlayerAccepted Kind = 51
+	KindPlayerEnded    Kind = 52
+
+	kindForgotten Kind = 60
+)
+
+// Event is a fact. What Fields names is all that apply may use beside the state.
+type Event interface {
+	wire.Message
+	kind() Kind
+}
+
+// KindOf tells what an event is.
+func KindOf(e Event) Kind { return e.kind() }
+
+// KindMask is a set of kinds.
+type KindMask uint64
+
+// Kinds makes a set.
+func Kinds(kinds ...Kind) KindMask {
+	var m KindMask
+	for _, k := range kinds {
+		m |= 1 << k
+	}
+	return m
+}
+
+// Has reports whether the set holds k.
+func (m KindMask) Has(k Kind) bool { return m&(1<<k) != 0 }
+
+// newEvent returns an empty event of a kind, or nil when there is none.
+func newEvent(k Kind) Event {
+	switch k {
+	case kindTicked:
+		return &Ticked{}
+	case kindResumed:
+		return &Resumed{}
+	case KindLocationChanged:
+		return &LocationChanged{}
+	case KindLocationRemoved:
+		return &LocationRemoved{}
+	case KindFleetChanged:
+		return &FleetChanged{}
+	case KindFleetRemoved:
+		return &FleetRemoved{}
+	case KindComputeRegistered:
+		return &ComputeRegistered{}
+	case KindComputeRemoved:
+		return &ComputeRemoved{}
+	case KindTokenIssued:
+		return &TokenIssued{}
+	case KindFleetEventWritten:
+		return &FleetEventWritten{}
+	case kindCreationCounted:
+		return &CreationCounted{}
+	case kindCreationsForgotten:
+		return &CreationsForgotten{}
+	case KindProcessConnected:
+		return &ProcessConnected{}
+	case KindProcessLinkLost:
+		return &ProcessLinkLost{}
+	case KindProcessActivated:
+		return &ProcessActivated{}
+	case KindProcessHealthChanged:
+		return &ProcessHealthChanged{}
+	case KindProcessSettled:
+		return &ProcessSettled{}
+	case KindProcessTerminationAsked:
+		return &ProcessTerminationAsked{}
+	case KindProcessEnded:
+		return &ProcessEnded{}
+	case kindProcessForgotten:
+		return &ProcessForgotten{}
+	case KindGameSessionCreated:
+		return &GameSessionCreated{}
+	case KindGameSessionPrompted:
+		return &GameSessionPrompted{}
+	case KindGameSessionActivated:
+		return &GameSessionActivated{}
+	case KindGameSessionChanged:
+		return &GameSessionChanged{}
+	case KindGameSessionTerminating:
+		return &GameSessionTerminating{}
+	case KindGameSessionEnded:
+		return &GameSessionEnded{}
+	case KindPlayerReserved:
+		return &PlayerReserved{}
+	case KindPlayerAccepted:
+		return &PlayerAccepted{}
+	case KindPlayerEnded:
+		return &PlayerEnded{}
+	case kindForgotten:
+		return &Forgotten{}
+	}
+	return nil
+}

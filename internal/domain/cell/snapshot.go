@@ -1,0 +1,263 @@
+package cell
+
+import (
+	"bufio"
+	"encoding/binary"
+	"fmt"
+	"io"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/chunk"
+	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/session"
+	"github.com/musterhq/muster/internal/domain/wire"
+)
+
+// Snapshot is the cell at one moment. It can be written while the cell goes on.
+type Snapshot struct {
+	head      snapshotHead
+	locations chunk.Frozen[fleet.Location]
+	fleets    chunk.Frozen[fleet.Fleet]
+	computes  chunk.Frozen[fleet.Compute]
+	processes chunk.Frozen[fleet.Process]
+	events    chunk.Frozen[fleet.Event]
+	creations chunk.Frozen[fleet.Creation]
+	games     chunk.Frozen[session.GameSession]
+	players   chunk.Frozen[session.PlayerSession]
+}
+
+// snapshotHead is what the cell keeps beside its records.
+type snapshotHead struct {
+	Last, Downtime domain.Time
+	Forgotten      uint64
+	EventNo        uint64
+	Games, Players int64
+}
+
+func (h *snapshotHead) Fields(c *wire.Codec) {
+	wire.Int(c, 1, &h.Last)
+	wire.Int(c, 2, &h.Downtime)
+	wire.Int(c, 3, &h.Forgotten)
+	wire.Int(c, 4, &h.EventNo)
+	wire.Int(c, 5, &h.Games)
+	wire.Int(c, 6, &h.Players)
+}
+
+// Freeze takes a Snapshot. It costs microseconds, whatever the cell holds.
+func (c *Cell) Freeze() *Snapshot {
+	s := &Snapshot{
+		locations: c.fleets.Locations.Freeze(),
+		fleets:    c.fleets.Fleets.Freeze(),
+		computes:  c.fleets.Computes.Freeze(),
+		processes: c.fleets.Processes.Freeze(),
+		events:    c.fleets.Events.Freeze(),
+		creations: c.fleets.Creations.Freeze(),
+		games:     c.sessions.Games.Freeze(),
+		players:   c.sessions.Players.Freeze(),
+	}
+	s.head = snapshotHead{c.last, c.downtime, c.forgotten, c.eventNo, int64(s.games.Len()), int64(s.players.Len())}
+	return s
+}
+
+// Field numbers of message SnapshotPart in proto/journal.proto. A snapshot is a sequence of parts, each behind its
+// length.
+const (
+	partHead = iota + 1
+	partLocation
+	partFleet
+	partCompute
+	partProcess
+	partEvent
+	partCreation
+	partGame   // followed by its player sessions
+	partPlayer // of the game session before it
+	partEnd
+)
+
+// Write writes the snapshot.
+func (s *Snapshot) Write(to io.Writer) error {
+	w := &partWriter{w: bufio.NewWriterSize(to, 1<<18)}
+	w.part(partHead, &s.head)
+	writeAll(w, partLocation, s.locations)
+	writeAll(w, partFleet, s.fleets)
+	writeAll(w, partCompute, s.computes)
+	writeAll(w, partProcess, s.processes)
+	writeAll(w, partEvent, s.events)
+	writeAll(w, partCreation, s.creations)
+	for _, g := range s.games.All() {
+		copied := *g
+		w.part(partGame, &copied)
+		for r := g.FirstPlayer(); r != 0; {
+			p := *s.players.Get(r)
+			w.part(partPlayer, &p)
+			r = p.NextInGame()
+		}
+	}
+	w.part(partEnd, &Ticked{})
+	if w.err != nil {
+		return w.err
+	}
+	return w.w.Flush()
+}
+
+type partWriter struct {
+	w   *bufio.Writer
+	c   wire.Codec
+	err error
+}
+
+// part writes one record. Records are copied first: reading and writing share code, and a frozen record must not be
+// written to.
+func (w *partWriter) part(kind uint8, m wire.Message) {
+	if w.err != nil {
+		return
+	}
+	w.c.Buf = append(w.c.Buf[:0], 0, kind<<3|lengthDelimited, 0)
+	m.Fields(&w.c)
+	w.c.Buf = wire.PrefixLength(w.c.Buf, 2)
+	w.c.Buf = wire.PrefixLength(w.c.Buf, 0)
+	_, w.err = w.w.Write(w.c.Buf)
+}
+
+func writeAll[T any, M interface {
+	*T
+	wire.Message
+}](w *partWriter, kind uint8, records chunk.Frozen[T]) {
+	for _, r := range records.All() {
+		copied := *r
+		w.part(kind, M(&copied))
+	}
+}
+
+// Load fills an empty cell from a snapshot.
+func (c *Cell) Load(from io.Reader) error {
+	r := bufio.NewReaderSize(from, 1<<18)
+	l := loader{c: c}
+	l.reader.Intern()
+	var buf []byte
+	for !l.ended {
+		n, err := binary.ReadUvarint(r)
+		if err != nil {
+			return fmt.Errorf("snapshot ends before its end mark: %w", err)
+		}
+		if n > maxPart {
+			return fmt.Errorf("snapshot part of %d bytes: %w", n, wire.ErrMalformed)
+		}
+		if uint64(cap(buf)) < n {
+			buf = make([]byte, n)
+		}
+		buf = buf[:n]
+		if _, err := io.ReadFull(r, buf); err != nil {
+			return fmt.Errorf("snapshot: %w", err)
+		}
+		if err := l.part(buf); err != nil {
+			return err
+		}
+	}
+	return l.finish()
+}
+
+// maxPart bounds what a damaged length makes us allocate; the largest record is a game session with full data.
+const maxPart = 16 << 20
+
+type loader struct {
+	c       *Cell
+	reader  wire.Reader
+	head    snapshotHead
+	game    session.Ref
+	indexed bool
+	ended   bool
+}
+
+func (l *loader) part(b []byte) error {
+	kind, body, _, err := next(b)
+	if err != nil {
+		return fmt.Errorf("snapshot part: %w", err)
+	}
+	f, s := l.c.fleets, l.c.sessions
+	switch kind {
+	case partHead:
+		err = l.reader.Read(body, &l.head)
+		s.RestorePlayers(int(l.head.Players))
+	case partLocation:
+		err = load(l, body, &f.Locations)
+	case partFleet:
+		err = load(l, body, &f.Fleets)
+	case partCompute:
+		err = load(l, body, &f.Computes)
+	case partProcess:
+		err = load(l, body, &f.Processes)
+	case partEvent:
+		err = load(l, body, &f.Events)
+	case partCreation:
+		err = load(l, body, &f.Creations)
+	case partGame:
+		var g session.GameSession
+		err = l.reader.Read(body, &g)
+		l.game = s.AddGame(g)
+	case partPlayer:
+		if l.game == 0 {
+			return fmt.Errorf("snapshot has a player session before any game session: %w", wire.ErrMalformed)
+		}
+		p := session.PlayerSession{Game: l.game}
+		err = l.reader.Read(body, &p)
+		s.RestorePlayer(p)
+	case partEnd:
+		l.ended = true
+	default:
+		return fmt.Errorf("snapshot part of unknown kind %d: written by a later release", kind)
+	}
+	return err
+}
+
+func load[T any, M interface {
+	*T
+	wire.Message
+}](l *loader, body []byte, t *chunk.Table[T]) error {
+	_, record := t.Add()
+	return l.reader.Read(body, M(record))
+}
+
+// finish rebuilds what the snapshot does not hold: indexes, references between records, deadlines.
+func (l *loader) finish() error {
+	c := l.c
+	c.last, c.downtime, c.forgotten, c.eventNo = l.head.Last, l.head.Downtime, l.head.Forgotten, l.head.EventNo
+	if got := int64(c.sessions.Players.Len()); got != l.head.Players {
+		return fmt.Errorf("snapshot holds %d player sessions, want %d: %w", got, l.head.Players, wire.ErrMalformed)
+	}
+	c.fleets.Restore()
+	c.sessions.RestoreEnded()
+	for r, g := range c.sessions.Games.All() {
+		if g.Live() {
+			p, ok := c.fleets.Process(fleet.Key{Fleet: g.FleetID, Compute: g.ComputeName, Process: g.ProcessID})
+			if !ok {
+				return fmt.Errorf("snapshot: game session %s has no server process: %w", g.ID, wire.ErrMalformed)
+			}
+			c.sessions.Games.Mut(r).Process = p
+			c.fleets.Processes.Mut(p).Session = r
+			c.fleets.Reindex(p)
+			c.waiting.set(activation, r, g.ActivateBy)
+		}
+	}
+	for r, p := range c.sessions.Players.All() {
+		c.waiting.set(reservation, r, p.ReserveBy)
+	}
+	for r, p := range c.fleets.Processes.All() {
+		c.waiting.set(ready, r, p.ReadyBy)
+		c.waiting.set(lost, r, p.LostBy)
+		c.waiting.set(unhealthy, r, p.UnhealthyBy)
+		c.waiting.set(termination, r, p.TerminateBy)
+		if p.State == fleet.Ended {
+			c.waiting.setWall(forgetProcess, r, p.ForgetAt)
+		}
+	}
+	for r, x := range c.fleets.Creations.All() {
+		c.waiting.setWall(creation, r, x.Until)
+	}
+	for r, f := range c.fleets.Fleets.All() {
+		if mustSweep(f) {
+			c.waiting.setWall(sweep, r, c.last)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,90 @@
+// Package domain holds what every noun of the core shares: instants, refusals and the shape of identifiers.
+//
+// The core is pure. Time, randomness and new identifiers come in with a command, so that the same commands always
+// give the same events, and years of service run in the simulator in seconds.
+package domain
+
+import (
+	"fmt"
+	"time"
+)
+
+// Time is an instant on the wall clock, in Unix milliseconds. Zero means "not yet" or "never".
+type Time int64
+
+// TimeOf cuts t to milliseconds.
+func TimeOf(t time.Time) Time { return Time(t.UnixMilli()) }
+
+// Add returns t moved by d, cut to milliseconds.
+func (t Time) Add(d time.Duration) Time { return t + Time(d/time.Millisecond) }
+
+// Sub returns the time from u to t.
+func (t Time) Sub(u Time) time.Duration { return time.Duration(t-u) * time.Millisecond }
+
+// Std returns t as a time.Time in UTC.
+func (t Time) Std() time.Time { return time.UnixMilli(int64(t)).UTC() }
+
+// ContactTime is an instant on the clock that stands still while the service is down. Deadlines that wait for somebody
+// who could not reach us meanwhile (a reservation, an activation, a lost link) are kept in it, so that a restart moves
+// all of them at once and none has to be rewritten. Zero means "no deadline".
+type ContactTime int64
+
+// Add returns t moved by d, cut to milliseconds.
+func (t ContactTime) Add(d time.Duration) ContactTime { return t + ContactTime(d/time.Millisecond) }
+
+// Refusal is the one error type of the core: the command was understood and the answer is no. Nothing has changed.
+type Refusal struct {
+	Reason Reason
+	Detail string // for people; never parsed
+}
+
+func (r *Refusal) Error() string { return r.Reason.String() + ": " + r.Detail }
+
+// Refuse makes a Refusal; format and args make its detail.
+func Refuse(reason Reason, format string, args ...any) *Refusal {
+	return &Refusal{Reason: reason, Detail: fmt.Sprintf(format, args...)}
+}
+
+// Reason is why a command was refused. The set is closed: every front door has an entry for each.
+type Reason uint8
+
+// The reasons.
+const (
+	Invalid          Reason = iota + 1 // a value cannot be, whatever the state
+	NotFound                           // what the command names does not exist
+	Conflict                           // it exists already, or its state contradicts the wish
+	WrongFleetStatus                   // the fleet's status does not allow it
+	WrongGameStatus                    // the game session's status does not allow it
+	NotReady                           // not yet; try again
+	Full                               // no seat is free
+	NoCapacity                         // no server process is free
+	LimitExceeded                      // a quota of the installation or a fleet's creation policy
+	TokenMismatch                      // an idempotency token came back with other parameters
+	WrongPlayerState                   // the player session's status does not allow it
+	NotYours                           // it belongs to another server process
+	Overloaded                         // too much is waiting; try again
+	Stale                              // what the command was based on has moved on; look again. Never leaves the engine
+)
+
+// Reasons lists all reasons, so that tests of the doors can hold their tables against it.
+func Reasons() []Reason {
+	var all []Reason
+	for r := Invalid; r <= Stale; r++ {
+		all = append(all, r)
+	}
+	return all
+}
+
+var reasonNames = [...]string{
+	Invalid: "Invalid", NotFound: "NotFound", Conflict: "Conflict", WrongFleetStatus: "WrongFleetStatus",
+	WrongGameStatus: "WrongGameStatus", NotReady: "NotReady", Full: "Full", NoCapacity: "NoCapacity",
+	LimitExceeded: "LimitExceeded", TokenMismatch: "TokenMismatch", WrongPlayerState: "WrongPlayerState",
+	NotYours: "NotYours", Overloaded: "Overloaded", Stale: "Stale",
+}
+
+func (r Reason) String() string {
+	if int(r) < len(reasonNames) && reasonNames[r] != "" {
+		return reasonNames[r]
+	}
+	return fmt.Sprintf("Reason(%d)", uint8(r))
+}

@@ -1,0 +1,408 @@
+package fleet
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/tidwall/btree"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/chunk"
+)
+
+// State is everything about fleets, with its indexes. The indexes are not part of a snapshot: they are built again from
+// the records.
+type State struct {
+	Locations chunk.Table[Location]
+	Fleets    chunk.Table[Fleet]
+	Computes  chunk.Table[Compute]
+	Processes chunk.Table[Process]
+	Events    chunk.Table[Event]
+	Creations chunk.Table[Creation]
+
+	locations *btree.Map[string, Ref]
+	fleets    map[string]Ref
+	order     *btree.BTreeG[ordered] // fleets in creation order
+	computes  map[computeKey]Ref
+	byFleet   map[string]*btree.BTreeG[ordered] // computes of a fleet in creation order
+	processes map[Key]Ref
+	idle      map[place]*btree.BTreeG[idle]
+	events    map[string][]Ref // of a fleet, oldest first
+	creations map[creator][]Ref
+}
+
+type (
+	computeKey struct{ fleet, name string }
+	place      struct{ fleet, location string }
+	creator    struct{ fleet, name string }
+)
+
+// ordered is an entry of an index in creation order; equal times are ordered by id.
+type ordered struct {
+	created int64
+	id      string
+	ref     Ref
+}
+
+func (a ordered) before(b ordered) bool {
+	if a.created != b.created {
+		return a.created < b.created
+	}
+	return a.id < b.id
+}
+
+// idle is a process that could take a game session, ordered so that computes fill up one after another.
+type idle struct{ compute, process Ref }
+
+func (a idle) before(b idle) bool {
+	if a.compute != b.compute {
+		return a.compute < b.compute
+	}
+	return a.process < b.process
+}
+
+// New returns an empty State.
+func New() *State {
+	return &State{
+		locations: btree.NewMap[string, Ref](0),
+		fleets:    map[string]Ref{},
+		order:     newOrder(),
+		computes:  map[computeKey]Ref{},
+		byFleet:   map[string]*btree.BTreeG[ordered]{},
+		processes: map[Key]Ref{},
+		idle:      map[place]*btree.BTreeG[idle]{},
+		events:    map[string][]Ref{},
+		creations: map[creator][]Ref{},
+	}
+}
+
+// Index trees are only touched under the cell's own lock.
+func newOrder() *btree.BTreeG[ordered] {
+	return btree.NewBTreeGOptions(ordered.before, btree.Options{NoLocks: true})
+}
+
+// Location finds a custom location by name.
+func (s *State) Location(name string) (Ref, bool) { return s.locations.Get(name) }
+
+// AddLocation stores a custom location.
+func (s *State) AddLocation(l Location) {
+	r, rec := s.Locations.Add()
+	*rec = l
+	s.locations.Set(l.Name, r)
+}
+
+// RemoveLocation drops a custom location.
+func (s *State) RemoveLocation(r Ref) {
+	s.locations.Delete(s.Locations.Get(r).Name)
+	s.Locations.Remove(r)
+}
+
+// LocationsFrom yields custom locations in the order of their names, beginning behind `after`.
+func (s *State) LocationsFrom(after string, yield func(*Location) bool) {
+	s.locations.Ascend(after, func(name string, r Ref) bool {
+		return name == after || yield(s.Locations.Get(r))
+	})
+}
+
+// Fleet finds a fleet by id.
+func (s *State) Fleet(id string) (Ref, bool) {
+	r, ok := s.fleets[id]
+	return r, ok
+}
+
+// AddFleet stores a fleet.
+func (s *State) AddFleet(f Fleet) {
+	r, rec := s.Fleets.Add()
+	*rec = f
+	s.fleets[f.ID] = r
+	s.order.Set(ordered{int64(f.Created), f.ID, r})
+	s.byFleet[f.ID] = newOrder()
+}
+
+// RemoveFleet drops a fleet, its event log and its creations. Its computes must be gone.
+func (s *State) RemoveFleet(r Ref) {
+	f := s.Fleets.Get(r)
+	id := f.ID
+	s.order.Delete(ordered{int64(f.Created), id, r})
+	delete(s.fleets, id)
+	delete(s.byFleet, id)
+	for _, e := range s.events[id] {
+		s.Events.Remove(e)
+	}
+	delete(s.events, id)
+	s.Fleets.Remove(r)
+}
+
+// FleetsFrom yields fleets in creation order, beginning behind (created, id).
+func (s *State) FleetsFrom(created int64, id string, yield func(*Fleet) bool) {
+	from := ordered{created: created, id: id}
+	s.order.Ascend(from, func(o ordered) bool {
+		return !from.before(o) || yield(s.Fleets.Get(o.ref))
+	})
+}
+
+// Compute finds a compute of a fleet.
+func (s *State) Compute(fleet, name string) (Ref, bool) {
+	r, ok := s.computes[computeKey{fleet, name}]
+	return r, ok
+}
+
+// ComputeCount is the number of computes in a fleet.
+func (s *State) ComputeCount(fleet string) int {
+	if t := s.byFleet[fleet]; t != nil {
+		return t.Len()
+	}
+	return 0
+}
+
+// AddCompute stores a compute.
+func (s *State) AddCompute(c Compute) {
+	r, rec := s.Computes.Add()
+	*rec = c
+	s.computes[computeKey{c.FleetID, c.Name}] = r
+	s.byFleet[c.FleetID].Set(ordered{int64(c.Created), c.Name, r})
+}
+
+// RemoveCompute drops a compute. Its processes must be gone or ended; those that ended are let go of.
+func (s *State) RemoveCompute(r Ref) {
+	for p := s.Computes.Get(r).firstProcess; p != 0; p = s.Computes.Get(r).firstProcess {
+		s.RemoveProcess(p)
+	}
+	c := s.Computes.Get(r)
+	delete(s.computes, computeKey{c.FleetID, c.Name})
+	s.byFleet[c.FleetID].Delete(ordered{int64(c.Created), c.Name, r})
+	s.Computes.Remove(r)
+}
+
+// ComputesFrom yields the computes of a fleet in creation order, beginning behind (created, name).
+func (s *State) ComputesFrom(fleet string, created int64, name string, yield func(Ref, *Compute) bool) {
+	t := s.byFleet[fleet]
+	if t == nil {
+		return
+	}
+	from := ordered{created: created, id: name}
+	t.Ascend(from, func(o ordered) bool {
+		return !from.before(o) || yield(o.ref, s.Computes.Get(o.ref))
+	})
+}
+
+// Process finds a server process.
+func (s *State) Process(k Key) (Ref, bool) {
+	r, ok := s.processes[k]
+	return r, ok
+}
+
+// AddProcess stores a process on its compute.
+func (s *State) AddProcess(p Process) Ref {
+	r, rec := s.Processes.Add()
+	*rec = p
+	rec.counted = counted{}
+	s.link(r, p.Compute)
+	return r
+}
+
+func (s *State) link(r, compute Ref) {
+	c := s.Computes.Mut(compute)
+	head := c.firstProcess
+	c.firstProcess = r
+	if head != 0 {
+		s.Processes.Mut(head).prev = r
+	}
+	p := s.Processes.Mut(r)
+	p.next, p.prev = head, 0
+	s.processes[p.Key] = r
+}
+
+// RemoveProcess drops a process.
+func (s *State) RemoveProcess(r Ref) {
+	s.setCounted(r, counted{})
+	p := *s.Processes.Get(r)
+	if p.prev != 0 {
+		s.Processes.Mut(p.prev).next = p.next
+	} else {
+		s.Computes.Mut(p.Compute).firstProcess = p.next
+	}
+	if p.next != 0 {
+		s.Processes.Mut(p.next).prev = p.prev
+	}
+	delete(s.processes, p.Key)
+	s.Processes.Remove(r)
+}
+
+// Renew begins another life under a key: the process that used it has ended. The link, if any, goes over to it.
+func (s *State) Renew(r Ref, at domain.Time) {
+	s.setCounted(r, counted{})
+	p := s.Processes.Mut(r)
+	*p = Process{
+		Key: p.Key, Compute: p.Compute, Location: p.Location, State: Initialized, Linked: p.Linked, Link: p.Link,
+		SDK: p.SDK, Life: p.Life + 1, Connected: at, Ending: p.Ending, next: p.next, prev: p.prev,
+	}
+}
+
+// ProcessesOn yields the processes of a compute, the ended ones too, newest first.
+func (s *State) ProcessesOn(compute Ref, yield func(Ref, *Process) bool) {
+	for r := s.Computes.Get(compute).firstProcess; r != 0; {
+		p := s.Processes.Get(r)
+		next := p.next
+		if !yield(r, p) {
+			return
+		}
+		r = next
+	}
+}
+
+// counted is how a process stands in the counts of its compute and in the index of idle ones.
+type counted struct{ running, ready, hosting, idle bool }
+
+// Reindex brings the compute's counts and the index of idle processes up to date with the record. Call it after each
+// change of a process.
+func (s *State) Reindex(r Ref) {
+	p := s.Processes.Get(r)
+	s.setCounted(r, counted{
+		running: p.State != Ended,
+		ready:   p.State == ProcessReady,
+		hosting: p.Session != 0,
+		idle:    p.Eligible(),
+	})
+}
+
+func (s *State) setCounted(r Ref, want counted) {
+	p := s.Processes.Get(r)
+	have := p.counted
+	if have == want {
+		return
+	}
+	compute, at := p.Compute, place{p.Key.Fleet, p.Location}
+	s.Processes.Mut(r).counted = want
+	c := s.Computes.Mut(compute)
+	c.Processes += step(have.running, want.running)
+	c.Ready += step(have.ready, want.ready)
+	c.Hosting += step(have.hosting, want.hosting)
+	if have.idle == want.idle {
+		return
+	}
+	t := s.idle[at]
+	if t == nil {
+		t = btree.NewBTreeGOptions(idle.before, btree.Options{NoLocks: true})
+		s.idle[at] = t
+	}
+	if want.idle {
+		t.Set(idle{compute, r})
+	} else {
+		t.Delete(idle{compute, r})
+	}
+}
+
+// step is what a count changes by when a flag does.
+func step(was, is bool) int32 {
+	switch {
+	case is && !was:
+		return 1
+	case was && !is:
+		return -1
+	}
+	return 0
+}
+
+// PickIdle chooses the process that gets the next game session at a location of a fleet: the first one of the compute
+// that registered first, so that hosts fill up one after another and the last ones can be drained.
+func (s *State) PickIdle(fleet, location string) (Ref, bool) {
+	if t := s.idle[place{fleet, location}]; t != nil {
+		if first, ok := t.Min(); ok {
+			return first.process, true
+		}
+	}
+	return 0, false
+}
+
+// IdleCount is the number of processes of a location that could take a game session.
+func (s *State) IdleCount(fleet, location string) int {
+	if t := s.idle[place{fleet, location}]; t != nil {
+		return t.Len()
+	}
+	return 0
+}
+
+// eventsMax bounds a fleet's event log: the oldest go first. Enough for weeks of a healthy fleet, and a bound for one
+// whose servers crash all day.
+const eventsMax = 2000
+
+// AddEvent appends to a fleet's event log.
+func (s *State) AddEvent(e Event) {
+	if _, ok := s.fleets[e.FleetID]; !ok {
+		return
+	}
+	r, rec := s.Events.Add()
+	*rec = e
+	log := append(s.events[e.FleetID], r)
+	if len(log) > eventsMax {
+		s.Events.Remove(log[0])
+		log = slices.Delete(log, 0, 1)
+	}
+	s.events[e.FleetID] = log
+}
+
+// EventsOf returns the event log of a fleet, oldest first. Only for reading.
+func (s *State) EventsOf(fleet string) []Ref { return s.events[fleet] }
+
+// AddCreation remembers a creation.
+func (s *State) AddCreation(c Creation) Ref {
+	r, rec := s.Creations.Add()
+	*rec = c
+	at := creator{c.FleetID, c.Creator}
+	s.creations[at] = append(s.creations[at], r)
+	return r
+}
+
+// RemoveCreation forgets a creation.
+func (s *State) RemoveCreation(r Ref) {
+	c := s.Creations.Get(r)
+	at := creator{c.FleetID, c.Creator}
+	left := slices.DeleteFunc(s.creations[at], func(x Ref) bool { return x == r })
+	if len(left) == 0 {
+		delete(s.creations, at)
+	} else {
+		s.creations[at] = left
+	}
+	s.Creations.Remove(r)
+}
+
+// CreationsOf returns what a creator made lately in a fleet. Only for reading.
+func (s *State) CreationsOf(fleet, name string) []Ref { return s.creations[creator{fleet, name}] }
+
+// Restore rebuilds the indexes from the records, after a snapshot was loaded. Records name one another by identifier
+// there, so references are found again first.
+func (s *State) Restore() {
+	for r, l := range s.Locations.All() {
+		s.locations.Set(l.Name, r)
+	}
+	for r, f := range s.Fleets.All() {
+		s.fleets[f.ID] = r
+		s.order.Set(ordered{int64(f.Created), f.ID, r})
+		s.byFleet[f.ID] = newOrder()
+	}
+	for r, c := range s.Computes.All() {
+		s.computes[computeKey{c.FleetID, c.Name}] = r
+		s.byFleet[c.FleetID].Set(ordered{int64(c.Created), c.Name, r})
+	}
+	for r := range s.Computes.All() {
+		c := s.Computes.Mut(r)
+		c.Fleet = s.fleets[c.FleetID]
+	}
+	for r := range s.Processes.All() {
+		p := s.Processes.Mut(r)
+		p.Compute = s.computes[computeKey{p.Key.Fleet, p.Key.Compute}]
+		s.link(r, p.Compute)
+		s.Reindex(r)
+	}
+	for r, e := range s.Events.All() {
+		s.events[e.FleetID] = append(s.events[e.FleetID], r)
+	}
+	for _, log := range s.events {
+		slices.SortFunc(log, func(a, b Ref) int { return cmp.Compare(s.Events.Get(a).No, s.Events.Get(b).No) })
+	}
+	for r, c := range s.Creations.All() {
+		at := creator{c.FleetID, c.Creator}
+		s.creations[at] = append(s.creations[at], r)
+	}
+}

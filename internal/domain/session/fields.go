@@ -1,0 +1,53 @@
+package session
+
+import "github.com/musterhq/muster/internal/domain/wire"
+
+// Fields of a Property.
+func (p *Property) Fields(c *wire.Codec) {
+	c.Shared(1, &p.Key)
+	c.Shared(2, &p.Value)
+}
+
+// Fields of a GameSession. Its seats and player sessions are counted again when they are put back.
+func (g *GameSession) Fields(c *wire.Codec) {
+	wire.Text(c, 1, &g.ID)
+	c.Shared(2, &g.FleetID)
+	c.Shared(3, &g.Location)
+	c.Shared(4, &g.Region)
+	c.Shared(5, &g.Account)
+	c.String(6, &g.Name)
+	c.String(7, &g.Data)
+	c.String(8, &g.MatchmakerData)
+	wire.Many(c, 9, &g.Properties, (*Property).Fields)
+	c.String(10, &g.Creator)
+	c.Shared(11, &g.ComputeName)
+	c.String(12, &g.ProcessID)
+	c.Shared(13, &g.IPAddress)
+	c.Shared(14, &g.DNSName)
+	wire.Int(c, 15, &g.Port)
+	wire.Int(c, 16, &g.PlayersMax)
+	wire.Int(c, 17, &g.Status)
+	wire.Int(c, 18, &g.StatusReason)
+	c.Bool(19, &g.DenyPlayers)
+	c.Bool(20, &g.FullProtection)
+	c.Bool(21, &g.Prompted)
+	wire.Int(c, 22, &g.Created)
+	wire.Int(c, 23, &g.Ended)
+	wire.Int(c, 24, &g.ActivateBy)
+	c.Fixed64(25, &g.Parameters)
+	c.Fixed64(26, &g.Policy)
+	wire.Int(c, 27, &g.EndedNo)
+}
+
+// Fields of a PlayerSession. Its game session is named by the message around it.
+func (p *PlayerSession) Fields(c *wire.Codec) {
+	c.UUID(1, &p.ID)
+	c.String(2, &p.Player)
+	c.String(3, &p.Data)
+	wire.Int(c, 4, &p.Created)
+	wire.Int(c, 5, &p.Ended)
+	wire.Int(c, 6, &p.ReserveBy)
+	wire.Int(c, 7, &p.Status)
+	c.Fixed64(8, &p.Accept)
+	wire.Int(c, 9, &p.EndedNo)
+}

@@ -1,0 +1,147 @@
+// Package session holds game sessions, the seats they own and the player sessions that sit on them: their data, their
+// indexes and the rules that need nothing else.
+package session
+
+import (
+	"strings"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/chunk"
+)
+
+// Ref names a record inside this package's tables; see chunk.Ref.
+type Ref = chunk.Ref
+
+// ID names a game session: the part of its ARN behind "gamesession/", that is "<fleet id>/<location>/<id string>".
+type ID string
+
+// MakeID joins the parts of an ID.
+func MakeID(fleet, location, name string) ID { return ID(fleet + "/" + location + "/" + name) }
+
+// Fleet is the fleet's id.
+func (id ID) Fleet() string {
+	fleet, _, _ := strings.Cut(string(id), "/")
+	return fleet
+}
+
+// Status of a game session.
+type Status uint8
+
+// The statuses, in the order of a game session's life.
+const (
+	Activating Status = iota + 1
+	Active
+	Terminating
+	Terminated
+)
+
+func (s Status) String() string {
+	return [...]string{"", "ACTIVATING", "ACTIVE", "TERMINATING", "TERMINATED"}[s]
+}
+
+// StatusReason is what the API shows beside the status of some ended game sessions.
+type StatusReason uint8
+
+// The reasons. NoReason is shown as nothing.
+const (
+	NoReason StatusReason = iota
+	TriggeredOnProcessTerminate
+	ForceTerminated
+	Interrupted
+)
+
+// Property is a key of a game session that clients may search for.
+type Property struct{ Key, Value string }
+
+// GameSession is one running game: a number of seats on a server process.
+//
+// Slices of a record are never changed in place: a frozen copy of the record may share them.
+type GameSession struct {
+	ID              ID
+	FleetID         string
+	Location        string
+	Region, Account string // of its ARN and of its fleet's
+	Name            string
+	Data            string
+	MatchmakerData  string
+	Properties      []Property
+	Creator         string
+	ComputeName     string
+	ProcessID       string // of the server process that hosts or hosted it
+	IPAddress       string
+	DNSName         string
+	Port            uint16
+
+	PlayersMax     int32
+	SeatsHeld      int32 // seats with a player session on them or kept for a return; never grows at or above PlayersMax
+	Status         Status
+	StatusReason   StatusReason
+	DenyPlayers    bool // PlayerSessionCreationPolicy is DENY_ALL
+	FullProtection bool
+	Prompted       bool // the server process was told, or is about to be: it must not be told again
+	Created, Ended domain.Time
+
+	ActivateBy domain.ContactTime // the server must have activated it
+	Process    Ref                // of the server process, in the fleet package's table; 0 once ended
+
+	Parameters uint64 // hash of what it was created with, when its creator chose the id
+	Policy     uint64 // hash of the RequestId that last changed DenyPlayers
+
+	first, last Ref // its player sessions in creation order
+	Players     int32
+	EndedNo     uint64
+	Changed     uint64 // journal number of the last change, 0 when older than this run
+}
+
+// FirstPlayer is the first of its player sessions; for walking a frozen table.
+func (g *GameSession) FirstPlayer() Ref { return g.first }
+
+// NextInGame is the player session that came after it in the same game session; for walking a frozen table.
+func (p *PlayerSession) NextInGame() Ref { return p.next }
+
+// Live reports whether the game session has not ended.
+func (g *GameSession) Live() bool { return g.Status < Terminated }
+
+// Seat is a place in a game session. It is taken while a player session sits on it, or while it is kept.
+type Seat struct {
+	Game    Ref
+	Holders uint16 // player sessions on it
+	Kept    bool
+}
+
+// PlayerStatus of a player session.
+type PlayerStatus uint8
+
+// The statuses.
+const (
+	Reserved PlayerStatus = iota + 1
+	PlayerActive
+	Completed
+	TimedOut
+)
+
+func (s PlayerStatus) String() string {
+	return [...]string{"", "RESERVED", "ACTIVE", "COMPLETED", "TIMEDOUT"}[s]
+}
+
+// Live reports whether the player session holds its seat.
+func (s PlayerStatus) Live() bool { return s == Reserved || s == PlayerActive }
+
+// PlayerSession is one player's claim to a seat.
+type PlayerSession struct {
+	ID        domain.UUID // "psess-<uuid>"
+	Player    string
+	Data      string
+	Game      Ref
+	Seat      Ref
+	Created   domain.Time
+	Ended     domain.Time
+	ReserveBy domain.ContactTime // the player must have connected
+	Status    PlayerStatus
+	Accept    uint64 // hash of the RequestId that accepted it: a repeat gets the same answer
+
+	next, prev           Ref // in its game session
+	nextOfOne, prevOfOne Ref // of the same player
+	EndedNo              uint64
+	Changed              uint64
+}

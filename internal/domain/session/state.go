@@ -1,0 +1,382 @@
+package session
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/tidwall/btree"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/chunk"
+)
+
+// State is everything about game sessions and player sessions, with its indexes. The indexes are not part of a snapshot:
+// they are built again from the records.
+type State struct {
+	Games   chunk.Table[GameSession]
+	Players chunk.Table[PlayerSession]
+	Seats   chunk.Table[Seat]
+
+	byID     map[ID]Ref
+	byFleet  map[string]*btree.BTreeG[entry]
+	byPlayer map[string]Ref // one session of each player; the others follow
+	players  map[domain.UUID]Ref
+	counts   map[place]*Counts
+
+	// ended lists what has ended and is still in memory, in the order it ended. The archive takes from the front.
+	ended   queue
+	endedNo uint64
+}
+
+type place struct{ fleet, location string }
+
+// Counts is what a fleet's utilization shows for one location.
+type Counts struct {
+	GameSessions  int32 // ACTIVATING, ACTIVE or TERMINATING
+	Activating    int32
+	SeatsHeld     int32
+	SeatsMax      int32
+	PlayersActive int32
+}
+
+type entry struct {
+	created domain.Time
+	ref     Ref
+	id      ID
+}
+
+func (a entry) before(b entry) bool {
+	if a.created != b.created {
+		return a.created < b.created
+	}
+	return a.id < b.id
+}
+
+// New returns an empty State.
+func New() *State {
+	return &State{
+		byID:     map[ID]Ref{},
+		byFleet:  map[string]*btree.BTreeG[entry]{},
+		byPlayer: map[string]Ref{},
+		players:  map[domain.UUID]Ref{},
+		counts:   map[place]*Counts{},
+	}
+}
+
+// Game finds a game session that is in memory.
+func (s *State) Game(id ID) (Ref, bool) {
+	r, ok := s.byID[id]
+	return r, ok
+}
+
+// AddGame stores a new game session.
+func (s *State) AddGame(g GameSession) Ref {
+	r, rec := s.Games.Add()
+	*rec = g
+	rec.first, rec.last, rec.Players, rec.SeatsHeld = 0, 0, 0, 0
+	s.index(r, rec)
+	s.count(rec, 1)
+	return r
+}
+
+func (s *State) index(r Ref, g *GameSession) {
+	s.byID[g.ID] = r
+	t := s.byFleet[g.FleetID]
+	if t == nil {
+		t = btree.NewBTreeGOptions(entry.before, btree.Options{NoLocks: true})
+		s.byFleet[g.FleetID] = t
+	}
+	t.Set(entry{g.Created, r, g.ID})
+}
+
+// count adds the game session to its location's counts, or takes it away.
+func (s *State) count(g *GameSession, by int32) {
+	if !g.Live() {
+		return
+	}
+	at := place{g.FleetID, g.Location}
+	c := s.counts[at]
+	if c == nil {
+		c = &Counts{}
+		s.counts[at] = c
+	}
+	c.GameSessions += by
+	if g.Status == Activating {
+		c.Activating += by
+	}
+	c.SeatsHeld += by * g.SeatsHeld
+	c.SeatsMax += by * g.PlayersMax
+}
+
+// ChangeGame lets f change a game session and keeps the counts right. f must not call this package.
+func (s *State) ChangeGame(r Ref, f func(*GameSession)) {
+	g := s.Games.Mut(r)
+	s.count(g, -1)
+	f(g)
+	s.count(g, 1)
+}
+
+// Utilization returns the counts of a fleet's location.
+func (s *State) Utilization(fleet, location string) Counts {
+	if c := s.counts[place{fleet, location}]; c != nil {
+		return *c
+	}
+	return Counts{}
+}
+
+// GamesFrom yields the game sessions of a fleet in creation order, beginning behind (created, id).
+func (s *State) GamesFrom(fleet string, created domain.Time, id ID, yield func(Ref, *GameSession) bool) {
+	t := s.byFleet[fleet]
+	if t == nil {
+		return
+	}
+	from := entry{created: created, id: id}
+	t.Ascend(from, func(e entry) bool {
+		return !from.before(e) || yield(e.ref, s.Games.Get(e.ref))
+	})
+}
+
+// EndGame marks a game session as ended. Its player sessions must have ended before.
+func (s *State) EndGame(r Ref, at domain.Time, reason StatusReason) {
+	s.endedNo++
+	s.ChangeGame(r, func(g *GameSession) {
+		g.Status, g.StatusReason, g.Ended = Terminated, reason, at
+		g.ActivateBy, g.Process, g.EndedNo = 0, 0, s.endedNo
+	})
+	s.ended.push(Ended{Game: r})
+}
+
+// PlayerByID finds a player session that is in memory.
+func (s *State) PlayerByID(id domain.UUID) (Ref, bool) {
+	r, ok := s.players[id]
+	return r, ok
+}
+
+// Reserve stores a new player session on a new seat.
+func (s *State) Reserve(p PlayerSession) Ref {
+	seat, rec := s.Seats.Add()
+	*rec = Seat{Game: p.Game, Holders: 1}
+	p.Seat = seat
+	r := s.addPlayer(p)
+	s.hold(p.Game, 1)
+	return r
+}
+
+// hold changes the number of seats held in a game session.
+func (s *State) hold(game Ref, by int32) {
+	g := s.Games.Mut(game)
+	g.SeatsHeld += by
+	if c := s.counts[place{g.FleetID, g.Location}]; c != nil && g.Live() {
+		c.SeatsHeld += by
+	}
+}
+
+func (s *State) addPlayer(p PlayerSession) Ref {
+	r, rec := s.Players.Add()
+	*rec = p
+	rec.next, rec.prev, rec.nextOfOne, rec.prevOfOne = 0, 0, 0, 0
+	s.chain(r)
+	return r
+}
+
+// chain links a player session into its game session's chain, its player's chain and the index.
+func (s *State) chain(r Ref) {
+	p := s.Players.Mut(r)
+	g := s.Games.Mut(p.Game)
+	last := g.last
+	g.last = r
+	g.Players++
+	if last == 0 {
+		g.first = r
+	}
+	head := s.byPlayer[p.Player]
+	p.prev, p.nextOfOne = last, head
+	s.players[p.ID] = r
+	if head == 0 {
+		s.byPlayer[p.Player] = r
+	} else {
+		// The key keeps the string of the first record, so that one player's name is held once.
+		p.Player = s.Players.Get(head).Player
+		s.byPlayer[p.Player] = r
+		s.Players.Mut(head).prevOfOne = r
+	}
+	if last != 0 {
+		s.Players.Mut(last).next = r
+	}
+}
+
+// AcceptPlayer marks a player session as connected.
+func (s *State) AcceptPlayer(r Ref, request uint64) {
+	p := s.Players.Mut(r)
+	p.Status, p.ReserveBy, p.Accept = PlayerActive, 0, request
+}
+
+// EndPlayer marks a player session as ended and frees its seat unless somebody else sits on it or it is kept.
+func (s *State) EndPlayer(r Ref, at domain.Time, status PlayerStatus) {
+	s.endedNo++
+	p := s.Players.Mut(r)
+	p.Status, p.Ended, p.ReserveBy, p.EndedNo = status, at, 0, s.endedNo
+	seatRef, game := p.Seat, p.Game
+	p.Seat = 0
+	s.ended.push(Ended{Player: r})
+	seat := s.Seats.Mut(seatRef)
+	if seat.Holders--; seat.Holders == 0 && !seat.Kept {
+		s.Seats.Remove(seatRef)
+		s.hold(game, -1)
+	}
+}
+
+// PlayersIn yields the player sessions of a game session in creation order.
+func (s *State) PlayersIn(game Ref, yield func(Ref, *PlayerSession) bool) {
+	for r := s.Games.Get(game).first; r != 0; {
+		p := s.Players.Get(r)
+		next := p.next
+		if !yield(r, p) {
+			return
+		}
+		r = next
+	}
+}
+
+// PlayersNamed yields the player sessions of a player, in no particular order.
+func (s *State) PlayersNamed(player string, yield func(Ref, *PlayerSession) bool) {
+	for r := s.byPlayer[player]; r != 0; {
+		p := s.Players.Get(r)
+		next := p.nextOfOne
+		if !yield(r, p) {
+			return
+		}
+		r = next
+	}
+}
+
+// Ended names something that has ended and is still in memory: one of the two.
+type Ended struct{ Game, Player Ref }
+
+// EndedCount is how many ended records are in memory.
+func (s *State) EndedCount() int { return s.ended.len() }
+
+// EndedFrom yields ended records in the order they ended, beginning with the skip-th.
+func (s *State) EndedFrom(skip int, yield func(Ended) bool) {
+	for i := skip; i < s.ended.len() && yield(s.ended.at(i)); i++ {
+	}
+}
+
+// Forget drops the n records that ended first. It returns how many of them were game sessions.
+func (s *State) Forget(n int) (games int) {
+	for ; n > 0; n-- {
+		e := s.ended.pop()
+		if e.Player != 0 {
+			s.dropPlayer(e.Player)
+			continue
+		}
+		games++
+		g := s.Games.Get(e.Game)
+		delete(s.byID, g.ID)
+		t := s.byFleet[g.FleetID]
+		t.Delete(entry{g.Created, e.Game, g.ID})
+		if t.Len() == 0 {
+			delete(s.byFleet, g.FleetID)
+		}
+		s.Games.Remove(e.Game)
+	}
+	return games
+}
+
+func (s *State) dropPlayer(r Ref) {
+	p := *s.Players.Get(r)
+	g := s.Games.Mut(p.Game)
+	g.Players--
+	if p.prev == 0 {
+		g.first = p.next
+	}
+	if p.next == 0 {
+		g.last = p.prev
+	}
+	if p.prev != 0 {
+		s.Players.Mut(p.prev).next = p.next
+	}
+	if p.next != 0 {
+		s.Players.Mut(p.next).prev = p.prev
+	}
+	switch {
+	case p.prevOfOne != 0:
+		s.Players.Mut(p.prevOfOne).nextOfOne = p.nextOfOne
+	case p.nextOfOne != 0:
+		s.byPlayer[p.Player] = p.nextOfOne
+	default:
+		delete(s.byPlayer, p.Player)
+	}
+	if p.nextOfOne != 0 {
+		s.Players.Mut(p.nextOfOne).prevOfOne = p.prevOfOne
+	}
+	delete(s.players, p.ID)
+	s.Players.Remove(r)
+}
+
+// queue is a first-in-first-out list in a growing ring.
+type queue struct {
+	ring       []Ended
+	head, used int
+}
+
+func (q *queue) len() int       { return q.used }
+func (q *queue) at(i int) Ended { return q.ring[(q.head+i)%len(q.ring)] }
+
+func (q *queue) push(e Ended) {
+	if q.used == len(q.ring) {
+		bigger := make([]Ended, max(64, 2*len(q.ring)))
+		for i := range q.used {
+			bigger[i] = q.at(i)
+		}
+		q.ring, q.head = bigger, 0
+	}
+	q.ring[(q.head+q.used)%len(q.ring)] = e
+	q.used++
+}
+
+func (q *queue) pop() Ended {
+	e := q.ring[q.head]
+	q.head = (q.head + 1) % len(q.ring)
+	q.used--
+	return e
+}
+
+// RestorePlayers prepares the indexes for n player sessions.
+func (s *State) RestorePlayers(n int) {
+	s.players = make(map[domain.UUID]Ref, n)
+	s.byPlayer = make(map[string]Ref, n)
+}
+
+// RestorePlayer puts a player session back. Those of one game session come in creation order.
+func (s *State) RestorePlayer(p PlayerSession) Ref {
+	if p.Status.Live() {
+		return s.Reserve(p)
+	}
+	p.Seat = 0
+	return s.addPlayer(p)
+}
+
+// RestoreEnded rebuilds the list of ended records.
+func (s *State) RestoreEnded() {
+	type numbered struct {
+		no uint64
+		e  Ended
+	}
+	var all []numbered
+	for r, g := range s.Games.All() {
+		if g.EndedNo != 0 {
+			all = append(all, numbered{g.EndedNo, Ended{Game: r}})
+		}
+	}
+	for r, p := range s.Players.All() {
+		if p.EndedNo != 0 {
+			all = append(all, numbered{p.EndedNo, Ended{Player: r}})
+		}
+	}
+	slices.SortFunc(all, func(a, b numbered) int { return cmp.Compare(a.no, b.no) })
+	for _, x := range all {
+		s.ended.push(x.e)
+		s.endedNo = x.no
+	}
+}
