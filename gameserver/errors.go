@@ -27,8 +27,8 @@ var (
 	// ErrEnded: the process is ending or has ended.
 	ErrEnded = errors.New("the server process has ended")
 
-	// ErrAlreadyStarted: this program has a Server already. The SDK below allows for one at a time.
-	ErrAlreadyStarted = errors.New("a server is already started in this program")
+	// ErrAlreadyStarted: this program has, or had, its Server. A server process has one life.
+	ErrAlreadyStarted = errors.New("a server was already started in this program")
 )
 
 // Error is a call that failed. Kind is one of the errors above; Cause is the SDK's error, a

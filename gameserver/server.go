@@ -17,7 +17,8 @@ import (
 // reportTimeout is how long the report of the end may take. The SDK itself gives an answer 20 s.
 const reportTimeout = 25 * time.Second
 
-// started is taken while this program has a Server, since the SDK keeps its state in package variables.
+// started is taken by the one Server of this program. The SDK keeps its state in package variables and does not
+// become new by its Destroy: a second process life in one program would miss reconnections.
 var started atomic.Bool
 
 // Server is this program as the service sees it: one server process with at most one game session. Its methods may
@@ -51,6 +52,8 @@ func Run(ctx context.Context, o Options, c Callbacks) error {
 }
 
 // Start connects to the service and reports the process ready. When ctx ends later, the process ends as after End.
+// A program may do this once, as a server process has one life; after an error that came from the service or from
+// the options, it may try again.
 //
 // A wrong option is an *OptionError, returned at once. A service that cannot be reached is tried again for three
 // minutes (after 0, 8, 24, 56, 88, 120, 152 and 184 s), one that refuses the token too: give ctx a deadline to hear
@@ -77,6 +80,7 @@ func Start(ctx context.Context, o Options, c Callbacks) (*Server, error) {
 	case err := <-connected:
 		if err != nil {
 			s.disconnect()
+			started.Store(false) // nothing lived: Start may be tried again
 			return nil, failed("Start", err)
 		}
 	case <-ctx.Done():
@@ -119,12 +123,10 @@ func (s *Server) connect() error {
 	})
 }
 
-// disconnect gives the SDK back, so that another Server may be started.
 func (s *Server) disconnect() {
 	if err := server.Destroy(); err != nil {
 		s.log.Debug("close the connection", "err", err) // the process is over either way
 	}
-	started.Store(false)
 }
 
 // Done is closed when the end was reported and OnDestroySessionEnd has returned.

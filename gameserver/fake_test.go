@@ -1,0 +1,166 @@
+package gameserver
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/lxzan/gws"
+)
+
+// fakeService speaks the service's half of the server SDK protocol, as far as a single process needs it, and
+// remembers what it heard. It answers as the protocol demands: Action and RequestId as received, StatusCode an
+// integer, pushes without either.
+type fakeService struct {
+	t      *testing.T
+	http   *httptest.Server
+	answer func(frame) map[string]any // nil or a nil answer: plain success
+
+	knocked func()        // called for a connection that has to wait for admit
+	admit   chan struct{} // nil: connections are let in at once
+
+	mu      sync.Mutex
+	changed chan struct{} // closed and replaced with every frame
+	heard   []frame
+	queries []url.Values
+	conn    *gws.Conn
+	gone    bool // the current connection was closed
+}
+
+type frame map[string]any
+
+func (f frame) action() string { s, _ := f["Action"].(string); return s }
+
+func newFakeService(t *testing.T) *fakeService {
+	f := &fakeService{t: t, changed: make(chan struct{})}
+	upgrader := gws.NewUpgrader(f, nil)
+	f.http = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if f.admit != nil {
+			f.knocked()
+			<-f.admit
+		}
+		conn, err := upgrader.Upgrade(w, r)
+		if err != nil {
+			t.Errorf("upgrade: %v", err)
+			return
+		}
+		f.note(func() { f.conn, f.gone = conn, false; f.queries = append(f.queries, r.URL.Query()) })
+		go conn.ReadLoop()
+	}))
+	t.Cleanup(f.http.Close)
+	return f
+}
+
+func (f *fakeService) url() string { return "ws" + strings.TrimPrefix(f.http.URL, "http") }
+
+func (f *fakeService) note(change func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change()
+	close(f.changed)
+	f.changed = make(chan struct{})
+}
+
+// until waits for a condition on what was heard.
+func (f *fakeService) until(what string, ok func() bool) {
+	f.t.Helper()
+	for {
+		f.mu.Lock()
+		if ok() {
+			f.mu.Unlock()
+			return
+		}
+		changed := f.changed
+		f.mu.Unlock()
+		select {
+		case <-changed:
+		case <-f.t.Context().Done():
+			f.t.Fatalf("test over while waiting for %s", what)
+		}
+	}
+}
+
+func (f *fakeService) untilHeard(action string) frame {
+	f.t.Helper()
+	var found frame
+	f.until(action, func() bool {
+		i := slices.IndexFunc(f.heard, func(fr frame) bool { return fr.action() == action })
+		if i >= 0 {
+			found = f.heard[i]
+		}
+		return i >= 0
+	})
+	return found
+}
+
+func (f *fakeService) count(action string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := 0
+	for _, fr := range f.heard {
+		if fr.action() == action {
+			n++
+		}
+	}
+	return n
+}
+
+func (f *fakeService) push(message map[string]any) {
+	f.t.Helper()
+	f.mu.Lock()
+	conn := f.conn
+	f.mu.Unlock()
+	data, err := json.Marshal(message)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	if err := conn.WriteMessage(gws.OpcodeText, data); err != nil {
+		f.t.Fatalf("push %s: %v", data, err)
+	}
+}
+
+const testSession = "arn:aws:gamelift:us-east-1::gamesession/fleet-1/custom-home/gsess-1"
+
+// pushSession asks for a session, after the first heartbeat as the service does: the SDK drops it before.
+func (f *fakeService) pushSession() {
+	f.t.Helper()
+	f.untilHeard("HeartbeatServerProcess")
+	f.push(map[string]any{
+		"Action": "CreateGameSession", "GameSessionId": testSession, "GameSessionName": "Debug",
+		"MaximumPlayerSessionCount": 4, "IpAddress": "127.0.0.1", "DnsName": "", "Port": 7777,
+		"GameSessionData": "data", "MatchmakerData": "", "GameProperties": map[string]string{"level": "arena"},
+	})
+}
+
+func (f *fakeService) OnOpen(*gws.Conn) {}
+func (f *fakeService) OnClose(c *gws.Conn, _ error) {
+	f.note(func() { f.gone = f.gone || f.conn == c })
+}
+func (f *fakeService) OnPing(c *gws.Conn, p []byte) { _ = c.WritePong(p) }
+func (f *fakeService) OnPong(*gws.Conn, []byte)     {}
+func (f *fakeService) OnMessage(c *gws.Conn, m *gws.Message) {
+	defer m.Close()
+	var fr frame
+	if err := json.Unmarshal(m.Bytes(), &fr); err != nil {
+		f.t.Errorf("not JSON: %s", m.Bytes())
+		return
+	}
+	answer := map[string]any{"StatusCode": 200}
+	if f.answer != nil {
+		if a := f.answer(fr); a != nil {
+			answer = a
+		}
+	}
+	f.note(func() { f.heard = append(f.heard, fr) })
+	if answer["StatusCode"] == 0 {
+		return // this request gets no answer
+	}
+	answer["Action"], answer["RequestId"] = fr["Action"], fr["RequestId"]
+	data, _ := json.Marshal(answer)
+	_ = c.WriteMessage(gws.OpcodeText, data) // a connection that broke meanwhile is the test's wish
+}
