@@ -9,7 +9,7 @@
 // A server process hosts one game session and then exits; whoever started it (a supervisor, an agent, a shell loop)
 // starts the next one.
 //
-//	Start           connect, then report ready: the port is open, a session may come
+//	New, Start      connect, then report ready: the port is open, a session may come
 //	  OnCreateSessionBegin    the service wants a session: load the level
 //	                          nil: the session is activated, players may be sent here
 //	                          error: the process reports its end, the session with it
@@ -31,22 +31,18 @@
 //		options.AddFlags(flag.CommandLine) // -authtoken -hostid -fleetid -websocketurl -processid -port
 //		flag.Parse()
 //
-//		srv, err := gameserver.Start(ctx, options, gameserver.Callbacks{
+//		srv := gameserver.New(options, gameserver.Callbacks{
 //			OnCreateSessionBegin: func(ctx context.Context, s gameserver.Session) error {
 //				return world.Load(ctx, s.Properties["level"])
 //			},
 //		})
-//		if err != nil {
-//			log.Fatal(err)
-//		}
-//		go world.Serve(srv) // calls srv.AcceptPlayer and srv.RemovePlayer
-//		if err := srv.Wait(); err != nil {
+//		go world.Serve(srv) // opens the game's port; calls srv.AcceptPlayer and srv.RemovePlayer
+//		if err := srv.Run(ctx); err != nil {
 //			log.Fatal(err)
 //		}
 //	}
 //
-// Start returns after the process was reported ready, so open the game's own port before it: a session, and its
-// players, may come at once.
+// Open the game's own port before Run or Start: a session, and its players, may come at once.
 //
 // # Players
 //

@@ -42,30 +42,9 @@ type Server struct {
 	failures    []error       // what Wait returns
 }
 
-// Run is Start followed by Wait, for a game whose callbacks do everything.
-func Run(ctx context.Context, o Options, c Callbacks) error {
-	s, err := Start(ctx, o, c)
-	if err != nil {
-		return err
-	}
-	return s.Wait()
-}
-
-// Start connects to the service and reports the process ready. When ctx ends later, the process ends as after End.
-// A program may do this once, as a server process has one life; after an error that came from the service or from
-// the options, it may try again.
-//
-// A wrong option is an *OptionError, returned at once. A service that cannot be reached is tried again for three
-// minutes (after 0, 8, 24, 56, 88, 120, 152 and 184 s), one that refuses the token too: give ctx a deadline to hear
-// of it sooner.
-func Start(ctx context.Context, o Options, c Callbacks) (*Server, error) {
+// New makes a Server that knows what to do and has done nothing yet.
+func New(o Options, c Callbacks) *Server {
 	o = o.inForce(os.Getenv)
-	if err := o.check(os.Getenv("GAMELIFT_COMPUTE_TYPE") == "CONTAINER"); err != nil {
-		return nil, err
-	}
-	if !started.CompareAndSwap(false, true) {
-		return nil, &Error{Call: "Start", Kind: ErrAlreadyStarted}
-	}
 	s := &Server{
 		options: o, callbacks: c,
 		log:  o.Logger.With("process", o.ProcessID),
@@ -73,15 +52,39 @@ func Start(ctx context.Context, o Options, c Callbacks) (*Server, error) {
 		done: make(chan struct{}),
 	}
 	s.session, s.cancelSession = context.WithCancelCause(context.Background())
+	return s
+}
 
+// Run is Start followed by Wait.
+func (s *Server) Run(ctx context.Context) error {
+	if err := s.Start(ctx); err != nil {
+		return err
+	}
+	return s.Wait()
+}
+
+// Start connects to the service and reports the process ready; callbacks may come before it returns. When ctx ends
+// later, the process ends as after End. A Server is started once, and a program has one that lived, as a server
+// process has one life; after an error that came from the service or from the options, a new one may be tried.
+//
+// A wrong option is an *OptionError, returned at once. A service that cannot be reached is tried again for three
+// minutes (after 0, 8, 24, 56, 88, 120, 152 and 184 s), one that refuses the token too: give ctx a deadline to hear
+// of it sooner.
+func (s *Server) Start(ctx context.Context) error {
+	if err := s.options.check(os.Getenv("GAMELIFT_COMPUTE_TYPE") == "CONTAINER"); err != nil {
+		return err
+	}
+	if !started.CompareAndSwap(false, true) {
+		return &Error{Call: "Start", Kind: ErrAlreadyStarted}
+	}
 	connected := make(chan error, 1)
 	go func() { connected <- s.connect() }()
 	select {
 	case err := <-connected:
 		if err != nil {
 			s.disconnect()
-			started.Store(false) // nothing lived: Start may be tried again
-			return nil, failed("Start", err)
+			started.Store(false) // nothing lived
+			return failed("Start", err)
 		}
 	case <-ctx.Done():
 		// The SDK goes on trying by itself and cannot be stopped; what it reaches is given back.
@@ -91,11 +94,12 @@ func Start(ctx context.Context, o Options, c Callbacks) (*Server, error) {
 			}
 			s.disconnect()
 		}()
-		return nil, failed("Start", fmt.Errorf("connect to %s: %w", o.WebSocketURL, ctx.Err()))
+		return failed("Start", fmt.Errorf("connect to %s: %w", s.options.WebSocketURL, ctx.Err()))
 	}
-	s.log.Info("ready for a game session", "port", o.Port, "fleet", o.FleetID, "host", o.HostID)
+	s.log.Info("ready for a game session",
+		"port", s.options.Port, "fleet", s.options.FleetID, "host", s.options.HostID)
 	go s.live(ctx)
-	return s, nil
+	return nil
 }
 
 func (s *Server) connect() error {
@@ -132,7 +136,7 @@ func (s *Server) disconnect() {
 // Done is closed when the end was reported and OnDestroySessionEnd has returned.
 func (s *Server) Done() <-chan struct{} { return s.done }
 
-// Wait waits for the end of the process. It returns nil after an orderly end, whoever wanted it; otherwise what
+// Wait waits for the end of the process, after Start has succeeded. It returns nil after an orderly end, whoever wanted it; otherwise what
 // went wrong: a level that did not load, a clean-up that failed, an end that could not be reported.
 func (s *Server) Wait() error {
 	<-s.done
@@ -141,7 +145,7 @@ func (s *Server) Wait() error {
 	return errors.Join(s.failures...)
 }
 
-// End ends the process in an orderly way and waits for it, for as long as ctx allows; when ctx ends first, the
+// End ends a started process in an orderly way and waits for it, for as long as ctx allows; when ctx ends first, the
 // process still ends. Calling it twice is the same as calling it once. It must not be called from a callback, which
 // it would wait for: return an error there, or use a goroutine.
 func (s *Server) End(ctx context.Context) error {

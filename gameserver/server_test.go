@@ -44,8 +44,8 @@ func testOptions(f *fakeService) Options {
 
 func start(t *testing.T, f *fakeService, c Callbacks) *Server {
 	t.Helper()
-	s, err := Start(t.Context(), testOptions(f), c)
-	if err != nil {
+	s := New(testOptions(f), c)
+	if err := s.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -169,8 +169,8 @@ func TestCancelledContextEndsTheProcess(t *testing.T) {
 	}
 	f := newFakeService(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	s, err := Start(ctx, testOptions(f), Callbacks{})
-	if err != nil {
+	s := New(testOptions(f), Callbacks{})
+	if err := s.Start(ctx); err != nil {
 		t.Fatal(err)
 	}
 	cancel()
@@ -345,7 +345,7 @@ func TestSecondServerIsRefused(t *testing.T) {
 	}
 	f := newFakeService(t)
 	s := start(t, f, Callbacks{})
-	if _, err := Start(t.Context(), testOptions(f), Callbacks{}); !errors.Is(err, ErrAlreadyStarted) {
+	if err := New(testOptions(f), Callbacks{}).Start(t.Context()); !errors.Is(err, ErrAlreadyStarted) {
 		t.Errorf("second: got %v, want ErrAlreadyStarted", err)
 	}
 	if err := s.RemovePlayer(t.Context(), "psess-1"); !errors.Is(err, ErrNoSession) {
@@ -354,7 +354,7 @@ func TestSecondServerIsRefused(t *testing.T) {
 	if err := s.End(t.Context()); err != nil {
 		t.Error(err)
 	}
-	if _, err := Start(t.Context(), testOptions(f), Callbacks{}); !errors.Is(err, ErrAlreadyStarted) {
+	if err := New(testOptions(f), Callbacks{}).Start(t.Context()); !errors.Is(err, ErrAlreadyStarted) {
 		t.Errorf("after the first ended: got %v, want ErrAlreadyStarted", err)
 	}
 }
@@ -371,7 +371,7 @@ func TestReadyThatIsRefused(t *testing.T) {
 		return nil
 	}
 	for range 2 { // and may be tried again
-		_, err := Start(t.Context(), testOptions(f), Callbacks{})
+		err := New(testOptions(f), Callbacks{}).Start(t.Context())
 		if !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "fleet is being deleted") {
 			t.Errorf("got %v, want ErrRefused with the service's words", err)
 		}
@@ -388,7 +388,7 @@ func TestConnectionNobodyWaitsForIsGivenBack(t *testing.T) {
 	f.admit = make(chan struct{})
 	ctx, cancel := context.WithCancel(t.Context())
 	f.knocked = cancel
-	if _, err := Start(ctx, testOptions(f), Callbacks{}); !errors.Is(err, ErrUnavailable) || !errors.Is(err, context.Canceled) {
+	if err := New(testOptions(f), Callbacks{}).Start(ctx); !errors.Is(err, ErrUnavailable) || !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want ErrUnavailable and context.Canceled", err)
 	}
 	close(f.admit)
