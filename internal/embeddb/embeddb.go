@@ -35,12 +35,20 @@ type DB struct {
 // Damaged is a stored file that cannot be read although it was once whole. It names the place.
 type Damaged struct {
 	File   string
-	Offset int64
+	Offset int64 // in File; negative when only the file is known
 	Err    error
 }
 
 func (e *Damaged) Error() string {
-	return fmt.Sprintf("%s is damaged at byte %d: %v", e.File, e.Offset, e.Err)
+	return fmt.Sprintf("%s is damaged: %v", e.Place(), e.Err)
+}
+
+// Place is the file and, when it is known, the position in it.
+func (e *Damaged) Place() string {
+	if e.Offset < 0 {
+		return e.File
+	}
+	return fmt.Sprintf("%s, byte %d", e.File, e.Offset)
 }
 
 func (e *Damaged) Unwrap() error { return e.Err }
@@ -115,7 +123,7 @@ func open(files vfs.FS, dir string, log *slog.Logger, lock *pebble.Lock, tune fu
 	}
 	if err != nil {
 		if pebble.IsCorruptionError(err) {
-			return nil, &Damaged{File: dir, Err: err}
+			return nil, &Damaged{File: dir, Offset: -1, Err: err}
 		}
 		return nil, err
 	}
@@ -126,7 +134,7 @@ func open(files vfs.FS, dir string, log *slog.Logger, lock *pebble.Lock, tune fu
 func openRecovered(dir string, options *pebble.Options) (db *pebble.DB, err error) {
 	defer func() {
 		if reason := recover(); reason != nil {
-			err = &Damaged{File: dir, Err: fmt.Errorf("%v", reason)}
+			err = &Damaged{File: dir, Offset: -1, Err: fmt.Errorf("%v", reason)}
 		}
 	}()
 	return pebble.Open(dir, options)

@@ -42,7 +42,7 @@ func events(log *slog.Logger, stop *failstop) *pebble.EventListener {
 			}
 		},
 		DataCorruption: func(info pebble.DataCorruptionInfo) {
-			stop.fail("read "+info.Path, &Damaged{File: info.Path, Err: info.Details})
+			stop.fail("read "+info.Path, &Damaged{File: info.Path, Offset: -1, Err: info.Details})
 		},
 		WriteStallBegin: func(info pebble.WriteStallBeginInfo) {
 			log.Warn("writes wait for the database to flush", "reason", info.Reason)

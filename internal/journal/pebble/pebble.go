@@ -3,6 +3,7 @@
 package pebble
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,6 +24,8 @@ type Options struct {
 	Logger  *slog.Logger // nil: nothing is logged
 	Program string       // how a second process is told who has the directory, such as "muster serve"
 	FS      vfs.FS       // nil: the operating system's; tests put a failing one here
+
+	memTable uint64 // 0: memTableBytes; tests that want flushes make it small
 }
 
 const (
@@ -33,15 +36,15 @@ const (
 	cacheBytes = 8 << 20
 )
 
-func tune(o *pebble.Options) {
+func (options Options) tune(o *pebble.Options) {
 	o.CacheSize = cacheBytes
-	o.MemTableSize = memTableBytes
+	o.MemTableSize = cmp.Or(options.memTable, memTableBytes)
 	o.MemTableStopWritesThreshold = 4
 	o.MaxOpenFiles = 256
 	// Keys only grow, so tables never overlap and compactions move them without rewriting; compression would be the
 	// larger part of what an append costs, for bytes that the next trim drops.
 	o.ApplyCompressionSettings(func() pebble.DBCompressionSettings { return pebble.DBCompressionNone })
-	o.TargetFileSizes[0] = memTableBytes // one file a flush
+	o.TargetFileSizes[0] = int64(o.MemTableSize) // one file a flush
 	o.CompactionConcurrencyRange = func() (lower, upper int) { return 1, 1 }
 }
 
@@ -78,7 +81,7 @@ func Open(options Options) (*Journal, error) {
 func open(options Options) (_ *Journal, err error) {
 	db, err := embeddb.Open(embeddb.Config{
 		Dir: options.Dir, FS: options.FS, Logger: options.Logger, Program: options.Program,
-	}, tune)
+	}, options.tune)
 	if err != nil {
 		if inUse, ok := errors.AsType[*embeddb.InUse](err); ok {
 			return nil, fmt.Errorf("%w: %w", journal.ErrInUse, inUse)
@@ -144,7 +147,7 @@ func (j *Journal) usableLocked() error {
 		return journal.ErrClosed
 	}
 	if j.state.failed == nil {
-		j.state.failed = j.db.Err()
+		j.state.failed = damagedFile(j.db.Err())
 	}
 	if j.state.failed != nil {
 		return fmt.Errorf("%w: %w", journal.ErrFailed, j.state.failed)
@@ -157,7 +160,7 @@ func (j *Journal) fail(cause error) error {
 	j.state.Lock()
 	defer j.state.Unlock()
 	if j.state.failed == nil {
-		j.state.failed = cause
+		j.state.failed = damagedFile(cause)
 	}
 	return fmt.Errorf("%w: %w", journal.ErrFailed, j.state.failed)
 }
@@ -197,7 +200,7 @@ func (j *Journal) Close() error {
 // damagedFile gives damage that the database found the journal's own type.
 func damagedFile(err error) error {
 	if damaged, ok := errors.AsType[*embeddb.Damaged](err); ok {
-		return &journal.Damaged{File: fmt.Sprintf("%s, byte %d", damaged.File, damaged.Offset), Err: damaged.Err}
+		return &journal.Damaged{File: damaged.Place(), Err: damaged.Err}
 	}
 	return err
 }
