@@ -28,7 +28,6 @@ type door struct {
 var (
 	nouns     = []string{"fleet", "session", "placement", "matchmaking", "flow"}
 	frontEnds = []string{"gamelift", "serverlink", "agentlink", "playerapi", "sessionapi", "console"}
-	testHelp  = []string{"internal/sim/...", "internal/journal/journaltest/...", "internal/archive/archivetest/..."}
 )
 
 func doors() []door {
@@ -138,12 +137,17 @@ func checkShipped(packages []listedPackage) (complaints []string) {
 		// The game servers' SDK is linked with the package testing itself; that is not ours to mend.
 		linkedWithSDK := slices.ContainsFunc(p.Deps, func(dep string) bool { return matches(dep, "github.com/amazon-gamelift/...") })
 		for _, dep := range p.Deps {
-			if matchesAny(dep, testHelp) || matches(dep, "testing") && !linkedWithSDK {
+			if testHelp(dep) || matches(dep, "testing") && !linkedWithSDK {
 				complaints = append(complaints, fmt.Sprintf("%s is linked with %s: test help must not ship", ours(p.ImportPath), ours(dep)))
 			}
 		}
 	}
 	return complaints
+}
+
+// testHelp tells whether a package of ours is there for tests: the simulator, and all whose name ends with "test".
+func testHelp(path string) bool {
+	return matches(path, "internal/sim/...") || strings.HasPrefix(path, module) && strings.HasSuffix(path, "test")
 }
 
 func list(t *testing.T) []listedPackage {

@@ -35,6 +35,7 @@ func (s Settings) Check() error {
 		atLeast("limit-locations-per-fleet", s.LimitLocationsPerFleet, 1),
 		atLeast("limit-computes-per-fleet", s.LimitComputesPerFleet, 1),
 		atLeast("limit-processes-per-compute", s.LimitProcessesPerCompute, 1),
+		atLeast("limit-players-per-game-session", s.LimitPlayersPerGameSession, 1),
 		atLeast("snapshot-every", s.SnapshotEvery, 1<<20),
 		atLeast("heap-floor", s.HeapFloor, 0),
 		atLeast("gc-percent", s.GCPercent, 10),
@@ -101,7 +102,7 @@ func oneOf(name, value string, allowed ...string) error {
 	return fmt.Errorf("%s %q: want one of %s", name, value, strings.Join(allowed, ", "))
 }
 
-func atLeast[T int | Bytes | time.Duration](name string, value, least T) error {
+func atLeast[T int | int32 | Bytes | time.Duration](name string, value, least T) error {
 	if value >= least {
 		return nil
 	}

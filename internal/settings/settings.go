@@ -2,7 +2,11 @@
 // defaults, and which values make no sense. Where a value comes from (flag, environment, file) is the command's matter.
 package settings
 
-import "time"
+import (
+	"time"
+
+	"github.com/musterhq/muster/internal/domain/cell"
+)
 
 // Settings of one service. Each field is a flag, a variable and a key of the settings file by the same name:
 // PublicURL is --public-url, MUSTER_PUBLIC_URL and "public-url".
@@ -23,11 +27,15 @@ type Settings struct {
 	TokenLifetime     time.Duration `name:"token-lifetime" placeholder:"TIME" help:"How long a compute's auth token lets its game servers connect."`
 	EndedLinger       time.Duration `name:"ended-linger" placeholder:"TIME" help:"How long what ended stays in memory before only the archive has it."`
 
+	// The documented quotas (10 fleets, 20 locations, 4 of a fleet, 100 computes, 50 processes) protect nothing on own
+	// hardware: see B023.
 	LimitFleets              int `name:"limit-fleets" placeholder:"N" help:"Most fleets."`
 	LimitLocations           int `name:"limit-locations" placeholder:"N" help:"Most custom locations."`
 	LimitLocationsPerFleet   int `name:"limit-locations-per-fleet" placeholder:"N" help:"Most locations of a fleet."`
 	LimitComputesPerFleet    int `name:"limit-computes-per-fleet" placeholder:"N" help:"Most computes of a fleet."`
 	LimitProcessesPerCompute int `name:"limit-processes-per-compute" placeholder:"N" help:"Most game server processes of a compute."`
+
+	LimitPlayersPerGameSession int32 `name:"limit-players-per-game-session" placeholder:"N" help:"Largest maximum of players that a game session may be created with."`
 
 	SnapshotEvery Bytes `name:"snapshot-every" placeholder:"SIZE" help:"A snapshot is taken after this much journal: less makes restarts faster and costs disk writes."`
 	HeapFloor     Bytes `name:"heap-floor" placeholder:"SIZE" help:"Garbage is not collected before the heap has this size: a small heap would be collected too often."`
@@ -36,28 +44,44 @@ type Settings struct {
 
 // Defaults are what is in force when nobody says otherwise.
 func Defaults() Settings {
+	core := cell.DefaultConfig()
 	return Settings{
 		Data:      "data",
 		Listen:    "127.0.0.1:8080",
 		LogLevel:  "info",
 		LogFormat: "text",
 
-		Reservation:       60 * time.Second,  // B012
-		ActivationTimeout: 300 * time.Second, // B010
-		LinkGrace:         75 * time.Second,  // B014: one missed attempt of a server SDK, the handshake, one heartbeat
-		TokenLifetime:     3 * time.Hour,     // B013
+		Reservation:       core.Reservation,
+		ActivationTimeout: core.Activation,
+		LinkGrace:         core.LinkGrace,
+		TokenLifetime:     core.TokenLife,
 		EndedLinger:       20 * time.Second,
 
-		// Far above the documented quotas (10 fleets, 20 locations, 4 of a fleet, 100 computes, 50 processes): on own
-		// hardware those protect nothing. These only keep a program that runs wild from filling the memory.
-		LimitFleets:              10_000,
-		LimitLocations:           10_000,
-		LimitLocationsPerFleet:   1_000,
-		LimitComputesPerFleet:    100_000,
-		LimitProcessesPerCompute: 100_000,
+		LimitFleets:                core.FleetsMax,
+		LimitLocations:             core.LocationsMax,
+		LimitLocationsPerFleet:     core.LocationsInFleetMax,
+		LimitComputesPerFleet:      core.ComputesInFleetMax,
+		LimitProcessesPerCompute:   core.ProcessesOnComputeMax,
+		LimitPlayersPerGameSession: core.PlayersInGameMax,
 
-		SnapshotEvery: 256 << 20,
+		SnapshotEvery: 128 << 20,
 		HeapFloor:     64 << 20,
 		GCPercent:     100,
 	}
+}
+
+// Cell gives the part that the core decides with.
+func (s Settings) Cell() cell.Config {
+	c := cell.DefaultConfig()
+	c.Reservation = s.Reservation
+	c.Activation = s.ActivationTimeout
+	c.LinkGrace = s.LinkGrace
+	c.TokenLife = s.TokenLifetime
+	c.FleetsMax = s.LimitFleets
+	c.LocationsMax = s.LimitLocations
+	c.LocationsInFleetMax = s.LimitLocationsPerFleet
+	c.ComputesInFleetMax = s.LimitComputesPerFleet
+	c.ProcessesOnComputeMax = s.LimitProcessesPerCompute
+	c.PlayersInGameMax = s.LimitPlayersPerGameSession
+	return c
 }

@@ -4,11 +4,31 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/musterhq/muster/internal/domain/cell"
 )
 
 func TestDefaultsMakeSense(t *testing.T) {
 	if err := Defaults().Check(); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestSettingsOfTheCoreReachIt(t *testing.T) {
+	if got, want := Defaults().Cell(), cell.DefaultConfig(); got != want {
+		t.Errorf("defaults: got %+v, want %+v", got, want)
+	}
+	// Each setting has a value of its own, so that a swapped pair shows.
+	got := Settings{
+		Reservation: 1, ActivationTimeout: 2, LinkGrace: 3, TokenLifetime: 4, LimitFleets: 5, LimitLocations: 6,
+		LimitLocationsPerFleet: 7, LimitComputesPerFleet: 8, LimitProcessesPerCompute: 9, LimitPlayersPerGameSession: 10,
+	}.Cell()
+	want := cell.DefaultConfig()
+	want.Reservation, want.Activation, want.LinkGrace, want.TokenLife = 1, 2, 3, 4
+	want.FleetsMax, want.LocationsMax, want.LocationsInFleetMax = 5, 6, 7
+	want.ComputesInFleetMax, want.ProcessesOnComputeMax, want.PlayersInGameMax = 8, 9, 10
+	if got != want {
+		t.Errorf("got %+v, want %+v", got, want)
 	}
 }
 
