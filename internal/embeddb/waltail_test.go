@@ -1,0 +1,52 @@
+package embeddb
+
+import (
+	"bytes"
+	"testing"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// FuzzFirstDamage: any bytes may lie in a log's place, and an intact log is never called damaged.
+func FuzzFirstDamage(f *testing.F) {
+	mem := vfs.NewMem()
+	db, err := Open(Config{Dir: "data", FS: mem}, func(*pebble.Options) {})
+	if err != nil {
+		f.Fatal(err)
+	}
+	for n := range 4 {
+		if err := db.Set([]byte{byte(n)}, bytes.Repeat([]byte{byte(n)}, 10_000), pebble.Sync); err != nil {
+			f.Fatal(err)
+		}
+	}
+	name, number, err := newestLog(mem, "data")
+	if err != nil {
+		f.Fatal(err)
+	}
+	file, err := mem.Open("data/" + name)
+	if err != nil {
+		f.Fatal(err)
+	}
+	var log bytes.Buffer
+	if _, err := log.ReadFrom(file); err != nil {
+		f.Fatal(err)
+	}
+	scan := walScan{log: uint32(number)}
+	for cut := range log.Len() {
+		if cut%777 != 0 {
+			continue
+		}
+		if offset, err := scan.firstDamage(bytes.NewReader(log.Bytes()[:cut])); err != nil || offset >= 0 {
+			f.Fatalf("intact log cut at %d: got damage at %d and error %v", cut, offset, err)
+		}
+	}
+	f.Add(log.Bytes())
+	f.Add([]byte{})
+	f.Fuzz(func(t *testing.T, log []byte) {
+		offset, err := scan.firstDamage(bytes.NewReader(log))
+		if err != nil || offset >= int64(len(log)) {
+			t.Errorf("%d bytes: damage at %d, error %v", len(log), offset, err)
+		}
+	})
+}
