@@ -1,6 +1,6 @@
 module github.com/musterhq/muster
 
-go 1.26
+go 1.26.0
 
 require (
 	github.com/DataDog/datadog-go/v5 v5.6.0 // indirect
@@ -65,7 +65,7 @@ require (
 	github.com/x448/float16 v0.8.4 // indirect
 	golang.org/x/exp v0.0.0-20230626212559-97b1e661b5df // indirect
 	golang.org/x/net v0.33.0 // indirect
-	golang.org/x/sync v0.10.0 // indirect
+	golang.org/x/sync v0.24.0 // indirect
 	golang.org/x/sys v0.28.0 // indirect
 	golang.org/x/text v0.21.0 // indirect
 	google.golang.org/protobuf v1.36.12 // indirect

@@ -267,3 +267,21 @@ func (t *tx) endGame(r session.Ref, reason session.StatusReason) {
 func describeProcess(p *fleet.Process) string {
 	return strings.Join([]string{"process", p.Key.Process, "on compute", p.Key.Compute, "in", p.Location}, " ")
 }
+
+// Claim is a command whose caller may have chosen the id of what it makes. The engine looks such an id up in the archive
+// before it queues the command.
+type Claim interface {
+	Command
+	// ClaimedGame is the game session's id, if the caller chose it.
+	ClaimedGame() (session.ID, bool)
+	// SetArchived takes what the archive had when Cell.Forgotten was at; nil for nothing.
+	SetArchived(old *session.GameSession, at uint64)
+}
+
+// ClaimedGame returns the id if it was chosen.
+func (cmd *CreateGameSession) ClaimedGame() (session.ID, bool) { return cmd.ID(), cmd.Parameters != 0 }
+
+// SetArchived takes what the archive had.
+func (cmd *CreateGameSession) SetArchived(old *session.GameSession, at uint64) {
+	cmd.Archived, cmd.ArchivedAt = old, at
+}

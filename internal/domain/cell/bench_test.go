@@ -1,0 +1,104 @@
+package cell
+
+import (
+	"bytes"
+	"fmt"
+	"runtime"
+	"testing"
+
+	"github.com/musterhq/muster/internal/domain/session"
+)
+
+// million fills a cell with game sessions and reserved player sessions, ten in each.
+func million(b *testing.B, players int) (*world, []session.ID) {
+	w := newWorld(b, DefaultConfig())
+	w.hall()
+	games := make([]session.ID, players/10)
+	for i := range games {
+		games[i] = w.game(fmt.Sprintf("gsess-%032d", i), 200)
+		w.journal = w.journal[:0]
+	}
+	for i := range players {
+		w.must(&ReservePlayers{Game: games[i%len(games)], Players: []NewPlayer{{ID: playerID(i), Player: fmt.Sprintf("player-%08d", i)}}})
+		w.journal = w.journal[:0]
+	}
+	return w, games
+}
+
+// BenchmarkReserve measures the core alone: reservations on one core with 1,000,000 live player sessions, the encoding of
+// their events and garbage collection included. Every tenth the same number of old ones leaves, so the state stays as
+// large as it is.
+func BenchmarkReserve(b *testing.B) {
+	const live = 1_000_000
+	w, games := million(b, live)
+	runtime.GC()
+	env := Env{Now: w.now, Number: 2}
+	n := live
+	b.ReportAllocs()
+	for b.Loop() {
+		if len(env.Batch) > 1<<16 {
+			env.Batch, env.Number = env.Batch[:0], env.Number+1
+		}
+		cmd := ReservePlayers{Game: games[n%len(games)], Players: []NewPlayer{{ID: playerID(n), Player: fmt.Sprintf("player-%08d", n)}}}
+		if _, err := w.cell.Execute(&cmd, &env); err != nil {
+			b.Fatal(err)
+		}
+		n++
+		if n%live == 0 {
+			b.StopTimer()
+			empty(w, &env)
+			b.StartTimer()
+		}
+	}
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "reservations/s")
+}
+
+// empty lets all reservations run out and leave memory, but for the last million.
+func empty(w *world, env *Env) {
+	for r, p := range w.cell.sessions.Players.All() {
+		_ = r
+		if w.cell.sessions.Players.Len()-w.cell.sessions.EndedCount() <= 1_000_000 {
+			break
+		}
+		w.cell.sessions.EndPlayer(r, p.Created, session.TimedOut)
+	}
+	_, _ = w.cell.Execute(&Forget{w.cell.sessions.EndedCount()}, env)
+}
+
+// BenchmarkMemory reports the live heap for each live player session.
+func BenchmarkMemory(b *testing.B) {
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	w, _ := million(b, 1_000_000)
+	runtime.GC()
+	runtime.GC()
+	runtime.ReadMemStats(&after)
+	b.ReportMetric(float64(after.HeapAlloc-before.HeapAlloc)/1_000_000, "B/player")
+	for b.Loop() {
+	}
+	runtime.KeepAlive(w)
+}
+
+// BenchmarkFreeze measures how long a snapshot of 1,000,000 player sessions stops the writer.
+func BenchmarkFreeze(b *testing.B) {
+	w, _ := million(b, 1_000_000)
+	for b.Loop() {
+		w.cell.Freeze()
+	}
+}
+
+// BenchmarkLoad measures the load of a snapshot of 1,000,000 player sessions.
+func BenchmarkLoad(b *testing.B) {
+	w, _ := million(b, 1_000_000)
+	var buf bytes.Buffer
+	if err := w.cell.Freeze().Write(&buf); err != nil {
+		b.Fatal(err)
+	}
+	b.SetBytes(int64(buf.Len()))
+	for b.Loop() {
+		if err := New(DefaultConfig()).Load(bytes.NewReader(buf.Bytes())); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,86 @@
+package cell
+
+import (
+	"encoding/binary"
+	"fmt"
+	"testing"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/session"
+)
+
+// world is a cell with a hand on the clock and a journal that the test can replay.
+type world struct {
+	t       testing.TB
+	cell    *Cell
+	now     domain.Time
+	number  uint64
+	journal [][]byte
+	seed    uint64
+	events  []Event
+}
+
+const testFleet, testLocation, testCompute = "fleet-1", "custom-home", "host"
+
+func newWorld(t testing.TB, config Config) *world {
+	return &world{t: t, cell: New(config), now: 1_700_000_000_000, number: 1}
+}
+
+// do executes a command as a journal entry of its own.
+func (w *world) do(cmd Command) error {
+	w.seed++
+	env := Env{Now: w.now, Number: w.number, Follow: ^KindMask(0)}
+	binary.BigEndian.PutUint64(env.Seed[8:], w.seed)
+	emitted, err := w.cell.Execute(cmd, &env)
+	w.events = env.Events
+	if emitted {
+		w.journal = append(w.journal, env.Batch)
+		w.number++
+	}
+	return err
+}
+
+func (w *world) must(cmd Command) {
+	w.t.Helper()
+	if err := w.do(cmd); err != nil {
+		w.t.Fatalf("%T: %v", cmd, err)
+	}
+}
+
+// hall makes a location, a fleet and a compute.
+func (w *world) hall() {
+	w.must(&CreateLocation{Name: testLocation, Region: "us-east-1"})
+	w.must(&CreateFleet{Fleet: fleet.Fleet{ID: testFleet, Region: "us-east-1", Name: "dev"}, Locations: []string{testLocation}})
+	w.must(&RegisterCompute{Compute: fleet.Compute{FleetID: testFleet, Name: testCompute, Location: testLocation, IPAddress: "127.0.0.1"}})
+}
+
+func processKey(id string) fleet.Key {
+	return fleet.Key{Fleet: testFleet, Compute: testCompute, Process: id}
+}
+
+// server connects a process and makes it ready and healthy.
+func (w *world) server(id string) fleet.Key {
+	key := processKey(id)
+	w.must(&ConnectProcess{Process: key, Link: 7, SDK: "Go 5.5.0"})
+	w.must(&ActivateProcess{Process: key, Link: 7, Port: 7777, Request: RequestHash("activate " + id + fmt.Sprint(w.seed))})
+	w.must(&ReportHealth{Process: key, Healthy: true})
+	return key
+}
+
+// game starts an ACTIVE game session on a new process.
+func (w *world) game(name string, players int32) session.ID {
+	key := w.server("p-" + name)
+	cmd := &CreateGameSession{Fleet: testFleet, Location: testLocation, Name: name, PlayersMax: players}
+	w.must(cmd)
+	w.must(&PromptGameSession{Process: key, Game: cmd.ID()})
+	w.must(&ActivateGameSession{Process: key, Game: cmd.ID()})
+	return cmd.ID()
+}
+
+func playerID(n int) domain.UUID {
+	var id domain.UUID
+	binary.BigEndian.PutUint64(id[8:], uint64(n)+1)
+	binary.LittleEndian.PutUint64(id[:8], mix(uint64(n)))
+	return id
+}

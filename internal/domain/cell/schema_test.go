@@ -1,0 +1,172 @@
+package cell
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/bufbuild/protocompile"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/dynamicpb"
+
+	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/session"
+	"github.com/musterhq/muster/internal/domain/wire"
+)
+
+const protoDir = "../../../proto"
+
+func compile(t *testing.T, path string) protoreflect.FileDescriptor {
+	t.Helper()
+	c := protocompile.Compiler{Resolver: &protocompile.SourceResolver{ImportPaths: []string{protoDir}}}
+	files, err := c.Compile(context.Background(), path)
+	if err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+	return files[0]
+}
+
+// TestSchema holds every hand-written message against proto/journal.proto, in both directions, with random contents.
+func TestSchema(t *testing.T) {
+	file := compile(t, "journal.proto")
+	messages := map[string]func() wire.Message{
+		"Location": func() wire.Message { return &fleet.Location{} }, "Fleet": func() wire.Message { return &fleet.Fleet{} },
+		"Compute": func() wire.Message { return &fleet.Compute{} }, "Process": func() wire.Message { return &fleet.Process{} },
+		"FleetEvent": func() wire.Message { return &fleet.Event{} }, "Creation": func() wire.Message { return &fleet.Creation{} },
+		"GameSession": func() wire.Message { return &session.GameSession{} }, "PlayerSession": func() wire.Message { return &PlayerSession{} },
+		"SnapshotHead": func() wire.Message { return &snapshotHead{} },
+	}
+	events := file.Messages().ByName("Event").Oneofs().ByName("event").Fields()
+	for i := range events.Len() {
+		f := events.Get(i)
+		if e := newEvent(Kind(f.Number())); e == nil {
+			t.Errorf("no event for %s = %d", f.Name(), f.Number())
+		} else if name := reflect.TypeOf(e).Elem().Name(); name != string(f.Message().Name()) {
+			t.Errorf("kind %d is %s, the schema says %s", f.Number(), name, f.Message().Name())
+		} else {
+			messages[name] = func() wire.Message { return newEvent(Kind(f.Number())) }
+		}
+	}
+	for k := range 256 {
+		if newEvent(Kind(k)) != nil && events.ByNumber(protoreflect.FieldNumber(k)) == nil {
+			t.Errorf("kind %d is not in the schema", k)
+		}
+	}
+	for name, empty := range messages {
+		descriptor := file.Messages().ByName(protoreflect.Name(name))
+		random := rand.New(rand.NewPCG(1, 2))
+		for range 50 {
+			want := dynamicpb.NewMessage(descriptor)
+			fill(random, want)
+			b, err := proto.MarshalOptions{Deterministic: true}.Marshal(want)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ours := empty()
+			if err := wire.Unmarshal(b, ours); err != nil {
+				t.Fatalf("%s: read %v: %v", name, want, err)
+			}
+			got := dynamicpb.NewMessage(descriptor)
+			if err := proto.Unmarshal(wire.Append(nil, ours), got); err != nil {
+				t.Fatalf("%s: the protobuf library does not read what was written: %v", name, err)
+			}
+			if !proto.Equal(normal(got), normal(want)) {
+				t.Fatalf("%s:\n got %v\nwant %v", name, got, want)
+			}
+		}
+	}
+}
+
+// normal returns m without message fields that are present but empty: they are the same to us.
+func normal(m *dynamicpb.Message) proto.Message {
+	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		if f.Message() != nil && !f.IsList() && proto.Size(v.Message().Interface()) == 0 {
+			m.Clear(f)
+		}
+		return true
+	})
+	return m
+}
+
+func fill(r *rand.Rand, m *dynamicpb.Message) {
+	fields := m.Descriptor().Fields()
+	for i := range fields.Len() {
+		f := fields.Get(i)
+		switch {
+		case r.IntN(4) == 0:
+		case f.IsList():
+			list := m.Mutable(f).List()
+			for range r.IntN(4) {
+				list.Append(value(r, f, list.NewElement))
+			}
+		default:
+			m.Set(f, value(r, f, func() protoreflect.Value { return m.NewField(f) }))
+		}
+	}
+}
+
+func value(r *rand.Rand, f protoreflect.FieldDescriptor, empty func() protoreflect.Value) protoreflect.Value {
+	// Numbers stay within the smallest Go type that stands for them: statuses are bytes, ports two of them.
+	switch f.Kind() {
+	case protoreflect.BoolKind:
+		return protoreflect.ValueOfBool(r.IntN(2) == 0)
+	case protoreflect.StringKind:
+		return protoreflect.ValueOfString(strings.Repeat("ä", r.IntN(100)))
+	case protoreflect.BytesKind:
+		b := make([]byte, 16)
+		for i := range b {
+			b[i] = byte(r.IntN(255) + 1)
+		}
+		return protoreflect.ValueOfBytes(b)
+	case protoreflect.Int64Kind:
+		return protoreflect.ValueOfInt64(r.Int64N(1 << 31))
+	case protoreflect.Int32Kind:
+		return protoreflect.ValueOfInt32(r.Int32())
+	case protoreflect.Uint32Kind:
+		return protoreflect.ValueOfUint32(uint32(r.IntN(5)))
+	case protoreflect.Uint64Kind, protoreflect.Fixed64Kind:
+		return protoreflect.ValueOfUint64(r.Uint64())
+	case protoreflect.MessageKind:
+		v := empty()
+		fill(r, v.Message().Interface().(*dynamicpb.Message))
+		return v
+	}
+	panic(fmt.Sprint("no value for ", f.FullName()))
+}
+
+// TestSchemaNeverBreaks holds the schema against that of every release: what was written then must still be readable.
+func TestSchemaNeverBreaks(t *testing.T) {
+	released, err := filepath.Glob(filepath.Join(protoDir, "released", "*.proto"))
+	if err != nil || len(released) == 0 {
+		t.Fatalf("no released schemas: %v", err)
+	}
+	now := compile(t, "journal.proto")
+	for _, path := range released {
+		name, _ := filepath.Rel(protoDir, path)
+		then := compile(t, name)
+		for i := range then.Messages().Len() {
+			old := then.Messages().Get(i)
+			m := now.Messages().ByName(old.Name())
+			if m == nil {
+				t.Errorf("%s: message %s is gone", name, old.Name())
+				continue
+			}
+			for j := range old.Fields().Len() {
+				was := old.Fields().Get(j)
+				is := m.Fields().ByNumber(was.Number())
+				if is == nil || is.Name() != was.Name() || is.Kind() != was.Kind() || is.Cardinality() != was.Cardinality() {
+					t.Errorf("%s: %s was %v, is %v", name, was.FullName(), was, is)
+				}
+			}
+		}
+	}
+	if _, err := os.Stat(filepath.Join(protoDir, "journal.proto")); err != nil {
+		t.Error(err)
+	}
+}

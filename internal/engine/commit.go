@@ -1,0 +1,139 @@
+package engine
+
+import (
+	"context"
+	"sync"
+)
+
+// commitGroups is the goroutine that makes groups durable, one at a time, while the next one grows.
+func (e *Engine) commitGroups(ctx context.Context) {
+	spare := &Group{}
+	unsaved := int64(0) // bytes of journal since the last snapshot
+	for {
+		select {
+		case <-e.commit:
+		case <-e.stopped:
+			// What was decided before the stop is still carried out.
+			<-e.decided
+			for e.commitOne(ctx, &spare, &unsaved) {
+			}
+			return
+		}
+		for e.commitOne(ctx, &spare, &unsaved) {
+		}
+	}
+}
+
+// commitOne makes the group that has gathered durable. It reports false when there was none, or it failed.
+func (e *Engine) commitOne(ctx context.Context, spare **Group, unsaved *int64) bool {
+	e.stateLock.Lock()
+	if e.failure.Load() != nil {
+		e.stateLock.Unlock()
+		return false
+	}
+	g := e.seq.Take(*spare)
+	if g == nil {
+		idle := e.seq.TakeIdle()
+		e.stateLock.Unlock()
+		answer(idle)
+		return false
+	}
+	snapshot := e.freezeIfDue(g, unsaved)
+	e.stateLock.Unlock()
+
+	if err := e.config.Journal.Append(context.WithoutCancel(ctx), g.Number, g.Batch); err != nil {
+		e.log.Error("the journal failed; no more writes until a restart", "entry", g.Number, "err", err)
+		e.failGroup(g, err)
+		return false
+	}
+	e.stateLock.Lock()
+	e.seq.Durable(g.Number)
+	e.stateLock.Unlock()
+	e.durable.Store(g.Number)
+	answer(g.calls)
+	e.waiting.wake(g.Number)
+	e.feed(g)
+	if snapshot != nil {
+		e.snapshots <- snapshot
+	}
+	*spare = g
+	return true
+}
+
+func answer(calls []*Call) {
+	for _, c := range calls {
+		c.done <- struct{}{}
+	}
+}
+
+// failGroup answers everybody whose command is not known to be durable.
+func (e *Engine) failGroup(g *Group, cause error) {
+	e.fail(cause)
+	e.refuse(g.calls)
+	e.stateLock.Lock()
+	left := e.seq.Abandon()
+	e.stateLock.Unlock()
+	e.refuse(left)
+}
+
+// waitingReaders are readers who have seen what is not durable yet.
+type waitingReaders struct {
+	lock     sync.Mutex
+	released bool
+	readers  []waitingReader
+}
+
+type waitingReader struct {
+	number uint64
+	done   chan struct{}
+}
+
+func (w *waitingReaders) wake(durable uint64) {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	left := w.readers[:0]
+	for _, r := range w.readers {
+		if r.number <= durable {
+			close(r.done)
+		} else {
+			left = append(left, r)
+		}
+	}
+	clear(w.readers[len(left):])
+	w.readers = left
+}
+
+// release wakes everybody: the engine has stopped.
+func (w *waitingReaders) release() {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	w.released = true
+	for _, r := range w.readers {
+		close(r.done)
+	}
+	w.readers = nil
+}
+
+func (e *Engine) waitDurable(ctx context.Context, number uint64) error {
+	r := waitingReader{number, make(chan struct{})}
+	e.waiting.lock.Lock()
+	switch {
+	case e.durable.Load() >= number:
+		e.waiting.lock.Unlock()
+		return nil
+	case e.waiting.released:
+		e.waiting.lock.Unlock()
+		return e.stopError()
+	}
+	e.waiting.readers = append(e.waiting.readers, r)
+	e.waiting.lock.Unlock()
+	select {
+	case <-r.done:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if e.durable.Load() < number {
+		return e.stopError()
+	}
+	return nil
+}

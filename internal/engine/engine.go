@@ -1,0 +1,370 @@
+// Package engine gives commands an order and makes them durable. One goroutine decides and applies them; another carries
+// what has gathered to the journal, one group at a time, while the next group grows. The answer to a command leaves only
+// once its group is durable.
+//
+// A failed append is final: nobody knows what of it is durable, so what memory holds beyond it is void. The engine stops
+// and says so; a new one begins from the journal.
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	crand "crypto/rand"
+
+	"github.com/musterhq/muster/internal/archive"
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/journal"
+)
+
+// ErrStopped is what commands and reads get once the engine has stopped. It wraps the cause.
+var ErrStopped = errors.New("the engine has stopped")
+
+// Config is what an engine needs. Journal and Archive stay the caller's to close, after Close.
+type Config struct {
+	Journal journal.Journal
+	Archive archive.Archive
+	Cell    cell.Config
+	Log     *slog.Logger
+
+	Now           func() time.Time // nil: the wall clock
+	SnapshotEvery int64            // bytes of journal after which the next snapshot is taken; 0: DefaultSnapshotEvery
+	EndedLinger   time.Duration    // how long what has ended stays in memory; 0: DefaultEndedLinger
+	Retention     time.Duration    // how long the archive keeps it; 0: DefaultRetention
+	QueueMax      int              // commands that may wait; more are refused as Overloaded; 0: DefaultQueueMax
+}
+
+// Defaults of a Config.
+const (
+	DefaultSnapshotEvery = 128 << 20
+	DefaultEndedLinger   = 20 * time.Second
+	DefaultRetention     = 30 * 24 * time.Hour
+	DefaultQueueMax      = 100_000
+)
+
+func (c *Config) setDefaults() {
+	orDefault(&c.SnapshotEvery, DefaultSnapshotEvery)
+	orDefault(&c.EndedLinger, DefaultEndedLinger)
+	orDefault(&c.Retention, DefaultRetention)
+	orDefault(&c.QueueMax, DefaultQueueMax)
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+}
+
+func orDefault[T comparable](v *T, value T) {
+	var zero T
+	if *v == zero {
+		*v = value
+	}
+}
+
+// Engine is a running cell.
+type Engine struct {
+	config Config
+	log    *slog.Logger
+
+	queueLock sync.Mutex
+	queue     []*Call
+	closed    bool          // no more commands
+	wake      chan struct{} // something is in the queue, or Poke
+
+	stateLock sync.RWMutex
+	seq       *Sequencer
+	poked     bool // a Tick has to run, whatever the plan says
+
+	commit  chan struct{} // something is in building
+	decided chan struct{} // closed when no more commands are decided
+	durable atomic.Uint64
+	waiting waitingReaders
+
+	followersLock sync.Mutex
+	followers     []*follower
+
+	snapshots  chan *pendingSnapshot
+	saving     atomic.Bool  // a snapshot is on its way
+	freezeTook atomic.Int64 // nanoseconds that the last one stopped writers for
+
+	failure atomic.Pointer[error]
+	stopped chan struct{} // closed once failed or closed
+	stop    sync.Once
+	done    sync.WaitGroup
+	cancel  context.CancelFunc
+}
+
+var calls = sync.Pool{New: func() any { return newCall(nil) }}
+
+func newCall(cmd cell.Command) *Call { return &Call{Cmd: cmd, done: make(chan struct{}, 1)} }
+
+// lockStep is how many commands the state is locked for at most: readers wait no longer than that.
+const lockStep = 64
+
+// Open loads the cell from the journal and starts it.
+func Open(ctx context.Context, config Config) (*Engine, error) {
+	config.setDefaults()
+	c, last, err := load(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	var seed [32]byte
+	if _, err := crand.Read(seed[:]); err != nil {
+		return nil, fmt.Errorf("seed for identifiers: %w", err)
+	}
+	e := &Engine{
+		config:    config,
+		log:       config.Log,
+		wake:      make(chan struct{}, 1),
+		commit:    make(chan struct{}, 1),
+		decided:   make(chan struct{}),
+		seq:       NewSequencer(c, last, seed),
+		snapshots: make(chan *pendingSnapshot, 1),
+		stopped:   make(chan struct{}),
+	}
+	e.durable.Store(last)
+	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	e.cancel = cancel
+	e.done.Go(func() { e.decide() })
+	e.done.Go(func() { e.commitGroups(run) })
+	e.done.Go(func() { e.saveSnapshots(run) })
+	if err := e.Do(ctx, &cell.Resume{}); err != nil {
+		e.Close()
+		return nil, err
+	}
+	e.done.Go(func() { e.archiveEnded(run) })
+	return e, nil
+}
+
+// load rebuilds the cell: the latest snapshot, then the journal behind it.
+func load(ctx context.Context, config Config) (*cell.Cell, uint64, error) {
+	began := time.Now()
+	c := cell.New(config.Cell)
+	at, snapshot, err := config.Journal.LatestSnapshot(ctx)
+	if err != nil {
+		return nil, 0, fmt.Errorf("find the latest snapshot: %w", err)
+	}
+	if snapshot != nil {
+		err := c.Load(snapshot)
+		snapshot.Close()
+		if err != nil {
+			return nil, 0, fmt.Errorf("load the snapshot after journal entry %d: %w", at, err)
+		}
+	}
+	last := at
+	for entry, err := range config.Journal.Read(ctx, at+1) {
+		if err != nil {
+			return nil, 0, fmt.Errorf("read the journal after entry %d: %w", last, err)
+		}
+		if err := c.Replay(entry.Number, entry.Batch); err != nil {
+			return nil, 0, fmt.Errorf("replay journal entry %d: %w", entry.Number, err)
+		}
+		last = entry.Number
+	}
+	v := c.View()
+	totals := v.Totals()
+	config.Log.Info("state loaded", "snapshot", at, "journal", last, "took", time.Since(began).Round(time.Millisecond),
+		"fleets", totals.Fleets, "gameSessions", totals.GameSessions, "playerSessions", totals.PlayerSessions)
+	return c, last, nil
+}
+
+// Do carries a command out and returns once its outcome is durable. An error is a *domain.Refusal, and then nothing has
+// changed; or it wraps ErrStopped, and then the outcome is unknown.
+func (e *Engine) Do(ctx context.Context, cmd cell.Command) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if claim, ok := cmd.(cell.Claim); ok {
+		return e.doClaim(ctx, claim)
+	}
+	return e.submit(cmd)
+}
+
+func (e *Engine) submit(cmd cell.Command) error {
+	c := calls.Get().(*Call)
+	c.Cmd, c.Err = cmd, nil
+	e.queueLock.Lock()
+	switch {
+	case e.closed:
+		e.queueLock.Unlock()
+		return e.stopError()
+	case len(e.queue) >= e.config.QueueMax:
+		e.queueLock.Unlock()
+		return domain.Refuse(domain.Overloaded, "%d commands are waiting", e.config.QueueMax)
+	}
+	e.queue = append(e.queue, c)
+	first := len(e.queue) == 1
+	e.queueLock.Unlock()
+	if first {
+		signal(e.wake)
+	}
+	<-c.done
+	err := c.Err
+	c.Cmd = nil
+	calls.Put(c)
+	return err
+}
+
+// signal wakes a goroutine that waits on a channel of one place.
+func signal(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// Poke makes the engine look at the clock again: for tests that move it.
+func (e *Engine) Poke() {
+	e.stateLock.Lock()
+	e.poked = true
+	e.stateLock.Unlock()
+	signal(e.wake)
+}
+
+// decide is the goroutine that takes commands in order.
+func (e *Engine) decide() {
+	defer close(e.decided)
+	var taken []*Call
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-e.wake:
+		case <-timer.C:
+		case <-e.stopped:
+			e.refuseQueue()
+			return
+		}
+		e.queueLock.Lock()
+		taken, e.queue = e.queue, taken[:0]
+		e.queueLock.Unlock()
+		for rest := taken; len(rest) > 0; {
+			n := min(lockStep, len(rest))
+			e.execute(rest[:n])
+			rest = rest[n:]
+			signal(e.commit)
+		}
+		clear(taken)
+		if wait, ok := e.tick(); ok {
+			timer.Reset(wait)
+		}
+	}
+}
+
+// execute decides some commands under one lock.
+func (e *Engine) execute(some []*Call) {
+	e.stateLock.Lock()
+	defer e.stateLock.Unlock()
+	if e.failure.Load() != nil {
+		e.refuse(some)
+		return
+	}
+	answer(e.seq.Execute(e.config.Now(), e.followed(), some))
+}
+
+func (e *Engine) refuse(some []*Call) {
+	for _, c := range some {
+		c.Err = e.stopError()
+	}
+	answer(some)
+}
+
+// tick ends what is due and returns how long to wait for the next time.
+func (e *Engine) tick() (wait time.Duration, ok bool) {
+	for {
+		e.stateLock.Lock()
+		due, poked := e.seq.Due(), e.poked
+		e.poked = false
+		e.stateLock.Unlock()
+		if due.IsZero() {
+			return 0, false
+		}
+		if wait := due.Sub(e.config.Now()); wait > 0 && !poked {
+			return wait, true
+		}
+		c := newCall(&cell.Tick{})
+		e.execute([]*Call{c})
+		signal(e.commit)
+		if e.failure.Load() != nil {
+			return 0, false
+		}
+	}
+}
+
+// Read lets f look at the state, and returns once everything f saw is durable. f must be short: commands wait meanwhile.
+func (e *Engine) Read(ctx context.Context, f func(v *cell.View) error) error {
+	e.stateLock.RLock()
+	v := e.seq.Cell().View()
+	err := f(&v)
+	e.stateLock.RUnlock()
+	if seen := v.Seen(); seen > e.durable.Load() {
+		if err := e.waitDurable(ctx, seen); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// Err is nil while the engine runs, and then the reason why it does not.
+func (e *Engine) Err() error {
+	if f := e.failure.Load(); f != nil {
+		return *f
+	}
+	return nil
+}
+
+// Stopped is closed when the engine has stopped, by itself or by Close.
+func (e *Engine) Stopped() <-chan struct{} { return e.stopped }
+
+// CellConfig returns the limits and periods in force.
+func (e *Engine) CellConfig() cell.Config { return e.config.Cell }
+
+// Now is the engine's clock.
+func (e *Engine) Now() time.Time { return e.config.Now() }
+
+// fail stops the engine for good.
+func (e *Engine) fail(cause error) {
+	e.failure.CompareAndSwap(nil, &cause)
+	e.queueLock.Lock()
+	e.closed = true
+	e.queueLock.Unlock()
+	e.stop.Do(func() { close(e.stopped) })
+	e.waiting.release()
+}
+
+func (e *Engine) stopError() error {
+	if err := e.Err(); err != nil {
+		return fmt.Errorf("%w: %w", ErrStopped, err)
+	}
+	return ErrStopped
+}
+
+// refuseQueue answers what came too late.
+func (e *Engine) refuseQueue() {
+	e.queueLock.Lock()
+	e.closed = true
+	left := e.queue
+	e.queue = nil
+	e.queueLock.Unlock()
+	e.refuse(left)
+}
+
+// Close lets what was decided become durable and stops. It returns the failure, if there was one.
+func (e *Engine) Close() error {
+	e.queueLock.Lock()
+	e.closed = true
+	e.queueLock.Unlock()
+	e.stop.Do(func() { close(e.stopped) })
+	e.cancel()
+	e.done.Wait()
+	e.waiting.release()
+	e.closeFollowers()
+	return e.Err()
+}

@@ -1,0 +1,117 @@
+package engine
+
+import (
+	"sync"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+)
+
+// Committed is what one journal entry says to a follower: the events of the kinds it asked for.
+type Committed struct {
+	Number uint64
+	At     domain.Time
+	Events []cell.Event
+}
+
+// follower is a reader of committed events with a queue of its own, so that a slow one holds up nobody.
+type follower struct {
+	kinds cell.KindMask
+	lock  sync.Mutex
+	queue []Committed
+	ended bool
+	wake  chan struct{}
+	done  chan struct{}
+}
+
+// Follow calls f, in a goroutine of its own, for every journal entry from now on that holds an event of the kinds, in
+// order. The events must not be changed. Whatever f pushes it must be able to derive from the state as well: after a
+// restart nobody repeats the events. The returned function ends it and waits for f.
+func (e *Engine) Follow(kinds cell.KindMask, f func(Committed)) (end func()) {
+	x := &follower{kinds: kinds, wake: make(chan struct{}, 1), done: make(chan struct{})}
+	e.stateLock.Lock() // the kinds are read under it: from the next command on
+	e.followersLock.Lock()
+	e.followers = append(e.followers, x)
+	e.followersLock.Unlock()
+	e.stateLock.Unlock()
+	go x.run(f)
+	return func() {
+		e.followersLock.Lock()
+		for i, y := range e.followers {
+			if y == x {
+				e.followers = append(e.followers[:i:i], e.followers[i+1:]...)
+			}
+		}
+		e.followersLock.Unlock()
+		x.end()
+	}
+}
+
+func (x *follower) run(f func(Committed)) {
+	defer close(x.done)
+	for range x.wake {
+		x.lock.Lock()
+		queue, ended := x.queue, x.ended
+		x.queue = nil
+		x.lock.Unlock()
+		for _, c := range queue {
+			f(c)
+		}
+		if ended {
+			return
+		}
+	}
+}
+
+func (x *follower) end() {
+	x.lock.Lock()
+	x.ended = true
+	x.lock.Unlock()
+	signal(x.wake)
+	<-x.done
+}
+
+// followed is every kind that somebody follows.
+func (e *Engine) followed() cell.KindMask {
+	e.followersLock.Lock()
+	defer e.followersLock.Unlock()
+	var all cell.KindMask
+	for _, x := range e.followers {
+		all |= x.kinds
+	}
+	return all
+}
+
+// feed hands the events of a durable group to those who follow them.
+func (e *Engine) feed(g *Group) {
+	if len(g.Events) == 0 {
+		return
+	}
+	e.followersLock.Lock()
+	defer e.followersLock.Unlock()
+	for _, x := range e.followers {
+		var mine []cell.Event
+		for _, event := range g.Events {
+			if x.kinds.Has(cell.KindOf(event)) {
+				mine = append(mine, event)
+			}
+		}
+		if len(mine) == 0 {
+			continue
+		}
+		x.lock.Lock()
+		x.queue = append(x.queue, Committed{g.Number, g.At, mine})
+		x.lock.Unlock()
+		signal(x.wake)
+	}
+}
+
+func (e *Engine) closeFollowers() {
+	e.followersLock.Lock()
+	all := e.followers
+	e.followers = nil
+	e.followersLock.Unlock()
+	for _, x := range all {
+		x.end()
+	}
+}

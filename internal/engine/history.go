@@ -1,0 +1,308 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/musterhq/muster/internal/archive"
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/session"
+)
+
+// What has ended leaves memory for the archive after a while. The functions here show both as one. Memory is read first:
+// a record is in the archive before it leaves memory, so it may be seen twice but never missed.
+
+// doClaim carries out a command whose id its caller chose. Whether the archive knows the id is looked up first; if the
+// archive has grown meanwhile, it is looked up again.
+func (e *Engine) doClaim(ctx context.Context, cmd cell.Claim) error {
+	for {
+		id, ok := cmd.ClaimedGame()
+		if !ok {
+			return e.submit(cmd)
+		}
+		e.stateLock.RLock()
+		at := e.seq.Cell().Forgotten()
+		e.stateLock.RUnlock()
+		record, found, err := e.config.Archive.Get(ctx, archive.GameSession, string(id))
+		if err != nil {
+			return err
+		}
+		var old *session.GameSession
+		if found {
+			g, err := cell.DecodeGameSession(record.Data)
+			if err != nil {
+				return err
+			}
+			old = &g
+		}
+		cmd.SetArchived(old, at)
+		if err := e.submit(cmd); !isRefused(err, domain.Stale) {
+			return err
+		}
+	}
+}
+
+func isRefused(err error, reason domain.Reason) bool {
+	r, ok := err.(*domain.Refusal)
+	return ok && r.Reason == reason
+}
+
+// GameSession finds a game session, live or ended. It refuses with NotFound.
+func (e *Engine) GameSession(ctx context.Context, id session.ID) (session.GameSession, error) {
+	var g session.GameSession
+	var ok bool
+	err := e.Read(ctx, func(v *cell.View) error { g, ok = v.GameSession(id); return nil })
+	if err != nil || ok {
+		return g, err
+	}
+	record, ok, err := e.config.Archive.Get(ctx, archive.GameSession, string(id))
+	if err != nil {
+		return g, err
+	}
+	if !ok {
+		return g, domain.Refuse(domain.NotFound, "game session %s not found", id)
+	}
+	return cell.DecodeGameSession(record.Data)
+}
+
+// PlayerSession finds a player session, live or ended. It refuses with NotFound.
+func (e *Engine) PlayerSession(ctx context.Context, id domain.UUID) (cell.PlayerSession, error) {
+	var p cell.PlayerSession
+	var ok bool
+	err := e.Read(ctx, func(v *cell.View) error { p, ok = v.PlayerSession(id); return nil })
+	if err != nil || ok {
+		return p, err
+	}
+	record, ok, err := e.config.Archive.Get(ctx, archive.PlayerSession, string(id[:]))
+	if err != nil {
+		return p, err
+	}
+	if !ok {
+		return p, domain.Refuse(domain.NotFound, "player session psess-%s not found", id)
+	}
+	return cell.DecodePlayerSession(record.Data)
+}
+
+// scanStep bounds how many records one look at the state passes over.
+const scanStep = 256
+
+// GameSessions lists the game sessions of a fleet, live and ended, in creation order, beginning behind `after`. more says
+// that there are others behind the last one.
+func (e *Engine) GameSessions(ctx context.Context, fleetID string, f cell.GameFilter, after cell.GamePlace, limit int) (page []session.GameSession, more bool, err error) {
+	for at, done := after, false; !done && len(page) <= limit; {
+		err = e.Read(ctx, func(v *cell.View) error {
+			var some []session.GameSession
+			some, at, done = v.GameSessions(fleetID, f, at.Created, at.ID, scanStep)
+			page = append(page, some...)
+			return nil
+		})
+		if err != nil {
+			return nil, false, err
+		}
+	}
+	if f.Status == 0 || f.Status == session.Terminated {
+		page, err = e.addArchivedGames(ctx, page, fleetID, f, after, limit)
+		if err != nil {
+			return nil, false, err
+		}
+	}
+	slices.SortFunc(page, func(a, b session.GameSession) int {
+		return cmp.Or(cmp.Compare(a.Created, b.Created), cmp.Compare(a.ID, b.ID))
+	})
+	page = slices.CompactFunc(page, func(a, b session.GameSession) bool { return a.ID == b.ID })
+	more = len(page) > limit
+	return page[:min(limit, len(page))], more, nil
+}
+
+func (e *Engine) addArchivedGames(ctx context.Context, page []session.GameSession, fleetID string, f cell.GameFilter, after cell.GamePlace, limit int) ([]session.GameSession, error) {
+	at := archive.Cursor{Created: int64(after.Created), ID: string(after.ID)}
+	for found := 0; found <= limit; {
+		records, err := e.config.Archive.List(ctx, archive.GameSession, archive.ByFleet, fleetID, at, limit+1)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range records {
+			g, err := cell.DecodeGameSession(r.Data)
+			if err != nil {
+				return nil, err
+			}
+			if f.Matches(&g) {
+				page = append(page, g)
+				found++
+			}
+			at = archive.Cursor{Created: r.Created, ID: r.ID}
+		}
+		if len(records) <= limit {
+			break
+		}
+	}
+	return page, nil
+}
+
+// PlayerPlace is a place in the creation order of player sessions.
+type PlayerPlace struct {
+	Created domain.Time
+	ID      domain.UUID
+}
+
+// PlayersIn lists the player sessions of a game session, live and ended, in creation order, beginning behind `after`.
+// Status 0 chooses all.
+func (e *Engine) PlayersIn(ctx context.Context, game session.ID, status session.PlayerStatus, after PlayerPlace, limit int) ([]cell.PlayerSession, bool, error) {
+	var page []cell.PlayerSession
+	err := e.Read(ctx, func(v *cell.View) error {
+		page = v.PlayersIn(game, status, after.Created, after.ID, limit+1)
+		return nil
+	})
+	if err != nil {
+		return nil, false, err
+	}
+	if status.Live() {
+		return page[:min(limit, len(page))], len(page) > limit, nil
+	}
+	return e.withArchivedPlayers(ctx, page, archive.ByGroup, string(game), status, after, limit)
+}
+
+// PlayersNamed lists the player sessions of a player, live and ended, like PlayersIn.
+func (e *Engine) PlayersNamed(ctx context.Context, player string, after PlayerPlace, limit int) ([]cell.PlayerSession, bool, error) {
+	var page []cell.PlayerSession
+	err := e.Read(ctx, func(v *cell.View) error {
+		page = v.PlayersNamed(player, after.Created, after.ID, limit+1)
+		return nil
+	})
+	if err != nil {
+		return nil, false, err
+	}
+	return e.withArchivedPlayers(ctx, page, archive.ByPlayer, player, 0, after, limit)
+}
+
+func (e *Engine) withArchivedPlayers(ctx context.Context, page []cell.PlayerSession, index archive.Index, key string, status session.PlayerStatus, after PlayerPlace, limit int) ([]cell.PlayerSession, bool, error) {
+	at := archive.Cursor{Created: int64(after.Created)}
+	if !after.ID.IsZero() {
+		at.ID = string(after.ID[:])
+	}
+	for found := 0; found <= limit; {
+		records, err := e.config.Archive.List(ctx, archive.PlayerSession, index, key, at, limit+1)
+		if err != nil {
+			return nil, false, err
+		}
+		for _, r := range records {
+			p, err := cell.DecodePlayerSession(r.Data)
+			if err != nil {
+				return nil, false, err
+			}
+			if status == 0 || p.Status == status {
+				page = append(page, p)
+				found++
+			}
+			at = archive.Cursor{Created: r.Created, ID: r.ID}
+		}
+		if len(records) <= limit {
+			break
+		}
+	}
+	slices.SortFunc(page, func(a, b cell.PlayerSession) int {
+		return cmp.Or(cmp.Compare(a.Created, b.Created), strings.Compare(string(a.ID[:]), string(b.ID[:])))
+	})
+	page = slices.CompactFunc(page, func(a, b cell.PlayerSession) bool { return a.ID == b.ID })
+	return page[:min(limit, len(page))], len(page) > limit, nil
+}
+
+const (
+	archiveEvery  = 500 * time.Millisecond
+	archiveMost   = 16 << 10 // records carried to the archive at a time
+	expireEvery   = time.Minute
+	expireStep    = 2000
+	archiveRetry  = 5 * time.Second
+	archiveLocked = 256 // records read under one lock
+)
+
+// archiveEnded is the goroutine that carries what has ended to the archive, and then lets it leave memory.
+func (e *Engine) archiveEnded(ctx context.Context) {
+	expired := e.config.Now()
+	timer := time.NewTimer(archiveEvery)
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return
+		}
+		next := archiveEvery
+		moved, err := e.archiveSome(ctx)
+		if err == nil && e.config.Now().Sub(expired) >= expireEvery {
+			expired = e.config.Now()
+			err = e.expire(ctx)
+		}
+		switch {
+		case ctx.Err() != nil || e.Err() != nil:
+			return
+		case err != nil:
+			e.log.Error("the archive failed; ended sessions stay in memory", "err", err)
+			next = archiveRetry
+		case moved == archiveMost:
+			next = 0
+		}
+		timer.Reset(next)
+	}
+}
+
+// archiveSome carries the records over that ended first and returns how many. Only this goroutine lets records go, so
+// their places stay valid.
+func (e *Engine) archiveSome(ctx context.Context) (int, error) {
+	before := domain.TimeOf(e.config.Now().Add(-e.config.EndedLinger))
+	var batch []archive.Record
+	for len(batch) < archiveMost {
+		var some []cell.EndedRecord
+		err := e.Read(ctx, func(v *cell.View) error {
+			some = v.Ended(len(batch), archiveLocked, before)
+			return nil
+		})
+		if err != nil {
+			return 0, err
+		}
+		for _, x := range some {
+			batch = append(batch, toRecord(x))
+		}
+		if len(some) < archiveLocked {
+			break
+		}
+	}
+	if len(batch) == 0 {
+		return 0, nil
+	}
+	if err := e.config.Archive.Put(ctx, batch); err != nil {
+		return 0, err
+	}
+	for left := len(batch); left > 0; left -= archiveLocked {
+		if err := e.submit(&cell.Forget{Count: min(left, archiveLocked)}); err != nil {
+			return 0, err
+		}
+	}
+	return len(batch), nil
+}
+
+func toRecord(x cell.EndedRecord) archive.Record {
+	kind := archive.PlayerSession
+	if x.Game {
+		kind = archive.GameSession
+	}
+	return archive.Record{
+		Kind: kind, ID: x.ID, Created: int64(x.Created), Ended: int64(x.Ended),
+		Fleet: x.Fleet, Group: x.GameID, Player: x.Player, Data: x.Data,
+	}
+}
+
+// expire removes from the archive what has been kept long enough.
+func (e *Engine) expire(ctx context.Context) error {
+	before := e.config.Now().Add(-e.config.Retention).UnixMilli()
+	for {
+		n, err := e.config.Archive.Expire(ctx, before, expireStep)
+		if err != nil || n < expireStep {
+			return err
+		}
+	}
+}

@@ -1,0 +1,124 @@
+package engine
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+)
+
+// Sequencer decides commands one after another and gathers their transactions in groups. It has no goroutines and no
+// clock: the Engine runs it under its lock, and the simulator by hand, so that both run the same code.
+type Sequencer struct {
+	cell     *cell.Cell
+	building *Group
+	durable  uint64
+	seeds    *rand.ChaCha8
+	due      time.Time
+}
+
+// Group is what one append to the journal carries.
+type Group struct {
+	Number uint64
+	Batch  []byte
+	Events []cell.Event // of the kinds that are followed
+	At     domain.Time
+	calls  []*Call
+}
+
+// Call is a command on its way.
+type Call struct {
+	Cmd  cell.Command
+	Err  error
+	done chan struct{} // receives once
+}
+
+// NewSequencer goes on with a cell whose last journal entry was `last`. Identifiers that commands make beside their own
+// come from seed.
+func NewSequencer(c *cell.Cell, last uint64, seed [32]byte) *Sequencer {
+	return &Sequencer{cell: c, building: &Group{Number: last + 1}, durable: last, seeds: rand.NewChaCha8(seed)}
+}
+
+// Execute decides some commands at one time. Those it returns are answered already: they changed nothing, and what they
+// saw is durable. The others wait in the group that is being built.
+func (s *Sequencer) Execute(now time.Time, follow cell.KindMask, some []*Call) (answered []*Call) {
+	g := s.building
+	env := cell.Env{Now: domain.TimeOf(now), Number: g.Number, Follow: follow, Batch: g.Batch, Events: g.Events}
+	for _, c := range some {
+		_, _ = s.seeds.Read(env.Seed[:]) // never fails
+		_, c.Err = s.cell.Execute(c.Cmd, &env)
+		// A command that changed nothing may have seen what is not durable yet, and tells it by its answer.
+		if len(env.Batch) > 0 || s.durable+1 < g.Number {
+			g.calls = append(g.calls, c)
+		} else {
+			answered = append(answered, c)
+		}
+	}
+	g.Batch, g.Events, g.At = env.Batch, env.Events, env.Now
+	s.plan(now)
+	return answered
+}
+
+// aliveEvery is how often a sign of life is journaled while anybody waits who could not reach a service that is down. A
+// bit more than the cell's own second, so that the cell does not find it too early.
+const aliveEvery = 1010 * time.Millisecond
+
+// plan notes when the next Tick has to run.
+func (s *Sequencer) plan(now time.Time) {
+	s.due = time.Time{}
+	if next := s.cell.NextDeadline(); next != 0 {
+		s.due = next.Std()
+	}
+	if s.cell.Waits() {
+		if alive := now.Add(aliveEvery); s.due.IsZero() || alive.Before(s.due) {
+			s.due = alive
+		}
+	}
+}
+
+// Due is when the next Tick has to run; zero while nothing waits.
+func (s *Sequencer) Due() time.Time { return s.due }
+
+// Take hands out what has gathered, or nil, and begins the next group in spare. The state is then what it is after the
+// group that was handed out.
+func (s *Sequencer) Take(spare *Group) *Group {
+	g := s.building
+	if len(g.Batch) == 0 {
+		return nil
+	}
+	if cap(spare.Batch) > 1<<22 {
+		spare.Batch = nil // one large group must not hold its memory for ever
+	}
+	clear(spare.calls)
+	*spare = Group{Number: g.Number + 1, Batch: spare.Batch[:0], calls: spare.calls[:0]}
+	s.building = spare
+	return g
+}
+
+// TakeIdle hands out the commands that changed nothing and only wait for the groups before them, when nothing else has
+// gathered.
+func (s *Sequencer) TakeIdle() []*Call {
+	if len(s.building.Batch) > 0 {
+		return nil
+	}
+	waiting := s.building.calls
+	s.building.calls = nil
+	return waiting
+}
+
+// Durable says that all groups up to number are in the journal.
+func (s *Sequencer) Durable(number uint64) { s.durable = number }
+
+// Abandon hands out every command that waits in the group being built: the journal has failed.
+func (s *Sequencer) Abandon() []*Call {
+	waiting := s.building.calls
+	s.building.calls = nil
+	return waiting
+}
+
+// Calls are the commands that wait for the group.
+func (g *Group) Calls() []*Call { return g.calls }
+
+// Cell is the state.
+func (s *Sequencer) Cell() *cell.Cell { return s.cell }

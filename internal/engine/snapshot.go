@@ -1,0 +1,59 @@
+package engine
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain/cell"
+)
+
+// pendingSnapshot is the state after a journal entry, on its way to the disk.
+type pendingSnapshot struct {
+	at     uint64
+	frozen *cell.Snapshot
+}
+
+// freezeIfDue takes a snapshot when enough journal has gathered. The state is that after g: the next group is empty.
+func (e *Engine) freezeIfDue(g *Group, unsaved *int64) *pendingSnapshot {
+	*unsaved += int64(len(g.Batch))
+	if *unsaved < e.config.SnapshotEvery || len(e.snapshots) > 0 || e.saving.Load() {
+		return nil
+	}
+	*unsaved = 0
+	e.saving.Store(true)
+	began := time.Now()
+	s := &pendingSnapshot{g.Number, e.seq.Cell().Freeze()}
+	e.freezeTook.Store(int64(time.Since(began)))
+	return s
+}
+
+// saveSnapshots is the goroutine that writes snapshots and lets the journal before them go. A snapshot that cannot be
+// written costs nothing but a longer restart: the journal still has everything.
+func (e *Engine) saveSnapshots(ctx context.Context) {
+	for {
+		select {
+		case s := <-e.snapshots:
+			e.saveSnapshot(ctx, s)
+			e.saving.Store(false)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (e *Engine) saveSnapshot(ctx context.Context, s *pendingSnapshot) {
+	began := time.Now()
+	err := e.config.Journal.SaveSnapshot(ctx, s.at, func(w io.Writer) error { return s.frozen.Write(w) })
+	if err == nil {
+		err = e.config.Journal.Trim(ctx, s.at+1)
+	}
+	switch {
+	case ctx.Err() != nil:
+	case err != nil:
+		e.log.Error("a snapshot was not saved; the journal keeps growing", "entry", s.at, "err", err)
+	default:
+		e.log.Info("snapshot saved", "entry", s.at, "took", time.Since(began).Round(time.Millisecond),
+			"writersStopped", time.Duration(e.freezeTook.Load()))
+	}
+}
