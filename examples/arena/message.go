@@ -1,0 +1,70 @@
+// Package arena is a small multiplayer game, complete enough to show what a game server does with a game session
+// service: players walk on a grid, talk, and race for coins.
+//
+// The rules are in world.go, the server's connections in room.go, a client's in client.go; folder server is the
+// dedicated server, folder client the program for players.
+//
+// Client and server send each other JSON objects, one a line, over TCP. The first line of a client is a join with
+// the player session id that it got from the service; the answer is a welcome or a refusal.
+package arena
+
+// Kind says what a message is about.
+type Kind string
+
+// What clients send.
+const (
+	Join  Kind = "join"  // PlayerSession, Name
+	Move  Kind = "move"  // Direction
+	Say   Kind = "say"   // Text
+	Leave Kind = "leave" // the server then closes the connection
+)
+
+// What the server sends.
+const (
+	Welcome Kind = "welcome" // Name, Width, Height, Coin, Players: everything as it is now
+	Refused Kind = "refused" // Text says why; Retry whether the same player session may try again
+	Joined  Kind = "joined"  // Player
+	Moved   Kind = "moved"   // Player, and Coin when this move took the last one
+	Said    Kind = "said"    // Name, Text
+	Left    Kind = "left"    // Name
+	Over    Kind = "over"    // Text says why; nothing comes after it
+)
+
+// Direction is one step on the grid; north is towards row 0, as players see it.
+type Direction string
+
+// The four directions.
+const (
+	North Direction = "north"
+	South Direction = "south"
+	West  Direction = "west"
+	East  Direction = "east"
+)
+
+// Message is one line on the wire. Which fields count depends on Kind.
+type Message struct {
+	Kind          Kind      `json:"kind"`
+	PlayerSession string    `json:"playerSession,omitempty"`
+	Name          string    `json:"name,omitempty"`
+	Direction     Direction `json:"direction,omitempty"`
+	Text          string    `json:"text,omitempty"`
+	Retry         bool      `json:"retry,omitempty"`
+	Width         int       `json:"width,omitempty"`
+	Height        int       `json:"height,omitempty"`
+	Coin          *Cell     `json:"coin,omitempty"`
+	Player        *Player   `json:"player,omitempty"`
+	Players       []Player  `json:"players,omitempty"`
+}
+
+// Cell is a place on the grid, counted from the upper left corner.
+type Cell struct {
+	X int `json:"x"`
+	Y int `json:"y"`
+}
+
+// Player is what everybody sees of a player.
+type Player struct {
+	Name  string `json:"name"`
+	At    Cell   `json:"at"`
+	Coins int    `json:"coins"`
+}

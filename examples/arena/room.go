@@ -1,0 +1,319 @@
+package arena
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/musterhq/muster/gameserver"
+)
+
+const (
+	joinWithin   = 10 * time.Second // a connection that says nothing is not kept
+	acceptWithin = 15 * time.Second // how long a client waits for the service to say whether it may play
+	writeWithin  = 5 * time.Second
+	lineBytes    = 4096
+	unsentMax    = 256 // messages to a client that reads too slowly; then it is disconnected
+)
+
+// Places is what a room asks the service about its players; a *gameserver.Server is one.
+type Places interface {
+	AcceptPlayer(ctx context.Context, playerSessionID string) error
+	RemovePlayer(ctx context.Context, playerSessionID string) error
+}
+
+// Room is the server's side of one game: the connections of its players, and the world they share.
+type Room struct {
+	places Places
+	log    *slog.Logger
+
+	// Empty is called when the last player has left, Won when the game has come to its end. Both run in a
+	// player's goroutine and must not wait for the room.
+	Empty func()
+	Won   func(why string)
+
+	serving sync.WaitGroup
+
+	mu      sync.Mutex
+	world   *World // nil before Open and after Close
+	clients map[*client]bool
+
+	strangers map[net.Conn]bool // connections that have not joined yet
+}
+
+type client struct {
+	conn    net.Conn
+	session string       // player session id
+	name    string       // empty until the world has let the player in
+	unsent  chan Message // closed when nothing more is to be sent
+}
+
+// NewRoom makes a room without a world, which turns everybody away.
+func NewRoom(places Places, log *slog.Logger) *Room {
+	return &Room{
+		places: places, log: log,
+		Empty: func() {}, Won: func(string) {},
+		clients: map[*client]bool{}, strangers: map[net.Conn]bool{},
+	}
+}
+
+// Open lets players in.
+func (r *Room) Open(w *World) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.world = w
+}
+
+// Serve takes connections until the listener is closed.
+func (r *Room) Serve(l net.Listener) error {
+	for {
+		conn, err := l.Accept()
+		if errors.Is(err, net.ErrClosed) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("accept a player's connection: %w", err)
+		}
+		r.serving.Go(func() { r.serve(conn) })
+	}
+}
+
+// Close tells everybody that the game is over and waits until their connections are, for as long as ctx allows.
+// Call it after Serve has returned.
+func (r *Room) Close(ctx context.Context, why string) error {
+	r.mu.Lock()
+	r.world = nil
+	for c := range r.clients {
+		r.send(c, Message{Kind: Over, Text: why})
+		r.drop(c)
+	}
+	for conn := range r.strangers {
+		conn.Close()
+	}
+	r.mu.Unlock()
+
+	gone := make(chan struct{})
+	go func() {
+		r.serving.Wait()
+		close(gone)
+	}()
+	select {
+	case <-gone:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("wait for the players' connections: %w", ctx.Err())
+	}
+}
+
+// Players is how many play now.
+func (r *Room) Players() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return len(r.clients)
+}
+
+func (r *Room) serve(conn net.Conn) {
+	defer conn.Close()
+	r.mu.Lock()
+	r.strangers[conn] = true
+	r.mu.Unlock()
+	defer func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.strangers, conn)
+	}()
+	lines := bufio.NewScanner(conn)
+	lines.Buffer(make([]byte, 0, 512), lineBytes)
+
+	_ = conn.SetReadDeadline(time.Now().Add(joinWithin)) // fails only on a closed connection, which the read shows
+	join, err := readMessage(lines)
+	if err != nil || join.Kind != Join {
+		refuse(conn, "the first line must be a join", false)
+		return
+	}
+	_ = conn.SetReadDeadline(time.Time{})
+
+	c := &client{conn: conn, session: join.PlayerSession, unsent: make(chan Message, unsentMax)}
+	if !r.admit(c, join.Name) {
+		return
+	}
+	writing := make(chan struct{})
+	go func() {
+		defer close(writing)
+		write(conn, c.unsent)
+	}()
+	r.play(c, lines)
+	r.leave(c)
+	<-writing
+}
+
+// admit asks the service before anybody sees the player.
+func (r *Room) admit(c *client, name string) bool {
+	if err := CheckName(name); err != nil {
+		refuse(c.conn, err.Error(), true) // the place is still reserved: another name may be tried
+		return false
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), acceptWithin)
+	defer cancel()
+	if err := r.places.AcceptPlayer(ctx, c.session); err != nil {
+		r.log.Info("player turned away", "player_session", c.session, "name", name, "err", err)
+		refuse(c.conn, err.Error(), errors.Is(err, gameserver.ErrUnavailable))
+		return false
+	}
+
+	if err := r.enter(c, name); err != nil {
+		r.giveBack(c.session)
+		refuse(c.conn, err.Error(), false)
+		return false
+	}
+	return true
+}
+
+func (r *Room) enter(c *client, name string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.world == nil {
+		return errors.New("the game is over")
+	}
+	joined, err := r.world.Enter(name)
+	if err != nil {
+		return err
+	}
+	c.name = name
+	r.tell(joined)
+	r.clients[c] = true
+	delete(r.strangers, c.conn)
+	r.send(c, r.world.Look(name))
+	r.log.Info("player joined", "name", name, "player_session", c.session, "players", len(r.clients))
+	return nil
+}
+
+// play handles what a player sends until the player leaves or the connection breaks.
+func (r *Room) play(c *client, lines *bufio.Scanner) {
+	for {
+		m, err := readMessage(lines)
+		if err != nil || m.Kind == Leave {
+			return
+		}
+		r.mu.Lock()
+		if r.world == nil || !r.clients[c] {
+			r.mu.Unlock()
+			return
+		}
+		won := ""
+		switch m.Kind {
+		case Move:
+			var moved *Message
+			if moved, won = r.world.Step(c.name, m.Direction); moved != nil {
+				r.tell(*moved)
+			}
+		case Say:
+			if said := r.world.Talk(c.name, m.Text); said != nil {
+				r.tell(*said)
+			}
+		}
+		r.mu.Unlock()
+		if won != "" {
+			r.Won(won)
+		}
+	}
+}
+
+// leave takes a player out of the game and gives the place back.
+func (r *Room) leave(c *client) {
+	r.mu.Lock()
+	open := r.world != nil
+	r.drop(c)
+	if open {
+		r.tell(r.world.Exit(c.name))
+	}
+	left := len(r.clients)
+	r.mu.Unlock()
+
+	r.log.Info("player left", "name", c.name, "player_session", c.session, "players", left)
+	r.giveBack(c.session)
+	if open && left == 0 {
+		r.Empty()
+	}
+}
+
+func (r *Room) giveBack(playerSession string) {
+	ctx, cancel := context.WithTimeout(context.Background(), acceptWithin)
+	defer cancel()
+	// When the process ends, the service ends the session's players itself.
+	if err := r.places.RemovePlayer(ctx, playerSession); err != nil && !errors.Is(err, gameserver.ErrEnded) {
+		r.log.Warn("give a player's place back", "player_session", playerSession, "err", err)
+	}
+}
+
+// tell sends to everybody; the caller holds the lock.
+func (r *Room) tell(m Message) {
+	for c := range r.clients {
+		r.send(c, m)
+	}
+}
+
+// send never waits: who cannot keep up is disconnected, so that nobody waits for the slowest.
+func (r *Room) send(c *client, m Message) {
+	select {
+	case c.unsent <- m:
+	default:
+		r.log.Warn("player reads too slowly", "name", c.name)
+		r.drop(c)
+		_ = c.conn.Close()
+	}
+}
+
+// drop forgets a connection; its writer closes it after the last message.
+func (r *Room) drop(c *client) {
+	if r.clients[c] {
+		delete(r.clients, c)
+		close(c.unsent)
+	}
+}
+
+func readMessage(lines *bufio.Scanner) (Message, error) {
+	if !lines.Scan() {
+		if err := lines.Err(); err != nil {
+			return Message{}, err
+		}
+		return Message{}, net.ErrClosed
+	}
+	var m Message
+	if err := json.Unmarshal(lines.Bytes(), &m); err != nil {
+		return Message{}, fmt.Errorf("read a message: %w", err)
+	}
+	return m, nil
+}
+
+// write sends until there is nothing more to send, and closes the connection.
+func write(conn net.Conn, unsent <-chan Message) {
+	defer conn.Close()
+	out := bufio.NewWriter(conn)
+	lines := json.NewEncoder(out)
+	for m := range unsent {
+		_ = conn.SetWriteDeadline(time.Now().Add(writeWithin))
+		err := lines.Encode(m)
+		if err == nil && len(unsent) == 0 {
+			err = out.Flush()
+		}
+		if err != nil {
+			conn.Close() // the reader notices and takes the player out
+			for range unsent {
+			}
+			return
+		}
+	}
+	_ = out.Flush()
+}
+
+func refuse(conn net.Conn, why string, retry bool) {
+	_ = conn.SetWriteDeadline(time.Now().Add(writeWithin))
+	_ = json.NewEncoder(conn).Encode(Message{Kind: Refused, Text: why, Retry: retry})
+}
