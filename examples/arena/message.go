@@ -1,8 +1,8 @@
 // Package arena is a small multiplayer game, complete enough to show what a game server does with a game session
 // service: players walk on a grid, talk, and race for coins.
 //
-// The rules are in world.go, the server's connections in room.go, a client's in client.go; folder server is the
-// dedicated server, folder client the program for players.
+// The rules are in world.go, the server's connections in room.go, a client's in client.go; folder arena-server is the
+// dedicated server, folder arena-client the program for players.
 //
 // Client and server send each other JSON objects, one a line, over TCP. The first line of a client is a join with
 // the player session id that it got from the service; the answer is a welcome or a refusal.
