@@ -125,7 +125,7 @@ func value(r *rand.Rand, f protoreflect.FieldDescriptor, empty func() protorefle
 		}
 		return protoreflect.ValueOfBytes(b)
 	case protoreflect.Int64Kind:
-		return protoreflect.ValueOfInt64(r.Int64N(1 << 31))
+		return protoreflect.ValueOfInt64(r.Int64N(1 << 26))
 	case protoreflect.Int32Kind:
 		return protoreflect.ValueOfInt32(r.Int32())
 	case protoreflect.Uint32Kind:
