@@ -26,7 +26,7 @@ type Entry struct {
 //
 // An error that is ErrFailed is final: nobody knows what of the last append is durable, so every later call fails
 // with the first cause, and the only way on is to close the journal, open it again and read what is there. After any
-// other error nothing has changed and the journal goes on.
+// other error the journal goes on, and nothing was changed unless the method says so.
 type Journal interface {
 	// Append makes batch durable as entry number next, which must be the last number and one: anything else is
 	// ErrOutOfOrder. When it returns nil the entry survives every crash. A ctx that is done at the call stops it before
@@ -40,9 +40,9 @@ type Journal interface {
 	Read(ctx context.Context, from uint64) iter.Seq2[Entry, error]
 
 	// SaveSnapshot stores what write writes as the state after entry at, which must be durable and not older than the
-	// latest snapshot: anything else is ErrOutOfOrder. The snapshot becomes the latest as a whole, once it is durable, or
-	// not at all; until then the one before it stays. One at a time. Its errors leave the journal usable, disk full among
-	// them.
+	// latest snapshot: anything else is ErrOutOfOrder. The snapshot becomes the latest as a whole, once it is durable;
+	// until then the one before it stays. One at a time. Its errors leave the journal usable, disk full among them; after
+	// one the latest is the one before, or the new one, whole, when only the last step's outcome is unknown.
 	SaveSnapshot(ctx context.Context, at uint64, write func(io.Writer) error) error
 
 	// LatestSnapshot gives the latest snapshot and the entry it was taken after, or 0 and a nil reader when there is
