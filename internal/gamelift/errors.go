@@ -9,6 +9,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/engine"
 )
 
 // refusals is the only place that knows how AWS spells a refusal of the core. An entry for each reason.
@@ -85,6 +86,9 @@ func toAPI(err error) (spelled smithy.APIError, cause error) {
 	if e, ok := errors.AsType[smithy.APIError](err); ok {
 		return e, nil
 	}
+	if errors.Is(err, engine.ErrStopped) { // a full disk, most often: who operates this must see why at once
+		return commonError(codeUnavailable, "%s", err), err
+	}
 	return internalError(), err
 }
 
@@ -105,4 +109,12 @@ func serializationError(format string, args ...any) error {
 func invalid(format string, args ...any) error {
 	m := fmt.Sprintf(format, args...)
 	return &types.InvalidRequestException{Message: &m}
+}
+
+// ignoreRefusal is nil for a refusal, and the error for one that no other request may hide.
+func ignoreRefusal(err error) error {
+	if _, ok := errors.AsType[*domain.Refusal](err); ok {
+		return nil
+	}
+	return err
 }

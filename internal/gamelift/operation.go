@@ -93,12 +93,3 @@ func compileOperations(m *model.Model, table []operation) (map[string]*compiled,
 	}
 	return byName, nil
 }
-
-// inputPlans gives the wire form of each input, which page tokens are bound to.
-var inputPlans = sync.OnceValue(func() wirePlans {
-	plans := wirePlans{}
-	for i := range operations {
-		plans.plan(operations[i].input)
-	}
-	return plans
-})

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"reflect"
+	"sync"
 )
 
 // A page token is the place where the next page begins, behind a digest of that place, the operation and the other
@@ -47,7 +48,21 @@ func tokenDigest(operation string, input any, cursor string) [sha256.Size]byte {
 		}
 	}
 	text := append([]byte(operation), 0)
-	text = appendJSON(text, inputPlans()[listing.Type()], listing)
+	text = appendJSON(text, listings.plan(listing.Type()), listing)
 	text = append(append(text, 0), cursor...)
 	return sha256.Sum256(text)
+}
+
+// listings holds the wire form of inputs, compiled when their first page is asked for.
+var listings = lockedPlans{plans: wirePlans{}}
+
+type lockedPlans struct {
+	mu    sync.Mutex
+	plans wirePlans
+}
+
+func (l *lockedPlans) plan(t reflect.Type) *wireType {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.plans.plan(t)
 }

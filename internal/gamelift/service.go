@@ -1,4 +1,105 @@
 package gamelift
 
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/identity"
+)
+
 // Service is the API's operations. Each is a method with the signature of the SDK client's method, less the options.
-type Service struct{}
+// Called without a network, an operation runs for an administrator; see WithCaller.
+type Service struct {
+	engine *engine.Engine
+	secret identity.CellSecret
+
+	serverEndpoint string // where game servers connect
+	agentEndpoint  string // where host agents connect
+}
+
+// NewService makes the operations of a cell. publicURL is how game servers reach this installation: http, https, ws or
+// wss.
+func NewService(e *engine.Engine, secret identity.CellSecret, publicURL string) (*Service, error) {
+	u, err := url.Parse(publicURL)
+	if err != nil {
+		return nil, fmt.Errorf("public URL %q: %w", publicURL, err)
+	}
+	switch u.Scheme {
+	case "http", "ws":
+		u.Scheme = "ws"
+	case "https", "wss":
+		u.Scheme = "wss"
+	default:
+		return nil, fmt.Errorf("public URL %q: want the scheme http, https, ws or wss", publicURL)
+	}
+	base := strings.TrimRight(u.String(), "/")
+	return &Service{engine: e, secret: secret, serverEndpoint: base, agentEndpoint: base + "/agent"}, nil
+}
+
+// newID makes an identifier that nobody can guess: who knows a player session's id may sit down on its seat.
+func newID() domain.UUID { return domain.UUID(uuid.New()) }
+
+// fleetByID finds a fleet or refuses.
+func (s *Service) fleetByID(ctx context.Context, id string) (f fleet.Fleet, err error) {
+	err = s.engine.Read(ctx, func(v *cell.View) error {
+		var ok bool
+		if f, ok = v.Fleet(id); !ok {
+			return fleetNotFound(id)
+		}
+		return nil
+	})
+	return f, err
+}
+
+func fleetNotFound(id string) error { return domain.Refuse(domain.NotFound, "fleet %s not found", id) }
+
+// oneFleet is for the operations that take a fleet or an alias: exactly one of them, by id or ARN.
+func oneFleet(fleetID, aliasID *string) (string, error) {
+	switch {
+	case fleetID != nil && aliasID != nil:
+		return "", invalid("FleetId and AliasId are both given; exactly one of them is wanted")
+	case fleetID != nil:
+		return lastPart(*fleetID), nil
+	case aliasID != nil: // aliases cannot be made yet, so there is none
+		return "", domain.Refuse(domain.NotFound, "alias %s not found", *aliasID)
+	default:
+		return "", invalid("FleetId or AliasId is required")
+	}
+}
+
+// undeclared makes refusals that an operation has no error for what all have one for.
+func undeclared(err error, reasons ...domain.Reason) error {
+	if r, ok := err.(*domain.Refusal); ok {
+		for _, reason := range reasons {
+			if r.Reason == reason {
+				return domain.Refuse(domain.Invalid, "%s", r.Detail)
+			}
+		}
+	}
+	return err
+}
+
+// text is a member that is left out when there is nothing in it.
+func text(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}
+
+// value is what a member holds, or nothing.
+func value[T any](p *T) T {
+	if p == nil {
+		var zero T
+		return zero
+	}
+	return *p
+}

@@ -1,0 +1,77 @@
+package gamelift
+
+import (
+	"context"
+	"strings"
+
+	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/session"
+)
+
+// ARNs are made with the region and the account of who created the thing they name. Of those that come in only the
+// last part counts: partition, region and account may be anybody's.
+
+func makeARN(region, account, resource string) *string {
+	s := "arn:aws:gamelift:" + region + ":" + account + ":" + resource
+	return &s
+}
+
+func fleetARN(f *fleet.Fleet) *string { return makeARN(f.Region, f.Account, "fleet/"+f.ID) }
+
+func computeARN(f *fleet.Fleet, name string) *string {
+	return makeARN(f.Region, f.Account, "compute/"+name)
+}
+
+func locationARN(l *fleet.Location) *string { return makeARN(l.Region, l.Account, "location/"+l.Name) }
+
+// gameSessionARN is a game session's id as clients know it. Its account part is empty, unlike all others.
+func gameSessionARN(region string, id session.ID) *string {
+	return makeARN(region, "", "gamesession/"+string(id))
+}
+
+// lastPart gives the id in an ARN, or what is an id already.
+func lastPart(idOrARN string) string {
+	if !strings.HasPrefix(idOrARN, "arn:") {
+		return idOrARN
+	}
+	return idOrARN[strings.LastIndexByte(idOrARN, '/')+1:]
+}
+
+// computeName gives the name in a compute's ARN; it may hold a slash itself.
+func computeName(nameOrARN string) string {
+	if _, name, ok := strings.Cut(nameOrARN, ":compute/"); ok {
+		return name
+	}
+	return nameOrARN
+}
+
+// gameSessionID reads a game session's ARN. Today's form ends in <fleet>/<location>/<id>. The one before had the
+// location in the region's place and ended in <fleet>/<id>: then the location is asked for, of the fleet.
+func (s *Service) gameSessionID(ctx context.Context, arn string) (session.ID, error) {
+	prefix, tail, ok := strings.Cut(arn, ":gamesession/")
+	if !ok || !strings.HasPrefix(prefix, "arn:") || strings.Count(tail, "/") != 1 {
+		return session.ID(tail), nil // of none, if it is not an ARN: looking it up says so
+	}
+	fleetID, name, _ := strings.Cut(tail, "/")
+	region := ""
+	if parts := strings.Split(prefix, ":"); len(parts) > 3 {
+		region = parts[3]
+	}
+	named := session.MakeID(fleetID, region, name)
+	f, err := s.fleetByID(ctx, fleetID)
+	if err != nil {
+		return named, ignoreRefusal(err)
+	}
+	if _, ok := f.HasLocation(region); ok {
+		return named, nil
+	}
+	for _, l := range f.Locations {
+		id := session.MakeID(fleetID, l.Name, name)
+		if _, err := s.engine.GameSession(ctx, id); err == nil {
+			return id, nil
+		} else if err := ignoreRefusal(err); err != nil {
+			return named, err
+		}
+	}
+	return named, nil
+}

@@ -1,0 +1,65 @@
+package gamelift
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/aws/aws-sdk-go-v2/service/gamelift"
+	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/fleet"
+)
+
+// DescribeFleetEvents shows a fleet's event log, newest first.
+func (s *Service) DescribeFleetEvents(ctx context.Context, in *gamelift.DescribeFleetEventsInput) (*gamelift.DescribeFleetEventsOutput, error) {
+	cursor, err := pageCursor("DescribeFleetEvents", in, in.NextToken)
+	if err != nil {
+		return nil, err
+	}
+	before := uint64(0)
+	if cursor != "" {
+		if before, err = strconv.ParseUint(cursor, 10, 64); err != nil {
+			return nil, invalid("NextToken is not one of this version of Muster")
+		}
+	}
+	var from, to domain.Time
+	if in.StartTime != nil {
+		from = domain.TimeOf(*in.StartTime)
+	}
+	if in.EndTime != nil {
+		to = domain.TimeOf(*in.EndTime)
+	}
+	if to != 0 && to < from {
+		return nil, invalid("EndTime is before StartTime")
+	}
+	id, size := lastPart(*in.FleetId), pageSize(in.Limit, pageMax)
+	var page []fleet.Event
+	err = s.engine.Read(ctx, func(v *cell.View) error {
+		if _, ok := v.Fleet(id); !ok {
+			return fleetNotFound(id)
+		}
+		page = v.FleetEvents(id, from, to, before, size+1)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := &gamelift.DescribeFleetEventsOutput{Events: []types.Event{}}
+	if len(page) > size {
+		page = page[:size]
+		out.NextToken = pageToken("DescribeFleetEvents", in, strconv.FormatUint(page[size-1].No, 10))
+	}
+	for i := range page {
+		out.Events = append(out.Events, eventToWire(&page[i]))
+	}
+	return out, nil
+}
+
+func eventToWire(e *fleet.Event) types.Event {
+	id, at, count := e.ID.String(), e.At.Std(), int64(1)
+	return types.Event{
+		EventId: &id, ResourceId: &e.FleetID, EventCode: types.EventCode(e.Code), Message: text(e.Message), EventTime: &at, Count: &count,
+	}
+}

@@ -1,0 +1,222 @@
+package gamelift
+
+import (
+	"context"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/gamelift"
+	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/fleet"
+)
+
+// CreateFleet makes an ANYWHERE fleet. It is ACTIVE at once; see B011.
+func (s *Service) CreateFleet(ctx context.Context, in *gamelift.CreateFleetInput) (*gamelift.CreateFleetOutput, error) {
+	if err := onlyAnywhere(in); err != nil {
+		return nil, err
+	}
+	caller := callerOf(ctx)
+	f := fleet.Fleet{
+		ID: "fleet-" + newID().String(), Region: caller.Region, Account: caller.Account,
+		Name: *in.Name, Description: value(in.Description),
+		FullProtection:  in.NewGameSessionProtectionPolicy == types.ProtectionPolicyFullProtection,
+		CreationPolicy:  creationPolicyFromWire(in.ResourceCreationLimitPolicy),
+		MetricGroups:    in.MetricGroups,
+		CertificateType: string(types.CertificateTypeDisabled),
+		Tags:            tagsFromWire(in.Tags),
+	}
+	if len(f.MetricGroups) == 0 {
+		f.MetricGroups = []string{"default"}
+	}
+	if in.CertificateConfiguration != nil {
+		f.CertificateType = string(in.CertificateConfiguration.CertificateType)
+	}
+	if in.AnywhereConfiguration != nil {
+		f.Cost = in.AnywhereConfiguration.Cost
+	}
+	cmd := cell.CreateFleet{Fleet: f, Locations: locationNames(in.Locations)}
+	if err := s.engine.Do(ctx, &cmd); err != nil {
+		return nil, err
+	}
+	attributes := fleetToWire(&cmd.Fleet)
+	return &gamelift.CreateFleetOutput{FleetAttributes: &attributes, LocationStates: locationStates(cmd.Fleet.Locations)}, nil
+}
+
+// onlyAnywhere refuses what only a service that starts hosts itself could do. Taking such members and not acting on
+// them would look like success.
+func onlyAnywhere(in *gamelift.CreateFleetInput) error {
+	if in.ComputeType != types.ComputeTypeAnywhere {
+		return invalid("ComputeType: only ANYWHERE fleets are supported by this version of Muster, got '%s'", in.ComputeType)
+	}
+	for _, member := range []struct {
+		name  string
+		given bool
+	}{
+		{"BuildId", in.BuildId != nil},
+		{"ScriptId", in.ScriptId != nil},
+		{"EC2InstanceType", in.EC2InstanceType != ""},
+		{"EC2InboundPermissions", len(in.EC2InboundPermissions) > 0},
+		{"FleetType", in.FleetType == types.FleetTypeSpot},
+		{"InstanceRoleArn", in.InstanceRoleArn != nil},
+		{"InstanceRoleCredentialsProvider", in.InstanceRoleCredentialsProvider != ""},
+		{"LogPaths", len(in.LogPaths) > 0},
+		{"PeerVpcAwsAccountId", in.PeerVpcAwsAccountId != nil},
+		{"PeerVpcId", in.PeerVpcId != nil},
+		{"PlayerGatewayMode", in.PlayerGatewayMode != "" && in.PlayerGatewayMode != types.PlayerGatewayModeDisabled},
+		{"PlayerGatewayConfiguration", in.PlayerGatewayConfiguration != nil},
+		{"RuntimeConfiguration", in.RuntimeConfiguration != nil},
+		{"ServerLaunchPath", in.ServerLaunchPath != nil},
+		{"ServerLaunchParameters", in.ServerLaunchParameters != nil},
+	} {
+		if member.given {
+			return invalid("%s: an ANYWHERE fleet has none; its hosts are registered with RegisterCompute", member.name)
+		}
+	}
+	return nil
+}
+
+// DescribeFleetAttributes shows the fleets that are named, or all of them in creation order.
+func (s *Service) DescribeFleetAttributes(ctx context.Context, in *gamelift.DescribeFleetAttributesInput) (*gamelift.DescribeFleetAttributesOutput, error) {
+	fleets, next, err := s.listFleets(ctx, "DescribeFleetAttributes", in, in.FleetIds, in.Limit, in.NextToken)
+	if err != nil {
+		return nil, err
+	}
+	out := &gamelift.DescribeFleetAttributesOutput{FleetAttributes: []types.FleetAttributes{}, NextToken: next}
+	for i := range fleets {
+		out.FleetAttributes = append(out.FleetAttributes, fleetToWire(&fleets[i]))
+	}
+	return out, nil
+}
+
+// ListFleets lists the ids of all fleets. None of them has a build or a script, so these filters leave none.
+func (s *Service) ListFleets(ctx context.Context, in *gamelift.ListFleetsInput) (*gamelift.ListFleetsOutput, error) {
+	out := &gamelift.ListFleetsOutput{FleetIds: []string{}}
+	if in.BuildId != nil || in.ScriptId != nil {
+		return out, nil
+	}
+	fleets, next, err := s.listFleets(ctx, "ListFleets", in, nil, in.Limit, in.NextToken)
+	if err != nil {
+		return nil, err
+	}
+	for i := range fleets {
+		out.FleetIds = append(out.FleetIds, fleets[i].ID)
+	}
+	out.NextToken = next
+	return out, nil
+}
+
+// listFleets gives the fleets that are named, all at once, or else a page of all.
+func (s *Service) listFleets(ctx context.Context, operation string, in any, idsOrARNs []string, limit *int32, token *string) (page []fleet.Fleet, next *string, err error) {
+	if len(idsOrARNs) > 0 {
+		page, err = s.namedFleets(ctx, idsOrARNs)
+		return page, nil, err
+	}
+	after, err := pagePlace(operation, in, token)
+	if err != nil {
+		return nil, nil, err
+	}
+	size := pageSize(limit, pageMax)
+	err = s.engine.Read(ctx, func(v *cell.View) error {
+		page = v.Fleets(domain.Time(after.created), after.id, size+1)
+		return nil
+	})
+	if err == nil && len(page) > size {
+		page = page[:size]
+		last := page[size-1]
+		next = pageToken(operation, in, place{int64(last.Created), last.ID}.String())
+	}
+	return page, next, err
+}
+
+func (s *Service) namedFleets(ctx context.Context, idsOrARNs []string) (page []fleet.Fleet, err error) {
+	err = s.engine.Read(ctx, func(v *cell.View) error {
+		for _, idOrARN := range idsOrARNs {
+			id := lastPart(idOrARN)
+			f, ok := v.Fleet(id)
+			if !ok {
+				return fleetNotFound(id)
+			}
+			page = append(page, f)
+		}
+		return nil
+	})
+	return page, err
+}
+
+// UpdateFleetAttributes changes what is given and keeps the rest.
+func (s *Service) UpdateFleetAttributes(ctx context.Context, in *gamelift.UpdateFleetAttributesInput) (*gamelift.UpdateFleetAttributesOutput, error) {
+	cmd := cell.UpdateFleetAttributes{
+		ID: lastPart(*in.FleetId), Name: in.Name, Description: in.Description, MetricGroups: in.MetricGroups,
+		FullProtection: fullProtection(in.NewGameSessionProtectionPolicy),
+		CreationPolicy: creationPolicyFromWire(in.ResourceCreationLimitPolicy),
+	}
+	if in.AnywhereConfiguration != nil {
+		cmd.Cost = in.AnywhereConfiguration.Cost
+	}
+	if err := s.engine.Do(ctx, &cmd); err != nil {
+		return nil, err
+	}
+	return &gamelift.UpdateFleetAttributesOutput{FleetId: &cmd.Fleet.ID, FleetArn: fleetARN(&cmd.Fleet)}, nil
+}
+
+// DeleteFleet begins to remove a fleet with all that runs in it.
+func (s *Service) DeleteFleet(ctx context.Context, in *gamelift.DeleteFleetInput) (*gamelift.DeleteFleetOutput, error) {
+	if err := s.engine.Do(ctx, &cell.DeleteFleet{ID: lastPart(*in.FleetId)}); err != nil {
+		return nil, err
+	}
+	return &gamelift.DeleteFleetOutput{}, nil
+}
+
+func fleetToWire(f *fleet.Fleet) types.FleetAttributes {
+	created := f.Created.Std()
+	a := types.FleetAttributes{
+		FleetId: &f.ID, FleetArn: fleetARN(f), Name: &f.Name, Description: text(f.Description),
+		CreationTime: &created, Status: fleetStatus(f.Status), MetricGroups: f.MetricGroups,
+		CertificateConfiguration:       &types.CertificateConfiguration{CertificateType: types.CertificateType(f.CertificateType)},
+		ComputeType:                    types.ComputeTypeAnywhere,
+		NewGameSessionProtectionPolicy: protectionPolicy(f.FullProtection),
+	}
+	if f.Cost != nil {
+		a.AnywhereConfiguration = &types.AnywhereConfiguration{Cost: f.Cost}
+	}
+	if p := f.CreationPolicy; p != nil {
+		minutes := int32(p.Period / time.Minute)
+		a.ResourceCreationLimitPolicy = &types.ResourceCreationLimitPolicy{NewGameSessionsPerCreator: &p.Sessions, PolicyPeriodInMinutes: &minutes}
+	}
+	return a
+}
+
+func creationPolicyFromWire(p *types.ResourceCreationLimitPolicy) *fleet.CreationPolicy {
+	if p == nil {
+		return nil
+	}
+	return &fleet.CreationPolicy{
+		Sessions: value(p.NewGameSessionsPerCreator),
+		Period:   time.Duration(value(p.PolicyPeriodInMinutes)) * time.Minute,
+	}
+}
+
+func fleetStatus(s fleet.Status) types.FleetStatus {
+	if s == fleet.Deleting {
+		return types.FleetStatusDeleting
+	}
+	return types.FleetStatusActive
+}
+
+func protectionPolicy(full bool) types.ProtectionPolicy {
+	if full {
+		return types.ProtectionPolicyFullProtection
+	}
+	return types.ProtectionPolicyNoProtection
+}
+
+// fullProtection is nil when no policy was given.
+func fullProtection(p types.ProtectionPolicy) *bool {
+	if p == "" {
+		return nil
+	}
+	full := p == types.ProtectionPolicyFullProtection
+	return &full
+}

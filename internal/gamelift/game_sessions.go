@@ -1,0 +1,166 @@
+package gamelift
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"hash/fnv"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/service/gamelift"
+	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/session"
+)
+
+// CreateGameSession gives a free server process a game session. It does not wait until the server has activated it.
+func (s *Service) CreateGameSession(ctx context.Context, in *gamelift.CreateGameSessionInput) (*gamelift.CreateGameSessionOutput, error) {
+	fleetID, err := oneFleet(in.FleetId, in.AliasId)
+	if err != nil {
+		return nil, err
+	}
+	if in.IdempotencyToken != nil && in.GameSessionId != nil {
+		return nil, invalid("IdempotencyToken and GameSessionId are both given; at most one of them is wanted")
+	}
+	cmd := cell.CreateGameSession{
+		Fleet: fleetID, Location: value(in.Location), Title: value(in.Name), Data: value(in.GameSessionData),
+		Properties: propertiesFromWire(in.GameProperties), Creator: value(in.CreatorId), PlayersMax: *in.MaximumPlayerSessionCount,
+	}
+	if chosen := cmp.Or(in.IdempotencyToken, in.GameSessionId); chosen != nil {
+		cmd.Name, cmd.Parameters = *chosen, parametersHash(&cmd)
+	} else {
+		cmd.Name = "gsess-" + newID().String()
+	}
+	if err := s.engine.Do(ctx, &cmd); err != nil {
+		return nil, err
+	}
+	g := gameSessionToWire(&cmd.Game)
+	return &gamelift.CreateGameSessionOutput{GameSession: &g}, nil
+}
+
+// parametersHash tells a repeat from another wish under the same token. Fleet, location and token need not be in it:
+// they are the game session's id. The order of properties means nothing.
+func parametersHash(cmd *cell.CreateGameSession) uint64 {
+	h := fnv.New64a()
+	put := func(s string) { // length first, so that no two lists make the same bytes
+		var size [8]byte
+		binary.BigEndian.PutUint64(size[:], uint64(len(s)))
+		h.Write(size[:])
+		h.Write([]byte(s))
+	}
+	put(cmd.Title)
+	put(cmd.Data)
+	put(cmd.Creator)
+	for _, p := range slices.SortedFunc(slices.Values(cmd.Properties), func(a, b session.Property) int { return cmp.Compare(a.Key, b.Key) }) {
+		put(p.Key)
+		put(p.Value)
+	}
+	var players [4]byte
+	binary.BigEndian.PutUint32(players[:], uint32(cmd.PlayersMax))
+	h.Write(players[:])
+	return max(h.Sum64(), 1) // zero means that nobody chose a token
+}
+
+// UpdateGameSession changes what is given and keeps the rest.
+func (s *Service) UpdateGameSession(ctx context.Context, in *gamelift.UpdateGameSessionInput) (*gamelift.UpdateGameSessionOutput, error) {
+	id, err := s.gameSessionID(ctx, *in.GameSessionId)
+	if err != nil {
+		return nil, err
+	}
+	cmd := cell.UpdateGameSession{
+		ID: id, Title: in.Name, PlayersMax: in.MaximumPlayerSessionCount, Properties: propertiesFromWire(in.GameProperties),
+		FullProtection: fullProtection(in.ProtectionPolicy),
+	}
+	if in.PlayerSessionCreationPolicy != "" {
+		deny := in.PlayerSessionCreationPolicy == types.PlayerSessionCreationPolicyDenyAll
+		cmd.DenyPlayers = &deny
+	}
+	if err := s.engine.Do(ctx, &cmd); err != nil {
+		return nil, s.gameRefusal(ctx, id, err)
+	}
+	g := gameSessionToWire(&cmd.Game)
+	return &gamelift.UpdateGameSessionOutput{GameSession: &g}, nil
+}
+
+// TerminateGameSession asks the server process to end, and its game session with it; see B033 and B034.
+func (s *Service) TerminateGameSession(ctx context.Context, in *gamelift.TerminateGameSessionInput) (*gamelift.TerminateGameSessionOutput, error) {
+	id, err := s.gameSessionID(ctx, *in.GameSessionId)
+	if err != nil {
+		return nil, err
+	}
+	cmd := cell.TerminateGameSession{ID: id, Force: in.TerminationMode == types.TerminationModeForceTerminate}
+	if err := s.engine.Do(ctx, &cmd); err != nil {
+		return nil, s.gameRefusal(ctx, id, err)
+	}
+	g := gameSessionToWire(&cmd.Game)
+	return &gamelift.TerminateGameSessionOutput{GameSession: &g}, nil
+}
+
+// gameRefusal says that a game session has ended where the core, which remembers the archived ones no longer, says that
+// there is none.
+func (s *Service) gameRefusal(ctx context.Context, id session.ID, refused error) error {
+	if r, ok := refused.(*domain.Refusal); !ok || r.Reason != domain.NotFound {
+		return refused
+	}
+	g, err := s.engine.GameSession(ctx, id)
+	if err != nil {
+		return err // NotFound as well, or worse
+	}
+	return domain.Refuse(domain.WrongGameStatus, "game session %s is %s", id, g.Status)
+}
+
+func gameSessionToWire(g *session.GameSession) types.GameSession {
+	created, port := g.Created.Std(), int32(g.Port)
+	wire := types.GameSession{
+		GameSessionId: gameSessionARN(g.Region, g.ID), FleetId: &g.FleetID, FleetArn: makeARN(g.Region, g.Account, "fleet/"+g.FleetID),
+		Location: &g.Location, Name: text(g.Name), CreatorId: text(g.Creator), ComputeName: text(g.ComputeName),
+		GameSessionData: text(g.Data), MatchmakerData: text(g.MatchmakerData), GameProperties: propertiesToWire(g.Properties),
+		IpAddress: text(g.IPAddress), DnsName: text(g.DNSName), Port: &port,
+		CurrentPlayerSessionCount: &g.SeatsHeld, MaximumPlayerSessionCount: &g.PlayersMax,
+		CreationTime: &created, Status: types.GameSessionStatus(g.Status.String()), StatusReason: statusReason(g.StatusReason),
+		PlayerSessionCreationPolicy: types.PlayerSessionCreationPolicyAcceptAll,
+	}
+	if g.DenyPlayers {
+		wire.PlayerSessionCreationPolicy = types.PlayerSessionCreationPolicyDenyAll
+	}
+	if g.Ended != 0 {
+		ended := g.Ended.Std()
+		wire.TerminationTime = &ended
+	}
+	return wire
+}
+
+func statusReason(r session.StatusReason) types.GameSessionStatusReason {
+	switch r {
+	case session.TriggeredOnProcessTerminate:
+		return types.GameSessionStatusReasonTriggeredOnProcessTerminate
+	case session.ForceTerminated:
+		return types.GameSessionStatusReasonForceTerminated
+	case session.Interrupted:
+		return types.GameSessionStatusReasonInterrupted
+	default:
+		return ""
+	}
+}
+
+func propertiesFromWire(wire []types.GameProperty) []session.Property {
+	if len(wire) == 0 {
+		return nil
+	}
+	properties := make([]session.Property, len(wire))
+	for i, p := range wire {
+		properties[i] = session.Property{Key: value(p.Key), Value: value(p.Value)}
+	}
+	return properties
+}
+
+// propertiesToWire gives an empty list rather than none: scripts iterate over it.
+func propertiesToWire(properties []session.Property) []types.GameProperty {
+	wire := make([]types.GameProperty, len(properties))
+	for i := range properties {
+		wire[i] = types.GameProperty{Key: &properties[i].Key, Value: &properties[i].Value}
+	}
+	return wire
+}

@@ -1,0 +1,66 @@
+package gamelift
+
+import (
+	"context"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/service/gamelift"
+	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
+
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/fleet"
+)
+
+// CreateLocation makes a custom location.
+func (s *Service) CreateLocation(ctx context.Context, in *gamelift.CreateLocationInput) (*gamelift.CreateLocationOutput, error) {
+	caller := callerOf(ctx)
+	cmd := cell.CreateLocation{
+		Name: *in.LocationName, Region: caller.Region, Account: caller.Account, Tags: tagsFromWire(in.Tags),
+	}
+	if err := s.engine.Do(ctx, &cmd); err != nil {
+		return nil, err
+	}
+	l := locationToWire(&cmd.Location)
+	return &gamelift.CreateLocationOutput{Location: &l}, nil
+}
+
+// DeleteLocation removes a custom location that no fleet uses.
+func (s *Service) DeleteLocation(ctx context.Context, in *gamelift.DeleteLocationInput) (*gamelift.DeleteLocationOutput, error) {
+	if err := s.engine.Do(ctx, &cell.DeleteLocation{Name: lastPart(*in.LocationName)}); err != nil {
+		return nil, err
+	}
+	return &gamelift.DeleteLocationOutput{}, nil
+}
+
+// ListLocations lists the custom locations. There are no others.
+func (s *Service) ListLocations(ctx context.Context, in *gamelift.ListLocationsInput) (*gamelift.ListLocationsOutput, error) {
+	after, err := pageCursor("ListLocations", in, in.NextToken)
+	if err != nil {
+		return nil, err
+	}
+	out := &gamelift.ListLocationsOutput{Locations: []types.LocationModel{}}
+	if len(in.Filters) > 0 && !slices.Contains(in.Filters, types.LocationFilterCustom) {
+		return out, nil
+	}
+	size := pageSize(in.Limit, locationPageMax)
+	var page []fleet.Location
+	err = s.engine.Read(ctx, func(v *cell.View) error {
+		page = v.Locations(after, size+1)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(page) > size {
+		page = page[:size]
+		out.NextToken = pageToken("ListLocations", in, page[size-1].Name)
+	}
+	for i := range page {
+		out.Locations = append(out.Locations, locationToWire(&page[i]))
+	}
+	return out, nil
+}
+
+func locationToWire(l *fleet.Location) types.LocationModel {
+	return types.LocationModel{LocationName: &l.Name, LocationArn: locationARN(l)}
+}

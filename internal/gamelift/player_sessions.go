@@ -1,0 +1,152 @@
+package gamelift
+
+import (
+	"context"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/gamelift"
+	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/session"
+	"github.com/musterhq/muster/internal/engine"
+)
+
+const playerSessionPrefix = "psess-"
+
+// CreatePlayerSession reserves a seat for a player.
+func (s *Service) CreatePlayerSession(ctx context.Context, in *gamelift.CreatePlayerSessionInput) (*gamelift.CreatePlayerSessionOutput, error) {
+	player := cell.NewPlayer{ID: newID(), Player: *in.PlayerId, Data: value(in.PlayerData)}
+	reserved, err := s.reserve(ctx, *in.GameSessionId, []cell.NewPlayer{player})
+	if err != nil {
+		return nil, err
+	}
+	p := playerSessionToWire(&reserved[0])
+	return &gamelift.CreatePlayerSessionOutput{PlayerSession: &p}, nil
+}
+
+// CreatePlayerSessions reserves a seat for each of some players, or none; see B040.
+func (s *Service) CreatePlayerSessions(ctx context.Context, in *gamelift.CreatePlayerSessionsInput) (*gamelift.CreatePlayerSessionsOutput, error) {
+	players := make([]cell.NewPlayer, len(in.PlayerIds))
+	for i, id := range in.PlayerIds {
+		players[i] = cell.NewPlayer{ID: newID(), Player: id, Data: in.PlayerDataMap[id]}
+	}
+	reserved, err := s.reserve(ctx, *in.GameSessionId, players)
+	if err != nil {
+		return nil, err
+	}
+	return &gamelift.CreatePlayerSessionsOutput{PlayerSessions: playerSessionsToWire(reserved)}, nil
+}
+
+func (s *Service) reserve(ctx context.Context, arn string, players []cell.NewPlayer) ([]cell.PlayerSession, error) {
+	id, err := s.gameSessionID(ctx, arn)
+	if err != nil {
+		return nil, err
+	}
+	cmd := cell.ReservePlayers{Game: id, Players: players}
+	if err := s.engine.Do(ctx, &cmd); err != nil {
+		return nil, s.gameRefusal(ctx, id, err)
+	}
+	return cmd.Reserved, nil
+}
+
+// DescribePlayerSessions shows one player session, those of a game session, or those of a player everywhere: where is
+// my friend? Live and ended ones, in creation order.
+func (s *Service) DescribePlayerSessions(ctx context.Context, in *gamelift.DescribePlayerSessionsInput) (*gamelift.DescribePlayerSessionsOutput, error) {
+	named := 0
+	for _, member := range []*string{in.PlayerSessionId, in.GameSessionId, in.PlayerId} {
+		if member != nil {
+			named++
+		}
+	}
+	if named != 1 {
+		return nil, invalid("exactly one of PlayerSessionId, GameSessionId and PlayerId is wanted, got %d of them", named)
+	}
+	status, err := playerStatus(in.PlayerSessionStatusFilter)
+	if err != nil {
+		return nil, err
+	}
+	if in.PlayerSessionId != nil {
+		p, err := s.playerSession(ctx, *in.PlayerSessionId)
+		if err != nil {
+			return nil, err
+		}
+		return &gamelift.DescribePlayerSessionsOutput{PlayerSessions: playerSessionsToWire([]cell.PlayerSession{p})}, nil
+	}
+	cursor, err := pagePlace("DescribePlayerSessions", in, in.NextToken)
+	if err != nil {
+		return nil, err
+	}
+	after := engine.PlayerPlace{Created: domain.Time(cursor.created)}
+	after.ID, _ = domain.ParseUUID(cursor.id)
+	page, more, err := s.playerPage(ctx, in, status, after, pageSize(in.Limit, pageMax))
+	if err != nil {
+		return nil, err
+	}
+	out := &gamelift.DescribePlayerSessionsOutput{PlayerSessions: playerSessionsToWire(page)}
+	if more {
+		last := page[len(page)-1]
+		out.NextToken = pageToken("DescribePlayerSessions", in, place{int64(last.Created), last.ID.String()}.String())
+	}
+	return out, nil
+}
+
+func (s *Service) playerPage(ctx context.Context, in *gamelift.DescribePlayerSessionsInput, status session.PlayerStatus, after engine.PlayerPlace, size int) ([]cell.PlayerSession, bool, error) {
+	if in.PlayerId != nil { // the status filter acts on game sessions only
+		return s.engine.PlayersNamed(ctx, *in.PlayerId, after, size)
+	}
+	id, err := s.gameSessionID(ctx, *in.GameSessionId)
+	if err != nil {
+		return nil, false, err
+	}
+	page, more, err := s.engine.PlayersIn(ctx, id, status, after, size)
+	if err == nil && len(page) == 0 {
+		_, err = s.engine.GameSession(ctx, id) // one without players, or none at all?
+	}
+	return page, more, err
+}
+
+func (s *Service) playerSession(ctx context.Context, id string) (cell.PlayerSession, error) {
+	digits, prefixed := strings.CutPrefix(id, playerSessionPrefix)
+	parsed, ok := domain.ParseUUID(digits)
+	if !prefixed || !ok {
+		return cell.PlayerSession{}, domain.Refuse(domain.NotFound, "player session %s not found", shortened(id))
+	}
+	return s.engine.PlayerSession(ctx, parsed)
+}
+
+func playerStatus(filter *string) (session.PlayerStatus, error) {
+	if filter == nil {
+		return 0, nil
+	}
+	for s := session.Reserved; s <= session.TimedOut; s++ {
+		if s.String() == *filter {
+			return s, nil
+		}
+	}
+	return 0, invalid("PlayerSessionStatusFilter: '%s' is not one of RESERVED, ACTIVE, COMPLETED, TIMEDOUT", shortened(*filter))
+}
+
+func playerSessionsToWire(players []cell.PlayerSession) []types.PlayerSession {
+	wire := make([]types.PlayerSession, len(players))
+	for i := range players {
+		wire[i] = playerSessionToWire(&players[i])
+	}
+	return wire
+}
+
+func playerSessionToWire(p *cell.PlayerSession) types.PlayerSession {
+	id, created, port := playerSessionPrefix+p.ID.String(), p.Created.Std(), int32(p.Port)
+	wire := types.PlayerSession{
+		PlayerSessionId: &id, PlayerId: &p.Player, GameSessionId: gameSessionARN(p.Region, p.GameID),
+		FleetId: &p.FleetID, FleetArn: makeARN(p.Region, p.Account, "fleet/"+p.FleetID),
+		CreationTime: &created, Status: types.PlayerSessionStatus(p.Status.String()),
+		IpAddress: text(p.IPAddress), DnsName: text(p.DNSName), Port: &port, PlayerData: text(p.Data),
+	}
+	if p.Ended != 0 {
+		ended := p.Ended.Std()
+		wire.TerminationTime = &ended
+	}
+	return wire
+}
