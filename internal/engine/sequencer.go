@@ -56,24 +56,15 @@ func (s *Sequencer) Execute(now time.Time, follow cell.KindMask, some []*Call) (
 		}
 	}
 	g.Batch, g.Events, g.At = env.Batch, env.Events, env.Now
-	s.plan(now)
+	s.plan()
 	return answered
 }
 
-// aliveEvery is how often a sign of life is journaled while anybody waits who could not reach a service that is down. A
-// bit more than the cell's own second, so that the cell does not find it too early.
-const aliveEvery = 1010 * time.Millisecond
-
 // plan notes when the next Tick has to run.
-func (s *Sequencer) plan(now time.Time) {
+func (s *Sequencer) plan() {
 	s.due = time.Time{}
 	if next := s.cell.NextDeadline(); next != 0 {
 		s.due = next.Std()
-	}
-	if s.cell.Waits() {
-		if alive := now.Add(aliveEvery); s.due.IsZero() || alive.Before(s.due) {
-			s.due = alive
-		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package cell
 
 import (
+	"math"
 	"time"
 
 	"github.com/musterhq/muster/internal/domain"
@@ -31,7 +32,7 @@ func (cmd *Tick) decide(t *tx) error {
 			t.wallDue(d)
 			continue
 		}
-		if !t.open && len(t.c.waiting.contact.entries) > 0 && t.now.Sub(t.c.last) >= tickEvery {
+		if _, waits := t.c.waiting.contact.next(); waits && !t.open && t.now.Sub(t.c.last) >= tickEvery {
 			t.emit(&Ticked{})
 		}
 		return nil
@@ -40,20 +41,21 @@ func (cmd *Tick) decide(t *tx) error {
 	return nil
 }
 
-// NextDeadline is when something is due next; zero when nothing waits.
+// NextDeadline is when the next Tick has something to do; zero when nothing waits.
 func (c *Cell) NextDeadline() domain.Time {
-	next := domain.Time(0)
+	next := domain.Time(math.MaxInt64)
 	if d, ok := c.waiting.contact.next(); ok {
-		next = c.wall(domain.ContactTime(d.at))
+		// While anybody waits who could not reach a service that is down, a sign of life is due, too.
+		next = min(c.wall(domain.ContactTime(d.at)), c.last.Add(tickEvery))
 	}
-	if d, ok := c.waiting.wall.next(); ok && (next == 0 || domain.Time(d.at) < next) {
-		next = domain.Time(d.at)
+	if d, ok := c.waiting.wall.next(); ok {
+		next = min(next, domain.Time(d.at))
+	}
+	if next == math.MaxInt64 {
+		return 0
 	}
 	return next
 }
-
-// Waits reports whether anything waits for somebody who could not reach a service that is down.
-func (c *Cell) Waits() bool { return len(c.waiting.contact.entries) > 0 }
 
 // contactDue ends what d waits for. It always clears the deadline.
 func (t *tx) contactDue(d deadline) {
