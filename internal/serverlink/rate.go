@@ -18,6 +18,21 @@ type Rates struct {
 	Reads      Rate // describe, certificate, credentials
 }
 
+// rateClass is a member of Rates.
+type rateClass uint8
+
+const (
+	heartbeatRate rateClass = iota
+	lifecycleRate
+	playerRate
+	readRate
+	rateClasses
+)
+
+func (r *Rates) of(c rateClass) Rate {
+	return [...]Rate{r.Heartbeats, r.Lifecycle, r.Players, r.Reads}[c]
+}
+
 // DefaultRates are at least ten times the documented ones.
 func DefaultRates() Rates {
 	return Rates{

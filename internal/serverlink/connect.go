@@ -1,0 +1,260 @@
+package serverlink
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"time"
+	"unique"
+
+	"github.com/lxzan/gws"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/identity"
+)
+
+// IsUpgrade reports whether a request wants to become a WebSocket.
+func IsUpgrade(r *http.Request) bool {
+	return r.Method == http.MethodGet && strings.EqualFold(r.Header.Get("Upgrade"), "websocket")
+}
+
+// sdkText bounds what is kept of texts by which an SDK names itself.
+const sdkText = 64
+
+// ServeHTTP takes a game server's connection. Whatever the refusal, all SDKs try again on the same schedule; C++ names
+// 403 in its error. SDK protocol, 2.5.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if s.stopping.Err() != nil {
+		s.refuse(w, http.StatusServiceUnavailable, errors.New("the service is stopping"))
+		return
+	}
+	h, err := parseHello(r.URL.RawQuery)
+	if err != nil {
+		s.refuse(w, http.StatusBadRequest, err)
+		return
+	}
+	if p := s.known(h.key); p != nil && p.bansNow(time.Now()) {
+		s.refuse(w, http.StatusForbidden, fmt.Errorf("process %s was given up and did not end when it was told to", h.key.Process))
+		return
+	}
+	expires, err := s.authorise(r.Context(), &h)
+	if err != nil {
+		s.refuse(w, connectStatus(err), err)
+		return
+	}
+	connect := cell.ConnectProcess{Process: h.key, Link: newLinkID(), SDK: cut(h.sdkLanguage, sdkText) + " " + cut(h.sdkVersion, sdkText)}
+	if err := s.engine.Do(r.Context(), &connect); err != nil {
+		s.refuse(w, connectStatus(err), err)
+		return
+	}
+	socket, err := s.upgrader.Upgrade(w, r)
+	if err != nil {
+		s.log.Debug("upgrade failed", "process", h.key, "err", err)
+		s.loseLink(h.key, connect.Link)
+		return
+	}
+	l := &link{id: connect.Link, conn: socket.NetConn(), socket: socket, tokenExpires: int64(expires), endpoint: s.endpoint(r)}
+	l.heard.Store(time.Now().UnixNano())
+	s.open(l, &h, connect.Found)
+}
+
+// newLinkID makes a number that no other connection of the cell has.
+func newLinkID() uint64 { return max(rand.Uint64(), 1) }
+
+// open takes the upgraded connection in, starts to read from it and pushes what is owed.
+func (s *Server) open(l *link, h *hello, found fleet.Process) {
+	key := found.Key // the core's strings: the query's would keep the whole request
+	if key == (fleet.Key{}) {
+		key = h.key
+	}
+	p := s.attach(l, key)
+	if p == nil {
+		l.drop()
+		return
+	}
+	newest := l.id
+	if found.State != fleet.Ended {
+		// Two connections may have come at once: the core knows which was last.
+		_ = s.engine.Read(s.ctx, func(v *cell.View) error { // on an error: this one
+			if now, ok := v.Process(key); ok {
+				newest, found = now.Link, now
+			}
+			return nil
+		})
+	}
+	p.settle(l, newest, found, h.authorization == signedAuthorization)
+	l.socket.Session().(*seat).link = l
+	go func() {
+		defer s.running.Done()
+		l.socket.ReadLoop()
+	}()
+	s.log.Debug("game server connected", "process", key, "sdk", found.SDK, "state", found.State)
+	if p.currentLink() == l {
+		s.pushOwed(p, l)
+	}
+}
+
+// endpoint is the URL by which this game server reached the service.
+func (s *Server) endpoint(r *http.Request) string {
+	if s.config.Endpoint != "" {
+		return s.config.Endpoint
+	}
+	scheme := "ws://"
+	if r.TLS != nil {
+		scheme = "wss://"
+	}
+	return unique.Make(scheme + r.Host + r.URL.EscapedPath()).Value() // thousands of links share a few texts
+}
+
+const signedAuthorization = "SigV4"
+
+// errForbidden marks refusals that get HTTP status 403.
+var errForbidden = errors.New("forbidden")
+
+// authorise checks that the game server may connect for its compute, and tells when its token expires (zero for a
+// signature). SDK protocol, 2.4.
+func (s *Server) authorise(ctx context.Context, h *hello) (expires domain.Time, err error) {
+	var compute fleet.Compute
+	var found, live bool
+	err = s.engine.Read(ctx, func(v *cell.View) error {
+		compute, found = v.Compute(h.key.Fleet, h.key.Compute)
+		p, ok := v.Process(h.key)
+		live = ok && p.State != fleet.Ended
+		return nil
+	})
+	switch {
+	case err != nil:
+		return 0, err
+	case !found:
+		return 0, fmt.Errorf("%w: compute %s is not registered in fleet %s", errForbidden, h.key.Compute, h.key.Fleet)
+	case h.authorization == signedAuthorization:
+		return 0, s.checkSignature(h, live)
+	case h.authorization == "" && live && h.sdkLanguage == languageCpp && s.cameSigned(h.key):
+		// C++ that reconnects after response timeouts sends neither a token nor its signature.
+		return 0, nil
+	}
+	return s.checkToken(h, &compute, live)
+}
+
+// checkToken compares with the compute's tokens: the newest and the one before. A process that is live may come back
+// with one that expired while it could not reach us.
+func (s *Server) checkToken(h *hello, compute *fleet.Compute, live bool) (domain.Time, error) {
+	now := domain.TimeOf(s.engine.Now())
+	for age, expires := range []domain.Time{compute.TokenExpires, compute.PreviousExpires} {
+		if uint32(age) >= compute.TokenGeneration { // the first one issued is number 1
+			break
+		}
+		token := s.config.Secret.ProcessToken(h.key.Fleet, h.key.Compute, compute.TokenGeneration-uint32(age))
+		switch {
+		case !identity.Equal(h.authorization, token):
+		case expires > now || live:
+			return expires, nil
+		default:
+			return 0, fmt.Errorf("%w: the auth token of compute %s expired at %s", errForbidden, h.key.Compute, expires.Std())
+		}
+	}
+	return 0, fmt.Errorf("%w: the auth token is not one of compute %s", errForbidden, h.key.Compute)
+}
+
+func (s *Server) checkSignature(h *hello, live bool) error {
+	key, ok := s.config.Keys.Find(h.signature.accessKey())
+	switch {
+	case !ok && s.config.AnyKey:
+		return nil
+	case !ok:
+		return fmt.Errorf("%w: no access key %.40q", errForbidden, h.signature.accessKey())
+	case key.Role != identity.Admin && key.Role != identity.Backend:
+		return fmt.Errorf("%w: access key %s has role %s; a game server needs %s or %s", errForbidden, key.ID, key.Role, identity.Backend, identity.Admin)
+	}
+	err := h.signature.check(h.key, key.Secret)
+	if err == nil && !live {
+		err = h.signature.checkAge(h.sdkLanguage, s.engine.Now())
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", errForbidden, err)
+	}
+	return nil
+}
+
+// cameSigned reports whether this node saw the process connect with a signature, and with no token since.
+func (s *Server) cameSigned(key fleet.Key) bool {
+	p := s.known(key)
+	if p == nil {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.signed
+}
+
+func (s *Server) refuse(w http.ResponseWriter, status int, err error) {
+	s.counters.refused.Add(1)
+	s.log.Info("game server refused", "status", status, "err", err)
+	http.Error(w, err.Error(), status)
+}
+
+// loseLink tells the core that a connection is gone. The service's own end is no fault of the game server: the core
+// counts no downtime against it.
+func (s *Server) loseLink(key fleet.Key, id uint64) {
+	if s.stopping.Err() != nil {
+		return
+	}
+	s.counters.lost.Add(1)
+	if err := s.engine.Do(s.ctx, &cell.LoseLink{Process: key, Link: id}); err != nil {
+		s.log.Warn("lost link not recorded", "process", key, "err", err)
+	}
+}
+
+// seat connects gws's connection with ours. It takes the place of the map that gws would make for each connection.
+type seat struct{ link *link }
+
+func (*seat) Load(string) (any, bool)      { return nil, false }
+func (*seat) Delete(string)                {}
+func (*seat) Store(string, any)            {}
+func (*seat) Range(func(string, any) bool) {}
+func (*seat) Len() int                     { return 0 }
+
+// events is what gws calls for a connection.
+type events struct{ gws.BuiltinEventHandler }
+
+func linkOf(c *gws.Conn) *link { return c.Session().(*seat).link }
+
+// OnPing answers at once: C# waits 5 s for a pong before each of its requests.
+func (events) OnPing(c *gws.Conn, payload []byte) {
+	l := linkOf(c)
+	l.heard.Store(time.Now().UnixNano())
+	b := newFrame()
+	*b = append(*b, payload...)
+	l.post(b, opPong)
+}
+
+func (events) OnPong(c *gws.Conn, _ []byte) { linkOf(c).heard.Store(time.Now().UnixNano()) }
+
+func (events) OnMessage(c *gws.Conn, m *gws.Message) {
+	l := linkOf(c)
+	now := time.Now()
+	l.heard.Store(now.UnixNano())
+	r, ok := readRequest(m.Bytes())
+	_ = m.Close() // gives its buffer back; the request keeps none of it
+	l.receive(r, ok, now)
+}
+
+func (events) OnClose(c *gws.Conn, err error) { linkOf(c).gone(err) }
+
+// gone cleans up after a connection that has ended.
+func (l *link) gone(err error) {
+	l.out.Lock()
+	l.out.closed = true
+	l.out.Unlock()
+	p := l.process
+	s := p.server
+	s.log.Debug("game server's connection ended", "process", p.key, "err", err)
+	if p.remove(l) {
+		s.loseLink(p.key, l.id)
+	}
+}

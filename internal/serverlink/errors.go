@@ -1,0 +1,54 @@
+package serverlink
+
+import (
+	"errors"
+	"net/http"
+
+	"github.com/musterhq/muster/internal/domain"
+)
+
+// answerStatuses says how a refusal is spelt to game servers. SDK protocol, 3.4.
+var answerStatuses = map[domain.Reason]int{
+	domain.Invalid:          400,
+	domain.NotFound:         404,
+	domain.Conflict:         400, // a wrong state; 409 is for stale data
+	domain.WrongFleetStatus: 400,
+	domain.WrongGameStatus:  400,
+	domain.NotReady:         400,
+	domain.Full:             400,
+	domain.NoCapacity:       400,
+	domain.LimitExceeded:    429,
+	domain.TokenMismatch:    409,
+	domain.WrongPlayerState: 400,
+	domain.NotYours:         403,
+	domain.Overloaded:       429,
+	domain.Stale:            409,
+}
+
+// answerStatus translates an error for a game server. What is no refusal is the service's own failure; its cause goes to
+// the log.
+func answerStatus(err error) (status int, message string) {
+	if r, ok := errors.AsType[*domain.Refusal](err); ok {
+		return answerStatuses[r.Reason], r.Detail
+	}
+	return 500, "the service cannot do this now"
+}
+
+// connectStatus translates an error for a connection that is not taken.
+func connectStatus(err error) int {
+	r, refused := errors.AsType[*domain.Refusal](err)
+	switch {
+	case errors.Is(err, errForbidden):
+		return http.StatusForbidden
+	case !refused:
+		return http.StatusServiceUnavailable
+	case r.Reason == domain.LimitExceeded || r.Reason == domain.Overloaded:
+		return http.StatusTooManyRequests
+	}
+	return http.StatusForbidden // fleet or compute vanished meanwhile
+}
+
+func refusedAs(err error, reason domain.Reason) bool {
+	r, ok := errors.AsType[*domain.Refusal](err)
+	return ok && r.Reason == reason
+}

@@ -1,0 +1,56 @@
+package serverlink
+
+import (
+	"encoding/binary"
+	"sync"
+)
+
+// Opcodes of RFC 6455, 5.2.
+const (
+	opText  = 0x1
+	opClose = 0x8
+	opPing  = 0x9
+	opPong  = 0xA
+)
+
+// headRoom is space for the longest head of an unmasked frame: two bytes and an 8-byte length.
+const headRoom = 10
+
+// frameBuffers are shared by all links, so that an idle one holds none.
+var frameBuffers = sync.Pool{New: func() any { b := make([]byte, 0, 1024); return &b }}
+
+// keptFrame is the largest buffer that goes back: a rare huge push must not be held for ever.
+const keptFrame = 64 << 10
+
+// newFrame returns a buffer to append a payload to. sendFrame or putFrame take it back.
+func newFrame() *[]byte {
+	b := frameBuffers.Get().(*[]byte)
+	*b = append((*b)[:0], make([]byte, headRoom)...)
+	return b
+}
+
+func putFrame(b *[]byte) {
+	if cap(*b) <= keptFrame {
+		frameBuffers.Put(b)
+	}
+}
+
+// seal writes the head in front of the payload and returns the whole frame. The service sends single frames only: no SDK
+// was seen to take fragments.
+func seal(b []byte, opcode byte) []byte {
+	n := len(b) - headRoom
+	switch {
+	case n > 0xFFFF:
+		b[1] = 127
+		binary.BigEndian.PutUint64(b[2:], uint64(n))
+	case n > 125:
+		b = b[6:]
+		b[1] = 126
+		binary.BigEndian.PutUint16(b[2:], uint16(n))
+	default:
+		b = b[8:]
+		b[1] = byte(n)
+	}
+	b[0] = 0x80 | opcode
+	return b
+}

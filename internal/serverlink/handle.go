@@ -1,0 +1,255 @@
+package serverlink
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/session"
+)
+
+// Bounds of what ActivateServerProcess brings to be remembered.
+const (
+	portMax       = 65535
+	logPathsMax   = 100
+	logPathBytes  = 1024
+	toolTextBytes = 128
+)
+
+// handle carries a request out and answers it. SDK protocol, 4.
+func (l *link) handle(ctx context.Context, r *request) {
+	b := newFrame()
+	var err error
+	if r.action != actActivateServerProcess && r.action != actHeartbeatServerProcess && l.process.endedHint() && l.evict() &&
+		r.action != actTerminateServerProcess {
+		*b = appendFailure(*b, r, 400, "server process "+l.process.key.Process+" has ended")
+		l.reply(b)
+		return
+	}
+	switch r.action {
+	case actHeartbeatServerProcess:
+		putFrame(b)
+		l.heartbeat(r)
+		return
+	case actDescribePlayerSessions:
+		*b, err = l.describePlayers(ctx, *b, r)
+	case actGetComputeCertificate:
+		*b, err = l.certificate(ctx, *b, r)
+	case actGetFleetRoleCredentials:
+		*b = appendNoCredentials(*b, r)
+	default:
+		err = l.change(ctx, r)
+		if err == nil {
+			*b = appendOK(*b, r)
+		}
+	}
+	if err != nil {
+		status, message := answerStatus(err)
+		if status == 500 {
+			l.process.server.log.Error("request failed", "process", l.process.key, "action", r.action, "request", r.id, "err", err)
+		}
+		*b = appendFailure((*b)[:headRoom], r, status, message)
+	}
+	l.reply(b)
+}
+
+// change carries out the requests that change something and answer with the envelope only.
+func (l *link) change(ctx context.Context, r *request) error {
+	p := l.process
+	s := p.server
+	switch r.action {
+	case actActivateServerProcess:
+		return l.activate(ctx, r)
+	case actActivateGameSession:
+		return s.engine.Do(ctx, &cell.ActivateGameSession{Process: p.key, Game: gameID(r.gameSession)})
+	case actUpdatePlayerSessionCreationPolicy:
+		if r.policy != "ACCEPT_ALL" && r.policy != "DENY_ALL" {
+			return domain.Refuse(domain.Invalid, "PlayerSessionPolicy is %.40q, must be ACCEPT_ALL or DENY_ALL", r.policy)
+		}
+		return s.engine.Do(ctx, &cell.SetPlayerPolicy{
+			Process: p.key, Game: gameID(r.gameSession), Deny: r.policy == "DENY_ALL", Request: cell.RequestHash(r.id),
+		})
+	case actAcceptPlayerSession:
+		id, err := playerID(r.playerSession)
+		if err != nil {
+			return err
+		}
+		request := cell.RequestHash(r.id)
+		err = s.engine.Do(ctx, &cell.AcceptPlayer{Process: p.key, Game: gameID(r.gameSession), Player: id, Request: request})
+		return l.ifArchived(ctx, err, id, func(old *cell.PlayerSession) error {
+			if old.Accept == request {
+				return nil // a repeat of what was answered with 200
+			}
+			return domain.Refuse(domain.WrongPlayerState, "PlayerSession (psess-%s) has a status of %s instead of RESERVED", id, old.Status)
+		})
+	case actRemovePlayerSession:
+		id, err := playerID(r.playerSession)
+		if err != nil {
+			return err
+		}
+		err = s.engine.Do(ctx, &cell.RemovePlayer{Process: p.key, Game: gameID(r.gameSession), Player: id})
+		return l.ifArchived(ctx, err, id, func(old *cell.PlayerSession) error {
+			if old.Status == session.Completed {
+				return nil
+			}
+			return domain.Refuse(domain.WrongPlayerState, "PlayerSession (psess-%s) has a status of %s", id, old.Status)
+		})
+	case actTerminateServerProcess:
+		return s.engine.Do(ctx, &cell.EndProcess{Process: p.key, Request: cell.RequestHash(r.id)})
+	}
+	return domain.Refuse(domain.Invalid, "%s: matchmaking is not there yet", r.action) // StartMatchBackfill, StopMatchBackfill
+}
+
+func (l *link) activate(ctx context.Context, r *request) error {
+	p := l.process
+	s := p.server
+	if r.port < 0 || r.port > portMax {
+		return domain.Refuse(domain.Invalid, "Port is %d, must be 0 to %d", r.port, portMax)
+	}
+	if len(r.logPaths) > logPathsMax {
+		return domain.Refuse(domain.Invalid, "LogPaths has %d entries, at most %d are kept", len(r.logPaths), logPathsMax)
+	}
+	for i, path := range r.logPaths {
+		if len(path) > logPathBytes {
+			return domain.Refuse(domain.Invalid, "LogPaths[%d] has %d bytes, at most %d are kept", i, len(path), logPathBytes)
+		}
+	}
+	cmd := cell.ActivateProcess{
+		Process: p.key, Link: l.id, Port: uint16(r.port), LogPaths: r.logPaths, Request: cell.RequestHash(r.id),
+		Tool: strings.TrimSpace(cut(r.toolName, toolTextBytes) + " " + cut(r.toolVersion, sdkText)),
+	}
+	if r.sdkLanguage != "" {
+		cmd.SDK = cut(r.sdkLanguage, sdkText) + " " + cut(r.sdkVersion, sdkText)
+	}
+	if err := s.engine.Do(ctx, &cmd); err != nil || cmd.Repeated {
+		return err
+	}
+	// What begins here has sent no heartbeats. Whether it is a new process on an old connection, only the core knows.
+	now, ok, err := p.look()
+	if err != nil || !ok {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.know(now, true)
+	l.evicted = false
+	if now.Link == l.id && p.current != l {
+		p.makeCurrent(l)
+	}
+	return nil
+}
+
+// look asks the core for the process.
+func (p *process) look() (now fleet.Process, ok bool, err error) {
+	err = p.server.engine.Read(p.server.ctx, func(v *cell.View) error {
+		now, ok = v.Process(p.key)
+		return nil
+	})
+	return now, ok, err
+}
+
+// ifArchived decides about a player session that has left memory since it ended.
+func (l *link) ifArchived(ctx context.Context, err error, id domain.UUID, decide func(*cell.PlayerSession) error) error {
+	if !refusedAs(err, domain.NotFound) {
+		return err
+	}
+	old, lookErr := l.process.server.engine.PlayerSession(ctx, id)
+	switch {
+	case refusedAs(lookErr, domain.NotFound):
+		return err
+	case lookErr != nil:
+		return lookErr
+	}
+	g, lookErr := l.process.server.engine.GameSession(ctx, old.GameID)
+	switch {
+	case refusedAs(lookErr, domain.NotFound):
+		return err
+	case lookErr != nil:
+		return lookErr
+	case !hosts(l.process, &g):
+		return domain.Refuse(domain.NotYours, "game session %s is not hosted by server process %s", g.ID, l.process.key.Process)
+	}
+	return decide(&old)
+}
+
+// hosts reports whether the process hosts or hosted the game session.
+func hosts(p *process, g *session.GameSession) bool {
+	return g.FleetID == p.key.Fleet && g.ComputeName == p.key.Compute && g.ProcessID == p.key.Process
+}
+
+func (l *link) certificate(ctx context.Context, b []byte, r *request) ([]byte, error) {
+	p := l.process
+	path := ""
+	err := p.server.engine.Read(ctx, func(v *cell.View) error {
+		compute, ok := v.Compute(p.key.Fleet, p.key.Compute)
+		if !ok {
+			return domain.Refuse(domain.NotFound, "compute %s is not registered in fleet %s", p.key.Compute, p.key.Fleet)
+		}
+		path = compute.CertificatePath
+		return nil
+	})
+	return appendCertificate(b, r, path, p.key.Compute), err
+}
+
+const (
+	arnLead      = "arn:aws:gamelift:"
+	arnGame      = "gamesession/"
+	playerPrefix = "psess-"
+)
+
+// gameARN is a game session's id as clients know it.
+func gameARN(region string, id session.ID) string {
+	return arnLead + region + "::" + arnGame + string(id)
+}
+
+// gameID takes the id out of an ARN. Text that is none becomes an id that nothing has.
+func gameID(arn string) session.ID {
+	_, id, _ := strings.Cut(arn, arnGame)
+	return session.ID(id)
+}
+
+// playerID reads a player session id. What the service cannot have issued is not found.
+func playerID(text string) (domain.UUID, error) {
+	if rest, ok := strings.CutPrefix(text, playerPrefix); ok {
+		if id, ok := domain.ParseUUID(rest); ok {
+			return id, nil
+		}
+	}
+	return domain.UUID{}, domain.Refuse(domain.NotFound, "PlayerSession (%.100s) not found", text)
+}
+
+func cut(s string, most int) string { return s[:min(most, len(s))] }
+
+// endedHint reports whether the process seems to have ended.
+func (p *process) endedHint() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.ended
+}
+
+// reportHealth tells the core what the heartbeats say, or that there are none.
+func (p *process) reportHealth(healthy bool) {
+	s := p.server
+	p.mu.Lock()
+	last := domain.TimeOf(s.engine.Now().Add(-time.Since(p.lastHealthy)))
+	p.mu.Unlock()
+	if err := s.engine.Do(s.ctx, &cell.ReportHealth{Process: p.key, Healthy: healthy, LastHealthy: last}); err != nil {
+		s.log.Warn("health not recorded", "process", p.key, "healthy", healthy, "err", err)
+		return // the next heartbeat, or the next look at the silence, tries again
+	}
+	p.learn()
+}
+
+// learn asks the core for the health that it knows, after telling it one.
+func (p *process) learn() {
+	now, ok, err := p.look()
+	if err != nil || !ok {
+		return // the old knowledge stays
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.health, p.settled = now.Health, now.Settled
+}

@@ -1,0 +1,149 @@
+package serverlink
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain/fleet"
+)
+
+// process is what this node remembers of a server process that is, or was a moment ago, connected to it. The truth about
+// it is in the core; here are its connections, its heartbeats, and what must be done to it at a certain time.
+type process struct {
+	key    fleet.Key
+	server *Server
+
+	mu      sync.Mutex
+	links   []*link   // open ones, the newest last
+	current *link     // gets the pushes; nil when there is none
+	left    time.Time // when the last connection ended; it is remembered for a while, since most come back
+	signed  bool      // its last connections came with a signature, not a token
+	buckets [rateClasses]bucket
+
+	ready       bool         // ActivateServerProcess has been carried out
+	readySince  time.Time    // since when a first heartbeat is awaited
+	health      fleet.Health // as the core knows it
+	settled     bool
+	lastBeat    time.Time // or when heartbeats began to be expected
+	lastHealthy time.Time
+
+	// ended is a hint: it may be late by a moment, so whoever acts on it asks the core first.
+	ended   bool
+	choring bool      // the watch has given it something to do
+	exitBy  time.Time // the connections are closed with 1000 then, if it has really ended
+	evictBy time.Time // it is a survivor, was told to end, and has until then
+	banned  time.Time // it is refused until then
+}
+
+// attach takes a new connection in, or returns nil when the door has closed. Which connection is the current one is
+// decided by settle, once the core has been asked. The caller owes s.running a Done.
+func (s *Server) attach(l *link, key fleet.Key) *process {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil
+	}
+	s.running.Add(1)
+	p := s.processes[key]
+	if p == nil {
+		p = &process{key: key, server: s}
+		s.processes[key] = p
+	}
+	l.process = p
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.links = append(p.links, l)
+	return p
+}
+
+// known returns what is known of a process, or nil.
+func (s *Server) known(key fleet.Key) *process {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.processes[key]
+}
+
+// forget drops a process that has been without a connection for long, and is not refused any more.
+func (s *Server) forget(p *process, now time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.links) == 0 && now.Sub(p.left) >= s.engine.CellConfig().LinkGrace && now.After(p.banned) {
+		delete(s.processes, p.key)
+	}
+}
+
+// settle takes over what the core says of a process that has just connected with l. The link that the core knows as the
+// newest becomes the current one; l, if that is not here.
+func (p *process) settle(l *link, newest uint64, found fleet.Process, signed bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.signed = signed || p.signed && l.tokenExpires == 0
+	p.know(found, p.readySince.IsZero())
+	if len(p.links) == 1 {
+		p.exitBy = time.Time{} // that was for the connections it had
+	}
+	current := l
+	for _, other := range p.links {
+		if other.id == newest {
+			current = other
+		}
+	}
+	p.makeCurrent(current)
+}
+
+// makeCurrent turns pushes to l. The others may stay a while: their SDKs close them, and a close frame from here would
+// make Go drop the new connection. SDK protocol, 2.7. p.mu is locked.
+func (p *process) makeCurrent(l *link) {
+	p.current = l
+	l.superseded = time.Time{}
+	for _, other := range p.links {
+		if other != l && other.superseded.IsZero() {
+			other.superseded = time.Now()
+		}
+	}
+}
+
+// remove takes a connection out and reports whether it was the current one.
+func (p *process) remove(l *link) (wasCurrent bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.links = slices.DeleteFunc(p.links, func(other *link) bool { return other == l })
+	p.left = time.Now()
+	if p.current != l {
+		return false
+	}
+	p.current = nil
+	return true
+}
+
+// currentLink is where pushes go; nil when the process is not connected.
+func (p *process) currentLink() *link {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.current
+}
+
+// know takes over what the core says of the process. anew says that nothing is remembered here of its heartbeats: they
+// went to another node, or the service was down, and are awaited from now on. p.mu is locked.
+func (p *process) know(found fleet.Process, anew bool) {
+	p.ended = found.State == fleet.Ended
+	p.ready = found.State == fleet.ProcessReady
+	p.health, p.settled = found.Health, found.Settled
+	if anew {
+		now := time.Now()
+		p.readySince, p.lastBeat, p.lastHealthy = now, now, now
+	}
+	if !p.ended {
+		p.exitBy, p.evictBy, p.banned = time.Time{}, time.Time{}, time.Time{}
+	}
+}
+
+// bansNow reports whether the process was given up and did not end when it was told to.
+func (p *process) bansNow(now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return now.Before(p.banned)
+}

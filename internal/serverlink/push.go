@@ -1,0 +1,184 @@
+package serverlink
+
+import (
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/session"
+	"github.com/musterhq/muster/internal/engine"
+)
+
+// Pushes follow from committed events, and, for a process that connects, from the state: whichever comes first.
+
+// follow is told what was committed. It must not wait: everything that may is left to a link's own tasks.
+func (s *Server) follow(c engine.Committed) {
+	for _, event := range c.Events {
+		switch e := event.(type) {
+		case *cell.GameSessionCreated:
+			s.task(e.Process, func(l *link) { l.prompt(e.ID) })
+		case *cell.ProcessTerminationAsked:
+			s.task(e.Process, func(l *link) { l.pushTermination(e.Time) })
+		case *cell.ProcessEnded:
+			s.processEnded(e)
+		}
+	}
+}
+
+// task gives the current link of a process something to do, if the process is connected here.
+func (s *Server) task(key fleet.Key, do func(*link)) {
+	if p := s.known(key); p != nil {
+		if l := p.currentLink(); l != nil {
+			l.enqueueOwn(do)
+		}
+	}
+}
+
+// pushOwed pushes what a process that has just connected should know by now.
+func (s *Server) pushOwed(p *process, l *link) {
+	var hosted session.GameSession
+	var hosting bool
+	var now fleet.Process
+	err := s.engine.Read(s.ctx, func(v *cell.View) error {
+		hosted, hosting = v.Hosting(p.key)
+		now, _ = v.Process(p.key)
+		return nil
+	})
+	if err != nil {
+		return // the engine has stopped; so will the link
+	}
+	if hosting && !hosted.Prompted && hosted.Status == session.Activating {
+		l.enqueueOwn(func(l *link) { l.prompt(hosted.ID) })
+	}
+	if now.State != fleet.Ended && now.TerminateBy != 0 {
+		l.enqueueOwn(func(l *link) { l.pushTermination(now.TerminationTime) })
+	}
+}
+
+// prompt tells the process of its game session. That it is told is in the journal before the first byte leaves, so it is
+// told once: the SDKs start the game again for each copy. If the connection breaks now, nobody can know whether the push
+// arrived, and the activation timeout decides.
+func (l *link) prompt(id session.ID) {
+	p := l.process
+	s := p.server
+	if !l.alive() && p.currentLink() == nil {
+		return // owed still; the next connection gets it
+	}
+	cmd := cell.PromptGameSession{Process: p.key, Game: id}
+	if err := s.engine.Do(s.ctx, &cmd); err != nil {
+		s.log.Debug("game session not pushed", "process", p.key, "game", id, "err", err)
+		return
+	}
+	g := &cmd.Prompted
+	push := createGameSession{
+		id: gameARN(g.Region, g.ID), name: g.Name, playersMax: int(g.PlayersMax), ipAddress: g.IPAddress, dnsName: g.DNSName,
+		port: int(g.Port), data: g.Data, matchmaker: g.MatchmakerData, properties: make([]property, len(g.Properties)),
+	}
+	for i, x := range g.Properties {
+		push.properties[i] = property{x.Key, x.Value}
+	}
+	b := newFrame()
+	*b = appendCreateGameSession(*b, &push)
+	p.push(b)
+}
+
+// push writes a push on the current connection.
+func (p *process) push(b *[]byte) {
+	p.server.counters.pushes.Add(1)
+	if l := p.currentLink(); l != nil {
+		l.send(b, opText)
+	} else {
+		putFrame(b)
+	}
+}
+
+// terminationAhead is how far ahead a deadline is told at least: SDKs want one in the future, and a service that was down
+// may have moved the real one since it was noted.
+const terminationAhead = 10 * time.Second
+
+func (l *link) pushTermination(deadline domain.Time) {
+	p := l.process
+	b := newFrame()
+	*b = appendTerminateProcess(*b, max(deadline, domain.TimeOf(p.server.engine.Now()).Add(terminationAhead)))
+	p.push(b)
+}
+
+// refresh pushes a RefreshConnection with a token that lives longer than the one this link came with. SDK protocol, 5.4.
+func (l *link) refresh() {
+	p := l.process
+	s := p.server
+	cmd := cell.IssueToken{Fleet: p.key.Fleet, Compute: p.key.Compute}
+	if err := s.engine.Do(s.ctx, &cmd); err != nil {
+		s.log.Warn("no new auth token", "process", p.key, "err", err)
+		return
+	}
+	if int64(cmd.Expires) <= l.tokenExpires {
+		return // still the same one: tried again later
+	}
+	b := newFrame()
+	*b = appendRefreshConnection(*b, l.endpoint, s.config.Secret.ProcessToken(p.key.Fleet, p.key.Compute, cmd.Generation))
+	p.push(b)
+}
+
+// processEnded notes what has to be done about the connections of a process that has ended.
+func (s *Server) processEnded(e *cell.ProcessEnded) {
+	p := s.known(e.Process)
+	if p == nil || e.Reason == fleet.EndedReplaced { // the one that replaced it is on these connections
+		return
+	}
+	p.mu.Lock()
+	p.ended = true
+	now := time.Now()
+	switch e.Reason {
+	case fleet.EndedNormally:
+		p.exitBy = now.Add(s.config.Periods.Exit)
+	case fleet.EndedWithCompute:
+		// It was not told yet: as for a survivor, below.
+	case fleet.EndedCrashed:
+		// It has no connection but superseded ones, unless it has come back as a survivor.
+	default:
+		p.exitBy = now
+	}
+	p.mu.Unlock()
+	if e.Reason == fleet.EndedWithCompute {
+		s.task(e.Process, func(l *link) { l.evict() })
+	}
+}
+
+// evict tells the survivor of a process that was given up to end: once on each connection, with one deadline. A process
+// that ended in good order is left alone until its connections are closed. It reports whether l's process is such a
+// survivor. SDK protocol, 9.2.
+func (l *link) evict() bool {
+	p := l.process
+	s := p.server
+	over, err := p.reallyEnded()
+	if err != nil {
+		return false
+	}
+	p.mu.Lock()
+	if !over {
+		p.ended = false // the hint was late: a new process uses the id
+	}
+	survivor := over && p.exitBy.IsZero()
+	tell := survivor && !l.evicted
+	if tell {
+		l.evicted = true
+		if p.evictBy.IsZero() {
+			p.evictBy = time.Now().Add(s.config.Periods.Evict)
+		}
+	}
+	left := time.Until(p.evictBy)
+	p.mu.Unlock()
+	if tell {
+		s.log.Info("a game server that was given up is still there; told to end", "process", p.key)
+		l.pushTermination(domain.TimeOf(s.engine.Now().Add(left)))
+	}
+	return survivor
+}
+
+// reallyEnded asks the core whether the process has ended. One that is forgotten ended long ago.
+func (p *process) reallyEnded() (bool, error) {
+	now, ok, err := p.look()
+	return !ok || now.State == fleet.Ended, err
+}

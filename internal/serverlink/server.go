@@ -1,0 +1,162 @@
+package serverlink
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lxzan/gws"
+
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/identity"
+)
+
+// Config is what the door needs.
+type Config struct {
+	Engine *engine.Engine
+	Secret identity.CellSecret // what process tokens are derived from
+	Keys   KeyFinder
+
+	// AnyKey lets game servers sign with access keys that nobody knows: for development on one machine.
+	AnyKey bool
+
+	// Endpoint is the URL that RefreshConnection sends game servers to. Empty: the one they came by, which suits any
+	// number of names for one service, but not a proxy that takes the TLS off.
+	Endpoint string
+
+	Rates   Rates   // zero: DefaultRates
+	Periods Periods // zero: DefaultPeriods
+	Log     *slog.Logger
+}
+
+// KeyFinder finds access keys that work. *identity.Keys is one.
+type KeyFinder interface {
+	Find(id string) (identity.AccessKey, bool)
+}
+
+// Periods are how long the door waits for what.
+type Periods struct {
+	Ping       time.Duration // between two pings; two without a sign of life end the connection
+	Silence    time.Duration // without a heartbeat a process is unhealthy; healthy ones may come 120 s apart
+	Settle     time.Duration // from the answer to ActivateServerProcess until a first heartbeat is no longer waited for
+	Superseded time.Duration // how long an old connection may stay open beside its successor
+	Exit       time.Duration // from TerminateServerProcess to the end of the connection
+	Evict      time.Duration // how long a survivor of a process that was given up gets to end
+	Ban        time.Duration // how long it is refused after that
+	Repeat     time.Duration // between two RefreshConnection pushes that led to nothing
+	Stuck      time.Duration // a write that takes longer ends the connection
+	Watch      time.Duration // how often all of this is looked at
+}
+
+// DefaultPeriods are those of the SDK protocol notes, 2.6, 2.7, 7.2, 7.3 and 9.2.
+func DefaultPeriods() Periods {
+	return Periods{
+		Ping: 25 * time.Second, Silence: 125 * time.Second, Settle: 2 * time.Second, Superseded: 10 * time.Second,
+		Exit: 30 * time.Second, Evict: 5 * time.Minute, Ban: 10 * time.Minute,
+		Repeat: time.Minute, Stuck: 10 * time.Second, Watch: 500 * time.Millisecond,
+	}
+}
+
+// Server is the door. It is an http.Handler for the requests that IsUpgrade chooses.
+type Server struct {
+	config   Config
+	engine   *engine.Engine
+	log      *slog.Logger
+	upgrader *gws.Upgrader
+	stopping context.Context // ends when the service is stopping
+	ctx      context.Context // never ends: what has begun is carried out
+	unfollow func()
+	running  sync.WaitGroup
+	counters counters
+
+	mu        sync.Mutex
+	processes map[fleet.Key]*process
+	closed    bool
+}
+
+// messageMax is the largest message taken from a game server. The largest that an SDK sends, a backfill request with 199
+// players, stays below 1 MiB.
+const messageMax = 1<<20 + 1<<10
+
+// readBuffer is small on purpose: most messages fit in, and every idle connection holds one.
+const readBuffer = 512
+
+// New opens the door. When ctx ends, the service is stopping: no more connections are taken, and those that are lost from
+// then on are not the game servers' fault.
+func New(ctx context.Context, config Config) *Server {
+	if config.Rates == (Rates{}) {
+		config.Rates = DefaultRates()
+	}
+	if config.Periods == (Periods{}) {
+		config.Periods = DefaultPeriods()
+	}
+	if config.Log == nil {
+		config.Log = slog.New(slog.DiscardHandler)
+	}
+	s := &Server{config: config, engine: config.Engine, log: config.Log, stopping: ctx, ctx: context.WithoutCancel(ctx), processes: map[fleet.Key]*process{}}
+	s.upgrader = gws.NewUpgrader(events{}, &gws.ServerOption{
+		ReadBufferSize: readBuffer, ReadMaxPayloadSize: messageMax, ParallelGolimit: 1,
+		NewSession: func() gws.SessionStorage { return &seat{} },
+	})
+	s.unfollow = s.engine.Follow(cell.Kinds(cell.KindGameSessionCreated, cell.KindProcessTerminationAsked, cell.KindProcessEnded), s.follow)
+	s.running.Go(s.watch)
+	return s
+}
+
+// Close drops every connection without a close frame, so that the game servers come back after a restart, and waits
+// until nothing of the door runs any more. The context given to New must have ended.
+func (s *Server) Close() {
+	<-s.stopping.Done()
+	s.mu.Lock()
+	s.closed = true
+	var all []*link
+	for _, p := range s.processes {
+		p.mu.Lock()
+		all = append(all, p.links...)
+		p.mu.Unlock()
+	}
+	s.mu.Unlock()
+	for _, l := range all {
+		l.drop()
+	}
+	s.unfollow()
+	s.running.Wait()
+}
+
+type counters struct {
+	requests, garbage, throttled, refused, pushes, lost atomic.Uint64
+}
+
+// Stats counts since the start, except Links and Processes, which are of now.
+type Stats struct {
+	Links, Processes int
+	Requests         uint64
+	Garbage          uint64 // messages that cannot be answered
+	Throttled        uint64 // requests answered with 429
+	Refused          uint64 // connections not taken
+	Pushes           uint64
+	Lost             uint64 // current connections of a process that ended, for whatever reason
+}
+
+// Stats reports the door's numbers.
+func (s *Server) Stats() Stats {
+	st := Stats{
+		Requests: s.counters.requests.Load(), Garbage: s.counters.garbage.Load(), Throttled: s.counters.throttled.Load(),
+		Refused: s.counters.refused.Load(), Pushes: s.counters.pushes.Load(), Lost: s.counters.lost.Load(),
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.processes {
+		p.mu.Lock()
+		st.Links += len(p.links)
+		if len(p.links) > 0 {
+			st.Processes++
+		}
+		p.mu.Unlock()
+	}
+	return st
+}

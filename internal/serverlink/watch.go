@@ -1,0 +1,159 @@
+package serverlink
+
+import (
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/fleet"
+)
+
+// watch looks at every process now and then for what is due. One goroutine with coarse steps costs an idle connection
+// nothing, while a timer for each purpose would cost more than the connection.
+func (s *Server) watch() {
+	tick := time.NewTicker(s.config.Periods.Watch)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-s.stopping.Done():
+			return
+		}
+		s.mu.Lock()
+		all := make([]*process, 0, len(s.processes))
+		for _, p := range s.processes {
+			all = append(all, p)
+		}
+		s.mu.Unlock()
+		now := time.Now()
+		wall := domain.TimeOf(s.engine.Now())
+		for _, p := range all {
+			s.watchProcess(p, now, wall)
+		}
+	}
+}
+
+// watchProcess does nothing that waits: what may is left to the links' own tasks.
+func (s *Server) watchProcess(p *process, now time.Time, wall domain.Time) {
+	p.mu.Lock()
+	if len(p.links) == 0 {
+		p.mu.Unlock()
+		s.forget(p, now)
+		return
+	}
+	chores, on := p.chores(now, wall)
+	var dismissed []*link
+	for _, l := range p.links {
+		if !l.superseded.IsZero() && now.Sub(l.superseded) >= s.config.Periods.Superseded {
+			dismissed = append(dismissed, l)
+		}
+		l.checkLife(now, &s.config.Periods)
+	}
+	p.mu.Unlock()
+
+	for _, l := range dismissed {
+		l.dismiss()
+	}
+	if len(chores) > 0 {
+		on.enqueueOwn(func(l *link) {
+			for _, chore := range chores {
+				chore(l)
+			}
+			p.mu.Lock()
+			p.choring = false
+			p.mu.Unlock()
+		})
+	}
+}
+
+// chores lists what is due for a process and on which link it is to be done. p.mu is locked.
+func (p *process) chores(now time.Time, wall domain.Time) (due []func(*link), on *link) {
+	t := &p.server.config.Periods
+	if p.choring {
+		return nil, nil
+	}
+	switch on = p.current; {
+	case on == nil:
+		on = p.links[0] // none that pushes could go to, but its tasks are carried out
+	case p.ready && !p.ended:
+		switch {
+		case p.health == fleet.Unheard && !p.settled && now.Sub(p.readySince) >= t.Settle:
+			due = append(due, (*link).settle)
+		case p.health == fleet.Healthy && now.Sub(p.lastBeat) >= t.Silence:
+			due = append(due, func(l *link) { l.process.reportHealth(false) })
+		}
+		if on.needsRefresh(now, wall) {
+			on.refreshAfter = now.Add(t.Repeat)
+			due = append(due, (*link).refresh)
+		}
+	}
+	evict := !p.evictBy.IsZero() && now.After(p.evictBy)
+	if evict || !p.exitBy.IsZero() && now.After(p.exitBy) {
+		due = append(due, func(l *link) { l.process.expel(evict) })
+	}
+	p.choring = len(due) > 0
+	return due, on
+}
+
+// checkLife pings a connection and ends one that is dead or stuck. p.mu is locked.
+func (l *link) checkLife(now time.Time, t *Periods) {
+	heard := time.Unix(0, l.heard.Load())
+	stuck := l.stuckSince()
+	switch {
+	case !stuck.IsZero() && now.Sub(stuck) >= t.Stuck:
+		l.drop() // it does not read
+	case now.Sub(heard) >= 2*t.Ping+t.Ping/2:
+		l.drop() // two pings without a sign of life
+	case now.Sub(heard) >= t.Ping && now.Sub(l.pinged) >= t.Ping:
+		l.pinged = now
+		l.post(newFrame(), opPing)
+	}
+}
+
+// needsRefresh reports whether the link's token ends soon, or there is none: a signature is replaced by a token as soon
+// as the process is ready (C++ ignores the push before that). p.mu is locked.
+func (l *link) needsRefresh(now time.Time, wall domain.Time) bool {
+	if now.Before(l.refreshAfter) {
+		return false
+	}
+	if l.tokenExpires == 0 {
+		return l.process.health != fleet.Unheard || l.process.settled
+	}
+	// The processes of a compute share a token: spread out, not all of them reconnect in the same moment.
+	overlap := l.process.server.engine.CellConfig().TokenOverlap
+	later := time.Duration(l.id%64) * overlap / 256
+	return domain.Time(l.tokenExpires).Sub(wall) <= overlap-later
+}
+
+func (l *link) settle() {
+	p := l.process
+	if err := p.server.engine.Do(p.server.ctx, &cell.SettleProcess{Process: p.key}); err != nil {
+		p.server.log.Warn("readiness not recorded", "process", p.key, "err", err)
+		return
+	}
+	p.learn()
+}
+
+// expel closes the connections of a process that has ended and is still there. The survivor of a process that was given
+// up is refused from then on, for a while.
+func (p *process) expel(survivor bool) {
+	over, err := p.reallyEnded()
+	if err != nil {
+		return
+	}
+	p.mu.Lock()
+	links := append([]*link(nil), p.links...)
+	p.exitBy, p.evictBy = time.Time{}, time.Time{}
+	switch {
+	case !over:
+		p.ended = false // a new process uses the id, on the same connection
+	case survivor:
+		p.banned = time.Now().Add(p.server.config.Periods.Ban)
+	}
+	p.mu.Unlock()
+	if over {
+		for _, l := range links {
+			l.dismiss()
+		}
+	}
+}

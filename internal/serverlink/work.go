@@ -1,0 +1,173 @@
+package serverlink
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain/fleet"
+)
+
+// tasksMax is how many requests of one connection may wait. A game that floods gets 429 for the rest.
+const tasksMax = 1024
+
+// task is one thing to do for a link, in the order in which its messages came: a request to carry out, or, without an
+// action, something that the door itself has to do.
+type task struct {
+	request request
+	own     func(*link)
+}
+
+// receive handles a message. It never waits, so that pongs go out whatever a request costs.
+func (l *link) receive(r request, ok bool, now time.Time) {
+	s := l.process.server
+	if !ok {
+		s.counters.garbage.Add(1)
+		return
+	}
+	s.counters.requests.Add(1)
+	switch r.action {
+	case pushCreateGameSession, pushUpdateGameSession, pushTerminateProcess, pushRefreshConnection:
+		s.counters.garbage.Add(1) // an answer with such an Action would be taken for the push
+		return
+	}
+	class, known := rateOf(r.action)
+	switch {
+	case r.fault != "":
+		l.fail(&r, 400, r.fault)
+	case !known:
+		l.fail(&r, 400, fmt.Sprintf("unknown action %.100q", r.action))
+	case !l.process.takeToken(class, s.config.Rates.of(class), now):
+		s.counters.throttled.Add(1)
+		l.fail(&r, 429, "too many "+r.action+" requests of this process")
+	case r.action == actHeartbeatServerProcess && l.idle():
+		l.heartbeat(&r)
+	default:
+		if !l.enqueue(&r) {
+			s.counters.throttled.Add(1)
+			l.fail(&r, 429, fmt.Sprintf("%d requests of this connection are waiting", tasksMax))
+		}
+	}
+}
+
+// rateOf tells which rate an action counts for, and whether there is such an action.
+func rateOf(action string) (rateClass, bool) {
+	switch action {
+	case actHeartbeatServerProcess:
+		return heartbeatRate, true
+	case actAcceptPlayerSession, actRemovePlayerSession:
+		return playerRate, true
+	case actDescribePlayerSessions, actGetComputeCertificate, actGetFleetRoleCredentials:
+		return readRate, true
+	case actActivateServerProcess, actActivateGameSession, actUpdatePlayerSessionCreationPolicy, actStartMatchBackfill,
+		actStopMatchBackfill, actTerminateServerProcess:
+		return lifecycleRate, true
+	}
+	return 0, false
+}
+
+func (p *process) takeToken(c rateClass, r Rate, now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.buckets[c].take(r, now)
+}
+
+// idle reports whether nothing waits: only then may a message be handled at once without overtaking another.
+func (l *link) idle() bool {
+	l.work.Lock()
+	defer l.work.Unlock()
+	return !l.work.busy
+}
+
+// enqueue adds a request, unless too many wait.
+func (l *link) enqueue(r *request) bool {
+	l.work.Lock()
+	defer l.work.Unlock()
+	if len(l.work.tasks) >= tasksMax {
+		return false
+	}
+	l.addTask(task{request: *r})
+	return true
+}
+
+// enqueueOwn adds a task of the door's own, whatever waits already: their number is small by nature.
+func (l *link) enqueueOwn(do func(*link)) {
+	l.work.Lock()
+	defer l.work.Unlock()
+	l.addTask(task{own: do})
+}
+
+// addTask adds a task, and a goroutine to carry it out if there is none: an idle link holds none. l.work is locked.
+func (l *link) addTask(t task) {
+	l.work.tasks = append(l.work.tasks, t)
+	if !l.work.busy {
+		l.work.busy = true
+		l.process.server.running.Go(l.workOff)
+	}
+}
+
+func (l *link) workOff() {
+	for {
+		l.work.Lock()
+		tasks := l.work.tasks
+		l.work.tasks = nil
+		if len(tasks) == 0 {
+			l.work.busy = false
+			l.work.Unlock()
+			return
+		}
+		l.work.Unlock()
+		for i := range tasks {
+			if t := &tasks[i]; t.own != nil {
+				t.own(l)
+			} else {
+				l.handle(l.process.server.ctx, &t.request)
+			}
+		}
+	}
+}
+
+// fail answers a request with a failure, without waiting for anything.
+func (l *link) fail(r *request, status int, message string) {
+	b := newFrame()
+	*b = appendFailure(*b, r, status, message)
+	l.post(b, opText)
+}
+
+// reply writes an answer where its game server will see it: on the connection that the request came by, or, if that is
+// gone, on the current one. The SDKs match answers by RequestId only.
+func (l *link) reply(b *[]byte) {
+	to := l
+	if !l.alive() {
+		if current := l.process.currentLink(); current != nil {
+			to = current
+		}
+	}
+	to.send(b, opText)
+}
+
+// heartbeat notes a sign of life and answers 200, whatever the health. Only a change of status reaches the core.
+func (l *link) heartbeat(r *request) {
+	p := l.process
+	now := time.Now()
+	status := fleet.Unhealthy
+	p.mu.Lock()
+	p.lastBeat = now
+	if r.healthy {
+		status = fleet.Healthy
+		p.lastHealthy = now
+	}
+	healthy := r.healthy
+	report := p.ready && p.health != status
+	survivor := p.ended
+	p.mu.Unlock()
+
+	b := newFrame()
+	*b = appendOK(*b, r)
+	l.post(b, opText)
+	switch {
+	case survivor:
+		l.enqueueOwn(func(l *link) { l.evict() })
+	case report:
+		l.enqueueOwn(func(l *link) { l.process.reportHealth(healthy) })
+	}
+}
