@@ -1,0 +1,50 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// The programs under test, as paths.
+var (
+	musterBinary      string
+	arenaServerBinary string
+	arenaClientBinary string
+	sdkServerBinaries map[string]string // by version of the server SDK
+)
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "muster-e2e-")
+	if err == nil {
+		err = build(dir)
+	}
+	code := 1
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	} else {
+		code = m.Run()
+	}
+	os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+func build(dir string) error {
+	bin := func(name string) string { return filepath.Join(dir, name) }
+	musterBinary, arenaServerBinary, arenaClientBinary = bin("muster"), bin("arena-server"), bin("arena-client")
+	sdkServerBinaries = map[string]string{"5.5.0": bin("sdkserver-5.5.0"), "5.4.0": bin("sdkserver-5.4.0")}
+	for _, args := range [][]string{
+		{"build", "-o", dir + string(filepath.Separator), "../cmd/muster", "../examples/arena/arena-server", "../examples/arena/arena-client"},
+		{"build", "-C", "serversdk", "-o", sdkServerBinaries["5.5.0"], "."},
+		{"build", "-C", "serversdk", "-modfile=v5.4.0.mod", "-o", sdkServerBinaries["5.4.0"], "."},
+	} {
+		cmd := exec.Command("go", args...)
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as shipped
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("go %v: %w\n%s", args, err, out)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,364 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/gamelift"
+	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
+)
+
+const region = "us-east-1"
+
+// patience bounds every wait for a condition. It is only for hanging tests to end; nothing depends on its length.
+const patience = 2 * time.Minute
+
+// service is a running Muster that can be killed and started again on the same address and data.
+type service struct {
+	t       *testing.T
+	wrap    []string // a command to run Muster under, such as prlimit
+	args    []string
+	data    string
+	address string // host:port
+	logs    *output
+
+	mu     sync.Mutex
+	cmd    *exec.Cmd
+	exited chan struct{} // closed when cmd is over
+}
+
+// startService starts Muster for development, unless the arguments say otherwise, and waits until it is healthy.
+func startService(t *testing.T, args ...string) *service {
+	t.Helper()
+	s := newService(t, args...)
+	s.start()
+	return s
+}
+
+func newService(t *testing.T, args ...string) *service {
+	t.Helper()
+	s := &service{t: t, args: args, data: t.TempDir(), address: freeAddress(t), logs: newOutput()}
+	t.Cleanup(func() {
+		s.kill()
+		if t.Failed() {
+			t.Logf("log of the service:\n%s", s.logs.tail(60))
+		}
+	})
+	return s
+}
+
+// freeAddress is a loopback address below the ports that the kernel gives to clients: a client that keeps trying to
+// reach a service which is down would else at times be given that very port, and connect to itself.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	for range 100 {
+		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(12000+rand.IntN(18000)))
+		if l, err := net.Listen("tcp", address); err == nil {
+			l.Close()
+			return address
+		}
+	}
+	t.Fatal("no free port between 12000 and 30000 in 100 attempts")
+	return ""
+}
+
+func (s *service) start() {
+	s.t.Helper()
+	s.launch()
+	for {
+		if s.healthy() {
+			return
+		}
+		select {
+		case <-s.exited:
+			s.t.Fatalf("muster exited (%v) before it was healthy:\n%s", s.cmd.ProcessState, s.logs.tail(40))
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// launch starts the process and does not wait for anything.
+func (s *service) launch() {
+	s.t.Helper()
+	args := append([]string{"serve", "--data", s.data, "--listen", s.address}, s.args...)
+	if !slices.ContainsFunc(s.args, func(a string) bool { return strings.HasPrefix(a, "--dev") }) {
+		args = append(args, "--dev")
+	}
+	line := slices.Concat(s.wrap, []string{musterBinary}, args)
+	cmd := exec.Command(line[0], line[1:]...)
+	cmd.Env = cleanEnvironment()
+	cmd.Stdout, cmd.Stderr = s.logs, s.logs
+	if err := cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	exited := make(chan struct{})
+	go func() {
+		_ = cmd.Wait() // how it ended is in cmd.ProcessState
+		close(exited)
+	}()
+	s.mu.Lock()
+	s.cmd, s.exited = cmd, exited
+	s.mu.Unlock()
+}
+
+// cleanEnvironment has no settings of Muster, of AWS clients or of server SDKs in it.
+func cleanEnvironment(more ...string) []string {
+	env := slices.DeleteFunc(os.Environ(), func(e string) bool {
+		return strings.HasPrefix(e, "MUSTER_") || strings.HasPrefix(e, "AWS_") || strings.HasPrefix(e, "GAMELIFT_")
+	})
+	return append(env, more...)
+}
+
+func (s *service) healthy() bool {
+	client := http.Client{Timeout: 2 * time.Second}
+	defer client.CloseIdleConnections()
+	resp, err := client.Get(s.url() + "/healthz")
+	if err != nil {
+		return false
+	}
+	resp.Body.Close()
+	return resp.StatusCode == http.StatusOK
+}
+
+// kill ends the process as a power cut would, as far as the process is concerned.
+func (s *service) kill() {
+	s.mu.Lock()
+	cmd, exited := s.cmd, s.exited
+	s.mu.Unlock()
+	if cmd == nil {
+		return
+	}
+	_ = cmd.Process.Kill() // fails only when it is over already
+	<-exited
+}
+
+// stop asks for an orderly end and waits for it.
+func (s *service) stop() {
+	s.t.Helper()
+	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		s.t.Fatal(err)
+	}
+	select {
+	case <-s.exited:
+	case <-time.After(patience):
+		s.t.Fatal("muster did not end after SIGTERM")
+	}
+	if code := s.cmd.ProcessState.ExitCode(); code != 0 {
+		s.t.Errorf("muster ended after SIGTERM with status %d, want 0", code)
+	}
+}
+
+func (s *service) url() string { return "http://" + s.address }
+func (s *service) ws() string  { return "ws://" + s.address }
+
+// api is the AWS SDK for Go as a backend uses it. Without retries, so that tests see the first answer.
+func (s *service) api() *gamelift.Client { return s.apiWith("any", "any") }
+
+func (s *service) apiWith(key, secret string) *gamelift.Client {
+	return gamelift.New(gamelift.Options{
+		Region:           region,
+		BaseEndpoint:     aws.String(s.url()),
+		Credentials:      credentials.NewStaticCredentialsProvider(key, secret, ""),
+		RetryMaxAttempts: 1,
+	})
+}
+
+// place is a fleet with one registered compute, where game servers can connect.
+type place struct {
+	*service
+	fleet, location, compute, token string
+}
+
+// prepare makes location, fleet, compute and token.
+func (s *service) prepare() *place {
+	s.t.Helper()
+	ctx, api := s.t.Context(), s.api()
+	p := &place{service: s, location: "custom-home", compute: "DesktopPC"}
+	_, err := api.CreateLocation(ctx, &gamelift.CreateLocationInput{LocationName: &p.location})
+	must(s.t, err)
+	fleet, err := api.CreateFleet(ctx, &gamelift.CreateFleetInput{
+		Name: aws.String("dev"), ComputeType: types.ComputeTypeAnywhere,
+		Locations: []types.LocationConfiguration{{Location: &p.location}},
+	})
+	must(s.t, err)
+	p.fleet = *fleet.FleetAttributes.FleetId
+	_, err = api.RegisterCompute(ctx, &gamelift.RegisterComputeInput{
+		FleetId: &p.fleet, ComputeName: &p.compute, IpAddress: aws.String("127.0.0.1"), Location: &p.location,
+	})
+	must(s.t, err)
+	token, err := api.GetComputeAuthToken(ctx, &gamelift.GetComputeAuthTokenInput{FleetId: &p.fleet, ComputeName: &p.compute})
+	must(s.t, err)
+	p.token = *token.AuthToken
+	return p
+}
+
+// createGameSession waits until a process is free and asks for a session.
+func (p *place) createGameSession(playersMax int32) *types.GameSession {
+	p.t.Helper()
+	var created *types.GameSession
+	eventually(p.t, "a free server process", func() bool {
+		out, err := p.api().CreateGameSession(p.t.Context(), &gamelift.CreateGameSessionInput{
+			FleetId: &p.fleet, Location: &p.location, MaximumPlayerSessionCount: &playersMax, Name: aws.String("Debug"),
+		})
+		if isError[*types.FleetCapacityExceededException](err) {
+			return false
+		}
+		must(p.t, err)
+		created = out.GameSession
+		return true
+	})
+	return created
+}
+
+func (s *service) gameSession(id string) types.GameSession {
+	s.t.Helper()
+	out, err := s.api().DescribeGameSessions(s.t.Context(), &gamelift.DescribeGameSessionsInput{GameSessionId: &id})
+	must(s.t, err)
+	if len(out.GameSessions) != 1 {
+		s.t.Fatalf("DescribeGameSessions %s: got %d sessions, want 1", id, len(out.GameSessions))
+	}
+	return out.GameSessions[0]
+}
+
+func (s *service) untilGameSession(id string, want types.GameSessionStatus) types.GameSession {
+	s.t.Helper()
+	var last types.GameSession
+	eventually(s.t, fmt.Sprintf("game session %s to be %s", id, want), func() bool {
+		last = s.gameSession(id)
+		return last.Status == want
+	})
+	return last
+}
+
+func (s *service) reserve(gameSession, player string) (*types.PlayerSession, error) {
+	out, err := s.api().CreatePlayerSession(s.t.Context(), &gamelift.CreatePlayerSessionInput{GameSessionId: &gameSession, PlayerId: &player})
+	if err != nil {
+		return nil, err
+	}
+	return out.PlayerSession, nil
+}
+
+func (s *service) mustReserve(gameSession, player string) string {
+	s.t.Helper()
+	ps, err := s.reserve(gameSession, player)
+	must(s.t, err)
+	return *ps.PlayerSessionId
+}
+
+func (s *service) playerSession(id string) types.PlayerSession {
+	s.t.Helper()
+	out, err := s.api().DescribePlayerSessions(s.t.Context(), &gamelift.DescribePlayerSessionsInput{PlayerSessionId: &id})
+	must(s.t, err)
+	if len(out.PlayerSessions) != 1 {
+		s.t.Fatalf("DescribePlayerSessions %s: got %d, want 1", id, len(out.PlayerSessions))
+	}
+	return out.PlayerSessions[0]
+}
+
+func (s *service) untilPlayer(id string, want types.PlayerSessionStatus) {
+	s.t.Helper()
+	eventually(s.t, fmt.Sprintf("player session %s to be %s", id, want), func() bool { return s.playerSession(id).Status == want })
+}
+
+// eventsOf are the codes of a fleet's events.
+func (p *place) eventsOf() []types.EventCode {
+	p.t.Helper()
+	out, err := p.api().DescribeFleetEvents(p.t.Context(), &gamelift.DescribeFleetEventsInput{FleetId: &p.fleet})
+	must(p.t, err)
+	codes := make([]types.EventCode, len(out.Events))
+	for i, e := range out.Events {
+		codes[i] = e.EventCode
+	}
+	return codes
+}
+
+func (p *place) untilEvent(code types.EventCode) {
+	p.t.Helper()
+	eventually(p.t, "fleet event "+string(code), func() bool { return slices.Contains(p.eventsOf(), code) })
+}
+
+// eventually waits for a condition.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !ok(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func isError[E error](err error) bool {
+	_, ok := errors.AsType[E](err)
+	return ok
+}
+
+// output collects what a program prints and lets tests wait for a part of it.
+type output struct {
+	mu      sync.Mutex
+	text    bytes.Buffer
+	changed chan struct{} // closed and replaced when there is more
+}
+
+func newOutput() *output { return &output{changed: make(chan struct{})} }
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.text.Write(p)
+	close(o.changed)
+	o.changed = make(chan struct{})
+	return len(p), nil
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
+// until waits for a text and returns its whole line.
+func (o *output) until(ctx context.Context, part string) (string, error) {
+	for {
+		o.mu.Lock()
+		text, changed := o.text.String(), o.changed
+		o.mu.Unlock()
+		for line := range strings.Lines(text) {
+			if strings.Contains(line, part) && strings.HasSuffix(line, "\n") {
+				return strings.TrimSuffix(line, "\n"), nil
+			}
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return "", fmt.Errorf("wait for output %q: %w; there is:\n%s", part, ctx.Err(), o.tail(20))
+		}
+	}
+}
+
+func (o *output) tail(lines int) string {
+	all := strings.SplitAfter(o.String(), "\n")
+	return strings.Join(all[max(0, len(all)-lines-1):], "")
+}
