@@ -1,54 +1,144 @@
-// Package archive keeps what has ended: game sessions and player sessions, later tickets and placements, for as long as
-// the API promises to describe them. It stores bytes and does not know what they mean; archivetest holds its engines to
-// the promises written here.
+// Package archive keeps what has ended: game sessions and player sessions, later tickets and placements, for the time
+// that the API still answers about them. It is the memory's other half: a live thing is in memory, an ended one here. It
+// stores bytes under a few keys and does not know what they mean. archivetest holds every engine to the promises written
+// here.
 package archive
 
-import "context"
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+)
 
-// Kind tells the records apart. The numbers are stored: they are never changed and never reused.
+// Kind is what a record is of. The numbers are stored.
 type Kind uint8
 
-// The kinds.
 const (
 	GameSession   Kind = 1
 	PlayerSession Kind = 2
 )
 
-// Record is something that has ended.
+// Record is one thing that has ended.
 type Record struct {
-	Kind                 Kind
-	ID                   string // unique in its kind
-	Created, Ended       int64  // Unix milliseconds
-	Fleet, Group, Player string // index keys, may be empty; Group is the game session a player session belongs to
-	Data                 []byte
+	Kind    Kind
+	ID      string // unique in its kind
+	Created int64  // Unix milliseconds
+	Ended   int64  // Unix milliseconds
+	// Index keys; an empty one is in no index.
+	Fleet  string
+	Group  string // the game session that a player session belongs to
+	Player string
+	Data   []byte
 }
 
-// Index is a way to list records.
+// Index is a key to list by. The numbers are stored.
 type Index uint8
 
-// The indexes. The numbers are stored: they are never changed and never reused.
 const (
 	ByFleet  Index = 1
 	ByGroup  Index = 2
 	ByPlayer Index = 3
 )
 
-// Cursor is a place in the order of a list; the zero Cursor is before the first record.
+// Key is the record's key in the index, "" when it is not in it.
+func (r *Record) Key(index Index) string {
+	switch index {
+	case ByFleet:
+		return r.Fleet
+	case ByGroup:
+		return r.Group
+	case ByPlayer:
+		return r.Player
+	}
+	return ""
+}
+
+// Cursor is a position in a list: what follows has a later creation, or the same and a greater id.
+// The zero Cursor is before everything.
 type Cursor struct {
 	Created int64
 	ID      string
 }
 
-// Archive is an open archive. Its methods may be called beside each other.
+// Cursor is the position of the record itself.
+func (r *Record) Cursor() Cursor { return Cursor{Created: r.Created, ID: r.ID} }
+
+// Compare orders positions as lists do.
+func (c Cursor) Compare(d Cursor) int {
+	return cmp.Or(cmp.Compare(c.Created, d.Created), cmp.Compare(c.ID, d.ID))
+}
+
+// Archive is an open archive. All methods may be called at the same time. An error that is ErrFailed is final, as with
+// the journal: close it, open it again, and put again what was not acknowledged. After any other error nothing changed.
 type Archive interface {
-	// Put stores records; they are durable when it returns. A record whose ID is there already replaces it.
+	// Put makes the records durable, all of them or, after an error, none for certain. A record with the kind and id of a
+	// stored one, or of an earlier one in records, takes its place, so putting again what may be there is safe. Large Puts
+	// are far cheaper than many small ones. The slices stay the caller's.
 	Put(ctx context.Context, records []Record) error
-	// Get finds a record.
+
+	// Get returns the record, or false when there is none.
 	Get(ctx context.Context, kind Kind, id string) (Record, bool, error)
-	// List returns up to limit records of an index key behind after, ascending by (Created, ID).
+
+	// List returns at most limit records of a kind with that key in the index, ascending by (Created, ID), from behind
+	// after on. Fewer than limit means the end.
 	List(ctx context.Context, kind Kind, index Index, key string, after Cursor, limit int) ([]Record, error)
-	// Expire removes up to limit records that ended before a time, in Unix milliseconds, and returns how many.
-	Expire(ctx context.Context, endedBefore int64, limit int) (int, error)
-	// Close ends the use of the archive.
+
+	// Expire removes at most about limit records that ended before endedBefore (Unix milliseconds), oldest first, and
+	// returns how many; 0 means that none is left. A record may stay up to Grain longer. What a crash brings back
+	// expires again.
+	Expire(ctx context.Context, endedBefore int64, limit int) (removed int, err error)
+
+	// Close gives the archive to the next one who opens it. It waits for what is under way.
 	Close() error
+}
+
+// Grain is how much longer than asked for a record may stay, in milliseconds, so that an engine may expire
+// neighbours in time together.
+const Grain = 60_000
+
+// Limits of a record, so that nothing that clients choose can grow without bound. Ids and keys of the API are shorter.
+const (
+	MaxKeyBytes  = 2 << 10
+	MaxDataBytes = 4 << 20
+)
+
+var (
+	// ErrFailed: the archive is no longer usable; the error says the first cause.
+	ErrFailed = errors.New("archive failed")
+	// ErrInvalid: the record or the question is not one; nothing was written.
+	ErrInvalid = errors.New("not acceptable to the archive")
+	// ErrInUse: the archive is open elsewhere.
+	ErrInUse = errors.New("archive is in use")
+	// ErrClosed: the archive was closed by its owner.
+	ErrClosed = errors.New("archive is closed")
+)
+
+// Damaged says that a stored record cannot be read back, and where.
+type Damaged struct {
+	Place string
+	Err   error
+}
+
+func (d *Damaged) Error() string { return fmt.Sprintf("archive damaged: %s: %v", d.Place, d.Err) }
+func (d *Damaged) Unwrap() error { return d.Err }
+
+// Check returns why a record cannot be stored, or nil.
+func (r *Record) Check() error {
+	switch {
+	case r.Kind == 0:
+		return fmt.Errorf("%w: record %q: kind is 0", ErrInvalid, r.ID)
+	case r.ID == "":
+		return fmt.Errorf("%w: record of kind %d: ID is empty", ErrInvalid, r.Kind)
+	case r.Created < 0 || r.Ended < 0:
+		return fmt.Errorf("%w: record %q: created at %d, ended at %d: neither may be before 1970", ErrInvalid, r.ID, r.Created, r.Ended)
+	case len(r.Data) > MaxDataBytes:
+		return fmt.Errorf("%w: record %q: %d bytes of data, at most %d allowed", ErrInvalid, r.ID, len(r.Data), MaxDataBytes)
+	}
+	for _, key := range []struct{ name, value string }{{"ID", r.ID}, {"fleet", r.Fleet}, {"group", r.Group}, {"player", r.Player}} {
+		if len(key.value) > MaxKeyBytes {
+			return fmt.Errorf("%w: record %.100q: %s of %d bytes, at most %d allowed", ErrInvalid, r.ID, key.name, len(key.value), MaxKeyBytes)
+		}
+	}
+	return nil
 }

@@ -3,6 +3,7 @@
 package embeddb
 
 import (
+	"errors"
 	"fmt"
 	"log/slog"
 	"path/filepath"
@@ -30,7 +31,16 @@ type DB struct {
 	stop  *failstop
 	lock  *pebble.Lock
 	close func() error
+
+	life struct {
+		sync.Mutex
+		closed bool
+		users  sync.WaitGroup // Add only with the mutex held and not closed
+	}
 }
+
+// ErrClosed is what Use says after Close.
+var ErrClosed = errors.New("database is closed")
 
 // Damaged is a stored file that cannot be read although it was once whole. It names the place.
 type Damaged struct {
@@ -98,9 +108,9 @@ func open(files vfs.FS, dir string, log *slog.Logger, lock *pebble.Lock, tune fu
 	if err := checkTail(files, dir); err != nil {
 		return nil, err
 	}
-	stop := &failstop{FS: files, onset: func(f *Failure) {
+	stop := newFailstop(files, func(f *Failure) {
 		log.Error("the database failed and writes nothing more", "dir", dir, "doing", f.Doing, "error", f.Err)
-	}}
+	})
 	options := &pebble.Options{}
 	tune(options)
 	options.FS = stop
@@ -149,10 +159,45 @@ func (db *DB) Err() error {
 	return nil
 }
 
-// Close gives the directory free. After a failure it leaves the disk as it is. Iterators must be closed before.
+// FlushAll makes everything that was applied durable. Unlike Flush it does not wait for a flush that cannot end any more.
+func (db *DB) FlushAll() error {
+	flushed, err := db.AsyncFlush()
+	if err == nil {
+		select {
+		case <-flushed:
+		case <-db.stop.failed:
+		}
+	}
+	if failure := db.Err(); failure != nil {
+		return failure
+	}
+	return err
+}
+
+// Use keeps the database open until done is called. It fails when the database is closed or has failed. Whoever closes
+// the database only when nobody uses it any more needs no Use.
+func (db *DB) Use() (done func(), err error) {
+	db.life.Lock()
+	defer db.life.Unlock()
+	if db.life.closed {
+		return nil, ErrClosed
+	}
+	if err := db.Err(); err != nil {
+		return nil, err
+	}
+	db.life.users.Add(1)
+	return db.life.users.Done, nil
+}
+
+// Close waits for those who use the database and gives the directory free. After a failure it leaves the disk as it
+// is. Iterators must be closed before.
 func (db *DB) Close() error { return db.close() }
 
 func (db *DB) closeOnce() error {
+	db.life.Lock()
+	db.life.closed = true
+	db.life.Unlock()
+	db.life.users.Wait()
 	err := db.DB.Close()
 	if lockErr := db.lock.Close(); err == nil {
 		err = lockErr

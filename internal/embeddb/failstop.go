@@ -19,8 +19,13 @@ import (
 // happened; whoever writes asks it before trusting a success.
 type failstop struct {
 	vfs.FS
-	first atomic.Pointer[Failure]
-	onset func(*Failure) // called once, by whoever met the failure; must not block
+	first  atomic.Pointer[Failure]
+	failed chan struct{}  // closed with the first failure
+	onset  func(*Failure) // called once, by whoever met the failure; must not block
+}
+
+func newFailstop(files vfs.FS, onset func(*Failure)) *failstop {
+	return &failstop{FS: files, failed: make(chan struct{}), onset: onset}
 }
 
 // Failure is the first thing that went wrong below a database. Nothing was written after it.
@@ -32,18 +37,19 @@ type Failure struct {
 func (f *Failure) Error() string { return fmt.Sprintf("%s: %v", f.Doing, f.Err) }
 func (f *Failure) Unwrap() error { return f.Err }
 
-func (s *failstop) failed() bool { return s.first.Load() != nil }
+func (s *failstop) hasFailed() bool { return s.first.Load() != nil }
 
 func (s *failstop) fail(doing string, err error) {
 	failure := &Failure{Doing: doing, Err: err}
-	if s.first.CompareAndSwap(nil, failure) && s.onset != nil {
+	if s.first.CompareAndSwap(nil, failure) {
+		close(s.failed)
 		s.onset(failure)
 	}
 }
 
 // do runs a write. What fails is remembered; the caller is told nothing.
 func (s *failstop) do(what, name string, write func() error) {
-	if s.failed() {
+	if s.hasFailed() {
 		return
 	}
 	if err := write(); err != nil {
@@ -104,14 +110,14 @@ func (s *failstop) MkdirAll(dir string, perm os.FileMode) error {
 
 // Remove tells of its errors: a file too many does no harm, and Pebble only logs them.
 func (s *failstop) Remove(name string) error {
-	if s.failed() {
+	if s.hasFailed() {
 		return nil
 	}
 	return s.FS.Remove(name)
 }
 
 func (s *failstop) RemoveAll(name string) error {
-	if s.failed() {
+	if s.hasFailed() {
 		return nil
 	}
 	return s.FS.RemoveAll(name)
@@ -155,7 +161,7 @@ func (f *failstopFile) SyncTo(length int64) (fullSync bool, err error) {
 
 // Preallocate only makes later writes faster, so it may fail: the write that finds no room is the one that counts.
 func (f *failstopFile) Preallocate(offset, length int64) error {
-	if f.stop.failed() {
+	if f.stop.hasFailed() {
 		return nil
 	}
 	return f.File.Preallocate(offset, length)

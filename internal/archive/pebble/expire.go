@@ -1,0 +1,115 @@
+package pebble
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/musterhq/muster/internal/archive"
+)
+
+// Expire implements archive.Archive. Records go by whole blocks. The removal becomes durable with the next flush: what a
+// crash brings back is still expired, and is removed again.
+func (a *Archive) Expire(ctx context.Context, endedBefore int64, limit int) (removed int, err error) {
+	if limit <= 0 {
+		return 0, fmt.Errorf("%w: expire at most %d records", archive.ErrInvalid, limit)
+	}
+	done, err := a.use(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("expire records: %w", err)
+	}
+	defer done()
+	a.writing.Lock()
+	defer a.writing.Unlock()
+	removed, err = a.expire(ctx, min(max(endedBefore, 0), maxTime), limit)
+	if err != nil {
+		return 0, fmt.Errorf("expire records: %w", damaged(err))
+	}
+	return removed, nil
+}
+
+func (a *Archive) expire(ctx context.Context, endedBefore int64, limit int) (removed int, err error) {
+	view := newView(a.db.DB)
+	defer view.close()
+	expired, err := view.snapshot.NewIter(&pebble.IterOptions{
+		LowerBound: []byte{expiryPrefix},
+		UpperBound: appendExpiryKey(nil, endedBefore, 0),
+	})
+	if err != nil {
+		return 0, err
+	}
+	defer expired.Close()
+
+	write := a.db.NewBatch()
+	seen := 0
+	for valid := expired.First(); valid; valid = expired.Next() {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		block, err := decodeExpiryKey(expired.Key())
+		if err != nil {
+			return 0, &archive.Damaged{Place: "expiries", Err: err}
+		}
+		all, counted, err := view.removeBlock(write, block)
+		if err != nil {
+			return 0, err
+		}
+		if err := write.Delete(expired.Key(), nil); err != nil {
+			return 0, err
+		}
+		seen += all
+		removed += counted
+		// Replaced records are work, too, but 0 means that none is left.
+		if seen >= limit && removed > 0 {
+			break
+		}
+	}
+	if err := expired.Error(); err != nil {
+		return 0, err
+	}
+	if err := a.apply(write); err != nil {
+		return 0, err
+	}
+	return removed, nil
+}
+
+// removeBlock removes a block and all that leads to its records, and returns how many those are and how many of them
+// were not replaced before.
+func (v *view) removeBlock(write *pebble.Batch, block uint64) (all, counted int, err error) {
+	rest, err := v.load(block)
+	if err != nil {
+		return 0, 0, err
+	}
+	var key []byte
+	for slot := uint16(0); len(rest) > 0; slot++ {
+		at := location{block: block, slot: slot}
+		var stored encodedRecord
+		if stored, rest, err = nextRecord(rest); err != nil {
+			return 0, 0, &archive.Damaged{Place: at.place(), Err: err}
+		}
+		record := stored.record()
+		all++
+		counts, err := v.counts(&record, at)
+		if err != nil {
+			return 0, 0, err
+		}
+		if counts {
+			counted++
+			key = appendIDKey(key[:0], record.Kind, record.ID)
+			if err := write.Delete(key, nil); err != nil {
+				return 0, 0, err
+			}
+		}
+		for _, index := range indexes {
+			if record.Key(index) == "" {
+				continue
+			}
+			key = appendListKey(key[:0], index, &record, at)
+			if err := write.Delete(key, nil); err != nil {
+				return 0, 0, err
+			}
+		}
+	}
+	return all, counted, write.Delete(appendBlockKey(key[:0], block), nil)
+}

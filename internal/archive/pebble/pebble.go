@@ -1,0 +1,156 @@
+// Package pebble keeps an archive in a directory of one machine, in a Pebble database without a log: a Put ends with a
+// flush, which writes everything once where a log and a later flush would write it twice.
+package pebble
+
+import (
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2"
+	"github.com/cockroachdb/pebble/v2/bloom"
+	"github.com/cockroachdb/pebble/v2/vfs"
+
+	"github.com/musterhq/muster/internal/archive"
+	"github.com/musterhq/muster/internal/embeddb"
+)
+
+// Options say which directory to open and for whom.
+type Options struct {
+	Dir     string
+	Logger  *slog.Logger // nil: nothing is logged
+	Program string       // how a second process is told who has the directory, such as "muster serve"
+	FS      vfs.FS       // nil: the operating system's; tests put a failing one here
+
+	memTable uint64 // 0: memTableBytes; tests that want every path make it small
+}
+
+const (
+	cacheBytes = 16 << 20
+	// memTableBytes is small on purpose: a batch of half of it is not inserted key by key but sorted and flushed as it is.
+	memTableBytes = 4 << 20
+	// batchBytes bounds what a Put of any size holds in memory besides its records.
+	batchBytes = 8 << 20
+)
+
+func (options Options) tune(o *pebble.Options) {
+	o.DisableWAL = true
+	o.CacheSize = cacheBytes
+	o.MemTableSize = cmp.Or(options.memTable, memTableBytes)
+	o.MaxOpenFiles = 500
+	o.TargetFileSizes[0] = 8 << 20
+	// Each Put leaves a file in level 0 that overlaps all others. Merging many of them at once costs less for each record;
+	// look-ups pass the others by their filters.
+	o.L0CompactionThreshold = 16
+	o.CompactionConcurrencyRange = func() (lower, upper int) { return 1, 1 }
+	for i := range o.Levels {
+		o.Levels[i].BlockSize = 16 << 10
+		o.Levels[i].FilterPolicy = bloom.FilterPolicy(10) // most ids that are looked up are new
+	}
+}
+
+// Archive is the embedded engine.
+type Archive struct {
+	db *embeddb.DB
+
+	writing   sync.Mutex // held for a whole Put or Expire: one batch is built at a time
+	nextBlock uint64
+	buffer    builder
+}
+
+var _ archive.Archive = (*Archive)(nil)
+
+// Open opens the archive in options.Dir and makes it when there is none. A directory that another process has open gives
+// archive.ErrInUse and an *embeddb.InUse that says who; one that cannot be trusted gives *archive.Damaged.
+func Open(options Options) (*Archive, error) {
+	db, err := embeddb.Open(embeddb.Config{
+		Dir: options.Dir, FS: options.FS, Logger: options.Logger, Program: options.Program,
+	}, options.tune)
+	if err == nil {
+		a := &Archive{db: db}
+		if err = a.load(); err == nil {
+			return a, nil
+		}
+		_ = db.Close()
+	}
+	if inUse, ok := errors.AsType[*embeddb.InUse](err); ok {
+		err = fmt.Errorf("%w: %w", archive.ErrInUse, inUse)
+	}
+	return nil, fmt.Errorf("open archive %s: %w", options.Dir, damaged(err))
+}
+
+// load checks the format and finds the next block's number.
+func (a *Archive) load() error {
+	value, closer, err := a.db.Get(formatKey)
+	switch {
+	case errors.Is(err, pebble.ErrNotFound):
+		if err := a.db.Set(formatKey, binary.LittleEndian.AppendUint32(nil, format), pebble.NoSync); err != nil {
+			return err
+		}
+		if err := a.db.FlushAll(); err != nil {
+			return err
+		}
+	case err != nil:
+		return err
+	default:
+		stored := append([]byte(nil), value...)
+		_ = closer.Close()
+		if len(stored) != 4 || binary.LittleEndian.Uint32(stored) != format {
+			return fmt.Errorf("it has format %x, this program knows format %d", stored, format)
+		}
+	}
+	blocks, err := a.db.NewIter(&pebble.IterOptions{LowerBound: []byte{blockPrefix}, UpperBound: []byte{blockPrefix + 1}})
+	if err != nil {
+		return err
+	}
+	defer blocks.Close()
+	if !blocks.Last() {
+		return blocks.Error()
+	}
+	last, err := decodeBlockKey(blocks.Key())
+	if err != nil {
+		return &archive.Damaged{Place: "blocks", Err: err}
+	}
+	a.nextBlock = last + 1
+	return nil
+}
+
+// use keeps the archive open until done is called.
+func (a *Archive) use(ctx context.Context) (done func(), err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	done, err = a.db.Use()
+	switch {
+	case errors.Is(err, embeddb.ErrClosed):
+		return nil, archive.ErrClosed
+	case err != nil:
+		return nil, failed(err)
+	}
+	return done, nil
+}
+
+func failed(cause error) error { return fmt.Errorf("%w: %w", archive.ErrFailed, damaged(cause)) }
+
+// damaged gives damage that the database found the archive's own type.
+func damaged(err error) error {
+	if d, ok := errors.AsType[*embeddb.Damaged](err); ok {
+		return &archive.Damaged{Place: d.Place(), Err: d.Err}
+	}
+	if err != nil && pebble.IsCorruptionError(err) {
+		return &archive.Damaged{Place: "database", Err: err}
+	}
+	return err
+}
+
+// Close implements archive.Archive.
+func (a *Archive) Close() error {
+	if err := a.db.Close(); err != nil {
+		return fmt.Errorf("close archive: %w", err)
+	}
+	return nil
+}

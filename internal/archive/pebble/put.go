@@ -1,0 +1,153 @@
+package pebble
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/musterhq/muster/internal/archive"
+)
+
+// Put implements archive.Archive. A replaced record is not looked up, which would cost more than all the rest: its id
+// leads to the new one from now on, and the entries of lists that still lead to the old one are passed over by who reads
+// them and go when the old one expires.
+func (a *Archive) Put(ctx context.Context, records []archive.Record) error {
+	for i := range records {
+		if err := check(&records[i]); err != nil {
+			return err
+		}
+	}
+	done, err := a.use(ctx)
+	if err != nil {
+		return fmt.Errorf("put %d records: %w", len(records), err)
+	}
+	defer done()
+	if len(records) == 0 {
+		return nil
+	}
+	a.writing.Lock()
+	defer a.writing.Unlock()
+	if err := a.put(records); err != nil {
+		return fmt.Errorf("put %d records: %w", len(records), err)
+	}
+	return nil
+}
+
+func check(r *archive.Record) error {
+	if err := r.Check(); err != nil {
+		return err
+	}
+	if r.Created > maxTime || r.Ended > maxTime {
+		return fmt.Errorf("%w: record %q: created at %d, ended at %d: at most %d allowed", archive.ErrInvalid, r.ID, r.Created, r.Ended, int64(maxTime))
+	}
+	return nil
+}
+
+func (a *Archive) put(records []archive.Record) error {
+	write := a.db.NewBatch()
+	for block := range blocks(records) {
+		if err := a.buffer.add(write, a.nextBlock, block); err != nil {
+			return err
+		}
+		a.nextBlock++
+		if write.Len() >= batchBytes {
+			if err := a.apply(write); err != nil {
+				return err
+			}
+			write = a.db.NewBatch()
+		}
+	}
+	if err := a.apply(write); err != nil {
+		return err
+	}
+	return a.checked(a.db.FlushAll())
+}
+
+func (a *Archive) apply(write *pebble.Batch) error {
+	if err := a.checked(write.Commit(pebble.NoSync)); err != nil {
+		return err
+	}
+	return write.Close()
+}
+
+// checked is the outcome of a write: only if the database has not failed below does a success count.
+func (a *Archive) checked(err error) error {
+	if err := errors.Join(a.db.Err(), err); err != nil {
+		return failed(err)
+	}
+	return nil
+}
+
+// blocks cuts records into blocks. The records of a block end within archive.Grain, since they expire together.
+func blocks(records []archive.Record) func(yield func([]archive.Record) bool) {
+	return func(yield func([]archive.Record) bool) {
+		first, last := records[0].Ended, records[0].Ended
+		for i := range records {
+			first, last = min(first, records[i].Ended), max(last, records[i].Ended)
+		}
+		if last-first > archive.Grain {
+			records = slices.Clone(records)
+			slices.SortStableFunc(records, func(a, b archive.Record) int { return cmp.Compare(a.Ended, b.Ended) })
+		}
+		for len(records) > 0 {
+			n, size := 0, 0
+			first, last = records[0].Ended, records[0].Ended
+			for n < min(len(records), blockRecords) && size < blockBytes {
+				first, last = min(first, records[n].Ended), max(last, records[n].Ended)
+				if last-first > archive.Grain {
+					break
+				}
+				size += len(records[n].Data) + len(records[n].ID)
+				n++
+			}
+			if !yield(records[:n]) {
+				return
+			}
+			records = records[n:]
+		}
+	}
+}
+
+// builder holds the buffers in which keys and blocks are put together.
+type builder struct {
+	block, key, value []byte
+}
+
+// add adds a block and all that leads to its records.
+func (b *builder) add(write *pebble.Batch, number uint64, records []archive.Record) error {
+	b.block = beginBlock(b.block[:0])
+	latest := int64(0)
+	for slot := range records {
+		r := &records[slot]
+		at := location{block: number, slot: uint16(slot)}
+		b.block = appendRecord(b.block, r)
+		latest = max(latest, r.Ended)
+		b.key = appendIDKey(b.key[:0], r.Kind, r.ID)
+		b.value = at.append(b.value[:0])
+		if err := write.Set(b.key, b.value, nil); err != nil {
+			return err
+		}
+		for _, index := range indexes {
+			if r.Key(index) == "" {
+				continue
+			}
+			b.key = appendListKey(b.key[:0], index, r, at)
+			if err := write.Set(b.key, nil, nil); err != nil {
+				return err
+			}
+		}
+	}
+	sealBlock(b.block, number)
+	b.key = appendBlockKey(b.key[:0], number)
+	if err := write.Set(b.key, b.block, nil); err != nil {
+		return err
+	}
+	b.key = appendExpiryKey(b.key[:0], latest, number)
+	return write.Set(b.key, nil, nil)
+}
+
+var indexes = [...]archive.Index{archive.ByFleet, archive.ByGroup, archive.ByPlayer}

@@ -1,0 +1,209 @@
+package pebble
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/cockroachdb/pebble/v2"
+
+	"github.com/musterhq/muster/internal/archive"
+)
+
+// Get implements archive.Archive.
+func (a *Archive) Get(ctx context.Context, kind archive.Kind, id string) (archive.Record, bool, error) {
+	record, found, err := a.get(ctx, kind, id)
+	if err != nil {
+		return archive.Record{}, false, fmt.Errorf("get record %q of kind %d: %w", id, kind, damaged(err))
+	}
+	return record, found, nil
+}
+
+func (a *Archive) get(ctx context.Context, kind archive.Kind, id string) (record archive.Record, found bool, err error) {
+	done, err := a.use(ctx)
+	if err != nil {
+		return record, false, err
+	}
+	defer done()
+	key := appendIDKey(make([]byte, 0, 32), kind, id)
+	// Most ids asked for are new ones, so a plain look-up comes first.
+	if _, closer, err := a.db.Get(key); err != nil {
+		return record, false, ignoreNotFound(err)
+	} else if err := closer.Close(); err != nil {
+		return record, false, err
+	}
+	view := newView(a.db.DB)
+	defer view.close()
+	at, found, err := view.lookUp(key)
+	if err != nil || !found { // expired just now
+		return record, false, err
+	}
+	stored, err := view.record(at)
+	if err != nil {
+		return record, false, err
+	}
+	if stored.kind != kind || string(stored.id) != id {
+		return record, false, &archive.Damaged{Place: at.place(), Err: fmt.Errorf("record %q of kind %d lies there", stored.id, stored.kind)}
+	}
+	return stored.record(), true, nil
+}
+
+func ignoreNotFound(err error) error {
+	if errors.Is(err, pebble.ErrNotFound) {
+		return nil
+	}
+	return err
+}
+
+// List implements archive.Archive.
+func (a *Archive) List(ctx context.Context, kind archive.Kind, index archive.Index, key string, after archive.Cursor, limit int) ([]archive.Record, error) {
+	if kind == 0 || !slices.Contains(indexes[:], index) || key == "" || limit <= 0 || after.Created < 0 {
+		return nil, fmt.Errorf("%w: list kind %d by index %d with key %q after %d, at most %d", archive.ErrInvalid, kind, index, key, after.Created, limit)
+	}
+	done, err := a.use(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list records: %w", err)
+	}
+	defer done()
+	view := newView(a.db.DB)
+	defer view.close()
+	records, err := view.list(ctx, kind, index, key, after, limit)
+	if err != nil {
+		return nil, fmt.Errorf("list records by %q: %w", key, damaged(err))
+	}
+	return records, nil
+}
+
+// view is one state of the database, so that what is found by one key is there by the next. It remembers the last block,
+// because neighbours in a list mostly lie in one.
+type view struct {
+	snapshot *pebble.Snapshot
+	key      []byte
+
+	block   uint64
+	records []byte // of block, encoded; nil: none read yet
+	closer  io.Closer
+}
+
+func newView(db *pebble.DB) *view { return &view{snapshot: db.NewSnapshot()} }
+
+func (v *view) close() {
+	if v.closer != nil {
+		_ = v.closer.Close()
+	}
+	_ = v.snapshot.Close()
+}
+
+// lookUp returns where the record with that id key lies.
+func (v *view) lookUp(idKey []byte) (at location, found bool, err error) {
+	value, closer, err := v.snapshot.Get(idKey)
+	if err != nil {
+		return at, false, ignoreNotFound(err)
+	}
+	defer closer.Close()
+	if at, err = decodeLocation(value); err != nil {
+		return at, false, &archive.Damaged{Place: fmt.Sprintf("key %x", idKey), Err: err}
+	}
+	return at, true, nil
+}
+
+// load returns the records of a block, encoded. They are valid until the next load.
+func (v *view) load(block uint64) ([]byte, error) {
+	if v.records != nil && v.block == block {
+		return v.records, nil
+	}
+	if v.closer != nil {
+		_ = v.closer.Close()
+		v.closer, v.records = nil, nil
+	}
+	v.key = appendBlockKey(v.key[:0], block)
+	value, closer, err := v.snapshot.Get(v.key)
+	if err != nil {
+		if errors.Is(err, pebble.ErrNotFound) {
+			err = &archive.Damaged{Place: location{block: block}.place(), Err: errors.New("the block is missing")}
+		}
+		return nil, err
+	}
+	records, err := openBlock(value, block)
+	if err != nil {
+		_ = closer.Close()
+		return nil, &archive.Damaged{Place: location{block: block}.place(), Err: err}
+	}
+	v.block, v.records, v.closer = block, records, closer
+	return records, nil
+}
+
+// record returns a record that is valid until the next load.
+func (v *view) record(at location) (r encodedRecord, err error) {
+	rest, err := v.load(at.block)
+	if err != nil {
+		return r, err
+	}
+	for range int(at.slot) + 1 {
+		if r, rest, err = nextRecord(rest); err != nil {
+			return r, &archive.Damaged{Place: at.place(), Err: err}
+		}
+	}
+	return r, nil
+}
+
+func (l location) place() string { return fmt.Sprintf("block %d, record %d", l.block, l.slot) }
+
+func (v *view) list(ctx context.Context, kind archive.Kind, index archive.Index, key string, after archive.Cursor, limit int) (records []archive.Record, err error) {
+	prefix := appendListPrefix(nil, index, kind, key)
+	lower := appendUint48(slices.Clone(prefix), uint64(min(after.Created, maxTime)))
+	upper := append(slices.Clone(prefix), 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff)
+	entries, err := v.snapshot.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
+	if err != nil {
+		return nil, err
+	}
+	defer entries.Close()
+
+	run := 0 // where the records begin that were created in the millisecond at hand: they are in the order of their places
+	sortRun := func() {
+		slices.SortFunc(records[run:], func(a, b archive.Record) int { return cmp.Compare(a.ID, b.ID) })
+		run = len(records)
+	}
+	for valid := entries.First(); valid; valid = entries.Next() {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		created, at, err := decodeListKey(entries.Key())
+		if err != nil {
+			return nil, &archive.Damaged{Place: "lists", Err: err}
+		}
+		if run < len(records) && records[run].Created != created {
+			if sortRun(); len(records) >= limit {
+				break
+			}
+		}
+		stored, err := v.record(at)
+		if err != nil {
+			return nil, err
+		}
+		record := stored.record()
+		if record.Kind != kind || record.Key(index) != key || record.Cursor().Compare(after) <= 0 {
+			continue // another key with the same hash, or not behind the cursor
+		}
+		if counts, err := v.counts(&record, at); err != nil {
+			return nil, err
+		} else if counts {
+			records = append(records, record)
+		}
+	}
+	if err := entries.Error(); err != nil {
+		return nil, err
+	}
+	sortRun()
+	return records[:min(len(records), limit)], nil
+}
+
+// counts reports whether the record at that place was not replaced by a later one with its id.
+func (v *view) counts(record *archive.Record, at location) (bool, error) {
+	v.key = appendIDKey(v.key[:0], record.Kind, record.ID)
+	current, found, err := v.lookUp(v.key)
+	return found && current == at, err
+}
