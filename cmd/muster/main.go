@@ -17,6 +17,8 @@ import (
 type commandLine struct {
 	Config string `name:"config" placeholder:"FILE" help:"Settings file, JSON. MUSTER_* variables win over it, flags over both."`
 
+	Serve      serveCommand      `cmd:"" help:"Run the service."`
+	Demo       demoCommand       `cmd:"" help:"Start the service, play a first game session through it, stay up."`
 	ShowConfig configCommand     `cmd:"" name:"config" help:"Show the settings in force and where each comes from."`
 	Keys       keysCommand       `cmd:"" help:"Access keys: create, list, revoke. Works while the service runs."`
 	AWSProfile awsProfileCommand `cmd:"" name:"aws-profile" help:"Write a profile for the AWS CLI and SDKs, with this service as its endpoint."`
@@ -38,7 +40,7 @@ func main() {
 func run(ctx context.Context, args, environ []string, stdout io.Writer) (err error) {
 	var cli commandLine
 	defaults := settings.Defaults()
-	cli.ShowConfig.Settings = defaults
+	cli.Serve.Settings, cli.ShowConfig.Settings = defaults, defaults
 	env := newEnvironment(environ)
 	sources := newSources(env)
 	parser, err := kong.New(&cli,

@@ -23,13 +23,14 @@ func (s Settings) Check() error {
 		s.checkListen(),
 		s.checkPublicURL(),
 		s.checkTLS(),
+		s.checkPprof(),
 		oneOf("log-level", s.LogLevel, "debug", "info", "warn", "error"),
 		oneOf("log-format", s.LogFormat, "text", "json"),
 		atLeast("reservation", s.Reservation, time.Second),
 		atLeast("activation-timeout", s.ActivationTimeout, time.Second),
 		atLeast("link-grace", s.LinkGrace, time.Second),
 		atLeast("token-lifetime", s.TokenLifetime, time.Second),
-		atLeast("ended-linger", s.EndedLinger, 0),
+		atLeast("ended-linger", s.EndedLinger, time.Millisecond),
 		atLeast("limit-fleets", s.LimitFleets, 1),
 		atLeast("limit-locations", s.LimitLocations, 1),
 		atLeast("limit-locations-per-fleet", s.LimitLocationsPerFleet, 1),
@@ -91,6 +92,17 @@ func (s Settings) checkPublicURL() error {
 func (s Settings) checkTLS() error {
 	if (s.TLSCert == "") != (s.TLSKey == "") {
 		return fmt.Errorf("tls-cert %q, tls-key %q: want both or neither", s.TLSCert, s.TLSKey)
+	}
+	return nil
+}
+
+// checkPprof keeps the profiler on this machine: it shows memory, and memory holds secrets.
+func (s Settings) checkPprof() error {
+	if s.Pprof == "" {
+		return nil
+	}
+	if host, _, err := net.SplitHostPort(s.Pprof); err != nil || !loopback(host) {
+		return fmt.Errorf("pprof %q: want HOST:PORT with a loopback address, such as 127.0.0.1:6060", s.Pprof)
 	}
 	return nil
 }

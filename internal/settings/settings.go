@@ -20,6 +20,7 @@ type Settings struct {
 
 	LogLevel  string `name:"log-level" placeholder:"LEVEL" help:"debug, info, warn or error."`
 	LogFormat string `name:"log-format" placeholder:"FORMAT" help:"text or json."`
+	Pprof     string `name:"pprof" placeholder:"HOST:PORT" help:"Serve Go's profiler on this loopback address. Off when empty."`
 
 	Reservation       time.Duration `name:"reservation" placeholder:"TIME" help:"How long a reserved seat waits for its player to connect."`
 	ActivationTimeout time.Duration `name:"activation-timeout" placeholder:"TIME" help:"How long a game server may take to start a game session."`

@@ -1,0 +1,239 @@
+// Package demo plays a first session through a running service: the steps of the walk-through in the README, with the
+// SDK's client over the network, a real game server and real players, each checked against what the service then says.
+package demo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/gamelift"
+	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
+)
+
+// Config says which service to play with and which programs are the game.
+type Config struct {
+	Endpoint   string // of the API, such as http://127.0.0.1:8080
+	PublicURL  string // where game servers connect, such as ws://127.0.0.1:8080
+	GameServer string // program of the dedicated server
+	GameClient string // program of the players
+	Out        io.Writer
+}
+
+const (
+	region      = "us-east-1"
+	location    = "custom-home"
+	computeName = "DesktopPC"
+	// patience is how long a step may take on a slow machine.
+	patience = 30 * time.Second
+)
+
+// Demo is a game session in play. End stops the game server.
+type Demo struct {
+	config Config
+	api    *gamelift.Client
+	step   int
+
+	fleet   string
+	token   string
+	session *types.GameSession
+	server  *exec.Cmd
+	players int
+}
+
+// Play does the walk-through up to a game session with players in it. It fails at the first step that does not show the
+// state it should. The Demo is there even then, for End.
+func Play(ctx context.Context, c Config) (*Demo, error) {
+	d := &Demo{config: c}
+	d.api = gamelift.New(gamelift.Options{
+		Region: region, BaseEndpoint: aws.String(c.Endpoint),
+		Credentials: credentials.NewStaticCredentialsProvider("demo", "demo", ""),
+	})
+	for _, step := range []func(context.Context) error{
+		d.createLocation, d.createFleet, d.registerCompute, d.getToken, d.startServer, d.createGameSession,
+		d.firstPlayer, d.whereIsMyFriend, d.secondPlayer, d.describeGameSession,
+	} {
+		if err := step(ctx); err != nil {
+			return d, err
+		}
+	}
+	return d, nil
+}
+
+// show prints a step: what a person would type, and what came back.
+func (d *Demo) show(command, state string, args ...any) {
+	d.step++
+	fmt.Fprintf(d.config.Out, "\n%2d. %s\n    → %s\n", d.step, command, fmt.Sprintf(state, args...))
+}
+
+func (d *Demo) createLocation(ctx context.Context) error {
+	out, err := d.api.CreateLocation(ctx, &gamelift.CreateLocationInput{LocationName: aws.String(location)})
+	var exists *types.ConflictException
+	switch {
+	case errors.As(err, &exists):
+		d.show("aws gamelift create-location --location-name "+location, "it is there already")
+		return nil
+	case err != nil:
+		return fmt.Errorf("create-location: %w", err)
+	}
+	d.show("aws gamelift create-location --location-name "+location, "%s", *out.Location.LocationArn)
+	return nil
+}
+
+func (d *Demo) createFleet(ctx context.Context) error {
+	out, err := d.api.CreateFleet(ctx, &gamelift.CreateFleetInput{
+		Name: aws.String("dev"), ComputeType: types.ComputeTypeAnywhere,
+		Locations: []types.LocationConfiguration{{Location: aws.String(location)}},
+	})
+	if err != nil {
+		return fmt.Errorf("create-fleet: %w", err)
+	}
+	d.fleet = *out.FleetAttributes.FleetId
+	d.show("aws gamelift create-fleet --name dev --compute-type ANYWHERE --locations Location="+location,
+		"%s is %s", d.fleet, out.FleetAttributes.Status)
+	return expect("fleet", out.FleetAttributes.Status, types.FleetStatusActive)
+}
+
+func (d *Demo) registerCompute(ctx context.Context) error {
+	out, err := d.api.RegisterCompute(ctx, &gamelift.RegisterComputeInput{
+		FleetId: &d.fleet, ComputeName: aws.String(computeName), IpAddress: aws.String("127.0.0.1"), Location: aws.String(location),
+	})
+	if err != nil {
+		return fmt.Errorf("register-compute: %w", err)
+	}
+	d.show("aws gamelift register-compute --compute-name "+computeName+" --fleet-id FLEET --ip-address 127.0.0.1 --location "+location,
+		"%s is %s, game servers connect to %s", computeName, out.Compute.ComputeStatus, *out.Compute.GameLiftServiceSdkEndpoint)
+	return nil
+}
+
+func (d *Demo) getToken(ctx context.Context) error {
+	out, err := d.api.GetComputeAuthToken(ctx, &gamelift.GetComputeAuthTokenInput{FleetId: &d.fleet, ComputeName: aws.String(computeName)})
+	if err != nil {
+		return fmt.Errorf("get-compute-auth-token: %w", err)
+	}
+	d.token = *out.AuthToken
+	d.show("aws gamelift get-compute-auth-token --fleet-id FLEET --compute-name "+computeName,
+		"a token, good until %s", out.ExpirationTimestamp.Local().Format(time.TimeOnly))
+	return nil
+}
+
+// startServer starts the dedicated server as a studio would, and waits until the service counts it as ready.
+func (d *Demo) startServer(ctx context.Context) error {
+	d.server = exec.Command(d.config.GameServer, "-authtoken="+d.token, "-hostid="+computeName, "-fleetid="+d.fleet,
+		"-websocketurl="+d.config.PublicURL, "-port=0", "-log=error")
+	d.server.Stdout, d.server.Stderr = d.config.Out, os.Stderr
+	if err := d.server.Start(); err != nil {
+		return fmt.Errorf("start the game server: %w", err)
+	}
+	err := d.until(ctx, "the game server is ready", func() (bool, error) {
+		out, err := d.api.DescribeFleetUtilization(ctx, &gamelift.DescribeFleetUtilizationInput{FleetIds: []string{d.fleet}})
+		if err != nil || len(out.FleetUtilization) == 0 {
+			return false, err
+		}
+		return aws.ToInt32(out.FleetUtilization[0].ActiveServerProcessCount) == 1, nil
+	})
+	if err != nil {
+		return err
+	}
+	d.show("arena-server -authtoken=… -hostid="+computeName+" -fleetid=FLEET -websocketurl="+d.config.PublicURL+" -port 0",
+		"the fleet has 1 active server process")
+	return nil
+}
+
+func (d *Demo) createGameSession(ctx context.Context) error {
+	var out *gamelift.CreateGameSessionOutput
+	// The process counts as active a moment before its first heartbeat makes it eligible.
+	err := d.until(ctx, "a game session is created", func() (bool, error) {
+		var err error
+		out, err = d.api.CreateGameSession(ctx, &gamelift.CreateGameSessionInput{
+			FleetId: &d.fleet, Name: aws.String("Debug"), MaximumPlayerSessionCount: aws.Int32(4), Location: aws.String(location),
+		})
+		var none *types.FleetCapacityExceededException
+		return err == nil, ignore(err, errors.As(err, &none))
+	})
+	if err != nil {
+		return err
+	}
+	d.show("aws gamelift create-game-session --fleet-id FLEET --name Debug --maximum-player-session-count 4 --location "+location,
+		"%s is %s", *out.GameSession.GameSessionId, out.GameSession.Status)
+	if err := expect("game session", out.GameSession.Status, types.GameSessionStatusActivating); err != nil {
+		return err
+	}
+	d.session = out.GameSession
+	return d.awaitStatus(ctx, types.GameSessionStatusActive)
+}
+
+// awaitStatus waits until the game session has a status, and shows it.
+func (d *Demo) awaitStatus(ctx context.Context, want types.GameSessionStatus) error {
+	err := d.until(ctx, "the game session is "+string(want), func() (bool, error) {
+		out, err := d.api.DescribeGameSessions(ctx, &gamelift.DescribeGameSessionsInput{GameSessionId: d.session.GameSessionId})
+		if err != nil || len(out.GameSessions) != 1 {
+			return false, err
+		}
+		d.session = &out.GameSessions[0]
+		return d.session.Status == want, nil
+	})
+	if err != nil {
+		return err
+	}
+	d.show("aws gamelift describe-game-sessions --game-session-id ARN", "%s, %d of %d players, at %s:%d", d.session.Status,
+		aws.ToInt32(d.session.CurrentPlayerSessionCount), *d.session.MaximumPlayerSessionCount, *d.session.IpAddress, *d.session.Port)
+	return nil
+}
+
+// join reserves a seat and lets a player play a script.
+func (d *Demo) join(ctx context.Context, name, script string) (*types.PlayerSession, error) {
+	out, err := d.api.CreatePlayerSession(ctx, &gamelift.CreatePlayerSessionInput{GameSessionId: d.session.GameSessionId, PlayerId: &name})
+	if err != nil {
+		return nil, fmt.Errorf("create-player-session: %w", err)
+	}
+	p := out.PlayerSession
+	d.show("aws gamelift create-player-session --game-session-id ARN --player-id "+name,
+		"%s is %s, at %s:%d", *p.PlayerSessionId, p.Status, *p.IpAddress, *p.Port)
+	if err := expect("player session", p.Status, types.PlayerSessionStatusReserved); err != nil {
+		return nil, err
+	}
+	client := exec.CommandContext(ctx, d.config.GameClient, "-address", fmt.Sprintf("%s:%d", *p.IpAddress, *p.Port),
+		"-player-session", *p.PlayerSessionId, "-name", name, "-script", script)
+	seen, err := client.Output()
+	if err != nil {
+		return nil, fmt.Errorf("player %s: %w", name, withStderr(err))
+	}
+	d.show("arena-client -player-session … -name "+name, "%s", strings.ReplaceAll(strings.TrimSpace(string(seen)), "\n", "\n      "))
+	return p, nil
+}
+
+// withStderr adds what a program wrote before it failed.
+func withStderr(err error) error {
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok && len(exit.Stderr) > 0 {
+		return fmt.Errorf("%w: %s", err, strings.TrimSpace(string(exit.Stderr)))
+	}
+	return err
+}
+
+func (d *Demo) firstPlayer(ctx context.Context) error {
+	p, err := d.join(ctx, "PlayerOne", "east; south; say hello; wait said; leave")
+	if err != nil {
+		return err
+	}
+	return d.awaitPlayer(ctx, *p.PlayerSessionId, types.PlayerSessionStatusCompleted)
+}
+
+// awaitPlayer waits until a player session has a status, and shows it.
+func (d *Demo) awaitPlayer(ctx context.Context, id string, want types.PlayerSessionStatus) error {
+	err := d.until(ctx, "the player session is "+string(want), func() (bool, error) {
+		out, err := d.api.DescribePlayerSessions(ctx, &gamelift.DescribePlayerSessionsInput{PlayerSessionId: &id})
+		return err == nil && len(out.PlayerSessions) == 1 && out.PlayerSessions[0].Status == want, err
+	})
+	if err == nil {
+		d.show("aws gamelift describe-player-sessions --player-session-id psess-…", "%s", want)
+	}
+	return err
+}

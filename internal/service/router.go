@@ -1,0 +1,45 @@
+package service
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"github.com/musterhq/muster/internal/serverlink"
+)
+
+// router tells apart what comes to the one port, by upgrade header and path.
+type router struct {
+	api    http.Handler
+	link   http.Handler
+	health func() error
+}
+
+func (d *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case serverlink.IsUpgrade(r):
+		if path := strings.TrimSuffix(r.URL.Path, "/"); path == "/agent" || strings.HasSuffix(path, "/agent") {
+			http.Error(w, "host agents are not served in this version of Muster", http.StatusNotImplemented)
+			return
+		}
+		d.link.ServeHTTP(w, r)
+	case r.Method == http.MethodPost:
+		d.api.ServeHTTP(w, r)
+	case (r.Method == http.MethodGet || r.Method == http.MethodHead) && (r.URL.Path == "/healthz" || r.URL.Path == "/readyz"):
+		d.serveHealth(w)
+	default:
+		http.Error(w, "This is Muster. AWS clients POST here, game servers open a WebSocket; health is at /healthz.", http.StatusNotFound)
+	}
+}
+
+// serveHealth says whether the service can do its work. The port is served only once the state is loaded, so an answer
+// of 200 means ready, too.
+func (d *router) serveHealth(w http.ResponseWriter) {
+	answer, status := map[string]string{"status": "ok"}, http.StatusOK
+	if err := d.health(); err != nil {
+		answer, status = map[string]string{"status": "failed", "reason": err.Error()}, http.StatusServiceUnavailable
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(answer) // the client has gone if it fails
+}

@@ -1,0 +1,204 @@
+// Package service is a whole Muster, wired: the store, the engine, the doors and the port in front of them. The binary
+// runs it, and tests run the same thing in their own process.
+package service
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/musterhq/muster/internal/archive"
+	archivepebble "github.com/musterhq/muster/internal/archive/pebble"
+	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/gamelift"
+	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/journal"
+	journalpebble "github.com/musterhq/muster/internal/journal/pebble"
+	"github.com/musterhq/muster/internal/listen"
+	"github.com/musterhq/muster/internal/listen/devca"
+	"github.com/musterhq/muster/internal/serverlink"
+	"github.com/musterhq/muster/internal/settings"
+)
+
+// drain is how long requests that are under way may take when the service stops.
+const drain = 5 * time.Second
+
+// Service is a running Muster.
+type Service struct {
+	settings settings.Settings
+	log      *slog.Logger
+
+	journal journal.Journal
+	archive archive.Archive
+	engine  *engine.Engine
+	link    *serverlink.Server
+	port    *listen.Server
+	served  chan error
+
+	stopLinks context.CancelFunc
+	publicURL string
+}
+
+// Start opens the data directory, loads the state and answers on the port. What it opened before an error is closed
+// again.
+func Start(ctx context.Context, s settings.Settings, log *slog.Logger) (_ *Service, err error) {
+	if err := s.Check(); err != nil {
+		return nil, err
+	}
+	x := &Service{settings: s, log: log, served: make(chan error, 1)}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, x.close(context.WithoutCancel(ctx)))
+		}
+	}()
+	if err := os.MkdirAll(s.Data, 0o700); err != nil {
+		return nil, fmt.Errorf("data directory: %w", err)
+	}
+	// The journal comes first: it keeps a second process out of the directory.
+	if x.journal, err = openJournal(s, log); err != nil {
+		return nil, err
+	}
+	if x.archive, err = openArchive(s, log); err != nil {
+		return nil, err
+	}
+	keys, err := identity.OpenKeys(s.Data)
+	if err != nil {
+		return nil, err
+	}
+	// The port is bound before the state is loaded: a game server that comes back meanwhile waits a moment instead of
+	// being turned away for the many seconds of its next attempt.
+	doors := &router{}
+	if x.port, err = x.openPort(doors); err != nil {
+		return nil, err
+	}
+	x.publicURL = publicURL(s, x.port.Addr())
+	x.engine, err = engine.Open(ctx, engine.Config{
+		Journal: x.journal, Archive: x.archive, Cell: s.Cell(), Log: log,
+		SnapshotEvery: int64(s.SnapshotEvery), EndedLinger: s.EndedLinger,
+	})
+	if err != nil {
+		return nil, err
+	}
+	api, err := gamelift.NewService(x.engine, keys.CellSecret(), x.publicURL)
+	if err != nil {
+		return nil, err
+	}
+	links, stopLinks := context.WithCancel(context.WithoutCancel(ctx))
+	x.stopLinks = stopLinks
+	x.link = serverlink.New(links, serverlink.Config{
+		Engine: x.engine, Secret: keys.CellSecret(), Keys: keys, AnyKey: s.Dev, Endpoint: s.PublicURL, Log: log,
+	})
+	doors.api = gamelift.NewHandler(api, gamelift.Config{Keys: keys, Dev: s.Dev, Log: log})
+	doors.link = x.link
+	doors.health = x.Err
+	go func() { x.served <- x.port.Serve() }()
+	return x, nil
+}
+
+func openJournal(s settings.Settings, log *slog.Logger) (journal.Journal, error) {
+	return journalpebble.Open(journalpebble.Options{Dir: filepath.Join(s.Data, "journal"), Logger: log, Program: "muster serve"})
+}
+
+func openArchive(s settings.Settings, log *slog.Logger) (archive.Archive, error) {
+	return archivepebble.Open(archivepebble.Options{Dir: filepath.Join(s.Data, "archive"), Logger: log, Program: "muster serve"})
+}
+
+// openPort binds the port with the certificate that the settings name, or, for development, one of our own.
+func (x *Service) openPort(doors *router) (*listen.Server, error) {
+	config := listen.Config{Addr: x.settings.Listen, Handler: doors, Log: x.log}
+	certificate, err := x.certificate()
+	if err != nil {
+		return nil, err
+	}
+	config.Certificate = certificate
+	return listen.Open(config)
+}
+
+func (x *Service) certificate() (func(*tls.ClientHelloInfo) (*tls.Certificate, error), error) {
+	s := x.settings
+	switch {
+	case s.TLSCert != "":
+		files, err := listen.LoadFiles(s.TLSCert, s.TLSKey, x.log)
+		if err != nil {
+			return nil, err
+		}
+		return files.Certificate, nil
+	case s.Dev:
+		var hosts []string
+		if u, err := url.Parse(s.PublicURL); err == nil {
+			hosts = append(hosts, u.Hostname())
+		}
+		authority, err := devca.Open(s.Data, hosts...)
+		if err != nil {
+			return nil, err
+		}
+		return authority.Certificate, nil
+	}
+	return nil, nil
+}
+
+// publicURL is where game servers are told to connect.
+func publicURL(s settings.Settings, bound net.Addr) string {
+	if s.PublicURL != "" {
+		return s.PublicURL
+	}
+	host, port, _ := net.SplitHostPort(bound.String())
+	if ip := net.ParseIP(host); ip == nil || ip.IsUnspecified() {
+		if name, err := os.Hostname(); err == nil {
+			host = name
+		}
+	}
+	scheme := "ws"
+	if s.TLSCert != "" {
+		scheme = "wss"
+	}
+	return scheme + "://" + net.JoinHostPort(host, port)
+}
+
+// Addr is the bound address.
+func (x *Service) Addr() net.Addr { return x.port.Addr() }
+
+// PublicURL is where game servers are told to connect.
+func (x *Service) PublicURL() string { return x.publicURL }
+
+// Err is nil while the service can do its work, and then the reason why it cannot.
+func (x *Service) Err() error { return x.engine.Err() }
+
+// Served receives once, when the port is no longer served: nil after Stop.
+func (x *Service) Served() <-chan error { return x.served }
+
+// Stop ends the service in order: the port closes, requests that are under way finish, game servers lose their
+// connections without a close frame, and what was decided becomes durable.
+func (x *Service) Stop(ctx context.Context) error { return x.close(ctx) }
+
+func (x *Service) close(ctx context.Context) error {
+	var errs []error
+	if x.stopLinks != nil {
+		x.stopLinks()
+	}
+	if x.port != nil {
+		draining, cancel := context.WithTimeout(ctx, drain)
+		errs = append(errs, x.port.Stop(draining))
+		cancel()
+	}
+	if x.link != nil {
+		x.link.Close()
+	}
+	if x.engine != nil {
+		errs = append(errs, x.engine.Close())
+	}
+	if x.archive != nil {
+		errs = append(errs, x.archive.Close())
+	}
+	if x.journal != nil {
+		errs = append(errs, x.journal.Close())
+	}
+	return errors.Join(errs...)
+}
