@@ -77,7 +77,7 @@ func (e *Engine) followed() cell.KindMask {
 	defer e.followersLock.Unlock()
 	var all cell.KindMask
 	for _, x := range e.followers {
-		all |= x.kinds
+		all.Add(x.kinds)
 	}
 	return all
 }

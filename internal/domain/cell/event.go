@@ -55,19 +55,29 @@ type Event interface {
 func KindOf(e Event) Kind { return e.kind() }
 
 // KindMask is a set of kinds.
-type KindMask uint64
+type KindMask [4]uint64
 
 // Kinds makes a set.
 func Kinds(kinds ...Kind) KindMask {
 	var m KindMask
 	for _, k := range kinds {
-		m |= 1 << k
+		m[k/64] |= 1 << (k % 64)
 	}
 	return m
 }
 
+// AllKinds is the set of all.
+func AllKinds() KindMask { return KindMask{^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0)} }
+
 // Has reports whether the set holds k.
-func (m KindMask) Has(k Kind) bool { return m&(1<<k) != 0 }
+func (m *KindMask) Has(k Kind) bool { return m[k/64]&(1<<(k%64)) != 0 }
+
+// Add adds the kinds of another set.
+func (m *KindMask) Add(other KindMask) {
+	for i := range m {
+		m[i] |= other[i]
+	}
+}
 
 // newEvent returns an empty event of a kind, or nil when there is none.
 func newEvent(k Kind) Event {

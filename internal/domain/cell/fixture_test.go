@@ -30,7 +30,7 @@ func newWorld(t testing.TB, config Config) *world {
 // do executes a command as a journal entry of its own.
 func (w *world) do(cmd Command) error {
 	w.seed++
-	env := Env{Now: w.now, Number: w.number, Follow: ^KindMask(0)}
+	env := Env{Now: w.now, Number: w.number, Follow: AllKinds()}
 	binary.BigEndian.PutUint64(env.Seed[8:], w.seed)
 	emitted, err := w.cell.Execute(cmd, &env)
 	w.events = env.Events
