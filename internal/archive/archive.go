@@ -17,6 +17,7 @@ type Kind uint8
 const (
 	GameSession   Kind = 1
 	PlayerSession Kind = 2
+	Placement     Kind = 3
 )
 
 // Record is one thing that has ended.

@@ -20,30 +20,33 @@ import (
 // archive has grown meanwhile, it is looked up again.
 func (e *Engine) doClaim(ctx context.Context, cmd cell.Claim) error {
 	for {
-		id, ok := cmd.ClaimedGame()
-		if !ok {
+		kind, id := cmd.Claimed()
+		if kind == cell.Nothing {
 			return e.submit(cmd)
 		}
 		e.stateLock.RLock()
 		at := e.seq.Cell().Forgotten()
 		e.stateLock.RUnlock()
-		record, found, err := e.config.Archive.Get(ctx, archive.GameSession, string(id))
+		record, found, err := e.config.Archive.Get(ctx, archiveKinds[kind], id)
 		if err != nil {
 			return err
 		}
-		var old *session.GameSession
+		var data []byte
 		if found {
-			g, err := cell.DecodeGameSession(record.Data)
-			if err != nil {
-				return err
-			}
-			old = &g
+			data = record.Data
 		}
-		cmd.SetArchived(old, at)
+		if err := cmd.SetArchived(data, at); err != nil {
+			return err
+		}
 		if err := e.submit(cmd); !isRefused(err, domain.Stale) {
 			return err
 		}
 	}
+}
+
+// archiveKinds are the archive's kinds of what the cell lets go.
+var archiveKinds = map[cell.ClaimKind]archive.Kind{
+	cell.AGameSession: archive.GameSession, cell.APlayerSession: archive.PlayerSession, cell.APlacement: archive.Placement,
 }
 
 func isRefused(err error, reason domain.Reason) bool {
@@ -255,43 +258,45 @@ func (e *Engine) archiveEnded(ctx context.Context) {
 func (e *Engine) archiveSome(ctx context.Context) (int, error) {
 	before := domain.TimeOf(e.config.Now().Add(-e.config.EndedLinger))
 	var batch []archive.Record
-	for len(batch) < archiveMost {
+	taken := 0
+	for taken < archiveMost {
 		var some []cell.EndedRecord
 		err := e.Read(ctx, func(v *cell.View) error {
-			some = v.Ended(len(batch), archiveLocked, before)
+			some = v.Ended(taken, archiveLocked, before)
 			return nil
 		})
 		if err != nil {
 			return 0, err
 		}
 		for _, x := range some {
-			batch = append(batch, toRecord(x))
+			if x.Kind != cell.Nothing {
+				batch = append(batch, toRecord(x))
+			}
 		}
+		taken += len(some)
 		if len(some) < archiveLocked {
 			break
 		}
 	}
-	if len(batch) == 0 {
+	if taken == 0 {
 		return 0, nil
 	}
-	if err := e.config.Archive.Put(ctx, batch); err != nil {
-		return 0, err
+	if len(batch) > 0 {
+		if err := e.config.Archive.Put(ctx, batch); err != nil {
+			return 0, err
+		}
 	}
-	for left := len(batch); left > 0; left -= archiveLocked {
+	for left := taken; left > 0; left -= archiveLocked {
 		if err := e.submit(&cell.Forget{Count: min(left, archiveLocked)}); err != nil {
 			return 0, err
 		}
 	}
-	return len(batch), nil
+	return taken, nil
 }
 
 func toRecord(x cell.EndedRecord) archive.Record {
-	kind := archive.PlayerSession
-	if x.Game {
-		kind = archive.GameSession
-	}
 	return archive.Record{
-		Kind: kind, ID: x.ID, Created: int64(x.Created), Ended: int64(x.Ended),
+		Kind: archiveKinds[x.Kind], ID: x.ID, Created: int64(x.Created), Ended: int64(x.Ended),
 		Fleet: x.Fleet, Group: x.GameID, Player: x.Player, Data: x.Data,
 	}
 }

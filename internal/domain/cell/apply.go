@@ -71,14 +71,17 @@ func (c *Cell) apply(at domain.Time, event Event) {
 		c.waiting.clear(reservation, r)
 	case *PlayerEnded:
 		r, _ := c.sessions.PlayerByID(e.PlayerSession)
-		c.sessions.EndPlayer(r, at, e.Status)
+		c.sessions.EndPlayer(r, at, e.Status, c.ended.next())
+		c.ended.push(endedPlayer, r)
 		p := c.sessions.Players.Mut(r)
 		p.Changed = c.touch()
 		c.sessions.Games.Mut(p.Game).Changed = c.number
 		c.waiting.clear(reservation, r)
 	case *Forgotten:
-		c.forgotten += uint64(c.sessions.Forget(int(e.Count)))
+		c.forget(int(e.Count))
 		c.touch()
+	case *QueueChanged, *QueueRemoved, *PlacementStarted, *PlacementRetried, *PlacementPassed, *PlacementEnded:
+		c.applyPlacement(at, event)
 	default:
 		panic(fmt.Sprintf("no apply for %T", event))
 	}
@@ -166,12 +169,15 @@ func (c *Cell) applyGameCreated(at domain.Time, e *GameSessionCreated) {
 		Name: e.Name, Data: e.Data, MatchmakerData: e.MatchmakerData, Properties: e.Properties, Creator: e.Creator,
 		ComputeName: compute.Name, ProcessID: process.Key.Process, IPAddress: compute.IPAddress, DNSName: compute.DNSName, Port: port,
 		PlayersMax: e.PlayersMax, Status: session.Activating, FullProtection: e.FullProtection,
-		Created: at, ActivateBy: e.ActivateBy, Process: p, Parameters: e.Parameters, Changed: c.touch(),
+		Created: at, ActivateBy: e.ActivateBy, Process: p, Placement: e.Placement, Parameters: e.Parameters, Changed: c.touch(),
 	})
 	x := c.fleets.Processes.Mut(p)
 	x.Session, x.HadSession, x.Changed = g, true, c.number
 	c.fleets.Reindex(p)
 	c.waiting.set(activation, g, e.ActivateBy)
+	if e.Placement != "" {
+		c.applyPlaced(at, e.Placement, c.sessions.Games.Get(g))
+	}
 }
 
 func (c *Cell) applyGame(at domain.Time, event Event) {
@@ -198,7 +204,8 @@ func (c *Cell) applyGame(at domain.Time, event Event) {
 	case *GameSessionEnded:
 		r, _ := c.sessions.Game(e.ID)
 		p := c.sessions.Games.Get(r).Process
-		c.sessions.EndGame(r, at, e.Reason)
+		c.sessions.EndGame(r, at, e.Reason, c.ended.next())
+		c.ended.push(endedGame, r)
 		c.sessions.Games.Mut(r).Changed = c.touch()
 		c.waiting.clear(activation, r)
 		if p != 0 {

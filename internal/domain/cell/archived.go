@@ -2,45 +2,57 @@ package cell
 
 import (
 	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/placement"
 	"github.com/musterhq/muster/internal/domain/session"
 	"github.com/musterhq/muster/internal/domain/wire"
 )
 
-// EndedRecord is a game session or a player session that has ended, for the archive.
+// EndedRecord is something that has ended, for the archive.
 type EndedRecord struct {
-	Game           bool   // a game session; else a player session
-	ID             string // session.ID, or the sixteen bytes of the player session's UUID
+	Kind           ClaimKind // Nothing: it need not be kept
+	ID             string    // session.ID, a placement's id, or the sixteen bytes of a player session's UUID
 	Created, Ended domain.Time
 	Fleet          string // of a game session
 	GameID, Player string // of a player session
-	Data           []byte // for DecodeGameSession or DecodePlayerSession
-	Changed        uint64
+	Data           []byte // for DecodeGameSession, DecodePlayerSession or DecodePlacement
 }
 
 // Ended returns up to `most` of the records that ended before `before`, in the order they ended, beginning with the
 // skip-th.
 func (v *View) Ended(skip, most int, before domain.Time) []EndedRecord {
 	var all []EndedRecord
-	v.c.sessions.EndedFrom(skip, func(e session.Ended) bool {
-		if len(all) == most {
-			return false
-		}
-		var x EndedRecord
-		if e.Game != 0 {
-			g := *v.c.sessions.Games.Get(e.Game)
-			v.saw(g.Changed)
-			x = EndedRecord{Game: true, ID: string(g.ID), Created: g.Created, Ended: g.Ended, Fleet: g.FleetID, Data: wire.Append(nil, &g)}
-		} else {
-			p := v.player(v.c.sessions.Players.Get(e.Player))
-			x = EndedRecord{ID: string(p.ID[:]), Created: p.Created, Ended: p.Ended, GameID: string(p.GameID), Player: p.Player, Data: wire.Append(nil, &p)}
-		}
+	for i := skip; i < v.c.ended.used && len(all) < most; i++ {
+		x := v.endedRecord(v.c.ended.at(i))
 		if x.Ended > before {
-			return false
+			break
 		}
 		all = append(all, x)
-		return true
-	})
+	}
 	return all
+}
+
+func (v *View) endedRecord(e endedEntry) EndedRecord {
+	switch e.kind {
+	case endedGame:
+		g := v.game(e.ref)
+		if g.Replaced {
+			return EndedRecord{Ended: g.Ended}
+		}
+		return EndedRecord{Kind: AGameSession, ID: string(g.ID), Created: g.Created, Ended: g.Ended, Fleet: g.FleetID, Data: wire.Append(nil, &g)}
+	case endedPlacement:
+		p := v.placement(e.ref)
+		return EndedRecord{Kind: APlacement, ID: p.ID, Created: p.Start, Ended: p.End, Data: wire.Append(nil, &p)}
+	default:
+		p := v.player(v.c.sessions.Players.Get(e.ref))
+		return EndedRecord{Kind: APlayerSession, ID: string(p.ID[:]), Created: p.Created, Ended: p.Ended, GameID: string(p.GameID), Player: p.Player, Data: wire.Append(nil, &p)}
+	}
+}
+
+// DecodePlacement reads the Data of an EndedRecord.
+func DecodePlacement(data []byte) (placement.Placement, error) {
+	var p placement.Placement
+	err := wire.Unmarshal(data, &p)
+	return p, err
 }
 
 // DecodeGameSession reads the Data of an EndedRecord.

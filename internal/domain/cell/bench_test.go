@@ -57,12 +57,13 @@ func BenchmarkReserve(b *testing.B) {
 func empty(w *world, env *Env) {
 	for r, p := range w.cell.sessions.Players.All() {
 		_ = r
-		if w.cell.sessions.Players.Len()-w.cell.sessions.EndedCount() <= 1_000_000 {
+		if w.cell.sessions.Players.Len()-w.cell.ended.used <= 1_000_000 {
 			break
 		}
-		w.cell.sessions.EndPlayer(r, p.Created, session.TimedOut)
+		w.cell.sessions.EndPlayer(r, p.Created, session.TimedOut, w.cell.ended.next())
+		w.cell.ended.push(endedPlayer, r)
 	}
-	_, _ = w.cell.Execute(&Forget{w.cell.sessions.EndedCount()}, env)
+	_, _ = w.cell.Execute(&Forget{w.cell.ended.used}, env)
 }
 
 // BenchmarkMemory reports the live heap for each live player session.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/placement"
 	"github.com/musterhq/muster/internal/domain/session"
 	"github.com/musterhq/muster/internal/domain/wire"
 )
@@ -17,33 +18,36 @@ import (
 // Cell is the state. One goroutine at a time may call Execute, Replay or Freeze; Views may be used beside each other but
 // not beside those.
 type Cell struct {
-	config   Config
-	fleets   *fleet.State
-	sessions *session.State
+	config     Config
+	fleets     *fleet.State
+	sessions   *session.State
+	placements *placement.State
 
 	waiting  deadlines
+	ended    endedQueue
 	last     domain.Time // when the last transaction happened
 	downtime domain.Time // how long the service was down since the cell began: what contact deadlines are moved by
 	number   uint64      // of the journal entry that is being built or replayed
 	changed  uint64      // number of the last change
 
-	forgotten  uint64 // game sessions that left memory for the archive: the watermark of look-ups there
-	eventNo    uint64 // fleet events ever written
-	restoring  session.Ref
-	replaying  bool
-	replayed   wire.Reader
-	replayedTx wire.Reader
+	forgotten   uint64 // game sessions and placements that left memory for the archive: the watermark of look-ups there
+	eventNo     uint64 // fleet events ever written
+	placementNo uint64 // placements ever started, as far as any is pending
+	restoring   session.Ref
+	replaying   bool
+	replayed    wire.Reader
+	replayedTx  wire.Reader
 }
 
 // New returns an empty cell.
 func New(config Config) *Cell {
-	return &Cell{config: config, fleets: fleet.New(), sessions: session.New(), waiting: newDeadlines()}
+	return &Cell{config: config, fleets: fleet.New(), sessions: session.New(), placements: placement.New(), waiting: newDeadlines()}
 }
 
 // Config returns the limits and periods that commands of this cell are decided with.
 func (c *Cell) Config() Config { return c.config }
 
-// Forgotten counts the game sessions that left memory for the archive. A look-up in the archive that began at one count
+// Forgotten counts the game sessions and placements that left memory for the archive. A look-up in the archive that began at one count
 // may be relied on only while the count is the same.
 func (c *Cell) Forgotten() uint64 { return c.forgotten }
 
@@ -74,6 +78,9 @@ func (c *Cell) Execute(cmd Command, env *Env) (emitted bool, err error) {
 	t := tx{c: c, env: env, now: now, contact: c.contact(now), start: len(env.Batch)}
 	c.number = env.Number
 	err = cmd.decide(&t)
+	if err == nil {
+		t.settle()
+	}
 	if t.open {
 		if err != nil {
 			panic(fmt.Sprintf("%T refused after it had emitted: %v", cmd, err))
@@ -87,7 +94,10 @@ func (c *Cell) Execute(cmd Command, env *Env) (emitted bool, err error) {
 func (c *Cell) Replay(number uint64, batch []byte) error {
 	c.number = number
 	c.replaying = true
-	defer func() { c.replaying = false }()
+	defer func() {
+		c.replaying = false
+		c.fleets.TakeFreed() // whoever waited was served then, by events of their own
+	}()
 	return c.readBatch(batch, func(at domain.Time, e Event) { c.apply(at, e) })
 }
 

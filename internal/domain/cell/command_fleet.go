@@ -157,6 +157,7 @@ func (cmd *UpdateFleetAttributes) decide(t *tx) error {
 	}
 	protectionChanged, was := f.FullProtection != old.FullProtection, protection(old.FullProtection)
 	t.emit(&FleetChanged{f})
+	t.c.replanAll(t.now)
 	if protectionChanged {
 		t.fleetEvent(f.ID, "FLEET_NEW_GAME_SESSION_PROTECTION_POLICY_UPDATED",
 			"New game session protection policy changed from "+was+" to "+protection(f.FullProtection))
@@ -190,6 +191,7 @@ func (cmd *DeleteFleet) decide(t *tx) error {
 	f := *old
 	f.Status = fleet.Deleting
 	t.emit(&FleetChanged{f})
+	t.c.replanAll(t.now)
 	t.fleetEvent(f.ID, "FLEET_DELETED", "Request to delete fleet "+f.ID)
 	return nil
 }
@@ -217,6 +219,7 @@ func (cmd *AddFleetLocations) decide(t *tx) error {
 		f.Locations = append(f.Locations, fleet.FleetLocation{Name: name, Status: fleet.Active})
 	}
 	t.emit(&FleetChanged{f})
+	t.c.replanAll(t.now)
 	for _, name := range cmd.Locations {
 		t.fleetEvent(f.ID, "LOCATION_STATE_ACTIVE", "Location "+name+" of fleet "+f.ID+" changed state to ACTIVE")
 	}
@@ -251,6 +254,7 @@ func (cmd *RemoveFleetLocations) decide(t *tx) error {
 		return domain.Refuse(domain.Invalid, "Locations: fleet %s would have no location left; delete the fleet instead", f.ID)
 	}
 	t.emit(&FleetChanged{f})
+	t.c.replanAll(t.now)
 	for _, name := range cmd.Locations {
 		t.fleetEvent(f.ID, "LOCATION_STATE_DELETING", "Location "+name+" of fleet "+f.ID+" changed state to DELETING")
 	}

@@ -238,7 +238,8 @@ func (cmd *TerminateGameSession) decide(t *tx) error {
 	}
 	if g.Status != session.Terminating {
 		p := g.Process
-		t.emit(&GameSessionTerminating{g.ID})
+		t.failPlacementOf(g)
+		t.emit(&GameSessionTerminating{cmd.ID})
 		t.askTermination(p, fleet.EndedForced)
 	}
 	cmd.Game = *t.c.sessions.Games.Get(r)
@@ -260,7 +261,10 @@ func (t *tx) endGame(r session.Ref, reason session.StatusReason) {
 	for _, e := range sitting {
 		t.emit(e)
 	}
-	t.emit(&GameSessionEnded{t.c.sessions.Games.Get(r).ID, reason})
+	g := t.c.sessions.Games.Get(r)
+	id, of := g.ID, g.Placement
+	t.emit(&GameSessionEnded{id, reason})
+	t.placedGameEnded(of, id)
 }
 
 // describeProcess is how messages of the event log name a process.
@@ -268,20 +272,42 @@ func describeProcess(p *fleet.Process) string {
 	return strings.Join([]string{"process", p.Key.Process, "on compute", p.Key.Compute, "in", p.Location}, " ")
 }
 
+// ClaimKind is what a Claim names, and what an EndedRecord is.
+type ClaimKind uint8
+
+// The kinds.
+const (
+	Nothing ClaimKind = iota
+	AGameSession
+	APlayerSession
+	APlacement
+)
+
 // Claim is a command whose caller may have chosen the id of what it makes. The engine looks such an id up in the archive
 // before it queues the command.
 type Claim interface {
 	Command
-	// ClaimedGame is the game session's id, if the caller chose it.
-	ClaimedGame() (session.ID, bool)
+	// Claimed is what the command would make; Nothing if the caller did not choose the id.
+	Claimed() (ClaimKind, string)
 	// SetArchived takes what the archive had when Cell.Forgotten was at; nil for nothing.
-	SetArchived(old *session.GameSession, at uint64)
+	SetArchived(data []byte, at uint64) error
 }
 
-// ClaimedGame returns the id if it was chosen.
-func (cmd *CreateGameSession) ClaimedGame() (session.ID, bool) { return cmd.ID(), cmd.Parameters != 0 }
+// Claimed returns the id if it was chosen.
+func (cmd *CreateGameSession) Claimed() (ClaimKind, string) {
+	if cmd.Parameters == 0 {
+		return Nothing, ""
+	}
+	return AGameSession, string(cmd.ID())
+}
 
 // SetArchived takes what the archive had.
-func (cmd *CreateGameSession) SetArchived(old *session.GameSession, at uint64) {
-	cmd.Archived, cmd.ArchivedAt = old, at
+func (cmd *CreateGameSession) SetArchived(data []byte, at uint64) error {
+	cmd.Archived, cmd.ArchivedAt = nil, at
+	if data == nil {
+		return nil
+	}
+	g, err := DecodeGameSession(data)
+	cmd.Archived = &g
+	return err
 }

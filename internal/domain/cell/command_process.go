@@ -209,6 +209,7 @@ func (cmd *ActivateGameSession) decide(t *tx) error {
 		return domain.Refuse(domain.WrongGameStatus, "game session %s is %s; only an ACTIVATING one can be activated", g.ID, g.Status)
 	}
 	t.emit(&GameSessionActivated{g.ID})
+	t.fulfilPlacement(cmd.Game)
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/placement"
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
@@ -92,6 +93,11 @@ func (t *tx) wallDue(d deadline) {
 		t.emit(&CreationsForgotten{})
 	case sweep:
 		t.sweepFleet(d.ref)
+	case placementTimeout:
+		t.endPlacement(d.ref, placement.TimedOut)
+	case placementRound:
+		t.c.waiting.clear(placementRound, d.ref)
+		t.round(d.ref)
 	}
 }
 
@@ -138,6 +144,7 @@ func (cmd *Resume) decide(t *tx) error {
 	if t.c.last == 0 {
 		return nil // nothing has ever happened
 	}
+	t.c.replanAll(t.now)
 	down := t.now - t.c.last
 	// The contact clock stands where it stood when the service died; the grace of the links runs from there.
 	was := t.contact - domain.ContactTime(down)
@@ -151,7 +158,7 @@ type Forget struct{ Count int }
 
 func (cmd *Forget) decide(t *tx) error {
 	if cmd.Count > 0 {
-		t.emit(&Forgotten{int64(min(cmd.Count, t.c.sessions.EndedCount()))})
+		t.emit(&Forgotten{int64(min(cmd.Count, t.c.ended.used))})
 	}
 	return nil
 }

@@ -24,6 +24,8 @@ type Config struct {
 	PropertiesInGameMax    int
 	TagsMax                int
 	PlayersInOneCommandMax int
+	QueuesMax              int
+	DestinationsInQueueMax int
 }
 
 // DefaultConfig returns the periods of the cloud service and limits far above its quotas, which protect nothing on own
@@ -50,5 +52,7 @@ func DefaultConfig() Config {
 		PropertiesInGameMax:    16,
 		TagsMax:                50,
 		PlayersInOneCommandMax: 25,
+		QueuesMax:              10_000,
+		DestinationsInQueueMax: 100,
 	}
 }

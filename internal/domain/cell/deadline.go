@@ -23,9 +23,11 @@ const (
 
 // Wall deadlines end on time, also when the service was down.
 const (
-	forgetProcess waits = lastContact + iota // an ended process
-	creation                                 // a creation that the creation policy counts
-	sweep                                    // a fleet that is being deleted
+	forgetProcess    waits = lastContact + iota // an ended process
+	creation                                    // a creation that the creation policy counts
+	sweep                                       // a fleet that is being deleted
+	placementTimeout                            // a pending placement
+	placementRound                              // a pending placement whose choices have changed
 	waitsCount
 )
 

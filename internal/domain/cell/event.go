@@ -43,6 +43,13 @@ const (
 	KindPlayerEnded    Kind = 52
 
 	kindForgotten Kind = 60
+
+	KindQueueChanged     Kind = 70
+	KindQueueRemoved     Kind = 71
+	KindPlacementStarted Kind = 72
+	KindPlacementRetried Kind = 73
+	kindPlacementPassed  Kind = 74
+	KindPlacementEnded   Kind = 75
 )
 
 // Event is a fact. What Fields names is all that apply may use beside the state.
@@ -142,6 +149,18 @@ func newEvent(k Kind) Event {
 		return &PlayerEnded{}
 	case kindForgotten:
 		return &Forgotten{}
+	case KindQueueChanged:
+		return &QueueChanged{}
+	case KindQueueRemoved:
+		return &QueueRemoved{}
+	case KindPlacementStarted:
+		return &PlacementStarted{}
+	case KindPlacementRetried:
+		return &PlacementRetried{}
+	case kindPlacementPassed:
+		return &PlacementPassed{}
+	case KindPlacementEnded:
+		return &PlacementEnded{}
 	}
 	return nil
 }

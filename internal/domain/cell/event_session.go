@@ -21,6 +21,7 @@ type GameSessionCreated struct {
 	FullProtection bool
 	ActivateBy     domain.ContactTime
 	Parameters     uint64
+	Placement      string // id of the placement that it is made for
 }
 
 // GameSessionPrompted says that the process is about to be told of its game session. It is never told again.
@@ -97,6 +98,7 @@ func (e *GameSessionCreated) Fields(c *wire.Codec) {
 	c.Bool(9, &e.FullProtection)
 	wire.Int(c, 10, &e.ActivateBy)
 	c.Fixed64(11, &e.Parameters)
+	c.String(12, &e.Placement)
 }
 
 // Fields of the event.

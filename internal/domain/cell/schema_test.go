@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/types/dynamicpb"
 
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/placement"
 	"github.com/musterhq/muster/internal/domain/session"
 	"github.com/musterhq/muster/internal/domain/wire"
 )
@@ -40,6 +41,8 @@ func TestSchema(t *testing.T) {
 		"Compute": func() wire.Message { return &fleet.Compute{} }, "Process": func() wire.Message { return &fleet.Process{} },
 		"FleetEvent": func() wire.Message { return &fleet.Event{} }, "Creation": func() wire.Message { return &fleet.Creation{} },
 		"GameSession": func() wire.Message { return &session.GameSession{} }, "PlayerSession": func() wire.Message { return &PlayerSession{} },
+		"Queue":        func() wire.Message { return &placement.Queue{} },
+		"Placement":    func() wire.Message { return &placement.Placement{} },
 		"SnapshotHead": func() wire.Message { return &snapshotHead{} },
 	}
 	events := file.Messages().ByName("Event").Oneofs().ByName("event").Fields()
@@ -132,6 +135,8 @@ func value(r *rand.Rand, f protoreflect.FieldDescriptor, empty func() protorefle
 		return protoreflect.ValueOfUint32(uint32(r.IntN(5)))
 	case protoreflect.Uint64Kind, protoreflect.Fixed64Kind:
 		return protoreflect.ValueOfUint64(r.Uint64())
+	case protoreflect.FloatKind:
+		return protoreflect.ValueOfFloat32(r.Float32())
 	case protoreflect.MessageKind:
 		v := empty()
 		fill(r, v.Message().Interface().(*dynamicpb.Message))

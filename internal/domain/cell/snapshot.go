@@ -9,6 +9,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/chunk"
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/placement"
 	"github.com/musterhq/muster/internal/domain/session"
 	"github.com/musterhq/muster/internal/domain/wire"
 )
@@ -24,6 +25,9 @@ type Snapshot struct {
 	creations chunk.Frozen[fleet.Creation]
 	games     chunk.Frozen[session.GameSession]
 	players   chunk.Frozen[session.PlayerSession]
+
+	queues     chunk.Frozen[placement.Queue]
+	placements chunk.Frozen[placement.Placement]
 }
 
 // snapshotHead is what the cell keeps beside its records.
@@ -54,6 +58,9 @@ func (c *Cell) Freeze() *Snapshot {
 		creations: c.fleets.Creations.Freeze(),
 		games:     c.sessions.Games.Freeze(),
 		players:   c.sessions.Players.Freeze(),
+
+		queues:     c.placements.Queues.Freeze(),
+		placements: c.placements.Placements.Freeze(),
 	}
 	s.head = snapshotHead{c.last, c.downtime, c.forgotten, c.eventNo, int64(s.games.Len()), int64(s.players.Len())}
 	return s
@@ -72,6 +79,9 @@ const (
 	partGame   // followed by its player sessions
 	partPlayer // of the game session before it
 	partEnd
+
+	partQueue     = 16
+	partPlacement = 17
 )
 
 // Write writes the snapshot.
@@ -93,6 +103,8 @@ func (s *Snapshot) Write(to io.Writer) error {
 			r = p.NextInGame()
 		}
 	}
+	writeAll(w, partQueue, s.queues)
+	writeAll(w, partPlacement, s.placements)
 	w.part(partEnd, &Ticked{})
 	if w.err != nil {
 		return w.err
@@ -202,6 +214,14 @@ func (l *loader) part(b []byte) error {
 		p := session.PlayerSession{Game: l.game}
 		err = l.reader.Read(body, &p)
 		s.RestorePlayer(p)
+	case partQueue:
+		var q placement.Queue
+		err = l.reader.Read(body, &q)
+		l.c.placements.PutQueue(q)
+	case partPlacement:
+		var p placement.Placement
+		err = l.reader.Read(body, &p)
+		l.c.placements.Add(p)
 	case partEnd:
 		l.ended = true
 	default:
@@ -226,7 +246,7 @@ func (l *loader) finish() error {
 		return fmt.Errorf("snapshot holds %d player sessions, want %d: %w", got, l.head.Players, wire.ErrMalformed)
 	}
 	c.fleets.Restore()
-	c.sessions.RestoreEnded()
+	c.restoreEnded()
 	for r, g := range c.sessions.Games.All() {
 		if g.Live() {
 			p, ok := c.fleets.Process(fleet.Key{Fleet: g.FleetID, Compute: g.ComputeName, Process: g.ProcessID})
@@ -253,6 +273,12 @@ func (l *loader) finish() error {
 	}
 	for r, x := range c.fleets.Creations.All() {
 		c.waiting.setWall(creation, r, x.Until)
+	}
+	for r, p := range c.placements.Placements.All() {
+		if p.Status == placement.Pending {
+			c.waiting.setWall(placementTimeout, r, p.TimeoutAt)
+			c.placementNo = max(c.placementNo, p.No)
+		}
 	}
 	for r, f := range c.fleets.Fleets.All() {
 		if mustSweep(f) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/placement"
 	"github.com/musterhq/muster/internal/domain/wire"
 )
 
@@ -17,6 +18,7 @@ type tx struct {
 	start   int // where the transaction begins in env.Batch
 	open    bool
 	ids     uint64
+	dirty   []placement.Ref // placements that have to look for a place before the transaction ends
 }
 
 // Field numbers of proto/journal.proto.

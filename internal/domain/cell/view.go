@@ -338,6 +338,6 @@ func (v *View) Totals() Totals {
 	c := v.c
 	return Totals{
 		c.fleets.Fleets.Len(), c.fleets.Computes.Len(), c.fleets.Processes.Len(),
-		c.sessions.Games.Len(), c.sessions.Players.Len(), c.sessions.EndedCount(),
+		c.sessions.Games.Len(), c.sessions.Players.Len(), c.ended.used,
 	}
 }

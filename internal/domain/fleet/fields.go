@@ -6,12 +6,6 @@ import (
 	"github.com/musterhq/muster/internal/domain/wire"
 )
 
-// Fields of a Tag.
-func (t *Tag) Fields(c *wire.Codec) {
-	c.String(1, &t.Key)
-	c.String(2, &t.Value)
-}
-
 // Fields of a Location.
 func (l *Location) Fields(c *wire.Codec) {
 	c.String(1, &l.Name)

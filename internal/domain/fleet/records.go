@@ -7,13 +7,14 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/chunk"
+	"github.com/musterhq/muster/internal/domain/keyvalue"
 )
 
 // Ref names a record inside this package's tables; see chunk.Ref.
 type Ref = chunk.Ref
 
 // Tag is a label that an operator puts on a resource.
-type Tag struct{ Key, Value string }
+type Tag = keyvalue.Pair
 
 // Location is a custom location, known to the whole installation.
 type Location struct {

@@ -29,6 +29,8 @@ type State struct {
 	idle      map[place]*btree.BTreeG[idle]
 	events    map[string][]Ref // of a fleet, oldest first
 	creations map[creator][]Ref
+
+	freed []Place // where a process has become free since TakeFreed
 }
 
 type (
@@ -288,9 +290,20 @@ func (s *State) setCounted(r Ref, want counted) {
 	}
 	if want.idle {
 		t.Set(idle{compute, r})
+		s.freed = append(s.freed, Place{at.fleet, at.location})
 	} else {
 		t.Delete(idle{compute, r})
 	}
+}
+
+// Place is a location of a fleet.
+type Place struct{ Fleet, Location string }
+
+// TakeFreed returns the places where a process has become free since the last call.
+func (s *State) TakeFreed() []Place {
+	freed := s.freed
+	s.freed = s.freed[:0]
+	return freed
 }
 
 // step is what a count changes by when a flag does.

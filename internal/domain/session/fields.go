@@ -2,12 +2,6 @@ package session
 
 import "github.com/musterhq/muster/internal/domain/wire"
 
-// Fields of a Property.
-func (p *Property) Fields(c *wire.Codec) {
-	c.Shared(1, &p.Key)
-	c.Shared(2, &p.Value)
-}
-
 // Fields of a GameSession. Its seats and player sessions are counted again when they are put back.
 func (g *GameSession) Fields(c *wire.Codec) {
 	wire.Text(c, 1, &g.ID)
@@ -37,6 +31,8 @@ func (g *GameSession) Fields(c *wire.Codec) {
 	c.Fixed64(25, &g.Parameters)
 	c.Fixed64(26, &g.Policy)
 	wire.Int(c, 27, &g.EndedNo)
+	c.String(28, &g.Placement)
+	c.Bool(29, &g.Replaced)
 }
 
 // Fields of a PlayerSession. Its game session is named by the message around it.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/chunk"
+	"github.com/musterhq/muster/internal/domain/keyvalue"
 )
 
 // Ref names a record inside this package's tables; see chunk.Ref.
@@ -51,7 +52,7 @@ const (
 )
 
 // Property is a key of a game session that clients may search for.
-type Property struct{ Key, Value string }
+type Property = keyvalue.Pair
 
 // GameSession is one running game: a number of seats on a server process.
 //
@@ -83,6 +84,9 @@ type GameSession struct {
 
 	ActivateBy domain.ContactTime // the server must have activated it
 	Process    Ref                // of the server process, in the fleet package's table; 0 once ended
+
+	Placement string // id of the placement it was made for
+	Replaced  bool   // another attempt of its placement has taken its id; it never had players
 
 	Parameters uint64 // hash of what it was created with, when its creator chose the id
 	Policy     uint64 // hash of the RequestId that last changed DenyPlayers

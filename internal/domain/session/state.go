@@ -1,9 +1,6 @@
 package session
 
 import (
-	"cmp"
-	"slices"
-
 	"github.com/tidwall/btree"
 
 	"github.com/musterhq/muster/internal/domain"
@@ -22,10 +19,6 @@ type State struct {
 	byPlayer map[string]Ref // one session of each player; the others follow
 	players  map[domain.UUID]Ref
 	counts   map[place]*Counts
-
-	// ended lists what has ended and is still in memory, in the order it ended. The archive takes from the front.
-	ended   queue
-	endedNo uint64
 }
 
 type place struct{ fleet, location string }
@@ -69,8 +62,13 @@ func (s *State) Game(id ID) (Ref, bool) {
 	return r, ok
 }
 
-// AddGame stores a new game session.
+// AddGame stores a new game session. One with the same id, the failed attempt of a placement, gives the id up.
 func (s *State) AddGame(g GameSession) Ref {
+	if old, ok := s.byID[g.ID]; ok {
+		x := s.Games.Mut(old)
+		x.Replaced = true
+		s.byFleet[x.FleetID].Delete(entry{x.Created, old, x.ID})
+	}
 	r, rec := s.Games.Add()
 	*rec = g
 	rec.first, rec.last, rec.Players, rec.SeatsHeld = 0, 0, 0, 0
@@ -80,6 +78,9 @@ func (s *State) AddGame(g GameSession) Ref {
 }
 
 func (s *State) index(r Ref, g *GameSession) {
+	if g.Replaced {
+		return
+	}
 	s.byID[g.ID] = r
 	t := s.byFleet[g.FleetID]
 	if t == nil {
@@ -136,14 +137,12 @@ func (s *State) GamesFrom(fleet string, created domain.Time, id ID, yield func(R
 	})
 }
 
-// EndGame marks a game session as ended. Its player sessions must have ended before.
-func (s *State) EndGame(r Ref, at domain.Time, reason StatusReason) {
-	s.endedNo++
+// EndGame marks a game session as ended, as the no-th record that did. Its player sessions must have ended before.
+func (s *State) EndGame(r Ref, at domain.Time, reason StatusReason, no uint64) {
 	s.ChangeGame(r, func(g *GameSession) {
 		g.Status, g.StatusReason, g.Ended = Terminated, reason, at
-		g.ActivateBy, g.Process, g.EndedNo = 0, 0, s.endedNo
+		g.ActivateBy, g.Process, g.EndedNo = 0, 0, no
 	})
-	s.ended.push(Ended{Game: r})
 }
 
 // PlayerByID finds a player session that is in memory.
@@ -211,14 +210,13 @@ func (s *State) AcceptPlayer(r Ref, request uint64) {
 	p.Status, p.ReserveBy, p.Accept = PlayerActive, 0, request
 }
 
-// EndPlayer marks a player session as ended and frees its seat unless somebody else sits on it or it is kept.
-func (s *State) EndPlayer(r Ref, at domain.Time, status PlayerStatus) {
-	s.endedNo++
+// EndPlayer marks a player session as ended, as the no-th record that did, and frees its seat unless somebody else sits
+// on it or it is kept.
+func (s *State) EndPlayer(r Ref, at domain.Time, status PlayerStatus, no uint64) {
 	p := s.Players.Mut(r)
-	p.Status, p.Ended, p.ReserveBy, p.EndedNo = status, at, 0, s.endedNo
+	p.Status, p.Ended, p.ReserveBy, p.EndedNo = status, at, 0, no
 	seatRef, game := p.Seat, p.Game
 	p.Seat = 0
-	s.ended.push(Ended{Player: r})
 	seat := s.Seats.Mut(seatRef)
 	if seat.Holders--; seat.Holders == 0 && !seat.Kept {
 		s.Seats.Remove(seatRef)
@@ -250,40 +248,22 @@ func (s *State) PlayersNamed(player string, yield func(Ref, *PlayerSession) bool
 	}
 }
 
-// Ended names something that has ended and is still in memory: one of the two.
-type Ended struct{ Game, Player Ref }
-
-// EndedCount is how many ended records are in memory.
-func (s *State) EndedCount() int { return s.ended.len() }
-
-// EndedFrom yields ended records in the order they ended, beginning with the skip-th.
-func (s *State) EndedFrom(skip int, yield func(Ended) bool) {
-	for i := skip; i < s.ended.len() && yield(s.ended.at(i)); i++ {
-	}
-}
-
-// Forget drops the n records that ended first. It returns how many of them were game sessions.
-func (s *State) Forget(n int) (games int) {
-	for ; n > 0; n-- {
-		e := s.ended.pop()
-		if e.Player != 0 {
-			s.dropPlayer(e.Player)
-			continue
-		}
-		games++
-		g := s.Games.Get(e.Game)
+// DropGame lets an ended game session leave memory. Its player sessions must have left before.
+func (s *State) DropGame(r Ref) {
+	g := s.Games.Get(r)
+	if !g.Replaced {
 		delete(s.byID, g.ID)
 		t := s.byFleet[g.FleetID]
-		t.Delete(entry{g.Created, e.Game, g.ID})
+		t.Delete(entry{g.Created, r, g.ID})
 		if t.Len() == 0 {
 			delete(s.byFleet, g.FleetID)
 		}
-		s.Games.Remove(e.Game)
 	}
-	return games
+	s.Games.Remove(r)
 }
 
-func (s *State) dropPlayer(r Ref) {
+// DropPlayer lets an ended player session leave memory.
+func (s *State) DropPlayer(r Ref) {
 	p := *s.Players.Get(r)
 	g := s.Games.Mut(p.Game)
 	g.Players--
@@ -314,34 +294,6 @@ func (s *State) dropPlayer(r Ref) {
 	s.Players.Remove(r)
 }
 
-// queue is a first-in-first-out list in a growing ring.
-type queue struct {
-	ring       []Ended
-	head, used int
-}
-
-func (q *queue) len() int       { return q.used }
-func (q *queue) at(i int) Ended { return q.ring[(q.head+i)%len(q.ring)] }
-
-func (q *queue) push(e Ended) {
-	if q.used == len(q.ring) {
-		bigger := make([]Ended, max(64, 2*len(q.ring)))
-		for i := range q.used {
-			bigger[i] = q.at(i)
-		}
-		q.ring, q.head = bigger, 0
-	}
-	q.ring[(q.head+q.used)%len(q.ring)] = e
-	q.used++
-}
-
-func (q *queue) pop() Ended {
-	e := q.ring[q.head]
-	q.head = (q.head + 1) % len(q.ring)
-	q.used--
-	return e
-}
-
 // RestorePlayers prepares the indexes for n player sessions.
 func (s *State) RestorePlayers(n int) {
 	s.players = make(map[domain.UUID]Ref, n)
@@ -355,28 +307,4 @@ func (s *State) RestorePlayer(p PlayerSession) Ref {
 	}
 	p.Seat = 0
 	return s.addPlayer(p)
-}
-
-// RestoreEnded rebuilds the list of ended records.
-func (s *State) RestoreEnded() {
-	type numbered struct {
-		no uint64
-		e  Ended
-	}
-	var all []numbered
-	for r, g := range s.Games.All() {
-		if g.EndedNo != 0 {
-			all = append(all, numbered{g.EndedNo, Ended{Game: r}})
-		}
-	}
-	for r, p := range s.Players.All() {
-		if p.EndedNo != 0 {
-			all = append(all, numbered{p.EndedNo, Ended{Player: r}})
-		}
-	}
-	slices.SortFunc(all, func(a, b numbered) int { return cmp.Compare(a.no, b.no) })
-	for _, x := range all {
-		s.ended.push(x.e)
-		s.endedNo = x.no
-	}
 }

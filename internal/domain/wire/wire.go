@@ -14,6 +14,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/musterhq/muster/internal/domain"
@@ -194,6 +195,20 @@ func (c *Codec) Fixed64(n uint32, v *uint64) {
 	if *v != 0 {
 		c.tag(n, fixed64)
 		c.Buf = binary.LittleEndian.AppendUint64(c.Buf, *v)
+	}
+}
+
+// Float32 is a field of type float.
+func (c *Codec) Float32(n uint32, v *float32) {
+	if c.reading {
+		if f := c.take(n, fixed32); f != nil {
+			*v = math.Float32frombits(uint32(f.value))
+		}
+		return
+	}
+	if *v != 0 {
+		c.tag(n, fixed32)
+		c.Buf = binary.LittleEndian.AppendUint32(c.Buf, math.Float32bits(*v))
 	}
 }
 

@@ -1,0 +1,70 @@
+package cell
+
+import (
+	"slices"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/placement"
+	"github.com/musterhq/muster/internal/domain/session"
+)
+
+func (c *Cell) applyPlacement(at domain.Time, event Event) {
+	switch e := event.(type) {
+	case *QueueChanged:
+		e.Queue.Changed = c.touch()
+		c.placements.PutQueue(e.Queue)
+	case *QueueRemoved:
+		c.placements.RemoveQueue(e.Name)
+		c.touch()
+	case *PlacementStarted:
+		e.Placement.Changed = c.touch()
+		c.placementNo = e.Placement.No
+		r := c.placements.Add(e.Placement)
+		c.waiting.setWall(placementTimeout, r, e.Placement.TimeoutAt)
+	case *PlacementRetried:
+		c.changePlacement(e.ID, func(p *placement.Placement) {
+			failed(p)
+			p.Game, p.IPAddress, p.DNSName, p.Port, p.Location = "", "", "", 0, ""
+		})
+	case *PlacementPassed:
+		c.changePlacement(e.ID, func(p *placement.Placement) { p.PassedOnce = true })
+	case *PlacementEnded:
+		no := c.ended.next()
+		r := c.changePlacement(e.ID, func(p *placement.Placement) {
+			if e.Status != placement.Fulfilled && p.Game != "" {
+				failed(p)
+			}
+			p.Status, p.End, p.EndedNo = e.Status, at, no
+			p.Tried = append(slices.Clone(p.Tried), e.Passed...)
+		})
+		c.ended.push(endedPlacement, r)
+		c.waiting.clear(placementTimeout, r)
+		c.waiting.clear(placementRound, r)
+	}
+}
+
+// failed notes that the latest attempt came to nothing.
+func failed(p *placement.Placement) {
+	p.Tried = slices.Clone(p.Tried)
+	if n := len(p.Tried); n > 0 && p.Tried[n-1].Outcome == placement.Reserved {
+		p.Tried[n-1].Outcome = placement.ActivationFailed
+	}
+}
+
+func (c *Cell) changePlacement(id string, f func(*placement.Placement)) placement.Ref {
+	r, _ := c.placements.Placement(id)
+	c.placements.Change(r, f).Changed = c.touch()
+	return r
+}
+
+// applyPlaced notes the game session that was created for a placement.
+func (c *Cell) applyPlaced(at domain.Time, id string, g *session.GameSession) {
+	r := c.changePlacement(id, func(p *placement.Placement) {
+		p.Game, p.IPAddress, p.DNSName, p.Port, p.Location = string(g.ID), g.IPAddress, g.DNSName, g.Port, g.Location
+		p.Tried = append(slices.Clone(p.Tried), placement.Try{
+			At: at, Fleet: g.FleetID, Location: g.Location, Process: g.ProcessID, Outcome: placement.Reserved,
+		})
+	})
+	c.placements.Wait(r, nil)
+	c.waiting.clear(placementRound, r)
+}

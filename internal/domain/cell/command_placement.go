@@ -1,0 +1,256 @@
+package cell
+
+import (
+	"slices"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/placement"
+	"github.com/musterhq/muster/internal/domain/session"
+)
+
+// StartPlacement begins a placement in a queue. It never waits and never says that there is no room.
+type StartPlacement struct {
+	Placement placement.Placement // what the caller wants: ID, Queue, PlayersMax, …, Players with ids of their sessions to be
+
+	Archived   bool // the archive knows the id
+	ArchivedAt uint64
+
+	// Result: Placement as it was stored, pending.
+}
+
+// Claimed returns the id: the caller always chooses it.
+func (cmd *StartPlacement) Claimed() (ClaimKind, string) { return APlacement, cmd.Placement.ID }
+
+// SetArchived takes what the archive had.
+func (cmd *StartPlacement) SetArchived(data []byte, at uint64) error {
+	cmd.Archived, cmd.ArchivedAt = data != nil, at
+	return nil
+}
+
+func (cmd *StartPlacement) decide(t *tx) error {
+	p, c := &cmd.Placement, t.c
+	r, ok := c.placements.Queue(p.Queue)
+	if !ok {
+		return domain.Refuse(domain.NotFound, "queue %s not found", p.Queue)
+	}
+	q := c.placements.Queues.Get(r)
+	if p.PlayersMax > c.config.PlayersInGameMax {
+		return domain.Refuse(domain.Invalid, "MaximumPlayerSessionCount: %d is more than %d", p.PlayersMax, c.config.PlayersInGameMax)
+	}
+	if err := t.checkProperties(p.Properties); err != nil {
+		return err
+	}
+	if err := checkWishes(p, q); err != nil {
+		return err
+	}
+	_, known := c.placements.Placement(p.ID)
+	switch {
+	case known || cmd.Archived:
+		return domain.Refuse(domain.Invalid, "PlacementId: %s was used before", p.ID)
+	case cmd.ArchivedAt != c.forgotten:
+		return domain.Refuse(domain.Stale, "the archive has grown since it was asked for placement %s", p.ID)
+	}
+	p.Region, p.Account, p.Status, p.Start = q.Region, q.Account, placement.Pending, t.now
+	p.TimeoutAt, p.No = t.now.Add(q.Timeout), c.placementNo+1
+	t.emit(&PlacementStarted{*p})
+	made, _ := c.placements.Placement(p.ID)
+	t.dirty = append(t.dirty, made)
+	return nil
+}
+
+func checkWishes(p *placement.Placement, q *placement.Queue) error {
+	if int32(len(p.Players)) > p.PlayersMax {
+		return domain.Refuse(domain.Invalid, "DesiredPlayerSessions: %d players, but MaximumPlayerSessionCount is %d", len(p.Players), p.PlayersMax)
+	}
+	seen := make(map[string]bool, len(p.Players))
+	for i, x := range p.Players {
+		if seen[x.Player] {
+			return domain.Refuse(domain.Invalid, "DesiredPlayerSessions[%d].PlayerId: the same player is named twice", i)
+		}
+		seen[x.Player] = true
+	}
+	for i, l := range p.Latencies {
+		if l.Milliseconds < 0 {
+			return domain.Refuse(domain.Invalid, "PlayerLatencies[%d].LatencyInMilliseconds: %g is less than 0", i, l.Milliseconds)
+		}
+	}
+	o := p.Override
+	switch {
+	case o == nil:
+		return nil
+	case len(p.Latencies) > 0:
+		return domain.Refuse(domain.Invalid, "PriorityConfigurationOverride: cannot be given together with PlayerLatencies")
+	case len(q.PriorityOrder) == 0 || q.PriorityOrder[0] != placement.ByLocation:
+		return domain.Refuse(domain.Invalid, "PriorityConfigurationOverride: queue %s does not have LOCATION first in its PriorityOrder", q.Name)
+	case len(o.Locations) == 0:
+		return domain.Refuse(domain.Invalid, "PriorityConfigurationOverride.LocationOrder: empty, want 1 to 10 locations")
+	}
+	return distinct("PriorityConfigurationOverride.LocationOrder", o.Locations)
+}
+
+// StopPlacement cancels a placement that has no game session yet.
+type StopPlacement struct {
+	ID string
+
+	// Result
+	Placement placement.Placement
+}
+
+func (cmd *StopPlacement) decide(t *tx) error {
+	r, ok := t.c.placements.Placement(cmd.ID)
+	if !ok {
+		return domain.Refuse(domain.NotFound, "placement %s not found", cmd.ID)
+	}
+	switch p := t.c.placements.Placements.Get(r); {
+	case p.Status != placement.Pending:
+		return domain.Refuse(domain.Invalid, "placement %s is %s; only a PENDING one can be stopped", p.ID, p.Status)
+	case p.Game != "":
+		return domain.Refuse(domain.Invalid, "placement %s has a game session already: %s", p.ID, p.Game)
+	}
+	t.endPlacement(r, placement.Cancelled)
+	cmd.Placement = *t.c.placements.Placements.Get(r)
+	return nil
+}
+
+// endPlacement ends a pending placement without success. A game session that is being activated for it ends, too: it
+// would hold a process that nobody asks for.
+func (t *tx) endPlacement(r placement.Ref, status placement.Status) {
+	p := t.c.placements.Placements.Get(r)
+	id, game := p.ID, session.ID(p.Game)
+	t.emit(&PlacementEnded{id, status, t.passedOver(r)})
+	if g, ok := t.c.sessions.Game(game); ok && game != "" {
+		if x := t.c.sessions.Games.Get(g); x.Live() && x.Placement == id {
+			process := x.Process
+			t.endGame(g, session.NoReason)
+			t.askTermination(process, fleet.EndedActivationLate)
+		}
+	}
+}
+
+// passedOver says why a placement that ends without a game session went nowhere.
+func (t *tx) passedOver(r placement.Ref) []placement.Try {
+	p := t.c.placements.Placements.Get(r)
+	if p.Game != "" {
+		return nil
+	}
+	best, passed := t.c.candidates(r, t.now)
+	for _, c := range best {
+		passed = append(passed, placement.Try{At: t.now, Fleet: c.Fleet, Location: c.Location, Outcome: placement.NoFreeProcess})
+	}
+	const most = 24
+	return passed[:min(most, len(passed))]
+}
+
+// failPlacementOf ends the placement whose game session is terminated before it was active.
+func (t *tx) failPlacementOf(g *session.GameSession) {
+	if r, ok := t.pendingFor(g.Placement, g.ID); ok {
+		t.emit(&PlacementEnded{t.c.placements.Placements.Get(r).ID, placement.Failed, nil})
+	}
+}
+
+// pendingFor finds the placement that waits for a game session to become active.
+func (t *tx) pendingFor(id string, game session.ID) (placement.Ref, bool) {
+	if id == "" {
+		return 0, false
+	}
+	r, ok := t.c.placements.Placement(id)
+	if !ok {
+		return 0, false
+	}
+	p := t.c.placements.Placements.Get(r)
+	return r, p.Status == placement.Pending && p.Game == string(game)
+}
+
+// placedGameEnded makes a placement try again whose game session ended before it was active.
+func (t *tx) placedGameEnded(id string, game session.ID) {
+	if r, ok := t.pendingFor(id, game); ok {
+		t.emit(&PlacementRetried{id})
+		t.dirty = append(t.dirty, r)
+	}
+}
+
+// fulfilPlacement reserves the seats of a placement's players, if the game session that became active is one's, and ends
+// the placement.
+func (t *tx) fulfilPlacement(game session.ID) {
+	g, _ := t.c.sessions.Game(game)
+	r, ok := t.pendingFor(t.c.sessions.Games.Get(g).Placement, game)
+	if !ok {
+		return
+	}
+	p := t.c.placements.Placements.Get(r)
+	id, players := p.ID, p.Players
+	by := t.contact.Add(t.c.config.Reservation)
+	for _, x := range players {
+		t.emit(&PlayerReserved{x.ID, game, x.Player, x.Data, by})
+	}
+	t.emit(&PlacementEnded{id, placement.Fulfilled, nil})
+}
+
+// settle lets waiting placements have what a command has set free, and finds the first place for new ones. It runs at the
+// end of each command, in the same transaction.
+func (t *tx) settle() {
+	for {
+		if n := len(t.dirty); n > 0 {
+			r := t.dirty[0]
+			t.dirty = t.dirty[1:]
+			if t.c.placements.Placements.Get(r).Status == placement.Pending {
+				t.round(r)
+			}
+			continue
+		}
+		freed := slices.Clone(t.c.fleets.TakeFreed())
+		if len(freed) == 0 {
+			return
+		}
+		for _, at := range freed {
+			place := placement.Place(at)
+			for r, ok := t.c.placements.FirstWaiting(place); ok; r, ok = t.c.placements.FirstWaiting(place) {
+				if !t.place(r, place) {
+					break
+				}
+			}
+		}
+	}
+}
+
+// round tries every place where a placement may go now, best first. If none has a free process, it waits at all of them,
+// until the next latency cap takes over.
+func (t *tx) round(r placement.Ref) {
+	for {
+		best, _ := t.c.candidates(r, t.now)
+		for _, c := range best {
+			if t.place(r, c.Place) {
+				return
+			}
+		}
+		p := t.c.placements.Placements.Get(r)
+		if o := p.Override; o != nil && !o.Only && !p.PassedOnce {
+			t.emit(&PlacementPassed{p.ID})
+			continue // one more round, over the queue's other locations as well
+		}
+		places := make([]placement.Place, len(best))
+		for i, c := range best {
+			places[i] = c.Place
+		}
+		t.c.placements.Wait(r, places)
+		t.c.planRound(r, t.now)
+		return
+	}
+}
+
+// place gives a placement a game session on a free process at a place, if there is one.
+func (t *tx) place(r placement.Ref, at placement.Place) bool {
+	process, ok := t.c.fleets.PickIdle(at.Fleet, at.Location)
+	if !ok {
+		return false
+	}
+	f, _ := t.c.fleets.Fleet(at.Fleet)
+	p := t.c.placements.Placements.Get(r)
+	t.emit(&GameSessionCreated{
+		ID: session.MakeID(at.Fleet, at.Location, p.ID), Process: t.c.fleets.Processes.Get(process).Key,
+		Name: p.Name, Data: p.Data, MatchmakerData: p.MatchmakerData, Properties: p.Properties, PlayersMax: p.PlayersMax,
+		FullProtection: t.c.fleets.Fleets.Get(f).FullProtection, ActivateBy: t.contact.Add(t.c.config.Activation), Placement: p.ID,
+	})
+	return true
+}

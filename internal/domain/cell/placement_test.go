@@ -1,0 +1,220 @@
+package cell
+
+import (
+	"testing"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/placement"
+	"github.com/musterhq/muster/internal/domain/session"
+)
+
+// grounds is a fleet in three locations with a compute in each, and a queue over it.
+func (w *world) grounds(q placement.Queue) {
+	locations := []string{"custom-a", "custom-b", "custom-c"}
+	for _, l := range locations {
+		w.must(&CreateLocation{Name: l, Region: "us-east-1"})
+	}
+	w.must(&CreateFleet{Fleet: fleet.Fleet{ID: testFleet, Region: "us-east-1", Name: "dev"}, Locations: locations})
+	for _, l := range locations {
+		w.must(&RegisterCompute{Compute: fleet.Compute{FleetID: testFleet, Name: "host-" + l, Location: l, IPAddress: "127.0.0.1"}})
+	}
+	q.Name, q.Region = "q", "us-east-1"
+	q.Destinations = []string{"arn:aws:gamelift:us-east-1::fleet/" + testFleet}
+	w.must(&CreateQueue{Queue: q})
+}
+
+// serverAt connects a process at a location and makes it ready and healthy.
+func (w *world) serverAt(location, id string) fleet.Key {
+	key := fleet.Key{Fleet: testFleet, Compute: "host-" + location, Process: id}
+	w.must(&ConnectProcess{Process: key, Link: 7})
+	w.must(&ActivateProcess{Process: key, Link: 7, Port: 7777, Request: RequestHash(id)})
+	w.must(&ReportHealth{Process: key, Healthy: true})
+	return key
+}
+
+func (w *world) start(p placement.Placement) {
+	w.t.Helper()
+	p.Queue = "q"
+	if p.PlayersMax == 0 {
+		p.PlayersMax = 8
+	}
+	w.must(&StartPlacement{Placement: p, ArchivedAt: w.cell.Forgotten()})
+}
+
+func (w *world) placement(id string) placement.Placement {
+	w.t.Helper()
+	v := w.cell.View()
+	p, ok := v.Placement(id)
+	if !ok {
+		w.t.Fatalf("placement %s is gone", id)
+	}
+	return p
+}
+
+// advance moves the clock in steps and ends what is due.
+func (w *world) advance(d time.Duration) {
+	for end := w.now.Add(d); w.now < end; {
+		w.now = min(w.now.Add(time.Second), end)
+		for tick := (Tick{}); ; {
+			w.must(&tick)
+			if !tick.More {
+				break
+			}
+		}
+	}
+}
+
+func TestPlacementIsFulfilled(t *testing.T) {
+	w := newWorld(t, DefaultConfig())
+	w.grounds(placement.Queue{})
+	w.start(placement.Placement{ID: "p1", Name: "duel", Players: []placement.Player{{Player: "ann", ID: playerID(1)}, {Player: "bob", ID: playerID(2)}}})
+	if p := w.placement("p1"); p.Status != placement.Pending || p.Game != "" {
+		t.Fatalf("without a server: %+v", p)
+	}
+	key := w.serverAt("custom-b", "s1") // it waits, so the first free process gets it
+	p := w.placement("p1")
+	if p.Game != testFleet+"/custom-b/p1" || p.Status != placement.Pending {
+		t.Fatalf("with a server: %+v", p)
+	}
+	w.must(&ActivateGameSession{Process: key, Game: session.ID(p.Game)})
+	p = w.placement("p1")
+	if p.Status != placement.Fulfilled || p.End != w.now {
+		t.Fatalf("after the activation: %+v", p)
+	}
+	v := w.cell.View()
+	if players := v.PlayersIn(session.ID(p.Game), session.Reserved, 0, domain.UUID{}, 10); len(players) != 2 || players[0].Player != "ann" {
+		t.Fatalf("reserved: %+v", players)
+	}
+}
+
+func TestPlacementTriesAgain(t *testing.T) {
+	w := newWorld(t, DefaultConfig())
+	w.grounds(placement.Queue{})
+	bad := w.serverAt("custom-a", "bad")
+	w.start(placement.Placement{ID: "p1"})
+	good := w.serverAt("custom-b", "good")
+	w.must(&EndProcess{Process: bad, Request: 9}) // dies before it activates
+	p := w.placement("p1")
+	if p.Game != testFleet+"/custom-b/p1" || len(p.Tried) != 2 || p.Tried[0].Outcome != placement.ActivationFailed {
+		t.Fatalf("after the failure: %+v", p)
+	}
+	w.must(&ActivateGameSession{Process: good, Game: session.ID(p.Game)})
+	if p := w.placement("p1"); p.Status != placement.Fulfilled {
+		t.Fatalf("in the end: %+v", p)
+	}
+}
+
+func TestPlacementTakesItsIDBackFromAFailedAttempt(t *testing.T) {
+	w := newWorld(t, DefaultConfig())
+	w.grounds(placement.Queue{})
+	w.serverAt("custom-a", "s1")
+	w.start(placement.Placement{ID: "p1"})
+	w.must(&EndProcess{Process: fleet.Key{Fleet: testFleet, Compute: "host-custom-a", Process: "s1"}, Request: 9})
+	w.now++
+	key := w.serverAt("custom-a", "s2")
+	p := w.placement("p1")
+	w.must(&ActivateGameSession{Process: key, Game: session.ID(p.Game)})
+	v := w.cell.View()
+	if g, ok := v.GameSession(session.ID(p.Game)); !ok || g.Status != session.Active || g.ProcessID != "s2" {
+		t.Fatalf("under the id: %+v", g)
+	}
+	all, _, _ := v.GameSessions(testFleet, GameFilter{}, 0, "", 100)
+	if len(all) != 1 {
+		t.Fatalf("%d game sessions, want the one that succeeded", len(all))
+	}
+	w.must(&Forget{Count: 100}) // the failed attempt leaves memory and takes nothing along
+	if g, ok := v.GameSession(session.ID(p.Game)); !ok || g.Status != session.Active {
+		t.Fatalf("after Forget: %+v", g)
+	}
+}
+
+func TestPlacementTimesOut(t *testing.T) {
+	w := newWorld(t, DefaultConfig())
+	w.grounds(placement.Queue{Timeout: 30 * time.Second})
+	w.start(placement.Placement{ID: "waiting"})
+	w.advance(30 * time.Second)
+	p := w.placement("waiting")
+	if p.Status != placement.TimedOut || len(p.Tried) != 3 || p.Tried[0].Outcome != placement.NoFreeProcess {
+		t.Fatalf("without a server: %+v", p)
+	}
+	w.serverAt("custom-c", "slow")
+	w.start(placement.Placement{ID: "activating"})
+	game := session.ID(w.placement("activating").Game)
+	w.advance(30 * time.Second)
+	v := w.cell.View()
+	if g, _ := v.GameSession(game); g.Status != session.Terminated || w.placement("activating").Status != placement.TimedOut {
+		t.Fatalf("with a slow server: %+v, %+v", g, w.placement("activating"))
+	}
+}
+
+func TestPlacementIsStopped(t *testing.T) {
+	w := newWorld(t, DefaultConfig())
+	w.grounds(placement.Queue{})
+	w.start(placement.Placement{ID: "p1"})
+	w.must(&StopPlacement{ID: "p1"})
+	if p := w.placement("p1"); p.Status != placement.Cancelled {
+		t.Fatalf("%+v", p)
+	}
+	w.serverAt("custom-a", "s1")
+	w.start(placement.Placement{ID: "p2"})
+	if err := w.do(&StopPlacement{ID: "p2"}); err == nil {
+		t.Fatal("a placement with a game session was stopped")
+	}
+	w.must(&TerminateGameSession{ID: session.ID(w.placement("p2").Game)})
+	if p := w.placement("p2"); p.Status != placement.Failed {
+		t.Fatalf("%+v", p)
+	}
+	if err := w.do(&StartPlacement{Placement: placement.Placement{ID: "p1", Queue: "q"}, ArchivedAt: w.cell.Forgotten()}); err == nil {
+		t.Fatal("an id was used twice")
+	}
+}
+
+// TestLatencyPolicyRelaxes is the walk-through of the developer guide: 130 ms for 60 s, then no cap.
+func TestLatencyPolicyRelaxes(t *testing.T) {
+	w := newWorld(t, DefaultConfig())
+	w.grounds(placement.Queue{LatencyPolicies: []placement.LatencyPolicy{{Cap: 130, Duration: time.Minute}}, AllowedLocations: []string{"custom-a", "custom-b"}})
+	w.serverAt("custom-b", "far")
+	w.start(placement.Placement{ID: "p1", Latencies: []placement.Latency{
+		{Player: "1", Location: "custom-a", Milliseconds: 100}, {Player: "1", Location: "custom-b", Milliseconds: 50},
+		{Player: "2", Location: "custom-a", Milliseconds: 120}, {Player: "2", Location: "custom-b", Milliseconds: 150},
+	}})
+	w.advance(59 * time.Second)
+	if p := w.placement("p1"); p.Game != "" {
+		t.Fatalf("placed over the cap: %+v", p)
+	}
+	w.advance(time.Second)
+	if p := w.placement("p1"); p.Location != "custom-b" {
+		t.Fatalf("after the cap: %+v", p)
+	}
+}
+
+func TestOverrideHasOnePass(t *testing.T) {
+	w := newWorld(t, DefaultConfig())
+	w.grounds(placement.Queue{PriorityOrder: []placement.Criterion{placement.ByLocation}, LocationOrder: []string{"custom-a", "custom-b"}})
+	w.serverAt("custom-a", "s1")
+	w.start(placement.Placement{ID: "strict", Override: &placement.Override{Locations: []string{"custom-c"}, Only: true}})
+	if p := w.placement("strict"); p.Game != "" {
+		t.Fatalf("NONE went elsewhere: %+v", p)
+	}
+	w.start(placement.Placement{ID: "lenient", Override: &placement.Override{Locations: []string{"custom-c"}}})
+	if p := w.placement("lenient"); p.Location != "custom-a" || !p.PassedOnce {
+		t.Fatalf("after one pass: %+v", p)
+	}
+	w.serverAt("custom-c", "s2")
+	if p := w.placement("strict"); p.Location != "custom-c" {
+		t.Fatalf("in the end: %+v", p)
+	}
+}
+
+func TestQueueDeletedWhilePlacementsWait(t *testing.T) {
+	w := newWorld(t, DefaultConfig())
+	w.grounds(placement.Queue{})
+	w.start(placement.Placement{ID: "p1"})
+	w.must(&DeleteQueue{Name: "q"})
+	if p := w.placement("p1"); p.Status != placement.Failed {
+		t.Fatalf("%+v", p)
+	}
+	w.serverAt("custom-a", "s1")
+}

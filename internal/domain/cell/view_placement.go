@@ -1,0 +1,66 @@
+package cell
+
+import "github.com/musterhq/muster/internal/domain/placement"
+
+// Queue returns a queue.
+func (v *View) Queue(name string) (placement.Queue, bool) {
+	r, ok := v.c.placements.Queue(name)
+	if !ok {
+		v.sawAll()
+		return placement.Queue{}, false
+	}
+	q := *v.c.placements.Queues.Get(r)
+	v.saw(q.Changed)
+	return q, true
+}
+
+// Queues returns up to limit queues in the order of their names, beginning behind `after`.
+func (v *View) Queues(after string, limit int) []placement.Queue {
+	v.sawAll()
+	var page []placement.Queue
+	v.c.placements.QueuesFrom(after, func(q *placement.Queue) bool {
+		page = append(page, *q)
+		return len(page) < limit
+	})
+	return page
+}
+
+// Placement returns a placement that is in memory; the engine looks into the archive for others.
+func (v *View) Placement(id string) (placement.Placement, bool) {
+	r, ok := v.c.placements.Placement(id)
+	if !ok {
+		v.sawAll()
+		return placement.Placement{}, false
+	}
+	return v.placement(r), true
+}
+
+func (v *View) placement(r placement.Ref) placement.Placement {
+	p := *v.c.placements.Placements.Get(r)
+	v.saw(p.Changed)
+	return p
+}
+
+// Choice is a place that a waiting placement could go to, or why it cannot.
+type Choice struct {
+	placement.Try
+	Free int // processes free there now
+}
+
+// Choices says, for a placement that waits, where it would go next, best first, and what it passes over and why.
+func (v *View) Choices(id string) (choices []Choice) {
+	v.sawAll()
+	r, ok := v.c.placements.Placement(id)
+	if !ok || v.c.placements.Placements.Get(r).Status != placement.Pending {
+		return nil
+	}
+	best, passed := v.c.candidates(r, v.c.last)
+	for _, b := range best {
+		try := placement.Try{At: v.c.last, Fleet: b.Fleet, Location: b.Location, Outcome: placement.NoFreeProcess}
+		choices = append(choices, Choice{try, v.c.fleets.IdleCount(b.Fleet, b.Location)})
+	}
+	for _, p := range passed {
+		choices = append(choices, Choice{Try: p})
+	}
+	return choices
+}

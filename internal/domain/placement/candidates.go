@@ -1,0 +1,148 @@
+package placement
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+)
+
+// Destination is what a queue's destination stands for at the moment.
+type Destination struct {
+	Index     int
+	Fleet     string
+	Cost      float64 // for an hour
+	Locations []string
+	Problem   Outcome // why it cannot be used; 0: it can
+	Detail    string
+}
+
+// Candidate is a place where a placement may go now.
+type Candidate struct {
+	Place
+	Destination int
+	latency     float64 // average over the players; infinite when nobody measured it
+	cost        float64
+	location    int // place in the location order
+}
+
+// Cap is the latency cap in force for a placement that has waited for a time, and when the next one takes over; none is
+// 0, and 0 for the time means that nothing changes any more.
+func (q *Queue) Cap(waited time.Duration) (limit int32, until time.Duration) {
+	policies := slices.SortedFunc(slices.Values(q.LatencyPolicies), func(a, b LatencyPolicy) int { return cmp.Compare(a.Cap, b.Cap) })
+	end := time.Duration(0)
+	for _, p := range policies {
+		if p.Duration == 0 {
+			return p.Cap, 0
+		}
+		if end += p.Duration; waited < end {
+			return p.Cap, end
+		}
+	}
+	return 0, 0
+}
+
+// Candidates orders the places where p may go now, best first, and says of all others why not.
+//
+// Source: the service API's notes, 6.3. The filter beats everything; the cap drops a location that any player is too far
+// from, a missing value is no violation; the criteria order what is left.
+func (q *Queue) Candidates(p *Placement, destinations []Destination, now domain.Time) (best []Candidate, passed []Try) {
+	pass := func(d Destination, location string, o Outcome, detail string) {
+		passed = append(passed, Try{At: now, Fleet: d.Fleet, Location: location, Outcome: o, Detail: detail})
+	}
+	limit := int32(0)
+	if len(p.Latencies) > 0 {
+		limit, _ = q.Cap(now.Sub(p.Start))
+	}
+	for _, d := range destinations {
+		if d.Problem != 0 {
+			pass(d, "", d.Problem, d.Detail)
+			continue
+		}
+		for _, location := range d.Locations {
+			latency, worst := p.latency(location)
+			switch {
+			case len(q.AllowedLocations) > 0 && !slices.Contains(q.AllowedLocations, location):
+				pass(d, location, NotAllowed, "not one of the queue's allowed locations")
+			case p.Override != nil && p.onlyOverride() && !slices.Contains(p.Override.Locations, location):
+				pass(d, location, NotOverride, "not one of the locations of the priority override")
+			case limit > 0 && worst > float32(limit):
+				pass(d, location, OverLatency, fmt.Sprintf("a player has %g ms; the cap is %d ms now", worst, limit))
+			default:
+				best = append(best, Candidate{Place{d.Fleet, location}, d.Index, latency, d.Cost, q.locationOrder(p, location)})
+			}
+		}
+	}
+	order := q.criteria(p)
+	slices.SortStableFunc(best, func(a, b Candidate) int {
+		for _, by := range order {
+			c := 0
+			switch by {
+			case ByLatency:
+				c = cmp.Compare(a.latency, b.latency)
+			case ByCost:
+				c = cmp.Compare(a.cost, b.cost)
+			case ByDestination:
+				c = cmp.Compare(a.Destination, b.Destination)
+			case ByLocation:
+				c = cmp.Or(cmp.Compare(a.location, b.location), cmp.Compare(a.Location, b.Location))
+			}
+			if c != 0 {
+				return c
+			}
+		}
+		return cmp.Compare(a.Fleet, b.Fleet)
+	})
+	return best, passed
+}
+
+// onlyOverride reports whether the locations of the override are the only ones: always with the strategy NONE, and for the
+// first pass with the other one.
+func (p *Placement) onlyOverride() bool { return p.Override.Only || !p.PassedOnce }
+
+// criteria is the whole order: what the queue names, then the others in their default order.
+func (q *Queue) criteria(p *Placement) []Criterion {
+	order := slices.Clone(q.PriorityOrder)
+	for _, c := range []Criterion{ByLatency, ByCost, ByDestination, ByLocation} {
+		if !slices.Contains(order, c) {
+			order = append(order, c)
+		}
+	}
+	if len(p.Latencies) == 0 {
+		order = slices.DeleteFunc(order, func(c Criterion) bool { return c == ByLatency })
+	}
+	return order
+}
+
+// locationOrder is a location's place in the order of the override or the queue; those that are not listed come after.
+func (q *Queue) locationOrder(p *Placement, location string) int {
+	order := q.LocationOrder
+	if p.Override != nil {
+		if i := slices.Index(p.Override.Locations, location); i >= 0 {
+			return i - len(p.Override.Locations) // before all of the queue's
+		}
+	}
+	if i := slices.Index(order, location); i >= 0 {
+		return i
+	}
+	return len(order)
+}
+
+// latency is the average over the players who measured a location, and the largest value. Without any it is later than
+// everything.
+func (p *Placement) latency(location string) (average float64, worst float32) {
+	sum, n := 0.0, 0
+	for _, l := range p.Latencies {
+		if l.Location == location {
+			sum += float64(l.Milliseconds)
+			worst = max(worst, l.Milliseconds)
+			n++
+		}
+	}
+	if n == 0 {
+		return 1e300, 0
+	}
+	return sum / float64(n), worst
+}

@@ -1,0 +1,92 @@
+package placement
+
+import (
+	"time"
+
+	"github.com/musterhq/muster/internal/domain/keyvalue"
+	"github.com/musterhq/muster/internal/domain/wire"
+)
+
+// Fields of a Queue.
+func (q *Queue) Fields(c *wire.Codec) {
+	c.String(1, &q.Name)
+	c.Shared(2, &q.Region)
+	c.Shared(3, &q.Account)
+	wire.Int(c, 4, &q.Created)
+	seconds(c, 5, &q.Timeout)
+	c.Strings(6, &q.Destinations)
+	wire.Many(c, 7, &q.LatencyPolicies, (*LatencyPolicy).fields)
+	c.Strings(8, &q.AllowedLocations)
+	wire.Many(c, 9, &q.PriorityOrder, func(x *Criterion, c *wire.Codec) { wire.Int(c, 1, x) })
+	c.Strings(10, &q.LocationOrder)
+	c.String(11, &q.CustomEventData)
+	c.String(12, &q.NotificationTarget)
+	wire.Many(c, 13, &q.Tags, (*keyvalue.Pair).Fields)
+}
+
+func (p *LatencyPolicy) fields(c *wire.Codec) {
+	wire.Int(c, 1, &p.Cap)
+	seconds(c, 2, &p.Duration)
+}
+
+func seconds(c *wire.Codec, n uint32, d *time.Duration) {
+	s := int64(*d / time.Second)
+	wire.Int(c, n, &s)
+	*d = time.Duration(s) * time.Second
+}
+
+// Fields of a Placement.
+func (p *Placement) Fields(c *wire.Codec) {
+	c.String(1, &p.ID)
+	c.Shared(2, &p.Queue)
+	c.Shared(3, &p.Region)
+	c.Shared(4, &p.Account)
+	wire.Int(c, 5, &p.Status)
+	wire.Int(c, 6, &p.Start)
+	wire.Int(c, 7, &p.End)
+	wire.Int(c, 8, &p.TimeoutAt)
+	wire.Int(c, 9, &p.PlayersMax)
+	c.String(10, &p.Name)
+	c.String(11, &p.Data)
+	c.String(12, &p.MatchmakerData)
+	wire.Many(c, 13, &p.Properties, (*keyvalue.Pair).Fields)
+	wire.Many(c, 14, &p.Latencies, (*Latency).fields)
+	wire.Many(c, 15, &p.Players, (*Player).fields)
+	wire.Optional(c, 16, &p.Override, (*Override).fields)
+	c.Bool(17, &p.PassedOnce)
+	c.String(18, &p.Game)
+	c.Shared(19, &p.IPAddress)
+	c.Shared(20, &p.DNSName)
+	wire.Int(c, 21, &p.Port)
+	c.Shared(22, &p.Location)
+	wire.Many(c, 23, &p.Tried, (*Try).Fields)
+	wire.Int(c, 24, &p.EndedNo)
+	wire.Int(c, 25, &p.No)
+}
+
+func (l *Latency) fields(c *wire.Codec) {
+	c.Shared(1, &l.Player)
+	c.Shared(2, &l.Location)
+	c.Float32(3, &l.Milliseconds)
+}
+
+func (p *Player) fields(c *wire.Codec) {
+	c.String(1, &p.Player)
+	c.String(2, &p.Data)
+	c.UUID(3, &p.ID)
+}
+
+func (o *Override) fields(c *wire.Codec) {
+	c.Strings(1, &o.Locations)
+	c.Bool(2, &o.Only)
+}
+
+// Fields of a Try.
+func (t *Try) Fields(c *wire.Codec) {
+	wire.Int(c, 1, &t.At)
+	c.Shared(2, &t.Fleet)
+	c.Shared(3, &t.Location)
+	c.String(4, &t.Process)
+	wire.Int(c, 5, &t.Outcome)
+	c.String(6, &t.Detail)
+}

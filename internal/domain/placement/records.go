@@ -1,0 +1,159 @@
+// Package placement holds queues and the placements that wait in them: their data, their order, and where a placement
+// may go. Whether a server process is free there is not its matter.
+package placement
+
+import (
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/chunk"
+	"github.com/musterhq/muster/internal/domain/keyvalue"
+)
+
+// Ref names a record inside this package's tables; see chunk.Ref.
+type Ref = chunk.Ref
+
+// Criterion is a thing that destinations are ordered by.
+type Criterion uint8
+
+// The criteria, in their default order.
+const (
+	ByLatency Criterion = iota + 1
+	ByCost
+	ByDestination
+	ByLocation
+)
+
+// LatencyPolicy is a cap on every player's latency that is in force for a while.
+type LatencyPolicy struct {
+	Cap      int32         // milliseconds
+	Duration time.Duration // whole seconds on the wire; 0: until the placement times out
+}
+
+// Queue is where placements wait for a game session.
+//
+// Slices of a record are never changed in place: a frozen copy of the record may share them.
+type Queue struct {
+	Name               string
+	Region, Account    string
+	Created            domain.Time
+	Timeout            time.Duration
+	Destinations       []string // ARNs of fleets or aliases, in order of preference
+	LatencyPolicies    []LatencyPolicy
+	AllowedLocations   []string // empty: all
+	PriorityOrder      []Criterion
+	LocationOrder      []string
+	CustomEventData    string
+	NotificationTarget string
+	Tags               []keyvalue.Pair
+
+	Changed uint64
+}
+
+// Status of a placement.
+type Status uint8
+
+// The statuses.
+const (
+	Pending Status = iota + 1
+	Fulfilled
+	Cancelled
+	TimedOut
+	Failed
+)
+
+func (s Status) String() string {
+	return [...]string{"", "PENDING", "FULFILLED", "CANCELLED", "TIMED_OUT", "FAILED"}[s]
+}
+
+// Latency is what one player measured to one location.
+type Latency struct {
+	Player       string
+	Location     string
+	Milliseconds float32
+}
+
+// Player wants a seat in the game session.
+type Player struct {
+	Player string
+	Data   string
+	ID     domain.UUID // of the player session to be
+}
+
+// Override takes the place of the queue's location order for one placement.
+type Override struct {
+	Locations []string
+	Only      bool // PlacementFallbackStrategy NONE: never anywhere else
+}
+
+// Try is one attempt to place, or, when a placement has ended, a destination that it passed over at the end.
+type Try struct {
+	At       domain.Time
+	Fleet    string
+	Location string
+	Process  string // of an attempt
+	Outcome  Outcome
+	Detail   string // what the outcome was measured by, such as "120 ms over the cap of 80 ms"
+}
+
+// Outcome is what became of a destination.
+type Outcome uint8
+
+// The outcomes.
+const (
+	Reserved         Outcome = iota + 1 // a server process was given the game session
+	ActivationFailed                    // which then did not activate it
+	NoFreeProcess
+	OverLatency
+	NotAllowed // by the queue's filter
+	NotOverride
+	FleetNotActive
+	NoSuchFleet
+	NoLocation
+)
+
+var outcomeNames = [...]string{
+	Reserved: "PROCESS_RESERVED", ActivationFailed: "ACTIVATION_FAILED", NoFreeProcess: "NO_FREE_PROCESS", OverLatency: "LATENCY",
+	NotAllowed: "FILTER", NotOverride: "PRIORITY_OVERRIDE", FleetNotActive: "FLEET_STATUS", NoSuchFleet: "NO_SUCH_FLEET", NoLocation: "NO_LOCATION",
+}
+
+func (o Outcome) String() string { return outcomeNames[o] }
+
+// Placement is a wish for a game session with seats for some players.
+type Placement struct {
+	ID              string
+	Queue           string
+	Region, Account string
+	Status          Status
+	Start, End      domain.Time
+	TimeoutAt       domain.Time
+
+	PlayersMax     int32
+	Name           string
+	Data           string
+	MatchmakerData string
+	Properties     []keyvalue.Pair
+	Latencies      []Latency
+	Players        []Player
+	Override       *Override
+	PassedOnce     bool // the override's locations had their one pass
+
+	Game      string // id of the game session: of the attempt in progress, or the one that succeeded
+	IPAddress string
+	DNSName   string
+	Port      uint16
+	Location  string
+
+	Tried []Try // the latest attempts, oldest first; with an ended placement also what it passed over
+
+	EndedNo uint64
+	No      uint64 // counts the placements of the cell: the order within a millisecond
+	waiting []Place
+	Changed uint64
+}
+
+// triedMax bounds what a placement remembers of its attempts.
+const triedMax = 32
+
+// Place is a location of a fleet.
+type Place struct{ Fleet, Location string }

@@ -1,0 +1,173 @@
+package placement
+
+import (
+	"slices"
+
+	"github.com/tidwall/btree"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/chunk"
+)
+
+// State is all queues and placements, with their indexes. The indexes are not part of a snapshot: they are built again
+// from the records.
+type State struct {
+	Queues     chunk.Table[Queue]
+	Placements chunk.Table[Placement]
+
+	queues  *btree.Map[string, Ref]
+	byID    map[string]Ref
+	pending map[string]*btree.BTreeG[turn] // by queue
+	waiting map[Place]*btree.BTreeG[turn]  // by where they may go
+}
+
+// turn is a placement's place in the one order of all placements: who started first is served first.
+type turn struct {
+	start domain.Time
+	no    uint64
+	ref   Ref
+}
+
+func (a turn) before(b turn) bool {
+	if a.start != b.start {
+		return a.start < b.start
+	}
+	return a.no < b.no
+}
+
+func newTurns() *btree.BTreeG[turn] {
+	return btree.NewBTreeGOptions(turn.before, btree.Options{NoLocks: true})
+}
+
+// New returns an empty State.
+func New() *State {
+	return &State{
+		queues:  btree.NewMap[string, Ref](0),
+		byID:    map[string]Ref{},
+		pending: map[string]*btree.BTreeG[turn]{},
+		waiting: map[Place]*btree.BTreeG[turn]{},
+	}
+}
+
+// Queue finds a queue.
+func (s *State) Queue(name string) (Ref, bool) { return s.queues.Get(name) }
+
+// PutQueue stores a queue, or replaces it.
+func (s *State) PutQueue(q Queue) {
+	if r, ok := s.queues.Get(q.Name); ok {
+		*s.Queues.Mut(r) = q
+		return
+	}
+	r, rec := s.Queues.Add()
+	*rec = q
+	s.queues.Set(q.Name, r)
+}
+
+// RemoveQueue drops a queue. No placement may be pending in it.
+func (s *State) RemoveQueue(name string) {
+	if r, ok := s.queues.Get(name); ok {
+		s.queues.Delete(name)
+		s.Queues.Remove(r)
+	}
+	delete(s.pending, name)
+}
+
+// QueuesFrom yields queues in the order of their names, beginning behind `after`.
+func (s *State) QueuesFrom(after string, yield func(*Queue) bool) {
+	s.queues.Ascend(after, func(name string, r Ref) bool { return name == after || yield(s.Queues.Get(r)) })
+}
+
+// Placement finds a placement that is in memory.
+func (s *State) Placement(id string) (Ref, bool) {
+	r, ok := s.byID[id]
+	return r, ok
+}
+
+// Add stores a placement.
+func (s *State) Add(p Placement) Ref {
+	p.waiting = nil
+	r, rec := s.Placements.Add()
+	*rec = p
+	s.byID[p.ID] = r
+	if p.Status == Pending {
+		t := s.pending[p.Queue]
+		if t == nil {
+			t = newTurns()
+			s.pending[p.Queue] = t
+		}
+		t.Set(turn{p.Start, p.No, r})
+	}
+	return r
+}
+
+// Change lets f change a placement and keeps the index of pending ones right. f must not change Queue, Start or No.
+func (s *State) Change(r Ref, f func(*Placement)) *Placement {
+	p := s.Placements.Mut(r)
+	was := p.Status
+	f(p)
+	if len(p.Tried) > triedMax {
+		p.Tried = slices.Clone(p.Tried[len(p.Tried)-triedMax:])
+	}
+	if was == Pending && p.Status != Pending {
+		s.Wait(r, nil)
+		p = s.Placements.Mut(r)
+		if t := s.pending[p.Queue]; t != nil {
+			t.Delete(turn{p.Start, p.No, r})
+		}
+	}
+	return p
+}
+
+// Remove drops a placement that has ended.
+func (s *State) Remove(r Ref) {
+	delete(s.byID, s.Placements.Get(r).ID)
+	s.Placements.Remove(r)
+}
+
+// PendingIn yields the pending placements of a queue in their order.
+func (s *State) PendingIn(queue string, yield func(Ref, *Placement) bool) {
+	if t := s.pending[queue]; t != nil {
+		t.Scan(func(x turn) bool { return yield(x.ref, s.Placements.Get(x.ref)) })
+	}
+}
+
+// PendingCount is the number of pending placements of a queue.
+func (s *State) PendingCount(queue string) int {
+	if t := s.pending[queue]; t != nil {
+		return t.Len()
+	}
+	return 0
+}
+
+// Wait says at which places a placement waits for a free process; none takes it out of the waiting.
+func (s *State) Wait(r Ref, places []Place) {
+	p := s.Placements.Mut(r)
+	was, me := p.waiting, turn{p.Start, p.No, r}
+	p.waiting = places
+	for _, at := range was {
+		if t := s.waiting[at]; t != nil {
+			t.Delete(me)
+			if t.Len() == 0 {
+				delete(s.waiting, at)
+			}
+		}
+	}
+	for _, at := range places {
+		t := s.waiting[at]
+		if t == nil {
+			t = newTurns()
+			s.waiting[at] = t
+		}
+		t.Set(me)
+	}
+}
+
+// FirstWaiting is the placement that has waited longest for a process at a place.
+func (s *State) FirstWaiting(at Place) (Ref, bool) {
+	if t := s.waiting[at]; t != nil {
+		if first, ok := t.Min(); ok {
+			return first.ref, true
+		}
+	}
+	return 0, false
+}
