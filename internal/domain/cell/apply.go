@@ -22,7 +22,7 @@ func (c *Cell) apply(at domain.Time, event Event) {
 		c.fleets.RemoveLocation(r)
 		c.touch()
 	case *FleetChanged:
-		c.applyFleet(at, e)
+		c.applyFleet(e)
 	case *FleetRemoved:
 		r, _ := c.fleets.Fleet(e.ID)
 		c.waiting.clear(sweep, r)
@@ -105,7 +105,7 @@ func (c *Cell) applyLocation(e *LocationChanged) {
 	c.fleets.AddLocation(e.Location)
 }
 
-func (c *Cell) applyFleet(at domain.Time, e *FleetChanged) {
+func (c *Cell) applyFleet(e *FleetChanged) {
 	e.Fleet.Changed = c.touch()
 	r, ok := c.fleets.Fleet(e.Fleet.ID)
 	if !ok {
@@ -114,7 +114,7 @@ func (c *Cell) applyFleet(at domain.Time, e *FleetChanged) {
 	}
 	*c.fleets.Fleets.Mut(r) = e.Fleet
 	if mustSweep(&e.Fleet) {
-		c.waiting.setWall(sweep, r, at)
+		c.waiting.setWall(sweep, r, sweepAt)
 	} else {
 		c.waiting.clear(sweep, r)
 	}

@@ -256,7 +256,7 @@ func (l *loader) finish() error {
 	}
 	for r, f := range c.fleets.Fleets.All() {
 		if mustSweep(f) {
-			c.waiting.setWall(sweep, r, c.last)
+			c.waiting.setWall(sweep, r, sweepAt)
 		}
 	}
 	return nil
