@@ -85,11 +85,12 @@ func (c *Cell) apply(at domain.Time, event Event) {
 }
 
 // applyResumed moves the contact clock by the time the service was down, and takes every link as lost from now: what was
-// connected then has to come back.
+// connected then has to come back. So has what was already on its way back: its next attempt may lie half a minute
+// ahead, whatever was left of its grace.
 func (c *Cell) applyResumed(e *Resumed) {
 	c.downtime += domain.Time(e.Downtime)
 	for r, p := range c.fleets.Processes.All() {
-		if p.Linked {
+		if p.Linked || p.LostBy != 0 {
 			c.unlink(r, e.LostBy)
 		}
 	}

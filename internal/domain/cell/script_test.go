@@ -21,7 +21,7 @@ import (
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		config := DefaultConfig()
-		config.PropertiesInGameMax, config.LocationsInFleetMax, config.ComputesInFleetMax, config.ProcessesOnComputeMax = 2, 2, 3, 5
+		config.PropertiesInGameMax, config.LocationsInFleetMax, config.ComputesInFleetMax, config.ProcessesOnComputeMax = 2, 2, 3, 9
 		s := &script{world: newWorld(t, config), names: map[domain.UUID]string{}}
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			out := &strings.Builder{}
