@@ -33,6 +33,10 @@ type scenario struct {
 
 var scenarios = []scenario{
 	{"players", "player sessions, created, accepted and removed, beside a bare service", (*bench).players},
+	{"games", "game sessions, created to ACTIVE, on game servers that start over", (*bench).games},
+	{"idle", "idle game servers: memory of a connection, and their return after a crash", (*bench).idle},
+	{"core", "the core alone in process: rules, journal, snapshots, reads", (*bench).core},
+	{"restart", "start with 1,000,000 player sessions in 100,000 game sessions", (*bench).restart},
 }
 
 // Scenarios lists what can be measured, a name and a line about it each.

@@ -18,17 +18,17 @@ type load struct {
 // measured is what a load met.
 type measured struct {
 	load
-	units    uint64
-	took     time.Duration
-	latency  histogram
-	used     time.Duration // processor time of the server
-	peak     int64
-	failures []error // the first of each worker
+	units   uint64
+	took    time.Duration
+	latency histogram
+	used    time.Duration // processor time of the server
+	peak    int64
 }
 
 func (m *measured) perSecond() float64 { return float64(m.units) / m.took.Seconds() }
 
-// run works under a load. A worker that fails ends, and the whole run with it.
+// run works under a load. A worker that fails ends, and the whole run with it. Without a server the load is on this very
+// process, and only the time is measured.
 func (l load) run(ctx context.Context, s *server, unit func(worker int) error) (*measured, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -61,11 +61,14 @@ func (l load) run(ctx context.Context, s *server, unit func(worker int) error) (
 		}
 	}
 	wait(l.warm)
-	used, from := s.processorTime(), time.Now()
+	used, from := processorTime(s), time.Now()
 	phase.Store(measuring)
 	wait(l.measure)
 	phase.Store(over)
-	m := &measured{load: l, took: time.Since(from), used: s.processorTime() - used, peak: s.peak()}
+	m := &measured{load: l, took: time.Since(from), used: processorTime(s) - used}
+	if s != nil {
+		m.peak = s.peak()
+	}
 	workers.Wait()
 	select {
 	case err := <-failed:
@@ -110,4 +113,11 @@ func (p *pace) next() time.Time {
 		return time.Now()
 	}
 	return due
+}
+
+func processorTime(s *server) time.Duration {
+	if s == nil {
+		return 0
+	}
+	return s.processorTime()
 }
