@@ -203,7 +203,8 @@ func (c *Cell) applyGame(at domain.Time, event Event) {
 		c.sessions.Games.Mut(r).Changed = c.touch()
 		c.waiting.clear(activation, r)
 		if p != 0 {
-			c.fleets.Processes.Mut(p).Session = 0
+			x := c.fleets.Processes.Mut(p)
+			x.Session, x.Changed = 0, c.number
 			c.fleets.Reindex(p)
 		}
 	}

@@ -27,12 +27,9 @@ type Cell struct {
 	number   uint64      // of the journal entry that is being built or replayed
 	changed  uint64      // number of the last change
 
-	forgotten  uint64 // game sessions that left memory for the archive: the watermark of look-ups there
-	eventNo    uint64 // fleet events ever written
-	restoring  session.Ref
-	replaying  bool
-	replayed   wire.Reader
-	replayedTx wire.Reader
+	forgotten uint64 // game sessions that left memory for the archive: the watermark of look-ups there
+	eventNo   uint64 // fleet events ever written
+	replayed  wire.Reader
 }
 
 // New returns an empty cell.
@@ -86,8 +83,6 @@ func (c *Cell) Execute(cmd Command, env *Env) (emitted bool, err error) {
 // Replay applies one journal entry.
 func (c *Cell) Replay(number uint64, batch []byte) error {
 	c.number = number
-	c.replaying = true
-	defer func() { c.replaying = false }()
 	return c.readBatch(batch, func(at domain.Time, e Event) { c.apply(at, e) })
 }
 

@@ -15,11 +15,11 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// TestScripts plays testdata/*: each line is a command, and what it brings about stands below. "at" moves the clock to a
+// TestScripts plays testdata/scripts: each line is a command, and what it brings about stands below. "at" moves the clock to a
 // time since the beginning. What a line leaves out is the test fleet, its location, its compute. After each step the
 // counts and indexes are counted again, and at the end the journal is replayed and a snapshot loaded.
 func TestScripts(t *testing.T) {
-	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
 		config := DefaultConfig()
 		config.PropertiesInGameMax, config.LocationsInFleetMax, config.ComputesInFleetMax, config.ProcessesOnComputeMax = 2, 2, 3, 9
 		s := &script{world: newWorld(t, config), names: map[domain.UUID]string{}}

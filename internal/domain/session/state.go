@@ -32,11 +32,10 @@ type place struct{ fleet, location string }
 
 // Counts is what a fleet's utilization shows for one location.
 type Counts struct {
-	GameSessions  int32 // ACTIVATING, ACTIVE or TERMINATING
-	Activating    int32
-	SeatsHeld     int32
-	SeatsMax      int32
-	PlayersActive int32
+	GameSessions int32 // ACTIVATING, ACTIVE or TERMINATING
+	Activating   int32
+	SeatsHeld    int32
+	SeatsMax     int32
 }
 
 type entry struct {
@@ -357,8 +356,8 @@ func (s *State) RestorePlayer(p PlayerSession) Ref {
 	return s.addPlayer(p)
 }
 
-// RestoreEnded rebuilds the list of ended records.
-func (s *State) RestoreEnded() {
+// RestoreEnded rebuilds the list of ended records; endedNo is the last number given, to a record that may have left.
+func (s *State) RestoreEnded(endedNo uint64) {
 	type numbered struct {
 		no uint64
 		e  Ended
@@ -377,6 +376,9 @@ func (s *State) RestoreEnded() {
 	slices.SortFunc(all, func(a, b numbered) int { return cmp.Compare(a.no, b.no) })
 	for _, x := range all {
 		s.ended.push(x.e)
-		s.endedNo = x.no
 	}
+	s.endedNo = endedNo
 }
+
+// EndedNo is the number that the last record which ended got.
+func (s *State) EndedNo() uint64 { return s.endedNo }
