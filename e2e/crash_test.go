@@ -284,3 +284,31 @@ func TestPromptAcrossARestart(t *testing.T) {
 	default:
 	}
 }
+
+// A push that was written to a dead connection is not sent again, since servers would start the game twice; the
+// activation timeout ends the session.
+func TestPromptThatWasLost(t *testing.T) {
+	t.Parallel()
+	p := startService(t, "--activation-timeout", "2s").prepare()
+	n := startNetwork(t, p.address)
+	server := p.dial("process-1", n.address)
+	must(t, server.Activate(t.Context(), 7777))
+	must(t, server.Heartbeat(t.Context(), true))
+	n.set(false, true)
+	id := *p.createGameSession(1).GameSessionId
+	eventually(t, "the push to be swallowed", func() bool { return n.swallowed() > 0 })
+	n.set(false, false)
+	n.cut(false)
+	<-server.Closed()
+	server.connect()
+	must(t, server.Heartbeat(t.Context(), true))
+	p.untilGameSession(id, types.GameSessionStatusTerminated)
+	for push := range server.pushes {
+		if push.action == "CreateGameSession" {
+			t.Errorf("the session was pushed again: %s", push.text)
+		}
+		if push.action == "TerminateProcess" {
+			break
+		}
+	}
+}

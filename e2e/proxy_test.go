@@ -15,6 +15,7 @@ type network struct {
 	links map[*link]bool
 	down  bool // new connections are closed at once
 	mute  bool // what the service says is swallowed
+	lost  int  // bytes swallowed
 }
 
 type link struct{ client, service *net.TCPConn }
@@ -71,6 +72,9 @@ func (n *network) relay(client *net.TCPConn, to string) {
 		k, err := l.service.Read(buf)
 		n.mu.Lock()
 		mute := n.mute
+		if mute {
+			n.lost += k
+		}
 		n.mu.Unlock()
 		if !mute && k > 0 {
 			if _, err := l.client.Write(buf[:k]); err != nil {
@@ -102,8 +106,8 @@ func (n *network) set(down, mute bool) {
 	n.down, n.mute = down, mute
 }
 
-func (n *network) count() int {
+func (n *network) swallowed() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return len(n.links)
+	return n.lost
 }
