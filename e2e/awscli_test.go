@@ -99,6 +99,7 @@ func (c *cli) expect(o object, want map[string]any) {
 
 // The walk-through of the README, typed by hand.
 func TestWalkThroughWithAWSCLI(t *testing.T) {
+	t.Parallel()
 	s := startService(t)
 	c := newCLI(s)
 

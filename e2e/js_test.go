@@ -8,6 +8,7 @@ import (
 
 // Every operation with the current SDK for JavaScript, which speaks JSON; the steps are in js/walkthrough.js.
 func TestWalkThroughWithJavaScriptSDK(t *testing.T) {
+	t.Parallel()
 	if _, err := os.Stat("js/node_modules"); err != nil {
 		t.Fatal("js/node_modules is missing: run scripts/test-needs.sh")
 	}

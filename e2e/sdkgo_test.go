@@ -34,6 +34,7 @@ func refused(t *testing.T, what string, err error, code string, parts ...string)
 
 // Fleets, locations, computes and tags with the current SDK, which speaks CBOR.
 func TestResourcesWithGoSDK(t *testing.T) {
+	t.Parallel()
 	s := startService(t)
 	ctx, api := t.Context(), s.api()
 
@@ -208,6 +209,7 @@ func checkTags(ctx context.Context, t *testing.T, api *gamelift.Client, arn stri
 
 // Game sessions and player sessions, with their errors.
 func TestSessionsWithGoSDK(t *testing.T) {
+	t.Parallel()
 	s := startService(t)
 	p := s.prepare()
 	ctx, api := t.Context(), s.api()
@@ -346,6 +348,7 @@ func TestSessionsWithGoSDK(t *testing.T) {
 }
 
 func TestCallerIdentity(t *testing.T) {
+	t.Parallel()
 	s := startService(t)
 	api := sts.New(sts.Options{Region: region, BaseEndpoint: aws.String(s.url()),
 		Credentials: credentials.NewStaticCredentialsProvider("any", "any", "")})

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -177,6 +178,18 @@ func (s *service) apiWith(key, secret string) *gamelift.Client {
 		Credentials:      credentials.NewStaticCredentialsProvider(key, secret, ""),
 		RetryMaxAttempts: 1,
 	})
+}
+
+// authority writes the certificate authority of --dev to a file.
+func (s *service) authority() string {
+	s.t.Helper()
+	cmd := exec.Command(musterBinary, "ca", "--data", s.data, "--pem")
+	cmd.Env = cleanEnvironment()
+	pem, err := cmd.Output()
+	must(s.t, err)
+	file := filepath.Join(s.t.TempDir(), "ca.pem")
+	must(s.t, os.WriteFile(file, pem, 0o600))
+	return file
 }
 
 // place is a fleet with one registered compute, where game servers can connect.

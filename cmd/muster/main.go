@@ -23,6 +23,8 @@ type commandLine struct {
 	Keys       keysCommand       `cmd:"" help:"Access keys: create, list, revoke. Works while the service runs."`
 	AWSProfile awsProfileCommand `cmd:"" name:"aws-profile" help:"Write a profile for the AWS CLI and SDKs, with this service as its endpoint."`
 	CA         caCommand         `cmd:"" name:"ca" help:"Show the certificate authority of --dev and how to trust it."`
+	Bench      benchCommand      `cmd:"" help:"Measure what Muster does on this machine, and write a table."`
+	BenchBare  benchBareCommand  `cmd:"" name:"bench-bare" hidden:"" help:"Run the service without a core that bench compares with."`
 	Version    versionCommand    `cmd:"" help:"Show the version."`
 }
 
@@ -40,7 +42,7 @@ func main() {
 func run(ctx context.Context, args, environ []string, stdout io.Writer) (err error) {
 	var cli commandLine
 	defaults := settings.Defaults()
-	cli.Serve.Settings, cli.ShowConfig.Settings = defaults, defaults
+	cli.Serve.Settings, cli.ShowConfig.Settings, cli.BenchBare.Settings = defaults, defaults, defaults
 	env := newEnvironment(environ)
 	sources := newSources(env)
 	parser, err := kong.New(&cli,

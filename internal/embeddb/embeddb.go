@@ -159,6 +159,19 @@ func (db *DB) Err() error {
 	return nil
 }
 
+// Explain returns why a read failed: err itself, unless a write had failed before. Pebble then misses what it believes
+// it has written, and takes that for corruption.
+func (db *DB) Explain(err error) error {
+	if err == nil {
+		return nil
+	}
+	failure := db.Err()
+	if _, isDamage := errors.AsType[*Damaged](failure); failure == nil || isDamage {
+		return err
+	}
+	return failure
+}
+
 // FlushAll makes everything that was applied durable. Unlike Flush it does not wait for a flush that cannot end any more.
 func (db *DB) FlushAll() error {
 	flushed, err := db.AsyncFlush()

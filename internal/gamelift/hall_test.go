@@ -64,14 +64,19 @@ func newHall(t *testing.T, linger time.Duration) *hall {
 func (h *hall) anywhere() (fleetID string) {
 	h.Helper()
 	must(h.sdk.CreateLocation(h.Context(), &gamelift.CreateLocationInput{LocationName: aws.String("custom-home")}))(h.T)
-	created := must(h.sdk.CreateFleet(h.Context(), &gamelift.CreateFleetInput{
-		Name: aws.String("dev"), ComputeType: types.ComputeTypeAnywhere, Locations: []types.LocationConfiguration{{Location: aws.String("custom-home")}},
-	}))(h.T)
-	fleetID = *created.FleetAttributes.FleetId
+	fleetID = h.fleetIn("custom-home")
 	must(h.sdk.RegisterCompute(h.Context(), &gamelift.RegisterComputeInput{
 		FleetId: &fleetID, ComputeName: aws.String("DesktopPC"), IpAddress: aws.String("127.0.0.1"), Location: aws.String("custom-home"),
 	}))(h.T)
 	return fleetID
+}
+
+func (h *hall) fleetIn(location string) (fleetID string) {
+	h.Helper()
+	created := must(h.sdk.CreateFleet(h.Context(), &gamelift.CreateFleetInput{
+		Name: aws.String("dev"), ComputeType: types.ComputeTypeAnywhere, Locations: []types.LocationConfiguration{{Location: &location}},
+	}))(h.T)
+	return *created.FleetAttributes.FleetId
 }
 
 // serverReady plays a server process that has called ProcessReady and is healthy.

@@ -34,12 +34,3 @@ func route(r *http.Request) (c codec, operation string) {
 func isSTS(r *http.Request) bool {
 	return r.Header.Get("X-Amz-Target") == "" && strings.HasPrefix(r.Header.Get("Content-Type"), formType)
 }
-
-// Serves tells whether a request is for this API or for the STS call beside it. Others that share the port ask it.
-func Serves(r *http.Request) bool {
-	if r.Method != http.MethodPost {
-		return false
-	}
-	return r.Header.Get("X-Amz-Target") != "" || r.Header.Get("Smithy-Protocol") != "" ||
-		strings.Contains(r.URL.Path, "/service/") || isSTS(r) || r.URL.Path == "/"
-}

@@ -79,7 +79,7 @@ func (l *link) change(ctx context.Context, r *request) error {
 		}
 		request := cell.RequestHash(r.id)
 		err = s.engine.Do(ctx, &cell.AcceptPlayer{Process: p.key, Game: gameID(r.gameSession), Player: id, Request: request})
-		return l.ifArchived(ctx, err, id, func(old *cell.PlayerSession) error {
+		return l.ifArchived(ctx, err, gameID(r.gameSession), id, func(old *cell.PlayerSession) error {
 			if old.Accept == request {
 				return nil // a repeat of what was answered with 200
 			}
@@ -91,7 +91,7 @@ func (l *link) change(ctx context.Context, r *request) error {
 			return err
 		}
 		err = s.engine.Do(ctx, &cell.RemovePlayer{Process: p.key, Game: gameID(r.gameSession), Player: id})
-		return l.ifArchived(ctx, err, id, func(old *cell.PlayerSession) error {
+		return l.ifArchived(ctx, err, gameID(r.gameSession), id, func(old *cell.PlayerSession) error {
 			if old.Status == session.Completed {
 				return nil
 			}
@@ -152,21 +152,19 @@ func (p *process) look() (now fleet.Process, ok bool, err error) {
 }
 
 // ifArchived decides about a player session that has left memory since it ended.
-func (l *link) ifArchived(ctx context.Context, err error, id domain.UUID, decide func(*cell.PlayerSession) error) error {
+func (l *link) ifArchived(ctx context.Context, err error, game session.ID, id domain.UUID, decide func(*cell.PlayerSession) error) error {
 	if !refusedAs(err, domain.NotFound) {
 		return err
 	}
 	old, lookErr := l.process.server.engine.PlayerSession(ctx, id)
 	switch {
-	case refusedAs(lookErr, domain.NotFound):
+	case refusedAs(lookErr, domain.NotFound), lookErr == nil && old.GameID != game:
 		return err
 	case lookErr != nil:
 		return lookErr
 	}
-	g, lookErr := l.process.server.engine.GameSession(ctx, old.GameID)
+	g, lookErr := l.process.server.engine.GameSession(ctx, game)
 	switch {
-	case refusedAs(lookErr, domain.NotFound):
-		return err
 	case lookErr != nil:
 		return lookErr
 	case !hosts(l.process, &g):

@@ -32,7 +32,8 @@ type process struct {
 	ended   bool
 	choring bool      // the watch has given it something to do
 	exitBy  time.Time // the connections are closed with 1000 then, if it has really ended
-	evictBy time.Time // it is a survivor, was told to end, and has until then
+	evictBy time.Time // it is the survivor of one that was given up, and has until then to say something, or to end
+	evicted bool      // it was told to end
 	banned  time.Time // it is refused until then
 }
 
@@ -84,6 +85,9 @@ func (p *process) settle(l *link, newest uint64, found fleet.Process, signed boo
 	p.know(found, p.readySince.IsZero())
 	if len(p.links) == 1 {
 		p.exitBy = time.Time{} // that was for the connections it had
+	}
+	if p.ended && p.evictBy.IsZero() {
+		p.evictBy = time.Now().Add(p.server.engine.CellConfig().ReadyTimeout)
 	}
 	current := l
 	for _, other := range p.links {
@@ -137,7 +141,7 @@ func (p *process) know(found fleet.Process, anew bool) {
 		p.readySince, p.lastBeat, p.lastHealthy = now, now, now
 	}
 	if !p.ended {
-		p.exitBy, p.evictBy, p.banned = time.Time{}, time.Time{}, time.Time{}
+		p.exitBy, p.evictBy, p.banned, p.evicted = time.Time{}, time.Time{}, time.Time{}, false
 	}
 }
 

@@ -164,7 +164,8 @@ func (l *link) evict() bool {
 	tell := survivor && !l.evicted
 	if tell {
 		l.evicted = true
-		if p.evictBy.IsZero() {
+		if !p.evicted {
+			p.evicted = true
 			p.evictBy = time.Now().Add(s.config.Periods.Evict)
 		}
 	}

@@ -98,13 +98,17 @@ func New(ctx context.Context, config Config) *Server {
 		config.Log = slog.New(slog.DiscardHandler)
 	}
 	s := &Server{config: config, engine: config.Engine, log: config.Log, stopping: ctx, ctx: context.WithoutCancel(ctx), processes: map[fleet.Key]*process{}}
-	s.upgrader = gws.NewUpgrader(events{}, &gws.ServerOption{
-		ReadBufferSize: readBuffer, ReadMaxPayloadSize: messageMax, ParallelGolimit: 1,
-		NewSession: func() gws.SessionStorage { return &seat{} },
-	})
+	s.upgrader = gws.NewUpgrader(events{}, upgradeOptions())
 	s.unfollow = s.engine.Follow(cell.Kinds(cell.KindGameSessionCreated, cell.KindProcessTerminationAsked, cell.KindProcessEnded), s.follow)
 	s.running.Go(s.watch)
 	return s
+}
+
+func upgradeOptions() *gws.ServerOption {
+	return &gws.ServerOption{
+		ReadBufferSize: readBuffer, ReadMaxPayloadSize: messageMax, ParallelGolimit: 1,
+		NewSession: func() gws.SessionStorage { return &seat{} },
+	}
 }
 
 // Close drops every connection without a close frame, so that the game servers come back after a restart, and waits

@@ -87,9 +87,8 @@ func (p *process) chores(now time.Time, wall domain.Time) (due []func(*link), on
 			due = append(due, (*link).refresh)
 		}
 	}
-	evict := !p.evictBy.IsZero() && now.After(p.evictBy)
-	if evict || !p.exitBy.IsZero() && now.After(p.exitBy) {
-		due = append(due, func(l *link) { l.process.expel(evict) })
+	if !p.evictBy.IsZero() && now.After(p.evictBy) || !p.exitBy.IsZero() && now.After(p.exitBy) {
+		due = append(due, func(l *link) { l.process.expel() })
 	}
 	p.choring = len(due) > 0
 	return due, on
@@ -136,7 +135,7 @@ func (l *link) settle() {
 
 // expel closes the connections of a process that has ended and is still there. The survivor of a process that was given
 // up is refused from then on, for a while.
-func (p *process) expel(survivor bool) {
+func (p *process) expel() {
 	over, err := p.reallyEnded()
 	if err != nil {
 		return
@@ -147,8 +146,9 @@ func (p *process) expel(survivor bool) {
 	switch {
 	case !over:
 		p.ended = false // a new process uses the id, on the same connection
-	case survivor:
+	case p.evicted:
 		p.banned = time.Now().Add(p.server.config.Periods.Ban)
+		p.evicted = false // whoever comes after that is told again
 	}
 	p.mu.Unlock()
 	if over {

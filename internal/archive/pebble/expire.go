@@ -24,7 +24,7 @@ func (a *Archive) Expire(ctx context.Context, endedBefore int64, limit int) (rem
 	defer a.writing.Unlock()
 	removed, err = a.expire(ctx, min(max(endedBefore, 0), maxTime), limit)
 	if err != nil {
-		return 0, fmt.Errorf("expire records: %w", damaged(err))
+		return 0, fmt.Errorf("expire records: %w", a.explain(err))
 	}
 	return removed, nil
 }

@@ -134,6 +134,17 @@ func (a *Archive) use(ctx context.Context) (done func(), err error) {
 	return done, nil
 }
 
+// explain is what a method answers when it met err.
+func (a *Archive) explain(err error) error {
+	if errors.Is(err, archive.ErrFailed) || errors.Is(err, archive.ErrClosed) {
+		return err
+	}
+	if cause := a.db.Explain(err); cause != err {
+		return failed(cause)
+	}
+	return damaged(err)
+}
+
 func failed(cause error) error { return fmt.Errorf("%w: %w", archive.ErrFailed, damaged(cause)) }
 
 // damaged gives damage that the database found the archive's own type.

@@ -17,7 +17,7 @@ import (
 func (a *Archive) Get(ctx context.Context, kind archive.Kind, id string) (archive.Record, bool, error) {
 	record, found, err := a.get(ctx, kind, id)
 	if err != nil {
-		return archive.Record{}, false, fmt.Errorf("get record %q of kind %d: %w", id, kind, damaged(err))
+		return archive.Record{}, false, fmt.Errorf("get record %q of kind %d: %w", id, kind, a.explain(err))
 	}
 	return record, found, nil
 }
@@ -72,7 +72,7 @@ func (a *Archive) List(ctx context.Context, kind archive.Kind, index archive.Ind
 	defer view.close()
 	records, err := view.list(ctx, kind, index, key, after, limit)
 	if err != nil {
-		return nil, fmt.Errorf("list records by %q: %w", key, damaged(err))
+		return nil, fmt.Errorf("list records by %q: %w", key, a.explain(err))
 	}
 	return records, nil
 }

@@ -22,7 +22,7 @@ func (c *Cell) apply(at domain.Time, event Event) {
 		c.fleets.RemoveLocation(r)
 		c.touch()
 	case *FleetChanged:
-		c.applyFleet(at, e)
+		c.applyFleet(e)
 	case *FleetRemoved:
 		r, _ := c.fleets.Fleet(e.ID)
 		c.waiting.clear(sweep, r)
@@ -88,11 +88,12 @@ func (c *Cell) apply(at domain.Time, event Event) {
 }
 
 // applyResumed moves the contact clock by the time the service was down, and takes every link as lost from now: what was
-// connected then has to come back.
+// connected then has to come back. So has what was already on its way back: its next attempt may lie half a minute
+// ahead, whatever was left of its grace.
 func (c *Cell) applyResumed(e *Resumed) {
 	c.downtime += domain.Time(e.Downtime)
 	for r, p := range c.fleets.Processes.All() {
-		if p.Linked {
+		if p.Linked || p.LostBy != 0 {
 			c.unlink(r, e.LostBy)
 		}
 	}
@@ -108,7 +109,7 @@ func (c *Cell) applyLocation(e *LocationChanged) {
 	c.fleets.AddLocation(e.Location)
 }
 
-func (c *Cell) applyFleet(at domain.Time, e *FleetChanged) {
+func (c *Cell) applyFleet(e *FleetChanged) {
 	e.Fleet.Changed = c.touch()
 	r, ok := c.fleets.Fleet(e.Fleet.ID)
 	if !ok {
@@ -117,7 +118,7 @@ func (c *Cell) applyFleet(at domain.Time, e *FleetChanged) {
 	}
 	*c.fleets.Fleets.Mut(r) = e.Fleet
 	if mustSweep(&e.Fleet) {
-		c.waiting.setWall(sweep, r, at)
+		c.waiting.setWall(sweep, r, sweepAt)
 	} else {
 		c.waiting.clear(sweep, r)
 	}
@@ -209,7 +210,8 @@ func (c *Cell) applyGame(at domain.Time, event Event) {
 		c.sessions.Games.Mut(r).Changed = c.touch()
 		c.waiting.clear(activation, r)
 		if p != 0 {
-			c.fleets.Processes.Mut(p).Session = 0
+			x := c.fleets.Processes.Mut(p)
+			x.Session, x.Changed = 0, c.number
 			c.fleets.Reindex(p)
 		}
 	}

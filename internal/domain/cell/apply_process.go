@@ -90,7 +90,8 @@ func (c *Cell) applyActivated(at domain.Time, e *ProcessActivated) {
 			p.Ready = at
 		}
 		p.State, p.Port, p.LogPaths, p.Activation, p.ReadyBy = fleet.ProcessReady, e.Port, e.LogPaths, e.Request, 0
-		p.UnhealthyBy = e.UnhealthyBy
+		// What was known of the health was that of another start; before a heartbeat of this one it would lose a game session.
+		p.Health, p.Settled, p.UnhealthyBy = fleet.Unheard, false, e.UnhealthyBy
 		if e.SDK != "" {
 			p.SDK = e.SDK
 		}

@@ -33,10 +33,7 @@ type Cell struct {
 	forgotten   uint64 // game sessions and placements that left memory for the archive: the watermark of look-ups there
 	eventNo     uint64 // fleet events ever written
 	placementNo uint64 // placements ever started, as far as any is pending
-	restoring   session.Ref
-	replaying   bool
 	replayed    wire.Reader
-	replayedTx  wire.Reader
 }
 
 // New returns an empty cell.
@@ -93,11 +90,7 @@ func (c *Cell) Execute(cmd Command, env *Env) (emitted bool, err error) {
 // Replay applies one journal entry.
 func (c *Cell) Replay(number uint64, batch []byte) error {
 	c.number = number
-	c.replaying = true
-	defer func() {
-		c.replaying = false
-		c.fleets.TakeFreed() // whoever waited was served then, by events of their own
-	}()
+	defer c.fleets.TakeFreed() // whoever waited was served then, by events of their own
 	return c.readBatch(batch, func(at domain.Time, e Event) { c.apply(at, e) })
 }
 

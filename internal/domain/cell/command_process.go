@@ -104,8 +104,9 @@ func (cmd *ActivateProcess) decide(t *tx) error {
 		cmd.Repeated = true
 		return nil
 	}
-	if p.State == fleet.ProcessReady && p.HadSession {
-		// A process hosts one game session in its life: this is another one that took the id.
+	if p.State == fleet.ProcessReady && (p.HadSession || p.TerminateBy != 0) {
+		// A process hosts one game session in its life, and does not get ready after it was told to end: this is another
+		// one that took the id.
 		t.endProcess(r, fleet.EndedReplaced, 0)
 		p = t.c.fleets.Processes.Get(r)
 	}

@@ -15,6 +15,9 @@ const (
 	tickStep = 128
 	// tickEvery is how far the last durable sign of life may lie back while somebody waits: the error of the downtime.
 	tickEvery = time.Second
+	// sweepAt is when a sweep is due: at once, before every other wall deadline. It is the same after a snapshot was loaded,
+	// which does not know when the deletion began.
+	sweepAt = domain.Time(1)
 )
 
 // Tick ends what is due. More says that something is still due.
@@ -81,7 +84,10 @@ func (t *tx) contactDue(d deadline) {
 		t.askTermination(d.ref, fleet.EndedUnhealthy)
 		t.fleetEvent(fleetID, "SERVER_PROCESS_TERMINATED_UNHEALTHY", "Server "+who+" sent no good health report for "+c.config.UnhealthyAfter.String()+"; it was told to end")
 	case termination:
-		t.endProcess(d.ref, c.fleets.Processes.Get(d.ref).TerminateWhy, 0)
+		p := c.fleets.Processes.Get(d.ref)
+		fleetID, who := p.Key.Fleet, describeProcess(p)
+		t.endProcess(d.ref, p.TerminateWhy, 0)
+		t.fleetEvent(fleetID, "SERVER_PROCESS_FORCE_TERMINATED", "Server "+who+" did not end in time after it was told to; it was given up")
 	}
 }
 

@@ -71,8 +71,8 @@ func (c *Cell) forget(n int) {
 	}
 }
 
-// restoreEnded rebuilds the list from the records.
-func (c *Cell) restoreEnded() {
+// restoreEnded rebuilds the list from the records; no is the last number given, maybe to a record that has left.
+func (c *Cell) restoreEnded(no uint64) {
 	type numbered struct {
 		no uint64
 		e  endedEntry
@@ -96,6 +96,6 @@ func (c *Cell) restoreEnded() {
 	slices.SortFunc(all, func(a, b numbered) int { return cmp.Compare(a.no, b.no) })
 	for _, x := range all {
 		c.ended.push(x.e.kind, x.e.ref)
-		c.ended.no = x.no
 	}
+	c.ended.no = no
 }

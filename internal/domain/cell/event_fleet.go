@@ -13,7 +13,7 @@ type Ticked struct{}
 // Resumed says that the service was down until now.
 type Resumed struct {
 	Downtime int64              // milliseconds since the last transaction
-	LostBy   domain.ContactTime // for every link that was open then
+	LostBy   domain.ContactTime // for every link that was open then, or lost with its grace not over
 }
 
 // LocationChanged is a custom location as it is now: new, or with other tags.

@@ -36,6 +36,7 @@ type snapshotHead struct {
 	Forgotten      uint64
 	EventNo        uint64
 	Games, Players int64
+	EndedNo        uint64
 }
 
 func (h *snapshotHead) Fields(c *wire.Codec) {
@@ -45,6 +46,7 @@ func (h *snapshotHead) Fields(c *wire.Codec) {
 	wire.Int(c, 4, &h.EventNo)
 	wire.Int(c, 5, &h.Games)
 	wire.Int(c, 6, &h.Players)
+	wire.Int(c, 7, &h.EndedNo)
 }
 
 // Freeze takes a Snapshot. It costs microseconds, whatever the cell holds.
@@ -62,7 +64,7 @@ func (c *Cell) Freeze() *Snapshot {
 		queues:     c.placements.Queues.Freeze(),
 		placements: c.placements.Placements.Freeze(),
 	}
-	s.head = snapshotHead{c.last, c.downtime, c.forgotten, c.eventNo, int64(s.games.Len()), int64(s.players.Len())}
+	s.head = snapshotHead{c.last, c.downtime, c.forgotten, c.eventNo, int64(s.games.Len()), int64(s.players.Len()), c.ended.no}
 	return s
 }
 
@@ -172,6 +174,9 @@ func (c *Cell) Load(from io.Reader) error {
 // maxPart bounds what a damaged length makes us allocate; the largest record is a game session with full data.
 const maxPart = 16 << 20
 
+// roomMax bounds the room that is made for player sessions beforehand; more of them make their own.
+const roomMax = 1 << 21
+
 type loader struct {
 	c       *Cell
 	reader  wire.Reader
@@ -190,7 +195,7 @@ func (l *loader) part(b []byte) error {
 	switch kind {
 	case partHead:
 		err = l.reader.Read(body, &l.head)
-		s.RestorePlayers(int(l.head.Players))
+		s.RestorePlayers(int(min(max(l.head.Players, 0), roomMax)))
 	case partLocation:
 		err = load(l, body, &f.Locations)
 	case partFleet:
@@ -245,8 +250,10 @@ func (l *loader) finish() error {
 	if got := int64(c.sessions.Players.Len()); got != l.head.Players {
 		return fmt.Errorf("snapshot holds %d player sessions, want %d: %w", got, l.head.Players, wire.ErrMalformed)
 	}
-	c.fleets.Restore()
-	c.restoreEnded()
+	if err := c.fleets.Restore(); err != nil {
+		return fmt.Errorf("snapshot: %w: %w", err, wire.ErrMalformed)
+	}
+	c.restoreEnded(l.head.EndedNo)
 	for r, g := range c.sessions.Games.All() {
 		if g.Live() {
 			p, ok := c.fleets.Process(fleet.Key{Fleet: g.FleetID, Compute: g.ComputeName, Process: g.ProcessID})
@@ -282,7 +289,7 @@ func (l *loader) finish() error {
 	}
 	for r, f := range c.fleets.Fleets.All() {
 		if mustSweep(f) {
-			c.waiting.setWall(sweep, r, c.last)
+			c.waiting.setWall(sweep, r, sweepAt)
 		}
 	}
 	return nil

@@ -3,6 +3,7 @@ package cell
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/placement"
@@ -108,16 +109,25 @@ func eachOfTransaction(b []byte, r *wire.Reader, f func(domain.Time, Event)) err
 		return wire.ErrMalformed
 	}
 	for b = b[1+n:]; len(b) > 0; {
-		_, event, rest, err := next(b)
+		num, event, rest, err := next(b)
 		if err != nil {
 			return err
+		}
+		if num != transactionEvents {
+			return fmt.Errorf("transaction has a field %d, want events only: %w", num, wire.ErrMalformed)
 		}
 		b = rest
-		kind, body, _, err := next(event)
+		kind, body, rest, err := next(event)
 		if err != nil {
 			return err
 		}
-		e := newEvent(Kind(kind))
+		if len(rest) > 0 {
+			return fmt.Errorf("event of kind %d is followed by another one: %w", kind, wire.ErrMalformed)
+		}
+		var e Event
+		if kind <= math.MaxUint8 {
+			e = newEvent(Kind(kind))
+		}
 		if e == nil {
 			// Skipping it would make this process quietly different from the one that wrote it.
 			return fmt.Errorf("event of unknown kind %d: written by a later release", kind)

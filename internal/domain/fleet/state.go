@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/tidwall/btree"
@@ -121,7 +122,7 @@ func (s *State) AddFleet(f Fleet) {
 	s.byFleet[f.ID] = newOrder()
 }
 
-// RemoveFleet drops a fleet, its event log and its creations. Its computes must be gone.
+// RemoveFleet drops a fleet and its event log. Its computes must be gone; its creations go when they no longer count.
 func (s *State) RemoveFleet(r Ref) {
 	f := s.Fleets.Get(r)
 	id := f.ID
@@ -384,8 +385,8 @@ func (s *State) RemoveCreation(r Ref) {
 func (s *State) CreationsOf(fleet, name string) []Ref { return s.creations[creator{fleet, name}] }
 
 // Restore rebuilds the indexes from the records, after a snapshot was loaded. Records name one another by identifier
-// there, so references are found again first.
-func (s *State) Restore() {
+// there, so references are found again first; one that names nothing is an error.
+func (s *State) Restore() error {
 	for r, l := range s.Locations.All() {
 		s.locations.Set(l.Name, r)
 	}
@@ -395,6 +396,9 @@ func (s *State) Restore() {
 		s.byFleet[f.ID] = newOrder()
 	}
 	for r, c := range s.Computes.All() {
+		if _, ok := s.fleets[c.FleetID]; !ok {
+			return fmt.Errorf("compute %s is in fleet %s, which there is not", c.Name, c.FleetID)
+		}
 		s.computes[computeKey{c.FleetID, c.Name}] = r
 		s.byFleet[c.FleetID].Set(ordered{int64(c.Created), c.Name, r})
 	}
@@ -404,7 +408,11 @@ func (s *State) Restore() {
 	}
 	for r := range s.Processes.All() {
 		p := s.Processes.Mut(r)
-		p.Compute = s.computes[computeKey{p.Key.Fleet, p.Key.Compute}]
+		compute, ok := s.computes[computeKey{p.Key.Fleet, p.Key.Compute}]
+		if !ok {
+			return fmt.Errorf("process %s is on a compute that there is not", p.Key)
+		}
+		p.Compute = compute
 		s.link(r, p.Compute)
 		s.Reindex(r)
 	}
@@ -418,4 +426,5 @@ func (s *State) Restore() {
 		at := creator{c.FleetID, c.Creator}
 		s.creations[at] = append(s.creations[at], r)
 	}
+	return nil
 }

@@ -25,11 +25,10 @@ type place struct{ fleet, location string }
 
 // Counts is what a fleet's utilization shows for one location.
 type Counts struct {
-	GameSessions  int32 // ACTIVATING, ACTIVE or TERMINATING
-	Activating    int32
-	SeatsHeld     int32
-	SeatsMax      int32
-	PlayersActive int32
+	GameSessions int32 // ACTIVATING, ACTIVE or TERMINATING
+	Activating   int32
+	SeatsHeld    int32
+	SeatsMax     int32
 }
 
 type entry struct {

@@ -164,7 +164,9 @@ type integer interface {
 func Int[T integer](c *Codec, n uint32, v *T) {
 	if c.reading {
 		if f := c.take(n, varint); f != nil {
-			*v = T(f.value)
+			if *v = T(f.value); uint64(int64(*v)) != f.value && c.err == nil {
+				c.err = fmt.Errorf("field %d is %d, more than its type holds: %w", n, f.value, ErrMalformed)
+			}
 		}
 		return
 	}

@@ -14,6 +14,9 @@ import (
 func (j *Journal) Read(ctx context.Context, from uint64) iter.Seq2[journal.Entry, error] {
 	return func(yield func(journal.Entry, error) bool) {
 		if err := j.read(ctx, from, yield); err != nil {
+			if cause := j.db.Explain(err); cause != err {
+				err = j.fail(cause)
+			}
 			yield(journal.Entry{}, fmt.Errorf("read journal from entry %d: %w", from, err))
 		}
 	}

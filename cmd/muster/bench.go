@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/musterhq/muster/internal/bench"
+	"github.com/musterhq/muster/internal/heap"
+	"github.com/musterhq/muster/internal/settings"
+)
+
+type benchCommand struct {
+	Scenarios []string      `arg:"" optional:"" name:"scenario" help:"What to measure; all by default. --list shows the names."`
+	List      bool          `help:"Show the scenarios and end."`
+	Quick     bool          `help:"A few seconds that show that everything works; the numbers mean nothing."`
+	Measure   time.Duration `default:"10s" placeholder:"TIME" help:"How long each load is measured."`
+	Rounds    int           `default:"2" placeholder:"N" help:"How often Muster and the bare service take turns; the best of each counts."`
+	Dir       string        `placeholder:"DIR" help:"Where the data goes meanwhile: on the disk that is to be measured. Default: the system's temporary directory."`
+	Profiles  string        `placeholder:"DIR" help:"Write processor profiles of the service here."`
+}
+
+// Run measures this very binary and writes the table. What was measured before a failure is written, too.
+func (c *benchCommand) Run(ctx context.Context, stdout io.Writer) error {
+	if c.List {
+		for _, s := range bench.Scenarios() {
+			if _, err := fmt.Fprintf(stdout, "%-10s %s\n", s[0], s[1]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	binary, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	table, err := bench.Run(ctx, bench.Options{
+		Binary: binary, Scenarios: c.Scenarios, Quick: c.Quick, Measure: c.Measure, Rounds: c.Rounds,
+		Dir: c.Dir, Profiles: c.Profiles, Progress: os.Stderr,
+	})
+	if table != nil {
+		err = errors.Join(err, table.WriteMarkdown(stdout))
+	}
+	return err
+}
+
+// benchBareCommand runs the service without a core that `muster bench` compares with. It takes the settings of serve that
+// matter for it, so that both run under the same ones.
+type benchBareCommand struct {
+	settings.Settings
+}
+
+// Run serves until ctx ends.
+func (c *benchBareCommand) Run(ctx context.Context) error {
+	floor := heap.Tune(c.GCPercent, int64(c.HeapFloor))
+	defer floor.Release()
+	log := newLogger(os.Stderr, c.Settings)
+	stopProfiler, err := startProfiler(c.Pprof, log)
+	if err != nil {
+		return err
+	}
+	defer stopProfiler()
+	x, err := bench.OpenBare(c.Listen, c.Data, log)
+	if err != nil {
+		return err
+	}
+	log.Info("listening", "address", x.Addr())
+	return x.Serve(ctx)
+}

@@ -1,0 +1,148 @@
+package e2e
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/gamelift"
+	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
+	"github.com/aws/smithy-go"
+)
+
+// smallDisk mounts a file system of its own at a directory, which takes the right to mount.
+func smallDisk(t *testing.T, dir string, bytes int) {
+	t.Helper()
+	out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size="+strconv.Itoa(bytes), "tmpfs", dir).CombinedOutput()
+	if err != nil {
+		t.Skipf("no right to mount a small disk here: %v %s", err, out)
+	}
+	t.Cleanup(func() {
+		if out, err := exec.Command("umount", dir).CombinedOutput(); err != nil {
+			t.Errorf("unmount %s: %v %s", dir, err, out)
+		}
+	})
+}
+
+// fillDisk takes all space that is left in a directory with one file, and returns the file.
+func fillDisk(t *testing.T, dir string) string {
+	t.Helper()
+	path := filepath.Join(dir, "..ballast")
+	f, err := os.Create(path)
+	must(t, err)
+	defer f.Close()
+	for block := make([]byte, 1<<20); len(block) > 0; {
+		if _, err := f.Write(block); errors.Is(err, syscall.ENOSPC) {
+			block = block[:len(block)/2]
+		} else {
+			must(t, err)
+		}
+	}
+	return path
+}
+
+// The disk becomes full under load: writes are answered with an error that says why, what was acknowledged is there
+// after a restart with space, and the service works again.
+func TestFullDisk(t *testing.T) {
+	t.Parallel()
+	s := newService(t)
+	smallDisk(t, s.data, 256<<20)
+	t.Cleanup(s.kill) // before the disk goes
+	s.start()
+	checkDiskFault(t, s.prepare(), func() (end func()) {
+		ballast := fillDisk(t, s.data)
+		return func() { must(t, os.Remove(ballast)) }
+	})
+}
+
+// A disk that fails in another way, without any right: no file may grow beyond a limit.
+func TestFailingDisk(t *testing.T) {
+	t.Parallel()
+	prlimit, err := exec.LookPath("prlimit")
+	if err != nil {
+		t.Skip("no prlimit here")
+	}
+	s := startService(t)
+	checkDiskFault(t, s.prepare(), func() (end func()) {
+		out, err := exec.Command(prlimit, "--pid", strconv.Itoa(s.cmd.Process.Pid), "--fsize=1").CombinedOutput()
+		if err != nil {
+			t.Fatalf("prlimit: %v %s", err, out)
+		}
+		return func() {} // the limit goes with the process
+	})
+}
+
+func checkDiskFault(t *testing.T, p *place, fault func() (end func())) {
+	t.Helper()
+	server := p.dial("process-1", "")
+	id := server.host(t, 200)
+	end := fault()
+
+	var told []string // acknowledged player sessions
+	var refusal error
+	for i := 0; refusal == nil; i++ {
+		// Large requests, since the journal may have some space reserved.
+		out, err := p.api().CreatePlayerSession(t.Context(), &gamelift.CreatePlayerSessionInput{
+			GameSessionId: &id, PlayerId: aws.String(strconv.Itoa(i)), PlayerData: aws.String(strings.Repeat("x", 2048))})
+		if isError[*types.GameSessionFullException](err) {
+			for _, psess := range told[max(0, len(told)-200):] {
+				if refusal = server.RemovePlayer(t.Context(), id, psess); refusal != nil {
+					break
+				}
+			}
+			continue
+		}
+		if refusal = err; err == nil {
+			told = append(told, *out.PlayerSession.PlayerSessionId)
+		}
+		if i > 1_000_000 {
+			t.Fatal("a million writes on a full disk were acknowledged")
+		}
+	}
+	if api, ok := errors.AsType[smithy.APIError](refusal); ok && api.ErrorFault() != smithy.FaultServer &&
+		api.ErrorCode() != "ServiceUnavailableException" && api.ErrorCode() != "InternalServiceException" {
+		t.Errorf("the refusal: got %v, want the service's own fault", refusal)
+	}
+	said, err := p.logs.until(t.Context(), "level=ERROR")
+	must(t, err)
+	if said = strings.ToLower(said); !strings.Contains(said, "no space") && !strings.Contains(said, "file too large") {
+		t.Errorf("the log does not say why:\n%s", p.logs.tail(10))
+	}
+
+	p.kill()
+	end()
+	p.start()
+	server.connect()
+	must(t, server.Heartbeat(t.Context(), true))
+	for _, psess := range told {
+		p.playerSession(psess)
+	}
+	checkSession(t, p, id)
+	p.mustReserve(id, "afterwards")
+}
+
+// The second of two processes on one data directory refuses to start and says who holds it.
+func TestTwoProcessesOnOneDirectory(t *testing.T) {
+	t.Parallel()
+	s := startService(t)
+	second := exec.Command(musterBinary, "serve", "--dev", "--data", s.data, "--listen", freeAddress(t))
+	second.Env = cleanEnvironment()
+	out, err := second.CombinedOutput()
+	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() <= 0 {
+		t.Errorf("got %v, want a status other than 0", err)
+	}
+	if pid := strconv.Itoa(s.cmd.Process.Pid); !strings.Contains(string(out), pid) || !strings.Contains(string(out), s.data) {
+		t.Errorf("the message names neither process %s nor directory %s:\n%s", pid, s.data, out)
+	}
+	if !s.healthy() {
+		t.Error("the first is not well any more")
+	}
+	s.kill()
+	s.start() // a killed process holds nothing
+}

@@ -1,0 +1,222 @@
+package archivetest
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+
+	"github.com/musterhq/muster/internal/archive"
+)
+
+// Memory is the archive's disk in a simulated cell: it outlives the archives opened on it. Everything happens within the
+// call, and all chance comes from the seed.
+type Memory struct {
+	mu      sync.Mutex
+	chance  *rand.Rand
+	faults  Faults
+	next    []Fault
+	records map[recordID]archive.Record
+	open    *memoryArchive
+}
+
+type recordID struct {
+	kind archive.Kind
+	id   string
+}
+
+// Fault is an outcome of a Put.
+type Fault uint8
+
+const (
+	None       Fault = iota
+	NotWritten       // it failed and nothing was written
+	Written          // it failed, yet all is durable
+)
+
+// Faults are the chances, from 0 to 1, that a Put ends so.
+type Faults struct {
+	NotWritten, Written float64
+}
+
+// ErrDisk is the first cause of what fails by a fault, ErrCrashed of what a crash ended.
+var (
+	ErrDisk    = errors.New("simulated disk error")
+	ErrCrashed = errors.New("simulated crash")
+)
+
+// NewMemory returns an empty disk without faults.
+func NewMemory(seed uint64) *Memory {
+	return &Memory{chance: rand.New(rand.NewPCG(seed, 1)), records: map[recordID]archive.Record{}}
+}
+
+// SetFaults sets the chances from now on.
+func (m *Memory) SetFaults(faults Faults) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.faults = faults
+}
+
+// FailNext decides the outcomes of the next Puts, one fault each, before chance is asked again.
+func (m *Memory) FailNext(faults ...Fault) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.next = append(m.next, faults...)
+}
+
+// Open opens the archive, which must not be open.
+func (m *Memory) Open() (archive.Archive, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.open != nil {
+		return nil, archive.ErrInUse
+	}
+	m.open = &memoryArchive{disk: m}
+	return m.open, nil
+}
+
+// Crash fails the open archive. What was acknowledged stays.
+func (m *Memory) Crash() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.open != nil {
+		m.open.failed = cmp.Or(m.open.failed, ErrCrashed)
+		m.open = nil
+	}
+}
+
+func (m *Memory) outcome() Fault {
+	if len(m.next) > 0 {
+		fault := m.next[0]
+		m.next = m.next[1:]
+		return fault
+	}
+	switch draw := m.chance.Float64(); {
+	case draw < m.faults.NotWritten:
+		return NotWritten
+	case draw < m.faults.NotWritten+m.faults.Written:
+		return Written
+	}
+	return None
+}
+
+type memoryArchive struct {
+	disk   *Memory
+	failed error // guarded by disk.mu, like closed
+	closed bool
+}
+
+func (a *memoryArchive) usable(ctx context.Context) error {
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case a.closed:
+		return archive.ErrClosed
+	case a.failed != nil:
+		return fmt.Errorf("%w: %w", archive.ErrFailed, a.failed)
+	}
+	return nil
+}
+
+func (a *memoryArchive) Put(ctx context.Context, records []archive.Record) error {
+	for i := range records {
+		if err := records[i].Check(); err != nil {
+			return err
+		}
+	}
+	m := a.disk
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := a.usable(ctx); err != nil {
+		return err
+	}
+	if len(records) == 0 {
+		return nil
+	}
+	outcome := m.outcome()
+	if outcome != NotWritten {
+		for _, r := range records {
+			r.Data = bytes.Clone(r.Data)
+			m.records[recordID{r.Kind, r.ID}] = r
+		}
+	}
+	if outcome != None {
+		a.failed = ErrDisk
+		return a.usable(ctx)
+	}
+	return nil
+}
+
+func (a *memoryArchive) Get(ctx context.Context, kind archive.Kind, id string) (archive.Record, bool, error) {
+	m := a.disk
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err := a.usable(ctx); err != nil {
+		return archive.Record{}, false, err
+	}
+	r, found := m.records[recordID{kind, id}]
+	r.Data = bytes.Clone(r.Data)
+	return r, found, nil
+}
+
+func (a *memoryArchive) List(ctx context.Context, kind archive.Kind, index archive.Index, key string, after archive.Cursor, limit int) ([]archive.Record, error) {
+	m := a.disk
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if kind == 0 || index == 0 || index > archive.ByPlayer || key == "" || limit <= 0 || after.Created < 0 {
+		return nil, archive.ErrInvalid
+	}
+	if err := a.usable(ctx); err != nil {
+		return nil, err
+	}
+	var found []archive.Record
+	for _, r := range m.records {
+		if r.Kind == kind && r.Key(index) == key && r.Cursor().Compare(after) > 0 {
+			r.Data = bytes.Clone(r.Data)
+			found = append(found, r)
+		}
+	}
+	slices.SortFunc(found, func(a, b archive.Record) int { return a.Cursor().Compare(b.Cursor()) })
+	return found[:min(len(found), limit)], nil
+}
+
+func (a *memoryArchive) Expire(ctx context.Context, endedBefore int64, limit int) (removed int, err error) {
+	m := a.disk
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if limit <= 0 {
+		return 0, archive.ErrInvalid
+	}
+	if err := a.usable(ctx); err != nil {
+		return 0, err
+	}
+	var expired []archive.Record
+	for _, r := range m.records {
+		if r.Ended < endedBefore {
+			expired = append(expired, r)
+		}
+	}
+	slices.SortFunc(expired, func(a, b archive.Record) int {
+		return cmp.Or(cmp.Compare(a.Ended, b.Ended), cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.ID, b.ID))
+	})
+	expired = expired[:min(len(expired), limit)]
+	for _, r := range expired {
+		delete(m.records, recordID{r.Kind, r.ID})
+	}
+	return len(expired), nil
+}
+
+func (a *memoryArchive) Close() error {
+	m := a.disk
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	a.closed = true
+	if m.open == a {
+		m.open = nil
+	}
+	return nil
+}

@@ -1,0 +1,129 @@
+package bench
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Options say what to measure and how long.
+type Options struct {
+	Binary    string        // a muster binary: it runs as `serve` and as `bench-bare`
+	Scenarios []string      // by name; empty: all
+	Measure   time.Duration // how long each throughput is measured; 0: 10 s
+	Rounds    int           // how often the service and the bare one take turns; the best of each counts; 0: 2
+	Quick     bool          // shows that everything works, in seconds; the numbers mean nothing
+	Dir       string        // for the data; empty: the system's directory for temporary files
+	Profiles  string        // where profiles of the server's processor time go; empty: none are taken
+	Progress  io.Writer     // what is being done; nil: nobody is told
+}
+
+// scenario is one part of the table.
+type scenario struct {
+	name, about string
+	run         func(*bench, context.Context) error
+}
+
+var scenarios = []scenario{
+	{"players", "player sessions, created, accepted and removed, beside a bare service", (*bench).players},
+	{"games", "game sessions, created to ACTIVE, on game servers that start over", (*bench).games},
+	{"idle", "idle game servers: memory of a connection, and their return after a crash", (*bench).idle},
+	{"core", "the core alone in process: rules, journal, snapshots, reads", (*bench).core},
+	{"restart", "start with 1,000,000 player sessions in 100,000 game sessions", (*bench).restart},
+}
+
+// Scenarios lists what can be measured, a name and a line about it each.
+func Scenarios() [][2]string {
+	var list [][2]string
+	for _, s := range scenarios {
+		list = append(list, [2]string{s.name, s.about})
+	}
+	return list
+}
+
+// bench is one run.
+type bench struct {
+	options Options
+	sizes   sizes
+	dir     string
+	table   Table
+}
+
+// Run measures and returns the table, also with an error: then it has what was measured before.
+func Run(ctx context.Context, options Options) (_ *Table, err error) {
+	options.Measure = cmp.Or(options.Measure, 10*time.Second)
+	options.Rounds = cmp.Or(options.Rounds, 2)
+	if options.Progress == nil {
+		options.Progress = io.Discard
+	}
+	b := &bench{options: options, sizes: fullSizes}
+	if options.Quick {
+		b.sizes = quickSizes
+		b.options.Measure, b.options.Rounds = quickMeasure, 1
+	}
+	var chosen []scenario
+	for _, name := range options.Scenarios {
+		i := slices.IndexFunc(scenarios, func(s scenario) bool { return s.name == name })
+		if i < 0 {
+			return nil, fmt.Errorf("scenario %q is not one of %s", name, scenarioNames())
+		}
+		chosen = append(chosen, scenarios[i])
+	}
+	if len(chosen) == 0 {
+		chosen = scenarios
+	}
+	if b.dir, err = os.MkdirTemp(options.Dir, "muster-bench-"); err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(b.dir)) }()
+	b.table.describeMachine(b.dir)
+	for _, s := range chosen {
+		b.progress("%s: %s", s.name, s.about)
+		if err := s.run(b, ctx); err != nil {
+			return &b.table, fmt.Errorf("scenario %s: %w", s.name, err)
+		}
+	}
+	return &b.table, nil
+}
+
+func scenarioNames() string {
+	var names []string
+	for _, s := range scenarios {
+		names = append(names, s.name)
+	}
+	return strings.Join(names, ", ")
+}
+
+func (b *bench) progress(format string, args ...any) {
+	fmt.Fprintf(b.options.Progress, format+"\n", args...)
+}
+
+// freshDir is a new directory for the data of a service.
+func (b *bench) freshDir(name string) (string, error) {
+	return os.MkdirTemp(b.dir, filepath.Base(name)+"-")
+}
+
+// profileWhile takes a profile of the server's processor time during the load that f works under.
+func (b *bench) profileWhile(ctx context.Context, s *server, name string, f func() error) error {
+	if b.options.Profiles == "" {
+		return f()
+	}
+	taken := make(chan error, 1)
+	go func() {
+		time.Sleep(b.options.Measure / 4) // past the beginning
+		text, err := s.profile(ctx, fmt.Sprintf("profile?seconds=%d", max(1, int(b.options.Measure.Seconds()/2))))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(b.options.Profiles, name+".pprof"), text, 0o666)
+		}
+		taken <- err
+	}()
+	err := f()
+	return errors.Join(err, <-taken)
+}

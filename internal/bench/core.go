@@ -1,0 +1,230 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"runtime"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/heap"
+	"github.com/musterhq/muster/internal/settings"
+)
+
+// core measures what is left when nothing speaks HTTP: the rules on one core, and the engine with its journal.
+func (b *bench) core(ctx context.Context) error {
+	// The collector runs as it does in the service.
+	defaults := settings.Defaults()
+	floor := heap.Tune(defaults.GCPercent, int64(defaults.HeapFloor))
+	defer floor.Release()
+	if err := b.coreAlone(); err != nil {
+		return err
+	}
+	dir, err := b.freshDir("core")
+	if err != nil {
+		return err
+	}
+	games, err := b.fillCell(ctx, dir)
+	if err != nil {
+		return err
+	}
+	if err := b.coreDurable(ctx, dir, games); err != nil {
+		return err
+	}
+	return b.coreSnapshots(ctx, dir, games)
+}
+
+// coreAlone counts reservations on one core beside live player sessions, with the encoding of their events.
+func (b *bench) coreAlone() error {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	c := cell.New(settings.Defaults().Cell())
+	env := cell.Env{Now: domain.TimeOf(time.Now()), Number: 1}
+	do := func(cmd cell.Command) error {
+		if len(env.Batch) > 1<<16 { // as large as a group of the engine gets
+			env.Batch, env.Number = env.Batch[:0], env.Number+1
+		}
+		_, err := c.Execute(cmd, &env)
+		return err
+	}
+	if err := fillHosts(do); err != nil {
+		return err
+	}
+	games := make([]localGame, b.sizes.coreGames)
+	for i := range games {
+		var err error
+		if games[i], err = fillGame(do, i, b.sizes.corePlayers/b.sizes.coreGames); err != nil {
+			return err
+		}
+		games[i].players = nil
+	}
+	runtime.GC()
+	began := time.Now()
+	for i := range b.sizes.coreSteps {
+		reserve := cell.ReservePlayers{Game: games[i%len(games)].id, Players: []cell.NewPlayer{{ID: randomID(), Player: "player-" + strconv.Itoa(i)}}}
+		if err := do(&reserve); err != nil {
+			return err
+		}
+	}
+	perSecond := float64(b.sizes.coreSteps) / time.Since(began).Seconds()
+	b.progress("  one core: %.0f reservations a second", perSecond)
+	b.table.addFact(fmt.Sprintf("reservations on one core, %s live before, collector and encoding included", thousands(int64(b.sizes.corePlayers))),
+		"200,000 a second", "%s a second", thousands(int64(perSecond)))
+	runtime.KeepAlive(c)
+	return nil
+}
+
+func (b *bench) fillCell(ctx context.Context, dir string) ([]localGame, error) {
+	began := time.Now()
+	c, err := openCell(ctx, dir, 0, nil)
+	if err != nil {
+		return nil, err
+	}
+	games, err := c.fill(ctx, b.sizes.coreGames, b.sizes.corePlayers)
+	if closeErr := c.close(); err == nil {
+		err = closeErr
+	}
+	b.progress("  %d player sessions in %d game sessions written in %s", b.sizes.corePlayers, b.sizes.coreGames, time.Since(began).Round(time.Millisecond))
+	return games, err
+}
+
+const callers = 64
+
+// coreDurable lets callers in this process change the state as fast as it becomes durable.
+func (b *bench) coreDurable(ctx context.Context, dir string, games []localGame) error {
+	c, err := openCell(ctx, dir, 0, nil)
+	if err != nil {
+		return err
+	}
+	m, err := load{workers: callers, warm: b.sizes.coreMeasure / 5, measure: b.sizes.coreMeasure}.run(ctx, nil, newChanges(ctx, c, games).unit)
+	if closeErr := c.close(); err == nil {
+		err = closeErr
+	}
+	if err != nil {
+		return err
+	}
+	b.table.addLoad("engine in process, durable", "changes", 1, m, 0)
+	b.table.addFact("durable changes, 64 callers in process", "100,000 a second, p99 3 ms", "%s a second, p99 %s", thousands(int64(m.perSecond())), milliseconds(m.latency.quantile(0.99)))
+	b.progress("  %.0f durable changes a second, p50 %s, p99 %s", m.perSecond(), milliseconds(m.latency.quantile(0.5)), milliseconds(m.latency.quantile(0.99)))
+	return nil
+}
+
+// coreSnapshots measures how long snapshots stop writers at 30,000 changes a second, and what a read takes beside 60,000.
+func (b *bench) coreSnapshots(ctx context.Context, dir string, games []localGame) error {
+	stops := &stopLog{}
+	c, err := openCell(ctx, dir, b.sizes.coreSnapshotEvery, slog.New(stops))
+	if err != nil {
+		return err
+	}
+	changes := newChanges(ctx, c, games)
+	_, err = load{workers: callers, rate: 30_000, measure: b.sizes.coreMeasure}.run(ctx, nil, changes.unit)
+	snapshots, longest := stops.seen()
+	if err == nil {
+		err = b.coreReads(ctx, c, games, changes)
+	}
+	if closeErr := c.close(); err == nil {
+		err = closeErr
+	}
+	if err != nil {
+		return err
+	}
+	b.progress("  %d snapshots; the longest stopped writers for %s", snapshots, milliseconds(longest))
+	b.table.addFact(fmt.Sprintf("a snapshot at %s player sessions and 30,000 changes a second stops writers for (longest of %d)", thousands(int64(b.sizes.corePlayers)), snapshots),
+		"5 ms", "%s", milliseconds(longest))
+	return nil
+}
+
+func (b *bench) coreReads(ctx context.Context, c *localCell, games []localGame, changes *changes) error {
+	var writing sync.WaitGroup
+	var wrote *measured
+	var writeErr error
+	beside := load{workers: callers, rate: 60_000, warm: b.sizes.coreMeasure / 10, measure: b.sizes.coreMeasure}
+	writing.Go(func() { wrote, writeErr = beside.run(ctx, nil, changes.unit) })
+	reads, err := load{workers: 16, rate: 5_000, warm: b.sizes.coreMeasure / 10, measure: b.sizes.coreMeasure}.run(ctx, nil, func(int) error {
+		g := &games[rand.IntN(len(games))]
+		id := g.players[rand.IntN(len(g.players))]
+		return c.Read(ctx, func(v *cell.View) error {
+			if _, ok := v.PlayerSession(id); !ok {
+				return fmt.Errorf("player session %s is gone", id)
+			}
+			return nil
+		})
+	})
+	writing.Wait()
+	if err == nil {
+		err = writeErr
+	}
+	if err != nil {
+		return err
+	}
+	b.progress("  reads beside %.0f changes a second: p50 %s, p99 %s", wrote.perSecond(), milliseconds(reads.latency.quantile(0.5)), milliseconds(reads.latency.quantile(0.99)))
+	b.table.addFact(fmt.Sprintf("a point read beside %s changes a second, p99", thousands(int64(wrote.perSecond()))), "1 ms", "%s", milliseconds(reads.latency.quantile(0.99)))
+	return nil
+}
+
+// changes is the load of player sessions without a network: each caller reserves, accepts and removes in turn.
+type changes struct {
+	ctx     context.Context
+	cell    *localCell
+	games   []localGame
+	callers [callers]struct {
+		step, count int
+		game        *localGame
+		player      domain.UUID
+	}
+}
+
+func newChanges(ctx context.Context, c *localCell, games []localGame) *changes {
+	return &changes{ctx: ctx, cell: c, games: games}
+}
+
+// unit is one change.
+func (c *changes) unit(caller int) error {
+	x := &c.callers[caller]
+	step := x.step
+	x.step = (step + 1) % 3
+	switch step {
+	case 0:
+		x.count++
+		x.game, x.player = &c.games[(x.count*callers+caller)%len(c.games)], randomID()
+		return c.cell.Do(c.ctx, &cell.ReservePlayers{Game: x.game.id, Players: []cell.NewPlayer{{ID: x.player, Player: "caller-" + strconv.Itoa(caller)}}})
+	case 1:
+		return c.cell.Do(c.ctx, &cell.AcceptPlayer{Process: x.game.process, Game: x.game.id, Player: x.player, Request: rand.Uint64() | 1})
+	default:
+		return c.cell.Do(c.ctx, &cell.RemovePlayer{Process: x.game.process, Game: x.game.id, Player: x.player})
+	}
+}
+
+// stopLog reads from the engine's log how long snapshots stopped writers.
+type stopLog struct {
+	mu      sync.Mutex
+	count   int
+	longest time.Duration
+}
+
+func (l *stopLog) Enabled(context.Context, slog.Level) bool { return true }
+func (l *stopLog) WithAttrs([]slog.Attr) slog.Handler       { return l }
+func (l *stopLog) WithGroup(string) slog.Handler            { return l }
+
+func (l *stopLog) Handle(_ context.Context, r slog.Record) error {
+	r.Attrs(func(a slog.Attr) bool {
+		if a.Key == "writersStopped" {
+			l.mu.Lock()
+			l.count++
+			l.longest = max(l.longest, a.Value.Duration())
+			l.mu.Unlock()
+		}
+		return true
+	})
+	return nil
+}
+
+func (l *stopLog) seen() (count int, longest time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.count, l.longest
+}

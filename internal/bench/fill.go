@@ -1,0 +1,161 @@
+package bench
+
+import (
+	"context"
+	"encoding/binary"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"path/filepath"
+	"strconv"
+
+	archivepebble "github.com/musterhq/muster/internal/archive/pebble"
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/session"
+	"github.com/musterhq/muster/internal/engine"
+	journalpebble "github.com/musterhq/muster/internal/journal/pebble"
+	"github.com/musterhq/muster/internal/settings"
+)
+
+// localCell is a cell in this process: the real engine, journal and archive, and game servers whose connections are only
+// claimed, since a machine has no hundred thousand sockets.
+type localCell struct {
+	*engine.Engine
+	journal *journalpebble.Journal
+	archive *archivepebble.Archive
+}
+
+// openCell opens the cell of a data directory as the service does.
+func openCell(ctx context.Context, data string, snapshotEvery int64, log *slog.Logger) (*localCell, error) {
+	c := &localCell{}
+	var err error
+	if c.journal, err = journalpebble.Open(journalpebble.Options{Dir: filepath.Join(data, "journal"), Program: "muster bench"}); err != nil {
+		return nil, err
+	}
+	if c.archive, err = archivepebble.Open(archivepebble.Options{Dir: filepath.Join(data, "archive"), Program: "muster bench"}); err != nil {
+		_ = c.journal.Close()
+		return nil, err
+	}
+	c.Engine, err = engine.Open(ctx, engine.Config{
+		Journal: c.journal, Archive: c.archive, Cell: settings.Defaults().Cell(), SnapshotEvery: snapshotEvery, Log: log,
+	})
+	if err != nil {
+		_ = c.archive.Close()
+		_ = c.journal.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+func (c *localCell) close() error {
+	err := c.Engine.Close()
+	for _, end := range []func() error{c.archive.Close, c.journal.Close} {
+		if closeErr := end(); err == nil {
+			err = closeErr
+		}
+	}
+	return err
+}
+
+// localGame is a game session that is ACTIVE, and the game server that claims to host it.
+type localGame struct {
+	id      session.ID
+	process fleet.Key
+	players []domain.UUID
+}
+
+const (
+	localFleet    = "fleet-5f1c0c9e-6d0a-4a7b-9a55-0e2b7c3d1f00"
+	localComputes = 10
+	filling       = 512 // commands under way while a cell is filled
+
+	seatsInCommand = 25 // the API's limit for CreatePlayerSessions
+)
+
+// do is how commands reach the core: an engine's Do, or a cell's Execute.
+type do func(cell.Command) error
+
+// fillHosts makes location, fleet and computes.
+func fillHosts(do do) error {
+	commands := []cell.Command{
+		&cell.CreateLocation{Name: location, Region: region, Account: "000000000000"},
+		&cell.CreateFleet{Fleet: fleet.Fleet{ID: localFleet, Region: region, Account: "000000000000", Name: "bench"}, Locations: []string{location}},
+	}
+	for i := range localComputes {
+		commands = append(commands, &cell.RegisterCompute{Compute: fleet.Compute{
+			FleetID: localFleet, Name: "host-" + strconv.Itoa(i), Location: location, IPAddress: "127.0.0.1",
+		}})
+	}
+	for _, cmd := range commands {
+		if err := do(cmd); err != nil {
+			return fmt.Errorf("%T: %w", cmd, err)
+		}
+	}
+	return nil
+}
+
+// fillGame makes a game session with players who are all connected.
+func fillGame(do do, i, players int) (localGame, error) {
+	key := fleet.Key{Fleet: localFleet, Compute: "host-" + strconv.Itoa(i%localComputes), Process: randomID().String()}
+	create := &cell.CreateGameSession{Fleet: localFleet, Location: location, Name: "gsess-" + randomID().String(), PlayersMax: seatsMax}
+	for _, cmd := range []cell.Command{
+		&cell.ConnectProcess{Process: key, Link: uint64(i) + 1, SDK: "Go 5.5.0"},
+		&cell.ActivateProcess{Process: key, Link: uint64(i) + 1, Port: 7777, SDK: "Go 5.5.0", Request: uint64(i) + 1},
+		&cell.ReportHealth{Process: key, Healthy: true},
+		create,
+	} {
+		if err := do(cmd); err != nil {
+			return localGame{}, fmt.Errorf("%T: %w", cmd, err)
+		}
+	}
+	made := &create.Game // perhaps on the process of another caller
+	g := localGame{id: made.ID, process: fleet.Key{Fleet: made.FleetID, Compute: made.ComputeName, Process: made.ProcessID}}
+	for _, cmd := range []cell.Command{
+		&cell.PromptGameSession{Process: g.process, Game: g.id},
+		&cell.ActivateGameSession{Process: g.process, Game: g.id},
+	} {
+		if err := do(cmd); err != nil {
+			return g, fmt.Errorf("%T: %w", cmd, err)
+		}
+	}
+	for len(g.players) < players {
+		reserve := &cell.ReservePlayers{Game: g.id}
+		for range min(seatsInCommand, players-len(g.players)) {
+			id := randomID()
+			g.players = append(g.players, id)
+			reserve.Players = append(reserve.Players, cell.NewPlayer{ID: id, Player: "player-" + strconv.Itoa(i) + "-" + strconv.Itoa(len(g.players))})
+		}
+		if err := do(reserve); err != nil {
+			return g, err
+		}
+	}
+	for _, id := range g.players { // who is connected waits for nothing, so the state stays as it is
+		if err := do(&cell.AcceptPlayer{Process: g.process, Game: g.id, Player: id, Request: rand.Uint64() | 1}); err != nil {
+			return g, err
+		}
+	}
+	return g, nil
+}
+
+// fill fills a cell through its engine.
+func (c *localCell) fill(ctx context.Context, games, players int) ([]localGame, error) {
+	through := func(cmd cell.Command) error { return c.Do(ctx, cmd) }
+	if err := fillHosts(through); err != nil {
+		return nil, err
+	}
+	all := make([]localGame, games)
+	err := inParallel(games, filling, func(i int) (err error) {
+		all[i], err = fillGame(through, i, players/games)
+		return err
+	})
+	return all, err
+}
+
+func randomID() (id domain.UUID) {
+	binary.LittleEndian.PutUint64(id[:8], rand.Uint64())
+	binary.LittleEndian.PutUint64(id[8:], rand.Uint64())
+	id[6], id[8] = id[6]&0x0f|0x40, id[8]&0x3f|0x80
+	return id
+}

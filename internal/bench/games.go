@@ -1,0 +1,155 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strconv"
+
+	"github.com/musterhq/muster/internal/linkclient"
+)
+
+// games is the load of game sessions: a client creates one, the game server that is prompted activates it, which is the
+// unit. Then the game server ends its process in good order and begins a new one on the connection that it has. SDK
+// protocol, 9.2.
+func (b *bench) games(ctx context.Context) error {
+	dir, err := b.freshDir("games")
+	if err != nil {
+		return err
+	}
+	s, err := b.start(ctx, "the service", dir, "serve")
+	if err != nil {
+		return err
+	}
+	defer s.kill()
+	setup, err := dial(ctx, s.addr, awsJSON, s.key)
+	if err != nil {
+		return err
+	}
+	defer setup.close()
+	h, err := b.setUp(setup)
+	if err != nil {
+		return err
+	}
+	defer h.close()
+	g, err := newGameLoad(ctx, s, h, b.sizes.gameConnections)
+	if err != nil {
+		return err
+	}
+	defer g.close()
+	h.onGame = g.host
+	if err := h.connect(ctx, s, b.sizes.gameServers); err != nil {
+		return err
+	}
+	measure := b.sizes.gameMeasure
+	if measure == 0 {
+		measure = b.options.Measure
+	}
+	whole := load{workers: b.sizes.gameConnections, warm: b.sizes.gameWarm, measure: measure}
+	var most *measured
+	err = b.profileWhile(ctx, s, "games", func() (err error) {
+		most, err = whole.run(ctx, s, g.unit)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	b.progress("  %.0f game sessions a second, p50 %s, p99 %s", most.perSecond(), milliseconds(most.latency.quantile(0.5)), milliseconds(most.latency.quantile(0.99)))
+	half := whole
+	half.rate, half.warm = most.perSecond()/2, b.options.Measure/4
+	paced, err := half.run(ctx, s, g.unit)
+	if err != nil {
+		return err
+	}
+	b.progress("  at %.0f a second: p50 %s, p99 %s", paced.perSecond(), milliseconds(paced.latency.quantile(0.5)), milliseconds(paced.latency.quantile(0.99)))
+	b.table.addLoad("game sessions, CBOR, durable", "sessions", requestsInGame, most, 0)
+	b.table.addLoad("game sessions, CBOR, durable", "sessions", requestsInGame, paced, 0)
+	return nil
+}
+
+// requestsInGame are CreateGameSession, ActivateGameSession, TerminateServerProcess, ActivateServerProcess and the first
+// heartbeat, beside the push.
+const requestsInGame = 5
+
+// gameLoad connects those who ask for game sessions with the game servers that get them: each game session's data is the
+// number of the worker who waits for it.
+type gameLoad struct {
+	ctx     context.Context
+	hall    *hall
+	workers []*gameWorker
+}
+
+type gameWorker struct {
+	conn   *conn
+	data   string
+	active chan error
+}
+
+const gameDataMember = `"GameSessionData":"`
+
+func newGameLoad(ctx context.Context, s *server, h *hall, connections int) (*gameLoad, error) {
+	g := &gameLoad{ctx: ctx, hall: h}
+	for i := range connections {
+		c, err := dial(ctx, s.addr, rpcCBOR, s.key)
+		if err != nil {
+			g.close()
+			return nil, err
+		}
+		g.workers = append(g.workers, &gameWorker{c, strconv.Itoa(i), make(chan error, 1)})
+	}
+	return g, nil
+}
+
+func (g *gameLoad) close() {
+	for _, w := range g.workers {
+		w.conn.close()
+	}
+}
+
+// unit creates a game session and waits until its game server has activated it.
+func (g *gameLoad) unit(worker int) error {
+	w := g.workers[worker]
+	if err := g.hall.createGame(g.ctx, w.conn, w.data, 16); err != nil {
+		return err
+	}
+	return <-w.active
+}
+
+// host is a game server's part. It runs on the goroutine that reads its connection, and must not wait.
+func (g *gameLoad) host(server *gameServer, p linkclient.Push) {
+	_, rest, _ := bytes.Cut(p.Raw, []byte(gameDataMember))
+	digits, _, _ := bytes.Cut(rest, []byte{'"'})
+	worker, err := strconv.Atoi(string(digits))
+	if err != nil || worker >= len(g.workers) {
+		panic(fmt.Sprintf("bench: a game session for nobody: %s", p.Raw))
+	}
+	active := g.workers[worker].active
+	server.client.Go("ActivateGameSession", `"GameSessionId":"`+p.GameSessionID()+`"`, func(a linkclient.Answer, err error) {
+		active <- answered(a, err)
+		if err == nil {
+			server.startOver(active)
+		}
+	})
+}
+
+// startOver ends the process and begins the next one. A failure is told to whoever waits for a game session next.
+func (g *gameServer) startOver(failed chan<- error) {
+	then := func(next func()) func(linkclient.Answer, error) {
+		return func(a linkclient.Answer, err error) {
+			switch err := answered(a, err); {
+			case err == nil:
+				next()
+			default:
+				select {
+				case failed <- err:
+				default: // one is enough
+				}
+			}
+		}
+	}
+	g.client.Go("TerminateServerProcess", "", then(func() {
+		g.client.Go("ActivateServerProcess", `"SdkVersion":"5.5.0","SdkLanguage":"Go","LogPaths":null,"Port":`+strconv.Itoa(g.port), then(func() {
+			g.client.Go("HeartbeatServerProcess", `"HealthStatus":true`, then(func() {}))
+		}))
+	}))
+}

@@ -1,0 +1,180 @@
+package bench
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/musterhq/muster/internal/linkclient"
+)
+
+// idle connects many game servers that do nothing, plain and with TLS: what does each cost, and are they all back after
+// the service was killed?
+func (b *bench) idle(ctx context.Context) error {
+	for _, scheme := range []string{"ws", "wss"} {
+		if err := b.idleOver(ctx, scheme); err != nil {
+			return fmt.Errorf("%s: %w", scheme, err)
+		}
+	}
+	return nil
+}
+
+func (b *bench) idleOver(ctx context.Context, scheme string) error {
+	dir, err := b.freshDir("idle")
+	if err != nil {
+		return err
+	}
+	// Development mode has a certificate at hand; nothing else differs for a game server.
+	arguments := []string{"serve", "--dev"}
+	s, err := b.start(ctx, "the service", dir, arguments...)
+	if err != nil {
+		return err
+	}
+	defer func() { s.kill() }()
+	c, err := dial(ctx, s.addr, awsJSON, s.key)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	h, err := b.setUp(c)
+	if err != nil {
+		return err
+	}
+	n := b.sizes.idleServers
+	before := s.resident()
+	crowd := newCrowd(h, scheme+"://"+s.addr, n)
+	defer crowd.close()
+	began := time.Now()
+	if err := crowd.connect(ctx); err != nil {
+		return err
+	}
+	b.progress("  %d game servers connected over %s in %s", n, scheme, time.Since(began).Round(time.Millisecond))
+	time.Sleep(b.sizes.idleSettle)
+	resident := s.resident() - before
+	target := "20 KiB"
+	if scheme == "wss" {
+		target = "–"
+	}
+	b.table.addFact(fmt.Sprintf("idle game server over %s: resident memory for each of %s", scheme, thousands(int64(n))), target, "%.1f KiB", float64(resident)/float64(n)/1024)
+
+	s.kill()
+	if err := crowd.waitFor(ctx, 0); err != nil {
+		return err
+	}
+	down := time.Now()
+	address := s.addr
+	if s, err = b.start(ctx, "the service", dir, append(arguments, "--listen", address)...); err != nil {
+		return err
+	}
+	ready := time.Since(down)
+	if err := crowd.waitFor(ctx, n); err != nil {
+		return err
+	}
+	back := time.Since(down)
+	b.progress("  killed and started again: ready after %s, all back after %s", ready.Round(time.Millisecond), back.Round(time.Millisecond))
+	b.table.addFact(fmt.Sprintf("%s game servers over %s, trying every second: all back after the start", thousands(int64(n)), scheme), "10 s",
+		"%.1f s (ready after %.1f s)", back.Seconds(), ready.Seconds())
+	return nil
+}
+
+// crowd is many game servers that come back each second when they lose their connection.
+type crowd struct {
+	hall *hall
+	url  string
+
+	connected atomic.Int64
+	stopped   chan struct{}
+	returning sync.WaitGroup
+
+	mu      sync.Mutex
+	clients []*linkclient.Client
+}
+
+const tryAgain = time.Second
+
+func newCrowd(h *hall, url string, n int) *crowd {
+	return &crowd{hall: h, url: url, stopped: make(chan struct{}), clients: make([]*linkclient.Client, n)}
+}
+
+func (c *crowd) connect(ctx context.Context) error {
+	return inParallel(len(c.clients), connecting, func(i int) error {
+		if err := c.dial(ctx, i); err != nil {
+			return err
+		}
+		if err := c.clients[i].Activate(ctx, 10_000+i%50_000); err != nil {
+			return err
+		}
+		return c.clients[i].Heartbeat(ctx, true)
+	})
+}
+
+func (c *crowd) dial(ctx context.Context, i int) error {
+	o := c.hall.options(c.url, i, &gameServer{})
+	o.TLS = &tls.Config{InsecureSkipVerify: true} // as the SDKs for C++ and Unreal do; the load has nothing to hide
+	o.OnClose = func(*linkclient.Client, error) {
+		c.connected.Add(-1)
+		c.comeBack(i)
+	}
+	client, err := linkclient.Dial(ctx, o)
+	if err != nil {
+		return err
+	}
+	c.connected.Add(1)
+	c.mu.Lock()
+	c.clients[i] = client
+	c.mu.Unlock()
+	return nil
+}
+
+// comeBack tries until it succeeds: at once, and then each second.
+func (c *crowd) comeBack(i int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	select {
+	case <-c.stopped:
+		return
+	default:
+	}
+	c.returning.Go(func() {
+		for c.dial(context.Background(), i) != nil {
+			select {
+			case <-time.After(tryAgain):
+			case <-c.stopped:
+				return
+			}
+		}
+	})
+}
+
+// waitFor waits until so many are connected.
+func (c *crowd) waitFor(ctx context.Context, n int) error {
+	limit := time.Now().Add(2 * time.Minute)
+	for c.connected.Load() != int64(n) {
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case time.Now().After(limit):
+			return fmt.Errorf("%d of %d game servers are connected, wanted %d", c.connected.Load(), len(c.clients), n)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return nil
+}
+
+// close drops all and waits until none tries any more.
+func (c *crowd) close() {
+	c.mu.Lock()
+	close(c.stopped)
+	c.mu.Unlock()
+	c.returning.Wait()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, client := range c.clients {
+		if client != nil {
+			client.Drop()
+		}
+	}
+}

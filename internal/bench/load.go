@@ -1,0 +1,123 @@
+package bench
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// load describes how units of work are asked for.
+type load struct {
+	workers int     // at most so many at a time; each worker has its connection
+	rate    float64 // units a second; 0: each worker begins the next when the last one has ended
+	warm    time.Duration
+	measure time.Duration
+}
+
+// measured is what a load met.
+type measured struct {
+	load
+	units   uint64
+	took    time.Duration
+	latency histogram
+	used    time.Duration // processor time of the server
+	peak    int64
+}
+
+func (m *measured) perSecond() float64 { return float64(m.units) / m.took.Seconds() }
+
+// run works under a load. A worker that fails ends, and the whole run with it. Without a server the load is on this very
+// process, and only the time is measured.
+func (l load) run(ctx context.Context, s *server, unit func(worker int) error) (*measured, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	const warming, measuring, over = 0, 1, 2
+	var phase atomic.Int32
+	var workers sync.WaitGroup
+	each := make([]histogram, l.workers)
+	failed := make(chan error, l.workers)
+	begin := time.Now()
+	for w := range l.workers {
+		workers.Go(func() {
+			pace := newPace(l, begin, w)
+			for phase.Load() != over && ctx.Err() == nil {
+				began := pace.next()
+				if err := unit(w); err != nil {
+					failed <- err
+					cancel()
+					return
+				}
+				if phase.Load() == measuring {
+					each[w].add(time.Since(began))
+				}
+			}
+		})
+	}
+	wait := func(d time.Duration) {
+		select {
+		case <-time.After(d):
+		case <-ctx.Done():
+		}
+	}
+	wait(l.warm)
+	used, from := processorTime(s), time.Now()
+	phase.Store(measuring)
+	wait(l.measure)
+	phase.Store(over)
+	m := &measured{load: l, took: time.Since(from), used: processorTime(s) - used}
+	if s != nil {
+		m.peak = s.peak()
+	}
+	workers.Wait()
+	select {
+	case err := <-failed:
+		return nil, err
+	default:
+	}
+	if err := context.Cause(ctx); err != nil {
+		return nil, err
+	}
+	for w := range each {
+		m.latency.merge(&each[w])
+	}
+	m.units = m.latency.total
+	return m, nil
+}
+
+// pace tells one worker when to begin.
+type pace struct {
+	interval time.Duration
+	planned  time.Time
+}
+
+func newPace(l load, begin time.Time, worker int) pace {
+	if l.rate == 0 {
+		return pace{}
+	}
+	interval := time.Duration(float64(l.workers) / l.rate * float64(time.Second))
+	return pace{interval, begin.Add(interval * time.Duration(worker) / time.Duration(l.workers))}
+}
+
+// next waits until the next unit is due and returns the time from which it counts: the planned one if the last unit ended
+// after it, since whoever wanted it then has been waiting; else now, since a late wake-up is the load's own fault.
+func (p *pace) next() time.Time {
+	now := time.Now()
+	if p.interval == 0 {
+		return now
+	}
+	due := p.planned
+	p.planned = due.Add(p.interval)
+	if wait := due.Sub(now); wait > 0 {
+		time.Sleep(wait)
+		return time.Now()
+	}
+	return due
+}
+
+func processorTime(s *server) time.Duration {
+	if s == nil {
+		return 0
+	}
+	return s.processorTime()
+}

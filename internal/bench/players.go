@@ -1,0 +1,156 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// kind is one line of the comparison.
+type kind struct {
+	protocol    *protocol
+	connections int
+}
+
+func (k kind) String() string {
+	return fmt.Sprintf("%s, %d connections", k.protocol.name, k.connections)
+}
+
+// pair is what the bare and the durable service reached, best of all rounds, and the durable one at half of it.
+type pair struct{ bare, durable, half *measured }
+
+const requestsInCycle = 3
+
+// players lets the bare service and the durable one take turns, so that whatever else the machine does hits both.
+func (b *bench) players(ctx context.Context) error {
+	var kinds []kind
+	for _, n := range b.sizes.cycleConnections {
+		for _, p := range protocols {
+			kinds = append(kinds, kind{p, n})
+		}
+	}
+	best := make([]pair, len(kinds))
+	for round := range b.options.Rounds {
+		if err := b.bareRound(ctx, kinds, best); err != nil {
+			return fmt.Errorf("bare: %w", err)
+		}
+		last := round == b.options.Rounds-1
+		if err := b.durableRound(ctx, kinds, best, last); err != nil {
+			return fmt.Errorf("durable: %w", err)
+		}
+	}
+	for i, k := range kinds {
+		p := &best[i]
+		name := "player sessions, " + k.protocol.name
+		b.table.addLoad(name+", bare", "cycles", requestsInCycle, p.bare, 0)
+		b.table.addLoad(name+", durable", "cycles", requestsInCycle, p.durable, p.durable.perSecond()/p.bare.perSecond())
+		b.table.addLoad(name+", durable", "cycles", requestsInCycle, p.half, 0)
+	}
+	return nil
+}
+
+func (b *bench) bareRound(ctx context.Context, kinds []kind, best []pair) error {
+	dir, err := b.freshDir("bare")
+	if err != nil {
+		return err
+	}
+	s, err := b.start(ctx, "the bare service", dir, "bench-bare")
+	if err != nil {
+		return err
+	}
+	defer s.kill()
+	h := &hall{fleet: "fleet-00000000-0000-0000-0000-000000000000", token: "none"}
+	defer h.close()
+	if err := h.connect(ctx, s, b.sizes.cycleServers); err != nil {
+		return err
+	}
+	for i, g := range h.servers {
+		g.game = fmt.Sprintf("arn:aws:gamelift:%s::gamesession/%s/%s/gsess-00000000-0000-0000-0000-%012d", region, h.fleet, location, i)
+	}
+	return b.eachKind(ctx, s, h, "bare", kinds, b.options.Measure/4, func(i int, m *measured) error {
+		keepBest(&best[i].bare, m)
+		return nil
+	})
+}
+
+func (b *bench) durableRound(ctx context.Context, kinds []kind, best []pair, last bool) error {
+	dir, err := b.freshDir("players")
+	if err != nil {
+		return err
+	}
+	s, err := b.start(ctx, "the service", dir, "serve")
+	if err != nil {
+		return err
+	}
+	defer s.kill()
+	c, err := dial(ctx, s.addr, awsJSON, s.key)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	h, err := b.setUp(c)
+	if err != nil {
+		return err
+	}
+	defer h.close()
+	if err := h.connectWithGames(ctx, s, c, b.sizes.cycleServers); err != nil {
+		return err
+	}
+	warm := kind{awsJSON, kinds[0].connections}
+	if _, err := b.measureCycles(ctx, s, h, warm, load{warm: b.sizes.cycleWarm, measure: time.Millisecond}); err != nil {
+		return err
+	}
+	err = b.eachKind(ctx, s, h, "durable", kinds, b.options.Measure/4, func(i int, m *measured) error {
+		keepBest(&best[i].durable, m)
+		return nil
+	})
+	if err != nil || !last {
+		return err
+	}
+	for i, k := range kinds {
+		rate := best[i].durable.perSecond() / 2
+		m, err := b.measureCycles(ctx, s, h, k, load{rate: rate, warm: b.options.Measure / 4, measure: b.options.Measure})
+		if err != nil {
+			return err
+		}
+		best[i].half = m
+		b.progress("  durable, %s, at %.0f a second: p50 %s, p99 %s", k, m.perSecond(), milliseconds(m.latency.quantile(0.5)), milliseconds(m.latency.quantile(0.99)))
+	}
+	return nil
+}
+
+// eachKind measures what the server can do at most, in each protocol and with each number of connections.
+func (b *bench) eachKind(ctx context.Context, s *server, h *hall, which string, kinds []kind, warm time.Duration, keep func(i int, m *measured) error) error {
+	for i, k := range kinds {
+		profile := strings.NewReplacer(" ", "-", ".", "-", ",", "").Replace(which + " " + k.String())
+		err := b.profileWhile(ctx, s, profile, func() error {
+			m, err := b.measureCycles(ctx, s, h, k, load{warm: warm, measure: b.options.Measure})
+			if err != nil {
+				return err
+			}
+			b.progress("  %s, %s: %.0f cycles a second, p50 %s, p99 %s", which, k, m.perSecond(), milliseconds(m.latency.quantile(0.5)), milliseconds(m.latency.quantile(0.99)))
+			return keep(i, m)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *bench) measureCycles(ctx context.Context, s *server, h *hall, k kind, l load) (*measured, error) {
+	c, err := newCycles(ctx, s, h, k.protocol, k.connections)
+	if err != nil {
+		return nil, err
+	}
+	defer c.close()
+	l.workers = k.connections
+	return l.run(ctx, s, c.unit)
+}
+
+func keepBest(best **measured, m *measured) {
+	if *best == nil || m.perSecond() > (*best).perSecond() {
+		*best = m
+	}
+}

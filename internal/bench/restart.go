@@ -1,0 +1,45 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/musterhq/muster/internal/settings"
+)
+
+// restart starts the service on a large state and looks at what that takes.
+func (b *bench) restart(ctx context.Context) error {
+	dir, err := b.freshDir("restart")
+	if err != nil {
+		return err
+	}
+	if _, err := b.fillCell(ctx, dir); err != nil {
+		return err
+	}
+	var ready time.Duration
+	var resident, live int64
+	for range b.options.Rounds { // the first one finds what the fill left, the others what a kill left
+		s, err := b.start(ctx, "the service", dir, "serve")
+		if err != nil {
+			return err
+		}
+		if ready == 0 || s.ready < ready {
+			ready, resident = s.ready, s.resident()
+		}
+		live, err = s.liveHeap(ctx)
+		s.kill()
+		if err != nil {
+			return err
+		}
+	}
+	defaults := settings.Defaults()
+	live -= int64(defaults.HeapFloor) * 100 / int64(100+defaults.GCPercent) // the floor's block counts as live
+	each := func(n int64) float64 { return float64(n) / float64(b.sizes.corePlayers) }
+	b.progress("  ready after %s; %.0f bytes resident, %.0f of live heap for each player session", ready.Round(time.Millisecond), each(resident), each(live))
+	what := fmt.Sprintf("restart with %s player sessions in %s game sessions", thousands(int64(b.sizes.corePlayers)), thousands(int64(b.sizes.coreGames)))
+	b.table.addFact(what+": ready after", "5 s", "%.1f s", ready.Seconds())
+	b.table.addFact(what+": resident memory for each player session", "1024 B", "%.0f B", each(resident))
+	b.table.addFact(what+": live heap for each player session", "512 B", "%.0f B", each(live))
+	return nil
+}

@@ -1,0 +1,241 @@
+package bench
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/musterhq/muster/internal/identity"
+)
+
+// server is a service, or a bare one, in a process of its own.
+type server struct {
+	name string
+	data string
+	key  identity.AccessKey
+
+	addr     string // of the port
+	profiler string // where Go's profiler answers
+	ready    time.Duration
+
+	process *os.Process
+	exited  chan error
+
+	lines struct {
+		sync.Mutex
+		last []string // of its log, for when it ends unasked
+	}
+}
+
+const (
+	startWait = 2 * time.Minute
+	logKept   = 20
+)
+
+// start runs the binary with the arguments and waits until it listens.
+func (b *bench) start(ctx context.Context, name, data string, arguments ...string) (*server, error) {
+	keys, err := identity.OpenKeys(data)
+	if err != nil {
+		return nil, err
+	}
+	known, err := keys.List()
+	if err != nil {
+		return nil, err
+	}
+	if len(known) == 0 {
+		made, err := keys.Create(identity.Admin, "load")
+		if err != nil {
+			return nil, err
+		}
+		known = append(known, made)
+	}
+	s := &server{name: name, data: data, key: known[0], exited: make(chan error, 1)}
+	arguments = append(arguments, "--data", data, "--log-format", "json", "--pprof", "127.0.0.1:0")
+	if !slices.Contains(arguments, "--listen") {
+		arguments = append(arguments, "--listen", "127.0.0.1:0")
+	}
+	cmd := exec.Command(b.options.Binary, arguments...)
+	cmd.Env = slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "MUSTER_") })
+	log, err := cmd.StderrPipe()
+	if err != nil {
+		return nil, err
+	}
+	began := time.Now()
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", name, err)
+	}
+	s.process = cmd.Process
+	listening := make(chan struct{})
+	go func() {
+		s.follow(log, listening)
+		s.exited <- cmd.Wait()
+	}()
+	limit := time.NewTimer(startWait)
+	defer limit.Stop()
+	select {
+	case <-listening:
+		s.ready = time.Since(began)
+		return s, s.waitReady(ctx, began)
+	case err := <-s.exited:
+		return nil, fmt.Errorf("%s ended before it listened: %w\n%s", name, err, s.lastLines())
+	case <-limit.C:
+		s.kill()
+		return nil, fmt.Errorf("%s does not listen after %s\n%s", name, startWait, s.lastLines())
+	case <-ctx.Done():
+		s.kill()
+		return nil, ctx.Err()
+	}
+}
+
+// follow reads the log to its end; a pipe that nobody reads would stop the server.
+func (s *server) follow(log io.Reader, listening chan<- struct{}) {
+	lines := bufio.NewScanner(log)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		var line struct{ Msg, Address string }
+		if json.Unmarshal(lines.Bytes(), &line) == nil {
+			switch line.Msg {
+			case "profiler listening":
+				s.profiler = line.Address
+			case "listening":
+				s.addr = line.Address
+				close(listening)
+			}
+		}
+		s.lines.Lock()
+		if len(s.lines.last) == logKept {
+			s.lines.last = s.lines.last[1:]
+		}
+		s.lines.last = append(s.lines.last, lines.Text())
+		s.lines.Unlock()
+	}
+	_, _ = io.Copy(io.Discard, log) // after a line that is too long
+}
+
+func (s *server) lastLines() string {
+	s.lines.Lock()
+	defer s.lines.Unlock()
+	return strings.Join(s.lines.last, "\n")
+}
+
+// waitReady asks until the service says that it can do its work, and notes how long that took since its start.
+func (s *server) waitReady(ctx context.Context, began time.Time) error {
+	for {
+		r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.addr+"/readyz", nil)
+		if err != nil {
+			return err
+		}
+		if answer, err := http.DefaultClient.Do(r); err == nil {
+			_ = answer.Body.Close()
+			if answer.StatusCode == http.StatusOK {
+				s.ready = time.Since(began)
+				return nil
+			}
+		}
+		switch {
+		case ctx.Err() != nil:
+			s.kill()
+			return ctx.Err()
+		case time.Since(began) > startWait:
+			s.kill()
+			return fmt.Errorf("%s is not ready after %s\n%s", s.name, startWait, s.lastLines())
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// kill ends the process without a warning, as a crash does, and waits until it is gone.
+func (s *server) kill() {
+	_ = s.process.Kill() // gone already is as good
+	<-s.exited
+}
+
+// processorTime is what the process has used so far; 0 where the system does not tell.
+func (s *server) processorTime() time.Duration {
+	stat, err := os.ReadFile(s.proc("stat"))
+	if err != nil {
+		return 0
+	}
+	// The second field is the name in brackets and may hold anything; user and system time are the 14th and 15th.
+	_, rest, _ := strings.Cut(string(stat), ") ")
+	fields := strings.Fields(rest)
+	if len(fields) < 13 {
+		return 0
+	}
+	user, err1 := strconv.ParseInt(fields[11], 10, 64)
+	system, err2 := strconv.ParseInt(fields[12], 10, 64)
+	if errors.Join(err1, err2) != nil {
+		return 0
+	}
+	const tick = 10 * time.Millisecond // USER_HZ is 100 on every architecture that Go runs on
+	return time.Duration(user+system) * tick
+}
+
+// resident is the memory that the process holds now, and peak what it held at most; 0 where the system does not tell.
+func (s *server) resident() int64 { return s.memory("VmRSS:") }
+func (s *server) peak() int64     { return s.memory("VmHWM:") }
+
+func (s *server) memory(field string) int64 {
+	status, err := os.ReadFile(s.proc("status"))
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(status), field)
+	words := strings.Fields(rest[:min(len(rest), 40)])
+	if len(words) == 0 {
+		return 0
+	}
+	kilobytes, err := strconv.ParseInt(words[0], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return kilobytes << 10
+}
+
+func (s *server) proc(file string) string {
+	return filepath.Join("/proc", strconv.Itoa(s.process.Pid), file)
+}
+
+// liveHeap makes the process collect its garbage and gives what is left.
+func (s *server) liveHeap(ctx context.Context) (int64, error) {
+	text, err := s.profile(ctx, "heap?gc=1&debug=1")
+	if err != nil {
+		return 0, err
+	}
+	_, rest, found := strings.Cut(string(text), "\n# HeapAlloc = ")
+	digits, _, _ := strings.Cut(rest, "\n")
+	bytes, err := strconv.ParseInt(digits, 10, 64)
+	if !found || err != nil {
+		return 0, fmt.Errorf("the heap profile of %s has no HeapAlloc", s.name)
+	}
+	return bytes, nil
+}
+
+// profile asks the process's profiler.
+func (s *server) profile(ctx context.Context, what string) ([]byte, error) {
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.profiler+"/debug/pprof/"+what, nil)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("profile %s of %s: HTTP %d", what, s.name, answer.StatusCode)
+	}
+	return io.ReadAll(answer.Body)
+}

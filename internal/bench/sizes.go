@@ -1,0 +1,42 @@
+package bench
+
+import "time"
+
+// sizes are how much of everything there is.
+type sizes struct {
+	cycleServers     int // game servers under the players who come and go
+	cycleConnections []int
+	cycleWarm        time.Duration // until archiving keeps pace: what ends lingers 20 s before it leaves memory
+
+	gameServers     int
+	gameConnections int
+	gameWarm        time.Duration
+	gameMeasure     time.Duration // 0: Options.Measure
+
+	idleServers int
+	idleSettle  time.Duration
+
+	corePlayers, coreGames int
+	coreSteps              int // reservations in the measurement on one core
+	coreMeasure            time.Duration
+	coreSnapshotEvery      int64
+}
+
+const quickMeasure = 300 * time.Millisecond
+
+var (
+	fullSizes = sizes{
+		cycleServers: 256, cycleConnections: []int{64, 256}, cycleWarm: 25 * time.Second,
+		gameServers: 4000, gameConnections: 64, gameWarm: 25 * time.Second, gameMeasure: 20 * time.Second,
+		idleServers: 15_000, idleSettle: 10 * time.Second,
+		corePlayers: 1_000_000, coreGames: 100_000, coreSteps: 1_000_000, coreMeasure: 10 * time.Second,
+		coreSnapshotEvery: 32 << 20,
+	}
+	quickSizes = sizes{
+		cycleServers: 8, cycleConnections: []int{4}, cycleWarm: 100 * time.Millisecond,
+		gameServers: 20, gameConnections: 4, gameWarm: 100 * time.Millisecond,
+		idleServers: 50, idleSettle: 100 * time.Millisecond,
+		corePlayers: 10_000, coreGames: 1000, coreSteps: 10_000, coreMeasure: 300 * time.Millisecond,
+		coreSnapshotEvery: 256 << 10,
+	}
+)

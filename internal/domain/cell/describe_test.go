@@ -1,0 +1,136 @@
+package cell
+
+import (
+	"fmt"
+	"hash/fnv"
+	"strings"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/session"
+)
+
+// namedID makes an identifier that describe knows the name of.
+func (s *script) namedID(name string) domain.UUID {
+	h := fnv.New128a()
+	h.Write([]byte(name))
+	id := domain.UUID(h.Sum(nil))
+	s.names[id] = name
+	return id
+}
+
+// since is an instant as scripts write it: the time since the script began.
+func since(t int64) string { return (time.Duration(t-int64(scriptBegan)) * time.Millisecond).String() }
+
+// until is a contact deadline as scripts write it, on the contact clock.
+func until(t domain.ContactTime) string {
+	if t == 0 {
+		return ""
+	}
+	return " until=" + since(int64(t))
+}
+
+func gameName(id session.ID) string { return string(id)[strings.LastIndex(string(id), "/")+1:] }
+
+// describe is an event in the words of the scripts.
+func (s *script) describe(e Event) string {
+	name := strings.TrimPrefix(fmt.Sprintf("%T", e), "*cell.")
+	return name + " " + strings.TrimSpace(s.details(e))
+}
+
+func (s *script) details(e Event) string {
+	switch e := e.(type) {
+	case *Resumed:
+		return fmt.Sprintf("down=%s links%s", time.Duration(e.Downtime)*time.Millisecond, until(e.LostBy))
+	case *LocationChanged:
+		return e.Location.Name + tagList(e.Location.Tags)
+	case *LocationRemoved:
+		return e.Name
+	case *FleetChanged:
+		return e.Fleet.ID + fleetDetails(&e.Fleet)
+	case *FleetRemoved:
+		return e.ID
+	case *ComputeRegistered:
+		return e.Compute.Name + " at " + e.Compute.IPAddress
+	case *ComputeRemoved:
+		return e.Name
+	case *TokenIssued:
+		return fmt.Sprintf("%s generation=%d expires=%s", e.Compute, e.Generation, since(int64(e.Expires)))
+	case *FleetEventWritten:
+		return e.Event.Code
+	case *CreationCounted:
+		return fmt.Sprintf("%s until=%s", e.Creation.Creator, since(int64(e.Creation.Until)))
+	case *GameSessionCreated:
+		return gameName(e.ID) + " on " + e.Process.Process + until(e.ActivateBy)
+	case *GameSessionPrompted:
+		return gameName(e.ID)
+	case *GameSessionActivated:
+		return gameName(e.ID)
+	case *GameSessionChanged:
+		return fmt.Sprintf("%s name=%s players-max=%d deny=%t protected=%t properties=%v", gameName(e.ID), e.Name, e.PlayersMax, e.DenyPlayers, e.FullProtection, e.Properties)
+	case *GameSessionTerminating:
+		return gameName(e.ID)
+	case *GameSessionEnded:
+		return gameName(e.ID) + [...]string{"", " TRIGGERED_ON_PROCESS_TERMINATE", " FORCE_TERMINATED", " INTERRUPTED"}[e.Reason]
+	case *PlayerReserved:
+		return s.names[e.PlayerSession] + " " + e.Player + until(e.ReserveBy)
+	case *PlayerAccepted:
+		return s.names[e.PlayerSession]
+	case *PlayerEnded:
+		return s.names[e.PlayerSession] + " " + e.Status.String()
+	case *Forgotten:
+		return fmt.Sprint(e.Count)
+	}
+	return processDetails(e)
+}
+
+func processDetails(e Event) string {
+	switch e := e.(type) {
+	case *ProcessConnected:
+		return fmt.Sprintf("%s link=%d", e.Process.Process, e.Link) + when(e.New, " new") + until(e.ReadyBy)
+	case *ProcessLinkLost:
+		return e.Process.Process + until(e.LostBy)
+	case *ProcessActivated:
+		return fmt.Sprintf("%s port=%d", e.Process.Process, e.Port) + when(e.New, " new") + until(e.UnhealthyBy)
+	case *ProcessHealthChanged:
+		return e.Process.Process + [...]string{" unheard", " healthy", " unhealthy"}[e.Health] + until(e.UnhealthyBy)
+	case *ProcessSettled:
+		return e.Process.Process
+	case *ProcessTerminationAsked:
+		return fmt.Sprintf("%s for %s told=%s", e.Process.Process, endReasons[e.Why], since(int64(e.Time))) + until(e.By)
+	case *ProcessEnded:
+		return fmt.Sprintf("%s %s remembered=%s", e.Process.Process, endReasons[e.Reason], since(int64(e.ForgetAt)))
+	case *ProcessForgotten:
+		return e.Process.Process
+	}
+	return ""
+}
+
+var endReasons = [...]string{
+	fleet.EndedNormally: "normally", fleet.EndedCrashed: "crashed", fleet.EndedReplaced: "replaced", fleet.EndedUnhealthy: "unhealthy",
+	fleet.EndedForced: "forced", fleet.EndedNeverReady: "never-ready", fleet.EndedWithCompute: "with-compute", fleet.EndedActivationLate: "activation-late",
+}
+
+func fleetDetails(f *fleet.Fleet) string {
+	text := [...]string{"", " ACTIVE", " DELETING"}[f.Status] + when(f.FullProtection, " protected")
+	for _, l := range f.Locations {
+		text += " " + l.Name + when(l.Status == fleet.Deleting, "(DELETING)")
+	}
+	return text + tagList(f.Tags)
+}
+
+func tagList(tags []fleet.Tag) string {
+	text := ""
+	for _, tag := range tags {
+		text += " " + tag.Key + ":" + tag.Value
+	}
+	return text
+}
+
+func when(yes bool, text string) string {
+	if yes {
+		return text
+	}
+	return ""
+}

@@ -1,0 +1,175 @@
+package cell
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/chunk"
+	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/session"
+	"github.com/musterhq/muster/internal/sim/canon"
+)
+
+// checkState counts everything again, slowly, and holds the counts, the indexes and the deadlines against it.
+func checkState(c *Cell) error {
+	return errors.Join(checkCounts(c), checkHosting(c), checkDeadlines(c))
+}
+
+func checkCounts(c *Cell) error {
+	type at struct{ fleet, location string }
+	var errs []error
+	counts, idle := map[at]session.Counts{}, map[at]int{}
+	for r, g := range c.sessions.Games.All() {
+		held, players := int32(0), int32(0)
+		c.sessions.PlayersIn(r, func(_ session.Ref, p *session.PlayerSession) bool {
+			players++
+			if p.Status.Live() {
+				held++
+				if seat := c.sessions.Seats.Get(p.Seat); seat.Game != r || seat.Holders != 1 {
+					errs = append(errs, fmt.Errorf("psess-%s: its seat is of game %d and has %d holders", p.ID, seat.Game, seat.Holders))
+				}
+			} else if p.Seat != 0 {
+				errs = append(errs, fmt.Errorf("psess-%s has ended and has a seat", p.ID))
+			}
+			return true
+		})
+		if held != g.SeatsHeld || players != g.Players {
+			errs = append(errs, fmt.Errorf("%s: %d seats held of %d players, counted %d of %d", g.ID, g.SeatsHeld, g.Players, held, players))
+		}
+		n := counts[at{g.FleetID, g.Location}]
+		if g.Live() {
+			n.GameSessions++
+			n.SeatsHeld += held
+			n.SeatsMax += g.PlayersMax
+			if g.Status == session.Activating {
+				n.Activating++
+			}
+		}
+		counts[at{g.FleetID, g.Location}] = n
+	}
+	for place, want := range counts {
+		if got := c.sessions.Utilization(place.fleet, place.location); got != want {
+			errs = append(errs, fmt.Errorf("utilization of %v is %+v, counted %+v", place, got, want))
+		}
+	}
+	type onCompute struct{ processes, ready, hosting int32 }
+	computes := map[fleet.Ref]onCompute{}
+	for _, p := range c.fleets.Processes.All() {
+		n := computes[p.Compute]
+		if p.State != fleet.Ended {
+			n.processes++
+		}
+		if p.State == fleet.ProcessReady {
+			n.ready++
+		}
+		if p.Session != 0 {
+			n.hosting++
+		}
+		computes[p.Compute] = n
+		if p.Eligible() {
+			idle[at{p.Key.Fleet, p.Location}]++
+		}
+	}
+	for r, x := range c.fleets.Computes.All() {
+		if got := (onCompute{x.Processes, x.Ready, x.Hosting}); got != computes[r] {
+			errs = append(errs, fmt.Errorf("compute %s counts %+v, counted %+v", x.Name, got, computes[r]))
+		}
+		place := at{x.FleetID, x.Location}
+		if got := c.fleets.IdleCount(place.fleet, place.location); got != idle[place] {
+			errs = append(errs, fmt.Errorf("%v has %d idle processes, counted %d", place, got, idle[place]))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// checkHosting holds game sessions and processes against each other: one process, one game session, in one life.
+func checkHosting(c *Cell) error {
+	var errs []error
+	for r, g := range c.sessions.Games.All() {
+		switch {
+		case g.Live() && c.fleets.Processes.Get(g.Process).Session != r:
+			errs = append(errs, fmt.Errorf("%s lives on a process that hosts another", g.ID))
+		case g.Live() && c.fleets.Processes.Get(g.Process).State != fleet.ProcessReady:
+			errs = append(errs, fmt.Errorf("%s lives on a process that is %s", g.ID, c.fleets.Processes.Get(g.Process).State))
+		case !g.Live() && (g.Process != 0 || g.SeatsHeld != 0):
+			errs = append(errs, fmt.Errorf("%s has ended, has process %d and %d seats held", g.ID, g.Process, g.SeatsHeld))
+		}
+	}
+	for r, p := range c.fleets.Processes.All() {
+		if p.Session != 0 && (!p.HadSession || c.sessions.Games.Get(p.Session).Process != r) {
+			errs = append(errs, fmt.Errorf("process %s hosts a game session that is not its own", p.Key))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// checkDeadlines holds the deadlines in the records against those that wait.
+func checkDeadlines(c *Cell) error {
+	want := map[deadline]bool{}
+	note := func(kind waits, ref chunk.Ref, at int64) {
+		if at != 0 {
+			want[deadline{at, ref, kind}] = true
+		}
+	}
+	for r, p := range c.sessions.Players.All() {
+		note(reservation, r, int64(p.ReserveBy))
+	}
+	for r, g := range c.sessions.Games.All() {
+		note(activation, r, int64(g.ActivateBy))
+	}
+	for r, p := range c.fleets.Processes.All() {
+		for kind, at := range map[waits]domain.ContactTime{ready: p.ReadyBy, lost: p.LostBy, unhealthy: p.UnhealthyBy, termination: p.TerminateBy} {
+			note(kind, r, int64(at))
+		}
+		if p.State == fleet.Ended {
+			note(forgetProcess, r, int64(p.ForgetAt))
+		}
+	}
+	for r, x := range c.fleets.Creations.All() {
+		note(creation, r, int64(x.Until))
+	}
+	for r, f := range c.fleets.Fleets.All() {
+		if mustSweep(f) {
+			note(sweep, r, int64(sweepAt))
+		}
+	}
+	var errs []error
+	for _, h := range []*heap{&c.waiting.contact, &c.waiting.wall} {
+		for i, d := range h.entries {
+			if !want[d] {
+				errs = append(errs, fmt.Errorf("something waits that no record has: %+v", d))
+			}
+			if parent := (i - 1) / 4; i > 0 && d.before(h.entries[parent]) {
+				errs = append(errs, fmt.Errorf("heap is out of order at %d", i))
+			}
+			delete(want, d)
+		}
+	}
+	for d := range want {
+		errs = append(errs, fmt.Errorf("no deadline waits for %+v", d))
+	}
+	return errors.Join(errs...)
+}
+
+// checkRestarts holds a replay of the whole journal, and a snapshot that is loaded, against the cell that went on.
+func (w *world) checkRestarts() error {
+	replayed, loaded := New(w.cell.config), New(w.cell.config)
+	for i, batch := range w.journal {
+		if err := replayed.Replay(uint64(i+1), batch); err != nil {
+			return fmt.Errorf("replay entry %d: %w", i+1, err)
+		}
+	}
+	var snapshot bytes.Buffer
+	if err := w.cell.Freeze().Write(&snapshot); err != nil {
+		return err
+	}
+	if err := loaded.Load(&snapshot); err != nil {
+		return err
+	}
+	return errors.Join(
+		canon.Differ("the replayed cell", replayed.Freeze(), w.cell.Freeze()), checkState(replayed),
+		canon.Differ("the loaded cell", loaded.Freeze(), w.cell.Freeze()), checkState(loaded),
+	)
+}

@@ -1,0 +1,323 @@
+package serverlink
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/session"
+	"github.com/musterhq/muster/internal/linkclient"
+)
+
+// Line 11: one bad report and no session comes; a good one in between and nothing happens; bad for too long, and the
+// process is told to end, and then is ended.
+func TestUnhealthy(t *testing.T) {
+	w := newWorld(t)
+	s := w.ready("p")
+	s.ok(s.Heartbeat(background, false))
+	w.until("the process to be unhealthy", func() bool { return w.process("p").Health == fleet.Unhealthy })
+	if w.eligible("p") {
+		t.Error("eligible although unhealthy")
+	}
+	w.pass(2 * time.Minute)
+	s.ok(s.Heartbeat(background, true))
+	w.until("the process to be healthy", func() bool { return w.eligible("p") })
+	w.pass(2 * time.Minute)
+	s.noPush()
+	for range 3 {
+		s.ok(s.Heartbeat(background, false))
+		w.until("the process to be unhealthy", func() bool { return w.process("p").Health == fleet.Unhealthy })
+		w.pass(time.Minute + time.Second)
+	}
+	s.push("TerminateProcess")
+	if !slices.Contains(w.fleetEvents(), "SERVER_PROCESS_TERMINATED_UNHEALTHY") {
+		t.Errorf("fleet events %v", w.fleetEvents())
+	}
+	w.pass(w.cell.TerminateGrace)
+	if code := s.ended(); code != 1000 {
+		t.Errorf("connection ended with %d, want close code 1000", code)
+	}
+}
+
+// A process that only ever reports unhealthy is told to end too.
+func TestNeverHealthy(t *testing.T) {
+	w := newWorld(t)
+	s := w.connect("p")
+	s.ok(s.Activate(background, 7777))
+	s.ok(s.Heartbeat(background, false))
+	w.until("the report", func() bool { return w.process("p").Health == fleet.Unhealthy })
+	w.pass(w.cell.UnhealthyAfter + time.Second)
+	s.push("TerminateProcess")
+}
+
+func TestSilence(t *testing.T) {
+	w := newWorld(t, func(w *world) { w.config.Periods.Silence = 100 * time.Millisecond })
+	s := w.ready("p")
+	w.until("the silence to be noticed", func() bool { return w.process("p").Health == fleet.Unhealthy })
+	s.ok(s.Heartbeat(background, true))
+	w.until("the process to be healthy again", func() bool { return w.process("p").Health == fleet.Healthy })
+	w.until("the silence to be noticed again", func() bool { return w.process("p").Health == fleet.Unhealthy })
+	w.pass(w.cell.UnhealthyAfter)
+	s.push("TerminateProcess")
+}
+
+// Line 10: told to end, a process ends in good order; one that does not is ended by force, and its connection closed.
+func TestTermination(t *testing.T) {
+	w := newWorld(t, func(w *world) { w.config.Periods.Exit = 50 * time.Millisecond })
+	s := w.ready("p")
+	g := s.host(1)
+	w.must(&cell.TerminateGameSession{ID: g.ID})
+	p := s.push("TerminateProcess")
+	if left := time.UnixMilli(p.until).Sub(w.now()); left < w.cell.TerminateGrace-time.Minute || left > w.cell.TerminateGrace {
+		t.Errorf("%s to end, want about %s", left, w.cell.TerminateGrace)
+	}
+	if got := w.game(g.ID).Status; got != session.Terminating {
+		t.Errorf("game session is %s", got)
+	}
+	s.ok(s.Terminate(background))
+	if got := w.game(g.ID).Status; got != session.Terminated {
+		t.Errorf("game session is %s", got)
+	}
+	if code := s.ended(); code != 1000 { // it should have exited
+		t.Errorf("connection ended with %d, want close code 1000", code)
+	}
+
+	s = w.ready("stubborn")
+	g = s.host(1)
+	w.must(&cell.TerminateGameSession{ID: g.ID})
+	s.push("TerminateProcess")
+	w.pass(w.cell.TerminateGrace + time.Second)
+	if code := s.ended(); code != 1000 {
+		t.Errorf("connection ended with %d, want close code 1000", code)
+	}
+	if p := w.process("stubborn"); p.EndReason != fleet.EndedForced {
+		t.Errorf("process ended for reason %d", p.EndReason)
+	}
+	s = s.again() // it still runs, and comes back: a survivor
+	s.fails(s.SetPolicy(background, gameARN(testRegion, g.ID), "DENY_ALL"), 400)
+	s.push("TerminateProcess")
+	s.ok(s.Heartbeat(background, true))
+	s.noPush()
+	if w.eligible("stubborn") {
+		t.Error("a survivor is eligible")
+	}
+}
+
+func TestNeverActivated(t *testing.T) {
+	w := newWorld(t)
+	s := w.ready("p")
+	g := w.create(1)
+	s.push("CreateGameSession")
+	w.pass(w.cell.Activation + time.Second)
+	s.push("TerminateProcess")
+	if got := w.game(g.ID).Status; got != session.Terminated {
+		t.Errorf("game session is %s", got)
+	}
+	s.fails(s.ActivateGameSession(background, gameARN(testRegion, g.ID)), 400)
+}
+
+func TestNeverReady(t *testing.T) {
+	w := newWorld(t)
+	s := w.connect("p")
+	s.ok(s.Heartbeat(background, true)) // too early, but no harm
+	w.pass(w.cell.ReadyTimeout + time.Second)
+	if code := s.ended(); code != 1000 {
+		t.Errorf("connection ended with %d, want close code 1000", code)
+	}
+	if events := w.fleetEvents(); !slices.Contains(events, "SERVER_PROCESS_PROCESS_READY_TIMEOUT") {
+		t.Errorf("fleet events %v", events)
+	}
+}
+
+// SDK protocol, 9.2: a process that comes back after it was given up is told to end, closed when it does not, and then
+// refused for a while.
+func TestSurvivor(t *testing.T) {
+	w := newWorld(t, func(w *world) {
+		w.config.Periods.Evict, w.config.Periods.Ban = 200*time.Millisecond, 200*time.Millisecond
+	})
+	s := w.ready("p")
+	g := s.host(1)
+	s.Drop()
+	w.until("the loss to be noticed", func() bool { return !w.process("p").Linked })
+	w.pass(w.cell.LinkGrace + time.Second)
+	w.until("the process to count as crashed", func() bool { return w.process("p").State == fleet.Ended })
+
+	s = s.again()
+	s.ok(s.Heartbeat(background, true)) // heartbeats are answered with 200
+	s.push("TerminateProcess")
+	s.fails(s.ActivateGameSession(background, gameARN(testRegion, g.ID)), 400)
+	s.fails(describeError(s, linkclient.PlayerQuery{GameSessionId: gameARN(testRegion, g.ID)}), 400)
+	s.noPush() // once for a connection
+	if code := s.ended(); code != 1000 {
+		t.Errorf("connection ended with %d, want close code 1000", code)
+	}
+	_, err := w.tryConnect("p")
+	refusedWith(t, err, 403)
+	w.until("the ban to be over", func() bool { s, err = w.tryConnect("p"); return err == nil })
+}
+
+// Line 17 and SDK protocol, 9.2: ids may be used again.
+func TestSameProcessID(t *testing.T) {
+	w := newWorld(t)
+	s := w.ready("p")
+	g := s.host(1)
+	arn := gameARN(testRegion, g.ID)
+
+	second := w.connect("p") // a second process took the id while the first had a session
+	second.ok(second.Activate(background, 7778))
+	if got := w.game(g.ID).Status; got != session.Terminated {
+		t.Errorf("game session of the first process is %s", got)
+	}
+	if events := w.fleetEvents(); !slices.Contains(events, "SERVER_PROCESS_CRASHED") {
+		t.Errorf("fleet events %v", events)
+	}
+	second.ok(second.Heartbeat(background, true))
+	w.until("the second process to be eligible", func() bool { return w.eligible("p") })
+	if p := w.process("p"); p.Port != 7778 || p.Life != 2 {
+		t.Errorf("got port %d in life %d", p.Port, p.Life)
+	}
+	second.fails(second.ActivateGameSession(background, arn), 400)
+
+	second.ok(second.Terminate(background)) // and once more, after it has ended: on another connection …
+	second.Drop()
+	third := w.ready("p")
+	third.host(1)
+	third.ok(third.Terminate(background)) // … and on the same one, again and again
+	for life := 4; life < 30; life++ {
+		third.ok(third.Activate(background, 7000+life))
+		third.ok(third.Heartbeat(background, true))
+		g := third.host(1)
+		third.noPush()
+		third.ok(third.Terminate(background))
+		if got := w.game(g.ID).Status; got != session.Terminated {
+			t.Fatalf("game session of life %d is %s", life, got)
+		}
+	}
+	if p := w.process("p"); p.Life != 29 {
+		t.Errorf("the id is in life %d, want 29", p.Life)
+	}
+}
+
+// A process that ended in good order keeps its connection for a moment only, unless a new one begins on it.
+func TestReusedConnectionStays(t *testing.T) {
+	w := newWorld(t, func(w *world) { w.config.Periods.Exit = 50 * time.Millisecond })
+	s := w.ready("p")
+	s.ok(s.Terminate(background))
+	s.ok(s.Activate(background, 7777))
+	s.ok(s.Heartbeat(background, true))
+	time.Sleep(3 * w.config.Periods.Exit) // nothing to wait for: nothing must happen
+	s.ok(s.Heartbeat(background, true))
+	s.noPush()
+	s.ok(s.Terminate(background))
+	if code := s.ended(); code != 1000 {
+		t.Errorf("connection ended with %d, want close code 1000", code)
+	}
+}
+
+func TestDeregisteredCompute(t *testing.T) {
+	w := newWorld(t)
+	s := w.ready("p")
+	g := s.host(1)
+	w.must(&cell.DeregisterCompute{Fleet: testFleet, Name: testCompute})
+	s.push("TerminateProcess")
+	s.fails(s.ActivateGameSession(background, gameARN(testRegion, g.ID)), 400)
+	s.ok(s.Heartbeat(background, true))
+}
+
+func TestDeadConnections(t *testing.T) {
+	w := newWorld(t, func(w *world) { w.config.Periods.Ping = 50 * time.Millisecond })
+	deaf := w.ready("deaf", func(o *linkclient.Options) { o.Deaf = true })
+	fine := w.ready("fine")
+	if code := deaf.ended(); code != 0 {
+		t.Errorf("connection ended with close code %d, want none: the game server shall come back", code)
+	}
+	w.until("the loss to be noticed", func() bool { return !w.process("deaf").Linked })
+	fine.ok(fine.Heartbeat(background, true))
+}
+
+// What no SDK does, a broken or hostile game server may: nothing but its own requests suffers.
+func TestLies(t *testing.T) {
+	w := newWorld(t, func(w *world) {
+		w.config.Rates = DefaultRates()
+		w.config.Rates.Reads = Rate{Burst: 5, PerSecond: 0.001}
+		w.config.Rates.Players = Rate{Burst: 1000, PerSecond: 0.001}
+	})
+	s, other := w.ready("p"), w.connect("other")
+	g := s.host(2)
+	arn := gameARN(testRegion, g.ID)
+	before := w.door.Stats().Garbage
+	garbage := []string{"", "{", "null", `"text"`, "[]", `{"Action":"HeartbeatServerProcess"}`, `{"Action":"HeartbeatServerProcess","RequestId":""}`,
+		strings.Repeat("[", 1000), "\x00\xff", `{"Action":"CreateGameSession","RequestId":"1"}`, `{"Action":"TerminateProcess","RequestId":"1"}`}
+	for _, text := range garbage {
+		s.ok(s.Text(text))
+	}
+	s.ok(s.Frame(2, []byte{1, 2, 3})) // a binary frame
+	s.noPush()
+	if got := w.door.Stats().Garbage - before; got != uint64(len(garbage)+1) {
+		t.Errorf("%d messages counted as garbage, want %d", got, len(garbage)+1)
+	}
+	_, err := s.Do(background, "SetNothing", `"x":"`+strings.Repeat("y", 1<<20)+`"`) // a megabyte is taken
+	s.fails(err, 400)
+	for i := range 6 {
+		_, err := s.DescribePlayers(background, linkclient.PlayerQuery{GameSessionId: arn})
+		if i < 5 {
+			s.ok(err)
+		} else {
+			s.fails(err, 429)
+		}
+	}
+	ann := w.reserve(g.ID, "ann")
+	other.fails(other.AcceptPlayer(background, arn, ann), 403)
+	s.ok(s.AcceptPlayer(background, arn, ann))
+
+	flood := make(chan int, 5000)
+	for range cap(flood) {
+		other.Go("RemovePlayerSession", linkclient.PlayerMembers(arn, ann), func(a linkclient.Answer, err error) {
+			if err != nil {
+				t.Errorf("flooding closed the connection: %v", err)
+			}
+			flood <- a.Status
+		})
+	}
+	statuses := map[int]int{}
+	for range cap(flood) {
+		statuses[<-flood]++
+	}
+	if len(statuses) != 2 || statuses[403] == 0 || statuses[429] == 0 {
+		t.Errorf("flood was answered with %v, want 403 and 429", statuses)
+	}
+	if got := w.playerStatus(ann); got != "ACTIVE" {
+		t.Errorf("player is %s", got)
+	}
+	s.ok(other.Raw([]byte{0x81, 2, 'h', 'i'})) // a frame without a mask: against the rules of WebSocket itself
+	other.ended()
+	s.ok(s.Heartbeat(background, true))
+}
+
+// Whoever does not read what it is sent is dropped, and holds nobody up.
+func TestStuckReader(t *testing.T) {
+	w := newWorld(t, func(w *world) { w.config.Periods.Stuck = 50 * time.Millisecond })
+	s, other := w.ready("p"), w.connect("other")
+	g := s.host(50)
+	for i := range 50 {
+		w.must(&cell.ReservePlayers{Game: g.ID, Players: []cell.NewPlayer{{ID: domain.UUID(uuid.New()), Player: named(i), Data: strings.Repeat("d", 2000)}}})
+	}
+	block := make(chan struct{})
+	for i := range 250 { // 100 kB each; no socket buffers take all of them
+		s.Go("DescribePlayerSessions", linkclient.GameSessionMembers(gameARN(testRegion, g.ID)), func(linkclient.Answer, error) {
+			if i == 0 {
+				<-block
+			}
+		})
+	}
+	w.until("the stuck connection to be dropped", func() bool { return !w.process("p").Linked })
+	other.ok(other.Heartbeat(background, true))
+	close(block)
+	s.ended()
+}

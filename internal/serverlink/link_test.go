@@ -1,0 +1,324 @@
+package serverlink
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/session"
+	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/linkclient"
+)
+
+func refusedWith(t *testing.T, err error, status int) {
+	t.Helper()
+	if r, ok := errors.AsType[*linkclient.RefusedError](err); !ok || r.Status != status {
+		t.Errorf("got %v, want HTTP %d", err, status)
+	}
+}
+
+func TestRefusedConnections(t *testing.T) {
+	w := newWorld(t)
+	for name, tc := range map[string]struct {
+		change func(*linkclient.Options)
+		status int
+	}{
+		"wrong token":     {func(o *linkclient.Options) { o.Token = "nonsense" }, http.StatusForbidden},
+		"no token":        {func(o *linkclient.Options) { o.Token = "" }, http.StatusForbidden},
+		"unknown compute": {func(o *linkclient.Options) { o.Compute = "Other" }, http.StatusForbidden},
+		"unknown fleet":   {func(o *linkclient.Options) { o.Fleet = "fleet-x" }, http.StatusForbidden},
+		"no process":      {func(o *linkclient.Options) { o.Process = "" }, http.StatusBadRequest},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := w.tryConnect("p", tc.change)
+			refusedWith(t, err, tc.status)
+		})
+	}
+	if p := w.process("p"); p.State != 0 {
+		t.Errorf("a refused connection made a process: %+v", p)
+	}
+}
+
+// The token of the generation before works to its end; an expired one brings a live process back, but starts none.
+func TestTokensExpire(t *testing.T) {
+	w := newWorld(t)
+	first := w.token()
+	old := func(o *linkclient.Options) { o.Token = first }
+	w.connect("early", old)
+	w.pass(w.cell.TokenLife - w.cell.TokenOverlap + time.Minute)
+	w.token() // the next one is issued
+	w.ready("later", old)
+	w.pass(w.cell.TokenOverlap)
+	_, err := w.tryConnect("too late", old)
+	refusedWith(t, err, http.StatusForbidden)
+	w.connect("later", old)
+	w.connect("new")
+}
+
+func TestSignedConnections(t *testing.T) {
+	w := newWorld(t)
+	key, err := w.keys.Create(identity.Backend, "game servers")
+	if err != nil {
+		t.Fatal(err)
+	}
+	reader, err := w.keys.Create(identity.ReadOnly, "looks only")
+	if err != nil {
+		t.Fatal(err)
+	}
+	signed := func(k identity.AccessKey, secret, language string, at time.Time) func(*linkclient.Options) {
+		return func(o *linkclient.Options) {
+			o.SDKLanguage = language
+			o.Query = linkclient.SigV4Query(*o, k.ID, secret, testRegion, at)
+		}
+	}
+	_, err = w.tryConnect("p", signed(key, "another secret", "Go", w.now().UTC()))
+	refusedWith(t, err, http.StatusForbidden)
+	_, err = w.tryConnect("p", signed(reader, reader.Secret, "Go", w.now().UTC()))
+	refusedWith(t, err, http.StatusForbidden)
+	_, err = w.tryConnect("p", signed(key, key.Secret, "Go", w.now().UTC().Add(-time.Hour)))
+	refusedWith(t, err, http.StatusForbidden)
+	w.connect("c#", signed(key, key.Secret, "CSharp", w.now().In(time.FixedZone("far east", 14*3600))))
+
+	at := w.now().UTC()
+	s := w.connect("p", signed(key, key.Secret, "Cpp", at))
+	s.ok(s.Activate(background, 7777))
+	s.ok(s.Heartbeat(background, true))
+	p := s.push("RefreshConnection") // a token replaces the signature as soon as the process is ready
+	if !strings.HasPrefix(p.fresh.RefreshConnectionEndpoint, "ws://"+w.addr) {
+		t.Errorf("refresh leads to %s, want to where it came from", p.fresh.RefreshConnectionEndpoint)
+	}
+	w.pass(5 * time.Hour)
+	s.Drop()
+	s = s.again(signed(key, key.Secret, "Cpp", at)) // the old signature, hours later
+	bare := func(o *linkclient.Options) {
+		o.Query = "ComputeId=" + o.Compute + "&FleetId=" + o.Fleet + "&pID=" + o.Process + "&sdkLanguage=Cpp"
+	}
+	s.again(bare) // C++ after response timeouts
+	_, err = w.tryConnect("stranger", bare)
+	refusedWith(t, err, http.StatusForbidden)
+	token := s.again(func(o *linkclient.Options) { o.Token = p.fresh.AuthToken; o.SDKLanguage = "Cpp" })
+	token.ok(token.Heartbeat(background, true))
+	token.Drop()
+	_, err = w.tryConnect("p", bare)
+	refusedWith(t, err, http.StatusForbidden) // it has a token now
+}
+
+// Line 9: both connections work, requests that came by the old one are answered, and then the old one is closed.
+func TestRefreshConnection(t *testing.T) {
+	w := newWorld(t, func(w *world) { w.config.Periods.Superseded, w.config.Periods.Repeat = time.Hour, 20*time.Millisecond })
+	s := w.ready("p", secure, path("/game"))
+	g := s.host(1)
+	w.pass(w.cell.TokenLife - time.Minute)
+	first := s.push("RefreshConnection")
+	again := s.push("RefreshConnection") // repeated, because no new connection came
+	if first.fresh != again.fresh || first.fresh.RefreshConnectionEndpoint != "wss://"+w.addr+"/game" || first.fresh.AuthToken == s.opt.Token {
+		t.Errorf("got %+v and %+v", first.fresh, again.fresh)
+	}
+	next := s.again(secure, func(o *linkclient.Options) { o.Token = again.fresh.AuthToken })
+	s.ok(s.SetPolicy(background, gameARN(testRegion, g.ID), "DENY_ALL"))
+	next.ok(next.SetPolicy(background, gameARN(testRegion, g.ID), "ACCEPT_ALL"))
+	w.must(&cell.TerminateGameSession{ID: g.ID})
+	next.push("TerminateProcess") // pushes go to the new one
+	next.noPush()
+	if p := w.process("p"); !p.Linked {
+		t.Error("process counts as disconnected")
+	}
+}
+
+func TestSupersededConnectionIsClosed(t *testing.T) {
+	w := newWorld(t)
+	s := w.ready("p")
+	next := s.again()
+	if code := s.ended(); code != 1000 {
+		t.Errorf("old connection ended with %d, want close code 1000", code)
+	}
+	next.ok(next.Heartbeat(background, true))
+	if p := w.process("p"); !p.Linked {
+		t.Error("process counts as disconnected")
+	}
+}
+
+// Line 6: the same game session afterwards, nothing pushed again, nothing activated again.
+func TestReconnect(t *testing.T) {
+	w := newWorld(t)
+	s := w.ready("p")
+	g := s.host(4)
+	s.Reset()
+	w.until("the loss to be noticed", func() bool { return !w.process("p").Linked })
+	w.pass(w.cell.LinkGrace - time.Second)
+	next := s.again()
+	next.noPush()
+	next.ok(next.AcceptPlayer(background, gameARN(testRegion, g.ID), w.reserve(g.ID, "ann")))
+	w.pass(time.Minute)
+	if got := w.game(g.ID).Status; got != session.Active {
+		t.Errorf("game session is %s", got)
+	}
+}
+
+// What was owed while the process was away is pushed when it is back.
+func TestOwedPushes(t *testing.T) {
+	w := newWorld(t)
+	s := w.ready("p")
+	g := s.host(1)
+	s.Drop()
+	w.until("the loss to be noticed", func() bool { return !w.process("p").Linked })
+	w.must(&cell.TerminateGameSession{ID: g.ID})
+	next := s.again()
+	p := next.push("TerminateProcess")
+	if left := time.UnixMilli(p.until).Sub(w.now()); left < w.cell.TerminateGrace-time.Minute || left > w.cell.TerminateGrace {
+		t.Errorf("%s to end, want almost %s", left, w.cell.TerminateGrace)
+	}
+	next.noPush()
+}
+
+// Line 8: a repeated RequestId gets the same answer and has no second effect, on the same connection, on another one and
+// after a restart of the service.
+func TestRepeatedRequests(t *testing.T) {
+	w := newWorld(t)
+	s := w.ready("p")
+	g := s.host(4)
+	arn := gameARN(testRegion, g.ID)
+	ann, bob := w.reserve(g.ID, "ann"), w.reserve(g.ID, "bob")
+	accept := func(s *server, id, player string) error {
+		_, err := s.DoWithID(background, id, "AcceptPlayerSession", linkclient.PlayerMembers(arn, player))
+		return err
+	}
+	s.ok(accept(s, "r1", ann))
+	s.ok(accept(s, "r1", ann))
+	s.fails(accept(s, "r2", ann), 400)
+	next := s.again()
+	next.ok(accept(next, "r1", ann))
+
+	// Committed, but the answer is lost with the connection; and the service goes down before the repeat.
+	next.Go("AcceptPlayerSession", linkclient.PlayerMembers(arn, bob), func(linkclient.Answer, error) {})
+	_ = next.Text(`{"Action":"RemovePlayerSession","RequestId":"r4","GameSessionId":"` + arn + `","PlayerSessionId":"` + ann + `"}`)
+	w.until("bob and ann", func() bool { return w.playerStatus(bob) == "ACTIVE" && w.playerStatus(ann) == "COMPLETED" })
+	w.restart(10 * time.Second)
+	last := s.again()
+	last.ok(accept(last, "r1", ann)) // accepted then, removed since: the answer is still the one to this request
+	_, err := last.DoWithID(background, "r4", "RemovePlayerSession", linkclient.PlayerMembers(arn, ann))
+	last.ok(err)
+	last.fails(accept(last, "r5", bob), 400)
+
+	_, err = last.DoWithID(background, "end", "TerminateServerProcess", "")
+	last.ok(err)
+	_, err = last.DoWithID(background, "end", "TerminateServerProcess", "")
+	last.ok(err)
+}
+
+// Lines 7 and 18: the service goes down in good order; no close frame is sent, everybody comes back, nobody counts as crashed.
+func TestRestart(t *testing.T) {
+	w := newWorld(t)
+	servers := map[string]*server{}
+	for i := range 50 {
+		servers[named(i)] = w.ready(named(i))
+	}
+	var games []session.GameSession
+	for range 25 {
+		games = append(games, w.hostOn(servers, 2))
+	}
+	w.restart(10 * time.Minute) // longer than any grace: time in which nobody could reach us does not count
+	var all sync.WaitGroup
+	returned := make(chan *server, len(servers))
+	for _, s := range servers {
+		if code := s.ended(); code != 0 {
+			t.Errorf("connection ended with close code %d, want none", code)
+		}
+		all.Go(func() {
+			next := s.again()
+			next.noPush()
+			returned <- next
+		})
+	}
+	all.Wait()
+	close(returned)
+	back := map[string]*server{}
+	for s := range returned {
+		back[s.opt.Process] = s
+	}
+	for _, g := range games {
+		if got := w.game(g.ID).Status; got != session.Active {
+			t.Errorf("game session is %s", got)
+		}
+	}
+	for name := range servers {
+		if p := w.process(name); p.State != fleet.ProcessReady || !p.Linked {
+			t.Errorf("%s is %s, linked=%v", name, p.State, p.Linked)
+		}
+	}
+	if events := w.fleetEvents(); slices.Contains(events, "SERVER_PROCESS_CRASHED") {
+		t.Errorf("fleet events %v", events)
+	}
+	w.hostOn(back, 1) // those without a game session still take one
+}
+
+// Line 12.
+func TestDeath(t *testing.T) {
+	w := newWorld(t)
+	servers := map[string]*server{"one": w.ready("one"), "two": w.ready("two")}
+	g := w.hostOn(servers, 2)
+	ann, bob := w.reserve(g.ID, "ann"), w.reserve(g.ID, "bob")
+	host := servers[g.ProcessID]
+	host.ok(host.AcceptPlayer(background, gameARN(testRegion, g.ID), ann))
+	for _, s := range servers {
+		s.Reset()
+	}
+	w.until("the losses to be noticed", func() bool { return !w.process("one").Linked && !w.process("two").Linked })
+	if got := w.game(g.ID).Status; got != session.Active {
+		t.Errorf("game session is %s at once, before the grace is over", got)
+	}
+	w.pass(w.cell.LinkGrace + time.Second)
+	w.until("both to count as crashed", func() bool {
+		return w.process("one").EndReason == fleet.EndedCrashed && w.process("two").EndReason == fleet.EndedCrashed
+	})
+	if got := w.game(g.ID).Status; got != session.Terminated {
+		t.Errorf("game session is %s", got)
+	}
+	if a, b := w.playerStatus(ann), w.playerStatus(bob); a != "COMPLETED" || b != "TIMEDOUT" {
+		t.Errorf("players are %s and %s", a, b)
+	}
+}
+
+// Line 15: while requests wait for the journal, pings and heartbeats are answered, of this process and of others.
+func TestSlowServiceAnswersPings(t *testing.T) {
+	w := newWorld(t)
+	s, other := w.ready("p"), w.ready("other")
+	gate := make(chan struct{})
+	w.hold.Store(&gate)
+	waiting := make(chan error, 1)
+	go func() { waiting <- s.Terminate(background) }()
+	w.until("the request to be decided", func() bool {
+		var ended bool
+		done := make(chan struct{})
+		go func() { // a read of it waits until it is durable
+			_ = w.engine.Read(context.Background(), func(v *cell.View) error {
+				p, _ := v.Process(fleet.Key{Fleet: testFleet, Compute: testCompute, Process: "p"})
+				ended = p.State == fleet.Ended
+				close(done)
+				return nil
+			})
+		}()
+		<-done
+		return ended
+	})
+	for _, c := range []*server{s, other} {
+		c.ok(c.Ping())
+	}
+	w.until("two pongs", func() bool { return s.Pongs() == 1 && other.Pongs() == 1 })
+	other.ok(other.Heartbeat(background, true))
+	select {
+	case err := <-waiting:
+		t.Errorf("answered before it was durable: %v", err)
+	default:
+	}
+	w.hold.Store(nil)
+	close(gate)
+	s.ok(<-waiting)
+}
