@@ -179,7 +179,7 @@ func TestResourcesWithGoSDK(t *testing.T) {
 	_, err = api.CreateGameSessionQueue(ctx, &gamelift.CreateGameSessionQueueInput{Name: aws.String("queue")})
 	refused(t, "an operation that is not there yet", err, "InvalidRequestException")
 	_, err = api.CreateAlias(ctx, &gamelift.CreateAliasInput{Name: aws.String(""), RoutingStrategy: &types.RoutingStrategy{}})
-	refused(t, "a wrong request for one that is not there yet", err, "InvalidRequestException", "Name")
+	refused(t, "an alias with an empty name", err, "InvalidRequestException", "Name")
 
 	_, err = api.DeleteFleet(ctx, &gamelift.DeleteFleetInput{FleetId: &fleet})
 	must(t, err)

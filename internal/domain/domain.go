@@ -63,6 +63,7 @@ const (
 	WrongPlayerState                   // the player session's status does not allow it
 	NotYours                           // it belongs to another server process
 	Overloaded                         // too much is waiting; try again
+	TerminalRoute                      // the alias stands for no fleet; the detail is its message, word for word
 	Stale                              // what the command was based on has moved on; look again. Never leaves the engine
 )
 
@@ -79,7 +80,7 @@ var reasonNames = [...]string{
 	Invalid: "Invalid", NotFound: "NotFound", Conflict: "Conflict", WrongFleetStatus: "WrongFleetStatus",
 	WrongGameStatus: "WrongGameStatus", NotReady: "NotReady", Full: "Full", NoCapacity: "NoCapacity",
 	LimitExceeded: "LimitExceeded", TokenMismatch: "TokenMismatch", WrongPlayerState: "WrongPlayerState",
-	NotYours: "NotYours", Overloaded: "Overloaded", Stale: "Stale",
+	NotYours: "NotYours", Overloaded: "Overloaded", TerminalRoute: "TerminalRoute", Stale: "Stale",
 }
 
 func (r Reason) String() string {

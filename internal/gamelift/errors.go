@@ -27,6 +27,7 @@ var refusals = map[domain.Reason]func(detail *string) smithy.APIError{
 	domain.WrongPlayerState: invalidRequestError, // only game servers can be told this, and they have a door of their own
 	domain.NotYours:         invalidRequestError, // as above
 	domain.Overloaded:       func(*string) smithy.APIError { return commonError(codeThrottling, "Rate exceeded") },
+	domain.TerminalRoute:    func(m *string) smithy.APIError { return &types.TerminalRoutingStrategyException{Message: m} },
 	domain.Stale:            func(*string) smithy.APIError { return internalError() }, // never leaves the engine
 }
 

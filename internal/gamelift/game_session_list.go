@@ -54,7 +54,7 @@ func (s *Service) listGameSessions(ctx context.Context, operation string, bound 
 		}
 		return []session.GameSession{g}, nil, nil
 	}
-	fleetID, err := oneFleet(in.FleetId, in.AliasId)
+	fleetID, err := s.oneFleet(ctx, in.FleetId, in.AliasId)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -17,7 +17,7 @@ import (
 
 // CreateGameSession gives a free server process a game session. It does not wait until the server has activated it.
 func (s *Service) CreateGameSession(ctx context.Context, in *gamelift.CreateGameSessionInput) (*gamelift.CreateGameSessionOutput, error) {
-	fleetID, err := oneFleet(in.FleetId, in.AliasId)
+	fleetID, err := s.oneFleet(ctx, in.FleetId, in.AliasId)
 	if err != nil {
 		return nil, err
 	}

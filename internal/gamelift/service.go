@@ -61,15 +61,16 @@ func (s *Service) fleetByID(ctx context.Context, id string) (f fleet.Fleet, err 
 
 func fleetNotFound(id string) error { return domain.Refuse(domain.NotFound, "fleet %s not found", id) }
 
-// oneFleet is for the operations that take a fleet or an alias: exactly one of them, by id or ARN.
-func oneFleet(fleetID, aliasID *string) (string, error) {
+// oneFleet is for the operations that take a fleet or an alias: exactly one of them, by id or ARN. An alias is resolved
+// at the time of the request; the fleet it stands for may be gone.
+func (s *Service) oneFleet(ctx context.Context, fleetID, aliasID *string) (id string, err error) {
 	switch {
 	case fleetID != nil && aliasID != nil:
 		return "", invalid("FleetId and AliasId are both given; exactly one of them is wanted")
 	case fleetID != nil:
 		return lastPart(*fleetID), nil
-	case aliasID != nil: // aliases cannot be made yet, so there is none
-		return "", domain.Refuse(domain.NotFound, "alias %s not found", *aliasID)
+	case aliasID != nil:
+		return s.resolveAlias(ctx, lastPart(*aliasID))
 	default:
 		return "", invalid("FleetId or AliasId is required")
 	}

@@ -14,12 +14,11 @@ import (
 
 // TagResource adds tags to a resource, or overwrites their values.
 func (s *Service) TagResource(ctx context.Context, in *gamelift.TagResourceInput) (*gamelift.TagResourceOutput, error) {
-	cmd, err := tagged(*in.ResourceARN)
+	resource, err := tagged(*in.ResourceARN)
 	if err != nil {
 		return nil, err
 	}
-	cmd.Tags = tagsFromWire(in.Tags)
-	if err := s.engine.Do(ctx, &cmd); err != nil {
+	if err := s.engine.Do(ctx, &cell.TagResource{Resource: resource, Tags: tagsFromWire(in.Tags)}); err != nil {
 		return nil, err
 	}
 	return &gamelift.TagResourceOutput{}, nil
@@ -27,12 +26,11 @@ func (s *Service) TagResource(ctx context.Context, in *gamelift.TagResourceInput
 
 // UntagResource removes tags from a resource. Keys that it does not have are no error.
 func (s *Service) UntagResource(ctx context.Context, in *gamelift.UntagResourceInput) (*gamelift.UntagResourceOutput, error) {
-	cmd, err := tagged(*in.ResourceARN)
+	resource, err := tagged(*in.ResourceARN)
 	if err != nil {
 		return nil, err
 	}
-	cmd.Untag = in.TagKeys
-	if err := s.engine.Do(ctx, &cmd); err != nil {
+	if err := s.engine.Do(ctx, &cell.TagResource{Resource: resource, Untag: in.TagKeys}); err != nil {
 		return nil, err
 	}
 	return &gamelift.UntagResourceOutput{}, nil
@@ -45,21 +43,9 @@ func (s *Service) ListTagsForResource(ctx context.Context, in *gamelift.ListTags
 		return nil, err
 	}
 	var tags []fleet.Tag
-	err = s.engine.Read(ctx, func(v *cell.View) error {
-		if named.Location != "" {
-			l, ok := v.Location(named.Location)
-			if !ok {
-				return domain.Refuse(domain.NotFound, "location %s not found", named.Location)
-			}
-			tags = l.Tags
-			return nil
-		}
-		f, ok := v.Fleet(named.Fleet)
-		if !ok {
-			return fleetNotFound(named.Fleet)
-		}
-		tags = f.Tags
-		return nil
+	err = s.engine.Read(ctx, func(v *cell.View) (err error) {
+		tags, err = v.Tags(named)
+		return err
 	})
 	if err != nil {
 		return nil, err
@@ -67,17 +53,22 @@ func (s *Service) ListTagsForResource(ctx context.Context, in *gamelift.ListTags
 	return &gamelift.ListTagsForResourceOutput{Tags: tagsToWire(tags)}, nil
 }
 
-// tagged names the resource of an ARN in a command.
-func tagged(arn string) (cell.TagResource, error) {
-	id := lastPart(arn)
-	switch {
-	case strings.HasPrefix(arn, "arn:") && strings.HasSuffix(arn, ":fleet/"+id) && id != "":
-		return cell.TagResource{Fleet: id}, nil
-	case strings.HasPrefix(arn, "arn:") && strings.HasSuffix(arn, ":location/"+id) && id != "":
-		return cell.TagResource{Location: id}, nil
-	default:
-		return cell.TagResource{}, domain.Refuse(domain.NotFound, "resource %s not found", shortened(arn))
+// taggable is what can carry tags, by the part of its ARN before the name.
+var taggable = map[string]cell.ResourceKind{
+	"fleet":    cell.FleetResource,
+	"location": cell.LocationResource,
+	"alias":    cell.AliasResource,
+}
+
+// tagged reads the ARN of a resource.
+func tagged(arn string) (cell.Resource, error) {
+	if parts := strings.SplitN(arn, ":", 6); len(parts) == 6 && parts[0] == "arn" {
+		kind, id, _ := strings.Cut(parts[5], "/")
+		if k, ok := taggable[kind]; ok && id != "" {
+			return cell.Resource{Kind: k, ID: id}, nil
+		}
 	}
+	return cell.Resource{}, domain.Refuse(domain.NotFound, "resource %s not found", shortened(arn))
 }
 
 func tagsFromWire(wire []types.Tag) []fleet.Tag {

@@ -22,6 +22,7 @@ var answerStatuses = map[domain.Reason]int{
 	domain.WrongPlayerState: 400,
 	domain.NotYours:         403,
 	domain.Overloaded:       429,
+	domain.TerminalRoute:    400, // no game server names an alias
 	domain.Stale:            409,
 }
 

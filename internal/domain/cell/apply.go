@@ -49,6 +49,8 @@ func (c *Cell) apply(at domain.Time, event Event) {
 			c.waiting.clear(creation, d.ref)
 			c.fleets.RemoveCreation(d.ref)
 		}
+	case *AliasChanged, *AliasRemoved:
+		c.applyCatalog(event)
 	case *ProcessConnected, *ProcessLinkLost, *ProcessActivated, *ProcessHealthChanged, *ProcessSettled,
 		*ProcessTerminationAsked, *ProcessEnded, *ProcessForgotten:
 		c.applyProcess(at, event)

@@ -2,7 +2,6 @@ package cell
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/fleet"
@@ -260,65 +259,6 @@ func (cmd *RemoveFleetLocations) decide(t *tx) error {
 	}
 	cmd.Fleet = f
 	return nil
-}
-
-// TagResource adds tags to a fleet or a custom location, or overwrites them; Untag removes keys. Exactly one of Fleet
-// and Location names the resource.
-type TagResource struct {
-	Fleet, Location string
-	Tags            []fleet.Tag
-	Untag           []string
-}
-
-func (cmd *TagResource) decide(t *tx) error {
-	if cmd.Location != "" {
-		r, ok := t.c.fleets.Location(cmd.Location)
-		if !ok {
-			return domain.Refuse(domain.NotFound, "location %s not found", cmd.Location)
-		}
-		l := *t.c.fleets.Locations.Get(r)
-		var err error
-		if l.Tags, err = t.retagged(l.Tags, cmd.Tags, cmd.Untag); err != nil {
-			return err
-		}
-		t.emit(&LocationChanged{l})
-		return nil
-	}
-	_, old, err := t.fleetByID(cmd.Fleet)
-	if err != nil {
-		return err
-	}
-	f := *old
-	if f.Tags, err = t.retagged(f.Tags, cmd.Tags, cmd.Untag); err != nil {
-		return err
-	}
-	t.emit(&FleetChanged{f})
-	return nil
-}
-
-func (t *tx) retagged(have, add []fleet.Tag, remove []string) ([]fleet.Tag, error) {
-	left := slices.DeleteFunc(slices.Clone(have), func(x fleet.Tag) bool { return slices.Contains(remove, x.Key) })
-	return t.tagged(left, add)
-}
-
-// tagged returns have with the tags of add, sorted by key.
-func (t *tx) tagged(have, add []fleet.Tag) ([]fleet.Tag, error) {
-	all := slices.Clone(have)
-	for i, tag := range add {
-		if slices.ContainsFunc(add[:i], func(x fleet.Tag) bool { return x.Key == tag.Key }) {
-			return nil, domain.Refuse(domain.Invalid, "Tags[%d].Key: %q is given twice", i, tag.Key)
-		}
-		if at := slices.IndexFunc(all, func(x fleet.Tag) bool { return x.Key == tag.Key }); at >= 0 {
-			all[at] = tag
-		} else {
-			all = append(all, tag)
-		}
-	}
-	if len(all) > t.c.config.TagsMax {
-		return nil, domain.Refuse(domain.Invalid, "Tags: the resource would have %d tags; the limit is %d", len(all), t.c.config.TagsMax)
-	}
-	slices.SortFunc(all, func(a, b fleet.Tag) int { return strings.Compare(a.Key, b.Key) })
-	return all, nil
 }
 
 // fleetEvent writes to a fleet's event log.

@@ -23,6 +23,7 @@ type Config struct {
 	PlayersInGameMax       int32
 	PropertiesInGameMax    int
 	TagsMax                int
+	AliasesMax             int
 	PlayersInOneCommandMax int
 	QueuesMax              int
 	DestinationsInQueueMax int
@@ -51,6 +52,7 @@ func DefaultConfig() Config {
 		PlayersInGameMax:       200,
 		PropertiesInGameMax:    16,
 		TagsMax:                50,
+		AliasesMax:             10_000,
 		PlayersInOneCommandMax: 25,
 		QueuesMax:              10_000,
 		DestinationsInQueueMax: 100,

@@ -108,7 +108,14 @@ func (c *Cell) replanAll(now domain.Time) {
 	}
 }
 
-// aliasTarget is the fleet that an alias stands for.
+// aliasTarget is the fleet that an alias stands for now; a queue asks anew for each attempt.
 func (c *Cell) aliasTarget(id string) (fleetID string, problem placement.Outcome, detail string) {
-	return "", placement.NoSuchFleet, "alias " + id + " not found"
+	r, ok := c.fleets.Aliases.Find(id)
+	if !ok {
+		return "", placement.NoSuchFleet, "alias " + id + " not found"
+	}
+	if a := c.fleets.Aliases.Get(r); !a.Terminal {
+		return a.Fleet, 0, ""
+	}
+	return "", placement.NoSuchFleet, "alias " + id + " is terminal: it stands for no fleet"
 }

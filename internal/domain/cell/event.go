@@ -22,6 +22,9 @@ const (
 	kindCreationCounted    Kind = 18
 	kindCreationsForgotten Kind = 19
 
+	KindAliasChanged Kind = 20
+	KindAliasRemoved Kind = 21
+
 	KindProcessConnected        Kind = 30
 	KindProcessLinkLost         Kind = 31
 	KindProcessActivated        Kind = 32
@@ -113,6 +116,10 @@ func newEvent(k Kind) Event {
 		return &CreationCounted{}
 	case kindCreationsForgotten:
 		return &CreationsForgotten{}
+	case KindAliasChanged:
+		return &AliasChanged{}
+	case KindAliasRemoved:
+		return &AliasRemoved{}
 	case KindProcessConnected:
 		return &ProcessConnected{}
 	case KindProcessLinkLost:

@@ -41,6 +41,7 @@ func TestSchema(t *testing.T) {
 		"Compute": func() wire.Message { return &fleet.Compute{} }, "Process": func() wire.Message { return &fleet.Process{} },
 		"FleetEvent": func() wire.Message { return &fleet.Event{} }, "Creation": func() wire.Message { return &fleet.Creation{} },
 		"GameSession": func() wire.Message { return &session.GameSession{} }, "PlayerSession": func() wire.Message { return &PlayerSession{} },
+		"Alias":        func() wire.Message { return &fleet.Alias{} },
 		"Queue":        func() wire.Message { return &placement.Queue{} },
 		"Placement":    func() wire.Message { return &placement.Placement{} },
 		"SnapshotHead": func() wire.Message { return &snapshotHead{} },

@@ -23,6 +23,7 @@ type Snapshot struct {
 	processes chunk.Frozen[fleet.Process]
 	events    chunk.Frozen[fleet.Event]
 	creations chunk.Frozen[fleet.Creation]
+	aliases   chunk.Frozen[fleet.Alias]
 	games     chunk.Frozen[session.GameSession]
 	players   chunk.Frozen[session.PlayerSession]
 
@@ -58,6 +59,7 @@ func (c *Cell) Freeze() *Snapshot {
 		processes: c.fleets.Processes.Freeze(),
 		events:    c.fleets.Events.Freeze(),
 		creations: c.fleets.Creations.Freeze(),
+		aliases:   c.fleets.Aliases.Freeze(),
 		games:     c.sessions.Games.Freeze(),
 		players:   c.sessions.Players.Freeze(),
 
@@ -81,6 +83,7 @@ const (
 	partGame   // followed by its player sessions
 	partPlayer // of the game session before it
 	partEnd
+	partAlias
 
 	partQueue     = 16
 	partPlacement = 17
@@ -96,6 +99,7 @@ func (s *Snapshot) Write(to io.Writer) error {
 	writeAll(w, partProcess, s.processes)
 	writeAll(w, partEvent, s.events)
 	writeAll(w, partCreation, s.creations)
+	writeAll(w, partAlias, s.aliases)
 	for _, g := range s.games.All() {
 		copied := *g
 		w.part(partGame, &copied)
@@ -208,6 +212,8 @@ func (l *loader) part(b []byte) error {
 		err = load(l, body, &f.Events)
 	case partCreation:
 		err = load(l, body, &f.Creations)
+	case partAlias:
+		err = load(l, body, &f.Aliases.Table)
 	case partGame:
 		var g session.GameSession
 		err = l.reader.Read(body, &g)

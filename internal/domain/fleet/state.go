@@ -8,6 +8,7 @@ import (
 	"github.com/tidwall/btree"
 
 	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/catalog"
 	"github.com/musterhq/muster/internal/domain/chunk"
 )
 
@@ -20,6 +21,7 @@ type State struct {
 	Processes chunk.Table[Process]
 	Events    chunk.Table[Event]
 	Creations chunk.Table[Creation]
+	Aliases   *catalog.Catalog[Alias]
 
 	locations *btree.Map[string, Ref]
 	fleets    map[string]Ref
@@ -76,6 +78,7 @@ func New() *State {
 		idle:      map[place]*btree.BTreeG[idle]{},
 		events:    map[string][]Ref{},
 		creations: map[creator][]Ref{},
+		Aliases:   catalog.New(aliasPlace),
 	}
 }
 
@@ -385,6 +388,9 @@ func (s *State) RemoveCreation(r Ref) {
 func (s *State) CreationsOf(fleet, name string) []Ref { return s.creations[creator{fleet, name}] }
 
 // Restore rebuilds the indexes from the records, after a snapshot was loaded. Records name one another by identifier
+// there, so references are found again first.
+func (s *State) Restore() {
+	s.Aliases.Restore()
 // there, so references are found again first; one that names nothing is an error.
 func (s *State) Restore() error {
 	for r, l := range s.Locations.All() {

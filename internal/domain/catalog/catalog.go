@@ -1,0 +1,92 @@
+// Package catalog keeps records that are few, found by their identifier and listed in creation order: aliases, builds,
+// groups. Their indexes are not part of a snapshot: they are built again from the records.
+package catalog
+
+import (
+	"github.com/tidwall/btree"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/chunk"
+)
+
+// Ref names a record of a Catalog as long as it is not removed.
+type Ref = chunk.Ref
+
+// Place is a record's place in creation order; equal times are ordered by identifier.
+type Place struct {
+	Created domain.Time
+	ID      string
+}
+
+func (a Place) before(b Place) bool {
+	if a.Created != b.Created {
+		return a.Created < b.Created
+	}
+	return a.ID < b.ID
+}
+
+// Catalog is a table of records with its indexes. A record's place never changes.
+type Catalog[T any] struct {
+	chunk.Table[T]
+	place func(*T) Place
+	byID  map[string]Ref
+	order *btree.BTreeG[entry]
+}
+
+type entry struct {
+	Place
+	ref Ref
+}
+
+// New returns an empty Catalog; place tells where a record stands.
+func New[T any](place func(*T) Place) *Catalog[T] {
+	return &Catalog[T]{
+		place: place, byID: map[string]Ref{},
+		order: btree.NewBTreeGOptions(func(a, b entry) bool { return a.before(b.Place) }, btree.Options{NoLocks: true}),
+	}
+}
+
+// Find finds a record by its identifier.
+func (c *Catalog[T]) Find(id string) (Ref, bool) {
+	r, ok := c.byID[id]
+	return r, ok
+}
+
+// Put stores a record, in the place of the one with its identifier if there is one.
+func (c *Catalog[T]) Put(record T) Ref {
+	at := c.place(&record)
+	r, ok := c.byID[at.ID]
+	if !ok {
+		r, _ = c.Add()
+		c.index(at, r)
+	}
+	*c.Mut(r) = record
+	return r
+}
+
+func (c *Catalog[T]) index(at Place, r Ref) {
+	c.byID[at.ID] = r
+	c.order.Set(entry{at, r})
+}
+
+// Drop removes a record and its entries in the indexes.
+func (c *Catalog[T]) Drop(r Ref) {
+	at := c.place(c.Get(r))
+	delete(c.byID, at.ID)
+	c.order.Delete(entry{Place: at})
+	c.Remove(r)
+}
+
+// From yields the records in creation order, beginning behind a place.
+func (c *Catalog[T]) From(after Place, yield func(*T) bool) {
+	c.order.Ascend(entry{Place: after}, func(e entry) bool {
+		return !after.before(e.Place) || yield(c.Get(e.ref))
+	})
+}
+
+// Restore rebuilds the indexes from the records, after a snapshot was loaded.
+func (c *Catalog[T]) Restore() {
+	for r, record := range c.All() {
+		c.index(c.place(record), r)
+	}
+}

@@ -1,0 +1,99 @@
+package cell
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/fleet"
+)
+
+// ResourceKind is what can carry tags.
+type ResourceKind uint8
+
+// The kinds of resources.
+const (
+	FleetResource ResourceKind = iota + 1
+	LocationResource
+	AliasResource
+)
+
+// Resource names something that can carry tags.
+type Resource struct {
+	Kind ResourceKind
+	ID   string // or the name, where that is what names it
+}
+
+// TagResource adds tags to a resource, or overwrites them; Untag removes keys.
+type TagResource struct {
+	Resource Resource
+	Tags     []fleet.Tag
+	Untag    []string
+}
+
+func (cmd *TagResource) decide(t *tx) error {
+	have, store, err := t.c.taggable(cmd.Resource)
+	if err != nil {
+		return err
+	}
+	left := slices.DeleteFunc(slices.Clone(have), func(x fleet.Tag) bool { return slices.Contains(cmd.Untag, x.Key) })
+	tags, err := t.tagged(left, cmd.Tags)
+	if err != nil {
+		return err
+	}
+	t.emit(store(tags))
+	return nil
+}
+
+// taggable finds the tags of a resource, and the event that stores others.
+func (c *Cell) taggable(of Resource) (tags []fleet.Tag, store func([]fleet.Tag) Event, err error) {
+	switch of.Kind {
+	case FleetResource:
+		if r, ok := c.fleets.Fleet(of.ID); ok {
+			f := *c.fleets.Fleets.Get(r)
+			return f.Tags, func(tags []fleet.Tag) Event { f.Tags = tags; return &FleetChanged{f} }, nil
+		}
+		return nil, nil, domain.Refuse(domain.NotFound, "fleet %s not found", of.ID)
+	case LocationResource:
+		if r, ok := c.fleets.Location(of.ID); ok {
+			l := *c.fleets.Locations.Get(r)
+			return l.Tags, func(tags []fleet.Tag) Event { l.Tags = tags; return &LocationChanged{l} }, nil
+		}
+		return nil, nil, domain.Refuse(domain.NotFound, "location %s not found", of.ID)
+	case AliasResource:
+		a, err := c.aliasByID(of.ID)
+		if err != nil {
+			return nil, nil, err
+		}
+		alias := *a
+		return alias.Tags, func(tags []fleet.Tag) Event { alias.Tags = tags; return &AliasChanged{alias} }, nil
+	}
+	return nil, nil, domain.Refuse(domain.NotFound, "resource %s not found", of.ID)
+}
+
+// Tags returns the tags of a resource, or refuses.
+func (v *View) Tags(of Resource) ([]fleet.Tag, error) {
+	v.sawAll()
+	tags, _, err := v.c.taggable(of)
+	return tags, err
+}
+
+// tagged returns have with the tags of add, sorted by key.
+func (t *tx) tagged(have, add []fleet.Tag) ([]fleet.Tag, error) {
+	all := slices.Clone(have)
+	for i, tag := range add {
+		if slices.ContainsFunc(add[:i], func(x fleet.Tag) bool { return x.Key == tag.Key }) {
+			return nil, domain.Refuse(domain.Invalid, "Tags[%d].Key: %q is given twice", i, tag.Key)
+		}
+		if at := slices.IndexFunc(all, func(x fleet.Tag) bool { return x.Key == tag.Key }); at >= 0 {
+			all[at] = tag
+		} else {
+			all = append(all, tag)
+		}
+	}
+	if len(all) > t.c.config.TagsMax {
+		return nil, domain.Refuse(domain.Invalid, "Tags: the resource would have %d tags; the limit is %d", len(all), t.c.config.TagsMax)
+	}
+	slices.SortFunc(all, func(a, b fleet.Tag) int { return strings.Compare(a.Key, b.Key) })
+	return all, nil
+}

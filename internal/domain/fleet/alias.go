@@ -1,0 +1,41 @@
+package fleet
+
+import (
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/catalog"
+	"github.com/musterhq/muster/internal/domain/wire"
+)
+
+// Alias is a name that stands for a fleet, so that clients need not know which one is in service. A terminal one stands
+// for none: who uses it is told its message.
+type Alias struct {
+	ID              string // "alias-<uuid>"
+	Region, Account string // of its ARN
+	Name            string // not unique
+	Description     string
+	Fleet           string // its fleet's id; empty in a terminal alias
+	Terminal        bool
+	Message         string // of a terminal alias
+	Created         domain.Time
+	Updated         domain.Time
+	Tags            []Tag
+
+	Changed uint64
+}
+
+// Fields of an Alias.
+func (a *Alias) Fields(c *wire.Codec) {
+	c.String(1, &a.ID)
+	c.Shared(2, &a.Region)
+	c.Shared(3, &a.Account)
+	c.String(4, &a.Name)
+	c.String(5, &a.Description)
+	c.String(6, &a.Fleet)
+	c.Bool(7, &a.Terminal)
+	c.String(8, &a.Message)
+	wire.Int(c, 9, &a.Created)
+	wire.Int(c, 10, &a.Updated)
+	wire.Many(c, 11, &a.Tags, (*Tag).Fields)
+}
+
+func aliasPlace(a *Alias) catalog.Place { return catalog.Place{Created: a.Created, ID: a.ID} }

@@ -1,0 +1,166 @@
+package gamelift
+
+import (
+	"context"
+
+	"github.com/aws/aws-sdk-go-v2/service/gamelift"
+	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/catalog"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/fleet"
+)
+
+// CreateAlias makes a name for a fleet, or one that stands for nothing but a message.
+func (s *Service) CreateAlias(ctx context.Context, in *gamelift.CreateAliasInput) (*gamelift.CreateAliasOutput, error) {
+	route, err := routeFromWire(in.RoutingStrategy)
+	if err != nil {
+		return nil, err
+	}
+	caller := callerOf(ctx)
+	cmd := cell.CreateAlias{Alias: fleet.Alias{
+		ID: "alias-" + newID().String(), Region: caller.Region, Account: caller.Account, Name: *in.Name,
+		Description: value(in.Description), Fleet: route.Fleet, Terminal: route.Terminal, Message: route.Message,
+		Tags: tagsFromWire(in.Tags),
+	}}
+	if err := s.engine.Do(ctx, &cmd); err != nil {
+		return nil, undeclared(err, domain.NotFound)
+	}
+	a := aliasToWire(&cmd.Alias)
+	return &gamelift.CreateAliasOutput{Alias: &a}, nil
+}
+
+// DescribeAlias shows one alias.
+func (s *Service) DescribeAlias(ctx context.Context, in *gamelift.DescribeAliasInput) (*gamelift.DescribeAliasOutput, error) {
+	id := lastPart(*in.AliasId)
+	var a fleet.Alias
+	err := s.engine.Read(ctx, func(v *cell.View) error {
+		var ok bool
+		if a, ok = v.Alias(id); !ok {
+			return domain.Refuse(domain.NotFound, "alias %s not found", id)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	wire := aliasToWire(&a)
+	return &gamelift.DescribeAliasOutput{Alias: &wire}, nil
+}
+
+// ListAliases lists aliases in creation order: all, or those of a name or a kind.
+func (s *Service) ListAliases(ctx context.Context, in *gamelift.ListAliasesInput) (*gamelift.ListAliasesOutput, error) {
+	after, err := pagePlace("ListAliases", in, in.NextToken)
+	if err != nil {
+		return nil, err
+	}
+	size := pageSize(in.Limit, pageMax)
+	var page []fleet.Alias
+	err = s.engine.Read(ctx, func(v *cell.View) error {
+		page = v.Aliases(after.catalog(), size+1, func(a *fleet.Alias) bool {
+			return (in.Name == nil || a.Name == *in.Name) &&
+				(in.RoutingStrategyType == "" || a.Terminal == (in.RoutingStrategyType == types.RoutingStrategyTypeTerminal))
+		})
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := &gamelift.ListAliasesOutput{Aliases: []types.Alias{}}
+	if len(page) > size {
+		page = page[:size]
+		out.NextToken = pageToken("ListAliases", in, place{int64(page[size-1].Created), page[size-1].ID}.String())
+	}
+	for i := range page {
+		out.Aliases = append(out.Aliases, aliasToWire(&page[i]))
+	}
+	return out, nil
+}
+
+// ResolveAlias tells which fleet an alias stands for.
+func (s *Service) ResolveAlias(ctx context.Context, in *gamelift.ResolveAliasInput) (*gamelift.ResolveAliasOutput, error) {
+	id, err := s.resolveAlias(ctx, lastPart(*in.AliasId))
+	if err != nil {
+		return nil, err
+	}
+	f, err := s.fleetByID(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return &gamelift.ResolveAliasOutput{FleetId: &f.ID, FleetArn: fleetARN(&f)}, nil
+}
+
+func (s *Service) resolveAlias(ctx context.Context, id string) (fleetID string, err error) {
+	err = s.engine.Read(ctx, func(v *cell.View) (err error) {
+		fleetID, err = v.ResolveAlias(id)
+		return err
+	})
+	return fleetID, err
+}
+
+// UpdateAlias changes what is given and keeps the rest; a routing strategy is replaced as a whole.
+func (s *Service) UpdateAlias(ctx context.Context, in *gamelift.UpdateAliasInput) (*gamelift.UpdateAliasOutput, error) {
+	cmd := cell.UpdateAlias{ID: lastPart(*in.AliasId), Name: in.Name, Description: in.Description}
+	if in.RoutingStrategy != nil {
+		route, err := routeFromWire(in.RoutingStrategy)
+		if err != nil {
+			return nil, err
+		}
+		cmd.Route = &route
+	}
+	if err := s.engine.Do(ctx, &cmd); err != nil {
+		return nil, err
+	}
+	a := aliasToWire(&cmd.Alias)
+	return &gamelift.UpdateAliasOutput{Alias: &a}, nil
+}
+
+// DeleteAlias removes an alias; its fleet stays.
+func (s *Service) DeleteAlias(ctx context.Context, in *gamelift.DeleteAliasInput) (*gamelift.DeleteAliasOutput, error) {
+	if err := s.engine.Do(ctx, &cell.DeleteAlias{ID: lastPart(*in.AliasId)}); err != nil {
+		return nil, err
+	}
+	return &gamelift.DeleteAliasOutput{}, nil
+}
+
+// routeFromWire reads a routing strategy. What the type has no use for is refused: keeping it would look as if it acted.
+func routeFromWire(r *types.RoutingStrategy) (cell.Route, error) {
+	switch r.Type {
+	case types.RoutingStrategyTypeSimple:
+		switch {
+		case r.FleetId == nil:
+			return cell.Route{}, invalid("RoutingStrategy.FleetId: required with the type SIMPLE")
+		case r.Message != nil:
+			return cell.Route{}, invalid("RoutingStrategy.Message: only an alias of the type TERMINAL has one")
+		}
+		return cell.Route{Fleet: lastPart(*r.FleetId)}, nil
+	case types.RoutingStrategyTypeTerminal:
+		switch {
+		case r.Message == nil:
+			return cell.Route{}, invalid("RoutingStrategy.Message: required with the type TERMINAL")
+		case r.FleetId != nil:
+			return cell.Route{}, invalid("RoutingStrategy.FleetId: only an alias of the type SIMPLE has one")
+		}
+		return cell.Route{Terminal: true, Message: *r.Message}, nil
+	default:
+		return cell.Route{}, invalid("RoutingStrategy.Type: required; SIMPLE or TERMINAL")
+	}
+}
+
+func aliasToWire(a *fleet.Alias) types.Alias {
+	created, updated := a.Created.Std(), a.Updated.Std()
+	strategy := &types.RoutingStrategy{Type: types.RoutingStrategyTypeSimple, FleetId: &a.Fleet}
+	if a.Terminal {
+		strategy = &types.RoutingStrategy{Type: types.RoutingStrategyTypeTerminal, Message: &a.Message}
+	}
+	return types.Alias{
+		AliasId: &a.ID, AliasArn: makeARN(a.Region, a.Account, "alias/"+a.ID), Name: &a.Name, Description: text(a.Description),
+		RoutingStrategy: strategy, CreationTime: &created, LastUpdatedTime: &updated,
+	}
+}
+
+// catalog is the place in a listing of the core.
+func (p place) catalog() catalog.Place {
+	return catalog.Place{Created: domain.Time(p.created), ID: p.id}
+}
