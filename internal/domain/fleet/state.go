@@ -388,11 +388,9 @@ func (s *State) RemoveCreation(r Ref) {
 func (s *State) CreationsOf(fleet, name string) []Ref { return s.creations[creator{fleet, name}] }
 
 // Restore rebuilds the indexes from the records, after a snapshot was loaded. Records name one another by identifier
-// there, so references are found again first.
-func (s *State) Restore() {
-	s.Aliases.Restore()
 // there, so references are found again first; one that names nothing is an error.
 func (s *State) Restore() error {
+	s.Aliases.Restore()
 	for r, l := range s.Locations.All() {
 		s.locations.Set(l.Name, r)
 	}
