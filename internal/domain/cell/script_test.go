@@ -126,7 +126,11 @@ func (s *script) command(verb string, a arguments) Command {
 	case "remove-locations":
 		return &RemoveFleetLocations{ID: key.Fleet, Locations: a.list("locations", testLocation)}
 	case "tag":
-		return &TagResource{Fleet: key.Fleet, Location: a.or("location", ""), Tags: a.tags("add"), Untag: a.list("remove")}
+		resource := Resource{FleetResource, key.Fleet}
+		if name := a.or("location", ""); name != "" {
+			resource = Resource{LocationResource, name}
+		}
+		return &TagResource{Resource: resource, Tags: a.tags("add"), Untag: a.list("remove")}
 	case "register":
 		return &RegisterCompute{Compute: fleet.Compute{FleetID: key.Fleet, Name: key.Compute, Location: a.or("location", testLocation), IPAddress: a.or("ip", "127.0.0.1")}}
 	case "deregister":
