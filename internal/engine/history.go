@@ -10,6 +10,7 @@ import (
 	"github.com/musterhq/muster/internal/archive"
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/placement"
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
@@ -88,6 +89,24 @@ func (e *Engine) PlayerSession(ctx context.Context, id domain.UUID) (cell.Player
 		return p, domain.Refuse(domain.NotFound, "player session psess-%s not found", id)
 	}
 	return cell.DecodePlayerSession(record.Data)
+}
+
+// Placement finds a placement, pending or ended. It refuses with NotFound.
+func (e *Engine) Placement(ctx context.Context, id string) (placement.Placement, error) {
+	var p placement.Placement
+	var ok bool
+	err := e.Read(ctx, func(v *cell.View) error { p, ok = v.Placement(id); return nil })
+	if err != nil || ok {
+		return p, err
+	}
+	record, ok, err := e.config.Archive.Get(ctx, archive.Placement, id)
+	if err != nil {
+		return p, err
+	}
+	if !ok {
+		return p, domain.Refuse(domain.NotFound, "placement %s not found", id)
+	}
+	return cell.DecodePlacement(record.Data)
 }
 
 // scanStep bounds how many records one look at the state passes over.

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/placement"
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
@@ -23,6 +24,10 @@ func computeARN(f *fleet.Fleet, name string) *string {
 }
 
 func locationARN(l *fleet.Location) *string { return makeARN(l.Region, l.Account, "location/"+l.Name) }
+
+func queueARN(q *placement.Queue) *string {
+	return makeARN(q.Region, q.Account, "gamesessionqueue/"+q.Name)
+}
 
 // gameSessionARN is a game session's id as clients know it. Its account part is empty, unlike all others.
 func gameSessionARN(region string, id session.ID) *string {

@@ -11,6 +11,7 @@ const (
 	pageMax         = 1000
 	gamePageMax     = 100
 	locationPageMax = 200
+	queuePageMax    = 50
 
 	// gamePageBytes ends a page of game sessions early, so that no answer takes tens of megabytes.
 	gamePageBytes = 1 << 20

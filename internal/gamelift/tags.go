@@ -58,6 +58,8 @@ var taggable = map[string]cell.ResourceKind{
 	"fleet":    cell.FleetResource,
 	"location": cell.LocationResource,
 	"alias":    cell.AliasResource,
+
+	"gamesessionqueue": cell.QueueResource,
 }
 
 // tagged reads the ARN of a resource.

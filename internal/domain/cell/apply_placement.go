@@ -24,7 +24,7 @@ func (c *Cell) applyPlacement(at domain.Time, event Event) {
 	case *PlacementRetried:
 		c.changePlacement(e.ID, func(p *placement.Placement) {
 			failed(p)
-			p.Game, p.IPAddress, p.DNSName, p.Port, p.Location = "", "", "", 0, ""
+			p.Game, p.GameRegion, p.IPAddress, p.DNSName, p.Port, p.Location = "", "", "", "", 0, ""
 		})
 	case *PlacementPassed:
 		c.changePlacement(e.ID, func(p *placement.Placement) { p.PassedOnce = true })
@@ -60,7 +60,7 @@ func (c *Cell) changePlacement(id string, f func(*placement.Placement)) placemen
 // applyPlaced notes the game session that was created for a placement.
 func (c *Cell) applyPlaced(at domain.Time, id string, g *session.GameSession) {
 	r := c.changePlacement(id, func(p *placement.Placement) {
-		p.Game, p.IPAddress, p.DNSName, p.Port, p.Location = string(g.ID), g.IPAddress, g.DNSName, g.Port, g.Location
+		p.Game, p.GameRegion, p.IPAddress, p.DNSName, p.Port, p.Location = string(g.ID), g.Region, g.IPAddress, g.DNSName, g.Port, g.Location
 		p.Tried = append(slices.Clone(p.Tried), placement.Try{
 			At: at, Fleet: g.FleetID, Location: g.Location, Process: g.ProcessID, Outcome: placement.Reserved,
 		})

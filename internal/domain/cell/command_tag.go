@@ -16,6 +16,7 @@ const (
 	FleetResource ResourceKind = iota + 1
 	LocationResource
 	AliasResource
+	QueueResource
 )
 
 // Resource names something that can carry tags.
@@ -60,6 +61,12 @@ func (c *Cell) taggable(of Resource) (tags []fleet.Tag, store func([]fleet.Tag) 
 			return l.Tags, func(tags []fleet.Tag) Event { l.Tags = tags; return &LocationChanged{l} }, nil
 		}
 		return nil, nil, domain.Refuse(domain.NotFound, "location %s not found", of.ID)
+	case QueueResource:
+		if r, ok := c.placements.Queue(of.ID); ok {
+			q := *c.placements.Queues.Get(r)
+			return q.Tags, func(tags []fleet.Tag) Event { q.Tags = tags; return &QueueChanged{q} }, nil
+		}
+		return nil, nil, domain.Refuse(domain.NotFound, "queue %s not found", of.ID)
 	case AliasResource:
 		a, err := c.aliasByID(of.ID)
 		if err != nil {

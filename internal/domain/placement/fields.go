@@ -62,6 +62,7 @@ func (p *Placement) Fields(c *wire.Codec) {
 	wire.Many(c, 23, &p.Tried, (*Try).Fields)
 	wire.Int(c, 24, &p.EndedNo)
 	wire.Int(c, 25, &p.No)
+	c.Shared(26, &p.GameRegion)
 }
 
 func (l *Latency) fields(c *wire.Codec) {

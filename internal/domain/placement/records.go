@@ -138,11 +138,12 @@ type Placement struct {
 	Override       *Override
 	PassedOnce     bool // the override's locations had their one pass
 
-	Game      string // id of the game session: of the attempt in progress, or the one that succeeded
-	IPAddress string
-	DNSName   string
-	Port      uint16
-	Location  string
+	Game       string // id of the game session: of the attempt in progress, or the one that succeeded
+	GameRegion string // of its ARN: its fleet's, not the queue's
+	IPAddress  string
+	DNSName    string
+	Port       uint16
+	Location   string
 
 	Tried []Try // the latest attempts, oldest first; with an ended placement also what it passed over
 

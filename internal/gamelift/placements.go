@@ -1,0 +1,111 @@
+package gamelift
+
+import (
+	"context"
+	"errors"
+
+	"github.com/aws/aws-sdk-go-v2/service/gamelift"
+	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/placement"
+	"github.com/musterhq/muster/internal/domain/session"
+)
+
+// StartGameSessionPlacement begins a placement and answers at once: it waits for nothing, and lack of room is no error.
+func (s *Service) StartGameSessionPlacement(ctx context.Context, in *gamelift.StartGameSessionPlacementInput) (*gamelift.StartGameSessionPlacementOutput, error) {
+	p := placement.Placement{
+		ID: *in.PlacementId, Queue: lastPart(*in.GameSessionQueueName), PlayersMax: *in.MaximumPlayerSessionCount,
+		Name: value(in.GameSessionName), Data: value(in.GameSessionData), Properties: propertiesFromWire(in.GameProperties),
+	}
+	for _, l := range in.PlayerLatencies {
+		p.Latencies = append(p.Latencies, placement.Latency{
+			Player: value(l.PlayerId), Location: value(l.RegionIdentifier), Milliseconds: value(l.LatencyInMilliseconds),
+		})
+	}
+	for i, d := range in.DesiredPlayerSessions {
+		if d.PlayerId == nil {
+			return nil, invalid("DesiredPlayerSessions[%d].PlayerId: required", i)
+		}
+		p.Players = append(p.Players, placement.Player{Player: *d.PlayerId, Data: value(d.PlayerData), ID: newID()})
+	}
+	if o := in.PriorityConfigurationOverride; o != nil {
+		p.Override = &placement.Override{Locations: o.LocationOrder, Only: o.PlacementFallbackStrategy == types.PlacementFallbackStrategyNone}
+	}
+	cmd := cell.StartPlacement{Placement: p}
+	if err := s.engine.Do(ctx, &cmd); err != nil {
+		return nil, err
+	}
+	return &gamelift.StartGameSessionPlacementOutput{GameSessionPlacement: new(placementToWire(&cmd.Placement))}, nil
+}
+
+// DescribeGameSessionPlacement shows a placement, pending or ended.
+func (s *Service) DescribeGameSessionPlacement(ctx context.Context, in *gamelift.DescribeGameSessionPlacementInput) (*gamelift.DescribeGameSessionPlacementOutput, error) {
+	p, err := s.engine.Placement(ctx, *in.PlacementId)
+	if err != nil {
+		return nil, err
+	}
+	return &gamelift.DescribeGameSessionPlacementOutput{GameSessionPlacement: new(placementToWire(&p))}, nil
+}
+
+// StopGameSessionPlacement cancels a placement that has no game session yet.
+func (s *Service) StopGameSessionPlacement(ctx context.Context, in *gamelift.StopGameSessionPlacementInput) (*gamelift.StopGameSessionPlacementOutput, error) {
+	cmd := cell.StopPlacement{ID: *in.PlacementId}
+	if err := s.engine.Do(ctx, &cmd); err != nil {
+		return nil, s.placementRefusal(ctx, cmd.ID, err)
+	}
+	return &gamelift.StopGameSessionPlacementOutput{GameSessionPlacement: new(placementToWire(&cmd.Placement))}, nil
+}
+
+// placementRefusal says that a placement has ended where the core, which remembers the archived ones no longer, says that
+// there is none.
+func (s *Service) placementRefusal(ctx context.Context, id string, refused error) error {
+	if r, ok := errors.AsType[*domain.Refusal](refused); !ok || r.Reason != domain.NotFound {
+		return refused
+	}
+	p, err := s.engine.Placement(ctx, id)
+	if err != nil {
+		return err // NotFound as well, or worse
+	}
+	return domain.Refuse(domain.Invalid, "placement %s is %s; only a PENDING one can be stopped", id, p.Status)
+}
+
+// placementToWire shows the game session of a placement only where there is one: of the attempt in progress, or the one
+// that succeeded. One that came to nothing has no address to go to.
+func placementToWire(p *placement.Placement) types.GameSessionPlacement {
+	wire := types.GameSessionPlacement{
+		PlacementId: &p.ID, GameSessionQueueName: &p.Queue, Status: types.GameSessionPlacementState(p.Status.String()),
+		MaximumPlayerSessionCount: &p.PlayersMax, GameSessionName: text(p.Name), GameSessionData: text(p.Data),
+		MatchmakerData: text(p.MatchmakerData), GameProperties: propertiesToWire(p.Properties),
+		StartTime: new(p.Start.Std()),
+	}
+	if p.End != 0 {
+		wire.EndTime = new(p.End.Std())
+	}
+	for i := range p.Latencies {
+		l := &p.Latencies[i]
+		wire.PlayerLatencies = append(wire.PlayerLatencies, types.PlayerLatency{
+			PlayerId: text(l.Player), RegionIdentifier: text(l.Location), LatencyInMilliseconds: &l.Milliseconds,
+		})
+	}
+	if o := p.Override; o != nil {
+		strategy := types.PlacementFallbackStrategyDefaultAfterSinglePass
+		if o.Only {
+			strategy = types.PlacementFallbackStrategyNone
+		}
+		wire.PriorityConfigurationOverride = &types.PriorityConfigurationOverride{LocationOrder: o.Locations, PlacementFallbackStrategy: strategy}
+	}
+	if p.Game != "" && (p.Status == placement.Pending || p.Status == placement.Fulfilled) {
+		arn := gameSessionARN(p.GameRegion, session.ID(p.Game))
+		wire.GameSessionId, wire.GameSessionArn, wire.GameSessionRegion = arn, arn, text(p.Location)
+		wire.IpAddress, wire.DnsName, wire.Port = text(p.IPAddress), text(p.DNSName), new(int32(p.Port))
+	}
+	if p.Status == placement.Fulfilled {
+		for i := range p.Players {
+			id := playerSessionPrefix + p.Players[i].ID.String()
+			wire.PlacedPlayerSessions = append(wire.PlacedPlayerSessions, types.PlacedPlayerSession{PlayerId: &p.Players[i].Player, PlayerSessionId: &id})
+		}
+	}
+	return wire
+}

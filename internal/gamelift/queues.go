@@ -1,0 +1,237 @@
+package gamelift
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/gamelift"
+	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/placement"
+)
+
+// CreateGameSessionQueue makes a queue, in which placements wait for a game session.
+func (s *Service) CreateGameSessionQueue(ctx context.Context, in *gamelift.CreateGameSessionQueueInput) (*gamelift.CreateGameSessionQueueOutput, error) {
+	timeout, err := queueTimeout(in.TimeoutInSeconds)
+	if err != nil {
+		return nil, err
+	}
+	policies, err := latencyPoliciesFromWire(in.PlayerLatencyPolicies)
+	if err != nil {
+		return nil, err
+	}
+	destinations, err := destinationsFromWire(in.Destinations)
+	if err != nil {
+		return nil, err
+	}
+	caller := callerOf(ctx)
+	q := placement.Queue{
+		Name: *in.Name, Region: caller.Region, Account: caller.Account, Timeout: timeout, Destinations: destinations,
+		LatencyPolicies: policies, CustomEventData: value(in.CustomEventData), NotificationTarget: value(in.NotificationTarget),
+		Tags: tagsFromWire(in.Tags),
+	}
+	if f := in.FilterConfiguration; f != nil {
+		q.AllowedLocations = f.AllowedLocations
+	}
+	if p := in.PriorityConfiguration; p != nil {
+		q.PriorityOrder, q.LocationOrder = priorityFromWire(p.PriorityOrder), p.LocationOrder
+	}
+	cmd := cell.CreateQueue{Queue: q}
+	if err := s.engine.Do(ctx, &cmd); err != nil {
+		return nil, err
+	}
+	return &gamelift.CreateGameSessionQueueOutput{GameSessionQueue: new(queueToWire(&cmd.Queue))}, nil
+}
+
+// UpdateGameSessionQueue changes what is given and keeps the rest. A list or a structure that is given takes the place of
+// the one before, also when it is empty.
+func (s *Service) UpdateGameSessionQueue(ctx context.Context, in *gamelift.UpdateGameSessionQueueInput) (*gamelift.UpdateGameSessionQueueOutput, error) {
+	cmd := cell.UpdateQueue{
+		Name: lastPart(*in.Name), CustomEventData: in.CustomEventData, NotificationTarget: in.NotificationTarget,
+	}
+	if in.TimeoutInSeconds != nil {
+		timeout, err := queueTimeout(in.TimeoutInSeconds)
+		if err != nil {
+			return nil, err
+		}
+		cmd.Timeout = &timeout
+	}
+	if in.Destinations != nil {
+		destinations, err := destinationsFromWire(in.Destinations)
+		if err != nil {
+			return nil, err
+		}
+		cmd.Destinations = &destinations
+	}
+	if in.PlayerLatencyPolicies != nil {
+		policies, err := latencyPoliciesFromWire(in.PlayerLatencyPolicies)
+		if err != nil {
+			return nil, err
+		}
+		cmd.LatencyPolicies = &policies
+	}
+	if f := in.FilterConfiguration; f != nil {
+		cmd.AllowedLocations = &f.AllowedLocations
+	}
+	if p := in.PriorityConfiguration; p != nil {
+		cmd.PriorityOrder, cmd.LocationOrder = new(priorityFromWire(p.PriorityOrder)), &p.LocationOrder
+	}
+	if err := s.engine.Do(ctx, &cmd); err != nil {
+		return nil, undeclared(err, domain.LimitExceeded)
+	}
+	return &gamelift.UpdateGameSessionQueueOutput{GameSessionQueue: new(queueToWire(&cmd.Queue))}, nil
+}
+
+// DeleteGameSessionQueue removes a queue. Placements that wait in it fail.
+func (s *Service) DeleteGameSessionQueue(ctx context.Context, in *gamelift.DeleteGameSessionQueueInput) (*gamelift.DeleteGameSessionQueueOutput, error) {
+	if err := s.engine.Do(ctx, &cell.DeleteQueue{Name: lastPart(*in.Name)}); err != nil {
+		return nil, err
+	}
+	return &gamelift.DeleteGameSessionQueueOutput{}, nil
+}
+
+// DescribeGameSessionQueues shows the queues that are named, as far as there are any, or all of them by name.
+func (s *Service) DescribeGameSessionQueues(ctx context.Context, in *gamelift.DescribeGameSessionQueuesInput) (*gamelift.DescribeGameSessionQueuesOutput, error) {
+	after, err := pageCursor("DescribeGameSessionQueues", in, in.NextToken)
+	if err != nil {
+		return nil, err
+	}
+	size := pageSize(in.Limit, queuePageMax)
+	var page []placement.Queue
+	next := ""
+	if len(in.Names) > 0 {
+		page, next, err = s.namedQueues(ctx, in.Names, after, size)
+	} else {
+		err = s.engine.Read(ctx, func(v *cell.View) error {
+			page = v.Queues(after, size+1)
+			return nil
+		})
+		if len(page) > size {
+			page = page[:size]
+			next = page[size-1].Name
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := &gamelift.DescribeGameSessionQueuesOutput{GameSessionQueues: make([]types.GameSessionQueue, len(page))}
+	for i := range page {
+		out.GameSessionQueues[i] = queueToWire(&page[i])
+	}
+	if next != "" {
+		out.NextToken = pageToken("DescribeGameSessionQueues", in, next)
+	}
+	return out, nil
+}
+
+// namedQueues gives a page of the queues that are named. The cursor is how many of the names the pages before took.
+func (s *Service) namedQueues(ctx context.Context, names []string, after string, size int) (page []placement.Queue, next string, err error) {
+	at := 0
+	if after != "" {
+		if at, err = strconv.Atoi(after); err != nil || at > len(names) {
+			return nil, "", invalid("NextToken is not one of this version of Muster") // it was whole, and not ours
+		}
+	}
+	err = s.engine.Read(ctx, func(v *cell.View) error {
+		for ; at < len(names) && len(page) < size; at++ {
+			name := lastPart(names[at])
+			if slices.ContainsFunc(page, func(q placement.Queue) bool { return q.Name == name }) {
+				continue
+			}
+			if q, ok := v.Queue(name); ok {
+				page = append(page, q)
+			}
+		}
+		return nil
+	})
+	if at < len(names) {
+		next = strconv.Itoa(at)
+	}
+	return page, next, err
+}
+
+// queueTimeout reads a timeout. The core takes zero for "none was given", so one that was given is told apart here.
+func queueTimeout(seconds *int32) (time.Duration, error) {
+	if seconds != nil && *seconds == 0 {
+		return 0, invalid("TimeoutInSeconds: 0, want 10 to 600")
+	}
+	return time.Duration(value(seconds)) * time.Second, nil
+}
+
+// latencyPoliciesFromWire reads the latency policies. In the core a duration of zero is none.
+func latencyPoliciesFromWire(wire []types.PlayerLatencyPolicy) ([]placement.LatencyPolicy, error) {
+	policies := make([]placement.LatencyPolicy, len(wire))
+	for i, p := range wire {
+		if p.PolicyDurationSeconds != nil && *p.PolicyDurationSeconds == 0 {
+			return nil, invalid("PlayerLatencyPolicies[%d].PolicyDurationSeconds: 0, want at least 1, or none for a policy without end", i)
+		}
+		policies[i] = placement.LatencyPolicy{
+			Cap: value(p.MaximumIndividualPlayerLatencyMilliseconds), Duration: time.Duration(value(p.PolicyDurationSeconds)) * time.Second,
+		}
+	}
+	return policies, nil
+}
+
+func destinationsFromWire(wire []types.GameSessionQueueDestination) ([]string, error) {
+	arns := make([]string, len(wire))
+	for i, d := range wire {
+		if d.DestinationArn == nil {
+			return nil, invalid("Destinations[%d].DestinationArn: required", i)
+		}
+		arns[i] = *d.DestinationArn
+	}
+	return arns, nil
+}
+
+var criteria = map[types.PriorityType]placement.Criterion{
+	types.PriorityTypeLatency: placement.ByLatency, types.PriorityTypeCost: placement.ByCost,
+	types.PriorityTypeDestination: placement.ByDestination, types.PriorityTypeLocation: placement.ByLocation,
+}
+
+func priorityFromWire(wire []types.PriorityType) []placement.Criterion {
+	order := make([]placement.Criterion, len(wire))
+	for i, t := range wire {
+		order[i] = criteria[t] // the model lets no other through
+	}
+	return order
+}
+
+func priorityToWire(order []placement.Criterion) []types.PriorityType {
+	wire := make([]types.PriorityType, len(order))
+	for i, by := range order {
+		for t, c := range criteria {
+			if c == by {
+				wire[i] = t
+			}
+		}
+	}
+	return wire
+}
+
+func queueToWire(q *placement.Queue) types.GameSessionQueue {
+	wire := types.GameSessionQueue{
+		Name: &q.Name, GameSessionQueueArn: queueARN(q), TimeoutInSeconds: new(int32(q.Timeout / time.Second)),
+		CustomEventData: text(q.CustomEventData), NotificationTarget: text(q.NotificationTarget),
+	}
+	for i := range q.Destinations {
+		wire.Destinations = append(wire.Destinations, types.GameSessionQueueDestination{DestinationArn: &q.Destinations[i]})
+	}
+	for _, p := range q.LatencyPolicies {
+		policy := types.PlayerLatencyPolicy{MaximumIndividualPlayerLatencyMilliseconds: new(p.Cap)}
+		if p.Duration > 0 {
+			policy.PolicyDurationSeconds = new(int32(p.Duration / time.Second))
+		}
+		wire.PlayerLatencyPolicies = append(wire.PlayerLatencyPolicies, policy)
+	}
+	if len(q.AllowedLocations) > 0 {
+		wire.FilterConfiguration = &types.FilterConfiguration{AllowedLocations: q.AllowedLocations}
+	}
+	if len(q.PriorityOrder) > 0 || len(q.LocationOrder) > 0 {
+		wire.PriorityConfiguration = &types.PriorityConfiguration{PriorityOrder: priorityToWire(q.PriorityOrder), LocationOrder: q.LocationOrder}
+	}
+	return wire
+}
