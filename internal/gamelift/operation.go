@@ -17,6 +17,9 @@ type operation struct {
 	make   func() any // a new input
 	call   func(*Service, context.Context, any) (any, error)
 
+	standing standing
+	note     string // to its standing
+
 	input, output reflect.Type
 }
 
@@ -32,9 +35,11 @@ func serve[I, O any](name string, a access, call func(*Service, context.Context,
 // later is an operation that this version lacks. Its input is checked like any other, and then refused: an answer that
 // only looks like success would cost its caller an evening.
 func later[I, O any](name string, a access) operation {
-	return serve(name, a, func(*Service, context.Context, *I) (*O, error) {
+	op := serve(name, a, func(*Service, context.Context, *I) (*O, error) {
 		return nil, invalid("%s is not there yet in this version of Muster", name)
 	})
+	op.standing = notYet
+	return op
 }
 
 // access is the set of roles that may call an operation.

@@ -1,0 +1,69 @@
+package gamelift
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// standing is how an operation compares with the cloud's.
+type standing uint8
+
+const (
+	works standing = iota // also with a difference, then noted below
+	notOnOwnHardware
+	notYet
+)
+
+// differences are what clients may notice of operations that work. Everything else is as the API's documentation says;
+// where that is silent, docs/behaviours.md tells.
+var differences = map[string]string{
+	"CreateFleet":                   "ANYWHERE fleets only; a member that only instances of the cloud have is refused, never ignored",
+	"CreateFleetLocations":          "also for ANYWHERE fleets",
+	"DeleteFleetLocations":          "also for ANYWHERE fleets; what runs there ends",
+	"DescribeFleetCapacity":         "ACTIVE counts registered computes; nobody starts hosts, so nothing is desired",
+	"DescribeFleetLocationCapacity": "as DescribeFleetCapacity",
+	"DescribeFleetUtilization":      "an ANYWHERE fleet has no home location: the figures are those of all its locations",
+	"ListFleets":                    "the filter ScriptId leaves none",
+	"ListLocations":                 "custom locations only",
+	"RegisterCompute":               "the same name again in the same location refreshes the address; both endpoints are always given",
+	"TerminateGameSession":          "FORCE_TERMINATE is refused without an agent on the host",
+}
+
+// CompatibilityPage is docs/compatibility.md: every operation of the API with its standing, from the table that requests
+// are dispatched by.
+func CompatibilityPage() string {
+	var page strings.Builder
+	counts := map[string]int{}
+	var rows []string
+	for _, op := range slices.SortedFunc(slices.Values(operations), func(a, b operation) int { return strings.Compare(a.name, b.name) }) {
+		status, note := "works", ""
+		switch difference := differences[op.name]; {
+		case op.standing == notOnOwnHardware:
+			status, note = "not on own hardware", op.note
+		case op.standing == notYet:
+			status, note = "not there yet", op.note
+		case difference != "":
+			status, note = "works, with a difference", difference
+		}
+		counts[status]++
+		rows = append(rows, fmt.Sprintf("| `%s` | %s | %s |\n", op.name, status, note))
+	}
+	page.WriteString(compatibilityHead)
+	for _, status := range []string{"works", "works, with a difference", "not on own hardware", "not there yet"} {
+		fmt.Fprintf(&page, "- %d: %s\n", counts[status], status)
+	}
+	page.WriteString("\n| operation | status | what to know |\n| --- | --- | --- |\n" + strings.Join(rows, ""))
+	return page.String()
+}
+
+const compatibilityHead = `# Compatibility
+
+Every operation of the GameLift API (version 2015-10-01), and what it does here. This page is made from the table that
+requests are dispatched by: ` + "`go generate ./internal/gamelift`" + `. A test fails while it is out of date.
+
+All operations check their input by the API's own constraints first, in AWS JSON and in CBOR. *Not on own hardware* means an
+operation that is about the cloud's data centres: it answers with a typed error that it declares, or with an empty list,
+so that tools which look at everything keep working.
+
+`

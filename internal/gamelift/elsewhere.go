@@ -1,0 +1,85 @@
+package gamelift
+
+import (
+	"context"
+
+	"github.com/aws/aws-sdk-go-v2/service/gamelift"
+	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
+
+	"github.com/musterhq/muster/internal/domain"
+)
+
+// Some operations mean something in the cloud's own data centres only. Their input is checked like any other, and then
+// they answer what is true here: there is none, or it cannot be had. Tools that list everything keep working.
+
+// Why, in the words of docs/compatibility.md.
+const (
+	noScripts    = "Realtime scripts run on the cloud's own relay servers"
+	noContainers = "managed containers run on the cloud's instances; put your containers on the hosts of an ANYWHERE fleet"
+	noPeering    = "VPC peering connects networks of cloud accounts"
+	noInstances  = "there are no EC2 instances"
+	noAccess     = "sessions on a host go through the cloud's own systems manager; use SSH"
+	noFirewall   = "the ports of a host are opened on that host"
+)
+
+var (
+	errNoScripts = domain.Refuse(domain.Invalid, "Realtime scripts are not supported")
+	errNoScript  = domain.Refuse(domain.NotFound, "script not found: Realtime scripts are not supported")
+	errNoPeering = domain.Refuse(domain.Invalid, "VPC peering is not supported")
+	errNoPeer    = domain.Refuse(domain.NotFound, "peering not found: VPC peering is not supported")
+	errNoAccess  = domain.Refuse(domain.Invalid, "remote access is not supported by this installation")
+
+	errNoContainer = domain.Refuse(domain.NotFound, "not found: managed containers are not supported; use an ANYWHERE fleet")
+)
+
+// elsewhere is an operation that has no meaning on own hosts.
+func elsewhere[I, O any](name string, a access, because string, call func(*Service, context.Context, *I) (*O, error)) operation {
+	op := serve(name, a, call)
+	op.standing, op.note = notOnOwnHardware, because
+	return op
+}
+
+// nothing answers an empty list.
+func nothing[I, O any](*Service, context.Context, *I) (*O, error) { return new(O), nil }
+
+// always answers one error.
+func always[I, O any](err error) func(*Service, context.Context, *I) (*O, error) {
+	return func(*Service, context.Context, *I) (*O, error) { return nil, err }
+}
+
+// noManagedContainers is for those who would make some.
+func noManagedContainers[I, O any](*Service, context.Context, *I) (*O, error) {
+	m := "managed containers are not supported; use an ANYWHERE fleet"
+	return nil, &types.UnsupportedRegionException{Message: &m}
+}
+
+// DescribeFleetPortSettings answers that nothing is opened: the service configures no firewall.
+func (s *Service) DescribeFleetPortSettings(ctx context.Context, in *gamelift.DescribeFleetPortSettingsInput) (*gamelift.DescribeFleetPortSettingsOutput, error) {
+	f, err := s.fleetByID(ctx, lastPart(*in.FleetId))
+	if err != nil {
+		return nil, err
+	}
+	if in.Location != nil {
+		if _, ok := f.HasLocation(*in.Location); !ok {
+			return nil, locationNotFound(&f, *in.Location)
+		}
+	}
+	return &gamelift.DescribeFleetPortSettingsOutput{FleetId: &f.ID, FleetArn: fleetARN(&f), Location: in.Location}, nil
+}
+
+// UpdateFleetPortSettings refuses: a firewall that stays as it is must not look open.
+func (s *Service) UpdateFleetPortSettings(ctx context.Context, in *gamelift.UpdateFleetPortSettingsInput) (*gamelift.UpdateFleetPortSettingsOutput, error) {
+	if _, err := s.fleetByID(ctx, lastPart(*in.FleetId)); err != nil {
+		return nil, err
+	}
+	return nil, invalid("Muster configures no firewall: open the ports on the fleet's hosts")
+}
+
+// DescribeInstances refuses for ANYWHERE fleets, as the cloud does.
+func (s *Service) DescribeInstances(ctx context.Context, in *gamelift.DescribeInstancesInput) (*gamelift.DescribeInstancesOutput, error) {
+	f, err := s.fleetByID(ctx, lastPart(*in.FleetId))
+	if err != nil {
+		return nil, err
+	}
+	return nil, invalid("fleet %s has no EC2 instances; ListCompute lists its hosts", f.ID)
+}
