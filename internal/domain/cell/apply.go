@@ -69,7 +69,8 @@ func (c *Cell) apply(at domain.Time, event Event) {
 	case *PlayerAccepted:
 		r, _ := c.sessions.PlayerByID(e.PlayerSession)
 		c.sessions.AcceptPlayer(r, e.Request)
-		c.sessions.Players.Mut(r).Changed = c.touch()
+		p := c.sessions.Players.Mut(r)
+		p.Accepted, p.Changed = at, c.touch()
 		c.waiting.clear(reservation, r)
 	case *PlayerEnded:
 		r, _ := c.sessions.PlayerByID(e.PlayerSession)
@@ -175,7 +176,7 @@ func (c *Cell) applyGameCreated(at domain.Time, e *GameSessionCreated) {
 		Created: at, ActivateBy: e.ActivateBy, Process: p, Placement: e.Placement, Parameters: e.Parameters, Changed: c.touch(),
 	})
 	x := c.fleets.Processes.Mut(p)
-	x.Session, x.HadSession, x.Changed = g, true, c.number
+	x.Session, x.HadSession, x.Game, x.Changed = g, true, string(e.ID), c.number
 	c.fleets.Reindex(p)
 	c.waiting.set(activation, g, e.ActivateBy)
 	if e.Placement != "" {
@@ -192,9 +193,9 @@ func (c *Cell) applyGame(at domain.Time, event Event) {
 	}
 	switch e := event.(type) {
 	case *GameSessionPrompted:
-		change(e.ID, func(g *session.GameSession) { g.Prompted = true })
+		change(e.ID, func(g *session.GameSession) { g.Prompted, g.PromptedAt = true, at })
 	case *GameSessionActivated:
-		r := change(e.ID, func(g *session.GameSession) { g.Status, g.ActivateBy = session.Active, 0 })
+		r := change(e.ID, func(g *session.GameSession) { g.Status, g.ActivateBy, g.ActivatedAt = session.Active, 0, at })
 		c.waiting.clear(activation, r)
 	case *GameSessionChanged:
 		change(e.ID, func(g *session.GameSession) {
@@ -202,14 +203,15 @@ func (c *Cell) applyGame(at domain.Time, event Event) {
 			g.Properties, g.Policy = e.Properties, e.Policy
 		})
 	case *GameSessionTerminating:
-		r := change(e.ID, func(g *session.GameSession) { g.Status, g.ActivateBy = session.Terminating, 0 })
+		r := change(e.ID, func(g *session.GameSession) { g.Status, g.ActivateBy, g.TerminatingAt = session.Terminating, 0, at })
 		c.waiting.clear(activation, r)
 	case *GameSessionEnded:
 		r, _ := c.sessions.Game(e.ID)
 		p := c.sessions.Games.Get(r).Process
 		c.sessions.EndGame(r, at, e.Reason, c.ended.next())
 		c.ended.push(endedGame, r)
-		c.sessions.Games.Mut(r).Changed = c.touch()
+		g := c.sessions.Games.Mut(r)
+		g.Cause, g.Changed = e.Cause, c.touch()
 		c.waiting.clear(activation, r)
 		if p != 0 {
 			x := c.fleets.Processes.Mut(p)

@@ -15,13 +15,13 @@ func (c *Cell) applyProcess(at domain.Time, event Event) {
 		r, _ := c.fleets.Process(e.Process)
 		c.unlink(r, e.LostBy)
 	case *ProcessHealthChanged:
-		r := c.changeProcess(e.Process, func(p *fleet.Process) { p.Health, p.UnhealthyBy = e.Health, e.UnhealthyBy })
+		r := c.changeProcess(e.Process, func(p *fleet.Process) { p.Health, p.HealthAt, p.UnhealthyBy = e.Health, at, e.UnhealthyBy })
 		c.waiting.set(unhealthy, r, e.UnhealthyBy)
 	case *ProcessSettled:
 		c.changeProcess(e.Process, func(p *fleet.Process) { p.Settled = true })
 	case *ProcessTerminationAsked:
 		r := c.changeProcess(e.Process, func(p *fleet.Process) {
-			p.TerminateBy, p.TerminationTime, p.TerminateWhy = e.By, e.Time, e.Why
+			p.TerminateBy, p.TerminationTime, p.TerminateWhy, p.AskedAt = e.By, e.Time, e.Why, at
 			p.ReadyBy, p.UnhealthyBy = 0, 0
 		})
 		c.waiting.clear(ready, r)
@@ -50,7 +50,7 @@ func (c *Cell) changeProcess(key fleet.Key, f func(*fleet.Process)) fleet.Ref {
 
 func (c *Cell) unlink(r fleet.Ref, lostBy domain.ContactTime) {
 	p := c.fleets.Processes.Mut(r)
-	p.Linked, p.Changed = false, c.touch()
+	p.Linked, p.LinkAt, p.Changed = false, c.last, c.touch()
 	if p.State == fleet.Ended {
 		lostBy = 0 // nobody waits for it
 	}
@@ -72,7 +72,7 @@ func (c *Cell) applyConnected(at domain.Time, e *ProcessConnected) {
 		c.waiting.set(ready, r, e.ReadyBy)
 	}
 	c.changeProcess(e.Process, func(p *fleet.Process) {
-		p.Linked, p.Link, p.LostBy, p.SDK = true, e.Link, 0, e.SDK
+		p.Linked, p.Link, p.LinkAt, p.LostBy, p.SDK = true, e.Link, at, 0, e.SDK
 	})
 	c.waiting.clear(lost, r)
 }

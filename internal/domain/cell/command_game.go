@@ -247,7 +247,7 @@ func (cmd *TerminateGameSession) decide(t *tx) error {
 }
 
 // endGame ends a game session and its player sessions.
-func (t *tx) endGame(r session.Ref, reason session.StatusReason) {
+func (t *tx) endGame(r session.Ref, reason session.StatusReason, cause session.EndCause) {
 	var sitting []*PlayerEnded
 	t.c.sessions.PlayersIn(r, func(_ session.Ref, p *session.PlayerSession) bool {
 		switch p.Status {
@@ -263,7 +263,7 @@ func (t *tx) endGame(r session.Ref, reason session.StatusReason) {
 	}
 	g := t.c.sessions.Games.Get(r)
 	id, of := g.ID, g.Placement
-	t.emit(&GameSessionEnded{id, reason})
+	t.emit(&GameSessionEnded{id, reason, cause})
 	t.placedGameEnded(of, id)
 }
 

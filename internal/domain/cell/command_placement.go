@@ -122,7 +122,7 @@ func (t *tx) endPlacement(r placement.Ref, status placement.Status) {
 	if g, ok := t.c.sessions.Game(game); ok && game != "" {
 		if x := t.c.sessions.Games.Get(g); x.Live() && x.Placement == id {
 			process := x.Process
-			t.endGame(g, session.NoReason)
+			t.endGame(g, session.NoReason, session.EndedWithPlacement)
 			t.askTermination(process, fleet.EndedActivationLate)
 		}
 	}

@@ -316,6 +316,13 @@ func (cmd *EndProcess) decide(t *tx) error {
 	return nil
 }
 
+// endCauses is what the end of a process means for the game session that it hosts.
+var endCauses = [...]session.EndCause{
+	fleet.EndedNormally: session.EndedByServer, fleet.EndedCrashed: session.EndedByCrash, fleet.EndedReplaced: session.EndedByReplacement,
+	fleet.EndedUnhealthy: session.EndedUnhealthy, fleet.EndedForced: session.EndedByForce, fleet.EndedWithCompute: session.EndedWithCompute,
+	fleet.EndedActivationLate: session.EndedNotActivated,
+}
+
 // endProcess ends a process and its game session, and writes it to the fleet's event log when it is no normal end.
 func (t *tx) endProcess(r fleet.Ref, reason fleet.EndReason, request uint64) {
 	c := t.c
@@ -324,7 +331,7 @@ func (t *tx) endProcess(r fleet.Ref, reason fleet.EndReason, request uint64) {
 		if c.sessions.Games.Get(g).Status == session.Terminating {
 			status = session.TriggeredOnProcessTerminate
 		}
-		t.endGame(g, status)
+		t.endGame(g, status, endCauses[reason])
 	}
 	p := c.fleets.Processes.Get(r)
 	fleetID, who := p.Key.Fleet, describeProcess(p)

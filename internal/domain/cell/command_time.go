@@ -71,7 +71,7 @@ func (t *tx) contactDue(d deadline) {
 		g := c.sessions.Games.Get(d.ref)
 		p, id := g.Process, g.ID
 		who := describeProcess(c.fleets.Processes.Get(p))
-		t.endGame(d.ref, session.NoReason)
+		t.endGame(d.ref, session.NoReason, session.EndedNotActivated)
 		t.fleetEvent(id.Fleet(), "GAME_SESSION_ACTIVATION_TIMEOUT", "Game session "+string(id)+" was not activated in time by "+who)
 		t.askTermination(p, fleet.EndedActivationLate)
 	case ready:

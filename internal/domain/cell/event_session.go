@@ -48,6 +48,7 @@ type GameSessionTerminating struct{ ID session.ID }
 type GameSessionEnded struct {
 	ID     session.ID
 	Reason session.StatusReason
+	Cause  session.EndCause
 }
 
 // PlayerReserved says that a seat is taken for a player until ReserveBy.
@@ -125,6 +126,7 @@ func (e *GameSessionTerminating) Fields(c *wire.Codec) { wire.Text(c, 1, &e.ID) 
 func (e *GameSessionEnded) Fields(c *wire.Codec) {
 	wire.Text(c, 1, &e.ID)
 	wire.Int(c, 2, &e.Reason)
+	wire.Int(c, 3, &e.Cause)
 }
 
 // Fields of the event.

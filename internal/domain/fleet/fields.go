@@ -95,6 +95,10 @@ func (p *Process) Fields(c *wire.Codec) {
 	wire.Int(c, 24, &p.TerminationTime)
 	wire.Int(c, 25, &p.TerminateWhy)
 	wire.Int(c, 26, &p.ForgetAt)
+	wire.Int(c, 27, &p.LinkAt)
+	wire.Int(c, 28, &p.HealthAt)
+	wire.Int(c, 29, &p.AskedAt)
+	c.String(30, &p.Game)
 }
 
 // Fields of an Event.

@@ -133,6 +133,8 @@ const (
 	Unhealthy
 )
 
+func (h Health) String() string { return [...]string{"UNHEARD", "HEALTHY", "UNHEALTHY"}[h] }
+
 // EndReason is how a process ended.
 type EndReason uint8
 
@@ -147,6 +149,10 @@ const (
 	EndedWithCompute                         // its compute, location or fleet was removed
 	EndedActivationLate                      // told to end because its game session never activated
 )
+
+func (r EndReason) String() string {
+	return [...]string{"", "ENDED", "CRASHED", "REPLACED", "UNHEALTHY", "FORCED", "NEVER_READY", "COMPUTE_REMOVED", "NOT_ACTIVATED"}[r]
+}
 
 // Process is one running game server.
 type Process struct {
@@ -181,6 +187,12 @@ type Process struct {
 	// TerminationTime is TerminateBy as the process was told, on the wall clock.
 	TerminationTime domain.Time
 	TerminateWhy    EndReason
+
+	// For those who ask later what happened. Nothing is decided by them.
+	LinkAt   domain.Time // when Linked last changed
+	HealthAt domain.Time // when Health last changed
+	AskedAt  domain.Time // when it was told to end
+	Game     string      // id of the game session that it hosts or hosted
 
 	next, prev Ref // on its compute
 	counted    counted

@@ -33,6 +33,10 @@ func (g *GameSession) Fields(c *wire.Codec) {
 	wire.Int(c, 27, &g.EndedNo)
 	c.String(28, &g.Placement)
 	c.Bool(29, &g.Replaced)
+	wire.Int(c, 30, &g.PromptedAt)
+	wire.Int(c, 31, &g.ActivatedAt)
+	wire.Int(c, 32, &g.TerminatingAt)
+	wire.Int(c, 33, &g.Cause)
 }
 
 // Fields of a PlayerSession. Its game session is named by the message around it.
@@ -46,4 +50,5 @@ func (p *PlayerSession) Fields(c *wire.Codec) {
 	wire.Int(c, 7, &p.Status)
 	c.Fixed64(8, &p.Accept)
 	wire.Int(c, 9, &p.EndedNo)
+	wire.Int(c, 10, &p.Accepted)
 }

@@ -51,6 +51,28 @@ const (
 	Interrupted
 )
 
+// EndCause is what brought a game session to its end. The API does not show it.
+type EndCause uint8
+
+// The causes.
+const (
+	EndedByServer      EndCause = iota + 1 // its server process ended in good order
+	EndedByCrash                           // the process's link was lost and the grace is over
+	EndedByReplacement                     // another process took the process's id
+	EndedUnhealthy                         // the process was unhealthy or silent for too long
+	EndedByForce                           // the process was told to end and did not
+	EndedWithCompute                       // its compute, location or fleet was removed
+	EndedNotActivated                      // the process did not activate it in time
+	EndedWithPlacement                     // its placement ended before it was active
+)
+
+func (c EndCause) String() string {
+	return [...]string{
+		"", "SERVER_ENDED", "SERVER_CRASHED", "SERVER_REPLACED", "SERVER_UNHEALTHY", "SERVER_FORCED", "COMPUTE_REMOVED",
+		"NOT_ACTIVATED", "PLACEMENT_ENDED",
+	}[c]
+}
+
 // Property is a key of a game session that clients may search for.
 type Property = keyvalue.Pair
 
@@ -84,6 +106,12 @@ type GameSession struct {
 
 	ActivateBy domain.ContactTime // the server must have activated it
 	Process    Ref                // of the server process, in the fleet package's table; 0 once ended
+
+	// For those who ask later what happened. Nothing is decided by them.
+	PromptedAt    domain.Time
+	ActivatedAt   domain.Time
+	TerminatingAt domain.Time
+	Cause         EndCause
 
 	Placement string // id of the placement it was made for
 	Replaced  bool   // another attempt of its placement has taken its id; it never had players
@@ -141,6 +169,7 @@ type PlayerSession struct {
 	Created   domain.Time
 	Ended     domain.Time
 	ReserveBy domain.ContactTime // the player must have connected
+	Accepted  domain.Time        // when the player did; for those who ask later what happened
 	Status    PlayerStatus
 	Accept    uint64 // hash of the RequestId that accepted it: a repeat gets the same answer
 
