@@ -1,0 +1,35 @@
+package search
+
+import "fmt"
+
+// SyntaxError says where a filter or an order stops being one.
+type SyntaxError struct {
+	At    int    // characters before the token
+	Token string // as it was written, cut when it is long; empty at the end of the text
+	Want  string // what would have been right there
+}
+
+func (e *SyntaxError) Error() string {
+	token := e.Token
+	switch {
+	case token == "":
+		token = "the end"
+	case token[0] != '\'': // a string brings its quotes along
+		token = "'" + token + "'"
+	}
+	return fmt.Sprintf("character %d: got %s, want %s", e.At+1, token, e.Want)
+}
+
+// tokenShown is how many characters of a token an error repeats.
+const tokenShown = 40
+
+func shown(token string) string {
+	n := 0
+	for i := range token {
+		if n == tokenShown {
+			return token[:i] + "…"
+		}
+		n++
+	}
+	return token
+}
