@@ -112,6 +112,24 @@ func TestUpdateQueueMerges(t *testing.T) {
 	refused(t, err, "NotFoundException")
 }
 
+// A queue outlives the fleets that it names, and may be changed then, too.
+func TestUpdateQueueOverADeadFleet(t *testing.T) {
+	h := newHall(t, time.Hour)
+	id := h.anywhere()
+	h.queue("q", id, nil)
+	must(h.sdk.DeleteFleet(t.Context(), &gamelift.DeleteFleetInput{FleetId: &id}))(t)
+	h.eventually("the fleet is gone", func() bool {
+		_, err := h.sdk.DescribeFleetAttributes(t.Context(), &gamelift.DescribeFleetAttributesInput{FleetIds: []string{id}})
+		return err != nil
+	})
+	must(h.sdk.UpdateGameSessionQueue(t.Context(), &gamelift.UpdateGameSessionQueueInput{Name: aws.String("q"), TimeoutInSeconds: aws.Int32(20)}))(t)
+	_, err := h.sdk.UpdateGameSessionQueue(t.Context(), &gamelift.UpdateGameSessionQueueInput{
+		Name: aws.String("q"), Destinations: destinationsOf("arn:aws:gamelift:eu-central-1::fleet/" + id),
+	})
+	refused(t, err, "NotFoundException")
+	must(h.place("q", "p1", nil))(t)
+}
+
 func TestQueuesAreListed(t *testing.T) {
 	h := newHall(t, time.Hour)
 	id := h.anywhere()

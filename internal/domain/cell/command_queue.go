@@ -25,6 +25,9 @@ func (cmd *CreateQueue) decide(t *tx) error {
 	if err := t.checkQueue(q); err != nil {
 		return err
 	}
+	if err := t.checkDestinations(q); err != nil {
+		return err
+	}
 	tags, err := t.tagged(nil, q.Tags)
 	if err != nil {
 		return err
@@ -45,14 +48,6 @@ func (t *tx) checkQueue(q *placement.Queue) error {
 	if q.Timeout != 0 && (q.Timeout < 10*time.Second || q.Timeout > 600*time.Second) {
 		return domain.Refuse(domain.Invalid, "TimeoutInSeconds: %d, want 10 to 600", int(q.Timeout/time.Second))
 	}
-	if n, most := len(q.Destinations), t.c.config.DestinationsInQueueMax; n > most {
-		return domain.Refuse(domain.LimitExceeded, "Destinations: %d destinations; the limit is %d", n, most)
-	}
-	for i, arn := range q.Destinations {
-		if d := t.c.destination(i, arn); d.Problem == placement.NoSuchFleet {
-			return domain.Refuse(domain.NotFound, "Destinations[%d].DestinationArn: %s", i, d.Detail)
-		}
-	}
 	for i, p := range q.LatencyPolicies {
 		if p.Cap <= 0 {
 			return domain.Refuse(domain.Invalid, "PlayerLatencyPolicies[%d].MaximumIndividualPlayerLatencyMilliseconds: required, more than 0", i)
@@ -69,6 +64,19 @@ func (t *tx) checkQueue(q *placement.Queue) error {
 		return domain.Refuse(domain.Invalid, "PriorityConfiguration.LocationOrder: required, because PriorityOrder names LOCATION")
 	}
 	return distinct("PriorityConfiguration.LocationOrder", q.LocationOrder)
+}
+
+// checkDestinations checks those that are given now. One that was given before may be gone: the queue passes it over.
+func (t *tx) checkDestinations(q *placement.Queue) error {
+	if n, most := len(q.Destinations), t.c.config.DestinationsInQueueMax; n > most {
+		return domain.Refuse(domain.LimitExceeded, "Destinations: %d destinations; the limit is %d", n, most)
+	}
+	for i, arn := range q.Destinations {
+		if d := t.c.destination(i, arn); d.Problem == placement.NoSuchFleet {
+			return domain.Refuse(domain.NotFound, "Destinations[%d].DestinationArn: %s", i, d.Detail)
+		}
+	}
+	return nil
 }
 
 func distinct(field string, names []string) error {
@@ -114,6 +122,11 @@ func (cmd *UpdateQueue) decide(t *tx) error {
 	set(&q.NotificationTarget, cmd.NotificationTarget)
 	if err := t.checkQueue(&q); err != nil {
 		return err
+	}
+	if cmd.Destinations != nil {
+		if err := t.checkDestinations(&q); err != nil {
+			return err
+		}
 	}
 	t.emit(&QueueChanged{q})
 	t.c.replan(q.Name, t.now)
