@@ -55,14 +55,14 @@ func (b *bench) games(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.progress("  %.0f game sessions a second, p50 %s, p99 %s", most.perSecond(), milliseconds(most.latency.quantile(0.5)), milliseconds(most.latency.quantile(0.99)))
+	b.progress("  game sessions: %s", most)
 	half := whole
 	half.rate, half.warm = most.perSecond()/2, b.options.Measure/4
 	paced, err := half.run(ctx, s, g.unit)
 	if err != nil {
 		return err
 	}
-	b.progress("  at %.0f a second: p50 %s, p99 %s", paced.perSecond(), milliseconds(paced.latency.quantile(0.5)), milliseconds(paced.latency.quantile(0.99)))
+	b.progress("  half of it: %s", paced)
 	if n := h.refused.Load(); n > 0 {
 		b.progress("  %d requests met no free game server and were repeated", n)
 	}

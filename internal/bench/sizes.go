@@ -31,7 +31,7 @@ var (
 		gameServers: 4000, gameConnections: 64, gameWarm: 25 * time.Second, gameMeasure: 20 * time.Second, gameLasts: 250 * time.Millisecond,
 		idleServers: 15_000, idleSettle: 10 * time.Second,
 		corePlayers: 1_000_000, coreGames: 100_000, coreSteps: 1_000_000, coreMeasure: 10 * time.Second,
-		coreSnapshotEvery: 32 << 20,
+		coreSnapshotEvery: 8 << 20,
 	}
 	quickSizes = sizes{
 		cycleServers: 8, cycleConnections: []int{4}, cycleWarm: 100 * time.Millisecond,
