@@ -43,6 +43,9 @@ func NewWishes(chance *rand.Rand) *Wishes {
 // Next makes a command; nil when the chosen kind has nothing to aim at.
 func (w *Wishes) Next(v *cell.View, now domain.Time) cell.Command {
 	w.now = now
+	if cmd := w.begin(v); cmd != nil {
+		return cmd
+	}
 	at := w.chance.IntN(max(w.weights, 1))
 	for _, m := range w.makers {
 		if at -= m.weight; at < 0 {
@@ -52,12 +55,32 @@ func (w *Wishes) Next(v *cell.View, now domain.Time) cell.Command {
 	return nil
 }
 
+// begin makes what everything else needs, most of the time when there is none.
+func (w *Wishes) begin(v *cell.View) cell.Command {
+	if w.oneIn(3) {
+		return nil
+	}
+	fleets := v.Fleets(0, "", 2)
+	switch {
+	case len(v.Locations("", 1)) == 0:
+		return createLocation(w, v)
+	case len(fleets) == 0:
+		return createFleet(w, v)
+	case len(v.Computes(fleets[0].ID, "", 0, "", 1)) == 0:
+		return registerCompute(w, v)
+	}
+	return nil
+}
+
+// processesOnHost is how many process ids are drawn from on each host.
+const processesOnHost = 4
+
 var makers = []maker{
-	{3, createLocation}, {1, deleteLocation}, {4, createFleet}, {2, updateFleet}, {1, deleteFleet}, {1, addLocations},
-	{1, removeLocations}, {1, tagResource}, {5, registerCompute}, {1, deregisterCompute}, {2, issueToken},
-	{20, createGame}, {5, updateGame}, {2, terminateGame}, {25, reservePlayers},
-	{12, connectProcess}, {3, loseLink}, {14, activateProcess}, {20, reportHealth}, {3, settleProcess},
-	{14, promptGame}, {14, activateGame}, {3, setPolicy}, {16, acceptPlayer}, {10, removePlayer}, {3, endProcess},
+	{2, createLocation}, {1, deleteLocation}, {2, createFleet}, {2, updateFleet}, {1, deleteFleet}, {1, addLocations},
+	{1, removeLocations}, {1, tagResource}, {3, registerCompute}, {1, deregisterCompute}, {2, issueToken},
+	{20, createGame}, {5, updateGame}, {2, terminateGame}, {30, reservePlayers},
+	{20, connectProcess}, {3, loseLink}, {20, activateProcess}, {25, reportHealth}, {4, settleProcess},
+	{14, promptGame}, {20, activateGame}, {3, setPolicy}, {25, acceptPlayer}, {12, removePlayer}, {3, endProcess},
 }
 
 // one chance in n.
@@ -97,7 +120,7 @@ func (w *Wishes) compute(v *cell.View) (fleet.Compute, bool) {
 
 func (w *Wishes) process(v *cell.View) (fleet.Key, bool) {
 	x, ok := w.compute(v)
-	return fleet.Key{Fleet: x.FleetID, Compute: x.Name, Process: fmt.Sprint("p", w.chance.IntN(5))}, ok
+	return fleet.Key{Fleet: x.FleetID, Compute: x.Name, Process: fmt.Sprint("p", w.chance.IntN(processesOnHost))}, ok
 }
 
 func (w *Wishes) game(v *cell.View) (session.GameSession, bool) {
@@ -139,7 +162,7 @@ func deleteLocation(w *Wishes, _ *cell.View) cell.Command {
 }
 
 func createFleet(w *Wishes, v *cell.View) cell.Command {
-	if len(v.Fleets(0, "", 3)) == 3 {
+	if len(v.Fleets(0, "", 2)) == 2 {
 		return nil
 	}
 	id := fmt.Sprint("fleet-", w.number())
@@ -161,7 +184,7 @@ func updateFleet(w *Wishes, v *cell.View) cell.Command {
 }
 
 func deleteFleet(w *Wishes, v *cell.View) cell.Command {
-	if f, ok := w.fleet(v); ok && w.oneIn(3) {
+	if f, ok := w.fleet(v); ok && w.oneIn(4) {
 		return &cell.DeleteFleet{ID: f.ID}
 	}
 	return nil
@@ -188,12 +211,12 @@ func registerCompute(w *Wishes, v *cell.View) cell.Command {
 		return nil
 	}
 	at := f.Locations[w.chance.IntN(len(f.Locations))].Name
-	return &cell.RegisterCompute{Compute: fleet.Compute{FleetID: f.ID, Name: fmt.Sprint("host-", w.chance.IntN(3)), Location: at, IPAddress: fmt.Sprint("10.0.0.", w.chance.IntN(9))}}
+	return &cell.RegisterCompute{Compute: fleet.Compute{FleetID: f.ID, Name: fmt.Sprint("host-", w.chance.IntN(2)), Location: at, IPAddress: fmt.Sprint("10.0.0.", w.chance.IntN(9))}}
 }
 
 func deregisterCompute(w *Wishes, v *cell.View) cell.Command {
 	x, ok := w.compute(v)
-	if !ok || !w.oneIn(3) {
+	if !ok || !w.oneIn(4) {
 		return nil
 	}
 	return &cell.DeregisterCompute{Fleet: x.FleetID, Name: x.Name}
@@ -263,6 +286,9 @@ func reservePlayers(w *Wishes, v *cell.View) cell.Command {
 
 func connectProcess(w *Wishes, v *cell.View) cell.Command {
 	key, _ := w.process(v)
+	if p, ok := v.Process(key); ok && p.Linked && p.State != fleet.Ended && !w.oneIn(10) {
+		return nil
+	}
 	return &cell.ConnectProcess{Process: key, Link: w.number(), SDK: "Go 5.5.0"}
 }
 
