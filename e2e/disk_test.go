@@ -2,6 +2,8 @@ package e2e
 
 import (
 	"errors"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,7 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
-	"github.com/aws/smithy-go"
+	"github.com/musterhq/muster/internal/linkclient"
 )
 
 // smallDisk mounts a file system of its own at a directory, which takes the right to mount.
@@ -78,6 +80,21 @@ func TestFailingDisk(t *testing.T) {
 	})
 }
 
+// unwell waits until the service says that it is not well, and why.
+func (s *service) unwell() (why string) {
+	s.t.Helper()
+	eventually(s.t, "the service to be unwell", func() bool {
+		resp, err := http.Get(s.url() + "/healthz")
+		must(s.t, err)
+		defer resp.Body.Close()
+		text, err := io.ReadAll(resp.Body)
+		must(s.t, err)
+		why = string(text)
+		return resp.StatusCode == http.StatusServiceUnavailable
+	})
+	return why
+}
+
 func checkDiskFault(t *testing.T, p *place, fault func() (end func())) {
 	t.Helper()
 	server := p.dial("process-1", "")
@@ -105,9 +122,14 @@ func checkDiskFault(t *testing.T, p *place, fault func() (end func())) {
 			t.Fatal("a million writes on a full disk were acknowledged")
 		}
 	}
-	if api, ok := errors.AsType[smithy.APIError](refusal); ok && api.ErrorFault() != smithy.FaultServer &&
-		api.ErrorCode() != "ServiceUnavailableException" && api.ErrorCode() != "InternalServiceException" {
-		t.Errorf("the refusal: got %v, want the service's own fault", refusal)
+	if _, isLink := errors.AsType[*linkclient.StatusError](refusal); !isLink {
+		refused(t, "a write on a full disk", refusal, "ServiceUnavailableException")
+	}
+	if err := p.unwell(); !strings.Contains(err, "no space") && !strings.Contains(err, "file too large") {
+		t.Errorf("/healthz says %q, want it to say why", err)
+	}
+	if _, err := p.api().ListFleets(t.Context(), &gamelift.ListFleetsInput{}); err != nil && !hasCode(err, "ServiceUnavailableException") {
+		t.Errorf("a read on a full disk: %v", err)
 	}
 	said, err := p.logs.until(t.Context(), "level=ERROR")
 	must(t, err)

@@ -14,13 +14,15 @@ import (
 )
 
 type benchCommand struct {
-	Scenarios []string      `arg:"" optional:"" name:"scenario" help:"What to measure; all by default. --list shows the names."`
-	List      bool          `help:"Show the scenarios and end."`
-	Quick     bool          `help:"A few seconds that show that everything works; the numbers mean nothing."`
-	Measure   time.Duration `default:"10s" placeholder:"TIME" help:"How long each load is measured."`
-	Rounds    int           `default:"2" placeholder:"N" help:"How often Muster and the bare service take turns; the best of each counts."`
-	Dir       string        `placeholder:"DIR" help:"Where the data goes meanwhile: on the disk that is to be measured. Default: the system's temporary directory."`
-	Profiles  string        `placeholder:"DIR" help:"Write processor profiles of the service here."`
+	Scenarios   []string      `arg:"" optional:"" name:"scenario" help:"What to measure; all by default. --list shows the names."`
+	List        bool          `help:"Show the scenarios and end."`
+	Quick       bool          `help:"A few seconds that show that everything works; the numbers mean nothing."`
+	Measure     time.Duration `default:"10s" placeholder:"TIME" help:"How long each load is measured."`
+	Rounds      int           `default:"2" placeholder:"N" help:"How often Muster and the bare service take turns; the best of each counts."`
+	Connections []int         `placeholder:"N,..." help:"Keep-alive connections of the clients in the scenario players. Default: 64,256."`
+	Warm        time.Duration `placeholder:"TIME" help:"How long that scenario runs before it is measured. Default: 25s, when what ends leaves memory as fast as it comes."`
+	Dir         string        `placeholder:"DIR" help:"Where the data goes meanwhile: on the disk that is to be measured. Default: the system's temporary directory."`
+	Profiles    string        `placeholder:"DIR" help:"Write processor profiles of the service here."`
 }
 
 // Run measures this very binary and writes the table. What was measured before a failure is written, too.
@@ -39,6 +41,7 @@ func (c *benchCommand) Run(ctx context.Context, stdout io.Writer) error {
 	}
 	table, err := bench.Run(ctx, bench.Options{
 		Binary: binary, Scenarios: c.Scenarios, Quick: c.Quick, Measure: c.Measure, Rounds: c.Rounds,
+		Connections: c.Connections, Warm: c.Warm,
 		Dir: c.Dir, Profiles: c.Profiles, Progress: os.Stderr,
 	})
 	if table != nil {

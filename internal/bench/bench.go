@@ -15,14 +15,16 @@ import (
 
 // Options say what to measure and how long.
 type Options struct {
-	Binary    string        // a muster binary: it runs as `serve` and as `bench-bare`
-	Scenarios []string      // by name; empty: all
-	Measure   time.Duration // how long each throughput is measured; 0: 10 s
-	Rounds    int           // how often the service and the bare one take turns; the best of each counts; 0: 2
-	Quick     bool          // shows that everything works, in seconds; the numbers mean nothing
-	Dir       string        // for the data; empty: the system's directory for temporary files
-	Profiles  string        // where profiles of the server's processor time go; empty: none are taken
-	Progress  io.Writer     // what is being done; nil: nobody is told
+	Binary      string        // a muster binary: it runs as `serve` and as `bench-bare`
+	Scenarios   []string      // by name; empty: all
+	Measure     time.Duration // how long each throughput is measured; 0: 10 s
+	Rounds      int           // how often the service and the bare one take turns; the best of each counts; 0: 2
+	Connections []int         // of the players' load; empty: 64 and 256
+	Warm        time.Duration // before that load is measured; 0: until archiving keeps pace
+	Quick       bool          // shows that everything works, in seconds; the numbers mean nothing
+	Dir         string        // for the data; empty: the system's directory for temporary files
+	Profiles    string        // where profiles of the server's processor time go; empty: none are taken
+	Progress    io.Writer     // what is being done; nil: nobody is told
 }
 
 // scenario is one part of the table.
@@ -68,6 +70,10 @@ func Run(ctx context.Context, options Options) (_ *Table, err error) {
 		b.sizes = quickSizes
 		b.options.Measure, b.options.Rounds = quickMeasure, 1
 	}
+	if len(options.Connections) > 0 {
+		b.sizes.cycleConnections = options.Connections
+	}
+	b.sizes.cycleWarm = cmp.Or(options.Warm, b.sizes.cycleWarm)
 	var chosen []scenario
 	for _, name := range options.Scenarios {
 		i := slices.IndexFunc(scenarios, func(s scenario) bool { return s.name == name })

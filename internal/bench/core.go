@@ -63,14 +63,18 @@ func (b *bench) coreAlone() error {
 		games[i].players = nil
 	}
 	runtime.GC()
-	began := time.Now()
+	began, used := time.Now(), processorTime(nil)
 	for i := range b.sizes.coreSteps {
 		reserve := cell.ReservePlayers{Game: games[i%len(games)].id, Players: []cell.NewPlayer{{ID: randomID(), Player: "player-" + strconv.Itoa(i)}}}
 		if err := do(&reserve); err != nil {
 			return err
 		}
 	}
-	perSecond := float64(b.sizes.coreSteps) / time.Since(began).Seconds()
+	took := processorTime(nil) - used // the time that others had the core does not count
+	if took == 0 {
+		took = time.Since(began)
+	}
+	perSecond := float64(b.sizes.coreSteps) / took.Seconds()
 	b.progress("  one core: %.0f reservations a second", perSecond)
 	b.table.addFact(fmt.Sprintf("reservations on one core, %s live before, collector and encoding included", thousands(int64(b.sizes.corePlayers))),
 		"200,000 a second", "%s a second", thousands(int64(perSecond)))

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"time"
 
 	"github.com/musterhq/muster/internal/linkclient"
 )
@@ -32,7 +33,7 @@ func (b *bench) games(ctx context.Context) error {
 		return err
 	}
 	defer h.close()
-	g, err := newGameLoad(ctx, s, h, b.sizes.gameConnections)
+	g, err := newGameLoad(ctx, s, h, b.sizes.gameConnections, b.sizes.gameLasts)
 	if err != nil {
 		return err
 	}
@@ -54,14 +55,17 @@ func (b *bench) games(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.progress("  %.0f game sessions a second, p50 %s, p99 %s", most.perSecond(), milliseconds(most.latency.quantile(0.5)), milliseconds(most.latency.quantile(0.99)))
+	b.progress("  game sessions: %s", most)
 	half := whole
 	half.rate, half.warm = most.perSecond()/2, b.options.Measure/4
 	paced, err := half.run(ctx, s, g.unit)
 	if err != nil {
 		return err
 	}
-	b.progress("  at %.0f a second: p50 %s, p99 %s", paced.perSecond(), milliseconds(paced.latency.quantile(0.5)), milliseconds(paced.latency.quantile(0.99)))
+	b.progress("  half of it: %s", paced)
+	if n := h.refused.Load(); n > 0 {
+		b.progress("  %d requests met no free game server and were repeated", n)
+	}
 	b.table.addLoad("game sessions, CBOR, durable", "sessions", requestsInGame, most, 0)
 	b.table.addLoad("game sessions, CBOR, durable", "sessions", requestsInGame, paced, 0)
 	return nil
@@ -76,6 +80,7 @@ const requestsInGame = 5
 type gameLoad struct {
 	ctx     context.Context
 	hall    *hall
+	lasts   time.Duration // how long a game session goes on
 	workers []*gameWorker
 }
 
@@ -87,8 +92,8 @@ type gameWorker struct {
 
 const gameDataMember = `"GameSessionData":"`
 
-func newGameLoad(ctx context.Context, s *server, h *hall, connections int) (*gameLoad, error) {
-	g := &gameLoad{ctx: ctx, hall: h}
+func newGameLoad(ctx context.Context, s *server, h *hall, connections int, lasts time.Duration) (*gameLoad, error) {
+	g := &gameLoad{ctx: ctx, hall: h, lasts: lasts}
 	for i := range connections {
 		c, err := dial(ctx, s.addr, rpcCBOR, s.key)
 		if err != nil {
@@ -127,7 +132,7 @@ func (g *gameLoad) host(server *gameServer, p linkclient.Push) {
 	server.client.Go("ActivateGameSession", `"GameSessionId":"`+p.GameSessionID()+`"`, func(a linkclient.Answer, err error) {
 		active <- answered(a, err)
 		if err == nil {
-			server.startOver(active)
+			time.AfterFunc(g.lasts, func() { server.startOver(active) })
 		}
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/musterhq/muster/internal/linkclient"
@@ -30,6 +31,7 @@ type hall struct {
 	token   string
 	servers []*gameServer
 	onGame  func(*gameServer, linkclient.Push) // a game server is to start a game session; set before connect
+	refused atomic.Int64                       // requests that met no free game server
 
 	stop    context.CancelFunc
 	beating sync.WaitGroup
@@ -182,6 +184,7 @@ func (h *hall) createGame(ctx context.Context, c *conn, data string, seats int) 
 		if !ok || !strings.Contains(refused.body, "FleetCapacityExceeded") || ctx.Err() != nil {
 			return err
 		}
+		h.refused.Add(1)
 		time.Sleep(time.Millisecond)
 	}
 }

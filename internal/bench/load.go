@@ -2,6 +2,8 @@ package bench
 
 import (
 	"context"
+	"fmt"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -22,6 +24,8 @@ type measured struct {
 	took    time.Duration
 	latency histogram
 	used    time.Duration // processor time of the server
+	own     time.Duration // of this process
+	others  time.Duration // of everything else on the machine, which the numbers suffer from
 	peak    int64
 }
 
@@ -61,11 +65,15 @@ func (l load) run(ctx context.Context, s *server, unit func(worker int) error) (
 		}
 	}
 	wait(l.warm)
-	used, from := processorTime(s), time.Now()
+	before, used, own, from := machineTime(), processorTime(s), processorTime(nil), time.Now()
 	phase.Store(measuring)
 	wait(l.measure)
 	phase.Store(over)
-	m := &measured{load: l, took: time.Since(from), used: processorTime(s) - used}
+	m := &measured{load: l, took: time.Since(from), used: processorTime(s) - used, own: processorTime(nil) - own}
+	m.others = machineTime() - before - m.own
+	if s != nil {
+		m.others -= m.used
+	}
 	if s != nil {
 		m.peak = s.peak()
 	}
@@ -115,9 +123,17 @@ func (p *pace) next() time.Time {
 	return due
 }
 
+// processorTime is what the server has used so far, or this process.
 func processorTime(s *server) time.Duration {
 	if s == nil {
-		return 0
+		return processorTimeOf("self")
 	}
-	return s.processorTime()
+	return processorTimeOf(strconv.Itoa(s.process.Pid))
+}
+
+// String tells people how it went while they wait for the table.
+func (m *measured) String() string {
+	return fmt.Sprintf("%.0f a second, p50 %s, p99 %s; processors: service %.2f, load %.2f, others %.2f", m.perSecond(), milliseconds(m.latency.quantile(0.5)),
+		milliseconds(m.latency.quantile(0.99)), m.used.Seconds()/m.took.Seconds(), m.own.Seconds()/m.took.Seconds(),
+		max(0, m.others.Seconds()/m.took.Seconds()))
 }

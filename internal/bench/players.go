@@ -115,7 +115,7 @@ func (b *bench) durableRound(ctx context.Context, kinds []kind, best []pair, las
 			return err
 		}
 		best[i].half = m
-		b.progress("  durable, %s, at %.0f a second: p50 %s, p99 %s", k, m.perSecond(), milliseconds(m.latency.quantile(0.5)), milliseconds(m.latency.quantile(0.99)))
+		b.progress("  durable, %s, half of it: %s", k, m)
 	}
 	return nil
 }
@@ -129,7 +129,7 @@ func (b *bench) eachKind(ctx context.Context, s *server, h *hall, which string, 
 			if err != nil {
 				return err
 			}
-			b.progress("  %s, %s: %.0f cycles a second, p50 %s, p99 %s", which, k, m.perSecond(), milliseconds(m.latency.quantile(0.5)), milliseconds(m.latency.quantile(0.99)))
+			b.progress("  %s, %s: %s", which, k, m)
 			return keep(i, m)
 		})
 		if err != nil {

@@ -4,13 +4,11 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -162,51 +160,9 @@ func (s *server) kill() {
 	<-s.exited
 }
 
-// processorTime is what the process has used so far; 0 where the system does not tell.
-func (s *server) processorTime() time.Duration {
-	stat, err := os.ReadFile(s.proc("stat"))
-	if err != nil {
-		return 0
-	}
-	// The second field is the name in brackets and may hold anything; user and system time are the 14th and 15th.
-	_, rest, _ := strings.Cut(string(stat), ") ")
-	fields := strings.Fields(rest)
-	if len(fields) < 13 {
-		return 0
-	}
-	user, err1 := strconv.ParseInt(fields[11], 10, 64)
-	system, err2 := strconv.ParseInt(fields[12], 10, 64)
-	if errors.Join(err1, err2) != nil {
-		return 0
-	}
-	const tick = 10 * time.Millisecond // USER_HZ is 100 on every architecture that Go runs on
-	return time.Duration(user+system) * tick
-}
-
 // resident is the memory that the process holds now, and peak what it held at most; 0 where the system does not tell.
-func (s *server) resident() int64 { return s.memory("VmRSS:") }
-func (s *server) peak() int64     { return s.memory("VmHWM:") }
-
-func (s *server) memory(field string) int64 {
-	status, err := os.ReadFile(s.proc("status"))
-	if err != nil {
-		return 0
-	}
-	_, rest, _ := strings.Cut(string(status), field)
-	words := strings.Fields(rest[:min(len(rest), 40)])
-	if len(words) == 0 {
-		return 0
-	}
-	kilobytes, err := strconv.ParseInt(words[0], 10, 64)
-	if err != nil {
-		return 0
-	}
-	return kilobytes << 10
-}
-
-func (s *server) proc(file string) string {
-	return filepath.Join("/proc", strconv.Itoa(s.process.Pid), file)
-}
+func (s *server) resident() int64 { return memoryOf(strconv.Itoa(s.process.Pid), "VmRSS:") }
+func (s *server) peak() int64     { return memoryOf(strconv.Itoa(s.process.Pid), "VmHWM:") }
 
 // liveHeap makes the process collect its garbage and gives what is left.
 func (s *server) liveHeap(ctx context.Context) (int64, error) {

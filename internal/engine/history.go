@@ -235,6 +235,8 @@ func (e *Engine) withArchivedPlayers(ctx context.Context, page []cell.PlayerSess
 
 const (
 	archiveEvery  = 500 * time.Millisecond
+	archiveBusy   = 2 * time.Second // when there are more than archiveFew: merging many small batches costs far more
+	archiveFew    = 1 << 10
 	archiveMost   = 16 << 10 // records carried to the archive at a time
 	expireEvery   = time.Minute
 	expireStep    = 2000
@@ -267,6 +269,8 @@ func (e *Engine) archiveEnded(ctx context.Context) {
 			next = archiveRetry
 		case moved == archiveMost:
 			next = 0
+		case moved > archiveFew:
+			next = archiveBusy
 		}
 		timer.Reset(next)
 	}

@@ -106,3 +106,20 @@ func TestSignatureAge(t *testing.T) {
 		}
 	}
 }
+
+func FuzzParseHello(f *testing.F) {
+	f.Add(exampleQuery)
+	f.Add("pID=p+1&FleetId=fleet-1&ComputeId=a/b&Authorization=tok+en/=1%2&%zz=%41&sdkLanguage=CSharp")
+	f.Fuzz(func(t *testing.T, query string) {
+		h, err := parseHello(query)
+		if err != nil {
+			return
+		}
+		if h.key.Process == "" || len(h.key.Process) > processIDBytes || !fleetIDForm.MatchString(h.key.Fleet) || !computeIDForm.MatchString(h.key.Compute) {
+			t.Errorf("%q gave %v", query, h.key)
+		}
+		if h.signature.check(h.key, "secret") == nil {
+			t.Errorf("%q is signed without the secret", query)
+		}
+	})
+}

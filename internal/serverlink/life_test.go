@@ -321,3 +321,17 @@ func TestStuckReader(t *testing.T) {
 	close(block)
 	s.ended()
 }
+
+// A connection under an ended process's id that says nothing at all is closed when a new process would have had to be
+// ready.
+func TestSilentSurvivor(t *testing.T) {
+	w := newWorld(t, func(w *world) { w.cell.ReadyTimeout = time.Second })
+	s := w.ready("p")
+	s.ok(s.Terminate(background))
+	s.Drop()
+	s = s.again()
+	if code := s.ended(); code != 1000 {
+		t.Errorf("connection ended with %d, want close code 1000", code)
+	}
+	s.again() // it was never told to end, so it is not refused
+}

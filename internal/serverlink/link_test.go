@@ -132,6 +132,15 @@ func TestRefreshConnection(t *testing.T) {
 	}
 }
 
+func TestConfiguredEndpoint(t *testing.T) {
+	w := newWorld(t, func(w *world) { w.config.Endpoint = "https://games.example/muster" })
+	s := w.ready("p")
+	w.pass(w.cell.TokenLife - time.Minute)
+	if got, want := s.push("RefreshConnection").fresh.RefreshConnectionEndpoint, "wss://games.example/muster"; got != want {
+		t.Errorf("refresh leads to %s, want %s: Go blocks all its calls while the endpoint fails", got, want)
+	}
+}
+
 func TestSupersededConnectionIsClosed(t *testing.T) {
 	w := newWorld(t)
 	s := w.ready("p")

@@ -3,6 +3,7 @@ package serverlink
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -24,8 +25,8 @@ type Config struct {
 	// AnyKey lets game servers sign with access keys that nobody knows: for development on one machine.
 	AnyKey bool
 
-	// Endpoint is the URL that RefreshConnection sends game servers to. Empty: the one they came by, which suits any
-	// number of names for one service, but not a proxy that takes the TLS off.
+	// Endpoint is the URL that RefreshConnection sends game servers to; http and https mean ws and wss. Empty: the one they
+	// came by, which suits any number of names for one service, but not a proxy that takes the TLS off.
 	Endpoint string
 
 	Rates   Rates   // zero: DefaultRates
@@ -96,6 +97,9 @@ func New(ctx context.Context, config Config) *Server {
 	}
 	if config.Log == nil {
 		config.Log = slog.New(slog.DiscardHandler)
+	}
+	if rest, ok := strings.CutPrefix(config.Endpoint, "http"); ok {
+		config.Endpoint = "ws" + rest
 	}
 	s := &Server{config: config, engine: config.Engine, log: config.Log, stopping: ctx, ctx: context.WithoutCancel(ctx), processes: map[fleet.Key]*process{}}
 	s.upgrader = gws.NewUpgrader(events{}, upgradeOptions())

@@ -13,6 +13,7 @@ import (
 func (s *Server) watch() {
 	tick := time.NewTicker(s.config.Periods.Watch)
 	defer tick.Stop()
+	var all []*process
 	for {
 		select {
 		case <-tick.C:
@@ -20,7 +21,6 @@ func (s *Server) watch() {
 			return
 		}
 		s.mu.Lock()
-		all := make([]*process, 0, len(s.processes))
 		for _, p := range s.processes {
 			all = append(all, p)
 		}
@@ -30,6 +30,8 @@ func (s *Server) watch() {
 		for _, p := range all {
 			s.watchProcess(p, now, wall)
 		}
+		clear(all)
+		all = all[:0]
 	}
 }
 

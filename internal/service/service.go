@@ -61,11 +61,7 @@ func Start(ctx context.Context, s settings.Settings, log *slog.Logger) (_ *Servi
 	if err := os.MkdirAll(s.Data, 0o700); err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
-	// The journal comes first: it keeps a second process out of the directory.
-	if x.journal, err = openJournal(s, log); err != nil {
-		return nil, err
-	}
-	if x.archive, err = openArchive(s, log); err != nil {
+	if err := x.openStores(); err != nil {
 		return nil, err
 	}
 	keys, err := identity.OpenKeys(s.Data)
@@ -102,12 +98,19 @@ func Start(ctx context.Context, s settings.Settings, log *slog.Logger) (_ *Servi
 	return x, nil
 }
 
-func openJournal(s settings.Settings, log *slog.Logger) (journal.Journal, error) {
-	return journalpebble.Open(journalpebble.Options{Dir: filepath.Join(s.Data, "journal"), Logger: log, Program: "muster serve"})
-}
-
-func openArchive(s settings.Settings, log *slog.Logger) (archive.Archive, error) {
-	return archivepebble.Open(archivepebble.Options{Dir: filepath.Join(s.Data, "archive"), Logger: log, Program: "muster serve"})
+// openStores opens the journal and the archive. The journal comes first: it keeps a second process out of the directory.
+func (x *Service) openStores() error {
+	j, err := journalpebble.Open(journalpebble.Options{Dir: filepath.Join(x.settings.Data, "journal"), Logger: x.log, Program: "muster serve"})
+	if err != nil {
+		return err
+	}
+	x.journal = j
+	a, err := archivepebble.Open(archivepebble.Options{Dir: filepath.Join(x.settings.Data, "archive"), Logger: x.log, Program: "muster serve"})
+	if err != nil {
+		return err
+	}
+	x.archive = a
+	return nil
 }
 
 // openPort binds the port with the certificate that the settings name, or, for development, one of our own.

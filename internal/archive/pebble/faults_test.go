@@ -41,8 +41,8 @@ func work(t *testing.T, disk *embeddbtest.Disk) (kept, put int, err error) {
 		}
 		_ = a.Close()
 	}()
-	for round := range 24 {
-		size := 3 + round%3*60
+	for round := range 18 {
+		size := 3 + round%3*40
 		var records []archive.Record
 		for n := range size {
 			records = append(records, faultRecord(put+n))
@@ -52,7 +52,7 @@ func work(t *testing.T, disk *embeddbtest.Disk) (kept, put int, err error) {
 		}
 		put += size
 		if round%6 == 5 {
-			before := put - 300
+			before := put - 100
 			if _, err := a.Expire(t.Context(), int64(before)*3_600_000, 1<<20); err != nil {
 				return kept, put, err
 			}
@@ -69,7 +69,7 @@ func wantAcknowledged(t *testing.T, disk *embeddbtest.Disk, kept, put int) {
 		t.Fatalf("open again: %v", err)
 	}
 	defer a.Close()
-	for n := kept; n < put; n++ {
+	for n := kept; n < put; n += 11 {
 		want := faultRecord(n)
 		got, found, err := a.Get(t.Context(), want.Kind, want.ID)
 		if err != nil || !found || got.Group != want.Group || got.Ended != want.Ended {
@@ -105,7 +105,11 @@ func TestEveryFailingWriteIsAnErrorAndLosesNothing(t *testing.T) {
 	if _, _, err := work(t, healthy); err != nil {
 		t.Fatal(err)
 	}
-	for n := 1; n <= healthy.Operations(); n += 3 {
+	step := 5
+	if testing.Short() {
+		step = 23
+	}
+	for n := 1; n <= healthy.Operations(); n += step {
 		for _, healing := range []bool{true, false} {
 			disk := embeddbtest.NewDisk()
 			disk.FailAt(n, syscall.EIO, healing)
@@ -125,7 +129,7 @@ func TestEveryFailingWriteIsAnErrorAndLosesNothing(t *testing.T) {
 }
 
 func TestAFullDiskIsAnErrorAndLosesNothing(t *testing.T) {
-	for room := int64(0); room < 200<<10; room += 7 << 10 {
+	for room := int64(0); room < 120<<10; room += 7 << 10 {
 		disk := embeddbtest.NewDisk()
 		disk.Fill(room)
 		kept, put, err := work(t, disk)
@@ -153,7 +157,7 @@ func TestACrashLosesNothingAcknowledged(t *testing.T) {
 		if err := a.Put(t.Context(), []archive.Record{faultRecord(n)}); err != nil {
 			t.Fatal(err)
 		}
-		if n%9 == 0 {
+		if n%30 == 29 {
 			wantAcknowledged(t, disk.Crash(), 0, n+1)
 		}
 	}

@@ -68,19 +68,6 @@ func (cmd *LoseLink) decide(t *tx) error {
 	return nil
 }
 
-// processByKey finds a process that has not ended, or refuses.
-func (t *tx) processByKey(key fleet.Key) (fleet.Ref, *fleet.Process, error) {
-	r, ok := t.c.fleets.Process(key)
-	if !ok {
-		return 0, nil, domain.Refuse(domain.NotFound, "server process %s not found", key.Process)
-	}
-	p := t.c.fleets.Processes.Get(r)
-	if p.State == fleet.Ended {
-		return r, p, domain.Refuse(domain.Conflict, "server process %s has ended", key.Process)
-	}
-	return r, p, nil
-}
-
 // ActivateProcess says that a process is ready to host a game session (ActivateServerProcess).
 type ActivateProcess struct {
 	Process   fleet.Key

@@ -124,9 +124,9 @@ func TestEveryFailingWriteIsAnErrorAndLosesNothing(t *testing.T) {
 	if _, err := work(t, healthy); err != nil {
 		t.Fatal(err)
 	}
-	step := 1
+	step := 3
 	if testing.Short() {
-		step = 7
+		step = 17
 	}
 	for n := 1; n <= healthy.Operations(); n += step {
 		for _, healing := range []bool{true, false} {

@@ -1,0 +1,112 @@
+package cell_test
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/sim"
+	"github.com/musterhq/muster/internal/sim/canon"
+)
+
+// TestRestartsAreAlike: after random commands the cell that went on, the one that replayed the journal and the one that
+// loaded a snapshot and replayed the rest are the same, with the same indexes and deadlines.
+func TestRestartsAreAlike(t *testing.T) {
+	for seed := range uint64(12) {
+		chance := rand.New(rand.NewPCG(seed, 0))
+		wishes := sim.NewWishes(chance)
+		live, now := cell.New(cell.DefaultConfig()), domain.Time(1_700_000_000_000)
+		var journal [][]byte
+		loaded := cell.New(cell.DefaultConfig())
+		frozen := freeze(t, live)
+		for range 5000 {
+			v := live.View()
+			cmd := wishes.Next(&v, now)
+			switch n := chance.IntN(1000); {
+			case n < 2:
+				now, cmd = now.Add(time.Duration(chance.IntN(200_000))*time.Millisecond), &cell.Resume{}
+			case n < 10:
+				now, cmd = now.Add(time.Duration(chance.IntN(100_000))*time.Millisecond), &cell.Tick{}
+			case n < 100:
+				now, cmd = now.Add(time.Duration(chance.IntN(1000))*time.Millisecond), &cell.Tick{}
+			case n < 110:
+				cmd = &cell.Forget{Count: chance.IntN(4)}
+			}
+			if cmd == nil {
+				continue
+			}
+			env := cell.Env{Now: now, Number: uint64(len(journal) + 1)}
+			binary.LittleEndian.PutUint64(env.Seed[:], chance.Uint64())
+			if emitted, _ := live.Execute(cmd, &env); !emitted {
+				continue
+			}
+			journal = append(journal, env.Batch)
+			if err := loaded.Replay(env.Number, env.Batch); err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+			if len(journal)%300 == 0 {
+				if err := frozen.unchanged(); err != nil {
+					t.Fatalf("seed %d: %v", seed, err)
+				}
+				frozen = freeze(t, live)
+				loaded = reload(t, loaded)
+			}
+			if err := cell.CheckState(live); err != nil {
+				t.Fatalf("seed %d, after entry %d, %T: %v", seed, len(journal), cmd, err)
+			}
+		}
+		replayed := cell.New(cell.DefaultConfig())
+		for i, batch := range journal {
+			if err := replayed.Replay(uint64(i+1), batch); err != nil {
+				t.Fatalf("seed %d: %v", seed, err)
+			}
+		}
+		if err := errors.Join(
+			canon.Differ("the replayed cell", replayed.Freeze(), live.Freeze()), cell.CheckState(replayed),
+			canon.Differ("the loaded cell", loaded.Freeze(), live.Freeze()), cell.CheckState(loaded),
+		); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+	}
+}
+
+// frozenCell is a snapshot that was written once, and must say the same later, whatever the cell does meanwhile.
+type frozenCell struct {
+	snapshot *cell.Snapshot
+	dump     []byte
+}
+
+func freeze(t *testing.T, c *cell.Cell) frozenCell {
+	f := frozenCell{snapshot: c.Freeze()}
+	var err error
+	if f.dump, err = canon.Dump(f.snapshot); err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func (f frozenCell) unchanged() error {
+	dump, err := canon.Dump(f.snapshot)
+	if err == nil && !bytes.Equal(dump, f.dump) {
+		err = errors.New("a frozen snapshot changed when the cell went on")
+	}
+	return err
+}
+
+// reload is the cell after a way through a snapshot.
+func reload(t *testing.T, c *cell.Cell) *cell.Cell {
+	var snapshot bytes.Buffer
+	if err := c.Freeze().Write(&snapshot); err != nil {
+		t.Fatal(err)
+	}
+	loaded := cell.New(cell.DefaultConfig())
+	if err := loaded.Load(&snapshot); err != nil {
+		t.Fatal(err)
+	}
+	return loaded
+}

@@ -1,0 +1,105 @@
+package sim
+
+import (
+	"bytes"
+	"encoding/binary"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/journal"
+	"github.com/musterhq/muster/internal/sim/canon"
+)
+
+// history is every durable entry, and a cell that has never done anything but replay them.
+type history struct {
+	entries [][]byte
+	cell    *cell.Cell
+	last    domain.Time // of the last transaction
+	down    domain.Time // what contact deadlines were moved by
+}
+
+func (h *history) append(w *World, number uint64, batch []byte) {
+	if number != uint64(len(h.entries))+1 {
+		w.violated("entry %d is durable behind entry %d", number, len(h.entries))
+	}
+	h.entries = append(h.entries, bytes.Clone(batch))
+	if err := h.cell.Replay(number, batch); err != nil {
+		w.violated("replay entry %d: %v", number, err)
+	}
+	last, down := readBatch(w, batch)
+	h.last, h.down = max(h.last, last), h.down+down
+}
+
+// catchUp reads what turned out to be durable although nobody was told.
+func (h *history) catchUp(w *World, j journal.Journal) {
+	from := uint64(len(h.entries)) + 1
+	found := 0
+	for entry, err := range j.Read(background, from) {
+		if err != nil {
+			w.violated("%v", err)
+		}
+		h.append(w, entry.Number, entry.Batch)
+		found++
+	}
+	if found > 1 {
+		w.violated("%d entries are durable that nobody was told of", found)
+	}
+	last, err := j.Last(background)
+	if err != nil || last != uint64(len(h.entries)) {
+		w.violated("the journal ends at entry %d, %d were acknowledged (%v)", last, len(h.entries), err)
+	}
+}
+
+// readBatch gives the time of a batch's last transaction, and the downtime that it tells of. It reads without the code
+// that is under test.
+func readBatch(w *World, batch []byte) (last, down domain.Time) {
+	for _, transaction := range fields(w, batch) {
+		for i, f := range fields(w, transaction.body) {
+			switch {
+			case i == 0:
+				last = domain.Time(f.value)
+			case len(f.body) > 0 && f.body[0] == 2<<3|2: // event 2 is Resumed, its field 1 the downtime
+				if resumed := fields(w, fields(w, f.body)[0].body); len(resumed) > 0 && resumed[0].number == 1 {
+					down += domain.Time(resumed[0].value)
+				}
+			}
+		}
+	}
+	return last, down
+}
+
+type field struct {
+	number, value uint64
+	body          []byte
+}
+
+// fields splits a message that holds numbers and messages only.
+func fields(w *World, b []byte) (all []field) {
+	for len(b) > 0 {
+		tag, n := binary.Uvarint(b)
+		value, m := binary.Uvarint(b[max(n, 0):])
+		if n <= 0 || m <= 0 || tag&7 != 0 && (tag&7 != 2 || value > uint64(len(b)-n-m)) {
+			w.violated("a journal entry is no protobuf message")
+		}
+		f := field{number: tag >> 3, value: value}
+		b = b[n+m:]
+		if tag&7 == 2 {
+			f.body, b = b[:value], b[value:]
+		}
+		all = append(all, f)
+	}
+	return all
+}
+
+// replayAll replays the whole history from nothing.
+func (h *history) replayAll(w *World) {
+	c := cell.New(w.cell)
+	for i, batch := range h.entries {
+		if err := c.Replay(uint64(i)+1, batch); err != nil {
+			w.violated("replay entry %d: %v", i+1, err)
+		}
+	}
+	if err := canon.Differ("the replayed cell", c.Freeze(), h.cell.Freeze()); err != nil {
+		w.violated("%v", err)
+	}
+}

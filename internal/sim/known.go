@@ -1,0 +1,291 @@
+package sim
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/musterhq/muster/internal/archive"
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/session"
+)
+
+// known is what anybody was ever told: by the answer to a command, or by a read. Each fact must be true for ever, or be
+// followed only by what may follow it.
+type known struct {
+	players     map[domain.UUID]*knownPlayer
+	playerOrder []domain.UUID // maps have no order that a seed could repeat
+	games       map[session.ID]*knownGame
+	gameOrder   []session.ID
+	computes    map[[2]string]*knownCompute
+	computeKeys [][2]string
+	fleets      map[string]bool // false: somebody has asked to delete it
+	doubted     map[string]bool // fleets with computes that somebody has asked to remove
+	fleetsEver  []string
+	repeats     []repetition
+}
+
+type knownPlayer struct {
+	game    session.ID
+	player  string
+	created domain.Time
+	status  session.PlayerStatus
+	accept  uint64
+}
+
+type knownGame struct {
+	process, compute string
+	created          domain.Time
+	status           session.Status
+	prompted         bool
+	parameters       uint64
+}
+
+type knownCompute struct{ generation uint32 }
+
+func newKnown() known {
+	return known{
+		players: map[domain.UUID]*knownPlayer{}, games: map[session.ID]*knownGame{}, computes: map[[2]string]*knownCompute{}, fleets: map[string]bool{}, doubted: map[string]bool{},
+	}
+}
+
+// learner returns what to do with the answer to a command. A wish to delete counts from now on, answered or not.
+func (k *known) learner(w *World, cmd cell.Command) func(error) {
+	switch cmd := cmd.(type) {
+	case *cell.DeleteFleet:
+		k.fleets[cmd.ID], k.doubted[cmd.ID] = false, true
+	case *cell.RemoveFleetLocations:
+		k.doubted[cmd.ID] = true
+	case *cell.DeregisterCompute:
+		k.doubted[cmd.Fleet] = true
+	}
+	return func(err error) {
+		switch {
+		case errors.Is(err, errLost):
+		case err == nil:
+			w.counts.Acknowledged++
+			k.learn(w, cmd)
+		default:
+			if _, ok := errors.AsType[*domain.Refusal](err); !ok {
+				w.violated("%T was answered with %v", cmd, err)
+			}
+		}
+	}
+}
+
+// learn notes what the answer to a command says.
+func (k *known) learn(w *World, cmd cell.Command) {
+	switch cmd := cmd.(type) {
+	case *cell.CreateFleet:
+		if _, ok := k.fleets[cmd.Fleet.ID]; !ok {
+			k.fleets[cmd.Fleet.ID] = true
+		}
+	case *cell.RegisterCompute:
+		key := [2]string{cmd.Compute.FleetID, cmd.Compute.Name}
+		if k.computes[key] == nil {
+			k.computes[key] = &knownCompute{}
+			k.computeKeys = append(k.computeKeys, key)
+		}
+	case *cell.IssueToken:
+		if x := k.computes[[2]string{cmd.Fleet, cmd.Compute}]; x != nil && !k.doubted[cmd.Fleet] {
+			if cmd.Generation < x.generation {
+				w.violated("token generation %d of %s after %d", cmd.Generation, cmd.Compute, x.generation)
+			}
+			x.generation = cmd.Generation
+		}
+	case *cell.CreateGameSession:
+		k.toldGame(w, cmd.Game)
+		if k.games[cmd.Game.ID].parameters != cmd.Parameters {
+			w.violated("%s was given for parameters %d", cmd.Game.ID, cmd.Parameters)
+		}
+	case *cell.UpdateGameSession:
+		k.toldGame(w, cmd.Game)
+	case *cell.TerminateGameSession:
+		k.toldGame(w, cmd.Game)
+	case *cell.PromptGameSession:
+		k.toldGame(w, cmd.Prompted)
+	case *cell.ReservePlayers:
+		for i := range cmd.Reserved {
+			k.toldPlayer(w, &cmd.Reserved[i])
+		}
+	case *cell.AcceptPlayer:
+		if p := k.players[cmd.Player]; p != nil {
+			p.status, p.accept = max(p.status, session.PlayerActive), cmd.Request
+		}
+	case *cell.RemovePlayer:
+		if p := k.players[cmd.Player]; p != nil {
+			p.status = session.Completed
+		}
+	}
+	k.remember(w, cmd)
+}
+
+// toldGame notes a game session as somebody was told of it, and holds it against what was told before.
+func (k *known) toldGame(w *World, g session.GameSession) {
+	old := k.games[g.ID]
+	if old == nil {
+		old = &knownGame{process: g.ProcessID, compute: g.ComputeName, created: g.Created, parameters: g.Parameters}
+		k.games[g.ID] = old
+		k.gameOrder = append(k.gameOrder, g.ID)
+	}
+	if err := old.mayBe(&g); err != nil {
+		w.violated("%s: %v", g.ID, err)
+	}
+	old.status, old.prompted = g.Status, g.Prompted
+}
+
+// sawGame notes a game session that somebody read a while ago: others may have been told of later changes since.
+func (k *known) sawGame(g *session.GameSession) {
+	if old := k.games[g.ID]; old != nil {
+		old.status, old.prompted = max(old.status, g.Status), old.prompted || g.Prompted
+	}
+}
+
+// sawPlayer is the same for a player session.
+func (k *known) sawPlayer(p *cell.PlayerSession) {
+	if old := k.players[p.ID]; old != nil {
+		old.status, old.accept = max(old.status, p.Status), max(old.accept, p.Accept)
+	}
+}
+
+// mayBe tells whether what was known can have become g.
+func (k *knownGame) mayBe(g *session.GameSession) error {
+	switch {
+	case g.ProcessID != k.process || g.ComputeName != k.compute || g.Created != k.created || g.Parameters != k.parameters:
+		return fmt.Errorf("it was on %s/%s since %v, is on %s/%s since %v", k.compute, k.process, k.created, g.ComputeName, g.ProcessID, g.Created)
+	case g.Status < k.status:
+		return fmt.Errorf("it was %s, is %s", k.status, g.Status)
+	case k.prompted && !g.Prompted:
+		return errors.New("its server was told of it, and may be told again")
+	}
+	return nil
+}
+
+func (k *known) toldPlayer(w *World, p *cell.PlayerSession) {
+	old := k.players[p.ID]
+	if old == nil {
+		old = &knownPlayer{game: p.GameID, player: p.Player, created: p.Created}
+		k.players[p.ID] = old
+		k.playerOrder = append(k.playerOrder, p.ID)
+	}
+	if err := old.mayBe(p); err != nil {
+		w.violated("psess-%s: %v", p.ID, err)
+	}
+	old.status, old.accept = p.Status, p.Accept
+}
+
+func (k *knownPlayer) mayBe(p *cell.PlayerSession) error {
+	possible := map[session.PlayerStatus]string{
+		session.Reserved: "RESERVED ACTIVE COMPLETED TIMEDOUT", session.PlayerActive: "ACTIVE COMPLETED",
+		session.Completed: "COMPLETED", session.TimedOut: "TIMEDOUT",
+	}
+	switch {
+	case p.GameID != k.game || p.Player != k.player || p.Created != k.created:
+		return fmt.Errorf("it was %s in %s since %v, is %s in %s since %v", k.player, k.game, k.created, p.Player, p.GameID, p.Created)
+	case k.status != 0 && !contains(possible[k.status], p.Status.String()):
+		return fmt.Errorf("it was %s, is %s", k.status, p.Status)
+	case k.accept != 0 && p.Accept != k.accept:
+		return fmt.Errorf("it was accepted by request %x, now by %x", k.accept, p.Accept)
+	}
+	return nil
+}
+
+// look reads something that is known, which must be what was told before or what can have come of it, and returns how to
+// learn it once it is durable.
+func (k *known) look(w *World, v *cell.View) func() {
+	if w.oneIn(2) && len(k.gameOrder) > 0 {
+		id := k.gameOrder[w.chance.IntN(len(k.gameOrder))]
+		g, ok := v.GameSession(id)
+		if !ok {
+			return func() {}
+		}
+		if err := k.games[id].mayBe(&g); err != nil {
+			w.violated("%s: %v", id, err)
+		}
+		return func() { k.sawGame(&g) }
+	}
+	if len(k.playerOrder) == 0 {
+		return func() {}
+	}
+	id := k.playerOrder[w.chance.IntN(len(k.playerOrder))]
+	p, ok := v.PlayerSession(id)
+	if !ok {
+		return func() {}
+	}
+	if err := k.players[id].mayBe(&p); err != nil {
+		w.violated("psess-%s: %v", id, err)
+	}
+	return func() { k.sawPlayer(&p) }
+}
+
+// checkKnown holds everything that was acknowledged against memory and archive.
+func (w *World) checkKnown() {
+	n, k := w.node, &w.known
+	v := n.seq.Cell().View()
+	for _, id := range k.gameOrder {
+		g, ok := v.GameSession(id)
+		if !ok {
+			g, ok = w.archivedGame(n.archive, id)
+		}
+		if !ok {
+			w.violated("%s is gone; it was %s", id, k.games[id].status)
+		}
+		if err := k.games[id].mayBe(&g); err != nil {
+			w.violated("%s: %v", id, err)
+		}
+	}
+	for _, id := range k.playerOrder {
+		p, ok := v.PlayerSession(id)
+		if !ok {
+			p, ok = w.archivedPlayer(n.archive, id)
+		}
+		if !ok {
+			w.violated("psess-%s is gone; it was %s", id, k.players[id].status)
+		}
+		if err := k.players[id].mayBe(&p); err != nil {
+			w.violated("psess-%s: %v", id, err)
+		}
+	}
+	for _, key := range k.computeKeys {
+		x, ok := v.Compute(key[0], key[1])
+		if fact := k.computes[key]; !k.doubted[key[0]] && (!ok || x.TokenGeneration < fact.generation) {
+			w.violated("compute %v is gone, or its token generation %d is behind %d", key, x.TokenGeneration, fact.generation)
+		}
+	}
+	for _, id := range k.fleetsEver {
+		if f, ok := v.Fleet(id); k.fleets[id] && (!ok || f.Status != fleet.Active) {
+			w.violated("fleet %s is gone, and nobody wished it", id)
+		}
+	}
+}
+
+func (w *World) archivedGame(a archive.Archive, id session.ID) (session.GameSession, bool) {
+	record, ok, err := a.Get(background, archive.GameSession, string(id))
+	if err != nil {
+		w.violated("archive: %v", err)
+	}
+	if !ok {
+		return session.GameSession{}, false
+	}
+	g, err := cell.DecodeGameSession(record.Data)
+	if err != nil || g.Live() {
+		w.violated("archive: %s is %s, %v", id, g.Status, err)
+	}
+	return g, true
+}
+
+func (w *World) archivedPlayer(a archive.Archive, id domain.UUID) (cell.PlayerSession, bool) {
+	record, ok, err := a.Get(background, archive.PlayerSession, string(id[:]))
+	if err != nil {
+		w.violated("archive: %v", err)
+	}
+	if !ok {
+		return cell.PlayerSession{}, false
+	}
+	p, err := cell.DecodePlayerSession(record.Data)
+	if err != nil || p.Status.Live() {
+		w.violated("archive: psess-%s is %s, %v", id, p.Status, err)
+	}
+	return p, true
+}

@@ -1,0 +1,416 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"github.com/musterhq/muster/internal/archive"
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/journal"
+	"github.com/musterhq/muster/internal/sim/canon"
+)
+
+var background = context.Background()
+
+// node is a running service. It does what engine.Engine does, one move at a time, so that a crash can come between any
+// two: between a command's decision, the append of its group, the word that it is durable, and the answer.
+type node struct {
+	w       *World
+	journal journal.Journal
+	archive archive.Archive
+	seq     *engine.Sequencer
+
+	queue    []*request // waiting to be decided
+	asked    map[*engine.Call]*request
+	spare    *engine.Group
+	flight   *engine.Group // taken, not known to be durable
+	appended bool          // flight is in the journal, nobody was told
+	durable  uint64
+	readers  []reader
+	down     domain.Time // what the contact clock is behind
+
+	frozen    *frozen // taken with flight
+	unsaved   *frozen // durable, not saved
+	forgetDue int     // records that are in the archive and still in memory
+}
+
+// request is a command on its way, and what is to be done with its answer.
+type request struct {
+	call   engine.Call
+	answer func(err error)
+	still  bool // it repeats something, and must change nothing
+}
+
+// reader waits for what it saw to be durable.
+type reader struct {
+	seen uint64
+	told func()
+}
+
+type frozen struct {
+	at       uint64
+	snapshot *cell.Snapshot
+}
+
+// errLost is the answer that never comes: the service died, and nobody knows what it did.
+var errLost = errors.New("no answer")
+
+func (n *node) submit(cmd cell.Command, answer func(error)) {
+	n.w.counts.Commands++
+	n.queue = append(n.queue, &request{call: engine.Call{Cmd: cmd}, answer: answer})
+}
+
+// wish submits a random command.
+func (n *node) wish() {
+	v := n.seq.Cell().View()
+	switch cmd := n.w.wishes.Next(&v, n.w.time()).(type) {
+	case nil:
+	case cell.Claim:
+		n.claim(cmd)
+	default:
+		n.submit(cmd, n.w.known.learner(n.w, cmd))
+	}
+}
+
+// claim looks the id up in the archive before it submits the command, and again when it is stale, as the engine does.
+func (n *node) claim(cmd cell.Claim) {
+	learn := n.w.known.learner(n.w, cmd)
+	id, ok := cmd.ClaimedGame()
+	if !ok {
+		n.submit(cmd, learn)
+		return
+	}
+	at := n.seq.Cell().Forgotten()
+	old, found := n.w.archivedGame(n.archive, id)
+	if found {
+		cmd.SetArchived(&old, at)
+	} else {
+		cmd.SetArchived(nil, at)
+	}
+	n.submit(cmd, func(err error) {
+		if r, ok := errors.AsType[*domain.Refusal](err); ok && r.Reason == domain.Stale {
+			n.claim(cmd)
+			return
+		}
+		learn(err)
+	})
+}
+
+// decide takes some commands from the queue. One that must change nothing is decided alone, so that it can be seen.
+func (n *node) decide(most int) {
+	if len(n.queue) == 0 {
+		return
+	}
+	if n.queue[0].still {
+		before := n.dump()
+		n.execute(n.queue[:1])
+		if after := n.dump(); n.w.node == n && string(before) != string(after) {
+			n.w.violated("a repeat of %T changed something", n.queue[0].call.Cmd)
+		}
+		n.queue = n.queue[1:]
+		return
+	}
+	some := n.queue[:min(most, len(n.queue))]
+	for i, r := range some {
+		if r.still {
+			some = some[:i]
+			break
+		}
+	}
+	n.queue = n.queue[len(some):]
+	n.execute(some)
+}
+
+func (n *node) dump() []byte {
+	b, err := canon.Dump(n.seq.Cell().Freeze())
+	if err != nil {
+		n.w.violated("%v", err)
+	}
+	return b
+}
+
+func (n *node) execute(some []*request) {
+	calls := make([]*engine.Call, len(some))
+	for i, r := range some {
+		calls[i] = &r.call
+		n.asked[&r.call] = r
+	}
+	answered := n.seq.Execute(n.w.now, cell.AllKinds(), calls)
+	for _, r := range some {
+		n.w.decided(some, &r.call)
+	}
+	n.answer(answered)
+}
+
+func (n *node) answer(calls []*engine.Call) {
+	for _, c := range calls {
+		r := n.asked[c]
+		if r == nil {
+			n.w.violated("%T was answered twice", c.Cmd)
+		}
+		delete(n.asked, c)
+		if c.Err != nil {
+			n.w.counts.Refused++
+		}
+		r.answer(c.Err)
+	}
+}
+
+// tick ends what is due.
+func (n *node) tick() {
+	for {
+		tick := &cell.Tick{}
+		n.execute([]*request{{call: engine.Call{Cmd: tick}, answer: func(error) {}}})
+		if !tick.More {
+			n.w.nothingIsLate()
+			return
+		}
+	}
+}
+
+// commit takes the next step of the group in flight: take, append, tell.
+func (n *node) commit() {
+	switch {
+	case n.flight == nil:
+		g := n.seq.Take(n.spare)
+		if g == nil {
+			n.answer(n.seq.TakeIdle())
+			return
+		}
+		n.flight, n.appended, n.spare = g, false, &engine.Group{}
+		if n.w.habits.snapshots && n.unsaved == nil && n.w.oneIn(20) {
+			n.frozen = &frozen{g.Number, n.seq.Cell().Freeze()}
+		}
+	case !n.appended:
+		if err := n.journal.Append(background, n.flight.Number, n.flight.Batch); err != nil {
+			if !errors.Is(err, journal.ErrFailed) {
+				n.w.violated("append: %v", err)
+			}
+			n.w.stop() // nobody knows what is durable
+			return
+		}
+		n.appended = true
+	default:
+		n.tell()
+	}
+}
+
+// tell makes known that the group in flight is durable.
+func (n *node) tell() {
+	g := n.flight
+	n.flight = nil
+	n.seq.Durable(g.Number)
+	n.durable = g.Number
+	n.w.history.append(n.w, g.Number, g.Batch)
+	n.answer(g.Calls())
+	waiting := n.readers[:0]
+	for _, r := range n.readers {
+		if r.seen <= n.durable {
+			r.told()
+		} else {
+			waiting = append(waiting, r)
+		}
+	}
+	n.readers = waiting
+	if n.frozen != nil {
+		n.unsaved, n.frozen = n.frozen, nil
+	}
+}
+
+// drain answers everything that waits.
+func (n *node) drain() {
+	for n.w.node == n && (len(n.queue) > 0 || len(n.asked) > 0 || n.flight != nil) {
+		n.decide(8)
+		n.commit()
+	}
+}
+
+// read looks at something and lets it be told once it is durable.
+func (n *node) read() {
+	n.w.counts.Reads++
+	v := n.seq.Cell().View()
+	learn := n.w.known.look(n.w, &v)
+	if v.Seen() <= n.durable {
+		learn()
+		return
+	}
+	n.readers = append(n.readers, reader{v.Seen(), learn})
+}
+
+func (n *node) saveSnapshot() {
+	s := n.unsaved
+	if s == nil {
+		return
+	}
+	n.unsaved = nil
+	if err := n.journal.SaveSnapshot(background, s.at, func(to io.Writer) error { return s.snapshot.Write(to) }); err != nil {
+		return // it costs nothing but a longer restart
+	}
+	n.w.counts.Snapshots++
+	if err := n.journal.Trim(background, s.at+1); err != nil && !errors.Is(err, journal.ErrFailed) {
+		n.w.violated("trim: %v", err)
+	}
+}
+
+// move carries what has ended to the archive, and then lets it leave memory.
+func (n *node) move() {
+	if n.forgetDue > 0 {
+		return
+	}
+	v := n.seq.Cell().View()
+	records := v.Ended(0, 1+n.w.chance.IntN(40), domain.TimeOf(n.w.now.Add(-n.w.habits.linger)))
+	if len(records) == 0 || v.Seen() > n.durable {
+		return
+	}
+	batch := make([]archive.Record, len(records))
+	for i, x := range records {
+		batch[i] = archive.Record{
+			Kind: archive.PlayerSession, ID: x.ID, Created: int64(x.Created), Ended: int64(x.Ended), Fleet: x.Fleet, Group: x.GameID, Player: x.Player, Data: x.Data,
+		}
+		if x.Game {
+			batch[i].Kind = archive.GameSession
+		}
+	}
+	if err := n.archive.Put(background, batch); err != nil {
+		n.w.stop()
+		return
+	}
+	n.w.counts.Archived += len(batch)
+	n.forgetDue = len(batch)
+	for left := len(batch); left > 0; {
+		some := 1 + n.w.chance.IntN(left)
+		left -= some
+		n.submit(&cell.Forget{Count: some}, func(err error) {
+			if err == nil {
+				n.forgetDue -= some
+			}
+		})
+	}
+}
+
+// ended is how many ended records are in memory.
+func (n *node) ended() int {
+	v := n.seq.Cell().View()
+	return v.Totals().Ended
+}
+
+// start opens the journal after some time and goes on from there.
+func (w *World) start() {
+	w.now = w.now.Add(time.Duration(w.chance.IntN([]int{50, 5_000, 60_000, 60_000, 60_000, 7_200_000}[w.chance.IntN(6)])) * time.Millisecond)
+	n := w.open()
+	w.node = n
+	w.history.catchUp(w, n.journal)
+	if err := canon.Differ("the restarted cell", n.seq.Cell().Freeze(), w.history.cell.Freeze()); err != nil {
+		w.violated("%v", err)
+	}
+	w.checkKnown()
+	n.down = w.history.down
+	if w.history.last != 0 {
+		n.down += w.time() - w.history.last
+	}
+	n.execute([]*request{{call: engine.Call{Cmd: &cell.Resume{}}, answer: func(error) {
+		if w.history.down != n.down {
+			w.violated("down for %v until now, the journal says %v", n.down, w.history.down)
+		}
+	}}})
+	for w.node == n && len(n.asked) > 0 {
+		n.commit()
+	}
+}
+
+// open reads snapshot and journal.
+func (w *World) open() *node {
+	j, err := w.disk.Open()
+	if err != nil {
+		w.violated("%v", err)
+	}
+	a, err := w.vault.Open()
+	if err != nil {
+		w.violated("%v", err)
+	}
+	c := cell.New(w.cell)
+	at, snapshot, err := j.LatestSnapshot(background)
+	if err == nil && snapshot != nil {
+		err = c.Load(snapshot)
+	}
+	if err != nil {
+		w.violated("load the snapshot after entry %d: %v", at, err)
+	}
+	last := at
+	for entry, err := range j.Read(background, at+1) {
+		if err == nil {
+			err = c.Replay(entry.Number, entry.Batch)
+		}
+		if err != nil {
+			w.violated("replay after entry %d: %v", last, err)
+		}
+		last = entry.Number
+	}
+	var seed [32]byte
+	for i := range seed {
+		seed[i] = byte(w.chance.Uint32())
+	}
+	return &node{w: w, journal: j, archive: a, seq: engine.NewSequencer(c, last, seed), durable: last, asked: map[*engine.Call]*request{}, spare: &engine.Group{}}
+}
+
+// crash is the sudden end of the machine; stop is the end of a service that can not go on.
+func (w *World) crash() {
+	w.counts.Crashes++
+	w.disk.Crash()
+	w.vault.Crash()
+	w.leave(w.node)
+}
+
+func (w *World) stop() {
+	n := w.node
+	n.journal.Close()
+	n.archive.Close()
+	w.vault.Crash() // whatever state it was in
+	w.leave(n)
+}
+
+// leave answers nobody any more.
+func (w *World) leave(n *node) {
+	w.node = nil
+	w.counts.Lost += len(n.queue) + len(n.asked)
+	for _, r := range n.queue {
+		r.answer(errLost)
+	}
+	clear(n.asked)
+	n.queue, n.readers = nil, nil
+}
+
+// takeOver opens the journal elsewhere while this service still runs. What it appends from now on must fail.
+func (w *World) takeOver() {
+	old := w.node
+	w.counts.Takeovers++
+	w.vault.Crash()
+	w.start()
+	for old.flight == nil || !old.appended {
+		if old.flight == nil {
+			if old.flight = old.seq.Take(old.spare); old.flight == nil {
+				break
+			}
+			continue
+		}
+		err := old.journal.Append(background, old.flight.Number, old.flight.Batch)
+		if !errors.Is(err, journal.ErrFenced) {
+			w.violated("a service that was taken over appended entry %d: %v", old.flight.Number, err)
+		}
+		break
+	}
+	w.counts.Lost += len(old.queue) + len(old.asked)
+}
+
+// loseAllLinks ends every connection of a game server.
+func (n *node) loseAllLinks() {
+	v := n.seq.Cell().View()
+	for _, p := range everyProcess(&v) {
+		n.submit(&cell.LoseLink{Process: p.Key, Link: p.Link}, func(error) {})
+	}
+	n.drain()
+}

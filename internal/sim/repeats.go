@@ -1,0 +1,167 @@
+package sim
+
+import (
+	"errors"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/session"
+)
+
+// repetition is a request that was acknowledged and comes once more with the same RequestId or token, because its answer
+// was lost on the way or its sender is impatient. It must change nothing, and check says which answers are right.
+type repetition struct {
+	again func() cell.Command // nil: not now
+	check func(cmd cell.Command, reason domain.Reason) bool
+}
+
+// repeatsMax bounds how many acknowledged requests may come again.
+const repeatsMax = 60
+
+// remember notes an acknowledged request that may come again.
+func (k *known) remember(w *World, cmd cell.Command) {
+	r := repetitionOf(w, cmd)
+	if r.again == nil {
+		return
+	}
+	if len(k.repeats) < repeatsMax {
+		k.repeats = append(k.repeats, r)
+	} else {
+		k.repeats[w.chance.IntN(repeatsMax)] = r
+	}
+}
+
+func repetitionOf(w *World, cmd cell.Command) repetition {
+	accepted := domain.Reason(0)
+	switch first := cmd.(type) {
+	case *cell.AcceptPlayer:
+		return repetition{
+			func() cell.Command { again := *first; return &again },
+			func(_ cell.Command, got domain.Reason) bool {
+				p, archived := w.archivedPlayer(w.node.archive, first.Player)
+				return got == accepted || got == domain.NotFound && archived && p.Accept == first.Request
+			},
+		}
+	case *cell.RemovePlayer:
+		return repetition{
+			func() cell.Command { again := *first; return &again },
+			func(_ cell.Command, got domain.Reason) bool {
+				p, archived := w.archivedPlayer(w.node.archive, first.Player)
+				return got == accepted || got == domain.NotFound && archived && p.Status == session.Completed
+			},
+		}
+	case *cell.EndProcess:
+		return repetition{
+			func() cell.Command {
+				v := w.node.seq.Cell().View()
+				if p, ok := v.Process(first.Process); ok && p.Ending != first.Request || len(w.node.queue) > 0 {
+					return nil // superseded
+				}
+				again := *first
+				return &again
+			},
+			func(_ cell.Command, got domain.Reason) bool { return got == accepted || got == domain.NotFound },
+		}
+	case *cell.ActivateGameSession:
+		return repetition{
+			func() cell.Command { again := *first; return &again },
+			func(_ cell.Command, got domain.Reason) bool {
+				return got == accepted || got == domain.NotFound || got == domain.WrongGameStatus && w.ended(first.Game)
+			},
+		}
+	case *cell.PromptGameSession:
+		return repetition{
+			func() cell.Command { again := *first; return &again },
+			func(_ cell.Command, got domain.Reason) bool { return got != accepted },
+		}
+	case *cell.ActivateProcess:
+		return repetition{
+			func() cell.Command {
+				v := w.node.seq.Cell().View()
+				if p, ok := v.Process(first.Process); !ok || p.Activation != first.Request || len(w.node.queue) > 0 {
+					return nil // superseded
+				}
+				again := *first
+				return &again
+			},
+			func(cmd cell.Command, got domain.Reason) bool {
+				return got == accepted && cmd.(*cell.ActivateProcess).Repeated || got == domain.NotFound // its host is gone meanwhile
+			},
+		}
+	case *cell.SetPlayerPolicy:
+		return repetition{
+			func() cell.Command {
+				v := w.node.seq.Cell().View()
+				if g, ok := v.GameSession(first.Game); !ok || g.Policy != first.Request || !g.Live() || len(w.node.queue) > 0 {
+					return nil // superseded
+				}
+				again := *first
+				return &again
+			},
+			func(_ cell.Command, got domain.Reason) bool {
+				return got == accepted || got == domain.WrongGameStatus && w.ended(first.Game) // a tick came first
+			},
+		}
+	case *cell.CreateGameSession:
+		if first.Parameters == 0 {
+			return repetition{}
+		}
+		return repetition{
+			func() cell.Command { again := *first; again.Game = session.GameSession{}; return &again },
+			func(cmd cell.Command, got domain.Reason) bool {
+				g := cmd.(*cell.CreateGameSession).Game
+				same := g.ID == first.Game.ID && g.Created == first.Game.Created && g.ProcessID == first.Game.ProcessID
+				return got == accepted && same || got == domain.NotFound // its fleet is gone
+			},
+		}
+	}
+	return repetition{}
+}
+
+// ended tells whether a game session is past being active.
+func (w *World) ended(id session.ID) bool {
+	v := w.node.seq.Cell().View()
+	g, ok := v.GameSession(id)
+	return !ok || g.Status > session.Active
+}
+
+// repeat sends an acknowledged request again.
+func (n *node) repeat() {
+	k := &n.w.known
+	if len(k.repeats) == 0 {
+		return
+	}
+	r := k.repeats[n.w.chance.IntN(len(k.repeats))]
+	cmd := r.again()
+	if cmd == nil {
+		return
+	}
+	n.w.counts.Repeats++
+	n.sendAgain(r, cmd)
+}
+
+func (n *node) sendAgain(r repetition, cmd cell.Command) {
+	if claim, ok := cmd.(cell.Claim); ok {
+		id, _ := claim.ClaimedGame()
+		at := n.seq.Cell().Forgotten()
+		if old, found := n.w.archivedGame(n.archive, id); found {
+			claim.SetArchived(&old, at)
+		} else {
+			claim.SetArchived(nil, at)
+		}
+	}
+	n.submit(cmd, func(err error) {
+		var reason domain.Reason
+		if refusal, ok := errors.AsType[*domain.Refusal](err); ok {
+			reason = refusal.Reason
+		}
+		switch {
+		case errors.Is(err, errLost):
+		case reason == domain.Stale:
+			n.sendAgain(r, cmd)
+		case !r.check(cmd, reason):
+			n.w.violated("%+v was acknowledged before and is now answered with %v", cmd, err)
+		}
+	})
+	n.queue[len(n.queue)-1].still = true
+}

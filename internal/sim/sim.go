@@ -1,0 +1,224 @@
+// Package sim is for finding what nobody thought of: the real cell and the real sequencer under a clock that the seed
+// moves, on a journal that fails and crashes as the seed will have it, with random operators, backends, players and game
+// servers, honest ones and liars. After every step the invariants are checked; after a crash everything that was
+// acknowledged must be there. A run depends on nothing but its seed.
+//
+//	w := sim.New(seed)
+//	err := w.Run(5000) // steps, then Heal, Settle and the last checks
+package sim
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/musterhq/muster/internal/archive/archivetest"
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/journal/journaltest"
+)
+
+// World is one installation and everybody around it.
+type World struct {
+	seed   uint64
+	chance *rand.Rand
+	now    time.Time
+	habits habits
+	wishes *Wishes
+	cell   cell.Config
+
+	disk  *journaltest.Memory
+	vault *archivetest.Memory
+	node  *node // nil while the service is down
+
+	history history // every durable entry
+	known   known   // what was acknowledged
+	steps   int
+	counts  Counts
+	trace   func(string)
+}
+
+// Counts says what a run did, so that a test can see that it did something.
+type Counts struct {
+	Commands, Refused, Acknowledged, Lost, Crashes, Takeovers, Snapshots, Archived, Repeats, Reads int
+}
+
+// habits are what the seed decides for a whole run.
+type habits struct {
+	crash, takeover  int // once in how many steps; 0: never
+	diskFaults       bool
+	archiveFaults    bool
+	snapshots, moves bool
+	repeats, reads   bool
+	linger           time.Duration // how long what has ended stays in memory
+	lazyTicks        time.Duration // how late a tick may come
+	leaps            bool          // of minutes
+}
+
+// New makes the world of a seed.
+func New(seed uint64) *World {
+	chance := rand.New(rand.NewPCG(seed, 0x5eed))
+	often := func(n int) bool { return chance.IntN(100) < n }
+	w := &World{
+		seed: seed, chance: chance, now: time.UnixMilli(1_700_000_000_000), cell: cell.DefaultConfig(),
+		disk: journaltest.NewMemory(seed), vault: archivetest.NewMemory(seed),
+		habits: habits{
+			diskFaults: often(60), archiveFaults: often(40), snapshots: often(75), moves: often(80), repeats: often(85), reads: often(80), leaps: often(60),
+		},
+		known: newKnown(),
+	}
+	if often(80) {
+		w.habits.crash = 100 + chance.IntN(1000)
+	}
+	if often(40) {
+		w.habits.takeover = 200 + chance.IntN(1000)
+	}
+	if often(50) {
+		w.habits.linger = 20 * time.Second
+	}
+	if often(40) {
+		w.habits.lazyTicks = time.Duration(chance.IntN(3000)) * time.Millisecond
+	}
+	if w.habits.diskFaults {
+		w.disk.SetFaults(journaltest.Faults{AppendNotWritten: 0.002, AppendWritten: 0.002, AppendUnsynced: 0.002, SnapshotNotWritten: 0.1, SnapshotWritten: 0.1})
+	}
+	if w.habits.archiveFaults {
+		w.vault.SetFaults(archivetest.Faults{NotWritten: 0.02, Written: 0.02})
+	}
+	w.wishes = NewWishes(chance)
+	w.history.cell = cell.New(w.cell)
+	return w
+}
+
+// violation is the panic of a broken invariant; Run turns it into an error.
+type violation struct{ text string }
+
+func (w *World) violated(format string, args ...any) {
+	panic(violation{fmt.Sprintf(format, args...)})
+}
+
+// Run takes the steps, lets everything come to rest and checks. Its error names the seed and the step.
+func (w *World) Run(steps int) (err error) {
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case violation:
+			err = fmt.Errorf("seed %d, step %d, %s: %s", w.seed, w.steps, w.now.UTC().Format("15:04:05.000"), r.text)
+		default:
+			panic(fmt.Sprintf("seed %d, step %d: %v", w.seed, w.steps, r))
+		}
+	}()
+	for range steps {
+		w.Step()
+	}
+	w.Heal()
+	w.Settle()
+	w.Check()
+	return nil
+}
+
+// Counts says what the run did.
+func (w *World) Counts() Counts { return w.counts }
+
+// oneIn is one chance in n; never with 0.
+func (w *World) oneIn(n int) bool { return n > 0 && w.chance.IntN(n) == 0 }
+
+func (w *World) time() domain.Time { return domain.TimeOf(w.now) }
+
+// Step lets one thing happen.
+func (w *World) Step() {
+	w.steps++
+	switch {
+	case w.node == nil:
+		w.start()
+	case w.oneIn(w.habits.crash):
+		w.crash()
+	case w.oneIn(w.habits.takeover):
+		w.takeOver()
+	default:
+		w.act()
+	}
+	w.invariants()
+}
+
+// act is a step of a service that is up.
+func (w *World) act() {
+	n := w.node
+	switch draw := w.chance.IntN(100); {
+	case draw < 35:
+		for range 1 + w.chance.IntN(4) {
+			n.wish()
+		}
+	case draw < 38 && w.habits.repeats:
+		n.repeat()
+	case draw < 41 && w.habits.reads:
+		n.read()
+	case draw < 60:
+		n.decide(1 + w.chance.IntN(12))
+	case draw < 80:
+		n.commit()
+	case draw < 84 && w.habits.moves:
+		n.move()
+	case draw < 86 && w.habits.snapshots:
+		n.saveSnapshot()
+	case draw < 87 && w.habits.leaps:
+		w.pass(time.Duration(w.chance.IntN([]int{2_000, 60_000, 400_000}[w.chance.IntN(3)])) * time.Millisecond)
+	default:
+		w.pass(time.Duration(w.chance.IntN(400)) * time.Millisecond)
+	}
+}
+
+// pass lets time go by. The service ticks when something is due, or as late as its habit is.
+func (w *World) pass(d time.Duration) {
+	end := w.now.Add(d)
+	for w.node != nil {
+		due := w.node.seq.Due()
+		if due.IsZero() {
+			break
+		}
+		if w.habits.lazyTicks > 0 {
+			due = due.Add(time.Duration(w.chance.Int64N(int64(w.habits.lazyTicks))))
+		}
+		if due.After(end) {
+			break
+		}
+		if due.After(w.now) {
+			w.now = due
+		}
+		w.node.tick()
+		if w.oneIn(2) && w.node != nil {
+			w.node.commit()
+		}
+	}
+	w.now = end
+}
+
+// Heal ends all faults and lets the service be up.
+func (w *World) Heal() {
+	w.disk.SetFaults(journaltest.Faults{})
+	w.vault.SetFaults(archivetest.Faults{})
+	w.habits.crash, w.habits.takeover, w.habits.lazyTicks = 0, 0, 0
+	for w.node == nil {
+		w.start()
+	}
+	w.node.drain()
+}
+
+// Settle lets nobody come any more, and time go by until nothing waits.
+func (w *World) Settle() {
+	n := w.node
+	n.loseAllLinks()
+	for range 400 {
+		w.steps++
+		n.drain()
+		w.pass(5 * time.Second)
+		n.drain()
+		n.move()
+		n.drain()
+		w.invariants()
+		if n.seq.Due().IsZero() && n.ended() == 0 {
+			return
+		}
+	}
+	w.violated("after half an hour of peace something still waits for %v, and %d ended records are in memory", n.seq.Due(), n.ended())
+}

@@ -1,0 +1,353 @@
+package sim
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/session"
+)
+
+// Wishes makes random commands: those of operators, backends, players and game servers, honest ones and liars. It looks
+// at the state to aim well most of the time. The names it draws from are few, so that commands meet.
+type Wishes struct {
+	chance  *rand.Rand
+	makers  []maker
+	weights int
+	made    uint64 // numbers identifiers, links and requests
+	now     domain.Time
+}
+
+type maker struct {
+	weight int
+	make   func(w *Wishes, v *cell.View) cell.Command
+}
+
+// NewWishes switches some kinds of commands off, so that what the others do alone is seen too.
+func NewWishes(chance *rand.Rand) *Wishes {
+	w := &Wishes{chance: chance}
+	for _, m := range makers {
+		if chance.IntN(100) < 12 {
+			continue
+		}
+		w.makers = append(w.makers, m)
+		w.weights += m.weight
+	}
+	return w
+}
+
+// Next makes a command; nil when the chosen kind has nothing to aim at.
+func (w *Wishes) Next(v *cell.View, now domain.Time) cell.Command {
+	w.now = now
+	if cmd := w.begin(v); cmd != nil {
+		return cmd
+	}
+	at := w.chance.IntN(max(w.weights, 1))
+	for _, m := range w.makers {
+		if at -= m.weight; at < 0 {
+			return m.make(w, v)
+		}
+	}
+	return nil
+}
+
+// begin makes what everything else needs, most of the time when there is none.
+func (w *Wishes) begin(v *cell.View) cell.Command {
+	if w.oneIn(3) {
+		return nil
+	}
+	fleets := v.Fleets(0, "", 2)
+	switch {
+	case len(v.Locations("", 1)) == 0:
+		return createLocation(w, v)
+	case len(fleets) == 0:
+		return createFleet(w, v)
+	case len(v.Computes(fleets[0].ID, "", 0, "", 1)) == 0:
+		return registerCompute(w, v)
+	}
+	return nil
+}
+
+// processesOnHost is how many process ids are drawn from on each host.
+const processesOnHost = 4
+
+var makers = []maker{
+	{2, createLocation}, {1, deleteLocation}, {2, createFleet}, {2, updateFleet}, {1, deleteFleet}, {1, addLocations},
+	{1, removeLocations}, {1, tagResource}, {3, registerCompute}, {1, deregisterCompute}, {2, issueToken},
+	{20, createGame}, {5, updateGame}, {2, terminateGame}, {30, reservePlayers},
+	{20, connectProcess}, {3, loseLink}, {20, activateProcess}, {25, reportHealth}, {4, settleProcess},
+	{14, promptGame}, {20, activateGame}, {3, setPolicy}, {25, acceptPlayer}, {12, removePlayer}, {3, endProcess},
+}
+
+// one chance in n.
+func (w *Wishes) oneIn(n int) bool { return w.chance.IntN(n) == 0 }
+
+func (w *Wishes) number() uint64 { w.made++; return w.made }
+
+func (w *Wishes) request() uint64 { return cell.RequestHash(fmt.Sprint("request-", w.number())) }
+
+func (w *Wishes) uuid() domain.UUID {
+	var id domain.UUID
+	binary.BigEndian.PutUint64(id[:8], w.chance.Uint64()|1)
+	binary.BigEndian.PutUint64(id[8:], w.number())
+	return id
+}
+
+func (w *Wishes) locationName() string { return fmt.Sprint("custom-", w.chance.IntN(3)) }
+
+// Places that a wish may be about. Fleets are never named again, so the last ones are the likely ones.
+
+func (w *Wishes) fleet(v *cell.View) (fleet.Fleet, bool) {
+	fleets := v.Fleets(0, "", 100)
+	if len(fleets) == 0 {
+		return fleet.Fleet{}, false
+	}
+	return fleets[w.chance.IntN(len(fleets))], true
+}
+
+func (w *Wishes) compute(v *cell.View) (fleet.Compute, bool) {
+	f, _ := w.fleet(v)
+	computes := v.Computes(f.ID, "", 0, "", 100)
+	if len(computes) == 0 {
+		return fleet.Compute{}, false
+	}
+	return computes[w.chance.IntN(len(computes))], true
+}
+
+func (w *Wishes) process(v *cell.View) (fleet.Key, bool) {
+	x, ok := w.compute(v)
+	return fleet.Key{Fleet: x.FleetID, Compute: x.Name, Process: fmt.Sprint("p", w.chance.IntN(processesOnHost))}, ok
+}
+
+func (w *Wishes) game(v *cell.View) (session.GameSession, bool) {
+	f, _ := w.fleet(v)
+	games, _, _ := v.GameSessions(f.ID, cell.GameFilter{}, 0, "", 1000)
+	if len(games) == 0 {
+		return session.GameSession{}, false
+	}
+	if live := games[max(0, len(games)-6):]; !w.oneIn(5) {
+		games = live
+	}
+	return games[w.chance.IntN(len(games))], true
+}
+
+// host is the process that hosts a game session, or now and then one that only says so.
+func (w *Wishes) host(v *cell.View, g *session.GameSession) fleet.Key {
+	if w.oneIn(12) {
+		if liar, ok := w.process(v); ok {
+			return liar
+		}
+	}
+	return fleet.Key{Fleet: g.FleetID, Compute: g.ComputeName, Process: g.ProcessID}
+}
+
+func (w *Wishes) player(v *cell.View, g *session.GameSession) (domain.UUID, bool) {
+	players := v.PlayersIn(g.ID, 0, 0, domain.UUID{}, 1000)
+	if len(players) == 0 {
+		return domain.UUID{}, false
+	}
+	return players[w.chance.IntN(len(players))].ID, true
+}
+
+func createLocation(w *Wishes, _ *cell.View) cell.Command {
+	return &cell.CreateLocation{Name: w.locationName(), Region: "us-east-1", Account: "1"}
+}
+
+func deleteLocation(w *Wishes, _ *cell.View) cell.Command {
+	return &cell.DeleteLocation{Name: w.locationName()}
+}
+
+func createFleet(w *Wishes, v *cell.View) cell.Command {
+	if len(v.Fleets(0, "", 2)) == 2 {
+		return nil
+	}
+	id := fmt.Sprint("fleet-", w.number())
+	cmd := &cell.CreateFleet{Fleet: fleet.Fleet{ID: id, Region: "us-east-1", Account: "1", Name: id}, Locations: []string{w.locationName()}}
+	if w.oneIn(3) {
+		cmd.Locations = []string{"custom-0", "custom-1"}
+	}
+	return cmd
+}
+
+func updateFleet(w *Wishes, v *cell.View) cell.Command {
+	f, _ := w.fleet(v)
+	protected := w.oneIn(2)
+	cmd := &cell.UpdateFleetAttributes{ID: f.ID, FullProtection: &protected}
+	if w.oneIn(2) {
+		cmd.CreationPolicy = &fleet.CreationPolicy{Sessions: int32(w.chance.IntN(3)), Period: time.Duration(w.chance.IntN(3)) * time.Minute}
+	}
+	return cmd
+}
+
+func deleteFleet(w *Wishes, v *cell.View) cell.Command {
+	if f, ok := w.fleet(v); ok && w.oneIn(4) {
+		return &cell.DeleteFleet{ID: f.ID}
+	}
+	return nil
+}
+
+func addLocations(w *Wishes, v *cell.View) cell.Command {
+	f, _ := w.fleet(v)
+	return &cell.AddFleetLocations{ID: f.ID, Locations: []string{w.locationName()}}
+}
+
+func removeLocations(w *Wishes, v *cell.View) cell.Command {
+	f, _ := w.fleet(v)
+	return &cell.RemoveFleetLocations{ID: f.ID, Locations: []string{w.locationName()}}
+}
+
+func tagResource(w *Wishes, v *cell.View) cell.Command {
+	f, _ := w.fleet(v)
+	return &cell.TagResource{Fleet: f.ID, Tags: []fleet.Tag{{Key: fmt.Sprint(w.chance.IntN(3)), Value: fmt.Sprint(w.number())}}, Untag: []string{"0"}}
+}
+
+func registerCompute(w *Wishes, v *cell.View) cell.Command {
+	f, ok := w.fleet(v)
+	if !ok || len(f.Locations) == 0 {
+		return nil
+	}
+	at := f.Locations[w.chance.IntN(len(f.Locations))].Name
+	return &cell.RegisterCompute{Compute: fleet.Compute{FleetID: f.ID, Name: fmt.Sprint("host-", w.chance.IntN(2)), Location: at, IPAddress: fmt.Sprint("10.0.0.", w.chance.IntN(9))}}
+}
+
+func deregisterCompute(w *Wishes, v *cell.View) cell.Command {
+	x, ok := w.compute(v)
+	if !ok || !w.oneIn(4) {
+		return nil
+	}
+	return &cell.DeregisterCompute{Fleet: x.FleetID, Name: x.Name}
+}
+
+func issueToken(w *Wishes, v *cell.View) cell.Command {
+	x, _ := w.compute(v)
+	return &cell.IssueToken{Fleet: x.FleetID, Compute: x.Name}
+}
+
+func createGame(w *Wishes, v *cell.View) cell.Command {
+	f, ok := w.fleet(v)
+	if !ok || len(f.Locations) == 0 {
+		return nil
+	}
+	cmd := &cell.CreateGameSession{
+		Fleet: f.ID, Location: f.Locations[w.chance.IntN(len(f.Locations))].Name, Title: "game", PlayersMax: int32(w.chance.IntN(4)),
+		Properties: []session.Property{{Key: "mode", Value: fmt.Sprint(w.chance.IntN(3))}},
+	}
+	if w.oneIn(4) {
+		cmd.Creator = fmt.Sprint("creator-", w.chance.IntN(3))
+	}
+	if w.oneIn(3) { // a token: the same name comes again, mostly with the same parameters
+		cmd.Name, cmd.Parameters = fmt.Sprint("token-", w.chance.IntN(int(4+w.made/200))), 7
+		if w.oneIn(8) {
+			cmd.Parameters = 8
+		}
+	} else {
+		cmd.Name = fmt.Sprint("gsess-", w.number())
+	}
+	return cmd
+}
+
+func updateGame(w *Wishes, v *cell.View) cell.Command {
+	g, ok := w.game(v)
+	if !ok {
+		return nil
+	}
+	cmd := &cell.UpdateGameSession{ID: g.ID}
+	if w.oneIn(2) {
+		most := int32(w.chance.IntN(5))
+		cmd.PlayersMax = &most
+	}
+	if w.oneIn(2) {
+		deny := w.oneIn(3)
+		cmd.DenyPlayers = &deny
+	}
+	if w.oneIn(3) {
+		cmd.Properties = []session.Property{{Key: fmt.Sprint("k", w.chance.IntN(3)), Value: "v"}}
+	}
+	return cmd
+}
+
+func terminateGame(w *Wishes, v *cell.View) cell.Command {
+	g, _ := w.game(v)
+	return &cell.TerminateGameSession{ID: g.ID, Force: w.oneIn(5)}
+}
+
+func reservePlayers(w *Wishes, v *cell.View) cell.Command {
+	g, _ := w.game(v)
+	cmd := &cell.ReservePlayers{Game: g.ID}
+	for range 1 + w.chance.IntN(2) {
+		cmd.Players = append(cmd.Players, cell.NewPlayer{ID: w.uuid(), Player: fmt.Sprint("player-", w.chance.IntN(20))})
+	}
+	return cmd
+}
+
+func connectProcess(w *Wishes, v *cell.View) cell.Command {
+	key, _ := w.process(v)
+	if p, ok := v.Process(key); ok && p.Linked && p.State != fleet.Ended && !w.oneIn(10) {
+		return nil
+	}
+	return &cell.ConnectProcess{Process: key, Link: w.number(), SDK: "Go 5.5.0"}
+}
+
+func loseLink(w *Wishes, v *cell.View) cell.Command {
+	key, _ := w.process(v)
+	p, _ := v.Process(key)
+	if w.oneIn(4) {
+		p.Link = w.number()
+	}
+	return &cell.LoseLink{Process: key, Link: p.Link}
+}
+
+func activateProcess(w *Wishes, v *cell.View) cell.Command {
+	key, _ := w.process(v)
+	p, _ := v.Process(key)
+	if p.State == fleet.ProcessReady && !w.oneIn(15) {
+		return nil
+	}
+	return &cell.ActivateProcess{Process: key, Link: p.Link, Port: uint16(7000 + w.chance.IntN(9)), Request: w.request(), SDK: "Go 5.5.0"}
+}
+
+func reportHealth(w *Wishes, v *cell.View) cell.Command {
+	key, _ := w.process(v)
+	return &cell.ReportHealth{Process: key, Healthy: !w.oneIn(6), LastHealthy: w.now.Add(-time.Duration(w.chance.IntN(100)) * time.Second)}
+}
+
+func settleProcess(w *Wishes, v *cell.View) cell.Command {
+	key, _ := w.process(v)
+	return &cell.SettleProcess{Process: key}
+}
+
+func promptGame(w *Wishes, v *cell.View) cell.Command {
+	g, _ := w.game(v)
+	return &cell.PromptGameSession{Process: w.host(v, &g), Game: g.ID}
+}
+
+func activateGame(w *Wishes, v *cell.View) cell.Command {
+	g, _ := w.game(v)
+	return &cell.ActivateGameSession{Process: w.host(v, &g), Game: g.ID}
+}
+
+func setPolicy(w *Wishes, v *cell.View) cell.Command {
+	g, _ := w.game(v)
+	return &cell.SetPlayerPolicy{Process: w.host(v, &g), Game: g.ID, Deny: w.oneIn(3), Request: w.request()}
+}
+
+func acceptPlayer(w *Wishes, v *cell.View) cell.Command {
+	g, _ := w.game(v)
+	p, _ := w.player(v, &g)
+	return &cell.AcceptPlayer{Process: w.host(v, &g), Game: g.ID, Player: p, Request: w.request()}
+}
+
+func removePlayer(w *Wishes, v *cell.View) cell.Command {
+	g, _ := w.game(v)
+	p, _ := w.player(v, &g)
+	return &cell.RemovePlayer{Process: w.host(v, &g), Game: g.ID, Player: p}
+}
+
+func endProcess(w *Wishes, v *cell.View) cell.Command {
+	key, _ := w.process(v)
+	return &cell.EndProcess{Process: key, Request: w.request()}
+}
