@@ -36,6 +36,7 @@ type scenario struct {
 var scenarios = []scenario{
 	{"players", "player sessions, created, accepted and removed, beside a bare service", (*bench).players},
 	{"games", "game sessions, created to ACTIVE, on game servers that start over", (*bench).games},
+	{"placements", "placements of ten players through a queue of ten destinations", (*bench).placements},
 	{"idle", "idle game servers: memory of a connection, and their return after a crash", (*bench).idle},
 	{"core", "the core alone in process: rules, journal, snapshots, reads", (*bench).core},
 	{"restart", "start with 1,000,000 player sessions in 100,000 game sessions", (*bench).restart},

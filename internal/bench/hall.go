@@ -45,7 +45,9 @@ type gameServer struct {
 }
 
 // setUp makes location, fleet and compute.
-func (b *bench) setUp(c *conn) (*hall, error) {
+func (b *bench) setUp(c *conn) (*hall, error) { return b.setUpAt(c, location) }
+
+func (b *bench) setUpAt(c *conn, location string) (*hall, error) {
 	if _, err := callJSON[struct{}](c, "CreateLocation", map[string]any{"LocationName": location}); err != nil {
 		return nil, err
 	}

@@ -14,6 +14,8 @@ type sizes struct {
 	gameMeasure     time.Duration // 0: Options.Measure
 	gameLasts       time.Duration // long enough that no game server starts over more often than it may send heartbeats
 
+	placementRate float64 // a second, for the latency line
+
 	idleServers int
 	idleSettle  time.Duration
 
@@ -29,14 +31,16 @@ var (
 	fullSizes = sizes{
 		cycleServers: 256, cycleConnections: []int{64, 256}, cycleWarm: 25 * time.Second,
 		gameServers: 4000, gameConnections: 64, gameWarm: 25 * time.Second, gameMeasure: 20 * time.Second, gameLasts: 250 * time.Millisecond,
-		idleServers: 15_000, idleSettle: 10 * time.Second,
+		placementRate: 500,
+		idleServers:   15_000, idleSettle: 10 * time.Second,
 		corePlayers: 1_000_000, coreGames: 100_000, coreSteps: 1_000_000, coreMeasure: 10 * time.Second,
 		coreSnapshotEvery: 8 << 20,
 	}
 	quickSizes = sizes{
 		cycleServers: 8, cycleConnections: []int{4}, cycleWarm: 100 * time.Millisecond,
 		gameServers: 50, gameConnections: 4, gameWarm: 100 * time.Millisecond, gameLasts: 100 * time.Millisecond,
-		idleServers: 50, idleSettle: 100 * time.Millisecond,
+		placementRate: 20,
+		idleServers:   50, idleSettle: 100 * time.Millisecond,
 		corePlayers: 10_000, coreGames: 1000, coreSteps: 10_000, coreMeasure: 300 * time.Millisecond,
 		coreSnapshotEvery: 256 << 10,
 	}
