@@ -88,11 +88,16 @@ func (c *awsProfileCommand) endpoint() (string, error) {
 	if c.Name == "" || strings.ContainsAny(c.Name, " \t\r\n[]'\"#;\\") {
 		return "", fmt.Errorf("profile name %q: want one without spaces, quotes and brackets", c.Name)
 	}
-	text := c.PublicURL
+	return apiEndpoint(c.Listen, c.PublicURL)
+}
+
+// apiEndpoint is where a client of the API finds a service with these settings.
+func apiEndpoint(listen, publicURL string) (string, error) {
+	text := publicURL
 	if text == "" {
-		host, port, err := net.SplitHostPort(c.Listen)
+		host, port, err := net.SplitHostPort(listen)
 		if err != nil {
-			return "", fmt.Errorf("listen %q: want HOST:PORT", c.Listen)
+			return "", fmt.Errorf("listen %q: want HOST:PORT", listen)
 		}
 		if addr, err := netip.ParseAddr(host); host == "" || err == nil && addr.IsUnspecified() {
 			host = "127.0.0.1" // listening everywhere includes here

@@ -27,7 +27,7 @@ type door struct {
 
 var (
 	nouns     = []string{"fleet", "session", "placement", "matchmaking", "flow"}
-	frontEnds = []string{"gamelift", "serverlink", "agentlink", "playerapi", "sessionapi", "console"}
+	frontEnds = []string{"gamelift", "serverlink", "agentlink", "playerapi", "sessionapi", "console", "operator", "notify"}
 )
 
 func doors() []door {

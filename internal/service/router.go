@@ -5,14 +5,16 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/musterhq/muster/internal/operator"
 	"github.com/musterhq/muster/internal/serverlink"
 )
 
 // router tells apart what comes to the one port, by upgrade header and path.
 type router struct {
-	api    http.Handler
-	link   http.Handler
-	health func() error
+	api      http.Handler
+	link     http.Handler
+	operator http.Handler
+	health   func() error
 }
 
 func (d *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -27,6 +29,8 @@ func (d *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		d.api.ServeHTTP(w, r)
 	case (r.Method == http.MethodGet || r.Method == http.MethodHead) && (r.URL.Path == "/healthz" || r.URL.Path == "/readyz"):
 		d.serveHealth(w)
+	case strings.HasPrefix(r.URL.Path, operator.Prefix):
+		d.operator.ServeHTTP(w, r)
 	default:
 		http.Error(w, "This is Muster. AWS clients POST here, game servers open a WebSocket; health is at /healthz.", http.StatusNotFound)
 	}

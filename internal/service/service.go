@@ -23,6 +23,7 @@ import (
 	journalpebble "github.com/musterhq/muster/internal/journal/pebble"
 	"github.com/musterhq/muster/internal/listen"
 	"github.com/musterhq/muster/internal/listen/devca"
+	"github.com/musterhq/muster/internal/operator"
 	"github.com/musterhq/muster/internal/serverlink"
 	"github.com/musterhq/muster/internal/settings"
 )
@@ -91,7 +92,9 @@ func Start(ctx context.Context, s settings.Settings, log *slog.Logger) (_ *Servi
 	x.link = serverlink.New(links, serverlink.Config{
 		Engine: x.engine, Secret: keys.CellSecret(), Keys: keys, AnyKey: s.Dev, Endpoint: s.PublicURL, Log: log,
 	})
-	doors.api = gamelift.NewHandler(api, gamelift.Config{Keys: keys, Dev: s.Dev, Log: log})
+	handler := gamelift.NewHandler(api, gamelift.Config{Keys: keys, Dev: s.Dev, Log: log})
+	doors.api = handler
+	doors.operator = operator.NewDoor(operator.Config{Engine: x.engine, Authorize: handler.AuthorizeLooking, Log: log})
 	doors.link = x.link
 	doors.health = x.Err
 	go func() { x.served <- x.port.Serve() }()

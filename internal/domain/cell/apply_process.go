@@ -91,7 +91,7 @@ func (c *Cell) applyActivated(at domain.Time, e *ProcessActivated) {
 		}
 		p.State, p.Port, p.LogPaths, p.Activation, p.ReadyBy = fleet.ProcessReady, e.Port, e.LogPaths, e.Request, 0
 		// What was known of the health was that of another start; before a heartbeat of this one it would lose a game session.
-		p.Health, p.Settled, p.UnhealthyBy = fleet.Unheard, false, e.UnhealthyBy
+		p.Health, p.HealthAt, p.Settled, p.UnhealthyBy = fleet.Unheard, 0, false, e.UnhealthyBy
 		if e.SDK != "" {
 			p.SDK = e.SDK
 		}

@@ -1,6 +1,9 @@
 package cell
 
-import "github.com/musterhq/muster/internal/domain/placement"
+import (
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/placement"
+)
 
 // Queue returns a queue.
 func (v *View) Queue(name string) (placement.Queue, bool) {
@@ -48,15 +51,16 @@ type Choice struct {
 }
 
 // Choices says, for a placement that waits, where it would go next, best first, and what it passes over and why.
-func (v *View) Choices(id string) (choices []Choice) {
+func (v *View) Choices(id string, now domain.Time) (choices []Choice) {
 	v.sawAll()
+	now = max(now, v.c.last)
 	r, ok := v.c.placements.Placement(id)
 	if !ok || v.c.placements.Placements.Get(r).Status != placement.Pending {
 		return nil
 	}
-	best, passed := v.c.candidates(r, v.c.last)
+	best, passed := v.c.candidates(r, now)
 	for _, b := range best {
-		try := placement.Try{At: v.c.last, Fleet: b.Fleet, Location: b.Location, Outcome: placement.NoFreeProcess}
+		try := placement.Try{At: now, Fleet: b.Fleet, Location: b.Location, Outcome: placement.NoFreeProcess}
 		choices = append(choices, Choice{try, v.c.fleets.IdleCount(b.Fleet, b.Location)})
 	}
 	for _, p := range passed {

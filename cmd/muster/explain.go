@@ -1,0 +1,180 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+
+	"github.com/musterhq/muster/internal/awsfile"
+	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/operator"
+)
+
+// explainTimeout is for a service that hangs: somebody waits at a terminal.
+const explainTimeout = 30 * time.Second
+
+type explainCommand struct {
+	dataFlag
+	Listen    string `name:"listen" placeholder:"HOST:PORT" default:"${listen}" help:"Address of the service."`
+	PublicURL string `name:"public-url" placeholder:"URL" help:"Where the service is reached, if not at --listen."`
+	Profile   string `placeholder:"NAME" help:"AWS profile whose access key to use. Otherwise: AWS_ACCESS_KEY_ID, AWS_PROFILE, a key of the data directory, or none."`
+	JSON      bool   `name:"json" help:"JSON, for programs."`
+
+	Kind string `arg:"" enum:"placement,process,game-session" help:"placement, process or game-session."`
+	ID   string `arg:"" help:"Id of a placement; FLEET/COMPUTE/PROCESS or a process id; ARN of a game session."`
+}
+
+func (c *explainCommand) Run(ctx context.Context, stdout io.Writer, env environment) error {
+	endpoint, err := apiEndpoint(c.Listen, c.PublicURL)
+	if err != nil {
+		return err
+	}
+	body, err := c.ask(ctx, endpoint, env)
+	if err != nil {
+		return err
+	}
+	if c.JSON {
+		var indented bytes.Buffer
+		if err := json.Indent(&indented, body, "", "  "); err != nil {
+			return fmt.Errorf("answer of the service: %w", err)
+		}
+		_, err = indented.WriteTo(stdout)
+		return err
+	}
+	var x operator.Explanation
+	if err := json.Unmarshal(body, &x); err != nil {
+		return fmt.Errorf("answer of the service: %w", err)
+	}
+	return printExplanation(stdout, &x)
+}
+
+// ask sends the signed question and gives the body of the answer.
+func (c *explainCommand) ask(ctx context.Context, endpoint string, env environment) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, explainTimeout)
+	defer cancel()
+	parts := strings.Split(c.ID, "/")
+	for i := range parts {
+		parts[i] = url.PathEscape(parts[i])
+	}
+	address := strings.TrimSuffix(endpoint, "/") + operator.Prefix + "explain/" + c.Kind + "/" + strings.Join(parts, "/")
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return nil, err
+	}
+	key, err := c.key(env)
+	if err != nil {
+		return nil, err
+	}
+	if key.AccessKeyID != "" {
+		region := cmp.Or(env["AWS_REGION"], env["AWS_DEFAULT_REGION"], "us-east-1") // any is served
+		nothing := sha256.Sum256(nil)
+		if err := v4.NewSigner().SignHTTP(ctx, key, r, hex.EncodeToString(nothing[:]), "gamelift", region, time.Now()); err != nil {
+			return nil, fmt.Errorf("sign the request: %w", err)
+		}
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		return nil, fmt.Errorf("ask the service: %w", err)
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		return nil, fmt.Errorf("ask the service: %w", err)
+	}
+	if answer.StatusCode != http.StatusOK {
+		var problem operator.Problem
+		if json.Unmarshal(body, &problem) != nil || problem.Message == "" {
+			problem.Message = strings.TrimSpace(string(body))
+		}
+		return nil, fmt.Errorf("the service answers: %s", problem.Message)
+	}
+	return body, nil
+}
+
+// key finds an access key to sign with; an empty one when there is none, which a service with --dev takes, too.
+func (c *explainCommand) key(env environment) (aws.Credentials, error) {
+	if id, secret := env["AWS_ACCESS_KEY_ID"], env["AWS_SECRET_ACCESS_KEY"]; c.Profile == "" && id != "" && secret != "" {
+		return aws.Credentials{AccessKeyID: id, SecretAccessKey: secret}, nil
+	}
+	if profile := cmp.Or(c.Profile, env["AWS_PROFILE"]); profile != "" {
+		_, name, err := awsFiles(env)
+		if err != nil {
+			return aws.Credentials{}, err
+		}
+		file, err := awsfile.Open(name)
+		if err != nil {
+			return aws.Credentials{}, err
+		}
+		id, secret := file.Get(profile, "aws_access_key_id"), file.Get(profile, "aws_secret_access_key")
+		if id == "" || secret == "" {
+			return aws.Credentials{}, fmt.Errorf("profile %q: no access key in %s", profile, name)
+		}
+		return aws.Credentials{AccessKeyID: id, SecretAccessKey: secret}, nil
+	}
+	if _, err := os.Stat(c.Data); err != nil {
+		return aws.Credentials{}, nil
+	}
+	keys, err := identity.OpenKeys(c.Data)
+	if err != nil {
+		return aws.Credentials{}, err
+	}
+	list, err := keys.List()
+	if err != nil {
+		return aws.Credentials{}, err
+	}
+	for _, key := range list {
+		if key.Revoked.IsZero() && key.Role != identity.Client {
+			return aws.Credentials{AccessKeyID: key.ID, SecretAccessKey: key.Secret}, nil
+		}
+	}
+	return aws.Credentials{}, nil
+}
+
+// printExplanation writes tables for people.
+func printExplanation(w io.Writer, x *operator.Explanation) error {
+	fmt.Fprintf(w, "%s %s is %s\n%s\n\n", x.Kind, printable(x.ID), x.Status, printable(x.Why))
+	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	for _, f := range x.Facts {
+		fmt.Fprintf(table, "%s\t%s\n", f.Name, printable(f.Value))
+	}
+	if len(x.Places) > 0 {
+		fmt.Fprint(table, "\n")
+		fmt.Fprintln(table, "FLEET\tLOCATION\tFREE\tOUTCOME\tDETAIL")
+		for _, p := range x.Places {
+			fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\n", printable(p.Fleet), printable(cmp.Or(p.Location, "-")), p.Free, p.Outcome, printable(p.Detail))
+		}
+	}
+	if len(x.Timeline) > 0 {
+		fmt.Fprint(table, "\n")
+		fmt.Fprintln(table, "TIME\tWHAT\tDETAIL")
+		for _, m := range x.Timeline {
+			fmt.Fprintf(table, "%s\t%s\t%s\n", m.At.Format("2006-01-02 15:04:05.000"), m.What, printable(m.Detail))
+		}
+	}
+	return table.Flush()
+}
+
+// printable keeps what strangers chose, such as the name of a player, from driving the terminal.
+func printable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return unicode.ReplacementChar
+	}, s)
+}

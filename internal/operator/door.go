@@ -1,0 +1,86 @@
+package operator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/engine"
+)
+
+// Prefix is where every path of this door begins.
+const Prefix = "/operator/v1/"
+
+// Config is what a Door needs.
+type Config struct {
+	Engine *engine.Engine
+	// Authorize tells whether a request may look at everything, and if not, with which HTTP status and text it is refused.
+	Authorize func(*http.Request) (status int, refused error)
+	Log       *slog.Logger
+}
+
+// Door answers operators over HTTP, with JSON.
+type Door struct {
+	engine    *engine.Engine
+	authorize func(*http.Request) (int, error)
+	log       *slog.Logger
+	routes    http.ServeMux
+}
+
+// NewDoor makes a Door.
+func NewDoor(c Config) *Door {
+	d := &Door{engine: c.Engine, authorize: c.Authorize, log: c.Log}
+	for kind, explain := range map[string]func(context.Context, string) (*Explanation, error){
+		"placement": d.explainPlacement, "process": d.explainProcess, "game-session": d.explainGameSession,
+	} {
+		d.routes.HandleFunc("GET "+Prefix+"explain/"+kind+"/{id...}", func(w http.ResponseWriter, r *http.Request) {
+			x, err := explain(r.Context(), r.PathValue("id"))
+			if err != nil {
+				d.refuse(w, r, err)
+				return
+			}
+			answer(w, http.StatusOK, x)
+		})
+	}
+	return d
+}
+
+func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if status, refused := d.authorize(r); refused != nil {
+		answer(w, status, Problem{refused.Error()})
+		return
+	}
+	d.routes.ServeHTTP(w, r)
+}
+
+// Problem is the body of every answer that is none.
+type Problem struct {
+	Message string `json:"message"`
+}
+
+func (d *Door) refuse(w http.ResponseWriter, r *http.Request, err error) {
+	refusal, ok := errors.AsType[*domain.Refusal](err)
+	switch {
+	case ok && refusal.Reason == domain.NotFound:
+		answer(w, http.StatusNotFound, Problem{refusal.Detail})
+	case ok:
+		answer(w, http.StatusBadRequest, Problem{refusal.Detail})
+	case errors.Is(err, engine.ErrStopped):
+		answer(w, http.StatusServiceUnavailable, Problem{err.Error()})
+	default:
+		d.log.Error("operator request failed", "path", r.URL.Path, "err", err)
+		answer(w, http.StatusInternalServerError, Problem{"the request failed inside the service; the log has the cause"})
+	}
+}
+
+func answer(w http.ResponseWriter, status int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	_ = encoder.Encode(body) // the client has gone if it fails
+}

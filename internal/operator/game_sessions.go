@@ -1,0 +1,101 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/musterhq/muster/internal/domain/session"
+	"github.com/musterhq/muster/internal/engine"
+)
+
+// playersMax bounds the player sessions in one time line.
+const playersMax = 500
+
+// explainGameSession takes the ARN of a game session, or the part of it behind "gamesession/".
+func (d *Door) explainGameSession(ctx context.Context, id string) (*Explanation, error) {
+	if _, tail, ok := strings.Cut(id, ":gamesession/"); ok {
+		id = tail
+	}
+	g, err := d.engine.GameSession(ctx, session.ID(id))
+	if err != nil {
+		return nil, err
+	}
+	x := &Explanation{Kind: "game-session", ID: string(g.ID), Status: g.Status.String(), Why: whyGameSession(&g)}
+	x.fact("name", g.Name)
+	x.fact("process", g.FleetID+"/"+g.ComputeName+"/"+g.ProcessID)
+	x.fact("location", g.Location)
+	if g.Live() {
+		x.fact("seats", fmt.Sprintf("%d held of %d", g.SeatsHeld, g.PlayersMax))
+	}
+	if g.DenyPlayers {
+		x.fact("player sessions", "denied")
+	}
+	x.fact("placement", g.Placement)
+	x.fact("creator", g.Creator)
+	gameMoments(x, &g)
+	players, more, err := d.engine.PlayersIn(ctx, g.ID, 0, engine.PlayerPlace{}, playersMax)
+	if err != nil {
+		return nil, err
+	}
+	for i := range players {
+		p := &players[i]
+		who := "player " + p.Player
+		x.moment(p.Created, "PLAYER_RESERVED", who)
+		x.moment(p.Accepted, "PLAYER_CONNECTED", who)
+		x.moment(p.Ended, "PLAYER_"+p.Status.String(), who)
+	}
+	if more {
+		x.fact("player sessions shown", fmt.Sprintf("the first %d", playersMax))
+	}
+	return x.sorted(), nil
+}
+
+// gameMoments is the life of a game session. One that was never found has none.
+func gameMoments(x *Explanation, g *session.GameSession) {
+	who := "process " + g.ProcessID + " on compute " + g.ComputeName
+	x.moment(g.Created, "GAME_SESSION_CREATED", "for "+who)
+	x.moment(g.PromptedAt, "GAME_SESSION_PUSHED", "to "+who)
+	x.moment(g.ActivatedAt, "GAME_SESSION_ACTIVATED", "by "+who)
+	x.moment(g.TerminatingAt, "GAME_SESSION_TERMINATING", "the process was asked to end")
+	x.moment(g.Ended, "GAME_SESSION_ENDED", causeInWords(g.Cause))
+}
+
+func whyGameSession(g *session.GameSession) string {
+	switch g.Status {
+	case session.Activating:
+		if !g.Prompted {
+			return "The server process was not told yet: it has no connection to us at the moment."
+		}
+		return "The server process was told, and has not activated it yet."
+	case session.Active:
+		return "It is running."
+	case session.Terminating:
+		return "The server process was asked to end, and has not ended yet."
+	default:
+		return "It ended: " + causeInWords(g.Cause) + "."
+	}
+}
+
+func causeInWords(c session.EndCause) string {
+	switch c {
+	case session.EndedByServer:
+		return "its server process ended in good order"
+	case session.EndedByCrash:
+		return "its server process lost its connection and did not come back"
+	case session.EndedByReplacement:
+		return "another process took the id of its server process"
+	case session.EndedUnhealthy:
+		return "its server process was unhealthy or silent for too long, and did not end when told to"
+	case session.EndedByForce:
+		return "its server process was told to end and did not"
+	case session.EndedWithCompute:
+		return "its compute, location or fleet was removed"
+	case session.EndedNotActivated:
+		return "its server process did not activate it in time"
+	case session.EndedWithPlacement:
+		return "its placement ended before it was active"
+	default:
+		return "why was not recorded" // by an earlier release
+	}
+}

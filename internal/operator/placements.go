@@ -1,0 +1,131 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/placement"
+	"github.com/musterhq/muster/internal/domain/session"
+)
+
+func (d *Door) explainPlacement(ctx context.Context, id string) (*Explanation, error) {
+	p, err := d.engine.Placement(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	x := &Explanation{Kind: "placement", ID: p.ID, Status: p.Status.String()}
+	x.fact("queue", p.Queue)
+	x.fact("players", fmt.Sprintf("%d named, at most %d", len(p.Players), p.PlayersMax))
+	x.fact("started", clock(p.Start))
+	x.fact("times out", clock(p.TimeoutAt))
+	if p.Status == placement.Pending {
+		if err := d.waitingPlacement(ctx, x, &p); err != nil {
+			return nil, err
+		}
+	}
+	x.fact("game session", p.Game)
+	x.moment(p.Start, "STARTED", "in queue "+p.Queue)
+	for i := range p.Tried {
+		t := &p.Tried[i]
+		switch t.Outcome {
+		case placement.Reserved:
+			x.moment(t.At, t.Outcome.String(), processAt(t))
+		case placement.ActivationFailed:
+			x.moment(t.At, t.Outcome.String(), processAt(t)+" was given the game session, which did not become active")
+		default:
+			x.place(t, 0)
+		}
+	}
+	game := session.GameSession{}
+	if p.Game != "" {
+		if game, err = d.engine.GameSession(ctx, session.ID(p.Game)); err != nil && !isNotFound(err) {
+			return nil, err
+		}
+		gameMoments(x, &game)
+	}
+	if p.End != 0 {
+		x.moment(p.End, p.Status.String(), "")
+	}
+	x.Why = whyPlacement(x, &p, &game)
+	return x.sorted(), nil
+}
+
+func processAt(t *placement.Try) string {
+	return "process " + t.Process + " of fleet " + t.Fleet + " in " + t.Location
+}
+
+// waitingPlacement says where a placement would go now, and what limits it.
+func (d *Door) waitingPlacement(ctx context.Context, x *Explanation, p *placement.Placement) error {
+	now := domain.TimeOf(d.engine.Now())
+	return d.engine.Read(ctx, func(v *cell.View) error {
+		if p.Game == "" {
+			for _, c := range v.Choices(p.ID, now) {
+				x.place(&c.Try, c.Free)
+			}
+		}
+		q, ok := v.Queue(p.Queue)
+		if !ok || len(p.Latencies) == 0 || len(q.LatencyPolicies) == 0 {
+			return nil
+		}
+		switch limit, until := q.Cap(now.Sub(p.Start)); {
+		case limit == 0:
+			x.fact("latency cap", "none any more")
+		case until == 0:
+			x.fact("latency cap", strconv.Itoa(int(limit))+" ms")
+		default:
+			x.fact("latency cap", fmt.Sprintf("%d ms until %s", limit, clock(p.Start.Add(until))))
+		}
+		return nil
+	})
+}
+
+func whyPlacement(x *Explanation, p *placement.Placement, game *session.GameSession) string {
+	switch p.Status {
+	case placement.Pending:
+		switch {
+		case p.Game != "":
+			return "It waits for process " + game.ProcessID + " on compute " + game.ComputeName + " to activate its game session."
+		case len(x.Places) == 0:
+			return "It waits, and its queue has no destinations."
+		default:
+			return "It waits. Of the places in its queue: " + placesInWords(x.Places) + "."
+		}
+	case placement.Fulfilled:
+		return fmt.Sprintf("It was fulfilled after %s, at attempt %d.", p.End.Sub(p.Start).Round(time.Millisecond), attempts(p))
+	case placement.Cancelled:
+		return "StopGameSessionPlacement stopped it."
+	case placement.TimedOut:
+		if p.Game != "" {
+			return "Its time was over before process " + game.ProcessID + " had activated its game session."
+		}
+		if len(x.Places) == 0 {
+			return "Its time was over, and its queue had no destinations."
+		}
+		return "Its time was over. Of the places in its queue at the end: " + placesInWords(x.Places) + "."
+	default:
+		if p.Game == "" || game.Cause == session.EndedWithPlacement {
+			return "Its queue was deleted."
+		}
+		return "Its game session was ended before it was active."
+	}
+}
+
+// attempts counts the server processes that were given the game session, as far as they are remembered.
+func attempts(p *placement.Placement) (n int) {
+	for _, t := range p.Tried {
+		if t.Outcome == placement.Reserved || t.Outcome == placement.ActivationFailed {
+			n++
+		}
+	}
+	return n
+}
+
+func isNotFound(err error) bool {
+	r, ok := errors.AsType[*domain.Refusal](err)
+	return ok && r.Reason == domain.NotFound
+}

@@ -1,0 +1,220 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/session"
+)
+
+// lookStep bounds what one look at the state passes over.
+const lookStep = 256
+
+// explainProcess takes FLEET/COMPUTE/PROCESS, or the process id alone.
+func (d *Door) explainProcess(ctx context.Context, id string) (*Explanation, error) {
+	keys := keysOf(id)
+	p, err := d.process(ctx, keys)
+	if err == nil && p == nil && len(keys) == 0 {
+		p, err = d.searchProcess(ctx, id)
+	}
+	switch {
+	case err != nil:
+		return nil, err
+	case p == nil:
+		return d.forgottenProcess(ctx, id, keys)
+	}
+	x := &Explanation{Kind: "process", ID: p.Key.String(), Status: p.State.String()}
+	x.fact("location", p.Location)
+	x.fact("SDK", p.SDK)
+	x.fact("engine", p.Tool)
+	if p.Port != 0 {
+		x.fact("port", fmt.Sprint(p.Port))
+	}
+	x.fact("health", p.Health.String())
+	x.fact("connection", linkInWords(p.Linked))
+	if p.Life > 1 {
+		x.fact("life", fmt.Sprintf("the %dth under this id", p.Life))
+	}
+	x.fact("game session", p.Game)
+	var game session.GameSession
+	if p.Game != "" {
+		if game, err = d.engine.GameSession(ctx, session.ID(p.Game)); err != nil && !isNotFound(err) {
+			return nil, err
+		}
+	}
+	x.moment(p.Connected, "CONNECTED", p.SDK)
+	x.moment(p.Ready, "READY", fmt.Sprintf("on port %d", p.Port))
+	x.moment(p.HealthAt, p.Health.String(), "")
+	switch {
+	case p.LinkAt == 0 || p.LinkAt == p.Connected:
+	case p.Linked:
+		x.moment(p.LinkAt, "CONNECTED_AGAIN", "")
+	default:
+		x.moment(p.LinkAt, "CONNECTION_LOST", "")
+	}
+	if p.Game != "" {
+		gameMoments(x, &game)
+	}
+	x.moment(p.AskedAt, "TOLD_TO_END", p.TerminateWhy.String())
+	x.moment(p.EndedAt, "ENDED", p.EndReason.String())
+	if err := d.processEvents(ctx, x, p.Key, p.Connected); err != nil {
+		return nil, err
+	}
+	x.Why = whyProcess(p, &game)
+	return x.sorted(), nil
+}
+
+// keysOf reads FLEET/COMPUTE/PROCESS. The name of a compute may hold a slash, and the id of a process, too.
+func keysOf(id string) (keys []fleet.Key) {
+	fleetID, rest, _ := strings.Cut(id, "/")
+	for i := range len(rest) {
+		if rest[i] == '/' {
+			keys = append(keys, fleet.Key{Fleet: fleetID, Compute: rest[:i], Process: rest[i+1:]})
+		}
+	}
+	return keys
+}
+
+func (d *Door) process(ctx context.Context, keys []fleet.Key) (found *fleet.Process, err error) {
+	err = d.engine.Read(ctx, func(v *cell.View) error {
+		for _, key := range keys {
+			if p, ok := v.Process(key); ok {
+				found = &p
+				return nil
+			}
+		}
+		return nil
+	})
+	return found, err
+}
+
+// searchProcess looks for a process id on every compute, in small steps.
+func (d *Door) searchProcess(ctx context.Context, id string) (found *fleet.Process, err error) {
+	var fleets []fleet.Fleet
+	for created, after := domain.Time(0), ""; ; {
+		err := d.engine.Read(ctx, func(v *cell.View) error { fleets = v.Fleets(created, after, lookStep); return nil })
+		if err != nil || len(fleets) == 0 {
+			return nil, err
+		}
+		for _, f := range fleets {
+			if found, err := d.searchFleet(ctx, f.ID, id); found != nil || err != nil {
+				return found, err
+			}
+			created, after = f.Created, f.ID
+		}
+	}
+}
+
+func (d *Door) searchFleet(ctx context.Context, fleetID, id string) (found *fleet.Process, err error) {
+	for created, after, done := domain.Time(0), "", false; !done && found == nil && err == nil; {
+		err = d.engine.Read(ctx, func(v *cell.View) error {
+			computes := v.Computes(fleetID, "", created, after, lookStep)
+			for _, c := range computes {
+				if p, ok := v.Process(fleet.Key{Fleet: fleetID, Compute: c.Name, Process: id}); ok {
+					found = &p
+				}
+				created, after = c.Created, c.Name
+			}
+			done = len(computes) < lookStep
+			return nil
+		})
+	}
+	return found, err
+}
+
+// forgottenProcess explains from the event log of its fleet a process that is not remembered itself.
+func (d *Door) forgottenProcess(ctx context.Context, id string, keys []fleet.Key) (*Explanation, error) {
+	for _, key := range keys {
+		x := &Explanation{Kind: "process", ID: key.String(), Status: fleet.Ended.String()}
+		if err := d.processEvents(ctx, x, key, 0); err != nil {
+			return nil, err
+		}
+		if n := len(x.Timeline); n > 0 {
+			x.sorted().Why = "It ended a while ago and is remembered by the event log of its fleet alone: " + x.Timeline[n-1].Detail
+			return x, nil
+		}
+	}
+	if len(keys) == 0 {
+		return nil, domain.Refuse(domain.NotFound, "process %s not found on any compute; for one that ended a while ago say FLEET/COMPUTE/PROCESS", id)
+	}
+	return nil, domain.Refuse(domain.NotFound, "process %s not found; one that ended is remembered for %s", id, d.engine.CellConfig().EndedKept)
+}
+
+// processEvents adds what the fleet's event log says of a process.
+func (d *Door) processEvents(ctx context.Context, x *Explanation, key fleet.Key, since domain.Time) error {
+	name := "process " + key.Process + " on compute " + key.Compute + " "
+	before := uint64(0)
+	for {
+		var page []fleet.Event
+		err := d.engine.Read(ctx, func(v *cell.View) error {
+			page = v.FleetEvents(key.Fleet, since, 0, before, lookStep)
+			return nil
+		})
+		if err != nil || len(page) == 0 {
+			return err
+		}
+		for i := range page {
+			if strings.Contains(page[i].Message, name) {
+				x.moment(page[i].At, page[i].Code, page[i].Message)
+			}
+			before = page[i].No
+		}
+	}
+}
+
+func linkInWords(linked bool) string {
+	if linked {
+		return "open"
+	}
+	return "lost"
+}
+
+func whyProcess(p *fleet.Process, game *session.GameSession) string {
+	switch {
+	case p.State == fleet.Ended:
+		return "It ended: " + endInWords(p.EndReason) + "."
+	case p.TerminateBy != 0:
+		return "It was told to end by " + clock(p.TerminationTime) + ": " + endInWords(p.TerminateWhy) + "."
+	case p.State == fleet.Initialized:
+		return "It has connected and not called ProcessReady yet."
+	case p.Session != 0:
+		return "It hosts game session " + string(game.ID) + ", which is " + game.Status.String() + "."
+	case !p.Linked:
+		return "It gets no game session: its connection is lost."
+	case p.HadSession:
+		return "It gets no game session: it has had one, and a process gets one in its life."
+	case p.Health == fleet.Unhealthy:
+		return "It gets no game session: it is unhealthy, or silent."
+	case p.Eligible():
+		return "It is free for a game session."
+	default:
+		return "It gets no game session before its first good health report."
+	}
+}
+
+func endInWords(r fleet.EndReason) string {
+	switch r {
+	case fleet.EndedNormally:
+		return "it said so itself"
+	case fleet.EndedCrashed:
+		return "its connection was lost and did not come back in time"
+	case fleet.EndedReplaced:
+		return "another process took its id"
+	case fleet.EndedUnhealthy:
+		return "it was unhealthy or silent for too long"
+	case fleet.EndedForced:
+		return "its game session was to be terminated"
+	case fleet.EndedNeverReady:
+		return "it did not call ProcessReady in time"
+	case fleet.EndedWithCompute:
+		return "its compute, location or fleet was removed"
+	case fleet.EndedActivationLate:
+		return "it did not activate its game session in time"
+	default:
+		return "why is not known"
+	}
+}
