@@ -5,6 +5,7 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/chunk"
+	"github.com/musterhq/muster/internal/domain/searchindex"
 )
 
 // State is everything about game sessions and player sessions, with its indexes. The indexes are not part of a snapshot:
@@ -19,6 +20,7 @@ type State struct {
 	byPlayer map[string]Ref // one session of each player; the others follow
 	players  map[domain.UUID]Ref
 	counts   map[place]*Counts
+	search   *searchindex.Set // the ACTIVE ones
 }
 
 type place struct{ fleet, location string }
@@ -52,6 +54,7 @@ func New() *State {
 		byPlayer: map[string]Ref{},
 		players:  map[domain.UUID]Ref{},
 		counts:   map[place]*Counts{},
+		search:   searchindex.New(),
 	}
 }
 
@@ -87,6 +90,7 @@ func (s *State) index(r Ref, g *GameSession) {
 		s.byFleet[g.FleetID] = t
 	}
 	t.Set(entry{g.Created, r, g.ID})
+	s.indexForSearch(r, &GameSession{}, g)
 }
 
 // count adds the game session to its location's counts, or takes it away.
@@ -112,8 +116,10 @@ func (s *State) count(g *GameSession, by int32) {
 func (s *State) ChangeGame(r Ref, f func(*GameSession)) {
 	g := s.Games.Mut(r)
 	s.count(g, -1)
+	was := *g
 	f(g)
 	s.count(g, 1)
+	s.indexForSearch(r, &was, g)
 }
 
 // Utilization returns the counts of a fleet's location.
@@ -164,6 +170,7 @@ func (s *State) Reserve(p PlayerSession) Ref {
 func (s *State) hold(game Ref, by int32) {
 	g := s.Games.Mut(game)
 	g.SeatsHeld += by
+	s.search.SetPlayers(uint32(game), g.SeatsHeld)
 	if c := s.counts[place{g.FleetID, g.Location}]; c != nil && g.Live() {
 		c.SeatsHeld += by
 	}

@@ -1,0 +1,29 @@
+package cell
+
+import (
+	"github.com/musterhq/muster/internal/domain/search"
+	"github.com/musterhq/muster/internal/domain/searchindex"
+	"github.com/musterhq/muster/internal/domain/session"
+)
+
+// Search passes over some of the game sessions that a search is about, and reports whether that was all. It shows
+// nothing yet; see SearchResults.
+func (v *View) Search(scan *searchindex.Scan) (done bool) { return v.c.sessions.Search(scan) }
+
+// SearchResults returns the game sessions at some places of a search. One that is no longer what was asked for is left
+// out, so that the answer is true of one moment.
+func (v *View) SearchResults(q *searchindex.Query, places []search.Place) []session.GameSession {
+	v.sawAll()
+	results := make([]session.GameSession, 0, len(places))
+	for _, p := range places {
+		r, ok := v.c.sessions.Game(session.ID(p.ID))
+		if !ok {
+			continue
+		}
+		g := v.c.sessions.Games.Get(r)
+		if g.Status == session.Active && (q.Location == "" || g.Location == q.Location) && q.Filter.Match(g.Row()) {
+			results = append(results, *g)
+		}
+	}
+	return results
+}

@@ -1,0 +1,136 @@
+package searchindex
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/tidwall/btree"
+
+	"github.com/musterhq/muster/internal/domain/search"
+)
+
+// dictionary numbers texts, so that columns hold numbers. A number is in use as long as its text is, and then given out
+// again. Labels have the order of the texts.
+type dictionary struct {
+	codes  map[string]uint32
+	texts  []string // by number; 0 stays unused: it means "no text"
+	labels []uint64 // by number, from 1 up to labelEnd
+	uses   []int32
+	free   []uint32
+	order  *btree.BTreeG[ordered]
+
+	// relabelled counts how often all labels changed. Labels of different counts cannot be compared.
+	relabelled int
+}
+
+type ordered struct {
+	order string // search.OrderText of text
+	text  string
+	code  uint32
+}
+
+func (a ordered) before(b ordered) bool {
+	return cmp.Or(strings.Compare(a.order, b.order), strings.Compare(a.text, b.text)) < 0
+}
+
+const (
+	labelEnd = 1 << 63 // above all labels
+	labelGap = 1 << 40 // left free below a text that comes last, and above one that comes first
+)
+
+func newDictionary() *dictionary {
+	return &dictionary{
+		codes: map[string]uint32{}, texts: []string{""}, labels: []uint64{0}, uses: []int32{0},
+		order: btree.NewBTreeGOptions(ordered.before, btree.Options{NoLocks: true}),
+	}
+}
+
+func (d *dictionary) empty() bool { return len(d.codes) == 0 }
+
+// use gives the number of a text and counts one more use of it.
+func (d *dictionary) use(text string) uint32 {
+	code, ok := d.codes[text]
+	if !ok {
+		code = d.number(text)
+		d.codes[text] = code
+		d.insert(ordered{search.OrderText(text), text, code})
+	}
+	d.uses[code]++
+	return code
+}
+
+func (d *dictionary) number(text string) uint32 {
+	if n := len(d.free); n > 0 {
+		code := d.free[n-1]
+		d.free = d.free[:n-1]
+		d.texts[code] = text
+		return code
+	}
+	d.texts = append(d.texts, text)
+	d.labels = append(d.labels, 0)
+	d.uses = append(d.uses, 0)
+	return uint32(len(d.texts) - 1)
+}
+
+// release counts one use less.
+func (d *dictionary) release(code uint32) {
+	if d.uses[code]--; d.uses[code] > 0 {
+		return
+	}
+	text := d.texts[code]
+	delete(d.codes, text)
+	d.order.Delete(ordered{search.OrderText(text), text, code})
+	d.texts[code] = ""
+	d.free = append(d.free, code)
+}
+
+// insert gives a new text a label between those of its neighbours. Where there is no room left, which takes some forty
+// texts each between the last two, all labels are spread again.
+func (d *dictionary) insert(o ordered) {
+	d.order.Set(o)
+	below, above := uint64(0), uint64(labelEnd)
+	d.order.Descend(o, func(x ordered) bool {
+		if x.code != o.code {
+			below = d.labels[x.code]
+		}
+		return x.code == o.code
+	})
+	d.order.Ascend(o, func(x ordered) bool {
+		if x.code != o.code {
+			above = d.labels[x.code]
+		}
+		return x.code == o.code
+	})
+	half := (above - below) / 2
+	switch {
+	case half == 0:
+		d.relabel()
+		return
+	case below == 0 && above == labelEnd:
+	case above == labelEnd:
+		half = min(half, labelGap)
+	case below == 0:
+		half = above - below - min(half, labelGap)
+	}
+	d.labels[o.code] = below + half
+}
+
+func (d *dictionary) relabel() {
+	d.relabelled++
+	step := uint64(labelEnd) / uint64(d.order.Len()+1)
+	label := uint64(0)
+	d.order.Scan(func(x ordered) bool {
+		label += step
+		d.labels[x.code] = label
+		return true
+	})
+}
+
+// seek gives the label of the first text whose order is at or behind the given one, which search.OrderText made.
+func (d *dictionary) seek(order string) (label uint64, exact, ok bool) {
+	d.order.Ascend(ordered{order: order}, func(x ordered) bool {
+		label, exact, ok = d.labels[x.code], x.order == order, true
+		return false
+	})
+	return label, exact, ok
+}

@@ -1,0 +1,214 @@
+package searchindex
+
+import (
+	"math"
+
+	"github.com/musterhq/muster/internal/domain/search"
+)
+
+// test is a node of a filter, bound to what it means in the fleet at the moment: texts to their numbers, ids to spots.
+type test struct {
+	node   *search.Node
+	kids   []test
+	values *dictionary // of a property; nil: no game session has it
+	code   uint32      // of the text; 0: no game session has it
+	spots  []spot
+}
+
+func newTest(n *search.Node) test {
+	t := test{node: n, kids: make([]test, len(n.Kids))}
+	for i, k := range n.Kids {
+		t.kids[i] = newTest(k)
+	}
+	return t
+}
+
+// bind looks up what changes from step to step.
+func (t *test) bind(f *fleet, fleetID string, games Games) {
+	for i := range t.kids {
+		t.kids[i].bind(f, fleetID, games)
+	}
+	switch t.node.Op {
+	case search.Is, search.IsNot:
+		t.values = f.names
+		if t.node.Attribute == search.Property {
+			t.values = f.properties[t.node.Key]
+		}
+		if t.code = 0; t.values != nil {
+			t.code = t.values.codes[t.node.Text]
+		}
+	case search.IsGame:
+		t.bindGame(f, fleetID, games)
+	}
+}
+
+// bindGame finds the rows of a game session: several, when its id string alone was written and locations share it.
+func (t *test) bindGame(f *fleet, fleetID string, games Games) {
+	t.spots = t.spots[:0]
+	g := t.node.Game
+	if g.Fleet != "" && g.Fleet != fleetID {
+		return
+	}
+	for location := range f.locations.codes { // rows are marked, so that the order of a map does not show
+		if g.Location != "" && g.Location != location {
+			continue
+		}
+		if ref, ok := games.GameRef(fleetID + "/" + location + "/" + g.Name); ok && int(ref) < len(f.set.spots) {
+			t.spots = append(t.spots, f.set.spots[ref])
+		}
+	}
+}
+
+// run leaves those rows of within in out that pass.
+func (t *test) run(b *block, within, out *bits) {
+	n := t.node
+	switch n.Op {
+	case search.And:
+		*out = *within
+		for i := range t.kids {
+			left := *out
+			t.kids[i].run(b, &left, out)
+			if out.empty() {
+				return
+			}
+		}
+	case search.Or:
+		var any, passed bits
+		left := *within
+		for i := range t.kids {
+			t.kids[i].run(b, &left, &passed)
+			for w := range passed {
+				any[w] |= passed[w]
+				left[w] &^= passed[w]
+			}
+			if left.empty() {
+				break
+			}
+		}
+		*out = any
+	case search.Not:
+		var passed bits
+		t.kids[0].run(b, within, &passed)
+		for w := range passed {
+			out[w] = within[w] &^ passed[w]
+		}
+	case search.IsTruth:
+		for w := range out {
+			out[w] = within[w] & (b.joinable[w] ^ flip(!n.Truth))
+		}
+	case search.Between:
+		switch n.Attribute {
+		case search.CreationTimeMillis:
+			between64(&b.created, n.Low, n.High, within, out)
+		case search.PlayerSessionCount:
+			between32(&b.players, n.Low, n.High, within, out)
+		default:
+			between32(&b.most, n.Low, n.High, within, out)
+		}
+	case search.IsGame:
+		*out = bits{}
+		for _, at := range t.spots {
+			if at.block == b && within.has(int(at.row)) {
+				out.set(int(at.row), true)
+			}
+		}
+	default:
+		t.runText(b, within, out)
+	}
+}
+
+// flip is all ones or all zeros, to turn bits round with.
+func flip(on bool) uint64 {
+	if on {
+		return ^uint64(0)
+	}
+	return 0
+}
+
+func (t *test) runText(b *block, within, out *bits) {
+	different := t.node.Op == search.IsNot
+	if t.node.Attribute == search.GameSessionName {
+		equal(&b.names, t.code, different, within, out)
+		return
+	}
+	c := b.properties[t.values]
+	switch {
+	case c == nil || t.code == 0 && !different:
+		*out = bits{}
+	case c.dense != nil:
+		equal(c.dense, t.code, different, within, out)
+	default:
+		*out = bits{}
+		for _, x := range c.list {
+			if (x.code == t.code) != different && within.has(int(x.row)) {
+				out.set(int(x.row), true)
+			}
+		}
+	}
+}
+
+// The loops below run over 64 rows at a time and leave out what nobody asks about any more. Their bodies have no
+// branches: the processor cannot guess how a comparison ends.
+
+func between64(column *[rows]int64, low, high int64, within, out *bits) {
+	if low > high {
+		*out = bits{}
+		return
+	}
+	width := uint64(high) - uint64(low)
+	for w := range out {
+		if out[w] = within[w]; out[w] == 0 {
+			continue
+		}
+		var word uint64
+		for i, v := range column[w*64 : w*64+64] {
+			word |= bit(uint64(v)-uint64(low) <= width) << (i & 63)
+		}
+		out[w] &= word
+	}
+}
+
+func between32(column *[rows]int32, low, high int64, within, out *bits) {
+	low, high = max(low, math.MinInt32), min(high, math.MaxInt32)
+	if low > high {
+		*out = bits{}
+		return
+	}
+	from, width := uint32(low), uint32(high)-uint32(low)
+	for w := range out {
+		if out[w] = within[w]; out[w] == 0 {
+			continue
+		}
+		var word uint64
+		for i, v := range column[w*64 : w*64+64] {
+			word |= bit(uint32(v)-from <= width) << (i & 63)
+		}
+		out[w] &= word
+	}
+}
+
+// equal leaves the rows whose number is code, or those that have another number; 0 is none.
+func equal(column *[rows]uint32, code uint32, different bool, within, out *bits) {
+	if code == 0 && !different {
+		*out = bits{}
+		return
+	}
+	for w := range out {
+		if out[w] = within[w]; out[w] == 0 {
+			continue
+		}
+		var same, none uint64
+		for i, v := range column[w*64 : w*64+64] {
+			same |= bit(v == code) << (i & 63)
+			none |= bit(v == 0) << (i & 63)
+		}
+		out[w] &= (same ^ flip(different)) &^ none
+	}
+}
+
+func bit(on bool) uint64 {
+	if on {
+		return 1
+	}
+	return 0
+}
