@@ -90,68 +90,72 @@ func turnOf(o search.Order) uint64 { return flip(o.Descending) }
 
 // collect takes over those of the rows that are among the first so far.
 func (c *collector) collect(b *block, chosen *bits) {
-	var keys [rows]uint64
-	c.fill(b, chosen, &keys)
-	low, limit := uint64(0), uint64(noKey)
+	low := uint64(0)
 	if c.after != nil {
 		low = c.after.key
 	}
-	if len(c.found) == c.most {
-		limit = c.found[c.most-1].key
-	}
-	for w, word := range chosen {
-		for ; word != 0; word &= word - 1 {
-			row := w*64 + mathbits.TrailingZeros64(word)
-			if keys[row] < low || keys[row] > limit {
-				continue
-			}
-			c.offer(b, row, keys[row])
-			if len(c.found) == c.most {
-				limit = c.found[c.most-1].key
-			}
-		}
-	}
-}
-
-// fill writes the keys of the chosen rows.
-func (c *collector) fill(b *block, chosen *bits, keys *[rows]uint64) {
+	var keys [64]uint64
 	for w, word := range chosen {
 		if word == 0 {
 			continue
 		}
-		from, to := w*64, w*64+64
-		switch part := keys[from:to]; c.order.Attribute {
-		case search.None:
-			for i, m := range b.marks[from:to] {
-				part[i] = m - c.order.Start
-			}
-		case search.CreationTimeMillis:
-			for i, v := range b.created[from:to] {
-				part[i] = c.turned(uint64(v))
-			}
-		case search.PlayerSessionCount:
-			for i, v := range b.players[from:to] {
-				part[i] = c.turned(uint64(v))
-			}
-		case search.MaximumSessions:
-			for i, v := range b.most[from:to] {
-				part[i] = c.turned(uint64(v))
-			}
-		case search.HasAvailablePlayerSessions:
-			for i := range part {
-				part[i] = c.turned(b.joinable[w] >> i & 1)
-			}
-		case search.GameSessionName:
-			c.fillLabels(b.names[from:to], part)
-		case search.Property:
-			c.fillProperty(b.properties[c.values], from, to, part)
+		c.fill(b, w, &keys)
+		// Few rows are among the first ones: the others are sorted out without branches.
+		var among uint64
+		width := c.limit() - low
+		for i, key := range keys {
+			among |= bit(key-low <= width) << (i & 63)
+		}
+		for word &= among; word != 0; word &= word - 1 {
+			i := mathbits.TrailingZeros64(word)
+			c.offer(b, w*64+i, keys[i])
 		}
 	}
 }
 
-func (c *collector) fillProperty(column *cells, from, to int, keys []uint64) {
+// limit is the greatest key that may still be among the first ones. It is never below the key of the place behind which
+// results begin.
+func (c *collector) limit() uint64 {
+	if len(c.found) < c.most {
+		return noKey
+	}
+	return c.found[c.most-1].key
+}
+
+// fill writes the keys of 64 rows.
+func (c *collector) fill(b *block, w int, keys *[64]uint64) {
+	from, to := w*64, w*64+64
+	switch c.order.Attribute {
+	case search.None:
+		for i, m := range b.marks[from:to] {
+			keys[i&63] = m - c.order.Start
+		}
+	case search.CreationTimeMillis:
+		for i, v := range b.created[from:to] {
+			keys[i&63] = c.turned(uint64(v))
+		}
+	case search.PlayerSessionCount:
+		for i, v := range b.players[from:to] {
+			keys[i&63] = c.turned(uint64(v))
+		}
+	case search.MaximumSessions:
+		for i, v := range b.most[from:to] {
+			keys[i&63] = c.turned(uint64(v))
+		}
+	case search.HasAvailablePlayerSessions:
+		for i := range keys {
+			keys[i] = c.turned(b.joinable[w] >> (i & 63) & 1)
+		}
+	case search.GameSessionName:
+		c.fillLabels(b.names[from:to], keys)
+	case search.Property:
+		c.fillProperty(b.properties[c.values], from, keys)
+	}
+}
+
+func (c *collector) fillProperty(column *cells, from int, keys *[64]uint64) {
 	if column != nil && column.dense != nil {
-		c.fillLabels(column.dense[from:to], keys)
+		c.fillLabels(column.dense[from:from+64], keys)
 		return
 	}
 	for i := range keys {
@@ -161,20 +165,20 @@ func (c *collector) fillProperty(column *cells, from, to int, keys []uint64) {
 		return
 	}
 	for _, x := range column.list {
-		if row := int(x.row); from <= row && row < to {
-			keys[row-from] = c.turned(c.values.labels[x.code])
+		if row := int(x.row) - from; 0 <= row && row < len(keys) {
+			keys[row] = c.turned(c.values.labels[x.code])
 		}
 	}
 }
 
-func (c *collector) fillLabels(codes []uint32, keys []uint64) {
+func (c *collector) fillLabels(codes []uint32, keys *[64]uint64) {
 	labels := c.values.labels
 	for i, code := range codes {
-		if key := c.turned(labels[code]); code != 0 {
-			keys[i] = key
-		} else {
-			keys[i] = noKey
+		key := c.turned(labels[code])
+		if code == 0 {
+			key = noKey
 		}
+		keys[i&63] = key
 	}
 }
 
@@ -183,6 +187,9 @@ func (c *collector) offer(b *block, row int, key uint64) {
 	x := found{key: key, created: b.created[row]}
 	byID := c.order.Attribute == search.GameSessionID
 	full := len(c.found) == c.most
+	if full && key > c.found[c.most-1].key {
+		return
+	}
 	// Asking for the id means a walk to the record; most rows can be told without.
 	if !byID {
 		if full && behind(&x, &c.found[c.most-1]) || c.after != nil && behind(c.after, &x) {

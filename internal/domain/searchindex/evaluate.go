@@ -13,6 +13,8 @@ type test struct {
 	values *dictionary // of a property; nil: no game session has it
 	code   uint32      // of the text; 0: no game session has it
 	spots  []spot
+
+	left, passed bits // scratch, so that a step allocates nothing
 }
 
 func newTest(n *search.Node) test {
@@ -66,31 +68,30 @@ func (t *test) run(b *block, within, out *bits) {
 	case search.And:
 		*out = *within
 		for i := range t.kids {
-			left := *out
-			t.kids[i].run(b, &left, out)
+			t.left = *out
+			t.kids[i].run(b, &t.left, out)
 			if out.empty() {
 				return
 			}
 		}
 	case search.Or:
-		var any, passed bits
-		left := *within
+		t.left = *within
 		for i := range t.kids {
-			t.kids[i].run(b, &left, &passed)
-			for w := range passed {
-				any[w] |= passed[w]
-				left[w] &^= passed[w]
+			t.kids[i].run(b, &t.left, &t.passed)
+			for w := range t.passed {
+				t.left[w] &^= t.passed[w]
 			}
-			if left.empty() {
+			if t.left.empty() {
 				break
 			}
 		}
-		*out = any
+		for w := range out {
+			out[w] = within[w] &^ t.left[w]
+		}
 	case search.Not:
-		var passed bits
-		t.kids[0].run(b, within, &passed)
-		for w := range passed {
-			out[w] = within[w] &^ passed[w]
+		t.kids[0].run(b, within, &t.passed)
+		for w := range out {
+			out[w] = within[w] &^ t.passed[w]
 		}
 	case search.IsTruth:
 		for w := range out {
@@ -197,12 +198,17 @@ func equal(column *[rows]uint32, code uint32, different bool, within, out *bits)
 		if out[w] = within[w]; out[w] == 0 {
 			continue
 		}
-		var same, none uint64
+		var word uint64
 		for i, v := range column[w*64 : w*64+64] {
-			same |= bit(v == code) << (i & 63)
-			none |= bit(v == 0) << (i & 63)
+			word |= bit(v == code) << (i & 63)
 		}
-		out[w] &= (same ^ flip(different)) &^ none
+		if different {
+			word = ^word
+			for i, v := range column[w*64 : w*64+64] {
+				word &^= bit(v == 0) << (i & 63)
+			}
+		}
+		out[w] &= word
 	}
 }
 

@@ -17,10 +17,12 @@ type Query struct {
 // once and rightly.
 type Scan struct {
 	query Query
-	tests []test // the root of the filter, or none
+	root  *test // of the filter; nil: all are chosen
 	best  collector
 	legs  []leg // of the ring that are left
 	step  int   // blocks passed over under one lock
+
+	asked, chosen bits // scratch
 
 	labels   labelState // that the found places are made with
 	restarts int
@@ -49,7 +51,8 @@ const restartsMax = 4
 func NewScan(q Query) *Scan {
 	s := &Scan{query: q, step: max(1, stepTerms/(q.Filter.Terms+2))}
 	if q.Filter.Root != nil {
-		s.tests = []test{newTest(q.Filter.Root)}
+		root := newTest(q.Filter.Root)
+		s.root = &root
 	}
 	s.begin()
 	return s
@@ -92,8 +95,8 @@ func (s *Scan) Step(x *Set, games Games) (done bool) {
 			return true
 		}
 	}
-	for i := range s.tests {
-		s.tests[i].bind(f, s.query.Fleet, games)
+	if s.root != nil {
+		s.root.bind(f, s.query.Fleet, games)
 	}
 	if s.bindOrder(f) {
 		s.begin()
@@ -153,12 +156,12 @@ func (s *Scan) block(f *fleet, location uint32) (done bool) {
 	if location != 0 {
 		equal(&b.locations, location, false, &within, &within)
 	}
-	for i := range s.tests {
-		asked := within
-		s.tests[i].run(b, &asked, &within)
+	s.asked, s.chosen = within, within
+	if s.root != nil {
+		s.root.run(b, &s.asked, &s.chosen)
 	}
-	if !within.empty() {
-		s.best.collect(b, &within)
+	if !s.chosen.empty() {
+		s.best.collect(b, &s.chosen)
 	}
 
 	if !last {
