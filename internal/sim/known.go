@@ -260,15 +260,24 @@ func (w *World) checkKnown() {
 	}
 }
 
-func (w *World) archivedGame(a archive.Archive, id session.ID) (session.GameSession, bool) {
-	record, ok, err := a.Get(background, archive.GameSession, string(id))
+// archived is what the archive has under an id, nil when that is nothing.
+func (w *World) archived(a archive.Archive, kind archive.Kind, id string) []byte {
+	record, ok, err := a.Get(background, kind, id)
 	if err != nil {
 		w.violated("archive: %v", err)
 	}
 	if !ok {
+		return nil
+	}
+	return record.Data
+}
+
+func (w *World) archivedGame(a archive.Archive, id session.ID) (session.GameSession, bool) {
+	data := w.archived(a, archive.GameSession, string(id))
+	if data == nil {
 		return session.GameSession{}, false
 	}
-	g, err := cell.DecodeGameSession(record.Data)
+	g, err := cell.DecodeGameSession(data)
 	if err != nil || g.Live() {
 		w.violated("archive: %s is %s, %v", id, g.Status, err)
 	}

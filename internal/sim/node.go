@@ -79,17 +79,9 @@ func (n *node) wish() {
 // claim looks the id up in the archive before it submits the command, and again when it is stale, as the engine does.
 func (n *node) claim(cmd cell.Claim) {
 	learn := n.w.known.learner(n.w, cmd)
-	id, ok := cmd.ClaimedGame()
-	if !ok {
+	if !n.lookUp(cmd) {
 		n.submit(cmd, learn)
 		return
-	}
-	at := n.seq.Cell().Forgotten()
-	old, found := n.w.archivedGame(n.archive, id)
-	if found {
-		cmd.SetArchived(&old, at)
-	} else {
-		cmd.SetArchived(nil, at)
 	}
 	n.submit(cmd, func(err error) {
 		if r, ok := errors.AsType[*domain.Refusal](err); ok && r.Reason == domain.Stale {
@@ -98,6 +90,25 @@ func (n *node) claim(cmd cell.Claim) {
 		}
 		learn(err)
 	})
+}
+
+// lookUp gives a claim what the archive has under its id; false when its caller did not choose one.
+func (n *node) lookUp(cmd cell.Claim) bool {
+	kind, id := cmd.Claimed()
+	if kind == cell.Nothing {
+		return false
+	}
+	at := n.seq.Cell().Forgotten()
+	data := n.w.archived(n.archive, archiveKinds[kind], id)
+	if err := cmd.SetArchived(data, at); err != nil {
+		n.w.violated("the archive has %s as %q: %v", id, data, err)
+	}
+	return true
+}
+
+// archiveKinds are the archive's kinds of what the cell lets go.
+var archiveKinds = map[cell.ClaimKind]archive.Kind{
+	cell.AGameSession: archive.GameSession, cell.APlayerSession: archive.PlayerSession, cell.APlacement: archive.Placement,
 }
 
 // decide takes some commands from the queue. One that must change nothing is decided alone, so that it can be seen.
@@ -266,13 +277,12 @@ func (n *node) move() {
 	if len(records) == 0 || v.Seen() > n.durable {
 		return
 	}
-	batch := make([]archive.Record, len(records))
-	for i, x := range records {
-		batch[i] = archive.Record{
-			Kind: archive.PlayerSession, ID: x.ID, Created: int64(x.Created), Ended: int64(x.Ended), Fleet: x.Fleet, Group: x.GameID, Player: x.Player, Data: x.Data,
-		}
-		if x.Game {
-			batch[i].Kind = archive.GameSession
+	var batch []archive.Record
+	for _, x := range records {
+		if x.Kind != cell.Nothing {
+			batch = append(batch, archive.Record{
+				Kind: archiveKinds[x.Kind], ID: x.ID, Created: int64(x.Created), Ended: int64(x.Ended), Fleet: x.Fleet, Group: x.GameID, Player: x.Player, Data: x.Data,
+			})
 		}
 	}
 	if err := n.archive.Put(background, batch); err != nil {
@@ -280,8 +290,8 @@ func (n *node) move() {
 		return
 	}
 	n.w.counts.Archived += len(batch)
-	n.forgetDue = len(batch)
-	for left := len(batch); left > 0; {
+	n.forgetDue = len(records)
+	for left := len(records); left > 0; {
 		some := 1 + n.w.chance.IntN(left)
 		left -= some
 		n.submit(&cell.Forget{Count: some}, func(err error) {

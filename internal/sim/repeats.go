@@ -142,13 +142,7 @@ func (n *node) repeat() {
 
 func (n *node) sendAgain(r repetition, cmd cell.Command) {
 	if claim, ok := cmd.(cell.Claim); ok {
-		id, _ := claim.ClaimedGame()
-		at := n.seq.Cell().Forgotten()
-		if old, found := n.w.archivedGame(n.archive, id); found {
-			claim.SetArchived(&old, at)
-		} else {
-			claim.SetArchived(nil, at)
-		}
+		n.lookUp(claim)
 	}
 	n.submit(cmd, func(err error) {
 		var reason domain.Reason

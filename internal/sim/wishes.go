@@ -202,7 +202,7 @@ func removeLocations(w *Wishes, v *cell.View) cell.Command {
 
 func tagResource(w *Wishes, v *cell.View) cell.Command {
 	f, _ := w.fleet(v)
-	return &cell.TagResource{Fleet: f.ID, Tags: []fleet.Tag{{Key: fmt.Sprint(w.chance.IntN(3)), Value: fmt.Sprint(w.number())}}, Untag: []string{"0"}}
+	return &cell.TagResource{Resource: cell.Resource{Kind: cell.FleetResource, ID: f.ID}, Tags: []fleet.Tag{{Key: fmt.Sprint(w.chance.IntN(3)), Value: fmt.Sprint(w.number())}}, Untag: []string{"0"}}
 }
 
 func registerCompute(w *Wishes, v *cell.View) cell.Command {
