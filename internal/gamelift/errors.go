@@ -26,7 +26,7 @@ var refusals = map[domain.Reason]func(detail *string) smithy.APIError{
 	domain.TokenMismatch:    func(m *string) smithy.APIError { return &types.IdempotentParameterMismatchException{Message: m} },
 	domain.WrongPlayerState: invalidRequestError, // only game servers can be told this, and they have a door of their own
 	domain.NotYours:         invalidRequestError, // as above
-	domain.Overloaded:       func(*string) smithy.APIError { return commonError(codeThrottling, "Rate exceeded") },
+	domain.Overloaded:       func(*string) smithy.APIError { return throttled() },
 	domain.TerminalRoute:    func(m *string) smithy.APIError { return &types.TerminalRoutingStrategyException{Message: m} },
 	domain.Stale:            func(*string) smithy.APIError { return internalError() }, // never leaves the engine
 }

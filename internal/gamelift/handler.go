@@ -1,6 +1,7 @@
 package gamelift
 
 import (
+	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
@@ -32,8 +33,10 @@ const (
 type Config struct {
 	Keys Keys
 	Dev  bool             // accept any credentials, also none; for loopback alone
-	Now  func() time.Time // the clock signatures are checked by; nil for time.Now
+	Now  func() time.Time // the clock signatures are checked by, and rates counted with; nil for time.Now
 	Log  *slog.Logger
+
+	Limits Limits
 }
 
 // Handler serves the API over HTTP, in both protocols.
@@ -41,6 +44,8 @@ type Handler struct {
 	service    *Service
 	verifier   verifier
 	operations map[string]*compiled
+	limiter    *limiter
+	admission  admission
 	log        *slog.Logger
 }
 
@@ -53,6 +58,8 @@ func NewHandler(s *Service, c Config) *Handler {
 		service:    s,
 		verifier:   verifier{keys: c.Keys, now: c.Now, dev: c.Dev},
 		operations: compiledOperations(),
+		limiter:    newLimiter(c.Limits, c.Now),
+		admission:  admission{most: int64(cmp.Or(c.Limits.Working, DefaultWorking))},
 		log:        c.Log,
 	}
 }
@@ -103,12 +110,25 @@ func (h *Handler) handle(w http.ResponseWriter, r *http.Request, c codec, name, 
 		discard(w, r)
 		return nil, commonError(codeUnknownOperation, "the request names no operation of this service")
 	}
+	room, ok := h.admission.enterBody(r)
+	if !ok {
+		discard(w, r)
+		return nil, throttled()
+	}
+	defer h.admission.leaveBody(room)
 	if refused := readBody(w, r, pooled); refused != nil {
 		return nil, refused
 	}
+	if !h.admission.enter() {
+		return nil, throttled()
+	}
+	defer h.admission.leave()
 	caller, refused := h.verifier.verify(r, pooled.body, "gamelift")
 	if refused != nil {
 		return nil, refused
+	}
+	if !h.limiter.allow(caller.KeyID, name) {
+		return nil, throttled()
 	}
 	if !op.access.allows(caller.Role) {
 		return nil, commonError(codeAccessDenied, "access key %s has the role %s, which may not call %s", caller.KeyID, caller.Role, name)

@@ -58,6 +58,12 @@ func (h *Handler) serveSTS(w http.ResponseWriter, r *http.Request, requestID str
 }
 
 func (h *Handler) callerIdentity(w http.ResponseWriter, r *http.Request, pooled *buffers) (Caller, smithy.APIError) {
+	room, ok := h.admission.enterBody(r)
+	if !ok {
+		discard(w, r)
+		return Caller{}, throttled()
+	}
+	defer h.admission.leaveBody(room)
 	if refused := readBody(w, r, pooled); refused != nil {
 		return Caller{}, refused
 	}

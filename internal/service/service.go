@@ -92,7 +92,12 @@ func Start(ctx context.Context, s settings.Settings, log *slog.Logger) (_ *Servi
 	x.link = serverlink.New(links, serverlink.Config{
 		Engine: x.engine, Secret: keys.CellSecret(), Keys: keys, AnyKey: s.Dev, Endpoint: s.PublicURL, Log: log,
 	})
-	handler := gamelift.NewHandler(api, gamelift.Config{Keys: keys, Dev: s.Dev, Log: log})
+	limits, err := gamelift.LimitsNamed(s.Limits)
+	if err != nil {
+		return nil, err
+	}
+	limits.Working = s.LimitWorkingRequests
+	handler := gamelift.NewHandler(api, gamelift.Config{Keys: keys, Dev: s.Dev, Log: log, Limits: limits})
 	doors.api = handler
 	doors.operator = operator.NewDoor(operator.Config{Engine: x.engine, Authorize: handler.AuthorizeLooking, Log: log})
 	doors.link = x.link

@@ -37,6 +37,8 @@ func (s Settings) Check() error {
 		atLeast("limit-computes-per-fleet", s.LimitComputesPerFleet, 1),
 		atLeast("limit-processes-per-compute", s.LimitProcessesPerCompute, 1),
 		atLeast("limit-players-per-game-session", s.LimitPlayersPerGameSession, 1),
+		oneOf("limits", s.Limits, "default", "gamelift"),
+		atLeast("limit-working-requests", s.LimitWorkingRequests, 1),
 		atLeast("snapshot-every", s.SnapshotEvery, 1<<20),
 		atLeast("heap-floor", s.HeapFloor, 0),
 		atLeast("gc-percent", s.GCPercent, 10),

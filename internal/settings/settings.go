@@ -38,6 +38,9 @@ type Settings struct {
 
 	LimitPlayersPerGameSession int32 `name:"limit-players-per-game-session" placeholder:"N" help:"Largest maximum of players that a game session may be created with."`
 
+	Limits               string `name:"limits" placeholder:"PROFILE" help:"Rates of API requests for each access key: default for none, gamelift for those of the cloud service."`
+	LimitWorkingRequests int    `name:"limit-working-requests" placeholder:"N" help:"Most API requests that are worked on at a time; more are told to come again."`
+
 	SnapshotEvery Bytes `name:"snapshot-every" placeholder:"SIZE" help:"A snapshot is taken after this much journal: less makes restarts faster and costs disk writes."`
 	HeapFloor     Bytes `name:"heap-floor" placeholder:"SIZE" help:"Garbage is not collected before the heap has this size: a small heap would be collected too often."`
 	GCPercent     int   `name:"gc-percent" placeholder:"N" help:"Heap growth in percent between collections. More costs memory and saves processor time."`
@@ -64,6 +67,9 @@ func Defaults() Settings {
 		LimitComputesPerFleet:      core.ComputesInFleetMax,
 		LimitProcessesPerCompute:   core.ProcessesOnComputeMax,
 		LimitPlayersPerGameSession: core.PlayersInGameMax,
+
+		Limits:               "default",
+		LimitWorkingRequests: 8192,
 
 		SnapshotEvery: 128 << 20,
 		HeapFloor:     64 << 20,
