@@ -9,10 +9,16 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// SearchGameSessions finds up to q.Most ACTIVE game sessions of a fleet. next is the place behind which the next page
-// begins, and nil when there is none. A page may be shorter than wanted although there is a next one: game sessions
-// that changed while they were looked for are left out.
-func (e *Engine) SearchGameSessions(ctx context.Context, q searchindex.Query) (page []session.GameSession, next *search.Place, err error) {
+// SearchPage is a page of a search.
+type SearchPage struct {
+	Games  []session.GameSession
+	Places []search.Place // of Games in the search's order
+	Next   *search.Place  // behind which the next page begins; nil: this is the last one
+}
+
+// SearchGameSessions finds up to q.Most ACTIVE game sessions of a fleet. A page may be shorter than wanted although there
+// is a next one: game sessions that changed while they were looked for are left out.
+func (e *Engine) SearchGameSessions(ctx context.Context, q searchindex.Query) (page SearchPage, err error) {
 	wanted := q.Most
 	q.Most++ // one more tells whether there is a next page
 	scan := searchindex.NewScan(q)
@@ -22,14 +28,14 @@ func (e *Engine) SearchGameSessions(ctx context.Context, q searchindex.Query) (p
 			err = ctx.Err()
 		}
 		if err != nil {
-			return nil, nil, err
+			return page, err
 		}
 	}
 	places := scan.Found()
 	if len(places) > wanted {
 		places = places[:wanted]
-		next = &places[wanted-1]
+		page.Next = &places[wanted-1]
 	}
-	err = e.Read(ctx, func(v *cell.View) error { page = v.SearchResults(&q, places); return nil })
-	return page, next, err
+	err = e.Read(ctx, func(v *cell.View) error { page.Games, page.Places = v.SearchResults(&q, places); return nil })
+	return page, err
 }

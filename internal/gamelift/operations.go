@@ -97,7 +97,7 @@ var operations = []operation{
 	later[gamelift.RequestUploadCredentialsInput, gamelift.RequestUploadCredentialsOutput]("RequestUploadCredentials", administer),
 	serve("ResolveAlias", playLook, (*Service).ResolveAlias),
 	later[gamelift.ResumeGameServerGroupInput, gamelift.ResumeGameServerGroupOutput]("ResumeGameServerGroup", administer),
-	later[gamelift.SearchGameSessionsInput, gamelift.SearchGameSessionsOutput]("SearchGameSessions", playLook),
+	serve("SearchGameSessions", playLook, (*Service).SearchGameSessions),
 	later[gamelift.StartFleetActionsInput, gamelift.StartFleetActionsOutput]("StartFleetActions", administer),
 	serve("StartGameSessionPlacement", play, (*Service).StartGameSessionPlacement),
 	later[gamelift.StartMatchBackfillInput, gamelift.StartMatchBackfillOutput]("StartMatchBackfill", operate),

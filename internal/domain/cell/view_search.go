@@ -10,11 +10,11 @@ import (
 // nothing yet; see SearchResults.
 func (v *View) Search(scan *searchindex.Scan) (done bool) { return v.c.sessions.Search(scan) }
 
-// SearchResults returns the game sessions at some places of a search. One that is no longer what was asked for is left
-// out, so that the answer is true of one moment.
-func (v *View) SearchResults(q *searchindex.Query, places []search.Place) []session.GameSession {
+// SearchResults returns the game sessions at some places of a search, and their places. One that is no longer what was
+// asked for is left out, so that the answer is true of one moment.
+func (v *View) SearchResults(q *searchindex.Query, places []search.Place) ([]session.GameSession, []search.Place) {
 	v.sawAll()
-	results := make([]session.GameSession, 0, len(places))
+	results, kept := make([]session.GameSession, 0, len(places)), make([]search.Place, 0, len(places))
 	for _, p := range places {
 		r, ok := v.c.sessions.Game(session.ID(p.ID))
 		if !ok {
@@ -22,8 +22,8 @@ func (v *View) SearchResults(q *searchindex.Query, places []search.Place) []sess
 		}
 		g := v.c.sessions.Games.Get(r)
 		if g.Status == session.Active && (q.Location == "" || g.Location == q.Location) && q.Filter.Match(g.Row()) {
-			results = append(results, *g)
+			results, kept = append(results, *g), append(kept, p)
 		}
 	}
-	return results
+	return results, kept
 }

@@ -1,0 +1,82 @@
+package gamelift
+
+import (
+	"context"
+	"math/rand/v2"
+
+	"github.com/aws/aws-sdk-go-v2/service/gamelift"
+	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
+
+	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/search"
+	"github.com/musterhq/muster/internal/domain/searchindex"
+)
+
+// searchPageMax is documented: a page of a search never holds more.
+const searchPageMax = 20
+
+// SearchGameSessions finds the ACTIVE game sessions of a fleet that a filter chooses. What was answered before is found,
+// unlike with the cloud's service, whose index lags behind.
+func (s *Service) SearchGameSessions(ctx context.Context, in *gamelift.SearchGameSessionsInput) (*gamelift.SearchGameSessionsOutput, error) {
+	q, err := searchQuery(in)
+	if err != nil {
+		return nil, err
+	}
+	if q.Fleet, err = s.oneFleet(ctx, in.FleetId, in.AliasId); err != nil {
+		return nil, err
+	}
+	f, err := s.fleetByID(ctx, q.Fleet)
+	if err != nil {
+		return nil, err
+	}
+	if _, ok := f.HasLocation(q.Location); !ok && q.Location != "" {
+		return nil, invalid("Location: fleet %s has no location %q", f.ID, shortened(q.Location))
+	}
+	out := &gamelift.SearchGameSessionsOutput{GameSessions: []types.GameSession{}}
+	if f.Status != fleet.Active {
+		return out, nil
+	}
+	page, err := s.engine.SearchGameSessions(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	if n := pageOfBytes(page.Games); n < len(page.Games) {
+		page.Games, page.Next = page.Games[:n], &page.Places[n-1]
+	}
+	for i := range page.Games {
+		out.GameSessions = append(out.GameSessions, gameSessionToWire(&page.Games[i]))
+	}
+	if page.Next != nil {
+		out.NextToken = pageToken("SearchGameSessions", in, search.Cursor(q.Order.Start, *page.Next))
+	}
+	return out, nil
+}
+
+// searchQuery reads everything but the fleet.
+func searchQuery(in *gamelift.SearchGameSessionsInput) (q searchindex.Query, err error) {
+	q = searchindex.Query{Location: value(in.Location), Most: pageSize(in.Limit, searchPageMax)}
+	if in.FilterExpression != nil {
+		if q.Filter, err = search.ParseFilter(*in.FilterExpression); err != nil {
+			return q, invalid("FilterExpression: %s", err)
+		}
+	}
+	if in.SortExpression != nil {
+		if q.Order, err = search.ParseOrder(*in.SortExpression); err != nil {
+			return q, invalid("SortExpression: %s", err)
+		}
+	}
+	cursor, err := pageCursor("SearchGameSessions", in, in.NextToken)
+	switch {
+	case err != nil:
+		return q, err
+	case cursor != "":
+		start, after, ok := search.ParseCursor(cursor)
+		if !ok {
+			return q, invalid("NextToken is not one of this version of Muster") // it was whole, and not ours
+		}
+		q.Order.Start, q.After = start, &after
+	case q.Order.Attribute == search.None:
+		q.Order.Start = rand.Uint64() // so that players who search at the same time meet in different game sessions
+	}
+	return q, nil
+}
