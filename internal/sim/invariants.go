@@ -125,6 +125,9 @@ func (w *World) invariants() {
 			}
 		}
 	}
+	if w.steps%20 == 0 {
+		w.checkPlacements()
+	}
 	if w.steps%500 == 0 {
 		w.checkKnown()
 	}
@@ -213,6 +216,7 @@ func (w *World) nothingIsLate() {
 			w.violated("%s is still remembered, until %v", p.Key, p.ForgetAt)
 		}
 	}
+	w.noPlacementIsLate()
 	for _, f := range v.Fleets(0, "", 1000) {
 		if f.Status == fleet.Deleting {
 			w.violated("%s is still being deleted", f.ID)
@@ -231,6 +235,7 @@ func (w *World) Check() {
 		w.violated("after everything has settled there are %+v", t)
 	}
 	w.checkKnown()
+	w.checkPlacements()
 	w.history.replayAll(w)
 	if err := canon.Differ("the cell that is up", n.seq.Cell().Freeze(), w.history.cell.Freeze()); err != nil {
 		w.violated("%v", err)

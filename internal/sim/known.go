@@ -24,6 +24,9 @@ type known struct {
 	doubted     map[string]bool // fleets with computes that somebody has asked to remove
 	fleetsEver  []string
 	repeats     []repetition
+
+	placements     map[string]*knownPlacement
+	placementOrder []string
 }
 
 type knownPlayer struct {
@@ -47,6 +50,7 @@ type knownCompute struct{ generation uint32 }
 func newKnown() known {
 	return known{
 		players: map[domain.UUID]*knownPlayer{}, games: map[session.ID]*knownGame{}, computes: map[[2]string]*knownCompute{}, fleets: map[string]bool{}, doubted: map[string]bool{},
+		placements: map[string]*knownPlacement{},
 	}
 }
 
@@ -105,6 +109,10 @@ func (k *known) learn(w *World, cmd cell.Command) {
 		k.toldGame(w, cmd.Game)
 	case *cell.PromptGameSession:
 		k.toldGame(w, cmd.Prompted)
+	case *cell.StartPlacement:
+		k.toldPlacement(w, cmd.Placement)
+	case *cell.StopPlacement:
+		k.toldPlacement(w, cmd.Placement)
 	case *cell.ReservePlayers:
 		for i := range cmd.Reserved {
 			k.toldPlayer(w, &cmd.Reserved[i])
@@ -123,6 +131,9 @@ func (k *known) learn(w *World, cmd cell.Command) {
 
 // toldGame notes a game session as somebody was told of it, and holds it against what was told before.
 func (k *known) toldGame(w *World, g session.GameSession) {
+	if g.Placement != "" {
+		return // another attempt of the placement may take the id
+	}
 	old := k.games[g.ID]
 	if old == nil {
 		old = &knownGame{process: g.ProcessID, compute: g.ComputeName, created: g.Created, parameters: g.Parameters}

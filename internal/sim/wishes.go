@@ -81,6 +81,7 @@ var makers = []maker{
 	{20, createGame}, {5, updateGame}, {2, terminateGame}, {30, reservePlayers},
 	{20, connectProcess}, {3, loseLink}, {20, activateProcess}, {25, reportHealth}, {4, settleProcess},
 	{14, promptGame}, {20, activateGame}, {3, setPolicy}, {25, acceptPlayer}, {12, removePlayer}, {3, endProcess},
+	{3, createQueue}, {1, updateQueue}, {1, deleteQueue}, {15, startPlacement}, {3, stopPlacement},
 }
 
 // one chance in n.

@@ -9,6 +9,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/chunk"
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/notice"
 	"github.com/musterhq/muster/internal/domain/placement"
 	"github.com/musterhq/muster/internal/domain/session"
 	"github.com/musterhq/muster/internal/domain/wire"
@@ -29,6 +30,9 @@ type Snapshot struct {
 
 	queues     chunk.Frozen[placement.Queue]
 	placements chunk.Frozen[placement.Placement]
+
+	notices       chunk.Frozen[notice.Notice]
+	subscriptions chunk.Frozen[notice.Subscription]
 }
 
 // snapshotHead is what the cell keeps beside its records.
@@ -38,6 +42,7 @@ type snapshotHead struct {
 	EventNo        uint64
 	Games, Players int64
 	EndedNo        uint64
+	NoticeNo       uint64
 }
 
 func (h *snapshotHead) Fields(c *wire.Codec) {
@@ -48,6 +53,7 @@ func (h *snapshotHead) Fields(c *wire.Codec) {
 	wire.Int(c, 5, &h.Games)
 	wire.Int(c, 6, &h.Players)
 	wire.Int(c, 7, &h.EndedNo)
+	wire.Int(c, 8, &h.NoticeNo)
 }
 
 // Freeze takes a Snapshot. It costs microseconds, whatever the cell holds.
@@ -65,8 +71,11 @@ func (c *Cell) Freeze() *Snapshot {
 
 		queues:     c.placements.Queues.Freeze(),
 		placements: c.placements.Placements.Freeze(),
+
+		notices:       c.notices.Notices.Freeze(),
+		subscriptions: c.notices.Subscriptions.Freeze(),
 	}
-	s.head = snapshotHead{c.last, c.downtime, c.forgotten, c.eventNo, int64(s.games.Len()), int64(s.players.Len()), c.ended.no}
+	s.head = snapshotHead{c.last, c.downtime, c.forgotten, c.eventNo, int64(s.games.Len()), int64(s.players.Len()), c.ended.no, c.noticeNo}
 	return s
 }
 
@@ -87,6 +96,9 @@ const (
 
 	partQueue     = 16
 	partPlacement = 17
+
+	partNotice       = 18
+	partSubscription = 19
 )
 
 // Write writes the snapshot.
@@ -111,6 +123,8 @@ func (s *Snapshot) Write(to io.Writer) error {
 	}
 	writeAll(w, partQueue, s.queues)
 	writeAll(w, partPlacement, s.placements)
+	writeAll(w, partNotice, s.notices)
+	writeAll(w, partSubscription, s.subscriptions)
 	w.part(partEnd, &Ticked{})
 	if w.err != nil {
 		return w.err
@@ -130,9 +144,12 @@ func (w *partWriter) part(kind uint8, m wire.Message) {
 	if w.err != nil {
 		return
 	}
-	w.c.Buf = append(w.c.Buf[:0], 0, kind<<3|lengthDelimited, 0)
+	w.c.Buf = append(w.c.Buf[:0], 0)
+	w.c.Buf = binary.AppendUvarint(w.c.Buf, uint64(kind)<<3|lengthDelimited)
+	w.c.Buf = append(w.c.Buf, 0)
+	body := len(w.c.Buf) - 1
 	m.Fields(&w.c)
-	w.c.Buf = wire.PrefixLength(w.c.Buf, 2)
+	w.c.Buf = wire.PrefixLength(w.c.Buf, body)
 	w.c.Buf = wire.PrefixLength(w.c.Buf, 0)
 	_, w.err = w.w.Write(w.c.Buf)
 }
@@ -233,6 +250,14 @@ func (l *loader) part(b []byte) error {
 		var p placement.Placement
 		err = l.reader.Read(body, &p)
 		l.c.placements.Add(p)
+	case partNotice:
+		var n notice.Notice
+		err = l.reader.Read(body, &n)
+		l.c.notices.Add(n)
+	case partSubscription:
+		var x notice.Subscription
+		err = l.reader.Read(body, &x)
+		l.c.notices.Subscribe(x)
 	case partEnd:
 		l.ended = true
 	default:
@@ -292,6 +317,10 @@ func (l *loader) finish() error {
 			c.waiting.setWall(placementTimeout, r, p.TimeoutAt)
 			c.placementNo = max(c.placementNo, p.No)
 		}
+	}
+	c.noticeNo = l.head.NoticeNo
+	for r, n := range c.notices.Notices.All() {
+		c.waiting.setWall(noticeAge, r, n.Until)
 	}
 	for r, f := range c.fleets.Fleets.All() {
 		if mustSweep(f) {

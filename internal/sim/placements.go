@@ -1,0 +1,177 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/musterhq/muster/internal/archive"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/placement"
+	"github.com/musterhq/muster/internal/domain/session"
+)
+
+func (w *Wishes) queueName() string { return fmt.Sprint("queue-", w.chance.IntN(2)) }
+
+// destinations are the fleets that there are, in some order, and now and then one that is gone by the time it is used.
+func (w *Wishes) destinations(v *cell.View) (arns []string) {
+	for _, f := range v.Fleets(0, "", 100) {
+		arns = append(arns, "arn:aws:gamelift:us-east-1:1:fleet/"+f.ID)
+	}
+	w.chance.Shuffle(len(arns), func(i, j int) { arns[i], arns[j] = arns[j], arns[i] })
+	return arns
+}
+
+func createQueue(w *Wishes, v *cell.View) cell.Command {
+	q := placement.Queue{
+		Name: w.queueName(), Region: "us-east-1", Account: "1", Destinations: w.destinations(v),
+		Timeout: time.Duration(10+w.chance.IntN(60)) * time.Second,
+	}
+	if w.oneIn(2) {
+		q.LatencyPolicies = []placement.LatencyPolicy{{Cap: 50, Duration: time.Duration(1+w.chance.IntN(20)) * time.Second}, {Cap: 90}}
+	}
+	if w.oneIn(3) {
+		q.PriorityOrder, q.LocationOrder = []placement.Criterion{placement.ByLocation}, []string{"custom-1", "custom-0"}
+	}
+	if w.oneIn(4) {
+		q.AllowedLocations = []string{w.locationName(), "custom-0"}
+	}
+	return &cell.CreateQueue{Queue: q}
+}
+
+func updateQueue(w *Wishes, v *cell.View) cell.Command {
+	arns := w.destinations(v)
+	return &cell.UpdateQueue{Name: w.queueName(), Destinations: &arns}
+}
+
+func deleteQueue(w *Wishes, _ *cell.View) cell.Command {
+	if !w.oneIn(4) {
+		return nil
+	}
+	return &cell.DeleteQueue{Name: w.queueName()}
+}
+
+// placementID is mostly a new one; ids that were used come again.
+func (w *Wishes) placementID() string {
+	if w.oneIn(6) {
+		return fmt.Sprint("placement-", w.chance.IntN(int(1+w.made/50)))
+	}
+	return fmt.Sprint("placement-", w.number())
+}
+
+func startPlacement(w *Wishes, _ *cell.View) cell.Command {
+	p := placement.Placement{ID: w.placementID(), Queue: w.queueName(), PlayersMax: int32(w.chance.IntN(4)), Name: "placed"}
+	for i := range w.chance.IntN(int(p.PlayersMax) + 1) {
+		p.Players = append(p.Players, placement.Player{Player: fmt.Sprint("player-", i), ID: w.uuid()})
+	}
+	switch w.chance.IntN(4) {
+	case 0:
+		for i := range 3 {
+			p.Latencies = append(p.Latencies, placement.Latency{Player: "player-0", Location: fmt.Sprint("custom-", i), Milliseconds: float32(w.chance.IntN(120))})
+		}
+	case 1:
+		p.Override = &placement.Override{Locations: []string{w.locationName()}, Only: w.oneIn(2)}
+	}
+	return &cell.StartPlacement{Placement: p}
+}
+
+func stopPlacement(w *Wishes, _ *cell.View) cell.Command {
+	return &cell.StopPlacement{ID: fmt.Sprint("placement-", w.chance.IntN(int(1+w.made)))}
+}
+
+// knownPlacement is what somebody was told of a placement.
+type knownPlacement struct {
+	ended placement.Status // 0: as far as anybody was told it is pending
+	game  string           // with which it was fulfilled
+}
+
+// toldPlacement notes a placement as somebody was told of it.
+func (k *known) toldPlacement(w *World, p placement.Placement) {
+	old := k.placements[p.ID]
+	if old == nil {
+		old = &knownPlacement{}
+		k.placements[p.ID] = old
+		k.placementOrder = append(k.placementOrder, p.ID)
+	}
+	if err := old.mayBe(&p); err != nil {
+		w.violated("%s: %v", p.ID, err)
+	}
+	if p.Status != placement.Pending {
+		old.ended, old.game = p.Status, p.Game
+	}
+}
+
+// mayBe tells whether what was known can have become p: a placement ends once.
+func (k *knownPlacement) mayBe(p *placement.Placement) error {
+	if k.ended != 0 && (p.Status != k.ended || p.Game != k.game) {
+		return fmt.Errorf("it ended %s with %q, is %s with %q", k.ended, k.game, p.Status, p.Game)
+	}
+	return nil
+}
+
+// checkPlacements holds placements against their game sessions, and every acknowledged one against memory and archive.
+func (w *World) checkPlacements() {
+	v := w.node.seq.Cell().View()
+	live := map[string]int{}
+	for _, id := range w.known.fleetsEver {
+		games, _, _ := v.GameSessions(id, cell.GameFilter{}, 0, "", 1<<20)
+		for _, g := range games {
+			if !g.Live() || g.Placement == "" {
+				continue
+			}
+			live[g.Placement]++
+			p, ok := v.Placement(g.Placement)
+			switch {
+			case live[g.Placement] > 1:
+				w.violated("%s has two live game sessions, one is %s", g.Placement, g.ID)
+			case ok && p.Status == placement.Pending && p.Game != string(g.ID):
+				w.violated("%s waits for %q, but %s is live for it", p.ID, p.Game, g.ID)
+			case ok && p.Status != placement.Pending && p.Status != placement.Fulfilled && g.Status == session.Active:
+				w.violated("%s is %s, but %s is ACTIVE", p.ID, p.Status, g.ID)
+			}
+		}
+	}
+	for _, id := range w.known.placementOrder {
+		p, ok := v.Placement(id)
+		if !ok {
+			data := w.archived(w.node.archive, archive.Placement, id)
+			if data == nil {
+				w.violated("%s is gone", id)
+			}
+			var err error
+			if p, err = cell.DecodePlacement(data); err != nil {
+				w.violated("archive: %s: %v", id, err)
+			}
+		}
+		if err := w.known.placements[id].mayBe(&p); err != nil {
+			w.violated("%s: %v", id, err)
+		}
+		if p.Status == placement.Pending && p.Game != "" {
+			if g, ok := v.GameSession(session.ID(p.Game)); !ok || g.Status != session.Activating {
+				w.violated("%s waits for %s, which is %s", id, p.Game, g.Status)
+			}
+		}
+	}
+}
+
+// noPlacementIsLate is checked right after a tick had nothing left to do: nobody waits past the timeout, and nobody waits
+// beside a free process that would do.
+func (w *World) noPlacementIsLate() {
+	v := w.node.seq.Cell().View()
+	for _, id := range w.known.placementOrder {
+		p, ok := v.Placement(id)
+		if !ok || p.Status != placement.Pending {
+			continue
+		}
+		if p.TimeoutAt <= w.time() {
+			w.violated("%s is pending past its timeout at %v", id, p.TimeoutAt)
+		}
+		if p.Game != "" {
+			continue
+		}
+		for _, c := range v.Choices(id, w.time()) {
+			if c.Outcome == placement.NoFreeProcess && c.Free > 0 {
+				w.violated("%s waits, and %d processes are free in %s of %s", id, c.Free, c.Location, c.Fleet)
+			}
+		}
+	}
+}
