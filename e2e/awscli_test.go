@@ -189,6 +189,7 @@ func TestWalkThroughWithAWSCLI(t *testing.T) {
 		{[]string{"list-compute", "--fleet-id", fleet}, map[string]any{"ComputeList.ComputeName": "DesktopPC"}},
 		{[]string{"describe-game-session-details", "--game-session-id", arn}, map[string]any{"GameSessionDetails.ProtectionPolicy": "NoProtection", "GameSessionDetails.GameSession.GameSessionId": arn}},
 		{[]string{"update-game-session", "--game-session-id", arn, "--name", "Renamed", "--player-session-creation-policy", "DENY_ALL"}, map[string]any{"GameSession.Name": "Renamed", "GameSession.PlayerSessionCreationPolicy": "DENY_ALL"}},
+		{[]string{"search-game-sessions", "--fleet-id", fleet, "--filter-expression", "gameSessionName = 'Renamed' AND hasAvailablePlayerSessions=false", "--sort-expression", "playerSessionCount DESC"}, map[string]any{"GameSessions.GameSessionId": arn}},
 		{[]string{"list-tags-for-resource", "--resource-arn", created.text("FleetAttributes", "FleetArn")}, nil},
 	} {
 		c.expect(c.ok(look.args...), look.want)
@@ -203,6 +204,7 @@ func TestWalkThroughWithAWSCLI(t *testing.T) {
 	c.fails("InvalidGameSessionStatusException", "create-player-session", "--game-session-id", arn, "--player-id", "PlayerTwo") // DENY_ALL
 	c.fails("NotFoundException", "describe-player-sessions", "--player-session-id", "psess-00000000-0000-0000-0000-000000000000")
 	c.fails("NotFoundException", "describe-game-sessions", "--game-session-id", arn+"x")
+	c.fails("InvalidRequestException", "search-game-sessions", "--fleet-id", fleet, "--filter-expression", "gameSessionName = Renamed")
 	c.fails("ConflictException", "create-location", "--location-name", "custom-home")
 	c.fails("InvalidRequestException", "create-location", "--location-name", "custom-a b")
 	c.fails("FleetCapacityExceededException", "create-game-session", "--fleet-id", fleet, "--maximum-player-session-count", "4", "--location", "custom-home")

@@ -276,6 +276,15 @@ func TestSessionsWithGoSDK(t *testing.T) {
 	s.untilGameSession(id, types.GameSessionStatusActive)
 
 	first := s.mustReserve(id, "p1")
+	found, err := api.SearchGameSessions(ctx, &gamelift.SearchGameSessionsInput{
+		FleetId: &p.fleet, FilterExpression: aws.String("gameSessionProperties.mode = 'duel' AND playerSessionCount = 1"),
+	})
+	must(t, err)
+	if len(found.GameSessions) != 1 || *found.GameSessions[0].GameSessionId != id || *found.GameSessions[0].CurrentPlayerSessionCount != 1 {
+		t.Errorf("found %+v, want %s with one player", found.GameSessions, id)
+	}
+	_, err = api.SearchGameSessions(ctx, &gamelift.SearchGameSessionsInput{FleetId: &p.fleet, FilterExpression: aws.String("playerSessionCount = '1'")})
+	refused(t, "a number in quotes", err, "InvalidRequestException", "character 22")
 	_, err = api.CreatePlayerSessions(ctx, &gamelift.CreatePlayerSessionsInput{GameSessionId: &id, PlayerIds: []string{"p2", "p3"}})
 	refused(t, "two players for one place", err, "GameSessionFullException")
 	two, err := api.CreatePlayerSessions(ctx, &gamelift.CreatePlayerSessionsInput{GameSessionId: &id, PlayerIds: []string{"p2"},

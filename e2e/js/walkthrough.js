@@ -241,6 +241,12 @@ await step('DescribeGameSessionDetails', async () => {
   assert.equal(details.ProtectionPolicy, 'FullProtection');
   assert.equal(details.GameSession.Name, 'Renamed');
 });
+await step('SearchGameSessions', async () => {
+  const found = async (FilterExpression, SortExpression) => (await call('SearchGameSessions', { FleetId, FilterExpression, SortExpression })).GameSessions.map((g) => g.Name);
+  assert.deepEqual(await found("gameSessionProperties.mode = 'duel' AND hasAvailablePlayerSessions=true", 'creationTimeMillis DESC'), ['Renamed']);
+  assert.deepEqual(await found("gameSessionProperties.mode = 'race'"), []);
+});
+await refused('InvalidRequestException', 'SearchGameSessions', { FleetId, FilterExpression: 'gameSessionProperties.mode = "duel"' }, 'character 30');
 
 // Players.
 
@@ -318,7 +324,6 @@ await refused('NotFoundException', 'TagResource', { ResourceARN: `${fleet.FleetA
 
 // What is not there yet says so.
 
-await refused('InvalidRequestException', 'SearchGameSessions', { FleetId });
 await refused('InvalidRequestException', 'StartMatchmaking', { ConfigurationName: 'c', Players: [{ PlayerId: 'p' }] });
 
 await step('DeregisterCompute', () => call('DeregisterCompute', { FleetId, ComputeName: 'DesktopPC' }));
