@@ -18,6 +18,13 @@ const (
 // differences are what clients may notice of operations that work. Everything else is as the API's documentation says;
 // where that is silent, docs/behaviours.md tells.
 var differences = map[string]string{
+	"ClaimGameServer":               "every instance is ACTIVE; a group that is being deleted has no capacity",
+	"CreateGameServerGroup":         "ACTIVE at once; role, launch template and instance types are kept, and no instance is started",
+	"DeleteGameServerGroup":         "goes with its last game server; by FORCE_DELETE at once; RETAIN is a safe delete",
+	"DescribeGameServerInstances":   "the instances that game servers registered from, all ACTIVE",
+	"ResumeGameServerGroup":         "noted; nobody replaces instances",
+	"SuspendGameServerGroup":        "noted; nobody replaces instances",
+	"UpdateGameServer":              "without a health report for three minutes a game server is deregistered; time while the service is down does not count",
 	"CreateFleet":                   "ANYWHERE fleets only; a member that only instances of the cloud have is refused, never ignored",
 	"CreateFleetLocations":          "also for ANYWHERE fleets",
 	"DeleteFleetLocations":          "also for ANYWHERE fleets; what runs there ends",

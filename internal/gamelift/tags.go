@@ -55,9 +55,10 @@ func (s *Service) ListTagsForResource(ctx context.Context, in *gamelift.ListTags
 
 // taggable is what can carry tags, by the part of its ARN before the name.
 var taggable = map[string]cell.ResourceKind{
-	"fleet":    cell.FleetResource,
-	"location": cell.LocationResource,
-	"alias":    cell.AliasResource,
+	"fleet":           cell.FleetResource,
+	"location":        cell.LocationResource,
+	"alias":           cell.AliasResource,
+	"gameservergroup": cell.GameServerGroupResource,
 
 	"gamesessionqueue": cell.QueueResource,
 }

@@ -51,6 +51,8 @@ func (c *Cell) apply(at domain.Time, event Event) {
 		}
 	case *AliasChanged, *AliasRemoved:
 		c.applyCatalog(event)
+	case *GameServerGroupChanged, *GameServerGroupRemoved, *GameServerChanged, *GameServerRemoved:
+		c.applyGameServer(event)
 	case *ProcessConnected, *ProcessLinkLost, *ProcessActivated, *ProcessHealthChanged, *ProcessSettled,
 		*ProcessTerminationAsked, *ProcessEnded, *ProcessForgotten:
 		c.applyProcess(at, event)

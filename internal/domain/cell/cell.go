@@ -10,6 +10,7 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/gameservers"
 	"github.com/musterhq/muster/internal/domain/placement"
 	"github.com/musterhq/muster/internal/domain/session"
 	"github.com/musterhq/muster/internal/domain/wire"
@@ -18,10 +19,11 @@ import (
 // Cell is the state. One goroutine at a time may call Execute, Replay or Freeze; Views may be used beside each other but
 // not beside those.
 type Cell struct {
-	config     Config
-	fleets     *fleet.State
-	sessions   *session.State
-	placements *placement.State
+	config      Config
+	fleets      *fleet.State
+	sessions    *session.State
+	gameServers *gameservers.State
+	placements  *placement.State
 
 	waiting  deadlines
 	ended    endedQueue
@@ -38,7 +40,7 @@ type Cell struct {
 
 // New returns an empty cell.
 func New(config Config) *Cell {
-	return &Cell{config: config, fleets: fleet.New(), sessions: session.New(), placements: placement.New(), waiting: newDeadlines()}
+	return &Cell{config: config, fleets: fleet.New(), gameServers: gameservers.New(), sessions: session.New(), placements: placement.New(), waiting: newDeadlines()}
 }
 
 // Config returns the limits and periods that commands of this cell are decided with.

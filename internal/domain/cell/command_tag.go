@@ -16,6 +16,7 @@ const (
 	FleetResource ResourceKind = iota + 1
 	LocationResource
 	AliasResource
+	GameServerGroupResource
 	QueueResource
 )
 
@@ -74,6 +75,13 @@ func (c *Cell) taggable(of Resource) (tags []fleet.Tag, store func([]fleet.Tag) 
 		}
 		alias := *a
 		return alias.Tags, func(tags []fleet.Tag) Event { alias.Tags = tags; return &AliasChanged{alias} }, nil
+	case GameServerGroupResource:
+		found, err := c.groupByName(of.ID)
+		if err != nil {
+			return nil, nil, err
+		}
+		g := *found
+		return g.Tags, func(tags []fleet.Tag) Event { g.Tags = tags; return &GameServerGroupChanged{g} }, nil
 	}
 	return nil, nil, domain.Refuse(domain.NotFound, "resource %s not found", of.ID)
 }

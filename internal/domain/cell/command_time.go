@@ -83,6 +83,10 @@ func (t *tx) contactDue(d deadline) {
 		fleetID, who := p.Key.Fleet, describeProcess(p)
 		t.askTermination(d.ref, fleet.EndedUnhealthy)
 		t.fleetEvent(fleetID, "SERVER_PROCESS_TERMINATED_UNHEALTHY", "Server "+who+" sent no good health report for "+c.config.UnhealthyAfter.String()+"; it was told to end")
+	case gameServerClaim:
+		t.claimOver(d.ref)
+	case gameServerHealth:
+		t.removeGameServer(c.gameServers.Servers.Get(d.ref))
 	case termination:
 		p := c.fleets.Processes.Get(d.ref)
 		fleetID, who := p.Key.Fleet, describeProcess(p)

@@ -5,15 +5,17 @@ import "time"
 // Config holds the limits and periods that commands are decided with. Deadlines are written into events when they are
 // set, so a change of the configuration never changes what is already waiting.
 type Config struct {
-	Reservation    time.Duration // how long a seat waits for its player
-	Activation     time.Duration // how long a game session waits for its server to activate it
-	ReadyTimeout   time.Duration // from a process's connection to its ProcessReady
-	LinkGrace      time.Duration // how long a lost link may be away before the process counts as crashed
-	UnhealthyAfter time.Duration // from the last good heartbeat to the request to terminate
-	TerminateGrace time.Duration // from that request to the end by force
-	EndedKept      time.Duration // how long an ended process is remembered, to recognise a survivor
-	TokenLife      time.Duration // of a compute's auth token
-	TokenOverlap   time.Duration // a token with less left than this is replaced
+	Reservation      time.Duration // how long a seat waits for its player
+	Activation       time.Duration // how long a game session waits for its server to activate it
+	ReadyTimeout     time.Duration // from a process's connection to its ProcessReady
+	LinkGrace        time.Duration // how long a lost link may be away before the process counts as crashed
+	UnhealthyAfter   time.Duration // from the last good heartbeat to the request to terminate
+	TerminateGrace   time.Duration // from that request to the end by force
+	EndedKept        time.Duration // how long an ended process is remembered, to recognise a survivor
+	GameServerClaim  time.Duration // how long a claimed game server has to be utilized
+	GameServerHealth time.Duration // a game server that has not been healthy for so long is gone
+	TokenLife        time.Duration // of a compute's auth token
+	TokenOverlap     time.Duration // a token with less left than this is replaced
 
 	FleetsMax              int
 	LocationsMax           int // custom locations
@@ -24,6 +26,8 @@ type Config struct {
 	PropertiesInGameMax    int
 	TagsMax                int
 	AliasesMax             int
+	GameServerGroupsMax    int
+	GameServersInGroupMax  int
 	PlayersInOneCommandMax int
 	QueuesMax              int
 	DestinationsInQueueMax int
@@ -34,15 +38,17 @@ type Config struct {
 // says anything.
 func DefaultConfig() Config {
 	return Config{
-		Reservation:    time.Minute,
-		Activation:     5 * time.Minute,
-		ReadyTimeout:   5 * time.Minute,
-		LinkGrace:      75 * time.Second,
-		UnhealthyAfter: 3 * time.Minute,
-		TerminateGrace: 5 * time.Minute,
-		EndedKept:      10 * time.Minute,
-		TokenLife:      3 * time.Hour,
-		TokenOverlap:   15 * time.Minute,
+		Reservation:      time.Minute,
+		Activation:       5 * time.Minute,
+		ReadyTimeout:     5 * time.Minute,
+		LinkGrace:        75 * time.Second,
+		UnhealthyAfter:   3 * time.Minute,
+		TerminateGrace:   5 * time.Minute,
+		EndedKept:        10 * time.Minute,
+		GameServerClaim:  time.Minute,
+		GameServerHealth: 3 * time.Minute,
+		TokenLife:        3 * time.Hour,
+		TokenOverlap:     15 * time.Minute,
 
 		FleetsMax:              10_000,
 		LocationsMax:           10_000,
@@ -53,6 +59,8 @@ func DefaultConfig() Config {
 		PropertiesInGameMax:    16,
 		TagsMax:                50,
 		AliasesMax:             10_000,
+		GameServerGroupsMax:    1000,
+		GameServersInGroupMax:  100_000,
 		PlayersInOneCommandMax: 25,
 		QueuesMax:              10_000,
 		DestinationsInQueueMax: 100,

@@ -12,12 +12,14 @@ type waits uint8
 
 // Contact deadlines wait for somebody who could not reach us while we were down.
 const (
-	reservation waits = iota // a player session's seat
-	activation               // a game session's activation
-	ready                    // a process's ProcessReady
-	lost                     // a process's link
-	unhealthy                // a process's next good heartbeat
-	termination              // a process's end
+	reservation      waits = iota // a player session's seat
+	activation                    // a game session's activation
+	ready                         // a process's ProcessReady
+	lost                          // a process's link
+	unhealthy                     // a process's next good heartbeat
+	termination                   // a process's end
+	gameServerClaim               // a claimed game server's being utilized
+	gameServerHealth              // its next good word
 	lastContact
 )
 

@@ -25,6 +25,11 @@ const (
 	KindAliasChanged Kind = 20
 	KindAliasRemoved Kind = 21
 
+	KindGameServerGroupChanged Kind = 26
+	KindGameServerGroupRemoved Kind = 27
+	KindGameServerChanged      Kind = 28
+	KindGameServerRemoved      Kind = 29
+
 	KindProcessConnected        Kind = 30
 	KindProcessLinkLost         Kind = 31
 	KindProcessActivated        Kind = 32
@@ -120,6 +125,14 @@ func newEvent(k Kind) Event {
 		return &AliasChanged{}
 	case KindAliasRemoved:
 		return &AliasRemoved{}
+	case KindGameServerGroupChanged:
+		return &GameServerGroupChanged{}
+	case KindGameServerGroupRemoved:
+		return &GameServerGroupRemoved{}
+	case KindGameServerChanged:
+		return &GameServerChanged{}
+	case KindGameServerRemoved:
+		return &GameServerRemoved{}
 	case KindProcessConnected:
 		return &ProcessConnected{}
 	case KindProcessLinkLost:

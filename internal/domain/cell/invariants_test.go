@@ -127,6 +127,10 @@ func checkDeadlines(c *Cell) error {
 			note(forgetProcess, r, int64(p.ForgetAt))
 		}
 	}
+	for r, x := range c.gameServers.Servers.All() {
+		note(gameServerClaim, r, int64(x.ClaimBy))
+		note(gameServerHealth, r, int64(x.HealthBy))
+	}
 	for r, x := range c.fleets.Creations.All() {
 		note(creation, r, int64(x.Until))
 	}

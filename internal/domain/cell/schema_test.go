@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/types/dynamicpb"
 
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/gameservers"
 	"github.com/musterhq/muster/internal/domain/placement"
 	"github.com/musterhq/muster/internal/domain/session"
 	"github.com/musterhq/muster/internal/domain/wire"
@@ -41,6 +42,7 @@ func TestSchema(t *testing.T) {
 		"Compute": func() wire.Message { return &fleet.Compute{} }, "Process": func() wire.Message { return &fleet.Process{} },
 		"FleetEvent": func() wire.Message { return &fleet.Event{} }, "Creation": func() wire.Message { return &fleet.Creation{} },
 		"GameSession": func() wire.Message { return &session.GameSession{} }, "PlayerSession": func() wire.Message { return &PlayerSession{} },
+		"GameServerGroup": func() wire.Message { return &gameservers.Group{} }, "GameServer": func() wire.Message { return &gameservers.Server{} },
 		"Alias":        func() wire.Message { return &fleet.Alias{} },
 		"Queue":        func() wire.Message { return &placement.Queue{} },
 		"Placement":    func() wire.Message { return &placement.Placement{} },

@@ -9,6 +9,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/chunk"
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/gameservers"
 	"github.com/musterhq/muster/internal/domain/notice"
 	"github.com/musterhq/muster/internal/domain/placement"
 	"github.com/musterhq/muster/internal/domain/session"
@@ -25,6 +26,8 @@ type Snapshot struct {
 	events    chunk.Frozen[fleet.Event]
 	creations chunk.Frozen[fleet.Creation]
 	aliases   chunk.Frozen[fleet.Alias]
+	groups    chunk.Frozen[gameservers.Group]
+	servers   chunk.Frozen[gameservers.Server]
 	games     chunk.Frozen[session.GameSession]
 	players   chunk.Frozen[session.PlayerSession]
 
@@ -66,6 +69,8 @@ func (c *Cell) Freeze() *Snapshot {
 		events:    c.fleets.Events.Freeze(),
 		creations: c.fleets.Creations.Freeze(),
 		aliases:   c.fleets.Aliases.Freeze(),
+		groups:    c.gameServers.Groups.Freeze(),
+		servers:   c.gameServers.Servers.Freeze(),
 		games:     c.sessions.Games.Freeze(),
 		players:   c.sessions.Players.Freeze(),
 
@@ -93,6 +98,8 @@ const (
 	partPlayer // of the game session before it
 	partEnd
 	partAlias
+	partGameServerGroup = 14
+	partGameServer      = 15
 
 	partQueue     = 16
 	partPlacement = 17
@@ -112,6 +119,8 @@ func (s *Snapshot) Write(to io.Writer) error {
 	writeAll(w, partEvent, s.events)
 	writeAll(w, partCreation, s.creations)
 	writeAll(w, partAlias, s.aliases)
+	writeAll(w, partGameServerGroup, s.groups)
+	writeAll(w, partGameServer, s.servers)
 	for _, g := range s.games.All() {
 		copied := *g
 		w.part(partGame, &copied)
@@ -231,6 +240,10 @@ func (l *loader) part(b []byte) error {
 		err = load(l, body, &f.Creations)
 	case partAlias:
 		err = load(l, body, &f.Aliases.Table)
+	case partGameServerGroup:
+		err = load(l, body, &l.c.gameServers.Groups.Table)
+	case partGameServer:
+		err = load(l, body, &l.c.gameServers.Servers.Table)
 	case partGame:
 		var g session.GameSession
 		err = l.reader.Read(body, &g)
@@ -308,6 +321,11 @@ func (l *loader) finish() error {
 		if p.State == fleet.Ended {
 			c.waiting.setWall(forgetProcess, r, p.ForgetAt)
 		}
+	}
+	c.gameServers.Restore()
+	for r, x := range c.gameServers.Servers.All() {
+		c.waiting.set(gameServerClaim, r, x.ClaimBy)
+		c.waiting.set(gameServerHealth, r, x.HealthBy)
 	}
 	for r, x := range c.fleets.Creations.All() {
 		c.waiting.setWall(creation, r, x.Until)

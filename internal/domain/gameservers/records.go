@@ -1,0 +1,110 @@
+// Package gameservers is the registry of game servers that find players by being claimed: groups, and the game servers in
+// them. It knows nothing of fleets and game sessions; who hosts this way uses nothing else.
+package gameservers
+
+import (
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/catalog"
+	"github.com/musterhq/muster/internal/domain/keyvalue"
+	"github.com/musterhq/muster/internal/domain/wire"
+)
+
+// Group is a set of game servers that are alike. What it says about instances of the cloud is kept and given back;
+// nobody here starts any.
+//
+// Slices of a record are never changed in place: a frozen copy of the record may share them.
+type Group struct {
+	Name            string
+	Region, Account string // of its ARN
+	Role            string // an ARN
+	SizeMin         int32
+	SizeMax         int32
+	Template        LaunchTemplate
+	Instances       []InstanceType
+	Balancing       string
+	Protection      string
+	Suspended       bool // REPLACE_INSTANCE_TYPES is suspended
+	Deleting        bool // takes no new game servers, and goes with its last one
+	Created         domain.Time
+	Updated         domain.Time
+	Tags            []keyvalue.Pair
+
+	Changed uint64 // journal number of the last change, 0 when older than this run
+}
+
+// LaunchTemplate names a template of the cloud, by id or by name.
+type LaunchTemplate struct{ ID, Name, Version string }
+
+// InstanceType is a kind of instance that a group may use.
+type InstanceType struct{ Name, Weight string }
+
+// Fields of a Group.
+func (g *Group) Fields(c *wire.Codec) {
+	c.String(1, &g.Name)
+	c.Shared(2, &g.Region)
+	c.Shared(3, &g.Account)
+	c.String(4, &g.Role)
+	wire.Int(c, 5, &g.SizeMin)
+	wire.Int(c, 6, &g.SizeMax)
+	wire.Sub(c, 7, &g.Template, g.Template != LaunchTemplate{}, (*LaunchTemplate).fields)
+	wire.Many(c, 8, &g.Instances, (*InstanceType).fields)
+	c.String(9, &g.Balancing)
+	c.String(10, &g.Protection)
+	c.Bool(11, &g.Suspended)
+	c.Bool(12, &g.Deleting)
+	wire.Int(c, 13, &g.Created)
+	wire.Int(c, 14, &g.Updated)
+	wire.Many(c, 15, &g.Tags, (*keyvalue.Pair).Fields)
+}
+
+func (t *LaunchTemplate) fields(c *wire.Codec) {
+	c.String(1, &t.ID)
+	c.String(2, &t.Name)
+	c.String(3, &t.Version)
+}
+
+func (t *InstanceType) fields(c *wire.Codec) {
+	c.String(1, &t.Name)
+	c.String(2, &t.Weight)
+}
+
+func groupPlace(g *Group) catalog.Place { return catalog.Place{Created: g.Created, ID: g.Name} }
+
+// Server is one game server. It is there for players until it is utilized, and then for good.
+type Server struct {
+	ID         string // unique in the installation
+	Group      string
+	Instance   string // its host, as it says
+	Connection string // how players reach it
+	Data       string
+	Utilized   bool
+	Registered domain.Time
+	Claimed    domain.Time // the last time
+	Healthy    domain.Time // when it last said so
+
+	ClaimBy  domain.ContactTime // a claim is void then unless the game server is utilized; 0: not claimed
+	HealthBy domain.ContactTime // it must have said that it is healthy
+
+	indexed bool // among the free ones
+	Changed uint64
+}
+
+// Free reports whether the game server can be claimed.
+func (s *Server) Free() bool { return !s.Utilized && s.ClaimBy == 0 }
+
+// Fields of a Server.
+func (s *Server) Fields(c *wire.Codec) {
+	c.String(1, &s.ID)
+	c.Shared(2, &s.Group)
+	c.Shared(3, &s.Instance)
+	c.String(4, &s.Connection)
+	c.String(5, &s.Data)
+	c.Bool(6, &s.Utilized)
+	wire.Int(c, 7, &s.Registered)
+	wire.Int(c, 8, &s.Claimed)
+	wire.Int(c, 9, &s.Healthy)
+	wire.Int(c, 10, &s.ClaimBy)
+	wire.Int(c, 11, &s.HealthBy)
+}
+
+func serverPlace(s *Server) catalog.Place { return catalog.Place{Created: s.Registered, ID: s.ID} }

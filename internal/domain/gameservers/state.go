@@ -1,0 +1,151 @@
+package gameservers
+
+import (
+	"github.com/tidwall/btree"
+
+	"github.com/musterhq/muster/internal/domain/catalog"
+	"github.com/musterhq/muster/internal/domain/chunk"
+)
+
+// Ref names a record inside this package's tables; see chunk.Ref.
+type Ref = chunk.Ref
+
+// State is all groups and game servers, with their indexes.
+type State struct {
+	Groups  *catalog.Catalog[Group]
+	Servers *catalog.Catalog[Server]
+
+	groups map[string]*members
+}
+
+// members is what a group has.
+type members struct {
+	all       *btree.BTreeG[member] // in the order of registration
+	free      *btree.BTreeG[member] // those that can be claimed
+	instances *btree.Map[string, int]
+}
+
+type member struct {
+	catalog.Place
+	ref Ref
+}
+
+func byRegistration(a, b member) bool {
+	if a.Created != b.Created {
+		return a.Created < b.Created
+	}
+	return a.ID < b.ID
+}
+
+// New returns an empty State.
+func New() *State {
+	return &State{Groups: catalog.New(groupPlace), Servers: catalog.New(serverPlace), groups: map[string]*members{}}
+}
+
+func (s *State) members(group string) *members {
+	m := s.groups[group]
+	if m == nil {
+		tree := func() *btree.BTreeG[member] {
+			return btree.NewBTreeGOptions(byRegistration, btree.Options{NoLocks: true})
+		}
+		m = &members{all: tree(), free: tree(), instances: btree.NewMap[string, int](0)}
+		s.groups[group] = m
+	}
+	return m
+}
+
+// PutServer stores a game server, new or changed. Its group, its instance and its registration never change.
+func (s *State) PutServer(x Server) Ref {
+	old, known := s.Servers.Find(x.ID)
+	x.indexed = known && s.Servers.Get(old).indexed
+	r := s.Servers.Put(x)
+	m := s.members(x.Group)
+	if !known {
+		s.join(m, r)
+	}
+	s.reindex(m, r)
+	return r
+}
+
+func (s *State) join(m *members, r Ref) {
+	x := s.Servers.Get(r)
+	m.all.Set(member{serverPlace(x), r})
+	n, _ := m.instances.Get(x.Instance)
+	m.instances.Set(x.Instance, n+1)
+}
+
+// reindex puts a game server among the free ones, or takes it out.
+func (s *State) reindex(m *members, r Ref) {
+	x := s.Servers.Get(r)
+	free := x.Free()
+	if free == x.indexed {
+		return
+	}
+	at := member{serverPlace(x), r}
+	s.Servers.Mut(r).indexed = free
+	if free {
+		m.free.Set(at)
+	} else {
+		m.free.Delete(at)
+	}
+}
+
+// DropServer removes a game server.
+func (s *State) DropServer(r Ref) {
+	x := s.Servers.Get(r)
+	at, m := member{serverPlace(x), r}, s.members(x.Group)
+	m.all.Delete(at)
+	m.free.Delete(at)
+	if n, _ := m.instances.Get(x.Instance); n > 1 {
+		m.instances.Set(x.Instance, n-1)
+	} else {
+		m.instances.Delete(x.Instance)
+	}
+	s.Servers.Drop(r)
+}
+
+// DropGroup removes a group, which has no game servers any more.
+func (s *State) DropGroup(r Ref) {
+	delete(s.groups, s.Groups.Get(r).Name)
+	s.Groups.Drop(r)
+}
+
+// Count is the number of game servers in a group.
+func (s *State) Count(group string) int { return s.members(group).all.Len() }
+
+// Free is the game server of a group that has waited longest for a claim.
+func (s *State) Free(group string) (Ref, bool) {
+	first, ok := s.members(group).free.Min()
+	return first.ref, ok
+}
+
+// ServersOf yields the game servers of a group in the order of registration or in the opposite one, beginning behind a
+// place; without one at the end of its own.
+func (s *State) ServersOf(group string, after catalog.Place, newestFirst bool, yield func(*Server) bool) {
+	from := member{Place: after}
+	visit := func(m member) bool { return m.Place == after || yield(s.Servers.Get(m.ref)) }
+	switch all := s.members(group).all; {
+	case !newestFirst:
+		all.Ascend(from, visit)
+	case after == catalog.Place{}:
+		all.Reverse(visit)
+	default:
+		all.Descend(from, visit)
+	}
+}
+
+// InstancesOf yields the instances that a group's game servers are on, by id, beginning behind one.
+func (s *State) InstancesOf(group, after string, yield func(id string) bool) {
+	s.members(group).instances.Ascend(after, func(id string, _ int) bool { return id == after || yield(id) })
+}
+
+// Restore rebuilds the indexes from the records, after a snapshot was loaded.
+func (s *State) Restore() {
+	s.Groups.Restore()
+	s.Servers.Restore()
+	for r, x := range s.Servers.All() {
+		m := s.members(x.Group)
+		s.join(m, r)
+		s.reindex(m, r)
+	}
+}

@@ -1,0 +1,195 @@
+package gamelift
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/aws/aws-sdk-go-v2/service/gamelift"
+	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
+
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/gameservers"
+)
+
+// CreateGameServerGroup makes a group of game servers. It is ACTIVE at once; what it says about instances is kept.
+func (s *Service) CreateGameServerGroup(ctx context.Context, in *gamelift.CreateGameServerGroupInput) (*gamelift.CreateGameServerGroupOutput, error) {
+	caller := callerOf(ctx)
+	cmd := cell.CreateGameServerGroup{Group: gameservers.Group{
+		Name: *in.GameServerGroupName, Region: caller.Region, Account: caller.Account, Role: *in.RoleArn,
+		SizeMin: *in.MinSize, SizeMax: *in.MaxSize,
+		Template: gameservers.LaunchTemplate{
+			ID: value(in.LaunchTemplate.LaunchTemplateId), Name: value(in.LaunchTemplate.LaunchTemplateName), Version: value(in.LaunchTemplate.Version),
+		},
+		Instances:  instanceTypesFromWire(in.InstanceDefinitions),
+		Balancing:  string(cmp.Or(in.BalancingStrategy, types.BalancingStrategySpotPreferred)),
+		Protection: string(cmp.Or(in.GameServerProtectionPolicy, types.GameServerProtectionPolicyNoProtection)),
+		Tags:       tagsFromWire(in.Tags),
+	}}
+	if err := s.engine.Do(ctx, &cmd); err != nil {
+		return nil, err
+	}
+	return &gamelift.CreateGameServerGroupOutput{GameServerGroup: groupToWire(&cmd.Group)}, nil
+}
+
+// DescribeGameServerGroup shows one group.
+func (s *Service) DescribeGameServerGroup(ctx context.Context, in *gamelift.DescribeGameServerGroupInput) (*gamelift.DescribeGameServerGroupOutput, error) {
+	g, err := s.gameServerGroup(ctx, *in.GameServerGroupName)
+	if err != nil {
+		return nil, err
+	}
+	return &gamelift.DescribeGameServerGroupOutput{GameServerGroup: groupToWire(&g)}, nil
+}
+
+func (s *Service) gameServerGroup(ctx context.Context, nameOrARN string) (g gameservers.Group, err error) {
+	err = s.engine.Read(ctx, func(v *cell.View) (err error) {
+		g, err = v.GameServerGroup(lastPart(nameOrARN))
+		return err
+	})
+	return g, err
+}
+
+// ListGameServerGroups lists all groups in creation order.
+func (s *Service) ListGameServerGroups(ctx context.Context, in *gamelift.ListGameServerGroupsInput) (*gamelift.ListGameServerGroupsOutput, error) {
+	after, err := pagePlace("ListGameServerGroups", in, in.NextToken)
+	if err != nil {
+		return nil, err
+	}
+	size := pageSize(in.Limit, pageMax)
+	var page []gameservers.Group
+	err = s.engine.Read(ctx, func(v *cell.View) error {
+		page = v.GameServerGroups(after.catalog(), size+1)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := &gamelift.ListGameServerGroupsOutput{GameServerGroups: []types.GameServerGroup{}}
+	if len(page) > size {
+		page = page[:size]
+		out.NextToken = pageToken("ListGameServerGroups", in, place{int64(page[size-1].Created), page[size-1].Name}.String())
+	}
+	for i := range page {
+		out.GameServerGroups = append(out.GameServerGroups, *groupToWire(&page[i]))
+	}
+	return out, nil
+}
+
+// UpdateGameServerGroup changes what is given and keeps the rest.
+func (s *Service) UpdateGameServerGroup(ctx context.Context, in *gamelift.UpdateGameServerGroupInput) (*gamelift.UpdateGameServerGroupOutput, error) {
+	cmd := cell.UpdateGameServerGroup{
+		Name: lastPart(*in.GameServerGroupName), Role: in.RoleArn, Instances: instanceTypesFromWire(in.InstanceDefinitions),
+		Balancing: given(in.BalancingStrategy), Protection: given(in.GameServerProtectionPolicy),
+	}
+	if err := s.engine.Do(ctx, &cmd); err != nil {
+		return nil, err
+	}
+	return &gamelift.UpdateGameServerGroupOutput{GameServerGroup: groupToWire(&cmd.Group)}, nil
+}
+
+// DeleteGameServerGroup removes a group when its last game server has gone, or at once by force. There is no Auto Scaling
+// group to retain, so RETAIN is a safe delete.
+func (s *Service) DeleteGameServerGroup(ctx context.Context, in *gamelift.DeleteGameServerGroupInput) (*gamelift.DeleteGameServerGroupOutput, error) {
+	cmd := cell.DeleteGameServerGroup{
+		Name: lastPart(*in.GameServerGroupName), Force: in.DeleteOption == types.GameServerGroupDeleteOptionForceDelete,
+	}
+	if err := s.engine.Do(ctx, &cmd); err != nil {
+		return nil, err
+	}
+	return &gamelift.DeleteGameServerGroupOutput{GameServerGroup: groupToWire(&cmd.Group)}, nil
+}
+
+// SuspendGameServerGroup notes that the group's instances are not to be replaced. Nobody replaces any.
+func (s *Service) SuspendGameServerGroup(ctx context.Context, in *gamelift.SuspendGameServerGroupInput) (*gamelift.SuspendGameServerGroupOutput, error) {
+	g, err := s.suspend(ctx, *in.GameServerGroupName, true)
+	return &gamelift.SuspendGameServerGroupOutput{GameServerGroup: g}, err
+}
+
+// ResumeGameServerGroup takes that back.
+func (s *Service) ResumeGameServerGroup(ctx context.Context, in *gamelift.ResumeGameServerGroupInput) (*gamelift.ResumeGameServerGroupOutput, error) {
+	g, err := s.suspend(ctx, *in.GameServerGroupName, false)
+	return &gamelift.ResumeGameServerGroupOutput{GameServerGroup: g}, err
+}
+
+func (s *Service) suspend(ctx context.Context, nameOrARN string, suspended bool) (*types.GameServerGroup, error) {
+	cmd := cell.UpdateGameServerGroup{Name: lastPart(nameOrARN), Suspended: &suspended}
+	if err := s.engine.Do(ctx, &cmd); err != nil {
+		return nil, err
+	}
+	return groupToWire(&cmd.Group), nil
+}
+
+// DescribeGameServerInstances shows the instances that a group's game servers registered from. All are ACTIVE: an
+// instance is known by its game servers only.
+func (s *Service) DescribeGameServerInstances(ctx context.Context, in *gamelift.DescribeGameServerInstancesInput) (*gamelift.DescribeGameServerInstancesOutput, error) {
+	after, err := pageCursor("DescribeGameServerInstances", in, in.NextToken)
+	if err != nil {
+		return nil, err
+	}
+	g, err := s.gameServerGroup(ctx, *in.GameServerGroupName)
+	if err != nil {
+		return nil, err
+	}
+	size := pageSize(in.Limit, pageMax)
+	var page []string
+	err = s.engine.Read(ctx, func(v *cell.View) (err error) {
+		page, err = v.GameServerInstances(g.Name, after, in.InstanceIds, size+1)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := &gamelift.DescribeGameServerInstancesOutput{GameServerInstances: []types.GameServerInstance{}}
+	if len(page) > size && len(in.InstanceIds) == 0 {
+		page = page[:size]
+		out.NextToken = pageToken("DescribeGameServerInstances", in, page[size-1])
+	}
+	for i := range page {
+		out.GameServerInstances = append(out.GameServerInstances, types.GameServerInstance{
+			GameServerGroupName: &g.Name, GameServerGroupArn: groupARN(&g), InstanceId: &page[i],
+			InstanceStatus: types.GameServerInstanceStatusActive,
+		})
+	}
+	return out, nil
+}
+
+func groupARN(g *gameservers.Group) *string {
+	return makeARN(g.Region, g.Account, "gameservergroup/"+g.Name)
+}
+
+func groupToWire(g *gameservers.Group) *types.GameServerGroup {
+	created, updated := g.Created.Std(), g.Updated.Std()
+	wire := types.GameServerGroup{
+		GameServerGroupName: &g.Name, GameServerGroupArn: groupARN(g), RoleArn: &g.Role, Status: types.GameServerGroupStatusActive,
+		BalancingStrategy: types.BalancingStrategy(g.Balancing), GameServerProtectionPolicy: types.GameServerProtectionPolicy(g.Protection),
+		CreationTime: &created, LastUpdatedTime: &updated,
+	}
+	if g.Deleting {
+		wire.Status = types.GameServerGroupStatusDeleteScheduled
+	}
+	if g.Suspended {
+		wire.SuspendedActions = []types.GameServerGroupAction{types.GameServerGroupActionReplaceInstanceTypes}
+	}
+	for i := range g.Instances {
+		wire.InstanceDefinitions = append(wire.InstanceDefinitions, types.InstanceDefinition{
+			InstanceType: types.GameServerGroupInstanceType(g.Instances[i].Name), WeightedCapacity: text(g.Instances[i].Weight),
+		})
+	}
+	return &wire
+}
+
+func instanceTypesFromWire(wire []types.InstanceDefinition) []gameservers.InstanceType {
+	var types []gameservers.InstanceType
+	for _, d := range wire {
+		types = append(types, gameservers.InstanceType{Name: string(d.InstanceType), Weight: value(d.WeightedCapacity)})
+	}
+	return types
+}
+
+// given is nil for an enum that was left out.
+func given[T ~string](enum T) *string {
+	if enum == "" {
+		return nil
+	}
+	s := string(enum)
+	return &s
+}

@@ -1,0 +1,142 @@
+package gamelift
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/aws/aws-sdk-go-v2/service/gamelift"
+	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/gameservers"
+)
+
+// RegisterGameServer adds a game server to a group; it can be claimed from now on.
+func (s *Service) RegisterGameServer(ctx context.Context, in *gamelift.RegisterGameServerInput) (*gamelift.RegisterGameServerOutput, error) {
+	cmd := cell.RegisterGameServer{Server: gameservers.Server{
+		ID: *in.GameServerId, Group: lastPart(*in.GameServerGroupName), Instance: *in.InstanceId,
+		Connection: value(in.ConnectionInfo), Data: value(in.GameServerData),
+	}}
+	if err := s.engine.Do(ctx, &cmd); err != nil {
+		return nil, undeclared(err, domain.NotFound)
+	}
+	x, err := s.gameServerToWire(ctx, &cmd.Server)
+	return &gamelift.RegisterGameServerOutput{GameServer: x}, undeclared(err, domain.NotFound)
+}
+
+// ClaimGameServer keeps a free game server for the caller: the one that is named, or the one that waited longest. The
+// claim holds for a minute, in which the game server has to say that it is utilized.
+func (s *Service) ClaimGameServer(ctx context.Context, in *gamelift.ClaimGameServerInput) (*gamelift.ClaimGameServerOutput, error) {
+	cmd := cell.ClaimGameServer{Group: lastPart(*in.GameServerGroupName), ID: value(in.GameServerId), Data: in.GameServerData}
+	if f := in.FilterOption; f != nil && len(f.InstanceStatuses) > 0 {
+		cmd.None = !slices.Contains(f.InstanceStatuses, types.FilterInstanceStatusActive)
+	}
+	if err := s.engine.Do(ctx, &cmd); err != nil {
+		if r, ok := errors.AsType[*domain.Refusal](err); ok && r.Reason == domain.NoCapacity {
+			return nil, &types.OutOfCapacityException{Message: &r.Detail} // not a fleet's capacity
+		}
+		return nil, err
+	}
+	x, err := s.gameServerToWire(ctx, &cmd.Server)
+	return &gamelift.ClaimGameServerOutput{GameServer: x}, err
+}
+
+// UpdateGameServer is what a game server says of itself: that it is healthy, utilized, or has other data.
+func (s *Service) UpdateGameServer(ctx context.Context, in *gamelift.UpdateGameServerInput) (*gamelift.UpdateGameServerOutput, error) {
+	cmd := cell.UpdateGameServer{
+		Group: lastPart(*in.GameServerGroupName), ID: *in.GameServerId, Data: in.GameServerData,
+		Healthy: in.HealthCheck == types.GameServerHealthCheckHealthy,
+	}
+	if in.UtilizationStatus != "" {
+		utilized := in.UtilizationStatus == types.GameServerUtilizationStatusUtilized
+		cmd.Utilized = &utilized
+	}
+	if err := s.engine.Do(ctx, &cmd); err != nil {
+		return nil, err
+	}
+	x, err := s.gameServerToWire(ctx, &cmd.Server)
+	return &gamelift.UpdateGameServerOutput{GameServer: x}, err
+}
+
+// DeregisterGameServer removes a game server.
+func (s *Service) DeregisterGameServer(ctx context.Context, in *gamelift.DeregisterGameServerInput) (*gamelift.DeregisterGameServerOutput, error) {
+	if err := s.engine.Do(ctx, &cell.DeregisterGameServer{Group: lastPart(*in.GameServerGroupName), ID: *in.GameServerId}); err != nil {
+		return nil, err
+	}
+	return &gamelift.DeregisterGameServerOutput{}, nil
+}
+
+// DescribeGameServer shows one game server.
+func (s *Service) DescribeGameServer(ctx context.Context, in *gamelift.DescribeGameServerInput) (*gamelift.DescribeGameServerOutput, error) {
+	var x gameservers.Server
+	err := s.engine.Read(ctx, func(v *cell.View) (err error) {
+		x, err = v.GameServer(lastPart(*in.GameServerGroupName), *in.GameServerId)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	wire, err := s.gameServerToWire(ctx, &x)
+	return &gamelift.DescribeGameServerOutput{GameServer: wire}, err
+}
+
+// ListGameServers lists the game servers of a group by the time of their registration.
+func (s *Service) ListGameServers(ctx context.Context, in *gamelift.ListGameServersInput) (*gamelift.ListGameServersOutput, error) {
+	after, err := pagePlace("ListGameServers", in, in.NextToken)
+	if err != nil {
+		return nil, err
+	}
+	g, err := s.gameServerGroup(ctx, *in.GameServerGroupName)
+	if err != nil {
+		return nil, undeclared(err, domain.NotFound)
+	}
+	size := pageSize(in.Limit, pageMax)
+	var page []gameservers.Server
+	err = s.engine.Read(ctx, func(v *cell.View) (err error) {
+		page, err = v.GameServers(g.Name, after.catalog(), in.SortOrder == types.SortOrderDescending, size+1)
+		return err
+	})
+	if err != nil {
+		return nil, undeclared(err, domain.NotFound)
+	}
+	out := &gamelift.ListGameServersOutput{GameServers: []types.GameServer{}}
+	if len(page) > size {
+		page = page[:size]
+		out.NextToken = pageToken("ListGameServers", in, place{int64(page[size-1].Registered), page[size-1].ID}.String())
+	}
+	for i := range page {
+		out.GameServers = append(out.GameServers, gameServerToWire(&g, &page[i]))
+	}
+	return out, nil
+}
+
+func (s *Service) gameServerToWire(ctx context.Context, x *gameservers.Server) (*types.GameServer, error) {
+	g, err := s.gameServerGroup(ctx, x.Group)
+	if err != nil {
+		return nil, err
+	}
+	wire := gameServerToWire(&g, x)
+	return &wire, nil
+}
+
+func gameServerToWire(g *gameservers.Group, x *gameservers.Server) types.GameServer {
+	registered, healthy := x.Registered.Std(), x.Healthy.Std()
+	wire := types.GameServer{
+		GameServerId: &x.ID, GameServerGroupName: &g.Name, GameServerGroupArn: groupARN(g), InstanceId: &x.Instance,
+		ConnectionInfo: text(x.Connection), GameServerData: text(x.Data), UtilizationStatus: types.GameServerUtilizationStatusAvailable,
+		RegistrationTime: &registered, LastHealthCheckTime: &healthy,
+	}
+	if x.Utilized {
+		wire.UtilizationStatus = types.GameServerUtilizationStatusUtilized
+	}
+	if x.Claimed != 0 {
+		claimed := x.Claimed.Std()
+		wire.LastClaimTime = &claimed
+	}
+	if x.ClaimBy != 0 {
+		wire.ClaimStatus = types.GameServerClaimStatusClaimed
+	}
+	return wire
+}
