@@ -26,7 +26,7 @@ type door struct {
 }
 
 var (
-	nouns     = []string{"fleet", "session", "placement", "matchmaking", "flow"}
+	nouns     = []string{"fleet", "session", "placement", "matchmaking", "flow", "notice"}
 	frontEnds = []string{"gamelift", "serverlink", "agentlink", "playerapi", "sessionapi", "console", "operator", "notify"}
 )
 

@@ -87,6 +87,8 @@ func (c *Cell) apply(at domain.Time, event Event) {
 		c.touch()
 	case *QueueChanged, *QueueRemoved, *PlacementStarted, *PlacementRetried, *PlacementPassed, *PlacementEnded:
 		c.applyPlacement(at, event)
+	case *NoticeWritten, *NoticesDelivered, *NoticesDropped, *SubscriptionConfirmed:
+		c.applyNotice(at, event)
 	default:
 		panic(fmt.Sprintf("no apply for %T", event))
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/gameservers"
+	"github.com/musterhq/muster/internal/domain/notice"
 	"github.com/musterhq/muster/internal/domain/placement"
 	"github.com/musterhq/muster/internal/domain/session"
 	"github.com/musterhq/muster/internal/domain/wire"
@@ -24,6 +25,7 @@ type Cell struct {
 	sessions    *session.State
 	gameServers *gameservers.State
 	placements  *placement.State
+	notices     *notice.State
 
 	waiting  deadlines
 	ended    endedQueue
@@ -35,12 +37,13 @@ type Cell struct {
 	forgotten   uint64 // game sessions and placements that left memory for the archive: the watermark of look-ups there
 	eventNo     uint64 // fleet events ever written
 	placementNo uint64 // placements ever started, as far as any is pending
+	noticeNo    uint64 // notices ever written
 	replayed    wire.Reader
 }
 
 // New returns an empty cell.
 func New(config Config) *Cell {
-	return &Cell{config: config, fleets: fleet.New(), gameServers: gameservers.New(), sessions: session.New(), placements: placement.New(), waiting: newDeadlines()}
+	return &Cell{config: config, fleets: fleet.New(), gameServers: gameservers.New(), sessions: session.New(), placements: placement.New(), notices: notice.New(), waiting: newDeadlines()}
 }
 
 // Config returns the limits and periods that commands of this cell are decided with.

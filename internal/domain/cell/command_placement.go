@@ -118,7 +118,7 @@ func (cmd *StopPlacement) decide(t *tx) error {
 func (t *tx) endPlacement(r placement.Ref, status placement.Status) {
 	p := t.c.placements.Placements.Get(r)
 	id, game := p.ID, session.ID(p.Game)
-	t.emit(&PlacementEnded{id, status, t.passedOver(r)})
+	t.finishPlacement(id, status, t.passedOver(r))
 	if g, ok := t.c.sessions.Game(game); ok && game != "" {
 		if x := t.c.sessions.Games.Get(g); x.Live() && x.Placement == id {
 			process := x.Process
@@ -145,7 +145,7 @@ func (t *tx) passedOver(r placement.Ref) []placement.Try {
 // failPlacementOf ends the placement whose game session is terminated before it was active.
 func (t *tx) failPlacementOf(g *session.GameSession) {
 	if r, ok := t.pendingFor(g.Placement, g.ID); ok {
-		t.emit(&PlacementEnded{t.c.placements.Placements.Get(r).ID, placement.Failed, nil})
+		t.finishPlacement(t.c.placements.Placements.Get(r).ID, placement.Failed, nil)
 	}
 }
 
@@ -184,7 +184,7 @@ func (t *tx) fulfilPlacement(game session.ID) {
 	for _, x := range players {
 		t.emit(&PlayerReserved{x.ID, game, x.Player, x.Data, by})
 	}
-	t.emit(&PlacementEnded{id, placement.Fulfilled, nil})
+	t.finishPlacement(id, placement.Fulfilled, nil)
 }
 
 // settle lets waiting placements have what a command has set free, and finds the first place for new ones. It runs at the

@@ -105,6 +105,8 @@ func (t *tx) wallDue(d deadline) {
 		t.sweepFleet(d.ref)
 	case placementTimeout:
 		t.endPlacement(d.ref, placement.TimedOut)
+	case noticeAge:
+		t.noticeDue(d.ref)
 	case placementRound:
 		t.c.waiting.clear(placementRound, d.ref)
 		t.round(d.ref)

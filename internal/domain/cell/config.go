@@ -31,6 +31,8 @@ type Config struct {
 	PlayersInOneCommandMax int
 	QueuesMax              int
 	DestinationsInQueueMax int
+
+	Notify *Notify // nil: nobody is told of anything
 }
 
 // DefaultConfig returns the periods of the cloud service and limits far above its quotas, which protect nothing on own

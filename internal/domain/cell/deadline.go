@@ -30,6 +30,7 @@ const (
 	sweep                                       // a fleet that is being deleted
 	placementTimeout                            // a pending placement
 	placementRound                              // a pending placement whose choices have changed
+	noticeAge                                   // a notice that nobody takes
 	waitsCount
 )
 

@@ -58,6 +58,11 @@ const (
 	KindPlacementRetried Kind = 73
 	kindPlacementPassed  Kind = 74
 	KindPlacementEnded   Kind = 75
+
+	KindNoticeWritten         Kind = 80
+	KindNoticesDelivered      Kind = 81
+	KindNoticesDropped        Kind = 82
+	KindSubscriptionConfirmed Kind = 83
 )
 
 // Event is a fact. What Fields names is all that apply may use beside the state.
@@ -181,6 +186,14 @@ func newEvent(k Kind) Event {
 		return &PlacementPassed{}
 	case KindPlacementEnded:
 		return &PlacementEnded{}
+	case KindNoticeWritten:
+		return &NoticeWritten{}
+	case KindNoticesDelivered:
+		return &NoticesDelivered{}
+	case KindNoticesDropped:
+		return &NoticesDropped{}
+	case KindSubscriptionConfirmed:
+		return &SubscriptionConfirmed{}
 	}
 	return nil
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/chunk"
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/placement"
 	"github.com/musterhq/muster/internal/domain/session"
 	"github.com/musterhq/muster/internal/sim/canon"
 )
@@ -139,10 +140,18 @@ func checkDeadlines(c *Cell) error {
 			note(sweep, r, int64(sweepAt))
 		}
 	}
+	for r, p := range c.placements.Placements.All() {
+		if p.Status == placement.Pending {
+			note(placementTimeout, r, int64(p.TimeoutAt))
+		}
+	}
+	for r, n := range c.notices.Notices.All() {
+		note(noticeAge, r, int64(n.Until))
+	}
 	var errs []error
 	for _, h := range []*heap{&c.waiting.contact, &c.waiting.wall} {
 		for i, d := range h.entries {
-			if !want[d] {
+			if !want[d] && d.kind != placementRound { // which no record has: after a restart all choose again
 				errs = append(errs, fmt.Errorf("something waits that no record has: %+v", d))
 			}
 			if parent := (i - 1) / 4; i > 0 && d.before(h.entries[parent]) {

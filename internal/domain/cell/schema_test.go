@@ -17,6 +17,7 @@ import (
 
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/gameservers"
+	"github.com/musterhq/muster/internal/domain/notice"
 	"github.com/musterhq/muster/internal/domain/placement"
 	"github.com/musterhq/muster/internal/domain/session"
 	"github.com/musterhq/muster/internal/domain/wire"
@@ -46,6 +47,8 @@ func TestSchema(t *testing.T) {
 		"Alias":        func() wire.Message { return &fleet.Alias{} },
 		"Queue":        func() wire.Message { return &placement.Queue{} },
 		"Placement":    func() wire.Message { return &placement.Placement{} },
+		"Notice":       func() wire.Message { return &notice.Notice{} },
+		"Subscription": func() wire.Message { return &notice.Subscription{} },
 		"SnapshotHead": func() wire.Message { return &snapshotHead{} },
 	}
 	events := file.Messages().ByName("Event").Oneofs().ByName("event").Fields()

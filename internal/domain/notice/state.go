@@ -1,0 +1,94 @@
+package notice
+
+import (
+	"github.com/tidwall/btree"
+
+	"github.com/musterhq/muster/internal/domain/chunk"
+)
+
+// State is all notices that are still to be told, and the subscriptions. The indexes are not part of a snapshot: they are
+// built again from the records.
+type State struct {
+	Notices       chunk.Table[Notice]
+	Subscriptions chunk.Table[Subscription]
+
+	topics     map[string]*btree.Map[uint64, Ref] // by number
+	subscribed map[[2]string]Ref                  // by topic and URL
+}
+
+// New returns an empty State.
+func New() *State {
+	return &State{topics: map[string]*btree.Map[uint64, Ref]{}, subscribed: map[[2]string]Ref{}}
+}
+
+// Add stores a notice.
+func (s *State) Add(n Notice) Ref {
+	r, rec := s.Notices.Add()
+	*rec = n
+	t := s.topics[n.Topic]
+	if t == nil {
+		t = btree.NewMap[uint64, Ref](0)
+		s.topics[n.Topic] = t
+	}
+	t.Set(n.No, r)
+	return r
+}
+
+// Find finds a notice of a topic.
+func (s *State) Find(topic string, no uint64) (Ref, bool) {
+	if t := s.topics[topic]; t != nil {
+		return t.Get(no)
+	}
+	return 0, false
+}
+
+// Remove drops a notice.
+func (s *State) Remove(r Ref) {
+	n := s.Notices.Get(r)
+	t := s.topics[n.Topic]
+	t.Delete(n.No)
+	if t.Len() == 0 {
+		delete(s.topics, n.Topic)
+	}
+	s.Notices.Remove(r)
+}
+
+// Count is the number of notices of a topic.
+func (s *State) Count(topic string) int {
+	if t := s.topics[topic]; t != nil {
+		return t.Len()
+	}
+	return 0
+}
+
+// First is the oldest notice of a topic.
+func (s *State) First(topic string) (no uint64, ok bool) {
+	if t := s.topics[topic]; t != nil {
+		no, _, ok = t.Min()
+	}
+	return no, ok
+}
+
+// From yields the notices of a topic in order, beginning behind a number.
+func (s *State) From(topic string, after uint64, yield func(*Notice) bool) {
+	if t := s.topics[topic]; t != nil {
+		t.Ascend(after+1, func(_ uint64, r Ref) bool { return yield(s.Notices.Get(r)) })
+	}
+}
+
+// Subscribe stores a subscription, or replaces it.
+func (s *State) Subscribe(x Subscription) {
+	key := [2]string{x.Topic, x.URL}
+	r, ok := s.subscribed[key]
+	if !ok {
+		r, _ = s.Subscriptions.Add()
+		s.subscribed[key] = r
+	}
+	*s.Subscriptions.Mut(r) = x
+}
+
+// Subscription finds a subscription.
+func (s *State) Subscription(topic, url string) (Ref, bool) {
+	r, ok := s.subscribed[[2]string{topic, url}]
+	return r, ok
+}
