@@ -19,6 +19,7 @@ const (
 	noPeering    = "VPC peering connects networks of cloud accounts"
 	noInstances  = "there are no EC2 instances"
 	noAccess     = "sessions on a host go through the cloud's own systems manager; use SSH"
+	noStore      = "the service keeps no files: a build names a store of yours"
 	noFirewall   = "the ports of a host are opened on that host"
 )
 

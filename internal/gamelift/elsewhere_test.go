@@ -41,6 +41,7 @@ var elsewhereCalls = []struct{ operation, body, want string }{
 	{"DescribeEC2InstanceLimits", `{}`, `{"EC2InstanceLimits":[]}`},
 	{"DescribeFleetPortSettings", `{` + someFleet + `}`, "NotFoundException"},
 	{"DescribeFleetPortSettings", `{"FleetId":"FLEET"}`, `{"FleetArn":"arn:aws:gamelift:eu-central-1:123456789012:fleet/FLEET","FleetId":"FLEET","InboundPermissions":[]}`},
+	{"RequestUploadCredentials", `{"BuildId":"build-2b1e0c7a-6a0e-4c0e-8a57-0d9a4d1b7f10"}`, "NotFoundException"},
 	{"UpdateFleetPortSettings", `{` + someFleet + `}`, "NotFoundException"},
 	{"UpdateFleetPortSettings", `{"FleetId":"FLEET"}`, codeInvalidRequest},
 	{"DescribeInstances", `{` + someFleet + `}`, "NotFoundException"},

@@ -230,12 +230,13 @@ func TestErrorsAreWhatClientsExpect(t *testing.T) {
 func TestWhatIsNotThereSaysSo(t *testing.T) {
 	h := newTestHandler(t)
 	c := jsonClient{url: startServer(t, h), key: keysForTest()["AKADMIN"]}
-	got := c.call(t, "ListBuilds", `{"Status":"SHINY"}`)
-	if want := "1 validation error detected: Value 'SHINY' at 'Status' failed to satisfy constraint: Member must satisfy enum value set: [INITIALIZED, READY, FAILED]"; got.body["message"] != want {
+	got := c.call(t, "StartMatchmaking", `{"ConfigurationName":"a b","Players":[]}`)
+	const want = "1 validation error detected: Value 'a b' at 'ConfigurationName' failed to satisfy constraint: "
+	if message, _ := got.body["message"].(string); !strings.HasPrefix(message, want) {
 		t.Errorf("constraints come first: got %s", got.raw)
 	}
-	got = c.call(t, "ListBuilds", `{}`)
-	if got.body["__type"] != codeInvalidRequest || got.body["message"] != "ListBuilds is not there yet in this version of Muster" {
+	got = c.call(t, "StartMatchmaking", `{"ConfigurationName":"a","Players":[]}`)
+	if got.body["__type"] != codeInvalidRequest || got.body["message"] != "StartMatchmaking is not there yet in this version of Muster" {
 		t.Errorf("got %s", got.raw)
 	}
 }

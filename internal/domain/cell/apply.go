@@ -49,7 +49,7 @@ func (c *Cell) apply(at domain.Time, event Event) {
 			c.waiting.clear(creation, d.ref)
 			c.fleets.RemoveCreation(d.ref)
 		}
-	case *AliasChanged, *AliasRemoved:
+	case *AliasChanged, *AliasRemoved, *BuildChanged, *BuildRemoved:
 		c.applyCatalog(event)
 	case *GameServerGroupChanged, *GameServerGroupRemoved, *GameServerChanged, *GameServerRemoved:
 		c.applyGameServer(event)

@@ -17,6 +17,7 @@ const (
 	LocationResource
 	AliasResource
 	GameServerGroupResource
+	BuildResource
 	QueueResource
 )
 
@@ -75,6 +76,13 @@ func (c *Cell) taggable(of Resource) (tags []fleet.Tag, store func([]fleet.Tag) 
 		}
 		alias := *a
 		return alias.Tags, func(tags []fleet.Tag) Event { alias.Tags = tags; return &AliasChanged{alias} }, nil
+	case BuildResource:
+		found, err := c.buildByID(of.ID)
+		if err != nil {
+			return nil, nil, err
+		}
+		b := *found
+		return b.Tags, func(tags []fleet.Tag) Event { b.Tags = tags; return &BuildChanged{b} }, nil
 	case GameServerGroupResource:
 		found, err := c.groupByName(of.ID)
 		if err != nil {

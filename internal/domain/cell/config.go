@@ -26,6 +26,7 @@ type Config struct {
 	PropertiesInGameMax    int
 	TagsMax                int
 	AliasesMax             int
+	BuildsMax              int
 	GameServerGroupsMax    int
 	GameServersInGroupMax  int
 	PlayersInOneCommandMax int
@@ -61,6 +62,7 @@ func DefaultConfig() Config {
 		PropertiesInGameMax:    16,
 		TagsMax:                50,
 		AliasesMax:             10_000,
+		BuildsMax:              10_000,
 		GameServerGroupsMax:    1000,
 		GameServersInGroupMax:  100_000,
 		PlayersInOneCommandMax: 25,

@@ -25,6 +25,9 @@ const (
 	KindAliasChanged Kind = 20
 	KindAliasRemoved Kind = 21
 
+	KindBuildChanged Kind = 22
+	KindBuildRemoved Kind = 23
+
 	KindGameServerGroupChanged Kind = 26
 	KindGameServerGroupRemoved Kind = 27
 	KindGameServerChanged      Kind = 28
@@ -130,6 +133,10 @@ func newEvent(k Kind) Event {
 		return &AliasChanged{}
 	case KindAliasRemoved:
 		return &AliasRemoved{}
+	case KindBuildChanged:
+		return &BuildChanged{}
+	case KindBuildRemoved:
+		return &BuildRemoved{}
 	case KindGameServerGroupChanged:
 		return &GameServerGroupChanged{}
 	case KindGameServerGroupRemoved:

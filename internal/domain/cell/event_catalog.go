@@ -11,6 +11,21 @@ type AliasChanged struct{ Alias fleet.Alias }
 // AliasRemoved is the end of an alias.
 type AliasRemoved struct{ ID string }
 
+// BuildChanged is a build as it is now: new, or with another name.
+type BuildChanged struct{ Build fleet.Build }
+
+// BuildRemoved is the end of a build.
+type BuildRemoved struct{ ID string }
+
+func (*BuildChanged) kind() Kind { return KindBuildChanged }
+func (*BuildRemoved) kind() Kind { return KindBuildRemoved }
+
+// Fields of the event.
+func (e *BuildChanged) Fields(c *wire.Codec) { wire.Sub(c, 1, &e.Build, true, (*fleet.Build).Fields) }
+
+// Fields of the event.
+func (e *BuildRemoved) Fields(c *wire.Codec) { c.String(1, &e.ID) }
+
 func (*AliasChanged) kind() Kind { return KindAliasChanged }
 func (*AliasRemoved) kind() Kind { return KindAliasRemoved }
 
@@ -30,5 +45,11 @@ func (c *Cell) applyCatalog(event Event) {
 	case *AliasRemoved:
 		r, _ := c.fleets.Aliases.Find(e.ID)
 		c.fleets.Aliases.Drop(r)
+	case *BuildChanged:
+		e.Build.Changed = number
+		c.fleets.Builds.Put(e.Build)
+	case *BuildRemoved:
+		r, _ := c.fleets.Builds.Find(e.ID)
+		c.fleets.Builds.Drop(r)
 	}
 }

@@ -44,6 +44,7 @@ func TestSchema(t *testing.T) {
 		"FleetEvent": func() wire.Message { return &fleet.Event{} }, "Creation": func() wire.Message { return &fleet.Creation{} },
 		"GameSession": func() wire.Message { return &session.GameSession{} }, "PlayerSession": func() wire.Message { return &PlayerSession{} },
 		"GameServerGroup": func() wire.Message { return &gameservers.Group{} }, "GameServer": func() wire.Message { return &gameservers.Server{} },
+		"Build":        func() wire.Message { return &fleet.Build{} },
 		"Alias":        func() wire.Message { return &fleet.Alias{} },
 		"Queue":        func() wire.Message { return &placement.Queue{} },
 		"Placement":    func() wire.Message { return &placement.Placement{} },

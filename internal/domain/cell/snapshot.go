@@ -26,6 +26,7 @@ type Snapshot struct {
 	events    chunk.Frozen[fleet.Event]
 	creations chunk.Frozen[fleet.Creation]
 	aliases   chunk.Frozen[fleet.Alias]
+	builds    chunk.Frozen[fleet.Build]
 	groups    chunk.Frozen[gameservers.Group]
 	servers   chunk.Frozen[gameservers.Server]
 	games     chunk.Frozen[session.GameSession]
@@ -69,6 +70,7 @@ func (c *Cell) Freeze() *Snapshot {
 		events:    c.fleets.Events.Freeze(),
 		creations: c.fleets.Creations.Freeze(),
 		aliases:   c.fleets.Aliases.Freeze(),
+		builds:    c.fleets.Builds.Freeze(),
 		groups:    c.gameServers.Groups.Freeze(),
 		servers:   c.gameServers.Servers.Freeze(),
 		games:     c.sessions.Games.Freeze(),
@@ -98,6 +100,7 @@ const (
 	partPlayer // of the game session before it
 	partEnd
 	partAlias
+	partBuild
 	partGameServerGroup = 14
 	partGameServer      = 15
 
@@ -119,6 +122,7 @@ func (s *Snapshot) Write(to io.Writer) error {
 	writeAll(w, partEvent, s.events)
 	writeAll(w, partCreation, s.creations)
 	writeAll(w, partAlias, s.aliases)
+	writeAll(w, partBuild, s.builds)
 	writeAll(w, partGameServerGroup, s.groups)
 	writeAll(w, partGameServer, s.servers)
 	for _, g := range s.games.All() {
@@ -240,6 +244,8 @@ func (l *loader) part(b []byte) error {
 		err = load(l, body, &f.Creations)
 	case partAlias:
 		err = load(l, body, &f.Aliases.Table)
+	case partBuild:
+		err = load(l, body, &f.Builds.Table)
 	case partGameServerGroup:
 		err = load(l, body, &l.c.gameServers.Groups.Table)
 	case partGameServer:

@@ -22,6 +22,16 @@ func (v *View) Aliases(after catalog.Place, limit int, keep func(*fleet.Alias) b
 	return listed(v, v.c.fleets.Aliases, after, limit, keep)
 }
 
+// Build returns a build.
+func (v *View) Build(id string) (fleet.Build, bool) {
+	return found(v, v.c.fleets.Builds, id, func(b *fleet.Build) uint64 { return b.Changed })
+}
+
+// Builds returns up to limit builds that keep allows, in creation order, beginning behind a place.
+func (v *View) Builds(after catalog.Place, limit int, keep func(*fleet.Build) bool) []fleet.Build {
+	return listed(v, v.c.fleets.Builds, after, limit, keep)
+}
+
 // found copies a record of a catalog; changed tells the number of its last change.
 func found[T any](v *View, c *catalog.Catalog[T], id string, changed func(*T) uint64) (record T, ok bool) {
 	r, ok := c.Find(id)

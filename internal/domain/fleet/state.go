@@ -22,6 +22,7 @@ type State struct {
 	Events    chunk.Table[Event]
 	Creations chunk.Table[Creation]
 	Aliases   *catalog.Catalog[Alias]
+	Builds    *catalog.Catalog[Build]
 
 	locations *btree.Map[string, Ref]
 	fleets    map[string]Ref
@@ -79,6 +80,7 @@ func New() *State {
 		events:    map[string][]Ref{},
 		creations: map[creator][]Ref{},
 		Aliases:   catalog.New(aliasPlace),
+		Builds:    catalog.New(buildPlace),
 	}
 }
 
@@ -391,6 +393,7 @@ func (s *State) CreationsOf(fleet, name string) []Ref { return s.creations[creat
 // there, so references are found again first; one that names nothing is an error.
 func (s *State) Restore() error {
 	s.Aliases.Restore()
+	s.Builds.Restore()
 	for r, l := range s.Locations.All() {
 		s.locations.Set(l.Name, r)
 	}

@@ -1,0 +1,133 @@
+package gamelift
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/aws/aws-sdk-go-v2/service/gamelift"
+	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/fleet"
+)
+
+// sdkDefault is the server SDK that a build is taken to hold when its maker does not say. Source: the API reference.
+const sdkDefault = "4.0.2"
+
+// CreateBuild notes where a game server's files lie. It is READY if it says where: the service looks at no file. There is
+// no store to upload to, so no credentials come back.
+func (s *Service) CreateBuild(ctx context.Context, in *gamelift.CreateBuildInput) (*gamelift.CreateBuildOutput, error) {
+	if in.OperatingSystem == "" {
+		return nil, invalid("OperatingSystem: required")
+	}
+	caller := callerOf(ctx)
+	b := fleet.Build{
+		ID: "build-" + newID().String(), Region: caller.Region, Account: caller.Account, Name: value(in.Name), Version: value(in.Version),
+		OperatingSystem: string(in.OperatingSystem), SDK: *cmp.Or(in.ServerSdkVersion, text(sdkDefault)), Tags: tagsFromWire(in.Tags),
+	}
+	if l := in.StorageLocation; l != nil {
+		b.Storage = fleet.Storage{Bucket: value(l.Bucket), Key: value(l.Key), Version: value(l.ObjectVersion), Role: value(l.RoleArn)}
+		if b.Storage.Bucket == "" || b.Storage.Key == "" {
+			return nil, invalid("StorageLocation: Bucket and Key are required")
+		}
+	}
+	cmd := cell.CreateBuild{Build: b}
+	if err := s.engine.Do(ctx, &cmd); err != nil {
+		return nil, err
+	}
+	return &gamelift.CreateBuildOutput{Build: buildToWire(&cmd.Build), StorageLocation: in.StorageLocation}, nil
+}
+
+// DescribeBuild shows one build.
+func (s *Service) DescribeBuild(ctx context.Context, in *gamelift.DescribeBuildInput) (*gamelift.DescribeBuildOutput, error) {
+	b, err := s.build(ctx, *in.BuildId)
+	if err != nil {
+		return nil, err
+	}
+	return &gamelift.DescribeBuildOutput{Build: buildToWire(&b)}, nil
+}
+
+func (s *Service) build(ctx context.Context, idOrARN string) (b fleet.Build, err error) {
+	id := lastPart(idOrARN)
+	err = s.engine.Read(ctx, func(v *cell.View) error {
+		var ok bool
+		if b, ok = v.Build(id); !ok {
+			return domain.Refuse(domain.NotFound, "build %s not found", id)
+		}
+		return nil
+	})
+	return b, err
+}
+
+// ListBuilds lists builds in creation order: all, or those of a status.
+func (s *Service) ListBuilds(ctx context.Context, in *gamelift.ListBuildsInput) (*gamelift.ListBuildsOutput, error) {
+	after, err := pagePlace("ListBuilds", in, in.NextToken)
+	if err != nil {
+		return nil, err
+	}
+	size := pageSize(in.Limit, pageMax)
+	var page []fleet.Build
+	err = s.engine.Read(ctx, func(v *cell.View) error {
+		page = v.Builds(after.catalog(), size+1, func(b *fleet.Build) bool {
+			return in.Status == "" || buildStatus(b) == in.Status
+		})
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := &gamelift.ListBuildsOutput{Builds: []types.Build{}}
+	if len(page) > size {
+		page = page[:size]
+		out.NextToken = pageToken("ListBuilds", in, place{int64(page[size-1].Created), page[size-1].ID}.String())
+	}
+	for i := range page {
+		out.Builds = append(out.Builds, *buildToWire(&page[i]))
+	}
+	return out, nil
+}
+
+// UpdateBuild changes a build's name and version.
+func (s *Service) UpdateBuild(ctx context.Context, in *gamelift.UpdateBuildInput) (*gamelift.UpdateBuildOutput, error) {
+	cmd := cell.UpdateBuild{ID: lastPart(*in.BuildId), Name: in.Name, Version: in.Version}
+	if err := s.engine.Do(ctx, &cmd); err != nil {
+		return nil, err
+	}
+	return &gamelift.UpdateBuildOutput{Build: buildToWire(&cmd.Build)}, nil
+}
+
+// DeleteBuild forgets a build; its files stay where they are.
+func (s *Service) DeleteBuild(ctx context.Context, in *gamelift.DeleteBuildInput) (*gamelift.DeleteBuildOutput, error) {
+	if err := s.engine.Do(ctx, &cell.DeleteBuild{ID: lastPart(*in.BuildId)}); err != nil {
+		return nil, err
+	}
+	return &gamelift.DeleteBuildOutput{}, nil
+}
+
+// RequestUploadCredentials refuses: there is no store of the service's own to upload to.
+func (s *Service) RequestUploadCredentials(ctx context.Context, in *gamelift.RequestUploadCredentialsInput) (*gamelift.RequestUploadCredentialsOutput, error) {
+	if _, err := s.build(ctx, *in.BuildId); err != nil {
+		return nil, err
+	}
+	return nil, invalid("this installation has no store for builds: put the files into one of yours and name it as the StorageLocation of a new build")
+}
+
+func buildToWire(b *fleet.Build) *types.Build {
+	created, size := b.Created.Std(), int64(0)
+	wire := types.Build{
+		BuildId: &b.ID, BuildArn: makeARN(b.Region, b.Account, "build/"+b.ID), Name: text(b.Name), Version: text(b.Version),
+		OperatingSystem: types.OperatingSystem(b.OperatingSystem), ServerSdkVersion: &b.SDK, Status: buildStatus(b), CreationTime: &created,
+	}
+	if !b.Ready() {
+		wire.SizeOnDisk = &size // of a READY one nobody here knows it
+	}
+	return &wire
+}
+
+func buildStatus(b *fleet.Build) types.BuildStatus {
+	if b.Ready() {
+		return types.BuildStatusReady
+	}
+	return types.BuildStatusInitialized
+}

@@ -1,0 +1,97 @@
+package gamelift
+
+import (
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/gamelift"
+	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
+
+	"github.com/musterhq/muster/internal/domain/cell"
+)
+
+func TestBuilds(t *testing.T) {
+	h := newHall(t, time.Hour)
+	ctx := t.Context()
+	stored := &types.S3Location{Bucket: aws.String("builds"), Key: aws.String("arena.zip"), RoleArn: aws.String("arn:aws:iam::123456789012:role/r")}
+	ready := must(h.sdk.CreateBuild(ctx, &gamelift.CreateBuildInput{
+		Name: aws.String("arena"), Version: aws.String("1"), OperatingSystem: types.OperatingSystemAmazonLinux2023, StorageLocation: stored,
+		Tags: []types.Tag{{Key: aws.String("team"), Value: aws.String("blue")}},
+	}))(t)
+	if b := ready.Build; b.Status != types.BuildStatusReady || *b.ServerSdkVersion != sdkDefault || ready.UploadCredentials != nil || *ready.StorageLocation.Key != "arena.zip" {
+		t.Errorf("got %s", rewritten(t, ready))
+	}
+	h.later(time.Millisecond)
+	empty := must(h.sdk.CreateBuild(ctx, &gamelift.CreateBuildInput{OperatingSystem: types.OperatingSystemWindows2022, ServerSdkVersion: aws.String("5.5.0")}))(t).Build
+	if empty.Status != types.BuildStatusInitialized || *empty.SizeOnDisk != 0 || *empty.ServerSdkVersion != "5.5.0" {
+		t.Errorf("got %s", rewritten(t, empty))
+	}
+	must(h.sdk.UpdateBuild(ctx, &gamelift.UpdateBuildInput{BuildId: ready.Build.BuildArn, Version: aws.String("2")}))(t)
+	if b := must(h.sdk.DescribeBuild(ctx, &gamelift.DescribeBuildInput{BuildId: ready.Build.BuildId}))(t).Build; *b.Version != "2" || *b.Name != "arena" {
+		t.Errorf("after the update: %s", rewritten(t, b))
+	}
+	for status, want := range map[types.BuildStatus]int{"": 2, types.BuildStatusReady: 1, types.BuildStatusInitialized: 1, types.BuildStatusFailed: 0} {
+		n := 0
+		for pages := gamelift.NewListBuildsPaginator(h.sdk, &gamelift.ListBuildsInput{Status: status, Limit: aws.Int32(1)}); pages.HasMorePages(); {
+			n += len(must(pages.NextPage(ctx))(t).Builds)
+		}
+		if n != want {
+			t.Errorf("status %q: %d builds, want %d", status, n, want)
+		}
+	}
+	if tags := must(h.sdk.ListTagsForResource(ctx, &gamelift.ListTagsForResourceInput{ResourceARN: ready.Build.BuildArn}))(t).Tags; len(tags) != 1 {
+		t.Errorf("tags: %s", rewritten(t, tags))
+	}
+	_, err := h.sdk.RequestUploadCredentials(ctx, &gamelift.RequestUploadCredentialsInput{BuildId: empty.BuildId})
+	refused(t, err, codeInvalidRequest)
+	must(h.sdk.DeleteBuild(ctx, &gamelift.DeleteBuildInput{BuildId: ready.Build.BuildId}))(t)
+	for _, call := range []func() error{
+		func() error {
+			_, err := h.sdk.DescribeBuild(ctx, &gamelift.DescribeBuildInput{BuildId: ready.Build.BuildId})
+			return err
+		},
+		func() error {
+			_, err := h.sdk.UpdateBuild(ctx, &gamelift.UpdateBuildInput{BuildId: ready.Build.BuildId})
+			return err
+		},
+		func() error {
+			_, err := h.sdk.DeleteBuild(ctx, &gamelift.DeleteBuildInput{BuildId: ready.Build.BuildId})
+			return err
+		},
+	} {
+		refused(t, call(), "NotFoundException")
+	}
+	_, err = h.sdk.CreateBuild(ctx, &gamelift.CreateBuildInput{Name: aws.String("no system")})
+	refused(t, err, codeInvalidRequest)
+	_, err = h.sdk.CreateBuild(ctx, &gamelift.CreateBuildInput{OperatingSystem: types.OperatingSystemWindows2022, StorageLocation: &types.S3Location{Bucket: aws.String("b")}})
+	refused(t, err, codeInvalidRequest)
+}
+
+func TestPlayerConnectionDetails(t *testing.T) {
+	h := newHall(t, time.Hour)
+	ctx := t.Context()
+	fleetID := h.anywhere()
+	game, key := h.activeGame(fleetID, "p1")
+	must(h.sdk.CreatePlayerSession(ctx, &gamelift.CreatePlayerSessionInput{GameSessionId: game.GameSessionId, PlayerId: aws.String("ann")}))(t)
+	ask := func(arn *string, players ...string) (*gamelift.GetPlayerConnectionDetailsOutput, error) {
+		return h.sdk.GetPlayerConnectionDetails(ctx, &gamelift.GetPlayerConnectionDetailsInput{GameSessionId: arn, PlayerIds: players})
+	}
+	got := must(ask(game.GameSessionId, "ann"))(t)
+	if len(got.PlayerConnectionDetails) != 1 || *got.GameSessionId != *game.GameSessionId {
+		t.Fatalf("got %s", rewritten(t, got))
+	}
+	d := got.PlayerConnectionDetails[0]
+	if *d.PlayerId != "ann" || len(d.Endpoints) != 1 || *d.Endpoints[0].IpAddress != "127.0.0.1" || *d.Endpoints[0].Port != 7777 || d.PlayerGatewayToken != nil || d.Expiration != nil {
+		t.Errorf("got %s", rewritten(t, d))
+	}
+	_, err := ask(game.GameSessionId, "ann", "bob")
+	refused(t, err, "NotFoundException")
+	_, err = ask(aws.String(*game.GameSessionId+"x"), "ann")
+	refused(t, err, "NotFoundException")
+	_, err = h.sdk.GetGameSessionLogUrl(ctx, &gamelift.GetGameSessionLogUrlInput{GameSessionId: game.GameSessionId})
+	refused(t, err, "NotFoundException")
+	h.do(&cell.EndProcess{Process: key, Request: 99})
+	_, err = ask(game.GameSessionId, "ann")
+	refused(t, err, "InvalidGameSessionStatusException")
+}

@@ -1,0 +1,76 @@
+package gamelift
+
+import (
+	"context"
+
+	"github.com/aws/aws-sdk-go-v2/service/gamelift"
+	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/session"
+	"github.com/musterhq/muster/internal/engine"
+)
+
+// GetPlayerConnectionDetails tells players of a game session where it is. There is no gateway in between, so all get the
+// game server's own address, and no token.
+func (s *Service) GetPlayerConnectionDetails(ctx context.Context, in *gamelift.GetPlayerConnectionDetailsInput) (*gamelift.GetPlayerConnectionDetailsOutput, error) {
+	id, err := s.gameSessionID(ctx, *in.GameSessionId)
+	if err != nil {
+		return nil, err
+	}
+	g, err := s.engine.GameSession(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if g.Status != session.Active {
+		return nil, domain.Refuse(domain.WrongGameStatus, "game session %s is %s", id, g.Status)
+	}
+	seated, err := s.seated(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	out := &gamelift.GetPlayerConnectionDetailsOutput{GameSessionId: gameSessionARN(g.Region, g.ID)}
+	port := int32(g.Port)
+	for i := range in.PlayerIds {
+		if !seated[in.PlayerIds[i]] {
+			return nil, domain.Refuse(domain.NotFound, "PlayerIds[%d]: the player has no reserved or active player session in game session %s", i, id)
+		}
+		out.PlayerConnectionDetails = append(out.PlayerConnectionDetails, types.PlayerConnectionDetail{
+			PlayerId: &in.PlayerIds[i], Endpoints: []types.PlayerConnectionEndpoint{{IpAddress: text(g.IPAddress), Port: &port}},
+		})
+	}
+	return out, nil
+}
+
+// seated is who sits in a game session or has a seat reserved.
+func (s *Service) seated(ctx context.Context, id session.ID) (map[string]bool, error) {
+	players := map[string]bool{}
+	for after := (engine.PlayerPlace{}); ; {
+		page, more, err := s.engine.PlayersIn(ctx, id, 0, after, pageMax)
+		if err != nil {
+			return nil, err
+		}
+		for i := range page {
+			if page[i].Status.Live() {
+				players[page[i].Player] = true
+			}
+			after = engine.PlayerPlace{Created: page[i].Created, ID: page[i].ID}
+		}
+		if !more {
+			return players, nil
+		}
+	}
+}
+
+// GetGameSessionLogUrl finds no log: it takes an agent on the host to upload one.
+func (s *Service) GetGameSessionLogUrl(ctx context.Context, in *gamelift.GetGameSessionLogUrlInput) (*gamelift.GetGameSessionLogUrlOutput, error) {
+	id, err := s.gameSessionID(ctx, *in.GameSessionId)
+	if err != nil {
+		return nil, err
+	}
+	g, err := s.engine.GameSession(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return nil, domain.Refuse(domain.NotFound, "no log of game session %s: compute %s has no agent to upload one", id, g.ComputeName)
+}
