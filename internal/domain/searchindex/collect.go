@@ -88,97 +88,117 @@ func (c *collector) turned(v uint64) uint64 {
 
 func turnOf(o search.Order) uint64 { return flip(o.Descending) }
 
-// collect takes over those of the rows that are among the first so far.
-func (c *collector) collect(b *block, chosen *bits) {
-	low := uint64(0)
-	if c.after != nil {
-		low = c.after.key
-	}
-	var keys [64]uint64
+// full reports whether there are as many results as wanted: others have to stand before the last of them.
+func (c *collector) full() bool { return len(c.found) == c.most }
+
+// offerAll takes over those of the rows that are among the first ones.
+func (c *collector) offerAll(b *block, chosen *bits) {
 	for w, word := range chosen {
-		if word == 0 {
-			continue
-		}
-		c.fill(b, w, &keys)
-		// Few rows are among the first ones: the others are sorted out without branches.
-		var among uint64
-		width := c.limit() - low
-		for i, key := range keys {
-			among |= bit(key-low <= width) << (i & 63)
-		}
-		for word &= among; word != 0; word &= word - 1 {
-			i := mathbits.TrailingZeros64(word)
-			c.offer(b, w*64+i, keys[i])
+		for ; word != 0; word &= word - 1 {
+			row := w*64 + mathbits.TrailingZeros64(word)
+			c.offer(b, row, c.keyOf(b, row))
 		}
 	}
 }
 
-// limit is the greatest key that may still be among the first ones. It is never below the key of the place behind which
-// results begin.
-func (c *collector) limit() uint64 {
-	if len(c.found) < c.most {
-		return noKey
-	}
-	return c.found[c.most-1].key
-}
-
-// fill writes the keys of 64 rows.
-func (c *collector) fill(b *block, w int, keys *[64]uint64) {
-	from, to := w*64, w*64+64
+func (c *collector) keyOf(b *block, row int) uint64 {
 	switch c.order.Attribute {
 	case search.None:
-		for i, m := range b.marks[from:to] {
-			keys[i&63] = m - c.order.Start
-		}
+		return b.marks[row] - c.order.Start
+	case search.GameSessionID:
+		return 0
 	case search.CreationTimeMillis:
-		for i, v := range b.created[from:to] {
-			keys[i&63] = c.turned(uint64(v))
-		}
+		return c.turned(uint64(b.created[row]))
 	case search.PlayerSessionCount:
-		for i, v := range b.players[from:to] {
-			keys[i&63] = c.turned(uint64(v))
-		}
+		return c.turned(uint64(b.players[row]))
 	case search.MaximumSessions:
-		for i, v := range b.most[from:to] {
-			keys[i&63] = c.turned(uint64(v))
-		}
+		return c.turned(uint64(b.most[row]))
 	case search.HasAvailablePlayerSessions:
-		for i := range keys {
-			keys[i] = c.turned(b.joinable[w] >> (i & 63) & 1)
+		return c.turned(b.joinable[row/64] >> (row % 64) & 1)
+	}
+	if code := c.codeOf(b, row); code != 0 {
+		return c.turned(c.values.labels[code])
+	}
+	return noKey
+}
+
+// codeOf gives the number of the text that a row is sorted by.
+func (c *collector) codeOf(b *block, row int) uint32 {
+	if c.order.Attribute == search.GameSessionName {
+		return b.names[row]
+	}
+	if column := b.properties[c.values]; column != nil {
+		return column.get(row)
+	}
+	return 0
+}
+
+// reach leaves those rows of within in out that may be among the first ones, going by their keys alone.
+func (c *collector) reach(b *block, within, out *bits) {
+	*out = *within
+	lowest, greatest := uint64(0), uint64(noKey)
+	if c.after != nil {
+		lowest = c.after.key
+	}
+	if c.full() {
+		greatest = c.found[c.most-1].key
+	}
+	if c.order.Attribute == search.None {
+		betweenMarks(&b.marks, c.order.Start+lowest, greatest-lowest, within, out)
+		return
+	}
+	// Keys become numbers and labels again; see turned.
+	low, high := lowest, greatest
+	if c.order.Descending {
+		low, high = ^greatest, ^lowest
+	}
+	if high == 0 {
+		low, high = 1, 0 // behind all numbers and labels
+	} else {
+		low, high = max(low, 1)-1, min(high-1, math.MaxInt64)
+	}
+	switch c.order.Attribute {
+	case search.GameSessionID:
+	case search.CreationTimeMillis:
+		between64(&b.created, int64(low), int64(high), within, out)
+	case search.PlayerSessionCount:
+		between32(&b.players, int64(low), int64(high), within, out)
+	case search.MaximumSessions:
+		between32(&b.most, int64(low), int64(high), within, out)
+	case search.HasAvailablePlayerSessions:
+		for w, joinable := range b.joinable {
+			out[w] &= joinable&flip(low <= 1 && 1 <= high) | ^joinable&flip(low == 0)
 		}
 	case search.GameSessionName:
-		c.fillLabels(b.names[from:to], keys)
+		c.reachTexts(&b.names, low, high, greatest == noKey, within, out)
 	case search.Property:
-		c.fillProperty(b.properties[c.values], from, keys)
-	}
-}
-
-func (c *collector) fillProperty(column *cells, from int, keys *[64]uint64) {
-	if column != nil && column.dense != nil {
-		c.fillLabels(column.dense[from:from+64], keys)
-		return
-	}
-	for i := range keys {
-		keys[i] = noKey
-	}
-	if column == nil {
-		return
-	}
-	for _, x := range column.list {
-		if row := int(x.row) - from; 0 <= row && row < len(keys) {
-			keys[row] = c.turned(c.values.labels[x.code])
+		switch column := b.properties[c.values]; {
+		case column == nil:
+			if greatest != noKey {
+				*out = bits{}
+			}
+		case column.dense != nil:
+			c.reachTexts(column.dense, low, high, greatest == noKey, within, out)
 		}
 	}
 }
 
-func (c *collector) fillLabels(codes []uint32, keys *[64]uint64) {
+// reachTexts leaves the rows whose text has a label between low and high, and those without text if none is set.
+func (c *collector) reachTexts(column *[rows]uint32, low, high uint64, none bool, within, out *bits) {
 	labels := c.values.labels
-	for i, code := range codes {
-		key := c.turned(labels[code])
-		if code == 0 {
-			key = noKey
+	width := high - low
+	if low > high { // no label lies above the greatest number
+		low, width = math.MaxUint64, 0
+	}
+	for w := range out {
+		if out[w] = within[w]; out[w] == 0 {
+			continue
 		}
-		keys[i&63] = key
+		var word uint64
+		for i, code := range column[w*64 : w*64+64] {
+			word |= bit(code != 0 && labels[code]-low <= width || code == 0 && none) << (i & 63)
+		}
+		out[w] &= word
 	}
 }
 
@@ -186,7 +206,7 @@ func (c *collector) fillLabels(codes []uint32, keys *[64]uint64) {
 func (c *collector) offer(b *block, row int, key uint64) {
 	x := found{key: key, created: b.created[row]}
 	byID := c.order.Attribute == search.GameSessionID
-	full := len(c.found) == c.most
+	full := c.full()
 	if full && key > c.found[c.most-1].key {
 		return
 	}
@@ -204,7 +224,7 @@ func (c *collector) offer(b *block, row int, key uint64) {
 		return
 	}
 	if c.values != nil && key != noKey {
-		x.text = c.textOf(b, row)
+		x.text = c.values.texts[c.codeOf(b, row)]
 	}
 	i, _ := slices.BinarySearchFunc(c.found, x, func(a, b found) int { return c.compare(&a, &b) })
 	if full {
@@ -216,14 +236,6 @@ func (c *collector) offer(b *block, row int, key uint64) {
 // behind reports whether a certainly stands behind b, without asking for ids.
 func behind(a, b *found) bool {
 	return a.key > b.key || a.key == b.key && !b.beyond && (a.beyond || a.created > b.created)
-}
-
-func (c *collector) textOf(b *block, row int) string {
-	code := b.names[row]
-	if c.order.Attribute == search.Property {
-		code = b.properties[c.values].get(row)
-	}
-	return c.values.texts[code]
 }
 
 // compare is negative when a stands before b.
@@ -254,7 +266,7 @@ func (c *collector) compare(a, b *found) int {
 
 // beyond reports whether no more results can come from a mark on: the search goes round the ring, and its page is full.
 func (c *collector) beyond(hash uint64) bool {
-	return c.order.Attribute == search.None && len(c.found) == c.most && hash-c.order.Start > c.found[c.most-1].key
+	return c.order.Attribute == search.None && c.full() && hash-c.order.Start > c.found[c.most-1].key
 }
 
 // place says where a result stands, in words that outlive the labels.

@@ -1,7 +1,11 @@
 package searchindex
 
 import (
+	"cmp"
 	"math"
+	"slices"
+
+	mathbits "math/bits"
 
 	"github.com/musterhq/muster/internal/domain/search"
 )
@@ -13,6 +17,8 @@ type test struct {
 	values *dictionary // of a property; nil: no game session has it
 	code   uint32      // of the text; 0: no game session has it
 	spots  []spot
+
+	uses int // how many game sessions may pass at most, as far as is known without looking
 
 	left, passed bits // scratch, so that a step allocates nothing
 }
@@ -30,7 +36,11 @@ func (t *test) bind(f *fleet, fleetID string, games Games) {
 	for i := range t.kids {
 		t.kids[i].bind(f, fleetID, games)
 	}
+	t.uses = math.MaxInt
 	switch t.node.Op {
+	case search.And: // the fewer pass the first test, the less there is to do for the others
+		slices.SortStableFunc(t.kids, func(a, b test) int { return cmp.Compare(a.uses, b.uses) })
+		t.uses = t.kids[0].uses
 	case search.Is, search.IsNot:
 		t.values = f.names
 		if t.node.Attribute == search.Property {
@@ -38,6 +48,9 @@ func (t *test) bind(f *fleet, fleetID string, games Games) {
 		}
 		if t.code = 0; t.values != nil {
 			t.code = t.values.codes[t.node.Text]
+			if t.node.Op == search.Is {
+				t.uses = int(t.values.uses[t.code])
+			}
 		}
 	case search.IsGame:
 		t.bindGame(f, fleetID, games)
@@ -46,7 +59,7 @@ func (t *test) bind(f *fleet, fleetID string, games Games) {
 
 // bindGame finds the rows of a game session: several, when its id string alone was written and locations share it.
 func (t *test) bindGame(f *fleet, fleetID string, games Games) {
-	t.spots = t.spots[:0]
+	t.spots, t.uses = t.spots[:0], 1
 	g := t.node.Game
 	if g.Fleet != "" && g.Fleet != fleetID {
 		return
@@ -148,8 +161,11 @@ func (t *test) runText(b *block, within, out *bits) {
 	}
 }
 
-// The loops below run over 64 rows at a time and leave out what nobody asks about any more. Their bodies have no
-// branches: the processor cannot guess how a comparison ends.
+// The loops below run over 64 rows at a time and leave out what nobody asks about any more: row by row where few are left
+// to ask about. Otherwise their bodies have no branches, as the processor cannot guess how a comparison ends.
+
+// few reports whether so few rows of a word are left that each is looked at by itself.
+func few(word uint64) bool { return mathbits.OnesCount64(word) <= 8 }
 
 func between64(column *[rows]int64, low, high int64, within, out *bits) {
 	if low > high {
@@ -161,9 +177,30 @@ func between64(column *[rows]int64, low, high int64, within, out *bits) {
 		if out[w] = within[w]; out[w] == 0 {
 			continue
 		}
+		if few(within[w]) {
+			for left := within[w]; left != 0; left &= left - 1 {
+				i := mathbits.TrailingZeros64(left)
+				v := column[w*64+i]
+				out[w] &^= bit(!(uint64(v)-uint64(low) <= width)) << i
+			}
+			continue
+		}
 		var word uint64
 		for i, v := range column[w*64 : w*64+64] {
 			word |= bit(uint64(v)-uint64(low) <= width) << (i & 63)
+		}
+		out[w] &= word
+	}
+}
+
+func betweenMarks(column *[rows]uint64, low, width uint64, within, out *bits) {
+	for w := range out {
+		if out[w] = within[w]; out[w] == 0 {
+			continue
+		}
+		var word uint64
+		for i, v := range column[w*64 : w*64+64] {
+			word |= bit(v-low <= width) << (i & 63)
 		}
 		out[w] &= word
 	}
@@ -178,6 +215,14 @@ func between32(column *[rows]int32, low, high int64, within, out *bits) {
 	from, width := uint32(low), uint32(high)-uint32(low)
 	for w := range out {
 		if out[w] = within[w]; out[w] == 0 {
+			continue
+		}
+		if few(within[w]) {
+			for left := within[w]; left != 0; left &= left - 1 {
+				i := mathbits.TrailingZeros64(left)
+				v := column[w*64+i]
+				out[w] &^= bit(!(uint32(v)-from <= width)) << i
+			}
 			continue
 		}
 		var word uint64
@@ -196,6 +241,14 @@ func equal(column *[rows]uint32, code uint32, different bool, within, out *bits)
 	}
 	for w := range out {
 		if out[w] = within[w]; out[w] == 0 {
+			continue
+		}
+		if few(within[w]) {
+			for left := within[w]; left != 0; left &= left - 1 {
+				i := mathbits.TrailingZeros64(left)
+				v := column[w*64+i]
+				out[w] &^= bit(!((v == code) != different && v != 0)) << i
+			}
 			continue
 		}
 		var word uint64

@@ -41,7 +41,7 @@ type labelState struct {
 }
 
 // stepTerms is how many comparisons a step makes with blocks: some 30 µs.
-const stepTerms = 64
+const stepTerms = 128
 
 // restartsMax is how often a scan begins again because the labels it had compared were spread anew. After that it holds
 // the writer up until it is done.
@@ -156,13 +156,8 @@ func (s *Scan) block(f *fleet, location uint32) (done bool) {
 	if location != 0 {
 		equal(&b.locations, location, false, &within, &within)
 	}
-	s.asked, s.chosen = within, within
-	if s.root != nil {
-		s.root.run(b, &s.asked, &s.chosen)
-	}
-	if !s.chosen.empty() {
-		s.best.collect(b, &s.chosen)
-	}
+	s.choose(b, &within)
+	s.best.offerAll(b, &s.chosen)
 
 	if !last {
 		s.legs[0].from = f.blocks[i+1].first
@@ -171,6 +166,20 @@ func (s *Scan) block(f *fleet, location uint32) (done bool) {
 		s.legs = s.legs[1:]
 	}
 	return len(s.legs) == 0 || s.best.beyond(s.legs[0].from.hash)
+}
+
+// choose finds the rows that the filter chooses and that may be among the first ones. When the page is full already, few
+// of a block are among the first, and the filter is asked about those alone.
+func (s *Scan) choose(b *block, within *bits) {
+	s.chosen = *within
+	if s.best.full() || s.best.after != nil {
+		s.asked = s.chosen
+		s.best.reach(b, &s.asked, &s.chosen)
+	}
+	if s.root != nil && !s.chosen.empty() {
+		s.asked = s.chosen
+		s.root.run(b, &s.asked, &s.chosen)
+	}
 }
 
 // Found are the results in their order.
