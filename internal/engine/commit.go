@@ -5,10 +5,10 @@ import (
 	"sync"
 )
 
-// commitGroups is the goroutine that makes groups durable, one at a time, while the next one grows.
-func (e *Engine) commitGroups(ctx context.Context) {
+// commitGroups is the goroutine that makes groups durable, one at a time, while the next one grows. unsaved is how many
+// bytes the journal holds behind the latest snapshot.
+func (e *Engine) commitGroups(ctx context.Context, unsaved int64) {
 	spare := &Group{}
-	unsaved := int64(0) // bytes of journal since the last snapshot
 	for {
 		select {
 		case <-e.commit:

@@ -111,7 +111,7 @@ const lockStep = 64
 // Open loads the cell from the journal and starts it.
 func Open(ctx context.Context, config Config) (*Engine, error) {
 	config.setDefaults()
-	c, last, err := load(ctx, config)
+	c, last, unsaved, err := load(ctx, config)
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +133,7 @@ func Open(ctx context.Context, config Config) (*Engine, error) {
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	e.cancel = cancel
 	e.done.Go(func() { e.decide() })
-	e.done.Go(func() { e.commitGroups(run) })
+	e.done.Go(func() { e.commitGroups(run, unsaved) })
 	e.done.Go(func() { e.saveSnapshots(run) })
 	if err := e.Do(ctx, &cell.Resume{}); err != nil {
 		e.Close()
@@ -143,36 +143,37 @@ func Open(ctx context.Context, config Config) (*Engine, error) {
 	return e, nil
 }
 
-// load rebuilds the cell: the latest snapshot, then the journal behind it.
-func load(ctx context.Context, config Config) (*cell.Cell, uint64, error) {
+// load rebuilds the cell: the latest snapshot, then the journal behind it, whose bytes it counts.
+func load(ctx context.Context, config Config) (c *cell.Cell, last uint64, unsaved int64, err error) {
 	began := time.Now()
-	c := cell.New(config.Cell)
+	c = cell.New(config.Cell)
 	at, snapshot, err := config.Journal.LatestSnapshot(ctx)
 	if err != nil {
-		return nil, 0, fmt.Errorf("find the latest snapshot: %w", err)
+		return nil, 0, 0, fmt.Errorf("find the latest snapshot: %w", err)
 	}
 	if snapshot != nil {
 		err := c.Load(snapshot)
 		snapshot.Close()
 		if err != nil {
-			return nil, 0, fmt.Errorf("load the snapshot after journal entry %d: %w", at, err)
+			return nil, 0, 0, fmt.Errorf("load the snapshot after journal entry %d: %w", at, err)
 		}
 	}
-	last := at
+	last = at
 	for entry, err := range config.Journal.Read(ctx, at+1) {
 		if err != nil {
-			return nil, 0, fmt.Errorf("read the journal after entry %d: %w", last, err)
+			return nil, 0, 0, fmt.Errorf("read the journal after entry %d: %w", last, err)
 		}
 		if err := c.Replay(entry.Number, entry.Batch); err != nil {
-			return nil, 0, fmt.Errorf("replay journal entry %d: %w", entry.Number, err)
+			return nil, 0, 0, fmt.Errorf("replay journal entry %d: %w", entry.Number, err)
 		}
 		last = entry.Number
+		unsaved += int64(len(entry.Batch))
 	}
 	v := c.View()
 	totals := v.Totals()
 	config.Log.Info("state loaded", "snapshot", at, "journal", last, "took", time.Since(began).Round(time.Millisecond),
 		"fleets", totals.Fleets, "gameSessions", totals.GameSessions, "playerSessions", totals.PlayerSessions)
-	return c, last, nil
+	return c, last, unsaved, nil
 }
 
 // Do carries a command out and returns once its outcome is durable. An error is a *domain.Refusal, and then nothing has

@@ -143,6 +143,9 @@ func (n *node) execute(some []*request) {
 	for _, r := range some {
 		n.w.decided(some, &r.call)
 	}
+	if len(answered) > 0 && n.flight != nil {
+		n.w.violated("%T was answered while entry %d, which it may have seen, was not durable", answered[0].Cmd, n.flight.Number)
+	}
 	n.answer(answered)
 }
 
