@@ -17,6 +17,7 @@ func (e *Engine) commitGroups(ctx context.Context, unsaved int64) {
 			<-e.decided
 			for e.commitOne(ctx, &spare, &unsaved) {
 			}
+			e.refuseRest()
 			return
 		}
 		for e.commitOne(ctx, &spare, &unsaved) {
@@ -70,6 +71,11 @@ func answer(calls []*Call) {
 func (e *Engine) failGroup(g *Group, cause error) {
 	e.fail(cause)
 	e.refuse(g.calls)
+	e.refuseRest()
+}
+
+// refuseRest answers those whose group will never be on its way.
+func (e *Engine) refuseRest() {
 	e.stateLock.Lock()
 	left := e.seq.Abandon()
 	e.stateLock.Unlock()

@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -242,8 +243,13 @@ func (e *Engine) archiveEnded(ctx context.Context) {
 		switch {
 		case ctx.Err() != nil || e.Err() != nil:
 			return
+		case errors.Is(err, archive.ErrFailed):
+			// It stays failed until it is opened again, and memory has no room for all that will end.
+			e.log.Error("the archive failed; no more writes until a restart", "err", err)
+			e.fail(err)
+			return
 		case err != nil:
-			e.log.Error("the archive failed; ended sessions stay in memory", "err", err)
+			e.log.Error("the archive refused; ended sessions stay in memory", "err", err)
 			next = archiveRetry
 		case moved == archiveMost:
 			next = 0
