@@ -41,6 +41,7 @@ func (e *Engine) commitOne(ctx context.Context, spare **Group, unsaved *int64) b
 	}
 	snapshot := e.freezeIfDue(g, unsaved)
 	e.stateLock.Unlock()
+	signal(e.taken)
 
 	if err := e.config.Journal.Append(context.WithoutCancel(ctx), g.Number, g.Batch); err != nil {
 		e.log.Error("the journal failed; no more writes until a restart", "entry", g.Number, "err", err)

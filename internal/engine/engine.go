@@ -83,6 +83,7 @@ type Engine struct {
 	poked     bool // a Tick has to run, whatever the plan says
 
 	commit  chan struct{} // something is in building
+	taken   chan struct{} // it was taken: there is room for more
 	decided chan struct{} // closed when no more commands are decided
 	durable atomic.Uint64
 	waiting waitingReaders
@@ -105,6 +106,10 @@ var calls = sync.Pool{New: func() any { return newCall(nil) }}
 
 func newCall(cmd cell.Command) *Call { return &Call{Cmd: cmd, done: make(chan struct{}, 1)} }
 
+// groupBytesMax is how large a group may be when more is added to it. While an append hangs, commands wait from then on:
+// the journal takes 64 MiB, and a step of commands with all the data the API allows is some 40.
+const groupBytesMax = 8 << 20
+
 // lockStep is how many commands the state is locked for at most: readers wait no longer than that.
 const lockStep = 64
 
@@ -124,6 +129,7 @@ func Open(ctx context.Context, config Config) (*Engine, error) {
 		log:       config.Log,
 		wake:      make(chan struct{}, 1),
 		commit:    make(chan struct{}, 1),
+		taken:     make(chan struct{}, 1),
 		decided:   make(chan struct{}),
 		seq:       NewSequencer(c, last, seed),
 		snapshots: make(chan *pendingSnapshot, 1),
@@ -248,13 +254,34 @@ func (e *Engine) decide() {
 		e.queueLock.Unlock()
 		for rest := taken; len(rest) > 0; {
 			n := min(lockStep, len(rest))
-			e.execute(rest[:n])
+			if e.waitForRoom() {
+				e.execute(rest[:n])
+			} else {
+				e.refuse(rest[:n])
+			}
 			rest = rest[n:]
 			signal(e.commit)
 		}
 		clear(taken)
 		if wait, ok := e.tick(); ok {
 			timer.Reset(wait)
+		}
+	}
+}
+
+// waitForRoom waits while the group that is being built is full. It reports false when the engine stops meanwhile.
+func (e *Engine) waitForRoom() bool {
+	for {
+		e.stateLock.RLock()
+		full := e.seq.Gathered() >= groupBytesMax
+		e.stateLock.RUnlock()
+		if !full {
+			return true
+		}
+		select {
+		case <-e.taken:
+		case <-e.stopped:
+			return false
 		}
 	}
 }
@@ -289,6 +316,9 @@ func (e *Engine) tick() (wait time.Duration, ok bool) {
 		}
 		if wait := due.Sub(e.config.Now()); wait > 0 && !poked {
 			return wait, true
+		}
+		if !e.waitForRoom() {
+			return 0, false
 		}
 		c := newCall(&cell.Tick{})
 		e.execute([]*Call{c})

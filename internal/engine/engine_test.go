@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/session"
 	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/journal"
 	"github.com/musterhq/muster/internal/journal/journaltest"
 )
 
@@ -289,5 +291,30 @@ func TestOverload(t *testing.T) {
 	}
 	if overloaded < 10 {
 		t.Errorf("%d of 40 were refused as too many, want at least 10", overloaded)
+	}
+}
+
+// TestGroupsStayAppendable: while one append hangs, large commands gather in groups that the journal still takes.
+func TestGroupsStayAppendable(t *testing.T) {
+	h := newHouse(t, engine.Config{})
+	h.hall()
+	game := h.game("g1", 200)
+	h.gate.shut()
+	answers := make(chan error, 200)
+	large := strings.Repeat("x", 512<<10)
+	for i := range 150 {
+		go func() {
+			answers <- h.Do(context.Background(), &cell.ReservePlayers{Game: game, Players: []cell.NewPlayer{{ID: playerID(i), Player: "ann", Data: large}}})
+		}()
+	}
+	until(t, "the append", func() bool { return h.gate.held.Load() == 1 })
+	h.gate.open()
+	for range 150 {
+		if err := <-answers; err != nil {
+			t.Fatal(err)
+		}
+	}
+	if largest := h.gate.largest.Load(); largest > journal.MaxBatchBytes*3/4 {
+		t.Errorf("a group of %d bytes", largest)
 	}
 }
