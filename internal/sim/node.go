@@ -24,6 +24,7 @@ type node struct {
 	archive archive.Archive
 	seq     *engine.Sequencer
 
+	lookedUp []func()   // claims whose id was looked up in the archive, not submitted yet
 	queue    []*request // waiting to be decided
 	asked    map[*engine.Call]*request
 	spare    *engine.Group
@@ -79,29 +80,44 @@ func (n *node) wish() {
 // claim looks the id up in the archive before it submits the command, and again when it is stale, as the engine does.
 func (n *node) claim(cmd cell.Claim) {
 	learn := n.w.known.learner(n.w, cmd)
-	id, ok := cmd.ClaimedGame()
-	if !ok {
+	if _, ok := cmd.ClaimedGame(); !ok {
 		n.submit(cmd, learn)
 		return
 	}
+	n.lookUp(cmd, func() {
+		n.submit(cmd, func(err error) {
+			if r, ok := errors.AsType[*domain.Refusal](err); ok && r.Reason == domain.Stale {
+				n.claim(cmd)
+				return
+			}
+			learn(err)
+		})
+	})
+}
+
+// lookUp asks the archive for a claimed id and then submits the command, at once or after others.
+func (n *node) lookUp(cmd cell.Claim, submit func()) {
+	id, _ := cmd.ClaimedGame()
 	at := n.seq.Cell().Forgotten()
-	old, found := n.w.archivedGame(n.archive, id)
-	if found {
+	if old, found := n.w.archivedGame(n.archive, id); found {
 		cmd.SetArchived(&old, at)
 	} else {
 		cmd.SetArchived(nil, at)
 	}
-	n.submit(cmd, func(err error) {
-		if r, ok := errors.AsType[*domain.Refusal](err); ok && r.Reason == domain.Stale {
-			n.claim(cmd)
-			return
-		}
-		learn(err)
-	})
+	if n.w.oneIn(2) {
+		submit()
+	} else {
+		n.lookedUp = append(n.lookedUp, submit)
+	}
 }
 
 // decide takes some commands from the queue. One that must change nothing is decided alone, so that it can be seen.
 func (n *node) decide(most int) {
+	if len(n.lookedUp) > 0 && n.w.oneIn(3) {
+		submit := n.lookedUp[0]
+		n.lookedUp = n.lookedUp[1:]
+		submit()
+	}
 	if len(n.queue) == 0 {
 		return
 	}
@@ -226,7 +242,7 @@ func (n *node) tell() {
 
 // drain answers everything that waits.
 func (n *node) drain() {
-	for n.w.node == n && (len(n.queue) > 0 || len(n.asked) > 0 || n.flight != nil) {
+	for n.w.node == n && (len(n.lookedUp) > 0 || len(n.queue) > 0 || len(n.asked) > 0 || n.flight != nil) {
 		n.decide(8)
 		n.commit()
 	}
@@ -384,7 +400,7 @@ func (w *World) leave(n *node) {
 		r.answer(errLost)
 	}
 	clear(n.asked)
-	n.queue, n.readers = nil, nil
+	n.lookedUp, n.queue, n.readers = nil, nil, nil
 }
 
 // takeOver opens the journal elsewhere while this service still runs. What it appends from now on must fail.
