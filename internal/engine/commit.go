@@ -27,6 +27,7 @@ func (e *Engine) commitGroups(ctx context.Context, unsaved int64) {
 
 // commitOne makes the group that has gathered durable. It reports false when there was none, or it failed.
 func (e *Engine) commitOne(ctx context.Context, spare **Group, unsaved *int64) bool {
+	gather()
 	e.stateLock.Lock()
 	if e.failure.Load() != nil {
 		e.stateLock.Unlock()

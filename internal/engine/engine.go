@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -249,6 +250,7 @@ func (e *Engine) decide() {
 			e.refuseQueue()
 			return
 		}
+		gather()
 		e.queueLock.Lock()
 		taken, e.queue = e.queue, taken[:0]
 		e.queueLock.Unlock()
@@ -284,6 +286,14 @@ func (e *Engine) waitForRoom() bool {
 			return false
 		}
 	}
+}
+
+// gather lets the goroutines run that are ready to. On a busy machine most of them are about to bring a command, and what
+// comes together costs less: a journal entry, a sync and their wake-ups are paid once for all. On an idle one it returns
+// at once.
+func gather() {
+	runtime.Gosched()
+	runtime.Gosched() // those that the first ones woke
 }
 
 // execute decides some commands under one lock.
