@@ -314,43 +314,54 @@ func (e *Engine) refuse(some []*Call) {
 	answer(some)
 }
 
-// tick ends what is due and returns how long to wait for the next time.
+// tick ends some of what is due and returns how long to wait for the next time. A crowd of deadlines is ended in steps,
+// with the commands that wait in between.
 func (e *Engine) tick() (wait time.Duration, ok bool) {
-	for {
-		e.stateLock.Lock()
-		due, poked := e.seq.Due(), e.poked
-		e.poked = false
-		e.stateLock.Unlock()
-		if due.IsZero() {
-			return 0, false
-		}
-		if wait := due.Sub(e.config.Now()); wait > 0 && !poked {
-			return wait, true
-		}
-		if !e.waitForRoom() {
-			return 0, false
-		}
-		c := newCall(&cell.Tick{})
-		e.execute([]*Call{c})
-		signal(e.commit)
-		if e.failure.Load() != nil {
-			return 0, false
-		}
+	wait, ok = e.untilDue()
+	e.stateLock.Lock()
+	poked := e.poked
+	e.poked = false
+	e.stateLock.Unlock()
+	if !ok || wait > 0 && !poked {
+		return wait, ok
 	}
+	if !e.waitForRoom() {
+		return 0, false
+	}
+	e.execute([]*Call{newCall(&cell.Tick{})})
+	signal(e.commit)
+	if e.failure.Load() != nil {
+		return 0, false
+	}
+	return e.untilDue()
+}
+
+// untilDue is how long it is until a Tick has to run; not ok while nothing waits.
+func (e *Engine) untilDue() (wait time.Duration, ok bool) {
+	e.stateLock.RLock()
+	due := e.seq.Due()
+	e.stateLock.RUnlock()
+	return due.Sub(e.config.Now()), !due.IsZero()
 }
 
 // Read lets f look at the state, and returns once everything f saw is durable. f must be short: commands wait meanwhile.
 func (e *Engine) Read(ctx context.Context, f func(v *cell.View) error) error {
-	e.stateLock.RLock()
-	v := e.seq.Cell().View()
-	err := f(&v)
-	e.stateLock.RUnlock()
+	v, err := e.look(f)
 	if seen := v.Seen(); seen > e.durable.Load() {
 		if err := e.waitDurable(ctx, seen); err != nil {
 			return err
 		}
 	}
 	return err
+}
+
+// look gives the lock back also when f panics: a front end may survive that, and the engine with it.
+func (e *Engine) look(f func(v *cell.View) error) (v cell.View, err error) {
+	e.stateLock.RLock()
+	defer e.stateLock.RUnlock()
+	v = e.seq.Cell().View()
+	err = f(&v)
+	return v, err
 }
 
 // Err is nil while the engine runs, and then the reason why it does not.

@@ -318,3 +318,13 @@ func TestGroupsStayAppendable(t *testing.T) {
 		t.Errorf("a group of %d bytes", largest)
 	}
 }
+
+// TestReadThatPanics: it harms nobody else.
+func TestReadThatPanics(t *testing.T) {
+	h := newHouse(t, engine.Config{})
+	func() {
+		defer func() { _ = recover() }()
+		_ = h.Read(t.Context(), func(*cell.View) error { panic("in a front end") })
+	}()
+	h.hall()
+}
