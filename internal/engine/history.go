@@ -217,6 +217,7 @@ const (
 	archiveBusy   = 2 * time.Second // when there are more than archiveFew: merging many small batches costs far more
 	archiveFew    = 1 << 10
 	archiveMost   = 16 << 10 // records carried to the archive at a time
+	archiveBytes  = 64 << 20 // or so many bytes: game sessions may have half a megabyte of data each
 	expireEvery   = time.Minute
 	expireStep    = 2000
 	archiveRetry  = 5 * time.Second
@@ -235,7 +236,7 @@ func (e *Engine) archiveEnded(ctx context.Context) {
 			return
 		}
 		next := archiveEvery
-		moved, err := e.archiveSome(ctx)
+		moved, full, err := e.archiveSome(ctx)
 		if err == nil && e.config.Now().Sub(expired) >= expireEvery {
 			expired = e.config.Now()
 			err = e.expire(ctx)
@@ -251,7 +252,7 @@ func (e *Engine) archiveEnded(ctx context.Context) {
 		case err != nil:
 			e.log.Error("the archive refused; ended sessions stay in memory", "err", err)
 			next = archiveRetry
-		case moved == archiveMost:
+		case full:
 			next = 0
 		case moved > archiveFew:
 			next = archiveBusy
@@ -260,39 +261,40 @@ func (e *Engine) archiveEnded(ctx context.Context) {
 	}
 }
 
-// archiveSome carries the records over that ended first and returns how many. Only this goroutine lets records go, so
-// their places stay valid.
-func (e *Engine) archiveSome(ctx context.Context) (int, error) {
+// archiveSome carries the records over that ended first. It returns how many, and whether there may be more. Only this
+// goroutine lets records go, so their places stay valid.
+func (e *Engine) archiveSome(ctx context.Context) (moved int, full bool, err error) {
 	before := domain.TimeOf(e.config.Now().Add(-e.config.EndedLinger))
 	var batch []archive.Record
-	for len(batch) < archiveMost {
+	for bytes := 0; !full; full = len(batch) >= archiveMost || bytes >= archiveBytes {
 		var some []cell.EndedRecord
 		err := e.Read(ctx, func(v *cell.View) error {
 			some = v.Ended(len(batch), archiveLocked, before)
 			return nil
 		})
 		if err != nil {
-			return 0, err
+			return 0, false, err
 		}
 		for _, x := range some {
 			batch = append(batch, toRecord(x))
+			bytes += len(x.Data)
 		}
 		if len(some) < archiveLocked {
 			break
 		}
 	}
 	if len(batch) == 0 {
-		return 0, nil
+		return 0, false, nil
 	}
 	if err := e.config.Archive.Put(ctx, batch); err != nil {
-		return 0, err
+		return 0, false, err
 	}
 	for left := len(batch); left > 0; left -= archiveLocked {
 		if err := e.submit(&cell.Forget{Count: min(left, archiveLocked)}); err != nil {
-			return 0, err
+			return 0, false, err
 		}
 	}
-	return len(batch), nil
+	return len(batch), full, nil
 }
 
 func toRecord(x cell.EndedRecord) archive.Record {
