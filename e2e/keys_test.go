@@ -89,7 +89,8 @@ func TestAccessKeysAndRoles(t *testing.T) {
 		{"client", false, true, false, false},
 		{"readonly", false, false, true, false},
 	} {
-		api := s.apiWith(s.key(c.role)) // made while the service runs
+		api := s.apiWith(s.key(c.role)) // made while the service runs, which notices within seconds
+		eventually(t, "the new key to be known", func() bool { return !hasCode(look(api), "UnrecognizedClientException") })
 		for what, do := range map[string]struct {
 			call    func(*gamelift.Client) error
 			allowed bool
@@ -105,6 +106,7 @@ func TestAccessKeysAndRoles(t *testing.T) {
 	}
 
 	id, secret := s.key("backend")
+	eventually(t, "the new key to be known", func() bool { return look(s.apiWith(id, secret)) == nil })
 	refused(t, "a wrong secret", look(s.apiWith(id, secret+"x")), "InvalidSignatureException")
 	refused(t, "an unknown key", look(s.apiWith("MUSTAAAAAAAAAAAAAAAA", secret)), "UnrecognizedClientException")
 	refused(t, "no signature", look(gamelift.New(gamelift.Options{Region: region, BaseEndpoint: aws.String(s.url()),

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -38,6 +39,8 @@ type service struct {
 	data    string
 	address string // host:port
 	logs    *output
+
+	client *gamelift.Client // of this start; connections to an earlier one are dead
 
 	mu     sync.Mutex
 	cmd    *exec.Cmd
@@ -81,6 +84,7 @@ func freeAddress(t *testing.T) string {
 
 func (s *service) start() {
 	s.t.Helper()
+	s.client = s.apiWith("any", "any")
 	s.launch()
 	for {
 		if s.healthy() {
@@ -169,7 +173,7 @@ func (s *service) url() string { return "http://" + s.address }
 func (s *service) ws() string  { return "ws://" + s.address }
 
 // api is the AWS SDK for Go as a backend uses it. Without retries, so that tests see the first answer.
-func (s *service) api() *gamelift.Client { return s.apiWith("any", "any") }
+func (s *service) api() *gamelift.Client { return s.client }
 
 func (s *service) apiWith(key, secret string) *gamelift.Client {
 	return gamelift.New(gamelift.Options{
@@ -177,7 +181,27 @@ func (s *service) apiWith(key, secret string) *gamelift.Client {
 		BaseEndpoint:     aws.String(s.url()),
 		Credentials:      credentials.NewStaticCredentialsProvider(key, secret, ""),
 		RetryMaxAttempts: 1,
+		HTTPClient:       wholeAnswers{&http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}}},
 	})
+}
+
+// wholeAnswers reads an answer before the SDK gets it. Otherwise the SDK, which closes its request's body as soon as
+// the headers are there, at times loses the connection under an answer of more than a few KiB (seen with smithy-go
+// 1.28.8 against a plain net/http server as well). It then repeats the call by itself, which these tests forbid.
+type wholeAnswers struct{ *http.Client }
+
+func (c wholeAnswers) Do(req *http.Request) (*http.Response, error) {
+	resp, err := c.Client.Do(req)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return nil, err
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(body))
+	return resp, nil
 }
 
 // authority writes the certificate authority of --dev to a file.

@@ -169,3 +169,11 @@ func get(t *testing.T, path string) string {
 	}
 	return string(content)
 }
+
+func TestDemoWithoutItsGame(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "arena-server")
+	out, err := runForTest(t, nil, "demo", "--exit", "--listen", "127.0.0.1:0", "--game-server", missing)
+	if err == nil || !strings.Contains(err.Error(), missing) || !strings.Contains(err.Error(), "--game-server") || out != "" {
+		t.Errorf("got %v, printed %q; want an error that names the file and the flag, before anything starts", err, out)
+	}
+}

@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 
@@ -24,6 +25,12 @@ type demoCommand struct {
 
 // Run starts the service with the embedded store, plays the walk-through, and stays up.
 func (c *demoCommand) Run(ctx context.Context, stdout io.Writer) (err error) {
+	gameServer, gameClient := beside(c.GameServer, "arena-server"), beside(c.GameClient, "arena-client")
+	for _, program := range []string{gameServer, gameClient} {
+		if _, err := exec.LookPath(program); err != nil {
+			return fmt.Errorf("demo: the game is not there: %w; `make build` puts it beside this program, --game-server and --game-client name another one", err)
+		}
+	}
 	s := settings.Defaults()
 	s.Listen, s.Data, s.Dev = c.Listen, c.Data, true
 	if s.Data == "" {
@@ -46,7 +53,7 @@ func (c *demoCommand) Run(ctx context.Context, stdout io.Writer) (err error) {
 	}()
 	config := demo.Config{
 		Endpoint: "http://" + x.Addr().String(), PublicURL: x.PublicURL(), Out: stdout,
-		GameServer: beside(c.GameServer, "arena-server"), GameClient: beside(c.GameClient, "arena-client"),
+		GameServer: gameServer, GameClient: gameClient,
 	}
 	fmt.Fprintf(stdout, "Muster is up at %s (development mode, state in %s).\n", config.Endpoint, s.Data)
 	d, err := demo.Play(ctx, config)

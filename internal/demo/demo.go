@@ -45,7 +45,6 @@ type Demo struct {
 	token   string
 	session *types.GameSession
 	server  *exec.Cmd
-	players int
 }
 
 // Play does the walk-through up to a game session with players in it. It fails at the first step that does not show the
@@ -124,10 +123,11 @@ func (d *Demo) getToken(ctx context.Context) error {
 	return nil
 }
 
-// startServer starts the dedicated server as a studio would, and waits until the service counts it as ready.
+// startServer starts the dedicated server as a studio would, but for players of this machine only, and waits until the
+// service counts it as ready.
 func (d *Demo) startServer(ctx context.Context) error {
 	d.server = exec.Command(d.config.GameServer, "-authtoken="+d.token, "-hostid="+computeName, "-fleetid="+d.fleet,
-		"-websocketurl="+d.config.PublicURL, "-port=0", "-log=error")
+		"-websocketurl="+d.config.PublicURL, "-bind=127.0.0.1", "-port=0", "-log=error")
 	d.server.Stdout, d.server.Stderr = d.config.Out, os.Stderr
 	if err := d.server.Start(); err != nil {
 		return fmt.Errorf("start the game server: %w", err)

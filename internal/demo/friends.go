@@ -116,12 +116,12 @@ func (d *Demo) GoOn() {
 The game session is ACTIVE and the service stays up until Ctrl-C. Go on by hand, for example:
 
   export AWS_ACCESS_KEY_ID=demo AWS_SECRET_ACCESS_KEY=demo
-  muster="aws --endpoint-url %s --region %s gamelift"
-  $muster describe-game-sessions --fleet-id %s
-  $muster create-player-session --game-session-id %s --player-id Ann
+  alias gl='aws --endpoint-url %s --region %s gamelift'
+  gl describe-game-sessions --fleet-id %s
+  gl create-player-session --game-session-id %s --player-id Ann
   %s -address %s:%d -player-session PSESS -name Ann
-  $muster describe-player-sessions --player-id Ann
-  $muster list-fleets; $muster describe-fleet-events --fleet-id %[3]s
+  gl describe-player-sessions --player-id Ann
+  gl list-fleets; gl describe-fleet-events --fleet-id %[3]s
 `, d.config.Endpoint, region, d.fleet, *d.session.GameSessionId, d.config.GameClient, *d.session.IpAddress, *d.session.Port)
 }
 

@@ -5,10 +5,10 @@ import (
 	"sync"
 )
 
-// commitGroups is the goroutine that makes groups durable, one at a time, while the next one grows.
-func (e *Engine) commitGroups(ctx context.Context) {
+// commitGroups is the goroutine that makes groups durable, one at a time, while the next one grows. unsaved is how many
+// bytes the journal holds behind the latest snapshot.
+func (e *Engine) commitGroups(ctx context.Context, unsaved int64) {
 	spare := &Group{}
-	unsaved := int64(0) // bytes of journal since the last snapshot
 	for {
 		select {
 		case <-e.commit:
@@ -17,6 +17,7 @@ func (e *Engine) commitGroups(ctx context.Context) {
 			<-e.decided
 			for e.commitOne(ctx, &spare, &unsaved) {
 			}
+			e.refuseRest()
 			return
 		}
 		for e.commitOne(ctx, &spare, &unsaved) {
@@ -26,6 +27,7 @@ func (e *Engine) commitGroups(ctx context.Context) {
 
 // commitOne makes the group that has gathered durable. It reports false when there was none, or it failed.
 func (e *Engine) commitOne(ctx context.Context, spare **Group, unsaved *int64) bool {
+	gather()
 	e.stateLock.Lock()
 	if e.failure.Load() != nil {
 		e.stateLock.Unlock()
@@ -40,6 +42,7 @@ func (e *Engine) commitOne(ctx context.Context, spare **Group, unsaved *int64) b
 	}
 	snapshot := e.freezeIfDue(g, unsaved)
 	e.stateLock.Unlock()
+	signal(e.taken)
 
 	if err := e.config.Journal.Append(context.WithoutCancel(ctx), g.Number, g.Batch); err != nil {
 		e.log.Error("the journal failed; no more writes until a restart", "entry", g.Number, "err", err)
@@ -70,6 +73,11 @@ func answer(calls []*Call) {
 func (e *Engine) failGroup(g *Group, cause error) {
 	e.fail(cause)
 	e.refuse(g.calls)
+	e.refuseRest()
+}
+
+// refuseRest answers those whose group will never be on its way.
+func (e *Engine) refuseRest() {
 	e.stateLock.Lock()
 	left := e.seq.Abandon()
 	e.stateLock.Unlock()

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -83,6 +84,7 @@ type Engine struct {
 	poked     bool // a Tick has to run, whatever the plan says
 
 	commit  chan struct{} // something is in building
+	taken   chan struct{} // it was taken: there is room for more
 	decided chan struct{} // closed when no more commands are decided
 	durable atomic.Uint64
 	waiting waitingReaders
@@ -105,13 +107,17 @@ var calls = sync.Pool{New: func() any { return newCall(nil) }}
 
 func newCall(cmd cell.Command) *Call { return &Call{Cmd: cmd, done: make(chan struct{}, 1)} }
 
+// groupBytesMax is how large a group may be when more is added to it. While an append hangs, commands wait from then on:
+// the journal takes 64 MiB, and a step of commands with all the data the API allows is some 40.
+const groupBytesMax = 8 << 20
+
 // lockStep is how many commands the state is locked for at most: readers wait no longer than that.
 const lockStep = 64
 
 // Open loads the cell from the journal and starts it.
 func Open(ctx context.Context, config Config) (*Engine, error) {
 	config.setDefaults()
-	c, last, err := load(ctx, config)
+	c, last, unsaved, err := load(ctx, config)
 	if err != nil {
 		return nil, err
 	}
@@ -124,6 +130,7 @@ func Open(ctx context.Context, config Config) (*Engine, error) {
 		log:       config.Log,
 		wake:      make(chan struct{}, 1),
 		commit:    make(chan struct{}, 1),
+		taken:     make(chan struct{}, 1),
 		decided:   make(chan struct{}),
 		seq:       NewSequencer(c, last, seed),
 		snapshots: make(chan *pendingSnapshot, 1),
@@ -133,7 +140,7 @@ func Open(ctx context.Context, config Config) (*Engine, error) {
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	e.cancel = cancel
 	e.done.Go(func() { e.decide() })
-	e.done.Go(func() { e.commitGroups(run) })
+	e.done.Go(func() { e.commitGroups(run, unsaved) })
 	e.done.Go(func() { e.saveSnapshots(run) })
 	if err := e.Do(ctx, &cell.Resume{}); err != nil {
 		e.Close()
@@ -143,36 +150,37 @@ func Open(ctx context.Context, config Config) (*Engine, error) {
 	return e, nil
 }
 
-// load rebuilds the cell: the latest snapshot, then the journal behind it.
-func load(ctx context.Context, config Config) (*cell.Cell, uint64, error) {
+// load rebuilds the cell: the latest snapshot, then the journal behind it, whose bytes it counts.
+func load(ctx context.Context, config Config) (c *cell.Cell, last uint64, unsaved int64, err error) {
 	began := time.Now()
-	c := cell.New(config.Cell)
+	c = cell.New(config.Cell)
 	at, snapshot, err := config.Journal.LatestSnapshot(ctx)
 	if err != nil {
-		return nil, 0, fmt.Errorf("find the latest snapshot: %w", err)
+		return nil, 0, 0, fmt.Errorf("find the latest snapshot: %w", err)
 	}
 	if snapshot != nil {
 		err := c.Load(snapshot)
 		snapshot.Close()
 		if err != nil {
-			return nil, 0, fmt.Errorf("load the snapshot after journal entry %d: %w", at, err)
+			return nil, 0, 0, fmt.Errorf("load the snapshot after journal entry %d: %w", at, err)
 		}
 	}
-	last := at
+	last = at
 	for entry, err := range config.Journal.Read(ctx, at+1) {
 		if err != nil {
-			return nil, 0, fmt.Errorf("read the journal after entry %d: %w", last, err)
+			return nil, 0, 0, fmt.Errorf("read the journal after entry %d: %w", last, err)
 		}
 		if err := c.Replay(entry.Number, entry.Batch); err != nil {
-			return nil, 0, fmt.Errorf("replay journal entry %d: %w", entry.Number, err)
+			return nil, 0, 0, fmt.Errorf("replay journal entry %d: %w", entry.Number, err)
 		}
 		last = entry.Number
+		unsaved += int64(len(entry.Batch))
 	}
 	v := c.View()
 	totals := v.Totals()
 	config.Log.Info("state loaded", "snapshot", at, "journal", last, "took", time.Since(began).Round(time.Millisecond),
 		"fleets", totals.Fleets, "gameSessions", totals.GameSessions, "playerSessions", totals.PlayerSessions)
-	return c, last, nil
+	return c, last, unsaved, nil
 }
 
 // Do carries a command out and returns once its outcome is durable. An error is a *domain.Refusal, and then nothing has
@@ -242,12 +250,17 @@ func (e *Engine) decide() {
 			e.refuseQueue()
 			return
 		}
+		gather()
 		e.queueLock.Lock()
 		taken, e.queue = e.queue, taken[:0]
 		e.queueLock.Unlock()
 		for rest := taken; len(rest) > 0; {
 			n := min(lockStep, len(rest))
-			e.execute(rest[:n])
+			if e.waitForRoom() {
+				e.execute(rest[:n])
+			} else {
+				e.refuse(rest[:n])
+			}
 			rest = rest[n:]
 			signal(e.commit)
 		}
@@ -256,6 +269,31 @@ func (e *Engine) decide() {
 			timer.Reset(wait)
 		}
 	}
+}
+
+// waitForRoom waits while the group that is being built is full. It reports false when the engine stops meanwhile.
+func (e *Engine) waitForRoom() bool {
+	for {
+		e.stateLock.RLock()
+		full := e.seq.Gathered() >= groupBytesMax
+		e.stateLock.RUnlock()
+		if !full {
+			return true
+		}
+		select {
+		case <-e.taken:
+		case <-e.stopped:
+			return false
+		}
+	}
+}
+
+// gather lets the goroutines run that are ready to. On a busy machine most of them are about to bring a command, and what
+// comes together costs less: a journal entry, a sync and their wake-ups are paid once for all. On an idle one it returns
+// at once.
+func gather() {
+	runtime.Gosched()
+	runtime.Gosched() // those that the first ones woke
 }
 
 // execute decides some commands under one lock.
@@ -276,40 +314,54 @@ func (e *Engine) refuse(some []*Call) {
 	answer(some)
 }
 
-// tick ends what is due and returns how long to wait for the next time.
+// tick ends some of what is due and returns how long to wait for the next time. A crowd of deadlines is ended in steps,
+// with the commands that wait in between.
 func (e *Engine) tick() (wait time.Duration, ok bool) {
-	for {
-		e.stateLock.Lock()
-		due, poked := e.seq.Due(), e.poked
-		e.poked = false
-		e.stateLock.Unlock()
-		if due.IsZero() {
-			return 0, false
-		}
-		if wait := due.Sub(e.config.Now()); wait > 0 && !poked {
-			return wait, true
-		}
-		c := newCall(&cell.Tick{})
-		e.execute([]*Call{c})
-		signal(e.commit)
-		if e.failure.Load() != nil {
-			return 0, false
-		}
+	wait, ok = e.untilDue()
+	e.stateLock.Lock()
+	poked := e.poked
+	e.poked = false
+	e.stateLock.Unlock()
+	if !ok || wait > 0 && !poked {
+		return wait, ok
 	}
+	if !e.waitForRoom() {
+		return 0, false
+	}
+	e.execute([]*Call{newCall(&cell.Tick{})})
+	signal(e.commit)
+	if e.failure.Load() != nil {
+		return 0, false
+	}
+	return e.untilDue()
+}
+
+// untilDue is how long it is until a Tick has to run; not ok while nothing waits.
+func (e *Engine) untilDue() (wait time.Duration, ok bool) {
+	e.stateLock.RLock()
+	due := e.seq.Due()
+	e.stateLock.RUnlock()
+	return due.Sub(e.config.Now()), !due.IsZero()
 }
 
 // Read lets f look at the state, and returns once everything f saw is durable. f must be short: commands wait meanwhile.
 func (e *Engine) Read(ctx context.Context, f func(v *cell.View) error) error {
-	e.stateLock.RLock()
-	v := e.seq.Cell().View()
-	err := f(&v)
-	e.stateLock.RUnlock()
+	v, err := e.look(f)
 	if seen := v.Seen(); seen > e.durable.Load() {
 		if err := e.waitDurable(ctx, seen); err != nil {
 			return err
 		}
 	}
 	return err
+}
+
+// look gives the lock back also when f panics: a front end may survive that, and the engine with it.
+func (e *Engine) look(f func(v *cell.View) error) (v cell.View, err error) {
+	e.stateLock.RLock()
+	defer e.stateLock.RUnlock()
+	v = e.seq.Cell().View()
+	err = f(&v)
+	return v, err
 }
 
 // Err is nil while the engine runs, and then the reason why it does not.

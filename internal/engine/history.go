@@ -3,6 +3,7 @@ package engine
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -238,6 +239,7 @@ const (
 	archiveBusy   = 2 * time.Second // when there are more than archiveFew: merging many small batches costs far more
 	archiveFew    = 1 << 10
 	archiveMost   = 16 << 10 // records carried to the archive at a time
+	archiveBytes  = 64 << 20 // or so many bytes: game sessions may have half a megabyte of data each
 	expireEvery   = time.Minute
 	expireStep    = 2000
 	archiveRetry  = 5 * time.Second
@@ -256,7 +258,7 @@ func (e *Engine) archiveEnded(ctx context.Context) {
 			return
 		}
 		next := archiveEvery
-		moved, err := e.archiveSome(ctx)
+		moved, full, err := e.archiveSome(ctx)
 		if err == nil && e.config.Now().Sub(expired) >= expireEvery {
 			expired = e.config.Now()
 			err = e.expire(ctx)
@@ -264,10 +266,15 @@ func (e *Engine) archiveEnded(ctx context.Context) {
 		switch {
 		case ctx.Err() != nil || e.Err() != nil:
 			return
+		case errors.Is(err, archive.ErrFailed):
+			// It stays failed until it is opened again, and memory has no room for all that will end.
+			e.log.Error("the archive failed; no more writes until a restart", "err", err)
+			e.fail(err)
+			return
 		case err != nil:
-			e.log.Error("the archive failed; ended sessions stay in memory", "err", err)
+			e.log.Error("the archive refused; ended sessions stay in memory", "err", err)
 			next = archiveRetry
-		case moved == archiveMost:
+		case full:
 			next = 0
 		case moved > archiveFew:
 			next = archiveBusy
@@ -276,24 +283,25 @@ func (e *Engine) archiveEnded(ctx context.Context) {
 	}
 }
 
-// archiveSome carries the records over that ended first and returns how many. Only this goroutine lets records go, so
-// their places stay valid.
-func (e *Engine) archiveSome(ctx context.Context) (int, error) {
+// archiveSome carries the records over that ended first. It returns how many, and whether there may be more. Only this
+// goroutine lets records go, so their places stay valid.
+func (e *Engine) archiveSome(ctx context.Context) (moved int, full bool, err error) {
 	before := domain.TimeOf(e.config.Now().Add(-e.config.EndedLinger))
 	var batch []archive.Record
 	taken := 0
-	for taken < archiveMost {
+	for bytes := 0; !full; full = taken >= archiveMost || bytes >= archiveBytes {
 		var some []cell.EndedRecord
 		err := e.Read(ctx, func(v *cell.View) error {
 			some = v.Ended(taken, archiveLocked, before)
 			return nil
 		})
 		if err != nil {
-			return 0, err
+			return 0, false, err
 		}
 		for _, x := range some {
 			if x.Kind != cell.Nothing {
 				batch = append(batch, toRecord(x))
+				bytes += len(x.Data)
 			}
 		}
 		taken += len(some)
@@ -302,19 +310,19 @@ func (e *Engine) archiveSome(ctx context.Context) (int, error) {
 		}
 	}
 	if taken == 0 {
-		return 0, nil
+		return 0, false, nil
 	}
 	if len(batch) > 0 {
 		if err := e.config.Archive.Put(ctx, batch); err != nil {
-			return 0, err
+			return 0, false, err
 		}
 	}
 	for left := taken; left > 0; left -= archiveLocked {
 		if err := e.submit(&cell.Forget{Count: min(left, archiveLocked)}); err != nil {
-			return 0, err
+			return 0, false, err
 		}
 	}
-	return taken, nil
+	return taken, full, nil
 }
 
 func toRecord(x cell.EndedRecord) archive.Record {

@@ -87,6 +87,9 @@ func (s *Sequencer) Take(spare *Group) *Group {
 	return g
 }
 
+// Gathered is how many bytes have gathered.
+func (s *Sequencer) Gathered() int { return len(s.building.Batch) }
+
 // TakeIdle hands out the commands that changed nothing and only wait for the groups before them, when nothing else has
 // gathered.
 func (s *Sequencer) TakeIdle() []*Call {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 
+	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/placement"
 	"github.com/musterhq/muster/internal/domain/session"
@@ -54,8 +55,11 @@ func computeName(nameOrARN string) string {
 // location in the region's place and ended in <fleet>/<id>: then the location is asked for, of the fleet.
 func (s *Service) gameSessionID(ctx context.Context, arn string) (session.ID, error) {
 	prefix, tail, ok := strings.Cut(arn, ":gamesession/")
-	if !ok || !strings.HasPrefix(prefix, "arn:") || strings.Count(tail, "/") != 1 {
-		return session.ID(tail), nil // of none, if it is not an ARN: looking it up says so
+	switch {
+	case !ok || !strings.HasPrefix(prefix, "arn:"):
+		return "", domain.Refuse(domain.NotFound, "game session %s not found: its id is an ARN", shortened(arn))
+	case strings.Count(tail, "/") != 1:
+		return session.ID(tail), nil
 	}
 	fleetID, name, _ := strings.Cut(tail, "/")
 	region := ""

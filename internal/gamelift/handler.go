@@ -108,7 +108,10 @@ func (h *Handler) handle(w http.ResponseWriter, r *http.Request, c codec, name, 
 	op, ok := h.operations[name]
 	if !ok || r.Method != http.MethodPost {
 		discard(w, r)
-		return nil, commonError(codeUnknownOperation, "the request names no operation of this service")
+		if name == "" || ok { // nothing is named, or something is with another method than POST
+			return nil, commonError(codeUnknownOperation, "the request names no operation of this service")
+		}
+		return nil, commonError(codeUnknownOperation, "'%s' is no operation of this service", shortened(name))
 	}
 	room, ok := h.admission.enterBody(r)
 	if !ok {

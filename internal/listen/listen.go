@@ -25,6 +25,12 @@ const (
 	// headerWait bounds the TLS handshake and, separately, the request head.
 	headerWait = 10 * time.Second
 
+	// requestWait bounds a request from its first byte to the last of its body, and answerWait from there until the client
+	// has taken the answer. Otherwise strangers who send or read a byte a minute hold memory for ever. The largest body, of
+	// 8 MiB, needs no more than 140 KiB a second. A WebSocket leaves both behind.
+	requestWait = 60 * time.Second
+	answerWait  = 60 * time.Second
+
 	// idleWait is longer than the 60 s and 90 s after which the SDKs' HTTP clients drop idle connections themselves, so
 	// that they rarely write into a connection that we are just closing.
 	idleWait = 120 * time.Second
@@ -97,6 +103,8 @@ func Open(cfg Config) (*Server, error) {
 		Handler:           cfg.Handler,
 		Protocols:         &protocols,
 		ReadHeaderTimeout: headerWait,
+		ReadTimeout:       requestWait,
+		WriteTimeout:      answerWait,
 		IdleTimeout:       idleWait,
 		MaxHeaderBytes:    headerBytesMax,
 		ConnState:         s.connState,

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"testing"
 	"time"
 
@@ -222,6 +224,61 @@ func TestStopDrainsRequestsAndDropsWebSockets(t *testing.T) {
 	if c, err := net.Dial("tcp", addr); err == nil {
 		_ = c.Close()
 		t.Error("port still accepts after Stop")
+	}
+}
+
+// A body that does not end costs its sender the connection; a WebSocket that was opened before goes on.
+func TestBodiesEndOrAreGivenUp(t *testing.T) {
+	gaveUp := make(chan error, 1)
+	up := gws.NewUpgrader(gws.BuiltinEventHandler{}, nil)
+	mux := http.NewServeMux()
+	mux.HandleFunc("/body", func(_ http.ResponseWriter, r *http.Request) {
+		_, err := io.ReadAll(r.Body)
+		gaveUp <- err
+	})
+	mux.HandleFunc("/ws", func(w http.ResponseWriter, r *http.Request) {
+		if c, err := up.Upgrade(w, r); err == nil {
+			go c.ReadLoop()
+		}
+	})
+	s, err := Open(Config{Addr: "127.0.0.1:0", Handler: mux, Log: quiet()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.http.ReadTimeout != requestWait || s.http.WriteTimeout != answerWait {
+		t.Errorf("requests may take %s, answers %s; want %s and %s", s.http.ReadTimeout, s.http.WriteTimeout, requestWait, answerWait)
+	}
+	s.http.ReadTimeout, s.http.WriteTimeout = 50*time.Millisecond, 50*time.Millisecond
+	served := make(chan error, 1)
+	go func() { served <- s.Serve() }()
+	defer func() {
+		if err := errors.Join(s.Stop(context.Background()), <-served); err != nil {
+			t.Error(err)
+		}
+	}()
+
+	dial := func() net.Conn {
+		c, err := net.Dial("tcp", s.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	socket, slow := dial(), dial()
+	defer func() { _ = errors.Join(socket.Close(), slow.Close()) }()
+	upgrade(t, socket)
+	if _, err := io.WriteString(slow, "POST /body HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nhalf a bo"); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-gaveUp; !errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("reading the body ended with %v, want that its time is over", err)
+	}
+	if _, err := socket.Write([]byte{0x89, 0x80, 0, 0, 0, 0}); err != nil { // a ping
+		t.Fatal(err)
+	}
+	var pong [2]byte
+	if _, err := io.ReadFull(socket, pong[:]); err != nil || pong[0] != 0x8a {
+		t.Errorf("the WebSocket answered % x, %v; want a pong", pong, err)
 	}
 }
 

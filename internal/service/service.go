@@ -69,6 +69,9 @@ func Start(ctx context.Context, s settings.Settings, log *slog.Logger) (_ *Servi
 	if err != nil {
 		return nil, err
 	}
+	if list, err := keys.List(); err == nil && len(list) == 0 && !s.Dev {
+		log.Warn("there is no access key, so every request will be refused; `muster keys create` makes one", "data", s.Data)
+	}
 	// The port is bound before the state is loaded: a game server that comes back meanwhile waits a moment instead of
 	// being turned away for the many seconds of its next attempt.
 	doors := &router{}

@@ -24,6 +24,7 @@ type node struct {
 	archive archive.Archive
 	seq     *engine.Sequencer
 
+	lookedUp []func()   // claims whose id was looked up in the archive, not submitted yet
 	queue    []*request // waiting to be decided
 	asked    map[*engine.Call]*request
 	spare    *engine.Group
@@ -79,31 +80,35 @@ func (n *node) wish() {
 // claim looks the id up in the archive before it submits the command, and again when it is stale, as the engine does.
 func (n *node) claim(cmd cell.Claim) {
 	learn := n.w.known.learner(n.w, cmd)
-	if !n.lookUp(cmd) {
+	if kind, _ := cmd.Claimed(); kind == cell.Nothing {
 		n.submit(cmd, learn)
 		return
 	}
-	n.submit(cmd, func(err error) {
-		if r, ok := errors.AsType[*domain.Refusal](err); ok && r.Reason == domain.Stale {
-			n.claim(cmd)
-			return
-		}
-		learn(err)
+	n.lookUp(cmd, func() {
+		n.submit(cmd, func(err error) {
+			if r, ok := errors.AsType[*domain.Refusal](err); ok && r.Reason == domain.Stale {
+				n.claim(cmd)
+				return
+			}
+			learn(err)
+		})
 	})
 }
 
-// lookUp gives a claim what the archive has under its id; false when its caller did not choose one.
-func (n *node) lookUp(cmd cell.Claim) bool {
-	kind, id := cmd.Claimed()
-	if kind == cell.Nothing {
-		return false
+// lookUp asks the archive for a claimed id and then submits the command, at once or after others.
+func (n *node) lookUp(cmd cell.Claim, submit func()) {
+	if kind, id := cmd.Claimed(); kind != cell.Nothing {
+		at := n.seq.Cell().Forgotten()
+		data := n.w.archived(n.archive, archiveKinds[kind], id)
+		if err := cmd.SetArchived(data, at); err != nil {
+			n.w.violated("the archive has %s as %q: %v", id, data, err)
+		}
 	}
-	at := n.seq.Cell().Forgotten()
-	data := n.w.archived(n.archive, archiveKinds[kind], id)
-	if err := cmd.SetArchived(data, at); err != nil {
-		n.w.violated("the archive has %s as %q: %v", id, data, err)
+	if n.w.oneIn(2) {
+		submit()
+	} else {
+		n.lookedUp = append(n.lookedUp, submit)
 	}
-	return true
 }
 
 // archiveKinds are the archive's kinds of what the cell lets go.
@@ -113,6 +118,11 @@ var archiveKinds = map[cell.ClaimKind]archive.Kind{
 
 // decide takes some commands from the queue. One that must change nothing is decided alone, so that it can be seen.
 func (n *node) decide(most int) {
+	if len(n.lookedUp) > 0 && n.w.oneIn(3) {
+		submit := n.lookedUp[0]
+		n.lookedUp = n.lookedUp[1:]
+		submit()
+	}
 	if len(n.queue) == 0 {
 		return
 	}
@@ -153,6 +163,9 @@ func (n *node) execute(some []*request) {
 	answered := n.seq.Execute(n.w.now, cell.AllKinds(), calls)
 	for _, r := range some {
 		n.w.decided(some, &r.call)
+	}
+	if len(answered) > 0 && n.flight != nil {
+		n.w.violated("%T was answered while entry %d, which it may have seen, was not durable", answered[0].Cmd, n.flight.Number)
 	}
 	n.answer(answered)
 }
@@ -234,7 +247,7 @@ func (n *node) tell() {
 
 // drain answers everything that waits.
 func (n *node) drain() {
-	for n.w.node == n && (len(n.queue) > 0 || len(n.asked) > 0 || n.flight != nil) {
+	for n.w.node == n && (len(n.lookedUp) > 0 || len(n.queue) > 0 || len(n.asked) > 0 || n.flight != nil) {
 		n.decide(8)
 		n.commit()
 	}
@@ -391,7 +404,7 @@ func (w *World) leave(n *node) {
 		r.answer(errLost)
 	}
 	clear(n.asked)
-	n.queue, n.readers = nil, nil
+	n.lookedUp, n.queue, n.readers = nil, nil, nil
 }
 
 // takeOver opens the journal elsewhere while this service still runs. What it appends from now on must fail.

@@ -141,21 +141,28 @@ func (n *node) repeat() {
 }
 
 func (n *node) sendAgain(r repetition, cmd cell.Command) {
-	if claim, ok := cmd.(cell.Claim); ok {
-		n.lookUp(claim)
+	submit := func() {
+		n.submit(cmd, func(err error) { n.repeated(r, cmd, err) })
+		n.queue[len(n.queue)-1].still = true
 	}
-	n.submit(cmd, func(err error) {
-		var reason domain.Reason
-		if refusal, ok := errors.AsType[*domain.Refusal](err); ok {
-			reason = refusal.Reason
-		}
-		switch {
-		case errors.Is(err, errLost):
-		case reason == domain.Stale:
-			n.sendAgain(r, cmd)
-		case !r.check(cmd, reason):
-			n.w.violated("%+v was acknowledged before and is now answered with %v", cmd, err)
-		}
-	})
-	n.queue[len(n.queue)-1].still = true
+	if claim, ok := cmd.(cell.Claim); ok {
+		n.lookUp(claim, submit)
+	} else {
+		submit()
+	}
+}
+
+// repeated checks the answer to a request that was acknowledged before.
+func (n *node) repeated(r repetition, cmd cell.Command, err error) {
+	var reason domain.Reason
+	if refusal, ok := errors.AsType[*domain.Refusal](err); ok {
+		reason = refusal.Reason
+	}
+	switch {
+	case errors.Is(err, errLost):
+	case reason == domain.Stale:
+		n.sendAgain(r, cmd)
+	case !r.check(cmd, reason):
+		n.w.violated("%+v was acknowledged before and is now answered with %v", cmd, err)
+	}
 }

@@ -35,7 +35,6 @@ type World struct {
 	known   known   // what was acknowledged
 	steps   int
 	counts  Counts
-	trace   func(string)
 }
 
 // Counts says what a run did, so that a test can see that it did something.

@@ -34,6 +34,10 @@ func (cmd *Tick) decide(t *tx) error {
 		}
 		if d, ok := t.c.waiting.wall.next(); ok && d.at <= int64(t.now) {
 			t.wallDue(d)
+			if d.kind == sweep { // as much as a host with all its processes and players
+				cmd.More = true
+				return nil
+			}
 			continue
 		}
 		if _, waits := t.c.waiting.contact.next(); waits && !t.open && t.now.Sub(t.c.last) >= tickEvery {

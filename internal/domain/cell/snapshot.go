@@ -212,12 +212,11 @@ const maxPart = 16 << 20
 const roomMax = 1 << 21
 
 type loader struct {
-	c       *Cell
-	reader  wire.Reader
-	head    snapshotHead
-	game    session.Ref
-	indexed bool
-	ended   bool
+	c      *Cell
+	reader wire.Reader
+	head   snapshotHead
+	game   session.Ref
+	ended  bool
 }
 
 func (l *loader) part(b []byte) error {

@@ -324,7 +324,8 @@ func step(was, is bool) int32 {
 }
 
 // PickIdle chooses the process that gets the next game session at a location of a fleet: the first one of the compute
-// that registered first, so that hosts fill up one after another and the last ones can be drained.
+// that comes first in memory, so that hosts fill up one after another and the last ones can be drained; see B029. The event
+// names the process, so another order after a restart does no harm.
 func (s *State) PickIdle(fleet, location string) (Ref, bool) {
 	if t := s.idle[place{fleet, location}]; t != nil {
 		if first, ok := t.Min(); ok {

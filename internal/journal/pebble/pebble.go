@@ -30,8 +30,9 @@ type Options struct {
 
 const (
 	// memTableBytes is how much is appended between two changes of the log, each of which makes one append wait some
-	// milliseconds. Two tables exist while one is flushed: at 60 MB/s a flush twice a second takes a fraction of that.
-	memTableBytes = 32 << 20
+	// milliseconds: at 2 MB/s, which is a busy cell, one in eight seconds. Not more, since from the third log on old ones
+	// are written over, and a sync that finds its blocks on the disk already costs half of one that has to add them.
+	memTableBytes = 16 << 20
 	// cacheBytes is small because entries are read once, in order, at start.
 	cacheBytes = 8 << 20
 )

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/musterhq/muster/internal/bench"
+)
+
+// asMuster makes this test binary the muster binary, for tests that start it as a process.
+const asMuster = "TEST_BINARY_IS_MUSTER"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asMuster) != "" {
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// TestBenchWorks runs every scenario as small as it gets. Nothing is said about its numbers.
+func TestBenchWorks(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts the service several times")
+	}
+	t.Setenv(asMuster, "1")
+	binary, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	table, err := bench.Run(t.Context(), bench.Options{Binary: binary, Quick: true, Dir: t.TempDir(), Progress: t.Output()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	if err := table.WriteMarkdown(&text); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"JSON 1.1, bare", "CBOR, durable", "half of it", "game sessions", "over wss", "one core", "restart with"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("no line with %q in the table:\n%s", want, &text)
+		}
+	}
+}

@@ -1,0 +1,104 @@
+package bench
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/linkclient"
+)
+
+func TestQuantiles(t *testing.T) {
+	var h, other histogram
+	var all []time.Duration
+	for i := range 20_000 {
+		d := time.Duration(rand.Int64N(1 << (i % 40)))
+		all = append(all, d)
+		if i%2 == 0 {
+			h.add(d)
+		} else {
+			other.add(d)
+		}
+	}
+	h.merge(&other)
+	slices.Sort(all)
+	for _, q := range []float64{0, 0.5, 0.99, 0.999, 1} {
+		want := all[min(int(q*float64(len(all))), len(all)-1)]
+		if got := h.quantile(q); got < want || float64(got) > float64(want)*1.02+1 {
+			t.Errorf("quantile %g is %d, want %d or up to 2 %% more", q, got, want)
+		}
+	}
+	if empty := new(histogram).quantile(0.5); empty != 0 {
+		t.Errorf("quantile of nothing is %d", empty)
+	}
+}
+
+// TestBareService shows that the load's own HTTP, signatures and bodies are what the service takes, in both protocols.
+func TestBareService(t *testing.T) {
+	dir := t.TempDir()
+	keys, err := identity.OpenKeys(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := keys.Create(identity.Client, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, err := OpenBare("127.0.0.1:0", dir, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	served := make(chan error)
+	go func() { served <- x.Serve(ctx) }()
+	defer func() {
+		stop()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	}()
+	for _, p := range protocols {
+		c, err := dial(ctx, x.Addr(), p, key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.close()
+		game := member{name: "GameSessionId", text: "arn:aws:gamelift:us-east-1::gamesession/fleet-1/custom-bench/gsess-1"}
+		for range 2 { // the connection is kept
+			answer, err := c.call("CreatePlayerSession", game, member{name: "PlayerId", text: "ann"})
+			if err != nil {
+				t.Fatalf("%s: %v", p.name, err)
+			}
+			if id := textAfter(answer, "PlayerSessionId", "psess-", playerSessionLength); len(id) != playerSessionLength {
+				t.Errorf("%s: player session id %q in %q", p.name, id, answer)
+			}
+		}
+		if _, err := c.call("CreatePlayerSession", game); err == nil || !strings.Contains(err.Error(), "PlayerId") {
+			t.Errorf("%s: a request without PlayerId gave %v", p.name, err)
+		}
+		c.signer.mac.Reset()
+		c.signer.secret, c.signer.second, c.signer.day = "wrong", 0, [8]byte{}
+		if _, err := c.call("CreatePlayerSession", game, member{name: "PlayerId", text: "ann"}); err == nil || !strings.Contains(err.Error(), "InvalidSignature") {
+			t.Errorf("%s: a request signed with another key gave %v", p.name, err)
+		}
+	}
+	g, err := linkclient.Dial(ctx, linkclient.Options{URL: "ws://" + x.Addr(), Process: "p", Compute: "c", Fleet: "f", Token: "t"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Drop()
+	if err := g.AcceptPlayer(ctx, "arn", "psess-1"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestUnknownScenario(t *testing.T) {
+	if _, err := Run(t.Context(), Options{Scenarios: []string{"player"}}); err == nil || !strings.Contains(err.Error(), "players") {
+		t.Errorf("got %v, want an error that lists the names", err)
+	}
+}

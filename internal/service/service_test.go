@@ -1,0 +1,45 @@
+package service
+
+import (
+	"bytes"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/settings"
+)
+
+// Without an access key every request is refused: whoever starts the service for the first time should not have to find
+// out from the clients.
+func TestStartSaysThatKeysAreMissing(t *testing.T) {
+	s := settings.Defaults()
+	s.Listen, s.Data = "127.0.0.1:0", t.TempDir()
+	if said := startAndStop(t, s); !strings.Contains(said, "muster keys create") {
+		t.Errorf("without keys the log says %q", said)
+	}
+	keys, err := identity.OpenKeys(s.Data)
+	if err == nil {
+		_, err = keys.Create(identity.Admin, "")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if said := startAndStop(t, s); strings.Contains(said, "muster keys create") {
+		t.Errorf("with a key the log says %q", said)
+	}
+}
+
+// startAndStop gives what the service logs.
+func startAndStop(t *testing.T, s settings.Settings) string {
+	t.Helper()
+	var log bytes.Buffer
+	x, err := Start(t.Context(), s, slog.New(slog.NewTextHandler(&log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := x.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return log.String()
+}
