@@ -20,7 +20,7 @@ import (
 )
 
 // servedForTest is a service on a free port, not in dev mode, with a key of each kind.
-func servedForTest(t *testing.T) (dir, address string, keys map[identity.Role]identity.AccessKey) {
+func servedForTest(t *testing.T, change func(*settings.Settings)) (dir, address string, keys map[identity.Role]identity.AccessKey) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "data")
 	store, err := identity.OpenKeys(dir)
@@ -35,6 +35,9 @@ func servedForTest(t *testing.T) (dir, address string, keys map[identity.Role]id
 	}
 	s := settings.Defaults()
 	s.Data, s.Listen = dir, "127.0.0.1:0"
+	if change != nil {
+		change(&s)
+	}
 	x, err := service.Start(t.Context(), s, slog.New(slog.NewTextHandler(io.Discard, nil)))
 	if err != nil {
 		t.Fatal(err)
@@ -52,7 +55,7 @@ func envOf(key identity.AccessKey) []string {
 }
 
 func TestExplain(t *testing.T) {
-	dir, address, keys := servedForTest(t)
+	dir, address, keys := servedForTest(t, nil)
 	url := "http://" + address
 	sdk := gamelift.New(gamelift.Options{
 		BaseEndpoint: &url, Region: "eu-central-1",

@@ -23,6 +23,7 @@ type commandLine struct {
 	Explain    explainCommand    `cmd:"" help:"Say why a placement waits or failed, how a game session or a server process ended, and when."`
 	Keys       keysCommand       `cmd:"" help:"Access keys: create, list, revoke. Works while the service runs."`
 	AWSProfile awsProfileCommand `cmd:"" name:"aws-profile" help:"Write a profile for the AWS CLI and SDKs, with this service as its endpoint."`
+	WebhookKey webhookKeyCommand `cmd:"" name:"webhook-key" help:"Show the key that notifications to a webhook are signed with."`
 	CA         caCommand         `cmd:"" name:"ca" help:"Show the certificate authority of --dev and how to trust it."`
 	Bench      benchCommand      `cmd:"" help:"Measure what Muster does on this machine, and write a table."`
 	BenchBare  benchBareCommand  `cmd:"" name:"bench-bare" hidden:"" help:"Run the service without a core that bench compares with."`

@@ -7,6 +7,7 @@ import (
 	"crypto/subtle"
 	"encoding/base64"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -89,6 +90,18 @@ func (s CellSecret) ProcessToken(fleet, compute string, generation uint32) strin
 	id[6] = id[6]&0x0f | 0x80 // version 8: content of our own
 	id[8] = id[8]&0x3f | 0x80 // variant of RFC 9562
 	return id.String()
+}
+
+// WebhookKey is what notifications to a target are signed with: each target has a key of its own, so that its receiver
+// cannot sign for us elsewhere. It is handed out as text and used as text.
+func (s CellSecret) WebhookKey(target string) string {
+	return hex.EncodeToString(s.derive([]byte("webhook-key\x00" + target)))
+}
+
+// SubscriptionToken is what the receiver at a URL confirms its subscription to a topic with.
+func (s CellSecret) SubscriptionToken(topic, url string) string {
+	text := binary.BigEndian.AppendUint32([]byte("subscription-token\x00"), uint32(len(topic)))
+	return hex.EncodeToString(s.derive(append(append(text, topic...), url...)))
 }
 
 // accessKeySecret is the 40 characters that clients sign with: 30 bytes of base64, the length of AWS's own.

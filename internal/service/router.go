@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/musterhq/muster/internal/notify"
 	"github.com/musterhq/muster/internal/operator"
 	"github.com/musterhq/muster/internal/serverlink"
 )
@@ -14,6 +15,7 @@ type router struct {
 	api      http.Handler
 	link     http.Handler
 	operator http.Handler
+	notify   http.Handler
 	health   func() error
 }
 
@@ -29,6 +31,8 @@ func (d *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		d.api.ServeHTTP(w, r)
 	case (r.Method == http.MethodGet || r.Method == http.MethodHead) && (r.URL.Path == "/healthz" || r.URL.Path == "/readyz"):
 		d.serveHealth(w)
+	case r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, notify.ConfirmPath):
+		d.notify.ServeHTTP(w, r)
 	case strings.HasPrefix(r.URL.Path, operator.Prefix):
 		d.operator.ServeHTTP(w, r)
 	default:

@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/musterhq/muster/internal/archive"
@@ -23,6 +24,7 @@ import (
 	journalpebble "github.com/musterhq/muster/internal/journal/pebble"
 	"github.com/musterhq/muster/internal/listen"
 	"github.com/musterhq/muster/internal/listen/devca"
+	"github.com/musterhq/muster/internal/notify"
 	"github.com/musterhq/muster/internal/operator"
 	"github.com/musterhq/muster/internal/serverlink"
 	"github.com/musterhq/muster/internal/settings"
@@ -40,6 +42,7 @@ type Service struct {
 	archive archive.Archive
 	engine  *engine.Engine
 	link    *serverlink.Server
+	notify  *notify.Sender
 	port    *listen.Server
 	served  chan error
 
@@ -103,6 +106,11 @@ func Start(ctx context.Context, s settings.Settings, log *slog.Logger) (_ *Servi
 	handler := gamelift.NewHandler(api, gamelift.Config{Keys: keys, Dev: s.Dev, Log: log, Limits: limits})
 	doors.api = handler
 	doors.operator = operator.NewDoor(operator.Config{Engine: x.engine, Authorize: handler.AuthorizeLooking, Log: log})
+	x.notify = notify.Start(notify.Config{
+		Engine: x.engine, Bus: s.NotifyEvents, Topics: s.Topics(), Log: log, ConfirmAt: confirmURL(x.publicURL),
+		Key: keys.CellSecret().WebhookKey, Token: keys.CellSecret().SubscriptionToken,
+	})
+	doors.notify = x.notify
 	doors.link = x.link
 	doors.health = x.Err
 	go func() { x.served <- x.port.Serve() }()
@@ -176,6 +184,15 @@ func publicURL(s settings.Settings, bound net.Addr) string {
 	return scheme + "://" + net.JoinHostPort(host, port)
 }
 
+// confirmURL is where receivers of notifications confirm that they want them: the public URL, spoken to with HTTP.
+func confirmURL(publicURL string) string {
+	base := strings.TrimRight(publicURL, "/") + notify.ConfirmPath
+	if rest, ok := strings.CutPrefix(base, "ws"); ok { // ws, wss
+		return "http" + rest
+	}
+	return base
+}
+
 // Addr is the bound address.
 func (x *Service) Addr() net.Addr { return x.port.Addr() }
 
@@ -204,6 +221,9 @@ func (x *Service) close(ctx context.Context) error {
 	}
 	if x.link != nil {
 		x.link.Close()
+	}
+	if x.notify != nil {
+		x.notify.Close()
 	}
 	if x.engine != nil {
 		errs = append(errs, x.engine.Close())

@@ -41,6 +41,11 @@ type Settings struct {
 	Limits               string `name:"limits" placeholder:"PROFILE" help:"Rates of API requests for each access key: default for none, gamelift for those of the cloud service."`
 	LimitWorkingRequests int    `name:"limit-working-requests" placeholder:"N" help:"Most API requests that are worked on at a time; more are told to come again."`
 
+	NotifyEvents string        `name:"notify-events" placeholder:"URL" help:"Webhook that is told of the end of every placement, as the event bus would."`
+	NotifyTopics string        `name:"notify-topics" placeholder:"ARN=URL…" help:"Webhooks of topics that queues name as their NotificationTarget; several are separated by spaces."`
+	NotifyMaxAge time.Duration `name:"notify-max-age" placeholder:"TIME" help:"How long a notification waits for a receiver that is away."`
+	LimitNotices int           `name:"limit-notices" placeholder:"N" help:"Most notifications that wait for one receiver; then the oldest are given up."`
+
 	SnapshotEvery Bytes `name:"snapshot-every" placeholder:"SIZE" help:"A snapshot is taken after this much journal: less makes restarts faster and costs disk writes."`
 	HeapFloor     Bytes `name:"heap-floor" placeholder:"SIZE" help:"Garbage is not collected before the heap has this size: a small heap would be collected too often."`
 	GCPercent     int   `name:"gc-percent" placeholder:"N" help:"Heap growth in percent between collections. More costs memory and saves processor time."`
@@ -71,6 +76,9 @@ func Defaults() Settings {
 		Limits:               "default",
 		LimitWorkingRequests: 8192,
 
+		NotifyMaxAge: cell.DefaultNoticeAge,
+		LimitNotices: cell.DefaultNoticesMax,
+
 		SnapshotEvery: 128 << 20,
 		HeapFloor:     64 << 20,
 		GCPercent:     100,
@@ -90,5 +98,6 @@ func (s Settings) Cell() cell.Config {
 	c.ComputesInFleetMax = s.LimitComputesPerFleet
 	c.ProcessesOnComputeMax = s.LimitProcessesPerCompute
 	c.PlayersInGameMax = s.LimitPlayersPerGameSession
+	c.Notify = s.notify()
 	return c
 }

@@ -8,6 +8,24 @@ import (
 	"github.com/musterhq/muster/internal/domain/cell"
 )
 
+const topicA = "arn:aws:sns:us-east-1:000000000000:placements"
+
+func TestWebhooksReachTheCore(t *testing.T) {
+	s := Defaults()
+	if s.Cell().Notify != nil {
+		t.Error("the core writes notices that nobody is told")
+	}
+	s.NotifyTopics, s.LimitNotices, s.NotifyMaxAge = topicA+"=https://a.example/x=y", 7, time.Minute
+	n := s.Cell().Notify
+	if n == nil || n.Bus || len(n.Topics) != 1 || n.Topics[0] != topicA || n.Max != 7 || n.Age != time.Minute || s.Topics()[topicA] != "https://a.example/x=y" {
+		t.Errorf("got %+v", n)
+	}
+	s.NotifyEvents = "https://b.example"
+	if !s.Cell().Notify.Bus {
+		t.Error("the event bus is not told")
+	}
+}
+
 func TestDefaultsMakeSense(t *testing.T) {
 	if err := Defaults().Check(); err != nil {
 		t.Error(err)
@@ -57,8 +75,19 @@ func TestCheckNamesWhatIsWrong(t *testing.T) {
 		"certificate without key":  {func(s *Settings) { s.TLSCert = "cert.pem" }, []string{"tls-cert", "tls-key", "both"}},
 		"log level":                {func(s *Settings) { s.LogLevel = "loud" }, []string{"log-level", "loud", "debug"}},
 		"no time for reservations": {func(s *Settings) { s.Reservation = time.Millisecond }, []string{"reservation", "1ms", "1s"}},
-		"no fleets":                {func(s *Settings) { s.LimitFleets = 0 }, []string{"limit-fleets", "1"}},
-		"two at once":              {func(s *Settings) { s.LimitFleets, s.GCPercent = 0, 0 }, []string{"limit-fleets", "gc-percent"}},
+		"rates of the cloud":       {func(s *Settings) { s.Limits = "gamelift" }, nil},
+		"rates of nobody":          {func(s *Settings) { s.Limits = "many" }, []string{"limits", "many", "gamelift"}},
+		"webhooks": {func(s *Settings) {
+			s.NotifyEvents, s.NotifyTopics = "https://a.example/hook?key=1", topicA+"=http://127.0.0.1:9/a  "+topicA+".fifo=https://b.example"
+		}, nil},
+		"webhook of a file":    {func(s *Settings) { s.NotifyEvents = "file:///etc" }, []string{"notify-events", "file:"}},
+		"topic without URL":    {func(s *Settings) { s.NotifyTopics = topicA }, []string{"notify-topics", "ARN=URL"}},
+		"topic that is none":   {func(s *Settings) { s.NotifyTopics = "placements=https://a.example" }, []string{"notify-topics", "ARN=URL"}},
+		"topic named twice":    {func(s *Settings) { s.NotifyTopics = topicA + "=https://a.example " + topicA + "=https://b.example" }, []string{"twice"}},
+		"topic with a bad URL": {func(s *Settings) { s.NotifyTopics = topicA + "=a.example" }, []string{"notify-topics", "a.example"}},
+		"no notices":           {func(s *Settings) { s.LimitNotices = 0 }, []string{"limit-notices"}},
+		"no fleets":            {func(s *Settings) { s.LimitFleets = 0 }, []string{"limit-fleets", "1"}},
+		"two at once":          {func(s *Settings) { s.LimitFleets, s.GCPercent = 0, 0 }, []string{"limit-fleets", "gc-percent"}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

@@ -1,0 +1,51 @@
+package notify
+
+import (
+	"crypto/subtle"
+	"encoding/xml"
+	"net/http"
+
+	"github.com/google/uuid"
+
+	"github.com/musterhq/muster/internal/domain/cell"
+)
+
+// ConfirmPath is where receivers confirm their subscription to a topic, by opening the URL that they were sent.
+const ConfirmPath = "/sns/"
+
+type confirmAnswer struct {
+	XMLName         xml.Name `xml:"http://sns.amazonaws.com/doc/2010-03-31/ ConfirmSubscriptionResponse"`
+	SubscriptionARN string   `xml:"ConfirmSubscriptionResult>SubscriptionArn"`
+	RequestID       string   `xml:"ResponseMetadata>RequestId"`
+}
+
+// ServeHTTP takes a confirmation. The token in it came to the receiver alone, so whoever has it is the receiver, or was
+// shown it by the operator.
+func (s *Sender) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	query := r.URL.Query()
+	if action := query.Get("Action"); action != "ConfirmSubscription" {
+		http.Error(w, "only Action=ConfirmSubscription is answered here", http.StatusBadRequest)
+		return
+	}
+	for _, x := range s.receivers {
+		if x.topic == "" || x.topic != query.Get("TopicArn") {
+			continue
+		}
+		if subtle.ConstantTimeCompare([]byte(s.config.Token(x.topic, x.url)), []byte(query.Get("Token"))) != 1 {
+			break
+		}
+		if err := s.config.Engine.Do(r.Context(), &cell.ConfirmSubscription{Topic: x.topic, URL: x.url}); err != nil {
+			s.config.Log.Error("a subscription was not confirmed", "topic", x.topic, "err", err)
+			http.Error(w, "the subscription was not confirmed; try again", http.StatusServiceUnavailable)
+			return
+		}
+		body, err := xml.Marshal(confirmAnswer{SubscriptionARN: x.subscriptionARN(), RequestID: uuid.NewString()})
+		if err != nil {
+			panic("notify: " + err.Error()) // strings always marshal
+		}
+		w.Header().Set("Content-Type", "text/xml")
+		_, _ = w.Write(body) // the receiver has gone if it fails
+		return
+	}
+	http.Error(w, "topic or token are not known", http.StatusForbidden)
+}

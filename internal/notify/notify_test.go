@@ -1,0 +1,433 @@
+package notify
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/musterhq/muster/internal/archive"
+	"github.com/musterhq/muster/internal/archive/archivetest"
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/notice"
+	"github.com/musterhq/muster/internal/domain/placement"
+	"github.com/musterhq/muster/internal/domain/session"
+	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/journal"
+	"github.com/musterhq/muster/internal/journal/journaltest"
+)
+
+const topic = "arn:aws:sns:eu-central-1:000000000000:placements"
+
+// post office: a cell whose queue names a topic, and the webhooks of it.
+type office struct {
+	*testing.T
+	memory *journaltest.Memory
+	old    *archivetest.Memory
+	disk   journal.Journal
+	past   archive.Archive
+	engine *engine.Engine
+	sender *Sender
+	bus    *inbox
+	topic  *inbox // nil: nobody listens to the topic
+}
+
+func newOffice(t *testing.T, bus, topic *inbox) *office {
+	o := &office{T: t, memory: journaltest.NewMemory(1), old: archivetest.NewMemory(1), bus: bus, topic: topic}
+	o.open()
+	t.Cleanup(o.close)
+	o.do(&cell.CreateLocation{Name: "custom-a", Region: "eu-central-1"})
+	o.do(&cell.CreateFleet{Fleet: fleet.Fleet{ID: "fleet-1", Region: "eu-central-1", Name: "f"}, Locations: []string{"custom-a"}})
+	o.do(&cell.RegisterCompute{Compute: fleet.Compute{FleetID: "fleet-1", Name: "host", Location: "custom-a", IPAddress: "192.0.2.10", DNSName: "host.games.example"}})
+	o.do(&cell.CreateQueue{Queue: placement.Queue{
+		Name: "eu-queue", Region: "eu-central-1", Account: "000000000000", CustomEventData: "eu-live", NotificationTarget: topicARN(topic),
+		Destinations: []string{"arn:aws:gamelift:eu-central-1::fleet/fleet-1"},
+	}})
+	return o
+}
+
+func topicARN(x *inbox) string {
+	if x == nil {
+		return ""
+	}
+	return topic
+}
+
+// open starts the engine and the webhooks on what the journal holds.
+func (o *office) open() {
+	o.Helper()
+	var err error
+	if o.disk, err = o.memory.Open(); err != nil {
+		o.Fatal(err)
+	}
+	if o.past, err = o.old.Open(); err != nil {
+		o.Fatal(err)
+	}
+	config := cell.DefaultConfig()
+	config.Notify = &cell.Notify{Bus: o.bus != nil, Topics: []string{topic}, Max: 10_000, Age: time.Hour}
+	if o.engine, err = engine.Open(o.Context(), engine.Config{Journal: o.disk, Archive: o.past, Cell: config, EndedLinger: time.Millisecond}); err != nil {
+		o.Fatal(err)
+	}
+	c := Config{
+		Engine: o.engine, Topics: map[string]string{}, Log: slog.New(slog.DiscardHandler), ConfirmAt: "http://muster.example/sns/",
+		Key: func(target string) string { return "key of " + target }, Token: func(topic, url string) string { return "token" },
+		FirstRetry: time.Millisecond, LastRetry: 20 * time.Millisecond, Patience: 5 * time.Second,
+	}
+	if o.bus != nil {
+		c.Bus = o.bus.url(o.T)
+	}
+	if o.topic != nil {
+		c.Topics[topic] = o.topic.url(o.T)
+	}
+	o.sender = Start(c)
+}
+
+func (o *office) close() {
+	o.sender.Close()
+	o.engine.Close()
+	o.past.Close()
+	o.disk.Close()
+}
+
+func (o *office) do(cmd cell.Command) {
+	o.Helper()
+	if err := o.engine.Do(o.Context(), cmd); err != nil {
+		o.Fatalf("%T: %v", cmd, err)
+	}
+}
+
+// stop starts a placement and stops it.
+func (o *office) stop(id string) {
+	o.Helper()
+	o.do(&cell.StartPlacement{Placement: placement.Placement{ID: id, Queue: "eu-queue", PlayersMax: 2}})
+	o.do(&cell.StopPlacement{ID: id})
+}
+
+// fulfil plays a placement for two players to its good end.
+func (o *office) fulfil(id string) {
+	o.Helper()
+	key := fleet.Key{Fleet: "fleet-1", Compute: "host", Process: "server of " + id}
+	o.do(&cell.ConnectProcess{Process: key, Link: 7})
+	o.do(&cell.ActivateProcess{Process: key, Link: 7, Port: 7777, Request: 1})
+	o.do(&cell.ReportHealth{Process: key, Healthy: true})
+	o.do(&cell.StartPlacement{Placement: placement.Placement{ID: id, Queue: "eu-queue", PlayersMax: 2, Players: []placement.Player{
+		{Player: "p<1>", ID: domain.UUID{1}}, {Player: "p2", ID: domain.UUID{2}},
+	}}})
+	o.do(&cell.ActivateGameSession{Process: key, Game: session.MakeID("fleet-1", "custom-a", id)})
+}
+
+func (o *office) owed(topic string) (n int) {
+	o.Helper()
+	if err := o.engine.Read(o.Context(), func(v *cell.View) error { n = v.NoticeCount(topic); return nil }); err != nil {
+		o.Fatal(err)
+	}
+	return n
+}
+
+func (o *office) eventually(what string, done func() bool) {
+	o.Helper()
+	for range 4000 {
+		if done() {
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	o.Fatal("waited in vain until " + what)
+}
+
+// inbox is a receiver.
+type inbox struct {
+	server *httptest.Server
+	answer func(*letter) int // nil: 200
+
+	lock    sync.Mutex
+	letters []letter
+}
+
+type letter struct {
+	header http.Header
+	body   string
+	event  document // of an event, also when it came in an envelope
+}
+
+func (x *inbox) url(t *testing.T) string {
+	if x.server == nil {
+		x.server = httptest.NewServer(x)
+		t.Cleanup(x.server.Close)
+	}
+	return x.server.URL + "/hook"
+}
+
+func (x *inbox) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return
+	}
+	l := letter{header: r.Header, body: string(body)}
+	text := l.body
+	var envelope topicNotification
+	if json.Unmarshal(body, &envelope) == nil && envelope.Type == "Notification" {
+		text = envelope.Message
+	}
+	_ = json.Unmarshal([]byte(text), &l.event)
+	if x.answer != nil {
+		if status := x.answer(&l); status != http.StatusOK {
+			w.WriteHeader(status)
+			return
+		}
+	}
+	x.lock.Lock()
+	x.letters = append(x.letters, l)
+	x.lock.Unlock()
+}
+
+// taken is the letters that were answered with 200.
+func (x *inbox) taken() []letter {
+	x.lock.Lock()
+	defer x.lock.Unlock()
+	return slices.Clone(x.letters)
+}
+
+// placements is the different placements that letters are about.
+func placements(letters []letter) (ids []string) {
+	for _, l := range letters {
+		if id := l.event.Detail.PlacementID; id != "" && !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+func (o *office) confirm() {
+	o.Helper()
+	o.do(&cell.ConfirmSubscription{Topic: topic, URL: o.topic.url(o.T)})
+}
+
+// The documents are the examples of the API's notes.
+func TestDocuments(t *testing.T) {
+	bus := &inbox{}
+	o := newOffice(t, bus, nil)
+	o.fulfil("7f2c1d9e")
+	o.stop("c3f1a6d0")
+	o.eventually("both are told", func() bool { return len(bus.taken()) == 2 })
+	letters := bus.taken()
+	slices.SortFunc(letters, func(a, b letter) int { return strings.Compare(a.event.Detail.PlacementID, b.event.Detail.PlacementID) })
+	for i, want := range []string{
+		`{"version":"0","id":"ID","detail-type":"GameLift Queue Placement Event","source":"aws.gamelift","account":"000000000000","time":"TIME",` +
+			`"region":"eu-central-1","resources":["arn:aws:gamelift:eu-central-1:000000000000:gamesessionqueue/eu-queue"],` +
+			`"detail":{"type":"PlacementFulfilled","placementId":"7f2c1d9e","port":"7777",` +
+			`"gameSessionArn":"arn:aws:gamelift:eu-central-1::gamesession/fleet-1/custom-a/7f2c1d9e","ipAddress":"192.0.2.10","dnsName":"host.games.example",` +
+			`"startTime":"START","endTime":"END","gameSessionRegion":"custom-a","placedPlayerSessions":[` +
+			`{"playerId":"p<1>","playerSessionId":"psess-01000000-0000-0000-0000-000000000000"},` +
+			`{"playerId":"p2","playerSessionId":"psess-02000000-0000-0000-0000-000000000000"}],"customEventData":"eu-live"}}`,
+		`{"version":"0","id":"ID","detail-type":"GameLift Queue Placement Event","source":"aws.gamelift","account":"000000000000","time":"TIME",` +
+			`"region":"eu-central-1","resources":["arn:aws:gamelift:eu-central-1:000000000000:gamesessionqueue/eu-queue"],` +
+			`"detail":{"type":"PlacementCancelled","placementId":"c3f1a6d0","startTime":"START","endTime":"END","customEventData":"eu-live"}}`,
+	} {
+		l := letters[i]
+		want = strings.NewReplacer(`"ID"`, `"`+l.event.ID+`"`, "TIME", l.event.Time, "START", l.event.Detail.StartTime, "END", l.event.Detail.EndTime).Replace(want)
+		if l.body != want {
+			t.Errorf("got  %s\nwant %s", l.body, want)
+		}
+		for form, text := range map[string]string{"2006-01-02T15:04:05Z": l.event.Time, "2006-01-02T15:04:05.000Z": l.event.Detail.EndTime} {
+			if at, err := time.Parse(form, text); err != nil || time.Since(at).Abs() > time.Minute {
+				t.Errorf("time %s: %v", text, err)
+			}
+		}
+		checkSignature(t, l, "key of events")
+		if l.header.Get("Content-Type") != "application/json" {
+			t.Errorf("got %v", l.header)
+		}
+	}
+	o.eventually("nothing is owed any more", func() bool { return o.owed(notice.Bus) == 0 })
+}
+
+// checkSignature does what the guide tells receivers to do.
+func checkSignature(t *testing.T, l letter, key string) {
+	t.Helper()
+	var at int64
+	header := l.header.Get(SignatureHeader)
+	if _, err := fmt.Sscanf(header, "t=%d,", &at); err != nil || sign(key, time.Unix(at, 0), []byte(l.body)) != header || sign("other", time.Unix(at, 0), []byte(l.body)) == header {
+		t.Errorf("signature %q does not fit", header)
+	}
+	if time.Since(time.Unix(at, 0)).Abs() > time.Minute {
+		t.Errorf("signature of %d", at)
+	}
+}
+
+func TestTopicIsConfirmedFirst(t *testing.T) {
+	in := &inbox{}
+	o := newOffice(t, nil, in)
+	o.stop("p1")
+	o.eventually("the receiver is asked", func() bool { return len(in.taken()) == 1 })
+	asked := in.taken()[0]
+	var question topicConfirmation
+	if err := json.Unmarshal([]byte(asked.body), &question); err != nil || question.Type != "SubscriptionConfirmation" || question.TopicARN != topic ||
+		question.Token != "token" || asked.header.Get("X-Amz-Sns-Message-Type") != "SubscriptionConfirmation" {
+		t.Fatalf("asked %s with %v", asked.body, asked.header)
+	}
+	checkSignature(t, asked, "key of "+topic)
+
+	visit := func(method, url string) *httptest.ResponseRecorder {
+		w := httptest.NewRecorder()
+		o.sender.ServeHTTP(w, httptest.NewRequest(method, url, nil))
+		return w
+	}
+	for _, wrong := range []string{
+		strings.Replace(question.SubscribeURL, "token", "other", 1), strings.Replace(question.SubscribeURL, "placements", "other", 1),
+		"http://muster.example/sns/?Action=ConfirmSubscription&TopicArn=&Token=token",
+	} {
+		if w := visit(http.MethodGet, wrong); w.Code != http.StatusForbidden {
+			t.Errorf("%s: got %d", wrong, w.Code)
+		}
+	}
+	if w := visit(http.MethodGet, "http://muster.example/sns/?Action=Publish"); w.Code != http.StatusBadRequest {
+		t.Errorf("got %d", w.Code)
+	}
+	if o.owed(topic) != 1 || len(placements(in.taken())) != 0 {
+		t.Error("told before the receiver had confirmed")
+	}
+	if w := visit(http.MethodGet, question.SubscribeURL); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "<SubscriptionArn>"+topic+":") {
+		t.Errorf("got %d %s", w.Code, w.Body)
+	}
+	o.eventually("what waited is told", func() bool { return len(in.taken()) == 2 })
+	l := in.taken()[1]
+	var n topicNotification
+	if err := json.Unmarshal([]byte(l.body), &n); err != nil || n.Type != "Notification" || n.TopicARN != topic || n.MessageID != l.event.ID ||
+		l.event.Detail.PlacementID != "p1" || l.header.Get("X-Amz-Sns-Message-Id") != n.MessageID || l.header.Get("X-Amz-Sns-Topic-Arn") != topic {
+		t.Errorf("got %s with %v", l.body, l.header)
+	}
+	checkSignature(t, l, "key of "+topic)
+
+	o.close()
+	o.open() // the confirmation is remembered
+	o.stop("p2")
+	o.eventually("the next one is told", func() bool { return len(placements(in.taken())) == 2 })
+	if len(in.taken()) != 3 {
+		t.Errorf("%d letters, want 3: no second question", len(in.taken()))
+	}
+}
+
+func TestReceiverThatWasDownGetsEverything(t *testing.T) {
+	down, lock := true, sync.Mutex{}
+	bus := &inbox{answer: func(*letter) int {
+		lock.Lock()
+		defer lock.Unlock()
+		if down {
+			return http.StatusServiceUnavailable
+		}
+		return http.StatusOK
+	}}
+	other := &inbox{}
+	o := newOffice(t, bus, other)
+	o.confirm()
+	var want []string
+	for i := range 300 {
+		want = append(want, fmt.Sprintf("p%03d", i))
+		o.stop(want[i])
+	}
+	o.eventually("the other receiver has everything", func() bool { return slices.Equal(placements(other.taken()), want) })
+	if len(bus.taken()) != 0 || o.owed(notice.Bus) != 300 {
+		t.Errorf("%d are owed to the one that is down", o.owed(notice.Bus))
+	}
+	lock.Lock()
+	down = false
+	lock.Unlock()
+	o.eventually("it has everything", func() bool { return slices.Equal(placements(bus.taken()), want) })
+	o.eventually("nothing is owed any more", func() bool { return o.owed(notice.Bus) == 0 && o.owed(topic) == 0 })
+	if n := len(bus.taken()); n != 300 {
+		t.Errorf("%d letters for 300 placements", n)
+	}
+}
+
+func TestReceiverThatHangsHoldsUpNobody(t *testing.T) {
+	release := make(chan struct{})
+	bus := &inbox{answer: func(*letter) int { <-release; return http.StatusOK }}
+	other := &inbox{}
+	o := newOffice(t, bus, other)
+	t.Cleanup(func() { close(release) }) // before the receiver's server waits for its requests
+	o.confirm()
+	for i := range 100 {
+		o.stop(fmt.Sprintf("p%03d", i))
+	}
+	o.eventually("the other receiver has everything", func() bool { return len(placements(other.taken())) == 100 })
+	o.sender.Close() // and the end does not wait for it either
+}
+
+func TestOneRefusedNotificationHoldsUpNoOther(t *testing.T) {
+	bus := &inbox{answer: func(l *letter) int {
+		if l.event.Detail.PlacementID == "poison" {
+			return http.StatusBadRequest
+		}
+		return http.StatusOK
+	}}
+	o := newOffice(t, bus, nil)
+	o.stop("poison")
+	var want []string
+	for i := range 50 {
+		want = append(want, fmt.Sprintf("p%02d", i))
+		o.stop(want[i])
+	}
+	o.eventually("all others are told", func() bool { return slices.Equal(placements(bus.taken()), want) })
+	o.eventually("only that one is owed", func() bool { return o.owed(notice.Bus) == 1 })
+}
+
+func TestWhatIsOwedSurvivesARestart(t *testing.T) {
+	answer, lock := http.StatusInternalServerError, sync.Mutex{}
+	bus := &inbox{answer: func(*letter) int { lock.Lock(); defer lock.Unlock(); return answer }}
+	o := newOffice(t, bus, nil)
+	o.fulfil("p1")
+	o.stop("p2")
+	o.eventually("the placements are archived", func() bool {
+		left := 0
+		err := o.engine.Read(t.Context(), func(v *cell.View) error {
+			for _, id := range []string{"p1", "p2"} {
+				if _, live := v.Placement(id); live {
+					left++
+				}
+			}
+			return nil
+		})
+		return err == nil && left == 0
+	})
+	o.close()
+	lock.Lock()
+	answer = http.StatusOK
+	lock.Unlock()
+	o.open()
+	o.eventually("they are told by the next run", func() bool { return slices.Equal(placements(bus.taken()), []string{"p1", "p2"}) })
+	for _, l := range bus.taken() {
+		if l.event.Detail.PlacementID == "p1" && len(l.event.Detail.PlacedPlayerSessions) != 2 {
+			t.Errorf("from the archive: %s", l.body)
+		}
+	}
+}
+
+func TestRedirectIsNoDelivery(t *testing.T) {
+	elsewhere := &inbox{}
+	to := elsewhere.url(t)
+	var asked atomic.Int64
+	moved := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		http.Redirect(w, r, to, http.StatusTemporaryRedirect)
+	}))
+	t.Cleanup(moved.Close)
+	bus := &inbox{server: moved}
+	o := newOffice(t, bus, nil)
+	o.stop("p1")
+	o.eventually("it was tried again", func() bool { return asked.Load() > 2 })
+	if len(elsewhere.taken()) != 0 || o.owed(notice.Bus) != 1 {
+		t.Error("the redirect was followed")
+	}
+}

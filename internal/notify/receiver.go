@@ -1,0 +1,326 @@
+package notify
+
+import (
+	"bytes"
+	"cmp"
+	"container/heap"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/notice"
+)
+
+const (
+	concurrency = 16  // requests to one receiver at a time
+	readAhead   = 256 // notices read with one look at the state
+	downAfter   = 3   // failures in a row, after which a receiver is asked once in a while whether it is back
+	answerMax   = 64 << 10
+	confirmWait = time.Hour // before a receiver that took the question is asked again
+)
+
+// receiver is one URL that is told. Its fields are used by its own goroutine alone.
+type receiver struct {
+	sender     *Sender
+	topic, url string
+	wakes      chan struct{}
+
+	fresh    []notice.Notice // read, and not tried yet
+	cursor   uint64          // number of the last one read
+	more     bool            // there may be some behind the cursor
+	again    retries
+	underway int
+	results  chan attempt
+
+	failures int       // in a row
+	judged   time.Time // when it was last found to be down; what began before says nothing new
+	pause    time.Time // a receiver that is down is not asked before
+	have     []uint64  // notices that it has, and the state does not know yet
+}
+
+// attempt is one notice on its way.
+type attempt struct {
+	notice notice.Notice
+	tries  int
+	began  time.Time
+	next   time.Time // of the next one, when it failed
+	err    error
+}
+
+// retries is a heap of what has failed, by time of the next attempt.
+type retries []attempt
+
+func (h retries) Len() int           { return len(h) }
+func (h retries) Less(i, j int) bool { return h[i].next.Before(h[j].next) }
+func (h retries) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *retries) Push(x any)        { *h = append(*h, x.(attempt)) }
+func (h *retries) Pop() any {
+	old := *h
+	last := old[len(old)-1]
+	*h = old[:len(old)-1]
+	return last
+}
+
+func newReceiver(s *Sender, topic, url string) *receiver {
+	return &receiver{sender: s, topic: topic, url: url, wakes: make(chan struct{}, 1), more: true, results: make(chan attempt, concurrency)}
+}
+
+func (r *receiver) target() string { return cmp.Or(r.topic, BusTarget) }
+
+// run tells until ctx ends, or the engine stops.
+func (r *receiver) run(ctx context.Context) {
+	if r.topic != notice.Bus && !r.confirmed(ctx) {
+		return
+	}
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for ctx.Err() == nil {
+		wait, err := r.begin(ctx)
+		if !r.flush(ctx) {
+			wait = min(wait, r.sender.config.FirstRetry)
+		}
+		if err != nil {
+			if ctx.Err() == nil {
+				r.sender.config.Log.Error("notifications stop", "target", r.target(), "err", err)
+			}
+			break
+		}
+		timer.Reset(wait)
+		select {
+		case x := <-r.results:
+			r.ended(x)
+		case <-r.wakes:
+			r.more = true
+		case <-timer.C:
+		case <-ctx.Done():
+		}
+	}
+	for r.underway > 0 { // their requests end with ctx
+		<-r.results
+		r.underway--
+	}
+}
+
+// begin starts as many attempts as it may, and tells how long to wait if nothing happens.
+func (r *receiver) begin(ctx context.Context) (wait time.Duration, err error) {
+	for {
+		now := time.Now()
+		most := concurrency
+		if r.failures >= downAfter {
+			if now.Before(r.pause) {
+				return r.pause.Sub(now), nil
+			}
+			most = 1
+		}
+		if r.underway >= most {
+			return time.Minute, nil // a result comes before
+		}
+		x, ok, err := r.next(ctx, now)
+		switch {
+		case err != nil:
+			return 0, err
+		case ok:
+			r.underway++
+			go func() { r.results <- r.try(ctx, x) }()
+		case len(r.again) > 0:
+			return r.again[0].next.Sub(now), nil
+		default:
+			return time.Minute, nil // until woken
+		}
+	}
+}
+
+// next chooses what to try: what is due again, then what is new. A receiver that is down is asked with anything.
+func (r *receiver) next(ctx context.Context, now time.Time) (x attempt, ok bool, err error) {
+	if len(r.again) > 0 && !r.again[0].next.After(now) {
+		return heap.Pop(&r.again).(attempt), true, nil
+	}
+	if len(r.fresh) == 0 && r.more {
+		err := r.sender.config.Engine.Read(ctx, func(v *cell.View) error {
+			r.fresh = v.Notices(r.topic, r.cursor, readAhead)
+			return nil
+		})
+		if err != nil {
+			return x, false, err
+		}
+		if n := len(r.fresh); n > 0 {
+			r.cursor = r.fresh[n-1].No
+		}
+		r.more = len(r.fresh) == readAhead
+	}
+	switch {
+	case len(r.fresh) > 0:
+		x.notice, r.fresh = r.fresh[0], r.fresh[1:]
+		return x, true, nil
+	case len(r.again) > 0 && r.failures >= downAfter:
+		return heap.Pop(&r.again).(attempt), true, nil
+	default:
+		return x, false, nil
+	}
+}
+
+// ended takes this outcome and the others that are there.
+func (r *receiver) ended(x attempt) {
+	for {
+		r.outcome(x)
+		select {
+		case x = <-r.results:
+		default:
+			return
+		}
+	}
+}
+
+// flush tells the state which notices the receiver has.
+func (r *receiver) flush(ctx context.Context) bool {
+	if len(r.have) == 0 {
+		return true
+	}
+	err := r.sender.config.Engine.Do(ctx, &cell.DeliverNotices{Topic: r.topic, Nos: r.have})
+	if err != nil { // they are told again by the next run at the latest; better now than then
+		if ctx.Err() == nil {
+			r.sender.config.Log.Warn("delivered notifications are not written down yet", "target", r.target(), "err", err)
+		}
+		return false
+	}
+	r.have = r.have[:0]
+	return true
+}
+
+func (r *receiver) outcome(x attempt) {
+	c := &r.sender.config
+	r.underway--
+	if x.err == nil {
+		if r.failures >= downAfter {
+			c.Log.Info("a receiver of notifications is back", "target", r.target())
+		}
+		r.failures = 0
+		r.have = append(r.have, x.notice.No)
+		return
+	}
+	now := time.Now()
+	if x.began.After(r.judged) {
+		if r.failures++; r.failures == downAfter {
+			c.Log.Warn("a receiver of notifications does not take them; they wait", "target", r.target(), "url", plainURL(r.url), "err", x.err)
+		}
+		if r.failures >= downAfter {
+			r.judged, r.pause = now, now.Add(r.backoff(r.failures-downAfter))
+		}
+	}
+	x.next, x.err = now.Add(r.backoff(x.tries-1)), nil
+	heap.Push(&r.again, x)
+}
+
+// backoff grows with each failure, and varies so that not all come at once.
+func (r *receiver) backoff(n int) time.Duration {
+	d := r.sender.config.LastRetry
+	if n < 30 {
+		d = min(d, r.sender.config.FirstRetry<<max(n, 0))
+	}
+	return time.Duration(float64(d) * (0.75 + rand.Float64()/2))
+}
+
+// try tells a notice once. One that is not there any more was given up meanwhile, and counts as told.
+func (r *receiver) try(ctx context.Context, x attempt) attempt {
+	x.tries++
+	x.began = time.Now()
+	n := &x.notice
+	engine := r.sender.config.Engine
+	if x.tries > 1 {
+		there := false
+		x.err = engine.Read(ctx, func(v *cell.View) error {
+			first := v.Notices(r.topic, n.No-1, 1)
+			there = len(first) == 1 && first[0].No == n.No
+			return nil
+		})
+		if x.err != nil || !there {
+			return x
+		}
+	}
+	p, err := engine.Placement(ctx, n.Placement)
+	if refusal, ok := errors.AsType[*domain.Refusal](err); ok && refusal.Reason == domain.NotFound {
+		r.sender.config.Log.Error("a notification has lost its placement", "target", r.target(), "placement", n.Placement)
+		return x
+	}
+	if x.err = err; err != nil {
+		return x
+	}
+	m := busMessage(placementDocument(n, &p))
+	if r.topic != notice.Bus {
+		m = r.notification(n, m.body)
+	}
+	x.err = r.post(ctx, m)
+	return x
+}
+
+// post sends a message. Only an answer of 2xx says that the receiver has it.
+func (r *receiver) post(ctx context.Context, m message) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, r.url, bytes.NewReader(m.body))
+	if err != nil {
+		return err
+	}
+	for name, values := range m.header {
+		request.Header[name] = values
+	}
+	request.Header.Set("User-Agent", "Muster")
+	request.Header.Set(SignatureHeader, sign(r.sender.config.Key(r.target()), time.Now(), m.body))
+	answer, err := r.sender.client.Do(request)
+	if err != nil {
+		return errors.Unwrap(err) // the outer one repeats the URL, which may hold a secret
+	}
+	defer answer.Body.Close()
+	_, _ = io.CopyN(io.Discard, answer.Body, answerMax) // so that the connection can be used again
+	if answer.StatusCode < 200 || answer.StatusCode > 299 {
+		return fmt.Errorf("it answered %s", answer.Status)
+	}
+	return nil
+}
+
+// confirmed asks the receiver of a topic whether it wants to hear of it, until it has said so.
+func (r *receiver) confirmed(ctx context.Context) bool {
+	c := &r.sender.config
+	for tries := 0; ; tries++ {
+		var subscribed bool
+		err := c.Engine.Read(ctx, func(v *cell.View) error { subscribed = v.Subscribed(r.topic, r.url); return nil })
+		if subscribed || err != nil {
+			return err == nil
+		}
+		wait := confirmWait
+		if err := r.post(ctx, r.confirmation(time.Now())); err != nil {
+			c.Log.Warn("a receiver of notifications could not be asked to confirm", "topic", r.topic, "url", plainURL(r.url), "err", err)
+			wait = r.backoff(tries)
+		} else {
+			c.Log.Info("a receiver of notifications has to confirm its subscription; opening this URL does it, too", "topic", r.topic,
+				"url", plainURL(r.url), "subscribeUrl", r.subscribeURL(c.Token(r.topic, r.url)))
+		}
+		if !r.sleepUnconfirmed(ctx, wait) {
+			return false
+		}
+	}
+}
+
+// sleepUnconfirmed waits, but not longer than until the subscription is confirmed.
+func (r *receiver) sleepUnconfirmed(ctx context.Context, wait time.Duration) bool {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	for {
+		select {
+		case <-timer.C:
+			return true
+		case <-ctx.Done():
+			return false
+		case <-r.wakes: // by the confirmation, or by one more notice that has to wait for it
+			subscribed := false
+			err := r.sender.config.Engine.Read(ctx, func(v *cell.View) error { subscribed = v.Subscribed(r.topic, r.url); return nil })
+			if subscribed || err != nil {
+				return err == nil
+			}
+		}
+	}
+}
