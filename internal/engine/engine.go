@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -250,7 +249,7 @@ func (e *Engine) decide() {
 			e.refuseQueue()
 			return
 		}
-		gather()
+		letOthersRun()
 		e.queueLock.Lock()
 		taken, e.queue = e.queue, taken[:0]
 		e.queueLock.Unlock()
@@ -274,10 +273,7 @@ func (e *Engine) decide() {
 // waitForRoom waits while the group that is being built is full. It reports false when the engine stops meanwhile.
 func (e *Engine) waitForRoom() bool {
 	for {
-		e.stateLock.RLock()
-		full := e.seq.Gathered() >= groupBytesMax
-		e.stateLock.RUnlock()
-		if !full {
+		if e.gathered() < groupBytesMax {
 			return true
 		}
 		select {
@@ -286,14 +282,6 @@ func (e *Engine) waitForRoom() bool {
 			return false
 		}
 	}
-}
-
-// gather lets the goroutines run that are ready to. On a busy machine most of them are about to bring a command, and what
-// comes together costs less: a journal entry, a sync and their wake-ups are paid once for all. On an idle one it returns
-// at once.
-func gather() {
-	runtime.Gosched()
-	runtime.Gosched() // those that the first ones woke
 }
 
 // execute decides some commands under one lock.
