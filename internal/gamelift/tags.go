@@ -58,6 +58,7 @@ var taggable = map[string]cell.ResourceKind{
 	"fleet":           cell.FleetResource,
 	"location":        cell.LocationResource,
 	"alias":           cell.AliasResource,
+	"compute":         cell.ComputeResource,
 	"build":           cell.BuildResource,
 	"gameservergroup": cell.GameServerGroupResource,
 

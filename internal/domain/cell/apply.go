@@ -147,6 +147,7 @@ func (c *Cell) applyCompute(e *ComputeRegistered) {
 		x := c.fleets.Computes.Mut(r)
 		x.IPAddress, x.DNSName, x.CertificatePath = e.Compute.IPAddress, e.Compute.DNSName, e.Compute.CertificatePath
 		x.Changed = c.number
+		c.fleets.SetComputeTags(r, e.Compute.Tags)
 		return
 	}
 	f, _ := c.fleets.Fleet(e.Compute.FleetID)

@@ -28,17 +28,19 @@ func (cmd *RegisterCompute) decide(t *tx) error {
 	if x.IPAddress == "" && x.DNSName == "" {
 		return domain.Refuse(domain.Invalid, "IpAddress: an ANYWHERE fleet needs the compute's IpAddress or DnsName")
 	}
+	var tags []fleet.Tag
 	if r, ok := t.c.fleets.Compute(x.FleetID, x.Name); ok {
 		old := t.c.fleets.Computes.Get(r)
 		if old.Location != x.Location {
 			return domain.Refuse(domain.Conflict, "compute %s is registered in location %s already", x.Name, old.Location)
 		}
+		tags = old.Tags
 	} else if n := t.c.fleets.ComputeCount(x.FleetID); n >= t.c.config.ComputesInFleetMax {
 		return domain.Refuse(domain.LimitExceeded, "fleet %s has %d computes; the limit is %d", x.FleetID, n, t.c.config.ComputesInFleetMax)
 	}
 	t.emit(&ComputeRegistered{fleet.Compute{
 		FleetID: x.FleetID, Name: x.Name, Location: x.Location, IPAddress: x.IPAddress, DNSName: x.DNSName,
-		CertificatePath: x.CertificatePath, Created: t.now,
+		CertificatePath: x.CertificatePath, Created: t.now, Tags: tags,
 	}})
 	r, _ := t.c.fleets.Compute(x.FleetID, x.Name)
 	*x = *t.c.fleets.Computes.Get(r)

@@ -67,6 +67,9 @@ func (cmd *CreateFleet) decide(t *tx) error {
 	if err := t.newLocations(nil, cmd.Locations); err != nil {
 		return err
 	}
+	if err := checkOwnTags(FleetResource, cmd.Fleet.Tags); err != nil {
+		return err
+	}
 	tags, err := t.tagged(nil, cmd.Fleet.Tags)
 	if err != nil {
 		return err

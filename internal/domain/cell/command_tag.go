@@ -19,6 +19,7 @@ const (
 	GameServerGroupResource
 	BuildResource
 	QueueResource
+	ComputeResource // ID: "<fleet id>/<name>", or the name alone where only one fleet has it
 )
 
 // Resource names something that can carry tags.
@@ -40,6 +41,9 @@ func (cmd *TagResource) decide(t *tx) error {
 		return err
 	}
 	left := slices.DeleteFunc(slices.Clone(have), func(x fleet.Tag) bool { return slices.Contains(cmd.Untag, x.Key) })
+	if err := checkOwnTags(cmd.Resource.Kind, cmd.Tags); err != nil {
+		return err
+	}
 	tags, err := t.tagged(left, cmd.Tags)
 	if err != nil {
 		return err
@@ -69,6 +73,13 @@ func (c *Cell) taggable(of Resource) (tags []fleet.Tag, store func([]fleet.Tag) 
 			return q.Tags, func(tags []fleet.Tag) Event { q.Tags = tags; return &QueueChanged{q} }, nil
 		}
 		return nil, nil, domain.Refuse(domain.NotFound, "queue %s not found", of.ID)
+	case ComputeResource:
+		r, err := c.computeNamed(of.ID)
+		if err != nil {
+			return nil, nil, err
+		}
+		x := *c.fleets.Computes.Get(r)
+		return x.Tags, func(tags []fleet.Tag) Event { x.Tags = tags; return &ComputeRegistered{x} }, nil
 	case AliasResource:
 		a, err := c.aliasByID(of.ID)
 		if err != nil {
@@ -92,6 +103,54 @@ func (c *Cell) taggable(of Resource) (tags []fleet.Tag, store func([]fleet.Tag) 
 		return g.Tags, func(tags []fleet.Tag) Event { g.Tags = tags; return &GameServerGroupChanged{g} }, nil
 	}
 	return nil, nil, domain.Refuse(domain.NotFound, "resource %s not found", of.ID)
+}
+
+// computeNamed finds a compute by "<fleet id>/<name>", or by a name that only one fleet has: the ARN of a compute, as the
+// API makes it, does not tell the fleet.
+func (c *Cell) computeNamed(id string) (found fleet.Ref, err error) {
+	if f, name, ok := strings.Cut(id, "/"); ok {
+		if r, ok := c.fleets.Compute(f, name); ok {
+			return r, nil
+		}
+	}
+	in := ""
+	for _, f := range c.fleets.Fleets.All() {
+		r, ok := c.fleets.Compute(f.ID, id)
+		switch {
+		case ok && found != 0:
+			return 0, domain.Refuse(domain.Invalid, "compute %s is registered in fleets %s and %s; name it as compute/<fleet id>/%s", id, in, f.ID, id)
+		case ok:
+			found, in = r, f.ID
+		}
+	}
+	if found == 0 {
+		return 0, domain.Refuse(domain.NotFound, "compute %s not found", id)
+	}
+	return found, nil
+}
+
+// ownTags are the tags that the service itself acts on, and their values.
+var ownTags = map[ResourceKind]map[string][]string{
+	FleetResource:   {fleet.PackingTag: {fleet.Pack, fleet.Spread}},
+	ComputeResource: {fleet.DrainTag: {"true", "false"}},
+}
+
+// checkOwnTags refuses a tag of the service's own name space that it would not act on: a misspelt one would do nothing, and
+// nobody would notice.
+func checkOwnTags(kind ResourceKind, tags []fleet.Tag) error {
+	for i, tag := range tags {
+		if !strings.HasPrefix(tag.Key, "muster:") {
+			continue
+		}
+		values, ok := ownTags[kind][tag.Key]
+		switch {
+		case !ok:
+			return domain.Refuse(domain.Invalid, "Tags[%d].Key: %q means nothing to Muster here; keys that begin with \"muster:\" are its own", i, tag.Key)
+		case !slices.Contains(values, tag.Value):
+			return domain.Refuse(domain.Invalid, "Tags[%d].Value: %q of %s is not one of %s", i, tag.Value, tag.Key, strings.Join(values, ", "))
+		}
+	}
+	return nil
 }
 
 // Tags returns the tags of a resource, or refuses.

@@ -69,7 +69,7 @@ func checkCounts(c *Cell) error {
 			n.hosting++
 		}
 		computes[p.Compute] = n
-		if p.Eligible() {
+		if p.Eligible() && !c.fleets.Computes.Get(p.Compute).Draining() {
 			idle[at{p.Key.Fleet, p.Location}]++
 		}
 	}

@@ -58,6 +58,7 @@ func (x *Compute) Fields(c *wire.Codec) {
 	wire.Int(c, 9, &x.TokenExpires)
 	wire.Int(c, 10, &x.PreviousExpires)
 	wire.Int(c, 11, &x.ProcessesEver)
+	wire.Many(c, 12, &x.Tags, (*Tag).Fields)
 }
 
 // Fields of a Key.

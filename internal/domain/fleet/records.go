@@ -96,10 +96,12 @@ type Compute struct {
 	TokenExpires    domain.Time
 	PreviousExpires domain.Time
 	ProcessesEver   int64 // processes that ever connected, for diagnosis
+	Tags            []Tag
 
 	Processes    int32 // that have not ended
 	Ready        int32 // of these, ready for a game session or hosting one
 	Hosting      int32 // of these, hosting one
+	idle         int32 // of these, free for a game session
 	firstProcess Ref
 	Changed      uint64
 }

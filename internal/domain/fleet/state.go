@@ -30,7 +30,7 @@ type State struct {
 	computes  map[computeKey]Ref
 	byFleet   map[string]*btree.BTreeG[ordered] // computes of a fleet in creation order
 	processes map[Key]Ref
-	idle      map[place]*btree.BTreeG[idle]
+	idle      map[place]*idleIndex
 	events    map[string][]Ref // of a fleet, oldest first
 	creations map[creator][]Ref
 
@@ -57,16 +57,6 @@ func (a ordered) before(b ordered) bool {
 	return a.id < b.id
 }
 
-// idle is a process that could take a game session, ordered so that computes fill up one after another.
-type idle struct{ compute, process Ref }
-
-func (a idle) before(b idle) bool {
-	if a.compute != b.compute {
-		return a.compute < b.compute
-	}
-	return a.process < b.process
-}
-
 // New returns an empty State.
 func New() *State {
 	return &State{
@@ -76,7 +66,7 @@ func New() *State {
 		computes:  map[computeKey]Ref{},
 		byFleet:   map[string]*btree.BTreeG[ordered]{},
 		processes: map[Key]Ref{},
-		idle:      map[place]*btree.BTreeG[idle]{},
+		idle:      map[place]*idleIndex{},
 		events:    map[string][]Ref{},
 		creations: map[creator][]Ref{},
 		Aliases:   catalog.New(aliasPlace),
@@ -257,90 +247,6 @@ func (s *State) ProcessesOn(compute Ref, yield func(Ref, *Process) bool) {
 		}
 		r = next
 	}
-}
-
-// counted is how a process stands in the counts of its compute and in the index of idle ones.
-type counted struct{ running, ready, hosting, idle bool }
-
-// Reindex brings the compute's counts and the index of idle processes up to date with the record. Call it after each
-// change of a process.
-func (s *State) Reindex(r Ref) {
-	p := s.Processes.Get(r)
-	s.setCounted(r, counted{
-		running: p.State != Ended,
-		ready:   p.State == ProcessReady,
-		hosting: p.Session != 0,
-		idle:    p.Eligible(),
-	})
-}
-
-func (s *State) setCounted(r Ref, want counted) {
-	p := s.Processes.Get(r)
-	have := p.counted
-	if have == want {
-		return
-	}
-	compute, at := p.Compute, place{p.Key.Fleet, p.Location}
-	s.Processes.Mut(r).counted = want
-	c := s.Computes.Mut(compute)
-	c.Processes += step(have.running, want.running)
-	c.Ready += step(have.ready, want.ready)
-	c.Hosting += step(have.hosting, want.hosting)
-	if have.idle == want.idle {
-		return
-	}
-	t := s.idle[at]
-	if t == nil {
-		t = btree.NewBTreeGOptions(idle.before, btree.Options{NoLocks: true})
-		s.idle[at] = t
-	}
-	if want.idle {
-		t.Set(idle{compute, r})
-		s.freed = append(s.freed, Place{at.fleet, at.location})
-	} else {
-		t.Delete(idle{compute, r})
-	}
-}
-
-// Place is a location of a fleet.
-type Place struct{ Fleet, Location string }
-
-// TakeFreed returns the places where a process has become free since the last call.
-func (s *State) TakeFreed() []Place {
-	freed := s.freed
-	s.freed = s.freed[:0]
-	return freed
-}
-
-// step is what a count changes by when a flag does.
-func step(was, is bool) int32 {
-	switch {
-	case is && !was:
-		return 1
-	case was && !is:
-		return -1
-	}
-	return 0
-}
-
-// PickIdle chooses the process that gets the next game session at a location of a fleet: the first one of the compute
-// that comes first in memory, so that hosts fill up one after another and the last ones can be drained; see B029. The event
-// names the process, so another order after a restart does no harm.
-func (s *State) PickIdle(fleet, location string) (Ref, bool) {
-	if t := s.idle[place{fleet, location}]; t != nil {
-		if first, ok := t.Min(); ok {
-			return first.process, true
-		}
-	}
-	return 0, false
-}
-
-// IdleCount is the number of processes of a location that could take a game session.
-func (s *State) IdleCount(fleet, location string) int {
-	if t := s.idle[place{fleet, location}]; t != nil {
-		return t.Len()
-	}
-	return 0
 }
 
 // eventsMax bounds a fleet's event log: the oldest go first. Enough for weeks of a healthy fleet, and a bound for one
