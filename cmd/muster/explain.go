@@ -11,16 +11,13 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
 	"text/tabwriter"
 	"time"
 	"unicode"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 
-	"github.com/musterhq/muster/internal/awsfile"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/operator"
 )
@@ -76,7 +73,7 @@ func (c *explainCommand) ask(ctx context.Context, endpoint string, env environme
 	if err != nil {
 		return nil, err
 	}
-	key, err := c.key(env)
+	key, err := accessKey(env, c.Profile, c.Data, func(r identity.Role) bool { return r != identity.Client })
 	if err != nil {
 		return nil, err
 	}
@@ -104,45 +101,6 @@ func (c *explainCommand) ask(ctx context.Context, endpoint string, env environme
 		return nil, fmt.Errorf("the service answers: %s", problem.Message)
 	}
 	return body, nil
-}
-
-// key finds an access key to sign with; an empty one when there is none, which a service with --dev takes, too.
-func (c *explainCommand) key(env environment) (aws.Credentials, error) {
-	if id, secret := env["AWS_ACCESS_KEY_ID"], env["AWS_SECRET_ACCESS_KEY"]; c.Profile == "" && id != "" && secret != "" {
-		return aws.Credentials{AccessKeyID: id, SecretAccessKey: secret}, nil
-	}
-	if profile := cmp.Or(c.Profile, env["AWS_PROFILE"]); profile != "" {
-		_, name, err := awsFiles(env)
-		if err != nil {
-			return aws.Credentials{}, err
-		}
-		file, err := awsfile.Open(name)
-		if err != nil {
-			return aws.Credentials{}, err
-		}
-		id, secret := file.Get(profile, "aws_access_key_id"), file.Get(profile, "aws_secret_access_key")
-		if id == "" || secret == "" {
-			return aws.Credentials{}, fmt.Errorf("profile %q: no access key in %s", profile, name)
-		}
-		return aws.Credentials{AccessKeyID: id, SecretAccessKey: secret}, nil
-	}
-	if _, err := os.Stat(c.Data); err != nil {
-		return aws.Credentials{}, nil
-	}
-	keys, err := identity.OpenKeys(c.Data)
-	if err != nil {
-		return aws.Credentials{}, err
-	}
-	list, err := keys.List()
-	if err != nil {
-		return aws.Credentials{}, err
-	}
-	for _, key := range list {
-		if key.Revoked.IsZero() && key.Role != identity.Client {
-			return aws.Credentials{AccessKeyID: key.ID, SecretAccessKey: key.Secret}, nil
-		}
-	}
-	return aws.Credentials{}, nil
 }
 
 // printExplanation writes tables for people.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"log/slog"
@@ -43,7 +44,7 @@ func servedForTest(t *testing.T, change func(*settings.Settings)) (dir, address 
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := x.Stop(t.Context()); err != nil {
+		if err := x.Stop(context.WithoutCancel(t.Context())); err != nil {
 			t.Error(err)
 		}
 	})

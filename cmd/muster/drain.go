@@ -1,0 +1,152 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/gamelift"
+	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
+
+	"github.com/musterhq/muster/internal/identity"
+)
+
+// drainCommand is a thin client: it sets the tag muster:drain on a compute, which every AWS client can do, and counts the
+// game sessions that are left there.
+type drainCommand struct {
+	dataFlag
+	Listen    string `name:"listen" placeholder:"HOST:PORT" default:"${listen}" help:"Address of the service."`
+	PublicURL string `name:"public-url" placeholder:"URL" help:"Where the service is reached, if not at --listen."`
+	Profile   string `placeholder:"NAME" help:"AWS profile whose access key to use. Otherwise: AWS_ACCESS_KEY_ID, AWS_PROFILE, a key of the data directory, or none."`
+	Fleet     string `placeholder:"FLEET" help:"The compute's fleet, if several have one of that name."`
+	Undo      bool   `help:"Let new game sessions come again."`
+	NoWait    bool   `name:"no-wait" help:"Do not wait until the compute is empty."`
+
+	Every   time.Duration `hidden:"" default:"2s"`
+	Compute string        `arg:"" help:"Name of the compute."`
+}
+
+func (c *drainCommand) Run(ctx context.Context, stdout io.Writer, env environment) error {
+	endpoint, err := apiEndpoint(c.Listen, c.PublicURL)
+	if err != nil {
+		return err
+	}
+	key, err := accessKey(env, c.Profile, c.Data, func(r identity.Role) bool { return r == identity.Admin })
+	if err != nil {
+		return err
+	}
+	if key.AccessKeyID == "" { // the SDK signs always; a service with --dev takes any key
+		key = aws.Credentials{AccessKeyID: "none", SecretAccessKey: "none"}
+	}
+	api := gamelift.New(gamelift.Options{
+		BaseEndpoint: &endpoint, Region: cmp.Or(env["AWS_REGION"], env["AWS_DEFAULT_REGION"], "us-east-1"),
+		Credentials: credentials.StaticCredentialsProvider{Value: key},
+	})
+	x, err := c.find(ctx, api)
+	if err != nil {
+		return err
+	}
+	// The ARN of a compute does not tell its fleet; the service understands one that does.
+	arn := strings.TrimSuffix(*x.ComputeArn, "compute/"+c.Compute) + "compute/" + *x.FleetId + "/" + c.Compute
+	if c.Undo {
+		if _, err := api.UntagResource(ctx, &gamelift.UntagResourceInput{ResourceARN: &arn, TagKeys: []string{"muster:drain"}}); err != nil {
+			return fmt.Errorf("undo the drain of compute %s: %w", c.Compute, err)
+		}
+		_, err := fmt.Fprintf(stdout, "compute %s of fleet %s gets new game sessions again\n", c.Compute, *x.FleetId)
+		return err
+	}
+	if _, err := api.TagResource(ctx, &gamelift.TagResourceInput{
+		ResourceARN: &arn, Tags: []types.Tag{{Key: aws.String("muster:drain"), Value: aws.String("true")}},
+	}); err != nil {
+		return fmt.Errorf("drain compute %s: %w", c.Compute, err)
+	}
+	if _, err := fmt.Fprintf(stdout, "compute %s of fleet %s gets no new game sessions\n", c.Compute, *x.FleetId); err != nil || c.NoWait {
+		return err
+	}
+	return c.wait(ctx, api, x, stdout)
+}
+
+// find gives the compute, of the fleet that is named or of the only one that has it.
+func (c *drainCommand) find(ctx context.Context, api *gamelift.Client) (*types.Compute, error) {
+	fleets := []string{c.Fleet}
+	if c.Fleet == "" {
+		fleets = nil
+		for pages := gamelift.NewListFleetsPaginator(api, &gamelift.ListFleetsInput{}); pages.HasMorePages(); {
+			page, err := pages.NextPage(ctx)
+			if err != nil {
+				return nil, fmt.Errorf("list the fleets: %w", err)
+			}
+			fleets = append(fleets, page.FleetIds...)
+		}
+	}
+	var found *types.Compute
+	for _, id := range fleets {
+		out, err := api.DescribeCompute(ctx, &gamelift.DescribeComputeInput{FleetId: &id, ComputeName: &c.Compute})
+		if _, none := errors.AsType[*types.NotFoundException](err); none {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("look for compute %s in fleet %s: %w", c.Compute, id, err)
+		}
+		if found != nil {
+			return nil, fmt.Errorf("compute %s: fleets %s and %s have one of that name; choose with --fleet", c.Compute, *found.FleetId, id)
+		}
+		found = out.Compute
+	}
+	if found == nil {
+		return nil, fmt.Errorf("compute %s: no fleet has one of that name", c.Compute)
+	}
+	return found, nil
+}
+
+// wait tells how many game sessions are left, each time that changes, until none is.
+func (c *drainCommand) wait(ctx context.Context, api *gamelift.Client, x *types.Compute, stdout io.Writer) error {
+	told := -1
+	for {
+		left, err := gamesOn(ctx, api, x)
+		switch {
+		case ctx.Err() != nil:
+			_, err := fmt.Fprintf(stdout, "not waiting any longer; compute %s stays drained\n", c.Compute)
+			return err
+		case err != nil:
+			return err
+		case left == 0:
+			_, err := fmt.Fprintf(stdout, "compute %s is empty\n", c.Compute)
+			return err
+		case left != told:
+			if _, err := fmt.Fprintf(stdout, "game sessions left: %d\n", left); err != nil {
+				return err
+			}
+			told = left
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(c.Every):
+		}
+	}
+}
+
+// gamesOn counts the game sessions on a compute that have not ended.
+func gamesOn(ctx context.Context, api *gamelift.Client, x *types.Compute) (n int, err error) {
+	for _, status := range []types.GameSessionStatus{types.GameSessionStatusActivating, types.GameSessionStatusActive, types.GameSessionStatusTerminating} {
+		in := gamelift.DescribeGameSessionsInput{FleetId: x.FleetId, Location: x.Location, StatusFilter: aws.String(string(status))}
+		for pages := gamelift.NewDescribeGameSessionsPaginator(api, &in); pages.HasMorePages(); {
+			page, err := pages.NextPage(ctx)
+			if err != nil {
+				return 0, fmt.Errorf("count the game sessions of fleet %s: %w", *x.FleetId, err)
+			}
+			for _, g := range page.GameSessions {
+				if g.ComputeName != nil && *g.ComputeName == *x.ComputeName {
+					n++
+				}
+			}
+		}
+	}
+	return n, nil
+}

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"bytes"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/gamelift"
+	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
+
+	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/linkclient"
+)
+
+// watched is output that tells when a text has come.
+type watched struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+	want string
+	seen chan struct{}
+}
+
+func (w *watched) Write(b []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.text.Write(b)
+	if w.want != "" && strings.Contains(w.text.String(), w.want) {
+		close(w.seen)
+		w.want = ""
+	}
+	return len(b), nil
+}
+
+func TestDrain(t *testing.T) {
+	dir, address, keys := servedForTest(t)
+	ctx, url := t.Context(), "http://"+address
+	sdk := gamelift.New(gamelift.Options{
+		BaseEndpoint: &url, Region: "eu-central-1",
+		Credentials: credentials.NewStaticCredentialsProvider(keys[identity.Admin].ID, keys[identity.Admin].Secret, ""),
+	})
+	check := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, err := sdk.CreateLocation(ctx, &gamelift.CreateLocationInput{LocationName: aws.String("custom-home")})
+	check(err)
+	fleets := make([]string, 2)
+	for i := range fleets {
+		created, err := sdk.CreateFleet(ctx, &gamelift.CreateFleetInput{
+			Name: aws.String("f"), ComputeType: types.ComputeTypeAnywhere, Locations: []types.LocationConfiguration{{Location: aws.String("custom-home")}},
+		})
+		check(err)
+		fleets[i] = *created.FleetAttributes.FleetId
+	}
+	register := func(fleet, name string) {
+		_, err := sdk.RegisterCompute(ctx, &gamelift.RegisterComputeInput{
+			FleetId: &fleet, ComputeName: &name, IpAddress: aws.String("127.0.0.1"), Location: aws.String("custom-home"),
+		})
+		check(err)
+	}
+	register(fleets[0], "host")
+	register(fleets[0], "twin")
+	register(fleets[1], "twin")
+	token, err := sdk.GetComputeAuthToken(ctx, &gamelift.GetComputeAuthTokenInput{FleetId: &fleets[0], ComputeName: aws.String("host")})
+	check(err)
+	server, err := linkclient.Dial(ctx, linkclient.Options{URL: "ws://" + address, Process: "p1", Compute: "host", Fleet: fleets[0], Token: *token.AuthToken})
+	check(err)
+	defer server.Drop()
+	check(server.Activate(ctx, 7777))
+	check(server.Heartbeat(ctx, true))
+	_, err = sdk.CreateGameSession(ctx, &gamelift.CreateGameSessionInput{
+		FleetId: &fleets[0], Location: aws.String("custom-home"), MaximumPlayerSessionCount: aws.Int32(2),
+	})
+	check(err)
+
+	drain := []string{"drain", "--listen", address, "--data", dir}
+	out := &watched{want: "game sessions left: 1", seen: make(chan struct{})}
+	ended := make(chan error, 1)
+	go func() { ended <- run(ctx, append(drain, "--every", "10ms", "host"), nil, out) }()
+	select {
+	case <-out.seen:
+	case err := <-ended:
+		t.Fatalf("it did not wait: %v\n%s", err, out.text.String())
+	}
+	check(server.Terminate(ctx))
+	check(<-ended)
+	if text := out.text.String(); !strings.HasSuffix(text, "compute host is empty\n") {
+		t.Errorf("got:\n%s", text)
+	}
+	if out := mustRun(t, nil, append(drain, "--undo", "host")...); !strings.Contains(out, "gets new game sessions again") {
+		t.Errorf("got:\n%s", out)
+	}
+
+	if _, err := runForTest(t, nil, append(drain, "twin")...); err == nil || !strings.Contains(err.Error(), "--fleet") {
+		t.Errorf("a name in two fleets: %v", err)
+	}
+	if out := mustRun(t, nil, append(drain, "--fleet", fleets[1], "--no-wait", "twin")...); !strings.Contains(out, "gets no new game sessions") {
+		t.Errorf("got:\n%s", out)
+	}
+	if _, err := runForTest(t, nil, append(drain, "nobody")...); err == nil || !strings.Contains(err.Error(), "no fleet has one") {
+		t.Errorf("an unknown compute: %v", err)
+	}
+	if _, err := runForTest(t, envOf(keys[identity.ReadOnly]), append(drain, "--fleet", fleets[1], "twin")...); err == nil || !strings.Contains(err.Error(), "AccessDenied") {
+		t.Errorf("with a read-only key: %v", err)
+	}
+}
