@@ -80,7 +80,7 @@ func (b *bench) searchBesideChanges(s *searchLoad) error {
 			return err
 		}
 		p50, p99 := m.latency.quantile(0.5), m.latency.quantile(0.99)
-		b.progress("  %s: p50 %s, p99 %s", k.name, milliseconds(p50), milliseconds(p99))
+		b.progress("  %s: %s", k.name, m)
 		b.table.addFact(fmt.Sprintf("%d searches a second among %s game sessions, %s changes a second: %s, p99",
 			searchRate, thousands(int64(len(s.games))), thousands(searchChanges), k.name), "10 ms", "%s (p50 %s)", milliseconds(p99), milliseconds(p50))
 	}
