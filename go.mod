@@ -21,6 +21,7 @@ require (
 	github.com/tidwall/btree v1.8.2
 	golang.org/x/sys v0.28.0
 	google.golang.org/protobuf v1.36.12
+	pgregory.net/rapid v1.3.0
 )
 
 require (
