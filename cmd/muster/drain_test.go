@@ -35,7 +35,7 @@ func (w *watched) Write(b []byte) (int, error) {
 }
 
 func TestDrain(t *testing.T) {
-	dir, address, keys := servedForTest(t)
+	dir, address, keys := servedForTest(t, nil)
 	ctx, url := t.Context(), "http://"+address
 	sdk := gamelift.New(gamelift.Options{
 		BaseEndpoint: &url, Region: "eu-central-1",
