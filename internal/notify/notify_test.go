@@ -310,6 +310,7 @@ func TestTopicIsConfirmedFirst(t *testing.T) {
 	}
 	checkSignature(t, l, "key of "+topic)
 
+	o.eventually("that is written down", func() bool { return o.owed(topic) == 0 })
 	o.close()
 	o.open() // the confirmation is remembered
 	o.stop("p2")

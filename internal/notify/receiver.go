@@ -82,7 +82,7 @@ func (r *receiver) run(ctx context.Context) {
 	defer timer.Stop()
 	for ctx.Err() == nil {
 		wait, err := r.begin(ctx)
-		if !r.flush(ctx) {
+		if !r.flush(context.WithoutCancel(ctx)) {
 			wait = min(wait, r.sender.config.FirstRetry)
 		}
 		if err != nil {
@@ -102,9 +102,13 @@ func (r *receiver) run(ctx context.Context) {
 		}
 	}
 	for r.underway > 0 { // their requests end with ctx
-		<-r.results
-		r.underway--
+		if x := <-r.results; x.err == nil {
+			r.outcome(x)
+		} else {
+			r.underway--
+		}
 	}
+	r.flush(context.WithoutCancel(ctx)) // or what has just been told would be told again by the next run
 }
 
 // begin starts as many attempts as it may, and tells how long to wait if nothing happens.
@@ -184,9 +188,7 @@ func (r *receiver) flush(ctx context.Context) bool {
 	}
 	err := r.sender.config.Engine.Do(ctx, &cell.DeliverNotices{Topic: r.topic, Nos: r.have})
 	if err != nil { // they are told again by the next run at the latest; better now than then
-		if ctx.Err() == nil {
-			r.sender.config.Log.Warn("delivered notifications are not written down yet", "target", r.target(), "err", err)
-		}
+		r.sender.config.Log.Warn("delivered notifications are not written down yet", "target", r.target(), "err", err)
 		return false
 	}
 	r.have = r.have[:0]
