@@ -117,5 +117,5 @@ func (c *Cell) aliasTarget(id string) (fleetID string, problem placement.Outcome
 	if a := c.fleets.Aliases.Get(r); !a.Terminal {
 		return a.Fleet, 0, ""
 	}
-	return "", placement.NoSuchFleet, "alias " + id + " is terminal: it stands for no fleet"
+	return "", placement.AliasTerminal, "alias " + id + " is terminal: it stands for no fleet"
 }

@@ -218,3 +218,22 @@ func TestQueueDeletedWhilePlacementsWait(t *testing.T) {
 	}
 	w.serverAt("custom-a", "s1")
 }
+
+// A terminal alias may be a queue's destination: it is passed over for as long as it stands for no fleet.
+func TestTerminalAliasIsPassedOver(t *testing.T) {
+	w := newWorld(t, DefaultConfig())
+	w.grounds(placement.Queue{})
+	w.must(&CreateAlias{Alias: fleet.Alias{ID: "alias-1", Region: "us-east-1", Name: "closed", Terminal: true, Message: "closed"}})
+	w.must(&UpdateQueue{Name: "q", Destinations: &[]string{"arn:aws:gamelift:us-east-1::alias/alias-1"}})
+	w.serverAt("custom-a", "s1")
+	w.start(placement.Placement{ID: "p1"})
+	v := w.cell.View()
+	if c := v.Choices("p1", w.now); len(c) != 1 || c[0].Outcome != placement.AliasTerminal {
+		t.Fatalf("choices: %+v", c)
+	}
+	w.must(&UpdateAlias{ID: "alias-1", Route: &Route{Fleet: testFleet}})
+	w.advance(time.Second)
+	if p := w.placement("p1"); p.Location != "custom-a" {
+		t.Fatalf("once it stands for a fleet: %+v", p)
+	}
+}

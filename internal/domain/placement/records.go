@@ -110,11 +110,13 @@ const (
 	FleetNotActive
 	NoSuchFleet
 	NoLocation
+	AliasTerminal // an alias that stands for no fleet now
 )
 
 var outcomeNames = [...]string{
 	Reserved: "PROCESS_RESERVED", ActivationFailed: "ACTIVATION_FAILED", NoFreeProcess: "NO_FREE_PROCESS", OverLatency: "LATENCY",
 	NotAllowed: "FILTER", NotOverride: "PRIORITY_OVERRIDE", FleetNotActive: "FLEET_STATUS", NoSuchFleet: "NO_SUCH_FLEET", NoLocation: "NO_LOCATION",
+	AliasTerminal: "ALIAS_TERMINAL",
 }
 
 func (o Outcome) String() string { return outcomeNames[o] }
