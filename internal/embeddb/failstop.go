@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -66,6 +67,9 @@ func (s *failstop) open(what, name string, create func() (vfs.File, error)) (vfs
 	})
 	if file == nil {
 		return &lostFile{name: name}, nil
+	}
+	if strings.HasSuffix(name, ".log") {
+		file = withRoom(file)
 	}
 	return &failstopFile{File: file, stop: s, name: name}, nil
 }

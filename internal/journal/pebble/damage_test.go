@@ -17,7 +17,7 @@ import (
 	"github.com/musterhq/muster/internal/journal"
 )
 
-// newestLog returns the path and the content of the database's newest log.
+// newestLog returns the path and the content of the database's newest log, without the zeros ahead of its next record.
 func newestLog(t *testing.T, disk *embeddbtest.Disk) (string, []byte) {
 	t.Helper()
 	names, err := disk.List(faultDir)
@@ -31,7 +31,7 @@ func newestLog(t *testing.T, disk *embeddbtest.Disk) (string, []byte) {
 		}
 	}
 	path := disk.PathJoin(faultDir, newest)
-	return path, readFile(t, disk.Mem(), path)
+	return path, bytes.TrimRight(readFile(t, disk.Mem(), path), "\x00")
 }
 
 func readFile(t *testing.T, files vfs.FS, path string) []byte {
