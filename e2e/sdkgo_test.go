@@ -176,7 +176,7 @@ func TestResourcesWithGoSDK(t *testing.T) {
 		t.Errorf("no FLEET_CREATED among the events %+v", events.Events)
 	}
 
-	_, err = api.CreateGameSessionQueue(ctx, &gamelift.CreateGameSessionQueueInput{Name: aws.String("queue")})
+	_, err = api.ValidateMatchmakingRuleSet(ctx, &gamelift.ValidateMatchmakingRuleSetInput{RuleSetBody: aws.String("{}")})
 	refused(t, "an operation that is not there yet", err, "InvalidRequestException")
 	_, err = api.CreateAlias(ctx, &gamelift.CreateAliasInput{Name: aws.String(""), RoutingStrategy: &types.RoutingStrategy{}})
 	refused(t, "an alias with an empty name", err, "InvalidRequestException", "Name")
