@@ -236,8 +236,6 @@ func (e *Engine) withArchivedPlayers(ctx context.Context, page []cell.PlayerSess
 
 const (
 	archiveEvery  = 500 * time.Millisecond
-	archiveBusy   = 2 * time.Second // when there are more than archiveFew: merging many small batches costs far more
-	archiveFew    = 1 << 10
 	archiveMost   = 16 << 10 // records carried to the archive at a time
 	archiveBytes  = 64 << 20 // or so many bytes: game sessions may have half a megabyte of data each
 	expireEvery   = time.Minute
@@ -258,7 +256,7 @@ func (e *Engine) archiveEnded(ctx context.Context) {
 			return
 		}
 		next := archiveEvery
-		moved, full, err := e.archiveSome(ctx)
+		full, err := e.archiveSome(ctx)
 		if err == nil && e.config.Now().Sub(expired) >= expireEvery {
 			expired = e.config.Now()
 			err = e.expire(ctx)
@@ -276,16 +274,14 @@ func (e *Engine) archiveEnded(ctx context.Context) {
 			next = archiveRetry
 		case full:
 			next = 0
-		case moved > archiveFew:
-			next = archiveBusy
 		}
 		timer.Reset(next)
 	}
 }
 
-// archiveSome carries the records over that ended first. It returns how many, and whether there may be more. Only this
-// goroutine lets records go, so their places stay valid.
-func (e *Engine) archiveSome(ctx context.Context) (moved int, full bool, err error) {
+// archiveSome carries the records over that ended first, and returns whether there may be more. Only this goroutine lets
+// records go, so their places stay valid.
+func (e *Engine) archiveSome(ctx context.Context) (full bool, err error) {
 	before := domain.TimeOf(e.config.Now().Add(-e.config.EndedLinger))
 	var batch []archive.Record
 	taken := 0
@@ -296,7 +292,7 @@ func (e *Engine) archiveSome(ctx context.Context) (moved int, full bool, err err
 			return nil
 		})
 		if err != nil {
-			return 0, false, err
+			return false, err
 		}
 		for _, x := range some {
 			if x.Kind != cell.Nothing {
@@ -310,19 +306,19 @@ func (e *Engine) archiveSome(ctx context.Context) (moved int, full bool, err err
 		}
 	}
 	if taken == 0 {
-		return 0, false, nil
+		return false, nil
 	}
 	if len(batch) > 0 {
 		if err := e.config.Archive.Put(ctx, batch); err != nil {
-			return 0, false, err
+			return false, err
 		}
 	}
 	for left := taken; left > 0; left -= archiveLocked {
 		if err := e.submit(&cell.Forget{Count: min(left, archiveLocked)}); err != nil {
-			return 0, false, err
+			return false, err
 		}
 	}
-	return taken, full, nil
+	return full, nil
 }
 
 func toRecord(x cell.EndedRecord) archive.Record {
