@@ -14,20 +14,10 @@ import (
 // unit. Then the game server ends its process in good order and begins a new one on the connection that it has. SDK
 // protocol, 9.2.
 func (b *bench) games(ctx context.Context) error {
-	dir, err := b.freshDir("games")
-	if err != nil {
-		return err
-	}
-	s, err := b.start(ctx, "the service", dir, "serve")
-	if err != nil {
-		return err
-	}
-	defer s.kill()
-	setup, err := dial(ctx, s.addr, awsJSON, s.key)
-	if err != nil {
-		return err
-	}
-	defer setup.close()
+	return b.serving(ctx, "games", func(s *server, setup *conn) error { return b.gamesOn(ctx, s, setup) })
+}
+
+func (b *bench) gamesOn(ctx context.Context, s *server, setup *conn) error {
 	h, err := b.setUp(setup)
 	if err != nil {
 		return err

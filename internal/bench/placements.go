@@ -21,20 +21,10 @@ const (
 // destinations, and the game server that is prompted activates it, which fulfils the placement: the unit. Then the game
 // server starts over on the connection that it has.
 func (b *bench) placements(ctx context.Context) error {
-	dir, err := b.freshDir("placements")
-	if err != nil {
-		return err
-	}
-	s, err := b.start(ctx, "the service", dir, "serve")
-	if err != nil {
-		return err
-	}
-	defer s.kill()
-	setup, err := dial(ctx, s.addr, awsJSON, s.key)
-	if err != nil {
-		return err
-	}
-	defer setup.close()
+	return b.serving(ctx, "placements", func(s *server, setup *conn) error { return b.placementsOn(ctx, s, setup) })
+}
+
+func (b *bench) placementsOn(ctx context.Context, s *server, setup *conn) error {
 	p := &placementLoad{run: strconv.FormatInt(time.Now().UnixNano(), 36)}
 	defer p.close()
 	if err := p.setUp(ctx, b, s, setup); err != nil {
@@ -42,7 +32,7 @@ func (b *bench) placements(ctx context.Context) error {
 	}
 	whole := load{workers: b.sizes.gameConnections, warm: b.sizes.gameWarm, measure: b.options.Measure}
 	var most *measured
-	err = b.profileWhile(ctx, s, "placements", func() (err error) {
+	err := b.profileWhile(ctx, s, "placements", func() (err error) {
 		most, err = whole.run(ctx, s, p.unit)
 		return err
 	})

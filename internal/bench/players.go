@@ -75,20 +75,10 @@ func (b *bench) bareRound(ctx context.Context, kinds []kind, best []pair) error 
 }
 
 func (b *bench) durableRound(ctx context.Context, kinds []kind, best []pair, last bool) error {
-	dir, err := b.freshDir("players")
-	if err != nil {
-		return err
-	}
-	s, err := b.start(ctx, "the service", dir, "serve")
-	if err != nil {
-		return err
-	}
-	defer s.kill()
-	c, err := dial(ctx, s.addr, awsJSON, s.key)
-	if err != nil {
-		return err
-	}
-	defer c.close()
+	return b.serving(ctx, "players", func(s *server, c *conn) error { return b.durableOn(ctx, s, c, kinds, best, last) })
+}
+
+func (b *bench) durableOn(ctx context.Context, s *server, c *conn, kinds []kind, best []pair, last bool) error {
 	h, err := b.setUp(c)
 	if err != nil {
 		return err
