@@ -1,0 +1,65 @@
+package ruleset
+
+import "slices"
+
+// Kind is what a value is made of.
+type Kind uint8
+
+// The kinds. None is the kind of a value that is not there.
+const (
+	None   Kind = iota
+	String      // string, S on the wire
+	Number      // number, N
+	List        // string_list, SL
+	Map         // string_number_map, SDM
+)
+
+var kindNames = [...]string{None: "nothing", String: "string", Number: "number", List: "string_list", Map: "string_number_map"}
+
+func (k Kind) String() string { return kindNames[k] }
+
+// Value is what a player has for an attribute. Only the field of its kind is set. Values share memory and are never changed.
+type Value struct {
+	Kind   Kind
+	Number float64 // finite
+	Text   string
+	List   []string // no value twice, in the order sent
+	Map    []Entry  // by key
+}
+
+// Entry is one pair of a map.
+type Entry struct {
+	Key    string
+	Number float64
+}
+
+// NamedValue is an attribute as a request brings it.
+type NamedValue struct {
+	Name string
+	Value
+}
+
+// Lookup returns what a map holds for a key.
+func (v *Value) Lookup(key string) (number float64, ok bool) {
+	i, ok := slices.BinarySearchFunc(v.Map, key, func(e Entry, key string) int {
+		switch {
+		case e.Key < key:
+			return -1
+		case e.Key > key:
+			return 1
+		default:
+			return 0
+		}
+	})
+	if !ok {
+		return 0, false
+	}
+	return v.Map[i].Number, true
+}
+
+// Attribute is what players are asked to have. Its place in RuleSet.Attributes is its column in Player.Values.
+type Attribute struct {
+	Name    string
+	Kind    Kind
+	Default Value // Kind None: there is no default, and a player without a value matches with nobody
+}
