@@ -47,7 +47,7 @@ func (b *bench) gamesOn(ctx context.Context, s *server, setup *conn) error {
 	}
 	b.progress("  game sessions: %s", most)
 	half := whole
-	half.rate, half.warm = most.perSecond()/2, b.options.Measure/4
+	half.rate, half.warm = most.perSecond()/2, b.sizes.gameWarm
 	paced, err := half.run(ctx, s, g.unit)
 	if err != nil {
 		return err

@@ -41,8 +41,12 @@ func (b *bench) placementsOn(ctx context.Context, s *server, setup *conn) error 
 	}
 	b.progress("  placements: %s", most)
 	paced := whole
-	paced.rate, paced.warm = min(b.sizes.placementRate, most.perSecond()/2), b.options.Measure/4
-	slow, err := paced.run(ctx, s, p.unit)
+	paced.rate, paced.warm = min(b.sizes.placementRate, most.perSecond()/2), b.sizes.gameWarm
+	var slow *measured
+	err = b.profileWhile(ctx, s, "placements-paced", func() (err error) {
+		slow, err = paced.run(ctx, s, p.unit)
+		return err
+	})
 	if err != nil {
 		return err
 	}

@@ -100,7 +100,7 @@ func (b *bench) durableOn(ctx context.Context, s *server, c *conn, kinds []kind,
 	}
 	for i, k := range kinds {
 		rate := best[i].durable.perSecond() / 2
-		m, err := b.measureCycles(ctx, s, h, k, load{rate: rate, warm: b.options.Measure / 4, measure: b.options.Measure})
+		m, err := b.measureCycles(ctx, s, h, k, load{rate: rate, warm: b.sizes.cycleWarm, measure: b.options.Measure})
 		if err != nil {
 			return err
 		}
