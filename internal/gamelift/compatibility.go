@@ -63,7 +63,7 @@ func CompatibilityPage() string {
 	for _, status := range []string{"works", "works, with a difference", "not on own hardware", "not there yet"} {
 		fmt.Fprintf(&page, "- %d: %s\n", counts[status], status)
 	}
-	page.WriteString("\n| operation | status | what to know |\n| --- | --- | --- |\n" + strings.Join(rows, ""))
+	page.WriteString("\n| operation | status | what to know |\n| --- | --- | --- |\n" + strings.Join(rows, "") + compatibilityTail)
 	return page.String()
 }
 
@@ -76,4 +76,12 @@ All operations check their input by the API's own constraints first, in AWS JSON
 operation that is about the cloud's data centres: it answers with a typed error that it declares, or with an empty list,
 so that tools which look at everything keep working.
 
+`
+
+const compatibilityTail = `
+## Operations that the cloud lacks
+
+` + "`ReleasePlayerSession`" + ` takes a PlayerSessionId and gives a reserved seat back at once, where the cloud lets it time out. Its
+input and output are those of DescribePlayerSessions, so that any SDK can call it by another name in the path or in
+X-Amz-Target; the role ` + "`client`" + ` suffices. The library [gameclient](guide/session-interface.md) does so.
 `

@@ -24,7 +24,7 @@ var refusals = map[domain.Reason]func(detail *string) smithy.APIError{
 	domain.NoCapacity:       func(m *string) smithy.APIError { return &types.FleetCapacityExceededException{Message: m} },
 	domain.LimitExceeded:    func(m *string) smithy.APIError { return &types.LimitExceededException{Message: m} },
 	domain.TokenMismatch:    func(m *string) smithy.APIError { return &types.IdempotentParameterMismatchException{Message: m} },
-	domain.WrongPlayerState: invalidRequestError, // only game servers can be told this, and they have a door of their own
+	domain.WrongPlayerState: invalidRequestError, // game servers are told this at a door of their own
 	domain.NotYours:         invalidRequestError, // as above
 	domain.Overloaded:       func(*string) smithy.APIError { return throttled() },
 	domain.TerminalRoute:    func(m *string) smithy.APIError { return &types.TerminalRoutingStrategyException{Message: m} },

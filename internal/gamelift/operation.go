@@ -1,9 +1,11 @@
 package gamelift
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"reflect"
+	"slices"
 	"sync"
 
 	"github.com/musterhq/muster/internal/gamelift/model"
@@ -19,6 +21,7 @@ type operation struct {
 
 	standing standing
 	note     string // to its standing
+	like     string // for one of our own: the API's operation whose input, output and errors it has
 
 	input, output reflect.Type
 }
@@ -39,6 +42,17 @@ func later[I, O any](name string, a access) operation {
 		return nil, invalid("%s is not there yet in this version of Muster", name)
 	})
 	op.standing = notYet
+	return op
+}
+
+// ours are the operations that the cloud's API lacks. A client of the SDK calls one by the call of the operation that it
+// is like, with another name in the path; the cloud answers UnknownOperationException.
+var ours = []operation{
+	like("DescribePlayerSessions", serve("ReleasePlayerSession", play, (*Service).ReleasePlayerSession)),
+}
+
+func like(name string, op operation) operation {
+	op.like = name
 	return op
 }
 
@@ -67,7 +81,7 @@ type compiled struct {
 
 // compiledOperations is the table by name, made once for the process.
 var compiledOperations = sync.OnceValue(func() map[string]*compiled {
-	byName, err := compileOperations(model.Load(), operations)
+	byName, err := compileOperations(model.Load(), slices.Concat(operations, ours))
 	if err != nil {
 		panic("gamelift: " + err.Error()) // the SDK and the model disagree: a test tells before anybody else
 	}
@@ -79,7 +93,7 @@ func compileOperations(m *model.Model, table []operation) (map[string]*compiled,
 	byName := make(map[string]*compiled, len(table))
 	for i := range table {
 		op := &table[i]
-		described, ok := m.Operations[op.name]
+		described, ok := m.Operations[cmp.Or(op.like, op.name)]
 		if !ok {
 			return nil, fmt.Errorf("operation %s is not in the model", op.name)
 		}

@@ -51,6 +51,26 @@ func (s *Service) reserve(ctx context.Context, arn string, players []cell.NewPla
 	return cmd.Reserved, nil
 }
 
+// ReleasePlayerSession gives back the seat of a player who will not come, at once instead of when its time is up. It names
+// one player session and shows it as it is then; one that has ended already stays as it was.
+func (s *Service) ReleasePlayerSession(ctx context.Context, in *gamelift.DescribePlayerSessionsInput) (*gamelift.DescribePlayerSessionsOutput, error) {
+	if in.PlayerSessionId == nil || in.GameSessionId != nil || in.PlayerId != nil || in.PlayerSessionStatusFilter != nil {
+		return nil, invalid("PlayerSessionId, and nothing else, is wanted")
+	}
+	known, err := s.playerSession(ctx, *in.PlayerSessionId)
+	if err != nil {
+		return nil, err
+	}
+	if known.Status.Live() { // else it may be in the archive, which the core does not look into
+		cmd := cell.ReleasePlayer{Player: known.ID}
+		if err := s.engine.Do(ctx, &cmd); err != nil {
+			return nil, err
+		}
+		known = cmd.Released
+	}
+	return &gamelift.DescribePlayerSessionsOutput{PlayerSessions: playerSessionsToWire([]cell.PlayerSession{known})}, nil
+}
+
 // DescribePlayerSessions shows one player session, those of a game session, or those of a player everywhere: where is
 // my friend? Live and ended ones, in creation order.
 func (s *Service) DescribePlayerSessions(ctx context.Context, in *gamelift.DescribePlayerSessionsInput) (*gamelift.DescribePlayerSessionsOutput, error) {

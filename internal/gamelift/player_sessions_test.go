@@ -149,3 +149,35 @@ func TestDescribePlayerSessions(t *testing.T) {
 		}
 	}
 }
+
+// Named in the path or the target, with the members of DescribePlayerSessions; the SDK's client calls it that way, too.
+func TestReleasePlayerSession(t *testing.T) {
+	h := newHall(t, 0)
+	game, key := h.activeGame(h.anywhere(), "p1")
+	reserve := func(player string) *types.PlayerSession {
+		return must(h.sdk.CreatePlayerSession(t.Context(), &gamelift.CreatePlayerSessionInput{GameSessionId: game.GameSessionId, PlayerId: &player}))(t).PlayerSession
+	}
+	release := func(member, id string) jsonAnswer {
+		return h.json.call(t, "ReleasePlayerSession", `{"`+member+`":"`+id+`"}`)
+	}
+	ann := *reserve("ann").PlayerSessionId
+	for range 2 { // a repeat is no mistake
+		got := release("PlayerSessionId", ann)
+		if p := got.body["PlayerSessions"].([]any)[0].(map[string]any); p["Status"] != "COMPLETED" || p["PlayerId"] != "ann" {
+			t.Errorf("got %v, want ann COMPLETED", p)
+		}
+	}
+	bob := *reserve("bob").PlayerSessionId
+	seat, _ := domain.ParseUUID(strings.TrimPrefix(bob, "psess-"))
+	h.do(&cell.AcceptPlayer{Process: key, Game: h.gameID(*game.GameSessionId), Player: seat, Request: 5})
+	for _, c := range []struct{ member, id, code, part string }{
+		{"PlayerSessionId", bob, "InvalidRequestException", "is ACTIVE"},
+		{"PlayerSessionId", "psess-00000000-0000-0000-0000-000000000000", "NotFoundException", "not found"},
+		{"GameSessionId", *game.GameSessionId, "InvalidRequestException", "PlayerSessionId"},
+	} {
+		got := release(c.member, c.id)
+		if kind, _ := got.body["__type"].(string); !strings.HasSuffix(kind, c.code) || !strings.Contains(got.raw, c.part) {
+			t.Errorf("%s %s: got %v, want %s with %q", c.member, c.id, got, c.code, c.part)
+		}
+	}
+}

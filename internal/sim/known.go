@@ -125,6 +125,8 @@ func (k *known) learn(w *World, cmd cell.Command) {
 		if p := k.players[cmd.Player]; p != nil {
 			p.status = session.Completed
 		}
+	case *cell.ReleasePlayer:
+		k.toldPlayer(w, &cmd.Released)
 	}
 	k.remember(w, cmd)
 }

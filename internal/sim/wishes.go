@@ -80,7 +80,7 @@ var makers = []maker{
 	{1, removeLocations}, {1, tagResource}, {3, registerCompute}, {1, deregisterCompute}, {2, issueToken},
 	{20, createGame}, {5, updateGame}, {2, terminateGame}, {30, reservePlayers},
 	{20, connectProcess}, {3, loseLink}, {20, activateProcess}, {25, reportHealth}, {4, settleProcess},
-	{14, promptGame}, {20, activateGame}, {3, setPolicy}, {25, acceptPlayer}, {12, removePlayer}, {3, endProcess},
+	{14, promptGame}, {20, activateGame}, {3, setPolicy}, {25, acceptPlayer}, {12, removePlayer}, {3, releasePlayer}, {3, endProcess},
 	{3, createQueue}, {1, updateQueue}, {1, deleteQueue}, {15, startPlacement}, {3, stopPlacement},
 }
 
@@ -346,6 +346,12 @@ func removePlayer(w *Wishes, v *cell.View) cell.Command {
 	g, _ := w.game(v)
 	p, _ := w.player(v, &g)
 	return &cell.RemovePlayer{Process: w.host(v, &g), Game: g.ID, Player: p}
+}
+
+func releasePlayer(w *Wishes, v *cell.View) cell.Command {
+	g, _ := w.game(v)
+	p, _ := w.player(v, &g)
+	return &cell.ReleasePlayer{Player: p}
 }
 
 func endProcess(w *Wishes, v *cell.View) cell.Command {

@@ -52,3 +52,29 @@ func (cmd *ReservePlayers) decide(t *tx) error {
 	}
 	return nil
 }
+
+// ReleasePlayer gives back the seat of a player who will not come, before its time is up. Whoever holds the identifier of
+// the player session may do so. A player who has connected is the game server's to remove.
+type ReleasePlayer struct {
+	Player domain.UUID
+
+	// Result
+	Released PlayerSession
+}
+
+func (cmd *ReleasePlayer) decide(t *tx) error {
+	r, ok := t.c.sessions.PlayerByID(cmd.Player)
+	if !ok {
+		return domain.Refuse(domain.NotFound, "player session psess-%s not found", cmd.Player)
+	}
+	switch p := t.c.sessions.Players.Get(r); p.Status {
+	case session.Reserved:
+		t.emit(&PlayerEnded{p.ID, session.Completed})
+	case session.PlayerActive:
+		return domain.Refuse(domain.WrongPlayerState,
+			"player session psess-%s is ACTIVE: its game server gives the seat back when the player leaves", p.ID)
+	}
+	p := t.c.sessions.Players.Get(r)
+	cmd.Released = t.c.playerSession(p, t.c.sessions.Games.Get(p.Game))
+	return nil
+}

@@ -162,6 +162,8 @@ func (s *script) command(verb string, a arguments) Command {
 			cmd.Players = append(cmd.Players, NewPlayer{ID: s.namedID(id), Player: players[i]})
 		}
 		return cmd
+	case "release":
+		return &ReleasePlayer{Player: s.namedID(a.or("id", ""))}
 	case "tick":
 		return &Tick{}
 	case "resume":
