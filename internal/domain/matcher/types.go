@@ -1,0 +1,88 @@
+package matcher
+
+import (
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/ruleset"
+)
+
+// Config is what a matcher needs besides its rule set.
+type Config struct {
+	Name              string // of the matchmaking configuration; with a pass's number it seeds what is left to chance
+	AdditionalPlayers int32  // slots that a new match keeps free
+
+	// Budget is how many rule evaluations the search around one ticket may spend on going back over its choices. They
+	// are counted, not timed, so that runs repeat exactly. Zero is 20,000. The first, greedy walk is not limited by it.
+	Budget int
+
+	// Work is how many steps one call of Pass may take before it leaves the rest to the next; a step is about as long as
+	// a look at one ticket. Zero is 4,000,000, a fraction of a second.
+	Work int
+}
+
+const (
+	defaultBudget = 20_000
+	defaultWork   = 4_000_000
+)
+
+// Ticket is one request: players who stay together, or the roster of a running game session that has room.
+type Ticket struct {
+	Key       uint64 // the caller's, unique in the pool
+	Start     domain.Time
+	No        uint64 // orders tickets of the same instant
+	Backfill  bool
+	FreeSlots int32 // of a backfill: how many newcomers the game session takes; -1: as many as the rule set
+	Players   []Player
+}
+
+// Player is one player of a ticket.
+type Player struct {
+	ID         string
+	Team       string // of a backfill's roster
+	Attributes []ruleset.NamedValue
+	Latencies  []Latency
+}
+
+// Latency is what a player measured to one region.
+type Latency struct {
+	Region       string
+	Milliseconds int32
+}
+
+// Proposal is a legal match. Its tickets have left the pool: whoever does not commit it adds them again.
+type Proposal struct {
+	Tickets    []uint64    // by age
+	Teams      [][]Seat    // one for each team of the rule set; players by the age of their tickets
+	Level      int         // of the rule set, by the match's age
+	Players    int32       // in the match, a roster included
+	MaxPlayers int32       // the sum over the teams at that level
+	Region     string      // the one that suits best, of those that everybody reported and the latency rules allow; "" without
+	Counts     []RuleCount // of all its tickets together
+}
+
+// Seat is a player's place in a match.
+type Seat struct {
+	Ticket int32 // index into Proposal.Tickets
+	Player int32 // index into that ticket's players
+}
+
+// RuleCount says how often a rule was evaluated with a ticket, and with what result.
+type RuleCount struct {
+	Rule           int // index into the rule set's rules
+	Passed, Failed uint64
+}
+
+// Stats are counts since the matcher was made, and the present size of the pool.
+type Stats struct {
+	Tickets     int
+	Players     int
+	Unmatchable int    // tickets that no partner and no wait can help: a value is missing, or the party is too large
+	Waiting     int    // tickets that the next pass will look at
+	Passes      uint64 // calls of Pass
+	Searches    uint64 // tickets around which a match was looked for
+	Steps       uint64 // the work done, in the unit of Config.Work
+	Evaluations uint64 // of rules
+	Exhausted   uint64 // searches that ended because their budget did
+	CutShort    uint64 // passes that ended because their work did
+	Proposals   uint64
+	Matched     uint64 // tickets in proposals
+}
