@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"runtime"
-	"sync"
 	"time"
 )
 
@@ -54,10 +53,12 @@ func (e *Engine) commitOne(ctx context.Context, spare **Group, unsaved *int64) b
 	e.stateLock.Lock()
 	e.seq.Durable(g.Number)
 	e.stateLock.Unlock()
-	e.durable.Store(g.Number)
+	e.durable.reached.Store(g.Number)
 	answer(g.calls)
-	e.waiting.wake(g.Number)
+	e.durable.wake(g.Number)
 	e.feed(g)
+	e.fed.reached.Store(g.Number)
+	e.fed.wake(g.Number)
 	if snapshot != nil {
 		e.snapshots <- snapshot
 	}
@@ -117,66 +118,4 @@ func (e *Engine) refuseRest() {
 	left := e.seq.Abandon()
 	e.stateLock.Unlock()
 	e.refuse(left)
-}
-
-// waitingReaders are readers who have seen what is not durable yet.
-type waitingReaders struct {
-	lock     sync.Mutex
-	released bool
-	readers  []waitingReader
-}
-
-type waitingReader struct {
-	number uint64
-	done   chan struct{}
-}
-
-func (w *waitingReaders) wake(durable uint64) {
-	w.lock.Lock()
-	defer w.lock.Unlock()
-	left := w.readers[:0]
-	for _, r := range w.readers {
-		if r.number <= durable {
-			close(r.done)
-		} else {
-			left = append(left, r)
-		}
-	}
-	clear(w.readers[len(left):])
-	w.readers = left
-}
-
-// release wakes everybody: the engine has stopped.
-func (w *waitingReaders) release() {
-	w.lock.Lock()
-	defer w.lock.Unlock()
-	w.released = true
-	for _, r := range w.readers {
-		close(r.done)
-	}
-	w.readers = nil
-}
-
-func (e *Engine) waitDurable(ctx context.Context, number uint64) error {
-	r := waitingReader{number, make(chan struct{})}
-	e.waiting.lock.Lock()
-	switch {
-	case e.durable.Load() >= number:
-		e.waiting.lock.Unlock()
-		return nil
-	case e.waiting.released:
-		e.waiting.lock.Unlock()
-		return e.stopError()
-	}
-	e.waiting.readers = append(e.waiting.readers, r)
-	e.waiting.lock.Unlock()
-	select {
-	case <-r.done:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	if e.durable.Load() < number {
-		return e.stopError()
-	}
-	return nil
 }

@@ -34,6 +34,7 @@ type Config struct {
 	Log     *slog.Logger
 
 	Now           func() time.Time // nil: the wall clock
+	Clock         *Clock           // in place of Now: one that only Advance moves; nil: none
 	SnapshotEvery int64            // bytes of journal after which the next snapshot is taken; 0: DefaultSnapshotEvery
 	EndedLinger   time.Duration    // how long what has ended stays in memory; 0: DefaultEndedLinger
 	Retention     time.Duration    // how long the archive keeps it; 0: DefaultRetention
@@ -53,6 +54,9 @@ func (c *Config) setDefaults() {
 	orDefault(&c.EndedLinger, DefaultEndedLinger)
 	orDefault(&c.Retention, DefaultRetention)
 	orDefault(&c.QueueMax, DefaultQueueMax)
+	if c.Clock != nil {
+		c.Now = c.Clock.Now
+	}
 	if c.Now == nil {
 		c.Now = time.Now
 	}
@@ -85,8 +89,11 @@ type Engine struct {
 	commit  chan struct{} // something is in building
 	taken   chan struct{} // it was taken: there is room for more
 	decided chan struct{} // closed when no more commands are decided
-	durable atomic.Uint64
-	waiting waitingReaders
+	durable progress
+	fed     progress // to followers
+
+	advancing sync.Mutex
+	carry     chan chan struct{} // asks for a look at what has ended; the channel in it is closed after that
 
 	followersLock sync.Mutex
 	followers     []*follower
@@ -134,8 +141,13 @@ func Open(ctx context.Context, config Config) (*Engine, error) {
 		seq:       NewSequencer(c, last, seed),
 		snapshots: make(chan *pendingSnapshot, 1),
 		stopped:   make(chan struct{}),
+		carry:     make(chan chan struct{}),
 	}
-	e.durable.Store(last)
+	e.durable.reached.Store(last)
+	e.fed.reached.Store(last)
+	if config.Clock != nil {
+		config.Clock.notBefore(c.Last())
+	}
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	e.cancel = cancel
 	e.done.Go(func() { e.decide() })
@@ -335,8 +347,8 @@ func (e *Engine) untilDue() (wait time.Duration, ok bool) {
 // Read lets f look at the state, and returns once everything f saw is durable. f must be short: commands wait meanwhile.
 func (e *Engine) Read(ctx context.Context, f func(v *cell.View) error) error {
 	v, err := e.look(f)
-	if seen := v.Seen(); seen > e.durable.Load() {
-		if err := e.waitDurable(ctx, seen); err != nil {
+	if seen := v.Seen(); seen > e.durable.reached.Load() {
+		if err := e.durable.wait(ctx, e, seen); err != nil {
 			return err
 		}
 	}
@@ -376,7 +388,13 @@ func (e *Engine) fail(cause error) {
 	e.closed = true
 	e.queueLock.Unlock()
 	e.stop.Do(func() { close(e.stopped) })
-	e.waiting.release()
+	e.release()
+}
+
+// release wakes everybody who waits for what may never come.
+func (e *Engine) release() {
+	e.durable.release()
+	e.fed.release()
 }
 
 func (e *Engine) stopError() error {
@@ -404,7 +422,7 @@ func (e *Engine) Close() error {
 	e.stop.Do(func() { close(e.stopped) })
 	e.cancel()
 	e.done.Wait()
-	e.waiting.release()
+	e.release()
 	e.closeFollowers()
 	return e.Err()
 }

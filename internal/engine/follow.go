@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"context"
 	"sync"
 
 	"github.com/musterhq/muster/internal/domain"
@@ -19,6 +20,7 @@ type follower struct {
 	kinds cell.KindMask
 	lock  sync.Mutex
 	queue []Committed
+	idle  []chan struct{} // to be closed when all of the queue was given to f
 	ended bool
 	wake  chan struct{}
 	done  chan struct{}
@@ -51,16 +53,35 @@ func (x *follower) run(f func(Committed)) {
 	defer close(x.done)
 	for range x.wake {
 		x.lock.Lock()
-		queue, ended := x.queue, x.ended
-		x.queue = nil
+		queue, idle, ended := x.queue, x.idle, x.ended
+		x.queue, x.idle = nil, nil
 		x.lock.Unlock()
 		for _, c := range queue {
 			f(c)
+		}
+		for _, waiting := range idle {
+			close(waiting)
 		}
 		if ended {
 			return
 		}
 	}
+}
+
+// wait returns once f has seen everything that is in the queue now.
+func (x *follower) wait(ctx context.Context) error {
+	seen := make(chan struct{})
+	x.lock.Lock()
+	x.idle = append(x.idle, seen)
+	x.lock.Unlock()
+	signal(x.wake)
+	select {
+	case <-seen:
+	case <-x.done:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return nil
 }
 
 func (x *follower) end() {

@@ -250,13 +250,18 @@ func (e *Engine) archiveEnded(ctx context.Context) {
 	timer := time.NewTimer(archiveEvery)
 	defer timer.Stop()
 	for {
+		var asked chan struct{}
 		select {
 		case <-timer.C:
+		case asked = <-e.carry:
 		case <-ctx.Done():
 			return
 		}
 		next := archiveEvery
 		full, err := e.archiveSome(ctx)
+		for full && asked != nil && err == nil {
+			full, err = e.archiveSome(ctx)
+		}
 		if err == nil && e.config.Now().Sub(expired) >= expireEvery {
 			expired = e.config.Now()
 			err = e.expire(ctx)
@@ -274,6 +279,9 @@ func (e *Engine) archiveEnded(ctx context.Context) {
 			next = archiveRetry
 		case full:
 			next = 0
+		}
+		if asked != nil {
+			close(asked)
 		}
 		timer.Reset(next)
 	}

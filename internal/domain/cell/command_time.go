@@ -51,10 +51,19 @@ func (cmd *Tick) decide(t *tx) error {
 
 // NextDeadline is when the next Tick has something to do; zero when nothing waits.
 func (c *Cell) NextDeadline() domain.Time {
+	next := c.NextDue()
+	if _, ok := c.waiting.contact.next(); ok {
+		// While anybody waits who could not reach a service that is down, a sign of life is due, too.
+		next = min(next, c.last.Add(tickEvery))
+	}
+	return next
+}
+
+// NextDue is when the first of all deadlines ends; zero when there is none.
+func (c *Cell) NextDue() domain.Time {
 	next := domain.Time(math.MaxInt64)
 	if d, ok := c.waiting.contact.next(); ok {
-		// While anybody waits who could not reach a service that is down, a sign of life is due, too.
-		next = min(c.wall(domain.ContactTime(d.at)), c.last.Add(tickEvery))
+		next = c.wall(domain.ContactTime(d.at))
 	}
 	if d, ok := c.waiting.wall.next(); ok {
 		next = min(next, domain.Time(d.at))
@@ -64,6 +73,9 @@ func (c *Cell) NextDeadline() domain.Time {
 	}
 	return next
 }
+
+// Last is when the last transaction happened; zero when none ever did.
+func (c *Cell) Last() domain.Time { return c.last }
 
 // contactDue ends what d waits for. It always clears the deadline.
 func (t *tx) contactDue(d deadline) {
@@ -122,13 +134,14 @@ func (t *tx) sweepFleet(r fleet.Ref) {
 	c := t.c
 	f := *c.fleets.Fleets.Get(r)
 	left := fleet.Ref(0)
-	c.fleets.ComputesFrom(f.ID, 0, "", func(x fleet.Ref, compute *fleet.Compute) bool {
-		status, ok := f.HasLocation(compute.Location)
-		if f.Status == fleet.Deleting || !ok || status == fleet.Deleting {
-			left = x
+	for _, l := range f.Locations {
+		if left == 0 && (f.Status == fleet.Deleting || l.Status == fleet.Deleting) {
+			c.fleets.ComputesIn(f.ID, l.Name, 0, "", func(x fleet.Ref, _ *fleet.Compute) bool {
+				left = x
+				return false
+			})
 		}
-		return left == 0
-	})
+	}
 	switch {
 	case left != 0:
 		t.removeCompute(left)

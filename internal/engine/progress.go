@@ -1,0 +1,74 @@
+package engine
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+)
+
+// progress is how far the journal's entries have come on some way, with those who wait for one of them: readers who have
+// seen what is not durable yet, for example.
+type progress struct {
+	reached atomic.Uint64 // the newest entry that has come through
+
+	lock     sync.Mutex
+	released bool
+	waiting  []waiter
+}
+
+type waiter struct {
+	number uint64
+	done   chan struct{}
+}
+
+// wake is called after reached was set.
+func (p *progress) wake(reached uint64) {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	left := p.waiting[:0]
+	for _, w := range p.waiting {
+		if w.number <= reached {
+			close(w.done)
+		} else {
+			left = append(left, w)
+		}
+	}
+	clear(p.waiting[len(left):])
+	p.waiting = left
+}
+
+// release wakes everybody: the engine has stopped.
+func (p *progress) release() {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	p.released = true
+	for _, w := range p.waiting {
+		close(w.done)
+	}
+	p.waiting = nil
+}
+
+// wait returns once an entry has come through, or with an error that says why it may never.
+func (p *progress) wait(ctx context.Context, e *Engine, number uint64) error {
+	w := waiter{number, make(chan struct{})}
+	p.lock.Lock()
+	switch {
+	case p.reached.Load() >= number:
+		p.lock.Unlock()
+		return nil
+	case p.released:
+		p.lock.Unlock()
+		return e.stopError()
+	}
+	p.waiting = append(p.waiting, w)
+	p.lock.Unlock()
+	select {
+	case <-w.done:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	if p.reached.Load() < number {
+		return e.stopError()
+	}
+	return nil
+}
