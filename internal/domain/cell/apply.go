@@ -123,7 +123,7 @@ func (c *Cell) applyFleet(e *FleetChanged) {
 		c.fleets.AddFleet(e.Fleet)
 		return
 	}
-	*c.fleets.Fleets.Mut(r) = e.Fleet
+	c.fleets.ChangeFleet(r, e.Fleet)
 	if mustSweep(&e.Fleet) {
 		c.waiting.setWall(sweep, r, sweepAt)
 	} else {
@@ -181,7 +181,7 @@ func (c *Cell) applyGameCreated(at domain.Time, e *GameSessionCreated) {
 		Created: at, ActivateBy: e.ActivateBy, Process: p, Placement: e.Placement, Parameters: e.Parameters, Changed: c.touch(),
 	})
 	x := c.fleets.Processes.Mut(p)
-	x.Session, x.HadSession, x.Game, x.Changed = g, true, string(e.ID), c.number
+	x.Session, x.Activating, x.HadSession, x.Game, x.Changed = g, true, true, string(e.ID), c.number
 	c.fleets.Reindex(p)
 	c.waiting.set(activation, g, e.ActivateBy)
 	if e.Placement != "" {
@@ -201,7 +201,7 @@ func (c *Cell) applyGame(at domain.Time, event Event) {
 		change(e.ID, func(g *session.GameSession) { g.Prompted, g.PromptedAt = true, at })
 	case *GameSessionActivated:
 		r := change(e.ID, func(g *session.GameSession) { g.Status, g.ActivateBy, g.ActivatedAt = session.Active, 0, at })
-		c.waiting.clear(activation, r)
+		c.activated(r)
 	case *GameSessionChanged:
 		change(e.ID, func(g *session.GameSession) {
 			g.Name, g.PlayersMax, g.DenyPlayers, g.FullProtection = e.Name, e.PlayersMax, e.DenyPlayers, e.FullProtection
@@ -209,7 +209,7 @@ func (c *Cell) applyGame(at domain.Time, event Event) {
 		})
 	case *GameSessionTerminating:
 		r := change(e.ID, func(g *session.GameSession) { g.Status, g.ActivateBy, g.TerminatingAt = session.Terminating, 0, at })
-		c.waiting.clear(activation, r)
+		c.activated(r)
 	case *GameSessionEnded:
 		r, _ := c.sessions.Game(e.ID)
 		p := c.sessions.Games.Get(r).Process
@@ -220,8 +220,16 @@ func (c *Cell) applyGame(at domain.Time, event Event) {
 		c.waiting.clear(activation, r)
 		if p != 0 {
 			x := c.fleets.Processes.Mut(p)
-			x.Session, x.Changed = 0, c.number
+			x.Session, x.Activating, x.Changed = 0, false, c.number
 			c.fleets.Reindex(p)
 		}
 	}
+}
+
+// activated notes that a game session no longer waits for its server: its compute may begin another one.
+func (c *Cell) activated(r session.Ref) {
+	c.waiting.clear(activation, r)
+	p := c.sessions.Games.Get(r).Process
+	c.fleets.Processes.Mut(p).Activating = false
+	c.fleets.Reindex(p)
 }

@@ -36,7 +36,7 @@ type Cell struct {
 
 	forgotten   uint64 // game sessions and placements that left memory for the archive: the watermark of look-ups there
 	eventNo     uint64 // fleet events ever written
-	placementNo uint64 // placements ever started, as far as any is pending
+	placementNo uint64 // placements ever started
 	noticeNo    uint64 // notices ever written
 	replayed    wire.Reader
 }

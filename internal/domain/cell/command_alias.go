@@ -20,7 +20,7 @@ func (cmd *CreateAlias) decide(t *tx) error {
 	if err := t.checkRoute(a); err != nil {
 		return err
 	}
-	tags, err := t.tagged(nil, a.Tags)
+	tags, err := t.tagged(AliasResource, nil, a.Tags)
 	if err != nil {
 		return err
 	}
@@ -108,5 +108,6 @@ func (cmd *DeleteAlias) decide(t *tx) error {
 		return err
 	}
 	t.emit(&AliasRemoved{cmd.ID})
+	t.c.replanAll(t.now)
 	return nil
 }

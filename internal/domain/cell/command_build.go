@@ -20,7 +20,7 @@ func (cmd *CreateBuild) decide(t *tx) error {
 	if b.Storage != (fleet.Storage{}) && (b.Storage.Bucket == "" || b.Storage.Key == "") {
 		return domain.Refuse(domain.Invalid, "StorageLocation: Bucket and Key are required")
 	}
-	tags, err := t.tagged(nil, b.Tags)
+	tags, err := t.tagged(BuildResource, nil, b.Tags)
 	if err != nil {
 		return err
 	}

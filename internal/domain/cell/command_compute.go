@@ -19,8 +19,11 @@ func (cmd *RegisterCompute) decide(t *tx) error {
 	if err != nil {
 		return err
 	}
-	if f.Status != fleet.Active {
-		return domain.Refuse(domain.Invalid, "fleet %s is being deleted", f.ID)
+	switch f.Status {
+	case fleet.Deleting:
+		return domain.Refuse(domain.Invalid, "%s", notActive(f))
+	case fleet.Unstarted:
+		return domain.Refuse(domain.NotReady, "%s", notActive(f))
 	}
 	if status, ok := f.HasLocation(x.Location); !ok || status != fleet.Active {
 		return domain.Refuse(domain.Invalid, "Location: fleet %s has no location %q; it has %s", f.ID, x.Location, locationNames(f))

@@ -23,7 +23,7 @@ func (cmd *CreateLocation) decide(t *tx) error {
 	if n := t.c.fleets.Locations.Len(); n >= t.c.config.LocationsMax {
 		return domain.Refuse(domain.LimitExceeded, "%d custom locations exist; the limit is %d", n, t.c.config.LocationsMax)
 	}
-	tags, err := t.tagged(nil, cmd.Tags)
+	tags, err := t.tagged(LocationResource, nil, cmd.Tags)
 	if err != nil {
 		return err
 	}
@@ -48,10 +48,11 @@ func (cmd *DeleteLocation) decide(t *tx) error {
 	return nil
 }
 
-// CreateFleet makes an ANYWHERE fleet. It is ACTIVE at once: there is no host to start.
+// CreateFleet makes an ANYWHERE fleet, which is ACTIVE at once: there is no host to start; or a fleet of a build, which is
+// NEW until an agent on a host joins it.
 type CreateFleet struct {
 	Fleet     fleet.Fleet // ID, Region, Account, Name and whatever the operator wants; not Status, Created, Locations
-	Locations []string
+	Locations []string    // beside the home location, which a fleet of a build always has
 
 	// Result: Fleet as it was stored.
 }
@@ -61,31 +62,62 @@ func (cmd *CreateFleet) decide(t *tx) error {
 	switch n := c.fleets.Fleets.Len(); {
 	case n >= c.config.FleetsMax:
 		return domain.Refuse(domain.LimitExceeded, "%d fleets exist; the limit is %d", n, c.config.FleetsMax)
-	case len(cmd.Locations) == 0:
+	case len(cmd.Locations) == 0 && cmd.Fleet.Managed == nil:
 		return domain.Refuse(domain.Invalid, "Locations: an ANYWHERE fleet needs at least one custom location")
 	}
-	if err := t.newLocations(nil, cmd.Locations); err != nil {
+	f := &cmd.Fleet
+	f.Status, f.Created, f.Locations = fleet.Active, t.now, nil
+	if f.Managed != nil {
+		if err := t.checkManaged(f); err != nil {
+			return err
+		}
+		f.Status = fleet.Unstarted
+		f.Locations = addedLocations(f, []string{f.Home()})
+	}
+	more := slices.DeleteFunc(slices.Clone(cmd.Locations), func(name string) bool { return name == f.Home() }) // it may be named, too
+	if err := t.newLocations(f.Locations, more); err != nil {
 		return err
 	}
-	if err := checkOwnTags(FleetResource, cmd.Fleet.Tags); err != nil {
+	if err := t.checkRuntime(f, f.Runtime); err != nil {
 		return err
 	}
-	tags, err := t.tagged(nil, cmd.Fleet.Tags)
+	tags, err := t.tagged(FleetResource, nil, f.Tags)
 	if err != nil {
 		return err
 	}
-	f := &cmd.Fleet
-	f.Status, f.Created, f.Tags, f.Locations = fleet.Active, t.now, tags, nil
-	for _, name := range cmd.Locations {
-		f.Locations = append(f.Locations, fleet.FleetLocation{Name: name, Status: fleet.Active})
-	}
+	f.Tags, f.Locations = tags, addedLocations(f, more)
 	t.emit(&FleetChanged{*f})
 	t.fleetEvent(f.ID, "FLEET_CREATED", "Fleet "+f.ID+" was created")
-	for _, name := range cmd.Locations {
-		t.fleetEvent(f.ID, "LOCATION_STATE_ACTIVE", "Location "+name+" of fleet "+f.ID+" changed state to ACTIVE")
+	for _, l := range f.Locations {
+		t.locationAdded(f, l.Name)
 	}
-	t.fleetEvent(f.ID, "FLEET_STATE_ACTIVE", "Fleet "+f.ID+" changed state to ACTIVE")
+	if f.Status == fleet.Active {
+		t.fleetEvent(f.ID, "FLEET_STATE_ACTIVE", "Fleet "+f.ID+" changed state to ACTIVE")
+	} else {
+		t.fleetEvent(f.ID, "GENERIC_EVENT", "No agent has joined fleet "+f.ID+": it stays NEW, and nothing runs in it, until one does")
+	}
 	return nil
+}
+
+// addedLocations is the locations of a fleet with more.
+func addedLocations(f *fleet.Fleet, names []string) []fleet.FleetLocation {
+	all := slices.Clone(f.Locations)
+	for _, name := range names {
+		l := fleet.FleetLocation{Name: name, Status: f.Status}
+		if f.Managed != nil {
+			l.Capacity = fleet.Capacity{Max: 1} // B092
+		}
+		all = append(all, l)
+	}
+	return all
+}
+
+func (t *tx) locationAdded(f *fleet.Fleet, name string) {
+	code, state := "LOCATION_STATE_ACTIVE", "ACTIVE"
+	if f.Status != fleet.Active {
+		code, state = "LOCATION_STATE_CREATED", "CREATED"
+	}
+	t.fleetEvent(f.ID, code, "Location "+name+" of fleet "+f.ID+" changed state to "+state)
 }
 
 // newLocations checks names that are to be added to those a fleet has.
@@ -116,13 +148,21 @@ func (t *tx) fleetByID(id string) (fleet.Ref, *fleet.Fleet, error) {
 	return r, t.c.fleets.Fleets.Get(r), nil
 }
 
-// activeFleet finds a fleet that is not being deleted.
-func (t *tx) activeFleet(id string) (*fleet.Fleet, error) {
+// lastingFleet finds a fleet that is not being deleted.
+func (t *tx) lastingFleet(id string) (*fleet.Fleet, error) {
 	_, f, err := t.fleetByID(id)
-	if err == nil && f.Status != fleet.Active {
-		err = domain.Refuse(domain.WrongFleetStatus, "fleet %s is being deleted", id)
+	if err == nil && f.Status == fleet.Deleting {
+		err = domain.Refuse(domain.WrongFleetStatus, "%s", notActive(f))
 	}
 	return f, err
+}
+
+// notActive says what keeps game sessions and computes from a fleet.
+func notActive(f *fleet.Fleet) string {
+	if f.Status == fleet.Unstarted {
+		return "fleet " + f.ID + " is NEW: no agent has joined it yet"
+	}
+	return "fleet " + f.ID + " is being deleted"
 }
 
 // UpdateFleetAttributes changes what is given and keeps the rest.
@@ -140,9 +180,12 @@ type UpdateFleetAttributes struct {
 }
 
 func (cmd *UpdateFleetAttributes) decide(t *tx) error {
-	old, err := t.activeFleet(cmd.ID)
+	old, err := t.lastingFleet(cmd.ID)
 	if err != nil {
 		return err
+	}
+	if cmd.Cost != nil && old.Managed != nil {
+		return domain.Refuse(domain.Invalid, "AnywhereConfiguration: fleet %s is not an ANYWHERE fleet", old.ID)
 	}
 	f := *old
 	set(&f.Name, cmd.Name)
@@ -186,9 +229,14 @@ func protection(full bool) string {
 type DeleteFleet struct{ ID string }
 
 func (cmd *DeleteFleet) decide(t *tx) error {
-	old, err := t.activeFleet(cmd.ID)
+	old, err := t.lastingFleet(cmd.ID)
 	if err != nil {
 		return err
+	}
+	for _, l := range old.Locations {
+		if n := l.Capacity.Desired; n > 0 {
+			return domain.Refuse(domain.WrongFleetStatus, "fleet %s is to have %d hosts in %s; set its desired instances to 0 first", old.ID, n, l.Name)
+		}
 	}
 	f := *old
 	f.Status = fleet.Deleting
@@ -208,7 +256,7 @@ type AddFleetLocations struct {
 }
 
 func (cmd *AddFleetLocations) decide(t *tx) error {
-	old, err := t.activeFleet(cmd.ID)
+	old, err := t.lastingFleet(cmd.ID)
 	if err != nil {
 		return err
 	}
@@ -216,14 +264,11 @@ func (cmd *AddFleetLocations) decide(t *tx) error {
 		return err
 	}
 	f := *old
-	f.Locations = slices.Clone(f.Locations)
-	for _, name := range cmd.Locations {
-		f.Locations = append(f.Locations, fleet.FleetLocation{Name: name, Status: fleet.Active})
-	}
+	f.Locations = addedLocations(&f, cmd.Locations)
 	t.emit(&FleetChanged{f})
 	t.c.replanAll(t.now)
 	for _, name := range cmd.Locations {
-		t.fleetEvent(f.ID, "LOCATION_STATE_ACTIVE", "Location "+name+" of fleet "+f.ID+" changed state to ACTIVE")
+		t.locationAdded(&f, name)
 	}
 	cmd.Fleet = f
 	return nil
@@ -239,7 +284,7 @@ type RemoveFleetLocations struct {
 }
 
 func (cmd *RemoveFleetLocations) decide(t *tx) error {
-	old, err := t.activeFleet(cmd.ID)
+	old, err := t.lastingFleet(cmd.ID)
 	if err != nil {
 		return err
 	}
@@ -247,12 +292,15 @@ func (cmd *RemoveFleetLocations) decide(t *tx) error {
 	f.Locations = slices.Clone(f.Locations)
 	for i, name := range cmd.Locations {
 		at := slices.IndexFunc(f.Locations, func(l fleet.FleetLocation) bool { return l.Name == name })
-		if at < 0 {
+		switch {
+		case at < 0:
 			return domain.Refuse(domain.Invalid, "Locations[%d]: fleet %s has no location %s", i, f.ID, name)
+		case name == f.Home():
+			return domain.Refuse(domain.Invalid, "Locations[%d]: %s is the home location of fleet %s; delete the fleet instead", i, name, f.ID)
 		}
 		f.Locations[at].Status = fleet.Deleting
 	}
-	if !slices.ContainsFunc(f.Locations, func(l fleet.FleetLocation) bool { return l.Status == fleet.Active }) {
+	if !slices.ContainsFunc(f.Locations, func(l fleet.FleetLocation) bool { return l.Status != fleet.Deleting }) {
 		return domain.Refuse(domain.Invalid, "Locations: fleet %s would have no location left; delete the fleet instead", f.ID)
 	}
 	t.emit(&FleetChanged{f})

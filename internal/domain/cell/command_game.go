@@ -1,6 +1,7 @@
 package cell
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -54,7 +55,7 @@ func (cmd *CreateGameSession) decide(t *tx) error {
 		return err
 	}
 	if f.Status != fleet.Active {
-		return domain.Refuse(domain.WrongFleetStatus, "fleet %s is being deleted", f.ID)
+		return domain.Refuse(domain.WrongFleetStatus, "%s", notActive(f))
 	}
 	switch status, ok := f.HasLocation(cmd.Location); {
 	case cmd.Location == "":
@@ -72,11 +73,11 @@ func (cmd *CreateGameSession) decide(t *tx) error {
 	}
 
 	// Facts.
-	fullProtection := c.fleets.Fleets.Get(r).FullProtection
+	f = c.fleets.Fleets.Get(r)
 	t.emit(&GameSessionCreated{
 		ID: id, Process: c.fleets.Processes.Get(p).Key, Name: cmd.Title, Data: cmd.Data, MatchmakerData: cmd.MatchmakerData,
-		Properties: cmd.Properties, Creator: cmd.Creator, PlayersMax: cmd.PlayersMax, FullProtection: fullProtection,
-		ActivateBy: t.contact.Add(c.config.Activation), Parameters: cmd.Parameters,
+		Properties: cmd.Properties, Creator: cmd.Creator, PlayersMax: cmd.PlayersMax, FullProtection: f.FullProtection,
+		ActivateBy: t.activateBy(f), Parameters: cmd.Parameters,
 	})
 	if period > 0 {
 		t.emit(&CreationCounted{fleet.Creation{FleetID: f.ID, Creator: cmd.Creator, At: t.now, Until: t.now.Add(period)}})
@@ -84,6 +85,11 @@ func (cmd *CreateGameSession) decide(t *tx) error {
 	g, _ := c.sessions.Game(id)
 	cmd.Game = *c.sessions.Games.Get(g)
 	return nil
+}
+
+// activateBy is when a game session that a fleet gets now must be active.
+func (t *tx) activateBy(f *fleet.Fleet) domain.ContactTime {
+	return t.contact.Add(cmp.Or(f.ActivationTimeout(), t.c.config.Activation))
 }
 
 // repeated recognises a command that was carried out before, by the id that its caller chose.

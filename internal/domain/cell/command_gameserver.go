@@ -31,7 +31,7 @@ func (cmd *CreateGameServerGroup) decide(t *tx) error {
 	if err := checkInstanceTypes(g.Instances); err != nil {
 		return err
 	}
-	tags, err := t.tagged(nil, g.Tags)
+	tags, err := t.tagged(GameServerGroupResource, nil, g.Tags)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package cell
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/musterhq/muster/internal/domain"
@@ -136,10 +137,19 @@ func (t *tx) passedOver(r placement.Ref) []placement.Try {
 	}
 	best, passed := t.c.candidates(r, t.now)
 	for _, c := range best {
-		passed = append(passed, placement.Try{At: t.now, Fleet: c.Fleet, Location: c.Location, Outcome: placement.NoFreeProcess})
+		passed = append(passed, t.c.noneFree(c.Place, t.now))
 	}
 	const most = 24
 	return passed[:min(most, len(passed))]
+}
+
+// noneFree says that a place has no process for a placement, and what keeps those back that look free.
+func (c *Cell) noneFree(at placement.Place, now domain.Time) placement.Try {
+	try := placement.Try{At: now, Fleet: at.Fleet, Location: at.Location, Outcome: placement.NoFreeProcess}
+	if n := c.fleets.HeldBack(at.Fleet, at.Location); n > 0 {
+		try.Detail = fmt.Sprintf("%d idle processes are on computes with as many ACTIVATING game sessions as the fleet allows", n)
+	}
+	return try
 }
 
 // failPlacementOf ends the placement whose game session is terminated before it was active.
@@ -245,12 +255,12 @@ func (t *tx) place(r placement.Ref, at placement.Place) bool {
 	if !ok {
 		return false
 	}
-	f, _ := t.c.fleets.Fleet(at.Fleet)
-	p := t.c.placements.Placements.Get(r)
+	in, _ := t.c.fleets.Fleet(at.Fleet)
+	f, p := t.c.fleets.Fleets.Get(in), t.c.placements.Placements.Get(r)
 	t.emit(&GameSessionCreated{
 		ID: session.MakeID(at.Fleet, at.Location, p.ID), Process: t.c.fleets.Processes.Get(process).Key,
 		Name: p.Name, Data: p.Data, MatchmakerData: p.MatchmakerData, Properties: p.Properties, PlayersMax: p.PlayersMax,
-		FullProtection: t.c.fleets.Fleets.Get(f).FullProtection, ActivateBy: t.contact.Add(t.c.config.Activation), Placement: p.ID,
+		FullProtection: f.FullProtection, ActivateBy: t.activateBy(f), Placement: p.ID,
 	})
 	return true
 }

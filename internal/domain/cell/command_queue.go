@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/placement"
 )
 
@@ -28,7 +29,7 @@ func (cmd *CreateQueue) decide(t *tx) error {
 	if err := t.checkDestinations(q); err != nil {
 		return err
 	}
-	tags, err := t.tagged(nil, q.Tags)
+	tags, err := t.tagged(QueueResource, nil, q.Tags)
 	if err != nil {
 		return err
 	}
@@ -71,9 +72,22 @@ func (t *tx) checkDestinations(q *placement.Queue) error {
 	if n, most := len(q.Destinations), t.c.config.DestinationsInQueueMax; n > most {
 		return domain.Refuse(domain.LimitExceeded, "Destinations: %d destinations; the limit is %d", n, most)
 	}
+	var first *fleet.Fleet
 	for i, arn := range q.Destinations {
-		if d := t.c.destination(i, arn); d.Problem == placement.NoSuchFleet {
+		d := t.c.destination(i, arn)
+		if d.Problem == placement.NoSuchFleet {
 			return domain.Refuse(domain.NotFound, "Destinations[%d].DestinationArn: %s", i, d.Detail)
+		}
+		r, ok := t.c.fleets.Fleet(d.Fleet)
+		if !ok {
+			continue // a terminal alias
+		}
+		switch f := t.c.fleets.Fleets.Get(r); {
+		case first == nil:
+			first = f
+		case f.CertificateType != first.CertificateType:
+			return domain.Refuse(domain.Invalid, "Destinations[%d].DestinationArn: fleet %s has the certificate configuration %s, fleet %s before it %s; a queue cannot have both",
+				i, f.ID, f.CertificateType, first.ID, first.CertificateType)
 		}
 	}
 	return nil

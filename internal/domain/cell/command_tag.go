@@ -41,10 +41,7 @@ func (cmd *TagResource) decide(t *tx) error {
 		return err
 	}
 	left := slices.DeleteFunc(slices.Clone(have), func(x fleet.Tag) bool { return slices.Contains(cmd.Untag, x.Key) })
-	if err := checkOwnTags(cmd.Resource.Kind, cmd.Tags); err != nil {
-		return err
-	}
-	tags, err := t.tagged(left, cmd.Tags)
+	tags, err := t.tagged(cmd.Resource.Kind, left, cmd.Tags)
 	if err != nil {
 		return err
 	}
@@ -160,8 +157,11 @@ func (v *View) Tags(of Resource) ([]fleet.Tag, error) {
 	return tags, err
 }
 
-// tagged returns have with the tags of add, sorted by key.
-func (t *tx) tagged(have, add []fleet.Tag) ([]fleet.Tag, error) {
+// tagged returns have with the tags of add, sorted by key, for a resource of a kind.
+func (t *tx) tagged(kind ResourceKind, have, add []fleet.Tag) ([]fleet.Tag, error) {
+	if err := checkOwnTags(kind, add); err != nil {
+		return nil, err
+	}
 	all := slices.Clone(have)
 	for i, tag := range add {
 		if slices.ContainsFunc(add[:i], func(x fleet.Tag) bool { return x.Key == tag.Key }) {

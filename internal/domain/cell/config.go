@@ -25,6 +25,8 @@ type Config struct {
 	PlayersInGameMax       int32
 	PropertiesInGameMax    int
 	TagsMax                int
+	LaunchesOnComputeMax   int // server processes that a runtime configuration may run on each host
+	ScalingPoliciesMax     int // of a fleet
 	AliasesMax             int
 	BuildsMax              int
 	GameServerGroupsMax    int
@@ -61,6 +63,8 @@ func DefaultConfig() Config {
 		PlayersInGameMax:       200,
 		PropertiesInGameMax:    16,
 		TagsMax:                50,
+		LaunchesOnComputeMax:   50,
+		ScalingPoliciesMax:     50,
 		AliasesMax:             10_000,
 		BuildsMax:              10_000,
 		GameServerGroupsMax:    1000,

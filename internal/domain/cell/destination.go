@@ -30,7 +30,7 @@ func (c *Cell) destination(index int, arn string) placement.Destination {
 	}
 	f := c.fleets.Fleets.Get(r)
 	if f.Status != fleet.Active {
-		d.Problem, d.Detail = placement.FleetNotActive, "the fleet is not ACTIVE"
+		d.Problem, d.Detail = placement.FleetNotActive, "the fleet is "+f.Status.String()
 		return d
 	}
 	for _, l := range f.Locations {
@@ -90,11 +90,13 @@ func (c *Cell) planRound(r placement.Ref, now domain.Time) {
 	c.waiting.setWall(placementRound, r, next)
 }
 
-// replan makes the pending placements of a queue choose again, in steps: what they may choose from has changed. The choice
-// itself is no part of the state; only what comes of it is.
+// replan makes the pending placements of a queue choose again, in steps: what they may choose from has changed. Until then
+// they wait nowhere, or one might still go where it must not. The choice itself is no part of the state; only what comes of
+// it is.
 func (c *Cell) replan(queue string, now domain.Time) {
 	c.placements.PendingIn(queue, func(r placement.Ref, p *placement.Placement) bool {
 		if p.Game == "" {
+			c.placements.Wait(r, nil)
 			c.waiting.setWall(placementRound, r, now)
 		}
 		return true

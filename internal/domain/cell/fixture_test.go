@@ -1,7 +1,9 @@
 package cell
 
 import (
+	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"testing"
 
@@ -83,4 +85,15 @@ func playerID(n int) domain.UUID {
 	binary.BigEndian.PutUint64(id[8:], uint64(n)+1)
 	binary.LittleEndian.PutUint64(id[:8], mix(uint64(n)))
 	return id
+}
+
+// restart puts a cell in the place of the test's that has come out of its snapshot.
+func (w *world) restart() {
+	w.t.Helper()
+	var snapshot bytes.Buffer
+	loaded := New(w.cell.config)
+	if err := errors.Join(w.cell.Freeze().Write(&snapshot), loaded.Load(&snapshot)); err != nil {
+		w.t.Fatal(err)
+	}
+	w.cell = loaded
 }

@@ -237,3 +237,18 @@ func TestTerminalAliasIsPassedOver(t *testing.T) {
 		t.Fatalf("once it stands for a fleet: %+v", p)
 	}
 }
+
+// A number once given to a placement is not given again, whether or not the one that had it is still pending.
+func TestPlacementNumbersAreNotRepeated(t *testing.T) {
+	w := newWorld(t, DefaultConfig())
+	w.grounds(placement.Queue{})
+	w.start(placement.Placement{ID: "p1"})
+	w.start(placement.Placement{ID: "p2"})
+	w.must(&StopPlacement{ID: "p2"})
+	w.must(&StopPlacement{ID: "p1"})
+	w.restart()
+	w.start(placement.Placement{ID: "p3"})
+	if had, got := w.placement("p2").No, w.placement("p3").No; got != had+1 {
+		t.Errorf("after the restart a placement has the number %d, the last one before had %d", got, had)
+	}
+}

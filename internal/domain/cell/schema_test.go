@@ -96,8 +96,16 @@ func TestSchema(t *testing.T) {
 // normal returns m without message fields that are present but empty: they are the same to us.
 func normal(m *dynamicpb.Message) proto.Message {
 	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
-		if f.Message() != nil && !f.IsList() && proto.Size(v.Message().Interface()) == 0 {
-			m.Clear(f)
+		switch {
+		case f.Message() == nil:
+		case f.IsList():
+			for i := range v.List().Len() {
+				normal(v.List().Get(i).Message().Interface().(*dynamicpb.Message))
+			}
+		default:
+			if normal(v.Message().Interface().(*dynamicpb.Message)); proto.Size(v.Message().Interface()) == 0 {
+				m.Clear(f)
+			}
 		}
 		return true
 	})
@@ -142,6 +150,8 @@ func value(r *rand.Rand, f protoreflect.FieldDescriptor, empty func() protorefle
 		return protoreflect.ValueOfUint32(uint32(r.IntN(5)))
 	case protoreflect.Uint64Kind, protoreflect.Fixed64Kind:
 		return protoreflect.ValueOfUint64(r.Uint64())
+	case protoreflect.DoubleKind:
+		return protoreflect.ValueOfFloat64(r.Float64())
 	case protoreflect.FloatKind:
 		return protoreflect.ValueOfFloat32(r.Float32())
 	case protoreflect.MessageKind:

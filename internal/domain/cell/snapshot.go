@@ -47,6 +47,7 @@ type snapshotHead struct {
 	Games, Players int64
 	EndedNo        uint64
 	NoticeNo       uint64
+	PlacementNo    uint64
 }
 
 func (h *snapshotHead) Fields(c *wire.Codec) {
@@ -58,6 +59,7 @@ func (h *snapshotHead) Fields(c *wire.Codec) {
 	wire.Int(c, 6, &h.Players)
 	wire.Int(c, 7, &h.EndedNo)
 	wire.Int(c, 8, &h.NoticeNo)
+	wire.Int(c, 9, &h.PlacementNo)
 }
 
 // Freeze takes a Snapshot. It costs microseconds, whatever the cell holds.
@@ -82,7 +84,7 @@ func (c *Cell) Freeze() *Snapshot {
 		notices:       c.notices.Notices.Freeze(),
 		subscriptions: c.notices.Subscriptions.Freeze(),
 	}
-	s.head = snapshotHead{c.last, c.downtime, c.forgotten, c.eventNo, int64(s.games.Len()), int64(s.players.Len()), c.ended.no, c.noticeNo}
+	s.head = snapshotHead{c.last, c.downtime, c.forgotten, c.eventNo, int64(s.games.Len()), int64(s.players.Len()), c.ended.no, c.noticeNo, c.placementNo}
 	return s
 }
 
@@ -310,7 +312,8 @@ func (l *loader) finish() error {
 				return fmt.Errorf("snapshot: game session %s has no server process: %w", g.ID, wire.ErrMalformed)
 			}
 			c.sessions.Games.Mut(r).Process = p
-			c.fleets.Processes.Mut(p).Session = r
+			x := c.fleets.Processes.Mut(p)
+			x.Session, x.Activating = r, g.Status == session.Activating
 			c.fleets.Reindex(p)
 			c.waiting.set(activation, r, g.ActivateBy)
 		}
@@ -335,10 +338,11 @@ func (l *loader) finish() error {
 	for r, x := range c.fleets.Creations.All() {
 		c.waiting.setWall(creation, r, x.Until)
 	}
+	c.placementNo = l.head.PlacementNo
 	for r, p := range c.placements.Placements.All() {
 		if p.Status == placement.Pending {
 			c.waiting.setWall(placementTimeout, r, p.TimeoutAt)
-			c.placementNo = max(c.placementNo, p.No)
+			c.placementNo = max(c.placementNo, p.No) // older snapshots do not tell it
 		}
 	}
 	c.noticeNo = l.head.NoticeNo

@@ -90,12 +90,15 @@ func (v *View) Compute(fleetID, name string) (fleet.Compute, bool) {
 func (v *View) Computes(fleetID, location string, created domain.Time, name string, limit int) []fleet.Compute {
 	v.sawAll()
 	var page []fleet.Compute
-	v.c.fleets.ComputesFrom(fleetID, int64(created), name, func(_ fleet.Ref, x *fleet.Compute) bool {
-		if location == "" || x.Location == location {
-			page = append(page, *x)
-		}
+	take := func(_ fleet.Ref, x *fleet.Compute) bool {
+		page = append(page, *x)
 		return len(page) < limit
-	})
+	}
+	if location == "" {
+		v.c.fleets.ComputesFrom(fleetID, int64(created), name, take)
+	} else {
+		v.c.fleets.ComputesIn(fleetID, location, int64(created), name, take)
+	}
 	return page
 }
 
@@ -162,18 +165,12 @@ func (v *View) Utilization(fleetID, location string) Utilization {
 		u.Activating += n.Activating
 		u.SeatsHeld += n.SeatsHeld
 		u.SeatsMax += n.SeatsMax
-		u.IdleProcesses += int32(v.c.fleets.IdleCount(fleetID, l.Name))
+		at := v.c.fleets.SiteCounts(fleetID, l.Name)
+		u.Computes += at.Computes
+		u.ComputesWithGame += at.ComputesWithGame
+		u.Processes += at.Processes
+		u.IdleProcesses += at.Idle
 	}
-	v.c.fleets.ComputesFrom(fleetID, 0, "", func(_ fleet.Ref, x *fleet.Compute) bool {
-		if location == "" || x.Location == location {
-			u.Computes++
-			u.Processes += x.Ready
-			if x.Hosting > 0 {
-				u.ComputesWithGame++
-			}
-		}
-		return true
-	})
 	return u
 }
 

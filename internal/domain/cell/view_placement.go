@@ -60,8 +60,7 @@ func (v *View) Choices(id string, now domain.Time) (choices []Choice) {
 	}
 	best, passed := v.c.candidates(r, now)
 	for _, b := range best {
-		try := placement.Try{At: now, Fleet: b.Fleet, Location: b.Location, Outcome: placement.NoFreeProcess}
-		choices = append(choices, Choice{try, v.c.fleets.IdleCount(b.Fleet, b.Location)})
+		choices = append(choices, Choice{v.c.noneFree(b.Place, now), v.c.fleets.IdleCount(b.Fleet, b.Location)})
 	}
 	for _, p := range passed {
 		choices = append(choices, Choice{Try: p})

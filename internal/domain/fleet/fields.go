@@ -31,6 +31,8 @@ func (f *Fleet) Fields(c *wire.Codec) {
 	wire.Optional(c, 12, &f.Cost, func(s *string, c *wire.Codec) { c.String(1, s) })
 	wire.Many(c, 13, &f.Locations, (*FleetLocation).fields)
 	wire.Many(c, 14, &f.Tags, (*Tag).Fields)
+	wire.Optional(c, 15, &f.Runtime, (*Runtime).fields)
+	wire.Optional(c, 16, &f.Managed, (*Managed).fields)
 }
 
 func (p *CreationPolicy) fields(c *wire.Codec) {
@@ -43,6 +45,8 @@ func (p *CreationPolicy) fields(c *wire.Codec) {
 func (l *FleetLocation) fields(c *wire.Codec) {
 	c.Shared(1, &l.Name)
 	wire.Int(c, 2, &l.Status)
+	wire.Sub(c, 3, &l.Capacity, l.Capacity != Capacity{}, (*Capacity).fields)
+	c.Bool(4, &l.ScalingStopped)
 }
 
 // Fields of a Compute.
@@ -68,7 +72,7 @@ func (k *Key) Fields(c *wire.Codec) {
 	c.Shared(3, &k.Process)
 }
 
-// Fields of a Process. The game session it hosts is named by the game session's own record.
+// Fields of a Process. The game session it hosts, and whether that is active, is told by the game session's own record.
 func (p *Process) Fields(c *wire.Codec) {
 	wire.Sub(c, 1, &p.Key, true, (*Key).Fields)
 	c.Shared(2, &p.Location)

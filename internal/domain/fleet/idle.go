@@ -26,10 +26,16 @@ func tagged(tags []Tag, key, value string) bool {
 	return false
 }
 
-// idleIndex is the processes of a location that could take a game session, and the computes that they are on.
-type idleIndex struct {
-	processes *btree.BTreeG[idle]
-	computes  *btree.BTreeG[host]
+// site is what a fleet has in one location.
+type site struct {
+	order     *btree.BTreeG[ordered] // its computes in creation order
+	processes *btree.BTreeG[idle]    // that could take a game session, as far as their compute may begin one
+	packed    *btree.BTreeG[Ref]     // the computes that may, and have such processes
+	spread    *btree.BTreeG[host]    // the same ones, the emptiest first
+
+	idle    int32 // processes on these computes
+	ready   int32 // processes ready for a game session or hosting one
+	hosting int32 // computes with a game session
 }
 
 // idle is a process that could take a game session, ordered so that computes fill up one after another.
@@ -42,7 +48,7 @@ func (a idle) before(b idle) bool {
 	return a.process < b.process
 }
 
-// host is a compute with such processes, ordered so that the game sessions are spread.
+// host is a compute that could take a game session, ordered so that they are spread.
 type host struct {
 	hosting int32
 	compute Ref
@@ -55,15 +61,20 @@ func (a host) before(b host) bool {
 	return a.compute < b.compute
 }
 
-func newIdleIndex() *idleIndex {
-	return &idleIndex{
-		processes: btree.NewBTreeGOptions(idle.before, btree.Options{NoLocks: true}),
-		computes:  btree.NewBTreeGOptions(host.before, btree.Options{NoLocks: true}),
+func newSite() *site {
+	alone := btree.Options{NoLocks: true} // only touched under the cell's own lock
+	return &site{
+		order:     newOrder(),
+		processes: btree.NewBTreeGOptions(idle.before, alone),
+		packed:    btree.NewBTreeGOptions(func(a, b Ref) bool { return a < b }, alone),
+		spread:    btree.NewBTreeGOptions(host.before, alone),
 	}
 }
 
+func (s *State) siteOf(c *Compute) *site { return s.sites[place{c.FleetID, c.Location}] }
+
 // counted is how a process stands in the counts of its compute and in the index of idle ones.
-type counted struct{ running, ready, hosting, idle bool }
+type counted struct{ running, ready, hosting, activating, idle bool }
 
 // Reindex brings the compute's counts and the index of idle processes up to date with the record. Call it after each
 // change of a process.
@@ -72,8 +83,8 @@ func (s *State) Reindex(r Ref) {
 	s.setCounted(r, counted{
 		running: p.State != Ended,
 		ready:   p.State == ProcessReady,
-		hosting: p.Session != 0,
-		idle:    p.Eligible() && !s.Computes.Get(p.Compute).Draining(),
+		hosting: p.Session != 0, activating: p.Session != 0 && p.Activating,
+		idle: p.Eligible() && !s.Computes.Get(p.Compute).Draining(),
 	})
 }
 
@@ -92,40 +103,76 @@ func (s *State) SetComputeTags(compute Ref, tags []Tag) {
 
 func (s *State) setCounted(r Ref, want counted) {
 	p := s.Processes.Get(r)
-	have := p.counted
+	have, compute := p.counted, p.Compute
 	if have == want {
 		return
 	}
-	compute, at := p.Compute, place{p.Key.Fleet, p.Location}
 	s.Processes.Mut(r).counted = want
 	c := s.Computes.Mut(compute)
-	was := host{c.Hosting, compute}
-	offered := c.idle > 0
+	at, was := s.siteOf(c), c.offer()
 	c.Processes += step(have.running, want.running)
 	c.Ready += step(have.ready, want.ready)
 	c.Hosting += step(have.hosting, want.hosting)
+	c.activating += step(have.activating, want.activating)
 	c.idle += step(have.idle, want.idle)
-
-	index := s.idle[at]
-	if index == nil {
-		index = newIdleIndex()
-		s.idle[at] = index
-	}
-	if is := (host{c.Hosting, compute}); offered != (c.idle > 0) || is != was {
-		if offered {
-			index.computes.Delete(was)
-		}
-		if c.idle > 0 {
-			index.computes.Set(is)
-		}
-	}
+	at.ready += step(have.ready, want.ready)
+	at.hosting += step(was.hosting > 0, c.Hosting > 0)
 	switch {
 	case want.idle && !have.idle:
-		index.processes.Set(idle{compute, r})
-		s.freed = append(s.freed, Place{at.fleet, at.location})
+		at.processes.Set(idle{compute, r})
 	case have.idle && !want.idle:
-		index.processes.Delete(idle{compute, r})
+		at.processes.Delete(idle{compute, r})
 	}
+	s.reoffer(compute, was)
+}
+
+// offer is how a compute stands in the choice of the next one.
+type offer struct {
+	open          bool // it may take a game session now
+	idle, hosting int32
+}
+
+func (c *Compute) offer() offer {
+	return offer{c.idle > 0 && (c.activations == 0 || c.activating < c.activations), c.idle, c.Hosting}
+}
+
+// reoffer brings the choice up to date after a change of a compute, and notes that there is something to have.
+func (s *State) reoffer(compute Ref, was offer) {
+	c := s.Computes.Get(compute)
+	at, is := s.siteOf(c), c.offer()
+	if was.open {
+		at.idle -= was.idle
+	}
+	if is.open {
+		at.idle += is.idle
+	}
+	moved := was.hosting != is.hosting
+	if was.open && (moved || !is.open) {
+		at.spread.Delete(host{was.hosting, compute})
+	}
+	if is.open && (moved || !was.open) {
+		at.spread.Set(host{is.hosting, compute})
+	}
+	switch {
+	case is.open && !was.open:
+		at.packed.Set(compute)
+	case was.open && !is.open:
+		at.packed.Delete(compute)
+	}
+	if is.open && (!was.open || is.idle > was.idle) {
+		s.freed = append(s.freed, Place{c.FleetID, c.Location})
+	}
+}
+
+// limitActivations tells the computes of a fleet how many game sessions they may begin at a time.
+func (s *State) limitActivations(fleet string, most int32) {
+	s.ComputesFrom(fleet, 0, "", func(r Ref, _ *Compute) bool {
+		c := s.Computes.Mut(r)
+		was := c.offer()
+		c.activations = most
+		s.reoffer(r, was)
+		return true
+	})
 }
 
 // Place is a location of a fleet.
@@ -151,28 +198,56 @@ func step(was, is bool) int32 {
 
 // PickIdle chooses the process that gets the next game session at a location of a fleet: of the compute that comes first in
 // memory, so that hosts fill up one after another and the last ones can be emptied; or, in a fleet that spreads, of the
-// compute with the fewest game sessions; see B029. The event names the process, so another order after a restart does no
-// harm.
-func (s *State) PickIdle(fleet, location string) (Ref, bool) {
-	index := s.idle[place{fleet, location}]
-	if index == nil {
+// compute with the fewest game sessions; see B029. A compute with as many ACTIVATING ones as the fleet allows is left out.
+// The event names the process, so another order after a restart does no harm.
+func (s *State) PickIdle(fleet, location string) (first Ref, ok bool) {
+	at := s.sites[place{fleet, location}]
+	if at == nil {
 		return 0, false
 	}
-	first, ok := index.processes.Min()
+	compute, ok := at.packed.Min()
 	if f, known := s.fleets[fleet]; ok && known && s.Fleets.Get(f).spreads() {
-		emptiest, _ := index.computes.Min()
-		index.processes.Ascend(idle{compute: emptiest.compute}, func(x idle) bool {
-			first = x
+		emptiest, _ := at.spread.Min()
+		compute = emptiest.compute
+	}
+	if ok {
+		at.processes.Ascend(idle{compute: compute}, func(x idle) bool {
+			first = x.process
 			return false
 		})
 	}
-	return first.process, ok
+	return first, ok
 }
 
-// IdleCount is the number of processes of a location that could take a game session.
+// IdleCount is the number of processes of a location that could take a game session now.
 func (s *State) IdleCount(fleet, location string) int {
-	if index := s.idle[place{fleet, location}]; index != nil {
-		return index.processes.Len()
+	if at := s.sites[place{fleet, location}]; at != nil {
+		return int(at.idle)
 	}
 	return 0
+}
+
+// HeldBack is the number of processes of a location that could take a game session if their computes had not as many
+// ACTIVATING ones as the fleet allows.
+func (s *State) HeldBack(fleet, location string) int {
+	if at := s.sites[place{fleet, location}]; at != nil {
+		return at.processes.Len() - int(at.idle)
+	}
+	return 0
+}
+
+// SiteCounts is what a fleet has in one location.
+type SiteCounts struct {
+	Computes, ComputesWithGame int32
+	Processes                  int32 // ready or hosting
+	Idle                       int32 // could take a game session now
+}
+
+// SiteCounts counts what a fleet has in one location.
+func (s *State) SiteCounts(fleet, location string) SiteCounts {
+	at := s.sites[place{fleet, location}]
+	if at == nil {
+		return SiteCounts{}
+	}
+	return SiteCounts{int32(at.order.Len()), at.hosting, at.ready, at.idle}
 }

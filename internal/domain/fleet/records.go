@@ -30,11 +30,14 @@ type Location struct {
 // Status of a fleet or of a location in a fleet.
 type Status uint8
 
-// The statuses an ANYWHERE fleet and its locations pass through.
+// The statuses that a fleet and its locations pass through.
 const (
 	Active Status = iota + 1
 	Deleting
+	Unstarted // NEW: a fleet of a build that no agent has joined yet
 )
+
+func (s Status) String() string { return [...]string{"", "ACTIVE", "DELETING", "NEW"}[s] }
 
 // Fleet is a group of computes that run the same game.
 //
@@ -53,6 +56,8 @@ type Fleet struct {
 	Cost            *string // cost for each hour as the operator wrote it; nil when never given
 	Locations       []FleetLocation
 	Tags            []Tag
+	Runtime         *Runtime
+	Managed         *Managed // nil: an ANYWHERE fleet
 
 	Changed uint64
 }
@@ -65,8 +70,10 @@ type CreationPolicy struct {
 
 // FleetLocation is a location in use by a fleet.
 type FleetLocation struct {
-	Name   string
-	Status Status
+	Name           string
+	Status         Status
+	Capacity       Capacity // of a managed fleet
+	ScalingStopped bool     // AUTO_SCALING is suspended there
 }
 
 // HasLocation reports whether the fleet uses the location and its status there.
@@ -102,6 +109,8 @@ type Compute struct {
 	Ready        int32 // of these, ready for a game session or hosting one
 	Hosting      int32 // of these, hosting one
 	idle         int32 // of these, free for a game session
+	activating   int32 // game sessions that are not active yet
+	activations  int32 // how many of them there may be, by the fleet's runtime configuration; 0: any number
 	firstProcess Ref
 	Changed      uint64
 }
@@ -179,7 +188,8 @@ type Process struct {
 	Activation uint64 // hash of the RequestId that made it ready: a repeat gets the same answer
 	Ending     uint64 // hash of the RequestId that ended it
 
-	Session    Ref // the game session it hosts, in the session package's table
+	Session    Ref  // the game session it hosts, in the session package's table
+	Activating bool // which is not active yet
 	HadSession bool
 
 	ReadyBy     domain.ContactTime // ProcessReady must have come

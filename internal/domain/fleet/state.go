@@ -30,7 +30,7 @@ type State struct {
 	computes  map[computeKey]Ref
 	byFleet   map[string]*btree.BTreeG[ordered] // computes of a fleet in creation order
 	processes map[Key]Ref
-	idle      map[place]*idleIndex
+	sites     map[place]*site
 	events    map[string][]Ref // of a fleet, oldest first
 	creations map[creator][]Ref
 
@@ -66,7 +66,7 @@ func New() *State {
 		computes:  map[computeKey]Ref{},
 		byFleet:   map[string]*btree.BTreeG[ordered]{},
 		processes: map[Key]Ref{},
-		idle:      map[place]*idleIndex{},
+		sites:     map[place]*site{},
 		events:    map[string][]Ref{},
 		creations: map[creator][]Ref{},
 		Aliases:   catalog.New(aliasPlace),
@@ -117,6 +117,15 @@ func (s *State) AddFleet(f Fleet) {
 	s.byFleet[f.ID] = newOrder()
 }
 
+// ChangeFleet stores a fleet as it is now.
+func (s *State) ChangeFleet(r Ref, f Fleet) {
+	was, most := s.Fleets.Get(r).activationsMax(), f.activationsMax()
+	*s.Fleets.Mut(r) = f
+	if was != most {
+		s.limitActivations(f.ID, most)
+	}
+}
+
 // RemoveFleet drops a fleet and its event log. Its computes must be gone; its creations go when they no longer count.
 func (s *State) RemoveFleet(r Ref) {
 	f := s.Fleets.Get(r)
@@ -157,8 +166,20 @@ func (s *State) ComputeCount(fleet string) int {
 func (s *State) AddCompute(c Compute) {
 	r, rec := s.Computes.Add()
 	*rec = c
+	s.indexCompute(r)
+}
+
+func (s *State) indexCompute(r Ref) {
+	c := s.Computes.Mut(r)
+	c.Fleet = s.fleets[c.FleetID]
+	c.activations = s.Fleets.Get(c.Fleet).activationsMax()
+	entry, at := ordered{int64(c.Created), c.Name, r}, place{c.FleetID, c.Location}
 	s.computes[computeKey{c.FleetID, c.Name}] = r
-	s.byFleet[c.FleetID].Set(ordered{int64(c.Created), c.Name, r})
+	s.byFleet[c.FleetID].Set(entry)
+	if s.sites[at] == nil {
+		s.sites[at] = newSite()
+	}
+	s.sites[at].order.Set(entry)
 }
 
 // RemoveCompute drops a compute. Its processes must be gone or ended; those that ended are let go of.
@@ -168,16 +189,29 @@ func (s *State) RemoveCompute(r Ref) {
 	}
 	c := s.Computes.Get(r)
 	delete(s.computes, computeKey{c.FleetID, c.Name})
-	s.byFleet[c.FleetID].Delete(ordered{int64(c.Created), c.Name, r})
+	entry, at := ordered{int64(c.Created), c.Name, r}, s.siteOf(c)
+	s.byFleet[c.FleetID].Delete(entry)
+	if at.order.Delete(entry); at.order.Len() == 0 {
+		delete(s.sites, place{c.FleetID, c.Location})
+	}
 	s.Computes.Remove(r)
 }
 
 // ComputesFrom yields the computes of a fleet in creation order, beginning behind (created, name).
 func (s *State) ComputesFrom(fleet string, created int64, name string, yield func(Ref, *Compute) bool) {
-	t := s.byFleet[fleet]
-	if t == nil {
-		return
+	if t := s.byFleet[fleet]; t != nil {
+		s.computesFrom(t, created, name, yield)
 	}
+}
+
+// ComputesIn yields those in one location.
+func (s *State) ComputesIn(fleet, location string, created int64, name string, yield func(Ref, *Compute) bool) {
+	if at := s.sites[place{fleet, location}]; at != nil {
+		s.computesFrom(at.order, created, name, yield)
+	}
+}
+
+func (s *State) computesFrom(t *btree.BTreeG[ordered], created int64, name string, yield func(Ref, *Compute) bool) {
 	from := ordered{created: created, id: name}
 	t.Ascend(from, func(o ordered) bool {
 		return !from.before(o) || yield(o.ref, s.Computes.Get(o.ref))
@@ -309,16 +343,13 @@ func (s *State) Restore() error {
 		s.order.Set(ordered{int64(f.Created), f.ID, r})
 		s.byFleet[f.ID] = newOrder()
 	}
-	for r, c := range s.Computes.All() {
+	for _, c := range s.Computes.All() {
 		if _, ok := s.fleets[c.FleetID]; !ok {
 			return fmt.Errorf("compute %s is in fleet %s, which there is not", c.Name, c.FleetID)
 		}
-		s.computes[computeKey{c.FleetID, c.Name}] = r
-		s.byFleet[c.FleetID].Set(ordered{int64(c.Created), c.Name, r})
 	}
 	for r := range s.Computes.All() {
-		c := s.Computes.Mut(r)
-		c.Fleet = s.fleets[c.FleetID]
+		s.indexCompute(r)
 	}
 	for r := range s.Processes.All() {
 		p := s.Processes.Mut(r)

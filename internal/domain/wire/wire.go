@@ -214,6 +214,13 @@ func (c *Codec) Float32(n uint32, v *float32) {
 	}
 }
 
+// Float64 is a field of type double.
+func (c *Codec) Float64(n uint32, v *float64) {
+	bits := math.Float64bits(*v)
+	c.Fixed64(n, &bits)
+	*v = math.Float64frombits(bits)
+}
+
 // String is a field of type string.
 func (c *Codec) String(n uint32, v *string) {
 	if c.reading {

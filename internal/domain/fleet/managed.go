@@ -1,0 +1,86 @@
+package fleet
+
+import (
+	"time"
+
+	"github.com/musterhq/muster/internal/domain/wire"
+)
+
+// Managed is what a fleet of a build has beyond an ANYWHERE fleet: agents on its hosts are to run the build. Without it a
+// fleet is an ANYWHERE fleet.
+type Managed struct {
+	Build                     string // its id; the build may be gone since
+	BuildRegion, BuildAccount string // of its ARN
+	OperatingSystem           string // of the build
+	InstanceType              string
+	Spot                      bool
+	LogPaths                  []string
+	Role                      string
+	RoleCredentials           string // how the hosts are given the role's credentials
+	Policies                  []ScalingPolicy
+}
+
+// Home is the location that a fleet of a build has from its creation: the region that its creator named. An ANYWHERE fleet
+// has none.
+func (f *Fleet) Home() string {
+	if f.Managed == nil {
+		return ""
+	}
+	return f.Region
+}
+
+// Capacity is how many hosts a location of a managed fleet is to have.
+type Capacity struct {
+	Desired, Min, Max int32
+	FromZero          bool          // the last host goes when nobody has played for a while, and comes back with the next wish
+	Inactivity        time.Duration // that while, whole minutes on the wire; 0 unless FromZero
+}
+
+// ScalingPolicy says when a managed fleet is to have more or fewer hosts.
+type ScalingPolicy struct {
+	Name        string
+	Metric      string
+	TargetBased bool
+	Target      float64 // of a target-based one; the members below are those of a rule
+
+	Comparison     string
+	Threshold      float64
+	Periods        int32 // minutes that the rule must hold
+	AdjustmentType string
+	Adjustment     int32
+}
+
+func (m *Managed) fields(c *wire.Codec) {
+	c.String(1, &m.Build)
+	c.Shared(2, &m.BuildRegion)
+	c.Shared(3, &m.BuildAccount)
+	c.Shared(4, &m.OperatingSystem)
+	c.Shared(5, &m.InstanceType)
+	c.Bool(6, &m.Spot)
+	c.Strings(7, &m.LogPaths)
+	c.String(8, &m.Role)
+	c.Shared(9, &m.RoleCredentials)
+	wire.Many(c, 10, &m.Policies, (*ScalingPolicy).fields)
+}
+
+func (x *Capacity) fields(c *wire.Codec) {
+	wire.Int(c, 1, &x.Desired)
+	wire.Int(c, 2, &x.Min)
+	wire.Int(c, 3, &x.Max)
+	c.Bool(4, &x.FromZero)
+	minutes := int64(x.Inactivity / time.Minute)
+	wire.Int(c, 5, &minutes)
+	x.Inactivity = time.Duration(minutes) * time.Minute
+}
+
+func (p *ScalingPolicy) fields(c *wire.Codec) {
+	c.String(1, &p.Name)
+	c.Shared(2, &p.Metric)
+	c.Bool(3, &p.TargetBased)
+	c.Float64(4, &p.Target)
+	c.Shared(5, &p.Comparison)
+	c.Float64(6, &p.Threshold)
+	wire.Int(c, 7, &p.Periods)
+	c.Shared(8, &p.AdjustmentType)
+	wire.Int(c, 9, &p.Adjustment)
+}
