@@ -38,7 +38,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, http.StatusBadRequest, err)
 		return
 	}
-	if p := s.known(h.key); p != nil && p.bansNow(time.Now()) {
+	if p := s.known(h.key); p != nil && p.bansNow(s.now()) {
 		s.refuse(w, http.StatusForbidden, fmt.Errorf("process %s was given up and did not end when it was told to", h.key.Process))
 		return
 	}
@@ -59,7 +59,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	l := &link{id: connect.Link, conn: socket.NetConn(), socket: socket, tokenExpires: int64(expires), endpoint: s.endpoint(r)}
-	l.heard.Store(time.Now().UnixNano())
+	l.heard.Store(s.now().UnixNano())
 	s.open(l, &h, connect.Found)
 }
 
@@ -173,7 +173,7 @@ func (s *Server) checkSignature(h *hello, live bool) error {
 	}
 	err := h.signature.check(h.key, key.Secret)
 	if err == nil && !live {
-		err = h.signature.checkAge(h.sdkLanguage, s.engine.Now())
+		err = h.signature.checkAge(h.sdkLanguage, time.Now()) // not the engine's: a signature comes from a clock that nobody moves
 	}
 	if err != nil {
 		return fmt.Errorf("%w: %w", errForbidden, err)
@@ -227,17 +227,20 @@ func linkOf(c *gws.Conn) *link { return c.Session().(*seat).link }
 // OnPing answers at once: C# waits 5 s for a pong before each of its requests.
 func (events) OnPing(c *gws.Conn, payload []byte) {
 	l := linkOf(c)
-	l.heard.Store(time.Now().UnixNano())
+	l.heard.Store(l.process.server.now().UnixNano())
 	b := newFrame()
 	*b = append(*b, payload...)
 	l.post(b, opPong)
 }
 
-func (events) OnPong(c *gws.Conn, _ []byte) { linkOf(c).heard.Store(time.Now().UnixNano()) }
+func (events) OnPong(c *gws.Conn, _ []byte) {
+	l := linkOf(c)
+	l.heard.Store(l.process.server.now().UnixNano())
+}
 
 func (events) OnMessage(c *gws.Conn, m *gws.Message) {
 	l := linkOf(c)
-	now := time.Now()
+	now := l.process.server.now()
 	l.heard.Store(now.UnixNano())
 	r, ok := readRequest(m.Bytes())
 	_ = m.Close() // gives its buffer back; the request keeps none of it
@@ -257,4 +260,5 @@ func (l *link) gone(err error) {
 	if p.remove(l) {
 		s.loseLink(p.key, l.id)
 	}
+	l.over.Store(true)
 }

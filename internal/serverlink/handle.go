@@ -3,7 +3,6 @@ package serverlink
 import (
 	"context"
 	"strings"
-	"time"
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
@@ -232,7 +231,7 @@ func (p *process) endedHint() bool {
 func (p *process) reportHealth(healthy bool) {
 	s := p.server
 	p.mu.Lock()
-	last := domain.TimeOf(s.engine.Now().Add(-time.Since(p.lastHealthy)))
+	last := domain.TimeOf(s.engine.Now().Add(-s.now().Sub(p.lastHealthy)))
 	p.mu.Unlock()
 	if err := s.engine.Do(s.ctx, &cell.ReportHealth{Process: p.key, Healthy: healthy, LastHealthy: last}); err != nil {
 		s.log.Warn("health not recorded", "process", p.key, "healthy", healthy, "err", err)

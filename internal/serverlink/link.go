@@ -31,6 +31,7 @@ type link struct {
 
 	heard     atomic.Int64 // when the last frame came, Unix nanoseconds
 	dismissed atomic.Bool
+	over      atomic.Bool // the connection has ended, and the core knows
 
 	out struct {
 		sync.Mutex

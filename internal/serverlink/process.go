@@ -87,7 +87,7 @@ func (p *process) settle(l *link, newest uint64, found fleet.Process, signed boo
 		p.exitBy = time.Time{} // that was for the connections it had
 	}
 	if p.ended && p.evictBy.IsZero() {
-		p.evictBy = time.Now().Add(p.server.engine.CellConfig().ReadyTimeout)
+		p.evictBy = p.server.now().Add(p.server.engine.CellConfig().ReadyTimeout)
 	}
 	current := l
 	for _, other := range p.links {
@@ -105,7 +105,7 @@ func (p *process) makeCurrent(l *link) {
 	l.superseded = time.Time{}
 	for _, other := range p.links {
 		if other != l && other.superseded.IsZero() {
-			other.superseded = time.Now()
+			other.superseded = p.server.now()
 		}
 	}
 }
@@ -115,7 +115,7 @@ func (p *process) remove(l *link) (wasCurrent bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.links = slices.DeleteFunc(p.links, func(other *link) bool { return other == l })
-	p.left = time.Now()
+	p.left = p.server.now()
 	if p.current != l {
 		return false
 	}
@@ -137,7 +137,7 @@ func (p *process) know(found fleet.Process, anew bool) {
 	p.ready = found.State == fleet.ProcessReady
 	p.health, p.settled = found.Health, found.Settled
 	if anew {
-		now := time.Now()
+		now := p.server.now()
 		p.readySince, p.lastBeat, p.lastHealthy = now, now, now
 	}
 	if !p.ended {

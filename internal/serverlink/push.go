@@ -129,7 +129,7 @@ func (s *Server) processEnded(e *cell.ProcessEnded) {
 	}
 	p.mu.Lock()
 	p.ended = true
-	now := time.Now()
+	now := s.now()
 	switch e.Reason {
 	case fleet.EndedNormally:
 		p.exitBy = now.Add(s.config.Periods.Exit)
@@ -166,10 +166,10 @@ func (l *link) evict() bool {
 		l.evicted = true
 		if !p.evicted {
 			p.evicted = true
-			p.evictBy = time.Now().Add(s.config.Periods.Evict)
+			p.evictBy = s.now().Add(s.config.Periods.Evict)
 		}
 	}
-	left := time.Until(p.evictBy)
+	left := p.evictBy.Sub(s.now())
 	p.mu.Unlock()
 	if tell {
 		s.log.Info("a game server that was given up is still there; told to end", "process", p.key)

@@ -29,6 +29,10 @@ type Config struct {
 	// came by, which suits any number of names for one service, but not a proxy that takes the TLS off.
 	Endpoint string
 
+	// Links is the clock that connections live by: heartbeats, pings, and all of Periods but Stuck; nil: one that nobody
+	// moves.
+	Links *LinkClock
+
 	Rates   Rates   // zero: DefaultRates
 	Periods Periods // zero: DefaultPeriods
 	Log     *slog.Logger
@@ -62,6 +66,11 @@ func DefaultPeriods() Periods {
 	}
 }
 
+// LinkClock is real time, except that AdvanceLinks may move it.
+type LinkClock struct{ ahead atomic.Int64 }
+
+func (c *LinkClock) now() time.Time { return time.Now().Add(time.Duration(c.ahead.Load())) }
+
 // Server is the door. It is an http.Handler for the requests that IsUpgrade chooses.
 type Server struct {
 	config   Config
@@ -73,6 +82,9 @@ type Server struct {
 	unfollow func()
 	running  sync.WaitGroup
 	counters counters
+
+	passing sync.Mutex // one look at all processes at a time
+	watched []*process // scratch of that look
 
 	mu        sync.Mutex
 	processes map[fleet.Key]*process
@@ -95,6 +107,9 @@ func New(ctx context.Context, config Config) *Server {
 	if config.Periods == (Periods{}) {
 		config.Periods = DefaultPeriods()
 	}
+	if config.Links == nil {
+		config.Links = &LinkClock{}
+	}
 	if config.Log == nil {
 		config.Log = slog.New(slog.DiscardHandler)
 	}
@@ -114,6 +129,9 @@ func upgradeOptions() *gws.ServerOption {
 		NewSession: func() gws.SessionStorage { return &seat{} },
 	}
 }
+
+// now is the time that connections live by.
+func (s *Server) now() time.Time { return s.config.Links.now() }
 
 // Close drops every connection without a close frame, so that the game servers come back after a restart, and waits
 // until nothing of the door runs any more. The context given to New must have ended.

@@ -1,6 +1,8 @@
 package serverlink
 
 import (
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/musterhq/muster/internal/domain"
@@ -13,35 +15,38 @@ import (
 func (s *Server) watch() {
 	tick := time.NewTicker(s.config.Periods.Watch)
 	defer tick.Stop()
-	var all []*process
 	for {
 		select {
 		case <-tick.C:
+			s.passing.Lock()
+			s.watchAll()
+			s.passing.Unlock()
 		case <-s.stopping.Done():
 			return
 		}
-		s.mu.Lock()
-		for _, p := range s.processes {
-			all = append(all, p)
-		}
-		s.mu.Unlock()
-		now := time.Now()
-		wall := domain.TimeOf(s.engine.Now())
-		for _, p := range all {
-			s.watchProcess(p, now, wall)
-		}
-		clear(all)
-		all = all[:0]
 	}
 }
 
+// watchAll looks at every process once and returns the connections that it gave up. s.passing is locked.
+func (s *Server) watchAll() (dropped []*link) {
+	s.mu.Lock()
+	s.watched = slices.AppendSeq(s.watched[:0], maps.Values(s.processes))
+	s.mu.Unlock()
+	now, wall := s.now(), domain.TimeOf(s.engine.Now())
+	for _, p := range s.watched {
+		dropped = append(dropped, s.watchProcess(p, now, wall)...)
+	}
+	clear(s.watched)
+	return dropped
+}
+
 // watchProcess does nothing that waits: what may is left to the links' own tasks.
-func (s *Server) watchProcess(p *process, now time.Time, wall domain.Time) {
+func (s *Server) watchProcess(p *process, now time.Time, wall domain.Time) (dropped []*link) {
 	p.mu.Lock()
 	if len(p.links) == 0 {
 		p.mu.Unlock()
 		s.forget(p, now)
-		return
+		return nil
 	}
 	chores, on := p.chores(now, wall)
 	var dismissed []*link
@@ -49,7 +54,10 @@ func (s *Server) watchProcess(p *process, now time.Time, wall domain.Time) {
 		if !l.superseded.IsZero() && now.Sub(l.superseded) >= s.config.Periods.Superseded {
 			dismissed = append(dismissed, l)
 		}
-		l.checkLife(now, &s.config.Periods)
+		if !l.checkLife(now, &s.config.Periods) {
+			l.drop()
+			dropped = append(dropped, l)
+		}
 	}
 	p.mu.Unlock()
 
@@ -66,6 +74,7 @@ func (s *Server) watchProcess(p *process, now time.Time, wall domain.Time) {
 			p.mu.Unlock()
 		})
 	}
+	return dropped
 }
 
 // chores lists what is due for a process and on which link it is to be done. p.mu is locked.
@@ -96,19 +105,20 @@ func (p *process) chores(now time.Time, wall domain.Time) (due []func(*link), on
 	return due, on
 }
 
-// checkLife pings a connection and ends one that is dead or stuck. p.mu is locked.
-func (l *link) checkLife(now time.Time, t *Periods) {
+// checkLife pings a connection, and reports false for one that is dead or stuck. p.mu is locked.
+func (l *link) checkLife(now time.Time, t *Periods) bool {
 	heard := time.Unix(0, l.heard.Load())
 	stuck := l.stuckSince()
 	switch {
-	case !stuck.IsZero() && now.Sub(stuck) >= t.Stuck:
-		l.drop() // it does not read
+	case !stuck.IsZero() && time.Since(stuck) >= t.Stuck:
+		return false // it does not read
 	case now.Sub(heard) >= 2*t.Ping+t.Ping/2:
-		l.drop() // two pings without a sign of life
+		return false // two pings without a sign of life
 	case now.Sub(heard) >= t.Ping && now.Sub(l.pinged) >= t.Ping:
 		l.pinged = now
 		l.post(newFrame(), opPing)
 	}
+	return true
 }
 
 // needsRefresh reports whether the link's token ends soon, or there is none: a signature is replaced by a token as soon
@@ -149,7 +159,7 @@ func (p *process) expel() {
 	case !over:
 		p.ended = false // a new process uses the id, on the same connection
 	case p.evicted:
-		p.banned = time.Now().Add(p.server.config.Periods.Ban)
+		p.banned = p.server.now().Add(p.server.config.Periods.Ban)
 		p.evicted = false // whoever comes after that is told again
 	}
 	p.mu.Unlock()

@@ -148,7 +148,7 @@ func (l *link) reply(b *[]byte) {
 // heartbeat notes a sign of life and answers 200, whatever the health. Only a change of status reaches the core.
 func (l *link) heartbeat(r *request) {
 	p := l.process
-	now := time.Now()
+	now := p.server.now()
 	status := fleet.Unhealthy
 	p.mu.Lock()
 	p.lastBeat = now

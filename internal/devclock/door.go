@@ -1,0 +1,138 @@
+// Package devclock is the door to the service's clock for tests in any language. It exists only in development mode with
+// a virtual clock: who may move the time may end everybody's game.
+package devclock
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"mime"
+	"net/http"
+	"time"
+)
+
+// Prefix is where every path of this door begins.
+const Prefix = "/dev/clock"
+
+// bodyMax is far above what a request needs.
+const bodyMax = 1 << 10
+
+// Clock is what the door moves. *service.Service is one.
+type Clock interface {
+	Now() time.Time
+	// Advance moves the deadlines of fleets, game sessions, players, placements and matches.
+	Advance(ctx context.Context, d time.Duration) error
+	// AdvanceLinks lets time pass for the connections of game servers.
+	AdvanceLinks(ctx context.Context, d time.Duration) error
+}
+
+// Door answers over HTTP, with JSON.
+type Door struct {
+	clock  Clock
+	log    *slog.Logger
+	routes http.ServeMux
+}
+
+// NewDoor makes a Door.
+func NewDoor(clock Clock, log *slog.Logger) *Door {
+	d := &Door{clock: clock, log: log}
+	d.routes.HandleFunc("GET "+Prefix, func(w http.ResponseWriter, _ *http.Request) { d.tell(w) })
+	d.routes.HandleFunc("POST "+Prefix+"/advance", d.advance)
+	return d
+}
+
+// strangers are web pages of others: a browser on the same machine would carry their requests here.
+var strangers = http.NewCrossOriginProtection()
+
+func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if err := strangers.Check(r); err != nil {
+		refuse(w, http.StatusForbidden, err)
+		return
+	}
+	d.routes.ServeHTTP(w, r)
+}
+
+// Present is the answer to every request that is not refused.
+type Present struct {
+	Now              time.Time `json:"now"`
+	UnixMilliseconds int64     `json:"unixMilliseconds"`
+}
+
+// Problem is the body of every other answer.
+type Problem struct {
+	Message string `json:"message"`
+}
+
+func (d *Door) tell(w http.ResponseWriter) {
+	now := d.clock.Now().UTC()
+	answer(w, http.StatusOK, Present{now, now.UnixMilli()})
+}
+
+// Step is how far the clock is to be moved, and which.
+type Step struct {
+	Seconds *float64 `json:"seconds"`
+	Links   bool     `json:"links"` // the connections' clock in place of the other
+}
+
+// secondsMax keeps a Step within what a time.Duration holds.
+const secondsMax = 10 * 365 * 24 * 3600
+
+func (d *Door) advance(w http.ResponseWriter, r *http.Request) {
+	by, links, err := readStep(w, r)
+	if err != nil {
+		refuse(w, http.StatusBadRequest, err)
+		return
+	}
+	// Deadlines may be many: this answer takes as long as it takes.
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
+	move := d.clock.Advance
+	if links {
+		move = d.clock.AdvanceLinks
+	}
+	// Not with the request's own context: half a step helps nobody.
+	if err := move(context.WithoutCancel(r.Context()), by); err != nil {
+		d.log.Warn("the clock was not moved as far as wanted", "by", by, "links", links, "err", err)
+		refuse(w, http.StatusInternalServerError, err)
+		return
+	}
+	d.log.Info("the clock was moved", "by", by, "links", links, "now", d.clock.Now())
+	d.tell(w)
+}
+
+func readStep(w http.ResponseWriter, r *http.Request) (by time.Duration, links bool, err error) {
+	if kind := r.Header.Get("Content-Type"); kind != "" {
+		if media, _, err := mime.ParseMediaType(kind); err != nil || media != "application/json" {
+			return 0, false, fmt.Errorf("Content-Type %.100q: want application/json", kind)
+		}
+	}
+	decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, bodyMax))
+	decoder.DisallowUnknownFields()
+	var step Step
+	if err := decoder.Decode(&step); err != nil {
+		return 0, false, fmt.Errorf("body: want {\"seconds\": 60}, with \"links\": true for the connections' clock: %w", err)
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return 0, false, errors.New("body: want nothing after the object")
+	}
+	switch s := step.Seconds; {
+	case s == nil:
+		return 0, false, errors.New("seconds: required; how far the clock is to be moved")
+	case !(*s >= 0 && *s <= secondsMax): // also what is no number
+		return 0, false, fmt.Errorf("seconds: %g; want 0 to %d", *s, secondsMax)
+	default:
+		return time.Duration(math.Round(*s*1000)) * time.Millisecond, step.Links, nil
+	}
+}
+
+func refuse(w http.ResponseWriter, status int, err error) { answer(w, status, Problem{err.Error()}) }
+
+func answer(w http.ResponseWriter, status int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(body) // the client has gone if it fails
+}

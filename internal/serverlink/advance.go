@@ -1,0 +1,76 @@
+package serverlink
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+const (
+	// advanceMax is how far one call moves the connections' clock at most.
+	advanceMax = 24 * time.Hour
+	// pongPatience is how long a ping's answer is waited for when time is moved. It comes from this machine or never.
+	pongPatience = 200 * time.Millisecond
+)
+
+// AdvanceLinks lets time pass for the connections, as if no game server had sent a word of its own meanwhile: processes
+// fall silent. Pings go out on the way, so that a connection lives on whose other end answers them, and one that is dead
+// is found out. It returns when what follows is durable.
+func (s *Server) AdvanceLinks(ctx context.Context, d time.Duration) error {
+	if d < 0 || d > advanceMax {
+		return fmt.Errorf("advance the connections' clock by %s: want 0 to %s", d, advanceMax)
+	}
+	for step := s.config.Periods.Ping / 2; d > 0; d -= step {
+		s.passing.Lock()
+		s.config.Links.ahead.Add(int64(min(d, step)))
+		began := s.now()
+		dropped := s.watchAll()
+		s.passing.Unlock()
+		if err := s.calm(ctx, began, dropped); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// calm waits until pings that went out since are answered, what was due is done, and the core knows of the connections
+// that were dropped.
+func (s *Server) calm(ctx context.Context, since time.Time, dropped []*link) error {
+	patience := time.Now().Add(pongPatience)
+	poll := time.NewTicker(time.Millisecond)
+	defer poll.Stop()
+	for {
+		answered, done := s.answered(since)
+		for _, l := range dropped {
+			done = done && l.over.Load()
+		}
+		if done && (answered || time.Now().After(patience)) {
+			return nil
+		}
+		select {
+		case <-poll.C:
+		case <-s.stopping.Done():
+			return s.stopping.Err()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// answered reports whether all pings since a moment were answered, and whether nothing of what was due is under way.
+func (s *Server) answered(since time.Time) (answered, done bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	answered, done = true, true
+	for _, p := range s.processes {
+		p.mu.Lock()
+		done = done && !p.choring
+		for _, l := range p.links {
+			if !l.pinged.Before(since) && l.heard.Load() < l.pinged.UnixNano() {
+				answered = false
+			}
+		}
+		p.mu.Unlock()
+	}
+	return answered, done
+}

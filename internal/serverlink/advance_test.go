@@ -1,0 +1,54 @@
+package serverlink
+
+import (
+	"testing"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/linkclient"
+)
+
+func (w *world) passLinks(d time.Duration) {
+	w.Helper()
+	if err := w.door.AdvanceLinks(background, d); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// A silent process is unhealthy once AdvanceLinks returns, and its connection lives on, since its pings are answered.
+func TestAdvanceLinksToSilence(t *testing.T) {
+	w := newWorld(t)
+	s := w.ready("p")
+	w.passLinks(DefaultPeriods().Silence - time.Second)
+	if got := w.process("p").Health; got != fleet.Healthy {
+		t.Errorf("before its silence is over it is %s", got)
+	}
+	w.passLinks(2 * time.Second)
+	if got := w.process("p").Health; got != fleet.Unhealthy {
+		t.Errorf("after its silence it is %s", got)
+	}
+	s.ok(s.Heartbeat(background, true))
+	w.until("the process to be healthy again", func() bool { return w.process("p").Health == fleet.Healthy })
+}
+
+// A connection whose other end answers no ping is lost once AdvanceLinks returns, and only that one.
+func TestAdvanceLinksToLoss(t *testing.T) {
+	w := newWorld(t)
+	deaf := w.ready("deaf", func(o *linkclient.Options) { o.Deaf = true })
+	fine := w.ready("fine")
+	w.passLinks(2 * DefaultPeriods().Ping)
+	if !w.process("deaf").Linked {
+		t.Error("lost before its time")
+	}
+	w.passLinks(DefaultPeriods().Ping)
+	if w.process("deaf").Linked || !w.process("fine").Linked {
+		t.Errorf("linked: deaf %t, fine %t", w.process("deaf").Linked, w.process("fine").Linked)
+	}
+	deaf.ended()
+	fine.ok(fine.Heartbeat(background, true))
+	for _, d := range []time.Duration{-1, advanceMax + 1} {
+		if err := w.door.AdvanceLinks(background, d); err == nil {
+			t.Errorf("advance by %s is not refused", d)
+		}
+	}
+}
