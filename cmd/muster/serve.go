@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/musterhq/muster/internal/devclock"
 	"github.com/musterhq/muster/internal/heap"
 	"github.com/musterhq/muster/internal/service"
 	"github.com/musterhq/muster/internal/settings"
@@ -30,6 +31,9 @@ func (c *serveCommand) Run(ctx context.Context) error {
 	log := newLogger(os.Stderr, c.Settings)
 	if c.Dev {
 		log.Warn("development mode: any credentials are accepted; this is for one machine only")
+	}
+	if c.VirtualClock {
+		log.Warn("virtual clock: deadlines stand still until a test moves the time over " + devclock.Prefix)
 	}
 	stopProfiler, err := startProfiler(c.Pprof, log)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/musterhq/muster/internal/devclock"
 	"github.com/musterhq/muster/internal/notify"
 	"github.com/musterhq/muster/internal/operator"
 	"github.com/musterhq/muster/internal/serverlink"
@@ -16,6 +17,7 @@ type router struct {
 	link     http.Handler
 	operator http.Handler
 	notify   http.Handler
+	clock    http.Handler // nil on real time
 	health   func() error
 }
 
@@ -27,6 +29,8 @@ func (d *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		d.link.ServeHTTP(w, r)
+	case d.clock != nil && strings.HasPrefix(r.URL.Path, devclock.Prefix):
+		d.clock.ServeHTTP(w, r)
 	case r.Method == http.MethodPost:
 		d.api.ServeHTTP(w, r)
 	case (r.Method == http.MethodGet || r.Method == http.MethodHead) && (r.URL.Path == "/healthz" || r.URL.Path == "/readyz"):

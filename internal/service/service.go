@@ -17,6 +17,7 @@ import (
 
 	"github.com/musterhq/muster/internal/archive"
 	archivepebble "github.com/musterhq/muster/internal/archive/pebble"
+	"github.com/musterhq/muster/internal/devclock"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/gamelift"
 	"github.com/musterhq/muster/internal/identity"
@@ -46,17 +47,37 @@ type Service struct {
 	port    *listen.Server
 	served  chan error
 
+	clock *engine.Clock // nil on real time
+	links serverlink.LinkClock
+
 	stopLinks context.CancelFunc
 	publicURL string
 }
 
 // Start opens the data directory, loads the state and answers on the port. What it opened before an error is closed
 // again.
-func Start(ctx context.Context, s settings.Settings, log *slog.Logger) (_ *Service, err error) {
+func Start(ctx context.Context, s settings.Settings, log *slog.Logger) (*Service, error) {
+	options := Options{Settings: s, Log: log}
+	if s.VirtualClock {
+		options.Clock = engine.NewClock(time.Now())
+	}
+	return StartWith(ctx, options)
+}
+
+// Options are what tests want to have a say in besides.
+type Options struct {
+	Settings settings.Settings
+	Log      *slog.Logger
+	Clock    *engine.Clock // nil: real time
+}
+
+// StartWith is Start with more to choose.
+func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
+	s, log := o.Settings, o.Log
 	if err := s.Check(); err != nil {
 		return nil, err
 	}
-	x := &Service{settings: s, log: log, served: make(chan error, 1)}
+	x := &Service{settings: s, log: log, clock: o.Clock, served: make(chan error, 1)}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, x.close(context.WithoutCancel(ctx)))
@@ -83,7 +104,7 @@ func Start(ctx context.Context, s settings.Settings, log *slog.Logger) (_ *Servi
 	}
 	x.publicURL = publicURL(s, x.port.Addr())
 	x.engine, err = engine.Open(ctx, engine.Config{
-		Journal: x.journal, Archive: x.archive, Cell: s.Cell(), Log: log,
+		Journal: x.journal, Archive: x.archive, Cell: s.Cell(), Log: log, Clock: x.clock,
 		SnapshotEvery: int64(s.SnapshotEvery), EndedLinger: s.EndedLinger,
 	})
 	if err != nil {
@@ -96,7 +117,7 @@ func Start(ctx context.Context, s settings.Settings, log *slog.Logger) (_ *Servi
 	links, stopLinks := context.WithCancel(context.WithoutCancel(ctx))
 	x.stopLinks = stopLinks
 	x.link = serverlink.New(links, serverlink.Config{
-		Engine: x.engine, Secret: keys.CellSecret(), Keys: keys, AnyKey: s.Dev, Endpoint: s.PublicURL, Log: log,
+		Engine: x.engine, Secret: keys.CellSecret(), Keys: keys, AnyKey: s.Dev, Endpoint: s.PublicURL, Links: &x.links, Log: log,
 	})
 	limits, err := gamelift.LimitsNamed(s.Limits)
 	if err != nil {
@@ -112,6 +133,9 @@ func Start(ctx context.Context, s settings.Settings, log *slog.Logger) (_ *Servi
 	})
 	doors.notify = x.notify
 	doors.link = x.link
+	if s.VirtualClock {
+		doors.clock = devclock.NewDoor(x, log)
+	}
 	doors.health = x.Err
 	go func() { x.served <- x.port.Serve() }()
 	return x, nil
@@ -201,6 +225,19 @@ func (x *Service) PublicURL() string { return x.publicURL }
 
 // Err is nil while the service can do its work, and then the reason why it cannot.
 func (x *Service) Err() error { return x.engine.Err() }
+
+// Now is the time that deadlines run on.
+func (x *Service) Now() time.Time { return x.engine.Now() }
+
+// Advance moves the clock that deadlines run on, and returns when all that was due is decided, durable and told.
+func (x *Service) Advance(ctx context.Context, d time.Duration) error {
+	return x.engine.Advance(ctx, d)
+}
+
+// AdvanceLinks lets time pass for the connections of game servers.
+func (x *Service) AdvanceLinks(ctx context.Context, d time.Duration) error {
+	return x.link.AdvanceLinks(ctx, d)
+}
 
 // Served receives once, when the port is no longer served: nil after Stop.
 func (x *Service) Served() <-chan error { return x.served }

@@ -22,6 +22,7 @@ func (s Settings) Check() error {
 		s.checkData(),
 		s.checkListen(),
 		s.checkPublicURL(),
+		s.checkClock(),
 		s.checkTLS(),
 		s.checkPprof(),
 		oneOf("log-level", s.LogLevel, "debug", "info", "warn", "error"),
@@ -90,6 +91,14 @@ func (s Settings) checkPublicURL() error {
 		return fmt.Errorf("public-url %q: want no user, query or fragment in it", s.PublicURL)
 	case len(s.PublicURL) > publicURLMax:
 		return fmt.Errorf("public-url has %d characters, want at most %d, which clients accept", len(s.PublicURL), publicURLMax)
+	}
+	return nil
+}
+
+// checkClock keeps everybody's time out of strangers' hands: dev listens on loopback only.
+func (s Settings) checkClock() error {
+	if s.VirtualClock && !s.Dev {
+		return fmt.Errorf("virtual-clock without dev: whoever can send a request could move the time; want dev as well, or leave it out")
 	}
 	return nil
 }

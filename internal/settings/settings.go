@@ -11,12 +11,13 @@ import (
 // Settings of one service. Each field is a flag, a variable and a key of the settings file by the same name:
 // PublicURL is --public-url, MUSTER_PUBLIC_URL and "public-url".
 type Settings struct {
-	Data      string `name:"data" placeholder:"DIR" help:"Directory that holds everything Muster knows. One process at a time."`
-	Listen    string `name:"listen" placeholder:"HOST:PORT" help:"Address of the one port, for clients and game servers."`
-	PublicURL string `name:"public-url" placeholder:"URL" help:"Where game servers reach this service, if that is not what --listen says: behind a proxy, in a container."`
-	Dev       bool   `name:"dev" help:"For trying things out: any credentials are accepted, TLS with a certificate of our own. Loopback addresses only."`
-	TLSCert   string `name:"tls-cert" placeholder:"FILE" help:"Certificate chain in PEM; read again when the file changes."`
-	TLSKey    string `name:"tls-key" placeholder:"FILE" help:"Key of the certificate in PEM."`
+	Data         string `name:"data" placeholder:"DIR" help:"Directory that holds everything Muster knows. One process at a time."`
+	Listen       string `name:"listen" placeholder:"HOST:PORT" help:"Address of the one port, for clients and game servers."`
+	PublicURL    string `name:"public-url" placeholder:"URL" help:"Where game servers reach this service, if that is not what --listen says: behind a proxy, in a container."`
+	Dev          bool   `name:"dev" help:"For trying things out: any credentials are accepted, TLS with a certificate of our own. Loopback addresses only."`
+	VirtualClock bool   `name:"virtual-clock" help:"With --dev: time stands still until a test moves it over /dev/clock. Deadlines only; connections and signatures stay on real time."`
+	TLSCert      string `name:"tls-cert" placeholder:"FILE" help:"Certificate chain in PEM; read again when the file changes."`
+	TLSKey       string `name:"tls-key" placeholder:"FILE" help:"Key of the certificate in PEM."`
 
 	LogLevel  string `name:"log-level" placeholder:"LEVEL" help:"debug, info, warn or error."`
 	LogFormat string `name:"log-format" placeholder:"FORMAT" help:"text or json."`
