@@ -1,0 +1,211 @@
+package gameclient
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/gamelift"
+	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
+)
+
+// StartMatchmakingRequest is a wish for a match, of one player or of a party that stays together.
+type StartMatchmakingRequest struct {
+	TicketID      string // unique; the service makes one when it is empty
+	Configuration string // of matchmaking: name or ARN
+	Players       []MatchPlayer
+}
+
+// MatchPlayer is somebody who wants a match.
+type MatchPlayer struct {
+	ID   string
+	Team string // for backfill only; a matchmaker chooses the teams itself
+
+	// Attributes are what the rules look at. A value is a string, a number (int or float64), a []string or a
+	// map[string]float64; or a json.RawMessage with exactly one of {"S":"x"}, {"N":23}, {"SL":["a"]}, {"SDM":{"k":1.5}}.
+	Attributes map[string]any
+
+	LatencyMilliseconds map[string]int // by location
+}
+
+// TicketStatus is how far a wish for a match is.
+type TicketStatus string
+
+// The statuses of a ticket. The last four are final.
+const (
+	TicketQueued             TicketStatus = "QUEUED"
+	TicketSearching          TicketStatus = "SEARCHING"
+	TicketRequiresAcceptance TicketStatus = "REQUIRES_ACCEPTANCE" // a match was found: AcceptMatch
+	TicketPlacing            TicketStatus = "PLACING"
+	TicketCompleted          TicketStatus = "COMPLETED"
+	TicketFailed             TicketStatus = "FAILED"
+	TicketCancelled          TicketStatus = "CANCELLED"
+	TicketTimedOut           TicketStatus = "TIMED_OUT"
+)
+
+// Final tells whether the ticket has ended.
+func (s TicketStatus) Final() bool {
+	return s == TicketCompleted || s == TicketFailed || s == TicketCancelled || s == TicketTimedOut
+}
+
+// Ticket is a wish for a match, and what came of it.
+type Ticket struct {
+	ID            string
+	Configuration string
+	Status        TicketStatus
+	StatusReason  string // for programs
+	StatusMessage string // for people
+	Started       time.Time
+	Ended         time.Time         // zero while it is open
+	EstimatedWait time.Duration     // zero: not known
+	Teams         map[string]string // of players, by their ids, once a match is found
+	SessionID     string            // of a completed ticket
+	Seats         []Seat            // of a completed ticket: one for each of its players
+}
+
+// Seat is the seat of one player of a completed ticket.
+func (t Ticket) Seat(playerID string) (Seat, bool) {
+	for _, s := range t.Seats {
+		if s.PlayerID == playerID {
+			return s, true
+		}
+	}
+	return Seat{}, false
+}
+
+// StartMatchmaking asks for a match. What comes of it is told by Ticket, or by a Tracker.
+func (c *Client) StartMatchmaking(ctx context.Context, r StartMatchmakingRequest) (Ticket, error) {
+	check := check{call: "StartMatchmaking"}
+	check.need("Configuration", r.Configuration)
+	check.that(len(r.Players) > 0, "Players", "", "at least one player")
+	in := &gamelift.StartMatchmakingInput{TicketId: text(r.TicketID), ConfigurationName: &r.Configuration}
+	for i, p := range r.Players {
+		field := fmt.Sprintf("Players[%d]", i)
+		check.need(field+".ID", p.ID)
+		player := types.Player{PlayerId: aws.String(p.ID), Team: text(p.Team)}
+		for _, name := range slices.Sorted(maps.Keys(p.Attributes)) {
+			value, err := attributeOf(p.Attributes[name])
+			check.that(err == nil, fmt.Sprintf("%s.Attributes[%s]", field, name), fmt.Sprint(p.Attributes[name]), fmt.Sprint(err))
+			if player.PlayerAttributes == nil {
+				player.PlayerAttributes = map[string]types.AttributeValue{}
+			}
+			player.PlayerAttributes[name] = value
+		}
+		for location, milliseconds := range p.LatencyMilliseconds {
+			if player.LatencyInMs == nil {
+				player.LatencyInMs = map[string]int32{}
+			}
+			player.LatencyInMs[location] = int32(milliseconds)
+		}
+		in.Players = append(in.Players, player)
+	}
+	if check.err != nil {
+		return Ticket{}, check.err
+	}
+	answer, err := c.api.StartMatchmaking(ctx, in)
+	if err != nil {
+		return Ticket{}, failed("StartMatchmaking", err)
+	}
+	return ticketOf(answer.MatchmakingTicket), nil
+}
+
+// StopMatchmaking withdraws a ticket. It is refused when a game session is being placed for it already.
+func (c *Client) StopMatchmaking(ctx context.Context, ticketID string) error {
+	check := check{call: "StopMatchmaking"}
+	check.need("TicketID", ticketID)
+	if check.err != nil {
+		return check.err
+	}
+	if _, err := c.api.StopMatchmaking(ctx, &gamelift.StopMatchmakingInput{TicketId: &ticketID}); err != nil {
+		return failed("StopMatchmaking", err)
+	}
+	return nil
+}
+
+// MatchAnswer is what players say to a match that was found. There is no default.
+type MatchAnswer string
+
+// The answers.
+const (
+	Accept MatchAnswer = "ACCEPT"
+	Reject MatchAnswer = "REJECT"
+)
+
+// AcceptMatchRequest answers for some players of a ticket.
+type AcceptMatchRequest struct {
+	TicketID  string
+	PlayerIDs []string
+	Answer    MatchAnswer
+}
+
+// AcceptMatch accepts or rejects a match that was found.
+func (c *Client) AcceptMatch(ctx context.Context, r AcceptMatchRequest) error {
+	check := check{call: "AcceptMatch"}
+	check.need("TicketID", r.TicketID)
+	check.that(len(r.PlayerIDs) > 0, "PlayerIDs", "", "at least one player")
+	for i, id := range r.PlayerIDs {
+		check.need(fmt.Sprintf("PlayerIDs[%d]", i), id)
+	}
+	check.that(r.Answer == Accept || r.Answer == Reject, "Answer", string(r.Answer), "ACCEPT or REJECT")
+	if check.err != nil {
+		return check.err
+	}
+	if _, err := c.api.AcceptMatch(ctx, &gamelift.AcceptMatchInput{
+		TicketId: &r.TicketID, PlayerIds: r.PlayerIDs, AcceptanceType: types.AcceptanceType(r.Answer),
+	}); err != nil {
+		return failed("AcceptMatch", err)
+	}
+	return nil
+}
+
+// Ticket describes a ticket as it is now.
+func (c *Client) Ticket(ctx context.Context, ticketID string) (Ticket, error) {
+	check := check{call: "Ticket"}
+	check.need("TicketID", ticketID)
+	if check.err != nil {
+		return Ticket{}, check.err
+	}
+	answer, err := c.api.DescribeMatchmaking(ctx, &gamelift.DescribeMatchmakingInput{TicketIds: []string{ticketID}})
+	switch {
+	case err != nil:
+		return Ticket{}, failed("Ticket", err)
+	case len(answer.TicketList) != 1:
+		return Ticket{}, &Error{"Ticket", ErrNotFound, fmt.Errorf("the service describes %d tickets as %s", len(answer.TicketList), ticketID)}
+	}
+	return ticketOf(&answer.TicketList[0]), nil
+}
+
+func ticketOf(t *types.MatchmakingTicket) Ticket {
+	if t == nil {
+		return Ticket{}
+	}
+	ticket := Ticket{
+		ID:            aws.ToString(t.TicketId),
+		Configuration: aws.ToString(t.ConfigurationName),
+		Status:        TicketStatus(t.Status),
+		StatusReason:  aws.ToString(t.StatusReason),
+		StatusMessage: aws.ToString(t.StatusMessage),
+		Started:       aws.ToTime(t.StartTime),
+		Ended:         aws.ToTime(t.EndTime),
+		EstimatedWait: time.Duration(aws.ToInt32(t.EstimatedWaitTime)) * time.Second,
+		Teams:         map[string]string{},
+	}
+	for _, p := range t.Players {
+		if team := aws.ToString(p.Team); team != "" {
+			ticket.Teams[aws.ToString(p.PlayerId)] = team
+		}
+	}
+	if at := t.GameSessionConnectionInfo; at != nil {
+		ticket.SessionID = aws.ToString(at.GameSessionArn)
+		for _, p := range at.MatchedPlayerSessions {
+			ticket.Seats = append(ticket.Seats, Seat{
+				PlayerSessionID: aws.ToString(p.PlayerSessionId), PlayerID: aws.ToString(p.PlayerId), SessionID: ticket.SessionID,
+				IPAddress: aws.ToString(at.IpAddress), DNSName: aws.ToString(at.DnsName), Port: int(aws.ToInt32(at.Port)),
+			})
+		}
+	}
+	return ticket
+}

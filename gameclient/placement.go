@@ -1,0 +1,170 @@
+package gameclient
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/gamelift"
+	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
+)
+
+// CreateSessionOnQueueRequest asks for a game session wherever a queue finds room. Empty fields are not sent.
+type CreateSessionOnQueueRequest struct {
+	Queue       string // name or ARN
+	PlacementID string // unique; made when empty
+	Name        string // free text
+	PlayersMax  int    // seats
+	Properties  map[string]string
+	Data        string // one string for the game server
+
+	Players   []PlacedPlayer // who shall have a seat in it at once
+	Latencies []Latency      // the queue may choose by them
+}
+
+// PlacedPlayer is somebody for whom a placement takes a seat.
+type PlacedPlayer struct {
+	ID   string
+	Data string
+}
+
+// Latency is how far a player is from a location.
+type Latency struct {
+	PlayerID     string
+	Location     string
+	Milliseconds float32
+}
+
+// PlacementStatus is how far a placement is.
+type PlacementStatus string
+
+// The statuses of a placement.
+const (
+	PlacementPending   PlacementStatus = "PENDING"
+	PlacementFulfilled PlacementStatus = "FULFILLED"
+	PlacementCancelled PlacementStatus = "CANCELLED"
+	PlacementTimedOut  PlacementStatus = "TIMED_OUT"
+	PlacementFailed    PlacementStatus = "FAILED"
+)
+
+// Placement is a fulfilled placement: a game session that is ACTIVE, and the seats of those it was made for.
+type Placement struct {
+	ID        string
+	SessionID string
+	Location  string
+	IPAddress string
+	DNSName   string
+	Port      int
+	Seats     []Seat // one for each of Players, reserved: Connect takes one
+}
+
+// CreateSessionOnQueue creates a game session through a placement and waits for its end: the session is ACTIVE then. A
+// placement that ends otherwise is a *PlacementError with its status. When ctx ends first, the *PlacementError holds the
+// placement's id; the placement goes on, AwaitPlacement waits for it again, and StopPlacement ends it.
+func (c *Client) CreateSessionOnQueue(ctx context.Context, r CreateSessionOnQueueRequest) (Placement, error) {
+	check := check{call: "CreateSessionOnQueue"}
+	check.need("Queue", r.Queue)
+	check.players(r.PlayersMax)
+	for i, p := range r.Players {
+		check.need(fmt.Sprintf("Players[%d].ID", i), p.ID)
+	}
+	for i, l := range r.Latencies {
+		check.need(fmt.Sprintf("Latencies[%d].PlayerID", i), l.PlayerID)
+		check.need(fmt.Sprintf("Latencies[%d].Location", i), l.Location)
+	}
+	if check.err != nil {
+		return Placement{}, check.err
+	}
+	id := r.PlacementID
+	if id == "" {
+		id = NewPlayerID(false, true)
+	}
+	in := &gamelift.StartGameSessionPlacementInput{
+		PlacementId: &id, GameSessionQueueName: &r.Queue, MaximumPlayerSessionCount: aws.Int32(int32(r.PlayersMax)),
+		GameSessionName: text(r.Name), GameProperties: propertiesOf(r.Properties), GameSessionData: text(r.Data),
+	}
+	for _, p := range r.Players {
+		in.DesiredPlayerSessions = append(in.DesiredPlayerSessions, types.DesiredPlayerSession{PlayerId: &p.ID, PlayerData: text(p.Data)})
+	}
+	for _, l := range r.Latencies {
+		in.PlayerLatencies = append(in.PlayerLatencies, types.PlayerLatency{
+			PlayerId: &l.PlayerID, RegionIdentifier: &l.Location, LatencyInMilliseconds: aws.Float32(l.Milliseconds)})
+	}
+	answer, err := c.api.StartGameSessionPlacement(ctx, in)
+	switch {
+	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
+		// It may have started all the same: whoever asks needs the id.
+		return Placement{}, &PlacementError{id, PlacementPending, failed("CreateSessionOnQueue", err)}
+	case err != nil:
+		return Placement{}, failed("CreateSessionOnQueue", err)
+	}
+	return c.awaitPlacement(ctx, "CreateSessionOnQueue", id, answer.GameSessionPlacement)
+}
+
+// AwaitPlacement waits for the end of a placement that was started before.
+func (c *Client) AwaitPlacement(ctx context.Context, id string) (Placement, error) {
+	check := check{call: "AwaitPlacement"}
+	check.need("ID", id)
+	if check.err != nil {
+		return Placement{}, check.err
+	}
+	return c.awaitPlacement(ctx, "AwaitPlacement", id, nil)
+}
+
+func (c *Client) awaitPlacement(ctx context.Context, call, id string, p *types.GameSessionPlacement) (Placement, error) {
+	for {
+		if p != nil {
+			switch status := PlacementStatus(p.Status); status {
+			case PlacementFulfilled:
+				return placementOf(p), nil
+			case PlacementPending:
+			default:
+				return Placement{}, &PlacementError{PlacementID: id, Status: status}
+			}
+			if err := c.pause(ctx); err != nil {
+				return Placement{}, &PlacementError{id, PlacementPending, failed(call, err)}
+			}
+		}
+		answer, err := c.api.DescribeGameSessionPlacement(ctx, &gamelift.DescribeGameSessionPlacementInput{PlacementId: &id})
+		if err != nil {
+			failure := failed(call, err)
+			if errors.Is(failure, ErrUnavailable) { // nothing is said about the placement, so it may still come
+				failure = &PlacementError{id, PlacementPending, failure}
+			}
+			return Placement{}, failure
+		}
+		p = answer.GameSessionPlacement
+	}
+}
+
+// StopPlacement gives up a placement that is PENDING.
+func (c *Client) StopPlacement(ctx context.Context, id string) error {
+	check := check{call: "StopPlacement"}
+	check.need("ID", id)
+	if check.err != nil {
+		return check.err
+	}
+	if _, err := c.api.StopGameSessionPlacement(ctx, &gamelift.StopGameSessionPlacementInput{PlacementId: &id}); err != nil {
+		return failed("StopPlacement", err)
+	}
+	return nil
+}
+
+func placementOf(p *types.GameSessionPlacement) Placement {
+	placed := Placement{
+		ID:        aws.ToString(p.PlacementId),
+		SessionID: aws.ToString(p.GameSessionArn),
+		Location:  aws.ToString(p.GameSessionRegion),
+		IPAddress: aws.ToString(p.IpAddress),
+		DNSName:   aws.ToString(p.DnsName),
+		Port:      int(aws.ToInt32(p.Port)),
+	}
+	for _, s := range p.PlacedPlayerSessions {
+		placed.Seats = append(placed.Seats, Seat{
+			PlayerSessionID: aws.ToString(s.PlayerSessionId), PlayerID: aws.ToString(s.PlayerId),
+			SessionID: placed.SessionID, IPAddress: placed.IPAddress, DNSName: placed.DNSName, Port: placed.Port,
+		})
+	}
+	return placed
+}

@@ -1,0 +1,23 @@
+package gameclient
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"strings"
+)
+
+// NewPlayerID makes a random identifier for a player without an account, a UUID: with or without braces around it, with
+// or without dashes in it. A player who shall be found by friends needs one that lasts.
+func NewPlayerID(braces, dashes bool) string {
+	var id [16]byte
+	rand.Read(id[:]) // never fails
+	id[6], id[8] = id[6]&0x0f|0x40, id[8]&0x3f|0x80
+	digits := hex.EncodeToString(id[:])
+	if dashes {
+		digits = strings.Join([]string{digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]}, "-")
+	}
+	if braces {
+		digits = "{" + digits + "}"
+	}
+	return digits
+}
