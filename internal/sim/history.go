@@ -26,6 +26,7 @@ func (h *history) append(w *World, number uint64, batch []byte) {
 	if err := h.cell.Replay(number, batch); err != nil {
 		w.violated("replay entry %d: %v", number, err)
 	}
+	w.chronicle.read(w, batch)
 	last, down := readBatch(w, batch)
 	h.last, h.down = max(h.last, last), h.down+down
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/gameservers"
 	"github.com/musterhq/muster/internal/domain/session"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/sim/canon"
@@ -17,8 +18,12 @@ func contains(list, word string) bool { return strings.Contains(" "+list+" ", " 
 // decided looks at what a command did right after it was decided, whether or not it will be durable.
 func (w *World) decided(together []*request, call *engine.Call) {
 	if call.Err != nil {
-		if _, ok := call.Err.(*domain.Refusal); !ok {
+		refusal, ok := call.Err.(*domain.Refusal)
+		if !ok {
 			w.violated("%T: %v is no refusal", call.Cmd, call.Err)
+		}
+		if cmd, ok := call.Cmd.(*cell.ClaimGameServer); ok && len(together) == 1 {
+			w.refusedClaim(cmd, refusal.Reason)
 		}
 		return
 	}
@@ -85,6 +90,7 @@ func (w *World) invariants() {
 		}
 		return t
 	}
+	w.watchSearches(&v)
 	hosted := w.checkGames(&v, at)
 	type onCompute struct{ processes, ready, hosting int32 }
 	computes := map[[2]string]onCompute{}
@@ -100,7 +106,7 @@ func (w *World) invariants() {
 			n.hosting++
 		}
 		computes[[2]string{p.Key.Fleet, p.Key.Compute}] = n
-		if p.Eligible() {
+		if x, _ := v.Compute(p.Key.Fleet, p.Key.Compute); p.Eligible() && !x.Draining() {
 			at(p.Key.Fleet, p.Location).idle++
 		}
 		if (p.Session != 0) != (hosted[p.Key] == 1) || hosted[p.Key] > 1 {
@@ -125,6 +131,7 @@ func (w *World) invariants() {
 			}
 		}
 	}
+	w.checkGameServers(&v)
 	if w.steps%20 == 0 {
 		w.checkPlacements()
 	}
@@ -216,6 +223,10 @@ func (w *World) nothingIsLate() {
 			w.violated("%s is still remembered, until %v", p.Key, p.ForgetAt)
 		}
 	}
+	eachGameServer(&v, func(_ *gameservers.Group, x *gameservers.Server) {
+		late("game server "+x.ID, x.ClaimBy)
+		late("game server "+x.ID, x.HealthBy)
+	})
 	w.noPlacementIsLate()
 	for _, f := range v.Fleets(0, "", 1000) {
 		if f.Status == fleet.Deleting {
@@ -236,6 +247,12 @@ func (w *World) Check() {
 	}
 	w.checkKnown()
 	w.checkPlacements()
+	w.checkNotices()
+	for _, topic := range w.receivers() {
+		if n := len(w.chronicle.waiting[topic]); n > 0 {
+			w.violated("after everything has settled %d notices wait for topic %q", n, topic)
+		}
+	}
 	w.history.replayAll(w)
 	if err := canon.Differ("the cell that is up", n.seq.Cell().Freeze(), w.history.cell.Freeze()); err != nil {
 		w.violated("%v", err)

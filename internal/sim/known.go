@@ -27,6 +27,11 @@ type known struct {
 
 	placements     map[string]*knownPlacement
 	placementOrder []string
+	aliases        map[string]*knownAlias
+	aliasOrder     []string
+	servers        map[string]*knownServer
+	serverOrder    []string
+	subscriptions  [][2]string // topic and URL
 }
 
 type knownPlayer struct {
@@ -50,7 +55,7 @@ type knownCompute struct{ generation uint32 }
 func newKnown() known {
 	return known{
 		players: map[domain.UUID]*knownPlayer{}, games: map[session.ID]*knownGame{}, computes: map[[2]string]*knownCompute{}, fleets: map[string]bool{}, doubted: map[string]bool{},
-		placements: map[string]*knownPlacement{},
+		placements: map[string]*knownPlacement{}, aliases: map[string]*knownAlias{}, servers: map[string]*knownServer{},
 	}
 }
 
@@ -63,6 +68,21 @@ func (k *known) learner(w *World, cmd cell.Command) func(error) {
 		k.doubted[cmd.ID] = true
 	case *cell.DeregisterCompute:
 		k.doubted[cmd.Fleet] = true
+	case *cell.CreateAlias:
+		k.aliases[cmd.Alias.ID] = &knownAlias{}
+		k.aliasOrder = append(k.aliasOrder, cmd.Alias.ID)
+	case *cell.DeleteAlias:
+		if a := k.aliases[cmd.ID]; a != nil {
+			a.doubted = true
+		}
+	case *cell.RegisterGameServer:
+		k.askedServer(&cmd.Server)
+	case *cell.DeregisterGameServer:
+		k.doubtServers(cmd.Group, cmd.ID)
+	case *cell.DeleteGameServerGroup:
+		if cmd.Force {
+			k.doubtServers(cmd.Name, "")
+		}
 	}
 	return func(err error) {
 		switch {
@@ -113,6 +133,18 @@ func (k *known) learn(w *World, cmd cell.Command) {
 		k.toldPlacement(w, cmd.Placement)
 	case *cell.StopPlacement:
 		k.toldPlacement(w, cmd.Placement)
+	case *cell.CreateAlias:
+		k.toldAlias(w, &cmd.Alias)
+	case *cell.UpdateAlias:
+		k.toldAlias(w, &cmd.Alias)
+	case *cell.RegisterGameServer:
+		k.toldServer(w, &cmd.Server)
+	case *cell.ClaimGameServer:
+		k.toldClaim(w, &cmd.Server)
+	case *cell.UpdateGameServer:
+		k.toldServer(w, &cmd.Server)
+	case *cell.ConfirmSubscription:
+		k.subscriptions = append(k.subscriptions, [2]string{cmd.Topic, cmd.URL})
 	case *cell.ReservePlayers:
 		for i := range cmd.Reserved {
 			k.toldPlayer(w, &cmd.Reserved[i])
@@ -269,6 +301,13 @@ func (w *World) checkKnown() {
 	for _, id := range k.fleetsEver {
 		if f, ok := v.Fleet(id); k.fleets[id] && (!ok || f.Status != fleet.Active) {
 			w.violated("fleet %s is gone, and nobody wished it", id)
+		}
+	}
+	w.checkAliases(&v)
+	w.checkKnownServers(&v)
+	for _, s := range k.subscriptions {
+		if !v.Subscribed(s[0], s[1]) {
+			w.violated("%s has confirmed that it wants to hear of %s, and is forgotten", s[1], s[0])
 		}
 	}
 }

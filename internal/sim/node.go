@@ -258,11 +258,16 @@ func (n *node) read() {
 	n.w.counts.Reads++
 	v := n.seq.Cell().View()
 	learn := n.w.known.look(n.w, &v)
-	if v.Seen() <= n.durable {
-		learn()
+	n.whenDurable(v.Seen(), learn)
+}
+
+// whenDurable tells what was seen once it is durable, unless the service dies before.
+func (n *node) whenDurable(seen uint64, told func()) {
+	if seen <= n.durable {
+		told()
 		return
 	}
-	n.readers = append(n.readers, reader{v.Seen(), learn})
+	n.readers = append(n.readers, reader{seen, told})
 }
 
 func (n *node) saveSnapshot() {
@@ -330,11 +335,12 @@ func (w *World) start() {
 	if err := canon.Differ("the restarted cell", n.seq.Cell().Freeze(), w.history.cell.Freeze()); err != nil {
 		w.violated("%v", err)
 	}
-	w.checkKnown()
 	n.down = w.history.down
 	if w.history.last != 0 {
 		n.down += w.time() - w.history.last
 	}
+	w.checkKnown()
+	w.checkNotices()
 	n.execute([]*request{{call: engine.Call{Cmd: &cell.Resume{}}, answer: func(error) {
 		if w.history.down != n.down {
 			w.violated("down for %v until now, the journal says %v", n.down, w.history.down)

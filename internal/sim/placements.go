@@ -12,8 +12,15 @@ import (
 
 func (w *Wishes) queueName() string { return fmt.Sprint("queue-", w.chance.IntN(2)) }
 
-// destinations are the fleets that there are, in some order, and now and then one that is gone by the time it is used.
+// destinations are the fleets and aliases that there are, in some order, and now and then one that is gone by the time it
+// is used.
 func (w *Wishes) destinations(v *cell.View) (arns []string) {
+	if aliases := w.aliases(v); len(aliases) > 0 && !w.oneIn(3) {
+		arns = aliases
+		if w.oneIn(2) {
+			return arns
+		}
+	}
 	for _, f := range v.Fleets(0, "", 100) {
 		arns = append(arns, "arn:aws:gamelift:us-east-1:1:fleet/"+f.ID)
 	}
@@ -35,12 +42,20 @@ func createQueue(w *Wishes, v *cell.View) cell.Command {
 	if w.oneIn(4) {
 		q.AllowedLocations = []string{w.locationName(), "custom-0"}
 	}
+	if w.oneIn(2) {
+		q.NotificationTarget, q.CustomEventData = topics[w.chance.IntN(len(topics))], "green"
+	}
 	return &cell.CreateQueue{Queue: q}
 }
 
 func updateQueue(w *Wishes, v *cell.View) cell.Command {
 	arns := w.destinations(v)
-	return &cell.UpdateQueue{Name: w.queueName(), Destinations: &arns}
+	cmd := &cell.UpdateQueue{Name: w.queueName(), Destinations: &arns}
+	if w.oneIn(2) {
+		target, data := topics[w.chance.IntN(len(topics))], fmt.Sprint("blue-", w.number())
+		cmd.NotificationTarget, cmd.CustomEventData = &target, &data
+	}
+	return cmd
 }
 
 func deleteQueue(w *Wishes, _ *cell.View) cell.Command {

@@ -31,15 +31,17 @@ type World struct {
 	vault *archivetest.Memory
 	node  *node // nil while the service is down
 
-	history history // every durable entry
-	known   known   // what was acknowledged
-	steps   int
-	counts  Counts
+	history   history   // every durable entry
+	chronicle chronicle // what the events in them add up to
+	known     known     // what was acknowledged
+	searchers []*searcher
+	steps     int
+	counts    Counts
 }
 
 // Counts says what a run did, so that a test can see that it did something.
 type Counts struct {
-	Commands, Refused, Acknowledged, Lost, Crashes, Takeovers, Snapshots, Archived, Repeats, Reads int
+	Commands, Refused, Acknowledged, Lost, Crashes, Takeovers, Snapshots, Archived, Repeats, Reads, Told, Searches, Pages int
 }
 
 // habits are what the seed decides for a whole run.
@@ -49,6 +51,7 @@ type habits struct {
 	archiveFaults    bool
 	snapshots, moves bool
 	repeats, reads   bool
+	deaf             int           // once in how many times a receiver of notices does not answer; 0: never
 	linger           time.Duration // how long what has ended stays in memory
 	lazyTicks        time.Duration // how late a tick may come
 	leaps            bool          // of minutes
@@ -64,7 +67,7 @@ func New(seed uint64) *World {
 		habits: habits{
 			diskFaults: often(60), archiveFaults: often(40), snapshots: often(75), moves: often(80), repeats: often(85), reads: often(80), leaps: often(60),
 		},
-		known: newKnown(),
+		known: newKnown(), chronicle: newChronicle(),
 	}
 	if often(80) {
 		w.habits.crash = 100 + chance.IntN(1000)
@@ -84,6 +87,10 @@ func New(seed uint64) *World {
 	if w.habits.archiveFaults {
 		w.vault.SetFaults(archivetest.Faults{NotWritten: 0.02, Written: 0.02})
 	}
+	if often(50) {
+		w.habits.deaf = 1 + chance.IntN(3)
+	}
+	w.cell.Notify = w.drawNotify(often)
 	w.wishes = NewWishes(chance)
 	w.history.cell = cell.New(w.cell)
 	return w
@@ -152,7 +159,11 @@ func (w *World) act() {
 		n.repeat()
 	case draw < 41 && w.habits.reads:
 		n.read()
-	case draw < 60:
+	case draw < 43:
+		n.tellSome()
+	case draw < 45 && w.habits.reads:
+		n.search()
+	case draw < 62:
 		n.decide(1 + w.chance.IntN(12))
 	case draw < 80:
 		n.commit()
@@ -196,7 +207,7 @@ func (w *World) pass(d time.Duration) {
 func (w *World) Heal() {
 	w.disk.SetFaults(journaltest.Faults{})
 	w.vault.SetFaults(archivetest.Faults{})
-	w.habits.crash, w.habits.takeover, w.habits.lazyTicks = 0, 0, 0
+	w.habits.crash, w.habits.takeover, w.habits.lazyTicks, w.habits.deaf = 0, 0, 0, 0
 	for w.node == nil {
 		w.start()
 	}
@@ -213,6 +224,7 @@ func (w *World) Settle() {
 		w.pass(5 * time.Second)
 		n.drain()
 		n.move()
+		n.tellSome()
 		n.drain()
 		w.invariants()
 		if n.seq.Due().IsZero() && n.ended() == 0 {

@@ -81,7 +81,9 @@ var makers = []maker{
 	{20, createGame}, {5, updateGame}, {2, terminateGame}, {30, reservePlayers},
 	{20, connectProcess}, {3, loseLink}, {20, activateProcess}, {25, reportHealth}, {4, settleProcess},
 	{14, promptGame}, {20, activateGame}, {3, setPolicy}, {25, acceptPlayer}, {12, removePlayer}, {3, releasePlayer}, {3, endProcess},
-	{3, createQueue}, {1, updateQueue}, {1, deleteQueue}, {15, startPlacement}, {3, stopPlacement},
+	{3, createQueue}, {1, updateQueue}, {1, deleteQueue}, {15, startPlacement}, {3, stopPlacement}, {1, confirmSubscription},
+	{3, createAlias}, {6, updateAlias}, {1, deleteAlias}, {4, drainCompute},
+	{2, createGroup}, {1, updateGroup}, {1, deleteGroup}, {6, registerGameServer}, {8, claimGameServer}, {8, updateGameServer}, {2, deregisterGameServer},
 }
 
 // one chance in n.
@@ -206,6 +208,24 @@ func tagResource(w *Wishes, v *cell.View) cell.Command {
 	return &cell.TagResource{Resource: cell.Resource{Kind: cell.FleetResource, ID: f.ID}, Tags: []fleet.Tag{{Key: fmt.Sprint(w.chance.IntN(3)), Value: fmt.Sprint(w.number())}}, Untag: []string{"0"}}
 }
 
+// drainCompute keeps new game sessions away from a compute, or lets them come again.
+func drainCompute(w *Wishes, v *cell.View) cell.Command {
+	x, ok := w.compute(v)
+	if !ok {
+		return nil
+	}
+	cmd := &cell.TagResource{Resource: cell.Resource{Kind: cell.ComputeResource, ID: x.FleetID + "/" + x.Name}}
+	switch {
+	case !x.Draining():
+		cmd.Tags = []fleet.Tag{{Key: fleet.DrainTag, Value: "true"}}
+	case w.oneIn(2):
+		cmd.Tags = []fleet.Tag{{Key: fleet.DrainTag, Value: "false"}}
+	default:
+		cmd.Untag = []string{fleet.DrainTag}
+	}
+	return cmd
+}
+
 func registerCompute(w *Wishes, v *cell.View) cell.Command {
 	f, ok := w.fleet(v)
 	if !ok || len(f.Locations) == 0 {
@@ -229,7 +249,7 @@ func issueToken(w *Wishes, v *cell.View) cell.Command {
 }
 
 func createGame(w *Wishes, v *cell.View) cell.Command {
-	f, ok := w.fleet(v)
+	f, ok := w.fleetOrAlias(v)
 	if !ok || len(f.Locations) == 0 {
 		return nil
 	}

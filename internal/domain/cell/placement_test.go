@@ -130,6 +130,25 @@ func TestPlacementTakesItsIDBackFromAFailedAttempt(t *testing.T) {
 	}
 }
 
+// Records take the place of those that have left memory, so a snapshot may bring the failed attempt after the one that
+// succeeded, which has the id all the same.
+func TestFailedAttemptBehindItsSuccessorInASnapshot(t *testing.T) {
+	w := newWorld(t, DefaultConfig())
+	w.grounds(placement.Queue{})
+	first, second := w.serverAt("custom-a", "s1"), w.serverAt("custom-a", "s2")
+	w.start(placement.Placement{ID: "gone"})
+	w.start(placement.Placement{ID: "p1"})
+	w.must(&EndProcess{Process: first, Request: 8})
+	w.must(&StopPlacement{ID: "gone"})
+	w.must(&Forget{Count: 2})
+	w.must(&EndProcess{Process: second, Request: 9})
+	w.now++
+	w.serverAt("custom-a", "s3") // the game session takes the record of the one that is gone
+	if err := w.checkRestarts(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 func TestPlacementTimesOut(t *testing.T) {
 	w := newWorld(t, DefaultConfig())
 	w.grounds(placement.Queue{Timeout: 30 * time.Second})
@@ -235,6 +254,29 @@ func TestTerminalAliasIsPassedOver(t *testing.T) {
 	w.advance(time.Second)
 	if p := w.placement("p1"); p.Location != "custom-a" {
 		t.Fatalf("once it stands for a fleet: %+v", p)
+	}
+}
+
+// When an alias has moved or is gone, a process that becomes free in its former fleet gets none of those who waited there.
+func TestNobodyWaitsInAnAliasFormerFleet(t *testing.T) {
+	leave := map[string]Command{
+		"moved":    &UpdateAlias{ID: "alias-1", Route: &Route{Fleet: "fleet-next"}},
+		"terminal": &UpdateAlias{ID: "alias-1", Route: &Route{Terminal: true, Message: "closed"}},
+		"deleted":  &DeleteAlias{ID: "alias-1"},
+	}
+	for what, cmd := range leave {
+		w := newWorld(t, DefaultConfig())
+		w.grounds(placement.Queue{})
+		w.must(&CreateFleet{Fleet: fleet.Fleet{ID: "fleet-next", Region: "us-east-1", Name: "next"}, Locations: []string{"custom-a"}})
+		w.must(&CreateAlias{Alias: fleet.Alias{ID: "alias-1", Region: "us-east-1", Name: "live", Fleet: testFleet}})
+		w.must(&UpdateQueue{Name: "q", Destinations: &[]string{"arn:aws:gamelift:us-east-1::alias/alias-1"}})
+		w.start(placement.Placement{ID: "p1"})
+		w.must(cmd)
+		w.serverAt("custom-a", "s1")
+		w.advance(time.Second)
+		if p := w.placement("p1"); p.Game != "" {
+			t.Errorf("%s: it went to %s", what, p.Game)
+		}
 	}
 }
 

@@ -17,12 +17,14 @@ import (
 // TestRestartsAreAlike: after random commands the cell that went on, the one that replayed the journal and the one that
 // loaded a snapshot and replayed the rest are the same, with the same indexes and deadlines.
 func TestRestartsAreAlike(t *testing.T) {
+	config := cell.DefaultConfig()
+	config.Notify = &cell.Notify{Bus: true, Topics: []string{"arn:aws:sns:us-east-1:1:lobby"}, Max: 20, Age: time.Hour}
 	for seed := range uint64(12) {
 		chance := rand.New(rand.NewPCG(seed, 0))
 		wishes := sim.NewWishes(chance)
-		live, now := cell.New(cell.DefaultConfig()), domain.Time(1_700_000_000_000)
+		live, now := cell.New(config), domain.Time(1_700_000_000_000)
 		var journal [][]byte
-		loaded := cell.New(cell.DefaultConfig())
+		loaded := cell.New(config)
 		frozen := freeze(t, live)
 		for range 5000 {
 			v := live.View()
@@ -36,6 +38,10 @@ func TestRestartsAreAlike(t *testing.T) {
 				now, cmd = now.Add(time.Duration(chance.IntN(1000))*time.Millisecond), &cell.Tick{}
 			case n < 110:
 				cmd = &cell.Forget{Count: chance.IntN(4)}
+			case n < 120:
+				if all := v.Notices("", 0, 5); len(all) > 0 {
+					cmd = &cell.DeliverNotices{Nos: []uint64{all[chance.IntN(len(all))].No}}
+				}
 			}
 			if cmd == nil {
 				continue
@@ -54,13 +60,13 @@ func TestRestartsAreAlike(t *testing.T) {
 					t.Fatalf("seed %d: %v", seed, err)
 				}
 				frozen = freeze(t, live)
-				loaded = reload(t, loaded)
+				loaded = reload(t, config, loaded)
 			}
 			if err := cell.CheckState(live); err != nil {
 				t.Fatalf("seed %d, after entry %d, %T: %v", seed, len(journal), cmd, err)
 			}
 		}
-		replayed := cell.New(cell.DefaultConfig())
+		replayed := cell.New(config)
 		for i, batch := range journal {
 			if err := replayed.Replay(uint64(i+1), batch); err != nil {
 				t.Fatalf("seed %d: %v", seed, err)
@@ -99,12 +105,12 @@ func (f frozenCell) unchanged() error {
 }
 
 // reload is the cell after a way through a snapshot.
-func reload(t *testing.T, c *cell.Cell) *cell.Cell {
+func reload(t *testing.T, config cell.Config, c *cell.Cell) *cell.Cell {
 	var snapshot bytes.Buffer
 	if err := c.Freeze().Write(&snapshot); err != nil {
 		t.Fatal(err)
 	}
-	loaded := cell.New(cell.DefaultConfig())
+	loaded := cell.New(config)
 	if err := loaded.Load(&snapshot); err != nil {
 		t.Fatal(err)
 	}

@@ -82,6 +82,11 @@ func (c *Cell) readBatch(batch []byte, f func(domain.Time, Event)) error {
 	return eachEvent(batch, &c.replayed, f)
 }
 
+// EachEvent calls f for each event of a journal entry, with the time of its transaction.
+func EachEvent(batch []byte, f func(at domain.Time, e Event)) error {
+	return eachEvent(batch, &wire.Reader{}, f)
+}
+
 // eachEvent walks a journal entry: transactions, their time, their events.
 func eachEvent(batch []byte, r *wire.Reader, f func(domain.Time, Event)) error {
 	for len(batch) > 0 {

@@ -64,9 +64,10 @@ func (s *State) Game(id ID) (Ref, bool) {
 	return r, ok
 }
 
-// AddGame stores a new game session. One with the same id, the failed attempt of a placement, gives the id up.
+// AddGame stores a new game session. One with the same id, the failed attempt of a placement, gives the id up. A snapshot
+// may bring such an attempt after the one that has its id now.
 func (s *State) AddGame(g GameSession) Ref {
-	if old, ok := s.byID[g.ID]; ok {
+	if old, ok := s.byID[g.ID]; ok && !g.Replaced {
 		x := s.Games.Mut(old)
 		x.Replaced = true
 		s.byFleet[x.FleetID].Delete(entry{x.Created, old, x.ID})

@@ -1,0 +1,94 @@
+package sim
+
+import (
+	"fmt"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/catalog"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/fleet"
+)
+
+// aliasesMax is how many aliases there are at a time.
+const aliasesMax = 3
+
+func (w *Wishes) alias(v *cell.View) (fleet.Alias, bool) {
+	all := v.Aliases(catalog.Place{}, aliasesMax, nil)
+	if len(all) == 0 {
+		return fleet.Alias{}, false
+	}
+	return all[w.chance.IntN(len(all))], true
+}
+
+// aliases are those there are, as destinations of a queue.
+func (w *Wishes) aliases(v *cell.View) (arns []string) {
+	for _, a := range v.Aliases(catalog.Place{}, aliasesMax, nil) {
+		arns = append(arns, "arn:aws:gamelift:us-east-1:1:alias/"+a.ID)
+	}
+	return arns
+}
+
+func createAlias(w *Wishes, v *cell.View) cell.Command {
+	f, ok := w.fleet(v)
+	if !ok || len(w.aliases(v)) == aliasesMax {
+		return nil
+	}
+	return &cell.CreateAlias{Alias: fleet.Alias{ID: fmt.Sprint("alias-", w.number()), Region: "us-east-1", Account: "1", Name: "live", Fleet: f.ID}}
+}
+
+// updateAlias moves an alias, mostly to a fleet that it does not stand for, or to none.
+func updateAlias(w *Wishes, v *cell.View) cell.Command {
+	a, _ := w.alias(v)
+	f, ok := w.fleet(v)
+	if f.ID == a.Fleet {
+		f, ok = w.fleet(v)
+	}
+	cmd := &cell.UpdateAlias{ID: a.ID, Route: &cell.Route{Fleet: f.ID}}
+	if !ok || w.oneIn(5) {
+		cmd.Route = &cell.Route{Terminal: true, Message: "closed"}
+	}
+	return cmd
+}
+
+func deleteAlias(w *Wishes, v *cell.View) cell.Command {
+	a, ok := w.alias(v)
+	if !ok || !w.oneIn(4) {
+		return nil
+	}
+	return &cell.DeleteAlias{ID: a.ID}
+}
+
+// fleetOrAlias is a fleet, named itself or by an alias, as a backend has them in its settings.
+func (w *Wishes) fleetOrAlias(v *cell.View) (fleet.Fleet, bool) {
+	if a, ok := w.alias(v); ok && w.oneIn(3) {
+		id, err := v.ResolveAlias(a.ID)
+		if err != nil {
+			return fleet.Fleet{}, false
+		}
+		return v.Fleet(id)
+	}
+	return w.fleet(v)
+}
+
+// knownAlias is what somebody was told of an alias.
+type knownAlias struct {
+	updated domain.Time // 0: its creation was not acknowledged
+	doubted bool        // somebody has asked to delete it
+}
+
+func (k *known) toldAlias(w *World, a *fleet.Alias) {
+	old := k.aliases[a.ID]
+	if a.Updated < old.updated {
+		w.violated("%s was changed at %v, the answer after that says %v", a.ID, old.updated, a.Updated)
+	}
+	old.updated = a.Updated
+}
+
+func (w *World) checkAliases(v *cell.View) {
+	for _, id := range w.known.aliasOrder {
+		k := w.known.aliases[id]
+		if a, ok := v.Alias(id); k.updated != 0 && !k.doubted && (!ok || a.Updated < k.updated) {
+			w.violated("%s is gone, or was last changed at %v and not at %v", id, a.Updated, k.updated)
+		}
+	}
+}

@@ -1,0 +1,121 @@
+package sim
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/musterhq/muster/internal/archive"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/notice"
+	"github.com/musterhq/muster/internal/domain/placement"
+)
+
+// The topics that queues name. Nobody listens to the last one.
+var topics = []string{"arn:aws:sns:us-east-1:1:lobby", "arn:aws:sns:us-east-1:1:statistics", "arn:aws:sns:us-east-1:1:nobody"}
+
+// drawNotify decides who wants to hear of the ends of placements, and how patient the service is with receivers.
+func (w *World) drawNotify(often func(int) bool) *cell.Notify {
+	if !often(85) {
+		return nil
+	}
+	to := &cell.Notify{Bus: often(80), Max: 1000, Age: cell.DefaultNoticeAge}
+	for _, topic := range topics[:2] {
+		if often(70) {
+			to.Topics = append(to.Topics, topic)
+		}
+	}
+	if often(30) {
+		to.Max = 1 + w.chance.IntN(4)
+	}
+	if often(30) {
+		to.Age = time.Minute
+	}
+	return to
+}
+
+// receivers are the topics of those who listen.
+func (w *World) receivers() (all []string) {
+	if to := w.cell.Notify; to != nil {
+		all = slices.Clone(to.Topics)
+		if to.Bus {
+			all = append(all, notice.Bus)
+		}
+	}
+	return all
+}
+
+// tellSome lets one receiver hear some of its notices, once they are durable. Whether the service learns that it has them is
+// another matter: it may die before, and tell them again.
+func (n *node) tellSome() {
+	all := n.w.receivers()
+	if len(all) == 0 {
+		return
+	}
+	topic := all[n.w.chance.IntN(len(all))]
+	v := n.seq.Cell().View()
+	some := v.Notices(topic, 0, 1+n.w.chance.IntN(5))
+	if len(some) == 0 || n.w.oneIn(n.w.habits.deaf) {
+		return
+	}
+	if n.w.oneIn(4) { // several are on their way at a time, and the later ones may arrive first
+		slices.Reverse(some)
+		some = some[:1]
+	}
+	n.whenDurable(v.Seen(), func() { n.heard(topic, some) })
+}
+
+// heard is what happens in a receiver.
+func (n *node) heard(topic string, some []notice.Notice) {
+	w := n.w
+	have := &cell.DeliverNotices{Topic: topic}
+	for _, x := range some {
+		key := noticeKey{topic, x.No}
+		if !sameNotice(w.chronicle.ever[key], x) {
+			w.violated("topic %q was told %+v, which never happened", topic, x)
+		}
+		w.counts.Told++
+		w.chronicle.told[key] = true
+		have.Nos = append(have.Nos, x.No)
+		if x.Placement == "" {
+			continue
+		}
+		p := w.placementOf(n, x.Placement)
+		if p.Status == placement.Pending || p.End != x.At {
+			w.violated("topic %q was told at %v that %s has ended, which is %s since %v", topic, x.At, p.ID, p.Status, p.End)
+		}
+		w.known.toldPlacement(w, p)
+	}
+	n.submit(have, n.w.known.learner(w, have))
+}
+
+// placementOf finds a placement in memory or in the archive.
+func (w *World) placementOf(n *node, id string) placement.Placement {
+	v := n.seq.Cell().View()
+	if p, ok := v.Placement(id); ok {
+		return p
+	}
+	data := w.archived(n.archive, archive.Placement, id)
+	if data == nil {
+		w.violated("%s is gone", id)
+	}
+	p, err := cell.DecodePlacement(data)
+	if err != nil || p.Status == placement.Pending {
+		w.violated("archive: %s is %s, %v", id, p.Status, err)
+	}
+	return p
+}
+
+// checkNotices holds what waits to be told against the chronicle, when all that was decided is durable.
+func (w *World) checkNotices() {
+	v := w.node.seq.Cell().View()
+	for _, topic := range append(w.receivers(), topics[2]) {
+		if got, want := v.Notices(topic, 0, 1<<20), w.chronicle.waiting[topic]; !slices.EqualFunc(got, want, sameNotice) {
+			w.violated("notices that wait for topic %q: %+v, want %+v", topic, got, want)
+		}
+	}
+}
+
+func confirmSubscription(w *Wishes, _ *cell.View) cell.Command {
+	return &cell.ConfirmSubscription{Topic: topics[w.chance.IntN(len(topics))], URL: fmt.Sprint("http://receiver-", w.chance.IntN(2))}
+}
