@@ -43,6 +43,8 @@ func (cmd *SetCapacity) decide(t *tx) error {
 	set(&c.FromZero, cmd.FromZero)
 	set(&c.Inactivity, cmd.Inactivity)
 	switch {
+	case c.FromZero && cmd.Min != nil:
+		return domain.Refuse(domain.Invalid, "MinSize: not with the strategy SCALE_TO_AND_FROM_ZERO, which sets it by itself")
 	case c.Min > c.Max:
 		return domain.Refuse(domain.Invalid, "MinSize: %d is more than MaxSize, %d", c.Min, c.Max)
 	case c.Desired < c.Min || c.Desired > c.Max:

@@ -104,7 +104,7 @@ func processDetails(e Event) string {
 	case *ProcessForgotten:
 		return e.Process.Process
 	}
-	return ""
+	return placementDetails(e)
 }
 
 var endReasons = [...]string{
@@ -113,11 +113,11 @@ var endReasons = [...]string{
 }
 
 func fleetDetails(f *fleet.Fleet) string {
-	text := [...]string{"", " ACTIVE", " DELETING"}[f.Status] + when(f.FullProtection, " protected")
+	text := " " + f.Status.String() + when(f.FullProtection, " protected")
 	for _, l := range f.Locations {
-		text += " " + l.Name + when(l.Status == fleet.Deleting, "(DELETING)")
+		text += " " + l.Name + when(l.Status == fleet.Deleting, "(DELETING)") + capacityDetails(l)
 	}
-	return text + tagList(f.Tags)
+	return text + managedDetails(f) + tagList(f.Tags)
 }
 
 func tagList(tags []fleet.Tag) string {

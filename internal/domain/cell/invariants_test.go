@@ -56,7 +56,18 @@ func checkCounts(c *Cell) error {
 		}
 	}
 	type onCompute struct{ processes, ready, hosting int32 }
-	computes := map[fleet.Ref]onCompute{}
+	computes, activating := map[fleet.Ref]onCompute{}, map[fleet.Ref]int32{}
+	for _, p := range c.fleets.Processes.All() {
+		if p.Session != 0 && c.sessions.Games.Get(p.Session).Status == session.Activating {
+			activating[p.Compute]++
+		}
+	}
+	full := func(r fleet.Ref) bool {
+		runtime := c.fleets.Fleets.Get(c.fleets.Computes.Get(r).Fleet).Runtime
+		return runtime != nil && runtime.ActivationsMax > 0 && activating[r] >= runtime.ActivationsMax
+	}
+	heldBack := map[at]int{}
+	sites := map[at]fleet.SiteCounts{}
 	for _, p := range c.fleets.Processes.All() {
 		n := computes[p.Compute]
 		if p.State != fleet.Ended {
@@ -69,8 +80,12 @@ func checkCounts(c *Cell) error {
 			n.hosting++
 		}
 		computes[p.Compute] = n
-		if p.Eligible() && !c.fleets.Computes.Get(p.Compute).Draining() {
-			idle[at{p.Key.Fleet, p.Location}]++
+		switch place := (at{p.Key.Fleet, p.Location}); {
+		case !p.Eligible() || c.fleets.Computes.Get(p.Compute).Draining():
+		case full(p.Compute):
+			heldBack[place]++
+		default:
+			idle[place]++
 		}
 	}
 	for r, x := range c.fleets.Computes.All() {
@@ -78,8 +93,24 @@ func checkCounts(c *Cell) error {
 			errs = append(errs, fmt.Errorf("compute %s counts %+v, counted %+v", x.Name, got, computes[r]))
 		}
 		place := at{x.FleetID, x.Location}
+		n := sites[place]
+		n.Computes++
+		n.Processes += x.Ready
+		if x.Hosting > 0 {
+			n.ComputesWithGame++
+		}
+		n.Idle = int32(idle[place])
+		sites[place] = n
+		if got, want := c.fleets.HeldBack(place.fleet, place.location), heldBack[place]; got != want {
+			errs = append(errs, fmt.Errorf("%v holds %d processes back, counted %d", place, got, want))
+		}
 		if got := c.fleets.IdleCount(place.fleet, place.location); got != idle[place] {
 			errs = append(errs, fmt.Errorf("%v has %d idle processes, counted %d", place, got, idle[place]))
+		}
+	}
+	for place, want := range sites {
+		if got := c.fleets.SiteCounts(place.fleet, place.location); got != want {
+			errs = append(errs, fmt.Errorf("%v has %+v, counted %+v", place, got, want))
 		}
 	}
 	return errors.Join(errs...)
@@ -147,6 +178,14 @@ func checkDeadlines(c *Cell) error {
 	}
 	for r, n := range c.notices.Notices.All() {
 		note(noticeAge, r, int64(n.Until))
+	}
+	for r, x := range c.matchmaking.Tickets.All() {
+		if x.Status.Waits() {
+			note(ticketTimeout, r, int64(x.TimeoutAt))
+		}
+	}
+	for r, x := range c.matchmaking.Matches.All() {
+		note(acceptanceTimeout, r, int64(x.AcceptBy))
 	}
 	var errs []error
 	for _, h := range []*heap{&c.waiting.contact, &c.waiting.wall} {

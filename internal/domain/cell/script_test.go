@@ -116,7 +116,7 @@ func (s *script) command(verb string, a arguments) Command {
 	case "delete-location":
 		return &DeleteLocation{Name: a.or("location", testLocation)}
 	case "create-fleet":
-		return &CreateFleet{Fleet: fleet.Fleet{ID: key.Fleet, CreationPolicy: a.policy()}, Locations: a.list("locations", testLocation)}
+		return &CreateFleet{Fleet: fleet.Fleet{ID: key.Fleet, CreationPolicy: a.policy(), Runtime: a.runtime(), CertificateType: a.or("certificate", "DISABLED"), Tags: a.tags("tags")}, Locations: a.list("locations", testLocation)}
 	case "update-fleet":
 		return &UpdateFleetAttributes{ID: key.Fleet, FullProtection: a.flag("protected"), CreationPolicy: a.policy()}
 	case "delete-fleet":
@@ -170,6 +170,9 @@ func (s *script) command(verb string, a arguments) Command {
 		return &Resume{}
 	case "forget":
 		return &Forget{Count: int(a.number("count", 1))}
+	}
+	if cmd := s.managedCommand(verb, a, key.Fleet); cmd != nil {
+		return cmd
 	}
 	return s.serverCommand(verb, a, key, game, request)
 }
@@ -304,8 +307,9 @@ func (a arguments) pairs(key string) (pairs [][2]string) {
 }
 
 func (a arguments) tags(key string) (tags []fleet.Tag) {
-	for _, p := range a.pairs(key) {
-		tags = append(tags, fleet.Tag{Key: p[0], Value: p[1]})
+	for _, tag := range a.list(key) {
+		at := strings.LastIndexByte(tag, ':')
+		tags = append(tags, fleet.Tag{Key: tag[:at], Value: tag[at+1:]})
 	}
 	return tags
 }

@@ -73,6 +73,19 @@ func (v *View) Fleets(created domain.Time, id string, limit int) []fleet.Fleet {
 	return page
 }
 
+// FleetsOfBuild returns those of Fleets that are to run a build.
+func (v *View) FleetsOfBuild(build string, created domain.Time, id string, limit int) []fleet.Fleet {
+	v.sawAll()
+	var page []fleet.Fleet
+	v.c.fleets.FleetsFrom(int64(created), id, func(f *fleet.Fleet) bool {
+		if f.Managed != nil && f.Managed.Build == build {
+			page = append(page, *f)
+		}
+		return len(page) < limit
+	})
+	return page
+}
+
 // Compute returns a compute of a fleet.
 func (v *View) Compute(fleetID, name string) (fleet.Compute, bool) {
 	r, ok := v.c.fleets.Compute(fleetID, name)
