@@ -41,6 +41,7 @@ type Service struct {
 
 	journal journal.Journal
 	archive archive.Archive
+	keys    *identity.Keys
 	engine  *engine.Engine
 	link    *serverlink.Server
 	notify  *notify.Sender
@@ -93,6 +94,7 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	if err != nil {
 		return nil, err
 	}
+	x.keys = keys
 	if list, err := keys.List(); err == nil && len(list) == 0 && !s.Dev {
 		log.Warn("there is no access key, so every request will be refused; `muster keys create` makes one", "data", s.Data)
 	}
@@ -225,6 +227,12 @@ func (x *Service) PublicURL() string { return x.publicURL }
 
 // Err is nil while the service can do its work, and then the reason why it cannot.
 func (x *Service) Err() error { return x.engine.Err() }
+
+// Engine is for tests in the same process, which look at what no door shows.
+func (x *Service) Engine() *engine.Engine { return x.engine }
+
+// Keys are the access keys. Those made by it work at once.
+func (x *Service) Keys() *identity.Keys { return x.keys }
 
 // Now is the time that deadlines run on.
 func (x *Service) Now() time.Time { return x.engine.Now() }

@@ -1,0 +1,51 @@
+package mustertest
+
+import (
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/gamelift"
+
+	"github.com/musterhq/muster/internal/identity"
+)
+
+// Region stands in the ARNs of what the clients of AWSConfig make.
+const Region = "us-east-1"
+
+// Roles of access keys.
+const (
+	Admin    = "admin"    // everything
+	Backend  = "backend"  // sessions and players of everyone, no fleets
+	Client   = "client"   // what a game client may
+	ReadOnly = "readonly" // looks at everything, changes nothing
+)
+
+// Credentials makes an access key of a role.
+func (s *Server) Credentials(role string) aws.Credentials {
+	s.t.Helper()
+	parsed, err := identity.ParseRole(role)
+	if err != nil {
+		s.t.Fatalf("mustertest: credentials: %v", err)
+	}
+	key, err := s.running.Keys().Create(parsed, s.t.Name())
+	if err != nil {
+		s.t.Fatalf("mustertest: credentials: %v", err)
+	}
+	return aws.Credentials{AccessKeyID: key.ID, SecretAccessKey: key.Secret, Source: "mustertest"}
+}
+
+// AWSConfig configures clients of the AWS SDK for Go. They may do what the role may, also where the service takes any
+// credentials.
+func (s *Server) AWSConfig(role string) aws.Config {
+	s.t.Helper()
+	c := s.Credentials(role)
+	return aws.Config{
+		Region: Region, BaseEndpoint: aws.String(s.Endpoint()),
+		Credentials: credentials.NewStaticCredentialsProvider(c.AccessKeyID, c.SecretAccessKey, ""),
+	}
+}
+
+// GameLift is an administrator's API client.
+func (s *Server) GameLift() *gamelift.Client {
+	s.t.Helper()
+	return gamelift.NewFromConfig(s.AWSConfig(Admin))
+}

@@ -1,0 +1,79 @@
+package mustertest
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/gamelift"
+	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
+)
+
+// Fleet is an ANYWHERE fleet with one location and one compute, whose game servers run in the test or where it likes.
+type Fleet struct {
+	ID, ARN  string
+	Location string
+	Compute  string
+
+	srv       *Server
+	authToken string
+	servers   int
+}
+
+// NewFleet makes a location, a fleet and a compute with the address 127.0.0.1.
+func (s *Server) NewFleet() *Fleet {
+	s.t.Helper()
+	s.fleets++
+	ctx, api := context.Background(), s.GameLift()
+	f := &Fleet{srv: s, Location: fmt.Sprintf("custom-test-%d", s.fleets), Compute: "test-host"}
+	check := func(what string, err error) {
+		s.t.Helper()
+		if err != nil {
+			s.t.Fatalf("mustertest: new fleet: %s: %v", what, err)
+		}
+	}
+	_, err := api.CreateLocation(ctx, &gamelift.CreateLocationInput{LocationName: &f.Location})
+	check("location", err)
+	made, err := api.CreateFleet(ctx, &gamelift.CreateFleetInput{
+		Name: aws.String(f.Location), ComputeType: types.ComputeTypeAnywhere,
+		Locations: []types.LocationConfiguration{{Location: &f.Location}},
+	})
+	check("fleet", err)
+	f.ID, f.ARN = *made.FleetAttributes.FleetId, *made.FleetAttributes.FleetArn
+	_, err = api.RegisterCompute(ctx, &gamelift.RegisterComputeInput{
+		FleetId: &f.ID, ComputeName: &f.Compute, Location: &f.Location, IpAddress: aws.String("127.0.0.1"),
+	})
+	check("compute", err)
+	token, err := api.GetComputeAuthToken(ctx, &gamelift.GetComputeAuthTokenInput{FleetId: &f.ID, ComputeName: &f.Compute})
+	check("auth token", err)
+	f.authToken = *token.AuthToken
+	return f
+}
+
+// NewQueue makes a queue with the fleet as its only destination and gives its name.
+func (f *Fleet) NewQueue(timeoutSeconds int32) string {
+	f.srv.t.Helper()
+	name := "queue-of-" + f.Location
+	_, err := f.srv.GameLift().CreateGameSessionQueue(context.Background(), &gamelift.CreateGameSessionQueueInput{
+		Name: &name, TimeoutInSeconds: &timeoutSeconds,
+		Destinations: []types.GameSessionQueueDestination{{DestinationArn: &f.ARN}},
+	})
+	if err != nil {
+		f.srv.t.Fatalf("mustertest: new queue: %v", err)
+	}
+	return name
+}
+
+// ServerParameters is what the server SDKs want to know to connect: each has members of these names.
+type ServerParameters struct {
+	WebSocketURL, ProcessID, HostID, FleetID, AuthToken string
+}
+
+// ServerParameters are for one game server process with a server SDK of any language, in this process or another.
+func (f *Fleet) ServerParameters() ServerParameters {
+	f.servers++
+	return ServerParameters{
+		WebSocketURL: f.srv.ServerEndpoint(), ProcessID: fmt.Sprintf("process-%d", f.servers), HostID: f.Compute, FleetID: f.ID,
+		AuthToken: f.authToken,
+	}
+}

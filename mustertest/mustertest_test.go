@@ -1,0 +1,235 @@
+package mustertest_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/gamelift"
+	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
+	"github.com/aws/smithy-go"
+
+	"github.com/musterhq/muster/mustertest"
+)
+
+// stage is what most tests play on.
+type stage struct {
+	*testing.T
+	srv   *mustertest.Server
+	fleet *mustertest.Fleet
+	api   *gamelift.Client
+}
+
+func newStage(t *testing.T, with ...mustertest.Option) *stage {
+	t.Helper()
+	t.Parallel()
+	srv := mustertest.Start(t, with...)
+	return &stage{t, srv, srv.NewFleet(), srv.GameLift()}
+}
+
+func (s *stage) create() *types.GameSession {
+	s.Helper()
+	out, err := s.api.CreateGameSession(s.Context(), &gamelift.CreateGameSessionInput{
+		FleetId: &s.fleet.ID, Location: &s.fleet.Location, MaximumPlayerSessionCount: aws.Int32(4),
+	})
+	if err != nil {
+		s.Fatal(err)
+	}
+	return out.GameSession
+}
+
+func (s *stage) join(game *types.GameSession, player string) *types.PlayerSession {
+	s.Helper()
+	out, err := s.api.CreatePlayerSession(s.Context(), &gamelift.CreatePlayerSessionInput{GameSessionId: game.GameSessionId, PlayerId: &player})
+	if err != nil {
+		s.Fatal(err)
+	}
+	return out.PlayerSession
+}
+
+func (s *stage) wantPlayer(p *types.PlayerSession, want types.PlayerSessionStatus) {
+	s.Helper()
+	out, err := s.api.DescribePlayerSessions(s.Context(), &gamelift.DescribePlayerSessionsInput{PlayerSessionId: p.PlayerSessionId})
+	if err != nil || out.PlayerSessions[0].Status != want {
+		s.Errorf("player %s at %s: %v %v, want %s", *p.PlayerId, s.srv.Now(), out, err, want)
+	}
+}
+
+func (s *stage) wantGame(game *types.GameSession, want types.GameSessionStatus) {
+	s.Helper()
+	out, err := s.api.DescribeGameSessions(s.Context(), &gamelift.DescribeGameSessionsInput{GameSessionId: game.GameSessionId})
+	if err != nil {
+		s.Fatal(err)
+	}
+	if got := out.GameSessions[0].Status; got != want {
+		s.Errorf("the game session is %s, want %s", got, want)
+	}
+}
+
+func (s *stage) wantPlacement(id string, want types.GameSessionPlacementState) {
+	s.Helper()
+	out, err := s.api.DescribeGameSessionPlacement(s.Context(), &gamelift.DescribeGameSessionPlacementInput{PlacementId: &id})
+	if err != nil {
+		s.Fatal(err)
+	}
+	if got := out.GameSessionPlacement.Status; got != want {
+		s.Errorf("placement %s is %s, want %s", id, got, want)
+	}
+}
+
+func (s *stage) place(queue, id string) {
+	s.Helper()
+	_, err := s.api.StartGameSessionPlacement(s.Context(), &gamelift.StartGameSessionPlacementInput{
+		PlacementId: &id, GameSessionQueueName: &queue, MaximumPlayerSessionCount: aws.Int32(4),
+	})
+	if err != nil {
+		s.Fatal(err)
+	}
+}
+
+func TestReservationTimesOut(t *testing.T) {
+	s := newStage(t)
+	server := s.fleet.StartGameServer()
+	game := s.create()
+	server.GameSession()
+	late, fine := s.join(game, "late"), s.join(game, "fine")
+	if err := server.AcceptPlayer(*fine.PlayerSessionId); err != nil {
+		t.Fatal(err)
+	}
+	s.srv.Advance(59 * time.Second)
+	s.wantPlayer(late, types.PlayerSessionStatusReserved)
+	s.srv.Advance(time.Second)
+	s.wantPlayer(late, types.PlayerSessionStatusTimedout)
+	s.wantPlayer(fine, types.PlayerSessionStatusActive)
+	if err := server.AcceptPlayer(*late.PlayerSessionId); err == nil {
+		t.Error("a player came in on a reservation that was over")
+	}
+	if err := server.RemovePlayer(*fine.PlayerSessionId); err != nil {
+		t.Error(err)
+	}
+	s.wantPlayer(fine, types.PlayerSessionStatusCompleted)
+}
+
+func TestPlacementTimesOut(t *testing.T) {
+	s := newStage(t)
+	queue := s.fleet.NewQueue(30)
+	s.place(queue, "in-vain")
+	s.srv.Advance(29 * time.Second)
+	s.wantPlacement("in-vain", types.GameSessionPlacementStatePending)
+	s.place(queue, "patient")
+	s.srv.Advance(time.Second)
+	s.wantPlacement("in-vain", types.GameSessionPlacementStateTimedOut)
+	s.fleet.StartGameServer().GameSession()
+	s.wantPlacement("patient", types.GameSessionPlacementStateFulfilled)
+}
+
+func TestActivationTimesOut(t *testing.T) {
+	s := newStage(t, mustertest.Setting("activation-timeout", "2m"))
+	told := make(chan struct{})
+	server := s.fleet.StartGameServerWith(mustertest.GameServerOptions{
+		OnGameSession: func(*mustertest.GameServer, mustertest.GameSession) {}, // it loads its level for ever
+		OnTerminate:   func(*mustertest.GameServer) { close(told) },
+	})
+	game := s.create()
+	server.GameSession()
+	s.srv.Advance(2*time.Minute - time.Millisecond)
+	s.wantGame(game, types.GameSessionStatusActivating)
+	s.srv.Advance(time.Millisecond)
+	s.wantGame(game, types.GameSessionStatusTerminated)
+	<-told
+}
+
+// A server that is alive but stuck: its connection answers pings, its game sends no heartbeats.
+func TestSilentServerIsEnded(t *testing.T) {
+	s := newStage(t)
+	told := make(chan struct{})
+	server := s.fleet.StartGameServerWith(mustertest.GameServerOptions{OnTerminate: func(*mustertest.GameServer) { close(told) }})
+	game := s.create()
+	server.GameSession()
+	s.srv.AdvanceLinks(130 * time.Second)
+	s.wantGame(game, types.GameSessionStatusActive)
+	s.srv.Advance(3 * time.Minute)
+	<-told
+	s.srv.Advance(5 * time.Minute) // it does not end by itself
+	s.wantGame(game, types.GameSessionStatusTerminated)
+}
+
+// A server that crashes, and one that was only cut off for a moment.
+func TestCrashedServerIsGivenUp(t *testing.T) {
+	s := newStage(t)
+	first := s.fleet.StartGameServer()
+	game := s.create()
+	first.GameSession()
+	seat := s.join(game, "ann")
+	first.Kill()
+	s.srv.Advance(75*time.Second - time.Millisecond)
+	s.wantGame(game, types.GameSessionStatusActive)
+	s.wantPlayer(seat, types.PlayerSessionStatusTimedout)
+	s.srv.Advance(time.Millisecond)
+	s.wantGame(game, types.GameSessionStatusTerminated)
+}
+
+// Over a restart nothing is lost, and what waits for somebody who could not reach the service waits on.
+func TestRestart(t *testing.T) {
+	s := newStage(t)
+	server := s.fleet.StartGameServer()
+	game := s.create()
+	server.GameSession()
+	seat := s.join(game, "ann")
+	endpoint, before := s.srv.Endpoint(), s.srv.Now()
+	s.srv.Advance(50 * time.Second)
+	s.srv.RestartAfter(time.Hour)
+	if got := s.srv.Endpoint(); got != endpoint {
+		t.Errorf("the endpoint is %s after a restart, before %s", got, endpoint)
+	}
+	if got, want := s.srv.Now().Sub(before), time.Hour+50*time.Second; got != want {
+		t.Errorf("the clock moved by %s, want %s", got, want)
+	}
+	s.srv.Advance(9 * time.Second)
+	s.wantPlayer(seat, types.PlayerSessionStatusReserved)
+	s.srv.Advance(time.Second)
+	s.wantPlayer(seat, types.PlayerSessionStatusTimedout)
+	s.srv.Restart()
+	s.wantGame(game, types.GameSessionStatusActive)
+	for server.Heartbeat(true) != nil { // until it has come back
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// Nothing ends because the test is slow.
+func TestClockStandsStill(t *testing.T) {
+	s := newStage(t, mustertest.Setting("reservation", "1s"))
+	server := s.fleet.StartGameServer()
+	game := s.create()
+	server.GameSession()
+	seat, began := s.join(game, "ann"), s.srv.Now()
+	time.Sleep(1100 * time.Millisecond) // longer than the reservation
+	s.wantPlayer(seat, types.PlayerSessionStatusReserved)
+	if got := s.srv.Now(); !got.Equal(began) {
+		t.Errorf("the clock went from %s to %s by itself", began, got)
+	}
+}
+
+func TestRolesAndSignatures(t *testing.T) {
+	t.Parallel()
+	srv := mustertest.Start(t, mustertest.Signed())
+	ctx := t.Context()
+	if _, err := srv.GameLift().ListFleets(ctx, &gamelift.ListFleetsInput{}); err != nil {
+		t.Error(err)
+	}
+	client := gamelift.NewFromConfig(srv.AWSConfig(mustertest.Client))
+	_, err := client.ListFleets(ctx, &gamelift.ListFleetsInput{})
+	if e, ok := errors.AsType[smithy.APIError](err); !ok || e.ErrorCode() != "AccessDeniedException" {
+		t.Errorf("a game client lists fleets: %v", err)
+	}
+	config := srv.AWSConfig(mustertest.Admin)
+	config.Credentials = aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+		return aws.Credentials{AccessKeyID: "MUSTAAAAAAAAAAAAAAAA", SecretAccessKey: "x"}, nil
+	})
+	_, err = gamelift.NewFromConfig(config).ListFleets(ctx, &gamelift.ListFleetsInput{})
+	if e, ok := errors.AsType[smithy.APIError](err); !ok || e.ErrorCode() != "UnrecognizedClientException" {
+		t.Errorf("a stranger lists fleets: %v", err)
+	}
+}
