@@ -18,6 +18,7 @@ const (
 	GameSession   Kind = 1
 	PlayerSession Kind = 2
 	Placement     Kind = 3
+	Ticket        Kind = 4 // of matchmaking
 )
 
 // Record is one thing that has ended.

@@ -49,6 +49,7 @@ func (e *Engine) doClaim(ctx context.Context, cmd cell.Claim) error {
 // archiveKinds are the archive's kinds of what the cell lets go.
 var archiveKinds = map[cell.ClaimKind]archive.Kind{
 	cell.AGameSession: archive.GameSession, cell.APlayerSession: archive.PlayerSession, cell.APlacement: archive.Placement,
+	cell.ATicket: archive.Ticket,
 }
 
 func isRefused(err error, reason domain.Reason) bool {
@@ -108,6 +109,25 @@ func (e *Engine) Placement(ctx context.Context, id string) (placement.Placement,
 		return p, domain.Refuse(domain.NotFound, "placement %s not found", id)
 	}
 	return cell.DecodePlacement(record.Data)
+}
+
+// Ticket finds a ticket of matchmaking, active or ended. It refuses with NotFound.
+func (e *Engine) Ticket(ctx context.Context, id string) (cell.Ticket, error) {
+	var t cell.Ticket
+	var ok bool
+	err := e.Read(ctx, func(v *cell.View) error { t, ok = v.Ticket(id); return nil })
+	if err != nil || ok {
+		return t, err
+	}
+	record, ok, err := e.config.Archive.Get(ctx, archive.Ticket, id)
+	if err != nil {
+		return t, err
+	}
+	if !ok {
+		return t, domain.Refuse(domain.NotFound, cell.TicketNotFound)
+	}
+	t.Ticket, err = cell.DecodeTicket(record.Data)
+	return t, err
 }
 
 // scanStep bounds how many records one look at the state passes over.

@@ -87,6 +87,14 @@ func (c *Cell) apply(at domain.Time, event Event) {
 		c.touch()
 	case *QueueChanged, *QueueRemoved, *PlacementStarted, *PlacementRetried, *PlacementPassed, *PlacementEnded:
 		c.applyPlacement(at, event)
+	case *RuleSetChanged, *RuleSetRemoved, *ConfigurationChanged, *ConfigurationRemoved:
+		c.applyMatchmaker(event)
+	case *TicketStarted, *TicketsSearching, *TicketEnded:
+		c.applyTicket(at, event)
+	case *MatchProposed, *PlayersAnswered, *MatchAccepted, *MatchDropped, *MatchCompleted:
+		c.applyMatch(at, event)
+	case *HostedChanged, *HostedTold, *GameSessionMatched:
+		c.applyHosted(event)
 	case *NoticeWritten, *NoticesDelivered, *NoticesDropped, *SubscriptionConfirmed:
 		c.applyNotice(at, event)
 	default:
@@ -217,6 +225,7 @@ func (c *Cell) applyGame(at domain.Time, event Event) {
 		c.ended.push(endedGame, r)
 		g := c.sessions.Games.Mut(r)
 		g.Cause, g.Changed = e.Cause, c.touch()
+		c.matchmaking.RemoveHosted(string(e.ID))
 		c.waiting.clear(activation, r)
 		if p != 0 {
 			x := c.fleets.Processes.Mut(p)

@@ -2,6 +2,7 @@ package cell
 
 import (
 	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/domain/placement"
 	"github.com/musterhq/muster/internal/domain/session"
 	"github.com/musterhq/muster/internal/domain/wire"
@@ -10,11 +11,11 @@ import (
 // EndedRecord is something that has ended, for the archive.
 type EndedRecord struct {
 	Kind           ClaimKind // Nothing: it need not be kept
-	ID             string    // session.ID, a placement's id, or the sixteen bytes of a player session's UUID
+	ID             string    // session.ID, a placement's or ticket's id, or the sixteen bytes of a player session's UUID
 	Created, Ended domain.Time
 	Fleet          string // of a game session
 	GameID, Player string // of a player session
-	Data           []byte // for DecodeGameSession, DecodePlayerSession or DecodePlacement
+	Data           []byte // for DecodeGameSession, DecodePlayerSession, DecodePlacement or DecodeTicket
 }
 
 // Ended returns up to `most` of the records that ended before `before`, in the order they ended, beginning with the
@@ -42,6 +43,9 @@ func (v *View) endedRecord(e endedEntry) EndedRecord {
 	case endedPlacement:
 		p := v.placement(e.ref)
 		return EndedRecord{Kind: APlacement, ID: p.ID, Created: p.Start, Ended: p.End, Data: wire.Append(nil, &p)}
+	case endedTicket:
+		x := v.ticket(e.ref).Ticket
+		return EndedRecord{Kind: ATicket, ID: x.ID, Created: x.Start, Ended: x.End, Data: wire.Append(nil, &x)}
 	default:
 		p := v.player(v.c.sessions.Players.Get(e.ref))
 		return EndedRecord{Kind: APlayerSession, ID: string(p.ID[:]), Created: p.Created, Ended: p.Ended, GameID: string(p.GameID), Player: p.Player, Data: wire.Append(nil, &p)}
@@ -53,6 +57,13 @@ func DecodePlacement(data []byte) (placement.Placement, error) {
 	var p placement.Placement
 	err := wire.Unmarshal(data, &p)
 	return p, err
+}
+
+// DecodeTicket reads the Data of an EndedRecord.
+func DecodeTicket(data []byte) (matchmaking.Ticket, error) {
+	var t matchmaking.Ticket
+	err := wire.Unmarshal(data, &t)
+	return t, err
 }
 
 // DecodeGameSession reads the Data of an EndedRecord.

@@ -11,6 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/gameservers"
+	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/domain/notice"
 	"github.com/musterhq/muster/internal/domain/placement"
 	"github.com/musterhq/muster/internal/domain/session"
@@ -26,6 +27,7 @@ type Cell struct {
 	gameServers *gameservers.State
 	placements  *placement.State
 	notices     *notice.State
+	matchmaking *matchmaking.State
 
 	waiting  deadlines
 	ended    endedQueue
@@ -34,22 +36,23 @@ type Cell struct {
 	number   uint64      // of the journal entry that is being built or replayed
 	changed  uint64      // number of the last change
 
-	forgotten   uint64 // game sessions and placements that left memory for the archive: the watermark of look-ups there
+	forgotten   uint64 // game sessions, placements and tickets that left memory for the archive: the watermark of look-ups there
 	eventNo     uint64 // fleet events ever written
 	placementNo uint64 // placements ever started
 	noticeNo    uint64 // notices ever written
+	ticketNo    uint64 // tickets ever started
 	replayed    wire.Reader
 }
 
 // New returns an empty cell.
 func New(config Config) *Cell {
-	return &Cell{config: config, fleets: fleet.New(), gameServers: gameservers.New(), sessions: session.New(), placements: placement.New(), notices: notice.New(), waiting: newDeadlines()}
+	return &Cell{config: config, fleets: fleet.New(), gameServers: gameservers.New(), sessions: session.New(), placements: placement.New(), notices: notice.New(), matchmaking: matchmaking.New(), waiting: newDeadlines()}
 }
 
 // Config returns the limits and periods that commands of this cell are decided with.
 func (c *Cell) Config() Config { return c.config }
 
-// Forgotten counts the game sessions and placements that left memory for the archive. A look-up in the archive that began at one count
+// Forgotten counts the game sessions, placements and tickets that left memory for the archive. A look-up in the archive that began at one count
 // may be relied on only while the count is the same.
 func (c *Cell) Forgotten() uint64 { return c.forgotten }
 

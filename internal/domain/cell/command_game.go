@@ -267,6 +267,7 @@ func (t *tx) endGame(r session.Ref, reason session.StatusReason, cause session.E
 	for _, e := range sitting {
 		t.emit(e)
 	}
+	t.backfillLost(t.c.sessions.Games.Get(r).ID)
 	g := t.c.sessions.Games.Get(r)
 	id, of := g.ID, g.Placement
 	t.emit(&GameSessionEnded{id, reason, cause})
@@ -287,6 +288,7 @@ const (
 	AGameSession
 	APlayerSession
 	APlacement
+	ATicket
 )
 
 // Claim is a command whose caller may have chosen the id of what it makes. The engine looks such an id up in the archive

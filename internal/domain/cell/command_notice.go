@@ -27,6 +27,12 @@ const (
 // finishPlacement ends a placement and writes down who is to be told.
 func (t *tx) finishPlacement(id string, status placement.Status, passed []placement.Try) {
 	t.emit(&PlacementEnded{id, status, passed})
+	t.tellPlacementEnd(id)
+	t.matchPlaced(id, status)
+}
+
+// tellPlacementEnd writes down who is to be told of the end of a placement.
+func (t *tx) tellPlacementEnd(id string) {
 	to := t.c.config.Notify
 	if to == nil {
 		return
@@ -37,8 +43,13 @@ func (t *tx) finishPlacement(id string, status placement.Status, passed []placem
 		return
 	}
 	q := t.c.placements.Queues.Get(queue)
-	n := notice.Notice{ID: t.newID(), At: t.now, Until: t.now.Add(to.Age), Placement: id, CustomEventData: q.CustomEventData}
-	topic := q.NotificationTarget
+	t.tell(notice.Notice{Placement: id, CustomEventData: q.CustomEventData}, q.NotificationTarget)
+}
+
+// tell writes a notice down for the bus and for a topic, as far as anybody listens to them.
+func (t *tx) tell(n notice.Notice, topic string) {
+	to := t.c.config.Notify
+	n.ID, n.At, n.Until = t.newID(), t.now, t.now.Add(to.Age)
 	if to.Bus {
 		t.notice(n, notice.Bus, to.Max)
 	}

@@ -69,7 +69,9 @@ func (cmd *ReleasePlayer) decide(t *tx) error {
 	}
 	switch p := t.c.sessions.Players.Get(r); p.Status {
 	case session.Reserved:
+		game := p.Game
 		t.emit(&PlayerEnded{p.ID, session.Completed})
+		t.playerLeft(game)
 	case session.PlayerActive:
 		return domain.Refuse(domain.WrongPlayerState,
 			"player session psess-%s is ACTIVE: its game server gives the seat back when the player leaves", p.ID)

@@ -264,7 +264,9 @@ func (cmd *RemovePlayer) decide(t *tx) error {
 	case !p.Status.Live():
 		return domain.Refuse(domain.WrongPlayerState, "PlayerSession (psess-%s) has a status of %s", p.ID, p.Status)
 	}
+	game := p.Game
 	t.emit(&PlayerEnded{p.ID, session.Completed})
+	t.playerLeft(game)
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/matchmaking"
 )
 
 // ResourceKind is what can carry tags.
@@ -19,7 +20,9 @@ const (
 	GameServerGroupResource
 	BuildResource
 	QueueResource
-	ComputeResource // ID: "<fleet id>/<name>", or the name alone where only one fleet has it
+	RuleSetResource
+	ConfigurationResource // of matchmaking
+	ComputeResource       // ID: "<fleet id>/<name>", or the name alone where only one fleet has it
 )
 
 // Resource names something that can carry tags.
@@ -77,6 +80,18 @@ func (c *Cell) taggable(of Resource) (tags []fleet.Tag, store func([]fleet.Tag) 
 		}
 		x := *c.fleets.Computes.Get(r)
 		return x.Tags, func(tags []fleet.Tag) Event { x.Tags = tags; return &ComputeRegistered{x} }, nil
+	case RuleSetResource:
+		if r, ok := c.matchmaking.RuleSet(of.ID); ok {
+			x := *c.matchmaking.RuleSets.Get(r)
+			return x.Tags, func(tags []fleet.Tag) Event { x.Tags = tags; return &RuleSetChanged{RuleSet: x} }, nil
+		}
+		return nil, nil, domain.Refuse(domain.NotFound, "rule set %s not found", of.ID)
+	case ConfigurationResource:
+		if now, ok := c.matchmaking.Configuration(of.ID); ok {
+			x := *now
+			return x.Tags, func(tags []fleet.Tag) Event { x.Tags = tags; return &ConfigurationChanged{x} }, nil
+		}
+		return nil, nil, domain.Refuse(domain.NotFound, "matchmaking configuration %s not found", of.ID)
 	case AliasResource:
 		a, err := c.aliasByID(of.ID)
 		if err != nil {
@@ -130,6 +145,10 @@ func (c *Cell) computeNamed(id string) (found fleet.Ref, err error) {
 var ownTags = map[ResourceKind]map[string][]string{
 	FleetResource:   {fleet.PackingTag: {fleet.Pack, fleet.Spread}},
 	ComputeResource: {fleet.DrainTag: {"true", "false"}},
+	ConfigurationResource: {
+		matchmaking.PlacementTimeoutTag: {matchmaking.Requeue, matchmaking.Fail}, matchmaking.PlacementFailureTag: {matchmaking.Fail, matchmaking.Requeue},
+		matchmaking.BackfillLeaversTag: {"true", "false"}, matchmaking.SilentCancelTag: {"true", "false"},
+	},
 }
 
 // checkOwnTags refuses a tag of the service's own name space that it would not act on: a misspelt one would do nothing, and

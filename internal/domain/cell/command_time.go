@@ -6,6 +6,7 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/domain/placement"
 	"github.com/musterhq/muster/internal/domain/session"
 )
@@ -82,7 +83,10 @@ func (t *tx) contactDue(d deadline) {
 	c := t.c
 	switch d.kind {
 	case reservation:
-		t.emit(&PlayerEnded{c.sessions.Players.Get(d.ref).ID, session.TimedOut})
+		p := c.sessions.Players.Get(d.ref)
+		game := p.Game
+		t.emit(&PlayerEnded{p.ID, session.TimedOut})
+		t.playerLeft(game)
 	case activation:
 		g := c.sessions.Games.Get(d.ref)
 		p, id := g.Process, g.ID
@@ -123,6 +127,10 @@ func (t *tx) wallDue(d deadline) {
 		t.endPlacement(d.ref, placement.TimedOut)
 	case noticeAge:
 		t.noticeDue(d.ref)
+	case acceptanceTimeout:
+		t.acceptanceDue(d.ref)
+	case ticketTimeout:
+		t.endTicket(d.ref, matchmaking.TimedOut, matchmaking.RequestTimedOut)
 	case placementRound:
 		t.c.waiting.clear(placementRound, d.ref)
 		t.round(d.ref)

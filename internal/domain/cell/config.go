@@ -34,6 +34,9 @@ type Config struct {
 	PlayersInOneCommandMax int
 	QueuesMax              int
 	DestinationsInQueueMax int
+	RuleSetsMax            int
+	MatchmakersMax         int   // matchmaking configurations
+	TicketBytesMax         int64 // of the players of all active tickets
 
 	Notify *Notify // nil: nobody is told of anything
 }
@@ -72,5 +75,8 @@ func DefaultConfig() Config {
 		PlayersInOneCommandMax: 25,
 		QueuesMax:              10_000,
 		DestinationsInQueueMax: 100,
+		RuleSetsMax:            10_000,
+		MatchmakersMax:         10_000,
+		TicketBytesMax:         1 << 30,
 	}
 }

@@ -25,12 +25,14 @@ const (
 
 // Wall deadlines end on time, also when the service was down.
 const (
-	forgetProcess    waits = lastContact + iota // an ended process
-	creation                                    // a creation that the creation policy counts
-	sweep                                       // a fleet that is being deleted
-	placementTimeout                            // a pending placement
-	placementRound                              // a pending placement whose choices have changed
-	noticeAge                                   // a notice that nobody takes
+	forgetProcess     waits = lastContact + iota // an ended process
+	creation                                     // a creation that the creation policy counts
+	sweep                                        // a fleet that is being deleted
+	placementTimeout                             // a pending placement
+	placementRound                               // a pending placement whose choices have changed
+	noticeAge                                    // a notice that nobody takes
+	acceptanceTimeout                            // a match whose players are asked
+	ticketTimeout                                // a ticket that waits in its pool
 	waitsCount
 )
 

@@ -14,6 +14,7 @@ const (
 	endedPlayer endedKind = iota + 1
 	endedGame
 	endedPlacement
+	endedTicket
 )
 
 // endedQueue lists what has ended and is still in memory, in the order it ended. The archive takes from the front.
@@ -67,6 +68,9 @@ func (c *Cell) forget(n int) {
 		case endedPlacement:
 			c.placements.Remove(e.ref)
 			c.forgotten++
+		case endedTicket:
+			c.matchmaking.RemoveTicket(e.ref)
+			c.forgotten++
 		}
 	}
 }
@@ -91,6 +95,11 @@ func (c *Cell) restoreEnded(no uint64) {
 	for r, p := range c.placements.Placements.All() {
 		if p.EndedNo != 0 {
 			all = append(all, numbered{p.EndedNo, endedEntry{endedPlacement, r}})
+		}
+	}
+	for r, x := range c.matchmaking.Tickets.All() {
+		if x.EndedNo != 0 {
+			all = append(all, numbered{x.EndedNo, endedEntry{endedTicket, r}})
 		}
 	}
 	slices.SortFunc(all, func(a, b numbered) int { return cmp.Compare(a.no, b.no) })

@@ -66,6 +66,22 @@ const (
 	KindNoticesDelivered      Kind = 81
 	KindNoticesDropped        Kind = 82
 	KindSubscriptionConfirmed Kind = 83
+
+	KindRuleSetChanged       Kind = 90
+	KindRuleSetRemoved       Kind = 91
+	KindConfigurationChanged Kind = 92
+	KindConfigurationRemoved Kind = 93
+	KindTicketStarted        Kind = 94
+	KindTicketsSearching     Kind = 95
+	KindTicketEnded          Kind = 96
+	KindMatchProposed        Kind = 97
+	KindPlayersAnswered      Kind = 98
+	KindMatchAccepted        Kind = 99
+	KindMatchDropped         Kind = 100
+	KindMatchCompleted       Kind = 101
+	KindHostedChanged        Kind = 102
+	KindHostedTold           Kind = 103
+	KindGameSessionMatched   Kind = 104
 )
 
 // Event is a fact. What Fields names is all that apply may use beside the state.
@@ -202,5 +218,5 @@ func newEvent(k Kind) Event {
 	case KindSubscriptionConfirmed:
 		return &SubscriptionConfirmed{}
 	}
-	return nil
+	return newMatchmakingEvent(k)
 }

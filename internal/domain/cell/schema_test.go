@@ -17,6 +17,7 @@ import (
 
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/gameservers"
+	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/domain/notice"
 	"github.com/musterhq/muster/internal/domain/placement"
 	"github.com/musterhq/muster/internal/domain/session"
@@ -44,13 +45,20 @@ func TestSchema(t *testing.T) {
 		"FleetEvent": func() wire.Message { return &fleet.Event{} }, "Creation": func() wire.Message { return &fleet.Creation{} },
 		"GameSession": func() wire.Message { return &session.GameSession{} }, "PlayerSession": func() wire.Message { return &PlayerSession{} },
 		"GameServerGroup": func() wire.Message { return &gameservers.Group{} }, "GameServer": func() wire.Message { return &gameservers.Server{} },
-		"Build":        func() wire.Message { return &fleet.Build{} },
-		"Alias":        func() wire.Message { return &fleet.Alias{} },
-		"Queue":        func() wire.Message { return &placement.Queue{} },
-		"Placement":    func() wire.Message { return &placement.Placement{} },
-		"Notice":       func() wire.Message { return &notice.Notice{} },
-		"Subscription": func() wire.Message { return &notice.Subscription{} },
-		"SnapshotHead": func() wire.Message { return &snapshotHead{} },
+		"Build":                    func() wire.Message { return &fleet.Build{} },
+		"Alias":                    func() wire.Message { return &fleet.Alias{} },
+		"Queue":                    func() wire.Message { return &placement.Queue{} },
+		"Placement":                func() wire.Message { return &placement.Placement{} },
+		"Notice":                   func() wire.Message { return &notice.Notice{} },
+		"Subscription":             func() wire.Message { return &notice.Subscription{} },
+		"RuleSet":                  func() wire.Message { return &matchmaking.RuleSet{} },
+		"MatchmakingConfiguration": func() wire.Message { return &matchmaking.Configuration{} },
+		"Ticket":                   func() wire.Message { return &matchmaking.Ticket{} },
+		"MatchPlayer":              func() wire.Message { return &matchmaking.Player{} },
+		"Match":                    func() wire.Message { return &matchmaking.Match{} },
+		"Hosted":                   func() wire.Message { return &matchmaking.Hosted{} },
+		"RecentWaits":              func() wire.Message { return &matchmaking.Recent{} },
+		"SnapshotHead":             func() wire.Message { return &snapshotHead{} },
 	}
 	events := file.Messages().ByName("Event").Oneofs().ByName("event").Fields()
 	for i := range events.Len() {

@@ -10,6 +10,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/chunk"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/gameservers"
+	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/domain/notice"
 	"github.com/musterhq/muster/internal/domain/placement"
 	"github.com/musterhq/muster/internal/domain/session"
@@ -37,6 +38,13 @@ type Snapshot struct {
 
 	notices       chunk.Frozen[notice.Notice]
 	subscriptions chunk.Frozen[notice.Subscription]
+
+	ruleSets       chunk.Frozen[matchmaking.RuleSet]
+	configurations chunk.Frozen[matchmaking.Configuration]
+	tickets        chunk.Frozen[matchmaking.Ticket]
+	matches        chunk.Frozen[matchmaking.Match]
+	hosted         chunk.Frozen[matchmaking.Hosted]
+	recent         chunk.Frozen[matchmaking.Recent]
 }
 
 // snapshotHead is what the cell keeps beside its records.
@@ -48,6 +56,7 @@ type snapshotHead struct {
 	EndedNo        uint64
 	NoticeNo       uint64
 	PlacementNo    uint64
+	TicketNo       uint64
 }
 
 func (h *snapshotHead) Fields(c *wire.Codec) {
@@ -60,6 +69,7 @@ func (h *snapshotHead) Fields(c *wire.Codec) {
 	wire.Int(c, 7, &h.EndedNo)
 	wire.Int(c, 8, &h.NoticeNo)
 	wire.Int(c, 9, &h.PlacementNo)
+	wire.Int(c, 10, &h.TicketNo)
 }
 
 // Freeze takes a Snapshot. It costs microseconds, whatever the cell holds.
@@ -83,8 +93,15 @@ func (c *Cell) Freeze() *Snapshot {
 
 		notices:       c.notices.Notices.Freeze(),
 		subscriptions: c.notices.Subscriptions.Freeze(),
+
+		ruleSets:       c.matchmaking.RuleSets.Freeze(),
+		configurations: c.matchmaking.Configurations.Freeze(),
+		tickets:        c.matchmaking.Tickets.Freeze(),
+		matches:        c.matchmaking.Matches.Freeze(),
+		hosted:         c.matchmaking.Hosted.Freeze(),
+		recent:         c.matchmaking.Recent.Freeze(),
 	}
-	s.head = snapshotHead{c.last, c.downtime, c.forgotten, c.eventNo, int64(s.games.Len()), int64(s.players.Len()), c.ended.no, c.noticeNo, c.placementNo}
+	s.head = snapshotHead{c.last, c.downtime, c.forgotten, c.eventNo, int64(s.games.Len()), int64(s.players.Len()), c.ended.no, c.noticeNo, c.placementNo, c.ticketNo}
 	return s
 }
 
@@ -111,6 +128,13 @@ const (
 
 	partNotice       = 18
 	partSubscription = 19
+
+	partRuleSet       = 20
+	partConfiguration = 21
+	partTicket        = 22
+	partMatch         = 23
+	partHosted        = 24
+	partRecentWaits   = 25
 )
 
 // Write writes the snapshot.
@@ -140,6 +164,12 @@ func (s *Snapshot) Write(to io.Writer) error {
 	writeAll(w, partPlacement, s.placements)
 	writeAll(w, partNotice, s.notices)
 	writeAll(w, partSubscription, s.subscriptions)
+	writeAll(w, partRuleSet, s.ruleSets)
+	writeAll(w, partConfiguration, s.configurations)
+	writeAll(w, partTicket, s.tickets)
+	writeAll(w, partMatch, s.matches)
+	writeAll(w, partHosted, s.hosted)
+	writeAll(w, partRecentWaits, s.recent)
 	w.part(partEnd, &Ticked{})
 	if w.err != nil {
 		return w.err
@@ -278,6 +308,8 @@ func (l *loader) part(b []byte) error {
 		var x notice.Subscription
 		err = l.reader.Read(body, &x)
 		l.c.notices.Subscribe(x)
+	case partRuleSet, partConfiguration, partTicket, partMatch, partHosted, partRecentWaits:
+		err = l.matchmaking(kind, body)
 	case partEnd:
 		l.ended = true
 	default:
@@ -345,6 +377,7 @@ func (l *loader) finish() error {
 			c.placementNo = max(c.placementNo, p.No) // older snapshots do not tell it
 		}
 	}
+	c.restoreMatchmaking(l.head.TicketNo)
 	c.noticeNo = l.head.NoticeNo
 	for r, n := range c.notices.Notices.All() {
 		c.waiting.setWall(noticeAge, r, n.Until)

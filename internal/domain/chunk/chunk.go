@@ -88,6 +88,21 @@ func (t *Table[T]) Remove(r Ref) {
 // All yields the records in the order of their places.
 func (t *Table[T]) All() iter.Seq2[Ref, *T] { return each(t.blocks) }
 
+// From yields the records behind a place, and notes in at the place of each.
+func (t *Table[T]) From(after Ref, at *Ref) iter.Seq[*T] {
+	return func(yield func(*T) bool) {
+		first := int(after) / size
+		if first > len(t.blocks) {
+			return
+		}
+		for r, record := range each(t.blocks[first:]) {
+			if *at = r + Ref(first*size); *at > after && !yield(record) {
+				return
+			}
+		}
+	}
+}
+
 // Freeze returns the records as they are now. It may be read from another goroutine while the writer goes on.
 func (t *Table[T]) Freeze() Frozen[T] {
 	t.epoch++

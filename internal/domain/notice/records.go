@@ -16,7 +16,7 @@ type Ref = chunk.Ref
 const Bus = ""
 
 // Notice is one thing to tell to one receiver. What exactly is told is looked up when it is sent: the placement has ended
-// and does not change any more.
+// and does not change any more. Events of matchmaking are kept whole: their tickets go on.
 type Notice struct {
 	No              uint64      // counts the notices of the cell: their order
 	Topic           string      // ARN, or Bus
@@ -24,7 +24,8 @@ type Notice struct {
 	At              domain.Time // when it happened
 	Until           domain.Time // after that nobody wants to hear it any more
 	Placement       string
-	CustomEventData string // of its queue, as it was then
+	CustomEventData string // of its queue or matchmaking configuration, as it was then
+	Match           *Match // of an event of matchmaking; then Placement is empty
 }
 
 // Fields of a Notice.
@@ -36,6 +37,7 @@ func (n *Notice) Fields(c *wire.Codec) {
 	wire.Int(c, 5, &n.Until)
 	c.String(6, &n.Placement)
 	c.Shared(7, &n.CustomEventData)
+	wire.Optional(c, 8, &n.Match, (*Match).Fields)
 }
 
 // Subscription says that the receiver at a URL wants to hear of a topic.

@@ -1,0 +1,387 @@
+package cell
+
+import (
+	"unicode/utf8"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/matchmaking"
+	"github.com/musterhq/muster/internal/domain/session"
+)
+
+// Bounds of a ticket. Source: the guide's request pages.
+const (
+	playersInTicketMax   = 10
+	playersInBackfillMax = 199
+)
+
+// StartMatchmaking begins the search for a match for some players who stay together.
+type StartMatchmaking struct {
+	Configuration string
+	ID            string
+	Chosen        bool // the caller chose the id
+	Players       []matchmaking.Player
+	Request       uint64 // hash of all of the request, never 0: a repeat gets the ticket that the first one made
+
+	Archived   bool // the archive knows the id
+	ArchivedAt uint64
+
+	// Result
+	Ticket Ticket
+}
+
+// Claimed returns the id if it was chosen.
+func (cmd *StartMatchmaking) Claimed() (ClaimKind, string) {
+	if !cmd.Chosen {
+		return Nothing, ""
+	}
+	return ATicket, cmd.ID
+}
+
+// SetArchived takes what the archive had.
+func (cmd *StartMatchmaking) SetArchived(data []byte, at uint64) error {
+	cmd.Archived, cmd.ArchivedAt = data != nil, at
+	return nil
+}
+
+func (cmd *StartMatchmaking) decide(t *tx) error {
+	c, ok := t.c.matchmaking.Configuration(cmd.Configuration)
+	if !ok {
+		return domain.Refuse(domain.NotFound, "matchmaking configuration %s not found", cmd.Configuration)
+	}
+	if n := len(cmd.Players); n < 1 || n > playersInTicketMax {
+		return domain.Refuse(domain.Invalid, "Players: %d players; want 1 to %d", n, playersInTicketMax)
+	}
+	if err := t.checkPlayers(c, cmd.Players); err != nil {
+		return err
+	}
+	x := matchmaking.Ticket{ID: cmd.ID, Players: int32(len(cmd.Players)), Request: cmd.Request}
+	if old, err := t.sameTicket(&x, cmd.Chosen, cmd.Archived, cmd.ArchivedAt); old != 0 || err != nil {
+		cmd.Ticket = t.c.ticket(old, t.now)
+		return err
+	}
+	for i := range cmd.Players {
+		cmd.Players[i].Team = "" // the matchmaker's to give; see B108
+	}
+	x.Roster = matchmaking.EncodeRoster(cmd.Players)
+	if err := t.checkRoom(len(x.Roster)); err != nil {
+		return err
+	}
+	r := t.startTicket(c, x)
+	cmd.Ticket = t.c.ticket(r, t.now)
+	return nil
+}
+
+// checkPlayers checks the players of a request: each one once, with attributes of the kinds that the rule set declares.
+func (t *tx) checkPlayers(c *matchmaking.Configuration, players []matchmaking.Player) error {
+	rules := t.c.matchmaking.Compiled(c.RuleSet)
+	if rules == nil {
+		return domain.Refuse(domain.Invalid, "ConfigurationName: rule set %s cannot be used by this release", c.RuleSet)
+	}
+	seen := make(map[string]bool, len(players))
+	for i, p := range players {
+		if seen[p.ID] {
+			return domain.Refuse(domain.Invalid, "Players[%d].PlayerId: the same player is named twice", i)
+		}
+		seen[p.ID] = true
+		if _, err := rules.Player(p.Attributes); err != nil {
+			return domain.Refuse(domain.Invalid, "Players[%d].PlayerAttributes: %v", i, err)
+		}
+	}
+	return nil
+}
+
+// sameTicket finds the active ticket that the very same request made before, or refuses an id that is taken.
+func (t *tx) sameTicket(x *matchmaking.Ticket, chosen, archived bool, archivedAt uint64) (matchmaking.Ref, error) {
+	if r, ok := t.c.matchmaking.Ticket(x.ID); ok {
+		old := t.c.matchmaking.Tickets.Get(r)
+		if old.Status.Active() && old.Request == x.Request && old.Backfill == x.Backfill {
+			return r, nil
+		}
+		return 0, domain.Refuse(domain.Invalid, "TicketId: %s was used before", x.ID)
+	}
+	switch {
+	case archived:
+		return 0, domain.Refuse(domain.Invalid, "TicketId: %s was used before", x.ID)
+	case chosen && archivedAt != t.c.forgotten:
+		return 0, domain.Refuse(domain.Stale, "the archive has grown since it was asked for ticket %s", x.ID)
+	}
+	return 0, nil
+}
+
+// checkRoom protects memory from tickets that bring all the data they may.
+func (t *tx) checkRoom(bytes int) error {
+	if n, most := t.c.matchmaking.Bytes(), t.c.config.TicketBytesMax; n+int64(bytes) > most {
+		return domain.Refuse(domain.Overloaded, "the players of all active tickets have %d bytes; the limit is %d", n, most)
+	}
+	return nil
+}
+
+// startTicket queues a ticket. Other tickets of its players end: everybody has one at most.
+func (t *tx) startTicket(c *matchmaking.Configuration, x matchmaking.Ticket) matchmaking.Ref {
+	t.cancelRivals(&x)
+	x.No, x.Status, x.Generation, x.Start = t.c.ticketNo+1, matchmaking.Queued, 1, t.now
+	x.Configuration, x.Region, x.Account, x.TimeoutAt = c.Name, c.Region, c.Account, t.now.Add(c.RequestTimeout)
+	t.emit(&TicketStarted{x})
+	r, _ := t.c.matchmaking.TicketNo(x.No)
+	return r
+}
+
+// cancelRivals ends the active tickets of a ticket's players. One that is being placed is left alone: its players have a
+// match. Source: the guide on requests; B109.
+func (t *tx) cancelRivals(x *matchmaking.Ticket) {
+	for id := range x.EachPlayer {
+		r, ok := t.c.matchmaking.TicketOf(id)
+		if !ok || t.c.matchmaking.Tickets.Get(r).Status == matchmaking.Placing {
+			continue
+		}
+		t.cancelTicket(r, matchmaking.DuplicatePlayer)
+	}
+}
+
+// cancelTicket ends a ticket that waits or whose match is being accepted; then the others of the match search on.
+func (t *tx) cancelTicket(r matchmaking.Ref, why matchmaking.Reason) {
+	x := t.c.matchmaking.Tickets.Get(r)
+	if x.Status != matchmaking.RequiresAcceptance {
+		t.endTicket(r, matchmaking.Cancelled, why)
+		return
+	}
+	match, _ := t.c.matchmaking.Match(x.Outcome.Match)
+	t.dropMatch(match, drop{acceptance: "Rejected", others: matchmaking.ProposedMatchRejected, blamed: map[uint64]end{x.No: {matchmaking.Cancelled, why}}})
+}
+
+// StartMatchBackfill begins the search for more players for a running game session.
+type StartMatchBackfill struct {
+	Configuration string
+	ID            string
+	Chosen        bool
+	Players       []matchmaking.Player // who are there, with their teams
+	Game          string               // id of the game session; with STANDALONE whatever the caller calls it, or nothing
+	Server        *fleet.Key           // the server process that asks; nil: not one
+	Request       uint64
+
+	Archived   bool
+	ArchivedAt uint64
+
+	// Result
+	Ticket Ticket
+}
+
+// Claimed returns the id if it was chosen.
+func (cmd *StartMatchBackfill) Claimed() (ClaimKind, string) {
+	if !cmd.Chosen {
+		return Nothing, ""
+	}
+	return ATicket, cmd.ID
+}
+
+// SetArchived takes what the archive had.
+func (cmd *StartMatchBackfill) SetArchived(data []byte, at uint64) error {
+	cmd.Archived, cmd.ArchivedAt = data != nil, at
+	return nil
+}
+
+func (cmd *StartMatchBackfill) decide(t *tx) error {
+	c, ok := t.c.matchmaking.Configuration(cmd.Configuration)
+	if !ok {
+		return domain.Refuse(domain.NotFound, "matchmaking configuration %s not found", cmd.Configuration)
+	}
+	if n := len(cmd.Players); n < 1 || n > playersInBackfillMax {
+		return domain.Refuse(domain.Invalid, "Players: %d players; want 1 to %d", n, playersInBackfillMax)
+	}
+	if err := t.checkPlayers(c, cmd.Players); err != nil {
+		return err
+	}
+	if err := t.checkTeams(c, cmd.Players); err != nil {
+		return err
+	}
+	x := matchmaking.Ticket{ID: cmd.ID, Backfill: true, Players: int32(len(cmd.Players)), Game: cmd.Game, Request: cmd.Request}
+	if !c.Standalone {
+		g, err := t.checkBackfilled(cmd.Game, cmd.Server)
+		if err != nil {
+			return err
+		}
+		x.GameRegion = g.Region
+	}
+	if old, err := t.sameTicket(&x, cmd.Chosen, cmd.Archived, cmd.ArchivedAt); old != 0 || err != nil {
+		cmd.Ticket = t.c.ticket(old, t.now)
+		return err
+	}
+	x.Roster = matchmaking.EncodeRoster(cmd.Players)
+	if err := t.checkRoom(len(x.Roster)); err != nil {
+		return err
+	}
+	if r, ok := t.c.matchmaking.BackfillOf(x.Game); ok && x.Game != "" {
+		why := matchmaking.Replaced
+		if cmd.Server != nil {
+			why = matchmaking.ReplacedByServer
+		}
+		t.cancelTicket(r, why)
+	}
+	r := t.startTicket(c, x)
+	cmd.Ticket = t.c.ticket(r, t.now)
+	return nil
+}
+
+// checkTeams checks that every player is in a team of the rule set.
+func (t *tx) checkTeams(c *matchmaking.Configuration, players []matchmaking.Player) error {
+	rules := t.c.matchmaking.Compiled(c.RuleSet)
+	for i, p := range players {
+		known := false
+		for _, team := range rules.Teams {
+			known = known || team.Name == p.Team
+		}
+		switch {
+		case p.Team == "":
+			return domain.Refuse(domain.Invalid, "Players[%d].Team: required for a backfill", i)
+		case !known:
+			return domain.Refuse(domain.Invalid, "Players[%d].Team: rule set %s has no team %q", i, c.RuleSet, shortText(p.Team))
+		}
+	}
+	return nil
+}
+
+// shortText keeps a message readable when the value is the problem.
+func shortText(s string) string {
+	const longest = 100
+	if len(s) <= longest {
+		return s
+	}
+	cut := longest
+	for cut > 0 && !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return s[:cut] + "…"
+}
+
+// checkBackfilled finds the game session that a backfill is for.
+func (t *tx) checkBackfilled(game string, server *fleet.Key) (*session.GameSession, error) {
+	if game == "" {
+		return nil, domain.Refuse(domain.Invalid, "GameSessionArn: required, because FlexMatchMode is WITH_QUEUE")
+	}
+	if server != nil {
+		if _, _, err := t.hosted(*server, session.ID(game)); err != nil {
+			return nil, err
+		}
+	}
+	r, ok := t.c.sessions.Game(session.ID(game))
+	if !ok {
+		return nil, domain.Refuse(domain.NotFound, "GameSessionArn: game session %s not found", game)
+	}
+	g := t.c.sessions.Games.Get(r)
+	if _, ok := t.c.matchmaking.HostedBy(game); !ok {
+		return nil, domain.Refuse(domain.Invalid, "GameSessionArn: game session %s did not come of a match, or its match is still being placed", game)
+	}
+	if !takesPlayers(g) {
+		return nil, domain.Refuse(domain.Invalid, "GameSessionArn: game session %s is %s and accepts no new players", game, g.Status)
+	}
+	return g, nil
+}
+
+func takesPlayers(g *session.GameSession) bool { return g.Status == session.Active && !g.DenyPlayers }
+
+// StopMatchmaking cancels a ticket that has no game session yet. Once it has succeeded no match follows.
+type StopMatchmaking struct {
+	ID     string
+	Server *fleet.Key // the server process that stops the backfill of its game session; nil: not one
+}
+
+// TicketNotFound is what clients of the cloud service are told, word for word.
+const TicketNotFound = "Matchmaking ticket was not found."
+
+func (cmd *StopMatchmaking) decide(t *tx) error {
+	r, ok := t.c.matchmaking.Ticket(cmd.ID)
+	if !ok {
+		return domain.Refuse(domain.NotFound, TicketNotFound)
+	}
+	x := t.c.matchmaking.Tickets.Get(r)
+	if cmd.Server != nil {
+		if !x.Backfill {
+			return domain.Refuse(domain.NotFound, TicketNotFound)
+		}
+		if !x.Status.Active() {
+			return nil // it ended already: what the server wants is so
+		}
+		if _, _, err := t.hosted(*cmd.Server, session.ID(x.Game)); err != nil {
+			return err
+		}
+	}
+	if x.Status == matchmaking.Placing || !x.Status.Active() {
+		return TicketCannotStop(x.Status)
+	}
+	t.cancelTicket(r, matchmaking.StoppedByRequest)
+	return nil
+}
+
+// TicketCannotStop refuses to stop a ticket in its status, with the words of the cloud service.
+func TicketCannotStop(s matchmaking.Status) error {
+	return domain.Refuse(domain.Invalid, "Matchmaking ticket is in %s status and cannot be canceled.", s)
+}
+
+// endTicket ends a ticket that is in no match, or whose match is about to be dropped. Who has to be told is told.
+func (t *tx) endTicket(r matchmaking.Ref, status matchmaking.Status, why matchmaking.Reason) {
+	x := *t.c.matchmaking.Tickets.Get(r)
+	t.emit(&TicketEnded{TicketNo(x.No), status, why})
+	t.tellTicketEnd(r, status, why)
+	t.backfillEnded(&x, status, why)
+}
+
+// TicketKey names a ticket as it was when somebody looked.
+type TicketKey struct {
+	No         uint64
+	Generation uint32
+}
+
+// waitingTicket finds a ticket that waits and has not changed.
+func (t *tx) waitingTicket(key TicketKey) (matchmaking.Ref, *matchmaking.Ticket, bool) {
+	r, ok := t.c.matchmaking.TicketNo(key.No)
+	if !ok {
+		return 0, nil, false
+	}
+	x := t.c.matchmaking.Tickets.Get(r)
+	return r, x, x.Generation == key.Generation && x.Status.Waits()
+}
+
+// BeginSearch says that a matchmaker has taken tickets into its pool. Those that have moved on do not matter.
+type BeginSearch struct{ Tickets []TicketKey }
+
+func (cmd *BeginSearch) decide(t *tx) error {
+	e := &TicketsSearching{}
+	var begun []matchmaking.Ref
+	for _, key := range cmd.Tickets {
+		if r, x, ok := t.waitingTicket(key); ok && x.Status == matchmaking.Queued {
+			e.Tickets = append(e.Tickets, TicketNo(key.No))
+			begun = append(begun, r)
+		}
+	}
+	if len(begun) == 0 {
+		return nil
+	}
+	t.emit(e)
+	for _, r := range begun {
+		t.tellSearching(r)
+	}
+	return nil
+}
+
+// FailTickets says that tickets do not fit the rule set that their configuration has now. It is checked again.
+type FailTickets struct{ Tickets []TicketKey }
+
+func (cmd *FailTickets) decide(t *tx) error {
+	for _, key := range cmd.Tickets {
+		r, x, ok := t.waitingTicket(key)
+		if !ok {
+			continue
+		}
+		c, _ := t.c.matchmaking.Configuration(x.Configuration)
+		players := matchmaking.DecodeRoster(x.Roster)
+		err := t.checkPlayers(c, players)
+		if err == nil && x.Backfill {
+			err = t.checkTeams(c, players)
+		}
+		if err != nil {
+			t.endTicket(r, matchmaking.Failed, matchmaking.IncompatibleRuleSet)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,141 @@
+package matchmaking
+
+import (
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/keyvalue"
+	"github.com/musterhq/muster/internal/domain/wire"
+)
+
+// Fields of a RuleSet.
+func (r *RuleSet) Fields(c *wire.Codec) {
+	c.String(1, &r.Name)
+	c.Shared(2, &r.Region)
+	c.Shared(3, &r.Account)
+	c.String(4, &r.Body)
+	wire.Int(c, 5, &r.Created)
+	wire.Many(c, 6, &r.Tags, (*keyvalue.Pair).Fields)
+}
+
+// Fields of a Configuration.
+func (x *Configuration) Fields(c *wire.Codec) {
+	c.Shared(1, &x.Name)
+	c.Shared(2, &x.Region)
+	c.Shared(3, &x.Account)
+	wire.Int(c, 4, &x.Created)
+	c.String(5, &x.Description)
+	c.Shared(6, &x.RuleSet)
+	wire.Int(c, 7, &x.Version)
+	seconds(c, 8, &x.RequestTimeout)
+	seconds(c, 9, &x.AcceptanceTimeout)
+	c.Bool(10, &x.AcceptanceRequired)
+	c.Bool(11, &x.Standalone)
+	c.Strings(12, &x.Queues)
+	wire.Int(c, 13, &x.AdditionalPlayers)
+	c.Bool(14, &x.AutoBackfill)
+	wire.Many(c, 15, &x.Properties, (*keyvalue.Pair).Fields)
+	c.Shared(16, &x.Data)
+	c.Shared(17, &x.NotificationTarget)
+	c.Shared(18, &x.CustomEventData)
+	wire.Many(c, 19, &x.Tags, (*keyvalue.Pair).Fields)
+}
+
+func seconds(c *wire.Codec, n uint32, d *time.Duration) {
+	s := int64(*d / time.Second)
+	wire.Int(c, n, &s)
+	*d = time.Duration(s) * time.Second
+}
+
+// Fields of a Ticket.
+func (t *Ticket) Fields(c *wire.Codec) {
+	c.String(1, &t.ID)
+	wire.Int(c, 2, &t.No)
+	c.Shared(3, &t.Configuration)
+	c.Shared(4, &t.Region)
+	c.Shared(5, &t.Account)
+	wire.Int(c, 6, &t.Status)
+	wire.Int(c, 7, &t.Reason)
+	c.Bool(8, &t.Backfill)
+	c.Bool(9, &t.Automatic)
+	wire.Int(c, 10, &t.Generation)
+	wire.Int(c, 11, &t.Players)
+	wire.Int(c, 12, &t.Start)
+	wire.Int(c, 13, &t.End)
+	wire.Int(c, 14, &t.TimeoutAt)
+	c.String(15, &t.Roster)
+	c.String(16, &t.Game)
+	c.Shared(17, &t.GameRegion)
+	c.Fixed64(18, &t.Request)
+	wire.Optional(c, 19, &t.Outcome, (*Outcome).fields)
+	wire.Int(c, 20, &t.EndedNo)
+}
+
+func (o *Outcome) fields(c *wire.Codec) {
+	c.String(1, &o.Match)
+	c.Shared(2, &o.Team)
+	answers := string(o.Answers)
+	c.String(3, &answers)
+	if len(answers) > 0 {
+		o.Answers = []byte(answers)
+	}
+	wire.Many(c, 4, &o.Sessions, sessionFields)
+	c.String(5, &o.Game)
+	c.Shared(6, &o.GameRegion)
+	c.Shared(7, &o.IPAddress)
+	c.Shared(8, &o.DNSName)
+	wire.Int(c, 9, &o.Port)
+}
+
+func sessionFields(id *domain.UUID, c *wire.Codec) { c.UUID(1, id) }
+
+// Fields of a Match.
+func (m *Match) Fields(c *wire.Codec) {
+	c.String(1, &m.ID)
+	wire.Optional(c, 2, &m.Of, (*Configuration).Fields)
+	wire.Many(c, 3, &m.Seats, (*Seat).Fields)
+	wire.Int(c, 4, &m.Proposed)
+	wire.Int(c, 5, &m.AcceptBy)
+	wire.Int(c, 6, &m.PlayersMax)
+	c.Shared(7, &m.Region)
+	wire.Many(c, 8, &m.Counts, (*RuleCount).Fields)
+}
+
+// Fields of a Seat.
+func (s *Seat) Fields(c *wire.Codec) {
+	wire.Int(c, 1, &s.Ticket)
+	c.Shared(2, &s.Team)
+}
+
+// Fields of a RuleCount.
+func (r *RuleCount) Fields(c *wire.Codec) {
+	wire.Int(c, 1, &r.Rule)
+	wire.Int(c, 2, &r.Passed)
+	wire.Int(c, 3, &r.Failed)
+}
+
+// Fields of a Hosted.
+func (h *Hosted) Fields(c *wire.Codec) {
+	c.String(1, &h.Game)
+	c.String(2, &h.Match)
+	wire.Optional(c, 3, &h.Of, (*Configuration).Fields)
+	c.String(4, &h.Roster)
+	c.Bool(5, &h.Automatic)
+	wire.Int(c, 6, &h.Updates)
+	wire.Int(c, 7, &h.Told)
+	wire.Int(c, 8, &h.Why)
+	c.String(9, &h.Ticket)
+}
+
+// Fields of a Recent.
+func (r *Recent) Fields(c *wire.Codec) {
+	c.Shared(1, &r.Configuration)
+	samples := r.samples()
+	wire.Many(c, 2, &samples, (*sample).fields)
+	r.restore(samples)
+}
+
+func (s *sample) fields(c *wire.Codec) {
+	wire.Int(c, 1, &s.at)
+	wire.Int(c, 2, &s.wait)
+}

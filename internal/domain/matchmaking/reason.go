@@ -1,0 +1,54 @@
+package matchmaking
+
+// Reason is why a ticket is in its status, as StatusReason and StatusMessage say it.
+type Reason uint8
+
+// The reasons. Those of the cloud service are known from its events; the others are ours, see B113.
+const (
+	NoReason Reason = iota
+	ProposedMatchRejected
+	ProposedMatchTimedOut
+	PlacementTimedOut
+	AcceptanceRejected
+	AcceptanceTimedOut
+	RequestTimedOut
+	StoppedByRequest
+	DuplicatePlayer
+	UnexpectedError
+	IncompatibleRuleSet
+	GameSessionLost
+	PlacementFailed  // the ticket searches on
+	Replaced         // by a newer backfill request for its game session
+	ReplacedByServer // the same; the server process asked, and need not be told
+)
+
+var reasonTexts = [...]struct{ code, message string }{
+	ProposedMatchRejected: {"ProposedMatchRejected", "A player of another ticket rejected the proposed match."},
+	ProposedMatchTimedOut: {"ProposedMatchTimedOut", "The players of another ticket did not accept the proposed match in time."},
+	PlacementTimedOut:     {"PlacementTimedOut", "No game session was found in time; the search goes on."},
+	PlacementFailed:       {"PlacementFailed", "The game session could not be placed; the search goes on."},
+	AcceptanceRejected:    {"AcceptanceRejected", "A player of the ticket rejected the proposed match."},
+	AcceptanceTimedOut:    {"AcceptanceTimedOut", "A player of the ticket did not accept the proposed match in time."},
+	Replaced:              {"Cancelled", "Cancelled due to duplicate player"},
+	ReplacedByServer:      {"Cancelled", "Cancelled due to duplicate player"},
+	RequestTimedOut:       {"TimedOut", "Removed from matchmaking due to timing out."},
+	StoppedByRequest:      {"Cancelled", "Cancelled by request."},
+	DuplicatePlayer:       {"Cancelled", "Cancelled due to duplicate player"},
+	UnexpectedError:       {"UNEXPECTED_ERROR", "An unexpected error was encountered during match placing."},
+	IncompatibleRuleSet:   {"INCOMPATIBLE_RULE_SET", "The configuration has another rule set now, and a player's attributes do not fit it."},
+	GameSessionLost:       {"UNEXPECTED_ERROR", "The game session was not found, or was in a state which wouldn't accept new player sessions."},
+}
+
+// Code is the StatusReason; empty when there is none.
+func (r Reason) Code() string { return reasonTexts[r].code }
+
+// Message is the StatusMessage of a ticket. arn is that of its game session.
+func (r Reason) Message(arn string) string {
+	if r == GameSessionLost {
+		if arn == "" {
+			arn = "null"
+		}
+		return "The game session " + arn + " was not found, or was in a state which wouldn't accept new player sessions."
+	}
+	return reasonTexts[r].message
+}

@@ -1,0 +1,133 @@
+package matchmaking
+
+import (
+	"encoding/binary"
+	"math"
+
+	"github.com/musterhq/muster/internal/domain/ruleset"
+	"github.com/musterhq/muster/internal/domain/wire"
+)
+
+// Player is one player of a ticket.
+type Player struct {
+	ID         string
+	Team       string // in a backfill ticket and in match data
+	Attributes []ruleset.NamedValue
+	Latencies  []Latency // by region
+}
+
+// Latency is what a player measured to one region.
+type Latency struct {
+	Region       string
+	Milliseconds int32
+}
+
+// players is the message MatchPlayers.
+type players struct{ all []Player }
+
+func (p *players) Fields(c *wire.Codec) { wire.Many(c, 1, &p.all, (*Player).Fields) }
+
+// Fields of a Player.
+func (p *Player) Fields(c *wire.Codec) {
+	c.String(1, &p.ID)
+	c.Shared(2, &p.Team)
+	wire.Many(c, 3, &p.Attributes, attributeFields)
+	wire.Many(c, 4, &p.Latencies, (*Latency).fields)
+}
+
+func attributeFields(v *ruleset.NamedValue, c *wire.Codec) {
+	c.Shared(1, &v.Name)
+	wire.Int(c, 2, &v.Kind)
+	number := math.Float64bits(v.Number)
+	c.Fixed64(3, &number)
+	v.Number = math.Float64frombits(number)
+	c.String(4, &v.Text)
+	c.Strings(5, &v.List)
+	wire.Many(c, 6, &v.Map, entryFields)
+}
+
+func entryFields(e *ruleset.Entry, c *wire.Codec) {
+	c.Shared(1, &e.Key)
+	number := math.Float64bits(e.Number)
+	c.Fixed64(2, &number)
+	e.Number = math.Float64frombits(number)
+}
+
+func (l *Latency) fields(c *wire.Codec) {
+	c.Shared(1, &l.Region)
+	wire.Int(c, 2, &l.Milliseconds)
+}
+
+// EncodeRoster packs players for a record.
+func EncodeRoster(all []Player) string { return string(wire.Append(nil, &players{all})) }
+
+// DecodeRoster unpacks the players of a record. What it returns is the caller's.
+func DecodeRoster(roster string) []Player {
+	var p players
+	if err := wire.Unmarshal([]byte(roster), &p); err != nil {
+		return nil // nobody but EncodeRoster wrote it
+	}
+	return p.all
+}
+
+// RosterReader unpacks many rosters and shares equal names of attributes and regions among them.
+type RosterReader struct {
+	reader wire.Reader
+	begun  bool
+}
+
+// Decode unpacks the players of a record.
+func (r *RosterReader) Decode(roster string) []Player {
+	if !r.begun {
+		r.reader.Intern()
+		r.begun = true
+	}
+	var p players
+	if err := r.reader.Read([]byte(roster), &p); err != nil {
+		return nil
+	}
+	return p.all
+}
+
+// eachPlayer yields the ids of a roster's players, as parts of its own memory.
+func eachPlayer(roster string, yield func(id string) bool) {
+	for len(roster) > 0 {
+		_, player, rest, ok := field(roster)
+		if !ok {
+			return
+		}
+		roster = rest
+		for id := player; len(id) > 0; {
+			num, body, rest, ok := field(id)
+			if !ok {
+				return
+			}
+			if num == 1 {
+				if !yield(body) {
+					return
+				}
+				break
+			}
+			id = rest
+		}
+	}
+}
+
+// field splits a length-delimited field off a message: the only kind that a roster begins with.
+func field(s string) (num uint64, body, rest string, ok bool) {
+	tag, n := uvarint(s)
+	if n <= 0 || tag&7 != 2 {
+		return 0, "", "", false
+	}
+	size, m := uvarint(s[n:])
+	if m <= 0 || size > uint64(len(s)-n-m) {
+		return 0, "", "", false
+	}
+	s = s[n+m:]
+	return tag >> 3, s[:size], s[size:], true
+}
+
+func uvarint(s string) (uint64, int) {
+	var b [binary.MaxVarintLen64]byte
+	return binary.Uvarint(b[:copy(b[:], s)])
+}

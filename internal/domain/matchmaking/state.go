@@ -1,0 +1,216 @@
+package matchmaking
+
+import (
+	"github.com/tidwall/btree"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/chunk"
+	"github.com/musterhq/muster/internal/domain/ruleset"
+)
+
+// State is everything about matchmaking, with its indexes. The indexes are not part of a snapshot: they are built again
+// from the records.
+type State struct {
+	RuleSets       chunk.Table[RuleSet]
+	Configurations chunk.Table[Configuration]
+	Tickets        chunk.Table[Ticket]
+	Matches        chunk.Table[Match]
+	Hosted         chunk.Table[Hosted]
+	Recent         chunk.Table[Recent]
+
+	ruleSets       *btree.Map[string, Ref]
+	configurations *btree.Map[string, Ref]
+	compiled       map[string]*ruleset.RuleSet
+	settings       map[string]*Configuration // as the configurations are now; shared with matches, never changed
+	tickets        map[string]Ref
+	numbers        map[uint64]Ref // of active tickets, by No
+	players        map[string]Ref // the newest active ticket of each player
+	backfills      map[string]Ref // the active backfill ticket of each game session
+	matches        map[string]Ref
+	hosted         map[string]Ref
+	recent         map[string]Ref
+	counts         map[string]*Counts
+	bytes          int64 // of the rosters of active tickets
+}
+
+// Counts is how much is going on in a configuration.
+type Counts struct {
+	Active int // tickets that have not ended
+}
+
+// Bytes are those of the rosters of all active tickets.
+func (s *State) Bytes() int64 { return s.bytes }
+
+// New returns an empty State.
+func New() *State {
+	return &State{
+		ruleSets: btree.NewMap[string, Ref](0), configurations: btree.NewMap[string, Ref](0),
+		compiled: map[string]*ruleset.RuleSet{}, settings: map[string]*Configuration{},
+		tickets: map[string]Ref{}, numbers: map[uint64]Ref{}, players: map[string]Ref{}, backfills: map[string]Ref{},
+		matches: map[string]Ref{}, hosted: map[string]Ref{}, recent: map[string]Ref{}, counts: map[string]*Counts{},
+	}
+}
+
+// RuleSet finds a rule set.
+func (s *State) RuleSet(name string) (Ref, bool) { return s.ruleSets.Get(name) }
+
+// Compiled is a rule set's compiled form; nil when there is none.
+func (s *State) Compiled(name string) *ruleset.RuleSet { return s.compiled[name] }
+
+// PutRuleSet stores a rule set, or replaces it. Compiled may be nil; then the body is compiled, unless it was before.
+func (s *State) PutRuleSet(x RuleSet, compiled *ruleset.RuleSet) {
+	r, ok := s.ruleSets.Get(x.Name)
+	if !ok {
+		r, _ = s.RuleSets.Add()
+		s.ruleSets.Set(x.Name, r)
+		if compiled == nil {
+			compiled, _ = ruleset.Parse(x.Body) // it was valid when it was made
+		}
+		s.compiled[x.Name] = compiled
+	}
+	*s.RuleSets.Mut(r) = x
+}
+
+// RemoveRuleSet drops a rule set. No configuration may use it.
+func (s *State) RemoveRuleSet(name string) {
+	if r, ok := s.ruleSets.Get(name); ok {
+		s.ruleSets.Delete(name)
+		s.RuleSets.Remove(r)
+	}
+	delete(s.compiled, name)
+}
+
+// RuleSetsFrom yields rule sets in the order of their names, beginning behind `after`.
+func (s *State) RuleSetsFrom(after string, yield func(*RuleSet) bool) {
+	s.ruleSets.Ascend(after, func(name string, r Ref) bool { return name == after || yield(s.RuleSets.Get(r)) })
+}
+
+// Configuration finds a configuration as it is now. It is never changed in place.
+func (s *State) Configuration(name string) (*Configuration, bool) {
+	c, ok := s.settings[name]
+	return c, ok
+}
+
+// PutConfiguration stores a configuration, or replaces it.
+func (s *State) PutConfiguration(x Configuration) {
+	r, ok := s.configurations.Get(x.Name)
+	if !ok {
+		r, _ = s.Configurations.Add()
+		s.configurations.Set(x.Name, r)
+	}
+	*s.Configurations.Mut(r) = x
+	s.settings[x.Name] = &x
+}
+
+// RemoveConfiguration drops a configuration. No active ticket may be in it.
+func (s *State) RemoveConfiguration(name string) {
+	if r, ok := s.configurations.Get(name); ok {
+		s.configurations.Delete(name)
+		s.Configurations.Remove(r)
+	}
+	if r, ok := s.recent[name]; ok {
+		delete(s.recent, name)
+		s.Recent.Remove(r)
+	}
+	delete(s.settings, name)
+}
+
+// ConfigurationsFrom yields configurations in the order of their names, beginning behind `after`.
+func (s *State) ConfigurationsFrom(after string, yield func(*Configuration) bool) {
+	s.configurations.Ascend(after, func(name string, r Ref) bool { return name == after || yield(s.Configurations.Get(r)) })
+}
+
+// UsesRuleSet returns a configuration that uses a rule set, or a match that is on its way under it.
+func (s *State) UsesRuleSet(name string) (configuration string, used bool) {
+	s.configurations.Scan(func(_ string, r Ref) bool {
+		if c := s.Configurations.Get(r); c.RuleSet == name {
+			configuration, used = c.Name, true
+		}
+		return !used
+	})
+	for _, m := range s.Matches.All() {
+		if !used && m.Of.RuleSet == name {
+			return m.Of.Name, true
+		}
+	}
+	return configuration, used
+}
+
+// Counts tells how much is going on in a configuration.
+func (s *State) Counts(configuration string) Counts {
+	if c := s.counts[configuration]; c != nil {
+		return *c
+	}
+	return Counts{}
+}
+
+// Match finds a match that is on its way.
+func (s *State) Match(id string) (Ref, bool) {
+	r, ok := s.matches[id]
+	return r, ok
+}
+
+// AddMatch stores a match.
+func (s *State) AddMatch(m Match) Ref {
+	r, rec := s.Matches.Add()
+	*rec = m
+	s.matches[m.ID] = r
+	return r
+}
+
+// RemoveMatch drops a match.
+func (s *State) RemoveMatch(r Ref) {
+	delete(s.matches, s.Matches.Get(r).ID)
+	s.Matches.Remove(r)
+}
+
+// HostedBy finds what is known of a game session that came of a match.
+func (s *State) HostedBy(game string) (Ref, bool) {
+	r, ok := s.hosted[game]
+	return r, ok
+}
+
+// PutHosted stores what is known of a game session, or replaces it.
+func (s *State) PutHosted(h Hosted) {
+	r, ok := s.hosted[h.Game]
+	if !ok {
+		r, _ = s.Hosted.Add()
+		s.hosted[h.Game] = r
+	}
+	*s.Hosted.Mut(r) = h
+}
+
+// RemoveHosted drops what is known of a game session.
+func (s *State) RemoveHosted(game string) {
+	if r, ok := s.hosted[game]; ok {
+		delete(s.hosted, game)
+		s.Hosted.Remove(r)
+	}
+}
+
+// NoteWait adds to what the estimated wait time is made of.
+func (s *State) NoteWait(configuration string, at, start domain.Time) {
+	r, ok := s.recent[configuration]
+	if !ok {
+		r, _ = s.Recent.Add()
+		s.Recent.Mut(r).Configuration = configuration
+		s.recent[configuration] = r
+	}
+	s.Recent.Mut(r).note(at, at.Sub(start))
+}
+
+// RestoreRecent puts a Recent back.
+func (s *State) RestoreRecent(x Recent) {
+	r, rec := s.Recent.Add()
+	*rec = x
+	s.recent[x.Configuration] = r
+}
+
+// EstimatedWait is the mean wait of the tickets that were matched lately, in seconds; not known when they are too few.
+func (s *State) EstimatedWait(configuration string, now domain.Time) (seconds int32, ok bool) {
+	r, ok := s.recent[configuration]
+	if !ok {
+		return 0, false
+	}
+	return s.Recent.Get(r).estimate(now)
+}
