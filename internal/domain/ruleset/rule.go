@@ -6,6 +6,9 @@ type Rule struct {
 	Form     Form
 	Replaced bool    // named by a compound rule, and so not required by itself
 	Shapes   []Shape // for comparison, distance and collection: one for each measurement
+	Cost     int     // nodes of expressions that a check evaluates, at least 1: what a budget should count
+
+	early []bool // by measurement: it can reject a candidate under construction
 }
 
 // Form is what a rule of one type consists of: *Comparison, *Distance, *Collection, *Latency, *BatchDistance, *Sort or
@@ -157,3 +160,5 @@ const (
 	Greater
 	GreaterOrEqual
 )
+
+func (op Operation) String() string { return comparisons[op-1].word }

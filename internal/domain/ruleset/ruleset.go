@@ -61,7 +61,8 @@ type Level struct {
 	Minimum int32 // players that a match has at least: the sum over the teams
 	Slots   int32 // and at most
 
-	set *RuleSet
+	set   *RuleSet
+	sizes []Size // by definition
 }
 
 // Size is how many players a team has.

@@ -1,31 +1,279 @@
 package ruleset
 
+import "slices"
+
 // Pattern is a form that many rules have, and for which a matcher can keep indexes and running counts.
 type Pattern uint8
 
-// The patterns. "A" is the shape's Column, "B" its Other. All but the last group can reject a candidate under
-// construction: no later ticket repairs them.
+// The patterns. "A" is the shape's Column, "B" its Other; players are those of the shape's Teams. Those of the first group
+// reject a candidate under construction: no later ticket repairs it.
 const (
 	General Pattern = iota // evaluate it
 
-	PlayerLiteral  // comparison: A of each player (of the teams) stands in the relation to Literal; numbers, strings
-	PlayersEqual   // comparison without reference: all players (of the teams) have the same A
-	PlayersDiffer  // comparison without reference: no two have the same A
-	Spread         // distance: the highest A of all players less the lowest is at most Max
-	CommonValues   // collection: at least Min strings are in the A of all players (of the teams)
-	ContainsAtMost // collection: at most Max players' A contain, or are, Literal; its least count, if any, is for the end
-	AllAccept      // collection: each player's A has at least Min strings of those that are in the B of everybody
-	NoneBlocks     // collection: each player's A has at most Max strings of the ids of all players
+	PlayerLiteral // comparison: A of each player stands in the relation to the literal; numbers or strings
+	PlayersEqual  // comparison without reference: all players have the same A
+	PlayersDiffer // comparison without reference: no two players have the same A
+	Spread        // distance: the highest A of the players less the lowest is at most Bounds.Max, the only bound
+	CommonValues  // collection: the strings that are in each player's A, or are it, are at least Bounds.Min, the only bound
+	AllAccept     // collection: each player's A has at least Bounds.Min, the only bound, of the strings in everybody's B
+	NoneBlocks    // collection: each player's A has at most Bounds.Max, the only bound, of the ids of all players
 
-	TeamMeans // distance: the average A of each team is at most Max from the average of all players; only at the end
-	TeamSizes // comparison: the sizes of two teams, Column and Other; only at the end
+	ContainsCount // collection: the players whose A contains the literal, or is it, are within Bounds; only Max rejects early
+	TeamMeans     // distance: each team's average A is at most Bounds.Max, the only bound, from that of all players
+	TeamSizes     // comparison: the size of the team Column stands in the relation to that of the team Other
 )
 
-// Shape says which pattern a measurement follows, and with what.
+// Shape says which pattern a measurement follows, and with what. Literals, bounds and operations are in the rule's form.
 type Shape struct {
 	Pattern Pattern
 	Column  int
 	Other   int
-	Teams   []int // the teams whose players count; for all teams, all of them
+	Teams   []int // ascending places in RuleSet.Teams
 	All     bool  // Teams are all teams
+}
+
+// recognise finds the shapes of a compiled rule, what it costs, and which measurements can reject early.
+func (r *Rule) recognise(teams int) {
+	r.Cost = 1
+	switch f := r.Form.(type) {
+	case *Comparison:
+		r.measure(f.Measurements, &f.Reference, teams, f.shape, f.early)
+	case *Distance:
+		r.measure(f.Measurements, &f.Reference, teams, f.shape, f.early)
+	case *Collection:
+		r.measure(f.Measurements, &f.Reference, teams, f.shape, f.early)
+	}
+}
+
+func (r *Rule) measure(measurements []*Expr, reference *Reference, teams int, shape func(*Expr) Shape, early func(*Expr) bool) {
+	cost := 0
+	for _, m := range measurements {
+		s := shape(m)
+		s.All = s.Pattern != General && len(s.Teams) == teams
+		r.Shapes = append(r.Shapes, s)
+		r.early = append(r.early, early(m))
+		cost += m.nodes() + reference.Expr.nodes()
+	}
+	r.Cost = max(1, cost)
+}
+
+func (e *Expr) nodes() (n int) {
+	for ; e != nil; e = e.Of {
+		n++
+	}
+	return n
+}
+
+// players returns the read of an expression that gives each player's own value, flattened or not: its values only become
+// more with every ticket.
+func (e *Expr) players() (read *Expr, ok bool) {
+	for e.Op == OpFlatten {
+		e = e.Of
+	}
+	return e, e.Op == OpAttribute || e.Op == OpPlayerIDs
+}
+
+// flat is players for one list over all players of the teams, of single values or of collections.
+func (e *Expr) flat(element Element, depth int) (read *Expr, ok bool) {
+	read, ok = e.players()
+	if !ok || read.Op != OpAttribute || e.Type != (Type{element, depth}) {
+		return nil, false
+	}
+	list := 0 // what a player's own value adds to the depth
+	if read.Type.Element == ElementString && read.Type.Depth-sign(read.Several) == 2 {
+		list = 1
+	}
+	return read, depth == 1+list
+}
+
+func sign(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func (f *Comparison) shape(m *Expr) Shape {
+	if team, ok := m.sizeOfTeam(); ok && f.Reference.Expr != nil {
+		if other, ok := f.Reference.Expr.sizeOfTeam(); ok {
+			return Shape{Pattern: TeamSizes, Column: team, Other: other}
+		}
+	}
+	read, ok := m.players()
+	if !ok || read.Op != OpAttribute {
+		return Shape{}
+	}
+	s := Shape{Column: read.Column, Teams: read.Teams}
+	_, flat := m.flat(m.Type.Element, 1)
+	single := read.Type.Depth-sign(read.Several) == 1 // not a list of the player's own
+	switch {
+	case f.Reference.Literal.Kind != None && single:
+		s.Pattern = PlayerLiteral
+	case f.Reference.Given() || !flat:
+		return Shape{}
+	case f.Operation == Equal:
+		s.Pattern = PlayersEqual
+	default:
+		s.Pattern = PlayersDiffer
+	}
+	return s
+}
+
+// sizeOfTeam recognises count(teams[a].players).
+func (e *Expr) sizeOfTeam() (team int, ok bool) {
+	if e.Op != OpCount || e.Of.Op != OpPlayers || e.Of.Several || len(e.Of.Teams) != 1 {
+		return 0, false
+	}
+	return e.Of.Teams[0], true
+}
+
+func (f *Comparison) early(m *Expr) bool {
+	_, ok := m.players()
+	return ok && f.Reference.grows() // without a reference too: what is unequal stays so
+}
+
+func (f *Distance) shape(m *Expr) Shape {
+	ref := f.Reference.Expr
+	if ref == nil || !f.Bounds.HasMax || f.Bounds.HasMin {
+		return Shape{}
+	}
+	if read, ok := f.spread(m); ok {
+		return Shape{Pattern: Spread, Column: read.Column, Teams: read.Teams}
+	}
+	if m.Op != OpAvg || ref.Op != OpAvg || m.Of.Op != OpAttribute || !m.Of.Several || m.Of.Type.Depth != 2 {
+		return Shape{}
+	}
+	if read, ok := ref.Of.flat(ElementNumber, 1); ok && read.reads(m.Of) {
+		return Shape{Pattern: TeamMeans, Column: read.Column, Teams: read.Teams}
+	}
+	return Shape{}
+}
+
+// spread recognises the highest value against the lowest, either way.
+func (f *Distance) spread(m *Expr) (read *Expr, ok bool) {
+	ref := f.Reference.Expr
+	if ref == nil || !(m.Op == OpMax && ref.Op == OpMin || m.Op == OpMin && ref.Op == OpMax) {
+		return nil, false
+	}
+	read, ok1 := m.Of.flat(ElementNumber, 1)
+	other, ok2 := ref.Of.flat(ElementNumber, 1)
+	return read, ok1 && ok2 && read.reads(other)
+}
+
+// reads reports whether two reads see the same values.
+func (e *Expr) reads(other *Expr) bool {
+	return e.Op == other.Op && e.Column == other.Column && slices.Equal(e.Teams, other.Teams)
+}
+
+func (f *Distance) early(m *Expr) bool {
+	if !f.Bounds.HasMax {
+		return false
+	}
+	if _, ok := f.spread(m); ok {
+		return true
+	}
+	_, ok := m.players()
+	return ok && f.Reference.grows()
+}
+
+// grows reports whether a reference keeps all its values when tickets are added.
+func (r *Reference) grows() bool {
+	if r.Expr == nil {
+		return true
+	}
+	_, ok := r.Expr.players()
+	return ok
+}
+
+// shrinks reports whether a reference loses values, and gains none, when tickets are added.
+func (r *Reference) shrinks() bool {
+	if r.Expr == nil {
+		return true
+	}
+	if r.Expr.Op != OpSetIntersection {
+		return false
+	}
+	_, ok := r.Expr.Of.players()
+	return ok
+}
+
+func (f *Collection) shape(m *Expr) Shape {
+	read, collections := m.flat(ElementString, 2)
+	if !collections {
+		var ok bool
+		if read, ok = m.flat(ElementString, 1); !ok {
+			return Shape{}
+		}
+	}
+	s := Shape{Column: read.Column, Teams: read.Teams}
+	onlyMin, onlyMax := f.Bounds.HasMin && !f.Bounds.HasMax, f.Bounds.HasMax && !f.Bounds.HasMin
+	switch {
+	case f.Operation == Intersection && onlyMin:
+		s.Pattern = CommonValues
+	case f.Operation == Contains && f.Reference.Expr == nil:
+		s.Pattern = ContainsCount
+	case f.Operation == ReferenceIntersectionCount && collections && f.Reference.Expr != nil:
+		return f.shapeOfReference(s, onlyMin, onlyMax)
+	default:
+		return Shape{}
+	}
+	return s
+}
+
+func (f *Collection) shapeOfReference(s Shape, onlyMin, onlyMax bool) Shape {
+	ref := f.Reference.Expr
+	if ref.Op == OpSetIntersection && onlyMin {
+		if read, ok := ref.Of.flat(ElementString, 2); ok && read.sameTeams(s.Teams) {
+			s.Pattern, s.Other = AllAccept, read.Column
+			return s
+		}
+	}
+	if read, ok := ref.players(); ok && read.Op == OpPlayerIDs && onlyMax && read.sameTeams(s.Teams) {
+		s.Pattern = NoneBlocks
+		return s
+	}
+	return Shape{}
+}
+
+func (e *Expr) sameTeams(teams []int) bool {
+	return e.reads(&Expr{Op: e.Op, Column: e.Column, Teams: teams})
+}
+
+// early: of what an operation counts, tickets add to one side only. Whether that side has a bound is looked at when the
+// candidate is judged.
+func (f *Collection) early(m *Expr) bool {
+	if _, ok := m.players(); !ok {
+		return false
+	}
+	switch f.Operation {
+	case Intersection:
+		return f.Bounds.HasMin
+	case Contains:
+		return f.Bounds.HasMax && f.Reference.grows()
+	default:
+		return f.earlyBounds(m) != Bounds{}
+	}
+}
+
+// earlyBounds are the bounds that no later ticket repairs.
+func (f *Collection) earlyBounds(m *Expr) (b Bounds) {
+	least, most := false, false
+	switch f.Operation {
+	case Intersection:
+		least = true
+	case Contains:
+		most = true
+	default:
+		// Each collection against the reference. A player's own list stays as it is; a plain list of strings is one
+		// collection, which grows.
+		least = m.Type.Depth > 1 && f.Reference.shrinks()
+		most = f.Reference.grows()
+	}
+	if least && f.Bounds.HasMin {
+		b.Min, b.HasMin = f.Bounds.Min, true
+	}
+	if most && f.Bounds.HasMax {
+		b.Max, b.HasMax = f.Bounds.Max, true
+	}
+	return b
 }

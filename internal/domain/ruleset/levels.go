@@ -1,0 +1,143 @@
+package ruleset
+
+import (
+	"cmp"
+	"slices"
+)
+
+// buildLevels makes the rule set of every wait, and reports the steps that make an invalid one. Only what a wait changes is
+// built; levels share the rest.
+func (r *reader) buildLevels(changes []change) {
+	slices.SortStableFunc(changes, func(a, b change) int { return cmp.Compare(a.wait, b.wait) })
+	b := levelBuilder{r: r, rules: r.set.Rules, steps: make([]map[string]stepValue, len(r.ruleNodes))}
+	for i := range r.definitions {
+		d := &r.definitions[i]
+		b.sizes = append(b.sizes, Size{d.min, d.max})
+	}
+	for wait := int32(0); ; {
+		n := 0
+		for n < len(changes) && changes[n].wait == wait {
+			n++
+		}
+		b.apply(changes[:n])
+		r.set.levels = append(r.set.levels, b.level(wait))
+		r.set.waits = append(r.set.waits, wait)
+		if changes = changes[n:]; len(changes) == 0 {
+			return
+		}
+		wait = changes[0].wait
+	}
+}
+
+// levelBuilder holds the rule set as it stands at one wait after the other.
+type levelBuilder struct {
+	r     *reader
+	sizes []Size // by definition
+	rules []*Rule
+	steps []map[string]stepValue // by rule, once a step has changed it
+}
+
+func (b *levelBuilder) apply(changes []change) {
+	var teams, rules []change // the last change of each team and rule at this wait
+	for _, c := range changes {
+		if c.team >= 0 {
+			b.resize(c)
+			teams = append(teams, c)
+			continue
+		}
+		if b.steps[c.rule] == nil {
+			b.steps[c.rule] = map[string]stepValue{}
+		}
+		b.steps[c.rule][c.property] = c.value
+		rules = append(rules, c)
+	}
+	for _, c := range teams {
+		b.checkSize(c)
+	}
+	if len(rules) > 0 {
+		b.rules = slices.Clone(b.rules)
+	}
+	done := make(map[int]bool)
+	for _, c := range rules {
+		if !done[c.rule] {
+			done[c.rule] = true
+			b.rebuild(c)
+		}
+	}
+}
+
+func (b *levelBuilder) resize(c change) {
+	o := b.r.definitions[c.team].object
+	o.step = map[string]stepValue{c.property: c.value}
+	o.into = new([]located) // growTeams has reported it
+	switch size, ok := o.whole(c.property, 0); {
+	case !ok:
+	case c.property == "minPlayers":
+		b.sizes[c.team].Min = size
+	default:
+		b.sizes[c.team].Max = size
+	}
+}
+
+func (b *levelBuilder) checkSize(c change) {
+	d, size := &b.r.definitions[c.team], b.sizes[c.team]
+	if d.ok && size.Min > size.Max {
+		b.r.fail(c.value.n.at, c.value.path, "%s: after %d seconds the team has minPlayers %d and maxPlayers %d",
+			d.join(c.property), c.wait, size.Min, size.Max)
+	}
+}
+
+// rebuild compiles a rule with the values of the steps so far. What is wrong with it is blamed on the step, but not what
+// was wrong before.
+func (b *levelBuilder) rebuild(c change) {
+	head := b.r.ruleNodes[c.rule]
+	o := head.object
+	var found []located
+	o.step, o.into = b.steps[c.rule], &found
+	rule := b.r.buildRule(c.rule, o)
+	for _, l := range found {
+		switch {
+		case b.ofStep(c.rule, l.at):
+			b.r.problems = append(b.r.problems, l)
+		case head.ok:
+			b.r.fail(c.value.n.at, c.value.path, "%s", l.String())
+		}
+	}
+	b.rules[c.rule] = rule
+}
+
+// ofStep reports whether a problem is about a value that a step has put there.
+func (b *levelBuilder) ofStep(rule, at int) bool {
+	for _, v := range b.steps[rule] {
+		if v.n.at <= at && at <= v.n.end() {
+			return true
+		}
+	}
+	return false
+}
+
+// end is where the last part of a value begins.
+func (n *node) end() int {
+	if len(n.items) == 0 {
+		return n.at
+	}
+	return n.items[len(n.items)-1].end()
+}
+
+func (b *levelBuilder) level(wait int32) *Level {
+	l := &Level{Wait: wait, Rules: b.rules, set: b.r.set}
+	if last := len(b.r.set.levels); last > 0 && slices.Equal(b.r.set.levels[last-1].sizes, b.sizes) {
+		before := b.r.set.levels[last-1]
+		l.sizes, l.Teams, l.Minimum, l.Slots = before.sizes, before.Teams, before.Minimum, before.Slots
+		return l
+	}
+	l.sizes = slices.Clone(b.sizes)
+	for i := range b.r.definitions {
+		for range b.r.definitions[i].teams {
+			l.Teams = append(l.Teams, b.sizes[i])
+			l.Minimum += b.sizes[i].Min
+			l.Slots += b.sizes[i].Max
+		}
+	}
+	return l
+}

@@ -1,0 +1,45 @@
+package ruleset
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Problem is one thing wrong with a rule set.
+type Problem struct {
+	Path    string // "rules[Near].maxDistance"; empty for the body as a whole
+	Message string // with the value and what is expected
+}
+
+func (p Problem) String() string {
+	if p.Path == "" {
+		return p.Message
+	}
+	return p.Path + ": " + p.Message
+}
+
+// problemsMax is how many problems are reported.
+const problemsMax = 20
+
+// located is a problem with its place in the document.
+type located struct {
+	at int
+	Problem
+}
+
+// inOrder sorts problems as the document has them, drops repetitions, and cuts after max.
+func inOrder(all []located, max int) []Problem {
+	slices.SortStableFunc(all, func(a, b located) int { return cmp.Compare(a.at, b.at) })
+	seen := make(map[Problem]bool)
+	var problems []Problem
+	for _, l := range all {
+		if len(problems) == max {
+			break
+		}
+		if !seen[l.Problem] {
+			seen[l.Problem] = true
+			problems = append(problems, l.Problem)
+		}
+	}
+	return problems
+}

@@ -1,0 +1,229 @@
+package ruleset
+
+import "slices"
+
+// Evaluate returns what each of Rules says of a complete candidate. Sort rules always hold.
+func (l *Level) Evaluate(c *Candidate) []Verdict {
+	verdicts := make([]Verdict, len(l.Rules))
+	for i, rule := range l.Rules {
+		if compound, ok := rule.Form.(*Compound); ok {
+			verdicts[i] = compound.Statement.verdict(verdicts) // its parts stand before it
+			continue
+		}
+		verdicts[i] = rule.Check(c)
+	}
+	return verdicts
+}
+
+// Accepts reports whether the candidate is legal at this level as far as rules and team sizes go: no player misses a
+// value, every team's size is within its bounds, and every rule that is not replaced holds.
+func (l *Level) Accepts(c *Candidate) bool {
+	for team, players := range c.Teams {
+		if n := int32(len(players)); n < l.Teams[team].Min || n > l.Teams[team].Max {
+			return false
+		}
+		for i := range players {
+			if _, missing := l.set.Missing(players[i].Values); missing {
+				return false
+			}
+		}
+	}
+	for i, verdict := range l.Evaluate(c) {
+		if verdict != Holds && !l.Rules[i].Replaced {
+			return false
+		}
+	}
+	return true
+}
+
+// verdict is three-valued logic: what is undefined does not become true by a not, and matters only if the rest does not
+// decide without it.
+func (s *Statement) verdict(of []Verdict) Verdict {
+	if s.Logic == LogicRule {
+		return of[s.Rule]
+	}
+	var count [3]int // each part once: with two looks at a part, deep statements would take for ever
+	for _, part := range s.Of {
+		count[part.verdict(of)]++
+	}
+	switch s.Logic {
+	case LogicNot:
+		return firstOf(count[Holds] > 0, Fails, count[Fails] > 0, Holds, Undefined)
+	case LogicAnd:
+		return firstOf(count[Fails] > 0, Fails, count[Undefined] > 0, Undefined, Holds)
+	case LogicOr:
+		return firstOf(count[Holds] > 0, Holds, count[Undefined] > 0, Undefined, Fails)
+	default:
+		if count[Holds] > 1 {
+			return Fails
+		}
+		return firstOf(count[Undefined] > 0, Undefined, count[Holds] == 1, Holds, Fails)
+	}
+}
+
+func firstOf(a bool, ifA Verdict, b bool, ifB, otherwise Verdict) Verdict {
+	switch {
+	case a:
+		return ifA
+	case b:
+		return ifB
+	default:
+		return otherwise
+	}
+}
+
+// Check returns what one rule says of a complete candidate; of a compound rule nothing, which Evaluate does.
+func (r *Rule) Check(c *Candidate) Verdict {
+	switch f := r.Form.(type) {
+	case *Comparison:
+		return conjunction(f.Measurements, func(_ int, m *Expr) Verdict { return f.check(m, c) })
+	case *Distance:
+		return conjunction(f.Measurements, func(_ int, m *Expr) Verdict { return f.check(m, f.Bounds, c) })
+	case *Collection:
+		return conjunction(f.Measurements, func(_ int, m *Expr) Verdict { return f.check(m, f.Bounds, c) })
+	case *Latency:
+		return f.check(c)
+	case *BatchDistance:
+		return f.check(c)
+	case *Sort:
+		return Holds
+	default:
+		return Undefined
+	}
+}
+
+// conjunction is a rule's verdict over its measurements: undefined as soon as one is, since a value that the rule needs does
+// not exist.
+func conjunction(measurements []*Expr, check func(int, *Expr) Verdict) Verdict {
+	verdict := Holds
+	for i, m := range measurements {
+		switch check(i, m) {
+		case Undefined:
+			return Undefined
+		case Fails:
+			verdict = Fails
+		}
+	}
+	return verdict
+}
+
+func verdictOf(holds bool) Verdict {
+	if holds {
+		return Holds
+	}
+	return Fails
+}
+
+// values evaluates a reference; computed is of its numbers.
+func (r *Reference) values(c *Candidate) (n nested, computed bool) {
+	switch {
+	case r.Expr != nil:
+		return r.Expr.evaluate(c), r.Expr.Computed
+	case r.Literal.Kind == Number:
+		return nested{numbers: []float64{r.Literal.Number}}, false
+	default:
+		return nested{texts: []string{r.Literal.Text}}, false
+	}
+}
+
+func (f *Comparison) check(m *Expr, c *Candidate) Verdict {
+	n := m.evaluate(c)
+	if n.undefined {
+		return Undefined
+	}
+	if !f.Reference.Given() {
+		return verdictOf(f.amongThemselves(&n, m.Computed))
+	}
+	reference, computed := f.Reference.values(c)
+	if reference.undefined {
+		return Undefined
+	}
+	for _, r := range reference.numbers {
+		for _, v := range n.numbers {
+			if !f.Operation.Holds(v, r, computed || m.Computed) {
+				return Fails
+			}
+		}
+	}
+	for _, r := range reference.texts {
+		for _, v := range n.texts {
+			if !f.Operation.HoldsText(v, r) {
+				return Fails
+			}
+		}
+	}
+	return Holds
+}
+
+// amongThemselves reports whether the values of each innermost list are all equal, or all different.
+func (f *Comparison) amongThemselves(n *nested, computed bool) bool {
+	if len(n.lens) == 0 {
+		return true
+	}
+	numbers, texts := n.numbers, n.texts
+	for _, length := range n.lens[len(n.lens)-1] {
+		if len(n.numbers) > 0 {
+			if !f.numbersAmongThemselves(numbers[:length], computed) {
+				return false
+			}
+			numbers = numbers[length:]
+			continue
+		}
+		if len(n.texts) > 0 {
+			if !f.textsAmongThemselves(texts[:length]) {
+				return false
+			}
+			texts = texts[length:]
+		}
+	}
+	return true
+}
+
+func (f *Comparison) numbersAmongThemselves(numbers []float64, computed bool) bool {
+	sorted := slices.Sorted(slices.Values(numbers))
+	if f.Operation == Equal {
+		return len(sorted) == 0 || Equal.Holds(sorted[0], sorted[len(sorted)-1], computed)
+	}
+	for i := 1; i < len(sorted); i++ {
+		if !NotEqual.Holds(sorted[i-1], sorted[i], computed) {
+			return false
+		}
+	}
+	return true
+}
+
+func (f *Comparison) textsAmongThemselves(texts []string) bool {
+	sorted := slices.Sorted(slices.Values(texts))
+	if f.Operation == Equal {
+		return len(sorted) == 0 || sorted[0] == sorted[len(sorted)-1]
+	}
+	return len(slices.Compact(sorted)) == len(texts)
+}
+
+func (f *Distance) check(m *Expr, bounds Bounds, c *Candidate) Verdict {
+	n := m.evaluate(c)
+	reference, computed := f.Reference.values(c)
+	if n.undefined || reference.undefined {
+		return Undefined
+	}
+	for _, r := range reference.numbers {
+		for _, v := range n.numbers {
+			if !bounds.Hold(Difference(v, r, computed || m.Computed)) {
+				return Fails
+			}
+		}
+	}
+	return Holds
+}
+
+// Difference returns how far two numbers are apart: not at all when they are computed and equal but for rounding.
+func Difference(a, b float64, computed bool) float64 {
+	switch {
+	case computed && near(a, b):
+		return 0
+	case a > b:
+		return a - b
+	default:
+		return b - a
+	}
+}
