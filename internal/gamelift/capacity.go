@@ -2,6 +2,7 @@ package gamelift
 
 import (
 	"context"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
@@ -10,8 +11,8 @@ import (
 	"github.com/musterhq/muster/internal/domain/fleet"
 )
 
-// Capacity and utilization of an ANYWHERE fleet: it has no home location, so the figures without a location are those
-// of all its locations together.
+// Capacity and utilization without a location are those of a fleet's home location. An ANYWHERE fleet has none: then they
+// are those of all its locations together.
 
 // DescribeFleetCapacity counts the hosts of the fleets that are named, or of all.
 func (s *Service) DescribeFleetCapacity(ctx context.Context, in *gamelift.DescribeFleetCapacityInput) (*gamelift.DescribeFleetCapacityOutput, error) {
@@ -21,11 +22,12 @@ func (s *Service) DescribeFleetCapacity(ctx context.Context, in *gamelift.Descri
 	}
 	out := &gamelift.DescribeFleetCapacityOutput{FleetCapacity: []types.FleetCapacity{}, NextToken: next}
 	for i := range fleets {
-		u, err := s.utilization(ctx, fleets[i].ID, "")
+		home := fleets[i].Home()
+		u, err := s.utilization(ctx, fleets[i].ID, home)
 		if err != nil {
 			return nil, err
 		}
-		out.FleetCapacity = append(out.FleetCapacity, capacityToWire(&fleets[i], "", u))
+		out.FleetCapacity = append(out.FleetCapacity, capacityToWire(&fleets[i], home, u))
 	}
 	return out, nil
 }
@@ -48,11 +50,12 @@ func (s *Service) DescribeFleetUtilization(ctx context.Context, in *gamelift.Des
 	}
 	out := &gamelift.DescribeFleetUtilizationOutput{FleetUtilization: []types.FleetUtilization{}, NextToken: next}
 	for i := range fleets {
-		u, err := s.utilization(ctx, fleets[i].ID, "")
+		home := fleets[i].Home()
+		u, err := s.utilization(ctx, fleets[i].ID, home)
 		if err != nil {
 			return nil, err
 		}
-		out.FleetUtilization = append(out.FleetUtilization, utilizationToWire(&fleets[i], "", u))
+		out.FleetUtilization = append(out.FleetUtilization, utilizationToWire(&fleets[i], home, u))
 	}
 	return out, nil
 }
@@ -67,7 +70,7 @@ func (s *Service) DescribeFleetLocationUtilization(ctx context.Context, in *game
 	return &gamelift.DescribeFleetLocationUtilizationOutput{FleetUtilization: &utilization}, nil
 }
 
-// utilization looks at one fleet at a time: counting takes as long as the fleet is large, and writers wait.
+// utilization looks at one fleet at a time, so that a long list makes nobody wait.
 func (s *Service) utilization(ctx context.Context, fleetID, location string) (u cell.Utilization, err error) {
 	err = s.engine.Read(ctx, func(v *cell.View) error {
 		u = v.Utilization(fleetID, location)
@@ -87,14 +90,60 @@ func (s *Service) locationUtilization(ctx context.Context, idOrARN, location str
 	return f, u, err
 }
 
-// capacityToWire shows registered hosts as active instances. Nobody starts or stops hosts here, so nothing is desired.
+// UpdateFleetCapacity says how many hosts a location of a fleet of a build is to have.
+func (s *Service) UpdateFleetCapacity(ctx context.Context, in *gamelift.UpdateFleetCapacityInput) (*gamelift.UpdateFleetCapacityOutput, error) {
+	cmd := cell.SetCapacity{
+		Fleet: lastPart(*in.FleetId), Location: value(in.Location), Desired: in.DesiredInstances, Min: in.MinSize, Max: in.MaxSize,
+	}
+	if m := in.ManagedCapacityConfiguration; m != nil {
+		if m.ZeroCapacityStrategy != "" {
+			fromZero := m.ZeroCapacityStrategy == types.ZeroCapacityStrategyScaleToAndFromZero
+			cmd.FromZero = &fromZero
+		}
+		if m.ScaleInAfterInactivityMinutes != nil {
+			inactivity := time.Duration(*m.ScaleInAfterInactivityMinutes) * time.Minute
+			cmd.Inactivity = &inactivity
+		}
+	}
+	if err := s.engine.Do(ctx, &cmd); err != nil {
+		return nil, err
+	}
+	return &gamelift.UpdateFleetCapacityOutput{
+		FleetId: &cmd.Stored.ID, FleetArn: fleetARN(&cmd.Stored), Location: &cmd.Location,
+		ManagedCapacityConfiguration: managedCapacityToWire(&cmd.Capacity),
+	}, nil
+}
+
+// capacityToWire shows registered hosts as active instances, and how many there are to be. Nobody starts or stops hosts of
+// an ANYWHERE fleet, so nothing is desired there.
 func capacityToWire(f *fleet.Fleet, location string, u cell.Utilization) types.FleetCapacity {
 	idle, none := u.Computes-u.ComputesWithGame, int32(0)
-	return types.FleetCapacity{
+	c := types.FleetCapacity{
 		FleetId: &f.ID, FleetArn: fleetARN(f), Location: text(location),
 		InstanceCounts: &types.EC2InstanceCounts{
 			ACTIVE: &u.Computes, IDLE: &idle, DESIRED: &none, MINIMUM: &none, MAXIMUM: &none, PENDING: &none, TERMINATING: &none,
 		},
+	}
+	if f.Managed == nil {
+		return c
+	}
+	c.InstanceType = types.EC2InstanceType(f.Managed.InstanceType)
+	for _, l := range f.Locations {
+		if l.Name == location {
+			c.InstanceCounts.DESIRED, c.InstanceCounts.MINIMUM, c.InstanceCounts.MAXIMUM = &l.Capacity.Desired, &l.Capacity.Min, &l.Capacity.Max
+			c.ManagedCapacityConfiguration = managedCapacityToWire(&l.Capacity)
+		}
+	}
+	return c
+}
+
+func managedCapacityToWire(c *fleet.Capacity) *types.ManagedCapacityConfiguration {
+	if !c.FromZero {
+		return &types.ManagedCapacityConfiguration{ZeroCapacityStrategy: types.ZeroCapacityStrategyManual}
+	}
+	minutes := int32(c.Inactivity / time.Minute)
+	return &types.ManagedCapacityConfiguration{
+		ZeroCapacityStrategy: types.ZeroCapacityStrategyScaleToAndFromZero, ScaleInAfterInactivityMinutes: &minutes,
 	}
 }
 

@@ -76,11 +76,14 @@ func (s *Service) UpdateFleetPortSettings(ctx context.Context, in *gamelift.Upda
 	return nil, invalid("Muster configures no firewall: open the ports on the fleet's hosts")
 }
 
-// DescribeInstances refuses for ANYWHERE fleets, as the cloud does.
+// DescribeInstances refuses for ANYWHERE fleets, as the cloud does; in a fleet of a build nobody has started any.
 func (s *Service) DescribeInstances(ctx context.Context, in *gamelift.DescribeInstancesInput) (*gamelift.DescribeInstancesOutput, error) {
 	f, err := s.fleetByID(ctx, lastPart(*in.FleetId))
 	if err != nil {
 		return nil, err
 	}
-	return nil, invalid("fleet %s has no EC2 instances; ListCompute lists its hosts", f.ID)
+	if f.Managed == nil {
+		return nil, invalid("fleet %s has no EC2 instances; ListCompute lists its hosts", f.ID)
+	}
+	return &gamelift.DescribeInstancesOutput{}, nil
 }

@@ -56,7 +56,9 @@ func (s *Service) DescribeFleetLocationAttributes(ctx context.Context, in *gamel
 			return nil, locationNotFound(&f, name)
 		}
 		state := namedLocationStates(&f, []string{name})[0]
-		out.LocationAttributes = append(out.LocationAttributes, types.LocationAttributes{LocationState: &state})
+		out.LocationAttributes = append(out.LocationAttributes, types.LocationAttributes{
+			LocationState: &state, StoppedActions: stoppedActions(&f, name), // and no UpdateStatus: a change is there at once
+		})
 	}
 	return out, nil
 }

@@ -12,9 +12,10 @@ import (
 	"github.com/musterhq/muster/internal/domain/fleet"
 )
 
-// CreateFleet makes an ANYWHERE fleet. It is ACTIVE at once; see B011.
+// CreateFleet makes an ANYWHERE fleet, which is ACTIVE at once, see B011; or a fleet of a build, which is NEW until an agent
+// joins it.
 func (s *Service) CreateFleet(ctx context.Context, in *gamelift.CreateFleetInput) (*gamelift.CreateFleetOutput, error) {
-	if err := onlyAnywhere(in); err != nil {
+	if err := checkCompute(in); err != nil {
 		return nil, err
 	}
 	caller := callerOf(ctx)
@@ -26,6 +27,8 @@ func (s *Service) CreateFleet(ctx context.Context, in *gamelift.CreateFleetInput
 		MetricGroups:    in.MetricGroups,
 		CertificateType: string(types.CertificateTypeDisabled),
 		Tags:            tagsFromWire(in.Tags),
+		Runtime:         runtimeOfNewFleet(in),
+		Managed:         managedFromWire(in),
 	}
 	if len(f.MetricGroups) == 0 {
 		f.MetricGroups = []string{"default"}
@@ -44,39 +47,6 @@ func (s *Service) CreateFleet(ctx context.Context, in *gamelift.CreateFleetInput
 	return &gamelift.CreateFleetOutput{FleetAttributes: &attributes, LocationStates: locationStates(cmd.Fleet.Locations)}, nil
 }
 
-// onlyAnywhere refuses what only a service that starts hosts itself could do. Taking such members and not acting on
-// them would look like success.
-func onlyAnywhere(in *gamelift.CreateFleetInput) error {
-	if in.ComputeType != types.ComputeTypeAnywhere {
-		return invalid("ComputeType: only ANYWHERE fleets are supported by this version of Muster, got '%s'", in.ComputeType)
-	}
-	for _, member := range []struct {
-		name  string
-		given bool
-	}{
-		{"BuildId", in.BuildId != nil},
-		{"ScriptId", in.ScriptId != nil},
-		{"EC2InstanceType", in.EC2InstanceType != ""},
-		{"EC2InboundPermissions", len(in.EC2InboundPermissions) > 0},
-		{"FleetType", in.FleetType == types.FleetTypeSpot},
-		{"InstanceRoleArn", in.InstanceRoleArn != nil},
-		{"InstanceRoleCredentialsProvider", in.InstanceRoleCredentialsProvider != ""},
-		{"LogPaths", len(in.LogPaths) > 0},
-		{"PeerVpcAwsAccountId", in.PeerVpcAwsAccountId != nil},
-		{"PeerVpcId", in.PeerVpcId != nil},
-		{"PlayerGatewayMode", in.PlayerGatewayMode != "" && in.PlayerGatewayMode != types.PlayerGatewayModeDisabled},
-		{"PlayerGatewayConfiguration", in.PlayerGatewayConfiguration != nil},
-		{"RuntimeConfiguration", in.RuntimeConfiguration != nil},
-		{"ServerLaunchPath", in.ServerLaunchPath != nil},
-		{"ServerLaunchParameters", in.ServerLaunchParameters != nil},
-	} {
-		if member.given {
-			return invalid("%s: an ANYWHERE fleet has none; its hosts are registered with RegisterCompute", member.name)
-		}
-	}
-	return nil
-}
-
 // DescribeFleetAttributes shows the fleets that are named, or all of them in creation order.
 func (s *Service) DescribeFleetAttributes(ctx context.Context, in *gamelift.DescribeFleetAttributesInput) (*gamelift.DescribeFleetAttributesOutput, error) {
 	fleets, next, err := s.listFleets(ctx, "DescribeFleetAttributes", in, in.FleetIds, in.Limit, in.NextToken)
@@ -90,13 +60,19 @@ func (s *Service) DescribeFleetAttributes(ctx context.Context, in *gamelift.Desc
 	return out, nil
 }
 
-// ListFleets lists the ids of all fleets. None of them has a build or a script, so these filters leave none.
+// ListFleets lists the ids of all fleets, or of those that are to run a build. None of them has a script.
 func (s *Service) ListFleets(ctx context.Context, in *gamelift.ListFleetsInput) (*gamelift.ListFleetsOutput, error) {
 	out := &gamelift.ListFleetsOutput{FleetIds: []string{}}
-	if in.BuildId != nil || in.ScriptId != nil {
+	if in.ScriptId != nil {
 		return out, nil
 	}
-	fleets, next, err := s.listFleets(ctx, "ListFleets", in, nil, in.Limit, in.NextToken)
+	list := (*cell.View).Fleets
+	if in.BuildId != nil {
+		list = func(v *cell.View, created domain.Time, id string, limit int) []fleet.Fleet {
+			return v.FleetsOfBuild(lastPart(*in.BuildId), created, id, limit)
+		}
+	}
+	fleets, next, err := s.pageOfFleets(ctx, "ListFleets", in, in.Limit, in.NextToken, list)
 	if err != nil {
 		return nil, err
 	}
@@ -113,13 +89,19 @@ func (s *Service) listFleets(ctx context.Context, operation string, in any, idsO
 		page, err = s.namedFleets(ctx, idsOrARNs)
 		return page, nil, err
 	}
+	return s.pageOfFleets(ctx, operation, in, limit, token, (*cell.View).Fleets)
+}
+
+// pageOfFleets gives a page of what list gives from a place on.
+func (s *Service) pageOfFleets(ctx context.Context, operation string, in any, limit *int32, token *string,
+	list func(v *cell.View, created domain.Time, id string, limit int) []fleet.Fleet) (page []fleet.Fleet, next *string, err error) {
 	after, err := pagePlace(operation, in, token)
 	if err != nil {
 		return nil, nil, err
 	}
 	size := pageSize(limit, pageMax)
 	err = s.engine.Read(ctx, func(v *cell.View) error {
-		page = v.Fleets(domain.Time(after.created), after.id, size+1)
+		page = list(v, domain.Time(after.created), after.id, size+1)
 		return nil
 	})
 	if err == nil && len(page) > size {
@@ -185,6 +167,9 @@ func fleetToWire(f *fleet.Fleet) types.FleetAttributes {
 		minutes := int32(p.Period / time.Minute)
 		a.ResourceCreationLimitPolicy = &types.ResourceCreationLimitPolicy{NewGameSessionsPerCreator: &p.Sessions, PolicyPeriodInMinutes: &minutes}
 	}
+	if f.Managed != nil {
+		addManaged(&a, f)
+	}
 	return a
 }
 
@@ -199,10 +184,7 @@ func creationPolicyFromWire(p *types.ResourceCreationLimitPolicy) *fleet.Creatio
 }
 
 func fleetStatus(s fleet.Status) types.FleetStatus {
-	if s == fleet.Deleting {
-		return types.FleetStatusDeleting
-	}
-	return types.FleetStatusActive
+	return types.FleetStatus(s.String())
 }
 
 func protectionPolicy(full bool) types.ProtectionPolicy {

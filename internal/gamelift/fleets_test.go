@@ -86,7 +86,12 @@ func TestFleetIsGivenBackAsItWasMade(t *testing.T) {
 func TestCreateFleetRefuses(t *testing.T) {
 	h := newHall(t, time.Hour)
 	for _, each := range []struct{ name, body, code, text string }{
-		{"EC2", `{"Name":"n"}`, codeInvalidRequest, "only ANYWHERE fleets"},
+		{"neither type", `{"Name":"n"}`, codeInvalidRequest, "BuildId: required"},
+		{"a script", `{"Name":"n","ScriptId":"script-1"}`, "NotFoundException", "script-1"},
+		{"unknown build", `{"Name":"n","BuildId":"build-1","EC2InstanceType":"c5.large"}`, "NotFoundException", "build-1"},
+		{"two ways to launch", `{"Name":"n","BuildId":"build-1","ServerLaunchPath":"/local/game/a","RuntimeConfiguration":{"MaxConcurrentGameSessionActivations":1}}`, codeInvalidRequest, "ServerLaunchPath"},
+		{"a firewall", `{"Name":"n","BuildId":"build-1","EC2InboundPermissions":[{"FromPort":1,"ToPort":2,"IpRange":"0.0.0.0/0","Protocol":"UDP"}]}`, codeInvalidRequest, "EC2InboundPermissions"},
+		{"processes", `{"Name":"n","ComputeType":"ANYWHERE","Locations":[{"Location":"custom-x"}],"RuntimeConfiguration":{"ServerProcesses":[]}}`, codeInvalidRequest, "ServerProcesses"},
 		{"no location", `{"Name":"n","ComputeType":"ANYWHERE"}`, codeInvalidRequest, "Locations"},
 		{"unknown location", `{"Name":"n","ComputeType":"ANYWHERE","Locations":[{"Location":"custom-x"}]}`, "NotFoundException", "custom-x"},
 		{"a build", `{"Name":"n","ComputeType":"ANYWHERE","BuildId":"build-1","Locations":[{"Location":"custom-x"}]}`, codeInvalidRequest, "BuildId"},

@@ -1,0 +1,222 @@
+package gamelift
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/gamelift"
+	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
+
+	"github.com/musterhq/muster/internal/domain/cell"
+)
+
+// managed makes a build and a fleet of it, with a custom location beside its home.
+func (h *hall) managed() (fleetID, buildID string) {
+	h.Helper()
+	must(h.sdk.CreateLocation(h.Context(), &gamelift.CreateLocationInput{LocationName: aws.String("custom-far")}))(h.T)
+	build := must(h.sdk.CreateBuild(h.Context(), &gamelift.CreateBuildInput{
+		OperatingSystem: types.OperatingSystemAmazonLinux2023, StorageLocation: &types.S3Location{Bucket: aws.String("b"), Key: aws.String("k")},
+	}))(h.T)
+	out := must(h.sdk.CreateFleet(h.Context(), &gamelift.CreateFleetInput{
+		Name: aws.String("hosts"), BuildId: build.Build.BuildArn, EC2InstanceType: types.EC2InstanceTypeC5Large, FleetType: types.FleetTypeSpot,
+		InstanceRoleArn: aws.String("arn:aws:iam::123456789012:role/game"), LogPaths: []string{"/local/game/logs"},
+		RuntimeConfiguration: &types.RuntimeConfiguration{ServerProcesses: []types.ServerProcess{
+			{LaunchPath: aws.String("/local/game/server"), Parameters: aws.String("--port 7777"), ConcurrentExecutions: aws.Int32(2)},
+		}},
+		Locations: []types.LocationConfiguration{{Location: aws.String("eu-central-1")}, {Location: aws.String("custom-far")}},
+	}))(h.T)
+	if n := len(out.LocationStates); n != 2 || *out.LocationStates[0].Location != "eu-central-1" || out.LocationStates[0].Status != types.FleetStatusNew {
+		h.Errorf("got the locations %+v, want eu-central-1 and custom-far, both NEW", out.LocationStates)
+	}
+	return *out.FleetAttributes.FleetId, *build.Build.BuildId
+}
+
+func TestFleetOfABuildStaysNew(t *testing.T) {
+	h := newHall(t, time.Hour)
+	id, build := h.managed()
+	got := h.json.call(t, "DescribeFleetAttributes", `{"FleetIds":["`+id+`"]}`)
+	delete(got.body["FleetAttributes"].([]any)[0].(map[string]any), "CreationTime")
+	want := `{"FleetAttributes":[{"BuildArn":"arn:aws:gamelift:eu-central-1:123456789012:build/` + build + `","BuildId":"` + build + `",` +
+		`"CertificateConfiguration":{"CertificateType":"DISABLED"},"ComputeType":"EC2","FleetArn":"arn:aws:gamelift:eu-central-1:123456789012:fleet/` + id + `",` +
+		`"FleetId":"` + id + `","FleetType":"SPOT","InstanceRoleArn":"arn:aws:iam::123456789012:role/game","InstanceType":"c5.large","LogPaths":["/local/game/logs"],` +
+		`"MetricGroups":["default"],"Name":"hosts","NewGameSessionProtectionPolicy":"NoProtection","OperatingSystem":"AMAZON_LINUX_2023","Status":"NEW"}]}`
+	if text := rewritten(t, got.body); text != want {
+		t.Errorf("got  %s\nwant %s", text, want)
+	}
+	events := must(h.sdk.DescribeFleetEvents(t.Context(), &gamelift.DescribeFleetEventsInput{FleetId: &id}))(t).Events
+	if e := events[0]; e.EventCode != types.EventCodeGenericEvent || !strings.Contains(*e.Message, "No agent has joined") {
+		t.Errorf("the newest event is %s %q", e.EventCode, *e.Message)
+	}
+
+	_, err := h.sdk.CreateGameSession(t.Context(), &gamelift.CreateGameSessionInput{FleetId: &id, Location: aws.String("custom-far"), MaximumPlayerSessionCount: aws.Int32(2)})
+	refused(t, err, "InvalidFleetStatusException")
+	_, err = h.sdk.RegisterCompute(t.Context(), &gamelift.RegisterComputeInput{FleetId: &id, ComputeName: aws.String("c"), IpAddress: aws.String("::1"), Location: aws.String("custom-far")})
+	refused(t, err, "NotReadyException")
+	_, err = h.sdk.UpdateFleetAttributes(t.Context(), &gamelift.UpdateFleetAttributesInput{FleetId: &id, AnywhereConfiguration: &types.AnywhereConfiguration{Cost: aws.String("1")}})
+	refused(t, err, codeInvalidRequest)
+	if n := len(must(h.sdk.DescribeInstances(t.Context(), &gamelift.DescribeInstancesInput{FleetId: &id}))(t).Instances); n != 0 {
+		t.Errorf("%d instances, want none", n)
+	}
+
+	h.anywhereFleet() // another one, which the filter leaves out
+	if got := must(h.sdk.ListFleets(t.Context(), &gamelift.ListFleetsInput{BuildId: &build}))(t).FleetIds; len(got) != 1 || got[0] != id {
+		t.Errorf("fleets of the build: %v, want %s", got, id)
+	}
+	must(h.sdk.DeleteBuild(t.Context(), &gamelift.DeleteBuildInput{BuildId: &build}))(t)
+	must(h.sdk.DeleteFleet(t.Context(), &gamelift.DeleteFleetInput{FleetId: &id}))(t)
+}
+
+func (h *hall) anywhereFleet() (fleetID string) {
+	h.Helper()
+	must(h.sdk.CreateLocation(h.Context(), &gamelift.CreateLocationInput{LocationName: aws.String("custom-home")}))(h.T)
+	return h.fleetIn("custom-home")
+}
+
+func TestCapacityOfAFleetOfABuild(t *testing.T) {
+	h := newHall(t, time.Hour)
+	id, _ := h.managed()
+	capacity := func(location string) types.FleetCapacity {
+		t.Helper()
+		if location == "" {
+			return must(h.sdk.DescribeFleetCapacity(t.Context(), &gamelift.DescribeFleetCapacityInput{FleetIds: []string{id}}))(t).FleetCapacity[0]
+		}
+		return *must(h.sdk.DescribeFleetLocationCapacity(t.Context(), &gamelift.DescribeFleetLocationCapacityInput{FleetId: &id, Location: &location}))(t).FleetCapacity
+	}
+	if c := capacity(""); *c.Location != "eu-central-1" || c.InstanceType != types.EC2InstanceTypeC5Large || *c.InstanceCounts.DESIRED != 0 || *c.InstanceCounts.MAXIMUM != 1 {
+		t.Errorf("of a new fleet: got %s %s, desired %d of %d", *c.Location, c.InstanceType, *c.InstanceCounts.DESIRED, *c.InstanceCounts.MAXIMUM)
+	}
+	out := must(h.sdk.UpdateFleetCapacity(t.Context(), &gamelift.UpdateFleetCapacityInput{FleetId: &id, DesiredInstances: aws.Int32(2), MinSize: aws.Int32(1), MaxSize: aws.Int32(5)}))(t)
+	if *out.Location != "eu-central-1" || out.ManagedCapacityConfiguration.ZeroCapacityStrategy != types.ZeroCapacityStrategyManual {
+		t.Errorf("got %s %+v", *out.Location, out.ManagedCapacityConfiguration)
+	}
+	must(h.sdk.UpdateFleetCapacity(t.Context(), &gamelift.UpdateFleetCapacityInput{FleetId: &id, Location: aws.String("custom-far"),
+		ManagedCapacityConfiguration: &types.ManagedCapacityConfiguration{ZeroCapacityStrategy: types.ZeroCapacityStrategyScaleToAndFromZero}}))(t)
+	if n := capacity("").InstanceCounts; *n.DESIRED != 2 || *n.MINIMUM != 1 || *n.MAXIMUM != 5 || *n.ACTIVE != 0 {
+		t.Errorf("at home: desired %d in %d..%d, active %d", *n.DESIRED, *n.MINIMUM, *n.MAXIMUM, *n.ACTIVE)
+	}
+	if m := capacity("custom-far").ManagedCapacityConfiguration; m.ZeroCapacityStrategy != types.ZeroCapacityStrategyScaleToAndFromZero || *m.ScaleInAfterInactivityMinutes != 30 {
+		t.Errorf("far away: %s after %d minutes", m.ZeroCapacityStrategy, *m.ScaleInAfterInactivityMinutes)
+	}
+	_, err := h.sdk.UpdateFleetCapacity(t.Context(), &gamelift.UpdateFleetCapacityInput{FleetId: &id, DesiredInstances: aws.Int32(6)})
+	refused(t, err, codeInvalidRequest)
+	_, err = h.sdk.UpdateFleetCapacity(t.Context(), &gamelift.UpdateFleetCapacityInput{FleetId: &id, Location: aws.String("custom-x"), MaxSize: aws.Int32(6)})
+	refused(t, err, "NotFoundException")
+	_, err = h.sdk.DeleteFleet(t.Context(), &gamelift.DeleteFleetInput{FleetId: &id})
+	refused(t, err, "InvalidFleetStatusException")
+	anywhere := h.anywhereFleet()
+	_, err = h.sdk.UpdateFleetCapacity(t.Context(), &gamelift.UpdateFleetCapacityInput{FleetId: &anywhere, DesiredInstances: aws.Int32(1)})
+	refused(t, err, codeInvalidRequest)
+}
+
+func TestScalingOfAFleetOfABuild(t *testing.T) {
+	h := newHall(t, time.Hour)
+	id, _ := h.managed()
+	for _, each := range []struct{ name, body, text string }{
+		{"no target", `{"Name":"n","FleetId":"FLEET","MetricName":"PercentAvailableGameSessions","PolicyType":"TargetBased"}`, "TargetConfiguration"},
+		{"no percentage", `{"Name":"n","FleetId":"FLEET","MetricName":"PercentAvailableGameSessions","PolicyType":"TargetBased","TargetConfiguration":{"TargetValue":101}}`, "TargetValue"},
+		{"another metric", `{"Name":"n","FleetId":"FLEET","MetricName":"QueueDepth","PolicyType":"TargetBased","TargetConfiguration":{"TargetValue":10}}`, "MetricName"},
+		{"a rule's member", `{"Name":"n","FleetId":"FLEET","MetricName":"PercentAvailableGameSessions","PolicyType":"TargetBased","Threshold":1,"TargetConfiguration":{"TargetValue":10}}`, "Threshold"},
+		{"half a rule", `{"Name":"n","FleetId":"FLEET","MetricName":"IdleInstances","ComparisonOperator":"LessThanThreshold","Threshold":1}`, "EvaluationPeriods"},
+		{"fewer than none", `{"Name":"n","FleetId":"FLEET","MetricName":"IdleInstances","ComparisonOperator":"LessThanThreshold","Threshold":1,"EvaluationPeriods":1,` +
+			`"ScalingAdjustmentType":"ExactCapacity","ScalingAdjustment":-1}`, "ScalingAdjustment"},
+	} {
+		if got := h.json.call(t, "PutScalingPolicy", withFleet(each.body, id)); got.body["__type"] != codeInvalidRequest || !strings.Contains(got.raw, each.text) {
+			t.Errorf("%s: got %s, want %s with %q", each.name, got.raw, codeInvalidRequest, each.text)
+		}
+	}
+	target := &gamelift.PutScalingPolicyInput{Name: aws.String("keep"), FleetId: &id, PolicyType: types.PolicyTypeTargetBased,
+		MetricName: types.MetricNamePercentAvailableGameSessions, TargetConfiguration: &types.TargetConfiguration{TargetValue: aws.Float64(12.5)}}
+	rule := &gamelift.PutScalingPolicyInput{Name: aws.String("grow"), FleetId: &id, MetricName: types.MetricNameIdleInstances,
+		ComparisonOperator: types.ComparisonOperatorTypeLessThanThreshold, Threshold: aws.Float64(1), EvaluationPeriods: aws.Int32(3),
+		ScalingAdjustmentType: types.ScalingAdjustmentTypePercentChangeInCapacity, ScalingAdjustment: aws.Int32(-10)}
+	must(h.sdk.PutScalingPolicy(t.Context(), target))(t)
+	must(h.sdk.PutScalingPolicy(t.Context(), rule))(t)
+	target.TargetConfiguration.TargetValue = aws.Float64(20)
+	must(h.sdk.PutScalingPolicy(t.Context(), target))(t)
+
+	var all []types.ScalingPolicy
+	pages := gamelift.NewDescribeScalingPoliciesPaginator(h.sdk, &gamelift.DescribeScalingPoliciesInput{FleetId: &id, Limit: aws.Int32(1), Location: aws.String("custom-far")})
+	for pages.HasMorePages() {
+		all = append(all, must(pages.NextPage(t.Context()))(t).ScalingPolicies...)
+	}
+	if len(all) != 2 || *all[0].TargetConfiguration.TargetValue != 20 || *all[1].ScalingAdjustment != -10 || *all[1].Threshold != 1 || all[1].Status != types.ScalingStatusTypeActive {
+		t.Errorf("got %+v", all)
+	}
+	if n := len(must(h.sdk.DescribeScalingPolicies(t.Context(), &gamelift.DescribeScalingPoliciesInput{FleetId: &id, StatusFilter: types.ScalingStatusTypeError}))(t).ScalingPolicies); n != 0 {
+		t.Errorf("%d policies in ERROR, want none", n)
+	}
+	must(h.sdk.DeleteScalingPolicy(t.Context(), &gamelift.DeleteScalingPolicyInput{FleetId: &id, Name: aws.String("grow")}))(t)
+	_, err := h.sdk.DeleteScalingPolicy(t.Context(), &gamelift.DeleteScalingPolicyInput{FleetId: &id, Name: aws.String("grow")})
+	refused(t, err, "NotFoundException")
+
+	auto := []types.FleetAction{types.FleetActionAutoScaling}
+	must(h.sdk.StopFleetActions(t.Context(), &gamelift.StopFleetActionsInput{FleetId: &id, Actions: auto}))(t)
+	stopped := func() (fleet, home, far int) {
+		f := must(h.sdk.DescribeFleetAttributes(t.Context(), &gamelift.DescribeFleetAttributesInput{FleetIds: []string{id}}))(t).FleetAttributes[0]
+		at := must(h.sdk.DescribeFleetLocationAttributes(t.Context(), &gamelift.DescribeFleetLocationAttributesInput{FleetId: &id}))(t).LocationAttributes
+		return len(f.StoppedActions), len(at[0].StoppedActions), len(at[1].StoppedActions)
+	}
+	if f, home, far := stopped(); f != 1 || home != 1 || far != 0 {
+		t.Errorf("stopped: %d of the fleet, %d at home, %d far away", f, home, far)
+	}
+	must(h.sdk.StartFleetActions(t.Context(), &gamelift.StartFleetActionsInput{FleetId: &id, Actions: auto}))(t)
+	if f, home, far := stopped(); f+home+far != 0 {
+		t.Errorf("stopped after the start: %d of the fleet, %d at home, %d far away", f, home, far)
+	}
+	anywhere := h.anywhereFleet()
+	_, err = h.sdk.StopFleetActions(t.Context(), &gamelift.StopFleetActionsInput{FleetId: &anywhere, Actions: auto})
+	refused(t, err, codeInvalidRequest)
+	target.FleetId = &anywhere
+	_, err = h.sdk.PutScalingPolicy(t.Context(), target)
+	refused(t, err, codeInvalidRequest)
+	if n := len(must(h.sdk.DescribeScalingPolicies(t.Context(), &gamelift.DescribeScalingPoliciesInput{FleetId: &anywhere}))(t).ScalingPolicies); n != 0 {
+		t.Errorf("%d policies of an ANYWHERE fleet", n)
+	}
+}
+
+func TestRuntimeConfigurationActs(t *testing.T) {
+	h := newHall(t, time.Hour)
+	id := h.anywhere()
+	if got := h.json.call(t, "DescribeRuntimeConfiguration", `{"FleetId":"`+id+`"}`); !strings.HasPrefix(got.raw, `{"RuntimeConfiguration":{`) || strings.Contains(got.raw, "Max") {
+		t.Errorf("of a fleet that was given none: %s", got.raw)
+	}
+	set := &types.RuntimeConfiguration{GameSessionActivationTimeoutSeconds: aws.Int32(20), MaxConcurrentGameSessionActivations: aws.Int32(1)}
+	must(h.sdk.UpdateRuntimeConfiguration(t.Context(), &gamelift.UpdateRuntimeConfigurationInput{FleetId: &id, RuntimeConfiguration: set}))(t)
+	got := must(h.sdk.DescribeRuntimeConfiguration(t.Context(), &gamelift.DescribeRuntimeConfigurationInput{FleetId: &id}))(t).RuntimeConfiguration
+	if *got.GameSessionActivationTimeoutSeconds != 20 || *got.MaxConcurrentGameSessionActivations != 1 || len(got.ServerProcesses) != 0 {
+		t.Errorf("got %+v", got)
+	}
+
+	h.serverReady(id, "p1")
+	h.serverReady(id, "p2")
+	create := &gamelift.CreateGameSessionInput{FleetId: &id, Location: aws.String("custom-home"), MaximumPlayerSessionCount: aws.Int32(2)}
+	first := must(h.sdk.CreateGameSession(t.Context(), create))(t).GameSession
+	_, err := h.sdk.CreateGameSession(t.Context(), create)
+	refused(t, err, "FleetCapacityExceededException") // one is ACTIVATING on the host
+	h.later(21 * time.Second)
+	h.do(&cell.Tick{})
+	late := must(h.sdk.DescribeGameSessions(t.Context(), &gamelift.DescribeGameSessionsInput{GameSessionId: first.GameSessionId}))(t).GameSessions[0]
+	if late.Status != types.GameSessionStatusTerminated {
+		t.Errorf("after 21 s the game session is %s", late.Status)
+	}
+	must(h.sdk.CreateGameSession(t.Context(), create))(t)
+
+	set.ServerProcesses = []types.ServerProcess{{LaunchPath: aws.String("/local/game/server"), ConcurrentExecutions: aws.Int32(1)}}
+	_, err = h.sdk.UpdateRuntimeConfiguration(t.Context(), &gamelift.UpdateRuntimeConfigurationInput{FleetId: &id, RuntimeConfiguration: set})
+	refused(t, err, codeInvalidRequest)
+	set.GameSessionActivationTimeoutSeconds = aws.Int32(601)
+	_, err = h.sdk.UpdateRuntimeConfiguration(t.Context(), &gamelift.UpdateRuntimeConfigurationInput{FleetId: &id, RuntimeConfiguration: set})
+	refused(t, err, codeInvalidRequest)
+
+	managed, _ := h.managed()
+	set.GameSessionActivationTimeoutSeconds, set.ServerProcesses[0].ConcurrentExecutions = nil, aws.Int32(51)
+	_, err = h.sdk.UpdateRuntimeConfiguration(t.Context(), &gamelift.UpdateRuntimeConfigurationInput{FleetId: &managed, RuntimeConfiguration: set})
+	refused(t, err, "LimitExceededException")
+	set.ServerProcesses[0].ConcurrentExecutions = aws.Int32(50)
+	out := must(h.sdk.UpdateRuntimeConfiguration(t.Context(), &gamelift.UpdateRuntimeConfigurationInput{FleetId: &managed, RuntimeConfiguration: set}))(t)
+	if n := len(out.RuntimeConfiguration.ServerProcesses); n != 1 || out.RuntimeConfiguration.GameSessionActivationTimeoutSeconds != nil {
+		t.Errorf("got %+v", out.RuntimeConfiguration)
+	}
+}
