@@ -27,7 +27,7 @@ func (r *reader) readAlgorithm(root object) {
 		return // whatever else is said depends on it
 	}
 	if r.large() && !a.Balanced {
-		o.fail("strategy", "got exhaustiveSearch, want balanced: the teams take up to %d players, more than %d", r.sum, smallMax)
+		o.fail("strategy", "got exhaustiveSearch (which it is by default), want balanced: the teams take up to %d players, more than %d", r.sum, smallMax)
 	}
 	if _, given := o.has("backfillPriority"); given && r.large() {
 		n, _ := o.has("backfillPriority")

@@ -63,9 +63,11 @@ func TestCases(t *testing.T) {
 			for _, p := range problems {
 				text += p.String() + "\n"
 			}
-			t.Log(text)
 			if set != nil || len(problems) == 0 {
 				t.Fatalf("got a rule set, want problems")
+			}
+			if len(c.Expect.MentionsAny) == 0 {
+				return
 			}
 			for _, mention := range c.Expect.MentionsAny {
 				if strings.Contains(strings.ToLower(text), strings.ToLower(mention)) {

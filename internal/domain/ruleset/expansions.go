@@ -134,7 +134,7 @@ func (r *reader) target(o object) (t target, ok bool) {
 		name = strings.TrimSpace(name)
 		places := r.targetPlaces(component, name)
 		if len(places) == 0 {
-			o.fail("target", "%s has no element %s", component, quoted(name))
+			o.fail("target", "there is no %s %s", component[:len(component)-1], quoted(name))
 			return t, false
 		}
 		for _, place := range places {

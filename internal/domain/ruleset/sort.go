@@ -1,0 +1,152 @@
+package ruleset
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+)
+
+// SortKey is a ticket's value in an order of tickets.
+type SortKey struct {
+	Missing bool // no value: after all others, in both directions
+	Number  float64
+	Text    string
+}
+
+// Anchor is what a Sort needs to know of the ticket that others are sorted around.
+type Anchor struct {
+	key   string // of a map: the one that is looked up in all tickets
+	value SortKey
+}
+
+// Anchored looks at the anchor; party holds the values of each of its players.
+func (s *Sort) Anchored(party [][]Value) Anchor {
+	var a Anchor
+	if s.Kind == Map {
+		a.key = s.favourite(party)
+	}
+	a.value = s.value(a.key, party)
+	return a
+}
+
+// Key returns a ticket's key among those around an anchor; party holds the values of each of its players.
+func (s *Sort) Key(a Anchor, party [][]Value) SortKey {
+	k := s.value(a.key, party)
+	if !s.Distance || k.Missing {
+		return k
+	}
+	if a.value.Missing {
+		return SortKey{Missing: true}
+	}
+	k.Number = Difference(k.Number, a.value.Number, false)
+	return k
+}
+
+// Compare orders keys as the rule's direction says: negative when a ticket with the key a comes first.
+func (s *Sort) Compare(a, b SortKey) int {
+	switch {
+	case a.Missing || b.Missing:
+		return sign(a.Missing) - sign(b.Missing)
+	case s.Descending:
+		return b.compare(a)
+	default:
+		return a.compare(b)
+	}
+}
+
+func (k SortKey) compare(other SortKey) int {
+	return cmp.Or(cmp.Compare(k.Number, other.Number), cmp.Compare(k.Text, other.Text))
+}
+
+// favourite returns the key with the highest or lowest value in a party's maps; among equal ones the smallest.
+func (s *Sort) favourite(party [][]Value) (key string) {
+	var keys []string
+	for _, values := range party {
+		for _, e := range values[s.Column].Map {
+			keys = append(keys, e.Key)
+		}
+	}
+	slices.Sort(keys)
+	best, found := 0.0, false
+	for _, candidate := range slices.Compact(keys) {
+		x, _ := s.aggregate(party, candidate)
+		if !found || s.MapKey == MaxValue && x > best || s.MapKey == MinValue && x < best {
+			key, best, found = candidate, x, true
+		}
+	}
+	return key
+}
+
+// value is a party's value. Of strings the smallest or largest as the aggregation says, else the first player's: there is no
+// average of them.
+func (s *Sort) value(key string, party [][]Value) SortKey {
+	if s.Kind != String {
+		x, ok := s.aggregate(party, key)
+		return SortKey{Missing: !ok, Number: x}
+	}
+	k := SortKey{Missing: true}
+	for _, values := range party {
+		v := &values[s.Column]
+		switch {
+		case v.Kind == None:
+		case k.Missing || s.Party == Min && v.Text < k.Text || s.Party == Max && v.Text > k.Text:
+			k = SortKey{Text: v.Text}
+		}
+	}
+	return k
+}
+
+// aggregate makes one number of those that the players have, of a map under the key.
+func (s *Sort) aggregate(party [][]Value, key string) (x float64, ok bool) {
+	var numbers []float64
+	for _, values := range party {
+		switch v := &values[s.Column]; v.Kind {
+		case Number:
+			numbers = append(numbers, v.Number)
+		case Map:
+			if x, ok := v.Lookup(key); ok {
+				numbers = append(numbers, x)
+			}
+		}
+	}
+	if len(numbers) == 0 {
+		return 0, false
+	}
+	x = s.Party.Of(numbers)
+	return x, finite(x)
+}
+
+// PoolKey returns a ticket's key in the pool's order under the batchingPreference sorted: a party's average, or its first
+// player's string; lists and maps by their JSON text.
+func PoolKey(column int, party [][]Value) SortKey {
+	if len(party) == 0 {
+		return SortKey{Missing: true}
+	}
+	switch v := &party[0][column]; v.Kind {
+	case Number:
+		by := Sort{Column: column, Kind: Number, Party: Avg}
+		return by.value("", party)
+	case String:
+		return SortKey{Text: v.Text}
+	case List:
+		text, _ := json.Marshal(v.List) // strings always marshal
+		return SortKey{Text: string(text)}
+	case Map:
+		pairs := make(map[string]float64, len(v.Map)) // marshalled by key
+		for _, e := range v.Map {
+			pairs[e.Key] = e.Number
+		}
+		text, _ := json.Marshal(pairs) // as do finite numbers
+		return SortKey{Text: string(text)}
+	default:
+		return SortKey{Missing: true}
+	}
+}
+
+// ComparePool orders keys of PoolKey.
+func ComparePool(a, b SortKey) int {
+	if a.Missing || b.Missing {
+		return sign(a.Missing) - sign(b.Missing)
+	}
+	return a.compare(b)
+}
