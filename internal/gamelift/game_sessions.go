@@ -3,9 +3,6 @@ package gamelift
 import (
 	"cmp"
 	"context"
-	"encoding/binary"
-	"hash/fnv"
-	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
@@ -29,7 +26,7 @@ func (s *Service) CreateGameSession(ctx context.Context, in *gamelift.CreateGame
 		Properties: propertiesFromWire(in.GameProperties), Creator: value(in.CreatorId), PlayersMax: *in.MaximumPlayerSessionCount,
 	}
 	if chosen := cmp.Or(in.IdempotencyToken, in.GameSessionId); chosen != nil {
-		cmd.Name, cmd.Parameters = *chosen, parametersHash(&cmd)
+		cmd.Choose(*chosen)
 	} else {
 		cmd.Name = "gsess-" + newID().String()
 	}
@@ -38,29 +35,6 @@ func (s *Service) CreateGameSession(ctx context.Context, in *gamelift.CreateGame
 	}
 	g := gameSessionToWire(&cmd.Game)
 	return &gamelift.CreateGameSessionOutput{GameSession: &g}, nil
-}
-
-// parametersHash tells a repeat from another wish under the same token. Fleet, location and token need not be in it:
-// they are the game session's id. The order of properties means nothing.
-func parametersHash(cmd *cell.CreateGameSession) uint64 {
-	h := fnv.New64a()
-	put := func(s string) { // length first, so that no two lists make the same bytes
-		var size [8]byte
-		binary.BigEndian.PutUint64(size[:], uint64(len(s)))
-		h.Write(size[:])
-		h.Write([]byte(s))
-	}
-	put(cmd.Title)
-	put(cmd.Data)
-	put(cmd.Creator)
-	for _, p := range slices.SortedFunc(slices.Values(cmd.Properties), func(a, b session.Property) int { return cmp.Compare(a.Key, b.Key) }) {
-		put(p.Key)
-		put(p.Value)
-	}
-	var players [4]byte
-	binary.BigEndian.PutUint32(players[:], uint32(cmd.PlayersMax))
-	h.Write(players[:])
-	return max(h.Sum64(), 1) // zero means that nobody chose a token
 }
 
 // UpdateGameSession changes what is given and keeps the rest.
