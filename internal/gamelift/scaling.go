@@ -24,7 +24,7 @@ func (s *Service) PutScalingPolicy(ctx context.Context, in *gamelift.PutScalingP
 	return &gamelift.PutScalingPolicyOutput{Name: in.Name}, nil
 }
 
-// policyFromWire reads a scaling policy; see B093. What the type has no use for is refused: keeping it would look as if it
+// policyFromWire reads a scaling policy; see B086. What the type has no use for is refused: keeping it would look as if it
 // acted.
 func policyFromWire(in *gamelift.PutScalingPolicyInput) (fleet.ScalingPolicy, error) {
 	p := fleet.ScalingPolicy{Name: *in.Name, Metric: string(in.MetricName), TargetBased: in.PolicyType == types.PolicyTypeTargetBased}

@@ -105,7 +105,7 @@ func addedLocations(f *fleet.Fleet, names []string) []fleet.FleetLocation {
 	for _, name := range names {
 		l := fleet.FleetLocation{Name: name, Status: f.Status}
 		if f.Managed != nil {
-			l.Capacity = fleet.Capacity{Max: 1} // B092
+			l.Capacity = fleet.Capacity{Max: 1} // B085
 		}
 		all = append(all, l)
 	}
