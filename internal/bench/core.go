@@ -12,6 +12,7 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/heap"
 	"github.com/musterhq/muster/internal/settings"
 )
@@ -105,6 +106,9 @@ func (b *bench) coreDurable(ctx context.Context, dir string, games []localGame) 
 		return err
 	}
 	m, err := load{workers: callers, warm: b.sizes.coreMeasure / 5, measure: b.sizes.coreMeasure}.run(ctx, nil, newChanges(ctx, c, games).unit)
+	if err == nil {
+		err = b.coreFind(ctx, c)
+	}
 	if closeErr := c.close(); err == nil {
 		err = closeErr
 	}
@@ -114,6 +118,25 @@ func (b *bench) coreDurable(ctx context.Context, dir string, games []localGame) 
 	b.table.addLoad("engine in process, durable", "changes", 1, m, 0)
 	b.table.addFact("durable changes, 64 callers in process", "100,000 a second, p99 3 ms", "%s a second, p99 %s", thousands(int64(m.perSecond())), milliseconds(m.latency.quantile(0.99)))
 	b.progress("  %.0f durable changes a second, p50 %s, p99 %s", m.perSecond(), milliseconds(m.latency.quantile(0.5)), milliseconds(m.latency.quantile(0.99)))
+	return nil
+}
+
+// coreFind looks players up by their ids, one after another, in memory and archive.
+func (b *bench) coreFind(ctx context.Context, c *localCell) error {
+	inEach := b.sizes.corePlayers / b.sizes.coreGames
+	m, err := load{workers: 1, measure: b.sizes.coreMeasure}.run(ctx, nil, func(int) error {
+		player := playerOf(rand.IntN(b.sizes.coreGames), 1+rand.IntN(inEach))
+		found, _, err := c.PlayersNamed(ctx, player, engine.PlayerPlace{}, 1)
+		if err == nil && len(found) != 1 {
+			err = fmt.Errorf("player %s is not to be found", player)
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	b.progress("  a player found by id: p50 %s, p99 %s", milliseconds(m.latency.quantile(0.5)), milliseconds(m.latency.quantile(0.99)))
+	b.table.addFact(fmt.Sprintf("a player's sessions found by the player's id among %s, archive included, p99", thousands(int64(b.sizes.corePlayers))), "1 ms", "%s", milliseconds(m.latency.quantile(0.99)))
 	return nil
 }
 

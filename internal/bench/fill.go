@@ -125,7 +125,7 @@ func fillGame(do do, i, players int) (localGame, error) {
 		for range min(seatsInCommand, players-len(g.players)) {
 			id := randomID()
 			g.players = append(g.players, id)
-			reserve.Players = append(reserve.Players, cell.NewPlayer{ID: id, Player: "player-" + strconv.Itoa(i) + "-" + strconv.Itoa(len(g.players))})
+			reserve.Players = append(reserve.Players, cell.NewPlayer{ID: id, Player: playerOf(i, len(g.players))})
 		}
 		if err := do(reserve); err != nil {
 			return g, err
@@ -138,6 +138,9 @@ func fillGame(do do, i, players int) (localGame, error) {
 	}
 	return g, nil
 }
+
+// playerOf is the id of a game session's n-th player, from 1.
+func playerOf(game, n int) string { return "player-" + strconv.Itoa(game) + "-" + strconv.Itoa(n) }
 
 // fill fills a cell through its engine.
 func (c *localCell) fill(ctx context.Context, games, players int) ([]localGame, error) {
