@@ -9,14 +9,18 @@
 // A server process hosts one game session and then exits; whoever started it (a supervisor, an agent, a shell loop)
 // starts the next one.
 //
-//	New, Start      connect, then report ready: the port is open, a session may come
+//	New
+//	Connect                   the service knows the process
+//	NotifyProcessReady        the port is open, a session may come; Start is both in one
 //	  OnCreateSessionBegin    the service wants a session: load the level
 //	                          nil: the session is activated, players may be sent here
 //	                          error: the process reports its end, the session with it
 //	  OnCreateSessionEnd      the session is ACTIVE
-//	    AcceptPlayer          for each client that connects with a player session id
-//	    RemovePlayer          for each client that left
-//	End, a cancelled context, or the service's wish
+//	    ValidatePlayerJoin    for each client that connects with a player session id
+//	    HandlePlayerLeave     for each connection that has closed
+//	    OnUpdateSessionBegin  match backfill has come to a result
+//	    OnUpdateSessionEnd    and Session has the new data
+//	The last player's leaving, End, a cancelled context, or the service's wish
 //	  OnDestroySessionBegin   save what has to be saved
 //	  (the end is reported, the connection closed)
 //	  OnDestroySessionEnd     exit now
@@ -36,7 +40,7 @@
 //				return world.Load(ctx, s.Properties["level"])
 //			},
 //		})
-//		go world.Serve(srv) // opens the game's port; calls srv.AcceptPlayer and srv.RemovePlayer
+//		go world.Serve(srv) // opens the game's port; calls srv.ValidatePlayerJoin and srv.HandlePlayerLeave
 //		if err := srv.Run(ctx); err != nil {
 //			log.Fatal(err)
 //		}
@@ -46,17 +50,33 @@
 //
 // # Players
 //
-// A game client reserves a place through the service and gets a player session id. It shows that id to the game
-// server when it connects. The server must ask before it lets the client play:
+// A game client reserves a place through the service (with package gameclient: JoinSession) and gets a player session id.
+// It shows that id to the game server when it connects. The server must ask before it lets the client play:
 //
-//	switch err := srv.AcceptPlayer(ctx, id); {
+//	switch err := srv.ValidatePlayerJoin(ctx, connection, id); {
 //	case err == nil:                                    // the place is taken, welcome
-//	case errors.Is(err, gameserver.ErrRefused):         // unknown, late, or already used: turn the client away
+//	case errors.Is(err, gameserver.ErrRefused):         // unknown, late, or already used: close this connection
 //	case errors.Is(err, gameserver.ErrUnavailable):     // no answer: the client may try again in a moment
 //	}
 //
-// and must say when the client is gone, or its place stays taken until the session ends. A client that lost its
-// connection needs a new player session to come back: an id is accepted once.
+// and must say with HandlePlayerLeave when the connection has closed, or the place stays taken until the session ends. A
+// client that lost its connection needs a new player session to come back: an id is accepted once.
+//
+// When the last player has left, the session ends by itself, and the process with it; Options.KeepWhenEmpty switches that
+// off, and Options.EmptyTimeout ends sessions that nobody joins. A game that keeps its own books uses AcceptPlayer and
+// RemovePlayer instead, and decides about the end itself.
+//
+// # Several parts
+//
+// New takes any number of Callbacks: the level, the anti-cheat and the statistics of a game each bring their own. All are
+// called, in order. A session is activated if no OnCreateSessionBegin fails, a process is well if no OnSessionHealthCheck
+// denies it. An error of OnDestroySessionBegin is told by Wait and delays nothing: a part that needs time takes it, until
+// its context ends.
+//
+// # Backfill
+//
+// A session that a match made has Session.MatchmakerData, which ParseMatchData reads. StartMatchBackfill asks for players
+// for its free places; the result comes with OnUpdateSessionBegin, and the new players connect like all others.
 //
 // # Health
 //

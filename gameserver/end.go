@@ -32,8 +32,10 @@ func (s *Server) live(ctx context.Context) {
 	s.mu.Unlock()
 	s.report()
 	s.disconnect()
-	if end := s.callbacks.OnDestroySessionEnd; end != nil {
-		end()
+	for _, c := range s.callbacks {
+		if c.OnDestroySessionEnd != nil {
+			c.OnDestroySessionEnd()
+		}
 	}
 }
 
@@ -50,12 +52,13 @@ func (s *Server) cleanUp(until time.Time, creating <-chan struct{}) {
 			case <-ctx.Done():
 			}
 		}
-		begin := s.callbacks.OnDestroySessionBegin
-		if begin == nil {
-			cleaned <- nil
-			return
+		var errs []error
+		for _, c := range s.callbacks {
+			if c.OnDestroySessionBegin != nil {
+				errs = append(errs, c.OnDestroySessionBegin(ctx))
+			}
 		}
-		cleaned <- begin(ctx)
+		cleaned <- errors.Join(errs...)
 	}()
 	select {
 	case err := <-cleaned:

@@ -27,6 +27,18 @@ var (
 	// ErrEnded: the process is ending or has ended.
 	ErrEnded = errors.New("the server process has ended")
 
+	// ErrNotReady: a step that comes first is missing, Connect or NotifyProcessReady.
+	ErrNotReady = errors.New("the process is not ready yet")
+
+	// ErrConnectionKnown: a player joins, or has joined, over this connection already.
+	ErrConnectionKnown = errors.New("the connection belongs to a player already")
+
+	// ErrNoMatch: the game session was not made by a match, so there is nothing to fill up.
+	ErrNoMatch = errors.New("the game session was not made by a match")
+
+	// ErrUnsupported: the service has no such thing.
+	ErrUnsupported = errors.New("not supported by the service")
+
 	// ErrAlreadyStarted: this program has, or had, its Server. A server process has one life.
 	ErrAlreadyStarted = errors.New("a server was already started in this program")
 )

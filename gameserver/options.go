@@ -43,6 +43,14 @@ type Options struct {
 	// context of Start is cancelled. Default 60 s.
 	EndTimeout time.Duration
 
+	// KeepWhenEmpty switches the passive end off. Without it the process ends by itself when a player who had joined
+	// with ValidatePlayerJoin has left and nobody is connected any more; a session that nobody has ever joined goes on.
+	KeepWhenEmpty bool
+
+	// EmptyTimeout ends a session in which nobody has joined with ValidatePlayerJoin that long after it became ACTIVE.
+	// Zero: never.
+	EmptyTimeout time.Duration
+
 	Logger *slog.Logger // default slog.Default(); what the SDK says comes at level debug, its warnings as such
 }
 
@@ -127,6 +135,9 @@ func (o Options) check(container bool) error {
 	}
 	if o.EndTimeout < 0 {
 		return &OptionError{"EndTimeout", o.EndTimeout.String(), "a positive duration"}
+	}
+	if o.EmptyTimeout < 0 {
+		return &OptionError{"EmptyTimeout", o.EmptyTimeout.String(), "a duration from 0"}
 	}
 	return nil
 }

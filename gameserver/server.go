@@ -25,7 +25,7 @@ var started atomic.Bool
 // be called from any goroutine.
 type Server struct {
 	options   Options
-	callbacks Callbacks
+	callbacks []Callbacks
 	log       *slog.Logger
 
 	session       context.Context // cancelled, with the reason, when the process ends
@@ -33,23 +33,43 @@ type Server struct {
 	ask           chan struct{} // closed when somebody wants the end
 	done          chan struct{} // closed when all is over
 
+	updating sync.Mutex // held while an update is told to the game: the SDK delivers each in a goroutine of its own
+
 	mu          sync.Mutex
+	stage       stage
 	asked       bool          // ask is closed
 	hosted      *Session      // nil before OnCreateSessionBegin
 	creating    chan struct{} // closed when OnCreateSessionBegin and the activation are over; nil before
 	over        bool          // the end is being reported: no call makes sense any more
 	terminateAt time.Time     // the service's deadline; zero: none
 	failures    []error       // what Wait returns
+
+	connections map[ConnectionID]*connection
+	someCame    bool // a player was accepted
+	someLeft    bool // and the connection of one has closed
 }
 
-// New makes a Server that knows what to do and has done nothing yet.
-func New(o Options, c Callbacks) *Server {
+// stage is how far a Server has come.
+type stage uint8
+
+const (
+	fresh     stage = iota
+	underWay        // a call is bringing it to the next stage
+	connected       // the service knows the process
+	ready           // the service may send a game session
+	gone            // given up, or ended
+)
+
+// New makes a Server that knows what to do and has done nothing yet. The parts of a game may each bring callbacks of
+// their own: all are called, in this order, and what they answer must be well for all.
+func New(o Options, c ...Callbacks) *Server {
 	o = o.inForce(os.Getenv)
 	s := &Server{
 		options: o, callbacks: c,
-		log:  o.Logger.With("process", o.ProcessID),
-		ask:  make(chan struct{}),
-		done: make(chan struct{}),
+		log:         o.Logger.With("process", o.ProcessID),
+		ask:         make(chan struct{}),
+		done:        make(chan struct{}),
+		connections: map[ConnectionID]*connection{},
 	}
 	s.session, s.cancelSession = context.WithCancelCause(context.Background())
 	return s
@@ -63,49 +83,94 @@ func (s *Server) Run(ctx context.Context) error {
 	return s.Wait()
 }
 
-// Start connects to the service and reports the process ready; callbacks may come before it returns. When ctx ends
-// later, the process ends as after End. A Server is started once, and a program has one that lived, as a server
-// process has one life; after an error that came from the service or from the options, a new one may be tried.
+// Start is Connect followed by NotifyProcessReady.
+func (s *Server) Start(ctx context.Context) error {
+	return s.advance(ctx, "Start", fresh, ready, func() error {
+		if err := s.connect(); err != nil {
+			return err
+		}
+		return s.processReady()
+	})
+}
+
+// Connect connects to the service, which then knows the process and sends it nothing yet. A Server connects once, and a
+// program has one that lived, as a server process has one life; after an error that came from the service or from the
+// options, a new one may be tried.
 //
 // A wrong option is an *OptionError, returned at once. A service that cannot be reached is tried again for three
 // minutes (after 0, 8, 24, 56, 88, 120, 152 and 184 s), one that refuses the token too: give ctx a deadline to hear
 // of it sooner.
-func (s *Server) Start(ctx context.Context) error {
+func (s *Server) Connect(ctx context.Context) error {
+	return s.advance(ctx, "Connect", fresh, connected, s.connect)
+}
+
+// NotifyProcessReady tells the service that the game's port is open and a game session may come. Callbacks may be called
+// before it returns. When ctx ends later, the process ends as after End.
+func (s *Server) NotifyProcessReady(ctx context.Context) error {
+	return s.advance(ctx, "NotifyProcessReady", connected, ready, s.processReady)
+}
+
+// advance brings the Server from one stage to another with blocking calls of the SDK.
+func (s *Server) advance(ctx context.Context, call string, from, to stage, do func() error) error {
 	if err := s.options.check(os.Getenv("GAMELIFT_COMPUTE_TYPE") == "CONTAINER"); err != nil {
 		return err
 	}
-	if !started.CompareAndSwap(false, true) {
-		return &Error{Call: "Start", Kind: ErrAlreadyStarted}
+	if err := s.depart(call, from); err != nil {
+		return err
 	}
-	connected := make(chan error, 1)
-	go func() { connected <- s.connect() }()
+	came := make(chan error, 1)
+	go func() { came <- do() }()
+	reached := to
+	var err error
 	select {
-	case err := <-connected:
+	case err = <-came:
 		if err != nil {
 			s.disconnect()
+			reached = fresh
 			started.Store(false) // nothing lived
-			return failed("Start", err)
 		}
 	case <-ctx.Done():
 		// The SDK goes on trying by itself and cannot be stopped; what it reaches is given back.
 		go func() {
-			if <-connected == nil {
+			if <-came == nil {
 				s.report()
 			}
 			s.disconnect()
 		}()
-		return failed("Start", fmt.Errorf("connect to %s: %w", s.options.WebSocketURL, ctx.Err()))
+		reached, err = gone, fmt.Errorf("connect to %s: %w", s.options.WebSocketURL, ctx.Err())
 	}
-	s.log.Info("ready for a game session",
-		"port", s.options.Port, "fleet", s.options.FleetID, "host", s.options.HostID)
-	go s.live(ctx)
+	s.mu.Lock()
+	s.stage = reached
+	s.mu.Unlock()
+	if err != nil {
+		return failed(call, err)
+	}
+	if reached == ready {
+		s.log.Info("ready for a game session",
+			"port", s.options.Port, "fleet", s.options.FleetID, "host", s.options.HostID)
+		go s.live(ctx)
+	}
+	return nil
+}
+
+// depart leaves a stage, if the Server is there.
+func (s *Server) depart(call string, from stage) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.stage == fresh && from == connected:
+		return &Error{Call: call, Kind: ErrNotReady}
+	case s.stage != from || from == fresh && !started.CompareAndSwap(false, true):
+		return &Error{Call: call, Kind: ErrAlreadyStarted}
+	}
+	s.stage = underWay
 	return nil
 }
 
 func (s *Server) connect() error {
 	server.SetLoggerInterface(sdkLog{s.log})
 	o := s.options
-	if err := server.InitSDK(server.ServerParameters{
+	return server.InitSDK(server.ServerParameters{
 		WebSocketURL: o.WebSocketURL,
 		ProcessID:    o.ProcessID,
 		HostID:       o.HostID,
@@ -115,15 +180,17 @@ func (s *Server) connect() error {
 		AccessKey:    o.AccessKey,
 		SecretKey:    o.SecretKey,
 		SessionToken: o.SessionToken,
-	}); err != nil {
-		return err
-	}
+	})
+}
+
+func (s *Server) processReady() error {
 	return server.ProcessReady(server.ProcessParameters{
-		OnStartGameSession: s.onStart,
-		OnProcessTerminate: s.onTerminate,
-		OnHealthCheck:      s.onHealth,
-		Port:               o.Port,
-		LogParameters:      server.LogParameters{LogPaths: o.LogPaths},
+		OnStartGameSession:  s.onStart,
+		OnUpdateGameSession: s.onUpdate,
+		OnProcessTerminate:  s.onTerminate,
+		OnHealthCheck:       s.onHealth,
+		Port:                s.options.Port,
+		LogParameters:       server.LogParameters{LogPaths: s.options.LogPaths},
 	})
 }
 
@@ -150,6 +217,12 @@ func (s *Server) Wait() error {
 // it would wait for: return an error there, or use a goroutine.
 func (s *Server) End(ctx context.Context) error {
 	s.askEnd()
+	s.mu.Lock()
+	if s.stage == connected { // nobody will report it ready any more
+		s.stage = gone
+		go s.live(context.WithoutCancel(ctx))
+	}
+	s.mu.Unlock()
 	select {
 	case <-s.done:
 		return s.Wait()
@@ -194,10 +267,13 @@ func (s *Server) TerminationTime() (time.Time, bool) {
 }
 
 func (s *Server) onHealth() bool {
-	if s.callbacks.OnSessionHealthCheck == nil {
-		return true
+	well := true
+	for _, c := range s.callbacks {
+		if c.OnSessionHealthCheck != nil && !c.OnSessionHealthCheck(s.session) {
+			well = false
+		}
 	}
-	return s.callbacks.OnSessionHealthCheck(s.session)
+	return well
 }
 
 // onStart runs in a goroutine of the SDK.
@@ -216,12 +292,16 @@ func (s *Server) onStart(gs model.GameSession) {
 	s.mu.Unlock()
 
 	s.log.Info("game session wanted", "session", hosted.ID, "players_max", hosted.PlayersMax)
-	if begin := s.callbacks.OnCreateSessionBegin; begin != nil {
-		if err := begin(s.session, hosted); err != nil {
-			s.fail(fmt.Errorf("gameserver: create session %s: %w", hosted.ID, err))
-			s.askEnd()
-			return
+	var loading []error
+	for _, c := range s.callbacks {
+		if c.OnCreateSessionBegin != nil {
+			loading = append(loading, c.OnCreateSessionBegin(s.session, hosted))
 		}
+	}
+	if err := errors.Join(loading...); err != nil {
+		s.fail(fmt.Errorf("gameserver: create session %s: %w", hosted.ID, err))
+		s.askEnd()
+		return
 	}
 	if s.session.Err() != nil {
 		return // ending already: activating now would only let players in
@@ -232,8 +312,13 @@ func (s *Server) onStart(gs model.GameSession) {
 		return
 	}
 	s.log.Info("game session active", "session", hosted.ID)
-	if end := s.callbacks.OnCreateSessionEnd; end != nil {
-		end(s.session)
+	if wait := s.options.EmptyTimeout; wait > 0 {
+		time.AfterFunc(wait, s.endIfNobodyCame)
+	}
+	for _, c := range s.callbacks {
+		if c.OnCreateSessionEnd != nil {
+			c.OnCreateSessionEnd(s.session)
+		}
 	}
 }
 

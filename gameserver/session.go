@@ -9,7 +9,7 @@ import (
 )
 
 // Callbacks are the game's part. Every field may be nil. They are called from goroutines of this package, each at
-// most once in the life of the process, save OnSessionHealthCheck.
+// most once in the life of the process, save OnSessionHealthCheck and the updates.
 type Callbacks struct {
 	// OnCreateSessionBegin is called when the service has chosen this process for a game session: load the level
 	// and return nil, upon which the session becomes ACTIVE. An error ends the process, and the session with it.
@@ -18,6 +18,14 @@ type Callbacks struct {
 
 	// OnCreateSessionEnd is called when the session is ACTIVE: the service sends players from now on.
 	OnCreateSessionEnd func(context.Context)
+
+	// OnUpdateSessionBegin is called when match backfill of the session has come to a result, one call after the other.
+	// Session still gives the session as it was.
+	OnUpdateSessionBegin func(context.Context, Update)
+
+	// OnUpdateSessionEnd is called when the session's data was replaced by that of the update, which happens for
+	// MatchmakingDataUpdated alone.
+	OnUpdateSessionEnd func(context.Context)
 
 	// OnSessionHealthCheck is asked about once a minute, session or not, and has 50 s to answer; later counts as
 	// false. It may be called while an earlier call still runs. Default: true.
@@ -32,7 +40,7 @@ type Callbacks struct {
 	OnDestroySessionEnd func()
 }
 
-// Session is the game session as the service described it when it asked for it.
+// Session is the game session as the service described it last: when it asked for it, or when backfill changed it.
 type Session struct {
 	ID             string            // the ARN, as game clients and the API name it
 	Name           string            // free text of the creator

@@ -1,0 +1,131 @@
+package gameserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/amazon-gamelift/amazon-gamelift-servers-go-server-sdk/v5/model"
+	"github.com/amazon-gamelift/amazon-gamelift-servers-go-server-sdk/v5/model/request"
+	"github.com/amazon-gamelift/amazon-gamelift-servers-go-server-sdk/v5/model/result"
+	"github.com/amazon-gamelift/amazon-gamelift-servers-go-server-sdk/v5/server"
+)
+
+// StartMatchBackfill asks the matchmaker for players for the free places of a session that a match made. players are
+// those who play now, with their teams; nil: those whose player session is ACTIVE, with teams and attributes of the
+// matchmaker's data, and without latencies. The result comes with OnUpdateSessionBegin. A request takes the place of an
+// earlier one. An empty ticketID lets the service make one, which is returned.
+//
+// Only manual backfill needs it: with a configuration that fills up by itself, call nothing.
+func (s *Server) StartMatchBackfill(ctx context.Context, ticketID string, players []MatchPlayer) (string, error) {
+	const call = "StartMatchBackfill"
+	data, session, err := s.match(call)
+	if err != nil {
+		return "", err
+	}
+	if players == nil {
+		if players, err = s.roster(ctx, data); err != nil {
+			return "", err
+		}
+	}
+	wanted := request.NewStartMatchBackfill(session.ID, data.ConfigurationARN, nil)
+	wanted.TicketID = ticketID
+	for i, p := range players {
+		player, err := p.model()
+		if err != nil {
+			return "", &Error{call, ErrRefused, fmt.Errorf("Players[%d].%w", i, err)}
+		}
+		wanted.Players = append(wanted.Players, player)
+	}
+	answer, err := fetch(ctx, s, call, func() (result.StartMatchBackfillResult, error) { return server.StartMatchBackfill(wanted) })
+	return answer.TicketID, err
+}
+
+// StopMatchBackfill withdraws a request for players.
+func (s *Server) StopMatchBackfill(ctx context.Context, ticketID string) error {
+	const call = "StopMatchBackfill"
+	data, session, err := s.match(call)
+	if err != nil {
+		return err
+	}
+	stop := request.NewStopMatchBackfill()
+	stop.GameSessionArn, stop.MatchmakingConfigurationArn, stop.TicketID = session.ID, data.ConfigurationARN, ticketID
+	return s.call(ctx, call, func() error { return server.StopMatchBackfill(stop) })
+}
+
+// match is what the matchmaker has said about the session here.
+func (s *Server) match(call string) (MatchData, Session, error) {
+	if err := s.hosting(call); err != nil {
+		return MatchData{}, Session{}, err
+	}
+	session, _ := s.Session()
+	data, err := ParseMatchData(session.MatchmakerData)
+	if err != nil {
+		return MatchData{}, Session{}, &Error{call, ErrNoMatch, err}
+	}
+	return data, session, nil
+}
+
+// roster joins those who are connected with what the matchmaker knows of them. Who joined without a match has no team,
+// and is left out.
+func (s *Server) roster(ctx context.Context, data MatchData) ([]MatchPlayer, error) {
+	known := map[string]MatchPlayer{}
+	for _, t := range data.Teams {
+		for _, p := range t.Players {
+			known[p.ID] = p
+		}
+	}
+	var roster []MatchPlayer
+	for ps, err := range s.PlayerSessions(ctx, PlayerActive) {
+		if err != nil {
+			return nil, err
+		}
+		if p, ok := known[ps.PlayerID]; ok {
+			roster = append(roster, p)
+			delete(known, ps.PlayerID) // a player with two places plays once
+		}
+	}
+	return roster, nil
+}
+
+// model is the player as the SDK has it.
+func (p MatchPlayer) model() (model.Player, error) {
+	player := model.Player{PlayerID: p.ID, Team: p.Team, LatencyInMS: p.LatencyMilliseconds}
+	if p.ID == "" {
+		return player, errors.New("ID: want a value")
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.Attributes)) {
+		value := p.Attributes[name]
+		if n, ok := value.(int); ok {
+			value = float64(n)
+		}
+		switch value.(type) {
+		case string, float64, []string, map[string]float64:
+		default:
+			return player, fmt.Errorf("Attributes[%s] is a %T: want a string, a number, []string or map[string]float64", name, value)
+		}
+		if player.PlayerAttributes == nil {
+			player.PlayerAttributes = map[string]model.AttributeValue{}
+		}
+		player.PlayerAttributes[name] = model.MakeAttributeValue(value)
+	}
+	return player, nil
+}
+
+// fetch is Server.call for a call with a result. It travels through a channel: after a cancelled call the SDK may still
+// give one.
+func fetch[T any](ctx context.Context, s *Server, call string, do func() (T, error)) (T, error) {
+	results := make(chan T, 1)
+	err := s.call(ctx, call, func() error {
+		got, err := do()
+		results <- got
+		return err
+	})
+	if err != nil {
+		var none T
+		return none, err
+	}
+	return <-results, nil
+}

@@ -1,0 +1,123 @@
+package gameserver
+
+import (
+	"context"
+	"errors"
+)
+
+// ConnectionID is how the game's network layer names a connection. It is unique among those that are open.
+type ConnectionID uint64
+
+// connection is one over which a player has joined, or is about to.
+type connection struct {
+	playerSession string
+	accepted      bool
+	closed        bool // before the service had answered
+}
+
+// ValidatePlayerJoin asks the service whether the client that shows playerSessionID over a new connection has a place,
+// and takes it. Close that connection, and no other, when it says no. It is AcceptPlayer with the book-keeping of
+// connections: whoever calls it calls HandlePlayerLeave when the connection has closed, at whatever moment that is.
+func (s *Server) ValidatePlayerJoin(ctx context.Context, id ConnectionID, playerSessionID string) error {
+	const call = "ValidatePlayerJoin"
+	if err := s.hosting(call); err != nil {
+		return err
+	}
+	if playerSessionID == "" {
+		return &Error{call, ErrRefused, errors.New("the client shows no player session id")}
+	}
+	c := &connection{playerSession: playerSessionID}
+	s.mu.Lock()
+	if s.connections[id] != nil {
+		s.mu.Unlock()
+		return &Error{Call: call, Kind: ErrConnectionKnown}
+	}
+	s.connections[id] = c
+	s.mu.Unlock()
+
+	err := s.AcceptPlayer(ctx, playerSessionID)
+	s.mu.Lock()
+	closed := c.closed
+	if err != nil || closed {
+		delete(s.connections, id)
+	} else {
+		c.accepted, s.someCame = true, true
+	}
+	s.mu.Unlock()
+	if err == nil && closed {
+		s.giveBack(playerSessionID)
+		err = &Error{call, ErrRefused, errors.New("the connection closed while the service was asked")}
+	}
+	if err != nil {
+		s.endIfEmpty() // a player may have left while this one was still expected
+	}
+	return err
+}
+
+// HandlePlayerLeave says that a connection has closed. The player's place is free then; when it was the last, the session
+// ends, unless Options.KeepWhenEmpty is set. A connection that ValidatePlayerJoin does not know, or has refused, is
+// nothing to worry about.
+func (s *Server) HandlePlayerLeave(ctx context.Context, id ConnectionID) error {
+	s.mu.Lock()
+	c := s.connections[id]
+	switch {
+	case c == nil:
+		s.mu.Unlock()
+		return nil
+	case !c.accepted:
+		c.closed = true // ValidatePlayerJoin gives the place back, should it get one
+		s.mu.Unlock()
+		return nil
+	}
+	delete(s.connections, id)
+	s.someLeft = true
+	s.mu.Unlock()
+	defer s.endIfEmpty()
+	if err := s.RemovePlayer(ctx, c.playerSession); err != nil && !errors.Is(err, ErrEnded) { // the end frees all places itself
+		return err
+	}
+	return nil
+}
+
+// giveBack frees a place whose player is gone before the game has heard of it.
+func (s *Server) giveBack(playerSessionID string) {
+	ctx, cancel := context.WithTimeout(context.Background(), reportTimeout)
+	defer cancel()
+	if err := s.RemovePlayer(ctx, playerSessionID); err != nil && !errors.Is(err, ErrEnded) {
+		s.log.Warn("give back the place of a player who is gone", "player_session", playerSessionID, "err", err)
+	}
+}
+
+// endIfEmpty is the passive end.
+func (s *Server) endIfEmpty() {
+	s.mu.Lock()
+	empty := s.someLeft && len(s.connections) == 0 && !s.options.KeepWhenEmpty && !s.asked
+	s.mu.Unlock()
+	if empty {
+		s.log.Info("the last player has left")
+		s.askEnd()
+	}
+}
+
+func (s *Server) endIfNobodyCame() {
+	s.mu.Lock()
+	nobody := !s.someCame && len(s.connections) == 0 && !s.asked
+	s.mu.Unlock()
+	if nobody {
+		s.log.Info("nobody has joined", "for", s.options.EmptyTimeout)
+		s.askEnd()
+	}
+}
+
+// Connected is how many players are connected, of those that came through ValidatePlayerJoin.
+func (s *Server) Connected() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for _, c := range s.connections {
+		if c.accepted {
+			n++
+		}
+	}
+	return n
+}

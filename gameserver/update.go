@@ -1,0 +1,58 @@
+package gameserver
+
+import (
+	"github.com/amazon-gamelift/amazon-gamelift-servers-go-server-sdk/v5/model"
+)
+
+// UpdateReason says why the service sends a session again.
+type UpdateReason string
+
+// The reasons. All are results of match backfill.
+const (
+	MatchmakingDataUpdated UpdateReason = "MATCHMAKING_DATA_UPDATED" // players were added
+	BackfillFailed         UpdateReason = "BACKFILL_FAILED"
+	BackfillTimedOut       UpdateReason = "BACKFILL_TIMED_OUT"
+	BackfillCancelled      UpdateReason = "BACKFILL_CANCELLED"
+	UpdateUnknown          UpdateReason = "UNKNOWN"
+)
+
+// Update is a result of match backfill.
+type Update struct {
+	Session          Session // as it is now
+	Reason           UpdateReason
+	BackfillTicketID string
+}
+
+// onUpdate runs in a goroutine of the SDK, and another update may be in another.
+func (s *Server) onUpdate(u model.UpdateGameSession) {
+	s.updating.Lock()
+	defer s.updating.Unlock()
+	update := Update{Session: sessionOf(u.GameSession), Reason: UpdateUnknown, BackfillTicketID: u.BackfillTicketID}
+	if u.UpdateReason != nil {
+		update.Reason = UpdateReason(u.UpdateReason.String())
+	}
+	s.mu.Lock()
+	mine := s.hosted != nil && s.hosted.ID == update.Session.ID
+	s.mu.Unlock()
+	if !mine {
+		s.log.Warn("update of a game session that is not here", "session", update.Session.ID, "reason", update.Reason)
+		return
+	}
+	s.log.Info("game session updated", "session", update.Session.ID, "reason", update.Reason, "ticket", update.BackfillTicketID)
+	for _, c := range s.callbacks {
+		if c.OnUpdateSessionBegin != nil {
+			c.OnUpdateSessionBegin(s.session, update)
+		}
+	}
+	if update.Reason != MatchmakingDataUpdated {
+		return
+	}
+	s.mu.Lock()
+	s.hosted = &update.Session
+	s.mu.Unlock()
+	for _, c := range s.callbacks {
+		if c.OnUpdateSessionEnd != nil {
+			c.OnUpdateSessionEnd(s.session)
+		}
+	}
+}
