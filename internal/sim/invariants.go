@@ -106,7 +106,7 @@ func (w *World) invariants() {
 			n.hosting++
 		}
 		computes[[2]string{p.Key.Fleet, p.Key.Compute}] = n
-		if x, _ := v.Compute(p.Key.Fleet, p.Key.Compute); p.Eligible() && !x.Draining() {
+		if x, _ := v.Compute(p.Key.Fleet, p.Key.Compute); p.Eligible() && !x.Draining() && w.mayActivate(&v, &x) {
 			at(p.Key.Fleet, p.Location).idle++
 		}
 		if (p.Session != 0) != (hosted[p.Key] == 1) || hosted[p.Key] > 1 {
@@ -138,6 +138,21 @@ func (w *World) invariants() {
 	if w.steps%500 == 0 {
 		w.checkKnown()
 	}
+}
+
+// mayActivate counts the game sessions that are ACTIVATING on a compute and holds them against what its fleet allows.
+func (w *World) mayActivate(v *cell.View, x *fleet.Compute) bool {
+	f, _ := v.Fleet(x.FleetID)
+	if f.Runtime == nil || f.Runtime.ActivationsMax == 0 {
+		return true
+	}
+	activating := int32(0)
+	for _, p := range v.ProcessesOn(x.FleetID, x.Name) {
+		if g, ok := v.Hosting(p.Key); ok && g.Status == session.Activating {
+			activating++
+		}
+	}
+	return activating < f.Runtime.ActivationsMax
 }
 
 // checkGames checks every game session in memory and returns how many live ones each process hosts.

@@ -299,7 +299,7 @@ func (w *World) checkKnown() {
 		}
 	}
 	for _, id := range k.fleetsEver {
-		if f, ok := v.Fleet(id); k.fleets[id] && (!ok || f.Status != fleet.Active) {
+		if f, ok := v.Fleet(id); k.fleets[id] && (!ok || f.Status == fleet.Deleting) {
 			w.violated("fleet %s is gone, and nobody wished it", id)
 		}
 	}

@@ -60,7 +60,7 @@ func (w *Wishes) begin(v *cell.View) cell.Command {
 	if w.oneIn(3) {
 		return nil
 	}
-	fleets := v.Fleets(0, "", 2)
+	fleets := anywhere(v)
 	switch {
 	case len(v.Locations("", 1)) == 0:
 		return createLocation(w, v)
@@ -84,6 +84,7 @@ var makers = []maker{
 	{3, createQueue}, {1, updateQueue}, {1, deleteQueue}, {15, startPlacement}, {3, stopPlacement}, {1, confirmSubscription},
 	{3, createAlias}, {6, updateAlias}, {1, deleteAlias}, {4, drainCompute},
 	{2, createGroup}, {1, updateGroup}, {1, deleteGroup}, {6, registerGameServer}, {8, claimGameServer}, {8, updateGameServer}, {2, deregisterGameServer},
+	{1, createBuild}, {1, createManagedFleet}, {4, updateRuntime}, {1, setCapacity}, {1, switchScaling}, {1, putScalingPolicy}, {1, deleteScalingPolicy},
 }
 
 // one chance in n.
@@ -165,7 +166,7 @@ func deleteLocation(w *Wishes, _ *cell.View) cell.Command {
 }
 
 func createFleet(w *Wishes, v *cell.View) cell.Command {
-	if len(v.Fleets(0, "", 2)) == 2 {
+	if len(anywhere(v)) >= 2 {
 		return nil
 	}
 	id := fmt.Sprint("fleet-", w.number())
