@@ -91,16 +91,16 @@ func (r *reader) growTeams(changes []change) {
 			continue
 		}
 		d := &r.definitions[c.team]
-		if size, ok := r.changedSize(c); ok && c.property == "maxPlayers" {
+		if size, ok := r.changedSize(c, &r.problems); ok && c.property == "maxPlayers" {
 			d.largest = max(d.largest, size)
 		}
 	}
 }
 
-// changedSize reads the value of a step for a team's property, and reports it when it is wrong.
-func (r *reader) changedSize(c change) (size int32, ok bool) {
+// changedSize reads the value of a step for a team's property. What is wrong goes to problems.
+func (r *reader) changedSize(c change, problems *[]located) (size int32, ok bool) {
 	o := r.definitions[c.team].object
-	o.step = map[string]stepValue{c.property: c.value}
+	o.step, o.into = map[string]stepValue{c.property: c.value}, problems
 	least := int32(0)
 	if c.property == "maxPlayers" {
 		least = 1

@@ -67,10 +67,7 @@ func (b *levelBuilder) apply(changes []change) {
 }
 
 func (b *levelBuilder) resize(c change) {
-	o := b.r.definitions[c.team].object
-	o.step = map[string]stepValue{c.property: c.value}
-	o.into = new([]located) // growTeams has reported it
-	switch size, ok := o.whole(c.property, 0); {
+	switch size, ok := b.r.changedSize(c, new([]located)); { // growTeams has reported it
 	case !ok:
 	case c.property == "minPlayers":
 		b.sizes[c.team].Min = size

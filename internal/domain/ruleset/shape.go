@@ -79,11 +79,7 @@ func (e *Expr) flat(element Element, depth int) (read *Expr, ok bool) {
 	if !ok || read.Op != OpAttribute || e.Type != (Type{element, depth}) {
 		return nil, false
 	}
-	list := 0 // what a player's own value adds to the depth
-	if read.Type.Element == ElementString && read.Type.Depth-sign(read.Several) == 2 {
-		list = 1
-	}
-	return read, depth == 1+list
+	return read, depth == 1+sign(read.ownLists())
 }
 
 func sign(b bool) int {
@@ -193,9 +189,13 @@ func (r *Reference) shrinks() bool {
 	if r.Expr.Op != OpSetIntersection {
 		return false
 	}
-	_, ok := r.Expr.Of.players()
-	return ok
+	read, ok := r.Expr.Of.players()
+	return ok && read.ownLists()
 }
+
+// ownLists reports whether a read gives each player's own list, which no later ticket changes. Otherwise innermost lists are
+// a team's strings, and grow.
+func (e *Expr) ownLists() bool { return e.Op == OpAttribute && e.Type.Depth-sign(e.Several) == 2 }
 
 func (f *Collection) shape(m *Expr) Shape {
 	read, collections := m.flat(ElementString, 2)
@@ -239,34 +239,25 @@ func (e *Expr) sameTeams(teams []int) bool {
 	return e.reads(&Expr{Op: e.Op, Column: e.Column, Teams: teams})
 }
 
-// early: of what an operation counts, tickets add to one side only. Whether that side has a bound is looked at when the
-// candidate is judged.
 func (f *Collection) early(m *Expr) bool {
-	if _, ok := m.players(); !ok {
-		return false
-	}
-	switch f.Operation {
-	case Intersection:
-		return f.Bounds.HasMin
-	case Contains:
-		return f.Bounds.HasMax && f.Reference.grows()
-	default:
-		return f.earlyBounds(m) != Bounds{}
-	}
+	return f.earlyBounds(m) != Bounds{}
 }
 
 // earlyBounds are the bounds that no later ticket repairs.
 func (f *Collection) earlyBounds(m *Expr) (b Bounds) {
+	read, ok := m.players()
+	if !ok {
+		return Bounds{}
+	}
+	fixed := m.Type.Depth > 1 && read.ownLists() // the collections; else they are strings or a team's, whose number grows
 	least, most := false, false
 	switch f.Operation {
 	case Intersection:
-		least = true
+		least = fixed || m.Type.Depth == 1
 	case Contains:
-		most = true
+		most = f.Reference.grows()
 	default:
-		// Each collection against the reference. A player's own list stays as it is; a plain list of strings is one
-		// collection, which grows.
-		least = m.Type.Depth > 1 && f.Reference.shrinks()
+		least = fixed && f.Reference.shrinks()
 		most = f.Reference.grows()
 	}
 	if least && f.Bounds.HasMin {
