@@ -18,7 +18,7 @@ type acceptanceCase struct {
 	}
 }
 
-func (c *acceptanceCase) body() string {
+func (c acceptanceCase) body() string {
 	if c.Text != "" {
 		return c.Text
 	}
