@@ -2,16 +2,22 @@ package ruleset
 
 import "slices"
 
-// nested is what an expression gives: Depth lists around numbers, strings, players or teams. The lists are kept as
-// lengths: lens[0] has the one length of the outermost list, lens[1] those of its elements, and so on; leaves stand side by
+// listsMax is how many lists an expression nests at most: teams, their players, a player's own list.
+const listsMax = 3
+
+// nested is what an expression gives: lists around numbers, strings, players or teams. The lists are kept as lengths: lens[0]
+// has the one length of the outermost list, lens[1] those of its elements, and so on; what is innermost stands side by
 // side. So flatten drops lens[0], and a function over innermost lists drops the last.
 type nested struct {
 	undefined bool // a part of it has no value; nothing else counts then
-	lens      [][]int
+	depth     int
+	lens      [listsMax][]int
 	numbers   []float64
 	texts     []string
-	leaves    int // all leaves, also those that are neither numbers nor strings
 }
+
+// last returns the lengths of the innermost lists.
+func (n *nested) last() []int { return n.lens[n.depth-1] }
 
 // evaluate computes an expression over a candidate.
 func (e *Expr) evaluate(c *Candidate) nested {
@@ -24,20 +30,20 @@ func (e *Expr) evaluate(c *Candidate) nested {
 	}
 	switch e.Op {
 	case OpFlatten:
-		n.lens = n.lens[1:]
 		total := 0
-		for _, length := range n.lens[0] {
+		for _, length := range n.lens[1] {
 			total += length
 		}
-		n.lens = slices.Concat([][]int{{total}}, n.lens[1:])
+		n.depth--
+		n.lens = [listsMax][]int{{total}, n.lens[2]}
 		return n
 	case OpCount:
-		innermost := n.lens[len(n.lens)-1]
-		counts := make([]float64, len(innermost))
-		for i, length := range innermost {
+		counts := make([]float64, len(n.last()))
+		for i, length := range n.last() {
 			counts[i] = float64(length)
 		}
-		return nested{lens: n.lens[:len(n.lens)-1], numbers: counts, leaves: len(counts)}
+		n.depth, n.numbers, n.texts = n.depth-1, counts, nil
+		return n
 	case OpSetIntersection:
 		return n.intersections()
 	default:
@@ -46,32 +52,32 @@ func (e *Expr) evaluate(c *Candidate) nested {
 }
 
 func (n *nested) folded(op Op) nested {
-	innermost := n.lens[len(n.lens)-1]
-	results, rest := make([]float64, 0, len(innermost)), n.numbers
-	for _, length := range innermost {
+	results, rest := make([]float64, 0, len(n.last())), n.numbers
+	for _, length := range n.last() {
 		x, ok := fold(op, rest[:length])
 		if !ok {
 			return nested{undefined: true}
 		}
 		results, rest = append(results, x), rest[length:]
 	}
-	return nested{lens: n.lens[:len(n.lens)-1], numbers: results, leaves: len(results)}
+	return nested{depth: n.depth - 1, lens: n.lens, numbers: results}
 }
 
 // intersections makes one list of each list of lists.
 func (n *nested) intersections() nested {
-	outer := n.lens[len(n.lens)-2]
-	lengths, texts := make([]int, 0, len(outer)), []string(nil)
-	lists := n.innermost()
+	result := nested{depth: n.depth - 1, lens: n.lens}
+	outer, lists := n.lens[n.depth-2], n.innermost()
+	lengths := make([]int, 0, len(outer))
 	for _, length := range outer {
 		if length == 0 {
 			return nested{undefined: true}
 		}
 		common := intersection(lists[:length])
 		lists = lists[length:]
-		lengths, texts = append(lengths, len(common)), append(texts, common...)
+		lengths, result.texts = append(lengths, len(common)), append(result.texts, common...)
 	}
-	return nested{lens: slices.Concat(n.lens[:len(n.lens)-2], [][]int{lengths}), texts: texts, leaves: len(texts)}
+	result.lens[n.depth-2] = lengths
+	return result
 }
 
 // intersection returns the distinct strings that are in all lists, in the order of the first.
@@ -91,45 +97,59 @@ func intersection(lists [][]string) []string {
 
 // innermost returns the innermost lists of strings.
 func (n *nested) innermost() [][]string {
-	lengths := n.lens[len(n.lens)-1]
-	lists, rest := make([][]string, len(lengths)), n.texts
-	for i, length := range lengths {
+	lists, rest := make([][]string, len(n.last())), n.texts
+	for i, length := range n.last() {
 		lists[i], rest = rest[:length:length], rest[length:]
 	}
 	return lists
+}
+
+func (n *nested) nest(lengths []int) {
+	n.lens[n.depth] = lengths
+	n.depth++
 }
 
 // readCandidate is an expression without functions.
 func (e *Expr) readCandidate(c *Candidate) nested {
 	var n nested
 	if e.Op == OpTeams {
-		n.leaves = len(e.Teams)
 		if e.Several {
-			n.lens = [][]int{{n.leaves}}
+			n.nest([]int{len(e.Teams)})
 		}
 		return n
 	}
-	var sizes, lists []int
+	sizes, players := make([]int, len(e.Teams)), 0
+	for i, team := range e.Teams {
+		sizes[i] = len(c.Teams[team])
+		players += sizes[i]
+	}
+	if e.Several {
+		n.nest([]int{len(sizes)})
+	}
+	n.nest(sizes)
+	switch {
+	case e.Op == OpPlayers:
+		return n
+	case e.Op == OpPlayerIDs || e.Type.Element == ElementString:
+		n.texts = make([]string, 0, players)
+	case e.Type.Element == ElementNumber:
+		n.numbers = make([]float64, 0, players)
+	}
+	var lists []int
+	if e.ownLists() {
+		lists = make([]int, 0, players)
+	}
 	for _, team := range e.Teams {
-		players := c.Teams[team]
-		sizes = append(sizes, len(players))
-		for i := range players {
-			n.leaves++
-			switch e.Op {
-			case OpPlayerIDs:
-				n.texts = append(n.texts, players[i].ID)
-			case OpAttribute:
-				lists = n.add(&players[i].Values[e.Column], lists)
+		for i := range c.Teams[team] {
+			if e.Op == OpPlayerIDs {
+				n.texts = append(n.texts, c.Teams[team][i].ID)
+			} else {
+				lists = n.add(&c.Teams[team][i].Values[e.Column], lists)
 			}
 		}
 	}
-	if e.Several {
-		n.lens = append(n.lens, []int{len(sizes)})
-	}
-	n.lens = append(n.lens, sizes)
-	if e.Op == OpAttribute && e.Type.Depth > len(n.lens) {
-		n.lens = append(n.lens, lists)
-		n.leaves = len(n.texts)
+	if e.ownLists() {
+		n.nest(lists)
 	}
 	return n
 }

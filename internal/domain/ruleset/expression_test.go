@@ -64,9 +64,9 @@ func (n *nested) String() string {
 		return "undefined"
 	}
 	leaf := 0
-	var list func(depth, i int, starts []int) string
-	list = func(depth, _ int, starts []int) string {
-		if depth == len(n.lens) {
+	var list func(depth int, starts []int) string
+	list = func(depth int, starts []int) string {
+		if depth == n.depth {
 			leaf++
 			switch {
 			case len(n.numbers) > 0:
@@ -81,11 +81,11 @@ func (n *nested) String() string {
 		starts[depth]++
 		parts := make([]string, length)
 		for i := range parts {
-			parts[i] = list(depth+1, i, starts)
+			parts[i] = list(depth+1, starts)
 		}
 		return "[" + strings.Join(parts, ", ") + "]"
 	}
-	return list(0, 0, make([]int, len(n.lens)))
+	return list(0, make([]int, n.depth))
 }
 
 func TestExpressionsOfTheGuide(t *testing.T) {

@@ -21,13 +21,11 @@ func (f *Collection) check(m *Expr, bounds Bounds, c *Candidate) Verdict {
 			return !bounds.holdCount(distinctIn(list, reference.texts))
 		}))
 	}
-	groups := []int{len(lists)}
-	switch depth := len(n.lens); {
-	case depth == 1:
+	groups := n.last()
+	if n.depth == 1 {
 		lists = singles(n.texts)
-		groups = n.lens[0]
-	case depth > 1:
-		groups = n.lens[depth-2]
+	} else {
+		groups = n.lens[n.depth-2]
 	}
 	verdict := Holds
 	for _, length := range groups {

@@ -157,11 +157,11 @@ func (f *Comparison) check(m *Expr, c *Candidate) Verdict {
 
 // amongThemselves reports whether the values of each innermost list are all equal, or all different.
 func (f *Comparison) amongThemselves(n *nested, computed bool) bool {
-	if len(n.lens) == 0 {
+	if n.depth == 0 {
 		return true
 	}
 	numbers, texts := n.numbers, n.texts
-	for _, length := range n.lens[len(n.lens)-1] {
+	for _, length := range n.last() {
 		if len(n.numbers) > 0 {
 			if !f.numbersAmongThemselves(numbers[:length], computed) {
 				return false
@@ -180,10 +180,10 @@ func (f *Comparison) amongThemselves(n *nested, computed bool) bool {
 }
 
 func (f *Comparison) numbersAmongThemselves(numbers []float64, computed bool) bool {
-	sorted := slices.Sorted(slices.Values(numbers))
 	if f.Operation == Equal {
-		return len(sorted) == 0 || Equal.Holds(sorted[0], sorted[len(sorted)-1], computed)
+		return len(numbers) == 0 || Equal.Holds(slices.Min(numbers), slices.Max(numbers), computed)
 	}
+	sorted := slices.Sorted(slices.Values(numbers))
 	for i := 1; i < len(sorted); i++ {
 		if !NotEqual.Holds(sorted[i-1], sorted[i], computed) {
 			return false
@@ -193,10 +193,10 @@ func (f *Comparison) numbersAmongThemselves(numbers []float64, computed bool) bo
 }
 
 func (f *Comparison) textsAmongThemselves(texts []string) bool {
-	sorted := slices.Sorted(slices.Values(texts))
 	if f.Operation == Equal {
-		return len(sorted) == 0 || sorted[0] == sorted[len(sorted)-1]
+		return len(texts) == 0 || !slices.ContainsFunc(texts, func(s string) bool { return s != texts[0] })
 	}
+	sorted := slices.Sorted(slices.Values(texts))
 	return len(slices.Compact(sorted)) == len(texts)
 }
 
