@@ -103,11 +103,8 @@ func (c *Cell) applyProposed(at domain.Time, e *MatchProposed) {
 func (c *Cell) applyDropped(e *MatchDropped) {
 	m := c.matchmaking
 	at, _ := m.Match(e.ID)
-	for _, s := range m.Matches.Get(at).Seats {
-		r, ok := m.TicketNo(s.Ticket)
-		if !ok {
-			continue // it ended
-		}
+	for _, no := range e.Returned {
+		r, _ := m.TicketNo(uint64(no))
 		t := m.Tickets.Mut(r)
 		t.Status, t.Reason, t.Outcome, t.Changed = matchmaking.Searching, e.Reason, nil, c.touch()
 		t.Generation++

@@ -272,11 +272,17 @@ func (t *tx) dropMatch(match matchmaking.Ref, d drop) {
 			t.endTicket(r, e.status, e.reason)
 		}
 	}
-	t.emit(&MatchDropped{id, d.others})
+	dropped := &MatchDropped{ID: id, Reason: d.others}
 	for _, s := range seats {
-		r, ok := m.TicketNo(s.Ticket)
-		if !ok {
-			continue
+		if _, ok := m.TicketNo(s.Ticket); ok {
+			dropped.Returned = append(dropped.Returned, TicketNo(s.Ticket))
+		}
+	}
+	t.emit(dropped)
+	for _, no := range dropped.Returned {
+		r, ok := m.TicketNo(uint64(no))
+		if !ok || m.Tickets.Get(r).Status != matchmaking.Searching {
+			continue // what befell one before befell this one, too
 		}
 		if _, rival := m.Rival(r); rival { // a player has begun another search while this one was placed
 			t.endTicket(r, matchmaking.Cancelled, matchmaking.DuplicatePlayer)
@@ -301,5 +307,5 @@ func (t *tx) failMatch(match matchmaking.Ref, why matchmaking.Reason) {
 			t.backfillEnded(&ticket, matchmaking.Failed, why)
 		}
 	}
-	t.emit(&MatchDropped{id, why})
+	t.emit(&MatchDropped{ID: id, Reason: why})
 }

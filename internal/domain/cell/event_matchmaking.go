@@ -57,8 +57,9 @@ type MatchAccepted struct{ ID string }
 
 // MatchDropped is the end of a match without success. Its tickets that have not ended return to the pool.
 type MatchDropped struct {
-	ID     string
-	Reason matchmaking.Reason
+	ID       string
+	Reason   matchmaking.Reason
+	Returned []TicketNo
 }
 
 // MatchCompleted is a match's success: its tickets are completed.
@@ -151,6 +152,7 @@ func (e *MatchAccepted) Fields(c *wire.Codec) { c.String(1, &e.ID) }
 func (e *MatchDropped) Fields(c *wire.Codec) {
 	c.String(1, &e.ID)
 	wire.Int(c, 2, &e.Reason)
+	wire.Many(c, 3, &e.Returned, (*TicketNo).fields)
 }
 
 // Fields of the event.

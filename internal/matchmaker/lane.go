@@ -1,0 +1,315 @@
+package matchmaker
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/matcher"
+	"github.com/musterhq/muster/internal/domain/matchmaking"
+)
+
+// lane is one configuration at work: a goroutine that keeps the pool in step and looks for matches, and one that brings
+// what was found to the core.
+type lane struct {
+	runner *Runner
+	name   string
+	wake   chan struct{}
+	found  chan round
+
+	inboxLock sync.Mutex
+	inbox     []word
+
+	mu     sync.Mutex // held for a pass
+	pool   *Pool      // nil: there is no rule set yet
+	took   time.Duration
+	counts lastCounts
+	lost   atomic.Uint64 // commands with proposals that were refused
+}
+
+// word is something that a lane is told.
+type word struct {
+	kind   wordKind
+	ticket matchmaking.Ticket // started
+	no     uint64
+	nos    []uint64 // refused
+}
+
+type wordKind uint8
+
+const (
+	configured wordKind = iota + 1
+	removed
+	started
+	proposed
+	ended
+	refused
+)
+
+// round is what a pass has to tell the core.
+type round struct {
+	news    []cell.Command
+	matches []*cell.ProposeMatches
+}
+
+func newLane(r *Runner, name string) *lane {
+	return &lane{runner: r, name: name, wake: make(chan struct{}, 1), found: make(chan round, 1)}
+}
+
+func (l *lane) tell(w word) {
+	l.inboxLock.Lock()
+	l.inbox = append(l.inbox, w)
+	l.inboxLock.Unlock()
+	select {
+	case l.wake <- struct{}{}:
+	default: // it will look anyway
+	}
+}
+
+// run works until ctx ends or the configuration is removed.
+func (l *lane) run(ctx context.Context) {
+	bringing := make(chan struct{})
+	go func() {
+		defer close(bringing)
+		for x := range l.found {
+			l.bring(ctx, x)
+		}
+	}()
+	defer func() {
+		close(l.found)
+		<-bringing
+	}()
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	planned := time.Time{} // of the next pass; zero: nothing asks for one
+	for {
+		if planned.IsZero() {
+			timer.Reset(time.Hour)
+		} else {
+			timer.Reset(time.Until(planned))
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-l.wake:
+			more, err := l.hear()
+			switch {
+			case err != nil && over(err):
+				return
+			case err != nil:
+				l.runner.config.Log.Error("a matchmaking pool could not be kept", "configuration", l.name, "err", err)
+				return
+			case !more:
+				return
+			}
+			if planned.IsZero() || l.dirty() && planned.After(time.Now().Add(l.runner.config.PassEvery)) {
+				planned = l.next(time.Now())
+			}
+		case <-timer.C:
+			if planned.IsZero() {
+				continue
+			}
+			began := time.Now()
+			if !l.pass(ctx) {
+				return
+			}
+			planned = l.next(began)
+		}
+	}
+}
+
+// next is when the next pass is due, the latest having begun at a time; zero when only news can change anything.
+func (l *lane) next(began time.Time) time.Time {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case l.pool == nil:
+		return time.Time{}
+	case l.pool.matcher.Dirty() || len(l.pool.queued) > 0 || len(l.pool.unfit) > 0:
+		return began.Add(l.runner.config.PassEvery)
+	}
+	now := domain.TimeOf(l.runner.config.Engine.Now())
+	at, ok := l.pool.matcher.Due(now)
+	if !ok {
+		return time.Time{}
+	}
+	return began.Add(max(at.Sub(now), l.runner.config.PassEvery))
+}
+
+func (l *lane) dirty() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.pool != nil && (l.pool.matcher.Dirty() || len(l.pool.queued) > 0 || len(l.pool.unfit) > 0)
+}
+
+// hear does what the lane was told. It reports false when the configuration is gone.
+func (l *lane) hear() (bool, error) {
+	l.inboxLock.Lock()
+	words := l.inbox
+	l.inbox = nil
+	l.inboxLock.Unlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for i := range words {
+		w := &words[i]
+		switch w.kind {
+		case removed:
+			return false, nil
+		case configured:
+			if err := l.configure(); err != nil {
+				return false, err
+			}
+			continue
+		}
+		if l.pool == nil {
+			continue
+		}
+		switch w.kind {
+		case started:
+			l.pool.Add(&w.ticket)
+		case ended:
+			l.counts.keep(w.no, l.pool.matcher.Counts(w.no))
+			l.pool.Remove(w.no)
+		case proposed:
+			l.pool.Remove(w.no)
+		case refused:
+			// What the state says now is the truth, and what changes it later comes behind this word.
+			back, err := l.runner.waiting(w.nos)
+			if err != nil {
+				return false, err
+			}
+			for j := range back {
+				if back[j].Configuration == l.name {
+					l.pool.Add(&back[j])
+				}
+			}
+		}
+	}
+	return true, nil
+}
+
+// configure gives the lane a pool that fits its configuration, with all tickets that wait in it.
+func (l *lane) configure() error {
+	c, rules, err := l.runner.find(l.name)
+	if err != nil || rules == nil || l.pool != nil && l.pool.Fits(&c) {
+		return err
+	}
+	first := l.pool == nil
+	l.pool = NewPool(c, rules)
+	if first {
+		return nil // its tickets are on their way
+	}
+	return l.runner.eachWaiting(func(t *matchmaking.Ticket) {
+		if t.Configuration == l.name {
+			l.pool.Add(t)
+		}
+	})
+}
+
+// pass looks for matches once. It reports false when the runner ends.
+func (l *lane) pass(ctx context.Context) bool {
+	r := l.runner
+	select {
+	case r.busy <- struct{}{}:
+	case <-ctx.Done():
+		return false
+	}
+	x := l.look(ctx)
+	<-r.busy
+	if len(x.news) == 0 && len(x.matches) == 0 {
+		return true
+	}
+	select {
+	case l.found <- x:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (l *lane) look(ctx context.Context) round {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.pool == nil {
+		return round{}
+	}
+	e := l.runner.config.Engine
+	if len(l.pool.backfills) > 0 {
+		_ = e.Read(ctx, func(v *cell.View) error { l.pool.Slots(v.FreeSlots); return nil }) // the core checks it again
+	}
+	began := time.Now()
+	x := round{news: l.pool.News(), matches: l.pool.Pass(domain.TimeOf(e.Now()), newID)}
+	l.took = time.Since(began)
+	return x
+}
+
+// bringMost is how many commands of a lane are on their way at a time.
+const bringMost = 4
+
+// bring tells the core what a pass has to say. Proposals may overtake each other: each stands for itself.
+func (l *lane) bring(ctx context.Context, x round) {
+	for _, cmd := range x.news {
+		if err := l.do(ctx, cmd); err != nil && over(err) {
+			return
+		}
+	}
+	places := make(chan struct{}, bringMost)
+	var all sync.WaitGroup
+	for _, cmd := range x.matches {
+		places <- struct{}{}
+		all.Go(func() {
+			err := l.do(ctx, cmd)
+			<-places
+			if err != nil && over(err) {
+				return
+			}
+			if back := Refused(cmd, err); len(back) > 0 {
+				l.lost.Add(1)
+				l.tell(word{kind: refused, nos: back})
+			}
+		})
+	}
+	all.Wait()
+}
+
+// do carries a command out; one that finds too much waiting is tried again.
+func (l *lane) do(ctx context.Context, cmd cell.Command) error {
+	for {
+		err := l.runner.config.Engine.Do(ctx, cmd)
+		if refusal, ok := err.(*domain.Refusal); !ok || refusal.Reason != domain.Overloaded {
+			return err
+		}
+		select {
+		case <-time.After(l.runner.config.PassEvery):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// lastCounts remembers how the rules judged the tickets that ended last, for those who tell of their end.
+type lastCounts struct {
+	counts map[uint64][]matchmaking.RuleCount
+	order  []uint64
+}
+
+const lastCountsMost = 4096
+
+func (c *lastCounts) keep(no uint64, from []matcher.RuleCount) {
+	if len(from) == 0 {
+		return
+	}
+	if c.counts == nil {
+		c.counts = map[uint64][]matchmaking.RuleCount{}
+	}
+	if len(c.order) == lastCountsMost {
+		delete(c.counts, c.order[0])
+		c.order = slices.Delete(c.order, 0, 1)
+	}
+	c.counts[no] = counts(from)
+	c.order = append(c.order, no)
+}

@@ -1,0 +1,75 @@
+package matchmaker
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/matcher"
+	"github.com/musterhq/muster/internal/domain/matchmaking"
+	"github.com/musterhq/muster/internal/domain/ruleset"
+)
+
+// Status is how a configuration's matcher does.
+type Status struct {
+	Configuration string
+	matcher.Stats
+	PassTook time.Duration // the latest pass
+	Refused  uint64        // commands with proposals that the core did not take
+}
+
+// Status lists all configurations by name.
+func (r *Runner) Status() []Status {
+	r.mu.RLock()
+	lanes := make([]*lane, 0, len(r.lanes))
+	for _, l := range r.lanes {
+		lanes = append(lanes, l)
+	}
+	r.mu.RUnlock()
+	var all []Status
+	for _, l := range lanes {
+		l.mu.Lock()
+		if l.pool != nil {
+			all = append(all, Status{l.name, l.pool.matcher.Stats(), l.took, l.lost.Load()})
+		}
+		l.mu.Unlock()
+	}
+	slices.SortFunc(all, func(a, b Status) int { return strings.Compare(a.Configuration, b.Configuration) })
+	return all
+}
+
+// Counts is how often each rule was evaluated with a ticket that waits, or that ended a moment ago; nil if that is not known.
+func (r *Runner) Counts(configuration string, no uint64) []matchmaking.RuleCount {
+	l := r.lane(configuration)
+	if l == nil {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if c, ok := l.counts.counts[no]; ok || l.pool == nil {
+		return c
+	}
+	return counts(l.pool.matcher.Counts(no))
+}
+
+// Explain says why a ticket waits, under which rule set; false for one that does not wait in a pool.
+func (r *Runner) Explain(configuration string, no uint64, now domain.Time) (matcher.Explanation, *ruleset.RuleSet, bool) {
+	l := r.lane(configuration)
+	if l == nil {
+		return matcher.Explanation{}, nil, false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.pool == nil {
+		return matcher.Explanation{}, nil, false
+	}
+	x, ok := l.pool.matcher.Explain(no, now)
+	return x, l.pool.rules, ok
+}
+
+func (r *Runner) lane(configuration string) *lane {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	return r.lanes[configuration]
+}

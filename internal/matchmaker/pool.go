@@ -1,0 +1,190 @@
+package matchmaker
+
+import (
+	"slices"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/matcher"
+	"github.com/musterhq/muster/internal/domain/matchmaking"
+	"github.com/musterhq/muster/internal/domain/ruleset"
+)
+
+// Pool is the tickets of one configuration that wait, and what finds matches among them. It follows the state by what it
+// is told, in the order in which it happened; to be told something twice does no harm. It is not safe for concurrent use.
+type Pool struct {
+	configuration matchmaking.Configuration
+	rules         *ruleset.RuleSet
+	matcher       *matcher.Matcher
+	reader        matchmaking.RosterReader
+
+	generations map[uint64]uint32      // of the tickets in it, by number
+	backfills   map[uint64]backfilling // of these, the backfill tickets
+	queued      []cell.TicketKey       // whose search has not begun yet
+	unfit       []cell.TicketKey       // that the rule set does not take
+}
+
+// backfilling is a backfill ticket as the matcher has it, and its game session.
+type backfilling struct {
+	ticket matcher.Ticket
+	game   string
+}
+
+// NewPool returns an empty pool for a configuration and its rule set.
+func NewPool(c matchmaking.Configuration, rules *ruleset.RuleSet) *Pool {
+	return &Pool{
+		configuration: c, rules: rules,
+		matcher:     matcher.New(rules, matcher.Config{Name: c.Name, AdditionalPlayers: c.AdditionalPlayers}),
+		generations: map[uint64]uint32{}, backfills: map[uint64]backfilling{},
+	}
+}
+
+// Fits reports whether the pool finds what a configuration wants now. One that does not has to be filled anew.
+func (p *Pool) Fits(c *matchmaking.Configuration) bool {
+	return p.configuration.Version == c.Version && p.configuration.AdditionalPlayers == c.AdditionalPlayers
+}
+
+// Add takes a ticket in, unless it has a later generation of it already.
+func (p *Pool) Add(t *matchmaking.Ticket) {
+	if known, ok := p.generations[t.No]; ok && known >= t.Generation || !t.Status.Waits() {
+		return
+	}
+	p.Remove(t.No)
+	key := cell.TicketKey{No: t.No, Generation: t.Generation}
+	x := matcher.Ticket{Key: t.No, Start: t.Start, No: t.No, Backfill: t.Backfill, FreeSlots: -1}
+	for _, player := range p.reader.Decode(t.Roster) {
+		to := matcher.Player{ID: player.ID, Team: player.Team, Attributes: player.Attributes}
+		for _, l := range player.Latencies {
+			to.Latencies = append(to.Latencies, matcher.Latency{Region: l.Region, Milliseconds: l.Milliseconds})
+		}
+		x.Players = append(x.Players, to)
+	}
+	if err := p.matcher.Add(x); err != nil {
+		p.unfit = append(p.unfit, key)
+		return
+	}
+	p.generations[t.No] = t.Generation
+	if t.Status == matchmaking.Queued {
+		p.queued = append(p.queued, key)
+	}
+	if t.Backfill {
+		p.backfills[t.No] = backfilling{x, t.Game}
+	}
+}
+
+// Remove takes a ticket out. One that is not there does not matter.
+func (p *Pool) Remove(no uint64) {
+	delete(p.generations, no)
+	delete(p.backfills, no)
+	p.matcher.Remove(no)
+}
+
+// Slots tells the matcher how many players the game sessions of backfill tickets take now.
+func (p *Pool) Slots(free func(game string) (slots int32, takes bool)) {
+	if p.configuration.Standalone {
+		return
+	}
+	for _, no := range sortedKeys(p.backfills) {
+		b := p.backfills[no]
+		slots, takes := free(b.game)
+		if !takes || slots <= 0 {
+			// The proposal is to be made, and finds out: nobody else would end this ticket.
+			slots = -1
+		}
+		if slots == b.ticket.FreeSlots {
+			continue
+		}
+		b.ticket.FreeSlots = slots
+		p.matcher.Remove(no)
+		if p.matcher.Add(b.ticket) == nil {
+			p.backfills[no] = b
+		}
+	}
+}
+
+func sortedKeys[V any](m map[uint64]V) []uint64 {
+	keys := make([]uint64, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// News is what the state has to be told before a pass.
+func (p *Pool) News() (commands []cell.Command) {
+	for some := range slices.Chunk(p.queued, newsMost) {
+		commands = append(commands, &cell.BeginSearch{Tickets: some})
+	}
+	for some := range slices.Chunk(p.unfit, newsMost) {
+		commands = append(commands, &cell.FailTickets{Tickets: some})
+	}
+	p.queued, p.unfit = nil, nil
+	return commands
+}
+
+// Bounds of one command, so that none holds up others for long.
+const (
+	newsMost      = 1000
+	matchesMost   = 64
+	proposedsMost = 256 // tickets
+)
+
+// Pass looks for matches. Their tickets have left the pool; those of a proposal that is refused have to be added again.
+func (p *Pool) Pass(now domain.Time, newID func() domain.UUID) (commands []*cell.ProposeMatches) {
+	var cmd *cell.ProposeMatches
+	tickets := 0
+	for _, found := range p.matcher.Pass(now) {
+		if cmd == nil || len(cmd.Proposals) == matchesMost || tickets+len(found.Tickets) > proposedsMost {
+			cmd = &cell.ProposeMatches{Configuration: p.configuration.Name, Version: p.configuration.Version}
+			commands = append(commands, cmd)
+			tickets = 0
+		}
+		cmd.Proposals = append(cmd.Proposals, p.proposal(&found, newID()))
+		tickets += len(found.Tickets)
+	}
+	return commands
+}
+
+func (p *Pool) proposal(found *matcher.Proposal, id domain.UUID) cell.Proposal {
+	x := cell.Proposal{
+		ID: id, Tickets: make([]cell.ProposedTicket, len(found.Tickets)), PlayersMax: found.MaxPlayers, Region: found.Region,
+		Counts: counts(found.Counts),
+	}
+	for team, seats := range found.Teams {
+		for _, s := range seats {
+			x.Tickets[s.Ticket].Team = p.rules.Teams[team].Name // all players of a ticket are in one team
+		}
+	}
+	for i, no := range found.Tickets {
+		to := &x.Tickets[i]
+		to.TicketKey = cell.TicketKey{No: no, Generation: p.generations[no]}
+		if _, ok := p.backfills[no]; ok {
+			to.Team = "" // its players have theirs
+		}
+		delete(p.generations, no)
+		delete(p.backfills, no)
+	}
+	return x
+}
+
+// Refused lists the tickets of a command's refused proposals, which have left the pool for nothing.
+func Refused(cmd *cell.ProposeMatches, err error) (tickets []uint64) {
+	for i, proposal := range cmd.Proposals {
+		if err == nil && cmd.Refused[i] == nil {
+			continue
+		}
+		for _, t := range proposal.Tickets {
+			tickets = append(tickets, t.No)
+		}
+	}
+	return tickets
+}
+
+func counts(from []matcher.RuleCount) []matchmaking.RuleCount {
+	to := make([]matchmaking.RuleCount, len(from))
+	for i, c := range from {
+		to[i] = matchmaking.RuleCount{Rule: int32(c.Rule), Passed: c.Passed, Failed: c.Failed}
+	}
+	return to
+}

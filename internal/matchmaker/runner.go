@@ -1,0 +1,244 @@
+// Package matchmaker runs the matchers: one for each configuration, fed with what is committed to the journal. What they
+// find goes to the core as commands, which checks it again.
+//
+// Each configuration has a goroutine of its own, so that a rule set that takes long holds up nobody else; how many of
+// them look for matches at a time is bounded.
+package matchmaker
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/chunk"
+	"github.com/musterhq/muster/internal/domain/matchmaking"
+	"github.com/musterhq/muster/internal/domain/ruleset"
+	"github.com/musterhq/muster/internal/engine"
+)
+
+// Config is what a Runner needs.
+type Config struct {
+	Engine    *engine.Engine
+	Log       *slog.Logger
+	PassEvery time.Duration // time between two passes of a configuration, at least; 0: DefaultPassEvery
+	Busy      int           // configurations that look for matches at a time; 0: one less than there are processors
+}
+
+// DefaultPassEvery collects the tickets that come at the same time, and is not felt by anybody. B112.
+const DefaultPassEvery = 100 * time.Millisecond
+
+// Runner is the running matchers.
+type Runner struct {
+	config   Config
+	ctx      context.Context
+	cancel   context.CancelFunc
+	unfollow func()
+	done     sync.WaitGroup
+	busy     chan struct{} // a place for each configuration that looks for matches
+	loaded   chan struct{}
+
+	mu    sync.RWMutex
+	lanes map[string]*lane  // by configuration
+	where map[uint64]string // the configuration of each ticket that waits, by number
+}
+
+// Start begins to look for matches among what waits, and what comes.
+func Start(c Config) *Runner {
+	c.PassEvery = cmp.Or(c.PassEvery, DefaultPassEvery)
+	c.Busy = cmp.Or(c.Busy, max(1, runtime.GOMAXPROCS(0)-1))
+	r := &Runner{
+		config: c, busy: make(chan struct{}, c.Busy), loaded: make(chan struct{}), lanes: map[string]*lane{}, where: map[uint64]string{},
+	}
+	r.ctx, r.cancel = context.WithCancel(context.Background())
+	// What happens from now on waits until what was there is loaded; to be told of some of it twice does no harm.
+	r.unfollow = c.Engine.Follow(Followed(), func(committed engine.Committed) {
+		select {
+		case <-r.loaded:
+		case <-r.ctx.Done():
+			return
+		}
+		for _, e := range committed.Events {
+			r.take(e)
+		}
+	})
+	r.done.Go(func() {
+		if err := r.load(); err != nil && r.ctx.Err() == nil {
+			c.Log.Error("no matches are looked for", "err", err)
+			return
+		}
+		close(r.loaded)
+	})
+	return r
+}
+
+// Followed is what a Runner wants to know.
+func Followed() cell.KindMask {
+	return cell.Kinds(cell.KindConfigurationChanged, cell.KindConfigurationRemoved, cell.KindTicketStarted, cell.KindTicketEnded,
+		cell.KindMatchProposed, cell.KindMatchDropped)
+}
+
+// Close stops looking for matches.
+func (r *Runner) Close() {
+	r.cancel()
+	r.unfollow()
+	r.done.Wait()
+}
+
+// loadStep is how many records are read with one look at the state.
+const loadStep = 512
+
+// load takes all tickets in that wait.
+func (r *Runner) load() error {
+	for after := ""; ; {
+		var page []matchmaking.Configuration
+		err := r.config.Engine.Read(r.ctx, func(v *cell.View) error { page = v.Configurations(after, "", 100); return nil })
+		if err != nil {
+			return err
+		}
+		if len(page) == 0 {
+			break
+		}
+		for i := range page {
+			r.configure(&page[i])
+		}
+		after = page[len(page)-1].Name
+	}
+	return r.eachWaiting(func(t *matchmaking.Ticket) { r.start(t) })
+}
+
+// eachWaiting yields all tickets that wait, some at a time.
+func (r *Runner) eachWaiting(yield func(*matchmaking.Ticket)) error {
+	for at := chunk.Ref(0); ; {
+		var some []matchmaking.Ticket
+		err := r.config.Engine.Read(r.ctx, func(v *cell.View) error { some, at = v.WaitingTickets(at, loadStep); return nil })
+		if err != nil {
+			return err
+		}
+		for i := range some {
+			yield(&some[i])
+		}
+		if at == 0 {
+			return nil
+		}
+	}
+}
+
+// take does what follows from an event.
+func (r *Runner) take(event cell.Event) {
+	switch e := event.(type) {
+	case *cell.ConfigurationChanged:
+		r.configure(&e.Configuration)
+	case *cell.ConfigurationRemoved:
+		r.remove(e.Name)
+	case *cell.TicketStarted:
+		r.start(&e.Ticket)
+	case *cell.TicketEnded:
+		r.forget(uint64(e.Ticket), true)
+	case *cell.MatchProposed:
+		for _, s := range e.Match.Seats {
+			r.forget(s.Ticket, false)
+		}
+	case *cell.MatchDropped:
+		for _, no := range e.Returned {
+			r.comeBack(uint64(no))
+		}
+	}
+}
+
+// configure begins a configuration's lane, or tells it that the configuration has changed.
+func (r *Runner) configure(c *matchmaking.Configuration) {
+	r.mu.Lock()
+	x, ok := r.lanes[c.Name]
+	if !ok {
+		x = newLane(r, c.Name)
+		r.lanes[c.Name] = x
+		r.done.Go(func() { x.run(r.ctx) })
+	}
+	r.mu.Unlock()
+	x.tell(word{kind: configured})
+}
+
+func (r *Runner) remove(name string) {
+	r.mu.Lock()
+	x := r.lanes[name]
+	delete(r.lanes, name)
+	r.mu.Unlock()
+	if x != nil {
+		x.tell(word{kind: removed})
+	}
+}
+
+func (r *Runner) start(t *matchmaking.Ticket) {
+	r.mu.Lock()
+	x := r.lanes[t.Configuration]
+	if x != nil {
+		r.where[t.No] = t.Configuration
+	}
+	r.mu.Unlock()
+	if x != nil {
+		x.tell(word{kind: started, ticket: *t})
+	}
+}
+
+// forget takes a ticket out of its pool; one that ended may be asked for later.
+func (r *Runner) forget(no uint64, over bool) {
+	r.mu.Lock()
+	x := r.lanes[r.where[no]]
+	delete(r.where, no)
+	r.mu.Unlock()
+	kind := proposed
+	if over {
+		kind = ended
+	}
+	if x != nil {
+		x.tell(word{kind: kind, no: no})
+	}
+}
+
+// comeBack puts a ticket back whose match was dropped.
+func (r *Runner) comeBack(no uint64) {
+	var t cell.Ticket
+	err := r.config.Engine.Read(r.ctx, func(v *cell.View) error { t, _ = v.TicketNo(no); return nil })
+	if err == nil && t.No == no && t.Status.Waits() {
+		r.start(&t.Ticket)
+	}
+}
+
+// find reads a configuration with its compiled rule set.
+func (r *Runner) find(name string) (c matchmaking.Configuration, rules *ruleset.RuleSet, err error) {
+	err = r.config.Engine.Read(r.ctx, func(v *cell.View) error {
+		c, _ = v.Configuration(name)
+		rules = v.CompiledRuleSet(c.RuleSet)
+		return nil
+	})
+	return c, rules, err
+}
+
+// waiting reads those of some tickets that wait now.
+func (r *Runner) waiting(numbers []uint64) (tickets []matchmaking.Ticket, err error) {
+	err = r.config.Engine.Read(r.ctx, func(v *cell.View) error {
+		for _, no := range numbers {
+			if t, ok := v.TicketNo(no); ok && t.Status.Waits() {
+				tickets = append(tickets, t.Ticket)
+			}
+		}
+		return nil
+	})
+	return tickets, err
+}
+
+// newID makes the id of a match.
+func newID() domain.UUID { return domain.UUID(uuid.New()) }
+
+// over reports whether nothing can be done any more.
+func over(err error) bool {
+	return errors.Is(err, engine.ErrStopped) || errors.Is(err, context.Canceled)
+}
