@@ -1,8 +1,6 @@
 package matcher
 
 import (
-	"fmt"
-
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/ruleset"
 )
@@ -11,7 +9,14 @@ import (
 type Matcher struct {
 	rules  *ruleset.RuleSet
 	config Config
-	slots  map[uint64]int32 // by the caller's key
+	plan   *plan
+	pool   pool
+	queue  queue
+	search search
+	large  large
+	seed   uint64 // of the configuration's name
+	rounds uint64
+	kept   found // a match that may be bettered
 	stats  Stats
 }
 
@@ -23,41 +28,52 @@ func New(rules *ruleset.RuleSet, c Config) *Matcher {
 	if c.Work <= 0 {
 		c.Work = defaultWork
 	}
-	return &Matcher{rules: rules, config: c, slots: map[uint64]int32{}}
+	m := &Matcher{rules: rules, config: c, plan: newPlan(rules, c.AdditionalPlayers), seed: mixText(hashSeed, c.Name)}
+	m.pool.slots = map[uint64]int32{}
+	m.pool.groups = map[groupKey]*group{}
+	m.search.m = m
+	return m
 }
-
-// Add puts a ticket into the pool. It fails, and changes nothing, for an attribute of another kind than declared, a
-// roster player on a team that does not exist, and a key that is in the pool already.
-func (m *Matcher) Add(t Ticket) error {
-	if _, ok := m.slots[t.Key]; ok {
-		return fmt.Errorf("ticket %d: is in the pool already", t.Key)
-	}
-	m.slots[t.Key] = 0
-	return nil
-}
-
-// Remove takes a ticket out of the pool; one that is not there is no mistake.
-func (m *Matcher) Remove(key uint64) { delete(m.slots, key) }
 
 // Len is how many tickets the pool holds.
-func (m *Matcher) Len() int { return len(m.slots) }
-
-// Dirty reports whether Pass has something to do that does not depend on time.
-func (m *Matcher) Dirty() bool { return false }
-
-// Due returns when time alone can make a match possible: the next moment at which a ticket reaches a wait of the rule set.
-func (m *Matcher) Due(now domain.Time) (at domain.Time, ok bool) { return 0, false }
-
-// Pass looks for matches, in bounded work; if some is left, Dirty stays true and the next call goes on.
-func (m *Matcher) Pass(now domain.Time) []Proposal { return nil }
-
-// Counts returns how often each rule was evaluated with a ticket that waits; nil for one that does not.
-func (m *Matcher) Counts(key uint64) []RuleCount { return nil }
-
-// Explain says why a ticket waits; false for one that does not.
-func (m *Matcher) Explain(key uint64, now domain.Time) (Explanation, bool) {
-	return Explanation{}, false
-}
+func (m *Matcher) Len() int { return len(m.pool.slots) }
 
 // Stats returns what the matcher has done.
-func (m *Matcher) Stats() Stats { return m.stats }
+func (m *Matcher) Stats() Stats {
+	s := m.stats
+	s.Tickets, s.Players, s.Unmatchable, s.Waiting = len(m.pool.slots), m.pool.players, m.pool.faulty, m.queue.len()
+	return s
+}
+
+// Dirty reports whether Pass has something to do that does not depend on time.
+func (m *Matcher) Dirty() bool { return m.queue.len() > 0 }
+
+// Due returns when time alone can make a match possible: the next moment at which a ticket reaches a wait of the rule set.
+func (m *Matcher) Due(now domain.Time) (at domain.Time, ok bool) {
+	for _, wait := range m.rules.Waits()[1:] {
+		ms := domain.Time(wait) * 1000
+		chunk, i := m.firstAfter(&m.pool.ages, int64(now-ms), false)
+		slot, found := m.pool.ages.at(chunk, i)
+		if !found {
+			continue
+		}
+		if reached := m.pool.tickets[slot].start + ms; !ok || reached < at {
+			at, ok = reached, true
+		}
+	}
+	return at, ok
+}
+
+// Pass looks for matches, in bounded work; if some is left, Dirty stays true and the next call goes on.
+func (m *Matcher) Pass(now domain.Time) []Proposal { return m.PassSteps(now, m.config.Work) }
+
+// PassSteps is Pass with another bound on its work; it looks around one ticket at least.
+func (m *Matcher) PassSteps(now domain.Time, steps int) []Proposal {
+	m.stats.Passes++
+	m.reachWaits(now)
+	until := m.stats.Steps + uint64(max(steps, 1))
+	if m.rules.Large {
+		return m.passLarge(now, until)
+	}
+	return m.passSmall(now, until)
+}

@@ -1,0 +1,87 @@
+package matcher
+
+// A waiting ticket's counts say how often each rule was evaluated with it and another ticket, and with whole candidates
+// that it was the anchor of: what an operator needs to see which rule keeps it waiting. Tickets that an index left out
+// count as rejected by the index's rule, since they are.
+
+// counters returns a ticket's counts: passed and failed for each rule.
+func (m *Matcher) counters(slot int32) []uint32 {
+	n := 2 * m.ruleCount()
+	return m.pool.counts[int(slot)*n : int(slot)*n+n : int(slot)*n+n]
+}
+
+func add(to *uint32, n uint64) { *to = uint32(min(uint64(*to)+n, 1<<32-1)) }
+
+// count notes the checks of a ticket with the anchor, whose soft ones failed as the bits say; at is the place of the
+// failing one.
+func (s *search) count(at int, ok bool, softs uint64) {
+	counts := s.m.counters(s.anchor)
+	if ok || at < 0 {
+		at = len(s.level.whole)
+	} else {
+		counts[2*s.level.whole[at].rule+1]++
+	}
+	for i := range s.level.whole[:at] {
+		c := &s.level.whole[i]
+		if c.soft && softs&c.bit != 0 {
+			counts[2*c.rule+1]++
+		} else {
+			counts[2*c.rule]++
+		}
+	}
+	s.m.stats.Evaluations += uint64(at + 1)
+}
+
+// countFinal notes what a rule said of a whole candidate.
+func (s *search) countFinal(rule int, holds bool) {
+	counts := s.m.counters(s.anchor)
+	if holds {
+		add(&counts[2*rule], 1)
+	} else {
+		add(&counts[2*rule+1], 1)
+	}
+	s.m.stats.Evaluations++
+}
+
+// countOutside notes the tickets that the walk leaves out.
+func (s *search) countOutside() {
+	p := s.m.plan
+	if len(p.equals) == 0 && p.near < 0 {
+		return
+	}
+	g := s.m.pool.tickets[s.anchor].shelf.group
+	counts := s.m.counters(s.anchor)
+	if len(p.equals) > 0 {
+		add(&counts[2*p.equalsBy[0]+1], uint64(s.m.pool.ages.tickets-g.tickets))
+	}
+	if p.near >= 0 {
+		inside := 0
+		for i := range s.walk.cursors {
+			inside += s.walk.cursors[i].list.tickets
+		}
+		add(&counts[2*p.nearRule+1], uint64(max(0, g.tickets-inside)))
+	}
+}
+
+// Counts returns how often each rule was evaluated with a ticket that waits; nil for one that does not.
+func (m *Matcher) Counts(key uint64) []RuleCount {
+	slot, ok := m.pool.slots[key]
+	if !ok {
+		return nil
+	}
+	return m.sumCounts([]joined{{slot: slot}})
+}
+
+// sumCounts adds the counts of tickets.
+func (m *Matcher) sumCounts(tickets []joined) []RuleCount {
+	counts := make([]RuleCount, m.ruleCount())
+	for i := range counts {
+		counts[i].Rule = i
+		for _, j := range tickets {
+			own := m.counters(j.slot)
+			counts[i].Passed += uint64(own[2*i])
+			counts[i].Failed += uint64(own[2*i+1])
+		}
+	}
+	return counts
+}

@@ -1,0 +1,188 @@
+package matcher
+
+import (
+	"math"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/ruleset"
+)
+
+// stage is one go through the round's tickets.
+type stage struct {
+	news      bool // look around new requests
+	backfills bool // and around backfills
+	take      which
+}
+
+// stages orders requests for new matches and for backfills as backfillPriority says.
+func (m *Matcher) stages() []stage {
+	switch {
+	case m.pool.backfills == 0:
+		return stagesWithout
+	case m.rules.Algorithm.BackfillPriority == ruleset.High:
+		return stagesHigh
+	case m.rules.Algorithm.BackfillPriority == ruleset.Low:
+		return stagesLow
+	default:
+		return stagesNormal
+	}
+}
+
+var (
+	stagesWithout = []stage{{news: true, backfills: true}}
+	stagesNormal  = []stage{{true, true, which{backfills: true}}, {news: true, take: which{backfills: true, required: true}}}
+	stagesHigh    = []stage{{true, true, which{backfills: true, required: true}}, {news: true}}
+	stagesLow     = []stage{{news: true}, {true, true, which{backfills: true, required: true}}}
+)
+
+// passSmall works on rounds until all is done or the work is.
+func (m *Matcher) passSmall(now domain.Time, until uint64) (proposals []Proposal) {
+	q := &m.queue
+	for {
+		if m.stats.Steps >= until && q.len() > 0 {
+			m.stats.CutShort++
+			return proposals
+		}
+		switch {
+		case q.at < len(q.round):
+			slot := q.round[q.at]
+			q.at++
+			if m.pool.tickets[slot].inThisRound() {
+				m.look(slot, now, &proposals)
+			}
+		case q.stage+1 < len(q.stages) && len(q.round) > 0:
+			q.at, q.stage = 0, q.stage+1
+		default:
+			if len(q.round) > 0 {
+				m.retry(now, &proposals)
+			}
+			if !m.nextRound() {
+				return proposals
+			}
+		}
+	}
+}
+
+// look finds all matches of a ticket: it may have some without it, since the oldest of a match decides who is in it.
+func (m *Matcher) look(slot int32, now domain.Time, proposals *[]Proposal) {
+	q := &m.queue
+	st, t := q.stages[q.stage], &m.pool.tickets[slot]
+	last := q.stage == len(q.stages)-1
+	key := failure{t.class, m.level(slot, now), q.stage}
+	if st.news && !t.backfill || st.backfills && t.backfill {
+		if _, failed := q.failed[key]; !failed || t.searched > 0 {
+			for t.inThisRound() && m.match(slot, st.take, now, proposals) {
+			}
+			if t.inThisRound() && t.searched == 0 {
+				q.failed[key] = struct{}{}
+			}
+		}
+	}
+	if last && t.inThisRound() {
+		t.leaveRound(key.level + 1)
+	}
+}
+
+// match proposes the match of the oldest ticket of those that some match with this one has; false when there is none.
+func (m *Matcher) match(slot int32, take which, now domain.Time, proposals *[]Proposal) bool {
+	s := &m.search
+	m.around(slot, take, now, true)
+	if s.best.players == 0 {
+		if s.exhausted && len(m.queue.hard) < hardMax {
+			m.queue.hard = append(m.queue.hard, slot)
+		}
+		return false
+	}
+	m.kept.keep(&s.best)
+	if elder := m.elder(m.kept.tickets); elder != slot {
+		m.around(elder, take, now, false)
+		if s.best.players >= m.kept.players {
+			m.kept.keep(&s.best)
+		}
+	}
+	*proposals = append(*proposals, m.propose(&m.kept))
+	return true
+}
+
+func (f *found) keep(other *found) {
+	f.tickets = append(f.tickets[:0], other.tickets...)
+	f.players, f.level, f.full = other.players, other.level, other.full
+}
+
+// elder is the ticket of a match that comes first among anchors.
+func (m *Matcher) elder(tickets []joined) int32 {
+	first := tickets[0].slot
+	for _, j := range tickets[1:] {
+		if m.anchorBefore(j.slot, first) {
+			first = j.slot
+		}
+	}
+	return first
+}
+
+func (m *Matcher) anchorBefore(a, b int32) bool {
+	if p := m.rules.Algorithm.BackfillPriority; p != ruleset.Normal {
+		if x, y := m.pool.tickets[a].backfill, m.pool.tickets[b].backfill; x != y {
+			return x == (p == ruleset.High)
+		}
+	}
+	return m.older(a, b)
+}
+
+// around searches around a ticket at every level that may give it a match; fresh: only those that are new to it. What it
+// finds is in search.best.
+func (m *Matcher) around(slot int32, take which, now domain.Time, fresh bool) {
+	s, t := &m.search, &m.pool.tickets[slot]
+	s.best.players, s.best.full, s.exhausted = 0, false, false
+	own := m.level(slot, now)
+	if !m.rules.Algorithm.OldestAge {
+		lowest := 0
+		if fresh {
+			lowest = min(int(t.searched), own)
+		}
+		for k := own; k >= lowest && !s.best.full; k-- {
+			starts := span{math.MinInt64, int64(now) - int64(m.rules.Waits()[k])*1000}
+			if k == 0 {
+				starts.to = math.MaxInt64 // a start in the future is one of now
+			}
+			s.run(slot, &m.plan.levels[k], now, starts, take)
+		}
+		return
+	}
+	// The oldest decides: this ticket, or one that is older still.
+	top := own
+	if oldest, ok := m.pool.ages.at(0, 0); ok && (!fresh || t.searched == 0) {
+		top = max(top, m.level(oldest, now))
+	}
+	for k := top; k >= own && !s.best.full; k-- {
+		starts := span{math.MinInt64, math.MaxInt64}
+		if k+1 < len(m.plan.levels) {
+			starts.from = int64(now) - int64(m.rules.Waits()[k+1])*1000 + 1
+		}
+		s.run(slot, &m.plan.levels[k], now, starts, take)
+	}
+}
+
+// hardMax is how many exhausted anchors are remembered.
+const hardMax = 1024
+
+// retry looks around a few tickets again whose search was cut off by its budget, in another order.
+func (m *Matcher) retry(now domain.Time, proposals *[]Proposal) {
+	q := &m.queue
+	for _, slot := range q.round {
+		if t := &m.pool.tickets[slot]; t.inThisRound() {
+			t.leaveRound(m.level(slot, now) + 1)
+		}
+	}
+	q.round, q.at = q.round[:0], 0
+	for range min(retries, len(q.hard)) {
+		slot := q.hard[0]
+		q.hard = q.hard[1:]
+		if m.pool.tickets[slot].shelf == nil {
+			continue
+		}
+		m.search.shuffle = mix(mix(m.seed, m.rounds), uint64(slot)) | 1
+		m.match(slot, which{backfills: m.rules.Algorithm.BackfillPriority != ruleset.Low}, now, proposals)
+		m.search.shuffle = 0
+	}
+}

@@ -1,0 +1,208 @@
+package matcher
+
+import (
+	"math"
+	"slices"
+
+	"github.com/musterhq/muster/internal/domain/ruleset"
+)
+
+// plan is a rule set as the matcher works with it: which numbers of a ticket are kept at hand (features), which of them
+// the pool is sorted by, and for each level what is checked when a ticket joins a candidate.
+type plan struct {
+	rules    *ruleset.RuleSet
+	features []feature
+	words    int // of a row
+	literals []literal
+	levels   []levelPlan
+	sorts    []int // the sort rules
+	latency  bool  // there is a latency rule
+	ids      bool  // a rule reads the ids of players
+
+	equals   []int // words of features whose difference keeps two tickets apart for good; the pool is split by them
+	equalsBy []int // the rule of each
+	near     int   // word of the feature that the pool is sorted by; -1 without
+	nearRule int
+	widths   []float64 // of the cells it is sorted into, ascending
+}
+
+// feature is something about the players of a ticket that the checks read: one or two words of its row.
+type feature struct {
+	kind   featureKind
+	column int
+	party  ruleset.Aggregation
+	text   string  // of featureCount
+	most   float64 // of featureRegions
+	word   int
+}
+
+type featureKind uint8
+
+const (
+	featureRange   featureKind = iota + 1 // lowest and highest value: two words, bits of floats
+	featureParty                          // the same, of the party's aggregate
+	featureEqual                          // the value that all players have, or mixed
+	featureCount                          // how many players have the text, or have it in their list
+	featureRegions                        // a bit for each region with at most so many milliseconds for every player
+)
+
+// literal is a comparison of one player's value: a bit of every ticket.
+type literal struct {
+	column    int
+	operation ruleset.Operation
+	value     ruleset.Value
+}
+
+// maxLiterals is how many comparisons have a bit; a rule set with more has the others judged at the end.
+const maxLiterals = 64
+
+// maxEquals is how many features the pool is split by.
+const maxEquals = 3
+
+// levelPlan is a level as the matcher checks it.
+type levelPlan struct {
+	level *ruleset.Level
+	index int
+	// Checks of the ticket as a whole, which do not depend on its team, and those that do.
+	whole, byTeam []check
+	words         int // of a candidate's state
+	teamWord      int // the first word that checks by team change
+	rules         []rulePlan
+	required      []int // rules that must hold
+	compounds     []int // required compound rules whose parts have checks
+	target        int32 // players of a full new match
+	spread        float64
+	alike         []int // for each team, the first team that it could be exchanged with
+}
+
+// rulePlan is how a rule is judged on a whole candidate.
+type rulePlan struct {
+	covered bool   // it holds if none of its checks has failed
+	fails   uint64 // bits of its checks that fail softly, because it is part of a compound rule
+	byTeam  bool   // some of them look at a team; a roster stands on several at once
+	quick   ruleset.Pattern
+}
+
+func newPlan(rules *ruleset.RuleSet, additional int32) *plan {
+	p := &plan{rules: rules, near: -1}
+	for i, r := range rules.Rules {
+		switch r.Form.(type) {
+		case *ruleset.Sort:
+			p.sorts = append(p.sorts, i)
+		case *ruleset.Latency:
+			p.latency = true
+		}
+	}
+	for i := range rules.Waits() {
+		p.levels = append(p.levels, p.planLevel(i, additional))
+	}
+	p.chooseIndexes()
+	return p
+}
+
+func (p *plan) planLevel(index int, additional int32) levelPlan {
+	level := p.rules.Level(index)
+	b := levelBuilder{p: p, l: levelPlan{level: level, index: index, target: level.Slots - additional}}
+	b.l.rules = make([]rulePlan, len(level.Rules))
+	for i, rule := range level.Rules {
+		b.rule(i, rule)
+	}
+	b.finish()
+	return b.l
+}
+
+// feature returns the word of a feature, which it adds if it is new.
+func (p *plan) feature(f feature) int {
+	for i := range p.features {
+		known := p.features[i]
+		known.word = 0
+		if known == f {
+			return p.features[i].word
+		}
+	}
+	f.word = p.words
+	p.words++
+	if f.kind == featureRange || f.kind == featureParty {
+		p.words++
+	}
+	p.features = append(p.features, f)
+	return f.word
+}
+
+// literal returns the bit of a comparison, which it adds if it is new; false when there are too many.
+func (p *plan) literal(l literal) (bit int, ok bool) {
+	for i, known := range p.literals {
+		if known.column == l.column && known.operation == l.operation && known.value.Kind == l.value.Kind &&
+			known.value.Number == l.value.Number && known.value.Text == l.value.Text {
+			return i, true
+		}
+	}
+	if len(p.literals) == maxLiterals {
+		return 0, false
+	}
+	p.literals = append(p.literals, l)
+	return len(p.literals) - 1, true
+}
+
+// chooseIndexes finds the checks that are there at every level, so that the pool may be split and sorted by them.
+func (p *plan) chooseIndexes() {
+	everywhere := func(kind checkKind, word int) (most []float64, ok bool) {
+		for i := range p.levels {
+			found := slices.IndexFunc(p.levels[i].whole, func(c check) bool { return c.kind == kind && c.word == word && !c.soft })
+			if found < 0 {
+				return nil, false
+			}
+			most = append(most, p.levels[i].whole[found].most)
+		}
+		return most, true
+	}
+	for _, c := range p.levels[0].whole {
+		if c.soft {
+			continue
+		}
+		switch c.kind {
+		case checkEqual:
+			if _, ok := everywhere(c.kind, c.word); ok && len(p.equals) < maxEquals && !slices.Contains(p.equals, c.word) {
+				p.equals, p.equalsBy = append(p.equals, c.word), append(p.equalsBy, c.rule)
+			}
+		case checkSpread:
+			if most, ok := everywhere(c.kind, c.word); ok && p.near < 0 {
+				p.near, p.nearRule = c.word, c.rule
+				p.widths = cellWidths(most)
+				for i := range p.levels {
+					p.levels[i].spread = most[i]
+				}
+			}
+		}
+	}
+}
+
+const (
+	minWidth  = 1e-3 // a distance of zero needs cells too, wider than what floats lose
+	maxWidths = 4
+	widthStep = 4 // distances less than so much apart share cells
+)
+
+// cellWidths chooses cells for the distances of all levels.
+func cellWidths(most []float64) []float64 {
+	sorted := slices.Sorted(slices.Values(most))
+	var widths []float64
+	for _, m := range sorted {
+		w := math.Max(m, minWidth)
+		if len(widths) == 0 || (len(widths) < maxWidths && w >= widthStep*widths[len(widths)-1]) {
+			widths = append(widths, w)
+		}
+	}
+	return widths
+}
+
+// widthFor returns which cells to use for a distance: the widest that are not wider.
+func (p *plan) widthFor(distance float64) int {
+	at := 0
+	for i, w := range p.widths {
+		if w <= distance {
+			at = i
+		}
+	}
+	return at
+}

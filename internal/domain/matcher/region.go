@@ -1,0 +1,92 @@
+package matcher
+
+import (
+	"github.com/musterhq/muster/internal/domain/ruleset"
+)
+
+// manyRegions is the bit of all regions that have none of their own: with more than 63 in use the others share it, and
+// the rule is judged at the end by name.
+const manyRegions = uint64(1) << 63
+
+// regionTable gives each region in use a bit and one copy of its name.
+type regionTable struct {
+	bits    map[string]int
+	regions []countedRegion
+}
+
+type countedRegion struct {
+	name  string
+	users int
+}
+
+// take keeps a player's latencies. A region that is named twice counts once, as first named.
+func (t *regionTable) take(sent []Latency) []ruleset.RegionLatency {
+	if len(sent) == 0 {
+		return nil
+	}
+	kept := make([]ruleset.RegionLatency, 0, len(sent))
+next:
+	for _, l := range sent {
+		for i := range kept {
+			if kept[i].Region == l.Region {
+				continue next
+			}
+		}
+		kept = append(kept, ruleset.RegionLatency{Region: t.use(l.Region), Milliseconds: l.Milliseconds})
+	}
+	return kept
+}
+
+func (t *regionTable) use(name string) string {
+	if at, ok := t.bits[name]; ok {
+		t.regions[at].users++
+		return t.regions[at].name
+	}
+	if t.bits == nil {
+		t.bits = map[string]int{}
+	}
+	at := len(t.regions)
+	for i := range t.regions {
+		if t.regions[i].users == 0 {
+			at = i
+			break
+		}
+	}
+	if at == len(t.regions) {
+		t.regions = append(t.regions, countedRegion{})
+	}
+	t.regions[at] = countedRegion{name, 1}
+	t.bits[name] = at
+	return name
+}
+
+func (t *regionTable) giveBack(latencies []ruleset.RegionLatency) {
+	for _, l := range latencies {
+		at := t.bits[l.Region]
+		if t.regions[at].users--; t.regions[at].users == 0 {
+			delete(t.bits, l.Region)
+		}
+	}
+}
+
+// within returns the bits of the regions that every player reported with at most so many milliseconds.
+func (t *regionTable) within(most float64, players []ruleset.Player) uint64 {
+	all := ^uint64(0)
+	for p := range players {
+		var own uint64
+		for _, l := range players[p].Latencies {
+			if float64(l.Milliseconds) <= most {
+				own |= regionBit(t.bits[l.Region])
+			}
+		}
+		all &= own
+	}
+	return all
+}
+
+func regionBit(at int) uint64 {
+	if at >= 63 {
+		return manyRegions
+	}
+	return 1 << at
+}

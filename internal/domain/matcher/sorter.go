@@ -1,0 +1,116 @@
+package matcher
+
+import (
+	"github.com/musterhq/muster/internal/domain/ruleset"
+)
+
+// sorter orders the tickets that are tried after the anchor by the sort rules. It is a heap: of a crowded pool only the
+// first few are asked for.
+type sorter struct {
+	rules   []*ruleset.Sort
+	anchors []ruleset.Anchor
+	entries []sortEntry
+	keys    []ruleset.SortKey // len(rules) for each entry
+	party   [][]ruleset.Value
+}
+
+type sortEntry struct {
+	slot int32
+	keys int32 // where its keys start
+}
+
+// sortWalk takes everything that goes with the anchor out of the walk, and orders it.
+func (s *search) sortWalk() {
+	o := &s.sorter
+	o.rules, o.anchors, o.entries, o.keys = o.rules[:0], o.anchors[:0], o.entries[:0], o.keys[:0]
+	anchor := s.m.pool.records[s.anchor].players
+	for _, i := range s.m.plan.sorts {
+		rule := s.level.level.Rules[i].Form.(*ruleset.Sort)
+		o.rules = append(o.rules, rule)
+		o.anchors = append(o.anchors, rule.Anchored(o.values(anchor)))
+	}
+	for {
+		slot, ok := s.walk.next()
+		if !ok {
+			break
+		}
+		s.m.stats.Steps++
+		if slot == s.anchor || !s.goesWithAnchor(slot) {
+			continue
+		}
+		s.total += s.m.pool.tickets[slot].players
+		o.entries = append(o.entries, sortEntry{slot, int32(len(o.keys))})
+		for i, rule := range o.rules {
+			o.keys = append(o.keys, o.key(rule, o.anchors[i], s.m.pool.records[slot].players, anchor))
+		}
+	}
+	s.loaded = true
+	for i := len(o.entries)/2 - 1; i >= 0; i-- {
+		o.down(s.m, i)
+	}
+}
+
+// key is what one rule says of a ticket. The case of two single players and a number is by far the most frequent.
+func (o *sorter) key(rule *ruleset.Sort, a ruleset.Anchor, players, anchor []ruleset.Player) ruleset.SortKey {
+	if rule.Kind != ruleset.Number || len(players) > 1 || len(anchor) > 1 {
+		return rule.Key(a, o.values(players))
+	}
+	x := players[0].Values[rule.Column].Number
+	if rule.Distance {
+		x = ruleset.Difference(x, anchor[0].Values[rule.Column].Number, false)
+	}
+	return ruleset.SortKey{Number: x}
+}
+
+func (o *sorter) values(players []ruleset.Player) [][]ruleset.Value {
+	o.party = o.party[:0]
+	for i := range players {
+		o.party = append(o.party, players[i].Values)
+	}
+	return o.party
+}
+
+// pop returns the next ticket; false when there is none.
+func (o *sorter) pop(m *Matcher) (slot int32, ok bool) {
+	last := len(o.entries) - 1
+	if last < 0 {
+		return 0, false
+	}
+	slot = o.entries[0].slot
+	o.entries[0] = o.entries[last]
+	o.entries = o.entries[:last]
+	o.down(m, 0)
+	return slot, true
+}
+
+func (o *sorter) down(m *Matcher, i int) {
+	for {
+		least, left := i, 2*i+1
+		if left < len(o.entries) && o.less(m, left, least) {
+			least = left
+		}
+		if right := left + 1; right < len(o.entries) && o.less(m, right, least) {
+			least = right
+		}
+		if least == i {
+			return
+		}
+		o.entries[i], o.entries[least] = o.entries[least], o.entries[i]
+		i = least
+	}
+}
+
+func (o *sorter) less(m *Matcher, i, j int) bool {
+	a, b := o.entries[i], o.entries[j]
+	if m.rules.Algorithm.BackfillPriority == ruleset.High {
+		if first, second := m.pool.tickets[a.slot].backfill, m.pool.tickets[b.slot].backfill; first != second {
+			return first
+		}
+	}
+	for k, rule := range o.rules {
+		if c := rule.Compare(o.keys[int(a.keys)+k], o.keys[int(b.keys)+k]); c != 0 {
+			return c < 0
+		}
+	}
+	return m.older(a.slot, b.slot)
+}

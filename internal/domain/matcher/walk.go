@@ -1,0 +1,158 @@
+package matcher
+
+import (
+	"math"
+
+	"github.com/musterhq/muster/internal/domain/ruleset"
+)
+
+// walk gives the tickets that may be near an anchor, one by one and in order, so that a search in a crowded pool looks at
+// few of them. It merges the lists of the anchor's group that can hold such tickets.
+type walk struct {
+	m       *Matcher
+	cursors []cursor // a heap, the next ticket on top
+	from    int64    // starts that are allowed, both included
+	to      int64
+	first   bool // backfills before all others
+	players int64
+}
+
+// cursor is a place in a list.
+type cursor struct {
+	list      *ageList
+	chunk, at int
+	slot      int32
+	start     int64
+	backfill  bool
+}
+
+// which says what a search may take besides the anchor.
+type which struct {
+	backfills bool // take them
+	required  bool // and only matches with one count
+}
+
+// begin looks up the lists for an anchor.
+func (w *walk) begin(m *Matcher, anchor int32, l *levelPlan, starts span, take which) {
+	w.m, w.cursors, w.from, w.to, w.players = m, w.cursors[:0], starts.from, starts.to, 0
+	w.first = take.required || m.rules.Algorithm.BackfillPriority == ruleset.High
+	t := &m.pool.tickets[anchor]
+	var low, high float64
+	width := 0
+	if m.plan.near >= 0 {
+		row := m.row(anchor)
+		lowest, highest := math.Float64frombits(row[m.plan.near]), math.Float64frombits(row[m.plan.near+1])
+		reach := l.spread + 2e-9*max(1, l.spread, math.Abs(lowest), math.Abs(highest)) // what rules tolerate
+		low, high = highest-reach, lowest+reach
+		width = m.plan.widthFor(l.spread)
+	}
+	for _, s := range t.shelf.group.shelves {
+		if s.backfill && (!take.backfills || t.backfill) {
+			continue
+		}
+		if m.plan.near < 0 {
+			w.add(&s.list, s.backfill)
+			continue
+		}
+		w.addCells(s, width, cell(low, m.plan.widths[width]), cell(high, m.plan.widths[width]))
+	}
+	w.players -= int64(t.players)
+}
+
+// manyCells is when it is cheaper to look at all cells that there are.
+const manyCells = 64
+
+func (w *walk) addCells(s *shelf, width int, low, high int64) {
+	cells := s.widths[width]
+	if high-low >= manyCells {
+		for at, list := range cells { // in any order: the heap puts them right
+			if low <= at && at <= high {
+				w.add(list, s.backfill)
+			}
+		}
+		return
+	}
+	for at := low; at <= high; at++ {
+		if list := cells[at]; list != nil {
+			w.add(list, s.backfill)
+		}
+	}
+}
+
+func (w *walk) add(list *ageList, backfill bool) {
+	w.players += int64(list.players)
+	chunk, at := 0, 0
+	if w.from > math.MinInt64 {
+		chunk, at = w.m.firstAfter(list, w.from, true)
+	}
+	c := cursor{list: list, chunk: chunk, at: at, backfill: backfill}
+	if w.load(&c) {
+		w.cursors = append(w.cursors, c)
+		w.up(len(w.cursors) - 1)
+	}
+}
+
+// load reads the ticket at a cursor; false at the end of what is allowed.
+func (w *walk) load(c *cursor) bool {
+	slot, ok := c.list.at(c.chunk, c.at)
+	if !ok {
+		return false
+	}
+	c.slot, c.start = slot, int64(w.m.pool.tickets[slot].start)
+	return c.start <= w.to
+}
+
+// next returns the next ticket; false when there is none.
+func (w *walk) next() (slot int32, ok bool) {
+	if len(w.cursors) == 0 {
+		return 0, false
+	}
+	c := &w.cursors[0]
+	slot = c.slot
+	c.chunk, c.at = c.list.next(c.chunk, c.at)
+	if !w.load(c) {
+		last := len(w.cursors) - 1
+		w.cursors[0] = w.cursors[last]
+		w.cursors = w.cursors[:last]
+	}
+	w.down(0)
+	return slot, true
+}
+
+func (w *walk) before(a, b *cursor) bool {
+	if w.first && a.backfill != b.backfill {
+		return a.backfill
+	}
+	if a.start != b.start {
+		return a.start < b.start
+	}
+	return w.m.older(a.slot, b.slot)
+}
+
+func (w *walk) up(i int) {
+	for i > 0 {
+		parent := (i - 1) / 2
+		if !w.before(&w.cursors[i], &w.cursors[parent]) {
+			return
+		}
+		w.cursors[i], w.cursors[parent] = w.cursors[parent], w.cursors[i]
+		i = parent
+	}
+}
+
+func (w *walk) down(i int) {
+	for {
+		least, left := i, 2*i+1
+		if left < len(w.cursors) && w.before(&w.cursors[left], &w.cursors[least]) {
+			least = left
+		}
+		if right := left + 1; right < len(w.cursors) && w.before(&w.cursors[right], &w.cursors[least]) {
+			least = right
+		}
+		if least == i {
+			return
+		}
+		w.cursors[i], w.cursors[least] = w.cursors[least], w.cursors[i]
+		i = least
+	}
+}
