@@ -27,7 +27,7 @@ var jsonNames = [...]string{
 // node is a JSON value that knows where it stands. encoding/json would neither tell a repeated key nor a place.
 type node struct {
 	kind    nodeKind
-	at      int     // bytes before it
+	at, end int     // bytes before it, and before what follows it
 	text    string  // of a string: its value; else, but for lists and objects, as it was written
 	items   []*node // of a list; of an object its values
 	keys    []string
@@ -93,6 +93,14 @@ func (p *jsonParser) next() byte {
 }
 
 func (p *jsonParser) value() (*node, *syntaxError) {
+	n, err := p.anyValue()
+	if err == nil {
+		n.end = p.at
+	}
+	return n, err
+}
+
+func (p *jsonParser) anyValue() (*node, *syntaxError) {
 	c := p.next()
 	switch {
 	case c == '{':

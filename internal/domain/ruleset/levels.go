@@ -3,13 +3,14 @@ package ruleset
 import (
 	"cmp"
 	"slices"
+	"strings"
 )
 
 // buildLevels makes the rule set of every wait, and reports the steps that make an invalid one. Only what a wait changes is
 // built; levels share the rest.
 func (r *reader) buildLevels(changes []change) {
 	slices.SortStableFunc(changes, func(a, b change) int { return cmp.Compare(a.wait, b.wait) })
-	b := levelBuilder{r: r, rules: r.set.Rules, steps: make([]map[string]stepValue, len(r.ruleNodes))}
+	b := levelBuilder{r: r, rules: r.set.Rules, steps: make([]map[string]stepValue, len(r.ruleNodes)), last: map[change]*node{}}
 	for i := range r.definitions {
 		d := &r.definitions[i]
 		b.sizes = append(b.sizes, Size{d.min, d.max})
@@ -35,11 +36,16 @@ type levelBuilder struct {
 	sizes []Size // by definition
 	rules []*Rule
 	steps []map[string]stepValue // by rule, once a step has changed it
+
+	changes []Change         // of this wait
+	last    map[change]*node // the value of each property that a step has changed
 }
 
 func (b *levelBuilder) apply(changes []change) {
 	var teams, rules []change // the last change of each team and rule at this wait
+	b.changes = nil
 	for _, c := range changes {
+		b.note(c)
 		if c.team >= 0 {
 			b.resize(c)
 			teams = append(teams, c)
@@ -106,23 +112,39 @@ func (b *levelBuilder) rebuild(c change) {
 // ofStep reports whether a problem is about a value that a step has put there.
 func (b *levelBuilder) ofStep(rule, at int) bool {
 	for _, v := range b.steps[rule] {
-		if v.n.at <= at && at <= v.n.end() {
+		if v.n.at <= at && at < v.n.end {
 			return true
 		}
 	}
 	return false
 }
 
-// end is where the last part of a value begins.
-func (n *node) end() int {
-	if len(n.items) == 0 {
-		return n.at
+// note writes down what a step changes, for people.
+func (b *levelBuilder) note(c change) {
+	o := object{}
+	if c.team >= 0 {
+		o = b.r.definitions[c.team].object
+	} else {
+		o = b.r.ruleNodes[c.rule].object
 	}
-	return n.items[len(n.items)-1].end()
+	n := Change{Property: o.join(c.property), To: b.r.raw(c.value.n)}
+	if before, stepped := b.last[c.key()]; stepped {
+		n.From = b.r.raw(before)
+	} else if original, given := o.n.members[c.property]; given {
+		n.From = b.r.raw(original)
+	}
+	b.last[c.key()] = c.value.n
+	b.changes = append(b.changes, n)
 }
 
+// key is a change without its step.
+func (c change) key() change { return change{team: c.team, rule: c.rule, property: c.property} }
+
+// raw is a value as the body has it.
+func (r *reader) raw(n *node) string { return strings.Clone(cut(r.text[n.at:n.end])) } // cloned, or it would keep the body
+
 func (b *levelBuilder) level(wait int32) *Level {
-	l := &Level{Wait: wait, Rules: b.rules, set: b.r.set}
+	l := &Level{Wait: wait, Rules: b.rules, Changes: b.changes, set: b.r.set}
 	if last := len(b.r.set.levels); last > 0 && slices.Equal(b.r.set.levels[last-1].sizes, b.sizes) {
 		before := b.r.set.levels[last-1]
 		l.sizes, l.Teams, l.Minimum, l.Slots = before.sizes, before.Teams, before.Minimum, before.Slots

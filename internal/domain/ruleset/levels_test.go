@@ -35,6 +35,9 @@ func TestLevels(t *testing.T) {
 			t.Errorf("level %d: a rule that no step changes was built again", i)
 		}
 	}
+	if got, want := fmt.Sprint(set.Level(3).Changes), `[{rules[R].maxDistance 20 "40"} {teams[squad].minPlayers 2 1} {teams[boss].maxPlayers 1 2}]`; got != want {
+		t.Errorf("got the changes %s, want %s", got, want)
+	}
 	for age, want := range map[int64]int{0: 0, 9: 0, 10: 1, 29: 2, 30: 3, math.MaxInt64: 3} {
 		if got := set.LevelAt(age); got != want {
 			t.Errorf("age %d: got level %d, want %d", age, got, want)

@@ -33,6 +33,7 @@ func Warnings(body string) []Problem {
 
 // reader gathers a rule set, part by part, and all that is wrong with it.
 type reader struct {
+	text     string // the body
 	set      *RuleSet
 	problems []located
 	warnings []located
@@ -50,7 +51,7 @@ type reader struct {
 
 func read(body string) *reader {
 	r := &reader{
-		set: &RuleSet{}, ruleByName: map[string]int{},
+		text: body, set: &RuleSet{}, ruleByName: map[string]int{},
 		expressions: map[string]resolved{}, measurements: map[*node][]measured{},
 	}
 	switch {

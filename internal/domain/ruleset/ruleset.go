@@ -1,5 +1,10 @@
 package ruleset
 
+import (
+	"cmp"
+	"slices"
+)
+
 // RuleSet is a valid rule set, compiled. It does not change, and any number of readers may share it.
 type RuleSet struct {
 	Name       string // a label without effect
@@ -61,8 +66,16 @@ type Level struct {
 	Minimum int32 // players that a match has at least: the sum over the teams
 	Slots   int32 // and at most
 
+	Changes []Change // what the steps of this wait put in place of what stood before, in words for people
+
 	set   *RuleSet
 	sizes []Size // by definition
+}
+
+// Change is a property that a step has changed.
+type Change struct {
+	Property string // "rules[Near].maxDistance"
+	From, To string // as the rule set writes them, cut when they are long; From is empty if the property was not there
 }
 
 // Size is how many players a team has.
@@ -76,11 +89,11 @@ func (rs *RuleSet) Level(i int) *Level { return rs.levels[i] }
 
 // LevelAt returns the level of an age in seconds.
 func (rs *RuleSet) LevelAt(age int64) int {
-	i := len(rs.waits) - 1
-	for i > 0 && int64(rs.waits[i]) > age {
+	i, reached := slices.BinarySearchFunc(rs.waits, age, func(wait int32, age int64) int { return cmp.Compare(int64(wait), age) })
+	if !reached {
 		i--
 	}
-	return i
+	return max(i, 0)
 }
 
 // Column returns the place of a declared attribute.
