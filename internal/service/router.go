@@ -9,6 +9,7 @@ import (
 	"github.com/musterhq/muster/internal/notify"
 	"github.com/musterhq/muster/internal/operator"
 	"github.com/musterhq/muster/internal/serverlink"
+	"github.com/musterhq/muster/internal/sessionapi"
 )
 
 // router tells apart what comes to the one port, by upgrade header and path.
@@ -16,6 +17,7 @@ type router struct {
 	api      http.Handler
 	link     http.Handler
 	operator http.Handler
+	scripts  http.Handler
 	notify   http.Handler
 	clock    http.Handler // nil on real time
 	health   func() error
@@ -31,6 +33,8 @@ func (d *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		d.link.ServeHTTP(w, r)
 	case d.clock != nil && strings.HasPrefix(r.URL.Path, devclock.Prefix):
 		d.clock.ServeHTTP(w, r)
+	case strings.HasPrefix(r.URL.Path, sessionapi.Prefix):
+		d.scripts.ServeHTTP(w, r)
 	case r.Method == http.MethodPost:
 		d.api.ServeHTTP(w, r)
 	case (r.Method == http.MethodGet || r.Method == http.MethodHead) && (r.URL.Path == "/healthz" || r.URL.Path == "/readyz"):

@@ -28,6 +28,7 @@ import (
 	"github.com/musterhq/muster/internal/notify"
 	"github.com/musterhq/muster/internal/operator"
 	"github.com/musterhq/muster/internal/serverlink"
+	"github.com/musterhq/muster/internal/sessionapi"
 	"github.com/musterhq/muster/internal/settings"
 )
 
@@ -44,6 +45,7 @@ type Service struct {
 	keys    *identity.Keys
 	engine  *engine.Engine
 	link    *serverlink.Server
+	scripts *sessionapi.Door
 	notify  *notify.Sender
 	port    *listen.Server
 	served  chan error
@@ -134,6 +136,11 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 		Key: keys.CellSecret().WebhookKey, Token: keys.CellSecret().SubscriptionToken,
 	})
 	doors.notify = x.notify
+	x.scripts = sessionapi.NewDoor(sessionapi.Config{
+		Engine: x.engine, Keys: keys, Dev: s.Dev, Working: s.LimitWorkingRequests, Log: log,
+		Secure: strings.HasPrefix(s.PublicURL, "https:") || strings.HasPrefix(s.PublicURL, "wss:"),
+	})
+	doors.scripts = x.scripts
 	doors.link = x.link
 	if s.VirtualClock {
 		doors.clock = devclock.NewDoor(x, log)
@@ -258,6 +265,9 @@ func (x *Service) close(ctx context.Context) error {
 	var errs []error
 	if x.stopLinks != nil {
 		x.stopLinks()
+	}
+	if x.scripts != nil {
+		x.scripts.Close() // event streams would hold the port up
 	}
 	if x.port != nil {
 		draining, cancel := context.WithTimeout(ctx, drain)

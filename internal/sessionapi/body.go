@@ -1,0 +1,96 @@
+package sessionapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strings"
+	"unicode/utf8"
+)
+
+// bodyMax leaves room for the largest request, a game session's data of 256 KiB with every character escaped once.
+const bodyMax = 1 << 20
+
+func readBody(w http.ResponseWriter, r *http.Request) ([]byte, *Problem) {
+	if kind := r.Header.Get("Content-Type"); kind != "" && r.Method == http.MethodPost {
+		if media, _, err := mime.ParseMediaType(kind); err != nil || media != "application/json" {
+			return nil, &Problem{status: http.StatusUnsupportedMediaType, Name: invalidRequest, Field: "Content-Type", Value: shortened(kind),
+				Expected: "application/json", Message: fmt.Sprintf("Content-Type: %q; want application/json", shortened(kind))}
+		}
+	}
+	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, bodyMax))
+	switch _, tooLarge := errors.AsType[*http.MaxBytesError](err); {
+	case tooLarge:
+		return nil, &Problem{status: http.StatusRequestEntityTooLarge, Name: bodyTooLarge, Field: "body",
+			Expected: fmt.Sprintf("at most %d bytes", bodyMax), Message: fmt.Sprintf("the body is larger than %d bytes", bodyMax)}
+	case err != nil:
+		return nil, &Problem{status: http.StatusBadRequest, Name: invalidRequest, Field: "body", Message: "the body ended early"}
+	}
+	return body, nil
+}
+
+// decode reads one JSON object. No body is an empty one. A name that the node does not have is an error: it is a slip, and
+// silence would cost its author an evening.
+func decode(body []byte, in any) *Problem {
+	body = bytes.TrimSpace(body)
+	switch {
+	case len(body) == 0:
+		return nil
+	case body[0] != '{':
+		return &Problem{status: http.StatusBadRequest, Name: invalidRequest, Field: "body", Expected: "one JSON object", Message: "body: want one JSON object"}
+	case !utf8.Valid(body):
+		return &Problem{status: http.StatusBadRequest, Name: invalidRequest, Field: "body", Expected: "UTF-8", Message: "body: want UTF-8"}
+	}
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	if err := d.Decode(in); err != nil {
+		return decodeProblem(err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return &Problem{status: http.StatusBadRequest, Name: invalidRequest, Field: "body", Expected: "nothing behind the object", Message: "body: want nothing behind the object"}
+	}
+	return nil
+}
+
+func decodeProblem(err error) *Problem {
+	if p, ok := errors.AsType[*Problem](err); ok {
+		return p
+	}
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		field := wrong.Field
+		if field == "" {
+			field = "body"
+		}
+		expected := jsonName(wrong.Type.Kind().String())
+		return &Problem{status: http.StatusBadRequest, Name: invalidRequest, Field: field, Value: "a " + wrong.Value, Expected: expected,
+			Message: fmt.Sprintf("%s: a %s; want %s", field, wrong.Value, expected)}
+	}
+	text := strings.TrimPrefix(err.Error(), "json: ")
+	if name, ok := strings.CutPrefix(text, "unknown field "); ok {
+		name = shortened(strings.Trim(name, `"`))
+		return &Problem{status: http.StatusBadRequest, Name: invalidRequest, Field: name, Message: name + ": this node has no such field"}
+	}
+	return &Problem{status: http.StatusBadRequest, Name: invalidRequest, Field: "body", Expected: "JSON", Message: "body: " + shortened(text)}
+}
+
+// jsonName is what JSON calls a kind of Go value.
+func jsonName(kind string) string {
+	switch {
+	case kind == "string":
+		return "a string"
+	case kind == "bool":
+		return "true or false"
+	case kind == "slice":
+		return "an array"
+	case kind == "map", kind == "struct", kind == "ptr":
+		return "an object"
+	case strings.HasPrefix(kind, "float"):
+		return "a number"
+	default:
+		return "a whole number" + map[string]string{"int32": " that fits in 32 bits"}[kind]
+	}
+}

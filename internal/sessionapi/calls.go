@@ -1,0 +1,249 @@
+package sessionapi
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+)
+
+// Limits bound what asynchronous calls and event streams hold in memory.
+type Limits struct {
+	Pending   int           // calls under way
+	Kept      int           // events that are kept for readers and polls
+	KeptBytes int           // or so many bytes of them
+	KeptFor   time.Duration // and for how long
+	Readers   int           // open event streams
+}
+
+var defaultLimits = Limits{Pending: 4096, Kept: 100_000, KeptBytes: 64 << 20, KeptFor: 10 * time.Minute, Readers: 10_000}
+
+// calls remembers what asynchronous calls are under way, and for a while how they ended. All of it is in one line, oldest
+// first, so that one bound holds for all callers together and the oldest goes first.
+type calls struct {
+	limits Limits
+	now    func() time.Time
+	epoch  string // of this run of the service: event ids of another one mean nothing
+
+	mu      sync.Mutex
+	last    uint64 // number of the newest event
+	pending int
+	readers int
+	byID    map[string]*call
+	line    []*event
+	bytes   int
+	streams map[streamKey]*stream
+}
+
+// call is one asynchronous call.
+type call struct {
+	id    string
+	owner string // id of the access key
+	node  *node
+	to    *stream // nil: it is only polled
+
+	connected chan struct{}        // JoinSession: closed once the script has said
+	made      atomic.Pointer[bool] // whether its connection was made
+
+	progress any  // what a poll is told before the end
+	done     bool // exactly once
+	outcome  []byte
+}
+
+// event is one line of a stream, or the end of a call that has none.
+type event struct {
+	number uint64
+	name   string
+	data   []byte
+	at     time.Time
+	ends   *call   // nil: it ends none
+	to     *stream // nil: nobody hears it
+}
+
+func newCalls(limits Limits, now func() time.Time) *calls {
+	if limits == (Limits{}) {
+		limits = defaultLimits
+	}
+	return &calls{limits: limits, now: now, epoch: rand.Text()[:8], byID: map[string]*call{}, streams: map[streamKey]*stream{}}
+}
+
+// state is what a poll, or the event at the end, says of a call.
+type state struct {
+	CallID   string   `json:"callId"`
+	Node     string   `json:"node"`
+	State    string   `json:"state"`              // PENDING or COMPLETED
+	Progress any      `json:"progress,omitempty"` // of a pending one
+	Status   int      `json:"status,omitempty"`   // that the answer would have had at once
+	Answer   any      `json:"answer,omitempty"`
+	Error    *Problem `json:"error,omitempty"`
+}
+
+// begin notes a call that is about to be carried out.
+func (c *calls) begin(r *request, n *node) (*call, *Problem) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.pending >= c.limits.Pending {
+		return nil, spell(domain.Refuse(domain.Overloaded, "%d asynchronous calls are under way", c.limits.Pending))
+	}
+	c.pending++
+	x := &call{id: "call-" + rand.Text(), owner: r.caller.keyID, node: n, connected: make(chan struct{})}
+	if r.client != "" {
+		x.to = c.stream(streamKey{r.caller.keyID, r.client})
+		x.to.users++
+	}
+	c.byID[x.id] = x
+	return x, nil
+}
+
+// tell says how far a call has come, before its end.
+func (c *calls) tell(x *call, name string, progress any) {
+	data := mustEncode(state{CallID: x.id, Node: x.node.name, State: "PENDING", Progress: progress})
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	x.progress = progress
+	if x.to != nil {
+		c.keep(&event{name: name, data: data, to: x.to})
+	}
+}
+
+// complete ends a call. Whoever ends it first does.
+func (c *calls) complete(x *call, out any, problem *Problem) {
+	s := state{CallID: x.id, Node: x.node.name, State: "COMPLETED", Status: http.StatusOK, Answer: out, Error: problem}
+	if problem != nil {
+		s.Status, s.Answer = problem.status, nil
+	}
+	data := mustEncode(s)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if x.done {
+		return
+	}
+	c.pending--
+	x.done, x.outcome, x.progress = true, data, nil
+	c.keep(&event{name: x.node.event, data: data, ends: x, to: x.to})
+	if x.to != nil {
+		x.to.users--
+	}
+}
+
+// keep puts an event in the line and wakes those who read its stream. c.mu is locked.
+func (c *calls) keep(e *event) {
+	c.last++
+	e.number, e.at = c.last, c.now()
+	c.line = append(c.line, e)
+	c.bytes += len(e.data)
+	if e.to != nil {
+		e.to.append(e)
+	}
+	for len(c.line) > c.limits.Kept || c.bytes > c.limits.KeptBytes && len(c.line) > 1 {
+		c.dropOldest()
+	}
+}
+
+// dropOldest forgets the event at the front of the line, which is at the front of its stream, too. c.mu is locked.
+func (c *calls) dropOldest() {
+	e := c.line[0]
+	c.line[0] = nil
+	c.line = c.line[1:]
+	c.bytes -= len(e.data)
+	if e.ends != nil {
+		delete(c.byID, e.ends.id)
+	}
+	if e.to != nil {
+		e.to.dropOldest()
+		c.tidy(e.to)
+	}
+}
+
+// expire forgets what was kept for long enough.
+func (c *calls) expire() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	before := c.now().Add(-c.limits.KeptFor)
+	for len(c.line) > 0 && c.line[0].at.Before(before) {
+		c.dropOldest()
+	}
+}
+
+// say notes what the script says of its connection; the first word counts.
+func (x *call) say(made bool) {
+	if x.made.CompareAndSwap(nil, &made) {
+		close(x.connected)
+	}
+}
+
+// said is whether the connection was made; nil while nobody has said.
+func (x *call) said() *bool { return x.made.Load() }
+
+// find gives a call of an access key.
+func (c *calls) find(owner, id string) (*call, *Problem) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if x, ok := c.byID[id]; ok && x.owner == owner {
+		return x, nil
+	}
+	return nil, &Problem{status: http.StatusNotFound, Name: unknownCall, Field: "callId", Value: shortened(id),
+		Message: fmt.Sprintf("call %s is not known: it ended more than %s ago, or the service was restarted since", shortened(id), c.limits.KeptFor)}
+}
+
+// look is what a poll is told.
+func (c *calls) look(x *call) []byte {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if x.done {
+		return x.outcome
+	}
+	return mustEncode(state{CallID: x.id, Node: x.node.name, State: "PENDING", Progress: x.progress})
+}
+
+func mustEncode(v any) []byte {
+	data, err := encode(v)
+	if err != nil {
+		panic(err) // the types of answers have nothing that JSON has no form for
+	}
+	return data
+}
+
+// accepted is the answer to a node with ?async=1.
+type accepted struct {
+	CallID string `json:"callId"`
+}
+
+func (d *Door) serveLater(w http.ResponseWriter, n *node, r *request, in any) {
+	c, problem := d.calls.begin(r, n)
+	if problem != nil {
+		refuse(w, problem)
+		return
+	}
+	r.call = c
+	d.running.Go(func() {
+		what := n
+		if n.begin != nil {
+			with := *n
+			with.run = n.begin
+			what = &with
+		}
+		out, problem := d.run(d.ctx, what, r, in)
+		d.calls.complete(c, out, problem)
+	})
+	w.Header().Set("Location", Prefix+"calls/"+c.id)
+	answer(w, http.StatusAccepted, accepted{c.id})
+}
+
+func (d *Door) servePoll(w http.ResponseWriter, r *http.Request) {
+	who, problem := d.authorize(r, playLook, "calls")
+	var c *call
+	if problem == nil {
+		c, problem = d.calls.find(who.keyID, r.PathValue("id"))
+	}
+	if problem != nil {
+		refuse(w, problem)
+		return
+	}
+	answer(w, http.StatusOK, json.RawMessage(d.calls.look(c)))
+}

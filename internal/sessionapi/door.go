@@ -1,0 +1,243 @@
+package sessionapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/identity"
+)
+
+// Prefix is where every path of this door begins.
+const Prefix = "/session/v1/"
+
+// Config is what a Door needs.
+type Config struct {
+	Engine *engine.Engine
+	Keys   Keys
+	Dev    bool // accept any credentials, also none; for loopback alone
+
+	// Secure says that clients reach the service over TLS although it may not see it: a proxy takes it off.
+	Secure bool
+
+	Working int    // requests that are worked on at a time; 0: defaultWorking
+	Limits  Limits // zero: defaultLimits
+	Log     *slog.Logger
+}
+
+// Keys finds the access keys that work.
+type Keys interface {
+	Find(id string) (identity.AccessKey, bool)
+}
+
+// defaultWorking is far above what a machine works on at a time when it keeps up.
+const defaultWorking = 8192
+
+// Door answers scripts.
+type Door struct {
+	engine *engine.Engine
+	config Config
+	log    *slog.Logger
+	routes http.ServeMux
+
+	calls   *calls
+	news    news
+	working atomic.Int64
+
+	ctx     context.Context // ends when the service is stopping
+	stop    context.CancelFunc
+	running sync.WaitGroup
+}
+
+// NewDoor opens the door. Close ends what it has begun.
+func NewDoor(c Config) *Door {
+	if c.Working == 0 {
+		c.Working = defaultWorking
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	d := &Door{engine: c.Engine, config: c, log: c.Log, calls: newCalls(c.Limits, time.Now)}
+	d.news.engine = c.Engine
+	d.ctx, d.stop = context.WithCancel(context.Background())
+	for _, n := range nodes {
+		d.routes.HandleFunc("POST "+Prefix+n.name, func(w http.ResponseWriter, r *http.Request) { d.serveNode(w, r, n) })
+	}
+	d.routes.HandleFunc("GET "+Prefix+"placements/{id}", func(w http.ResponseWriter, r *http.Request) { d.serveNode(w, r, placementNode) })
+	d.routes.HandleFunc("POST "+Prefix+"calls/{id}/connected", func(w http.ResponseWriter, r *http.Request) { d.serveNode(w, r, connectedNode) })
+	d.routes.HandleFunc("GET "+Prefix+"calls/{id}", d.servePoll)
+	d.routes.HandleFunc("GET "+Prefix+"events", d.serveEvents)
+	d.routes.HandleFunc(Prefix, func(w http.ResponseWriter, r *http.Request) {
+		refuse(w, &Problem{status: http.StatusNotFound, Name: unknownNode, Message: "there is no such node", Field: "path",
+			Value: shortened(r.URL.Path), Expected: "POST " + Prefix + " and one of " + nodeNames()})
+	})
+	d.running.Go(d.sweep)
+	return d
+}
+
+// Close ends event streams and calls that wait. The port goes on answering what is under way meanwhile.
+func (d *Door) Close() {
+	d.stop()
+	d.running.Wait()
+	d.news.close()
+}
+
+// sweep lets go what was kept for long enough.
+func (d *Door) sweep() {
+	tick := time.NewTicker(time.Minute)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			d.calls.expire()
+		case <-d.ctx.Done():
+			return
+		}
+	}
+}
+
+// strangers are web pages of others: a browser on the same machine would carry their requests here. Outside development
+// they have no credentials.
+var strangers = http.NewCrossOriginProtection()
+
+func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if d.config.Dev {
+		if err := strangers.Check(r); err != nil {
+			refuse(w, &Problem{status: http.StatusForbidden, Name: accessDenied, Message: err.Error()})
+			return
+		}
+	}
+	d.routes.ServeHTTP(w, r)
+}
+
+// request is one call of a node, with what it may ask about it.
+type request struct {
+	caller caller
+	client string // which of the caller's event streams; "" for none
+	path   string // the {id} of the path
+	call   *call  // nil when it is answered at once
+}
+
+func (d *Door) serveNode(w http.ResponseWriter, r *http.Request, n *node) {
+	body, problem := readBody(w, r)
+	if problem != nil {
+		refuse(w, problem)
+		return
+	}
+	who, problem := d.authorize(r, n.access, n.name)
+	if problem != nil {
+		refuse(w, problem)
+		return
+	}
+	req := &request{caller: who, path: r.PathValue("id")}
+	if req.client, problem = clientOf(r); problem != nil {
+		refuse(w, problem)
+		return
+	}
+	in, problem := n.read(body)
+	if problem != nil {
+		refuse(w, problem)
+		return
+	}
+	switch async := r.URL.Query().Get("async"); {
+	case async == "" || async == "0":
+		d.serveAtOnce(w, r, n, req, in)
+	case async != "1":
+		refuse(w, invalid("async", async, "1, or nothing"))
+	case n.event == "":
+		refuse(w, invalid("async", async, "nothing: "+n.name+" has no asynchronous form"))
+	default:
+		d.serveLater(w, n, req, in)
+	}
+}
+
+func (d *Door) serveAtOnce(w http.ResponseWriter, r *http.Request, n *node, req *request, in any) {
+	if d.working.Add(1) > int64(d.config.Working) {
+		d.working.Add(-1)
+		refuse(w, spell(domain.Refuse(domain.Overloaded, "%d requests are being worked on", d.config.Working)))
+		return
+	}
+	defer d.working.Add(-1)
+	if n.waits {
+		patient(w)
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(d.ctx, cancel)()
+	out, problem := d.run(ctx, n, req, in)
+	if problem != nil {
+		refuse(w, problem)
+		return
+	}
+	answer(w, http.StatusOK, out)
+}
+
+// run carries a node out. A panic ends this call alone.
+func (d *Door) run(ctx context.Context, n *node, req *request, in any) (out any, problem *Problem) {
+	defer func() {
+		if p := recover(); p != nil {
+			d.log.Error("session request panicked", "node", n.name, "panic", p, "stack", string(debug.Stack()))
+			out, problem = nil, internalProblem()
+		}
+	}()
+	out, err := n.run(d, ctx, req, in)
+	if err == nil {
+		return out, nil
+	}
+	problem = spell(err)
+	switch {
+	case d.ctx.Err() != nil && errors.Is(err, context.Canceled):
+		problem = &Problem{status: http.StatusServiceUnavailable, Name: unavailable, Message: "the service is stopping"}
+	case problem.status >= http.StatusInternalServerError && ctx.Err() == nil:
+		d.log.Error("session request failed", "node", n.name, "err", err)
+	}
+	return nil, problem
+}
+
+// patient lifts the time limits of the port, for answers that wait for something.
+func patient(w http.ResponseWriter) {
+	c := http.NewResponseController(w)
+	// Reading too: its time limit would end the request while the answer waits. Neither fails on this port.
+	_ = c.SetReadDeadline(time.Time{})
+	_ = c.SetWriteDeadline(time.Time{})
+}
+
+func answer(w http.ResponseWriter, status int, body any) {
+	text, err := encode(body)
+	if err != nil {
+		panic(err) // the types of answers have nothing that JSON has no form for
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_, _ = w.Write(text) // the client has gone if it fails
+}
+
+// encode leaves < and > as they are: scripts print answers.
+func encode(body any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(body)
+	return b.Bytes(), err
+}
+
+func nodeNames() string {
+	var names []string
+	for _, n := range nodes {
+		names = append(names, n.name)
+	}
+	slices.Sort(names)
+	return strings.Join(names, ", ")
+}

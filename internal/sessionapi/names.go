@@ -1,0 +1,108 @@
+package sessionapi
+
+import (
+	"context"
+	"strings"
+
+	"github.com/google/uuid"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/catalog"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/fleet"
+)
+
+// newID makes an identifier that nobody can guess: who knows a player session's id may sit down on its seat.
+func newID() domain.UUID { return domain.UUID(uuid.New()) }
+
+type configureRequest struct {
+	Region string `json:"region"`
+}
+
+func (in *configureRequest) check(c *checks) {
+	c.form("region", in.Region, regionForm, "1 to 32 letters, digits and dashes")
+}
+
+type configureAnswer struct {
+	OK bool `json:"ok"`
+}
+
+// configureClient has nothing to set up: this service is one region, whatever it is called. It tells the script whether
+// its credentials and its connection are right.
+func (d *Door) configureClient(context.Context, *request, *configureRequest) (*configureAnswer, error) {
+	return &configureAnswer{true}, nil
+}
+
+type playerIDRequest struct {
+	IncludeBrackets bool `json:"includeBrackets"`
+	IncludeDashes   bool `json:"includeDashes"`
+}
+
+func (*playerIDRequest) check(*checks) {}
+
+type playerIDAnswer struct {
+	PlayerID string `json:"playerId"`
+}
+
+func (d *Door) createPlayerID(_ context.Context, _ *request, in *playerIDRequest) (*playerIDAnswer, error) {
+	id := strings.ToUpper(newID().String()) // as the engine's own
+	if !in.IncludeDashes {
+		id = strings.ReplaceAll(id, "-", "")
+	}
+	if in.IncludeBrackets {
+		id = "{" + id + "}"
+	}
+	return &playerIDAnswer{id}, nil
+}
+
+type resourceNameRequest struct {
+	Name string `json:"name"`
+}
+
+func (in *resourceNameRequest) check(c *checks) { c.required("name", in.Name, textMax) }
+
+type resourceNameAnswer struct {
+	Result  string `json:"result"` // to be given as aliasId
+	FleetID string `json:"fleetId"`
+}
+
+// resourceNameID finds an alias by its name. With several of one name the oldest counts.
+func (d *Door) resourceNameID(ctx context.Context, _ *request, in *resourceNameRequest) (*resourceNameAnswer, error) {
+	out := &resourceNameAnswer{}
+	err := d.engine.Read(ctx, func(v *cell.View) (err error) {
+		named := v.Aliases(catalog.Place{}, 1, func(a *fleet.Alias) bool { return a.Name == in.Name })
+		if len(named) == 0 {
+			return domain.Refuse(domain.NotFound, "there is no alias named %q", shortened(in.Name))
+		}
+		out.Result = named[0].ID
+		out.FleetID, err = v.ResolveAlias(named[0].ID)
+		return err
+	})
+	return out, err
+}
+
+// fleetOf is the fleet that a request names, or that its alias stands for now.
+func (d *Door) fleetOf(ctx context.Context, fleetID, aliasID string) (f fleet.Fleet, err error) {
+	err = d.engine.Read(ctx, func(v *cell.View) (err error) {
+		id := lastPart(fleetID)
+		if aliasID != "" {
+			if id, err = v.ResolveAlias(lastPart(aliasID)); err != nil {
+				return err
+			}
+		}
+		var ok bool
+		if f, ok = v.Fleet(id); !ok {
+			return domain.Refuse(domain.NotFound, "fleet %s not found", shortened(id))
+		}
+		return nil
+	})
+	return f, err
+}
+
+func locationNames(f *fleet.Fleet) string {
+	var names []string
+	for _, l := range f.Locations {
+		names = append(names, l.Name)
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,94 @@
+package sessionapi
+
+import (
+	"context"
+	"sync"
+
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/engine"
+)
+
+// news wakes those who wait for the end of a placement, or for what becomes of a player session. It follows the engine
+// only once somebody has waited: most installations never do, and their commits should not pay for it.
+type news struct {
+	engine *engine.Engine
+
+	mu       sync.Mutex
+	waiting  map[any]map[chan struct{}]struct{} // by placement id (string) or player session id (domain.UUID)
+	unfollow func()
+}
+
+// until returns once settled says so, looking again whenever there is news of the key, and when early is closed.
+func (n *news) until(ctx context.Context, key any, early <-chan struct{}, settled func() (bool, error)) error {
+	woken := make(chan struct{}, 1)
+	n.add(key, woken)
+	defer n.remove(key, woken)
+	for {
+		if done, err := settled(); done || err != nil {
+			return err
+		}
+		select {
+		case <-woken:
+		case <-early:
+		case <-n.engine.Stopped():
+			return engine.ErrStopped
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (n *news) add(key any, woken chan struct{}) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.unfollow == nil {
+		n.waiting = map[any]map[chan struct{}]struct{}{}
+		n.unfollow = n.engine.Follow(cell.Kinds(cell.KindPlacementEnded, cell.KindPlayerAccepted, cell.KindPlayerEnded), n.committed)
+	}
+	if n.waiting[key] == nil {
+		n.waiting[key] = map[chan struct{}]struct{}{}
+	}
+	n.waiting[key][woken] = struct{}{}
+}
+
+func (n *news) remove(key any, woken chan struct{}) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.waiting[key], woken)
+	if len(n.waiting[key]) == 0 {
+		delete(n.waiting, key)
+	}
+}
+
+func (n *news) committed(c engine.Committed) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, e := range c.Events {
+		switch e := e.(type) {
+		case *cell.PlacementEnded:
+			n.wake(e.ID)
+		case *cell.PlayerAccepted:
+			n.wake(e.PlayerSession)
+		case *cell.PlayerEnded:
+			n.wake(e.PlayerSession)
+		}
+	}
+}
+
+func (n *news) wake(key any) {
+	for woken := range n.waiting[key] {
+		select {
+		case woken <- struct{}{}:
+		default: // it will look anyway
+		}
+	}
+}
+
+func (n *news) close() {
+	n.mu.Lock()
+	unfollow := n.unfollow
+	n.mu.Unlock()
+	if unfollow != nil {
+		unfollow()
+	}
+}

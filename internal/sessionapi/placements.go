@@ -1,0 +1,159 @@
+package sessionapi
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/placement"
+	"github.com/musterhq/muster/internal/domain/session"
+)
+
+// listMax bounds the players and latencies of a placement.
+const listMax = 10_000
+
+type createOnQueueRequest struct {
+	QueueName         string            `json:"queueName"`
+	PlacementID       string            `json:"placementId"` // made when there is none
+	CreatorID         string            `json:"creatorId"`   // a placement has none; it is taken because every create request has one
+	SessionName       string            `json:"sessionName"`
+	SessionProperties map[string]string `json:"sessionProperties"`
+	SessionData       string            `json:"sessionData"`
+	MaxPlayer         *int32            `json:"maxPlayer"`
+	Players           []placedPlayer    `json:"players"`
+	Latencies         []playerLatency   `json:"latencies"`
+	Wait              bool              `json:"wait"` // answer when the placement has ended
+
+	properties []session.Property
+}
+
+type placedPlayer struct {
+	PlayerID        string `json:"playerId"`
+	PlayerData      string `json:"playerData,omitempty"`
+	PlayerSessionID string `json:"playerSessionId,omitempty"` // of the answer only
+}
+
+type playerLatency struct {
+	PlayerID     string  `json:"playerId"`
+	Location     string  `json:"location"`
+	Milliseconds float32 `json:"milliseconds"`
+}
+
+func (in *createOnQueueRequest) check(c *checks) {
+	const queueWanted = "the name or the ARN of a queue"
+	if in.QueueName == "" {
+		c.add(missing("queueName", queueWanted))
+	}
+	c.form("queueName", in.QueueName, queueForm, queueWanted)
+	c.form("placementId", in.PlacementID, idForm, idWanted)
+	c.text("sessionName", in.SessionName, textMax)
+	in.properties = c.properties("sessionProperties", in.SessionProperties)
+	c.text("sessionData", in.SessionData, dataMax)
+	c.maxPlayer(in.MaxPlayer)
+	if n := len(in.Players); n > listMax {
+		c.add(invalid("players", fmt.Sprintf("%d players", n), fmt.Sprintf("at most %d", listMax)))
+	}
+	for i, p := range in.Players {
+		field := fmt.Sprintf("players[%d].", i)
+		c.required(field+"playerId", p.PlayerID, playerMax)
+		c.text(field+"playerData", p.PlayerData, playerDataMax)
+		if p.PlayerSessionID != "" {
+			c.add(invalid(field+"playerSessionId", p.PlayerSessionID, "nothing: the placement makes it"))
+		}
+	}
+	for i, l := range in.Latencies {
+		field := fmt.Sprintf("latencies[%d].", i)
+		c.required(field+"playerId", l.PlayerID, playerMax)
+		c.required(field+"location", l.Location, textMax)
+		if !(l.Milliseconds >= 0) {
+			c.add(invalid(field+"milliseconds", l.Milliseconds, "0 or more"))
+		}
+	}
+}
+
+type createOnQueueAnswer struct {
+	Result    string          `json:"result"` // the placement id
+	Placement placementAnswer `json:"placement"`
+}
+
+// placementAnswer is a placement as scripts see it. Where to go is there once it is FULFILLED.
+type placementAnswer struct {
+	PlacementID string         `json:"placementId"`
+	QueueName   string         `json:"queueName"`
+	Status      string         `json:"status"` // PENDING, FULFILLED, CANCELLED, TIMED_OUT or FAILED
+	StartTime   int64          `json:"startTime"`
+	EndTime     int64          `json:"endTime"`
+	SessionID   string         `json:"sessionId"`
+	IPAddress   string         `json:"ipAddress"`
+	DNSName     string         `json:"dnsName"`
+	Port        int            `json:"port"`
+	Players     []placedPlayer `json:"players"`
+}
+
+func placementOf(p *placement.Placement) placementAnswer {
+	a := placementAnswer{
+		PlacementID: p.ID, QueueName: p.Queue, Status: p.Status.String(), StartTime: int64(p.Start), EndTime: int64(p.End),
+		Players: []placedPlayer{},
+	}
+	fulfilled := p.Status == placement.Fulfilled
+	if fulfilled {
+		a.SessionID = gameSessionARN(p.GameRegion, session.ID(p.Game))
+		a.IPAddress, a.DNSName, a.Port = p.IPAddress, p.DNSName, int(p.Port)
+	}
+	for _, x := range p.Players {
+		placed := placedPlayer{PlayerID: x.Player}
+		if fulfilled {
+			placed.PlayerSessionID = playerSessionPrefix + x.ID.String()
+		}
+		a.Players = append(a.Players, placed)
+	}
+	return a
+}
+
+// createSessionOnQueue starts a placement. Like the script interface's own node it answers with the placement's id; with
+// wait it answers at the end.
+func (d *Door) createSessionOnQueue(ctx context.Context, _ *request, in *createOnQueueRequest) (*createOnQueueAnswer, error) {
+	if most := d.engine.CellConfig().PlayersInGameMax; *in.MaxPlayer > most {
+		return nil, invalid("maxPlayer", *in.MaxPlayer, fmt.Sprintf("at most %d", most))
+	}
+	if n := len(in.Players); n > int(*in.MaxPlayer) {
+		return nil, invalid("players", fmt.Sprintf("%d players", n), fmt.Sprintf("at most maxPlayer, which is %d", *in.MaxPlayer))
+	}
+	p := placement.Placement{
+		ID: in.PlacementID, Queue: lastPart(in.QueueName), PlayersMax: *in.MaxPlayer, Name: in.SessionName, Data: in.SessionData,
+		Properties: in.properties,
+	}
+	if p.ID == "" {
+		p.ID = newID().String()
+	}
+	for _, x := range in.Players {
+		p.Players = append(p.Players, placement.Player{Player: x.PlayerID, Data: x.PlayerData, ID: newID()})
+	}
+	for _, l := range in.Latencies {
+		p.Latencies = append(p.Latencies, placement.Latency{Player: l.PlayerID, Location: l.Location, Milliseconds: l.Milliseconds})
+	}
+	cmd := cell.StartPlacement{Placement: p}
+	if err := d.engine.Do(ctx, &cmd); err != nil {
+		return nil, err
+	}
+	if in.Wait {
+		err := d.news.until(ctx, p.ID, nil, func() (done bool, err error) {
+			cmd.Placement, err = d.engine.Placement(ctx, p.ID)
+			return cmd.Placement.Status != placement.Pending, err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return &createOnQueueAnswer{p.ID, placementOf(&cmd.Placement)}, nil
+}
+
+// describePlacement is for scripts that ask now and then instead of waiting.
+func (d *Door) describePlacement(ctx context.Context, r *request, _ *nothing) (*placementAnswer, error) {
+	p, err := d.engine.Placement(ctx, r.path)
+	if err != nil {
+		return nil, err
+	}
+	a := placementOf(&p)
+	return &a, nil
+}

@@ -1,0 +1,166 @@
+package sessionapi
+
+import (
+	"context"
+	"net/http"
+	"strings"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/session"
+)
+
+type joinSessionRequest struct {
+	SessionID  string `json:"sessionId"`
+	PlayerID   string `json:"playerId"`
+	PlayerData string `json:"playerData"`
+}
+
+func (in *joinSessionRequest) check(c *checks) {
+	if in.SessionID == "" {
+		c.add(missing("sessionId", sessionWanted))
+	}
+	c.text("sessionId", in.SessionID, 512)
+	c.required("playerId", in.PlayerID, playerMax)
+	c.text("playerData", in.PlayerData, playerDataMax)
+}
+
+// joinSessionAnswer is where to go and the ticket to show there. The seat is kept for a while (60 s if not set otherwise).
+type joinSessionAnswer struct {
+	Reserved        bool   `json:"reserved"`
+	PlayerSessionID string `json:"playerSessionId"`
+	IPAddress       string `json:"ipAddress"`
+	DNSName         string `json:"dnsName"`
+	Port            int    `json:"port"`
+}
+
+// joinSession reserves a seat. The script connects, and then its node is true: only if reserved and connected.
+func (d *Door) joinSession(ctx context.Context, _ *request, in *joinSessionRequest) (*joinSessionAnswer, error) {
+	id, err := gameSessionID(in.SessionID)
+	if err != nil {
+		return nil, err
+	}
+	cmd := cell.ReservePlayers{Game: id, Players: []cell.NewPlayer{{ID: newID(), Player: in.PlayerID, Data: in.PlayerData}}}
+	if err := d.engine.Do(ctx, &cmd); err != nil {
+		return nil, d.ended(ctx, id, err)
+	}
+	p := &cmd.Reserved[0]
+	return &joinSessionAnswer{true, playerSessionPrefix + p.ID.String(), p.IPAddress, p.DNSName, int(p.Port)}, nil
+}
+
+// reservedEvent tells an asynchronous JoinSession where to connect.
+const reservedEvent = "OnJoinSessionReserved"
+
+// joinedAnswer completes an asynchronous JoinSession.
+type joinedAnswer struct {
+	Result          bool   `json:"result"`
+	PlayerSessionID string `json:"playerSessionId"`
+	Reason          string `json:"reason,omitempty"` // why it is false
+}
+
+// joinAndWait reserves a seat, tells so, and ends when the player is in or will not be: the game server has accepted the
+// player, the reservation is over, or the script has said whether its connection was made.
+func (d *Door) joinAndWait(ctx context.Context, r *request, in *joinSessionRequest) (*joinedAnswer, error) {
+	reserved, err := d.joinSession(ctx, r, in)
+	if err != nil {
+		return nil, err
+	}
+	out := &joinedAnswer{PlayerSessionID: reserved.PlayerSessionID}
+	id, _ := playerSessionID(reserved.PlayerSessionID) // our own
+	d.calls.tell(r.call, reservedEvent, reserved)
+	err = d.news.until(ctx, id, r.call.connected, func() (bool, error) {
+		if made := r.call.said(); made != nil {
+			if out.Result = *made; !*made {
+				out.Reason = "the script could not connect"
+			}
+			return true, nil
+		}
+		p, err := d.engine.PlayerSession(ctx, id)
+		if err != nil {
+			return false, err
+		}
+		switch p.Status {
+		case session.Reserved:
+			return false, nil
+		case session.PlayerActive:
+			out.Result = true
+		case session.TimedOut:
+			out.Reason = "the reservation was over before the player had connected"
+		default:
+			out.Reason = "the player session has ended"
+		}
+		return true, nil
+	})
+	return out, err
+}
+
+type connectedRequest struct {
+	OK *bool `json:"ok"`
+}
+
+func (in *connectedRequest) check(c *checks) {
+	if in.OK == nil {
+		c.add(missing("ok", "true or false: whether the connection was made"))
+	}
+}
+
+// connected is what a script says of the connection that it made for an asynchronous JoinSession.
+func (d *Door) connected(_ context.Context, r *request, in *connectedRequest) (*nothing, error) {
+	c, problem := d.calls.find(r.caller.keyID, r.path)
+	if problem != nil {
+		return nil, problem
+	}
+	if c.node.begin == nil {
+		return nil, &Problem{status: http.StatusConflict, Name: "Conflict", Message: "call " + c.id + " is one of " + c.node.name + ", not of JoinSession"}
+	}
+	c.say(*in.OK)
+	return &nothing{}, nil
+}
+
+type leaveSessionRequest struct {
+	PlayerSessionID string `json:"playerSessionId"`
+}
+
+const (
+	playerSessionPrefix = "psess-"
+	playerSessionWanted = "a player session id as JoinSession gives it: psess-…"
+)
+
+func (in *leaveSessionRequest) check(c *checks) {
+	if in.PlayerSessionID == "" {
+		c.add(missing("playerSessionId", playerSessionWanted))
+	}
+}
+
+type leaveSessionAnswer struct {
+	PlayerSessionID string `json:"playerSessionId"`
+	Status          string `json:"status"`
+}
+
+// leaveSession gives back a seat that is only reserved. One whose player is connected is given back by the game server,
+// which sees the player go: there is nothing to do here but to say so.
+func (d *Door) leaveSession(ctx context.Context, _ *request, in *leaveSessionRequest) (*leaveSessionAnswer, error) {
+	id, err := playerSessionID(in.PlayerSessionID)
+	if err != nil {
+		return nil, err
+	}
+	cmd := cell.ReleasePlayer{Player: id}
+	err = d.engine.Do(ctx, &cmd)
+	p := cmd.Released
+	if isRefused(err, domain.WrongPlayerState) || isRefused(err, domain.NotFound) { // connected, or gone long ago
+		p, err = d.engine.PlayerSession(ctx, id)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &leaveSessionAnswer{in.PlayerSessionID, p.Status.String()}, nil
+}
+
+func playerSessionID(text string) (domain.UUID, error) {
+	if digits, ok := strings.CutPrefix(text, playerSessionPrefix); ok {
+		if id, ok := domain.ParseUUID(digits); ok {
+			return id, nil
+		}
+	}
+	return domain.UUID{}, invalid("playerSessionId", text, playerSessionWanted)
+}

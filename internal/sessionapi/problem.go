@@ -1,0 +1,138 @@
+package sessionapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"unicode/utf8"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/engine"
+)
+
+// Problem is why a node failed. Name is for programs and is never changed; Message is for people. Field, Value and
+// Expected are there when something in the request is wrong.
+type Problem struct {
+	status int
+
+	Name     string `json:"name"`
+	Message  string `json:"message"`
+	Field    string `json:"field,omitempty"`
+	Value    any    `json:"value,omitempty"`
+	Expected string `json:"expected,omitempty"`
+}
+
+func (p *Problem) Error() string { return p.Name + ": " + p.Message }
+
+// Names of problems that are not refusals of the core.
+const (
+	invalidRequest = "InvalidRequest"
+	unknownNode    = "UnknownNode"
+	unknownCall    = "UnknownCall"
+	notAuthorized  = "NotAuthorized"
+	accessDenied   = "AccessDenied"
+	bodyTooLarge   = "BodyTooLarge"
+	internalError  = "InternalError"
+	unavailable    = "Unavailable"
+	overloaded     = "Overloaded"
+)
+
+// refusals is the only place that knows how this door spells a refusal of the core. An entry for each reason.
+var refusals = map[domain.Reason]struct {
+	status int
+	name   string
+}{
+	domain.Invalid:          {http.StatusBadRequest, invalidRequest},
+	domain.NotFound:         {http.StatusNotFound, "NotFound"},
+	domain.Conflict:         {http.StatusConflict, "Conflict"},
+	domain.WrongFleetStatus: {http.StatusConflict, "FleetNotActive"},
+	domain.WrongGameStatus:  {http.StatusConflict, "SessionNotActive"},
+	domain.NotReady:         {http.StatusConflict, "NotReady"},
+	domain.Full:             {http.StatusConflict, "SessionFull"},
+	domain.NoCapacity:       {http.StatusConflict, "NoFreeServer"},
+	domain.LimitExceeded:    {http.StatusTooManyRequests, "LimitExceeded"},
+	domain.TokenMismatch:    {http.StatusConflict, "IdReused"},
+	domain.WrongPlayerState: {http.StatusConflict, "PlayerState"},
+	domain.NotYours:         {http.StatusConflict, "NotYours"},
+	domain.Overloaded:       {http.StatusTooManyRequests, overloaded},
+	domain.TerminalRoute:    {http.StatusConflict, "AliasTerminal"},
+	domain.Stale:            {http.StatusInternalServerError, internalError}, // never leaves the engine
+}
+
+// spell makes a problem of any error. What is neither a refusal nor a problem already is ours: the client learns nothing
+// of it, and the log has the cause.
+func spell(err error) *Problem {
+	if p, ok := errors.AsType[*Problem](err); ok {
+		return p
+	}
+	if r, ok := errors.AsType[*domain.Refusal](err); ok {
+		if s, ok := refusals[r.Reason]; ok {
+			return &Problem{status: s.status, Name: s.name, Message: r.Detail}
+		}
+	}
+	switch {
+	case errors.Is(err, engine.ErrStopped): // a full disk, most often: who operates this must see why at once
+		return &Problem{status: http.StatusServiceUnavailable, Name: unavailable, Message: err.Error()}
+	case errors.Is(err, context.Canceled): // nobody is left to tell
+		return &Problem{status: http.StatusServiceUnavailable, Name: unavailable, Message: "the request was given up"}
+	}
+	return internalProblem()
+}
+
+func internalProblem() *Problem {
+	return &Problem{status: http.StatusInternalServerError, Name: internalError, Message: "the request failed inside the service; the log has the cause"}
+}
+
+// invalid is a field with a value that cannot be. Expected says what would be right there.
+func invalid(field string, value any, expected string) *Problem {
+	if text, ok := value.(string); ok {
+		value = shortened(text)
+	}
+	return &Problem{
+		status: http.StatusBadRequest, Name: invalidRequest, Field: field, Value: value, Expected: expected,
+		Message: fmt.Sprintf("%s: %s; want %s", field, inWords(value), expected),
+	}
+}
+
+// missing is a field that has to be there.
+func missing(field, expected string) *Problem {
+	return &Problem{status: http.StatusBadRequest, Name: invalidRequest, Field: field, Expected: expected,
+		Message: fmt.Sprintf("%s: missing; want %s", field, expected)}
+}
+
+func inWords(value any) string {
+	if text, ok := value.(string); ok {
+		return fmt.Sprintf("%q", text)
+	}
+	return fmt.Sprint(value)
+}
+
+// shortened keeps what a client sent from filling answers and logs.
+func shortened(s string) string {
+	const most = 100
+	if len(s) <= most {
+		return s
+	}
+	cut := most
+	for cut > 0 && !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return s[:cut] + "…"
+}
+
+// failure is the body of every answer that is none.
+type failure struct {
+	Error *Problem `json:"error"`
+}
+
+func refuse(w http.ResponseWriter, p *Problem) {
+	switch p.status {
+	case http.StatusUnauthorized:
+		w.Header().Add("WWW-Authenticate", `Bearer realm="muster"`)
+		w.Header().Add("WWW-Authenticate", `Basic realm="muster"`)
+	case http.StatusTooManyRequests:
+		w.Header().Set("Retry-After", "1")
+	}
+	answer(w, p.status, failure{p})
+}

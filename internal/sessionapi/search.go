@@ -1,0 +1,135 @@
+package sessionapi
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/search"
+	"github.com/musterhq/muster/internal/domain/searchindex"
+)
+
+const (
+	// searchPageMax is documented: a page of a search never holds more.
+	searchPageMax = 20
+	// searchPageBytes ends a page early whose game sessions have much matchmaking data.
+	searchPageBytes = 1 << 20
+)
+
+type searchSessionsRequest struct {
+	FleetID          string `json:"fleetId"`
+	AliasID          string `json:"aliasId"`
+	Location         string `json:"location"`
+	FilterExpression string `json:"filterExpression"`
+	SortExpression   string `json:"sortExpression"`
+	MaxResult        int    `json:"maxResult"` // 0: as many as a page holds
+	NextToken        string `json:"nextToken"`
+}
+
+func (in *searchSessionsRequest) check(c *checks) {
+	c.fleet(in.FleetID, in.AliasID)
+	c.form("location", in.Location, locationForm, "1 to 64 letters, digits and dashes")
+	c.text("filterExpression", in.FilterExpression, textMax)
+	c.text("sortExpression", in.SortExpression, textMax)
+	if in.MaxResult < 0 || in.MaxResult > 255 {
+		c.add(invalid("maxResult", in.MaxResult, "0 to 255; a page holds 20 at most"))
+	}
+	c.text("nextToken", in.NextToken, 2*textMax)
+}
+
+type searchSessionsAnswer struct {
+	SessionConfigs []sessionConfig `json:"sessionConfigs"`
+	NextToken      string          `json:"nextToken"` // "" on the last page
+}
+
+// searchSessions finds the active game sessions of a fleet that a filter chooses.
+func (d *Door) searchSessions(ctx context.Context, _ *request, in *searchSessionsRequest) (*searchSessionsAnswer, error) {
+	q, err := in.query()
+	if err != nil {
+		return nil, err
+	}
+	f, err := d.fleetOf(ctx, in.FleetID, in.AliasID)
+	if err != nil {
+		return nil, err
+	}
+	q.Fleet = f.ID
+	if _, ok := f.HasLocation(q.Location); !ok && q.Location != "" {
+		return nil, invalid("location", in.Location, "one of the fleet's locations: "+locationNames(&f))
+	}
+	out := &searchSessionsAnswer{SessionConfigs: []sessionConfig{}}
+	if f.Status != fleet.Active {
+		return out, nil
+	}
+	page, err := d.engine.SearchGameSessions(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	bytes := 0
+	for i := range page.Games {
+		if bytes += len(page.Games[i].MatchmakerData); bytes > searchPageBytes && i > 0 {
+			page.Next = &page.Places[i-1]
+			break
+		}
+		out.SessionConfigs = append(out.SessionConfigs, configOf(&page.Games[i]))
+	}
+	if page.Next != nil {
+		out.NextToken = in.token(search.Cursor(q.Order.Start, *page.Next))
+	}
+	return out, nil
+}
+
+// query reads everything but the fleet.
+func (in *searchSessionsRequest) query() (q searchindex.Query, err error) {
+	q = searchindex.Query{Location: in.Location, Most: searchPageMax}
+	if in.MaxResult > 0 {
+		q.Most = min(in.MaxResult, searchPageMax)
+	}
+	if in.FilterExpression != "" {
+		if q.Filter, err = search.ParseFilter(in.FilterExpression); err != nil {
+			return q, invalid("filterExpression", in.FilterExpression, err.Error())
+		}
+	}
+	if in.SortExpression != "" {
+		if q.Order, err = search.ParseOrder(in.SortExpression); err != nil {
+			return q, invalid("sortExpression", in.SortExpression, err.Error())
+		}
+	}
+	if in.NextToken == "" {
+		if q.Order.Attribute == search.None {
+			q.Order.Start = rand.Uint64() // so that players who search at the same time meet in different game sessions
+		}
+		return q, nil
+	}
+	if cursor, ok := in.cursor(); ok {
+		if start, after, ok := search.ParseCursor(cursor); ok {
+			q.Order.Start, q.After = start, &after
+			return q, nil
+		}
+	}
+	return q, invalid("nextToken", in.NextToken, "one that SearchSessions answered to the same fields")
+}
+
+// A token is the place where the next page begins, behind a digest of it and of what was asked for: against mistakes, not
+// against forgers, who could ask for that page anyway.
+const digestBytes = 8
+
+func (in *searchSessionsRequest) token(cursor string) string {
+	return base64.RawURLEncoding.EncodeToString(append(in.digest(cursor), cursor...))
+}
+
+func (in *searchSessionsRequest) cursor() (string, bool) {
+	raw, err := base64.RawURLEncoding.DecodeString(in.NextToken)
+	if err != nil || len(raw) < digestBytes {
+		return "", false
+	}
+	cursor := string(raw[digestBytes:])
+	return cursor, string(raw[:digestBytes]) == string(in.digest(cursor))
+}
+
+func (in *searchSessionsRequest) digest(cursor string) []byte {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %q %q %q %q %q", in.FleetID, in.AliasID, in.Location, in.FilterExpression, in.SortExpression, cursor))
+	return sum[:digestBytes]
+}

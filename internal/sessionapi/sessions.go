@@ -1,0 +1,153 @@
+package sessionapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/session"
+)
+
+// sessionConfig is a game session as scripts see it.
+type sessionConfig struct {
+	SessionID         string            `json:"sessionId"`
+	SessionName       string            `json:"sessionName"`
+	Status            string            `json:"status"`
+	StatusReason      string            `json:"statusReason"`
+	CreatorID         string            `json:"creatorId"`
+	CreationTime      int64             `json:"creationTime"`    // Unix milliseconds
+	TerminationTime   int64             `json:"terminationTime"` // 0 while it lives
+	SessionProperties map[string]string `json:"sessionProperties"`
+	MatchmakingData   string            `json:"matchmakingData"`
+	DNSName           string            `json:"dnsName"`
+	IPAddress         string            `json:"ipAddress"`
+	Port              int               `json:"port"`
+	MaxPlayer         int32             `json:"maxPlayer"`
+	CurrentPlayer     int32             `json:"currentPlayer"`
+}
+
+// statusNames are the engine's own.
+var statusNames = map[session.Status]string{
+	session.Activating: "Activating", session.Active: "Active", session.Terminating: "Terminating", session.Terminated: "Terminated",
+}
+
+func configOf(g *session.GameSession) sessionConfig {
+	c := sessionConfig{
+		SessionID: gameSessionARN(g.Region, g.ID), SessionName: g.Name, Status: statusNames[g.Status], StatusReason: "NotSet",
+		CreatorID: g.Creator, CreationTime: int64(g.Created), TerminationTime: int64(g.Ended),
+		SessionProperties: make(map[string]string, len(g.Properties)), MatchmakingData: g.MatchmakerData,
+		DNSName: g.DNSName, IPAddress: g.IPAddress, Port: int(g.Port), MaxPlayer: g.PlayersMax, CurrentPlayer: g.SeatsHeld,
+	}
+	if g.StatusReason == session.Interrupted { // the only other one that the engine has a name for
+		c.StatusReason = "Interrupted"
+	}
+	for _, p := range g.Properties {
+		c.SessionProperties[p.Key] = p.Value
+	}
+	return c
+}
+
+const gamePart = ":gamesession/"
+
+// gameSessionARN is a game session's id as clients know it.
+func gameSessionARN(region string, id session.ID) string {
+	return "arn:aws:gamelift:" + region + ":" + gamePart + string(id)
+}
+
+const sessionWanted = "a session id as CreateSession and SearchSessions give it: arn:…:gamesession/…"
+
+// gameSessionID takes the id out of an ARN.
+func gameSessionID(arn string) (session.ID, error) {
+	lead, id, ok := strings.Cut(arn, gamePart)
+	if !ok || !strings.HasPrefix(lead, "arn:") {
+		return "", invalid("sessionId", arn, sessionWanted)
+	}
+	return session.ID(id), nil
+}
+
+type createSessionRequest struct {
+	FleetID           string            `json:"fleetId"`
+	AliasID           string            `json:"aliasId"`
+	Location          string            `json:"location"`
+	CreatorID         string            `json:"creatorId"`
+	SessionName       string            `json:"sessionName"`
+	SessionProperties map[string]string `json:"sessionProperties"`
+	SessionData       string            `json:"sessionData"`
+	MaxPlayer         *int32            `json:"maxPlayer"`
+	IdempotencyToken  string            `json:"idempotencyToken"`
+
+	properties []session.Property
+}
+
+func (in *createSessionRequest) check(c *checks) {
+	c.fleet(in.FleetID, in.AliasID)
+	c.form("location", in.Location, locationForm, "1 to 64 letters, digits and dashes")
+	c.text("creatorId", in.CreatorID, textMax)
+	c.text("sessionName", in.SessionName, textMax)
+	in.properties = c.properties("sessionProperties", in.SessionProperties)
+	c.text("sessionData", in.SessionData, dataMax)
+	c.maxPlayer(in.MaxPlayer)
+	c.form("idempotencyToken", in.IdempotencyToken, idForm, idWanted)
+}
+
+type createSessionAnswer struct {
+	Result        string        `json:"result"` // the session id
+	SessionConfig sessionConfig `json:"sessionConfig"`
+}
+
+// createSession gives a free server process a game session. It does not wait until the server has activated it.
+func (d *Door) createSession(ctx context.Context, _ *request, in *createSessionRequest) (*createSessionAnswer, error) {
+	f, err := d.fleetOf(ctx, in.FleetID, in.AliasID)
+	if err != nil {
+		return nil, err
+	}
+	if most := d.engine.CellConfig().PlayersInGameMax; *in.MaxPlayer > most {
+		return nil, invalid("maxPlayer", *in.MaxPlayer, fmt.Sprintf("at most %d", most))
+	}
+	cmd := cell.CreateGameSession{
+		Fleet: f.ID, Location: in.Location, Title: in.SessionName, Data: in.SessionData, Properties: in.properties,
+		Creator: in.CreatorID, PlayersMax: *in.MaxPlayer,
+	}
+	// The request of the script interface knows no locations: with only one it is clear which is meant.
+	if cmd.Location == "" && len(f.Locations) == 1 {
+		cmd.Location = f.Locations[0].Name
+	}
+	if _, ok := f.HasLocation(cmd.Location); !ok {
+		wanted := "one of the fleet's locations: " + locationNames(&f)
+		if cmd.Location == "" {
+			return nil, missing("location", wanted)
+		}
+		return nil, invalid("location", cmd.Location, wanted)
+	}
+	if in.IdempotencyToken != "" {
+		cmd.Choose(in.IdempotencyToken)
+	} else {
+		cmd.Name = "gsess-" + newID().String()
+	}
+	if err := d.engine.Do(ctx, &cmd); err != nil {
+		return nil, err
+	}
+	config := configOf(&cmd.Game)
+	return &createSessionAnswer{config.SessionID, config}, nil
+}
+
+// ended says that a game session has ended where the core, which remembers the archived ones no longer, says that there
+// is none.
+func (d *Door) ended(ctx context.Context, id session.ID, refused error) error {
+	if !isRefused(refused, domain.NotFound) {
+		return refused
+	}
+	g, err := d.engine.GameSession(ctx, id)
+	if err != nil {
+		return err // NotFound as well, or worse
+	}
+	return domain.Refuse(domain.WrongGameStatus, "game session %s is %s", id, g.Status)
+}
+
+func isRefused(err error, reason domain.Reason) bool {
+	r, ok := errors.AsType[*domain.Refusal](err)
+	return ok && r.Reason == reason
+}

@@ -1,0 +1,170 @@
+package sessionapi
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// streamKey names an event stream: clients of one access key choose their names themselves.
+type streamKey struct{ owner, client string }
+
+// stream is what one client hears. It holds no queue for a reader: a slow one misses what is dropped at the front, and is
+// told so, and an absent one costs nothing but what is kept anyway.
+type stream struct {
+	key     streamKey
+	events  []*event
+	dropped uint64        // number of the newest event that was dropped
+	wake    chan struct{} // closed when there is more
+	users   int           // readers, and calls that will end here
+}
+
+// stream gives the stream of a client. c.mu is locked.
+func (c *calls) stream(key streamKey) *stream {
+	s := c.streams[key]
+	if s == nil {
+		s = &stream{key: key, wake: make(chan struct{})}
+		c.streams[key] = s
+	}
+	return s
+}
+
+// tidy lets a stream go that nobody uses. c.mu is locked.
+func (c *calls) tidy(s *stream) {
+	if s.users == 0 && len(s.events) == 0 && c.streams[s.key] == s {
+		delete(c.streams, s.key)
+	}
+}
+
+func (s *stream) append(e *event) {
+	s.events = append(s.events, e)
+	close(s.wake)
+	s.wake = make(chan struct{})
+}
+
+func (s *stream) dropOldest() {
+	s.dropped = s.events[0].number
+	s.events[0] = nil
+	s.events = s.events[1:]
+}
+
+const (
+	// keepAlive is how often a line goes out that means nothing, so that proxies keep a quiet stream open.
+	keepAlive = 15 * time.Second
+	// readerPatience is how long a reader may take to read what was written. After that it may come back with Last-Event-ID.
+	readerPatience = 10 * time.Second
+	// batchBytes is where a write ends, and the reader gets its patience anew.
+	batchBytes = 64 << 10
+)
+
+// missedEvent is for a reader that was away or slow for too long.
+const missedEvent = "OnEventsMissed"
+
+// serveEvents follows a client's stream with server-sent events. It begins with what is kept, behind Last-Event-ID if that
+// is given.
+func (d *Door) serveEvents(w http.ResponseWriter, r *http.Request) {
+	who, problem := d.authorize(r, playLook, "events")
+	var client string
+	if problem == nil {
+		client, problem = clientOf(r)
+	}
+	if problem == nil && client == "" {
+		problem = missing("X-Client-Id", "the name that the calls were made with")
+	}
+	if problem != nil {
+		refuse(w, problem)
+		return
+	}
+	s, after, problem := d.calls.read(streamKey{who.keyID, client})
+	if problem != nil {
+		refuse(w, problem)
+		return
+	}
+	defer d.calls.endRead(s)
+	patient(w)
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Accel-Buffering", "no") // proxies would gather events for minutes
+	after = max(after, d.calls.after(r.Header.Get("Last-Event-ID")))
+	alive := time.NewTicker(keepAlive)
+	defer alive.Stop()
+	writer := http.NewResponseController(w)
+	text := bytes.NewBufferString(":\n\n") // the reader sees at once that it is connected
+	for {
+		_ = writer.SetWriteDeadline(time.Now().Add(readerPatience)) // never fails on this port
+		if _, err := w.Write(text.Bytes()); err != nil || writer.Flush() != nil {
+			return // it is gone, or does not read
+		}
+		text.Reset()
+		var more <-chan struct{}
+		if after, more = d.calls.next(s, after, text); text.Len() > 0 {
+			continue
+		}
+		select {
+		case <-more:
+		case <-alive.C:
+			text.WriteString(":\n\n")
+		case <-r.Context().Done():
+			return
+		case <-d.ctx.Done():
+			return
+		}
+	}
+}
+
+// read opens a stream for a reader, who begins behind what is no longer kept.
+func (c *calls) read(key streamKey) (s *stream, after uint64, problem *Problem) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.readers >= c.limits.Readers {
+		return nil, 0, &Problem{status: http.StatusServiceUnavailable, Name: overloaded, Message: fmt.Sprintf("%d event streams are open", c.readers)}
+	}
+	c.readers++
+	s = c.stream(key)
+	s.users++
+	return s, s.dropped, nil
+}
+
+func (c *calls) endRead(s *stream) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.readers--
+	s.users--
+	c.tidy(s)
+}
+
+// after reads a Last-Event-ID. One of another run of the service, or of nobody, means the beginning.
+func (c *calls) after(id string) uint64 {
+	epoch, number, _ := strings.Cut(id, "-")
+	n, err := strconv.ParseUint(number, 10, 64)
+	if err != nil || epoch != c.epoch {
+		return 0
+	}
+	return n
+}
+
+// next writes some events behind a number, and gives the number of the last one. When there is none, more is closed once
+// there is one.
+func (c *calls) next(s *stream, after uint64, text *bytes.Buffer) (last uint64, more <-chan struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if after < s.dropped {
+		fmt.Fprintf(text, "id: %s-%d\nevent: %s\ndata: {\"message\":\"some events are no longer kept; ask for the calls themselves\"}\n\n",
+			c.epoch, s.dropped, missedEvent)
+		return s.dropped, nil
+	}
+	for _, e := range s.events {
+		if e.number <= after {
+			continue
+		}
+		if text.Len() > batchBytes {
+			break
+		}
+		fmt.Fprintf(text, "id: %s-%d\nevent: %s\ndata: %s\n\n", c.epoch, e.number, e.name, bytes.TrimSpace(e.data))
+		after = e.number
+	}
+	return after, s.wake
+}
