@@ -216,5 +216,6 @@ func (b *levelBuilder) finish() {
 	b.l.words++
 	place(b.l.byTeam)
 	b.l.alike = alikeTeams(b.l.level)
+	b.l.teamless = b.l.tellsNoTeams()
 	reads(b.l.level, func(e *ruleset.Expr) { b.p.ids = b.p.ids || e.Op == ruleset.OpPlayerIDs })
 }

@@ -1,9 +1,204 @@
 package matcher
 
-import "github.com/musterhq/muster/internal/domain"
+import (
+	"slices"
 
-type large struct{}
+	"github.com/musterhq/muster/internal/domain"
+)
 
-func (m *Matcher) passLarge(now domain.Time, until uint64) []Proposal { return nil }
+// large is how matches of more than 40 players are made: few rules, a batch for each location, teams filled in the
+// documented order and then balanced. There is nothing to go back over, so a pass looks at the whole pool.
+type large struct {
+	now   domain.Time
+	until uint64
+	level *levelPlan
+	cut   bool // the work was used up
+	turn  int  // passes cut short in a row: each starts at another place, so that all get their turn
+	sizes []int32
+	match found
+}
 
-func (m *Matcher) balance(f *found) {}
+func (m *Matcher) passLarge(now domain.Time, until uint64) (proposals []Proposal) {
+	g := &m.large
+	g.now, g.until, g.cut = now, until, false
+	if len(m.queue.coming) == 0 {
+		return nil
+	}
+	m.rounds++
+	for k := len(m.plan.levels) - 1; k >= 0 && !g.cut; k-- {
+		tickets := m.reached(k, now)
+		if m.countPlayers(tickets) < m.plan.levels[k].level.Minimum {
+			continue
+		}
+		g.level = &m.plan.levels[k]
+		for _, batch := range m.batches(tickets) {
+			if g.cut {
+				break
+			}
+			m.formAll(batch, &proposals)
+		}
+	}
+	if g.cut {
+		g.turn++
+		m.stats.CutShort++
+		return proposals
+	}
+	g.turn = 0
+	for _, slot := range m.queue.coming {
+		m.pool.tickets[slot].queued = notQueued
+	}
+	m.queue.coming = m.queue.coming[:0]
+	return proposals
+}
+
+// reached returns the tickets that a match of a level may have, backfills first, then by age.
+func (m *Matcher) reached(level int, now domain.Time) []int32 {
+	waits := m.rules.Waits()
+	var first, rest []int32
+	for _, chunk := range m.pool.ages.chunks {
+		for _, slot := range chunk {
+			waited := age(m.pool.tickets[slot].start, now)
+			if m.rules.Algorithm.OldestAge {
+				if level+1 < len(waits) && waited >= int64(waits[level+1]) {
+					continue
+				}
+			} else if waited < int64(waits[level]) {
+				continue
+			}
+			if m.pool.tickets[slot].backfill {
+				first = append(first, slot)
+			} else {
+				rest = append(rest, slot)
+			}
+		}
+	}
+	m.stats.Steps += uint64(len(first) + len(rest))
+	return append(first, rest...)
+}
+
+func (m *Matcher) countPlayers(tickets []int32) (n int32) {
+	for _, slot := range tickets {
+		n += m.pool.tickets[slot].players
+	}
+	return n
+}
+
+// formAll makes matches of a batch until it gives no more.
+func (m *Matcher) formAll(batch []int32, proposals *[]Proposal) {
+	for {
+		batch = slices.DeleteFunc(batch, func(slot int32) bool { return m.pool.tickets[slot].shelf == nil })
+		if m.countPlayers(batch) < m.large.level.level.Minimum || !m.window(batch, 0, nil) {
+			return
+		}
+		*proposals = append(*proposals, m.propose(&m.large.match))
+	}
+}
+
+// form fills teams with the tickets of a batch, in its order, and keeps the match if it is legal.
+func (m *Matcher) form(batch []int32) bool {
+	news := slices.IndexFunc(batch, func(slot int32) bool { return !m.pool.tickets[slot].backfill })
+	if news < 0 {
+		return false
+	}
+	for _, backfill := range batch[:news] {
+		if m.fill(backfill, batch[news:]) {
+			return true
+		}
+	}
+	return m.fill(-1, batch[news:])
+}
+
+// fill is the documented order: teams below their minimum first, of those the one with the most open slots; then the one
+// with the most open slots. A ticket that fits nowhere is passed over.
+func (m *Matcher) fill(backfill int32, news []int32) bool {
+	g := &m.large
+	level := g.level.level
+	g.match.tickets, g.match.players, g.match.level = g.match.tickets[:0], 0, g.level.index
+	if len(g.sizes) != len(level.Teams) {
+		g.sizes = make([]int32, len(level.Teams))
+	}
+	clear(g.sizes)
+	target := g.level.target
+	if backfill >= 0 {
+		r := m.pool.records[backfill].roster
+		copy(g.sizes, r.sizes)
+		g.match.players = m.pool.tickets[backfill].players
+		g.match.tickets = append(g.match.tickets, joined{backfill, -1})
+		target = level.Slots
+		if r.free >= 0 {
+			target = min(target, g.match.players+r.free)
+		}
+		for i, size := range level.Teams {
+			if g.sizes[i] > size.Max {
+				return false
+			}
+		}
+	}
+	smallest := int32(1) // party that found no place: none of this size does any more
+	full := make([]bool, 0, 16)
+	for _, slot := range news {
+		if g.match.players >= target {
+			break
+		}
+		m.stats.Steps++
+		players := m.pool.tickets[slot].players
+		if int(players) < len(full) && full[players] || g.match.players+players > target {
+			continue
+		}
+		team := m.teamFor(players)
+		if team < 0 {
+			for len(full) <= int(players) {
+				full = append(full, false)
+			}
+			full[players] = true
+			if players == smallest {
+				break
+			}
+			continue
+		}
+		g.sizes[team] += players
+		g.match.players += players
+		g.match.tickets = append(g.match.tickets, joined{slot, int32(team)})
+	}
+	return m.filled(backfill)
+}
+
+func (m *Matcher) teamFor(players int32) int {
+	best, most, needed := -1, int32(0), false
+	for i, size := range m.large.level.level.Teams {
+		open, needs := size.Max-m.large.sizes[i], m.large.sizes[i] < size.Min
+		if open < players {
+			continue
+		}
+		if best < 0 || needs && !needed || needs == needed && open > most {
+			best, most, needed = i, open, needs
+		}
+	}
+	return best
+}
+
+// filled reports whether what fill made is a match.
+func (m *Matcher) filled(backfill int32) bool {
+	g := &m.large
+	if len(g.match.tickets) == 0 || backfill >= 0 && len(g.match.tickets) == 1 {
+		return false
+	}
+	for i, size := range g.level.level.Teams {
+		if g.sizes[i] < size.Min {
+			return false
+		}
+	}
+	level := m.ageLevel(g.match.tickets, g.now)
+	if level == g.level.index {
+		return true
+	}
+	// Its tickets are older than they had to be, or none is as old as this level asks: another level judges.
+	g.match.level = level
+	l := &m.plan.levels[level]
+	if backfill < 0 && g.match.players > l.target {
+		return false
+	}
+	m.fillCandidate(&m.search.cand, g.match.tickets)
+	m.stats.Steps += uint64(g.match.players) * 10
+	return l.level.Accepts(&m.search.cand.Candidate)
+}

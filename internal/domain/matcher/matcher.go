@@ -16,6 +16,7 @@ type Matcher struct {
 	large  large
 	seed   uint64 // of the configuration's name
 	rounds uint64
+	exact  int   // see exactPool; tests set it
 	kept   found // a match that may be bettered
 	stats  Stats
 }
@@ -28,7 +29,7 @@ func New(rules *ruleset.RuleSet, c Config) *Matcher {
 	if c.Work <= 0 {
 		c.Work = defaultWork
 	}
-	m := &Matcher{rules: rules, config: c, plan: newPlan(rules, c.AdditionalPlayers), seed: mixText(hashSeed, c.Name)}
+	m := &Matcher{rules: rules, config: c, plan: newPlan(rules, c.AdditionalPlayers), seed: mixText(hashSeed, c.Name), exact: exactPool}
 	m.pool.slots = map[uint64]int32{}
 	m.pool.groups = map[groupKey]*group{}
 	m.search.m = m

@@ -72,6 +72,7 @@ type levelPlan struct {
 	compounds     []int // required compound rules whose parts have checks
 	target        int32 // players of a full new match
 	spread        float64
+	teamless      bool  // no rule can tell teams apart
 	alike         []int // for each team, the first team that it could be exchanged with
 }
 

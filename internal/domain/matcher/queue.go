@@ -101,7 +101,7 @@ func (m *Matcher) nextRound() bool {
 		return false
 	}
 	q.stages = m.stages()
-	if m.pool.ages.tickets <= exactPool {
+	if m.pool.ages.tickets <= m.exact {
 		for _, chunk := range m.pool.ages.chunks {
 			for _, slot := range chunk {
 				m.pool.tickets[slot].searched = 0

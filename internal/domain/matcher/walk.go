@@ -56,7 +56,9 @@ func (w *walk) begin(m *Matcher, anchor int32, l *levelPlan, starts span, take w
 		}
 		w.addCells(s, width, cell(low, m.plan.widths[width]), cell(high, m.plan.widths[width]))
 	}
-	w.players -= int64(t.players)
+	if !t.backfill { // its own list is among those that were added
+		w.players -= int64(t.players)
+	}
 }
 
 // manyCells is when it is cheaper to look at all cells that there are.
