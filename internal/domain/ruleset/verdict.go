@@ -4,15 +4,19 @@ import "slices"
 
 // Evaluate returns what each of Rules says of a complete candidate. Sort rules always hold.
 func (l *Level) Evaluate(c *Candidate) []Verdict {
-	verdicts := make([]Verdict, len(l.Rules))
-	for i, rule := range l.Rules {
-		if compound, ok := rule.Form.(*Compound); ok {
-			verdicts[i] = compound.Statement.verdict(verdicts) // its parts stand before it
-			continue
-		}
-		verdicts[i] = rule.Check(c)
+	verdicts := make([]Verdict, 0, len(l.Rules))
+	for i := range l.Rules {
+		verdicts = append(verdicts, l.verdict(i, c, verdicts))
 	}
 	return verdicts
+}
+
+// verdict is one rule's, after those before it: a compound rule's parts stand there.
+func (l *Level) verdict(rule int, c *Candidate, before []Verdict) Verdict {
+	if compound, ok := l.Rules[rule].Form.(*Compound); ok {
+		return compound.Statement.verdict(before)
+	}
+	return l.Rules[rule].Check(c)
 }
 
 // Accepts reports whether the candidate is legal at this level as far as rules and team sizes go: no player misses a
@@ -28,8 +32,10 @@ func (l *Level) Accepts(c *Candidate) bool {
 			}
 		}
 	}
-	for i, verdict := range l.Evaluate(c) {
-		if verdict != Holds && !l.Rules[i].Replaced {
+	verdicts := make([]Verdict, 0, len(l.Rules))
+	for i, rule := range l.Rules {
+		verdicts = append(verdicts, l.verdict(i, c, verdicts))
+		if verdicts[i] != Holds && !rule.Replaced {
 			return false
 		}
 	}
