@@ -62,7 +62,9 @@ var taggable = map[string]cell.ResourceKind{
 	"build":           cell.BuildResource,
 	"gameservergroup": cell.GameServerGroupResource,
 
-	"gamesessionqueue": cell.QueueResource,
+	"gamesessionqueue":         cell.QueueResource,
+	"matchmakingruleset":       cell.RuleSetResource,
+	"matchmakingconfiguration": cell.ConfigurationResource,
 }
 
 // tagged reads the ARN of a resource.

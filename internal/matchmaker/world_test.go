@@ -302,10 +302,9 @@ func (w *world) submit(t *caseTicket) {
 			players[i].Latencies = append(players[i].Latencies, matchmaking.Latency{Region: region, Milliseconds: p.LatencyMs[region]})
 		}
 	}
-	w.seed++
-	var cmd cell.Command = &cell.StartMatchmaking{Configuration: "case", ID: t.ID, Players: players, Request: w.seed}
+	var cmd cell.Command = &cell.StartMatchmaking{Configuration: "case", ID: t.ID, Players: players}
 	if t.Kind == "backfill" {
-		cmd = &cell.StartMatchBackfill{Configuration: "case", ID: t.ID, Players: players, Game: t.GameSession, Request: w.seed}
+		cmd = &cell.StartMatchBackfill{Configuration: "case", ID: t.ID, Players: players, Game: t.GameSession}
 	}
 	if err := w.do(cmd); err != nil {
 		w.rejected[t.ID] = err

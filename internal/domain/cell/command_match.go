@@ -169,7 +169,7 @@ func (cmd *AcceptMatch) decide(t *tx) error {
 	x := m.Tickets.Get(r)
 	switch {
 	case x.Status != matchmaking.RequiresAcceptance:
-		return domain.Refuse(domain.Invalid, "Matchmaking ticket is in %s status; only a proposed match can be accepted or rejected.", x.Status)
+		return TicketCannotAnswer(x.Status)
 	case x.Backfill:
 		return domain.Refuse(domain.Invalid, "TicketId: %s is a backfill ticket; its players are not asked", x.ID)
 	case len(cmd.Players) == 0:
@@ -210,6 +210,11 @@ func (cmd *AcceptMatch) decide(t *tx) error {
 		t.advanceMatch(match)
 	}
 	return nil
+}
+
+// TicketCannotAnswer refuses an answer to a match that is not there to be answered.
+func TicketCannotAnswer(s matchmaking.Status) error {
+	return domain.Refuse(domain.Invalid, "Matchmaking ticket is in %s status; only a proposed match can be accepted or rejected.", s)
 }
 
 func (t *tx) allAccepted(match matchmaking.Ref) bool {

@@ -21,7 +21,6 @@ type StartMatchmaking struct {
 	ID            string
 	Chosen        bool // the caller chose the id
 	Players       []matchmaking.Player
-	Request       uint64 // hash of all of the request, never 0: a repeat gets the ticket that the first one made
 
 	Archived   bool // the archive knows the id
 	ArchivedAt uint64
@@ -55,15 +54,16 @@ func (cmd *StartMatchmaking) decide(t *tx) error {
 	if err := t.checkPlayers(c, cmd.Players); err != nil {
 		return err
 	}
-	x := matchmaking.Ticket{ID: cmd.ID, Players: int32(len(cmd.Players)), Request: cmd.Request}
+	for i := range cmd.Players {
+		cmd.Players[i].Team = "" // the matchmaker's to give; see B108
+	}
+	x := matchmaking.Ticket{
+		ID: cmd.ID, Configuration: c.Name, Players: int32(len(cmd.Players)), Roster: matchmaking.EncodeRoster(cmd.Players),
+	}
 	if old, err := t.sameTicket(&x, cmd.Chosen, cmd.Archived, cmd.ArchivedAt); old != 0 || err != nil {
 		cmd.Ticket = t.c.ticket(old, t.now)
 		return err
 	}
-	for i := range cmd.Players {
-		cmd.Players[i].Team = "" // the matchmaker's to give; see B108
-	}
-	x.Roster = matchmaking.EncodeRoster(cmd.Players)
 	if err := t.checkRoom(len(x.Roster)); err != nil {
 		return err
 	}
@@ -91,11 +91,12 @@ func (t *tx) checkPlayers(c *matchmaking.Configuration, players []matchmaking.Pl
 	return nil
 }
 
-// sameTicket finds the active ticket that the very same request made before, or refuses an id that is taken.
+// sameTicket finds the active ticket that the very same request made before, or refuses an id that is taken. Clients
+// repeat a request whose answer they did not get.
 func (t *tx) sameTicket(x *matchmaking.Ticket, chosen, archived bool, archivedAt uint64) (matchmaking.Ref, error) {
 	if r, ok := t.c.matchmaking.Ticket(x.ID); ok {
 		old := t.c.matchmaking.Tickets.Get(r)
-		if old.Status.Active() && old.Request == x.Request && old.Backfill == x.Backfill {
+		if old.Status.Active() && old.Backfill == x.Backfill && old.Configuration == x.Configuration && old.Game == x.Game && old.Roster == x.Roster {
 			return r, nil
 		}
 		return 0, domain.Refuse(domain.Invalid, "TicketId: %s was used before", x.ID)
@@ -158,7 +159,6 @@ type StartMatchBackfill struct {
 	Players       []matchmaking.Player // who are there, with their teams
 	Game          string               // id of the game session; with STANDALONE whatever the caller calls it, or nothing
 	Server        *fleet.Key           // the server process that asks; nil: not one
-	Request       uint64
 
 	Archived   bool
 	ArchivedAt uint64
@@ -195,7 +195,10 @@ func (cmd *StartMatchBackfill) decide(t *tx) error {
 	if err := t.checkTeams(c, cmd.Players); err != nil {
 		return err
 	}
-	x := matchmaking.Ticket{ID: cmd.ID, Backfill: true, Players: int32(len(cmd.Players)), Game: cmd.Game, Request: cmd.Request}
+	x := matchmaking.Ticket{
+		ID: cmd.ID, Configuration: c.Name, Backfill: true, Players: int32(len(cmd.Players)), Game: cmd.Game,
+		Roster: matchmaking.EncodeRoster(cmd.Players),
+	}
 	if !c.Standalone {
 		g, err := t.checkBackfilled(cmd.Game, cmd.Server)
 		if err != nil {
@@ -207,7 +210,6 @@ func (cmd *StartMatchBackfill) decide(t *tx) error {
 		cmd.Ticket = t.c.ticket(old, t.now)
 		return err
 	}
-	x.Roster = matchmaking.EncodeRoster(cmd.Players)
 	if err := t.checkRoom(len(x.Roster)); err != nil {
 		return err
 	}

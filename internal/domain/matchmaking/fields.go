@@ -66,9 +66,8 @@ func (t *Ticket) Fields(c *wire.Codec) {
 	c.String(15, &t.Roster)
 	c.String(16, &t.Game)
 	c.Shared(17, &t.GameRegion)
-	c.Fixed64(18, &t.Request)
-	wire.Optional(c, 19, &t.Outcome, (*Outcome).fields)
-	wire.Int(c, 20, &t.EndedNo)
+	wire.Optional(c, 18, &t.Outcome, (*Outcome).fields)
+	wire.Int(c, 19, &t.EndedNo)
 }
 
 func (o *Outcome) fields(c *wire.Codec) {

@@ -131,7 +131,6 @@ type Ticket struct {
 
 	Game       string // of a backfill ticket: the id of its game session, or with STANDALONE what its caller calls it
 	GameRegion string
-	Request    uint64 // hash of the request that made it: a repeat gets the same ticket
 
 	Outcome *Outcome // since it is part of a match; never changed in place
 
