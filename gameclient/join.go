@@ -30,15 +30,31 @@ func (c *Client) JoinSession(ctx context.Context, r JoinSessionRequest) (Seat, e
 	if check.err != nil {
 		return Seat{}, check.err
 	}
-	return c.enter(ctx, func() (Seat, error) { return c.reserve(ctx, r) })
+	return c.enter(ctx, func() (Seat, error) { return c.reserve(ctx, "JoinSession", r) })
 }
 
-func (c *Client) reserve(ctx context.Context, r JoinSessionRequest) (Seat, error) {
+// Reserve takes a seat for a player who connects elsewhere: a backend hands the seat to the player's client, which calls
+// Connect. It needs no connector and leaves the Client where it is.
+func (c *Client) Reserve(ctx context.Context, r JoinSessionRequest) (Seat, error) {
+	check := check{call: "Reserve"}
+	check.need("SessionID", r.SessionID)
+	check.need("PlayerID", r.PlayerID)
+	if check.err != nil {
+		return Seat{}, check.err
+	}
+	seat, err := c.reserve(ctx, "Reserve", r)
+	if err != nil {
+		return Seat{}, err
+	}
+	return seat, nil
+}
+
+func (c *Client) reserve(ctx context.Context, call string, r JoinSessionRequest) (Seat, error) {
 	answer, err := c.api.CreatePlayerSession(ctx, &gamelift.CreatePlayerSessionInput{
 		GameSessionId: &r.SessionID, PlayerId: &r.PlayerID, PlayerData: text(r.PlayerData),
 	})
 	if err != nil {
-		return Seat{SessionID: r.SessionID, PlayerID: r.PlayerID}, failed("JoinSession", err)
+		return Seat{SessionID: r.SessionID, PlayerID: r.PlayerID}, failed(call, err)
 	}
 	return seatOf(answer.PlayerSession), nil
 }

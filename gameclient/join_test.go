@@ -101,6 +101,24 @@ func TestJoinThatDoesNotConnect(t *testing.T) {
 	}
 }
 
+// A backend reserves for others, as many as there are.
+func TestReserve(t *testing.T) {
+	c := newCloud(t)
+	c.on("CreatePlayerSession", func(in members) (members, string) {
+		return members{"PlayerSession": seat(members{"PlayerId": in["PlayerId"]})}, ""
+	})
+	client := c.client(nil)
+	for _, player := range []string{"ann", "bob"} {
+		if got, err := client.Reserve(t.Context(), JoinSessionRequest{SessionID: testGame, PlayerID: player}); err != nil || got.PlayerID != player {
+			t.Errorf("%s: got %+v, %v", player, got, err)
+		}
+	}
+	c.refuse("CreatePlayerSession", "GameSessionFullException")
+	if _, err := client.Reserve(t.Context(), JoinSessionRequest{SessionID: testGame, PlayerID: "cyd"}); !errors.Is(err, ErrFull) {
+		t.Errorf("got %v, want ErrFull", err)
+	}
+}
+
 // One join at a time, however many want to.
 func TestJoinsAtTheSameTime(t *testing.T) {
 	c := newCloud(t)

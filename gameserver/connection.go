@@ -6,7 +6,7 @@ import (
 )
 
 // ConnectionID is how the game's network layer names a connection. It is unique among those that are open.
-type ConnectionID uint64
+type ConnectionID = uint64
 
 // connection is one over which a player has joined, or is about to.
 type connection struct {

@@ -1,8 +1,8 @@
-// Package arena is a small multiplayer game, complete enough to show what a game server does with a game session
-// service: players walk on a grid, talk, and race for coins.
+// Package arena is a small multiplayer game, complete enough to show what a game does with a game session service:
+// players walk on a grid, talk, and race for coins, round after round. Who has left may come back to the same score.
 //
 // The rules are in world.go, the server's connections in room.go, a client's in client.go; folder arena-server is the
-// dedicated server, folder arena-client the program for players.
+// dedicated server, arena-server-bare the same without a library, arena-client the program for players.
 //
 // Client and server send each other JSON objects, one a line, over TCP. The first line of a client is a join with
 // the player session id that it got from the service; the answer is a welcome or a refusal.
@@ -21,12 +21,13 @@ const (
 
 // What the server sends.
 const (
-	Welcome Kind = "welcome" // Name, Width, Height, Coin, Players: everything as it is now
+	Welcome Kind = "welcome" // Name, Width, Height, Coin, Players, Round: everything as it is now
 	Refused Kind = "refused" // Text says why; Retry whether the same player session may try again
 	Joined  Kind = "joined"  // Player
 	Moved   Kind = "moved"   // Player, and Coin when this move took the last one
 	Said    Kind = "said"    // Name, Text
 	Left    Kind = "left"    // Name
+	Round   Kind = "round"   // Name has won one; number Round begins, with Players and Coin as they are now
 	Over    Kind = "over"    // Text says why; nothing comes after it
 )
 
@@ -54,6 +55,7 @@ type Message struct {
 	Coin          *Cell     `json:"coin,omitempty"`
 	Player        *Player   `json:"player,omitempty"`
 	Players       []Player  `json:"players,omitempty"`
+	Round         int       `json:"round,omitempty"`
 }
 
 // Cell is a place on the grid, counted from the upper left corner.
@@ -66,5 +68,6 @@ type Cell struct {
 type Player struct {
 	Name  string `json:"name"`
 	At    Cell   `json:"at"`
-	Coins int    `json:"coins"`
+	Coins int    `json:"coins"`          // of this round
+	Wins  int    `json:"wins,omitempty"` // rounds won
 }

@@ -9,9 +9,8 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
-
-	"github.com/musterhq/muster/gameserver"
 )
 
 const (
@@ -24,8 +23,8 @@ const (
 
 // Places is what a room asks the service about its players; a *gameserver.Server is one.
 type Places interface {
-	AcceptPlayer(ctx context.Context, playerSessionID string) error
-	RemovePlayer(ctx context.Context, playerSessionID string) error
+	ValidatePlayerJoin(ctx context.Context, connection uint64, playerSessionID string) error
+	HandlePlayerLeave(ctx context.Context, connection uint64) error
 }
 
 // Room is the server's side of one game: the connections of its players, and the world they share.
@@ -33,12 +32,14 @@ type Room struct {
 	places Places
 	log    *slog.Logger
 
-	// Empty is called when the last player has left, Won when the game has come to its end. Both run in a
-	// player's goroutine and must not wait for the room.
-	Empty func()
-	Won   func(why string)
+	// Won is called when the game has come to its end, in a player's goroutine: it must not wait for the room.
+	Won func(why string)
 
-	serving sync.WaitGroup
+	// Retry tells whether a player who was turned away with this error may come again with the same player session.
+	Retry func(error) bool
+
+	serving     sync.WaitGroup
+	connections atomic.Uint64 // so many have there been
 
 	mu      sync.Mutex
 	world   *World // nil before Open and after Close
@@ -49,6 +50,7 @@ type Room struct {
 
 type client struct {
 	conn    net.Conn
+	id      uint64       // of the connection
 	session string       // player session id
 	name    string       // empty until the world has let the player in
 	unsent  chan Message // closed when nothing more is to be sent
@@ -58,7 +60,7 @@ type client struct {
 func NewRoom(places Places, log *slog.Logger) *Room {
 	return &Room{
 		places: places, log: log,
-		Empty: func() {}, Won: func(string) {},
+		Won: func(string) {}, Retry: func(error) bool { return false },
 		clients: map[*client]bool{}, strangers: map[net.Conn]bool{},
 	}
 }
@@ -139,7 +141,7 @@ func (r *Room) serve(conn net.Conn) {
 	}
 	_ = conn.SetReadDeadline(time.Time{})
 
-	c := &client{conn: conn, session: join.PlayerSession, unsent: make(chan Message, unsentMax)}
+	c := &client{conn: conn, id: r.connections.Add(1), session: join.PlayerSession, unsent: make(chan Message, unsentMax)}
 	if !r.admit(c, join.Name) {
 		return
 	}
@@ -161,14 +163,14 @@ func (r *Room) admit(c *client, name string) bool {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), acceptWithin)
 	defer cancel()
-	if err := r.places.AcceptPlayer(ctx, c.session); err != nil {
+	if err := r.places.ValidatePlayerJoin(ctx, c.id, c.session); err != nil {
 		r.log.Info("player turned away", "player_session", c.session, "name", name, "err", err)
-		refuse(c.conn, err.Error(), errors.Is(err, gameserver.ErrUnavailable))
+		refuse(c.conn, err.Error(), r.Retry(err))
 		return false
 	}
 
 	if err := r.enter(c, name); err != nil {
-		r.giveBack(c.session)
+		r.giveBack(c)
 		refuse(c.conn, err.Error(), false)
 		return false
 	}
@@ -209,9 +211,10 @@ func (r *Room) play(c *client, lines *bufio.Scanner) {
 		won := ""
 		switch m.Kind {
 		case Move:
-			var moved *Message
-			if moved, won = r.world.Step(c.name, m.Direction); moved != nil {
-				r.tell(*moved)
+			var told []Message
+			told, won = r.world.Step(c.name, m.Direction)
+			for _, m := range told {
+				r.tell(m)
 			}
 		case Say:
 			if said := r.world.Talk(c.name, m.Text); said != nil {
@@ -237,18 +240,15 @@ func (r *Room) leave(c *client) {
 	r.mu.Unlock()
 
 	r.log.Info("player left", "name", c.name, "player_session", c.session, "players", left)
-	r.giveBack(c.session)
-	if open && left == 0 {
-		r.Empty()
-	}
+	r.giveBack(c)
 }
 
-func (r *Room) giveBack(playerSession string) {
+// giveBack tells the service, which may end the session with its last player.
+func (r *Room) giveBack(c *client) {
 	ctx, cancel := context.WithTimeout(context.Background(), acceptWithin)
 	defer cancel()
-	// When the process ends, the service ends the session's players itself.
-	if err := r.places.RemovePlayer(ctx, playerSession); err != nil && !errors.Is(err, gameserver.ErrEnded) {
-		r.log.Warn("give a player's place back", "player_session", playerSession, "err", err)
+	if err := r.places.HandlePlayerLeave(ctx, c.id); err != nil {
+		r.log.Warn("give a player's place back", "player_session", c.session, "err", err)
 	}
 }
 

@@ -15,29 +15,31 @@ import (
 type places struct {
 	mu       sync.Mutex
 	reserved map[string]bool
-	active   map[string]bool
+	active   map[uint64]string // player sessions by connection
 	removed  chan string
 }
 
-func (p *places) AcceptPlayer(_ context.Context, id string) error {
+func (p *places) ValidatePlayerJoin(_ context.Context, connection uint64, id string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
 	case id == "psess-silence":
-		return &gameserver.Error{Call: "AcceptPlayer", Kind: gameserver.ErrUnavailable}
+		return &gameserver.Error{Call: "ValidatePlayerJoin", Kind: gameserver.ErrUnavailable}
 	case !p.reserved[id]:
-		return &gameserver.Error{Call: "AcceptPlayer", Kind: gameserver.ErrRefused}
+		return &gameserver.Error{Call: "ValidatePlayerJoin", Kind: gameserver.ErrRefused}
 	}
 	delete(p.reserved, id)
-	p.active[id] = true
+	p.active[connection] = id
 	return nil
 }
 
-func (p *places) RemovePlayer(_ context.Context, id string) error {
+func (p *places) HandlePlayerLeave(_ context.Context, connection uint64) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delete(p.active, id)
-	p.removed <- id
+	if id, ok := p.active[connection]; ok {
+		delete(p.active, connection)
+		p.removed <- id
+	}
 	return nil
 }
 
@@ -50,11 +52,12 @@ type testRoom struct {
 // open starts a room with a world and places for some player sessions.
 func open(t *testing.T, properties map[string]string, reserved ...string) *testRoom {
 	t.Helper()
-	p := &places{reserved: map[string]bool{}, active: map[string]bool{}, removed: make(chan string, 16)}
+	p := &places{reserved: map[string]bool{}, active: map[uint64]string{}, removed: make(chan string, 16)}
 	for _, id := range reserved {
 		p.reserved[id] = true
 	}
 	r := NewRoom(p, slog.New(slog.DiscardHandler))
+	r.Retry = func(err error) bool { return errors.Is(err, gameserver.ErrUnavailable) }
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -158,14 +161,11 @@ func TestNobodyPlaysWithoutTheService(t *testing.T) {
 
 func TestBrokenConnectionFreesThePlace(t *testing.T) {
 	r := open(t, nil, "psess-1")
-	empty := make(chan struct{})
-	r.Empty = func() { close(empty) }
 	c := r.join(t, "psess-1", "Ann")
 	c.conn.Close()
 	if id := <-r.places.removed; id != "psess-1" {
 		t.Errorf("removed %s, want psess-1", id)
 	}
-	<-empty
 }
 
 func TestGarbageIsTurnedAway(t *testing.T) {

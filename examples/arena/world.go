@@ -16,6 +16,8 @@ const (
 	sizeMin = 4
 	sizeMax = 64
 
+	roundsMax = 99
+
 	nameRunesMax = 16
 	textRunesMax = 200
 )
@@ -23,16 +25,23 @@ const (
 // World is the state of one game and its rules. It knows no connections and is not safe for concurrent use.
 type World struct {
 	width, height int
-	goal          int // coins that win; 0: the game has no end of its own
+	goal          int // coins that win a round; 0: the game has no end of its own
+	rounds        int
+	round         int // from 1
 	coin          Cell
 	players       map[string]*Player
+	away          map[string]*Player // who has left, with the score to come back to
 	dice          *rand.Rand
 }
 
 // Load makes the world that a session's properties ask for: "size" is width x height ("16x8"), "goal" the number
-// of coins that win ("5"; without it the game goes on). The seed decides where coins appear.
+// of coins that win a round ("5"; without it the game goes on), "rounds" the number of rounds ("3"; one without it). The
+// seed decides where coins appear.
 func Load(properties map[string]string, seed uint64) (*World, error) {
-	w := &World{width: 16, height: 8, players: map[string]*Player{}, dice: rand.New(rand.NewPCG(seed, 0))}
+	w := &World{
+		width: 16, height: 8, rounds: 1, round: 1,
+		players: map[string]*Player{}, away: map[string]*Player{}, dice: rand.New(rand.NewPCG(seed, 0)),
+	}
 	if size, ok := properties["size"]; ok {
 		x, y, _ := strings.Cut(size, "x")
 		var errX, errY error
@@ -49,6 +58,13 @@ func Load(properties map[string]string, seed uint64) (*World, error) {
 		}
 		w.goal = n
 	}
+	if rounds, ok := properties["rounds"]; ok {
+		n, err := strconv.Atoi(rounds)
+		if err != nil || n < 1 || n > roundsMax {
+			return nil, fmt.Errorf("property rounds is %q: want a number from 1 to %d", rounds, roundsMax)
+		}
+		w.rounds = n
+	}
 	w.dropCoin()
 	return w, nil
 }
@@ -64,7 +80,8 @@ func CheckName(name string) error {
 	return nil
 }
 
-// Enter places a player on the first free cell and tells what the others see, or why it cannot be.
+// Enter places a player on the first free cell and tells what the others see, or why it cannot be. Who was here before
+// gets the old score back.
 func (w *World) Enter(name string) (Message, error) {
 	if err := CheckName(name); err != nil {
 		return Message{}, err
@@ -75,7 +92,12 @@ func (w *World) Enter(name string) (Message, error) {
 	for y := range w.height {
 		for x := range w.width {
 			if at := (Cell{x, y}); at != w.coin && w.at(at) == nil {
-				p := &Player{Name: name, At: at}
+				p := w.away[name]
+				if p == nil {
+					p = &Player{Name: name}
+				}
+				delete(w.away, name)
+				p.At = at
 				w.players[name] = p
 				seen := *p
 				return Message{Kind: Joined, Player: &seen}, nil
@@ -85,15 +107,18 @@ func (w *World) Enter(name string) (Message, error) {
 	return Message{}, fmt.Errorf("the arena is full")
 }
 
-// Exit removes a player.
+// Exit removes a player, whose score is kept.
 func (w *World) Exit(name string) Message {
-	delete(w.players, name)
+	if p := w.players[name]; p != nil {
+		w.away[name] = p
+		delete(w.players, name)
+	}
 	return Message{Kind: Left, Name: name}
 }
 
 // Step moves a player. There is nothing to tell when a wall or somebody is in the way. won is the reason why the
 // game is over, or empty.
-func (w *World) Step(name string, d Direction) (told *Message, won string) {
+func (w *World) Step(name string, d Direction) (told []Message, won string) {
 	p := w.players[name]
 	to := p.At
 	switch d {
@@ -118,13 +143,48 @@ func (w *World) Step(name string, d Direction) (told *Message, won string) {
 		w.dropCoin()
 		coin := w.coin
 		m.Coin = &coin
-		if p.Coins == w.goal {
-			won = fmt.Sprintf("%s has reached the goal of %d", name, w.goal)
-		}
 	}
 	seen := *p
 	m.Player = &seen
-	return &m, won
+	told = []Message{m}
+	if m.Coin != nil && p.Coins == w.goal {
+		p.Wins++
+		if w.round == w.rounds {
+			return told, w.verdict(p)
+		}
+		told = append(told, w.nextRound(name))
+	}
+	return told, ""
+}
+
+// verdict says who has won the game, when its last round was won.
+func (w *World) verdict(last *Player) string {
+	if w.rounds == 1 {
+		return fmt.Sprintf("%s has reached the goal of %d", last.Name, w.goal)
+	}
+	best := last // of equals the one who won the last round
+	for _, others := range []map[string]*Player{w.players, w.away} {
+		for _, p := range others {
+			if p.Wins > best.Wins || p.Wins == best.Wins && best != last && p.Name < best.Name {
+				best = p
+			}
+		}
+	}
+	return fmt.Sprintf("%s has won %d of %d rounds", best.Name, best.Wins, w.rounds)
+}
+
+// nextRound takes everybody's coins, also of those who are away.
+func (w *World) nextRound(winner string) Message {
+	w.round++
+	for _, p := range w.players {
+		p.Coins = 0
+	}
+	for _, p := range w.away {
+		p.Coins = 0
+	}
+	m := w.Look(winner)
+	m.Kind, m.Width, m.Height = Round, 0, 0
+	return m
 }
 
 // Talk cleans up what a player says; nil when nothing is left of it.
@@ -151,7 +211,7 @@ func (w *World) Look(name string) Message {
 		players = append(players, *p)
 	}
 	coin := w.coin
-	return Message{Kind: Welcome, Name: name, Width: w.width, Height: w.height, Coin: &coin, Players: players}
+	return Message{Kind: Welcome, Name: name, Width: w.width, Height: w.height, Coin: &coin, Players: players, Round: w.round}
 }
 
 func (w *World) at(c Cell) *Player {

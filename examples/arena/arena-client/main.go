@@ -1,11 +1,19 @@
 // Command arena-client plays the arena game in a terminal.
 //
-//	arena-client -address 127.0.0.1:7777 -player-session psess-… -name Ann
+//	arena-client -fleet FLEET -location custom-home -name Ann       join a game session with room, or create one
+//	arena-client -queue QUEUE -name Ann                             create one wherever the queue finds room
+//	arena-client -friend Ann -name Bob                              join the one where Ann plays
+//	arena-client -address 127.0.0.1:7777 -player-session psess-… -name Ann    with a seat that somebody else reserved
+//
+// The first three ask the service, whose endpoint, region and credentials are those of the AWS SDK: AWS_REGION,
+// AWS_ENDPOINT_URL_GAMELIFT, AWS_ACCESS_KEY_ID and so on, or a profile.
 //
 // Type w, a, s or d (and Enter) to walk, q to leave, anything else to talk. With -script it plays by itself and
 // prints what happens, one event a line:
 //
-//	arena-client … -script "east; south; say hello; wait joined Bob; leave"
+//	arena-client … -script "east; south; say hello; wait joined Bob; coin; return; leave"
+//
+// where coin walks to the coin, and return leaves and comes back into the same game session.
 package main
 
 import (
@@ -17,7 +25,6 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"strings"
 	"time"
 
 	"github.com/musterhq/muster/examples/arena"
@@ -37,8 +44,10 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	flags.SetOutput(stderr)
 	address := flags.String("address", "127.0.0.1:7777", "`host:port` of the game server")
 	session := flags.String("player-session", "", "`id` from create-player-session, psess-…")
+	var o online
+	o.addFlags(flags)
 	name := flags.String("name", "Player", "`name` that the others see")
-	script := flags.String("script", "", "`steps` to play by itself: north, south, west, east, say TEXT, wait KIND [NAME], leave; separated by semicolons")
+	script := flags.String("script", "", "`steps` to play by itself: north, south, west, east, coin, say TEXT, wait KIND [NAME], return, leave; separated by semicolons")
 	timeout := flags.Duration("timeout", time.Minute, "how long a script may take")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -48,79 +57,33 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		ctx, cancel = context.WithTimeout(ctx, *timeout)
 		defer cancel()
 	}
-	client, err := arena.Dial(ctx, *address, *session, *name)
-	if err != nil {
-		return err
-	}
-	defer client.Leave()
-	if *script != "" {
-		return play(ctx, client, *script, stdout)
-	}
-	return interactive(ctx, client, stdin, stdout)
-}
-
-// play runs a script. Every event is printed as "kind name details".
-func play(ctx context.Context, c *arena.Client, script string, out io.Writer) error {
-	fmt.Fprintln(out, describe(c.Welcome))
-	for step := range strings.SplitSeq(script, ";") {
-		verb, rest, _ := strings.Cut(strings.TrimSpace(step), " ")
-		var err error
-		switch verb {
-		case "":
-		case "north", "south", "west", "east":
-			err = c.Move(arena.Direction(verb))
-		case "say":
-			err = c.Say(rest)
-		case "wait":
-			kind, name, _ := strings.Cut(rest, " ")
-			err = wait(ctx, c, arena.Kind(kind), name, out)
-		case "leave":
-			return nil
-		default:
-			err = fmt.Errorf("script: step %q: want north, south, west, east, say, wait or leave", step)
-		}
+	if !o.wanted() {
+		client, err := arena.Dial(ctx, *address, *session, *name)
 		if err != nil {
 			return err
 		}
+		defer client.Leave()
+		return show(ctx, &scripted{client: client, out: stdout}, *script, stdin)
 	}
-	return nil
+	o.name = *name
+	if err := o.open(ctx); err != nil {
+		return err
+	}
+	client, err := o.join(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = o.leave(context.WithoutCancel(ctx)) }() // the server notices either way
+	fmt.Fprintln(stdout, "in", o.session)
+	return show(ctx, &scripted{client: client, out: stdout, online: &o}, *script, stdin)
 }
 
-func wait(ctx context.Context, c *arena.Client, kind arena.Kind, name string, out io.Writer) error {
-	for {
-		select {
-		case m, ok := <-c.Events():
-			if !ok {
-				return fmt.Errorf("the server closed the connection before %q %q came", kind, name)
-			}
-			fmt.Fprintln(out, describe(m))
-			if m.Kind == kind && (name == "" || name == who(m)) {
-				return nil
-			}
-		case <-ctx.Done():
-			return fmt.Errorf("wait for %q %q: %w", kind, name, ctx.Err())
-		}
+// show plays by a script, or by the keyboard.
+func show(ctx context.Context, p *scripted, script string, stdin io.Reader) error {
+	if script != "" {
+		return p.play(ctx, script)
 	}
-}
-
-func who(m arena.Message) string {
-	if m.Player != nil {
-		return m.Player.Name
-	}
-	return m.Name
-}
-
-func describe(m arena.Message) string {
-	text := strings.TrimSpace(fmt.Sprintf("%s %s", m.Kind, who(m)))
-	switch {
-	case m.Kind == arena.Welcome:
-		text += fmt.Sprintf(" %dx%d players=%d", m.Width, m.Height, len(m.Players))
-	case m.Player != nil:
-		text += fmt.Sprintf(" at=%d,%d coins=%d", m.Player.At.X, m.Player.At.Y, m.Player.Coins)
-	case m.Text != "":
-		text += ": " + m.Text
-	}
-	return text
+	return interactive(ctx, p.client, stdin, p.out)
 }
 
 func interactive(ctx context.Context, c *arena.Client, stdin io.Reader, out io.Writer) error {

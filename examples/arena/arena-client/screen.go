@@ -47,6 +47,11 @@ func (s *screen) see(m arena.Message) {
 		s.lines = append(s.lines, m.Name+" has left")
 	case arena.Said:
 		s.lines = append(s.lines, m.Name+": "+m.Text)
+	case arena.Round:
+		for _, p := range m.Players {
+			s.players[p.Name] = p
+		}
+		s.lines = append(s.lines, fmt.Sprintf("%s has won the round, number %d begins", m.Name, m.Round))
 	case arena.Over:
 		s.lines = append(s.lines, "game over: "+m.Text)
 	}

@@ -2,7 +2,8 @@
 //
 //	arena-server -authtoken=TOKEN -hostid=DesktopPC -fleetid=FLEET -websocketurl=ws://127.0.0.1:8080 -port 7777
 //
-// The session's properties choose the level: size ("16x8") and goal, the number of coins that win ("5").
+// The session's properties choose the level: size ("16x8"), goal, the number of coins that win a round ("5"), and the
+// number of rounds ("3").
 package main
 
 import (
@@ -16,7 +17,6 @@ import (
 	"net"
 	"os"
 	"os/signal"
-	"strconv"
 	"syscall"
 
 	"github.com/musterhq/muster/examples/arena"
@@ -44,38 +44,19 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
+	options.KeepWhenEmpty = !*endWhenEmpty
 	options.Logger = slog.New(slog.NewTextHandler(stderr, &slog.HandlerOptions{Level: &level}))
 
-	listener, err := listen(*bind, options.Port)
+	listener, err := arena.Listen(*bind, options.Port)
 	if err != nil {
 		return err
 	}
 	options.Port = listener.Addr().(*net.TCPAddr).Port
 	options.Logger.Info("listening for players", "address", listener.Addr().String())
-	return serve(ctx, options, listener, *endWhenEmpty)
+	return serve(ctx, options, listener)
 }
 
-// listen opens the players' port. Port 0 is any that the service accepts: kernels give out some above its limit.
-func listen(address string, port int) (net.Listener, error) {
-	var tooHigh []net.Listener // kept open, so that the next try gets another port
-	defer func() {
-		for _, l := range tooHigh {
-			l.Close()
-		}
-	}()
-	for {
-		l, err := net.Listen("tcp", net.JoinHostPort(address, strconv.Itoa(port)))
-		if err != nil {
-			return nil, fmt.Errorf("listen for players on port %d: %w", port, err)
-		}
-		if port != 0 || l.Addr().(*net.TCPAddr).Port <= gameserver.PortMax {
-			return l, nil
-		}
-		tooHigh = append(tooHigh, l)
-	}
-}
-
-func serve(ctx context.Context, options gameserver.Options, listener net.Listener, endWhenEmpty bool) error {
+func serve(ctx context.Context, options gameserver.Options, listener net.Listener) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	log := options.Logger
@@ -104,9 +85,7 @@ func serve(ctx context.Context, options gameserver.Options, listener net.Listene
 	})
 	room = arena.NewRoom(srv, log)
 	room.Won = func(why string) { stop(errors.New(why)) }
-	if endWhenEmpty {
-		room.Empty = func() { stop(errors.New("the last player has left")) }
-	}
+	room.Retry = func(err error) bool { return errors.Is(err, gameserver.ErrUnavailable) }
 	go func() { served <- room.Serve(listener) }()
 	return srv.Run(ctx)
 }

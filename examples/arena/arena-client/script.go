@@ -1,0 +1,163 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/musterhq/muster/examples/arena"
+	"github.com/musterhq/muster/gameclient"
+)
+
+// returnAgain is how long a player waits to return to a game that is not free of the one who left.
+const returnAgain = 100 * time.Millisecond
+
+// scripted is a player who plays by itself.
+type scripted struct {
+	client *arena.Client
+	online *online // nil: it came with a seat and cannot return
+	out    io.Writer
+	seen   *screen // what it knows of the game
+}
+
+// play runs a script. Every event is printed as "kind name details".
+func (p *scripted) play(ctx context.Context, script string) error {
+	p.begin()
+	for step := range strings.SplitSeq(script, ";") {
+		verb, rest, _ := strings.Cut(strings.TrimSpace(step), " ")
+		var err error
+		switch verb {
+		case "":
+		case "north", "south", "west", "east":
+			err = p.client.Move(arena.Direction(verb))
+		case "coin":
+			err = p.takeCoin(ctx)
+		case "say":
+			err = p.client.Say(rest)
+		case "wait":
+			kind, name, _ := strings.Cut(rest, " ")
+			err = p.wait(ctx, arena.Kind(kind), name)
+		case "return":
+			err = p.comeBack(ctx)
+		case "leave":
+			return nil
+		default:
+			err = fmt.Errorf("script: step %q: want north, south, west, east, coin, say, wait, return or leave", step)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (p *scripted) begin() {
+	p.seen = newScreen(p.client.Welcome)
+	fmt.Fprintln(p.out, describe(p.client.Welcome))
+}
+
+// comeBack leaves the game session and joins it again, with another seat.
+func (p *scripted) comeBack(ctx context.Context) error {
+	if p.online == nil {
+		return errors.New("script: return needs -fleet, -queue, -session or -friend")
+	}
+	if err := p.online.leave(ctx); err != nil {
+		return err
+	}
+	for {
+		client, err := p.online.join(ctx)
+		if err == nil {
+			p.client = client
+			p.begin()
+			return nil
+		}
+		// The game server may not have noticed yet that this player left: the old seat and name are taken then.
+		_, refused := errors.AsType[*arena.RefusedError](err)
+		if !refused && !errors.Is(err, gameclient.ErrFull) {
+			return err
+		}
+		select {
+		case <-time.After(returnAgain):
+		case <-ctx.Done():
+			return err
+		}
+	}
+}
+
+// takeCoin walks to where the coin is, around the others.
+func (p *scripted) takeCoin(ctx context.Context) error {
+	for {
+		direction, ok := p.seen.way()
+		if !ok {
+			return errors.New("script: there is no way to the coin")
+		}
+		if err := p.client.Move(direction); err != nil {
+			return err
+		}
+		for {
+			m, err := p.next(ctx)
+			if err != nil {
+				return err
+			}
+			if m.Kind != arena.Moved || who(m) != p.seen.me {
+				continue
+			}
+			if m.Coin != nil {
+				return nil
+			}
+			break
+		}
+	}
+}
+
+func (p *scripted) wait(ctx context.Context, kind arena.Kind, name string) error {
+	for {
+		m, err := p.next(ctx)
+		if err != nil {
+			return fmt.Errorf("wait for %q %q: %w", kind, name, err)
+		}
+		if m.Kind == kind && (name == "" || name == who(m)) {
+			return nil
+		}
+	}
+}
+
+// next is the next event, printed.
+func (p *scripted) next(ctx context.Context) (arena.Message, error) {
+	select {
+	case m, ok := <-p.client.Events():
+		if !ok {
+			return m, errors.New("the server has closed the connection")
+		}
+		fmt.Fprintln(p.out, describe(m))
+		p.seen.see(m)
+		return m, nil
+	case <-ctx.Done():
+		return arena.Message{}, context.Cause(ctx)
+	}
+}
+
+func who(m arena.Message) string {
+	if m.Player != nil {
+		return m.Player.Name
+	}
+	return m.Name
+}
+
+func describe(m arena.Message) string {
+	text := strings.TrimSpace(fmt.Sprintf("%s %s", m.Kind, who(m)))
+	switch {
+	case m.Kind == arena.Welcome:
+		text += fmt.Sprintf(" %dx%d players=%d", m.Width, m.Height, len(m.Players))
+	case m.Kind == arena.Round:
+		text += fmt.Sprintf(" round=%d", m.Round)
+	case m.Player != nil:
+		text += fmt.Sprintf(" at=%d,%d coins=%d wins=%d", m.Player.At.X, m.Player.At.Y, m.Player.Coins, m.Player.Wins)
+	case m.Text != "":
+		text += ": " + m.Text
+	}
+	return text
+}

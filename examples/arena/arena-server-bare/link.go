@@ -1,0 +1,208 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/lxzan/gws"
+)
+
+const (
+	answerWithin = 20 * time.Second
+	redialAfter  = time.Second
+)
+
+// identity is how a game server introduces itself, in the query of its WebSocket's URL.
+type identity struct {
+	url                         string // ws://host:port
+	token, fleet, host, process string
+}
+
+// link is the connection to the service: requests and their answers, and what the service sends by itself. It comes back
+// when it is lost, and sends again what has no answer yet: the service does nothing twice that has the same request id.
+type link struct {
+	gws.BuiltinEventHandler
+	log  *slog.Logger
+	push func(action string, message []byte) // runs in a goroutine for each message
+
+	mu      sync.Mutex
+	who     identity
+	conn    *gws.Conn // nil while there is none
+	closed  bool
+	waiting map[string]*request
+}
+
+type request struct {
+	frame  []byte
+	answer chan answer
+}
+
+type answer struct {
+	StatusCode   int
+	ErrorMessage string
+}
+
+// refused is the service's no to a request.
+type refused struct {
+	action string
+	answer
+}
+
+func (e *refused) Error() string {
+	return fmt.Sprintf("%s: status %d: %s", e.action, e.StatusCode, e.ErrorMessage)
+}
+
+// dial opens the first connection.
+func dial(who identity, log *slog.Logger, push func(string, []byte)) (*link, error) {
+	l := &link{log: log, push: push, who: who, waiting: map[string]*request{}}
+	return l, l.connect()
+}
+
+func (l *link) connect() error {
+	l.mu.Lock()
+	who := l.who
+	l.mu.Unlock()
+	query := url.Values{
+		"Authorization": {who.token}, "FleetId": {who.fleet}, "ComputeId": {who.host}, "pID": {who.process},
+		"sdkVersion": {sdkVersion}, "sdkLanguage": {sdkLanguage},
+	}
+	conn, _, err := gws.NewClient(l, &gws.ClientOption{Addr: who.url + "?" + query.Encode()})
+	if err != nil {
+		return fmt.Errorf("connect to %s: %w", who.url, err)
+	}
+	l.mu.Lock()
+	old := l.conn
+	l.conn = conn
+	for _, r := range l.waiting {
+		l.write(r.frame)
+	}
+	l.mu.Unlock()
+	go conn.ReadLoop()
+	if old != nil {
+		old.NetConn().Close()
+	}
+	return nil
+}
+
+// write sends a frame; the caller holds the lock. What gets lost with the connection is sent again over the next.
+func (l *link) write(frame []byte) {
+	if l.conn != nil {
+		_ = l.conn.WriteMessage(gws.OpcodeText, frame)
+	}
+}
+
+// do makes a request and waits for its answer.
+func (l *link) do(action string, members map[string]any) error {
+	id := rand.Text()
+	message := map[string]any{"Action": action, "RequestId": id}
+	for name, value := range members {
+		message[name] = value
+	}
+	frame, err := json.Marshal(message)
+	if err != nil {
+		return err
+	}
+	r := &request{frame, make(chan answer, 1)}
+	l.mu.Lock()
+	l.waiting[id] = r
+	l.write(frame)
+	l.mu.Unlock()
+	defer func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.waiting, id)
+	}()
+	ctx, cancel := context.WithTimeout(context.Background(), answerWithin)
+	defer cancel()
+	select {
+	case a := <-r.answer:
+		if a.StatusCode != 200 {
+			return &refused{action, a}
+		}
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("%s: %w", action, errNoAnswer)
+	}
+}
+
+var errNoAnswer = errors.New("the service has not answered")
+
+// OnMessage takes an answer, which has the id of its request, or a message of the service's own, which has none.
+func (l *link) OnMessage(_ *gws.Conn, m *gws.Message) {
+	defer m.Close()
+	var head struct {
+		Action, RequestId string
+		answer
+	}
+	body := append([]byte(nil), m.Bytes()...)
+	if err := json.Unmarshal(body, &head); err != nil {
+		l.log.Warn("the service sent something that is no message", "err", err)
+		return
+	}
+	if head.RequestId == "" {
+		go l.push(head.Action, body)
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if r := l.waiting[head.RequestId]; r != nil {
+		r.answer <- head.answer
+		delete(l.waiting, head.RequestId)
+	}
+}
+
+func (l *link) OnPing(c *gws.Conn, payload []byte) { _ = c.WritePong(payload) }
+
+// OnClose comes back over a new connection. Players play on meanwhile.
+func (l *link) OnClose(c *gws.Conn, err error) {
+	l.mu.Lock()
+	lost := l.conn == c && !l.closed
+	if l.conn == c {
+		l.conn = nil
+	}
+	l.mu.Unlock()
+	if lost {
+		l.log.Warn("connection to the service lost", "err", err)
+		go l.redial()
+	}
+}
+
+func (l *link) redial() {
+	for {
+		err := l.connect()
+		l.mu.Lock()
+		over := l.closed
+		l.mu.Unlock()
+		if err == nil || over {
+			return
+		}
+		l.log.Warn("come back", "err", err)
+		time.Sleep(redialAfter)
+	}
+}
+
+// refresh goes over to the address and token that the service wants to be used from now on.
+func (l *link) refresh(url, token string) {
+	l.mu.Lock()
+	l.who.url, l.who.token = url, token
+	l.mu.Unlock()
+	if err := l.connect(); err != nil {
+		l.log.Warn("go over to a new connection", "err", err) // the old one still works
+	}
+}
+
+func (l *link) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	if l.conn != nil {
+		l.conn.NetConn().Close()
+	}
+}
