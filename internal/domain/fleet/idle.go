@@ -132,8 +132,8 @@ type offer struct {
 	idle, hosting int32
 }
 
-func (c *Compute) offer() offer {
-	return offer{c.idle > 0 && (c.activations == 0 || c.activating < c.activations), c.idle, c.Hosting}
+func (x *Compute) offer() offer {
+	return offer{x.idle > 0 && (x.activations == 0 || x.activating < x.activations), x.idle, x.Hosting}
 }
 
 // reoffer brings the choice up to date after a change of a compute, and notes that there is something to have.
