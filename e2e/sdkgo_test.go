@@ -32,10 +32,22 @@ func refused(t *testing.T, what string, err error, code string, parts ...string)
 	}
 }
 
-// Fleets, locations, computes and tags with the current SDK, which speaks CBOR.
-func TestResourcesWithGoSDK(t *testing.T) {
+// Every operation that is served, and its main error, with the current SDK, which speaks CBOR.
+func TestOperationsWithGoSDK(t *testing.T) {
 	t.Parallel()
-	s := startService(t)
+	s := newService(t)
+	s.calls = newCalls()
+	s.start()
+	t.Run("together", func(t *testing.T) {
+		t.Run("resources", func(t *testing.T) { t.Parallel(); resources(t, s.in(t)) })
+		t.Run("sessions", func(t *testing.T) { t.Parallel(); sessions(t, s.in(t)) })
+		tellStories(t, s, sdkGo{s.api()})
+	})
+	s.calls.everyOperation(t, "the SDK for Go")
+}
+
+// resources are fleets, locations, computes and tags.
+func resources(t *testing.T, s *service) {
 	ctx, api := t.Context(), s.api()
 
 	loc, err := api.CreateLocation(ctx, &gamelift.CreateLocationInput{LocationName: aws.String("custom-home"),
@@ -186,7 +198,7 @@ func TestResourcesWithGoSDK(t *testing.T) {
 	eventually(t, "the fleet to be gone", func() bool {
 		list, err := api.ListFleets(ctx, &gamelift.ListFleetsInput{})
 		must(t, err)
-		return len(list.FleetIds) == 0
+		return !slices.Contains(list.FleetIds, fleet)
 	})
 	_, err = api.DeleteLocation(ctx, &gamelift.DeleteLocationInput{LocationName: loc.Location.LocationArn})
 	must(t, err)
@@ -207,11 +219,9 @@ func checkTags(ctx context.Context, t *testing.T, api *gamelift.Client, arn stri
 	}
 }
 
-// Game sessions and player sessions, with their errors.
-func TestSessionsWithGoSDK(t *testing.T) {
-	t.Parallel()
-	s := startService(t)
-	p := s.prepare()
+// sessions are game sessions and player sessions.
+func sessions(t *testing.T, s *service) {
+	p := s.prepareAt("custom-arena")
 	ctx, api := t.Context(), s.api()
 	create := func(change func(*gamelift.CreateGameSessionInput)) (*types.GameSession, error) {
 		in := &gamelift.CreateGameSessionInput{FleetId: &p.fleet, Location: &p.location, MaximumPlayerSessionCount: aws.Int32(2)}
@@ -251,7 +261,7 @@ func TestSessionsWithGoSDK(t *testing.T) {
 		return !isError[*types.FleetCapacityExceededException](err)
 	})
 	must(t, err)
-	if want := "arn:aws:gamelift:us-east-1::gamesession/" + p.fleet + "/custom-home/token-1"; *gs.GameSessionId != want {
+	if want := "arn:aws:gamelift:us-east-1::gamesession/" + p.fleet + "/custom-arena/token-1"; *gs.GameSessionId != want {
 		t.Errorf("id: got %s, want %s", *gs.GameSessionId, want)
 	}
 	again, err := create(withToken)

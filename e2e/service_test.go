@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -41,6 +42,7 @@ type service struct {
 	logs    *output
 
 	client *gamelift.Client // of this start; connections to an earlier one are dead
+	calls  *calls           // counts what clients call; nil: nobody asks
 
 	mu     sync.Mutex
 	cmd    *exec.Cmd
@@ -65,6 +67,11 @@ func newService(t *testing.T, args ...string) *service {
 		}
 	})
 	return s
+}
+
+// in is the service as a part of a test sees it, which may use it and not end it.
+func (s *service) in(t *testing.T) *service {
+	return &service{t: t, data: s.data, address: s.address, logs: s.logs, client: s.client, calls: s.calls}
 }
 
 // freeAddress is a loopback address below the ports that the kernel gives to clients: a client that keeps trying to
@@ -181,14 +188,17 @@ func (s *service) apiWith(key, secret string) *gamelift.Client {
 		BaseEndpoint:     aws.String(s.url()),
 		Credentials:      credentials.NewStaticCredentialsProvider(key, secret, ""),
 		RetryMaxAttempts: 1,
-		HTTPClient:       wholeAnswers{&http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}}},
+		HTTPClient:       wholeAnswers{&http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 100}}, s.calls},
 	})
 }
 
 // wholeAnswers reads an answer before the SDK gets it. Otherwise the SDK, which closes its request's body as soon as
 // the headers are there, at times loses the connection under an answer of more than a few KiB (seen with smithy-go
 // 1.28.8 against a plain net/http server as well). It then repeats the call by itself, which these tests forbid.
-type wholeAnswers struct{ *http.Client }
+type wholeAnswers struct {
+	*http.Client
+	calls *calls
+}
 
 func (c wholeAnswers) Do(req *http.Request) (*http.Response, error) {
 	resp, err := c.Client.Do(req)
@@ -201,6 +211,13 @@ func (c wholeAnswers) Do(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	resp.Body = io.NopCloser(bytes.NewReader(body))
+	if c.calls != nil { // as CBOR, the operation is the last part of the path
+		code := resp.Header.Get("X-Amzn-Errortype")
+		if code == "" && resp.StatusCode >= http.StatusBadRequest {
+			code = resp.Status
+		}
+		c.calls.note(path.Base(req.URL.Path), code)
+	}
 	return resp, nil
 }
 
@@ -225,8 +242,13 @@ type place struct {
 // prepare makes location, fleet, compute and token.
 func (s *service) prepare() *place {
 	s.t.Helper()
+	return s.prepareAt("custom-home")
+}
+
+func (s *service) prepareAt(location string) *place {
+	s.t.Helper()
 	ctx, api := s.t.Context(), s.api()
-	p := &place{service: s, location: "custom-home", compute: "DesktopPC"}
+	p := &place{service: s, location: location, compute: "DesktopPC"}
 	_, err := api.CreateLocation(ctx, &gamelift.CreateLocationInput{LocationName: &p.location})
 	must(s.t, err)
 	fleet, err := api.CreateFleet(ctx, &gamelift.CreateFleetInput{

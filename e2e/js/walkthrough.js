@@ -1,88 +1,10 @@
-// Every operation that Muster serves, and its main errors, through the current AWS SDK for JavaScript, which speaks
+// The operations around game sessions and their players, and their errors, through the current AWS SDK for JavaScript, which speaks
 // AWS JSON. The service is at MUSTER_URL; ARENA_SERVER is the example game server's binary, ARENA_CLIENT a player's.
-// Prints a line for each step; the exit status is 0 when all went as they should.
 
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { createInterface } from 'node:readline';
-import { setTimeout as sleep } from 'node:timers/promises';
 import assert from 'node:assert/strict';
 import * as gl from '@aws-sdk/client-gamelift';
 import { STSClient, GetCallerIdentityCommand } from '@aws-sdk/client-sts';
-
-const url = process.env.MUSTER_URL;
-const options = {
-  endpoint: url,
-  region: 'us-east-1',
-  credentials: { accessKeyId: 'any', secretAccessKey: 'any' },
-  maxAttempts: 1,
-};
-const client = new gl.GameLiftClient(options);
-
-let failures = 0;
-
-// step runs one part and goes on after a failure, so that one run shows them all.
-async function step(name, run) {
-  try {
-    const result = await run();
-    console.log(`ok    ${name}`);
-    return result;
-  } catch (error) {
-    failures++;
-    console.log(`FAIL  ${name}: ${error.name}: ${error.message}`);
-    return undefined;
-  }
-}
-
-// call sends an operation by its name.
-function call(operation, input = {}) {
-  return client.send(new gl[`${operation}Command`](input));
-}
-
-// refused expects an error of this type, with a message that names all the parts.
-async function refused(type, operation, input, ...parts) {
-  await step(`${operation} refuses: ${type}`, async () => {
-    let error;
-    try {
-      await call(operation, input);
-    } catch (e) {
-      error = e;
-    }
-    assert(error, 'it succeeded');
-    assert.equal(error.name, type, `got ${error.name}: ${error.message}`);
-    assert(error instanceof gl.GameLiftServiceException, 'the SDK does not know this error');
-    for (const part of parts) {
-      assert(error.message.includes(part), `the message "${error.message}" does not name ${part}`);
-    }
-    assert.match(error.$metadata.requestId ?? '', /^[0-9a-f-]{36}$/);
-  });
-}
-
-async function until(what, check) {
-  for (const end = Date.now() + 120_000; Date.now() < end; await sleep(20)) {
-    const value = await check();
-    if (value) return value;
-  }
-  throw new Error(`waited in vain for ${what}`);
-}
-
-// lines starts a program and gives a function that waits for a line with a certain part.
-function start(binary, args, env = {}) {
-  const child = spawn(binary, args, { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, ...env } });
-  const seen = [];
-  for (const stream of [child.stdout, child.stderr]) {
-    createInterface({ input: stream }).on('line', (line) => seen.push(line));
-  }
-  const exit = once(child, 'exit');
-  return {
-    child,
-    exit,
-    line: (part) => until(`a line with "${part}" of ${binary}`, () => {
-      if (child.exitCode !== null) throw new Error(`${binary} exited:\n${seen.join('\n')}`);
-      return seen.find((line) => line.includes(part));
-    }),
-  };
-}
+import { call, client, options, refused, start, step, until, url } from './client.js';
 
 const location = 'custom-home';
 
@@ -108,7 +30,7 @@ await step('ListLocations, in pages', async () => {
     assert(page.Locations.length <= 1);
     names.push(...page.Locations.map((l) => l.LocationName));
   }
-  assert.deepEqual(names.sort(), ['custom-attic', location]);
+  assert.deepEqual(names.filter((name) => ['custom-attic', location].includes(name)).sort(), ['custom-attic', location]);
 });
 
 const fleet = await step('CreateFleet', async () => {
@@ -149,7 +71,7 @@ await step('UpdateFleetAttributes', async () => {
   assert.equal(out.FleetAttributes[0].Description, 'for developers');
   assert.equal(out.FleetAttributes[0].Name, 'dev');
 });
-await step('ListFleets', async () => assert.deepEqual((await call('ListFleets')).FleetIds, [FleetId]));
+await step('ListFleets', async () => assert((await call('ListFleets')).FleetIds.includes(FleetId)));
 await refused('NotFoundException', 'DescribeFleetAttributes', { FleetIds: [noFleet] });
 await refused('NotFoundException', 'UpdateFleetAttributes', { FleetId: noFleet, Name: 'x' });
 for (const operation of ['DescribeFleetCapacity', 'DescribeFleetUtilization']) {
@@ -330,13 +252,8 @@ await step('DeregisterCompute', () => call('DeregisterCompute', { FleetId, Compu
 await refused('NotFoundException', 'DeregisterCompute', { FleetId, ComputeName: 'DesktopPC' });
 await step('DeleteFleet', async () => {
   await call('DeleteFleet', { FleetId });
-  await until('the fleet to be gone', async () => (await call('ListFleets')).FleetIds.length === 0);
+  await until('the fleet to be gone', async () => !(await call('ListFleets')).FleetIds.includes(FleetId));
 });
 await refused('NotFoundException', 'DeleteFleet', { FleetId });
 await step('DeleteLocation', () => call('DeleteLocation', { LocationName: location }));
 await refused('NotFoundException', 'DeleteLocation', { LocationName: location });
-
-server.child.kill('SIGKILL');
-player.child.kill('SIGKILL');
-console.log(failures === 0 ? 'all went as they should' : `${failures} steps failed`);
-process.exit(failures === 0 ? 0 : 1);

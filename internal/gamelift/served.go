@@ -1,0 +1,15 @@
+package gamelift
+
+import "slices"
+
+// Served are the names of the operations that work, sorted: each of them wants a test with real clients.
+func Served() []string {
+	var names []string
+	for i := range operations {
+		if operations[i].standing == works {
+			names = append(names, operations[i].name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
