@@ -36,9 +36,13 @@ func (t ContactTime) Add(d time.Duration) ContactTime { return t + ContactTime(d
 type Refusal struct {
 	Reason Reason
 	Detail string // for people; never parsed
+	Cause  error  // what a front door that knows more words can say beside Reason; nil for most
 }
 
 func (r *Refusal) Error() string { return r.Reason.String() + ": " + r.Detail }
+
+// Unwrap returns the cause.
+func (r *Refusal) Unwrap() error { return r.Cause }
 
 // Refuse makes a Refusal; format and args make its detail.
 func Refuse(reason Reason, format string, args ...any) *Refusal {

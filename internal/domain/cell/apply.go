@@ -62,10 +62,16 @@ func (c *Cell) apply(at domain.Time, event Event) {
 		c.applyGame(at, event)
 	case *PlayerReserved:
 		game, _ := c.sessions.Game(e.GameSession)
-		r := c.sessions.Reserve(session.PlayerSession{
+		p := session.PlayerSession{
 			ID: e.PlayerSession, Player: e.Player, Data: e.Data, Game: game,
 			Created: at, ReserveBy: e.ReserveBy, Status: session.Reserved, Changed: c.touch(),
-		})
+		}
+		var r session.Ref
+		if seat := c.seatOf(e.Player); e.Kept && seat != 0 {
+			r = c.sessions.ReserveOn(seat, p)
+		} else {
+			r = c.sessions.Reserve(p)
+		}
 		c.sessions.Games.Mut(game).Changed = c.number
 		c.waiting.set(reservation, r, e.ReserveBy)
 	case *PlayerAccepted:
@@ -97,6 +103,11 @@ func (c *Cell) apply(at domain.Time, event Event) {
 		c.applyHosted(event)
 	case *NoticeWritten, *NoticesDelivered, *NoticesDropped, *SubscriptionConfirmed:
 		c.applyNotice(at, event)
+	case *PlayerKeysChanged, *PlayerLoggedIn, *LoginChanged, *LoginRemoved, *PresenceChanged, *FlowResumed,
+		*PlayersTold, *EventsTrimmed, *RequestAnswered, *PlayerChanged, *PlayerForgotten, *PartyChanged, *PartyRemoved,
+		*InviteChanged, *InviteRemoved, *GameInstanceChanged, *GameInstanceForgotten, *MembershipChanged, *MembershipEnded,
+		*LoginTicketChanged, *LoginTicketRemoved, *FlowQueueChanged:
+		c.applyFlow(at, event)
 	default:
 		panic(fmt.Sprintf("no apply for %T", event))
 	}

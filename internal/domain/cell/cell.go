@@ -10,6 +10,7 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/gameservers"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/domain/notice"
@@ -28,6 +29,7 @@ type Cell struct {
 	placements  *placement.State
 	notices     *notice.State
 	matchmaking *matchmaking.State
+	flow        *flow.State
 
 	waiting  deadlines
 	ended    endedQueue
@@ -46,7 +48,7 @@ type Cell struct {
 
 // New returns an empty cell.
 func New(config Config) *Cell {
-	return &Cell{config: config, fleets: fleet.New(), gameServers: gameservers.New(), sessions: session.New(), placements: placement.New(), notices: notice.New(), matchmaking: matchmaking.New(), waiting: newDeadlines()}
+	return &Cell{config: config, fleets: fleet.New(), gameServers: gameservers.New(), sessions: session.New(), placements: placement.New(), notices: notice.New(), matchmaking: matchmaking.New(), flow: flow.New(), waiting: newDeadlines()}
 }
 
 // Config returns the limits and periods that commands of this cell are decided with.
@@ -85,6 +87,7 @@ func (c *Cell) Execute(cmd Command, env *Env) (emitted bool, err error) {
 	err = cmd.decide(&t)
 	if err == nil {
 		t.settle()
+		t.settleFlow()
 	}
 	if t.open {
 		if err != nil {

@@ -246,6 +246,7 @@ func (cmd *TerminateGameSession) decide(t *tx) error {
 		p := g.Process
 		t.failPlacementOf(g)
 		t.emit(&GameSessionTerminating{cmd.ID})
+		t.hostEnding(cmd.ID)
 		t.askTermination(p, fleet.EndedForced)
 	}
 	cmd.Game = *t.c.sessions.Games.Get(r)
@@ -254,6 +255,7 @@ func (cmd *TerminateGameSession) decide(t *tx) error {
 
 // endGame ends a game session and its player sessions.
 func (t *tx) endGame(r session.Ref, reason session.StatusReason, cause session.EndCause) {
+	t.hostEnds(r, cause)
 	var sitting []*PlayerEnded
 	t.c.sessions.PlayersIn(r, func(_ session.Ref, p *session.PlayerSession) bool {
 		switch p.Status {

@@ -147,7 +147,7 @@ func (t *tx) completeBackfill(match matchmaking.Ref) {
 	sessions := make([]domain.UUID, len(newcomers))
 	for i, p := range newcomers {
 		sessions[i] = t.newID()
-		t.emit(&PlayerReserved{sessions[i], game, p.ID, "", by})
+		t.emit(&PlayerReserved{PlayerSession: sessions[i], GameSession: game, Player: p.ID, ReserveBy: by})
 	}
 	t.updateData(game, append(roster, newcomers...), "", matchmaking.DataUpdated, ticket.ID)
 	t.completeMatch(match, game, sessions)

@@ -29,6 +29,9 @@ func (t *tx) finishPlacement(id string, status placement.Status, passed []placem
 	t.emit(&PlacementEnded{id, status, passed})
 	t.tellPlacementEnd(id)
 	t.matchPlaced(id, status)
+	if status != placement.Fulfilled {
+		t.instanceNotPlaced(id, status)
+	}
 }
 
 // tellPlacementEnd writes down who is to be told of the end of a placement.

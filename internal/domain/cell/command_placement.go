@@ -30,6 +30,20 @@ func (cmd *StartPlacement) SetArchived(data []byte, at uint64) error {
 }
 
 func (cmd *StartPlacement) decide(t *tx) error {
+	for i, x := range cmd.Placement.Players {
+		if err := t.mayBeForeign("DesiredPlayerSessions", i, x.Player); err != nil {
+			return err
+		}
+	}
+	if err := cmd.check(t); err != nil {
+		return err
+	}
+	cmd.begin(t)
+	return nil
+}
+
+// check completes the placement and looks whether it may begin.
+func (cmd *StartPlacement) check(t *tx) error {
 	p, c := &cmd.Placement, t.c
 	r, ok := c.placements.Queue(p.Queue)
 	if !ok {
@@ -54,10 +68,14 @@ func (cmd *StartPlacement) decide(t *tx) error {
 	}
 	p.Region, p.Account, p.Status, p.Start = q.Region, q.Account, placement.Pending, t.now
 	p.TimeoutAt, p.No = t.now.Add(q.Timeout), c.placementNo+1
-	t.emit(&PlacementStarted{*p})
-	made, _ := c.placements.Placement(p.ID)
-	t.dirty = append(t.dirty, made)
 	return nil
+}
+
+// begin starts the placement, which was checked in the same transaction.
+func (cmd *StartPlacement) begin(t *tx) {
+	t.emit(&PlacementStarted{cmd.Placement})
+	made, _ := t.c.placements.Placement(cmd.Placement.ID)
+	t.dirty = append(t.dirty, made)
 }
 
 func checkWishes(p *placement.Placement, q *placement.Queue) error {
@@ -190,11 +208,12 @@ func (t *tx) fulfilPlacement(game session.ID) {
 	}
 	p := t.c.placements.Placements.Get(r)
 	id, players := p.ID, p.Players
-	by := t.contact.Add(t.c.config.Reservation)
+	by := t.contact.Add(t.reservationFor(id))
 	for _, x := range players {
-		t.emit(&PlayerReserved{x.ID, game, x.Player, x.Data, by})
+		t.emit(&PlayerReserved{PlayerSession: x.ID, GameSession: game, Player: x.Player, Data: x.Data, ReserveBy: by})
 	}
 	t.finishPlacement(id, placement.Fulfilled, nil)
+	t.instancePlaced(id, game)
 }
 
 // settle lets waiting placements have what a command has set free, and finds the first place for new ones. It runs at the

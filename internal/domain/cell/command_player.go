@@ -42,11 +42,16 @@ func (cmd *ReservePlayers) decide(t *tx) error {
 			}
 		}
 	}
+	for i, p := range cmd.Players {
+		if err := t.mayBeForeign("PlayerIds", i, p.Player); err != nil {
+			return err
+		}
+	}
 	by := t.contact.Add(t.c.config.Reservation)
 	id := g.ID
 	cmd.Reserved = make([]PlayerSession, len(cmd.Players))
 	for i, p := range cmd.Players {
-		t.emit(&PlayerReserved{p.ID, id, p.Player, p.Data, by})
+		t.emit(&PlayerReserved{PlayerSession: p.ID, GameSession: id, Player: p.Player, Data: p.Data, ReserveBy: by})
 		made, _ := t.c.sessions.PlayerByID(p.ID)
 		cmd.Reserved[i] = t.c.playerSession(t.c.sessions.Players.Get(made), t.c.sessions.Games.Get(r))
 	}
@@ -69,9 +74,10 @@ func (cmd *ReleasePlayer) decide(t *tx) error {
 	}
 	switch p := t.c.sessions.Players.Get(r); p.Status {
 	case session.Reserved:
-		game := p.Game
-		t.emit(&PlayerEnded{p.ID, session.Completed})
+		player, game := p.Player, p.Game
+		t.emit(&PlayerEnded{cmd.Player, session.Completed})
 		t.playerLeft(game)
+		t.playerCompleted(player, cmd.Player)
 	case session.PlayerActive:
 		return domain.Refuse(domain.WrongPlayerState,
 			"player session psess-%s is ACTIVE: its game server gives the seat back when the player leaves", p.ID)

@@ -46,6 +46,7 @@ func (cmd *ConnectProcess) decide(t *tx) error {
 		e.ReadyBy = t.contact.Add(c.config.ReadyTimeout)
 	}
 	t.emit(e)
+	t.reviewHost(cmd.Process)
 	r, _ = c.fleets.Process(cmd.Process)
 	cmd.Found = *c.fleets.Processes.Get(r)
 	return nil
@@ -64,6 +65,7 @@ func (cmd *LoseLink) decide(t *tx) error {
 	}
 	if p := t.c.fleets.Processes.Get(r); p.Linked && p.Link == cmd.Link && p.State != fleet.Ended {
 		t.emit(&ProcessLinkLost{cmd.Process, t.contact.Add(t.c.config.LinkGrace)})
+		t.reviewHost(cmd.Process)
 	}
 	return nil
 }
@@ -129,6 +131,7 @@ func (cmd *ReportHealth) decide(t *tx) error {
 		e.UnhealthyBy = t.c.contact(cmd.LastHealthy).Add(t.c.config.UnhealthyAfter)
 	}
 	t.emit(e)
+	t.reviewHost(cmd.Process)
 	return nil
 }
 
@@ -243,7 +246,7 @@ func (cmd *AcceptPlayer) decide(t *tx) error {
 	case p.Status != session.Reserved:
 		return domain.Refuse(domain.WrongPlayerState, "PlayerSession (psess-%s) has a status of %s instead of RESERVED", p.ID, p.Status)
 	}
-	t.emit(&PlayerAccepted{p.ID, cmd.Request})
+	t.accept(p, cmd.Request)
 	return nil
 }
 
@@ -264,9 +267,10 @@ func (cmd *RemovePlayer) decide(t *tx) error {
 	case !p.Status.Live():
 		return domain.Refuse(domain.WrongPlayerState, "PlayerSession (psess-%s) has a status of %s", p.ID, p.Status)
 	}
-	game := p.Game
-	t.emit(&PlayerEnded{p.ID, session.Completed})
+	player, game := p.Player, p.Game
+	t.emit(&PlayerEnded{cmd.Player, session.Completed})
 	t.playerLeft(game)
+	t.playerCompleted(player, cmd.Player)
 	return nil
 }
 

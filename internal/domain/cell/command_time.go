@@ -84,9 +84,10 @@ func (t *tx) contactDue(d deadline) {
 	switch d.kind {
 	case reservation:
 		p := c.sessions.Players.Get(d.ref)
-		game := p.Game
-		t.emit(&PlayerEnded{p.ID, session.TimedOut})
+		player, id, game := p.Player, p.ID, p.Game
+		t.emit(&PlayerEnded{id, session.TimedOut})
 		t.playerLeft(game)
+		t.playerTimedOut(player, id)
 	case activation:
 		g := c.sessions.Games.Get(d.ref)
 		p, id := g.Process, g.ID
@@ -107,6 +108,9 @@ func (t *tx) contactDue(d deadline) {
 		t.claimOver(d.ref)
 	case gameServerHealth:
 		t.removeGameServer(c.gameServers.Servers.Get(d.ref))
+	case playerPresence, partyRemoval, queueRemoval, partyLeader, partyStale, inviteExpiry, loginExpiry, instanceAllocation,
+		instanceAbsolute, instanceEnding, instanceEmpty, instanceKeepAlive, seatHold:
+		t.flowDue(d)
 	case termination:
 		p := c.fleets.Processes.Get(d.ref)
 		fleetID, who := p.Key.Fleet, describeProcess(p)
@@ -131,6 +135,8 @@ func (t *tx) wallDue(d deadline) {
 		t.acceptanceDue(d.ref)
 	case ticketTimeout:
 		t.endTicket(d.ref, matchmaking.TimedOut, matchmaking.RequestTimedOut)
+	case playerAge, instanceForget, loginTicketAge:
+		t.flowWallDue(d)
 	case placementRound:
 		t.c.waiting.clear(placementRound, d.ref)
 		t.round(d.ref)
@@ -187,6 +193,7 @@ func (cmd *Resume) decide(t *tx) error {
 	was := t.contact - domain.ContactTime(down)
 	t.emit(&Resumed{Downtime: int64(down), LostBy: was.Add(t.c.config.LinkGrace)})
 	t.contact = was
+	t.flowResumed()
 	return nil
 }
 

@@ -1,6 +1,10 @@
 package cell
 
-import "time"
+import (
+	"time"
+
+	"github.com/musterhq/muster/internal/domain/flow"
+)
 
 // Config holds the limits and periods that commands are decided with. Deadlines are written into events when they are
 // set, so a change of the configuration never changes what is already waiting.
@@ -38,7 +42,8 @@ type Config struct {
 	MatchmakersMax         int   // matchmaking configurations
 	TicketBytesMax         int64 // of the players of all active tickets
 
-	Notify *Notify // nil: nobody is told of anything
+	Notify *Notify      // nil: nobody is told of anything
+	Flow   *flow.Config // nil: there is no player flow
 }
 
 // DefaultConfig returns the periods of the cloud service and limits far above its quotas, which protect nothing on own

@@ -12,14 +12,27 @@ type waits uint8
 
 // Contact deadlines wait for somebody who could not reach us while we were down.
 const (
-	reservation      waits = iota // a player session's seat
-	activation                    // a game session's activation
-	ready                         // a process's ProcessReady
-	lost                          // a process's link
-	unhealthy                     // a process's next good heartbeat
-	termination                   // a process's end
-	gameServerClaim               // a claimed game server's being utilized
-	gameServerHealth              // its next good word
+	reservation        waits = iota // a player session's seat
+	activation                      // a game session's activation
+	ready                           // a process's ProcessReady
+	lost                            // a process's link
+	unhealthy                       // a process's next good heartbeat
+	termination                     // a process's end
+	gameServerClaim                 // a claimed game server's being utilized
+	gameServerHealth                // its next good word
+	playerPresence                  // a player's client
+	partyRemoval                    // a member of a party who is offline
+	queueRemoval                    // the party of a player who is offline, in the queue
+	partyLeader                     // a party's leader who is offline
+	partyStale                      // a party where nobody is
+	inviteExpiry                    // an invited player's answer; then the memory of the invite
+	loginExpiry                     // a login session's next sign of life; then the memory of it
+	instanceAllocation              // a game instance's host
+	instanceAbsolute                // its end, whatever happens
+	instanceEnding                  // its end, after its host was told to end
+	instanceEmpty                   // somebody to play in it
+	instanceKeepAlive               // its server's next sign of life
+	seatHold                        // a player's return to a kept seat
 	lastContact
 )
 
@@ -33,6 +46,9 @@ const (
 	noticeAge                                    // a notice that nobody takes
 	acceptanceTimeout                            // a match whose players are asked
 	ticketTimeout                                // a ticket that waits in its pool
+	playerAge                                    // what is remembered of a player who is away
+	instanceForget                               // an ended game instance
+	loginTicketAge                               // a login ticket that nobody used
 	waitsCount
 )
 

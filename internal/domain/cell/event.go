@@ -82,6 +82,29 @@ const (
 	KindHostedChanged        Kind = 102
 	KindHostedTold           Kind = 103
 	KindGameSessionMatched   Kind = 104
+
+	KindPlayerKeysChanged     Kind = 120
+	KindPlayerLoggedIn        Kind = 121
+	KindLoginChanged          Kind = 122
+	KindLoginRemoved          Kind = 123
+	KindPresenceChanged       Kind = 124
+	kindFlowResumed           Kind = 125
+	KindPlayersTold           Kind = 126
+	kindEventsTrimmed         Kind = 127
+	kindRequestAnswered       Kind = 128
+	KindPlayerChanged         Kind = 129
+	kindPlayerForgotten       Kind = 130
+	KindPartyChanged          Kind = 131
+	KindPartyRemoved          Kind = 132
+	KindInviteChanged         Kind = 133
+	KindInviteRemoved         Kind = 134
+	KindGameInstanceChanged   Kind = 135
+	kindGameInstanceForgotten Kind = 136
+	KindMembershipChanged     Kind = 137
+	KindMembershipEnded       Kind = 138
+	kindLoginTicketChanged    Kind = 139
+	kindLoginTicketRemoved    Kind = 140
+	KindFlowQueueChanged      Kind = 141
 )
 
 // Event is a fact. What Fields names is all that apply may use beside the state.
@@ -218,5 +241,8 @@ func newEvent(k Kind) Event {
 	case KindSubscriptionConfirmed:
 		return &SubscriptionConfirmed{}
 	}
-	return newMatchmakingEvent(k)
+	if e := newMatchmakingEvent(k); e != nil {
+		return e
+	}
+	return newFlowEvent(k)
 }

@@ -58,6 +58,7 @@ type PlayerReserved struct {
 	Player        string
 	Data          string
 	ReserveBy     domain.ContactTime
+	Kept          bool // on the seat that is kept for the player, or that an older player session still sits on
 }
 
 // PlayerAccepted says that the player has connected to the game server.
@@ -136,6 +137,7 @@ func (e *PlayerReserved) Fields(c *wire.Codec) {
 	c.String(3, &e.Player)
 	c.String(4, &e.Data)
 	wire.Int(c, 5, &e.ReserveBy)
+	c.Bool(6, &e.Kept)
 }
 
 // Fields of the event.

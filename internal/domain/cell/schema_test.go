@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/types/dynamicpb"
 
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/gameservers"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/domain/notice"
@@ -59,6 +60,12 @@ func TestSchema(t *testing.T) {
 		"Hosted":                   func() wire.Message { return &matchmaking.Hosted{} },
 		"RecentWaits":              func() wire.Message { return &matchmaking.Recent{} },
 		"SnapshotHead":             func() wire.Message { return &snapshotHead{} },
+		"FlowPlayer":               func() wire.Message { return &flow.Player{} },
+		"LoginSession":             func() wire.Message { return &flow.Login{} }, "Party": func() wire.Message { return &flow.Party{} },
+		"PartyInvite": func() wire.Message { return &flow.Invite{} }, "GameInstance": func() wire.Message { return &flow.Instance{} },
+		"Membership": func() wire.Message { return &flow.Membership{} }, "AnsweredRequest": func() wire.Message { return &flow.Request{} },
+		"LoginTicket": func() wire.Message { return &flow.LoginTicket{} }, "FlowQueue": func() wire.Message { return &flow.Queue{} },
+		"FlowMessage": func() wire.Message { return &flow.Message{} },
 	}
 	events := file.Messages().ByName("Event").Oneofs().ByName("event").Fields()
 	for i := range events.Len() {

@@ -45,6 +45,7 @@ type Snapshot struct {
 	matches        chunk.Frozen[matchmaking.Match]
 	hosted         chunk.Frozen[matchmaking.Hosted]
 	recent         chunk.Frozen[matchmaking.Recent]
+	flow           flowSnapshot
 }
 
 // snapshotHead is what the cell keeps beside its records.
@@ -100,6 +101,7 @@ func (c *Cell) Freeze() *Snapshot {
 		matches:        c.matchmaking.Matches.Freeze(),
 		hosted:         c.matchmaking.Hosted.Freeze(),
 		recent:         c.matchmaking.Recent.Freeze(),
+		flow:           c.freezeFlow(),
 	}
 	s.head = snapshotHead{c.last, c.downtime, c.forgotten, c.eventNo, int64(s.games.Len()), int64(s.players.Len()), c.ended.no, c.noticeNo, c.placementNo, c.ticketNo}
 	return s
@@ -135,6 +137,15 @@ const (
 	partMatch         = 23
 	partHosted        = 24
 	partRecentWaits   = 25
+	partFlowPlayer    = 30
+	partLogin         = 31
+	partParty         = 32
+	partInvite        = 33
+	partInstance      = 34
+	partMembership    = 35
+	partRequest       = 36
+	partLoginTicket   = 37
+	partFlowQueue     = 38
 )
 
 // Write writes the snapshot.
@@ -170,6 +181,7 @@ func (s *Snapshot) Write(to io.Writer) error {
 	writeAll(w, partMatch, s.matches)
 	writeAll(w, partHosted, s.hosted)
 	writeAll(w, partRecentWaits, s.recent)
+	s.flow.write(w)
 	w.part(partEnd, &Ticked{})
 	if w.err != nil {
 		return w.err
@@ -312,6 +324,8 @@ func (l *loader) part(b []byte) error {
 		err = l.matchmaking(kind, body)
 	case partEnd:
 		l.ended = true
+	case partFlowPlayer, partLogin, partParty, partInvite, partInstance, partMembership, partRequest, partLoginTicket, partFlowQueue:
+		err = l.flowPart(kind, body)
 	default:
 		return fmt.Errorf("snapshot part of unknown kind %d: written by a later release", kind)
 	}
@@ -387,5 +401,5 @@ func (l *loader) finish() error {
 			c.waiting.setWall(sweep, r, sweepAt)
 		}
 	}
-	return nil
+	return c.restoreFlow()
 }

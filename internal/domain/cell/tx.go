@@ -20,6 +20,7 @@ type tx struct {
 	open    bool
 	ids     uint64
 	dirty   []placement.Ref // placements that have to look for a place before the transaction ends
+	flow    flowTx
 }
 
 // Field numbers of proto/journal.proto.

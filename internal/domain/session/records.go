@@ -97,6 +97,7 @@ type GameSession struct {
 
 	PlayersMax     int32
 	SeatsHeld      int32 // seats with a player session on them or kept for a return; never grows at or above PlayersMax
+	SeatsEmpty     int32 // of SeatsHeld: kept for a return, with nobody on them
 	Status         Status
 	StatusReason   StatusReason
 	DenyPlayers    bool // PlayerSessionCreationPolicy is DENY_ALL

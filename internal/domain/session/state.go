@@ -74,7 +74,7 @@ func (s *State) AddGame(g GameSession) Ref {
 	}
 	r, rec := s.Games.Add()
 	*rec = g
-	rec.first, rec.last, rec.Players, rec.SeatsHeld = 0, 0, 0, 0
+	rec.first, rec.last, rec.Players, rec.SeatsHeld, rec.SeatsEmpty = 0, 0, 0, 0, 0
 	s.index(r, rec)
 	s.count(rec, 1)
 	return r
@@ -225,7 +225,11 @@ func (s *State) EndPlayer(r Ref, at domain.Time, status PlayerStatus, no uint64)
 	seatRef, game := p.Seat, p.Game
 	p.Seat = 0
 	seat := s.Seats.Mut(seatRef)
-	if seat.Holders--; seat.Holders == 0 && !seat.Kept {
+	switch seat.Holders--; {
+	case seat.Holders > 0:
+	case seat.Kept:
+		s.Games.Mut(game).SeatsEmpty++
+	default:
 		s.Seats.Remove(seatRef)
 		s.hold(game, -1)
 	}

@@ -1,0 +1,278 @@
+package cell
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/session"
+)
+
+func (c *Cell) applyFlow(at domain.Time, event Event) {
+	switch e := event.(type) {
+	case *PlayerKeysChanged, *PlayerLoggedIn, *PresenceChanged, *PlayersTold, *EventsTrimmed, *PlayerChanged, *PlayerForgotten:
+		c.applyPlayer(at, event)
+	case *FlowResumed:
+		c.applyFlowResumed(e)
+	case *LoginChanged:
+		c.putLogin(e.Login)
+	case *LoginRemoved:
+		r, _ := c.flow.Login(e.ID)
+		player, ok := c.flow.Player(c.flow.Logins.Get(r).Player)
+		c.waiting.clear(loginExpiry, r)
+		c.flow.RemoveLogin(r)
+		c.touch()
+		if ok {
+			c.waitForPlayer(player)
+		}
+	case *RequestAnswered:
+		c.flow.AddRequest(e.Request, e.Since)
+		c.touch()
+	case *PartyChanged:
+		e.Party.Changed = c.touch()
+		c.waitForParty(c.flow.PutParty(e.Party))
+	case *PartyRemoved:
+		r, _ := c.flow.Party(e.ID)
+		c.waiting.clear(partyLeader, r)
+		c.waiting.clear(partyStale, r)
+		c.flow.RemoveParty(r)
+		c.touch()
+	case *InviteChanged:
+		e.Invite.Changed = c.touch()
+		r := c.flow.PutInvite(e.Invite)
+		c.waiting.set(inviteExpiry, r, e.Invite.ExpireBy)
+	case *InviteRemoved:
+		r, _ := c.flow.Invite(e.ID)
+		c.waiting.clear(inviteExpiry, r)
+		c.flow.RemoveInvite(r)
+		c.touch()
+	case *GameInstanceChanged:
+		e.Instance.Changed = c.touch()
+		c.waitForInstance(c.flow.PutInstance(e.Instance))
+	case *GameInstanceForgotten:
+		r, _ := c.flow.Instance(e.ID)
+		c.waiting.clear(instanceForget, r)
+		c.flow.RemoveInstance(r)
+		c.touch()
+	case *MembershipChanged:
+		c.applyMembership(e)
+	case *MembershipEnded:
+		c.applyMembershipEnded(e)
+	case *LoginTicketChanged:
+		e.Ticket.Changed = c.touch()
+		c.waiting.setWall(loginTicketAge, c.flow.AddLoginTicket(e.Ticket), e.Ticket.Until)
+	case *LoginTicketRemoved:
+		r, _ := c.flow.LoginTicket(e.Hash)
+		c.waiting.clear(loginTicketAge, r)
+		c.flow.RemoveLoginTicket(r)
+		c.touch()
+	case *FlowQueueChanged:
+		e.Queue.Changed = c.touch()
+		c.flow.SetClosed(e.Queue)
+	default:
+		panic(fmt.Sprintf("no apply for %T", event))
+	}
+}
+
+func (c *Cell) applyFlowResumed(e *FlowResumed) {
+	c.touch()
+	for r, p := range c.flow.Players.All() {
+		if p.Presence == flow.Online {
+			x := c.flow.Players.Mut(r)
+			x.Presence, x.Stream, x.PresenceBy, x.Changed = flow.Unknown, 0, e.PresenceBy, c.number
+			c.waitForPlayer(r)
+		}
+	}
+	for r, x := range c.flow.Instances.All() {
+		if x.Live() && x.Game != "" && x.Suspect == 0 {
+			c.applySuspicion(r, e.Now)
+		}
+	}
+}
+
+// applySuspicion stops the clocks of those whose seats are kept while nobody knows whether the host is still there.
+func (c *Cell) applySuspicion(r flow.Ref, now domain.ContactTime) {
+	x := c.flow.Instances.Mut(r)
+	x.Suspect, x.Changed = now, c.number
+	for _, ref := range c.flow.Instances.Get(r).Members() {
+		if m := c.flow.Memberships.Get(ref); m.HoldBy != 0 {
+			m = c.flow.Memberships.Mut(ref)
+			m.HoldLeft, m.HoldBy, m.Changed = max(int64(m.HoldBy-now), 1), 0, c.number
+			c.waiting.set(seatHold, ref, 0)
+		}
+	}
+}
+
+func (c *Cell) applyPlayer(at domain.Time, event Event) {
+	switch e := event.(type) {
+	case *PlayerKeysChanged:
+		c.changePlayer(e.Player, func(p *flow.Player) { p.Keys, p.Rev = e.Keys, e.Rev })
+	case *PlayerLoggedIn:
+		r, ok := c.flow.Player(e.Login.Player)
+		if !ok {
+			r = c.flow.AddPlayer(flow.Player{ID: e.Login.Player, OfflineSince: at})
+		}
+		p := c.flow.Players.Mut(r)
+		p.Epoch, p.Changed = e.Login.Epoch, c.touch()
+		p.Replaced, p.ReplacedSince, p.FlapUntil = e.Replaced, e.ReplacedSince, e.FlapUntil
+		p.Profile = e.Profile
+		if p.Presence == flow.Online { // the client that is here is not the one that counts any more
+			p.Stream, p.PresenceBy = 0, e.PresenceBy
+		}
+		c.putLogin(e.Login)
+	case *PresenceChanged:
+		c.changePlayer(e.Player, func(p *flow.Player) {
+			p.Presence, p.Stream, p.PresenceBy, p.OfflineSince = e.Presence, e.Stream, e.PresenceBy, e.OfflineSince
+			p.RemoveBy, p.LeaveQueueBy = e.RemoveBy, e.LeaveQueueBy
+		})
+	case *PlayersTold:
+		for _, to := range e.To {
+			r, _ := c.flow.Player(to.Player)
+			c.flow.Tell(r, flow.Told{At: at, Commit: c.number, Type: e.Type, Body: e.Body}, to.First).Changed = c.touch()
+			c.waitForPlayer(r)
+		}
+	case *EventsTrimmed:
+		r, _ := c.flow.Player(e.Player)
+		c.flow.Trim(r, e.First).Changed = c.touch()
+		c.waitForPlayer(r)
+	case *PlayerChanged:
+		if _, ok := c.flow.Player(e.Player); !ok {
+			c.flow.AddPlayer(flow.Player{ID: e.Player, OfflineSince: at})
+		}
+		c.changePlayer(e.Player, func(p *flow.Player) {
+			p.Banned, p.Leaves, p.LeavesSince = e.Banned, e.Leaves, e.LeavesSince
+			p.RequeueLevel, p.RequeueUntil = e.RequeueLevel, e.RequeueUntil
+			p.Profile, p.LastGame, p.Penalties, p.Blocked = e.Profile, e.LastGame, e.Penalties, e.Blocked
+		})
+	case *PlayerForgotten:
+		r, _ := c.flow.Player(e.Player)
+		for _, kind := range []waits{playerPresence, partyRemoval, queueRemoval, playerAge} {
+			c.waiting.clear(kind, r)
+		}
+		c.flow.RemovePlayer(r)
+		c.touch()
+	}
+}
+
+func (c *Cell) changePlayer(id string, f func(*flow.Player)) {
+	r, _ := c.flow.Player(id)
+	p := c.flow.Players.Mut(r)
+	f(p)
+	p.Changed = c.touch()
+	c.waitForPlayer(r)
+}
+
+func (c *Cell) putLogin(l flow.Login) {
+	l.Changed = c.touch()
+	r := c.flow.PutLogin(l)
+	c.waiting.set(loginExpiry, r, l.ExpireBy)
+	player, _ := c.flow.Player(l.Player)
+	c.waitForPlayer(player)
+}
+
+// waitForPlayer sets the deadlines of a player from the record.
+func (c *Cell) waitForPlayer(r flow.Ref) {
+	p := c.flow.Players.Get(r)
+	c.waiting.set(playerPresence, r, p.PresenceBy)
+	c.waiting.set(partyRemoval, r, p.RemoveBy)
+	c.waiting.set(queueRemoval, r, p.LeaveQueueBy)
+	c.waiting.setWall(playerAge, r, c.playerAgesAt(p))
+}
+
+// How long is remembered what a player who is away may ask for.
+const (
+	outboxKept   = 15 * time.Minute
+	playerKept   = 30 * 24 * time.Hour
+	lastGameKept = 24 * time.Hour
+	replacedKept = time.Hour        // a replaced login session, to tell its client why
+	expiredKept  = 10 * time.Minute // an expired invite, to tell its guest why
+	requestsKept = 10 * time.Minute
+)
+
+// playerAgesAt is when something about a player who is away can be forgotten; 0 when nothing can.
+func (c *Cell) playerAgesAt(p *flow.Player) domain.Time {
+	if p.Here() {
+		return 0
+	}
+	var next domain.Time
+	consider := func(at domain.Time) {
+		if next == 0 || at < next {
+			next = at
+		}
+	}
+	if len(p.Outbox()) > 0 {
+		consider(p.Outbox()[len(p.Outbox())-1].At.Add(outboxKept))
+	}
+	if p.LastGame != nil {
+		consider(p.LastGame.Ended.Add(lastGameKept))
+	}
+	if p.Keys == (flow.Keys{}) && p.Login() == 0 && !p.Banned && len(p.Blocked) == 0 && (p.Profile == nil || p.Profile.Trusted == "") {
+		consider(p.OfflineSince.Add(playerKept))
+	}
+	return next
+}
+
+func (c *Cell) waitForParty(r flow.Ref) {
+	p := c.flow.Parties.Get(r)
+	c.waiting.set(partyLeader, r, p.LeaderBy)
+	c.waiting.set(partyStale, r, p.StaleBy)
+}
+
+func (c *Cell) waitForInstance(r flow.Ref) {
+	x := c.flow.Instances.Get(r)
+	c.waiting.set(instanceAllocation, r, x.AllocateBy)
+	c.waiting.set(instanceAbsolute, r, x.AbsoluteBy)
+	c.waiting.set(instanceEnding, r, x.EndBy)
+	c.waiting.set(instanceEmpty, r, x.EmptyBy)
+	c.waiting.set(instanceKeepAlive, r, x.KeepAliveBy)
+	c.waiting.setWall(instanceForget, r, x.ForgetAt)
+}
+
+func (c *Cell) applyMembership(e *MembershipChanged) {
+	e.Membership.Changed = c.touch()
+	r := c.flow.PutMembership(e.Membership)
+	m := c.flow.Memberships.Get(r)
+	c.waiting.set(seatHold, r, m.HoldBy)
+	c.flow.Players.Mut(m.PlayerRef()).Changed = c.number
+	switch m = c.flow.Memberships.Get(r); {
+	case m.Keep && m.Seat == 0:
+		player, _ := c.sessions.PlayerByID(m.Session)
+		seat := c.sessions.Keep(player)
+		c.flow.Memberships.Mut(r).Seat = seat
+	case !m.Keep && m.Seat != 0:
+		c.sessions.Release(m.Seat)
+		c.flow.Memberships.Mut(r).Seat = 0
+	}
+}
+
+func (c *Cell) applyMembershipEnded(e *MembershipEnded) {
+	player, _ := c.flow.Player(e.Player)
+	r := c.flow.Players.Get(player).Membership()
+	if seat := c.flow.Memberships.Get(r).Seat; seat != 0 {
+		game := c.sessions.Seats.Get(seat).Game
+		c.sessions.Release(seat)
+		c.sessions.Games.Mut(game).Changed = c.touch()
+	}
+	c.waiting.clear(seatHold, r)
+	c.flow.RemoveMembership(r)
+	p := c.flow.Players.Mut(player)
+	p.LastGame, p.Changed = e.LastGame, c.touch()
+	c.waitForPlayer(player)
+}
+
+// seatOf is the seat that a player has by a membership: kept, or with a player session on it; 0 for none.
+func (c *Cell) seatOf(player string) session.Ref {
+	r, ok := c.flow.Player(player)
+	if !ok || c.flow.Players.Get(r).Membership() == 0 {
+		return 0
+	}
+	m := c.flow.Memberships.Get(c.flow.Players.Get(r).Membership())
+	if m.Seat != 0 {
+		return m.Seat
+	}
+	if p, ok := c.sessions.PlayerByID(m.Session); ok {
+		return c.sessions.Players.Get(p).Seat
+	}
+	return 0
+}

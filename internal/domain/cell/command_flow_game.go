@@ -1,0 +1,303 @@
+package cell
+
+import (
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/session"
+)
+
+// ownGame finds the membership of a player in the game instance that the player means.
+func (t *tx) ownGame(r flow.Ref, instance domain.UUID) (flow.Ref, error) {
+	p := t.c.flow.Players.Get(r)
+	if p.Keys.Game == instance && !instance.IsZero() {
+		return p.Membership(), nil
+	}
+	if l := p.LastGame; l != nil && l.Instance == instance && l.EndReason != flow.NoReason && l.Ended.Add(t.c.config.Flow.Games.LastGameKept) > t.now {
+		return 0, flow.Refuse(flow.Refusal{Code: flow.GameHasEnded, Instance: instance}, "game instance gi-%s has ended: %s", instance, l.EndReason)
+	}
+	return 0, flow.Refuse(flow.Refusal{Code: flow.NotInGame}, "player %s is not in game instance gi-%s", p.ID, instance)
+}
+
+// GetHostConnectionDetails asks how to reach the game server. It may make a new reservation: to come back to a seat that
+// is kept, or to take over from another device. Made is the player session.
+type GetHostConnectionDetails struct {
+	Caller
+	Instance domain.UUID
+
+	// Result
+	Host *flow.Host
+	// Lost says that the seat was not kept and nobody else has left: GAME_FULL, and the membership has ended. It is no
+	// refusal, because something has changed.
+	Lost bool
+}
+
+func (cmd *GetHostConnectionDetails) decide(t *tx) error {
+	r, done, err := t.caller(&cmd.Caller, "GetHostConnectionDetails")
+	if err != nil {
+		return err
+	}
+	if done {
+		if m := t.c.flow.Players.Get(r).Membership(); m != 0 {
+			cmd.Host = t.c.hostOf(t.c.flow.Memberships.Get(m))
+		}
+		cmd.Lost = cmd.Made.IsZero()
+		return nil
+	}
+	cmd.Host, err = t.connectionDetails(r, cmd.Instance)
+	if err != nil {
+		return err
+	}
+	if cmd.Lost = cmd.Host == nil; !cmd.Lost {
+		cmd.Made = cmd.Host.Session
+	}
+	return nil
+}
+
+// connectionDetails gives a member the details, with a reservation that is good for a while. No host and no error mean that the
+// seat is lost, and with it the membership.
+func (t *tx) connectionDetails(r flow.Ref, instance domain.UUID) (*flow.Host, error) {
+	ref, err := t.ownGame(r, instance)
+	if err != nil {
+		return nil, err
+	}
+	p := t.c.flow.Players.Get(r)
+	m := *t.c.flow.Memberships.Get(ref)
+	x := t.c.flow.Instances.Get(m.InstanceRef())
+	switch {
+	case m.Status == flow.MemberPending:
+		return nil, flow.Refuse(flow.Refusal{Code: flow.HostNotReady}, "game instance gi-%s has no host that takes players yet", x.ID)
+	case x.Status == flow.InstanceEnding:
+		return nil, flow.Refuse(flow.Refusal{Code: flow.GameIsEnding}, "game instance gi-%s is about to end", x.ID)
+	case m.Status == flow.MemberActive && x.Rules.DenyTakeover:
+		return nil, flow.Refuse(flow.Refusal{Code: flow.NotDisconnected}, "player %s is connected to the game", p.ID)
+	}
+	epoch := p.Epoch
+	open := m.Session
+	if m.Status == flow.MemberActive {
+		open = m.Next
+	}
+	if t.stillGood(open, x) && m.Epoch == epoch {
+		t.tellHost(ref, flow.Resent)
+		return t.c.hostOf(&m), nil
+	}
+	if m.Seat == 0 && !t.seatedNow(&m) {
+		g, _ := t.c.sessions.Game(session.ID(x.Game))
+		if game := t.c.sessions.Games.Get(g); game.SeatsHeld >= game.PlayersMax {
+			t.endMembership(ref, flow.SlotLost)
+			return nil, nil
+		}
+	}
+	t.makeReservation(ref, open, epoch)
+	return t.c.hostOf(t.c.flow.Memberships.Get(ref)), nil
+}
+
+// stillGood reports whether a reservation is open and has enough time left to be used.
+func (t *tx) stillGood(id domain.UUID, x *flow.Instance) bool {
+	r, ok := t.c.sessions.PlayerByID(id)
+	if !ok {
+		return false
+	}
+	p := t.c.sessions.Players.Get(r)
+	least := min(t.c.config.Flow.Games.MinLeft, x.Rules.Reservation/2)
+	return p.Status == session.Reserved && p.ReserveBy >= t.contact.Add(least)
+}
+
+// seatedNow reports whether a player session of the membership sits on a seat.
+func (t *tx) seatedNow(m *flow.Membership) bool {
+	for _, id := range []domain.UUID{m.Session, m.Next} {
+		if r, ok := t.c.sessions.PlayerByID(id); ok && t.c.sessions.Players.Get(r).Status.Live() {
+			return true
+		}
+	}
+	return false
+}
+
+// makeReservation gives a member a new player session, on the same seat where there is one, and voids the one that is open.
+func (t *tx) makeReservation(ref flow.Ref, open domain.UUID, epoch uint32) {
+	takeover := t.c.flow.Memberships.Get(ref).Status == flow.MemberActive
+	id := t.reserve(ref, true)
+	cause := flow.Reconnected
+	t.changeMembership(ref, func(m *flow.Membership) {
+		m.Attempt++
+		m.Epoch = epoch
+		switch {
+		case takeover:
+			cause, m.Next = flow.Takeover, id
+		default:
+			m.Status, m.Session = flow.MemberReserved, id
+		}
+	})
+	if r, ok := t.c.sessions.PlayerByID(open); ok && t.c.sessions.Players.Get(r).Status == session.Reserved {
+		t.emit(&PlayerEnded{open, session.TimedOut})
+	}
+	t.tellHost(ref, cause)
+}
+
+// canDecline reports whether a player who is in a game may decline to come back to it.
+func (t *tx) canDecline(r flow.Ref) bool {
+	p := t.c.flow.Players.Get(r)
+	return p.Membership() != 0 && t.c.mayDecline(t.c.flow.Memberships.Get(p.Membership()))
+}
+
+// mayDecline is the row of DeclineReconnect: only a player who is not in the game, and not under OFF or REQUIRED.
+func (c *Cell) mayDecline(m *flow.Membership) bool {
+	return c.flow.Instances.Get(m.InstanceRef()).Rules.Reconnect == flow.ReconnectOptional && m.Status != flow.MemberActive && m.Status != flow.MemberPending
+}
+
+// DeclineReconnect gives up the seat that is kept.
+type DeclineReconnect struct {
+	Caller
+	Instance domain.UUID
+}
+
+func (cmd *DeclineReconnect) decide(t *tx) error {
+	r, done, err := t.caller(&cmd.Caller, "DeclineReconnect")
+	if err != nil || done {
+		return err
+	}
+	ref, err := t.ownGame(r, cmd.Instance)
+	if err != nil {
+		return err
+	}
+	m := t.c.flow.Memberships.Get(ref)
+	if mode := t.c.flow.Instances.Get(m.InstanceRef()).Rules.Reconnect; mode != flow.ReconnectOptional {
+		return flow.Refuse(flow.Refusal{Code: flow.CannotDeclineReconnect}, "reconnect is %s in game instance gi-%s", mode, cmd.Instance)
+	}
+	if !t.c.mayDecline(m) {
+		return flow.Refuse(flow.Refusal{Code: flow.NotDisconnected}, "player %s is %s in game instance gi-%s", cmd.Player, m.Status, cmd.Instance)
+	}
+	t.endMembership(ref, flow.DeclinedReconnect)
+	return nil
+}
+
+// LeaveGame goes out of the game for good.
+type LeaveGame struct {
+	Caller
+	Instance domain.UUID
+}
+
+func (cmd *LeaveGame) decide(t *tx) error {
+	r, done, err := t.caller(&cmd.Caller, "LeaveGame")
+	if err != nil || done {
+		return err
+	}
+	ref, err := t.ownGame(r, cmd.Instance)
+	if err != nil {
+		return err
+	}
+	if t.c.flow.Instances.Get(t.c.flow.Memberships.Get(ref).InstanceRef()).Rules.Reconnect == flow.ReconnectRequired {
+		return flow.Refuse(flow.Refusal{Code: flow.LeaveNotAllowed}, "game instance gi-%s is not to be left: reconnect is REQUIRED", cmd.Instance)
+	}
+	t.endMembership(ref, flow.Left)
+	return nil
+}
+
+// CreateGameInstance is a player's own game instance. Made is its id; it is off by default.
+type CreateGameInstance struct {
+	Caller
+	Plan GamePlan
+}
+
+func (cmd *CreateGameInstance) decide(t *tx) error {
+	r, done, err := t.caller(&cmd.Caller, "CreateGameInstance")
+	if err != nil || done {
+		return err
+	}
+	if err := t.mayPlayDirectly(r); err != nil {
+		return err
+	}
+	if !t.c.config.Flow.Games.DirectCreate {
+		return flow.Refuse(flow.Refusal{Code: flow.JoinNotAllowed}, "players do not create game instances here")
+	}
+	cmd.Plan.Players = []PlannedPlayer{{Player: cmd.Player}}
+	begin, err := t.checkPlan(&cmd.Plan)
+	if err != nil {
+		return err
+	}
+	begin()
+	cmd.Made = cmd.Plan.ID
+	return nil
+}
+
+// mayPlayDirectly checks that a player is free for a game without matchmaking.
+func (t *tx) mayPlayDirectly(r flow.Ref) error {
+	p := t.c.flow.Players.Get(r)
+	switch {
+	case p.Keys.Phase() == flow.Matchmaking:
+		return flow.Refuse(flow.Refusal{Code: flow.InMatchmaking, Players: []string{p.ID}}, "player %s is in matchmaking", p.ID)
+	case !p.Keys.Game.IsZero():
+		return flow.Refuse(flow.Refusal{Code: flow.PlayerInGame, Players: []string{p.ID}, CanDecline: t.canDecline(r)}, "player %s is in a game", p.ID)
+	}
+	return nil
+}
+
+// JoinGameInstance takes a free seat in a game instance that is active; it is off by default. Made is its id.
+type JoinGameInstance struct {
+	Caller
+	Instance domain.UUID
+}
+
+func (cmd *JoinGameInstance) decide(t *tx) error {
+	r, done, err := t.caller(&cmd.Caller, "JoinGameInstance")
+	if err != nil || done {
+		return err
+	}
+	if err := t.mayPlayDirectly(r); err != nil {
+		return err
+	}
+	if !t.c.config.Flow.Games.DirectJoin {
+		return flow.Refuse(flow.Refusal{Code: flow.JoinNotAllowed}, "players do not join game instances here")
+	}
+	x, err := t.liveInstance(cmd.Instance)
+	if err != nil {
+		return err
+	}
+	if err := t.hasRoom(x, 1); err != nil {
+		return err
+	}
+	t.seatNewcomer(x, newMember{player: r})
+	cmd.Made = cmd.Instance
+	return nil
+}
+
+// liveInstance finds a game instance that has not ended.
+func (t *tx) liveInstance(id domain.UUID) (flow.Ref, error) {
+	r, ok := t.c.flow.Instance(id)
+	switch {
+	case !ok:
+		return 0, flow.Refuse(flow.Refusal{Code: flow.GameInstanceNotFound}, "game instance gi-%s not found", id)
+	case !t.c.flow.Instances.Get(r).Live():
+		return 0, flow.Refuse(flow.Refusal{Code: flow.GameHasEnded, Instance: id}, "game instance gi-%s has ended", id)
+	}
+	return r, nil
+}
+
+// hasRoom checks that newcomers can be seated in a game instance now. A member who is on the way has the seat already.
+func (t *tx) hasRoom(r flow.Ref, newcomers int32) error {
+	x := t.c.flow.Instances.Get(r)
+	switch x.Status {
+	case flow.InstancePending:
+		return flow.Refuse(flow.Refusal{Code: flow.HostNotReady}, "game instance gi-%s has no host yet", x.ID)
+	case flow.InstanceEnding:
+		return flow.Refuse(flow.Refusal{Code: flow.GameIsEnding}, "game instance gi-%s is about to end", x.ID)
+	}
+	g, _ := t.c.sessions.Game(session.ID(x.Game))
+	waiting := int32(0)
+	for _, m := range x.Members() {
+		if t.c.flow.Memberships.Get(m).Status == flow.MemberPending {
+			waiting++
+		}
+	}
+	if game := t.c.sessions.Games.Get(g); game.SeatsHeld+waiting+newcomers > game.PlayersMax {
+		return flow.Refuse(flow.Refusal{Code: flow.GameFull}, "game instance gi-%s: %d of %d seats are taken", x.ID, game.SeatsHeld+waiting, game.PlayersMax)
+	}
+	return nil
+}
+
+// seatNewcomer adds a player to a game instance that is active.
+func (t *tx) seatNewcomer(r flow.Ref, m newMember) {
+	t.addMember(r, m)
+	if t.c.flow.Instances.Get(r).Ready {
+		t.admit(t.c.flow.Players.Get(m.player).Membership())
+	}
+}

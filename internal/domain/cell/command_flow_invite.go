@@ -1,0 +1,157 @@
+package cell
+
+import (
+	"slices"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/flow"
+)
+
+// SendInvite lets a player join the caller's party. Made is the invite; one that is pending already stays as it is.
+type SendInvite struct {
+	Caller
+	ID     domain.UUID // of the invite to be
+	Target string
+}
+
+func (cmd *SendInvite) decide(t *tx) error {
+	r, done, err := t.caller(&cmd.Caller, "SendInvite")
+	if err != nil || done {
+		return err
+	}
+	party, err := t.ownParty(r)
+	if err != nil {
+		return err
+	}
+	p, x := t.c.flow.Players.Get(r), t.c.flow.Parties.Get(party)
+	if cmd.Target == p.ID {
+		return flow.Refuse(flow.Refusal{Code: flow.CannotTargetSelf}, "player_id: %s is the caller", p.ID)
+	}
+	target, err := t.playerNamed(cmd.Target)
+	if err != nil {
+		return err
+	}
+	guest := t.c.flow.Players.Get(target)
+	switch _, member := x.Member(guest.ID); {
+	case member:
+		return flow.Refuse(flow.Refusal{Code: flow.AlreadyInParty, Players: []string{guest.ID}}, "player %s is in the party already", guest.ID)
+	case slices.Contains(guest.Blocked, p.ID) || slices.Contains(p.Blocked, guest.ID):
+		return flow.Refuse(flow.Refusal{Code: flow.PermissionDenied}, "player %s cannot be invited", guest.ID)
+	}
+	if old := t.pendingInvite(x.ID, guest.ID); old != 0 {
+		cmd.Made = t.c.flow.Invites.Get(old).ID
+		return nil
+	}
+	if n, most := t.pendingInvites(x.ID), t.c.config.Flow.Parties.InvitesMax; n >= most {
+		return flow.Refuse(flow.Refusal{Code: flow.RateLimited}, "party pty-%s has %d pending invites; the limit is %d", x.ID, n, most)
+	}
+	invite := flow.Invite{
+		ID: cmd.ID, Party: x.ID, From: p.ID, To: guest.ID, Created: t.now, ExpireBy: t.contact.Add(t.c.config.Flow.Parties.InviteTimeout),
+	}
+	t.emit(&InviteChanged{invite})
+	t.tellPlayers(flow.OnPartyInviteReceived, flow.Message{Invite: t.c.inviteView(&invite)}, invite.To)
+	cmd.Made = cmd.ID
+	return nil
+}
+
+// pendingInvite finds a player's invite to a party; 0 when there is none that can be accepted.
+func (t *tx) pendingInvite(party domain.UUID, player string) flow.Ref {
+	for _, r := range t.c.flow.InvitesTo(player) {
+		if x := t.c.flow.Invites.Get(r); x.Party == party && !x.Expired {
+			return r
+		}
+	}
+	return 0
+}
+
+func (t *tx) pendingInvites(party domain.UUID) (n int) {
+	for _, r := range t.c.flow.InvitesOf(party) {
+		if !t.c.flow.Invites.Get(r).Expired {
+			n++
+		}
+	}
+	return n
+}
+
+// inviteTo finds an invite that a player can answer.
+func (t *tx) inviteTo(player string, id domain.UUID) (*flow.Invite, error) {
+	r, ok := t.c.flow.Invite(id)
+	if !ok || t.c.flow.Invites.Get(r).To != player {
+		return nil, flow.Refuse(flow.Refusal{Code: flow.InviteNotFound}, "invite inv-%s not found", id)
+	}
+	x := t.c.flow.Invites.Get(r)
+	if x.Expired {
+		return nil, flow.Refuse(flow.Refusal{Code: flow.InviteExpired}, "invite inv-%s has expired", id)
+	}
+	return x, nil
+}
+
+// CancelInvite takes an invite back: its sender may, and a leader of the party.
+type CancelInvite struct {
+	Caller
+	Invite domain.UUID
+}
+
+func (cmd *CancelInvite) decide(t *tx) error {
+	r, done, err := t.caller(&cmd.Caller, "CancelInvite")
+	if err != nil || done {
+		return err
+	}
+	p := t.c.flow.Players.Get(r)
+	invite, ok := t.c.flow.Invite(cmd.Invite)
+	if !ok || p.Keys.Party.IsZero() || t.c.flow.Invites.Get(invite).Party != p.Keys.Party {
+		return flow.Refuse(flow.Refusal{Code: flow.InviteNotFound}, "invite inv-%s not found", cmd.Invite)
+	}
+	party, _ := t.c.flow.Party(p.Keys.Party)
+	switch x := t.c.flow.Invites.Get(invite); {
+	case x.Expired:
+		return flow.Refuse(flow.Refusal{Code: flow.InviteExpired}, "invite inv-%s has expired", cmd.Invite)
+	case x.From != p.ID && !t.c.flow.Parties.Get(party).Leads(p.ID):
+		return flow.Refuse(flow.Refusal{Code: flow.NotLeader}, "invite inv-%s was sent by %s", cmd.Invite, x.From)
+	}
+	t.endInvite(invite, flow.Cancelled)
+	return nil
+}
+
+// DeclineInvite says no to an invite. JoinParty says yes.
+type DeclineInvite struct {
+	Caller
+	Invite domain.UUID
+}
+
+func (cmd *DeclineInvite) decide(t *tx) error {
+	_, done, err := t.caller(&cmd.Caller, "RespondToInvite")
+	if err != nil || done {
+		return err
+	}
+	x, err := t.inviteTo(cmd.Player, cmd.Invite)
+	if err != nil {
+		return err
+	}
+	invite := *x
+	t.emit(&InviteRemoved{invite.ID})
+	t.tellPlayers(flow.OnPartyInviteResponse, flow.Message{Invite: t.c.inviteView(&invite), Player: cmd.Player}, invite.From)
+	return nil
+}
+
+// endInvite drops an invite and tells both sides, unless they were told that it had expired.
+func (t *tx) endInvite(r flow.Ref, reason flow.Reason) {
+	x := *t.c.flow.Invites.Get(r)
+	t.emit(&InviteRemoved{x.ID})
+	if !x.Expired {
+		t.tellPlayers(flow.OnPartyInviteCancelled, flow.Message{Invite: t.c.inviteView(&x), Reason: reason}, x.From, x.To)
+	}
+}
+
+// inviteDue lets an invite expire, and later forgets it.
+func (t *tx) inviteDue(r flow.Ref) {
+	x := *t.c.flow.Invites.Get(r)
+	if x.Expired {
+		t.emit(&InviteRemoved{x.ID})
+		return
+	}
+	view := t.c.inviteView(&x)
+	x.Expired, x.ExpireBy = true, t.contact.Add(expiredKept)
+	t.emit(&InviteChanged{x})
+	t.tellPlayers(flow.OnPartyInviteCancelled, flow.Message{Invite: view, Reason: flow.Expired}, x.From, x.To)
+}

@@ -1,0 +1,231 @@
+package cell
+
+import (
+	"slices"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/flow"
+)
+
+// ForceLogout ends the login session of a player. The keys stay; the offline timers run.
+type ForceLogout struct{ Player string }
+
+func (cmd *ForceLogout) decide(t *tx) error {
+	r, err := t.operated(cmd.Player, "ForceLogout")
+	if err == nil {
+		t.endLogin(r)
+	}
+	return err
+}
+
+// operated finds a player whom an operator acts upon.
+func (t *tx) operated(player, cause string) (flow.Ref, error) {
+	if err := t.flowOn(); err != nil {
+		return 0, err
+	}
+	t.flow.cause = cause
+	return t.playerNamed(player)
+}
+
+// ForceRelease takes keys from a player, and all that goes with them: who loses the party or the ticket leaves the search,
+// who loses the game leaves it.
+type ForceRelease struct {
+	Player              string
+	Party, Ticket, Game bool
+}
+
+func (cmd *ForceRelease) decide(t *tx) error {
+	r, err := t.operated(cmd.Player, "ForceRelease")
+	if err != nil {
+		return err
+	}
+	p := t.c.flow.Players.Get(r)
+	if cmd.Game && p.Membership() != 0 {
+		t.endMembership(p.Membership(), flow.ByTheOperator)
+	}
+	if party, ok := t.c.flow.Party(p.Keys.Party); ok && cmd.Ticket && t.c.flow.Parties.Get(party).Search != nil {
+		t.endSearch(party, flow.OnLeftMatchmaking, flow.MemberRemoved, cmd.Player)
+	}
+	if cmd.Party {
+		t.leaveParty(r, flow.ShutDown)
+	}
+	return nil
+}
+
+// ForceEnd ends a game instance and tells its host to end.
+type ForceEnd struct{ Instance domain.UUID }
+
+func (cmd *ForceEnd) decide(t *tx) error {
+	if err := t.flowOn(); err != nil {
+		return err
+	}
+	r, ok := t.c.flow.Instance(cmd.Instance)
+	if !ok {
+		return flow.Refuse(flow.Refusal{Code: flow.GameInstanceNotFound}, "game instance gi-%s not found", cmd.Instance)
+	}
+	t.flow.cause = "ForceEnd"
+	game := t.c.flow.Instances.Get(r).Game
+	t.endInstance(r, flow.ByTheOperator, flow.ByTheOperator, "", nil)
+	t.stopHost(game)
+	return nil
+}
+
+// BanPlayer refuses a player's logins, and takes the player out of everything; or lets the player in again.
+type BanPlayer struct {
+	Player string
+	Banned bool
+}
+
+func (cmd *BanPlayer) decide(t *tx) error {
+	r, err := t.operated(cmd.Player, "BanPlayer")
+	if err != nil {
+		return err
+	}
+	t.changePlayer(r, func(e *PlayerChanged) { e.Banned = cmd.Banned })
+	if !cmd.Banned {
+		return nil
+	}
+	if m := t.c.flow.Players.Get(r).Membership(); m != 0 {
+		t.endMembership(m, flow.Removed)
+	}
+	t.leaveParty(r, flow.Banned)
+	t.endLogin(r)
+	return nil
+}
+
+// SetPenalty puts a player on a scale, or takes the player off it with Level 0 and no Until.
+type SetPenalty struct {
+	Player  string
+	Penalty flow.Penalty
+}
+
+func (cmd *SetPenalty) decide(t *tx) error {
+	r, err := t.operated(cmd.Player, "SetPenalty")
+	if err != nil {
+		return err
+	}
+	old := t.c.flow.Players.Get(r).Penalties
+	all := slices.DeleteFunc(slices.Clone(old), func(p flow.Penalty) bool { return p.Kind == cmd.Penalty.Kind })
+	lifted := len(all) < len(old)
+	if applied := cmd.Penalty.Level > 0 || cmd.Penalty.Until > t.now; applied {
+		cmd.Penalty.Since = t.now
+		all = append(all, cmd.Penalty)
+		t.tellPlayers(flow.OnPenaltyApplied, flow.Message{Penalty: &cmd.Penalty}, cmd.Player)
+	} else if lifted || cmd.Penalty.Kind == flow.Requeue {
+		t.tellPlayers(flow.OnPenaltyLifted, flow.Message{Penalty: &cmd.Penalty}, cmd.Player)
+	}
+	t.changePlayer(r, func(e *PlayerChanged) {
+		e.Penalties = all
+		if cmd.Penalty.Kind == flow.Requeue {
+			e.Leaves, e.LeavesSince, e.RequeueLevel, e.RequeueUntil = 0, 0, 0, cmd.Penalty.Until
+		}
+	})
+	return nil
+}
+
+// SetQueue opens a queue for players or closes it. Tickets that wait in a closed one end.
+type SetQueue struct {
+	Name   string
+	Closed bool
+}
+
+func (cmd *SetQueue) decide(t *tx) error {
+	if err := t.flowOn(); err != nil {
+		return err
+	}
+	if _, ok := t.c.config.Flow.Queue(cmd.Name); !ok {
+		return flow.Refuse(flow.Refusal{Code: flow.QueueNotFound}, "queue %s not found", cmd.Name)
+	}
+	t.flow.cause = "SetQueue"
+	if t.c.flow.Closed(cmd.Name) != cmd.Closed {
+		t.emit(&FlowQueueChanged{flow.Queue{Name: cmd.Name, Closed: cmd.Closed}})
+	}
+	if !cmd.Closed {
+		return nil
+	}
+	var searching []flow.Ref
+	for r, p := range t.c.flow.Parties.All() {
+		if p.Search != nil && p.Search.Queue == cmd.Name {
+			searching = append(searching, r)
+		}
+	}
+	for _, r := range searching {
+		t.endSearch(r, flow.OnMatchmakingFailed, flow.QueueClosed, "")
+	}
+	return nil
+}
+
+// penaliseEnd notes what the end of a membership says about its player.
+func (t *tx) penaliseEnd(m *flow.Membership, reason flow.Reason) {
+	x := t.c.flow.Instances.Get(m.InstanceRef())
+	lost := m.LostAt != 0
+	switch {
+	case x.Unranked || x.Suspect != 0 || m.Excused:
+	case reason == flow.NoShow:
+		t.penalise(m.PlayerRef(), flow.Dodge, m.Instance, reason)
+	case (reason == flow.Left || reason == flow.DeclinedReconnect) && !m.WasActive:
+		t.penalise(m.PlayerRef(), flow.Dodge, m.Instance, reason)
+	case reason == flow.Left, reason == flow.DeclinedReconnect, reason == flow.ReconnectExpired, reason == flow.TooManyDisconnects,
+		reason == flow.Disconnected && lost:
+		t.penalise(m.PlayerRef(), flow.Leave, m.Instance, reason)
+	}
+}
+
+// penalise moves a player one step up a scale. The lock is computed in every mode but OFF; whether it keeps the player
+// from searching is looked at then.
+func (t *tx) penalise(r flow.Ref, kind flow.PenaltyKind, instance domain.UUID, reason flow.Reason) {
+	config := &t.c.config.Flow.Penalties
+	if config.Mode == flow.PenaltiesOff {
+		return
+	}
+	steps, decay := config.LeaveSteps, config.LeaveDecay
+	if kind == flow.Dodge {
+		steps, decay = config.DodgeSteps, config.DodgeDecay
+	}
+	p := t.c.flow.Players.Get(r)
+	next := flow.Penalty{Kind: kind, Since: t.now, Instance: instance, Reason: reason, Level: 1}
+	all := slices.Clone(p.Penalties)
+	i := slices.IndexFunc(all, func(x flow.Penalty) bool { return x.Kind == kind })
+	if i >= 0 {
+		next.Level += decayed(all[i], decay, t.now)
+		all[i] = next
+	} else {
+		all = append(all, next)
+		i = len(all) - 1
+	}
+	if lock := steps[min(int(next.Level), len(steps))-1]; lock > 0 {
+		all[i].Until = t.now.Add(lock)
+	}
+	applied := all[i]
+	id := p.ID
+	t.changePlayer(r, func(e *PlayerChanged) { e.Penalties = all })
+	if config.Mode == flow.PenaltiesEnforced {
+		t.tellPlayers(flow.OnPenaltyApplied, flow.Message{Penalty: &applied}, id)
+	}
+}
+
+// decayed is the level that is left of a penalty: one step less for each period without an offence.
+func decayed(p flow.Penalty, period time.Duration, now domain.Time) int32 {
+	if period <= 0 {
+		return p.Level
+	}
+	return max(0, p.Level-int32(now.Sub(p.Since)/period))
+}
+
+// lockOf is the lock that keeps a player from searching now; nil when there is none.
+func (t *tx) lockOf(p *flow.Player) *flow.Penalty {
+	return t.c.lockOf(p, t.now)
+}
+
+func (c *Cell) lockOf(p *flow.Player, now domain.Time) *flow.Penalty {
+	if p.RequeueUntil > now {
+		return &flow.Penalty{Kind: flow.Requeue, Level: p.RequeueLevel, Since: p.LeavesSince, Until: p.RequeueUntil, Reason: flow.Requested}
+	}
+	for _, x := range p.Penalties {
+		if x.Until > now && (x.Kind == flow.ByOperator || c.config.Flow.Penalties.Mode == flow.PenaltiesEnforced) {
+			return &x
+		}
+	}
+	return nil
+}

@@ -1,0 +1,396 @@
+package cell
+
+import (
+	"slices"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/flow"
+)
+
+// Login makes a login session for a player whose identity the front door has checked, or whose login ticket it brings.
+// The player's keys are the same before and after it.
+type Login struct {
+	Player        string      // with Ticket: filled in
+	Ticket        domain.UUID // hash of a login ticket; zero: none
+	Session       domain.UUID // of the login session to be
+	Token         domain.UUID // first half of the SHA-256 of its access token
+	Device        string
+	ClientVersion string
+	DisplayName   string // empty: as it was
+	AutoReconnect bool
+	Insecure      bool
+
+	// Result
+	Made flow.Login
+	Flow flow.Stand
+}
+
+func (cmd *Login) decide(t *tx) error {
+	if err := t.flowOn(); err != nil {
+		return err
+	}
+	config := &t.c.config.Flow.Sessions
+	once, err := t.redeem(cmd)
+	if err == nil {
+		err = checkPlayerID("player_id", cmd.Player)
+	}
+	if err != nil {
+		return err
+	}
+	e := &PlayerLoggedIn{Login: flow.Login{
+		ID: cmd.Session, Player: cmd.Player, Epoch: 1, State: flow.LoginLive, Token: cmd.Token, Device: cmd.Device,
+		ClientVersion: cmd.ClientVersion, AutoReconnect: cmd.AutoReconnect, Insecure: cmd.Insecure, Created: t.now,
+		ExpireBy: t.contact.Add(config.IdleExpiry),
+	}}
+	r, known := t.c.flow.Player(cmd.Player)
+	var old flow.Profile
+	if known {
+		p := t.c.flow.Players.Get(r)
+		if err := t.checkLogin(p, e); err != nil {
+			return err
+		}
+		if p.Profile != nil {
+			old = *p.Profile
+		}
+	}
+	if cmd.DisplayName != "" {
+		old.DisplayName = cmd.DisplayName
+	}
+	if cmd.ClientVersion != "" {
+		old.ClientVersion = cmd.ClientVersion
+	}
+	e.Profile = &old
+
+	if once {
+		t.emit(&LoginTicketRemoved{cmd.Ticket})
+	}
+	if known {
+		t.replaceLogin(r, cmd.Device)
+	}
+	t.emit(e)
+	r, _ = t.c.flow.Player(cmd.Player)
+	cmd.Made = *t.c.flow.Logins.Get(t.c.flow.Players.Get(r).Login())
+	t.flow.cause = "Login"
+	t.stand(cmd.Player, &cmd.Flow)
+	return nil
+}
+
+// redeem finds the player of a login ticket. It reports whether the ticket is used up by it.
+func (t *tx) redeem(cmd *Login) (once bool, err error) {
+	if cmd.Ticket.IsZero() {
+		return false, nil
+	}
+	r, ok := t.c.flow.LoginTicket(cmd.Ticket)
+	if !ok || t.c.flow.Tickets.Get(r).Until <= t.now {
+		return false, flow.Refuse(flow.Refusal{Code: flow.Unauthenticated}, "the login ticket is not known, was used, or is too old")
+	}
+	x := t.c.flow.Tickets.Get(r)
+	cmd.Player = x.Player
+	if x.DisplayName != "" {
+		cmd.DisplayName = x.DisplayName
+	}
+	return x.Once, nil
+}
+
+// checkLogin refuses a login that may not be now, and fills in what it says about the player who is known.
+func (t *tx) checkLogin(p *flow.Player, e *PlayerLoggedIn) error {
+	config := &t.c.config.Flow.Sessions
+	switch {
+	case p.Banned:
+		return flow.Refuse(flow.Refusal{Code: flow.PlayerBanned}, "player %s is banned", p.ID)
+	case config.RejectDuplicates && p.Login() != 0 && p.Here():
+		return flow.Refuse(flow.Refusal{Code: flow.AlreadyLoggedIn}, "player %s is logged in on another device", p.ID)
+	case p.FlapUntil > t.now:
+		return flow.Refuse(flow.Refusal{Code: flow.LoginFlapping, Until: p.FlapUntil}, "player %s has logged in too often", p.ID)
+	}
+	e.Login.Epoch = p.Epoch + 1
+	e.Replaced, e.ReplacedSince, e.FlapUntil = p.Replaced, p.ReplacedSince, p.FlapUntil
+	if p.Login() != 0 && p.Here() {
+		if p.ReplacedSince.Add(config.ReplaceWindow) <= t.now {
+			e.Replaced, e.ReplacedSince = 0, t.now
+		}
+		if e.Replaced++; e.Replaced >= config.ReplacesMax {
+			e.FlapUntil = t.now.Add(config.FlappingLock)
+		}
+	}
+	// The client that is here is not the controlling one any more; the new one has as long to attach as a silent one has.
+	e.PresenceBy = t.contact.Add(config.DeadAfter)
+	return nil
+}
+
+// replaceLogin takes the control from a player's login session.
+func (t *tx) replaceLogin(r flow.Ref, device string) {
+	p := t.c.flow.Players.Get(r)
+	if p.Login() == 0 {
+		return
+	}
+	l := *t.c.flow.Logins.Get(p.Login())
+	l.State, l.Previous, l.PreviousBy, l.ExpireBy = flow.LoginReplaced, domain.UUID{}, 0, t.contact.Add(replacedKept)
+	t.tellPlayers(flow.OnSessionReplaced, flow.Message{Device: device, Deadline: t.now}, p.ID)
+	t.emit(&LoginChanged{l})
+}
+
+// RefreshLogin gives a login session a new access token. The old one is good for a while more.
+type RefreshLogin struct {
+	Caller
+	Token domain.UUID
+
+	// Result
+	Login flow.Login
+}
+
+func (cmd *RefreshLogin) decide(t *tx) error {
+	r, done, err := t.caller(&cmd.Caller, "Refresh")
+	if err != nil || done {
+		return err
+	}
+	config := &t.c.config.Flow.Sessions
+	l := *t.c.flow.Logins.Get(t.c.flow.Players.Get(r).Login())
+	l.Previous, l.PreviousBy = l.Token, t.now.Add(config.RotationOverlap)
+	l.Token, l.ExpireBy = cmd.Token, t.contact.Add(config.IdleExpiry)
+	t.emit(&LoginChanged{l})
+	cmd.Login = l
+	return nil
+}
+
+// Logout ends a login session.
+type Logout struct{ Caller }
+
+func (cmd *Logout) decide(t *tx) error {
+	r, done, err := t.caller(&cmd.Caller, "Logout")
+	if err != nil || done {
+		return err
+	}
+	p := t.c.flow.Players.Get(r)
+	if phase := p.Keys.Phase(); !t.c.config.Flow.Parties.LogoutKeepsParty && (phase == flow.InParty || phase == flow.Matchmaking) {
+		t.leaveParty(r, flow.Left)
+	}
+	t.endLogin(r)
+	return nil
+}
+
+// endLogin ends a player's login session, and with it the presence.
+func (t *tx) endLogin(r flow.Ref) {
+	p := t.c.flow.Players.Get(r)
+	if p.Login() != 0 {
+		t.emit(&LoginRemoved{t.c.flow.Logins.Get(p.Login()).ID})
+	}
+	t.goOffline(r)
+}
+
+// AttachStream says that the event stream of a login session is open.
+type AttachStream struct {
+	Player  string
+	Session domain.UUID
+	Stream  uint64 // a number that no other stream of the cell has; never 0
+
+	// Result
+	Flow  flow.Stand // its Seq is the head
+	Login flow.Login
+}
+
+func (cmd *AttachStream) decide(t *tx) error {
+	if err := t.flowOn(); err != nil {
+		return err
+	}
+	r, err := t.controls(cmd.Player, cmd.Session)
+	if err != nil {
+		return err
+	}
+	t.signOfLife(r)
+	t.goOnline(r, cmd.Stream, 0)
+	t.greet(r)
+	p := t.c.flow.Players.Get(r)
+	cmd.Login = *t.c.flow.Logins.Get(p.Login())
+	t.flow.cause = "Attach"
+	t.stand(cmd.Player, &cmd.Flow)
+	return nil
+}
+
+// signOfLife moves the end of a login session that nobody hears of, at most once in a while.
+func (t *tx) signOfLife(r flow.Ref) {
+	l := *t.c.flow.Logins.Get(t.c.flow.Players.Get(r).Login())
+	by := t.contact.Add(t.c.config.Flow.Sessions.IdleExpiry)
+	if time.Duration(by-l.ExpireBy)*time.Millisecond > t.c.config.Flow.Sessions.IdleExpiry/20 {
+		l.ExpireBy = by
+		t.emit(&LoginChanged{l})
+	}
+}
+
+// LoseStream says that a stream is closed, or was silent for too long. It is ignored when another one was opened since.
+type LoseStream struct {
+	Player string
+	Stream uint64
+}
+
+func (cmd *LoseStream) decide(t *tx) error {
+	r, ok := t.c.flow.Player(cmd.Player)
+	if !ok || t.c.flow.Players.Get(r).Stream != cmd.Stream || cmd.Stream == 0 {
+		return nil
+	}
+	t.flow.cause = "StreamLost"
+	t.goOffline(r)
+	return nil
+}
+
+// PollEvents says that a client has polled: it counts as online until it has been silent for too long.
+type PollEvents struct {
+	Player  string
+	Session domain.UUID
+
+	// Result
+	Flow flow.Stand
+}
+
+func (cmd *PollEvents) decide(t *tx) error {
+	if err := t.flowOn(); err != nil {
+		return err
+	}
+	r, err := t.controls(cmd.Player, cmd.Session)
+	if err != nil {
+		return err
+	}
+	t.signOfLife(r)
+	t.flow.cause = "Poll"
+	t.stand(cmd.Player, &cmd.Flow)
+	p := t.c.flow.Players.Get(r)
+	if p.Stream != 0 {
+		return nil
+	}
+	const step = 5 * time.Second // not every poll is worth a word in the journal
+	by := t.contact.Add(t.c.config.Flow.Sessions.DeadAfter)
+	if p.Presence == flow.Online && p.PresenceBy.Add(step) > by {
+		return nil
+	}
+	wasHere := p.Presence == flow.Online
+	t.goOnline(r, 0, by)
+	if !wasHere {
+		t.greet(r)
+	}
+	return nil
+}
+
+// AckEvents says that a client has the events up to a number: they need not be kept for it.
+type AckEvents struct {
+	Player  string
+	Session domain.UUID
+	Seq     uint64
+}
+
+// ackStep is how many acknowledged events are worth a word in the journal.
+const ackStep = 64
+
+func (cmd *AckEvents) decide(t *tx) error {
+	r, err := t.controls(cmd.Player, cmd.Session)
+	if err != nil {
+		return err
+	}
+	p := t.c.flow.Players.Get(r)
+	if last := min(cmd.Seq, p.Seq); last+1 >= p.FirstKept()+ackStep {
+		t.emit(&EventsTrimmed{p.ID, last + 1})
+	}
+	return nil
+}
+
+// goOnline notes that the client of a player is here, by a stream or, until a deadline, by polls.
+func (t *tx) goOnline(r flow.Ref, stream uint64, by domain.ContactTime) {
+	p := t.c.flow.Players.Get(r)
+	was := p.Presence
+	t.touch(r)
+	e := presenceOf(p)
+	e.Presence, e.Stream, e.PresenceBy, e.OfflineSince, e.RemoveBy, e.LeaveQueueBy = flow.Online, stream, by, 0, 0, 0
+	t.emit(e)
+	if was == flow.Offline {
+		t.tellPresence(r)
+	}
+}
+
+// goOffline notes that the client of a player is gone.
+func (t *tx) goOffline(r flow.Ref) {
+	p := t.c.flow.Players.Get(r)
+	was := p.Presence
+	if was == flow.Offline {
+		return
+	}
+	t.touch(r)
+	e := presenceOf(p)
+	e.Presence, e.Stream, e.PresenceBy, e.OfflineSince = flow.Offline, 0, 0, t.now
+	t.emit(e)
+	t.tellPresence(r)
+}
+
+// tellPresence tells the others of the party.
+func (t *tx) tellPresence(r flow.Ref) {
+	p := t.c.flow.Players.Get(r)
+	party, ok := t.c.flow.Party(p.Keys.Party)
+	if !ok {
+		return
+	}
+	others := slices.DeleteFunc(partyPlayers(t.c.flow.Parties.Get(party)), func(id string) bool { return id == p.ID })
+	t.tellPlayers(flow.OnPartyMemberPresence, flow.Message{PartyID: p.Keys.Party, Player: p.ID, Online: p.Here()}, others...)
+}
+
+// greet tells a client that has come what it can still do about its game, or does it.
+func (t *tx) greet(r flow.Ref) {
+	p := t.c.flow.Players.Get(r)
+	if p.Membership() == 0 {
+		return
+	}
+	m := *t.c.flow.Memberships.Get(p.Membership())
+	if m.Status != flow.MemberDisconnected && m.Status != flow.MemberNoShow {
+		return
+	}
+	if t.c.flow.Logins.Get(p.Login()).AutoReconnect {
+		if _, err := t.connectionDetails(r, m.Instance); err == nil {
+			return
+		}
+	}
+	if p.Membership() != 0 {
+		t.tellReconnect(p.Membership())
+	}
+}
+
+// IssueLoginTicket lets a player log in whom a trusted backend has authenticated.
+type IssueLoginTicket struct {
+	Hash        domain.UUID // first half of the SHA-256 of the ticket
+	Player      string
+	DisplayName string
+	Life        time.Duration
+	Once        bool
+
+	// Result
+	Ticket flow.LoginTicket
+}
+
+// loginTicketMax is the longest life of a login ticket.
+const loginTicketMax = 5 * time.Minute
+
+func (cmd *IssueLoginTicket) decide(t *tx) error {
+	if err := t.flowOn(); err != nil {
+		return err
+	}
+	if err := checkPlayerID("player_id", cmd.Player); err != nil {
+		return err
+	}
+	if cmd.Life <= 0 || cmd.Life > loginTicketMax {
+		return flow.Refuse(flow.Refusal{Code: flow.InvalidArgument}, "ttl_ms: %d, want 1 to %d", cmd.Life.Milliseconds(), loginTicketMax.Milliseconds())
+	}
+	cmd.Ticket = flow.LoginTicket{Hash: cmd.Hash, Player: cmd.Player, DisplayName: cmd.DisplayName, Once: cmd.Once, Until: t.now.Add(cmd.Life)}
+	t.emit(&LoginTicketChanged{cmd.Ticket})
+	return nil
+}
+
+// checkPlayerID checks the shape of a player's id.
+func checkPlayerID(field, id string) error {
+	if len(id) == 0 || len(id) > 128 {
+		return flow.Refuse(flow.Refusal{Code: flow.InvalidArgument}, "%s: %d characters, want 1 to 128", field, len(id))
+	}
+	for _, c := range []byte(id) {
+		ok := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '.' || c == '_' || c == ':' || c == '@' || c == '-'
+		if !ok {
+			return flow.Refuse(flow.Refusal{Code: flow.InvalidArgument}, "%s: %q, want letters, digits and . _ : @ -", field, id)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,132 @@
+package cell
+
+import (
+	"github.com/musterhq/muster/internal/domain/flow"
+)
+
+// flowDue ends what a deadline of player flow waits for. It always moves or clears the deadline.
+func (t *tx) flowDue(d deadline) {
+	f := t.c.flow
+	if t.c.config.Flow == nil { // it was switched off: what waits, waits until it is on again
+		t.c.waiting.clear(d.kind, d.ref)
+		return
+	}
+	switch d.kind {
+	case playerPresence:
+		t.flow.cause = "PresenceLost"
+		t.goOffline(d.ref)
+	case partyRemoval:
+		t.flow.cause = "OfflineRemoval"
+		t.leaveParty(d.ref, flow.WentOffline)
+	case queueRemoval:
+		t.flow.cause = "OfflineGrace"
+		p := f.Players.Get(d.ref)
+		party, _ := f.Party(p.Keys.Party)
+		t.endSearch(party, flow.OnLeftMatchmaking, flow.MemberOffline, p.ID)
+	case partyLeader:
+		t.flow.cause = "LeaderGrace"
+		t.leaderDue(d.ref)
+	case partyStale:
+		t.flow.cause = "StaleExpiration"
+		t.shutDownParty(d.ref, flow.PartyExpired)
+	case inviteExpiry:
+		t.inviteDue(d.ref)
+	case loginExpiry:
+		t.loginDue(d.ref)
+	case instanceAllocation:
+		t.failAllocation(d.ref, flow.AllocationTimeout)
+	case instanceAbsolute:
+		t.flow.cause = "AbsoluteTimeout"
+		game := f.Instances.Get(d.ref).Game
+		t.endInstance(d.ref, flow.AbsoluteTimeout, flow.AbsoluteTimeout, "", nil)
+		t.stopHost(game)
+	case instanceEnding:
+		t.flow.cause = "EndingGrace"
+		t.endInstance(d.ref, flow.Terminated, flow.GameTerminated, "", nil)
+	case instanceEmpty:
+		t.flow.cause = "EmptyTimeout"
+		game := f.Instances.Get(d.ref).Game
+		t.endInstance(d.ref, flow.Finished, flow.GameEnded, "", nil)
+		t.stopHost(game)
+	case instanceKeepAlive:
+		t.keepAliveMissed(d.ref)
+	case seatHold:
+		t.holdOver(d.ref)
+	}
+}
+
+// leaderDue gives the lead to somebody who is there. The old leader does not get it back by coming back.
+func (t *tx) leaderDue(r flow.Ref) {
+	p := t.c.flow.Parties.Get(r)
+	var old string
+	for _, m := range p.Members {
+		if m.Leader {
+			old = m.Player
+		}
+	}
+	t.changeParty(r, flow.LeaderChanged, old, func(p *flow.Party) {
+		for i := range p.Members {
+			p.Members[i].Leader = false
+		}
+		t.succeed(p, old)
+	})
+}
+
+// loginDue ends a login session without a sign of life. One whose client is here gets more time; one that was replaced is
+// forgotten.
+func (t *tx) loginDue(r flow.Ref) {
+	t.flow.cause = "SessionExpired"
+	l := *t.c.flow.Logins.Get(r)
+	player, _ := t.c.flow.Player(l.Player)
+	switch {
+	case l.State != flow.LoginLive:
+		t.emit(&LoginRemoved{l.ID})
+	case t.c.flow.Players.Get(player).Presence == flow.Online:
+		l.ExpireBy = t.contact.Add(t.c.config.Flow.Sessions.IdleExpiry)
+		t.emit(&LoginChanged{l})
+	default:
+		t.endLogin(player)
+	}
+}
+
+// flowWallDue forgets what nobody will ask for.
+func (t *tx) flowWallDue(d deadline) {
+	f := t.c.flow
+	switch d.kind {
+	case instanceForget:
+		t.emit(&GameInstanceForgotten{f.Instances.Get(d.ref).ID})
+	case loginTicketAge:
+		t.emit(&LoginTicketRemoved{f.Tickets.Get(d.ref).Hash})
+	case playerAge:
+		t.playerAged(d.ref)
+	}
+}
+
+// playerAged forgets the oldest thing that is remembered of a player who is away.
+func (t *tx) playerAged(r flow.Ref) {
+	p := t.c.flow.Players.Get(r)
+	switch events := p.Outbox(); {
+	case len(events) > 0 && events[len(events)-1].At.Add(outboxKept) <= t.now:
+		t.emit(&EventsTrimmed{p.ID, p.Seq + 1})
+	case p.LastGame != nil && p.LastGame.Ended.Add(lastGameKept) <= t.now:
+		t.changePlayer(r, func(e *PlayerChanged) { e.LastGame = nil })
+	default:
+		for _, x := range t.c.flow.InvitesTo(p.ID) {
+			t.emit(&InviteRemoved{t.c.flow.Invites.Get(x).ID})
+			return // and the rest at the next look
+		}
+		t.emit(&PlayerForgotten{p.ID})
+	}
+}
+
+// flowResumed gives everybody who was online when the service went down the time to come back.
+func (t *tx) flowResumed() {
+	if config := t.c.config.Flow; config != nil && t.c.flow.Players.Len() > 0 {
+		t.emit(&FlowResumed{PresenceBy: t.contact.Add(config.Sessions.RestartGrace), Now: t.contact})
+		for _, p := range t.c.flow.Parties.All() {
+			if p.Search != nil {
+				t.touchParty(p.ID)
+			}
+		}
+	}
+}

@@ -1,0 +1,334 @@
+package cell
+
+import (
+	"slices"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/flow"
+)
+
+// flowTx is what one transaction does to players, and settles at its end: whoever's keys changed is told first, then
+// comes what else players are told; whoever is touched gets the deadlines that the new state asks for.
+type flowTx struct {
+	changed []keysBefore
+	told    []telling
+	players []flow.Ref
+	parties []domain.UUID
+	caller  *Caller
+	of      string      // whose stand is answered
+	stand   *flow.Stand // where to
+	cause   string
+}
+
+type keysBefore struct {
+	player flow.Ref
+	keys   flow.Keys
+}
+
+type telling struct {
+	kind flow.MessageType
+	body string
+	to   []string
+}
+
+// Caller is the player who wishes something, by a client that is logged in.
+type Caller struct {
+	Player  string
+	Session domain.UUID
+	Request string  // X-Request-Id: a repeat within ten minutes gets the same answer; empty: none
+	IfRev   *uint64 // the wish holds only for this revision of the flow record
+
+	// Result
+	Flow     flow.Stand  // after the call
+	Made     domain.UUID // what the call made, if it made something: a party, an invite, a game instance, a player session
+	Repeated bool        // this very request was carried out before; Flow and Made are those of then
+}
+
+// caller finds the player who wishes something and recognises a wish that was fulfilled before.
+func (t *tx) caller(by *Caller, cause string) (r flow.Ref, done bool, err error) {
+	if err := t.flowOn(); err != nil {
+		return 0, false, err
+	}
+	r, err = t.controls(by.Player, by.Session)
+	if err != nil {
+		return 0, false, err
+	}
+	if by.Request != "" {
+		if x, ok := t.c.flow.Request(requestKey(by)); ok && x.At.Add(requestsKept) > t.now {
+			by.Flow, by.Made, by.Repeated = x.Flow, x.Made, true
+			return r, true, nil
+		}
+	}
+	if p := t.c.flow.Players.Get(r); by.IfRev != nil && *by.IfRev != p.Rev {
+		return 0, false, flow.Refuse(flow.Refusal{Code: flow.RevConflict}, "the flow record of %s has revision %d, not %d", p.ID, p.Rev, *by.IfRev)
+	}
+	t.flow.caller, t.flow.cause = by, cause
+	t.stand(by.Player, &by.Flow)
+	return r, false, nil
+}
+
+// stand says where the answer goes that tells how a player stands after everything.
+func (t *tx) stand(player string, to *flow.Stand) { t.flow.of, t.flow.stand = player, to }
+
+func requestKey(by *Caller) uint64 { return RequestHash(by.Player + "\x00" + by.Request) }
+
+// flowOn refuses what needs player flow when there is none.
+func (t *tx) flowOn() error {
+	if t.c.config.Flow == nil {
+		return flow.Refuse(flow.Refusal{Code: flow.Unavailable}, "player flow is not enabled")
+	}
+	return nil
+}
+
+// controls checks that a login session is the one that acts for a player.
+func (t *tx) controls(player string, id domain.UUID) (flow.Ref, error) {
+	r, ok := t.c.flow.Login(id)
+	if !ok || t.c.flow.Logins.Get(r).Player != player {
+		return 0, flow.Refuse(flow.Refusal{Code: flow.SessionNotFound}, "login session fs-%s of player %s not found", id, player)
+	}
+	if t.c.flow.Logins.Get(r).State != flow.LoginLive {
+		return 0, flow.Refuse(flow.Refusal{Code: flow.SessionReplaced}, "login session fs-%s of player %s was replaced by a later one", id, player)
+	}
+	p, _ := t.c.flow.Player(player)
+	return p, nil
+}
+
+// playerNamed finds a player whom a trusted caller names.
+func (t *tx) playerNamed(id string) (flow.Ref, error) {
+	r, ok := t.c.flow.Player(id)
+	if !ok {
+		return 0, flow.Refuse(flow.Refusal{Code: flow.PlayerNotFound, Players: []string{id}}, "player %s not found", id)
+	}
+	return r, nil
+}
+
+// touch notes players whose deadlines may have to change, and their parties.
+func (t *tx) touch(r flow.Ref) {
+	if !slices.Contains(t.flow.players, r) {
+		t.flow.players = append(t.flow.players, r)
+	}
+	t.touchParty(t.c.flow.Players.Get(r).Keys.Party)
+}
+
+func (t *tx) touchParty(id domain.UUID) {
+	if !id.IsZero() && !slices.Contains(t.flow.parties, id) {
+		t.flow.parties = append(t.flow.parties, id)
+	}
+}
+
+// setKeys changes the keys of a player. The revision rises once in a transaction.
+func (t *tx) setKeys(r flow.Ref, change func(*flow.Keys)) {
+	p := t.c.flow.Players.Get(r)
+	keys, rev := p.Keys, p.Rev
+	change(&keys)
+	if keys == p.Keys {
+		return
+	}
+	if !slices.ContainsFunc(t.flow.changed, func(x keysBefore) bool { return x.player == r }) {
+		t.flow.changed = append(t.flow.changed, keysBefore{r, p.Keys})
+		rev++
+	}
+	t.touch(r)
+	t.emit(&PlayerKeysChanged{p.ID, rev, keys})
+	t.touch(r)
+}
+
+// tellPlayers notes what players are told once everything has happened.
+func (t *tx) tellPlayers(kind flow.MessageType, m flow.Message, to ...string) {
+	if len(to) == 0 {
+		return
+	}
+	t.flow.told = append(t.flow.told, telling{kind, m.Encode(), to})
+}
+
+// settleFlow runs at the end of each command, in the same transaction.
+func (t *tx) settleFlow() {
+	f := &t.flow
+	for i := 0; i < len(f.players); i++ { // planning touches no others
+		t.planPlayer(f.players[i])
+	}
+	for i := 0; i < len(f.parties); i++ {
+		t.planParty(f.parties[i])
+	}
+	for _, x := range f.changed {
+		p := t.c.flow.Players.Get(x.player)
+		t.write(flow.OnGameSessionChanged, (&flow.Message{
+			Cause: f.cause, Stand: flow.Stand{Rev: p.Rev, Keys: p.Keys}, Old: x.keys, Allowed: t.c.allowedActions(x.player),
+		}).Encode(), []string{p.ID})
+	}
+	for _, x := range f.told {
+		t.write(x.kind, x.body, x.to)
+	}
+	if f.stand != nil {
+		t.answer()
+	}
+}
+
+// outboxBytesMax bounds what one player's outbox holds, whatever is in it.
+const outboxBytesMax = 512 << 10
+
+// write puts one event into the outboxes of players.
+func (t *tx) write(kind flow.MessageType, body string, to []string) {
+	keep := &t.c.config.Flow.Sessions
+	e := &PlayersTold{Type: kind, Body: body, To: make([]Addressee, 0, len(to))}
+	for _, id := range to {
+		r, ok := t.c.flow.Player(id)
+		if !ok {
+			continue
+		}
+		p := t.c.flow.Players.Get(r)
+		events, first, size := p.Outbox(), p.FirstKept(), p.OutboxBytes()+len(body)
+		for len(events) > 0 {
+			n := len(events) + 1
+			old := n > keep.EventsKept && events[0].At.Add(keep.EventsKeptFor) <= t.now
+			if !old && n <= flow.EventsLimit && size <= outboxBytesMax {
+				break
+			}
+			size -= len(events[0].Body)
+			events = events[1:]
+			first++
+		}
+		e.To = append(e.To, Addressee{id, p.Seq + 1, first})
+	}
+	if len(e.To) > 0 {
+		t.emit(e)
+	}
+}
+
+// answer fills in what every answer to a player carries, and keeps it for a repeat of the request.
+func (t *tx) answer() {
+	r, ok := t.c.flow.Player(t.flow.of)
+	if !ok {
+		return
+	}
+	p := t.c.flow.Players.Get(r)
+	*t.flow.stand = flow.Stand{Rev: p.Rev, Seq: p.Seq, Keys: p.Keys}
+	by := t.flow.caller
+	if by == nil || by.Request == "" {
+		return
+	}
+	t.emit(&RequestAnswered{
+		flow.Request{Key: requestKey(by), At: t.now, Player: by.Player, Flow: by.Flow, Made: by.Made}, t.now.Add(-requestsKept),
+	})
+}
+
+// planPlayer sets the deadlines that wait for a player's client to come back.
+func (t *tx) planPlayer(r flow.Ref) {
+	if r == 0 {
+		return
+	}
+	config := t.c.config.Flow
+	p := t.c.flow.Players.Get(r)
+	e := presenceOf(p)
+	away := p.Presence == flow.Offline
+	until := func(at *domain.ContactTime, waits bool, grace domain.ContactTime) {
+		switch {
+		case !waits:
+			*at = 0
+		case *at == 0:
+			*at = grace
+		}
+	}
+	inGame := !p.Keys.Game.IsZero()
+	until(&e.RemoveBy, away && !p.Keys.Party.IsZero() && !inGame, t.contact.Add(config.Parties.OfflineRemoval))
+	until(&e.LeaveQueueBy, away && t.searches(p), t.contact.Add(config.Search.OfflineGrace))
+	if e.RemoveBy != p.RemoveBy || e.LeaveQueueBy != p.LeaveQueueBy {
+		t.emit(e)
+	}
+}
+
+// searches reports whether the absence of a player holds a search back: from the acceptance on it does not.
+func (t *tx) searches(p *flow.Player) bool {
+	if p.Keys.Ticket.IsZero() {
+		return false
+	}
+	r, ok := t.c.flow.Party(p.Keys.Party)
+	if !ok {
+		return false
+	}
+	s := t.c.flow.Parties.Get(r).Search
+	return s != nil && s.Status <= flow.Held
+}
+
+// presenceOf is the event that changes nothing.
+func presenceOf(p *flow.Player) *PresenceChanged {
+	return &PresenceChanged{p.ID, p.Presence, p.Stream, p.PresenceBy, p.OfflineSince, p.RemoveBy, p.LeaveQueueBy}
+}
+
+// planParty sets the deadlines of a party where nobody is, or whose leader is away, and holds its search back while a
+// member is.
+func (t *tx) planParty(id domain.UUID) {
+	r, ok := t.c.flow.Party(id)
+	if !ok {
+		return
+	}
+	config := &t.c.config.Flow.Parties
+	p := *t.c.flow.Parties.Get(r)
+	was := p
+	var leaderHere, otherOnline, anybody bool
+	var since domain.Time // when the last leader went
+	var held []string
+	for _, m := range p.Members {
+		x := t.member(m.Player)
+		anybody = anybody || x.Here() || !x.Keys.Game.IsZero()
+		if m.Leader {
+			leaderHere = leaderHere || x.Here()
+			since = max(since, x.OfflineSince)
+		} else {
+			otherOnline = otherOnline || x.Presence == flow.Online
+		}
+		if x.Presence != flow.Online {
+			held = append(held, m.Player)
+		}
+	}
+	switch {
+	case leaderHere || !otherOnline:
+		p.LeaderBy = 0
+	case p.LeaderBy == 0:
+		p.LeaderBy = max(t.c.contact(since).Add(config.LeaderGrace), t.contact)
+	}
+	switch {
+	case anybody:
+		p.StaleBy = 0
+	case p.StaleBy == 0:
+		p.StaleBy = t.contact.Add(config.StaleExpiration)
+	}
+	status := t.holdSearch(&p, held)
+	if p.LeaderBy != was.LeaderBy || p.StaleBy != was.StaleBy || status {
+		t.emit(&PartyChanged{p})
+	}
+	if status {
+		t.tellPlayers(flow.OnMatchmakingStatus, flow.Message{Search: p.Search, Ticket: p.Search.Ticket}, partyPlayers(&p)...)
+	}
+}
+
+// holdSearch notes who holds the search of a party back. It reports whether players are to be told.
+func (t *tx) holdSearch(p *flow.Party, held []string) bool {
+	if p.Search == nil || p.Search.Status > flow.Held || slices.Equal(p.Search.HeldBy, held) {
+		return false
+	}
+	s := *p.Search
+	s.HeldBy = held
+	switch {
+	case len(held) > 0:
+		s.Status = flow.Held
+	default:
+		s.Status = flow.Searching
+	}
+	p.Search = &s
+	return true
+}
+
+// member returns the flow record of a member of a party.
+func (t *tx) member(id string) *flow.Player {
+	r, _ := t.c.flow.Player(id)
+	return t.c.flow.Players.Get(r)
+}
+
+func partyPlayers(p *flow.Party) []string {
+	all := make([]string, len(p.Members))
+	for i, m := range p.Members {
+		all[i] = m.Player
+	}
+	return all
+}

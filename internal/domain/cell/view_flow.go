@@ -1,0 +1,298 @@
+package cell
+
+import (
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/session"
+)
+
+// FlowSnapshot is everything that a player's client has to know, as of one moment.
+type FlowSnapshot struct {
+	Player    string
+	Stand     flow.Stand
+	Now       domain.Time // of the last change of the cell: for the server's time take the engine's clock
+	Presence  flow.Presence
+	Login     flow.Login // ID zero: not logged in
+	ExpiresAt domain.Time
+	Profile   flow.Profile
+	Party     *flow.PartyView
+	Search    *flow.Search
+	Game      *GameView
+	Invites   []flow.InviteView // that can be answered, oldest first
+	Locks     []flow.Penalty
+	LastGame  *flow.LastGame
+	Allowed   flow.Actions
+	Foreign   []PlayerSession // live player sessions that belong to no membership
+	FirstKept uint64          // number of the oldest event that can be replayed
+	Banned    bool
+}
+
+// GameView is a game instance as one of its players sees it.
+type GameView struct {
+	flow.Instance
+	MembersCount int
+	Membership   flow.Membership
+	HoldUntil    domain.Time // reconnect_deadline; 0: none
+	ReserveUntil domain.Time // of an open reservation
+	CanDecline   bool
+	CanLeave     bool
+	Host         *flow.Host
+}
+
+// FlowEnabled reports whether there is player flow.
+func (v *View) FlowEnabled() bool { return v.c.config.Flow != nil }
+
+// LoginByToken finds the login session of an access token. State LoginReplaced means that a later login has taken over;
+// a token that a newer one has replaced too long ago is Stale.
+func (v *View) LoginByToken(token domain.UUID, now domain.Time) (l flow.Login, stale, ok bool) {
+	r, ok := v.c.flow.LoginByToken(token)
+	if !ok {
+		v.sawAll()
+		return flow.Login{}, false, false
+	}
+	l = *v.c.flow.Logins.Get(r)
+	v.saw(l.Changed)
+	return l, l.Token != token && l.PreviousBy <= now, true
+}
+
+// Login finds a login session.
+func (v *View) Login(id domain.UUID) (flow.Login, bool) {
+	r, ok := v.c.flow.Login(id)
+	if !ok {
+		v.sawAll()
+		return flow.Login{}, false
+	}
+	l := *v.c.flow.Logins.Get(r)
+	v.saw(l.Changed)
+	return l, true
+}
+
+// LoginExpires is when a login session ends without a further sign of life.
+func (v *View) LoginExpires(l *flow.Login) domain.Time { return v.c.wall(l.ExpireBy) }
+
+// Stand is what every answer to a player carries.
+func (v *View) Stand(player string) (flow.Stand, bool) {
+	r, ok := v.c.flow.Player(player)
+	if !ok {
+		v.sawAll()
+		return flow.Stand{}, false
+	}
+	p := v.c.flow.Players.Get(r)
+	v.saw(p.Changed)
+	return flow.Stand{Rev: p.Rev, Seq: p.Seq, Keys: p.Keys}, true
+}
+
+// FlowOf returns everything about a player.
+func (v *View) FlowOf(player string, now domain.Time) (FlowSnapshot, bool) {
+	v.sawAll() // it shows what is not there as well
+	r, ok := v.c.flow.Player(player)
+	if !ok {
+		return FlowSnapshot{}, false
+	}
+	c := v.c
+	p := c.flow.Players.Get(r)
+	s := FlowSnapshot{
+		Player: p.ID, Stand: flow.Stand{Rev: p.Rev, Seq: p.Seq, Keys: p.Keys}, Now: c.last, Presence: p.Presence, Profile: profileOf(p),
+		LastGame: p.LastGame, Allowed: c.allowedActions(r), FirstKept: p.FirstKept(), Banned: p.Banned,
+	}
+	if p.Login() != 0 {
+		s.Login = *c.flow.Logins.Get(p.Login())
+		s.ExpiresAt = c.wall(s.Login.ExpireBy)
+	}
+	if party, ok := c.flow.Party(p.Keys.Party); ok {
+		view := c.partyView(party)
+		s.Party, s.Search = &view, view.Search
+	}
+	if p.Membership() != 0 {
+		s.Game = c.gameView(p.Membership())
+	}
+	for _, x := range c.flow.InvitesTo(p.ID) {
+		if invite := c.flow.Invites.Get(x); !invite.Expired {
+			s.Invites = append(s.Invites, *c.inviteView(invite))
+		}
+	}
+	for _, x := range p.Penalties {
+		if x.Until > now {
+			s.Locks = append(s.Locks, x)
+		}
+	}
+	if lock := c.lockOf(p, now); lock != nil && lock.Kind == flow.Requeue {
+		s.Locks = append(s.Locks, *lock)
+	}
+	c.sessions.PlayersNamed(p.ID, func(_ session.Ref, x *session.PlayerSession) bool {
+		if x.Status.Live() && (s.Game == nil || x.ID != s.Game.Membership.Session && x.ID != s.Game.Membership.Next) {
+			s.Foreign = append(s.Foreign, v.player(x))
+		}
+		return true
+	})
+	return s, true
+}
+
+// gameView is a game instance as one of its players sees it.
+func (c *Cell) gameView(r flow.Ref) *GameView {
+	m := *c.flow.Memberships.Get(r)
+	x := *c.flow.Instances.Get(m.InstanceRef())
+	view := &GameView{
+		Instance: x, MembersCount: len(x.Members()), Membership: m, HoldUntil: c.holdUntil(&m), CanDecline: c.mayDecline(&m),
+		CanLeave: x.Rules.Reconnect != flow.ReconnectRequired,
+	}
+	if m.Status != flow.MemberPending {
+		view.Host = c.hostOf(&m)
+		if view.Host != nil {
+			view.ReserveUntil = view.Host.ReserveBy
+		}
+	}
+	return view
+}
+
+// partyView is a party as its members see it.
+func (c *Cell) partyView(r flow.Ref) flow.PartyView {
+	p := *c.flow.Parties.Get(r)
+	view := flow.PartyView{Party: p, People: make([]flow.MemberView, len(p.Members))}
+	for i, m := range p.Members {
+		ref, _ := c.flow.Player(m.Player)
+		x := c.flow.Players.Get(ref)
+		profile := profileOf(x)
+		view.People[i] = flow.MemberView{
+			DisplayName: profile.DisplayName, Online: x.Here(), OfflineSince: x.OfflineSince, ClientVersion: profile.ClientVersion,
+			Phase: x.Keys.Phase(), Attributes: profile.Attributes, Latencies: profile.Latencies,
+		}
+	}
+	return view
+}
+
+func (c *Cell) inviteView(x *flow.Invite) *flow.InviteView {
+	return &flow.InviteView{Invite: *x, Expires: c.wall(x.ExpireBy)}
+}
+
+// Party returns a party as its members see it.
+func (v *View) Party(id domain.UUID) (flow.PartyView, bool) {
+	v.sawAll()
+	r, ok := v.c.flow.Party(id)
+	if !ok {
+		return flow.PartyView{}, false
+	}
+	return v.c.partyView(r), true
+}
+
+// PlayerEvent is one event of a player's stream, in order.
+type PlayerEvent struct {
+	Seq uint64
+	flow.Told
+}
+
+// EventsAfter returns the events of a player behind number `after`, and the number of the last one there is. Not ok means
+// that they are not all there any more, or that `after` is ahead of the head: the client needs a FlowOf.
+func (v *View) EventsAfter(player string, after uint64, limit int) (events []PlayerEvent, head uint64, ok bool) {
+	r, known := v.c.flow.Player(player)
+	if !known {
+		v.sawAll()
+		return nil, 0, false
+	}
+	p := v.c.flow.Players.Get(r)
+	v.saw(p.Changed)
+	if after == 0 && p.Seq > 0 || after > p.Seq || after+1 < p.FirstKept() {
+		return nil, p.Seq, false
+	}
+	for i, x := range p.Outbox()[after+1-p.FirstKept():] {
+		if len(events) == limit {
+			break
+		}
+		events = append(events, PlayerEvent{after + 1 + uint64(i), x})
+	}
+	return events, p.Seq, true
+}
+
+// GameInstance returns a game instance and its members.
+func (v *View) GameInstance(id domain.UUID) (x flow.Instance, members []flow.Membership, ok bool) {
+	v.sawAll()
+	r, ok := v.c.flow.Instance(id)
+	if !ok {
+		return flow.Instance{}, nil, false
+	}
+	x = *v.c.flow.Instances.Get(r)
+	for _, m := range x.Members() {
+		members = append(members, *v.c.flow.Memberships.Get(m))
+	}
+	return x, members, true
+}
+
+// GameInstanceOf returns the id of the live game instance that a game session hosts.
+func (v *View) GameInstanceOf(game session.ID) (domain.UUID, bool) {
+	v.sawAll()
+	r, ok := v.c.flow.InstanceOfGame(string(game))
+	if !ok {
+		return domain.UUID{}, false
+	}
+	return v.c.flow.Instances.Get(r).ID, true
+}
+
+// VerifyPlayer checks what a connection token says against the state, for a game server that wants to let its bearer in.
+func (v *View) VerifyPlayer(instance, playerSession domain.UUID, epoch uint32, attempt int32) (flow.Membership, error) {
+	v.sawAll()
+	refuse := func(code flow.Code, why string) (flow.Membership, error) {
+		return flow.Membership{}, flow.Refuse(flow.Refusal{Code: code}, "player session psess-%s: %s", playerSession, why)
+	}
+	r, ok := v.c.sessions.PlayerByID(playerSession)
+	if !ok {
+		return refuse(flow.InvalidToken, "not found")
+	}
+	p := v.c.sessions.Players.Get(r)
+	x, known := v.c.flow.Instance(instance)
+	if !known || v.c.flow.Instances.Get(x).Game != string(v.c.sessions.Games.Get(p.Game).ID) {
+		return refuse(flow.WrongGame, "it is for another game session")
+	}
+	player, ok := v.c.flow.Player(p.Player)
+	if !ok || v.c.flow.Players.Get(player).Membership() == 0 {
+		return refuse(flow.InvalidToken, "its player is in no game")
+	}
+	m := *v.c.flow.Memberships.Get(v.c.flow.Players.Get(player).Membership())
+	current := m.Session
+	if !m.Next.IsZero() {
+		current = m.Next
+	}
+	switch {
+	case m.Instance != instance:
+		return refuse(flow.WrongGame, "its player is in another game")
+	case current != playerSession || m.Epoch != epoch || m.Attempt != attempt:
+		return refuse(flow.Superseded, "the player has asked for details again")
+	case !p.Status.Live():
+		return refuse(flow.InvalidToken, "it is "+p.Status.String())
+	}
+	return m, nil
+}
+
+// PlayersInPhase returns up to limit players of a phase, in the order of their places in memory, beginning behind a place.
+func (v *View) PlayersInPhase(phase flow.Phase, after flow.Ref, limit int) (page []string, last flow.Ref) {
+	v.sawAll()
+	last = after
+	for r, p := range v.c.flow.Players.All() {
+		if r <= after || p.Keys.Phase() != phase {
+			continue
+		}
+		if len(page) == limit {
+			break
+		}
+		page, last = append(page, p.ID), r
+	}
+	return page, last
+}
+
+// QueueClosed reports whether operators have closed a queue for players.
+func (v *View) QueueClosed(queue string) bool {
+	v.sawAll()
+	return v.c.flow.Closed(queue)
+}
+
+// FlowTotals counts the records of player flow, for metrics and logs.
+type FlowTotals struct {
+	Players, Logins, Parties, Invites, Instances, Memberships, Requests int
+}
+
+// FlowTotals counts the records of player flow.
+func (v *View) FlowTotals() FlowTotals {
+	f := v.c.flow
+	return FlowTotals{
+		f.Players.Len(), f.Logins.Len(), f.Parties.Len(), f.Invites.Len(), f.Instances.Len(), f.Memberships.Len(), f.Requests.Len(),
+	}
+}

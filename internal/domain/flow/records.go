@@ -1,0 +1,344 @@
+// Package flow holds what the installation knows about where each player is: the flow record with its keys, login
+// sessions, parties and invites, game instances and memberships, and what players are still to be told. Its records, their
+// indexes, and the rules that need nothing else; who may do what, and what follows from it, is the cell's matter.
+package flow
+
+import (
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/chunk"
+)
+
+// Ref names a record inside this package's tables; see chunk.Ref.
+type Ref = chunk.Ref
+
+// Keys say which part of the platform a player belongs to. Zero means absent.
+type Keys struct {
+	Party  domain.UUID // "pty-<uuid>"
+	Ticket domain.UUID // "mm-<uuid>"
+	Game   domain.UUID // "gi-<uuid>", a game instance
+}
+
+// Phase is derived from the keys and never stored.
+type Phase uint8
+
+// The phases S0 to S4.
+const (
+	Idle Phase = iota
+	InParty
+	Matchmaking
+	InGameWithParty
+	InGame
+)
+
+func (p Phase) String() string {
+	return [...]string{"IDLE", "IN_PARTY", "MATCHMAKING", "IN_GAME", "IN_GAME"}[p]
+}
+
+// Phase of a player with these keys.
+func (k Keys) Phase() Phase {
+	switch {
+	case !k.Game.IsZero() && !k.Party.IsZero():
+		return InGameWithParty
+	case !k.Game.IsZero():
+		return InGame
+	case !k.Ticket.IsZero():
+		return Matchmaking
+	case !k.Party.IsZero():
+		return InParty
+	}
+	return Idle
+}
+
+// Presence is what the event stream says about a player; the game connection has no part in it.
+type Presence uint8
+
+// The presences. Unknown counts as online: the service was down, and the player has not had the time to come back.
+const (
+	Offline Presence = iota
+	Online
+	Unknown
+)
+
+func (p Presence) String() string { return [...]string{"OFFLINE", "ONLINE", "UNKNOWN"}[p] }
+
+// Player is the flow record: one for each player, whatever number of devices log in.
+//
+// What its pointers and slices lead to is never changed in place: a frozen copy of the record may share it. The outbox
+// only grows at its end and is cut at its front.
+type Player struct {
+	ID    string
+	Keys  Keys
+	Rev   uint64 // commits that changed a key
+	Seq   uint64 // events that the player was ever told
+	Epoch uint32 // logins
+
+	Presence      Presence
+	Stream        uint64             // number of the attached stream; 0 while none is
+	PresenceBy    domain.ContactTime // OFFLINE then: nobody came back, or polled again
+	OfflineSince  domain.Time        // 0 while not OFFLINE, and before the first login
+	RemoveBy      domain.ContactTime // OFFLINE for too long: out of the party
+	LeaveQueueBy  domain.ContactTime // OFFLINE for too long: out of the queue
+	Banned        bool
+	Replaced      int32       // logins that replaced another one since ReplacedSince
+	ReplacedSince domain.Time //
+	FlapUntil     domain.Time // no new login until then
+	Leaves        int32       // own LeaveMatchmaking since LeavesSince
+	LeavesSince   domain.Time
+	RequeueLevel  int32
+	RequeueUntil  domain.Time // no search until then
+
+	Profile   *Profile  // nil: nothing is known
+	LastGame  *LastGame // nil: none, or too long ago
+	Penalties []Penalty // what is not forgotten
+	Blocked   []string  // players with whom no invite and no common party is wanted
+
+	outbox  []Told
+	bytes   int // of the outbox
+	Changed uint64
+
+	login      Ref // the live one
+	membership Ref // the live one
+}
+
+// Outbox is what the player was told last, oldest first. The last one's number is Seq.
+func (p *Player) Outbox() []Told { return p.outbox }
+
+// FirstKept is the number of the oldest event of the outbox; Seq+1 when it is empty.
+func (p *Player) FirstKept() uint64 { return p.Seq - uint64(len(p.outbox)) + 1 }
+
+// OutboxBytes is how much memory the outbox holds, roughly.
+func (p *Player) OutboxBytes() int { return p.bytes }
+
+// Login is the live login session; 0 when there is none.
+func (p *Player) Login() Ref { return p.login }
+
+// Membership is the live one; 0 when there is none.
+func (p *Player) Membership() Ref { return p.membership }
+
+// Here reports whether the player counts as online.
+func (p *Player) Here() bool { return p.Presence != Offline }
+
+// Told is one event of the outbox.
+type Told struct {
+	At     domain.Time
+	Commit uint64 // number of the journal entry
+	Type   MessageType
+	Body   string // a Message, encoded once for all who are told
+}
+
+// Profile is what clients and the studio's backend say about a player.
+type Profile struct {
+	DisplayName   string
+	ClientVersion string
+	Latencies     []Latency // to regions, as the client measured them
+	Attributes    string    // of the client: a JSON object; empty for none
+	Trusted       string    // of the studio's backend: a JSON object; overrides the client's
+}
+
+// Latency is what a client measured to a region.
+type Latency struct {
+	Region       string
+	Milliseconds int32
+}
+
+// LastGame is what a player who was away asks for: how the last game ended. It is kept for a day.
+type LastGame struct {
+	Instance   domain.UUID
+	EndReason  Reason // of the game instance; 0 when that went on
+	Membership Reason // of the player's membership
+	Ended      domain.Time
+	Result     string // a JSON object of the game server; empty for none
+}
+
+// PenaltyKind is what a penalty is for.
+type PenaltyKind uint8
+
+// The kinds.
+const (
+	Dodge PenaltyKind = iota + 1
+	Leave
+	AFK
+	Requeue // not a penalty of the scale: leaving and entering again and again
+	ByOperator
+)
+
+func (k PenaltyKind) String() string {
+	return [...]string{"", "DODGE", "LEAVE", "AFK", "REQUEUE", "OPERATOR"}[k]
+}
+
+// Penalty is the place of a player on one of the scales.
+type Penalty struct {
+	Kind     PenaltyKind
+	Level    int32       // offences that are not forgotten
+	Since    domain.Time // of the latest one
+	Until    domain.Time // no search until then, if penalties are enforced
+	Instance domain.UUID // that the latest one is for
+	Reason   Reason
+}
+
+// Login is one authenticated client of a player.
+type Login struct {
+	ID            domain.UUID // "fs-<uuid>"
+	Player        string
+	Epoch         uint32
+	State         LoginState
+	Token         domain.UUID // first half of the SHA-256 of the access token
+	Previous      domain.UUID // of the token before, until PreviousBy
+	PreviousBy    domain.Time
+	Device        string
+	ClientVersion string
+	AutoReconnect bool
+	Insecure      bool // by a provider for development
+	Created       domain.Time
+	ExpireBy      domain.ContactTime // without a sign of life; of one that was replaced: forgotten
+	Changed       uint64
+}
+
+// LoginState tells live login sessions from those that are only remembered to be told apart.
+type LoginState uint8
+
+// The states.
+const (
+	LoginLive LoginState = iota + 1
+	LoginReplaced
+)
+
+// Joinability of a party.
+type Joinability uint8
+
+// The joinabilities. Code and invite both work with InviteOnly.
+const (
+	Open Joinability = iota + 1
+	InviteOnly
+	Closed
+)
+
+var joinabilities = [...]string{"", "OPEN", "INVITE_ONLY", "CLOSED"}
+
+func (j Joinability) String() string { return joinabilities[j] }
+
+// Party is 1 to N players who want to play together.
+type Party struct {
+	ID          domain.UUID
+	Rev         uint64
+	Created     domain.Time
+	MembersMax  int32
+	Joinability Joinability
+	Code        string // for JoinPartyByInviteCode
+	Queue       string
+	Regions     []string
+	Attributes  string   // a JSON object; empty for none
+	Members     []Member // who came first is first
+	Kicked      []Kicked
+	Search      *Search // nil while no ticket is live
+
+	LeaderBy domain.ContactTime // the leader is OFFLINE: another one then
+	StaleBy  domain.ContactTime // nobody is there: shut down then
+	Changed  uint64
+}
+
+// Member of a party.
+type Member struct {
+	Player string
+	Joined domain.Time
+	Ready  bool
+	Leader bool
+}
+
+// Kicked is a player who needs an invite that is newer.
+type Kicked struct {
+	Player string
+	At     domain.Time
+}
+
+// Search is the live ticket of a party.
+type Search struct {
+	Ticket  domain.UUID
+	Queue   string
+	Entered domain.Time
+	Expires domain.Time
+	Status  SearchStatus
+	HeldBy  []string // members whose absence holds the ticket back
+
+	Match      domain.UUID // that waits to be accepted
+	AcceptBy   domain.Time
+	Accepted   []string // of all players of the match
+	Pending    []string
+	EstimateMS int64
+}
+
+// SearchStatus of a ticket, as players see it.
+type SearchStatus uint8
+
+// The statuses.
+const (
+	Queued SearchStatus = iota + 1
+	Searching
+	Held
+	RequiresAcceptance
+	Placing
+	SearchEnded
+)
+
+func (s SearchStatus) String() string {
+	return [...]string{"", "QUEUED", "SEARCHING", "HELD", "REQUIRES_ACCEPTANCE", "PLACING", "ENDED"}[s]
+}
+
+// Member finds a member.
+func (p *Party) Member(player string) (int, bool) {
+	for i := range p.Members {
+		if p.Members[i].Player == player {
+			return i, true
+		}
+	}
+	return -1, false
+}
+
+// Leads reports whether a player leads the party.
+func (p *Party) Leads(player string) bool {
+	i, ok := p.Member(player)
+	return ok && p.Members[i].Leader
+}
+
+// Invite is permission for one player to join one party.
+type Invite struct {
+	ID       domain.UUID
+	Party    domain.UUID
+	From, To string
+	Created  domain.Time
+	ExpireBy domain.ContactTime // of one that has expired: forgotten
+	Expired  bool
+	Changed  uint64
+}
+
+// LoginTicket lets a player log in once, whom a trusted backend has authenticated.
+type LoginTicket struct {
+	Hash        domain.UUID // first half of the SHA-256
+	Player      string
+	DisplayName string
+	Once        bool
+	Until       domain.Time
+	Changed     uint64
+}
+
+// Request is an answered call, so that a repeat of it gets the same answer.
+type Request struct {
+	Key    uint64 // hash of the player and the request id
+	At     domain.Time
+	Player string
+	Flow   Stand
+	Made   domain.UUID // what the call made
+}
+
+// Stand is what every answer to a player carries.
+type Stand struct {
+	Rev, Seq uint64
+	Keys     Keys
+}
+
+// Queue is what operators have decided about a queue.
+type Queue struct {
+	Name    string
+	Closed  bool
+	Changed uint64
+}

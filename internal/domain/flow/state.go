@@ -1,0 +1,446 @@
+package flow
+
+import (
+	"slices"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/chunk"
+)
+
+// State is everything about players, with its indexes. The indexes are not part of a snapshot: they are built again from
+// the records.
+type State struct {
+	Players     chunk.Table[Player]
+	Logins      chunk.Table[Login]
+	Parties     chunk.Table[Party]
+	Invites     chunk.Table[Invite]
+	Instances   chunk.Table[Instance]
+	Memberships chunk.Table[Membership]
+	Tickets     chunk.Table[LoginTicket]
+	Requests    chunk.Table[Request]
+	Queues      chunk.Table[Queue]
+
+	players     map[string]Ref
+	logins      map[domain.UUID]Ref
+	tokens      map[domain.UUID]Ref
+	parties     map[domain.UUID]Ref
+	codes       map[string]Ref
+	searches    map[domain.UUID]Ref // parties by ticket
+	invites     map[domain.UUID]Ref
+	invitesTo   map[string][]Ref
+	invitesOf   map[domain.UUID][]Ref
+	instances   map[domain.UUID]Ref
+	placements  map[string]Ref
+	games       map[string]Ref
+	tickets     map[domain.UUID]Ref
+	requests    map[uint64]Ref
+	requestTime []Ref // oldest first, from requestHead on
+	requestHead int
+	queues      map[string]Ref
+}
+
+// New returns an empty State.
+func New() *State {
+	return &State{
+		players: map[string]Ref{}, logins: map[domain.UUID]Ref{}, tokens: map[domain.UUID]Ref{}, parties: map[domain.UUID]Ref{},
+		codes: map[string]Ref{}, searches: map[domain.UUID]Ref{}, invites: map[domain.UUID]Ref{}, invitesTo: map[string][]Ref{},
+		invitesOf: map[domain.UUID][]Ref{}, instances: map[domain.UUID]Ref{}, placements: map[string]Ref{}, games: map[string]Ref{},
+		tickets: map[domain.UUID]Ref{}, requests: map[uint64]Ref{}, queues: map[string]Ref{},
+	}
+}
+
+// Player finds a player.
+func (s *State) Player(id string) (Ref, bool) {
+	r, ok := s.players[id]
+	return r, ok
+}
+
+// AddPlayer stores a player of whom nothing was known.
+func (s *State) AddPlayer(p Player) Ref {
+	r, rec := s.Players.Add()
+	*rec = p
+	rec.login, rec.membership = 0, 0
+	rec.bytes = 0
+	for _, x := range rec.outbox {
+		rec.bytes += toldSize(x)
+	}
+	s.players[p.ID] = r
+	return r
+}
+
+// RemovePlayer forgets a player.
+func (s *State) RemovePlayer(r Ref) {
+	delete(s.players, s.Players.Get(r).ID)
+	s.Players.Remove(r)
+}
+
+// toldSize is what one event of an outbox holds, roughly; its body is shared with others.
+func toldSize(x Told) int { return 40 + len(x.Body) }
+
+// Tell appends one event to a player's outbox, whose oldest kept one becomes number first.
+func (s *State) Tell(r Ref, x Told, first uint64) *Player {
+	p := s.Players.Mut(r)
+	p.Seq++
+	p.outbox = append(p.outbox, x)
+	p.bytes += toldSize(x)
+	p.trim(first)
+	return p
+}
+
+// trim drops the events before number first. The array is left behind when most of it is empty.
+func (p *Player) trim(first uint64) {
+	from := p.FirstKept()
+	if first <= from {
+		return
+	}
+	n := int(min(first-from, uint64(len(p.outbox))))
+	for _, x := range p.outbox[:n] {
+		p.bytes -= toldSize(x)
+	}
+	if p.outbox = p.outbox[n:]; len(p.outbox) == 0 {
+		p.outbox = nil
+	} else if n > 0 && cap(p.outbox) < 2*len(p.outbox) {
+		p.outbox = slices.Clone(p.outbox)
+	}
+}
+
+// Trim drops the events of a player before number first.
+func (s *State) Trim(r Ref, first uint64) *Player {
+	p := s.Players.Mut(r)
+	p.trim(first)
+	return p
+}
+
+// EventsLimit is the most events that are kept for a player, whatever is set.
+const EventsLimit = eventsLimit
+
+// Login finds a login session, also one that was replaced a while ago.
+func (s *State) Login(id domain.UUID) (Ref, bool) {
+	r, ok := s.logins[id]
+	return r, ok
+}
+
+// LoginByToken finds the login session of an access token.
+func (s *State) LoginByToken(token domain.UUID) (Ref, bool) {
+	r, ok := s.tokens[token]
+	return r, ok
+}
+
+// PutLogin stores a login session or replaces it.
+func (s *State) PutLogin(l Login) Ref {
+	r, ok := s.logins[l.ID]
+	if ok {
+		old := s.Logins.Get(r)
+		delete(s.tokens, old.Token)
+		delete(s.tokens, old.Previous)
+	} else {
+		r, _ = s.Logins.Add()
+		s.logins[l.ID] = r
+	}
+	*s.Logins.Mut(r) = l
+	s.tokens[l.Token] = r
+	if !l.Previous.IsZero() {
+		s.tokens[l.Previous] = r
+	}
+	player, _ := s.Player(l.Player)
+	switch p := s.Players.Mut(player); {
+	case l.State == LoginLive:
+		p.login = r
+	case p.login == r:
+		p.login = 0
+	}
+	return r
+}
+
+// RemoveLogin forgets a login session.
+func (s *State) RemoveLogin(r Ref) {
+	l := *s.Logins.Get(r)
+	delete(s.tokens, l.Token)
+	delete(s.tokens, l.Previous)
+	delete(s.logins, l.ID)
+	if player, ok := s.Player(l.Player); ok && s.Players.Get(player).login == r {
+		s.Players.Mut(player).login = 0
+	}
+	s.Logins.Remove(r)
+}
+
+// Party finds a party.
+func (s *State) Party(id domain.UUID) (Ref, bool) {
+	r, ok := s.parties[id]
+	return r, ok
+}
+
+// PartyByCode finds a party by its invite code.
+func (s *State) PartyByCode(code string) (Ref, bool) {
+	r, ok := s.codes[code]
+	return r, ok
+}
+
+// PartyByTicket finds the party that a ticket is for.
+func (s *State) PartyByTicket(ticket domain.UUID) (Ref, bool) {
+	r, ok := s.searches[ticket]
+	return r, ok
+}
+
+// PutParty stores a party or replaces it.
+func (s *State) PutParty(p Party) Ref {
+	r, ok := s.parties[p.ID]
+	if ok {
+		s.unindexParty(s.Parties.Get(r))
+	} else {
+		r, _ = s.Parties.Add()
+		s.parties[p.ID] = r
+	}
+	*s.Parties.Mut(r) = p
+	if p.Code != "" {
+		s.codes[p.Code] = r
+	}
+	if p.Search != nil {
+		s.searches[p.Search.Ticket] = r
+	}
+	return r
+}
+
+func (s *State) unindexParty(p *Party) {
+	if p.Code != "" {
+		delete(s.codes, p.Code)
+	}
+	if p.Search != nil {
+		delete(s.searches, p.Search.Ticket)
+	}
+}
+
+// RemoveParty drops a party. Its members must have left, and its invites must have gone before.
+func (s *State) RemoveParty(r Ref) {
+	p := s.Parties.Get(r)
+	s.unindexParty(p)
+	delete(s.parties, p.ID)
+	s.Parties.Remove(r)
+}
+
+// Invite finds an invite, also one that has expired a while ago.
+func (s *State) Invite(id domain.UUID) (Ref, bool) {
+	r, ok := s.invites[id]
+	return r, ok
+}
+
+// InvitesTo are the invites of a player, oldest first.
+func (s *State) InvitesTo(player string) []Ref { return s.invitesTo[player] }
+
+// InvitesOf are the invites to a party, oldest first.
+func (s *State) InvitesOf(party domain.UUID) []Ref { return s.invitesOf[party] }
+
+// PutInvite stores an invite or replaces it.
+func (s *State) PutInvite(x Invite) Ref {
+	r, ok := s.invites[x.ID]
+	if !ok {
+		r, _ = s.Invites.Add()
+		s.invites[x.ID] = r
+		s.invitesTo[x.To] = append(s.invitesTo[x.To], r)
+		s.invitesOf[x.Party] = append(s.invitesOf[x.Party], r)
+	}
+	*s.Invites.Mut(r) = x
+	return r
+}
+
+// RemoveInvite drops an invite.
+func (s *State) RemoveInvite(r Ref) {
+	x := s.Invites.Get(r)
+	without(s.invitesTo, x.To, r)
+	without(s.invitesOf, x.Party, r)
+	delete(s.invites, x.ID)
+	s.Invites.Remove(r)
+}
+
+func without[K comparable](m map[K][]Ref, key K, r Ref) {
+	left := slices.DeleteFunc(slices.Clone(m[key]), func(x Ref) bool { return x == r })
+	if len(left) == 0 {
+		delete(m, key)
+	} else {
+		m[key] = left
+	}
+}
+
+// Instance finds a game instance, also one that has ended a while ago.
+func (s *State) Instance(id domain.UUID) (Ref, bool) {
+	r, ok := s.instances[id]
+	return r, ok
+}
+
+// InstanceOfPlacement finds the game instance that a placement finds a host for.
+func (s *State) InstanceOfPlacement(id string) (Ref, bool) {
+	r, ok := s.placements[id]
+	return r, ok
+}
+
+// InstanceOfGame finds the game instance that a game session hosts.
+func (s *State) InstanceOfGame(id string) (Ref, bool) {
+	r, ok := s.games[id]
+	return r, ok
+}
+
+// PutInstance stores a game instance or replaces it.
+func (s *State) PutInstance(x Instance) Ref {
+	r, ok := s.instances[x.ID]
+	if !ok {
+		r, _ = s.Instances.Add()
+		s.instances[x.ID] = r
+		x.members = nil
+	} else {
+		old := s.Instances.Get(r)
+		x.members = old.members
+		s.unindexInstance(old)
+	}
+	*s.Instances.Mut(r) = x
+	if !x.Live() {
+		return r
+	}
+	if x.Placement != "" {
+		s.placements[x.Placement] = r
+	}
+	if x.Game != "" {
+		s.games[x.Game] = r
+	}
+	return r
+}
+
+func (s *State) unindexInstance(x *Instance) {
+	if x.Live() {
+		delete(s.placements, x.Placement)
+		delete(s.games, x.Game)
+	}
+}
+
+// RemoveInstance forgets a game instance that has ended.
+func (s *State) RemoveInstance(r Ref) {
+	x := s.Instances.Get(r)
+	s.unindexInstance(x)
+	delete(s.instances, x.ID)
+	s.Instances.Remove(r)
+}
+
+// PutMembership stores a membership or replaces it.
+func (s *State) PutMembership(m Membership) Ref {
+	player, _ := s.Player(m.Player)
+	r := s.Players.Get(player).membership
+	if r == 0 {
+		instance, _ := s.Instance(m.Instance)
+		r, _ = s.Memberships.Add()
+		m.instance, m.player, m.Seat = instance, player, 0
+		s.Players.Mut(player).membership = r
+		x := s.Instances.Mut(instance)
+		x.members = append(slices.Clip(x.members), r)
+	} else {
+		old := s.Memberships.Get(r)
+		m.instance, m.player, m.Seat = old.instance, old.player, old.Seat
+	}
+	*s.Memberships.Mut(r) = m
+	return r
+}
+
+// RemoveMembership drops a membership that has ended. Its seat must have been given back.
+func (s *State) RemoveMembership(r Ref) {
+	m := *s.Memberships.Get(r)
+	s.Players.Mut(m.player).membership = 0
+	x := s.Instances.Mut(m.instance)
+	x.members = slices.DeleteFunc(slices.Clone(x.members), func(y Ref) bool { return y == r })
+	s.Memberships.Remove(r)
+}
+
+// LoginTicket finds a login ticket by its hash.
+func (s *State) LoginTicket(hash domain.UUID) (Ref, bool) {
+	r, ok := s.tickets[hash]
+	return r, ok
+}
+
+// AddLoginTicket stores a login ticket.
+func (s *State) AddLoginTicket(x LoginTicket) Ref {
+	if r, ok := s.tickets[x.Hash]; ok {
+		*s.Tickets.Mut(r) = x
+		return r
+	}
+	r, rec := s.Tickets.Add()
+	*rec = x
+	s.tickets[x.Hash] = r
+	return r
+}
+
+// RemoveLoginTicket drops a login ticket.
+func (s *State) RemoveLoginTicket(r Ref) {
+	delete(s.tickets, s.Tickets.Get(r).Hash)
+	s.Tickets.Remove(r)
+}
+
+// Request finds an answered call.
+func (s *State) Request(key uint64) (*Request, bool) {
+	r, ok := s.requests[key]
+	if !ok {
+		return nil, false
+	}
+	return s.Requests.Get(r), true
+}
+
+// AddRequest stores an answered call and forgets those from before `since`. A call with the same key must not be known.
+func (s *State) AddRequest(x Request, since domain.Time) {
+	for s.requestHead < len(s.requestTime) {
+		old := s.requestTime[s.requestHead]
+		rec := s.Requests.Get(old)
+		if rec.At >= since && rec.Key != x.Key {
+			break
+		}
+		s.dropRequest(old)
+		s.requestHead++
+	}
+	if s.requestHead > 1024 && s.requestHead > len(s.requestTime)/2 {
+		s.requestTime = slices.Clone(s.requestTime[s.requestHead:])
+		s.requestHead = 0
+	}
+	s.RestoreRequest(x)
+}
+
+func (s *State) dropRequest(r Ref) {
+	delete(s.requests, s.Requests.Get(r).Key)
+	s.Requests.Remove(r)
+}
+
+// RestoreRequest puts an answered call back; they come in any order.
+func (s *State) RestoreRequest(x Request) {
+	r, rec := s.Requests.Add()
+	*rec = x
+	s.requests[x.Key] = r
+	s.requestTime = append(s.requestTime, r)
+}
+
+// Restored puts in order what came from a snapshot in the order of its places.
+func (s *State) Restored() {
+	slices.SortStableFunc(s.requestTime, func(a, b Ref) int { return int(s.Requests.Get(a).At - s.Requests.Get(b).At) })
+	older := func(a, b Ref) int {
+		x, y := s.Invites.Get(a), s.Invites.Get(b)
+		if x.Created != y.Created {
+			return int(x.Created - y.Created)
+		}
+		return slices.Compare(x.ID[:], y.ID[:])
+	}
+	for _, refs := range s.invitesTo {
+		slices.SortFunc(refs, older)
+	}
+	for _, refs := range s.invitesOf {
+		slices.SortFunc(refs, older)
+	}
+}
+
+// SetClosed notes whether a queue is closed.
+func (s *State) SetClosed(q Queue) {
+	r, ok := s.queues[q.Name]
+	if !ok {
+		r, _ = s.Queues.Add()
+		s.queues[q.Name] = r
+	}
+	*s.Queues.Mut(r) = q
+}
+
+// Closed reports whether a queue is closed.
+func (s *State) Closed(queue string) bool {
+	r, ok := s.queues[queue]
+	return ok && s.Queues.Get(r).Closed
+}

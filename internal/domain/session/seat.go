@@ -1,0 +1,59 @@
+package session
+
+// Keep lets the seat of a live player session stay taken when nobody sits on it any more.
+func (s *State) Keep(player Ref) (seat Ref) {
+	seat = s.Players.Get(player).Seat
+	s.Seats.Mut(seat).Kept = true
+	return seat
+}
+
+// KeepEmpty takes a seat that nobody sits on and keeps it.
+func (s *State) KeepEmpty(game Ref) (seat Ref) {
+	seat, rec := s.Seats.Add()
+	*rec = Seat{Game: game, Kept: true}
+	s.hold(game, 1)
+	s.Games.Mut(game).SeatsEmpty++
+	return seat
+}
+
+// Release ends the keeping of a seat: it is free at once, or as soon as nobody sits on it.
+func (s *State) Release(seat Ref) {
+	x := s.Seats.Mut(seat)
+	x.Kept = false
+	if x.Holders > 0 {
+		return
+	}
+	game := x.Game
+	s.Seats.Remove(seat)
+	s.hold(game, -1)
+	s.Games.Mut(game).SeatsEmpty--
+}
+
+// ReserveOn stores a new player session on a seat that is taken already: kept for its player, or with an older player
+// session of the same player on it.
+func (s *State) ReserveOn(seat Ref, p PlayerSession) Ref {
+	x := s.Seats.Mut(seat)
+	if x.Holders == 0 {
+		s.Games.Mut(x.Game).SeatsEmpty--
+	}
+	x.Holders++
+	p.Seat = seat
+	return s.addPlayer(p)
+}
+
+// Share lets a live player session sit on the seat of another one; its own is free.
+func (s *State) Share(player, with Ref) {
+	p := s.Players.Mut(player)
+	old, seat, game := p.Seat, s.Players.Get(with).Seat, p.Game
+	if old == seat {
+		return
+	}
+	s.Players.Mut(player).Seat = seat
+	s.Seats.Mut(seat).Holders++
+	if x := s.Seats.Mut(old); x.Holders == 1 && !x.Kept {
+		s.Seats.Remove(old)
+		s.hold(game, -1)
+	} else {
+		x.Holders--
+	}
+}
