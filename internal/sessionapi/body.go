@@ -2,12 +2,14 @@ package sessionapi
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"mime"
 	"net/http"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -71,7 +73,10 @@ func decodeProblem(err error) *Problem {
 	}
 	text := strings.TrimPrefix(err.Error(), "json: ")
 	if name, ok := strings.CutPrefix(text, "unknown field "); ok {
-		name = shortened(strings.Trim(name, `"`))
+		if plain, err := strconv.Unquote(name); err == nil {
+			name = plain
+		}
+		name = cmp.Or(shortened(name), `""`)
 		return &Problem{status: http.StatusBadRequest, Name: invalidRequest, Field: name, Message: name + ": this node has no such field"}
 	}
 	return &Problem{status: http.StatusBadRequest, Name: invalidRequest, Field: "body", Expected: "JSON", Message: "body: " + shortened(text)}

@@ -1,0 +1,80 @@
+package sessionapi
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/musterhq/muster/internal/identity"
+)
+
+// FuzzBodies: whatever is sent, a node answers with its input checked, or with a problem that JSON can say.
+func FuzzBodies(f *testing.F) {
+	for _, body := range []string{
+		"", "{}", "null", "[]", "{", `{"fleetId":"fleet-1","maxPlayer":2}`, `{"fleetId":"fleet-1","maxPlayer":1e9}`, `{"maxPlayer":-1.5}`,
+		`{"sessionProperties":{"a":"b"}}`, `{"sessionProperties":{"a":7}}`, `{"queueName":"q","maxPlayer":2,"players":[{"playerId":"p"}]}`,
+		`{"latencies":[{"milliseconds":1e40}]}`, `{"playerId":"\ud800"}`, "{\"a\":\"\xff\"}", `{"ok":true}`, `{"name":"` + strings.Repeat("n", 2000) + `"}`,
+		`{"nextToken":"AAAA","fleetId":"fleet-1"}`, `{"fleetId":"fleet-1"} x`, `{"includeDashes":true,"INCLUDEBRACKETS":true}`, `{"":0}`,
+	} {
+		f.Add(body)
+	}
+	all := append([]*node{placementNode, connectedNode}, nodes...)
+	f.Fuzz(func(t *testing.T, body string) {
+		for _, n := range all {
+			in, problem := n.read([]byte(body))
+			if problem == nil {
+				if search, ok := in.(*searchSessionsRequest); ok {
+					_, _ = search.query()
+				}
+				continue
+			}
+			if problem.status < 400 || problem.status > 499 || problem.Name == "" || problem.Message == "" || problem.Field == "" {
+				t.Errorf("%s %q: %+v", n.name, body, problem)
+			}
+			text, err := encode(failure{problem})
+			if err != nil || !json.Valid(text) || !utf8.Valid(text) || len(text) > 16<<10 {
+				t.Errorf("%s %q: answered with %d bytes %.300q, %v", n.name, body, len(text), text, err)
+			}
+		}
+	})
+}
+
+type oneKey identity.AccessKey
+
+func (k oneKey) Find(id string) (identity.AccessKey, bool) { return identity.AccessKey(k), id == k.ID }
+
+// Only a client key may be sent where somebody can listen.
+func TestSecretsNeedTLS(t *testing.T) {
+	for _, c := range []struct {
+		role       identity.Role
+		from, over string
+		secure     bool
+		status     int
+	}{
+		{identity.Client, "192.0.2.1:5", "http", false, 0},
+		{identity.Backend, "192.0.2.1:5", "http", false, http.StatusForbidden},
+		{identity.Admin, "[2001:db8::1]:5", "http", false, http.StatusForbidden},
+		{identity.Admin, "192.0.2.1:5", "https", false, 0},
+		{identity.Admin, "192.0.2.1:5", "http", true, 0},
+		{identity.Admin, "127.0.0.1:5", "http", false, 0},
+		{identity.Admin, "[::1]:5", "http", false, 0},
+		{identity.Admin, "[::ffff:127.0.0.1]:5", "http", false, 0},
+		{identity.Admin, "", "http", false, http.StatusForbidden},
+	} {
+		d := &Door{config: Config{Keys: oneKey{ID: "K", Secret: "s", Role: c.role}, Secure: c.secure}}
+		r := httptest.NewRequest("POST", c.over+"://muster.example/session/v1/JoinSession", nil)
+		r.RemoteAddr = c.from
+		r.Header.Set("Authorization", "Bearer K.s")
+		_, problem := d.authorize(r, play, "JoinSession")
+		got := 0
+		if problem != nil {
+			got = problem.status
+		}
+		if got != c.status {
+			t.Errorf("%s from %s over %s: got %v, want %d", c.role, c.from, c.over, problem, c.status)
+		}
+	}
+}
