@@ -134,8 +134,11 @@ func (l *lane) next(began time.Time) time.Time {
 	}
 	now := domain.TimeOf(l.runner.config.Engine.Now())
 	at, ok := l.pool.matcher.Due(now)
-	if !ok {
+	switch {
+	case !ok:
 		return time.Time{}
+	case l.runner.config.Virtual:
+		return began.Add(l.runner.config.PassEvery) // it may have been moved there by then
 	}
 	return began.Add(max(at.Sub(now), l.runner.config.PassEvery))
 }

@@ -29,6 +29,7 @@ type Config struct {
 	Engine    *engine.Engine
 	Log       *slog.Logger
 	PassEvery time.Duration // time between two passes of a configuration, at least; 0: DefaultPassEvery
+	Virtual   bool          // the engine's clock is moved by hand, and tells nobody
 	Busy      int           // configurations that look for matches at a time; 0: one less than there are processors
 }
 

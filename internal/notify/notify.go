@@ -1,4 +1,4 @@
-// Package notify tells receivers outside what has happened: the ends of placements, as webhooks in the shape of the event
+// Package notify tells receivers outside what has happened: the ends of placements, and matchmaking, as webhooks in the shape of the event
 // bus and of the topics that backends of the cloud service listen to.
 //
 // What is still to be told is in the state until the receiver has said that it has it: each notice is told at least
@@ -31,6 +31,7 @@ type Config struct {
 	Token     func(topic, url string) string // what a receiver confirms its subscription with
 	ConfirmAt string                         // URL of ConfirmPath, as receivers reach it
 	Log       *slog.Logger
+	Counts    Counts // nil: nobody has counted
 
 	FirstRetry time.Duration // 0: DefaultFirstRetry; doubled for each attempt that fails
 	LastRetry  time.Duration // 0: DefaultLastRetry; so long at most

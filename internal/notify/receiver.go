@@ -245,6 +245,10 @@ func (r *receiver) try(ctx context.Context, x attempt) attempt {
 			return x
 		}
 	}
+	if n.Match != nil {
+		x.err = r.send(ctx, n, matchDocumentOf(n, r.sender.config.Counts))
+		return x
+	}
 	p, err := engine.Placement(ctx, n.Placement)
 	if refusal, ok := errors.AsType[*domain.Refusal](err); ok && refusal.Reason == domain.NotFound {
 		r.sender.config.Log.Error("a notification has lost its placement", "target", r.target(), "placement", n.Placement)
@@ -253,12 +257,17 @@ func (r *receiver) try(ctx context.Context, x attempt) attempt {
 	if x.err = err; err != nil {
 		return x
 	}
-	m := busMessage(placementDocument(n, &p))
+	x.err = r.send(ctx, n, placementDocument(n, &p))
+	return x
+}
+
+// send posts an event in the receiver's envelope.
+func (r *receiver) send(ctx context.Context, n *notice.Notice, event []byte) error {
+	m := busMessage(event)
 	if r.topic != notice.Bus {
 		m = r.notification(n, m.body)
 	}
-	x.err = r.post(ctx, m)
-	return x
+	return r.post(ctx, m)
 }
 
 // post sends a message. Only an answer of 2xx says that the receiver has it.

@@ -35,6 +35,11 @@ func (l *link) handle(ctx context.Context, r *request) {
 		return
 	case actDescribePlayerSessions:
 		*b, err = l.describePlayers(ctx, *b, r)
+	case actStartMatchBackfill:
+		var ticket string
+		if ticket, err = l.startBackfill(ctx, r); err == nil {
+			*b = appendTicket(*b, r, ticket)
+		}
 	case actGetComputeCertificate:
 		*b, err = l.certificate(ctx, *b, r)
 	case actGetFleetRoleCredentials:
@@ -98,8 +103,10 @@ func (l *link) change(ctx context.Context, r *request) error {
 		})
 	case actTerminateServerProcess:
 		return s.engine.Do(ctx, &cell.EndProcess{Process: p.key, Request: cell.RequestHash(r.id)})
+	case actStopMatchBackfill:
+		return l.stopBackfill(ctx, r)
 	}
-	return domain.Refuse(domain.Invalid, "%s: matchmaking is not there yet", r.action) // StartMatchBackfill, StopMatchBackfill
+	return domain.Refuse(domain.Invalid, "%s: no request of this version of Muster", r.action)
 }
 
 func (l *link) activate(ctx context.Context, r *request) error {

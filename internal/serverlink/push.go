@@ -6,6 +6,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/domain/session"
 	"github.com/musterhq/muster/internal/engine"
 )
@@ -22,6 +23,8 @@ func (s *Server) follow(c engine.Committed) {
 			s.task(e.Process, func(l *link) { l.pushTermination(e.Time) })
 		case *cell.ProcessEnded:
 			s.processEnded(e)
+		case *cell.HostedChanged:
+			s.hostedChanged(e)
 		}
 	}
 }
@@ -40,8 +43,12 @@ func (s *Server) pushOwed(p *process, l *link) {
 	var hosted session.GameSession
 	var hosting bool
 	var now fleet.Process
+	var matched matchmaking.Hosted
 	err := s.engine.Read(s.ctx, func(v *cell.View) error {
 		hosted, hosting = v.Hosting(p.key)
+		if hosting {
+			matched, _ = v.Hosted(hosted.ID)
+		}
 		now, _ = v.Process(p.key)
 		return nil
 	})
@@ -50,6 +57,9 @@ func (s *Server) pushOwed(p *process, l *link) {
 	}
 	if hosting && !hosted.Prompted && hosted.Status == session.Activating {
 		l.enqueueOwn(func(l *link) { l.prompt(hosted.ID) })
+	}
+	if matched.Updates > matched.Told {
+		l.enqueueOwn(func(l *link) { l.pushUpdate(&matched) })
 	}
 	if now.State != fleet.Ended && now.TerminateBy != 0 {
 		l.enqueueOwn(func(l *link) { l.pushTermination(now.TerminationTime) })

@@ -50,6 +50,9 @@ type request struct {
 	nextToken                          string
 	limit                              int
 
+	game, configuration, ticket string // of the backfill requests
+	players                     []byte // a list, as it was sent
+
 	// fault says what is wrong with a member, for an answer with status 400; "" when nothing is.
 	fault string
 }
@@ -103,12 +106,18 @@ func (r *request) set(name, value []byte) {
 		if is("Action") {
 			r.takeAction(value)
 		}
+	case 7:
+		if is("Players") && value[0] != 'n' {
+			r.players = bytes.Clone(value) // few requests have it, and none is on the way to a game's start
+		}
 	case 8:
 		switch {
 		case is("LogPaths"):
 			r.takeStrings("LogPaths", value, &r.logPaths)
 		case is("PlayerId"):
 			r.takeString("PlayerId", value, &r.player)
+		case is("TicketId"):
+			r.takeString("TicketId", value, &r.ticket)
 		}
 	case 9:
 		switch {
@@ -137,8 +146,11 @@ func (r *request) set(name, value []byte) {
 			r.takeString("GameSessionId", value, &r.gameSession)
 		}
 	case 14:
-		if is("SdkToolVersion") {
+		switch {
+		case is("SdkToolVersion"):
 			r.takeString("SdkToolVersion", value, &r.toolVersion)
+		case is("GameSessionArn"):
+			r.takeString("GameSessionArn", value, &r.game)
 		}
 	case 15:
 		if is("PlayerSessionId") {
@@ -151,6 +163,10 @@ func (r *request) set(name, value []byte) {
 	case 25:
 		if is("PlayerSessionStatusFilter") {
 			r.takeString("PlayerSessionStatusFilter", value, &r.status)
+		}
+	case 27:
+		if is("MatchmakingConfigurationArn") {
+			r.takeString("MatchmakingConfigurationArn", value, &r.configuration)
 		}
 	}
 }

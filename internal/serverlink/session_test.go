@@ -79,8 +79,10 @@ func TestOtherRequests(t *testing.T) {
 	for _, tc := range []struct{ action, members, want string }{
 		{"GetComputeCertificate", "", `"StatusCode":200,"CertificatePath":"/tls/cert.pem","ComputeName":"DesktopPC"}`},
 		{"GetFleetRoleCredentials", `"RoleArn":"arn:aws:iam::1:role/r"`, `"AccessKeyId":"","SecretAccessKey":"","SessionToken":"","Expiration":0}`},
-		{"StartMatchBackfill", `"GameSessionArn":"a","Players":[{"PlayerId":"p","PlayerAttributes":{"a":{"attrType":"DOUBLE","N":1.5}}}]`, `"StatusCode":400,"ErrorMessage":"StartMatchBackfill: matchmaking is not there yet"}`},
-		{"StopMatchBackfill", `"TicketId":""`, `"StatusCode":400,"ErrorMessage":"StopMatchBackfill: matchmaking is not there yet"}`},
+		{"StartMatchBackfill", `"GameSessionArn":"a","Players":[{"PlayerId":"p","PlayerAttributes":{"a":{"attrType":"DOUBLE","N":1.5}}}]`, `"StatusCode":404,"ErrorMessage":"matchmaking configuration  not found"}`},
+		{"StartMatchBackfill", `"Players":[{"PlayerId":1}]`, `"StatusCode":400,"ErrorMessage":"Players: PlayerId is a number, want a string"}`},
+		{"StartMatchBackfill", `"TicketId":"a b","Players":[]`, `"StatusCode":400,"ErrorMessage":"TicketId: may have letters, digits, '-' and '.' only"}`},
+		{"StopMatchBackfill", `"TicketId":""`, `"StatusCode":404,"ErrorMessage":"Matchmaking ticket was not found."}`},
 		{"Dance", "", `"StatusCode":400,"ErrorMessage":"unknown action \"Dance\""}`},
 		{"ActivateServerProcess", `"Port":"x"`, `"StatusCode":400,"ErrorMessage":"Port is \"x\", must be a whole number"}`},
 		{"ActivateServerProcess", `"Port":70000`, `"StatusCode":400,"ErrorMessage":"Port is 70000, must be 0 to 65535"}`},

@@ -25,6 +25,7 @@ import (
 	journalpebble "github.com/musterhq/muster/internal/journal/pebble"
 	"github.com/musterhq/muster/internal/listen"
 	"github.com/musterhq/muster/internal/listen/devca"
+	"github.com/musterhq/muster/internal/matchmaker"
 	"github.com/musterhq/muster/internal/notify"
 	"github.com/musterhq/muster/internal/operator"
 	"github.com/musterhq/muster/internal/serverlink"
@@ -47,6 +48,7 @@ type Service struct {
 	link    *serverlink.Server
 	scripts *sessionapi.Door
 	notify  *notify.Sender
+	matches *matchmaker.Runner
 	port    *listen.Server
 	served  chan error
 
@@ -131,7 +133,9 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	handler := gamelift.NewHandler(api, gamelift.Config{Keys: keys, Dev: s.Dev, Log: log, Limits: limits})
 	doors.api = handler
 	doors.operator = operator.NewDoor(operator.Config{Engine: x.engine, Authorize: handler.AuthorizeLooking, Log: log})
+	x.matches = matchmaker.Start(matchmaker.Config{Engine: x.engine, Log: log, PassEvery: s.MatchEvery, Virtual: x.clock != nil})
 	x.notify = notify.Start(notify.Config{
+		Counts: x.ruleCounts,
 		Engine: x.engine, Bus: s.NotifyEvents, Topics: s.Topics(), Log: log, ConfirmAt: confirmURL(x.publicURL),
 		Key: keys.CellSecret().WebhookKey, Token: keys.CellSecret().SubscriptionToken,
 	})
@@ -279,6 +283,9 @@ func (x *Service) close(ctx context.Context) error {
 	}
 	if x.notify != nil {
 		x.notify.Close()
+	}
+	if x.matches != nil {
+		x.matches.Close()
 	}
 	if x.engine != nil {
 		errs = append(errs, x.engine.Close())

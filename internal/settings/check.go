@@ -43,10 +43,19 @@ func (s Settings) Check() error {
 		checkNotify(s.NotifyEvents, s.NotifyTopics),
 		atLeast("notify-max-age", s.NotifyMaxAge, time.Second),
 		atLeast("limit-notices", s.LimitNotices, 1),
+		s.checkMatchEvery(),
 		atLeast("snapshot-every", s.SnapshotEvery, 1<<20),
 		atLeast("heap-floor", s.HeapFloor, 0),
 		atLeast("gc-percent", s.GCPercent, 10),
 	)
+}
+
+// checkMatchEvery keeps passes from taking the whole processor, and players from waiting for nothing.
+func (s Settings) checkMatchEvery() error {
+	if s.MatchEvery < 10*time.Millisecond || s.MatchEvery > 10*time.Second {
+		return fmt.Errorf("match-every %s: want 10ms to 10s", s.MatchEvery)
+	}
+	return nil
 }
 
 func (s Settings) checkData() error {

@@ -47,6 +47,8 @@ type Settings struct {
 	NotifyMaxAge time.Duration `name:"notify-max-age" placeholder:"TIME" help:"How long a notification waits for a receiver that is away."`
 	LimitNotices int           `name:"limit-notices" placeholder:"N" help:"Most notifications that wait for one receiver; then the oldest are given up."`
 
+	MatchEvery time.Duration `name:"match-every" placeholder:"TIME" help:"Time between two passes of a matchmaker, at least; tickets that come meanwhile see each other first."`
+
 	SnapshotEvery Bytes `name:"snapshot-every" placeholder:"SIZE" help:"A snapshot is taken after this much journal: less makes restarts faster and costs disk writes."`
 	HeapFloor     Bytes `name:"heap-floor" placeholder:"SIZE" help:"Garbage is not collected before the heap has this size: a small heap would be collected too often."`
 	GCPercent     int   `name:"gc-percent" placeholder:"N" help:"Heap growth in percent between collections. More costs memory and saves processor time."`
@@ -79,6 +81,8 @@ func Defaults() Settings {
 
 		NotifyMaxAge: cell.DefaultNoticeAge,
 		LimitNotices: cell.DefaultNoticesMax,
+
+		MatchEvery: 100 * time.Millisecond,
 
 		SnapshotEvery: 128 << 20,
 		HeapFloor:     64 << 20,
