@@ -37,9 +37,9 @@ const (
 // stateWords is how much of a candidate's state a check needs.
 func (c *check) stateWords() int {
 	switch c.kind {
-	case checkSpread:
+	case checkSpread, checkRegions:
 		return 2
-	case checkEqual, checkRegions, checkCount, checkCommon, checkAccept:
+	case checkEqual, checkCount, checkCommon, checkAccept:
 		return 1
 	}
 	return 0
@@ -74,7 +74,7 @@ func (b *levelBuilder) rule(i int, rule *ruleset.Rule) {
 			most = form.MaxLatency
 		}
 		word := b.p.feature(feature{kind: featureRegions, most: most})
-		plan.covered = b.add(i, check{kind: checkRegions, word: word, teams: allTeams}) && !form.HasDistance
+		plan.covered = b.add(i, check{kind: checkRegions, word: word, most: most, teams: allTeams}) && !form.HasDistance
 	case *ruleset.BatchDistance:
 		c := check{kind: checkEqual, teams: allTeams}
 		if form.Kind == ruleset.Number {

@@ -55,11 +55,7 @@ func (s *search) countOutside() {
 		add(&counts[2*p.equalsBy[0]+1], uint64(s.m.pool.ages.tickets-g.tickets))
 	}
 	if p.near >= 0 {
-		inside := 0
-		for i := range s.walk.cursors {
-			inside += s.walk.cursors[i].list.tickets
-		}
-		add(&counts[2*p.nearRule+1], uint64(max(0, g.tickets-inside)))
+		add(&counts[2*p.nearRule+1], uint64(max(0, g.tickets-s.walk.tickets)))
 	}
 }
 

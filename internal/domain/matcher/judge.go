@@ -85,7 +85,7 @@ func (s *search) verdict(rule int) ruleset.Verdict {
 	}
 	switch {
 	case s.roster != nil && p.byTeam || !p.covered && p.quick == ruleset.General:
-	case p.covered && !s.manyRegions(rule):
+	case p.covered:
 		st := s.state(len(s.joined))
 		if (st[0]|st[s.level.teamWord])&p.fails != 0 {
 			return ruleset.Fails
@@ -137,17 +137,6 @@ func (s *search) compound(st *ruleset.Statement) ruleset.Verdict {
 	default:
 		return ruleset.Fails
 	}
-}
-
-// manyRegions reports whether a latency rule is undecided, because only regions that share a bit are left.
-func (s *search) manyRegions(rule int) bool {
-	for i := range s.level.whole {
-		c := &s.level.whole[i]
-		if c.kind == checkRegions && c.rule == rule {
-			return s.state(len(s.joined))[c.state] == manyRegions
-		}
-	}
-	return false
 }
 
 // teamMeans compares the teams' averages with the average of all. Its sums may round differently from the reference's, so

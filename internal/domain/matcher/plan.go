@@ -24,6 +24,8 @@ type plan struct {
 	near     int   // word of the feature that the pool is sorted by; -1 without
 	nearRule int
 	widths   []float64 // of the cells it is sorted into, ascending
+	place    int       // word of the value that decides about the cell: any between the ticket's lowest and highest
+	ring     bool      // it is also the first value that the sort rules go by, the nearest first
 }
 
 // feature is something about the players of a ticket that the checks read: one or two words of its row.
@@ -98,6 +100,7 @@ func newPlan(rules *ruleset.RuleSet, additional int32) *plan {
 		p.levels = append(p.levels, p.planLevel(i, additional))
 	}
 	p.chooseIndexes()
+	p.chooseRing()
 	return p
 }
 
@@ -168,13 +171,40 @@ func (p *plan) chooseIndexes() {
 			}
 		case checkSpread:
 			if most, ok := everywhere(c.kind, c.word); ok && p.near < 0 {
-				p.near, p.nearRule = c.word, c.rule
+				p.near, p.place, p.nearRule = c.word, c.word, c.rule
 				p.widths = cellWidths(most)
 				for i := range p.levels {
 					p.levels[i].spread = most[i]
 				}
 			}
 		}
+	}
+}
+
+// ringCells is how many cells a distance is cut into when the nearest tickets are asked for first: a few cells around the
+// anchor are then enough.
+const ringCells = 32
+
+// chooseRing recognises rule sets that ask for tickets near the anchor, the nearest first: both with the same attribute.
+func (p *plan) chooseRing() {
+	if p.near < 0 || len(p.sorts) == 0 {
+		return
+	}
+	first := p.rules.Rules[p.sorts[0]].Form.(*ruleset.Sort)
+	for i := range p.levels {
+		form := p.levels[i].level.Rules[p.sorts[0]].Form.(*ruleset.Sort)
+		if !form.Distance || form.Descending || form.Kind != ruleset.Number || form.Party != first.Party || form.Column != first.Column {
+			return
+		}
+	}
+	at := slices.IndexFunc(p.features, func(f feature) bool { return f.word == p.near })
+	if p.features[at].column != first.Column || p.features[at].kind != featureRange && p.features[at].party != first.Party {
+		return
+	}
+	p.ring = true
+	p.place = p.feature(feature{kind: featureParty, column: first.Column, party: first.Party})
+	for i := range p.widths {
+		p.widths[i] = max(minWidth, p.widths[i]/ringCells)
 	}
 }
 
@@ -200,6 +230,9 @@ func cellWidths(most []float64) []float64 {
 // widthFor returns which cells to use for a distance: the widest that are not wider.
 func (p *plan) widthFor(distance float64) int {
 	at := 0
+	if p.ring {
+		distance /= ringCells
+	}
 	for i, w := range p.widths {
 		if w <= distance {
 			at = i

@@ -5,13 +5,14 @@ import (
 )
 
 // manyRegions is the bit of all regions that have none of their own: with more than 63 in use the others share it, and
-// the rule is judged at the end by name.
+// are compared by name.
 const manyRegions = uint64(1) << 63
 
 // regionTable gives each region in use a bit and one copy of its name.
 type regionTable struct {
 	bits    map[string]int
 	regions []countedRegion
+	free    []int
 }
 
 type countedRegion struct {
@@ -46,13 +47,9 @@ func (t *regionTable) use(name string) string {
 		t.bits = map[string]int{}
 	}
 	at := len(t.regions)
-	for i := range t.regions {
-		if t.regions[i].users == 0 {
-			at = i
-			break
-		}
-	}
-	if at == len(t.regions) {
+	if n := len(t.free); n > 0 {
+		at, t.free = t.free[n-1], t.free[:n-1]
+	} else {
 		t.regions = append(t.regions, countedRegion{})
 	}
 	t.regions[at] = countedRegion{name, 1}
@@ -65,6 +62,7 @@ func (t *regionTable) giveBack(latencies []ruleset.RegionLatency) {
 		at := t.bits[l.Region]
 		if t.regions[at].users--; t.regions[at].users == 0 {
 			delete(t.bits, l.Region)
+			t.free = append(t.free, at)
 		}
 	}
 }
@@ -89,4 +87,19 @@ func regionBit(at int) uint64 {
 		return manyRegions
 	}
 	return 1 << at
+}
+
+// others returns the regions without a bit of their own that every player reported with at most so many milliseconds.
+func (t *regionTable) others(most float64, players []ruleset.Player) (names []string) {
+	for _, l := range players[0].Latencies {
+		all := regionBit(t.bits[l.Region]) == manyRegions
+		for p := range players {
+			ms, ok := latencyTo(players[p].Latencies, l.Region)
+			all = all && ok && float64(ms) <= most
+		}
+		if all {
+			names = append(names, l.Region)
+		}
+	}
+	return names
 }

@@ -133,7 +133,7 @@ func (s *search) unit(slot int32, which int) *unit {
 func (s *search) at(i int) (slot int32, ok bool) {
 	for i >= len(s.seq) {
 		if len(s.m.plan.sorts) > 0 {
-			if slot, ok = s.sorter.pop(s.m); !ok {
+			if slot, ok = s.nextSorted(); !ok {
 				return 0, false
 			}
 			s.push(slot)

@@ -94,7 +94,7 @@ func (m *Matcher) shelve(slot int32) {
 		}
 	}
 	for i, width := range m.plan.widths {
-		at := cell(math.Float64frombits(m.row(slot)[m.plan.near]), width)
+		at := cell(math.Float64frombits(m.row(slot)[m.plan.place]), width)
 		list := s.widths[i][at]
 		if list == nil {
 			list = &ageList{}
@@ -116,7 +116,7 @@ func (m *Matcher) unshelve(slot int32) {
 		m.take(&s.list, slot)
 	}
 	for i := range s.widths {
-		at := cell(math.Float64frombits(m.row(slot)[m.plan.near]), m.plan.widths[i])
+		at := cell(math.Float64frombits(m.row(slot)[m.plan.place]), m.plan.widths[i])
 		list := s.widths[i][at]
 		if m.take(list, slot); list.tickets == 0 {
 			delete(s.widths[i], at)

@@ -1,6 +1,8 @@
 package matcher
 
 import (
+	"math"
+
 	"github.com/musterhq/muster/internal/domain/ruleset"
 )
 
@@ -12,6 +14,10 @@ type sorter struct {
 	entries []sortEntry
 	keys    []ruleset.SortKey // len(rules) for each entry
 	party   [][]ruleset.Value
+
+	ring        bool
+	value       float64 // of the anchor
+	left, right int64   // the next cells to the sides
 }
 
 type sortEntry struct {
@@ -29,24 +35,104 @@ func (s *search) sortWalk() {
 		o.rules = append(o.rules, rule)
 		o.anchors = append(o.anchors, rule.Anchored(o.values(anchor)))
 	}
+	if o.ring = s.walk.ring; o.ring {
+		o.value = math.Float64frombits(s.m.row(s.anchor)[s.m.plan.place])
+		own := min(max(cell(o.value, s.m.plan.widths[s.walk.width]), s.walk.low), s.walk.high)
+		o.left, o.right = own, own+1
+		return
+	}
 	for {
 		slot, ok := s.walk.next()
 		if !ok {
 			break
 		}
-		s.m.stats.Steps++
-		if slot == s.anchor || !s.goesWithAnchor(slot) {
-			continue
-		}
-		s.total += s.m.pool.tickets[slot].players
-		o.entries = append(o.entries, sortEntry{slot, int32(len(o.keys))})
-		for i, rule := range o.rules {
-			o.keys = append(o.keys, o.key(rule, o.anchors[i], s.m.pool.records[slot].players, anchor))
-		}
+		s.sortIn(slot)
 	}
 	s.loaded = true
 	for i := len(o.entries)/2 - 1; i >= 0; i-- {
 		o.down(s.m, i)
+	}
+}
+
+// sortIn puts a ticket behind the others, if it goes with the anchor.
+func (s *search) sortIn(slot int32) bool {
+	o := &s.sorter
+	s.m.stats.Steps++
+	if slot == s.anchor || !s.goesWithAnchor(slot) {
+		return false
+	}
+	s.total += s.m.pool.tickets[slot].players
+	o.entries = append(o.entries, sortEntry{slot, int32(len(o.keys))})
+	for i, rule := range o.rules {
+		o.keys = append(o.keys, o.key(rule, o.anchors[i], s.m.pool.records[slot].players, s.m.pool.records[s.anchor].players))
+	}
+	return true
+}
+
+// nextSorted returns the next ticket; false when there is none.
+func (s *search) nextSorted() (slot int32, ok bool) {
+	o := &s.sorter
+	for o.ring && !s.loaded {
+		left, right := o.reach(s)
+		nearest := min(left, right)
+		if len(o.entries) > 0 && o.keys[o.entries[0].keys].Number < nearest {
+			break
+		}
+		switch {
+		case math.IsInf(nearest, 1):
+			s.loaded = true
+		case left <= right:
+			s.sortCell(o.left)
+			o.left--
+		default:
+			s.sortCell(o.right)
+			o.right++
+		}
+	}
+	return o.pop(s.m)
+}
+
+// reach returns how near to the anchor tickets in the next cells to the left and to the right can be.
+func (o *sorter) reach(s *search) (left, right float64) {
+	width := s.m.plan.widths[s.walk.width]
+	left, right = math.Inf(1), math.Inf(1)
+	slack := 1e-9 * max(1, math.Abs(o.value)) // cells are found by a division
+	if o.left >= s.walk.low {
+		left = max(0, o.value-float64(o.left+1)*width-slack)
+	}
+	if o.right <= s.walk.high {
+		right = max(0, float64(o.right)*width-o.value-slack)
+	}
+	return left, right
+}
+
+// sortCell puts the tickets of a cell in their order.
+func (s *search) sortCell(at int64) {
+	o := &s.sorter
+	for _, shelf := range s.walk.shelves {
+		list := shelf.widths[s.walk.width][at]
+		if list == nil {
+			continue
+		}
+		for _, chunk := range list.chunks {
+			for _, slot := range chunk {
+				start := int64(s.m.pool.tickets[slot].start)
+				if s.walk.from <= start && start <= s.walk.to && s.sortIn(slot) {
+					o.up(s.m, len(o.entries)-1)
+				}
+			}
+		}
+	}
+}
+
+func (o *sorter) up(m *Matcher, i int) {
+	for i > 0 {
+		parent := (i - 1) / 2
+		if !o.less(m, i, parent) {
+			return
+		}
+		o.entries[i], o.entries[parent] = o.entries[parent], o.entries[i]
+		i = parent
 	}
 }
 

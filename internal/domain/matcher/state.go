@@ -32,7 +32,9 @@ func (s *search) start() {
 			switch c := &checks[i]; c.kind {
 			case checkSpread:
 				st[c.state], st[c.state+1] = math.Float64bits(math.Inf(1)), math.Float64bits(math.Inf(-1))
-			case checkEqual, checkRegions, checkCommon, checkAccept:
+			case checkRegions:
+				st[c.state], st[c.state+1] = ^uint64(0), ^uint64(0)
+			case checkEqual, checkCommon, checkAccept:
 				st[c.state] = ^uint64(0)
 			}
 		}
@@ -105,7 +107,9 @@ func (s *search) holds(c *check, st []uint64, u *unit) bool {
 		}
 		return v != mixed && v == st[c.state]
 	case checkRegions:
-		st[c.state] &= u.row[c.word]
+		if st[c.state] &= u.row[c.word]; st[c.state]&manyRegions != 0 && !s.otherRegion(c, st, u) {
+			st[c.state] &^= manyRegions
+		}
 		return st[c.state] != 0
 	case checkCount:
 		st[c.state] += u.row[c.word]
@@ -173,6 +177,27 @@ func (s *search) differ(c *check, u *unit) bool {
 	return true
 }
 
+// otherRegion keeps the regions that all accept, of those that share a bit, and reports whether there is one.
+func (s *search) otherRegion(c *check, st []uint64, u *unit) bool {
+	return s.narrow(st, c.state+1, s.m.pool.regions.others(c.most, u.players)) > 0
+}
+
+// narrow keeps the strings of a state's list that are in another, which the first one is; it returns how many they are.
+func (s *search) narrow(st []uint64, word int, list []string) int {
+	from := len(s.arena)
+	if st[word] == ^uint64(0) {
+		s.arena = append(s.arena, list...)
+	} else {
+		for _, text := range s.list(st[word]) {
+			if slices.Contains(list, text) {
+				s.arena = append(s.arena, text)
+			}
+		}
+	}
+	st[word] = uint64(from)<<32 | uint64(len(s.arena)-from)
+	return len(s.arena) - from
+}
+
 // common keeps what is in the lists of all, and returns how much it is.
 func (s *search) common(c *check, column int, st []uint64, u *unit) int {
 	for i := range u.players {
@@ -181,17 +206,7 @@ func (s *search) common(c *check, column int, st []uint64, u *unit) int {
 		if v.Kind == ruleset.String {
 			list = []string{v.Text}
 		}
-		from := len(s.arena)
-		if st[c.state] == ^uint64(0) {
-			s.arena = append(s.arena, list...)
-		} else {
-			for _, text := range s.list(st[c.state]) {
-				if slices.Contains(list, text) {
-					s.arena = append(s.arena, text)
-				}
-			}
-		}
-		st[c.state] = uint64(from)<<32 | uint64(len(s.arena)-from)
+		s.narrow(st, c.state, list)
 	}
 	return len(s.list(st[c.state]))
 }

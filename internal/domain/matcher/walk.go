@@ -13,8 +13,14 @@ type walk struct {
 	cursors []cursor // a heap, the next ticket on top
 	from    int64    // starts that are allowed, both included
 	to      int64
-	first   bool // backfills before all others
-	players int64
+	first   bool  // backfills before all others
+	players int64 // in all its lists
+	tickets int
+
+	shelves   []*shelf // that it goes through
+	width     int      // which cells
+	low, high int64    // the first and the last
+	ring      bool     // it is not the walk's order that is asked for, but the nearest first: see sorter
 }
 
 // cursor is a place in a list.
@@ -34,17 +40,17 @@ type which struct {
 
 // begin looks up the lists for an anchor.
 func (w *walk) begin(m *Matcher, anchor int32, l *levelPlan, starts span, take which) {
-	w.m, w.cursors, w.from, w.to, w.players = m, w.cursors[:0], starts.from, starts.to, 0
+	w.m, w.cursors, w.from, w.to, w.players, w.tickets = m, w.cursors[:0], starts.from, starts.to, 0, 0
+	w.shelves = w.shelves[:0]
+	w.ring = m.plan.ring && (!take.backfills || m.pool.backfills == 0)
 	w.first = take.required || m.rules.Algorithm.BackfillPriority == ruleset.High
 	t := &m.pool.tickets[anchor]
-	var low, high float64
-	width := 0
 	if m.plan.near >= 0 {
 		row := m.row(anchor)
 		lowest, highest := math.Float64frombits(row[m.plan.near]), math.Float64frombits(row[m.plan.near+1])
 		reach := l.spread + 2e-9*max(1, l.spread, math.Abs(lowest), math.Abs(highest)) // what rules tolerate
-		low, high = highest-reach, lowest+reach
-		width = m.plan.widthFor(l.spread)
+		w.width = m.plan.widthFor(l.spread)
+		w.low, w.high = cell(highest-reach, m.plan.widths[w.width]), cell(lowest+reach, m.plan.widths[w.width])
 	}
 	for _, s := range t.shelf.group.shelves {
 		if s.backfill && (!take.backfills || t.backfill) {
@@ -54,7 +60,8 @@ func (w *walk) begin(m *Matcher, anchor int32, l *levelPlan, starts span, take w
 			w.add(&s.list, s.backfill)
 			continue
 		}
-		w.addCells(s, width, cell(low, m.plan.widths[width]), cell(high, m.plan.widths[width]))
+		w.shelves = append(w.shelves, s)
+		w.addCells(s)
 	}
 	if !t.backfill { // its own list is among those that were added
 		w.players -= int64(t.players)
@@ -62,19 +69,20 @@ func (w *walk) begin(m *Matcher, anchor int32, l *levelPlan, starts span, take w
 }
 
 // manyCells is when it is cheaper to look at all cells that there are.
-const manyCells = 64
+const manyCells = 300
 
-func (w *walk) addCells(s *shelf, width int, low, high int64) {
-	cells := s.widths[width]
-	if high-low >= manyCells {
+func (w *walk) addCells(s *shelf) {
+	cells := s.widths[w.width]
+	if w.high-w.low >= manyCells {
+		w.ring = false
 		for at, list := range cells { // in any order: the heap puts them right
-			if low <= at && at <= high {
+			if w.low <= at && at <= w.high {
 				w.add(list, s.backfill)
 			}
 		}
 		return
 	}
-	for at := low; at <= high; at++ {
+	for at := w.low; at <= w.high; at++ {
 		if list := cells[at]; list != nil {
 			w.add(list, s.backfill)
 		}
@@ -83,6 +91,10 @@ func (w *walk) addCells(s *shelf, width int, low, high int64) {
 
 func (w *walk) add(list *ageList, backfill bool) {
 	w.players += int64(list.players)
+	w.tickets += list.tickets
+	if w.ring {
+		return
+	}
 	chunk, at := 0, 0
 	if w.from > math.MinInt64 {
 		chunk, at = w.m.firstAfter(list, w.from, true)
