@@ -27,6 +27,7 @@ type commandLine struct {
 	CA         caCommand         `cmd:"" name:"ca" help:"Show the certificate authority of --dev and how to trust it."`
 	Bench      benchCommand      `cmd:"" help:"Measure what Muster does on this machine, and write a table."`
 	BenchBare  benchBareCommand  `cmd:"" name:"bench-bare" hidden:"" help:"Run the service without a core that bench compares with."`
+	Simulate   simulateCommand   `cmd:"" help:"Try a matchmaking rule set on a population: who waits how long, how good the matches are."`
 	Drain      drainCommand      `cmd:"" help:"Keep new game sessions away from a compute, and wait until it is empty."`
 	Version    versionCommand    `cmd:"" help:"Show the version."`
 }

@@ -1,0 +1,223 @@
+package simulate
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain/matcher"
+	"github.com/musterhq/muster/internal/domain/ruleset"
+)
+
+// arrivalsMost is a bound on what is kept in memory.
+const arrivalsMost = 20_000_000
+
+// Draw makes up the arrivals of a time from midnight on. The same seed gives the same arrivals.
+func (p *Population) Draw(length time.Duration, seed uint64) ([]Arrival, error) {
+	most := p.highestRate()
+	if expected := most * length.Seconds(); expected > arrivalsMost {
+		return nil, fmt.Errorf("%g parties a second for %s are too many: more than %d", most, length, arrivalsMost)
+	}
+	d := drawer{rand.New(rand.NewPCG(seed, 0x6d7573746572)), newWeights(p.PartySizes), newHomes(p.Homes), newAttributes(p.Attributes)}
+	var arrivals []Arrival
+	if most == 0 {
+		return nil, nil
+	}
+	// A process with the highest rate all the time, of which as many are left out as the hour's rate is lower.
+	for at := d.ExpFloat64() / most; at < length.Seconds(); at += d.ExpFloat64() / most {
+		when := time.Duration(at*1000) * time.Millisecond
+		if d.Float64()*most < p.rate(when) {
+			arrivals = append(arrivals, d.party(when, len(arrivals)+1))
+		}
+	}
+	return arrivals, nil
+}
+
+type drawer struct {
+	*rand.Rand
+	sizes      weights
+	homes      homes
+	attributes []drawnAttribute
+}
+
+type drawnAttribute struct {
+	name string
+	distributed
+}
+
+// distributed is a distribution in an order that is always the same.
+type distributed struct {
+	Distribution
+	keys  []string
+	words weights
+	each  []distributed
+}
+
+func newAttributes(all map[string]Distribution) (out []drawnAttribute) {
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		out = append(out, drawnAttribute{name, newDistributed(all[name])})
+	}
+	return out
+}
+
+func newDistributed(d Distribution) distributed {
+	x := distributed{Distribution: d, words: newWeights(d.OneOf)}
+	switch {
+	case d.AnyOf != nil:
+		x.keys = slices.Sorted(maps.Keys(d.AnyOf))
+	case d.EachOf != nil:
+		x.keys = slices.Sorted(maps.Keys(d.EachOf))
+		for _, key := range x.keys {
+			x.each = append(x.each, newDistributed(d.EachOf[key]))
+		}
+	}
+	return x
+}
+
+// weights choose among names.
+type weights struct {
+	names []string
+	upTo  []float64
+}
+
+func newWeights(m map[string]float64) (w weights) {
+	sum := 0.0
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		sum += m[name]
+		w.names, w.upTo = append(w.names, name), append(w.upTo, sum)
+	}
+	return w
+}
+
+func (w *weights) choose(x float64) int {
+	x *= w.upTo[len(w.upTo)-1]
+	for i, upTo := range w.upTo {
+		if x < upTo {
+			return i
+		}
+	}
+	return len(w.upTo) - 1
+}
+
+type homes struct {
+	weights
+	homes   []Home
+	regions [][]string
+}
+
+func newHomes(all map[string]Home) (h homes) {
+	shares := map[string]float64{}
+	for name, home := range all {
+		shares[name] = home.Share
+	}
+	h.weights = newWeights(shares)
+	for _, name := range h.names {
+		h.homes = append(h.homes, all[name])
+		h.regions = append(h.regions, slices.Sorted(maps.Keys(all[name].LatencyMs)))
+	}
+	return h
+}
+
+func (d *drawer) party(at time.Duration, number int) Arrival {
+	size := 1
+	if len(d.sizes.names) > 0 {
+		size, _ = strconv.Atoi(d.sizes.names[d.sizes.choose(d.Float64())]) // checked when it was read
+	}
+	a := Arrival{At: at, Ticket: "t" + strconv.Itoa(number), Players: make([]Player, size)}
+	home := -1
+	if len(d.homes.names) > 0 {
+		home = d.homes.choose(d.Float64())
+	}
+	for i := range a.Players {
+		p := &a.Players[i]
+		p.ID = a.Ticket + "-" + strconv.Itoa(i+1)
+		p.Attributes = make([]ruleset.NamedValue, len(d.attributes))
+		for j := range d.attributes {
+			p.Attributes[j].Name = d.attributes[j].name
+		}
+		if home >= 0 {
+			p.Latencies = d.latencies(home)
+		}
+	}
+	for j := range d.attributes {
+		x := &d.attributes[j]
+		shared := d.chance()
+		for i := range a.Players {
+			a.Players[i].Attributes[j].Value = d.value(&x.distributed, shared, x.Together)
+		}
+	}
+	return a
+}
+
+// chance is what a value is made from: a place on the bell curve, and one seed for words.
+type chance struct {
+	bell float64
+	word uint64
+}
+
+func (d *drawer) chance() chance { return chance{d.NormFloat64(), d.Uint64()} }
+
+// value draws for one player. Of the spread, the party's share is common to all its players.
+func (d *drawer) value(x *distributed, party chance, together float64) ruleset.Value {
+	own := d.chance()
+	own.bell = math.Sqrt(together)*party.bell + math.Sqrt(1-together)*own.bell
+	if d.Float64() < together {
+		own.word = party.word
+	}
+	return x.value(own)
+}
+
+func (x *distributed) value(c chance) ruleset.Value {
+	switch {
+	case x.Normal != nil:
+		n := x.Normal
+		v := n.Mean + n.Deviation*c.bell
+		if n.Min != 0 || n.Max != 0 {
+			v = min(max(v, n.Min), n.Max)
+		}
+		return number(v, n.Whole)
+	case x.Uniform != nil:
+		share := 0.5 * math.Erfc(-c.bell/math.Sqrt2) // where the bell curve's place lies among all
+		return number(x.Uniform.Min+(x.Uniform.Max-x.Uniform.Min)*share, x.Uniform.Whole)
+	case x.OneOf != nil:
+		r := rand.New(rand.NewPCG(c.word, 1))
+		return ruleset.Value{Kind: ruleset.String, Text: x.words.names[x.words.choose(r.Float64())]}
+	case x.AnyOf != nil:
+		r := rand.New(rand.NewPCG(c.word, 2))
+		v := ruleset.Value{Kind: ruleset.List, List: []string{}}
+		for _, word := range x.keys {
+			if r.Float64() < x.AnyOf[word] {
+				v.List = append(v.List, word)
+			}
+		}
+		return v
+	default:
+		r := rand.New(rand.NewPCG(c.word, 3))
+		v := ruleset.Value{Kind: ruleset.Map}
+		for i, key := range x.keys {
+			v.Map = append(v.Map, ruleset.Entry{Key: key, Number: x.each[i].value(chance{r.NormFloat64(), r.Uint64()}).Number})
+		}
+		return v
+	}
+}
+
+func number(v float64, whole bool) ruleset.Value {
+	if whole {
+		v = math.Round(v)
+	}
+	return ruleset.Value{Kind: ruleset.Number, Number: v}
+}
+
+func (d *drawer) latencies(home int) []matcher.Latency {
+	h, regions := &d.homes.homes[home], d.homes.regions[home]
+	out := make([]matcher.Latency, len(regions))
+	for i, region := range regions {
+		ms := h.LatencyMs[region] * math.Exp(h.Jitter*d.NormFloat64())
+		out[i] = matcher.Latency{Region: region, Milliseconds: int32(min(max(math.Round(ms), 1), 60_000))}
+	}
+	return out
+}

@@ -1,0 +1,147 @@
+package simulate
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/matcher"
+	"github.com/musterhq/muster/internal/domain/ruleset"
+)
+
+// Settings are those of the matchmaking configuration, and of the service that runs it.
+type Settings struct {
+	Name           string        // of the rule set, for the report
+	RequestTimeout time.Duration // how long a ticket may wait; 0: DefaultRequestTimeout
+	Additional     int32         // slots that new matches keep free
+	PassEvery      time.Duration // at least so long between two passes; 0: DefaultPassEvery
+	Seed           uint64        // of what the matcher leaves to chance
+}
+
+const (
+	DefaultRequestTimeout = 5 * time.Minute
+	DefaultPassEvery      = 100 * time.Millisecond // as the service's
+)
+
+// run is a simulation on its way.
+type run struct {
+	rules    *ruleset.RuleSet
+	settings Settings
+	arrivals []Arrival
+	pool     *matcher.Matcher
+	ended    []bool // by arrival
+	expired  int    // arrivals before it have reached their time-out
+	made     *measured
+}
+
+// Run lets the arrivals, which are in the order of time, come and be matched, until each is matched or has timed out. It
+// fails for attributes of another kind than the rule set declares.
+func Run(ctx context.Context, rules *ruleset.RuleSet, s Settings, arrivals []Arrival) (*Report, error) {
+	s.RequestTimeout = cmp.Or(s.RequestTimeout, DefaultRequestTimeout)
+	s.PassEvery = cmp.Or(s.PassEvery, DefaultPassEvery)
+	if err := Fits(rules, arrivals); err != nil {
+		return nil, err
+	}
+	r := &run{
+		rules: rules, settings: s, arrivals: arrivals, ended: make([]bool, len(arrivals)),
+		pool: matcher.New(rules, matcher.Config{Name: fmt.Sprintf("%s/%d", s.Name, s.Seed), AdditionalPlayers: s.Additional}),
+	}
+	r.made = newMeasured(r)
+	if err := r.play(ctx); err != nil {
+		return nil, err
+	}
+	return r.made.report(r.pool.Stats()), nil
+}
+
+// never is later than anything that happens.
+const never = time.Duration(1<<63 - 1)
+
+func (r *run) play(ctx context.Context) error {
+	arrived, lastPass := 0, -r.settings.PassEvery
+	now := time.Duration(0)
+	for {
+		pass := r.nextPass(now, lastPass)
+		next := min(pass, r.nextExpiry())
+		if arrived < len(r.arrivals) {
+			next = min(next, r.arrivals[arrived].At)
+		}
+		if next == never {
+			return nil
+		}
+		now = max(now, next)
+		for ; arrived < len(r.arrivals) && r.arrivals[arrived].At <= now; arrived++ {
+			if err := r.arrive(arrived); err != nil {
+				return err
+			}
+		}
+		r.expire(now)
+		if pass <= now {
+			lastPass = now
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			for _, p := range r.pool.Pass(at(now)) {
+				r.match(now, &p)
+			}
+		}
+	}
+}
+
+// at gives the matcher a time of day; what day it is does not matter.
+func at(t time.Duration) domain.Time { return domain.Time(t / time.Millisecond) }
+
+func (r *run) nextPass(now, last time.Duration) time.Duration {
+	earliest := last + r.settings.PassEvery
+	if r.pool.Dirty() {
+		return max(now, earliest)
+	}
+	if due, ok := r.pool.Due(at(now)); ok {
+		return max(time.Duration(due)*time.Millisecond, earliest)
+	}
+	return never
+}
+
+// nextExpiry is when the oldest ticket that waits has waited too long. All have the same time-out, so the oldest is first.
+func (r *run) nextExpiry() time.Duration {
+	for r.expired < len(r.arrivals) && r.ended[r.expired] {
+		r.expired++
+	}
+	if r.expired == len(r.arrivals) {
+		return never
+	}
+	return r.arrivals[r.expired].At + r.settings.RequestTimeout
+}
+
+func (r *run) expire(now time.Duration) {
+	for r.nextExpiry() <= now {
+		i := r.expired
+		r.ended[i] = true
+		r.pool.Remove(key(i))
+		r.made.timedOut(&r.arrivals[i])
+	}
+}
+
+func key(arrival int) uint64 { return uint64(arrival) + 1 }
+
+func (r *run) arrive(i int) error {
+	a := &r.arrivals[i]
+	t := matcher.Ticket{Key: key(i), Start: at(a.At), No: key(i), Players: make([]matcher.Player, len(a.Players))}
+	for j, p := range a.Players {
+		t.Players[j] = matcher.Player{ID: p.ID, Attributes: p.Attributes, Latencies: p.Latencies}
+	}
+	if err := r.pool.Add(t); err != nil {
+		return fmt.Errorf("ticket %s: %w", a.Ticket, err)
+	}
+	return nil
+}
+
+func (r *run) match(now time.Duration, p *matcher.Proposal) {
+	tickets := make([]*Arrival, len(p.Tickets))
+	for i, k := range p.Tickets {
+		r.ended[k-1] = true
+		tickets[i] = &r.arrivals[k-1]
+	}
+	r.made.matched(now, p, tickets)
+}
