@@ -48,6 +48,13 @@ func (s *search) legal(level int) bool {
 		s.evaluated(s.cost(l.level.Rules))
 		return l.level.Accepts(&s.cand.Candidate)
 	}
+	if s.whyNot != nil && len(s.whyNot) == 0 {
+		for _, rule := range s.level.required {
+			if s.verdict(rule) != ruleset.Holds {
+				s.whyNot = append(s.whyNot, rule)
+			}
+		}
+	}
 	legal := true
 	for _, rule := range s.level.required {
 		v := s.verdict(rule)

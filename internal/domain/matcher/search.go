@@ -42,6 +42,12 @@ type search struct {
 	best  found
 	cand  candidate
 	units [2]unit
+
+	// For explanations only: the rules that are against each depth of the candidate, and those that rejected the first
+	// one that was large enough; nil when nobody asks.
+	failing []int
+	failed  [][]int
+	whyNot  []int
 }
 
 // joined is a ticket in the candidate.

@@ -264,13 +264,11 @@ func (s *search) blocks(c *check, u *unit) bool {
 
 // hopeless reports whether the soft checks that failed make a compound rule fail, whatever else joins.
 func (s *search) hopeless(fails uint64) bool {
-	for _, rule := range s.level.compounds {
-		form := s.level.level.Rules[rule].Form.(*ruleset.Compound)
-		if s.lost(form.Statement, fails) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.level.compounds, func(rule int) bool { return s.ruleLost(rule, fails) })
+}
+
+func (s *search) ruleLost(rule int, fails uint64) bool {
+	return s.lost(s.level.level.Rules[rule].Form.(*ruleset.Compound).Statement, fails)
 }
 
 func (s *search) lost(st *ruleset.Statement, fails uint64) bool {

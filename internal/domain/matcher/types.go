@@ -15,13 +15,13 @@ type Config struct {
 	Budget int
 
 	// Work is how many steps one call of Pass may take before it leaves the rest to the next; a step is about as long as
-	// a look at one ticket. Zero is 4,000,000, a fraction of a second.
+	// a look at one ticket. Zero is 1,000,000, a fraction of a second.
 	Work int
 }
 
 const (
 	defaultBudget = 20_000
-	defaultWork   = 4_000_000
+	defaultWork   = 1_000_000
 )
 
 // Ticket is one request: players who stay together, or the roster of a running game session that has room.

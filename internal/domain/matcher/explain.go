@@ -1,0 +1,266 @@
+package matcher
+
+import (
+	"slices"
+
+	"github.com/musterhq/muster/internal/domain"
+)
+
+// Explain says why a ticket waits; false for one that is not in the pool.
+func (m *Matcher) Explain(key uint64, now domain.Time) (Explanation, bool) {
+	slot, ok := m.pool.slots[key]
+	if !ok {
+		return Explanation{}, false
+	}
+	t := &m.pool.tickets[slot]
+	level := m.level(slot, now)
+	e := Explanation{
+		Key: key, Waited: age(t.start, now), Level: level, Unmatchable: m.pool.records[slot].fault,
+		Needed: m.rules.Level(level).Minimum, Players: t.players, Others: m.Len() - 1, Counts: m.Counts(key),
+	}
+	if e.Unmatchable != "" {
+		return e, true
+	}
+	stats := m.stats // looking is no work of the matcher's
+	defer func() { m.stats = stats }()
+	if !m.rules.Large {
+		e.Alone = m.against(level, slot)
+	}
+	e.Now, e.Oldest = m.partners(slot, now)
+	e.Together = m.together(slot, now)
+	waits := m.rules.Waits()
+	for k := level + 1; k < len(waits); k++ {
+		step := Step{At: t.start + domain.Time(waits[k])*1000, Level: k}
+		before, then := m.rules.Level(k-1), m.rules.Level(k)
+		for i := range then.Rules {
+			if then.Rules[i] != before.Rules[i] {
+				step.Rules = append(step.Rules, i)
+			}
+		}
+		for i := range then.Teams {
+			if then.Teams[i] != before.Teams[i] {
+				step.Teams = append(step.Teams, i)
+			}
+		}
+		if k <= level+explainSteps {
+			step.Partners, _ = m.partners(slot, step.At)
+		}
+		e.Steps = append(e.Steps, step)
+	}
+	return e, true
+}
+
+// partners looks at the ticket together with each of the others, as they are at a time.
+func (m *Matcher) partners(slot int32, now domain.Time) (p Partners, oldest []Partner) {
+	rejected := make([]int, m.ruleCount())
+	for _, chunk := range m.pool.ages.chunks {
+		for _, other := range chunk {
+			if other == slot {
+				continue
+			}
+			if p.Looked == explainLooked {
+				break
+			}
+			p.Looked++
+			one := m.pair(slot, other, now)
+			if len(oldest) < explainOldest {
+				oldest = append(oldest, one)
+			}
+			if one.Possible {
+				p.Possible++
+				p.Players += m.pool.tickets[other].players
+			}
+			if one.NoRoom {
+				p.NoRoom++
+			}
+			for _, rule := range one.Rejected {
+				rejected[rule]++
+			}
+		}
+	}
+	for rule, n := range rejected {
+		if n > 0 {
+			p.Rejected = append(p.Rejected, Rejection{rule, n})
+		}
+	}
+	return p, oldest
+}
+
+// pair looks at two tickets at the level that a match of them has.
+func (m *Matcher) pair(slot, other int32, now domain.Time) Partner {
+	two := [2]joined{{slot: slot}, {slot: other}}
+	one := Partner{Key: m.pool.records[other].key, Level: m.ageLevel(two[:], now)}
+	one.NoRoom = !m.roomFor(one.Level, slot, other)
+	one.Rejected = m.against(one.Level, slot, other)
+	one.Possible = !one.NoRoom && len(one.Rejected) == 0
+	return one
+}
+
+// roomFor reports whether teams have room for both tickets.
+func (m *Matcher) roomFor(level int, slot, other int32) bool {
+	a, b := &m.pool.tickets[slot], &m.pool.tickets[other]
+	if a.backfill && b.backfill {
+		return false
+	}
+	if b.backfill {
+		a, b, slot = b, a, other
+	}
+	if r := m.pool.records[slot].roster; r != nil && r.free >= 0 && b.players > r.free {
+		return false
+	}
+	teams := m.rules.Level(level).Teams
+	for i := range teams {
+		if r := m.pool.records[slot].roster; r != nil {
+			if r.sizes[i]+b.players <= teams[i].Max {
+				return true
+			}
+			continue
+		}
+		for k := range teams {
+			if i == k && a.players+b.players <= teams[i].Max || i != k && a.players <= teams[i].Max && b.players <= teams[k].Max {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// against returns the rules that no further ticket could reconcile with these. Where it depends on teams, they stand
+// where the fewest rules are against them.
+func (m *Matcher) against(level int, tickets ...int32) []int {
+	s := &m.search
+	s.level, s.take = &m.plan.levels[level], which{}
+	s.begin()
+	for _, slot := range tickets {
+		s.stand(slot, -1)
+	}
+	rules := s.standing()
+	if len(s.level.byTeam) == 0 {
+		return rules
+	}
+	var best []int
+	found := false
+	s.eachStanding(tickets, func() {
+		if now := s.standing(); !found || len(now) < len(best) {
+			best, found = now, true
+		}
+	})
+	if !found {
+		return rules
+	}
+	return best
+}
+
+// eachStanding tries the tickets on all teams.
+func (s *search) eachStanding(tickets []int32, f func()) {
+	s.begin()
+	s.standNext(tickets, f)
+}
+
+func (s *search) standNext(tickets []int32, f func()) {
+	if len(tickets) == 0 {
+		f()
+		return
+	}
+	slot := tickets[0]
+	if s.m.pool.tickets[slot].backfill {
+		s.stand(slot, -1)
+		s.standNext(tickets[1:], f)
+		s.joined = s.joined[:len(s.joined)-1]
+		return
+	}
+	for team := range s.level.level.Teams {
+		if s.m.pool.tickets[slot].players <= s.level.level.Teams[team].Max && !s.sameAsEarlier(team) {
+			s.stand(slot, team)
+			s.standNext(tickets[1:], f)
+			s.joined = s.joined[:len(s.joined)-1]
+		}
+	}
+}
+
+// sameAsEarlier reports whether another team that nobody stands on is tried in place of this one.
+func (s *search) sameAsEarlier(team int) bool {
+	taken := func(team int) bool {
+		return slices.ContainsFunc(s.joined, func(j joined) bool { return int(j.team) == team || j.team < 0 })
+	}
+	for earlier := range team {
+		if s.level.alike[earlier] == s.level.alike[team] && !taken(earlier) && !taken(team) {
+			return true
+		}
+	}
+	return false
+}
+
+// stand joins a ticket whatever the rules say, and notes those of its checks that fail.
+func (s *search) stand(slot int32, team int) {
+	depth := len(s.joined)
+	to := s.state(depth + 1)
+	copy(to, s.state(depth))
+	s.arena = s.arena[:s.arenaAt[depth]]
+	s.failing = s.failing[:0]
+	if depth > 0 {
+		s.failing = append(s.failing, s.failed[depth-1]...)
+	}
+	u := s.unit(slot, 0)
+	fail := func(c *check) {
+		if c.soft {
+			to[0] |= c.bit
+		} else {
+			s.failing = append(s.failing, c.rule)
+		}
+	}
+	for i := range s.level.whole {
+		if c := &s.level.whole[i]; !s.holds(c, to, u) {
+			fail(c)
+		}
+	}
+	byTeam := func(team int, u *unit) {
+		for i := range s.level.byTeam {
+			if c := &s.level.byTeam[i]; c.teams>>team&1 != 0 && !s.holds(c, to, u) {
+				fail(c)
+			}
+		}
+	}
+	if r := s.m.pool.records[slot].roster; r != nil {
+		for i := range r.parts {
+			byTeam(r.parts[i].team, &unit{r.parts[i].row, r.parts[i].bits, r.parts[i].players})
+		}
+	} else if team >= 0 {
+		byTeam(team, u)
+	}
+	s.failed = append(s.failed[:depth], slices.Clone(s.failing))
+	s.joined = append(s.joined, joined{slot, int32(team)})
+	s.arenaAt[depth+1] = len(s.arena)
+}
+
+// standing returns the rules that are against the tickets as they stand.
+func (s *search) standing() []int {
+	depth := len(s.joined)
+	rules := slices.Clone(s.failed[depth-1])
+	for _, rule := range s.level.compounds {
+		if s.ruleLost(rule, s.state(depth)[0]) {
+			rules = append(rules, rule)
+		}
+	}
+	slices.Sort(rules)
+	return slices.Compact(rules)
+}
+
+// together returns the rules that reject the first match around the ticket that is large enough.
+func (m *Matcher) together(slot int32, now domain.Time) []int {
+	if m.rules.Large {
+		return nil
+	}
+	counts := m.counters(slot)
+	saved := slices.Clone(counts)
+	s := &m.search
+	s.whyNot = []int{}
+	m.around(slot, which{backfills: true}, now, false)
+	rules := s.whyNot
+	s.whyNot = nil
+	copy(counts, saved)
+	if len(rules) == 0 {
+		return nil
+	}
+	return rules
+}
