@@ -150,6 +150,7 @@ func (s *search) compound(st *ruleset.Statement) ruleset.Verdict {
 // that it is not sure near the bound.
 func (s *search) teamMeans(shape *ruleset.Shape, form *ruleset.Distance) (v ruleset.Verdict, sure bool) {
 	var sums [64]float64
+	size := 0.0 // of all numbers: sums of huge ones overflow, depending on their order
 	var counts [64]int
 	for _, j := range s.joined {
 		r := &s.m.pool.records[j.slot]
@@ -157,14 +158,16 @@ func (s *search) teamMeans(shape *ruleset.Shape, form *ruleset.Distance) (v rule
 			for i := range r.roster.parts {
 				part := &r.roster.parts[i]
 				for p := range part.players {
-					sums[part.team] += part.players[p].Values[shape.Column].Number
+					x := part.players[p].Values[shape.Column].Number
+					sums[part.team], size = sums[part.team]+x, size+math.Abs(x)
 				}
 				counts[part.team] += len(part.players)
 			}
 			continue
 		}
 		for p := range r.players {
-			sums[j.team] += r.players[p].Values[shape.Column].Number
+			x := r.players[p].Values[shape.Column].Number
+			sums[j.team], size = sums[j.team]+x, size+math.Abs(x)
 		}
 		counts[j.team] += len(r.players)
 	}
@@ -181,7 +184,7 @@ func (s *search) teamMeans(shape *ruleset.Shape, form *ruleset.Distance) (v rule
 	}
 	margin := 1e-6 * max(1, math.Abs(mean), form.Bounds.Max)
 	switch {
-	case math.IsInf(mean, 0) || math.IsNaN(worst) || math.IsInf(worst, 0):
+	case size > 1e300:
 		return 0, false
 	case worst < form.Bounds.Max-margin:
 		return ruleset.Holds, true
