@@ -88,7 +88,7 @@ func (m *Matcher) match(slot int32, take which, now domain.Time, proposals *[]Pr
 	s := &m.search
 	m.around(slot, take, now, true)
 	if s.best.players == 0 {
-		if s.exhausted && len(m.queue.hard) < hardMax {
+		if s.gaveUp && len(m.queue.hard) < hardMax {
 			m.queue.hard = append(m.queue.hard, slot)
 		}
 		return false
@@ -133,7 +133,7 @@ func (m *Matcher) anchorBefore(a, b int32) bool {
 // finds is in search.best.
 func (m *Matcher) around(slot int32, take which, now domain.Time, fresh bool) {
 	s, t := &m.search, &m.pool.tickets[slot]
-	s.best.players, s.best.full, s.exhausted = 0, false, false
+	s.best.players, s.best.full, s.gaveUp = 0, false, false
 	own := m.level(slot, now)
 	if !m.rules.Algorithm.OldestAge {
 		lowest := 0

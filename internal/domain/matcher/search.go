@@ -36,7 +36,8 @@ type search struct {
 
 	back      bool // the greedy walk is over
 	spent     int  // evaluations since
-	exhausted bool
+	exhausted bool // the budget is used up
+	gaveUp    bool // and so it was at some level around this anchor
 	shuffle   uint64 // a seed: try tickets in another order, which a search that was exhausted before may need
 
 	best  found
@@ -120,7 +121,7 @@ func (s *search) begin() {
 	clear(s.sizes)
 	s.seq, s.before, s.loaded, s.total = s.seq[:0], s.before[:0], false, 0
 	s.joined, s.players, s.roster, s.held = s.joined[:0], 0, nil, 0
-	s.back, s.spent = false, 0
+	s.back, s.spent, s.exhausted = false, 0, false
 	s.missing, s.target = s.level.level.Minimum, s.level.target
 	if s.take.required {
 		s.target = s.level.level.Slots
@@ -199,7 +200,8 @@ func (s *search) extend(pos int) bool {
 		again := s.back
 		if again {
 			if s.spent >= s.m.config.Budget {
-				s.exhausted = true
+				s.exhausted, s.gaveUp = true, true
+				s.m.stats.Exhausted++
 				return false
 			}
 			s.spent++

@@ -1,0 +1,134 @@
+package matcher
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/musterhq/muster/internal/domain"
+)
+
+// How good matches are, and not only how many: the skill gap within matches of 1v1, for the same people who arrive in the
+// same seconds, against the baseline first come, first served, and against the pairs that an optimum makes of a small
+// pool that everybody is in from the start.
+
+// arrival is one player of a population.
+type arrival struct {
+	at    int64 // ms
+	skill float64
+}
+
+// population draws people who arrive over a time, with skill as people have it.
+func population(seed uint64, n int, over int64) []arrival {
+	r := rand.New(rand.NewPCG(seed, 11))
+	people := make([]arrival, n)
+	for i := range people {
+		people[i] = arrival{r.Int64N(over + 1), math.Round(1500 + 300*r.NormFloat64())}
+	}
+	slices.SortStableFunc(people, func(a, b arrival) int { return int(a.at - b.at) })
+	return people
+}
+
+// quality is what came of a population.
+type quality struct {
+	gap     float64 // within a match, on average
+	wait    float64 // seconds, on average, of those who were matched
+	matched float64 // of all, in percent
+}
+
+// playPopulation runs the matcher with a pass at every interval.
+func playPopulation(tb testing.TB, body string, people []arrival, interval, until int64) quality {
+	m := New(mustParse(tb, body), Config{Name: "quality"})
+	var q quality
+	next, matched := 0, 0
+	for at := int64(0); at <= until; at += interval {
+		for ; next < len(people) && people[next].at <= at; next++ {
+			t := Ticket{Key: uint64(next), Start: benchStart + domain.Time(people[next].at), No: uint64(next),
+				Players: []Player{{ID: fmt.Sprint(next)}}}
+			t.Players[0].Attributes = append(t.Players[0].Attributes, number("skill", people[next].skill))
+			if err := m.Add(t); err != nil {
+				tb.Fatal(err)
+			}
+		}
+		for _, p := range m.Pass(benchStart + domain.Time(at)) {
+			a, b := people[p.Tickets[0]], people[p.Tickets[1]]
+			q.gap += 2 * math.Abs(a.skill-b.skill)
+			q.wait += float64(2*at-a.at-b.at) / 1000
+			matched += 2
+		}
+	}
+	return q.of(matched, len(people))
+}
+
+// firstCome pairs the two who came first, whatever their skill within a limit, as a queue does.
+func firstCome(people []arrival, limit float64) quality {
+	var q quality
+	var waiting []arrival
+	matched := 0
+	for _, p := range people {
+		at := slices.IndexFunc(waiting, func(w arrival) bool { return math.Abs(w.skill-p.skill) <= limit })
+		if at < 0 {
+			waiting = append(waiting, p)
+			continue
+		}
+		q.gap += 2 * math.Abs(waiting[at].skill-p.skill)
+		q.wait += float64(p.at-waiting[at].at) / 1000
+		matched += 2
+		waiting = slices.Delete(waiting, at, at+1)
+	}
+	return q.of(matched, len(people))
+}
+
+// optimum pairs neighbours in skill. For an even number of people and gaps that add up there is nothing better.
+func optimum(people []arrival) quality {
+	sorted := slices.Clone(people)
+	slices.SortFunc(sorted, func(a, b arrival) int { return int(a.skill - b.skill) })
+	var q quality
+	for i := 0; i+1 < len(sorted); i += 2 {
+		q.gap += 2 * (sorted[i+1].skill - sorted[i].skill)
+	}
+	return q.of(len(sorted)/2*2, len(sorted))
+}
+
+func (q quality) of(matched, all int) quality {
+	n := max(1, float64(matched))
+	return quality{q.gap / n, q.wait / n, 100 * float64(matched) / float64(all)}
+}
+
+// TestQualityAgainstBaselineAndOptimum holds what the benchmark reports to account.
+func TestQualityAgainstBaselineAndOptimum(t *testing.T) {
+	closest := fmt.Sprintf(oneOnOne, closestFirst)
+	people := population(1, 5000, 60_000)
+	base, sorted := firstCome(people, 50), playPopulation(t, closest, people, 1000, 120_000)
+	if sorted.gap > base.gap/2 || sorted.matched < 97 {
+		t.Errorf("closest first: got %+v, want half of the gap of first come, %+v, and nearly all matched", sorted, base)
+	}
+	small := population(2, 200, 0)
+	best, all := optimum(small), playPopulation(t, closest, small, 1000, 1000)
+	t.Logf("5,000 over a minute: first come %+v, closest first %+v; 200 at once: optimum %+v, closest first %+v", base, sorted, best, all)
+	if all.gap > 6*best.gap {
+		t.Errorf("a small pool at once: got a gap of %.2f, want it near the optimum's %.2f", all.gap, best.gap)
+	}
+}
+
+func BenchmarkQualityOfOneOnOne(b *testing.B) {
+	people, small := population(1, 20_000, 60_000), population(2, 200, 0)
+	var byAge, closest, atOnce quality
+	for b.Loop() {
+		byAge = playPopulation(b, fmt.Sprintf(oneOnOne, ""), people, 1000, 120_000)
+		closest = playPopulation(b, fmt.Sprintf(oneOnOne, closestFirst), people, 1000, 120_000)
+		atOnce = playPopulation(b, fmt.Sprintf(oneOnOne, closestFirst), small, 1000, 1000)
+	}
+	base := firstCome(people, 50)
+	b.ReportMetric(base.gap, "gap-first-come")
+	b.ReportMetric(base.wait, "wait-first-come")
+	b.ReportMetric(byAge.gap, "gap-by-age")
+	b.ReportMetric(byAge.wait, "wait-by-age")
+	b.ReportMetric(closest.gap, "gap-closest")
+	b.ReportMetric(closest.wait, "wait-closest")
+	b.ReportMetric(optimum(small).gap, "gap-200-optimum")
+	b.ReportMetric(atOnce.gap, "gap-200-closest")
+	b.ReportMetric(atOnce.matched, "%matched-200")
+}
