@@ -188,8 +188,6 @@ func resources(t *testing.T, s *service) {
 		t.Errorf("no FLEET_CREATED among the events %+v", events.Events)
 	}
 
-	_, err = api.ValidateMatchmakingRuleSet(ctx, &gamelift.ValidateMatchmakingRuleSetInput{RuleSetBody: aws.String("{}")})
-	refused(t, "an operation that is not there yet", err, "InvalidRequestException")
 	_, err = api.CreateAlias(ctx, &gamelift.CreateAliasInput{Name: aws.String(""), RoutingStrategy: &types.RoutingStrategy{}})
 	refused(t, "an alias with an empty name", err, "InvalidRequestException", "Name")
 

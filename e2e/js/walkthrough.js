@@ -244,10 +244,6 @@ await step('TagResource, UntagResource, ListTagsForResource', async () => {
 });
 await refused('NotFoundException', 'TagResource', { ResourceARN: `${fleet.FleetArn.slice(0, -1)}x`, Tags: [] });
 
-// What is not there yet says so.
-
-await refused('InvalidRequestException', 'StartMatchmaking', { ConfigurationName: 'c', Players: [{ PlayerId: 'p' }] });
-
 await step('DeregisterCompute', () => call('DeregisterCompute', { FleetId, ComputeName: 'DesktopPC' }));
 await refused('NotFoundException', 'DeregisterCompute', { FleetId, ComputeName: 'DesktopPC' });
 await step('DeleteFleet', async () => {
