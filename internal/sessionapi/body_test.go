@@ -16,12 +16,13 @@ func FuzzBodies(f *testing.F) {
 	for _, body := range []string{
 		"", "{}", "null", "[]", "{", `{"fleetId":"fleet-1","maxPlayer":2}`, `{"fleetId":"fleet-1","maxPlayer":1e9}`, `{"maxPlayer":-1.5}`,
 		`{"sessionProperties":{"a":"b"}}`, `{"sessionProperties":{"a":7}}`, `{"queueName":"q","maxPlayer":2,"players":[{"playerId":"p"}]}`,
-		`{"latencies":[{"milliseconds":1e40}]}`, `{"playerId":"\ud800"}`, "{\"a\":\"\xff\"}", `{"ok":true}`, `{"name":"` + strings.Repeat("n", 2000) + `"}`,
+		`{"latencies":[{"milliseconds":1e40}]}`, `{"playerId":"\ud800"}`, "{\"a\":\"\xff\"}", `{"ok":true}`, `{"configurationName":"c","players":[{"playerId":"p","playerAttributes":{"a":"{\"N\":1}","b":{"SDM":{"k":1}}},"latencyInMs":{"r":5}}]}`,
+		`{"ticketId":"t","acceptMatch":true,"playerIds":["p"]}`, `{"name":"` + strings.Repeat("n", 2000) + `"}`,
 		`{"nextToken":"AAAA","fleetId":"fleet-1"}`, `{"fleetId":"fleet-1"} x`, `{"includeDashes":true,"INCLUDEBRACKETS":true}`, `{"":0}`,
 	} {
 		f.Add(body)
 	}
-	all := append([]*node{placementNode, connectedNode}, nodes...)
+	all := append([]*node{placementNode, ticketNode, connectedNode}, nodes...)
 	f.Fuzz(func(t *testing.T, body string) {
 		for _, n := range all {
 			in, problem := n.read([]byte(body))

@@ -1,6 +1,7 @@
 package sessionapi
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
@@ -38,6 +39,7 @@ type calls struct {
 	line    []*event
 	bytes   int
 	streams map[streamKey]*stream
+	watches map[watchKey]context.CancelFunc // tickets that clients watch
 }
 
 // call is one asynchronous call.

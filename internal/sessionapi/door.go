@@ -75,6 +75,7 @@ func NewDoor(c Config) *Door {
 		d.routes.HandleFunc("POST "+Prefix+n.name, func(w http.ResponseWriter, r *http.Request) { d.serveNode(w, r, n) })
 	}
 	d.routes.HandleFunc("GET "+Prefix+"placements/{id}", func(w http.ResponseWriter, r *http.Request) { d.serveNode(w, r, placementNode) })
+	d.routes.HandleFunc("GET "+Prefix+"tickets/{id}", func(w http.ResponseWriter, r *http.Request) { d.serveNode(w, r, ticketNode) })
 	d.routes.HandleFunc("POST "+Prefix+"calls/{id}/connected", func(w http.ResponseWriter, r *http.Request) { d.serveNode(w, r, connectedNode) })
 	d.routes.HandleFunc("GET "+Prefix+"calls/{id}", d.servePoll)
 	d.routes.HandleFunc("GET "+Prefix+"events", d.serveEvents)

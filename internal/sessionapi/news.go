@@ -8,13 +8,13 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 )
 
-// news wakes those who wait for the end of a placement, or for what becomes of a player session. It follows the engine
+// news wakes those who wait for the end of a placement, or for what becomes of a player session or a ticket. It follows the engine
 // only once somebody has waited: most installations never do, and their commits should not pay for it.
 type news struct {
 	engine *engine.Engine
 
 	mu       sync.Mutex
-	waiting  map[any]map[chan struct{}]struct{} // by placement id (string) or player session id (domain.UUID)
+	waiting  map[any]map[chan struct{}]struct{} // by placement or match id (string), player session id (domain.UUID), cell.TicketNo
 	unfollow func()
 }
 
@@ -43,7 +43,8 @@ func (n *news) add(key any, woken chan struct{}) {
 	defer n.mu.Unlock()
 	if n.unfollow == nil {
 		n.waiting = map[any]map[chan struct{}]struct{}{}
-		n.unfollow = n.engine.Follow(cell.Kinds(cell.KindPlacementEnded, cell.KindPlayerAccepted, cell.KindPlayerEnded), n.committed)
+		n.unfollow = n.engine.Follow(cell.Kinds(cell.KindPlacementEnded, cell.KindPlayerAccepted, cell.KindPlayerEnded,
+			cell.KindTicketEnded, cell.KindMatchProposed, cell.KindMatchDropped, cell.KindMatchCompleted), n.committed)
 	}
 	if n.waiting[key] == nil {
 		n.waiting[key] = map[chan struct{}]struct{}{}
@@ -54,6 +55,9 @@ func (n *news) add(key any, woken chan struct{}) {
 func (n *news) remove(key any, woken chan struct{}) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	if n.waiting[key] == nil {
+		return
+	}
 	delete(n.waiting[key], woken)
 	if len(n.waiting[key]) == 0 {
 		delete(n.waiting, key)
@@ -71,6 +75,16 @@ func (n *news) committed(c engine.Committed) {
 			n.wake(e.PlayerSession)
 		case *cell.PlayerEnded:
 			n.wake(e.PlayerSession)
+		case *cell.TicketEnded:
+			n.wake(e.Ticket)
+		case *cell.MatchProposed:
+			for _, s := range e.Match.Seats {
+				n.wake(cell.TicketNo(s.Ticket))
+			}
+		case *cell.MatchDropped:
+			n.wake(e.ID)
+		case *cell.MatchCompleted:
+			n.wake(e.ID)
 		}
 	}
 }

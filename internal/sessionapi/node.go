@@ -63,11 +63,17 @@ var nodes = []*node{
 	serve("SearchSessions", "OnSearchSessionsAsyncComplete", playLook, (*Door).searchSessions),
 	joinNode(),
 	serve("LeaveSession", "OnLeaveSessionAsyncComplete", play, (*Door).leaveSession),
+	serve("StartMatchmaking", "OnStartMatchmakingAsyncComplete", play, (*Door).startMatchmaking),
+	serve("StopMatchmaking", "OnStopMatchmakingAsyncComplete", play, (*Door).stopMatchmaking),
+	serve("AcceptMatch", "OnAcceptMatchAsyncComplete", play, (*Door).acceptMatch),
+	serve("StartPolling", "", playLook, (*Door).startPolling),
+	serve("StopPolling", "", playLook, (*Door).stopPolling),
 }
 
 // Beside the nodes: what a script asks about what a node began.
 var (
 	placementNode = serve("placements", "", playLook, (*Door).describePlacement)
+	ticketNode    = serve("tickets", "", playLook, (*Door).describeTicket)
 	connectedNode = serve("connected", "", play, (*Door).connected)
 )
 

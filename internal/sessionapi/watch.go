@@ -1,0 +1,207 @@
+package sessionapi
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/matchmaking"
+)
+
+// The events of a ticket that is watched, by the names that the script interface has for them.
+const (
+	matchAcceptanceEvent = "OnMatchAcceptance"
+	matchCompleteEvent   = "OnMatchComplete"
+	matchFailureEvent    = "OnMatchFailure"
+	matchErrorEvent      = "OnMatchError"
+)
+
+type startPollingRequest struct {
+	TicketID string `json:"ticketId"`
+	PlayerID string `json:"playerId"`
+}
+
+func (in *startPollingRequest) check(c *checks) {
+	c.ticket(in.TicketID)
+	c.required("playerId", in.PlayerID, playerMax)
+}
+
+type stopPollingRequest = stopMatchmakingRequest
+
+// watchKey names a ticket that a client watches.
+type watchKey struct {
+	client streamKey
+	ticket string
+}
+
+// startPolling tells the caller's event stream what becomes of a ticket, once for each thing that happens, and nothing is
+// polled. Any number of tickets may be watched.
+func (d *Door) startPolling(ctx context.Context, r *request, in *startPollingRequest) (*nothing, error) {
+	if r.client == "" {
+		return nil, missing("X-Client-Id", "the name of the event stream that shall hear of the ticket")
+	}
+	if _, err := d.engine.Ticket(ctx, in.TicketID); err != nil {
+		return nil, err
+	}
+	key := watchKey{streamKey{r.caller.keyID, r.client}, in.TicketID}
+	watching, stop := context.WithCancel(d.ctx)
+	s, problem := d.calls.watch(key, stop)
+	if problem != nil {
+		stop()
+		return nil, problem
+	}
+	d.running.Go(func() {
+		defer stop()
+		defer d.calls.endWatch(key, s)
+		w := watch{door: d, to: s, ticket: in.TicketID, player: in.PlayerID}
+		if err := w.follow(watching); err != nil && watching.Err() == nil {
+			d.calls.publish(s, matchErrorEvent, matchNews{TicketID: in.TicketID, Error: spell(err)})
+		}
+	})
+	return &nothing{}, nil
+}
+
+// stopPolling does not cancel the ticket: StopMatchmaking does.
+func (d *Door) stopPolling(_ context.Context, r *request, in *stopPollingRequest) (*nothing, error) {
+	d.calls.stopWatch(watchKey{streamKey{r.caller.keyID, r.client}, in.TicketID})
+	return &nothing{}, nil
+}
+
+// matchNews is what an event says of a ticket.
+type matchNews struct {
+	TicketID string       `json:"ticketId"`
+	Ticket   *ticketState `json:"ticket,omitempty"`
+
+	// Of OnMatchComplete: the ticket that the watching player shows to the game server; empty when there is no seat.
+	PlayerID        string `json:"playerId,omitempty"`
+	PlayerSessionID string `json:"playerSessionId,omitempty"`
+
+	Error *Problem `json:"error,omitempty"`
+}
+
+// watch follows one ticket.
+type watch struct {
+	door           *Door
+	to             *stream
+	ticket, player string
+	asked          string // the match whose acceptance was told last
+}
+
+func (w *watch) follow(ctx context.Context) error {
+	woken := make(chan struct{}, 1)
+	news := &w.door.news
+	var keys []any
+	listen := func(key any) {
+		keys = append(keys, key)
+		news.add(key, woken)
+	}
+	defer func() {
+		for _, key := range keys {
+			news.remove(key, woken)
+		}
+	}()
+	no, match := uint64(0), ""
+	for {
+		t, err := w.door.engine.Ticket(ctx, w.ticket)
+		if err != nil {
+			return err
+		}
+		again := false // what happened before it was listened for
+		if no == 0 && t.Status.Active() {
+			no, again = t.No, true
+			listen(cell.TicketNo(no))
+		}
+		if t.Outcome != nil && t.Outcome.Match != match && t.Status.Active() {
+			if match != "" {
+				news.remove(match, woken)
+			}
+			match, again = t.Outcome.Match, true
+			listen(match)
+		}
+		if again {
+			continue
+		}
+		if w.tell(&t) {
+			return nil
+		}
+		select {
+		case <-woken:
+		case <-w.door.engine.Stopped():
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// tell says what there is to say, and reports whether that was all.
+func (w *watch) tell(t *cell.Ticket) (over bool) {
+	state := stateOf(t)
+	news := matchNews{TicketID: t.ID, Ticket: &state}
+	switch t.Status {
+	case matchmaking.RequiresAcceptance:
+		if t.Outcome != nil && t.Outcome.Match != w.asked {
+			w.asked = t.Outcome.Match
+			w.door.calls.publish(w.to, matchAcceptanceEvent, news)
+		}
+		return false
+	case matchmaking.Completed:
+		news.PlayerID = w.player
+		for _, p := range state.Players {
+			if p.PlayerID == w.player {
+				news.PlayerSessionID = p.PlayerSessionID
+			}
+		}
+		w.door.calls.publish(w.to, matchCompleteEvent, news)
+		return true
+	case matchmaking.Failed, matchmaking.Cancelled, matchmaking.TimedOut:
+		w.door.calls.publish(w.to, matchFailureEvent, news)
+		return true
+	}
+	return false
+}
+
+// watch notes that a client watches a ticket.
+func (c *calls) watch(key watchKey, stop context.CancelFunc) (*stream, *Problem) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch _, twice := c.watches[key]; {
+	case twice:
+		return nil, &Problem{status: http.StatusConflict, Name: "AlreadyPolling", Field: "ticketId", Value: shortened(key.ticket),
+			Message: "ticket " + shortened(key.ticket) + " is watched on this event stream already"}
+	case len(c.watches) >= c.limits.Pending:
+		return nil, spell(domain.Refuse(domain.Overloaded, "%d tickets are being watched", c.limits.Pending))
+	}
+	if c.watches == nil {
+		c.watches = map[watchKey]context.CancelFunc{}
+	}
+	c.watches[key] = stop
+	s := c.stream(key.client)
+	s.users++
+	return s, nil
+}
+
+func (c *calls) stopWatch(key watchKey) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if stop, ok := c.watches[key]; ok {
+		stop()
+	}
+}
+
+func (c *calls) endWatch(key watchKey, s *stream) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.watches, key)
+	s.users--
+	c.tidy(s)
+}
+
+// publish puts an event on a stream that ends no call.
+func (c *calls) publish(s *stream, name string, v any) {
+	data := mustEncode(v)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.keep(&event{name: name, data: data, to: s})
+}
