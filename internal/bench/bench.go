@@ -38,6 +38,7 @@ var scenarios = []scenario{
 	{"games", "game sessions, created to ACTIVE, on game servers that start over", (*bench).games},
 	{"placements", "placements of ten players through a queue of ten destinations", (*bench).placements},
 	{"search", "searches among 100,000 game sessions of a fleet, while they change", (*bench).search},
+	{"matchmaking", "tickets from their request to the durable match", (*bench).matchmaking},
 	{"idle", "idle game servers: memory of a connection, and their return after a crash", (*bench).idle},
 	{"core", "the core alone in process: rules, journal, snapshots, reads", (*bench).core},
 	{"restart", "start with 1,000,000 player sessions in 100,000 game sessions", (*bench).restart},

@@ -16,6 +16,10 @@ type sizes struct {
 
 	placementRate float64 // a second, for the latency line
 
+	duels       int     // tickets of a loaded pool, one against one
+	teamTickets int     // and five against five
+	teamRate    float64 // tickets that come each second
+
 	idleServers int
 	idleSettle  time.Duration
 
@@ -32,7 +36,8 @@ var (
 		cycleServers: 256, cycleConnections: []int{64, 256}, cycleWarm: 25 * time.Second,
 		gameServers: 4000, gameConnections: 64, gameWarm: 25 * time.Second, gameMeasure: 20 * time.Second, gameLasts: 250 * time.Millisecond,
 		placementRate: 500,
-		idleServers:   15_000, idleSettle: 10 * time.Second,
+		duels:         20_000, teamTickets: 100_000, teamRate: 5_000,
+		idleServers: 15_000, idleSettle: 10 * time.Second,
 		corePlayers: 1_000_000, coreGames: 100_000, coreSteps: 1_000_000, coreMeasure: 10 * time.Second,
 		coreSnapshotEvery: 8 << 20,
 	}
@@ -40,7 +45,8 @@ var (
 		cycleServers: 8, cycleConnections: []int{4}, cycleWarm: 100 * time.Millisecond,
 		gameServers: 50, gameConnections: 4, gameWarm: 100 * time.Millisecond, gameLasts: 100 * time.Millisecond,
 		placementRate: 20,
-		idleServers:   50, idleSettle: 100 * time.Millisecond,
+		duels:         200, teamTickets: 500, teamRate: 100,
+		idleServers: 50, idleSettle: 100 * time.Millisecond,
 		corePlayers: 10_000, coreGames: 1000, coreSteps: 10_000, coreMeasure: 300 * time.Millisecond,
 		coreSnapshotEvery: 256 << 10,
 	}
