@@ -175,8 +175,8 @@ func (w *matchWatch) settled(ctx context.Context, all int, patience time.Duratio
 		matched, last = w.matched, w.last
 		w.mu.Unlock()
 		quiet := time.Since(last)
-		if last.Before(w.from) {
-			quiet = time.Since(w.from)
+		if last.IsZero() {
+			quiet = time.Since(w.from) / 10 // the pool has to be read first
 		}
 		if matched == all || quiet > patience || ctx.Err() != nil {
 			return matched, last
