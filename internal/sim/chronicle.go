@@ -24,6 +24,8 @@ type chronicle struct {
 	ever    map[noticeKey]notice.Notice
 	waiting map[string][]notice.Notice // by topic: not delivered and not given up
 	told    map[noticeKey]bool         // somebody outside has heard it
+
+	tickets ticketBook
 }
 
 type noticeKey struct {
@@ -48,6 +50,7 @@ func (c *chronicle) read(w *World, batch []byte) {
 }
 
 func (c *chronicle) event(w *World, at domain.Time, e cell.Event) {
+	c.tickets.event(w, e)
 	switch e := e.(type) {
 	case *cell.QueueChanged:
 		c.queues[e.Queue.Name] = e.Queue

@@ -134,6 +134,7 @@ func (w *World) invariants() {
 	w.checkGameServers(&v)
 	if w.steps%20 == 0 {
 		w.checkPlacements()
+		w.checkTickets()
 	}
 	if w.steps%500 == 0 {
 		w.checkKnown()
@@ -243,6 +244,7 @@ func (w *World) nothingIsLate() {
 		late("game server "+x.ID, x.HealthBy)
 	})
 	w.noPlacementIsLate()
+	w.noTicketIsLate()
 	for _, f := range v.Fleets(0, "", 1000) {
 		if f.Status == fleet.Deleting {
 			w.violated("%s is still being deleted", f.ID)

@@ -84,6 +84,8 @@ var makers = []maker{
 	{3, createQueue}, {1, updateQueue}, {1, deleteQueue}, {15, startPlacement}, {3, stopPlacement}, {1, confirmSubscription},
 	{3, createAlias}, {6, updateAlias}, {1, deleteAlias}, {4, drainCompute},
 	{2, createGroup}, {1, updateGroup}, {1, deleteGroup}, {6, registerGameServer}, {8, claimGameServer}, {8, updateGameServer}, {2, deregisterGameServer},
+	{4, createRuleSet}, {1, deleteRuleSet}, {6, createMatchmaker}, {2, updateMatchmaker}, {1, deleteMatchmaker}, {30, startMatchmaking},
+	{8, startBackfill}, {5, beginSearch}, {30, proposeMatches}, {20, acceptMatch}, {3, stopMatchmaking}, {2, tellHosted}, {1, failTickets},
 	{1, createBuild}, {1, createManagedFleet}, {4, updateRuntime}, {1, setCapacity}, {1, switchScaling}, {1, putScalingPolicy}, {1, deleteScalingPolicy},
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/chunk"
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/domain/placement"
 	"github.com/musterhq/muster/internal/domain/session"
 	"github.com/musterhq/muster/internal/sim/canon"
@@ -15,7 +16,7 @@ import (
 
 // checkState counts everything again, slowly, and holds the counts, the indexes and the deadlines against it.
 func checkState(c *Cell) error {
-	return errors.Join(checkCounts(c), checkHosting(c), checkDeadlines(c), checkSearch(c))
+	return errors.Join(checkCounts(c), checkHosting(c), checkDeadlines(c), checkSearch(c), checkMatchmaking(c))
 }
 
 func checkCounts(c *Cell) error {
@@ -224,4 +225,68 @@ func (w *world) checkRestarts() error {
 		canon.Differ("the replayed cell", replayed.Freeze(), w.cell.Freeze()), checkState(replayed),
 		canon.Differ("the loaded cell", loaded.Freeze(), w.cell.Freeze()), checkState(loaded),
 	)
+}
+
+// checkMatchmaking holds tickets, matches and the game sessions that came of them against each other and their indexes.
+func checkMatchmaking(c *Cell) error {
+	var errs []error
+	m := c.matchmaking
+	active, bytes := map[string]int{}, int64(0)
+	for r, t := range m.Tickets.All() {
+		if !t.Status.Active() {
+			if t.EndedNo == 0 || t.End == 0 {
+				errs = append(errs, fmt.Errorf("ticket %s is %s, ended at %v as number %d", t.ID, t.Status, t.End, t.EndedNo))
+			}
+			continue
+		}
+		active[t.Configuration]++
+		bytes += int64(len(t.Roster))
+		if at, ok := m.TicketNo(t.No); !ok || at != r {
+			errs = append(errs, fmt.Errorf("ticket %s is not found by its number", t.ID))
+		}
+		if t.Status != matchmaking.Placing {
+			for id := range t.EachPlayer {
+				if at, ok := m.TicketOf(id); !ok || at != r {
+					errs = append(errs, fmt.Errorf("player %s of ticket %s, which is %s, is not found to be its", id, t.ID, t.Status))
+				}
+			}
+		}
+		if at, ok := m.BackfillOf(t.Game); t.Backfill && t.Game != "" && (!ok || at != r) {
+			errs = append(errs, fmt.Errorf("backfill %s is not found by its game session", t.ID))
+		}
+		if t.Status.Waits() != (t.Outcome == nil) {
+			errs = append(errs, fmt.Errorf("ticket %s is %s, and in a match: %t", t.ID, t.Status, t.Outcome != nil))
+		}
+		if t.Outcome != nil {
+			if _, ok := m.Match(t.Outcome.Match); !ok {
+				errs = append(errs, fmt.Errorf("ticket %s is %s in a match that is gone", t.ID, t.Status))
+			}
+		}
+	}
+	for name, n := range active {
+		if got := m.Counts(name).Active; got != n {
+			errs = append(errs, fmt.Errorf("%d tickets are active in %s, counted %d", got, name, n))
+		}
+	}
+	if got := m.Bytes(); got != bytes {
+		errs = append(errs, fmt.Errorf("the rosters of active tickets have %d bytes, counted %d", got, bytes))
+	}
+	for _, x := range m.Matches.All() {
+		asked := x.AcceptBy != 0
+		for _, s := range x.Seats {
+			r, ok := m.TicketNo(s.Ticket)
+			if !ok || m.Tickets.Get(r).Outcome == nil || m.Tickets.Get(r).Outcome.Match != x.ID || asked != (m.Tickets.Get(r).Status == matchmaking.RequiresAcceptance) {
+				errs = append(errs, fmt.Errorf("match %s has ticket number %d, which does not know it", x.ID, s.Ticket))
+			}
+		}
+		if r, ok := c.placements.Placement(x.ID); !asked && (!ok || c.placements.Placements.Get(r).Status != placement.Pending) {
+			errs = append(errs, fmt.Errorf("match %s is accepted, and nothing is placed for it", x.ID))
+		}
+	}
+	for _, h := range m.Hosted.All() {
+		if r, ok := c.sessions.Game(session.ID(h.Game)); !ok || !c.sessions.Games.Get(r).Live() || h.Of == nil {
+			errs = append(errs, fmt.Errorf("game session %s came of a match, and has ended", h.Game))
+		}
+	}
+	return errors.Join(errs...)
 }
