@@ -34,10 +34,10 @@ type search struct {
 	roster  *roster
 	held    int32 // players of the roster
 
-	back      bool // the greedy walk is over
-	spent     int  // evaluations since
-	exhausted bool // the budget is used up
-	gaveUp    bool // and so it was at some level around this anchor
+	back      bool   // the greedy walk is over
+	spent     int    // evaluations since
+	exhausted bool   // the budget is used up
+	gaveUp    bool   // and so it was at some level around this anchor
 	shuffle   uint64 // a seed: try tickets in another order, which a search that was exhausted before may need
 
 	best  found

@@ -1,0 +1,139 @@
+package matcher
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/ruleset"
+)
+
+// TestDocumentedFillOrder is the guide's example: Red and Blue take 10 (at least 5), Green 3 (at least 2).
+func TestDocumentedFillOrder(t *testing.T) {
+	const body = `{"ruleLanguageVersion":"1.0","playerAttributes":[{"name":"skill","type":"number","default":10}],
+"algorithm":{"strategy":"balanced","balancedAttribute":"skill","batchingPreference":"largestPopulation"},
+"teams":[{"name":"Red","minPlayers":5,"maxPlayers":10},{"name":"Blue","minPlayers":5,"maxPlayers":10},{"name":"Green","minPlayers":2,"maxPlayers":3},
+{"name":"Rest","minPlayers":0,"maxPlayers":20}]}`
+	// The team Rest only makes the rule set a large one. It is always the one with the most open slots once the others
+	// have their minimum, so that 12 players show the minimums, and 32 that the others come after it.
+	for players, want := range map[int][]int{12: {5, 5, 2, 0}, 13: {5, 5, 2, 1}, 32: {7, 7, 2, 16}, 43: {10, 10, 3, 20}} {
+		m := New(mustParse(t, body), Config{})
+		for key := range uint64(players) {
+			if err := m.Add(Ticket{Key: key, Start: benchStart, No: key, Players: []Player{{ID: fmt.Sprint(key)}}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		proposals := m.Pass(benchStart)
+		if len(proposals) != 1 {
+			t.Fatalf("%d players: got %d proposals, want one", players, len(proposals))
+		}
+		var sizes []int
+		for _, seats := range proposals[0].Teams {
+			sizes = append(sizes, len(seats))
+		}
+		if !slices.Equal(sizes, want) {
+			t.Errorf("%d players: got teams of %v, want %v", players, sizes, want)
+		}
+	}
+}
+
+// TestBalanceLeavesNoImprovingExchange looks at random large matches with parties: none is illegal, and no exchange of two
+// equally large tickets brings the averages closer.
+func TestBalanceLeavesNoImprovingExchange(t *testing.T) {
+	matches := 0
+	for seed := range uint64(40) {
+		r := rand.New(rand.NewPCG(seed, 5))
+		teams := 2 + r.IntN(3)
+		body := fmt.Sprintf(`{"ruleLanguageVersion":"1.0","playerAttributes":[{"name":"skill","type":"number","default":10},{"name":"mode","type":"string","default":"a"}],
+"algorithm":{"strategy":"balanced","balancedAttribute":"skill","batchingPreference":"%s"},
+"teams":[{"name":"t","minPlayers":%d,"maxPlayers":%d,"quantity":%d}],
+"rules":[%s]}`, pick(r, "largestPopulation", "fastestRegion"), 10+r.IntN(10), 25, teams, pick(r, ``,
+			`{"name":"Ping","type":"latency","maxLatency":120}`,
+			`{"name":"Near","type":"batchDistance","batchAttribute":"skill","maxDistance":400},{"name":"Mode","type":"batchDistance","batchAttribute":"mode"}`))
+		rules := mustParse(t, body)
+		m := New(rules, Config{Name: "balance"})
+		pool := map[uint64]Ticket{}
+		for key := range uint64(300) {
+			ticket := largeTicket(r, rules, key)
+			pool[key] = ticket
+			if err := m.Add(ticket); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for m.Dirty() {
+			for _, p := range m.Pass(benchStart + 1000) {
+				matches++
+				if wrong := illegal(rules, pool, &p, benchStart+1000, 0); wrong != "" {
+					t.Fatalf("seed %d: %s", seed, wrong)
+				}
+				if gain := bestExchange(pool, &p); gain > 1e-6 {
+					t.Errorf("seed %d: an exchange brings the averages closer by %v", seed, gain)
+				}
+			}
+		}
+	}
+	if matches < 60 {
+		t.Errorf("%d matches, want more to look at", matches)
+	}
+}
+
+func largeTicket(r *rand.Rand, rules *ruleset.RuleSet, key uint64) Ticket {
+	t := Ticket{Key: key, Start: benchStart + domain.Time(key), No: key, Backfill: r.IntN(60) == 0, FreeSlots: -1}
+	team := rules.Teams[r.IntN(len(rules.Teams))].Name
+	for i := range pick(r, 1, 1, 1, 1, 2, 2, 3) {
+		p := Player{ID: fmt.Sprint(key, ".", i), Team: team}
+		p.Attributes = []ruleset.NamedValue{number("skill", float64(1000+r.IntN(1000))), text("mode", string('a'+rune(key%2)))}
+		for _, region := range benchRegions[:3] {
+			if r.IntN(3) > 0 {
+				p.Latencies = append(p.Latencies, Latency{region, int32(20 + r.IntN(130))})
+			}
+		}
+		t.Players = append(t.Players, p)
+	}
+	return t
+}
+
+// bestExchange is how much closer the averages come by the best exchange of two tickets.
+func bestExchange(pool map[uint64]Ticket, p *Proposal) float64 {
+	team := make([]int, len(p.Tickets))
+	for at, seats := range p.Teams {
+		for _, s := range seats {
+			team[s.Ticket] = at
+		}
+	}
+	sum := func(i int) (x float64) {
+		for _, player := range pool[p.Tickets[i]].Players {
+			x += player.Attributes[0].Number
+		}
+		return x
+	}
+	spread := func() float64 {
+		var sums, sizes [64]float64
+		for i := range p.Tickets {
+			sums[team[i]] += sum(i)
+			sizes[team[i]] += float64(len(pool[p.Tickets[i]].Players))
+		}
+		var means []float64
+		for at := range sums {
+			if sizes[at] > 0 {
+				means = append(means, sums[at]/sizes[at])
+			}
+		}
+		return slices.Max(means) - slices.Min(means)
+	}
+	before, best := spread(), 0.0
+	for i := range p.Tickets {
+		for k := range i {
+			a, b := pool[p.Tickets[i]], pool[p.Tickets[k]]
+			if team[i] == team[k] || len(a.Players) != len(b.Players) || a.Backfill || b.Backfill {
+				continue
+			}
+			team[i], team[k] = team[k], team[i]
+			best = max(best, before-spread())
+			team[i], team[k] = team[k], team[i]
+		}
+	}
+	return best
+}
