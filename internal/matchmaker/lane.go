@@ -20,6 +20,10 @@ type lane struct {
 	name   string
 	wake   chan struct{}
 	found  chan round
+	over   chan struct{}  // closed when the lane has ended
+	asked  chan chan bool // a pass is wanted now; whether it had anything to say goes into the channel
+
+	unbrought sync.WaitGroup // rounds that were found and that the core may not know yet
 
 	inboxLock sync.Mutex
 	inbox     []word
@@ -57,7 +61,7 @@ type round struct {
 }
 
 func newLane(r *Runner, name string) *lane {
-	return &lane{runner: r, name: name, wake: make(chan struct{}, 1), found: make(chan round, 1)}
+	return &lane{runner: r, name: name, wake: make(chan struct{}, 1), found: make(chan round, 1), asked: make(chan chan bool), over: make(chan struct{})}
 }
 
 func (l *lane) tell(w word) {
@@ -72,11 +76,13 @@ func (l *lane) tell(w word) {
 
 // run works until ctx ends or the configuration is removed.
 func (l *lane) run(ctx context.Context) {
+	defer close(l.over)
 	bringing := make(chan struct{})
 	go func() {
 		defer close(bringing)
 		for x := range l.found {
 			l.bring(ctx, x)
+			l.unbrought.Done()
 		}
 	}()
 	defer func() {
@@ -109,6 +115,13 @@ func (l *lane) run(ctx context.Context) {
 			if planned.IsZero() || l.dirty() && planned.After(time.Now().Add(l.runner.config.PassEvery)) {
 				planned = l.next(time.Now())
 			}
+		case answer := <-l.asked:
+			said, ok := l.passNow(ctx)
+			answer <- said
+			if !ok {
+				return
+			}
+			planned = l.next(time.Now())
 		case <-timer.C:
 			if planned.IsZero() {
 				continue
@@ -226,6 +239,7 @@ func (l *lane) pass(ctx context.Context) bool {
 	if len(x.news) == 0 && len(x.matches) == 0 {
 		return true
 	}
+	l.unbrought.Add(1)
 	select {
 	case l.found <- x:
 		return true

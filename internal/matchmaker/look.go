@@ -5,8 +5,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/matcher"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
+	"github.com/musterhq/muster/internal/domain/ruleset"
 )
 
 // Status is how a configuration's matcher does.
@@ -49,6 +51,21 @@ func (r *Runner) Counts(configuration string, no uint64) []matchmaking.RuleCount
 		return c
 	}
 	return counts(l.pool.matcher.Counts(no))
+}
+
+// Explain says why a ticket waits, under which rule set; false for one that does not wait in a pool.
+func (r *Runner) Explain(configuration string, no uint64, now domain.Time) (matcher.Explanation, *ruleset.RuleSet, bool) {
+	l := r.lane(configuration)
+	if l == nil {
+		return matcher.Explanation{}, nil, false
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.pool == nil {
+		return matcher.Explanation{}, nil, false
+	}
+	x, ok := l.pool.matcher.Explain(no, now)
+	return x, l.pool.rules, ok
 }
 
 func (r *Runner) lane(configuration string) *lane {

@@ -1,0 +1,69 @@
+package matchmaker
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/musterhq/muster/internal/domain"
+)
+
+// What a clock that is moved by hand wants to know: see engine.Beside.
+
+// Due is when time alone may bring about a match: when a rule set is relaxed for somebody who waits. Zero: never.
+func (r *Runner) Due() (due domain.Time) {
+	now := domain.TimeOf(r.config.Engine.Now())
+	for _, l := range r.all() {
+		l.mu.Lock()
+		if l.pool != nil {
+			if at, ok := l.pool.matcher.Due(now); ok && at > now && (due == 0 || at < due) {
+				due = at
+			}
+		}
+		l.mu.Unlock()
+	}
+	return due
+}
+
+// Settle looks for matches now, and reports whether there was anything to tell the core, which knows it then.
+func (r *Runner) Settle(ctx context.Context) (said bool, err error) {
+	select {
+	case <-r.loaded:
+	case <-ctx.Done():
+		return false, ctx.Err()
+	case <-r.ctx.Done():
+		return false, nil
+	}
+	for _, l := range r.all() {
+		answer := make(chan bool, 1)
+		select {
+		case l.asked <- answer:
+			said = <-answer || said
+		case <-l.over:
+		case <-ctx.Done():
+			return said, ctx.Err()
+		}
+	}
+	return said, nil
+}
+
+func (r *Runner) all() []*lane {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	lanes := make([]*lane, 0, len(r.lanes))
+	for _, name := range slices.Sorted(maps.Keys(r.lanes)) {
+		lanes = append(lanes, r.lanes[name])
+	}
+	return lanes
+}
+
+// passNow is a pass whose findings are brought before it returns. It reports false when the lane ends.
+func (l *lane) passNow(ctx context.Context) (said, ok bool) {
+	l.unbrought.Wait()
+	if more, err := l.hear(); err != nil || !more {
+		return false, false
+	}
+	x := l.look(ctx)
+	l.bring(ctx, x)
+	return len(x.news) > 0 || len(x.matches) > 0, ctx.Err() == nil
+}

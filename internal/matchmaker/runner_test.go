@@ -1,0 +1,187 @@
+package matchmaker
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/musterhq/muster/internal/archive"
+	"github.com/musterhq/muster/internal/archive/archivetest"
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/matchmaking"
+	"github.com/musterhq/muster/internal/domain/ruleset"
+	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/journal"
+	"github.com/musterhq/muster/internal/journal/journaltest"
+)
+
+const duel = `{"ruleLanguageVersion":"1.0","playerAttributes":[{"name":"skill","type":"number"}],
+"teams":[{"name":"red","minPlayers":1,"maxPlayers":1},{"name":"blue","minPlayers":1,"maxPlayers":1}],
+"rules":[{"name":"Near","type":"distance","measurements":["max(flatten(teams[*].players.attributes[skill]))"],
+"referenceValue":"min(flatten(teams[*].players.attributes[skill]))","maxDistance":50}]}`
+
+// house is an engine with a runner on it.
+type house struct {
+	*testing.T
+	memory *journaltest.Memory
+	old    *archivetest.Memory
+	disk   journal.Journal
+	past   archive.Archive
+	engine *engine.Engine
+	runner *Runner
+}
+
+func newHouse(t *testing.T) *house {
+	h := &house{T: t, memory: journaltest.NewMemory(1), old: archivetest.NewMemory(1)}
+	h.open()
+	t.Cleanup(h.close)
+	h.rules("duel", duel)
+	h.do(&cell.CreateConfiguration{Configuration: matchmaking.Configuration{Name: "ranked", RuleSet: "duel", RequestTimeout: time.Hour, Standalone: true}})
+	return h
+}
+
+func (h *house) open() {
+	h.Helper()
+	var err error
+	if h.disk, err = h.memory.Open(); err != nil {
+		h.Fatal(err)
+	}
+	if h.past, err = h.old.Open(); err != nil {
+		h.Fatal(err)
+	}
+	if h.engine, err = engine.Open(h.Context(), engine.Config{Journal: h.disk, Archive: h.past, Cell: cell.DefaultConfig(), EndedLinger: time.Hour}); err != nil {
+		h.Fatal(err)
+	}
+	h.runner = Start(Config{Engine: h.engine, Log: slog.New(slog.DiscardHandler), PassEvery: 5 * time.Millisecond})
+}
+
+func (h *house) close() {
+	h.runner.Close()
+	h.engine.Close()
+	h.past.Close()
+	h.disk.Close()
+}
+
+func (h *house) do(cmd cell.Command) {
+	h.Helper()
+	if err := h.engine.Do(h.Context(), cmd); err != nil {
+		h.Fatalf("%T: %v", cmd, err)
+	}
+}
+
+func (h *house) rules(name, body string) {
+	h.Helper()
+	rules, problems := ruleset.Parse(body)
+	if len(problems) > 0 {
+		h.Fatal(problems)
+	}
+	h.do(&cell.CreateRuleSet{RuleSet: matchmaking.RuleSet{Name: name, Body: body}, Compiled: rules})
+}
+
+func (h *house) search(id string, skill float64) {
+	h.Helper()
+	h.do(&cell.StartMatchmaking{Configuration: "ranked", ID: id, Players: []matchmaking.Player{{
+		ID: "player " + id, Attributes: []ruleset.NamedValue{{Name: "skill", Value: ruleset.Value{Kind: ruleset.Number, Number: skill}}},
+	}}})
+}
+
+func (h *house) status(id string) matchmaking.Status {
+	h.Helper()
+	t, err := h.engine.Ticket(h.Context(), id)
+	if err != nil {
+		h.Fatal(err)
+	}
+	return t.Status
+}
+
+func (h *house) active() (n int) {
+	h.Helper()
+	if err := h.engine.Read(h.Context(), func(v *cell.View) error { n = v.TicketCounts("ranked").Active; return nil }); err != nil {
+		h.Fatal(err)
+	}
+	return n
+}
+
+func (h *house) eventually(what string, done func() bool) {
+	h.Helper()
+	for range 4000 {
+		if done() {
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	h.Fatal("waited in vain until " + what)
+}
+
+func TestRunnerMatchesEverybody(t *testing.T) {
+	h := newHouse(t)
+	var all sync.WaitGroup
+	for lane := range 8 {
+		all.Go(func() {
+			for i := range 100 {
+				h.search(fmt.Sprintf("t-%d-%d", lane, i), float64(i%10))
+			}
+		})
+	}
+	all.Wait()
+	h.eventually("all are matched", func() bool { return h.active() == 0 })
+	if s := h.runner.Status(); len(s) != 1 || s[0].Tickets != 0 || s[0].Matched < 800 {
+		t.Errorf("status: %+v", s)
+	}
+}
+
+func TestRunnerGoesOnAfterARestart(t *testing.T) {
+	h := newHouse(t)
+	h.search("low", 0)
+	h.eventually("it searches", func() bool { return h.status("low") == matchmaking.Searching })
+	h.close()
+	h.open()
+	h.search("high", 100)
+	h.eventually("it searches", func() bool { return h.status("high") == matchmaking.Searching })
+	if h.status("low") != matchmaking.Searching {
+		t.Errorf("low is %s", h.status("low"))
+	}
+	h.search("mid", 40)
+	h.eventually("those who suit are matched", func() bool {
+		return h.status("mid") == matchmaking.Completed && h.status("low") == matchmaking.Completed
+	})
+	x, err := h.engine.Ticket(t.Context(), "high")
+	if err != nil {
+		t.Fatal(err)
+	}
+	why, rules, ok := h.runner.Explain("ranked", x.No, domain.TimeOf(h.engine.Now()))
+	if !ok || rules == nil || why.Key != x.No {
+		t.Errorf("explanation %+v, %t", why, ok)
+	}
+}
+
+func TestRunnerTakesAnotherRuleSet(t *testing.T) {
+	h := newHouse(t)
+	h.search("low", 0)
+	h.search("high", 100)
+	h.do(&cell.StartMatchmaking{Configuration: "ranked", ID: "none", Players: []matchmaking.Player{{ID: "without skill"}}})
+	h.eventually("they search", func() bool {
+		return h.status("low") == matchmaking.Searching && h.status("high") == matchmaking.Searching
+	})
+	h.rules("wide", strings.Replace(duel, `"maxDistance":50`, `"maxDistance":500`, 1))
+	h.do(&cell.UpdateConfiguration{Name: "ranked", RuleSet: new("wide")})
+	h.eventually("they are matched by the new one", func() bool {
+		return h.status("low") == matchmaking.Completed && h.status("high") == matchmaking.Completed
+	})
+
+	h.search("last", 7)
+	h.rules("words", strings.NewReplacer(`"type":"number"`, `"type":"string"`, `,
+"rules"`, `,"x"`).Replace(duel))
+	h.do(&cell.UpdateConfiguration{Name: "ranked", RuleSet: new("words")})
+	h.eventually("one that does not fit fails", func() bool { return h.status("last") == matchmaking.Failed })
+	if h.status("none") != matchmaking.Searching {
+		t.Errorf("none is %s", h.status("none"))
+	}
+	h.do(&cell.StopMatchmaking{ID: "none"})
+	h.do(&cell.DeleteConfiguration{Name: "ranked"})
+	h.eventually("its lane is gone", func() bool { return len(h.runner.Status()) == 0 })
+}
