@@ -233,3 +233,64 @@ func TestRolesAndSignatures(t *testing.T) {
 		t.Errorf("a stranger lists fleets: %v", err)
 	}
 }
+
+// Matches are found, rule sets relaxed and tickets timed out on the same clock, and an Advance waits for all of it.
+func TestMatchmaking(t *testing.T) {
+	s := newStage(t)
+	queue := s.fleet.NewQueue(600)
+	described, err := s.api.DescribeGameSessionQueues(t.Context(), &gamelift.DescribeGameSessionQueuesInput{Names: []string{queue}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.api.CreateMatchmakingRuleSet(t.Context(), &gamelift.CreateMatchmakingRuleSetInput{Name: aws.String("fair"), RuleSetBody: aws.String(`{
+		"name": "fair", "ruleLanguageVersion": "1.0", "playerAttributes": [{"name": "skill", "type": "number"}],
+		"teams": [{"name": "left", "minPlayers": 1, "maxPlayers": 1}, {"name": "right", "minPlayers": 1, "maxPlayers": 1}],
+		"rules": [{"name": "close", "type": "distance", "measurements": ["flatten(teams[*].players.attributes[skill])"],
+			"referenceValue": "avg(flatten(teams[*].players.attributes[skill]))", "maxDistance": 1}],
+		"expansions": [{"target": "rules[close].maxDistance", "steps": [{"waitTimeSeconds": 30, "value": 100}]}]}`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = s.api.CreateMatchmakingConfiguration(t.Context(), &gamelift.CreateMatchmakingConfigurationInput{
+		Name: aws.String("fair"), RuleSetName: aws.String("fair"), AcceptanceRequired: aws.Bool(false), RequestTimeoutSeconds: aws.Int32(60),
+		GameSessionQueueArns: []string{*described.GameSessionQueues[0].GameSessionQueueArn},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := func(player string, skill float64) {
+		t.Helper()
+		_, err := s.api.StartMatchmaking(t.Context(), &gamelift.StartMatchmakingInput{ConfigurationName: aws.String("fair"), TicketId: &player, Players: []types.Player{{
+			PlayerId: &player, PlayerAttributes: map[string]types.AttributeValue{"skill": {N: &skill}},
+		}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := func(player string, status types.MatchmakingConfigurationStatus) {
+		t.Helper()
+		out, err := s.api.DescribeMatchmaking(t.Context(), &gamelift.DescribeMatchmakingInput{TicketIds: []string{player}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := out.TicketList[0].Status; got != status {
+			t.Errorf("the ticket of %s is %s, want %s", player, got, status)
+		}
+	}
+	start("ann", 10)
+	start("bob", 50)
+	s.srv.Advance(29 * time.Second)
+	want("ann", types.MatchmakingConfigurationStatusSearching)
+	s.srv.Advance(time.Second) // now they are close enough
+	want("ann", types.MatchmakingConfigurationStatusPlacing)
+	s.fleet.StartGameServer().GameSession()
+	want("ann", types.MatchmakingConfigurationStatusCompleted)
+	want("bob", types.MatchmakingConfigurationStatusCompleted)
+	start("cid", 10)
+	s.srv.Advance(time.Minute)
+	want("cid", types.MatchmakingConfigurationStatusTimedOut)
+	start("dan", 1)
+	start("eve", 1.5)
+	s.srv.Advance(0) // nobody has to wait
+	want("eve", types.MatchmakingConfigurationStatusPlacing)
+}

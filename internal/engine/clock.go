@@ -39,6 +39,21 @@ const AdvanceMax = 10 * 365 * 24 * time.Hour
 // ErrRealTime is what Advance says when the engine has no Clock.
 var ErrRealTime = errors.New("the service runs on real time; its clock cannot be moved")
 
+// Beside is work that is done beside the engine and depends on the time, such as looking for matches.
+type Beside interface {
+	// Due is when it has something to do next although nothing happens; zero: never.
+	Due() domain.Time
+	// Settle does what there is to do now, and reports whether that was anything.
+	Settle(ctx context.Context) (did bool, err error)
+}
+
+// Attend makes each Advance stop where b is due, and wait for it wherever it stops.
+func (e *Engine) Attend(b Beside) {
+	e.advancing.Lock()
+	defer e.advancing.Unlock()
+	e.besides = append(e.besides, b)
+}
+
 // Advance moves the engine's Clock. It stops at each deadline on the way, in order, and goes on when all that follows
 // from it is decided and durable, and every follower has been told. Game servers and webhooks are not waited for: to
 // let one react in time, advance in two steps.
@@ -53,13 +68,10 @@ func (e *Engine) Advance(ctx context.Context, d time.Duration) error {
 	e.advancing.Lock()
 	defer e.advancing.Unlock()
 	target := domain.TimeOf(c.Now()) + domain.Time(d.Milliseconds())
-	for {
-		e.stateLock.RLock()
-		due := e.seq.Cell().NextDue()
-		e.stateLock.RUnlock()
-		if due == 0 || due > target {
-			break
-		}
+	if err := e.endDue(ctx); err != nil { // what can happen at the present time happens in it
+		return err
+	}
+	for due := e.nextStop(); due != 0 && due <= target; due = e.nextStop() {
 		c.notBefore(due)
 		if err := e.endDue(ctx); err != nil {
 			return err
@@ -72,6 +84,19 @@ func (e *Engine) Advance(ctx context.Context, d time.Duration) error {
 	return e.carryEnded(ctx)
 }
 
+// nextStop is the next time at which something is due; zero when nothing is.
+func (e *Engine) nextStop() domain.Time {
+	e.stateLock.RLock()
+	next := e.seq.Cell().NextDue()
+	e.stateLock.RUnlock()
+	for _, b := range e.besides {
+		if due := b.Due(); due != 0 && (next == 0 || due < next) {
+			next = due
+		}
+	}
+	return next
+}
+
 // endDue ends what is due and waits until everybody knows.
 func (e *Engine) endDue(ctx context.Context) error {
 	for more := true; more; {
@@ -81,10 +106,26 @@ func (e *Engine) endDue(ctx context.Context) error {
 		}
 		more = tick.More
 	}
-	return e.tellAll(ctx)
+	for range tellRounds {
+		if err := e.tellAll(ctx); err != nil {
+			return err
+		}
+		busy := false
+		for _, b := range e.besides {
+			did, err := b.Settle(ctx)
+			if err != nil {
+				return err
+			}
+			busy = busy || did
+		}
+		if !busy {
+			break
+		}
+	}
+	return nil
 }
 
-// tellRounds bounds how often followers whose own commands make news are asked again: other clients make news, too.
+// tellRounds bounds how often those are asked again whose own commands make news: other clients make news, too.
 const tellRounds = 16
 
 // tellAll waits until all followers have been told of what is durable.

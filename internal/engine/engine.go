@@ -93,6 +93,7 @@ type Engine struct {
 	fed     progress // to followers
 
 	advancing sync.Mutex
+	besides   []Beside
 	carry     chan chan struct{} // asks for a look at what has ended; the channel in it is closed after that
 
 	followersLock sync.Mutex

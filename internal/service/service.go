@@ -134,6 +134,7 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	doors.api = handler
 	doors.operator = operator.NewDoor(operator.Config{Engine: x.engine, Authorize: handler.AuthorizeLooking, Log: log})
 	x.matches = matchmaker.Start(matchmaker.Config{Engine: x.engine, Log: log, PassEvery: s.MatchEvery, Virtual: x.clock != nil})
+	x.engine.Attend(x.matches)
 	x.notify = notify.Start(notify.Config{
 		Counts: x.ruleCounts,
 		Engine: x.engine, Bus: s.NotifyEvents, Topics: s.Topics(), Log: log, ConfirmAt: confirmURL(x.publicURL),
