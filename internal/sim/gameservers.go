@@ -162,7 +162,9 @@ func (w *World) checkKnownServers(v *cell.View) {
 		if k.doubted || contact >= k.healthBy {
 			continue
 		}
-		if x, err := v.GameServer(k.group, k.id); err != nil || x.Connection != connection || k.utilized && !x.Utilized || x.ClaimBy < k.claimBy && !x.Utilized && contact < k.claimBy {
+		x, err := v.GameServer(k.group, k.id)
+		claimHolds := x.Utilized || contact >= k.claimBy || x.ClaimBy >= k.claimBy
+		if err != nil || x.Connection != connection || k.utilized && !x.Utilized || !claimHolds {
 			w.violated("game server %s of %s was %+v, is %+v, %v", k.id, k.group, *k, x, err)
 		}
 	}
