@@ -32,6 +32,12 @@ const balanced200 = `{"ruleLanguageVersion":"1.0","playerAttributes":[{"name":"s
 "teams":[{"name":"red","minPlayers":100,"maxPlayers":100},{"name":"blue","minPlayers":100,"maxPlayers":100}],
 "rules":[{"name":"Ping","type":"latency","maxLatency":150}]}`
 
+// evenTeams asks for what only a whole match shows.
+const evenTeams = `{"ruleLanguageVersion":"1.0","playerAttributes":[{"name":"skill","type":"number","default":10}],
+"teams":[{"name":"red","minPlayers":5,"maxPlayers":5},{"name":"blue","minPlayers":5,"maxPlayers":5}],
+"rules":[{"name":"Even","type":"distance","measurements":"avg(teams[*].players.attributes[skill])",
+"referenceValue":"avg(flatten(teams[*].players.attributes[skill]))","maxDistance":10}]}`
+
 const benchStart = domain.Time(1_700_000_000_000)
 
 func number(name string, x float64) ruleset.NamedValue {
@@ -114,6 +120,10 @@ func BenchmarkOneOnOneClosestFirstFrom20000Tickets(b *testing.B) {
 
 func BenchmarkFiveOnFiveFrom100000Tickets(b *testing.B) {
 	benchPool(b, fiveOnFive, drawTickets(100_000, travelled))
+}
+
+func BenchmarkEvenTeamsOfFiveFrom10000Tickets(b *testing.B) {
+	benchPool(b, evenTeams, drawTickets(10_000, skilled))
 }
 
 func BenchmarkAdd(b *testing.B) {

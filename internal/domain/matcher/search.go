@@ -43,6 +43,7 @@ type search struct {
 	best  found
 	cand  candidate
 	units [2]unit
+	seats *search // for seating the same tickets anew
 
 	// For explanations only: the rules that are against each depth of the candidate, and those that rejected the first
 	// one that was large enough; nil when nobody asks.
@@ -186,6 +187,9 @@ func (s *search) goesWithAnchor(slot int32) bool {
 func (s *search) extend(pos int) bool {
 	if s.players >= s.target {
 		full := s.judge()
+		if !full && !s.back {
+			full = s.rearrange()
+		}
 		s.back = true
 		return full
 	}
