@@ -3,6 +3,30 @@
 // A command is checked against the state; if it may happen, it emits events, and each event is applied at once. The
 // events of one command are one transaction: all of them reach the journal in one piece, or none. A replay of the journal
 // calls the same apply, so memory after a restart is what it was.
+//
+// # Player flow
+//
+// It is there when Config.Flow is set. A refusal of its commands has a *flow.Refusal as its cause (errors.AsType), whose Code
+// is the player API's; flow.CodeOf gives it. Commands of players embed a Caller: Player, Session (the login session that
+// View.LoginByToken gave), Request (X-Request-Id), IfRev; after them Caller.Flow is what every answer carries and
+// Caller.Made the id of what was made.
+//
+//	sessions: Login RefreshLogin Logout AttachStream LoseStream PollEvents AckEvents IssueLoginTicket
+//	parties:  CreateParty JoinParty (by id, code, or an accepted invite) LeaveParty KickPlayer PromoteLeader SetReady
+//	          SetPartyPreferences SetPlayerPreferences RotateInviteCode DisbandParty SendInvite CancelInvite DeclineInvite
+//	search:   EnterMatchmaking LeaveMatchmaking AnswerMatch (AcceptMatch of the player API)
+//	games:    GetHostConnectionDetails DeclineReconnect LeaveGame CreateGameInstance JoinGameInstance
+//	partner:  MakeGame (Flow.CreateGameInstance) ReadyGame ConnectMember DisconnectMember RemoveMembers ReleaseMembers
+//	          AddMembers UpdateGame KeepGameAlive EndGame ShutDownParty SetPlayerAttributes SetBlocks
+//	operator: ForceLogout ForceRelease ForceEnd ShutDownParty BanPlayer SetPenalty SetQueue
+//	View:     FlowEnabled LoginByToken Login LoginExpires Stand FlowOf EventsAfter Party GameInstance GameInstanceOf
+//	          VerifyPlayer PlayersInPhase QueueClosed FlowTotals Audit
+//
+// What players are told is written in the transaction that causes it: each player has an outbox whose numbers have no
+// gaps. A stream follows KindPlayersTold, which names the players and their numbers (one follower feeds all streams of a
+// node; the body is rendered once for all it is for), and catches up with View.EventsAfter, or View.FlowOf when that says
+// that they are not all there any more: register first, then read, then drop what has a number that was seen.
+// KindLoginChanged (with state LoginReplaced) and KindLoginRemoved say that a stream has to be closed.
 package cell
 
 import (

@@ -2,13 +2,290 @@ package cell
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/matchmaking"
+	"github.com/musterhq/muster/internal/domain/ruleset"
 )
 
-// endSearch takes a party out of matchmaking: all its members in one transaction, told why. Who ended it is not ready any
-// more; the others stay as they are.
+// EnterMatchmaking begins the search of the caller's party: all members get the ticket in one transaction. Made is the
+// ticket. A player without a party gets one, unless that is off.
+type EnterMatchmaking struct {
+	Caller
+	Ticket domain.UUID // of the ticket to be
+	Party  domain.UUID // of the party to be, if the player has none
+	Queue  string      // a matchmaking configuration; empty: the party's preference
+
+	// Result
+	Search flow.Search
+}
+
+func (cmd *EnterMatchmaking) decide(t *tx) error {
+	r, done, err := t.caller(&cmd.Caller, "EnterMatchmaking")
+	if err != nil {
+		return err
+	}
+	p := t.c.flow.Players.Get(r)
+	party, inParty := t.c.flow.Party(p.Keys.Party)
+	if done {
+		if inParty && t.c.flow.Parties.Get(party).Search != nil {
+			cmd.Search = *t.c.flow.Parties.Get(party).Search
+		}
+		return nil
+	}
+	x := flow.Party{Members: []flow.Member{{Player: p.ID, Leader: true}}}
+	if inParty {
+		x = *t.c.flow.Parties.Get(party)
+	}
+	queue := cmd.Queue
+	if queue == "" {
+		queue = x.Queue
+	}
+	if again, err := t.mayEnter(p, &x, inParty, queue, cmd.Queue); again || err != nil {
+		if again {
+			cmd.Search, cmd.Made = *x.Search, x.Search.Ticket
+		}
+		return err
+	}
+	config, players, err := t.enterableQueue(&x, queue)
+	if err == nil {
+		err = t.checkLocks(&x)
+	}
+	ticket := matchmaking.Ticket{ID: "mm-" + cmd.Ticket.String(), Configuration: queue, Players: int32(len(players)), Roster: matchmaking.EncodeRoster(players)}
+	if err == nil {
+		err = t.checkRoom(len(ticket.Roster))
+	}
+	if err != nil {
+		return err
+	}
+	if !inParty {
+		party = t.createParty(r, flow.Party{ID: cmd.Party})
+	}
+	cmd.Search, cmd.Made = t.beginSearch(party, config, ticket), cmd.Ticket
+	return nil
+}
+
+// mayEnter makes the first checks, in the order of note 9 of table T1. again means that the party is in this queue
+// already.
+func (t *tx) mayEnter(p *flow.Player, x *flow.Party, inParty bool, queue, named string) (again bool, err error) {
+	config := t.c.config.Flow
+	if !inParty && p.Keys.Game.IsZero() && config.Search.NoSoloParty {
+		return false, flow.Refuse(flow.Refusal{Code: flow.NotInParty}, "player %s is in no party", p.ID)
+	}
+	if !x.Leads(p.ID) {
+		return false, flow.Refuse(flow.Refusal{Code: flow.NotLeader}, "player %s does not lead party pty-%s", p.ID, x.ID)
+	}
+	var playing, away, unready []string
+	decline := true
+	for _, m := range x.Members {
+		r, _ := t.c.flow.Player(m.Player)
+		member := t.c.flow.Players.Get(r)
+		if !member.Keys.Game.IsZero() {
+			playing, decline = append(playing, m.Player), decline && t.canDecline(r)
+		}
+		if !member.Here() {
+			away = append(away, m.Player)
+		}
+		if !m.Ready {
+			unready = append(unready, m.Player)
+		}
+	}
+	switch {
+	case len(playing) > 0:
+		return false, flow.Refuse(flow.Refusal{Code: flow.PlayerInGame, Players: playing, CanDecline: decline}, "in a game: %s", strings.Join(playing, ", "))
+	case x.Search != nil && (named == "" || x.Search.Queue == queue):
+		return true, nil
+	case x.Search != nil:
+		return false, flow.Refuse(flow.Refusal{Code: flow.InMatchmaking}, "party pty-%s is in queue %s", x.ID, x.Search.Queue)
+	case len(away) > 0:
+		return false, flow.Refuse(flow.Refusal{Code: flow.MembersOffline, Players: away}, "offline: %s", strings.Join(away, ", "))
+	case len(unready) > 0 && len(x.Members) > 1 && !config.Parties.NoReadyRequired:
+		return false, flow.Refuse(flow.Refusal{Code: flow.PlayersNotReady, Players: unready}, "not ready: %s", strings.Join(unready, ", "))
+	}
+	return false, nil
+}
+
+// enterableQueue makes the checks of note 9 that need the queue, and says what the matchmaker is told of the players.
+func (t *tx) enterableQueue(x *flow.Party, queue string) (*matchmaking.Configuration, []matchmaking.Player, error) {
+	settings, open := t.c.config.Flow.Queue(queue)
+	if err := t.checkVersions(x, settings.ClientVersions); err != nil {
+		return nil, nil, err
+	}
+	c, ok := t.c.matchmaking.Configuration(queue)
+	if !ok || !open || c.Standalone {
+		return nil, nil, flow.Refuse(flow.Refusal{Code: flow.QueueNotFound}, "queue %q not found", queue)
+	}
+	if t.c.flow.Closed(queue) {
+		return nil, nil, flow.Refuse(flow.Refusal{Code: flow.QueueIsClosed}, "queue %s is closed", queue)
+	}
+	if n, most := len(x.Members), t.c.partyMax(c, &settings); n > most {
+		return nil, nil, flow.Refuse(flow.Refusal{Code: flow.PartyTooLarge}, "party pty-%s has %d members; queue %s takes %d", x.ID, n, queue, most)
+	}
+	players := t.searchPlayers(x, t.c.matchmaking.Compiled(c.RuleSet))
+	if err := t.checkPlayers(c, players); err != nil {
+		refusal := flow.Refuse(flow.Refusal{Code: flow.InvalidArgument}, "%v", err)
+		return nil, nil, refusal
+	}
+	return c, players, nil
+}
+
+func (t *tx) checkVersions(x *flow.Party, supported []string) error {
+	if len(supported) == 0 {
+		supported = t.c.config.Flow.Parties.SupportedClientVersions
+	}
+	first := ""
+	for _, m := range x.Members {
+		v := versionOf(t.member(m.Player))
+		switch {
+		case len(supported) > 0 && !slices.Contains(supported, v):
+			return flow.Refuse(flow.Refusal{Code: flow.ClientVersionUnsupported, Players: []string{m.Player}}, "client version %q of %s is not supported", v, m.Player)
+		case first != "" && v != "" && v != first:
+			return flow.Refuse(flow.Refusal{Code: flow.PartyVersionMismatch, Players: []string{m.Player}}, "client version %s of %s is not %s", v, m.Player, first)
+		case first == "":
+			first = v
+		}
+	}
+	return nil
+}
+
+// partyMax is the largest party that a queue takes: no more than fit into a team, and no more than a ticket may have.
+func (c *Cell) partyMax(of *matchmaking.Configuration, settings *flow.QueueConfig) int {
+	most := playersInTicketMax
+	if settings.PartyMax > 0 {
+		most = min(most, int(settings.PartyMax))
+	}
+	rules := c.matchmaking.Compiled(of.RuleSet)
+	if rules == nil {
+		return most
+	}
+	largest := 0
+	for level := range rules.Waits() {
+		for _, size := range rules.Level(level).Teams {
+			largest = max(largest, int(size.Max))
+		}
+	}
+	return min(most, largest)
+}
+
+// checkLocks is the last check: nobody may be locked.
+func (t *tx) checkLocks(x *flow.Party) error {
+	for _, m := range x.Members {
+		if lock := t.lockOf(t.member(m.Player)); lock != nil {
+			return flow.Refuse(flow.Refusal{Code: flow.MatchmakingLocked, Players: []string{m.Player}, Lock: lock, Until: lock.Until},
+				"player %s is locked: %s", m.Player, lock.Kind)
+		}
+	}
+	return nil
+}
+
+// searchPlayers are the members as the matchmaker sees them: the attributes that the rule set declares, taken from the
+// studio's backend, else from the player, else from the party.
+func (t *tx) searchPlayers(x *flow.Party, rules *ruleset.RuleSet) []matchmaking.Player {
+	players := make([]matchmaking.Player, len(x.Members))
+	party := readAttributes(x.Attributes)
+	for i, m := range x.Members {
+		profile := profileOf(t.member(m.Player))
+		p := matchmaking.Player{ID: m.Player}
+		for _, l := range profile.Latencies {
+			p.Latencies = append(p.Latencies, matchmaking.Latency{Region: l.Region, Milliseconds: l.Milliseconds})
+		}
+		if rules != nil {
+			p.Attributes = chooseAttributes(rules, readAttributes(profile.Trusted), readAttributes(profile.Attributes), party)
+		}
+		players[i] = p
+	}
+	return players
+}
+
+// beginSearch starts the ticket of a party and gives it to all members.
+func (t *tx) beginSearch(r flow.Ref, c *matchmaking.Configuration, ticket matchmaking.Ticket) flow.Search {
+	made := *t.c.matchmaking.Tickets.Get(t.startTicket(c, ticket))
+	p := *t.c.flow.Parties.Get(r)
+	search := &flow.Search{
+		Ticket: ticketUUID(made.ID), Queue: c.Name, Entered: made.Start, Expires: made.TimeoutAt, Status: flow.Queued,
+	}
+	if seconds, ok := t.c.matchmaking.EstimatedWait(c.Name, t.now); ok {
+		search.EstimateMS = int64(seconds) * 1000
+	}
+	p.Search = search
+	t.emit(&PartyChanged{p})
+	for _, m := range p.Members {
+		member, _ := t.c.flow.Player(m.Player)
+		t.setKeys(member, func(k *flow.Keys) { k.Ticket = search.Ticket })
+	}
+	t.tellPlayers(flow.OnEnteredMatchmaking, flow.Message{Ticket: search.Ticket, Search: search}, partyPlayers(&p)...)
+	return *search
+}
+
+// ticketUUID is the random part of a ticket's id; zero when it is none of player flow.
+func ticketUUID(id string) domain.UUID {
+	rest, ok := strings.CutPrefix(id, "mm-")
+	if !ok {
+		return domain.UUID{}
+	}
+	u, _ := domain.ParseUUID(rest)
+	return u
+}
+
+// LeaveMatchmaking ends the search of the caller's party. Once it has succeeded no match follows from the ticket.
+type LeaveMatchmaking struct{ Caller }
+
+func (cmd *LeaveMatchmaking) decide(t *tx) error {
+	r, done, err := t.caller(&cmd.Caller, "LeaveMatchmaking")
+	if err != nil || done {
+		return err
+	}
+	p := t.c.flow.Players.Get(r)
+	if p.Membership() != 0 {
+		if m := t.c.flow.Memberships.Get(p.Membership()); !m.WasActive {
+			return flow.Refuse(flow.Refusal{Code: flow.AlreadyMatched, Instance: m.Instance}, "player %s has a match: gi-%s", p.ID, m.Instance)
+		}
+	}
+	if p.Keys.Ticket.IsZero() {
+		return flow.Refuse(flow.Refusal{Code: flow.NotInMatchmaking}, "player %s is not in matchmaking", p.ID)
+	}
+	return t.leaveSearch(r, flow.Requested)
+}
+
+// leaveSearch is a member's wish to end the search. Where a match waits to be accepted it is a decline.
+func (t *tx) leaveSearch(r flow.Ref, why flow.Reason) error {
+	p := t.c.flow.Players.Get(r)
+	party, _ := t.c.flow.Party(p.Keys.Party)
+	x := t.c.flow.Parties.Get(party)
+	if t.c.config.Flow.Search.LeaderCancels && !x.Leads(p.ID) {
+		return flow.Refuse(flow.Refusal{Code: flow.NotLeader}, "only the leader ends the search of party pty-%s", x.ID)
+	}
+	asked, id := x.Search.Status == flow.RequiresAcceptance, p.ID
+	t.endSearch(party, flow.OnLeftMatchmaking, why, id)
+	t.noteLeave(r)
+	if asked {
+		t.penalise(r, flow.Dodge, domain.UUID{}, flow.AcceptDeclined)
+	}
+	return nil
+}
+
+// noteLeave counts a player's own leaves, and locks who enters and leaves again and again.
+func (t *tx) noteLeave(r flow.Ref) {
+	config := &t.c.config.Flow.Search
+	t.changePlayer(r, func(e *PlayerChanged) {
+		if e.LeavesSince.Add(config.RequeueWindow) <= t.now {
+			e.Leaves, e.LeavesSince = 0, t.now
+		}
+		if e.RequeueUntil != 0 && e.RequeueUntil.Add(config.RequeueForget) <= t.now {
+			e.RequeueLevel, e.RequeueUntil = 0, 0
+		}
+		if e.Leaves++; e.Leaves >= config.RequeueCount {
+			lock := min(config.RequeueLock<<min(e.RequeueLevel, 16), config.RequeueLockMax)
+			e.RequeueLevel++
+			e.RequeueUntil = t.now.Add(lock)
+		}
+	})
+}
+
+// endSearch takes a party out of matchmaking: all its members in one transaction, told why; the ticket ends with it. Who
+// wished it is not ready any more; the others stay as they are.
 func (t *tx) endSearch(r flow.Ref, told flow.MessageType, why flow.Reason, by string) {
 	p := *t.c.flow.Parties.Get(r)
 	search := *p.Search
@@ -23,22 +300,100 @@ func (t *tx) endSearch(r flow.Ref, told flow.MessageType, why flow.Reason, by st
 	if i, ok := p.Member(by); ok && (why == flow.Requested || why == flow.NotReady) && p.Members[i].Ready {
 		t.changeParty(r, flow.ReadyChanged, by, func(p *flow.Party) { p.Members[i].Ready = false })
 	}
-}
-
-// leaveSearch is a member's wish to end the search.
-func (t *tx) leaveSearch(r flow.Ref, why flow.Reason) error {
-	p := t.c.flow.Players.Get(r)
-	party, _ := t.c.flow.Party(p.Keys.Party)
-	x := t.c.flow.Parties.Get(party)
-	if t.c.config.Flow.Search.LeaderCancels && !x.Leads(p.ID) {
-		return flow.Refuse(flow.Refusal{Code: flow.NotLeader}, "only the leader ends the search of party pty-%s", x.ID)
+	ticket, ok := t.c.matchmaking.Ticket("mm-" + search.Ticket.String())
+	if !ok {
+		return
 	}
-	t.endSearch(party, flow.OnLeftMatchmaking, why, p.ID)
+	if x := t.c.matchmaking.Tickets.Get(ticket); x.Status.Active() && x.Status != matchmaking.Placing {
+		t.cancelTicket(ticket, matchmaking.StoppedByRequest)
+	}
+}
+
+// AnswerMatch is what the caller says to the proposed match.
+type AnswerMatch struct {
+	Caller
+	Ticket domain.UUID
+	Accept bool
+
+	// Result
+	Search *flow.Search // of the party after it; nil: it is not in matchmaking any more
+}
+
+func (cmd *AnswerMatch) decide(t *tx) error {
+	r, done, err := t.caller(&cmd.Caller, "AcceptMatch")
+	if err != nil || done {
+		return err
+	}
+	p := t.c.flow.Players.Get(r)
+	closed := flow.Refuse(flow.Refusal{Code: flow.AcceptanceNotOpen}, "no match waits for the answer of player %s", p.ID)
+	if p.Membership() != 0 {
+		if m := t.c.flow.Memberships.Get(p.Membership()); cmd.Accept && !m.Ticket.IsZero() && m.Ticket == cmd.Ticket {
+			return nil // it is this match that came of it
+		}
+		return closed
+	}
+	party, ok := t.c.flow.Party(p.Keys.Party)
+	if !ok {
+		return closed
+	}
+	search := t.c.flow.Parties.Get(party).Search
+	if search == nil || search.Status != flow.RequiresAcceptance || search.Ticket != cmd.Ticket {
+		return closed
+	}
+	answer := &AcceptMatch{Ticket: "mm-" + cmd.Ticket.String(), Players: []string{p.ID}, Accept: cmd.Accept}
+	if err := answer.decide(t); err != nil {
+		return closed
+	}
+	if party, ok := t.c.flow.Party(t.c.flow.Players.Get(r).Keys.Party); ok {
+		cmd.Search = t.c.flow.Parties.Get(party).Search
+	}
 	return nil
 }
 
-// requeue puts the players of a game instance that got no host back into the queue, and returns who they are, sorted.
-func (t *tx) requeue(x *flow.Instance, out []flow.Membership) []string {
-	slices.SortFunc(out, func(a, b flow.Membership) int { return 0 })
-	return nil
+// requeue puts the parties of a game instance that got no host back into the queue with their old age: those that are
+// online and as they were when they were matched. It returns their players, sorted.
+func (t *tx) requeue(x *flow.Instance, out []flow.Membership) (again []string) {
+	c, ok := t.c.matchmaking.Configuration(x.Queue)
+	if !x.Rules.Requeue || !ok || c.Standalone || t.c.flow.Closed(x.Queue) {
+		return nil
+	}
+	var tried []domain.UUID
+	for _, m := range out {
+		if m.Party.IsZero() || slices.Contains(tried, m.Party) {
+			continue
+		}
+		tried = append(tried, m.Party)
+		party, ok := t.c.flow.Party(m.Party)
+		if !ok || !t.asMatched(party, out) {
+			continue
+		}
+		p := *t.c.flow.Parties.Get(party)
+		players := t.searchPlayers(&p, t.c.matchmaking.Compiled(c.RuleSet))
+		if t.checkPlayers(c, players) != nil {
+			continue
+		}
+		id := t.newID()
+		t.beginSearch(party, c, matchmaking.Ticket{
+			ID: "mm-" + id.String(), Configuration: c.Name, Players: int32(len(players)), Roster: matchmaking.EncodeRoster(players), Start: m.Entered,
+		})
+		again = append(again, partyPlayers(&p)...)
+	}
+	slices.Sort(again)
+	return again
+}
+
+// asMatched reports whether a party has the same members as when its game began, all of them online.
+func (t *tx) asMatched(party flow.Ref, out []flow.Membership) bool {
+	p := t.c.flow.Parties.Get(party)
+	n := 0
+	for _, m := range out {
+		if m.Party != p.ID {
+			continue
+		}
+		if _, ok := p.Member(m.Player); !ok || t.member(m.Player).Presence != flow.Online {
+			return false
+		}
+		n++
+	}
+	return n == len(p.Members) && p.Search == nil
 }

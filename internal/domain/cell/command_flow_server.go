@@ -49,7 +49,7 @@ func (t *tx) checkPlan(plan *GamePlan) (begin func(), err error) {
 		if err != nil {
 			return nil, err
 		}
-		members = append(members, newMember{r, x.Team, x.Data})
+		members = append(members, newMember{player: r, team: x.Team, data: x.Data})
 	}
 	rules := t.c.config.Flow.Games.Rules
 	if plan.Reconnect != 0 {
@@ -336,7 +336,7 @@ func (cmd *AddMembers) decide(t *tx) error {
 			cmd.Failed = append(cmd.Failed, FailedPlayer{x.Player, flow.CodeOf(err)})
 			continue
 		}
-		t.seatNewcomer(r, newMember{p, x.Team, x.Data})
+		t.seatNewcomer(r, newMember{player: p, team: x.Team, data: x.Data})
 	}
 	return nil
 }

@@ -23,6 +23,7 @@ func (t *tx) advanceMatch(match matchmaking.Ref) {
 	case backfill:
 		t.completeBackfill(match)
 	default:
+		t.commitMatch(match)
 		t.placeMatch(match)
 	}
 }
@@ -75,7 +76,7 @@ func (t *tx) placeMatch(match matchmaking.Ref) {
 	p := placement.Placement{
 		ID: x.ID, Queue: q.Name, Region: q.Region, Account: q.Account, Status: placement.Pending, Start: t.now, TimeoutAt: t.now.Add(q.Timeout),
 		No: t.c.placementNo + 1, PlayersMax: max(x.PlayersMax, int32(len(players))), Name: x.ID, Data: x.Of.Data, MatchmakerData: data,
-		Properties: x.Of.Properties, Latencies: latencies, Players: make([]placement.Player, len(players)),
+		Properties: t.matchProperties(&x), Latencies: latencies, Players: make([]placement.Player, len(players)),
 	}
 	for i := range players {
 		p.Players[i] = placement.Player{Player: players[i].ID, ID: t.newID()}
@@ -103,6 +104,8 @@ func (t *tx) matchPlaced(id string, status placement.Status) {
 	switch {
 	case status == placement.Fulfilled:
 		t.matchHosted(match)
+	case t.ofFlow(id):
+		t.failMatch(match, matchmaking.UnexpectedError)
 	case status == placement.TimedOut && of.RequeueOnTimeout():
 		t.dropMatch(match, drop{others: matchmaking.PlacementTimedOut})
 	case status != placement.TimedOut && of.RequeueOnFailure():
@@ -149,6 +152,7 @@ func (t *tx) completeBackfill(match matchmaking.Ref) {
 		sessions[i] = t.newID()
 		t.emit(&PlayerReserved{PlayerSession: sessions[i], GameSession: game, Player: p.ID, ReserveBy: by})
 	}
+	t.commitBackfill(match, game)
 	t.updateData(game, append(roster, newcomers...), "", matchmaking.DataUpdated, ticket.ID)
 	t.completeMatch(match, game, sessions)
 	t.automaticBackfill(game)

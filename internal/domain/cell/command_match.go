@@ -76,6 +76,9 @@ func (t *tx) propose(c *matchmaking.Configuration, p *Proposal) *domain.Refusal 
 		default:
 			newcomers += ticket.Players
 		}
+		if t.heldBack(ticket) {
+			return domain.Refuse(domain.Conflict, "ticket number %d is held: a player is offline", x.No)
+		}
 		if _, rival := m.Rival(r); rival {
 			return domain.Refuse(domain.Conflict, "a player of ticket number %d has a newer ticket", x.No)
 		}
@@ -97,6 +100,7 @@ func (t *tx) propose(c *matchmaking.Configuration, p *Proposal) *domain.Refusal 
 	t.emit(&MatchProposed{c.Name, match})
 	r, _ := m.Match(id)
 	t.tellProposed(r)
+	t.matchProposed(r)
 	if !c.AcceptanceRequired {
 		t.advanceMatch(r)
 	}
@@ -198,6 +202,7 @@ func (cmd *AcceptMatch) decide(t *tx) error {
 	match, _ := m.Match(id)
 	t.emit(&PlayersAnswered{TicketNo(no), string(answers)})
 	t.tellMatch(match, "AcceptMatch", nil)
+	t.matchAnswered(match, !cmd.Accept)
 	switch {
 	case !cmd.Accept:
 		t.dropMatch(match, drop{
@@ -295,6 +300,7 @@ func (t *tx) dropMatch(match matchmaking.Ref, d drop) {
 			t.endTicket(r, matchmaking.TimedOut, matchmaking.RequestTimedOut)
 		} else {
 			t.tellSearching(r)
+			t.ticketReturned(t.c.matchmaking.Tickets.Get(r))
 		}
 	}
 }
@@ -310,7 +316,9 @@ func (t *tx) failMatch(match matchmaking.Ref, why matchmaking.Reason) {
 			ticket := *m.Tickets.Get(r)
 			t.emit(&TicketEnded{TicketNo(s.Ticket), matchmaking.Failed, why})
 			t.backfillEnded(&ticket, matchmaking.Failed, why)
+			t.ticketEnded(&ticket, why)
 		}
 	}
 	t.emit(&MatchDropped{ID: id, Reason: why})
+	t.matchFailed(id)
 }

@@ -54,6 +54,11 @@ func (cmd *StartMatchmaking) decide(t *tx) error {
 	if err := t.checkPlayers(c, cmd.Players); err != nil {
 		return err
 	}
+	for i, p := range cmd.Players {
+		if err := t.mayBeForeign("Players", i, p.ID); err != nil {
+			return err
+		}
+	}
 	for i := range cmd.Players {
 		cmd.Players[i].Team = "" // the matchmaker's to give; see B108
 	}
@@ -121,7 +126,10 @@ func (t *tx) checkRoom(bytes int) error {
 // startTicket queues a ticket. Other tickets of its players end: everybody has one at most.
 func (t *tx) startTicket(c *matchmaking.Configuration, x matchmaking.Ticket) matchmaking.Ref {
 	t.cancelRivals(&x)
-	x.No, x.Status, x.Generation, x.Start = t.c.ticketNo+1, matchmaking.Queued, 1, t.now
+	x.No, x.Status, x.Generation = t.c.ticketNo+1, matchmaking.Queued, 1
+	if x.Start == 0 {
+		x.Start = t.now
+	}
 	x.Configuration, x.Region, x.Account, x.TimeoutAt = c.Name, c.Region, c.Account, t.now.Add(c.RequestTimeout)
 	t.emit(&TicketStarted{x})
 	r, _ := t.c.matchmaking.TicketNo(x.No)
@@ -326,6 +334,7 @@ func (t *tx) endTicket(r matchmaking.Ref, status matchmaking.Status, why matchma
 	t.emit(&TicketEnded{TicketNo(x.No), status, why})
 	t.tellTicketEnd(r, status, why)
 	t.backfillEnded(&x, status, why)
+	t.ticketEnded(&x, why)
 }
 
 // TicketKey names a ticket as it was when somebody looked.
@@ -362,6 +371,7 @@ func (cmd *BeginSearch) decide(t *tx) error {
 	t.emit(e)
 	for _, r := range begun {
 		t.tellSearching(r)
+		t.searchBegun(t.c.matchmaking.Tickets.Get(r))
 	}
 	return nil
 }

@@ -16,9 +16,11 @@ import (
 
 // newMember is a player who gets a membership.
 type newMember struct {
-	player flow.Ref
-	team   string
-	data   string
+	player  flow.Ref
+	team    string
+	data    string
+	ticket  domain.UUID // that the match was made of
+	entered domain.Time // when that began to wait
 }
 
 // beginInstance makes a game instance with its memberships, pending. The players must be free of tickets and games, or
@@ -44,6 +46,7 @@ func (t *tx) addMember(r flow.Ref, m newMember) {
 	id, told := p.ID, flow.Message{Instance: x.ID, Match: x.Match, Team: m.team, Reconnect: x.Rules.Reconnect, Attributes: x.Attributes}
 	t.emit(&MembershipChanged{flow.Membership{
 		Instance: x.ID, Player: id, Status: flow.MemberPending, Team: m.team, Party: p.Keys.Party, Joined: t.now, Data: m.data,
+		Ticket: m.ticket, Entered: m.entered,
 	}})
 	game := told.Instance
 	t.setKeys(m.player, func(k *flow.Keys) { k.Ticket, k.Game = domain.UUID{}, game })
@@ -283,13 +286,13 @@ func (t *tx) failAllocation(r flow.Ref, why flow.Reason) {
 		out = append(out, *t.c.flow.Memberships.Get(ref))
 	}
 	t.closeInstance(r, flow.AllocationFailed, flow.AllocationFailed, "")
+	if p, ok := t.c.placements.Placement(pending); ok && t.c.placements.Placements.Get(p).Status == placement.Pending {
+		t.endPlacement(p, placement.Cancelled) // and with it the old tickets
+	}
 	requeued := t.requeue(t.c.flow.Instances.Get(r), out)
 	for _, m := range out {
 		_, again := slices.BinarySearch(requeued, m.Player)
 		t.tellPlayers(flow.OnFailedToAllocateGameInstance, flow.Message{Instance: id, Reason: why, Requeued: again}, m.Player)
-	}
-	if p, ok := t.c.placements.Placement(pending); ok && t.c.placements.Placements.Get(p).Status == placement.Pending {
-		t.endPlacement(p, placement.Cancelled)
 	}
 }
 

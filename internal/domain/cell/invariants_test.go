@@ -24,21 +24,34 @@ func checkCounts(c *Cell) error {
 	var errs []error
 	counts, idle := map[at]session.Counts{}, map[at]int{}
 	for r, g := range c.sessions.Games.All() {
-		held, players := int32(0), int32(0)
+		held, players, empty := int32(0), int32(0), int32(0)
+		seats := map[session.Ref]uint16{}
 		c.sessions.PlayersIn(r, func(_ session.Ref, p *session.PlayerSession) bool {
 			players++
 			if p.Status.Live() {
-				held++
-				if seat := c.sessions.Seats.Get(p.Seat); seat.Game != r || seat.Holders != 1 {
-					errs = append(errs, fmt.Errorf("psess-%s: its seat is of game %d and has %d holders", p.ID, seat.Game, seat.Holders))
+				seats[p.Seat]++
+				if seat := c.sessions.Seats.Get(p.Seat); seat.Game != r {
+					errs = append(errs, fmt.Errorf("psess-%s: its seat is of game %d", p.ID, seat.Game))
 				}
 			} else if p.Seat != 0 {
 				errs = append(errs, fmt.Errorf("psess-%s has ended and has a seat", p.ID))
 			}
 			return true
 		})
-		if held != g.SeatsHeld || players != g.Players {
-			errs = append(errs, fmt.Errorf("%s: %d seats held of %d players, counted %d of %d", g.ID, g.SeatsHeld, g.Players, held, players))
+		for seat, x := range c.sessions.Seats.All() {
+			if x.Game == r && x.Kept && x.Holders == 0 {
+				empty++
+				seats[seat] = 0
+			}
+		}
+		for seat, holders := range seats {
+			if x := c.sessions.Seats.Get(seat); x.Holders != holders {
+				errs = append(errs, fmt.Errorf("%s: a seat has %d holders, counted %d", g.ID, x.Holders, holders))
+			}
+		}
+		held = int32(len(seats))
+		if held != g.SeatsHeld || players != g.Players || empty != g.SeatsEmpty {
+			errs = append(errs, fmt.Errorf("%s: %d seats held, %d of them empty, of %d players, counted %d, %d of %d", g.ID, g.SeatsHeld, g.SeatsEmpty, g.Players, held, empty, players))
 		}
 		n := counts[at{g.FleetID, g.Location}]
 		if g.Live() {
@@ -188,6 +201,7 @@ func checkDeadlines(c *Cell) error {
 	for r, x := range c.matchmaking.Matches.All() {
 		note(acceptanceTimeout, r, int64(x.AcceptBy))
 	}
+	noteFlow(c, note)
 	var errs []error
 	for _, h := range []*heap{&c.waiting.contact, &c.waiting.wall} {
 		for i, d := range h.entries {
@@ -289,4 +303,38 @@ func checkMatchmaking(c *Cell) error {
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// noteFlow notes the deadlines in the records of player flow.
+func noteFlow(c *Cell, note func(kind waits, ref chunk.Ref, at int64)) {
+	for r, p := range c.flow.Players.All() {
+		note(playerPresence, r, int64(p.PresenceBy))
+		note(partyRemoval, r, int64(p.RemoveBy))
+		note(queueRemoval, r, int64(p.LeaveQueueBy))
+		note(playerAge, r, int64(c.playerAgesAt(p)))
+	}
+	for r, l := range c.flow.Logins.All() {
+		note(loginExpiry, r, int64(l.ExpireBy))
+	}
+	for r, p := range c.flow.Parties.All() {
+		note(partyLeader, r, int64(p.LeaderBy))
+		note(partyStale, r, int64(p.StaleBy))
+	}
+	for r, x := range c.flow.Invites.All() {
+		note(inviteExpiry, r, int64(x.ExpireBy))
+	}
+	for r, x := range c.flow.Instances.All() {
+		for kind, at := range map[waits]domain.ContactTime{
+			instanceAllocation: x.AllocateBy, instanceAbsolute: x.AbsoluteBy, instanceEnding: x.EndBy, instanceEmpty: x.EmptyBy, instanceKeepAlive: x.KeepAliveBy,
+		} {
+			note(kind, r, int64(at))
+		}
+		note(instanceForget, r, int64(x.ForgetAt))
+	}
+	for r, m := range c.flow.Memberships.All() {
+		note(seatHold, r, int64(m.HoldBy))
+	}
+	for r, x := range c.flow.Tickets.All() {
+		note(loginTicketAge, r, int64(x.Until))
+	}
 }

@@ -262,4 +262,6 @@ func (m *Membership) Fields(c *wire.Codec) {
 	c.String(17, &m.Attributes)
 	c.Bool(18, &m.Excused)
 	wire.Int(c, 19, &m.HoldLeft)
+	c.UUID(20, &m.Ticket)
+	wire.Int(c, 21, &m.Entered)
 }

@@ -126,6 +126,8 @@ type Membership struct {
 	Team        string
 	Party       domain.UUID // when the membership began
 	Joined      domain.Time
+	Ticket      domain.UUID // that the match was made of; zero: of none
+	Entered     domain.Time // when that began to wait
 	Attempt     int32
 	Disconnects int32
 	WasActive   bool

@@ -1,0 +1,239 @@
+package cell
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/matchmaking"
+	"github.com/musterhq/muster/internal/domain/session"
+)
+
+// Violation is an invariant of player flow that does not hold: a defect of ours.
+type Violation struct {
+	Invariant string // "I1" to "I15"
+	Subject   string // whom or what it is about
+	Detail    string
+}
+
+func (v Violation) String() string { return v.Invariant + " " + v.Subject + ": " + v.Detail }
+
+// Audit looks at the whole state and lists what is wrong with it. It takes as long as there are players: an operator's
+// tool and the simulator's, not for every minute. I5, I9 and I10 are about commits, not about one state: tests hold them.
+func (v *View) Audit() []Violation {
+	v.sawAll()
+	a := auditor{c: v.c}
+	for r, p := range v.c.flow.Players.All() {
+		a.player(r, p)
+	}
+	for _, p := range v.c.flow.Parties.All() {
+		a.party(p)
+	}
+	for r, x := range v.c.flow.Instances.All() {
+		a.instance(r, x)
+	}
+	return a.found
+}
+
+type auditor struct {
+	c     *Cell
+	found []Violation
+}
+
+func (a *auditor) fail(invariant, subject, format string, args ...any) {
+	a.found = append(a.found, Violation{invariant, subject, fmt.Sprintf(format, args...)})
+}
+
+func (a *auditor) player(r flow.Ref, p *flow.Player) {
+	f, k := a.c.flow, p.Keys
+	if at, ok := f.Player(p.ID); !ok || at != r {
+		a.fail("I1", p.ID, "its flow record is not the one that is found by its id")
+	}
+	if !k.Ticket.IsZero() && k.Party.IsZero() {
+		a.fail("I2", p.ID, "it has ticket mm-%s and no party", k.Ticket)
+	}
+	if !k.Ticket.IsZero() && !k.Game.IsZero() {
+		a.fail("I3", p.ID, "it has ticket mm-%s and game gi-%s", k.Ticket, k.Game)
+	}
+	a.playersGame(r, p)
+	if !k.Party.IsZero() {
+		party, ok := f.Party(k.Party)
+		if !ok {
+			a.fail("I7", p.ID, "party pty-%s does not exist", k.Party)
+		} else if _, member := f.Parties.Get(party).Member(p.ID); !member {
+			a.fail("I7", p.ID, "it is not a member of party pty-%s", k.Party)
+		}
+	}
+	if p.Login() != 0 {
+		if l := f.Logins.Get(p.Login()); l.Player != p.ID || l.Epoch != p.Epoch || l.State != flow.LoginLive {
+			a.fail("I11", p.ID, "login session fs-%s has epoch %d of %d and state %d", l.ID, l.Epoch, p.Epoch, l.State)
+		}
+	}
+	a.playersDeadlines(p)
+	if n := uint64(len(p.Outbox())); n > p.Seq || n > flow.EventsLimit {
+		a.fail("outbox", p.ID, "%d events are kept, %d were told", n, p.Seq)
+	}
+}
+
+func (a *auditor) playersGame(r flow.Ref, p *flow.Player) {
+	f := a.c.flow
+	if p.Keys.Game.IsZero() != (p.Membership() == 0) {
+		a.fail("I6", p.ID, "key %s, membership %d", p.Keys.Game, p.Membership())
+		return
+	}
+	if p.Membership() == 0 {
+		return
+	}
+	m := f.Memberships.Get(p.Membership())
+	x := f.Instances.Get(m.InstanceRef())
+	switch {
+	case m.Instance != p.Keys.Game || m.Player != p.ID || m.PlayerRef() != r:
+		a.fail("I6", p.ID, "key gi-%s, membership of %s in gi-%s", p.Keys.Game, m.Player, m.Instance)
+	case x.ID != m.Instance || !x.Live():
+		a.fail("I6", p.ID, "game gi-%s is %s", x.ID, x.Status)
+	case !slices.Contains(x.Members(), p.Membership()):
+		a.fail("I6", p.ID, "game gi-%s does not know its membership", x.ID)
+	}
+	a.membership(m, x)
+}
+
+// membership holds a membership against its player sessions.
+func (a *auditor) membership(m *flow.Membership, x *flow.Instance) {
+	status := func(id domain.UUID) session.PlayerStatus {
+		r, ok := a.c.sessions.PlayerByID(id)
+		if !ok {
+			return 0
+		}
+		p := a.c.sessions.Players.Get(r)
+		if string(a.c.sessions.Games.Get(p.Game).ID) != x.Game || p.Player != m.Player {
+			a.fail("R19", m.Player, "player session psess-%s is not of this player in this game", id)
+		}
+		return p.Status
+	}
+	current := status(m.Session)
+	bad := false
+	switch m.Status {
+	case flow.MemberPending:
+		bad = !m.Session.IsZero()
+	case flow.MemberReserved:
+		bad = current != session.Reserved
+	case flow.MemberActive:
+		bad = current != session.PlayerActive
+	default:
+		bad = current.Live()
+	}
+	if bad {
+		a.fail("R5", m.Player, "membership is %s, its player session %s", m.Status, current)
+	}
+	if !m.Next.IsZero() && (m.Status != flow.MemberActive || status(m.Next) != session.Reserved) {
+		a.fail("R3", m.Player, "membership is %s, the player session that takes over %s", m.Status, status(m.Next))
+	}
+	if away := m.Status == flow.MemberDisconnected || m.Status == flow.MemberNoShow; away &&
+		x.Rules.Reconnect == flow.ReconnectOptional && m.HoldBy == 0 && m.HoldLeft == 0 {
+		a.fail("I12", m.Player, "membership is %s and nothing ends it", m.Status)
+	}
+	if m.Keep != (m.Seat != 0) {
+		a.fail("I15", m.Player, "its seat is kept: %t, seat %d", m.Keep, m.Seat)
+	}
+}
+
+func (a *auditor) playersDeadlines(p *flow.Player) {
+	k := p.Keys
+	away := p.Presence == flow.Offline
+	switch {
+	case p.Presence == flow.Unknown && p.PresenceBy == 0, p.Presence == flow.Online && p.Stream == 0 && p.PresenceBy == 0:
+		a.fail("I12", p.ID, "it is %s, and nothing ends that", p.Presence)
+	case away && !k.Party.IsZero() && k.Game.IsZero() && p.RemoveBy == 0:
+		a.fail("I12", p.ID, "it is offline in a party, and nothing ends that")
+	case !away && (p.RemoveBy != 0 || p.LeaveQueueBy != 0), p.RemoveBy != 0 && !k.Game.IsZero(), p.LeaveQueueBy != 0 && k.Ticket.IsZero():
+		a.fail("I12", p.ID, "it is %s, to be removed at %d, out of the queue at %d", p.Presence, p.RemoveBy, p.LeaveQueueBy)
+	}
+}
+
+func (a *auditor) party(p *flow.Party) {
+	who := "pty-" + p.ID.String()
+	leaders, here := 0, false
+	for _, m := range p.Members {
+		if m.Leader {
+			leaders++
+		}
+		r, ok := a.c.flow.Player(m.Player)
+		if !ok || a.c.flow.Players.Get(r).Keys.Party != p.ID {
+			a.fail("I7", who, "member %s has another party", m.Player)
+			continue
+		}
+		x := a.c.flow.Players.Get(r)
+		here = here || x.Here() || !x.Keys.Game.IsZero()
+		ticket := domain.UUID{}
+		if p.Search != nil {
+			ticket = p.Search.Ticket
+			if !x.Keys.Game.IsZero() {
+				a.fail("I14", who, "it is in matchmaking, and %s is in a game", m.Player)
+			}
+		}
+		if x.Keys.Ticket != ticket {
+			a.fail("I4", who, "ticket mm-%s, member %s has mm-%s", ticket, m.Player, x.Keys.Ticket)
+		}
+	}
+	switch {
+	case len(p.Members) == 0:
+		a.fail("I7", who, "nobody is in it")
+	case leaders == 0 || leaders > 1 && !a.c.config.Flow.Parties.MultipleLeaders:
+		a.fail("leader", who, "%d leaders", leaders)
+	case here != (p.StaleBy == 0):
+		a.fail("I12", who, "somebody is there: %t, shut down at %d", here, p.StaleBy)
+	}
+	a.search(who, p)
+}
+
+// search holds a party's search against its ticket.
+func (a *auditor) search(who string, p *flow.Party) {
+	if p.Search == nil {
+		return
+	}
+	r, ok := a.c.matchmaking.Ticket("mm-" + p.Search.Ticket.String())
+	if !ok || !a.c.matchmaking.Tickets.Get(r).Status.Active() {
+		a.fail("I12", who, "its ticket mm-%s is not active", p.Search.Ticket)
+		return
+	}
+	x := a.c.matchmaking.Tickets.Get(r)
+	if asked := x.Status == matchmaking.RequiresAcceptance; asked != (p.Search.Status == flow.RequiresAcceptance) || x.Status == matchmaking.Placing {
+		a.fail("I13", who, "its search is %s, its ticket %s", p.Search.Status, x.Status)
+	}
+	if held := len(p.Search.HeldBy) > 0; p.Search.Status != flow.RequiresAcceptance && held != (p.Search.Status == flow.Held) {
+		a.fail("held", who, "its search is %s, held by %v", p.Search.Status, p.Search.HeldBy)
+	}
+}
+
+func (a *auditor) instance(r flow.Ref, x *flow.Instance) {
+	who := "gi-" + x.ID.String()
+	for _, m := range x.Members() {
+		if a.c.flow.Memberships.Get(m).InstanceRef() != r {
+			a.fail("I6", who, "it lists the membership of another one")
+		}
+	}
+	switch {
+	case !x.Live() && len(x.Members()) > 0:
+		a.fail("I6", who, "it has ended and has %d members", len(x.Members()))
+	case !x.Live() && x.ForgetAt == 0, x.Status == flow.InstancePending && x.AllocateBy == 0, x.Status == flow.InstanceEnding && x.EndBy == 0:
+		a.fail("I12", who, "it is %s, and nothing ends that", x.Status)
+	case x.Status == flow.InstancePending || !x.Live():
+		return
+	}
+	g, ok := a.c.sessions.Game(session.ID(x.Game))
+	if !ok || !a.c.sessions.Games.Get(g).Live() {
+		a.fail("I6", who, "it is %s, and its game session %s is not live", x.Status, x.Game)
+		return
+	}
+	game, seats := a.c.sessions.Games.Get(g), map[session.Ref]bool{}
+	for _, ref := range x.Members() {
+		m := a.c.flow.Memberships.Get(ref)
+		if m.Seat != 0 {
+			seats[m.Seat] = true
+		}
+	}
+	if int32(len(seats)) > game.SeatsHeld {
+		a.fail("I15", who, "%d seats are kept, and %d are held", len(seats), game.SeatsHeld)
+	}
+}

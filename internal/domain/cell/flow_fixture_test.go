@@ -1,0 +1,329 @@
+package cell
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/matchmaking"
+	"github.com/musterhq/muster/internal/domain/placement"
+	"github.com/musterhq/muster/internal/domain/session"
+	"github.com/musterhq/muster/internal/sim/canon"
+)
+
+// flowWorld is a world with player flow: a queue over one fleet, and players who come and go.
+type flowWorld struct {
+	*world
+	config *flow.Config
+	logins map[string]domain.UUID
+	made   int
+	stream uint64
+}
+
+func newFlowWorld(t testing.TB, change func(*flow.Config)) *flowWorld {
+	config := DefaultConfig()
+	settings := flow.DefaultConfig()
+	if change != nil {
+		change(&settings)
+	}
+	if err := settings.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	config.Flow = &settings
+	w := &flowWorld{world: newWorld(t, config), config: &settings, logins: map[string]domain.UUID{}}
+	w.hall()
+	w.must(&CreateQueue{Queue: placement.Queue{Name: "q", Region: "us-east-1", Timeout: 10 * time.Minute, Destinations: []string{"arn:aws:gamelift:us-east-1::fleet/" + testFleet}}})
+	t.Cleanup(func() {
+		if !t.Failed() {
+			w.check()
+		}
+	})
+	return w
+}
+
+// check holds the invariants, the indexes and the deadlines against the state, and restarts against what went on.
+func (w *flowWorld) check() {
+	w.t.Helper()
+	v := w.cell.View()
+	if broken := v.Audit(); len(broken) > 0 {
+		w.t.Fatalf("invariants: %v", broken)
+	}
+	if err := errors.Join(checkState(w.cell), w.checkRestarts()); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *flowWorld) id() domain.UUID {
+	w.made++
+	var id domain.UUID
+	binary.BigEndian.PutUint64(id[8:], uint64(w.made)|1<<40)
+	id[0] = 0xf1
+	return id
+}
+
+// login logs a player in; online attaches a stream, too.
+func (w *flowWorld) login(player string) Caller {
+	w.t.Helper()
+	cmd := &Login{Player: player, Session: w.id(), Token: w.id(), Device: "test"}
+	w.must(cmd)
+	w.logins[player] = cmd.Session
+	return w.as(player)
+}
+
+func (w *flowWorld) online(players ...string) {
+	w.t.Helper()
+	for _, player := range players {
+		if _, ok := w.logins[player]; !ok {
+			w.login(player)
+		}
+		w.attach(player)
+	}
+}
+
+func (w *flowWorld) attach(player string) {
+	w.t.Helper()
+	w.stream++
+	w.must(&AttachStream{Player: player, Session: w.logins[player], Stream: w.stream})
+}
+
+func (w *flowWorld) offline(player string) {
+	w.t.Helper()
+	r, _ := w.cell.flow.Player(player)
+	w.must(&LoseStream{Player: player, Stream: w.cell.flow.Players.Get(r).Stream})
+}
+
+func (w *flowWorld) as(player string) Caller {
+	return Caller{Player: player, Session: w.logins[player]}
+}
+
+func (w *flowWorld) player(id string) *flow.Player {
+	r, ok := w.cell.flow.Player(id)
+	if !ok {
+		w.t.Fatalf("player %s is not known", id)
+	}
+	return w.cell.flow.Players.Get(r)
+}
+
+func (w *flowWorld) keys(id string) flow.Keys { return w.player(id).Keys }
+
+func (w *flowWorld) member(id string) *flow.Membership {
+	w.t.Helper()
+	r := w.player(id).Membership()
+	if r == 0 {
+		w.t.Fatalf("player %s is in no game", id)
+	}
+	return w.cell.flow.Memberships.Get(r)
+}
+
+// party makes a party of players who are online; the first one leads it.
+func (w *flowWorld) party(players ...string) domain.UUID {
+	w.t.Helper()
+	w.online(players...)
+	id := w.id()
+	w.must(&CreateParty{Caller: w.as(players[0]), ID: id, Joinability: flow.Open})
+	for _, player := range players[1:] {
+		w.must(&JoinParty{Caller: w.as(player), Party: id})
+	}
+	return id
+}
+
+// play puts players into a new game instance; unless pending it is active, and everybody has a reservation.
+func (w *flowWorld) play(pending bool, mode flow.Reconnect, players ...string) domain.UUID {
+	w.t.Helper()
+	plan := GamePlan{ID: w.id(), Queue: "q", PlayersMax: int32(len(players)) + 1, Reconnect: mode}
+	for _, player := range players {
+		plan.Players = append(plan.Players, PlannedPlayer{Player: player})
+	}
+	if pending {
+		w.must(&MakeGame{Plan: plan})
+		return plan.ID
+	}
+	key := w.server(fmt.Sprint("server-", w.made))
+	w.must(&MakeGame{Plan: plan})
+	game := session.MakeID(testFleet, testLocation, "gi-"+plan.ID.String())
+	w.must(&PromptGameSession{Process: key, Game: game})
+	w.must(&ActivateGameSession{Process: key, Game: game})
+	return plan.ID
+}
+
+func (w *flowWorld) gameOf(instance domain.UUID) *session.GameSession {
+	r, _ := w.cell.flow.Instance(instance)
+	g, _ := w.cell.sessions.Game(session.ID(w.cell.flow.Instances.Get(r).Game))
+	return w.cell.sessions.Games.Get(g)
+}
+
+// accept lets the game server accept a player session.
+func (w *flowWorld) accept(instance, playerSession domain.UUID) error {
+	w.seed++
+	g := w.gameOf(instance)
+	key := processKey(g.ProcessID)
+	return w.do(&AcceptPlayer{Process: key, Game: g.ID, Player: playerSession, Request: RequestHash(fmt.Sprint("accept-", w.seed))})
+}
+
+// connect lets a player who has a reservation connect.
+func (w *flowWorld) connect(instance domain.UUID, players ...string) {
+	w.t.Helper()
+	for _, player := range players {
+		if err := w.accept(instance, w.member(player).Session); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+// lose lets the game server report that a player is gone.
+func (w *flowWorld) lose(instance, playerSession domain.UUID) {
+	w.t.Helper()
+	g := w.gameOf(instance)
+	w.must(&RemovePlayer{Process: processKey(g.ProcessID), Game: g.ID, Player: playerSession})
+}
+
+// pass lets time go by with all that becomes due.
+func (w *flowWorld) pass(d time.Duration) {
+	w.t.Helper()
+	end := w.now.Add(d)
+	for {
+		next := w.cell.NextDeadline()
+		if next == 0 || next > end {
+			break
+		}
+		w.now = max(w.now, next)
+		w.must(&Tick{})
+	}
+	w.now = end
+}
+
+func (w *flowWorld) dump() []byte {
+	b, err := canon.Dump(w.cell.Freeze())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return b
+}
+
+// refused executes a command that must be refused with a code, and must change nothing.
+func (w *flowWorld) refused(cmd Command, code flow.Code) *flow.Refusal {
+	w.t.Helper()
+	before, entries := w.dump(), len(w.journal)
+	err := w.do(cmd)
+	if got := flow.CodeOf(err); err == nil || got != code {
+		w.t.Errorf("%T: got %v, want %s", cmd, err, code)
+		return nil
+	}
+	if len(w.journal) != entries || !bytes.Equal(before, w.dump()) {
+		w.t.Errorf("%T was refused with %s and changed something", cmd, code)
+	}
+	refusal, _ := errors.AsType[*flow.Refusal](err)
+	return refusal
+}
+
+// told are the types of what a player was told since, with their reasons.
+func (w *flowWorld) told(player string, since uint64) string {
+	w.t.Helper()
+	v := w.cell.View()
+	events, _, _ := v.EventsAfter(player, max(since, w.player(player).FirstKept()-1), 1000)
+	if since == 0 {
+		events = nil
+		for i, x := range w.player(player).Outbox() {
+			events = append(events, PlayerEvent{w.player(player).FirstKept() + uint64(i), x})
+		}
+	}
+	var all []string
+	for _, e := range events {
+		m, err := flow.DecodeMessage(e.Body)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		text := strings.TrimPrefix(e.Type.String(), "On")
+		for _, detail := range []string{m.Change.String(), m.Reason.String()} {
+			if detail != "" {
+				text += ":" + detail
+			}
+		}
+		all = append(all, text)
+	}
+	return strings.Join(all, " ")
+}
+
+func (w *flowWorld) seq(player string) uint64 { return w.player(player).Seq }
+
+// wantTold compares what a player was told.
+func (w *flowWorld) wantTold(player string, since uint64, want string) {
+	w.t.Helper()
+	if got := w.told(player, since); got != want {
+		w.t.Errorf("%s was told\n %s\nwant\n %s", player, got, want)
+	}
+}
+
+func (w *flowWorld) wantPhase(player string, want flow.Phase) {
+	w.t.Helper()
+	if got := w.keys(player).Phase(); got != want {
+		w.t.Errorf("%s is in phase S%d, want S%d", player, got, want)
+	}
+}
+
+// Queues that players may enter: testQueue and otherQueue match two teams of one to three players, acceptQueue asks them.
+const testQueue, otherQueue, acceptQueue = "duel", "brawl", "ranked"
+
+const testRules = `{"name":"r","ruleLanguageVersion":"1.0","playerAttributes":[{"name":"skill","type":"number","default":10}],
+"teams":[{"name":"red","minPlayers":1,"maxPlayers":3},{"name":"blue","minPlayers":1,"maxPlayers":3}]}`
+
+// queues makes the configurations, once.
+func (w *flowWorld) queues() {
+	w.t.Helper()
+	if _, ok := w.cell.matchmaking.Configuration(testQueue); ok {
+		return
+	}
+	w.must(&CreateRuleSet{RuleSet: matchmaking.RuleSet{Name: "rules", Region: "us-east-1", Body: testRules}})
+	for _, name := range []string{testQueue, otherQueue, acceptQueue} {
+		w.must(&CreateConfiguration{Configuration: matchmaking.Configuration{
+			Name: name, Region: "us-east-1", RuleSet: "rules", RequestTimeout: 5 * time.Minute, AcceptanceTimeout: 20 * time.Second,
+			AcceptanceRequired: name == acceptQueue, Queues: []string{"arn:aws:gamelift:us-east-1::gamesessionqueue/q"},
+		}})
+	}
+}
+
+// searchIn makes a party of players and lets it enter a queue.
+func (w *flowWorld) searchIn(queue string, players ...string) domain.UUID {
+	w.t.Helper()
+	w.queues()
+	w.party(players...)
+	if len(players) > 1 {
+		for _, player := range players {
+			w.must(&SetReady{w.as(player), true})
+		}
+	}
+	cmd := &EnterMatchmaking{Caller: w.as(players[0]), Ticket: w.id(), Queue: queue}
+	w.must(cmd)
+	return cmd.Made
+}
+
+func (w *flowWorld) search(players ...string) domain.UUID {
+	w.t.Helper()
+	return w.searchIn(testQueue, players...)
+}
+
+func (w *flowWorld) ticket(id domain.UUID) *matchmaking.Ticket {
+	r, ok := w.cell.matchmaking.Ticket("mm-" + id.String())
+	if !ok {
+		w.t.Fatalf("ticket mm-%s is not known", id)
+	}
+	return w.cell.matchmaking.Tickets.Get(r)
+}
+
+// propose proposes a match of two tickets, and returns why it was refused.
+func (w *flowWorld) propose(queue string, red, blue domain.UUID) *domain.Refusal {
+	w.t.Helper()
+	c, _ := w.cell.matchmaking.Configuration(queue)
+	a, b := w.ticket(red), w.ticket(blue)
+	cmd := &ProposeMatches{Configuration: queue, Version: c.Version, Proposals: []Proposal{{ID: w.id(), PlayersMax: 6, Tickets: []ProposedTicket{
+		{TicketKey{a.No, a.Generation}, "red"}, {TicketKey{b.No, b.Generation}, "blue"},
+	}}}}
+	w.must(cmd)
+	return cmd.Refused[0]
+}

@@ -1,0 +1,278 @@
+package cell
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/matchmaking"
+	"github.com/musterhq/muster/internal/domain/session"
+)
+
+// What the matchmaker's tickets and matches mean for the parties that they are for.
+
+// partyOfTicket finds the party that a ticket is for.
+func (t *tx) partyOfTicket(x *matchmaking.Ticket) (flow.Ref, bool) {
+	id := ticketUUID(x.ID)
+	if id.IsZero() {
+		return 0, false
+	}
+	return t.c.flow.PartyByTicket(id)
+}
+
+// heldBack reports whether a member who is away keeps a ticket from being matched.
+func (t *tx) heldBack(x *matchmaking.Ticket) bool {
+	r, ok := t.partyOfTicket(x)
+	if !ok {
+		return false
+	}
+	for _, m := range t.c.flow.Parties.Get(r).Members {
+		if t.member(m.Player).Presence != flow.Online {
+			return true
+		}
+	}
+	return false
+}
+
+// changeSearch lets f change a copy of a party's search, and touches its members.
+func (t *tx) changeSearch(r flow.Ref, f func(*flow.Search)) *flow.Search {
+	p := *t.c.flow.Parties.Get(r)
+	s := *p.Search
+	f(&s)
+	p.Search = &s
+	t.emit(&PartyChanged{p})
+	for _, m := range p.Members {
+		member, _ := t.c.flow.Player(m.Player)
+		t.touch(member)
+	}
+	return &s
+}
+
+// searchBegun notes that the matchmaker has taken a ticket into its pool.
+func (t *tx) searchBegun(x *matchmaking.Ticket) {
+	r, ok := t.partyOfTicket(x)
+	if !ok || t.c.flow.Parties.Get(r).Search.Status != flow.Queued {
+		return
+	}
+	s := t.changeSearch(r, func(s *flow.Search) { s.Status = flow.Searching })
+	t.tellPlayers(flow.OnMatchmakingStatus, flow.Message{Ticket: s.Ticket, Search: s}, partyPlayers(t.c.flow.Parties.Get(r))...)
+}
+
+// searchEndReasons is why a ticket ended, as its players are told.
+var searchEndReasons = map[matchmaking.Reason]flow.Reason{
+	matchmaking.AcceptanceRejected: flow.AcceptDeclined, matchmaking.AcceptanceTimedOut: flow.AcceptTimeout,
+	matchmaking.RequestTimedOut: flow.SearchTimeout, matchmaking.StoppedByRequest: flow.TicketSuperseded, matchmaking.DuplicatePlayer: flow.TicketSuperseded,
+}
+
+// ticketEnded takes a party out of matchmaking whose ticket has ended without it.
+func (t *tx) ticketEnded(x *matchmaking.Ticket, why matchmaking.Reason) {
+	r, ok := t.partyOfTicket(x)
+	if !ok {
+		return
+	}
+	reason, ok := searchEndReasons[why]
+	if !ok {
+		reason = flow.EngineFailed
+	}
+	var by []string
+	switch why {
+	case matchmaking.AcceptanceRejected:
+		by = answered(x, matchmaking.Rejected)
+	case matchmaking.AcceptanceTimedOut:
+		by = answered(x, matchmaking.NoAnswer)
+	}
+	t.endSearch(r, flow.OnMatchmakingFailed, reason, strings.Join(by, ","))
+	for _, player := range by {
+		p, _ := t.c.flow.Player(player)
+		t.penalise(p, flow.Dodge, domain.UUID{}, reason)
+	}
+}
+
+// answered are the players of a ticket who have given an answer.
+func answered(x *matchmaking.Ticket, answer matchmaking.Answer) (players []string) {
+	i := 0
+	for id := range x.EachPlayer {
+		if x.Outcome != nil && x.Outcome.Answer(i) == answer {
+			players = append(players, id)
+		}
+		i++
+	}
+	return players
+}
+
+// ticketReturned notes that a party searches on: its match came to nothing without its doing.
+func (t *tx) ticketReturned(x *matchmaking.Ticket) {
+	r, ok := t.partyOfTicket(x)
+	if !ok || t.c.flow.Parties.Get(r).Search.Status != flow.RequiresAcceptance {
+		return
+	}
+	reason := flow.AcceptDeclined
+	if x.Reason == matchmaking.ProposedMatchTimedOut {
+		reason = flow.AcceptTimeout
+	}
+	s := t.changeSearch(r, func(s *flow.Search) {
+		s.Status, s.Match, s.AcceptBy, s.Accepted, s.Pending, s.HeldBy = flow.Searching, domain.UUID{}, 0, nil, nil, nil
+	})
+	t.tellPlayers(flow.OnMatchmakingResumed, flow.Message{Ticket: s.Ticket, Search: s, Reason: reason}, partyPlayers(t.c.flow.Parties.Get(r))...)
+}
+
+// eachSearching calls f for the tickets of a match that are parties'.
+func (t *tx) eachSearching(match matchmaking.Ref, f func(x *matchmaking.Ticket, team string, party flow.Ref)) {
+	for _, s := range t.c.matchmaking.Matches.Get(match).Seats {
+		r, ok := t.c.matchmaking.TicketNo(s.Ticket)
+		if !ok {
+			continue
+		}
+		x := t.c.matchmaking.Tickets.Get(r)
+		if party, ok := t.partyOfTicket(x); ok {
+			f(x, s.Team, party)
+		}
+	}
+}
+
+// matchProposed asks the players of a match.
+func (t *tx) matchProposed(match matchmaking.Ref) {
+	m := t.c.matchmaking.Matches.Get(match)
+	if m.AcceptBy == 0 {
+		return
+	}
+	id, _ := domain.ParseUUID(m.ID)
+	deadline := m.AcceptBy
+	accepted, pending := t.answers(match)
+	t.eachSearching(match, func(x *matchmaking.Ticket, _ string, party flow.Ref) {
+		players := partyPlayers(t.c.flow.Parties.Get(party))
+		t.changeSearch(party, func(s *flow.Search) {
+			s.Status, s.Match, s.AcceptBy, s.Accepted, s.Pending, s.HeldBy = flow.RequiresAcceptance, id, deadline, nil, players, nil
+		})
+		t.tellPlayers(flow.OnMatchFound, flow.Message{
+			Ticket: ticketUUID(x.ID), Match: id.String(), Deadline: deadline, Players: accepted + pending,
+		}, players...)
+	})
+}
+
+// answers counts what the players of a match have said.
+func (t *tx) answers(match matchmaking.Ref) (accepted, pending int32) {
+	for _, s := range t.c.matchmaking.Matches.Get(match).Seats {
+		r, ok := t.c.matchmaking.TicketNo(s.Ticket)
+		if !ok || s.Team == "" {
+			continue
+		}
+		x := t.c.matchmaking.Tickets.Get(r)
+		yes := int32(0)
+		for i := range int(x.Players) {
+			if x.Outcome != nil && x.Outcome.Answer(i) == matchmaking.Accepted {
+				yes++
+			}
+		}
+		accepted += yes
+		pending += x.Players - yes
+	}
+	return accepted, pending
+}
+
+// matchAnswered tells the players of a match what has been said so far.
+func (t *tx) matchAnswered(match matchmaking.Ref, declined bool) {
+	accepted, pending := t.answers(match)
+	t.eachSearching(match, func(x *matchmaking.Ticket, _ string, party flow.Ref) {
+		yes := answered(x, matchmaking.Accepted)
+		s := t.changeSearch(party, func(s *flow.Search) {
+			s.Accepted = yes
+			s.Pending = slices.DeleteFunc(partyPlayers(t.c.flow.Parties.Get(party)), func(id string) bool { return slices.Contains(yes, id) })
+		})
+		t.tellPlayers(flow.OnMatchAcceptanceChanged, flow.Message{
+			Ticket: s.Ticket, AcceptedCount: accepted, PendingCount: pending, Accepted: declined,
+		}, partyPlayers(t.c.flow.Parties.Get(party))...)
+	})
+}
+
+// matched is a party's way from its search into a game.
+type matched struct {
+	party   flow.Ref
+	team    string
+	ticket  domain.UUID
+	entered domain.Time
+	players []string
+}
+
+// takeMatched takes the parties of a match out of matchmaking.
+func (t *tx) takeMatched(match matchmaking.Ref) (all []matched) {
+	t.eachSearching(match, func(x *matchmaking.Ticket, team string, party flow.Ref) {
+		all = append(all, matched{party, team, ticketUUID(x.ID), x.Start, partyPlayers(t.c.flow.Parties.Get(party))})
+	})
+	for _, m := range all {
+		p := *t.c.flow.Parties.Get(m.party)
+		p.Search = nil
+		t.emit(&PartyChanged{p})
+	}
+	return all
+}
+
+func (t *tx) newMembers(all []matched) (members []newMember) {
+	for _, m := range all {
+		for _, player := range m.players {
+			r, _ := t.c.flow.Player(player)
+			members = append(members, newMember{player: r, team: m.team, ticket: m.ticket, entered: m.entered})
+		}
+	}
+	return members
+}
+
+// commitMatch moves all players of a match from their tickets into a game instance, in the transaction that makes the
+// match final: nobody can see one of them with the old key and another one with the new one.
+func (t *tx) commitMatch(match matchmaking.Ref) {
+	x := *t.c.matchmaking.Matches.Get(match)
+	all := t.takeMatched(match)
+	if len(all) == 0 {
+		return
+	}
+	t.flow.cause = "MatchCommitted"
+	t.beginInstance(flow.Instance{
+		ID: t.newID(), Rules: t.c.config.Flow.RulesOf(x.Of.Name), Queue: x.Of.Name, Match: x.ID, Placement: x.ID,
+	}, t.newMembers(all))
+}
+
+// commitBackfill moves the newcomers of a match into the game instance that runs already. A game session that is none of
+// player flow's becomes one.
+func (t *tx) commitBackfill(match matchmaking.Ref, game session.ID) {
+	x := *t.c.matchmaking.Matches.Get(match)
+	all := t.takeMatched(match)
+	if len(all) == 0 {
+		return
+	}
+	t.flow.cause = "MatchCommitted"
+	members := t.newMembers(all)
+	r, ok := t.c.flow.InstanceOfGame(string(game))
+	if !ok {
+		r = t.beginInstance(flow.Instance{ID: t.newID(), Rules: t.c.config.Flow.RulesOf(x.Of.Name), Queue: x.Of.Name, Match: x.ID}, members)
+		t.hostInstance(r, game)
+		return
+	}
+	for _, m := range members {
+		t.seatNewcomer(r, m)
+	}
+}
+
+// matchFailed ends the game instance of a match that came to nothing after it was final.
+func (t *tx) matchFailed(id string) {
+	if r, ok := t.c.flow.InstanceOfPlacement(id); ok {
+		t.failAllocation(r, flow.HostError)
+	}
+}
+
+// matchProperties are the properties of the game session of a match.
+func (t *tx) matchProperties(x *matchmaking.Match) []session.Property {
+	r, ok := t.c.flow.InstanceOfPlacement(x.ID)
+	if !ok {
+		return x.Of.Properties
+	}
+	i := t.c.flow.Instances.Get(r)
+	return flowProperties(x.Of.Properties, i.ID, i.Rules.Reconnect, i.Queue)
+}
+
+// ofFlow reports whether a game instance waits for the placement of a match: then its rules say what follows from a
+// placement that fails.
+func (t *tx) ofFlow(match string) bool {
+	_, ok := t.c.flow.InstanceOfPlacement(match)
+	return ok
+}

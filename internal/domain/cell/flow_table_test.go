@@ -1,0 +1,312 @@
+package cell
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/flow"
+)
+
+// phases puts "me" into each phase; in a party "friend" is the other member, and "me" leads. In S3 "friend" is not in the
+// game.
+var phases = [5]func(w *flowWorld){
+	func(w *flowWorld) { w.online("me") },
+	func(w *flowWorld) { w.party("me", "friend") },
+	func(w *flowWorld) { w.search("me", "friend") },
+	func(w *flowWorld) { w.party("me", "friend"); w.play(false, flow.ReconnectOptional, "me") },
+	func(w *flowWorld) { w.online("me"); w.play(false, flow.ReconnectOptional, "me") },
+}
+
+// row is an action of T1 with what it does in each phase: "S1" is the phase after it, anything else a code; "-" is left
+// out, another test has it.
+type row struct {
+	name   string
+	before func(w *flowWorld)
+	action func(w *flowWorld) Command
+	want   [5]string
+	after  func(t *testing.T, w *flowWorld, phase int)
+}
+
+// other is a party of somebody else.
+func other(w *flowWorld) domain.UUID { return w.party("host", "guest") }
+
+var otherParty domain.UUID
+
+func joinsOther(w *flowWorld) { otherParty = other(w) }
+
+func inGame(w *flowWorld) domain.UUID { return w.keys("me").Game }
+
+var t1 = []row{
+	{name: "CreateParty", action: func(w *flowWorld) Command { return &CreateParty{Caller: w.as("me"), ID: w.id()} },
+		want: [5]string{"S1", "S1", "IN_MATCHMAKING", "S3", "S3"}},
+	{name: "CreateParty on_existing FAIL", action: func(w *flowWorld) Command { return &CreateParty{Caller: w.as("me"), ID: w.id(), FailOnExisting: true} },
+		want: [5]string{"S1", "ALREADY_IN_PARTY", "IN_MATCHMAKING", "ALREADY_IN_PARTY", "S3"}},
+	{name: "JoinParty by id", before: joinsOther, action: func(w *flowWorld) Command { return &JoinParty{Caller: w.as("me"), Party: otherParty} },
+		want: [5]string{"S1", "S1", "IN_MATCHMAKING", "S3", "S3"}},
+	{name: "JoinParty by code", before: joinsOther, action: func(w *flowWorld) Command {
+		r, _ := w.cell.flow.Party(otherParty)
+		return &JoinParty{Caller: w.as("me"), Code: w.cell.flow.Parties.Get(r).Code}
+	}, want: [5]string{"S1", "S1", "IN_MATCHMAKING", "S3", "S3"}},
+	{name: "JoinParty by invite", before: func(w *flowWorld) {
+		other(w)
+		w.must(&SendInvite{Caller: w.as("guest"), ID: domain.UUID{7}, Target: "me"})
+	}, action: func(w *flowWorld) Command { return &JoinParty{Caller: w.as("me"), Invite: domain.UUID{7}} },
+		want: [5]string{"S1", "S1", "IN_MATCHMAKING", "S3", "S3"}},
+	{name: "SendInvite", before: func(w *flowWorld) { w.online("stranger") },
+		action: func(w *flowWorld) Command { return &SendInvite{Caller: w.as("me"), ID: w.id(), Target: "stranger"} },
+		want:   [5]string{"NOT_IN_PARTY", "S1", "S2", "S3", "NOT_IN_PARTY"}},
+	{name: "CancelInvite", before: func(w *flowWorld) {
+		w.online("stranger")
+		if !w.keys("me").Party.IsZero() {
+			w.must(&SendInvite{Caller: w.as("me"), ID: domain.UUID{7}, Target: "stranger"})
+		}
+	}, action: func(w *flowWorld) Command { return &CancelInvite{Caller: w.as("me"), Invite: domain.UUID{7}} },
+		want: [5]string{"INVITE_NOT_FOUND", "S1", "S2", "S3", "INVITE_NOT_FOUND"}},
+	{name: "DeclineInvite", before: func(w *flowWorld) {
+		other(w)
+		w.must(&SendInvite{Caller: w.as("guest"), ID: domain.UUID{7}, Target: "me"})
+	}, action: func(w *flowWorld) Command { return &DeclineInvite{Caller: w.as("me"), Invite: domain.UUID{7}} },
+		want: [5]string{"S0", "S1", "S2", "S3", "S4"}},
+	{name: "LeaveParty", action: func(w *flowWorld) Command { return &LeaveParty{w.as("me")} },
+		want:  [5]string{"NOT_IN_PARTY", "S0", "S0", "S4", "NOT_IN_PARTY"},
+		after: func(t *testing.T, w *flowWorld, phase int) { w.wantPhase("friend", flow.InParty) }},
+	{name: "KickPlayer", action: func(w *flowWorld) Command { return &KickPlayer{w.as("me"), "friend"} },
+		want:  [5]string{"NOT_IN_PARTY", "S1", "S1", "S3", "NOT_IN_PARTY"},
+		after: func(t *testing.T, w *flowWorld, phase int) { w.wantPhase("friend", flow.Idle) }},
+	{name: "KickPlayer by a member", action: func(w *flowWorld) Command { return &KickPlayer{w.asMember(), "me"} },
+		want: [5]string{"-", "NOT_LEADER", "NOT_LEADER", "NOT_LEADER", "-"}},
+	{name: "KickPlayer of a stranger", action: func(w *flowWorld) Command { return &KickPlayer{w.as("me"), "nobody"} },
+		want: [5]string{"NOT_IN_PARTY", "TARGET_NOT_IN_PARTY", "TARGET_NOT_IN_PARTY", "TARGET_NOT_IN_PARTY", "NOT_IN_PARTY"}},
+	{name: "KickPlayer of oneself", action: func(w *flowWorld) Command { return &KickPlayer{w.as("me"), "me"} },
+		want: [5]string{"NOT_IN_PARTY", "CANNOT_TARGET_SELF", "CANNOT_TARGET_SELF", "CANNOT_TARGET_SELF", "NOT_IN_PARTY"}},
+	{name: "PromoteLeader", action: func(w *flowWorld) Command { return &PromoteLeader{w.as("me"), "friend"} },
+		want: [5]string{"NOT_IN_PARTY", "S1", "S2", "S3", "NOT_IN_PARTY"}},
+	{name: "PromoteLeader by a member", action: func(w *flowWorld) Command { return &PromoteLeader{w.asMember(), "me"} },
+		want: [5]string{"-", "NOT_LEADER", "NOT_LEADER", "NOT_LEADER", "-"}},
+	{name: "SetReady true", action: func(w *flowWorld) Command { return &SetReady{w.as("me"), true} },
+		want: [5]string{"NOT_IN_PARTY", "S1", "S2", "PLAYER_IN_GAME", "NOT_IN_PARTY"}},
+	{name: "SetReady false", action: func(w *flowWorld) Command { return &SetReady{w.as("me"), false} },
+		want: [5]string{"NOT_IN_PARTY", "S1", "S1", "PLAYER_IN_GAME", "NOT_IN_PARTY"},
+		after: func(t *testing.T, w *flowWorld, phase int) { // note 7: the others stay ready
+			w.wantPhase("friend", flow.InParty)
+			if r, _ := w.cell.flow.Party(w.keys("me").Party); phase == 2 {
+				p := w.cell.flow.Parties.Get(r)
+				if p.Members[0].Ready || !p.Members[1].Ready {
+					t.Errorf("ready: %+v", p.Members)
+				}
+			}
+		}},
+	{name: "SetPartyPreferences", action: func(w *flowWorld) Command { return &SetPartyPreferences{Caller: w.as("me"), Joinability: flow.Closed} },
+		want: [5]string{"NOT_IN_PARTY", "S1", "IN_MATCHMAKING", "S3", "NOT_IN_PARTY"},
+		after: func(t *testing.T, w *flowWorld, phase int) {
+			r, _ := w.cell.flow.Party(w.keys("me").Party)
+			for _, m := range w.cell.flow.Parties.Get(r).Members {
+				if m.Ready {
+					t.Errorf("%s is still ready", m.Player)
+				}
+			}
+		}},
+	{name: "SetPartyPreferences by a member", action: func(w *flowWorld) Command {
+		return &SetPartyPreferences{Caller: w.asMember(), Joinability: flow.Closed}
+	},
+		want: [5]string{"-", "NOT_LEADER", "NOT_LEADER", "NOT_LEADER", "-"}},
+	{name: "SetPlayerPreferences", action: func(w *flowWorld) Command {
+		return &SetPlayerPreferences{Caller: w.as("me"), Latencies: &[]flow.Latency{{Region: "eu-west-1", Milliseconds: 20}}}
+	}, want: [5]string{"NOT_IN_PARTY", "S1", "IN_MATCHMAKING", "S3", "NOT_IN_PARTY"}},
+	{name: "RotateInviteCode", action: func(w *flowWorld) Command { return &RotateInviteCode{w.as("me")} },
+		want: [5]string{"NOT_IN_PARTY", "S1", "S2", "S3", "NOT_IN_PARTY"}},
+	{name: "DisbandParty", action: func(w *flowWorld) Command { return &DisbandParty{w.as("me")} },
+		want:  [5]string{"NOT_IN_PARTY", "S0", "S0", "S4", "NOT_IN_PARTY"},
+		after: func(t *testing.T, w *flowWorld, phase int) { w.wantPhase("friend", flow.Idle) }},
+	{name: "EnterMatchmaking", before: func(w *flowWorld) { w.queues(); w.ready() },
+		action: func(w *flowWorld) Command {
+			return &EnterMatchmaking{Caller: w.as("me"), Ticket: w.id(), Party: w.id(), Queue: testQueue}
+		},
+		want: [5]string{"S2", "S2", "S2", "PLAYER_IN_GAME", "PLAYER_IN_GAME"}},
+	{name: "EnterMatchmaking in another queue", before: func(w *flowWorld) { w.queues(); w.ready() },
+		action: func(w *flowWorld) Command {
+			return &EnterMatchmaking{Caller: w.as("me"), Ticket: w.id(), Party: w.id(), Queue: otherQueue}
+		},
+		want: [5]string{"S2", "S2", "IN_MATCHMAKING", "PLAYER_IN_GAME", "PLAYER_IN_GAME"}},
+	{name: "LeaveMatchmaking", action: func(w *flowWorld) Command { return &LeaveMatchmaking{w.as("me")} },
+		want:  [5]string{"NOT_IN_MATCHMAKING", "NOT_IN_MATCHMAKING", "S1", "ALREADY_MATCHED", "ALREADY_MATCHED"},
+		after: func(t *testing.T, w *flowWorld, phase int) { w.wantPhase("friend", flow.InParty) }},
+	{name: "AcceptMatch", action: func(w *flowWorld) Command {
+		return &AnswerMatch{Caller: w.as("me"), Ticket: w.keys("me").Ticket, Accept: true}
+	},
+		want: [5]string{"ACCEPTANCE_NOT_OPEN", "ACCEPTANCE_NOT_OPEN", "ACCEPTANCE_NOT_OPEN", "ACCEPTANCE_NOT_OPEN", "ACCEPTANCE_NOT_OPEN"}},
+	{name: "GetHostConnectionDetails", action: func(w *flowWorld) Command { return &GetHostConnectionDetails{Caller: w.as("me"), Instance: inGame(w)} },
+		want: [5]string{"NOT_IN_GAME", "NOT_IN_GAME", "NOT_IN_GAME", "S3", "S4"}},
+	{name: "DeclineReconnect", action: func(w *flowWorld) Command { return &DeclineReconnect{Caller: w.as("me"), Instance: inGame(w)} },
+		want: [5]string{"NOT_IN_GAME", "NOT_IN_GAME", "NOT_IN_GAME", "S1", "S0"}},
+	{name: "LeaveGame", action: func(w *flowWorld) Command { return &LeaveGame{Caller: w.as("me"), Instance: inGame(w)} },
+		want: [5]string{"NOT_IN_GAME", "NOT_IN_GAME", "NOT_IN_GAME", "S1", "S0"}},
+	{name: "CreateGameInstance, off", action: func(w *flowWorld) Command {
+		return &CreateGameInstance{Caller: w.as("me"), Plan: GamePlan{ID: w.id(), Queue: "q", PlayersMax: 2}}
+	}, want: [5]string{"JOIN_NOT_ALLOWED", "JOIN_NOT_ALLOWED", "IN_MATCHMAKING", "PLAYER_IN_GAME", "PLAYER_IN_GAME"}},
+	{name: "JoinGameInstance, off", action: func(w *flowWorld) Command { return &JoinGameInstance{Caller: w.as("me"), Instance: w.id()} },
+		want: [5]string{"JOIN_NOT_ALLOWED", "JOIN_NOT_ALLOWED", "IN_MATCHMAKING", "PLAYER_IN_GAME", "PLAYER_IN_GAME"}},
+	{name: "Logout", action: func(w *flowWorld) Command { return &Logout{w.as("me")} },
+		want: [5]string{"S0", "S0", "S0", "S3", "S4"},
+		after: func(t *testing.T, w *flowWorld, phase int) {
+			if w.player("me").Login() != 0 || w.player("me").Presence != flow.Offline {
+				t.Error("the login session is still there")
+			}
+			if phase == 1 || phase == 2 {
+				w.wantPhase("friend", flow.InParty)
+			}
+		}},
+}
+
+// asMember is the member of the party who does not lead it.
+func (w *flowWorld) asMember() Caller { return w.as("friend") }
+
+// ready makes all members of the caller's party ready, if they can be.
+func (w *flowWorld) ready() {
+	w.t.Helper()
+	for _, player := range []string{"me", "friend"} {
+		if _, ok := w.logins[player]; ok && w.keys(player).Phase() == flow.InParty {
+			w.must(&SetReady{w.as(player), true})
+		}
+	}
+}
+
+// TestT1 is table T1 of the specification: every cell with its error and "nothing changed".
+func TestT1(t *testing.T) {
+	for _, row := range t1 {
+		for phase := range phases {
+			want := row.want[phase]
+			if want == "-" {
+				continue
+			}
+			t.Run(fmt.Sprintf("%s/S%d", row.name, phase), func(t *testing.T) {
+				w := newFlowWorld(t, nil)
+				phases[phase](w)
+				if row.before != nil {
+					row.before(w)
+				}
+				cmd := row.action(w)
+				if !strings.HasPrefix(want, "S") || len(want) != 2 {
+					w.refused(cmd, flow.Code(want))
+					return
+				}
+				w.must(cmd)
+				w.wantPhase("me", flow.Phase(want[1]-'0'))
+				if row.after != nil && phase != 0 && !(phase == 4) {
+					row.after(t, w, phase)
+				}
+			})
+		}
+	}
+}
+
+// TestT1Direct is T1 for direct create and join where they are on.
+func TestT1Direct(t *testing.T) {
+	for phase, want := range []string{"S4", "S3", "IN_MATCHMAKING", "PLAYER_IN_GAME", "PLAYER_IN_GAME"} {
+		for _, join := range []bool{false, true} {
+			t.Run(fmt.Sprintf("join %t/S%d", join, phase), func(t *testing.T) {
+				w := newFlowWorld(t, func(c *flow.Config) { c.Games.DirectCreate, c.Games.DirectJoin = true, true })
+				w.online("host")
+				running := w.play(false, 0, "host")
+				phases[phase](w)
+				var cmd Command = &CreateGameInstance{Caller: w.as("me"), Plan: GamePlan{ID: w.id(), Queue: "q", PlayersMax: 2}}
+				if join {
+					cmd = &JoinGameInstance{Caller: w.as("me"), Instance: running}
+				}
+				if len(want) != 2 {
+					w.refused(cmd, flow.Code(want))
+					return
+				}
+				w.must(cmd)
+				w.wantPhase("me", flow.Phase(want[1]-'0'))
+				if status := w.member("me").Status; join && status != flow.MemberReserved || !join && status != flow.MemberPending {
+					t.Errorf("membership is %s", status)
+				}
+			})
+		}
+	}
+}
+
+// TestJoinChecks is note 3 of T1: what a joiner is refused with, in order.
+func TestJoinChecks(t *testing.T) {
+	w := newFlowWorld(t, func(c *flow.Config) { c.Parties.MembersMax = 2 })
+	id := w.party("host")
+	w.online("me", "full")
+	join := func() Command { return &JoinParty{Caller: w.as("me"), Party: id} }
+	w.refused(&JoinParty{Caller: w.as("me"), Party: w.id()}, flow.PartyNotFound)
+	w.refused(&JoinParty{Caller: w.as("me"), Code: "NOSUCH22"}, flow.PartyNotFound)
+	w.refused(&JoinParty{Caller: w.as("me"), Invite: w.id()}, flow.InviteNotFound)
+	w.must(&SetPartyPreferences{Caller: w.as("host"), Joinability: flow.InviteOnly})
+	w.refused(join(), flow.PartyClosed)
+	invite := &SendInvite{Caller: w.as("host"), ID: w.id(), Target: "me"}
+	w.must(invite)
+	w.must(&SetPartyPreferences{Caller: w.as("host"), Joinability: flow.Closed})
+	w.refused(&JoinParty{Caller: w.as("me"), Invite: invite.ID}, flow.PartyClosed)
+	w.must(&SetPartyPreferences{Caller: w.as("host"), Joinability: flow.Open})
+	w.pass(3 * time.Minute)
+	w.refused(&JoinParty{Caller: w.as("me"), Invite: invite.ID}, flow.InviteExpired)
+
+	w.must(join())
+	w.refused(join(), flow.AlreadyInParty)
+	w.must(&KickPlayer{w.as("host"), "me"})
+	w.must(&JoinParty{Caller: w.as("full"), Party: id})
+	w.refused(join(), flow.KickedNeedsInvite) // before PARTY_FULL
+	w.must(&SendInvite{Caller: w.as("host"), ID: w.id(), Target: "me"})
+	w.refused(join(), flow.PartyFull)
+	w.must(&LeaveParty{w.as("full")})
+	w.must(join())
+	w.must(&LeaveParty{w.as("me")})
+	v1, v2 := "1.0", "2.0"
+	w.must(&SetPlayerPreferences{Caller: w.as("host"), ClientVersion: &v1})
+	w.must(&CreateParty{Caller: w.as("me"), ID: w.id()})
+	w.must(&SetPlayerPreferences{Caller: w.as("me"), ClientVersion: &v2})
+	old := w.keys("me")
+	w.refused(join(), flow.PartyVersionMismatch)
+	if w.keys("me") != old {
+		t.Error("a refused join has cost the old party")
+	}
+	w.must(&SetBlocks{Player: "host", Blocked: []string{"me"}})
+	w.refused(join(), flow.JoinNotAllowed)
+	w.refused(&SendInvite{Caller: w.as("host"), ID: w.id(), Target: "me"}, flow.PermissionDenied)
+}
+
+// TestPartyChangeLocked is note 2 of T1.
+func TestPartyChangeLocked(t *testing.T) {
+	w := newFlowWorld(t, func(c *flow.Config) { c.Parties.NoChangeInGame = true })
+	id := other(w)
+	w.online("me")
+	w.play(false, 0, "me")
+	w.refused(&CreateParty{Caller: w.as("me"), ID: w.id()}, flow.PartyChangeLocked)
+	w.refused(&JoinParty{Caller: w.as("me"), Party: id}, flow.PartyChangeLocked)
+}
+
+// TestSuccession is note 4 of T1.
+func TestSuccession(t *testing.T) {
+	w := newFlowWorld(t, nil)
+	w.party("a", "b", "c")
+	w.offline("b")
+	w.must(&LeaveParty{w.as("a")})
+	leader := func() (id string) {
+		r, _ := w.cell.flow.Party(w.keys("b").Party)
+		for _, m := range w.cell.flow.Parties.Get(r).Members {
+			if m.Leader {
+				id += m.Player
+			}
+		}
+		return id
+	}
+	if leader() != "c" {
+		t.Errorf("%s leads, want c: the longest-standing one who is online", leader())
+	}
+	w.must(&LeaveParty{w.as("c")})
+	if leader() != "b" {
+		t.Errorf("%s leads, want b: there is nobody else", leader())
+	}
+	w.must(&LeaveParty{w.as("b")})
+	if w.cell.flow.Parties.Len() != 0 {
+		t.Error("an empty party is still there")
+	}
+}
