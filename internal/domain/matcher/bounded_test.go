@@ -123,3 +123,28 @@ func TestAddRefuses(t *testing.T) {
 		t.Errorf("%d tickets, want what was refused to leave nothing", m.Len())
 	}
 }
+
+// TestManyStepsDoNotMakeTicketsLarge: an expansion of a thousand steps is one feature too many for each ticket.
+func TestManyStepsDoNotMakeTicketsLarge(t *testing.T) {
+	var steps []string
+	for i := range 1000 {
+		steps = append(steps, fmt.Sprintf(`{"waitTimeSeconds":%d,"value":%d}`, i+1, 20+i))
+	}
+	m := New(mustParse(t, `{"ruleLanguageVersion":"1.0","teams":[{"name":"a","minPlayers":2,"maxPlayers":2}],"rules":[{"name":"Ping","type":"latency","maxLatency":10}],
+"expansions":[{"target":"rules[Ping].maxLatency","steps":[`+strings.Join(steps, ",")+`]}]}`), Config{})
+	if m.plan.words > 2*maxVariants {
+		t.Errorf("%d words for each ticket, want few", m.plan.words)
+	}
+	for key := range uint64(2) {
+		if err := m.Add(Ticket{Key: key, Start: benchStart, Players: []Player{{ID: fmt.Sprint(key), Latencies: []Latency{{"east", 500}}}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for at := range 600 {
+		if got, want := len(m.Pass(benchStart+domain.Time(1000*at))), 0; at < 481 && got != want {
+			t.Fatalf("a match at %d s, want none before 481 s, when the limit is 500", at)
+		} else if at == 481 && got != 1 {
+			t.Fatal("no match at 481 s, when the limit is 500")
+		}
+	}
+}

@@ -73,8 +73,12 @@ func (b *levelBuilder) rule(i int, rule *ruleset.Rule) {
 		if form.HasLatency {
 			most = form.MaxLatency
 		}
+		exact := b.p.room(feature{kind: featureRegions, most: most})
+		if !exact {
+			most = noLimit
+		}
 		word := b.p.feature(feature{kind: featureRegions, most: most})
-		plan.covered = b.add(i, check{kind: checkRegions, word: word, most: most, teams: allTeams}) && !form.HasDistance
+		plan.covered = b.add(i, check{kind: checkRegions, word: word, most: most, teams: allTeams}) && exact && !form.HasDistance
 	case *ruleset.BatchDistance:
 		c := check{kind: checkEqual, teams: allTeams}
 		if form.Kind == ruleset.Number {
@@ -161,8 +165,12 @@ func (b *levelBuilder) collection(c check, form *ruleset.Collection, shape rules
 		return c, shape.All && !bounds.HasMax, bounds.HasMin
 	case ruleset.ContainsCount:
 		c.kind, c.most = checkCount, bounds.Max
-		c.word = b.p.feature(feature{kind: featureCount, column: shape.Column, text: form.Reference.Literal.Text})
-		return c, atLeast(bounds) == 0, bounds.HasMax
+		f := feature{kind: featureCount, column: shape.Column, text: form.Reference.Literal.Text}
+		if !bounds.HasMax || !b.p.room(f) {
+			return c, false, false
+		}
+		c.word = b.p.feature(f)
+		return c, atLeast(bounds) == 0, true
 	case ruleset.AllAccept:
 		c.kind, c.least = checkAccept, atLeast(bounds)
 		return c, shape.All && !bounds.HasMax, bounds.HasMin && shape.All

@@ -130,7 +130,7 @@ func playStrange(t *testing.T, rules *ruleset.RuleSet, seed uint64) {
 }
 
 func TestStrangeTickets(t *testing.T) {
-	runs := uint64(1500)
+	runs := uint64(600)
 	if testing.Short() {
 		runs = 200
 	}

@@ -133,6 +133,26 @@ func (p *plan) feature(f feature) int {
 	return f.word
 }
 
+// maxVariants is how many features of a kind a rule set may ask for that differ by a bound or a text. Each takes memory
+// of every ticket, and an expansion could ask for thousands; rules beyond are judged at the end.
+const maxVariants = 16
+
+// room reports whether there is room for a feature, or it is there already.
+func (p *plan) room(f feature) bool {
+	n := 0
+	for i := range p.features {
+		known := p.features[i]
+		known.word = 0
+		if known == f {
+			return true
+		}
+		if known.kind == f.kind {
+			n++
+		}
+	}
+	return n < maxVariants
+}
+
 // literal returns the bit of a comparison, which it adds if it is new; false when there are too many.
 func (p *plan) literal(l literal) (bit int, ok bool) {
 	for i, known := range p.literals {

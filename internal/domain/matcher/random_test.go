@@ -137,9 +137,9 @@ func randomTicket(r *rand.Rand, rules *ruleset.RuleSet, key uint64, now domain.T
 }
 
 func TestProposalsAreLegalAndNoneIsMissed(t *testing.T) {
-	runs := 4000
+	runs := 1500
 	if testing.Short() {
-		runs = 500
+		runs = 300
 	}
 	proposals, left := 0, 0
 	for seed := range uint64(runs) {
