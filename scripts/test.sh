@@ -17,13 +17,13 @@ scripts/lint.sh
 step "build"
 make --no-print-directory build
 GOOS=windows GOARCH=amd64 CGO_ENABLED=0 go build -o /dev/null ./cmd/muster
-GOOS=windows GOARCH=amd64 CGO_ENABLED=0 go vet ./cmd/... ./gameserver/...
+GOOS=windows GOARCH=amd64 CGO_ENABLED=0 go vet ./cmd/... ./gameserver/... ./gameclient/...
 
 step "tests"
 go test ./...
 
 step "tests with the race detector"
-CGO_ENABLED=1 go test -race -short ./gameserver/... $(printf './internal/%s/... ' "${concurrent[@]}")
+CGO_ENABLED=1 go test -race -short ./gameserver/... ./gameclient/... ./examples/... $(printf './internal/%s/... ' "${concurrent[@]}")
 
 step "tests of the other modules"
 for module in $(git ls-files '*/go.mod'); do
