@@ -32,8 +32,14 @@ func (s *search) judge() bool {
 		return false
 	}
 	s.best.tickets = append(s.best.tickets[:0], s.joined...)
-	s.best.players, s.best.level, s.best.full = s.players, level, s.players >= s.target
+	s.best.players, s.best.level, s.best.full = s.players, level, s.full()
 	return s.best.full
+}
+
+// full reports whether the search may stop with the candidate. A game session that takes no more is not a full match for
+// somebody who might find a larger one.
+func (s *search) full() bool {
+	return s.players >= s.target && (s.roster == nil || s.joined[0].team < 0 || s.players >= s.level.target)
 }
 
 // legal judges the candidate at its own level. That is usually the one that the search works at; if not, all rules are

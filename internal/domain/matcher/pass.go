@@ -68,12 +68,12 @@ func (m *Matcher) look(slot int32, now domain.Time, proposals *[]Proposal) {
 	q := &m.queue
 	st, t := q.stages[q.stage], &m.pool.tickets[slot]
 	last := q.stage == len(q.stages)-1
-	key := failure{t.class, m.level(slot, now), q.stage}
+	key := failure{t.class, t.searched, m.level(slot, now), q.stage}
 	if st.news && !t.backfill || st.backfills && t.backfill {
-		if _, failed := q.failed[key]; !failed || t.searched > 0 {
+		if _, failed := q.failed[key]; !failed {
 			for t.inThisRound() && m.match(slot, st.take, now, proposals) {
 			}
-			if t.inThisRound() && t.searched == 0 {
+			if t.inThisRound() {
 				q.failed[key] = struct{}{}
 			}
 		}
@@ -182,7 +182,11 @@ func (m *Matcher) retry(now domain.Time, proposals *[]Proposal) {
 			continue
 		}
 		m.search.shuffle = mix(mix(m.seed, m.rounds), uint64(slot)) | 1
-		m.match(slot, which{backfills: m.rules.Algorithm.BackfillPriority != ruleset.Low}, now, proposals)
+		t := &m.pool.tickets[slot]
+		t.searched = 0
+		if !m.match(slot, which{backfills: m.rules.Algorithm.BackfillPriority != ruleset.Low}, now, proposals) {
+			t.searched = int32(m.level(slot, now) + 1)
+		}
 		m.search.shuffle = 0
 	}
 }

@@ -22,9 +22,10 @@ type queue struct {
 
 // failure says that no ticket of a class has a match, so that of many alike only one is looked at in a round.
 type failure struct {
-	class uint64
-	level int
-	stage int
+	class    uint64
+	searched int32
+	level    int
+	stage    int
 }
 
 func (q *queue) len() int { return len(q.round) - q.at + len(q.coming) }

@@ -1,8 +1,10 @@
 package matcher
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,13 +13,6 @@ import (
 )
 
 // Random rule sets and pools, small enough to hold against a search of everything.
-
-type randomWorld struct {
-	rnd   *rand.Rand
-	body  string
-	rules *ruleset.RuleSet
-	now   domain.Time
-}
 
 func pick[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
 
@@ -215,7 +210,18 @@ func playRandom(t *testing.T, seed uint64, tickets int) (proposals, left int) {
 }
 
 // bruteForce returns the tickets of some legal match, nil if there is none.
-func bruteForce(rules *ruleset.RuleSet, pool map[uint64]Ticket, now domain.Time, additional int32) []string {
+func bruteForce(rules *ruleset.RuleSet, pool map[uint64]Ticket, now domain.Time, additional int32) (names []string) {
+	everyMatch(rules, pool, now, additional, func(tickets []Ticket) bool {
+		for _, t := range tickets {
+			names = append(names, fmt.Sprint(t.Key))
+		}
+		return true
+	})
+	return names
+}
+
+// everyMatch calls f for every legal match until it returns true.
+func everyMatch(rules *ruleset.RuleSet, pool map[uint64]Ticket, now domain.Time, additional int32, f func([]Ticket) bool) {
 	var all []Ticket
 	for key := range uint64(1000) {
 		if t, ok := pool[key]; ok {
@@ -224,11 +230,10 @@ func bruteForce(rules *ruleset.RuleSet, pool map[uint64]Ticket, now domain.Time,
 	}
 	teams := make([][]ruleset.Player, len(rules.Teams))
 	var chosen []Ticket
-	var names []string
 	var try func(i int) bool
 	try = func(i int) bool {
 		if i == len(all) {
-			return legalSet(rules, chosen, teams, now, additional)
+			return legalSet(rules, chosen, teams, now, additional) && f(chosen)
 		}
 		if try(i + 1) {
 			return true
@@ -257,11 +262,11 @@ func bruteForce(rules *ruleset.RuleSet, pool map[uint64]Ticket, now domain.Time,
 			for at := range teams {
 				fits = fits && int32(len(teams[at])) <= rules.PartyMax
 			}
-			chosen, names = append(chosen, t), append(names, fmt.Sprint(t.Key, "@", team))
+			chosen = append(chosen, t)
 			if fits && try(i+1) {
 				return true
 			}
-			chosen, names = chosen[:len(chosen)-1], names[:len(names)-1]
+			chosen = chosen[:len(chosen)-1]
 			copy(teams, saved)
 			if t.Backfill {
 				break
@@ -269,10 +274,7 @@ func bruteForce(rules *ruleset.RuleSet, pool map[uint64]Ticket, now domain.Time,
 		}
 		return false
 	}
-	if try(0) {
-		return names
-	}
-	return nil
+	try(0)
 }
 
 func legalSet(rules *ruleset.RuleSet, chosen []Ticket, teams [][]ruleset.Player, now domain.Time, additional int32) bool {
@@ -303,4 +305,74 @@ func legalSet(rules *ruleset.RuleSet, chosen []Ticket, teams [][]ruleset.Player,
 		return false
 	}
 	return l.Accepts(&ruleset.Candidate{Teams: teams})
+}
+
+// TestOldestDecidesAndFullerIsBetter: in a small pool the first match is that of the oldest ticket that has one, with as
+// many players as any of its matches has. Of those it is nearly always the one whose tickets come first: not where parties
+// would have to change teams for it, since the first full match is taken.
+func TestOldestDecidesAndFullerIsBetter(t *testing.T) {
+	looked, later := 0, 0
+	for seed := range uint64(1200) {
+		r := rand.New(rand.NewPCG(seed, 21))
+		body := randomRules(r)
+		rules, problems := ruleset.Parse(body)
+		if len(problems) > 0 || rules.Algorithm.BackfillPriority != ruleset.Normal || strings.Contains(body, "Sort") {
+			continue
+		}
+		m := New(rules, Config{Name: "random", Budget: 1_000_000})
+		pool := map[uint64]Ticket{}
+		var order []Ticket
+		for key := range uint64(6) {
+			ticket := randomTicket(r, rules, key, benchStart)
+			pool[key] = ticket
+			order = append(order, ticket)
+			if err := m.Add(ticket); err != nil {
+				t.Fatal(err)
+			}
+		}
+		slices.SortFunc(order, func(a, b Ticket) int { return cmp.Or(cmp.Compare(a.Start, b.Start), cmp.Compare(a.No, b.No)) })
+		positions := func(tickets []Ticket) (list []int) {
+			for i, ticket := range order {
+				if slices.ContainsFunc(tickets, func(other Ticket) bool { return other.Key == ticket.Key }) {
+					list = append(list, i)
+				}
+			}
+			return list
+		}
+		var best []int
+		bestPlayers := 0
+		everyMatch(rules, pool, benchStart, 0, func(tickets []Ticket) bool {
+			list, players := positions(tickets), 0
+			for _, ticket := range tickets {
+				players += len(ticket.Players)
+			}
+			if best == nil || list[0] < best[0] || list[0] == best[0] && (players > bestPlayers || players == bestPlayers && slices.Compare(list, best) < 0) {
+				best, bestPlayers = list, players
+			}
+			return false
+		})
+		proposals := m.Pass(benchStart)
+		if best == nil || len(proposals) == 0 {
+			if best != nil || len(proposals) > 0 {
+				t.Fatalf("seed %d: got %v, want %v", seed, proposals, best)
+			}
+			continue
+		}
+		looked++
+		var first []Ticket
+		for _, key := range proposals[0].Tickets {
+			first = append(first, pool[key])
+		}
+		got := positions(first)
+		if got[0] != best[0] || int(proposals[0].Players) != bestPlayers {
+			t.Errorf("seed %d: got the tickets %v with %d players, want %v with %d\nrules %s", seed, got, proposals[0].Players, best, bestPlayers, body)
+		}
+		if !slices.Equal(got, best) {
+			later++
+		}
+	}
+	t.Logf("%d first matches, %d of tickets that come later than they had to", looked, later)
+	if looked < 200 || later > looked/20 {
+		t.Errorf("looked at %d first matches, of which %d could have older tickets; want more, and fewer", looked, later)
+	}
 }
