@@ -78,7 +78,11 @@ func (m *Matcher) reachWaits(now domain.Time) {
 	if now <= m.queue.now {
 		return
 	}
-	for _, wait := range m.rules.Waits()[1:] {
+	waits := m.rules.Waits()[1:]
+	if m.queue.now == 0 {
+		waits = nil // the first pass: all are new
+	}
+	for _, wait := range waits {
 		ms := domain.Time(wait) * 1000
 		chunk, at := m.firstAfter(&m.pool.ages, int64(m.queue.now-ms), false)
 		for {

@@ -81,15 +81,15 @@ func (s *search) run(anchor int32, level *levelPlan, now domain.Time, starts spa
 	if !t.backfill && s.target < level.level.Minimum {
 		return // the slots that are to stay free leave too few
 	}
+	at, ok := s.admit(s.unit(anchor, 0))
+	if !ok {
+		s.count(at, false, s.state(1)[0])
+		return
+	}
 	s.walk.begin(s.m, anchor, level, starts, take)
 	s.m.stats.Steps += uint64(8 + len(s.walk.cursors))
 	s.countOutside()
 	if s.walk.players+int64(t.players) < int64(level.level.Minimum) {
-		return
-	}
-	at, ok := s.admit(s.unit(anchor, 0))
-	if !ok {
-		s.count(at, false, s.state(1)[0])
 		return
 	}
 	copy(s.base, s.state(1))
