@@ -23,7 +23,8 @@ type CreateSessionRequest struct {
 	Properties map[string]string
 	Data       string // one string for the game server
 
-	// IdempotencyToken makes a repeat of the request get the same game session instead of a second one.
+	// IdempotencyToken makes a repeat of the request get the same game session instead of a second one; the SDK repeats a
+	// request by itself whose answer was lost. It becomes the last part of the session's ID.
 	IdempotencyToken string
 }
 

@@ -122,6 +122,16 @@ func (c *Client) JoinSessionAsync(ctx context.Context, r JoinSessionRequest) *Fu
 	return Start(ctx, c, func(ctx context.Context) (Seat, error) { return c.JoinSession(ctx, r) })
 }
 
+// AwaitActiveAsync is AwaitActive in its asynchronous form.
+func (c *Client) AwaitActiveAsync(ctx context.Context, id string) *Future[Session] {
+	return Start(ctx, c, func(ctx context.Context) (Session, error) { return c.AwaitActive(ctx, id) })
+}
+
+// ConnectAsync is Connect in its asynchronous form.
+func (c *Client) ConnectAsync(ctx context.Context, seat Seat) *Future[None] {
+	return Start(ctx, c, func(ctx context.Context) (None, error) { return errorOnly(c.Connect(ctx, seat)) })
+}
+
 // JoinFriendAsync is JoinFriend in its asynchronous form.
 func (c *Client) JoinFriendAsync(ctx context.Context, r JoinFriendRequest) *Future[Seat] {
 	return Start(ctx, c, func(ctx context.Context) (Seat, error) { return c.JoinFriend(ctx, r) })

@@ -35,7 +35,7 @@ func (s *Server) StartMatchBackfill(ctx context.Context, ticketID string, player
 	for i, p := range players {
 		player, err := p.model()
 		if err != nil {
-			return "", &Error{call, ErrRefused, fmt.Errorf("Players[%d].%w", i, err)}
+			return "", &Error{call, ErrRefused, fmt.Errorf("player %d of %d: %w", i+1, len(players), err)}
 		}
 		wanted.Players = append(wanted.Players, player)
 	}
@@ -94,7 +94,7 @@ func (s *Server) roster(ctx context.Context, data MatchData) ([]MatchPlayer, err
 func (p MatchPlayer) model() (model.Player, error) {
 	player := model.Player{PlayerID: p.ID, Team: p.Team, LatencyInMS: p.LatencyMilliseconds}
 	if p.ID == "" {
-		return player, errors.New("ID: want a value")
+		return player, errors.New("the ID is empty")
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Attributes)) {
 		value := p.Attributes[name]
@@ -104,7 +104,7 @@ func (p MatchPlayer) model() (model.Player, error) {
 		switch value.(type) {
 		case string, float64, []string, map[string]float64:
 		default:
-			return player, fmt.Errorf("Attributes[%s] is a %T: want a string, a number, []string or map[string]float64", name, value)
+			return player, fmt.Errorf("attribute %s is a %T: want a string, a number, []string or map[string]float64", name, value)
 		}
 		if player.PlayerAttributes == nil {
 			player.PlayerAttributes = map[string]model.AttributeValue{}

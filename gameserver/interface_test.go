@@ -382,7 +382,7 @@ func TestUpdatesAndBackfill(t *testing.T) {
 		t.Errorf("asked %v", asked)
 	}
 	_, err := s.StartMatchBackfill(ctx, "", []MatchPlayer{{ID: "ann", Team: "red", Attributes: map[string]any{"skill": true}}})
-	if !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "Players[0].Attributes[skill]") || f.count("StartMatchBackfill") != 1 {
+	if !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), "player 1 of 1: attribute skill is a bool") || f.count("StartMatchBackfill") != 1 {
 		t.Errorf("a bad attribute: got %v after %d requests, want it named and nothing sent", err, f.count("StartMatchBackfill"))
 	}
 	if _, err := s.StartMatchBackfill(ctx, "", []MatchPlayer{{ID: "ann", Team: "red", LatencyMilliseconds: map[string]int{"here": 9}}}); err != nil {
