@@ -252,3 +252,19 @@ func BenchmarkMemoryOfWaitingTicket(b *testing.B) {
 	}
 	b.ReportMetric(float64(bytes)/float64(b.N*n), "B/ticket")
 }
+
+// BenchmarkPassOfHopelessRules: 10,000 tickets whose matches all fail at the end, the worst that a rule set does. What
+// counts is how long one pass keeps its core; the next goes on.
+func BenchmarkPassOfHopelessRulesOver10000Tickets(b *testing.B) {
+	m := New(mustParse(b, hopelessRules), Config{Name: "bench"})
+	loadPool(b, m, drawTickets(10_000, skilled))
+	for b.Loop() {
+		if m.Pass(benchStart + 5_000); !m.Dirty() {
+			b.StopTimer()
+			m = New(mustParse(b, hopelessRules), Config{Name: "bench"})
+			loadPool(b, m, drawTickets(10_000, skilled))
+			b.StartTimer()
+		}
+	}
+	b.ReportMetric(float64(m.Stats().Waiting), "left-waiting")
+}
