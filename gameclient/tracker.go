@@ -138,7 +138,7 @@ func (t *Tracker) look(ctx context.Context, x *tracked, ticketID, playerID strin
 	switch ticket.Status {
 	case TicketCompleted:
 		seat, err := t.join(ctx, ticket, playerID)
-		if t.events.OnComplete != nil && ctx.Err() == nil {
+		if t.events.OnComplete != nil && (err == nil || ctx.Err() == nil) { // who has joined is told so, also when stopped meanwhile
 			t.events.OnComplete(ticket, seat, err)
 		}
 	case TicketTimedOut, TicketFailed, TicketCancelled:
