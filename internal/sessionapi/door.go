@@ -78,6 +78,7 @@ func NewDoor(c Config) *Door {
 	d.routes.HandleFunc("GET "+Prefix+"tickets/{id}", func(w http.ResponseWriter, r *http.Request) { d.serveNode(w, r, ticketNode) })
 	d.routes.HandleFunc("POST "+Prefix+"calls/{id}/connected", func(w http.ResponseWriter, r *http.Request) { d.serveNode(w, r, connectedNode) })
 	d.routes.HandleFunc("GET "+Prefix+"calls/{id}", d.servePoll)
+	d.routes.HandleFunc("GET "+Prefix+"openapi.json", serveDescription)
 	d.routes.HandleFunc("GET "+Prefix+"events", d.serveEvents)
 	d.routes.HandleFunc(Prefix, func(w http.ResponseWriter, r *http.Request) {
 		refuse(w, &Problem{status: http.StatusNotFound, Name: unknownNode, Message: "there is no such node", Field: "path",

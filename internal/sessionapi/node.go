@@ -2,6 +2,7 @@ package sessionapi
 
 import (
 	"context"
+	"reflect"
 )
 
 // node is one node of the script interface.
@@ -10,6 +11,8 @@ type node struct {
 	event  string // what completes its asynchronous form; "" when it has none
 	access access
 	waits  bool // its answer may wait for something
+
+	in, out reflect.Type
 
 	read func(body []byte) (in any, problem *Problem)
 	run  func(d *Door, ctx context.Context, r *request, in any) (out any, err error)
@@ -27,7 +30,7 @@ func serve[I any, P interface {
 	input
 }, O any](name, event string, a access, run func(*Door, context.Context, *request, *I) (*O, error)) *node {
 	return &node{
-		name: name, event: event, access: a,
+		name: name, event: event, access: a, in: reflect.TypeFor[I](), out: reflect.TypeFor[O](),
 		read: func(body []byte) (any, *Problem) {
 			in := new(I)
 			if problem := decode(body, in); problem != nil {
