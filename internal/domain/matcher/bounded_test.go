@@ -43,8 +43,8 @@ func TestHopelessRulesCostABudgetAndAPassItsWork(t *testing.T) {
 	for m.Dirty() {
 		before := m.Stats().Steps
 		m.Pass(benchStart)
-		// A search that has begun is finished: it takes what its budget allows, at ten steps an evaluation.
-		if steps := m.Stats().Steps - before; steps > 10_000+20*500+1000 {
+		// A search that has begun is finished, and so is one with the full budget before: each takes what its budget allows.
+		if steps := m.Stats().Steps - before; steps > 10_000+2*(20*500+1000) {
 			t.Fatalf("a pass of %d steps, want little more than 10,000", steps)
 		}
 		if passes++; passes > 2000 {
@@ -150,3 +150,41 @@ func TestManyStepsDoNotMakeTicketsLarge(t *testing.T) {
 		}
 	}
 }
+
+// TestHardTicketsDoNotHoldUpOthers: thousands of anchors that use up every budget are waiting when two tickets come that
+// match at once.
+func TestHardTicketsDoNotHoldUpOthers(t *testing.T) {
+	m := New(mustParse(t, hopelessOrEasy), Config{Work: 100_000})
+	r := rand.New(rand.NewPCG(1, 1))
+	for key := range uint64(2000) {
+		if err := m.Add(skilled(r, key, benchStart)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 20 { // into the round of quick searches
+		m.Pass(benchStart)
+	}
+	if !m.Dirty() {
+		t.Fatal("nothing is left to do, want it to take longer")
+	}
+	for key := range uint64(2) {
+		ticket := skilled(r, 5000+key, benchStart+1)
+		ticket.Players[0].Attributes[0] = number("skill", 1e7+2e6*float64(key))
+		if err := m.Add(ticket); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for pass := range 10 {
+		if len(m.Pass(benchStart+1)) > 0 {
+			return
+		}
+		if pass == 9 {
+			t.Errorf("no match in ten passes: %+v", m.Stats())
+		}
+	}
+}
+
+// hopelessOrEasy is for pairs whose skills are a million apart, as none of people's are.
+const hopelessOrEasy = `{"ruleLanguageVersion":"1.0","playerAttributes":[{"name":"skill","type":"number","default":10}],
+"teams":[{"name":"a","minPlayers":1,"maxPlayers":5},{"name":"b","minPlayers":1,"maxPlayers":5}],
+"rules":[{"name":"Apart","type":"distance","measurements":"avg(teams[a].players.attributes[skill])","referenceValue":"avg(teams[b].players.attributes[skill])","minDistance":1000000}]}`

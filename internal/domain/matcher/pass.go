@@ -38,6 +38,10 @@ var (
 // passSmall works on rounds until all is done or the work is.
 func (m *Matcher) passSmall(now domain.Time, until uint64) (proposals []Proposal) {
 	q := &m.queue
+	m.interleave()
+	if m.stats.Passes%2 == 0 {
+		m.nextHeavy(now, &proposals) // one at least, however much comes
+	}
 	for {
 		if m.stats.Steps >= until && q.len() > 0 {
 			m.stats.CutShort++
@@ -56,11 +60,41 @@ func (m *Matcher) passSmall(now domain.Time, until uint64) (proposals []Proposal
 			if len(q.round) > 0 {
 				m.retry(now, &proposals)
 			}
-			if !m.nextRound() {
+			if !m.nextRound() && !m.nextHeavy(now, &proposals) {
 				return proposals
 			}
 		}
 	}
+}
+
+// nextHeavy searches around the next ticket that needs the full budget; false when there is none.
+func (m *Matcher) nextHeavy(now domain.Time, proposals *[]Proposal) bool {
+	q := &m.queue
+	for len(q.heavy) > 0 {
+		h := q.heavy[0]
+		q.heavy = q.heavy[1:]
+		t := &m.pool.tickets[h.slot]
+		if t.shelf == nil || t.queued != notQueued || m.pool.records[h.slot].key != h.key {
+			continue
+		}
+		key := failure{class: t.class, level: m.level(h.slot, now)}
+		if _, failed := q.hopeless[key]; failed {
+			continue
+		}
+		m.search.budget, t.searched = m.config.Budget, 0
+		for t.shelf != nil && m.pool.records[h.slot].key == h.key && m.match(h.slot, h.take, now, proposals) {
+		}
+		if t.shelf == nil || m.pool.records[h.slot].key != h.key {
+			return true
+		}
+		t.searched = int32(key.level + 1)
+		q.hopeless[key] = struct{}{}
+		if m.search.gaveUp && len(q.hard) < hardMax {
+			q.hard = append(q.hard, h.slot)
+		}
+		return true
+	}
+	return false
 }
 
 // look finds all matches of a ticket: it may have some without it, since the oldest of a match decides who is in it.
@@ -70,12 +104,18 @@ func (m *Matcher) look(slot int32, now domain.Time, proposals *[]Proposal) {
 	last := q.stage == len(q.stages)-1
 	key := failure{t.class, t.searched, m.level(slot, now), q.stage}
 	if st.news && !t.backfill || st.backfills && t.backfill {
-		if _, failed := q.failed[key]; !failed {
+		unsure, failed := q.failed[key]
+		if !failed {
+			m.search.budget = m.quickBudget()
 			for t.inThisRound() && m.match(slot, st.take, now, proposals) {
 			}
+			unsure = m.search.gaveUp && m.search.budget < m.config.Budget
 			if t.inThisRound() {
-				q.failed[key] = struct{}{}
+				q.failed[key] = unsure
 			}
+		}
+		if unsure && t.inThisRound() {
+			q.heavy = append(q.heavy, heavy{slot, m.pool.records[slot].key, st.take})
 		}
 	}
 	if last && t.inThisRound() {
@@ -88,9 +128,6 @@ func (m *Matcher) match(slot int32, take which, now domain.Time, proposals *[]Pr
 	s := &m.search
 	m.around(slot, take, now, true)
 	if s.best.players == 0 {
-		if s.gaveUp && len(m.queue.hard) < hardMax {
-			m.queue.hard = append(m.queue.hard, slot)
-		}
 		return false
 	}
 	m.kept.keep(&s.best)
@@ -163,6 +200,14 @@ func (m *Matcher) around(slot int32, take which, now domain.Time, fresh bool) {
 	}
 }
 
+// quickBudget is what a search of a round may spend. In a small pool the oldest decides, whatever it costs.
+func (m *Matcher) quickBudget() int {
+	if m.pool.ages.tickets <= m.exact {
+		return m.config.Budget
+	}
+	return max(1, m.config.Budget/quickShare)
+}
+
 // hardMax is how many exhausted anchors are remembered.
 const hardMax = 1024
 
@@ -181,6 +226,7 @@ func (m *Matcher) retry(now domain.Time, proposals *[]Proposal) {
 		if m.pool.tickets[slot].shelf == nil {
 			continue
 		}
+		m.search.budget = m.config.Budget
 		m.search.shuffle = mix(mix(m.seed, m.rounds), uint64(slot)) | 1
 		t := &m.pool.tickets[slot]
 		t.searched = 0

@@ -8,16 +8,25 @@ import (
 
 // queue is the tickets around which something may have become possible: those that are new, and those that reached a
 // wait. A match that was not possible before has one of them, so nobody else needs a look. They are looked at in rounds,
-// the oldest first; a round may take several passes, and what comes meanwhile is for the next one.
+// the oldest first; when a round takes several passes, what comes meanwhile takes turns with what is left of it.
 type queue struct {
-	round  []int32
-	at     int // in round
-	stage  int // of stages
-	stages []stage
-	coming []int32
-	now    domain.Time // up to which waits have been reached
-	failed map[failure]struct{}
-	hard   []int32 // anchors whose search was exhausted and that may deserve another order
+	round    []int32
+	at       int // in round
+	stage    int // of stages
+	stages   []stage
+	coming   []int32
+	now      domain.Time          // up to which waits have been reached
+	failed   map[failure]bool     // true: as far as a quick search tells
+	heavy    []heavy              // that a quick search gave up, for when there is nothing else to do
+	hopeless map[failure]struct{} // of heavy
+	hard     []int32              // anchors whose full search was exhausted too, and that may deserve another order
+}
+
+// heavy is an anchor that deserves the full budget. The slot may have been given to another ticket since.
+type heavy struct {
+	slot int32
+	key  uint64
+	take which
 }
 
 // failure says that no ticket of a class has a match, so that of many alike only one is looked at in a round.
@@ -28,11 +37,15 @@ type failure struct {
 	stage    int
 }
 
-func (q *queue) len() int { return len(q.round) - q.at + len(q.coming) }
+func (q *queue) len() int { return len(q.round) - q.at + len(q.coming) + len(q.heavy) }
 
 // exactPool is the size up to which a change makes the matcher look around all tickets anew, as the documented algorithm
 // does. Above, who gets the last free ticket of several that could may depend on who came last.
 const exactPool = 64
+
+// quickShare is the part of a search's budget that it has in a round, so that tickets which need more do not keep those
+// from theirs that need less.
+const quickShare = 10
 
 // retries is how many exhausted anchors a round tries in another order.
 const retries = 2
@@ -123,15 +136,51 @@ func (m *Matcher) nextRound() bool {
 		}
 	}
 	q.round = live
-	slices.SortFunc(q.round, func(a, b int32) int {
+	m.sortByAge(q.round)
+	clear(q.failed)
+	clear(q.hopeless)
+	if q.failed == nil {
+		q.failed, q.hopeless = map[failure]bool{}, map[failure]struct{}{}
+	}
+	return true
+}
+
+func (m *Matcher) sortByAge(slots []int32) {
+	slices.SortFunc(slots, func(a, b int32) int {
 		if m.older(a, b) {
 			return -1
 		}
 		return 1
 	})
-	clear(q.failed)
-	if q.failed == nil {
-		q.failed = map[failure]struct{}{}
+}
+
+// interleave lets what came since the last pass take turns with what that pass left of its round.
+func (m *Matcher) interleave() {
+	q := &m.queue
+	if q.at >= len(q.round) || q.stage > 0 || len(q.coming) == 0 {
+		return
 	}
-	return true
+	var news []int32
+	later := q.coming[:0]
+	for _, slot := range q.coming {
+		switch t := &m.pool.tickets[slot]; t.queued {
+		case inComing:
+			t.queued = inRound
+			news = append(news, slot)
+		case inBoth:
+			later = append(later, slot)
+		}
+	}
+	q.coming = later
+	m.sortByAge(news)
+	round, rest := slices.Clone(q.round[:q.at]), q.round[q.at:]
+	for i := range max(len(news), len(rest)) {
+		if i < len(news) {
+			round = append(round, news[i])
+		}
+		if i < len(rest) {
+			round = append(round, rest[i])
+		}
+	}
+	q.round = round
 }

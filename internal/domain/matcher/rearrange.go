@@ -18,14 +18,13 @@ func (s *search) rearrange() bool {
 	}
 	o.best.players, o.back = s.best.players, true
 	full := o.assign(0, s.m.config.Budget/rearrangeShare)
-	s.spent += o.spent
 	if o.best.players > s.best.players {
 		s.best.keep(&o.best)
 	}
 	return full
 }
 
-// rearrangeShare is the part of a search's budget that may go into seating the first full candidate.
+// rearrangeShare is how much, as a part of the search's budget, may go into seating the first full candidate.
 const rearrangeShare = 4
 
 // assign seats the tickets from a place on; true: the match is full and legal.

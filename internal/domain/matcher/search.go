@@ -36,6 +36,7 @@ type search struct {
 
 	back      bool   // the greedy walk is over
 	spent     int    // evaluations since
+	budget    int    // of them
 	exhausted bool   // the budget is used up
 	gaveUp    bool   // and so it was at some level around this anchor
 	shuffle   uint64 // a seed: try tickets in another order, which a search that was exhausted before may need
@@ -203,7 +204,7 @@ func (s *search) extend(pos int) bool {
 		t := &s.m.pool.tickets[slot]
 		again := s.back
 		if again {
-			if s.spent >= s.m.config.Budget {
+			if s.spent >= s.budget {
 				s.exhausted, s.gaveUp = true, true
 				s.m.stats.Exhausted++
 				return false
