@@ -17,12 +17,18 @@ func (t *tx) flowDue(d deadline) {
 		t.goOffline(d.ref)
 	case partyRemoval:
 		t.flow.cause = "OfflineRemoval"
+		e := presenceOf(f.Players.Get(d.ref))
+		e.RemoveBy = 0
+		t.emit(e)
 		t.leaveParty(d.ref, flow.WentOffline)
 	case queueRemoval:
 		t.flow.cause = "OfflineGrace"
-		p := f.Players.Get(d.ref)
-		party, _ := f.Party(p.Keys.Party)
-		t.endSearch(party, flow.OnLeftMatchmaking, flow.MemberOffline, p.ID)
+		e := presenceOf(f.Players.Get(d.ref))
+		e.LeaveQueueBy = 0
+		t.emit(e)
+		if party, ok := f.Party(f.Players.Get(d.ref).Keys.Party); ok && f.Parties.Get(party).Search != nil {
+			t.endSearch(party, flow.OnLeftMatchmaking, flow.MemberOffline, e.Player)
+		}
 	case partyLeader:
 		t.flow.cause = "LeaderGrace"
 		t.leaderDue(d.ref)

@@ -1,0 +1,334 @@
+package cell
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/session"
+)
+
+// TestEnterChecks is note 9 of T1: the first failure is returned, in this order.
+func TestEnterChecks(t *testing.T) {
+	w := newFlowWorld(t, func(c *flow.Config) {
+		c.Penalties.Mode = flow.PenaltiesEnforced
+		c.Queues = []flow.QueueConfig{{Name: testQueue, PartyMax: 2, ClientVersions: []string{"1"}}, {Name: "unknown"}}
+	})
+	w.queues()
+	w.online("solo")
+	w.party("a", "b", "c")
+	enter := func(queue string) Command {
+		return &EnterMatchmaking{Caller: w.as("a"), Ticket: w.id(), Party: w.id(), Queue: queue}
+	}
+	w.refused(&EnterMatchmaking{Caller: w.as("b"), Ticket: w.id(), Queue: testQueue}, flow.NotLeader)
+	g := w.play(false, flow.ReconnectOptional, "b", "c")
+	w.connect(g, "b", "c")
+	w.offline("b")
+	if r := w.refused(enter(testQueue), flow.PlayerInGame); r != nil && (strings.Join(r.Players, " ") != "b c" || r.CanDecline) {
+		t.Errorf("%+v", r)
+	}
+	w.lose(g, w.member("b").Session) // R12
+	w.must(&LeaveGame{Caller: w.as("c"), Instance: g})
+	if r := w.refused(enter(testQueue), flow.PlayerInGame); r != nil && (strings.Join(r.Players, " ") != "b" || !r.CanDecline) {
+		t.Errorf("%+v", r)
+	}
+	w.must(&DeclineReconnect{Caller: w.as("b"), Instance: g})
+	if r := w.refused(enter(testQueue), flow.MembersOffline); r != nil && strings.Join(r.Players, " ") != "b" {
+		t.Errorf("%+v", r)
+	}
+	w.attach("b")
+	w.must(&SetReady{w.as("a"), true})
+	if r := w.refused(enter(testQueue), flow.PlayersNotReady); r != nil && strings.Join(r.Players, " ") != "b c" {
+		t.Errorf("%+v", r)
+	}
+	for _, player := range []string{"b", "c"} {
+		w.must(&SetReady{w.as(player), true})
+	}
+	w.refused(enter(testQueue), flow.ClientVersionUnsupported)
+	v1, v2 := "1", "2"
+	for _, player := range []string{"a", "b", "c"} {
+		w.must(&SetPlayerPreferences{Caller: w.as(player), ClientVersion: &v1})
+	}
+	w.must(&SetPlayerPreferences{Caller: w.as("c"), ClientVersion: &v2})
+	w.refused(enter("nosuch"), flow.PartyVersionMismatch)
+	w.must(&SetPlayerPreferences{Caller: w.as("c"), ClientVersion: &v1})
+	w.refused(enter("nosuch"), flow.QueueNotFound)
+	w.refused(enter("unknown"), flow.QueueNotFound)
+	w.must(&SetQueue{Name: testQueue, Closed: true})
+	w.refused(enter(testQueue), flow.QueueIsClosed)
+	w.must(&SetQueue{Name: testQueue})
+	w.refused(enter(testQueue), flow.PartyTooLarge)
+	w.must(&LeaveParty{w.as("c")})
+	w.must(&SetPenalty{Player: "b", Penalty: flow.Penalty{Kind: flow.ByOperator, Until: w.now.Add(time.Minute), Level: 1}})
+	if r := w.refused(enter(testQueue), flow.MatchmakingLocked); r != nil && (r.Players[0] != "b" || r.Lock.Kind != flow.ByOperator) {
+		t.Errorf("%+v", r)
+	}
+	w.pass(61 * time.Second)
+	w.must(enter(testQueue))
+}
+
+// TestMatchCommit: all players of a match go over at once, with one revision each, and get a game instance; the tickets of
+// the matchmaker and the keys never say different things.
+func TestMatchCommit(t *testing.T) {
+	w := newFlowWorld(t, nil)
+	red, blue := w.search("a", "b"), w.search("c")
+	seqs := map[string]uint64{}
+	revs := map[string]uint64{}
+	for _, player := range []string{"a", "b", "c"} {
+		seqs[player], revs[player] = w.seq(player), w.player(player).Rev
+	}
+	if refused := w.propose(testQueue, red, blue); refused != nil {
+		t.Fatal(refused)
+	}
+	game := w.keys("a").Game
+	for player, seq := range seqs {
+		p := w.player(player)
+		if p.Keys.Game != game || !p.Keys.Ticket.IsZero() || p.Rev != revs[player]+1 {
+			t.Errorf("%s has keys %v and revision %d, had %d", player, p.Keys, p.Rev, revs[player])
+		}
+		w.wantTold(player, seq, "GameSessionChanged AddedToGame")
+	}
+	if w.member("a").Team != "red" || w.member("c").Team != "blue" {
+		t.Error("the teams are others")
+	}
+	w.refused(&LeaveMatchmaking{w.as("a")}, flow.AlreadyMatched)
+
+	r, _ := w.cell.flow.Instance(game)
+	match := w.cell.flow.Instances.Get(r).Placement
+	seq := w.seq("a")
+	w.startMatch(match)
+	w.wantTold("a", seq, "GameMembershipChanged HostConnectionDetailsReceived:ALLOCATED")
+	p, _ := w.cell.sessions.PlayerByID(w.member("a").Session)
+	if w.cell.sessions.Players.Get(p).Status != session.Reserved || w.gameOf(game).SeatsHeld != 3 {
+		t.Error("the seats are not reserved once")
+	}
+	if got := w.gameOf(game).Properties; len(got) != 3 || got[0].Value != "gi-"+game.String() {
+		t.Errorf("properties %v", got)
+	}
+	w.connect(game, "a", "b", "c")
+	w.refused(&LeaveMatchmaking{w.as("a")}, flow.NotInMatchmaking)
+	w.must(&EndGame{Instance: game, Result: `{"winner":"red"}`, Results: map[string]string{"a": `{"score":7}`}})
+	w.wantPhase("a", flow.InParty)
+	if last := w.player("a").LastGame; last.Result != `{"score":7}` || last.EndReason != flow.Finished {
+		t.Errorf("%+v", last)
+	}
+	if i, _ := w.cell.flow.Party(w.keys("a").Party); w.cell.flow.Parties.Get(i).Members[0].Ready {
+		t.Error("a is still ready")
+	}
+	entries := len(w.journal)
+	w.must(&EndGame{Instance: game}) // R15
+	if len(w.journal) != entries {
+		t.Error("a second EndGame did something")
+	}
+}
+
+// startMatch gives the placement of a match a server, and activates it.
+func (w *flowWorld) startMatch(placement string) {
+	w.t.Helper()
+	key := w.server("server of " + placement)
+	game := session.MakeID(testFleet, testLocation, placement)
+	w.must(&PromptGameSession{Process: key, Game: game})
+	w.must(&ActivateGameSession{Process: key, Game: game})
+}
+
+// TestHeldTicket: a member who is away holds the ticket back; the proposal is refused and costs nobody anything; back in
+// time the search goes on, else it ends for the whole party.
+func TestHeldTicket(t *testing.T) {
+	w := newFlowWorld(t, nil)
+	red, blue := w.search("a", "b"), w.search("c")
+	before := w.seq("a")
+	w.offline("b")
+	w.wantTold("a", before, "PartyMemberPresence MatchmakingStatus")
+	dump := w.cell.flow.Players.Len()
+	keys := w.keys("c")
+	if refused := w.propose(testQueue, red, blue); refused == nil {
+		t.Fatal("a held ticket was matched")
+	}
+	if w.keys("c") != keys || w.cell.flow.Players.Len() != dump {
+		t.Error("the healthy ticket was touched")
+	}
+	w.pass(14 * time.Second)
+	w.attach("b")
+	w.wantTold("a", before, "PartyMemberPresence MatchmakingStatus PartyMemberPresence MatchmakingStatus")
+	w.pass(time.Minute)
+	w.offline("b")
+	w.pass(16 * time.Second)
+	w.wantPhase("a", flow.InParty)
+	w.wantPhase("b", flow.InParty)
+	if got := w.told("a", before); !strings.HasSuffix(got, "GameSessionChanged LeftMatchmaking:MEMBER_OFFLINE") {
+		t.Errorf("a was told %s", got)
+	}
+	if w.ticket(red).Status.Active() {
+		t.Error("the ticket lives on")
+	}
+	if refused := w.propose(testQueue, red, blue); refused == nil {
+		t.Error("a match followed from an ended ticket")
+	}
+}
+
+// TestT2Acceptance holds the rows of T2 about matches that have to be accepted.
+func TestT2Acceptance(t *testing.T) {
+	begin := func(t *testing.T) (*flowWorld, domain.UUID, domain.UUID) {
+		w := newFlowWorld(t, nil)
+		red, blue := w.searchIn(acceptQueue, "a", "b"), w.searchIn(acceptQueue, "c")
+		if refused := w.propose(acceptQueue, red, blue); refused != nil {
+			t.Fatal(refused)
+		}
+		return w, red, blue
+	}
+	t.Run("accepted", func(t *testing.T) {
+		w, red, blue := begin(t)
+		if got := w.told("a", 0); !strings.HasSuffix(got, "EnteredMatchmaking MatchFound") {
+			t.Errorf("a was told %s", got)
+		}
+		w.offline("b") // not held now: the deadline decides
+		w.attach("b")
+		w.must(&AnswerMatch{Caller: w.as("a"), Ticket: red, Accept: true})
+		w.must(&AnswerMatch{Caller: w.as("b"), Ticket: red, Accept: true})
+		w.wantPhase("a", flow.Matchmaking)
+		before := w.seq("c")
+		w.must(&AnswerMatch{Caller: w.as("c"), Ticket: blue, Accept: true})
+		w.wantTold("c", before, "GameSessionChanged MatchAcceptanceChanged AddedToGame")
+		w.wantPhase("b", flow.InGameWithParty)
+		w.must(&AnswerMatch{Caller: w.as("a"), Ticket: red, Accept: true}) // ok: this match came of it
+		w.refused(&AnswerMatch{Caller: w.as("a"), Ticket: red}, flow.AcceptanceNotOpen)
+	})
+	t.Run("declined", func(t *testing.T) {
+		w, red, _ := begin(t)
+		before := w.seq("c")
+		w.must(&AnswerMatch{Caller: w.as("b"), Ticket: red, Accept: false})
+		w.wantPhase("a", flow.InParty)
+		w.wantPhase("b", flow.InParty)
+		w.wantPhase("c", flow.Matchmaking)
+		w.wantTold("c", before, "MatchAcceptanceChanged MatchmakingResumed:ACCEPT_DECLINED")
+		if got := w.told("a", 0); !strings.HasSuffix(got, "MatchmakingFailed:ACCEPT_DECLINED") {
+			t.Errorf("a was told %s", got)
+		}
+		if len(w.player("b").Penalties) != 1 || len(w.player("a").Penalties) != 0 {
+			t.Errorf("penalties %v of the decliner, %v of the other", w.player("b").Penalties, w.player("a").Penalties)
+		}
+	})
+	t.Run("left", func(t *testing.T) {
+		w, _, blue := begin(t)
+		entered := w.ticket(blue).Start
+		w.must(&LeaveMatchmaking{w.as("a")})
+		w.wantPhase("b", flow.InParty)
+		w.wantPhase("c", flow.Matchmaking)
+		if w.ticket(blue).Start != entered {
+			t.Error("the other ticket lost its place")
+		}
+	})
+	t.Run("timed out", func(t *testing.T) {
+		w, red, _ := begin(t)
+		w.must(&AnswerMatch{Caller: w.as("a"), Ticket: red, Accept: true})
+		w.pass(21 * time.Second)
+		w.wantPhase("a", flow.InParty)
+		w.wantPhase("c", flow.InParty)
+		if len(w.player("a").Penalties) != 0 || len(w.player("b").Penalties) != 1 || len(w.player("c").Penalties) != 1 {
+			t.Error("the penalties are others'")
+		}
+		if got := w.told("a", 0); !strings.HasSuffix(got, "MatchmakingFailed:ACCEPT_TIMEOUT") {
+			t.Errorf("a was told %s", got)
+		}
+	})
+}
+
+// TestT2SearchEnds holds the rows of T2 about tickets that end from outside.
+func TestT2SearchEnds(t *testing.T) {
+	for name, row := range map[string]struct {
+		end  func(w *flowWorld, ticket domain.UUID)
+		want string
+	}{
+		"timeout": {func(w *flowWorld, _ domain.UUID) { w.pass(5*time.Minute + time.Second) }, "MatchmakingFailed:TIMEOUT"},
+		"stopped": {func(w *flowWorld, id domain.UUID) { w.must(&StopMatchmaking{ID: "mm-" + id.String()}) }, "MatchmakingFailed:TICKET_SUPERSEDED"},
+		"closed":  {func(w *flowWorld, _ domain.UUID) { w.must(&SetQueue{Name: testQueue, Closed: true}) }, "MatchmakingFailed:QUEUE_CLOSED"},
+		"kicked":  {func(w *flowWorld, _ domain.UUID) { w.must(&KickPlayer{w.as("a"), "b"}) }, "LeftMatchmaking:MEMBER_KICKED PartyChanged:KICKED"},
+		"left":    {func(w *flowWorld, _ domain.UUID) { w.must(&LeaveParty{w.as("b")}) }, "LeftMatchmaking:MEMBER_LEFT PartyChanged:LEFT"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newFlowWorld(t, nil)
+			ticket := w.search("a", "b")
+			before := w.seq("a")
+			row.end(w, ticket)
+			w.wantPhase("a", flow.InParty)
+			w.wantTold("a", before, "GameSessionChanged "+row.want)
+			if w.ticket(ticket).Status.Active() {
+				t.Error("the ticket lives on")
+			}
+		})
+	}
+}
+
+// TestRequeueLock is 5.2: who enters and leaves again and again waits longer and longer.
+func TestRequeueLock(t *testing.T) {
+	w := newFlowWorld(t, nil)
+	w.queues()
+	w.online("a")
+	enter := func() Command {
+		return &EnterMatchmaking{Caller: w.as("a"), Ticket: w.id(), Party: w.id(), Queue: testQueue}
+	}
+	for range 3 {
+		w.must(enter())
+		w.must(&LeaveMatchmaking{w.as("a")})
+	}
+	if r := w.refused(enter(), flow.MatchmakingLocked); r != nil && (r.Lock.Kind != flow.Requeue || r.Until != w.now.Add(15*time.Second)) {
+		t.Errorf("%+v", r)
+	}
+	w.pass(16 * time.Second)
+	w.must(enter())
+	w.must(&LeaveMatchmaking{w.as("a")})
+	if r := w.refused(enter(), flow.MatchmakingLocked); r != nil && r.Until != w.now.Add(30*time.Second) {
+		t.Errorf("locked until %v, want 30 s", r.Until.Sub(w.now))
+	}
+	w.pass(11 * time.Minute)
+	w.must(enter())
+}
+
+// TestRequeueAfterFailedAllocation is onAllocationFailure=REQUEUE: in the same commit, with the old age.
+func TestRequeueAfterFailedAllocation(t *testing.T) {
+	w := newFlowWorld(t, func(c *flow.Config) { c.Games.Requeue = true })
+	red, blue := w.search("a", "b"), w.search("c")
+	entered := w.ticket(red).Start
+	w.pass(10 * time.Second)
+	w.propose(testQueue, red, blue)
+	w.offline("c")
+	before := w.seq("a")
+	rev := w.player("a").Rev
+	w.pass(2*time.Minute + time.Second)
+	w.wantPhase("a", flow.Matchmaking)
+	w.wantPhase("c", flow.InParty)
+	if ticket := w.keys("a").Ticket; ticket == red || w.ticket(ticket).Start != entered || w.ticket(red).Status.Active() || w.player("a").Rev != rev+1 {
+		t.Errorf("ticket mm-%s, old one mm-%s", ticket, red)
+	}
+	w.wantTold("a", before, "GameSessionChanged EnteredMatchmaking FailedToAllocateGameInstance:TIMEOUT")
+}
+
+// TestStrictPlayers is 5.1 (6): the service's API does not take players away from player flow.
+func TestStrictPlayers(t *testing.T) {
+	for _, lax := range []bool{false, true} {
+		w := newFlowWorld(t, func(c *flow.Config) { c.Games.LaxPlayers = lax })
+		ticket := w.search("a", "b")
+		game := w.game("foreign", 4)
+		keys := w.keys("b")
+		err := w.do(&ReservePlayers{Game: game, Players: []NewPlayer{{ID: w.id(), Player: "b"}}})
+		if (err == nil) != lax {
+			t.Errorf("lax %t: %v", lax, err)
+		}
+		if w.keys("b") != keys {
+			t.Error("a foreign player session changed the keys")
+		}
+		v := w.cell.View()
+		if s, _ := v.FlowOf("b", w.now); (len(s.Foreign) == 1) != lax {
+			t.Errorf("lax %t: foreign sessions %v", lax, s.Foreign)
+		}
+		err = w.do(&StartMatchmaking{Configuration: testQueue, ID: "raw", Players: w.ticket(ticket).PlayersOf()})
+		if (err == nil) != lax {
+			t.Errorf("lax %t: %v", lax, err)
+		}
+		if lax {
+			w.wantPhase("a", flow.InParty)
+		}
+	}
+}

@@ -1,0 +1,248 @@
+package cell
+
+import (
+	"testing"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/flow"
+)
+
+// TestT2Party holds the rows of table T2 that are about parties.
+func TestT2Party(t *testing.T) {
+	t.Run("invite expires", func(t *testing.T) {
+		w := newFlowWorld(t, nil)
+		w.party("a")
+		w.online("b")
+		w.must(&SendInvite{Caller: w.as("a"), ID: w.id(), Target: "b"})
+		before := w.seq("a")
+		w.pass(2*time.Minute + time.Second)
+		w.wantTold("a", before, "PartyInviteCancelled:EXPIRED")
+		w.wantTold("b", 0, "PartyInviteReceived PartyInviteCancelled:EXPIRED")
+	})
+	t.Run("leader offline", func(t *testing.T) {
+		w := newFlowWorld(t, nil)
+		id := w.party("a", "b")
+		w.offline("a")
+		w.pass(29 * time.Second)
+		r, _ := w.cell.flow.Party(id)
+		if !w.cell.flow.Parties.Get(r).Leads("a") {
+			t.Error("the lead was taken too early")
+		}
+		w.pass(2 * time.Second)
+		if !w.cell.flow.Parties.Get(r).Leads("b") || w.cell.flow.Parties.Get(r).Leads("a") {
+			t.Error("b does not lead")
+		}
+		w.attach("a")
+		w.pass(time.Minute)
+		if w.cell.flow.Parties.Get(r).Leads("a") {
+			t.Error("a got the lead back by coming back")
+		}
+	})
+	t.Run("member offline", func(t *testing.T) {
+		w := newFlowWorld(t, nil)
+		w.party("a", "b")
+		w.offline("b")
+		w.pass(119 * time.Second)
+		w.wantPhase("b", flow.InParty)
+		w.pass(2 * time.Second)
+		w.wantPhase("b", flow.Idle)
+		w.wantPhase("a", flow.InParty)
+		if got := w.told("b", 0); got[len(got)-len("RemovedFromParty:OFFLINE"):] != "RemovedFromParty:OFFLINE" {
+			t.Errorf("b was told %s", got)
+		}
+	})
+	t.Run("member offline in a game", func(t *testing.T) {
+		w := newFlowWorld(t, nil)
+		w.party("a", "b")
+		g := w.play(false, flow.ReconnectRequired, "b")
+		w.connect(g, "b")
+		w.offline("b")
+		w.pass(10 * time.Minute)
+		w.wantPhase("b", flow.InGameWithParty)
+		w.must(&EndGame{Instance: g})
+		w.pass(119 * time.Second) // the timer begins anew
+		w.wantPhase("b", flow.InParty)
+		w.pass(2 * time.Second)
+		w.wantPhase("b", flow.Idle)
+	})
+	t.Run("nobody there", func(t *testing.T) {
+		w := newFlowWorld(t, func(c *flow.Config) {
+			c.Parties.OfflineRemoval, c.Parties.StaleExpiration = time.Hour, 10*time.Minute
+		})
+		w.party("a", "b")
+		w.offline("a")
+		w.offline("b")
+		w.pass(9 * time.Minute)
+		w.wantPhase("a", flow.InParty)
+		w.pass(2 * time.Minute)
+		w.wantPhase("a", flow.Idle)
+		w.wantPhase("b", flow.Idle)
+		if w.cell.flow.Parties.Len() != 0 {
+			t.Error("the party is still there")
+		}
+	})
+	for phase, want := range []flow.Phase{1: flow.Idle, 2: flow.Idle, 3: flow.InGame} {
+		if phase == 0 {
+			continue
+		}
+		w := newFlowWorld(t, nil)
+		phases[phase](w)
+		before := w.seq("me")
+		w.must(&ShutDownParty{w.keys("me").Party})
+		w.wantPhase("me", want)
+		w.wantPhase("friend", flow.Idle)
+		told := "GameSessionChanged RemovedFromParty:SHUT_DOWN"
+		if phase == 2 {
+			told = "GameSessionChanged LeftMatchmaking:PARTY_SHUT_DOWN RemovedFromParty:SHUT_DOWN"
+		}
+		w.wantTold("me", before, told)
+	}
+}
+
+// TestOneRevisionForEachCommit is I9: rev rises by one with each commit that changes a key, with one OnGameSessionChanged,
+// which comes first.
+func TestOneRevisionForEachCommit(t *testing.T) {
+	w := newFlowWorld(t, nil)
+	w.party("a", "b")
+	w.party("c", "d")
+	rev, before := w.player("a").Rev, w.seq("a")
+	r, _ := w.cell.flow.Player("c")
+	w.must(&JoinParty{Caller: w.as("a"), Party: w.cell.flow.Players.Get(r).Keys.Party})
+	if got := w.player("a").Rev; got != rev+1 {
+		t.Errorf("rev rose from %d to %d by one commit", rev, got)
+	}
+	w.wantTold("a", before, "GameSessionChanged RemovedFromParty:SWITCHED AddedToParty PartyChanged:JOINED")
+	if w.player("b").Rev != 1 || w.player("c").Rev != 1 {
+		t.Error("the revision of somebody whose keys are the same rose")
+	}
+	before = w.seq("a")
+	w.must(&SetReady{w.as("a"), true})
+	w.wantTold("a", before, "PartyChanged:READY")
+	if got := w.player("a").Rev; got != rev+1 {
+		t.Errorf("rev rose to %d, and no key changed", got)
+	}
+}
+
+// TestEventsHaveNoGaps: numbers go up by one, over logins and restarts, and what is not kept is known to be missing.
+func TestEventsHaveNoGaps(t *testing.T) {
+	w := newFlowWorld(t, func(c *flow.Config) { c.Sessions.EventsKept, c.Sessions.EventsKeptFor = 20, time.Minute })
+	w.party("a", "b")
+	for range 40 {
+		w.must(&SetReady{w.as("b"), true})
+		w.must(&SetReady{w.as("b"), false})
+		w.pass(10 * time.Second)
+	}
+	v := w.cell.View()
+	p := w.player("a")
+	events, head, ok := v.EventsAfter("a", p.FirstKept()-1, 1000)
+	if !ok || head != p.Seq || len(events) < 20 || events[0].Seq != p.FirstKept() || events[len(events)-1].Seq != head {
+		t.Fatalf("%d events up to %d (%t), the first is %d", len(events), head, ok, p.FirstKept())
+	}
+	for i, e := range events[1:] {
+		if e.Seq != events[i].Seq+1 || e.Commit <= events[i].Commit-1 {
+			t.Fatalf("event %d of commit %d follows %d of %d", e.Seq, e.Commit, events[i].Seq, events[i].Commit)
+		}
+	}
+	if _, _, ok := v.EventsAfter("a", p.FirstKept()-2, 1000); ok {
+		t.Error("a gap was not noticed")
+	}
+	if _, _, ok := v.EventsAfter("a", p.Seq+1, 1000); ok {
+		t.Error("a client that is ahead was not noticed")
+	}
+	if rest, _, ok := v.EventsAfter("a", p.Seq, 1000); !ok || len(rest) != 0 {
+		t.Error("a client that has everything gets something")
+	}
+	w.must(&AckEvents{Player: "a", Session: w.logins["a"], Seq: p.Seq})
+	seq := w.player("a").Seq
+	w.login("a")
+	w.must(&Resume{})
+	if got := w.player("a").Seq; got != seq+1 { // OnSessionReplaced
+		t.Errorf("the numbers go on with %d behind %d", got, seq)
+	}
+}
+
+// TestOutboxesOfThoseAwayAreDropped: who is away for long costs little.
+func TestOutboxesOfThoseAwayAreDropped(t *testing.T) {
+	w := newFlowWorld(t, nil)
+	w.party("a")
+	w.must(&Logout{w.as("a")})
+	w.pass(16 * time.Minute)
+	if p := w.player("a"); len(p.Outbox()) != 0 || p.Seq == 0 {
+		t.Errorf("%d events are kept, the last number is %d", len(p.Outbox()), p.Seq)
+	}
+	w.pass(31 * 24 * time.Hour)
+	if _, ok := w.cell.flow.Player("a"); ok {
+		t.Error("the player is still known")
+	}
+}
+
+// TestRepeatedRequest: a repeat gets the first answer and changes nothing; after ten minutes it is a new one.
+func TestRepeatedRequest(t *testing.T) {
+	w := newFlowWorld(t, nil)
+	w.online("a")
+	by := w.as("a")
+	by.Request = "r1"
+	first := &CreateParty{Caller: by, ID: w.id()}
+	w.must(first)
+	w.must(&SetReady{w.as("a"), true})
+	entries, dump := len(w.journal), string(w.dump())
+	again := &CreateParty{Caller: by, ID: w.id()}
+	w.must(again)
+	if !again.Repeated || again.Made != first.Made || again.Flow != first.Flow || len(w.journal) != entries || string(w.dump()) != dump {
+		t.Errorf("repeat: %+v, first %+v", again.Caller, first.Caller)
+	}
+	other := w.login("b")
+	other.Request = "r1"
+	w.must(&CreateParty{Caller: other, ID: w.id()})
+	w.pass(10*time.Minute + time.Second)
+	w.must(again)
+	if again.Repeated && again.Made == first.Made {
+		t.Error("the request is remembered for ever")
+	}
+	if n := w.cell.flow.Requests.Len(); n != 1 {
+		t.Errorf("%d requests are remembered, want 1", n)
+	}
+}
+
+// TestIfRev is X-If-Rev.
+func TestIfRev(t *testing.T) {
+	w := newFlowWorld(t, nil)
+	w.party("a")
+	rev := w.player("a").Rev
+	by := w.as("a")
+	old := rev - 1
+	by.IfRev = &old
+	w.refused(&LeaveParty{by}, flow.RevConflict)
+	by.IfRev = &rev
+	w.must(&LeaveParty{by})
+}
+
+// TestInvitesOutliveTheirSender, and a kick ends those of the kicked.
+func TestInvitesOutliveTheirSender(t *testing.T) {
+	w := newFlowWorld(t, nil)
+	id := w.party("a", "b")
+	w.online("c")
+	invite := &SendInvite{Caller: w.as("b"), ID: w.id(), Target: "c"}
+	w.must(invite)
+	again := &SendInvite{Caller: w.as("a"), ID: w.id(), Target: "c"}
+	w.must(again)
+	if again.Made != invite.ID {
+		t.Error("a second invite was made")
+	}
+	w.must(&LeaveParty{w.as("b")})
+	w.refused(&CancelInvite{Caller: w.as("b"), Invite: invite.ID}, flow.InviteNotFound)
+	w.must(&JoinParty{Caller: w.as("c"), Invite: invite.ID})
+	if w.keys("c").Party != id {
+		t.Error("c is in another party")
+	}
+	if len(w.cell.flow.InvitesTo("c")) != 0 {
+		t.Error("the invite is still there")
+	}
+	w.refused(&CancelInvite{Caller: w.as("c"), Invite: domain.UUID{1}}, flow.InviteNotFound)
+	w.online("d")
+	w.must(&SendInvite{Caller: w.as("a"), ID: domain.UUID{2}, Target: "d"})
+	w.refused(&CancelInvite{Caller: w.as("c"), Invite: domain.UUID{2}}, flow.NotLeader)
+	w.refused(&SendInvite{Caller: w.as("a"), ID: w.id(), Target: "a"}, flow.CannotTargetSelf)
+	w.refused(&SendInvite{Caller: w.as("a"), ID: w.id(), Target: "nobody"}, flow.PlayerNotFound)
+}

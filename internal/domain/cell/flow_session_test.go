@@ -1,0 +1,219 @@
+package cell
+
+import (
+	"testing"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/flow"
+)
+
+// TestT5Login: a login changes no key in any phase, takes the control, and tells the old client.
+func TestT5Login(t *testing.T) {
+	for phase := range phases {
+		w := newFlowWorld(t, nil)
+		phases[phase](w)
+		keys, old, rev := w.keys("me"), w.as("me"), w.player("me").Rev
+		before := w.seq("me")
+		w.login("me")
+		if w.keys("me") != keys || w.player("me").Rev != rev {
+			t.Errorf("S%d: the login changed the keys from %v to %v", phase, keys, w.keys("me"))
+		}
+		w.wantTold("me", before, "SessionReplaced")
+		w.refused(&CreateParty{Caller: old, ID: w.id()}, flow.SessionReplaced)
+		if p := w.player("me"); p.Presence != flow.Online || p.PresenceBy == 0 {
+			t.Errorf("S%d: presence %s until %d: the new client has not had the time to attach", phase, p.Presence, p.PresenceBy)
+		}
+		w.pass(26 * time.Second)
+		if w.player("me").Presence != flow.Offline {
+			t.Errorf("S%d: it is still online, and nobody attached", phase)
+		}
+		w.attach("me")
+		if w.player("me").Presence != flow.Online {
+			t.Errorf("S%d: it is not online", phase)
+		}
+	}
+}
+
+// TestT5Reject is duplicateLogin=REJECT.
+func TestT5Reject(t *testing.T) {
+	w := newFlowWorld(t, func(c *flow.Config) { c.Sessions.RejectDuplicates = true })
+	w.online("me")
+	again := func() Command { return &Login{Player: "me", Session: w.id(), Token: w.id()} }
+	w.refused(again(), flow.AlreadyLoggedIn)
+	w.offline("me")
+	w.must(again())
+}
+
+// TestT5Flapping: too many logins that replace one another are stopped for both devices; the session that is there stays.
+func TestT5Flapping(t *testing.T) {
+	w := newFlowWorld(t, nil)
+	w.online("me")
+	for range 5 {
+		w.online("me")
+		w.login("me")
+	}
+	w.refused(&Login{Player: "me", Session: w.id(), Token: w.id()}, flow.LoginFlapping)
+	w.attach("me")
+	w.must(&CreateParty{Caller: w.as("me"), ID: w.id()})
+	w.pass(61 * time.Second)
+	w.login("me")
+}
+
+// TestT5Expiry: a login session without a sign of life ends, and the keys stay.
+func TestT5Expiry(t *testing.T) {
+	w := newFlowWorld(t, func(c *flow.Config) { c.Parties.OfflineRemoval = time.Hour })
+	w.party("a", "b")
+	w.pass(25 * time.Hour) // whoever is here has signs of life
+	if w.player("a").Login() == 0 {
+		t.Fatal("the login session of a client that is here has ended")
+	}
+	w.offline("a")
+	w.pass(50 * time.Minute)
+	if w.player("a").Login() == 0 {
+		t.Fatal("the login session has ended too early")
+	}
+	w.wantPhase("a", flow.InParty)
+	w.pass(25 * time.Hour)
+	if w.player("a").Login() != 0 {
+		t.Error("the login session is still there")
+	}
+	w.refused(&LeaveParty{w.as("a")}, flow.SessionNotFound)
+}
+
+// TestT5Ban takes a player out of everything.
+func TestT5Ban(t *testing.T) {
+	for phase := range phases {
+		w := newFlowWorld(t, nil)
+		phases[phase](w)
+		w.must(&BanPlayer{Player: "me", Banned: true})
+		w.wantPhase("me", flow.Idle)
+		if phase == 2 {
+			w.wantPhase("friend", flow.InParty)
+		}
+		w.refused(&Login{Player: "me", Session: w.id(), Token: w.id()}, flow.PlayerBanned)
+		w.refused(&CreateParty{Caller: w.as("me"), ID: w.id()}, flow.SessionNotFound)
+		w.must(&BanPlayer{Player: "me"})
+		w.login("me")
+	}
+}
+
+// TestT5Restart: who was online is unknown for a while and counts as online, tickets are held until everybody is back, and
+// deadlines are moved by the time the service was down.
+func TestT5Restart(t *testing.T) {
+	w := newFlowWorld(t, nil)
+	ticket := w.search("a", "b")
+	w.online("c")
+	g := w.play(false, flow.ReconnectOptional, "c")
+	w.connect(g, "c")
+	w.lose(g, w.member("c").Session)
+	w.online("d")
+	w.offline("d")
+	left := w.cell.wall(w.member("c").HoldBy) - w.now
+
+	w.now += 3_600_000
+	w.must(&Resume{})
+	if p := w.player("a"); p.Presence != flow.Unknown || !p.Here() {
+		t.Errorf("a is %s", p.Presence)
+	}
+	if w.player("d").Presence != flow.Offline {
+		t.Error("d was offline and is not any more")
+	}
+	r, _ := w.cell.flow.PartyByTicket(ticket)
+	if s := w.cell.flow.Parties.Get(r).Search; s.Status != flow.Held || len(s.HeldBy) != 2 {
+		t.Errorf("search %+v", s)
+	}
+	if m := w.member("c"); m.HoldBy != 0 || m.HoldLeft != int64(left) { // its server has not come back either
+		t.Errorf("%d ms are left of %d, until %d", m.HoldLeft, left, m.HoldBy)
+	}
+	w.attach("a")
+	w.attach("b")
+	if s := w.cell.flow.Parties.Get(r).Search; s.Status != flow.Searching && s.Status != flow.Queued {
+		t.Errorf("search %+v", s)
+	}
+	w.must(&ConnectProcess{Process: processKey(w.gameOf(g).ProcessID), Link: 8})
+	if m := w.member("c"); m.HoldLeft != 0 || domain.Time(m.HoldBy) != domain.Time(w.cell.contact(w.now))+left {
+		t.Errorf("hold until %d, %d left, want %d from now", m.HoldBy, m.HoldLeft, left)
+	}
+	w.pass(61 * time.Second)
+	if p := w.player("c"); p.Presence != flow.Offline {
+		t.Errorf("c is %s a minute after the restart", p.Presence)
+	}
+	w.wantPhase("c", flow.InGame)
+}
+
+// TestPresence: polls count as presence, a second stream takes over without a flicker, a late word of the first is ignored.
+func TestPresence(t *testing.T) {
+	w := newFlowWorld(t, nil)
+	w.party("a", "b")
+	before := w.seq("b")
+	first := w.player("a").Stream
+	w.attach("a")
+	w.must(&LoseStream{Player: "a", Stream: first})
+	w.wantTold("b", before, "")
+	w.offline("a")
+	w.wantTold("b", before, "PartyMemberPresence")
+	poll := &PollEvents{Player: "a", Session: w.logins["a"]}
+	w.must(poll)
+	w.wantTold("b", before, "PartyMemberPresence PartyMemberPresence")
+	entries := len(w.journal)
+	w.must(poll)
+	if len(w.journal) != entries {
+		t.Error("each poll is written to the journal")
+	}
+	for range 6 {
+		w.pass(20 * time.Second)
+		w.must(poll)
+	}
+	w.wantTold("b", before, "PartyMemberPresence PartyMemberPresence")
+	w.pass(26 * time.Second)
+	w.wantTold("b", before, "PartyMemberPresence PartyMemberPresence PartyMemberPresence")
+}
+
+// TestLoginTicket: once, for its player, for a while.
+func TestLoginTicket(t *testing.T) {
+	w := newFlowWorld(t, nil)
+	hash := w.id()
+	w.must(&IssueLoginTicket{Hash: hash, Player: "ann", DisplayName: "Ann", Life: time.Minute, Once: true})
+	login := &Login{Ticket: hash, Session: w.id(), Token: w.id()}
+	w.must(login)
+	if login.Player != "ann" || login.Made.Epoch != 1 || w.player("ann").Profile.DisplayName != "Ann" {
+		t.Errorf("%+v", login)
+	}
+	w.refused(&Login{Ticket: hash, Session: w.id(), Token: w.id()}, flow.Unauthenticated)
+	w.must(&IssueLoginTicket{Hash: hash, Player: "ann", Life: time.Minute, Once: true})
+	w.pass(61 * time.Second)
+	w.refused(&Login{Ticket: hash, Session: w.id(), Token: w.id()}, flow.Unauthenticated)
+	w.refused(&IssueLoginTicket{Hash: hash, Player: "an n", Life: time.Minute}, flow.InvalidArgument)
+	w.refused(&IssueLoginTicket{Hash: hash, Player: "ann", Life: time.Hour}, flow.InvalidArgument)
+}
+
+// TestTokens: the old one is good for a while after a rotation, and says later that it is stale.
+func TestTokens(t *testing.T) {
+	w := newFlowWorld(t, nil)
+	w.online("a")
+	v := w.cell.View()
+	old := w.cell.flow.Logins.Get(w.player("a").Login()).Token
+	fresh := w.id()
+	w.must(&RefreshLogin{Caller: w.as("a"), Token: fresh})
+	if l, stale, ok := v.LoginByToken(old, w.now); !ok || stale || l.ID != w.logins["a"] {
+		t.Errorf("the old token: %+v stale %t known %t", l, stale, ok)
+	}
+	w.pass(31 * time.Second)
+	if _, stale, ok := v.LoginByToken(old, w.now); !ok || !stale {
+		t.Error("the old token is good for ever")
+	}
+	if _, stale, ok := v.LoginByToken(fresh, w.now); !ok || stale {
+		t.Error("the new token is not good")
+	}
+}
+
+// TestFlowOff: without the setting nothing of it is there.
+func TestFlowOff(t *testing.T) {
+	w := newWorld(t, DefaultConfig())
+	for _, cmd := range []Command{&Login{Player: "a"}, &CreateParty{}, &MakeGame{}, &BanPlayer{}, &AttachStream{}} {
+		if err := w.do(cmd); flow.CodeOf(err) != flow.Unavailable || err == nil {
+			t.Errorf("%T: %v", cmd, err)
+		}
+	}
+}
