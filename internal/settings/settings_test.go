@@ -57,6 +57,8 @@ func TestCheckNamesWhatIsWrong(t *testing.T) {
 	}{
 		"all addresses":            {func(s *Settings) { s.Listen = ":8080" }, nil},
 		"dev on loopback":          {func(s *Settings) { s.Dev = true }, nil},
+		"a clock to be moved":      {func(s *Settings) { s.VirtualClock, s.Dev = true, true }, nil},
+		"a clock for anybody":      {func(s *Settings) { s.VirtualClock = true }, []string{"virtual-clock without dev"}},
 		"dev on another loopback":  {func(s *Settings) { s.Dev, s.Listen = true, "127.8.8.8:0" }, nil},
 		"dev on IPv6 loopback":     {func(s *Settings) { s.Dev, s.Listen = true, "[::1]:8080" }, nil},
 		"dev on localhost":         {func(s *Settings) { s.Dev, s.Listen = true, "localhost:8080" }, nil},
