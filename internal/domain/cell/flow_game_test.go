@@ -1,0 +1,267 @@
+package cell
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/session"
+)
+
+func (w *flowWorld) instance(id domain.UUID) *flow.Instance {
+	w.t.Helper()
+	r, ok := w.cell.flow.Instance(id)
+	if !ok {
+		w.t.Fatalf("gi-%s is not known", id)
+	}
+	return w.cell.flow.Instances.Get(r)
+}
+
+// TestT3 holds the rows of table T3. Each ends a game of "me", who is in a party, and "solo", who is not.
+func TestT3(t *testing.T) {
+	for _, row := range []struct {
+		name    string
+		pending bool
+		end     func(w *flowWorld, g domain.UUID)
+		reason  flow.Reason // of the instance
+		told    string
+		lives   bool // the game session goes on
+	}{
+		{"allocation timeout", true, func(w *flowWorld, _ domain.UUID) { w.pass(2*time.Minute + time.Second) }, flow.AllocationFailed,
+			"GameSessionChanged FailedToAllocateGameInstance:TIMEOUT", false},
+		{"placement stopped", true, func(w *flowWorld, g domain.UUID) { w.must(&StopPlacement{ID: "gi-" + g.String()}) }, flow.AllocationFailed,
+			"GameSessionChanged FailedToAllocateGameInstance:CANCELLED", false},
+		{"queue deleted", true, func(w *flowWorld, _ domain.UUID) { w.must(&DeleteQueue{Name: "q"}) }, flow.AllocationFailed,
+			"GameSessionChanged FailedToAllocateGameInstance:HOST_ERROR", false},
+		{"EndGame", false, func(w *flowWorld, g domain.UUID) { w.must(&EndGame{Instance: g}) }, flow.Finished,
+			"GameSessionChanged GameEnded:FINISHED RemovedFromGame:GAME_ENDED", true},
+		{"process ended", false, func(w *flowWorld, g domain.UUID) {
+			w.must(&EndProcess{Process: processKey(w.gameOf(g).ProcessID), Request: 1})
+		}, flow.Terminated, "GameSessionChanged GameEnded:TERMINATED RemovedFromGame:GAME_TERMINATED", false},
+		{"process died", false, func(w *flowWorld, g domain.UUID) {
+			w.must(&LoseLink{Process: processKey(w.gameOf(g).ProcessID), Link: 7})
+			w.pass(76 * time.Second)
+		}, flow.HostLost, "GameSessionChanged GameEnded:HOST_LOST RemovedFromGame:HOST_LOST", false},
+		{"terminated", false, func(w *flowWorld, g domain.UUID) {
+			w.must(&TerminateGameSession{ID: w.gameOf(g).ID})
+			w.refused(&GetHostConnectionDetails{Caller: w.as("me"), Instance: g}, flow.GameIsEnding)
+			w.pass(31 * time.Second)
+		}, flow.Terminated, "GameSessionChanged GameEnded:TERMINATED RemovedFromGame:GAME_TERMINATED", true},
+		{"absolute timeout", false, func(w *flowWorld, _ domain.UUID) { w.pass(6*time.Hour + time.Second) }, flow.AbsoluteTimeout,
+			"GameSessionChanged GameEnded:ABSOLUTE_TIMEOUT RemovedFromGame:ABSOLUTE_TIMEOUT", true},
+		{"force end", false, func(w *flowWorld, g domain.UUID) { w.must(&ForceEnd{g}) }, flow.ByTheOperator,
+			"GameSessionChanged GameEnded:OPERATOR RemovedFromGame:OPERATOR", true},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			w := newFlowWorld(t, nil)
+			w.party("me")
+			w.online("solo")
+			w.must(&SetReady{w.as("me"), true})
+			g := w.play(row.pending, flow.ReconnectRequired, "me", "solo")
+			var game session.ID
+			if !row.pending {
+				w.connect(g, "me", "solo")
+				game = w.gameOf(g).ID
+			}
+			before := w.seq("solo")
+			row.end(w, g)
+			if x := w.instance(g); x.Status != flow.InstanceEnded || x.EndReason != row.reason || len(x.Members()) != 0 {
+				t.Errorf("the game instance is %s (%s) with %d members", x.Status, x.EndReason, len(x.Members()))
+			}
+			w.wantPhase("me", flow.InParty)
+			w.wantPhase("solo", flow.Idle)
+			w.wantTold("solo", before, row.told)
+			r, _ := w.cell.flow.Party(w.keys("me").Party)
+			if ready := w.cell.flow.Parties.Get(r).Members[0].Ready; ready != row.pending {
+				t.Errorf("ready is %t", ready)
+			}
+			if len(w.player("me").Penalties) != 0 {
+				t.Errorf("penalties %v", w.player("me").Penalties)
+			}
+			if code := flow.CodeOf(w.do(&GetHostConnectionDetails{Caller: w.as("me"), Instance: g})); code != flow.GameHasEnded {
+				t.Errorf("details of an ended game: %s", code)
+			}
+			if !row.pending {
+				if x, _ := w.cell.sessions.Game(game); w.cell.sessions.Games.Get(x).Live() != row.lives {
+					t.Errorf("the game session lives: %t", !row.lives)
+				}
+			} else if p, _ := w.cell.placements.Placement("gi-" + g.String()); w.cell.placements.Placements.Get(p).Status == 1 {
+				t.Error("the placement is still pending")
+			}
+			w.pass(11 * time.Minute)
+			if _, ok := w.cell.flow.Instance(g); ok {
+				t.Error("the game instance is remembered for ever")
+			}
+		})
+	}
+}
+
+// TestEmptyGame is emptyTimeout.
+func TestEmptyGame(t *testing.T) {
+	w := newFlowWorld(t, func(c *flow.Config) { c.Games.EmptyTimeout = time.Minute })
+	w.online("me")
+	g := w.play(false, flow.ReconnectOptional, "me")
+	w.must(&LeaveGame{Caller: w.as("me"), Instance: g})
+	w.pass(59 * time.Second)
+	if !w.instance(g).Live() {
+		t.Error("it has ended too early")
+	}
+	w.pass(2 * time.Second)
+	if w.instance(g).Live() {
+		t.Error("it is still there")
+	}
+}
+
+// TestManualReady: nobody has a reservation before the server says that it takes players.
+func TestManualReady(t *testing.T) {
+	w := newFlowWorld(t, func(c *flow.Config) { c.Games.ManualReady = true })
+	w.online("me")
+	g := w.play(false, flow.ReconnectOptional, "me")
+	if m := w.member("me"); m.Status != flow.MemberPending || w.gameOf(g).SeatsHeld != 0 {
+		t.Errorf("membership is %s, %d seats are held", m.Status, w.gameOf(g).SeatsHeld)
+	}
+	w.refused(&GetHostConnectionDetails{Caller: w.as("me"), Instance: g}, flow.HostNotReady)
+	w.must(&ReadyGame{g})
+	w.connect(g, "me")
+}
+
+// TestKeepAlive: a server that promised signs of life is suspected after the first that is missing, and given up after
+// the last; while it is suspected no clock of a kept seat runs.
+func TestKeepAlive(t *testing.T) {
+	w := newFlowWorld(t, func(c *flow.Config) { c.Games.KeepAlive = 15 * time.Second })
+	w.online("me", "mate")
+	g := w.play(false, flow.ReconnectOptional, "me", "mate")
+	w.connect(g, "me", "mate")
+	w.lose(g, w.member("me").Session)
+	w.pass(10 * time.Second)
+	w.must(&KeepGameAlive{g})
+	w.pass(20 * time.Second)
+	if x := w.instance(g); x.Suspect == 0 || w.member("me").HoldBy != 0 {
+		t.Fatalf("suspect since %d, hold until %d", x.Suspect, w.member("me").HoldBy)
+	}
+	left := w.member("me").HoldLeft
+	w.pass(20 * time.Second)
+	w.must(&KeepGameAlive{g})
+	if m := w.member("me"); w.instance(g).Suspect != 0 || int64(m.HoldBy) != int64(w.cell.contact(w.now))+left {
+		t.Errorf("hold until %d, %d were left", m.HoldBy, left)
+	}
+	w.pass(61 * time.Second)
+	if x := w.instance(g); x.EndReason != flow.HostLost {
+		t.Errorf("it is %s (%s)", x.Status, x.EndReason)
+	}
+}
+
+// TestMakeGameIsAllOrNothing: a studio's match checks all players, and moves all of them or none; a repeat is recognised.
+func TestMakeGameIsAllOrNothing(t *testing.T) {
+	w := newFlowWorld(t, nil)
+	w.online("a", "b")
+	w.search("c")
+	plan := func(players ...string) *MakeGame {
+		p := GamePlan{ID: w.id(), Queue: "q", PlayersMax: 4}
+		for _, x := range players {
+			p.Players = append(p.Players, PlannedPlayer{Player: x})
+		}
+		return &MakeGame{Plan: p}
+	}
+	w.refused(plan("a", "b", "c"), flow.InMatchmaking)
+	w.refused(plan("a", "nobody"), flow.PlayerNotFound)
+	w.refused(plan("a", "a"), flow.InvalidArgument)
+	w.refused(plan(), flow.InvalidArgument)
+	if err := w.do(&MakeGame{Plan: GamePlan{ID: w.id(), Queue: "nosuch", PlayersMax: 4, Players: []PlannedPlayer{{Player: "a"}}}}); err == nil {
+		t.Error("there is no such queue")
+	}
+	game := plan("a", "b")
+	w.must(game)
+	entries := len(w.journal)
+	w.must(game)
+	if !game.Repeated || len(w.journal) != entries {
+		t.Error("the repeat was not recognised")
+	}
+	w.refused(plan("a"), flow.PlayerInGame)
+}
+
+// TestLeaverWhilePending is T4 note (a): the seat of a player who has left meanwhile is free at once.
+func TestLeaverWhilePending(t *testing.T) {
+	w := newFlowWorld(t, nil)
+	w.online("me", "mate")
+	g := w.play(true, flow.ReconnectOptional, "me", "mate")
+	w.must(&LeaveGame{Caller: w.as("me"), Instance: g})
+	if p := w.player("me").Penalties; len(p) != 1 || p[0].Kind != flow.Dodge || p[0].Until != 0 {
+		t.Errorf("penalties %+v, want a warning", p)
+	}
+	w.startMatch("gi-" + g.String())
+	if x := w.gameOf(g); x.SeatsHeld != 1 {
+		t.Errorf("%d seats are held", x.SeatsHeld)
+	}
+	w.connect(g, "mate")
+}
+
+// TestServerCalls holds what game servers with the partner calls can do.
+func TestServerCalls(t *testing.T) {
+	w := newFlowWorld(t, nil)
+	w.online("a", "b", "c", "d", "e")
+	g := w.play(false, flow.ReconnectOptional, "a", "b", "c") // four seats
+	for _, player := range []string{"a", "b", "c"} {
+		w.must(&ConnectMember{Instance: g, PlayerSession: w.member(player).Session})
+	}
+	if err := w.do(&ConnectMember{Instance: g, PlayerSession: w.id()}); flow.CodeOf(err) != flow.InvalidToken {
+		t.Error(err)
+	}
+	add := &AddMembers{Instance: g, Players: []PlannedPlayer{{Player: "d", Team: "red"}, {Player: "e"}, {Player: "a"}, {Player: "nobody"}}}
+	w.must(add)
+	if fmt.Sprint(add.Failed) != "[{e GAME_FULL} {nobody PLAYER_NOT_FOUND}]" || w.member("d").Status != flow.MemberReserved {
+		t.Errorf("failed: %v", add.Failed)
+	}
+	lost := &DisconnectMember{Instance: g, PlayerSession: w.member("a").Session}
+	w.must(lost)
+	if w.member("a").Status != flow.MemberDisconnected || lost.Stale {
+		t.Errorf("a is %s", w.member("a").Status)
+	}
+	w.must(lost)
+	if !lost.Stale || w.member("a").Disconnects != 1 {
+		t.Error("a late word counted")
+	}
+	w.must(&DisconnectMember{Instance: g, PlayerSession: w.member("b").Session, Quit: true})
+	if last := w.player("b").LastGame; last == nil || last.Membership != flow.Left {
+		t.Errorf("%+v", last)
+	}
+	w.must(&RemoveMembers{Instance: g, Players: []RemovedMember{{Player: "c", Reason: flow.RemovedAFK, Penalise: true}, {Player: "zoe"}}})
+	if p := w.player("c").Penalties; len(p) != 1 || p[0].Kind != flow.AFK {
+		t.Errorf("penalties %v", p)
+	}
+	text := `{"map":"dust"}`
+	before := w.seq("d")
+	w.must(&UpdateGame{Instance: g, Attributes: &text, PlayerAttributes: map[string]string{"d": `{"lives":3}`}})
+	w.wantTold("d", before, "GameInstanceUpdated")
+	if w.member("d").Attributes != `{"lives":3}` {
+		t.Error("the player's attributes are lost")
+	}
+	release := &ReleaseMembers{Instance: g, Players: []string{"a", "zoe"}}
+	w.must(release)
+	if strings.Join(release.Unknown, " ") != "zoe" || len(w.player("a").Penalties) != 0 {
+		t.Errorf("%+v, penalties %v", release, w.player("a").Penalties)
+	}
+}
+
+// TestLossOfMany: when half of the players lose their connection together, it is no offence of any of them.
+func TestLossOfMany(t *testing.T) {
+	w := newFlowWorld(t, nil)
+	w.online("a", "b", "c", "d")
+	g := w.play(false, flow.ReconnectOptional, "a", "b", "c", "d")
+	w.connect(g, "a", "b", "c", "d")
+	w.lose(g, w.member("a").Session)
+	w.pass(20 * time.Second)
+	w.lose(g, w.member("b").Session)
+	w.pass(4 * time.Minute)
+	if len(w.player("a").Penalties)+len(w.player("b").Penalties) != 0 {
+		t.Error("they were punished")
+	}
+	w.lose(g, w.member("c").Session)
+	w.pass(4 * time.Minute)
+	if p := w.player("c").Penalties; len(p) != 1 || p[0].Kind != flow.Leave || p[0].Reason != flow.ReconnectExpired {
+		t.Errorf("penalties %+v", p)
+	}
+}
