@@ -32,8 +32,8 @@ type explainCommand struct {
 	Profile   string `placeholder:"NAME" help:"AWS profile whose access key to use. Otherwise: AWS_ACCESS_KEY_ID, AWS_PROFILE, a key of the data directory, or none."`
 	JSON      bool   `name:"json" help:"JSON, for programs."`
 
-	Kind string `arg:"" enum:"placement,process,game-session" help:"placement, process or game-session."`
-	ID   string `arg:"" help:"Id of a placement; FLEET/COMPUTE/PROCESS or a process id; ARN of a game session."`
+	Kind string `arg:"" enum:"placement,process,game-session,ticket" help:"placement, process, game-session or ticket."`
+	ID   string `arg:"" help:"Id of a placement or a matchmaking ticket; FLEET/COMPUTE/PROCESS or a process id; ARN of a game session."`
 }
 
 func (c *explainCommand) Run(ctx context.Context, stdout io.Writer, env environment) error {
@@ -117,6 +117,9 @@ func printExplanation(w io.Writer, x *operator.Explanation) error {
 			fmt.Fprintf(table, "%s\t%s\t%d\t%s\t%s\n", printable(p.Fleet), printable(cmp.Or(p.Location, "-")), p.Free, p.Outcome, printable(p.Detail))
 		}
 	}
+	if x.Search != nil {
+		printSearch(table, x.Search)
+	}
 	if len(x.Timeline) > 0 {
 		fmt.Fprint(table, "\n")
 		fmt.Fprintln(table, "TIME\tWHAT\tDETAIL")
@@ -125,6 +128,42 @@ func printExplanation(w io.Writer, x *operator.Explanation) error {
 		}
 	}
 	return table.Flush()
+}
+
+// printSearch writes who could be matched with a ticket, and when that changes.
+func printSearch(table io.Writer, s *operator.Search) {
+	fmt.Fprintln(table, "\nWHEN\tOTHERS\tPOSSIBLE\tREJECTED BY")
+	line := func(when string, p *operator.Partners) {
+		var by []string
+		for _, r := range p.Rejected {
+			by = append(by, fmt.Sprintf("%s %d", printable(r.Rule), r.Tickets))
+		}
+		if p.NoRoom > 0 {
+			by = append(by, fmt.Sprintf("no room %d", p.NoRoom))
+		}
+		fmt.Fprintf(table, "%s\t%d\t%d\t%s\n", when, p.Looked, p.Possible, cmp.Or(strings.Join(by, ", "), "-"))
+	}
+	line("now", &s.Now)
+	for _, step := range s.Steps {
+		if step.Partners != nil {
+			line(fmt.Sprintf("from %d s on", step.Wait), step.Partners)
+		}
+	}
+	if len(s.Oldest) > 0 {
+		fmt.Fprintln(table, "\nTICKET\tPOSSIBLE\tREJECTED BY")
+	}
+	for _, p := range s.Oldest {
+		by := strings.Join(p.Rejected, ", ")
+		if p.NoRoom {
+			by = strings.TrimPrefix(by+", no room", ", ")
+		}
+		fmt.Fprintf(table, "%s\t%t\t%s\n", printable(p.Ticket), p.Possible, printable(cmp.Or(by, "-")))
+	}
+	for _, step := range s.Steps {
+		for _, c := range step.Changes {
+			fmt.Fprintf(table, "\nat %s\t%s: %s\n", step.At.Format("15:04:05"), printable(c.Property), printable(strings.TrimPrefix(c.From+" to ", " to ")+c.To))
+		}
+	}
 }
 
 // printable keeps what strangers chose, such as the name of a player, from driving the terminal.

@@ -20,7 +20,7 @@ type commandLine struct {
 	Serve      serveCommand      `cmd:"" help:"Run the service."`
 	Demo       demoCommand       `cmd:"" help:"Start the service, play a first game session through it, stay up."`
 	ShowConfig configCommand     `cmd:"" name:"config" help:"Show the settings in force and where each comes from."`
-	Explain    explainCommand    `cmd:"" help:"Say why a placement waits or failed, how a game session or a server process ended, and when."`
+	Explain    explainCommand    `cmd:"" help:"Say why a placement or a matchmaking ticket waits or failed, how a game session or a server process ended, and when."`
 	Keys       keysCommand       `cmd:"" help:"Access keys: create, list, revoke. Works while the service runs."`
 	AWSProfile awsProfileCommand `cmd:"" name:"aws-profile" help:"Write a profile for the AWS CLI and SDKs, with this service as its endpoint."`
 	WebhookKey webhookKeyCommand `cmd:"" name:"webhook-key" help:"Show the key that notifications to a webhook are signed with."`

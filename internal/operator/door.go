@@ -19,6 +19,7 @@ type Config struct {
 	Engine *engine.Engine
 	// Authorize tells whether a request may look at everything, and if not, with which HTTP status and text it is refused.
 	Authorize func(*http.Request) (status int, refused error)
+	Searches  Searches // nil: matches are not looked for here
 	Log       *slog.Logger
 }
 
@@ -26,15 +27,17 @@ type Config struct {
 type Door struct {
 	engine    *engine.Engine
 	authorize func(*http.Request) (int, error)
+	searches  Searches
 	log       *slog.Logger
 	routes    http.ServeMux
 }
 
 // NewDoor makes a Door.
 func NewDoor(c Config) *Door {
-	d := &Door{engine: c.Engine, authorize: c.Authorize, log: c.Log}
+	d := &Door{engine: c.Engine, authorize: c.Authorize, searches: c.Searches, log: c.Log}
 	for kind, explain := range map[string]func(context.Context, string) (*Explanation, error){
 		"placement": d.explainPlacement, "process": d.explainProcess, "game-session": d.explainGameSession,
+		"ticket": d.explainTicket,
 	} {
 		d.routes.HandleFunc("GET "+Prefix+"explain/"+kind+"/{id...}", func(w http.ResponseWriter, r *http.Request) {
 			x, err := explain(r.Context(), r.PathValue("id"))

@@ -16,7 +16,7 @@ import (
 // Explanation is all that is known about one thing. The words in capitals are meant for programs and stay as they are;
 // sentences are for people.
 type Explanation struct {
-	Kind   string `json:"kind"` // "placement", "process" or "game-session"
+	Kind   string `json:"kind"` // "placement", "process", "game-session" or "ticket"
 	ID     string `json:"id"`
 	Status string `json:"status"`
 	Why    string `json:"why"` // why it is as it is, in a sentence
@@ -24,7 +24,9 @@ type Explanation struct {
 
 	// Places are, for a placement that waits, where it may go and where it may not; for one that ended without a game
 	// session, how that was at its end.
-	Places   []Place  `json:"places,omitempty"`
+	Places []Place `json:"places,omitempty"`
+	// Search is, for a matchmaking ticket that waits, who could be matched with it and what stands against the others.
+	Search   *Search  `json:"search,omitempty"`
 	Timeline []Moment `json:"timeline"` // oldest first
 }
 

@@ -132,9 +132,9 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	limits.Working = s.LimitWorkingRequests
 	handler := gamelift.NewHandler(api, gamelift.Config{Keys: keys, Dev: s.Dev, Log: log, Limits: limits})
 	doors.api = handler
-	doors.operator = operator.NewDoor(operator.Config{Engine: x.engine, Authorize: handler.AuthorizeLooking, Log: log})
 	x.matches = matchmaker.Start(matchmaker.Config{Engine: x.engine, Log: log, PassEvery: s.MatchEvery, Virtual: x.clock != nil})
 	x.engine.Attend(x.matches)
+	doors.operator = operator.NewDoor(operator.Config{Engine: x.engine, Authorize: handler.AuthorizeLooking, Searches: x.matches, Log: log})
 	x.notify = notify.Start(notify.Config{
 		Counts: x.ruleCounts,
 		Engine: x.engine, Bus: s.NotifyEvents, Topics: s.Topics(), Log: log, ConfirmAt: confirmURL(x.publicURL),
