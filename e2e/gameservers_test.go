@@ -112,6 +112,7 @@ type sdkLine struct {
 	Reply, Event, Error, Value string
 	Type                       int
 	Session                    *sdkSession
+	Update                     *sdkUpdate
 	Players                    []sdkPlayer
 }
 
@@ -119,6 +120,11 @@ type sdkSession struct {
 	GameSessionId, Name, FleetId, GameSessionData, MatchmakerData, IpAddress, DnsName string
 	MaximumPlayerSessionCount, Port                                                   int
 	GameProperties                                                                    map[string]string
+}
+
+type sdkUpdate struct {
+	BackfillTicketId, UpdateReason string
+	GameSession                    sdkSession
 }
 
 type sdkPlayer struct {

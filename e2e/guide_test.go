@@ -62,7 +62,7 @@ func commandsOf(t *testing.T, page string) (commands []string) {
 var (
 	isCommand = regexp.MustCompile(`^(gl|for|muster|arena-server) `)
 	givesID   = regexp.MustCompile(`# gives ([A-Z]+)$`)
-	inAnswer  = regexp.MustCompile(`"(?:FleetId|AliasId)": "([^"]+)"`)
+	inAnswer  = regexp.MustCompile(`"(?:FleetId|AliasId|GameSessionArn)": "([^"]+)"`)
 	idWord    = regexp.MustCompile(`\b[A-Z]{4,}\b`)
 	glCommand = regexp.MustCompile(`\bgl ([a-z-]+)`)
 )

@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -110,6 +111,13 @@ func call(name string, args []string, answer *line) error {
 		return server.UpdatePlayerSessionCreationPolicy(policy)
 	case "players": // status, limit, token
 		return players(args, answer)
+	case "backfill": // ARN of the configuration, ticket, then team:player…
+		return backfill(args, answer)
+	case "stop-backfill": // ARN of the configuration, ticket
+		req := request.NewStopMatchBackfill()
+		req.GameSessionArn, _ = server.GetGameSessionID() // never fails
+		req.MatchmakingConfigurationArn, req.TicketID = arg, args[1]
+		return server.StopMatchBackfill(req)
 	case "certificate":
 		c, err := server.GetComputeCertificate()
 		answer.Value = c.ComputeName + " " + c.CertificatePath
@@ -146,6 +154,19 @@ func parameters(port int, silent bool) server.ProcessParameters {
 		p.OnProcessTerminate = nil
 	}
 	return p
+}
+
+func backfill(args []string, answer *line) error {
+	game, _ := server.GetGameSessionID() // never fails
+	req := request.NewStartMatchBackfill(game, args[0], nil)
+	req.TicketID = args[1]
+	for _, word := range args[2:] {
+		team, id, _ := strings.Cut(word, ":")
+		req.Players = append(req.Players, model.Player{PlayerID: id, Team: team})
+	}
+	started, err := server.StartMatchBackfill(req)
+	answer.Value = started.TicketID
+	return err
 }
 
 func players(args []string, answer *line) error {
