@@ -1,0 +1,119 @@
+package playerapi
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/identity"
+)
+
+func (d *Door) servePartner(w http.ResponseWriter, r *http.Request) {
+	d.serveTrusted(w, r, d.partner, identity.Backend)
+}
+
+func (d *Door) serveOperator(w http.ResponseWriter, r *http.Request) {
+	d.serveTrusted(w, r, d.operator, identity.Admin)
+}
+
+// serveTrusted serves callers with an access key of the role, or one of an administrator; and game servers, which have a
+// token for their own game.
+func (d *Door) serveTrusted(w http.ResponseWriter, r *http.Request, to *realm, role identity.Role) {
+	if r.URL.Path == Prefix+to.name+"/"+documentName {
+		to.mux.ServeHTTP(w, r)
+		return
+	}
+	_, known := to.classes[r.URL.Path]
+	problem := d.wrongCall(r, known)
+	x := d.stranger(r)
+	if problem == nil && r.URL.Path != exchangePath {
+		problem = d.trust(r, x, to, role)
+	}
+	if problem == nil {
+		if wait, ok := d.buckets.take(classPartner, x.partner); !ok {
+			problem = later(flow.RateLimited, wait, "too many calls with one credential")
+		}
+	}
+	if problem != nil {
+		writeProblem(w, problem)
+		return
+	}
+	to.serve(w, r, x)
+}
+
+// serverPrefix is how the tokens of game servers begin; behind it comes the game instance.
+const serverPrefix = "pgs_"
+
+func (d *Door) trust(r *http.Request, x *who, to *realm, role identity.Role) *Problem {
+	token := bearer(r)
+	if rest, ok := strings.CutPrefix(token, serverPrefix); ok && to == d.partner {
+		name, mac, _ := strings.Cut(rest, "_")
+		instance, ok := domain.ParseUUID(strings.TrimPrefix(name, "gi-"))
+		if !identity.Equal(mac, d.config.Secret.PartnerToken(name)) || !ok {
+			return refusal(flow.Unauthenticated, "the token is not one of a game server")
+		}
+		x.partner, x.instance = name, instance
+		return nil
+	}
+	keyID, secret, ok := strings.Cut(token, ".")
+	if user, password, basic := r.BasicAuth(); basic {
+		keyID, secret, ok = user, password, true
+	}
+	if d.config.Dev {
+		x.partner = "dev"
+		if ok {
+			x.partner = keyID
+		}
+		return nil
+	}
+	if !ok {
+		return refusal(flow.Unauthenticated, "want Authorization: Bearer KEYID.SECRET, or Basic with both")
+	}
+	key, found := d.config.Keys.Find(keyID)
+	// Compared also when there is no such key, in the same time.
+	switch {
+	case !identity.Equal(secret, key.Secret) || !found:
+		return refusal(flow.Unauthenticated, "there is no access key with this id and secret")
+	case !d.private(r):
+		return refusal(flow.PermissionDenied, "access key %s was sent without TLS: whoever listens has it now", keyID)
+	case key.Role != role && key.Role != identity.Admin:
+		return refusal(flow.PermissionDenied, "access key %s has the role %s, want %s", keyID, key.Role, role)
+	}
+	x.partner = keyID
+	return nil
+}
+
+// private reports whether nobody can listen.
+func (d *Door) private(r *http.Request) bool {
+	if r.TLS != nil || d.config.Secure {
+		return true
+	}
+	host, _, _ := net.SplitHostPort(r.RemoteAddr)
+	addr, err := netip.ParseAddr(host)
+	return err == nil && addr.Unmap().IsLoopback()
+}
+
+// instanceFor reads the game instance of a call, and checks that a game server means its own.
+func instanceFor(ctx context.Context, text string) (domain.UUID, error) {
+	own := whoOf(ctx).instance
+	if text == "" && !own.IsZero() {
+		return own, nil
+	}
+	instance, err := parseID("game_instance_id", "gi-", text)
+	if err == nil && !own.IsZero() && own != instance {
+		err = refusal(flow.PermissionDenied, "the token is for game instance %s", gameID(own))
+	}
+	return instance, err
+}
+
+// backendOnly refuses game servers.
+func backendOnly(ctx context.Context) error {
+	if own := whoOf(ctx).instance; !own.IsZero() {
+		return refusal(flow.PermissionDenied, "the token of a game server is for the calls of its own game")
+	}
+	return nil
+}

@@ -1,0 +1,346 @@
+package playerapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/identity"
+)
+
+// Prefix is where every path of this door begins.
+const Prefix = "/playerflow/v1/"
+
+// The paths of the realms, and what lies beside them.
+const (
+	PlayerPrefix   = Prefix + "player/"
+	PartnerPrefix  = Prefix + "partner/"
+	OperatorPrefix = Prefix + "operator/"
+	StreamPath     = PlayerPrefix + "stream"
+	KeysPath       = Prefix + "keys"
+)
+
+// Config is what the door needs.
+type Config struct {
+	Engine    *engine.Engine
+	Secret    identity.CellSecret // what partner and connection tokens are derived from
+	Keys      KeyFinder           // service accounts of partners and operators
+	Providers map[string]Provider // who says who a player is, by the name in Login; "backend" is always there
+	Dev       bool                // partners and operators need no credentials
+	Secure    bool                // TLS is taken off in front of us, so a secret that came without it was not overheard
+
+	LoginsPerSecond  float64 // 0: no limit
+	LoginsPerAddress int     // a minute; 0: no limit
+	OnlineMax        int     // logins from then on wait; 0: no limit
+	PublicURL        string  // where players' clients reach the stream; empty: where they sent Login to
+	Log              *slog.Logger
+}
+
+// KeyFinder finds access keys that work. *identity.Keys is one.
+type KeyFinder interface {
+	Find(id string) (identity.AccessKey, bool)
+}
+
+// Door answers all three realms and carries the event streams.
+type Door struct {
+	config  Config
+	engine  *engine.Engine
+	log     *slog.Logger
+	tokens  *connectionTokens
+	buckets *buckets
+	logins  *loginQueue
+	streams *streams
+
+	player, partner, operator *realm
+}
+
+// NewDoor opens the door. Close it before the engine.
+func NewDoor(c Config) *Door {
+	oneProblem()
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	d := &Door{
+		config: c, engine: c.Engine, log: c.Log, tokens: newConnectionTokens(c.Secret.ConnectionKey()),
+		buckets: newBuckets(time.Now), logins: newLoginQueue(time.Now, c.LoginsPerSecond),
+	}
+	d.buckets.rates[classLoginAddress] = rate{}
+	if n := c.LoginsPerAddress; n > 0 {
+		d.buckets.rates[classLoginAddress] = rate{time.Minute / time.Duration(n), max(5, n/6)}
+	}
+	d.player = newRealm(d, "player", "Muster player flow: players")
+	d.partner = newRealm(d, "partner", "Muster player flow: trusted servers")
+	d.operator = newRealm(d, "operator", "Muster player flow: operators")
+	d.declareSession()
+	d.declareParty()
+	d.declareMatchmaking()
+	d.declareGames()
+	d.declarePartner()
+	d.declareServers()
+	d.declareOperator()
+	d.streams = newStreams(d)
+	return d
+}
+
+// Close tells players' clients that the service goes, drops their streams, and waits until nothing of the door runs.
+func (d *Door) Close() { d.streams.close() }
+
+// Player, Partner and Operator are the realms, for listeners of their own.
+func (d *Door) Player() http.Handler   { return http.HandlerFunc(d.servePlayer) }
+func (d *Door) Partner() http.Handler  { return http.HandlerFunc(d.servePartner) }
+func (d *Door) Operator() http.Handler { return http.HandlerFunc(d.serveOperator) }
+
+// Document is the OpenAPI document of a realm: "player", "partner" or "operator".
+func (d *Door) Document(name string) ([]byte, error) {
+	x, ok := map[string]*realm{"player": d.player, "partner": d.partner, "operator": d.operator}[name]
+	if !ok {
+		return nil, errors.New("realm " + name + ": want player, partner or operator")
+	}
+	return json.MarshalIndent(x.api.OpenAPI(), "", "  ")
+}
+
+// realm is one set of calls with a document of its own.
+type realm struct {
+	name    string
+	mux     *http.ServeMux
+	api     huma.API
+	classes map[string]class // of the calls of players, by path
+}
+
+const documentName = "openapi.json"
+
+func newRealm(d *Door, name, title string) *realm {
+	c := huma.DefaultConfig(title, "1")
+	c.CreateHooks = nil // no links to schemas in answers
+	c.OpenAPIPath, c.DocsPath, c.SchemasPath = "", "", ""
+	c.Components.SecuritySchemes = map[string]*huma.SecurityScheme{"token": {Type: "http", Scheme: "bearer"}}
+	r := &realm{name: name, mux: http.NewServeMux(), classes: map[string]class{}}
+	r.api = humago.New(r.mux, c)
+	r.mux.HandleFunc("GET "+Prefix+name+"/"+documentName, func(w http.ResponseWriter, _ *http.Request) {
+		document, err := d.Document(name)
+		if err != nil {
+			writeProblem(w, later(flow.Unavailable, again, "%s", err))
+			return
+		}
+		writeJSON(w, "application/openapi+json", http.StatusOK, document)
+	})
+	return r
+}
+
+// ServeHTTP serves all realms at once, for development on one machine.
+func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case strings.HasPrefix(r.URL.Path, PartnerPrefix):
+		d.servePartner(w, r)
+	case strings.HasPrefix(r.URL.Path, OperatorPrefix):
+		d.serveOperator(w, r)
+	default:
+		d.servePlayer(w, r)
+	}
+}
+
+// whoKey is where the context of a request holds its who.
+type whoKey struct{}
+
+// who is who asks.
+type who struct {
+	door    *Door
+	address string
+	host    string // by which the client reached us
+	tls     bool
+
+	player  string      // of a player
+	session domain.UUID // the login session
+
+	partner  string      // of a partner or an operator: the access key
+	instance domain.UUID // of a game server: the only game instance that it may speak for
+}
+
+func whoOf(ctx context.Context) *who { return ctx.Value(whoKey{}).(*who) }
+
+// bodyMax bounds a request.
+const bodyMax = 64 << 10
+
+func (d *Door) servePlayer(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case r.URL.Path == StreamPath:
+		d.serveStream(w, r)
+		return
+	case r.URL.Path == KeysPath && r.Method == http.MethodGet:
+		w.Header().Set("Cache-Control", "max-age=600")
+		writeJSON(w, "application/jwk-set+json", http.StatusOK, d.tokens.jwks())
+		return
+	case r.URL.Path == PlayerPrefix+documentName:
+		d.player.mux.ServeHTTP(w, r)
+		return
+	}
+	class, known := d.player.classes[r.URL.Path]
+	if problem := d.wrongCall(r, known); problem != nil {
+		writeProblem(w, problem)
+		return
+	}
+	x := d.stranger(r)
+	if class != classLogin {
+		l, err := d.loginOf(r)
+		if err != nil {
+			writeProblem(w, d.spell(r.Context(), err, ""))
+			return
+		}
+		x.player, x.session = l.Player, l.ID
+		if wait, ok := d.buckets.take(class, x.player); !ok {
+			problem := later(flow.RateLimited, wait, "too many calls of this kind")
+			problem.Flow = d.standOf(r.Context(), x.player)
+			writeProblem(w, problem)
+			return
+		}
+	}
+	d.player.serve(w, r, x)
+}
+
+// wrongCall refuses what is no call.
+func (d *Door) wrongCall(r *http.Request, known bool) *Problem {
+	switch {
+	case !known:
+		p := refusal(flow.InvalidArgument, "there is no call %.100q", r.URL.Path)
+		p.status = http.StatusNotFound
+		return p
+	case r.Method != http.MethodPost:
+		p := refusal(flow.InvalidArgument, "method %s: want POST", r.Method)
+		p.status = http.StatusMethodNotAllowed
+		return p
+	}
+	return nil
+}
+
+func (d *Door) stranger(r *http.Request) *who {
+	address, _, _ := net.SplitHostPort(r.RemoteAddr)
+	return &who{door: d, address: address, host: r.Host, tls: r.TLS != nil}
+}
+
+func (r *realm) serve(w http.ResponseWriter, request *http.Request, x *who) {
+	request.Body = http.MaxBytesReader(w, request.Body, bodyMax)
+	w.Header().Set("Cache-Control", "no-store")
+	r.mux.ServeHTTP(w, request.WithContext(context.WithValue(request.Context(), whoKey{}, x)))
+}
+
+// bearer is the token of a request.
+func bearer(r *http.Request) string {
+	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return ""
+	}
+	return strings.TrimSpace(token)
+}
+
+// loginOf finds the login session of a request.
+func (d *Door) loginOf(r *http.Request) (l flow.Login, err error) {
+	token := bearer(r)
+	if token == "" {
+		return l, refusal(flow.Unauthenticated, "the Authorization header is missing; want Bearer and the access token of Login")
+	}
+	return d.loginByToken(r.Context(), token)
+}
+
+func (d *Door) loginByToken(ctx context.Context, token string) (l flow.Login, err error) {
+	var stale, ok bool
+	err = d.engine.Read(ctx, func(v *cell.View) error {
+		l, stale, ok = v.LoginByToken(hashOf(token), domain.TimeOf(d.engine.Now()))
+		return nil
+	})
+	switch {
+	case err != nil:
+		return l, err
+	case !ok:
+		return l, refusal(flow.SessionNotFound, "the login session of this access token has ended, or there never was one")
+	case l.State != flow.LoginLive:
+		p := refusal(flow.SessionReplaced, "a later login of the player has taken over")
+		p.Flow = d.standOf(ctx, l.Player)
+		return l, p
+	case stale:
+		return l, refusal(flow.TokenExpired, "the access token was replaced by a newer one")
+	}
+	return l, nil
+}
+
+// in is a call: its headers and its body.
+type in[B any] struct {
+	RequestID string `header:"X-Request-Id" maxLength:"64" doc:"A repeat with the same one within ten minutes changes nothing and gets the answer of the first."`
+	IfRev     string `header:"X-If-Rev" pattern:"^[0-9]{0,19}$" doc:"Refused with REV_CONFLICT if the flow record has another revision."`
+	Body      B      `required:"false"`
+}
+
+// partnerIn is a call of a trusted server.
+type partnerIn[B any] struct {
+	RequestID string `header:"X-Request-Id" maxLength:"64"`
+	Body      B      `required:"false"`
+}
+
+type out[B any] struct{ Body *B }
+
+// playerCall declares one call of players.
+func playerCall[B, A any](d *Door, name string, c class, summary string, f func(ctx context.Context, by *cell.Caller, body *B) (*A, error)) {
+	path := PlayerPrefix + name
+	d.player.classes[path] = c
+	huma.Register(d.player.api, operation(path, name, summary), func(ctx context.Context, call *in[B]) (*out[A], error) {
+		x := whoOf(ctx)
+		by := cell.Caller{Player: x.player, Session: x.session, Request: call.RequestID}
+		if call.IfRev != "" {
+			rev, err := strconv.ParseUint(call.IfRev, 10, 64)
+			if err != nil {
+				return nil, d.spell(ctx, refusal(flow.InvalidArgument, "X-If-Rev: %s, want a revision", call.IfRev), x.player)
+			}
+			by.IfRev = &rev
+		}
+		answer, err := f(ctx, &by, &call.Body)
+		if err != nil {
+			return nil, d.spell(ctx, err, x.player)
+		}
+		return &out[A]{answer}, nil
+	})
+}
+
+// partnerCall declares one call of trusted servers or operators.
+func partnerCall[B, A any](d *Door, r *realm, name, summary string, f func(ctx context.Context, request string, body *B) (*A, error)) {
+	path := Prefix + r.name + "/" + name
+	r.classes[path] = classPartner
+	huma.Register(r.api, operation(path, name, summary), func(ctx context.Context, call *partnerIn[B]) (*out[A], error) {
+		answer, err := f(ctx, call.RequestID, &call.Body)
+		if err != nil {
+			return nil, d.spell(ctx, err, "")
+		}
+		return &out[A]{answer}, nil
+	})
+}
+
+func operation(path, name, summary string) huma.Operation {
+	service, _, _ := strings.Cut(name, ".")
+	return huma.Operation{
+		OperationID: name, Method: http.MethodPost, Path: path, Summary: summary, Tags: []string{service}, MaxBodyBytes: bodyMax,
+		BodyReadTimeout: -1, DefaultStatus: http.StatusOK, Security: []map[string][]string{{"token": {}}},
+	}
+}
+
+func writeProblem(w http.ResponseWriter, p *Problem) {
+	body, _ := json.Marshal(p)
+	w.Header().Set("Cache-Control", "no-store")
+	writeJSON(w, "application/json", p.status, body)
+}
+
+func writeJSON(w http.ResponseWriter, contentType string, status int, body []byte) {
+	w.Header().Set("Content-Type", contentType)
+	w.WriteHeader(status)
+	_, _ = w.Write(append(body, '\n')) // the client has gone if it fails
+}

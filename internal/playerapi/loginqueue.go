@@ -1,0 +1,84 @@
+package playerapi
+
+import (
+	"sync"
+	"time"
+)
+
+// loginQueue lets logins in at a rate, in the order of their first try. Who waits holds no connection: each has a place,
+// which is an instant, is told how long that is, and comes back. Players who are in a game go past the queue, and what
+// they take is taken from those who wait.
+type loginQueue struct {
+	now   func() time.Time
+	every time.Duration // between two logins; 0: no limit
+
+	mu     sync.Mutex
+	next   time.Time // the first instant that nobody has
+	places map[string]time.Time
+	swept  time.Time
+}
+
+const (
+	// loginSaved is how much of the rate may be saved up while nobody comes.
+	loginSaved = time.Second
+	// placeKept is how long a place waits for its holder to come back.
+	placeKept = time.Minute
+	// placesMax bounds memory. Whoever comes when there are so many is told to come again, without a place.
+	placesMax = 200_000
+	// loginRetryMax is the longest that somebody is told to wait: a queue may become shorter.
+	loginRetryMax = 30 * time.Second
+)
+
+func newLoginQueue(now func() time.Time, perSecond float64) *loginQueue {
+	q := &loginQueue{now: now, places: map[string]time.Time{}}
+	if perSecond > 0 {
+		q.every = time.Duration(float64(time.Second) / perSecond)
+	}
+	return q
+}
+
+// admit lets a player in, or tells the place in the line and how long to wait.
+func (q *loginQueue) admit(player string, inGame bool) (position int, wait time.Duration, ok bool) {
+	if q.every == 0 {
+		return 0, 0, true
+	}
+	now := q.now()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.sweep(now)
+	place, waits := q.places[player]
+	if !waits {
+		if q.next.Before(now.Add(-loginSaved)) {
+			q.next = now.Add(-loginSaved)
+		}
+		place = q.next
+		if inGame || !place.After(now) {
+			q.next = q.next.Add(q.every)
+			return 0, 0, true
+		}
+		if len(q.places) >= placesMax {
+			return placesMax, loginRetryMax, false
+		}
+		q.next = q.next.Add(q.every)
+		q.places[player] = place
+	}
+	if inGame || !place.After(now) {
+		delete(q.places, player)
+		return 0, 0, true
+	}
+	wait = place.Sub(now)
+	return int(wait/q.every) + 1, min(wait, loginRetryMax), false
+}
+
+// sweep forgets those who did not come back.
+func (q *loginQueue) sweep(now time.Time) {
+	if now.Sub(q.swept) < sweepEvery {
+		return
+	}
+	q.swept = now
+	for player, place := range q.places {
+		if now.Sub(place) > placeKept {
+			delete(q.places, player)
+		}
+	}
+}

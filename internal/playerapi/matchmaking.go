@@ -1,0 +1,136 @@
+package playerapi
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/matchmaking"
+)
+
+// EnterMatchmakingRequest begins a search.
+type EnterMatchmakingRequest struct {
+	Queue string `json:"queue,omitempty" maxLength:"128" doc:"A matchmaking configuration; empty: the party's preference."`
+}
+
+// TicketAnswer is the search of the party; absent when there is none any more.
+type TicketAnswer struct {
+	Ticket *Ticket `json:"ticket,omitempty"`
+	Flow   Stand   `json:"flow"`
+}
+
+// AcceptMatchRequest says yes or no to a match.
+type AcceptMatchRequest struct {
+	MatchmakingID string `json:"matchmaking_id" maxLength:"64"`
+	Accept        bool   `json:"accept"`
+}
+
+// QueuesAnswer is the queues that players may enter.
+type QueuesAnswer struct {
+	Queues []Queue `json:"queues"`
+	Flow   Stand   `json:"flow"`
+}
+
+// Queue is a matchmaking configuration as players see it.
+type Queue struct {
+	Name               string `json:"name"`
+	Open               bool   `json:"open"`
+	MaxParty           int32  `json:"max_party"`
+	AcceptanceRequired bool   `json:"acceptance_required"`
+	Reconnect          string `json:"reconnect" enum:"OFF,OPTIONAL,REQUIRED"`
+}
+
+func (d *Door) declareMatchmaking() {
+	playerCall(d, "Matchmaking.EnterMatchmaking", classEnter, "Begins the search of the party.",
+		func(ctx context.Context, by *cell.Caller, body *EnterMatchmakingRequest) (*TicketAnswer, error) {
+			cmd := cell.EnterMatchmaking{Caller: *by, Ticket: newID(), Party: newID(), Queue: body.Queue}
+			if err := d.engine.Do(ctx, &cmd); err != nil {
+				return nil, err
+			}
+			answer := &TicketAnswer{Flow: standOf(cmd.Flow)}
+			if !cmd.Search.Ticket.IsZero() {
+				answer.Ticket = ticketOf(&cmd.Search)
+			}
+			return answer, nil
+		})
+	playerCall(d, "Matchmaking.LeaveMatchmaking", classLeaveMatchmaking, "Ends the search. A success is final: no match follows.",
+		func(ctx context.Context, by *cell.Caller, _ *None) (*Done, error) {
+			cmd := cell.LeaveMatchmaking{Caller: *by}
+			err := d.engine.Do(ctx, &cmd)
+			return &Done{standOf(cmd.Flow)}, err
+		})
+	playerCall(d, "Matchmaking.AcceptMatch", classAcceptMatch, "Accepts a match that was found, or declines it.",
+		func(ctx context.Context, by *cell.Caller, body *AcceptMatchRequest) (*TicketAnswer, error) {
+			ticket, err := parseID("matchmaking_id", "mm-", body.MatchmakingID)
+			if err != nil {
+				return nil, err
+			}
+			cmd := cell.AnswerMatch{Caller: *by, Ticket: ticket, Accept: body.Accept}
+			if err := d.engine.Do(ctx, &cmd); err != nil {
+				return nil, err
+			}
+			answer := &TicketAnswer{Flow: standOf(cmd.Flow)}
+			if cmd.Search != nil {
+				answer.Ticket = ticketOf(cmd.Search)
+			}
+			return answer, nil
+		})
+	playerCall(d, "Matchmaking.GetMatchmaking", classOther, "The search of the party.",
+		func(ctx context.Context, by *cell.Caller, _ *None) (*TicketAnswer, error) {
+			s, err := d.snapshot(ctx, by.Player)
+			if err == nil && s.Ticket == nil {
+				return nil, refusal(flow.NotInMatchmaking, "player %s is not in matchmaking", by.Player)
+			}
+			return &TicketAnswer{s.Ticket, standOfSnapshot(&s)}, err
+		})
+	playerCall(d, "Matchmaking.ListQueues", classOther, "The queues that players may enter.", d.listQueues)
+}
+
+// queuesMax bounds an answer.
+const queuesMax = 1000
+
+func (d *Door) listQueues(ctx context.Context, by *cell.Caller, _ *None) (*QueuesAnswer, error) {
+	config := d.engine.CellConfig().Flow
+	answer := &QueuesAnswer{Queues: []Queue{}}
+	err := d.engine.Read(ctx, func(v *cell.View) error {
+		s, _ := v.Stand(by.Player)
+		answer.Flow = standOf(s)
+		for _, c := range v.Configurations("", "", queuesMax) {
+			if q, ok := config.Queue(c.Name); ok {
+				answer.Queues = append(answer.Queues, queueOf(config, q, &c, !v.QueueClosed(c.Name)))
+			}
+		}
+		return nil
+	})
+	return answer, err
+}
+
+// partyMost is how many players one ticket may hold.
+const partyMost = 10
+
+func queueOf(config *flow.Config, q flow.QueueConfig, c *matchmaking.Configuration, open bool) Queue {
+	x := Queue{Name: c.Name, Open: open, MaxParty: q.PartyMax, AcceptanceRequired: c.AcceptanceRequired, Reconnect: config.RulesOf(c.Name).Reconnect.String()}
+	if x.MaxParty == 0 {
+		x.MaxParty = partyMost
+	}
+	return x
+}
+
+// latenciesMax bounds what a client may measure.
+const latenciesMax = 64
+
+func latenciesOf(measured map[string]int32) ([]flow.Latency, error) {
+	if len(measured) > latenciesMax {
+		return nil, refusal(flow.InvalidArgument, "latency_ms: %d regions, want at most %d", len(measured), latenciesMax)
+	}
+	all := make([]flow.Latency, 0, len(measured))
+	for _, region := range slices.Sorted(maps.Keys(measured)) {
+		if ms := measured[region]; ms < 0 || len(region) == 0 || len(region) > 64 {
+			return nil, refusal(flow.InvalidArgument, "latency_ms: %.64q: %d, want a region and a time that is not negative", region, ms)
+		}
+		all = append(all, flow.Latency{Region: region, Milliseconds: measured[region]})
+	}
+	return all, nil
+}

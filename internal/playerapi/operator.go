@@ -1,0 +1,222 @@
+package playerapi
+
+import (
+	"context"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/flow"
+)
+
+// Why is part of every call of an operator; it goes to the log.
+type Why struct {
+	Reason string `json:"reason" minLength:"1" maxLength:"256" doc:"Why it is done; it goes to the log."`
+}
+
+func (w Why) why() string { return w.Reason }
+
+// ListPlayersRequest asks for players of a phase.
+type ListPlayersRequest struct {
+	Why
+	Phase string `json:"phase" enum:"IDLE,IN_PARTY,MATCHMAKING,IN_GAME_WITH_PARTY,IN_GAME_WITHOUT_PARTY"`
+	After uint32 `json:"after,omitempty" doc:"The next of the answer before."`
+	Limit int    `json:"limit,omitempty" minimum:"1" maximum:"1000" default:"100"`
+}
+
+// ListPlayersAnswer is one page of them.
+type ListPlayersAnswer struct {
+	PlayerIDs []string `json:"player_ids"`
+	Next      uint32   `json:"next,omitempty" doc:"Absent when there are no more."`
+}
+
+// OnePlayerRequest is about a player.
+type OnePlayerRequest struct {
+	Why
+	PlayerID string `json:"player_id" minLength:"1" maxLength:"128"`
+}
+
+// PlayerAnswer is how a player stands.
+type PlayerAnswer struct {
+	Player   FlowSnapshot `json:"player"`
+	Presence string       `json:"presence" enum:"OFFLINE,ONLINE,UNKNOWN"`
+	Banned   bool         `json:"banned"`
+}
+
+// ForceReleaseRequest takes keys from a player.
+type ForceReleaseRequest struct {
+	Why
+	PlayerID string   `json:"player_id" minLength:"1" maxLength:"128"`
+	Keys     []string `json:"keys" minItems:"1" enum:"PARTY_ID,MATCHMAKING_ID,GAME_INSTANCE_ID"`
+}
+
+// OneInstanceRequest is about a game instance.
+type OneInstanceRequest struct {
+	Why
+	GameInstanceID string `json:"game_instance_id" maxLength:"64"`
+}
+
+// OnePartyRequest is about a party.
+type OnePartyRequest struct {
+	Why
+	PartyID string `json:"party_id" maxLength:"64"`
+}
+
+// SetQueueRequest opens a queue for players or closes it.
+type SetQueueRequest struct {
+	Why
+	Queue string `json:"queue" minLength:"1" maxLength:"128"`
+	Open  bool   `json:"open"`
+}
+
+// PenaltyRequest puts a player on a scale.
+type PenaltyRequest struct {
+	Why
+	PlayerID string `json:"player_id" minLength:"1" maxLength:"128"`
+	Kind     string `json:"kind" enum:"DODGE,LEAVE,AFK,REQUEUE,OPERATOR"`
+	Level    int32  `json:"level,omitempty" minimum:"0" maximum:"100"`
+	LockMS   int64  `json:"lock_ms,omitempty" minimum:"0" maximum:"31536000000" doc:"How long the player may not search."`
+}
+
+// ClearPenaltyRequest takes a player off a scale.
+type ClearPenaltyRequest struct {
+	Why
+	PlayerID string `json:"player_id" minLength:"1" maxLength:"128"`
+	Kind     string `json:"kind" enum:"DODGE,LEAVE,AFK,REQUEUE,OPERATOR"`
+}
+
+// BanRequest refuses a player's logins, or allows them again.
+type BanRequest struct {
+	Why
+	PlayerID string `json:"player_id" minLength:"1" maxLength:"128"`
+	Banned   bool   `json:"banned"`
+}
+
+// AuditAnswer is what should be empty.
+type AuditAnswer struct {
+	Violations []Violation `json:"violations"`
+	Players    int         `json:"players"`
+	Parties    int         `json:"parties"`
+	Games      int         `json:"game_instances"`
+}
+
+// Violation is an invariant that does not hold: a defect of the service.
+type Violation struct {
+	Invariant string `json:"invariant"`
+	Subject   string `json:"subject"`
+	Detail    string `json:"detail"`
+}
+
+// operatorCall declares one call of operators, which is logged before it is carried out.
+func operatorCall[B interface{ why() string }, A any](d *Door, name, summary string, f func(ctx context.Context, body *B) (*A, error)) {
+	partnerCall(d, d.operator, name, summary, func(ctx context.Context, _ string, body *B) (*A, error) {
+		d.log.Info("operator call", "call", name, "by", whoOf(ctx).partner, "reason", (*body).why(), "request", *body)
+		return f(ctx, body)
+	})
+}
+
+func (d *Door) declareOperator() {
+	operatorCall(d, "Operator.ListPlayers", "Players of a phase.", d.listPlayers)
+	operatorCall(d, "Operator.GetPlayer", "How a player stands.",
+		func(ctx context.Context, body *OnePlayerRequest) (*PlayerAnswer, error) {
+			answer := &PlayerAnswer{}
+			err := d.engine.Read(ctx, func(v *cell.View) error {
+				s, ok := v.FlowOf(body.PlayerID, domain.TimeOf(d.engine.Now()))
+				if !ok {
+					return refusal(flow.PlayerNotFound, "player %s not found", body.PlayerID)
+				}
+				answer.Player, answer.Presence, answer.Banned = d.snapshotForOthers(&s), s.Presence.String(), s.Banned
+				return nil
+			})
+			return answer, err
+		})
+	operatorCall(d, "Operator.ForceLogout", "Ends the login session of a player. The keys stay.",
+		func(ctx context.Context, body *OnePlayerRequest) (*None, error) {
+			return &None{}, d.engine.Do(ctx, &cell.ForceLogout{Player: body.PlayerID})
+		})
+	operatorCall(d, "Operator.ForceRelease", "Takes keys from a player, with all that goes with them.",
+		func(ctx context.Context, body *ForceReleaseRequest) (*None, error) {
+			cmd := cell.ForceRelease{Player: body.PlayerID}
+			for _, key := range body.Keys {
+				cmd.Party = cmd.Party || key == "PARTY_ID"
+				cmd.Ticket = cmd.Ticket || key == "MATCHMAKING_ID"
+				cmd.Game = cmd.Game || key == "GAME_INSTANCE_ID"
+			}
+			return &None{}, d.engine.Do(ctx, &cmd)
+		})
+	operatorCall(d, "Operator.ForceEnd", "Ends a game instance and tells its host to end.",
+		func(ctx context.Context, body *OneInstanceRequest) (*None, error) {
+			instance, err := parseID("game_instance_id", "gi-", body.GameInstanceID)
+			if err != nil {
+				return nil, err
+			}
+			return &None{}, d.engine.Do(ctx, &cell.ForceEnd{Instance: instance})
+		})
+	operatorCall(d, "Operator.ShutDownParty", "Ends a party for all its members.",
+		func(ctx context.Context, body *OnePartyRequest) (*None, error) {
+			party, err := parseID("party_id", "pty-", body.PartyID)
+			if err != nil {
+				return nil, err
+			}
+			return &None{}, d.engine.Do(ctx, &cell.ShutDownParty{Party: party})
+		})
+	operatorCall(d, "Operator.SetQueue", "Opens a queue for players, or closes it and ends the searches in it.",
+		func(ctx context.Context, body *SetQueueRequest) (*None, error) {
+			return &None{}, d.engine.Do(ctx, &cell.SetQueue{Name: body.Queue, Closed: !body.Open})
+		})
+	operatorCall(d, "Operator.SetPenalty", "Puts a player on a scale.",
+		func(ctx context.Context, body *PenaltyRequest) (*None, error) {
+			p := flow.Penalty{Kind: penaltyKindOf(body.Kind), Level: body.Level, Reason: flow.ByTheOperator}
+			if body.LockMS > 0 {
+				p.Until = domain.TimeOf(d.engine.Now()).Add(time.Duration(body.LockMS) * time.Millisecond)
+			}
+			return &None{}, d.engine.Do(ctx, &cell.SetPenalty{Player: body.PlayerID, Penalty: p})
+		})
+	operatorCall(d, "Operator.ClearPenalty", "Takes a player off a scale.",
+		func(ctx context.Context, body *ClearPenaltyRequest) (*None, error) {
+			return &None{}, d.engine.Do(ctx, &cell.SetPenalty{Player: body.PlayerID, Penalty: flow.Penalty{Kind: penaltyKindOf(body.Kind)}})
+		})
+	operatorCall(d, "Operator.BanPlayer", "Refuses a player's logins and takes the player out of everything; or lets the player in again.",
+		func(ctx context.Context, body *BanRequest) (*None, error) {
+			return &None{}, d.engine.Do(ctx, &cell.BanPlayer{Player: body.PlayerID, Banned: body.Banned})
+		})
+	operatorCall(d, "Operator.Audit", "Looks at the whole state and lists invariants that do not hold.",
+		func(ctx context.Context, _ *Why) (*AuditAnswer, error) {
+			answer := &AuditAnswer{Violations: []Violation{}}
+			return answer, d.engine.Read(ctx, func(v *cell.View) error {
+				for _, x := range v.Audit() {
+					answer.Violations = append(answer.Violations, Violation{x.Invariant, x.Subject, x.Detail})
+				}
+				totals := v.FlowTotals()
+				answer.Players, answer.Parties, answer.Games = totals.Players, totals.Parties, totals.Instances
+				return nil
+			})
+		})
+}
+
+var phases = map[string]flow.Phase{
+	"IDLE": flow.Idle, "IN_PARTY": flow.InParty, "MATCHMAKING": flow.Matchmaking, "IN_GAME_WITH_PARTY": flow.InGameWithParty,
+	"IN_GAME_WITHOUT_PARTY": flow.InGame,
+}
+
+func (d *Door) listPlayers(ctx context.Context, body *ListPlayersRequest) (*ListPlayersAnswer, error) {
+	answer := &ListPlayersAnswer{}
+	err := d.engine.Read(ctx, func(v *cell.View) error {
+		page, last := v.PlayersInPhase(phases[body.Phase], flow.Ref(body.After), body.Limit)
+		answer.PlayerIDs = orEmpty(page)
+		if len(page) == body.Limit {
+			answer.Next = uint32(last)
+		}
+		return nil
+	})
+	return answer, err
+}
+
+func penaltyKindOf(name string) flow.PenaltyKind {
+	for _, k := range []flow.PenaltyKind{flow.Dodge, flow.Leave, flow.AFK, flow.Requeue, flow.ByOperator} {
+		if k.String() == name {
+			return k
+		}
+	}
+	return 0
+}

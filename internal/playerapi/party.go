@@ -1,0 +1,279 @@
+package playerapi
+
+import (
+	"context"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/flow"
+)
+
+// PartyAnswer is how the party is after the call; absent when the player is in none.
+type PartyAnswer struct {
+	Party *Party `json:"party,omitempty"`
+	Flow  Stand  `json:"flow"`
+}
+
+// InviteAnswer is the invite that was made, and the party.
+type InviteAnswer struct {
+	InviteID string `json:"invite_id"`
+	Party    *Party `json:"party,omitempty"`
+	Flow     Stand  `json:"flow"`
+}
+
+// InvitesAnswer is the invites that the player can answer.
+type InvitesAnswer struct {
+	Invites []Invite `json:"invites"`
+	Party   *Party   `json:"party,omitempty"`
+	Flow    Stand    `json:"flow"`
+}
+
+// OnExisting says what happens to a player who is in a party already.
+type OnExisting struct {
+	OnExisting string `json:"on_existing,omitempty" enum:"SWITCH,FAIL" default:"SWITCH" doc:"SWITCH leaves the old party in the same commit; FAIL refuses with ALREADY_IN_PARTY."`
+}
+
+func (o OnExisting) fail() bool { return o.OnExisting == "FAIL" }
+
+// CreatePartyRequest makes a party of one.
+type CreatePartyRequest struct {
+	Attributes  *Object `json:"attributes,omitempty"`
+	Joinability string  `json:"joinability,omitempty" enum:"OPEN,INVITE_ONLY,CLOSED"`
+	MaxMembers  int32   `json:"max_members,omitempty" minimum:"1" maximum:"100"`
+	OnExisting
+}
+
+// JoinPartyByIDRequest goes to a party.
+type JoinPartyByIDRequest struct {
+	PartyID string `json:"party_id" maxLength:"64"`
+	OnExisting
+}
+
+// JoinPartyByCodeRequest goes to a party whose code the player was told.
+type JoinPartyByCodeRequest struct {
+	Code string `json:"code" minLength:"1" maxLength:"16"`
+	OnExisting
+}
+
+// PlayerRequest is about another player.
+type PlayerRequest struct {
+	PlayerID string `json:"player_id" minLength:"1" maxLength:"128"`
+}
+
+// InviteRequest is about an invite.
+type InviteRequest struct {
+	InviteID string `json:"invite_id" maxLength:"64"`
+}
+
+// RespondToInviteRequest says yes or no.
+type RespondToInviteRequest struct {
+	InviteID string `json:"invite_id" maxLength:"64"`
+	Accept   bool   `json:"accept"`
+	OnExisting
+}
+
+// SetReadyRequest says whether the player is ready for a search.
+type SetReadyRequest struct {
+	Ready bool `json:"ready"`
+}
+
+// SetPartyPreferencesRequest changes what is given.
+type SetPartyPreferencesRequest struct {
+	Queue       *string   `json:"queue,omitempty" maxLength:"128"`
+	Regions     *[]string `json:"regions,omitempty" maxItems:"32"`
+	Joinability string    `json:"joinability,omitempty" enum:"OPEN,INVITE_ONLY,CLOSED"`
+	Attributes  *Object   `json:"attributes,omitempty"`
+}
+
+// SetPlayerPreferencesRequest changes what is given.
+type SetPlayerPreferencesRequest struct {
+	LatencyMS     *map[string]int32 `json:"latency_ms,omitempty" doc:"To regions, as the client measured them."`
+	Attributes    *Object           `json:"attributes,omitempty"`
+	ClientVersion *string           `json:"client_version,omitempty" maxLength:"64"`
+}
+
+func (d *Door) declareParty() {
+	playerCall(d, "Party.CreateParty", classParty, "Makes a party; the player leads it.",
+		func(ctx context.Context, by *cell.Caller, body *CreatePartyRequest) (*PartyAnswer, error) {
+			if err := body.Attributes.within("attributes", partyAttributesMax); err != nil {
+				return nil, err
+			}
+			cmd := cell.CreateParty{
+				Caller: *by, ID: newID(), Joinability: joinabilityOf(body.Joinability), MembersMax: body.MaxMembers, FailOnExisting: body.fail(),
+			}
+			if body.Attributes != nil {
+				cmd.Attributes = string(*body.Attributes)
+			}
+			return d.partyAfter(ctx, &cmd.Caller, d.engine.Do(ctx, &cmd))
+		})
+	playerCall(d, "Party.GetParty", classOther, "The party of the player.",
+		func(ctx context.Context, by *cell.Caller, _ *None) (*PartyAnswer, error) {
+			answer, err := d.partyNow(ctx, by.Player)
+			if err == nil && answer.Party == nil {
+				return nil, refusal(flow.NotInParty, "player %s is in no party", by.Player)
+			}
+			return answer, err
+		})
+	playerCall(d, "Party.JoinPartyById", classParty, "Goes to a party that is open, or to which the player is invited.",
+		func(ctx context.Context, by *cell.Caller, body *JoinPartyByIDRequest) (*PartyAnswer, error) {
+			party, err := parseID("party_id", "pty-", body.PartyID)
+			if err != nil {
+				return nil, err
+			}
+			cmd := cell.JoinParty{Caller: *by, Party: party, FailOnExisting: body.fail()}
+			return d.partyAfter(ctx, &cmd.Caller, d.engine.Do(ctx, &cmd))
+		})
+	playerCall(d, "Party.JoinPartyByInviteCode", classCode, "Goes to a party whose code the player was told.", d.joinByCode)
+	playerCall(d, "Party.SendInvite", classInvite, "Invites a player into the party.",
+		func(ctx context.Context, by *cell.Caller, body *PlayerRequest) (*InviteAnswer, error) {
+			if wait, ok := d.buckets.take(classInvitePair, by.Player+"\x00"+body.PlayerID); !ok {
+				return nil, later(flow.RateLimited, wait, "too many invites to one player")
+			}
+			cmd := cell.SendInvite{Caller: *by, ID: newID(), Target: body.PlayerID}
+			answer, err := d.partyAfter(ctx, &cmd.Caller, d.engine.Do(ctx, &cmd))
+			if err != nil {
+				return nil, err
+			}
+			return &InviteAnswer{inviteID(cmd.Made), answer.Party, answer.Flow}, nil
+		})
+	inviteCall := func(name, summary string, f func(ctx context.Context, by *cell.Caller, invite domain.UUID) (*cell.Caller, error)) {
+		playerCall(d, name, classParty, summary, func(ctx context.Context, by *cell.Caller, body *InviteRequest) (*PartyAnswer, error) {
+			invite, err := parseID("invite_id", "inv-", body.InviteID)
+			if err != nil {
+				return nil, err
+			}
+			by, err = f(ctx, by, invite)
+			return d.partyAfter(ctx, by, err)
+		})
+	}
+	inviteCall("Party.CancelInvite", "Takes an invite back.",
+		func(ctx context.Context, by *cell.Caller, invite domain.UUID) (*cell.Caller, error) {
+			cmd := cell.CancelInvite{Caller: *by, Invite: invite}
+			return &cmd.Caller, d.engine.Do(ctx, &cmd)
+		})
+	playerCall(d, "Party.RespondToInvite", classParty, "Accepts an invite, or declines it.",
+		func(ctx context.Context, by *cell.Caller, body *RespondToInviteRequest) (*PartyAnswer, error) {
+			invite, err := parseID("invite_id", "inv-", body.InviteID)
+			if err != nil {
+				return nil, err
+			}
+			if body.Accept {
+				cmd := cell.JoinParty{Caller: *by, Invite: invite, FailOnExisting: body.fail()}
+				return d.partyAfter(ctx, &cmd.Caller, d.engine.Do(ctx, &cmd))
+			}
+			cmd := cell.DeclineInvite{Caller: *by, Invite: invite}
+			return d.partyAfter(ctx, &cmd.Caller, d.engine.Do(ctx, &cmd))
+		})
+	playerCall(d, "Party.ListInvites", classOther, "The invites that the player can answer.",
+		func(ctx context.Context, by *cell.Caller, _ *None) (*InvitesAnswer, error) {
+			s, err := d.snapshot(ctx, by.Player)
+			return &InvitesAnswer{s.Invites, s.Party, standOfSnapshot(&s)}, err
+		})
+	playerCall(d, "Party.LeaveParty", classLeaveParty, "Goes out of the party.",
+		func(ctx context.Context, by *cell.Caller, _ *None) (*PartyAnswer, error) {
+			cmd := cell.LeaveParty{Caller: *by}
+			return d.partyAfter(ctx, &cmd.Caller, d.engine.Do(ctx, &cmd))
+		})
+	playerCall(d, "Party.KickPlayer", classParty, "Takes another member out of the party.",
+		func(ctx context.Context, by *cell.Caller, body *PlayerRequest) (*PartyAnswer, error) {
+			cmd := cell.KickPlayer{Caller: *by, Target: body.PlayerID}
+			return d.partyAfter(ctx, &cmd.Caller, d.engine.Do(ctx, &cmd))
+		})
+	playerCall(d, "Party.PromoteLeader", classParty, "Makes another member the leader.",
+		func(ctx context.Context, by *cell.Caller, body *PlayerRequest) (*PartyAnswer, error) {
+			cmd := cell.PromoteLeader{Caller: *by, Target: body.PlayerID}
+			return d.partyAfter(ctx, &cmd.Caller, d.engine.Do(ctx, &cmd))
+		})
+	playerCall(d, "Party.SetReady", classParty, "Says whether the player is ready; not to be ready ends a search.",
+		func(ctx context.Context, by *cell.Caller, body *SetReadyRequest) (*PartyAnswer, error) {
+			cmd := cell.SetReady{Caller: *by, Ready: body.Ready}
+			return d.partyAfter(ctx, &cmd.Caller, d.engine.Do(ctx, &cmd))
+		})
+	playerCall(d, "Party.SetPartyPreferences", classParty, "Changes what the party wants; nobody is ready for it any more.", d.setPartyPreferences)
+	playerCall(d, "Party.SetPlayerPreferences", classParty, "Changes what the player's client says about itself.", d.setPlayerPreferences)
+	playerCall(d, "Party.RotateInviteCode", classParty, "Gives the party another code.",
+		func(ctx context.Context, by *cell.Caller, _ *None) (*PartyAnswer, error) {
+			cmd := cell.RotateInviteCode{Caller: *by}
+			return d.partyAfter(ctx, &cmd.Caller, d.engine.Do(ctx, &cmd))
+		})
+	playerCall(d, "Party.DisbandParty", classParty, "Ends the party for all its members.",
+		func(ctx context.Context, by *cell.Caller, _ *None) (*PartyAnswer, error) {
+			cmd := cell.DisbandParty{Caller: *by}
+			return d.partyAfter(ctx, &cmd.Caller, d.engine.Do(ctx, &cmd))
+		})
+}
+
+// joinByCode counts failures of an address beside the calls of a player: codes are short, and could be guessed.
+func (d *Door) joinByCode(ctx context.Context, by *cell.Caller, body *JoinPartyByCodeRequest) (*PartyAnswer, error) {
+	address := whoOf(ctx).address
+	if wait, ok := d.buckets.open(classCodeAddress, address); !ok {
+		return nil, later(flow.RateLimited, wait, "too many wrong codes from one address")
+	}
+	cmd := cell.JoinParty{Caller: *by, Code: body.Code, FailOnExisting: body.fail()}
+	err := d.engine.Do(ctx, &cmd)
+	if err != nil && flow.CodeOf(err) == flow.PartyNotFound {
+		d.buckets.take(classCodeAddress, address)
+	}
+	return d.partyAfter(ctx, &cmd.Caller, err)
+}
+
+func (d *Door) setPartyPreferences(ctx context.Context, by *cell.Caller, body *SetPartyPreferencesRequest) (*PartyAnswer, error) {
+	if err := body.Attributes.within("attributes", partyAttributesMax); err != nil {
+		return nil, err
+	}
+	cmd := cell.SetPartyPreferences{Caller: *by, Queue: body.Queue, Regions: body.Regions, Joinability: joinabilityOf(body.Joinability), Attributes: body.Attributes.text()}
+	return d.partyAfter(ctx, &cmd.Caller, d.engine.Do(ctx, &cmd))
+}
+
+func (d *Door) setPlayerPreferences(ctx context.Context, by *cell.Caller, body *SetPlayerPreferencesRequest) (*PartyAnswer, error) {
+	if err := body.Attributes.within("attributes", playerAttributesMax); err != nil {
+		return nil, err
+	}
+	cmd := cell.SetPlayerPreferences{Caller: *by, Attributes: body.Attributes.text(), ClientVersion: body.ClientVersion}
+	if body.LatencyMS != nil {
+		latencies, err := latenciesOf(*body.LatencyMS)
+		if err != nil {
+			return nil, err
+		}
+		cmd.Latencies = &latencies
+	}
+	return d.partyAfter(ctx, &cmd.Caller, d.engine.Do(ctx, &cmd))
+}
+
+// text is the object as the core takes it; nil when it was not given.
+func (o *Object) text() *string {
+	if o == nil {
+		return nil
+	}
+	s := string(*o)
+	return &s
+}
+
+// partyAfter is the answer of a call that was carried out: with how the player stood right after it.
+func (d *Door) partyAfter(ctx context.Context, by *cell.Caller, err error) (*PartyAnswer, error) {
+	if err != nil {
+		return nil, err
+	}
+	answer, err := d.partyNow(ctx, by.Player)
+	if err != nil {
+		return nil, err
+	}
+	answer.Flow = standOf(by.Flow)
+	if answer.Party != nil && answer.Party.PartyID != answer.Flow.Keys.PartyID {
+		answer.Party = nil // the player has moved on since
+	}
+	return answer, nil
+}
+
+func (d *Door) partyNow(ctx context.Context, player string) (*PartyAnswer, error) {
+	answer := &PartyAnswer{}
+	err := d.engine.Read(ctx, func(v *cell.View) error {
+		s, _ := v.Stand(player)
+		answer.Flow = standOf(s)
+		if p, ok := v.Party(s.Keys.Party); ok {
+			answer.Party = partyOf(&p)
+		}
+		return nil
+	})
+	return answer, err
+}

@@ -1,0 +1,360 @@
+package playerapi
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/session"
+	"github.com/musterhq/muster/internal/identity"
+)
+
+// ExchangeRequest is a game server process that shows the token it connects to the service with.
+type ExchangeRequest struct {
+	AuthToken     string `json:"auth_token" maxLength:"64" doc:"The auth token of the process's compute."`
+	ProcessID     string `json:"process_id" maxLength:"1024"`
+	GameSessionID string `json:"game_session_id" maxLength:"1024"`
+}
+
+// ExchangeAnswer is a token for the calls of one game.
+type ExchangeAnswer struct {
+	PartnerToken   string `json:"partner_token"`
+	GameInstanceID string `json:"game_instance_id"`
+}
+
+// OneGameRequest is about one game. A game server may leave the id out: its token says which.
+type OneGameRequest struct {
+	GameInstanceID string `json:"game_instance_id,omitempty" maxLength:"64"`
+}
+
+// StartDataAnswer is what a game server has to know to begin.
+type StartDataAnswer struct {
+	GameInstanceID string        `json:"game_instance_id"`
+	Status         string        `json:"status" enum:"PENDING,ACTIVE,ENDING,ENDED"`
+	Reconnect      string        `json:"reconnect" enum:"OFF,OPTIONAL,REQUIRED"`
+	Players        []StartPlayer `json:"players"`
+	Attributes     Object        `json:"attributes"`
+}
+
+// StartPlayer is one of its players.
+type StartPlayer struct {
+	PlayerID   string `json:"player_id"`
+	PartyID    string `json:"party_id,omitempty"`
+	Team       string `json:"team,omitempty"`
+	Status     string `json:"status" enum:"PENDING,RESERVED,NO_SHOW,ACTIVE,DISCONNECTED"`
+	Attributes Object `json:"attributes"`
+}
+
+// VerifyRequest is what a player has shown.
+type VerifyRequest struct {
+	GameInstanceID  string `json:"game_instance_id,omitempty" maxLength:"64"`
+	PlayerSessionID string `json:"player_session_id" maxLength:"64"`
+	ConnectionToken string `json:"connection_token" maxLength:"4096"`
+}
+
+// VerifyAnswer is who the player is.
+type VerifyAnswer struct {
+	PlayerID       string `json:"player_id"`
+	GameInstanceID string `json:"game_instance_id"`
+	Attempt        int32  `json:"attempt"`
+	Team           string `json:"team,omitempty"`
+	PartyID        string `json:"party_id,omitempty"`
+}
+
+// ConnectedRequest is about a player session.
+type ConnectedRequest struct {
+	GameInstanceID  string `json:"game_instance_id,omitempty" maxLength:"64"`
+	PlayerSessionID string `json:"player_session_id" maxLength:"64"`
+}
+
+// DisconnectedRequest says why a player is gone.
+type DisconnectedRequest struct {
+	GameInstanceID  string `json:"game_instance_id,omitempty" maxLength:"64"`
+	PlayerSessionID string `json:"player_session_id" maxLength:"64"`
+	Reason          string `json:"reason" enum:"CONNECTION_LOST,QUIT"`
+}
+
+// DisconnectedAnswer says whether anything was done.
+type DisconnectedAnswer struct {
+	Stale bool `json:"stale" doc:"The player has a newer player session: nothing was done about the player."`
+}
+
+// RemovePlayersRequest takes players out of a game that goes on.
+type RemovePlayersRequest struct {
+	GameInstanceID string         `json:"game_instance_id,omitempty" maxLength:"64"`
+	Players        []RemovePlayer `json:"players" minItems:"1" maxItems:"200"`
+}
+
+// RemovePlayer says why.
+type RemovePlayer struct {
+	PlayerID string  `json:"player_id" minLength:"1" maxLength:"128"`
+	Reason   string  `json:"reason" enum:"KICKED,AFK,ELIMINATED,OTHER"`
+	Penalise bool    `json:"penalise,omitempty"`
+	Result   *Object `json:"result,omitempty"`
+}
+
+// ReleasePlayersRequest lets players go, never with a penalty.
+type ReleasePlayersRequest struct {
+	GameInstanceID string   `json:"game_instance_id,omitempty" maxLength:"64"`
+	PlayerIDs      []string `json:"player_ids" minItems:"1" maxItems:"200"`
+	Result         *Object  `json:"result,omitempty"`
+}
+
+// UnknownAnswer lists those who were not in the game.
+type UnknownAnswer struct {
+	Unknown []string `json:"unknown"`
+}
+
+// AddPlayersRequest seats players who are idle or in a party.
+type AddPlayersRequest struct {
+	GameInstanceID string        `json:"game_instance_id,omitempty" maxLength:"64"`
+	Players        []SeatRequest `json:"players" minItems:"1" maxItems:"200"`
+}
+
+// AddPlayersAnswer lists those who could not be seated.
+type AddPlayersAnswer struct {
+	Failed []FailedPlayer `json:"failed"`
+}
+
+// FailedPlayer says why.
+type FailedPlayer struct {
+	PlayerID string `json:"player_id"`
+	Code     string `json:"code"`
+}
+
+// UpdateRequest changes what the server says about the game.
+type UpdateRequest struct {
+	GameInstanceID   string            `json:"game_instance_id,omitempty" maxLength:"64"`
+	Attributes       *Object           `json:"attributes,omitempty"`
+	PlayerAttributes map[string]Object `json:"player_attributes,omitempty"`
+	UnrankedLeaveOK  *bool             `json:"unranked_leave_ok,omitempty" doc:"Leaving the game is no offence from now on."`
+}
+
+// EndGameRequest is the game's results.
+type EndGameRequest struct {
+	GameInstanceID string            `json:"game_instance_id,omitempty" maxLength:"64"`
+	Result         *Object           `json:"result,omitempty"`
+	Results        map[string]Object `json:"results,omitempty" doc:"Of single players."`
+}
+
+const exchangePath = PartnerPrefix + "Server.Exchange"
+
+func (d *Door) declareServers() {
+	partnerCall(d, d.partner, "Server.Exchange", "A game server gets a token for the calls of its game.", d.exchange)
+	partnerCall(d, d.partner, "Game.GetStartData", "The game and its players.", d.startData)
+	partnerCall(d, d.partner, "Game.VerifyPlayer", "Checks what a player has shown.", d.verifyPlayer)
+	gameCall(d, "Game.Ready", "The server takes players. Needed only with manual ready.",
+		func(instance domain.UUID) cell.Command { return &cell.ReadyGame{Instance: instance} })
+	gameCall(d, "Game.KeepAlive", "A sign of life of a server that promised them.",
+		func(instance domain.UUID) cell.Command { return &cell.KeepGameAlive{Instance: instance} })
+	partnerCall(d, d.partner, "Game.PlayerConnected", "The player is in the game: the same as accepting the player session.",
+		func(ctx context.Context, _ string, body *ConnectedRequest) (*None, error) {
+			instance, player, err := playerSessionFor(ctx, body.GameInstanceID, body.PlayerSessionID)
+			if err != nil {
+				return nil, err
+			}
+			return &None{}, d.engine.Do(ctx, &cell.ConnectMember{Instance: instance, PlayerSession: player})
+		})
+	partnerCall(d, d.partner, "Game.PlayerDisconnected", "The player's connection is gone, and whether that was wanted.",
+		func(ctx context.Context, _ string, body *DisconnectedRequest) (*DisconnectedAnswer, error) {
+			instance, player, err := playerSessionFor(ctx, body.GameInstanceID, body.PlayerSessionID)
+			if err != nil {
+				return nil, err
+			}
+			cmd := cell.DisconnectMember{Instance: instance, PlayerSession: player, Quit: body.Reason == "QUIT"}
+			err = d.engine.Do(ctx, &cmd)
+			return &DisconnectedAnswer{cmd.Stale}, err
+		})
+	partnerCall(d, d.partner, "Game.RemovePlayers", "Takes players out of a game that goes on.", d.removePlayers)
+	partnerCall(d, d.partner, "Game.ReleasePlayers", "Lets players go, never with a penalty.",
+		func(ctx context.Context, _ string, body *ReleasePlayersRequest) (*UnknownAnswer, error) {
+			instance, err := instanceFor(ctx, body.GameInstanceID)
+			if err != nil {
+				return nil, err
+			}
+			cmd := cell.ReleaseMembers{Instance: instance, Players: body.PlayerIDs, Result: body.Result.orNothing()}
+			err = d.engine.Do(ctx, &cmd)
+			return &UnknownAnswer{orEmpty(cmd.Unknown)}, err
+		})
+	partnerCall(d, d.partner, "Game.AddPlayers", "Seats players who are idle or in a party.", d.addPlayers)
+	partnerCall(d, d.partner, "Game.Update", "Changes what the server says about the game and its players.", d.updateGame)
+	partnerCall(d, d.partner, "Game.EndGame", "The game is over. A second call changes nothing.",
+		func(ctx context.Context, _ string, body *EndGameRequest) (*None, error) {
+			instance, err := instanceFor(ctx, body.GameInstanceID)
+			if err != nil {
+				return nil, err
+			}
+			return &None{}, d.engine.Do(ctx, &cell.EndGame{Instance: instance, Result: body.Result.orNothing(), Results: texts(body.Results)})
+		})
+}
+
+// gameCall declares a call with nothing but the game.
+func gameCall(d *Door, name, summary string, command func(instance domain.UUID) cell.Command) {
+	partnerCall(d, d.partner, name, summary, func(ctx context.Context, _ string, body *OneGameRequest) (*None, error) {
+		instance, err := instanceFor(ctx, body.GameInstanceID)
+		if err != nil {
+			return nil, err
+		}
+		return &None{}, d.engine.Do(ctx, command(instance))
+	})
+}
+
+func (o *Object) orNothing() string {
+	if o == nil {
+		return ""
+	}
+	return string(*o)
+}
+
+func texts(objects map[string]Object) map[string]string {
+	all := make(map[string]string, len(objects))
+	for key, x := range objects {
+		all[key] = string(x)
+	}
+	return all
+}
+
+func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+func playerSessionFor(ctx context.Context, instance, player string) (i, p domain.UUID, err error) {
+	if i, err = instanceFor(ctx, instance); err == nil {
+		p, err = parseID("player_session_id", "psess-", player)
+	}
+	return i, p, err
+}
+
+func (d *Door) exchange(ctx context.Context, _ string, body *ExchangeRequest) (*ExchangeAnswer, error) {
+	wrong := refusal(flow.Unauthenticated, "the token, the process and the game session do not belong together")
+	_, name, ok := strings.Cut(body.GameSessionID, ":gamesession/")
+	if !ok {
+		return nil, wrong
+	}
+	var instance domain.UUID
+	err := d.engine.Read(ctx, func(v *cell.View) error {
+		g, ok := v.GameSession(session.ID(name))
+		if !ok || g.ProcessID != body.ProcessID {
+			return wrong
+		}
+		compute, ok := v.Compute(g.FleetID, g.ComputeName)
+		if !ok {
+			return wrong
+		}
+		// The newest token and the one before: the process may have begun with it.
+		for age := range min(compute.TokenGeneration, 2) {
+			if identity.Equal(body.AuthToken, d.config.Secret.ProcessToken(g.FleetID, g.ComputeName, compute.TokenGeneration-age)) {
+				if instance, ok = v.GameInstanceOf(g.ID); !ok {
+					return refusal(flow.GameInstanceNotFound, "game session %s hosts no game instance of player flow", body.GameSessionID)
+				}
+				return nil
+			}
+		}
+		return wrong
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &ExchangeAnswer{serverPrefix + gameID(instance) + "_" + d.config.Secret.PartnerToken(gameID(instance)), gameID(instance)}, nil
+}
+
+func (d *Door) startData(ctx context.Context, _ string, body *OneGameRequest) (*StartDataAnswer, error) {
+	instance, err := instanceFor(ctx, body.GameInstanceID)
+	if err != nil {
+		return nil, err
+	}
+	answer := &StartDataAnswer{Players: []StartPlayer{}}
+	err = d.engine.Read(ctx, func(v *cell.View) error {
+		x, members, ok := v.GameInstance(instance)
+		if !ok {
+			return refusal(flow.GameInstanceNotFound, "game instance %s not found", gameID(instance))
+		}
+		answer.GameInstanceID, answer.Status, answer.Reconnect, answer.Attributes = gameID(x.ID), x.Status.String(), x.Rules.Reconnect.String(), Object(x.Attributes)
+		for _, m := range members {
+			answer.Players = append(answer.Players, StartPlayer{m.Player, partyID(m.Party), m.Team, m.Status.String(), Object(m.Attributes)})
+		}
+		return nil
+	})
+	return answer, err
+}
+
+func (d *Door) verifyPlayer(ctx context.Context, _ string, body *VerifyRequest) (*VerifyAnswer, error) {
+	instance, player, err := playerSessionFor(ctx, body.GameInstanceID, body.PlayerSessionID)
+	if err != nil {
+		return nil, err
+	}
+	claims, ok := d.tokens.verify(body.ConnectionToken)
+	switch {
+	case !ok || claims.Session != body.PlayerSessionID:
+		return nil, refusal(flow.InvalidToken, "the connection token is not one for player session %s", body.PlayerSessionID)
+	case claims.Instance != gameID(instance):
+		return nil, refusal(flow.WrongGame, "the connection token is for game instance %s", claims.Instance)
+	}
+	var m flow.Membership
+	err = d.engine.Read(ctx, func(v *cell.View) (err error) {
+		m, err = v.VerifyPlayer(instance, player, claims.Epoch, claims.Attempt)
+		return err
+	})
+	if err == nil && m.Player != claims.Subject {
+		err = refusal(flow.InvalidToken, "the connection token is for another player")
+	}
+	return &VerifyAnswer{m.Player, gameID(m.Instance), m.Attempt, m.Team, partyID(m.Party)}, err
+}
+
+var removedReasons = map[string]flow.Reason{
+	"KICKED": flow.RemovedKicked, "AFK": flow.RemovedAFK, "ELIMINATED": flow.RemovedEliminated, "OTHER": flow.Removed,
+}
+
+func (d *Door) removePlayers(ctx context.Context, _ string, body *RemovePlayersRequest) (*UnknownAnswer, error) {
+	instance, err := instanceFor(ctx, body.GameInstanceID)
+	if err != nil {
+		return nil, err
+	}
+	cmd := cell.RemoveMembers{Instance: instance}
+	for _, x := range body.Players {
+		cmd.Players = append(cmd.Players, cell.RemovedMember{
+			Player: x.PlayerID, Reason: removedReasons[x.Reason], Penalise: x.Penalise, Result: x.Result.orNothing(),
+		})
+	}
+	err = d.engine.Do(ctx, &cmd)
+	return &UnknownAnswer{orEmpty(cmd.Unknown)}, err
+}
+
+func (d *Door) addPlayers(ctx context.Context, _ string, body *AddPlayersRequest) (*AddPlayersAnswer, error) {
+	instance, err := instanceFor(ctx, body.GameInstanceID)
+	if err != nil {
+		return nil, err
+	}
+	cmd := cell.AddMembers{Instance: instance}
+	for _, x := range body.Players {
+		cmd.Players = append(cmd.Players, cell.PlannedPlayer{Player: x.PlayerID, Team: x.Team, Data: x.Data})
+	}
+	if err := d.engine.Do(ctx, &cmd); err != nil {
+		return nil, err
+	}
+	answer := &AddPlayersAnswer{Failed: []FailedPlayer{}}
+	for _, x := range cmd.Failed {
+		answer.Failed = append(answer.Failed, FailedPlayer{x.Player, string(x.Why)})
+	}
+	return answer, nil
+}
+
+func (d *Door) updateGame(ctx context.Context, _ string, body *UpdateRequest) (*None, error) {
+	instance, err := instanceFor(ctx, body.GameInstanceID)
+	if err == nil {
+		err = body.Attributes.within("attributes", partyAttributesMax)
+	}
+	for _, player := range sortedKeys(body.PlayerAttributes) {
+		if x := body.PlayerAttributes[player]; err == nil {
+			err = x.within("player_attributes", playerAttributesMax)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &None{}, d.engine.Do(ctx, &cell.UpdateGame{
+		Instance: instance, Attributes: body.Attributes.text(), PlayerAttributes: texts(body.PlayerAttributes), Unranked: body.UnrankedLeaveOK,
+	})
+}

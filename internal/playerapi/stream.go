@@ -1,0 +1,221 @@
+package playerapi
+
+import (
+	"crypto/tls"
+	"encoding/json"
+	"net"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lxzan/gws"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+)
+
+const (
+	// framesMax is how many events may wait for a client that does not read. What it misses it gets when it comes back.
+	framesMax = 256
+	// bytesMax bounds them, too: an event may be large.
+	bytesMax = 1 << 20
+	// clientPatience is how long one write may take.
+	clientPatience = 10 * time.Second
+	// farewell is how long a client may take to answer a close frame.
+	farewell = 2 * time.Second
+)
+
+// stream is one client's connection. It holds nothing while nothing is on its way.
+type stream struct {
+	door    *Door
+	number  uint64 // unlike any other stream of the cell
+	player  string
+	session domain.UUID
+	conn    net.Conn // frames go out here; gws only reads
+	socket  *gws.Conn
+
+	heard   atomic.Int64 // when the last frame came, Unix nanoseconds
+	pinged  int64        // these two belong to the one who watches
+	renewed int64
+
+	mu      sync.Mutex
+	next    uint64 // number of the next event; 0: the client was not greeted yet
+	early   []told // what came before that
+	waiting *[]byte
+	frames  int
+	busy    bool // somebody writes
+	closed  bool // no frame is taken any more
+}
+
+type told struct {
+	seq  uint64
+	tail []byte
+}
+
+// tell passes an event on, unless the client has it.
+func (s *stream) tell(seq uint64, tail []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.next == 0:
+		s.early = append(s.early, told{seq, tail})
+	case seq >= s.next:
+		s.tellNow(seq, tail)
+	}
+}
+
+// tellNow is for those who hold mu.
+func (s *stream) tellNow(seq uint64, tail []byte) {
+	s.next = seq + 1
+	head := strconv.AppendUint([]byte(`{"seq":`), seq, 10)
+	s.put(opText, head, comma, tail)
+}
+
+var comma = []byte{','}
+
+// greet sends what a client begins with; then come the events behind it that have arrived meanwhile.
+func (s *stream) greet(hello []byte, events []told, head uint64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.put(opText, hello)
+	for _, e := range events {
+		s.frames = 0 // a replay is bounded by what is kept
+		s.tellNow(e.seq, e.tail)
+	}
+	s.next = head + 1
+	for _, e := range s.early {
+		if e.seq >= s.next {
+			s.tellNow(e.seq, e.tail)
+		}
+	}
+	s.early = nil
+}
+
+// send sends one frame.
+func (s *stream) send(opcode byte, payload ...[]byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.put(opcode, payload...)
+}
+
+// put is for those who hold mu.
+func (s *stream) put(opcode byte, payload ...[]byte) {
+	if s.closed {
+		return
+	}
+	s.frames++
+	if s.frames > framesMax || s.waiting != nil && len(*s.waiting) > bytesMax {
+		s.closeLocked(closeSlow)
+		return
+	}
+	b := s.buffer()
+	*b = appendFrame(*b, opcode, payload...)
+	s.flushSoon()
+}
+
+func (s *stream) buffer() *[]byte {
+	if s.waiting == nil {
+		s.waiting = frameBuffers.Get().(*[]byte)
+	}
+	return s.waiting
+}
+
+// beat sends a heartbeat, unless something else is on its way.
+func (s *stream) beat() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed || s.busy {
+		return
+	}
+	b := s.buffer()
+	*b = append(*b, heartbeat...)
+	s.flushSoon()
+}
+
+func (s *stream) flushSoon() {
+	if !s.busy {
+		s.busy = true
+		s.door.streams.running.Go(s.flush)
+	}
+}
+
+// flush writes until nothing waits. All that gathered meanwhile goes in one write.
+func (s *stream) flush() {
+	s.mu.Lock()
+	for s.waiting != nil {
+		batch := s.waiting
+		s.waiting, s.frames = nil, 0
+		s.mu.Unlock()
+		_ = s.conn.SetWriteDeadline(time.Now().Add(clientPatience)) // fails on a connection that is gone already
+		_, err := s.conn.Write(*batch)
+		putBuffer(batch)
+		if err != nil {
+			s.drop()
+		}
+		s.mu.Lock()
+	}
+	s.busy = false
+	s.mu.Unlock()
+}
+
+// close ends the stream with a code.
+func (s *stream) close(code uint16) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closeLocked(code)
+}
+
+func (s *stream) closeLocked(code uint16) {
+	if s.closed {
+		return
+	}
+	s.closed = true
+	b := s.buffer()
+	if code == closeSlow {
+		*b = (*b)[:0] // it gets them when it comes back
+	}
+	*b = appendFrame(*b, opClose, []byte{byte(code >> 8), byte(code)}, []byte(closeTexts[code]))
+	s.flushSoon()
+	_ = s.conn.SetReadDeadline(time.Now().Add(farewell)) // fails on a connection that is gone already
+}
+
+// drop ends the connection without waiting for anybody.
+func (s *stream) drop() {
+	c := s.conn
+	if t, ok := c.(*tls.Conn); ok {
+		c = t.NetConn()
+	}
+	_ = c.Close() // closed already is as good
+}
+
+// frame is what a client may send.
+type frame struct {
+	Type string `json:"type"`
+	Seq  uint64 `json:"seq"`
+}
+
+// receive takes one frame of the client.
+func (s *stream) receive(data []byte) {
+	s.heard.Store(time.Now().UnixNano())
+	d := s.door
+	if _, ok := d.buckets.take(classFrames, s.player); !ok {
+		s.close(closeRate)
+		return
+	}
+	var f frame
+	if err := json.Unmarshal(data, &f); err != nil {
+		s.send(opText, []byte(`{"type":"error","code":"INVALID_ARGUMENT","message":"want a JSON object with a type"}`))
+		return
+	}
+	switch f.Type {
+	case "ping":
+		s.send(opText, []byte(`{"type":"pong"}`))
+	case "pong":
+	case "ack":
+		cmd := &cell.AckEvents{Player: s.player, Session: s.session, Seq: f.Seq}
+		_ = d.engine.Do(d.streams.ctx, cmd) // a session that has ended is told so by its close code
+	default:
+		s.send(opText, []byte(`{"type":"error","code":"INVALID_ARGUMENT","message":"want the type ping, pong or ack"}`))
+	}
+}

@@ -1,0 +1,441 @@
+package playerapi
+
+import (
+	"context"
+	"encoding/json"
+	"hash/maphash"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/lxzan/gws"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/engine"
+)
+
+// streams are the connections of all players' clients, and the polls that wait.
+type streams struct {
+	door     *Door
+	upgrader *gws.Upgrader
+	ctx      context.Context // ends when the door closes
+	stop     context.CancelFunc
+	unfollow func()
+	running  sync.WaitGroup
+	seed     maphash.Seed
+
+	// attaching orders two attaches of one player, so that the core and we agree which came last.
+	attaching [256]sync.Mutex
+
+	mu       sync.Mutex
+	players  map[string]*stream
+	sessions map[domain.UUID]*stream
+	polls    map[string][]chan struct{}
+	closed   bool
+}
+
+// subprotocol of the stream.
+const subprotocol = "playerflow.v1"
+
+const (
+	// readBuffer is small on purpose: every idle stream holds one, and what clients send fits in.
+	readBuffer = 256
+	messageMax = 4 << 10
+	watchEvery = time.Second
+)
+
+func newStreams(d *Door) *streams {
+	x := &streams{door: d, seed: maphash.MakeSeed(), players: map[string]*stream{}, sessions: map[domain.UUID]*stream{}, polls: map[string][]chan struct{}{}}
+	x.ctx, x.stop = context.WithCancel(context.Background())
+	x.upgrader = gws.NewUpgrader(socketEvents{}, &gws.ServerOption{
+		ReadBufferSize: readBuffer, ReadMaxPayloadSize: messageMax, ParallelGolimit: 1, SubProtocols: []string{subprotocol},
+		NewSession: func() gws.SessionStorage { return &seat{} },
+	})
+	x.unfollow = d.engine.Follow(cell.Kinds(cell.KindPlayersTold, cell.KindLoginChanged, cell.KindLoginRemoved), x.follow)
+	x.running.Go(x.watch)
+	return x
+}
+
+// IsStream reports whether a request wants the event stream.
+func IsStream(r *http.Request) bool { return r.URL.Path == StreamPath }
+
+// bearerProtocol lets browsers show the access token, which cannot set headers on a WebSocket: a second subprotocol.
+const bearerProtocol = "bearer."
+
+func streamToken(r *http.Request) string {
+	if token := bearer(r); token != "" {
+		return token
+	}
+	for _, header := range r.Header.Values("Sec-WebSocket-Protocol") {
+		for offered := range strings.SplitSeq(header, ",") {
+			if token, ok := strings.CutPrefix(strings.TrimSpace(offered), bearerProtocol); ok {
+				return token
+			}
+		}
+	}
+	return ""
+}
+
+// serveStream opens a client's stream. Whoever may not have one is told by a close code: browsers do not see the status of
+// an upgrade that failed.
+func (d *Door) serveStream(w http.ResponseWriter, r *http.Request) {
+	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
+		p := refusal(flow.InvalidArgument, "want an upgrade to WebSocket with the subprotocol %s", subprotocol)
+		p.status = http.StatusUpgradeRequired
+		writeProblem(w, p)
+		return
+	}
+	var after uint64
+	if text := r.URL.Query().Get("after_seq"); text != "" {
+		n, err := strconv.ParseUint(text, 10, 64)
+		if err != nil {
+			writeProblem(w, refusal(flow.InvalidArgument, "after_seq: %.30q, want the number of an event", text))
+			return
+		}
+		after = n
+	}
+	l, err := d.loginByToken(r.Context(), streamToken(r))
+	code := closeCodeOf(err)
+	if code == 0 {
+		if _, ok := d.buckets.take(classAttach, l.Player); !ok {
+			code = closeRate
+		}
+	}
+	socket, err := d.streams.upgrader.Upgrade(w, r)
+	if err != nil {
+		d.log.Debug("upgrade of a player's stream failed", "err", err)
+		return
+	}
+	s := &stream{door: d, number: max(rand.Uint64(), 1), player: l.Player, session: l.ID, conn: socket.NetConn(), socket: socket}
+	now := time.Now().UnixNano()
+	s.heard.Store(now)
+	s.pinged, s.renewed = now, now
+	socket.Session().(*seat).stream = s
+	if code == 0 {
+		code = d.streams.attach(s, after)
+	}
+	if code != 0 {
+		s.close(code)
+	}
+	if !d.streams.reads(s) {
+		s.drop()
+	}
+}
+
+// closeCodeOf is how a stream is refused; 0 for no error.
+func closeCodeOf(err error) uint16 {
+	if err == nil {
+		return 0
+	}
+	p, ok := err.(*Problem)
+	switch {
+	case !ok:
+		switch flow.CodeOf(err) {
+		case flow.SessionNotFound:
+			return closeEnded
+		case flow.SessionReplaced:
+			return closeReplaced
+		}
+		return closeDraining
+	case p.Code == string(flow.SessionReplaced):
+		return closeReplaced
+	}
+	return closeUnauthenticated
+}
+
+// attach makes a stream the one of its player and greets its client. A code means that it may not be.
+func (x *streams) attach(s *stream, after uint64) (code uint16) {
+	turn := &x.attaching[maphash.String(x.seed, s.player)%uint64(len(x.attaching))]
+	turn.Lock()
+	defer turn.Unlock()
+	if !x.enter(s) {
+		return closeDraining
+	}
+	cmd := cell.AttachStream{Player: s.player, Session: s.session, Stream: s.number}
+	if err := x.door.engine.Do(x.ctx, &cmd); err != nil {
+		x.leave(s)
+		return closeCodeOf(err)
+	}
+	hello, events, head, err := x.beginning(s, &cmd, after)
+	if err != nil {
+		x.leave(s)
+		x.lose(s)
+		return closeDraining
+	}
+	s.greet(hello, events, head)
+	return 0
+}
+
+// enter registers a stream, in place of an earlier one of the player. From now on it gathers events.
+func (x *streams) enter(s *stream) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.closed {
+		return false
+	}
+	if old := x.players[s.player]; old != nil {
+		delete(x.sessions, old.session)
+		code := uint16(closeSuperseded)
+		if old.session != s.session {
+			code = closeReplaced
+		}
+		old.close(code)
+	}
+	x.players[s.player], x.sessions[s.session] = s, s
+	return true
+}
+
+// leave reports whether the stream was the one of its player.
+func (x *streams) leave(s *stream) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.players[s.player] != s {
+		return false
+	}
+	delete(x.players, s.player)
+	delete(x.sessions, s.session)
+	return !x.closed
+}
+
+func (x *streams) lose(s *stream) {
+	// When it fails the engine has stopped, and after its restart everybody has to come back anyhow.
+	_ = x.door.engine.Do(context.WithoutCancel(x.ctx), &cell.LoseStream{Player: s.player, Stream: s.number})
+}
+
+// hello is the first frame.
+type hello struct {
+	Type           string `json:"type"`
+	SessionID      string `json:"session_id"`
+	Epoch          uint32 `json:"epoch"`
+	HeadSeq        uint64 `json:"head_seq"`
+	Rev            uint64 `json:"rev"`
+	PingIntervalMS int64  `json:"ping_interval_ms"`
+	DeadAfterMS    int64  `json:"dead_after_ms"`
+	Resume         string `json:"resume"`
+}
+
+// How a client goes on.
+const (
+	resumeReplay   = "REPLAY"
+	resumeSnapshot = "SNAPSHOT"
+)
+
+// beginning is what a client is sent first: the events that it missed, or everything there is.
+func (x *streams) beginning(s *stream, cmd *cell.AttachStream, after uint64) (first []byte, events []told, head uint64, err error) {
+	d := x.door
+	list, snapshot, head, err := d.since(x.ctx, s.player, after, after == 0)
+	if err != nil {
+		return nil, nil, 0, err
+	}
+	resume := resumeReplay
+	if snapshot != nil {
+		resume = resumeSnapshot
+		events = []told{{snapshot.Seq, d.syncTail(snapshot, 0)}}
+	}
+	for i := range list {
+		events = append(events, told{list[i].Seq, d.eventTail(&list[i].Told, s.player)})
+	}
+	config := &d.engine.CellConfig().Flow.Sessions
+	first, err = json.Marshal(hello{
+		"hello", sessionID(s.session), cmd.Login.Epoch, head, cmd.Flow.Rev, config.PingInterval.Milliseconds(), config.DeadAfter.Milliseconds(), resume,
+	})
+	return first, events, head, err
+}
+
+// since is what a client that has the events up to a number does not have yet: a snapshot and what is to follow it, or
+// only events. A snapshot may be insisted on.
+func (d *Door) since(ctx context.Context, player string, after uint64, whole bool) (events []cell.PlayerEvent, snapshot *FlowSnapshot, head uint64, err error) {
+	var s cell.FlowSnapshot
+	var replay bool
+	err = d.engine.Read(ctx, func(v *cell.View) error {
+		if events, head, replay = v.EventsAfter(player, after, flow.EventsLimit); replay && !whole {
+			return nil
+		}
+		events, replay = nil, false
+		s, _ = v.FlowOf(player, domain.TimeOf(d.engine.Now()))
+		if head == 0 {
+			return nil
+		}
+		// What a client that comes is offered is an event as well, told in the commit of its coming: it hears that behind
+		// the snapshot, as after a replay.
+		if last, _, ok := v.EventsAfter(player, head-1, 1); ok && len(last) == 1 && last[0].Type == flow.OnReconnectAvailable {
+			events = last
+		}
+		return nil
+	})
+	if err != nil || replay {
+		return events, nil, head, err
+	}
+	x := d.snapshotOf(&s)
+	if len(events) > 0 {
+		x.Seq = events[0].Seq - 1
+	}
+	return events, &x, head, nil
+}
+
+// follow passes on what has happened. Streams that end are closed behind what they are told in the same entry.
+func (x *streams) follow(c engine.Committed) {
+	for _, e := range c.Events {
+		if e, ok := e.(*cell.PlayersTold); ok {
+			x.tell(&c, e)
+		}
+	}
+	for _, e := range c.Events {
+		switch e := e.(type) {
+		case *cell.LoginChanged:
+			if e.Login.State != flow.LoginLive {
+				x.end(e.Login.ID, closeReplaced)
+			}
+		case *cell.LoginRemoved:
+			x.end(e.ID, closeEnded)
+		}
+	}
+}
+
+func (x *streams) tell(c *engine.Committed, e *cell.PlayersTold) {
+	var tail []byte
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, to := range e.To {
+		if s := x.players[to.Player]; s != nil {
+			if tail == nil {
+				tail = x.door.eventTail(&flow.Told{At: c.At, Commit: c.Number, Type: e.Type, Body: e.Body}, to.Player)
+			}
+			s.tell(to.Seq, tail)
+		}
+		for _, poll := range x.polls[to.Player] {
+			select {
+			case poll <- struct{}{}:
+			default:
+			}
+		}
+	}
+}
+
+func (x *streams) end(session domain.UUID, code uint16) {
+	x.mu.Lock()
+	s := x.sessions[session]
+	x.mu.Unlock()
+	if s != nil {
+		s.close(code)
+	}
+}
+
+// watch sends heartbeats, ends streams that are silent, and keeps login sessions alive whose clients are only listening.
+func (x *streams) watch() {
+	config := &x.door.engine.CellConfig().Flow.Sessions
+	ticker := time.NewTicker(watchEvery)
+	defer ticker.Stop()
+	var all []*stream
+	for {
+		select {
+		case <-x.ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		x.mu.Lock()
+		for _, s := range x.players {
+			all = append(all, s)
+		}
+		x.mu.Unlock()
+		now := time.Now().UnixNano()
+		for _, s := range all {
+			switch {
+			case now-s.heard.Load() > int64(config.DeadAfter):
+				s.drop()
+			case now-s.pinged >= int64(config.PingInterval):
+				s.pinged = now
+				s.beat()
+			}
+			if now-s.renewed > int64(config.IdleExpiry/10) {
+				s.renewed = now
+				_ = x.door.engine.Do(x.ctx, &cell.PollEvents{Player: s.player, Session: s.session}) // a session that has ended closes its stream
+			}
+		}
+		clear(all)
+		all = all[:0]
+	}
+}
+
+// reads starts to read from a stream; false when the door is closed.
+func (x *streams) reads(s *stream) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.closed {
+		return false
+	}
+	x.running.Go(s.socket.ReadLoop)
+	return true
+}
+
+// comeBack is when clients of a service that stops try again. They spread it by themselves.
+const comeBack = 2 * time.Second
+
+// close tells clients to come back, and waits until no stream is left. Presence stays as it is: after the restart everybody
+// has a while to come back.
+func (x *streams) close() {
+	x.stop()
+	x.unfollow()
+	x.mu.Lock()
+	x.closed = true
+	var all []*stream
+	for _, s := range x.players {
+		all = append(all, s)
+	}
+	x.mu.Unlock()
+	bye := []byte(`{"type":"bye","reconnect_after_ms":` + strconv.FormatInt(comeBack.Milliseconds(), 10) + `}`)
+	for _, s := range all {
+		s.send(opText, bye)
+		s.close(closeDraining)
+	}
+	x.running.Wait()
+}
+
+// Count is how many streams are attached.
+func (d *Door) Count() int {
+	d.streams.mu.Lock()
+	defer d.streams.mu.Unlock()
+	return len(d.streams.players)
+}
+
+// seat keeps a stream with its socket, in place of the map that gws would make.
+type seat struct{ stream *stream }
+
+func (*seat) Load(string) (any, bool)      { return nil, false }
+func (*seat) Delete(string)                {}
+func (*seat) Store(string, any)            {}
+func (*seat) Range(func(string, any) bool) {}
+func (*seat) Len() int                     { return 0 }
+
+// socketEvents is what gws calls for a connection.
+type socketEvents struct{ gws.BuiltinEventHandler }
+
+func streamOf(c *gws.Conn) *stream { return c.Session().(*seat).stream }
+
+func (socketEvents) OnPing(c *gws.Conn, payload []byte) {
+	s := streamOf(c)
+	s.heard.Store(time.Now().UnixNano())
+	s.send(opPong, payload)
+}
+
+func (socketEvents) OnPong(c *gws.Conn, _ []byte) { streamOf(c).heard.Store(time.Now().UnixNano()) }
+
+func (socketEvents) OnMessage(c *gws.Conn, m *gws.Message) {
+	streamOf(c).receive(m.Bytes())
+	_ = m.Close() // gives its buffer back
+}
+
+func (socketEvents) OnClose(c *gws.Conn, _ error) {
+	s := streamOf(c)
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	if x := s.door.streams; x.leave(s) {
+		x.lose(s)
+	}
+}
