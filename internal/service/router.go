@@ -8,6 +8,7 @@ import (
 	"github.com/musterhq/muster/internal/devclock"
 	"github.com/musterhq/muster/internal/notify"
 	"github.com/musterhq/muster/internal/operator"
+	"github.com/musterhq/muster/internal/playerapi"
 	"github.com/musterhq/muster/internal/serverlink"
 	"github.com/musterhq/muster/internal/sessionapi"
 )
@@ -19,12 +20,15 @@ type router struct {
 	operator http.Handler
 	scripts  http.Handler
 	notify   http.Handler
+	players  http.Handler // nil without player flow
 	clock    http.Handler // nil on real time
 	health   func() error
 }
 
 func (d *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
+	case d.players != nil && strings.HasPrefix(r.URL.Path, playerapi.Prefix):
+		d.players.ServeHTTP(w, r)
 	case serverlink.IsUpgrade(r):
 		if path := strings.TrimSuffix(r.URL.Path, "/"); path == "/agent" || strings.HasSuffix(path, "/agent") {
 			http.Error(w, "host agents are not served in this version of Muster", http.StatusNotImplemented)

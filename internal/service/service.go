@@ -28,6 +28,7 @@ import (
 	"github.com/musterhq/muster/internal/matchmaker"
 	"github.com/musterhq/muster/internal/notify"
 	"github.com/musterhq/muster/internal/operator"
+	"github.com/musterhq/muster/internal/playerapi"
 	"github.com/musterhq/muster/internal/serverlink"
 	"github.com/musterhq/muster/internal/sessionapi"
 	"github.com/musterhq/muster/internal/settings"
@@ -49,7 +50,9 @@ type Service struct {
 	scripts *sessionapi.Door
 	notify  *notify.Sender
 	matches *matchmaker.Runner
+	players *playerapi.Door // nil without player flow
 	port    *listen.Server
+	beside  []*listen.Server // for trusted servers and for operators of player flow
 	served  chan error
 
 	clock *engine.Clock // nil on real time
@@ -146,6 +149,9 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 		Secure: strings.HasPrefix(s.PublicURL, "https:") || strings.HasPrefix(s.PublicURL, "wss:"),
 	})
 	doors.scripts = x.scripts
+	if err := x.openPlayerFlow(doors); err != nil {
+		return nil, err
+	}
 	doors.link = x.link
 	if s.VirtualClock {
 		doors.clock = devclock.NewDoor(x, log)
@@ -274,9 +280,15 @@ func (x *Service) close(ctx context.Context) error {
 	if x.scripts != nil {
 		x.scripts.Close() // event streams would hold the port up
 	}
-	if x.port != nil {
+	if x.players != nil {
+		x.players.Close()
+	}
+	for _, port := range append(x.beside, x.port) {
+		if port == nil {
+			continue
+		}
 		draining, cancel := context.WithTimeout(ctx, drain)
-		errs = append(errs, x.port.Stop(draining))
+		errs = append(errs, port.Stop(draining))
 		cancel()
 	}
 	if x.link != nil {

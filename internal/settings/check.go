@@ -44,6 +44,7 @@ func (s Settings) Check() error {
 		atLeast("notify-max-age", s.NotifyMaxAge, time.Second),
 		atLeast("limit-notices", s.LimitNotices, 1),
 		s.checkMatchEvery(),
+		s.checkPlayerFlow(),
 		atLeast("snapshot-every", s.SnapshotEvery, 1<<20),
 		atLeast("heap-floor", s.HeapFloor, 0),
 		atLeast("gc-percent", s.GCPercent, 10),

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/flow"
 )
 
 // Settings of one service. Each field is a flag, a variable and a key of the settings file by the same name:
@@ -49,6 +50,25 @@ type Settings struct {
 
 	MatchEvery time.Duration `name:"match-every" placeholder:"TIME" help:"Time between two passes of a matchmaker, at least; tickets that come meanwhile see each other first."`
 
+	PlayerFlow     bool   `name:"player-flow" help:"Player flow: parties, searches, games and reconnects of players, over the player API."`
+	PartnerListen  string `name:"partner-listen" placeholder:"HOST:PORT" help:"Address for the studio's servers. Empty: none, but with --dev the one port."`
+	OperatorListen string `name:"operator-listen" placeholder:"HOST:PORT" help:"Address for operators of player flow. Empty: none, but with --dev the one port."`
+
+	PlayerOIDCIssuer   string `name:"player-oidc-issuer" placeholder:"URL" help:"Identity provider whose tokens players log in with (provider oidc)."`
+	PlayerOIDCAudience string `name:"player-oidc-audience" placeholder:"NAME…" help:"Whom its tokens must be for; several are separated by spaces."`
+	PlayerOIDCKeys     string `name:"player-oidc-keys" placeholder:"URL" help:"Where its keys are, if its discovery document does not say."`
+	PlayerOIDCClaim    string `name:"player-oidc-claim" placeholder:"NAME" help:"The claim that is the player's id."`
+	PlayerOIDCPrefix   string `name:"player-oidc-prefix" placeholder:"TEXT" help:"What stands before that id, so that no other provider makes the same player."`
+
+	PlayerLogins           int `name:"player-logins" placeholder:"N" help:"Logins a second; more wait in line, players in a game first. 0: no limit."`
+	PlayerLoginsPerAddress int `name:"player-logins-per-address" placeholder:"N" help:"Logins a minute from one address. 0: no limit."`
+	PlayersOnline          int `name:"players-online" placeholder:"N" help:"Players that may be logged in. 0: no limit."`
+
+	PlayerReconnect       string        `name:"player-reconnect" placeholder:"MODE" help:"What becomes of the seat of a player whose connection is lost: OFF, OPTIONAL or REQUIRED."`
+	PlayerReconnectWindow time.Duration `name:"player-reconnect-window" placeholder:"TIME" help:"How long the seat is kept with OPTIONAL."`
+	PlayerDirectJoin      bool          `name:"player-direct-join" help:"Players may join game instances that run, without matchmaking."`
+	PlayerPenalties       string        `name:"player-penalties" placeholder:"MODE" help:"Penalties for leaving: OFF, REPORT_ONLY or ENFORCE."`
+
 	SnapshotEvery Bytes `name:"snapshot-every" placeholder:"SIZE" help:"A snapshot is taken after this much journal: less makes restarts faster and costs disk writes."`
 	HeapFloor     Bytes `name:"heap-floor" placeholder:"SIZE" help:"Garbage is not collected before the heap has this size: a small heap would be collected too often."`
 	GCPercent     int   `name:"gc-percent" placeholder:"N" help:"Heap growth in percent between collections. More costs memory and saves processor time."`
@@ -56,7 +76,7 @@ type Settings struct {
 
 // Defaults are what is in force when nobody says otherwise.
 func Defaults() Settings {
-	core := cell.DefaultConfig()
+	core, players := cell.DefaultConfig(), flow.DefaultConfig()
 	return Settings{
 		Data:      "data",
 		Listen:    "127.0.0.1:8080",
@@ -84,6 +104,13 @@ func Defaults() Settings {
 
 		MatchEvery: 100 * time.Millisecond,
 
+		PlayerOIDCClaim:        "sub",
+		PlayerLogins:           50,
+		PlayerLoginsPerAddress: 30,
+		PlayerReconnect:        players.Games.Reconnect.String(),
+		PlayerReconnectWindow:  players.Games.ReconnectWindow,
+		PlayerPenalties:        "REPORT_ONLY",
+
 		SnapshotEvery: 128 << 20,
 		HeapFloor:     64 << 20,
 		GCPercent:     100,
@@ -104,5 +131,6 @@ func (s Settings) Cell() cell.Config {
 	c.ProcessesOnComputeMax = s.LimitProcessesPerCompute
 	c.PlayersInGameMax = s.LimitPlayersPerGameSession
 	c.Notify = s.notify()
+	c.Flow = s.playerFlow()
 	return c
 }

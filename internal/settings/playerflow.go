@@ -1,0 +1,64 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain/flow"
+)
+
+var (
+	reconnectModes = map[string]flow.Reconnect{"OFF": flow.ReconnectOff, "OPTIONAL": flow.ReconnectOptional, "REQUIRED": flow.ReconnectRequired}
+	penaltyModes   = map[string]flow.PenaltyMode{"OFF": flow.PenaltiesOff, "REPORT_ONLY": flow.PenaltiesReported, "ENFORCE": flow.PenaltiesEnforced}
+)
+
+// playerFlow is the part that the core decides with; nil without player flow.
+func (s Settings) playerFlow() *flow.Config {
+	if !s.PlayerFlow {
+		return nil
+	}
+	c := flow.DefaultConfig()
+	c.Games.Reconnect, c.Games.ReconnectWindow = reconnectModes[s.PlayerReconnect], s.PlayerReconnectWindow
+	c.Games.DirectJoin = s.PlayerDirectJoin
+	c.Penalties.Mode = penaltyModes[s.PlayerPenalties]
+	return &c
+}
+
+func (s Settings) checkPlayerFlow() error {
+	errs := []error{
+		oneOf("player-reconnect", s.PlayerReconnect, "OFF", "OPTIONAL", "REQUIRED"),
+		oneOf("player-penalties", s.PlayerPenalties, "OFF", "REPORT_ONLY", "ENFORCE"),
+		atLeast("player-logins", s.PlayerLogins, 0),
+		atLeast("player-logins-per-address", s.PlayerLoginsPerAddress, 0),
+		atLeast("players-online", s.PlayersOnline, 0),
+	}
+	if s.PlayerReconnectWindow < 0 || s.PlayerReconnectWindow > 2*time.Hour {
+		errs = append(errs, fmt.Errorf("player-reconnect-window %s: want 0s to 2h", s.PlayerReconnectWindow))
+	}
+	for name, address := range map[string]string{"partner-listen": s.PartnerListen, "operator-listen": s.OperatorListen} {
+		if address == "" {
+			continue
+		}
+		if host, _, err := net.SplitHostPort(address); err != nil {
+			errs = append(errs, fmt.Errorf("%s %q: want HOST:PORT", name, address))
+		} else if s.Dev && !loopback(host) {
+			errs = append(errs, fmt.Errorf("%s %q with dev: dev needs no credentials, so it listens on loopback only", name, address))
+		}
+	}
+	if s.PlayerOIDCIssuer == "" {
+		return errors.Join(errs...)
+	}
+	for name, address := range map[string]string{"player-oidc-issuer": s.PlayerOIDCIssuer, "player-oidc-keys": s.PlayerOIDCKeys} {
+		if u, err := url.Parse(address); address != "" && (err != nil || u.Scheme != "https" || u.Host == "") {
+			errs = append(errs, fmt.Errorf("%s %q: want an https URL", name, address))
+		}
+	}
+	if len(strings.Fields(s.PlayerOIDCAudience)) == 0 {
+		errs = append(errs, errors.New("player-oidc-audience is empty: want whom the tokens are for, so that those for others are not good here"))
+	}
+	return errors.Join(errs...)
+}
