@@ -12,38 +12,39 @@ type standing uint8
 const (
 	works standing = iota // also with a difference, then noted below
 	notOnOwnHardware
-	notYet
 )
 
 // differences are what clients may notice of operations that work. Everything else is as the API's documentation says;
 // where that is silent, docs/behaviours.md tells.
 var differences = map[string]string{
-	"CreateBuild":                   "READY at once with a StorageLocation, which the hosts fetch from; INITIALIZED for good without one, and no upload credentials",
-	"GetGameSessionLogUrl":          "answers NotFoundException: no agent on a host uploads logs yet",
-	"GetPlayerConnectionDetails":    "the game server's own address: there is no player gateway",
-	"ClaimGameServer":               "every instance is ACTIVE; a group that is being deleted has no capacity",
-	"CreateGameServerGroup":         "ACTIVE at once; role, launch template and instance types are kept, and no instance is started",
-	"DeleteGameServerGroup":         "goes with its last game server; by FORCE_DELETE at once; RETAIN is a safe delete",
-	"DescribeGameServerInstances":   "the instances that game servers registered from, all ACTIVE",
-	"ResumeGameServerGroup":         "noted; nobody replaces instances",
-	"SuspendGameServerGroup":        "noted; nobody replaces instances",
-	"UpdateGameServer":              "without a health report for three minutes a game server is deregistered; time while the service is down does not count",
-	"CreateFleet":                   "an ANYWHERE fleet is ACTIVE at once; a fleet of a build stays NEW: no agent joins it yet; members for firewall, VPC and player gateway are refused, never ignored",
-	"DescribeScalingPolicies":       "a policy is ACTIVE when it is stored, and nobody acts on it: hosts are not started or stopped yet",
-	"PutScalingPolicy":              "fleets of a build only; stored, and nobody acts on it: hosts are not started or stopped yet",
-	"StartFleetActions":             "fleets of a build only; noted",
-	"StopFleetActions":              "fleets of a build only; noted, and shown as StoppedActions",
-	"UpdateFleetCapacity":           "fleets of a build only; stored, and nobody acts on it: hosts are not started or stopped yet",
-	"UpdateRuntimeConfiguration":    "ServerProcesses for fleets of a build only, and nobody starts them yet; activation timeout and concurrent activations act on every fleet",
-	"CreateFleetLocations":          "also for ANYWHERE fleets",
-	"DeleteFleetLocations":          "also for ANYWHERE fleets; what runs there ends",
-	"DescribeFleetCapacity":         "ACTIVE counts registered computes; an ANYWHERE fleet has nothing desired, for nobody starts its hosts",
-	"DescribeFleetLocationCapacity": "as DescribeFleetCapacity",
-	"DescribeFleetUtilization":      "an ANYWHERE fleet has no home location: the figures are those of all its locations",
-	"ListFleets":                    "the filter ScriptId leaves none",
-	"ListLocations":                 "custom locations only",
-	"RegisterCompute":               "the same name again in the same location refreshes the address; both endpoints are always given",
-	"TerminateGameSession":          "FORCE_TERMINATE is refused without an agent on the host",
+	"CreateBuild":                    "READY at once with a StorageLocation, which the hosts fetch from; INITIALIZED for good without one, and no upload credentials",
+	"GetGameSessionLogUrl":           "answers NotFoundException: no agent on a host uploads logs yet",
+	"GetPlayerConnectionDetails":     "the game server's own address: there is no player gateway",
+	"ClaimGameServer":                "every instance is ACTIVE; a group that is being deleted has no capacity",
+	"CreateGameServerGroup":          "ACTIVE at once; role, launch template and instance types are kept, and no instance is started",
+	"DeleteGameServerGroup":          "goes with its last game server; by FORCE_DELETE at once; RETAIN is a safe delete",
+	"DescribeGameServerInstances":    "the instances that game servers registered from, all ACTIVE",
+	"ResumeGameServerGroup":          "noted; nobody replaces instances",
+	"SuspendGameServerGroup":         "noted; nobody replaces instances",
+	"UpdateGameServer":               "without a health report for three minutes a game server is deregistered; time while the service is down does not count",
+	"CreateFleet":                    "an ANYWHERE fleet is ACTIVE at once; a fleet of a build stays NEW: no agent joins it yet; members for firewall, VPC and player gateway are refused, never ignored",
+	"DescribeScalingPolicies":        "a policy is ACTIVE when it is stored, and nobody acts on it: hosts are not started or stopped yet",
+	"PutScalingPolicy":               "fleets of a build only; stored, and nobody acts on it: hosts are not started or stopped yet",
+	"StartFleetActions":              "fleets of a build only; noted",
+	"StopFleetActions":               "fleets of a build only; noted, and shown as StoppedActions",
+	"UpdateFleetCapacity":            "fleets of a build only; stored, and nobody acts on it: hosts are not started or stopped yet",
+	"UpdateRuntimeConfiguration":     "ServerProcesses for fleets of a build only, and nobody starts them yet; activation timeout and concurrent activations act on every fleet",
+	"CreateFleetLocations":           "also for ANYWHERE fleets",
+	"DeleteFleetLocations":           "also for ANYWHERE fleets; what runs there ends",
+	"DescribeFleetCapacity":          "ACTIVE counts registered computes; an ANYWHERE fleet has nothing desired, for nobody starts its hosts",
+	"DescribeFleetLocationCapacity":  "as DescribeFleetCapacity",
+	"DescribeFleetUtilization":       "an ANYWHERE fleet has no home location: the figures are those of all its locations",
+	"DeleteMatchmakingConfiguration": "refused while a ticket is active in it",
+	"StartMatchBackfill":             "a later request for the same game session takes the place of the earlier one; see B114 and B115",
+	"ListFleets":                     "the filter ScriptId leaves none",
+	"ListLocations":                  "custom locations only",
+	"RegisterCompute":                "the same name again in the same location refreshes the address; both endpoints are always given",
+	"TerminateGameSession":           "FORCE_TERMINATE is refused without an agent on the host",
 }
 
 // CompatibilityPage is docs/compatibility.md: every operation of the API with its standing, from the table that requests
@@ -57,8 +58,6 @@ func CompatibilityPage() string {
 		switch difference := differences[op.name]; {
 		case op.standing == notOnOwnHardware:
 			status, note = "not on own hardware", op.note
-		case op.standing == notYet:
-			status, note = "not there yet", op.note
 		case difference != "":
 			status, note = "works, with a difference", difference
 		}
@@ -66,7 +65,7 @@ func CompatibilityPage() string {
 		rows = append(rows, fmt.Sprintf("| `%s` | %s | %s |\n", op.name, status, note))
 	}
 	page.WriteString(compatibilityHead)
-	for _, status := range []string{"works", "works, with a difference", "not on own hardware", "not there yet"} {
+	for _, status := range []string{"works", "works, with a difference", "not on own hardware"} {
 		fmt.Fprintf(&page, "- %d: %s\n", counts[status], status)
 	}
 	page.WriteString("\n| operation | status | what to know |\n| --- | --- | --- |\n" + strings.Join(rows, "") + compatibilityTail)

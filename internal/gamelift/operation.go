@@ -35,16 +35,6 @@ func serve[I, O any](name string, a access, call func(*Service, context.Context,
 	}
 }
 
-// later is an operation that this version lacks. Its input is checked like any other, and then refused: an answer that
-// only looks like success would cost its caller an evening.
-func later[I, O any](name string, a access) operation {
-	op := serve(name, a, func(*Service, context.Context, *I) (*O, error) {
-		return nil, invalid("%s is not there yet in this version of Muster", name)
-	})
-	op.standing = notYet
-	return op
-}
-
 // ours are the operations that the cloud's API lacks. A client of the SDK calls one by the call of the operation that it
 // is like, with another name in the path; the cloud answers UnknownOperationException.
 var ours = []operation{
