@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -231,6 +232,11 @@ func (d *Door) stranger(r *http.Request) *who {
 }
 
 func (r *realm) serve(w http.ResponseWriter, request *http.Request, x *who) {
+	request.Header.Set("Content-Type", "application/json") // whatever the client calls it: there is no other form
+	request.Header.Set("Accept", "application/json")
+	if request.ContentLength == 0 {
+		request.Body, request.ContentLength = io.NopCloser(strings.NewReader("{}")), 2
+	}
 	request.Body = http.MaxBytesReader(w, request.Body, bodyMax)
 	w.Header().Set("Cache-Control", "no-store")
 	r.mux.ServeHTTP(w, request.WithContext(context.WithValue(request.Context(), whoKey{}, x)))

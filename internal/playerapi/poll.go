@@ -51,17 +51,17 @@ func (d *Door) pollNow(ctx context.Context, player string, after uint64) (*PollA
 	if err != nil {
 		return nil, err
 	}
-	events, snapshot, head, err := d.since(ctx, player, after, false)
+	n, err := d.since(ctx, player, after, false)
 	if err != nil {
 		return nil, err
 	}
-	answer := &PollAnswer{Events: []Object{}, HeadSeq: head, Resume: resumeReplay, Flow: stand}
-	if snapshot != nil {
+	answer := &PollAnswer{Events: []Object{}, HeadSeq: n.head, Resume: resumeReplay, Flow: stand}
+	if n.snapshot != nil {
 		answer.Resume = resumeSnapshot
-		answer.Events = append(answer.Events, Object(event(snapshot.Seq, d.syncTail(snapshot, 0))))
+		answer.Events = append(answer.Events, Object(event(n.snapshot.Seq, d.syncTail(n.snapshot, n.commit))))
 	}
-	for i := range events[:min(len(events), pollEventsMax)] {
-		answer.Events = append(answer.Events, Object(event(events[i].Seq, d.eventTail(&events[i].Told, player))))
+	for i := range n.events[:min(len(n.events), pollEventsMax)] {
+		answer.Events = append(answer.Events, Object(event(n.events[i].Seq, d.eventTail(&n.events[i].Told, player))))
 	}
 	return answer, nil
 }

@@ -228,54 +228,68 @@ const (
 // beginning is what a client is sent first: the events that it missed, or everything there is.
 func (x *streams) beginning(s *stream, cmd *cell.AttachStream, after uint64) (first []byte, events []told, head uint64, err error) {
 	d := x.door
-	list, snapshot, head, err := d.since(x.ctx, s.player, after, after == 0)
+	n, err := d.since(x.ctx, s.player, after, after == 0)
 	if err != nil {
 		return nil, nil, 0, err
 	}
 	resume := resumeReplay
-	if snapshot != nil {
+	if n.snapshot != nil {
 		resume = resumeSnapshot
-		events = []told{{snapshot.Seq, d.syncTail(snapshot, 0)}}
+		events = []told{{n.snapshot.Seq, d.syncTail(n.snapshot, n.commit)}}
 	}
-	for i := range list {
-		events = append(events, told{list[i].Seq, d.eventTail(&list[i].Told, s.player)})
+	for i := range n.events {
+		events = append(events, told{n.events[i].Seq, d.eventTail(&n.events[i].Told, s.player)})
 	}
 	config := &d.engine.CellConfig().Flow.Sessions
 	first, err = json.Marshal(hello{
-		"hello", sessionID(s.session), cmd.Login.Epoch, head, cmd.Flow.Rev, config.PingInterval.Milliseconds(), config.DeadAfter.Milliseconds(), resume,
+		"hello", sessionID(s.session), cmd.Login.Epoch, n.head, cmd.Flow.Rev, config.PingInterval.Milliseconds(), config.DeadAfter.Milliseconds(), resume,
 	})
-	return first, events, head, err
+	return first, events, n.head, err
 }
 
-// since is what a client that has the events up to a number does not have yet: a snapshot and what is to follow it, or
-// only events. A snapshot may be insisted on.
-func (d *Door) since(ctx context.Context, player string, after uint64, whole bool) (events []cell.PlayerEvent, snapshot *FlowSnapshot, head uint64, err error) {
+// news is what a client does not have yet: a snapshot and what is to follow it, or only events.
+type news struct {
+	snapshot *FlowSnapshot
+	commit   uint64 // the last one that told the player something
+	events   []cell.PlayerEvent
+	head     uint64
+}
+
+// since is the news for a client that has the events up to a number. A snapshot may be insisted on.
+func (d *Door) since(ctx context.Context, player string, after uint64, whole bool) (n news, err error) {
 	var s cell.FlowSnapshot
 	var replay bool
 	err = d.engine.Read(ctx, func(v *cell.View) error {
-		if events, head, replay = v.EventsAfter(player, after, flow.EventsLimit); replay && !whole {
+		n.events, n.head, replay = v.EventsAfter(player, after, flow.EventsLimit)
+		if replay && !whole {
 			return nil
 		}
-		events, replay = nil, false
+		n.events, replay = nil, false
 		s, _ = v.FlowOf(player, domain.TimeOf(d.engine.Now()))
-		if head == 0 {
+		if n.head < 2 {
 			return nil
 		}
+		last, _, ok := v.EventsAfter(player, n.head-1, 1)
+		if !ok || len(last) != 1 {
+			return nil
+		}
+		n.commit = last[0].Commit
 		// What a client that comes is offered is an event as well, told in the commit of its coming: it hears that behind
 		// the snapshot, as after a replay.
-		if last, _, ok := v.EventsAfter(player, head-1, 1); ok && len(last) == 1 && last[0].Type == flow.OnReconnectAvailable {
-			events = last
+		if last[0].Type == flow.OnReconnectAvailable {
+			n.events = last
 		}
 		return nil
 	})
 	if err != nil || replay {
-		return events, nil, head, err
+		return n, err
 	}
 	x := d.snapshotOf(&s)
-	if len(events) > 0 {
-		x.Seq = events[0].Seq - 1
+	if len(n.events) > 0 {
+		x.Seq = n.events[0].Seq - 1
 	}
-	return events, &x, head, nil
+	n.snapshot = &x
+	return n, nil
 }
 
 // follow passes on what has happened. Streams that end are closed behind what they are told in the same entry.
