@@ -27,6 +27,7 @@ func (h *history) append(w *World, number uint64, batch []byte) {
 		w.violated("replay entry %d: %v", number, err)
 	}
 	w.chronicle.read(w, batch)
+	w.flowDurable(batch)
 	last, down := readBatch(w, batch)
 	h.last, h.down = max(h.last, last), h.down+down
 }

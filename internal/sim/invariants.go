@@ -44,14 +44,17 @@ func (w *World) decided(together []*request, call *engine.Call) {
 	}
 }
 
-// seated counts the live player sessions of a game session one by one.
+// seated counts the seats of a game session that are taken, one by one: those with a live player session, and those that are
+// kept for a return.
 func seated(v *cell.View, id session.ID) (held int32) {
+	g, _ := v.GameSession(id)
+	seats := map[uint32]bool{} // a player who takes over from another device shares a seat
 	for _, p := range v.PlayersIn(id, 0, 0, domain.UUID{}, 1<<20) {
 		if p.Status.Live() {
-			held++
+			seats[uint32(p.Seat)] = true
 		}
 	}
-	return held
+	return int32(len(seats)) + g.SeatsEmpty
 }
 
 func everyProcess(v *cell.View) (all []fleet.Process) {
@@ -132,6 +135,7 @@ func (w *World) invariants() {
 		}
 	}
 	w.checkGameServers(&v)
+	w.checkFlow(&v)
 	if w.steps%20 == 0 {
 		w.checkPlacements()
 		w.checkTickets()

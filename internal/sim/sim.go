@@ -35,6 +35,7 @@ type World struct {
 	chronicle chronicle // what the events in them add up to
 	known     known     // what was acknowledged
 	searchers []*searcher
+	told      told // players
 	steps     int
 	counts    Counts
 }
@@ -92,6 +93,7 @@ func New(seed uint64) *World {
 	}
 	w.cell.Notify = w.drawNotify(often)
 	w.wishes = NewWishes(chance)
+	w.drawFlow()
 	w.history.cell = cell.New(w.cell)
 	return w
 }
@@ -218,6 +220,7 @@ func (w *World) Heal() {
 func (w *World) Settle() {
 	n := w.node
 	n.loseAllLinks()
+	w.settleFlow()
 	for range 400 {
 		w.steps++
 		n.drain()
@@ -230,6 +233,9 @@ func (w *World) Settle() {
 		if n.seq.Due().IsZero() && n.ended() == 0 {
 			return
 		}
+	}
+	if w.forgetFlow(); n.seq.Due().IsZero() && n.ended() == 0 {
+		return
 	}
 	w.violated("after half an hour of peace something still waits for %v, and %d ended records are in memory", n.seq.Due(), n.ended())
 }

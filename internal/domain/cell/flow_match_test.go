@@ -7,6 +7,7 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
@@ -331,4 +332,35 @@ func TestStrictPlayers(t *testing.T) {
 			w.wantPhase("a", flow.InParty)
 		}
 	}
+}
+
+// TestBackfillCommit: newcomers come from their tickets into the game instance that runs already; who is there is left alone.
+func TestBackfillCommit(t *testing.T) {
+	w := newFlowWorld(t, nil)
+	w.propose(testQueue, w.search("a"), w.search("b"))
+	g := w.keys("a").Game
+	w.startMatch(w.instance(g).Placement)
+	w.connect(g, "a", "b")
+	rev := w.player("a").Rev
+	game := w.gameOf(g)
+	backfill := &StartMatchBackfill{Configuration: testQueue, ID: "more", Game: string(game.ID), Players: []matchmaking.Player{{ID: "a", Team: "red"}, {ID: "b", Team: "blue"}}}
+	w.must(backfill)
+	ticket := w.ticket(w.search("c", "d"))
+	c, _ := w.cell.matchmaking.Configuration(testQueue)
+	more, _ := w.cell.matchmaking.Ticket("more")
+	x := w.cell.matchmaking.Tickets.Get(more)
+	cmd := &ProposeMatches{Configuration: testQueue, Version: c.Version, Proposals: []Proposal{{ID: w.id(), PlayersMax: 6, Tickets: []ProposedTicket{
+		{TicketKey{x.No, x.Generation}, ""}, {TicketKey{ticket.No, ticket.Generation}, "red"},
+	}}}}
+	w.must(cmd)
+	if cmd.Refused[0] != nil {
+		t.Fatal(cmd.Refused[0])
+	}
+	if w.keys("c").Game != g || w.keys("d").Game != g || w.member("c").Status != flow.MemberReserved || w.player("a").Rev != rev {
+		t.Errorf("c has %v, the others' revision went from %d to %d", w.keys("c"), rev, w.player("a").Rev)
+	}
+	if w.gameOf(g).SeatsHeld != 4 {
+		t.Errorf("%d seats are held", w.gameOf(g).SeatsHeld)
+	}
+	w.connect(g, "c", "d")
 }

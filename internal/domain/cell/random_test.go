@@ -10,6 +10,7 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/sim"
 	"github.com/musterhq/muster/internal/sim/canon"
 )
@@ -22,6 +23,13 @@ func TestRestartsAreAlike(t *testing.T) {
 	for seed := range uint64(12) {
 		chance := rand.New(rand.NewPCG(seed, 0))
 		wishes := sim.NewWishes(chance)
+		config := config
+		if seed%2 == 1 {
+			players := flow.DefaultConfig()
+			players.Games.DirectCreate, players.Games.DirectJoin, players.Games.LaxPlayers = true, true, seed%4 == 1
+			config.Flow = &players
+			wishes.AddFlow()
+		}
 		live, now := cell.New(config), domain.Time(1_700_000_000_000)
 		var journal [][]byte
 		loaded := cell.New(config)

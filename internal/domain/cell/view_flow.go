@@ -12,6 +12,7 @@ type FlowSnapshot struct {
 	Stand     flow.Stand
 	Now       domain.Time // of the last change of the cell: for the server's time take the engine's clock
 	Presence  flow.Presence
+	Stream    uint64     // number of the attached stream; 0: none
 	Login     flow.Login // ID zero: not logged in
 	ExpiresAt domain.Time
 	Profile   flow.Profile
@@ -92,7 +93,7 @@ func (v *View) FlowOf(player string, now domain.Time) (FlowSnapshot, bool) {
 	c := v.c
 	p := c.flow.Players.Get(r)
 	s := FlowSnapshot{
-		Player: p.ID, Stand: flow.Stand{Rev: p.Rev, Seq: p.Seq, Keys: p.Keys}, Now: c.last, Presence: p.Presence, Profile: profileOf(p),
+		Player: p.ID, Stand: flow.Stand{Rev: p.Rev, Seq: p.Seq, Keys: p.Keys}, Now: c.last, Presence: p.Presence, Stream: p.Stream, Profile: profileOf(p),
 		LastGame: p.LastGame, Allowed: c.allowedActions(r), FirstKept: p.FirstKept(), Banned: p.Banned,
 	}
 	if p.Login() != 0 {

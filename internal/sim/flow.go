@@ -1,0 +1,433 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/flow"
+)
+
+// Players with a flow record: they log in, lose their streams, form parties, search, play, crash and come back. Some of
+// them are also seated by backends that know nothing of it. The names are those of other players in the simulator.
+
+// drawFlow switches player flow on for some seeds. It draws from the seed itself, so that the others stay what they were.
+func (w *World) drawFlow() {
+	if w.seed%3 != 1 {
+		return
+	}
+	bit := func(n int) bool { return w.seed>>(8+n)&1 == 1 }
+	config := flow.DefaultConfig()
+	config.Games.LaxPlayers, config.Games.Requeue, config.Games.NoHold = bit(0), bit(1), bit(2)
+	config.Games.DirectCreate, config.Games.DirectJoin, config.Games.ManualReady = true, true, bit(3)
+	config.Parties.MultipleLeaders, config.Parties.NoReadyRequired = bit(4), bit(5)
+	config.Parties.JoinCancelsMatchmaking = bit(6)
+	config.Games.AllocationTimeout = 20 * time.Second
+	config.Games.EmptyTimeout, config.Games.Reservation = time.Minute, 15*time.Second
+	config.Games.ReconnectWindow, config.Games.NoShowHold = 20*time.Second, 10*time.Second
+	config.Parties.OfflineRemoval, config.Parties.LeaderGrace = 10*time.Second, 3*time.Second
+	config.Search.OfflineGrace = 4 * time.Second
+	config.Sessions.EventsKept, config.Sessions.EventsKeptFor = 30, time.Minute
+	config.Sessions.ReplacesMax = 1000
+	config.Penalties.Mode = flow.PenaltiesEnforced
+	if bit(7) {
+		config.Games.KeepAlive = 15 * time.Second
+	}
+	w.cell.Flow = &config
+	w.wishes.AddFlow()
+	w.told = told{rev: map[string]uint64{}, seq: map[string]uint64{}, announced: map[string]uint64{}}
+}
+
+var flowMakers = []maker{
+	{30, logIn}, {40, attachStream}, {10, loseStream}, {5, pollEvents}, {2, logOut}, {3, refreshLogin}, {2, ackEvents},
+	{15, createParty}, {30, joinParty}, {3, leaveParty}, {2, kickPlayer}, {2, promoteLeader}, {30, setReady}, {3, setPreferences}, {1, disbandParty},
+	{10, sendInvite}, {2, cancelInvite}, {3, declineInvite}, {40, enterMatchmaking}, {4, leaveMatchmaking}, {30, answerMatch},
+	{25, hostDetails}, {2, declineReconnect}, {2, leaveGame}, {4, createInstance}, {8, joinInstance}, {30, makeGame},
+	{8, readyGame}, {80, connectMember}, {15, disconnectMember}, {1, removeMembers}, {1, releaseMembers}, {3, addMembers}, {6, keepGameAlive}, {1, endGame},
+	{4, operate},
+}
+
+// AddFlow lets players with a flow record wish something, too. Some kinds of their commands are switched off.
+func (w *Wishes) AddFlow() {
+	for _, m := range flowMakers {
+		if w.chance.IntN(100) < 8 {
+			continue
+		}
+		w.makers = append(w.makers, m)
+		w.weights += m.weight
+	}
+}
+
+func (w *Wishes) playerName() string { return fmt.Sprint("player-", w.chance.IntN(12)) }
+
+// someone is a player's client that is logged in, or now and then one that only says so.
+func (w *Wishes) someone(v *cell.View) (cell.FlowSnapshot, cell.Caller) {
+	s, _ := v.FlowOf(w.playerName(), w.now)
+	by := cell.Caller{Player: s.Player, Session: s.Login.ID}
+	if w.oneIn(20) {
+		by.Session = w.uuid()
+	}
+	if w.oneIn(4) {
+		by.Request = fmt.Sprint("request-", w.chance.IntN(40))
+	}
+	return s, by
+}
+
+func logIn(w *Wishes, v *cell.View) cell.Command {
+	name := w.playerName()
+	if s, ok := v.FlowOf(name, w.now); ok && !s.Login.ID.IsZero() && !w.oneIn(4) {
+		return nil
+	}
+	return &cell.Login{Player: name, Session: w.uuid(), Token: w.uuid(), Device: "phone", AutoReconnect: w.oneIn(3)}
+}
+
+func attachStream(w *Wishes, v *cell.View) cell.Command {
+	s, by := w.someone(v)
+	if s.Presence == flow.Online && !w.oneIn(5) {
+		return nil
+	}
+	return &cell.AttachStream{Player: by.Player, Session: by.Session, Stream: w.number()}
+}
+
+func loseStream(w *Wishes, v *cell.View) cell.Command {
+	s, _ := w.someone(v)
+	return &cell.LoseStream{Player: s.Player, Stream: s.Stream}
+}
+
+func pollEvents(w *Wishes, v *cell.View) cell.Command {
+	_, by := w.someone(v)
+	return &cell.PollEvents{Player: by.Player, Session: by.Session}
+}
+
+func logOut(w *Wishes, v *cell.View) cell.Command {
+	_, by := w.someone(v)
+	return &cell.Logout{Caller: by}
+}
+
+func refreshLogin(w *Wishes, v *cell.View) cell.Command {
+	_, by := w.someone(v)
+	return &cell.RefreshLogin{Caller: by, Token: w.uuid()}
+}
+
+func ackEvents(w *Wishes, v *cell.View) cell.Command {
+	s, by := w.someone(v)
+	return &cell.AckEvents{Player: by.Player, Session: by.Session, Seq: s.Stand.Seq + uint64(w.chance.IntN(3))}
+}
+
+func createParty(w *Wishes, v *cell.View) cell.Command {
+	_, by := w.someone(v)
+	return &cell.CreateParty{Caller: by, ID: w.uuid(), Joinability: flow.Joinability(w.chance.IntN(4)), FailOnExisting: w.oneIn(3), MembersMax: int32(w.chance.IntN(5))}
+}
+
+func joinParty(w *Wishes, v *cell.View) cell.Command {
+	other, _ := v.FlowOf(w.playerName(), w.now)
+	s, by := w.someone(v)
+	cmd := &cell.JoinParty{Caller: by, Party: other.Stand.Keys.Party, FailOnExisting: w.oneIn(5)}
+	switch {
+	case len(s.Invites) > 0 && w.oneIn(2):
+		cmd.Invite = s.Invites[w.chance.IntN(len(s.Invites))].ID
+	case other.Party != nil && w.oneIn(2):
+		cmd.Code = other.Party.Code
+	}
+	return cmd
+}
+
+func leaveParty(w *Wishes, v *cell.View) cell.Command {
+	_, by := w.someone(v)
+	return &cell.LeaveParty{Caller: by}
+}
+
+func disbandParty(w *Wishes, v *cell.View) cell.Command {
+	_, by := w.someone(v)
+	return &cell.DisbandParty{Caller: by}
+}
+
+// mate is another member of a player's party, or anybody.
+func (w *Wishes) mate(s *cell.FlowSnapshot) string {
+	if s.Party == nil || w.oneIn(8) {
+		return w.playerName()
+	}
+	return s.Party.Members[w.chance.IntN(len(s.Party.Members))].Player
+}
+
+func kickPlayer(w *Wishes, v *cell.View) cell.Command {
+	s, by := w.someone(v)
+	return &cell.KickPlayer{Caller: by, Target: w.mate(&s)}
+}
+
+func promoteLeader(w *Wishes, v *cell.View) cell.Command {
+	s, by := w.someone(v)
+	return &cell.PromoteLeader{Caller: by, Target: w.mate(&s)}
+}
+
+func setReady(w *Wishes, v *cell.View) cell.Command {
+	_, by := w.someone(v)
+	return &cell.SetReady{Caller: by, Ready: !w.oneIn(12)}
+}
+
+func setPreferences(w *Wishes, v *cell.View) cell.Command {
+	_, by := w.someone(v)
+	if w.oneIn(2) {
+		return &cell.SetPlayerPreferences{Caller: by, Latencies: &[]flow.Latency{{Region: "us-east-1", Milliseconds: int32(w.chance.IntN(100))}}}
+	}
+	return &cell.SetPartyPreferences{Caller: by, Joinability: flow.Joinability(w.chance.IntN(4))}
+}
+
+func sendInvite(w *Wishes, v *cell.View) cell.Command {
+	_, by := w.someone(v)
+	return &cell.SendInvite{Caller: by, ID: w.uuid(), Target: w.playerName()}
+}
+
+func cancelInvite(w *Wishes, v *cell.View) cell.Command {
+	other, _ := v.FlowOf(w.playerName(), w.now)
+	_, by := w.someone(v)
+	if len(other.Invites) == 0 {
+		return nil
+	}
+	return &cell.CancelInvite{Caller: by, Invite: other.Invites[0].ID}
+}
+
+func declineInvite(w *Wishes, v *cell.View) cell.Command {
+	s, by := w.someone(v)
+	if len(s.Invites) == 0 {
+		return nil
+	}
+	return &cell.DeclineInvite{Caller: by, Invite: s.Invites[0].ID}
+}
+
+func enterMatchmaking(w *Wishes, v *cell.View) cell.Command {
+	_, by := w.someone(v)
+	return &cell.EnterMatchmaking{Caller: by, Ticket: w.uuid(), Party: w.uuid(), Queue: w.matchmakerName()}
+}
+
+func leaveMatchmaking(w *Wishes, v *cell.View) cell.Command {
+	_, by := w.someone(v)
+	return &cell.LeaveMatchmaking{Caller: by}
+}
+
+func answerMatch(w *Wishes, v *cell.View) cell.Command {
+	s, by := w.someone(v)
+	if s.Search == nil {
+		return nil
+	}
+	return &cell.AnswerMatch{Caller: by, Ticket: s.Search.Ticket, Accept: !w.oneIn(8)}
+}
+
+// played is the game instance of a player; most of the time one that is active.
+func (w *Wishes) played(v *cell.View) (s cell.FlowSnapshot, by cell.Caller, instance domain.UUID) {
+	for i := range 10 {
+		if s, by = w.someone(v); s.Game != nil && (s.Game.Status == flow.InstanceActive || i > 7) {
+			return s, by, s.Game.ID
+		}
+	}
+	return s, by, w.uuid()
+}
+
+func hostDetails(w *Wishes, v *cell.View) cell.Command {
+	_, by, g := w.played(v)
+	return &cell.GetHostConnectionDetails{Caller: by, Instance: g}
+}
+
+func declineReconnect(w *Wishes, v *cell.View) cell.Command {
+	_, by, g := w.played(v)
+	return &cell.DeclineReconnect{Caller: by, Instance: g}
+}
+
+func leaveGame(w *Wishes, v *cell.View) cell.Command {
+	_, by, g := w.played(v)
+	return &cell.LeaveGame{Caller: by, Instance: g}
+}
+
+func (w *Wishes) plan() cell.GamePlan {
+	return cell.GamePlan{ID: w.uuid(), Queue: w.queueName(), PlayersMax: int32(1 + w.chance.IntN(5)), Reconnect: flow.Reconnect(w.chance.IntN(4))}
+}
+
+func createInstance(w *Wishes, v *cell.View) cell.Command {
+	_, by := w.someone(v)
+	return &cell.CreateGameInstance{Caller: by, Plan: w.plan()}
+}
+
+func joinInstance(w *Wishes, v *cell.View) cell.Command {
+	_, _, g := w.played(v)
+	_, by := w.someone(v)
+	return &cell.JoinGameInstance{Caller: by, Instance: g}
+}
+
+func makeGame(w *Wishes, v *cell.View) cell.Command {
+	plan := w.plan()
+	for range 1 + w.chance.IntN(4) {
+		plan.Players = append(plan.Players, cell.PlannedPlayer{Player: w.playerName(), Team: "red"})
+	}
+	return &cell.MakeGame{Plan: plan}
+}
+
+func readyGame(w *Wishes, v *cell.View) cell.Command {
+	_, _, g := w.played(v)
+	return &cell.ReadyGame{Instance: g}
+}
+
+func connectMember(w *Wishes, v *cell.View) cell.Command {
+	s, _, g := w.played(v)
+	if s.Game == nil {
+		return nil
+	}
+	id := s.Game.Membership.Session
+	if next := s.Game.Membership.Next; !next.IsZero() && !w.oneIn(4) {
+		id = next
+	}
+	return &cell.ConnectMember{Instance: g, PlayerSession: id}
+}
+
+func disconnectMember(w *Wishes, v *cell.View) cell.Command {
+	s, _, g := w.played(v)
+	if s.Game == nil {
+		return nil
+	}
+	id := s.Game.Membership.Session
+	if w.oneIn(6) {
+		id = s.Game.Membership.Next
+	}
+	return &cell.DisconnectMember{Instance: g, PlayerSession: id, Quit: w.oneIn(4)}
+}
+
+func removeMembers(w *Wishes, v *cell.View) cell.Command {
+	s, _, g := w.played(v)
+	return &cell.RemoveMembers{Instance: g, Players: []cell.RemovedMember{{Player: s.Player, Reason: flow.RemovedAFK, Penalise: w.oneIn(2)}}}
+}
+
+func releaseMembers(w *Wishes, v *cell.View) cell.Command {
+	s, _, g := w.played(v)
+	return &cell.ReleaseMembers{Instance: g, Players: []string{s.Player}}
+}
+
+func addMembers(w *Wishes, v *cell.View) cell.Command {
+	_, _, g := w.played(v)
+	return &cell.AddMembers{Instance: g, Players: []cell.PlannedPlayer{{Player: w.playerName()}, {Player: w.playerName()}}}
+}
+
+func keepGameAlive(w *Wishes, v *cell.View) cell.Command {
+	_, _, g := w.played(v)
+	return &cell.KeepGameAlive{Instance: g}
+}
+
+func endGame(w *Wishes, v *cell.View) cell.Command {
+	_, _, g := w.played(v)
+	return &cell.EndGame{Instance: g, Result: "{}"}
+}
+
+// operate is what operators and backends do now and then.
+func operate(w *Wishes, v *cell.View) cell.Command {
+	s, _, g := w.played(v)
+	switch w.chance.IntN(9) {
+	case 0:
+		return &cell.ForceLogout{Player: s.Player}
+	case 1:
+		return &cell.ForceRelease{Player: s.Player, Party: w.oneIn(2), Ticket: w.oneIn(2), Game: w.oneIn(2)}
+	case 2:
+		return &cell.ForceEnd{Instance: g}
+	case 3:
+		return &cell.ShutDownParty{Party: s.Stand.Keys.Party}
+	case 4:
+		return &cell.BanPlayer{Player: w.playerName(), Banned: w.oneIn(4)}
+	case 5:
+		return &cell.SetQueue{Name: w.matchmakerName(), Closed: w.oneIn(3)}
+	case 6:
+		return &cell.SetPlayerAttributes{Player: w.playerName(), Attributes: `{"skill":3}`}
+	case 7:
+		return &cell.SetBlocks{Player: w.playerName(), Blocked: []string{w.playerName()}}
+	}
+	return &cell.SetPenalty{Player: w.playerName(), Penalty: flow.Penalty{Kind: flow.ByOperator, Level: int32(w.chance.IntN(2)), Until: w.now.Add(5 * time.Second)}}
+}
+
+// told is what the journal says that players were told.
+type told struct {
+	rev, seq, announced map[string]uint64
+}
+
+// flowDurable reads a durable entry as a follower does: the numbers of each player's events have no gaps, and each
+// revision is told exactly once.
+func (w *World) flowDurable(batch []byte) {
+	if w.cell.Flow == nil {
+		return
+	}
+	err := cell.EachEvent(batch, func(_ domain.Time, e cell.Event) {
+		switch e := e.(type) {
+		case *cell.PlayerKeysChanged:
+			if old := w.told.rev[e.Player]; e.Rev != old && e.Rev != old+1 {
+				w.violated("I9 %s: revision %d follows %d", e.Player, e.Rev, old)
+			}
+			w.told.rev[e.Player] = e.Rev
+		case *cell.PlayersTold:
+			w.playersTold(e)
+		case *cell.PlayerForgotten:
+			delete(w.told.rev, e.Player)
+			delete(w.told.seq, e.Player)
+			delete(w.told.announced, e.Player)
+		}
+	})
+	if err != nil {
+		w.violated("%v", err)
+	}
+}
+
+func (w *World) playersTold(e *cell.PlayersTold) {
+	m, err := flow.DecodeMessage(e.Body)
+	if err != nil {
+		w.violated("%s: %v", e.Type, err)
+	}
+	for _, to := range e.To {
+		if to.Seq != w.told.seq[to.Player]+1 {
+			w.violated("%s: event %d follows %d", to.Player, to.Seq, w.told.seq[to.Player])
+		}
+		w.told.seq[to.Player] = to.Seq
+		if e.Type != flow.OnGameSessionChanged {
+			continue
+		}
+		if w.told.announced[to.Player]++; m.Stand.Rev != w.told.rev[to.Player] || m.Stand.Rev != w.told.announced[to.Player] {
+			w.violated("I9 %s: revision %d is announced as the %d. one, as %d", to.Player, w.told.rev[to.Player], w.told.announced[to.Player], m.Stand.Rev)
+		}
+	}
+}
+
+// checkFlow holds the invariants of player flow after every step.
+func (w *World) checkFlow(v *cell.View) {
+	if w.cell.Flow == nil {
+		return
+	}
+	for _, broken := range v.Audit() {
+		w.violated("%s", broken)
+	}
+}
+
+// settleFlow logs everybody out and lets the time go by until nobody remembers anything.
+func (w *World) settleFlow() {
+	if w.cell.Flow == nil {
+		return
+	}
+	n := w.node
+	for i := range 12 {
+		n.submit(&cell.BanPlayer{Player: fmt.Sprint("player-", i)}, func(error) {})
+		n.submit(&cell.ForceLogout{Player: fmt.Sprint("player-", i)}, func(error) {})
+	}
+	n.drain()
+}
+
+// forgetFlow lets the days go by until what is remembered of players who are away is gone.
+func (w *World) forgetFlow() {
+	if w.cell.Flow == nil {
+		return
+	}
+	n := w.node
+	for range 80 {
+		w.pass(12 * time.Hour)
+		n.drain()
+		n.move()
+		n.drain()
+		w.invariants()
+	}
+	v := n.seq.Cell().View()
+	if t := v.FlowTotals(); t.Logins+t.Parties+t.Invites+t.Instances+t.Memberships != 0 {
+		w.violated("after everything has settled there are %+v", t)
+	}
+}
