@@ -69,7 +69,7 @@ func (c *Cell) applyFlow(at domain.Time, event Event) {
 		c.touch()
 	case *FlowQueueChanged:
 		e.Queue.Changed = c.touch()
-		c.flow.SetClosed(e.Queue)
+		c.waitForQueue(c.flow.SetClosed(e.Queue))
 	default:
 		panic(fmt.Sprintf("no apply for %T", event))
 	}
@@ -217,6 +217,15 @@ func (c *Cell) waitForParty(r flow.Ref) {
 	p := c.flow.Parties.Get(r)
 	c.waiting.set(partyLeader, r, p.LeaderBy)
 	c.waiting.set(partyStale, r, p.StaleBy)
+}
+
+// waitForQueue lets the searches of a closed queue end at once.
+func (c *Cell) waitForQueue(r flow.Ref) {
+	at := domain.Time(0)
+	if q := c.flow.Queues.Get(r); q.Closed && !q.Drained {
+		at = sweepAt
+	}
+	c.waiting.setWall(queueDrain, r, at)
 }
 
 func (c *Cell) waitForInstance(r flow.Ref) {

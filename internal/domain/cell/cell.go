@@ -54,6 +54,7 @@ type Cell struct {
 	notices     *notice.State
 	matchmaking *matchmaking.State
 	flow        *flow.State
+	flowConfig  flow.Config // Config.Flow; the defaults without it, for what is left of when it was on
 
 	waiting  deadlines
 	ended    endedQueue
@@ -72,7 +73,11 @@ type Cell struct {
 
 // New returns an empty cell.
 func New(config Config) *Cell {
-	return &Cell{config: config, fleets: fleet.New(), gameServers: gameservers.New(), sessions: session.New(), placements: placement.New(), notices: notice.New(), matchmaking: matchmaking.New(), flow: flow.New(), waiting: newDeadlines()}
+	c := &Cell{config: config, fleets: fleet.New(), gameServers: gameservers.New(), sessions: session.New(), placements: placement.New(), notices: notice.New(), matchmaking: matchmaking.New(), flow: flow.New(), waiting: newDeadlines()}
+	if c.flowConfig = flow.DefaultConfig(); config.Flow != nil {
+		c.flowConfig = *config.Flow
+	}
+	return c
 }
 
 // Config returns the limits and periods that commands of this cell are decided with.

@@ -12,7 +12,7 @@ func (t *tx) ownGame(r flow.Ref, instance domain.UUID) (flow.Ref, error) {
 	if p.Keys.Game == instance && !instance.IsZero() {
 		return p.Membership(), nil
 	}
-	if l := p.LastGame; l != nil && l.Instance == instance && l.EndReason != flow.NoReason && l.Ended.Add(t.c.config.Flow.Games.LastGameKept) > t.now {
+	if l := p.LastGame; l != nil && l.Instance == instance && l.EndReason != flow.NoReason && l.Ended.Add(t.c.flowConfig.Games.LastGameKept) > t.now {
 		return 0, flow.Refuse(flow.Refusal{Code: flow.GameHasEnded, Instance: instance}, "game instance gi-%s has ended: %s", instance, l.EndReason)
 	}
 	return 0, flow.Refuse(flow.Refusal{Code: flow.NotInGame}, "player %s is not in game instance gi-%s", p.ID, instance)
@@ -98,7 +98,7 @@ func (t *tx) stillGood(id domain.UUID, x *flow.Instance) bool {
 		return false
 	}
 	p := t.c.sessions.Players.Get(r)
-	least := min(t.c.config.Flow.Games.MinLeft, x.Rules.Reservation/2)
+	least := min(t.c.flowConfig.Games.MinLeft, x.Rules.Reservation/2)
 	return p.Status == session.Reserved && p.ReserveBy >= t.contact.Add(least)
 }
 
@@ -206,7 +206,7 @@ func (cmd *CreateGameInstance) decide(t *tx) error {
 	if err := t.mayPlayDirectly(r); err != nil {
 		return err
 	}
-	if !t.c.config.Flow.Games.DirectCreate {
+	if !t.c.flowConfig.Games.DirectCreate {
 		return flow.Refuse(flow.Refusal{Code: flow.JoinNotAllowed}, "players do not create game instances here")
 	}
 	cmd.Plan.Players = []PlannedPlayer{{Player: cmd.Player}}
@@ -245,7 +245,7 @@ func (cmd *JoinGameInstance) decide(t *tx) error {
 	if err := t.mayPlayDirectly(r); err != nil {
 		return err
 	}
-	if !t.c.config.Flow.Games.DirectJoin {
+	if !t.c.flowConfig.Games.DirectJoin {
 		return flow.Refuse(flow.Refusal{Code: flow.JoinNotAllowed}, "players do not join game instances here")
 	}
 	x, err := t.liveInstance(cmd.Instance)

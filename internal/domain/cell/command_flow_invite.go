@@ -42,11 +42,11 @@ func (cmd *SendInvite) decide(t *tx) error {
 		cmd.Made = t.c.flow.Invites.Get(old).ID
 		return nil
 	}
-	if n, most := t.pendingInvites(x.ID), t.c.config.Flow.Parties.InvitesMax; n >= most {
+	if n, most := t.pendingInvites(x.ID), t.c.flowConfig.Parties.InvitesMax; n >= most {
 		return flow.Refuse(flow.Refusal{Code: flow.RateLimited}, "party pty-%s has %d pending invites; the limit is %d", x.ID, n, most)
 	}
 	invite := flow.Invite{
-		ID: cmd.ID, Party: x.ID, From: p.ID, To: guest.ID, Created: t.now, ExpireBy: t.contact.Add(t.c.config.Flow.Parties.InviteTimeout),
+		ID: cmd.ID, Party: x.ID, From: p.ID, To: guest.ID, Created: t.now, ExpireBy: t.contact.Add(t.c.flowConfig.Parties.InviteTimeout),
 	}
 	t.emit(&InviteChanged{invite})
 	t.tellPlayers(flow.OnPartyInviteReceived, flow.Message{Invite: t.c.inviteView(&invite)}, invite.To)

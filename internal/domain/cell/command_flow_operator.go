@@ -124,7 +124,7 @@ func (cmd *SetPenalty) decide(t *tx) error {
 	return nil
 }
 
-// SetQueue opens a queue for players or closes it. Tickets that wait in a closed one end.
+// SetQueue opens a queue for players or closes it. Tickets that wait in a closed one end, some at a time.
 type SetQueue struct {
 	Name   string
 	Closed bool
@@ -134,26 +134,38 @@ func (cmd *SetQueue) decide(t *tx) error {
 	if err := t.flowOn(); err != nil {
 		return err
 	}
-	if _, ok := t.c.config.Flow.Queue(cmd.Name); !ok {
+	if _, ok := t.c.flowConfig.Queue(cmd.Name); !ok {
 		return flow.Refuse(flow.Refusal{Code: flow.QueueNotFound}, "queue %s not found", cmd.Name)
 	}
 	t.flow.cause = "SetQueue"
 	if t.c.flow.Closed(cmd.Name) != cmd.Closed {
 		t.emit(&FlowQueueChanged{flow.Queue{Name: cmd.Name, Closed: cmd.Closed}})
 	}
-	if !cmd.Closed {
-		return nil
-	}
+	return nil
+}
+
+// drainStep is how many searches of a closed queue end in one transaction.
+const drainStep = 64
+
+// drainQueue ends some of the searches of a queue that is closed.
+func (t *tx) drainQueue(r flow.Ref) {
+	q := *t.c.flow.Queues.Get(r)
 	var searching []flow.Ref
-	for r, p := range t.c.flow.Parties.All() {
-		if p.Search != nil && p.Search.Queue == cmd.Name {
-			searching = append(searching, r)
+	for party, p := range t.c.flow.Parties.All() {
+		if p.Search != nil && p.Search.Queue == q.Name {
+			if searching = append(searching, party); len(searching) == drainStep {
+				break
+			}
 		}
 	}
-	for _, r := range searching {
-		t.endSearch(r, flow.OnMatchmakingFailed, flow.QueueClosed, "")
+	t.flow.cause = "QueueClosed"
+	for _, party := range searching {
+		t.endSearch(party, flow.OnMatchmakingFailed, flow.QueueClosed, "")
 	}
-	return nil
+	if len(searching) < drainStep {
+		q.Drained = true
+		t.emit(&FlowQueueChanged{q})
+	}
 }
 
 // penaliseEnd notes what the end of a membership says about its player.
@@ -175,7 +187,7 @@ func (t *tx) penaliseEnd(m *flow.Membership, reason flow.Reason) {
 // penalise moves a player one step up a scale. The lock is computed in every mode but OFF; whether it keeps the player
 // from searching is looked at then.
 func (t *tx) penalise(r flow.Ref, kind flow.PenaltyKind, instance domain.UUID, reason flow.Reason) {
-	config := &t.c.config.Flow.Penalties
+	config := &t.c.flowConfig.Penalties
 	if config.Mode == flow.PenaltiesOff {
 		return
 	}
@@ -223,7 +235,7 @@ func (c *Cell) lockOf(p *flow.Player, now domain.Time) *flow.Penalty {
 		return &flow.Penalty{Kind: flow.Requeue, Level: p.RequeueLevel, Since: p.LeavesSince, Until: p.RequeueUntil, Reason: flow.Requested}
 	}
 	for _, x := range p.Penalties {
-		if x.Until > now && (x.Kind == flow.ByOperator || c.config.Flow.Penalties.Mode == flow.PenaltiesEnforced) {
+		if x.Until > now && (x.Kind == flow.ByOperator || c.flowConfig.Penalties.Mode == flow.PenaltiesEnforced) {
 			return &x
 		}
 	}

@@ -22,7 +22,7 @@ func (cmd *CreateParty) decide(t *tx) error {
 	if err != nil || done {
 		return err
 	}
-	config := &t.c.config.Flow.Parties
+	config := &t.c.flowConfig.Parties
 	p := t.c.flow.Players.Get(r)
 	if err := t.mayChangeParty(p); err != nil {
 		return err
@@ -47,7 +47,7 @@ func (t *tx) mayChangeParty(p *flow.Player) error {
 	switch phase := p.Keys.Phase(); {
 	case phase == flow.Matchmaking:
 		return flow.Refuse(flow.Refusal{Code: flow.InMatchmaking}, "player %s is in matchmaking", p.ID)
-	case (phase == flow.InGame || phase == flow.InGameWithParty) && t.c.config.Flow.Parties.NoChangeInGame:
+	case (phase == flow.InGame || phase == flow.InGameWithParty) && t.c.flowConfig.Parties.NoChangeInGame:
 		return flow.Refuse(flow.Refusal{Code: flow.PartyChangeLocked}, "player %s is in a game, and parties are not changed in a game", p.ID)
 	}
 	return nil
@@ -55,7 +55,7 @@ func (t *tx) mayChangeParty(p *flow.Player) error {
 
 // createParty makes a party with one member, who leads it.
 func (t *tx) createParty(r flow.Ref, party flow.Party) flow.Ref {
-	config := &t.c.config.Flow.Parties
+	config := &t.c.flowConfig.Parties
 	p := t.c.flow.Players.Get(r)
 	if party.MembersMax == 0 {
 		party.MembersMax = config.MembersMax
@@ -188,7 +188,7 @@ func (t *tx) mayJoin(target flow.Ref, p *flow.Player) error {
 		}
 	}
 	switch {
-	case party.Search != nil && (!t.c.config.Flow.Parties.JoinCancelsMatchmaking || party.Search.Status >= flow.Placing):
+	case party.Search != nil && (!t.c.flowConfig.Parties.JoinCancelsMatchmaking || party.Search.Status >= flow.Placing):
 		return flow.Refuse(flow.Refusal{Code: flow.PartyInMatchmaking}, "party pty-%s is in matchmaking", party.ID)
 	case int32(len(party.Members)) >= party.MembersMax:
 		return flow.Refuse(flow.Refusal{Code: flow.PartyFull}, "party pty-%s: %d of %d members", party.ID, len(party.Members), party.MembersMax)
@@ -410,7 +410,7 @@ func (cmd *PromoteLeader) decide(t *tx) error {
 	}
 	t.changeParty(party, flow.LeaderChanged, cmd.Target, func(p *flow.Party) {
 		for i := range p.Members {
-			p.Members[i].Leader = p.Members[i].Player == cmd.Target || p.Members[i].Leader && t.c.config.Flow.Parties.MultipleLeaders
+			p.Members[i].Leader = p.Members[i].Player == cmd.Target || p.Members[i].Leader && t.c.flowConfig.Parties.MultipleLeaders
 		}
 		p.LeaderBy = 0
 	})
@@ -470,7 +470,7 @@ func (cmd *SetPartyPreferences) decide(t *tx) error {
 		return flow.Refuse(flow.Refusal{Code: flow.InMatchmaking}, "player %s is in matchmaking", p.ID)
 	}
 	if cmd.Queue != nil && *cmd.Queue != "" {
-		if _, ok := t.c.config.Flow.Queue(*cmd.Queue); !ok {
+		if _, ok := t.c.flowConfig.Queue(*cmd.Queue); !ok {
 			return flow.Refuse(flow.Refusal{Code: flow.QueueNotFound}, "queue %s not found", *cmd.Queue)
 		}
 	}

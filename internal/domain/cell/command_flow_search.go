@@ -70,7 +70,7 @@ func (cmd *EnterMatchmaking) decide(t *tx) error {
 // mayEnter makes the first checks, in the order of note 9 of table T1. again means that the party is in this queue
 // already.
 func (t *tx) mayEnter(p *flow.Player, x *flow.Party, inParty bool, queue, named string) (again bool, err error) {
-	config := t.c.config.Flow
+	config := &t.c.flowConfig
 	if !inParty && p.Keys.Game.IsZero() && config.Search.NoSoloParty {
 		return false, flow.Refuse(flow.Refusal{Code: flow.NotInParty}, "player %s is in no party", p.ID)
 	}
@@ -109,7 +109,7 @@ func (t *tx) mayEnter(p *flow.Player, x *flow.Party, inParty bool, queue, named 
 
 // enterableQueue makes the checks of note 9 that need the queue, and says what the matchmaker is told of the players.
 func (t *tx) enterableQueue(x *flow.Party, queue string) (*matchmaking.Configuration, []matchmaking.Player, error) {
-	settings, open := t.c.config.Flow.Queue(queue)
+	settings, open := t.c.flowConfig.Queue(queue)
 	if err := t.checkVersions(x, settings.ClientVersions); err != nil {
 		return nil, nil, err
 	}
@@ -133,7 +133,7 @@ func (t *tx) enterableQueue(x *flow.Party, queue string) (*matchmaking.Configura
 
 func (t *tx) checkVersions(x *flow.Party, supported []string) error {
 	if len(supported) == 0 {
-		supported = t.c.config.Flow.Parties.SupportedClientVersions
+		supported = t.c.flowConfig.Parties.SupportedClientVersions
 	}
 	first := ""
 	for _, m := range x.Members {
@@ -254,7 +254,7 @@ func (t *tx) leaveSearch(r flow.Ref, why flow.Reason) error {
 	p := t.c.flow.Players.Get(r)
 	party, _ := t.c.flow.Party(p.Keys.Party)
 	x := t.c.flow.Parties.Get(party)
-	if t.c.config.Flow.Search.LeaderCancels && !x.Leads(p.ID) {
+	if t.c.flowConfig.Search.LeaderCancels && !x.Leads(p.ID) {
 		return flow.Refuse(flow.Refusal{Code: flow.NotLeader}, "only the leader ends the search of party pty-%s", x.ID)
 	}
 	asked, id := x.Search.Status == flow.RequiresAcceptance, p.ID
@@ -268,7 +268,7 @@ func (t *tx) leaveSearch(r flow.Ref, why flow.Reason) error {
 
 // noteLeave counts a player's own leaves, and locks who enters and leaves again and again.
 func (t *tx) noteLeave(r flow.Ref) {
-	config := &t.c.config.Flow.Search
+	config := &t.c.flowConfig.Search
 	t.changePlayer(r, func(e *PlayerChanged) {
 		if e.LeavesSince.Add(config.RequeueWindow) <= t.now {
 			e.Leaves, e.LeavesSince = 0, t.now

@@ -51,7 +51,7 @@ func (t *tx) checkPlan(plan *GamePlan) (begin func(), err error) {
 		}
 		members = append(members, newMember{player: r, team: x.Team, data: x.Data})
 	}
-	rules := t.c.config.Flow.Games.Rules
+	rules := t.c.flowConfig.Games.Rules
 	if plan.Reconnect != 0 {
 		rules.Reconnect = plan.Reconnect
 	}

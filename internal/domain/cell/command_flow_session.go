@@ -30,7 +30,7 @@ func (cmd *Login) decide(t *tx) error {
 	if err := t.flowOn(); err != nil {
 		return err
 	}
-	config := &t.c.config.Flow.Sessions
+	config := &t.c.flowConfig.Sessions
 	once, err := t.redeem(cmd)
 	if err == nil {
 		err = checkPlayerID("player_id", cmd.Player)
@@ -95,7 +95,7 @@ func (t *tx) redeem(cmd *Login) (once bool, err error) {
 
 // checkLogin refuses a login that may not be now, and fills in what it says about the player who is known.
 func (t *tx) checkLogin(p *flow.Player, e *PlayerLoggedIn) error {
-	config := &t.c.config.Flow.Sessions
+	config := &t.c.flowConfig.Sessions
 	switch {
 	case p.Banned:
 		return flow.Refuse(flow.Refusal{Code: flow.PlayerBanned}, "player %s is banned", p.ID)
@@ -145,7 +145,7 @@ func (cmd *RefreshLogin) decide(t *tx) error {
 	if err != nil || done {
 		return err
 	}
-	config := &t.c.config.Flow.Sessions
+	config := &t.c.flowConfig.Sessions
 	l := *t.c.flow.Logins.Get(t.c.flow.Players.Get(r).Login())
 	l.Previous, l.PreviousBy = l.Token, t.now.Add(config.RotationOverlap)
 	l.Token, l.ExpireBy = cmd.Token, t.contact.Add(config.IdleExpiry)
@@ -163,7 +163,7 @@ func (cmd *Logout) decide(t *tx) error {
 		return err
 	}
 	p := t.c.flow.Players.Get(r)
-	if phase := p.Keys.Phase(); !t.c.config.Flow.Parties.LogoutKeepsParty && (phase == flow.InParty || phase == flow.Matchmaking) {
+	if phase := p.Keys.Phase(); !t.c.flowConfig.Parties.LogoutKeepsParty && (phase == flow.InParty || phase == flow.Matchmaking) {
 		t.leaveParty(r, flow.Left)
 	}
 	t.endLogin(r)
@@ -211,8 +211,8 @@ func (cmd *AttachStream) decide(t *tx) error {
 // signOfLife moves the end of a login session that nobody hears of, at most once in a while.
 func (t *tx) signOfLife(r flow.Ref) {
 	l := *t.c.flow.Logins.Get(t.c.flow.Players.Get(r).Login())
-	by := t.contact.Add(t.c.config.Flow.Sessions.IdleExpiry)
-	if time.Duration(by-l.ExpireBy)*time.Millisecond > t.c.config.Flow.Sessions.IdleExpiry/20 {
+	by := t.contact.Add(t.c.flowConfig.Sessions.IdleExpiry)
+	if time.Duration(by-l.ExpireBy)*time.Millisecond > t.c.flowConfig.Sessions.IdleExpiry/20 {
 		l.ExpireBy = by
 		t.emit(&LoginChanged{l})
 	}
@@ -259,7 +259,7 @@ func (cmd *PollEvents) decide(t *tx) error {
 		return nil
 	}
 	const step = 5 * time.Second // not every poll is worth a word in the journal
-	by := t.contact.Add(t.c.config.Flow.Sessions.DeadAfter)
+	by := t.contact.Add(t.c.flowConfig.Sessions.DeadAfter)
 	if p.Presence == flow.Online && p.PresenceBy.Add(step) > by {
 		return nil
 	}

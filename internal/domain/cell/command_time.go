@@ -35,7 +35,7 @@ func (cmd *Tick) decide(t *tx) error {
 		}
 		if d, ok := t.c.waiting.wall.next(); ok && d.at <= int64(t.now) {
 			t.wallDue(d)
-			if d.kind == sweep { // as much as a host with all its processes and players
+			if d.kind == sweep || d.kind == queueDrain { // as much as a host with all its processes and players
 				cmd.More = true
 				return nil
 			}
@@ -135,7 +135,7 @@ func (t *tx) wallDue(d deadline) {
 		t.acceptanceDue(d.ref)
 	case ticketTimeout:
 		t.endTicket(d.ref, matchmaking.TimedOut, matchmaking.RequestTimedOut)
-	case playerAge, instanceForget, loginTicketAge:
+	case playerAge, instanceForget, loginTicketAge, queueDrain:
 		t.flowWallDue(d)
 	case placementRound:
 		t.c.waiting.clear(placementRound, d.ref)

@@ -46,6 +46,7 @@ const (
 	noticeAge                                    // a notice that nobody takes
 	acceptanceTimeout                            // a match whose players are asked
 	ticketTimeout                                // a ticket that waits in its pool
+	queueDrain                                   // a closed queue's searches
 	playerAge                                    // what is remembered of a player who is away
 	instanceForget                               // an ended game instance
 	loginTicketAge                               // a login ticket that nobody used

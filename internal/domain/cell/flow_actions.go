@@ -5,10 +5,7 @@ import "github.com/musterhq/muster/internal/domain/flow"
 // allowedActions is what a player may do now: the rows of the tables T1 and T4 that would not be refused for this state,
 // as far as it can be told without their parameters.
 func (c *Cell) allowedActions(r flow.Ref) flow.Actions {
-	config := c.config.Flow
-	if config == nil {
-		return 0
-	}
+	config := &c.flowConfig
 	p := c.flow.Players.Get(r)
 	a := flow.CanRespondToInvite | flow.CanLogout
 	phase := p.Keys.Phase()
@@ -36,7 +33,7 @@ func (c *Cell) allowedActions(r flow.Ref) flow.Actions {
 }
 
 func (c *Cell) partyActions(x *flow.Party, p *flow.Player) flow.Actions {
-	config := c.config.Flow
+	config := &c.flowConfig
 	a := flow.CanLeaveParty | flow.CanSendInvite
 	leads, searching, inGame := x.Leads(p.ID), x.Search != nil, !p.Keys.Game.IsZero()
 	if !inGame {
@@ -71,7 +68,7 @@ func (c *Cell) mayEnter(x *flow.Party) bool {
 	for _, m := range x.Members {
 		r, _ := c.flow.Player(m.Player)
 		p := c.flow.Players.Get(r)
-		ready := m.Ready || len(x.Members) == 1 || c.config.Flow.Parties.NoReadyRequired
+		ready := m.Ready || len(x.Members) == 1 || c.flowConfig.Parties.NoReadyRequired
 		if !p.Keys.Game.IsZero() || !p.Here() || !ready || c.lockOf(p, c.last) != nil {
 			return false
 		}

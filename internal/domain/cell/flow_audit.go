@@ -179,7 +179,7 @@ func (a *auditor) party(p *flow.Party) {
 	switch {
 	case len(p.Members) == 0:
 		a.fail("I7", who, "nobody is in it")
-	case leaders == 0 || leaders > 1 && !a.c.config.Flow.Parties.MultipleLeaders:
+	case leaders == 0 || leaders > 1 && !a.c.flowConfig.Parties.MultipleLeaders:
 		a.fail("leader", who, "%d leaders", leaders)
 	case here != (p.StaleBy == 0):
 		a.fail("I12", who, "somebody is there: %t, shut down at %d", here, p.StaleBy)

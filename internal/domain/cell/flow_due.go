@@ -7,10 +7,6 @@ import (
 // flowDue ends what a deadline of player flow waits for. It always moves or clears the deadline.
 func (t *tx) flowDue(d deadline) {
 	f := t.c.flow
-	if t.c.config.Flow == nil { // it was switched off: what waits, waits until it is on again
-		t.c.waiting.clear(d.kind, d.ref)
-		return
-	}
 	switch d.kind {
 	case playerPresence:
 		t.flow.cause = "PresenceLost"
@@ -88,7 +84,7 @@ func (t *tx) loginDue(r flow.Ref) {
 	case l.State != flow.LoginLive:
 		t.emit(&LoginRemoved{l.ID})
 	case t.c.flow.Players.Get(player).Presence == flow.Online:
-		l.ExpireBy = t.contact.Add(t.c.config.Flow.Sessions.IdleExpiry)
+		l.ExpireBy = t.contact.Add(t.c.flowConfig.Sessions.IdleExpiry)
 		t.emit(&LoginChanged{l})
 	default:
 		t.endLogin(player)
@@ -105,6 +101,8 @@ func (t *tx) flowWallDue(d deadline) {
 		t.emit(&LoginTicketRemoved{f.Tickets.Get(d.ref).Hash})
 	case playerAge:
 		t.playerAged(d.ref)
+	case queueDrain:
+		t.drainQueue(d.ref)
 	}
 }
 
@@ -127,12 +125,7 @@ func (t *tx) playerAged(r flow.Ref) {
 
 // flowResumed gives everybody who was online when the service went down the time to come back.
 func (t *tx) flowResumed() {
-	if config := t.c.config.Flow; config != nil && t.c.flow.Players.Len() > 0 {
-		t.emit(&FlowResumed{PresenceBy: t.contact.Add(config.Sessions.RestartGrace), Now: t.contact})
-		for _, p := range t.c.flow.Parties.All() {
-			if p.Search != nil {
-				t.touchParty(p.ID)
-			}
-		}
+	if t.c.flow.Players.Len() > 0 {
+		t.emit(&FlowResumed{PresenceBy: t.contact.Add(t.c.flowConfig.Sessions.RestartGrace), Now: t.contact})
 	}
 }

@@ -119,7 +119,7 @@ func (t *tx) reservationFor(id string) time.Duration {
 // mayBeForeign refuses what is done with a player whom player flow knows to be somewhere, unless that is allowed: anybody
 // who can call it could end a stranger's search, or seat one player in two games.
 func (t *tx) mayBeForeign(field string, i int, player string) error {
-	if t.c.config.Flow == nil || t.c.config.Flow.Games.LaxPlayers {
+	if t.c.config.Flow == nil || t.c.flowConfig.Games.LaxPlayers {
 		return nil
 	}
 	r, ok := t.c.flow.Player(player)
@@ -304,7 +304,7 @@ func (t *tx) closeInstance(r flow.Ref, end, member flow.Reason, result string) {
 	t.changeInstance(r, func(x *flow.Instance) {
 		x.Status, x.EndReason, x.Ended, x.Result = flow.InstanceEnded, end, t.now, result
 		x.AllocateBy, x.AbsoluteBy, x.EndBy, x.EmptyBy, x.KeepAliveBy, x.Suspect = 0, 0, 0, 0, 0, 0
-		x.ForgetAt = t.now.Add(t.c.config.Flow.Games.EndedKept)
+		x.ForgetAt = t.now.Add(t.c.flowConfig.Games.EndedKept)
 	})
 	for _, m := range members {
 		t.dropMembership(m, end, member, result, x.Status != flow.InstancePending)
@@ -517,7 +517,7 @@ func (t *tx) excuseMany(r flow.Ref) {
 	members := t.c.flow.Instances.Get(r).Members()
 	for _, ref := range members {
 		m := t.c.flow.Memberships.Get(ref)
-		if m.LostAt != 0 && t.now.Sub(m.LostAt) <= t.c.config.Flow.Games.LossesTogether && m.Status != flow.MemberActive {
+		if m.LostAt != 0 && t.now.Sub(m.LostAt) <= t.c.flowConfig.Games.LossesTogether && m.Status != flow.MemberActive {
 			together = append(together, ref)
 		}
 	}

@@ -228,7 +228,7 @@ func (t *tx) commitMatch(match matchmaking.Ref) {
 	}
 	t.flow.cause = "MatchCommitted"
 	t.beginInstance(flow.Instance{
-		ID: t.newID(), Rules: t.c.config.Flow.RulesOf(x.Of.Name), Queue: x.Of.Name, Match: x.ID, Placement: x.ID,
+		ID: t.newID(), Rules: t.c.flowConfig.RulesOf(x.Of.Name), Queue: x.Of.Name, Match: x.ID, Placement: x.ID,
 	}, t.newMembers(all))
 }
 
@@ -244,7 +244,7 @@ func (t *tx) commitBackfill(match matchmaking.Ref, game session.ID) {
 	members := t.newMembers(all)
 	r, ok := t.c.flow.InstanceOfGame(string(game))
 	if !ok {
-		r = t.beginInstance(flow.Instance{ID: t.newID(), Rules: t.c.config.Flow.RulesOf(x.Of.Name), Queue: x.Of.Name, Match: x.ID}, members)
+		r = t.beginInstance(flow.Instance{ID: t.newID(), Rules: t.c.flowConfig.RulesOf(x.Of.Name), Queue: x.Of.Name, Match: x.ID}, members)
 		t.hostInstance(r, game)
 		return
 	}

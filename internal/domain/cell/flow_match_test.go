@@ -244,7 +244,7 @@ func TestT2SearchEnds(t *testing.T) {
 	}{
 		"timeout": {func(w *flowWorld, _ domain.UUID) { w.pass(5*time.Minute + time.Second) }, "MatchmakingFailed:TIMEOUT"},
 		"stopped": {func(w *flowWorld, id domain.UUID) { w.must(&StopMatchmaking{ID: "mm-" + id.String()}) }, "MatchmakingFailed:TICKET_SUPERSEDED"},
-		"closed":  {func(w *flowWorld, _ domain.UUID) { w.must(&SetQueue{Name: testQueue, Closed: true}) }, "MatchmakingFailed:QUEUE_CLOSED"},
+		"closed":  {func(w *flowWorld, _ domain.UUID) { w.must(&SetQueue{Name: testQueue, Closed: true}); w.must(&Tick{}) }, "MatchmakingFailed:QUEUE_CLOSED"},
 		"kicked":  {func(w *flowWorld, _ domain.UUID) { w.must(&KickPlayer{w.as("a"), "b"}) }, "LeftMatchmaking:MEMBER_KICKED PartyChanged:KICKED"},
 		"left":    {func(w *flowWorld, _ domain.UUID) { w.must(&LeaveParty{w.as("b")}) }, "LeftMatchmaking:MEMBER_LEFT PartyChanged:LEFT"},
 	} {

@@ -120,7 +120,7 @@ func TestT5Restart(t *testing.T) {
 		t.Error("d was offline and is not any more")
 	}
 	r, _ := w.cell.flow.PartyByTicket(ticket)
-	if s := w.cell.flow.Parties.Get(r).Search; s.Status != flow.Held || len(s.HeldBy) != 2 {
+	if s := w.cell.partyView(r).Search; s.Status != flow.Held || len(s.HeldBy) != 2 {
 		t.Errorf("search %+v", s)
 	}
 	if m := w.member("c"); m.HoldBy != 0 || m.HoldLeft != int64(left) { // its server has not come back either
@@ -215,5 +215,31 @@ func TestFlowOff(t *testing.T) {
 		if err := w.do(cmd); flow.CodeOf(err) != flow.Unavailable || err == nil {
 			t.Errorf("%T: %v", cmd, err)
 		}
+	}
+}
+
+// TestSwitchedOff: what is left of player flow comes to its end when it is switched off.
+func TestSwitchedOff(t *testing.T) {
+	w := newFlowWorld(t, nil)
+	w.search("a", "b")
+	w.online("c")
+	g := w.play(false, flow.ReconnectOptional, "c")
+	w.connect(g, "c")
+	game := w.gameOf(g)
+	config := w.cell.config
+	config.Flow = nil
+	off := New(config)
+	for i, batch := range w.journal {
+		if err := off.Replay(uint64(i+1), batch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.cell = off
+	w.must(&Resume{})
+	w.must(&ConnectProcess{Process: processKey(game.ProcessID), Link: 8})
+	w.must(&EndProcess{Process: processKey(game.ProcessID), Request: 5})
+	w.pass(2 * time.Hour)
+	for _, player := range []string{"a", "b", "c"} {
+		w.wantPhase(player, flow.Idle)
 	}
 }

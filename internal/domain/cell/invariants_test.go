@@ -334,6 +334,11 @@ func noteFlow(c *Cell, note func(kind waits, ref chunk.Ref, at int64)) {
 	for r, m := range c.flow.Memberships.All() {
 		note(seatHold, r, int64(m.HoldBy))
 	}
+	for r, q := range c.flow.Queues.All() {
+		if q.Closed && !q.Drained {
+			note(queueDrain, r, int64(sweepAt))
+		}
+	}
 	for r, x := range c.flow.Tickets.All() {
 		note(loginTicketAge, r, int64(x.Until))
 	}

@@ -79,7 +79,7 @@ func (l *loader) flowPart(kind uint64, body []byte) error {
 	case partLoginTicket:
 		return loadWith(l, body, func(x flow.LoginTicket) { f.AddLoginTicket(x) })
 	case partFlowQueue:
-		return loadWith(l, body, func(q flow.Queue) { f.SetClosed(q) })
+		return loadWith(l, body, func(q flow.Queue) { l.c.waitForQueue(f.SetClosed(q)) })
 	}
 	return nil
 }

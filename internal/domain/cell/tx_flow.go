@@ -14,10 +14,13 @@ type flowTx struct {
 	told    []telling
 	players []flow.Ref
 	parties []domain.UUID
-	caller  *Caller
-	of      string      // whose stand is answered
-	stand   *flow.Stand // where to
-	cause   string
+
+	isChanged, isTouched map[flow.Ref]bool
+	isPlanned            map[domain.UUID]bool
+	caller               *Caller
+	of                   string      // whose stand is answered
+	stand                *flow.Stand // where to
+	cause                string
 }
 
 type keysBefore struct {
@@ -104,16 +107,25 @@ func (t *tx) playerNamed(id string) (flow.Ref, error) {
 
 // touch notes players whose deadlines may have to change, and their parties.
 func (t *tx) touch(r flow.Ref) {
-	if !slices.Contains(t.flow.players, r) {
+	if !t.flow.isTouched[r] {
+		note(&t.flow.isTouched, r)
 		t.flow.players = append(t.flow.players, r)
 	}
 	t.touchParty(t.c.flow.Players.Get(r).Keys.Party)
 }
 
 func (t *tx) touchParty(id domain.UUID) {
-	if !id.IsZero() && !slices.Contains(t.flow.parties, id) {
+	if !id.IsZero() && !t.flow.isPlanned[id] {
+		note(&t.flow.isPlanned, id)
 		t.flow.parties = append(t.flow.parties, id)
 	}
+}
+
+func note[K comparable](seen *map[K]bool, key K) {
+	if *seen == nil {
+		*seen = map[K]bool{}
+	}
+	(*seen)[key] = true
 }
 
 // setKeys changes the keys of a player. The revision rises once in a transaction.
@@ -124,7 +136,8 @@ func (t *tx) setKeys(r flow.Ref, change func(*flow.Keys)) {
 	if keys == p.Keys {
 		return
 	}
-	if !slices.ContainsFunc(t.flow.changed, func(x keysBefore) bool { return x.player == r }) {
+	if !t.flow.isChanged[r] {
+		note(&t.flow.isChanged, r)
 		t.flow.changed = append(t.flow.changed, keysBefore{r, p.Keys})
 		rev++
 	}
@@ -169,7 +182,7 @@ const outboxBytesMax = 512 << 10
 
 // write puts one event into the outboxes of players.
 func (t *tx) write(kind flow.MessageType, body string, to []string) {
-	keep := &t.c.config.Flow.Sessions
+	keep := &t.c.flowConfig.Sessions
 	e := &PlayersTold{Type: kind, Body: body, To: make([]Addressee, 0, len(to))}
 	for _, id := range to {
 		r, ok := t.c.flow.Player(id)
@@ -217,7 +230,7 @@ func (t *tx) planPlayer(r flow.Ref) {
 	if r == 0 {
 		return
 	}
-	config := t.c.config.Flow
+	config := &t.c.flowConfig
 	p := t.c.flow.Players.Get(r)
 	e := presenceOf(p)
 	away := p.Presence == flow.Offline
@@ -262,7 +275,7 @@ func (t *tx) planParty(id domain.UUID) {
 	if !ok {
 		return
 	}
-	config := &t.c.config.Flow.Parties
+	config := &t.c.flowConfig.Parties
 	p := *t.c.flow.Parties.Get(r)
 	was := p
 	var leaderHere, otherOnline, anybody bool

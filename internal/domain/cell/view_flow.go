@@ -150,6 +150,7 @@ func (c *Cell) gameView(r flow.Ref) *GameView {
 func (c *Cell) partyView(r flow.Ref) flow.PartyView {
 	p := *c.flow.Parties.Get(r)
 	view := flow.PartyView{Party: p, People: make([]flow.MemberView, len(p.Members))}
+	var held []string
 	for i, m := range p.Members {
 		ref, _ := c.flow.Player(m.Player)
 		x := c.flow.Players.Get(ref)
@@ -158,6 +159,14 @@ func (c *Cell) partyView(r flow.Ref) flow.PartyView {
 			DisplayName: profile.DisplayName, Online: x.Here(), OfflineSince: x.OfflineSince, ClientVersion: profile.ClientVersion,
 			Phase: x.Keys.Phase(), Attributes: profile.Attributes, Latencies: profile.Latencies,
 		}
+		if x.Presence != flow.Online {
+			held = append(held, m.Player)
+		}
+	}
+	if s := p.Search; s != nil && s.Status <= flow.Held && len(held) > 0 { // after a restart nobody was told of it
+		now := *s
+		now.Status, now.HeldBy = flow.Held, held
+		view.Search = &now
 	}
 	return view
 }

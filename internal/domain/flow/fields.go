@@ -187,6 +187,7 @@ func (x *Request) Fields(c *wire.Codec) {
 func (q *Queue) Fields(c *wire.Codec) {
 	c.String(1, &q.Name)
 	c.Bool(2, &q.Closed)
+	c.Bool(3, &q.Drained)
 }
 
 func milliseconds(c *wire.Codec, n uint32, d *time.Duration) {

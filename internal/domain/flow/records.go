@@ -340,5 +340,6 @@ type Stand struct {
 type Queue struct {
 	Name    string
 	Closed  bool
+	Drained bool // since it was closed nobody searches in it any more
 	Changed uint64
 }

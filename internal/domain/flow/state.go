@@ -430,13 +430,14 @@ func (s *State) Restored() {
 }
 
 // SetClosed notes whether a queue is closed.
-func (s *State) SetClosed(q Queue) {
+func (s *State) SetClosed(q Queue) Ref {
 	r, ok := s.queues[q.Name]
 	if !ok {
 		r, _ = s.Queues.Add()
 		s.queues[q.Name] = r
 	}
 	*s.Queues.Mut(r) = q
+	return r
 }
 
 // Closed reports whether a queue is closed.
