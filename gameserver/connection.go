@@ -56,7 +56,8 @@ func (s *Server) ValidatePlayerJoin(ctx context.Context, id ConnectionID, player
 
 // HandlePlayerLeave says that a connection has closed. The player's place is free then; when it was the last, the session
 // ends, unless Options.KeepWhenEmpty is set. A connection that ValidatePlayerJoin does not know, or has refused, is
-// nothing to worry about.
+// nothing to worry about. When ctx is over, which it often is if it was the connection's own, the place is given back
+// all the same, and the error only says that nobody waited for it.
 func (s *Server) HandlePlayerLeave(ctx context.Context, id ConnectionID) error {
 	s.mu.Lock()
 	c := s.connections[id]
@@ -73,10 +74,17 @@ func (s *Server) HandlePlayerLeave(ctx context.Context, id ConnectionID) error {
 	s.someLeft = true
 	s.mu.Unlock()
 	defer s.endIfEmpty()
-	if err := s.RemovePlayer(ctx, c.playerSession); err != nil && !errors.Is(err, ErrEnded) { // the end frees all places itself
+	removed := make(chan error, 1)
+	go func() { removed <- s.RemovePlayer(context.WithoutCancel(ctx), c.playerSession) }()
+	select {
+	case err := <-removed:
+		if errors.Is(err, ErrEnded) { // the end frees all places itself
+			return nil
+		}
 		return err
+	case <-ctx.Done():
+		return failed("HandlePlayerLeave", context.Cause(ctx))
 	}
-	return nil
 }
 
 // giveBack frees a place whose player is gone before the game has heard of it.

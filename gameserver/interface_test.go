@@ -194,6 +194,26 @@ func TestPlayersConnections(t *testing.T) {
 	}
 }
 
+// A connection's own context is over when it has closed: its player's place is given back all the same.
+func TestLeaveWithContextThatIsOver(t *testing.T) {
+	if !ownProcess(t) {
+		return
+	}
+	f := newFakeService(t)
+	s := active(t, f, keep(testOptions(f)))
+	if err := s.ValidatePlayerJoin(t.Context(), 1, "psess-1"); err != nil {
+		t.Fatal(err)
+	}
+	connection, closed := context.WithCancel(t.Context())
+	closed()
+	if err := s.HandlePlayerLeave(connection, 1); err != nil && !errors.Is(err, ErrUnavailable) {
+		t.Error(err)
+	}
+	if removed := f.untilHeard("RemovePlayerSession"); removed["PlayerSessionId"] != "psess-1" {
+		t.Errorf("removed %v, want psess-1", removed["PlayerSessionId"])
+	}
+}
+
 // The last player's leaving ends the session, and nothing else does.
 func TestPassiveEnd(t *testing.T) {
 	if !ownProcess(t) {
