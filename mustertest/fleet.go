@@ -2,6 +2,7 @@ package mustertest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -18,22 +19,28 @@ type Fleet struct {
 	srv       *Server
 	authToken string
 	servers   int
+	queues    int
 }
 
 // NewFleet makes a location, a fleet and a compute with the address 127.0.0.1.
 func (s *Server) NewFleet() *Fleet {
 	s.t.Helper()
-	s.fleets++
 	ctx, api := context.Background(), s.GameLift()
-	f := &Fleet{srv: s, Location: fmt.Sprintf("custom-test-%d", s.fleets), Compute: "test-host"}
+	f := &Fleet{srv: s, Compute: "test-host"}
 	check := func(what string, err error) {
 		s.t.Helper()
 		if err != nil {
 			s.t.Fatalf("mustertest: new fleet: %s: %v", what, err)
 		}
 	}
-	_, err := api.CreateLocation(ctx, &gamelift.CreateLocationInput{LocationName: &f.Location})
-	check("location", err)
+	for taken := true; taken; { // by an earlier test on the same data directory
+		s.fleets++
+		f.Location = fmt.Sprintf("custom-test-%d", s.fleets)
+		_, err := api.CreateLocation(ctx, &gamelift.CreateLocationInput{LocationName: &f.Location})
+		if _, taken = errors.AsType[*types.ConflictException](err); !taken {
+			check("location", err)
+		}
+	}
 	made, err := api.CreateFleet(ctx, &gamelift.CreateFleetInput{
 		Name: aws.String(f.Location), ComputeType: types.ComputeTypeAnywhere,
 		Locations: []types.LocationConfiguration{{Location: &f.Location}},
@@ -53,7 +60,8 @@ func (s *Server) NewFleet() *Fleet {
 // NewQueue makes a queue with the fleet as its only destination and gives its name.
 func (f *Fleet) NewQueue(timeoutSeconds int32) string {
 	f.srv.t.Helper()
-	name := "queue-of-" + f.Location
+	f.queues++
+	name := fmt.Sprintf("queue-%d-of-%s", f.queues, f.Location)
 	_, err := f.srv.GameLift().CreateGameSessionQueue(context.Background(), &gamelift.CreateGameSessionQueueInput{
 		Name: &name, TimeoutInSeconds: &timeoutSeconds,
 		Destinations: []types.GameSessionQueueDestination{{DestinationArn: &f.ARN}},

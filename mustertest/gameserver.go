@@ -63,6 +63,7 @@ func (f *Fleet) StartGameServerWith(with GameServerOptions) *GameServer {
 	client, err := linkclient.Dial(ctx, g.options)
 	if err == nil {
 		g.client = client
+		f.srv.servers = append(f.srv.servers, g)
 		f.srv.t.Cleanup(g.Kill)
 		err = client.Activate(ctx, 7000+f.servers)
 	}
@@ -159,6 +160,15 @@ func (g *GameServer) lost(_ *linkclient.Client, why error) {
 			}
 			return
 		}
+	})
+}
+
+// comeBack waits until a lost connection has a successor that the service has noted.
+func (g *GameServer) comeBack(lost *linkclient.Client, until time.Time) {
+	_ = g.wait(func(p *fleet.Process) bool { // a service that has failed fails other calls
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		return g.over || g.client != lost && p.Linked || time.Now().After(until)
 	})
 }
 

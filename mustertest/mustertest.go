@@ -36,6 +36,7 @@ import (
 
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/linkclient"
 	"github.com/musterhq/muster/internal/service"
 	"github.com/musterhq/muster/internal/settings"
 )
@@ -48,6 +49,7 @@ type Server struct {
 	clock   *engine.Clock // nil on real time
 	running *service.Service
 	fleets  int
+	servers []*GameServer
 }
 
 // Start starts a Muster and stops it when the test ends. Without options it takes any credentials, as `muster serve --dev`
@@ -83,7 +85,8 @@ func Start(t testing.TB, with ...Option) *Server {
 	return s
 }
 
-// rebind is how long a restart waits for its own port, which another program may hold for a moment.
+// rebind is how long a restart waits for its own port, which another program may hold for a moment, and for game servers
+// to come back, which the service may refuse.
 const rebind = 5 * time.Second
 
 func (s *Server) start() {
@@ -142,7 +145,8 @@ func (s *Server) AdvanceLinks(d time.Duration) {
 	}
 }
 
-// Restart stops the service and starts it again at the same address with the same data, at the same time.
+// Restart stops the service and starts it again at the same address with the same data, at the same time. Game servers of
+// StartGameServer that live are connected again when it returns.
 func (s *Server) Restart() {
 	s.t.Helper()
 	s.RestartAfter(0)
@@ -152,6 +156,10 @@ func (s *Server) Restart() {
 // that time back; what ends by the calendar has ended.
 func (s *Server) RestartAfter(down time.Duration) {
 	s.t.Helper()
+	before := make([]*linkclient.Client, len(s.servers))
+	for i, g := range s.servers {
+		before[i] = g.link()
+	}
 	s.stop()
 	switch {
 	case s.clock != nil:
@@ -160,4 +168,8 @@ func (s *Server) RestartAfter(down time.Duration) {
 		s.t.Fatal("mustertest: RestartAfter on real time: leave RealTime out, or wait yourself")
 	}
 	s.start()
+	until := time.Now().Add(rebind)
+	for i, g := range s.servers {
+		g.comeBack(before[i], until)
+	}
 }

@@ -193,8 +193,23 @@ func TestRestart(t *testing.T) {
 	s.wantPlayer(seat, types.PlayerSessionStatusTimedout)
 	s.srv.Restart()
 	s.wantGame(game, types.GameSessionStatusActive)
-	for server.Heartbeat(true) != nil { // until it has come back
-		time.Sleep(time.Millisecond)
+	back := s.join(game, "bob")
+	if err := server.AcceptPlayer(*back.PlayerSessionId); err != nil {
+		t.Errorf("a game server after a restart: %v", err)
+	}
+}
+
+// A data directory that outlives a test serves the next one as the first.
+func TestSameDataAgain(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"first", "second"} {
+		t.Run(name, func(t *testing.T) {
+			fleet := mustertest.Start(t, mustertest.Data(dir)).NewFleet()
+			if a, b := fleet.NewQueue(30), fleet.NewQueue(60); a == b {
+				t.Errorf("two queues are both %s", a)
+			}
+			fleet.StartGameServer()
+		})
 	}
 }
 
