@@ -78,8 +78,11 @@ type Step struct {
 	Links   bool     `json:"links"` // the connections' clock in place of the other
 }
 
-// secondsMax keeps a Step within what a time.Duration holds.
-const secondsMax = 10 * 365 * 24 * 3600
+// What one Step moves at most: the deadlines' clock, and the connections', which sends pings on its way.
+const (
+	secondsMax      = 10 * 365 * 24 * 3600
+	linksSecondsMax = 24 * 3600
+)
 
 func (d *Door) advance(w http.ResponseWriter, r *http.Request) {
 	by, links, err := readStep(w, r)
@@ -118,11 +121,15 @@ func readStep(w http.ResponseWriter, r *http.Request) (by time.Duration, links b
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
 		return 0, false, errors.New("body: want nothing after the object")
 	}
+	most := secondsMax
+	if step.Links {
+		most = linksSecondsMax
+	}
 	switch s := step.Seconds; {
 	case s == nil:
 		return 0, false, errors.New("seconds: required; how far the clock is to be moved")
-	case !(*s >= 0 && *s <= secondsMax): // also what is no number
-		return 0, false, fmt.Errorf("seconds: %g; want 0 to %d", *s, secondsMax)
+	case !(*s >= 0 && *s <= float64(most)): // also what is no number
+		return 0, false, fmt.Errorf("seconds: %g; want 0 to %d", *s, most)
 	default:
 		return time.Duration(math.Round(*s*1000)) * time.Millisecond, step.Links, nil
 	}

@@ -56,6 +56,7 @@ func TestDoor(t *testing.T) {
 		{"POST", advance, ``, nil, 400, "body: want"},
 		{"POST", advance, `{}`, nil, 400, "seconds: required"},
 		{"POST", advance, `{"seconds":-1}`, nil, 400, "seconds: -1; want 0 to"},
+		{"POST", advance, `{"seconds":86401,"links":true}`, nil, 400, "seconds: 86401; want 0 to 86400"},
 		{"POST", advance, `{"seconds":1e300}`, nil, 400, "seconds: 1e+300; want 0 to"},
 		{"POST", advance, `{"seconds":1e999}`, nil, 400, "body: want"},
 		{"POST", advance, `{"seconds":"60"}`, nil, 400, "body: want"},
