@@ -86,7 +86,7 @@ func deleteMatchmaker(w *Wishes, _ *cell.View) cell.Command {
 func (w *Wishes) matchPlayers(most int) []matchmaking.Player {
 	players := make([]matchmaking.Player, 1+w.chance.IntN(most))
 	for i := range players {
-		players[i].ID = fmt.Sprint("player-", w.chance.IntN(12))
+		players[i].ID = fmt.Sprint("player-", w.chance.IntN(30))
 		switch w.chance.IntN(4) {
 		case 0:
 			players[i].Attributes = []ruleset.NamedValue{{Name: "skill", Value: ruleset.Value{Kind: ruleset.Number, Number: float64(w.chance.IntN(100))}}}
@@ -158,6 +158,9 @@ func proposeMatches(w *Wishes, v *cell.View) cell.Command {
 	if len(waiting) == 0 {
 		return nil
 	}
+	if cmd := proposeBackfill(w, v, waiting); cmd != nil && !w.oneIn(3) {
+		return cmd
+	}
 	c, ok := v.Configuration(waiting[0].Configuration)
 	if !ok {
 		return nil
@@ -167,7 +170,7 @@ func proposeMatches(w *Wishes, v *cell.View) cell.Command {
 		cmd.Version--
 	}
 	for range 1 + w.chance.IntN(2) {
-		p := cell.Proposal{ID: w.uuid(), PlayersMax: int32(2 + w.chance.IntN(4))}
+		p := cell.Proposal{ID: w.uuid(), PlayersMax: int32(3 + w.chance.IntN(8))}
 		for range 1 + w.chance.IntN(3) {
 			t := &waiting[w.chance.IntN(len(waiting))]
 			x := cell.ProposedTicket{TicketKey: w.ticketKey(t), Team: matchTeams[w.chance.IntN(2)]}
@@ -179,6 +182,24 @@ func proposeMatches(w *Wishes, v *cell.View) cell.Command {
 		cmd.Proposals = append(cmd.Proposals, p)
 	}
 	return cmd
+}
+
+// proposeBackfill puts a backfill ticket together with a new one of its configuration, if there are any.
+func proposeBackfill(w *Wishes, v *cell.View, waiting []matchmaking.Ticket) cell.Command {
+	for i := range waiting {
+		for j := range waiting {
+			more, alone := &waiting[i], &waiting[j]
+			c, ok := v.Configuration(more.Configuration)
+			if !ok || !more.Backfill || alone.Backfill || alone.Configuration != more.Configuration {
+				continue
+			}
+			return &cell.ProposeMatches{Configuration: c.Name, Version: c.Version, Proposals: []cell.Proposal{{
+				ID: w.uuid(), PlayersMax: 4,
+				Tickets: []cell.ProposedTicket{{TicketKey: w.ticketKey(more)}, {TicketKey: w.ticketKey(alone), Team: matchTeams[w.chance.IntN(2)]}},
+			}}}
+		}
+	}
+	return nil
 }
 
 // someTicket is the id of a ticket, most of the time of one that is still in memory.
