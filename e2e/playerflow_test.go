@@ -396,7 +396,7 @@ func TestPlayerFlowByPollAndLoginTicket(t *testing.T) {
 func TestPlayerFlowWithTypeScript(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat("js/node_modules/openapi-typescript"); err != nil {
-		t.Skip("js/node_modules/openapi-typescript is missing: run scripts/test-needs.sh")
+		t.Fatal("js/node_modules/openapi-typescript is missing: run scripts/test-needs.sh")
 	}
 	s := startService(t, "--player-flow")
 	cmd := exec.CommandContext(t.Context(), "node", "playerflow.js")

@@ -70,7 +70,7 @@ type Door struct {
 
 // NewDoor opens the door. Close it before the engine.
 func NewDoor(c Config) *Door {
-	oneProblem()
+	setUpHuma()
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}

@@ -222,8 +222,10 @@ func (d *Door) standOf(ctx context.Context, player string) *Stand {
 	return stand
 }
 
-// oneProblem makes huma speak in Problems: it makes errors of its own for requests that do not fit their declaration.
-var oneProblem = sync.OnceFunc(func() {
+// setUpHuma makes huma speak in Problems, also where a request does not fit its declaration, and lets no list be null. It
+// has no other place for that than its package.
+var setUpHuma = sync.OnceFunc(func() {
+	huma.DefaultArrayNullable = false
 	huma.NewErrorWithContext = func(ctx huma.Context, status int, message string, errs ...error) huma.StatusError {
 		p := problemOf(status, message, errs)
 		if ctx != nil {

@@ -21,7 +21,7 @@ type ListPlayersRequest struct {
 	Why
 	Phase string `json:"phase" enum:"IDLE,IN_PARTY,MATCHMAKING,IN_GAME_WITH_PARTY,IN_GAME_WITHOUT_PARTY"`
 	After uint32 `json:"after,omitempty" doc:"The next of the answer before."`
-	Limit int    `json:"limit,omitempty" minimum:"1" maximum:"1000" default:"100"`
+	Limit int    `json:"limit,omitempty" minimum:"0" maximum:"1000" doc:"0: a hundred."`
 }
 
 // ListPlayersAnswer is one page of them.
@@ -200,6 +200,9 @@ var phases = map[string]flow.Phase{
 }
 
 func (d *Door) listPlayers(ctx context.Context, body *ListPlayersRequest) (*ListPlayersAnswer, error) {
+	if body.Limit == 0 {
+		body.Limit = 100
+	}
 	answer := &ListPlayersAnswer{}
 	err := d.engine.Read(ctx, func(v *cell.View) error {
 		page, last := v.PlayersInPhase(phases[body.Phase], flow.Ref(body.After), body.Limit)

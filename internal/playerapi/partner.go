@@ -16,8 +16,8 @@ import (
 type IssueLoginTicketRequest struct {
 	PlayerID    string `json:"player_id" minLength:"1" maxLength:"128"`
 	DisplayName string `json:"display_name,omitempty" maxLength:"64"`
-	TTLMS       int64  `json:"ttl_ms,omitempty" minimum:"1" maximum:"300000" default:"60000"`
-	SingleUse   *bool  `json:"single_use,omitempty" default:"true"`
+	TTLMS       int64  `json:"ttl_ms,omitempty" minimum:"0" maximum:"300000" doc:"0: a minute."`
+	SingleUse   *bool  `json:"single_use,omitempty" doc:"Unless it is false, the ticket is good for one login."`
 }
 
 // LoginTicketAnswer is what the player shows to Session.Login with the provider backend.
@@ -42,7 +42,7 @@ type MakeGameRequest struct {
 	Players []SeatRequest `json:"players" minItems:"1" maxItems:"200"`
 	Queue   string        `json:"queue" minLength:"1" maxLength:"256" doc:"The game session queue that finds a host."`
 
-	MaxPlayers int32             `json:"max_players,omitempty" minimum:"1" maximum:"1000" doc:"0: as many as there are players."`
+	MaxPlayers int32             `json:"max_players,omitempty" minimum:"0" maximum:"1000" doc:"0: as many as there are players."`
 	Reconnect  string            `json:"reconnect,omitempty" enum:"OFF,OPTIONAL,REQUIRED"`
 	Name       string            `json:"name,omitempty" maxLength:"1024"`
 	Data       string            `json:"game_session_data,omitempty" maxLength:"262144"`
@@ -122,9 +122,13 @@ func (d *Door) issueLoginTicket(ctx context.Context, _ string, body *IssueLoginT
 	if err := backendOnly(ctx); err != nil {
 		return nil, err
 	}
+	life := time.Duration(body.TTLMS) * time.Millisecond
+	if life == 0 {
+		life = time.Minute
+	}
 	ticket, hash := newTicket(body.PlayerID)
 	cmd := cell.IssueLoginTicket{
-		Hash: hash, Player: body.PlayerID, DisplayName: body.DisplayName, Life: time.Duration(body.TTLMS) * time.Millisecond, Once: body.SingleUse == nil || *body.SingleUse,
+		Hash: hash, Player: body.PlayerID, DisplayName: body.DisplayName, Life: life, Once: body.SingleUse == nil || *body.SingleUse,
 	}
 	if err := d.engine.Do(ctx, &cmd); err != nil {
 		return nil, err

@@ -30,7 +30,7 @@ type InvitesAnswer struct {
 
 // OnExisting says what happens to a player who is in a party already.
 type OnExisting struct {
-	OnExisting string `json:"on_existing,omitempty" enum:"SWITCH,FAIL" default:"SWITCH" doc:"SWITCH leaves the old party in the same commit; FAIL refuses with ALREADY_IN_PARTY."`
+	OnExisting string `json:"on_existing,omitempty" enum:"SWITCH,FAIL" doc:"SWITCH, the default, leaves the old party in the same commit; FAIL refuses with ALREADY_IN_PARTY."`
 }
 
 func (o OnExisting) fail() bool { return o.OnExisting == "FAIL" }
