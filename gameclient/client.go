@@ -66,7 +66,7 @@ func New(cfg aws.Config, connector Connector, optFns ...func(*Options)) *Client 
 	for _, set := range optFns {
 		set(&o)
 	}
-	o.PollInterval = cmp.Or(o.PollInterval, time.Second)
+	o.PollInterval = cmp.Or(max(o.PollInterval, 0), time.Second)
 	o.Logger = cmp.Or(o.Logger, slog.Default())
 	return &Client{api: gamelift.NewFromConfig(cfg, o.API...), connector: connector, options: o}
 }

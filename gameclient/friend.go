@@ -44,7 +44,7 @@ func (c *Client) JoinFriend(ctx context.Context, r JoinFriendRequest) (Seat, err
 	case c.busy():
 		return Seat{}, ErrAlreadyJoined
 	}
-	seat, err := c.FindPlayer(ctx, r.FriendID)
+	seat, err := c.find(ctx, "JoinFriend", r.FriendID)
 	if err != nil {
 		return Seat{}, err
 	}
@@ -81,12 +81,16 @@ func (c *Client) FindPlayer(ctx context.Context, playerID string) (Seat, error) 
 	if check.err != nil {
 		return Seat{}, check.err
 	}
+	return c.find(ctx, "FindPlayer", playerID)
+}
+
+func (c *Client) find(ctx context.Context, call, playerID string) (Seat, error) {
 	var newest *types.PlayerSession
 	in := &gamelift.DescribePlayerSessionsInput{PlayerId: &playerID, Limit: aws.Int32(playerSessionPage)}
 	for {
 		page, err := c.api.DescribePlayerSessions(ctx, in)
 		if err != nil {
-			return Seat{}, failed("FindPlayer", err)
+			return Seat{}, failed(call, err)
 		}
 		for i := range page.PlayerSessions {
 			p := &page.PlayerSessions[i]
@@ -100,7 +104,7 @@ func (c *Client) FindPlayer(ctx context.Context, playerID string) (Seat, error) 
 		}
 	}
 	if newest == nil {
-		return Seat{}, &Error{"FindPlayer", ErrNotPlaying, fmt.Errorf("player %s", playerID)}
+		return Seat{}, &Error{call, ErrNotPlaying, fmt.Errorf("player %s", playerID)}
 	}
 	seat := seatOf(newest)
 	seat.PlayerSessionID = ""

@@ -2,6 +2,7 @@ package gameclient
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"sync"
@@ -23,14 +24,21 @@ type Future[T any] struct {
 	err   error
 }
 
+// errNoReturn is the result of work that ended its goroutine, as a test's FailNow does in a connector.
+var errNoReturn = errors.New("gameclient: the work ended without a result")
+
 // Start makes a Future of any work, for example of several calls in a row. It returns at once.
 func Start[T any](ctx context.Context, c *Client, work func(context.Context) (T, error)) *Future[T] {
 	ctx, cancel := context.WithCancel(ctx)
 	f := &Future[T]{cancel: cancel, done: make(chan struct{}), report: c.options.Logger.Error}
 	go func() {
-		value, err := work(ctx)
-		cancel()
-		f.complete(value, err)
+		var value T
+		err := errNoReturn
+		defer func() {
+			cancel()
+			f.complete(value, err)
+		}()
+		value, err = work(ctx)
 	}()
 	return f
 }

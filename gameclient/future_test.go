@@ -3,6 +3,7 @@ package gameclient
 import (
 	"context"
 	"errors"
+	"runtime"
 	"sync"
 	"testing"
 )
@@ -53,6 +54,17 @@ func TestFuture(t *testing.T) {
 	f.OnComplete(func(int, error) { order <- "late" })
 	if got := <-order; got != "late" || len(order) != 0 {
 		t.Errorf("observed %s and %d more", got, len(order))
+	}
+}
+
+// Work that ends its goroutine leaves nobody waiting.
+func TestFutureOfWorkThatDoesNotReturn(t *testing.T) {
+	f := Start(t.Context(), newCloud(t).client(nil), func(context.Context) (int, error) {
+		runtime.Goexit()
+		return 7, nil
+	})
+	if n, err := f.Await(t.Context()); n != 0 || err == nil {
+		t.Errorf("got %d, %v, want an error", n, err)
 	}
 }
 

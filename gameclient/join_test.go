@@ -289,6 +289,11 @@ func TestPlacementNobodyWaitsFor(t *testing.T) {
 	if err := client.StopPlacement(t.Context(), "p-1"); err != nil {
 		t.Error(err)
 	}
+	c.refuse("StartGameSessionPlacement", "InternalServiceException") // it may have started all the same
+	_, err = client.CreateSessionOnQueue(t.Context(), CreateSessionOnQueueRequest{Queue: "eu"})
+	if waiting, ok := errors.AsType[*PlacementError](err); !ok || waiting.PlacementID == "" || !errors.Is(err, ErrUnavailable) {
+		t.Errorf("no answer to the start: got %v, want a PlacementError with an id", err)
+	}
 	c.refuse("StartGameSessionPlacement", "NotFoundException")
 	if _, err := client.CreateSessionOnQueue(t.Context(), CreateSessionOnQueueRequest{Queue: "eu"}); !errors.Is(err, ErrNotFound) {
 		t.Errorf("an unknown queue: got %v, want ErrNotFound", err)

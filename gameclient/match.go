@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -28,7 +29,7 @@ type MatchPlayer struct {
 	// map[string]float64; or a json.RawMessage with exactly one of {"S":"x"}, {"N":23}, {"SL":["a"]}, {"SDM":{"k":1.5}}.
 	Attributes map[string]any
 
-	LatencyMilliseconds map[string]int // by location
+	LatencyMilliseconds map[string]int // by location; from 1
 }
 
 // TicketStatus is how far a wish for a match is.
@@ -94,7 +95,10 @@ func (c *Client) StartMatchmaking(ctx context.Context, r StartMatchmakingRequest
 			}
 			player.PlayerAttributes[name] = value
 		}
-		for location, milliseconds := range p.LatencyMilliseconds {
+		for _, location := range slices.Sorted(maps.Keys(p.LatencyMilliseconds)) {
+			milliseconds := p.LatencyMilliseconds[location]
+			check.that(milliseconds > 0 && milliseconds <= math.MaxInt32, fmt.Sprintf("%s.LatencyMilliseconds[%s]", field, location),
+				fmt.Sprint(milliseconds), "a number of milliseconds from 1")
 			if player.LatencyInMs == nil {
 				player.LatencyInMs = map[string]int32{}
 			}

@@ -54,6 +54,10 @@ func TestMatchmakingChecks(t *testing.T) {
 		{StartMatchmakingRequest{Players: []MatchPlayer{{ID: "ann"}}}, "Configuration"},
 		{StartMatchmakingRequest{Configuration: "duo"}, "Players"},
 		{StartMatchmakingRequest{Configuration: "duo", Players: []MatchPlayer{{ID: "ann"}, {}}}, "Players[1].ID"},
+		{StartMatchmakingRequest{Configuration: "duo", Players: []MatchPlayer{{ID: "ann", LatencyMilliseconds: map[string]int{"home": 1 << 32}}}},
+			"Players[0].LatencyMilliseconds[home]"}, // not 0, which it is in 32 bits
+		{StartMatchmakingRequest{Configuration: "duo", Players: []MatchPlayer{{ID: "ann", LatencyMilliseconds: map[string]int{"home": 0}}}},
+			"Players[0].LatencyMilliseconds[home]"},
 		{with(nil), "Players[0].Attributes[a]"},
 		{with(true), "Players[0].Attributes[a]"},
 		{with(math.NaN()), "Players[0].Attributes[a]"},
@@ -217,6 +221,10 @@ func TestTrackerGivesUp(t *testing.T) {
 	errs := make(chan error, 10)
 	tracker := c.client(nil).NewTracker(MatchEvents{OnError: func(_ string, err error) { errs <- err }},
 		TrackerOptions{Interval: time.Microsecond, ErrorsMax: 3})
+	defaults := c.client(nil).NewTracker(MatchEvents{}, TrackerOptions{Interval: -1, ErrorsMax: 1})
+	if err := defaults.StartPolling("t-2", "ann"); err != nil {
+		t.Fatal(err)
+	}
 	if err := tracker.StartPolling("t-1", "ann"); err != nil {
 		t.Fatal(err)
 	}

@@ -60,8 +60,9 @@ type Placement struct {
 }
 
 // CreateSessionOnQueue creates a game session through a placement and waits for its end: the session is ACTIVE then. A
-// placement that ends otherwise is a *PlacementError with its status. When ctx ends first, the *PlacementError holds the
-// placement's id; the placement goes on, AwaitPlacement waits for it again, and StopPlacement ends it.
+// placement that ends otherwise is a *PlacementError with its status. When ctx ends first, or the service is not reached, the
+// *PlacementError holds the placement's id, and ErrUnavailable is in it; the placement goes on if it was started,
+// AwaitPlacement waits for it again, and StopPlacement ends it.
 func (c *Client) CreateSessionOnQueue(ctx context.Context, r CreateSessionOnQueueRequest) (Placement, error) {
 	check := check{call: "CreateSessionOnQueue"}
 	check.need("Queue", r.Queue)
@@ -92,12 +93,8 @@ func (c *Client) CreateSessionOnQueue(ctx context.Context, r CreateSessionOnQueu
 			PlayerId: &l.PlayerID, RegionIdentifier: &l.Location, LatencyInMilliseconds: aws.Float32(l.Milliseconds)})
 	}
 	answer, err := c.api.StartGameSessionPlacement(ctx, in)
-	switch {
-	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
-		// It may have started all the same: whoever asks needs the id.
-		return Placement{}, &PlacementError{id, PlacementPending, failed("CreateSessionOnQueue", err)}
-	case err != nil:
-		return Placement{}, failed("CreateSessionOnQueue", err)
+	if err != nil {
+		return Placement{}, unlessPending(id, failed("CreateSessionOnQueue", err))
 	}
 	return c.awaitPlacement(ctx, "CreateSessionOnQueue", id, answer.GameSessionPlacement)
 }
@@ -128,14 +125,18 @@ func (c *Client) awaitPlacement(ctx context.Context, call, id string, p *types.G
 		}
 		answer, err := c.api.DescribeGameSessionPlacement(ctx, &gamelift.DescribeGameSessionPlacementInput{PlacementId: &id})
 		if err != nil {
-			failure := failed(call, err)
-			if errors.Is(failure, ErrUnavailable) { // nothing is said about the placement, so it may still come
-				failure = &PlacementError{id, PlacementPending, failure}
-			}
-			return Placement{}, failure
+			return Placement{}, unlessPending(id, failed(call, err))
 		}
 		p = answer.GameSessionPlacement
 	}
+}
+
+// unlessPending adds the placement's id to a failure that says nothing about the placement: it may still come.
+func unlessPending(id string, failure error) error {
+	if errors.Is(failure, ErrUnavailable) {
+		return &PlacementError{id, PlacementPending, failure}
+	}
+	return failure
 }
 
 // StopPlacement gives up a placement that is PENDING.

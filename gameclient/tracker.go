@@ -52,7 +52,7 @@ type tracked struct {
 
 // NewTracker makes a Tracker that tracks nothing yet.
 func (c *Client) NewTracker(events MatchEvents, o TrackerOptions) *Tracker {
-	o.Interval = cmp.Or(o.Interval, 10*time.Second)
+	o.Interval = cmp.Or(max(o.Interval, 0), 10*time.Second) // a ticker panics at less
 	return &Tracker{client: c, events: events, options: o, tickets: map[string]*tracked{}}
 }
 
