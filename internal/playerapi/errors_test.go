@@ -1,0 +1,53 @@
+package playerapi
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/musterhq/muster/internal/domain/flow"
+)
+
+// Every code that the core knows has a status and an action.
+func TestEveryCodeIsSpelled(t *testing.T) {
+	file, err := parser.ParseFile(token.NewFileSet(), "../domain/flow/code.go", nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	codes := 0
+	ast.Inspect(file, func(n ast.Node) bool {
+		spec, ok := n.(*ast.ValueSpec)
+		if !ok || len(spec.Values) != 1 {
+			return true
+		}
+		if name, ok := spec.Type.(*ast.Ident); !ok || name.Name != "Code" {
+			return true
+		}
+		code, _ := strconv.Unquote(spec.Values[0].(*ast.BasicLit).Value)
+		codes++
+		if _, ok := spellings[flow.Code(code)]; !ok {
+			t.Errorf("%s has no entry", code)
+		}
+		return true
+	})
+	if codes < 40 {
+		t.Errorf("found %d codes only", codes)
+	}
+}
+
+// Every event that the core can tell is in the page about the stream.
+func TestEveryEventIsDescribed(t *testing.T) {
+	page, err := os.ReadFile("../../docs/player-flow/asyncapi.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for kind := flow.OnSync; kind <= flow.OnMaintenance; kind++ {
+		if !strings.Contains(string(page), "{const: "+kind.String()+",") {
+			t.Errorf("docs/player-flow/asyncapi.yaml says nothing of %s", kind)
+		}
+	}
+}

@@ -1,0 +1,176 @@
+package playerapi
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+)
+
+// issuer is an identity provider with keys that can be changed.
+type issuer struct {
+	*httptest.Server
+	keys  jose.JSONWebKeySet
+	asked int
+	down  bool
+}
+
+func startIssuer(t *testing.T) *issuer {
+	x := &issuer{}
+	x.Server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case x.down:
+			http.Error(w, "down", http.StatusServiceUnavailable)
+		case strings.HasSuffix(r.URL.Path, "/openid-configuration"):
+			fmt.Fprintf(w, `{"issuer":%q,"jwks_uri":%q}`, x.URL, x.URL+"/keys")
+		default:
+			x.asked++
+			_ = json.NewEncoder(w).Encode(x.keys)
+		}
+	}))
+	t.Cleanup(x.Close)
+	return x
+}
+
+func (x *issuer) newKey(t *testing.T, id string) *ecdsa.PrivateKey {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.keys.Keys = append(x.keys.Keys, jose.JSONWebKey{Key: key.Public(), KeyID: id, Algorithm: "ES256", Use: "sig"})
+	return key
+}
+
+func sign(t *testing.T, algorithm jose.SignatureAlgorithm, key any, id string, claims map[string]any) string {
+	t.Helper()
+	signer, err := jose.NewSigner(jose.SigningKey{Algorithm: algorithm, Key: key}, (&jose.SignerOptions{}).WithHeader("kid", id))
+	if err != nil {
+		t.Fatal(err)
+	}
+	payload, _ := json.Marshal(claims)
+	signed, err := signer.Sign(payload)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := signed.CompactSerialize()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+func TestOIDC(t *testing.T) {
+	x := startIssuer(t)
+	key := x.newKey(t, "one")
+	now := time.Unix(1_800_000_000, 0)
+	o, err := NewOIDC(OIDCConfig{
+		Issuer: x.URL, Audiences: []string{"game"}, Prefix: "studio:", Required: map[string]string{"env": "prod"}, Client: x.Client(),
+		Now: func() time.Time { return now },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := func(change ...any) map[string]any {
+		claims := map[string]any{
+			"iss": x.URL, "aud": []string{"other", "game"}, "sub": "ann", "name": "Ann", "env": "prod",
+			"iat": now.Unix(), "exp": now.Add(time.Hour).Unix(),
+		}
+		for i := 0; i+1 < len(change); i += 2 {
+			if change[i+1] == nil {
+				delete(claims, change[i].(string))
+			} else {
+				claims[change[i].(string)] = change[i+1]
+			}
+		}
+		return claims
+	}
+	claim, err := o.Identify(t.Context(), sign(t, jose.ES256, key, "one", good()))
+	if err != nil || claim.Player != "studio:ann" || claim.DisplayName != "Ann" || claim.Insecure {
+		t.Fatalf("a good token: %+v, %v", claim, err)
+	}
+	other, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	public, _ := x509.MarshalPKIXPublicKey(key.Public())
+	none := "eyJhbGciOiJub25lIiwia2lkIjoib25lIn0." + strings.Split(sign(t, jose.ES256, key, "one", good()), ".")[1] + "."
+	for name, token := range map[string]string{
+		"no signature":          none,
+		"the public key as HS":  sign(t, jose.HS256, public, "one", good()),
+		"another key":           sign(t, jose.ES256, other, "one", good()),
+		"another issuer":        sign(t, jose.ES256, key, "one", good("iss", "https://evil.example")),
+		"another audience":      sign(t, jose.ES256, key, "one", good("aud", "other")),
+		"expired":               sign(t, jose.ES256, key, "one", good("exp", now.Add(-2*time.Minute).Unix())),
+		"no end":                sign(t, jose.ES256, key, "one", good("exp", nil)),
+		"not good yet":          sign(t, jose.ES256, key, "one", good("nbf", now.Add(2*time.Minute).Unix())),
+		"from the future":       sign(t, jose.ES256, key, "one", good("iat", now.Add(2*time.Minute).Unix())),
+		"from long ago":         sign(t, jose.ES256, key, "one", good("iat", now.Add(-25*time.Hour).Unix())),
+		"a required claim":      sign(t, jose.ES256, key, "one", good("env", "test")),
+		"no player":             sign(t, jose.ES256, key, "one", good("sub", nil)),
+		"a player who is a map": sign(t, jose.ES256, key, "one", good("sub", map[string]any{"a": 1})),
+		"too long":              sign(t, jose.ES256, key, "one", good("more", strings.Repeat("x", tokenBytesMax))),
+		"nonsense":              "a.b.c",
+	} {
+		if claim, err := o.Identify(t.Context(), token); err == nil {
+			t.Errorf("%s: taken as %+v", name, claim)
+		}
+	}
+}
+
+// A new key is fetched when the first token with it comes; made-up keys ask the provider once in a while only; while the
+// provider is down, its last keys are good for a day.
+func TestOIDCKeysChange(t *testing.T) {
+	x := startIssuer(t)
+	first := x.newKey(t, "one")
+	now := time.Unix(1_800_000_000, 0)
+	o, err := NewOIDC(OIDCConfig{Issuer: x.URL, Audiences: []string{"game"}, Client: x.Client(), Now: func() time.Time { return now }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	try := func(key *ecdsa.PrivateKey, id string) error {
+		_, err := o.Identify(t.Context(), sign(t, jose.ES256, key, id, map[string]any{
+			"iss": x.URL, "aud": "game", "sub": "ann", "iat": now.Unix(), "exp": now.Add(time.Hour).Unix(),
+		}))
+		return err
+	}
+	if err := try(first, "one"); err != nil {
+		t.Fatal(err)
+	}
+	second := x.newKey(t, "two")
+	for range 100 {
+		if try(second, "two") == nil {
+			t.Fatal("the new key is known before the provider was asked")
+		}
+	}
+	if x.asked != 1 {
+		t.Errorf("asked %d times within 30 s", x.asked)
+	}
+	now = now.Add(keysAskedEvery)
+	if err := try(second, "two"); err != nil {
+		t.Errorf("after 30 s the new key is not known: %v", err)
+	}
+	x.down = true
+	now = now.Add(23 * time.Hour)
+	if err := try(first, "one"); err != nil {
+		t.Errorf("while the provider is down: %v", err)
+	}
+	now = now.Add(2 * time.Hour)
+	if try(first, "one") == nil {
+		t.Error("a day after the keys came they are good still")
+	}
+	for _, c := range []OIDCConfig{
+		{Issuer: "http://plain.example", Audiences: []string{"game"}},
+		{Issuer: "https://a.example"},
+		{Issuer: "https://a.example", Audiences: []string{"game"}, Algorithms: []string{"HS256"}},
+	} {
+		if _, err := NewOIDC(c); err == nil {
+			t.Errorf("%+v is taken", c)
+		}
+	}
+}

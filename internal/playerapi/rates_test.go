@@ -1,0 +1,84 @@
+package playerapi
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+func TestBuckets(t *testing.T) {
+	now := time.Unix(1000, 0)
+	b := newBuckets(func() time.Time { return now })
+	b.rates[classParty] = rate{Every: time.Second / 2, Burst: 3}
+	for i := range 3 {
+		if wait, ok := b.take(classParty, "ann"); !ok {
+			t.Fatalf("call %d of a burst of 3 has to wait %s", i+1, wait)
+		}
+	}
+	if wait, ok := b.take(classParty, "ann"); ok || wait != time.Second/2 {
+		t.Errorf("a call beyond the burst: %s, %t, want to wait 500ms", wait, ok)
+	}
+	if _, ok := b.take(classParty, "bob"); !ok {
+		t.Error("one player's calls count for another")
+	}
+	if _, ok := b.take(classLeaveParty, "ann"); !ok {
+		t.Error("a player cannot get out of the party")
+	}
+	now = now.Add(time.Second / 2)
+	if _, ok := b.take(classParty, "ann"); !ok {
+		t.Error("after the wait the call is refused again")
+	}
+	now = now.Add(time.Hour)
+	b.take(classParty, "carl")
+	if len(b.fullAt) != 1 {
+		t.Errorf("%d buckets are kept, want that of carl only", len(b.fullAt))
+	}
+}
+
+// Logins come in at the rate, in the order of their first try; players in a game go past those who wait.
+func TestLoginQueue(t *testing.T) {
+	now := time.Unix(1000, 0)
+	q := newLoginQueue(func() time.Time { return now }, 10)
+	in := 0
+	var waiting []string
+	for i := range 100 {
+		player := fmt.Sprint("player-", i)
+		if position, wait, ok := q.admit(player, false); ok {
+			in++
+		} else {
+			waiting = append(waiting, player)
+			if position < 1 || wait <= 0 {
+				t.Fatalf("%s waits at position %d for %s", player, position, wait)
+			}
+		}
+	}
+	if in != 11 { // what was saved up, and the one that is due
+		t.Errorf("%d of 100 came in at once, want 11", in)
+	}
+	if _, _, ok := q.admit("in a game", true); !ok {
+		t.Error("a player in a game has to wait")
+	}
+	late := 0
+	for len(waiting) > 0 && late < 1000 {
+		now = now.Add(100 * time.Millisecond)
+		late++
+		if len(waiting) > 1 {
+			if _, _, ok := q.admit(waiting[len(waiting)-1], false); ok {
+				t.Fatalf("the last in line came in before %d others", len(waiting)-1)
+			}
+		}
+		if _, _, ok := q.admit(waiting[0], false); ok {
+			waiting = waiting[1:]
+		}
+	}
+	if late > 95 {
+		t.Errorf("89 waiting players took %d steps of the rate", late)
+	}
+	q.admit("never back", false)
+	q.admit("never back either", false)
+	now = now.Add(time.Hour)
+	q.admit("somebody", false)
+	if len(q.places) != 0 {
+		t.Errorf("places are kept for those who did not come back: %v", q.places)
+	}
+}

@@ -1,0 +1,56 @@
+package playerapi
+
+import (
+	"bufio"
+	"encoding/binary"
+	"io"
+	"net"
+	"testing"
+)
+
+// A client that does not read is closed with 4408 before it costs much, and no event is cut in two.
+func TestSlowClientIsClosed(t *testing.T) {
+	ours, theirs := net.Pipe()
+	s := &stream{door: &Door{streams: &streams{}}, conn: ours, next: 1}
+	for seq := range uint64(2 * framesMax) {
+		s.tell(seq+1, []byte(`"type":"OnPartyChanged","data":{}}`))
+	}
+	s.mu.Lock()
+	if !s.closed || s.waiting != nil && len(*s.waiting) > bytesMax {
+		t.Errorf("closed %t, %v bytes wait", s.closed, s.waiting)
+	}
+	s.mu.Unlock()
+	frames := bufio.NewReader(theirs)
+	for {
+		opcode, payload := readFrame(t, frames)
+		if opcode != opClose {
+			continue
+		}
+		if code := binary.BigEndian.Uint16(payload); code != closeSlow {
+			t.Errorf("closed with %d, want %d", code, closeSlow)
+		}
+		break
+	}
+	s.door.streams.running.Wait()
+}
+
+func readFrame(t *testing.T, r io.Reader) (opcode byte, payload []byte) {
+	t.Helper()
+	head := make([]byte, 2)
+	if _, err := io.ReadFull(r, head); err != nil {
+		t.Fatal(err)
+	}
+	n := int(head[1])
+	if n == 126 {
+		long := make([]byte, 2)
+		if _, err := io.ReadFull(r, long); err != nil {
+			t.Fatal(err)
+		}
+		n = int(binary.BigEndian.Uint16(long))
+	}
+	payload = make([]byte, n)
+	if _, err := io.ReadFull(r, payload); err != nil {
+		t.Fatal(err)
+	}
+	return head[0] & 0x0f, payload
+}
