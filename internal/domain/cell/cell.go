@@ -20,7 +20,7 @@
 //	          AddMembers UpdateGame KeepGameAlive EndGame ShutDownParty SetPlayerAttributes SetBlocks
 //	operator: ForceLogout ForceRelease ForceEnd ShutDownParty BanPlayer SetPenalty SetQueue
 //	View:     FlowEnabled LoginByToken Login LoginExpires Stand FlowOf EventsAfter Party GameInstance GameInstanceOf
-//	          VerifyPlayer PlayersInPhase QueueClosed FlowTotals Audit
+//	          VerifyPlayer PlayersInPhase FlowQueues QueueClosed FlowTotals ExplainStuck Audit
 //
 // What players are told is written in the transaction that causes it: each player has an outbox whose numbers have no
 // gaps. A stream follows KindPlayersTold, which names the players and their numbers (one follower feeds all streams of a

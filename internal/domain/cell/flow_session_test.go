@@ -1,6 +1,8 @@
 package cell
 
 import (
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -241,5 +243,54 @@ func TestSwitchedOff(t *testing.T) {
 	w.pass(2 * time.Hour)
 	for _, player := range []string{"a", "b", "c"} {
 		w.wantPhase(player, flow.Idle)
+	}
+}
+
+// TestExplainStuck: in every phase somebody can be told what holds the player, and until when.
+func TestExplainStuck(t *testing.T) {
+	for phase, want := range []string{"", "PARTY_ID:", "MATCHMAKING_ID:the ticket's timeout PARTY_ID:",
+		"GAME_INSTANCE_ID:absoluteTimeout PARTY_ID:the end of the game, and then offlineRemoval or staleExpiration", "GAME_INSTANCE_ID:absoluteTimeout"} {
+		w := newFlowWorld(t, nil)
+		phases[phase](w)
+		explain := func() string {
+			v := w.cell.View()
+			holdings, ok := v.ExplainStuck("me", w.now)
+			if !ok {
+				t.Fatal("the player is not known")
+			}
+			var all []string
+			for _, h := range holdings {
+				all = append(all, h.Key+":"+h.Ends)
+				if (h.Until != 0) != (h.Ends != "" && !strings.Contains(h.Ends, "and then")) {
+					t.Errorf("S%d: %+v", phase, h)
+				}
+			}
+			return strings.Join(all, " ")
+		}
+		if got := explain(); got != want {
+			t.Errorf("S%d: %s, want %s", phase, got, want)
+		}
+		if phase == 1 {
+			w.offline("me")
+			if got := explain(); got != "PARTY_ID:offlineRemoval" {
+				t.Errorf("offline in a party: %s", got)
+			}
+		}
+	}
+}
+
+// TestFlowQueues lists what players may enter.
+func TestFlowQueues(t *testing.T) {
+	w := newFlowWorld(t, func(c *flow.Config) {
+		c.Queues = []flow.QueueConfig{{Name: acceptQueue, PartyMax: 2, Reconnect: flow.ReconnectRequired}, {Name: testQueue}}
+	})
+	w.queues()
+	w.must(&SetQueue{Name: testQueue, Closed: true})
+	v := w.cell.View()
+	got := v.FlowQueues(w.now)
+	want := []QueueView{{Name: testQueue, PartyMax: 3, Reconnect: flow.ReconnectOptional},
+		{Name: acceptQueue, Open: true, PartyMax: 2, AcceptanceRequired: true, Reconnect: flow.ReconnectRequired}}
+	if !slices.Equal(got, want) {
+		t.Errorf("%+v\nwant %+v", got, want)
 	}
 }

@@ -54,8 +54,7 @@ type SearchConfig struct {
 	OfflineGrace   time.Duration
 	LeaderCancels  bool // cancelPolicy LEADER_ONLY instead of ANY_MEMBER
 	NoSoloParty    bool
-	TicketTimeout  time.Duration // where the matchmaking configuration says nothing
-	RequeueCount   int32         // own leaves within RequeueWindow that cost nothing
+	RequeueCount   int32 // own leaves within RequeueWindow that cost nothing
 	RequeueWindow  time.Duration
 	RequeueLock    time.Duration // doubles with each further one
 	RequeueLockMax time.Duration
@@ -68,9 +67,7 @@ type GameConfig struct {
 	DirectCreate   bool
 	DirectJoin     bool
 	LaxPlayers     bool // not strictPlayers: foreign player sessions of players with keys are not refused
-	WrapData       bool // playerDataMode WRAP
 	LastGameKept   time.Duration
-	ReadyTimeout   time.Duration // of a party's ready flags; 0: off
 	MinLeft        time.Duration // a reservation with less left is made anew; half of it when that is shorter
 	EndedKept      time.Duration // how long an ended game instance is known
 	LossesTogether time.Duration // losses within this time count as one
@@ -117,7 +114,7 @@ func DefaultConfig() Config {
 			InviteTimeout: 2 * time.Minute, InvitesMax: 20, Joinability: InviteOnly,
 		},
 		Search: SearchConfig{
-			OfflineGrace: 15 * time.Second, TicketTimeout: 5 * time.Minute, RequeueCount: 3, RequeueWindow: time.Minute,
+			OfflineGrace: 15 * time.Second, RequeueCount: 3, RequeueWindow: time.Minute,
 			RequeueLock: 15 * time.Second, RequeueLockMax: 2 * time.Minute, RequeueForget: 10 * time.Minute,
 		},
 		Games: GameConfig{
@@ -170,7 +167,6 @@ func (c *Config) Validate() error {
 	number("maxPendingInvites", p.InvitesMax, 1, 100)
 	number("joinability", int(p.Joinability), int(Open), int(Closed))
 	within("offlineGrace", c.Search.OfflineGrace, 0, 2*time.Minute)
-	within("ticketTimeout", c.Search.TicketTimeout, time.Second, 12*time.Hour)
 	number("reconnect", int(g.Reconnect), int(ReconnectOff), int(ReconnectRequired))
 	within("reconnectWindow", g.ReconnectWindow, 0, 2*time.Hour)
 	within("noShowHold", g.NoShowHold, 0, time.Hour)

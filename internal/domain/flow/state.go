@@ -87,7 +87,7 @@ func (s *State) Tell(r Ref, x Told, first uint64) *Player {
 	return p
 }
 
-// trim drops the events before number first. The array is left behind when most of it is empty.
+// trim drops the events before number first. Appending leaves their room behind now and then.
 func (p *Player) trim(first uint64) {
 	from := p.FirstKept()
 	if first <= from {
@@ -99,7 +99,7 @@ func (p *Player) trim(first uint64) {
 	}
 	if p.outbox = p.outbox[n:]; len(p.outbox) == 0 {
 		p.outbox = nil
-	} else if n > 0 && cap(p.outbox) < 2*len(p.outbox) {
+	} else if n > len(p.outbox) { // what lies before them is not kept for few
 		p.outbox = slices.Clone(p.outbox)
 	}
 }
