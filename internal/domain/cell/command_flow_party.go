@@ -214,7 +214,9 @@ func (t *tx) joinParty(r, target flow.Ref) {
 	player := t.c.flow.Players.Get(r).ID
 	id := t.c.flow.Parties.Get(target).ID
 	if x := t.pendingInvite(id, player); x != 0 {
-		t.emit(&InviteRemoved{t.c.flow.Invites.Get(x).ID})
+		invite := *t.c.flow.Invites.Get(x)
+		t.emit(&InviteRemoved{invite.ID})
+		t.tellPlayers(flow.OnPartyInviteResponse, flow.Message{Invite: t.c.inviteView(&invite), Player: player, Accepted: true}, invite.From)
 	}
 	t.setKeys(r, func(k *flow.Keys) { k.Party = id })
 	t.tellPlayers(flow.OnAddedToParty, flow.Message{PartyID: id}, player)

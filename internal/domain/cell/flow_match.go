@@ -174,6 +174,10 @@ func (t *tx) answers(match matchmaking.Ref) (accepted, pending int32) {
 // matchAnswered tells the players of a match what has been said so far.
 func (t *tx) matchAnswered(match matchmaking.Ref, declined bool) {
 	accepted, pending := t.answers(match)
+	reason := flow.NoReason
+	if declined {
+		reason = flow.AcceptDeclined
+	}
 	t.eachSearching(match, func(x *matchmaking.Ticket, _ string, party flow.Ref) {
 		yes := answered(x, matchmaking.Accepted)
 		s := t.changeSearch(party, func(s *flow.Search) {
@@ -181,7 +185,7 @@ func (t *tx) matchAnswered(match matchmaking.Ref, declined bool) {
 			s.Pending = slices.DeleteFunc(partyPlayers(t.c.flow.Parties.Get(party)), func(id string) bool { return slices.Contains(yes, id) })
 		})
 		t.tellPlayers(flow.OnMatchAcceptanceChanged, flow.Message{
-			Ticket: s.Ticket, AcceptedCount: accepted, PendingCount: pending, Accepted: declined,
+			Ticket: s.Ticket, AcceptedCount: accepted, PendingCount: pending, Reason: reason,
 		}, partyPlayers(t.c.flow.Parties.Get(party))...)
 	})
 }

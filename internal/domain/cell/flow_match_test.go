@@ -203,7 +203,7 @@ func TestT2Acceptance(t *testing.T) {
 		w.wantPhase("a", flow.InParty)
 		w.wantPhase("b", flow.InParty)
 		w.wantPhase("c", flow.Matchmaking)
-		w.wantTold("c", before, "MatchAcceptanceChanged MatchmakingResumed:ACCEPT_DECLINED")
+		w.wantTold("c", before, "MatchAcceptanceChanged:ACCEPT_DECLINED MatchmakingResumed:ACCEPT_DECLINED")
 		if got := w.told("a", 0); !strings.HasSuffix(got, "MatchmakingFailed:ACCEPT_DECLINED") {
 			t.Errorf("a was told %s", got)
 		}

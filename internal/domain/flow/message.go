@@ -85,7 +85,7 @@ type Message struct {
 	PartyID  domain.UUID
 	Reason   Reason
 	Online   bool
-	Accepted bool
+	Accepted bool // of an invite's answer
 	Invite   *InviteView
 
 	Ticket        domain.UUID
