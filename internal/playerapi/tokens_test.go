@@ -1,0 +1,54 @@
+package playerapi
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/go-jose/go-jose/v4"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/identity"
+)
+
+// A game server checks a connection token with any library for JWTs and the keys that we give; one that was changed is
+// nobody's.
+func TestConnectionTokens(t *testing.T) {
+	secret, err := identity.OpenCellSecret(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	tokens := newConnectionTokens(secret.ConnectionKey())
+	host := &flow.Host{Instance: domain.UUID{1}, GameSession: "fleet-1/home/gs", Region: "us-east-1", Session: domain.UUID{2}, Attempt: 3, Epoch: 4, ReserveBy: 1_800_000_000_000}
+	token := tokens.sign("ann", host)
+	if again := tokens.sign("ann", host); again != token {
+		t.Error("the same reservation has two tokens")
+	}
+	var keys jose.JSONWebKeySet
+	if err := json.Unmarshal(tokens.jwks(), &keys); err != nil || len(keys.Keys) != 1 {
+		t.Fatalf("the keys: %v, %s", err, tokens.jwks())
+	}
+	signed, err := jose.ParseSignedCompact(token, []jose.SignatureAlgorithm{jose.EdDSA})
+	if err != nil {
+		t.Fatal(err)
+	}
+	payload, err := signed.Verify(keys.Key(signed.Signatures[0].Protected.KeyID)[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	var claims connectionClaims
+	if err := json.Unmarshal(payload, &claims); err != nil || claims.Subject != "ann" || claims.Audience != "arn:aws:gamelift:us-east-1::gamesession/fleet-1/home/gs" {
+		t.Errorf("claims %+v, %v", claims, err)
+	}
+	if got, ok := tokens.verify(token); !ok || got != claims {
+		t.Errorf("verified as %+v, %t", got, ok)
+	}
+	parts := strings.Split(token, ".")
+	other := strings.Split(tokens.sign("bob", host), ".")
+	for _, forged := range []string{parts[0] + "." + other[1] + "." + parts[2], parts[0] + "." + parts[1] + ".", parts[1] + "." + parts[2], "", "..", token + "x"} {
+		if got, ok := tokens.verify(forged); ok {
+			t.Errorf("%q is taken as %+v", forged, got)
+		}
+	}
+}
