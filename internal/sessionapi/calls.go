@@ -1,7 +1,6 @@
 package sessionapi
 
 import (
-	"context"
 	"crypto/rand"
 	"encoding/json"
 	"fmt"
@@ -39,7 +38,7 @@ type calls struct {
 	line    []*event
 	bytes   int
 	streams map[streamKey]*stream
-	watches map[watchKey]context.CancelFunc // tickets that clients watch
+	watches map[watchKey]*watch // tickets that clients watch
 }
 
 // call is one asynchronous call.

@@ -122,6 +122,11 @@ func TestMatchmakingComesToNothing(t *testing.T) {
 	watch(unheard)
 	s.node("StopPolling", fields{"ticketId": unheard}, "X-Client-Id", "tool")
 	s.node("StopPolling", fields{"ticketId": unheard}, "X-Client-Id", "tool") // does no harm
+	for range 100 {                                                           // what was stopped is not in the way
+		watch(unheard)
+		s.node("StopPolling", fields{"ticketId": unheard}, "X-Client-Id", "tool")
+	}
+	s.fails("StopPolling", fields{"ticketId": unheard}, 400, "InvalidRequest", "X-Client-Id")
 	if a := s.call("GET", "tickets/"+unheard, ""); a.Status != "QUEUED" && a.Status != "SEARCHING" {
 		t.Errorf("to stop polling is not to stop matchmaking: %s", a.text)
 	}

@@ -44,26 +44,27 @@ func (d *Door) startPolling(ctx context.Context, r *request, in *startPollingReq
 	if _, err := d.engine.Ticket(ctx, in.TicketID); err != nil {
 		return nil, err
 	}
-	key := watchKey{streamKey{r.caller.keyID, r.client}, in.TicketID}
 	watching, stop := context.WithCancel(d.ctx)
-	s, problem := d.calls.watch(key, stop)
-	if problem != nil {
+	w := &watch{door: d, key: watchKey{streamKey{r.caller.keyID, r.client}, in.TicketID}, stop: stop, player: in.PlayerID}
+	if problem := d.calls.watch(w); problem != nil {
 		stop()
 		return nil, problem
 	}
 	d.running.Go(func() {
 		defer stop()
-		defer d.calls.endWatch(key, s)
-		w := watch{door: d, to: s, ticket: in.TicketID, player: in.PlayerID}
+		defer d.calls.endWatch(w)
 		if err := w.follow(watching); err != nil && watching.Err() == nil {
-			d.calls.publish(s, matchErrorEvent, matchNews{TicketID: in.TicketID, Error: spell(err)})
+			d.calls.publish(w, matchErrorEvent, matchNews{TicketID: in.TicketID, Error: spell(err)}, true)
 		}
 	})
 	return &nothing{}, nil
 }
 
-// stopPolling does not cancel the ticket: StopMatchmaking does.
+// stopPolling does not cancel the ticket: StopMatchmaking does. To stop what is not watched does no harm.
 func (d *Door) stopPolling(_ context.Context, r *request, in *stopPollingRequest) (*nothing, error) {
+	if r.client == "" {
+		return nil, missing("X-Client-Id", "the name of the event stream that heard of the ticket")
+	}
 	d.calls.stopWatch(watchKey{streamKey{r.caller.keyID, r.client}, in.TicketID})
 	return &nothing{}, nil
 }
@@ -82,10 +83,12 @@ type matchNews struct {
 
 // watch follows one ticket.
 type watch struct {
-	door           *Door
-	to             *stream
-	ticket, player string
-	asked          string // the match whose acceptance was told last
+	door   *Door
+	key    watchKey
+	stop   context.CancelFunc
+	player string
+	to     *stream // set by calls.watch
+	asked  string  // the match whose acceptance was told last
 }
 
 func (w *watch) follow(ctx context.Context) error {
@@ -103,7 +106,7 @@ func (w *watch) follow(ctx context.Context) error {
 	}()
 	no, match := uint64(0), ""
 	for {
-		t, err := w.door.engine.Ticket(ctx, w.ticket)
+		t, err := w.door.engine.Ticket(ctx, w.key.ticket)
 		if err != nil {
 			return err
 		}
@@ -143,7 +146,7 @@ func (w *watch) tell(t *cell.Ticket) (over bool) {
 	case matchmaking.RequiresAcceptance:
 		if t.Outcome != nil && t.Outcome.Match != w.asked {
 			w.asked = t.Outcome.Match
-			w.door.calls.publish(w.to, matchAcceptanceEvent, news)
+			w.door.calls.publish(w, matchAcceptanceEvent, news, false)
 		}
 		return false
 	case matchmaking.Completed:
@@ -153,55 +156,66 @@ func (w *watch) tell(t *cell.Ticket) (over bool) {
 				news.PlayerSessionID = p.PlayerSessionID
 			}
 		}
-		w.door.calls.publish(w.to, matchCompleteEvent, news)
+		w.door.calls.publish(w, matchCompleteEvent, news, true)
 		return true
 	case matchmaking.Failed, matchmaking.Cancelled, matchmaking.TimedOut:
-		w.door.calls.publish(w.to, matchFailureEvent, news)
+		w.door.calls.publish(w, matchFailureEvent, news, true)
 		return true
 	}
 	return false
 }
 
 // watch notes that a client watches a ticket.
-func (c *calls) watch(key watchKey, stop context.CancelFunc) (*stream, *Problem) {
+func (c *calls) watch(w *watch) *Problem {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	switch _, twice := c.watches[key]; {
-	case twice:
-		return nil, &Problem{status: http.StatusConflict, Name: "AlreadyPolling", Field: "ticketId", Value: shortened(key.ticket),
-			Message: "ticket " + shortened(key.ticket) + " is watched on this event stream already"}
+	switch {
+	case c.watches[w.key] != nil:
+		return &Problem{status: http.StatusConflict, Name: "AlreadyPolling", Field: "ticketId", Value: shortened(w.key.ticket),
+			Message: "ticket " + shortened(w.key.ticket) + " is watched on this event stream already"}
 	case len(c.watches) >= c.limits.Pending:
-		return nil, spell(domain.Refuse(domain.Overloaded, "%d tickets are being watched", c.limits.Pending))
+		return spell(domain.Refuse(domain.Overloaded, "%d tickets are being watched", c.limits.Pending))
 	}
 	if c.watches == nil {
-		c.watches = map[watchKey]context.CancelFunc{}
+		c.watches = map[watchKey]*watch{}
 	}
-	c.watches[key] = stop
-	s := c.stream(key.client)
-	s.users++
-	return s, nil
+	c.watches[w.key] = w
+	w.to = c.stream(w.key.client)
+	w.to.users++
+	return nil
 }
 
+// stopWatch ends a watch: none of its events comes after, and another may begin.
 func (c *calls) stopWatch(key watchKey) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if stop, ok := c.watches[key]; ok {
-		stop()
+	if w := c.watches[key]; w != nil {
+		w.stop()
+		delete(c.watches, key)
 	}
 }
 
-func (c *calls) endWatch(key watchKey, s *stream) {
+// endWatch lets go what a watch holds, however it ended.
+func (c *calls) endWatch(w *watch) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.watches, key)
-	s.users--
-	c.tidy(s)
+	if c.watches[w.key] == w {
+		delete(c.watches, w.key)
+	}
+	w.to.users--
+	c.tidy(w.to)
 }
 
-// publish puts an event on a stream that ends no call.
-func (c *calls) publish(s *stream, name string, v any) {
+// publish tells what a watch has seen, unless it was stopped. The last event ends it: who hears it may watch anew.
+func (c *calls) publish(w *watch, name string, v any, last bool) {
 	data := mustEncode(v)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.keep(&event{name: name, data: data, to: s})
+	if c.watches[w.key] != w {
+		return
+	}
+	if last {
+		delete(c.watches, w.key)
+	}
+	c.keep(&event{name: name, data: data, to: w.to})
 }
