@@ -294,3 +294,30 @@ func TestFlowQueues(t *testing.T) {
 		t.Errorf("%+v\nwant %+v", got, want)
 	}
 }
+
+// TestLongDowntime: the wall clock forgets a player of whom the contact clock still remembers something.
+func TestLongDowntime(t *testing.T) {
+	w := newFlowWorld(t, nil)
+	w.party("a", "b")
+	w.must(&SendInvite{Caller: w.as("a"), ID: w.id(), Target: w.online1("c")})
+	w.login("b")
+	for _, player := range []string{"a", "b", "c"} {
+		w.must(&Logout{w.as(player)})
+	}
+	w.now += 40 * 24 * 3_600_000
+	w.must(&Resume{})
+	w.must(&Tick{})
+	w.must(&Tick{})
+	if _, ok := w.cell.flow.Player("b"); ok {
+		t.Error("b is still known")
+	}
+	if w.cell.flow.Logins.Len() != 1 {
+		t.Errorf("%d login sessions are remembered", w.cell.flow.Logins.Len())
+	}
+	w.check()
+	w.pass(2 * time.Hour)
+	w.login("b")
+}
+
+// online1 is a player who is online.
+func (w *flowWorld) online1(player string) string { w.online(player); return player }

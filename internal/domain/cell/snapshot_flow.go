@@ -54,7 +54,7 @@ func (l *loader) flowPart(kind uint64, body []byte) error {
 		if err := l.reader.Read(body, &x); err != nil {
 			return err
 		}
-		if _, ok := f.Player(x.Player); !ok {
+		if _, ok := f.Player(x.Player); !ok && x.State == flow.LoginLive {
 			return fmt.Errorf("snapshot: login session fs-%s of an unknown player: %w", x.ID, wire.ErrMalformed)
 		}
 		f.PutLogin(x)

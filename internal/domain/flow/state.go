@@ -142,7 +142,10 @@ func (s *State) PutLogin(l Login) Ref {
 	if !l.Previous.IsZero() {
 		s.tokens[l.Previous] = r
 	}
-	player, _ := s.Player(l.Player)
+	player, ok := s.Player(l.Player)
+	if !ok { // of a player who is forgotten, only that it was replaced is known
+		return r
+	}
 	switch p := s.Players.Mut(player); {
 	case l.State == LoginLive:
 		p.login = r
