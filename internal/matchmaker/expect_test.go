@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"maps"
 	"math"
+	"reflect"
 	"slices"
 
+	"github.com/musterhq/muster/internal/domain/notice"
 	"github.com/musterhq/muster/internal/domain/ruleset"
 )
 
@@ -62,6 +64,9 @@ func (w *world) check() {
 	}
 	w.checkTeams()
 	for _, each := range e.EachMatch {
+		if each.WhereTicket != "" && !slices.ContainsFunc(w.c.Tickets, func(t caseTicket) bool { return t.ID == each.WhereTicket }) {
+			w.t.Errorf("a constraint is about ticket %q, which the case does not have", each.WhereTicket)
+		}
 		for i := range w.matches {
 			if m := &w.matches[i]; each.WhereTicket == "" || m.has(each.WhereTicket) {
 				w.constrain(m, &each)
@@ -138,9 +143,16 @@ func (w *world) checkTeams() {
 
 func (w *world) checkStatus() {
 	for _, want := range w.c.Expect.Status {
-		got := w.status[want.At][want.Ticket]
-		if !slices.Contains(want.OneOf, got.Status.String()) {
-			w.t.Errorf("second %d: ticket %s is %s, want %v", want.At, want.Ticket, got.Status, want.OneOf)
+		got, known := w.status[want.At][want.Ticket]
+		status := got.Status.String()
+		if w.rejected[want.Ticket] != nil {
+			status, known = "REJECTED", true
+		}
+		if !known {
+			w.t.Errorf("second %d: nothing is known of ticket %s", want.At, want.Ticket)
+		}
+		if !slices.Contains(want.OneOf, status) {
+			w.t.Errorf("second %d: ticket %s is %s, want %v", want.At, want.Ticket, status, want.OneOf)
 		}
 		reason := got.Reason.Code() + " " + got.Reason.Message("")
 		if len(want.ReasonMentionsAny) > 0 && !mentionsAny(reason, want.ReasonMentionsAny) {
@@ -162,7 +174,7 @@ func (w *world) checkEvents() {
 				n++
 			}
 		}
-		if want.Count != nil && n != *want.Count || n == 0 {
+		if want.Count != nil && n != *want.Count || want.Count == nil && n == 0 {
 			w.t.Errorf("%d events like %+v; all: %v", n, want, w.events)
 		}
 	}
@@ -180,21 +192,57 @@ func (w *world) fits(x *told, want *expectedEvent) bool {
 	for _, t := range x.Tickets {
 		tickets = append(tickets, t.ID)
 	}
-	for key, value := range want.Detail {
-		switch key {
-		case "acceptance":
-			if x.Acceptance != value {
-				return false
-			}
-		case "acceptanceRequired":
-			if x.AcceptanceRequired != value {
-				return false
-			}
-		default:
-			w.t.Fatalf("a case asks for detail %s, which this test does not know", key)
+	return x.Type == want.Type && containsAll(tickets, want.Tickets) && want.holds(x.at) && includes(detailOf(&x.Match), want.Detail)
+}
+
+// detailOf is an event as its document says it, the players aside.
+func detailOf(x *notice.Match) map[string]any {
+	detail := map[string]any{"type": x.Type}
+	for key, text := range map[string]string{"acceptance": x.Acceptance, "reason": x.Reason, "message": x.Message, "matchId": x.ID} {
+		if text != "" {
+			detail[key] = text
 		}
 	}
-	return x.Type == want.Type && containsAll(tickets, want.Tickets) && want.holds(x.at)
+	switch x.Type {
+	case "MatchmakingSearching":
+		detail["estimatedWaitMillis"] = any("NOT_AVAILABLE")
+		if x.WaitKnown {
+			detail["estimatedWaitMillis"] = float64(x.EstimatedWait)
+		}
+	case "PotentialMatchCreated":
+		detail["acceptanceRequired"] = x.AcceptanceRequired
+		if x.AcceptanceRequired {
+			detail["acceptanceTimeout"] = float64(x.AcceptanceTimeout)
+		}
+	}
+	if len(x.Rules) > 0 {
+		rules := make([]any, len(x.Rules))
+		for i, r := range x.Rules {
+			rules[i] = map[string]any{"ruleName": r.Name, "passedCount": float64(r.Passed), "failedCount": float64(r.Failed)}
+		}
+		detail["ruleEvaluationMetrics"] = rules
+	}
+	if x.Location != "" {
+		detail["gameSessionInfo"] = map[string]any{"gameSessionLocation": x.Location}
+	}
+	return detail
+}
+
+// includes reports whether everything that is wanted is there. Of objects further members may be there.
+func includes(have, want any) bool {
+	switch want := want.(type) {
+	case map[string]any:
+		object, ok := have.(map[string]any)
+		for key := range want {
+			value, there := object[key]
+			ok = ok && there && includes(value, want[key])
+		}
+		return ok
+	case []any:
+		list, ok := have.([]any)
+		return ok && slices.EqualFunc(list, want, includes)
+	}
+	return have == want
 }
 
 // teamsNamed are the teams that a name in a constraint stands for.
@@ -219,7 +267,11 @@ func (w *world) constrain(m *match, c *constraint) {
 	}
 	switch c.Kind {
 	case "teamSize":
-		for _, team := range w.teamsNamed(c.Team) {
+		teams := w.teamsNamed(c.Team)
+		if len(teams) == 0 {
+			w.t.Errorf("a constraint is about team %q, which the rule set does not have", c.Team)
+		}
+		for _, team := range teams {
 			within(team, float64(len(m.teams[team])))
 		}
 	case "playerCount":
@@ -235,7 +287,7 @@ func (w *world) constrain(m *match, c *constraint) {
 		}
 	case "allEqual":
 		for _, p := range all {
-			if a, b := w.valueOf(p, c.Attribute), w.valueOf(all[0], c.Attribute); a.Text != b.Text || a.Number != b.Number {
+			if !reflect.DeepEqual(w.valueOf(p, c.Attribute), w.valueOf(all[0], c.Attribute)) {
 				w.t.Errorf("%v: players differ in %s", *m, c.Attribute)
 			}
 		}
@@ -247,8 +299,12 @@ func (w *world) constrain(m *match, c *constraint) {
 		within("the number of common values", float64(len(common)))
 	case "countWithValue":
 		groups := map[string][]string{"the match": all}
-		if c.Per == "team" {
+		switch c.Per {
+		case "", "match":
+		case "team":
 			groups = m.teams
+		default:
+			w.t.Fatalf("a case counts per %s, which this test does not know", c.Per)
 		}
 		for name, players := range groups {
 			within(name, float64(len(slices.DeleteFunc(slices.Clone(players), func(p string) bool { return !w.hasValue(p, c) }))))

@@ -37,6 +37,7 @@ func (r *reader) readExpansions(root object) (changes []change) {
 	weight := 0
 	root.list("expansions", func(i int, o object) {
 		o.path = fmt.Sprintf("expansions[%d]", i)
+		defer r.nameTarget(o, len(r.problems))
 		o.known("target", "steps")
 		t, ok := r.target(o)
 		steps := r.steps(o)
@@ -65,6 +66,19 @@ func (r *reader) readExpansions(root object) (changes []change) {
 	})
 	r.growTeams(changes)
 	return changes
+}
+
+// nameTarget adds to the problems of an expansion, those from a place on, what its target is: nobody counts expansions.
+func (r *reader) nameTarget(o object, from int) {
+	n, given := o.has("target")
+	if !given || n.kind != jsonString {
+		return
+	}
+	for i := range r.problems[from:] {
+		if p := &r.problems[from+i].Problem; !strings.Contains(p.Message, n.text) {
+			p.Message += " (the expansion of " + cut(n.text) + ")"
+		}
+	}
 }
 
 func (t target) places() (places []change) {
