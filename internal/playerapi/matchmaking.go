@@ -5,9 +5,9 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
-	"github.com/musterhq/muster/internal/domain/matchmaking"
 )
 
 // EnterMatchmakingRequest begins a search.
@@ -37,9 +37,10 @@ type QueuesAnswer struct {
 type Queue struct {
 	Name               string `json:"name"`
 	Open               bool   `json:"open"`
-	MaxParty           int32  `json:"max_party"`
+	MaxParty           int    `json:"max_party"`
 	AcceptanceRequired bool   `json:"acceptance_required"`
 	Reconnect          string `json:"reconnect" enum:"OFF,OPTIONAL,REQUIRED"`
+	EstimatedWaitMS    int64  `json:"estimated_wait_ms,omitempty" doc:"Absent when it is not known."`
 }
 
 func (d *Door) declareMatchmaking() {
@@ -88,34 +89,17 @@ func (d *Door) declareMatchmaking() {
 	playerCall(d, "Matchmaking.ListQueues", classOther, "The queues that players may enter.", d.listQueues)
 }
 
-// queuesMax bounds an answer.
-const queuesMax = 1000
-
 func (d *Door) listQueues(ctx context.Context, by *cell.Caller, _ *None) (*QueuesAnswer, error) {
-	config := d.engine.CellConfig().Flow
 	answer := &QueuesAnswer{Queues: []Queue{}}
 	err := d.engine.Read(ctx, func(v *cell.View) error {
 		s, _ := v.Stand(by.Player)
 		answer.Flow = standOf(s)
-		for _, c := range v.Configurations("", "", queuesMax) {
-			if q, ok := config.Queue(c.Name); ok {
-				answer.Queues = append(answer.Queues, queueOf(config, q, &c, !v.QueueClosed(c.Name)))
-			}
+		for _, q := range v.FlowQueues(domain.TimeOf(d.engine.Now())) {
+			answer.Queues = append(answer.Queues, Queue{q.Name, q.Open, q.PartyMax, q.AcceptanceRequired, q.Reconnect.String(), int64(q.EstimatedSeconds) * 1000})
 		}
 		return nil
 	})
 	return answer, err
-}
-
-// partyMost is how many players one ticket may hold.
-const partyMost = 10
-
-func queueOf(config *flow.Config, q flow.QueueConfig, c *matchmaking.Configuration, open bool) Queue {
-	x := Queue{Name: c.Name, Open: open, MaxParty: q.PartyMax, AcceptanceRequired: c.AcceptanceRequired, Reconnect: config.RulesOf(c.Name).Reconnect.String()}
-	if x.MaxParty == 0 {
-		x.MaxParty = partyMost
-	}
-	return x
 }
 
 // latenciesMax bounds what a client may measure.

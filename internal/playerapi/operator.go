@@ -100,6 +100,20 @@ type AuditAnswer struct {
 	Games      int         `json:"game_instances"`
 }
 
+// StuckAnswer is what holds a player; empty when nothing does.
+type StuckAnswer struct {
+	Holdings []Holding `json:"holdings"`
+}
+
+// Holding is something that keeps a player where they are, and what will free them from it.
+type Holding struct {
+	Key    string `json:"key" enum:"PARTY_ID,MATCHMAKING_ID,GAME_INSTANCE_ID,LOCK,BANNED"`
+	By     string `json:"by,omitempty" doc:"The party, ticket or game instance."`
+	Status string `json:"status,omitempty"`
+	Ends   string `json:"ends,omitempty" doc:"What will end it; absent: only somebody's wish."`
+	Until  string `json:"until,omitempty" format:"date-time" doc:"Absent when it depends on somebody else."`
+}
+
 // Violation is an invariant that does not hold: a defect of the service.
 type Violation struct {
 	Invariant string `json:"invariant"`
@@ -179,6 +193,21 @@ func (d *Door) declareOperator() {
 	operatorCall(d, "Operator.BanPlayer", "Refuses a player's logins and takes the player out of everything; or lets the player in again.",
 		func(ctx context.Context, body *BanRequest) (*None, error) {
 			return &None{}, d.engine.Do(ctx, &cell.BanPlayer{Player: body.PlayerID, Banned: body.Banned})
+		})
+	operatorCall(d, "Operator.ExplainStuck", "What holds a player, and the deadline that frees them.",
+		func(ctx context.Context, body *OnePlayerRequest) (*StuckAnswer, error) {
+			answer := &StuckAnswer{Holdings: []Holding{}}
+			err := d.engine.Read(ctx, func(v *cell.View) error {
+				all, ok := v.ExplainStuck(body.PlayerID, domain.TimeOf(d.engine.Now()))
+				if !ok {
+					return refusal(flow.PlayerNotFound, "player %s not found", body.PlayerID)
+				}
+				for _, h := range all {
+					answer.Holdings = append(answer.Holdings, Holding{h.Key, h.By, h.Status, h.Ends, stamp(h.Until)})
+				}
+				return nil
+			})
+			return answer, err
 		})
 	operatorCall(d, "Operator.Audit", "Looks at the whole state and lists invariants that do not hold.",
 		func(ctx context.Context, _ *Why) (*AuditAnswer, error) {
