@@ -231,7 +231,10 @@ func TestSearchSessions(t *testing.T) {
 	}
 	in["sortExpression"] = "creationTimeMillis DESC"
 	s.fails("SearchSessions", in, 400, "InvalidRequest", "nextToken")
-	s.fails("SearchSessions", fields{"fleetId": s.fleet.ID, "filterExpression": "colour ="}, 400, "InvalidRequest", "filterExpression")
+	bad := s.fails("SearchSessions", fields{"fleetId": s.fleet.ID, "filterExpression": "colour ="}, 400, "InvalidRequest", "filterExpression")
+	if want := "filterExpression: character 1: got 'colour', want "; !strings.HasPrefix(bad.Error.Message, want) || strings.HasPrefix(bad.Error.Expected, "character") {
+		t.Errorf("got %s, want a message that begins with %q", bad.text, want)
+	}
 	s.fails("SearchSessions", fields{"fleetId": s.fleet.ID, "sortExpression": "colour"}, 400, "InvalidRequest", "sortExpression")
 	s.fails("SearchSessions", fields{"fleetId": s.fleet.ID, "location": "custom-moon"}, 400, "InvalidRequest", "location")
 	s.fails("SearchSessions", fields{"fleetId": s.fleet.ID, "maxResult": 256}, 400, "InvalidRequest", "maxResult")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 
@@ -89,12 +90,12 @@ func (in *searchSessionsRequest) query() (q searchindex.Query, err error) {
 	}
 	if in.FilterExpression != "" {
 		if q.Filter, err = search.ParseFilter(in.FilterExpression); err != nil {
-			return q, invalid("filterExpression", in.FilterExpression, err.Error())
+			return q, invalidExpression("filterExpression", in.FilterExpression, err)
 		}
 	}
 	if in.SortExpression != "" {
 		if q.Order, err = search.ParseOrder(in.SortExpression); err != nil {
-			return q, invalid("sortExpression", in.SortExpression, err.Error())
+			return q, invalidExpression("sortExpression", in.SortExpression, err)
 		}
 	}
 	if in.NextToken == "" {
@@ -110,6 +111,16 @@ func (in *searchSessionsRequest) query() (q searchindex.Query, err error) {
 		}
 	}
 	return q, invalid("nextToken", in.NextToken, "one that SearchSessions answered to the same fields")
+}
+
+// invalidExpression says where an expression is wrong, in the words of its parser: "character 8: got '=', want …".
+func invalidExpression(field, text string, err error) *Problem {
+	p := invalid(field, text, "")
+	p.Message = field + ": " + err.Error()
+	if at, ok := errors.AsType[*search.SyntaxError](err); ok {
+		p.Expected = at.Want
+	}
+	return p
 }
 
 // A token is the place where the next page begins, behind a digest of it and of what was asked for: against mistakes, not
