@@ -1,0 +1,131 @@
+package playerapi_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"sync"
+	"testing"
+
+	"github.com/lxzan/gws"
+
+	"github.com/musterhq/muster/internal/service"
+	"github.com/musterhq/muster/internal/settings"
+)
+
+// listener is a client that notes whether the numbers of events have a gap.
+type listener struct {
+	gws.BuiltinEventHandler
+	mu    sync.Mutex
+	last  uint64
+	wrong string
+	over  chan struct{} // closed when the party has ended
+}
+
+func (l *listener) OnMessage(_ *gws.Conn, m *gws.Message) {
+	var frame struct {
+		Seq  uint64 `json:"seq"`
+		Type string `json:"type"`
+	}
+	_ = json.Unmarshal(m.Bytes(), &frame)
+	_ = m.Close()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case frame.Seq == 0 && frame.Type != "OnSync":
+	case frame.Type != "OnSync" && frame.Seq != l.last+1:
+		l.wrong = fmt.Sprintf("%s has number %d after %d", frame.Type, frame.Seq, l.last)
+	default:
+		l.last = frame.Seq
+	}
+	if frame.Type == "OnRemovedFromParty" {
+		close(l.over)
+	}
+}
+
+// The players of a full party join it and make changes at once while their streams attach: each hears everything in order.
+func TestManyStreams(t *testing.T) {
+	s := settings.Defaults()
+	s.Listen, s.Data, s.Dev, s.PlayerFlow, s.PlayerLogins, s.PlayerLoginsPerAddress = "127.0.0.1:0", t.TempDir(), true, true, 0, 0
+	x, err := service.Start(t.Context(), s, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Stop(t.Context())
+	base := x.Addr().String() + "/playerflow/v1/player/"
+	call := func(token, name string, body any) map[string]any {
+		text, _ := json.Marshal(body)
+		r, _ := http.NewRequest(http.MethodPost, "http://"+base+name, bytes.NewReader(text))
+		r.Header.Set("Authorization", "Bearer "+token)
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Error(err)
+			return nil
+		}
+		defer answer.Body.Close()
+		got, _ := io.ReadAll(answer.Body)
+		var o map[string]any
+		if err := json.Unmarshal(got, &o); err != nil || answer.StatusCode != http.StatusOK {
+			t.Errorf("%s: %d %s", name, answer.StatusCode, got)
+		}
+		return o
+	}
+	login := func(player string) string {
+		token, _ := call("", "Session.Login", map[string]any{"provider": "dev", "token": `{"player_id":"` + player + `"}`})["access_token"].(string)
+		return token
+	}
+	leader := login("leader")
+	party := call(leader, "Party.CreateParty", map[string]any{"joinability": "OPEN"})["party"].(map[string]any)["party_id"]
+	var players sync.WaitGroup
+	var all []*listener
+	for i := range 7 { // with the leader as many as a party holds
+		l := &listener{over: make(chan struct{})}
+		all = append(all, l)
+		players.Go(func() {
+			token := login(fmt.Sprint("player-", i))
+			joined := make(chan struct{})
+			go func() {
+				defer close(joined)
+				call(token, "Party.JoinPartyById", map[string]any{"party_id": party})
+				for ready := range 4 {
+					call(token, "Party.SetReady", map[string]any{"ready": ready%2 == 0})
+				}
+			}()
+			for range 2 { // the second stream of one login takes the place of the first
+				l.mu.Lock()
+				after := l.last
+				l.mu.Unlock()
+				socket, _, err := gws.NewClient(l, &gws.ClientOption{
+					Addr:          fmt.Sprintf("ws://%sstream?after_seq=%d", base, after),
+					RequestHeader: http.Header{"Authorization": {"Bearer " + token}, "Sec-WebSocket-Protocol": {"playerflow.v1"}},
+				})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if after == 0 {
+					done := make(chan struct{})
+					go func() { defer close(done); socket.ReadLoop() }()
+					<-joined
+					_ = socket.NetConn().Close()
+					<-done
+				} else {
+					go socket.ReadLoop()
+				}
+			}
+		})
+	}
+	players.Wait()
+	call(leader, "Party.DisbandParty", map[string]any{})
+	for i, l := range all {
+		<-l.over
+		l.mu.Lock()
+		if l.wrong != "" {
+			t.Errorf("player-%d: %s", i, l.wrong)
+		}
+		l.mu.Unlock()
+	}
+}
