@@ -77,6 +77,17 @@ func TestReadyIsASecondStep(t *testing.T) {
 	f.untilHeard("TerminateServerProcess")
 }
 
+// Nobody waits for the end of what never began.
+func TestEndOfAServerThatNeverStarted(t *testing.T) {
+	if !ownProcess(t) {
+		return
+	}
+	s := New(testOptions(newFakeService(t)))
+	if err := s.End(t.Context()); !errors.Is(err, ErrNotReady) {
+		t.Errorf("got %v, want ErrNotReady", err)
+	}
+}
+
 func TestEndWithoutEverBeingReady(t *testing.T) {
 	if !ownProcess(t) {
 		return

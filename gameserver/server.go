@@ -37,6 +37,7 @@ type Server struct {
 
 	mu          sync.Mutex
 	stage       stage
+	living      bool          // live runs, or has run: done will be closed
 	asked       bool          // ask is closed
 	hosted      *Session      // nil before OnCreateSessionBegin
 	creating    chan struct{} // closed when OnCreateSessionBegin and the activation are over; nil before
@@ -140,7 +141,7 @@ func (s *Server) advance(ctx context.Context, call string, from, to stage, do fu
 		reached, err = gone, fmt.Errorf("connect to %s: %w", s.options.WebSocketURL, ctx.Err())
 	}
 	s.mu.Lock()
-	s.stage = reached
+	s.stage, s.living = reached, reached == ready
 	s.mu.Unlock()
 	if err != nil {
 		return failed(call, err)
@@ -213,16 +214,20 @@ func (s *Server) Wait() error {
 }
 
 // End ends a started process in an orderly way and waits for it, for as long as ctx allows; when ctx ends first, the
-// process still ends. Calling it twice is the same as calling it once. It must not be called from a callback, which
-// it would wait for: return an error there, or use a goroutine.
+// process still ends. Calling it twice is the same as calling it once; a process that never started is ErrNotReady. It
+// must not be called from a callback, which it would wait for: return an error there, or use a goroutine.
 func (s *Server) End(ctx context.Context) error {
 	s.askEnd()
 	s.mu.Lock()
 	if s.stage == connected { // nobody will report it ready any more
-		s.stage = gone
+		s.stage, s.living = gone, true
 		go s.live(context.WithoutCancel(ctx))
 	}
+	never := !s.living && s.stage != underWay
 	s.mu.Unlock()
+	if never {
+		return &Error{Call: "End", Kind: ErrNotReady}
+	}
 	select {
 	case <-s.done:
 		return s.Wait()
