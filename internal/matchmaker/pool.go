@@ -34,14 +34,23 @@ type backfilling struct {
 func NewPool(c matchmaking.Configuration, rules *ruleset.RuleSet) *Pool {
 	return &Pool{
 		configuration: c, rules: rules,
-		matcher:     matcher.New(rules, matcher.Config{Name: c.Name, AdditionalPlayers: c.AdditionalPlayers}),
+		matcher:     matcher.New(rules, matcher.Config{Name: c.Name, AdditionalPlayers: keptFree(&c)}),
 		generations: map[uint64]uint32{}, backfills: map[uint64]backfilling{},
 	}
 }
 
 // Fits reports whether the pool finds what a configuration wants now. One that does not has to be filled anew.
 func (p *Pool) Fits(c *matchmaking.Configuration) bool {
-	return p.configuration.Version == c.Version && p.configuration.AdditionalPlayers == c.AdditionalPlayers
+	return p.configuration.Version == c.Version && keptFree(&p.configuration) == keptFree(c)
+}
+
+// keptFree is how many slots new matches leave open. Without a game session that somebody could join nobody needs them.
+// Source: API reference, AdditionalPlayerCount.
+func keptFree(c *matchmaking.Configuration) int32 {
+	if c.Standalone {
+		return 0
+	}
+	return c.AdditionalPlayers
 }
 
 // Add takes a ticket in, unless it has a later generation of it already.
