@@ -50,6 +50,34 @@
 //
 // [Start] makes a Future of any work, such as several calls in a row.
 //
+// # A player's flow
+//
+// With a Muster that has player flow (muster serve --player-flow) a game needs no credentials and no AWS configuration: the
+// player logs in, and the service keeps the one record of party, search and game. [Login] gives a [Player]:
+//
+//	player, err := gameclient.Login(ctx, gameclient.PlayerOptions{
+//		Endpoint: "https://play.example.com", Provider: gameclient.ProviderOIDC, Token: token,
+//	})
+//	party, err := player.CreateParty(ctx, gameclient.CreatePartyRequest{})
+//	…                                                        // friends come with JoinPartyByCode(ctx, party.InviteCode)
+//	search, err := player.EnterMatchmaking(ctx, "ranked")
+//	e, err := player.Await(ctx, gameclient.OnHostConnectionDetailsReceived)
+//	…                                                        // connect to e.Host.Address(), show e.Host.PlayerSessionID
+//
+// What happens meanwhile comes as events, each once, in order and without a gap, whatever happens to the network:
+// [Player.Events] is a loop over them, [Player.Next] waits for one, [Player.Poll] looks for one in each frame. A lost connection
+// is sought again for as long as it takes; where no WebSocket gets through, events come by long poll. Somebody must
+// take them, or at last an OnSync comes in place of those that were too many.
+//
+// After a crash the game logs in again and looks at AtLogin:
+//
+//	if game := player.AtLogin.Game; game != nil { // there is a game to return to
+//		details, err := player.Reconnect(ctx) // or player.DeclineReconnect(ctx), if game.Membership.CanDecline
+//	}
+//
+// A call that gets no answer is made again, and is carried out once. What was refused is a [FlowError], which says what to do
+// about it.
+//
 // # Errors
 //
 // A request that cannot be meant is an [InvalidRequestError] that names the field; nothing was sent. What the service

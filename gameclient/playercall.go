@@ -1,0 +1,97 @@
+package gameclient
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	mathrand "math/rand/v2"
+	"net/http"
+	"time"
+)
+
+const (
+	callTries = 4                      // of one call while there is no answer
+	minPause  = 50 * time.Millisecond  // between two tries, whatever the service says
+	callPause = 200 * time.Millisecond // before the second try; then twice as long each time
+
+	answerBytes = 8 << 20 // the largest answer that is read
+)
+
+// call makes a call of the player. One that gets no answer is made again with the same request id: the service carries it
+// out once, and gives the first answer again.
+func (p *Player) call(ctx context.Context, name string, body, answer any) error {
+	request := rand.Text()
+	for try := 1; ; try++ {
+		err := p.callOnce(ctx, name, request, body, answer)
+		failed, ok := errors.AsType[*FlowError](err)
+		if !ok || try == callTries || ctx.Err() != nil || failed.Status != 0 && failed.Code != "UNAVAILABLE" {
+			return err
+		}
+		if sleep(ctx, max(failed.RetryAfter, jitter(callPause<<(try-1)))) != nil {
+			return err
+		}
+	}
+}
+
+func (p *Player) callOnce(ctx context.Context, name, request string, body, answer any) error {
+	text, err := json.Marshal(body)
+	if err != nil {
+		return &InvalidRequestError{Call: name, Field: "body", Value: err.Error(), Want: "what JSON can say"}
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, p.address(name).String(), bytes.NewReader(text))
+	if err != nil {
+		return noAnswer(name, err)
+	}
+	r.Header.Set("Content-Type", "application/json")
+	if request != "" {
+		r.Header.Set("X-Request-Id", request)
+	}
+	if p.token != "" {
+		r.Header.Set("Authorization", "Bearer "+p.token)
+	}
+	response, err := p.options.HTTPClient.Do(r)
+	if err != nil {
+		return noAnswer(name, err)
+	}
+	defer response.Body.Close()
+	got, err := io.ReadAll(io.LimitReader(response.Body, answerBytes))
+	if err != nil {
+		return noAnswer(name, err)
+	}
+	var stand struct {
+		Flow *Flow `json:"flow"`
+	}
+	// An answer that is not ours, such as the page of a proxy, has no flow; what it is shows below.
+	if json.Unmarshal(got, &stand) == nil && stand.Flow != nil {
+		p.noteFlow(*stand.Flow)
+	}
+	if response.StatusCode != http.StatusOK {
+		return refusedCall(name, response.StatusCode, got)
+	}
+	if answer == nil {
+		return nil
+	}
+	if err := json.Unmarshal(got, answer); err != nil {
+		return noAnswer(name, fmt.Errorf("read the answer: %w", err))
+	}
+	return nil
+}
+
+// jitter is somewhere between nothing and d: clients that lost the service together shall not come back together.
+func jitter(d time.Duration) time.Duration { return time.Duration(mathrand.Int64N(int64(d) + 1)) }
+
+// sleep waits, or ends with ctx.
+func sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

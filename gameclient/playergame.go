@@ -1,0 +1,123 @@
+package gameclient
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+func (p *Player) search(ctx context.Context, name string, body any) (*Search, error) {
+	var answer struct {
+		Search *Search `json:"ticket"`
+	}
+	err := p.call(ctx, "Matchmaking."+name, body, &answer)
+	return answer.Search, err
+}
+
+// EnterMatchmaking begins the search of the party, or of this player alone; for leaders. The queue is a matchmaking
+// configuration; "" takes the party's preference. What follows comes as events: OnMatchFound, OnAddedToGame,
+// OnHostConnectionDetailsReceived, or OnMatchmakingFailed.
+func (p *Player) EnterMatchmaking(ctx context.Context, queue string) (*Search, error) {
+	body := object{}
+	if queue != "" {
+		body["queue"] = queue
+	}
+	return p.search(ctx, "EnterMatchmaking", body)
+}
+
+// LeaveMatchmaking ends the search. After a success no match follows.
+func (p *Player) LeaveMatchmaking(ctx context.Context) error {
+	return p.call(ctx, "Matchmaking.LeaveMatchmaking", object{}, nil)
+}
+
+// Search asks for the search as it is now. Without one the error has the code NOT_IN_MATCHMAKING.
+func (p *Player) Search(ctx context.Context) (*Search, error) {
+	return p.search(ctx, "GetMatchmaking", object{})
+}
+
+// AnswerMatch accepts the match that was found for a search, or declines it. Id is that of the search, which OnMatchFound has.
+func (p *Player) AnswerMatch(ctx context.Context, id string, accept bool) error {
+	_, err := p.search(ctx, "AcceptMatch", object{"matchmaking_id": id, "accept": accept})
+	return err
+}
+
+// Queues are those that players may search in.
+func (p *Player) Queues(ctx context.Context) ([]QueueInfo, error) {
+	var answer struct {
+		Queues []QueueInfo `json:"queues"`
+	}
+	err := p.call(ctx, "Matchmaking.ListQueues", object{}, &answer)
+	return answer.Queues, err
+}
+
+// Game asks for the game that the player is in. Without one the error has the code NOT_IN_GAME.
+func (p *Player) Game(ctx context.Context) (*Game, error) {
+	var answer struct {
+		Game *Game `json:"game_instance"`
+	}
+	err := p.call(ctx, "GameInstance.GetGameInstance", object{}, &answer)
+	return answer.Game, err
+}
+
+// HostDetails asks how to reach the game server. A player who has lost the connection, or never made it, gets a fresh
+// reservation on the seat that was kept; earlier details are void then. While the server is being sought the code is
+// HOST_NOT_READY, and the details come as OnHostConnectionDetailsReceived.
+func (p *Player) HostDetails(ctx context.Context) (HostDetails, error) {
+	game, err := p.currentGame("GetHostConnectionDetails")
+	if err != nil {
+		return HostDetails{}, err
+	}
+	var answer struct {
+		Host HostDetails `json:"host"`
+	}
+	err = p.call(ctx, "GameInstance.GetHostConnectionDetails", game, &answer)
+	return answer.Host, err
+}
+
+// reconnectPause is how long Reconnect waits for the game server to notice what the player knows.
+const reconnectPause = 250 * time.Millisecond
+
+// Reconnect is HostDetails for a player who comes back: it waits while the game server is still being sought, and while it has
+// not noticed that the earlier connection is gone (NOT_DISCONNECTED). With a connection that is alive on another device that
+// is until ctx ends. Then the error is that of the last answer.
+func (p *Player) Reconnect(ctx context.Context) (HostDetails, error) {
+	for {
+		details, err := p.HostDetails(ctx)
+		refused, ok := errors.AsType[*FlowError](err)
+		if !ok || refused.Code != "HOST_NOT_READY" && refused.Code != "NOT_DISCONNECTED" {
+			return details, err
+		}
+		if sleep(ctx, reconnectPause) != nil {
+			return HostDetails{}, err
+		}
+	}
+}
+
+// DeclineReconnect gives up the seat that is kept. The player is free then.
+func (p *Player) DeclineReconnect(ctx context.Context) error {
+	return p.leave(ctx, "DeclineReconnect")
+}
+
+// LeaveGame goes out of the game for good. Disconnect from the game server first: it keeps nobody from playing on.
+func (p *Player) LeaveGame(ctx context.Context) error {
+	return p.leave(ctx, "LeaveGame")
+}
+
+func (p *Player) leave(ctx context.Context, name string) error {
+	game, err := p.currentGame(name)
+	if err != nil {
+		return err
+	}
+	return p.call(ctx, "GameInstance."+name, game, nil)
+}
+
+// currentGame names the game that the player is in, for all that this client knows.
+func (p *Player) currentGame(call string) (object, error) {
+	f := p.Flow()
+	if f.Keys.GameInstanceID == "" {
+		return nil, &FlowError{
+			Call: "GameInstance." + call, Status: 409, Code: "NOT_IN_GAME", Message: "the player is in no game", Action: ActionSync, Flow: &f,
+		}
+	}
+	return object{"game_instance_id": f.Keys.GameInstanceID}, nil
+}

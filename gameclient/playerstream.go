@@ -1,0 +1,258 @@
+package gameclient
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/lxzan/gws"
+)
+
+const (
+	// Pauses between attempts to get the events: of any length up to the first, then up to twice as long each time.
+	streamPause    = 500 * time.Millisecond
+	streamPauseMax = 30 * time.Second
+
+	greetWithin = 10 * time.Second // from the beginning of an attempt to the first frame
+
+	pollWait  = 20 * time.Second // of one long poll
+	pollFor   = time.Minute      // then a stream is tried again
+	pollAfter = 2                // streams in a row that could not be opened
+)
+
+// Close codes after which a client does not come back by itself.
+const (
+	closeUnauthenticated = 4401
+	closeReplaced        = 4409
+	closeEnded           = 4410
+)
+
+// follow takes in the events until the login ends or Close is called. It has no limit of attempts: a player who was in a
+// tunnel is back when the tunnel ends.
+func (p *Player) follow(ctx context.Context) {
+	defer close(p.stopped)
+	for failures := 0; ; failures++ {
+		var greeted bool
+		var wait time.Duration
+		var err error
+		if p.options.LongPoll || failures >= pollAfter {
+			greeted, err = p.followPolls(ctx)
+		} else {
+			greeted, wait, err = p.followStream(ctx)
+		}
+		p.setOnline(false)
+		over := endOf(err)
+		if ctx.Err() != nil {
+			over = ErrClosed
+		}
+		if over != nil {
+			p.mu.Lock()
+			p.over = over
+			p.tellLocked()
+			p.mu.Unlock()
+			return
+		}
+		p.options.Logger.Info("the events are interrupted", "player", p.ID, "err", err)
+		if greeted {
+			failures = 0
+		}
+		if wait == 0 {
+			wait = jitter(min(streamPause<<min(failures, 10), streamPauseMax))
+		}
+		_ = sleep(ctx, wait) // what comes next sees the end of ctx
+	}
+}
+
+func (p *Player) setOnline(online bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.online != online {
+		p.online = online
+		p.tellLocked()
+	}
+}
+
+// endOf is why no event can come any more; nil when it is worth another attempt.
+func endOf(err error) error {
+	if closed, ok := errors.AsType[*gws.CloseError](err); ok {
+		switch closed.Code {
+		case closeReplaced:
+			return ErrReplaced
+		case closeUnauthenticated, closeEnded:
+			return ErrLoggedOut
+		}
+	}
+	if refused, ok := errors.AsType[*FlowError](err); ok {
+		switch {
+		case refused.Code == "SESSION_REPLACED":
+			return ErrReplaced
+		case refused.Action == ActionLogin:
+			return ErrLoggedOut
+		}
+	}
+	return nil
+}
+
+// followPolls takes the events in by long poll. It ends after a while even if all is well, for another try with a stream.
+func (p *Player) followPolls(ctx context.Context) (answered bool, err error) {
+	for began := time.Now(); p.options.LongPoll || time.Since(began) < pollFor; {
+		var answer struct {
+			Events []json.RawMessage `json:"events"`
+		}
+		request := map[string]any{"after_seq": p.from(), "wait_ms": pollWait.Milliseconds()}
+		if err := p.callOnce(ctx, "Session.PollEvents", "", request, &answer); err != nil {
+			return answered, err
+		}
+		answered = true
+		p.setOnline(true)
+		for _, text := range answer.Events {
+			e, err := readEvent(text)
+			if err == nil {
+				err = p.take(e)
+			}
+			if err != nil {
+				return answered, err
+			}
+		}
+	}
+	return answered, errors.New("time to try a stream again")
+}
+
+// stream is one WebSocket.
+type stream struct {
+	gws.BuiltinEventHandler
+	player   *Player
+	patience time.Duration // without any frame the connection is given up
+	greeted  bool
+	wait     time.Duration // until the service wants to see the client again
+	err      error         // why it ended
+}
+
+// followStream takes the events in by a WebSocket until that ends. The error is never nil.
+func (p *Player) followStream(ctx context.Context) (greeted bool, wait time.Duration, err error) {
+	u := p.address("stream")
+	u.Scheme = "ws" + u.Scheme[len("http"):]
+	u.RawQuery = "after_seq=" + strconv.FormatUint(p.from(), 10)
+	dialer := &dialer{ctx: ctx}
+	s := &stream{player: p, patience: greetWithin}
+	socket, response, err := gws.NewClient(s, &gws.ClientOption{
+		Addr:             u.String(),
+		RequestHeader:    http.Header{"Authorization": {"Bearer " + p.token}, "Sec-WebSocket-Protocol": {"playerflow.v1"}},
+		HandshakeTimeout: greetWithin, TlsConfig: p.tlsConfig(u.Hostname()),
+		NewDialer: func() (gws.Dialer, error) { return dialer, nil },
+	})
+	defer dialer.close()
+	if err != nil {
+		if response != nil {
+			err = fmt.Errorf("open the stream: status %d: %w", response.StatusCode, err)
+		}
+		return false, 0, err
+	}
+	_ = socket.SetReadDeadline(time.Now().Add(s.patience)) // fails on a connection that is gone already, as the next read does
+	socket.ReadLoop()
+	return s.greeted, s.wait, s.err
+}
+
+func (s *stream) heard(c *gws.Conn) { _ = c.SetReadDeadline(time.Now().Add(s.patience)) }
+
+// OnPing answers: this is how the service knows that the player is there.
+func (s *stream) OnPing(c *gws.Conn, payload []byte) {
+	s.heard(c)
+	_ = c.WritePong(payload)
+}
+
+// OnClose keeps the reason. Our own comes first.
+func (s *stream) OnClose(_ *gws.Conn, err error) {
+	if s.err == nil {
+		s.err = err
+	}
+}
+
+// OnMessage takes in one frame.
+func (s *stream) OnMessage(c *gws.Conn, m *gws.Message) {
+	defer m.Close()
+	s.heard(c)
+	if s.err != nil {
+		return // it is being closed
+	}
+	if err := s.receive(c, m.Bytes()); err != nil {
+		s.err = err
+		_ = c.NetConn().Close()
+	}
+}
+
+func (s *stream) receive(c *gws.Conn, text []byte) error {
+	var control struct {
+		Type             string `json:"type"`
+		DeadAfterMS      int64  `json:"dead_after_ms"`
+		ReconnectAfterMS int64  `json:"reconnect_after_ms"`
+	}
+	if err := json.Unmarshal(text, &control); err != nil {
+		return fmt.Errorf("read a frame: %w", err)
+	}
+	switch control.Type {
+	case "hello":
+		s.greeted = true
+		if control.DeadAfterMS > 0 {
+			s.patience = time.Duration(control.DeadAfterMS) * time.Millisecond
+			s.heard(c)
+		}
+		s.player.setOnline(true)
+		return nil
+	case "bye":
+		s.wait = time.Duration(control.ReconnectAfterMS) * time.Millisecond
+		return nil
+	case "ping", "pong", "ack", "error":
+		return nil
+	}
+	e, err := readEvent(append([]byte(nil), text...)) // the frame's memory is used again
+	if err != nil {
+		return fmt.Errorf("read event %s: %w", control.Type, err)
+	}
+	if e.Seq == 0 {
+		return nil // a control frame of a later service
+	}
+	return s.player.take(e)
+}
+
+// dialer makes a connection that ends with a context, which gws does not know.
+type dialer struct {
+	ctx  context.Context
+	conn net.Conn
+	stop func() bool
+}
+
+// Dial connects.
+func (d *dialer) Dial(network, address string) (net.Conn, error) {
+	conn, err := (&net.Dialer{Timeout: greetWithin}).DialContext(d.ctx, network, address)
+	if err == nil {
+		d.conn, d.stop = conn, context.AfterFunc(d.ctx, func() { _ = conn.Close() })
+	}
+	return conn, err
+}
+
+func (d *dialer) close() {
+	if d.conn != nil {
+		d.stop()
+		_ = d.conn.Close() // closed already is as good
+	}
+}
+
+// tlsConfig is that of the calls.
+func (p *Player) tlsConfig(host string) *tls.Config {
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if t, ok := p.options.HTTPClient.Transport.(*http.Transport); ok && t.TLSClientConfig != nil {
+		config = t.TLSClientConfig.Clone()
+	}
+	if config.ServerName == "" {
+		config.ServerName = host
+	}
+	config.NextProtos = nil // no HTTP/2 under a WebSocket
+	return config
+}
