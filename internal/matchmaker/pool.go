@@ -41,7 +41,7 @@ func NewPool(c matchmaking.Configuration, rules *ruleset.RuleSet) *Pool {
 
 // Fits reports whether the pool finds what a configuration wants now. One that does not has to be filled anew.
 func (p *Pool) Fits(c *matchmaking.Configuration) bool {
-	return p.configuration.Version == c.Version && keptFree(&p.configuration) == keptFree(c)
+	return p.configuration.Version == c.Version && p.configuration.Standalone == c.Standalone && keptFree(&p.configuration) == keptFree(c)
 }
 
 // keptFree is how many slots new matches leave open. Without a game session that somebody could join nobody needs them.
