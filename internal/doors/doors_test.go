@@ -27,7 +27,7 @@ type door struct {
 
 var (
 	nouns     = []string{"fleet", "session", "placement", "matchmaking", "flow", "notice"}
-	frontEnds = []string{"gamelift", "serverlink", "agentlink", "playerapi", "sessionapi", "console", "operator", "notify", "devclock"}
+	frontEnds = []string{"gamelift", "serverlink", "agentlink", "playerapi", "sessionapi", "console", "operator", "notify", "metrics", "devclock"}
 )
 
 func doors() []door {

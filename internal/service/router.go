@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/musterhq/muster/internal/devclock"
+	"github.com/musterhq/muster/internal/metrics"
 	"github.com/musterhq/muster/internal/notify"
 	"github.com/musterhq/muster/internal/operator"
 	"github.com/musterhq/muster/internal/playerapi"
@@ -20,6 +21,7 @@ type router struct {
 	operator http.Handler
 	scripts  http.Handler
 	notify   http.Handler
+	metrics  http.Handler
 	players  http.Handler // nil without player flow
 	clock    http.Handler // nil on real time
 	health   func() error
@@ -43,6 +45,8 @@ func (d *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		d.api.ServeHTTP(w, r)
 	case (r.Method == http.MethodGet || r.Method == http.MethodHead) && (r.URL.Path == "/healthz" || r.URL.Path == "/readyz"):
 		d.serveHealth(w)
+	case r.Method == http.MethodGet && r.URL.Path == metrics.Path:
+		d.metrics.ServeHTTP(w, r)
 	case r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, notify.ConfirmPath):
 		d.notify.ServeHTTP(w, r)
 	case strings.HasPrefix(r.URL.Path, operator.Prefix):

@@ -26,6 +26,7 @@ import (
 	"github.com/musterhq/muster/internal/listen"
 	"github.com/musterhq/muster/internal/listen/devca"
 	"github.com/musterhq/muster/internal/matchmaker"
+	"github.com/musterhq/muster/internal/metrics"
 	"github.com/musterhq/muster/internal/notify"
 	"github.com/musterhq/muster/internal/operator"
 	"github.com/musterhq/muster/internal/playerapi"
@@ -137,6 +138,7 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	doors.api = handler
 	x.matches = matchmaker.Start(matchmaker.Config{Engine: x.engine, Log: log, PassEvery: s.MatchEvery, Virtual: x.clock != nil})
 	x.engine.Attend(x.matches)
+	doors.metrics = metrics.NewDoor(metrics.Config{Keys: keys, Dev: s.Dev, Matchmakers: x.matches.Status, Log: log})
 	doors.operator = operator.NewDoor(operator.Config{Engine: x.engine, Authorize: handler.AuthorizeLooking, Searches: x.matches, Log: log})
 	x.notify = notify.Start(notify.Config{
 		Counts: x.ruleCounts,

@@ -1,0 +1,58 @@
+// Package metrics is the door of machines that watch an installation: GET /metrics in Prometheus' text form.
+//
+// So far it shows the matchers, whose work is bounded: what a rule set costs, and when it was cut short.
+package metrics
+
+import (
+	"log/slog"
+	"net/http"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/matchmaker"
+)
+
+// Path is where the door is.
+const Path = "/metrics"
+
+// Config is what a Door needs.
+type Config struct {
+	Keys        *identity.Keys
+	Dev         bool // anybody may look
+	Matchmakers func() []matchmaker.Status
+	Log         *slog.Logger
+}
+
+// Door answers those who watch. They name an access key of any role but client, as user and password: Prometheus cannot
+// sign requests.
+type Door struct {
+	config Config
+	inner  http.Handler
+}
+
+// NewDoor makes a Door.
+func NewDoor(c Config) *Door {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(&matchmakers{c.Matchmakers})
+	return &Door{c, promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(c.Log.Handler(), slog.LevelError)})}
+}
+
+func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !d.config.Dev {
+		id, secret, _ := r.BasicAuth()
+		key, ok := d.config.Keys.Find(id)
+		// Compared also when there is no such key, in the same time.
+		if !identity.Equal(secret, key.Secret) || !ok {
+			w.Header().Set("WWW-Authenticate", `Basic realm="Muster"`)
+			http.Error(w, "Name an access key of a role other than client: its id as the user, its secret as the password.", http.StatusUnauthorized)
+			return
+		}
+		if key.Role == identity.Client {
+			http.Error(w, "Access keys of the role client may not look at metrics.", http.StatusForbidden)
+			return
+		}
+	}
+	d.inner.ServeHTTP(w, r)
+}

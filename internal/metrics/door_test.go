@@ -1,0 +1,76 @@
+package metrics
+
+import (
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain/matcher"
+	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/matchmaker"
+)
+
+func door(t *testing.T, dev bool) (*Door, *identity.Keys) {
+	t.Helper()
+	keys, err := identity.OpenKeys(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return NewDoor(Config{Keys: keys, Dev: dev, Log: slog.New(slog.DiscardHandler), Matchmakers: func() []matchmaker.Status {
+		return []matchmaker.Status{{Configuration: "ranked", Stats: matcher.Stats{Tickets: 7, CutShort: 3, Exhausted: 2}, PassTook: 1500 * time.Millisecond}}
+	}}), keys
+}
+
+func ask(d *Door, user, password string) (int, string) {
+	r := httptest.NewRequest(http.MethodGet, Path, nil)
+	if user != "" {
+		r.SetBasicAuth(user, password)
+	}
+	w := httptest.NewRecorder()
+	d.ServeHTTP(w, r)
+	return w.Code, w.Body.String()
+}
+
+func TestMatchersAreShown(t *testing.T) {
+	d, _ := door(t, true)
+	status, text := ask(d, "", "")
+	if status != http.StatusOK {
+		t.Fatalf("got %d: %s", status, text)
+	}
+	for _, want := range []string{
+		`muster_matchmaking_tickets{matchmaking_configuration="ranked"} 7`,
+		`muster_matchmaking_passes_cut_short_total{matchmaking_configuration="ranked"} 3`,
+		`muster_matchmaking_searches_out_of_budget_total{matchmaking_configuration="ranked"} 2`,
+		`muster_matchmaking_last_pass_seconds{matchmaking_configuration="ranked"} 1.5`,
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+}
+
+func TestWhoMayLook(t *testing.T) {
+	d, keys := door(t, false)
+	reader, err := keys.Create(identity.ReadOnly, "watcher")
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := keys.Create(identity.Client, "game")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		who, user, password string
+		want                int
+	}{
+		{"nobody", "", "", 401}, {"a stranger", "MUSTNONE", "", 401}, {"a wrong secret", reader.ID, client.Secret, 401},
+		{"a reader", reader.ID, reader.Secret, 200}, {"a game client", client.ID, client.Secret, 403},
+	} {
+		if status, text := ask(d, c.user, c.password); status != c.want {
+			t.Errorf("%s: got %d %s, want %d", c.who, status, text, c.want)
+		}
+	}
+}
