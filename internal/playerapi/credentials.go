@@ -64,6 +64,10 @@ func (d *Door) trust(r *http.Request, x *who, to *realm, role identity.Role) *Pr
 		keyID, secret, ok = user, password, true
 	}
 	if d.config.Dev {
+		// Without credentials any page in the developer's browser could call.
+		if err := new(http.CrossOriginProtection).Check(r); err != nil {
+			return refusal(flow.PermissionDenied, "%s", err)
+		}
 		x.partner = "dev"
 		if ok {
 			x.partner = keyID
