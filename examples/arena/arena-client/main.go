@@ -4,8 +4,11 @@
 //	arena-client -queue QUEUE -name Ann                             create one wherever the queue finds room
 //	arena-client -friend Ann -name Bob                              join the one where Ann plays
 //	arena-client -address 127.0.0.1:7777 -player-session psess-… -name Ann    with a seat that somebody else reserved
+//	arena-client -flow URL -name Ann -match casual -party 2         log in, lead a party, search when two are in it
+//	arena-client -flow URL -name Bob -code CODE                     log in, join that party, play where it plays
+//	arena-client -flow URL -name Bob                                log in and return to the game, after a crash
 //
-// The first three ask the service, whose endpoint, region and credentials are those of the AWS SDK: AWS_REGION,
+// The last three need a service with player flow and nothing else. The first three ask the service, whose endpoint, region and credentials are those of the AWS SDK: AWS_REGION,
 // AWS_ENDPOINT_URL_GAMELIFT, AWS_ACCESS_KEY_ID and so on, or a profile.
 //
 // Type w, a, s or d (and Enter) to walk, q to leave, anything else to talk. With -script it plays by itself and
@@ -46,6 +49,8 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	session := flags.String("player-session", "", "`id` from create-player-session, psess-…")
 	var o online
 	o.addFlags(flags)
+	f := flow{out: stdout}
+	f.addFlags(flags)
 	name := flags.String("name", "Player", "`name` that the others see")
 	script := flags.String("script", "", "`steps` to play by itself: north, south, west, east, coin, say TEXT, wait KIND [NAME], return, leave; separated by semicolons")
 	timeout := flags.Duration("timeout", time.Minute, "how long a script may take")
@@ -56,6 +61,10 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, *timeout)
 		defer cancel()
+	}
+	if f.wanted() {
+		f.name = *name
+		return playFlow(ctx, &f, *script, stdin)
 	}
 	if !o.wanted() {
 		client, err := arena.Dial(ctx, *address, *session, *name)
@@ -76,6 +85,25 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	defer func() { _ = o.leave(context.WithoutCancel(ctx)) }() // the server notices either way
 	fmt.Fprintln(stdout, "in", o.session)
 	return show(ctx, &scripted{client: client, out: stdout, online: &o}, *script, stdin)
+}
+
+// playFlow plays as a player who logs in. One who quits leaves the game for good; one who fails may come back.
+func playFlow(ctx context.Context, f *flow, script string, stdin io.Reader) error {
+	client, err := f.join(ctx)
+	if f.player != nil {
+		defer f.player.Close()
+	}
+	if err != nil {
+		return err
+	}
+	ctx, lost := context.WithCancelCause(ctx)
+	defer lost(nil)
+	go f.watch(ctx, lost)
+	err = show(ctx, &scripted{client: client, out: f.out}, script, stdin)
+	if left := client.Leave(); err != nil || left != nil {
+		return err // the server has closed the connection, or the game is over
+	}
+	return f.leave(ctx)
 }
 
 // show plays by a script, or by the keyboard.

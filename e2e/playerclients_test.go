@@ -1,0 +1,66 @@
+package e2e
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/gamelift"
+)
+
+// flowClient starts the example client as a player who logs in, with nothing of AWS around it.
+func (s *service) flowClient(t *testing.T, name, script string, flags ...string) *program {
+	t.Helper()
+	cmd := exec.Command(arenaClientBinary, append([]string{"-flow", s.url(), "-name", name, "-script", script}, flags...)...)
+	cmd.Env = cleanEnvironment()
+	return run(t, cmd)
+}
+
+// matchOf makes a matchmaking configuration for one team of so many players.
+func (p *place) matchOf(name, players string) {
+	p.t.Helper()
+	rules := `{"ruleLanguageVersion":"1.0","teams":[{"name":"all","minPlayers":` + players + `,"maxPlayers":` + players + `}]}`
+	_, err := p.api().CreateMatchmakingRuleSet(p.t.Context(), &gamelift.CreateMatchmakingRuleSetInput{Name: &name, RuleSetBody: &rules})
+	must(p.t, err)
+	_, err = p.api().CreateMatchmakingConfiguration(p.t.Context(), &gamelift.CreateMatchmakingConfigurationInput{
+		Name: &name, RuleSetName: &name, AcceptanceRequired: aws.Bool(true), AcceptanceTimeoutSeconds: aws.Int32(60), RequestTimeoutSeconds: aws.Int32(600),
+		GameSessionQueueArns: []string{"arn:aws:gamelift:us-east-1::gamesessionqueue/" + name},
+	})
+	must(p.t, err)
+}
+
+// Four terminals: a party, a search that all accept, a game. One client is killed, is started again, and is back in the
+// running game with the coin that it had. The game server is the example's, which knows nothing of player flow.
+func TestKilledClientComesBackIntoTheGame(t *testing.T) {
+	t.Parallel()
+	s := startService(t, "--player-flow")
+	p := s.prepare()
+	p.queue("four")
+	p.matchOf("four", "4")
+	p.startArena()
+	p.untilFree()
+
+	const stays = "wait left Bob; wait joined Bob; wait said Bob; leave"
+	ann := s.flowClient(t, "Ann", stays, "-match", "four", "-party", "4")
+	_, code, _ := strings.Cut(strings.TrimSpace(ann.until("party ")), "party ")
+	bob := s.flowClient(t, "Bob", "wait joined Nobody", "-code", code)
+	friends := []*program{ann, s.flowClient(t, "Cyd", stays, "-code", code), s.flowClient(t, "Dan", stays, "-code", code)}
+	for _, client := range append(friends, bob) {
+		client.until("searching in four")
+		client.until("match found")
+		client.until("welcome ")
+	}
+	bob.kill()
+	for _, client := range friends {
+		client.until("left Bob")
+	}
+	back := s.flowClient(t, "Bob", "say back again; wait said Bob; leave")
+	back.until("returning to gi-")
+	back.until("welcome Bob 16x8 players=4")
+	back.endsWell()
+	for _, client := range friends {
+		client.endsWell()
+	}
+	s.noViolations(t)
+}
