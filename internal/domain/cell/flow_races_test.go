@@ -162,7 +162,7 @@ func TestRaces(t *testing.T) {
 		old := w.member("me").Session
 		w.login("me")
 		host := w.details(g) // takeover
-		w.check() // both player sessions share a seat, also after a restart
+		w.check()            // both player sessions share a seat, also after a restart
 		if w.gameOf(g).SeatsHeld != 2 || w.member("me").Next != host.Session {
 			t.Errorf("%d seats held, membership %+v", w.gameOf(g).SeatsHeld, w.member("me"))
 		}
