@@ -32,7 +32,7 @@ func (c *demoCommand) Run(ctx context.Context, stdout io.Writer) (err error) {
 		}
 	}
 	s := settings.Defaults()
-	s.Listen, s.Data, s.Dev = c.Listen, c.Data, true
+	s.Listen, s.Data, s.Dev, s.PlayerFlow = c.Listen, c.Data, true, true
 	if s.Data == "" {
 		dir, err := os.MkdirTemp("", "muster-demo-")
 		if err != nil {

@@ -57,7 +57,7 @@ func Play(ctx context.Context, c Config) (*Demo, error) {
 	})
 	for _, step := range []func(context.Context) error{
 		d.createLocation, d.createFleet, d.registerCompute, d.getToken, d.startServer, d.createGameSession,
-		d.firstPlayer, d.whereIsMyFriend, d.secondPlayer, d.describeGameSession,
+		d.firstPlayer, d.whereIsMyFriend, d.secondPlayer, d.describeGameSession, d.friends,
 	} {
 		if err := step(ctx); err != nil {
 			return d, err
@@ -126,25 +126,36 @@ func (d *Demo) getToken(ctx context.Context) error {
 // startServer starts the dedicated server as a studio would, but for players of this machine only, and waits until the
 // service counts it as ready.
 func (d *Demo) startServer(ctx context.Context) error {
-	d.server = exec.Command(d.config.GameServer, "-authtoken="+d.token, "-hostid="+computeName, "-fleetid="+d.fleet,
-		"-websocketurl="+d.config.PublicURL, "-bind=127.0.0.1", "-port=0", "-log=error")
-	d.server.Stdout, d.server.Stderr = d.config.Out, os.Stderr
+	d.server = d.serverCommand()
 	if err := d.server.Start(); err != nil {
 		return fmt.Errorf("start the game server: %w", err)
 	}
-	err := d.until(ctx, "the game server is ready", func() (bool, error) {
-		out, err := d.api.DescribeFleetUtilization(ctx, &gamelift.DescribeFleetUtilizationInput{FleetIds: []string{d.fleet}})
-		if err != nil || len(out.FleetUtilization) == 0 {
-			return false, err
-		}
-		return aws.ToInt32(out.FleetUtilization[0].ActiveServerProcessCount) == 1, nil
-	})
-	if err != nil {
+	if err := d.untilServers(ctx, 1); err != nil {
 		return err
 	}
 	d.show("arena-server -authtoken=… -hostid="+computeName+" -fleetid=FLEET -websocketurl="+d.config.PublicURL+" -port 0",
 		"the fleet has 1 active server process")
 	return nil
+}
+
+func (d *Demo) serverCommand(flags ...string) *exec.Cmd {
+	cmd := exec.Command(d.config.GameServer, append([]string{
+		"-authtoken=" + d.token, "-hostid=" + computeName, "-fleetid=" + d.fleet,
+		"-websocketurl=" + d.config.PublicURL, "-bind=127.0.0.1", "-port=0", "-log=error",
+	}, flags...)...)
+	cmd.Stdout, cmd.Stderr = d.config.Out, os.Stderr
+	return cmd
+}
+
+// untilServers waits until the service counts so many server processes.
+func (d *Demo) untilServers(ctx context.Context, want int32) error {
+	return d.until(ctx, "the game server is ready", func() (bool, error) {
+		out, err := d.api.DescribeFleetUtilization(ctx, &gamelift.DescribeFleetUtilizationInput{FleetIds: []string{d.fleet}})
+		if err != nil || len(out.FleetUtilization) == 0 {
+			return false, err
+		}
+		return aws.ToInt32(out.FleetUtilization[0].ActiveServerProcessCount) == want, nil
+	})
 }
 
 func (d *Demo) createGameSession(ctx context.Context) error {

@@ -143,7 +143,7 @@ func (f *flow) watch(ctx context.Context, lost context.CancelCauseFunc) {
 		switch {
 		case errors.Is(err, gameclient.ErrReplaced):
 			lost(err)
-		case err == nil && e.Type == gameclient.OnRemovedFromGame:
+		case err == nil && e.Type == gameclient.OnRemovedFromGame && e.Reason != "LEFT": // that it knows
 			fmt.Fprintln(f.out, "removed from the game:", e.Reason)
 		}
 	}

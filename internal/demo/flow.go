@@ -1,0 +1,162 @@
+package demo
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/gamelift"
+	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
+)
+
+// friendsRules make a match of one party of two.
+const friendsRules = `{"ruleLanguageVersion":"1.0","teams":[{"name":"friends","minPlayers":2,"maxPlayers":2}]}`
+
+// friends has two players who log in, search together and play; one of them is killed and comes back into the running game.
+func (d *Demo) friends(ctx context.Context) error {
+	name := "friends-" + strings.TrimPrefix(d.fleet, "fleet-")[:8] // a service that was played with before has others
+	if err := d.createMatchmaking(ctx, name); err != nil {
+		return err
+	}
+	server, err := d.secondServer(ctx)
+	if err != nil {
+		return err
+	}
+	ctx, stop := context.WithTimeout(ctx, patience)
+	defer stop()                                                         // ends the players' programs
+	defer context.AfterFunc(ctx, func() { _ = server.Process.Kill() })() // it would wait for players who do not come
+	if err := d.crashAndReturn(ctx, name); err != nil {
+		stop()
+		return errors.Join(err, server.Wait())
+	}
+	if err := server.Wait(); err != nil {
+		return fmt.Errorf("the second game server did not end in order: %w", err)
+	}
+	return nil
+}
+
+func (d *Demo) createMatchmaking(ctx context.Context, name string) error {
+	if _, err := d.api.CreateGameSessionQueue(ctx, &gamelift.CreateGameSessionQueueInput{
+		Name: &name, Destinations: []types.GameSessionQueueDestination{{DestinationArn: d.session.FleetArn}},
+	}); err != nil {
+		return fmt.Errorf("create-game-session-queue: %w", err)
+	}
+	if _, err := d.api.CreateMatchmakingRuleSet(ctx, &gamelift.CreateMatchmakingRuleSetInput{Name: &name, RuleSetBody: aws.String(friendsRules)}); err != nil {
+		return fmt.Errorf("create-matchmaking-rule-set: %w", err)
+	}
+	out, err := d.api.CreateMatchmakingConfiguration(ctx, &gamelift.CreateMatchmakingConfigurationInput{
+		Name: &name, RuleSetName: &name, AcceptanceRequired: aws.Bool(false), RequestTimeoutSeconds: aws.Int32(60),
+		GameSessionQueueArns: []string{"arn:aws:gamelift:" + region + "::gamesessionqueue/" + name},
+	})
+	if err != nil {
+		return fmt.Errorf("create-matchmaking-configuration: %w", err)
+	}
+	d.show("aws gamelift create-game-session-queue …, create-matchmaking-rule-set …, create-matchmaking-configuration …",
+		"%s: parties of two", *out.Configuration.Name)
+	return nil
+}
+
+// secondServer is for the friends; it ends when both have left.
+func (d *Demo) secondServer(ctx context.Context) (*exec.Cmd, error) {
+	server := d.serverCommand("-end-when-empty")
+	if err := server.Start(); err != nil {
+		return nil, fmt.Errorf("start the second game server: %w", err)
+	}
+	if err := d.untilServers(ctx, 2); err != nil {
+		_ = server.Process.Kill() // it would wait for a game session
+		return nil, errors.Join(err, server.Wait())
+	}
+	return server, nil
+}
+
+func (d *Demo) crashAndReturn(ctx context.Context, match string) error {
+	ann, err := d.terminal(ctx, "Ann", "wait left Bob; wait joined Bob; say welcome back; leave", "-match", match, "-party", "2")
+	if err != nil {
+		return err
+	}
+	line, err := ann.until("party ")
+	if err != nil {
+		return err
+	}
+	code := strings.TrimPrefix(line, "party ")
+	d.show("arena-client -flow "+d.config.Endpoint+" -name Ann -match "+match+" -party 2", "%s", line)
+	bob, err := d.terminal(ctx, "Bob", "wait over", "-code", code)
+	if err != nil {
+		return err
+	}
+	for _, player := range []*terminal{bob, ann} {
+		if line, err = player.until("welcome "); err != nil {
+			return err
+		}
+	}
+	d.show("arena-client -flow "+d.config.Endpoint+" -name Bob -code "+code, "%s", strings.Join(bob.seen, "\n      "))
+
+	_ = bob.cmd.Process.Kill() // how it ended shows in what the others see
+	_ = bob.cmd.Wait()
+	if line, err = ann.until("left Bob"); err != nil {
+		return err
+	}
+	d.show("kill -9 BOB", "Ann sees: %s", line)
+	again, err := d.terminal(ctx, "Bob", "wait said Ann; leave")
+	if err != nil {
+		return err
+	}
+	if err := again.end(); err != nil {
+		return err
+	}
+	if len(again.seen) == 0 || !strings.HasPrefix(again.seen[0], "returning to ") {
+		return fmt.Errorf("player Bob did not return to the game: %q", again.seen)
+	}
+	d.show("arena-client -flow "+d.config.Endpoint+" -name Bob", "%s", strings.Join(again.seen, "\n      "))
+	return ann.end()
+}
+
+// terminal is a player's program.
+type terminal struct {
+	name  string
+	cmd   *exec.Cmd
+	lines *bufio.Scanner
+	seen  []string
+}
+
+func (d *Demo) terminal(ctx context.Context, name, script string, flags ...string) (*terminal, error) {
+	t := &terminal{name: name}
+	t.cmd = exec.CommandContext(ctx, d.config.GameClient, append([]string{"-flow", d.config.Endpoint, "-name", name, "-script", script}, flags...)...)
+	t.cmd.Stderr = os.Stderr
+	out, err := t.cmd.StdoutPipe()
+	if err == nil {
+		err = t.cmd.Start()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("start player %s: %w", name, err)
+	}
+	t.lines = bufio.NewScanner(out)
+	return t, nil
+}
+
+// until reads to the line that begins so.
+func (t *terminal) until(prefix string) (string, error) {
+	for t.lines.Scan() {
+		t.seen = append(t.seen, t.lines.Text())
+		if strings.HasPrefix(t.lines.Text(), prefix) {
+			return t.lines.Text(), nil
+		}
+	}
+	return "", errors.Join(fmt.Errorf("player %s ended before %q", t.name, prefix), t.cmd.Wait())
+}
+
+// end reads the rest.
+func (t *terminal) end() error {
+	for t.lines.Scan() {
+		t.seen = append(t.seen, t.lines.Text())
+	}
+	if err := errors.Join(t.lines.Err(), t.cmd.Wait()); err != nil {
+		return fmt.Errorf("player %s: %w", t.name, err)
+	}
+	return nil
+}
