@@ -59,12 +59,12 @@ func TestPlayersAgainstMuster(t *testing.T) {
 		return e
 	}
 	ann, bob := login("ann"), login("bob")
-	party, err := ann.CreateParty(t.Context(), gameclient.CreatePartyRequest{Attributes: []byte(`{"mode":"duo"}`)})
+	_, err = ann.CreateParty(t.Context(), gameclient.CreatePartyRequest{Attributes: []byte(`{"mode":"duo"}`)})
 	mustBe(t, err)
 	await(ann, gameclient.OnAddedToParty)
 	_, err = ann.Invite(t.Context(), "bob")
 	mustBe(t, err)
-	party, err = bob.Respond(t.Context(), await(bob, gameclient.OnPartyInviteReceived).Invite.ID, true)
+	party, err := bob.Respond(t.Context(), await(bob, gameclient.OnPartyInviteReceived).Invite.ID, true)
 	if err != nil || len(party.Members) != 2 || string(party.Attributes) != `{"mode":"duo"}` {
 		t.Fatalf("%+v, %v", party, err)
 	}

@@ -19,26 +19,26 @@ func (r *RuleSet) Fields(c *wire.Codec) {
 }
 
 // Fields of a Configuration.
-func (x *Configuration) Fields(c *wire.Codec) {
-	c.Shared(1, &x.Name)
-	c.Shared(2, &x.Region)
-	c.Shared(3, &x.Account)
-	wire.Int(c, 4, &x.Created)
-	c.String(5, &x.Description)
-	c.Shared(6, &x.RuleSet)
-	wire.Int(c, 7, &x.Version)
-	seconds(c, 8, &x.RequestTimeout)
-	seconds(c, 9, &x.AcceptanceTimeout)
-	c.Bool(10, &x.AcceptanceRequired)
-	c.Bool(11, &x.Standalone)
-	c.Strings(12, &x.Queues)
-	wire.Int(c, 13, &x.AdditionalPlayers)
-	c.Bool(14, &x.AutoBackfill)
-	wire.Many(c, 15, &x.Properties, (*keyvalue.Pair).Fields)
-	c.Shared(16, &x.Data)
-	c.Shared(17, &x.NotificationTarget)
-	c.Shared(18, &x.CustomEventData)
-	wire.Many(c, 19, &x.Tags, (*keyvalue.Pair).Fields)
+func (c *Configuration) Fields(to *wire.Codec) {
+	to.Shared(1, &c.Name)
+	to.Shared(2, &c.Region)
+	to.Shared(3, &c.Account)
+	wire.Int(to, 4, &c.Created)
+	to.String(5, &c.Description)
+	to.Shared(6, &c.RuleSet)
+	wire.Int(to, 7, &c.Version)
+	seconds(to, 8, &c.RequestTimeout)
+	seconds(to, 9, &c.AcceptanceTimeout)
+	to.Bool(10, &c.AcceptanceRequired)
+	to.Bool(11, &c.Standalone)
+	to.Strings(12, &c.Queues)
+	wire.Int(to, 13, &c.AdditionalPlayers)
+	to.Bool(14, &c.AutoBackfill)
+	wire.Many(to, 15, &c.Properties, (*keyvalue.Pair).Fields)
+	to.Shared(16, &c.Data)
+	to.Shared(17, &c.NotificationTarget)
+	to.Shared(18, &c.CustomEventData)
+	wire.Many(to, 19, &c.Tags, (*keyvalue.Pair).Fields)
 }
 
 func seconds(c *wire.Codec, n uint32, d *time.Duration) {
