@@ -122,3 +122,45 @@ func ExampleClient_NewTracker() {
 		log.Fatal(err)
 	}
 }
+
+// A player logs in, returns to the game that is on or searches for one, and connects.
+func ExampleLogin() {
+	ctx := context.Background()
+	player, err := gameclient.Login(ctx, gameclient.PlayerOptions{
+		Endpoint: "http://127.0.0.1:8080", Provider: gameclient.ProviderDev, Token: gameclient.DevToken("ann"), DeviceLabel: "Ann's laptop",
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer player.Close()
+	connect := func(host gameclient.HostDetails) { fmt.Println(host.Address(), host.PlayerSessionID) } // the game's own
+
+	if player.AtLogin.Game != nil { // it was left by a crash
+		host, err := player.Reconnect(ctx)
+		if err != nil {
+			log.Fatal(err)
+		}
+		connect(host)
+	} else if _, err := player.EnterMatchmaking(ctx, "casual"); err != nil {
+		log.Fatal(err)
+	}
+	for e, err := range player.Events(ctx) {
+		if err != nil {
+			log.Fatal(err) // gameclient.ErrReplaced: another device has taken over
+		}
+		switch e.Type {
+		case gameclient.OnMatchFound:
+			err = player.AnswerMatch(ctx, e.SearchID, true)
+		case gameclient.OnHostConnectionDetailsReceived:
+			connect(*e.Host)
+		case gameclient.OnReconnectAvailable:
+			fmt.Println("the game goes on: return until", e.Deadline)
+		case gameclient.OnGameEnded:
+			fmt.Println("the result:", string(e.Result))
+			return
+		}
+		if err != nil {
+			log.Print(err)
+		}
+	}
+}

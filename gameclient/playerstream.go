@@ -106,7 +106,11 @@ func (p *Player) followPolls(ctx context.Context) (answered bool, err error) {
 			Events []json.RawMessage `json:"events"`
 		}
 		request := map[string]any{"after_seq": p.from(), "wait_ms": pollWait.Milliseconds()}
-		if err := p.callOnce(ctx, "Session.PollEvents", "", request, &answer); err != nil {
+		// A connection that is gone without a word must not be waited for.
+		patient, stop := context.WithTimeout(ctx, pollWait+greetWithin)
+		err := p.callOnce(patient, "Session.PollEvents", "", request, &answer)
+		stop()
+		if err != nil {
 			return answered, err
 		}
 		answered = true

@@ -90,7 +90,7 @@ func (d *Demo) crashAndReturn(ctx context.Context, match string) error {
 		return err
 	}
 	for _, player := range []*terminal{bob, ann} {
-		if line, err = player.until("welcome "); err != nil {
+		if _, err := player.until("welcome "); err != nil {
 			return err
 		}
 	}
