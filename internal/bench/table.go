@@ -21,7 +21,7 @@ type Table struct {
 type loadRow struct {
 	name           string
 	connections    int
-	half           bool // at half of what the row before reached
+	rate           float64 // units a second that were asked for; 0: as many as can be had
 	perSecond      float64
 	unit           string
 	ofBare         float64 // share of the bare service's throughput; 0: not compared
@@ -36,7 +36,7 @@ type factRow struct{ name, value, target string }
 // addLoad notes a measurement; each unit takes so many requests.
 func (t *Table) addLoad(name, unit string, requests int, m *measured, ofBare float64) {
 	row := loadRow{
-		name: name, connections: m.workers, half: m.rate != 0, perSecond: m.perSecond(), unit: unit, ofBare: ofBare,
+		name: name, connections: m.workers, rate: m.rate, perSecond: m.perSecond(), unit: unit, ofBare: ofBare,
 		p50: m.latency.quantile(0.5), p99: m.latency.quantile(0.99), p999: m.latency.quantile(0.999), peak: m.peak,
 	}
 	if m.units > 0 {
@@ -61,8 +61,8 @@ func (t *Table) WriteMarkdown(w io.Writer) error {
 		for i := range t.loads {
 			r := &t.loads[i]
 			name, share := r.name, "–"
-			if r.half {
-				name += ", half of it"
+			if r.rate != 0 {
+				name += fmt.Sprintf(", at %s a second", thousands(int64(r.rate)))
 			}
 			if r.ofBare != 0 {
 				share = fmt.Sprintf("%.0f %%", 100*r.ofBare)
