@@ -144,6 +144,15 @@ func (c *Cell) mayDecline(m *flow.Membership) bool {
 	return c.flow.Instances.Get(m.InstanceRef()).Rules.Reconnect == flow.ReconnectOptional && m.Status != flow.MemberActive && m.Status != flow.MemberPending
 }
 
+// gameCaller finds the membership of the player who wishes something of a game; see caller.
+func (t *tx) gameCaller(by *Caller, cause string, instance domain.UUID) (member flow.Ref, done bool, err error) {
+	r, done, err := t.caller(by, cause)
+	if err == nil && !done {
+		member, err = t.ownGame(r, instance)
+	}
+	return member, done, err
+}
+
 // DeclineReconnect gives up the seat that is kept.
 type DeclineReconnect struct {
 	Caller
@@ -151,12 +160,8 @@ type DeclineReconnect struct {
 }
 
 func (cmd *DeclineReconnect) decide(t *tx) error {
-	r, done, err := t.caller(&cmd.Caller, "DeclineReconnect")
+	ref, done, err := t.gameCaller(&cmd.Caller, "DeclineReconnect", cmd.Instance)
 	if err != nil || done {
-		return err
-	}
-	ref, err := t.ownGame(r, cmd.Instance)
-	if err != nil {
 		return err
 	}
 	m := t.c.flow.Memberships.Get(ref)
@@ -177,12 +182,8 @@ type LeaveGame struct {
 }
 
 func (cmd *LeaveGame) decide(t *tx) error {
-	r, done, err := t.caller(&cmd.Caller, "LeaveGame")
+	ref, done, err := t.gameCaller(&cmd.Caller, "LeaveGame", cmd.Instance)
 	if err != nil || done {
-		return err
-	}
-	ref, err := t.ownGame(r, cmd.Instance)
-	if err != nil {
 		return err
 	}
 	if t.c.flow.Instances.Get(t.c.flow.Memberships.Get(ref).InstanceRef()).Rules.Reconnect == flow.ReconnectRequired {

@@ -15,12 +15,8 @@ type SendInvite struct {
 }
 
 func (cmd *SendInvite) decide(t *tx) error {
-	r, done, err := t.caller(&cmd.Caller, "SendInvite")
+	r, party, done, err := t.partyCaller(&cmd.Caller, "SendInvite", t.ownParty)
 	if err != nil || done {
-		return err
-	}
-	party, err := t.ownParty(r)
-	if err != nil {
 		return err
 	}
 	p, x := t.c.flow.Players.Get(r), t.c.flow.Parties.Get(party)

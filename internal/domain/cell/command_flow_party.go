@@ -42,12 +42,20 @@ func (cmd *CreateParty) decide(t *tx) error {
 	return nil
 }
 
+// notInMatchmaking refuses what would change what the matchmaker was told.
+func notInMatchmaking(p *flow.Player) error {
+	if p.Keys.Phase() == flow.Matchmaking {
+		return flow.Refuse(flow.Refusal{Code: flow.InMatchmaking}, "player %s is in matchmaking", p.ID)
+	}
+	return nil
+}
+
 // mayChangeParty checks that a player may go to another party now.
 func (t *tx) mayChangeParty(p *flow.Player) error {
-	switch phase := p.Keys.Phase(); {
-	case phase == flow.Matchmaking:
-		return flow.Refuse(flow.Refusal{Code: flow.InMatchmaking}, "player %s is in matchmaking", p.ID)
-	case (phase == flow.InGame || phase == flow.InGameWithParty) && t.c.flowConfig.Parties.NoChangeInGame:
+	if err := notInMatchmaking(p); err != nil {
+		return err
+	}
+	if !p.Keys.Game.IsZero() && t.c.flowConfig.Parties.NoChangeInGame {
 		return flow.Refuse(flow.Refusal{Code: flow.PartyChangeLocked}, "player %s is in a game, and parties are not changed in a game", p.ID)
 	}
 	return nil
@@ -328,15 +336,22 @@ func (t *tx) ledParty(r flow.Ref) (flow.Ref, error) {
 	return party, nil
 }
 
+// partyCaller finds the player who wishes something of a party, and the party; see caller. Find is ownParty, ledParty or
+// ledWith.
+func (t *tx) partyCaller(by *Caller, cause string, find func(r flow.Ref) (flow.Ref, error)) (r, party flow.Ref, done bool, err error) {
+	r, done, err = t.caller(by, cause)
+	if err == nil && !done {
+		party, err = find(r)
+	}
+	return r, party, done, err
+}
+
 // LeaveParty goes out of the party.
 type LeaveParty struct{ Caller }
 
 func (cmd *LeaveParty) decide(t *tx) error {
-	r, done, err := t.caller(&cmd.Caller, "LeaveParty")
+	r, _, done, err := t.partyCaller(&cmd.Caller, "LeaveParty", t.ownParty)
 	if err != nil || done {
-		return err
-	}
-	if _, err := t.ownParty(r); err != nil {
 		return err
 	}
 	t.leaveParty(r, flow.Left)
@@ -353,12 +368,8 @@ type KickPlayer struct {
 const kickedMax = 100
 
 func (cmd *KickPlayer) decide(t *tx) error {
-	r, done, err := t.caller(&cmd.Caller, "KickPlayer")
+	_, party, done, err := t.partyCaller(&cmd.Caller, "KickPlayer", t.ledWith(cmd.Target))
 	if err != nil || done {
-		return err
-	}
-	party, err := t.targetOf(r, cmd.Target)
-	if err != nil {
 		return err
 	}
 	id := t.c.flow.Parties.Get(party).ID
@@ -376,20 +387,22 @@ func (cmd *KickPlayer) decide(t *tx) error {
 	return nil
 }
 
-// targetOf finds the party that a player leads and checks that another player is in it.
-func (t *tx) targetOf(r flow.Ref, target string) (flow.Ref, error) {
-	party, err := t.ledParty(r)
-	if err != nil {
-		return 0, err
+// ledWith finds the party that a player leads and checks that another player is in it.
+func (t *tx) ledWith(target string) func(r flow.Ref) (flow.Ref, error) {
+	return func(r flow.Ref) (flow.Ref, error) {
+		party, err := t.ledParty(r)
+		if err != nil {
+			return 0, err
+		}
+		_, ok := t.c.flow.Parties.Get(party).Member(target)
+		switch {
+		case !ok:
+			return 0, flow.Refuse(flow.Refusal{Code: flow.TargetNotInParty, Players: []string{target}}, "player %s is not in the party", target)
+		case target == t.c.flow.Players.Get(r).ID:
+			return 0, flow.Refuse(flow.Refusal{Code: flow.CannotTargetSelf}, "player_id: %s is the caller", target)
+		}
+		return party, nil
 	}
-	_, ok := t.c.flow.Parties.Get(party).Member(target)
-	switch {
-	case !ok:
-		return 0, flow.Refuse(flow.Refusal{Code: flow.TargetNotInParty, Players: []string{target}}, "player %s is not in the party", target)
-	case target == t.c.flow.Players.Get(r).ID:
-		return 0, flow.Refuse(flow.Refusal{Code: flow.CannotTargetSelf}, "player_id: %s is the caller", target)
-	}
-	return party, nil
 }
 
 // PromoteLeader makes another member the leader, or with several leaders one more.
@@ -399,12 +412,8 @@ type PromoteLeader struct {
 }
 
 func (cmd *PromoteLeader) decide(t *tx) error {
-	r, done, err := t.caller(&cmd.Caller, "PromoteLeader")
+	_, party, done, err := t.partyCaller(&cmd.Caller, "PromoteLeader", t.ledWith(cmd.Target))
 	if err != nil || done {
-		return err
-	}
-	party, err := t.targetOf(r, cmd.Target)
-	if err != nil {
 		return err
 	}
 	if t.c.flow.Parties.Get(party).Leads(cmd.Target) {
@@ -426,12 +435,8 @@ type SetReady struct {
 }
 
 func (cmd *SetReady) decide(t *tx) error {
-	r, done, err := t.caller(&cmd.Caller, "SetReady")
+	r, party, done, err := t.partyCaller(&cmd.Caller, "SetReady", t.ownParty)
 	if err != nil || done {
-		return err
-	}
-	party, err := t.ownParty(r)
-	if err != nil {
 		return err
 	}
 	p := t.c.flow.Players.Get(r)
@@ -459,17 +464,13 @@ type SetPartyPreferences struct {
 }
 
 func (cmd *SetPartyPreferences) decide(t *tx) error {
-	r, done, err := t.caller(&cmd.Caller, "SetPartyPreferences")
+	r, party, done, err := t.partyCaller(&cmd.Caller, "SetPartyPreferences", t.ledParty)
 	if err != nil || done {
 		return err
 	}
-	party, err := t.ledParty(r)
-	if err != nil {
-		return err
-	}
 	p := t.c.flow.Players.Get(r)
-	if p.Keys.Phase() == flow.Matchmaking {
-		return flow.Refuse(flow.Refusal{Code: flow.InMatchmaking}, "player %s is in matchmaking", p.ID)
+	if err := notInMatchmaking(p); err != nil {
+		return err
 	}
 	if cmd.Queue != nil && *cmd.Queue != "" {
 		if _, ok := t.c.flowConfig.Queue(*cmd.Queue); !ok {
@@ -508,17 +509,13 @@ type SetPlayerPreferences struct {
 }
 
 func (cmd *SetPlayerPreferences) decide(t *tx) error {
-	r, done, err := t.caller(&cmd.Caller, "SetPlayerPreferences")
+	r, party, done, err := t.partyCaller(&cmd.Caller, "SetPlayerPreferences", t.ownParty)
 	if err != nil || done {
 		return err
 	}
-	party, err := t.ownParty(r)
-	if err != nil {
-		return err
-	}
 	p := t.c.flow.Players.Get(r)
-	if p.Keys.Phase() == flow.Matchmaking {
-		return flow.Refuse(flow.Refusal{Code: flow.InMatchmaking}, "player %s is in matchmaking", p.ID)
+	if err := notInMatchmaking(p); err != nil {
+		return err
 	}
 	profile := profileOf(p)
 	if cmd.Latencies != nil {
@@ -551,12 +548,8 @@ func (t *tx) changePlayer(r flow.Ref, f func(*PlayerChanged)) {
 type RotateInviteCode struct{ Caller }
 
 func (cmd *RotateInviteCode) decide(t *tx) error {
-	r, done, err := t.caller(&cmd.Caller, "RotateInviteCode")
+	_, party, done, err := t.partyCaller(&cmd.Caller, "RotateInviteCode", t.ledParty)
 	if err != nil || done {
-		return err
-	}
-	party, err := t.ledParty(r)
-	if err != nil {
 		return err
 	}
 	code := t.newPartyCode()
@@ -568,12 +561,8 @@ func (cmd *RotateInviteCode) decide(t *tx) error {
 type DisbandParty struct{ Caller }
 
 func (cmd *DisbandParty) decide(t *tx) error {
-	r, done, err := t.caller(&cmd.Caller, "DisbandParty")
+	_, party, done, err := t.partyCaller(&cmd.Caller, "DisbandParty", t.ledParty)
 	if err != nil || done {
-		return err
-	}
-	party, err := t.ledParty(r)
-	if err != nil {
 		return err
 	}
 	t.shutDownParty(party, flow.Disbanded)
