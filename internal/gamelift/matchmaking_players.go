@@ -55,19 +55,11 @@ func attributeFromWire(wire types.AttributeValue) (v ruleset.Value, problem stri
 		given++
 	}
 	if wire.SL != nil {
-		v = ruleset.Value{Kind: ruleset.List}
-		for _, s := range wire.SL {
-			if !slices.Contains(v.List, s) {
-				v.List = append(v.List, s)
-			}
-		}
+		v = ruleset.ListOf(wire.SL)
 		given++
 	}
 	if wire.SDM != nil {
-		v = ruleset.Value{Kind: ruleset.Map}
-		for _, key := range slices.Sorted(maps.Keys(wire.SDM)) {
-			v.Map = append(v.Map, ruleset.Entry{Key: key, Number: wire.SDM[key]})
-		}
+		v = ruleset.MapOf(wire.SDM)
 		given++
 	}
 	switch {

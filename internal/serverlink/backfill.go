@@ -127,17 +127,9 @@ func (a backfillAttribute) value() (v ruleset.Value, problem string) {
 	case "DOUBLE":
 		v = ruleset.Value{Kind: ruleset.Number, Number: a.N}
 	case "STRING_LIST":
-		v = ruleset.Value{Kind: ruleset.List}
-		for _, s := range a.SL {
-			if !slices.Contains(v.List, s) {
-				v.List = append(v.List, s)
-			}
-		}
+		v = ruleset.ListOf(a.SL)
 	case "STRING_DOUBLE_MAP":
-		v = ruleset.Value{Kind: ruleset.Map}
-		for _, key := range slices.Sorted(maps.Keys(a.SDM)) {
-			v.Map = append(v.Map, ruleset.Entry{Key: key, Number: a.SDM[key]})
-		}
+		v = ruleset.MapOf(a.SDM)
 	default:
 		return v, "AttrType is not one of STRING, DOUBLE, STRING_LIST, STRING_DOUBLE_MAP"
 	}

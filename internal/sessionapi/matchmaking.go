@@ -125,19 +125,11 @@ func readAttribute(raw json.RawMessage) (v ruleset.Value, expected string) {
 		given++
 	}
 	if wire.SL != nil {
-		v, texts = ruleset.Value{Kind: ruleset.List}, wire.SL
-		for _, s := range wire.SL {
-			if !slices.Contains(v.List, s) {
-				v.List = append(v.List, s)
-			}
-		}
+		v, texts = ruleset.ListOf(wire.SL), wire.SL
 		given++
 	}
 	if wire.SDM != nil {
-		v, texts = ruleset.Value{Kind: ruleset.Map}, slices.Sorted(maps.Keys(wire.SDM))
-		for _, key := range texts {
-			v.Map = append(v.Map, ruleset.Entry{Key: key, Number: wire.SDM[key]})
-		}
+		v, texts = ruleset.MapOf(wire.SDM), slices.Collect(maps.Keys(wire.SDM))
 		given++
 	}
 	tooLong := func(s string) bool { return s == "" || len(s) > attributeTextMax }

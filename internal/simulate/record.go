@@ -129,25 +129,11 @@ func plainValue(text json.RawMessage) (ruleset.Value, error) {
 	case json.Unmarshal(text, &word) == nil:
 		return ruleset.Value{Kind: ruleset.String, Text: word}, nil
 	case json.Unmarshal(text, &list) == nil:
-		return ruleset.Value{Kind: ruleset.List, List: distinct(list)}, nil
+		return ruleset.ListOf(list), nil
 	case json.Unmarshal(text, &pairs) == nil:
-		v := ruleset.Value{Kind: ruleset.Map}
-		for _, key := range slices.Sorted(maps.Keys(pairs)) {
-			v.Map = append(v.Map, ruleset.Entry{Key: key, Number: pairs[key]})
-		}
-		return v, nil
+		return ruleset.MapOf(pairs), nil
 	}
 	return ruleset.Value{}, fmt.Errorf("%s, want a number, a string, a list of strings, or a map of numbers", text)
-}
-
-func distinct(list []string) []string {
-	out := make([]string, 0, len(list))
-	for _, s := range list {
-		if !slices.Contains(out, s) {
-			out = append(out, s)
-		}
-	}
-	return out
 }
 
 // WriteLines writes arrivals as ReadLines reads them.
@@ -300,17 +286,18 @@ func cellValue(cell string, kind ruleset.Kind) (ruleset.Value, error) {
 	case ruleset.String:
 		v.Text = cell
 	case ruleset.List:
-		v.List = distinct(strings.Split(cell, "|"))
+		v = ruleset.ListOf(strings.Split(cell, "|"))
 	case ruleset.Map:
+		pairs := make(map[string]float64)
 		for pair := range strings.SplitSeq(cell, "|") {
 			key, text, _ := strings.Cut(pair, "=")
 			n, err := strconv.ParseFloat(text, 64)
 			if err != nil || math.IsNaN(n) || math.IsInf(n, 0) || key == "" {
 				return v, fmt.Errorf("%q, want key=number|key=number", cell)
 			}
-			v.Map = append(v.Map, ruleset.Entry{Key: key, Number: n})
+			pairs[key] = n
 		}
-		slices.SortFunc(v.Map, func(a, b ruleset.Entry) int { return strings.Compare(a.Key, b.Key) })
+		v = ruleset.MapOf(pairs)
 	}
 	return v, nil
 }

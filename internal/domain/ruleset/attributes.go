@@ -152,18 +152,27 @@ func (v Value) normal() Value {
 
 func byKey(a, b Entry) int { return cmp.Compare(a.Key, b.Key) }
 
-// distinct returns the list without the repetitions of earlier strings; the very list when it has none.
+// distinct returns the list without the repetitions of earlier strings; the very list when it has none. Lists come from
+// outside before anybody has counted them.
 func distinct(list []string) []string {
+	seen := make(map[string]struct{}, len(list))
 	for i, s := range list {
-		if slices.Contains(list[:i], s) {
-			kept := slices.Clone(list[:i])
-			for _, s := range list[i+1:] {
-				if !slices.Contains(kept, s) {
-					kept = append(kept, s)
-				}
-			}
-			return kept
+		if _, again := seen[s]; again {
+			return without(list, i, seen)
 		}
+		seen[s] = struct{}{}
 	}
 	return list
+}
+
+// without copies a list whose first i strings were seen, and are different.
+func without(list []string, i int, seen map[string]struct{}) []string {
+	kept := slices.Clone(list[:i])
+	for _, s := range list[i:] {
+		if _, again := seen[s]; !again {
+			seen[s] = struct{}{}
+			kept = append(kept, s)
+		}
+	}
+	return kept
 }

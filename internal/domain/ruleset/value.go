@@ -1,6 +1,9 @@
 package ruleset
 
-import "slices"
+import (
+	"maps"
+	"slices"
+)
 
 // Kind is what a value is made of.
 type Kind uint8
@@ -37,6 +40,18 @@ type Entry struct {
 type NamedValue struct {
 	Name string
 	Value
+}
+
+// ListOf is a value of the strings, each once.
+func ListOf(texts []string) Value { return Value{Kind: List, List: distinct(texts)} }
+
+// MapOf is a value of the pairs.
+func MapOf(pairs map[string]float64) Value {
+	v := Value{Kind: Map}
+	for _, key := range slices.Sorted(maps.Keys(pairs)) {
+		v.Map = append(v.Map, Entry{Key: key, Number: pairs[key]})
+	}
+	return v
 }
 
 // Lookup returns what a map holds for a key.
