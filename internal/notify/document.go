@@ -10,8 +10,9 @@ import (
 	"github.com/musterhq/muster/internal/domain/placement"
 )
 
-// document is an event as the bus carries it. The order of its members is that of the documentation.
-type document struct {
+// document is an event as the bus carries it, with a detail of its kind. The order of its members is that of the
+// documentation; its examples of matchmaking have several.
+type document[D any] struct {
 	Version    string   `json:"version"`
 	ID         string   `json:"id"`
 	DetailType string   `json:"detail-type"`
@@ -20,7 +21,7 @@ type document struct {
 	Time       string   `json:"time"`
 	Region     string   `json:"region"`
 	Resources  []string `json:"resources"`
-	Detail     detail   `json:"detail"`
+	Detail     D        `json:"detail"`
 }
 
 // detail of a placement event. The port is a string here, unlike in the API.
@@ -51,7 +52,7 @@ var eventTypes = map[placement.Status]string{
 // placementDocument writes the event of a placement that has ended.
 // Source: the developer guide's examples; receivers parse exactly these forms of the times.
 func placementDocument(n *notice.Notice, p *placement.Placement) []byte {
-	d := document{
+	d := document[detail]{
 		Version: "0", ID: n.ID.String(), DetailType: "GameLift Queue Placement Event", Source: "aws.gamelift",
 		Account: p.Account, Time: n.At.Std().Format("2006-01-02T15:04:05Z"), Region: p.Region,
 		Resources: []string{"arn:aws:gamelift:" + p.Region + ":" + p.Account + ":gamesessionqueue/" + p.Queue},

@@ -4,20 +4,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/notice"
 )
 
-// matchDocument is an event of matchmaking as the bus carries it. Members come in the order of the documentation's table;
-// its examples have several.
-type matchDocument struct {
-	Version    string      `json:"version"`
-	ID         string      `json:"id"`
-	DetailType string      `json:"detail-type"`
-	Source     string      `json:"source"`
-	Account    string      `json:"account"`
-	Time       string      `json:"time"`
-	Region     string      `json:"region"`
-	Resources  []string    `json:"resources"`
-	Detail     matchDetail `json:"detail"`
-}
-
+// matchDetail is of an event of matchmaking. Its members come in the order of the documentation's table.
 type matchDetail struct {
 	Reason                string        `json:"reason,omitempty"`
 	Tickets               []matchTicket `json:"tickets"`
@@ -70,7 +57,7 @@ type Counts func(configuration string, ticket uint64) []notice.MatchRule
 // matchDocumentOf writes an event of matchmaking. Source: the guide's event page and its examples.
 func matchDocumentOf(n *notice.Notice, counts Counts) []byte {
 	m := n.Match
-	d := matchDocument{
+	d := document[matchDetail]{
 		Version: "0", ID: n.ID.String(), DetailType: "GameLift Matchmaking Event", Source: "aws.gamelift",
 		Account: m.Account, Time: milliseconds(n.At), Region: m.Region,
 		Resources: []string{"arn:aws:gamelift:" + m.Region + ":" + m.Account + ":matchmakingconfiguration/" + m.Configuration},

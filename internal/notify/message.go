@@ -1,12 +1,8 @@
 package notify
 
 import (
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/hex"
 	"net/http"
 	"net/url"
-	"strconv"
 	"time"
 
 	"github.com/google/uuid"
@@ -86,15 +82,4 @@ func (r *receiver) topicHeader(kind, id string) http.Header {
 		"X-Amz-Sns-Message-Id":   {id},
 		"X-Amz-Sns-Topic-Arn":    {r.topic},
 	}
-}
-
-// SignatureHeader says who sent a message and when: "t=<Unix seconds>,v1=<hex of HMAC-SHA256(key, t + "." + body)>".
-const SignatureHeader = "X-Muster-Signature"
-
-func sign(key string, now time.Time, body []byte) string {
-	t := strconv.FormatInt(now.Unix(), 10)
-	mac := hmac.New(sha256.New, []byte(key))
-	mac.Write([]byte(t + "."))
-	mac.Write(body)
-	return "t=" + t + ",v1=" + hex.EncodeToString(mac.Sum(nil))
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/notice"
 	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/webhook"
 )
 
 // Config is what a Sender needs.
@@ -70,13 +71,8 @@ func Start(c Config) *Sender {
 	c.LastRetry = cmp.Or(c.LastRetry, DefaultLastRetry)
 	c.Patience = cmp.Or(c.Patience, DefaultPatience)
 	s := &Sender{config: c, dropped: droppedLog{log: c.Log}}
-	transport := http.DefaultTransport.(*http.Transport).Clone()
-	transport.MaxIdleConnsPerHost = concurrency
-	s.client = &http.Client{
-		Timeout: c.Patience, Transport: transport,
-		// A redirect is not followed: who is told was decided by the operator, not by the receiver.
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
+	s.client = webhook.NewClient(concurrency)
+	s.client.Timeout = c.Patience
 	if c.Bus != "" {
 		s.receivers = append(s.receivers, newReceiver(s, notice.Bus, c.Bus))
 	}

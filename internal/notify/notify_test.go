@@ -25,6 +25,7 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/journal"
 	"github.com/musterhq/muster/internal/journal/journaltest"
+	"github.com/musterhq/muster/internal/webhook"
 )
 
 const topic = "arn:aws:sns:eu-central-1:000000000000:placements"
@@ -157,7 +158,7 @@ type inbox struct {
 type letter struct {
 	header http.Header
 	body   string
-	event  document // of an event, also when it came in an envelope
+	event  document[detail] // of an event, also when it came in an envelope
 }
 
 func (x *inbox) url(t *testing.T) string {
@@ -257,7 +258,7 @@ func TestDocuments(t *testing.T) {
 func checkSignature(t *testing.T, l letter, key string) {
 	t.Helper()
 	var at int64
-	header := l.header.Get(SignatureHeader)
+	header := l.header.Get(webhook.SignatureHeader)
 	if _, err := fmt.Sscanf(header, "t=%d,", &at); err != nil || sign(key, time.Unix(at, 0), []byte(l.body)) != header || sign("other", time.Unix(at, 0), []byte(l.body)) == header {
 		t.Errorf("signature %q does not fit", header)
 	}

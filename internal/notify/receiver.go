@@ -15,6 +15,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/notice"
+	"github.com/musterhq/muster/internal/webhook"
 )
 
 const (
@@ -280,7 +281,7 @@ func (r *receiver) post(ctx context.Context, m message) error {
 		request.Header[name] = values
 	}
 	request.Header.Set("User-Agent", "Muster")
-	request.Header.Set(SignatureHeader, sign(r.sender.config.Key(r.target()), time.Now(), m.body))
+	request.Header.Set(webhook.SignatureHeader, webhook.Sign(r.sender.config.Key(r.target()), time.Now(), m.body))
 	answer, err := r.sender.client.Do(request)
 	if err != nil {
 		return errors.Unwrap(err) // the outer one repeats the URL, which may hold a secret

@@ -58,7 +58,7 @@ func (t *tx) checkPlan(plan *GamePlan) (begin func(), err error) {
 	start := &StartPlacement{Placement: placement.Placement{
 		ID: "gi-" + plan.ID.String(), Queue: plan.Queue, PlayersMax: plan.PlayersMax, Name: plan.Name, Data: plan.Data,
 		Properties: flowProperties(plan.Properties, plan.ID, rules.Reconnect, ""), Latencies: plan.Latencies,
-	}, ArchivedAt: t.c.forgotten}
+	}, archivedID: archivedID{ArchivedAt: t.c.forgotten}}
 	if !rules.ManualReady {
 		for _, x := range plan.Players {
 			start.Placement.Players = append(start.Placement.Players, placement.Player{Player: x.Player, Data: x.Data, ID: t.newID()})

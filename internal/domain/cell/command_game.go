@@ -303,6 +303,18 @@ type Claim interface {
 	SetArchived(data []byte, at uint64) error
 }
 
+// archivedID is whether the archive knows the id of what a command claims. The engine fills it in.
+type archivedID struct {
+	Archived   bool
+	ArchivedAt uint64 // Cell.Forgotten when it looked
+}
+
+// SetArchived takes what the archive had.
+func (x *archivedID) SetArchived(data []byte, at uint64) error {
+	x.Archived, x.ArchivedAt = data != nil, at
+	return nil
+}
+
 // Claimed returns the id if it was chosen.
 func (cmd *CreateGameSession) Claimed() (ClaimKind, string) {
 	if cmd.Parameters == 0 {

@@ -14,20 +14,13 @@ import (
 type StartPlacement struct {
 	Placement placement.Placement // what the caller wants: ID, Queue, PlayersMax, …, Players with ids of their sessions to be
 
-	Archived   bool // the archive knows the id
-	ArchivedAt uint64
+	archivedID
 
 	// Result: Placement as it was stored, pending.
 }
 
 // Claimed returns the id: the caller always chooses it.
 func (cmd *StartPlacement) Claimed() (ClaimKind, string) { return APlacement, cmd.Placement.ID }
-
-// SetArchived takes what the archive had.
-func (cmd *StartPlacement) SetArchived(data []byte, at uint64) error {
-	cmd.Archived, cmd.ArchivedAt = data != nil, at
-	return nil
-}
 
 func (cmd *StartPlacement) decide(t *tx) error {
 	for i, x := range cmd.Placement.Players {

@@ -22,8 +22,7 @@ type StartMatchmaking struct {
 	Chosen        bool // the caller chose the id
 	Players       []matchmaking.Player
 
-	Archived   bool // the archive knows the id
-	ArchivedAt uint64
+	archivedID
 
 	// Result
 	Ticket Ticket
@@ -35,12 +34,6 @@ func (cmd *StartMatchmaking) Claimed() (ClaimKind, string) {
 		return Nothing, ""
 	}
 	return ATicket, cmd.ID
-}
-
-// SetArchived takes what the archive had.
-func (cmd *StartMatchmaking) SetArchived(data []byte, at uint64) error {
-	cmd.Archived, cmd.ArchivedAt = data != nil, at
-	return nil
 }
 
 func (cmd *StartMatchmaking) decide(t *tx) error {
@@ -175,8 +168,7 @@ type StartMatchBackfill struct {
 	Game          string               // id of the game session; with STANDALONE whatever the caller calls it, or nothing
 	Server        *fleet.Key           // the server process that asks; nil: not one
 
-	Archived   bool
-	ArchivedAt uint64
+	archivedID
 
 	// Result
 	Ticket Ticket
@@ -188,12 +180,6 @@ func (cmd *StartMatchBackfill) Claimed() (ClaimKind, string) {
 		return Nothing, ""
 	}
 	return ATicket, cmd.ID
-}
-
-// SetArchived takes what the archive had.
-func (cmd *StartMatchBackfill) SetArchived(data []byte, at uint64) error {
-	cmd.Archived, cmd.ArchivedAt = data != nil, at
-	return nil
 }
 
 func (cmd *StartMatchBackfill) decide(t *tx) error {

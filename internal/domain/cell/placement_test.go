@@ -40,7 +40,7 @@ func (w *world) start(p placement.Placement) {
 	if p.PlayersMax == 0 {
 		p.PlayersMax = 8
 	}
-	w.must(&StartPlacement{Placement: p, ArchivedAt: w.cell.Forgotten()})
+	w.must(&StartPlacement{Placement: p, archivedID: archivedID{ArchivedAt: w.cell.Forgotten()}})
 }
 
 func (w *world) placement(id string) placement.Placement {
@@ -185,7 +185,7 @@ func TestPlacementIsStopped(t *testing.T) {
 	if p := w.placement("p2"); p.Status != placement.Failed {
 		t.Fatalf("%+v", p)
 	}
-	if err := w.do(&StartPlacement{Placement: placement.Placement{ID: "p1", Queue: "q"}, ArchivedAt: w.cell.Forgotten()}); err == nil {
+	if err := w.do(&StartPlacement{Placement: placement.Placement{ID: "p1", Queue: "q"}, archivedID: archivedID{ArchivedAt: w.cell.Forgotten()}}); err == nil {
 		t.Fatal("an id was used twice")
 	}
 }

@@ -60,7 +60,7 @@ func (s *script) managedCommand(verb string, a arguments, fleetID string) Comman
 		return &CreateAlias{Alias: fleet.Alias{ID: a.or("alias", "alias-1"), Fleet: fleetID, Tags: a.tags("tags")}}
 	case "start-placement":
 		p := placement.Placement{ID: a.or("placement", "p"), Queue: a.or("queue", "q"), PlayersMax: 4}
-		return &StartPlacement{Placement: p, ArchivedAt: s.cell.Forgotten()}
+		return &StartPlacement{Placement: p, archivedID: archivedID{ArchivedAt: s.cell.Forgotten()}}
 	case "stop-placement":
 		return &StopPlacement{ID: a.or("placement", "p")}
 	}
