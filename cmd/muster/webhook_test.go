@@ -17,8 +17,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 
 	"github.com/musterhq/muster/internal/identity"
-	"github.com/musterhq/muster/internal/notify"
 	"github.com/musterhq/muster/internal/settings"
+	"github.com/musterhq/muster/internal/webhook"
 )
 
 type delivery struct {
@@ -32,7 +32,7 @@ func TestWebhooks(t *testing.T) {
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err == nil {
-			deliveries <- delivery{r.URL.Path, string(body), r.Header.Get(notify.SignatureHeader)}
+			deliveries <- delivery{r.URL.Path, string(body), r.Header.Get(webhook.SignatureHeader)}
 		}
 	}))
 	t.Cleanup(receiver.Close)
