@@ -42,9 +42,8 @@ func NewDoor(c Config) *Door {
 func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !d.config.Dev {
 		id, secret, _ := r.BasicAuth()
-		key, ok := d.config.Keys.Find(id)
-		// Compared also when there is no such key, in the same time.
-		if !identity.Equal(secret, key.Secret) || !ok {
+		key, ok := identity.Proven(d.config.Keys, id, secret)
+		if !ok {
 			w.Header().Set("WWW-Authenticate", `Basic realm="Muster"`)
 			http.Error(w, "Name an access key of a role other than client: its id as the user, its secret as the password.", http.StatusUnauthorized)
 			return

@@ -2,9 +2,7 @@ package playerapi
 
 import (
 	"context"
-	"net"
 	"net/http"
-	"net/netip"
 	"strings"
 
 	"github.com/musterhq/muster/internal/domain"
@@ -59,10 +57,7 @@ func (d *Door) trust(r *http.Request, x *who, to *realm, role identity.Role) *Pr
 		x.partner, x.instance = name, instance
 		return nil
 	}
-	keyID, secret, ok := strings.Cut(token, ".")
-	if user, password, basic := r.BasicAuth(); basic {
-		keyID, secret, ok = user, password, true
-	}
+	keyID, secret, ok := identity.Shown(r)
 	if d.config.Dev {
 		// Without credentials any page in the developer's browser could call.
 		if err := new(http.CrossOriginProtection).Check(r); err != nil {
@@ -77,28 +72,17 @@ func (d *Door) trust(r *http.Request, x *who, to *realm, role identity.Role) *Pr
 	if !ok {
 		return refusal(flow.Unauthenticated, "want Authorization: Bearer KEYID.SECRET, or Basic with both")
 	}
-	key, found := d.config.Keys.Find(keyID)
-	// Compared also when there is no such key, in the same time.
+	key, found := identity.Proven(d.config.Keys, keyID, secret)
 	switch {
-	case !identity.Equal(secret, key.Secret) || !found:
+	case !found:
 		return refusal(flow.Unauthenticated, "there is no access key with this id and secret")
-	case !d.private(r):
+	case !identity.Private(r, d.config.Secure):
 		return refusal(flow.PermissionDenied, "access key %s was sent without TLS: whoever listens has it now", keyID)
 	case key.Role != role && key.Role != identity.Admin:
 		return refusal(flow.PermissionDenied, "access key %s has the role %s, want %s", keyID, key.Role, role)
 	}
 	x.partner = keyID
 	return nil
-}
-
-// private reports whether nobody can listen.
-func (d *Door) private(r *http.Request) bool {
-	if r.TLS != nil || d.config.Secure {
-		return true
-	}
-	host, _, _ := net.SplitHostPort(r.RemoteAddr)
-	addr, err := netip.ParseAddr(host)
-	return err == nil && addr.Unmap().IsLoopback()
 }
 
 // instanceFor reads the game instance of a call, and checks that a game server means its own.

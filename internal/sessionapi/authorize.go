@@ -2,10 +2,7 @@ package sessionapi
 
 import (
 	"fmt"
-	"net"
 	"net/http"
-	"net/netip"
-	"strings"
 
 	"github.com/musterhq/muster/internal/identity"
 )
@@ -40,13 +37,12 @@ func (d *Door) authorize(r *http.Request, a access, what string) (caller, *Probl
 	if problem != nil {
 		return caller{}, problem
 	}
-	key, ok := d.config.Keys.Find(id)
-	// Compared also when there is no such key, in the same time.
-	if !identity.Equal(secret, key.Secret) || !ok {
+	key, ok := identity.Proven(d.config.Keys, id, secret)
+	if !ok {
 		return caller{}, unauthorized("there is no access key with this id and secret")
 	}
 	who := caller{keyID: key.ID, role: key.Role}
-	if key.Role != identity.Client && !d.private(r) {
+	if key.Role != identity.Client && !identity.Private(r, d.config.Secure) {
 		// A client key is in every copy of the game, so nothing is lost when somebody listens. Any other one is a secret.
 		return caller{}, &Problem{status: http.StatusForbidden, Name: accessDenied, Message: fmt.Sprintf(
 			"access key %s has the role %s and was sent without TLS: whoever listens has it now; use https, or a key of the role client", key.ID, key.Role)}
@@ -62,30 +58,15 @@ func denied(who caller, a access, what string) *Problem {
 		Message: fmt.Sprintf("access key %s has the role %s, which may not call %s", who.keyID, who.role, what)}
 }
 
-// private reports whether nobody can listen.
-func (d *Door) private(r *http.Request) bool {
-	if r.TLS != nil || d.config.Secure {
-		return true
-	}
-	host, _, _ := net.SplitHostPort(r.RemoteAddr)
-	addr, err := netip.ParseAddr(host)
-	return err == nil && addr.Unmap().IsLoopback()
-}
-
 func credentials(r *http.Request) (id, secret string, problem *Problem) {
-	header := r.Header.Get("Authorization")
-	if header == "" {
+	if r.Header.Get("Authorization") == "" {
 		return "", "", unauthorized("the Authorization header is missing; want Bearer KEYID.SECRET, or Basic with both")
 	}
-	scheme, token, _ := strings.Cut(header, " ")
-	if strings.EqualFold(scheme, "Bearer") {
-		if id, secret, ok := strings.Cut(strings.TrimSpace(token), "."); ok {
-			return id, secret, nil
-		}
-	} else if id, secret, ok := r.BasicAuth(); ok {
-		return id, secret, nil
+	id, secret, ok := identity.Shown(r)
+	if !ok {
+		return "", "", unauthorized("the Authorization header is malformed; want Bearer KEYID.SECRET, or Basic with both")
 	}
-	return "", "", unauthorized("the Authorization header is malformed; want Bearer KEYID.SECRET, or Basic with both")
+	return id, secret, nil
 }
 
 func unauthorized(message string) *Problem {
