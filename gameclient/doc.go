@@ -76,7 +76,8 @@
 //	}
 //
 // A call that gets no answer is made again, and is carried out once. What was refused is a [FlowError], which says what to do
-// about it.
+// about it. With [IfRev] a call is carried out only if everything still is as the player has seen it. The login is refreshed by
+// itself while the program runs.
 //
 // # Errors
 //

@@ -60,18 +60,25 @@ type Player struct {
 
 	options PlayerOptions
 	base    *url.URL
-	token   string
+	ahead   time.Duration // how far the service's clock is ahead of ours
 	stop    context.CancelFunc
-	stopped chan struct{} // closed when nobody follows the events any more
+	running sync.WaitGroup // what follows the events, and keeps the login
 
-	mu       sync.Mutex
-	flow     Flow
-	events   []Event
-	last     uint64 // number of the last event that was taken in
-	whole    bool   // ask for everything: events were thrown away
-	online   bool
-	over     error         // no event comes any more, and why
-	happened chan struct{} // closed, and replaced, when one of the four above changes
+	refreshing sync.Mutex
+	expiring   chan struct{} // has something in it when the service says that the login is about to expire
+
+	mu        sync.Mutex
+	token     string
+	expiresAt time.Time // when the login ends, by the service's clock
+	flow      Flow
+	events    []Event
+	last      uint64 // number of the last event that came in
+	taken     uint64 // and of the last one that the game has
+	acked     uint64 // and up to which the service was told so
+	whole     bool   // ask for everything: events were thrown away
+	online    bool
+	over      error         // no event comes any more, and why
+	happened  chan struct{} // closed, and replaced, when flow, events, online or over change
 }
 
 // Login logs in and begins to follow the events of the player. Another device that is logged in as the same player loses
@@ -89,15 +96,16 @@ func Login(ctx context.Context, o PlayerOptions) (*Player, error) {
 	}
 	o.HTTPClient = cmp.Or(o.HTTPClient, http.DefaultClient)
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
-	p := &Player{options: o, base: base, stopped: make(chan struct{}), happened: make(chan struct{})}
+	p := &Player{options: o, base: base, expiring: make(chan struct{}, 1), happened: make(chan struct{})}
 
 	request := loginRequest{Provider: o.Provider, Token: o.Token, ClientVersion: o.ClientVersion, DeviceLabel: o.DeviceLabel}
 	if o.AutoReconnect {
 		request.Capabilities = []string{"auto_reconnect"}
 	}
 	var answer struct {
-		AccessToken string   `json:"access_token"`
-		Snapshot    Snapshot `json:"flow_snapshot"`
+		AccessToken string    `json:"access_token"`
+		ExpiresAt   time.Time `json:"expires_at"`
+		Snapshot    Snapshot  `json:"flow_snapshot"`
 	}
 	for {
 		err := p.callOnce(ctx, "Session.Login", "", request, &answer)
@@ -115,12 +123,14 @@ func Login(ctx context.Context, o PlayerOptions) (*Player, error) {
 			return nil, noAnswer("Session.Login", err)
 		}
 	}
-	p.token, p.AtLogin, p.ID = answer.AccessToken, answer.Snapshot, answer.Snapshot.PlayerID
-	p.last = p.AtLogin.Seq // what came before is in the snapshot
+	p.AtLogin, p.ID = answer.Snapshot, answer.Snapshot.PlayerID
+	p.token, p.expiresAt, p.ahead = answer.AccessToken, answer.ExpiresAt, time.Until(p.AtLogin.ServerTime)
+	p.last, p.taken, p.acked = p.AtLogin.Seq, p.AtLogin.Seq, p.AtLogin.Seq // what came before is in the snapshot
 	// The login outlives the call, so it does not end with the call's context.
 	following, stop := context.WithCancel(context.WithoutCancel(ctx))
 	p.stop = stop
-	go p.follow(following)
+	p.running.Go(func() { p.follow(following) })
+	p.running.Go(func() { p.keepLogin(following) })
 	return p, nil
 }
 
@@ -167,7 +177,7 @@ func (p *Player) Logout(ctx context.Context) error {
 // Close ends the following of events without a logout, as the end of the program does.
 func (p *Player) Close() {
 	p.stop()
-	<-p.stopped
+	p.running.Wait()
 }
 
 // noteFlow keeps the latest. Answers and events come in on two ways, so an older one may come later.

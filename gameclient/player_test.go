@@ -34,15 +34,25 @@ type deskAnswer struct {
 }
 
 type deskCall struct {
-	name, request, token string
-	body                 object
+	name, request, token, rev string
+	body                      object
 }
 
 // deskStream is one WebSocket of a client.
 type deskStream struct {
 	gws.BuiltinEventHandler
-	after string
+	after, token string
+	said         chan string // what the client says on it
 	*gws.Conn
+}
+
+func (s *deskStream) OnMessage(_ *gws.Conn, m *gws.Message) {
+	s.said <- m.Data.String()
+	_ = m.Close()
+}
+
+func bearerOf(r *http.Request) string {
+	return strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
 }
 
 func (s *deskStream) send(format string, args ...any) {
@@ -64,7 +74,7 @@ func newDesk(t *testing.T) *desk {
 	d := &desk{t: t, answers: map[string][]deskAnswer{}, streams: make(chan *deskStream, 16)}
 	d.answer("Session.Login", 200, loginAnswer)
 	d.Server = httptest.NewServer(d)
-	t.Cleanup(d.Close)
+	t.Cleanup(func() { d.Close() })
 	return d
 }
 
@@ -81,7 +91,7 @@ func (d *desk) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			http.Error(w, "no upgrades here", http.StatusBadGateway)
 			return
 		}
-		s := &deskStream{after: r.URL.Query().Get("after_seq")}
+		s := &deskStream{after: r.URL.Query().Get("after_seq"), token: bearerOf(r), said: make(chan string, 16)}
 		conn, err := gws.NewUpgrader(s, &gws.ServerOption{SubProtocols: []string{"playerflow.v1"}}).Upgrade(w, r)
 		if err != nil {
 			d.t.Errorf("upgrade: %v", err)
@@ -95,7 +105,7 @@ func (d *desk) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var body object
 	_ = json.NewDecoder(r.Body).Decode(&body)
 	d.mu.Lock()
-	d.asked = append(d.asked, deskCall{name, r.Header.Get("X-Request-Id"), strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "), body})
+	d.asked = append(d.asked, deskCall{name, r.Header.Get("X-Request-Id"), bearerOf(r), r.Header.Get("X-If-Rev"), body})
 	a := deskAnswer{http.StatusNotFound, ""}
 	if turn := d.answers[name]; len(turn) > 0 {
 		a = turn[0]

@@ -10,6 +10,7 @@ import (
 	"io"
 	mathrand "math/rand/v2"
 	"net/http"
+	"strconv"
 	"time"
 )
 
@@ -50,8 +51,11 @@ func (p *Player) callOnce(ctx context.Context, name, request string, body, answe
 	if request != "" {
 		r.Header.Set("X-Request-Id", request)
 	}
-	if p.token != "" {
-		r.Header.Set("Authorization", "Bearer "+p.token)
+	if token := p.accessToken(); token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	if rev, ok := ctx.Value(revKey{}).(uint64); ok {
+		r.Header.Set("X-If-Rev", strconv.FormatUint(rev, 10))
 	}
 	response, err := p.options.HTTPClient.Do(r)
 	if err != nil {

@@ -170,6 +170,12 @@ func (p *Player) take(e Event) error {
 	}
 	p.last = e.Seq
 	p.events = append(p.events, e)
+	if e.Type == OnSessionExpiring {
+		select {
+		case p.expiring <- struct{}{}:
+		default: // it is known
+		}
+	}
 	if e.Flow != nil {
 		p.noteFlowLocked(*e.Flow)
 	}
@@ -201,6 +207,7 @@ func (p *Player) pop() Event {
 	e := p.events[0]
 	p.events[0] = Event{} // what it points to need not live as long as the array
 	p.events = p.events[1:]
+	p.taken = e.Seq
 	return e
 }
 

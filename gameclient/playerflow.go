@@ -87,13 +87,15 @@ type Member struct {
 
 // Search is the wish of a party for a match, while it lives.
 type Search struct {
-	ID         string      `json:"matchmaking_id"`
-	Queue      string      `json:"queue"`
-	Status     string      `json:"status"` // QUEUED, SEARCHING, HELD, REQUIRES_ACCEPTANCE, PLACING, ENDED
-	EnteredAt  time.Time   `json:"entered_at"`
-	ExpiresAt  time.Time   `json:"expires_at"`
-	HeldBy     []string    `json:"held_by"` // members whose absence holds it back
-	Acceptance *Acceptance `json:"acceptance"`
+	ID        string    `json:"matchmaking_id"`
+	Queue     string    `json:"queue"`
+	Status    string    `json:"status"` // QUEUED, SEARCHING, HELD, REQUIRES_ACCEPTANCE, PLACING, ENDED
+	EnteredAt time.Time `json:"entered_at"`
+	ExpiresAt time.Time `json:"expires_at"`
+	HeldBy    []string  `json:"held_by"` // members whose absence holds it back
+	// EstimatedWaitMilliseconds is how long searches of this queue take at present; 0: unknown.
+	EstimatedWaitMilliseconds int64       `json:"estimated_wait_ms"`
+	Acceptance                *Acceptance `json:"acceptance"`
 }
 
 // Acceptance is a match that waits for the answers of its players: see Player.AnswerMatch.
@@ -205,4 +207,6 @@ type QueueInfo struct {
 	PartyMax           int    `json:"max_party"`
 	AcceptanceRequired bool   `json:"acceptance_required"`
 	Reconnect          string `json:"reconnect"`
+	// EstimatedWaitMilliseconds is how long a search takes at present; 0: unknown.
+	EstimatedWaitMilliseconds int64 `json:"estimated_wait_ms"`
 }

@@ -103,6 +103,16 @@ func (p *Player) LeaveGame(ctx context.Context) error {
 	return p.leave(ctx, "LeaveGame")
 }
 
+// JoinGame takes a free seat in a game that runs, where the service allows that (--player-direct-join). The details of the server
+// come as an event.
+func (p *Player) JoinGame(ctx context.Context, gameInstance string) (*Game, error) {
+	var answer struct {
+		Game *Game `json:"game_instance"`
+	}
+	err := p.call(ctx, "GameInstance.JoinGameInstance", object{"game_instance_id": gameInstance}, &answer)
+	return answer.Game, err
+}
+
 func (p *Player) leave(ctx context.Context, name string) error {
 	game, err := p.currentGame(name)
 	if err != nil {

@@ -58,14 +58,21 @@ func (p *Player) Party(ctx context.Context) (*Party, error) {
 	return p.party(ctx, "GetParty", object{})
 }
 
-// JoinParty goes to a party that is open, or to which the player is invited.
-func (p *Player) JoinParty(ctx context.Context, party string) (*Party, error) {
-	return p.party(ctx, "JoinPartyById", object{"party_id": party})
+// JoinParty goes to a party that is open, or to which the player is invited; out of another one, unless OnExistingFail says not to.
+func (p *Player) JoinParty(ctx context.Context, party string, existing ...OnExisting) (*Party, error) {
+	return p.party(ctx, "JoinPartyById", withExisting(object{"party_id": party}, existing))
 }
 
 // JoinPartyByCode goes to the party whose code a friend has told.
-func (p *Player) JoinPartyByCode(ctx context.Context, code string) (*Party, error) {
-	return p.party(ctx, "JoinPartyByInviteCode", object{"code": code})
+func (p *Player) JoinPartyByCode(ctx context.Context, code string, existing ...OnExisting) (*Party, error) {
+	return p.party(ctx, "JoinPartyByInviteCode", withExisting(object{"code": code}, existing))
+}
+
+func withExisting(body object, existing []OnExisting) object {
+	if len(existing) > 0 {
+		body["on_existing"] = existing[len(existing)-1]
+	}
+	return body
 }
 
 // Invite invites a player into the party, who is told by OnPartyInviteReceived. It returns the id of the invite.
@@ -84,8 +91,8 @@ func (p *Player) CancelInvite(ctx context.Context, invite string) error {
 }
 
 // Respond accepts an invite or declines it. It returns the party that the player is in then.
-func (p *Player) Respond(ctx context.Context, invite string, accept bool) (*Party, error) {
-	return p.party(ctx, "RespondToInvite", object{"invite_id": invite, "accept": accept})
+func (p *Player) Respond(ctx context.Context, invite string, accept bool, existing ...OnExisting) (*Party, error) {
+	return p.party(ctx, "RespondToInvite", withExisting(object{"invite_id": invite, "accept": accept}, existing))
 }
 
 // Invites are those that the player can answer.

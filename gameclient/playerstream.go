@@ -36,7 +36,7 @@ const (
 // follow takes in the events until the login ends or Close is called. It has no limit of attempts: a player who was in a
 // tunnel is back when the tunnel ends.
 func (p *Player) follow(ctx context.Context) {
-	defer close(p.stopped)
+	defer p.stop() // the login need not be kept any more
 	for failures := 0; ; failures++ {
 		var greeted bool
 		var wait time.Duration
@@ -62,12 +62,13 @@ func (p *Player) follow(ctx context.Context) {
 		if greeted {
 			failures = 0
 		}
-		if wait == 0 {
-			wait = jitter(min(streamPause<<min(failures, 10), streamPauseMax))
-		}
-		_ = sleep(ctx, wait) // what comes next sees the end of ctx
+		_ = sleep(ctx, wait+jitter(pauseMax(failures))) // what comes next sees the end of ctx
 	}
 }
+
+// pauseMax bounds the pause after so many failures in a row. It comes on top of what a service said that closes for a while:
+// it says the same to all, and they shall not come back in the same moment.
+func pauseMax(failures int) time.Duration { return min(streamPause<<min(failures, 10), streamPauseMax) }
 
 func (p *Player) setOnline(online bool) {
 	p.mu.Lock()
@@ -124,6 +125,10 @@ func (p *Player) followPolls(ctx context.Context) (answered bool, err error) {
 				return answered, err
 			}
 		}
+		if seq, due := p.ackDue(); due {
+			// Told again with the next one if it gets lost.
+			_ = p.callOnce(ctx, "Session.Ack", "", object{"seq": seq}, nil)
+		}
 	}
 	return answered, errors.New("time to try a stream again")
 }
@@ -147,7 +152,7 @@ func (p *Player) followStream(ctx context.Context) (greeted bool, wait time.Dura
 	s := &stream{player: p, patience: greetWithin}
 	socket, response, err := gws.NewClient(s, &gws.ClientOption{
 		Addr:             u.String(),
-		RequestHeader:    http.Header{"Authorization": {"Bearer " + p.token}, "Sec-WebSocket-Protocol": {"playerflow.v1"}},
+		RequestHeader:    http.Header{"Authorization": {"Bearer " + p.accessToken()}, "Sec-WebSocket-Protocol": {"playerflow.v1"}},
 		HandshakeTimeout: greetWithin, TlsConfig: p.tlsConfig(u.Hostname()),
 		NewDialer: func() (gws.Dialer, error) { return dialer, nil },
 	})
@@ -222,7 +227,14 @@ func (s *stream) receive(c *gws.Conn, text []byte) error {
 	if e.Seq == 0 {
 		return nil // a control frame of a later service
 	}
-	return s.player.take(e)
+	if err := s.player.take(e); err != nil {
+		return err
+	}
+	if seq, due := s.player.ackDue(); due {
+		// One that cannot be sent ends the connection, as the next read sees.
+		_ = c.WriteMessage(gws.OpcodeText, fmt.Appendf(nil, `{"type":"ack","seq":%d}`, seq))
+	}
+	return nil
 }
 
 // dialer makes a connection that ends with a context, which gws does not know.
