@@ -192,8 +192,11 @@ func (t *tx) penalise(r flow.Ref, kind flow.PenaltyKind, instance domain.UUID, r
 		return
 	}
 	steps, decay := config.LeaveSteps, config.LeaveDecay
-	if kind == flow.Dodge {
+	switch kind {
+	case flow.Dodge:
 		steps, decay = config.DodgeSteps, config.DodgeDecay
+	case flow.AFK:
+		steps, decay = config.AFKSteps, config.AFKDecay
 	}
 	p := t.c.flow.Players.Get(r)
 	next := flow.Penalty{Kind: kind, Since: t.now, Instance: instance, Reason: reason, Level: 1}
@@ -214,6 +217,8 @@ func (t *tx) penalise(r flow.Ref, kind flow.PenaltyKind, instance domain.UUID, r
 	t.changePlayer(r, func(e *PlayerChanged) { e.Penalties = all })
 	if config.Mode == flow.PenaltiesEnforced {
 		t.tellPlayers(flow.OnPenaltyApplied, flow.Message{Penalty: &applied}, id)
+	} else {
+		t.tellOnlyStudio(flow.OnPenaltyApplied, flow.Message{Penalty: &applied}, id)
 	}
 }
 

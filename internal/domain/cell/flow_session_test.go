@@ -282,7 +282,7 @@ func TestExplainStuck(t *testing.T) {
 // TestFlowQueues lists what players may enter.
 func TestFlowQueues(t *testing.T) {
 	w := newFlowWorld(t, func(c *flow.Config) {
-		c.Queues = []flow.QueueConfig{{Name: acceptQueue, PartyMax: 2, Reconnect: flow.ReconnectRequired}, {Name: testQueue}}
+		c.Queues = []flow.QueueConfig{{Name: acceptQueue, PartyMax: 2, Own: []flow.Setting{{Name: "reconnect", Value: `"REQUIRED"`}}}, {Name: testQueue}}
 	})
 	w.queues()
 	w.must(&SetQueue{Name: testQueue, Closed: true})

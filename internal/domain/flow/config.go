@@ -1,15 +1,12 @@
 package flow
 
-import (
-	"errors"
-	"fmt"
-	"time"
-)
+import "time"
 
 // Config is the configuration of player flow. A game instance keeps the rules that it began with; everything else is in
 // force at once.
 type Config struct {
 	Sessions  SessionConfig
+	Logins    LoginConfig
 	Parties   PartyConfig
 	Search    SearchConfig
 	Games     GameConfig
@@ -32,6 +29,13 @@ type SessionConfig struct {
 	FlappingLock     time.Duration
 }
 
+// LoginConfig is about how many may log in.
+type LoginConfig struct {
+	PerSecond   int  // more wait in line; 0: no limit
+	OnlineMax   int  // players who may be logged in; 0: no limit
+	QueueInGame bool // players in a game wait, too
+}
+
 // PartyConfig is about parties and invites.
 type PartyConfig struct {
 	MembersMax              int32
@@ -43,6 +47,7 @@ type PartyConfig struct {
 	InvitesMax              int // pending ones of a party
 	Joinability             Joinability
 	NoReadyRequired         bool
+	ReadyTimeout            time.Duration // a member who is ready is so no longer, unless a search begins; 0: for ever
 	NoChangeInGame          bool
 	JoinCancelsMatchmaking  bool
 	LogoutKeepsParty        bool
@@ -64,6 +69,10 @@ type SearchConfig struct {
 // GameConfig is about game instances.
 type GameConfig struct {
 	Rules
+	// What Rules.KeepAlive and Rules.AbsoluteTimeout become when they are switched on.
+	KeepAliveInterval time.Duration
+	AbsoluteAfter     time.Duration
+
 	DirectCreate   bool
 	DirectJoin     bool
 	LaxPlayers     bool // not strictPlayers: foreign player sessions of players with keys are not refused
@@ -76,11 +85,13 @@ type GameConfig struct {
 // QueueConfig overrides the service's settings for one queue.
 type QueueConfig struct {
 	Name           string
-	PartyMax       int32 // 0: 10
-	Reconnect      Reconnect
+	PartyMax       int32    // 0: 10
 	ClientVersions []string // none: all
-	Requeue        *bool
+	Own            []Setting
 }
+
+// Setting is an option that a queue has its own value of: JSON, as in a document.
+type Setting struct{ Name, Value string }
 
 // PenaltyMode says what is done with penalties.
 type PenaltyMode uint8
@@ -97,8 +108,10 @@ type PenaltyConfig struct {
 	Mode       PenaltyMode
 	DodgeSteps []time.Duration
 	LeaveSteps []time.Duration
+	AFKSteps   []time.Duration
 	DodgeDecay time.Duration
 	LeaveDecay time.Duration
+	AFKDecay   time.Duration
 }
 
 // DefaultConfig returns the defaults of the specification.
@@ -109,6 +122,7 @@ func DefaultConfig() Config {
 			EventsKept: 256, EventsKeptFor: 15 * time.Minute, RestartGrace: time.Minute,
 			ReplacesMax: 5, ReplaceWindow: time.Minute, FlappingLock: time.Minute,
 		},
+		Logins: LoginConfig{PerSecond: 50},
 		Parties: PartyConfig{
 			MembersMax: 8, LeaderGrace: 30 * time.Second, OfflineRemoval: 2 * time.Minute, StaleExpiration: time.Hour,
 			InviteTimeout: 2 * time.Minute, InvitesMax: 20, Joinability: InviteOnly,
@@ -123,78 +137,17 @@ func DefaultConfig() Config {
 				DisconnectsMax: 5, AllocationTimeout: 2 * time.Minute, Completed: CompletedAuto, KeepAliveMisses: 4,
 				AbsoluteTimeout: 6 * time.Hour, EndingGrace: 30 * time.Second,
 			},
+			KeepAliveInterval: 15 * time.Second, AbsoluteAfter: 6 * time.Hour,
 			LastGameKept: 24 * time.Hour, MinLeft: 10 * time.Second, EndedKept: 10 * time.Minute, LossesTogether: 30 * time.Second,
 		},
 		Penalties: PenaltyConfig{
 			Mode:       PenaltiesReported,
 			DodgeSteps: []time.Duration{0, time.Minute, 5 * time.Minute, 15 * time.Minute, 30 * time.Minute},
 			LeaveSteps: []time.Duration{0, 5 * time.Minute, 15 * time.Minute, 30 * time.Minute, 24 * time.Hour},
-			DodgeDecay: 12 * time.Hour, LeaveDecay: 24 * time.Hour,
+			AFKSteps:   []time.Duration{0, 5 * time.Minute, 15 * time.Minute, 30 * time.Minute, 24 * time.Hour},
+			DodgeDecay: 12 * time.Hour, LeaveDecay: 24 * time.Hour, AFKDecay: 24 * time.Hour,
 		},
 	}
-}
-
-// eventsLimit is the most events that are kept for a player, whatever is set.
-const eventsLimit = 1000
-
-// Validate reports every value that makes no sense, by its name in the specification.
-func (c *Config) Validate() error {
-	var errs []error
-	within := func(name string, d, least, most time.Duration) {
-		if d < least || d > most {
-			errs = append(errs, fmt.Errorf("%s: %s, want %s to %s", name, d, least, most))
-		}
-	}
-	number := func(name string, n, least, most int) {
-		if n < least || n > most {
-			errs = append(errs, fmt.Errorf("%s: %d, want %d to %d", name, n, least, most))
-		}
-	}
-	const day = 24 * time.Hour
-	s, p, g := &c.Sessions, &c.Parties, &c.Games
-	within("pingInterval", s.PingInterval, time.Second, time.Minute)
-	within("deadAfter", s.DeadAfter, 2*s.PingInterval, time.Hour)
-	within("sessionIdleExpiry", s.IdleExpiry, 5*time.Minute, 30*day)
-	number("eventRetention", s.EventsKept, 1, eventsLimit)
-	within("eventRetention", s.EventsKeptFor, 0, day)
-	within("restartGrace", s.RestartGrace, 0, 10*time.Minute)
-	number("replaceBurst", int(s.ReplacesMax), 1, 1000)
-	number("maxMembers", int(p.MembersMax), 1, 100)
-	within("leaderGrace", p.LeaderGrace, 0, 10*time.Minute)
-	within("offlineRemoval", p.OfflineRemoval, 0, time.Hour)
-	within("staleExpiration", p.StaleExpiration, time.Minute, day)
-	within("inviteTimeout", p.InviteTimeout, 5*time.Second, 7*day)
-	number("maxPendingInvites", p.InvitesMax, 1, 100)
-	number("joinability", int(p.Joinability), int(Open), int(Closed))
-	within("offlineGrace", c.Search.OfflineGrace, 0, 2*time.Minute)
-	number("reconnect", int(g.Reconnect), int(ReconnectOff), int(ReconnectRequired))
-	within("reconnectWindow", g.ReconnectWindow, 0, 2*time.Hour)
-	within("noShowHold", g.NoShowHold, 0, time.Hour)
-	within("reservationTimeout", g.Reservation, 3*time.Second, 10*time.Minute)
-	number("maxDisconnectsPerGame", int(g.DisconnectsMax), 0, 1<<20)
-	within("allocationTimeout", g.AllocationTimeout, 5*time.Second, 30*time.Minute)
-	number("onPlayerSessionCompleted", int(g.Completed), int(CompletedAuto), int(CompletedLeft))
-	if g.KeepAlive != 0 {
-		within("keepAliveInterval", g.KeepAlive, time.Second, 2*time.Minute)
-		number("keepAliveMissesLimit", int(g.KeepAliveMisses), 1, 20)
-	}
-	if g.AbsoluteTimeout != 0 {
-		within("absoluteTimeout", g.AbsoluteTimeout, time.Minute, 7*day)
-	}
-	within("endingGrace", g.EndingGrace, time.Second, 10*time.Minute)
-	within("emptyTimeout", g.EmptyTimeout, 0, day)
-	number("penaltyMode", int(c.Penalties.Mode), int(PenaltiesOff), int(PenaltiesEnforced))
-	if len(c.Penalties.DodgeSteps) == 0 || len(c.Penalties.LeaveSteps) == 0 {
-		errs = append(errs, errors.New("dodgeSteps, leaveSteps: empty, want at least one step"))
-	}
-	for i, q := range c.Queues {
-		if q.Name == "" {
-			errs = append(errs, fmt.Errorf("queues[%d].name: empty", i))
-		}
-		number(fmt.Sprintf("queues[%d].maxParty", i), int(q.PartyMax), 0, 10)
-		number(fmt.Sprintf("queues[%d].reconnect", i), int(q.Reconnect), 0, int(ReconnectRequired))
-	}
-	return errors.Join(errs...)
 }
 
 // Queue returns the settings of a queue, and whether players may enter it.
@@ -209,16 +162,15 @@ func (c *Config) Queue(name string) (QueueConfig, bool) {
 
 // RulesOf are the rules of a game of a queue: the queue's where it has its own.
 func (c *Config) RulesOf(queue string) Rules {
-	r := c.Games.Rules
 	if queue == "" {
-		return r
+		return c.Games.Rules
 	}
 	q, _ := c.Queue(queue)
-	if q.Reconnect != 0 {
-		r.Reconnect = q.Reconnect
+	own := *c
+	for _, x := range q.Own {
+		if o, ok := queueOption(x.Name); ok {
+			_ = o.form.read(&own, []byte(x.Value)) // was read before, when the configuration was made
+		}
 	}
-	if q.Requeue != nil {
-		r.Requeue = *q.Requeue
-	}
-	return r
+	return own.Games.Rules
 }
