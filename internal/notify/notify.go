@@ -11,7 +11,6 @@ import (
 	"context"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"strings"
 	"sync"
 	"time"
@@ -140,13 +139,4 @@ func (d *droppedLog) note(topic string, n int) {
 		}
 		clear(d.counts)
 	}
-}
-
-// plainURL is a URL without what may be secret in it.
-func plainURL(text string) string {
-	u, err := url.Parse(text)
-	if err != nil {
-		return "(no URL)"
-	}
-	return strings.TrimSuffix(u.Scheme+"://"+u.Host+u.Path, "/")
 }

@@ -210,7 +210,7 @@ func (r *receiver) outcome(x attempt) {
 	now := time.Now()
 	if x.began.After(r.judged) {
 		if r.failures++; r.failures == downAfter {
-			c.Log.Warn("a receiver of notifications does not take them; they wait", "target", r.target(), "url", plainURL(r.url), "err", x.err)
+			c.Log.Warn("a receiver of notifications does not take them; they wait", "target", r.target(), "url", webhook.PlainURL(r.url), "err", x.err)
 		}
 		if r.failures >= downAfter {
 			r.judged, r.pause = now, now.Add(r.backoff(r.failures-downAfter))
@@ -305,11 +305,11 @@ func (r *receiver) confirmed(ctx context.Context) bool {
 		}
 		wait := confirmWait
 		if err := r.post(ctx, r.confirmation(time.Now())); err != nil {
-			c.Log.Warn("a receiver of notifications could not be asked to confirm", "topic", r.topic, "url", plainURL(r.url), "err", err)
+			c.Log.Warn("a receiver of notifications could not be asked to confirm", "topic", r.topic, "url", webhook.PlainURL(r.url), "err", err)
 			wait = r.backoff(tries)
 		} else {
 			c.Log.Info("a receiver of notifications has to confirm its subscription; opening this URL does it, too", "topic", r.topic,
-				"url", plainURL(r.url), "subscribeUrl", r.subscribeURL(c.Token(r.topic, r.url)))
+				"url", webhook.PlainURL(r.url), "subscribeUrl", r.subscribeURL(c.Token(r.topic, r.url)))
 		}
 		if !r.sleepUnconfirmed(ctx, wait) {
 			return false

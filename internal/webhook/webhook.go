@@ -7,7 +7,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"net/http"
+	"net/url"
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -29,4 +31,13 @@ func NewClient(connections int) *http.Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost = connections
 	return &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+}
+
+// PlainURL is a URL without what may be secret in it, for logs.
+func PlainURL(text string) string {
+	u, err := url.Parse(text)
+	if err != nil {
+		return "(no URL)"
+	}
+	return strings.TrimSuffix(u.Scheme+"://"+u.Host+u.Path, "/")
 }

@@ -1,0 +1,162 @@
+package playerhooks
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net"
+	"net/url"
+	"os"
+	"slices"
+	"time"
+)
+
+// Config says which hooks are on.
+type Config struct {
+	Hooks       map[Name]Hook
+	Concurrency int // questions that may wait for one receiver
+}
+
+// Hook is one that is on.
+type Hook struct {
+	URL       string
+	Timeout   time.Duration
+	OnTimeout OnTimeout
+}
+
+// OnTimeout is what holds when a hook gives no answer that can be used: none in time, an error, or no sense.
+type OnTimeout string
+
+// The policies.
+const (
+	Allow OnTimeout = "ALLOW" // as if the hook were off
+	Deny  OnTimeout = "DENY"
+)
+
+// Limits of what can be set.
+const (
+	DefaultTimeout     = 2 * time.Second
+	DefaultConcurrency = 64
+
+	timeoutLeast, timeoutMost = 50 * time.Millisecond, 10 * time.Second
+	concurrencyMost           = 1024
+)
+
+// file is the configuration as operators write it.
+type file struct {
+	URL         string                `json:"url"` // of hooks that name none
+	TimeoutMS   *int64                `json:"timeout_ms"`
+	OnTimeout   OnTimeout             `json:"on_timeout"`
+	Concurrency *int                  `json:"concurrency"`
+	Hooks       map[Name]*fileSection `json:"hooks"`
+}
+
+type fileSection struct {
+	URL       string    `json:"url"`
+	TimeoutMS *int64    `json:"timeout_ms"`
+	OnTimeout OnTimeout `json:"on_timeout"`
+}
+
+// ReadFile reads a configuration; an empty path is one without hooks.
+func ReadFile(path string) (Config, error) {
+	if path == "" {
+		return Config{}, nil
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return Config{}, fmt.Errorf("read the hooks of players: %w", err)
+	}
+	c, err := parse(text)
+	if err != nil {
+		return Config{}, fmt.Errorf("read the hooks of players: %s: %w", path, err)
+	}
+	return c, nil
+}
+
+// parse reports everything that is wrong, not only the first.
+func parse(text []byte) (Config, error) {
+	var f file
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&f); err != nil {
+		return Config{}, err
+	}
+	if d.More() {
+		return Config{}, errors.New("there is something behind the object")
+	}
+	c := Config{Hooks: map[Name]Hook{}, Concurrency: DefaultConcurrency}
+	var errs []error
+	if f.Concurrency != nil {
+		if c.Concurrency = *f.Concurrency; c.Concurrency < 1 || c.Concurrency > concurrencyMost {
+			errs = append(errs, fmt.Errorf("concurrency: %d, want 1 to %d", c.Concurrency, concurrencyMost))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(f.Hooks)) {
+		x, err := f.hook(name)
+		errs = append(errs, err)
+		c.Hooks[name] = x
+	}
+	return c, errors.Join(errs...)
+}
+
+// hook is one section with what it leaves to the others.
+func (f *file) hook(name Name) (Hook, error) {
+	policy, known := names[name]
+	if !known {
+		return Hook{}, fmt.Errorf("hooks.%s: there is no such hook; want one of %v", name, slices.Sorted(maps.Keys(names)))
+	}
+	section := f.Hooks[name]
+	if section == nil {
+		section = &fileSection{}
+	}
+	x := Hook{URL: section.URL, Timeout: DefaultTimeout, OnTimeout: policy}
+	var errs []error
+	if x.URL == "" {
+		x.URL = f.URL
+	}
+	if err := checkURL(x.URL); err != nil {
+		errs = append(errs, fmt.Errorf("hooks.%s.url: %w", name, err))
+	}
+	for _, ms := range []*int64{f.TimeoutMS, section.TimeoutMS} {
+		if ms == nil {
+			continue
+		}
+		if *ms < timeoutLeast.Milliseconds() || *ms > timeoutMost.Milliseconds() {
+			errs = append(errs, fmt.Errorf("hooks.%s.timeout_ms: %d, want %d to %d", name, *ms, timeoutLeast.Milliseconds(), timeoutMost.Milliseconds()))
+		}
+		x.Timeout = time.Duration(*ms) * time.Millisecond
+	}
+	for _, p := range []OnTimeout{f.OnTimeout, section.OnTimeout} {
+		switch p {
+		case "":
+		case Allow, Deny:
+			x.OnTimeout = p
+		default:
+			errs = append(errs, fmt.Errorf("hooks.%s.on_timeout: %q, want ALLOW or DENY", name, string(p)))
+		}
+	}
+	return x, errors.Join(errs...)
+}
+
+// checkURL wants questions about players to be read by nobody on the way.
+func checkURL(text string) error {
+	u, err := url.Parse(text)
+	switch {
+	case text == "":
+		return errors.New("empty, want one here or for all hooks")
+	case err != nil || u.Hostname() == "" || u.Fragment != "":
+		return fmt.Errorf("%q, want a URL such as https://backend.example.com/hooks", text)
+	case u.Scheme == "https":
+		return nil
+	case u.Scheme == "http" && loopback(u.Hostname()):
+		return nil
+	}
+	return fmt.Errorf("%q, want https, or http to this machine", text)
+}
+
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}

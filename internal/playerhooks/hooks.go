@@ -1,0 +1,141 @@
+// Package playerhooks asks the studio's backend before something happens to players: whether a player may do it, and what
+// the studio adds to it. Each hook is one signed POST whose answer is waited for, for a short while only; what holds when
+// there is none is set for each hook.
+//
+// A hook that is off costs nothing. One whose receiver is down costs little: after some failures nobody is asked for a
+// while, and never do more than a set number wait for one receiver.
+package playerhooks
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"time"
+)
+
+// Name of a hook, as the configuration, the guide and the messages have it.
+type Name string
+
+// The hooks.
+const (
+	BeforeCreateParty      Name = "BeforeCreateParty"
+	BeforeJoinParty        Name = "BeforeJoinParty"
+	BeforeInvite           Name = "BeforeInvite"
+	BeforeEnterMatchmaking Name = "BeforeEnterMatchmaking"
+	BuildPlayerData        Name = "BuildPlayerData"
+	BeforeDirectJoin       Name = "BeforeDirectJoin"
+	BeforePlayerUpdate     Name = "BeforePlayerUpdate"
+	ChooseRegions          Name = "ChooseRegions"
+	DecidePenalty          Name = "DecidePenalty"
+)
+
+// names are all hooks. A silent receiver of one that only adds something does not keep players from playing, unless the
+// studio says so.
+var names = map[Name]OnTimeout{
+	BeforeCreateParty: Deny, BeforeJoinParty: Deny, BeforeInvite: Deny, BeforeEnterMatchmaking: Deny, BeforeDirectJoin: Deny,
+	BeforePlayerUpdate: Deny, BuildPlayerData: Allow, ChooseRegions: Allow, DecidePenalty: Allow,
+}
+
+// KeyTarget names the receiver of hooks where keys of webhooks are asked for.
+const KeyTarget = "player-hooks"
+
+// Hooks are those that are on. Nil is none.
+type Hooks struct {
+	hooks     map[Name]*hook
+	receivers map[string]*receiver // by URL: hooks that share one share its limits
+}
+
+type hook struct {
+	Hook
+	receiver *receiver
+}
+
+// New makes the hooks of a configuration. The key is what questions are signed with.
+func New(c Config, key string, log *slog.Logger) *Hooks {
+	if len(c.Hooks) == 0 {
+		return nil
+	}
+	h := &Hooks{hooks: map[Name]*hook{}, receivers: map[string]*receiver{}}
+	for name, x := range c.Hooks {
+		r := h.receivers[x.URL]
+		if r == nil {
+			r = newReceiver(x.URL, c.Concurrency, key, log, time.Now)
+			h.receivers[x.URL] = r
+		}
+		h.hooks[name] = &hook{x, r}
+	}
+	return h
+}
+
+// Close drops the connections. Nobody may ask any more.
+func (h *Hooks) Close() {
+	if h == nil {
+		return
+	}
+	for _, r := range h.receivers {
+		r.client.CloseIdleConnections()
+	}
+}
+
+// On reports whether a hook is to be asked.
+func (h *Hooks) On(n Name) bool {
+	if h == nil {
+		return false
+	}
+	_, on := h.hooks[n]
+	return on
+}
+
+// Denied is the studio's no.
+type Denied struct {
+	Hook    Name
+	Message string // for the player's client
+}
+
+func (e *Denied) Error() string { return fmt.Sprintf("hook %s denied it: %s", e.Hook, e.Message) }
+
+// Silent says that a hook that must be heard gave no answer that could be used.
+type Silent struct {
+	Hook Name
+	err  error
+}
+
+func (e *Silent) Error() string { return fmt.Sprintf("hook %s gave no answer: %s", e.Hook, e.err) }
+
+// Unwrap gives the cause.
+func (e *Silent) Unwrap() error { return e.err }
+
+// answer is what every kind of answer can do.
+type answer interface {
+	check() error                            // whether it can be used
+	verdict() (allowed bool, message string) // of one that only adds something: allowed
+}
+
+// Ask puts a question to a hook and gives its answer: the zero one when the hook is off, or silent with ALLOW. The error is
+// a *Denied, a *Silent, or the context's.
+func Ask[A any, P interface {
+	*A
+	answer
+}](ctx context.Context, h *Hooks, n Name, question any) (A, error) {
+	var none A
+	if !h.On(n) {
+		return none, nil
+	}
+	x := h.hooks[n]
+	limited, cancel := context.WithTimeout(ctx, x.Timeout)
+	defer cancel()
+	var got A
+	err := x.receiver.ask(limited, n, question, func(body []byte) error { return readAnswer(body, P(&got)) })
+	switch {
+	case err == nil:
+		if allowed, message := P(&got).verdict(); !allowed {
+			return none, &Denied{n, message}
+		}
+		return got, nil
+	case ctx.Err() != nil: // who asked has gone
+		return none, ctx.Err()
+	case x.OnTimeout == Allow:
+		return none, nil
+	}
+	return none, &Silent{n, err}
+}

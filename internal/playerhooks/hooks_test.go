@@ -1,0 +1,323 @@
+package playerhooks
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/musterhq/muster/internal/webhook"
+)
+
+const key = "the key"
+
+// backend is a studio's that answers as a test says.
+func backend(t *testing.T, answer http.HandlerFunc) string {
+	t.Helper()
+	server := httptest.NewServer(answer)
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+func says(text string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, text) }
+}
+
+func one(t *testing.T, n Name, x Hook) *Hooks {
+	t.Helper()
+	if x.Timeout == 0 {
+		x.Timeout = time.Minute // nothing here waits for it
+	}
+	h := New(Config{Hooks: map[Name]Hook{n: x}, Concurrency: 4}, key, slog.New(slog.DiscardHandler))
+	t.Cleanup(h.Close)
+	return h
+}
+
+func TestQuestion(t *testing.T) {
+	type seen struct {
+		header http.Header
+		body   []byte
+	}
+	asked := make(chan seen, 1)
+	h := one(t, BeforeInvite, Hook{OnTimeout: Deny, URL: backend(t, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		asked <- seen{r.Header, body}
+		_, _ = io.WriteString(w, `{"allow":false,"message":"not today","later":"fields that nobody knows"}`)
+	})})
+	_, err := Ask[Verdict](t.Context(), h, BeforeInvite, PlayerInvited{"ann", "pty-1", "bob"})
+	if denied, ok := errors.AsType[*Denied](err); !ok || denied.Message != "not today" || denied.Hook != BeforeInvite {
+		t.Errorf("the answer is %v", err)
+	}
+	x := <-asked
+	var m struct {
+		Hook, ID string
+		SentAt   string `json:"sent_at"`
+		Data     PlayerInvited
+	}
+	if err := json.Unmarshal(x.body, &m); err != nil || m.Hook != "BeforeInvite" || m.ID == "" || m.Data != (PlayerInvited{"ann", "pty-1", "bob"}) {
+		t.Errorf("the question is %s", x.body)
+	}
+	if _, err := time.Parse(time.RFC3339, m.SentAt); err != nil {
+		t.Error(err)
+	}
+	signature := x.header.Get(webhook.SignatureHeader)
+	var at int64
+	if _, err := fmt.Sscanf(signature, "t=%d,", &at); err != nil || webhook.Sign(key, time.Unix(at, 0), x.body) != signature {
+		t.Errorf("the signature %q does not fit", signature)
+	}
+}
+
+func TestHooksThatAreOff(t *testing.T) {
+	var none *Hooks
+	none.Close()
+	other := one(t, BeforeInvite, Hook{URL: "http://127.0.0.1:1", OnTimeout: Deny})
+	for _, h := range []*Hooks{none, New(Config{}, key, slog.New(slog.DiscardHandler)), other} {
+		if _, err := Ask[Verdict](t.Context(), h, BeforeJoinParty, nil); err != nil || h.On(BeforeJoinParty) {
+			t.Errorf("a hook that is off: %v", err)
+		}
+	}
+}
+
+// What cannot be used as an answer is none: the policy holds.
+func TestAnswersThatAreNone(t *testing.T) {
+	elsewhere := backend(t, says(`{"allow":true}`))
+	status := func(code int, body string) http.HandlerFunc {
+		return func(w http.ResponseWriter, _ *http.Request) {
+			w.WriteHeader(code)
+			_, _ = io.WriteString(w, body)
+		}
+	}
+	for name, answer := range map[string]http.HandlerFunc{
+		"empty":          says(""),
+		"no JSON":        says("<html>oops</html>"),
+		"a list":         says(`[{"allow":true}]`),
+		"no verdict":     says(`{"message":"well"}`),
+		"null":           says(`null`),
+		"a wrong type":   says(`{"allow":"yes"}`),
+		"two answers":    says(`{"allow":true}{"allow":false}`),
+		"a long message": says(`{"allow":false,"message":"` + strings.Repeat("x", messageMax+1) + `"}`),
+		"too long":       says(`{"allow":true,"message":"` + strings.Repeat(" ", answerMax) + `"}`),
+		"an error":       status(500, `{"allow":true}`),
+		"no content":     status(204, ""),
+		"forbidden":      status(403, `{"allow":true}`),
+		"a redirect": func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, elsewhere, http.StatusTemporaryRedirect)
+		},
+		"hung up": func(http.ResponseWriter, *http.Request) {
+			panic(http.ErrAbortHandler)
+		},
+	} {
+		url := backend(t, answer)
+		if _, err := Ask[Verdict](t.Context(), one(t, BeforeInvite, Hook{URL: url, OnTimeout: Allow}), BeforeInvite, nil); err != nil {
+			t.Errorf("%s with ALLOW: %v", name, err)
+		}
+		_, err := Ask[Verdict](t.Context(), one(t, BeforeInvite, Hook{URL: url, OnTimeout: Deny}), BeforeInvite, nil)
+		if silent, ok := errors.AsType[*Silent](err); !ok || silent.Hook != BeforeInvite || strings.Contains(err.Error(), "127.0.0.1") && name != "hung up" {
+			t.Errorf("%s with DENY: %v", name, err)
+		}
+	}
+}
+
+func TestAdditions(t *testing.T) {
+	enter, err := Ask[EnterAnswer](t.Context(), one(t, BeforeEnterMatchmaking, Hook{OnTimeout: Deny, URL: backend(t, says(
+		`{"allow":true,"attributes":{"mode":"ranked"},"players":{"ann":{"attributes": {"skill": 12}}}}`))}), BeforeEnterMatchmaking, nil)
+	if err != nil || enter.Attributes.Text() != `{"mode":"ranked"}` || enter.Players["ann"].Attributes.Text() != `{"skill": 12}` || enter.Players["bob"].Attributes.Text() != "" {
+		t.Errorf("%+v, %v", enter, err)
+	}
+	data, err := Ask[PlayerDataAnswer](t.Context(), one(t, BuildPlayerData, Hook{OnTimeout: Deny, URL: backend(t, says(`{"players":{"ann":"skin=3"}}`))}), BuildPlayerData, nil)
+	if err != nil || data.Players["ann"] != "skin=3" {
+		t.Errorf("%+v, %v", data, err)
+	}
+	for name, body := range map[string]string{
+		"attributes that are no object": `{"allow":true,"attributes":3}`,
+		"too many attributes":           `{"allow":true,"attributes":{"a":"` + strings.Repeat("x", partyAttributesMax) + `"}}`,
+		"of a player":                   `{"allow":true,"players":{"ann":{"attributes":{"a":"` + strings.Repeat("x", playerAttributesMax) + `"}}}}`,
+	} {
+		if _, err := Ask[EnterAnswer](t.Context(), one(t, BeforeEnterMatchmaking, Hook{OnTimeout: Deny, URL: backend(t, says(body))}), BeforeEnterMatchmaking, nil); err == nil {
+			t.Errorf("%s: accepted", name)
+		}
+	}
+	for hook, bodies := range map[Name][]string{
+		BuildPlayerData:  {`{"players":{"ann":"` + strings.Repeat("x", playerDataMax+1) + `"}}`, `{"players":{"ann":3}}`},
+		ChooseRegions:    {`{"regions":["a","a"]}`, `{"regions":[""]}`, `{"regions":"a"}`},
+		BeforeDirectJoin: {`{"allow":true,"max_players":-1}`, `{"allow":true,"reconnect":"SOMETIMES"}`, `{"max_players":2}`},
+		DecidePenalty:    {`{}`, `{"decision":"SET","level":-1}`, `{"decision":"SET","lock_ms":99999999999999}`},
+	} {
+		for _, body := range bodies {
+			h := one(t, hook, Hook{OnTimeout: Deny, URL: backend(t, says(body))})
+			var err error
+			switch hook {
+			case BuildPlayerData:
+				_, err = Ask[PlayerDataAnswer](t.Context(), h, hook, nil)
+			case ChooseRegions:
+				_, err = Ask[RegionsAnswer](t.Context(), h, hook, nil)
+			case BeforeDirectJoin:
+				_, err = Ask[DirectAnswer](t.Context(), h, hook, nil)
+			case DecidePenalty:
+				_, err = Ask[PenaltyAnswer](t.Context(), h, hook, nil)
+			}
+			if err == nil {
+				t.Errorf("%s: %s: accepted", hook, body)
+			}
+		}
+	}
+}
+
+// A receiver that is slow holds up a call for so long and no longer; a player who goes away is no fault of it.
+func TestSlowReceiver(t *testing.T) {
+	release := make(chan struct{})
+	asked := make(chan struct{}, 10)
+	url := backend(t, func(w http.ResponseWriter, r *http.Request) {
+		asked <- struct{}{}
+		select {
+		case <-release:
+		case <-r.Context().Done():
+		}
+	})
+	defer close(release)
+	_, err := Ask[Verdict](t.Context(), one(t, BeforeInvite, Hook{URL: url, OnTimeout: Deny, Timeout: 20 * time.Millisecond}), BeforeInvite, nil)
+	if _, silent := errors.AsType[*Silent](err); !silent || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("with DENY: %v", err)
+	}
+	if _, err := Ask[Verdict](t.Context(), one(t, BeforeInvite, Hook{URL: url, OnTimeout: Allow, Timeout: 20 * time.Millisecond}), BeforeInvite, nil); err != nil {
+		t.Errorf("with ALLOW: %v", err)
+	}
+	for len(asked) > 0 {
+		<-asked
+	}
+	h := one(t, BeforeInvite, Hook{URL: url, OnTimeout: Allow})
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { <-asked; cancel() }()
+	if _, err := Ask[Verdict](ctx, h, BeforeInvite, nil); !errors.Is(err, context.Canceled) {
+		t.Errorf("of a player who is gone: %v", err)
+	}
+	if c := &h.receivers[url].circuit; c.failures != 0 || c.trying {
+		t.Errorf("it counts as a failure: %d", c.failures)
+	}
+}
+
+// So many questions wait for a receiver and no more.
+func TestCrowd(t *testing.T) {
+	release, asked := make(chan struct{}), make(chan struct{}, 10)
+	url := backend(t, func(w http.ResponseWriter, _ *http.Request) {
+		asked <- struct{}{}
+		<-release
+		_, _ = io.WriteString(w, `{"allow":true}`)
+	})
+	h := one(t, BeforeInvite, Hook{URL: url, OnTimeout: Deny})
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			if _, err := Ask[Verdict](t.Context(), h, BeforeInvite, nil); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	for range 4 {
+		<-asked
+	}
+	r := h.receivers[url]
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	if err := r.ask(ctx, BeforeInvite, nil, nil); !errors.Is(err, errCrowded) {
+		t.Errorf("the fifth: %v", err)
+	}
+	if len(asked) > 0 {
+		t.Error("the fifth was sent")
+	}
+	close(release)
+	all.Wait()
+}
+
+// A receiver that is down is left alone, then one question tries whether it is back.
+func TestCircuit(t *testing.T) {
+	var down atomic.Bool
+	var asked atomic.Int32
+	down.Store(true)
+	url := backend(t, func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		if down.Load() {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		_, _ = io.WriteString(w, `{"allow":true}`)
+	})
+	h := one(t, BeforeInvite, Hook{URL: url, OnTimeout: Deny})
+	now := time.Unix(1_800_000_000, 0)
+	r := h.receivers[url]
+	r.now, r.circuit.now = func() time.Time { return now }, func() time.Time { return now }
+	ask := func() error { _, err := Ask[Verdict](t.Context(), h, BeforeInvite, nil); return err }
+	expect := func(what string, requests int32, ok bool) {
+		t.Helper()
+		asked.Store(0)
+		if err := ask(); (err == nil) != ok || asked.Load() != requests {
+			t.Errorf("%s: %v after %d requests", what, err, asked.Load())
+		}
+	}
+	for range failuresMax {
+		expect("a failure", 1, false)
+	}
+	expect("in the pause", 0, false)
+	if !errors.Is(ask(), errCircuitOpen) {
+		t.Error(ask())
+	}
+	now = now.Add(firstPause)
+	expect("the one that tries", 1, false)
+	expect("in the second pause", 0, false)
+	now = now.Add(firstPause)
+	expect("the second pause is longer", 0, false)
+	now = now.Add(firstPause)
+	down.Store(false)
+	expect("it is back", 1, true)
+	expect("and stays so", 1, true)
+	down.Store(true)
+	for range failuresMax {
+		expect("a failure", 1, false)
+	}
+	expect("in the pause", 0, false)
+	for range 20 {
+		now = now.Add(longestPause)
+		expect("no pause is longer", 1, false)
+	}
+}
+
+// One question tries, not all that come.
+func TestCircuitTriesOnce(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	c := circuit{now: func() time.Time { return now }}
+	for range failuresMax {
+		if !c.closed() {
+			t.Fatal("not asked before the pause")
+		}
+	}
+	opened := 0
+	for range failuresMax {
+		if _, first := c.failed(); first {
+			opened++
+		}
+	}
+	c.failed() // of one that was under way
+	if opened != 1 || c.closed() {
+		t.Errorf("opened %d times", opened)
+	}
+	now = now.Add(firstPause)
+	if !c.closed() || c.closed() {
+		t.Error("want one question after the pause")
+	}
+	c.gaveUp()
+	if !c.closed() || c.closed() {
+		t.Error("want another one when the first has given up")
+	}
+	if !c.succeeded() || c.succeeded() || !c.closed() || !c.closed() {
+		t.Error("want all when it is back")
+	}
+}
