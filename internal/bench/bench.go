@@ -40,6 +40,7 @@ var scenarios = []scenario{
 	{"search", "searches among 100,000 game sessions of a fleet, while they change", (*bench).search},
 	{"matchmaking", "tickets from their request to the durable match", (*bench).matchmaking},
 	{"idle", "idle game servers: memory of a connection, and their return after a crash", (*bench).idle},
+	{"player-flow", "players' event streams: memory, frames, their return after a crash, fresh logins in a line, a match of sixty", (*bench).flow},
 	{"core", "the core alone in process: rules, journal, snapshots, reads", (*bench).core},
 	{"restart", "start with 1,000,000 player sessions in 100,000 game sessions", (*bench).restart},
 }
@@ -117,6 +118,18 @@ func (b *bench) progress(format string, args ...any) {
 // freshDir is a new directory for the data of a service.
 func (b *bench) freshDir(name string) (string, error) {
 	return os.MkdirTemp(b.dir, filepath.Base(name)+"-")
+}
+
+// profileHeap keeps what the server's memory is made of.
+func (b *bench) profileHeap(ctx context.Context, s *server, name string) error {
+	if b.options.Profiles == "" {
+		return nil
+	}
+	text, err := s.profile(ctx, "heap?gc=1")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(b.options.Profiles, name+"-heap.pprof"), text, 0o666)
 }
 
 // profileWhile takes a profile of the server's processor time during the load that f works under.

@@ -29,6 +29,10 @@ type localCell struct {
 
 // openCell opens the cell of a data directory as the service does.
 func openCell(ctx context.Context, data string, snapshotEvery int64, log *slog.Logger) (*localCell, error) {
+	return openCellWith(ctx, data, settings.Defaults().Cell(), snapshotEvery, log)
+}
+
+func openCellWith(ctx context.Context, data string, config cell.Config, snapshotEvery int64, log *slog.Logger) (*localCell, error) {
 	c := &localCell{}
 	var err error
 	if c.journal, err = journalpebble.Open(journalpebble.Options{Dir: filepath.Join(data, "journal"), Program: "muster bench"}); err != nil {
@@ -39,7 +43,7 @@ func openCell(ctx context.Context, data string, snapshotEvery int64, log *slog.L
 		return nil, err
 	}
 	c.Engine, err = engine.Open(ctx, engine.Config{
-		Journal: c.journal, Archive: c.archive, Cell: settings.Defaults().Cell(), SnapshotEvery: snapshotEvery, Log: log,
+		Journal: c.journal, Archive: c.archive, Cell: config, SnapshotEvery: snapshotEvery, Log: log,
 	})
 	if err != nil {
 		_ = c.archive.Close()

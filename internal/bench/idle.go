@@ -112,7 +112,8 @@ func (c *crowd) connect(ctx context.Context) error {
 }
 
 func (c *crowd) dial(ctx context.Context, i int) error {
-	o := c.hall.options(c.url, i, &gameServer{})
+	g := &gameServer{}
+	o := c.hall.options(c.url, i, g)
 	o.TLS = &tls.Config{InsecureSkipVerify: true} // as the SDKs for C++ and Unreal do; the load has nothing to hide
 	o.OnClose = func(*linkclient.Client, error) {
 		c.connected.Add(-1)
@@ -122,6 +123,7 @@ func (c *crowd) dial(ctx context.Context, i int) error {
 	if err != nil {
 		return err
 	}
+	g.client = client
 	c.connected.Add(1)
 	c.mu.Lock()
 	c.clients[i] = client

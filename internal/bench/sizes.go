@@ -23,6 +23,15 @@ type sizes struct {
 	idleServers int
 	idleSettle  time.Duration
 
+	flowPlayers     int // on event streams, in parties of two
+	flowSettle      time.Duration
+	flowRate        float64 // changes a second
+	flowWarm        time.Duration
+	flowGames       int // that some of them are in when all log in again
+	flowGamePlayers int
+	flowLogins      int // a second that are let in then
+	flowMatches     int // of sixty players, one after another
+
 	corePlayers, coreGames int
 	coreSteps              int // reservations in the measurement on one core
 	coreMeasure            time.Duration
@@ -38,6 +47,8 @@ var (
 		placementRate: 500,
 		duels:         20_000, teamTickets: 100_000, teamRate: 5_000,
 		idleServers: 15_000, idleSettle: 10 * time.Second,
+		flowPlayers: 15_000, flowSettle: 25 * time.Second, flowRate: 5_000, flowWarm: 5 * time.Second,
+		flowGames: 5, flowGamePlayers: 60, flowLogins: 500, flowMatches: 200,
 		corePlayers: 1_000_000, coreGames: 100_000, coreSteps: 1_000_000, coreMeasure: 10 * time.Second,
 		coreSnapshotEvery: 8 << 20,
 	}
@@ -47,6 +58,8 @@ var (
 		placementRate: 20,
 		duels:         200, teamTickets: 500, teamRate: 100,
 		idleServers: 50, idleSettle: 100 * time.Millisecond,
+		flowPlayers: 60, flowSettle: 100 * time.Millisecond, flowRate: 30, flowWarm: 100 * time.Millisecond,
+		flowGames: 1, flowGamePlayers: 10, flowLogins: 40, flowMatches: 3,
 		corePlayers: 10_000, coreGames: 1000, coreSteps: 10_000, coreMeasure: 300 * time.Millisecond,
 		coreSnapshotEvery: 256 << 10,
 	}
