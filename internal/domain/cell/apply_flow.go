@@ -36,6 +36,7 @@ func (c *Cell) applyFlow(at domain.Time, event Event) {
 		r, _ := c.flow.Party(e.ID)
 		c.waiting.clear(partyLeader, r)
 		c.waiting.clear(partyStale, r)
+		c.waiting.clear(partyReady, r)
 		c.flow.RemoveParty(r)
 		c.touch()
 	case *InviteChanged:
@@ -166,7 +167,7 @@ func (c *Cell) changePlayer(id string, f func(*flow.Player)) {
 func (c *Cell) putLogin(l flow.Login) {
 	l.Changed = c.touch()
 	r := c.flow.PutLogin(l)
-	c.waiting.set(loginExpiry, r, l.ExpireBy)
+	c.waiting.set(loginExpiry, r, loginActsAt(&l))
 	player, _ := c.flow.Player(l.Player)
 	c.waitForPlayer(player)
 }
@@ -217,6 +218,7 @@ func (c *Cell) waitForParty(r flow.Ref) {
 	p := c.flow.Parties.Get(r)
 	c.waiting.set(partyLeader, r, p.LeaderBy)
 	c.waiting.set(partyStale, r, p.StaleBy)
+	c.waiting.set(partyReady, r, p.ReadyBy())
 }
 
 // waitForQueue lets the searches of a closed queue end at once.

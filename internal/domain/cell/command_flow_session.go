@@ -148,7 +148,7 @@ func (cmd *RefreshLogin) decide(t *tx) error {
 	config := &t.c.flowConfig.Sessions
 	l := *t.c.flow.Logins.Get(t.c.flow.Players.Get(r).Login())
 	l.Previous, l.PreviousBy = l.Token, t.now.Add(config.RotationOverlap)
-	l.Token, l.ExpireBy = cmd.Token, t.contact.Add(config.IdleExpiry)
+	l.Token, l.ExpireBy, l.Warned = cmd.Token, t.contact.Add(config.IdleExpiry), false
 	t.emit(&LoginChanged{l})
 	cmd.Login = l
 	return nil
@@ -213,7 +213,7 @@ func (t *tx) signOfLife(r flow.Ref) {
 	l := *t.c.flow.Logins.Get(t.c.flow.Players.Get(r).Login())
 	by := t.contact.Add(t.c.flowConfig.Sessions.IdleExpiry)
 	if time.Duration(by-l.ExpireBy)*time.Millisecond > t.c.flowConfig.Sessions.IdleExpiry/20 {
-		l.ExpireBy = by
+		l.ExpireBy, l.Warned = by, false
 		t.emit(&LoginChanged{l})
 	}
 }

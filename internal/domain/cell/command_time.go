@@ -108,7 +108,7 @@ func (t *tx) contactDue(d deadline) {
 		t.claimOver(d.ref)
 	case gameServerHealth:
 		t.removeGameServer(c.gameServers.Servers.Get(d.ref))
-	case playerPresence, partyRemoval, queueRemoval, partyLeader, partyStale, inviteExpiry, loginExpiry, instanceAllocation,
+	case playerPresence, partyRemoval, queueRemoval, partyLeader, partyStale, partyReady, inviteExpiry, loginExpiry, instanceAllocation,
 		instanceAbsolute, instanceEnding, instanceEmpty, instanceKeepAlive, seatHold:
 		t.flowDue(d)
 	case termination:

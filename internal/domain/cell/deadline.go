@@ -25,6 +25,7 @@ const (
 	queueRemoval                    // the party of a player who is offline, in the queue
 	partyLeader                     // a party's leader who is offline
 	partyStale                      // a party where nobody is
+	partyReady                      // a party whose members are ready, and do not search
 	inviteExpiry                    // an invited player's answer; then the memory of the invite
 	loginExpiry                     // a login session's next sign of life; then the memory of it
 	instanceAllocation              // a game instance's host

@@ -181,6 +181,8 @@ func (a *auditor) party(p *flow.Party) {
 		a.fail("I7", who, "nobody is in it")
 	case leaders == 0 || leaders > 1 && !a.c.flowConfig.Parties.MultipleLeaders:
 		a.fail("leader", who, "%d leaders", leaders)
+	case p.ReadyBy() != 0 && (p.Search != nil || slices.ContainsFunc(p.Members, func(m flow.Member) bool { return m.ReadyBy != 0 && !m.Ready })):
+		a.fail("I12", who, "the clock of a member runs who is not ready, or searches")
 	case here != (p.StaleBy == 0):
 		a.fail("I12", who, "somebody is there: %t, shut down at %d", here, p.StaleBy)
 	}

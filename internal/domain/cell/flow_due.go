@@ -1,6 +1,9 @@
 package cell
 
 import (
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
 )
 
@@ -31,6 +34,9 @@ func (t *tx) flowDue(d deadline) {
 	case partyStale:
 		t.flow.cause = "StaleExpiration"
 		t.shutDownParty(d.ref, flow.PartyExpired)
+	case partyReady:
+		t.flow.cause = "ReadyTimeout"
+		t.readyDue(d.ref)
 	case inviteExpiry:
 		t.inviteDue(d.ref)
 	case loginExpiry:
@@ -74,8 +80,28 @@ func (t *tx) leaderDue(r flow.Ref) {
 	})
 }
 
-// loginDue ends a login session without a sign of life. One whose client is here gets more time; one that was replaced is
-// forgotten.
+// readyDue makes members not ready who became so too long ago.
+func (t *tx) readyDue(r flow.Ref) {
+	for i, m := range t.c.flow.Parties.Get(r).Members {
+		if m.ReadyBy != 0 && m.ReadyBy <= t.contact {
+			t.changeParty(r, flow.ReadyChanged, m.Player, func(p *flow.Party) { p.Members[i].Ready, p.Members[i].ReadyBy = false, 0 })
+		}
+	}
+}
+
+// expiryNotice is how long before its end the player of a login session is told of it.
+const expiryNotice = time.Minute
+
+// loginActsAt is when something is to be done about a login session that shows no sign of life.
+func loginActsAt(l *flow.Login) domain.ContactTime {
+	if l.State == flow.LoginLive && !l.Warned {
+		return l.ExpireBy.Add(-expiryNotice)
+	}
+	return l.ExpireBy
+}
+
+// loginDue ends a login session without a sign of life, after a notice. One whose client is here gets more time; one that
+// was replaced is forgotten.
 func (t *tx) loginDue(r flow.Ref) {
 	t.flow.cause = "SessionExpired"
 	l := *t.c.flow.Logins.Get(r)
@@ -84,8 +110,12 @@ func (t *tx) loginDue(r flow.Ref) {
 	case l.State != flow.LoginLive:
 		t.emit(&LoginRemoved{l.ID})
 	case t.c.flow.Players.Get(player).Presence == flow.Online:
-		l.ExpireBy = t.contact.Add(t.c.flowConfig.Sessions.IdleExpiry)
+		l.ExpireBy, l.Warned = t.contact.Add(t.c.flowConfig.Sessions.IdleExpiry), false
 		t.emit(&LoginChanged{l})
+	case !l.Warned && l.ExpireBy > t.contact:
+		l.Warned = true
+		t.emit(&LoginChanged{l})
+		t.tellPlayers(flow.OnSessionExpiring, flow.Message{Deadline: t.c.wall(l.ExpireBy)}, l.Player)
 	default:
 		t.endLogin(player)
 	}

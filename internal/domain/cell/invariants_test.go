@@ -314,11 +314,12 @@ func noteFlow(c *Cell, note func(kind waits, ref chunk.Ref, at int64)) {
 		note(playerAge, r, int64(c.playerAgesAt(p)))
 	}
 	for r, l := range c.flow.Logins.All() {
-		note(loginExpiry, r, int64(l.ExpireBy))
+		note(loginExpiry, r, int64(loginActsAt(l)))
 	}
 	for r, p := range c.flow.Parties.All() {
 		note(partyLeader, r, int64(p.LeaderBy))
 		note(partyStale, r, int64(p.StaleBy))
+		note(partyReady, r, int64(p.ReadyBy()))
 	}
 	for r, x := range c.flow.Invites.All() {
 		note(inviteExpiry, r, int64(x.ExpireBy))

@@ -92,7 +92,7 @@ func (c *Cell) restoreFlow() error {
 		c.waitForPlayer(r)
 	}
 	for r, l := range f.Logins.All() {
-		c.waiting.set(loginExpiry, r, l.ExpireBy)
+		c.waiting.set(loginExpiry, r, loginActsAt(l))
 	}
 	for r := range f.Parties.All() {
 		c.waitForParty(r)

@@ -307,12 +307,33 @@ func (t *tx) planParty(id domain.UUID) {
 		p.StaleBy = t.contact.Add(config.StaleExpiration)
 	}
 	status := t.holdSearch(&p, held)
-	if p.LeaderBy != was.LeaderBy || p.StaleBy != was.StaleBy || status {
+	clocks := t.planReady(&p)
+	if p.LeaderBy != was.LeaderBy || p.StaleBy != was.StaleBy || status || clocks {
 		t.emit(&PartyChanged{p})
 	}
 	if status {
 		t.tellPlayers(flow.OnMatchmakingStatus, flow.Message{Search: p.Search, Ticket: p.Search.Ticket}, partyPlayers(&p)...)
 	}
+}
+
+// planReady starts and stops the clocks after which members are not ready any more. None runs while the party searches or
+// the member is in a game: it begins anew after that. It reports whether one has changed.
+func (t *tx) planReady(p *flow.Party) (changed bool) {
+	timeout := t.c.flowConfig.Parties.ReadyTimeout
+	for i, m := range p.Members {
+		waits := m.Ready && timeout > 0 && p.Search == nil && t.member(m.Player).Keys.Game.IsZero()
+		if waits == (m.ReadyBy != 0) {
+			continue
+		}
+		if !changed {
+			changed, p.Members = true, slices.Clone(p.Members)
+		}
+		p.Members[i].ReadyBy = 0
+		if waits {
+			p.Members[i].ReadyBy = t.contact.Add(timeout)
+		}
+	}
+	return changed
 }
 
 // holdSearch notes who holds the search of a party back. It reports whether players are to be told.

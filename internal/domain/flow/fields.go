@@ -105,6 +105,7 @@ func (l *Login) Fields(c *wire.Codec) {
 	c.Bool(11, &l.Insecure)
 	wire.Int(c, 12, &l.Created)
 	wire.Int(c, 13, &l.ExpireBy)
+	c.Bool(14, &l.Warned)
 }
 
 // Fields of a Party.
@@ -131,6 +132,7 @@ func (m *Member) Fields(c *wire.Codec) {
 	wire.Int(c, 2, &m.Joined)
 	c.Bool(3, &m.Ready)
 	c.Bool(4, &m.Leader)
+	wire.Int(c, 5, &m.ReadyBy)
 }
 
 // Fields of a Kicked.

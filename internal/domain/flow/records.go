@@ -191,6 +191,7 @@ type Login struct {
 	Insecure      bool // by a provider for development
 	Created       domain.Time
 	ExpireBy      domain.ContactTime // without a sign of life; of one that was replaced: forgotten
+	Warned        bool               // the player was told that it is about to end
 	Changed       uint64
 }
 
@@ -239,10 +240,11 @@ type Party struct {
 
 // Member of a party.
 type Member struct {
-	Player string
-	Joined domain.Time
-	Ready  bool
-	Leader bool
+	Player  string
+	Joined  domain.Time
+	Ready   bool
+	Leader  bool
+	ReadyBy domain.ContactTime // not ready any more then; 0 while no clock runs
 }
 
 // Kicked is a player who needs an invite that is newer.
@@ -298,6 +300,16 @@ func (p *Party) Member(player string) (int, bool) {
 func (p *Party) Leads(player string) bool {
 	i, ok := p.Member(player)
 	return ok && p.Members[i].Leader
+}
+
+// ReadyBy is when the first of the members is not ready any more; 0: nobody's clock runs.
+func (p *Party) ReadyBy() (first domain.ContactTime) {
+	for _, m := range p.Members {
+		if m.ReadyBy != 0 && (first == 0 || m.ReadyBy < first) {
+			first = m.ReadyBy
+		}
+	}
+	return first
 }
 
 // Invite is permission for one player to join one party.

@@ -1,0 +1,108 @@
+package cell
+
+import (
+	"testing"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain/flow"
+)
+
+// TestSessionExpiring tells the player of a login session that nobody hears of, a minute before it ends.
+func TestSessionExpiring(t *testing.T) {
+	hour := func(c *flow.Config) { c.Sessions.IdleExpiry = time.Hour }
+	t.Run("it ends", func(t *testing.T) {
+		w := newFlowWorld(t, hour)
+		w.login("a")
+		w.pass(time.Hour - expiryNotice - time.Second)
+		w.wantTold("a", 0, "")
+		w.pass(2 * time.Second)
+		w.wantTold("a", 0, "SessionExpiring")
+		m, _ := flow.DecodeMessage(w.player("a").Outbox()[0].Body)
+		if want := w.cell.wall(w.cell.flow.Logins.Get(w.player("a").Login()).ExpireBy); m.Deadline != want {
+			t.Errorf("it is said to end at %d, want %d", m.Deadline, want)
+		}
+		w.pass(expiryNotice)
+		if w.player("a").Login() != 0 {
+			t.Error("the login session has not ended")
+		}
+		w.wantTold("a", 0, "SessionExpiring")
+	})
+	t.Run("a sign of life after the notice", func(t *testing.T) {
+		w := newFlowWorld(t, hour)
+		w.login("a")
+		w.pass(time.Hour - expiryNotice/2)
+		w.attach("a")
+		w.offline("a")
+		w.pass(time.Hour - 2*expiryNotice)
+		if told := w.seq("a"); told != 1 || w.player("a").Login() == 0 {
+			t.Errorf("told %d times, want once; logged in: %t", told, w.player("a").Login() != 0)
+		}
+		w.pass(expiryNotice + time.Second)
+		w.wantTold("a", 1, "SessionExpiring")
+	})
+	t.Run("who is here is not told", func(t *testing.T) {
+		w := newFlowWorld(t, hour)
+		w.online("a")
+		w.pass(5 * time.Hour)
+		w.wantTold("a", 0, "")
+		if w.player("a").Login() == 0 {
+			t.Error("the login session of a player who is here has ended")
+		}
+	})
+}
+
+// TestReadyTimeout lets members be ready for a while only; the clock stands still while they search or play.
+func TestReadyTimeout(t *testing.T) {
+	minute := func(c *flow.Config) { c.Parties.ReadyTimeout = time.Minute }
+	ready := func(w *flowWorld, player string) bool {
+		r, _ := w.cell.flow.Party(w.keys(player).Party)
+		p := w.cell.flow.Parties.Get(r)
+		i, _ := p.Member(player)
+		return p.Members[i].Ready
+	}
+	t.Run("in a party", func(t *testing.T) {
+		w := newFlowWorld(t, minute)
+		w.party("a", "b")
+		w.must(&SetReady{w.as("a"), true})
+		w.pass(30 * time.Second)
+		w.must(&SetReady{w.as("b"), true})
+		before := w.seq("b")
+		w.pass(29 * time.Second)
+		w.wantTold("b", before, "")
+		w.pass(2 * time.Second)
+		w.wantTold("b", before, "PartyChanged:READY")
+		if ready(w, "a") || !ready(w, "b") {
+			t.Errorf("ready: a %t, b %t; want only b", ready(w, "a"), ready(w, "b"))
+		}
+		w.pass(time.Minute)
+		if ready(w, "b") {
+			t.Error("b is ready for ever")
+		}
+	})
+	t.Run("in a search", func(t *testing.T) {
+		w := newFlowWorld(t, minute)
+		w.search("a", "b")
+		w.pass(2 * time.Minute)
+		if !ready(w, "a") || !ready(w, "b") {
+			t.Error("who searches is not ready")
+		}
+		w.must(&LeaveMatchmaking{w.as("a")})
+		w.pass(59 * time.Second)
+		if !ready(w, "b") {
+			t.Error("the clock did not begin anew after the search")
+		}
+		w.pass(2 * time.Second)
+		if ready(w, "b") {
+			t.Error("b is ready for ever")
+		}
+	})
+	t.Run("off", func(t *testing.T) {
+		w := newFlowWorld(t, nil)
+		w.party("a", "b")
+		w.must(&SetReady{w.as("a"), true})
+		w.pass(30 * time.Minute)
+		if !ready(w, "a") {
+			t.Error("a is not ready, and readyTimeout is off")
+		}
+	})
+}
