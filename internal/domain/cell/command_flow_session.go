@@ -11,8 +11,11 @@ import (
 // Login makes a login session for a player whose identity the front door has checked, or whose login ticket it brings.
 // The player's keys are the same before and after it.
 type Login struct {
-	Player        string      // with Ticket: filled in
+	Player        string      // with Ticket: whom it names, which is not believed
 	Ticket        domain.UUID // hash of a login ticket; zero: none
+	Once          domain.UUID // hash of the name of a signed token that is good for one login; zero: none
+	Until         domain.Time // with Once: when that token ends
+	Request       string      // X-Request-Id: a repeat within ten minutes with the same proof gets the same login session; empty: none
 	Session       domain.UUID // of the login session to be
 	Token         domain.UUID // first half of the SHA-256 of its access token
 	Device        string
@@ -30,8 +33,11 @@ func (cmd *Login) decide(t *tx) error {
 	if err := t.flowOn(); err != nil {
 		return err
 	}
+	if done, err := t.loginAgain(cmd); done || err != nil {
+		return err
+	}
 	config := &t.c.flowConfig.Sessions
-	once, err := t.redeem(cmd)
+	used, err := t.redeem(cmd)
 	if err == nil {
 		err = checkPlayerID("player_id", cmd.Player)
 	}
@@ -62,8 +68,8 @@ func (cmd *Login) decide(t *tx) error {
 	}
 	e.Profile = &old
 
-	if once {
-		t.emit(&LoginTicketRemoved{cmd.Ticket})
+	if used != nil {
+		t.emit(used)
 	}
 	if known {
 		t.replaceLogin(r, cmd.Device)
@@ -71,26 +77,9 @@ func (cmd *Login) decide(t *tx) error {
 	t.emit(e)
 	r, _ = t.c.flow.Player(cmd.Player)
 	cmd.Made = *t.c.flow.Logins.Get(t.c.flow.Players.Get(r).Login())
-	t.flow.cause = "Login"
+	t.flow.caller, t.flow.cause = cmd.caller(), "Login"
 	t.stand(cmd.Player, &cmd.Flow)
 	return nil
-}
-
-// redeem finds the player of a login ticket. It reports whether the ticket is used up by it.
-func (t *tx) redeem(cmd *Login) (once bool, err error) {
-	if cmd.Ticket.IsZero() {
-		return false, nil
-	}
-	r, ok := t.c.flow.LoginTicket(cmd.Ticket)
-	if !ok || t.c.flow.Tickets.Get(r).Until <= t.now {
-		return false, flow.Refuse(flow.Refusal{Code: flow.Unauthenticated}, "the login ticket is not known, was used, or is too old")
-	}
-	x := t.c.flow.Tickets.Get(r)
-	cmd.Player = x.Player
-	if x.DisplayName != "" {
-		cmd.DisplayName = x.DisplayName
-	}
-	return x.Once, nil
 }
 
 // checkLogin refuses a login that may not be now, and fills in what it says about the player who is known.
@@ -135,22 +124,28 @@ func (t *tx) replaceLogin(r flow.Ref, device string) {
 type RefreshLogin struct {
 	Caller
 	Token domain.UUID
+	Nonce domain.UUID // what the token was made of beside a secret; a repeat finds it in Made
 
 	// Result
 	Login flow.Login
 }
 
 func (cmd *RefreshLogin) decide(t *tx) error {
+	cmd.kind = "Refresh\x00"
 	r, done, err := t.caller(&cmd.Caller, "Refresh")
-	if err != nil || done {
+	if err != nil {
 		return err
 	}
+	cmd.Login = *t.c.flow.Logins.Get(t.c.flow.Players.Get(r).Login())
+	if done {
+		return nil
+	}
 	config := &t.c.flowConfig.Sessions
-	l := *t.c.flow.Logins.Get(t.c.flow.Players.Get(r).Login())
+	l := cmd.Login
 	l.Previous, l.PreviousBy = l.Token, t.now.Add(config.RotationOverlap)
 	l.Token, l.ExpireBy, l.Warned = cmd.Token, t.contact.Add(config.IdleExpiry), false
 	t.emit(&LoginChanged{l})
-	cmd.Login = l
+	cmd.Login, cmd.Made = l, cmd.Nonce
 	return nil
 }
 
@@ -351,35 +346,8 @@ func (t *tx) greet(r flow.Ref) {
 	}
 }
 
-// IssueLoginTicket lets a player log in whom a trusted backend has authenticated.
-type IssueLoginTicket struct {
-	Hash        domain.UUID // first half of the SHA-256 of the ticket
-	Player      string
-	DisplayName string
-	Life        time.Duration
-	Once        bool
-
-	// Result
-	Ticket flow.LoginTicket
-}
-
-// loginTicketMax is the longest life of a login ticket.
-const loginTicketMax = 5 * time.Minute
-
-func (cmd *IssueLoginTicket) decide(t *tx) error {
-	if err := t.flowOn(); err != nil {
-		return err
-	}
-	if err := checkPlayerID("player_id", cmd.Player); err != nil {
-		return err
-	}
-	if cmd.Life <= 0 || cmd.Life > loginTicketMax {
-		return flow.Refuse(flow.Refusal{Code: flow.InvalidArgument}, "ttl_ms: %d, want 1 to %d", cmd.Life.Milliseconds(), loginTicketMax.Milliseconds())
-	}
-	cmd.Ticket = flow.LoginTicket{Hash: cmd.Hash, Player: cmd.Player, DisplayName: cmd.DisplayName, Once: cmd.Once, Until: t.now.Add(cmd.Life)}
-	t.emit(&LoginTicketChanged{cmd.Ticket})
-	return nil
-}
+// CheckPlayerID checks the shape of a player's id.
+func CheckPlayerID(id string) error { return checkPlayerID("player_id", id) }
 
 // checkPlayerID checks the shape of a player's id.
 func checkPlayerID(field, id string) error {

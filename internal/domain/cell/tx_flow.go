@@ -45,6 +45,9 @@ type Caller struct {
 	Flow     flow.Stand  // after the call
 	Made     domain.UUID // what the call made, if it made something: a party, an invite, a game instance, a player session
 	Repeated bool        // this very request was carried out before; Flow and Made are those of then
+
+	kind  string      // keeps calls apart whose answers hold a secret; empty: together with all others
+	proof domain.UUID // of a login: what it uses up
 }
 
 // caller finds the player who wishes something and recognises a wish that was fulfilled before.
@@ -57,7 +60,7 @@ func (t *tx) caller(by *Caller, cause string) (r flow.Ref, done bool, err error)
 		return 0, false, err
 	}
 	if by.Request != "" {
-		if x, ok := t.c.flow.Request(requestKey(by)); ok && x.At.Add(requestsKept) > t.now {
+		if x, ok := t.remembered(by); ok {
 			by.Flow, by.Made, by.Repeated = x.Flow, x.Made, true
 			return r, true, nil
 		}
@@ -73,7 +76,14 @@ func (t *tx) caller(by *Caller, cause string) (r flow.Ref, done bool, err error)
 // stand says where the answer goes that tells how a player stands after everything.
 func (t *tx) stand(player string, to *flow.Stand) { t.flow.of, t.flow.stand = player, to }
 
-func requestKey(by *Caller) uint64 { return RequestHash(by.Player + "\x00" + by.Request) }
+func requestKey(by *Caller) uint64 { return RequestHash(by.Player + "\x00" + by.kind + by.Request) }
+
+// remembered finds the answer of an earlier call with the same request id. The key is short and no secret: that it is the same
+// player's is looked at, too.
+func (t *tx) remembered(by *Caller) (*flow.Request, bool) {
+	x, ok := t.c.flow.Request(requestKey(by))
+	return x, ok && by.Request != "" && x.Player == by.Player && x.Proof == by.proof && x.At.Add(requestsKept) > t.now
+}
 
 // flowOn refuses what needs player flow when there is none.
 func (t *tx) flowOn() error {
@@ -220,8 +230,12 @@ func (t *tx) answer() {
 	if by == nil || by.Request == "" {
 		return
 	}
+	key := requestKey(by)
+	if x, ok := t.c.flow.Request(key); ok && x.At.Add(requestsKept) >= t.now {
+		return // another call has the same key, by a chance in ten to the nineteenth or on purpose
+	}
 	t.emit(&RequestAnswered{
-		flow.Request{Key: requestKey(by), At: t.now, Player: by.Player, Flow: by.Flow, Made: by.Made}, t.now.Add(-requestsKept),
+		flow.Request{Key: key, At: t.now, Player: by.Player, Flow: *t.flow.stand, Made: by.Made, Proof: by.proof}, t.now.Add(-requestsKept),
 	})
 }
 

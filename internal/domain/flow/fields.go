@@ -174,6 +174,7 @@ func (x *LoginTicket) Fields(c *wire.Codec) {
 	c.String(3, &x.DisplayName)
 	c.Bool(4, &x.Once)
 	wire.Int(c, 5, &x.Until)
+	c.Bool(6, &x.Used)
 }
 
 // Fields of a Request.
@@ -183,6 +184,7 @@ func (x *Request) Fields(c *wire.Codec) {
 	c.Shared(3, &x.Player)
 	wire.Sub(c, 4, &x.Flow, x.Flow != Stand{}, (*Stand).Fields)
 	c.UUID(5, &x.Made)
+	c.UUID(6, &x.Proof)
 }
 
 // Fields of a Queue.

@@ -323,12 +323,14 @@ type Invite struct {
 	Changed  uint64
 }
 
-// LoginTicket lets a player log in once, whom a trusted backend has authenticated.
+// LoginTicket lets a player log in once, whom a trusted backend has authenticated. A used one stands for a signed token of
+// the backend, which is not to be taken again while it is good.
 type LoginTicket struct {
 	Hash        domain.UUID // first half of the SHA-256
 	Player      string
 	DisplayName string
 	Once        bool
+	Used        bool
 	Until       domain.Time
 	Changed     uint64
 }
@@ -340,6 +342,7 @@ type Request struct {
 	Player string
 	Flow   Stand
 	Made   domain.UUID // what the call made
+	Proof  domain.UUID // of a login: what it used up
 }
 
 // Stand is what every answer to a player carries.
