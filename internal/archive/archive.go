@@ -1,7 +1,7 @@
-// Package archive keeps what has ended: game sessions and player sessions, later tickets and placements, for the time
-// that the API still answers about them. It is the memory's other half: a live thing is in memory, an ended one here. It
-// stores bytes under a few keys and does not know what they mean. archivetest holds every engine to the promises written
-// here.
+// Package archive keeps what has ended: game sessions, player sessions, placements and tickets, and what happened to
+// players, for the time that the API still answers about them. It is the memory's other half: a live thing is in memory,
+// an ended one here. It stores bytes under a few keys and does not know what they mean. archivetest holds every engine to
+// the promises written here.
 package archive
 
 import (
@@ -19,6 +19,7 @@ const (
 	PlayerSession Kind = 2
 	Placement     Kind = 3
 	Ticket        Kind = 4 // of matchmaking
+	PlayerChange  Kind = 5 // one change of a player's keys, over when it happens
 )
 
 // Record is one thing that has ended.

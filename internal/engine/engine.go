@@ -201,8 +201,8 @@ func (e *Engine) Do(ctx context.Context, cmd cell.Command) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if claim, ok := cmd.(cell.Claim); ok {
-		return e.doClaim(ctx, claim)
+	if claim, ok := cell.ClaimIn(cmd); ok {
+		return e.doClaim(ctx, cmd, claim)
 	}
 	return e.submit(cmd)
 }

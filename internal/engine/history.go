@@ -18,11 +18,11 @@ import (
 // What has ended leaves memory for the archive after a while. The functions here show both as one. Memory is read first:
 // a record is in the archive before it leaves memory, so it may be seen twice but never missed.
 
-// doClaim carries out a command whose id its caller chose. Whether the archive knows the id is looked up first; if the
-// archive has grown meanwhile, it is looked up again.
-func (e *Engine) doClaim(ctx context.Context, cmd cell.Claim) error {
+// doClaim carries out a command, which is a claim or has one in it: its caller chose an id. Whether the archive knows the
+// id is looked up first; if the archive has grown meanwhile, it is looked up again.
+func (e *Engine) doClaim(ctx context.Context, cmd cell.Command, claim cell.Claim) error {
 	for {
-		kind, id := cmd.Claimed()
+		kind, id := claim.Claimed()
 		if kind == cell.Nothing {
 			return e.submit(cmd)
 		}
@@ -37,7 +37,7 @@ func (e *Engine) doClaim(ctx context.Context, cmd cell.Claim) error {
 		if found {
 			data = record.Data
 		}
-		if err := cmd.SetArchived(data, at); err != nil {
+		if err := claim.SetArchived(data, at); err != nil {
 			return err
 		}
 		if err := e.submit(cmd); !isRefused(err, domain.Stale) {
@@ -49,7 +49,7 @@ func (e *Engine) doClaim(ctx context.Context, cmd cell.Claim) error {
 // archiveKinds are the archive's kinds of what the cell lets go.
 var archiveKinds = map[cell.ClaimKind]archive.Kind{
 	cell.AGameSession: archive.GameSession, cell.APlayerSession: archive.PlayerSession, cell.APlacement: archive.Placement,
-	cell.ATicket: archive.Ticket,
+	cell.ATicket: archive.Ticket, cell.AChange: archive.PlayerChange,
 }
 
 func isRefused(err error, reason domain.Reason) bool {

@@ -114,7 +114,7 @@ func (n *node) lookUp(cmd cell.Claim, submit func()) {
 // archiveKinds are the archive's kinds of what the cell lets go.
 var archiveKinds = map[cell.ClaimKind]archive.Kind{
 	cell.AGameSession: archive.GameSession, cell.APlayerSession: archive.PlayerSession, cell.APlacement: archive.Placement,
-	cell.ATicket: archive.Ticket,
+	cell.ATicket: archive.Ticket, cell.AChange: archive.PlayerChange,
 }
 
 // decide takes some commands from the queue. One that must change nothing is decided alone, so that it can be seen.

@@ -105,7 +105,7 @@ func (c *Cell) apply(at domain.Time, event Event) {
 		c.applyNotice(at, event)
 	case *PlayerKeysChanged, *PlayerLoggedIn, *LoginChanged, *LoginRemoved, *PresenceChanged, *FlowResumed,
 		*PlayersTold, *EventsTrimmed, *RequestAnswered, *PlayerChanged, *PlayerForgotten, *PartyChanged, *PartyRemoved,
-		*InviteChanged, *InviteRemoved, *GameInstanceChanged, *GameInstanceForgotten, *MembershipChanged, *MembershipEnded,
+		*InviteChanged, *InviteRemoved, *GameInstanceChanged, *GameInstanceForgotten, *MembershipChanged, *MembershipEnded, *FlowCommitted,
 		*LoginTicketChanged, *LoginTicketRemoved, *FlowQueueChanged:
 		c.applyFlow(at, event)
 	default:

@@ -68,6 +68,15 @@ func (c *Cell) applyFlow(at domain.Time, event Event) {
 		c.waiting.clear(loginTicketAge, r)
 		c.flow.RemoveLoginTicket(r)
 		c.touch()
+	case *FlowCommitted:
+		for _, id := range e.Players {
+			r, _ := c.flow.Player(id)
+			p := c.flow.Players.Get(r)
+			x := flow.Change{
+				EndedNo: c.ended.next(), Player: p.ID, At: at, Commit: c.number, Rev: p.Rev, Keys: p.Keys, Cause: e.Cause, By: e.By, Changed: c.touch(),
+			}
+			c.ended.push(endedChange, c.flow.AddChange(x))
+		}
 	case *FlowQueueChanged:
 		e.Queue.Changed = c.touch()
 		c.waitForQueue(c.flow.SetClosed(e.Queue))

@@ -1,7 +1,10 @@
 package cell
 
 import (
+	"encoding/binary"
+
 	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/domain/placement"
 	"github.com/musterhq/muster/internal/domain/session"
@@ -11,11 +14,11 @@ import (
 // EndedRecord is something that has ended, for the archive.
 type EndedRecord struct {
 	Kind           ClaimKind // Nothing: it need not be kept
-	ID             string    // session.ID, a placement's or ticket's id, or the sixteen bytes of a player session's UUID
+	ID             string    // session.ID, a placement's or ticket's id, the sixteen bytes of a player session's UUID, or the number of a flow.Change
 	Created, Ended domain.Time
 	Fleet          string // of a game session
-	GameID, Player string // of a player session
-	Data           []byte // for DecodeGameSession, DecodePlayerSession, DecodePlacement or DecodeTicket
+	GameID, Player string // of a player session; Player also of a flow.Change
+	Data           []byte // for DecodeGameSession, DecodePlayerSession, DecodePlacement, DecodeTicket or DecodeChange
 }
 
 // Ended returns up to `most` of the records that ended before `before`, in the order they ended, beginning with the
@@ -46,6 +49,11 @@ func (v *View) endedRecord(e endedEntry) EndedRecord {
 	case endedTicket:
 		x := v.ticket(e.ref).Ticket
 		return EndedRecord{Kind: ATicket, ID: x.ID, Created: x.Start, Ended: x.End, Data: wire.Append(nil, &x)}
+	case endedChange:
+		x := *v.c.flow.Changes.Get(e.ref)
+		v.saw(x.Changed)
+		id := binary.BigEndian.AppendUint64(nil, x.EndedNo) // those of one millisecond come in order
+		return EndedRecord{Kind: AChange, ID: string(id), Created: x.At, Ended: x.At, Player: x.Player, Data: wire.Append(nil, &x)}
 	default:
 		p := v.player(v.c.sessions.Players.Get(e.ref))
 		return EndedRecord{Kind: APlayerSession, ID: string(p.ID[:]), Created: p.Created, Ended: p.Ended, GameID: string(p.GameID), Player: p.Player, Data: wire.Append(nil, &p)}
@@ -64,6 +72,13 @@ func DecodeTicket(data []byte) (matchmaking.Ticket, error) {
 	var t matchmaking.Ticket
 	err := wire.Unmarshal(data, &t)
 	return t, err
+}
+
+// DecodeChange reads the Data of an EndedRecord.
+func DecodeChange(data []byte) (flow.Change, error) {
+	var x flow.Change
+	err := wire.Unmarshal(data, &x)
+	return x, err
 }
 
 // DecodeGameSession reads the Data of an EndedRecord.

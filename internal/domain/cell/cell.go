@@ -111,7 +111,7 @@ type Env struct {
 // was emitted.
 func (c *Cell) Execute(cmd Command, env *Env) (emitted bool, err error) {
 	now := max(env.Now, c.last)
-	t := tx{c: c, env: env, now: now, contact: c.contact(now), start: len(env.Batch)}
+	t := tx{c: c, env: env, now: now, contact: c.contact(now), start: len(env.Batch), cmd: cmd}
 	c.number = env.Number
 	err = cmd.decide(&t)
 	if err == nil {

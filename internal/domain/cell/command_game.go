@@ -291,6 +291,7 @@ const (
 	APlayerSession
 	APlacement
 	ATicket
+	AChange // of a player's keys: nobody claims one
 )
 
 // Claim is a command whose caller may have chosen the id of what it makes. The engine looks such an id up in the archive

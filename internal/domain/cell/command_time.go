@@ -81,6 +81,7 @@ func (c *Cell) Last() domain.Time { return c.last }
 // contactDue ends what d waits for. It always clears the deadline.
 func (t *tx) contactDue(d deadline) {
 	c := t.c
+	t.flow.cause = "" // of the deadline before
 	switch d.kind {
 	case reservation:
 		p := c.sessions.Players.Get(d.ref)
@@ -120,6 +121,7 @@ func (t *tx) contactDue(d deadline) {
 }
 
 func (t *tx) wallDue(d deadline) {
+	t.flow.cause = ""
 	switch d.kind {
 	case forgetProcess:
 		t.emit(&ProcessForgotten{t.c.fleets.Processes.Get(d.ref).Key})
@@ -132,8 +134,10 @@ func (t *tx) wallDue(d deadline) {
 	case noticeAge:
 		t.noticeDue(d.ref)
 	case acceptanceTimeout:
+		t.flow.cause = "AcceptanceTimeout"
 		t.acceptanceDue(d.ref)
 	case ticketTimeout:
+		t.flow.cause = "TicketTimeout"
 		t.endTicket(d.ref, matchmaking.TimedOut, matchmaking.RequestTimedOut)
 	case playerAge, instanceForget, loginTicketAge, queueDrain:
 		t.flowWallDue(d)

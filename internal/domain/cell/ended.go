@@ -15,6 +15,7 @@ const (
 	endedGame
 	endedPlacement
 	endedTicket
+	endedChange // of a player's keys: it is past when it happens
 )
 
 // endedQueue lists what has ended and is still in memory, in the order it ended. The archive takes from the front.
@@ -71,6 +72,8 @@ func (c *Cell) forget(n int) {
 		case endedTicket:
 			c.matchmaking.RemoveTicket(e.ref)
 			c.forgotten++
+		case endedChange:
+			c.flow.RemoveChange(e.ref)
 		}
 	}
 }
@@ -101,6 +104,9 @@ func (c *Cell) restoreEnded(no uint64) {
 		if x.EndedNo != 0 {
 			all = append(all, numbered{x.EndedNo, endedEntry{endedTicket, r}})
 		}
+	}
+	for r, x := range c.flow.Changes.All() {
+		all = append(all, numbered{x.EndedNo, endedEntry{endedChange, r}})
 	}
 	slices.SortFunc(all, func(a, b numbered) int { return cmp.Compare(a.no, b.no) })
 	for _, x := range all {

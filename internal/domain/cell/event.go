@@ -105,6 +105,7 @@ const (
 	kindLoginTicketChanged    Kind = 139
 	kindLoginTicketRemoved    Kind = 140
 	KindFlowQueueChanged      Kind = 141
+	KindFlowCommitted         Kind = 159
 )
 
 // Event is a fact. What Fields names is all that apply may use beside the state.

@@ -277,6 +277,23 @@ func (e *FlowQueueChanged) Fields(c *wire.Codec) {
 	wire.Sub(c, 1, &e.Queue, true, (*flow.Queue).Fields)
 }
 
+// FlowCommitted says why the keys of players are other ones than before the transaction, and who wished it. It comes behind
+// the last change of them.
+type FlowCommitted struct {
+	Cause   string
+	By      flow.Actor
+	Players []string
+}
+
+func (*FlowCommitted) kind() Kind { return KindFlowCommitted }
+
+// Fields of the event.
+func (e *FlowCommitted) Fields(c *wire.Codec) {
+	c.Shared(1, &e.Cause)
+	wire.Sub(c, 2, &e.By, e.By != flow.Actor{}, (*flow.Actor).Fields)
+	c.Strings(3, &e.Players)
+}
+
 // newFlowEvent returns an empty event of player flow, or nil when the kind is none of its.
 func newFlowEvent(k Kind) Event {
 	switch k {
@@ -324,6 +341,8 @@ func newFlowEvent(k Kind) Event {
 		return &LoginTicketRemoved{}
 	case KindFlowQueueChanged:
 		return &FlowQueueChanged{}
+	case KindFlowCommitted:
+		return &FlowCommitted{}
 	}
 	return nil
 }

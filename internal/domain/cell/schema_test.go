@@ -65,7 +65,7 @@ func TestSchema(t *testing.T) {
 		"PartyInvite": func() wire.Message { return &flow.Invite{} }, "GameInstance": func() wire.Message { return &flow.Instance{} },
 		"Membership": func() wire.Message { return &flow.Membership{} }, "AnsweredRequest": func() wire.Message { return &flow.Request{} },
 		"LoginTicket": func() wire.Message { return &flow.LoginTicket{} }, "FlowQueue": func() wire.Message { return &flow.Queue{} },
-		"FlowMessage": func() wire.Message { return &flow.Message{} },
+		"FlowMessage": func() wire.Message { return &flow.Message{} }, "FlowChange": func() wire.Message { return &flow.Change{} },
 	}
 	events := file.Messages().ByName("Event").Oneofs().ByName("event").Fields()
 	for i := range events.Len() {

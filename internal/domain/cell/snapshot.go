@@ -146,6 +146,7 @@ const (
 	partRequest       = 36
 	partLoginTicket   = 37
 	partFlowQueue     = 38
+	partFlowChange    = 43
 )
 
 // Write writes the snapshot.
@@ -324,7 +325,7 @@ func (l *loader) part(b []byte) error {
 		err = l.matchmaking(kind, body)
 	case partEnd:
 		l.ended = true
-	case partFlowPlayer, partLogin, partParty, partInvite, partInstance, partMembership, partRequest, partLoginTicket, partFlowQueue:
+	case partFlowPlayer, partLogin, partParty, partInvite, partInstance, partMembership, partRequest, partLoginTicket, partFlowQueue, partFlowChange:
 		err = l.flowPart(kind, body)
 	default:
 		return fmt.Errorf("snapshot part of unknown kind %d: written by a later release", kind)

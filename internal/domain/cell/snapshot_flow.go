@@ -21,13 +21,14 @@ type flowSnapshot struct {
 	requests    chunk.Frozen[flow.Request]
 	tickets     chunk.Frozen[flow.LoginTicket]
 	queues      chunk.Frozen[flow.Queue]
+	changes     chunk.Frozen[flow.Change]
 }
 
 func (c *Cell) freezeFlow() flowSnapshot {
 	f := c.flow
 	return flowSnapshot{
 		f.Players.Freeze(), f.Logins.Freeze(), f.Parties.Freeze(), f.Invites.Freeze(), f.Instances.Freeze(), f.Memberships.Freeze(),
-		f.Requests.Freeze(), f.Tickets.Freeze(), f.Queues.Freeze(),
+		f.Requests.Freeze(), f.Tickets.Freeze(), f.Queues.Freeze(), f.Changes.Freeze(),
 	}
 }
 
@@ -42,6 +43,7 @@ func (s *flowSnapshot) write(w *partWriter) {
 	writeAll(w, partRequest, s.requests)
 	writeAll(w, partLoginTicket, s.tickets)
 	writeAll(w, partFlowQueue, s.queues)
+	writeAll(w, partFlowChange, s.changes)
 }
 
 func (l *loader) flowPart(kind uint64, body []byte) error {
@@ -78,6 +80,8 @@ func (l *loader) flowPart(kind uint64, body []byte) error {
 		return loadWith(l, body, func(x flow.Request) { f.RestoreRequest(x) })
 	case partLoginTicket:
 		return loadWith(l, body, func(x flow.LoginTicket) { f.AddLoginTicket(x) })
+	case partFlowChange:
+		return load(l, body, &f.Changes)
 	case partFlowQueue:
 		return loadWith(l, body, func(q flow.Queue) { l.c.waitForQueue(f.SetClosed(q)) })
 	}

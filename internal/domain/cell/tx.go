@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/placement"
 	"github.com/musterhq/muster/internal/domain/wire"
 )
@@ -21,6 +22,8 @@ type tx struct {
 	ids     uint64
 	dirty   []placement.Ref // placements that have to look for a place before the transaction ends
 	flow    flowTx
+	cmd     Command    // without who asks for it
+	by      flow.Actor // who asks for it, if the command itself does not tell
 }
 
 // Field numbers of proto/journal.proto.

@@ -26,6 +26,7 @@ type flowTx struct {
 type keysBefore struct {
 	player flow.Ref
 	keys   flow.Keys
+	cause  string // a Tick has several
 }
 
 type telling struct {
@@ -148,7 +149,7 @@ func (t *tx) setKeys(r flow.Ref, change func(*flow.Keys)) {
 	}
 	if !t.flow.isChanged[r] {
 		note(&t.flow.isChanged, r)
-		t.flow.changed = append(t.flow.changed, keysBefore{r, p.Keys})
+		t.flow.changed = append(t.flow.changed, keysBefore{r, p.Keys, t.causeNow()})
 		rev++
 	}
 	t.touch(r)
@@ -173,10 +174,11 @@ func (t *tx) settleFlow() {
 	for i := 0; i < len(f.parties); i++ {
 		t.planParty(f.parties[i])
 	}
+	t.account()
 	for _, x := range f.changed {
 		p := t.c.flow.Players.Get(x.player)
 		t.write(flow.OnGameSessionChanged, (&flow.Message{
-			Cause: f.cause, Stand: flow.Stand{Rev: p.Rev, Keys: p.Keys}, Old: x.keys, Allowed: t.c.allowedActions(x.player),
+			Cause: x.cause, Stand: flow.Stand{Rev: p.Rev, Keys: p.Keys}, Old: x.keys, Allowed: t.c.allowedActions(x.player),
 		}).Encode(), []string{p.ID})
 	}
 	for _, x := range f.told {

@@ -19,6 +19,7 @@ type State struct {
 	Tickets     chunk.Table[LoginTicket]
 	Requests    chunk.Table[Request]
 	Queues      chunk.Table[Queue]
+	Changes     chunk.Table[Change]
 
 	players     map[string]Ref
 	logins      map[domain.UUID]Ref
@@ -37,6 +38,7 @@ type State struct {
 	requestTime []Ref // oldest first, from requestHead on
 	requestHead int
 	queues      map[string]Ref
+	changes     map[string]waitingChanges
 }
 
 // New returns an empty State.
@@ -45,7 +47,7 @@ func New() *State {
 		players: map[string]Ref{}, logins: map[domain.UUID]Ref{}, tokens: map[domain.UUID]Ref{}, parties: map[domain.UUID]Ref{},
 		codes: map[string]Ref{}, searches: map[domain.UUID]Ref{}, invites: map[domain.UUID]Ref{}, invitesTo: map[string][]Ref{},
 		invitesOf: map[domain.UUID][]Ref{}, instances: map[domain.UUID]Ref{}, placements: map[string]Ref{}, games: map[string]Ref{},
-		tickets: map[domain.UUID]Ref{}, requests: map[uint64]Ref{}, queues: map[string]Ref{},
+		tickets: map[domain.UUID]Ref{}, requests: map[uint64]Ref{}, queues: map[string]Ref{}, changes: map[string]waitingChanges{},
 	}
 }
 
@@ -416,6 +418,7 @@ func (s *State) RestoreRequest(x Request) {
 
 // Restored puts in order what came from a snapshot in the order of its places.
 func (s *State) Restored() {
+	s.restoreChanges()
 	slices.SortStableFunc(s.requestTime, func(a, b Ref) int { return int(s.Requests.Get(a).At - s.Requests.Get(b).At) })
 	older := func(a, b Ref) int {
 		x, y := s.Invites.Get(a), s.Invites.Get(b)

@@ -1,0 +1,138 @@
+package flow
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/wire"
+)
+
+// Change is one commit that changed a player's keys. It waits here until it is in the archive, where operators find it for
+// as long as game sessions.
+type Change struct {
+	EndedNo uint64 // its place among all that waits for the archive
+	Player  string
+	At      domain.Time
+	Commit  uint64 // number of the journal entry
+	Rev     uint64 // of the flow record after it
+	Keys    Keys   // after it
+	Cause   string // the call or the deadline
+	By      Actor
+	Changed uint64
+
+	next Ref // of the same player; 0: none waits behind it
+}
+
+// Fields of a Change.
+func (x *Change) Fields(c *wire.Codec) {
+	wire.Int(c, 1, &x.EndedNo)
+	c.String(2, &x.Player)
+	wire.Int(c, 3, &x.At)
+	wire.Int(c, 4, &x.Commit)
+	wire.Int(c, 5, &x.Rev)
+	wire.Sub(c, 6, &x.Keys, x.Keys != Keys{}, (*Keys).Fields)
+	c.Shared(7, &x.Cause)
+	wire.Sub(c, 8, &x.By, x.By != Actor{}, (*Actor).Fields)
+}
+
+// ActorKind is what brought a change about.
+type ActorKind uint8
+
+// The kinds. Unknown is an actor of whom the command says nothing, such as an AWS client.
+const (
+	UnknownActor ActorKind = iota
+	ByPlayer
+	ByPartner
+	ByOperatorCall
+	ByGameServer
+	ByDeadline
+	ByMatchmaker
+	ByAWSClient
+)
+
+func (k ActorKind) String() string {
+	return [...]string{"UNKNOWN", "PLAYER", "PARTNER", "OPERATOR", "GAME_SERVER", "DEADLINE", "MATCHMAKER", "AWS_CLIENT"}[k]
+}
+
+// Actor is who brought a change about.
+type Actor struct {
+	Kind ActorKind
+	ID   string // a login session, an access key, a game instance or a server process; empty where the kind says it all
+}
+
+// Fields of an Actor.
+func (a *Actor) Fields(c *wire.Codec) {
+	wire.Int(c, 1, &a.Kind)
+	c.String(2, &a.ID)
+}
+
+func (a Actor) String() string {
+	if a.ID == "" {
+		return a.Kind.String()
+	}
+	return a.Kind.String() + " " + a.ID
+}
+
+// waitingChanges are the changes of one player that are not in the archive yet, linked from the oldest to the latest.
+type waitingChanges struct{ first, last Ref }
+
+// AddChange stores a change behind the earlier ones of its player.
+func (s *State) AddChange(x Change) Ref {
+	r, rec := s.Changes.Add()
+	x.next = 0
+	*rec = x
+	of, ok := s.changes[x.Player]
+	if ok {
+		s.Changes.Mut(of.last).next = r
+		of.last = r
+	} else {
+		of = waitingChanges{r, r}
+	}
+	s.changes[x.Player] = of
+	return r
+}
+
+// RemoveChange drops a player's oldest change.
+func (s *State) RemoveChange(r Ref) {
+	x := *s.Changes.Get(r)
+	if of := s.changes[x.Player]; x.next == 0 {
+		delete(s.changes, x.Player)
+	} else {
+		of.first = x.next
+		s.changes[x.Player] = of
+	}
+	s.Changes.Remove(r)
+}
+
+// ChangesOf calls f for the changes of a player, oldest first, until it returns false.
+func (s *State) ChangesOf(player string, f func(*Change) bool) {
+	for r := s.changes[player].first; r != 0; {
+		x := s.Changes.Get(r)
+		if !f(x) {
+			return
+		}
+		r = x.next
+	}
+}
+
+// restoreChanges links the changes that came from a snapshot in the order of their places.
+func (s *State) restoreChanges() {
+	var all []Ref
+	for r := range s.Changes.All() {
+		all = append(all, r)
+	}
+	slices.SortFunc(all, func(a, b Ref) int { return cmp.Compare(s.Changes.Get(a).EndedNo, s.Changes.Get(b).EndedNo) })
+	for _, r := range all {
+		x := s.Changes.Mut(r)
+		x.next = 0
+		of, ok := s.changes[x.Player]
+		if !ok {
+			of.first = r
+		} else {
+			s.Changes.Mut(of.last).next = r
+		}
+		of.last = r
+		s.changes[x.Player] = of
+	}
+}

@@ -1,0 +1,82 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/musterhq/muster/internal/archive"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/flow"
+)
+
+// ChangesOf returns the last changes of a player's keys, at most limit of them, the latest first. A player of whom nothing
+// is known has none.
+func (e *Engine) ChangesOf(ctx context.Context, player string, limit int) ([]flow.Change, error) {
+	var all []flow.Change
+	err := e.Read(ctx, func(v *cell.View) error { all = v.ChangesOf(player); return nil })
+	if err != nil {
+		return nil, err
+	}
+	if len(all) < limit {
+		archived, err := e.archivedChanges(ctx, player, limit)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, archived...)
+	}
+	slices.SortFunc(all, func(a, b flow.Change) int { return cmp.Compare(b.EndedNo, a.EndedNo) })
+	all = slices.CompactFunc(all, func(a, b flow.Change) bool { return a.EndedNo == b.EndedNo })
+	return all[:min(limit, len(all))], nil
+}
+
+// The archive lists forward in time. The latest are found by looking at the time before now in steps that grow: what a busy
+// player left is in the first ones, and a quiet one has left little.
+const (
+	changesFirstStep = time.Hour
+	changesStepGrows = 4
+	changesPage      = 256
+)
+
+// archivedChanges returns at least the last limit changes that are in the archive, if there are so many.
+func (e *Engine) archivedChanges(ctx context.Context, player string, limit int) (all []flow.Change, err error) {
+	now := e.config.Now()
+	end := now.Add(time.Hour).UnixMilli() // the clock may have been set back since
+	oldest := now.Add(-e.config.Retention - archive.Grain*time.Millisecond).UnixMilli()
+	for step := changesFirstStep; end > oldest && len(all) < limit; step *= changesStepGrows {
+		from := max(now.Add(-step).UnixMilli(), oldest)
+		some, err := e.changesBetween(ctx, player, from, end)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, some...)
+		end = from
+	}
+	return all, nil
+}
+
+// changesBetween returns the archived changes from `from` on and before end.
+func (e *Engine) changesBetween(ctx context.Context, player string, from, end int64) (all []flow.Change, err error) {
+	at := archive.Cursor{Created: max(from, 0)} // behind it in time or id: no id is empty
+	for {
+		records, err := e.config.Archive.List(ctx, archive.PlayerChange, archive.ByPlayer, player, at, changesPage)
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range records {
+			if r.Created >= end {
+				return all, nil
+			}
+			x, err := cell.DecodeChange(r.Data)
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, x)
+			at = r.Cursor()
+		}
+		if len(records) < changesPage {
+			return all, nil
+		}
+	}
+}
