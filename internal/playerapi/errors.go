@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -32,11 +33,18 @@ type Problem struct {
 // Details says more about a refusal.
 type Details struct {
 	Players        []string `json:"players,omitempty" doc:"Whom the code speaks of."`
-	CanDecline     *bool    `json:"can_decline,omitempty" doc:"Of PLAYER_IN_GAME: whether the game may be declined."`
+	CanDecline     *bool    `json:"can_decline,omitempty" doc:"Of PLAYER_IN_GAME: whether all who are named may decline their game."`
+	InGame         []InGame `json:"in_game,omitempty" doc:"Of PLAYER_IN_GAME: each of them."`
 	GameInstanceID string   `json:"game_instance_id,omitempty"`
 	Lock           *Lock    `json:"lock,omitempty" doc:"Of MATCHMAKING_LOCKED."`
 	Position       int      `json:"position,omitempty" doc:"Of LOGIN_QUEUED: place in the line."`
 	Fields         []Field  `json:"fields,omitempty" doc:"Of INVALID_ARGUMENT: what is wrong with the request."`
+}
+
+// InGame is one of the players who are in a game.
+type InGame struct {
+	PlayerID   string `json:"player_id"`
+	CanDecline bool   `json:"can_decline" doc:"Whether this player may decline to come back to the game."`
 }
 
 // Field is one thing that is wrong with a request.
@@ -185,7 +193,11 @@ func (d *Door) spellRefusal(err error) *Problem {
 	p := refusal(why.Code, "%s", refused.Detail)
 	details := Details{Players: why.Players}
 	if why.Code == flow.PlayerInGame {
-		details.CanDecline = &why.CanDecline
+		all := len(why.Decliners) == len(why.Players)
+		details.CanDecline = &all
+		for _, id := range why.Players {
+			details.InGame = append(details.InGame, InGame{id, slices.Contains(why.Decliners, id)})
+		}
 	}
 	if !why.Instance.IsZero() {
 		details.GameInstanceID = gameID(why.Instance)

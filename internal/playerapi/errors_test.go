@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -49,5 +50,20 @@ func TestEveryEventIsDescribed(t *testing.T) {
 		if !strings.Contains(string(page), "{const: "+kind.String()+",") {
 			t.Errorf("docs/player-flow/asyncapi.yaml says nothing of %s", kind)
 		}
+	}
+}
+
+// Who is in a game is listed, each with what can be done about it.
+func TestPlayersInGameAreSpelled(t *testing.T) {
+	spelled := func(players, decliners []string) *Details {
+		d := &Door{}
+		return d.spellRefusal(flow.Refuse(flow.Refusal{Code: flow.PlayerInGame, Players: players, Decliners: decliners}, "in a game")).Details
+	}
+	got := spelled([]string{"a", "b"}, []string{"b"})
+	if *got.CanDecline || !slices.Equal(got.InGame, []InGame{{"a", false}, {"b", true}}) {
+		t.Errorf("a may not decline: %+v, all %t", got.InGame, *got.CanDecline)
+	}
+	if got := spelled([]string{"b"}, []string{"b"}); !*got.CanDecline || !slices.Equal(got.InGame, []InGame{{"b", true}}) {
+		t.Errorf("b may decline: %+v, all %t", got.InGame, *got.CanDecline)
 	}
 }

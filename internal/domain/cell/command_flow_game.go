@@ -1,6 +1,8 @@
 package cell
 
 import (
+	"strings"
+
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/session"
@@ -133,10 +135,17 @@ func (t *tx) makeReservation(ref flow.Ref, open domain.UUID, epoch uint32) {
 	t.tellHost(ref, cause)
 }
 
-// canDecline reports whether a player who is in a game may decline to come back to it.
-func (t *tx) canDecline(r flow.Ref) bool {
-	p := t.c.flow.Players.Get(r)
-	return p.Membership() != 0 && t.c.mayDecline(t.c.flow.Memberships.Get(p.Membership()))
+// inGame refuses what players who are in a game cannot do, and says which of them could get out of it.
+func (t *tx) inGame(players ...flow.Ref) error {
+	refusal := flow.Refusal{Code: flow.PlayerInGame}
+	for _, r := range players {
+		p := t.c.flow.Players.Get(r)
+		refusal.Players = append(refusal.Players, p.ID)
+		if t.c.mayDecline(t.c.flow.Memberships.Get(p.Membership())) {
+			refusal.Decliners = append(refusal.Decliners, p.ID)
+		}
+	}
+	return flow.Refuse(refusal, "in a game: %s", strings.Join(refusal.Players, ", "))
 }
 
 // mayDecline is the row of DeclineReconnect: only a player who is not in the game, and not under OFF or REQUIRED.
@@ -227,7 +236,7 @@ func (t *tx) mayPlayDirectly(r flow.Ref) error {
 	case p.Keys.Phase() == flow.Matchmaking:
 		return flow.Refuse(flow.Refusal{Code: flow.InMatchmaking, Players: []string{p.ID}}, "player %s is in matchmaking", p.ID)
 	case !p.Keys.Game.IsZero():
-		return flow.Refuse(flow.Refusal{Code: flow.PlayerInGame, Players: []string{p.ID}, CanDecline: t.canDecline(r)}, "player %s is in a game", p.ID)
+		return t.inGame(r)
 	}
 	return nil
 }

@@ -444,7 +444,7 @@ func (cmd *SetReady) decide(t *tx) error {
 	i, _ := x.Member(p.ID)
 	switch {
 	case !p.Keys.Game.IsZero():
-		return flow.Refuse(flow.Refusal{Code: flow.PlayerInGame, Players: []string{p.ID}, CanDecline: t.canDecline(r)}, "player %s is in a game", p.ID)
+		return t.inGame(r)
 	case x.Search != nil && !cmd.Ready:
 		return t.leaveSearch(r, flow.NotReady)
 	case x.Search != nil || x.Members[i].Ready == cmd.Ready:

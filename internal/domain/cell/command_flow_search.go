@@ -77,13 +77,13 @@ func (t *tx) mayEnter(p *flow.Player, x *flow.Party, inParty bool, queue, named 
 	if !x.Leads(p.ID) {
 		return false, flow.Refuse(flow.Refusal{Code: flow.NotLeader}, "player %s does not lead party pty-%s", p.ID, x.ID)
 	}
-	var playing, away, unready []string
-	decline := true
+	var playing []flow.Ref
+	var away, unready []string
 	for _, m := range x.Members {
 		r, _ := t.c.flow.Player(m.Player)
 		member := t.c.flow.Players.Get(r)
 		if !member.Keys.Game.IsZero() {
-			playing, decline = append(playing, m.Player), decline && t.canDecline(r)
+			playing = append(playing, r)
 		}
 		if !member.Here() {
 			away = append(away, m.Player)
@@ -94,7 +94,7 @@ func (t *tx) mayEnter(p *flow.Player, x *flow.Party, inParty bool, queue, named 
 	}
 	switch {
 	case len(playing) > 0:
-		return false, flow.Refuse(flow.Refusal{Code: flow.PlayerInGame, Players: playing, CanDecline: decline}, "in a game: %s", strings.Join(playing, ", "))
+		return false, t.inGame(playing...)
 	case x.Search != nil && (named == "" || x.Search.Queue == queue):
 		return true, nil
 	case x.Search != nil:

@@ -27,12 +27,15 @@ func TestEnterChecks(t *testing.T) {
 	g := w.play(false, flow.ReconnectOptional, "b", "c")
 	w.connect(g, "b", "c")
 	w.offline("b")
-	if r := w.refused(enter(testQueue), flow.PlayerInGame); r != nil && (strings.Join(r.Players, " ") != "b c" || r.CanDecline) {
+	if r := w.refused(enter(testQueue), flow.PlayerInGame); r != nil && (strings.Join(r.Players, " ") != "b c" || len(r.Decliners) != 0) {
 		t.Errorf("%+v", r)
 	}
 	w.lose(g, w.member("b").Session) // R12
+	if r := w.refused(enter(testQueue), flow.PlayerInGame); r != nil && (strings.Join(r.Players, " ") != "b c" || strings.Join(r.Decliners, " ") != "b") {
+		t.Errorf("one may decline: %+v", r)
+	}
 	w.must(&LeaveGame{Caller: w.as("c"), Instance: g})
-	if r := w.refused(enter(testQueue), flow.PlayerInGame); r != nil && (strings.Join(r.Players, " ") != "b" || !r.CanDecline) {
+	if r := w.refused(enter(testQueue), flow.PlayerInGame); r != nil && (strings.Join(r.Players, " ") != "b" || strings.Join(r.Decliners, " ") != "b") {
 		t.Errorf("%+v", r)
 	}
 	w.must(&DeclineReconnect{Caller: w.as("b"), Instance: g})

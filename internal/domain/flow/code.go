@@ -67,12 +67,12 @@ const (
 
 // Refusal is why a player's wish was refused, in the words of the player API. It is the cause of a domain.Refusal.
 type Refusal struct {
-	Code       Code
-	Players    []string // whom the code speaks of
-	CanDecline bool     // PLAYER_IN_GAME: of the caller or of all who are named
-	Instance   domain.UUID
-	Lock       *Penalty    // MATCHMAKING_LOCKED
-	Until      domain.Time // when it is worth another try; 0: not known
+	Code      Code
+	Players   []string // whom the code speaks of
+	Decliners []string // PLAYER_IN_GAME: those of them who may decline to come back
+	Instance  domain.UUID
+	Lock      *Penalty    // MATCHMAKING_LOCKED
+	Until     domain.Time // when it is worth another try; 0: not known
 }
 
 func (r *Refusal) Error() string { return string(r.Code) }
