@@ -256,6 +256,11 @@ func (t *tx) leaveParty(r flow.Ref, reason flow.Reason) {
 		}
 		t.endSearch(party, flow.OnLeftMatchmaking, why, who)
 	}
+	if player.RemoveBy != 0 { // the clock is this party's
+		e := presenceOf(player)
+		e.RemoveBy = 0
+		t.emit(e)
+	}
 	t.touch(r)
 	t.setKeys(r, func(k *flow.Keys) { k.Party = domain.UUID{} })
 	t.tellPlayers(flow.OnRemovedFromParty, flow.Message{PartyID: id, Reason: reason}, who)

@@ -209,12 +209,27 @@ func (t *tx) reservationIn(g session.Ref, player string) (id domain.UUID, ok boo
 func (t *tx) reserve(r flow.Ref, kept bool) domain.UUID {
 	m := t.c.flow.Memberships.Get(r)
 	x := t.c.flow.Instances.Get(m.InstanceRef())
+	by := t.contact.Add(x.Rules.Reservation)
+	if open, overdue := t.overdue(m); overdue {
+		by = open
+	}
 	id := t.newID()
 	t.emit(&PlayerReserved{
 		PlayerSession: id, GameSession: session.ID(x.Game), Player: m.Player, Data: m.Data,
-		ReserveBy: t.contact.Add(x.Rules.Reservation), Kept: kept,
+		ReserveBy: by, Kept: kept,
 	})
 	return id
+}
+
+// overdue reports whether the hold of a seat has ended while a reservation was open, and when that expires: another one
+// lasts no longer, or a player could keep a seat for ever by asking again and again. See holdOver.
+func (t *tx) overdue(m *flow.Membership) (open domain.ContactTime, overdue bool) {
+	p, ok := t.c.sessions.PlayerByID(m.Session)
+	if !ok || m.Status != flow.MemberReserved || m.HoldBy == 0 {
+		return 0, false
+	}
+	open = t.c.sessions.Players.Get(p).ReserveBy
+	return open, m.HoldBy == open.Add(holdOverdue)
 }
 
 // tellHost tells a member how to reach the game server.
@@ -574,6 +589,9 @@ func (t *tx) reservationOver(r flow.Ref) {
 	}
 }
 
+// holdOverdue is how long a hold that is over lasts behind the reservation that was open.
+const holdOverdue = time.Millisecond
+
 // holdOver ends a membership whose player has not come back in time; not before an open reservation has ended.
 func (t *tx) holdOver(r flow.Ref) {
 	t.flow.cause = "HoldOver"
@@ -584,7 +602,7 @@ func (t *tx) holdOver(r flow.Ref) {
 		if p, ok := t.c.sessions.PlayerByID(m.Session); ok {
 			by = max(by, t.c.sessions.Players.Get(p).ReserveBy)
 		}
-		t.changeMembership(r, func(m *flow.Membership) { m.HoldBy = by.Add(time.Millisecond) })
+		t.changeMembership(r, func(m *flow.Membership) { m.HoldBy = by.Add(holdOverdue) })
 	case flow.MemberDisconnected:
 		t.endMembership(r, flow.ReconnectExpired)
 	case flow.MemberNoShow:

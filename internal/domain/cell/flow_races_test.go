@@ -217,6 +217,23 @@ func TestRaces(t *testing.T) {
 		w.pass(59 * time.Second)
 		w.connect(g, "me")
 	})
+	t.Run("R9 and again", func(t *testing.T) { // 4.3: at most one reservation beyond the deadline
+		w, g := lostGame(t)
+		w.pass(170 * time.Second)
+		first := w.details(g)
+		w.pass(55 * time.Second) // 45 s behind the deadline, 5 s of the reservation are left
+		if again := w.details(g); again.ReserveBy != first.ReserveBy {
+			t.Errorf("a reservation until %d, when the one open at the deadline ends at %d", again.ReserveBy, first.ReserveBy)
+		}
+		w.login("me")
+		if other := w.details(g); other.ReserveBy != first.ReserveBy || other.Session == first.Session {
+			t.Errorf("another device has the same player session, or one until %d", other.ReserveBy)
+		}
+		w.pass(6 * time.Second)
+		if last := w.player("me").LastGame; last == nil || last.Membership != flow.ReconnectExpired {
+			t.Errorf("last game %+v", last)
+		}
+	})
 	t.Run("R10", func(t *testing.T) {
 		w, g := lostGame(t)
 		w.must(&ReservePlayers{Game: w.gameOf(g).ID, Players: []NewPlayer{{ID: w.id(), Player: "x"}}})

@@ -1,0 +1,378 @@
+package cell
+
+import (
+	"slices"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/flow"
+)
+
+// flowModel is what tables T1, T2 and T4 say, written a second time and in the simplest way: no events, no indexes, no
+// incremental deadlines. TestFlowModel holds the cell against it. Times are milliseconds.
+type flowModel struct {
+	now     int64
+	players map[string]*modelPlayer
+	names   []string
+	parties []*modelParty
+	games   []*modelGame
+	byTime  []string // what clocks have ended
+}
+
+type modelPlayer struct {
+	name         string
+	loggedIn     bool
+	online       bool
+	offlineSince int64
+	party        *modelParty
+	seat         *modelSeat
+	removeBy     int64 // out of the party; 0: no clock runs
+	leaveQueueBy int64 // out of the queue
+	last         *modelGame
+	lastEnded    bool // the last game ended, not only the seat in it
+}
+
+type modelParty struct {
+	id       domain.UUID
+	members  []*modelPlayer // in the order of joining
+	leader   *modelPlayer
+	ready    map[*modelPlayer]bool
+	search   *modelSearch
+	leaderBy int64
+}
+
+type modelSearch struct {
+	ticket    domain.UUID
+	queue     string
+	timeoutAt int64
+	match     *modelMatch // waits to be accepted
+}
+
+type modelMatch struct {
+	parties  [2]*modelParty
+	accepted map[*modelPlayer]bool
+	acceptBy int64
+}
+
+type modelGame struct {
+	id         domain.UUID
+	mode       flow.Reconnect
+	status     flow.InstanceStatus
+	seats      []*modelSeat
+	allocateBy int64
+	ticketOf   map[*modelPlayer]domain.UUID
+}
+
+type modelSeat struct {
+	game      *modelGame
+	player    *modelPlayer
+	status    flow.MembershipStatus
+	wasActive bool
+	lost      int
+	reserveBy int64 // of the open reservation
+	takeover  int64 // the same, of the one that takes over
+	holdBy    int64
+}
+
+const (
+	modelSecond      = 1000
+	modelMembersMax  = 3
+	modelReservation = 60 * modelSecond
+	modelMinLeft     = 10 * modelSecond
+)
+
+func (p *modelPlayer) phase() flow.Phase {
+	switch {
+	case p.seat != nil && p.party != nil:
+		return flow.InGameWithParty
+	case p.seat != nil:
+		return flow.InGame
+	case p.party != nil && p.party.search != nil:
+		return flow.Matchmaking
+	case p.party != nil:
+		return flow.InParty
+	}
+	return flow.Idle
+}
+
+func (m *flowModel) party(id domain.UUID) *modelParty {
+	for _, p := range m.parties {
+		if p.id == id {
+			return p
+		}
+	}
+	return nil
+}
+
+// --- parties
+
+func (m *flowModel) createParty(p *modelPlayer, id domain.UUID) *modelParty {
+	party := &modelParty{id: id, leader: p, members: []*modelPlayer{p}, ready: map[*modelPlayer]bool{}}
+	m.parties = append(m.parties, party)
+	p.party = party
+	return party
+}
+
+func (m *flowModel) join(p *modelPlayer, party *modelParty) {
+	party.members = append(party.members, p)
+	p.party = party
+}
+
+// leaveParty is notes 4 and 5 of T1.
+func (m *flowModel) leaveParty(p *modelPlayer) {
+	party := p.party
+	if party == nil {
+		return
+	}
+	if party.search != nil {
+		m.endSearch(party)
+	}
+	party.members = slices.DeleteFunc(party.members, func(x *modelPlayer) bool { return x == p })
+	delete(party.ready, p)
+	p.party, p.removeBy = nil, 0
+	if len(party.members) == 0 {
+		m.parties = slices.DeleteFunc(m.parties, func(x *modelParty) bool { return x == party })
+		return
+	}
+	if party.leader == p {
+		m.succeed(party, nil)
+	}
+}
+
+// succeed gives the lead to the longest-standing member who is online, else to the longest-standing one.
+func (m *flowModel) succeed(party *modelParty, not *modelPlayer) {
+	party.leader = party.members[0]
+	for _, x := range party.members {
+		if x.online && x != not {
+			party.leader = x
+			break
+		}
+	}
+	party.leaderBy = 0
+}
+
+func (m *flowModel) disband(party *modelParty) {
+	if party.search != nil {
+		m.endSearch(party)
+	}
+	for _, x := range party.members {
+		x.party, x.removeBy = nil, 0
+	}
+	m.parties = slices.DeleteFunc(m.parties, func(x *modelParty) bool { return x == party })
+}
+
+// --- searches
+
+// endSearch takes a party out of matchmaking; the others of a match that waited to be accepted search on.
+func (m *flowModel) endSearch(party *modelParty) {
+	match := party.search.match
+	party.search = nil
+	if match == nil {
+		return
+	}
+	for _, x := range match.parties {
+		if x.search != nil && x.search.match == match {
+			x.search.match = nil
+		}
+	}
+}
+
+// wish is a member's own wish to end the search: who wished it is not ready any more.
+func (m *flowModel) wish(p *modelPlayer) {
+	party := p.party
+	m.endSearch(party)
+	party.ready[p] = false
+}
+
+func (m *flowModel) held(party *modelParty) bool {
+	return slices.ContainsFunc(party.members, func(x *modelPlayer) bool { return !x.online })
+}
+
+// commit moves all players of two parties into a game, whose id is known afterwards.
+func (m *flowModel) commit(a, b *modelParty) *modelGame {
+	g := m.begin(domain.UUID{}, flow.ReconnectOptional)
+	g.ticketOf = map[*modelPlayer]domain.UUID{}
+	for _, party := range []*modelParty{a, b} {
+		for _, x := range party.members {
+			g.ticketOf[x] = party.search.ticket
+			m.sit(g, x)
+		}
+		party.search = nil
+	}
+	return g
+}
+
+// --- games
+
+func (m *flowModel) begin(id domain.UUID, mode flow.Reconnect) *modelGame {
+	g := &modelGame{id: id, mode: mode, status: flow.InstancePending, allocateBy: m.now + 120*modelSecond}
+	m.games = append(m.games, g)
+	return g
+}
+
+func (m *flowModel) sit(g *modelGame, p *modelPlayer) {
+	p.seat = &modelSeat{game: g, player: p, status: flow.MemberPending}
+	g.seats = append(g.seats, p.seat)
+}
+
+func (m *flowModel) allocated(g *modelGame) {
+	g.status, g.allocateBy = flow.InstanceActive, 0
+	for _, s := range g.seats {
+		s.status, s.reserveBy = flow.MemberReserved, m.now+modelReservation
+	}
+}
+
+// endSeat ends a membership of a game that goes on.
+func (m *flowModel) endSeat(s *modelSeat) {
+	s.game.seats = slices.DeleteFunc(s.game.seats, func(x *modelSeat) bool { return x == s })
+	m.standUp(s, false)
+}
+
+func (m *flowModel) endGame(g *modelGame) {
+	seats := g.seats
+	g.seats = nil
+	for _, s := range seats {
+		m.standUp(s, true)
+	}
+	g.status, g.allocateBy = flow.InstanceEnded, 0
+}
+
+func (m *flowModel) standUp(s *modelSeat, ended bool) {
+	p := s.player
+	p.seat, p.last, p.lastEnded = nil, s.game, ended
+	if p.party != nil && s.game.status != flow.InstancePending {
+		p.party.ready[p] = false
+	}
+}
+
+// connectionLost is T4, ACTIVE: connection lost.
+func (m *flowModel) connectionLost(s *modelSeat) {
+	s.lost++
+	switch {
+	case s.game.mode == flow.ReconnectOff, s.game.mode == flow.ReconnectOptional && s.lost > 5:
+		m.endSeat(s)
+		return
+	case s.game.mode == flow.ReconnectOptional:
+		s.holdBy = m.now + 180*modelSecond
+	}
+	s.status = flow.MemberDisconnected
+	if s.takeover != 0 {
+		s.status, s.reserveBy, s.takeover = flow.MemberReserved, s.takeover, 0
+	}
+}
+
+// reservationOver is T4, RESERVED: reservation expires.
+func (m *flowModel) reservationOver(s *modelSeat) {
+	s.reserveBy = 0
+	switch {
+	case s.wasActive:
+		s.status = flow.MemberDisconnected
+	case s.game.mode == flow.ReconnectOff:
+		m.endSeat(s)
+	default:
+		s.status = flow.MemberNoShow
+		if s.game.mode == flow.ReconnectOptional && s.holdBy == 0 {
+			s.holdBy = m.now + 120*modelSecond
+		}
+	}
+}
+
+// details is GetHostConnectionDetails of a seat that is not PENDING. Once the deadline of the hold has passed there is the
+// reservation that was open then, and no further one.
+func (m *flowModel) details(s *modelSeat) {
+	overdue := s.holdBy != 0 && s.holdBy <= m.now
+	switch s.status {
+	case flow.MemberActive:
+		if s.takeover < m.now+modelMinLeft {
+			s.takeover = m.now + modelReservation
+		}
+	case flow.MemberReserved:
+		if s.reserveBy < m.now+modelMinLeft && !overdue {
+			s.reserveBy = m.now + modelReservation
+		}
+	default:
+		s.status, s.reserveBy = flow.MemberReserved, m.now+modelReservation
+	}
+}
+
+// --- clocks
+
+// plan starts and stops the clocks that wait for clients: it says what must hold now, whatever has happened.
+func (m *flowModel) plan() {
+	clock := func(at *int64, runs bool, by int64) {
+		switch {
+		case !runs:
+			*at = 0
+		case *at == 0:
+			*at = by
+		}
+	}
+	for _, name := range m.names {
+		p := m.players[name]
+		clock(&p.removeBy, !p.online && p.party != nil && p.seat == nil, m.now+120*modelSecond)
+		clock(&p.leaveQueueBy, !p.online && p.phase() == flow.Matchmaking && p.party.search.match == nil, m.now+15*modelSecond)
+	}
+	for _, party := range m.parties {
+		others := slices.ContainsFunc(party.members, func(x *modelPlayer) bool { return x.online && x != party.leader })
+		clock(&party.leaderBy, !party.leader.online && others, max(party.leader.offlineSince+30*modelSecond, m.now))
+	}
+}
+
+// due is the next deadline and what it does.
+func (m *flowModel) due() (at int64, act func()) {
+	consider := func(by int64, what string, f func()) {
+		if by != 0 && (at == 0 || by < at) {
+			at, act = by, func() { m.byTime = append(m.byTime, what); f() }
+		}
+	}
+	for _, name := range m.names {
+		p := m.players[name]
+		consider(p.removeBy, "removed by time", func() { m.leaveParty(p) })
+		consider(p.leaveQueueBy, "search ended by time", func() { m.endSearch(p.party) })
+	}
+	for _, party := range m.parties {
+		consider(party.leaderBy, "leader changed by time", func() { m.succeed(party, party.leader) })
+		if s := party.search; s != nil && s.match != nil {
+			consider(s.match.acceptBy, "acceptance over", func() { m.acceptanceOver(s.match) })
+		} else if s != nil {
+			consider(s.timeoutAt, "search timed out", func() { m.endSearch(party) })
+		}
+	}
+	for _, g := range m.games {
+		consider(g.allocateBy, "allocation failed", func() { m.endGame(g) })
+		for _, s := range g.seats {
+			if s.status == flow.MemberReserved {
+				consider(s.reserveBy, "reservation over", func() { m.reservationOver(s) })
+			} else if s.holdBy != 0 && s.status != flow.MemberActive {
+				consider(s.holdBy, "seat ended by time", func() { m.endSeat(s) })
+			}
+			if s.status == flow.MemberActive {
+				consider(s.takeover, "takeover over", func() { s.takeover = 0 })
+			}
+		}
+	}
+	return at, act
+}
+
+// acceptanceOver ends the searches of the parties of which somebody has not answered.
+func (m *flowModel) acceptanceOver(match *modelMatch) {
+	for _, party := range match.parties {
+		if slices.ContainsFunc(party.members, func(x *modelPlayer) bool { return !match.accepted[x] }) {
+			m.endSearch(party)
+		}
+	}
+}
+
+// advance lets time go by.
+func (m *flowModel) advance(to int64) {
+	for {
+		m.plan()
+		at, act := m.due()
+		if at == 0 || at > to {
+			break
+		}
+		m.now = max(m.now, at)
+		act()
+	}
+	m.now = to
+	m.plan()
+}
