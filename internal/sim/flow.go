@@ -198,7 +198,12 @@ func declineInvite(w *Wishes, v *cell.View) cell.Command {
 
 func enterMatchmaking(w *Wishes, v *cell.View) cell.Command {
 	_, by := w.someone(v)
-	return &cell.EnterMatchmaking{Caller: by, Ticket: w.uuid(), Party: w.uuid(), Queue: w.matchmakerName()}
+	cmd := &cell.EnterMatchmaking{Caller: by, Ticket: w.uuid(), Party: w.uuid(), Queue: w.matchmakerName()}
+	if w.oneIn(3) { // with what hooks have said
+		cmd.Advice = flow.Advice{Trusted: `{"skill":10}`, Regions: []string{"us-east-1"}, Players: []flow.PlayerAdvice{{Player: by.Player, Data: "data of " + by.Player}}}
+	}
+	cmd.Look = w.oneIn(10)
+	return cmd
 }
 
 func leaveMatchmaking(w *Wishes, v *cell.View) cell.Command {

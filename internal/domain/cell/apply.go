@@ -108,6 +108,10 @@ func (c *Cell) apply(at domain.Time, event Event) {
 		*InviteChanged, *InviteRemoved, *GameInstanceChanged, *GameInstanceForgotten, *MembershipChanged, *MembershipEnded, *FlowCommitted,
 		*LoginTicketChanged, *LoginTicketRemoved, *FlowQueueChanged:
 		c.applyFlow(at, event)
+	case *SearchAdvised, *SearchAdviceDropped:
+		c.applyAdvice(event)
+	case *GameInstanceTold, *EventsSubscribed, *EventsUnsubscribed, *EventsTaken:
+		c.applyFeed(at, event)
 	default:
 		panic(fmt.Sprintf("no apply for %T", event))
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/placement"
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
@@ -25,6 +26,7 @@ func (t *tx) ownGame(r flow.Ref, instance domain.UUID) (flow.Ref, error) {
 type GetHostConnectionDetails struct {
 	Caller
 	Instance domain.UUID
+	Data     *string // PlayerData of a reservation that is made by it; nil: that of the one before
 
 	// Result
 	Host *flow.Host
@@ -45,7 +47,12 @@ func (cmd *GetHostConnectionDetails) decide(t *tx) error {
 		cmd.Lost = cmd.Made.IsZero()
 		return nil
 	}
-	cmd.Host, err = t.connectionDetails(r, cmd.Instance)
+	if cmd.Look {
+		reach, err := t.mayReach(r, cmd.Instance)
+		cmd.Would = err == nil && !reach.again && !reach.lost
+		return err
+	}
+	cmd.Host, err = t.connectionDetails(r, cmd.Instance, cmd.Data)
 	if err != nil {
 		return err
 	}
@@ -55,42 +62,64 @@ func (cmd *GetHostConnectionDetails) decide(t *tx) error {
 	return nil
 }
 
-// connectionDetails gives a member the details, with a reservation that is good for a while. No host and no error mean that the
-// seat is lost, and with it the membership.
-func (t *tx) connectionDetails(r flow.Ref, instance domain.UUID) (*flow.Host, error) {
-	ref, err := t.ownGame(r, instance)
+// reach is how a member is to reach the game server.
+type reach struct {
+	member flow.Ref
+	open   domain.UUID // player session that is reserved, if one is
+	again  bool        // it is good for a while yet
+	lost   bool        // the seat was not kept, and nobody else has left
+}
+
+// mayReach checks that a member can be told how to reach the game server.
+func (t *tx) mayReach(r flow.Ref, instance domain.UUID) (way reach, err error) {
+	way.member, err = t.ownGame(r, instance)
 	if err != nil {
-		return nil, err
+		return way, err
 	}
+	ref := way.member
 	p := t.c.flow.Players.Get(r)
 	m := *t.c.flow.Memberships.Get(ref)
 	x := t.c.flow.Instances.Get(m.InstanceRef())
 	switch {
 	case m.Status == flow.MemberPending:
-		return nil, flow.Refuse(flow.Refusal{Code: flow.HostNotReady}, "game instance gi-%s has no host that takes players yet", x.ID)
+		return way, flow.Refuse(flow.Refusal{Code: flow.HostNotReady}, "game instance gi-%s has no host that takes players yet", x.ID)
 	case x.Status == flow.InstanceEnding:
-		return nil, flow.Refuse(flow.Refusal{Code: flow.GameIsEnding}, "game instance gi-%s is about to end", x.ID)
+		return way, flow.Refuse(flow.Refusal{Code: flow.GameIsEnding}, "game instance gi-%s is about to end", x.ID)
 	case m.Status == flow.MemberActive && x.Rules.DenyTakeover:
-		return nil, flow.Refuse(flow.Refusal{Code: flow.NotDisconnected}, "player %s is connected to the game", p.ID)
+		return way, flow.Refuse(flow.Refusal{Code: flow.NotDisconnected}, "player %s is connected to the game", p.ID)
 	}
-	epoch := p.Epoch
-	open := m.Session
+	way.open = m.Session
 	if m.Status == flow.MemberActive {
-		open = m.Next
+		way.open = m.Next
 	}
-	if t.stillGood(open, x) && m.Epoch == epoch {
-		t.tellHost(ref, flow.Resent)
-		return t.c.hostOf(&m), nil
-	}
-	if m.Seat == 0 && !t.seatedNow(&m) {
+	way.again = t.stillGood(way.open, x) && m.Epoch == p.Epoch
+	if !way.again && m.Seat == 0 && !t.seatedNow(&m) {
 		g, _ := t.c.sessions.Game(session.ID(x.Game))
-		if game := t.c.sessions.Games.Get(g); game.SeatsHeld >= game.PlayersMax {
-			t.endMembership(ref, flow.SlotLost)
-			return nil, nil
-		}
+		game := t.c.sessions.Games.Get(g)
+		way.lost = game.SeatsHeld >= game.PlayersMax
 	}
-	t.makeReservation(ref, open, epoch)
-	return t.c.hostOf(t.c.flow.Memberships.Get(ref)), nil
+	return way, nil
+}
+
+// connectionDetails gives a member the details, with a reservation that is good for a while. No host and no error mean that the
+// seat is lost, and with it the membership.
+func (t *tx) connectionDetails(r flow.Ref, instance domain.UUID, data *string) (*flow.Host, error) {
+	way, err := t.mayReach(r, instance)
+	switch {
+	case err != nil:
+		return nil, err
+	case way.again:
+		t.tellHost(way.member, flow.Resent)
+	case way.lost:
+		t.endMembership(way.member, flow.SlotLost)
+		return nil, nil
+	default:
+		if data != nil && *data != t.c.flow.Memberships.Get(way.member).Data {
+			t.changeMembership(way.member, func(m *flow.Membership) { m.Data = *data })
+		}
+		t.makeReservation(way.member, way.open, t.c.flow.Players.Get(r).Epoch)
+	}
+	return t.c.hostOf(t.c.flow.Memberships.Get(way.member)), nil
 }
 
 // stillGood reports whether a reservation is open and has enough time left to be used.
@@ -117,7 +146,7 @@ func (t *tx) seatedNow(m *flow.Membership) bool {
 // makeReservation gives a member a new player session, on the same seat where there is one, and voids the one that is open.
 func (t *tx) makeReservation(ref flow.Ref, open domain.UUID, epoch uint32) {
 	takeover := t.c.flow.Memberships.Get(ref).Status == flow.MemberActive
-	id := t.reserve(ref, true)
+	id, old := t.reserve(ref, true), t.c.flow.Memberships.Get(ref).Session
 	cause := flow.Reconnected
 	t.changeMembership(ref, func(m *flow.Membership) {
 		m.Attempt++
@@ -132,6 +161,7 @@ func (t *tx) makeReservation(ref flow.Ref, open domain.UUID, epoch uint32) {
 	if r, ok := t.c.sessions.PlayerByID(open); ok && t.c.sessions.Players.Get(r).Status == session.Reserved {
 		t.emit(&PlayerEnded{open, session.TimedOut})
 	}
+	t.tellReservation(t.c.flow.Memberships.Get(ref), id, old, takeover)
 	t.tellHost(ref, cause)
 }
 
@@ -205,7 +235,9 @@ func (cmd *LeaveGame) decide(t *tx) error {
 // CreateGameInstance is a player's own game instance. Made is its id; it is off by default.
 type CreateGameInstance struct {
 	Caller
-	Plan GamePlan
+	Plan GamePlan // what the studio says; what is absent is as the service has it: the queue, how many players, their latencies
+	Data string   // PlayerData of the player
+	Size int32    // how many players the caller wants; 0: as many as the service has it. The studio's word is above it
 }
 
 func (cmd *CreateGameInstance) decide(t *tx) error {
@@ -216,16 +248,48 @@ func (cmd *CreateGameInstance) decide(t *tx) error {
 	if err := t.mayPlayDirectly(r); err != nil {
 		return err
 	}
-	if !t.c.flowConfig.Games.DirectCreate {
-		return flow.Refuse(flow.Refusal{Code: flow.JoinNotAllowed}, "players do not create game instances here")
+	plan := cmd.Plan
+	if err := t.completePlan(&plan, r, cmd.Size); err != nil {
+		return err
 	}
-	cmd.Plan.Players = []PlannedPlayer{{Player: cmd.Player}}
-	begin, err := t.checkPlan(&cmd.Plan)
-	if err != nil {
+	plan.Players = []PlannedPlayer{{Player: cmd.Player, Data: cmd.Data}}
+	begin, err := t.checkPlan(&plan)
+	if err != nil || cmd.looks() {
 		return err
 	}
 	begin()
-	cmd.Made = cmd.Plan.ID
+	cmd.Made = plan.ID
+	return nil
+}
+
+// completePlan fills in what a player's plan leaves to the service.
+func (t *tx) completePlan(plan *GamePlan, r flow.Ref, size int32) error {
+	config := &t.c.flowConfig.Games
+	if !config.DirectCreate {
+		return flow.Refuse(flow.Refusal{Code: flow.JoinNotAllowed}, "players do not create game instances here")
+	}
+	if plan.Queue == "" {
+		plan.Queue = config.DirectQueue
+	}
+	if plan.Queue == "" {
+		return flow.Refuse(flow.Refusal{Code: flow.JoinNotAllowed}, "nobody says which queue places the game instances of players")
+	}
+	if size < 0 || size > config.DirectPlayersMax {
+		return flow.Refuse(flow.Refusal{Code: flow.InvalidArgument}, "max_players: %d, want 1 to %d", size, config.DirectPlayersMax)
+	}
+	switch {
+	case plan.PlayersMax != 0:
+	case size != 0:
+		plan.PlayersMax = size
+	default:
+		plan.PlayersMax = config.DirectPlayersMax
+	}
+	if plan.Latencies == nil {
+		p := t.c.flow.Players.Get(r)
+		for _, l := range profileOf(p).Latencies {
+			plan.Latencies = append(plan.Latencies, placement.Latency{Player: p.ID, Location: l.Region, Milliseconds: float32(l.Milliseconds)})
+		}
+	}
 	return nil
 }
 
@@ -245,6 +309,8 @@ func (t *tx) mayPlayDirectly(r flow.Ref) error {
 type JoinGameInstance struct {
 	Caller
 	Instance domain.UUID
+	Team     string
+	Data     string // PlayerData of the player
 }
 
 func (cmd *JoinGameInstance) decide(t *tx) error {
@@ -265,8 +331,44 @@ func (cmd *JoinGameInstance) decide(t *tx) error {
 	if err := t.hasRoom(x, 1); err != nil {
 		return err
 	}
-	t.seatNewcomer(x, newMember{player: r})
+	if cmd.looks() {
+		return nil
+	}
+	t.seatNewcomer(x, newMember{player: r, team: cmd.Team, data: cmd.Data})
 	cmd.Made = cmd.Instance
+	return nil
+}
+
+// UpdateOwnGame changes the attributes of the game instance that the caller is in. Made is its id.
+type UpdateOwnGame struct {
+	Caller
+	Attributes string      // a JSON object
+	Instance   domain.UUID // the one that the studio was asked about; zero: whichever it is
+}
+
+func (cmd *UpdateOwnGame) decide(t *tx) error {
+	r, done, err := t.caller(&cmd.Caller, "UpdateGameInstance")
+	if err != nil || done {
+		return err
+	}
+	p := t.c.flow.Players.Get(r)
+	if p.Membership() == 0 || !cmd.Instance.IsZero() && cmd.Instance != p.Keys.Game {
+		return flow.Refuse(flow.Refusal{Code: flow.NotInGame}, "player %s is in no game, or in another one", p.ID)
+	}
+	cmd.Made = p.Keys.Game
+	x := t.c.flow.Memberships.Get(p.Membership()).InstanceRef()
+	if t.c.flow.Instances.Get(x).Status == flow.InstanceEnding {
+		return flow.Refuse(flow.Refusal{Code: flow.GameIsEnding}, "game instance gi-%s is about to end", cmd.Made)
+	}
+	if cmd.looks() {
+		return nil
+	}
+	t.changeInstance(x, func(x *flow.Instance) { x.Attributes = cmd.Attributes })
+	var players []string
+	for _, m := range t.c.flow.Instances.Get(x).Members() {
+		players = append(players, t.c.flow.Memberships.Get(m).Player)
+	}
+	t.tellPlayers(flow.OnGameInstanceUpdated, flow.Message{Instance: cmd.Made, Attributes: cmd.Attributes}, players...)
 	return nil
 }
 

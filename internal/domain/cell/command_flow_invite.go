@@ -41,6 +41,9 @@ func (cmd *SendInvite) decide(t *tx) error {
 	if n, most := t.pendingInvites(x.ID), t.c.flowConfig.Parties.InvitesMax; n >= most {
 		return flow.Refuse(flow.Refusal{Code: flow.RateLimited}, "party pty-%s has %d pending invites; the limit is %d", x.ID, n, most)
 	}
+	if cmd.looks() {
+		return nil
+	}
 	invite := flow.Invite{
 		ID: cmd.ID, Party: x.ID, From: p.ID, To: guest.ID, Created: t.now, ExpireBy: t.contact.Add(t.c.flowConfig.Parties.InviteTimeout),
 	}

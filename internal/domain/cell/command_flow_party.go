@@ -36,6 +36,9 @@ func (cmd *CreateParty) decide(t *tx) error {
 	if cmd.Joinability > flow.Closed {
 		return flow.Refuse(flow.Refusal{Code: flow.InvalidArgument}, "joinability: not known")
 	}
+	if cmd.looks() {
+		return nil
+	}
 	t.leaveParty(r, flow.Switched)
 	t.createParty(r, flow.Party{ID: cmd.ID, Attributes: cmd.Attributes, Joinability: cmd.Joinability, MembersMax: cmd.MembersMax})
 	cmd.Made = cmd.ID
@@ -138,12 +141,15 @@ func (cmd *JoinParty) decide(t *tx) error {
 	}
 	party := t.c.flow.Parties.Get(target)
 	id := party.ID
+	cmd.Made = id
+	if cmd.looks() {
+		return nil
+	}
 	if party.Search != nil {
 		t.endSearch(target, flow.OnLeftMatchmaking, flow.Requested, p.ID)
 	}
 	t.leaveParty(r, flow.Switched)
 	t.joinParty(r, target)
-	cmd.Made = id
 	return nil
 }
 

@@ -17,9 +17,11 @@ type EnterMatchmaking struct {
 	Ticket domain.UUID // of the ticket to be
 	Party  domain.UUID // of the party to be, if the player has none
 	Queue  string      // a matchmaking configuration; empty: the party's preference
+	Advice flow.Advice // what was said of this search alone
+	About  []string    // the players that the studio was asked about; if they are others now, the wish does not hold. Nil: whoever they are
 
 	// Result
-	Search flow.Search
+	Search flow.Search // of a look: nothing but the queue
 }
 
 func (cmd *EnterMatchmaking) decide(t *tx) error {
@@ -49,7 +51,9 @@ func (cmd *EnterMatchmaking) decide(t *tx) error {
 		}
 		return err
 	}
-	config, players, err := t.enterableQueue(&x, queue)
+	advice := cmd.Advice
+	advice.Ticket = cmd.Ticket
+	config, players, err := t.enterableQueue(&x, queue, &advice)
 	if err == nil {
 		err = t.checkLocks(&x)
 	}
@@ -57,12 +61,20 @@ func (cmd *EnterMatchmaking) decide(t *tx) error {
 	if err == nil {
 		err = t.checkRoom(len(ticket.Roster))
 	}
+	if err == nil && cmd.About != nil && !slices.Equal(cmd.About, partyPlayers(&x)) {
+		err = flow.Refuse(flow.Refusal{Code: flow.RevConflict}, "the members of party pty-%s have changed since the studio was asked about them", x.ID)
+	}
 	if err != nil {
 		return err
+	}
+	if cmd.looks() {
+		cmd.Search.Queue = queue
+		return nil
 	}
 	if !inParty {
 		party = t.createParty(r, flow.Party{ID: cmd.Party})
 	}
+	t.advise(advice)
 	cmd.Search, cmd.Made = t.beginSearch(party, config, ticket), cmd.Ticket
 	return nil
 }
@@ -108,7 +120,7 @@ func (t *tx) mayEnter(p *flow.Player, x *flow.Party, inParty bool, queue, named 
 }
 
 // enterableQueue makes the checks of note 9 that need the queue, and says what the matchmaker is told of the players.
-func (t *tx) enterableQueue(x *flow.Party, queue string) (*matchmaking.Configuration, []matchmaking.Player, error) {
+func (t *tx) enterableQueue(x *flow.Party, queue string, advice *flow.Advice) (*matchmaking.Configuration, []matchmaking.Player, error) {
 	settings, open := t.c.flowConfig.Queue(queue)
 	if err := t.checkVersions(x, settings.ClientVersions); err != nil {
 		return nil, nil, err
@@ -123,7 +135,7 @@ func (t *tx) enterableQueue(x *flow.Party, queue string) (*matchmaking.Configura
 	if n, most := len(x.Members), t.c.partyMax(c, &settings); n > most {
 		return nil, nil, flow.Refuse(flow.Refusal{Code: flow.PartyTooLarge}, "party pty-%s has %d members; queue %s takes %d", x.ID, n, queue, most)
 	}
-	players := t.searchPlayers(x, t.c.matchmaking.Compiled(c.RuleSet))
+	players := t.searchPlayers(x, t.c.matchmaking.Compiled(c.RuleSet), advice)
 	if err := t.checkPlayers(c, players); err != nil {
 		refusal := flow.Refuse(flow.Refusal{Code: flow.InvalidArgument}, "%v", err)
 		return nil, nil, refusal
@@ -180,11 +192,11 @@ func (t *tx) checkLocks(x *flow.Party) error {
 	return nil
 }
 
-// searchPlayers are the members as the matchmaker sees them: the attributes that the rule set declares, taken from the
-// studio's backend, else from the player, else from the party.
-func (t *tx) searchPlayers(x *flow.Party, rules *ruleset.RuleSet) []matchmaking.Player {
+// searchPlayers are the members as the matchmaker sees them: the attributes that the rule set declares, taken from what the
+// studio says of this search, else of the player, else from what the client says of this search, of the player, of the party.
+func (t *tx) searchPlayers(x *flow.Party, rules *ruleset.RuleSet, advice *flow.Advice) []matchmaking.Player {
 	players := make([]matchmaking.Player, len(x.Members))
-	party := readAttributes(x.Attributes)
+	studio, search, party := readAttributes(advice.Trusted), readAttributes(advice.Attributes), readAttributes(x.Attributes)
 	for i, m := range x.Members {
 		profile := profileOf(t.member(m.Player))
 		p := matchmaking.Player{ID: m.Player}
@@ -192,7 +204,8 @@ func (t *tx) searchPlayers(x *flow.Party, rules *ruleset.RuleSet) []matchmaking.
 			p.Latencies = append(p.Latencies, matchmaking.Latency{Region: l.Region, Milliseconds: l.Milliseconds})
 		}
 		if rules != nil {
-			p.Attributes = chooseAttributes(rules, readAttributes(profile.Trusted), readAttributes(profile.Attributes), party)
+			p.Attributes = chooseAttributes(rules, readAttributes(advice.Of(m.Player).Trusted), studio,
+				readAttributes(profile.Trusted), search, readAttributes(profile.Attributes), party)
 		}
 		players[i] = p
 	}
@@ -296,6 +309,7 @@ func (t *tx) endSearch(r flow.Ref, told flow.MessageType, why flow.Reason, by st
 		m, _ := t.c.flow.Player(player)
 		t.setKeys(m, func(k *flow.Keys) { k.Ticket = domain.UUID{} })
 	}
+	t.dropAdvice(search.Ticket)
 	t.tellPlayers(told, flow.Message{Ticket: search.Ticket, Reason: why, Player: by}, players...)
 	if i, ok := p.Member(by); ok && (why == flow.Requested || why == flow.NotReady) && p.Members[i].Ready {
 		t.changeParty(r, flow.ReadyChanged, by, func(p *flow.Party) { p.Members[i].Ready = false })
@@ -352,7 +366,7 @@ func (cmd *AnswerMatch) decide(t *tx) error {
 
 // requeue puts the parties of a game instance that got no host back into the queue with their old age: those that are
 // online and as they were when they were matched. It returns their players, sorted.
-func (t *tx) requeue(x *flow.Instance, out []flow.Membership) (again []string) {
+func (t *tx) requeue(x *flow.Instance, out []flow.Membership, advices map[domain.UUID]flow.Advice) (again []string) {
 	c, ok := t.c.matchmaking.Configuration(x.Queue)
 	if !x.Rules.Requeue || !ok || c.Standalone || t.c.flow.Closed(x.Queue) {
 		return nil
@@ -368,11 +382,14 @@ func (t *tx) requeue(x *flow.Instance, out []flow.Membership) (again []string) {
 			continue
 		}
 		p := *t.c.flow.Parties.Get(party)
-		players := t.searchPlayers(&p, t.c.matchmaking.Compiled(c.RuleSet))
+		advice := advices[m.Ticket]
+		players := t.searchPlayers(&p, t.c.matchmaking.Compiled(c.RuleSet), &advice)
 		if t.checkPlayers(c, players) != nil {
 			continue
 		}
 		id := t.newID()
+		advice.Ticket = id
+		t.advise(advice)
 		t.beginSearch(party, c, matchmaking.Ticket{
 			ID: "mm-" + id.String(), Configuration: c.Name, Players: int32(len(players)), Roster: matchmaking.EncodeRoster(players), Start: m.Entered,
 		})

@@ -22,7 +22,8 @@ type GamePlan struct {
 	Data       string
 	Properties []session.Property
 	Latencies  []placement.Latency
-	Attributes string // a JSON object; empty for none
+	Attributes string   // a JSON object; empty for none
+	Regions    []string // locations, the best first; empty: as the queue has it
 }
 
 // PlannedPlayer gets a seat.
@@ -57,7 +58,7 @@ func (t *tx) checkPlan(plan *GamePlan) (begin func(), err error) {
 	}
 	start := &StartPlacement{Placement: placement.Placement{
 		ID: "gi-" + plan.ID.String(), Queue: plan.Queue, PlayersMax: plan.PlayersMax, Name: plan.Name, Data: plan.Data,
-		Properties: flowProperties(plan.Properties, plan.ID, rules.Reconnect, ""), Latencies: plan.Latencies,
+		Properties: flowProperties(plan.Properties, plan.ID, rules.Reconnect, ""), Latencies: plan.Latencies, Regions: plan.Regions,
 	}, archivedID: archivedID{ArchivedAt: t.c.forgotten}}
 	if !rules.ManualReady {
 		for _, x := range plan.Players {

@@ -337,7 +337,7 @@ func (t *tx) greet(r flow.Ref) {
 		return
 	}
 	if t.c.flow.Logins.Get(p.Login()).AutoReconnect {
-		if _, err := t.connectionDetails(r, m.Instance); err == nil {
+		if _, err := t.connectionDetails(r, m.Instance, nil); err == nil {
 			return
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/domain/placement"
 	"github.com/musterhq/muster/internal/domain/ruleset"
@@ -78,7 +79,10 @@ func (t *tx) placeMatch(match matchmaking.Ref) {
 		Properties: t.matchProperties(&x), Latencies: latencies, Players: make([]placement.Player, len(players)),
 	}
 	for i := range players {
-		p.Players[i] = placement.Player{Player: players[i].ID, ID: t.newID()}
+		p.Players[i] = placement.Player{Player: players[i].ID, Data: t.dataOf(players[i].ID), ID: t.newID()}
+	}
+	if instance, ok := t.c.flow.InstanceOfPlacement(x.ID); ok {
+		p.Regions = t.wantedRegions(instance)
 	}
 	t.emit(&PlacementStarted{p})
 	made, _ := t.c.placements.Placement(x.ID)
@@ -151,6 +155,7 @@ func (t *tx) completeBackfill(match matchmaking.Ref) {
 		sessions[i] = t.newID()
 		t.emit(&PlayerReserved{PlayerSession: sessions[i], GameSession: game, Player: p.ID, ReserveBy: by})
 	}
+	t.tellBackfill(&ticket, flow.OnGameInstanceLeftMatchmaking, backfillMatched)
 	t.commitBackfill(match, game)
 	t.updateData(game, append(roster, newcomers...), "", matchmaking.DataUpdated, ticket.ID)
 	t.completeMatch(match, game, sessions)
@@ -207,6 +212,7 @@ func (t *tx) changeHosted(h matchmaking.Hosted) {
 // backfillEnded does what follows from the end of a backfill ticket without success: its server process has to be told,
 // and the service may go on by itself. Source: the guide's backfill pages; B115.
 func (t *tx) backfillEnded(x *matchmaking.Ticket, status matchmaking.Status, why matchmaking.Reason) {
+	t.tellBackfill(x, flow.OnGameInstanceLeftMatchmaking, backfillReason(why))
 	if !x.Backfill {
 		return
 	}

@@ -105,6 +105,12 @@ const (
 	kindLoginTicketChanged    Kind = 139
 	kindLoginTicketRemoved    Kind = 140
 	KindFlowQueueChanged      Kind = 141
+	KindGameInstanceTold      Kind = 150
+	KindEventsSubscribed      Kind = 151
+	KindEventsUnsubscribed    Kind = 152
+	kindEventsTaken           Kind = 153
+	kindSearchAdvised         Kind = 154
+	kindSearchAdviceDropped   Kind = 155
 	KindFlowCommitted         Kind = 159
 )
 
@@ -243,6 +249,12 @@ func newEvent(k Kind) Event {
 		return &SubscriptionConfirmed{}
 	}
 	if e := newMatchmakingEvent(k); e != nil {
+		return e
+	}
+	if e := newAdviceEvent(k); e != nil {
+		return e
+	}
+	if e := newFeedEvent(k); e != nil {
 		return e
 	}
 	return newFlowEvent(k)

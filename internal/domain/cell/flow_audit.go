@@ -33,6 +33,9 @@ func (v *View) Audit() []Violation {
 	for r, x := range v.c.flow.Instances.All() {
 		a.instance(r, x)
 	}
+	for _, x := range v.c.flow.Advices.All() {
+		a.advice(x)
+	}
 	return a.found
 }
 

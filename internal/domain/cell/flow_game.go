@@ -49,6 +49,7 @@ func (t *tx) addMember(r flow.Ref, m newMember) {
 		Ticket: m.ticket, Entered: m.entered,
 	}})
 	game := told.Instance
+	t.tellAdded(r, t.c.flow.Memberships.Get(t.c.flow.Players.Get(m.player).Membership()))
 	t.setKeys(m.player, func(k *flow.Keys) { k.Ticket, k.Game = domain.UUID{}, game })
 	t.tellPlayers(flow.OnAddedToGame, told, id)
 	t.planEmpty(r)
@@ -142,6 +143,8 @@ func (t *tx) hostInstance(r flow.Ref, game session.ID) {
 		}
 	})
 	x := t.c.flow.Instances.Get(r)
+	t.settleAdvice(r)
+	t.tellHosted(r)
 	t.freeSeatsOfLeavers(game, x.ID)
 	if x.Ready {
 		t.admitMembers(r)
@@ -153,9 +156,11 @@ func (t *tx) hostInstance(r flow.Ref, game session.ID) {
 func (t *tx) freeSeatsOfLeavers(game session.ID, instance domain.UUID) {
 	g, _ := t.c.sessions.Game(game)
 	var gone []domain.UUID
+	r, _ := t.c.flow.Instance(instance)
 	t.c.sessions.PlayersIn(g, func(_ session.Ref, p *session.PlayerSession) bool {
-		if r, ok := t.c.flow.Player(p.Player); ok && p.Status == session.Reserved && t.c.flow.Players.Get(r).Keys.Game != instance {
+		if player, ok := t.c.flow.Player(p.Player); ok && p.Status == session.Reserved && t.c.flow.Players.Get(player).Keys.Game != instance {
 			gone = append(gone, p.ID)
+			t.tellLeftBefore(r, p.Player)
 		}
 		return true
 	})
@@ -300,11 +305,12 @@ func (t *tx) failAllocation(r flow.Ref, why flow.Reason) {
 	for _, ref := range x.Members() {
 		out = append(out, *t.c.flow.Memberships.Get(ref))
 	}
+	advices := t.advicesOf(out)
 	t.closeInstance(r, flow.AllocationFailed, flow.AllocationFailed, "")
 	if p, ok := t.c.placements.Placement(pending); ok && t.c.placements.Placements.Get(p).Status == placement.Pending {
 		t.endPlacement(p, placement.Cancelled) // and with it the old tickets
 	}
-	requeued := t.requeue(t.c.flow.Instances.Get(r), out)
+	requeued := t.requeue(t.c.flow.Instances.Get(r), out, advices)
 	for _, m := range out {
 		_, again := slices.BinarySearch(requeued, m.Player)
 		t.tellPlayers(flow.OnFailedToAllocateGameInstance, flow.Message{Instance: id, Reason: why, Requeued: again}, m.Player)
@@ -329,7 +335,9 @@ func (t *tx) closeInstance(r flow.Ref, end, member flow.Reason, result string) {
 // dropMembership ends a membership: the keys, the hold, and a reservation that is still open.
 func (t *tx) dropMembership(r flow.Ref, end, reason flow.Reason, result string, wasActive bool) {
 	m := *t.c.flow.Memberships.Get(r)
+	t.tellMemberEnd(&m, reason)
 	t.emit(&MembershipEnded{m.Player, &flow.LastGame{Instance: m.Instance, EndReason: end, Membership: reason, Ended: t.now, Result: result}})
+	t.adviceOfLeaver(&m)
 	t.setKeys(m.PlayerRef(), func(k *flow.Keys) { k.Game = domain.UUID{} })
 	for _, id := range []domain.UUID{m.Session, m.Next} {
 		if p, ok := t.c.sessions.PlayerByID(id); ok && t.c.sessions.Players.Get(p).Status == session.Reserved {

@@ -214,9 +214,10 @@ func (t *tx) takeMatched(match matchmaking.Ref) (all []matched) {
 
 func (t *tx) newMembers(all []matched) (members []newMember) {
 	for _, m := range all {
+		advice := t.advised(m.ticket)
 		for _, player := range m.players {
 			r, _ := t.c.flow.Player(player)
-			members = append(members, newMember{player: r, team: m.team, ticket: m.ticket, entered: m.entered})
+			members = append(members, newMember{player: r, team: m.team, data: advice.Of(player).Data, ticket: m.ticket, entered: m.entered})
 		}
 	}
 	return members
@@ -254,6 +255,9 @@ func (t *tx) commitBackfill(match matchmaking.Ref, game session.ID) {
 	}
 	for _, m := range members {
 		t.seatNewcomer(r, m)
+	}
+	for _, m := range all {
+		t.dropAdvice(m.ticket)
 	}
 }
 

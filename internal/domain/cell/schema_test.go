@@ -65,7 +65,12 @@ func TestSchema(t *testing.T) {
 		"PartyInvite": func() wire.Message { return &flow.Invite{} }, "GameInstance": func() wire.Message { return &flow.Instance{} },
 		"Membership": func() wire.Message { return &flow.Membership{} }, "AnsweredRequest": func() wire.Message { return &flow.Request{} },
 		"LoginTicket": func() wire.Message { return &flow.LoginTicket{} }, "FlowQueue": func() wire.Message { return &flow.Queue{} },
-		"FlowMessage": func() wire.Message { return &flow.Message{} }, "FlowChange": func() wire.Message { return &flow.Change{} },
+		"SearchAdvice": func() wire.Message { return &flow.Advice{} },
+		"FlowMessage":  func() wire.Message { return &flow.Message{} },
+		"GameNotice":   func() wire.Message { return &flow.Notice{} }, "GameServerOutbox": func() wire.Message { return &flow.ServerOutbox{} },
+		"EventSubscription": func() wire.Message { return &flow.Subscription{} }, "StudioEvent": func() wire.Message { return &flow.StudioEvent{} },
+		"FlowFeed":   func() wire.Message { return &feedPart{} },
+		"FlowChange": func() wire.Message { return &flow.Change{} },
 	}
 	events := file.Messages().ByName("Event").Oneofs().ByName("event").Fields()
 	for i := range events.Len() {

@@ -146,7 +146,9 @@ const (
 	partRequest       = 36
 	partLoginTicket   = 37
 	partFlowQueue     = 38
+	partFlowFeed      = 41
 	partFlowChange    = 43
+	partSearchAdvice  = 44
 )
 
 // Write writes the snapshot.
@@ -325,7 +327,7 @@ func (l *loader) part(b []byte) error {
 		err = l.matchmaking(kind, body)
 	case partEnd:
 		l.ended = true
-	case partFlowPlayer, partLogin, partParty, partInvite, partInstance, partMembership, partRequest, partLoginTicket, partFlowQueue, partFlowChange:
+	case partFlowPlayer, partLogin, partParty, partInvite, partInstance, partMembership, partRequest, partLoginTicket, partFlowQueue, partFlowFeed, partFlowChange, partSearchAdvice:
 		err = l.flowPart(kind, body)
 	default:
 		return fmt.Errorf("snapshot part of unknown kind %d: written by a later release", kind)

@@ -21,14 +21,16 @@ type flowSnapshot struct {
 	requests    chunk.Frozen[flow.Request]
 	tickets     chunk.Frozen[flow.LoginTicket]
 	queues      chunk.Frozen[flow.Queue]
+	studio      flow.Studio
 	changes     chunk.Frozen[flow.Change]
+	advices     chunk.Frozen[flow.Advice]
 }
 
 func (c *Cell) freezeFlow() flowSnapshot {
 	f := c.flow
 	return flowSnapshot{
 		f.Players.Freeze(), f.Logins.Freeze(), f.Parties.Freeze(), f.Invites.Freeze(), f.Instances.Freeze(), f.Memberships.Freeze(),
-		f.Requests.Freeze(), f.Tickets.Freeze(), f.Queues.Freeze(), f.Changes.Freeze(),
+		f.Requests.Freeze(), f.Tickets.Freeze(), f.Queues.Freeze(), f.Studio, f.Changes.Freeze(), f.Advices.Freeze(),
 	}
 }
 
@@ -43,7 +45,9 @@ func (s *flowSnapshot) write(w *partWriter) {
 	writeAll(w, partRequest, s.requests)
 	writeAll(w, partLoginTicket, s.tickets)
 	writeAll(w, partFlowQueue, s.queues)
+	s.writeFeeds(w)
 	writeAll(w, partFlowChange, s.changes)
+	writeAll(w, partSearchAdvice, s.advices)
 }
 
 func (l *loader) flowPart(kind uint64, body []byte) error {
@@ -80,8 +84,12 @@ func (l *loader) flowPart(kind uint64, body []byte) error {
 		return loadWith(l, body, func(x flow.Request) { f.RestoreRequest(x) })
 	case partLoginTicket:
 		return loadWith(l, body, func(x flow.LoginTicket) { f.AddLoginTicket(x) })
+	case partSearchAdvice:
+		return loadWith(l, body, func(a flow.Advice) { f.AddAdvice(a) })
 	case partFlowChange:
 		return load(l, body, &f.Changes)
+	case partFlowFeed:
+		return l.feedPart(body)
 	case partFlowQueue:
 		return loadWith(l, body, func(q flow.Queue) { l.c.waitForQueue(f.SetClosed(q)) })
 	}

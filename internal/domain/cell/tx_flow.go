@@ -12,6 +12,7 @@ import (
 type flowTx struct {
 	changed []keysBefore
 	told    []telling
+	notices []serverNotice
 	players []flow.Ref
 	parties []domain.UUID
 
@@ -33,6 +34,8 @@ type telling struct {
 	kind flow.MessageType
 	body string
 	to   []string
+
+	studio bool // nobody else is told
 }
 
 // Caller is the player who wishes something, by a client that is logged in.
@@ -41,11 +44,13 @@ type Caller struct {
 	Session domain.UUID
 	Request string  // X-Request-Id: a repeat within ten minutes gets the same answer; empty: none
 	IfRev   *uint64 // the wish holds only for this revision of the flow record
+	Look    bool    // change nothing: only say whether the wish would be fulfilled. Not every command can
 
 	// Result
 	Flow     flow.Stand  // after the call
 	Made     domain.UUID // what the call made, if it made something: a party, an invite, a game instance, a player session
 	Repeated bool        // this very request was carried out before; Flow and Made are those of then
+	Would    bool        // of a look: the wish would be fulfilled, and change something
 
 	kind  string      // keeps calls apart whose answers hold a secret; empty: together with all others
 	proof domain.UUID // of a login: what it uses up
@@ -69,9 +74,18 @@ func (t *tx) caller(by *Caller, cause string) (r flow.Ref, done bool, err error)
 	if p := t.c.flow.Players.Get(r); by.IfRev != nil && *by.IfRev != p.Rev {
 		return 0, false, flow.Refuse(flow.Refusal{Code: flow.RevConflict}, "the flow record of %s has revision %d, not %d", p.ID, p.Rev, *by.IfRev)
 	}
-	t.flow.caller, t.flow.cause = by, cause
-	t.stand(by.Player, &by.Flow)
+	t.flow.cause = cause
+	if !by.Look {
+		t.flow.caller = by
+		t.stand(by.Player, &by.Flow)
+	}
 	return r, false, nil
+}
+
+// looks reports, behind the last check of a command, whether its caller only wants to know how the checks end.
+func (by *Caller) looks() bool {
+	by.Would = by.Look
+	return by.Look
 }
 
 // stand says where the answer goes that tells how a player stands after everything.
@@ -162,7 +176,7 @@ func (t *tx) tellPlayers(kind flow.MessageType, m flow.Message, to ...string) {
 	if len(to) == 0 {
 		return
 	}
-	t.flow.told = append(t.flow.told, telling{kind, m.Encode(), to})
+	t.flow.told = append(t.flow.told, telling{kind: kind, body: m.Encode(), to: to})
 }
 
 // settleFlow runs at the end of each command, in the same transaction.
@@ -182,8 +196,13 @@ func (t *tx) settleFlow() {
 		}).Encode(), []string{p.ID})
 	}
 	for _, x := range f.told {
+		if x.studio {
+			t.writeForStudio(x.kind, x.body, x.to)
+			continue
+		}
 		t.write(x.kind, x.body, x.to)
 	}
+	t.writeNotices()
 	if f.stand != nil {
 		t.answer()
 	}
@@ -216,6 +235,7 @@ func (t *tx) write(kind flow.MessageType, body string, to []string) {
 		e.To = append(e.To, Addressee{id, p.Seq + 1, first})
 	}
 	if len(e.To) > 0 {
+		t.tellStudio(e)
 		t.emit(e)
 	}
 }

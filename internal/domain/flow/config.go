@@ -73,13 +73,15 @@ type GameConfig struct {
 	KeepAliveInterval time.Duration
 	AbsoluteAfter     time.Duration
 
-	DirectCreate   bool
-	DirectJoin     bool
-	LaxPlayers     bool // not strictPlayers: foreign player sessions of players with keys are not refused
-	LastGameKept   time.Duration
-	MinLeft        time.Duration // a reservation with less left is made anew; half of it when that is shorter
-	EndedKept      time.Duration // how long an ended game instance is known
-	LossesTogether time.Duration // losses within this time count as one
+	DirectCreate     bool
+	DirectQueue      string // game session queue that places them, unless the studio names another one
+	DirectPlayersMax int32
+	DirectJoin       bool
+	LaxPlayers       bool // not strictPlayers: foreign player sessions of players with keys are not refused
+	LastGameKept     time.Duration
+	MinLeft          time.Duration // a reservation with less left is made anew; half of it when that is shorter
+	EndedKept        time.Duration // how long an ended game instance is known
+	LossesTogether   time.Duration // losses within this time count as one
 }
 
 // QueueConfig overrides the service's settings for one queue.
@@ -137,7 +139,7 @@ func DefaultConfig() Config {
 				DisconnectsMax: 5, AllocationTimeout: 2 * time.Minute, Completed: CompletedAuto, KeepAliveMisses: 4,
 				AbsoluteTimeout: 6 * time.Hour, EndingGrace: 30 * time.Second,
 			},
-			KeepAliveInterval: 15 * time.Second, AbsoluteAfter: 6 * time.Hour,
+			DirectPlayersMax: 16, KeepAliveInterval: 15 * time.Second, AbsoluteAfter: 6 * time.Hour,
 			LastGameKept: 24 * time.Hour, MinLeft: 10 * time.Second, EndedKept: 10 * time.Minute, LossesTogether: 30 * time.Second,
 		},
 		Penalties: PenaltyConfig{

@@ -230,4 +230,21 @@ func texts(at func(*Config) *[]string) form {
 	}
 }
 
+// text is a text that may be empty.
+func text(longest int, at func(*Config) *string) form {
+	return form{
+		want: fmt.Sprintf("a text of at most %d bytes", longest),
+		read: func(c *Config, text json.RawMessage) error {
+			var s string
+			if isNull(text) || json.Unmarshal(text, &s) != nil {
+				return errors.New("want a text")
+			}
+			*at(c) = s
+			return nil
+		},
+		write: func(c *Config) any { return *at(c) },
+		wrong: func(c *Config) bool { return len(*at(c)) > longest },
+	}
+}
+
 func isNull(text json.RawMessage) bool { return string(text) == "null" }

@@ -19,7 +19,9 @@ type State struct {
 	Tickets     chunk.Table[LoginTicket]
 	Requests    chunk.Table[Request]
 	Queues      chunk.Table[Queue]
+	Advices     chunk.Table[Advice]
 	Changes     chunk.Table[Change]
+	Studio      Studio
 
 	players     map[string]Ref
 	logins      map[domain.UUID]Ref
@@ -38,6 +40,7 @@ type State struct {
 	requestTime []Ref // oldest first, from requestHead on
 	requestHead int
 	queues      map[string]Ref
+	advised     map[domain.UUID]Ref // by ticket
 	changes     map[string]waitingChanges
 }
 
@@ -47,7 +50,7 @@ func New() *State {
 		players: map[string]Ref{}, logins: map[domain.UUID]Ref{}, tokens: map[domain.UUID]Ref{}, parties: map[domain.UUID]Ref{},
 		codes: map[string]Ref{}, searches: map[domain.UUID]Ref{}, invites: map[domain.UUID]Ref{}, invitesTo: map[string][]Ref{},
 		invitesOf: map[domain.UUID][]Ref{}, instances: map[domain.UUID]Ref{}, placements: map[string]Ref{}, games: map[string]Ref{},
-		tickets: map[domain.UUID]Ref{}, requests: map[uint64]Ref{}, queues: map[string]Ref{}, changes: map[string]waitingChanges{},
+		tickets: map[domain.UUID]Ref{}, requests: map[uint64]Ref{}, queues: map[string]Ref{}, advised: map[domain.UUID]Ref{}, changes: map[string]waitingChanges{},
 	}
 }
 
@@ -290,10 +293,10 @@ func (s *State) PutInstance(x Instance) Ref {
 	if !ok {
 		r, _ = s.Instances.Add()
 		s.instances[x.ID] = r
-		x.members = nil
+		x.members, x.box = nil, noticeBox{}
 	} else {
 		old := s.Instances.Get(r)
-		x.members = old.members
+		x.members, x.box = old.members, old.box
 		s.unindexInstance(old)
 	}
 	*s.Instances.Mut(r) = x

@@ -26,6 +26,7 @@ type Candidate struct {
 	latency     float64 // average over the players; infinite when nobody measured it
 	cost        float64
 	location    int // place in the location order
+	wanted      int // place in the order that this placement wants
 }
 
 // Cap is the latency cap in force for a placement that has waited for a time, and when the next one takes over; none is
@@ -71,12 +72,15 @@ func (q *Queue) Candidates(p *Placement, destinations []Destination, now domain.
 			case limit > 0 && worst > float32(limit):
 				pass(d, location, OverLatency, fmt.Sprintf("a player has %g ms; the cap is %d ms now", worst, limit))
 			default:
-				best = append(best, Candidate{Place{d.Fleet, location}, d.Index, latency, d.Cost, q.locationOrder(p, location)})
+				best = append(best, Candidate{Place{d.Fleet, location}, d.Index, latency, d.Cost, q.locationOrder(p, location), p.wantedOrder(location)})
 			}
 		}
 	}
 	order := q.criteria(p)
 	slices.SortStableFunc(best, func(a, b Candidate) int {
+		if c := cmp.Compare(a.wanted, b.wanted); c != 0 {
+			return c
+		}
 		for _, by := range order {
 			c := 0
 			switch by {
@@ -128,6 +132,14 @@ func (q *Queue) locationOrder(p *Placement, location string) int {
 		return i
 	}
 	return len(order)
+}
+
+// wantedOrder is a location's place among those that the placement wants; all others come after.
+func (p *Placement) wantedOrder(location string) int {
+	if i := slices.Index(p.Regions, location); i >= 0 {
+		return i
+	}
+	return len(p.Regions)
 }
 
 // latency is the average over the players who measured a location, and the largest value. Without any it is later than

@@ -63,6 +63,7 @@ func (p *Placement) Fields(c *wire.Codec) {
 	wire.Int(c, 24, &p.EndedNo)
 	wire.Int(c, 25, &p.No)
 	c.Shared(26, &p.GameRegion)
+	c.Strings(27, &p.Regions)
 }
 
 func (l *Latency) fields(c *wire.Codec) {

@@ -138,7 +138,8 @@ type Placement struct {
 	Latencies      []Latency
 	Players        []Player
 	Override       *Override
-	PassedOnce     bool // the override's locations had their one pass
+	Regions        []string // locations, the best first: before all that the queue has of order. Of games of player flow
+	PassedOnce     bool     // the override's locations had their one pass
 
 	Game       string // id of the game session: of the attempt in progress, or the one that succeeded
 	GameRegion string // of its ARN: its fleet's, not the queue's
