@@ -187,6 +187,7 @@ func (s *Server) connState(nc net.Conn, state http.ConnState) {
 		return
 	}
 	if t, ok := nc.(*tls.Conn); ok {
+		forgetHandshake(t) // net/http has ended its own read before it hands the connection over
 		nc = t.NetConn()
 	}
 	c := nc.(*conn)

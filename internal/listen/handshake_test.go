@@ -1,0 +1,89 @@
+package listen
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/tls"
+	"io"
+	"net"
+	"net/http"
+	"testing"
+	"unsafe"
+)
+
+// A connection that a WebSocket door takes over has nothing left of its handshake, and loses nothing that came early.
+func TestHandshakesLeaveNothingBehind(t *testing.T) {
+	if len(handshakeBuffers) != 2 {
+		t.Fatalf("crypto/tls has %d of the buffers that are looked for by name, want 2: what does it keep now?", len(handshakeBuffers))
+	}
+	taken := make(chan *tls.Conn, 1)
+	ca := authority(t)
+	s := serve(t, Config{Certificate: ca.Certificate, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		c, buffered, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		taken <- c.(*tls.Conn)
+		_, _ = io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\n\r\n")
+		go func() { _, _ = io.Copy(c, buffered) }() // ends with the connection
+	})})
+	for name, version := range map[string]uint16{"1.2": tls.VersionTLS12, "1.3": tls.VersionTLS13} {
+		t.Run(name, func(t *testing.T) {
+			c, err := tls.Dial("tcp", s.Addr().String(), &tls.Config{RootCAs: ca.Pool(), MinVersion: version, MaxVersion: version})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			early := bytes.Repeat([]byte("early "), 1000)
+			for _, b := range [][]byte{[]byte("GET / HTTP/1.1\r\nHost: x\r\n\r\n"), early[:3000], early[3000:]} {
+				if _, err := c.Write(b); err != nil {
+					t.Fatal(err)
+				}
+			}
+			in := bufio.NewReader(c)
+			if _, err := in.ReadString('\n'); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := in.ReadString('\n'); err != nil {
+				t.Fatal(err)
+			}
+			for _, sent := range [][]byte{early, []byte("late")} {
+				if bytes.Equal(sent, []byte("late")) {
+					if _, err := c.Write(sent); err != nil {
+						t.Fatal(err)
+					}
+				}
+				got := make([]byte, len(sent))
+				if _, err := io.ReadFull(in, got); err != nil || !bytes.Equal(got, sent) {
+					t.Fatalf("echo of %d bytes: %v, equal %v", len(sent), err, bytes.Equal(got, sent))
+				}
+			}
+			<-taken
+		})
+	}
+}
+
+func TestHandshakeBuffersAreEmptied(t *testing.T) {
+	ca := authority(t)
+	here, there := net.Pipe()
+	defer here.Close()
+	c := tls.Server(there, &tls.Config{GetCertificate: ca.Certificate})
+	defer c.Close()
+	room := func() (n int) {
+		for _, offset := range handshakeBuffers {
+			n += (*bytes.Buffer)(unsafe.Add(unsafe.Pointer(c), offset)).Cap()
+		}
+		return n
+	}
+	client := tls.Client(here, &tls.Config{InsecureSkipVerify: true})
+	go func() { _ = client.Handshake(); _, _ = io.Copy(io.Discard, client) }() // ends with the pipe
+	if err := c.Handshake(); err != nil {
+		t.Fatal(err)
+	}
+	before := room()
+	forgetHandshake(c)
+	if after := room(); before == 0 || after != 0 {
+		t.Errorf("the buffers have room for %d bytes after the handshake and %d after it is forgotten, want some and none", before, after)
+	}
+}
