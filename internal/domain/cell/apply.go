@@ -106,7 +106,7 @@ func (c *Cell) apply(at domain.Time, event Event) {
 	case *PlayerKeysChanged, *PlayerLoggedIn, *LoginChanged, *LoginRemoved, *PresenceChanged, *FlowResumed,
 		*PlayersTold, *EventsTrimmed, *RequestAnswered, *PlayerChanged, *PlayerForgotten, *PartyChanged, *PartyRemoved,
 		*InviteChanged, *InviteRemoved, *GameInstanceChanged, *GameInstanceForgotten, *MembershipChanged, *MembershipEnded, *FlowCommitted,
-		*LoginTicketChanged, *LoginTicketRemoved, *FlowQueueChanged:
+		*LoginTicketChanged, *LoginTicketRemoved, *FlowQueueChanged, *FlowConfigChanged, *PlayersAwaited:
 		c.applyFlow(at, event)
 	case *SearchAdvised, *SearchAdviceDropped:
 		c.applyAdvice(event)

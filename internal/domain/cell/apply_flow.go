@@ -80,6 +80,12 @@ func (c *Cell) applyFlow(at domain.Time, event Event) {
 	case *FlowQueueChanged:
 		e.Queue.Changed = c.touch()
 		c.waitForQueue(c.flow.SetClosed(e.Queue))
+	case *FlowConfigChanged:
+		c.flow.Overrides.Change(e.Document, e.Change)
+		c.flow.Overrides.Changed = c.touch()
+		c.overrideFlowConfig()
+	case *PlayersAwaited:
+		c.applyPlayersAwaited(e)
 	default:
 		panic(fmt.Sprintf("no apply for %T", event))
 	}
@@ -89,9 +95,7 @@ func (c *Cell) applyFlowResumed(e *FlowResumed) {
 	c.touch()
 	for r, p := range c.flow.Players.All() {
 		if p.Presence == flow.Online {
-			x := c.flow.Players.Mut(r)
-			x.Presence, x.Stream, x.PresenceBy, x.Changed = flow.Unknown, 0, e.PresenceBy, c.number
-			c.waitForPlayer(r)
+			c.awaitPlayer(r, e.PresenceBy)
 		}
 	}
 	for r, x := range c.flow.Instances.All() {
@@ -99,6 +103,13 @@ func (c *Cell) applyFlowResumed(e *FlowResumed) {
 			c.applySuspicion(r, e.Now)
 		}
 	}
+}
+
+// awaitPlayer gives a player time to come back whose client is not known to be here any more.
+func (c *Cell) awaitPlayer(r flow.Ref, by domain.ContactTime) {
+	x := c.flow.Players.Mut(r)
+	x.Presence, x.Stream, x.PresenceBy, x.Changed = flow.Unknown, 0, by, c.number
+	c.waitForPlayer(r)
 }
 
 // applySuspicion stops the clocks of those whose seats are kept while nobody knows whether the host is still there.

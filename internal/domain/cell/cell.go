@@ -18,9 +18,10 @@
 //	games:    GetHostConnectionDetails DeclineReconnect LeaveGame CreateGameInstance JoinGameInstance
 //	partner:  MakeGame (Flow.CreateGameInstance) ReadyGame ConnectMember DisconnectMember RemoveMembers ReleaseMembers
 //	          AddMembers UpdateGame KeepGameAlive EndGame ShutDownParty SetPlayerAttributes SetBlocks
-//	operator: ForceLogout ForceRelease ForceEnd ShutDownParty BanPlayer SetPenalty SetQueue
+//	operator: ForceLogout ForceRelease ForceEnd ShutDownParty BanPlayer SetPenalty SetQueue SetFlowConfig
+//	          AwaitPlayers AnnounceMaintenance
 //	View:     FlowEnabled LoginByToken Login LoginExpires Stand FlowOf EventsAfter Party GameInstance GameInstanceOf
-//	          VerifyPlayer PlayersInPhase FlowQueues QueueClosed FlowTotals ExplainStuck Audit
+//	          VerifyPlayer PlayersInPhase FlowQueues QueueClosed FlowTotals ExplainStuck Audit FlowConfig FlowOverrides
 //
 // What players are told is written in the transaction that causes it: each player has an outbox whose numbers have no
 // gaps. A stream follows KindPlayersTold, which names the players and their numbers (one follower feeds all streams of a

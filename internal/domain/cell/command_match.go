@@ -101,7 +101,7 @@ func (t *tx) propose(c *matchmaking.Configuration, p *Proposal) *domain.Refusal 
 	}
 	match := matchmaking.Match{ID: id, PlayersMax: min(p.PlayersMax, t.c.config.PlayersInGameMax), Region: p.Region, Counts: p.Counts}
 	if c.AcceptanceRequired {
-		match.AcceptBy = t.now.Add(c.AcceptanceTimeout)
+		match.AcceptBy = t.now.Add(t.acceptanceTimeout(c, refs))
 	}
 	match.Seats = seats(m, refs, p.Tickets)
 	t.emit(&MatchProposed{c.Name, match})

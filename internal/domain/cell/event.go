@@ -105,6 +105,8 @@ const (
 	kindLoginTicketChanged    Kind = 139
 	kindLoginTicketRemoved    Kind = 140
 	KindFlowQueueChanged      Kind = 141
+	KindFlowConfigChanged     Kind = 142
+	kindPlayersAwaited        Kind = 143
 	KindGameInstanceTold      Kind = 150
 	KindEventsSubscribed      Kind = 151
 	KindEventsUnsubscribed    Kind = 152

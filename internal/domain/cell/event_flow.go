@@ -341,6 +341,10 @@ func newFlowEvent(k Kind) Event {
 		return &LoginTicketRemoved{}
 	case KindFlowQueueChanged:
 		return &FlowQueueChanged{}
+	case KindFlowConfigChanged:
+		return &FlowConfigChanged{}
+	case kindPlayersAwaited:
+		return &PlayersAwaited{}
 	case KindFlowCommitted:
 		return &FlowCommitted{}
 	}

@@ -3,6 +3,7 @@ package cell
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
@@ -33,6 +34,22 @@ func (t *tx) heldBack(x *matchmaking.Ticket) bool {
 		}
 	}
 	return false
+}
+
+// acceptanceTimeout is how long the players of a match may take to accept it.
+func (t *tx) acceptanceTimeout(c *matchmaking.Configuration, tickets []matchmaking.Ref) time.Duration {
+	if t.c.config.Flow == nil {
+		return c.AcceptanceTimeout
+	}
+	ofQueue := t.c.flowConfig.Of(c.Name)
+	own := ofQueue.Search.AcceptanceTimeout
+	if own == 0 || !slices.ContainsFunc(tickets, func(r matchmaking.Ref) bool {
+		_, ok := t.partyOfTicket(t.c.matchmaking.Tickets.Get(r))
+		return ok
+	}) {
+		return c.AcceptanceTimeout
+	}
+	return own
 }
 
 // changeSearch lets f change a copy of a party's search, and touches its members.

@@ -126,11 +126,11 @@ func (t *tx) tellMatch(match matchmaking.Ref, kind string, more func(*notice.Mat
 
 func (t *tx) tellProposed(match matchmaking.Ref) {
 	x := t.c.matchmaking.Matches.Get(match)
-	of, asked, counts := x.Of, x.AcceptBy != 0, x.Counts
+	of, asked, counts, answerIn := x.Of, x.AcceptBy != 0, x.Counts, x.AcceptBy.Sub(t.now)
 	t.tellMatch(match, "PotentialMatchCreated", func(e *notice.Match) {
 		e.Rules = t.metrics(of, counts)
 		if asked {
-			e.AcceptanceRequired, e.AcceptanceTimeout = true, int32(of.AcceptanceTimeout.Seconds())
+			e.AcceptanceRequired, e.AcceptanceTimeout = true, int32(answerIn.Seconds())
 		}
 	})
 }

@@ -69,8 +69,9 @@ func TestSchema(t *testing.T) {
 		"FlowMessage":  func() wire.Message { return &flow.Message{} },
 		"GameNotice":   func() wire.Message { return &flow.Notice{} }, "GameServerOutbox": func() wire.Message { return &flow.ServerOutbox{} },
 		"EventSubscription": func() wire.Message { return &flow.Subscription{} }, "StudioEvent": func() wire.Message { return &flow.StudioEvent{} },
-		"FlowFeed":   func() wire.Message { return &feedPart{} },
-		"FlowChange": func() wire.Message { return &flow.Change{} },
+		"FlowFeed":      func() wire.Message { return &feedPart{} },
+		"FlowChange":    func() wire.Message { return &flow.Change{} },
+		"FlowOverrides": func() wire.Message { return &flow.Overrides{} },
 	}
 	events := file.Messages().ByName("Event").Oneofs().ByName("event").Fields()
 	for i := range events.Len() {

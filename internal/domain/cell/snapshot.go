@@ -146,6 +146,7 @@ const (
 	partRequest       = 36
 	partLoginTicket   = 37
 	partFlowQueue     = 38
+	partFlowOverrides = 39
 	partFlowFeed      = 41
 	partFlowChange    = 43
 	partSearchAdvice  = 44
@@ -327,7 +328,7 @@ func (l *loader) part(b []byte) error {
 		err = l.matchmaking(kind, body)
 	case partEnd:
 		l.ended = true
-	case partFlowPlayer, partLogin, partParty, partInvite, partInstance, partMembership, partRequest, partLoginTicket, partFlowQueue, partFlowFeed, partFlowChange, partSearchAdvice:
+	case partFlowPlayer, partLogin, partParty, partInvite, partInstance, partMembership, partRequest, partLoginTicket, partFlowQueue, partFlowOverrides, partFlowFeed, partFlowChange, partSearchAdvice:
 		err = l.flowPart(kind, body)
 	default:
 		return fmt.Errorf("snapshot part of unknown kind %d: written by a later release", kind)

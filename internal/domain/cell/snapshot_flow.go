@@ -21,6 +21,7 @@ type flowSnapshot struct {
 	requests    chunk.Frozen[flow.Request]
 	tickets     chunk.Frozen[flow.LoginTicket]
 	queues      chunk.Frozen[flow.Queue]
+	overrides   flow.Overrides
 	studio      flow.Studio
 	changes     chunk.Frozen[flow.Change]
 	advices     chunk.Frozen[flow.Advice]
@@ -30,7 +31,7 @@ func (c *Cell) freezeFlow() flowSnapshot {
 	f := c.flow
 	return flowSnapshot{
 		f.Players.Freeze(), f.Logins.Freeze(), f.Parties.Freeze(), f.Invites.Freeze(), f.Instances.Freeze(), f.Memberships.Freeze(),
-		f.Requests.Freeze(), f.Tickets.Freeze(), f.Queues.Freeze(), f.Studio, f.Changes.Freeze(), f.Advices.Freeze(),
+		f.Requests.Freeze(), f.Tickets.Freeze(), f.Queues.Freeze(), f.Overrides, f.Studio, f.Changes.Freeze(), f.Advices.Freeze(),
 	}
 }
 
@@ -45,6 +46,9 @@ func (s *flowSnapshot) write(w *partWriter) {
 	writeAll(w, partRequest, s.requests)
 	writeAll(w, partLoginTicket, s.tickets)
 	writeAll(w, partFlowQueue, s.queues)
+	if len(s.overrides.Changes) > 0 {
+		w.part(partFlowOverrides, &s.overrides)
+	}
 	s.writeFeeds(w)
 	writeAll(w, partFlowChange, s.changes)
 	writeAll(w, partSearchAdvice, s.advices)
@@ -84,6 +88,8 @@ func (l *loader) flowPart(kind uint64, body []byte) error {
 		return loadWith(l, body, func(x flow.Request) { f.RestoreRequest(x) })
 	case partLoginTicket:
 		return loadWith(l, body, func(x flow.LoginTicket) { f.AddLoginTicket(x) })
+	case partFlowOverrides:
+		return l.reader.Read(body, &f.Overrides)
 	case partSearchAdvice:
 		return loadWith(l, body, func(a flow.Advice) { f.AddAdvice(a) })
 	case partFlowChange:
@@ -100,6 +106,7 @@ func (l *loader) flowPart(kind uint64, body []byte) error {
 func (c *Cell) restoreFlow() error {
 	f := c.flow
 	f.Restored()
+	c.overrideFlowConfig()
 	for r := range f.Players.All() {
 		c.waitForPlayer(r)
 	}

@@ -73,6 +73,7 @@ type Refusal struct {
 	Instance  domain.UUID
 	Lock      *Penalty    // MATCHMAKING_LOCKED
 	Until     domain.Time // when it is worth another try; 0: not known
+	Faults    Faults      // INVALID_ARGUMENT of a document: all that is wrong with it
 }
 
 func (r *Refusal) Error() string { return string(r.Code) }

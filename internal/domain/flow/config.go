@@ -56,14 +56,17 @@ type PartyConfig struct {
 
 // SearchConfig is about tickets.
 type SearchConfig struct {
-	OfflineGrace   time.Duration
-	LeaderCancels  bool // cancelPolicy LEADER_ONLY instead of ANY_MEMBER
-	NoSoloParty    bool
-	RequeueCount   int32 // own leaves within RequeueWindow that cost nothing
-	RequeueWindow  time.Duration
-	RequeueLock    time.Duration // doubles with each further one
-	RequeueLockMax time.Duration
-	RequeueForget  time.Duration
+	OfflineGrace time.Duration
+	// AcceptanceTimeout is how long players of player flow may take to accept a match; 0: as long as the matchmaking
+	// configuration says.
+	AcceptanceTimeout time.Duration
+	LeaderCancels     bool // cancelPolicy LEADER_ONLY instead of ANY_MEMBER
+	NoSoloParty       bool
+	RequeueCount      int32 // own leaves within RequeueWindow that cost nothing
+	RequeueWindow     time.Duration
+	RequeueLock       time.Duration // doubles with each further one
+	RequeueLockMax    time.Duration
+	RequeueForget     time.Duration
 }
 
 // GameConfig is about game instances.
@@ -162,17 +165,20 @@ func (c *Config) Queue(name string) (QueueConfig, bool) {
 	return QueueConfig{Name: name}, len(c.Queues) == 0
 }
 
-// RulesOf are the rules of a game of a queue: the queue's where it has its own.
-func (c *Config) RulesOf(queue string) Rules {
-	if queue == "" {
-		return c.Games.Rules
-	}
-	q, _ := c.Queue(queue)
+// Of is the configuration for a queue: with the queue's values where it has its own.
+func (c *Config) Of(queue string) Config {
 	own := *c
+	q, _ := c.Queue(queue)
 	for _, x := range q.Own {
 		if o, ok := queueOption(x.Name); ok {
 			_ = o.form.read(&own, []byte(x.Value)) // was read before, when the configuration was made
 		}
 	}
+	return own
+}
+
+// RulesOf are the rules of a game of a queue.
+func (c *Config) RulesOf(queue string) Rules {
+	own := c.Of(queue)
 	return own.Games.Rules
 }

@@ -47,7 +47,7 @@ func (c *Config) With(document string) (Config, Faults) {
 		switch {
 		case section.name == sectionOfQueues:
 			x.Queues = x.readQueues(section.value, &wrong)
-		case !slices.ContainsFunc(options, func(o Option) bool { return o.Section == section.name }):
+		case !slices.Contains(sections(), section.name):
 			wrong.add(section.name, "there is no such section; want %s or %s", strings.Join(sections(), ", "), sectionOfQueues)
 		default:
 			for _, m := range members(section.name, section.value, &wrong) {
@@ -213,18 +213,21 @@ func (q *QueueConfig) document() string {
 	return string(append(b, '}'))
 }
 
-// MergeDocuments puts a change into a document: what it names replaces what was there, and null takes it away.
+// MergeDocuments puts a change into a document: what it names replaces what was there, and null takes it away. What an earlier
+// release knew and this one does not goes, too.
 func MergeDocuments(document, change string) (string, Faults) {
-	var wrong Faults
+	var wrong, old Faults // what is wrong with the old one is not the change's fault
 	merged := map[string]map[string]json.RawMessage{}
 	queues := json.RawMessage(nil)
-	put := func(from string) {
-		for _, section := range members("", []byte(from), &wrong) {
+	put := func(from string, wrong *Faults) {
+		for _, section := range members("", []byte(from), wrong) {
 			switch {
 			case section.name == sectionOfQueues:
 				if queues = section.value; isNull(queues) {
 					queues = nil
 				}
+			case !slices.Contains(sections(), section.name):
+				wrong.add(section.name, "there is no such section; want %s or %s", strings.Join(sections(), ", "), sectionOfQueues)
 			case isNull(section.value):
 				delete(merged, section.name)
 			default:
@@ -232,12 +235,13 @@ func MergeDocuments(document, change string) (string, Faults) {
 				if into == nil {
 					into = map[string]json.RawMessage{}
 				}
-				for _, m := range members(section.name, section.value, &wrong) {
+				for _, m := range members(section.name, section.value, wrong) {
+					if _, ok := option(section.name, m.name); !ok {
+						wrong.add(section.name+"."+m.name, "there is no such option")
+						continue
+					}
 					if into[m.name] = m.value; isNull(m.value) {
 						delete(into, m.name)
-						if _, ok := option(section.name, m.name); !ok {
-							wrong.add(section.name+"."+m.name, "there is no such option")
-						}
 					}
 				}
 				if merged[section.name] = into; len(into) == 0 {
@@ -246,8 +250,10 @@ func MergeDocuments(document, change string) (string, Faults) {
 			}
 		}
 	}
-	put(document)
-	put(change)
+	if document != "" {
+		put(document, &old)
+	}
+	put(change, &wrong)
 	whole := map[string]any{}
 	for name, section := range merged {
 		whole[name] = section

@@ -146,8 +146,10 @@ func TestMergeDocuments(t *testing.T) {
 			t.Errorf("%s with %s: %s, %v, want %s", test.document, test.change, got, wrong, test.want)
 		}
 	}
-	if _, wrong := MergeDocuments(`{}`, `{"PartyServiceConfig": {"maxmembers": null}}`); len(wrong) != 1 {
-		t.Errorf("an option that there is not was taken back: %v", wrong)
+	for _, change := range []string{`{"PartyServiceConfig": {"maxmembers": null}}`, `{"x": null}`, `{"x": {"y": null}}`, `{"PartyServiceConfig": 7}`} {
+		if _, wrong := MergeDocuments(`{}`, change); len(wrong) != 1 {
+			t.Errorf("%s: %v", change, wrong)
+		}
 	}
 }
 

@@ -81,6 +81,8 @@ var options = []Option{
 
 	{sectionSearch, "offlineGrace", ForDeadlines, false, "a member may be offline before the search ends",
 		period(0, 2*time.Minute, func(c *Config) *time.Duration { return &c.Search.OfflineGrace })},
+	{sectionSearch, "acceptanceTimeout", AtOnce, true, "to accept a match; 0s: what the matchmaking configuration says",
+		period(0, 10*time.Minute, func(c *Config) *time.Duration { return &c.Search.AcceptanceTimeout })},
 	{sectionSearch, "cancelPolicy", AtOnce, false, "who may end a search",
 		either(func(c *Config) *bool { return &c.Search.LeaderCancels }, "ANY_MEMBER", "LEADER_ONLY")},
 	{sectionSearch, "autoSoloParty", AtOnce, false, "who searches without a party gets one",

@@ -19,6 +19,7 @@ type State struct {
 	Tickets     chunk.Table[LoginTicket]
 	Requests    chunk.Table[Request]
 	Queues      chunk.Table[Queue]
+	Overrides   Overrides
 	Advices     chunk.Table[Advice]
 	Changes     chunk.Table[Change]
 	Studio      Studio

@@ -1,0 +1,150 @@
+package cell
+
+import (
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/wire"
+)
+
+// FlowConfigChanged is what operators have set in place of the configuration that the service was started with: all of it,
+// so that a replay does not depend on what else is configured, and the change that led to it.
+type FlowConfigChanged struct {
+	Document string
+	Change   flow.ConfigChange
+}
+
+func (*FlowConfigChanged) kind() Kind { return KindFlowConfigChanged }
+
+// Fields of the event.
+func (e *FlowConfigChanged) Fields(c *wire.Codec) {
+	c.String(1, &e.Document)
+	wire.Sub(c, 2, &e.Change, e.Change != flow.ConfigChange{}, (*flow.ConfigChange).Fields)
+}
+
+// SetFlowConfig changes the configuration of player flow while it is in use. The change is a document; null in it takes back
+// what was set before. It is taken as a whole or not at all.
+type SetFlowConfig struct {
+	Document string
+	By       string
+	Reason   string
+}
+
+// overridesMax bounds what is set, in bytes: every snapshot holds it.
+const overridesMax = 64 << 10
+
+func (cmd *SetFlowConfig) decide(t *tx) error {
+	if err := t.flowOn(); err != nil {
+		return err
+	}
+	t.flow.cause = "SetConfig"
+	merged, wrong := flow.MergeDocuments(t.c.flow.Overrides.Document, cmd.Document)
+	_, more := t.c.config.Flow.With(merged)
+	wrong = append(wrong, more...)
+	if len(wrong) == 0 && len(merged) > overridesMax {
+		wrong = flow.Faults{{Message: "all that is set is too long, want at most 64 KiB"}}
+	}
+	if len(wrong) > 0 {
+		return flow.Refuse(flow.Refusal{Code: flow.InvalidArgument, Faults: wrong}, "%v", wrong)
+	}
+	t.emit(&FlowConfigChanged{merged, flow.ConfigChange{At: t.now, By: cmd.By, Reason: cmd.Reason, Document: cmd.Document}})
+	return nil
+}
+
+// overrideFlowConfig puts in force what operators have set. What of it does not go with what the service was started with, or
+// is not known any more, does not count.
+func (c *Cell) overrideFlowConfig() {
+	if c.config.Flow != nil && c.flow.Overrides.Document != "" {
+		c.flowConfig, _ = c.config.Flow.With(c.flow.Overrides.Document)
+	}
+}
+
+// FlowConfig is what is in force: what operators have set, before what the service was started with.
+func (v *View) FlowConfig() flow.Config {
+	v.saw(v.c.flow.Overrides.Changed)
+	return v.c.flowConfig
+}
+
+// FlowOverrides is what operators have set, and what of it does not count because it does not go with what the service was
+// started with.
+func (v *View) FlowOverrides() (set flow.Overrides, ignored flow.Faults) {
+	set = v.c.flow.Overrides
+	v.saw(set.Changed)
+	if v.c.config.Flow != nil && set.Document != "" {
+		_, ignored = v.c.config.Flow.With(set.Document)
+	}
+	return set, ignored
+}
+
+// PlayersAwaited says that the service has closed the streams itself: whoever was online has until PresenceBy to come back.
+type PlayersAwaited struct{ PresenceBy domain.ContactTime }
+
+func (*PlayersAwaited) kind() Kind { return kindPlayersAwaited }
+
+// Fields of the event.
+func (e *PlayersAwaited) Fields(c *wire.Codec) { wire.Int(c, 1, &e.PresenceBy) }
+
+// AwaitPlayers gives everybody who is online time to come back, because the service closes their streams. Nobody loses a key
+// meanwhile, and nobody is matched.
+type AwaitPlayers struct {
+	For time.Duration // 0: as after a restart
+}
+
+func (cmd *AwaitPlayers) decide(t *tx) error {
+	if err := t.flowOn(); err != nil {
+		return err
+	}
+	wait := cmd.For
+	if wait == 0 {
+		wait = t.c.flowConfig.Sessions.RestartGrace
+	}
+	if t.c.flow.Players.Len() > 0 {
+		t.emit(&PlayersAwaited{t.contact.Add(wait)})
+	}
+	return nil
+}
+
+func (c *Cell) applyPlayersAwaited(e *PlayersAwaited) {
+	c.touch()
+	for r, p := range c.flow.Players.All() {
+		if p.Here() {
+			c.awaitPlayer(r, e.PresenceBy)
+		}
+	}
+}
+
+// AnnounceMaintenance tells some of the players who are online that the service will be down; those of the places behind After,
+// so that one transaction stays small. It is called again with Next until there is none.
+type AnnounceMaintenance struct {
+	StartsAt domain.Time
+	Text     string
+	After    flow.Ref
+	Limit    int
+
+	// Result
+	Told int
+	Next flow.Ref // 0: these were the last ones
+}
+
+func (cmd *AnnounceMaintenance) decide(t *tx) error {
+	if err := t.flowOn(); err != nil {
+		return err
+	}
+	t.flow.cause = "AnnounceMaintenance"
+	var to []string
+	cmd.Next = 0
+	var at flow.Ref
+	for p := range t.c.flow.Players.From(cmd.After, &at) {
+		if !p.Here() {
+			continue
+		}
+		if to = append(to, p.ID); len(to) == cmd.Limit {
+			cmd.Next = at
+			break
+		}
+	}
+	cmd.Told = len(to)
+	t.tellPlayers(flow.OnMaintenance, flow.Message{Deadline: cmd.StartsAt, Text: cmd.Text}, to...)
+	return nil
+}

@@ -1,0 +1,205 @@
+package cell
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain/flow"
+)
+
+func (w *flowWorld) setConfig(document string) {
+	w.t.Helper()
+	w.must(&SetFlowConfig{Document: document, By: "op", Reason: "test"})
+}
+
+// What operators set is in force before what the service was started with, survives both kinds of restart, and can be taken
+// back.
+func TestSetFlowConfig(t *testing.T) {
+	w := newFlowWorld(t, func(c *flow.Config) { c.Parties.MembersMax = 3 })
+	w.online("a", "b")
+	w.setConfig(`{"PartyServiceConfig": {"maxMembers": 2, "changeInGame": false}, "PenaltyServiceConfig": {"mode": "ENFORCE"}}`)
+	w.setConfig(`{"PartyServiceConfig": {"changeInGame": null}, "queues": [{"name": "duel", "reconnect": "OFF"}]}`)
+	inForce := func() (string, int) {
+		v := w.cell.View()
+		c, set := v.FlowConfig(), len(w.cell.flow.Overrides.Changes)
+		rules := c.RulesOf("duel")
+		return fmt.Sprint(c.Parties.MembersMax, c.Parties.NoChangeInGame, c.Penalties.Mode == flow.PenaltiesEnforced, rules.Reconnect), set
+	}
+	for _, how := range []string{"live", "restarted"} {
+		if got, changes := inForce(); got != "2 false true OFF" || changes != 2 {
+			t.Errorf("%s: in force is %s after %d changes", how, got, changes)
+		}
+		w.restart()
+	}
+	party := w.party("a", "b")
+	if r, _ := w.cell.flow.Party(party); w.cell.flow.Parties.Get(r).MembersMax != 2 {
+		t.Error("a new party does not have the new maximum")
+	}
+	v := w.cell.View()
+	set, ignored := v.FlowOverrides()
+	if set.Document != `{"PartyServiceConfig":{"maxMembers":2},"PenaltyServiceConfig":{"mode":"ENFORCE"},"queues":[{"name":"duel","reconnect":"OFF"}]}` || len(ignored) > 0 {
+		t.Errorf("set: %s, ignored: %v", set.Document, ignored)
+	}
+	if x := set.Changes[1]; x.By != "op" || x.Reason != "test" || x.At != w.now || !strings.Contains(x.Document, "null") {
+		t.Errorf("change: %+v", x)
+	}
+	w.setConfig(`{"PartyServiceConfig": null, "PenaltyServiceConfig": null, "queues": null}`)
+	if got, _ := inForce(); got != "3 false false OPTIONAL" {
+		t.Errorf("taken back: in force is %s", got)
+	}
+}
+
+// A change is taken as a whole or not at all, and all that is wrong is named.
+func TestSetFlowConfigRefusals(t *testing.T) {
+	w := newFlowWorld(t, nil)
+	refusal := w.refused(&SetFlowConfig{Document: `{"PartyServiceConfig": {"maxMembers": 2, "leaderGrace": "2h", "x": 1}, "y": {}}`}, flow.InvalidArgument)
+	if len(refusal.Faults) != 3 {
+		t.Errorf("%d faults, want 3: %v", len(refusal.Faults), refusal.Faults)
+	}
+	for _, document := range []string{
+		``, `[]`, `{"PartyServiceConfig": {"x": null}}`, `{"x": null}`, `{"x": {"y": null}}`, `{"SessionServiceConfig": {"pingInterval": "30s"}}`,
+		`{"PartyServiceConfig": {"maxMembers": 2, "maxMembers": 3}}`,
+	} {
+		w.refused(&SetFlowConfig{Document: document}, flow.InvalidArgument)
+	}
+	w.setConfig(`{"SessionServiceConfig": {"pingInterval": "30s", "deadAfter": "60s"}}`)
+	w.refused(&SetFlowConfig{Document: `{"SessionServiceConfig": {"deadAfter": null}}`}, flow.InvalidArgument)
+	w.cell.config.Flow = nil
+	w.refused(&SetFlowConfig{Document: `{}`}, flow.Unavailable)
+	w.cell.config.Flow = w.config
+}
+
+// What operators have set and what the service is started with may contradict each other after a restart: then the latter
+// counts for what is concerned, and for nothing else.
+func TestOverridesThatDoNotFit(t *testing.T) {
+	w := newFlowWorld(t, nil)
+	w.setConfig(`{"SessionServiceConfig": {"deadAfter": "20s"}, "PartyServiceConfig": {"maxMembers": 2}}`)
+	w.config.Sessions.PingInterval, w.config.Sessions.DeadAfter = 30*time.Second, 90*time.Second
+	w.restart()
+	v := w.cell.View()
+	if c := v.FlowConfig(); c.Sessions.DeadAfter != 90*time.Second || c.Parties.MembersMax != 2 {
+		t.Errorf("in force: %s, %d members", c.Sessions.DeadAfter, c.Parties.MembersMax)
+	}
+	if _, ignored := v.FlowOverrides(); len(ignored) != 1 || ignored[0].Path != "SessionServiceConfig.deadAfter" {
+		t.Errorf("ignored: %v", ignored)
+	}
+}
+
+// A game instance keeps the rules that it began with.
+func TestRulesOfGamesThatRun(t *testing.T) {
+	w, g := race(t)
+	w.setConfig(`{"GameInstanceServiceConfig": {"reconnect": "OFF"}}`)
+	w.lose(g, w.member("me").Session)
+	w.wantPhase("me", flow.InGame)
+	w.online("other")
+	if r, _ := w.cell.flow.Instance(w.play(false, 0, "other")); w.cell.flow.Instances.Get(r).Rules.Reconnect != flow.ReconnectOff {
+		t.Error("a new game instance does not have the new rule")
+	}
+}
+
+// The history of changes is bounded.
+func TestConfigChangesKept(t *testing.T) {
+	w := newFlowWorld(t, nil)
+	for i := range 60 {
+		w.setConfig(fmt.Sprintf(`{"PartyServiceConfig": {"maxMembers": %d}}`, i+1))
+	}
+	all := w.cell.flow.Overrides.Changes
+	if len(all) != 50 || !strings.Contains(all[49].Document, "60") || !strings.Contains(all[0].Document, "11") {
+		t.Errorf("%d changes, from %s", len(all), all[0].Document)
+	}
+}
+
+// acceptanceTimeout counts for tickets of player flow only, and a queue's own before the service's.
+func TestAcceptanceTimeout(t *testing.T) {
+	for document, want := range map[string]time.Duration{
+		`{}`: 20 * time.Second,
+		`{"MatchmakingServiceConfig": {"acceptanceTimeout": "7s"}}`:                                                               7 * time.Second,
+		`{"MatchmakingServiceConfig": {"acceptanceTimeout": "7s"}, "queues": [{"name": "ranked", "acceptanceTimeout": "9s"}]}`:    9 * time.Second,
+		`{"MatchmakingServiceConfig": {"acceptanceTimeout": "7s"}, "queues": [{"name": "duel"}, {"name": "ranked"}]}`:             7 * time.Second,
+		`{"queues": [{"name": "duel", "acceptanceTimeout": "9s"}, {"name": "ranked", "acceptanceTimeout": "0s"}, {"name": "b"}]}`: 20 * time.Second,
+	} {
+		w := newFlowWorld(t, nil)
+		w.online("a", "b")
+		w.setConfig(document)
+		red, blue := w.searchIn(acceptQueue, "a"), w.searchIn(acceptQueue, "b")
+		if refused := w.propose(acceptQueue, red, blue); refused != nil {
+			t.Fatal(refused)
+		}
+		party, _ := w.cell.flow.PartyByTicket(red)
+		if got := w.cell.flow.Parties.Get(party).Search.AcceptBy; got != w.now.Add(want) {
+			t.Errorf("%s: %s to accept, want %s", document, got.Sub(w.now), want)
+		}
+	}
+}
+
+// While the service keeps clients away nobody loses a key and nobody is matched; afterwards everybody has time to come back.
+func TestAwaitPlayers(t *testing.T) {
+	w := newFlowWorld(t, nil)
+	w.online("a", "b", "c")
+	red, blue := w.search("a", "b"), w.search("c")
+	before := w.seq("a")
+	w.must(&AwaitPlayers{For: time.Hour})
+	w.pass(3 * time.Minute)
+	w.wantPhase("b", flow.Matchmaking)
+	w.wantTold("a", before, "")
+	if refused := w.propose(testQueue, red, blue); refused == nil {
+		t.Error("players who are away were matched")
+	}
+	w.must(&AwaitPlayers{})
+	w.attach("c")
+	w.pass(59 * time.Second)
+	w.attach("a")
+	w.attach("b")
+	w.pass(time.Second)
+	if refused := w.propose(testQueue, red, blue); refused != nil {
+		t.Error(refused)
+	}
+	w.must(&AwaitPlayers{})
+	w.attach("a")
+	w.pass(time.Minute)
+	if got := w.player("b").Presence; got != flow.Offline {
+		t.Errorf("who did not come back is %s", got)
+	}
+	if got := w.player("a").Presence; got != flow.Online {
+		t.Errorf("who came back is %s", got)
+	}
+}
+
+// All players who are online are told, a few in each transaction, and nobody twice.
+func TestAnnounceMaintenance(t *testing.T) {
+	w := newFlowWorld(t, nil)
+	var here []string
+	for i := range 7 {
+		here = append(here, fmt.Sprintf("p%d", i))
+	}
+	w.online(here...)
+	w.offline("p3")
+	at := w.now.Add(time.Hour)
+	total, calls := 0, 0
+	for cmd := (&AnnounceMaintenance{StartsAt: at, Text: "new season", Limit: 2}); ; cmd.After = cmd.Next {
+		w.must(cmd)
+		total, calls = total+cmd.Told, calls+1
+		if cmd.Told > 2 {
+			t.Errorf("%d players in one transaction", cmd.Told)
+		}
+		if cmd.Next == 0 {
+			break
+		}
+	}
+	if total != 6 || calls > 4 {
+		t.Errorf("%d players were told in %d calls, want 6 in at most 4", total, calls)
+	}
+	for _, id := range here {
+		want := "Maintenance"
+		if id == "p3" {
+			want = ""
+		}
+		w.wantTold(id, 0, want)
+	}
+	m, err := flow.DecodeMessage(w.player("p0").Outbox()[0].Body)
+	if err != nil || m.Deadline != at || m.Text != "new season" {
+		t.Errorf("%+v, %v", m, err)
+	}
+}
