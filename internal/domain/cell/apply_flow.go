@@ -149,9 +149,15 @@ func (c *Cell) applyPlayer(at domain.Time, event Event) {
 		})
 	case *PlayersTold:
 		for _, to := range e.To {
+			if to.Seq == 0 {
+				continue
+			}
 			r, _ := c.flow.Player(to.Player)
 			c.flow.Tell(r, flow.Told{At: at, Commit: c.number, Type: e.Type, Body: e.Body}, to.First).Changed = c.touch()
 			c.waitForPlayer(r)
+		}
+		if e.No != 0 {
+			c.applyStudioEvent(at, e)
 		}
 	case *EventsTrimmed:
 		r, _ := c.flow.Player(e.Player)

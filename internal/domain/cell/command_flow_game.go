@@ -252,6 +252,12 @@ func (cmd *CreateGameInstance) decide(t *tx) error {
 	if err := t.completePlan(&plan, r, cmd.Size); err != nil {
 		return err
 	}
+	if plan.Queue == "" && cmd.looks() { // the studio may name one yet
+		return nil
+	}
+	if plan.Queue == "" {
+		return flow.Refuse(flow.Refusal{Code: flow.JoinNotAllowed}, "nobody says which queue places the game instances of players")
+	}
 	plan.Players = []PlannedPlayer{{Player: cmd.Player, Data: cmd.Data}}
 	begin, err := t.checkPlan(&plan)
 	if err != nil || cmd.looks() {
@@ -270,9 +276,6 @@ func (t *tx) completePlan(plan *GamePlan, r flow.Ref, size int32) error {
 	}
 	if plan.Queue == "" {
 		plan.Queue = config.DirectQueue
-	}
-	if plan.Queue == "" {
-		return flow.Refuse(flow.Refusal{Code: flow.JoinNotAllowed}, "nobody says which queue places the game instances of players")
 	}
 	if size < 0 || size > config.DirectPlayersMax {
 		return flow.Refuse(flow.Refusal{Code: flow.InvalidArgument}, "max_players: %d, want 1 to %d", size, config.DirectPlayersMax)

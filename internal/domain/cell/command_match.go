@@ -142,6 +142,9 @@ func (t *tx) checkSlots(backfill matchmaking.Ref, newcomers int32) *domain.Refus
 	x := t.c.matchmaking.Tickets.Get(backfill)
 	id := x.Game
 	free, ok := t.freeSlots(id)
+	if x.Slots > 0 {
+		free = min(free, x.Slots)
+	}
 	switch {
 	case !ok || free <= 0:
 		t.endTicket(backfill, matchmaking.Failed, matchmaking.GameSessionLost)

@@ -5,6 +5,7 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/domain/session"
 )
@@ -133,6 +134,7 @@ func (t *tx) startTicket(c *matchmaking.Configuration, x matchmaking.Ticket) mat
 	x.Configuration, x.Region, x.Account, x.TimeoutAt = c.Name, c.Region, c.Account, t.now.Add(c.RequestTimeout)
 	t.emit(&TicketStarted{x})
 	r, _ := t.c.matchmaking.TicketNo(x.No)
+	t.tellBackfill(&x, flow.OnGameInstanceEnteredMatchmaking, "")
 	return r
 }
 
@@ -166,6 +168,7 @@ type StartMatchBackfill struct {
 	Chosen        bool
 	Players       []matchmaking.Player // who are there, with their teams
 	Game          string               // id of the game session; with STANDALONE whatever the caller calls it, or nothing
+	Slots         int32                // how many players are wanted; 0: as many as there is room for
 	Server        *fleet.Key           // the server process that asks; nil: not one
 
 	archivedID
@@ -197,7 +200,7 @@ func (cmd *StartMatchBackfill) decide(t *tx) error {
 		return err
 	}
 	x := matchmaking.Ticket{
-		ID: cmd.ID, Configuration: c.Name, Backfill: true, Players: int32(len(cmd.Players)), Game: cmd.Game,
+		ID: cmd.ID, Configuration: c.Name, Backfill: true, Players: int32(len(cmd.Players)), Game: cmd.Game, Slots: cmd.Slots,
 		Roster: matchmaking.EncodeRoster(cmd.Players),
 	}
 	if !c.Standalone {

@@ -44,14 +44,18 @@ type PresenceChanged struct {
 // to be lost until its server is back. Now is on the contact clock.
 type FlowResumed struct{ PresenceBy, Now domain.ContactTime }
 
-// PlayersTold is one event for players: their outboxes take it.
+// PlayersTold is one event for players: their outboxes take it. If the studio wants it, too, No is its number there, and Kept
+// the number of the oldest event that is kept for the studio.
 type PlayersTold struct {
 	Type flow.MessageType
 	Body string // a flow.Message; see flow.DecodeMessage
 	To   []Addressee
+	No   uint64
+	Kept uint64
 }
 
-// Addressee is a player who is told, the number of the event for this player, and the oldest one that is kept.
+// Addressee is a player who is told, the number of the event for this player, and the oldest one that is kept. Without a number
+// the event is about the player, and the studio alone is told.
 type Addressee struct {
 	Player     string
 	Seq, First uint64
@@ -192,6 +196,8 @@ func (e *PlayersTold) Fields(c *wire.Codec) {
 	wire.Int(c, 1, &e.Type)
 	c.String(2, &e.Body)
 	wire.Many(c, 3, &e.To, (*Addressee).fields)
+	wire.Int(c, 4, &e.No)
+	wire.Int(c, 5, &e.Kept)
 }
 
 func (a *Addressee) fields(c *wire.Codec) {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/domain/placement"
@@ -148,10 +149,16 @@ func (w *flowWorld) play(pending bool, mode flow.Reconnect, players ...string) d
 	}
 	key := w.server(fmt.Sprint("server-", w.made))
 	w.must(&MakeGame{Plan: plan})
-	game := session.MakeID(testFleet, testLocation, "gi-"+plan.ID.String())
+	w.activateHost(key, plan.ID)
+	return plan.ID
+}
+
+// activateHost lets the server that was found for a game instance of the studio begin.
+func (w *flowWorld) activateHost(key fleet.Key, instance domain.UUID) {
+	w.t.Helper()
+	game := session.MakeID(testFleet, testLocation, "gi-"+instance.String())
 	w.must(&PromptGameSession{Process: key, Game: game})
 	w.must(&ActivateGameSession{Process: key, Game: game})
-	return plan.ID
 }
 
 func (w *flowWorld) gameOf(instance domain.UUID) *session.GameSession {

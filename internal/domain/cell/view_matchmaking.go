@@ -126,10 +126,16 @@ func (v *View) TicketCounts(configuration string) matchmaking.Counts {
 	return v.c.matchmaking.Counts(configuration)
 }
 
-// FreeSlots is how many players a game session takes; not ok: it takes nobody.
+// FreeSlots is how many players a game session takes, and its backfill wants; not ok: it takes nobody.
 func (v *View) FreeSlots(game string) (free int32, ok bool) {
 	v.sawAll()
-	return v.c.freeSlots(game)
+	free, ok = v.c.freeSlots(game)
+	if r, open := v.c.matchmaking.BackfillOf(game); open {
+		if most := v.c.matchmaking.Tickets.Get(r).Slots; most > 0 {
+			free = min(free, most)
+		}
+	}
+	return free, ok
 }
 
 // Hosted returns what is known of a game session that came of a match.

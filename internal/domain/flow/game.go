@@ -93,6 +93,7 @@ type Instance struct {
 	Changed     uint64
 
 	members []Ref // live memberships, who came first is first
+	box     noticeBox
 }
 
 // Members are the live memberships.

@@ -68,6 +68,7 @@ func (t *Ticket) Fields(c *wire.Codec) {
 	c.Shared(17, &t.GameRegion)
 	wire.Optional(c, 18, &t.Outcome, (*Outcome).fields)
 	wire.Int(c, 19, &t.EndedNo)
+	wire.Int(c, 20, &t.Slots)
 }
 
 func (o *Outcome) fields(c *wire.Codec) {

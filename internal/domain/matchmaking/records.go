@@ -129,6 +129,7 @@ type Ticket struct {
 	// Roster is its players as one protobuf message, MatchPlayers: a third of the memory of decoded ones. Players decodes it.
 	Roster string
 
+	Slots      int32  // of a backfill ticket: how many players are wanted; 0: as many as there is room for
 	Game       string // of a backfill ticket: the id of its game session, or with STANDALONE what its caller calls it
 	GameRegion string
 

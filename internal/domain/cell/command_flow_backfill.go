@@ -1,0 +1,116 @@
+package cell
+
+import (
+	"slices"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/matchmaking"
+	"github.com/musterhq/muster/internal/domain/session"
+)
+
+// EnterBackfill lets a game instance search for more players (Game.EnterMatchmaking): the same as a StartMatchBackfill of its
+// server, with the players that the core knows. A second one takes the place of the first.
+type EnterBackfill struct {
+	Instance domain.UUID
+	Ticket   domain.UUID // of the ticket to be; a repeat with the same one changes nothing
+	Queue    string      // a matchmaking configuration; empty: the one that the game instance came of
+	Slots    int32       // how many players are wanted; 0: as many as there is room for
+
+	// Result
+	Made Ticket
+}
+
+func (cmd *EnterBackfill) decide(t *tx) error {
+	r, err := t.servedInstance(cmd.Instance, "Game.EnterMatchmaking")
+	if err != nil {
+		return err
+	}
+	x := t.c.flow.Instances.Get(r)
+	id := "bf-" + cmd.Ticket.String()
+	if old, ok := t.c.matchmaking.Ticket(id); ok {
+		cmd.Made = t.c.ticket(old, t.now)
+		return nil
+	}
+	queue := cmd.Queue
+	if queue == "" {
+		queue = x.Queue
+	}
+	c, ok := t.c.matchmaking.Configuration(queue)
+	if !ok || c.Standalone {
+		return flow.Refuse(flow.Refusal{Code: flow.QueueNotFound}, "queue %q not found", queue)
+	}
+	if err := t.mayBackfill(r, cmd.Slots); err != nil {
+		return err
+	}
+	start := StartMatchBackfill{
+		Configuration: c.Name, ID: id, Players: t.backfillRoster(r, c), Game: x.Game, Slots: cmd.Slots,
+	}
+	if err := start.decide(t); err != nil {
+		return flow.Refuse(flow.Refusal{Code: flow.InvalidArgument}, "game instance gi-%s cannot be backfilled: %v", cmd.Instance, err)
+	}
+	cmd.Made = start.Ticket
+	return nil
+}
+
+// mayBackfill checks that a game instance takes so many newcomers.
+func (t *tx) mayBackfill(r flow.Ref, slots int32) error {
+	if slots < 0 {
+		return flow.Refuse(flow.Refusal{Code: flow.InvalidArgument}, "slots: %d, want 0 or more", slots)
+	}
+	return t.hasRoom(r, max(slots, 1))
+}
+
+// backfillRoster are the players of a game instance as the matchmaker is told of them: those of the match data who are still
+// there, with the values that were used; then those who came without matchmaking.
+func (t *tx) backfillRoster(r flow.Ref, c *matchmaking.Configuration) (players []matchmaking.Player) {
+	x := t.c.flow.Instances.Get(r)
+	game := session.ID(x.Game)
+	if at, ok := t.c.matchmaking.HostedBy(x.Game); ok {
+		for _, p := range matchmaking.DecodeRoster(t.c.matchmaking.Hosted.Get(at).Roster) {
+			if _, member := t.memberIn(r, p.ID); member || t.sits(p.ID, game) {
+				players = append(players, p)
+			}
+		}
+	}
+	rules := t.c.matchmaking.Compiled(c.RuleSet)
+	for _, ref := range x.Members() {
+		m := t.c.flow.Memberships.Get(ref)
+		if slices.ContainsFunc(players, func(p matchmaking.Player) bool { return p.ID == m.Player }) {
+			continue
+		}
+		p := matchmaking.Player{ID: m.Player, Team: m.Team}
+		if profile := profileOf(t.c.flow.Players.Get(m.PlayerRef())); rules != nil {
+			p.Attributes = chooseAttributes(rules, readAttributes(profile.Trusted), readAttributes(profile.Attributes))
+		}
+		players = append(players, p)
+	}
+	return players
+}
+
+// LeaveBackfill ends the search of a game instance for more players (Game.LeaveMatchmaking). Where there is none, nothing
+// happens.
+type LeaveBackfill struct {
+	Instance domain.UUID
+
+	// Result: the search that was ended; empty when there was none.
+	Ticket string
+}
+
+func (cmd *LeaveBackfill) decide(t *tx) error {
+	r, err := t.servedInstance(cmd.Instance, "Game.LeaveMatchmaking")
+	if err != nil {
+		return err
+	}
+	open, ok := t.c.matchmaking.BackfillOf(t.c.flow.Instances.Get(r).Game)
+	if !ok {
+		return nil
+	}
+	x := t.c.matchmaking.Tickets.Get(open)
+	if x.Status == matchmaking.Placing {
+		return flow.Refuse(flow.Refusal{Code: flow.AlreadyMatched, Instance: cmd.Instance}, "ticket %s has found players", x.ID)
+	}
+	cmd.Ticket = x.ID
+	t.cancelTicket(open, matchmaking.StoppedByRequest)
+	return nil
+}

@@ -1,0 +1,198 @@
+package cell
+
+import (
+	"fmt"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/wire"
+)
+
+// What the studio's backends hear of what players are told. It is kept beside the players' outboxes, because those are cut
+// when a player's client says that it has the events; and only while somebody has subscribed.
+
+// tellStudio gives an event the number that it has for the studio, if anybody there wants it.
+func (t *tx) tellStudio(e *PlayersTold) {
+	s := &t.c.flow.Studio
+	if len(s.Subscriptions()) == 0 || !s.Wanted(e.Type, hearers(e)) {
+		return
+	}
+	e.No, e.Kept = s.Head()+1, s.KeptWith(flow.StudioEventSize(e.Body, len(e.To)))
+}
+
+func hearers(e *PlayersTold) []flow.Hearer {
+	all := make([]flow.Hearer, len(e.To))
+	for i, to := range e.To {
+		all[i] = flow.Hearer{Player: to.Player, Seq: to.Seq}
+	}
+	return all
+}
+
+// tellOnlyStudio notes an event about a player that the player does not hear of.
+func (t *tx) tellOnlyStudio(kind flow.MessageType, m flow.Message, about string) {
+	if len(t.c.flow.Studio.Subscriptions()) > 0 {
+		t.flow.told = append(t.flow.told, telling{kind: kind, body: m.Encode(), to: []string{about}, studio: true})
+	}
+}
+
+// writeForStudio writes an event down that no player is told.
+func (t *tx) writeForStudio(kind flow.MessageType, body string, about []string) {
+	e := &PlayersTold{Type: kind, Body: body}
+	for _, player := range about {
+		e.To = append(e.To, Addressee{Player: player})
+	}
+	if t.tellStudio(e); e.No != 0 {
+		t.emit(e)
+	}
+}
+
+func (c *Cell) applyStudioEvent(at domain.Time, e *PlayersTold) {
+	c.flow.Studio.Write(flow.StudioEvent{No: e.No, At: at, Commit: c.number, Type: e.Type, Body: e.Body, To: hearers(e)}, e.Kept)
+	c.touch()
+}
+
+// subscriptionsMax bounds how many backends may listen.
+const subscriptionsMax = 32
+
+// SubscribeEvents lets a backend hear what players are told from now on (Events.Subscribe). A repeat with the same id changes
+// nothing.
+type SubscribeEvents struct {
+	Subscription flow.Subscription // ID, URL, Types, Players, By
+
+	// Result: Subscription as it is now.
+}
+
+func (cmd *SubscribeEvents) decide(t *tx) error {
+	if err := t.flowOn(); err != nil {
+		return err
+	}
+	s := &t.c.flow.Studio
+	if x, ok := s.Find(cmd.Subscription.ID); ok {
+		cmd.Subscription = x
+		return nil
+	}
+	if n := len(s.Subscriptions()); n >= subscriptionsMax {
+		return flow.Refuse(flow.Refusal{Code: flow.InvalidArgument}, "subscriptions: there are %d already; want at most %d", n, subscriptionsMax)
+	}
+	x := &cmd.Subscription
+	x.Created, x.Done = t.now, s.Head()
+	t.emit(&EventsSubscribed{*x})
+	return nil
+}
+
+// UnsubscribeEvents ends a subscription (Events.Unsubscribe). One that there is not does not matter.
+type UnsubscribeEvents struct {
+	ID domain.UUID
+
+	// Result
+	Known bool
+}
+
+func (cmd *UnsubscribeEvents) decide(t *tx) error {
+	if _, cmd.Known = t.c.flow.Studio.Find(cmd.ID); cmd.Known {
+		t.emit(&EventsUnsubscribed{cmd.ID})
+	}
+	return nil
+}
+
+// TakeEvents says that the receiver of a subscription has the events up to a number.
+type TakeEvents struct {
+	ID domain.UUID
+	No uint64
+}
+
+func (cmd *TakeEvents) decide(t *tx) error {
+	s := &t.c.flow.Studio
+	if x, ok := s.Find(cmd.ID); ok && min(cmd.No, s.Head()) > x.Done {
+		t.emit(&EventsTaken{cmd.ID, min(cmd.No, s.Head())})
+	}
+	return nil
+}
+
+// StudioPage is what the receiver of a subscription gets next.
+type StudioPage struct {
+	Events []flow.StudioEvent // that it wants; they must not be changed
+	Last   uint64             // number of the last one that was looked at
+	More   bool               // there are some behind it
+	Missed uint64             // events that were given up: too many were waiting
+}
+
+// studioLook is how many events one look goes through at most.
+const studioLook = 2000
+
+// StudioEvents are the events of a subscription behind a number, as many as fit. Not ok: there is no such subscription.
+func (v *View) StudioEvents(id domain.UUID, after uint64, limit, bytes int) (page StudioPage, ok bool) {
+	v.sawAll()
+	s := &v.c.flow.Studio
+	x, ok := s.Find(id)
+	if !ok {
+		return page, false
+	}
+	page.Last = after
+	if first := s.FirstKept(); after+1 < first {
+		page.Missed = first - 1 - after
+	}
+	for i, e := range s.After(after) {
+		if len(page.Events) == limit || bytes <= 0 || i == studioLook {
+			page.More = true
+			break
+		}
+		page.Last = e.No
+		if x.Wants(e.Type, e.To) {
+			page.Events = append(page.Events, e)
+			bytes -= len(e.Body)
+		}
+	}
+	return page, true
+}
+
+// Subscriptions are those of the studio, oldest first, and the number of the latest event.
+func (v *View) Subscriptions() (all []flow.Subscription, head uint64) {
+	v.sawAll()
+	return v.c.flow.Studio.Subscriptions(), v.c.flow.Studio.Head()
+}
+
+// feedPart is one record of a snapshot about what servers and the studio are told: one of its members.
+type feedPart struct {
+	Server       *flow.ServerOutbox
+	Subscription *flow.Subscription
+	Event        *flow.StudioEvent
+	Head         uint64
+}
+
+// Fields of the record.
+func (p *feedPart) Fields(c *wire.Codec) {
+	wire.Optional(c, 1, &p.Server, (*flow.ServerOutbox).Fields)
+	wire.Optional(c, 2, &p.Subscription, (*flow.Subscription).Fields)
+	wire.Optional(c, 3, &p.Event, (*flow.StudioEvent).Fields)
+	wire.Int(c, 4, &p.Head)
+}
+
+func (s *flowSnapshot) writeFeeds(w *partWriter) {
+	for _, x := range s.instances.All() {
+		if box := x.ServerOutbox(); box != nil {
+			w.part(partFlowFeed, &feedPart{Server: box})
+		}
+	}
+	if head := s.studio.Head(); head > 0 {
+		w.part(partFlowFeed, &feedPart{Head: head})
+	}
+	for _, x := range s.studio.Subscriptions() {
+		w.part(partFlowFeed, &feedPart{Subscription: &x})
+	}
+	for _, e := range s.studio.After(0) {
+		w.part(partFlowFeed, &feedPart{Event: &e})
+	}
+}
+
+func (l *loader) feedPart(body []byte) error {
+	var p feedPart
+	if err := l.reader.Read(body, &p); err != nil {
+		return err
+	}
+	if p.Server != nil && !l.c.flow.RestoreServerOutbox(*p.Server) {
+		return fmt.Errorf("snapshot: an outbox of gi-%s, which there is not: %w", p.Server.Instance, wire.ErrMalformed)
+	}
+	l.c.flow.Studio.Restore(p.Head, p.Subscription, p.Event)
+	return nil
+}

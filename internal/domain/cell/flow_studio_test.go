@@ -1,0 +1,206 @@
+package cell
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/flow"
+)
+
+func (w *flowWorld) subscribe(change func(*flow.Subscription)) domain.UUID {
+	w.t.Helper()
+	cmd := &SubscribeEvents{Subscription: flow.Subscription{ID: w.id(), By: "backend"}}
+	if change != nil {
+		change(&cmd.Subscription)
+	}
+	w.must(cmd)
+	return cmd.Subscription.ID
+}
+
+// heard are the types that a subscription brings behind a number, with the players of each.
+func (w *flowWorld) heard(id domain.UUID, after uint64) (types string, last uint64) {
+	w.t.Helper()
+	v := w.cell.View()
+	page, ok := v.StudioEvents(id, after, 1000, 1<<20)
+	if !ok || page.Missed != 0 {
+		w.t.Fatalf("subscription known %t, %d events missed", ok, page.Missed)
+	}
+	var all []string
+	commit := uint64(0)
+	for _, e := range page.Events {
+		if e.Commit < commit {
+			w.t.Errorf("event %d of entry %d comes behind entry %d", e.No, e.Commit, commit)
+		}
+		commit = e.Commit
+		text := strings.TrimPrefix(e.Type.String(), "On")
+		for _, to := range e.To {
+			text += ":" + to.Player
+		}
+		all = append(all, text)
+	}
+	return strings.Join(all, " "), page.Last
+}
+
+// While nobody listens nothing is numbered or kept. A subscription brings what happens behind it, in the order of the commits,
+// each event once for all its players; what all receivers have is forgotten.
+func TestStudioEvents(t *testing.T) {
+	w := newFlowWorld(t, nil)
+	w.party("ann", "bob")
+	studio := &w.cell.flow.Studio
+	if studio.Head() != 0 || len(studio.After(0)) != 0 {
+		t.Fatalf("%d events are kept for nobody", studio.Head())
+	}
+	all := w.subscribe(nil)
+	ready := w.subscribe(func(s *flow.Subscription) { s.Types, s.Players = []string{"OnPartyChanged", "OnSync"}, []string{"cyd"} })
+	w.must(&SetReady{w.as("bob"), true})
+	w.party("cyd")
+	got, last := w.heard(all, 0)
+	if want := "PartyChanged:ann:bob GameSessionChanged:cyd AddedToParty:cyd PartyChanged:cyd"; !strings.HasSuffix(got, want) {
+		t.Errorf("heard\n %s\nwant at its end\n %s", got, want)
+	}
+	if got, _ := w.heard(ready, 0); got != "PartyChanged:cyd" {
+		t.Errorf("the filter lets through %s", got)
+	}
+	v := w.cell.View()
+	page, _ := v.StudioEvents(all, 0, 1000, 1<<20)
+	if seq := page.Events[0].To[1].Seq; seq != w.seq("bob") {
+		t.Errorf("the event has number %d for bob, want %d", seq, w.seq("bob"))
+	}
+	w.check()
+	w.must(&TakeEvents{ID: all, No: last})
+	if len(studio.After(0)) == 0 {
+		t.Error("what the other one does not have yet was forgotten")
+	}
+	w.must(&TakeEvents{ID: ready, No: last + 7}) // no further than there is
+	if len(studio.After(0)) != 0 || studio.Head() != last {
+		t.Errorf("%d events are kept that all have, up to %d", len(studio.After(0)), studio.Head())
+	}
+	w.must(&UnsubscribeEvents{ID: all})
+	w.must(&SetReady{w.as("bob"), false})
+	if studio.Head() != last {
+		t.Error("an event is kept that nobody wants")
+	}
+	w.must(&UnsubscribeEvents{ID: ready})
+	cmd := &UnsubscribeEvents{ID: ready}
+	if w.must(cmd); cmd.Known {
+		t.Error("a subscription ended twice")
+	}
+}
+
+// A client that says that it has its events takes nothing from the studio.
+func TestStudioEventsOutliveAcks(t *testing.T) {
+	w := newFlowWorld(t, nil)
+	w.party("ann")
+	id := w.subscribe(nil)
+	for range ackStep {
+		w.must(&SetPartyPreferences{Caller: w.as("ann"), Attributes: new("{}")})
+	}
+	w.must(&AckEvents{Player: "ann", Session: w.logins["ann"], Seq: w.seq("ann")})
+	if n := len(w.player("ann").Outbox()); n != 0 {
+		t.Errorf("%d events are kept for ann", n)
+	}
+	if got, _ := w.heard(id, 0); strings.Count(got, "PartyChanged:ann") != ackStep {
+		t.Errorf("heard %s", got)
+	}
+}
+
+// Penalties that are only reported reach the studio, and not the player.
+func TestStudioHearsOfPenalties(t *testing.T) {
+	w := newFlowWorld(t, nil)
+	w.online("me", "mate")
+	id := w.subscribe(func(s *flow.Subscription) { s.Types = []string{"OnPenaltyApplied"} })
+	g := w.play(false, flow.ReconnectOptional, "me", "mate")
+	since := w.seq("me")
+	w.must(&LeaveGame{Caller: w.as("me"), Instance: g})
+	if got, _ := w.heard(id, 0); got != "PenaltyApplied:me" {
+		t.Errorf("heard %q", got)
+	}
+	if told := w.told("me", since); strings.Contains(told, "Penalty") {
+		t.Errorf("me was told %s", told)
+	}
+}
+
+func TestSubscriptionsAreBounded(t *testing.T) {
+	w := newFlowWorld(t, nil)
+	for range subscriptionsMax {
+		w.subscribe(nil)
+	}
+	w.refused(&SubscribeEvents{Subscription: flow.Subscription{ID: w.id()}}, flow.InvalidArgument)
+	first := w.cell.flow.Studio.Subscriptions()[0]
+	again := &SubscribeEvents{Subscription: flow.Subscription{ID: first.ID, URL: "https://other.example"}}
+	if w.must(again); again.Subscription.URL != "" {
+		t.Errorf("a repeat changed the subscription: %+v", again.Subscription)
+	}
+}
+
+// proposeBackfill proposes a match of a game instance's backfill and one party, and returns why it was refused.
+func (w *flowWorld) proposeBackfill(backfill string, party domain.UUID, team string) *domain.Refusal {
+	w.t.Helper()
+	c, _ := w.cell.matchmaking.Configuration(testQueue)
+	r, _ := w.cell.matchmaking.Ticket(backfill)
+	a, b := w.cell.matchmaking.Tickets.Get(r), w.ticket(party)
+	cmd := &ProposeMatches{Configuration: testQueue, Version: c.Version, Proposals: []Proposal{{ID: w.id(), PlayersMax: 6, Tickets: []ProposedTicket{
+		{TicketKey{a.No, a.Generation}, ""}, {TicketKey{b.No, b.Generation}, team},
+	}}}}
+	w.must(cmd)
+	return cmd.Refused[0]
+}
+
+// A game instance looks for more players, as many as its server wants; those who are there stay as they are, and the server
+// hears of each step.
+func TestGameEntersMatchmaking(t *testing.T) {
+	w := newFlowWorld(t, nil)
+	w.propose(testQueue, w.search("a"), w.search("b"))
+	g := w.keys("a").Game
+	w.startMatch(w.instance(g).Placement)
+	w.connect(g, "a", "b")
+	head, rev := w.noticeHead(g), w.player("a").Rev
+
+	w.refused(&EnterBackfill{Instance: g, Ticket: w.id(), Queue: "none"}, flow.QueueNotFound)
+	w.refused(&EnterBackfill{Instance: g, Ticket: w.id(), Slots: -1}, flow.InvalidArgument)
+	w.refused(&EnterBackfill{Instance: g, Ticket: w.id(), Slots: 5}, flow.GameFull)
+	w.refused(&EnterBackfill{Instance: w.id(), Ticket: w.id()}, flow.GameInstanceNotFound)
+
+	first := &EnterBackfill{Instance: g, Ticket: w.id(), Slots: 1}
+	w.must(first)
+	w.must(&EnterBackfill{Instance: g, Ticket: first.Ticket, Slots: 3}) // a repeat
+	w.wantNoticed(g, head, "GameInstanceEnteredMatchmaking")
+	v := w.cell.View()
+	if free, ok := v.FreeSlots(w.instance(g).Game); !ok || free != 1 {
+		t.Errorf("%d slots, want 1", free)
+	}
+	if refused := w.proposeBackfill(first.Made.ID, w.search("x", "y"), "red"); refused == nil || refused.Reason != domain.Full {
+		t.Errorf("two players for one slot: %v", refused)
+	}
+	second := &EnterBackfill{Instance: g, Ticket: w.id(), Slots: 2}
+	w.must(second)
+	w.wantNoticed(g, head+1, "GameInstanceLeftMatchmaking:REPLACED GameInstanceEnteredMatchmaking")
+	if refused := w.proposeBackfill(second.Made.ID, w.search("c", "d"), "blue"); refused != nil {
+		t.Fatal(refused)
+	}
+	w.wantNoticed(g, head+3, "GameInstanceLeftMatchmaking:MATCHED PlayersAdded:c:d")
+	if w.keys("c").Game != g || w.player("a").Rev != rev {
+		t.Errorf("c has %v, a's revision went from %d to %d", w.keys("c"), rev, w.player("a").Rev)
+	}
+	w.must(&EnterBackfill{Instance: g, Ticket: w.id()})
+	stop := &LeaveBackfill{Instance: g}
+	if w.must(stop); stop.Ticket == "" {
+		t.Error("there was no search to end")
+	}
+	w.must(&LeaveBackfill{Instance: g})
+	w.wantNoticed(g, head+5, "GameInstanceEnteredMatchmaking GameInstanceLeftMatchmaking:REQUESTED")
+}
+
+// A game that the studio has made did not come of the matchmaker, which knows nothing of its teams.
+func TestMadeGameIsNotBackfilled(t *testing.T) {
+	w := newFlowWorld(t, nil)
+	w.queues()
+	w.online("me", "mate")
+	g := w.play(false, flow.ReconnectOptional, "me", "mate")
+	w.refused(&EnterBackfill{Instance: g, Ticket: w.id()}, flow.QueueNotFound)
+	if refusal := w.refused(&EnterBackfill{Instance: g, Ticket: w.id(), Queue: testQueue}, flow.InvalidArgument); refusal == nil {
+		t.Error(fmt.Sprint("no reason"))
+	}
+}
