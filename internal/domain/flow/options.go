@@ -150,7 +150,7 @@ var options = []Option{
 	{sectionPenalty, "afkDecay", AtOnce, false, "",
 		period(0, 366*day, func(c *Config) *time.Duration { return &c.Penalties.AFKDecay })},
 	{sectionPenalty, "requeueCount", AtOnce, false, "own leaves in requeueWindow, then a party waits",
-		number[int32](1, 1000, func(c *Config) *int32 { return &c.Search.RequeueCount })},
+		number[int32](1, 1<<20, func(c *Config) *int32 { return &c.Search.RequeueCount })},
 	{sectionPenalty, "requeueWindow", AtOnce, false, "",
 		period(time.Second, day, func(c *Config) *time.Duration { return &c.Search.RequeueWindow })},
 	{sectionPenalty, "requeueLock", AtOnce, false, "doubles with each further one",
