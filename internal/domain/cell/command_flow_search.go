@@ -214,6 +214,9 @@ func (t *tx) searchPlayers(x *flow.Party, rules *ruleset.RuleSet, advice *flow.A
 
 // beginSearch starts the ticket of a party and gives it to all members.
 func (t *tx) beginSearch(r flow.Ref, c *matchmaking.Configuration, ticket matchmaking.Ticket) flow.Search {
+	if ofQueue := t.c.flowConfig.Of(c.Name); ofQueue.Search.TicketTimeout != 0 {
+		ticket.TimeoutAt = t.now.Add(ofQueue.Search.TicketTimeout)
+	}
 	made := *t.c.matchmaking.Tickets.Get(t.startTicket(c, ticket))
 	p := *t.c.flow.Parties.Get(r)
 	search := &flow.Search{

@@ -131,7 +131,10 @@ func (t *tx) startTicket(c *matchmaking.Configuration, x matchmaking.Ticket) mat
 	if x.Start == 0 {
 		x.Start = t.now
 	}
-	x.Configuration, x.Region, x.Account, x.TimeoutAt = c.Name, c.Region, c.Account, t.now.Add(c.RequestTimeout)
+	x.Configuration, x.Region, x.Account = c.Name, c.Region, c.Account
+	if x.TimeoutAt == 0 {
+		x.TimeoutAt = t.now.Add(c.RequestTimeout)
+	}
 	t.emit(&TicketStarted{x})
 	r, _ := t.c.matchmaking.TicketNo(x.No)
 	t.tellBackfill(&x, flow.OnGameInstanceEnteredMatchmaking, "")

@@ -106,3 +106,40 @@ func TestReadyTimeout(t *testing.T) {
 		}
 	})
 }
+
+// TestSearchTimeouts lets player flow overrule what the matchmaking configuration says: 5 minutes, and 20 seconds to accept.
+func TestSearchTimeouts(t *testing.T) {
+	own := func(c *flow.Config) {
+		c.Search.TicketTimeout, c.Search.AcceptanceTimeout = time.Hour, time.Minute
+		c.Queues = []flow.QueueConfig{{Name: testQueue, Own: []flow.Setting{{Name: "ticketTimeout", Value: `"1m"`}}},
+			{Name: acceptQueue, Own: []flow.Setting{{Name: "acceptanceTimeout", Value: `"5s"`}}}}
+	}
+	t.Run("ticketTimeout of the queue", func(t *testing.T) {
+		w := newFlowWorld(t, own)
+		w.search("a")
+		w.pass(59 * time.Second)
+		w.wantPhase("a", flow.Matchmaking)
+		before := w.seq("a")
+		w.pass(2 * time.Second)
+		w.wantTold("a", before, "GameSessionChanged MatchmakingFailed:TIMEOUT")
+	})
+	t.Run("ticketTimeout of the service", func(t *testing.T) {
+		w := newFlowWorld(t, own)
+		w.searchIn(acceptQueue, "a")
+		w.pass(time.Hour - time.Second)
+		w.wantPhase("a", flow.Matchmaking)
+		w.pass(2 * time.Second)
+		w.wantPhase("a", flow.InParty)
+	})
+	t.Run("acceptanceTimeout of the queue", func(t *testing.T) {
+		w := newFlowWorld(t, own)
+		a, b := w.searchIn(acceptQueue, "a"), w.searchIn(acceptQueue, "b")
+		if refused := w.propose(acceptQueue, a, b); refused != nil {
+			t.Fatal(refused)
+		}
+		w.pass(4 * time.Second)
+		w.wantPhase("a", flow.Matchmaking)
+		w.pass(2 * time.Second)
+		w.wantPhase("a", flow.InParty)
+	})
+}

@@ -57,6 +57,8 @@ type PartyConfig struct {
 // SearchConfig is about tickets.
 type SearchConfig struct {
 	OfflineGrace time.Duration
+	// TicketTimeout is how long players search; 0: as long as the matchmaking configuration says.
+	TicketTimeout time.Duration
 	// AcceptanceTimeout is how long players of player flow may take to accept a match; 0: as long as the matchmaking
 	// configuration says.
 	AcceptanceTimeout time.Duration

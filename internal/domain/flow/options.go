@@ -81,6 +81,8 @@ var options = []Option{
 
 	{sectionSearch, "offlineGrace", ForDeadlines, false, "a member may be offline before the search ends",
 		period(0, 2*time.Minute, func(c *Config) *time.Duration { return &c.Search.OfflineGrace })},
+	{sectionSearch, "ticketTimeout", ForDeadlines, true, "after which a search ends; 0s: what the matchmaking configuration says",
+		period(0, 12*time.Hour, func(c *Config) *time.Duration { return &c.Search.TicketTimeout })},
 	{sectionSearch, "acceptanceTimeout", AtOnce, true, "to accept a match; 0s: what the matchmaking configuration says",
 		period(0, 10*time.Minute, func(c *Config) *time.Duration { return &c.Search.AcceptanceTimeout })},
 	{sectionSearch, "cancelPolicy", AtOnce, false, "who may end a search",
