@@ -121,16 +121,18 @@ func (s *stream) buffer() *[]byte {
 	return s.waiting
 }
 
-// beat sends a heartbeat, unless something else is on its way.
+// beat sends a heartbeat, unless something else is on its way, or the client was not greeted yet.
 func (s *stream) beat() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.closed || s.busy {
+	if s.closed || s.busy || s.next == 0 {
 		return
 	}
-	b := s.buffer()
-	*b = append(*b, heartbeat...)
-	s.flushSoon()
+	s.busy = true
+	s.door.streams.running.Go(func() {
+		s.write(heartbeat)
+		s.flush()
+	})
 }
 
 func (s *stream) flushSoon() {
@@ -147,16 +149,20 @@ func (s *stream) flush() {
 		batch := s.waiting
 		s.waiting, s.frames = nil, 0
 		s.mu.Unlock()
-		_ = s.conn.SetWriteDeadline(time.Now().Add(clientPatience)) // fails on a connection that is gone already
-		_, err := s.conn.Write(*batch)
+		s.write(*batch)
 		putBuffer(batch)
-		if err != nil {
-			s.drop()
-		}
 		s.mu.Lock()
 	}
 	s.busy = false
 	s.mu.Unlock()
+}
+
+// write is for the one who made the stream busy.
+func (s *stream) write(frames []byte) {
+	_ = s.conn.SetWriteDeadline(time.Now().Add(clientPatience)) // fails on a connection that is gone already
+	if _, err := s.conn.Write(frames); err != nil {
+		s.drop()
+	}
 }
 
 // close ends the stream with a code.

@@ -34,6 +34,30 @@ func TestSlowClientIsClosed(t *testing.T) {
 	s.door.streams.running.Wait()
 }
 
+// Whatever is due while a client attaches, its first frame is the hello; a heartbeat comes behind it, in one piece.
+func TestHelloComesFirst(t *testing.T) {
+	ours, theirs := net.Pipe()
+	s := &stream{door: &Door{streams: &streams{}}, conn: ours}
+	s.beat()
+	s.tell(1, []byte(`"type":"OnPartyChanged","data":{}}`))
+	s.greet([]byte(`{"type":"hello"}`), nil, 0)
+	frames := bufio.NewReader(theirs)
+	for _, want := range []string{`{"type":"hello"}`, `{"seq":1,"type":"OnPartyChanged","data":{}}`} {
+		if opcode, payload := readFrame(t, frames); opcode != opText || string(payload) != want {
+			t.Fatalf("got frame %x %s, want %s", opcode, payload, want)
+		}
+	}
+	s.door.streams.running.Wait()
+	s.beat()
+	s.tell(2, []byte(`"type":"OnPartyChanged","data":{}}`))
+	for _, want := range []string{"", `{"type":"ping"}`, `{"seq":2,"type":"OnPartyChanged","data":{}}`} {
+		if _, payload := readFrame(t, frames); string(payload) != want {
+			t.Fatalf("got frame %s, want %s", payload, want)
+		}
+	}
+	s.door.streams.running.Wait()
+}
+
 func readFrame(t *testing.T, r io.Reader) (opcode byte, payload []byte) {
 	t.Helper()
 	head := make([]byte, 2)

@@ -47,6 +47,8 @@ const (
 	readBuffer = 256
 	messageMax = 4 << 10
 	watchEvery = time.Second
+	// watchParts is in how many parts all streams are looked at meanwhile: so many heartbeats are not written at once.
+	watchParts = 10
 )
 
 func newStreams(d *Door) *streams {
@@ -114,7 +116,9 @@ func (d *Door) serveStream(w http.ResponseWriter, r *http.Request) {
 	s := &stream{door: d, number: max(rand.Uint64(), 1), player: l.Player, session: l.ID, conn: socket.NetConn(), socket: socket}
 	now := time.Now().UnixNano()
 	s.heard.Store(now)
-	s.pinged, s.renewed = now, now
+	// Many come at once after a restart. Their heartbeats, and the signs of life in the journal, spread from the first on.
+	config := &d.engine.CellConfig().Flow.Sessions
+	s.pinged, s.renewed = now-rand.Int64N(int64(config.PingInterval)), now-rand.Int64N(int64(config.IdleExpiry/20))
 	socket.Session().(*seat).stream = s
 	if code == 0 {
 		code = d.streams.attach(s, after)
@@ -312,15 +316,30 @@ func (x *streams) follow(c engine.Committed) {
 }
 
 func (x *streams) tell(c *engine.Committed, e *cell.PlayersTold) {
-	var tail []byte
+	told := x.attached(e)
+	if len(told) == 0 {
+		return
+	}
+	// Nobody waits for the writing of it. Who attaches from here on begins behind this entry, which is durable.
+	tail := x.door.eventTail(&flow.Told{At: c.At, Commit: c.Number, Type: e.Type, Body: e.Body}, told[0].stream.player)
+	for _, to := range told {
+		to.stream.tell(to.seq, tail)
+	}
+}
+
+// addressed is a stream, and the number that an event has for its player.
+type addressed struct {
+	stream *stream
+	seq    uint64
+}
+
+// attached finds the streams of those who are told, and wakes their polls.
+func (x *streams) attached(e *cell.PlayersTold) (told []addressed) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, to := range e.To {
 		if s := x.players[to.Player]; s != nil {
-			if tail == nil {
-				tail = x.door.eventTail(&flow.Told{At: c.At, Commit: c.Number, Type: e.Type, Body: e.Body}, to.Player)
-			}
-			s.tell(to.Seq, tail)
+			told = append(told, addressed{s, to.Seq})
 		}
 		for _, poll := range x.polls[to.Player] {
 			select {
@@ -329,6 +348,7 @@ func (x *streams) tell(c *engine.Committed, e *cell.PlayersTold) {
 			}
 		}
 	}
+	return told
 }
 
 func (x *streams) end(session domain.UUID, code uint16) {
@@ -343,10 +363,10 @@ func (x *streams) end(session domain.UUID, code uint16) {
 // watch sends heartbeats, ends streams that are silent, and keeps login sessions alive whose clients are only listening.
 func (x *streams) watch() {
 	config := &x.door.engine.CellConfig().Flow.Sessions
-	ticker := time.NewTicker(watchEvery)
+	ticker := time.NewTicker(watchEvery / watchParts)
 	defer ticker.Stop()
 	var all []*stream
-	for {
+	for part := uint64(0); ; part = (part + 1) % watchParts {
 		select {
 		case <-x.ctx.Done():
 			return
@@ -354,7 +374,9 @@ func (x *streams) watch() {
 		}
 		x.mu.Lock()
 		for _, s := range x.players {
-			all = append(all, s)
+			if s.number%watchParts == part {
+				all = append(all, s)
+			}
 		}
 		x.mu.Unlock()
 		now := time.Now().UnixNano()
