@@ -11,6 +11,14 @@ import (
 )
 
 func (d *Door) servePartner(w http.ResponseWriter, r *http.Request) {
+	switch r.URL.Path {
+	case ServerStreamPath:
+		d.serveServerStream(w, r)
+		return
+	case EventsPath:
+		d.serveEvents(w, r)
+		return
+	}
 	d.serveTrusted(w, r, d.partner, identity.Backend)
 }
 

@@ -20,6 +20,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/playerhooks"
 )
 
 // Prefix is where every path of this door begins.
@@ -39,6 +40,7 @@ type Config struct {
 	Engine    *engine.Engine
 	Secret    identity.CellSecret // what partner and connection tokens are derived from
 	Keys      KeyFinder           // service accounts of partners and operators
+	Hooks     *playerhooks.Hooks  // nil: the studio is asked nothing
 	Providers map[string]Provider // who says who a player is, by the name in Login; "backend" is always there
 	Dev       bool                // partners and operators need no credentials
 	Secure    bool                // TLS is taken off in front of us, so a secret that came without it was not overheard
@@ -64,6 +66,7 @@ type Door struct {
 	buckets *buckets
 	logins  *loginQueue
 	streams *streams
+	feeds   *feeds
 
 	player, partner, operator *realm
 }
@@ -91,13 +94,19 @@ func NewDoor(c Config) *Door {
 	d.declareGames()
 	d.declarePartner()
 	d.declareServers()
+	d.declareBackfill()
+	d.declareEvents()
 	d.declareOperator()
 	d.streams = newStreams(d)
+	d.feeds = newFeeds(d)
 	return d
 }
 
 // Close tells players' clients that the service goes, drops their streams, and waits until nothing of the door runs.
-func (d *Door) Close() { d.streams.close() }
+func (d *Door) Close() {
+	d.streams.close()
+	d.feeds.close()
+}
 
 // Player, Partner and Operator are the realms, for listeners of their own.
 func (d *Door) Player() http.Handler   { return http.HandlerFunc(d.servePlayer) }

@@ -265,19 +265,27 @@ func (d *Door) startData(ctx context.Context, _ string, body *OneGameRequest) (*
 	if err != nil {
 		return nil, err
 	}
-	answer := &StartDataAnswer{Players: []StartPlayer{}}
+	var answer *StartDataAnswer
 	err = d.engine.Read(ctx, func(v *cell.View) error {
 		x, members, ok := v.GameInstance(instance)
 		if !ok {
 			return refusal(flow.GameInstanceNotFound, "game instance %s not found", gameID(instance))
 		}
-		answer.GameInstanceID, answer.Status, answer.Reconnect, answer.Attributes = gameID(x.ID), x.Status.String(), x.Rules.Reconnect.String(), Object(x.Attributes)
-		for _, m := range members {
-			answer.Players = append(answer.Players, StartPlayer{m.Player, partyID(m.Party), m.Team, m.Status.String(), Object(m.Attributes)})
-		}
+		answer = startDataOf(&x, members)
 		return nil
 	})
 	return answer, err
+}
+
+func startDataOf(x *flow.Instance, members []flow.Membership) *StartDataAnswer {
+	answer := &StartDataAnswer{
+		GameInstanceID: gameID(x.ID), Status: x.Status.String(), Reconnect: x.Rules.Reconnect.String(), Attributes: Object(x.Attributes),
+		Players: []StartPlayer{},
+	}
+	for _, m := range members {
+		answer.Players = append(answer.Players, StartPlayer{m.Player, partyID(m.Party), m.Team, m.Status.String(), Object(m.Attributes)})
+	}
+	return answer
 }
 
 func (d *Door) verifyPlayer(ctx context.Context, _ string, body *VerifyRequest) (*VerifyAnswer, error) {

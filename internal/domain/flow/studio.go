@@ -205,3 +205,6 @@ func (s *Studio) Restore(head uint64, subscription *Subscription, event *StudioE
 		s.bytes += event.size()
 	}
 }
+
+// KnownMessage reports whether there is a message type of a name.
+func KnownMessage(name string) bool { return name != "" && slices.Contains(messageTypes[:], name) }

@@ -1,0 +1,59 @@
+package playerapi
+
+import (
+	"context"
+	"crypto/sha256"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+)
+
+// GameSearchRequest lets a game search for more players.
+type GameSearchRequest struct {
+	GameInstanceID string `json:"game_instance_id,omitempty" maxLength:"64"`
+	Queue          string `json:"queue,omitempty" maxLength:"128" doc:"A matchmaking configuration; empty: the one that the game came of."`
+	Slots          int32  `json:"slots,omitempty" minimum:"0" maximum:"1000" doc:"How many players are wanted; 0: as many as there is room for."`
+}
+
+// GameSearchAnswer is the search.
+type GameSearchAnswer struct {
+	MatchmakingID string `json:"matchmaking_id" doc:"The id of the backfill ticket."`
+	Queue         string `json:"queue"`
+	ExpiresAt     string `json:"expires_at" format:"date-time"`
+}
+
+// GameSearchEndedAnswer is the search that was ended.
+type GameSearchEndedAnswer struct {
+	MatchmakingID string `json:"matchmaking_id,omitempty" doc:"Absent when there was none."`
+}
+
+func (d *Door) declareBackfill() {
+	partnerCall(d, d.partner, "Game.EnterMatchmaking", "The game searches for more players. A second search takes the place of the first; nobody's keys change.", d.gameEntersMatchmaking)
+	partnerCall(d, d.partner, "Game.LeaveMatchmaking", "The game does not search any more. Where it does not, nothing happens.",
+		func(ctx context.Context, _ string, body *OneGameRequest) (*GameSearchEndedAnswer, error) {
+			instance, err := instanceFor(ctx, body.GameInstanceID)
+			if err != nil {
+				return nil, err
+			}
+			cmd := cell.LeaveBackfill{Instance: instance}
+			err = d.engine.Do(ctx, &cmd)
+			return &GameSearchEndedAnswer{cmd.Ticket}, err
+		})
+}
+
+func (d *Door) gameEntersMatchmaking(ctx context.Context, request string, body *GameSearchRequest) (*GameSearchAnswer, error) {
+	instance, err := instanceFor(ctx, body.GameInstanceID)
+	if err != nil {
+		return nil, err
+	}
+	cmd := cell.EnterBackfill{Instance: instance, Ticket: newID(), Queue: body.Queue, Slots: body.Slots}
+	if request != "" {
+		// A repeat of the request is about the same ticket.
+		sum := sha256.Sum256([]byte("backfill\x00" + gameID(instance) + "\x00" + request))
+		cmd.Ticket = version4(domain.UUID(sum[:16]))
+	}
+	if err := d.engine.Do(ctx, &cmd); err != nil {
+		return nil, err
+	}
+	return &GameSearchAnswer{cmd.Made.ID, cmd.Made.Configuration, stamp(cmd.Made.TimeoutAt)}, nil
+}

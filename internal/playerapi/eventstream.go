@@ -1,0 +1,201 @@
+package playerapi
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strconv"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/identity"
+)
+
+// EventsPath is the stream of a subscription: what all players are told.
+const EventsPath = PartnerPrefix + "events"
+
+// eventsProtocol is its subprotocol.
+const eventsProtocol = "playerflow.events.v1"
+
+// How much is read at once.
+const (
+	eventsStep  = 100
+	eventsBytes = 256 << 10
+)
+
+// serveEvents opens the stream of a subscription. A later stream of it takes the place of an earlier one.
+func (d *Door) serveEvents(w http.ResponseWriter, r *http.Request) {
+	x := d.stranger(r)
+	problem := upgradeWanted(r, eventsProtocol)
+	if problem == nil {
+		problem = d.trust(r, x, d.partner, identity.Backend)
+	}
+	if problem == nil {
+		if wait, ok := d.buckets.take(classPartner, x.partner); !ok {
+			problem = later(flow.RateLimited, wait, "too many calls with one credential")
+		}
+	}
+	var after uint64
+	var given bool
+	if problem == nil {
+		after, given, problem = numberIn(r, "after")
+	}
+	if problem != nil {
+		writeProblem(w, problem)
+		return
+	}
+	ctx := context.WithValue(r.Context(), whoKey{}, x)
+	s, err := d.streamedSubscription(ctx, r.URL.Query().Get("subscription_id"))
+	if err != nil {
+		writeProblem(w, d.spell(ctx, err, ""))
+		return
+	}
+	if !given {
+		after = s.Done
+	}
+	f := &eventFeed{door: d, id: s.ID, after: after}
+	l, ok := d.feeds.open(w, r, d.feeds.toStudio, f)
+	if !ok {
+		return
+	}
+	all := d.feeds.studio
+	d.feeds.serve(l, func() {
+		if old := all[s.ID]; old != nil {
+			old.end(closeSuperseded)
+		}
+		all[s.ID] = l
+	}, func() {
+		if all[s.ID] == l {
+			delete(all, s.ID)
+		}
+	})
+}
+
+func (d *Door) streamedSubscription(ctx context.Context, text string) (s flow.Subscription, err error) {
+	if err := backendOnly(ctx); err != nil {
+		return s, err
+	}
+	id, err := parseID("subscription_id", subscriptionPrefix, text)
+	if err != nil {
+		return s, err
+	}
+	known := false
+	err = d.engine.Read(ctx, func(v *cell.View) error {
+		all, _ := v.Subscriptions()
+		if i := slices.IndexFunc(all, func(x flow.Subscription) bool { return x.ID == id }); i >= 0 {
+			s, known = all[i], true
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return s, err
+	case !known:
+		p := refusal(flow.InvalidArgument, "subscription_id: there is no subscription %s; Events.Subscribe makes one", text)
+		p.status = http.StatusNotFound
+		return s, p
+	case s.URL != "":
+		return s, refusal(flow.InvalidArgument, "subscription_id: %s has a webhook; want one without url", text)
+	}
+	return s, nil
+}
+
+// eventFeed is what a subscription is told.
+type eventFeed struct {
+	door  *Door
+	id    domain.UUID
+	after uint64 // number of the latest one that was told, or passed over
+}
+
+// take notes that the receiver has the events up to a number: they need not be kept for it.
+func (f *eventFeed) take(ctx context.Context, no uint64) {
+	// When it fails the engine has stopped, and the receiver gets them again.
+	_ = f.door.engine.Do(ctx, &cell.TakeEvents{ID: f.id, No: no})
+}
+
+// eventsHello is the first frame.
+type eventsHello struct {
+	Type           string `json:"type"`
+	SubscriptionID string `json:"subscription_id"`
+	After          uint64 `json:"after"`
+	Head           uint64 `json:"head"`
+	PingIntervalMS int64  `json:"ping_interval_ms"`
+	DeadAfterMS    int64  `json:"dead_after_ms"`
+}
+
+func (f *eventFeed) hello(ctx context.Context) ([]byte, error) {
+	var head uint64
+	err := f.door.engine.Read(ctx, func(v *cell.View) error { _, head = v.Subscriptions(); return nil })
+	f.after = min(f.after, head)
+	config := &f.door.engine.CellConfig().Flow.Sessions
+	body, _ := json.Marshal(eventsHello{
+		"hello", subscriptionID(f.id), f.after, head, config.PingInterval.Milliseconds(), config.DeadAfter.Milliseconds(),
+	})
+	return body, err
+}
+
+func (f *eventFeed) next(ctx context.Context, frames []byte) (all []byte, more bool, code uint16, err error) {
+	page, ok, err := f.door.studioEvents(ctx, f.id, f.after)
+	switch {
+	case err != nil:
+		return frames, false, 0, err
+	case !ok:
+		return frames, false, closeEnded, nil
+	case page.Missed > 0:
+		frames = appendFrame(frames, opText, []byte(`{"type":"gap","missed":`+strconv.FormatUint(page.Missed, 10)+`}`))
+	}
+	for i := range page.Events {
+		frames = appendFrame(frames, opText, f.door.studioEvent(&page.Events[i]))
+	}
+	if len(page.Events) == 0 && page.Last > f.after { // what it does not want it has
+		f.take(ctx, page.Last)
+	}
+	f.after = page.Last
+	return frames, page.More, 0, nil
+}
+
+func (d *Door) studioEvents(ctx context.Context, id domain.UUID, after uint64) (page cell.StudioPage, ok bool, err error) {
+	err = d.engine.Read(ctx, func(v *cell.View) error {
+		page, ok = v.StudioEvents(id, after, eventsStep, eventsBytes)
+		return nil
+	})
+	return page, ok, err
+}
+
+// studioEvent writes an event as the studio hears it: once for all players who were told.
+func (d *Door) studioEvent(e *flow.StudioEvent) []byte {
+	type hearer struct {
+		PlayerID string `json:"player_id"`
+		Seq      uint64 `json:"seq,omitempty"`
+	}
+	players := make([]hearer, len(e.To))
+	for i, to := range e.To {
+		players[i] = hearer{to.Player, to.Seq}
+	}
+	m, err := flow.DecodeMessage(e.Body)
+	var data any = fields{}
+	if err != nil {
+		d.log.Error("an event for the studio cannot be read", "no", e.No, "type", e.Type.String(), "err", err)
+	} else {
+		data = d.studioData(e.Type, m)
+	}
+	names, _ := json.Marshal(players)
+	b := strconv.AppendUint([]byte(`{"no":`), e.No, 10)
+	b = append(append(b, `,"players":`...), names...)
+	return append(append(b, ','), d.tail(strconv.FormatUint(e.Commit, 10), e.At, e.Type.String(), data)...)
+}
+
+// studioData leaves out what lets its bearer into a game.
+func (d *Door) studioData(kind flow.MessageType, m *flow.Message) any {
+	if kind == flow.OnHostConnectionDetailsReceived && m.Host != nil {
+		host := d.hostOf("", m.Host)
+		host.ConnectionToken = ""
+		return struct {
+			*HostConnectionDetails
+			Cause string `json:"cause"`
+		}{host, m.Reason.String()}
+	}
+	return d.eventData(kind, m, "")
+}

@@ -1,0 +1,176 @@
+package playerapi
+
+import (
+	"context"
+	"net/http"
+	"sync"
+
+	"github.com/lxzan/gws"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/webhook"
+)
+
+// feeds tell those who are no players: the servers of game instances, and the backends of the studio, by streams and by
+// webhooks. What is to be told is in the state; this only says when to look.
+type feeds struct {
+	door    *Door
+	ctx     context.Context // ends when the door closes
+	stop    context.CancelFunc
+	running sync.WaitGroup
+	client  *http.Client
+
+	unfollow  func()
+	turn      sync.Mutex // for one subscription that comes or goes at a time; taken before mu
+	unlisten  func()     // of what players are told; nil while nobody has subscribed
+	toServers *gws.Upgrader
+	toStudio  *gws.Upgrader
+
+	mu         sync.Mutex
+	servers    map[domain.UUID]map[*line]bool // by game instance
+	studio     map[domain.UUID]*line          // by subscription
+	deliveries map[domain.UUID]*delivery      // by subscription
+	closed     bool
+}
+
+func newFeeds(d *Door) *feeds {
+	x := &feeds{
+		door: d, client: webhook.NewClient(2), toServers: newLineUpgrader(serverProtocol), toStudio: newLineUpgrader(eventsProtocol),
+		servers: map[domain.UUID]map[*line]bool{}, studio: map[domain.UUID]*line{}, deliveries: map[domain.UUID]*delivery{},
+	}
+	x.client.Timeout = webhookPatience
+	x.ctx, x.stop = context.WithCancel(context.Background())
+	x.unfollow = d.engine.Follow(cell.Kinds(
+		cell.KindGameInstanceTold, cell.KindGameInstanceChanged, cell.KindEventsSubscribed, cell.KindEventsUnsubscribed,
+	), x.follow)
+	var all []flow.Subscription
+	if err := d.engine.Read(x.ctx, func(v *cell.View) error { all, _ = v.Subscriptions(); return nil }); err != nil {
+		d.log.Error("the subscriptions of players' events cannot be read", "err", err)
+	}
+	for _, s := range all {
+		x.subscribed(s)
+	}
+	return x
+}
+
+// close ends all lines and webhooks. What is under way is told again by the next run.
+func (x *feeds) close() {
+	x.mu.Lock()
+	x.closed = true
+	x.mu.Unlock()
+	x.stop()
+	x.unfollow()
+	x.turn.Lock()
+	if x.unlisten != nil {
+		x.unlisten()
+	}
+	x.turn.Unlock()
+	x.running.Wait()
+	x.client.CloseIdleConnections()
+}
+
+// follow wakes those who have something to look at.
+func (x *feeds) follow(c engine.Committed) {
+	for _, e := range c.Events {
+		switch e := e.(type) {
+		case *cell.GameInstanceTold:
+			x.wakeServers(e.Instance)
+		case *cell.GameInstanceChanged:
+			if !e.Instance.Live() {
+				x.wakeServers(e.Instance.ID)
+			}
+		case *cell.EventsSubscribed:
+			x.subscribed(e.Subscription)
+		case *cell.EventsUnsubscribed:
+			x.unsubscribed(e.ID)
+		}
+	}
+}
+
+func (x *feeds) wakeServers(instance domain.UUID) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for l := range x.servers[instance] {
+		l.wake()
+	}
+}
+
+// subscribed begins to tell a subscription. Players' events are followed only while there is one.
+func (x *feeds) subscribed(s flow.Subscription) {
+	x.turn.Lock()
+	defer x.turn.Unlock()
+	x.mu.Lock()
+	if s.URL != "" && x.deliveries[s.ID] == nil && !x.closed {
+		d := newDelivery(x, &s)
+		x.deliveries[s.ID] = d
+		x.running.Go(d.run)
+	}
+	first := x.unlisten == nil && !x.closed
+	x.mu.Unlock()
+	if first {
+		x.unlisten = x.door.engine.Follow(cell.Kinds(cell.KindPlayersTold), x.wakeStudio)
+		x.wakeStudio(engine.Committed{}) // for what happened before
+	}
+}
+
+func (x *feeds) unsubscribed(id domain.UUID) {
+	x.turn.Lock()
+	defer x.turn.Unlock()
+	x.mu.Lock()
+	if d := x.deliveries[id]; d != nil {
+		d.stop()
+		delete(x.deliveries, id)
+	}
+	if l := x.studio[id]; l != nil {
+		l.end(closeEnded)
+	}
+	x.mu.Unlock()
+	var left []flow.Subscription
+	err := x.door.engine.Read(x.ctx, func(v *cell.View) error { left, _ = v.Subscriptions(); return nil })
+	if err == nil && len(left) == 0 && x.unlisten != nil {
+		x.unlisten()
+		x.unlisten = nil
+	}
+}
+
+func (x *feeds) wakeStudio(c engine.Committed) {
+	wanted := len(c.Events) == 0
+	for _, e := range c.Events {
+		told, ok := e.(*cell.PlayersTold)
+		wanted = wanted || ok && told.No != 0
+	}
+	if !wanted {
+		return
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, l := range x.studio {
+		l.wake()
+	}
+	for _, d := range x.deliveries {
+		d.wake()
+	}
+}
+
+// serve runs a line that enter has made known, until it ends; then leave forgets it.
+func (x *feeds) serve(l *line, enter, leave func()) {
+	x.mu.Lock()
+	if x.closed {
+		x.mu.Unlock()
+		l.drop()
+		return
+	}
+	enter()
+	x.running.Go(l.socket.ReadLoop)
+	x.mu.Unlock()
+	x.running.Go(func() {
+		l.run(x.ctx)
+		<-l.gone
+		x.mu.Lock()
+		leave()
+		x.mu.Unlock()
+	})
+}

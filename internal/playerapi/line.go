@@ -1,0 +1,240 @@
+package playerapi
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/lxzan/gws"
+
+	"github.com/musterhq/muster/internal/domain/flow"
+)
+
+// feed is where the frames of a line come from. Only the goroutine of the line calls it, except take.
+type feed interface {
+	// hello is the first frame.
+	hello(ctx context.Context) ([]byte, error)
+	// next appends what the receiver does not have yet to frames. more: there is some behind it already. A code ends the line
+	// behind these frames.
+	next(ctx context.Context, frames []byte) (all []byte, more bool, code uint16, err error)
+	// take notes that the receiver has what came up to a number.
+	take(ctx context.Context, no uint64)
+}
+
+// line is the WebSocket of a game server or of the studio's backend. Unlike a player's stream it holds nothing that waits: its
+// goroutine reads what is new from the state, as fast as the receiver takes it. There are far fewer of them than of players.
+type line struct {
+	feeds  *feeds
+	socket *gws.Conn
+	wakes  chan struct{}
+	gone   chan struct{} // closed when the connection has ended
+	feed   feed
+	dead   atomic.Int64  // silent for so long: dropped; a time.Duration
+	code   atomic.Uint32 // how it is to be closed; 0: not
+	write  sync.Mutex    // for one frame or more
+}
+
+// wake says that there may be something new.
+func (l *line) wake() {
+	select {
+	case l.wakes <- struct{}{}:
+	default: // it will look anyway
+	}
+}
+
+// end closes the line with a code.
+func (l *line) end(code uint16) {
+	l.code.Store(uint32(code))
+	l.wake()
+}
+
+// lineBuffer is for reading: what receivers send is small.
+const lineBuffer = 512
+
+func newLineUpgrader(subprotocol string) *gws.Upgrader {
+	return gws.NewUpgrader(lineEvents{}, &gws.ServerOption{
+		ReadBufferSize: lineBuffer, ReadMaxPayloadSize: messageMax, ParallelGolimit: 1, SubProtocols: []string{subprotocol},
+		NewSession: func() gws.SessionStorage { return &lineSeat{} },
+	})
+}
+
+// upgradeWanted refuses what is no wish for a WebSocket.
+func upgradeWanted(r *http.Request, subprotocol string) *Problem {
+	if r.Method == http.MethodGet && strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
+		return nil
+	}
+	p := refusal(flow.InvalidArgument, "want an upgrade to WebSocket with the subprotocol %s", subprotocol)
+	p.status = http.StatusUpgradeRequired
+	return p
+}
+
+// numberIn reads the number of an event from the query.
+func numberIn(r *http.Request, name string) (n uint64, given bool, problem *Problem) {
+	text := r.URL.Query().Get(name)
+	if text == "" {
+		return 0, false, nil
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return 0, false, refusal(flow.InvalidArgument, "%s: %.30q, want the number of an event", name, text)
+	}
+	return n, true, nil
+}
+
+// open makes a line of a request. What it returns has to be run, once the feeds know it.
+func (x *feeds) open(w http.ResponseWriter, r *http.Request, upgrader *gws.Upgrader, f feed) (*line, bool) {
+	socket, err := upgrader.Upgrade(w, r)
+	if err != nil {
+		x.door.log.Debug("upgrade of a partner's stream failed", "err", err)
+		return nil, false
+	}
+	l := &line{
+		feeds: x, socket: socket, wakes: make(chan struct{}, 1), gone: make(chan struct{}), feed: f,
+	}
+	l.dead.Store(int64(x.door.engine.CellConfig().Flow.Sessions.DeadAfter))
+	socket.Session().(*lineSeat).line = l
+	l.heard()
+	return l, true
+}
+
+// heard gives the receiver time until its next sign of life.
+func (l *line) heard() {
+	_ = l.socket.NetConn().SetReadDeadline(time.Now().Add(time.Duration(l.dead.Load()))) // fails on a connection that is gone already
+}
+
+// run tells until the connection ends, or the service stops.
+func (l *line) run(ctx context.Context) {
+	ping := time.NewTicker(l.feeds.door.engine.CellConfig().Flow.Sessions.PingInterval)
+	defer ping.Stop()
+	frames, err := l.feed.hello(ctx)
+	if err != nil || !l.send(appendFrame(nil, opText, frames)) {
+		l.close(closeDraining)
+		return
+	}
+	frames = nil
+	for {
+		all, more, code, err := l.feed.next(ctx, frames[:0])
+		switch {
+		case err != nil:
+			l.close(closeDraining)
+			return
+		case len(all) > 0 && !l.send(all):
+			return
+		case code != 0:
+			l.close(code)
+			return
+		}
+		if frames = all; cap(frames) > keptFrame {
+			frames = nil
+		}
+		if code := l.code.Load(); code != 0 {
+			l.close(uint16(code))
+			return
+		}
+		var wakes <-chan struct{} = l.wakes
+		if more {
+			wakes = always
+		}
+		select {
+		case <-wakes:
+		case <-ping.C:
+			if !l.send(heartbeat) {
+				return
+			}
+		case <-l.gone:
+			return
+		case <-ctx.Done():
+			bye := `{"type":"bye","reconnect_after_ms":` + strconv.FormatInt(comeBack.Milliseconds(), 10) + `}`
+			l.send(appendFrame(nil, opText, []byte(bye)))
+			l.close(closeDraining)
+			return
+		}
+	}
+}
+
+// always is ready.
+var always = func() <-chan struct{} {
+	c := make(chan struct{})
+	close(c)
+	return c
+}()
+
+// send writes frames; false when the connection is lost.
+func (l *line) send(frames []byte) bool {
+	l.write.Lock()
+	defer l.write.Unlock()
+	conn := l.socket.NetConn()
+	_ = conn.SetWriteDeadline(time.Now().Add(clientPatience)) // fails on a connection that is gone already
+	if _, err := conn.Write(frames); err != nil {
+		l.drop()
+		return false
+	}
+	return true
+}
+
+func (l *line) close(code uint16) {
+	l.send(appendFrame(nil, opClose, []byte{byte(code >> 8), byte(code)}, []byte(closeTexts[code])))
+	l.dead.Store(int64(farewell))
+	l.heard()
+}
+
+// drop ends the connection without waiting for anybody.
+func (l *line) drop() {
+	c := l.socket.NetConn()
+	if t, ok := c.(*tls.Conn); ok {
+		c = t.NetConn()
+	}
+	_ = c.Close() // closed already is as good
+}
+
+// receive takes one frame of the receiver.
+func (l *line) receive(data []byte) {
+	var f struct {
+		Type string `json:"type"`
+		No   uint64 `json:"no"`
+	}
+	switch err := json.Unmarshal(data, &f); {
+	case err != nil:
+		l.send(appendFrame(nil, opText, []byte(`{"type":"error","code":"INVALID_ARGUMENT","message":"want a JSON object with a type"}`)))
+	case f.Type == "ping":
+		l.send(appendFrame(nil, opText, []byte(`{"type":"pong"}`)))
+	case f.Type == "ack":
+		l.feed.take(l.feeds.ctx, f.No)
+	case f.Type != "pong":
+		l.send(appendFrame(nil, opText, []byte(`{"type":"error","code":"INVALID_ARGUMENT","message":"want the type ping, pong or ack"}`)))
+	}
+}
+
+// lineSeat keeps a line with its socket.
+type lineSeat struct {
+	seat
+	line *line
+}
+
+// lineEvents is what gws calls for a connection.
+type lineEvents struct{ gws.BuiltinEventHandler }
+
+func lineOf(c *gws.Conn) *line { return c.Session().(*lineSeat).line }
+
+func (lineEvents) OnPing(c *gws.Conn, payload []byte) {
+	l := lineOf(c)
+	l.heard()
+	l.send(appendFrame(nil, opPong, payload))
+}
+
+func (lineEvents) OnPong(c *gws.Conn, _ []byte) { lineOf(c).heard() }
+
+func (lineEvents) OnMessage(c *gws.Conn, m *gws.Message) {
+	l := lineOf(c)
+	l.heard()
+	l.receive(m.Bytes())
+	_ = m.Close() // gives its buffer back
+}
+
+func (lineEvents) OnClose(c *gws.Conn, _ error) { close(lineOf(c).gone) }

@@ -1,0 +1,223 @@
+package playerapi
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/session"
+	"github.com/musterhq/muster/internal/identity"
+)
+
+// ServerStreamPath is the stream of a game server: what happens to the players of its game.
+const ServerStreamPath = PartnerPrefix + "stream"
+
+// serverProtocol is its subprotocol.
+const serverProtocol = "playerflow.partner.v1"
+
+// noticesStep is how many notices are read at once.
+const noticesStep = 64
+
+// serveServerStream opens the stream of a game instance, for its server or for a service account that names it.
+func (d *Door) serveServerStream(w http.ResponseWriter, r *http.Request) {
+	x := d.stranger(r)
+	problem := upgradeWanted(r, serverProtocol)
+	if problem == nil {
+		problem = d.trust(r, x, d.partner, identity.Backend)
+	}
+	if problem == nil {
+		if wait, ok := d.buckets.take(classPartner, x.partner); !ok {
+			problem = later(flow.RateLimited, wait, "too many calls with one credential")
+		}
+	}
+	var after uint64
+	if problem == nil {
+		after, _, problem = numberIn(r, "after_seq")
+	}
+	if problem != nil {
+		writeProblem(w, problem)
+		return
+	}
+	instance, err := d.streamedInstance(context.WithValue(r.Context(), whoKey{}, x), r)
+	if err != nil {
+		writeProblem(w, d.spell(r.Context(), err, ""))
+		return
+	}
+	f := &serverFeed{door: d, instance: instance, after: after, whole: after == 0}
+	l, ok := d.feeds.open(w, r, d.feeds.toServers, f)
+	if !ok {
+		return
+	}
+	all := d.feeds.servers
+	d.feeds.serve(l, func() {
+		if all[instance] == nil {
+			all[instance] = map[*line]bool{}
+		}
+		all[instance][l] = true
+	}, func() {
+		if delete(all[instance], l); len(all[instance]) == 0 {
+			delete(all, instance)
+		}
+	})
+}
+
+// streamedInstance is the game instance that a stream is wanted of: by its id, or by that of its game session.
+func (d *Door) streamedInstance(ctx context.Context, r *http.Request) (instance domain.UUID, err error) {
+	query := r.URL.Query()
+	named := query.Get("game_session_id")
+	if named == "" {
+		instance, err = instanceFor(ctx, query.Get("game_instance_id"))
+	}
+	if err != nil {
+		return instance, err
+	}
+	err = d.engine.Read(ctx, func(v *cell.View) error {
+		known := false
+		if named == "" {
+			_, _, known = v.GameInstance(instance)
+		} else {
+			_, name, isARN := strings.Cut(named, ":gamesession/")
+			if !isARN {
+				name = named
+			}
+			instance, known = v.GameInstanceOf(session.ID(name))
+		}
+		if !known {
+			return refusal(flow.GameInstanceNotFound, "there is no game instance %s", strings.TrimSpace(gameID(instance)+" "+named))
+		}
+		return nil
+	})
+	if err == nil && named != "" {
+		_, err = instanceFor(ctx, gameID(instance))
+	}
+	return instance, err
+}
+
+// serverFeed is what the server of a game instance is told.
+type serverFeed struct {
+	door     *Door
+	instance domain.UUID
+	after    uint64 // number of the latest one that was told
+	whole    bool   // everything is to be told first
+}
+
+func (*serverFeed) take(context.Context, uint64) {} // what is kept is bounded as it is
+
+// serverHello is the first frame of a game server's stream.
+type serverHello struct {
+	Type           string `json:"type"`
+	GameInstanceID string `json:"game_instance_id"`
+	HeadSeq        uint64 `json:"head_seq"`
+	PingIntervalMS int64  `json:"ping_interval_ms"`
+	DeadAfterMS    int64  `json:"dead_after_ms"`
+	Resume         string `json:"resume"`
+}
+
+func (f *serverFeed) hello(ctx context.Context) ([]byte, error) {
+	var head uint64
+	err := f.door.engine.Read(ctx, func(v *cell.View) error {
+		var ok bool
+		_, head, _, ok = v.ServerNotices(f.instance, f.after, 1)
+		f.whole = f.whole || !ok
+		return nil
+	})
+	resume := resumeReplay
+	if f.whole {
+		resume = resumeSnapshot
+	}
+	config := &f.door.engine.CellConfig().Flow.Sessions
+	body, _ := json.Marshal(serverHello{
+		"hello", gameID(f.instance), head, config.PingInterval.Milliseconds(), config.DeadAfter.Milliseconds(), resume,
+	})
+	return body, err
+}
+
+func (f *serverFeed) next(ctx context.Context, frames []byte) (all []byte, more bool, code uint16, err error) {
+	var notices []cell.ServerNotice
+	var head, commit uint64
+	var live, known bool
+	sync := &StartDataAnswer{}
+	err = f.door.engine.Read(ctx, func(v *cell.View) error {
+		var ok bool
+		if !f.whole {
+			notices, head, live, ok = v.ServerNotices(f.instance, f.after, noticesStep)
+		}
+		if known = ok; ok {
+			return nil
+		}
+		f.whole = true
+		x, members, there := v.GameInstance(f.instance)
+		if known = there; there {
+			sync, head, live = startDataOf(&x, members), x.NoticeSeq(), x.Live()
+			if n := x.Notices(); len(n) > 0 {
+				commit = n[len(n)-1].Commit
+			}
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return frames, false, 0, err
+	case !known:
+		return frames, false, closeEnded, nil
+	case f.whole:
+		tail := f.door.tail(strconv.FormatUint(commit, 10), domain.TimeOf(f.door.engine.Now()), onSync, sync)
+		frames = appendFrame(frames, opText, event(head, tail))
+		f.after, f.whole = head, false
+	}
+	for i := range notices {
+		n := &notices[i]
+		frames = appendFrame(frames, opText, event(n.Seq, f.door.noticeTail(&n.Noticed)))
+		f.after = n.Seq
+	}
+	if more = f.after < head; !more && !live {
+		code = closeEnded
+	}
+	return frames, more, code, nil
+}
+
+// noticeTail writes a notice behind its number.
+func (d *Door) noticeTail(x *flow.Noticed) []byte {
+	n, err := flow.DecodeNotice(x.Body)
+	data := fields{}
+	if err != nil {
+		d.log.Error("a notice in the outbox cannot be read", "type", x.Type.String(), "err", err)
+	} else {
+		data = noticeData(x.Type, n)
+	}
+	return d.tail(strconv.FormatUint(x.Commit, 10), x.At, x.Type.String(), data)
+}
+
+// addedPlayer is one who belongs to the game from now on.
+type addedPlayer struct {
+	PlayerID string `json:"player_id"`
+	Team     string `json:"team,omitempty"`
+	PartyID  string `json:"party_id,omitempty"`
+}
+
+func noticeData(kind flow.NoticeType, n *flow.Notice) fields {
+	switch kind {
+	case flow.OnPlayersAdded:
+		players := []addedPlayer{}
+		for _, m := range n.Added {
+			players = append(players, addedPlayer{m.Player, m.Team, partyID(m.Party)})
+		}
+		return fields{"players": players}
+	case flow.OnPlayerReconnecting:
+		return fields{"player_id": n.Player, "attempt": n.Attempt, "player_session_id": playerSessionID(n.Session)}
+	case flow.OnPlayerSessionSuperseded:
+		return fields{"player_id": n.Player, "attempt": n.Attempt, "old": playerSessionID(n.Old), "new": playerSessionID(n.Session)}
+	case flow.OnGameInstanceEnteredMatchmaking, flow.OnGameInstanceLeftMatchmaking:
+		x := fields{"matchmaking_id": n.Ticket, "queue": n.Queue}.unlessEmpty("reason", n.Reason)
+		if n.Slots > 0 {
+			x["slots"] = n.Slots
+		}
+		return x
+	}
+	return fields{"player_id": n.Player}.unlessEmpty("reason", n.Reason)
+}

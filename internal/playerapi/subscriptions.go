@@ -1,0 +1,141 @@
+package playerapi
+
+import (
+	"context"
+	"crypto/sha256"
+	"net/url"
+	"strings"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/flow"
+)
+
+// SubscribeRequest is what a backend of the studio wants to hear of.
+type SubscribeRequest struct {
+	URL       string   `json:"url,omitempty" maxLength:"2048" doc:"Of a webhook; empty: the events come by the stream of the subscription."`
+	Types     []string `json:"types,omitempty" maxItems:"64" doc:"Event types, as players hear them; none: all."`
+	PlayerIDs []string `json:"player_ids,omitempty" maxItems:"1000" doc:"Only events that are for one of these; none: for anybody."`
+}
+
+// SubscribeAnswer is the subscription.
+type SubscribeAnswer struct {
+	SubscriptionID string `json:"subscription_id"`
+	SigningKey     string `json:"signing_key,omitempty" doc:"What the messages to the webhook are signed with."`
+	StreamPath     string `json:"stream_path,omitempty" doc:"Where its stream is, if it has no webhook."`
+	Head           uint64 `json:"head" doc:"Number of the latest event: those behind it are told."`
+}
+
+// UnsubscribeRequest ends a subscription.
+type UnsubscribeRequest struct {
+	SubscriptionID string `json:"subscription_id" maxLength:"64"`
+}
+
+// UnsubscribeAnswer says whether there was one.
+type UnsubscribeAnswer struct {
+	Known bool `json:"known"`
+}
+
+// SubscriptionsAnswer lists all subscriptions.
+type SubscriptionsAnswer struct {
+	Subscriptions []Subscription `json:"subscriptions"`
+	Head          uint64         `json:"head" doc:"Number of the latest event."`
+}
+
+// Subscription is one of them, and how it goes.
+type Subscription struct {
+	SubscriptionID string   `json:"subscription_id"`
+	URL            string   `json:"url,omitempty"`
+	Types          []string `json:"types"`
+	PlayerIDs      []string `json:"player_ids"`
+	CreatedAt      string   `json:"created_at" format:"date-time"`
+	CreatedBy      string   `json:"created_by"`
+	Taken          uint64   `json:"taken" doc:"Number of the latest event that its receiver has."`
+	Attached       bool     `json:"attached" doc:"Its stream is open."`
+	Failures       int      `json:"failures,omitempty" doc:"Attempts in a row that its webhook did not take."`
+	LastError      string   `json:"last_error,omitempty"`
+}
+
+const subscriptionPrefix = "evs-"
+
+func subscriptionID(u domain.UUID) string { return id(subscriptionPrefix, u) }
+
+func (d *Door) declareEvents() {
+	partnerCall(d, d.partner, "Events.Subscribe", "Tells the studio's backend what players are told, by a webhook or a stream.", d.subscribe)
+	partnerCall(d, d.partner, "Events.Unsubscribe", "Ends a subscription. A second call changes nothing.",
+		func(ctx context.Context, _ string, body *UnsubscribeRequest) (*UnsubscribeAnswer, error) {
+			id, err := parseID("subscription_id", subscriptionPrefix, body.SubscriptionID)
+			if err == nil {
+				err = backendOnly(ctx)
+			}
+			if err != nil {
+				return nil, err
+			}
+			cmd := cell.UnsubscribeEvents{ID: id}
+			err = d.engine.Do(ctx, &cmd)
+			return &UnsubscribeAnswer{cmd.Known}, err
+		})
+	partnerCall(d, d.partner, "Events.List", "All subscriptions, and how they go.", d.listSubscriptions)
+}
+
+func (d *Door) subscribe(ctx context.Context, request string, body *SubscribeRequest) (*SubscribeAnswer, error) {
+	err := backendOnly(ctx)
+	if err == nil && body.URL != "" {
+		err = checkWebhook(body.URL)
+	}
+	for _, name := range body.Types {
+		if err == nil && (!flow.KnownMessage(name) || name == onSync) {
+			err = refusal(flow.InvalidArgument, "types: %.60q is no event that players hear", name)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	x := flow.Subscription{ID: newID(), URL: body.URL, Types: body.Types, Players: body.PlayerIDs, By: whoOf(ctx).partner}
+	if request != "" {
+		// A repeat of the request is about the same subscription, however long after.
+		sum := sha256.Sum256([]byte("subscribe\x00" + x.By + "\x00" + request))
+		x.ID = version4(domain.UUID(sum[:16]))
+	}
+	cmd := cell.SubscribeEvents{Subscription: x}
+	if err := d.engine.Do(ctx, &cmd); err != nil {
+		return nil, err
+	}
+	answer := &SubscribeAnswer{SubscriptionID: subscriptionID(x.ID), Head: cmd.Subscription.Done}
+	if cmd.Subscription.URL != "" {
+		answer.SigningKey = d.config.Secret.WebhookKey(answer.SubscriptionID)
+	} else {
+		answer.StreamPath = EventsPath + "?subscription_id=" + answer.SubscriptionID
+	}
+	return answer, nil
+}
+
+// checkWebhook checks that messages can be posted to a URL.
+func checkWebhook(text string) error {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
+		return refusal(flow.InvalidArgument, "url: %.100q, want an absolute URL with https or http", text)
+	case strings.Contains(u.Host, "@") || u.User != nil:
+		return refusal(flow.InvalidArgument, "url: want one without a user; the messages are signed")
+	}
+	return nil
+}
+
+func (d *Door) listSubscriptions(ctx context.Context, _ string, _ *None) (*SubscriptionsAnswer, error) {
+	if err := backendOnly(ctx); err != nil {
+		return nil, err
+	}
+	answer := &SubscriptionsAnswer{Subscriptions: []Subscription{}}
+	var all []flow.Subscription
+	err := d.engine.Read(ctx, func(v *cell.View) error { all, answer.Head = v.Subscriptions(); return nil })
+	for _, s := range all {
+		x := Subscription{
+			SubscriptionID: subscriptionID(s.ID), URL: s.URL, Types: orEmpty(s.Types), PlayerIDs: orEmpty(s.Players), CreatedAt: stamp(s.Created),
+			CreatedBy: s.By, Taken: s.Done,
+		}
+		x.Attached, x.Failures, x.LastError = d.feeds.health(s.ID)
+		answer.Subscriptions = append(answer.Subscriptions, x)
+	}
+	return answer, err
+}

@@ -1,0 +1,186 @@
+package playerapi
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/webhook"
+)
+
+const (
+	webhookPatience   = 10 * time.Second // for one answer
+	webhookFirstRetry = time.Second      // doubled for each attempt that fails
+	webhookLastRetry  = 30 * time.Second // a receiver that is back waits no longer than that
+	webhookAnswerMax  = 64 << 10
+	// passedOver is how many events that a subscription does not want are worth a word in the journal.
+	passedOver = 1000
+)
+
+// delivery is the webhook of one subscription: one message at a time, so that the order of events is that of the commits. What
+// the receiver has not taken stays in the state, and is told again, by the next run as well.
+type delivery struct {
+	feeds *feeds
+	id    domain.UUID
+	url   string
+	after uint64 // number of the latest event that was told, or passed over; its goroutine alone uses it
+	taken uint64 // that the state knows of
+	wakes chan struct{}
+	ctx   context.Context
+	stop  context.CancelFunc
+
+	mu       sync.Mutex
+	failures int // in a row
+	err      error
+}
+
+func newDelivery(x *feeds, s *flow.Subscription) *delivery {
+	d := &delivery{feeds: x, id: s.ID, url: s.URL, after: s.Done, taken: s.Done, wakes: make(chan struct{}, 1)}
+	d.ctx, d.stop = context.WithCancel(x.ctx)
+	return d
+}
+
+func (d *delivery) wake() {
+	select {
+	case d.wakes <- struct{}{}:
+	default: // it will look anyway
+	}
+}
+
+// run tells until the subscription ends, or the service stops.
+func (d *delivery) run() {
+	defer d.stop()
+	for d.ctx.Err() == nil {
+		page, ok, err := d.feeds.door.studioEvents(d.ctx, d.id, d.after)
+		switch {
+		case err != nil || !ok:
+			if err != nil && d.ctx.Err() == nil {
+				d.feeds.door.log.Error("a webhook of players' events stops", "subscription", subscriptionID(d.id), "err", err)
+			}
+			return
+		case len(page.Events) == 0:
+			if d.after = page.Last; d.after >= d.taken+passedOver {
+				d.take(d.after)
+			}
+			if !page.More && !d.wait(nil) {
+				return
+			}
+		case d.post(&page) == nil:
+			d.after = page.Last
+			d.take(d.after)
+		case !d.wait(time.After(d.pause())):
+			return
+		}
+	}
+}
+
+// wait waits until there may be something to do; false when it is over.
+func (d *delivery) wait(pause <-chan time.Time) bool {
+	wakes := d.wakes
+	if pause != nil { // nothing is sooner than the next attempt
+		wakes = nil
+	}
+	select {
+	case <-wakes:
+	case <-pause:
+	case <-d.ctx.Done():
+		return false
+	}
+	return true
+}
+
+// take tells the state which events the receiver has.
+func (d *delivery) take(no uint64) {
+	// When it fails the engine has stopped; the next run tells them again.
+	if d.feeds.door.engine.Do(context.WithoutCancel(d.ctx), &cell.TakeEvents{ID: d.id, No: no}) == nil {
+		d.taken = no
+	}
+}
+
+// post sends one message with some events, and notes how it went. Only an answer of 2xx says that the receiver has them.
+func (d *delivery) post(page *cell.StudioPage) error {
+	err := d.try(page)
+	if d.ctx.Err() != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	log := d.feeds.door.log.With("subscription", subscriptionID(d.id), "url", webhook.PlainURL(d.url))
+	switch {
+	case err == nil && d.failures > 0:
+		log.Info("a webhook of players' events takes them again")
+		d.failures, d.err = 0, nil
+	case err != nil:
+		if d.failures++; d.failures == 1 {
+			log.Warn("a webhook of players' events does not take them; they wait", "err", err)
+		}
+		d.err = err
+	}
+	return err
+}
+
+func (d *delivery) try(page *cell.StudioPage) error {
+	door := d.feeds.door
+	var body bytes.Buffer
+	body.WriteString(`{"subscription_id":"` + subscriptionID(d.id) + `","missed":` + strconv.FormatUint(page.Missed, 10) + `,"events":[`)
+	for i := range page.Events {
+		if i > 0 {
+			body.WriteByte(',')
+		}
+		body.Write(door.studioEvent(&page.Events[i]))
+	}
+	body.WriteString("]}")
+	request, err := http.NewRequestWithContext(d.ctx, http.MethodPost, d.url, bytes.NewReader(body.Bytes()))
+	if err != nil {
+		return err
+	}
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("User-Agent", "Muster")
+	request.Header.Set(webhook.SignatureHeader, webhook.Sign(door.config.Secret.WebhookKey(subscriptionID(d.id)), time.Now(), body.Bytes()))
+	answer, err := d.feeds.client.Do(request)
+	if err != nil {
+		return errors.Unwrap(err) // the outer one repeats the URL, which may hold a secret
+	}
+	defer answer.Body.Close()
+	_, _ = io.CopyN(io.Discard, answer.Body, webhookAnswerMax) // so that the connection can be used again
+	if answer.StatusCode < 200 || answer.StatusCode > 299 {
+		return fmt.Errorf("it answered %s", answer.Status)
+	}
+	return nil
+}
+
+// pause grows with each failure, and varies so that not all come at once.
+func (d *delivery) pause() time.Duration {
+	d.mu.Lock()
+	n := d.failures - 1
+	d.mu.Unlock()
+	pause := webhookLastRetry
+	if n < 30 {
+		pause = min(pause, webhookFirstRetry<<max(n, 0))
+	}
+	return time.Duration(float64(pause) * (0.75 + rand.Float64()/2))
+}
+
+// health is how a subscription goes.
+func (x *feeds) health(id domain.UUID) (attached bool, failures int, lastError string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if d := x.deliveries[id]; d != nil {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if failures = d.failures; d.err != nil {
+			lastError = d.err.Error()
+		}
+	}
+	return x.studio[id] != nil, failures, lastError
+}
