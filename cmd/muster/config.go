@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"reflect"
@@ -29,5 +30,15 @@ func (c *configCommand) Run(stdout io.Writer, sources *sources) error {
 	if err := table.Flush(); err != nil {
 		return err
 	}
-	return c.Check()
+	options, err := c.PlayerFlowOptions()
+	if len(options) > 0 {
+		fmt.Fprintln(table, "\nOPTION OF PLAYER FLOW\tVALUE\tFROM")
+		for _, o := range options {
+			fmt.Fprintf(table, "%s\t%s\t%s\n", o.Name, o.Value, o.From)
+		}
+		if err := table.Flush(); err != nil {
+			return err
+		}
+	}
+	return errors.Join(c.Check(), err)
 }

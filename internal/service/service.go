@@ -88,6 +88,10 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	}
 	x := &Service{settings: s, log: log, clock: o.Clock, served: make(chan error, 1)}
 	defer func() {
+	core := s.Cell()
+	if err := s.ReadPlayerFlow(core.Flow); err != nil {
+		return nil, err
+	}
 		if err != nil {
 			err = errors.Join(err, x.close(context.WithoutCancel(ctx)))
 		}
@@ -114,7 +118,7 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	}
 	x.publicURL = publicURL(s, x.port.Addr())
 	x.engine, err = engine.Open(ctx, engine.Config{
-		Journal: x.journal, Archive: x.archive, Cell: s.Cell(), Log: log, Clock: x.clock,
+		Journal: x.journal, Archive: x.archive, Cell: core, Log: log, Clock: x.clock,
 		SnapshotEvery: int64(s.SnapshotEvery), EndedLinger: s.EndedLinger,
 	})
 	if err != nil {

@@ -23,6 +23,7 @@ func (s Settings) playerFlow() *flow.Config {
 	}
 	c := flow.DefaultConfig()
 	c.Games.Reconnect, c.Games.ReconnectWindow = reconnectModes[s.PlayerReconnect], s.PlayerReconnectWindow
+	c.Logins.PerSecond, c.Logins.OnlineMax = s.PlayerLogins, s.PlayersOnline
 	c.Games.DirectJoin = s.PlayerDirectJoin
 	c.Penalties.Mode = penaltyModes[s.PlayerPenalties]
 	return &c
@@ -56,6 +57,9 @@ func (s Settings) checkPlayerFlow() error {
 		if u, err := url.Parse(address); address != "" && (err != nil || u.Scheme != "https" || u.Host == "") {
 			errs = append(errs, fmt.Errorf("%s %q: want an https URL", name, address))
 		}
+	if s.PlayerFlowConfig != "" && !s.PlayerFlow {
+		errs = append(errs, fmt.Errorf("player-flow-config %q without player-flow: want both, or leave it out", s.PlayerFlowConfig))
+	}
 	}
 	if len(strings.Fields(s.PlayerOIDCAudience)) == 0 {
 		errs = append(errs, errors.New("player-oidc-audience is empty: want whom the tokens are for, so that those for others are not good here"))

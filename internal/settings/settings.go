@@ -50,9 +50,10 @@ type Settings struct {
 
 	MatchEvery time.Duration `name:"match-every" placeholder:"TIME" help:"Time between two passes of a matchmaker, at least; tickets that come meanwhile see each other first."`
 
-	PlayerFlow     bool   `name:"player-flow" help:"Player flow: parties, searches, games and reconnects of players, over the player API."`
-	PartnerListen  string `name:"partner-listen" placeholder:"HOST:PORT" help:"Address for the studio's servers. Empty: none, but with --dev the one port."`
-	OperatorListen string `name:"operator-listen" placeholder:"HOST:PORT" help:"Address for operators of player flow. Empty: none, but with --dev the one port."`
+	PlayerFlow       bool   `name:"player-flow" help:"Player flow: parties, searches, games and reconnects of players, over the player API."`
+	PlayerFlowConfig string `name:"player-flow-config" placeholder:"FILE" help:"JSON file with the options of player flow; see the guide, and muster config for what is in force."`
+	PartnerListen    string `name:"partner-listen" placeholder:"HOST:PORT" help:"Address for the studio's servers. Empty: none, but with --dev the one port."`
+	OperatorListen   string `name:"operator-listen" placeholder:"HOST:PORT" help:"Address for operators of player flow. Empty: none, but with --dev the one port."`
 
 	PlayerOIDCIssuer   string `name:"player-oidc-issuer" placeholder:"URL" help:"Identity provider whose tokens players log in with (provider oidc)."`
 	PlayerOIDCAudience string `name:"player-oidc-audience" placeholder:"NAME…" help:"Whom its tokens must be for; several are separated by spaces."`

@@ -193,13 +193,14 @@ func (c *Config) Document() string {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		b.WriteString(q.document())
+		b.WriteString(q.Document())
 	}
 	b.WriteString("]}")
 	return b.String()
 }
 
-func (q *QueueConfig) document() string {
+// Document is the queue as it stands in a document.
+func (q *QueueConfig) Document() string {
 	b := []byte(`{"name":` + spell(q.Name))
 	if q.PartyMax > 0 {
 		b = fmt.Appendf(b, `,"maxParty":%d`, q.PartyMax)

@@ -1,0 +1,102 @@
+package settings
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/musterhq/muster/internal/domain/flow"
+)
+
+// playerFlowFileMax keeps a wrong file name from filling the memory.
+const playerFlowFileMax = 1 << 20
+
+// flagsOfPlayerFlow are the options that have a flag as well, and whether it says something.
+func (s Settings) flagsOfPlayerFlow() []struct {
+	flag, option string
+	said         bool
+} {
+	d := Defaults()
+	return []struct {
+		flag, option string
+		said         bool
+	}{
+		{"player-logins", "LoginServiceConfig.targetLoginRatePerSecond", s.PlayerLogins != d.PlayerLogins},
+		{"players-online", "LoginServiceConfig.targetCcu", s.PlayersOnline != d.PlayersOnline},
+		{"player-reconnect", "GameInstanceServiceConfig.reconnect", s.PlayerReconnect != d.PlayerReconnect},
+		{"player-reconnect-window", "GameInstanceServiceConfig.reconnectWindow", s.PlayerReconnectWindow != d.PlayerReconnectWindow},
+		{"player-direct-join", "GameInstanceServiceConfig.directJoin", s.PlayerDirectJoin != d.PlayerDirectJoin},
+		{"player-penalties", "PenaltyServiceConfig.mode", s.PlayerPenalties != d.PlayerPenalties},
+	}
+}
+
+// ReadPlayerFlow puts into c what the file of player flow says, if there is one. An option that a flag says, too, is an error:
+// nobody should have to know which of them wins. All that is wrong is named at once.
+func (s Settings) ReadPlayerFlow(c *flow.Config) error {
+	if c == nil || s.PlayerFlowConfig == "" {
+		return nil
+	}
+	document, err := s.playerFlowFile()
+	if err != nil {
+		return err
+	}
+	x, wrong := c.With(document)
+	var errs []error
+	for _, fault := range wrong {
+		errs = append(errs, fmt.Errorf("%s: %w", s.PlayerFlowConfig, fault))
+	}
+	for _, both := range s.flagsOfPlayerFlow() {
+		for _, o := range flow.Options() {
+			if o.Path() == both.option && both.said && flow.Says(document, &o) {
+				errs = append(errs, fmt.Errorf("%s: %s: is said by the flag or setting %s, too; want one of them", s.PlayerFlowConfig, both.option, both.flag))
+			}
+		}
+	}
+	if len(errs) == 0 {
+		*c = x
+	}
+	return errors.Join(errs...)
+}
+
+func (s Settings) playerFlowFile() (string, error) {
+	info, err := os.Stat(s.PlayerFlowConfig)
+	if err == nil && info.Size() > playerFlowFileMax {
+		return "", fmt.Errorf("player-flow-config: %s has %d bytes, want at most %d", s.PlayerFlowConfig, info.Size(), playerFlowFileMax)
+	}
+	content, err := os.ReadFile(s.PlayerFlowConfig)
+	if err != nil {
+		return "", fmt.Errorf("player-flow-config: %w", err)
+	}
+	return string(content), nil
+}
+
+// PlayerFlowOption is an option of player flow as it is in force when the service starts.
+type PlayerFlowOption struct{ Name, Value, From string }
+
+// PlayerFlowOptions are all of them, in the order of the specification, and what is wrong with the file.
+func (s Settings) PlayerFlowOptions() (all []PlayerFlowOption, err error) {
+	c := s.playerFlow()
+	if c == nil {
+		return nil, nil
+	}
+	document := ""
+	if err = s.ReadPlayerFlow(c); err == nil && s.PlayerFlowConfig != "" {
+		document, err = s.playerFlowFile()
+	}
+	for _, o := range flow.Options() {
+		from := "default"
+		for _, flag := range s.flagsOfPlayerFlow() {
+			if flag.option == o.Path() && flag.said {
+				from = flag.flag
+			}
+		}
+		if document != "" && flow.Says(document, &o) {
+			from = s.PlayerFlowConfig
+		}
+		all = append(all, PlayerFlowOption{o.Path(), fmt.Sprint(o.Value(c)), from})
+	}
+	for _, q := range c.Queues {
+		all = append(all, PlayerFlowOption{"queues", q.Document(), s.PlayerFlowConfig})
+	}
+	return all, err
+}
