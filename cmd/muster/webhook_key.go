@@ -5,16 +5,17 @@ import (
 	"io"
 
 	"github.com/musterhq/muster/internal/notify"
+	"github.com/musterhq/muster/internal/playerhooks"
 )
 
 type webhookKeyCommand struct {
 	dataFlag
-	Target string `arg:"" help:"ARN of a topic of --notify-topics, or \"events\" for the webhook of --notify-events."`
+	Target string `arg:"" help:"ARN of a topic of --notify-topics, \"events\" for the webhook of --notify-events, \"player-hooks\" for the hooks of --player-hooks."`
 }
 
 func (c *webhookKeyCommand) Run(stdout io.Writer) error {
-	if !notify.IsTarget(c.Target) {
-		return fmt.Errorf("target %q: want the ARN of a topic, or %q", c.Target, notify.BusTarget)
+	if !notify.IsTarget(c.Target) && c.Target != playerhooks.KeyTarget {
+		return fmt.Errorf("target %q: want the ARN of a topic, %q or %q", c.Target, notify.BusTarget, playerhooks.KeyTarget)
 	}
 	keys, err := c.openExistingKeys()
 	if err != nil {

@@ -39,6 +39,8 @@ type Details struct {
 	Lock           *Lock    `json:"lock,omitempty" doc:"Of MATCHMAKING_LOCKED."`
 	Position       int      `json:"position,omitempty" doc:"Of LOGIN_QUEUED: place in the line."`
 	Fields         []Field  `json:"fields,omitempty" doc:"Of INVALID_ARGUMENT: what is wrong with the request."`
+	Hook           string   `json:"hook,omitempty" doc:"Of what the studio's backend did not allow, or could not be asked about."`
+	HookMessage    string   `json:"hook_message,omitempty" doc:"What the studio's backend says to the player."`
 }
 
 // InGame is one of the players who are in a game.
@@ -163,6 +165,9 @@ func later(code flow.Code, wait time.Duration, format string, args ...any) *Prob
 func (d *Door) spell(ctx context.Context, err error, player string) *Problem {
 	p, ok := errors.AsType[*Problem](err)
 	if !ok {
+		p = d.spellHook(err)
+	}
+	if p == nil {
 		p = d.spellRefusal(err)
 	}
 	if player != "" && p.Flow == nil {

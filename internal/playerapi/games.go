@@ -6,6 +6,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/playerhooks"
 )
 
 // GameAnswer is the game that the player is in.
@@ -23,11 +24,6 @@ type GameRequest struct {
 type HostAnswer struct {
 	Host *HostConnectionDetails `json:"host,omitempty"`
 	Flow Stand                  `json:"flow"`
-}
-
-// JoinGameRequest takes a free seat in a game that runs.
-type JoinGameRequest struct {
-	GameInstanceID string `json:"game_instance_id" maxLength:"64"`
 }
 
 func (d *Door) declareGames() {
@@ -61,23 +57,7 @@ func (d *Door) declareGames() {
 			err = d.engine.Do(ctx, &cmd)
 			return &Done{standOf(cmd.Flow)}, err
 		})
-	playerCall(d, "GameInstance.JoinGameInstance", classParty, "Takes a free seat in a game that runs. Off by default.",
-		func(ctx context.Context, by *cell.Caller, body *JoinGameRequest) (*GameAnswer, error) {
-			instance, err := parseID("game_instance_id", "gi-", body.GameInstanceID)
-			if err != nil {
-				return nil, err
-			}
-			cmd := cell.JoinGameInstance{Caller: *by, Instance: instance}
-			if err := d.engine.Do(ctx, &cmd); err != nil {
-				return nil, err
-			}
-			answer, err := d.gameNow(ctx, by.Player)
-			if err != nil {
-				return nil, err
-			}
-			answer.Flow = standOf(cmd.Flow)
-			return answer, nil
-		})
+	d.declareDirectGames()
 }
 
 func (d *Door) hostConnectionDetails(ctx context.Context, by *cell.Caller, body *GameRequest) (*HostAnswer, error) {
@@ -86,7 +66,14 @@ func (d *Door) hostConnectionDetails(ctx context.Context, by *cell.Caller, body 
 		return nil, err
 	}
 	cmd := cell.GetHostConnectionDetails{Caller: *by, Instance: instance}
-	if err := d.engine.Do(ctx, &cmd); err != nil {
+	err = d.consulted(ctx, &cmd.Caller, &cmd, d.config.Hooks.On(playerhooks.BuildPlayerData), func() error {
+		data, known, err := d.playerData(ctx, by.Player, purposeReconnect, body.GameInstanceID)
+		if known {
+			cmd.Data = &data
+		}
+		return err
+	})
+	if err != nil {
 		return nil, err
 	}
 	if cmd.Lost {

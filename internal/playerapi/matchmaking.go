@@ -8,11 +8,13 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/playerhooks"
 )
 
 // EnterMatchmakingRequest begins a search.
 type EnterMatchmakingRequest struct {
-	Queue string `json:"queue,omitempty" maxLength:"128" doc:"A matchmaking configuration; empty: the party's preference."`
+	Queue      string  `json:"queue,omitempty" maxLength:"128" doc:"A matchmaking configuration; empty: the party's preference."`
+	Attributes *Object `json:"attributes,omitempty" doc:"Of this search: above those of the player and the party, below those of the studio."`
 }
 
 // TicketAnswer is the search of the party; absent when there is none any more.
@@ -45,17 +47,7 @@ type Queue struct {
 
 func (d *Door) declareMatchmaking() {
 	playerCall(d, "Matchmaking.EnterMatchmaking", classEnter, "Begins the search of the party.",
-		func(ctx context.Context, by *cell.Caller, body *EnterMatchmakingRequest) (*TicketAnswer, error) {
-			cmd := cell.EnterMatchmaking{Caller: *by, Ticket: newID(), Party: newID(), Queue: body.Queue}
-			if err := d.engine.Do(ctx, &cmd); err != nil {
-				return nil, err
-			}
-			answer := &TicketAnswer{Flow: standOf(cmd.Flow)}
-			if !cmd.Search.Ticket.IsZero() {
-				answer.Ticket = ticketOf(&cmd.Search)
-			}
-			return answer, nil
-		})
+		d.enterMatchmaking)
 	playerCall(d, "Matchmaking.LeaveMatchmaking", classLeaveMatchmaking, "Ends the search. A success is final: no match follows.",
 		func(ctx context.Context, by *cell.Caller, _ *None) (*Done, error) {
 			cmd := cell.LeaveMatchmaking{Caller: *by}
@@ -87,6 +79,26 @@ func (d *Door) declareMatchmaking() {
 			return &TicketAnswer{s.Ticket, standOfSnapshot(&s)}, err
 		})
 	playerCall(d, "Matchmaking.ListQueues", classOther, "The queues that players may enter.", d.listQueues)
+}
+
+func (d *Door) enterMatchmaking(ctx context.Context, by *cell.Caller, body *EnterMatchmakingRequest) (*TicketAnswer, error) {
+	if err := body.Attributes.within("attributes", partyAttributesMax); err != nil {
+		return nil, err
+	}
+	cmd := cell.EnterMatchmaking{Caller: *by, Ticket: newID(), Party: newID(), Queue: body.Queue}
+	if body.Attributes != nil {
+		cmd.Advice.Attributes = string(*body.Attributes)
+	}
+	hooks := d.config.Hooks
+	hooked := hooks.On(playerhooks.BeforeEnterMatchmaking) || hooks.On(playerhooks.BuildPlayerData) || hooks.On(playerhooks.ChooseRegions)
+	if err := d.consulted(ctx, &cmd.Caller, &cmd, hooked, func() error { return d.adviseSearch(ctx, &cmd) }); err != nil {
+		return nil, err
+	}
+	answer := &TicketAnswer{Flow: standOf(cmd.Flow)}
+	if !cmd.Search.Ticket.IsZero() {
+		answer.Ticket = ticketOf(&cmd.Search)
+	}
+	return answer, nil
 }
 
 func (d *Door) listQueues(ctx context.Context, by *cell.Caller, _ *None) (*QueuesAnswer, error) {

@@ -104,7 +104,7 @@ func (d *Door) declareParty() {
 			if body.Attributes != nil {
 				cmd.Attributes = string(*body.Attributes)
 			}
-			return d.partyAfter(ctx, &cmd.Caller, d.engine.Do(ctx, &cmd))
+			return d.partyAfter(ctx, &cmd.Caller, d.createParty(ctx, &cmd))
 		})
 	playerCall(d, "Party.GetParty", classOther, "The party of the player.",
 		func(ctx context.Context, by *cell.Caller, _ *None) (*PartyAnswer, error) {
@@ -121,7 +121,7 @@ func (d *Door) declareParty() {
 				return nil, err
 			}
 			cmd := cell.JoinParty{Caller: *by, Party: party, FailOnExisting: body.fail()}
-			return d.partyAfter(ctx, &cmd.Caller, d.engine.Do(ctx, &cmd))
+			return d.partyAfter(ctx, &cmd.Caller, d.joinParty(ctx, &cmd, "ID"))
 		})
 	playerCall(d, "Party.JoinPartyByInviteCode", classCode, "Goes to a party whose code the player was told.", d.joinByCode)
 	playerCall(d, "Party.SendInvite", classInvite, "Invites a player into the party.",
@@ -130,7 +130,7 @@ func (d *Door) declareParty() {
 				return nil, later(flow.RateLimited, wait, "too many invites to one player")
 			}
 			cmd := cell.SendInvite{Caller: *by, ID: newID(), Target: body.PlayerID}
-			answer, err := d.partyAfter(ctx, &cmd.Caller, d.engine.Do(ctx, &cmd))
+			answer, err := d.partyAfter(ctx, &cmd.Caller, d.sendInvite(ctx, &cmd))
 			if err != nil {
 				return nil, err
 			}
@@ -159,7 +159,7 @@ func (d *Door) declareParty() {
 			}
 			if body.Accept {
 				cmd := cell.JoinParty{Caller: *by, Invite: invite, FailOnExisting: body.fail()}
-				return d.partyAfter(ctx, &cmd.Caller, d.engine.Do(ctx, &cmd))
+				return d.partyAfter(ctx, &cmd.Caller, d.joinParty(ctx, &cmd, "INVITE"))
 			}
 			cmd := cell.DeclineInvite{Caller: *by, Invite: invite}
 			return d.partyAfter(ctx, &cmd.Caller, d.engine.Do(ctx, &cmd))
@@ -210,7 +210,7 @@ func (d *Door) joinByCode(ctx context.Context, by *cell.Caller, body *JoinPartyB
 		return nil, later(flow.RateLimited, wait, "too many wrong codes from one address")
 	}
 	cmd := cell.JoinParty{Caller: *by, Code: body.Code, FailOnExisting: body.fail()}
-	err := d.engine.Do(ctx, &cmd)
+	err := d.joinParty(ctx, &cmd, "CODE")
 	if err != nil && flow.CodeOf(err) == flow.PartyNotFound {
 		d.buckets.take(classCodeAddress, address)
 	}

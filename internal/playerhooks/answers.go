@@ -1,6 +1,7 @@
 package playerhooks
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -170,12 +171,18 @@ const (
 	playerAttributesMax = 4 << 10
 )
 
-// UnmarshalJSON takes an object and nothing else.
+// UnmarshalJSON takes an object and nothing else, without the space between its parts. An empty one is none.
 func (o *Object) UnmarshalJSON(text []byte) error {
 	if len(text) == 0 || text[0] != '{' {
 		return fmt.Errorf("%.20q, want an object", text)
 	}
-	*o = Object(text)
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, text); err != nil {
+		return err
+	}
+	if *o = Object(compact.String()); *o == "{}" {
+		*o = ""
+	}
 	return nil
 }
 

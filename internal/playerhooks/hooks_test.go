@@ -130,7 +130,7 @@ func TestAnswersThatAreNone(t *testing.T) {
 func TestAdditions(t *testing.T) {
 	enter, err := Ask[EnterAnswer](t.Context(), one(t, BeforeEnterMatchmaking, Hook{OnTimeout: Deny, URL: backend(t, says(
 		`{"allow":true,"attributes":{"mode":"ranked"},"players":{"ann":{"attributes": {"skill": 12}}}}`))}), BeforeEnterMatchmaking, nil)
-	if err != nil || enter.Attributes.Text() != `{"mode":"ranked"}` || enter.Players["ann"].Attributes.Text() != `{"skill": 12}` || enter.Players["bob"].Attributes.Text() != "" {
+	if err != nil || enter.Attributes.Text() != `{"mode":"ranked"}` || enter.Players["ann"].Attributes.Text() != `{"skill":12}` || enter.Players["bob"].Attributes.Text() != "" {
 		t.Errorf("%+v, %v", enter, err)
 	}
 	data, err := Ask[PlayerDataAnswer](t.Context(), one(t, BuildPlayerData, Hook{OnTimeout: Deny, URL: backend(t, says(`{"players":{"ann":"skin=3"}}`))}), BuildPlayerData, nil)

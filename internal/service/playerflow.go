@@ -7,6 +7,7 @@ import (
 
 	"github.com/musterhq/muster/internal/listen"
 	"github.com/musterhq/muster/internal/playerapi"
+	"github.com/musterhq/muster/internal/playerhooks"
 )
 
 // openPlayerFlow opens the door of player flow, and the listeners that trusted servers and operators have for themselves.
@@ -30,7 +31,13 @@ func (x *Service) openPlayerFlow(doors *router) error {
 		providers["dev"] = playerapi.Development{}
 		x.log.Warn("players log in under any name that they like (provider dev); this is for one machine only")
 	}
+	hooks, err := playerhooks.ReadFile(s.PlayerHooks)
+	if err != nil {
+		return err
+	}
+	x.hooks = playerhooks.New(hooks, x.keys.CellSecret().WebhookKey(playerhooks.KeyTarget), x.log)
 	x.players = playerapi.NewDoor(playerapi.Config{
+		Hooks: x.hooks,
 		Engine: x.engine, Secret: x.keys.CellSecret(), Keys: x.keys, Providers: providers, Dev: s.Dev,
 		Secure:          strings.HasPrefix(s.PublicURL, "https:") || strings.HasPrefix(s.PublicURL, "wss:"),
 		LoginsPerSecond: float64(s.PlayerLogins), LoginsPerAddress: s.PlayerLoginsPerAddress, OnlineMax: s.PlayersOnline,

@@ -30,6 +30,7 @@ import (
 	"github.com/musterhq/muster/internal/notify"
 	"github.com/musterhq/muster/internal/operator"
 	"github.com/musterhq/muster/internal/playerapi"
+	"github.com/musterhq/muster/internal/playerhooks"
 	"github.com/musterhq/muster/internal/serverlink"
 	"github.com/musterhq/muster/internal/sessionapi"
 	"github.com/musterhq/muster/internal/settings"
@@ -51,7 +52,8 @@ type Service struct {
 	scripts *sessionapi.Door
 	notify  *notify.Sender
 	matches *matchmaker.Runner
-	players *playerapi.Door // nil without player flow
+	players *playerapi.Door    // nil without player flow
+	hooks   *playerhooks.Hooks // nil without any
 	port    *listen.Server
 	beside  []*listen.Server // for trusted servers and for operators of player flow
 	served  chan error
@@ -86,12 +88,12 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	if err := s.Check(); err != nil {
 		return nil, err
 	}
-	x := &Service{settings: s, log: log, clock: o.Clock, served: make(chan error, 1)}
-	defer func() {
 	core := s.Cell()
 	if err := s.ReadPlayerFlow(core.Flow); err != nil {
 		return nil, err
 	}
+	x := &Service{settings: s, log: log, clock: o.Clock, served: make(chan error, 1)}
+	defer func() {
 		if err != nil {
 			err = errors.Join(err, x.close(context.WithoutCancel(ctx)))
 		}
@@ -288,6 +290,7 @@ func (x *Service) close(ctx context.Context) error {
 	}
 	if x.players != nil {
 		x.players.Close()
+		x.hooks.Close()
 	}
 	for _, port := range append(x.beside, x.port) {
 		if port == nil {

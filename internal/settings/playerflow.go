@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/playerhooks"
 )
 
 var (
@@ -22,9 +23,12 @@ func (s Settings) playerFlow() *flow.Config {
 		return nil
 	}
 	c := flow.DefaultConfig()
-	c.Games.Reconnect, c.Games.ReconnectWindow = reconnectModes[s.PlayerReconnect], s.PlayerReconnectWindow
 	c.Logins.PerSecond, c.Logins.OnlineMax = s.PlayerLogins, s.PlayersOnline
+	c.Games.Reconnect, c.Games.ReconnectWindow = reconnectModes[s.PlayerReconnect], s.PlayerReconnectWindow
 	c.Games.DirectJoin = s.PlayerDirectJoin
+	if s.PlayerDirectCreate != "" {
+		c.Games.DirectCreate, c.Games.DirectQueue = true, s.PlayerDirectCreate
+	}
 	c.Penalties.Mode = penaltyModes[s.PlayerPenalties]
 	return &c
 }
@@ -36,6 +40,9 @@ func (s Settings) checkPlayerFlow() error {
 		atLeast("player-logins", s.PlayerLogins, 0),
 		atLeast("player-logins-per-address", s.PlayerLoginsPerAddress, 0),
 		atLeast("players-online", s.PlayersOnline, 0),
+	}
+	if _, err := playerhooks.ReadFile(s.PlayerHooks); err != nil {
+		errs = append(errs, fmt.Errorf("player-hooks: %w", err))
 	}
 	if s.PlayerReconnectWindow < 0 || s.PlayerReconnectWindow > 2*time.Hour {
 		errs = append(errs, fmt.Errorf("player-reconnect-window %s: want 0s to 2h", s.PlayerReconnectWindow))
@@ -50,6 +57,9 @@ func (s Settings) checkPlayerFlow() error {
 			errs = append(errs, fmt.Errorf("%s %q with dev: dev needs no credentials, so it listens on loopback only", name, address))
 		}
 	}
+	if s.PlayerFlowConfig != "" && !s.PlayerFlow {
+		errs = append(errs, fmt.Errorf("player-flow-config %q without player-flow: want both, or leave it out", s.PlayerFlowConfig))
+	}
 	if s.PlayerOIDCIssuer == "" {
 		return errors.Join(errs...)
 	}
@@ -57,9 +67,6 @@ func (s Settings) checkPlayerFlow() error {
 		if u, err := url.Parse(address); address != "" && (err != nil || u.Scheme != "https" || u.Host == "") {
 			errs = append(errs, fmt.Errorf("%s %q: want an https URL", name, address))
 		}
-	if s.PlayerFlowConfig != "" && !s.PlayerFlow {
-		errs = append(errs, fmt.Errorf("player-flow-config %q without player-flow: want both, or leave it out", s.PlayerFlowConfig))
-	}
 	}
 	if len(strings.Fields(s.PlayerOIDCAudience)) == 0 {
 		errs = append(errs, errors.New("player-oidc-audience is empty: want whom the tokens are for, so that those for others are not good here"))

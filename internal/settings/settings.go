@@ -67,6 +67,8 @@ type Settings struct {
 
 	PlayerReconnect       string        `name:"player-reconnect" placeholder:"MODE" help:"What becomes of the seat of a player whose connection is lost: OFF, OPTIONAL or REQUIRED."`
 	PlayerReconnectWindow time.Duration `name:"player-reconnect-window" placeholder:"TIME" help:"How long the seat is kept with OPTIONAL."`
+	PlayerDirectCreate    string        `name:"player-direct-create" placeholder:"QUEUE" help:"Players may make game instances of their own, which this game session queue places. Empty: they may not."`
+	PlayerHooks           string        `name:"player-hooks" placeholder:"FILE" help:"JSON file that says which hooks ask the studio's backend about players. Empty: none."`
 	PlayerDirectJoin      bool          `name:"player-direct-join" help:"Players may join game instances that run, without matchmaking."`
 	PlayerPenalties       string        `name:"player-penalties" placeholder:"MODE" help:"Penalties for leaving: OFF, REPORT_ONLY or ENFORCE."`
 

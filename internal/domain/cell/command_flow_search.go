@@ -61,7 +61,7 @@ func (cmd *EnterMatchmaking) decide(t *tx) error {
 	if err == nil {
 		err = t.checkRoom(len(ticket.Roster))
 	}
-	if err == nil && cmd.About != nil && !slices.Equal(cmd.About, partyPlayers(&x)) {
+	if err == nil && !cmd.Look && cmd.About != nil && !slices.Equal(cmd.About, partyPlayers(&x)) {
 		err = flow.Refuse(flow.Refusal{Code: flow.RevConflict}, "the members of party pty-%s have changed since the studio was asked about them", x.ID)
 	}
 	if err != nil {
