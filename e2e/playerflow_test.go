@@ -101,7 +101,9 @@ func (p *flowPlayer) attach() object {
 		RequestHeader: http.Header{"Authorization": {"Bearer " + p.token}, "Sec-WebSocket-Protocol": {"playerflow.v1"}},
 	})
 	must(p.t, err)
+	p.mu.Lock()
 	p.socket = socket
+	p.mu.Unlock()
 	go socket.ReadLoop()
 	p.t.Cleanup(func() { _ = socket.NetConn().Close() })
 	return p.until("hello")
@@ -115,9 +117,12 @@ func (p *flowPlayer) OnPing(c *gws.Conn, payload []byte) {
 	_ = c.WritePong(payload)
 }
 func (p *flowPlayer) OnPong(*gws.Conn, []byte) {}
-func (p *flowPlayer) OnClose(_ *gws.Conn, err error) {
+func (p *flowPlayer) OnClose(c *gws.Conn, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.socket != nil && c != p.socket {
+		return // an earlier stream, which nobody looks at any more
+	}
 	p.code = 1006
 	if e, ok := err.(*gws.CloseError); ok {
 		p.code = e.Code
@@ -125,7 +130,7 @@ func (p *flowPlayer) OnClose(_ *gws.Conn, err error) {
 	p.tellMore()
 }
 
-func (p *flowPlayer) OnMessage(_ *gws.Conn, m *gws.Message) {
+func (p *flowPlayer) OnMessage(c *gws.Conn, m *gws.Message) {
 	var o object
 	if err := json.Unmarshal(m.Bytes(), &o); err != nil {
 		o = object{"type": "not JSON: " + string(m.Bytes())}
@@ -133,6 +138,9 @@ func (p *flowPlayer) OnMessage(_ *gws.Conn, m *gws.Message) {
 	_ = m.Close()
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.socket != nil && c != p.socket {
+		return
+	}
 	p.frames = append(p.frames, o)
 	p.tellMore()
 }

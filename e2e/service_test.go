@@ -295,12 +295,12 @@ func (s *service) gameSession(id string) types.GameSession {
 	return out.GameSessions[0]
 }
 
-func (s *service) untilGameSession(id string, want types.GameSessionStatus) types.GameSession {
+func (s *service) untilGameSession(id string, want ...types.GameSessionStatus) types.GameSession {
 	s.t.Helper()
 	var last types.GameSession
 	eventually(s.t, fmt.Sprintf("game session %s to be %s", id, want), func() bool {
 		last = s.gameSession(id)
-		return last.Status == want
+		return slices.Contains(want, last.Status)
 	})
 	return last
 }
