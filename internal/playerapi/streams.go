@@ -44,7 +44,7 @@ const subprotocol = "playerflow.v1"
 
 const (
 	// readBuffer is small on purpose: every idle stream holds one, and what clients send fits in.
-	readBuffer = 256
+	readBuffer = 128
 	messageMax = 4 << 10
 	watchEvery = time.Second
 	// watchParts is in how many parts all streams are looked at meanwhile: so many heartbeats are not written at once.
@@ -117,13 +117,16 @@ func (d *Door) serveStream(w http.ResponseWriter, r *http.Request) {
 	now := time.Now().UnixNano()
 	s.heard.Store(now)
 	// Many come at once after a restart. Their heartbeats, and the signs of life in the journal, spread from the first on.
-	config := &d.engine.CellConfig().Flow.Sessions
+	config := &d.settings().Sessions
+	s.promised = config
 	s.pinged, s.renewed = now-rand.Int64N(int64(config.PingInterval)), now-rand.Int64N(int64(config.IdleExpiry/20))
 	socket.Session().(*seat).stream = s
 	if code == 0 {
 		code = d.streams.attach(s, after)
 	}
-	if code != 0 {
+	if after, away := d.gate.away(); code == closeDraining && away {
+		s.sayBye(after)
+	} else if code != 0 {
 		s.close(code)
 	}
 	if !d.streams.reads(s) {
@@ -179,7 +182,7 @@ func (x *streams) attach(s *stream, after uint64) (code uint16) {
 func (x *streams) enter(s *stream) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.closed {
+	if _, away := x.door.gate.away(); away || x.closed {
 		return false
 	}
 	if old := x.players[s.player]; old != nil {
@@ -203,7 +206,8 @@ func (x *streams) leave(s *stream) bool {
 	}
 	delete(x.players, s.player)
 	delete(x.sessions, s.session)
-	return !x.closed
+	_, away := x.door.gate.away()
+	return !away && !x.closed
 }
 
 func (x *streams) lose(s *stream) {
@@ -244,7 +248,7 @@ func (x *streams) beginning(s *stream, cmd *cell.AttachStream, after uint64) (fi
 	for i := range n.events {
 		events = append(events, told{n.events[i].Seq, d.eventTail(&n.events[i].Told, s.player)})
 	}
-	config := &d.engine.CellConfig().Flow.Sessions
+	config := s.promised
 	first, err = json.Marshal(hello{
 		"hello", sessionID(s.session), cmd.Login.Epoch, n.head, cmd.Flow.Rev, config.PingInterval.Milliseconds(), config.DeadAfter.Milliseconds(), resume,
 	})
@@ -362,7 +366,6 @@ func (x *streams) end(session domain.UUID, code uint16) {
 
 // watch sends heartbeats, ends streams that are silent, and keeps login sessions alive whose clients are only listening.
 func (x *streams) watch() {
-	config := &x.door.engine.CellConfig().Flow.Sessions
 	ticker := time.NewTicker(watchEvery / watchParts)
 	defer ticker.Stop()
 	var all []*stream
@@ -380,11 +383,13 @@ func (x *streams) watch() {
 		}
 		x.mu.Unlock()
 		now := time.Now().UnixNano()
+		config := &x.door.settings().Sessions
 		for _, s := range all {
+			// A client goes by what it was greeted with: it hears from us no less often, and has no less time to answer.
 			switch {
-			case now-s.heard.Load() > int64(config.DeadAfter):
+			case now-s.heard.Load() > int64(max(config.DeadAfter, s.promised.DeadAfter)):
 				s.drop()
-			case now-s.pinged >= int64(config.PingInterval):
+			case now-s.pinged >= int64(min(config.PingInterval, s.promised.PingInterval)):
 				s.pinged = now
 				s.beat()
 			}
@@ -424,10 +429,8 @@ func (x *streams) close() {
 		all = append(all, s)
 	}
 	x.mu.Unlock()
-	bye := []byte(`{"type":"bye","reconnect_after_ms":` + strconv.FormatInt(comeBack.Milliseconds(), 10) + `}`)
 	for _, s := range all {
-		s.send(opText, bye)
-		s.close(closeDraining)
+		s.sayBye(comeBack)
 	}
 	x.running.Wait()
 }
