@@ -2,8 +2,17 @@ package identity
 
 import (
 	"crypto/ed25519"
+	"encoding/base64"
 	"encoding/hex"
 )
+
+// AccessToken is what the client of a player shows after its login: of a login session, and of one of its refreshes, or of
+// zeros for the login itself. Both names are random. It is derived, so that a client whose answer was lost gets it again,
+// and only its hash is stored.
+func (s CellSecret) AccessToken(session, refresh [16]byte) string {
+	text := append([]byte("access-token\x00"), session[:]...)
+	return base64.RawURLEncoding.EncodeToString(s.derive(append(text, refresh[:]...)))
+}
 
 // ConnectionKey signs the tokens that players show to game servers. Its public half is handed out.
 func (s CellSecret) ConnectionKey() ed25519.PrivateKey {

@@ -2,6 +2,7 @@ package listen
 
 import (
 	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"log/slog"
 	"os"
@@ -82,6 +83,19 @@ func (f *FileCertificate) look() (fileStamp, error) {
 		*v = fileVersion{info.ModTime(), info.Size()}
 	}
 	return s, nil
+}
+
+// LoadAuthorities reads certificates of authorities in PEM.
+func LoadAuthorities(path string) (*x509.CertPool, error) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("authorities: %w", err)
+	}
+	pool := x509.NewCertPool()
+	if !pool.AppendCertsFromPEM(content) {
+		return nil, fmt.Errorf("authorities %s: want at least one certificate in PEM", path)
+	}
+	return pool, nil
 }
 
 func (f *FileCertificate) load(stamp fileStamp) error {

@@ -1,8 +1,10 @@
 package playerapi
 
 import (
+	"cmp"
 	"context"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/musterhq/muster/internal/domain"
@@ -40,7 +42,7 @@ func (d *Door) serveTrusted(w http.ResponseWriter, r *http.Request, to *realm, r
 		problem = d.trust(r, x, to, role)
 	}
 	if problem == nil {
-		if wait, ok := d.buckets.take(classPartner, x.partner); !ok {
+		if wait, ok := d.buckets.take(classPartner, cmp.Or(x.partner, x.address)); !ok {
 			problem = later(flow.RateLimited, wait, "too many calls with one credential")
 		}
 	}
@@ -65,32 +67,57 @@ func (d *Door) trust(r *http.Request, x *who, to *realm, role identity.Role) *Pr
 		x.partner, x.instance = name, instance
 		return nil
 	}
-	keyID, secret, ok := identity.Shown(r)
 	if d.config.Dev {
 		// Without credentials any page in the developer's browser could call.
 		if err := new(http.CrossOriginProtection).Check(r); err != nil {
 			return refusal(flow.PermissionDenied, "%s", err)
 		}
 		x.partner = "dev"
-		if ok {
+		if keyID, _, ok := identity.Shown(r); ok {
 			x.partner = keyID
 		}
 		return nil
 	}
-	if !ok {
-		return refusal(flow.Unauthenticated, "want Authorization: Bearer KEYID.SECRET, or Basic with both")
+	key, problem := d.keyOf(r)
+	if problem != nil {
+		return problem
 	}
-	key, found := identity.Proven(d.config.Keys, keyID, secret)
-	switch {
-	case !found:
-		return refusal(flow.Unauthenticated, "there is no access key with this id and secret")
-	case !identity.Private(r, d.config.Secure):
-		return refusal(flow.PermissionDenied, "access key %s was sent without TLS: whoever listens has it now", keyID)
-	case key.Role != role && key.Role != identity.Admin:
-		return refusal(flow.PermissionDenied, "access key %s has the role %s, want %s", keyID, key.Role, role)
+	if key.Role != role && key.Role != identity.Admin && !(key.Role == identity.ReadOnly && changesNothing(r)) {
+		return refusal(flow.PermissionDenied, "access key %s has the role %s, want %s", key.ID, key.Role, role)
 	}
-	x.partner = keyID
+	x.partner = key.ID
 	return nil
+}
+
+// keyOf finds the access key of a request: one that it shows, or that its certificate stands for, which the port has checked.
+// A key that is revoked ends its certificates with it.
+func (d *Door) keyOf(r *http.Request) (identity.AccessKey, *Problem) {
+	if keyID, certified := identity.Certified(r); certified && r.Header.Get("Authorization") == "" {
+		key, ok := d.config.Keys.Find(keyID)
+		if !ok {
+			return key, refusal(flow.Unauthenticated, "there is no access key %.60q, for which the certificate stands", keyID)
+		}
+		return key, nil
+	}
+	keyID, secret, ok := identity.Shown(r)
+	if !ok {
+		return identity.AccessKey{}, refusal(flow.Unauthenticated, "want Authorization: Bearer KEYID.SECRET, or Basic with both, or a client certificate")
+	}
+	key, ok := identity.Proven(d.config.Keys, keyID, secret)
+	switch {
+	case !ok:
+		return key, refusal(flow.Unauthenticated, "there is no access key with this id and secret")
+	case !identity.Private(r, d.config.Secure):
+		return key, refusal(flow.PermissionDenied, "access key %s was sent without TLS: whoever listens has it now", keyID)
+	}
+	return key, nil
+}
+
+// looking are the calls that keys of the role readonly may make as well.
+var looking = []string{"partner/Flow.GetPlayers", "operator/Operator.Audit", "operator/Operator.ExplainStuck", "operator/Operator.GetPlayer", "operator/Operator.ListPlayers"}
+
+func changesNothing(r *http.Request) bool {
+	return slices.Contains(looking, strings.TrimPrefix(r.URL.Path, Prefix))
 }
 
 // instanceFor reads the game instance of a call, and checks that a game server means its own.

@@ -6,8 +6,8 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
+	"net/netip"
 	"strconv"
 	"strings"
 	"time"
@@ -42,8 +42,11 @@ type Config struct {
 	Keys      KeyFinder           // service accounts of partners and operators
 	Hooks     *playerhooks.Hooks  // nil: the studio is asked nothing
 	Providers map[string]Provider // who says who a player is, by the name in Login; "backend" is always there
+	LoginKeys *LoginKeys          // of backends that sign tokens for their players; nil: they fetch login tickets only
 	Dev       bool                // partners and operators need no credentials
 	Secure    bool                // TLS is taken off in front of us, so a secret that came without it was not overheard
+	Proxies   []netip.Prefix      // whose X-Forwarded-For is believed
+	Origins   []string            // of web pages that may call as players; AnyOrigin: all
 
 	LoginsPerSecond  float64 // 0: no limit
 	LoginsPerAddress int     // a minute; 0: no limit
@@ -185,6 +188,9 @@ func whoOf(ctx context.Context) *who { return ctx.Value(whoKey{}).(*who) }
 const bodyMax = 64 << 10
 
 func (d *Door) servePlayer(w http.ResponseWriter, r *http.Request) {
+	if d.crossOrigin(w, r) {
+		return
+	}
 	switch {
 	case r.URL.Path == StreamPath:
 		d.serveStream(w, r)
@@ -236,8 +242,7 @@ func (d *Door) wrongCall(r *http.Request, known bool) *Problem {
 }
 
 func (d *Door) stranger(r *http.Request) *who {
-	address, _, _ := net.SplitHostPort(r.RemoteAddr)
-	return &who{door: d, address: address, host: r.Host, tls: r.TLS != nil}
+	return &who{door: d, address: d.clientAddress(r), host: r.Host, tls: r.TLS != nil}
 }
 
 func (r *realm) serve(w http.ResponseWriter, request *http.Request, x *who) {

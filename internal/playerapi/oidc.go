@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
+
+	"github.com/musterhq/muster/internal/domain/cell"
 )
 
 // OIDCConfig is a studio's identity provider.
@@ -141,8 +143,12 @@ func (o *OIDC) Identify(ctx context.Context, token string) (Claim, error) {
 	if player == "" {
 		return Claim{}, fmt.Errorf("claim %s is missing or no text", o.config.Claim)
 	}
+	player = o.config.Prefix + player
+	if err := cell.CheckPlayerID(player); err != nil {
+		return Claim{}, fmt.Errorf("claim %s: %w", o.config.Claim, err)
+	}
 	name, _ := claims[o.config.NameClaim].(string)
-	return Claim{Player: o.config.Prefix + player, DisplayName: clip(name)}, nil
+	return Claim{Player: player, DisplayName: clip(name)}, nil
 }
 
 // clip shortens a name that somebody chose.

@@ -24,16 +24,22 @@ type Claim struct {
 	Insecure    bool // good for development only
 
 	ticket domain.UUID // a login ticket that the core has yet to redeem
+	once   domain.UUID // a signed token of the backend that is good for one login, which the core has to see to
+	until  domain.Time // when that token ends
 }
 
-// BackendProvider is the name under which login tickets are shown, which a trusted backend has fetched.
+// BackendProvider is the name under which login tickets are shown, which a trusted backend has fetched, and tokens that it
+// has signed itself.
 const BackendProvider = "backend"
 
 func (d *Door) identify(ctx context.Context, body *LoginRequest) (Claim, error) {
-	if body.Provider == BackendProvider {
+	if body.Provider == BackendProvider && (d.config.LoginKeys == nil || strings.HasPrefix(body.Token, ticketPrefix)) {
 		return claimOfTicket(body.Token)
 	}
 	provider, ok := d.config.Providers[body.Provider]
+	if body.Provider == BackendProvider {
+		provider, ok = d.config.LoginKeys, true
+	}
 	if !ok {
 		known := append(slices.Sorted(maps.Keys(d.config.Providers)), BackendProvider)
 		return Claim{}, refusal(flow.InvalidArgument, "provider: %.60q, want one of %s", body.Provider, strings.Join(known, ", "))

@@ -82,13 +82,12 @@ func (d *Door) declareSession() {
 	playerCall(d, "Session.Login", classLogin, "Begins a login session. Never refused because of what the player is in.", d.login)
 	playerCall(d, "Session.Refresh", classOther, "A new access token; the old one is good for a while more.",
 		func(ctx context.Context, by *cell.Caller, _ *None) (*RefreshAnswer, error) {
-			token, hash := newSecret(accessPrefix)
-			cmd := cell.RefreshLogin{Caller: *by, Token: hash}
-			cmd.Request = "" // a repeat could not get the same token: only its hash is known
+			cmd := cell.RefreshLogin{Caller: *by, Nonce: newID()}
+			cmd.Token = hashOf(d.accessToken(by.Session, cmd.Nonce))
 			if err := d.engine.Do(ctx, &cmd); err != nil {
 				return nil, err
 			}
-			answer := &RefreshAnswer{AccessToken: token, Flow: standOf(cmd.Flow)}
+			answer := &RefreshAnswer{AccessToken: d.accessToken(by.Session, cmd.Made), Flow: standOf(cmd.Flow)}
 			return answer, d.engine.Read(ctx, func(v *cell.View) error {
 				answer.ExpiresAt = stamp(v.LoginExpires(&cmd.Login))
 				return nil
@@ -185,7 +184,12 @@ func keepParts(s *FlowSnapshot, include []string) {
 // accessPrefix makes access tokens known for what they are, when one is found where it should not be.
 const accessPrefix = "pfa_"
 
-func (d *Door) login(ctx context.Context, _ *cell.Caller, body *LoginRequest) (*LoginAnswer, error) {
+// accessToken is the token of a login session; a repeated call gets the one of the first call again.
+func (d *Door) accessToken(session, refresh domain.UUID) string {
+	return accessPrefix + d.config.Secret.AccessToken(session, refresh)
+}
+
+func (d *Door) login(ctx context.Context, by *cell.Caller, body *LoginRequest) (*LoginAnswer, error) {
 	x := whoOf(ctx)
 	if wait, ok := d.buckets.take(classLoginAddress, x.address); !ok {
 		return nil, later(flow.RateLimited, wait, "too many logins from one address")
@@ -194,16 +198,20 @@ func (d *Door) login(ctx context.Context, _ *cell.Caller, body *LoginRequest) (*
 	if err != nil {
 		return nil, err
 	}
+	cmd := cell.Login{
+		Player: claim.Player, Ticket: claim.ticket, Once: claim.once, Until: claim.until, Request: by.Request, Session: newID(),
+		Device: body.DeviceLabel, ClientVersion: body.ClientVersion, DisplayName: claim.DisplayName,
+		AutoReconnect: slices.Contains(body.Capabilities, autoReconnect), Insecure: claim.Insecure,
+	}
+	cmd.Token = hashOf(d.accessToken(cmd.Session, domain.UUID{}))
+	if err := d.checkTicket(ctx, &cmd); err != nil {
+		return nil, err
+	}
 	if wait, ok := d.buckets.take(classLogin, claim.Player); !ok {
 		return nil, later(flow.RateLimited, wait, "too many logins of one player")
 	}
 	if err := d.queueLogin(ctx, claim.Player); err != nil {
 		return nil, err
-	}
-	token, hash := newSecret(accessPrefix)
-	cmd := cell.Login{
-		Player: claim.Player, Ticket: claim.ticket, Session: newID(), Token: hash, Device: body.DeviceLabel, ClientVersion: body.ClientVersion,
-		DisplayName: claim.DisplayName, AutoReconnect: slices.Contains(body.Capabilities, autoReconnect), Insecure: claim.Insecure,
 	}
 	if err := d.engine.Do(ctx, &cmd); err != nil {
 		return nil, err
@@ -213,12 +221,27 @@ func (d *Door) login(ctx context.Context, _ *cell.Caller, body *LoginRequest) (*
 		return nil, err
 	}
 	answer := &LoginAnswer{
-		AccessToken: token, SessionID: sessionID(cmd.Made.ID), Epoch: cmd.Made.Epoch, StreamURL: d.streamURL(x), FlowSnapshot: s, Flow: standOf(cmd.Flow),
+		AccessToken: d.accessToken(cmd.Made.ID, domain.UUID{}), SessionID: sessionID(cmd.Made.ID), Epoch: cmd.Made.Epoch, StreamURL: d.streamURL(x),
+		FlowSnapshot: s, Flow: standOf(cmd.Flow),
 	}
 	if s.Session != nil {
 		answer.ExpiresAt = s.Session.ExpiresAt
 	}
 	return answer, nil
+}
+
+// checkTicket refuses a login ticket that cannot be good before anything is counted for the player whom it names: that name
+// is believed only with the ticket.
+func (d *Door) checkTicket(ctx context.Context, cmd *cell.Login) error {
+	if cmd.Ticket.IsZero() {
+		return nil
+	}
+	return d.engine.Read(ctx, func(v *cell.View) error {
+		if !v.KnowsTicket(cmd, domain.TimeOf(d.engine.Now())) {
+			return badToken()
+		}
+		return nil
+	})
 }
 
 // queueLogin lets a player in, or says when to come back. Players who are in a game go first.

@@ -92,6 +92,10 @@ func (d *Door) serveStream(w http.ResponseWriter, r *http.Request) {
 		writeProblem(w, p)
 		return
 	}
+	if !d.allowsStream(r) {
+		writeProblem(w, refusal(flow.PermissionDenied, "origin %.100q is none of those that may open a stream", r.Header.Get("Origin")))
+		return
+	}
 	var after uint64
 	if text := r.URL.Query().Get("after_seq"); text != "" {
 		n, err := strconv.ParseUint(text, 10, 64)

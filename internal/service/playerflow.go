@@ -1,9 +1,14 @@
 package service
 
 import (
+	"context"
+	"crypto/x509"
 	"errors"
+	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/musterhq/muster/internal/listen"
 	"github.com/musterhq/muster/internal/playerapi"
@@ -16,20 +21,15 @@ func (x *Service) openPlayerFlow(doors *router) error {
 	if !s.PlayerFlow {
 		return nil
 	}
-	providers := map[string]playerapi.Provider{}
-	switch {
-	case s.PlayerOIDCIssuer != "":
-		oidc, err := playerapi.NewOIDC(playerapi.OIDCConfig{
-			Issuer: s.PlayerOIDCIssuer, Audiences: strings.Fields(s.PlayerOIDCAudience), JWKS: s.PlayerOIDCKeys, Claim: s.PlayerOIDCClaim, Prefix: s.PlayerOIDCPrefix,
-		})
-		if err != nil {
+	providers, err := x.playerProviders()
+	if err != nil {
+		return err
+	}
+	var keys *playerapi.LoginKeys
+	if s.PlayerLoginKeys != "" {
+		if keys, err = playerapi.OpenLoginKeys(s.PlayerLoginKeys, x.engine.Now, x.log); err != nil {
 			return err
 		}
-		providers["oidc"] = oidc
-	case s.Dev:
-		// Not beside one that checks who somebody is: it would make that worthless.
-		providers["dev"] = playerapi.Development{}
-		x.log.Warn("players log in under any name that they like (provider dev); this is for one machine only")
 	}
 	hooks, err := playerhooks.ReadFile(s.PlayerHooks)
 	if err != nil {
@@ -37,8 +37,8 @@ func (x *Service) openPlayerFlow(doors *router) error {
 	}
 	x.hooks = playerhooks.New(hooks, x.keys.CellSecret().WebhookKey(playerhooks.KeyTarget), x.log)
 	x.players = playerapi.NewDoor(playerapi.Config{
-		Hooks: x.hooks,
-		Engine: x.engine, Secret: x.keys.CellSecret(), Keys: x.keys, Providers: providers, Dev: s.Dev,
+		Hooks: x.hooks, Proxies: s.Proxies(), Origins: s.Origins(),
+		Engine: x.engine, Secret: x.keys.CellSecret(), Keys: x.keys, Providers: providers, LoginKeys: keys, Dev: s.Dev,
 		Secure:          strings.HasPrefix(s.PublicURL, "https:") || strings.HasPrefix(s.PublicURL, "wss:"),
 		LoginsPerSecond: float64(s.PlayerLogins), LoginsPerAddress: s.PlayerLoginsPerAddress, OnlineMax: s.PlayersOnline,
 		PublicURL: s.PublicURL, Log: x.log,
@@ -47,14 +47,59 @@ func (x *Service) openPlayerFlow(doors *router) error {
 	if s.Dev {
 		doors.players = x.players
 	}
-	if err := x.openBeside(s.PartnerListen, x.players.Partner()); err != nil {
+	var clients *x509.CertPool
+	if s.PartnerClientCA != "" {
+		if clients, err = listen.LoadAuthorities(s.PartnerClientCA); err != nil {
+			return fmt.Errorf("partner-client-ca: %w", err)
+		}
+	}
+	if err := x.openBeside(s.PartnerListen, clients, x.players.Partner()); err != nil {
 		return err
 	}
-	return x.openBeside(s.OperatorListen, x.players.Operator())
+	return x.openBeside(s.OperatorListen, clients, x.players.Operator())
+}
+
+// playerProviders are those who say who a player is.
+func (x *Service) playerProviders() (map[string]playerapi.Provider, error) {
+	s := x.settings
+	providers := map[string]playerapi.Provider{}
+	if s.PlayerOIDCIssuer != "" {
+		oidc, err := playerapi.NewOIDC(playerapi.OIDCConfig{
+			Issuer: s.PlayerOIDCIssuer, Audiences: strings.Fields(s.PlayerOIDCAudience), JWKS: s.PlayerOIDCKeys, Claim: s.PlayerOIDCClaim, Prefix: s.PlayerOIDCPrefix,
+		})
+		if err != nil {
+			return nil, err
+		}
+		providers["oidc"] = oidc
+	}
+	if s.PlayerDev() {
+		providers["dev"] = playerapi.Development{}
+		ctx, stop := context.WithCancel(context.Background())
+		x.stopWarning = stop
+		x.warning.Go(func() { warnOfDevLogins(ctx, x.log) })
+	}
+	return providers, nil
+}
+
+// warnEvery is how often a log says what must not be overlooked.
+const warnEvery = time.Minute
+
+// warnOfDevLogins warns until the service stops.
+func warnOfDevLogins(ctx context.Context, log *slog.Logger) {
+	again := time.NewTicker(warnEvery)
+	defer again.Stop()
+	for {
+		log.Warn("players log in under any name that they like (provider dev); this is for one machine only")
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // openBeside serves a handler on an address of its own, with the certificate of the port.
-func (x *Service) openBeside(address string, handler http.Handler) error {
+func (x *Service) openBeside(address string, clients *x509.CertPool, handler http.Handler) error {
 	if address == "" {
 		return nil
 	}
@@ -62,7 +107,7 @@ func (x *Service) openBeside(address string, handler http.Handler) error {
 	if err != nil {
 		return err
 	}
-	port, err := listen.Open(listen.Config{Addr: address, Handler: handler, Log: x.log, Certificate: certificate})
+	port, err := listen.Open(listen.Config{Addr: address, Handler: handler, Log: x.log, Certificate: certificate, Clients: clients})
 	if err != nil {
 		return err
 	}

@@ -13,6 +13,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/musterhq/muster/internal/archive"
@@ -61,8 +62,10 @@ type Service struct {
 	clock *engine.Clock // nil on real time
 	links serverlink.LinkClock
 
-	stopLinks context.CancelFunc
-	publicURL string
+	stopLinks   context.CancelFunc
+	stopWarning context.CancelFunc // nil when there is nothing to warn of
+	warning     sync.WaitGroup
+	publicURL   string
 }
 
 // Start opens the data directory, loads the state and answers on the port. What it opened before an error is closed
@@ -284,6 +287,10 @@ func (x *Service) close(ctx context.Context) error {
 	var errs []error
 	if x.stopLinks != nil {
 		x.stopLinks()
+	}
+	if x.stopWarning != nil {
+		x.stopWarning()
+		x.warning.Wait()
 	}
 	if x.scripts != nil {
 		x.scripts.Close() // event streams would hold the port up

@@ -60,6 +60,7 @@ func (s Settings) checkPlayerFlow() error {
 	if s.PlayerFlowConfig != "" && !s.PlayerFlow {
 		errs = append(errs, fmt.Errorf("player-flow-config %q without player-flow: want both, or leave it out", s.PlayerFlowConfig))
 	}
+	errs = append(errs, s.checkPlayerDoors(), s.checkDevLogins())
 	if s.PlayerOIDCIssuer == "" {
 		return errors.Join(errs...)
 	}

@@ -1,0 +1,126 @@
+package playerapi
+
+import (
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/musterhq/muster/internal/archive/archivetest"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/journal/journaltest"
+)
+
+// lobby is a cell with player flow and the door in front of it, on a clock that the test moves.
+type lobby struct {
+	*testing.T
+	door *Door
+	keys *identity.Keys
+
+	mu  sync.Mutex
+	now time.Time
+}
+
+func newLobby(t *testing.T, change func(*Config)) *lobby {
+	t.Helper()
+	disk, err := journaltest.NewMemory(1).Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended, err := archivetest.NewMemory(1).Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := &lobby{T: t, now: time.Now()}
+	players := flow.DefaultConfig()
+	config := cell.DefaultConfig()
+	config.Flow = &players
+	e, err := engine.Open(t.Context(), engine.Config{Journal: disk, Archive: ended, Cell: config, Now: x.clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { e.Close() })
+	if x.keys, err = identity.OpenKeys(t.TempDir()); err != nil {
+		t.Fatal(err)
+	}
+	c := Config{Engine: e, Secret: x.keys.CellSecret(), Keys: x.keys, Providers: map[string]Provider{"dev": Development{}}, Log: slog.New(slog.DiscardHandler)}
+	if change != nil {
+		change(&c)
+	}
+	x.door = NewDoor(c)
+	x.door.buckets.now = x.clock
+	t.Cleanup(x.door.Close)
+	return x
+}
+
+func (x *lobby) clock() time.Time {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.now
+}
+
+func (x *lobby) pass(d time.Duration) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.now = x.now.Add(d)
+}
+
+// call makes one call of a player; headers come in pairs.
+func (x *lobby) call(token, name, body string, headers ...string) (int, map[string]any) {
+	x.Helper()
+	return x.send(x.door.Player(), token, PlayerPrefix+name, body, headers...)
+}
+
+func (x *lobby) send(to http.Handler, token, path, body string, headers ...string) (int, map[string]any) {
+	x.Helper()
+	r := httptest.NewRequestWithContext(x.Context(), http.MethodPost, path, strings.NewReader(body))
+	r.RemoteAddr = "127.0.0.1:1"
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	for i := 0; i+1 < len(headers); i += 2 {
+		r.Header.Add(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	to.ServeHTTP(w, r)
+	var o map[string]any
+	if err := json.Unmarshal(w.Body.Bytes(), &o); err != nil {
+		x.Fatalf("%s: %d %q: %v", path, w.Code, w.Body, err)
+	}
+	return w.Code, o
+}
+
+func devLogin(player string) string {
+	token, _ := json.Marshal(map[string]string{"player_id": player})
+	body, _ := json.Marshal(map[string]string{"provider": "dev", "token": string(token)})
+	return string(body)
+}
+
+func (x *lobby) login(player string) (token string) {
+	x.Helper()
+	status, o := x.call("", "Session.Login", devLogin(player))
+	token, _ = o["access_token"].(string)
+	if status != http.StatusOK || token == "" {
+		x.Fatalf("login of %s: %d %v", player, status, o)
+	}
+	return token
+}
+
+// wants fails the test unless a call is answered with a status and a code; "" is for success.
+func (x *lobby) wants(status int, code string) func(int, map[string]any) map[string]any {
+	x.Helper()
+	return func(got int, o map[string]any) map[string]any {
+		x.Helper()
+		if c, _ := o["code"].(string); got != status || c != code {
+			x.Errorf("got %d %v, want %d %s", got, o, status, code)
+		}
+		return o
+	}
+}

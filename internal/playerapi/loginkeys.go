@@ -1,0 +1,240 @@
+package playerapi
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rsa"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+)
+
+const (
+	loginKeysRecheck = 5 * time.Second // how often, at most, the file is looked at
+	loginKeysBytes   = 1 << 20
+	signedLifeMax    = 5 * time.Minute
+	signedLeeway     = 30 * time.Second // the clocks of backends differ from ours
+	signedNameMax    = 128
+	rsaBitsMin       = 2048
+)
+
+// LoginKeys checks tokens that a studio's backend signs for players whom it has authenticated: JWTs that live for minutes and
+// are good for one login. The public keys are in a file, as a JWK set; a file that changes is read again.
+// Specification, 6.3.
+type LoginKeys struct {
+	path string
+	now  func() time.Time // of the core, which also forgets used tokens by it
+	log  *slog.Logger
+
+	mu      sync.Mutex
+	keys    map[string]loginKey
+	checked time.Time
+	version fileVersion
+}
+
+type loginKey struct {
+	jose.JSONWebKey
+	algorithm jose.SignatureAlgorithm
+}
+
+type fileVersion struct {
+	modified time.Time
+	size     int64
+}
+
+// OpenLoginKeys reads the file. A key that cannot be used is an error here and now.
+func OpenLoginKeys(path string, now func() time.Time, log *slog.Logger) (*LoginKeys, error) {
+	k := &LoginKeys{path: path, now: now, log: log, checked: time.Now()}
+	version, err := k.look()
+	if err == nil {
+		err = k.load(version)
+	}
+	return k, err
+}
+
+func (k *LoginKeys) look() (fileVersion, error) {
+	info, err := os.Stat(k.path)
+	if err != nil {
+		return fileVersion{}, fmt.Errorf("login keys: %w", err)
+	}
+	return fileVersion{info.ModTime(), info.Size()}, nil
+}
+
+func (k *LoginKeys) load(version fileVersion) error {
+	if version.size > loginKeysBytes {
+		return fmt.Errorf("login keys %s: %d bytes, want at most %d", k.path, version.size, loginKeysBytes)
+	}
+	content, err := os.ReadFile(k.path)
+	if err != nil {
+		return fmt.Errorf("login keys: %w", err)
+	}
+	keys, err := readLoginKeys(content)
+	if err != nil {
+		return fmt.Errorf("login keys %s: %w", k.path, err)
+	}
+	k.keys, k.version = keys, version
+	return nil
+}
+
+func readLoginKeys(content []byte) (map[string]loginKey, error) {
+	var set jose.JSONWebKeySet
+	if err := json.Unmarshal(content, &set); err != nil {
+		return nil, fmt.Errorf("want a JWK set, {\"keys\": […]}: %w", err)
+	}
+	if len(set.Keys) == 0 {
+		return nil, errors.New("want a JWK set with at least one key")
+	}
+	keys := map[string]loginKey{}
+	for i, key := range set.Keys {
+		algorithm, err := loginAlgorithm(key)
+		if err == nil && keys[key.KeyID].Key != nil {
+			err = fmt.Errorf("kid %q: want each once", key.KeyID)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("keys[%d]: %w", i, err)
+		}
+		keys[key.KeyID] = loginKey{key, algorithm}
+	}
+	return keys, nil
+}
+
+// loginAlgorithm is the one algorithm that a key is for. It follows from the key, so no token can choose another.
+func loginAlgorithm(key jose.JSONWebKey) (algorithm jose.SignatureAlgorithm, err error) {
+	switch x := key.Key.(type) {
+	case ed25519.PublicKey:
+		algorithm = jose.EdDSA
+	case *ecdsa.PublicKey:
+		if x.Curve != elliptic.P256() {
+			return "", fmt.Errorf("crv %s: want P-256", x.Curve.Params().Name)
+		}
+		algorithm = jose.ES256
+	case *rsa.PublicKey:
+		if x.N.BitLen() < rsaBitsMin {
+			return "", fmt.Errorf("n has %d bits, want at least %d", x.N.BitLen(), rsaBitsMin)
+		}
+		algorithm = jose.RS256
+	default:
+		return "", errors.New("want a public key for EdDSA, ES256 or RS256: a private or symmetric one does not belong here")
+	}
+	switch {
+	case key.KeyID == "":
+		return "", errors.New("kid is missing: tokens name their key by it")
+	case key.Algorithm != "" && key.Algorithm != string(algorithm):
+		return "", fmt.Errorf("alg %s: want %s for such a key, or none", key.Algorithm, algorithm)
+	case key.Use != "" && key.Use != "sig":
+		return "", fmt.Errorf("use %s: want sig, or none", key.Use)
+	}
+	return algorithm, nil
+}
+
+// find gives the key of a token. Changed files that cannot be used leave the old keys in force.
+func (k *LoginKeys) find(keyID string) (loginKey, bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if now := time.Now(); now.Sub(k.checked) >= loginKeysRecheck {
+		k.checked = now
+		version, err := k.look()
+		if err == nil && version != k.version {
+			if err = k.load(version); err == nil {
+				k.log.Info("login keys read again", "file", k.path, "keys", len(k.keys))
+			}
+		}
+		if err != nil {
+			k.log.Error("changed login keys not usable, the old ones stay in force", "err", err)
+		}
+	}
+	key, ok := k.keys[keyID]
+	return key, ok
+}
+
+// signedClaims of a token.
+type signedClaims struct {
+	Player    string   `json:"sub"`
+	Name      string   `json:"name"`
+	ID        string   `json:"jti"`
+	Expires   *float64 `json:"exp"`
+	Issued    *float64 `json:"iat"`
+	NotBefore *float64 `json:"nbf"`
+}
+
+// Identify checks a token.
+func (k *LoginKeys) Identify(_ context.Context, token string) (Claim, error) {
+	if len(token) > tokenBytesMax {
+		return Claim{}, fmt.Errorf("token has %d bytes, want at most %d", len(token), tokenBytesMax)
+	}
+	signed, err := jose.ParseSignedCompact(token, []jose.SignatureAlgorithm{jose.EdDSA, jose.ES256, jose.RS256}) // jku, x5u and jwk are never looked at
+	if err != nil {
+		return Claim{}, err
+	}
+	header := signed.Signatures[0].Protected
+	key, ok := k.find(header.KeyID)
+	if !ok || header.KeyID == "" {
+		return Claim{}, fmt.Errorf("kid %.60q is not in the file of login keys", header.KeyID)
+	}
+	if header.Algorithm != string(key.algorithm) {
+		return Claim{}, fmt.Errorf("key %.60q is for %s, the token says %s", header.KeyID, key.algorithm, header.Algorithm)
+	}
+	payload, err := signed.Verify(key.Key)
+	if err != nil {
+		return Claim{}, err
+	}
+	var claims signedClaims
+	if err := json.Unmarshal(payload, &claims); err != nil {
+		return Claim{}, err
+	}
+	until, err := claims.until(k.now())
+	if err != nil {
+		return Claim{}, err
+	}
+	if err := cell.CheckPlayerID(claims.Player); err != nil {
+		return Claim{}, fmt.Errorf("sub: %w", err)
+	}
+	if claims.ID == "" || len(claims.ID) > signedNameMax {
+		return Claim{}, fmt.Errorf("jti has %d bytes, want 1 to %d", len(claims.ID), signedNameMax)
+	}
+	// By its name and not as a text: some signatures can be written in two ways.
+	once := hashOf("signed-token\x00" + header.KeyID + "\x00" + claims.ID)
+	return Claim{Player: claims.Player, DisplayName: clip(claims.Name), once: once, until: domain.TimeOf(until)}, nil
+}
+
+// until is when a token ends for us: from then on nobody can use it, and that it was used may be forgotten.
+func (c *signedClaims) until(now time.Time) (time.Time, error) {
+	expires, ok := numericDate(c.Expires)
+	switch {
+	case !ok:
+		return expires, errors.New("exp is missing or no time")
+	case !now.Before(expires.Add(signedLeeway)):
+		return expires, fmt.Errorf("exp %s: expired", expires)
+	case expires.After(now.Add(signedLifeMax + signedLeeway)):
+		return expires, fmt.Errorf("exp %s: want at most %s from now", expires, signedLifeMax)
+	}
+	if issued, ok := numericDate(c.Issued); ok {
+		if issued.After(now.Add(signedLeeway)) || expires.Sub(issued) > signedLifeMax {
+			return expires, fmt.Errorf("iat %s: in the future, or more than %s before exp", issued, signedLifeMax)
+		}
+	} else if c.Issued != nil {
+		return expires, errors.New("iat is no time")
+	}
+	if from, ok := numericDate(c.NotBefore); c.NotBefore != nil && (!ok || from.After(now.Add(signedLeeway))) {
+		return expires, fmt.Errorf("nbf %s: not good yet", from)
+	}
+	return expires.Add(signedLeeway), nil
+}
+
+func numericDate(seconds *float64) (time.Time, bool) {
+	if seconds == nil {
+		return time.Time{}, false
+	}
+	return instant(*seconds)
+}

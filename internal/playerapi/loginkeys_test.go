@@ -1,0 +1,199 @@
+package playerapi
+
+import (
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/json"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-jose/go-jose/v4"
+)
+
+// studio signs tokens for its players.
+type studio struct {
+	path    string
+	edwards ed25519.PrivateKey
+	curve   *ecdsa.PrivateKey
+	rsa     *rsa.PrivateKey
+}
+
+func newStudio(t *testing.T) *studio {
+	t.Helper()
+	s := &studio{path: filepath.Join(t.TempDir(), "keys.json")}
+	_, s.edwards, _ = ed25519.GenerateKey(rand.Reader)
+	s.curve, _ = ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	s.rsa, _ = rsa.GenerateKey(rand.Reader, rsaBitsMin)
+	s.publish(t, jose.JSONWebKey{Key: s.edwards.Public(), KeyID: "ed"}, jose.JSONWebKey{Key: s.curve.Public(), KeyID: "ec", Use: "sig"},
+		jose.JSONWebKey{Key: s.rsa.Public(), KeyID: "rsa", Algorithm: "RS256"})
+	return s
+}
+
+func (s *studio) publish(t *testing.T, keys ...jose.JSONWebKey) {
+	t.Helper()
+	content, err := json.Marshal(jose.JSONWebKeySet{Keys: keys})
+	if err == nil {
+		err = os.WriteFile(s.path, content, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestSignedTokens(t *testing.T) {
+	s := newStudio(t)
+	now := time.Unix(1_800_000_000, 0)
+	k, err := OpenLoginKeys(s.path, func() time.Time { return now }, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	good := func(change ...any) map[string]any {
+		claims := map[string]any{"sub": "ann", "name": "Ann", "jti": "1", "iat": now.Unix(), "exp": now.Add(5 * time.Minute).Unix()}
+		for i := 0; i+1 < len(change); i += 2 {
+			if change[i+1] == nil {
+				delete(claims, change[i].(string))
+			} else {
+				claims[change[i].(string)] = change[i+1]
+			}
+		}
+		return claims
+	}
+	for name, token := range map[string]string{
+		"EdDSA":               sign(t, jose.EdDSA, s.edwards, "ed", good()),
+		"ES256":               sign(t, jose.ES256, s.curve, "ec", good()),
+		"RS256":               sign(t, jose.RS256, s.rsa, "rsa", good()),
+		"without iat":         sign(t, jose.EdDSA, s.edwards, "ed", good("iat", nil)),
+		"expired a blink ago": sign(t, jose.EdDSA, s.edwards, "ed", good("exp", now.Add(-time.Second).Unix())),
+	} {
+		if claim, err := k.Identify(t.Context(), token); err != nil || claim.Player != "ann" || claim.DisplayName != "Ann" || claim.once.IsZero() || claim.until == 0 {
+			t.Errorf("%s: %+v, %v", name, claim, err)
+		}
+	}
+	one, _ := k.Identify(t.Context(), sign(t, jose.ES256, s.curve, "ec", good()))
+	same, _ := k.Identify(t.Context(), sign(t, jose.ES256, s.curve, "ec", good())) // with another signature
+	two, _ := k.Identify(t.Context(), sign(t, jose.ES256, s.curve, "ec", good("jti", "2")))
+	if one.once != same.once || one.once == two.once {
+		t.Error("a token is known by something else than its key and jti")
+	}
+	stranger, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	public, _ := x509.MarshalPKIXPublicKey(s.rsa.Public())
+	embedded, err := jose.NewSigner(jose.SigningKey{Algorithm: jose.ES256, Key: jose.JSONWebKey{Key: stranger, KeyID: "ec"}}, &jose.SignerOptions{EmbedJWK: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	payload, _ := json.Marshal(good())
+	signed, _ := embedded.Sign(payload)
+	jwk, _ := signed.CompactSerialize()
+	for name, token := range map[string]string{
+		"no signature":             "eyJhbGciOiJub25lIiwia2lkIjoiZWQifQ." + strings.Split(sign(t, jose.EdDSA, s.edwards, "ed", good()), ".")[1] + ".",
+		"the public key as HS":     sign(t, jose.HS256, public, "rsa", good()),
+		"a stranger's key":         sign(t, jose.ES256, stranger, "ec", good()),
+		"a key of its own":         jwk,
+		"another algorithm":        sign(t, jose.PS256, s.rsa, "rsa", good()),
+		"another length":           sign(t, jose.RS384, s.rsa, "rsa", good()),
+		"the key of another":       sign(t, jose.EdDSA, s.edwards, "ec", good()),
+		"an unknown key":           sign(t, jose.EdDSA, s.edwards, "who", good()),
+		"no key":                   sign(t, jose.EdDSA, s.edwards, "", good()),
+		"expired":                  sign(t, jose.EdDSA, s.edwards, "ed", good("exp", now.Add(-signedLeeway).Unix())),
+		"no end":                   sign(t, jose.EdDSA, s.edwards, "ed", good("exp", nil)),
+		"an end that is a text":    sign(t, jose.EdDSA, s.edwards, "ed", good("exp", "soon")),
+		"good for an hour":         sign(t, jose.EdDSA, s.edwards, "ed", good("exp", now.Add(time.Hour).Unix())),
+		"good for an hour since":   sign(t, jose.EdDSA, s.edwards, "ed", good("iat", now.Add(-time.Hour).Unix())),
+		"from the future":          sign(t, jose.EdDSA, s.edwards, "ed", good("iat", now.Add(time.Hour).Unix())),
+		"not good yet":             sign(t, jose.EdDSA, s.edwards, "ed", good("nbf", now.Add(time.Minute).Unix())),
+		"no name":                  sign(t, jose.EdDSA, s.edwards, "ed", good("jti", nil)),
+		"a long name":              sign(t, jose.EdDSA, s.edwards, "ed", good("jti", strings.Repeat("x", signedNameMax+1))),
+		"no player":                sign(t, jose.EdDSA, s.edwards, "ed", good("sub", nil)),
+		"a player who cannot be":   sign(t, jose.EdDSA, s.edwards, "ed", good("sub", "an n")),
+		"a player who is a number": sign(t, jose.EdDSA, s.edwards, "ed", good("sub", 7)),
+		"too long":                 sign(t, jose.EdDSA, s.edwards, "ed", good("more", strings.Repeat("x", tokenBytesMax))),
+		"nonsense":                 "a.b.c",
+	} {
+		if claim, err := k.Identify(t.Context(), token); err == nil {
+			t.Errorf("%s: taken as %+v", name, claim)
+		}
+	}
+}
+
+// What cannot be a key of a backend is an error when the service starts; a file that goes bad later leaves the old keys.
+func TestLoginKeysFile(t *testing.T) {
+	s := newStudio(t)
+	small, _ := ecdsa.GenerateKey(elliptic.P384(), rand.Reader)
+	for name, content := range map[string]any{
+		"no keys":         jose.JSONWebKeySet{},
+		"no set":          []int{1},
+		"no kid":          jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: s.edwards.Public()}}},
+		"one kid twice":   jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: s.edwards.Public(), KeyID: "a"}, {Key: s.curve.Public(), KeyID: "a"}}},
+		"a private key":   jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: s.edwards, KeyID: "a"}}},
+		"a symmetric key": jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: []byte("secret"), KeyID: "a"}}},
+		"another curve":   jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: small.Public(), KeyID: "a"}}},
+		"another alg":     jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: s.rsa.Public(), KeyID: "a", Algorithm: "PS256"}}},
+		"for encryption":  jose.JSONWebKeySet{Keys: []jose.JSONWebKey{{Key: s.rsa.Public(), KeyID: "a", Use: "enc"}}},
+	} {
+		text, _ := json.Marshal(content)
+		if keys, err := readLoginKeys(text); err == nil {
+			t.Errorf("%s: taken as %v", name, keys)
+		}
+	}
+	if _, err := OpenLoginKeys(filepath.Join(t.TempDir(), "none"), time.Now, slog.New(slog.DiscardHandler)); err == nil {
+		t.Error("a file that is not there is taken")
+	}
+	k, err := OpenLoginKeys(s.path, time.Now, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	known := func(id string) bool {
+		k.checked = time.Time{} // as if some time had passed
+		_, ok := k.find(id)
+		return ok
+	}
+	if err := os.WriteFile(s.path, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if !known("ed") {
+		t.Error("a slip of the editor locks everybody out")
+	}
+	s.publish(t, jose.JSONWebKey{Key: s.curve.Public(), KeyID: "new"})
+	if known("ed") || !known("new") {
+		t.Error("the changed file is not in force")
+	}
+}
+
+// A signed token lets its player in once, and the repeat of that login.
+func TestSignedTokenLogin(t *testing.T) {
+	s := newStudio(t)
+	x := newLobby(t, func(c *Config) {
+		keys, err := OpenLoginKeys(s.path, c.Engine.Now, c.Log)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.LoginKeys = keys
+	})
+	login := func(jti string) string {
+		token := sign(t, jose.EdDSA, s.edwards, "ed", map[string]any{"sub": "ann", "jti": jti, "exp": x.clock().Add(time.Minute).Unix()})
+		body, _ := json.Marshal(map[string]string{"provider": "backend", "token": token})
+		return string(body)
+	}
+	const id = "X-Request-Id"
+	token := login("1")
+	first := x.wants(200, "")(x.call("", "Session.Login", token, id, "r"))
+	again := x.wants(200, "")(x.call("", "Session.Login", token, id, "r"))
+	if again["access_token"] != first["access_token"] {
+		t.Errorf("the repeat: %v", again)
+	}
+	x.wants(401, "UNAUTHENTICATED")(x.call("", "Session.Login", token))
+	x.wants(401, "UNAUTHENTICATED")(x.call("", "Session.Login", login("1"), id, "r2"))
+	x.wants(200, "")(x.call("", "Session.Login", login("2")))
+	late := login("3")
+	x.pass(2 * time.Minute)
+	x.wants(401, "UNAUTHENTICATED")(x.call("", "Session.Login", late))
+	x.wants(401, "UNAUTHENTICATED")(x.call("", "Session.Login", token))
+}

@@ -1,0 +1,69 @@
+package playerapi
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/musterhq/muster/internal/domain/flow"
+)
+
+// AnyOrigin lets pages of all web sites call.
+const AnyOrigin = "*"
+
+const (
+	originMethods = "GET, POST"
+	originHeaders = "Authorization, Content-Type, X-Request-Id, X-If-Rev"
+	originSeconds = "600" // how long a browser may remember the answer to a preflight
+)
+
+// crossOrigin tells browsers whether pages of other sites may read the answers, and answers their question before the call. No
+// cookies are ever looked at, so a page can do nothing in the name of its visitor: it has to hold an access token.
+func (d *Door) crossOrigin(w http.ResponseWriter, r *http.Request) (answered bool) {
+	if len(d.config.Origins) == 0 {
+		return false
+	}
+	h := w.Header()
+	h.Add("Vary", "Origin")
+	origin := r.Header.Get("Origin")
+	allowed := origin != "" && d.allowsOrigin(origin)
+	if allowed {
+		h.Set("Access-Control-Allow-Origin", origin)
+	}
+	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
+		return false
+	}
+	if !allowed {
+		writeProblem(w, refusal(flow.PermissionDenied, "origin %.100q is none of those that may call", origin))
+		return true
+	}
+	h.Set("Access-Control-Allow-Methods", originMethods)
+	h.Set("Access-Control-Allow-Headers", originHeaders)
+	h.Set("Access-Control-Max-Age", originSeconds)
+	w.WriteHeader(http.StatusNoContent)
+	return true
+}
+
+// allowsOrigin compares as a whole: an origin has scheme, host and port, and each of them matters.
+func (d *Door) allowsOrigin(origin string) bool {
+	return slices.Contains(d.config.Origins, origin) || slices.Contains(d.config.Origins, AnyOrigin)
+}
+
+// allowsStream reports whether a page may open a stream. Browsers ask nobody before they open a WebSocket, so it is looked at
+// here; whoever is no browser names no origin.
+func (d *Door) allowsStream(r *http.Request) bool {
+	origin := r.Header.Get("Origin")
+	if origin == "" || d.allowsOrigin(origin) {
+		return true
+	}
+	page, err := url.Parse(origin)
+	if err != nil || page.Host == "" {
+		return false
+	}
+	if strings.EqualFold(page.Host, r.Host) {
+		return true // of our own site
+	}
+	public, err := url.Parse(d.config.PublicURL) // a proxy may have rewritten Host
+	return err == nil && strings.EqualFold(page.Host, public.Host)
+}
