@@ -128,7 +128,7 @@ func (c *Cell) applySuspicion(r flow.Ref, now domain.ContactTime) {
 func (c *Cell) applyPlayer(at domain.Time, event Event) {
 	switch e := event.(type) {
 	case *PlayerKeysChanged:
-		c.changePlayer(e.Player, func(p *flow.Player) { p.Keys, p.Rev = e.Keys, e.Rev })
+		c.changePlayer(e.Player, func(p *flow.Player) { p.Keys, p.Rev, p.Since = e.Keys, e.Rev, at })
 	case *PlayerLoggedIn:
 		r, ok := c.flow.Player(e.Login.Player)
 		if !ok {

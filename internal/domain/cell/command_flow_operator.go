@@ -235,14 +235,22 @@ func (t *tx) lockOf(p *flow.Player) *flow.Penalty {
 	return t.c.lockOf(p, t.now)
 }
 
-func (c *Cell) lockOf(p *flow.Player, now domain.Time) *flow.Penalty {
+// locksOf are all of them.
+func (c *Cell) locksOf(p *flow.Player, now domain.Time) (all []flow.Penalty) {
 	if p.RequeueUntil > now {
-		return &flow.Penalty{Kind: flow.Requeue, Level: p.RequeueLevel, Since: p.LeavesSince, Until: p.RequeueUntil, Reason: flow.Requested}
+		all = append(all, flow.Penalty{Kind: flow.Requeue, Level: p.RequeueLevel, Since: p.LeavesSince, Until: p.RequeueUntil, Reason: flow.Requested})
 	}
 	for _, x := range p.Penalties {
 		if x.Until > now && (x.Kind == flow.ByOperator || c.flowConfig.Penalties.Mode == flow.PenaltiesEnforced) {
-			return &x
+			all = append(all, x)
 		}
+	}
+	return all
+}
+
+func (c *Cell) lockOf(p *flow.Player, now domain.Time) *flow.Penalty {
+	if all := c.locksOf(p, now); len(all) > 0 {
+		return &all[0]
 	}
 	return nil
 }

@@ -20,7 +20,8 @@ type Violation struct {
 func (v Violation) String() string { return v.Invariant + " " + v.Subject + ": " + v.Detail }
 
 // Audit looks at the whole state and lists what is wrong with it. It takes as long as there are players: an operator's
-// tool and the simulator's, not for every minute. I5, I9 and I10 are about commits, not about one state: tests hold them.
+// tool and the simulator's; a Survey does the same in steps. I5 and I10 are about commits, not about one state: tests hold
+// them. Of I9 a state shows that the latest revision has a record of its commit.
 func (v *View) Audit() []Violation {
 	v.sawAll()
 	a := auditor{c: v.c}
@@ -74,8 +75,21 @@ func (a *auditor) player(r flow.Ref, p *flow.Player) {
 		}
 	}
 	a.playersDeadlines(p)
+	a.lastChange(p)
 	if n := uint64(len(p.Outbox())); n > p.Seq || n > flow.EventsLimit {
 		a.fail("outbox", p.ID, "%d events are kept, %d were told", n, p.Seq)
+	}
+}
+
+// lastChange holds the revision of a player against the latest change that waits for the archive, if one does.
+func (a *auditor) lastChange(p *flow.Player) {
+	last, ok := a.c.flow.LastChange(p.ID)
+	switch {
+	case !ok:
+	case last.Rev < p.Rev:
+		a.fail("I9", p.ID, "its revision is %d, its latest change made it %d", p.Rev, last.Rev)
+	case last.Rev == p.Rev && last.Keys != p.Keys:
+		a.fail("I9", p.ID, "its keys are not those of its latest change, revision %d", p.Rev)
 	}
 }
 
@@ -136,6 +150,9 @@ func (a *auditor) membership(m *flow.Membership, x *flow.Instance) {
 		x.Rules.Reconnect == flow.ReconnectOptional && m.HoldBy == 0 && m.HoldLeft == 0 {
 		a.fail("I12", m.Player, "membership is %s and nothing ends it", m.Status)
 	}
+	if m.Status == flow.MemberReserved && a.c.reservedUntil(m) == 0 {
+		a.fail("I12", m.Player, "its reservation has no end")
+	}
 	if m.Keep != (m.Seat != 0) {
 		a.fail("I15", m.Player, "its seat is kept: %t, seat %d", m.Keep, m.Seat)
 	}
@@ -149,6 +166,8 @@ func (a *auditor) playersDeadlines(p *flow.Player) {
 		a.fail("I12", p.ID, "it is %s, and nothing ends that", p.Presence)
 	case away && !k.Party.IsZero() && k.Game.IsZero() && p.RemoveBy == 0:
 		a.fail("I12", p.ID, "it is offline in a party, and nothing ends that")
+	case away && !k.Ticket.IsZero() && p.LeaveQueueBy == 0 && a.c.searchWaits(k.Party):
+		a.fail("I12", p.ID, "it is offline in the queue, and nothing ends that")
 	case !away && (p.RemoveBy != 0 || p.LeaveQueueBy != 0), p.RemoveBy != 0 && !k.Game.IsZero(), p.LeaveQueueBy != 0 && k.Ticket.IsZero():
 		a.fail("I12", p.ID, "it is %s, to be removed at %d, out of the queue at %d", p.Presence, p.RemoveBy, p.LeaveQueueBy)
 	}
@@ -157,9 +176,12 @@ func (a *auditor) playersDeadlines(p *flow.Player) {
 func (a *auditor) party(p *flow.Party) {
 	who := "pty-" + p.ID.String()
 	leaders, here := 0, false
-	for _, m := range p.Members {
+	for i, m := range p.Members {
 		if m.Leader {
 			leaders++
+		}
+		if at, _ := p.Member(m.Player); at != i {
+			a.fail("I8", who, "member %s is in it twice", m.Player)
 		}
 		r, ok := a.c.flow.Player(m.Player)
 		if !ok || a.c.flow.Players.Get(r).Keys.Party != p.ID {
@@ -203,6 +225,9 @@ func (a *auditor) search(who string, p *flow.Party) {
 		return
 	}
 	x := a.c.matchmaking.Tickets.Get(r)
+	if p.Search.Expires == 0 || p.Search.Status == flow.RequiresAcceptance && p.Search.AcceptBy == 0 {
+		a.fail("I12", who, "its search is %s, and nothing ends that", p.Search.Status)
+	}
 	if asked := x.Status == matchmaking.RequiresAcceptance; asked != (p.Search.Status == flow.RequiresAcceptance) || x.Status == matchmaking.Placing {
 		a.fail("I13", who, "its search is %s, its ticket %s", p.Search.Status, x.Status)
 	}
@@ -216,6 +241,9 @@ func (a *auditor) instance(r flow.Ref, x *flow.Instance) {
 	for _, m := range x.Members() {
 		if a.c.flow.Memberships.Get(m).InstanceRef() != r {
 			a.fail("I6", who, "it lists the membership of another one")
+		}
+		if player := a.c.flow.Memberships.Get(m).PlayerRef(); a.c.flow.Players.Get(player).Membership() != m {
+			a.fail("I8", who, "player %s has another membership", a.c.flow.Players.Get(player).ID)
 		}
 	}
 	switch {
@@ -241,4 +269,14 @@ func (a *auditor) instance(r flow.Ref, x *flow.Instance) {
 	if int32(len(seats)) > game.SeatsHeld {
 		a.fail("I15", who, "%d seats are kept, and %d are held", len(seats), game.SeatsHeld)
 	}
+}
+
+// searchWaits reports whether a party searches and no match of its ticket waits to be accepted.
+func (c *Cell) searchWaits(party domain.UUID) bool {
+	r, ok := c.flow.Party(party)
+	if !ok {
+		return false
+	}
+	s := c.flow.Parties.Get(r).Search
+	return s != nil && s.Status <= flow.Held
 }

@@ -249,7 +249,8 @@ func TestSwitchedOff(t *testing.T) {
 // TestExplainStuck: in every phase somebody can be told what holds the player, and until when.
 func TestExplainStuck(t *testing.T) {
 	for phase, want := range []string{"", "PARTY_ID:", "MATCHMAKING_ID:the ticket's timeout PARTY_ID:",
-		"GAME_INSTANCE_ID:absoluteTimeout PARTY_ID:the end of the game, and then offlineRemoval or staleExpiration", "GAME_INSTANCE_ID:absoluteTimeout"} {
+		"GAME_INSTANCE_ID:reservationTimeout, and then the hold on the seat PARTY_ID:the end of the game, and then offlineRemoval or staleExpiration",
+		"GAME_INSTANCE_ID:reservationTimeout, and then the hold on the seat"} {
 		w := newFlowWorld(t, nil)
 		phases[phase](w)
 		explain := func() string {
@@ -261,7 +262,7 @@ func TestExplainStuck(t *testing.T) {
 			var all []string
 			for _, h := range holdings {
 				all = append(all, h.Key+":"+h.Ends)
-				if (h.Until != 0) != (h.Ends != "" && !strings.Contains(h.Ends, "and then")) {
+				if (h.Until != 0) != (h.Ends != "" && !strings.HasPrefix(h.Ends, "the end of the game")) {
 					t.Errorf("S%d: %+v", phase, h)
 				}
 			}

@@ -291,12 +291,7 @@ func (t *tx) searches(p *flow.Player) bool {
 	if p.Keys.Ticket.IsZero() {
 		return false
 	}
-	r, ok := t.c.flow.Party(p.Keys.Party)
-	if !ok {
-		return false
-	}
-	s := t.c.flow.Parties.Get(r).Search
-	return s != nil && s.Status <= flow.Held
+	return t.c.searchWaits(p.Keys.Party)
 }
 
 // presenceOf is the event that changes nothing.

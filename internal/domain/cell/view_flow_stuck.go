@@ -1,17 +1,26 @@
 package cell
 
 import (
+	"strings"
+
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
 )
 
 // Holding is something that keeps a player where they are, and what will free them from it.
 type Holding struct {
-	Key    string      // PARTY_ID, MATCHMAKING_ID, GAME_INSTANCE_ID; or LOCK, BANNED
+	Key    string      // PARTY_ID, MATCHMAKING_ID, GAME_INSTANCE_ID; or LOGIN, LOCK, BANNED
 	By     string      // the party, ticket or game instance
 	Status string      // of it, or of the player in it
-	Ends   string      // what will end it; empty: only somebody's wish
+	Ends   string      // what will end it first; empty: only somebody's wish
 	Until  domain.Time // when that is; 0: not known, because it depends on somebody else
+}
+
+// first lets a deadline end it if that is the next one.
+func (h *Holding) first(why string, at domain.Time) {
+	if at != 0 && (h.Until == 0 || at < h.Until) {
+		h.Ends, h.Until = why, at
+	}
 }
 
 // ExplainStuck says what holds a player, and the deadline that will free them.
@@ -26,22 +35,15 @@ func (v *View) ExplainStuck(player string, now domain.Time) (all []Holding, know
 		all = append(all, c.gameHolds(c.flow.Memberships.Get(p.Membership())))
 	}
 	if party, ok := c.flow.Party(p.Keys.Party); ok {
-		x := c.flow.Parties.Get(party)
 		if view := c.partyView(party); view.Search != nil {
-			all = append(all, c.searchHolds(view.Search, p))
+			all = append(all, c.searchHolds(view.Search, &view.Party))
 		}
-		h := Holding{Key: "PARTY_ID", By: "pty-" + x.ID.String(), Status: p.Presence.String()}
-		switch {
-		case p.RemoveBy != 0:
-			h.Ends, h.Until = "offlineRemoval", c.wall(p.RemoveBy)
-		case x.StaleBy != 0:
-			h.Ends, h.Until = "staleExpiration", c.wall(x.StaleBy)
-		case !p.Keys.Game.IsZero():
-			h.Ends = "the end of the game, and then offlineRemoval or staleExpiration"
-		}
-		all = append(all, h)
+		all = append(all, c.partyHolds(c.flow.Parties.Get(party), p))
 	}
-	if lock := c.lockOf(p, now); lock != nil {
+	if p.FlapUntil > now {
+		all = append(all, Holding{Key: "LOGIN", By: "LOGIN_FLAPPING", Ends: "its time", Until: p.FlapUntil})
+	}
+	for _, lock := range c.locksOf(p, now) {
 		all = append(all, Holding{Key: "LOCK", By: lock.Kind.String(), Ends: "its time", Until: lock.Until})
 	}
 	if p.Banned {
@@ -50,36 +52,89 @@ func (v *View) ExplainStuck(player string, now domain.Time) (all []Holding, know
 	return all, true
 }
 
-func (c *Cell) searchHolds(s *flow.Search, p *flow.Player) Holding {
-	h := Holding{Key: "MATCHMAKING_ID", By: "mm-" + s.Ticket.String(), Status: s.Status.String(), Ends: "the ticket's timeout", Until: s.Expires}
-	switch {
-	case s.Status == flow.RequiresAcceptance:
-		h.Ends, h.Until = "acceptanceTimeout", s.AcceptBy
-	case p.LeaveQueueBy != 0:
-		h.Ends, h.Until = "offlineGrace", c.wall(p.LeaveQueueBy)
+// partyHolds is why a player is in a party: nothing ends that while somebody is there.
+func (c *Cell) partyHolds(x *flow.Party, p *flow.Player) Holding {
+	h := Holding{Key: "PARTY_ID", By: "pty-" + x.ID.String(), Status: p.Presence.String()}
+	if p.RemoveBy != 0 {
+		h.first("offlineRemoval", c.wall(p.RemoveBy))
+	}
+	if x.StaleBy != 0 {
+		h.first("staleExpiration", c.wall(x.StaleBy))
+	}
+	if h.Ends == "" && !p.Keys.Game.IsZero() {
+		h.Ends = "the end of the game, and then offlineRemoval or staleExpiration"
 	}
 	return h
 }
 
+// searchHolds is why a party is in matchmaking. Any member who stays away takes it out.
+func (c *Cell) searchHolds(s *flow.Search, x *flow.Party) Holding {
+	h := Holding{Key: "MATCHMAKING_ID", By: "mm-" + s.Ticket.String(), Status: s.Status.String()}
+	if len(s.HeldBy) > 0 {
+		h.Status += " by " + strings.Join(s.HeldBy, ", ")
+	}
+	h.first("the ticket's timeout", s.Expires)
+	if s.Status == flow.RequiresAcceptance {
+		h.first("acceptanceTimeout", s.AcceptBy)
+		return h
+	}
+	for _, m := range x.Members {
+		r, ok := c.flow.Player(m.Player)
+		if !ok {
+			continue
+		}
+		switch member := c.flow.Players.Get(r); {
+		case member.LeaveQueueBy != 0:
+			h.first("offlineGrace", c.wall(member.LeaveQueueBy))
+		case member.Presence == flow.Unknown:
+			h.first("restartGrace, and then offlineGrace", c.wall(member.PresenceBy))
+		}
+	}
+	return h
+}
+
+// gameHolds is why a player is in a game.
 func (c *Cell) gameHolds(m *flow.Membership) Holding {
 	x := c.flow.Instances.Get(m.InstanceRef())
 	h := Holding{Key: "GAME_INSTANCE_ID", By: "gi-" + x.ID.String(), Status: x.Status.String() + ", " + m.Status.String()}
+	if x.Suspect != 0 {
+		h.Status += ", the host is suspected to be lost"
+		h.Ends = "the host's return or its end"
+		if at := c.hostLostBy(x); at != 0 {
+			h.first("linkGrace: the host is given up then", c.wall(at))
+		}
+		return h
+	}
 	for _, end := range []struct {
 		why string
 		at  domain.ContactTime
 	}{
 		{"allocationTimeout", x.AllocateBy}, {"endingGrace", x.EndBy}, {"the end of the hold on the seat", m.HoldBy}, {"absoluteTimeout", x.AbsoluteBy},
+		{"reservationTimeout", c.reservedUntil(m)},
 	} {
 		if end.at != 0 {
-			h.Ends, h.Until = end.why, c.wall(end.at)
-			break
+			h.first(end.why, c.wall(end.at))
 		}
 	}
-	if x.Suspect != 0 {
-		h.Status += ", the host is suspected to be lost"
-		h.Ends, h.Until = "the host's return or its end", 0
+	if h.Ends == "reservationTimeout" && x.Rules.Reconnect != flow.ReconnectOff {
+		h.Ends = "reservationTimeout, and then the hold on the seat"
+	}
+	if h.Ends == "" {
+		h.Ends = "the end of the game"
 	}
 	return h
+}
+
+// reservedUntil is when an open reservation of a membership ends; 0: there is none.
+func (c *Cell) reservedUntil(m *flow.Membership) domain.ContactTime {
+	if m.Status != flow.MemberReserved {
+		return 0
+	}
+	r, ok := c.sessions.PlayerByID(m.Session)
+	if !ok {
+		return 0
+	}
+	return c.sessions.Players.Get(r).ReserveBy
 }
 
 // QueueView is a queue that players may enter.

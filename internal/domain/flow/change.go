@@ -116,6 +116,15 @@ func (s *State) ChangesOf(player string, f func(*Change) bool) {
 	}
 }
 
+// LastChange is the latest change of a player, if it is not in the archive yet.
+func (s *State) LastChange(player string) (*Change, bool) {
+	of, ok := s.changes[player]
+	if !ok {
+		return nil, false
+	}
+	return s.Changes.Get(of.last), true
+}
+
 // restoreChanges links the changes that came from a snapshot in the order of their places.
 func (s *State) restoreChanges() {
 	var all []Ref

@@ -46,6 +46,7 @@ func (p *Player) Fields(c *wire.Codec) {
 	wire.Many(c, 22, &p.Penalties, (*Penalty).Fields)
 	c.Strings(23, &p.Blocked)
 	wire.Many(c, 24, &p.outbox, (*Told).Fields)
+	wire.Int(c, 31, &p.Since)
 }
 
 // Fields of a Told.

@@ -68,9 +68,10 @@ func (p Presence) String() string { return [...]string{"OFFLINE", "ONLINE", "UNK
 type Player struct {
 	ID    string
 	Keys  Keys
-	Rev   uint64 // commits that changed a key
-	Seq   uint64 // events that the player was ever told
-	Epoch uint32 // logins
+	Rev   uint64      // commits that changed a key
+	Since domain.Time // of the latest of them; 0: before that was noted, or none
+	Seq   uint64      // events that the player was ever told
+	Epoch uint32      // logins
 
 	Presence      Presence
 	Stream        uint64             // number of the attached stream; 0 while none is
