@@ -148,10 +148,10 @@ func managedCapacityToWire(c *fleet.Capacity) *types.ManagedCapacityConfiguratio
 }
 
 func utilizationToWire(f *fleet.Fleet, location string, u cell.Utilization) types.FleetUtilization {
-	active := u.GameSessions - u.Activating
+	active, players := u.GameSessions-u.Activating, u.SeatsHeld-u.SeatsEmpty
 	return types.FleetUtilization{
 		FleetId: &f.ID, FleetArn: fleetARN(f), Location: text(location),
 		ActiveServerProcessCount: &u.Processes, ActiveGameSessionCount: &active,
-		CurrentPlayerSessionCount: &u.SeatsHeld, MaximumPlayerSessionCount: &u.SeatsMax,
+		CurrentPlayerSessionCount: &players, MaximumPlayerSessionCount: &u.SeatsMax,
 	}
 }

@@ -92,7 +92,7 @@ func gameSessionToWire(g *session.GameSession) types.GameSession {
 		Location: &g.Location, Name: text(g.Name), CreatorId: text(g.Creator), ComputeName: text(g.ComputeName),
 		GameSessionData: text(g.Data), MatchmakerData: text(g.MatchmakerData), GameProperties: propertiesToWire(g.Properties),
 		IpAddress: text(g.IPAddress), DnsName: text(g.DNSName), Port: &port,
-		CurrentPlayerSessionCount: new(g.SeatsHeld - g.SeatsEmpty), MaximumPlayerSessionCount: &g.PlayersMax,
+		CurrentPlayerSessionCount: new(g.Seated()), MaximumPlayerSessionCount: &g.PlayersMax,
 		CreationTime: &created, Status: types.GameSessionStatus(g.Status.String()), StatusReason: statusReason(g.StatusReason),
 		PlayerSessionCreationPolicy: types.PlayerSessionCreationPolicyAcceptAll,
 	}

@@ -26,7 +26,7 @@ func (d *Door) explainGameSession(ctx context.Context, id string) (*Explanation,
 	x.fact("process", g.FleetID+"/"+g.ComputeName+"/"+g.ProcessID)
 	x.fact("location", g.Location)
 	if g.Live() {
-		x.fact("seats", fmt.Sprintf("%d held of %d", g.SeatsHeld, g.PlayersMax))
+		x.fact("seats", seatsOf(&g))
 	}
 	if g.DenyPlayers {
 		x.fact("player sessions", "denied")
@@ -98,4 +98,13 @@ func causeInWords(c session.EndCause) string {
 	default:
 		return "why was not recorded" // by an earlier release
 	}
+}
+
+// seatsOf says how many seats are taken, and how many of them nobody sits on.
+func seatsOf(g *session.GameSession) string {
+	text := fmt.Sprintf("%d held of %d", g.SeatsHeld, g.PlayersMax)
+	if g.SeatsEmpty > 0 {
+		text += fmt.Sprintf(", %d of them kept for players who are away", g.SeatsEmpty)
+	}
+	return text
 }

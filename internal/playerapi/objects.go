@@ -110,6 +110,7 @@ type GameInstance struct {
 	MatchID        string                 `json:"match_id,omitempty"`
 	Team           string                 `json:"team,omitempty"`
 	MembersCount   int                    `json:"members_count"`
+	HeldSeats      int32                  `json:"held_seats,omitempty" doc:"Seats that are kept for players who are away; the counts of the hosting API leave them out."`
 	Membership     Membership             `json:"membership"`
 	Host           *HostConnectionDetails `json:"host,omitempty"`
 	Attributes     Object                 `json:"attributes"`

@@ -140,7 +140,7 @@ func (d *Door) gameOf(player string, g *cell.GameView) *GameInstance {
 	m := &g.Membership
 	x := &GameInstance{
 		GameInstanceID: gameID(g.ID), Status: g.Status.String(), Reconnect: g.Rules.Reconnect.String(), CreatedAt: stamp(g.Created), Queue: g.Queue,
-		MatchID: g.Match, Team: m.Team, MembersCount: g.MembersCount, Attributes: Object(g.Attributes),
+		MatchID: g.Match, Team: m.Team, MembersCount: g.MembersCount, HeldSeats: g.HeldSeats, Attributes: Object(g.Attributes),
 		Membership: Membership{
 			Status: m.Status.String(), Attempt: m.Attempt, ReservationExpiresAt: stamp(g.ReserveUntil), ReconnectDeadline: stamp(g.HoldUntil),
 			Disconnects: m.Disconnects, CanDecline: g.CanDecline, CanLeave: g.CanLeave,

@@ -39,7 +39,7 @@ func configOf(g *session.GameSession) sessionConfig {
 		SessionID: gameSessionARN(g.Region, g.ID), SessionName: g.Name, Status: statusNames[g.Status], StatusReason: "NotSet",
 		CreatorID: g.Creator, CreationTime: int64(g.Created), TerminationTime: int64(g.Ended),
 		SessionProperties: make(map[string]string, len(g.Properties)), MatchmakingData: g.MatchmakerData,
-		DNSName: g.DNSName, IPAddress: g.IPAddress, Port: int(g.Port), MaxPlayer: g.PlayersMax, CurrentPlayer: g.SeatsHeld,
+		DNSName: g.DNSName, IPAddress: g.IPAddress, Port: int(g.Port), MaxPlayer: g.PlayersMax, CurrentPlayer: g.Seated(),
 	}
 	if g.StatusReason == session.Interrupted { // the only other one that the engine has a name for
 		c.StatusReason = "Interrupted"

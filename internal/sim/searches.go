@@ -44,8 +44,8 @@ func (w *World) drawFilter() filterWish {
 	wishes := []filterWish{
 		{"", func(*session.GameSession) bool { return true }},
 		{"hasAvailablePlayerSessions=true", free},
-		{fmt.Sprintf("hasAvailablePlayerSessions = false OR playerSessionCount >= %d", number), func(g *session.GameSession) bool { return !free(g) || g.SeatsHeld >= number }},
-		{fmt.Sprintf("playerSessionCount > 0 AND maximumSessions <> %d", number), func(g *session.GameSession) bool { return g.SeatsHeld > 0 && g.PlayersMax != number }},
+		{fmt.Sprintf("hasAvailablePlayerSessions = false OR playerSessionCount >= %d", number), func(g *session.GameSession) bool { return !free(g) || g.Seated() >= number }},
+		{fmt.Sprintf("playerSessionCount > 0 AND maximumSessions <> %d", number), func(g *session.GameSession) bool { return g.Seated() > 0 && g.PlayersMax != number }},
 		{fmt.Sprintf("maximumSessions < %d.5", number), func(g *session.GameSession) bool { return g.PlayersMax <= number }},
 		{"gameSessionProperties.mode = '" + mode + "'", func(g *session.GameSession) bool { same, _ := is(g, "mode", mode); return same }},
 		{"NOT (gameSessionProperties.mode <> '" + mode + "')", func(g *session.GameSession) bool { same, has := is(g, "mode", mode); return same || !has }},

@@ -7,6 +7,8 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/search"
+	"github.com/musterhq/muster/internal/domain/searchindex"
 )
 
 // states puts "me" into each status of table T4 in a game with "mate", under a mode; nil: there is no such state.
@@ -202,10 +204,31 @@ func TestHeldSeat(t *testing.T) {
 	if x := w.gameOf(g); x.SeatsHeld != 2 || x.SeatsEmpty != 1 {
 		t.Errorf("%d seats held, %d of them empty", x.SeatsHeld, x.SeatsEmpty)
 	}
+	wantAnswers := func(players int32, joinable string) { // those of the hosting API
+		t.Helper()
+		if x := w.gameOf(g); x.Seated() != players {
+			t.Errorf("the game session has %d players, want %d", x.Seated(), players)
+		}
+		v := w.cell.View()
+		if u := v.Utilization(testFleet, testLocation); u.SeatsHeld-u.SeatsEmpty != players {
+			t.Errorf("the fleet has %d players, want %d", u.SeatsHeld-u.SeatsEmpty, players)
+		}
+		for _, filter := range []string{fmt.Sprintf("playerSessionCount = %d", players), "hasAvailablePlayerSessions = " + joinable} {
+			if n := w.found(filter); n != 1 {
+				t.Errorf("%s finds %d game sessions", filter, n)
+			}
+		}
+		if s, _ := v.FlowOf("mate", w.now); s.Game.HeldSeats != w.gameOf(g).SeatsEmpty {
+			t.Errorf("held_seats is %d, want %d", s.Game.HeldSeats, w.gameOf(g).SeatsEmpty)
+		}
+	}
+	wantAnswers(1, "true")
+	defer func() { wantAnswers(3, "false") }()
 	w.must(&ReservePlayers{Game: game, Players: []NewPlayer{{ID: w.id(), Player: "stranger"}}})
 	if err := w.do(&ReservePlayers{Game: game, Players: []NewPlayer{{ID: w.id(), Player: "another"}}}); err == nil {
 		t.Error("the seat that is kept was sold")
 	}
+	wantAnswers(2, "false") // nobody else gets the third seat
 	deny := true
 	w.must(&UpdateGameSession{ID: game, DenyPlayers: &deny})
 	w.check()
@@ -264,4 +287,17 @@ func TestHoldIsFixed(t *testing.T) {
 	if last := w.player("me").LastGame; last == nil || last.Membership != flow.ReconnectExpired {
 		t.Errorf("last game %+v, want RECONNECT_EXPIRED", last)
 	}
+}
+
+// found is how many game sessions a search finds.
+func (w *flowWorld) found(filter string) int {
+	w.t.Helper()
+	f, err := search.ParseFilter(filter)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	scan, view := searchindex.NewScan(searchindex.Query{Fleet: testFleet, Filter: f, Most: 10}), w.cell.View()
+	for !view.Search(scan) {
+	}
+	return len(scan.Found())
 }

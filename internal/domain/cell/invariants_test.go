@@ -57,6 +57,7 @@ func checkCounts(c *Cell) error {
 		if g.Live() {
 			n.GameSessions++
 			n.SeatsHeld += held
+			n.SeatsEmpty += empty
 			n.SeatsMax += g.PlayersMax
 			if g.Status == session.Activating {
 				n.Activating++

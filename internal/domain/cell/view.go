@@ -177,6 +177,7 @@ func (v *View) Utilization(fleetID, location string) Utilization {
 		u.GameSessions += n.GameSessions
 		u.Activating += n.Activating
 		u.SeatsHeld += n.SeatsHeld
+		u.SeatsEmpty += n.SeatsEmpty
 		u.SeatsMax += n.SeatsMax
 		at := v.c.fleets.SiteCounts(fleetID, l.Name)
 		u.Computes += at.Computes

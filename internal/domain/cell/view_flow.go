@@ -32,6 +32,7 @@ type FlowSnapshot struct {
 type GameView struct {
 	flow.Instance
 	MembersCount int
+	HeldSeats    int32 // of its game session: kept for players who are away
 	Membership   flow.Membership
 	HoldUntil    domain.Time // reconnect_deadline; 0: none
 	ReserveUntil domain.Time // of an open reservation
@@ -136,6 +137,9 @@ func (c *Cell) gameView(r flow.Ref) *GameView {
 	view := &GameView{
 		Instance: x, MembersCount: len(x.Members()), Membership: m, HoldUntil: c.holdUntil(&m), CanDecline: c.mayDecline(&m),
 		CanLeave: x.Rules.Reconnect != flow.ReconnectRequired,
+	}
+	if g, ok := c.sessions.Game(session.ID(x.Game)); ok {
+		view.HeldSeats = c.sessions.Games.Get(g).SeatsEmpty
 	}
 	if m.Status != flow.MemberPending {
 		view.Host = c.hostOf(&m)

@@ -8,6 +8,7 @@ type Row struct {
 	Name        string // empty: it has none
 	Property    func(key string) (string, bool)
 	Players     int32 // playerSessionCount
+	SeatsKept   int32 // for players who are away: nobody else gets them
 	PlayersMax  int32
 	DenyPlayers bool
 	Created     int64 // Unix milliseconds
@@ -15,7 +16,7 @@ type Row struct {
 
 // Joinable is what hasAvailablePlayerSessions says. Clients use it to find sessions they can join, so one that accepts
 // nobody has none available; see B061.
-func Joinable(players, most int32, deny bool) bool { return players < most && !deny }
+func Joinable(taken, most int32, deny bool) bool { return taken < most && !deny }
 
 func (r Row) number(a Attribute) int64 {
 	switch a {
@@ -26,7 +27,7 @@ func (r Row) number(a Attribute) int64 {
 	case CreationTimeMillis:
 		return r.Created
 	}
-	if Joinable(r.Players, r.PlayersMax, r.DenyPlayers) {
+	if Joinable(r.Players+r.SeatsKept, r.PlayersMax, r.DenyPlayers) {
 		return 1
 	}
 	return 0

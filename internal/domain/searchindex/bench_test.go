@@ -84,7 +84,7 @@ func BenchmarkSetPlayers(b *testing.B) {
 	ref := uint32(0)
 	for b.Loop() {
 		ref = (ref*1664525 + 1013904223) % 100_000
-		w.index.SetPlayers(ref+1, int32(ref%9))
+		w.index.SetPlayers(ref+1, int32(ref%9), 0)
 	}
 }
 

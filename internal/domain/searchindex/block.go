@@ -16,13 +16,13 @@ type block struct {
 
 	live, deny, joinable bits
 
-	players, most [rows]int32
-	created       [rows]int64
-	names         [rows]uint32 // numbers in the fleet's dictionary of names; 0: none
-	locations     [rows]uint32
-	marks         [rows]uint64
-	refs          [rows]uint32
-	properties    map[*dictionary]*cells // of the keys that a game session of the block has
+	players, kept, most [rows]int32
+	created             [rows]int64
+	names               [rows]uint32 // numbers in the fleet's dictionary of names; 0: none
+	locations           [rows]uint32
+	marks               [rows]uint64
+	refs                [rows]uint32
+	properties          map[*dictionary]*cells // of the keys that a game session of the block has
 }
 
 func newBlock(f *fleet, first mark) *block {
@@ -46,7 +46,7 @@ func (b *block) take() int {
 
 // judge works out hasAvailablePlayerSessions.
 func (b *block) judge(row int) {
-	b.joinable.set(row, search.Joinable(b.players[row], b.most[row], b.deny.has(row)))
+	b.joinable.set(row, search.Joinable(b.players[row]+b.kept[row], b.most[row], b.deny.has(row)))
 }
 
 // setName notes a name, or with "" none. The row's old name, if any, is let go of.
@@ -96,7 +96,7 @@ func (b *block) move(rowsToMove *bits, to *block) {
 		became[row] = int16(n)
 		to.deny.set(n, b.deny.has(row))
 		to.joinable.set(n, b.joinable.has(row))
-		to.players[n], to.most[n], to.created[n] = b.players[row], b.most[row], b.created[row]
+		to.players[n], to.kept[n], to.most[n], to.created[n] = b.players[row], b.kept[row], b.most[row], b.created[row]
 		to.names[n], to.locations[n] = b.names[row], b.locations[row]
 		to.marks[n], to.refs[n] = b.marks[row], b.refs[row]
 		b.names[row] = 0

@@ -14,6 +14,7 @@ type Session struct {
 	Name        string // empty: it has none
 	Properties  iter.Seq2[string, string]
 	Players     int32
+	SeatsKept   int32 // for players who are away: nobody else gets them
 	PlayersMax  int32
 	DenyPlayers bool
 	Created     int64
@@ -52,7 +53,7 @@ func (x *Set) add(at mark, s Session) {
 	row := b.take()
 	x.spots[ref] = spot{b, int32(row)}
 	b.marks[row], b.refs[row], b.created[row] = at.hash, ref, s.Created
-	b.players[row], b.most[row] = s.Players, s.PlayersMax
+	b.players[row], b.kept[row], b.most[row] = s.Players, s.SeatsKept, s.PlayersMax
 	b.deny.set(row, s.DenyPlayers)
 	b.judge(row)
 	b.locations[row] = f.locations.use(s.Location)
@@ -78,14 +79,14 @@ func (x *Set) Remove(ref uint32, s Session) {
 	}
 }
 
-// SetPlayers changes playerSessionCount. It is called for each player who comes or goes, also for game sessions that are
-// not indexed.
-func (x *Set) SetPlayers(ref uint32, players int32) {
+// SetPlayers changes playerSessionCount, and how many seats are kept. It is called for each player who comes or goes, also for
+// game sessions that are not indexed.
+func (x *Set) SetPlayers(ref uint32, players, kept int32) {
 	if int(ref) >= len(x.spots) {
 		return
 	}
 	if at := x.spots[ref]; at.block != nil {
-		at.block.players[at.row] = players
+		at.block.players[at.row], at.block.kept[at.row] = players, kept
 		at.block.judge(int(at.row))
 	}
 }
@@ -94,7 +95,7 @@ func (x *Set) SetPlayers(ref uint32, players int32) {
 func (x *Set) Change(ref uint32, was, is Session, properties bool) {
 	at := x.spots[ref]
 	b, row := at.block, int(at.row)
-	b.players[row], b.most[row] = is.Players, is.PlayersMax
+	b.players[row], b.kept[row], b.most[row] = is.Players, is.SeatsKept, is.PlayersMax
 	b.deny.set(row, is.DenyPlayers)
 	b.judge(row)
 	if was.Name != is.Name {

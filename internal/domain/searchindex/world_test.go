@@ -74,7 +74,7 @@ func (w *world) add(kind string) uint32 {
 	location := pick(w, "custom-a", "custom-b")
 	g := &game{Session: Session{
 		ID: fmt.Sprintf("%s/%s/%s-%d", testFleet, location, kind, w.made), Fleet: testFleet, Location: location,
-		Players: w.Int32N(5), PlayersMax: w.Int32N(5), DenyPlayers: w.IntN(5) == 0, Created: 1_700_000_000_000 + w.Int64N(50),
+		Players: w.Int32N(5), SeatsKept: w.Int32N(2), PlayersMax: w.Int32N(5), DenyPlayers: w.IntN(5) == 0, Created: 1_700_000_000_000 + w.Int64N(50),
 	}}
 	w.rename(g)
 	w.setProperties(g)
@@ -118,8 +118,8 @@ func (w *world) change() {
 		g.PlayersMax, g.DenyPlayers = w.Int32N(5), !g.DenyPlayers
 		w.index.Change(ref, was, g.Session, false)
 	default:
-		g.Players = w.Int32N(5)
-		w.index.SetPlayers(ref, g.Players)
+		g.Players, g.SeatsKept = w.Int32N(5), w.Int32N(2)
+		w.index.SetPlayers(ref, g.Players, g.SeatsKept)
 	}
 }
 
@@ -143,7 +143,7 @@ func (w *world) remove(ref uint32) {
 
 func (g *game) row() search.Row {
 	return search.Row{
-		ID: g.ID, Name: g.Name, Players: g.Players, PlayersMax: g.PlayersMax, DenyPlayers: g.DenyPlayers, Created: g.Created,
+		ID: g.ID, Name: g.Name, Players: g.Players, SeatsKept: g.SeatsKept, PlayersMax: g.PlayersMax, DenyPlayers: g.DenyPlayers, Created: g.Created,
 		Property: func(key string) (string, bool) { v, ok := g.properties[key]; return v, ok },
 	}
 }

@@ -135,6 +135,9 @@ func (p *PlayerSession) NextInGame() Ref { return p.next }
 // Live reports whether the game session has not ended.
 func (g *GameSession) Live() bool { return g.Status < Terminated }
 
+// Seated is how many players the game session has or expects: kept seats that nobody sits on do not count.
+func (g *GameSession) Seated() int32 { return g.SeatsHeld - g.SeatsEmpty }
+
 // Seat is a place in a game session. It is taken while a player session sits on it, or while it is kept.
 type Seat struct {
 	Game    Ref

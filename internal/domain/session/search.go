@@ -22,8 +22,8 @@ func (s *State) GameID(ref uint32) string { return string(s.Games.Get(Ref(ref)).
 // Row is the game session as a search sees it.
 func (g *GameSession) Row() search.Row {
 	return search.Row{
-		ID: string(g.ID), Name: g.Name, Property: g.property, Players: g.SeatsHeld, PlayersMax: g.PlayersMax,
-		DenyPlayers: g.DenyPlayers, Created: int64(g.Created),
+		ID: string(g.ID), Name: g.Name, Property: g.property, Players: g.Seated(), SeatsKept: g.SeatsEmpty,
+		PlayersMax: g.PlayersMax, DenyPlayers: g.DenyPlayers, Created: int64(g.Created),
 	}
 }
 
@@ -51,7 +51,7 @@ func (s *State) indexForSearch(r Ref, was, is *GameSession) {
 func (g *GameSession) indexed() searchindex.Session {
 	return searchindex.Session{
 		ID: string(g.ID), Fleet: g.FleetID, Location: g.Location, Name: g.Name, Properties: g.eachProperty,
-		Players: g.SeatsHeld, PlayersMax: g.PlayersMax, DenyPlayers: g.DenyPlayers, Created: int64(g.Created),
+		Players: g.Seated(), SeatsKept: g.SeatsEmpty, PlayersMax: g.PlayersMax, DenyPlayers: g.DenyPlayers, Created: int64(g.Created),
 	}
 }
 

@@ -11,8 +11,7 @@ func (s *State) Keep(player Ref) (seat Ref) {
 func (s *State) KeepEmpty(game Ref) (seat Ref) {
 	seat, rec := s.Seats.Add()
 	*rec = Seat{Game: game, Kept: true}
-	s.hold(game, 1)
-	s.Games.Mut(game).SeatsEmpty++
+	s.hold(game, 1, 1)
 	return seat
 }
 
@@ -25,8 +24,7 @@ func (s *State) Release(seat Ref) {
 	}
 	game := x.Game
 	s.Seats.Remove(seat)
-	s.hold(game, -1)
-	s.Games.Mut(game).SeatsEmpty--
+	s.hold(game, -1, -1)
 }
 
 // ReserveOn stores a new player session on a seat that is taken already: kept for its player, or with an older player
@@ -34,7 +32,7 @@ func (s *State) Release(seat Ref) {
 func (s *State) ReserveOn(seat Ref, p PlayerSession) Ref {
 	x := s.Seats.Mut(seat)
 	if x.Holders == 0 {
-		s.Games.Mut(x.Game).SeatsEmpty--
+		s.hold(x.Game, 0, -1)
 	}
 	x.Holders++
 	p.Seat = seat
@@ -52,7 +50,7 @@ func (s *State) Share(player, with Ref) {
 	s.Seats.Mut(seat).Holders++
 	if x := s.Seats.Mut(old); x.Holders == 1 && !x.Kept {
 		s.Seats.Remove(old)
-		s.hold(game, -1)
+		s.hold(game, -1, 0)
 	} else {
 		x.Holders--
 	}

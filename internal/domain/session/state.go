@@ -30,6 +30,7 @@ type Counts struct {
 	GameSessions int32 // ACTIVATING, ACTIVE or TERMINATING
 	Activating   int32
 	SeatsHeld    int32
+	SeatsEmpty   int32 // of SeatsHeld: kept for a return, with nobody on them
 	SeatsMax     int32
 }
 
@@ -110,6 +111,7 @@ func (s *State) count(g *GameSession, by int32) {
 		c.Activating += by
 	}
 	c.SeatsHeld += by * g.SeatsHeld
+	c.SeatsEmpty += by * g.SeatsEmpty
 	c.SeatsMax += by * g.PlayersMax
 }
 
@@ -163,17 +165,19 @@ func (s *State) Reserve(p PlayerSession) Ref {
 	*rec = Seat{Game: p.Game, Holders: 1}
 	p.Seat = seat
 	r := s.addPlayer(p)
-	s.hold(p.Game, 1)
+	s.hold(p.Game, 1, 0)
 	return r
 }
 
-// hold changes the number of seats held in a game session.
-func (s *State) hold(game Ref, by int32) {
+// hold changes the number of seats held in a game session, and how many of them nobody sits on.
+func (s *State) hold(game Ref, held, empty int32) {
 	g := s.Games.Mut(game)
-	g.SeatsHeld += by
-	s.search.SetPlayers(uint32(game), g.SeatsHeld)
+	g.SeatsHeld += held
+	g.SeatsEmpty += empty
+	s.search.SetPlayers(uint32(game), g.Seated(), g.SeatsEmpty)
 	if c := s.counts[place{g.FleetID, g.Location}]; c != nil && g.Live() {
-		c.SeatsHeld += by
+		c.SeatsHeld += held
+		c.SeatsEmpty += empty
 	}
 }
 
@@ -228,10 +232,10 @@ func (s *State) EndPlayer(r Ref, at domain.Time, status PlayerStatus, no uint64)
 	switch seat.Holders--; {
 	case seat.Holders > 0:
 	case seat.Kept:
-		s.Games.Mut(game).SeatsEmpty++
+		s.hold(game, 0, 1)
 	default:
 		s.Seats.Remove(seatRef)
-		s.hold(game, -1)
+		s.hold(game, -1, 0)
 	}
 }
 
