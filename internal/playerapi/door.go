@@ -10,6 +10,8 @@ import (
 	"net/netip"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -48,10 +50,8 @@ type Config struct {
 	Proxies   []netip.Prefix      // whose X-Forwarded-For is believed
 	Origins   []string            // of web pages that may call as players; AnyOrigin: all
 
-	LoginsPerSecond  float64 // 0: no limit
-	LoginsPerAddress int     // a minute; 0: no limit
-	OnlineMax        int     // logins from then on wait; 0: no limit
-	PublicURL        string  // where players' clients reach the stream; empty: where they sent Login to
+	LoginsPerAddress int    // a minute; 0: no limit
+	PublicURL        string // where players' clients reach the stream; empty: where they sent Login to
 	Log              *slog.Logger
 }
 
@@ -68,6 +68,12 @@ type Door struct {
 	tokens  *connectionTokens
 	buckets *buckets
 	logins  *loginQueue
+	gate    *gate
+
+	configTurn sync.Mutex // for one change of inForce at a time
+	inForce    atomic.Pointer[flow.Config]
+	unfollow   func()
+
 	streams *streams
 	feeds   *feeds
 
@@ -82,9 +88,10 @@ func NewDoor(c Config) *Door {
 	}
 	d := &Door{
 		config: c, engine: c.Engine, log: c.Log, tokens: newConnectionTokens(c.Secret.ConnectionKey()),
-		buckets: newBuckets(time.Now), logins: newLoginQueue(time.Now, c.LoginsPerSecond),
+		buckets: newBuckets(time.Now), logins: newLoginQueue(time.Now), gate: newGate(),
 	}
 	d.buckets.rates[classLoginAddress] = rate{}
+	d.unfollow = d.followConfig()
 	if n := c.LoginsPerAddress; n > 0 {
 		d.buckets.rates[classLoginAddress] = rate{time.Minute / time.Duration(n), max(5, n/6)}
 	}
@@ -101,6 +108,8 @@ func NewDoor(c Config) *Door {
 	d.declareEvents()
 	d.declareOperator()
 	d.streams = newStreams(d)
+	d.declareConfig()
+	d.declareDrain()
 	d.feeds = newFeeds(d)
 	return d
 }
@@ -112,6 +121,7 @@ func (d *Door) Close() {
 }
 
 // Player, Partner and Operator are the realms, for listeners of their own.
+	d.unfollow()
 func (d *Door) Player() http.Handler   { return http.HandlerFunc(d.servePlayer) }
 func (d *Door) Partner() http.Handler  { return http.HandlerFunc(d.servePartner) }
 func (d *Door) Operator() http.Handler { return http.HandlerFunc(d.serveOperator) }
@@ -201,6 +211,9 @@ func (d *Door) servePlayer(w http.ResponseWriter, r *http.Request) {
 		return
 	case r.URL.Path == PlayerPrefix+documentName:
 		d.player.mux.ServeHTTP(w, r)
+		return
+	case r.URL.Path == ReadyPath && (r.Method == http.MethodGet || r.Method == http.MethodHead):
+		d.serveReady(w)
 		return
 	}
 	class, known := d.player.classes[r.URL.Path]

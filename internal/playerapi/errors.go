@@ -197,6 +197,9 @@ func (d *Door) spellRefusal(err error) *Problem {
 	}
 	p := refusal(why.Code, "%s", refused.Detail)
 	details := Details{Players: why.Players}
+	if len(why.Faults) > 0 {
+		details.Fields = fieldsOf(why.Faults)
+	}
 	if why.Code == flow.PlayerInGame {
 		all := len(why.Decliners) == len(why.Players)
 		details.CanDecline = &all
@@ -212,7 +215,7 @@ func (d *Door) spellRefusal(err error) *Problem {
 		lock := lockOf(why.Lock)
 		details.Lock, until = &lock, why.Lock.Until
 	}
-	if details.Players != nil || details.CanDecline != nil || details.GameInstanceID != "" || details.Lock != nil {
+	if details.Players != nil || details.CanDecline != nil || details.GameInstanceID != "" || details.Lock != nil || details.Fields != nil {
 		p.Details = &details
 	}
 	switch {

@@ -9,11 +9,11 @@ import (
 // which is an instant, is told how long that is, and comes back. Players who are in a game go past the queue, and what
 // they take is taken from those who wait.
 type loginQueue struct {
-	now   func() time.Time
-	every time.Duration // between two logins; 0: no limit
+	now func() time.Time
 
 	mu     sync.Mutex
-	next   time.Time // the first instant that nobody has
+	every  time.Duration // between two logins; 0: no limit
+	next   time.Time     // the first instant that nobody has
 	places map[string]time.Time
 	swept  time.Time
 }
@@ -29,22 +29,29 @@ const (
 	loginRetryMax = 30 * time.Second
 )
 
-func newLoginQueue(now func() time.Time, perSecond float64) *loginQueue {
-	q := &loginQueue{now: now, places: map[string]time.Time{}}
-	if perSecond > 0 {
-		q.every = time.Duration(float64(time.Second) / perSecond)
+func newLoginQueue(now func() time.Time) *loginQueue {
+	return &loginQueue{now: now, places: map[string]time.Time{}}
+}
+
+// setRate changes how many are let in; 0: all. Whoever waits keeps the place that was promised, or is let in at once.
+func (q *loginQueue) setRate(perSecond int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.every = 0; perSecond > 0 {
+		q.every = time.Second / time.Duration(perSecond)
 	}
-	return q
 }
 
 // admit lets a player in, or tells the place in the line and how long to wait.
 func (q *loginQueue) admit(player string, inGame bool) (position int, wait time.Duration, ok bool) {
-	if q.every == 0 {
-		return 0, 0, true
-	}
 	now := q.now()
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if q.every == 0 {
+		clear(q.places)
+		q.next = time.Time{}
+		return 0, 0, true
+	}
 	q.sweep(now)
 	place, waits := q.places[player]
 	if !waits {

@@ -16,17 +16,21 @@ const pollMargin = 5 * time.Second
 
 // poll is the event stream for clients that cannot keep one open. The player counts as online meanwhile.
 func (d *Door) poll(ctx context.Context, by *cell.Caller, body *PollRequest) (*PollAnswer, error) {
+	if err := d.gate.refuse(); err != nil {
+		return nil, err
+	}
 	cmd := cell.PollEvents{Player: by.Player, Session: by.Session}
 	if err := d.engine.Do(ctx, &cmd); err != nil {
 		return nil, err
 	}
-	wait := min(time.Duration(body.WaitMS)*time.Millisecond, d.engine.CellConfig().Flow.Sessions.DeadAfter-pollMargin)
+	wait := min(time.Duration(body.WaitMS)*time.Millisecond, d.settings().Sessions.DeadAfter-pollMargin)
 	if wait <= 0 {
 		return d.pollNow(ctx, by.Player, body.AfterSeq)
 	}
 	news := make(chan struct{}, 1)
 	d.streams.listen(by.Player, news)
 	defer d.streams.unlisten(by.Player, news)
+	sentAway := d.gate.closing()
 	timeout := time.NewTimer(wait)
 	defer timeout.Stop()
 	for {
@@ -38,6 +42,7 @@ func (d *Door) poll(ctx context.Context, by *cell.Caller, body *PollRequest) (*P
 		case <-news:
 			continue
 		case <-timeout.C:
+		case <-sentAway:
 		case <-d.streams.ctx.Done():
 		case <-ctx.Done():
 			return nil, ctx.Err()

@@ -38,7 +38,8 @@ func TestBuckets(t *testing.T) {
 // Logins come in at the rate, in the order of their first try; players in a game go past those who wait.
 func TestLoginQueue(t *testing.T) {
 	now := time.Unix(1000, 0)
-	q := newLoginQueue(func() time.Time { return now }, 10)
+	q := newLoginQueue(func() time.Time { return now })
+	q.setRate(10)
 	in := 0
 	var waiting []string
 	for i := range 100 {

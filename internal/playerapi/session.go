@@ -191,6 +191,9 @@ func (d *Door) accessToken(session, refresh domain.UUID) string {
 
 func (d *Door) login(ctx context.Context, by *cell.Caller, body *LoginRequest) (*LoginAnswer, error) {
 	x := whoOf(ctx)
+	if err := d.gate.refuse(); err != nil {
+		return nil, err
+	}
 	if wait, ok := d.buckets.take(classLoginAddress, x.address); !ok {
 		return nil, later(flow.RateLimited, wait, "too many logins from one address")
 	}
@@ -246,12 +249,12 @@ func (d *Door) checkTicket(ctx context.Context, cmd *cell.Login) error {
 
 // queueLogin lets a player in, or says when to come back. Players who are in a game go first.
 func (d *Door) queueLogin(ctx context.Context, player string) error {
-	inGame, online := false, 0
+	inGame, online, logins := false, 0, &d.settings().Logins
 	err := d.engine.Read(ctx, func(v *cell.View) error {
 		if s, ok := v.Stand(player); ok {
-			inGame = !s.Keys.Game.IsZero()
+			inGame = !s.Keys.Game.IsZero() && !logins.QueueInGame
 		}
-		if d.config.OnlineMax > 0 {
+		if logins.OnlineMax > 0 {
 			online = v.FlowTotals().Logins
 		}
 		return nil
@@ -259,7 +262,7 @@ func (d *Door) queueLogin(ctx context.Context, player string) error {
 	if err != nil {
 		return err
 	}
-	if most := d.config.OnlineMax; most > 0 && online >= most && !inGame {
+	if most := logins.OnlineMax; most > 0 && online >= most && !inGame {
 		return later(codeLoginQueued, fullRetry, "%d players are logged in; the limit is %d", online, most)
 	}
 	position, wait, ok := d.logins.admit(player, inGame)

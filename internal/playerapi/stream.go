@@ -13,6 +13,7 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/flow"
 )
 
 const (
@@ -34,6 +35,8 @@ type stream struct {
 	session domain.UUID
 	conn    net.Conn // frames go out here; gws only reads
 	socket  *gws.Conn
+
+	promised *flow.SessionConfig // what the client was greeted with
 
 	heard   atomic.Int64 // when the last frame came, Unix nanoseconds
 	pinged  int64        // these two belong to the one who watches

@@ -1,0 +1,148 @@
+package playerapi_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/lxzan/gws"
+
+	"github.com/musterhq/muster/internal/service"
+	"github.com/musterhq/muster/internal/settings"
+)
+
+// running is a service with player flow, and clients by hand.
+type running struct {
+	t    *testing.T
+	base string // with the prefix of the API
+	stop func()
+}
+
+func run(t *testing.T, change func(*settings.Settings)) *running {
+	t.Helper()
+	s := settings.Defaults()
+	s.Listen, s.Data, s.Dev, s.PlayerFlow, s.PlayerLoginsPerAddress = "127.0.0.1:0", t.TempDir(), true, true, 0
+	if change != nil {
+		change(&s)
+	}
+	x, err := service.Start(t.Context(), s, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	stop := sync.OnceFunc(func() {
+		if err := x.Stop(context.WithoutCancel(t.Context())); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(stop)
+	return &running{t, x.Addr().String() + "/playerflow/v1/", stop}
+}
+
+type answer = map[string]any
+
+// call calls a realm; want is the HTTP status.
+func (x *running) call(want int, path, token, body string) answer {
+	x.t.Helper()
+	r, err := http.NewRequestWithContext(x.t.Context(), http.MethodPost, "http://"+x.base+path, bytes.NewReader([]byte(body)))
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+token)
+	response, err := http.DefaultClient.Do(r)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	var o answer
+	if err := json.Unmarshal(text, &o); err != nil || response.StatusCode != want {
+		x.t.Fatalf("%s %s: status %d, want %d: %s", path, body, response.StatusCode, want, text)
+	}
+	return o
+}
+
+func loginBody(player string) string {
+	return `{"provider": "dev", "token": "{\"player_id\":\"` + player + `\"}"}`
+}
+
+// login gives the access token of a player.
+func (x *running) login(player string) string {
+	x.t.Helper()
+	return x.call(http.StatusOK, "player/Session.Login", "", loginBody(player))["access_token"].(string)
+}
+
+// frames of one stream, and the code that it was closed with.
+type frames struct {
+	gws.BuiltinEventHandler
+	got  chan answer
+	code chan uint16
+}
+
+func (f *frames) OnMessage(_ *gws.Conn, m *gws.Message) {
+	var o answer
+	_ = json.Unmarshal(m.Bytes(), &o)
+	_ = m.Close()
+	f.got <- o
+}
+
+func (f *frames) OnClose(_ *gws.Conn, err error) {
+	code := uint16(0)
+	if closed, ok := err.(*gws.CloseError); ok {
+		code = closed.Code
+	}
+	f.code <- code
+}
+
+// stream opens a stream.
+func (x *running) stream(token string) *frames {
+	x.t.Helper()
+	f := &frames{got: make(chan answer, 1000), code: make(chan uint16, 1)}
+	socket, _, err := gws.NewClient(f, &gws.ClientOption{
+		Addr:          "ws://" + x.base + "player/stream",
+		RequestHeader: http.Header{"Authorization": {"Bearer " + token}, "Sec-WebSocket-Protocol": {"playerflow.v1"}},
+	})
+	if err != nil {
+		x.t.Fatal(err)
+	}
+	x.t.Cleanup(func() { _ = socket.NetConn().Close() })
+	go socket.ReadLoop()
+	return f
+}
+
+// next is the next frame of a type; those before it are passed over.
+func (x *running) next(f *frames, kind string) answer {
+	x.t.Helper()
+	for {
+		select {
+		case o := <-f.got:
+			if o["type"] == kind {
+				return o
+			}
+		case code := <-f.code:
+			f.code <- code
+			select { // what came before the end
+			case o := <-f.got:
+				if o["type"] == kind {
+					return o
+				}
+				continue
+			default:
+			}
+			x.t.Fatalf("closed with %d before %s", code, kind)
+		case <-x.t.Context().Done():
+			x.t.Fatalf("no %s came", kind)
+		}
+	}
+}
+
+// number spells a number of an answer.
+func number(of any) string { return strconv.FormatFloat(of.(float64), 'f', -1, 64) }
