@@ -90,8 +90,8 @@ func NewDoor(c Config) *Door {
 		config: c, engine: c.Engine, log: c.Log, tokens: newConnectionTokens(c.Secret.ConnectionKey()),
 		buckets: newBuckets(time.Now), logins: newLoginQueue(time.Now), gate: newGate(),
 	}
-	d.buckets.rates[classLoginAddress] = rate{}
 	d.unfollow = d.followConfig()
+	d.buckets.rates[classLoginAddress] = rate{}
 	if n := c.LoginsPerAddress; n > 0 {
 		d.buckets.rates[classLoginAddress] = rate{time.Minute / time.Duration(n), max(5, n/6)}
 	}
@@ -107,9 +107,9 @@ func NewDoor(c Config) *Door {
 	d.declareBackfill()
 	d.declareEvents()
 	d.declareOperator()
-	d.streams = newStreams(d)
 	d.declareConfig()
 	d.declareDrain()
+	d.streams = newStreams(d)
 	d.feeds = newFeeds(d)
 	return d
 }
@@ -118,10 +118,10 @@ func NewDoor(c Config) *Door {
 func (d *Door) Close() {
 	d.streams.close()
 	d.feeds.close()
+	d.unfollow()
 }
 
 // Player, Partner and Operator are the realms, for listeners of their own.
-	d.unfollow()
 func (d *Door) Player() http.Handler   { return http.HandlerFunc(d.servePlayer) }
 func (d *Door) Partner() http.Handler  { return http.HandlerFunc(d.servePartner) }
 func (d *Door) Operator() http.Handler { return http.HandlerFunc(d.serveOperator) }
@@ -209,11 +209,11 @@ func (d *Door) servePlayer(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "max-age=600")
 		writeJSON(w, "application/jwk-set+json", http.StatusOK, d.tokens.jwks())
 		return
-	case r.URL.Path == PlayerPrefix+documentName:
-		d.player.mux.ServeHTTP(w, r)
-		return
 	case r.URL.Path == ReadyPath && (r.Method == http.MethodGet || r.Method == http.MethodHead):
 		d.serveReady(w)
+		return
+	case r.URL.Path == PlayerPrefix+documentName:
+		d.player.mux.ServeHTTP(w, r)
 		return
 	}
 	class, known := d.player.classes[r.URL.Path]
