@@ -5,17 +5,20 @@ import (
 	"net"
 	"sync"
 	"testing"
+	"time"
 )
 
 // network is a TCP relay in front of a service that can be cut, as networks are.
 type network struct {
 	address string // what clients connect to
+	waits   bool   // a connection to a service that is down waits for it, as behind a load balancer; set before the first one
 
 	mu    sync.Mutex
 	links map[*link]bool
 	down  bool // new connections are closed at once
 	mute  bool // what the service says is swallowed
 	lost  int  // bytes swallowed
+	made  int  // connections to the service, all in all
 }
 
 type link struct{ client, service *net.TCPConn }
@@ -50,6 +53,9 @@ func (n *network) relay(client *net.TCPConn, to string) {
 		return
 	}
 	conn, err := net.Dial("tcp", to)
+	for end := time.Now().Add(patience); err != nil && n.waits && time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		conn, err = net.Dial("tcp", to)
+	}
 	if err != nil {
 		return
 	}
@@ -57,6 +63,7 @@ func (n *network) relay(client *net.TCPConn, to string) {
 	defer l.service.Close()
 	n.mu.Lock()
 	n.links[l] = true
+	n.made++
 	n.mu.Unlock()
 	defer func() {
 		n.mu.Lock()
@@ -104,6 +111,12 @@ func (n *network) set(down, mute bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.down, n.mute = down, mute
+}
+
+func (n *network) connections() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.made
 }
 
 func (n *network) swallowed() int {
