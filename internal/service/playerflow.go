@@ -39,9 +39,9 @@ func (x *Service) openPlayerFlow(doors *router) error {
 	x.players = playerapi.NewDoor(playerapi.Config{
 		Hooks: x.hooks, Proxies: s.Proxies(), Origins: s.Origins(),
 		Engine: x.engine, Secret: x.keys.CellSecret(), Keys: x.keys, Providers: providers, LoginKeys: keys, Dev: s.Dev,
-		Secure:          strings.HasPrefix(s.PublicURL, "https:") || strings.HasPrefix(s.PublicURL, "wss:"),
-		LoginsPerSecond: float64(s.PlayerLogins), LoginsPerAddress: s.PlayerLoginsPerAddress, OnlineMax: s.PlayersOnline,
-		PublicURL: s.PublicURL, Log: x.log,
+		Secure:           strings.HasPrefix(s.PublicURL, "https:") || strings.HasPrefix(s.PublicURL, "wss:"),
+		LoginsPerAddress: s.PlayerLoginsPerAddress,
+		PublicURL:        s.PublicURL, Log: x.log,
 	})
 	doors.players = x.players.Player()
 	if s.Dev {
