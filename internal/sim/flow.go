@@ -27,7 +27,7 @@ func (w *World) drawFlow() {
 	config.Games.EmptyTimeout, config.Games.Reservation = time.Minute, 15*time.Second
 	config.Games.ReconnectWindow, config.Games.NoShowHold = 20*time.Second, 10*time.Second
 	config.Parties.OfflineRemoval, config.Parties.LeaderGrace = 10*time.Second, 3*time.Second
-	config.Search.OfflineGrace = 4 * time.Second
+	config.Search.OfflineGrace, config.Parties.ReadyTimeout = 4*time.Second, 20*time.Second
 	config.Sessions.EventsKept, config.Sessions.EventsKeptFor = 30, time.Minute
 	config.Sessions.ReplacesMax = 1000
 	config.Penalties.Mode = flow.PenaltiesEnforced

@@ -225,6 +225,7 @@ func (a *auditor) search(who string, p *flow.Party) {
 		return
 	}
 	x := a.c.matchmaking.Tickets.Get(r)
+	a.ticketOf(who, p, x)
 	if p.Search.Expires == 0 || p.Search.Status == flow.RequiresAcceptance && p.Search.AcceptBy == 0 {
 		a.fail("I12", who, "its search is %s, and nothing ends that", p.Search.Status)
 	}
@@ -251,7 +252,10 @@ func (a *auditor) instance(r flow.Ref, x *flow.Instance) {
 		a.fail("I6", who, "it has ended and has %d members", len(x.Members()))
 	case !x.Live() && x.ForgetAt == 0, x.Status == flow.InstancePending && x.AllocateBy == 0, x.Status == flow.InstanceEnding && x.EndBy == 0:
 		a.fail("I12", who, "it is %s, and nothing ends that", x.Status)
-	case x.Status == flow.InstancePending || !x.Live():
+	case x.Status == flow.InstancePending:
+		a.placing(who, x)
+		return
+	case !x.Live():
 		return
 	}
 	g, ok := a.c.sessions.Game(session.ID(x.Game))
@@ -260,6 +264,7 @@ func (a *auditor) instance(r flow.Ref, x *flow.Instance) {
 		return
 	}
 	game, seats := a.c.sessions.Games.Get(g), map[session.Ref]bool{}
+	a.hosted(who, x, game)
 	for _, ref := range x.Members() {
 		m := a.c.flow.Memberships.Get(ref)
 		if m.Seat != 0 {

@@ -1,0 +1,69 @@
+package cell
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/placement"
+	"github.com/musterhq/muster/internal/domain/session"
+)
+
+// TestAuditSeesWhatParts damages the state by hand where players, hosting and matchmaking speak of the same thing.
+func TestAuditSeesWhatParts(t *testing.T) {
+	instance := func(w *flowWorld, player string) *flow.Instance {
+		return w.cell.flow.Instances.Mut(w.member(player).InstanceRef())
+	}
+	for _, c := range []struct {
+		name   string
+		enter  func(w *flowWorld)
+		damage func(w *flowWorld)
+		want   string
+	}{
+		{"a placement has ended", func(w *flowWorld) { w.play(true, flow.ReconnectOptional, "me") }, func(w *flowWorld) {
+			r, _ := w.cell.placements.Placement(instance(w, "me").Placement)
+			w.cell.placements.Placements.Mut(r).Status = placement.TimedOut
+		}, "looks for no host"},
+		{"a game session is about to end", func(w *flowWorld) { w.play(false, flow.ReconnectOptional, "me") }, func(w *flowWorld) {
+			r, _ := w.cell.sessions.Game(session.ID(instance(w, "me").Game))
+			w.cell.sessions.Games.Mut(r).Status = session.Terminating
+		}, "its game session TERMINATING"},
+		{"a game session is gone", func(w *flowWorld) { w.play(false, flow.ReconnectOptional, "me") }, func(w *flowWorld) {
+			instance(w, "me").Game += "x"
+		}, "is not live"},
+		{"a player session was accepted", func(w *flowWorld) { w.play(false, flow.ReconnectOptional, "me") }, func(w *flowWorld) {
+			r, _ := w.cell.sessions.PlayerByID(w.member("me").Session)
+			w.cell.sessions.Players.Mut(r).Status = session.PlayerActive
+		}, "membership is RESERVED, its player session ACTIVE"},
+		{"a ticket is for somebody else", func(w *flowWorld) { w.search("me") }, func(w *flowWorld) {
+			r, _ := w.cell.flow.Party(w.keys("me").Party)
+			p := w.cell.flow.Parties.Mut(r)
+			p.Members = append(p.Members, flow.Member{Player: "me"})
+		}, "those of its ticket"},
+		{"a ticket has another end", func(w *flowWorld) { w.search("me") }, func(w *flowWorld) {
+			r, _ := w.cell.matchmaking.Ticket("mm-" + w.keys("me").Ticket.String())
+			x := w.cell.matchmaking.Tickets.Mut(r)
+			x.TimeoutAt = x.TimeoutAt.Add(time.Second)
+		}, "it searches in duel until"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newFlowWorld(t, nil)
+			w.online("me")
+			c.enter(w)
+			w.check()
+			before := w.cell
+			w.restart() // what is damaged is a copy
+			c.damage(w)
+			v := w.cell.View()
+			var all []string
+			for _, x := range v.Audit() {
+				all = append(all, x.String())
+			}
+			if !strings.Contains(strings.Join(all, "\n"), c.want) {
+				t.Errorf("the audit says %q, want something with %q", all, c.want)
+			}
+			w.cell = before
+		})
+	}
+}
