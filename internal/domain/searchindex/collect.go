@@ -194,6 +194,14 @@ func (c *collector) reachTexts(column *[rows]uint32, low, high uint64, none bool
 		if out[w] = within[w]; out[w] == 0 {
 			continue
 		}
+		if few(within[w]) {
+			for left := within[w]; left != 0; left &= left - 1 {
+				i := mathbits.TrailingZeros64(left)
+				code := column[w*64+i]
+				out[w] &^= bit(code != 0 && labels[code]-low > width || code == 0 && !none) << i
+			}
+			continue
+		}
 		var word uint64
 		for i, code := range column[w*64 : w*64+64] {
 			word |= bit(code != 0 && labels[code]-low <= width || code == 0 && none) << (i & 63)

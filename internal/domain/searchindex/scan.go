@@ -156,7 +156,7 @@ func (s *Scan) block(f *fleet, location uint32) (done bool) {
 	if location != 0 {
 		equal(&b.locations, location, false, &within, &within)
 	}
-	s.choose(b, &within)
+	s.choose(f, b, &within)
 	s.best.offerAll(b, &s.chosen)
 
 	if !last {
@@ -169,13 +169,26 @@ func (s *Scan) block(f *fleet, location uint32) (done bool) {
 }
 
 // choose finds the rows that the filter chooses and that may be among the first ones. When the page is full already, few
-// of a block are among the first, and the filter is asked about those alone.
-func (s *Scan) choose(b *block, within *bits) {
+// of a block are among the first, and the filter is asked about those alone. To look up what a text is sorted by takes
+// several times as long as to compare its number, so there a filter that few pass is asked first.
+func (s *Scan) choose(f *fleet, b *block, within *bits) {
 	s.chosen = *within
-	if s.best.full() || s.best.after != nil {
+	bounded := s.best.full() || s.best.after != nil
+	filterFirst := bounded && s.root != nil && s.best.values != nil && s.root.uses <= len(f.blocks)*rows/8
+	if filterFirst {
+		s.pass(b)
+	}
+	if bounded && !s.chosen.empty() {
 		s.asked = s.chosen
 		s.best.reach(b, &s.asked, &s.chosen)
 	}
+	if !filterFirst {
+		s.pass(b)
+	}
+}
+
+// pass asks the filter about the chosen rows.
+func (s *Scan) pass(b *block) {
 	if s.root != nil && !s.chosen.empty() {
 		s.asked = s.chosen
 		s.root.run(b, &s.asked, &s.chosen)
