@@ -44,7 +44,7 @@ func (s Settings) checkPlayerDoors() error {
 			continue
 		}
 		u, err := url.Parse(origin)
-		if err != nil || (u.Scheme != "https" && u.Scheme != "http") || u.Host == "" || origin != strings.ToLower(u.Scheme+"://"+u.Host) {
+		if err != nil || (u.Scheme != "https" && u.Scheme != "http") || u.Host == "" || origin != strings.ToLower(u.Scheme+"://"+u.Host) || strings.Contains(origin, "*") {
 			errs = append(errs, fmt.Errorf("player-origins %q: want scheme, host and port as browsers say them, such as https://play.example.com, or *", origin))
 		}
 	}

@@ -1,0 +1,206 @@
+package playerapi
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestRates is the table of the specification, 5.6: each call with its rate and burst, and that it is refused over the limit.
+func TestRates(t *testing.T) {
+	perMinute := func(n int) time.Duration { return time.Minute / time.Duration(n) }
+	classed := map[class]struct {
+		rate  rate
+		calls []string
+	}{
+		classLogin:            {rate{perMinute(6), 5}, []string{"Session.Login"}},
+		classGetFlow:          {rate{time.Second, 5}, []string{"Session.GetFlow"}},
+		classInvite:           {rate{perMinute(10), 5}, []string{"Party.SendInvite"}},
+		classCode:             {rate{perMinute(10), 5}, []string{"Party.JoinPartyByInviteCode"}},
+		classEnter:            {rate{perMinute(6), 3}, []string{"Matchmaking.EnterMatchmaking"}},
+		classLeaveMatchmaking: {rate{time.Second, 5}, []string{"Matchmaking.LeaveMatchmaking"}},
+		classAcceptMatch:      {rate{time.Second, 5}, []string{"Matchmaking.AcceptMatch"}},
+		classDetails:          {rate{2 * time.Second, 3}, []string{"GameInstance.GetHostConnectionDetails"}},
+		// The ways out have buckets of their own.
+		classLeaveParty: {rate{time.Second / 5, 20}, []string{"Party.LeaveParty"}},
+		classLeaveGame:  {rate{time.Second / 5, 20}, []string{"GameInstance.LeaveGame"}},
+		classDecline:    {rate{time.Second / 5, 20}, []string{"GameInstance.DeclineReconnect"}},
+		classLogout:     {rate{time.Second / 5, 20}, []string{"Session.Logout"}},
+		classParty: {rate{time.Second / 2, 10}, []string{
+			"Party.CreateParty", "Party.JoinPartyById", "Party.RespondToInvite", "Party.CancelInvite", "Party.KickPlayer", "Party.PromoteLeader", "Party.SetReady",
+			"Party.SetPartyPreferences", "Party.SetPlayerPreferences", "Party.RotateInviteCode", "Party.DisbandParty",
+		}},
+	}
+	x := newLobby(t, nil)
+	named := map[string]bool{}
+	for c, want := range classed {
+		if got := x.door.buckets.rates[c]; got != want.rate {
+			t.Errorf("%v: %v, want %v", want.calls, got, want.rate)
+		}
+		for _, call := range want.calls {
+			named[call] = true
+			if got, ok := x.door.player.classes[PlayerPrefix+call]; !ok || got != c {
+				t.Errorf("%s shares the bucket of class %d, want %d", call, got, c)
+			}
+		}
+	}
+	for path, c := range x.door.player.classes {
+		if call := strings.TrimPrefix(path, PlayerPrefix); !named[call] && c != classOther && c != classParty {
+			t.Errorf("%s has the bucket of class %d: the table does not say so", call, c)
+		}
+	}
+	for name, c := range map[string]struct {
+		class class
+		rate  rate
+	}{
+		"everything else":                  {classOther, rate{time.Second / 5, 20}},
+		"stream attach":                    {classAttach, rate{perMinute(10), 5}},
+		"invites of one player to another": {classInvitePair, rate{perMinute(3), 3}},
+		"wrong codes of one address":       {classCodeAddress, rate{perMinute(20), 20}},
+		"partner token":                    {classPartner, rate{time.Second / 200, 400}},
+	} {
+		if got := x.door.buckets.rates[c.class]; got != c.rate {
+			t.Errorf("%s: %v, want %v", name, got, c.rate)
+		}
+	}
+	y := newLobby(t, func(c *Config) { c.LoginsPerAddress = 30 })
+	if got := y.door.buckets.rates[classLoginAddress]; got != (rate{perMinute(30), 5}) {
+		t.Errorf("logins of one address: %v, want 30/min, 5", got)
+	}
+
+	for c, want := range classed {
+		if c == classLogin || c == classLogout { // the first has no player yet, and after the second there is none any more
+			continue
+		}
+		player := fmt.Sprint("player-", c)
+		token := x.login(player)
+		for i := range want.rate.Burst {
+			if status, o := x.call(token, want.calls[0], `{}`); status == 429 {
+				t.Fatalf("%s: call %d of a burst of %d is refused: %v", want.calls[0], i+1, want.rate.Burst, o)
+			}
+		}
+		before := x.stand(player)
+		o := x.wants(429, "RATE_LIMITED")(x.call(token, want.calls[0], `{}`))
+		if wait, _ := o["retry_after_ms"].(float64); wait <= 0 || time.Duration(wait)*time.Millisecond > want.rate.Every {
+			t.Errorf("%s: retry after %v ms", want.calls[0], o["retry_after_ms"])
+		}
+		if after := x.stand(player); after != before {
+			t.Errorf("%s over the limit changed the player: %v, %v", want.calls[0], before, after)
+		}
+		x.pass(want.rate.Every)
+		if status, o := x.call(token, want.calls[0], `{}`); status == 429 {
+			t.Errorf("%s is refused after the wait: %v", want.calls[0], o)
+		}
+	}
+}
+
+// stand is what the core knows about a player, without asking the door, which counts.
+func (x *lobby) stand(player string) string {
+	s, err := x.door.stand(x.Context(), player)
+	if err != nil {
+		x.Fatal(err)
+	}
+	return fmt.Sprint(s)
+}
+
+func TestRatesOfPairsAndCodes(t *testing.T) {
+	x := newLobby(t, nil)
+	ann := x.login("ann")
+	x.login("bob")
+	x.login("carl")
+	x.wants(200, "")(x.call(ann, "Party.CreateParty", `{}`))
+	for range 3 {
+		x.wants(200, "")(x.call(ann, "Party.SendInvite", `{"player_id":"bob"}`))
+	}
+	x.wants(429, "RATE_LIMITED")(x.call(ann, "Party.SendInvite", `{"player_id":"bob"}`))
+	x.wants(200, "")(x.call(ann, "Party.SendInvite", `{"player_id":"carl"}`))
+
+	for i := range 20 { // each player guesses a few times, all from one address
+		if i%4 == 0 {
+			ann = x.login(fmt.Sprint("guesser-", i))
+		}
+		x.wants(404, "PARTY_NOT_FOUND")(x.call(ann, "Party.JoinPartyByInviteCode", `{"code":"AAAAAA"}`))
+	}
+	x.wants(429, "RATE_LIMITED")(x.call(x.login("late"), "Party.JoinPartyByInviteCode", `{"code":"AAAAAA"}`))
+}
+
+// TestTransportLimits is what the specification says in 3.1 about every call.
+func TestTransportLimits(t *testing.T) {
+	x := newLobby(t, nil)
+	token := x.login("ann")
+	big := func(n int) string { return strings.Repeat("x", n) }
+	made := x.wants(200, "")(x.call(token, "Party.CreateParty", `{"attributes":{"a":"`+big(partyAttributesMax-10)+`"}}`))
+	rev := made["flow"].(map[string]any)["rev"].(float64)
+	for _, c := range []struct {
+		name, call, body string
+		headers          []string
+		status           int
+		code             string
+	}{
+		{"party attributes over 16 KiB", "Party.SetPartyPreferences", `{"attributes":{"a":"` + big(partyAttributesMax) + `"}}`, nil, 400, "INVALID_ARGUMENT"},
+		{"player attributes of 4 KiB", "Party.SetPlayerPreferences", `{"attributes":{"a":"` + big(playerAttributesMax-10) + `"}}`, nil, 200, ""},
+		{"player attributes over 4 KiB", "Party.SetPlayerPreferences", `{"attributes":{"a":"` + big(playerAttributesMax) + `"}}`, nil, 400, "INVALID_ARGUMENT"},
+		{"a body over 64 KiB", "Party.SetPartyPreferences", `{"queue":"` + big(bodyMax) + `"}`, nil, 413, "INVALID_ARGUMENT"},
+		{"an unknown field", "Party.SetReady", `{"ready":true,"raedy":true}`, nil, 400, "INVALID_ARGUMENT"},
+		{"an unknown field inside", "Party.SetPlayerPreferences", `{"latency_ms":"fast"}`, nil, 400, "INVALID_ARGUMENT"},
+		{"no JSON", "Party.SetReady", `{"ready":`, nil, 400, "INVALID_ARGUMENT"},
+		{"a list", "Party.SetReady", `[]`, nil, 400, "INVALID_ARGUMENT"},
+		{"a request id over 64", "Party.SetReady", `{"ready":true}`, []string{"X-Request-Id", big(65)}, 400, "INVALID_ARGUMENT"},
+		{"a request id of 64", "Party.SetReady", `{"ready":true}`, []string{"X-Request-Id", big(64)}, 200, ""},
+		{"the revision that is", "Party.SetReady", `{"ready":false}`, []string{"X-If-Rev", fmt.Sprint(rev)}, 200, ""},
+		{"another revision", "Party.SetReady", `{"ready":true}`, []string{"X-If-Rev", fmt.Sprint(rev + 1)}, 409, "REV_CONFLICT"},
+		{"no revision", "Party.SetReady", `{"ready":true}`, []string{"X-If-Rev", "one"}, 400, "INVALID_ARGUMENT"},
+	} {
+		x.pass(time.Second)
+		o := x.wants(c.status, c.code)(x.call(token, c.call, c.body, c.headers...))
+		if _, ok := o["flow"].(map[string]any); !ok {
+			t.Errorf("%s: no flow in %v", c.name, o)
+		}
+		if c.code != "" && (o["message"] == "" || o["action"] == nil) {
+			t.Errorf("%s: %v", c.name, o)
+		}
+	}
+	// Times with milliseconds, in UTC.
+	snapshot := x.wants(200, "")(x.call(token, "Session.GetFlow", `{}`))["flow_snapshot"].(map[string]any)
+	form := regexp.MustCompile(`^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$`)
+	for name, text := range map[string]any{
+		"server_time": snapshot["server_time"], "expires_at": snapshot["session"].(map[string]any)["expires_at"],
+		"joined_at": snapshot["party"].(map[string]any)["members"].([]any)[0].(map[string]any)["joined_at"],
+	} {
+		if s, _ := text.(string); !form.MatchString(s) {
+			t.Errorf("%s: %v, want RFC 3339 in UTC with milliseconds", name, text)
+		}
+	}
+}
+
+// The largest event is that of a party whose attributes are as large as they may be: it fits into a frame of 64 KiB.
+func TestLargestEvent(t *testing.T) {
+	x := newLobby(t, nil)
+	leader := x.login("leader")
+	attributes := `{"attributes":{"a":"` + strings.Repeat("x", playerAttributesMax-10) + `"}}`
+	party := x.wants(200, "")(x.call(leader, "Party.CreateParty", `{"joinability":"OPEN","attributes":{"a":"`+strings.Repeat("x", partyAttributesMax-10)+`"}}`))
+	id := party["party"].(map[string]any)["party_id"].(string)
+	x.call(leader, "Party.SetPlayerPreferences", attributes)
+	for i := range 7 {
+		token := x.login(fmt.Sprint("player-", i))
+		x.wants(200, "")(x.call(token, "Party.JoinPartyById", `{"party_id":"`+id+`"}`))
+		x.wants(200, "")(x.call(token, "Party.SetPlayerPreferences", attributes))
+	}
+	const frameMax = 64 << 10
+	n, err := x.door.since(t.Context(), "leader", 0, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := len(event(n.snapshot.Seq, x.door.syncTail(n.snapshot, n.commit))); got > frameMax || got < partyAttributesMax+8*playerAttributesMax-1000 {
+		t.Errorf("OnSync has %d bytes, want at most %d", got, frameMax)
+	}
+	n, err = x.door.since(t.Context(), "leader", n.head-1, false)
+	if err != nil || len(n.events) != 1 {
+		t.Fatalf("the last event: %v, %v", n.events, err)
+	}
+	if got := len(event(n.events[0].Seq, x.door.eventTail(&n.events[0].Told, "leader"))); got > frameMax {
+		t.Errorf("the event has %d bytes, want at most %d", got, frameMax)
+	}
+}

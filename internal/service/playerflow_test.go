@@ -1,0 +1,30 @@
+package service
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// Whoever reads the log a day later must not overlook that anybody could be any player.
+func TestWarningOfDevLogins(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		ctx, stop := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			warnOfDevLogins(ctx, slog.New(slog.NewTextHandler(&out, nil)))
+		}()
+		time.Sleep(10*time.Minute + time.Second)
+		stop()
+		<-done
+		if got := strings.Count(out.String(), "level=WARN"); got != 11 {
+			t.Errorf("%d warnings in ten minutes, want one a minute and the first: %s", got, out.String())
+		}
+	})
+}
