@@ -1,0 +1,210 @@
+package playerapi_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/lxzan/gws"
+
+	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/service"
+	"github.com/musterhq/muster/internal/settings"
+)
+
+// Streams of the partner realm want what its calls want; a game server hears of its own game alone, and of no other players.
+func TestWhoMayListen(t *testing.T) {
+	s := settings.Defaults()
+	s.Listen, s.Data, s.PlayerFlow, s.PartnerListen = "127.0.0.1:0", t.TempDir(), true, "127.0.0.1:0"
+	x, err := service.Start(t.Context(), s, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Stop(t.Context())
+	key := func(role identity.Role) string {
+		k, err := x.Keys().Create(role, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return k.ID + "." + k.Secret
+	}
+	backend, client := key(identity.Backend), key(identity.Client)
+	const own, other = "gi-00000000-0000-4000-8000-000000000001", "gi-00000000-0000-4000-8000-000000000002"
+	server := "pgs_" + own + "_" + x.Keys().CellSecret().PartnerToken(own)
+	for _, c := range []struct {
+		path, token string
+		want        int
+	}{
+		{"stream", "", 401},
+		{"stream?game_instance_id=" + own, "pgs_" + own + "_guessed", 401},
+		{"stream?game_instance_id=" + own, client, 403},
+		{"stream?game_instance_id=" + other, server, 403},
+		{"stream", server, 404}, // who may ask is told that there is none
+		{"stream", backend, 400},
+		{"stream?game_instance_id=" + own, backend, 404},
+		{"stream?game_session_id=nobody", backend, 404},
+		{"stream?after_seq=x", server, 400},
+		{"events", "", 401},
+		{"events?subscription_id=evs-00000000-0000-4000-8000-000000000001", server, 403},
+		{"events?subscription_id=evs-00000000-0000-4000-8000-000000000001", backend, 404},
+		{"events", backend, 400},
+	} {
+		_, answer, err := gws.NewClient(new(gws.BuiltinEventHandler), &gws.ClientOption{
+			Addr: "ws://" + x.Beside()[0] + "/playerflow/v1/partner/" + c.path, RequestHeader: http.Header{"Authorization": {"Bearer " + c.token}},
+		})
+		if err == nil || answer.StatusCode != c.want {
+			t.Errorf("%s with %.10q: %v, want %d", c.path, c.token, answer, c.want)
+		}
+	}
+	plain, err := http.Get("http://" + x.Beside()[0] + "/playerflow/v1/partner/stream")
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain.Body.Close()
+	if plain.StatusCode != http.StatusUpgradeRequired {
+		t.Errorf("without an upgrade: %s", plain.Status)
+	}
+}
+
+// taker notes whether a receiver has every event once it is told that something was the last one.
+type taker struct {
+	gws.BuiltinEventHandler
+	mu     sync.Mutex
+	last   float64
+	wrong  string
+	ends   int
+	over   chan struct{} // closed when so many parties have ended
+	wanted int
+}
+
+func (k *taker) take(e map[string]any) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	no, ok := e["no"].(float64)
+	switch {
+	case !ok || no <= k.last:
+		return
+	case no != k.last+1 && k.wrong == "":
+		k.wrong = fmt.Sprintf("%v comes behind %v", no, k.last)
+	}
+	k.last = no
+	if e["type"] == "OnRemovedFromParty" {
+		if k.ends++; k.ends == k.wanted {
+			close(k.over)
+		}
+	}
+}
+
+func (k *taker) OnMessage(c *gws.Conn, m *gws.Message) {
+	var e map[string]any
+	_ = json.Unmarshal(m.Bytes(), &e)
+	_ = m.Close()
+	if k.take(e); e["type"] == "OnPartyChanged" {
+		_ = c.WriteString(fmt.Sprintf(`{"type":"ack","no":%v}`, e["no"]))
+	}
+}
+
+// Many players act at once. Of two subscriptions one comes by a webhook that fails now and then, the other by streams that are
+// lost again and again: both bring every event, in order.
+func TestEveryEventReachesTheStudio(t *testing.T) {
+	s := settings.Defaults()
+	s.Listen, s.Data, s.Dev, s.PlayerFlow, s.PlayerLogins, s.PlayerLoginsPerAddress = "127.0.0.1:0", t.TempDir(), true, true, 0, 0
+	x, err := service.Start(t.Context(), s, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Stop(t.Context())
+	base := x.Addr().String() + "/playerflow/v1/"
+	call := func(token, name, body string) (o map[string]any) {
+		r, _ := http.NewRequest(http.MethodPost, "http://"+base+name, strings.NewReader(body))
+		r.Header.Set("Authorization", "Bearer "+token)
+		answer, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Error(err)
+			return nil
+		}
+		defer answer.Body.Close()
+		got, _ := io.ReadAll(answer.Body)
+		if err := json.Unmarshal(got, &o); err != nil || answer.StatusCode != http.StatusOK {
+			t.Errorf("%s: %d %s", name, answer.StatusCode, got)
+		}
+		return o
+	}
+	const players = 20
+	posted := &taker{over: make(chan struct{}), wanted: players}
+	streamed := &taker{over: make(chan struct{}), wanted: players}
+	messages := 0
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if messages++; messages == 2 { // one message at a time
+			w.WriteHeader(http.StatusBadGateway)
+			return
+		}
+		var message struct{ Events []map[string]any }
+		if err := json.NewDecoder(r.Body).Decode(&message); err != nil {
+			t.Error(err)
+		}
+		for _, e := range message.Events {
+			posted.take(e)
+		}
+	}))
+	defer receiver.Close()
+	call("", "partner/Events.Subscribe", `{"url":"`+receiver.URL+`"}`)
+	made := call("", "partner/Events.Subscribe", `{}`)
+
+	listen := func() (*gws.Conn, *http.Response, error) {
+		return gws.NewClient(streamed, &gws.ClientOption{
+			Addr: "ws://" + x.Addr().String() + made["stream_path"].(string), RequestHeader: http.Header{"Sec-WebSocket-Protocol": {"playerflow.events.v1"}},
+		})
+	}
+	lost := make(chan struct{})
+	go func() { // the stream is lost, and opened again behind what was acknowledged
+		defer close(lost)
+		for range 5 {
+			socket, _, err := listen()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			done := make(chan struct{})
+			go func() { defer close(done); socket.ReadLoop() }()
+			list := call("", "partner/Events.List", `{}`)["subscriptions"].([]any)
+			if len(list) != 2 {
+				t.Errorf("the list: %v", list)
+			}
+			_ = socket.NetConn().Close()
+			<-done
+		}
+	}()
+	var all sync.WaitGroup
+	for i := range players {
+		all.Go(func() {
+			token, _ := call("", "player/Session.Login", fmt.Sprintf(`{"provider":"dev","token":"{\"player_id\":\"p-%d\"}"}`, i))["access_token"].(string)
+			call(token, "player/Party.CreateParty", `{}`)
+			for ready := range 4 {
+				call(token, "player/Party.SetReady", fmt.Sprintf(`{"ready":%t}`, ready%2 == 0))
+			}
+			call(token, "player/Party.LeaveParty", `{}`)
+		})
+	}
+	all.Wait()
+	<-lost
+	socket, _, err := listen()
+	if err != nil {
+		t.Fatal(err)
+	}
+	go socket.ReadLoop()
+	for name, k := range map[string]*taker{"webhook": posted, "stream": streamed} {
+		<-k.over
+		k.mu.Lock()
+		if k.wrong != "" {
+			t.Errorf("by the %s %s", name, k.wrong)
+		}
+		k.mu.Unlock()
+	}
+}
