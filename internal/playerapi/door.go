@@ -63,7 +63,8 @@ type KeyFinder interface {
 // Door answers all three realms and carries the event streams.
 type Door struct {
 	config  Config
-	engine  *engine.Engine
+	engine  asking
+	numbers *numbers
 	log     *slog.Logger
 	tokens  *connectionTokens
 	buckets *buckets
@@ -86,8 +87,9 @@ func NewDoor(c Config) *Door {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
+	counted := newNumbers()
 	d := &Door{
-		config: c, engine: c.Engine, log: c.Log, tokens: newConnectionTokens(c.Secret.ConnectionKey()),
+		config: c, engine: asking{c.Engine, counted}, numbers: counted, log: c.Log, tokens: newConnectionTokens(c.Secret.ConnectionKey()),
 		buckets: newBuckets(time.Now), logins: newLoginQueue(time.Now), gate: newGate(),
 	}
 	d.unfollow = d.followConfig()
@@ -97,7 +99,7 @@ func NewDoor(c Config) *Door {
 	}
 	d.player = newRealm(d, "player", "Muster player flow: players")
 	d.partner = newRealm(d, "partner", "Muster player flow: trusted servers")
-	d.operator = newRealm(d, "operator", "Muster player flow: operators")
+	d.operator = newRealm(d, operatorRealm, "Muster player flow: operators")
 	d.declareSession()
 	d.declareParty()
 	d.declareMatchmaking()
@@ -145,6 +147,8 @@ type realm struct {
 
 const documentName = "openapi.json"
 
+const operatorRealm = "operator"
+
 func newRealm(d *Door, name, title string) *realm {
 	c := huma.DefaultConfig(title, "1")
 	c.CreateHooks = nil // no links to schemas in answers
@@ -188,6 +192,7 @@ type who struct {
 	player  string      // of a player
 	session domain.UUID // the login session
 
+	realm    string      // that was asked
 	partner  string      // of a partner or an operator: the access key
 	instance domain.UUID // of a game server: the only game instance that it may speak for
 }
@@ -266,6 +271,7 @@ func (r *realm) serve(w http.ResponseWriter, request *http.Request, x *who) {
 	}
 	request.Body = http.MaxBytesReader(w, request.Body, bodyMax)
 	w.Header().Set("Cache-Control", "no-store")
+	x.realm = r.name
 	r.mux.ServeHTTP(w, request.WithContext(context.WithValue(request.Context(), whoKey{}, x)))
 }
 

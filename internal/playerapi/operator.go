@@ -16,31 +16,10 @@ type Why struct {
 
 func (w Why) why() string { return w.Reason }
 
-// ListPlayersRequest asks for players of a phase.
-type ListPlayersRequest struct {
-	Why
-	Phase string `json:"phase" enum:"IDLE,IN_PARTY,MATCHMAKING,IN_GAME_WITH_PARTY,IN_GAME_WITHOUT_PARTY"`
-	After uint32 `json:"after,omitempty" doc:"The next of the answer before."`
-	Limit int    `json:"limit,omitempty" minimum:"0" maximum:"1000" doc:"0: a hundred."`
-}
-
-// ListPlayersAnswer is one page of them.
-type ListPlayersAnswer struct {
-	PlayerIDs []string `json:"player_ids"`
-	Next      uint32   `json:"next,omitempty" doc:"Absent when there are no more."`
-}
-
 // OnePlayerRequest is about a player.
 type OnePlayerRequest struct {
 	Why
 	PlayerID string `json:"player_id" minLength:"1" maxLength:"128"`
-}
-
-// PlayerAnswer is how a player stands.
-type PlayerAnswer struct {
-	Player   FlowSnapshot `json:"player"`
-	Presence string       `json:"presence" enum:"OFFLINE,ONLINE,UNKNOWN"`
-	Banned   bool         `json:"banned"`
 }
 
 // ForceReleaseRequest takes keys from a player.
@@ -107,10 +86,10 @@ type StuckAnswer struct {
 
 // Holding is something that keeps a player where they are, and what will free them from it.
 type Holding struct {
-	Key    string `json:"key" enum:"PARTY_ID,MATCHMAKING_ID,GAME_INSTANCE_ID,LOCK,BANNED"`
+	Key    string `json:"key" enum:"PARTY_ID,MATCHMAKING_ID,GAME_INSTANCE_ID,LOGIN,LOCK,BANNED"`
 	By     string `json:"by,omitempty" doc:"The party, ticket or game instance."`
 	Status string `json:"status,omitempty"`
-	Ends   string `json:"ends,omitempty" doc:"What will end it; absent: only somebody's wish."`
+	Ends   string `json:"ends,omitempty" doc:"What will end it first; absent: only somebody's wish."`
 	Until  string `json:"until,omitempty" format:"date-time" doc:"Absent when it depends on somebody else."`
 }
 
@@ -130,20 +109,7 @@ func operatorCall[B interface{ why() string }, A any](d *Door, name, summary str
 }
 
 func (d *Door) declareOperator() {
-	operatorCall(d, "Operator.ListPlayers", "Players of a phase.", d.listPlayers)
-	operatorCall(d, "Operator.GetPlayer", "How a player stands.",
-		func(ctx context.Context, body *OnePlayerRequest) (*PlayerAnswer, error) {
-			answer := &PlayerAnswer{}
-			err := d.engine.Read(ctx, func(v *cell.View) error {
-				s, ok := v.FlowOf(body.PlayerID, domain.TimeOf(d.engine.Now()))
-				if !ok {
-					return refusal(flow.PlayerNotFound, "player %s not found", body.PlayerID)
-				}
-				answer.Player, answer.Presence, answer.Banned = d.snapshotForOthers(&s), s.Presence.String(), s.Banned
-				return nil
-			})
-			return answer, err
-		})
+	d.declareOperatorLooks()
 	operatorCall(d, "Operator.ForceLogout", "Ends the login session of a player. The keys stay.",
 		func(ctx context.Context, body *OnePlayerRequest) (*None, error) {
 			return &None{}, d.engine.Do(ctx, &cell.ForceLogout{Player: body.PlayerID})
@@ -221,27 +187,6 @@ func (d *Door) declareOperator() {
 				return nil
 			})
 		})
-}
-
-var phases = map[string]flow.Phase{
-	"IDLE": flow.Idle, "IN_PARTY": flow.InParty, "MATCHMAKING": flow.Matchmaking, "IN_GAME_WITH_PARTY": flow.InGameWithParty,
-	"IN_GAME_WITHOUT_PARTY": flow.InGame,
-}
-
-func (d *Door) listPlayers(ctx context.Context, body *ListPlayersRequest) (*ListPlayersAnswer, error) {
-	if body.Limit == 0 {
-		body.Limit = 100
-	}
-	answer := &ListPlayersAnswer{}
-	err := d.engine.Read(ctx, func(v *cell.View) error {
-		page, last := v.PlayersInPhase(phases[body.Phase], flow.Ref(body.After), body.Limit)
-		answer.PlayerIDs = orEmpty(page)
-		if len(page) == body.Limit {
-			answer.Next = uint32(last)
-		}
-		return nil
-	})
-	return answer, err
 }
 
 func penaltyKindOf(name string) flow.PenaltyKind {

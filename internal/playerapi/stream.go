@@ -180,6 +180,7 @@ func (s *stream) closeLocked(code uint16) {
 		return
 	}
 	s.closed = true
+	s.door.numbers.streamClosed(code)
 	b := s.buffer()
 	if code == closeSlow {
 		*b = (*b)[:0] // it gets them when it comes back

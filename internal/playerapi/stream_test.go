@@ -11,7 +11,7 @@ import (
 // A client that does not read is closed with 4408 before it costs much, and no event is cut in two.
 func TestSlowClientIsClosed(t *testing.T) {
 	ours, theirs := net.Pipe()
-	s := &stream{door: &Door{streams: &streams{}}, conn: ours, next: 1}
+	s := &stream{door: &Door{streams: &streams{}, numbers: newNumbers()}, conn: ours, next: 1}
 	for seq := range uint64(2 * framesMax) {
 		s.tell(seq+1, []byte(`"type":"OnPartyChanged","data":{}}`))
 	}
@@ -37,7 +37,7 @@ func TestSlowClientIsClosed(t *testing.T) {
 // Whatever is due while a client attaches, its first frame is the hello; a heartbeat comes behind it, in one piece.
 func TestHelloComesFirst(t *testing.T) {
 	ours, theirs := net.Pipe()
-	s := &stream{door: &Door{streams: &streams{}}, conn: ours}
+	s := &stream{door: &Door{streams: &streams{}, numbers: newNumbers()}, conn: ours}
 	s.beat()
 	s.tell(1, []byte(`"type":"OnPartyChanged","data":{}}`))
 	s.greet([]byte(`{"type":"hello"}`), nil, 0)

@@ -198,6 +198,7 @@ func (x *streams) enter(s *stream) bool {
 		old.close(code)
 	}
 	x.players[s.player], x.sessions[s.session] = s, s
+	x.door.numbers.open.Set(float64(len(x.players)))
 	return true
 }
 
@@ -210,6 +211,7 @@ func (x *streams) leave(s *stream) bool {
 	}
 	delete(x.players, s.player)
 	delete(x.sessions, s.session)
+	x.door.numbers.open.Set(float64(len(x.players)))
 	_, away := x.door.gate.away()
 	return !away && !x.closed
 }
@@ -252,6 +254,7 @@ func (x *streams) beginning(s *stream, cmd *cell.AttachStream, after uint64) (fi
 	for i := range n.events {
 		events = append(events, told{n.events[i].Seq, d.eventTail(&n.events[i].Told, s.player)})
 	}
+	d.numbers.begun.WithLabelValues(resume).Inc()
 	config := s.promised
 	first, err = json.Marshal(hello{
 		"hello", sessionID(s.session), cmd.Login.Epoch, n.head, cmd.Flow.Rev, config.PingInterval.Milliseconds(), config.DeadAfter.Milliseconds(), resume,
