@@ -77,6 +77,7 @@ type Door struct {
 
 	streams *streams
 	feeds   *feeds
+	desk    *penaltyDesk // nil unless the studio decides about penalties
 
 	player, partner, operator *realm
 }
@@ -112,12 +113,14 @@ func NewDoor(c Config) *Door {
 	d.declareConfig()
 	d.declareDrain()
 	d.streams = newStreams(d)
+	d.desk = newPenaltyDesk(d)
 	d.feeds = newFeeds(d)
 	return d
 }
 
 // Close tells players' clients that the service goes, drops their streams, and waits until nothing of the door runs.
 func (d *Door) Close() {
+	d.desk.close()
 	d.streams.close()
 	d.feeds.close()
 	d.unfollow()

@@ -53,7 +53,7 @@ func (d *Door) spellHook(err error) *Problem {
 		p.Details = &Details{Hook: string(denied.Hook), HookMessage: denied.Message}
 		return p
 	}
-	if silent, ok := errors.AsType[*playerhooks.Silent](err); ok {
+	if silent, ok := asSilent(err); ok {
 		d.log.Debug("a call of a player was refused", "err", err)
 		p := later(flow.Unavailable, again, "the studio's backend cannot be asked now")
 		p.Details = &Details{Hook: string(silent.Hook)}
@@ -61,6 +61,8 @@ func (d *Door) spellHook(err error) *Problem {
 	}
 	return nil
 }
+
+func asSilent(err error) (*playerhooks.Silent, bool) { return errors.AsType[*playerhooks.Silent](err) }
 
 // searchOf is what hooks are told of a player and of all who search with this one.
 func (d *Door) searchOf(ctx context.Context, player, purpose string) (q playerhooks.Search, err error) {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
@@ -389,4 +390,46 @@ func TestJoinWithData(t *testing.T) {
 	if m := w.member("me"); m.Team != "red" || w.dataOf(m.Session) != "skin=7" {
 		t.Errorf("team %s, PlayerData %s", m.Team, w.dataOf(m.Session))
 	}
+}
+
+// TestDecidePenalty: the studio's word holds for the penalty that it is about, and for no other.
+func TestDecidePenalty(t *testing.T) {
+	w := newFlowWorld(t, func(c *flow.Config) { c.Penalties.Mode = flow.PenaltiesEnforced })
+	w.online("a")
+	offend := func() flow.Penalty {
+		t.Helper()
+		g := w.play(false, flow.ReconnectOptional, "a")
+		w.must(&LeaveGame{Caller: w.as("a"), Instance: g})
+		return w.player("a").Penalties[0]
+	}
+	first := offend()
+	seq := w.seq("a")
+	w.must(&DecidePenalty{Player: "a", Kind: first.Kind, Since: first.Since, Clear: true})
+	w.wantTold("a", seq, "PenaltyLifted")
+	if n := len(w.player("a").Penalties); n != 0 {
+		t.Errorf("%d penalties", n)
+	}
+	w.pass(time.Second)
+	second := offend()
+	w.pass(time.Second)
+	third := offend()
+	if third.Level != second.Level+1 || third.Until == 0 {
+		t.Fatalf("%+v", third)
+	}
+	entries := len(w.journal)
+	w.must(&DecidePenalty{Player: "a", Kind: second.Kind, Since: second.Since, Clear: true}) // too late
+	if len(w.journal) != entries {
+		t.Error("a decision about an earlier offence did something")
+	}
+	w.must(&DecidePenalty{Player: "a", Kind: third.Kind, Since: third.Since, Clear: true})
+	if p := w.player("a").Penalties[0]; p.Level != second.Level || p.Until != 0 {
+		t.Errorf("%+v", p)
+	}
+	seq = w.seq("a")
+	w.must(&DecidePenalty{Player: "a", Kind: third.Kind, Since: third.Since, Level: 3, Lock: time.Minute})
+	w.wantTold("a", seq, "PenaltyApplied")
+	if p := w.player("a").Penalties[0]; p.Level != 3 || p.Until != w.now.Add(time.Minute) || p.Since != third.Since {
+		t.Errorf("%+v", p)
+	}
+	w.refused(&DecidePenalty{Player: "nobody"}, flow.PlayerNotFound)
 }

@@ -1,0 +1,66 @@
+package cell
+
+import (
+	"slices"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/flow"
+)
+
+// DecidePenalty is what the studio makes of a penalty that was given a moment ago. It holds only for that one: a later
+// offence, or an operator, is above it.
+type DecidePenalty struct {
+	Player string
+	Kind   flow.PenaltyKind
+	Since  domain.Time // of the offence
+
+	Clear bool          // the offence does not count: one step down again, and no lock of it
+	Level int32         // otherwise: the place on the scale
+	Lock  time.Duration // from now on; 0: none
+}
+
+func (cmd *DecidePenalty) decide(t *tx) error {
+	r, err := t.operated(cmd.Player, "DecidePenalty")
+	if err != nil {
+		return err
+	}
+	all := slices.Clone(t.c.flow.Players.Get(r).Penalties)
+	i := slices.IndexFunc(all, func(p flow.Penalty) bool { return p.Kind == cmd.Kind && p.Since == cmd.Since })
+	if i < 0 {
+		return nil
+	}
+	x := all[i]
+	x.Until = 0
+	if cmd.Clear {
+		x.Level--
+	} else if x.Level = cmd.Level; cmd.Lock > 0 {
+		x.Until = t.now.Add(cmd.Lock)
+	}
+	if all[i] = x; x.Level <= 0 && x.Until == 0 {
+		all = slices.Delete(all, i, i+1)
+	}
+	t.changePlayer(r, func(e *PlayerChanged) { e.Penalties = all })
+	told := flow.OnPenaltyApplied
+	if cmd.Clear {
+		told = flow.OnPenaltyLifted
+	}
+	if t.c.flowConfig.Penalties.Mode == flow.PenaltiesEnforced {
+		t.tellPlayers(told, flow.Message{Penalty: &x}, cmd.Player)
+	} else {
+		t.tellOnlyStudio(told, flow.Message{Penalty: &x}, cmd.Player)
+	}
+	return nil
+}
+
+// Penalties are the places of a player on the scales.
+func (v *View) Penalties(player string) []flow.Penalty {
+	r, ok := v.c.flow.Player(player)
+	if !ok {
+		v.sawAll()
+		return nil
+	}
+	p := v.c.flow.Players.Get(r)
+	v.saw(p.Changed)
+	return p.Penalties
+}

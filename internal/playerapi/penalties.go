@@ -1,0 +1,141 @@
+package playerapi
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/playerhooks"
+)
+
+// penaltyDesk asks the studio what it makes of each penalty. That cannot be done in the commit that gives it, so the penalty
+// holds as it was computed until the answer comes; if none comes, or the service dies before, it goes on to hold.
+type penaltyDesk struct {
+	door     *Door
+	asked    chan offence
+	unfollow func()
+	cancel   context.CancelFunc
+	done     sync.WaitGroup
+
+	// Only the follower uses these.
+	seen    map[offenceKey]domain.Time // penalties of a moment ago, which other changes of the player repeat
+	dropped int
+	warned  time.Time
+}
+
+type offence struct {
+	player  string
+	penalty flow.Penalty
+}
+
+type offenceKey struct {
+	player string
+	kind   flow.PenaltyKind
+}
+
+const (
+	penaltiesWaiting = 1024
+	penaltiesAtOnce  = 8
+	offenceFresh     = 10 * time.Second // between an offence and the first that is heard of it
+)
+
+func newPenaltyDesk(d *Door) *penaltyDesk {
+	if !d.config.Hooks.On(playerhooks.DecidePenalty) {
+		return nil
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	x := &penaltyDesk{door: d, asked: make(chan offence, penaltiesWaiting), cancel: cancel, seen: map[offenceKey]domain.Time{}}
+	for range penaltiesAtOnce {
+		x.done.Go(func() { x.work(ctx) })
+	}
+	x.unfollow = d.engine.Follow(cell.Kinds(cell.KindPlayerChanged), x.committed)
+	return x
+}
+
+func (x *penaltyDesk) close() {
+	if x == nil {
+		return
+	}
+	x.unfollow()
+	x.cancel()
+	x.done.Wait()
+}
+
+// committed looks for penalties that are new.
+func (x *penaltyDesk) committed(c engine.Committed) {
+	for _, e := range c.Events {
+		e, ok := e.(*cell.PlayerChanged)
+		if !ok {
+			continue
+		}
+		for _, p := range e.Penalties {
+			key := offenceKey{e.Player, p.Kind}
+			if p.Reason == flow.ByTheOperator || c.At.Sub(p.Since) > offenceFresh || x.seen[key] == p.Since {
+				continue
+			}
+			x.remember(key, p.Since)
+			select {
+			case x.asked <- offence{e.Player, p}:
+			default:
+				x.drop()
+			}
+		}
+	}
+}
+
+func (x *penaltyDesk) remember(key offenceKey, since domain.Time) {
+	if len(x.seen) >= penaltiesWaiting {
+		for old, at := range x.seen {
+			if since.Sub(at) > offenceFresh {
+				delete(x.seen, old)
+			}
+		}
+	}
+	x.seen[key] = since
+}
+
+func (x *penaltyDesk) drop() {
+	x.dropped++
+	if now := time.Now(); now.Sub(x.warned) >= 10*time.Second {
+		x.door.log.Warn("penalties hold as they were computed: too many wait for the studio's decision", "count", x.dropped)
+		x.dropped, x.warned = 0, now
+	}
+}
+
+func (x *penaltyDesk) work(ctx context.Context) {
+	for {
+		select {
+		case o := <-x.asked:
+			x.decide(ctx, &o)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (x *penaltyDesk) decide(ctx context.Context, o *offence) {
+	p := &o.penalty
+	answer, err := playerhooks.Ask[playerhooks.PenaltyAnswer](ctx, x.door.config.Hooks, playerhooks.DecidePenalty, playerhooks.Penalty{
+		PlayerID: o.player, Kind: p.Kind.String(), Level: p.Level, Since: stamp(p.Since), Until: stamp(p.Until), Reason: p.Reason.String(),
+		GameInstanceID: gameID(p.Instance),
+	})
+	decision := &cell.DecidePenalty{Player: o.player, Kind: p.Kind, Since: p.Since}
+	_, silent := asSilent(err)
+	switch {
+	case silent: // on_timeout DENY: no penalty without the studio's word
+		decision.Clear = true
+	case err != nil || answer.Decision == "" || answer.Decision == "KEEP":
+		return
+	case answer.Decision == "CLEAR":
+		decision.Clear = true
+	default:
+		decision.Level, decision.Lock = answer.Level, time.Duration(answer.LockMS)*time.Millisecond
+	}
+	if err := x.door.engine.Do(ctx, decision); err != nil && ctx.Err() == nil {
+		x.door.log.Warn("the studio's decision about a penalty was not written down", "player", o.player, "err", err)
+	}
+}
