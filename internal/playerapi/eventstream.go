@@ -125,13 +125,12 @@ type eventsHello struct {
 	DeadAfterMS    int64  `json:"dead_after_ms"`
 }
 
-func (f *eventFeed) hello(ctx context.Context) ([]byte, error) {
+func (f *eventFeed) hello(ctx context.Context, promised *flow.SessionConfig) ([]byte, error) {
 	var head uint64
 	err := f.door.engine.Read(ctx, func(v *cell.View) error { _, head = v.Subscriptions(); return nil })
 	f.after = min(f.after, head)
-	config := &f.door.engine.CellConfig().Flow.Sessions
 	body, _ := json.Marshal(eventsHello{
-		"hello", subscriptionID(f.id), f.after, head, config.PingInterval.Milliseconds(), config.DeadAfter.Milliseconds(),
+		"hello", subscriptionID(f.id), f.after, head, promised.PingInterval.Milliseconds(), promised.DeadAfter.Milliseconds(),
 	})
 	return body, err
 }

@@ -18,8 +18,8 @@ import (
 
 // feed is where the frames of a line come from. Only the goroutine of the line calls it, except take.
 type feed interface {
-	// hello is the first frame.
-	hello(ctx context.Context) ([]byte, error)
+	// hello is the first frame. It promises the times by which the line is kept.
+	hello(ctx context.Context, promised *flow.SessionConfig) ([]byte, error)
 	// next appends what the receiver does not have yet to frames. more: there is some behind it already. A code ends the line
 	// behind these frames.
 	next(ctx context.Context, frames []byte) (all []byte, more bool, code uint16, err error)
@@ -35,9 +35,11 @@ type line struct {
 	wakes  chan struct{}
 	gone   chan struct{} // closed when the connection has ended
 	feed   feed
-	dead   atomic.Int64  // silent for so long: dropped; a time.Duration
-	code   atomic.Uint32 // how it is to be closed; 0: not
-	write  sync.Mutex    // for one frame or more
+
+	promised *flow.SessionConfig // of which the times of heartbeats hold for this line, whatever is set later
+	dead     atomic.Int64        // silent for so long: dropped; a time.Duration
+	code     atomic.Uint32       // how it is to be closed; 0: not
+	write    sync.Mutex          // for one frame or more
 }
 
 // wake says that there may be something new.
@@ -96,8 +98,9 @@ func (x *feeds) open(w http.ResponseWriter, r *http.Request, upgrader *gws.Upgra
 	}
 	l := &line{
 		feeds: x, socket: socket, wakes: make(chan struct{}, 1), gone: make(chan struct{}), feed: f,
+		promised: &x.door.settings().Sessions,
 	}
-	l.dead.Store(int64(x.door.engine.CellConfig().Flow.Sessions.DeadAfter))
+	l.dead.Store(int64(l.promised.DeadAfter))
 	socket.Session().(*lineSeat).line = l
 	l.heard()
 	return l, true
@@ -110,9 +113,9 @@ func (l *line) heard() {
 
 // run tells until the connection ends, or the service stops.
 func (l *line) run(ctx context.Context) {
-	ping := time.NewTicker(l.feeds.door.engine.CellConfig().Flow.Sessions.PingInterval)
+	ping := time.NewTicker(l.promised.PingInterval)
 	defer ping.Stop()
-	frames, err := l.feed.hello(ctx)
+	frames, err := l.feed.hello(ctx, l.promised)
 	if err != nil || !l.send(appendFrame(nil, opText, frames)) {
 		l.close(closeDraining)
 		return

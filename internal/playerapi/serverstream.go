@@ -118,7 +118,7 @@ type serverHello struct {
 	Resume         string `json:"resume"`
 }
 
-func (f *serverFeed) hello(ctx context.Context) ([]byte, error) {
+func (f *serverFeed) hello(ctx context.Context, promised *flow.SessionConfig) ([]byte, error) {
 	var head uint64
 	err := f.door.engine.Read(ctx, func(v *cell.View) error {
 		var ok bool
@@ -130,9 +130,8 @@ func (f *serverFeed) hello(ctx context.Context) ([]byte, error) {
 	if f.whole {
 		resume = resumeSnapshot
 	}
-	config := &f.door.engine.CellConfig().Flow.Sessions
 	body, _ := json.Marshal(serverHello{
-		"hello", gameID(f.instance), head, config.PingInterval.Milliseconds(), config.DeadAfter.Milliseconds(), resume,
+		"hello", gameID(f.instance), head, promised.PingInterval.Milliseconds(), promised.DeadAfter.Milliseconds(), resume,
 	})
 	return body, err
 }
