@@ -45,7 +45,7 @@ var flowMakers = []maker{
 	{10, sendInvite}, {2, cancelInvite}, {3, declineInvite}, {40, enterMatchmaking}, {4, leaveMatchmaking}, {30, answerMatch},
 	{25, hostDetails}, {2, declineReconnect}, {2, leaveGame}, {4, createInstance}, {8, joinInstance}, {30, makeGame},
 	{8, readyGame}, {80, connectMember}, {15, disconnectMember}, {1, removeMembers}, {1, releaseMembers}, {3, addMembers}, {6, keepGameAlive}, {1, endGame},
-	{4, operate},
+	{4, operate}, {1, configure},
 }
 
 // AddFlow lets players with a flow record wish something, too. Some kinds of their commands are switched off.
@@ -343,6 +343,27 @@ func operate(w *Wishes, v *cell.View) cell.Command {
 		return &cell.SetBlocks{Player: w.playerName(), Blocked: []string{w.playerName()}}
 	}
 	return &cell.SetPenalty{Player: w.playerName(), Penalty: flow.Penalty{Kind: flow.ByOperator, Level: int32(w.chance.IntN(2)), Until: w.now.Add(5 * time.Second)}}
+}
+
+// configure is what operators do to the service as a whole: they change and take back options, send all clients away, and tell
+// players of it.
+func configure(w *Wishes, _ *cell.View) cell.Command {
+	options := []string{
+		`"PartyServiceConfig":{"maxMembers":%d,"leaderMode":"MULTIPLE"}`, `"PartyServiceConfig":{"requireReady":false,"offlineRemoval":"%ds"}`,
+		`"GameInstanceServiceConfig":{"reconnect":"REQUIRED","reservationTimeout":"%ds"}`, `"GameInstanceServiceConfig":{"holdSlots":false,"maxDisconnectsPerGame":%d}`,
+		`"MatchmakingServiceConfig":{"cancelPolicy":"LEADER_ONLY","offlineGrace":"%ds"}`, `"PenaltyServiceConfig":{"mode":"OFF","requeueCount":%d}`,
+		`"GameInstanceServiceConfig":null,"LoginServiceConfig":{"targetCcu":%d}`,
+	}
+	switch w.chance.IntN(6) {
+	case 0:
+		return &cell.AwaitPlayers{For: time.Duration(w.chance.IntN(60)) * time.Second}
+	case 1:
+		return &cell.AnnounceMaintenance{StartsAt: w.now.Add(time.Minute), Text: "soon", Limit: 1 + w.chance.IntN(8), After: flow.Ref(w.chance.IntN(8))}
+	case 2:
+		return &cell.SetFlowConfig{Document: `{"PartyServiceConfig":null,"MatchmakingServiceConfig":null,"PenaltyServiceConfig":null}`, By: "op", Reason: "back"}
+	}
+	document := "{" + fmt.Sprintf(options[w.chance.IntN(len(options))], 3+w.chance.IntN(10)) + "}"
+	return &cell.SetFlowConfig{Document: document, By: "op", Reason: "a try"}
 }
 
 // told is what the journal says that players were told.
