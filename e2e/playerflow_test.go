@@ -51,7 +51,7 @@ func (s *service) flowCall(t *testing.T, realm, call, token string, want int, bo
 	must(t, err)
 	var o object
 	if err := json.Unmarshal(got, &o); err != nil || answer.StatusCode != want {
-		t.Fatalf("%s %s: status %d, want %d: %s", call, text, answer.StatusCode, want, got)
+		t.Fatalf("%s %.500s: status %d, want %d: %.2000s", call, text, answer.StatusCode, want, got)
 	}
 	return o
 }
