@@ -2,6 +2,7 @@ package gameclient
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"time"
 )
@@ -18,9 +19,18 @@ func (p *Player) search(ctx context.Context, name string, body any) (*Search, er
 // configuration; "" takes the party's preference. What follows comes as events: OnMatchFound, OnAddedToGame,
 // OnHostConnectionDetailsReceived, or OnMatchmakingFailed.
 func (p *Player) EnterMatchmaking(ctx context.Context, queue string) (*Search, error) {
+	return p.EnterMatchmakingWith(ctx, queue, nil)
+}
+
+// EnterMatchmakingWith is EnterMatchmaking with attributes that count for this search only, such as the map that is wanted: a JSON
+// object. They stand above those of the player and the party, and below those of the studio.
+func (p *Player) EnterMatchmakingWith(ctx context.Context, queue string, attributes json.RawMessage) (*Search, error) {
 	body := object{}
 	if queue != "" {
 		body["queue"] = queue
+	}
+	if attributes != nil {
+		body["attributes"] = attributes
 	}
 	return p.search(ctx, "EnterMatchmaking", body)
 }
@@ -52,11 +62,7 @@ func (p *Player) Queues(ctx context.Context) ([]QueueInfo, error) {
 
 // Game asks for the game that the player is in. Without one the error has the code NOT_IN_GAME.
 func (p *Player) Game(ctx context.Context) (*Game, error) {
-	var answer struct {
-		Game *Game `json:"game_instance"`
-	}
-	err := p.call(ctx, "GameInstance.GetGameInstance", object{}, &answer)
-	return answer.Game, err
+	return p.game(ctx, "GetGameInstance", object{})
 }
 
 // HostDetails asks how to reach the game server. A player who has lost the connection, or never made it, gets a fresh
@@ -103,13 +109,39 @@ func (p *Player) LeaveGame(ctx context.Context) error {
 	return p.leave(ctx, "LeaveGame")
 }
 
-// JoinGame takes a free seat in a game that runs, where the service allows that (--player-direct-join). The details of the server
-// come as an event.
-func (p *Player) JoinGame(ctx context.Context, gameInstance string) (*Game, error) {
+// CreateGameRequest is a game of a player's own. The zero value is as the service has it.
+type CreateGameRequest struct {
+	Attributes json.RawMessage `json:"attributes,omitempty"` // a JSON object, which all in the game see
+	PlayersMax int             `json:"max_players,omitempty"`
+}
+
+// CreateGame makes a game without matchmaking, where the service allows that. Friends come with JoinGame and its id; the details of
+// the server come as an event.
+func (p *Player) CreateGame(ctx context.Context, r CreateGameRequest) (*Game, error) {
+	return p.game(ctx, "CreateGameInstance", r)
+}
+
+// JoinGame takes a free seat in a game that runs, where the service allows that. A code is for the studio's backend, which says what
+// it means; "" is none.
+func (p *Player) JoinGame(ctx context.Context, gameInstance, code string) (*Game, error) {
+	body := object{"game_instance_id": gameInstance}
+	if code != "" {
+		body["code"] = code
+	}
+	return p.game(ctx, "JoinGameInstance", body)
+}
+
+// UpdateGame replaces the attributes of the game that the player is in, where the studio's backend allows that.
+func (p *Player) UpdateGame(ctx context.Context, attributes json.RawMessage) (*Game, error) {
+	return p.game(ctx, "UpdateGameInstance", object{"attributes": attributes})
+}
+
+// game makes a call that answers with the game as it is now.
+func (p *Player) game(ctx context.Context, name string, body any) (*Game, error) {
 	var answer struct {
 		Game *Game `json:"game_instance"`
 	}
-	err := p.call(ctx, "GameInstance.JoinGameInstance", object{"game_instance_id": gameInstance}, &answer)
+	err := p.call(ctx, "GameInstance."+name, body, &answer)
 	return answer.Game, err
 }
 

@@ -176,6 +176,35 @@ func TestJoinsSayWhatHappensToAnotherParty(t *testing.T) {
 	}
 }
 
+// What a player's own games and single searches say.
+func TestGamesWithoutMatchmaking(t *testing.T) {
+	d := newDesk(t)
+	p := d.login()
+	const game = `{"game_instance":{"game_instance_id":"gi-7","status":"PENDING"},"flow":{"rev":2,"seq":5,"phase":"IN_GAME","keys":{"GAME_INSTANCE_ID":"gi-7"}}}`
+	for _, call := range []string{"CreateGameInstance", "JoinGameInstance", "UpdateGameInstance", "GetGameInstance"} {
+		d.answer("GameInstance."+call, 200, game)
+	}
+	d.answer("Matchmaking.EnterMatchmaking", 200, `{"ticket":{"matchmaking_id":"mm-1"},"flow":{"rev":2,"seq":5,"phase":"MATCHMAKING","keys":{}}}`)
+	g, err := p.CreateGame(t.Context(), CreateGameRequest{Attributes: []byte(`{"map":"moon"}`), PlayersMax: 3})
+	if err != nil || g.ID != "gi-7" || p.Flow().Keys.GameInstanceID != "gi-7" {
+		t.Errorf("%+v, %v", g, err)
+	}
+	_, _ = p.JoinGame(t.Context(), "gi-8", "K7")
+	_, _ = p.UpdateGame(t.Context(), []byte(`{"map":"mine"}`))
+	_, _ = p.EnterMatchmakingWith(t.Context(), "ranked", []byte(`{"skill":7}`))
+	for call, want := range map[string]string{
+		"GameInstance.CreateGameInstance": "map[attributes:map[map:moon] max_players:3]", "GameInstance.JoinGameInstance": "map[code:K7 game_instance_id:gi-8]",
+		"GameInstance.UpdateGameInstance": "map[attributes:map[map:mine]]", "Matchmaking.EnterMatchmaking": "map[attributes:map[skill:7] queue:ranked]",
+	} {
+		if got := fmt.Sprint(d.calls(call)[0].body); got != want {
+			t.Errorf("%s said %s, want %s", call, got, want)
+		}
+	}
+	if g, err := p.Game(t.Context()); err != nil || g.Status != "PENDING" {
+		t.Errorf("%+v, %v", g, err)
+	}
+}
+
 // Calls and stream over TLS, with the trust of the HTTP client.
 func TestPlayerOverTLS(t *testing.T) {
 	d := newDesk(t)
