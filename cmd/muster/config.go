@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -34,7 +35,7 @@ func (c *configCommand) Run(stdout io.Writer, sources *sources) error {
 	if len(options) > 0 {
 		fmt.Fprintln(table, "\nOPTION OF PLAYER FLOW\tVALUE\tFROM")
 		for _, o := range options {
-			fmt.Fprintf(table, "%s\t%s\t%s\n", o.Name, o.Value, o.From)
+			fmt.Fprintf(table, "%s\t%s\t%s\n", o.Name, cmp.Or(o.Value, "-"), o.From)
 		}
 		if err := table.Flush(); err != nil {
 			return err
