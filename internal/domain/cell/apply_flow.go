@@ -79,7 +79,7 @@ func (c *Cell) applyFlow(at domain.Time, event Event) {
 		}
 	case *FlowQueueChanged:
 		e.Queue.Changed = c.touch()
-		c.waitForQueue(c.flow.SetClosed(e.Queue))
+		c.waitForQueue(c.flow.SetQueue(e.Queue))
 	case *FlowConfigChanged:
 		c.flow.Overrides.Change(e.Document, e.Change)
 		c.flow.Overrides.Changed = c.touch()
@@ -247,13 +247,14 @@ func (c *Cell) waitForParty(r flow.Ref) {
 	c.waiting.set(partyReady, r, p.ReadyBy())
 }
 
-// waitForQueue lets the searches of a closed queue end at once.
+// waitForQueue lets the searches of a closed queue end at once, and those of others be told what is expected.
 func (c *Cell) waitForQueue(r flow.Ref) {
 	at := domain.Time(0)
 	if q := c.flow.Queues.Get(r); q.Closed && !q.Drained {
 		at = sweepAt
 	}
 	c.waiting.setWall(queueDrain, r, at)
+	c.waiting.setWall(queueEstimate, r, c.flow.Queues.Get(r).TellAt)
 }
 
 func (c *Cell) waitForInstance(r flow.Ref) {

@@ -139,7 +139,9 @@ func (cmd *SetQueue) decide(t *tx) error {
 	}
 	t.flow.cause = "SetQueue"
 	if t.c.flow.Closed(cmd.Name) != cmd.Closed {
-		t.emit(&FlowQueueChanged{flow.Queue{Name: cmd.Name, Closed: cmd.Closed}})
+		q := t.queueNamed(cmd.Name)
+		q.Closed, q.Drained = cmd.Closed, false
+		t.emit(&FlowQueueChanged{q})
 	}
 	return nil
 }
@@ -151,13 +153,10 @@ const drainStep = 64
 func (t *tx) drainQueue(r flow.Ref) {
 	q := *t.c.flow.Queues.Get(r)
 	var searching []flow.Ref
-	for party, p := range t.c.flow.Parties.All() {
-		if p.Search != nil && p.Search.Queue == q.Name {
-			if searching = append(searching, party); len(searching) == drainStep {
-				break
-			}
-		}
-	}
+	t.c.flow.SearchingIn(q.Name, domain.UUID{}, func(party flow.Ref) bool {
+		searching = append(searching, party)
+		return len(searching) < drainStep
+	})
 	t.flow.cause = "QueueClosed"
 	for _, party := range searching {
 		t.endSearch(party, flow.OnMatchmakingFailed, flow.QueueClosed, "")

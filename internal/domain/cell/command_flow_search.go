@@ -222,9 +222,7 @@ func (t *tx) beginSearch(r flow.Ref, c *matchmaking.Configuration, ticket matchm
 	search := &flow.Search{
 		Ticket: ticketUUID(made.ID), Queue: c.Name, Entered: made.Start, Expires: made.TimeoutAt, Status: flow.Queued,
 	}
-	if seconds, ok := t.c.matchmaking.EstimatedWait(c.Name, t.now); ok {
-		search.EstimateMS = int64(seconds) * 1000
-	}
+	search.EstimateMS = t.estimate(c.Name)
 	p.Search = search
 	t.emit(&PartyChanged{p})
 	for _, m := range p.Members {

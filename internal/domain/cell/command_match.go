@@ -52,6 +52,7 @@ func (cmd *ProposeMatches) decide(t *tx) error {
 		}
 		cmd.Refused[i] = t.propose(c, &cmd.Proposals[i])
 	}
+	t.planEstimates(cmd.Configuration)
 	return nil
 }
 

@@ -35,7 +35,7 @@ func (cmd *Tick) decide(t *tx) error {
 		}
 		if d, ok := t.c.waiting.wall.next(); ok && d.at <= int64(t.now) {
 			t.wallDue(d)
-			if d.kind == sweep || d.kind == queueDrain { // as much as a host with all its processes and players
+			if d.kind == sweep || d.kind == queueDrain || d.kind == queueEstimate { // as much as a host with all its processes and players
 				cmd.More = true
 				return nil
 			}
@@ -139,7 +139,7 @@ func (t *tx) wallDue(d deadline) {
 	case ticketTimeout:
 		t.flow.cause = "TicketTimeout"
 		t.endTicket(d.ref, matchmaking.TimedOut, matchmaking.RequestTimedOut)
-	case playerAge, instanceForget, loginTicketAge, queueDrain:
+	case playerAge, instanceForget, loginTicketAge, queueDrain, queueEstimate:
 		t.flowWallDue(d)
 	case placementRound:
 		t.c.waiting.clear(placementRound, d.ref)

@@ -48,6 +48,7 @@ const (
 	acceptanceTimeout                            // a match whose players are asked
 	ticketTimeout                                // a ticket that waits in its pool
 	queueDrain                                   // a closed queue's searches
+	queueEstimate                                // those who search in a queue, to be told how long it takes now
 	playerAge                                    // what is remembered of a player who is away
 	instanceForget                               // an ended game instance
 	loginTicketAge                               // a login ticket that nobody used

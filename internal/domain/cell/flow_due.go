@@ -131,6 +131,9 @@ func (t *tx) flowWallDue(d deadline) {
 		t.emit(&LoginTicketRemoved{f.Tickets.Get(d.ref).Hash})
 	case playerAge:
 		t.playerAged(d.ref)
+	case queueEstimate:
+		t.flow.cause = "Estimate"
+		t.tellEstimates(d.ref)
 	case queueDrain:
 		t.drainQueue(d.ref)
 	}

@@ -72,7 +72,7 @@ func (t *tx) searchBegun(x *matchmaking.Ticket) {
 	if !ok || t.c.flow.Parties.Get(r).Search.Status != flow.Queued {
 		return
 	}
-	s := t.changeSearch(r, func(s *flow.Search) { s.Status = flow.Searching })
+	s := t.changeSearch(r, func(s *flow.Search) { s.Status, s.EstimateMS = flow.Searching, t.estimate(s.Queue) })
 	t.tellPlayers(flow.OnMatchmakingStatus, flow.Message{Ticket: s.Ticket, Search: s}, partyPlayers(t.c.flow.Parties.Get(r))...)
 }
 
@@ -130,6 +130,7 @@ func (t *tx) ticketReturned(x *matchmaking.Ticket) {
 	}
 	s := t.changeSearch(r, func(s *flow.Search) {
 		s.Status, s.Match, s.AcceptBy, s.Accepted, s.Pending, s.HeldBy = flow.Searching, domain.UUID{}, 0, nil, nil, nil
+		s.EstimateMS = t.estimate(s.Queue)
 	})
 	t.tellPlayers(flow.OnMatchmakingResumed, flow.Message{Ticket: s.Ticket, Search: s, Reason: reason}, partyPlayers(t.c.flow.Parties.Get(r))...)
 }

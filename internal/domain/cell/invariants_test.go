@@ -337,6 +337,7 @@ func noteFlow(c *Cell, note func(kind waits, ref chunk.Ref, at int64)) {
 		note(seatHold, r, int64(m.HoldBy))
 	}
 	for r, q := range c.flow.Queues.All() {
+		note(queueEstimate, r, int64(q.TellAt))
 		if q.Closed && !q.Drained {
 			note(queueDrain, r, int64(sweepAt))
 		}

@@ -97,7 +97,7 @@ func (l *loader) flowPart(kind uint64, body []byte) error {
 	case partFlowFeed:
 		return l.feedPart(body)
 	case partFlowQueue:
-		return loadWith(l, body, func(q flow.Queue) { l.c.waitForQueue(f.SetClosed(q)) })
+		return loadWith(l, body, func(q flow.Queue) { l.c.waitForQueue(f.SetQueue(q)) })
 	}
 	return nil
 }

@@ -193,6 +193,10 @@ func (q *Queue) Fields(c *wire.Codec) {
 	c.String(1, &q.Name)
 	c.Bool(2, &q.Closed)
 	c.Bool(3, &q.Drained)
+	wire.Int(c, 4, &q.EstimateMS)
+	wire.Int(c, 5, &q.ToldAt)
+	wire.Int(c, 6, &q.TellAt)
+	c.UUID(7, &q.TellAfter)
 }
 
 func milliseconds(c *wire.Codec, n uint32, d *time.Duration) {

@@ -357,5 +357,10 @@ type Queue struct {
 	Name    string
 	Closed  bool
 	Drained bool // since it was closed nobody searches in it any more
-	Changed uint64
+
+	EstimateMS int64       // expected wait that those who search were told in the latest round
+	ToldAt     domain.Time // when that began
+	TellAt     domain.Time // when a round begins, or goes on; 0: none is wanted
+	TellAfter  domain.UUID // the round has come to this ticket; zero: it has not begun
+	Changed    uint64
 }

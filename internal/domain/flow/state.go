@@ -3,6 +3,8 @@ package flow
 import (
 	"slices"
 
+	"github.com/tidwall/btree"
+
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/chunk"
 )
@@ -41,7 +43,8 @@ type State struct {
 	requestTime []Ref // oldest first, from requestHead on
 	requestHead int
 	queues      map[string]Ref
-	advised     map[domain.UUID]Ref // by ticket
+	searching   map[string]*btree.BTreeG[domain.UUID] // tickets of parties by queue
+	advised     map[domain.UUID]Ref                   // by ticket
 	changes     map[string]waitingChanges
 }
 
@@ -51,7 +54,7 @@ func New() *State {
 		players: map[string]Ref{}, logins: map[domain.UUID]Ref{}, tokens: map[domain.UUID]Ref{}, parties: map[domain.UUID]Ref{},
 		codes: map[string]Ref{}, searches: map[domain.UUID]Ref{}, invites: map[domain.UUID]Ref{}, invitesTo: map[string][]Ref{},
 		invitesOf: map[domain.UUID][]Ref{}, instances: map[domain.UUID]Ref{}, placements: map[string]Ref{}, games: map[string]Ref{},
-		tickets: map[domain.UUID]Ref{}, requests: map[uint64]Ref{}, queues: map[string]Ref{}, advised: map[domain.UUID]Ref{}, changes: map[string]waitingChanges{},
+		tickets: map[domain.UUID]Ref{}, requests: map[uint64]Ref{}, queues: map[string]Ref{}, searching: map[string]*btree.BTreeG[domain.UUID]{}, advised: map[domain.UUID]Ref{}, changes: map[string]waitingChanges{},
 	}
 }
 
@@ -206,6 +209,7 @@ func (s *State) PutParty(p Party) Ref {
 	}
 	if p.Search != nil {
 		s.searches[p.Search.Ticket] = r
+		s.search(p.Search)
 	}
 	return r
 }
@@ -216,6 +220,7 @@ func (s *State) unindexParty(p *Party) {
 	}
 	if p.Search != nil {
 		delete(s.searches, p.Search.Ticket)
+		s.searching[p.Search.Queue].Delete(p.Search.Ticket)
 	}
 }
 
@@ -439,8 +444,31 @@ func (s *State) Restored() {
 	}
 }
 
-// SetClosed notes whether a queue is closed.
-func (s *State) SetClosed(q Queue) Ref {
+// QueueNamed finds what is known of a queue.
+func (s *State) QueueNamed(name string) (Ref, bool) {
+	r, ok := s.queues[name]
+	return r, ok
+}
+
+// search puts a search in its place among those of its queue.
+func (s *State) search(x *Search) {
+	all := s.searching[x.Queue]
+	if all == nil {
+		all = btree.NewBTreeGOptions(func(a, b domain.UUID) bool { return slices.Compare(a[:], b[:]) < 0 }, btree.Options{NoLocks: true})
+		s.searching[x.Queue] = all
+	}
+	all.Set(x.Ticket)
+}
+
+// SearchingIn yields the parties that search in a queue, in the order of their tickets, beginning behind a ticket.
+func (s *State) SearchingIn(queue string, after domain.UUID, yield func(Ref) bool) {
+	if all := s.searching[queue]; all != nil {
+		all.Ascend(after, func(ticket domain.UUID) bool { return ticket == after || yield(s.searches[ticket]) })
+	}
+}
+
+// SetQueue stores what is known of a queue.
+func (s *State) SetQueue(q Queue) Ref {
 	r, ok := s.queues[q.Name]
 	if !ok {
 		r, _ = s.Queues.Add()

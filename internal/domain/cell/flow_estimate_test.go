@@ -1,0 +1,91 @@
+package cell
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/flow"
+)
+
+// TestEstimates tells those who search how long it takes when that has changed, every ten seconds at most, and however many
+// they are.
+func TestEstimates(t *testing.T) {
+	w := newFlowWorld(t, nil)
+	w.queues()
+	const many = estimateStep + 10
+	waiting := func(i int) string { return fmt.Sprint("waiting-", i) }
+	for i := range many {
+		w.search(waiting(i))
+	}
+	estimate := func(i int) int64 {
+		r, _ := w.cell.flow.Party(w.keys(waiting(i)).Party)
+		return w.cell.flow.Parties.Get(r).Search.EstimateMS
+	}
+	var before [many]uint64
+	mark := func() {
+		for i := range many {
+			before[i] = w.seq(waiting(i))
+		}
+	}
+	matched := 0
+	match := func(after time.Duration) { // two tickets that have waited for so long
+		t.Helper()
+		var tickets [2]domain.UUID
+		for i := range tickets {
+			matched++
+			tickets[i] = w.search(fmt.Sprint("matched-", matched))
+		}
+		w.pass(after)
+		if refused := w.propose(testQueue, tickets[0], tickets[1]); refused != nil {
+			t.Fatal(refused)
+		}
+	}
+	match(20 * time.Second)
+	match(0)
+	mark()
+	match(0) // six waits: 20, 20, 0, 0, 0 and 0 seconds
+	w.pass(time.Second)
+	for i := range many {
+		if got := estimate(i); got != 7000 {
+			t.Fatalf("%s expects %d ms, want 7000", waiting(i), got)
+		}
+		w.wantTold(waiting(i), before[i], "MatchmakingStatus")
+	}
+	w.check()
+
+	mark()
+	w.pass(2 * time.Second)
+	match(0) // of eight: 5 s; no round follows, it is not ten seconds ago
+	match(0) // of ten: 4 s
+	w.pass(6 * time.Second)
+	w.wantTold(waiting(0), before[0], "")
+	w.pass(2 * time.Second)
+	for i := range many {
+		if got := estimate(i); got != 4000 {
+			t.Fatalf("%s expects %d ms, want 4000", waiting(i), got)
+		}
+		w.wantTold(waiting(i), before[i], "MatchmakingStatus")
+	}
+
+	// Who is asked about a match, or has entered just now, is not told; who is held is.
+	mark()
+	w.pass(10 * time.Second)
+	w.offline(waiting(0))
+	w.search("newcomer")
+	late := w.seq("newcomer")
+	held := w.seq(waiting(0))
+	match(0)
+	w.pass(time.Second)
+	w.wantTold("newcomer", late, "")
+	w.wantTold(waiting(0), held, "MatchmakingStatus")
+	if s := w.cell.flow.Parties.Get(partyOf(w, waiting(0))).Search; s.Status != flow.Held || s.EstimateMS != 3000 {
+		t.Errorf("%+v", s)
+	}
+}
+
+func partyOf(w *flowWorld, player string) flow.Ref {
+	r, _ := w.cell.flow.Party(w.keys(player).Party)
+	return r
+}
