@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"os/exec"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -30,6 +31,13 @@ func (p *place) matchOf(name, players string) {
 	must(p.t, err)
 }
 
+// regexpUntil waits for a line.
+func regexpUntil(p *program, pattern string) {
+	p.t.Helper()
+	line := regexp.MustCompile(pattern)
+	eventually(p.t, "a line "+pattern, func() bool { return line.MatchString(p.logs.String()) })
+}
+
 // Four terminals: a party, a search that all accept, a game. One client is killed, is started again, and is back in the
 // running game with the coin that it had. The game server is the example's, which knows nothing of player flow.
 func TestKilledClientComesBackIntoTheGame(t *testing.T) {
@@ -44,12 +52,16 @@ func TestKilledClientComesBackIntoTheGame(t *testing.T) {
 	const stays = "wait left Bob; wait joined Bob; wait said Bob; leave"
 	ann := s.flowClient(t, "Ann", stays, "-match", "four", "-party", "4")
 	_, code, _ := strings.Cut(strings.TrimSpace(ann.until("party ")), "party ")
-	bob := s.flowClient(t, "Bob", "wait joined Nobody", "-code", code)
+	bob := s.flowClient(t, "Bob", "coin; wait joined Nobody", "-code", code)
 	friends := []*program{ann, s.flowClient(t, "Cyd", stays, "-code", code), s.flowClient(t, "Dan", stays, "-code", code)}
 	for _, client := range append(friends, bob) {
 		client.until("searching in four")
 		client.until("match found")
 		client.until("welcome ")
+	}
+	bob.until("moved Bob at=")
+	for _, client := range friends {
+		regexpUntil(client, `moved Bob at=\d+,\d+ coins=1 `)
 	}
 	bob.kill()
 	for _, client := range friends {
@@ -57,7 +69,10 @@ func TestKilledClientComesBackIntoTheGame(t *testing.T) {
 	}
 	back := s.flowClient(t, "Bob", "say back again; wait said Bob; leave")
 	back.until("returning to gi-")
-	back.until("welcome Bob 16x8 players=4")
+	back.until("welcome Bob 16x8 players=4 coins=1")
+	for _, client := range friends {
+		regexpUntil(client, `joined Bob at=\d+,\d+ coins=1 `)
+	}
 	back.endsWell()
 	for _, client := range friends {
 		client.endsWell()

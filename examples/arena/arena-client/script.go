@@ -152,6 +152,11 @@ func describe(m arena.Message) string {
 	switch {
 	case m.Kind == arena.Welcome:
 		text += fmt.Sprintf(" %dx%d players=%d", m.Width, m.Height, len(m.Players))
+		for _, p := range m.Players {
+			if p.Name == m.Name && p.Coins > 0 {
+				text += fmt.Sprintf(" coins=%d", p.Coins) // of an earlier visit
+			}
+		}
 	case m.Kind == arena.Round:
 		text += fmt.Sprintf(" round=%d", m.Round)
 	case m.Player != nil:
