@@ -32,8 +32,8 @@ type explainCommand struct {
 	Profile   string `placeholder:"NAME" help:"AWS profile whose access key to use. Otherwise: AWS_ACCESS_KEY_ID, AWS_PROFILE, a key of the data directory, or none."`
 	JSON      bool   `name:"json" help:"JSON, for programs."`
 
-	Kind string `arg:"" enum:"placement,process,game-session,ticket" help:"placement, process, game-session or ticket."`
-	ID   string `arg:"" help:"Id of a placement or a matchmaking ticket; FLEET/COMPUTE/PROCESS or a process id; ARN of a game session."`
+	Kind string `arg:"" enum:"placement,process,game-session,ticket,player,party,game-instance" help:"placement, process, game-session, ticket, player, party or game-instance."`
+	ID   string `arg:"" help:"Id of a placement or a matchmaking ticket; FLEET/COMPUTE/PROCESS or a process id; ARN of a game session; id of a player, a party or a game instance of player flow."`
 }
 
 func (c *explainCommand) Run(ctx context.Context, stdout io.Writer, env environment) error {
@@ -119,6 +119,17 @@ func printExplanation(w io.Writer, x *operator.Explanation) error {
 	}
 	if x.Search != nil {
 		printSearch(table, x.Search)
+	}
+	if len(x.Deadlines) > 0 {
+		fmt.Fprint(table, "\n")
+		fmt.Fprintln(table, "DEADLINE\tFROM\tOF\tTHEN")
+		for _, d := range x.Deadlines {
+			at := d.Left + " left, stopped"
+			if d.At != nil {
+				at = d.At.Format("2006-01-02 15:04:05.000")
+			}
+			fmt.Fprintf(table, "%s\t%s\t%s\t%s\n", at, printable(d.Kind), printable(d.Of), printable(d.Then))
+		}
 	}
 	if len(x.Timeline) > 0 {
 		fmt.Fprint(table, "\n")

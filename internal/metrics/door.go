@@ -1,6 +1,6 @@
 // Package metrics is the door of machines that watch an installation: GET /metrics in Prometheus' text form.
 //
-// So far it shows the matchers, whose work is bounded: what a rule set costs, and when it was cut short.
+// It shows the matchers, whose work is bounded: what a rule set costs, and when it was cut short; and what others register.
 package metrics
 
 import (
@@ -28,16 +28,20 @@ type Config struct {
 // Door answers those who watch. They name an access key of any role but client, as user and password: Prometheus cannot
 // sign requests.
 type Door struct {
-	config Config
-	inner  http.Handler
+	config   Config
+	registry *prometheus.Registry
+	inner    http.Handler
 }
 
 // NewDoor makes a Door.
 func NewDoor(c Config) *Door {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(&matchmakers{c.Matchmakers})
-	return &Door{c, promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(c.Log.Handler(), slog.LevelError)})}
+	return &Door{c, registry, promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(c.Log.Handler(), slog.LevelError)})}
 }
+
+// Register shows more: what nobody else shows under the same names.
+func (d *Door) Register(all ...prometheus.Collector) { d.registry.MustRegister(all...) }
 
 func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !d.config.Dev {

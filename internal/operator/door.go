@@ -37,7 +37,7 @@ func NewDoor(c Config) *Door {
 	d := &Door{engine: c.Engine, authorize: c.Authorize, searches: c.Searches, log: c.Log}
 	for kind, explain := range map[string]func(context.Context, string) (*Explanation, error){
 		"placement": d.explainPlacement, "process": d.explainProcess, "game-session": d.explainGameSession,
-		"ticket": d.explainTicket,
+		"ticket": d.explainTicket, "player": d.explainPlayer, "party": d.explainParty, "game-instance": d.explainGameInstance,
 	} {
 		d.routes.HandleFunc("GET "+Prefix+"explain/"+kind+"/{id...}", func(w http.ResponseWriter, r *http.Request) {
 			x, err := explain(r.Context(), r.PathValue("id"))

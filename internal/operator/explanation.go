@@ -16,7 +16,7 @@ import (
 // Explanation is all that is known about one thing. The words in capitals are meant for programs and stay as they are;
 // sentences are for people.
 type Explanation struct {
-	Kind   string `json:"kind"` // "placement", "process", "game-session" or "ticket"
+	Kind   string `json:"kind"` // "placement", "process", "game-session", "ticket", "player", "party" or "game-instance"
 	ID     string `json:"id"`
 	Status string `json:"status"`
 	Why    string `json:"why"` // why it is as it is, in a sentence
@@ -26,8 +26,19 @@ type Explanation struct {
 	// session, how that was at its end.
 	Places []Place `json:"places,omitempty"`
 	// Search is, for a matchmaking ticket that waits, who could be matched with it and what stands against the others.
-	Search   *Search  `json:"search,omitempty"`
-	Timeline []Moment `json:"timeline"` // oldest first
+	Search *Search `json:"search,omitempty"`
+	// Deadlines are, for a player, a party or a game instance, what happens by itself, the next first.
+	Deadlines []Deadline `json:"deadlines,omitempty"`
+	Timeline  []Moment   `json:"timeline"` // oldest first
+}
+
+// Deadline is something that happens by itself.
+type Deadline struct {
+	At   *time.Time `json:"at,omitempty"`
+	Left string     `json:"left,omitempty"` // of a clock that stands still, in place of At
+	Kind string     `json:"kind"`           // the setting it comes from, or what it is for
+	Of   string     `json:"of"`
+	Then string     `json:"then"`
 }
 
 // Fact is one thing that is known.

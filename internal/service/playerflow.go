@@ -13,6 +13,7 @@ import (
 	"github.com/musterhq/muster/internal/listen"
 	"github.com/musterhq/muster/internal/playerapi"
 	"github.com/musterhq/muster/internal/playerhooks"
+	"github.com/musterhq/muster/internal/playerwatch"
 )
 
 // openPlayerFlow opens the door of player flow, and the listeners that trusted servers and operators have for themselves.
@@ -43,6 +44,8 @@ func (x *Service) openPlayerFlow(doors *router) error {
 		LoginsPerAddress: s.PlayerLoginsPerAddress,
 		PublicURL:        s.PublicURL, Log: x.log,
 	})
+	x.watch = playerwatch.Start(playerwatch.Config{Engine: x.engine, Log: x.log})
+	x.metrics.Register(append(x.players.Collectors(), x.watch)...)
 	doors.players = x.players.Player()
 	if s.Dev {
 		doors.players = x.players

@@ -32,6 +32,7 @@ import (
 	"github.com/musterhq/muster/internal/operator"
 	"github.com/musterhq/muster/internal/playerapi"
 	"github.com/musterhq/muster/internal/playerhooks"
+	"github.com/musterhq/muster/internal/playerwatch"
 	"github.com/musterhq/muster/internal/serverlink"
 	"github.com/musterhq/muster/internal/sessionapi"
 	"github.com/musterhq/muster/internal/settings"
@@ -54,6 +55,8 @@ type Service struct {
 	notify  *notify.Sender
 	matches *matchmaker.Runner
 	players *playerapi.Door    // nil without player flow
+	watch   *playerwatch.Watch // nil without player flow
+	metrics *metrics.Door
 	hooks   *playerhooks.Hooks // nil without any
 	port    *listen.Server
 	beside  []*listen.Server // for trusted servers and for operators of player flow
@@ -147,7 +150,8 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	doors.api = handler
 	x.matches = matchmaker.Start(matchmaker.Config{Engine: x.engine, Log: log, PassEvery: s.MatchEvery, Virtual: x.clock != nil})
 	x.engine.Attend(x.matches)
-	doors.metrics = metrics.NewDoor(metrics.Config{Keys: keys, Dev: s.Dev, Matchmakers: x.matches.Status, Log: log})
+	x.metrics = metrics.NewDoor(metrics.Config{Keys: keys, Dev: s.Dev, Matchmakers: x.matches.Status, Log: log})
+	doors.metrics = x.metrics
 	doors.operator = operator.NewDoor(operator.Config{Engine: x.engine, Authorize: handler.AuthorizeLooking, Searches: x.matches, Log: log})
 	x.notify = notify.Start(notify.Config{
 		Counts: x.ruleCounts,
@@ -315,6 +319,9 @@ func (x *Service) close(ctx context.Context) error {
 	}
 	if x.matches != nil {
 		x.matches.Close()
+	}
+	if x.watch != nil {
+		x.watch.Close()
 	}
 	if x.engine != nil {
 		errs = append(errs, x.engine.Close())

@@ -50,6 +50,9 @@ func (c *Cell) applyFlow(at domain.Time, event Event) {
 		c.touch()
 	case *GameInstanceChanged:
 		e.Instance.Changed = c.touch()
+		if r, ok := c.flow.Instance(e.Instance.ID); ok {
+			e.was = c.flow.Instances.Get(r).Status
+		}
 		c.waitForInstance(c.flow.PutInstance(e.Instance))
 	case *GameInstanceForgotten:
 		r, _ := c.flow.Instance(e.ID)
@@ -168,6 +171,7 @@ func (c *Cell) applyPlayer(at domain.Time, event Event) {
 			c.flow.AddPlayer(flow.Player{ID: e.Player, OfflineSince: at})
 		}
 		c.changePlayer(e.Player, func(p *flow.Player) {
+			e.penalised = newPenalties(p.Penalties, e.Penalties)
 			p.Banned, p.Leaves, p.LeavesSince = e.Banned, e.Leaves, e.LeavesSince
 			p.RequeueLevel, p.RequeueUntil = e.RequeueLevel, e.RequeueUntil
 			p.Profile, p.LastGame, p.Penalties, p.Blocked = e.Profile, e.LastGame, e.Penalties, e.Blocked
@@ -269,6 +273,9 @@ func (c *Cell) waitForInstance(r flow.Ref) {
 
 func (c *Cell) applyMembership(e *MembershipChanged) {
 	e.Membership.Changed = c.touch()
+	if r, ok := c.flow.Player(e.Membership.Player); ok && c.flow.Players.Get(r).Membership() != 0 {
+		e.was = *c.flow.Memberships.Get(c.flow.Players.Get(r).Membership())
+	}
 	r := c.flow.PutMembership(e.Membership)
 	m := c.flow.Memberships.Get(r)
 	c.waiting.set(seatHold, r, m.HoldBy)

@@ -550,7 +550,10 @@ func profileOf(p *flow.Player) flow.Profile {
 // changePlayer lets f change what is known about a player beside keys and presence.
 func (t *tx) changePlayer(r flow.Ref, f func(*PlayerChanged)) {
 	p := t.c.flow.Players.Get(r)
-	e := &PlayerChanged{p.ID, p.Banned, p.Leaves, p.LeavesSince, p.RequeueLevel, p.RequeueUntil, p.Profile, p.LastGame, p.Penalties, p.Blocked}
+	e := &PlayerChanged{
+		Player: p.ID, Banned: p.Banned, Leaves: p.Leaves, LeavesSince: p.LeavesSince, RequeueLevel: p.RequeueLevel, RequeueUntil: p.RequeueUntil,
+		Profile: p.Profile, LastGame: p.LastGame, Penalties: p.Penalties, Blocked: p.Blocked,
+	}
 	f(e)
 	t.emit(e)
 }

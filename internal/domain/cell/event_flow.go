@@ -85,6 +85,8 @@ type PlayerChanged struct {
 	LastGame     *flow.LastGame
 	Penalties    []flow.Penalty
 	Blocked      []string
+
+	penalised []flow.PenaltyKind // by it; apply notes it
 }
 
 // PlayerForgotten says that nothing more is to be known about a player who was away for long.
@@ -103,13 +105,21 @@ type InviteChanged struct{ Invite flow.Invite }
 type InviteRemoved struct{ ID domain.UUID }
 
 // GameInstanceChanged is a game instance as it is now.
-type GameInstanceChanged struct{ Instance flow.Instance }
+type GameInstanceChanged struct {
+	Instance flow.Instance
+
+	was flow.InstanceStatus // before it; apply notes it
+}
 
 // GameInstanceForgotten says that an ended game instance leaves memory.
 type GameInstanceForgotten struct{ ID domain.UUID }
 
 // MembershipChanged is a player's membership as it is now.
-type MembershipChanged struct{ Membership flow.Membership }
+type MembershipChanged struct {
+	Membership flow.Membership
+
+	was flow.Membership // before it; apply notes it
+}
 
 // MembershipEnded is the end of a player's membership, and of the hold on its seat.
 type MembershipEnded struct {

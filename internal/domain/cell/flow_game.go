@@ -31,7 +31,7 @@ func (t *tx) beginInstance(x flow.Instance, members []newMember) flow.Ref {
 	if x.Rules.AbsoluteTimeout > 0 {
 		x.AbsoluteBy = t.contact.Add(x.Rules.AbsoluteTimeout)
 	}
-	t.emit(&GameInstanceChanged{x})
+	t.emit(&GameInstanceChanged{Instance: x})
 	r, _ := t.c.flow.Instance(x.ID)
 	for _, m := range members {
 		t.addMember(r, m)
@@ -44,7 +44,7 @@ func (t *tx) addMember(r flow.Ref, m newMember) {
 	x := t.c.flow.Instances.Get(r)
 	p := t.c.flow.Players.Get(m.player)
 	id, told := p.ID, flow.Message{Instance: x.ID, Match: x.Match, Team: m.team, Reconnect: x.Rules.Reconnect, Attributes: x.Attributes}
-	t.emit(&MembershipChanged{flow.Membership{
+	t.emit(&MembershipChanged{Membership: flow.Membership{
 		Instance: x.ID, Player: id, Status: flow.MemberPending, Team: m.team, Party: p.Keys.Party, Joined: t.now, Data: m.data,
 		Ticket: m.ticket, Entered: m.entered,
 	}})
@@ -59,7 +59,7 @@ func (t *tx) addMember(r flow.Ref, m newMember) {
 func (t *tx) changeInstance(r flow.Ref, f func(*flow.Instance)) {
 	x := *t.c.flow.Instances.Get(r)
 	f(&x)
-	t.emit(&GameInstanceChanged{x})
+	t.emit(&GameInstanceChanged{Instance: x})
 }
 
 // changeMembership lets f change a copy of a membership, and tells the player when the status is another one.
@@ -70,7 +70,7 @@ func (t *tx) changeMembership(r flow.Ref, f func(*flow.Membership)) {
 	if suspect := t.c.flow.Instances.Get(m.InstanceRef()).Suspect; suspect != 0 && m.HoldBy != 0 {
 		m.HoldLeft, m.HoldBy = max(int64(m.HoldBy-t.contact), 1), 0
 	}
-	t.emit(&MembershipChanged{m})
+	t.emit(&MembershipChanged{Membership: m})
 	if m.Status != was {
 		t.touch(m.PlayerRef())
 		t.tellPlayers(flow.OnGameMembershipChanged, flow.Message{

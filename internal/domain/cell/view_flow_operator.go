@@ -47,11 +47,7 @@ func (v *View) FindPlayers(f *PlayerFilter, now domain.Time, after flow.Ref, lim
 		}
 		looked++
 		last = at
-		x := PlayerLine{ID: p.ID, Keys: p.Keys, Since: p.Since, Presence: p.Presence}
-		if p.Membership() != 0 {
-			m := v.c.flow.Memberships.Get(p.Membership())
-			x.HostLost = v.c.flow.Instances.Get(m.InstanceRef()).Suspect != 0
-		}
+		x := v.c.playerLine(p)
 		if f.chooses(&x, now) {
 			page = append(page, x)
 		}
@@ -67,4 +63,23 @@ func (f *PlayerFilter) chooses(x *PlayerLine, now domain.Time) bool {
 		return false
 	}
 	return true
+}
+
+// PlayerLine returns one player as in a list.
+func (v *View) PlayerLine(player string) (PlayerLine, bool) {
+	v.sawAll()
+	r, ok := v.c.flow.Player(player)
+	if !ok {
+		return PlayerLine{}, false
+	}
+	return v.c.playerLine(v.c.flow.Players.Get(r)), true
+}
+
+func (c *Cell) playerLine(p *flow.Player) PlayerLine {
+	x := PlayerLine{ID: p.ID, Keys: p.Keys, Since: p.Since, Presence: p.Presence}
+	if p.Membership() != 0 {
+		m := c.flow.Memberships.Get(p.Membership())
+		x.HostLost = c.flow.Instances.Get(m.InstanceRef()).Suspect != 0
+	}
+	return x
 }

@@ -1,0 +1,122 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/flow"
+)
+
+// flowID reads an id of player flow, with its prefix or without.
+func flowID(what, prefix, text string) (domain.UUID, error) {
+	id, ok := domain.ParseUUID(strings.TrimPrefix(text, prefix))
+	if !ok {
+		return id, domain.Refuse(domain.Invalid, "%s id %s: want %s and a UUID", what, text, prefix)
+	}
+	return id, nil
+}
+
+// explainParty says who is in a party and what it waits for.
+func (d *Door) explainParty(ctx context.Context, text string) (*Explanation, error) {
+	id, err := flowID("party", "pty-", text)
+	if err != nil {
+		return nil, err
+	}
+	x := &Explanation{Kind: "party", ID: "pty-" + id.String()}
+	err = d.engine.Read(ctx, func(v *cell.View) error {
+		p, ok := v.Party(id)
+		if !ok {
+			return domain.Refuse(domain.NotFound, "party %s not found: it never was, or has ended", x.ID)
+		}
+		x.Status, x.Why = "IN_PARTY", fmt.Sprintf("It has %d of at most %d members, and does not search.", len(p.Members), p.MembersMax)
+		if s := p.Search; s != nil {
+			x.Status, x.Why = s.Status.String(), "It searches in queue "+s.Queue+": muster explain ticket mm-"+s.Ticket.String()+" says for whom it waits."
+		}
+		x.fact("created", clock(p.Created))
+		partyFacts(x, &p)
+		x.Deadlines = membersDeadlines(v, partyMembers(&p), domain.TimeOf(d.engine.Now()), x.ID)
+		x.moment(p.Created, "CREATED", "")
+		for _, m := range p.Members {
+			x.moment(m.Joined, "JOINED", m.Player)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return x.sorted(), nil
+}
+
+func partyMembers(p *flow.PartyView) (players []string) {
+	for _, m := range p.Members {
+		players = append(players, m.Player)
+	}
+	return players
+}
+
+// membersDeadlines are the deadlines of players, those that several share once, without those of their login sessions.
+func membersDeadlines(v *cell.View, players []string, now domain.Time, of string) (all []Deadline) {
+	seen := map[cell.Timer]bool{}
+	for _, player := range players {
+		for _, t := range v.FlowTimers(player, now) {
+			if t.Of != of && t.Of != player && !strings.HasPrefix(t.Of, "mm-") || seen[t] {
+				continue
+			}
+			seen[t] = true
+			all = append(all, deadlineOf(&t))
+		}
+	}
+	return all
+}
+
+// explainGameInstance says who plays in a game and on which host.
+func (d *Door) explainGameInstance(ctx context.Context, text string) (*Explanation, error) {
+	id, err := flowID("game instance", "gi-", text)
+	if err != nil {
+		return nil, err
+	}
+	x := &Explanation{Kind: "game-instance", ID: "gi-" + id.String()}
+	err = d.engine.Read(ctx, func(v *cell.View) error {
+		g, members, ok := v.GameInstance(id)
+		if !ok {
+			return domain.Refuse(domain.NotFound, "game instance %s not found: it never was, or ended a while ago", x.ID)
+		}
+		x.Status, x.Why = g.Status.String(), whyGame(&g, len(members))
+		x.fact("queue", g.Queue)
+		x.fact("match", g.Match)
+		x.fact("placement", g.Placement)
+		x.fact("game session", g.Game)
+		x.fact("reconnect", g.Rules.Reconnect.String())
+		var players []string
+		for _, m := range members {
+			players = append(players, m.Player)
+			x.fact("member", fmt.Sprintf("%s, %s, attempt %d, lost its connection %d times", m.Player, m.Status, m.Attempt, m.Disconnects))
+			x.moment(m.Joined, "MEMBER", m.Player)
+		}
+		x.Deadlines = membersDeadlines(v, players, domain.TimeOf(d.engine.Now()), x.ID)
+		x.moment(g.Created, "CREATED", "")
+		x.moment(g.Ended, "ENDED", g.EndReason.String())
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return x.sorted(), nil
+}
+
+func whyGame(g *flow.Instance, members int) string {
+	switch {
+	case g.Status == flow.InstancePending && g.Placement != "":
+		return "It has no host yet: muster explain placement " + g.Placement + " says why."
+	case g.Status == flow.InstancePending:
+		return "It has no host yet."
+	case g.Status == flow.InstanceEnded:
+		return "It has ended: " + g.EndReason.String() + "."
+	case g.Suspect != 0:
+		return fmt.Sprintf("Its host is suspected to be lost; %d players wait for its return: muster explain game-session %s.", members, g.Game)
+	}
+	return fmt.Sprintf("It has a host and %d players.", members)
+}

@@ -1,0 +1,171 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/flow"
+)
+
+// playerCommits is how many of the last commits that changed a player's keys are told.
+const playerCommits = 50
+
+// standing is what the state says about a player.
+type standing struct {
+	flow.Keys
+	snapshot cell.FlowSnapshot
+	line     cell.PlayerLine
+	holdings []cell.Holding
+	timers   []cell.Timer
+}
+
+// explainPlayer says where a player is, since when, and what that waits for.
+func (d *Door) explainPlayer(ctx context.Context, id string) (*Explanation, error) {
+	var s standing
+	now := domain.TimeOf(d.engine.Now())
+	err := d.engine.Read(ctx, func(v *cell.View) error {
+		if !v.FlowEnabled() {
+			return domain.Refuse(domain.Invalid, "player flow is off: muster serve --player-flow turns it on")
+		}
+		var ok bool
+		if s.snapshot, ok = v.FlowOf(id, now); !ok {
+			return domain.Refuse(domain.NotFound, "player %s not found: it never logged in, or was away for 30 days", id)
+		}
+		s.Keys = s.snapshot.Stand.Keys
+		s.line, _ = v.PlayerLine(id)
+		s.holdings, _ = v.ExplainStuck(id, now)
+		s.timers = v.FlowTimers(id, now)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	changes, err := d.engine.ChangesOf(ctx, id, playerCommits)
+	if err != nil {
+		return nil, err
+	}
+	x := &Explanation{Kind: "player", ID: id, Status: s.Phase().String() + ", " + s.snapshot.Presence.String(), Why: whyPlayer(&s, now)}
+	playerFacts(x, &s)
+	for _, t := range s.timers {
+		x.Deadlines = append(x.Deadlines, deadlineOf(&t))
+	}
+	for _, c := range changes {
+		x.moment(c.At, c.Cause, changeInWords(&c))
+	}
+	return x.sorted(), nil
+}
+
+// whyPlayer is what an operator wants to know first: where the player is, for how long, and what ends it.
+func whyPlayer(s *standing, now domain.Time) string {
+	text := map[flow.Phase]string{
+		flow.Idle: "It is nowhere: in no party, no search and no game.", flow.InParty: "It is in a party.", flow.Matchmaking: "Its party searches for a match.",
+		flow.InGameWithParty: "It is in a game.", flow.InGame: "It is in a game, without a party.",
+	}[s.Phase()]
+	if s.line.Since != 0 {
+		text = strings.TrimSuffix(text, ".") + ", as it stands since " + now.Sub(s.line.Since).Round(time.Second).String() + "."
+	}
+	for _, h := range s.holdings {
+		switch {
+		case h.Key == "BANNED":
+			text += " It is banned: an operator has to lift that."
+			continue
+		case h.Ends == "":
+			text += " " + h.Key + " (" + h.Status + ") ends by somebody's wish only."
+			continue
+		}
+		text += " " + h.Key
+		if h.Status != "" {
+			text += " (" + h.Status + ")"
+		}
+		text += " ends by " + h.Ends
+		if h.Until != 0 {
+			text += " in " + max(h.Until.Sub(now), 0).Round(time.Second).String()
+		}
+		text += "."
+	}
+	return text
+}
+
+func playerFacts(x *Explanation, s *standing) {
+	p := &s.snapshot
+	if s.line.Since != 0 {
+		x.fact("as it stands since", clock(s.line.Since))
+	}
+	x.fact("revision", strconv.FormatUint(p.Stand.Rev, 10))
+	if !p.Login.ID.IsZero() {
+		x.fact("login session", "fs-"+p.Login.ID.String()+" on "+p.Login.Device+", since "+clock(p.Login.Created))
+	} else {
+		x.fact("login session", "none")
+	}
+	if p.Party != nil {
+		partyFacts(x, p.Party)
+	}
+	if g := p.Game; g != nil {
+		x.fact("game instance", "gi-"+g.ID.String()+" "+g.Status.String()+", reconnect "+g.Rules.Reconnect.String())
+		x.fact("game session", g.Game)
+		x.fact("placement", g.Placement)
+		m := &g.Membership
+		x.fact("membership", fmt.Sprintf("%s, attempt %d, lost its connection %d times", m.Status, m.Attempt, m.Disconnects))
+		if s.line.HostLost {
+			x.fact("host", "suspected to be lost")
+		}
+	}
+	if l := p.LastGame; l != nil {
+		x.fact("last game", "gi-"+l.Instance.String()+" until "+clock(l.Ended)+": "+l.Membership.String())
+	}
+	for _, lock := range p.Locks {
+		x.fact("lock", fmt.Sprintf("%s, level %d, until %s", lock.Kind, lock.Level, clock(lock.Until)))
+	}
+	for _, f := range p.Foreign {
+		x.fact("other player session", "psess-"+f.ID.String()+" "+f.Status.String()+" in "+string(f.GameID))
+	}
+}
+
+func partyFacts(x *Explanation, p *flow.PartyView) {
+	x.fact("party", "pty-"+p.ID.String())
+	for i, m := range p.Members {
+		who := p.People[i]
+		words := []string{m.Player}
+		for _, is := range []struct {
+			so   bool
+			word string
+		}{{m.Leader, "leads"}, {m.Ready, "ready"}, {!who.Online, "offline since " + clock(who.OfflineSince)}} {
+			if is.so {
+				words = append(words, is.word)
+			}
+		}
+		x.fact("member", strings.Join(append(words, who.Phase.String()), ", "))
+	}
+	if s := p.Search; s != nil {
+		x.fact("ticket", "mm-"+s.Ticket.String()+" in queue "+s.Queue+": "+s.Status.String())
+		x.fact("held by", strings.Join(s.HeldBy, ", "))
+		x.fact("has accepted", strings.Join(s.Accepted, ", "))
+		x.fact("has not answered", strings.Join(s.Pending, ", "))
+	}
+}
+
+func changeInWords(c *flow.Change) string {
+	text := c.Keys.Phase().String() + ", by " + c.By.String()
+	if !c.Keys.Game.IsZero() {
+		text += ", gi-" + c.Keys.Game.String()
+	}
+	if !c.Keys.Ticket.IsZero() {
+		text += ", mm-" + c.Keys.Ticket.String()
+	}
+	return text
+}
+
+func deadlineOf(t *cell.Timer) Deadline {
+	x := Deadline{Kind: t.Kind, Of: t.Of, Then: t.Then}
+	if t.Left != 0 {
+		x.Left = t.Left.Round(time.Second).String()
+	} else {
+		x.At = new(t.Until.Std())
+	}
+	return x
+}

@@ -1,0 +1,148 @@
+// Package playerwatch watches what happens to players, for those who run an installation: it counts committed events, surveys
+// everything now and then, and holds the invariants of player flow against the running state. A violation is a defect of ours
+// and goes to the log as an error.
+package playerwatch
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/engine"
+)
+
+// Config is what a Watch needs.
+type Config struct {
+	Engine *engine.Engine
+	Log    *slog.Logger
+	Every  time.Duration // between two surveys; 0: DefaultEvery
+}
+
+// DefaultEvery is how often everything is looked at. A million players take some hundred milliseconds of one core.
+const DefaultEvery = 15 * time.Second
+
+const (
+	surveyStep  = 256                  // records looked at under one lock
+	surveyPause = 2 * time.Millisecond // between two steps: commands and others come first
+)
+
+// Watch watches until it is closed. It is a prometheus.Collector.
+type Watch struct {
+	config   Config
+	counters *counters
+	unfollow func()
+	cancel   context.CancelFunc
+	running  sync.WaitGroup
+
+	lock     sync.Mutex
+	latest   *cell.Survey // nil: none is complete
+	took     time.Duration
+	violated uint64          // in all surveys
+	known    map[string]bool // violations of the latest survey, which the log has
+}
+
+// Start begins to watch.
+func Start(c Config) *Watch {
+	if c.Every == 0 {
+		c.Every = DefaultEvery
+	}
+	w := &Watch{config: c, counters: newCounters()}
+	ctx, cancel := context.WithCancel(context.Background())
+	w.cancel = cancel
+	w.unfollow = c.Engine.Follow(counted, w.counters.follow)
+	w.running.Go(func() { w.survey(ctx) })
+	return w
+}
+
+// Close ends it.
+func (w *Watch) Close() {
+	w.cancel()
+	w.unfollow()
+	w.running.Wait()
+}
+
+func (w *Watch) survey(ctx context.Context) {
+	again := time.NewTicker(w.config.Every)
+	defer again.Stop()
+	for {
+		if err := w.Survey(ctx); err != nil {
+			if !errors.Is(err, context.Canceled) && !errors.Is(err, engine.ErrStopped) {
+				w.config.Log.Error("the survey of players failed", "err", err)
+			}
+			return
+		}
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Survey looks at everything once, in steps.
+func (w *Watch) Survey(ctx context.Context) error {
+	s := cell.NewSurvey()
+	began := time.Now()
+	for done := false; !done; {
+		err := w.config.Engine.Read(ctx, func(v *cell.View) error {
+			done = v.Survey(s, domain.TimeOf(w.config.Engine.Now()), surveyStep)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		if !done {
+			select {
+			case <-time.After(surveyPause):
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		}
+	}
+	w.report(s)
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	w.latest, w.took = s, time.Since(began)
+	w.violated += uint64(s.Violated)
+	return nil
+}
+
+// report logs the violations that the survey before did not find.
+func (w *Watch) report(s *cell.Survey) {
+	found := map[string]bool{}
+	for _, x := range s.Violations {
+		found[x.String()] = true
+		if !w.known[x.String()] {
+			w.config.Log.Error("an invariant of player flow does not hold: this is a defect of the service", "invariant", x.Invariant,
+				"subject", x.Subject, "detail", x.Detail)
+		}
+	}
+	if more := s.Violated - len(s.Violations); more > 0 {
+		w.config.Log.Error("more invariants of player flow do not hold", "violations", more)
+	}
+	w.known = found
+}
+
+// snapshot is the latest complete survey, or nil.
+func (w *Watch) snapshot() (s *cell.Survey, took time.Duration, violated uint64) {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	return w.latest, w.took, w.violated
+}
+
+// overdue is how late the next deadline is.
+func (w *Watch) overdue() (late time.Duration) {
+	_ = w.config.Engine.Read(context.Background(), func(v *cell.View) error { // a stopped engine is late with nothing
+		late = v.Overdue(domain.TimeOf(w.config.Engine.Now()))
+		return nil
+	})
+	return late
+}
+
+var _ prometheus.Collector = (*Watch)(nil)
