@@ -24,6 +24,31 @@ func TestTheNextCollectionComesAtTheFloor(t *testing.T) {
 	}
 }
 
+// A heap that is larger than the floor has no more room for garbage than without it; when it is small again the floor is back.
+func TestALargeHeapDoesWithoutTheFloor(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(100))
+	const floor = 64 << 20
+	f := Tune(100, floor)
+	defer f.Release()
+	large := make([]byte, floor)
+	collectUntil(t, "the floor is gone", func(goal uint64) bool { return goal < 2*floor+floor/2 })
+	runtime.KeepAlive(large)
+	collectUntil(t, "the floor is back", func(goal uint64) bool { return goal >= floor && goal < floor*3/2 })
+}
+
+// collectUntil collects garbage until the next collection comes at such a size: finalizers run some time after one.
+func collectUntil(t *testing.T, what string, ok func(goal uint64) bool) {
+	t.Helper()
+	for range 10_000 {
+		runtime.GC()
+		if ok(goal()) {
+			return
+		}
+		runtime.Gosched()
+	}
+	t.Fatalf("%s: not after many collections; the next one comes at %d bytes", what, goal())
+}
+
 func goal() uint64 {
 	sample := []metrics.Sample{{Name: "/gc/heap/goal:bytes"}}
 	metrics.Read(sample)
