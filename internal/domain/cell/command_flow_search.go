@@ -126,7 +126,7 @@ func (t *tx) enterableQueue(x *flow.Party, queue string, advice *flow.Advice) (*
 		return nil, nil, err
 	}
 	c, ok := t.c.matchmaking.Configuration(queue)
-	if !ok || !open || c.Standalone {
+	if !ok || !open || !t.takesParties(c) {
 		return nil, nil, flow.Refuse(flow.Refusal{Code: flow.QueueNotFound}, "queue %q not found", queue)
 	}
 	if t.c.flow.Closed(queue) {
@@ -369,7 +369,7 @@ func (cmd *AnswerMatch) decide(t *tx) error {
 // online and as they were when they were matched. It returns their players, sorted.
 func (t *tx) requeue(x *flow.Instance, out []flow.Membership, advices map[domain.UUID]flow.Advice) (again []string) {
 	c, ok := t.c.matchmaking.Configuration(x.Queue)
-	if !x.Rules.Requeue || !ok || c.Standalone || t.c.flow.Closed(x.Queue) {
+	if !x.Rules.Requeue || !ok || !t.takesParties(c) || t.c.flow.Closed(x.Queue) {
 		return nil
 	}
 	var tried []domain.UUID

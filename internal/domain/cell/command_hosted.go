@@ -19,6 +19,7 @@ func (t *tx) advanceMatch(match matchmaking.Ref) {
 	_, backfill := x.Backfill()
 	switch {
 	case x.Of.Standalone:
+		t.commitStandalone(match)
 		t.completeMatch(match, "", nil)
 	case backfill:
 		t.completeBackfill(match)

@@ -153,7 +153,7 @@ func (v *View) FlowQueues(now domain.Time) (all []QueueView) {
 	c := v.c
 	for _, x := range v.Configurations("", "", 1<<20) {
 		settings, ok := c.flowConfig.Queue(x.Name)
-		if !ok || x.Standalone {
+		if !ok || !c.takesParties(&x) {
 			continue
 		}
 		q := QueueView{

@@ -59,6 +59,9 @@ type SearchConfig struct {
 	OfflineGrace time.Duration
 	// TicketTimeout is how long players search; 0: as long as the matchmaking configuration says.
 	TicketTimeout time.Duration
+	// PlacementQueue is the game session queue that hosts the matches of a matchmaking configuration whose FlexMatchMode is
+	// STANDALONE; empty: players cannot search in it.
+	PlacementQueue string
 	// AcceptanceTimeout is how long players of player flow may take to accept a match; 0: as long as the matchmaking
 	// configuration says.
 	AcceptanceTimeout time.Duration

@@ -89,6 +89,8 @@ var options = []Option{
 		either(func(c *Config) *bool { return &c.Search.LeaderCancels }, "ANY_MEMBER", "LEADER_ONLY")},
 	{sectionSearch, "autoSoloParty", AtOnce, false, "who searches without a party gets one",
 		no(func(c *Config) *bool { return &c.Search.NoSoloParty })},
+	{sectionSearch, "placementQueue", ForNewGames, true, "game session queue that hosts the matches of STANDALONE matchmaking configurations; empty: players cannot search in them",
+		text(128, func(c *Config) *string { return &c.Search.PlacementQueue })},
 	{sectionSearch, "onAllocationFailure", ForNewGames, true, "what becomes of parties whose game found no host",
 		either(func(c *Config) *bool { return &c.Games.Requeue }, "RETURN_TO_PARTY", "REQUEUE")},
 
