@@ -21,7 +21,7 @@ type Done struct {
 
 // LoginRequest begins a login session.
 type LoginRequest struct {
-	Provider      string   `json:"provider" maxLength:"64" doc:"Who says who the player is: a name of the configuration, or backend for a login ticket."`
+	Provider      string   `json:"provider" maxLength:"64" doc:"Who says who the player is: a name of the configuration, or backend for a login ticket and for a token that the studio's backend has signed."`
 	Token         string   `json:"token" maxLength:"16384" doc:"What the provider gave to the player."`
 	ClientVersion string   `json:"client_version,omitempty" maxLength:"64"`
 	DeviceLabel   string   `json:"device_label,omitempty" maxLength:"64"`
