@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"sync/atomic"
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
@@ -56,6 +57,7 @@ func (d *Door) serveEvents(w http.ResponseWriter, r *http.Request) {
 		after = s.Done
 	}
 	f := &eventFeed{door: d, id: s.ID, after: after}
+	f.taken.Store(s.Done)
 	l, ok := d.feeds.open(w, r, d.feeds.toStudio, f)
 	if !ok {
 		return
@@ -77,7 +79,7 @@ func (d *Door) streamedSubscription(ctx context.Context, text string) (s flow.Su
 	if err := backendOnly(ctx); err != nil {
 		return s, err
 	}
-	id, err := parseID("subscription_id", subscriptionPrefix, text)
+	id, err := parseID("subscription_id", SubscriptionPrefix, text)
 	if err != nil {
 		return s, err
 	}
@@ -107,12 +109,17 @@ type eventFeed struct {
 	door  *Door
 	id    domain.UUID
 	after uint64 // number of the latest one that was told, or passed over
+	told  uint64 // number of the latest one that was told
+
+	taken atomic.Uint64 // what the state knows that the receiver has
 }
 
 // take notes that the receiver has the events up to a number: they need not be kept for it.
 func (f *eventFeed) take(ctx context.Context, no uint64) {
 	// When it fails the engine has stopped, and the receiver gets them again.
-	_ = f.door.engine.Do(ctx, &cell.TakeEvents{ID: f.id, No: no})
+	if f.door.engine.Do(ctx, &cell.TakeEvents{ID: f.id, No: no}) == nil {
+		f.taken.Store(max(no, f.taken.Load()))
+	}
 }
 
 // eventsHello is the first frame.
@@ -148,10 +155,14 @@ func (f *eventFeed) next(ctx context.Context, frames []byte) (all []byte, more b
 	for i := range page.Events {
 		frames = appendFrame(frames, opText, f.door.studioEvent(&page.Events[i]))
 	}
-	if len(page.Events) == 0 && page.Last > f.after { // what it does not want it has
-		f.take(ctx, page.Last)
-	}
 	f.after = page.Last
+	if n := len(page.Events); n > 0 {
+		f.told = page.Events[n-1].No
+	}
+	// What it does not want it has, but not what comes before and was not acknowledged.
+	if taken := f.taken.Load(); taken >= f.told && f.after >= taken+passedOver {
+		f.take(ctx, f.after)
+	}
 	return frames, page.More, 0, nil
 }
 

@@ -56,15 +56,16 @@ type Subscription struct {
 	LastError      string   `json:"last_error,omitempty"`
 }
 
-const subscriptionPrefix = "evs-"
+// SubscriptionPrefix is how the ids of subscriptions begin. The id is also the name of the key of their webhook.
+const SubscriptionPrefix = "evs-"
 
-func subscriptionID(u domain.UUID) string { return id(subscriptionPrefix, u) }
+func subscriptionID(u domain.UUID) string { return id(SubscriptionPrefix, u) }
 
 func (d *Door) declareEvents() {
 	partnerCall(d, d.partner, "Events.Subscribe", "Tells the studio's backend what players are told, by a webhook or a stream.", d.subscribe)
 	partnerCall(d, d.partner, "Events.Unsubscribe", "Ends a subscription. A second call changes nothing.",
 		func(ctx context.Context, _ string, body *UnsubscribeRequest) (*UnsubscribeAnswer, error) {
-			id, err := parseID("subscription_id", subscriptionPrefix, body.SubscriptionID)
+			id, err := parseID("subscription_id", SubscriptionPrefix, body.SubscriptionID)
 			if err == nil {
 				err = backendOnly(ctx)
 			}

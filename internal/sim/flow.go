@@ -2,6 +2,7 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/musterhq/muster/internal/domain"
@@ -50,7 +51,7 @@ var flowMakers = []maker{
 
 // AddFlow lets players with a flow record wish something, too. Some kinds of their commands are switched off.
 func (w *Wishes) AddFlow() {
-	for _, m := range flowMakers {
+	for _, m := range slices.Concat(flowMakers, feedMakers) {
 		if w.chance.IntN(100) < 8 {
 			continue
 		}
@@ -378,6 +379,7 @@ func (w *World) flowDurable(batch []byte) {
 		return
 	}
 	err := cell.EachEvent(batch, func(_ domain.Time, e cell.Event) {
+		w.feedDurable(e)
 		switch e := e.(type) {
 		case *cell.PlayerKeysChanged:
 			if old := w.told.rev[e.Player]; e.Rev != old && e.Rev != old+1 {
@@ -403,6 +405,9 @@ func (w *World) playersTold(e *cell.PlayersTold) {
 		w.violated("%s: %v", e.Type, err)
 	}
 	for _, to := range e.To {
+		if to.Seq == 0 { // the studio alone
+			continue
+		}
 		if to.Seq != w.told.seq[to.Player]+1 {
 			w.violated("%s: event %d follows %d", to.Player, to.Seq, w.told.seq[to.Player])
 		}
@@ -424,6 +429,7 @@ func (w *World) checkFlow(v *cell.View) {
 	for _, broken := range v.Audit() {
 		w.violated("%s", broken)
 	}
+	w.checkFeeds(v)
 }
 
 // settleFlow logs everybody out and lets the time go by until nobody remembers anything.

@@ -36,6 +36,7 @@ type World struct {
 	known     known     // what was acknowledged
 	searchers []*searcher
 	told      told // players
+	feeds     feedsTold
 	steps     int
 	counts    Counts
 }

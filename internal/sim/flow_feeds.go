@@ -1,0 +1,109 @@
+package sim
+
+import (
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/flow"
+)
+
+// Backends of the studio that listen to what players are told, and game servers that look for more players.
+
+var feedMakers = []maker{{1, subscribe}, {1, unsubscribe}, {4, takeEvents}, {6, enterBackfill}, {2, leaveBackfill}}
+
+func subscribe(w *Wishes, v *cell.View) cell.Command {
+	all, _ := v.Subscriptions()
+	if len(all) > 2 {
+		return nil
+	}
+	x := flow.Subscription{ID: w.uuid(), By: "backend"}
+	if w.oneIn(2) {
+		x.Types = []string{"OnPartyChanged", "OnPenaltyApplied"}
+	}
+	if w.oneIn(3) {
+		x.Players = []string{w.playerName()}
+	}
+	return &cell.SubscribeEvents{Subscription: x}
+}
+
+func (w *Wishes) subscription(v *cell.View) (flow.Subscription, uint64, bool) {
+	all, head := v.Subscriptions()
+	if len(all) == 0 {
+		return flow.Subscription{}, 0, false
+	}
+	return all[w.chance.IntN(len(all))], head, true
+}
+
+func unsubscribe(w *Wishes, v *cell.View) cell.Command {
+	x, _, ok := w.subscription(v)
+	if !ok {
+		return nil
+	}
+	return &cell.UnsubscribeEvents{ID: x.ID}
+}
+
+func takeEvents(w *Wishes, v *cell.View) cell.Command {
+	x, head, ok := w.subscription(v)
+	if !ok {
+		return nil
+	}
+	return &cell.TakeEvents{ID: x.ID, No: x.Done + w.chance.Uint64N(head-x.Done+3)}
+}
+
+func enterBackfill(w *Wishes, v *cell.View) cell.Command {
+	s, _, g := w.played(v)
+	if s.Game == nil {
+		return nil
+	}
+	return &cell.EnterBackfill{Instance: g, Ticket: w.uuid(), Slots: int32(w.chance.IntN(3))}
+}
+
+func leaveBackfill(w *Wishes, v *cell.View) cell.Command {
+	s, _, g := w.played(v)
+	if s.Game == nil {
+		return nil
+	}
+	return &cell.LeaveBackfill{Instance: g}
+}
+
+// feedsTold is what followers have read of the feeds.
+type feedsTold struct {
+	studio    uint64
+	instances map[domain.UUID]uint64
+}
+
+// feedDurable reads a durable event as a follower does: the numbers of the studio's events, and of each game server's notices,
+// have no gaps.
+func (w *World) feedDurable(e cell.Event) {
+	switch e := e.(type) {
+	case *cell.PlayersTold:
+		if e.No == 0 {
+			return
+		}
+		if e.No != w.feeds.studio+1 || e.Kept == 0 || e.Kept > e.No {
+			w.violated("the studio's event %d, kept from %d on, follows %d", e.No, e.Kept, w.feeds.studio)
+		}
+		w.feeds.studio = e.No
+	case *cell.GameInstanceTold:
+		if w.feeds.instances == nil {
+			w.feeds.instances = map[domain.UUID]uint64{}
+		}
+		if last := w.feeds.instances[e.Instance]; e.Seq != last+1 {
+			w.violated("gi-%s: notice %d follows %d", e.Instance, e.Seq, last)
+		}
+		w.feeds.instances[e.Instance] = e.Seq
+		if _, err := flow.DecodeNotice(e.Body); err != nil {
+			w.violated("%s: %v", e.Type, err)
+		}
+	}
+}
+
+// checkFeeds: whoever listens can get everything behind what was taken.
+func (w *World) checkFeeds(v *cell.View) {
+	all, head := v.Subscriptions()
+	for _, x := range all {
+		page, ok := v.StudioEvents(x.ID, x.Done, 1<<20, 1<<30)
+		if !ok || page.Missed > 0 || x.Done > head {
+			w.violated("subscription evs-%s has %d of %d events taken, and has missed %d", x.ID, x.Done, head, page.Missed)
+		}
+	}
+}
