@@ -33,12 +33,28 @@ func newLoginQueue(now func() time.Time) *loginQueue {
 	return &loginQueue{now: now, places: map[string]time.Time{}}
 }
 
-// setRate changes how many are let in; 0: all. Whoever waits keeps the place that was promised, or is let in at once.
+// setRate changes how many are let in; 0: all. Whoever waits keeps the place in the line, which moves at the new rate from now on.
 func (q *loginQueue) setRate(perSecond int) {
+	now := q.now()
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	was := q.every
 	if q.every = 0; perSecond > 0 {
 		q.every = time.Second / time.Duration(perSecond)
+	}
+	if was == 0 || q.every == 0 || was == q.every {
+		return
+	}
+	pace := float64(q.every) / float64(was)
+	moved := func(at time.Time) time.Time {
+		if !at.After(now) {
+			return at
+		}
+		return now.Add(time.Duration(float64(at.Sub(now)) * pace))
+	}
+	q.next = moved(q.next)
+	for player, place := range q.places {
+		q.places[player] = moved(place)
 	}
 }
 

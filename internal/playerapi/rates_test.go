@@ -36,6 +36,29 @@ func TestBuckets(t *testing.T) {
 }
 
 // Logins come in at the rate, in the order of their first try; players in a game go past those who wait.
+// TestLoginRateChanges: a line that stands moves at the new rate, and nobody loses the place in it.
+func TestLoginRateChanges(t *testing.T) {
+	now := time.Unix(1000, 0)
+	q := newLoginQueue(func() time.Time { return now })
+	q.setRate(1)
+	for i := range 100 {
+		q.admit(fmt.Sprint("player-", i), false)
+	}
+	before, _, _ := q.admit("player-99", false)
+	q.setRate(100)
+	if after, wait, _ := q.admit("player-99", false); after != before || wait > time.Second {
+		t.Errorf("at a hundredfold rate: position %d after %d, and %s to wait", after, before, wait)
+	}
+	now = now.Add(time.Second)
+	if _, _, ok := q.admit("player-99", false); !ok {
+		t.Error("the last one still waits after a second")
+	}
+	q.setRate(0)
+	if _, _, ok := q.admit("somebody", false); !ok || len(q.places) != 0 {
+		t.Errorf("without a limit somebody waits, or %d places are kept", len(q.places))
+	}
+}
+
 func TestLoginQueue(t *testing.T) {
 	now := time.Unix(1000, 0)
 	q := newLoginQueue(func() time.Time { return now })
