@@ -43,6 +43,7 @@ const KeyTarget = "player-hooks"
 type Hooks struct {
 	hooks     map[Name]*hook
 	receivers map[string]*receiver // by URL: hooks that share one share its limits
+	numbers   *numbers
 }
 
 type hook struct {
@@ -55,7 +56,7 @@ func New(c Config, key string, log *slog.Logger) *Hooks {
 	if len(c.Hooks) == 0 {
 		return nil
 	}
-	h := &Hooks{hooks: map[Name]*hook{}, receivers: map[string]*receiver{}}
+	h := &Hooks{hooks: map[Name]*hook{}, receivers: map[string]*receiver{}, numbers: newNumbers()}
 	for name, x := range c.Hooks {
 		r := h.receivers[x.URL]
 		if r == nil {
@@ -125,13 +126,18 @@ func Ask[A any, P interface {
 	limited, cancel := context.WithTimeout(ctx, x.Timeout)
 	defer cancel()
 	var got A
+	began := time.Now()
 	err := x.receiver.ask(limited, n, question, func(body []byte) error { return readAnswer(body, P(&got)) })
+	allowed, message := false, ""
+	if err == nil {
+		allowed, message = P(&got).verdict()
+	}
+	h.numbers.note(n, began, allowed, err)
 	switch {
-	case err == nil:
-		if allowed, message := P(&got).verdict(); !allowed {
-			return none, &Denied{n, message}
-		}
+	case err == nil && allowed:
 		return got, nil
+	case err == nil:
+		return none, &Denied{n, message}
 	case ctx.Err() != nil: // who asked has gone
 		return none, ctx.Err()
 	case x.OnTimeout == Allow:

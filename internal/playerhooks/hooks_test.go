@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -14,6 +15,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/musterhq/muster/internal/webhook"
 )
@@ -319,5 +322,48 @@ func TestCircuitTriesOnce(t *testing.T) {
 	}
 	if !c.succeeded() || c.succeeded() || !c.closed() || !c.closed() {
 		t.Error("want all when it is back")
+	}
+}
+
+// Those who watch see what became of the questions.
+func TestNumbers(t *testing.T) {
+	answers := make(chan string, 1)
+	url := backend(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, <-answers) })
+	h := one(t, BeforeInvite, Hook{URL: url, OnTimeout: Allow})
+	ask := func(answer string) {
+		answers <- answer
+		_, _ = Ask[Verdict](t.Context(), h, BeforeInvite, nil)
+	}
+	ask(`{"allow":true}`)
+	ask(`{"allow":false}`)
+	for range failuresMax {
+		ask("oops")
+	}
+	for range 2 { // which nobody hears
+		_, _ = Ask[Verdict](t.Context(), h, BeforeInvite, nil)
+	}
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(h.Collectors()...)
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]float64{}
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			if m.GetCounter() != nil {
+				got[m.GetLabel()[0].GetValue()+" "+m.GetLabel()[1].GetValue()] = m.GetCounter().GetValue()
+			}
+			if h := m.GetHistogram(); h != nil && h.GetSampleCount() != 2+failuresMax {
+				t.Errorf("%d waits", h.GetSampleCount())
+			}
+		}
+	}
+	want := map[string]float64{"BeforeInvite ALLOWED": 1, "BeforeInvite DENIED": 1, "BeforeInvite SILENT": failuresMax, "BeforeInvite SPARED": 2}
+	if !maps.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	if (*Hooks)(nil).Collectors() != nil {
+		t.Error("numbers of no hooks")
 	}
 }

@@ -46,6 +46,7 @@ func (x *Service) openPlayerFlow(doors *router) error {
 	})
 	x.watch = playerwatch.Start(playerwatch.Config{Engine: x.engine, Log: x.log})
 	x.metrics.Register(append(x.players.Collectors(), x.watch)...)
+	x.metrics.Register(x.hooks.Collectors()...)
 	doors.players = x.players.Player()
 	if s.Dev {
 		doors.players = x.players

@@ -1,0 +1,54 @@
+package playerhooks
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// numbers count the answers, for the door of those who watch.
+type numbers struct {
+	answers *prometheus.CounterVec
+	seconds *prometheus.HistogramVec
+}
+
+func newNumbers() *numbers {
+	return &numbers{
+		prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "muster_flow_hook_answers_total",
+			Help: "Questions to the studio's hooks by what came of them: ALLOWED, DENIED, SILENT, or SPARED while the receiver is left alone.",
+		}, []string{"hook", "outcome"}),
+		prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "muster_flow_hook_seconds", Help: "From a question to a hook to its answer, or to the end of the wait.",
+			Buckets: []float64{0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 5, 10},
+		}, []string{"hook"}),
+	}
+}
+
+func (n *numbers) note(hook Name, began time.Time, allowed bool, err error) {
+	outcome := "ALLOWED"
+	switch {
+	case errors.Is(err, errCircuitOpen):
+		outcome = "SPARED"
+	case errors.Is(err, context.Canceled):
+		return // the player's client has gone
+	case err != nil:
+		outcome = "SILENT"
+	case !allowed:
+		outcome = "DENIED"
+	}
+	n.answers.WithLabelValues(string(hook), outcome).Inc()
+	if outcome != "SPARED" {
+		n.seconds.WithLabelValues(string(hook)).Observe(time.Since(began).Seconds())
+	}
+}
+
+// Collectors are the numbers of the hooks, for the door of those who watch.
+func (h *Hooks) Collectors() []prometheus.Collector {
+	if h == nil {
+		return nil
+	}
+	return []prometheus.Collector{h.numbers.answers, h.numbers.seconds}
+}
