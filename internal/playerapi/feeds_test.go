@@ -199,6 +199,15 @@ func TestEveryEventReachesTheStudio(t *testing.T) {
 		t.Fatal(err)
 	}
 	go socket.ReadLoop()
+	shown, err := http.Get("http://" + x.Addr().String() + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page, _ := io.ReadAll(shown.Body)
+	shown.Body.Close()
+	if n := strings.Count(string(page), "muster_flow_events_waiting{"); n != 2 {
+		t.Errorf("/metrics has %d subscriptions:\n%s", n, page)
+	}
 	for name, k := range map[string]*taker{"webhook": posted, "stream": streamed} {
 		<-k.over
 		k.mu.Lock()

@@ -62,4 +62,4 @@ func (n *numbers) answered(cmd cell.Command, err error, took time.Duration) {
 func (n *numbers) streamClosed(code uint16) { n.closed.WithLabelValues(strconv.Itoa(int(code))).Inc() }
 
 // Collectors are the numbers of this door, for the door of those who watch.
-func (d *Door) Collectors() []prometheus.Collector { return d.numbers.collectors() }
+func (d *Door) Collectors() []prometheus.Collector { return append(d.numbers.collectors(), d.feeds) }

@@ -1,0 +1,46 @@
+package playerapi
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/flow"
+)
+
+// What the feeds show those who watch: looked at when they ask, so that it costs nothing meanwhile.
+var (
+	serverStreams = prometheus.NewDesc("muster_flow_server_streams", "Streams of game servers and of those who watch their games.", nil, nil)
+	eventsWaiting = prometheus.NewDesc("muster_flow_events_waiting", "Players' events behind what the receiver of a subscription has.", []string{"subscription"}, nil)
+	eventsFailing = prometheus.NewDesc("muster_flow_webhook_failures", "Attempts in a row that the webhook of a subscription did not take.", []string{"subscription"}, nil)
+)
+
+// Describe says what Collect shows.
+func (x *feeds) Describe(to chan<- *prometheus.Desc) {
+	to <- serverStreams
+	to <- eventsWaiting
+	to <- eventsFailing
+}
+
+// Collect shows the numbers of now.
+func (x *feeds) Collect(to chan<- prometheus.Metric) {
+	x.mu.Lock()
+	n := 0
+	for _, lines := range x.servers {
+		n += len(lines)
+	}
+	x.mu.Unlock()
+	to <- prometheus.MustNewConstMetric(serverStreams, prometheus.GaugeValue, float64(n))
+	var all []flow.Subscription
+	var head uint64
+	if err := x.door.engine.Read(x.ctx, func(v *cell.View) error { all, head = v.Subscriptions(); return nil }); err != nil {
+		return // the engine has stopped, which other numbers say
+	}
+	for _, s := range all {
+		id := subscriptionID(s.ID)
+		to <- prometheus.MustNewConstMetric(eventsWaiting, prometheus.GaugeValue, float64(head-s.Done), id)
+		if s.URL != "" {
+			_, failures, _ := x.health(s.ID)
+			to <- prometheus.MustNewConstMetric(eventsFailing, prometheus.GaugeValue, float64(failures), id)
+		}
+	}
+}
