@@ -52,12 +52,13 @@ type OIDC struct {
 	config     OIDCConfig
 	algorithms []jose.SignatureAlgorithm
 
-	mu      sync.Mutex // held while keys are fetched: one at a time
-	keys    jose.JSONWebKeySet
-	fetched time.Time // when the keys came
-	asked   time.Time // when they were asked for
-	until   time.Time // fresh until
-	jwks    string
+	mu       sync.Mutex
+	keys     jose.JSONWebKeySet // replaced as a whole
+	fetched  time.Time          // when the keys came
+	asked    time.Time          // when they were asked for
+	until    time.Time          // fresh until
+	jwks     string
+	fetching chan struct{} // closed when the fetch that is under way has ended; nil: none is
 }
 
 // NewOIDC checks the configuration. It asks nobody: a provider that is down must not keep the service from starting.
@@ -210,29 +211,44 @@ func instant(claim any) (time.Time, bool) {
 	return time.Unix(int64(seconds), 0), true
 }
 
-// key finds a key by its id. An unknown one is asked for once in a while; keys of a provider that is down stay good for a
-// day.
+// key finds a key by its id. An unknown one is asked for once in a while, and only those who need it wait for that; keys of a
+// provider that is down stay good for a day.
 func (o *OIDC) key(ctx context.Context, keyID string) (*jose.JSONWebKey, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
 	now := o.config.Now()
-	found := o.known(keyID)
-	if (found == nil || now.After(o.until)) && (o.asked.IsZero() || now.Sub(o.asked) >= keysAskedEvery) {
-		o.asked = now
-		err := o.fetch(context.WithoutCancel(ctx), now)
-		switch {
-		case err == nil:
-			found = o.known(keyID)
-		case found == nil:
-			return nil, fmt.Errorf("fetch keys: %w", err)
+	o.mu.Lock()
+	found, fetching := o.known(keyID), o.fetching
+	mayAsk := fetching == nil && (o.asked.IsZero() || now.Sub(o.asked) >= keysAskedEvery)
+	var err error
+	switch {
+	case mayAsk && (found == nil || now.After(o.until)):
+		done := make(chan struct{})
+		o.asked, o.fetching = now, done
+		o.mu.Unlock()
+		err = o.fetch(context.WithoutCancel(ctx), now)
+		o.mu.Lock()
+		o.fetching = nil
+		close(done)
+	case found == nil && fetching != nil:
+		o.mu.Unlock()
+		select {
+		case <-fetching:
+		case <-ctx.Done():
+			return nil, ctx.Err()
 		}
+		o.mu.Lock()
 	}
-	if found == nil || now.Sub(o.fetched) > keysGoodFor {
+	found, fetched := o.known(keyID), o.fetched
+	o.mu.Unlock()
+	switch {
+	case found == nil && err != nil:
+		return nil, fmt.Errorf("fetch keys: %w", err)
+	case found == nil || now.Sub(fetched) > keysGoodFor:
 		return nil, fmt.Errorf("key %.60q of issuer %s is not known", keyID, o.config.Issuer)
 	}
 	return found, nil
 }
 
+// known is for those who hold mu.
 func (o *OIDC) known(keyID string) *jose.JSONWebKey {
 	for i := range o.keys.Keys {
 		k := &o.keys.Keys[i]
@@ -244,7 +260,10 @@ func (o *OIDC) known(keyID string) *jose.JSONWebKey {
 }
 
 func (o *OIDC) fetch(ctx context.Context, now time.Time) error {
-	if o.jwks == "" {
+	o.mu.Lock()
+	address := o.jwks
+	o.mu.Unlock()
+	if address == "" {
 		var document struct {
 			Issuer string `json:"issuer"`
 			JWKS   string `json:"jwks_uri"`
@@ -258,14 +277,16 @@ func (o *OIDC) fetch(ctx context.Context, now time.Time) error {
 		if u, err := url.Parse(document.JWKS); err != nil || u.Scheme != "https" {
 			return fmt.Errorf("jwks_uri %.100q: want an https URL", document.JWKS)
 		}
-		o.jwks = document.JWKS
+		address = document.JWKS
 	}
 	var keys jose.JSONWebKeySet
-	header, err := o.get(ctx, o.jwks, &keys)
+	header, err := o.get(ctx, address, &keys)
 	if err != nil {
 		return err
 	}
-	o.keys, o.fetched, o.until = keys, now, now.Add(freshFor(header.Get("Cache-Control")))
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.jwks, o.keys, o.fetched, o.until = address, keys, now, now.Add(freshFor(header.Get("Cache-Control")))
 	return nil
 }
 

@@ -1,11 +1,13 @@
 package playerapi
 
 import (
+	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/x509"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -234,5 +236,54 @@ func TestOIDCKeepsToItsProvider(t *testing.T) {
 	}
 	if len(o.algorithms) != 3 {
 		t.Errorf("algorithms: %v, want RS256, ES256 and EdDSA", o.algorithms)
+	}
+}
+
+// While a provider takes its time over a key that somebody made up, players with good tokens come in; those who wait for the same
+// answer ask for it once.
+func TestOIDCSlowProvider(t *testing.T) {
+	x := startIssuer(t)
+	key := x.newKey(t, "one")
+	now := time.Unix(1_800_000_000, 0)
+	o, err := NewOIDC(OIDCConfig{Issuer: x.URL, Audiences: []string{"game"}, Client: x.Client(), Now: func() time.Time { return now }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	token := func(kid string) string {
+		return sign(t, jose.ES256, key, kid, map[string]any{"iss": x.URL, "aud": "game", "sub": "ann", "iat": now.Unix(), "exp": now.Add(time.Hour).Unix()})
+	}
+	good, made, next := token("one"), token("made up"), token("two")
+	if _, err := o.Identify(t.Context(), good); err != nil {
+		t.Fatal(err)
+	}
+	now = now.Add(keysAskedEvery)
+	asked, answer := make(chan struct{}), make(chan struct{})
+	x.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		close(asked)
+		<-answer
+		_ = json.NewEncoder(w).Encode(jose.JSONWebKeySet{Keys: append(x.keys.Keys, jose.JSONWebKey{Key: key.Public(), KeyID: "two"})})
+	})
+	results := make(chan error)
+	go func() {
+		_, err := o.Identify(t.Context(), made)
+		results <- err
+	}()
+	<-asked
+	if _, err := o.Identify(t.Context(), good); err != nil {
+		t.Errorf("a good token meanwhile: %v", err)
+	}
+	gone, stop := context.WithCancel(t.Context())
+	stop()
+	if _, err := o.Identify(gone, next); !errors.Is(err, context.Canceled) {
+		t.Errorf("a client that has gone: %v", err)
+	}
+	go func() {
+		_, err := o.Identify(t.Context(), next)
+		results <- err
+	}()
+	close(answer)
+	one, two := <-results, <-results
+	if (one == nil) == (two == nil) {
+		t.Errorf("the key that came and the one that was made up: %v, %v", one, two)
 	}
 }

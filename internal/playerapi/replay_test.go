@@ -74,3 +74,20 @@ func TestRefreshIsRepeated(t *testing.T) {
 	x.wants(401, "UNAUTHENTICATED")(x.call("", "Session.Refresh", `{}`, id, "r"))
 	x.wants(401, "SESSION_NOT_FOUND")(x.call("pfa_guessed", "Session.Refresh", `{}`, id, "r"))
 }
+
+// A login without any proof says so, to whoever looks at the player.
+func TestInsecureLoginsAreMarked(t *testing.T) {
+	x := newLobby(t, nil)
+	ticket, hash := newTicket("bob")
+	if err := x.door.engine.Do(t.Context(), &cell.IssueLoginTicket{Hash: hash, Player: "bob", Life: time.Minute, Once: true}); err != nil {
+		t.Fatal(err)
+	}
+	body, _ := json.Marshal(map[string]string{"provider": "backend", "token": ticket})
+	for login, want := range map[string]any{devLogin("ann"): true, string(body): nil} {
+		o := x.wants(200, "")(x.call("", "Session.Login", login))
+		session, _ := o["flow_snapshot"].(map[string]any)["session"].(map[string]any)
+		if session["insecure"] != want {
+			t.Errorf("%s: %v, want insecure %v", login, session, want)
+		}
+	}
+}
