@@ -44,7 +44,7 @@ var flowMakers = []maker{
 	{30, logIn}, {40, attachStream}, {10, loseStream}, {5, pollEvents}, {2, logOut}, {3, refreshLogin}, {2, ackEvents},
 	{15, createParty}, {30, joinParty}, {3, leaveParty}, {2, kickPlayer}, {2, promoteLeader}, {30, setReady}, {3, setPreferences}, {1, disbandParty},
 	{10, sendInvite}, {2, cancelInvite}, {3, declineInvite}, {40, enterMatchmaking}, {4, leaveMatchmaking}, {30, answerMatch},
-	{25, hostDetails}, {2, declineReconnect}, {2, leaveGame}, {4, createInstance}, {8, joinInstance}, {30, makeGame},
+	{25, hostDetails}, {2, declineReconnect}, {2, leaveGame}, {4, createInstance}, {8, joinInstance}, {3, updateInstance}, {3, decidePenalty}, {30, makeGame},
 	{8, readyGame}, {80, connectMember}, {15, disconnectMember}, {1, removeMembers}, {1, releaseMembers}, {3, addMembers}, {6, keepGameAlive}, {1, endGame},
 	{4, operate}, {1, configure},
 }
@@ -232,7 +232,12 @@ func (w *Wishes) played(v *cell.View) (s cell.FlowSnapshot, by cell.Caller, inst
 
 func hostDetails(w *Wishes, v *cell.View) cell.Command {
 	_, by, g := w.played(v)
-	return &cell.GetHostConnectionDetails{Caller: by, Instance: g}
+	by.Look = w.oneIn(10)
+	cmd := &cell.GetHostConnectionDetails{Caller: by, Instance: g}
+	if w.oneIn(3) {
+		cmd.Data = new("said anew")
+	}
+	return cmd
 }
 
 func declineReconnect(w *Wishes, v *cell.View) cell.Command {
@@ -257,7 +262,23 @@ func createInstance(w *Wishes, v *cell.View) cell.Command {
 func joinInstance(w *Wishes, v *cell.View) cell.Command {
 	_, _, g := w.played(v)
 	_, by := w.someone(v)
-	return &cell.JoinGameInstance{Caller: by, Instance: g}
+	return &cell.JoinGameInstance{Caller: by, Instance: g, Data: "data of a joiner"}
+}
+
+func updateInstance(w *Wishes, v *cell.View) cell.Command {
+	_, by, _ := w.played(v)
+	return &cell.UpdateOwnGame{Caller: by, Attributes: `{"map":"harbour"}`}
+}
+
+// decidePenalty is the studio's word about the latest penalty of a player.
+func decidePenalty(w *Wishes, v *cell.View) cell.Command {
+	for range 10 {
+		player := w.playerName()
+		for _, p := range v.Penalties(player) {
+			return &cell.DecidePenalty{Player: player, Kind: p.Kind, Since: p.Since, Clear: w.oneIn(2), Level: int32(w.chance.IntN(4)), Lock: time.Minute}
+		}
+	}
+	return nil
 }
 
 func makeGame(w *Wishes, v *cell.View) cell.Command {
