@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what the tests need beside Go, where it is missing: gcc for the race detector, the AWS CLI as Debian packages
-# it, node for the AWS SDK for JavaScript.
+# it, node for the AWS SDK for JavaScript, jq for the guides.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -10,6 +10,7 @@ need gcc gcc
 need /usr/bin/aws awscli
 need node nodejs
 need npm npm
+need jq jq
 
 if ((${#missing[@]})); then
 	echo "installing ${missing[*]}"
