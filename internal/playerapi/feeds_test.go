@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -69,6 +71,69 @@ func TestWhoMayListen(t *testing.T) {
 	plain.Body.Close()
 	if plain.StatusCode != http.StatusUpgradeRequired {
 		t.Errorf("without an upgrade: %s", plain.Status)
+	}
+}
+
+// ending notes how a stream was closed.
+type ending struct {
+	gws.BuiltinEventHandler
+	code chan uint16
+}
+
+func (e *ending) OnClose(_ *gws.Conn, err error) {
+	code := uint16(1006)
+	if closed, ok := err.(*gws.CloseError); ok {
+		code = closed.Code
+	}
+	e.code <- code
+}
+
+// A stream ends with the access key that it was opened with.
+func TestRevokedKeyHearsNothing(t *testing.T) {
+	t.Parallel()
+	s := settings.Defaults()
+	s.Listen, s.Data, s.PlayerFlow, s.PartnerListen = "127.0.0.1:0", t.TempDir(), true, "127.0.0.1:0"
+	s.PlayerFlowConfig = filepath.Join(t.TempDir(), "flow.json")
+	if err := os.WriteFile(s.PlayerFlowConfig, []byte(`{"SessionServiceConfig":{"pingInterval":"1s"}}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	x, err := service.Start(t.Context(), s, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Stop(t.Context())
+	key, err := x.Keys().Create(identity.Backend, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	base, token := x.Beside()[0], "Bearer "+key.ID+"."+key.Secret
+	r, _ := http.NewRequest(http.MethodPost, "http://"+base+"/playerflow/v1/partner/Events.Subscribe", strings.NewReader("{}"))
+	r.Header.Set("Authorization", token)
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var made struct {
+		StreamPath string `json:"stream_path"`
+	}
+	err = json.NewDecoder(answer.Body).Decode(&made)
+	answer.Body.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	end := &ending{code: make(chan uint16, 1)}
+	socket, _, err := gws.NewClient(end, &gws.ClientOption{
+		Addr: "ws://" + base + made.StreamPath, RequestHeader: http.Header{"Authorization": {token}, "Sec-WebSocket-Protocol": {"playerflow.events.v1"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	go socket.ReadLoop()
+	if err := x.Keys().Revoke(key.ID); err != nil {
+		t.Fatal(err)
+	}
+	if code := <-end.code; code != 4401 {
+		t.Errorf("the stream was closed with %d", code)
 	}
 }
 

@@ -36,6 +36,7 @@ type line struct {
 	gone   chan struct{} // closed when the connection has ended
 	feed   feed
 
+	key      string              // access key that it was opened with; empty: none
 	promised *flow.SessionConfig // of which the times of heartbeats hold for this line, whatever is set later
 	dead     atomic.Int64        // silent for so long: dropped; a time.Duration
 	code     atomic.Uint32       // how it is to be closed; 0: not
@@ -90,7 +91,7 @@ func numberIn(r *http.Request, name string) (n uint64, given bool, problem *Prob
 }
 
 // open makes a line of a request. What it returns has to be run, once the feeds know it.
-func (x *feeds) open(w http.ResponseWriter, r *http.Request, upgrader *gws.Upgrader, f feed) (*line, bool) {
+func (x *feeds) open(w http.ResponseWriter, r *http.Request, by *who, upgrader *gws.Upgrader, f feed) (*line, bool) {
 	socket, err := upgrader.Upgrade(w, r)
 	if err != nil {
 		x.door.log.Debug("upgrade of a partner's stream failed", "err", err)
@@ -99,6 +100,9 @@ func (x *feeds) open(w http.ResponseWriter, r *http.Request, upgrader *gws.Upgra
 	l := &line{
 		feeds: x, socket: socket, wakes: make(chan struct{}, 1), gone: make(chan struct{}), feed: f,
 		promised: &x.door.settings().Sessions,
+	}
+	if !x.door.config.Dev && by.instance.IsZero() {
+		l.key = by.partner
 	}
 	l.dead.Store(int64(l.promised.DeadAfter))
 	socket.Session().(*lineSeat).line = l
@@ -147,6 +151,10 @@ func (l *line) run(ctx context.Context) {
 		select {
 		case <-wakes:
 		case <-ping.C:
+			if l.revoked() {
+				l.close(closeUnauthenticated)
+				return
+			}
 			if !l.send(heartbeat) {
 				return
 			}
@@ -159,6 +167,15 @@ func (l *line) run(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// revoked reports whether the access key is good no more.
+func (l *line) revoked() bool {
+	if l.key == "" {
+		return false
+	}
+	_, ok := l.feeds.door.config.Keys.Find(l.key)
+	return !ok
 }
 
 // always is ready.
