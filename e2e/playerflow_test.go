@@ -93,16 +93,13 @@ func (p *flowPlayer) fails(name string, status int, code string, body object) ob
 // attach opens the stream behind the last event.
 func (p *flowPlayer) attach() object {
 	p.t.Helper()
-	p.mu.Lock()
-	p.frames, p.code = nil, 0
-	p.mu.Unlock()
 	socket, _, err := gws.NewClient(p, &gws.ClientOption{
 		Addr:          p.service.ws() + "/playerflow/v1/player/stream?after_seq=" + strconv.FormatUint(p.last, 10),
 		RequestHeader: http.Header{"Authorization": {"Bearer " + p.token}, "Sec-WebSocket-Protocol": {"playerflow.v1"}},
 	})
 	must(p.t, err)
 	p.mu.Lock()
-	p.socket = socket
+	p.socket, p.frames, p.code = socket, nil, 0 // what an earlier stream said is of no interest any more
 	p.mu.Unlock()
 	go socket.ReadLoop()
 	p.t.Cleanup(func() { _ = socket.NetConn().Close() })
