@@ -2,6 +2,7 @@ package matchmaker
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -32,7 +33,8 @@ type lane struct {
 	pool   *Pool      // nil: there is no rule set yet
 	took   time.Duration
 	counts lastCounts
-	lost   atomic.Uint64 // commands with proposals that were refused
+	lost   atomic.Uint64                   // commands with proposals that were refused
+	why    [domain.Stale + 1]atomic.Uint64 // the proposals, by reason
 }
 
 // word is something that a lane is told.
@@ -286,11 +288,25 @@ func (l *lane) bring(ctx context.Context, x round) {
 			}
 			if back := Refused(cmd, err); len(back) > 0 {
 				l.lost.Add(1)
+				l.countRefused(cmd, err)
 				l.tell(word{kind: refused, nos: back})
 			}
 		})
 	}
 	all.Wait()
+}
+
+// countRefused counts the proposals that did not become matches.
+func (l *lane) countRefused(cmd *cell.ProposeMatches, err error) {
+	if refusal, ok := errors.AsType[*domain.Refusal](err); ok {
+		l.why[refusal.Reason].Add(uint64(len(cmd.Proposals)))
+		return
+	}
+	for _, refusal := range cmd.Refused {
+		if refusal != nil {
+			l.why[refusal.Reason].Add(1)
+		}
+	}
 }
 
 // do carries a command out; one that finds too much waiting is tried again.

@@ -17,6 +17,8 @@ type Status struct {
 	matcher.Stats
 	PassTook time.Duration // the latest pass
 	Refused  uint64        // commands with proposals that the core did not take
+	// RefusedMatches are the proposals in them, by reason: Conflict is a ticket that was cancelled, is held, or is not as it was.
+	RefusedMatches map[domain.Reason]uint64
 }
 
 // Status lists all configurations by name.
@@ -31,11 +33,21 @@ func (r *Runner) Status() []Status {
 	for _, l := range lanes {
 		l.mu.Lock()
 		if l.pool != nil {
-			all = append(all, Status{l.name, l.pool.matcher.Stats(), l.took, l.lost.Load()})
+			all = append(all, Status{l.name, l.pool.matcher.Stats(), l.took, l.lost.Load(), l.refusals()})
 		}
 		l.mu.Unlock()
 	}
 	slices.SortFunc(all, func(a, b Status) int { return strings.Compare(a.Configuration, b.Configuration) })
+	return all
+}
+
+func (l *lane) refusals() map[domain.Reason]uint64 {
+	all := map[domain.Reason]uint64{}
+	for reason := range l.why {
+		if n := l.why[reason].Load(); n > 0 {
+			all[domain.Reason(reason)] = n
+		}
+	}
 	return all
 }
 

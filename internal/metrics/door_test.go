@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/matcher"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/matchmaker"
@@ -20,7 +21,7 @@ func door(t *testing.T, dev bool) (*Door, *identity.Keys) {
 		t.Fatal(err)
 	}
 	return NewDoor(Config{Keys: keys, Dev: dev, Log: slog.New(slog.DiscardHandler), Matchmakers: func() []matchmaker.Status {
-		return []matchmaker.Status{{Configuration: "ranked", Stats: matcher.Stats{Tickets: 7, CutShort: 3, Exhausted: 2}, PassTook: 1500 * time.Millisecond}}
+		return []matchmaker.Status{{Configuration: "ranked", Stats: matcher.Stats{Tickets: 7, CutShort: 3, Exhausted: 2}, PassTook: 1500 * time.Millisecond, RefusedMatches: map[domain.Reason]uint64{domain.Conflict: 4}}}
 	}}), keys
 }
 
@@ -44,6 +45,7 @@ func TestMatchersAreShown(t *testing.T) {
 		`muster_matchmaking_tickets{matchmaking_configuration="ranked"} 7`,
 		`muster_matchmaking_passes_cut_short_total{matchmaking_configuration="ranked"} 3`,
 		`muster_matchmaking_searches_out_of_budget_total{matchmaking_configuration="ranked"} 2`,
+		`muster_matchmaking_refused_matches_total{matchmaking_configuration="ranked",reason="Conflict"} 4`,
 		`muster_matchmaking_last_pass_seconds{matchmaking_configuration="ranked"} 1.5`,
 	} {
 		if !strings.Contains(text, want) {

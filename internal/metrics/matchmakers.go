@@ -38,7 +38,11 @@ var matchmakerMetrics = []matchmakerMetric{
 	ofMatchmaker("last_pass_seconds", "How long the latest pass took.", prometheus.GaugeValue, func(s *matchmaker.Status) float64 { return s.PassTook.Seconds() }),
 }
 
+var refusedMatches = prometheus.NewDesc("muster_matchmaking_refused_matches_total", "Matches that were proposed and did not come about, by reason.",
+	[]string{"matchmaking_configuration", "reason"}, nil)
+
 func (m *matchmakers) Describe(to chan<- *prometheus.Desc) {
+	to <- refusedMatches
 	for _, x := range matchmakerMetrics {
 		to <- x.desc
 	}
@@ -49,6 +53,9 @@ func (m *matchmakers) Collect(to chan<- prometheus.Metric) {
 	for i := range all {
 		for _, x := range matchmakerMetrics {
 			to <- prometheus.MustNewConstMetric(x.desc, x.kind, x.value(&all[i]), all[i].Configuration)
+		}
+		for reason, n := range all[i].RefusedMatches {
+			to <- prometheus.MustNewConstMetric(refusedMatches, prometheus.CounterValue, float64(n), all[i].Configuration, reason.String())
 		}
 	}
 }

@@ -3,6 +3,7 @@ package operator
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -54,7 +55,7 @@ func (d *Door) explainPlayer(ctx context.Context, id string) (*Explanation, erro
 	for _, t := range s.timers {
 		x.Deadlines = append(x.Deadlines, deadlineOf(&t))
 	}
-	for _, c := range changes {
+	for _, c := range slices.Backward(changes) {
 		x.moment(c.At, c.Cause, changeInWords(&c))
 	}
 	return x.sorted(), nil

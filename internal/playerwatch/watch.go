@@ -40,11 +40,13 @@ type Watch struct {
 	cancel   context.CancelFunc
 	running  sync.WaitGroup
 
+	surveying sync.Mutex      // one survey at a time
+	known     map[string]bool // violations of the latest one, which the log has
+
 	lock     sync.Mutex
 	latest   *cell.Survey // nil: none is complete
 	took     time.Duration
-	violated uint64          // in all surveys
-	known    map[string]bool // violations of the latest survey, which the log has
+	violated uint64 // in all surveys
 }
 
 // Start begins to watch.
@@ -87,6 +89,8 @@ func (w *Watch) survey(ctx context.Context) {
 
 // Survey looks at everything once, in steps.
 func (w *Watch) Survey(ctx context.Context) error {
+	w.surveying.Lock()
+	defer w.surveying.Unlock()
 	s := cell.NewSurvey()
 	began := time.Now()
 	for done := false; !done; {

@@ -111,3 +111,21 @@ func TestChangesLeaveForTheArchive(t *testing.T) {
 	w.wantChanges("ben", "2  LeaveParty by PLAYER")
 	w.check()
 }
+
+// BenchmarkKeyChange changes one player's keys, and lets the record of it leave for the archive.
+func BenchmarkKeyChange(b *testing.B) {
+	w := newFlowWorld(b, nil)
+	w.online("a")
+	for i := 0; b.Loop(); i++ {
+		if i%2 == 0 {
+			w.must(&CreateParty{Caller: w.as("a"), ID: w.id()})
+		} else {
+			w.must(&LeaveParty{Caller: w.as("a")})
+		}
+		if i%256 == 255 {
+			v := w.cell.View()
+			w.must(&Forget{Count: len(v.Ended(0, 256, w.now))})
+		}
+		w.journal = nil
+	}
+}
