@@ -118,8 +118,8 @@ var partyModel = porcupine.NondeterministicModel{
 	},
 }
 
-// answerOf makes a call and tells the code of its refusal; "" is a success.
-func (s *service) answerOf(realm, call, token string, body object) (code string, answer object, err error) {
+// answerOf makes a call, perhaps with headers, and tells the code of its refusal; "" is a success.
+func (s *service) answerOf(realm, call, token string, body object, headers ...string) (code string, answer object, err error) {
 	text, err := json.Marshal(body)
 	if err != nil {
 		return "", nil, err
@@ -129,6 +129,9 @@ func (s *service) answerOf(realm, call, token string, body object) (code string,
 		return "", nil, err
 	}
 	r.Header.Set("Authorization", "Bearer "+token)
+	for i := 0; i+1 < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
 	got, err := http.DefaultClient.Do(r)
 	if err != nil {
 		return "", nil, err
