@@ -16,7 +16,7 @@ func TestStoryOverKills(t *testing.T) {
 	// The SDK waits 8 s when its first attempt to come back fails, so its attempts wait for the service.
 	n := startNetwork(t, p.address)
 	n.waits = true
-	server := p.ready(sdkOptions{url: "ws://" + n.address})
+	server := p.ready(sdkOptions{url: "ws://" + n.address, env: []string{"RETRY_INTERVAL=100ms", "SERVICE_CALL_TIMEOUT=2s"}})
 	all := p.come("ann", "bob")
 	ann, bob := all[0], all[1]
 	var instance, seat string
