@@ -228,7 +228,9 @@ func (w *World) Settle() {
 		w.pass(5 * time.Second)
 		n.drain()
 		n.move()
-		n.tellSome()
+		for range 8 { // many may be owed by now
+			n.tellSome()
+		}
 		n.drain()
 		w.invariants()
 		if n.seq.Due().IsZero() && n.ended() == 0 {

@@ -9,7 +9,7 @@ import (
 )
 
 // failedOnce are seeds that once found something, be it in the simulator itself.
-var failedOnce = []uint64{2611020232, 2324282457, 3367901413, 8, 554562523}
+var failedOnce = []uint64{2611020232, 2324282457, 3367901413, 8, 554562523, 2189938680}
 
 // TestSim runs fixed seeds, those that once failed, and a few new ones; SIM_SEEDS=n runs n new ones. SIM_SEED=x runs only x.
 func TestSim(t *testing.T) {
