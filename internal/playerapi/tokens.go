@@ -1,6 +1,7 @@
 package playerapi
 
 import (
+	"cmp"
 	"crypto/ed25519"
 	"crypto/rand"
 	"crypto/sha256"
@@ -11,7 +12,9 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/identity"
 )
 
 // newSecret makes 256 random bits as text, and the hash under which the core knows them: it never sees the text, so neither
@@ -57,6 +60,17 @@ func newConnectionTokens(key ed25519.PrivateKey) *connectionTokens {
 	return t
 }
 
+// ConnectionTokens is how the core learns the hashes of connection tokens without the key: for playerDataMode WRAP.
+func ConnectionTokens(secret identity.CellSecret) cell.TokenHasher {
+	return newConnectionTokens(secret.ConnectionKey())
+}
+
+// TokenHash is the SHA-256 of a connection token, in hexadecimal digits.
+func (t *connectionTokens) TokenHash(player string, host *flow.Host) string {
+	sum := sha256.Sum256([]byte(t.sign(player, host)))
+	return hex.EncodeToString(sum[:])
+}
+
 // connectionClaims of a token. Specification, 6.4.
 type connectionClaims struct {
 	Audience string `json:"aud"` // the game session
@@ -76,7 +90,7 @@ func (t *connectionTokens) sign(player string, h *flow.Host) string {
 	unique := sha256.Sum256([]byte(h.Session.String() + "\x00" + player))
 	claims, _ := json.Marshal(connectionClaims{
 		Audience: gameSessionARN(h.Region, h.GameSession), Subject: player, Session: playerSessionID(h.Session), Instance: gameID(h.Instance),
-		Attempt: h.Attempt, Epoch: h.Epoch, ID: hex.EncodeToString(unique[:16]), Expires: h.ReserveBy.Add(tokenLeeway).Std().Unix(),
+		Attempt: h.Attempt, Epoch: h.Epoch, ID: hex.EncodeToString(unique[:16]), Expires: cmp.Or(h.TokenUntil, h.ReserveBy).Add(tokenLeeway).Std().Unix(),
 	})
 	text := t.header + "." + base64.RawURLEncoding.EncodeToString(claims)
 	return text + "." + base64.RawURLEncoding.EncodeToString(ed25519.Sign(t.key, []byte(text)))

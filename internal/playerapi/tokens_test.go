@@ -1,6 +1,8 @@
 package playerapi
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"strings"
 	"testing"
@@ -50,5 +52,25 @@ func TestConnectionTokens(t *testing.T) {
 		if got, ok := tokens.verify(forged); ok {
 			t.Errorf("%q is taken as %+v", forged, got)
 		}
+	}
+}
+
+// What the core writes into a wrapped PlayerData is the hash of the token that the player gets, also when a downtime has moved the end
+// of the reservation.
+func TestTokenHash(t *testing.T) {
+	secret := identity.CellSecret{}
+	hashes, tokens := ConnectionTokens(secret), newConnectionTokens(secret.ConnectionKey())
+	host := &flow.Host{GameSession: "fleet-1/here/g", Region: "us-east-1", Session: domain.UUID{1}, Attempt: 1, ReserveBy: 60_000, TokenUntil: 60_000}
+	token := tokens.sign("ann", host)
+	if sum := sha256.Sum256([]byte(token)); hashes.TokenHash("ann", host) != hex.EncodeToString(sum[:]) {
+		t.Error("the hash is not that of the token")
+	}
+	moved := *host
+	moved.ReserveBy += 20_000
+	if tokens.sign("ann", &moved) != token {
+		t.Error("the token has changed with the reservation")
+	}
+	if moved.TokenUntil = 0; tokens.sign("ann", &moved) == token {
+		t.Error("a token that nobody knows the hash of ends with the reservation")
 	}
 }

@@ -125,6 +125,7 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 		return nil, err
 	}
 	x.publicURL = publicURL(s, x.port.Addr())
+	core.Tokens = playerapi.ConnectionTokens(keys.CellSecret())
 	x.engine, err = engine.Open(ctx, engine.Config{
 		Journal: x.journal, Archive: x.archive, Cell: core, Log: log, Clock: x.clock,
 		SnapshotEvery: int64(s.SnapshotEvery), EndedLinger: s.EndedLinger,

@@ -35,9 +35,19 @@ func (w *World) drawFlow() {
 	if bit(7) {
 		config.Games.KeepAlive = 15 * time.Second
 	}
+	config.Games.WrapData = bit(8)
+	w.cell.Tokens = hashes{}
 	w.cell.Flow = &config
 	w.wishes.AddFlow()
 	w.told = told{rev: map[string]uint64{}, seq: map[string]uint64{}, announced: map[string]uint64{}}
+}
+
+// hashes stand for those of connection tokens.
+type hashes struct{}
+
+// TokenHash depends on all that a token says.
+func (hashes) TokenHash(player string, h *flow.Host) string {
+	return fmt.Sprint(player, h.Session, h.Attempt, h.Epoch, h.TokenUntil)
 }
 
 var flowMakers = []maker{

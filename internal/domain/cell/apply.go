@@ -80,6 +80,10 @@ func (c *Cell) apply(at domain.Time, event Event) {
 		p := c.sessions.Players.Mut(r)
 		p.Accepted, p.Changed = at, c.touch()
 		c.waiting.clear(reservation, r)
+	case *PlayerDataWrapped:
+		r, _ := c.sessions.PlayerByID(e.PlayerSession)
+		p := c.sessions.Players.Mut(r)
+		p.Data, p.Changed = e.Data, c.touch()
 	case *PlayerEnded:
 		r, _ := c.sessions.PlayerByID(e.PlayerSession)
 		c.sessions.EndPlayer(r, at, e.Status, c.ended.next())

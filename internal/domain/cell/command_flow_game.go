@@ -2,6 +2,7 @@ package cell
 
 import (
 	"strings"
+	"time"
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
@@ -92,7 +93,7 @@ func (t *tx) mayReach(r flow.Ref, instance domain.UUID) (way reach, err error) {
 	if m.Status == flow.MemberActive {
 		way.open = m.Next
 	}
-	way.again = t.stillGood(way.open, x) && m.Epoch == p.Epoch
+	way.again = t.stillGood(way.open, x) && m.Epoch == p.Epoch && t.tokenGood(&m, x)
 	if !way.again && m.Seat == 0 && !t.seatedNow(&m) {
 		g, _ := t.c.sessions.Game(session.ID(x.Game))
 		game := t.c.sessions.Games.Get(g)
@@ -129,8 +130,18 @@ func (t *tx) stillGood(id domain.UUID, x *flow.Instance) bool {
 		return false
 	}
 	p := t.c.sessions.Players.Get(r)
-	least := min(t.c.flowConfig.Games.MinLeft, x.Rules.Reservation/2)
-	return p.Status == session.Reserved && p.ReserveBy >= t.contact.Add(least)
+	return p.Status == session.Reserved && p.ReserveBy >= t.contact.Add(t.leastLeft(x))
+}
+
+// leastLeft is how much time a reservation must have left to be worth giving out.
+func (t *tx) leastLeft(x *flow.Instance) time.Duration {
+	return min(t.c.flowConfig.Games.MinLeft, x.Rules.Reservation/2)
+}
+
+// tokenGood reports whether the token of the latest reservation lives long enough. One whose hash is known to the game server
+// does not live longer because the service was down, though its reservation does.
+func (t *tx) tokenGood(m *flow.Membership, x *flow.Instance) bool {
+	return m.TokenUntil == 0 || m.TokenUntil >= t.now.Add(t.leastLeft(x))
 }
 
 // seatedNow reports whether a player session of the membership sits on a seat.
@@ -161,6 +172,7 @@ func (t *tx) makeReservation(ref flow.Ref, open domain.UUID, epoch uint32) {
 	if r, ok := t.c.sessions.PlayerByID(open); ok && t.c.sessions.Players.Get(r).Status == session.Reserved {
 		t.emit(&PlayerEnded{open, session.TimedOut})
 	}
+	t.wrapData(ref)
 	t.tellReservation(t.c.flow.Memberships.Get(ref), id, old, takeover)
 	t.tellHost(ref, cause)
 }

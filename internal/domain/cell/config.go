@@ -44,6 +44,13 @@ type Config struct {
 
 	Notify *Notify      // nil: nobody is told of anything
 	Flow   *flow.Config // nil: there is no player flow
+
+	Tokens TokenHasher // nil: PlayerData is never wrapped
+}
+
+// TokenHasher knows the SHA-256 of the connection token of a player, in hexadecimal digits: always the same for the same details.
+type TokenHasher interface {
+	TokenHash(player string, host *flow.Host) string
 }
 
 // DefaultConfig returns the periods of the cloud service and limits far above its quotas, which protect nothing on own

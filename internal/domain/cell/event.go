@@ -107,6 +107,7 @@ const (
 	KindFlowQueueChanged      Kind = 141
 	KindFlowConfigChanged     Kind = 142
 	kindPlayersAwaited        Kind = 143
+	KindPlayerDataWrapped     Kind = 144
 	KindGameInstanceTold      Kind = 150
 	KindEventsSubscribed      Kind = 151
 	KindEventsUnsubscribed    Kind = 152
@@ -225,6 +226,8 @@ func newEvent(k Kind) Event {
 		return &PlayerReserved{}
 	case KindPlayerAccepted:
 		return &PlayerAccepted{}
+	case KindPlayerDataWrapped:
+		return &PlayerDataWrapped{}
 	case KindPlayerEnded:
 		return &PlayerEnded{}
 	case kindForgotten:

@@ -37,6 +37,7 @@ func newFlowWorld(t testing.TB, change func(*flow.Config)) *flowWorld {
 		t.Fatal(err)
 	}
 	config.Flow = &settings
+	config.Tokens = testTokens{}
 	w := &flowWorld{world: newWorld(t, config), config: &settings, logins: map[string]domain.UUID{}}
 	w.hall()
 	w.must(&CreateQueue{Queue: placement.Queue{Name: "q", Region: "us-east-1", Timeout: 10 * time.Minute, Destinations: []string{"arn:aws:gamelift:us-east-1::fleet/" + testFleet}}})

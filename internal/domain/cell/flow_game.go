@@ -196,6 +196,7 @@ func (t *tx) admit(r flow.Ref) {
 		m.Status, m.Attempt, m.Session, m.Keep = flow.MemberReserved, 1, id, keep
 		m.Epoch = t.c.flow.Players.Get(m.PlayerRef()).Epoch
 	})
+	t.wrapData(r)
 	t.tellHost(r, flow.Allocated)
 }
 
@@ -269,7 +270,7 @@ func (c *Cell) hostOf(m *flow.Membership) *flow.Host {
 	g := c.sessions.Games.Get(ps.Game)
 	host := &flow.Host{
 		Instance: x.ID, GameSession: string(g.ID), Region: g.Region, IPAddress: g.IPAddress, DNSName: g.DNSName, Port: g.Port,
-		Session: ps.ID, Attempt: m.Attempt, Epoch: m.Epoch, Suspect: x.Suspect != 0,
+		Session: ps.ID, Attempt: m.Attempt, Epoch: m.Epoch, Suspect: x.Suspect != 0, TokenUntil: m.TokenUntil,
 	}
 	if ps.ReserveBy != 0 {
 		host.ReserveBy = c.wall(ps.ReserveBy)

@@ -223,6 +223,7 @@ func (r *Rules) Fields(c *wire.Codec) {
 	milliseconds(c, 14, &r.EmptyTimeout)
 	c.Bool(15, &r.DenyTakeover)
 	c.Bool(16, &r.Requeue)
+	c.Bool(17, &r.WrapData)
 }
 
 // Fields of an Instance.
@@ -274,4 +275,5 @@ func (m *Membership) Fields(c *wire.Codec) {
 	wire.Int(c, 19, &m.HoldLeft)
 	c.UUID(20, &m.Ticket)
 	wire.Int(c, 21, &m.Entered)
+	wire.Int(c, 22, &m.TokenUntil)
 }

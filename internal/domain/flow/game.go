@@ -63,6 +63,7 @@ type Rules struct {
 	EmptyTimeout      time.Duration
 	DenyTakeover      bool
 	Requeue           bool // after an allocation that failed
+	WrapData          bool // playerDataMode WRAP: PlayerData says which connection token its player has
 }
 
 // Instance is one game being set up, played or finished.
@@ -136,6 +137,7 @@ type Membership struct {
 	Excused     bool               // so many lost theirs with it that it is no offence
 	Session     domain.UUID        // current player session; zero while there is none
 	Next        domain.UUID        // the one that takes over when it is accepted
+	TokenUntil  domain.Time        // end of the latest connection token, if PlayerData tells its hash
 	Epoch       uint32             // of the login that asked for the details last
 	HoldBy      domain.ContactTime // the player is not back: it ends then
 	HoldLeft    int64              // milliseconds that were left of it when the host became suspect

@@ -126,6 +126,7 @@ type Host struct {
 	Attempt     int32
 	Epoch       uint32 // of the login it was made for: part of the connection token
 	ReserveBy   domain.Time
+	TokenUntil  domain.Time // end of the connection token; 0: ReserveBy
 	Suspect     bool
 }
 
@@ -213,6 +214,7 @@ func (h *Host) Fields(c *wire.Codec) {
 	wire.Int(c, 10, &h.Epoch)
 	wire.Int(c, 11, &h.ReserveBy)
 	c.Bool(12, &h.Suspect)
+	wire.Int(c, 13, &h.TokenUntil)
 }
 
 // Fields of a PartyView.

@@ -136,6 +136,8 @@ var options = []Option{
 		number[int32](1, 1000, func(c *Config) *int32 { return &c.Games.DirectPlayersMax })},
 	{sectionGame, "directJoin", AtOnce, false, "players may join game instances that run",
 		yes(func(c *Config) *bool { return &c.Games.DirectJoin })},
+	{sectionGame, "playerDataMode", ForNewGames, true, "whether PlayerData tells the hash of the player's connection token beside what the studio says",
+		either(func(c *Config) *bool { return &c.Games.WrapData }, "STUDIO_ONLY", "WRAP")},
 	{sectionGame, "strictPlayers", AtOnce, false, "player sessions that the studio makes beside player flow are refused for players with keys",
 		no(func(c *Config) *bool { return &c.Games.LaxPlayers })},
 
