@@ -21,7 +21,8 @@
 //	operator: ForceLogout ForceRelease ForceEnd ShutDownParty BanPlayer SetPenalty SetQueue SetFlowConfig
 //	          AwaitPlayers AnnounceMaintenance
 //	View:     FlowEnabled LoginByToken Login LoginExpires Stand FlowOf EventsAfter Party GameInstance GameInstanceOf
-//	          VerifyPlayer PlayersInPhase FlowQueues QueueClosed FlowTotals ExplainStuck Audit FlowConfig FlowOverrides
+//	          VerifyPlayer FlowQueues QueueClosed FlowTotals ExplainStuck FlowTimers FindPlayers ChangesOf Audit
+//	          Survey FlowConfig FlowOverrides
 //
 // What players are told is written in the transaction that causes it: each player has an outbox whose numbers have no
 // gaps. A stream follows KindPlayersTold, which names the players and their numbers (one follower feeds all streams of a

@@ -276,22 +276,6 @@ func (v *View) VerifyPlayer(instance, playerSession domain.UUID, epoch uint32, a
 	return m, nil
 }
 
-// PlayersInPhase returns up to limit players of a phase, in the order of their places in memory, beginning behind a place.
-func (v *View) PlayersInPhase(phase flow.Phase, after flow.Ref, limit int) (page []string, last flow.Ref) {
-	v.sawAll()
-	last = after
-	for r, p := range v.c.flow.Players.All() {
-		if r <= after || p.Keys.Phase() != phase {
-			continue
-		}
-		if len(page) == limit {
-			break
-		}
-		page, last = append(page, p.ID), r
-	}
-	return page, last
-}
-
 // QueueClosed reports whether operators have closed a queue for players.
 func (v *View) QueueClosed(queue string) bool {
 	v.sawAll()
