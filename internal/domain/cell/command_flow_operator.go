@@ -105,6 +105,9 @@ func (cmd *SetPenalty) decide(t *tx) error {
 	if err != nil {
 		return err
 	}
+	if err := checkLevel(cmd.Penalty.Level); err != nil {
+		return err
+	}
 	old := t.c.flow.Players.Get(r).Penalties
 	all := slices.DeleteFunc(slices.Clone(old), func(p flow.Penalty) bool { return p.Kind == cmd.Penalty.Kind })
 	lifted := len(all) < len(old)
@@ -226,7 +229,7 @@ func decayed(p flow.Penalty, period time.Duration, now domain.Time) int32 {
 	if period <= 0 {
 		return p.Level
 	}
-	return max(0, p.Level-int32(now.Sub(p.Since)/period))
+	return int32(max(0, int64(p.Level)-int64(now.Sub(p.Since)/period)))
 }
 
 // lockOf is the lock that keeps a player from searching now; nil when there is none.

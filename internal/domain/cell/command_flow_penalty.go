@@ -25,6 +25,9 @@ func (cmd *DecidePenalty) decide(t *tx) error {
 	if err != nil {
 		return err
 	}
+	if err := checkLevel(cmd.Level); err != nil {
+		return err
+	}
 	all := slices.Clone(t.c.flow.Players.Get(r).Penalties)
 	i := slices.IndexFunc(all, func(p flow.Penalty) bool { return p.Kind == cmd.Kind && p.Since == cmd.Since })
 	if i < 0 {
@@ -49,6 +52,14 @@ func (cmd *DecidePenalty) decide(t *tx) error {
 		t.tellPlayers(told, flow.Message{Penalty: &x}, cmd.Player)
 	} else {
 		t.tellOnlyStudio(told, flow.Message{Penalty: &x}, cmd.Player)
+	}
+	return nil
+}
+
+// checkLevel checks a place on a scale that somebody else names: the next offence counts from it.
+func checkLevel(level int32) error {
+	if level < 0 {
+		return flow.Refuse(flow.Refusal{Code: flow.InvalidArgument}, "level: %d, want 0 or more", level)
 	}
 	return nil
 }

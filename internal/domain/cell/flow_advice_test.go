@@ -433,3 +433,18 @@ func TestDecidePenalty(t *testing.T) {
 	}
 	w.refused(&DecidePenalty{Player: "nobody"}, flow.PlayerNotFound)
 }
+
+// Scales have no places below their first one, whoever says so, and no decay brings a player there.
+func TestPlacesOnScales(t *testing.T) {
+	w := newFlowWorld(t, func(c *flow.Config) { c.Penalties.DodgeDecay = 0 })
+	w.online("me")
+	w.refused(&SetPenalty{Player: "me", Penalty: flow.Penalty{Kind: flow.Dodge, Level: -2, Until: w.now.Add(time.Hour)}}, flow.InvalidArgument)
+	g := w.play(true, flow.ReconnectOptional, "me")
+	w.must(&LeaveGame{Caller: w.as("me"), Instance: g})
+	since := w.player("me").Penalties[0].Since
+	w.refused(&DecidePenalty{Player: "me", Kind: flow.Dodge, Since: since, Level: -2, Lock: time.Hour}, flow.InvalidArgument)
+	long := flow.Penalty{Kind: flow.Dodge, Level: 2, Since: 1}
+	if got := decayed(long, time.Millisecond, domain.Time(1).Add(60*24*time.Hour)); got != 0 {
+		t.Errorf("after sixty thousand periods and more the level is %d", got)
+	}
+}
