@@ -168,10 +168,16 @@ func (a *auditor) advice(x *flow.Advice) {
 	if _, searching := a.c.flow.PartyByTicket(x.Ticket); searching {
 		return
 	}
-	for _, m := range a.c.flow.Memberships.All() {
-		if m.Ticket == x.Ticket && a.c.flow.Instances.Get(m.InstanceRef()).Status == flow.InstancePending {
-			return
+	if a.waiting == nil { // counted once: there may be as many searches as memberships
+		a.waiting = map[domain.UUID]bool{}
+		for _, m := range a.c.flow.Memberships.All() {
+			if a.c.flow.Instances.Get(m.InstanceRef()).Status == flow.InstancePending {
+				a.waiting[m.Ticket] = true
+			}
 		}
+	}
+	if a.waiting[x.Ticket] {
+		return
 	}
 	a.fail("advice", "mm-"+x.Ticket.String(), "it is kept, and nobody searches or waits for a host with this ticket")
 }

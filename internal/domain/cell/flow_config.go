@@ -115,17 +115,21 @@ func (c *Cell) applyPlayersAwaited(e *PlayersAwaited) {
 }
 
 // AnnounceMaintenance tells some of the players who are online that the service will be down; those of the places behind After,
-// so that one transaction stays small. It is called again with Next until there is none.
+// so that one transaction stays small. It is called again with Next until there is none, also when it has told nobody.
 type AnnounceMaintenance struct {
 	StartsAt domain.Time
 	Text     string
 	After    flow.Ref
-	Limit    int
+	Limit    int // how many are told
 
 	// Result
 	Told int
 	Next flow.Ref // 0: these were the last ones
 }
+
+// lookedAtForEach is how many players a transaction looks at for each whom it may tell: of those who are remembered most may
+// be away.
+const lookedAtForEach = 16
 
 func (cmd *AnnounceMaintenance) decide(t *tx) error {
 	if err := t.flowOn(); err != nil {
@@ -134,12 +138,13 @@ func (cmd *AnnounceMaintenance) decide(t *tx) error {
 	t.flow.cause = "AnnounceMaintenance"
 	var to []string
 	cmd.Next = 0
+	looked := 0
 	var at flow.Ref
 	for p := range t.c.flow.Players.From(cmd.After, &at) {
-		if !p.Here() {
-			continue
+		if p.Here() {
+			to = append(to, p.ID)
 		}
-		if to = append(to, p.ID); len(to) == cmd.Limit {
+		if looked++; len(to) == cmd.Limit || looked == lookedAtForEach*cmd.Limit {
 			cmd.Next = at
 			break
 		}

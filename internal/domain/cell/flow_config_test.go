@@ -203,3 +203,42 @@ func TestAnnounceMaintenance(t *testing.T) {
 		t.Errorf("%+v, %v", m, err)
 	}
 }
+
+// Parties that have several leaders keep them when there is to be one: no invariant is broken by a change of the configuration.
+func TestLeaderModeChanges(t *testing.T) {
+	w := newFlowWorld(t, func(c *flow.Config) { c.Parties.MultipleLeaders = true })
+	w.party("a", "b", "c")
+	w.must(&PromoteLeader{w.as("a"), "b"})
+	w.setConfig(`{"PartyServiceConfig": {"leaderMode": "SINGLE"}}`)
+	w.check()
+	w.must(&PromoteLeader{w.as("b"), "c"})
+	r, _ := w.cell.flow.Party(w.keys("a").Party)
+	for _, m := range w.cell.flow.Parties.Get(r).Members {
+		if m.Leader != (m.Player == "c") {
+			t.Errorf("%s leads: %t", m.Player, m.Leader)
+		}
+	}
+}
+
+// Players who are away are passed over, a bounded number of them in one transaction.
+func TestAnnounceMaintenanceToFew(t *testing.T) {
+	w := newFlowWorld(t, nil)
+	const away = 100
+	for i := range away {
+		w.login(fmt.Sprint("away", i))
+	}
+	w.online("here")
+	cmd := &AnnounceMaintenance{StartsAt: w.now.Add(time.Hour), Limit: 1}
+	calls := 1
+	for w.must(cmd); cmd.Next != 0; calls++ {
+		if cmd.Told != 0 && cmd.Next != 0 && calls == 1 {
+			t.Error("the first transaction went through all players")
+		}
+		cmd.After = cmd.Next
+		w.must(cmd)
+	}
+	if calls < 3 || calls > 20 {
+		t.Errorf("%d players were looked at in %d transactions", away+1, calls)
+	}
+	w.wantTold("here", 0, "Maintenance")
+}
