@@ -1,6 +1,7 @@
 package cell
 
 import (
+	"errors"
 	"slices"
 
 	"github.com/musterhq/muster/internal/domain"
@@ -47,6 +48,9 @@ func (cmd *EnterBackfill) decide(t *tx) error {
 		Configuration: c.Name, ID: id, Players: t.backfillRoster(r, c), Game: x.Game, Slots: cmd.Slots,
 	}
 	if err := start.decide(t); err != nil {
+		if refused, ok := errors.AsType[*domain.Refusal](err); ok && refused.Reason == domain.Overloaded {
+			return err // it is not the caller's fault, and another try may do
+		}
 		return flow.Refuse(flow.Refusal{Code: flow.InvalidArgument}, "game instance gi-%s cannot be backfilled: %v", cmd.Instance, err)
 	}
 	cmd.Made = start.Ticket

@@ -399,7 +399,23 @@ func (t *tx) liveInstance(id domain.UUID) (flow.Ref, error) {
 	return r, nil
 }
 
-// hasRoom checks that newcomers can be seated in a game instance now. A member who is on the way has the seat already.
+// unseated is how many members of a game instance wait for Game.Ready and hold no seat in its game session: what its placement
+// reserved for them, if it did, has expired. Their seats are theirs all the same.
+func (c *Cell) unseated(r flow.Ref, game session.Ref) (n int32) {
+	x := c.flow.Instances.Get(r)
+	if x.Ready {
+		return 0
+	}
+	for _, ref := range x.Members() {
+		m := c.flow.Memberships.Get(ref)
+		if _, reserved := c.reservationIn(game, m.Player); m.Status == flow.MemberPending && !reserved {
+			n++
+		}
+	}
+	return n
+}
+
+// hasRoom checks that newcomers can be seated in a game instance now.
 func (t *tx) hasRoom(r flow.Ref, newcomers int32) error {
 	x := t.c.flow.Instances.Get(r)
 	switch x.Status {
@@ -409,12 +425,7 @@ func (t *tx) hasRoom(r flow.Ref, newcomers int32) error {
 		return flow.Refuse(flow.Refusal{Code: flow.GameIsEnding}, "game instance gi-%s is about to end", x.ID)
 	}
 	g, _ := t.c.sessions.Game(session.ID(x.Game))
-	waiting := int32(0)
-	for _, m := range x.Members() {
-		if t.c.flow.Memberships.Get(m).Status == flow.MemberPending {
-			waiting++
-		}
-	}
+	waiting := t.c.unseated(r, g)
 	if game := t.c.sessions.Games.Get(g); game.SeatsHeld+waiting+newcomers > game.PlayersMax {
 		return flow.Refuse(flow.Refusal{Code: flow.GameFull}, "game instance gi-%s: %d of %d seats are taken", x.ID, game.SeatsHeld+waiting, game.PlayersMax)
 	}

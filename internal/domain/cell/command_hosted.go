@@ -150,11 +150,15 @@ func (t *tx) completeBackfill(match matchmaking.Ref) {
 		t.dropMatch(match, drop{blamed: map[uint64]end{seat.Ticket: {matchmaking.Failed, matchmaking.GameSessionLost}}})
 		return
 	}
-	by := t.contact.Add(t.c.config.Reservation)
+	ofParties := t.newcomersOfParties(match, game)
 	sessions := make([]domain.UUID, len(newcomers))
 	for i, p := range newcomers {
 		sessions[i] = t.newID()
-		t.emit(&PlayerReserved{PlayerSession: sessions[i], GameSession: game, Player: p.ID, ReserveBy: by})
+		n, ok := ofParties[p.ID]
+		if !ok {
+			n.wait = t.c.config.Reservation
+		}
+		t.emit(&PlayerReserved{PlayerSession: sessions[i], GameSession: game, Player: p.ID, Data: n.data, ReserveBy: t.contact.Add(n.wait)})
 	}
 	t.tellBackfill(&ticket, flow.OnGameInstanceLeftMatchmaking, backfillMatched)
 	t.commitBackfill(match, game)

@@ -165,7 +165,11 @@ func (c *Cell) freeSlots(game string) (free int32, ok bool) {
 		return 0, false
 	}
 	g := c.sessions.Games.Get(r)
-	return g.PlayersMax - g.SeatsHeld, takesPlayers(g)
+	free = g.PlayersMax - g.SeatsHeld
+	if x, ok := c.flow.InstanceOfGame(game); ok {
+		free -= c.unseated(x, r)
+	}
+	return free, takesPlayers(g)
 }
 
 // AcceptMatch is what players of a ticket say to its proposed match.

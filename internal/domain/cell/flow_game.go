@@ -184,7 +184,7 @@ func (t *tx) admit(r flow.Ref) {
 	x := t.c.flow.Instances.Get(m.InstanceRef())
 	keep := x.Rules.Reconnect != flow.ReconnectOff && !x.Rules.NoHold
 	g, _ := t.c.sessions.Game(session.ID(x.Game))
-	id, ok := t.reservationIn(g, m.Player)
+	id, ok := t.c.reservationIn(g, m.Player)
 	if !ok {
 		if game := t.c.sessions.Games.Get(g); game.SeatsHeld >= game.PlayersMax {
 			t.endMembership(r, flow.SlotLost)
@@ -201,8 +201,8 @@ func (t *tx) admit(r flow.Ref) {
 }
 
 // reservationIn finds the reservation of a player in a game session.
-func (t *tx) reservationIn(g session.Ref, player string) (id domain.UUID, ok bool) {
-	t.c.sessions.PlayersNamed(player, func(_ session.Ref, p *session.PlayerSession) bool {
+func (c *Cell) reservationIn(g session.Ref, player string) (id domain.UUID, ok bool) {
+	c.sessions.PlayersNamed(player, func(_ session.Ref, p *session.PlayerSession) bool {
 		if p.Game == g && p.Status == session.Reserved {
 			id, ok = p.ID, true
 		}

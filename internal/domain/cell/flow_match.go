@@ -255,6 +255,29 @@ func (t *tx) commitMatch(match matchmaking.Ref) {
 	}, t.newMembers(all))
 }
 
+// newcomer is what player flow says of the reservation of a player whom a backfill brings.
+type newcomer struct {
+	data string // PlayerData
+	wait time.Duration
+}
+
+// newcomersOfParties are those players of a match who came of parties, before they are moved: the game session that they come
+// into has one rule for all, and the studio may have said something of each.
+func (t *tx) newcomersOfParties(match matchmaking.Ref, game session.ID) map[string]newcomer {
+	all := map[string]newcomer{}
+	rules := t.c.flowConfig.RulesOf(t.c.matchmaking.Matches.Get(match).Of.Name)
+	if r, ok := t.c.flow.InstanceOfGame(string(game)); ok {
+		rules = t.c.flow.Instances.Get(r).Rules
+	}
+	t.eachSearching(match, func(x *matchmaking.Ticket, _ string, party flow.Ref) {
+		advice := t.advised(ticketUUID(x.ID))
+		for _, player := range partyPlayers(t.c.flow.Parties.Get(party)) {
+			all[player] = newcomer{advice.Of(player).Data, rules.Reservation}
+		}
+	})
+	return all
+}
+
 // commitBackfill moves the newcomers of a match into the game instance that runs already. A game session that is none of
 // player flow's becomes one.
 func (t *tx) commitBackfill(match matchmaking.Ref, game session.ID) {
