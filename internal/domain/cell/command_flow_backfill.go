@@ -69,10 +69,9 @@ func (t *tx) mayBackfill(r flow.Ref, slots int32) error {
 // there, with the values that were used; then those who came without matchmaking.
 func (t *tx) backfillRoster(r flow.Ref, c *matchmaking.Configuration) (players []matchmaking.Player) {
 	x := t.c.flow.Instances.Get(r)
-	game := session.ID(x.Game)
 	if at, ok := t.c.matchmaking.HostedBy(x.Game); ok {
 		for _, p := range matchmaking.DecodeRoster(t.c.matchmaking.Hosted.Get(at).Roster) {
-			if _, member := t.memberIn(r, p.ID); member || t.sits(p.ID, game) {
+			if t.playsIn(r, p.ID) {
 				players = append(players, p)
 			}
 		}
@@ -90,6 +89,22 @@ func (t *tx) backfillRoster(r flow.Ref, c *matchmaking.Configuration) (players [
 		players = append(players, p)
 	}
 	return players
+}
+
+// playsIn reports whether a player is in the game of a game instance. Who has left it is not, although the game server may
+// not have ended the player session yet: such a player may search again already, and the backfill would end that.
+func (t *tx) playsIn(r flow.Ref, player string) bool {
+	if _, member := t.memberIn(r, player); member {
+		return true
+	}
+	x := t.c.flow.Instances.Get(r)
+	if at, known := t.c.flow.Player(player); known {
+		p := t.c.flow.Players.Get(at)
+		if left := p.LastGame != nil && p.LastGame.Instance == x.ID; left || p.Keys != (flow.Keys{}) {
+			return false
+		}
+	}
+	return t.sits(player, session.ID(x.Game))
 }
 
 // LeaveBackfill ends the search of a game instance for more players (Game.LeaveMatchmaking). Where there is none, nothing

@@ -202,6 +202,11 @@ func (cmd *StartMatchBackfill) decide(t *tx) error {
 	if err := t.checkTeams(c, cmd.Players); err != nil {
 		return err
 	}
+	for i, p := range cmd.Players {
+		if err := t.mayBeBackfilled("Players", i, p.ID); err != nil {
+			return err
+		}
+	}
 	x := matchmaking.Ticket{
 		ID: cmd.ID, Configuration: c.Name, Backfill: true, Players: int32(len(cmd.Players)), Game: cmd.Game, Slots: cmd.Slots,
 		Roster: matchmaking.EncodeRoster(cmd.Players),

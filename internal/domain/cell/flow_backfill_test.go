@@ -1,10 +1,13 @@
 package cell
 
 import (
+	"errors"
 	"testing"
 	"time"
 
+	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
@@ -78,4 +81,34 @@ func TestRoomForThoseWhoJoinBeforeReady(t *testing.T) {
 	if g, _ := w.cell.sessions.Game(session.ID(x.Game)); w.cell.sessions.Games.Get(g).SeatsHeld != 6 {
 		t.Errorf("%d seats are held", w.cell.sessions.Games.Get(g).SeatsHeld)
 	}
+}
+
+// A player who has left a game and searches again goes on searching, although the game's server has not ended the player session
+// yet: neither Game.EnterMatchmaking nor a server that names the player ends a stranger's search.
+func TestBackfillLeavesLeaversAlone(t *testing.T) {
+	w := newFlowWorld(t, nil)
+	x := w.matchedGame("a", "b")
+	w.connect(x.ID, "a", "b")
+	w.must(&LeaveGame{Caller: w.as("a"), Instance: x.ID})
+	again := &EnterMatchmaking{Caller: w.as("a"), Ticket: w.id(), Queue: testQueue}
+	w.must(again)
+
+	more := &EnterBackfill{Instance: x.ID, Ticket: w.id()}
+	w.must(more)
+	if w.keys("a").Ticket != again.Made {
+		t.Errorf("a has keys %+v", w.keys("a"))
+	}
+	r, _ := w.cell.matchmaking.Ticket(more.Made.ID)
+	if roster := matchmaking.DecodeRoster(w.cell.matchmaking.Tickets.Get(r).Roster); len(roster) != 1 || roster[0].ID != "b" {
+		t.Errorf("the game says that these are there: %+v", roster)
+	}
+
+	named := &StartMatchBackfill{Configuration: testQueue, ID: "named", Game: x.Game, Players: []matchmaking.Player{{ID: "a", Team: "red"}, {ID: "b", Team: "blue"}}}
+	refused, ok := errors.AsType[*domain.Refusal](w.do(named))
+	if !ok || refused.Reason != domain.Invalid || w.keys("a").Ticket != again.Made {
+		t.Errorf("a server named a: %v; a has keys %+v", refused, w.keys("a"))
+	}
+	w.setConfig(`{"GameInstanceServiceConfig": {"strictPlayers": false}}`)
+	w.must(named)
+	w.wantPhase("a", flow.InParty)
 }

@@ -120,6 +120,15 @@ func (t *tx) reservationFor(id string) time.Duration {
 // mayBeForeign refuses what is done with a player whom player flow knows to be somewhere, unless that is allowed: anybody
 // who can call it could end a stranger's search, or seat one player in two games.
 func (t *tx) mayBeForeign(field string, i int, player string) error {
+	return t.mayBeIn(field, i, player, func(phase flow.Phase) bool { return phase == flow.Idle })
+}
+
+// mayBeBackfilled refuses a backfill with a player who searches: it would end that search.
+func (t *tx) mayBeBackfilled(field string, i int, player string) error {
+	return t.mayBeIn(field, i, player, func(phase flow.Phase) bool { return phase != flow.Matchmaking })
+}
+
+func (t *tx) mayBeIn(field string, i int, player string, fits func(flow.Phase) bool) error {
 	if t.c.config.Flow == nil || t.c.flowConfig.Games.LaxPlayers {
 		return nil
 	}
@@ -127,7 +136,7 @@ func (t *tx) mayBeForeign(field string, i int, player string) error {
 	if !ok {
 		return nil
 	}
-	if phase := t.c.flow.Players.Get(r).Keys.Phase(); phase != flow.Idle {
+	if phase := t.c.flow.Players.Get(r).Keys.Phase(); !fits(phase) {
 		return domain.Refuse(domain.Invalid, "%s[%d]: player %s is %s in player flow, and strictPlayers is on", field, i, player, phase)
 	}
 	return nil
