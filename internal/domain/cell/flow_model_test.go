@@ -94,15 +94,6 @@ func (p *modelPlayer) phase() flow.Phase {
 	return flow.Idle
 }
 
-func (m *flowModel) party(id domain.UUID) *modelParty {
-	for _, p := range m.parties {
-		if p.id == id {
-			return p
-		}
-	}
-	return nil
-}
-
 // --- parties
 
 func (m *flowModel) createParty(p *modelPlayer, id domain.UUID) *modelParty {
