@@ -1,6 +1,7 @@
 package playerapi
 
 import (
+	"bytes"
 	"encoding/json"
 	"strconv"
 
@@ -25,7 +26,7 @@ func (d *Door) eventTail(x *flow.Told, player string) []byte {
 }
 
 func (d *Door) tail(commit string, at domain.Time, kind string, data any) []byte {
-	body, err := json.Marshal(data)
+	body, err := written(data)
 	if err != nil {
 		d.log.Error("an event cannot be written", "type", kind, "err", err)
 		body = []byte("{}")
@@ -40,6 +41,15 @@ func (d *Door) tail(commit string, at domain.Time, kind string, data any) []byte
 	b = append(b, `","data":`...)
 	b = append(b, body...)
 	return append(b, '}')
+}
+
+// written is JSON without the escapes for HTML, which would make attributes up to six times as long as they were allowed to be.
+func written(data any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(data)
+	return bytes.TrimSuffix(b.Bytes(), []byte{'\n'}), err
 }
 
 // event writes a whole event.

@@ -3,7 +3,8 @@ package playerapi
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
+	"errors"
+	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
 )
@@ -193,10 +194,14 @@ func (o Object) MarshalJSON() ([]byte, error) {
 	return []byte(o), nil
 }
 
-// UnmarshalJSON takes an object, without the space between its parts.
+// UnmarshalJSON takes an object, without the space between its parts. It goes to others as it is, in text frames too, for which
+// encoding/json is not strict enough.
 func (o *Object) UnmarshalJSON(b []byte) error {
 	if b = bytes.TrimSpace(b); len(b) == 0 || b[0] != '{' {
-		return fmt.Errorf("want a JSON object")
+		return errors.New("want a JSON object")
+	}
+	if !utf8.Valid(b) {
+		return errors.New("want valid UTF-8")
 	}
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, b); err != nil {

@@ -19,7 +19,7 @@ import (
 const (
 	// framesMax is how many events may wait for a client that does not read. What it misses it gets when it comes back.
 	framesMax = 256
-	// bytesMax bounds them, too: an event may be large.
+	// bytesMax bounds them, too: an event may be large. What a client begins with is not counted: it is bounded by what is kept.
 	bytesMax = 1 << 20
 	// clientPatience is how long one write may take.
 	clientPatience = 10 * time.Second
@@ -47,6 +47,7 @@ type stream struct {
 	early   []told // what came before that
 	waiting *[]byte
 	frames  int
+	begun   int  // bytes of waiting that the client begins with, which do not count
 	busy    bool // somebody writes
 	closed  bool // no frame is taken any more
 }
@@ -83,9 +84,10 @@ func (s *stream) greet(hello []byte, events []told, head uint64) {
 	defer s.mu.Unlock()
 	s.put(opText, hello)
 	for _, e := range events {
-		s.frames = 0 // a replay is bounded by what is kept
+		s.uncounted()
 		s.tellNow(e.seq, e.tail)
 	}
+	s.uncounted()
 	s.next = head + 1
 	for _, e := range s.early {
 		if e.seq >= s.next {
@@ -93,6 +95,13 @@ func (s *stream) greet(hello []byte, events []told, head uint64) {
 		}
 	}
 	s.early = nil
+}
+
+// uncounted leaves what waits so far out of the bounds. It is for those who hold mu.
+func (s *stream) uncounted() {
+	if s.frames = 0; s.waiting != nil {
+		s.begun = len(*s.waiting)
+	}
 }
 
 // send sends one frame.
@@ -108,7 +117,7 @@ func (s *stream) put(opcode byte, payload ...[]byte) {
 		return
 	}
 	s.frames++
-	if s.frames > framesMax || s.waiting != nil && len(*s.waiting) > bytesMax {
+	if s.frames > framesMax || s.waiting != nil && len(*s.waiting)-s.begun > bytesMax {
 		s.closeLocked(closeSlow)
 		return
 	}
@@ -150,7 +159,7 @@ func (s *stream) flush() {
 	s.mu.Lock()
 	for s.waiting != nil {
 		batch := s.waiting
-		s.waiting, s.frames = nil, 0
+		s.waiting, s.frames, s.begun = nil, 0, 0
 		s.mu.Unlock()
 		s.write(*batch)
 		putBuffer(batch)

@@ -78,3 +78,25 @@ func readFrame(t *testing.T, r io.Reader) (opcode byte, payload []byte) {
 	}
 	return head[0] & 0x0f, payload
 }
+
+// All that is kept for a client reaches it, however much: it would ask for the same again and again.
+func TestLongReplayIsNoSlowness(t *testing.T) {
+	ours, theirs := net.Pipe()
+	s := &stream{door: &Door{streams: &streams{}, numbers: newNumbers()}, conn: ours}
+	const size = 40 << 10
+	missed := make([]told, 3*bytesMax/size)
+	for i := range missed {
+		missed[i] = told{uint64(i) + 1, append(make([]byte, size), '}')}
+	}
+	head := uint64(len(missed))
+	s.tell(head+1, []byte(`"type":"early"}`))
+	s.greet([]byte(`{"type":"hello"}`), missed, head)
+	s.tell(head+2, []byte(`"type":"late"}`))
+	frames := bufio.NewReader(theirs)
+	for i := range head + 3 {
+		if opcode, payload := readFrame(t, frames); opcode != opText {
+			t.Fatalf("frame %d of %d is %x %.20q", i+1, head+3, opcode, payload)
+		}
+	}
+	s.door.streams.running.Wait()
+}

@@ -171,10 +171,14 @@ const (
 	playerAttributesMax = 4 << 10
 )
 
-// UnmarshalJSON takes an object and nothing else, without the space between its parts. An empty one is none.
+// UnmarshalJSON takes an object and nothing else, without the space between its parts. An empty one is none. Players get it as it
+// is, in text frames too, for which encoding/json is not strict enough.
 func (o *Object) UnmarshalJSON(text []byte) error {
 	if len(text) == 0 || text[0] != '{' {
 		return fmt.Errorf("%.20q, want an object", text)
+	}
+	if !utf8.Valid(text) {
+		return errors.New("an object that is no valid UTF-8, want one that is")
 	}
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, text); err != nil {
