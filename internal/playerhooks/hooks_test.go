@@ -142,6 +142,7 @@ func TestAdditions(t *testing.T) {
 	}
 	for name, body := range map[string]string{
 		"attributes that are no object": `{"allow":true,"attributes":3}`,
+		"attributes that are no UTF-8":  "{\"allow\":true,\"attributes\":{\"a\":\"\xff\"}}",
 		"too many attributes":           `{"allow":true,"attributes":{"a":"` + strings.Repeat("x", partyAttributesMax) + `"}}`,
 		"of a player":                   `{"allow":true,"players":{"ann":{"attributes":{"a":"` + strings.Repeat("x", playerAttributesMax) + `"}}}}`,
 	} {
