@@ -112,10 +112,12 @@ type eventFeed struct {
 	told  uint64 // number of the latest one that was told
 
 	taken atomic.Uint64 // what the state knows that the receiver has
+	seen  atomic.Uint64 // after, for those who are not the line
 }
 
-// take notes that the receiver has the events up to a number: they need not be kept for it.
+// take notes that the receiver has the events up to a number, if it was told of them: they need not be kept for it.
 func (f *eventFeed) take(ctx context.Context, no uint64) {
+	no = min(no, f.seen.Load())
 	// When it fails the engine has stopped, and the receiver gets them again.
 	if f.door.engine.Do(ctx, &cell.TakeEvents{ID: f.id, No: no}) == nil {
 		f.taken.Store(max(no, f.taken.Load()))
@@ -136,6 +138,7 @@ func (f *eventFeed) hello(ctx context.Context, promised *flow.SessionConfig) ([]
 	var head uint64
 	err := f.door.engine.Read(ctx, func(v *cell.View) error { _, head = v.Subscriptions(); return nil })
 	f.after = min(f.after, head)
+	f.seen.Store(f.after)
 	body, _ := json.Marshal(eventsHello{
 		"hello", subscriptionID(f.id), f.after, head, promised.PingInterval.Milliseconds(), promised.DeadAfter.Milliseconds(),
 	})
@@ -156,6 +159,7 @@ func (f *eventFeed) next(ctx context.Context, frames []byte) (all []byte, more b
 		frames = appendFrame(frames, opText, f.door.studioEvent(&page.Events[i]))
 	}
 	f.after = page.Last
+	f.seen.Store(f.after)
 	if n := len(page.Events); n > 0 {
 		f.told = page.Events[n-1].No
 	}

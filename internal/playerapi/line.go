@@ -38,9 +38,11 @@ type line struct {
 
 	key      string              // access key that it was opened with; empty: none
 	promised *flow.SessionConfig // of which the times of heartbeats hold for this line, whatever is set later
-	dead     atomic.Int64        // silent for so long: dropped; a time.Duration
 	code     atomic.Uint32       // how it is to be closed; 0: not
 	write    sync.Mutex          // for one frame or more
+
+	mu     sync.Mutex
+	closed bool // the receiver was told so: what it says then does not count, and keeps nothing open
 }
 
 // wake says that there may be something new.
@@ -104,15 +106,19 @@ func (x *feeds) open(w http.ResponseWriter, r *http.Request, by *who, upgrader *
 	if !x.door.config.Dev && by.instance.IsZero() {
 		l.key = by.partner
 	}
-	l.dead.Store(int64(l.promised.DeadAfter))
 	socket.Session().(*lineSeat).line = l
 	l.heard()
 	return l, true
 }
 
-// heard gives the receiver time until its next sign of life.
-func (l *line) heard() {
-	_ = l.socket.NetConn().SetReadDeadline(time.Now().Add(time.Duration(l.dead.Load()))) // fails on a connection that is gone already
+// heard gives the receiver time until its next sign of life. It reports whether there is still one to hear.
+func (l *line) heard() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.closed {
+		_ = l.socket.NetConn().SetReadDeadline(time.Now().Add(l.promised.DeadAfter)) // fails on a connection that is gone already
+	}
+	return !l.closed
 }
 
 // run tells until the connection ends, or the service stops.
@@ -200,8 +206,10 @@ func (l *line) send(frames []byte) bool {
 
 func (l *line) close(code uint16) {
 	l.send(appendFrame(nil, opClose, []byte{byte(code >> 8), byte(code)}, []byte(closeTexts[code])))
-	l.dead.Store(int64(farewell))
-	l.heard()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.closed = true
+	_ = l.socket.NetConn().SetReadDeadline(time.Now().Add(farewell)) // fails on a connection that is gone already
 }
 
 // drop ends the connection without waiting for anybody.
@@ -243,17 +251,17 @@ type lineEvents struct{ gws.BuiltinEventHandler }
 func lineOf(c *gws.Conn) *line { return c.Session().(*lineSeat).line }
 
 func (lineEvents) OnPing(c *gws.Conn, payload []byte) {
-	l := lineOf(c)
-	l.heard()
-	l.send(appendFrame(nil, opPong, payload))
+	if l := lineOf(c); l.heard() {
+		l.send(appendFrame(nil, opPong, payload))
+	}
 }
 
 func (lineEvents) OnPong(c *gws.Conn, _ []byte) { lineOf(c).heard() }
 
 func (lineEvents) OnMessage(c *gws.Conn, m *gws.Message) {
-	l := lineOf(c)
-	l.heard()
-	l.receive(m.Bytes())
+	if l := lineOf(c); l.heard() {
+		l.receive(m.Bytes())
+	}
 	_ = m.Close() // gives its buffer back
 }
 

@@ -1,0 +1,178 @@
+package playerapi
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/lxzan/gws"
+
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/identity"
+)
+
+// frontOf serves the partner realm, with a subscription of everything and the key to it.
+func frontOf(x *lobby) (base string, auth http.Header, path string) {
+	x.Helper()
+	x.door.config.Secure = true
+	server := httptest.NewServer(x.door.Partner())
+	x.Cleanup(server.Close)
+	key, err := x.keys.Create(identity.Backend, "")
+	if err != nil {
+		x.Fatal(err)
+	}
+	token := key.ID + "." + key.Secret
+	status, o := x.send(x.door.Partner(), token, PartnerPrefix+"Events.Subscribe", `{}`)
+	path, _ = o["stream_path"].(string)
+	if status != http.StatusOK || path == "" {
+		x.Fatalf("%d %v", status, o)
+	}
+	return "ws" + strings.TrimPrefix(server.URL, "http"), http.Header{"Authorization": {"Bearer " + token}, "Sec-WebSocket-Protocol": {eventsProtocol}}, path
+}
+
+// chatter is a receiver that passes on what it is told.
+type chatter struct {
+	gws.BuiltinEventHandler
+	got chan map[string]any
+}
+
+func (c *chatter) OnMessage(_ *gws.Conn, m *gws.Message) {
+	var o map[string]any
+	_ = json.Unmarshal(m.Bytes(), &o)
+	_ = m.Close()
+	c.got <- o
+}
+
+// listen opens a stream; whoever wants to hear something has to read from it.
+func (x *lobby) listen(base string, auth http.Header, path string) (*gws.Conn, *chatter) {
+	x.Helper()
+	c := &chatter{got: make(chan map[string]any, 1000)}
+	socket, _, err := gws.NewClient(c, &gws.ClientOption{Addr: base + path, RequestHeader: auth})
+	if err != nil {
+		x.Fatal(err)
+	}
+	x.Cleanup(func() { _ = socket.NetConn().Close() })
+	return socket, c
+}
+
+// Nobody holds a line that was closed by going on to talk, and what is said then does not count.
+func TestClosedLineEnds(t *testing.T) {
+	x := newLobby(t, nil)
+	base, auth, path := frontOf(x)
+	socket, _ := x.listen(base, auth, path) // does not read, so it does not know
+	x.call(x.login("ann"), "Party.CreateParty", `{}`)
+	_, o := x.send(x.door.Partner(), strings.TrimPrefix(auth.Get("Authorization"), "Bearer "), PartnerPrefix+"Events.List", `{}`)
+	id := o["subscriptions"].([]any)[0].(map[string]any)["subscription_id"].(string)
+	l := x.lineOf(id)
+	l.close(closeSuperseded)
+	talked := make(chan struct{})
+	go func() { // for as long as anybody listens
+		defer close(talked)
+		for socket.WriteString(`{"type":"ack","no":1}`) == nil {
+			time.Sleep(10 * time.Millisecond)
+		}
+	}()
+	<-l.gone
+	<-talked
+	if taken := x.taken(id); taken != 0 {
+		t.Errorf("%d events count as taken by a line that was closed", taken)
+	}
+}
+
+// lineOf is the open line of a subscription.
+func (x *lobby) lineOf(id string) (l *line) {
+	x.Helper()
+	u, err := parseID("subscription_id", SubscriptionPrefix, id)
+	for err == nil && l == nil {
+		runtime.Gosched()
+		x.door.feeds.mu.Lock()
+		l = x.door.feeds.studio[u]
+		x.door.feeds.mu.Unlock()
+	}
+	return l
+}
+
+// taken is what the state knows that the receiver of a subscription has.
+func (x *lobby) taken(id string) (done uint64) {
+	x.Helper()
+	err := x.door.engine.Read(context.Background(), func(v *cell.View) error {
+		all, _ := v.Subscriptions()
+		for _, s := range all {
+			if subscriptionID(s.ID) == id {
+				done = s.Done
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		x.Fatal(err)
+	}
+	return done
+}
+
+// What a receiver was never told it does not have, whatever it says.
+func TestAckOfWhatIsToCome(t *testing.T) {
+	x := newLobby(t, nil)
+	f := &eventFeed{door: x.door, id: newID()}
+	if err := x.door.engine.Do(t.Context(), &cell.SubscribeEvents{Subscription: flow.Subscription{ID: f.id}}); err != nil {
+		t.Fatal(err)
+	}
+	tell := func() uint64 {
+		if _, _, _, err := f.next(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		return f.after
+	}
+	ann := x.login("ann")
+	x.call(ann, "Party.CreateParty", `{}`)
+	told := tell()
+	x.call(ann, "Party.SetReady", `{"ready":true}`)
+	f.take(t.Context(), 1<<63)
+	if taken := x.taken(subscriptionID(f.id)); told == 0 || taken != told {
+		t.Errorf("%d events are taken, %d were told", taken, told)
+	}
+	if tell(); x.taken(subscriptionID(f.id)) != told {
+		t.Errorf("what came behind the acknowledgement counts as taken: %d, %d were told by then", x.taken(subscriptionID(f.id)), told)
+	}
+}
+
+// Who comes for what is kept no more is told of the gap once.
+func TestGapIsToldOnce(t *testing.T) {
+	x := newLobby(t, nil)
+	base, auth, path := frontOf(x)
+	ann := x.login("ann")
+	x.call(ann, "Party.CreateParty", `{}`)
+	f := &eventFeed{door: x.door}
+	f.id, _ = parseID("subscription_id", SubscriptionPrefix, strings.TrimPrefix(path, EventsPath+"?subscription_id="))
+	if _, _, _, err := f.next(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	f.take(t.Context(), f.after) // so nothing is kept
+	socket, c := x.listen(base, auth, path+"&after=0")
+	go socket.ReadLoop()
+	for _, want := range []string{"hello", "gap"} {
+		if o := <-c.got; o["type"] != want {
+			t.Fatalf("got %v, want %s", o, want)
+		}
+	}
+	x.lineOf(path[strings.Index(path, SubscriptionPrefix):]).wake()
+	if err := socket.WriteString(`{"type":"ping"}`); err != nil {
+		t.Fatal(err)
+	}
+	x.call(ann, "Party.SetReady", `{"ready":true}`)
+	for {
+		o := <-c.got
+		if o["type"] == "gap" {
+			t.Fatalf("told of the gap again: %v", o)
+		}
+		if o["type"] == "OnPartyChanged" {
+			return
+		}
+	}
+}
