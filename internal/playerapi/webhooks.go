@@ -68,7 +68,7 @@ func (d *delivery) run() {
 				d.feeds.door.log.Error("a webhook of players' events stops", "subscription", subscriptionID(d.id), "err", err)
 			}
 			return
-		case len(page.Events) == 0:
+		case len(page.Events) == 0 && page.Missed == 0:
 			if d.after = page.Last; d.after >= d.taken+passedOver {
 				d.take(d.after)
 			}

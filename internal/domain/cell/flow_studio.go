@@ -112,7 +112,7 @@ func (cmd *TakeEvents) decide(t *tx) error {
 // StudioPage is what the receiver of a subscription gets next.
 type StudioPage struct {
 	Events []flow.StudioEvent // that it wants; they must not be changed
-	Last   uint64             // number of the last one that was looked at
+	Last   uint64             // number of the last one that was looked at, or given up
 	More   bool               // there are some behind it
 	Missed uint64             // events that were given up: too many were waiting
 }
@@ -130,7 +130,7 @@ func (v *View) StudioEvents(id domain.UUID, after uint64, limit, bytes int) (pag
 	}
 	page.Last = after
 	if first := s.FirstKept(); after+1 < first {
-		page.Missed = first - 1 - after
+		page.Missed, page.Last = first-1-after, first-1
 	}
 	for i, e := range s.After(after) {
 		if len(page.Events) == limit || bytes <= 0 || i == studioLook {

@@ -201,3 +201,24 @@ func TestMadeGameIsNotBackfilled(t *testing.T) {
 	w.refused(&EnterBackfill{Instance: g, Ticket: w.id()}, flow.QueueNotFound)
 	w.refused(&EnterBackfill{Instance: g, Ticket: w.id(), Queue: testQueue}, flow.InvalidArgument)
 }
+
+// What was given up is missed once: whoever is told so goes on behind it, also when nothing behind it is for the subscription.
+func TestMissedEvents(t *testing.T) {
+	w := newFlowWorld(t, nil)
+	mine := w.subscribe(func(s *flow.Subscription) { s.Players = []string{"ann"} })
+	w.subscribe(nil)
+	w.party("ann")
+	studio := &w.cell.flow.Studio
+	defer func(before flow.Studio) { *studio = before }(*studio) // it is not written by commands here
+	studio.Write(flow.StudioEvent{No: studio.Head() + 1, To: []flow.Hearer{{Player: "bob"}}}, studio.Head()+1) // gives up all before it
+	lost := studio.Head() - 1
+	v := w.cell.View()
+	page, ok := v.StudioEvents(mine, 0, 1000, 1<<20)
+	if !ok || page.Missed != lost || page.Last != lost+1 || len(page.Events) != 0 {
+		t.Fatalf("known %t: %d missed of %d, %d events up to %d", ok, page.Missed, lost, len(page.Events), page.Last)
+	}
+	studio.Write(flow.StudioEvent{No: studio.Head() + 1}, studio.Head()+2) // and this one, too
+	if page, _ = v.StudioEvents(mine, lost, 1000, 1<<20); page.Missed != 2 || page.Last != studio.Head() {
+		t.Errorf("%d missed of 2, up to %d of %d", page.Missed, page.Last, studio.Head())
+	}
+}
