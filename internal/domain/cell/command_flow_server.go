@@ -203,6 +203,7 @@ func (cmd *DisconnectMember) decide(t *tx) error {
 		return err
 	}
 	player, id, live := p.Player, p.ID, p.Status.Live()
+	last := t.lastReservation(player, id)
 	m, next, ok := t.memberOf(player, id)
 	cmd.Stale = !ok || next || !live
 	if live {
@@ -215,7 +216,7 @@ func (cmd *DisconnectMember) decide(t *tx) error {
 	case cmd.Quit:
 		t.endMembership(m, flow.Left)
 	case t.c.flow.Memberships.Get(m).Status == flow.MemberReserved:
-		t.reservationOver(m)
+		t.reservationOver(m, last)
 	default:
 		t.connectionLost(m)
 	}

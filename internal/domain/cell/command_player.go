@@ -74,10 +74,10 @@ func (cmd *ReleasePlayer) decide(t *tx) error {
 	}
 	switch p := t.c.sessions.Players.Get(r); p.Status {
 	case session.Reserved:
-		player, game := p.Player, p.Game
+		player, game, last := p.Player, p.Game, t.lastReservation(p.Player, cmd.Player)
 		t.emit(&PlayerEnded{cmd.Player, session.Completed})
 		t.playerLeft(game)
-		t.playerCompleted(player, cmd.Player)
+		t.playerCompleted(player, cmd.Player, last)
 	case session.PlayerActive:
 		return domain.Refuse(domain.WrongPlayerState,
 			"player session psess-%s is ACTIVE: its game server gives the seat back when the player leaves", p.ID)

@@ -267,10 +267,10 @@ func (cmd *RemovePlayer) decide(t *tx) error {
 	case !p.Status.Live():
 		return domain.Refuse(domain.WrongPlayerState, "PlayerSession (psess-%s) has a status of %s", p.ID, p.Status)
 	}
-	player, game := p.Player, p.Game
+	player, game, last := p.Player, p.Game, t.lastReservation(p.Player, cmd.Player)
 	t.emit(&PlayerEnded{cmd.Player, session.Completed})
 	t.playerLeft(game)
-	t.playerCompleted(player, cmd.Player)
+	t.playerCompleted(player, cmd.Player, last)
 	return nil
 }
 

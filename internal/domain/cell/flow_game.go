@@ -492,8 +492,8 @@ func (t *tx) playerAccepted(player string, id domain.UUID) {
 }
 
 // playerCompleted notes that a game server has ended a player session without a reason. Of one that is not current it
-// says nothing about the player.
-func (t *tx) playerCompleted(player string, id domain.UUID) {
+// says nothing about the player. Last is what lastReservation said before.
+func (t *tx) playerCompleted(player string, id domain.UUID, last bool) {
 	r, next, ok := t.memberOf(player, id)
 	if !ok {
 		return
@@ -507,7 +507,7 @@ func (t *tx) playerCompleted(player string, id domain.UUID) {
 	x := t.c.flow.Instances.Get(m.InstanceRef())
 	switch {
 	case m.Status == flow.MemberReserved:
-		t.reservationOver(r)
+		t.reservationOver(r, last)
 	case x.Rules.Completed == flow.CompletedLeft:
 		t.endMembership(r, flow.Left)
 	case x.Rules.Completed == flow.CompletedAuto && x.Status == flow.InstanceEnding:
@@ -575,14 +575,33 @@ func (t *tx) playerTimedOut(player string, id domain.UUID) {
 		t.changeMembership(r, func(m *flow.Membership) { m.Next = domain.UUID{} })
 		return
 	}
-	t.reservationOver(r)
+	t.reservationOver(r, false) // if it was the last one, the hold ends right behind it
 }
 
-// reservationOver is what becomes of a member who has not come in time.
-func (t *tx) reservationOver(r flow.Ref) {
+// lastReservation reports whether the hold of a seat has ended, and waits for this player session alone.
+func (t *tx) lastReservation(player string, id domain.UUID) bool {
+	r, next, ok := t.memberOf(player, id)
+	if !ok || next {
+		return false
+	}
+	_, last := t.overdue(t.c.flow.Memberships.Get(r))
+	return last
+}
+
+// reservationOver is what becomes of a member who has not come in time. The last reservation ends the membership with it, or
+// whoever lets it end early would get another one.
+func (t *tx) reservationOver(r flow.Ref, last bool) {
 	m := *t.c.flow.Memberships.Get(r)
 	x := t.c.flow.Instances.Get(m.InstanceRef())
 	rules, suspect := x.Rules, x.Suspect != 0
+	switch {
+	case last && !suspect && m.WasActive:
+		t.endMembership(r, flow.ReconnectExpired)
+		return
+	case last && !suspect:
+		t.endMembership(r, flow.NoShow)
+		return
+	}
 	if m.WasActive {
 		t.changeMembership(r, func(m *flow.Membership) { m.Status = flow.MemberDisconnected })
 		return

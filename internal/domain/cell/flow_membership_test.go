@@ -289,6 +289,41 @@ func TestHoldIsFixed(t *testing.T) {
 	}
 }
 
+// TestHoldIsOver: once the deadline is over, a player has the one reservation that was open and no other, also when a server
+// ends that before its time.
+func TestHoldIsOver(t *testing.T) {
+	for _, active := range []bool{true, false} {
+		ends := map[string]func(w *flowWorld, g, id domain.UUID){
+			"the server's SDK": func(w *flowWorld, g, id domain.UUID) { w.lose(g, id) },
+			"the server": func(w *flowWorld, g, id domain.UUID) {
+				w.must(&DisconnectMember{Instance: g, PlayerSession: id})
+			},
+			"a backend": func(w *flowWorld, _, id domain.UUID) { w.must(&ReleasePlayer{Player: id}) },
+		}
+		for by, end := range ends {
+			w := newFlowWorld(t, nil)
+			w.online("me", "mate")
+			g := w.play(false, flow.ReconnectOptional, "me", "mate")
+			w.connect(g, "mate")
+			want := flow.NoShow
+			if active {
+				w.connect(g, "me")
+				w.lose(g, w.member("me").Session)
+				want = flow.ReconnectExpired
+			} else {
+				w.pass(61 * time.Second)
+			}
+			w.pass(time.Duration(w.member("me").HoldBy-w.cell.contact(w.now))*time.Millisecond - 10*time.Second)
+			w.must(&GetHostConnectionDetails{Caller: w.as("me"), Instance: g})
+			w.pass(20 * time.Second) // the deadline is over, the reservation is not
+			end(w, g, w.member("me").Session)
+			if last := w.player("me").LastGame; last == nil || last.Membership != want {
+				t.Errorf("ended by %s: last game %+v, want %s", by, last, want)
+			}
+		}
+	}
+}
+
 // found is how many game sessions a search finds.
 func (w *flowWorld) found(filter string) int {
 	w.t.Helper()
