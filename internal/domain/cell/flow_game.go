@@ -161,15 +161,20 @@ func (t *tx) hostInstance(r flow.Ref, game session.ID) {
 	t.planEmpty(r)
 }
 
-// freeSeatsOfLeavers closes reservations that a placement made for players who have no membership any more.
+// freeSeatsOfLeavers closes reservations that a placement made for players who have left the game since. Others without a
+// membership were matched over the plain API.
 func (t *tx) freeSeatsOfLeavers(game session.ID, instance domain.UUID) {
 	g, _ := t.c.sessions.Game(game)
 	var gone []domain.UUID
 	r, _ := t.c.flow.Instance(instance)
 	t.c.sessions.PlayersIn(g, func(_ session.Ref, p *session.PlayerSession) bool {
-		if player, ok := t.c.flow.Player(p.Player); ok && p.Status == session.Reserved && t.c.flow.Players.Get(player).Keys.Game != instance {
+		player, ok := t.c.flow.Player(p.Player)
+		if !ok || p.Status != session.Reserved || t.c.flow.Players.Get(player).Keys.Game == instance {
+			return true
+		}
+		if last := t.c.flow.Players.Get(player).LastGame; last != nil && last.Instance == instance {
 			gone = append(gone, p.ID)
-			t.tellLeftBefore(r, p.Player)
+			t.tellServer(r, flow.OnPlayerLeft, flow.Notice{Player: p.Player, Reason: last.Membership.String()})
 		}
 		return true
 	})

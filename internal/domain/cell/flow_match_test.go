@@ -367,3 +367,24 @@ func TestBackfillCommit(t *testing.T) {
 	}
 	w.connect(g, "c", "d")
 }
+
+// TestMatchWithStrangers: a player who is logged in and idle may be matched over the plain API, together with parties. The seat is
+// the stranger's: only those who have left the game lose theirs when a host is found.
+func TestMatchWithStrangers(t *testing.T) {
+	w := newFlowWorld(t, nil)
+	red := w.search("a")
+	w.online("stranger")
+	stranger := w.id()
+	w.must(&StartMatchmaking{Configuration: testQueue, ID: "mm-" + stranger.String(), Players: []matchmaking.Player{{ID: "stranger"}}})
+	if refused := w.propose(testQueue, red, stranger); refused != nil {
+		t.Fatal(refused)
+	}
+	g := w.keys("a").Game
+	w.startMatch(w.instance(g).Placement)
+	v := w.cell.View()
+	s, _ := v.FlowOf("stranger", w.now)
+	if len(s.Foreign) != 1 || w.gameOf(g).SeatsHeld != 2 {
+		t.Errorf("%d seats are held, the stranger has %v", w.gameOf(g).SeatsHeld, s.Foreign)
+	}
+	w.wantNoticed(g, 0, "PlayersAdded:a")
+}

@@ -54,17 +54,6 @@ func (t *tx) tellMemberEnd(m *flow.Membership, reason flow.Reason) {
 	t.tellServer(r, flow.OnPlayerLeft, flow.Notice{Player: m.Player, Reason: reason.String()})
 }
 
-// tellLeftBefore tells a server of a player who left before there was a host, and for whom the placement had reserved
-// a seat.
-func (t *tx) tellLeftBefore(r flow.Ref, player string) {
-	reason := flow.Left
-	p, _ := t.c.flow.Player(player)
-	if last := t.c.flow.Players.Get(p).LastGame; last != nil && last.Instance == t.c.flow.Instances.Get(r).ID {
-		reason = last.Membership
-	}
-	t.tellServer(r, flow.OnPlayerLeft, flow.Notice{Player: player, Reason: reason.String()})
-}
-
 // tellReservation tells the server with which player session a player comes back, or comes by another device.
 func (t *tx) tellReservation(m *flow.Membership, id, old domain.UUID, takeover bool) {
 	if takeover {
