@@ -35,7 +35,7 @@ func TestFlowModel(t *testing.T) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			p := newFlowPlay(t, seed, 24)
 			p.happened = happened
-			for i := range 600 {
+			for i := range 700 {
 				p.step()
 				if t.Failed() {
 					t.Fatalf("at step %d of seed %d: %s", i, seed, p.doing)
@@ -43,7 +43,11 @@ func TestFlowModel(t *testing.T) {
 			}
 		})
 	}
-	for _, what := range modelMustSee {
+	mustSee := modelMustSee
+	if len(seeds) >= 50 {
+		mustSee = append(slices.Clone(mustSee), modelSeldom...)
+	}
+	for _, what := range mustSee {
 		if happened[what] == 0 && len(seeds) >= 12 {
 			t.Errorf("%s has never happened; these did: %v", what, happened)
 		}
@@ -53,12 +57,17 @@ func TestFlowModel(t *testing.T) {
 // modelMustSee are what random steps must have come to, or they show nothing.
 var modelMustSee = []string{
 	"match committed", "match accepted", "proposal held back", "TAKEOVER accepted", "RESERVED accepted", "NO_SHOW", "DISCONNECTED", "allocation failed",
+	"joined directly", "backfilled", "not ready by time",
+	"GAME_INSTANCE_NOT_FOUND",
 	"seat ended by time", "search ended by time", "leader changed by time", "removed by time",
-	"IN_MATCHMAKING", "ALREADY_IN_PARTY", "KICKED_NEEDS_INVITE", "PARTY_IN_MATCHMAKING", "PARTY_FULL", "NOT_IN_PARTY", "NOT_LEADER",
+	"IN_MATCHMAKING", "ALREADY_IN_PARTY", "PARTY_IN_MATCHMAKING", "PARTY_FULL", "NOT_IN_PARTY", "NOT_LEADER",
 	"TARGET_NOT_IN_PARTY", "CANNOT_TARGET_SELF", "PLAYER_IN_GAME", "MEMBER_OFFLINE", "PLAYERS_NOT_READY", "QUEUE_NOT_FOUND", "ALREADY_MATCHED",
 	"NOT_IN_MATCHMAKING", "ACCEPTANCE_NOT_OPEN", "NOT_IN_GAME", "GAME_ENDED", "HOST_NOT_READY", "CANNOT_DECLINE_RECONNECT", "NOT_DISCONNECTED",
 	"LEAVE_NOT_ALLOWED",
 }
+
+// modelSeldom is what more steps must have come to.
+var modelSeldom = []string{"backfill held back", "backfill too large", "GAME_FULL", "KICKED_NEEDS_INVITE"}
 
 // flowPlay is a cell and its model, side by side.
 type flowPlay struct {
@@ -75,6 +84,8 @@ type flowPlay struct {
 func newFlowPlay(t *testing.T, seed uint64, players int) *flowPlay {
 	w := newFlowWorld(t, func(c *flow.Config) {
 		c.Parties.MembersMax, c.Parties.Joinability = modelMembersMax, flow.Open
+		c.Parties.ReadyTimeout = modelReady * time.Millisecond
+		c.Games.DirectJoin = true
 		c.Search.RequeueCount = 1 << 20 // TestT1 and others have the locks
 	})
 	w.queues()
@@ -96,10 +107,11 @@ var flowSteps = []struct {
 	weight int
 	do     func(p *flowPlay, x *modelPlayer)
 }{
-	{4, (*flowPlay).createParty}, {12, (*flowPlay).joinParty}, {4, (*flowPlay).leavesParty}, {2, (*flowPlay).kick},
-	{2, (*flowPlay).promote}, {12, (*flowPlay).setReady}, {1, (*flowPlay).setPreferences}, {1, (*flowPlay).disbands},
+	{4, (*flowPlay).createParty}, {14, (*flowPlay).joinParty}, {4, (*flowPlay).leavesParty}, {3, (*flowPlay).kick},
+	{2, (*flowPlay).promote}, {16, (*flowPlay).setReady}, {1, (*flowPlay).setPreferences}, {1, (*flowPlay).disbands},
 	{14, (*flowPlay).enter}, {4, (*flowPlay).leavesMatchmaking}, {10, (*flowPlay).answers}, {8, (*flowPlay).proposed},
 	{4, (*flowPlay).made}, {6, (*flowPlay).allocation}, {10, (*flowPlay).accepts}, {7, (*flowPlay).loses},
+	{6, (*flowPlay).joinsGame}, {8, (*flowPlay).backfilled}, {3, (*flowPlay).disconnectsGhost},
 	{10, (*flowPlay).asksDetails}, {2, (*flowPlay).declines}, {3, (*flowPlay).leavesGame}, {1, (*flowPlay).released},
 	{1, (*flowPlay).removed}, {2, (*flowPlay).gameEnds}, {1, (*flowPlay).hostDies}, {6, (*flowPlay).goes}, {12, (*flowPlay).comes},
 	{1, (*flowPlay).logsOut}, {1, (*flowPlay).forced}, {8, (*flowPlay).timePasses},
@@ -291,6 +303,9 @@ func (p *flowPlay) enter(x *modelPlayer) {
 		members = x.party.members
 	}
 	some := func(f func(*modelPlayer) bool) bool { return slices.ContainsFunc(members, f) }
+	if p.rand.IntN(2) == 0 { // or parties of several would seldom search
+		p.allReady(members)
+	}
 	refusal := flow.Code("")
 	switch {
 	case x.party != nil && x.party.leader != x:
@@ -319,6 +334,16 @@ func (p *flowPlay) enter(x *modelPlayer) {
 		}
 		x.party.search = &modelSearch{ticket: cmd.Ticket, queue: queue, timeoutAt: int64(p.now) + 300*modelSecond}
 	})
+}
+
+// allReady makes members of a party ready who can be.
+func (p *flowPlay) allReady(members []*modelPlayer) {
+	for _, m := range members {
+		if m.phase() == flow.InParty && m.loggedIn {
+			p.must(&SetReady{p.as(m.name), true})
+			m.party.ready[m] = true
+		}
+	}
 }
 
 func (p *flowPlay) leavesMatchmaking(x *modelPlayer) {
@@ -428,7 +453,106 @@ func (p *flowPlay) leavesGame(x *modelPlayer) {
 	if refusal == "" && x.seat.game.mode == flow.ReconnectRequired {
 		refusal = flow.LeaveNotAllowed
 	}
-	p.try(x, &LeaveGame{Caller: p.as(x.name), Instance: id}, refusal, func() { p.m.endSeat(x.seat) })
+	p.try(x, &LeaveGame{Caller: p.as(x.name), Instance: id}, refusal, func() { p.m.goesAway(x.seat) })
+}
+
+// joinsGame is the way into a game that runs without matchmaking.
+func (p *flowPlay) joinsGame(x *modelPlayer) {
+	g, ok := one(p, p.live(func(*modelGame) bool { return true }))
+	cmd := &JoinGameInstance{Caller: p.as(x.name), Instance: p.id(), Team: "red"}
+	if ok && p.rand.IntN(8) > 0 {
+		cmd.Instance = g.id
+	}
+	refusal := flow.Code("")
+	switch {
+	case x.phase() == flow.Matchmaking:
+		refusal = flow.InMatchmaking
+	case x.seat != nil:
+		refusal = flow.PlayerInGame
+	case !ok || cmd.Instance != g.id:
+		refusal = flow.GameInstanceNotFound
+	case g.status == flow.InstancePending:
+		refusal = flow.HostNotReady
+	case g.free() < 1:
+		refusal = flow.GameFull
+	}
+	p.try(x, cmd, refusal, func() { p.happened["joined directly"]++; p.m.newcomer(g, x) })
+}
+
+// live are games that have not ended.
+func (p *flowPlay) live(which func(*modelGame) bool) []*modelGame {
+	return slices.DeleteFunc(slices.Clone(p.m.games), func(g *modelGame) bool { return g.status == flow.InstanceEnded || !which(g) })
+}
+
+// backfilled lets a game that came of a match search for more players, and the matchmaker propose a party to it.
+func (p *flowPlay) backfilled(*modelPlayer) {
+	g, ok := one(p, p.live(func(g *modelGame) bool {
+		return g.ticketOf != nil && g.status == flow.InstanceActive && len(g.seats) > 0
+	}))
+	searching := slices.DeleteFunc(slices.Clone(p.m.parties), func(x *modelParty) bool { return x.search == nil || x.search.queue != testQueue })
+	party, searches := one(p, searching)
+	if !ok || !searches {
+		return
+	}
+	seldom := p.m.held
+	if p.rand.IntN(2) == 0 {
+		seldom = func(x *modelParty) bool { return len(x.members) > 1 }
+	}
+	if i := slices.IndexFunc(searching, seldom); i >= 0 && p.rand.IntN(2) == 0 {
+		party = searching[i]
+	}
+	p.doing = fmt.Sprintf("backfill of gi-%s", g.id)
+	more := &EnterBackfill{Instance: g.id, Ticket: p.id(), Queue: testQueue, Slots: int32(p.rand.IntN(3))}
+	room := g.free()
+	if room < max(int(more.Slots), 1) {
+		p.refused(more, flow.GameFull)
+		return
+	}
+	p.must(more)
+	if more.Slots > 0 {
+		room = int(more.Slots)
+	}
+	refused := p.proposeBackfill(more.Made.ID, party.search.ticket, "red")
+	held, large := p.m.held(party), room < len(party.members)
+	switch {
+	case (held || large) != (refused != nil):
+		p.t.Errorf("backfill: %v; in the model it is held back: %t, too large: %t", refused, held, large)
+	case held:
+		p.happened["backfill held back"]++
+	case large:
+		p.happened["backfill too large"]++
+	default:
+		p.happened["backfilled"]++
+		for _, x := range party.members {
+			p.m.newcomer(g, x)
+			g.ticketOf[x] = party.search.ticket
+		}
+		party.search = nil
+	}
+	p.must(&LeaveBackfill{Instance: g.id})
+}
+
+// disconnectsGhost lets a game server end the connection of somebody who has left.
+func (p *flowPlay) disconnectsGhost(*modelPlayer) {
+	g, ok := one(p, p.live(func(g *modelGame) bool { return len(g.ghosts) > 0 }))
+	if !ok {
+		return
+	}
+	p.doing = "connections of those who left end"
+	for _, name := range p.m.names {
+		x := p.m.players[name]
+		if !g.ghosts[x] {
+			continue
+		}
+		delete(g.ghosts, x)
+		v := p.cell.View()
+		s, _ := v.FlowOf(name, p.now)
+		for _, foreign := range s.Foreign {
+			if foreign.GameID == p.gameOf(g.id).ID {
+				p.lose(g.id, foreign.ID)
+			}
+		}
+	}
 }
 
 // logsOut ends the login session; whoever has none logs in again.
@@ -515,7 +639,7 @@ func (p *flowPlay) committed(parties [2]*modelParty) {
 
 // made is a game that the studio's backend makes.
 func (p *flowPlay) made(*modelPlayer) {
-	plan := GamePlan{ID: p.id(), Queue: "q", PlayersMax: 8, Reconnect: flow.ReconnectOff + flow.Reconnect(p.rand.IntN(3))}
+	plan := GamePlan{ID: p.id(), Queue: "q", PlayersMax: 4, Reconnect: flow.ReconnectOff + flow.Reconnect(p.rand.IntN(3))}
 	var players []*modelPlayer
 	free := true
 	for range 1 + p.rand.IntN(4) {
@@ -537,7 +661,7 @@ func (p *flowPlay) made(*modelPlayer) {
 		return
 	}
 	p.must(cmd)
-	g := p.m.begin(plan.ID, plan.Reconnect)
+	g := p.m.begin(plan.ID, plan.Reconnect, int(plan.PlayersMax))
 	for _, x := range players {
 		p.m.sit(g, x)
 	}
@@ -619,7 +743,7 @@ func (p *flowPlay) released(*modelPlayer) {
 	if s, ok := p.hosted(); ok {
 		p.doing = s.player.name + " is released"
 		p.must(&ReleaseMembers{Instance: s.game.id, Players: []string{s.player.name}})
-		p.m.endSeat(s)
+		p.m.goesAway(s)
 	}
 }
 
@@ -654,7 +778,7 @@ func (p *flowPlay) forced(x *modelPlayer) {
 	p.doing = fmt.Sprintf("%+v", cmd)
 	p.must(cmd)
 	if cmd.Game && x.seat != nil {
-		p.m.endSeat(x.seat)
+		p.m.goesAway(x.seat)
 	}
 	if cmd.Ticket && x.phase() == flow.Matchmaking {
 		p.m.endSearch(x.party)

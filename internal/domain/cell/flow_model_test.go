@@ -27,6 +27,7 @@ type modelPlayer struct {
 	seat         *modelSeat
 	removeBy     int64 // out of the party; 0: no clock runs
 	leaveQueueBy int64 // out of the queue
+	readyBy      int64 // not ready any more
 	last         *modelGame
 	lastEnded    bool // the last game ended, not only the seat in it
 }
@@ -58,6 +59,8 @@ type modelGame struct {
 	mode       flow.Reconnect
 	status     flow.InstanceStatus
 	seats      []*modelSeat
+	most       int                   // seats in all
+	ghosts     map[*modelPlayer]bool // who has left, and is connected yet: the server says when that ends
 	allocateBy int64
 	ticketOf   map[*modelPlayer]domain.UUID
 }
@@ -78,6 +81,7 @@ const (
 	modelMembersMax  = 3
 	modelReservation = 60 * modelSecond
 	modelMinLeft     = 10 * modelSecond
+	modelReady       = 240 * modelSecond
 )
 
 func (p *modelPlayer) phase() flow.Phase {
@@ -180,7 +184,7 @@ func (m *flowModel) held(party *modelParty) bool {
 
 // commit moves all players of two parties into a game, whose id is known afterwards.
 func (m *flowModel) commit(a, b *modelParty) *modelGame {
-	g := m.begin(domain.UUID{}, flow.ReconnectOptional)
+	g := m.begin(domain.UUID{}, flow.ReconnectOptional, 6)
 	g.ticketOf = map[*modelPlayer]domain.UUID{}
 	for _, party := range []*modelParty{a, b} {
 		for _, x := range party.members {
@@ -194,8 +198,10 @@ func (m *flowModel) commit(a, b *modelParty) *modelGame {
 
 // --- games
 
-func (m *flowModel) begin(id domain.UUID, mode flow.Reconnect) *modelGame {
-	g := &modelGame{id: id, mode: mode, status: flow.InstancePending, allocateBy: m.now + 120*modelSecond}
+func (m *flowModel) begin(id domain.UUID, mode flow.Reconnect, most int) *modelGame {
+	g := &modelGame{
+		id: id, mode: mode, status: flow.InstancePending, most: most, ghosts: map[*modelPlayer]bool{}, allocateBy: m.now + 120*modelSecond,
+	}
 	m.games = append(m.games, g)
 	return g
 }
@@ -203,6 +209,24 @@ func (m *flowModel) begin(id domain.UUID, mode flow.Reconnect) *modelGame {
 func (m *flowModel) sit(g *modelGame, p *modelPlayer) {
 	p.seat = &modelSeat{game: g, player: p, status: flow.MemberPending}
 	g.seats = append(g.seats, p.seat)
+}
+
+// free is how many newcomers a game takes. Every seat is kept while its player is away.
+func (g *modelGame) free() int { return g.most - len(g.seats) - len(g.ghosts) }
+
+// newcomer gets a seat in a game that runs.
+func (m *flowModel) newcomer(g *modelGame, p *modelPlayer) {
+	delete(g.ticketOf, p) // of an earlier seat
+	m.sit(g, p)
+	p.seat.status, p.seat.reserveBy = flow.MemberReserved, m.now+modelReservation
+}
+
+// goesAway ends a membership while the game connection lives on: the seat is taken until the server ends that.
+func (m *flowModel) goesAway(s *modelSeat) {
+	if s.status == flow.MemberActive {
+		s.game.ghosts[s.player] = true
+	}
+	m.endSeat(s)
 }
 
 func (m *flowModel) allocated(g *modelGame) {
@@ -300,6 +324,7 @@ func (m *flowModel) plan() {
 	for _, name := range m.names {
 		p := m.players[name]
 		clock(&p.removeBy, !p.online && p.party != nil && p.seat == nil, m.now+120*modelSecond)
+		clock(&p.readyBy, p.phase() == flow.InParty && p.party.ready[p], m.now+modelReady)
 		clock(&p.leaveQueueBy, !p.online && p.phase() == flow.Matchmaking && p.party.search.match == nil, m.now+15*modelSecond)
 	}
 	for _, party := range m.parties {
@@ -318,6 +343,7 @@ func (m *flowModel) due() (at int64, act func()) {
 	for _, name := range m.names {
 		p := m.players[name]
 		consider(p.removeBy, "removed by time", func() { m.leaveParty(p) })
+		consider(p.readyBy, "not ready by time", func() { p.party.ready[p] = false })
 		consider(p.leaveQueueBy, "search ended by time", func() { m.endSearch(p.party) })
 	}
 	for _, party := range m.parties {
