@@ -178,3 +178,15 @@ func TestListPlayersFiltersAndPages(t *testing.T) {
 		t.Errorf("an unknown phase gets status %d", status)
 	}
 }
+
+// The log of operators' calls says what they asked for, also where a field may be absent.
+func TestOperatorCallsAreLoggedAsAsked(t *testing.T) {
+	x := newDesk(t)
+	x.wants(200, "")(x.operate("Drain", `{"reason":"it is over","drain":false}`))
+	x.wants(200, "")(x.operate("ListPlayers", `{"reason":"who waits","host_lost":true}`))
+	for _, want := range []string{`\"drain\":false`, `\"host_lost\":true`} {
+		if text := x.log.String(); !strings.Contains(text, want) {
+			t.Errorf("the log does not say %s: %s", want, text)
+		}
+	}
+}

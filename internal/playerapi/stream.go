@@ -33,6 +33,7 @@ type stream struct {
 	number  uint64 // unlike any other stream of the cell
 	player  string
 	session domain.UUID
+	epoch   uint32   // of the login session
 	conn    net.Conn // frames go out here; gws only reads
 	socket  *gws.Conn
 

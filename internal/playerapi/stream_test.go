@@ -100,3 +100,25 @@ func TestLongReplayIsNoSlowness(t *testing.T) {
 	}
 	s.door.streams.running.Wait()
 }
+
+// A stream of a login session that was replaced meanwhile does not push out the one of its successor, whose client would not
+// come back by itself.
+func TestLateAttachOfAnEarlierLogin(t *testing.T) {
+	x := newLobby(t, nil)
+	made := func(epoch uint32) *stream {
+		ours, theirs := net.Pipe()
+		go func() { _, _ = io.Copy(io.Discard, theirs) }() // ends with the pipe
+		t.Cleanup(func() { ours.Close() })
+		return &stream{door: x.door, number: uint64(epoch), player: "ann", session: newID(), epoch: epoch, conn: ours}
+	}
+	early, late := made(1), made(2)
+	if code := x.door.streams.enter(late); code != 0 {
+		t.Fatalf("refused with %d", code)
+	}
+	if code := x.door.streams.enter(early); code != closeReplaced || late.closed {
+		t.Errorf("the earlier one: %d, want %d; the later one is closed: %t", code, closeReplaced, late.closed)
+	}
+	if code := x.door.streams.enter(made(3)); code != 0 || !late.closed {
+		t.Errorf("a later one: %d; the one before it is closed: %t", code, late.closed)
+	}
+}

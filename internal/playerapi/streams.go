@@ -117,7 +117,7 @@ func (d *Door) serveStream(w http.ResponseWriter, r *http.Request) {
 		d.log.Debug("upgrade of a player's stream failed", "err", err)
 		return
 	}
-	s := &stream{door: d, number: max(rand.Uint64(), 1), player: l.Player, session: l.ID, conn: socket.NetConn(), socket: socket}
+	s := &stream{door: d, number: max(rand.Uint64(), 1), player: l.Player, session: l.ID, epoch: l.Epoch, conn: socket.NetConn(), socket: socket}
 	now := time.Now().UnixNano()
 	s.heard.Store(now)
 	// Many come at once after a restart. Their heartbeats, and the signs of life in the journal, spread from the first on.
@@ -164,8 +164,8 @@ func (x *streams) attach(s *stream, after uint64) (code uint16) {
 	turn := &x.attaching[maphash.String(x.seed, s.player)%uint64(len(x.attaching))]
 	turn.Lock()
 	defer turn.Unlock()
-	if !x.enter(s) {
-		return closeDraining
+	if code = x.enter(s); code != 0 {
+		return code
 	}
 	cmd := cell.AttachStream{Player: s.player, Session: s.session, Stream: s.number}
 	if err := x.door.engine.Do(x.ctx, &cmd); err != nil {
@@ -182,24 +182,28 @@ func (x *streams) attach(s *stream, after uint64) (code uint16) {
 	return 0
 }
 
-// enter registers a stream, in place of an earlier one of the player. From now on it gathers events.
-func (x *streams) enter(s *stream) bool {
+// enter registers a stream, in place of an earlier one of the player. From now on it gathers events. A code means that it may
+// not be.
+func (x *streams) enter(s *stream) (code uint16) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if _, away := x.door.gate.away(); away || x.closed {
-		return false
+		return closeDraining
 	}
-	if old := x.players[s.player]; old != nil {
+	old := x.players[s.player]
+	switch {
+	case old == nil:
+	case old.epoch > s.epoch: // a later login came while this stream was on its way
+		return closeReplaced
+	case old.session == s.session:
+		old.close(closeSuperseded)
+	default:
 		delete(x.sessions, old.session)
-		code := uint16(closeSuperseded)
-		if old.session != s.session {
-			code = closeReplaced
-		}
-		old.close(code)
+		old.close(closeReplaced)
 	}
 	x.players[s.player], x.sessions[s.session] = s, s
 	x.door.numbers.open.Set(float64(len(x.players)))
-	return true
+	return 0
 }
 
 // leave reports whether the stream was the one of its player.
