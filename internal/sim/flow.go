@@ -65,9 +65,11 @@ func (w *Wishes) AddFlow() {
 		if w.chance.IntN(100) < 8 {
 			continue
 		}
-		w.makers = append(w.makers, m)
-		w.weights += m.weight
+		w.players = append(w.players, m)
+		w.playersWeights += m.weight
 	}
+	w.makers = append(w.makers, w.players...)
+	w.weights += w.playersWeights
 }
 
 func (w *Wishes) playerName() string { return fmt.Sprint("player-", w.chance.IntN(12)) }
@@ -411,6 +413,7 @@ func (w *World) flowDurable(batch []byte) {
 	}
 	err := cell.EachEvent(batch, func(_ domain.Time, e cell.Event) {
 		w.feedDurable(e)
+		w.games.event(w, e)
 		switch e := e.(type) {
 		case *cell.PlayerKeysChanged:
 			if old := w.told.rev[e.Player]; e.Rev != old && e.Rev != old+1 {
@@ -428,6 +431,8 @@ func (w *World) flowDurable(batch []byte) {
 	if err != nil {
 		w.violated("%v", err)
 	}
+	v := w.history.cell.View()
+	w.games.reservations(w, &v)
 }
 
 func (w *World) playersTold(e *cell.PlayersTold) {

@@ -17,6 +17,7 @@ func contains(list, word string) bool { return strings.Contains(" "+list+" ", " 
 
 // decided looks at what a command did right after it was decided, whether or not it will be durable.
 func (w *World) decided(together []*request, call *engine.Call) {
+	w.sawCommand(call.Cmd, call.Err)
 	if call.Err != nil {
 		refusal, ok := call.Err.(*domain.Refusal)
 		if !ok {

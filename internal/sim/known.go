@@ -160,6 +160,7 @@ func (k *known) learn(w *World, cmd cell.Command) {
 	case *cell.ReleasePlayer:
 		k.toldPlayer(w, &cmd.Released)
 	}
+	w.toldCall(cmd)
 	k.remember(w, cmd)
 }
 

@@ -115,7 +115,7 @@ func repetitionOf(w *World, cmd cell.Command) repetition {
 			},
 		}
 	}
-	return repetition{}
+	return repetitionOfCall(w, cmd)
 }
 
 // ended tells whether a game session is past being active.

@@ -37,6 +37,9 @@ type World struct {
 	searchers []*searcher
 	told      told // players
 	feeds     feedsTold
+	games     gameBook
+	seen      map[string]int
+	lively    bool
 	steps     int
 	counts    Counts
 }
@@ -95,6 +98,7 @@ func New(seed uint64) *World {
 	w.cell.Notify = w.drawNotify(often)
 	w.wishes = NewWishes(chance)
 	w.drawFlow()
+	w.makeLively()
 	w.history.cell = cell.New(w.cell)
 	return w
 }
@@ -175,7 +179,9 @@ func (w *World) act() {
 	case draw < 86 && w.habits.snapshots:
 		n.saveSnapshot()
 	case draw < 87 && w.habits.leaps:
-		w.pass(time.Duration(w.chance.IntN([]int{2_000, 60_000, 400_000}[w.chance.IntN(3)])) * time.Millisecond)
+		w.pass(time.Duration(w.chance.IntN(w.leap())) * time.Millisecond)
+	case w.lively:
+		w.pass(time.Duration(w.chance.IntN(1500)) * time.Millisecond)
 	default:
 		w.pass(time.Duration(w.chance.IntN(400)) * time.Millisecond)
 	}

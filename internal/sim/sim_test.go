@@ -3,13 +3,40 @@ package sim
 import (
 	"crypto/rand"
 	"encoding/binary"
+	"maps"
 	"os"
+	"slices"
 	"strconv"
 	"testing"
 )
 
 // failedOnce are seeds that once found something, be it in the simulator itself.
 var failedOnce = []uint64{2611020232, 2324282457, 3367901413, 8, 554562523, 2189938680}
+
+// lively are seeds where games are really played, beside 4 and 10; see makeLively.
+var lively = []uint64{16, 22, 28, 34, 40, 46}
+
+// mustSee are what the fixed seeds must have come to, or they show nothing of how players come and go in games.
+var mustSee = []string{
+	"game ACTIVE", "match ACTIVE", "game ENDING", "game ended by FINISHED with a result", "game ended by HOST_LOST", "game ended by TERMINATED",
+	"game ended by ALLOCATION_FAILED",
+	"RESERVED to ACTIVE under OFF", "RESERVED to ACTIVE under OPTIONAL", "RESERVED to ACTIVE under REQUIRED",
+	"ACTIVE ended by DISCONNECTED under OFF", "ACTIVE to DISCONNECTED under OPTIONAL", "ACTIVE to DISCONNECTED under REQUIRED",
+	"DISCONNECTED to RESERVED under OPTIONAL", "DISCONNECTED to RESERVED under REQUIRED",
+	"NO_SHOW to RESERVED under OPTIONAL", "NO_SHOW to RESERVED under REQUIRED",
+	"RESERVED to DISCONNECTED under OPTIONAL", "RESERVED to DISCONNECTED under REQUIRED",
+	"DISCONNECTED ended by RECONNECT_EXPIRED under OPTIONAL", "NO_SHOW ended by NO_SHOW under OPTIONAL", "RESERVED ended by NO_SHOW under OFF",
+	"RESERVED ended by DECLINED under OPTIONAL", "ACTIVE ended by RELEASED under REQUIRED",
+	"takeover begun", "takeover expired or lost", "takeover accepted under OFF", "takeover accepted under OPTIONAL", "takeover accepted under REQUIRED",
+	"ACTIVE to RESERVED under OPTIONAL", "Login while ACTIVE", "Login while DISCONNECTED", "Login while RESERVED",
+	"RESERVED anew", "hold over while RESERVED", "hold stopped by a restart", "hold stopped while the host is suspect",
+	"joined a game that goes on under OFF", "joined a game that goes on under OPTIONAL", "joined a game that goes on under REQUIRED",
+	"AddMembers seated", "AddMembers failed GAME_FULL", "JoinGameInstance", "JoinGameInstance GAME_FULL", "backfilled",
+	"EnterBackfill", "EnterBackfill GAME_FULL", "LeaveBackfill ended one",
+	"GetHostConnectionDetails again", "GetHostConnectionDetails HOST_NOT_READY", "GetHostConnectionDetails GAME_ENDED", "GetHostConnectionDetails GAME_ENDING",
+	"GetHostConnectionDetails SESSION_REPLACED", "GetHostConnectionDetails NOT_DISCONNECTED", "GetHostConnectionDetails seat lost",
+	"LeaveGame LEAVE_NOT_ALLOWED", "DeclineReconnect CANNOT_DECLINE_RECONNECT", "DeclineReconnect NOT_DISCONNECTED", "DisconnectMember stale",
+}
 
 // TestSim runs fixed seeds, those that once failed, and a few new ones; SIM_SEEDS=n runs n new ones. SIM_SEED=x runs only x.
 func TestSim(t *testing.T) {
@@ -18,34 +45,47 @@ func TestSim(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		run(t, seed)
+		run(t, seed, map[string]int{})
 		return
 	}
 	fresh := 4
 	if n, err := strconv.Atoi(os.Getenv("SIM_SEEDS")); err == nil {
 		fresh = n
 	}
+	seen := map[string]int{}
 	for seed := range uint64(12) {
-		run(t, seed)
+		run(t, seed, seen)
 	}
-	for _, seed := range failedOnce {
-		run(t, seed)
+	for _, seed := range slices.Concat(failedOnce, lively) {
+		run(t, seed, seen)
+	}
+	for _, what := range mustSee {
+		if seen[what] == 0 {
+			t.Errorf("%q was never seen in %d seeds", what, 12+len(failedOnce)+len(lively))
+		}
 	}
 	for range fresh {
 		var b [8]byte
 		_, _ = rand.Read(b[:])
-		run(t, binary.LittleEndian.Uint64(b[:])>>32)
+		run(t, binary.LittleEndian.Uint64(b[:])>>32, map[string]int{})
 	}
 }
 
-func run(t *testing.T, seed uint64) {
+// run adds what the run of a seed has come to to what others saw.
+func run(t *testing.T, seed uint64, seen map[string]int) {
 	t.Helper()
 	w := New(seed)
 	if err := w.Run(4000); err != nil {
 		t.Errorf("%v\nagain: SIM_SEED=%d go test ./internal/sim -run TestSim", err, seed)
 	}
+	for what, n := range w.seen {
+		seen[what] += n
+	}
 	if testing.Verbose() {
 		t.Logf("seed %d: %+v, %d entries", seed, w.Counts(), len(w.history.entries))
+		for _, what := range slices.Sorted(maps.Keys(w.seen)) {
+			t.Logf("%6d %s", w.seen[what], what)
+		}
 	}
 }
 

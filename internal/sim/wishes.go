@@ -20,6 +20,10 @@ type Wishes struct {
 	weights int
 	made    uint64 // numbers identifiers, links and requests
 	now     domain.Time
+
+	players        []maker // those of them that player flow adds
+	playersWeights int
+	lively         bool // see makeLively
 }
 
 type maker struct {
@@ -46,8 +50,15 @@ func (w *Wishes) Next(v *cell.View, now domain.Time) cell.Command {
 	if cmd := w.begin(v); cmd != nil {
 		return cmd
 	}
-	at := w.chance.IntN(max(w.weights, 1))
-	for _, m := range w.makers {
+	makers, weights := w.makers, w.weights
+	if w.lively && !w.oneIn(16) {
+		if !w.oneIn(5) {
+			return w.next(v)
+		}
+		makers, weights = w.players, w.playersWeights
+	}
+	at := w.chance.IntN(max(weights, 1))
+	for _, m := range makers {
 		if at -= m.weight; at < 0 {
 			return m.make(w, v)
 		}

@@ -1,0 +1,181 @@
+package sim
+
+import (
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/session"
+)
+
+// gameBook reads what happens to seats in games: each membership goes only ways that there are, and a reservation is always
+// somebody's. It reads durable entries, so that it goes on over restarts.
+type gameBook struct {
+	rules   map[domain.UUID]flow.Rules
+	status  map[domain.UUID]flow.InstanceStatus
+	members map[string]flow.Membership
+	open    []domain.UUID          // player sessions of memberships that may be live
+	owner   map[domain.UUID]string // of those that ever were
+	late    map[string]bool        // whose hold was lengthened for a reservation that was open at its end
+}
+
+// seatWays are the statuses that each status of a membership can become, beside its end.
+var seatWays = map[flow.MembershipStatus]string{
+	0:                       "PENDING",
+	flow.MemberPending:      "PENDING RESERVED",
+	flow.MemberReserved:     "RESERVED ACTIVE NO_SHOW DISCONNECTED",
+	flow.MemberNoShow:       "NO_SHOW RESERVED",
+	flow.MemberActive:       "ACTIVE DISCONNECTED RESERVED", // RESERVED: the connection was lost while another device was about to take over
+	flow.MemberDisconnected: "DISCONNECTED RESERVED",
+}
+
+// neverUnder are the ends that a mode does not know.
+var neverUnder = map[flow.Reconnect]string{
+	flow.ReconnectOff:      "RECONNECT_EXPIRED DECLINED TOO_MANY_DISCONNECTS",
+	flow.ReconnectOptional: "DISCONNECTED",
+	flow.ReconnectRequired: "RECONNECT_EXPIRED DECLINED TOO_MANY_DISCONNECTS DISCONNECTED NO_SHOW",
+}
+
+func (b *gameBook) event(w *World, e cell.Event) {
+	if b.members == nil {
+		b.rules, b.status = map[domain.UUID]flow.Rules{}, map[domain.UUID]flow.InstanceStatus{}
+		b.members, b.owner, b.late = map[string]flow.Membership{}, map[domain.UUID]string{}, map[string]bool{}
+	}
+	switch e := e.(type) {
+	case *cell.FlowResumed: // all hosts are suspect, and no hold has a deadline
+		for player, m := range b.members {
+			if m.HoldBy != 0 {
+				m.HoldBy, m.HoldLeft = 0, 1
+				b.members[player] = m
+				w.saw("hold stopped by a restart")
+			}
+		}
+	case *cell.GameInstanceChanged:
+		b.instance(w, &e.Instance)
+	case *cell.GameInstanceForgotten:
+		delete(b.rules, e.ID)
+		delete(b.status, e.ID)
+	case *cell.MembershipChanged:
+		b.membership(w, &e.Membership)
+	case *cell.MembershipEnded:
+		m, ok := b.members[e.Player]
+		if !ok || e.LastGame.Instance != m.Instance {
+			w.violated("%s comes out of gi-%s, and was in gi-%s", e.Player, e.LastGame.Instance, m.Instance)
+		}
+		mode := b.rules[m.Instance].Reconnect
+		if why := e.LastGame.Membership.String(); contains(neverUnder[mode], why) {
+			w.violated("%s comes out of a game by %s under %s", e.Player, why, mode)
+		}
+		w.saw("%s ended by %s under %s", m.Status, e.LastGame.Membership, mode)
+		delete(b.members, e.Player)
+		delete(b.late, e.Player)
+	}
+}
+
+func (b *gameBook) instance(w *World, x *flow.Instance) {
+	old := b.status[x.ID]
+	if x.Status < old || old == flow.InstanceEnded {
+		w.violated("gi-%s was %s, is %s", x.ID, old, x.Status)
+	}
+	if rules, ok := b.rules[x.ID]; ok && rules != x.Rules {
+		w.violated("gi-%s has other rules than it began with: %+v, %+v", x.ID, x.Rules, rules)
+	}
+	b.rules[x.ID], b.status[x.ID] = x.Rules, x.Status
+	switch {
+	case x.Status == old:
+	case x.Status == flow.InstanceEnded && x.Result != "":
+		w.saw("game ended by %s with a result", x.EndReason)
+	case x.Status == flow.InstanceEnded:
+		w.saw("game ended by %s", x.EndReason)
+	case x.Match != "":
+		w.saw("match %s", x.Status)
+	default:
+		w.saw("game %s", x.Status)
+	}
+}
+
+func (b *gameBook) membership(w *World, m *flow.Membership) {
+	old, was := b.members[m.Player]
+	switch {
+	case !contains(seatWays[old.Status], m.Status.String()):
+		w.violated("%s was %s in gi-%s, is %s in gi-%s", m.Player, old.Status, old.Instance, m.Status, m.Instance)
+	case was && (m.Instance != old.Instance || m.Attempt < old.Attempt || m.Attempt > old.Attempt+1 || m.Epoch < old.Epoch || old.WasActive && !m.WasActive):
+		w.violated("%s was %+v, is %+v", m.Player, old, m)
+	case was && m.Disconnects != old.Disconnects && (old.Status != flow.MemberActive || m.Disconnects != old.Disconnects+1 || m.LostAt == old.LostAt):
+		w.violated("%s has lost its connection %d times, and before that %d: %+v, %+v", m.Player, m.Disconnects, old.Disconnects, m, old)
+	case m.Status == flow.MemberDisconnected && b.rules[m.Instance].Reconnect == flow.ReconnectOff && !old.WasActive:
+		w.violated("%s is DISCONNECTED under OFF", m.Player)
+	}
+	b.hold(w, &old, m)
+	b.members[m.Player] = *m
+	for _, id := range []domain.UUID{m.Session, m.Next} {
+		if _, known := b.owner[id]; !known && !id.IsZero() {
+			b.owner[id] = m.Player
+			b.open = append(b.open, id)
+		}
+	}
+	switch mode := b.rules[m.Instance].Reconnect; {
+	case !was && b.status[m.Instance] == flow.InstancePending:
+		w.saw("to PENDING under %s", mode)
+	case !was && !m.Ticket.IsZero():
+		w.saw("backfilled")
+	case !was:
+		w.saw("joined a game that goes on under %s", mode)
+	case m.Status != old.Status:
+		w.saw("%s to %s under %s", old.Status, m.Status, mode)
+	case m.Next != old.Next && m.Session != old.Session:
+		w.saw("takeover accepted under %s", mode)
+	case m.Next != old.Next && m.Next.IsZero():
+		w.saw("takeover expired or lost")
+	case m.Next != old.Next:
+		w.saw("takeover begun")
+	case m.Session != old.Session:
+		w.saw("%s anew", m.Status)
+	}
+}
+
+// hold holds the deadline of a player who is to come back against the one before: it is set once for each loss, and neither
+// logins nor reservations move it. A reservation that is open at its end lengthens it, once.
+func (b *gameBook) hold(w *World, old, m *flow.Membership) {
+	switch {
+	case old.HoldBy == 0 || m.HoldBy == 0:
+		b.late[m.Player] = false
+	case m.HoldBy < old.HoldBy, m.HoldBy > old.HoldBy && (m.Status != flow.MemberReserved || b.late[m.Player]):
+		w.violated("%s was to come back until %v, and is now until %v: %+v", m.Player, old.HoldBy, m.HoldBy, m)
+	case m.HoldBy > old.HoldBy:
+		b.late[m.Player] = true
+		w.saw("hold over while RESERVED")
+	}
+	if m.HoldLeft != 0 && old.HoldLeft == 0 {
+		w.saw("hold stopped while the host is suspect")
+	}
+}
+
+// reservations looks behind each durable entry at the reservations that were made for members: each is the current one of its
+// membership, or the one that takes over, so that none outlives the membership or the game, and none is open beside another.
+func (b *gameBook) reservations(w *World, v *cell.View) {
+	reserved := map[string]domain.UUID{}
+	open := b.open[:0]
+	for _, id := range b.open {
+		p, ok := v.PlayerSession(id)
+		switch {
+		case !ok || !p.Status.Live():
+			continue
+		case p.Status != session.Reserved:
+			open = append(open, id)
+			continue
+		}
+		open = append(open, id)
+		player := b.owner[id]
+		m, ok := b.members[player]
+		switch {
+		case !ok || m.Session != id && m.Next != id:
+			w.violated("psess-%s is reserved for %s, who has %s in gi-%s, psess-%s", id, player, m.Status, m.Instance, m.Session)
+		case b.status[m.Instance] == flow.InstanceEnded:
+			w.violated("psess-%s is reserved in gi-%s, which has ended", id, m.Instance)
+		case !reserved[player].IsZero():
+			w.violated("psess-%s and psess-%s are both reserved for %s", id, reserved[player], player)
+		}
+		reserved[player] = id
+	}
+	b.open = open
+}

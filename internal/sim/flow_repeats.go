@@ -1,0 +1,86 @@
+package sim
+
+import (
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/flow"
+)
+
+// onceOnly begins the request ids that no two wishes share, so that a repeat is known to be one.
+const onceOnly = "once-"
+
+// callerOf finds the player who wishes something; nil when the command is not a player's.
+func callerOf(cmd cell.Command) *cell.Caller {
+	x := reflect.ValueOf(cmd).Elem().FieldByName("Caller")
+	if !x.IsValid() {
+		return nil
+	}
+	by, _ := x.Addr().Interface().(*cell.Caller)
+	return by
+}
+
+// repetitionOfCall is a player's call that comes again with its X-Request-Id, restarts or not: it gets the answer of then, the
+// same reservation too (R14), unless another device has taken over or the player has logged out.
+func repetitionOfCall(w *World, first cell.Command) repetition {
+	by := callerOf(first)
+	if by == nil || !strings.HasPrefix(by.Request, onceOnly) || by.Repeated {
+		return repetition{}
+	}
+	at := w.now
+	answer := *by
+	return repetition{
+		func() cell.Command {
+			if w.now.Sub(at) > 5*time.Minute { // it is remembered for ten, and may have to wait yet
+				return nil
+			}
+			again := reflect.New(reflect.TypeOf(first).Elem())
+			again.Elem().Set(reflect.ValueOf(first).Elem())
+			cmd := again.Interface().(cell.Command)
+			*callerOf(cmd) = cell.Caller{Player: answer.Player, Session: answer.Session, Request: answer.Request}
+			return cmd
+		},
+		func(cmd cell.Command, got domain.Reason) bool {
+			if got != 0 {
+				v := w.node.seq.Cell().View()
+				l, ok := v.Login(answer.Session)
+				return !ok || l.State != flow.LoginLive
+			}
+			now := callerOf(cmd)
+			w.saw("%s again", reflect.TypeOf(cmd).Elem().Name())
+			return now.Repeated && now.Made == answer.Made && now.Flow == answer.Flow
+		},
+	}
+}
+
+// toldCall holds the answer to a call against what is durable.
+func (w *World) toldCall(cmd cell.Command) {
+	if w.cell.Flow == nil {
+		return
+	}
+	w.toldStand(cmd)
+	switch cmd := cmd.(type) {
+	case *cell.GetHostConnectionDetails:
+		if made := cmd.Made; !cmd.Repeated && !made.IsZero() && w.games.owner[made] != cmd.Player {
+			w.violated("%s was told of psess-%s, which is not durable", cmd.Player, made)
+		}
+	case *cell.EndGame:
+		if s, ok := w.games.status[cmd.Instance]; ok && s != flow.InstanceEnded {
+			w.violated("gi-%s has ended, says the answer; durable is %s", cmd.Instance, s)
+		}
+	}
+}
+
+// toldStand holds the answer to a player's call against what is durable: whoever has it will never be told of less.
+func (w *World) toldStand(cmd cell.Command) {
+	by := callerOf(cmd)
+	if by == nil || by.Look {
+		return
+	}
+	if rev, seq := w.told.rev[by.Player], w.told.seq[by.Player]; by.Flow.Rev > rev || by.Flow.Seq > seq {
+		w.violated("%T was answered with revision %d, event %d; durable are %d and %d", cmd, by.Flow.Rev, by.Flow.Seq, rev, seq)
+	}
+}

@@ -1,0 +1,64 @@
+package sim
+
+import (
+	"fmt"
+	"reflect"
+
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/flow"
+)
+
+// saw notes what a run has come to, so that a test can see that the draws reach it.
+func (w *World) saw(format string, args ...any) {
+	if w.seen == nil {
+		w.seen = map[string]int{}
+	}
+	w.seen[fmt.Sprintf(format, args...)]++
+}
+
+// sawCommand notes how a command of player flow ended, right after it was decided.
+func (w *World) sawCommand(cmd cell.Command, err error) {
+	if w.cell.Flow == nil {
+		return
+	}
+	name := reflect.TypeOf(cmd).Elem().Name()
+	if err != nil {
+		if code := flow.CodeOf(err); code != flow.Unavailable {
+			w.saw("%s %s", name, code)
+		} else {
+			w.saw("%s refused", name)
+		}
+		return
+	}
+	w.saw("%s", name)
+	switch cmd := cmd.(type) {
+	case *cell.Login:
+		if s := w.games.members[cmd.Player].Status; s != 0 {
+			w.saw("%s while %s", name, s)
+		}
+	case *cell.GetHostConnectionDetails:
+		if cmd.Lost {
+			w.saw("%s seat lost", name)
+		}
+		if cmd.Repeated {
+			w.saw("%s repeated", name)
+		}
+	case *cell.AddMembers:
+		for _, x := range cmd.Failed {
+			w.saw("%s failed %s", name, x.Why)
+		}
+		if len(cmd.Failed) < len(cmd.Players) {
+			w.saw("%s seated", name)
+		}
+	case *cell.ReleaseMembers:
+		w.saw("%s unknown %d", name, len(cmd.Unknown))
+	case *cell.DisconnectMember:
+		if cmd.Stale {
+			w.saw("%s stale", name)
+		}
+	case *cell.LeaveBackfill:
+		if cmd.Ticket != "" {
+			w.saw("%s ended one", name)
+		}
+	}
+}
