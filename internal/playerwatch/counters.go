@@ -85,13 +85,10 @@ func (c *counters) membershipEnded(e *cell.MembershipEnded) {
 
 func (c *counters) instanceChanged(committed *engine.Committed, e *cell.GameInstanceChanged) {
 	x := &e.Instance
-	if e.Was() != flow.InstancePending {
-		return
-	}
-	switch x.Status {
-	case flow.InstanceActive:
+	switch {
+	case e.Was() == flow.InstancePending && x.Status == flow.InstanceActive:
 		c.allocation.WithLabelValues(x.Queue).Observe(committed.At.Sub(x.Created).Seconds())
-	case flow.InstanceEnded:
+	case e.Was() != flow.InstanceEnded && x.Status == flow.InstanceEnded && x.EndReason == flow.AllocationFailed:
 		c.failed.WithLabelValues(x.Queue, x.EndReason.String()).Inc()
 	}
 }

@@ -123,7 +123,7 @@ func (cmd *ReadyGame) decide(t *tx) error {
 	if err != nil || t.c.flow.Instances.Get(r).Ready {
 		return err
 	}
-	t.changeInstance(r, func(x *flow.Instance) { x.Ready = true })
+	t.changeInstance(r, func(x *flow.Instance) { x.Ready, x.AllocateBy = true, 0 })
 	t.admitMembers(r)
 	return nil
 }

@@ -74,7 +74,7 @@ func (t *tx) dropAdvice(ticket domain.UUID) {
 	}
 }
 
-// settleAdvice forgets what was said of the searches of those who are in a game that has its host now.
+// settleAdvice forgets what was said of the searches of those who are in a game that takes players now.
 func (t *tx) settleAdvice(r flow.Ref) {
 	for _, m := range t.c.flow.Instances.Get(r).Members() {
 		t.dropAdvice(t.c.flow.Memberships.Get(m).Ticket)
@@ -171,7 +171,7 @@ func (a *auditor) advice(x *flow.Advice) {
 	if a.waiting == nil { // counted once: there may be as many searches as memberships
 		a.waiting = map[domain.UUID]bool{}
 		for _, m := range a.c.flow.Memberships.All() {
-			if a.c.flow.Instances.Get(m.InstanceRef()).Status == flow.InstancePending {
+			if !a.c.flow.Instances.Get(m.InstanceRef()).Ready {
 				a.waiting[m.Ticket] = true
 			}
 		}

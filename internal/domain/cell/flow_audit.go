@@ -266,6 +266,12 @@ func (a *auditor) instance(r flow.Ref, x *flow.Instance) {
 	}
 	game, seats := a.c.sessions.Games.Get(g), map[session.Ref]bool{}
 	a.hosted(who, x, game)
+	switch {
+	case x.AllocateBy != 0 && (x.Ready || x.Status != flow.InstanceActive):
+		a.fail("I12", who, "it is %s, it takes players: %t, and it must do so by %d", x.Status, x.Ready, x.AllocateBy)
+	case !x.Ready && x.AllocateBy == 0 && x.AbsoluteBy == 0 && x.EndBy == 0:
+		a.fail("I12", who, "it takes no players yet, and nothing ends that")
+	}
 	for _, ref := range x.Members() {
 		m := a.c.flow.Memberships.Get(ref)
 		if m.Seat != 0 {

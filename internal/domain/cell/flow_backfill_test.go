@@ -45,7 +45,7 @@ func TestNewcomersReservation(t *testing.T) {
 // Members who wait for Game.Ready have their seats, also when what the placement reserved has expired; who has such a
 // reservation is not counted twice.
 func TestSeatsOfThoseWhoWaitForTheServer(t *testing.T) {
-	w := newFlowWorld(t, func(c *flow.Config) { c.Games.ManualReady, c.Games.DirectJoin = true, true })
+	w := newFlowWorld(t, func(c *flow.Config) { c.Games.ManualReady, c.Games.AllocationTimeout = true, 10*time.Minute })
 	x := w.matchedGame("a", "b")
 	free := func() int32 {
 		n, _ := w.cell.freeSlots(x.Game)

@@ -142,17 +142,20 @@ func (t *tx) mayBeIn(field string, i int, player string, fits func(flow.Phase) b
 	return nil
 }
 
-// hostInstance lets a game instance be active in a game session.
+// hostInstance lets a game instance be active in a game session. With manualReady the time for that runs until Game.Ready: before
+// nobody can play.
 func (t *tx) hostInstance(r flow.Ref, game session.ID) {
 	t.flow.cause = "Allocated"
 	t.changeInstance(r, func(x *flow.Instance) {
-		x.Status, x.Game, x.AllocateBy, x.Ready = flow.InstanceActive, string(game), 0, !x.Rules.ManualReady
+		x.Status, x.Game, x.Ready = flow.InstanceActive, string(game), x.Ready || !x.Rules.ManualReady
+		if x.Ready {
+			x.AllocateBy = 0
+		}
 		if x.Rules.KeepAlive > 0 {
 			x.KeepAliveBy = t.contact.Add(x.Rules.KeepAlive)
 		}
 	})
 	x := t.c.flow.Instances.Get(r)
-	t.settleAdvice(r)
 	t.tellHosted(r)
 	t.freeSeatsOfLeavers(game, x.ID)
 	if x.Ready {
@@ -185,6 +188,7 @@ func (t *tx) freeSeatsOfLeavers(game session.ID, instance domain.UUID) {
 
 // admitMembers gives every pending member a reservation.
 func (t *tx) admitMembers(r flow.Ref) {
+	t.settleAdvice(r)
 	for _, m := range slices.Clone(t.c.flow.Instances.Get(r).Members()) {
 		if t.c.flow.Memberships.Get(m).Status == flow.MemberPending {
 			t.admit(m)
@@ -315,7 +319,7 @@ func (t *tx) instanceNotPlaced(id string, status placement.Status) {
 func (t *tx) failAllocation(r flow.Ref, why flow.Reason) {
 	t.flow.cause = "AllocationFailed"
 	x := t.c.flow.Instances.Get(r)
-	id, pending := x.ID, x.Placement
+	id, pending, game := x.ID, x.Placement, x.Game
 	var out []flow.Membership
 	for _, ref := range x.Members() {
 		out = append(out, *t.c.flow.Memberships.Get(ref))
@@ -330,6 +334,7 @@ func (t *tx) failAllocation(r flow.Ref, why flow.Reason) {
 		_, again := slices.BinarySearch(requeued, m.Player)
 		t.tellPlayers(flow.OnFailedToAllocateGameInstance, flow.Message{Instance: id, Reason: why, Requeued: again}, m.Player)
 	}
+	t.stopHost(game) // one that was found and did not get ready
 }
 
 // closeInstance ends a game instance and all its memberships, in one transaction for all players. What they are told
@@ -343,7 +348,7 @@ func (t *tx) closeInstance(r flow.Ref, end, member flow.Reason, result string) {
 		x.ForgetAt = t.now.Add(t.c.flowConfig.Games.EndedKept)
 	})
 	for _, m := range members {
-		t.dropMembership(m, end, member, result, x.Status != flow.InstancePending)
+		t.dropMembership(m, end, member, result, x.Status != flow.InstancePending && end != flow.AllocationFailed)
 	}
 }
 
@@ -460,7 +465,7 @@ func (t *tx) hostEnding(game session.ID) {
 		return
 	}
 	t.changeInstance(r, func(x *flow.Instance) {
-		x.Status, x.EndBy, x.EmptyBy = flow.InstanceEnding, t.contact.Add(x.Rules.EndingGrace), 0
+		x.Status, x.EndBy, x.EmptyBy, x.AllocateBy = flow.InstanceEnding, t.contact.Add(x.Rules.EndingGrace), 0, 0
 	})
 	for _, m := range t.c.flow.Instances.Get(r).Members() {
 		t.touch(t.c.flow.Memberships.Get(m).PlayerRef())

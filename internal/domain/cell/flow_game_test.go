@@ -265,3 +265,60 @@ func TestLossOfMany(t *testing.T) {
 		t.Errorf("penalties %+v", p)
 	}
 }
+
+// TestServerThatIsNeverReady: with manualReady the time for a host ends with Game.Ready. Until then nobody can play, and with
+// REQUIRED nobody could leave.
+func TestServerThatIsNeverReady(t *testing.T) {
+	w := newFlowWorld(t, func(c *flow.Config) { c.Games.ManualReady, c.Games.AbsoluteTimeout = true, 0 })
+	w.party("me")
+	w.must(&SetReady{w.as("me"), true})
+	g := w.play(false, flow.ReconnectRequired, "me")
+	w.restart()
+	before := w.seq("me")
+	w.pass(119 * time.Second)
+	w.wantTold("me", before, "")
+	w.pass(2 * time.Second)
+	w.wantTold("me", before, "GameSessionChanged FailedToAllocateGameInstance:TIMEOUT")
+	w.wantPhase("me", flow.InParty)
+	r, _ := w.cell.flow.Party(w.keys("me").Party)
+	if !w.cell.flow.Parties.Get(r).Members[0].Ready {
+		t.Error("an allocation that failed made a player not ready")
+	}
+	if host := w.gameOf(g); host.Status != session.Terminating {
+		t.Errorf("the game session is %s", host.Status)
+	}
+
+	w.online("other")
+	g = w.play(false, flow.ReconnectRequired, "other")
+	w.pass(time.Minute)
+	w.must(&ReadyGame{g})
+	w.pass(2 * time.Minute)
+	w.wantPhase("other", flow.InGame)
+}
+
+// TestNeverReadyAndAgain: who searches again because a server did not get ready does so with all that was said of the search.
+func TestNeverReadyAndAgain(t *testing.T) {
+	w := newFlowWorld(t, func(c *flow.Config) { c.Games.ManualReady, c.Games.Requeue = true, true })
+	said := flow.Advice{Attributes: `{"skill":3}`, Players: []flow.PlayerAdvice{{Player: "a", Data: "data of a"}}}
+	if refused := w.propose(testQueue, w.enterWith(said, "a"), w.search("b")); refused != nil {
+		t.Fatal(refused)
+	}
+	w.startMatch(w.instance(w.keys("a").Game).Placement)
+	w.pass(3 * time.Minute)
+	w.wantPhase("a", flow.Matchmaking)
+	if got := w.skillOf(w.keys("a").Ticket, "a"); got != 3 {
+		t.Errorf("the skill is %v", got)
+	}
+	if refused := w.propose(testQueue, w.keys("a").Ticket, w.keys("b").Ticket); refused != nil {
+		t.Fatal(refused)
+	}
+	g := w.keys("a").Game
+	w.startMatch(w.instance(g).Placement)
+	w.must(&ReadyGame{g})
+	if got := w.dataOf(w.member("a").Session); got != "data of a" {
+		t.Errorf("PlayerData is %q", got)
+	}
+	if n := w.cell.flow.Advices.Len(); n != 0 {
+		t.Errorf("%d are kept", n)
+	}
+}

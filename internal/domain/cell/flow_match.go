@@ -290,15 +290,17 @@ func (t *tx) commitBackfill(match matchmaking.Ref, game session.ID) {
 	members := t.newMembers(all)
 	r, ok := t.c.flow.InstanceOfGame(string(game))
 	if !ok {
-		r = t.beginInstance(flow.Instance{ID: t.newID(), Rules: t.c.flowConfig.RulesOf(x.Of.Name), Queue: x.Of.Name, Match: x.ID}, members)
+		r = t.beginInstance(flow.Instance{ // whose server has asked for players, and so takes them
+			ID: t.newID(), Rules: t.c.flowConfig.RulesOf(x.Of.Name), Queue: x.Of.Name, Match: x.ID, Ready: true,
+		}, members)
 		t.hostInstance(r, game)
 		return
 	}
 	for _, m := range members {
 		t.seatNewcomer(r, m)
 	}
-	for _, m := range all {
-		t.dropAdvice(m.ticket)
+	if t.c.flow.Instances.Get(r).Ready {
+		t.settleAdvice(r)
 	}
 }
 

@@ -109,7 +109,7 @@ func (t *timers) ofParty(x *flow.Party) {
 func (t *timers) ofGame(m *flow.Membership) {
 	x := t.c.flow.Instances.Get(m.InstanceRef())
 	id := "gi-" + x.ID.String()
-	t.contact("allocationTimeout", id, x.AllocateBy, "the game fails: no host was found")
+	t.contact("allocationTimeout", id, x.AllocateBy, "the game fails: no host was found, or it does not take players")
 	t.contact("absoluteTimeout", id, x.AbsoluteBy, "the game ends")
 	t.contact("endingGrace", id, x.EndBy, "the game ends")
 	t.contact("emptyTimeout", id, x.EmptyBy, "the game ends")
