@@ -91,20 +91,27 @@ func run(t *testing.T, seed uint64, seen map[string]int) {
 
 // TestSameSeedSameRun: a seed that finds something finds it again.
 func TestSameSeedSameRun(t *testing.T) {
+	for _, seed := range []uint64{7, 28} {
+		sameRun(t, seed)
+	}
+}
+
+func sameRun(t *testing.T, seed uint64) {
+	t.Helper()
 	var worlds [2]*World
 	for i := range worlds {
-		worlds[i] = New(7)
+		worlds[i] = New(seed)
 		if err := worlds[i].Run(1500); err != nil {
 			t.Fatal(err)
 		}
 	}
 	a, b := worlds[0], worlds[1]
-	if a.counts != b.counts || len(a.history.entries) != len(b.history.entries) || !a.now.Equal(b.now) {
-		t.Errorf("the same seed gave %+v and %+v", a.counts, b.counts)
+	if a.counts != b.counts || !maps.Equal(a.seen, b.seen) || len(a.history.entries) != len(b.history.entries) || !a.now.Equal(b.now) {
+		t.Errorf("seed %d gave %+v and %+v", seed, a.counts, b.counts)
 	}
 	for i := range a.history.entries {
 		if string(a.history.entries[i]) != string(b.history.entries[i]) {
-			t.Fatalf("entry %d differs", i+1)
+			t.Fatalf("seed %d: entry %d differs", seed, i+1)
 		}
 	}
 }
