@@ -13,7 +13,9 @@ import (
 	"github.com/lxzan/gws"
 
 	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/placement"
 	"github.com/musterhq/muster/internal/identity"
 )
 
@@ -39,7 +41,15 @@ func frontOf(x *lobby) (base string, auth http.Header, path string) {
 // chatter is a receiver that passes on what it is told.
 type chatter struct {
 	gws.BuiltinEventHandler
-	got chan map[string]any
+	got   chan map[string]any
+	ended chan uint16
+}
+
+func (c *chatter) OnClose(_ *gws.Conn, err error) {
+	if closed, ok := err.(*gws.CloseError); ok {
+		c.ended <- closed.Code
+	}
+	close(c.ended)
 }
 
 func (c *chatter) OnMessage(_ *gws.Conn, m *gws.Message) {
@@ -52,8 +62,8 @@ func (c *chatter) OnMessage(_ *gws.Conn, m *gws.Message) {
 // listen opens a stream; whoever wants to hear something has to read from it.
 func (x *lobby) listen(base string, auth http.Header, path string) (*gws.Conn, *chatter) {
 	x.Helper()
-	c := &chatter{got: make(chan map[string]any, 1000)}
-	socket, _, err := gws.NewClient(c, &gws.ClientOption{Addr: base + path, RequestHeader: auth})
+	c := &chatter{got: make(chan map[string]any, 1000), ended: make(chan uint16, 1)}
+	socket, _, err := gws.NewClient(c, &gws.ClientOption{Addr: base + path, RequestHeader: auth.Clone()})
 	if err != nil {
 		x.Fatal(err)
 	}
@@ -174,5 +184,37 @@ func TestGapIsToldOnce(t *testing.T) {
 		if o["type"] == "OnPartyChanged" {
 			return
 		}
+	}
+}
+
+// A game has a few streams at once, and cannot take the connections of all others.
+func TestGameHasFewStreams(t *testing.T) {
+	x := newLobby(t, nil)
+	base, auth, _ := frontOf(x)
+	x.login("ann")
+	instance := newID()
+	for _, cmd := range []cell.Command{
+		&cell.CreateLocation{Name: "custom-a", Region: "eu-central-1"},
+		&cell.CreateFleet{Fleet: fleet.Fleet{ID: "fleet-1", Region: "eu-central-1", Name: "f"}, Locations: []string{"custom-a"}},
+		&cell.CreateQueue{Queue: placement.Queue{
+			Name: "q", Region: "eu-central-1", Timeout: 10 * time.Minute, Destinations: []string{"arn:aws:gamelift:eu-central-1::fleet/fleet-1"},
+		}},
+		&cell.MakeGame{Plan: cell.GamePlan{ID: instance, Queue: "q", PlayersMax: 1, Players: []cell.PlannedPlayer{{Player: "ann"}}}},
+	} {
+		if err := x.door.engine.Do(t.Context(), cmd); err != nil {
+			t.Fatal(err)
+		}
+	}
+	auth.Set("Authorization", "Bearer "+serverPrefix+gameID(instance)+"_"+x.keys.CellSecret().PartnerToken(gameID(instance)))
+	auth["Sec-WebSocket-Protocol"] = []string{serverProtocol}
+	for range linesMax {
+		socket, c := x.listen(base, auth, ServerStreamPath)
+		go socket.ReadLoop()
+		<-c.got
+	}
+	socket, c := x.listen(base, auth, ServerStreamPath)
+	go socket.ReadLoop()
+	if code := <-c.ended; code != closeRate {
+		t.Errorf("one more than %d was closed with %d, want %d", linesMax, code, closeRate)
 	}
 }

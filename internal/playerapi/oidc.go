@@ -174,7 +174,7 @@ func (o *OIDC) check(claims map[string]any) error {
 	if !ok || now.After(expires.Add(oidcLeeway)) {
 		return fmt.Errorf("exp %v: expired or missing", claims["exp"])
 	}
-	if from, ok := instant(claims["nbf"]); ok && now.Add(oidcLeeway).Before(from) {
+	if from, ok := instant(claims["nbf"]); claims["nbf"] != nil && (!ok || now.Add(oidcLeeway).Before(from)) {
 		return fmt.Errorf("nbf %v: not good yet", claims["nbf"])
 	}
 	issued, ok := instant(claims["iat"])

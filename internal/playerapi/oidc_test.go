@@ -103,21 +103,22 @@ func TestOIDC(t *testing.T) {
 	public, _ := x509.MarshalPKIXPublicKey(key.Public())
 	none := "eyJhbGciOiJub25lIiwia2lkIjoib25lIn0." + strings.Split(sign(t, jose.ES256, key, "one", good()), ".")[1] + "."
 	for name, token := range map[string]string{
-		"no signature":          none,
-		"the public key as HS":  sign(t, jose.HS256, public, "one", good()),
-		"another key":           sign(t, jose.ES256, other, "one", good()),
-		"another issuer":        sign(t, jose.ES256, key, "one", good("iss", "https://evil.example")),
-		"another audience":      sign(t, jose.ES256, key, "one", good("aud", "other")),
-		"expired":               sign(t, jose.ES256, key, "one", good("exp", now.Add(-2*time.Minute).Unix())),
-		"no end":                sign(t, jose.ES256, key, "one", good("exp", nil)),
-		"not good yet":          sign(t, jose.ES256, key, "one", good("nbf", now.Add(2*time.Minute).Unix())),
-		"from the future":       sign(t, jose.ES256, key, "one", good("iat", now.Add(2*time.Minute).Unix())),
-		"from long ago":         sign(t, jose.ES256, key, "one", good("iat", now.Add(-25*time.Hour).Unix())),
-		"a required claim":      sign(t, jose.ES256, key, "one", good("env", "test")),
-		"no player":             sign(t, jose.ES256, key, "one", good("sub", nil)),
-		"a player who is a map": sign(t, jose.ES256, key, "one", good("sub", map[string]any{"a": 1})),
-		"too long":              sign(t, jose.ES256, key, "one", good("more", strings.Repeat("x", tokenBytesMax))),
-		"nonsense":              "a.b.c",
+		"no signature":            none,
+		"the public key as HS":    sign(t, jose.HS256, public, "one", good()),
+		"another key":             sign(t, jose.ES256, other, "one", good()),
+		"another issuer":          sign(t, jose.ES256, key, "one", good("iss", "https://evil.example")),
+		"another audience":        sign(t, jose.ES256, key, "one", good("aud", "other")),
+		"expired":                 sign(t, jose.ES256, key, "one", good("exp", now.Add(-2*time.Minute).Unix())),
+		"no end":                  sign(t, jose.ES256, key, "one", good("exp", nil)),
+		"a start that is no time": sign(t, jose.ES256, key, "one", good("nbf", "tomorrow")),
+		"not good yet":            sign(t, jose.ES256, key, "one", good("nbf", now.Add(2*time.Minute).Unix())),
+		"from the future":         sign(t, jose.ES256, key, "one", good("iat", now.Add(2*time.Minute).Unix())),
+		"from long ago":           sign(t, jose.ES256, key, "one", good("iat", now.Add(-25*time.Hour).Unix())),
+		"a required claim":        sign(t, jose.ES256, key, "one", good("env", "test")),
+		"no player":               sign(t, jose.ES256, key, "one", good("sub", nil)),
+		"a player who is a map":   sign(t, jose.ES256, key, "one", good("sub", map[string]any{"a": 1})),
+		"too long":                sign(t, jose.ES256, key, "one", good("more", strings.Repeat("x", tokenBytesMax))),
+		"nonsense":                "a.b.c",
 	} {
 		if claim, err := o.Identify(t.Context(), token); err == nil {
 			t.Errorf("%s: taken as %+v", name, claim)

@@ -20,8 +20,13 @@ const ServerStreamPath = PartnerPrefix + "stream"
 // serverProtocol is its subprotocol.
 const serverProtocol = "playerflow.partner.v1"
 
-// noticesStep is how many notices are read at once.
-const noticesStep = 64
+const (
+	// noticesStep is how many notices are read at once.
+	noticesStep = 64
+	// linesMax is how many streams one game has at once: that of its server, earlier ones that are not known to be lost, and
+	// those of who watches.
+	linesMax = 16
+)
 
 // serveServerStream opens the stream of a game instance, for its server or for a service account that names it.
 func (d *Door) serveServerStream(w http.ResponseWriter, r *http.Request) {
@@ -57,6 +62,9 @@ func (d *Door) serveServerStream(w http.ResponseWriter, r *http.Request) {
 	d.feeds.serve(l, func() {
 		if all[instance] == nil {
 			all[instance] = map[*line]bool{}
+		}
+		if len(all[instance]) >= linesMax {
+			l.end(closeRate)
 		}
 		all[instance][l] = true
 	}, func() {
