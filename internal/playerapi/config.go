@@ -65,7 +65,11 @@ func (d *Door) declareConfig() {
 				return nil, err
 			}
 			cmd := cell.SetFlowConfig{Document: string(document), By: whoOf(ctx).partner, Reason: body.Reason}
-			if err := d.engine.Do(ctx, &cmd); err != nil {
+			err = d.engine.Do(ctx, &cmd)
+			if err == nil {
+				err = d.reconfigure(ctx) // whoever has the answer finds it in force
+			}
+			if err != nil {
 				return nil, err
 			}
 			return d.configNow(ctx)
@@ -135,15 +139,8 @@ func (d *Door) followConfig() (end func()) {
 	d.configTurn.Lock() // a change that is followed meanwhile comes behind what is read here
 	defer d.configTurn.Unlock()
 	start := d.engine.CellConfig().Flow
-	end = d.engine.Follow(cell.Kinds(cell.KindFlowConfigChanged), func(c engine.Committed) {
-		d.configTurn.Lock()
-		defer d.configTurn.Unlock()
-		for _, e := range c.Events {
-			if e, ok := e.(*cell.FlowConfigChanged); ok {
-				x, _ := start.With(e.Document) // as the core does it
-				d.goBy(&x)
-			}
-		}
+	end = d.engine.Follow(cell.Kinds(cell.KindFlowConfigChanged), func(engine.Committed) {
+		_ = d.reconfigure(context.Background()) // when it fails the engine has stopped
 	})
 	x := *start
 	var ignored flow.Faults
@@ -161,6 +158,18 @@ func (d *Door) followConfig() (end func()) {
 	}
 	d.goBy(&x)
 	return end
+}
+
+// reconfigure puts into force for the door what the state says.
+func (d *Door) reconfigure(ctx context.Context) error {
+	d.configTurn.Lock()
+	defer d.configTurn.Unlock()
+	var x flow.Config
+	err := d.engine.Read(ctx, func(v *cell.View) error { x = v.FlowConfig(); return nil })
+	if err == nil {
+		d.goBy(&x)
+	}
+	return err
 }
 
 // goBy puts a configuration into force for the door.
