@@ -209,7 +209,7 @@ func TestMissedEvents(t *testing.T) {
 	w.subscribe(nil)
 	w.party("ann")
 	studio := &w.cell.flow.Studio
-	defer func(before flow.Studio) { *studio = before }(*studio) // it is not written by commands here
+	defer func(before flow.Studio) { *studio = before }(*studio)                                               // it is not written by commands here
 	studio.Write(flow.StudioEvent{No: studio.Head() + 1, To: []flow.Hearer{{Player: "bob"}}}, studio.Head()+1) // gives up all before it
 	lost := studio.Head() - 1
 	v := w.cell.View()
