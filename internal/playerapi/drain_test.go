@@ -24,13 +24,12 @@ func TestDrain(t *testing.T) {
 	f := x.stream(a)
 	x.next(f, "hello")
 	party := x.call(http.StatusOK, "player/Party.CreateParty", a, `{"joinability": "OPEN"}`)["party"].(answer)["party_id"].(string)
-	x.call(http.StatusOK, "player/Party.JoinPartyById", b, `{"party_id": "`+party+`"}`)
-	head := x.call(http.StatusOK, "player/Session.PollEvents", b, `{"after_seq": 0}`)["head_seq"]
+	head := x.call(http.StatusOK, "player/Party.JoinPartyById", b, `{"party_id": "`+party+`"}`)["flow"].(answer)["seq"]
 	polled := make(chan answer)
 	go func() {
 		polled <- x.call(http.StatusOK, "player/Session.PollEvents", b, `{"after_seq": `+number(head)+`, "wait_ms": 20000}`)
 	}()
-	x.next(f, "OnPartyMemberPresence") // b polls, so b is here
+	x.next(f, "OnPartyMemberPresence") // b is here since the poll has begun
 	x.ready(http.StatusOK)
 
 	got := x.call(http.StatusOK, "operator/Operator.Drain", "", `{"reason": "new disk", "reconnect_after_ms": 2500}`)
