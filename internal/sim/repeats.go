@@ -70,8 +70,15 @@ func repetitionOf(w *World, cmd cell.Command) repetition {
 			},
 		}
 	case *cell.PromptGameSession:
+		meant := w.createdAt(first.Game)
 		return repetition{
-			func() cell.Command { again := *first; return &again },
+			func() cell.Command {
+				if w.createdAt(first.Game) != meant || len(w.node.queue) > 0 {
+					return nil // a placement has tried again, and has another one of this name
+				}
+				again := *first
+				return &again
+			},
 			func(_ cell.Command, got domain.Reason) bool { return got != accepted },
 		}
 	case *cell.ActivateProcess:
@@ -165,4 +172,11 @@ func (n *node) repeated(r repetition, cmd cell.Command, err error) {
 	case !r.check(cmd, reason):
 		n.w.violated("%+v was acknowledged before and is now answered with %v", cmd, err)
 	}
+}
+
+// createdAt is when a game session began that is live; 0 when there is none.
+func (w *World) createdAt(id session.ID) domain.Time {
+	v := w.node.seq.Cell().View()
+	g, _ := v.GameSession(id)
+	return g.Created
 }
