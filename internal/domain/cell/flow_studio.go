@@ -2,6 +2,7 @@ package cell
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
@@ -76,6 +77,7 @@ func (cmd *SubscribeEvents) decide(t *tx) error {
 	}
 	x := &cmd.Subscription
 	x.Created, x.Done = t.now, s.Head()
+	x.Players = slices.Compact(slices.Sorted(slices.Values(x.Players)))
 	t.emit(&EventsSubscribed{*x})
 	return nil
 }

@@ -13,7 +13,7 @@ type Subscription struct {
 	ID      domain.UUID // "evs-<uuid>"
 	URL     string      // of a webhook; empty: it comes by a stream
 	Types   []string    // of MessageType; none: all
-	Players []string    // none: all
+	Players []string    // sorted; none: all
 	By      string      // who made it
 	Created domain.Time
 	Done    uint64 // number of the latest event that the receiver has
@@ -36,7 +36,10 @@ func (s *Subscription) Wants(kind MessageType, to []Hearer) bool {
 	if len(s.Types) > 0 && !slices.Contains(s.Types, kind.String()) {
 		return false
 	}
-	return len(s.Players) == 0 || slices.ContainsFunc(to, func(h Hearer) bool { return slices.Contains(s.Players, h.Player) })
+	return len(s.Players) == 0 || slices.ContainsFunc(to, func(h Hearer) bool {
+		_, named := slices.BinarySearch(s.Players, h.Player)
+		return named
+	})
 }
 
 // StudioEvent is one event as the studio hears it: once, for all players who were told.
