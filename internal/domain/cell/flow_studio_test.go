@@ -52,7 +52,9 @@ func TestStudioEvents(t *testing.T) {
 		t.Fatalf("%d events are kept for nobody", studio.Head())
 	}
 	all := w.subscribe(nil)
-	ready := w.subscribe(func(s *flow.Subscription) { s.Types, s.Players = []string{"OnPartyChanged", "OnSync"}, []string{"nobody", "cyd", "ann-is-not-meant", "cyd"} })
+	ready := w.subscribe(func(s *flow.Subscription) {
+		s.Types, s.Players = []string{"OnPartyChanged", "OnSync"}, []string{"nobody", "cyd", "ann-is-not-meant", "cyd"}
+	})
 	w.must(&SetReady{w.as("bob"), true})
 	w.party("cyd")
 	got, last := w.heard(all, 0)
