@@ -86,6 +86,11 @@ func Run(ctx context.Context, options Options) (_ *Table, err error) {
 		}
 		chosen = append(chosen, scenarios[i])
 	}
+	if options.Profiles != "" {
+		if err := os.MkdirAll(options.Profiles, 0o777); err != nil {
+			return nil, err
+		}
+	}
 	if len(chosen) == 0 {
 		chosen = scenarios
 	}

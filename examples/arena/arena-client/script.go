@@ -97,18 +97,19 @@ func (p *scripted) takeCoin(ctx context.Context) error {
 		if err := p.client.Move(direction); err != nil {
 			return err
 		}
-		for {
+		from, by := p.seen.players[p.seen.me].At, directions[direction]
+		to := arena.Cell{X: from.X + by.X, Y: from.Y + by.Y}
+		for answered := false; !answered; {
 			m, err := p.next(ctx)
 			if err != nil {
 				return err
 			}
-			if m.Kind != arena.Moved || who(m) != p.seen.me {
-				continue
-			}
-			if m.Coin != nil {
+			switch own := who(m) == p.seen.me; {
+			case own && m.Kind == arena.Moved && m.Coin != nil:
 				return nil
+			case own && m.Kind == arena.Moved, !own && m.Player != nil && m.Player.At == to: // or somebody was there first
+				answered = true
 			}
-			break
 		}
 	}
 }
