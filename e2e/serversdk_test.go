@@ -116,7 +116,7 @@ func TestConnectionThatBreaks(t *testing.T) {
 			server, id := p.hosting(sdkOptions{version: version, url: "ws://" + n.address}, 2)
 			psess := p.mustReserve(id, "p1")
 			n.cut(reset)
-			server.until("Detected network interruption") // a request written before that is lost: the SDK sends none again
+			server.until("read goroutine 2: starting") // a request written to the old connection is lost: the SDK sends none again
 			server.must("accept", psess)
 			if got := p.gameSession(id).Status; got != types.GameSessionStatusActive {
 				t.Errorf("reset=%v: the session is %s", reset, got)
