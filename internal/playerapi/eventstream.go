@@ -11,7 +11,6 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
-	"github.com/musterhq/muster/internal/identity"
 )
 
 // EventsPath is the stream of a subscription: what all players are told.
@@ -28,21 +27,7 @@ const (
 
 // serveEvents opens the stream of a subscription. A later stream of it takes the place of an earlier one.
 func (d *Door) serveEvents(w http.ResponseWriter, r *http.Request) {
-	x := d.stranger(r)
-	problem := upgradeWanted(r, eventsProtocol)
-	if problem == nil {
-		problem = d.trust(r, x, d.partner, identity.Backend)
-	}
-	if problem == nil {
-		if wait, ok := d.buckets.take(classPartner, x.partner); !ok {
-			problem = later(flow.RateLimited, wait, "too many calls with one credential")
-		}
-	}
-	var after uint64
-	var given bool
-	if problem == nil {
-		after, given, problem = numberIn(r, "after")
-	}
+	x, after, given, problem := d.lineWanted(r, eventsProtocol, "after")
 	if problem != nil {
 		writeProblem(w, problem)
 		return

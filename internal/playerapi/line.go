@@ -14,6 +14,7 @@ import (
 	"github.com/lxzan/gws"
 
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/identity"
 )
 
 // feed is where the frames of a line come from. Only the goroutine of the line calls it, except take.
@@ -90,6 +91,22 @@ func numberIn(r *http.Request, name string) (n uint64, given bool, problem *Prob
 		return 0, false, refusal(flow.InvalidArgument, "%s: %.30q, want the number of an event", name, text)
 	}
 	return n, true, nil
+}
+
+// lineWanted checks a wish for a line: what it is, by whom, how often, and behind which event it goes on.
+func (d *Door) lineWanted(r *http.Request, subprotocol, number string) (x *who, after uint64, given bool, problem *Problem) {
+	x = d.stranger(r)
+	if problem = upgradeWanted(r, subprotocol); problem != nil {
+		return x, 0, false, problem
+	}
+	if problem = d.trust(r, x, d.partner, identity.Backend); problem != nil {
+		return x, 0, false, problem
+	}
+	if wait, ok := d.buckets.take(classPartner, x.partner); !ok {
+		return x, 0, false, later(flow.RateLimited, wait, "too many calls with one credential")
+	}
+	after, given, problem = numberIn(r, number)
+	return x, after, given, problem
 }
 
 // open makes a line of a request. What it returns has to be run, once the feeds know it.

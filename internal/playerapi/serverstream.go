@@ -11,7 +11,6 @@ import (
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/session"
-	"github.com/musterhq/muster/internal/identity"
 )
 
 // ServerStreamPath is the stream of a game server: what happens to the players of its game.
@@ -30,20 +29,7 @@ const (
 
 // serveServerStream opens the stream of a game instance, for its server or for a service account that names it.
 func (d *Door) serveServerStream(w http.ResponseWriter, r *http.Request) {
-	x := d.stranger(r)
-	problem := upgradeWanted(r, serverProtocol)
-	if problem == nil {
-		problem = d.trust(r, x, d.partner, identity.Backend)
-	}
-	if problem == nil {
-		if wait, ok := d.buckets.take(classPartner, x.partner); !ok {
-			problem = later(flow.RateLimited, wait, "too many calls with one credential")
-		}
-	}
-	var after uint64
-	if problem == nil {
-		after, _, problem = numberIn(r, "after_seq")
-	}
+	x, after, _, problem := d.lineWanted(r, serverProtocol, "after_seq")
 	if problem != nil {
 		writeProblem(w, problem)
 		return

@@ -40,48 +40,34 @@ func callerOf(cmd Command) *Caller {
 // TestLook: a command that only looks is refused with what it would be refused with, and changes nothing. Then it is carried
 // out as if nobody had looked. Each cell of T1.
 func TestLook(t *testing.T) {
-	for _, row := range t1 {
-		for phase := range phases {
-			want := row.want[phase]
-			if want == "-" {
-				continue
-			}
-			t.Run(fmt.Sprintf("%s/S%d", row.name, phase), func(t *testing.T) {
-				w := newFlowWorld(t, nil)
-				phases[phase](w)
-				if row.before != nil {
-					row.before(w)
-				}
-				cmd := row.action(w)
-				by := callerOf(cmd)
-				if by == nil {
-					t.Skip("no hook asks before it")
-				}
-				by.Look, by.Request = true, "the request"
-				if len(want) != 2 {
-					w.refused(cmd, flow.Code(want))
-					return
-				}
-				before, entries := w.dump(), len(w.journal)
-				w.must(cmd)
-				if len(w.journal) != entries || !bytes.Equal(before, w.dump()) {
-					t.Fatal("a look has changed something")
-				}
-				would := by.Would
-				by.Look = false
-				w.must(cmd)
-				w.wantPhase("me", flow.Phase(want[1]-'0'))
-				if by.Repeated || !would && len(w.journal) > entries+1 {
-					t.Errorf("a look says %t, repeated %t, and %d entries were written", would, by.Repeated, len(w.journal)-entries)
-				}
-				by.Look = true
-				w.must(cmd)
-				if !by.Repeated {
-					t.Error("a look at what was done already does not say so")
-				}
-			})
+	eachT1(t, func(t *testing.T, w *flowWorld, _ row, _ int, cmd Command, want string) {
+		by := callerOf(cmd)
+		if by == nil {
+			t.Skip("no hook asks before it")
 		}
-	}
+		by.Look, by.Request = true, "the request"
+		if len(want) != 2 {
+			w.refused(cmd, flow.Code(want))
+			return
+		}
+		before, entries := w.dump(), len(w.journal)
+		w.must(cmd)
+		if len(w.journal) != entries || !bytes.Equal(before, w.dump()) {
+			t.Fatal("a look has changed something")
+		}
+		would := by.Would
+		by.Look = false
+		w.must(cmd)
+		w.wantPhase("me", flow.Phase(want[1]-'0'))
+		if by.Repeated || !would && len(w.journal) > entries+1 {
+			t.Errorf("a look says %t, repeated %t, and %d entries were written", would, by.Repeated, len(w.journal)-entries)
+		}
+		by.Look = true
+		w.must(cmd)
+		if !by.Repeated {
+			t.Error("a look at what was done already does not say so")
+		}
+	})
 }
 
 // TestLookAtDetails: a look says whether a reservation would be made, which is when PlayerData is asked for.

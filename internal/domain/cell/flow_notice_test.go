@@ -1,7 +1,6 @@
 package cell
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -82,38 +81,22 @@ func noticesOf(status flow.MembershipStatus, trigger, want string) string {
 
 // TestServerNotices is table T4 as the game server hears of it.
 func TestServerNotices(t *testing.T) {
-	for _, line := range t4 {
-		for _, state := range states {
-			if line.status != state.status && (line.status != 0 || state.status == flow.MemberPending) {
-				continue
-			}
-			for i, want := range line.want {
-				mode := flow.ReconnectOff + flow.Reconnect(i)
-				if want == "-" || mode == flow.ReconnectOff && (state.status == flow.MemberNoShow || state.status == flow.MemberDisconnected) {
-					continue
-				}
-				t.Run(fmt.Sprintf("%s/%s/%s", state.status, line.trigger, mode), func(t *testing.T) {
-					w := newFlowWorld(t, nil)
-					w.online("me", "mate")
-					instance := state.enter(w, mode)
-					before := w.noticeHead(instance)
-					if cmd, done := w.trigger(line.trigger, instance); !done {
-						_ = w.do(cmd) // TestT4 looks at how it ends
-					}
-					told := noticesOf(state.status, line.trigger, want)
-					got := w.noticed(instance, before)
-					if line.trigger == "end" { // in the order of the memberships
-						parts := strings.Fields(got)
-						slices.SortFunc(parts, func(a, b string) int { return strings.Compare(b, a) })
-						got, told = strings.Join(parts, " "), "PlayerLeft:me:GAME_ENDED PlayerLeft:mate:GAME_ENDED"
-					}
-					if got != told {
-						t.Errorf("the server was told\n %q\nwant\n %q", got, told)
-					}
-				})
-			}
+	eachT4(t, func(t *testing.T, w *flowWorld, status flow.MembershipStatus, instance domain.UUID, trigger, want string) {
+		before := w.noticeHead(instance)
+		if cmd, done := w.trigger(trigger, instance); !done {
+			_ = w.do(cmd) // TestT4 looks at how it ends
 		}
-	}
+		told := noticesOf(status, trigger, want)
+		got := w.noticed(instance, before)
+		if trigger == "end" { // in the order of the memberships
+			parts := strings.Fields(got)
+			slices.SortFunc(parts, func(a, b string) int { return strings.Compare(b, a) })
+			got, told = strings.Join(parts, " "), "PlayerLeft:me:GAME_ENDED PlayerLeft:mate:GAME_ENDED"
+		}
+		if got != told {
+			t.Errorf("the server was told\n %q\nwant\n %q", got, told)
+		}
+	})
 }
 
 // A server hears first who belongs to the game, then of newcomers, all of one transaction at once; and of a player who left
