@@ -178,29 +178,8 @@ func (k *taker) OnMessage(c *gws.Conn, m *gws.Message) {
 // Many players act at once. Of two subscriptions one comes by a webhook that fails now and then, the other by streams that are
 // lost again and again: both bring every event, in order.
 func TestEveryEventReachesTheStudio(t *testing.T) {
-	s := settings.Defaults()
-	s.Listen, s.Data, s.Dev, s.PlayerFlow, s.PlayerLogins, s.PlayerLoginsPerAddress = "127.0.0.1:0", t.TempDir(), true, true, 0, 0
-	x, err := service.Start(t.Context(), s, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer x.Stop(t.Context())
-	base := x.Addr().String() + "/playerflow/v1/"
-	call := func(token, name, body string) (o map[string]any) {
-		r, _ := http.NewRequest(http.MethodPost, "http://"+base+name, strings.NewReader(body))
-		r.Header.Set("Authorization", "Bearer "+token)
-		answer, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Error(err)
-			return nil
-		}
-		defer answer.Body.Close()
-		got, _ := io.ReadAll(answer.Body)
-		if err := json.Unmarshal(got, &o); err != nil || answer.StatusCode != http.StatusOK {
-			t.Errorf("%s: %d %s", name, answer.StatusCode, got)
-		}
-		return o
-	}
+	x := run(t, func(s *settings.Settings) { s.PlayerLogins = 0 })
+	call := func(token, name, body string) answer { return x.try(http.StatusOK, name, token, body) }
 	const players = 20
 	posted := &taker{over: make(chan struct{}), wanted: players}
 	streamed := &taker{over: make(chan struct{}), wanted: players}
@@ -224,7 +203,7 @@ func TestEveryEventReachesTheStudio(t *testing.T) {
 
 	listen := func() (*gws.Conn, *http.Response, error) {
 		return gws.NewClient(streamed, &gws.ClientOption{
-			Addr: "ws://" + x.Addr().String() + made["stream_path"].(string), RequestHeader: http.Header{"Sec-WebSocket-Protocol": {"playerflow.events.v1"}},
+			Addr: "ws://" + x.address + made["stream_path"].(string), RequestHeader: http.Header{"Sec-WebSocket-Protocol": {"playerflow.events.v1"}},
 		})
 	}
 	lost := make(chan struct{})
@@ -264,7 +243,7 @@ func TestEveryEventReachesTheStudio(t *testing.T) {
 		t.Fatal(err)
 	}
 	go socket.ReadLoop()
-	shown, err := http.Get("http://" + x.Addr().String() + "/metrics")
+	shown, err := http.Get("http://" + x.address + "/metrics")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,9 +19,10 @@ import (
 
 // running is a service with player flow, and clients by hand.
 type running struct {
-	t    *testing.T
-	base string // with the prefix of the API
-	stop func()
+	t       *testing.T
+	address string
+	base    string // address with the prefix of the API
+	stop    func()
 }
 
 func run(t *testing.T, change func(*settings.Settings)) *running {
@@ -41,7 +42,7 @@ func run(t *testing.T, change func(*settings.Settings)) *running {
 		}
 	})
 	t.Cleanup(stop)
-	return &running{t, x.Addr().String() + "/playerflow/v1/", stop}
+	return &running{t, x.Addr().String(), x.Addr().String() + "/playerflow/v1/", stop}
 }
 
 type answer = map[string]any
@@ -49,23 +50,37 @@ type answer = map[string]any
 // call calls a realm; want is the HTTP status.
 func (x *running) call(want int, path, token, body string) answer {
 	x.t.Helper()
+	o := x.try(want, path, token, body)
+	if o == nil {
+		x.t.FailNow()
+	}
+	return o
+}
+
+// try is call for goroutines beside the test's: it fails the test and goes on, with nothing.
+func (x *running) try(want int, path, token, body string) answer {
+	x.t.Helper()
 	r, err := http.NewRequestWithContext(x.t.Context(), http.MethodPost, "http://"+x.base+path, bytes.NewReader([]byte(body)))
 	if err != nil {
-		x.t.Fatal(err)
+		x.t.Error(err)
+		return nil
 	}
 	r.Header.Set("Authorization", "Bearer "+token)
 	response, err := http.DefaultClient.Do(r)
 	if err != nil {
-		x.t.Fatal(err)
+		x.t.Error(err)
+		return nil
 	}
 	defer response.Body.Close()
 	text, err := io.ReadAll(response.Body)
 	if err != nil {
-		x.t.Fatal(err)
+		x.t.Error(err)
+		return nil
 	}
 	var o answer
 	if err := json.Unmarshal(text, &o); err != nil || response.StatusCode != want {
-		x.t.Fatalf("%s %s: status %d, want %d: %s", path, body, response.StatusCode, want, text)
+		x.t.Errorf("%s %s: status %d, want %d: %s", path, body, response.StatusCode, want, text)
+		return nil
 	}
 	return o
 }

@@ -1,18 +1,14 @@
 package playerapi_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
-	"io"
-	"log/slog"
 	"net/http"
 	"sync"
 	"testing"
 
 	"github.com/lxzan/gws"
 
-	"github.com/musterhq/muster/internal/service"
 	"github.com/musterhq/muster/internal/settings"
 )
 
@@ -48,30 +44,11 @@ func (l *listener) OnMessage(_ *gws.Conn, m *gws.Message) {
 
 // The players of a full party join it and make changes at once while their streams attach: each hears everything in order.
 func TestManyStreams(t *testing.T) {
-	s := settings.Defaults()
-	s.Listen, s.Data, s.Dev, s.PlayerFlow, s.PlayerLogins, s.PlayerLoginsPerAddress = "127.0.0.1:0", t.TempDir(), true, true, 0, 0
-	x, err := service.Start(t.Context(), s, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer x.Stop(t.Context())
-	base := x.Addr().String() + "/playerflow/v1/player/"
-	call := func(token, name string, body any) map[string]any {
+	x := run(t, func(s *settings.Settings) { s.PlayerLogins = 0 })
+	base := x.base + "player/"
+	call := func(token, name string, body any) answer {
 		text, _ := json.Marshal(body)
-		r, _ := http.NewRequest(http.MethodPost, "http://"+base+name, bytes.NewReader(text))
-		r.Header.Set("Authorization", "Bearer "+token)
-		answer, err := http.DefaultClient.Do(r)
-		if err != nil {
-			t.Error(err)
-			return nil
-		}
-		defer answer.Body.Close()
-		got, _ := io.ReadAll(answer.Body)
-		var o map[string]any
-		if err := json.Unmarshal(got, &o); err != nil || answer.StatusCode != http.StatusOK {
-			t.Errorf("%s: %d %s", name, answer.StatusCode, got)
-		}
-		return o
+		return x.try(http.StatusOK, "player/"+name, token, string(text))
 	}
 	login := func(player string) string {
 		token, _ := call("", "Session.Login", map[string]any{"provider": "dev", "token": `{"player_id":"` + player + `"}`})["access_token"].(string)
