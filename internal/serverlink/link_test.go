@@ -110,6 +110,21 @@ func TestSignedConnections(t *testing.T) {
 	refusedWith(t, err, http.StatusForbidden) // it has a token now
 }
 
+// A connection that is settled only after a newer one, because its goroutine was held up, does not bring back what it
+// came with.
+func TestOvertakenConnection(t *testing.T) {
+	w := newWorld(t)
+	s := w.ready("p")
+	p := w.door.known(fleet.Key{Fleet: testFleet, Compute: testCompute, Process: "p"})
+	newest := w.process("p").Link
+	p.settle(&link{id: newest + 1, process: p}, newest, w.process("p"), true)
+	s.Drop()
+	_, err := w.tryConnect("p", func(o *linkclient.Options) {
+		o.Query = "ComputeId=" + o.Compute + "&FleetId=" + o.Fleet + "&pID=" + o.Process + "&sdkLanguage=Cpp"
+	})
+	refusedWith(t, err, http.StatusForbidden)
+}
+
 // Line 9: both connections work, requests that came by the old one are answered, and then the old one is closed.
 func TestRefreshConnection(t *testing.T) {
 	w := newWorld(t, func(w *world) { w.config.Periods.Superseded, w.config.Periods.Repeat = time.Hour, 20*time.Millisecond })

@@ -81,7 +81,9 @@ func (s *Server) forget(p *process, now time.Time) {
 func (p *process) settle(l *link, newest uint64, found fleet.Process, signed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.signed = signed || p.signed && l.tokenExpires == 0
+	if l.id == newest { // one that was overtaken while it was let in says nothing any more
+		p.signed = signed || p.signed && l.tokenExpires == 0
+	}
 	p.know(found, p.readySince.IsZero())
 	if len(p.links) == 1 {
 		p.exitBy = time.Time{} // that was for the connections it had
