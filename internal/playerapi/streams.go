@@ -2,12 +2,7 @@ package playerapi
 
 import (
 	"context"
-	"encoding/json"
 	"hash/maphash"
-	"math/rand/v2"
-	"net/http"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 
@@ -61,102 +56,6 @@ func newStreams(d *Door) *streams {
 	x.unfollow = d.engine.Follow(cell.Kinds(cell.KindPlayersTold, cell.KindLoginChanged, cell.KindLoginRemoved), x.follow)
 	x.running.Go(x.watch)
 	return x
-}
-
-// IsStream reports whether a request wants the event stream.
-func IsStream(r *http.Request) bool { return r.URL.Path == StreamPath }
-
-// bearerProtocol lets browsers show the access token, which cannot set headers on a WebSocket: a second subprotocol.
-const bearerProtocol = "bearer."
-
-func streamToken(r *http.Request) string {
-	if token := bearer(r); token != "" {
-		return token
-	}
-	for _, header := range r.Header.Values("Sec-WebSocket-Protocol") {
-		for offered := range strings.SplitSeq(header, ",") {
-			if token, ok := strings.CutPrefix(strings.TrimSpace(offered), bearerProtocol); ok {
-				return token
-			}
-		}
-	}
-	return ""
-}
-
-// serveStream opens a client's stream. Whoever may not have one is told by a close code: browsers do not see the status of
-// an upgrade that failed.
-func (d *Door) serveStream(w http.ResponseWriter, r *http.Request) {
-	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
-		p := refusal(flow.InvalidArgument, "want an upgrade to WebSocket with the subprotocol %s", subprotocol)
-		p.status = http.StatusUpgradeRequired
-		writeProblem(w, p)
-		return
-	}
-	if !d.allowsStream(r) {
-		writeProblem(w, refusal(flow.PermissionDenied, "origin %.100q is none of those that may open a stream", r.Header.Get("Origin")))
-		return
-	}
-	var after uint64
-	if text := r.URL.Query().Get("after_seq"); text != "" {
-		n, err := strconv.ParseUint(text, 10, 64)
-		if err != nil {
-			writeProblem(w, refusal(flow.InvalidArgument, "after_seq: %.30q, want the number of an event", text))
-			return
-		}
-		after = n
-	}
-	l, err := d.loginByToken(r.Context(), streamToken(r))
-	code := closeCodeOf(err)
-	if code == 0 {
-		if _, ok := d.buckets.take(classAttach, l.Player); !ok {
-			code = closeRate
-		}
-	}
-	socket, err := d.streams.upgrader.Upgrade(w, r)
-	if err != nil {
-		d.log.Debug("upgrade of a player's stream failed", "err", err)
-		return
-	}
-	s := &stream{door: d, number: max(rand.Uint64(), 1), player: l.Player, session: l.ID, epoch: l.Epoch, conn: socket.NetConn(), socket: socket}
-	now := time.Now().UnixNano()
-	s.heard.Store(now)
-	// Many come at once after a restart. Their heartbeats, and the signs of life in the journal, spread from the first on.
-	config := &d.settings().Sessions
-	s.promised = config
-	s.pinged, s.renewed = now-rand.Int64N(int64(config.PingInterval)), now-rand.Int64N(int64(config.IdleExpiry/20))
-	socket.Session().(*seat).stream = s
-	if code == 0 {
-		code = d.streams.attach(s, after)
-	}
-	if after, away := d.gate.away(); code == closeDraining && away {
-		s.sayBye(after)
-	} else if code != 0 {
-		s.close(code)
-	}
-	if !d.streams.reads(s) {
-		s.drop()
-	}
-}
-
-// closeCodeOf is how a stream is refused; 0 for no error.
-func closeCodeOf(err error) uint16 {
-	if err == nil {
-		return 0
-	}
-	p, ok := err.(*Problem)
-	switch {
-	case !ok:
-		switch flow.CodeOf(err) {
-		case flow.SessionNotFound:
-			return closeEnded
-		case flow.SessionReplaced:
-			return closeReplaced
-		}
-		return closeDraining
-	case p.Code == string(flow.SessionReplaced):
-		return closeReplaced
-	}
-	return closeUnauthenticated
 }
 
 // attach makes a stream the one of its player and greets its client. A code means that it may not be.
@@ -225,91 +124,11 @@ func (x *streams) lose(s *stream) {
 	_ = x.door.engine.Do(context.WithoutCancel(x.ctx), &cell.LoseStream{Player: s.player, Stream: s.number})
 }
 
-// hello is the first frame.
-type hello struct {
-	Type           string `json:"type"`
-	SessionID      string `json:"session_id"`
-	Epoch          uint32 `json:"epoch"`
-	HeadSeq        uint64 `json:"head_seq"`
-	Rev            uint64 `json:"rev"`
-	PingIntervalMS int64  `json:"ping_interval_ms"`
-	DeadAfterMS    int64  `json:"dead_after_ms"`
-	Resume         string `json:"resume"`
-}
-
 // How a client goes on.
 const (
 	resumeReplay   = "REPLAY"
 	resumeSnapshot = "SNAPSHOT"
 )
-
-// beginning is what a client is sent first: the events that it missed, or everything there is.
-func (x *streams) beginning(s *stream, cmd *cell.AttachStream, after uint64) (first []byte, events []told, head uint64, err error) {
-	d := x.door
-	n, err := d.since(x.ctx, s.player, after, after == 0)
-	if err != nil {
-		return nil, nil, 0, err
-	}
-	resume := resumeReplay
-	if n.snapshot != nil {
-		resume = resumeSnapshot
-		events = []told{{n.snapshot.Seq, d.syncTail(n.snapshot, n.commit)}}
-	}
-	for i := range n.events {
-		events = append(events, told{n.events[i].Seq, d.eventTail(&n.events[i].Told, s.player)})
-	}
-	d.numbers.begun.WithLabelValues(resume).Inc()
-	config := s.promised
-	first, err = json.Marshal(hello{
-		"hello", sessionID(s.session), cmd.Login.Epoch, n.head, cmd.Flow.Rev, config.PingInterval.Milliseconds(), config.DeadAfter.Milliseconds(), resume,
-	})
-	return first, events, n.head, err
-}
-
-// news is what a client does not have yet: a snapshot and what is to follow it, or only events.
-type news struct {
-	snapshot *FlowSnapshot
-	commit   uint64 // the last one that told the player something
-	events   []cell.PlayerEvent
-	head     uint64
-}
-
-// since is the news for a client that has the events up to a number. A snapshot may be insisted on.
-func (d *Door) since(ctx context.Context, player string, after uint64, whole bool) (n news, err error) {
-	var s cell.FlowSnapshot
-	var replay bool
-	err = d.engine.Read(ctx, func(v *cell.View) error {
-		n.events, n.head, replay = v.EventsAfter(player, after, flow.EventsLimit)
-		if replay && !whole {
-			return nil
-		}
-		n.events, replay = nil, false
-		s, _ = v.FlowOf(player, domain.TimeOf(d.engine.Now()))
-		if n.head < 2 {
-			return nil
-		}
-		last, _, ok := v.EventsAfter(player, n.head-1, 1)
-		if !ok || len(last) != 1 {
-			return nil
-		}
-		n.commit = last[0].Commit
-		// What a client that comes is offered is an event as well, told in the commit of its coming: it hears that behind
-		// the snapshot, as after a replay.
-		if last[0].Type == flow.OnReconnectAvailable {
-			n.events = last
-		}
-		return nil
-	})
-	if err != nil || replay {
-		return n, err
-	}
-	x := d.snapshotOf(&s)
-	if len(n.events) > 0 {
-		x.Seq = n.events[0].Seq - 1
-	}
-	n.snapshot = &x
-	return n, nil
-}
 
 // follow passes on what has happened. Streams that end are closed behind what they are told in the same entry.
 func (x *streams) follow(c engine.Committed) {
@@ -451,41 +270,4 @@ func (d *Door) Count() int {
 	d.streams.mu.Lock()
 	defer d.streams.mu.Unlock()
 	return len(d.streams.players)
-}
-
-// seat keeps a stream with its socket, in place of the map that gws would make.
-type seat struct{ stream *stream }
-
-func (*seat) Load(string) (any, bool)      { return nil, false }
-func (*seat) Delete(string)                {}
-func (*seat) Store(string, any)            {}
-func (*seat) Range(func(string, any) bool) {}
-func (*seat) Len() int                     { return 0 }
-
-// socketEvents is what gws calls for a connection.
-type socketEvents struct{ gws.BuiltinEventHandler }
-
-func streamOf(c *gws.Conn) *stream { return c.Session().(*seat).stream }
-
-func (socketEvents) OnPing(c *gws.Conn, payload []byte) {
-	s := streamOf(c)
-	s.heard.Store(time.Now().UnixNano())
-	s.send(opPong, payload)
-}
-
-func (socketEvents) OnPong(c *gws.Conn, _ []byte) { streamOf(c).heard.Store(time.Now().UnixNano()) }
-
-func (socketEvents) OnMessage(c *gws.Conn, m *gws.Message) {
-	streamOf(c).receive(m.Bytes())
-	_ = m.Close() // gives its buffer back
-}
-
-func (socketEvents) OnClose(c *gws.Conn, _ error) {
-	s := streamOf(c)
-	s.mu.Lock()
-	s.closed = true
-	s.mu.Unlock()
-	if x := s.door.streams; x.leave(s) {
-		x.lose(s)
-	}
 }

@@ -1,0 +1,124 @@
+package cell
+
+import (
+	"github.com/musterhq/muster/internal/domain/flow"
+)
+
+// SetReady says whether a member is ready for a search. To be not ready ends a search.
+type SetReady struct {
+	Caller
+	Ready bool
+}
+
+func (cmd *SetReady) decide(t *tx) error {
+	r, party, done, err := t.partyCaller(&cmd.Caller, "SetReady", t.ownParty)
+	if err != nil || done {
+		return err
+	}
+	p := t.c.flow.Players.Get(r)
+	x := t.c.flow.Parties.Get(party)
+	i, _ := x.Member(p.ID)
+	switch {
+	case !p.Keys.Game.IsZero():
+		return t.inGame(r)
+	case x.Search != nil && !cmd.Ready:
+		return t.leaveSearch(r, flow.NotReady)
+	case x.Search != nil || x.Members[i].Ready == cmd.Ready:
+		return nil
+	}
+	t.changeParty(party, flow.ReadyChanged, p.ID, func(p *flow.Party) { p.Members[i].Ready = cmd.Ready })
+	return nil
+}
+
+// SetPartyPreferences changes what is given; nobody is ready for it any more.
+type SetPartyPreferences struct {
+	Caller
+	Queue       *string
+	Regions     *[]string
+	Joinability flow.Joinability // 0: as it is
+	Attributes  *string
+}
+
+func (cmd *SetPartyPreferences) decide(t *tx) error {
+	r, party, done, err := t.partyCaller(&cmd.Caller, "SetPartyPreferences", t.ledParty)
+	if err != nil || done {
+		return err
+	}
+	p := t.c.flow.Players.Get(r)
+	if err := notInMatchmaking(p); err != nil {
+		return err
+	}
+	if cmd.Queue != nil && *cmd.Queue != "" {
+		if _, ok := t.c.flowConfig.Queue(*cmd.Queue); !ok {
+			return flow.Refuse(flow.Refusal{Code: flow.QueueNotFound}, "queue %s not found", *cmd.Queue)
+		}
+	}
+	if cmd.Joinability > flow.Closed {
+		return flow.Refuse(flow.Refusal{Code: flow.InvalidArgument}, "joinability: not known")
+	}
+	change := flow.PreferencesChanged
+	if cmd.Attributes != nil && cmd.Queue == nil && cmd.Regions == nil && cmd.Joinability == 0 {
+		change = flow.AttributesChanged
+	}
+	t.changeParty(party, change, p.ID, func(x *flow.Party) {
+		set(&x.Queue, cmd.Queue)
+		set(&x.Attributes, cmd.Attributes)
+		if cmd.Regions != nil {
+			x.Regions = *cmd.Regions
+		}
+		if cmd.Joinability != 0 {
+			x.Joinability = cmd.Joinability
+		}
+		for i := range x.Members {
+			x.Members[i].Ready = false
+		}
+	})
+	return nil
+}
+
+// SetPlayerPreferences changes what a member says about the own client.
+type SetPlayerPreferences struct {
+	Caller
+	Latencies     *[]flow.Latency
+	Attributes    *string
+	ClientVersion *string
+}
+
+func (cmd *SetPlayerPreferences) decide(t *tx) error {
+	r, party, done, err := t.partyCaller(&cmd.Caller, "SetPlayerPreferences", t.ownParty)
+	if err != nil || done {
+		return err
+	}
+	p := t.c.flow.Players.Get(r)
+	if err := notInMatchmaking(p); err != nil {
+		return err
+	}
+	profile := profileOf(p)
+	if cmd.Latencies != nil {
+		profile.Latencies = *cmd.Latencies
+	}
+	set(&profile.Attributes, cmd.Attributes)
+	set(&profile.ClientVersion, cmd.ClientVersion)
+	id := p.ID
+	t.changePlayer(r, func(e *PlayerChanged) { e.Profile = &profile })
+	t.changeParty(party, flow.PreferencesChanged, id, func(*flow.Party) {})
+	return nil
+}
+
+func profileOf(p *flow.Player) flow.Profile {
+	if p.Profile == nil {
+		return flow.Profile{}
+	}
+	return *p.Profile
+}
+
+// changePlayer lets f change what is known about a player beside keys and presence.
+func (t *tx) changePlayer(r flow.Ref, f func(*PlayerChanged)) {
+	p := t.c.flow.Players.Get(r)
+	e := &PlayerChanged{
+		Player: p.ID, Banned: p.Banned, Leaves: p.Leaves, LeavesSince: p.LeavesSince, RequeueLevel: p.RequeueLevel, RequeueUntil: p.RequeueUntil,
+		Profile: p.Profile, LastGame: p.LastGame, Penalties: p.Penalties, Blocked: p.Blocked,
+	}
+	f(e)
+	t.emit(e)
+}

@@ -1,0 +1,122 @@
+package cell
+
+import (
+	"slices"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/session"
+)
+
+// admitMembers gives every pending member a reservation.
+func (t *tx) admitMembers(r flow.Ref) {
+	t.settleAdvice(r)
+	for _, m := range slices.Clone(t.c.flow.Instances.Get(r).Members()) {
+		if t.c.flow.Memberships.Get(m).Status == flow.MemberPending {
+			t.admit(m)
+		}
+	}
+}
+
+// admit gives a pending member a reservation, or the one that the placement made.
+func (t *tx) admit(r flow.Ref) {
+	m := *t.c.flow.Memberships.Get(r)
+	x := t.c.flow.Instances.Get(m.InstanceRef())
+	keep := x.Rules.Reconnect != flow.ReconnectOff && !x.Rules.NoHold
+	g, _ := t.c.sessions.Game(session.ID(x.Game))
+	id, ok := t.c.reservationIn(g, m.Player)
+	if !ok {
+		if game := t.c.sessions.Games.Get(g); game.SeatsHeld >= game.PlayersMax {
+			t.endMembership(r, flow.SlotLost)
+			return
+		}
+		id = t.reserve(r, false)
+	}
+	t.changeMembership(r, func(m *flow.Membership) {
+		m.Status, m.Attempt, m.Session, m.Keep = flow.MemberReserved, 1, id, keep
+		m.Epoch = t.c.flow.Players.Get(m.PlayerRef()).Epoch
+	})
+	t.wrapData(r)
+	t.tellHost(r, flow.Allocated)
+}
+
+// reservationIn finds the reservation of a player in a game session.
+func (c *Cell) reservationIn(g session.Ref, player string) (id domain.UUID, ok bool) {
+	c.sessions.PlayersNamed(player, func(_ session.Ref, p *session.PlayerSession) bool {
+		if p.Game == g && p.Status == session.Reserved {
+			id, ok = p.ID, true
+		}
+		return !ok
+	})
+	return id, ok
+}
+
+// reserve makes a player session for a member: on the seat that is the member's already, or on a free one.
+func (t *tx) reserve(r flow.Ref, kept bool) domain.UUID {
+	m := t.c.flow.Memberships.Get(r)
+	x := t.c.flow.Instances.Get(m.InstanceRef())
+	by := t.contact.Add(x.Rules.Reservation)
+	if open, overdue := t.overdue(m); overdue {
+		by = open
+	}
+	id := t.newID()
+	t.emit(&PlayerReserved{
+		PlayerSession: id, GameSession: session.ID(x.Game), Player: m.Player, Data: m.Data,
+		ReserveBy: by, Kept: kept,
+	})
+	return id
+}
+
+// overdue reports whether the hold of a seat has ended while a reservation was open, and when that expires: another one
+// lasts no longer, or a player could keep a seat for ever by asking again and again. See holdOver.
+func (t *tx) overdue(m *flow.Membership) (open domain.ContactTime, overdue bool) {
+	p, ok := t.c.sessions.PlayerByID(m.Session)
+	if !ok || m.Status != flow.MemberReserved || m.HoldBy == 0 {
+		return 0, false
+	}
+	open = t.c.sessions.Players.Get(p).ReserveBy
+	return open, m.HoldBy == open.Add(holdOverdue)
+}
+
+// tellHost tells a member how to reach the game server.
+func (t *tx) tellHost(r flow.Ref, cause flow.Reason) {
+	m := t.c.flow.Memberships.Get(r)
+	host := t.c.hostOf(m)
+	t.tellPlayers(flow.OnHostConnectionDetailsReceived, flow.Message{Host: host, Instance: m.Instance, Reason: cause}, m.Player)
+}
+
+// tellReconnect tells a member that the game goes on.
+func (t *tx) tellReconnect(r flow.Ref) {
+	m := t.c.flow.Memberships.Get(r)
+	x := t.c.flow.Instances.Get(m.InstanceRef())
+	t.tellPlayers(flow.OnReconnectAvailable, flow.Message{
+		Instance: m.Instance, Reconnect: x.Rules.Reconnect, Deadline: t.c.holdUntil(m), CanDecline: x.Rules.Reconnect == flow.ReconnectOptional,
+		Suspect: x.Suspect != 0,
+	}, m.Player)
+}
+
+// hostOf is how a member reaches the game server, by the reservation that is to be used now; nil when there is none.
+func (c *Cell) hostOf(m *flow.Membership) *flow.Host {
+	x := c.flow.Instances.Get(m.InstanceRef())
+	id := m.Session
+	if !m.Next.IsZero() {
+		id = m.Next
+	}
+	p, ok := c.sessions.PlayerByID(id)
+	if !ok {
+		return nil
+	}
+	ps := c.sessions.Players.Get(p)
+	g := c.sessions.Games.Get(ps.Game)
+	host := &flow.Host{
+		Instance: x.ID, GameSession: string(g.ID), Region: g.Region, IPAddress: g.IPAddress, DNSName: g.DNSName, Port: g.Port,
+		Session: ps.ID, Attempt: m.Attempt, Epoch: m.Epoch, Suspect: x.Suspect != 0, TokenUntil: m.TokenUntil,
+	}
+	if ps.ReserveBy != 0 {
+		host.ReserveBy = c.wall(ps.ReserveBy)
+	}
+	if r, ok := c.fleets.Compute(g.FleetID, g.ComputeName); ok {
+		host.TLS = c.fleets.Computes.Get(r).CertificatePath != ""
+	}
+	return host
+}

@@ -1,0 +1,111 @@
+package cell
+
+import (
+	"slices"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/placement"
+	"github.com/musterhq/muster/internal/domain/session"
+)
+
+// instancePlaced gives a game instance the host that its placement found. Seats of players who have left meanwhile are
+// free at once.
+func (t *tx) instancePlaced(id string, game session.ID) {
+	r, ok := t.c.flow.InstanceOfPlacement(id)
+	if !ok {
+		return
+	}
+	t.hostInstance(r, game)
+}
+
+// reservationFor is how long a seat waits for its player in the game session of a placement.
+func (t *tx) reservationFor(id string) time.Duration {
+	if r, ok := t.c.flow.InstanceOfPlacement(id); ok {
+		return t.c.flow.Instances.Get(r).Rules.Reservation
+	}
+	return t.c.config.Reservation
+}
+
+// hostInstance lets a game instance be active in a game session. With manualReady the time for that runs until Game.Ready: before
+// nobody can play.
+func (t *tx) hostInstance(r flow.Ref, game session.ID) {
+	t.flow.cause = "Allocated"
+	t.changeInstance(r, func(x *flow.Instance) {
+		x.Status, x.Game, x.Ready = flow.InstanceActive, string(game), x.Ready || !x.Rules.ManualReady
+		if x.Ready {
+			x.AllocateBy = 0
+		}
+		if x.Rules.KeepAlive > 0 {
+			x.KeepAliveBy = t.contact.Add(x.Rules.KeepAlive)
+		}
+	})
+	x := t.c.flow.Instances.Get(r)
+	t.tellHosted(r)
+	t.freeSeatsOfLeavers(game, x.ID)
+	if x.Ready {
+		t.admitMembers(r)
+	}
+	t.planEmpty(r)
+}
+
+// freeSeatsOfLeavers closes reservations that a placement made for players who have left the game since. Others without a
+// membership were matched over the plain API.
+func (t *tx) freeSeatsOfLeavers(game session.ID, instance domain.UUID) {
+	g, _ := t.c.sessions.Game(game)
+	var gone []domain.UUID
+	r, _ := t.c.flow.Instance(instance)
+	t.c.sessions.PlayersIn(g, func(_ session.Ref, p *session.PlayerSession) bool {
+		player, ok := t.c.flow.Player(p.Player)
+		if !ok || p.Status != session.Reserved || t.c.flow.Players.Get(player).Keys.Game == instance {
+			return true
+		}
+		if last := t.c.flow.Players.Get(player).LastGame; last != nil && last.Instance == instance {
+			gone = append(gone, p.ID)
+			t.tellServer(r, flow.OnPlayerLeft, flow.Notice{Player: p.Player, Reason: last.Membership.String()})
+		}
+		return true
+	})
+	for _, id := range gone {
+		t.emit(&PlayerEnded{id, session.TimedOut})
+	}
+}
+
+// instanceNotPlaced ends a game instance that gets no host.
+func (t *tx) instanceNotPlaced(id string, status placement.Status) {
+	r, ok := t.c.flow.InstanceOfPlacement(id)
+	if !ok {
+		return
+	}
+	why := flow.HostError
+	switch status {
+	case placement.TimedOut:
+		why = flow.NoCapacity
+	case placement.Cancelled:
+		why = flow.AllocationCancelled
+	}
+	t.failAllocation(r, why)
+}
+
+// failAllocation ends a game instance that nobody can play in.
+func (t *tx) failAllocation(r flow.Ref, why flow.Reason) {
+	t.flow.cause = "AllocationFailed"
+	x := t.c.flow.Instances.Get(r)
+	id, pending, game := x.ID, x.Placement, x.Game
+	var out []flow.Membership
+	for _, ref := range x.Members() {
+		out = append(out, *t.c.flow.Memberships.Get(ref))
+	}
+	advices := t.advicesOf(out)
+	t.closeInstance(r, flow.AllocationFailed, flow.AllocationFailed, "")
+	if p, ok := t.c.placements.Placement(pending); ok && t.c.placements.Placements.Get(p).Status == placement.Pending {
+		t.endPlacement(p, placement.Cancelled) // and with it the old tickets
+	}
+	requeued := t.requeue(t.c.flow.Instances.Get(r), out, advices)
+	for _, m := range out {
+		_, again := slices.BinarySearch(requeued, m.Player)
+		t.tellPlayers(flow.OnFailedToAllocateGameInstance, flow.Message{Instance: id, Reason: why, Requeued: again}, m.Player)
+	}
+	t.stopHost(game) // one that was found and did not get ready
+}

@@ -1,0 +1,145 @@
+package cell
+
+import (
+	"slices"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/session"
+)
+
+// closeInstance ends a game instance and all its memberships, in one transaction for all players. What they are told
+// beside the change of their keys is the caller's matter.
+func (t *tx) closeInstance(r flow.Ref, end, member flow.Reason, result string) {
+	x := *t.c.flow.Instances.Get(r)
+	members := slices.Clone(x.Members())
+	t.changeInstance(r, func(x *flow.Instance) {
+		x.Status, x.EndReason, x.Ended, x.Result = flow.InstanceEnded, end, t.now, result
+		x.AllocateBy, x.AbsoluteBy, x.EndBy, x.EmptyBy, x.KeepAliveBy, x.Suspect = 0, 0, 0, 0, 0, 0
+		x.ForgetAt = t.now.Add(t.c.flowConfig.Games.EndedKept)
+	})
+	for _, m := range members {
+		t.dropMembership(m, end, member, result, x.Status != flow.InstancePending && end != flow.AllocationFailed)
+	}
+}
+
+// dropMembership ends a membership: the keys, the hold, and a reservation that is still open.
+func (t *tx) dropMembership(r flow.Ref, end, reason flow.Reason, result string, wasActive bool) {
+	m := *t.c.flow.Memberships.Get(r)
+	t.tellMemberEnd(&m, reason)
+	t.emit(&MembershipEnded{m.Player, &flow.LastGame{Instance: m.Instance, EndReason: end, Membership: reason, Ended: t.now, Result: result}})
+	t.adviceOfLeaver(&m)
+	t.setKeys(m.PlayerRef(), func(k *flow.Keys) { k.Game = domain.UUID{} })
+	for _, id := range []domain.UUID{m.Session, m.Next} {
+		if p, ok := t.c.sessions.PlayerByID(id); ok && t.c.sessions.Players.Get(p).Status == session.Reserved {
+			t.emit(&PlayerEnded{id, session.TimedOut})
+		}
+	}
+	if wasActive {
+		t.clearReady(m.PlayerRef())
+	}
+}
+
+// clearReady makes a player not ready who has come out of a game.
+func (t *tx) clearReady(r flow.Ref) {
+	p := t.c.flow.Players.Get(r)
+	party, ok := t.c.flow.Party(p.Keys.Party)
+	if !ok {
+		return
+	}
+	x := t.c.flow.Parties.Get(party)
+	if i, ok := x.Member(p.ID); ok && x.Members[i].Ready {
+		t.changeParty(party, flow.ReadyChanged, p.ID, func(x *flow.Party) { x.Members[i].Ready = false })
+	}
+}
+
+// endInstance ends a game instance that was active, and tells its players.
+func (t *tx) endInstance(r flow.Ref, end, member flow.Reason, result string, results map[string]string) {
+	x := t.c.flow.Instances.Get(r)
+	if !x.Live() {
+		return
+	}
+	if x.Status == flow.InstancePending {
+		t.failAllocation(r, flow.AllocationCancelled)
+		return
+	}
+	id := x.ID
+	var players []string
+	for _, ref := range x.Members() {
+		players = append(players, t.c.flow.Memberships.Get(ref).Player)
+	}
+	t.closeInstance(r, end, member, result)
+	t.tellPlayers(flow.OnGameEnded, flow.Message{Instance: id, Reason: end, Result: result}, players...)
+	for _, player := range players {
+		t.tellPlayers(flow.OnRemovedFromGame, flow.Message{Instance: id, Reason: member, Result: results[player]}, player)
+		if own, ok := results[player]; ok {
+			p, _ := t.c.flow.Player(player)
+			last := *t.c.flow.Players.Get(p).LastGame
+			last.Result = own
+			t.changePlayer(p, func(e *PlayerChanged) { e.LastGame = &last })
+		}
+	}
+}
+
+// endMembership ends the membership of one player, whose game goes on.
+func (t *tx) endMembership(r flow.Ref, reason flow.Reason) {
+	t.endMembershipWith(r, reason, "")
+}
+
+func (t *tx) endMembershipWith(r flow.Ref, reason flow.Reason, result string) {
+	m := *t.c.flow.Memberships.Get(r)
+	x := t.c.flow.Instances.Get(m.InstanceRef())
+	t.dropMembership(r, flow.NoReason, reason, result, x.Status != flow.InstancePending)
+	t.tellPlayers(flow.OnRemovedFromGame, flow.Message{Instance: m.Instance, Reason: reason, Result: result}, m.Player)
+	t.planEmpty(m.InstanceRef())
+	t.penaliseEnd(&m, reason)
+}
+
+// stopHost asks for the end of the game session of a game instance.
+func (t *tx) stopHost(game string) {
+	g, ok := t.c.sessions.Game(session.ID(game))
+	if !ok || game == "" {
+		return
+	}
+	if x := t.c.sessions.Games.Get(g); x.Live() && x.Status != session.Terminating {
+		p := x.Process
+		t.emit(&GameSessionTerminating{x.ID})
+		t.askTermination(p, fleet.EndedForced)
+	}
+}
+
+// hostEndReasons is what the end of a game session means for the game instance that it hosted.
+var hostEndReasons = map[session.EndCause][2]flow.Reason{
+	session.EndedByServer: {flow.Terminated, flow.GameTerminated}, session.EndedByForce: {flow.Terminated, flow.GameTerminated},
+	session.EndedByCrash: {flow.HostLost, flow.HostLost}, session.EndedByReplacement: {flow.HostLost, flow.HostLost},
+	session.EndedUnhealthy: {flow.HostLost, flow.HostLost}, session.EndedWithCompute: {flow.HostLost, flow.HostLost},
+}
+
+// hostEnds ends the game instance that a game session hosts. It runs before the player sessions end.
+func (t *tx) hostEnds(g session.Ref, cause session.EndCause) {
+	r, ok := t.c.flow.InstanceOfGame(string(t.c.sessions.Games.Get(g).ID))
+	if !ok {
+		return
+	}
+	t.flow.cause = "HostEnded"
+	why, ok := hostEndReasons[cause]
+	if !ok {
+		why = [2]flow.Reason{flow.Terminated, flow.GameTerminated}
+	}
+	t.endInstance(r, why[0], why[1], "", nil)
+}
+
+// hostEnding lets nobody new into a game instance whose game session is to end.
+func (t *tx) hostEnding(game session.ID) {
+	r, ok := t.c.flow.InstanceOfGame(string(game))
+	if !ok || t.c.flow.Instances.Get(r).Status != flow.InstanceActive {
+		return
+	}
+	t.changeInstance(r, func(x *flow.Instance) {
+		x.Status, x.EndBy, x.EmptyBy, x.AllocateBy = flow.InstanceEnding, t.contact.Add(x.Rules.EndingGrace), 0, 0
+	})
+	for _, m := range t.c.flow.Instances.Get(r).Members() {
+		t.touch(t.c.flow.Memberships.Get(m).PlayerRef())
+	}
+}
