@@ -1,15 +1,11 @@
 package notify
 
 import (
-	"bytes"
 	"cmp"
 	"container/heap"
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"math/rand/v2"
-	"net/http"
 	"time"
 
 	"github.com/musterhq/muster/internal/domain"
@@ -19,10 +15,9 @@ import (
 )
 
 const (
-	concurrency = 16  // requests to one receiver at a time
-	readAhead   = 256 // notices read with one look at the state
-	downAfter   = 3   // failures in a row, after which a receiver is asked once in a while whether it is back
-	answerMax   = 64 << 10
+	concurrency = 16        // requests to one receiver at a time
+	readAhead   = 256       // notices read with one look at the state
+	downAfter   = 3         // failures in a row, after which a receiver is asked once in a while whether it is back
 	confirmWait = time.Hour // before a receiver that took the question is asked again
 )
 
@@ -273,25 +268,8 @@ func (r *receiver) send(ctx context.Context, n *notice.Notice, event []byte) err
 
 // post sends a message. Only an answer of 2xx says that the receiver has it.
 func (r *receiver) post(ctx context.Context, m message) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, r.url, bytes.NewReader(m.body))
-	if err != nil {
-		return err
-	}
-	for name, values := range m.header {
-		request.Header[name] = values
-	}
-	request.Header.Set("User-Agent", "Muster")
-	request.Header.Set(webhook.SignatureHeader, webhook.Sign(r.sender.config.Key(r.target()), time.Now(), m.body))
-	answer, err := r.sender.client.Do(request)
-	if err != nil {
-		return errors.Unwrap(err) // the outer one repeats the URL, which may hold a secret
-	}
-	defer answer.Body.Close()
-	_, _ = io.CopyN(io.Discard, answer.Body, answerMax) // so that the connection can be used again
-	if answer.StatusCode < 200 || answer.StatusCode > 299 {
-		return fmt.Errorf("it answered %s", answer.Status)
-	}
-	return nil
+	config := &r.sender.config
+	return webhook.Tell(ctx, r.sender.client, time.Now(), &webhook.Message{URL: r.url, Key: config.Key(r.target()), Header: m.header, Body: m.body})
 }
 
 // confirmed asks the receiver of a topic whether it wants to hear of it, until it has said so.

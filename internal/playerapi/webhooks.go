@@ -3,9 +3,6 @@ package playerapi
 import (
 	"bytes"
 	"context"
-	"errors"
-	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
 	"strconv"
@@ -22,7 +19,6 @@ const (
 	webhookPatience   = 10 * time.Second // for one answer
 	webhookFirstRetry = time.Second      // doubled for each attempt that fails
 	webhookLastRetry  = 30 * time.Second // a receiver that is back waits no longer than that
-	webhookAnswerMax  = 64 << 10
 	// passedOver is how many events that a subscription does not want are worth a word in the journal.
 	passedOver = 1000
 )
@@ -140,23 +136,9 @@ func (d *delivery) try(page *cell.StudioPage) error {
 		body.Write(door.studioEvent(&page.Events[i]))
 	}
 	body.WriteString("]}")
-	request, err := http.NewRequestWithContext(d.ctx, http.MethodPost, d.url, bytes.NewReader(body.Bytes()))
-	if err != nil {
-		return err
-	}
-	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set("User-Agent", "Muster")
-	request.Header.Set(webhook.SignatureHeader, webhook.Sign(door.config.Secret.WebhookKey(subscriptionID(d.id)), time.Now(), body.Bytes()))
-	answer, err := d.feeds.client.Do(request)
-	if err != nil {
-		return errors.Unwrap(err) // the outer one repeats the URL, which may hold a secret
-	}
-	defer answer.Body.Close()
-	_, _ = io.CopyN(io.Discard, answer.Body, webhookAnswerMax) // so that the connection can be used again
-	if answer.StatusCode < 200 || answer.StatusCode > 299 {
-		return fmt.Errorf("it answered %s", answer.Status)
-	}
-	return nil
+	return webhook.Tell(d.ctx, d.feeds.client, time.Now(), &webhook.Message{
+		URL: d.url, Key: door.config.Secret.WebhookKey(subscriptionID(d.id)), Header: http.Header{"Content-Type": {"application/json"}}, Body: body.Bytes(),
+	})
 }
 
 // pause grows with each failure, and varies so that not all come at once.

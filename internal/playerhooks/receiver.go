@@ -1,7 +1,6 @@
 package playerhooks
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,7 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
-	"net/url"
 	"time"
 
 	"github.com/google/uuid"
@@ -90,19 +88,11 @@ func (r *receiver) post(ctx context.Context, n Name, question any) ([]byte, erro
 	if err != nil {
 		return nil, err
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, r.url, bytes.NewReader(body))
+	response, err := webhook.Post(ctx, r.client, now, &webhook.Message{URL: r.url, Key: r.key, Body: body, Header: http.Header{
+		"Content-Type":    {"application/json"},
+		"Idempotency-Key": {id}, // lets the transport repeat it when a kept connection turns out to be closed
+	}})
 	if err != nil {
-		return nil, err
-	}
-	request.Header.Set("Content-Type", "application/json")
-	request.Header.Set("User-Agent", "Muster")
-	request.Header.Set("Idempotency-Key", id) // lets the transport repeat it when a kept connection turns out to be closed
-	request.Header.Set(webhook.SignatureHeader, webhook.Sign(r.key, now, body))
-	response, err := r.client.Do(request)
-	if err != nil {
-		if wrapped, ok := errors.AsType[*url.Error](err); ok {
-			err = wrapped.Err // the outer one repeats the URL, which may hold a secret
-		}
 		return nil, err
 	}
 	defer response.Body.Close()

@@ -3,9 +3,15 @@
 package webhook
 
 import (
+	"bytes"
+	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -31,6 +37,52 @@ func NewClient(connections int) *http.Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost = connections
 	return &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+}
+
+// Message is what one receiver is sent.
+type Message struct {
+	URL    string
+	Key    string      // signs it
+	Header http.Header // beside User-Agent and the signature; may be nil
+	Body   []byte
+}
+
+// Post sends a message and returns the answer, whose body the caller closes. What it says of a failure does not repeat the
+// URL, which may hold a secret.
+func Post(ctx context.Context, client *http.Client, now time.Time, m *Message) (*http.Response, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, m.URL, bytes.NewReader(m.Body))
+	if err != nil {
+		return nil, withoutURL(err)
+	}
+	maps.Copy(request.Header, m.Header)
+	request.Header.Set("User-Agent", "Muster")
+	request.Header.Set(SignatureHeader, Sign(m.Key, now, m.Body))
+	answer, err := client.Do(request)
+	return answer, withoutURL(err)
+}
+
+func withoutURL(err error) error {
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
+		return wrapped.Err
+	}
+	return err
+}
+
+// answerMax is how much of an answer that nobody reads is taken in, so that its connection can be used again.
+const answerMax = 64 << 10
+
+// Tell sends a message whose answer says only that the receiver has it: any 2xx does.
+func Tell(ctx context.Context, client *http.Client, now time.Time, m *Message) error {
+	answer, err := Post(ctx, client, now, m)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	_, _ = io.CopyN(io.Discard, answer.Body, answerMax)
+	if answer.StatusCode < 200 || answer.StatusCode > 299 {
+		return fmt.Errorf("it answered %s", answer.Status)
+	}
+	return nil
 }
 
 // PlainURL is a URL without what may be secret in it, for logs.
