@@ -2,7 +2,6 @@ package listen
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"log/slog"
 	"os"
@@ -75,27 +74,22 @@ func (f *FileCertificate) reload() {
 
 func (f *FileCertificate) look() (fileStamp, error) {
 	var s fileStamp
-	for path, v := range map[string]*fileVersion{f.certPath: &s.cert, f.keyPath: &s.key} {
-		info, err := os.Stat(path)
-		if err != nil {
-			return fileStamp{}, fmt.Errorf("certificate files: %w", err)
-		}
-		*v = fileVersion{info.ModTime(), info.Size()}
+	var err error
+	if s.cert, err = versionOf(f.certPath); err == nil {
+		s.key, err = versionOf(f.keyPath)
+	}
+	if err != nil {
+		return fileStamp{}, fmt.Errorf("certificate files: %w", err)
 	}
 	return s, nil
 }
 
-// LoadAuthorities reads certificates of authorities in PEM.
-func LoadAuthorities(path string) (*x509.CertPool, error) {
-	content, err := os.ReadFile(path)
+func versionOf(path string) (fileVersion, error) {
+	info, err := os.Stat(path)
 	if err != nil {
-		return nil, fmt.Errorf("authorities: %w", err)
+		return fileVersion{}, err
 	}
-	pool := x509.NewCertPool()
-	if !pool.AppendCertsFromPEM(content) {
-		return nil, fmt.Errorf("authorities %s: want at least one certificate in PEM", path)
-	}
-	return pool, nil
+	return fileVersion{info.ModTime(), info.Size()}, nil
 }
 
 func (f *FileCertificate) load(stamp fileStamp) error {

@@ -47,9 +47,9 @@ type Config struct {
 	// Certificate is asked for each TLS handshake. Without it TLS connections are turned away.
 	Certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 
-	// Clients are the authorities whose certificates clients may show. One of somebody else ends the handshake; none at all is
-	// as good as ever. Nil: clients are not asked.
-	Clients *x509.CertPool
+	// Clients are the authorities whose certificates clients may show, asked for each TLS handshake. One of somebody else ends
+	// the handshake; none at all is as good as ever. Nil: clients are not asked.
+	Clients func() *x509.CertPool
 
 	Log *slog.Logger
 }
@@ -102,7 +102,7 @@ func Open(cfg Config) (*Server, error) {
 		// No NextProtos: the game server SDKs offer no ALPN, and HTTP/2 has no WebSocket upgrade that they know.
 		s.tls = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: cfg.Certificate}
 		if cfg.Clients != nil {
-			s.tls.ClientAuth, s.tls.ClientCAs = tls.VerifyClientCertIfGiven, cfg.Clients
+			s.tls = askClients(s.tls, cfg.Clients)
 		}
 	}
 	var protocols http.Protocols

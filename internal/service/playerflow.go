@@ -51,11 +51,13 @@ func (x *Service) openPlayerFlow(doors *router) error {
 	if s.Dev {
 		doors.players = x.players
 	}
-	var clients *x509.CertPool
+	var clients func() *x509.CertPool
 	if s.PartnerClientCA != "" {
-		if clients, err = listen.LoadAuthorities(s.PartnerClientCA); err != nil {
+		authorities, err := listen.LoadAuthorities(s.PartnerClientCA, x.log)
+		if err != nil {
 			return fmt.Errorf("partner-client-ca: %w", err)
 		}
+		clients = authorities.Pool
 	}
 	if err := x.openBeside(s.PartnerListen, clients, x.players.Partner()); err != nil {
 		return err
@@ -103,7 +105,7 @@ func warnOfDevLogins(ctx context.Context, log *slog.Logger) {
 }
 
 // openBeside serves a handler on an address of its own, with the certificate of the port.
-func (x *Service) openBeside(address string, clients *x509.CertPool, handler http.Handler) error {
+func (x *Service) openBeside(address string, clients func() *x509.CertPool, handler http.Handler) error {
 	if address == "" {
 		return nil
 	}

@@ -67,7 +67,7 @@ type Settings struct {
 	PlayerDevMixed    bool   `name:"player-dev-allow-mixed" help:"Allows --player-dev-logins beside an identity provider, which it makes worthless."`
 	PlayerOrigins     string `name:"player-origins" placeholder:"ORIGIN…" help:"Web pages that may call the player API, such as https://play.example.com; several are separated by spaces, * is for all."`
 	TrustedProxies    string `name:"trusted-proxies" placeholder:"CIDR…" help:"Proxies whose X-Forwarded-For is believed, for limits by address; several are separated by spaces."`
-	PartnerClientCA   string `name:"partner-client-ca" placeholder:"FILE" help:"Authorities in PEM of client certificates, for the addresses of the studio's servers and operators. A certificate names the access key that it stands for."`
+	PartnerClientCA   string `name:"partner-client-ca" placeholder:"FILE" help:"Authorities in PEM of client certificates, for the addresses of the studio's servers and operators. A certificate names the access key that it stands for. Read again when the file changes."`
 
 	PlayerLogins           int `name:"player-logins" placeholder:"N" help:"Logins a second; more wait in line, players in a game first. 0: no limit."`
 	PlayerLoginsPerAddress int `name:"player-logins-per-address" placeholder:"N" help:"Logins a minute from one address. 0: no limit."`

@@ -1,0 +1,123 @@
+package listen
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// FileAuthorities are the certificates of authorities in a PEM file. A file that changes is read again, without a restart.
+type FileAuthorities struct {
+	path string
+	log  *slog.Logger
+
+	mu        sync.Mutex
+	current   *x509.CertPool // replaced as a whole
+	version   fileVersion
+	checkedAt time.Time
+}
+
+// LoadAuthorities reads the file once; one that cannot be used is an error here and now.
+func LoadAuthorities(path string, log *slog.Logger) (*FileAuthorities, error) {
+	f := &FileAuthorities{path: path, log: log, checkedAt: time.Now()}
+	version, err := versionOf(path)
+	if err == nil {
+		_, err = f.load(version)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// Pool is the Config.Clients of this file. A changed file that cannot be used leaves the old authorities in force.
+func (f *FileAuthorities) Pool() *x509.CertPool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if now := time.Now(); now.Sub(f.checkedAt) >= recheckAfter {
+		f.checkedAt = now
+		f.reload()
+	}
+	return f.current
+}
+
+func (f *FileAuthorities) reload() {
+	version, err := versionOf(f.path)
+	if err == nil && version == f.version {
+		return
+	}
+	n := 0
+	if err == nil {
+		n, err = f.load(version)
+	}
+	if err != nil {
+		f.log.Error("changed authorities of client certificates not usable, the old ones stay in force", "err", err)
+		return
+	}
+	f.log.Info("authorities of client certificates read again", "file", f.path, "authorities", n)
+}
+
+func (f *FileAuthorities) load(version fileVersion) (n int, err error) {
+	content, err := os.ReadFile(f.path)
+	if err != nil {
+		return 0, err
+	}
+	pool := x509.NewCertPool()
+	if n, err = addAuthorities(pool, content); err != nil {
+		return 0, fmt.Errorf("authorities %s: %w", f.path, err)
+	}
+	f.current, f.version = pool, version
+	return n, nil
+}
+
+// addAuthorities takes all certificates of a file or none: with half a file some servers would be locked out.
+func addAuthorities(pool *x509.CertPool, content []byte) (n int, err error) {
+	for {
+		block, rest := pem.Decode(content)
+		if block == nil {
+			break
+		}
+		content = rest
+		if block.Type != "CERTIFICATE" {
+			continue
+		}
+		n++
+		authority, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return 0, fmt.Errorf("certificate %d: %w", n, err)
+		}
+		pool.AddCert(authority)
+	}
+	switch {
+	case bytes.Contains(content, []byte("-----BEGIN")):
+		return 0, fmt.Errorf("behind certificate %d there is one without an end", n)
+	case n == 0:
+		return 0, errors.New("want at least one certificate in PEM")
+	}
+	return n, nil
+}
+
+// askClients lets clients show a certificate, and judges it by the authorities of the moment. No connection resumes an
+// earlier one: that would bring the certificate of then, or none, whatever the authorities are now.
+func askClients(base *tls.Config, authorities func() *x509.CertPool) *tls.Config {
+	var current atomic.Pointer[tls.Config] // one for all connections while the authorities are the same
+	asking := base.Clone()
+	asking.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		pool, c := authorities(), current.Load()
+		if c == nil || c.ClientCAs != pool {
+			c = base.Clone()
+			c.ClientAuth, c.ClientCAs, c.SessionTicketsDisabled = tls.VerifyClientCertIfGiven, pool, true
+			current.Store(c)
+		}
+		return c, nil
+	}
+	return asking
+}
