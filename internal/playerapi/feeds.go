@@ -51,6 +51,10 @@ func newFeeds(d *Door) *feeds {
 		d.log.Error("the subscriptions of players' events cannot be read", "err", err)
 	}
 	for _, s := range all {
+		if s.URL != "" && webhook.CheckURL(s.URL) != nil {
+			d.log.Warn("a webhook of players' events gets them without TLS, so others on the way can read them; subscribe anew with https",
+				"subscription", subscriptionID(s.ID), "url", webhook.PlainURL(s.URL))
+		}
 		x.subscribed(s)
 	}
 	return x

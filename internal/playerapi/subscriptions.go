@@ -3,17 +3,18 @@ package playerapi
 import (
 	"context"
 	"crypto/sha256"
+	"errors"
 	"net/url"
-	"strings"
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/webhook"
 )
 
 // SubscribeRequest is what a backend of the studio wants to hear of.
 type SubscribeRequest struct {
-	URL       string   `json:"url,omitempty" maxLength:"2048" doc:"Of a webhook; empty: the events come by the stream of the subscription."`
+	URL       string   `json:"url,omitempty" maxLength:"2048" doc:"Of a webhook: https, or http to the machine of the service; empty: the events come by the stream of the subscription."`
 	Types     []string `json:"types,omitempty" maxItems:"64" doc:"Event types, as players hear them; none: all."`
 	PlayerIDs []string `json:"player_ids,omitempty" maxItems:"1000" doc:"Only events that are for one of these; none: for anybody."`
 }
@@ -111,16 +112,18 @@ func (d *Door) subscribe(ctx context.Context, request string, body *SubscribeReq
 	return answer, nil
 }
 
-// checkWebhook checks that messages can be posted to a URL.
+// checkWebhook checks that messages can be posted to a URL, and read by nobody on the way.
 func checkWebhook(text string) error {
-	u, err := url.Parse(text)
-	switch {
-	case err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http":
-		return refusal(flow.InvalidArgument, "url: %.100q, want an absolute URL with https or http", text)
-	case strings.Contains(u.Host, "@") || u.User != nil:
-		return refusal(flow.InvalidArgument, "url: want one without a user; the messages are signed")
+	err := webhook.CheckURL(text)
+	if u, _ := url.Parse(text); err == nil && u.User != nil {
+		err = errors.New("want one without a user; the messages are signed")
 	}
-	return nil
+	if err == nil {
+		return nil
+	}
+	p := refusal(flow.InvalidArgument, "url: %s", err)
+	p.Details = &Details{Fields: []Field{{"url", err.Error()}}}
+	return p
 }
 
 func (d *Door) listSubscriptions(ctx context.Context, _ string, _ *None) (*SubscriptionsAnswer, error) {

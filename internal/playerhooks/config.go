@@ -6,11 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
-	"net/url"
 	"os"
 	"slices"
 	"time"
+
+	"github.com/musterhq/muster/internal/webhook"
 )
 
 // Config says which hooks are on.
@@ -116,7 +116,9 @@ func (f *file) hook(name Name) (Hook, error) {
 	if x.URL == "" {
 		x.URL = f.URL
 	}
-	if err := checkURL(x.URL); err != nil {
+	if x.URL == "" {
+		errs = append(errs, fmt.Errorf("hooks.%s.url: empty, want one here or for all hooks", name))
+	} else if err := webhook.CheckURL(x.URL); err != nil {
 		errs = append(errs, fmt.Errorf("hooks.%s.url: %w", name, err))
 	}
 	for _, ms := range []*int64{f.TimeoutMS, section.TimeoutMS} {
@@ -138,25 +140,4 @@ func (f *file) hook(name Name) (Hook, error) {
 		}
 	}
 	return x, errors.Join(errs...)
-}
-
-// checkURL wants questions about players to be read by nobody on the way.
-func checkURL(text string) error {
-	u, err := url.Parse(text)
-	switch {
-	case text == "":
-		return errors.New("empty, want one here or for all hooks")
-	case err != nil || u.Hostname() == "" || u.Fragment != "":
-		return fmt.Errorf("%q, want a URL such as https://backend.example.com/hooks", text)
-	case u.Scheme == "https":
-		return nil
-	case u.Scheme == "http" && loopback(u.Hostname()):
-		return nil
-	}
-	return fmt.Errorf("%q, want https, or http to this machine", text)
-}
-
-func loopback(host string) bool {
-	ip := net.ParseIP(host)
-	return host == "localhost" || ip != nil && ip.IsLoopback()
 }

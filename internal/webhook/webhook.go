@@ -1,5 +1,5 @@
-// Package webhook is what all messages to receivers outside have in common: how they are signed, and the client that
-// carries them.
+// Package webhook is what all messages to receivers outside have in common: how they are signed, the client that
+// carries them, and where those about players may go.
 package webhook
 
 import (
@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -83,6 +84,23 @@ func Tell(ctx context.Context, client *http.Client, now time.Time, m *Message) e
 		return fmt.Errorf("it answered %s", answer.Status)
 	}
 	return nil
+}
+
+// CheckURL wants what is said of players to be read by nobody on the way.
+func CheckURL(text string) error {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || u.Hostname() == "" || u.Fragment != "":
+		return fmt.Errorf("%.100q, want a URL such as https://backend.example.com/hooks", text)
+	case u.Scheme == "https", u.Scheme == "http" && loopback(u.Hostname()):
+		return nil
+	}
+	return fmt.Errorf("%.100q, want https, or http to this machine", text)
+}
+
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // PlainURL is a URL without what may be secret in it, for logs.

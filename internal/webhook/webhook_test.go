@@ -53,3 +53,38 @@ func text(err error) string {
 	}
 	return err.Error()
 }
+
+// Messages about players go over TLS, or do not leave the machine.
+func TestCheckURL(t *testing.T) {
+	for url, good := range map[string]bool{
+		"https://backend.example.com/hooks?key=1": true,
+		"https://10.0.0.5:8443":                   true,
+		"http://127.0.0.1:7001/x":                 true,
+		"http://127.9.9.9":                        true,
+		"http://[::1]:7001":                       true,
+		"http://localhost":                        true,
+		"HTTP://localhost":                        true,
+
+		"":                                false,
+		"backend.example.com":             false,
+		"https://":                        false,
+		"https:///hooks":                  false,
+		"https://backend.example.com/#x":  false,
+		"http://backend.example.com":      false,
+		"http://10.0.0.5":                 false,
+		"http://0.0.0.0":                  false,
+		"http://169.254.169.254/":         false,
+		"http://127.0.0.1.example.com":    false,
+		"http://localhost.example.com":    false,
+		"http://localhost@example.com":    false,
+		"http://[::ffff:169.254.169.254]": false,
+		"ftp://localhost":                 false,
+		"file:///etc/passwd":              false,
+		"//localhost/x":                   false,
+		"unix:/run/docker.sock":           false,
+	} {
+		if err := CheckURL(url); (err == nil) != good {
+			t.Errorf("%s: %v", url, err)
+		}
+	}
+}
