@@ -107,6 +107,19 @@ func (t *tx) playsIn(r flow.Ref, player string) bool {
 	return t.sits(player, session.ID(x.Game))
 }
 
+// stopBackfill ends the search of a game that is over for more players, and lets none follow: its game session may live on.
+func (t *tx) stopBackfill(game string) {
+	m := t.c.matchmaking
+	if open, ok := m.BackfillOf(game); ok && game != "" && m.Tickets.Get(open).Status != matchmaking.Placing {
+		t.cancelTicket(open, matchmaking.StoppedByRequest)
+	}
+	if at, ok := m.HostedBy(game); ok && m.Hosted.Get(at).Automatic {
+		h := *m.Hosted.Get(at)
+		h.Automatic = false
+		t.changeHosted(h)
+	}
+}
+
 // LeaveBackfill ends the search of a game instance for more players (Game.LeaveMatchmaking). Where there is none, nothing
 // happens.
 type LeaveBackfill struct {

@@ -346,6 +346,9 @@ func (cmd *JoinGameInstance) decide(t *tx) error {
 	if err := t.hasRoom(x, 1); err != nil {
 		return err
 	}
+	if !t.letsIn(x) {
+		return flow.Refuse(flow.Refusal{Code: flow.JoinNotAllowed}, "the game session of gi-%s accepts no new players (DENY_ALL)", cmd.Instance)
+	}
 	if cmd.looks() {
 		return nil
 	}
@@ -430,6 +433,13 @@ func (t *tx) hasRoom(r flow.Ref, newcomers int32) error {
 		return flow.Refuse(flow.Refusal{Code: flow.GameFull}, "game instance gi-%s: %d of %d seats are taken", x.ID, game.SeatsHeld+waiting, game.PlayersMax)
 	}
 	return nil
+}
+
+// letsIn reports whether the game session of a game instance takes players who come by themselves. Its policy is its server's,
+// which may bring some nevertheless; and it says nothing of those who belong to the game.
+func (t *tx) letsIn(r flow.Ref) bool {
+	g, ok := t.c.sessions.Game(session.ID(t.c.flow.Instances.Get(r).Game))
+	return ok && takesPlayers(t.c.sessions.Games.Get(g))
 }
 
 // seatNewcomer adds a player to a game instance that is active.

@@ -374,12 +374,12 @@ func (t *tx) requeue(x *flow.Instance, out []flow.Membership, advices map[domain
 	}
 	var tried []domain.UUID
 	for _, m := range out {
-		if m.Party.IsZero() || slices.Contains(tried, m.Party) {
+		if m.Ticket.IsZero() || slices.Contains(tried, m.Ticket) { // who came without a search has none to go on with
 			continue
 		}
-		tried = append(tried, m.Party)
+		tried = append(tried, m.Ticket)
 		party, ok := t.c.flow.Party(m.Party)
-		if !ok || !t.asMatched(party, out) {
+		if !ok || !t.asMatched(party, m.Ticket, out) {
 			continue
 		}
 		p := *t.c.flow.Parties.Get(party)
@@ -400,12 +400,12 @@ func (t *tx) requeue(x *flow.Instance, out []flow.Membership, advices map[domain
 	return again
 }
 
-// asMatched reports whether a party has the same members as when its game began, all of them online.
-func (t *tx) asMatched(party flow.Ref, out []flow.Membership) bool {
+// asMatched reports whether a party has the same members as when its ticket was matched, all of them online.
+func (t *tx) asMatched(party flow.Ref, ticket domain.UUID, out []flow.Membership) bool {
 	p := t.c.flow.Parties.Get(party)
 	n := 0
 	for _, m := range out {
-		if m.Party != p.ID {
+		if m.Ticket != ticket {
 			continue
 		}
 		if _, ok := p.Member(m.Player); !ok || t.member(m.Player).Presence != flow.Online {

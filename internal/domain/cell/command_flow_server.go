@@ -120,8 +120,14 @@ type ReadyGame struct{ Instance domain.UUID }
 
 func (cmd *ReadyGame) decide(t *tx) error {
 	r, err := t.servedInstance(cmd.Instance, "Game.Ready")
-	if err != nil || t.c.flow.Instances.Get(r).Ready {
+	if err != nil {
 		return err
+	}
+	switch x := t.c.flow.Instances.Get(r); {
+	case x.Ready:
+		return nil
+	case x.Status == flow.InstanceEnding:
+		return flow.Refuse(flow.Refusal{Code: flow.GameIsEnding}, "game instance gi-%s is about to end", x.ID)
 	}
 	t.changeInstance(r, func(x *flow.Instance) { x.Ready, x.AllocateBy = true, 0 })
 	t.admitMembers(r)
@@ -202,7 +208,7 @@ func (cmd *DisconnectMember) decide(t *tx) error {
 	if err != nil {
 		return err
 	}
-	player, id, live := p.Player, p.ID, p.Status.Live()
+	player, id, live, game := p.Player, p.ID, p.Status.Live(), p.Game
 	last := t.lastReservation(player, id)
 	m, next, ok := t.memberOf(player, id)
 	cmd.Stale = !ok || next || !live
@@ -220,6 +226,7 @@ func (cmd *DisconnectMember) decide(t *tx) error {
 	default:
 		t.connectionLost(m)
 	}
+	t.playerLeft(game)
 	return nil
 }
 
@@ -408,6 +415,9 @@ func (cmd *EndGame) decide(t *tx) error {
 		return flow.Refuse(flow.Refusal{Code: flow.GameInstanceNotFound}, "game instance gi-%s not found", cmd.Instance)
 	}
 	t.flow.cause = "Game.EndGame"
+	if x := t.c.flow.Instances.Get(r); x.Live() {
+		t.stopBackfill(x.Game)
+	}
 	t.endInstance(r, flow.Finished, flow.GameEnded, cmd.Result, cmd.Results)
 	return nil
 }

@@ -262,10 +262,7 @@ func (t *tx) automaticBackfill(game session.ID) {
 	if open || !ok || c.Standalone {
 		return
 	}
-	players := matchmaking.DecodeRoster(h.Roster)
-	if h.Of.BackfillLeavers() {
-		players = slices.DeleteFunc(players, func(p matchmaking.Player) bool { return !t.sits(p.ID, game) })
-	}
+	players := t.rosterNow(&h)
 	free, takes := t.freeSlots(string(game))
 	rules := m.Compiled(c.RuleSet)
 	switch {
@@ -285,6 +282,22 @@ func (t *tx) automaticBackfill(game session.ID) {
 	}
 	t.startTicket(c, x)
 	t.updateData(game, players, x.ID, matchmaking.DataUpdated, x.ID)
+}
+
+// rosterNow are the players of a game session as its automatic backfill tells the matchmaker of them: those of the match data,
+// without those who have left if its configuration wants that. A seat that is kept for a player who is away is the player's.
+func (t *tx) rosterNow(h *matchmaking.Hosted) []matchmaking.Player {
+	players := matchmaking.DecodeRoster(h.Roster)
+	if !h.Of.BackfillLeavers() {
+		return players
+	}
+	r, ok := t.c.flow.InstanceOfGame(h.Game)
+	return slices.DeleteFunc(players, func(p matchmaking.Player) bool {
+		if ok {
+			return !t.playsIn(r, p.ID)
+		}
+		return !t.sits(p.ID, session.ID(h.Game))
+	})
 }
 
 // sits reports whether a player has a seat in a game session.
@@ -308,6 +321,8 @@ func (t *tx) playerLeft(r session.Ref) {
 	if open, ok := m.BackfillOf(string(game)); ok {
 		if x := m.Tickets.Get(open); !x.Automatic || !x.Status.Waits() {
 			return // what comes of it makes the next one
+		} else if x.Roster == matchmaking.EncodeRoster(t.rosterNow(m.Hosted.Get(at))) {
+			return // it names nobody who has left
 		}
 		t.endTicket(open, matchmaking.Cancelled, matchmaking.Replaced)
 	}

@@ -76,8 +76,8 @@ func (cmd *ReleasePlayer) decide(t *tx) error {
 	case session.Reserved:
 		player, game, last := p.Player, p.Game, t.lastReservation(p.Player, cmd.Player)
 		t.emit(&PlayerEnded{cmd.Player, session.Completed})
-		t.playerLeft(game)
 		t.playerCompleted(player, cmd.Player, last)
+		t.playerLeft(game)
 	case session.PlayerActive:
 		return domain.Refuse(domain.WrongPlayerState,
 			"player session psess-%s is ACTIVE: its game server gives the seat back when the player leaves", p.ID)

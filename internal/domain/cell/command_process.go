@@ -269,8 +269,8 @@ func (cmd *RemovePlayer) decide(t *tx) error {
 	}
 	player, game, last := p.Player, p.Game, t.lastReservation(p.Player, cmd.Player)
 	t.emit(&PlayerEnded{cmd.Player, session.Completed})
-	t.playerLeft(game)
 	t.playerCompleted(player, cmd.Player, last)
+	t.playerLeft(game)
 	return nil
 }
 

@@ -87,8 +87,8 @@ func (t *tx) contactDue(d deadline) {
 		p := c.sessions.Players.Get(d.ref)
 		player, id, game := p.Player, p.ID, p.Game
 		t.emit(&PlayerEnded{id, session.TimedOut})
-		t.playerLeft(game)
 		t.playerTimedOut(player, id)
+		t.playerLeft(game)
 	case activation:
 		g := c.sessions.Games.Get(d.ref)
 		p, id := g.Process, g.ID

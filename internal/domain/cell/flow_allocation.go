@@ -99,13 +99,18 @@ func (t *tx) failAllocation(r flow.Ref, why flow.Reason) {
 	}
 	advices := t.advicesOf(out)
 	t.closeInstance(r, flow.AllocationFailed, flow.AllocationFailed, "")
-	if p, ok := t.c.placements.Placement(pending); ok && t.c.placements.Placements.Get(p).Status == placement.Pending {
-		t.endPlacement(p, placement.Cancelled) // and with it the old tickets
-	}
+	t.stopPlacing(pending)
 	requeued := t.requeue(t.c.flow.Instances.Get(r), out, advices)
 	for _, m := range out {
 		_, again := slices.BinarySearch(requeued, m.Player)
 		t.tellPlayers(flow.OnFailedToAllocateGameInstance, flow.Message{Instance: id, Reason: why, Requeued: again}, m.Player)
 	}
 	t.stopHost(game) // one that was found and did not get ready
+}
+
+// stopPlacing ends the placement of a game instance that has ended, and with it the tickets that it came of.
+func (t *tx) stopPlacing(id string) {
+	if p, ok := t.c.placements.Placement(id); ok && t.c.placements.Placements.Get(p).Status == placement.Pending {
+		t.endPlacement(p, placement.Cancelled)
+	}
 }

@@ -54,22 +54,19 @@ func (t *tx) clearReady(r flow.Ref) {
 	}
 }
 
-// endInstance ends a game instance that was active, and tells its players.
+// endInstance ends a game instance and tells its players. For one without a host none is looked for any more.
 func (t *tx) endInstance(r flow.Ref, end, member flow.Reason, result string, results map[string]string) {
 	x := t.c.flow.Instances.Get(r)
 	if !x.Live() {
 		return
 	}
-	if x.Status == flow.InstancePending {
-		t.failAllocation(r, flow.AllocationCancelled)
-		return
-	}
-	id := x.ID
+	id, placement := x.ID, x.Placement
 	var players []string
 	for _, ref := range x.Members() {
 		players = append(players, t.c.flow.Memberships.Get(ref).Player)
 	}
 	t.closeInstance(r, end, member, result)
+	t.stopPlacing(placement)
 	t.tellPlayers(flow.OnGameEnded, flow.Message{Instance: id, Reason: end, Result: result}, players...)
 	for _, player := range players {
 		t.tellPlayers(flow.OnRemovedFromGame, flow.Message{Instance: id, Reason: member, Result: results[player]}, player)
@@ -94,6 +91,9 @@ func (t *tx) endMembershipWith(r flow.Ref, reason flow.Reason, result string) {
 	t.tellPlayers(flow.OnRemovedFromGame, flow.Message{Instance: m.Instance, Reason: reason, Result: result}, m.Player)
 	t.planEmpty(m.InstanceRef())
 	t.penaliseEnd(&m, reason)
+	if g, ok := t.c.sessions.Game(session.ID(x.Game)); ok {
+		t.playerLeft(g)
+	}
 }
 
 // stopHost asks for the end of the game session of a game instance.

@@ -78,7 +78,7 @@ func (t *tx) commitStandaloneBackfill(match matchmaking.Ref) {
 		newcomers += x.Players
 		parties = append(parties, party)
 	})
-	if r, ok := t.c.flow.InstanceOfGame(game); ok && t.hasRoom(r, newcomers) == nil {
+	if r, ok := t.c.flow.InstanceOfGame(game); ok && t.hasRoom(r, newcomers) == nil && t.letsIn(r) {
 		t.commitBackfill(match, session.ID(game))
 		return
 	}

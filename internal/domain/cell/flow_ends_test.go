@@ -1,0 +1,182 @@
+package cell
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/matchmaking"
+	"github.com/musterhq/muster/internal/domain/session"
+)
+
+// What ends a game ends it also before it has a host: with its own reason, and nobody is sent back into the queue by it.
+func TestPendingGameIsEnded(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		end    func(w *flowWorld, g domain.UUID)
+		reason flow.Reason
+		told   string
+	}{
+		{"by an operator", func(w *flowWorld, g domain.UUID) { w.must(&ForceEnd{g}) }, flow.ByTheOperator,
+			"GameSessionChanged GameEnded:OPERATOR RemovedFromGame:OPERATOR"},
+		{"by the studio", func(w *flowWorld, g domain.UUID) { w.must(&EndGame{Instance: g}) }, flow.Finished,
+			"GameSessionChanged GameEnded:FINISHED RemovedFromGame:GAME_ENDED"},
+		{"after all time", func(w *flowWorld, _ domain.UUID) { w.pass(61 * time.Second) }, flow.AbsoluteTimeout,
+			"GameSessionChanged GameEnded:ABSOLUTE_TIMEOUT RemovedFromGame:ABSOLUTE_TIMEOUT"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			w := newFlowWorld(t, func(c *flow.Config) { c.Games.Requeue, c.Games.AbsoluteTimeout = true, time.Minute })
+			red := w.search("a", "b")
+			if refused := w.propose(testQueue, red, w.search("c")); refused != nil {
+				t.Fatal(refused)
+			}
+			g, before := w.keys("a").Game, w.seq("a")
+			match := w.instance(g).Placement
+			row.end(w, g)
+			w.wantTold("a", before, row.told)
+			w.wantPhase("a", flow.InParty)
+			if x := w.instance(g); x.EndReason != row.reason {
+				t.Errorf("it is %s (%s)", x.Status, x.EndReason)
+			}
+			r, _ := w.cell.flow.Party(w.keys("b").Party)
+			if x := w.cell.flow.Parties.Get(r); !x.Members[1].Ready {
+				t.Error("b is not ready any more, and has never played")
+			}
+			if p, _ := w.cell.placements.Placement(match); w.cell.placements.Placements.Get(p).Status == 1 || w.ticket(red).Status.Active() {
+				t.Error("a host is looked for on")
+			}
+		})
+	}
+}
+
+// Who came into a game without a search is not put into a queue when its server does not get ready.
+func TestOnlySearchersSearchAgain(t *testing.T) {
+	w := newFlowWorld(t, func(c *flow.Config) {
+		c.Games.ManualReady, c.Games.Requeue, c.Games.DirectJoin = true, true, true
+	})
+	x := w.matchedGame("a", "b")
+	g := x.ID
+	w.party("solo")
+	w.must(&JoinGameInstance{Caller: w.as("solo"), Instance: g})
+	w.online("late") // into the party of one who has searched
+	w.must(&JoinParty{Caller: w.as("late"), Party: w.keys("b").Party})
+	w.must(&JoinGameInstance{Caller: w.as("late"), Instance: g})
+	w.pass(3 * time.Minute)
+	for player, want := range map[string]flow.Phase{"a": flow.Matchmaking, "solo": flow.InParty, "b": flow.InParty, "late": flow.InParty} {
+		if got := w.keys(player).Phase(); got != want {
+			t.Errorf("%s is in S%d, want S%d", player, got, want)
+		}
+	}
+}
+
+// A server that is to end gets no players any more, although it says that it is ready.
+func TestReadyWhileEnding(t *testing.T) {
+	w := newFlowWorld(t, func(c *flow.Config) { c.Games.ManualReady = true })
+	w.online("me")
+	g := w.play(false, flow.ReconnectOptional, "me")
+	w.must(&TerminateGameSession{ID: w.gameOf(g).ID})
+	w.refused(&ReadyGame{g}, flow.GameIsEnding)
+	w.pass(31 * time.Second)
+	w.wantPhase("me", flow.Idle)
+}
+
+// A game session that takes no new players takes none who come by themselves; its server may bring some.
+func TestJoinWhereNobodyIsLetIn(t *testing.T) {
+	w := newFlowWorld(t, func(c *flow.Config) { c.Games.DirectJoin = true })
+	w.online("me", "mate", "friend")
+	g := w.play(false, flow.ReconnectOptional, "me")
+	game := w.gameOf(g)
+	w.must(&SetPlayerPolicy{Process: processKey(game.ProcessID), Game: game.ID, Deny: true, Request: 1})
+	w.refused(&JoinGameInstance{Caller: w.as("mate"), Instance: g}, flow.JoinNotAllowed)
+	add := &AddMembers{Instance: g, Players: []PlannedPlayer{{Player: "friend"}}}
+	w.must(add)
+	if len(add.Failed) != 0 {
+		t.Error(add.Failed)
+	}
+}
+
+// Nobody is matched into a game that is over, although its server lives on; and nothing begins to search for it by itself.
+func TestNoBackfillOfFinishedGames(t *testing.T) {
+	t.Run("asked for", func(t *testing.T) {
+		w := newFlowWorld(t, nil)
+		x := w.matchedGame("a", "b")
+		w.connect(x.ID, "a", "b")
+		more := &EnterBackfill{Instance: x.ID, Ticket: w.id()}
+		w.must(more)
+		before := w.noticeHead(x.ID)
+		w.must(&EndGame{Instance: x.ID})
+		r, _ := w.cell.matchmaking.Ticket(more.Made.ID)
+		if s := w.cell.matchmaking.Tickets.Get(r).Status; s.Active() {
+			t.Errorf("the backfill is %s", s)
+		}
+		if got := w.noticed(x.ID, before); !strings.Contains(got, "GameInstanceLeftMatchmaking") {
+			t.Errorf("the server was told %q", got)
+		}
+	})
+	t.Run("automatic", func(t *testing.T) {
+		w := newFlowWorld(t, nil)
+		w.fillsUp()
+		x := w.matchedGame("a", "b")
+		w.connect(x.ID, "a", "b")
+		if _, open := w.cell.matchmaking.BackfillOf(x.Game); !open {
+			t.Fatal("there is no automatic backfill")
+		}
+		sessions := []domain.UUID{w.member("a").Session, w.member("b").Session}
+		g := session.ID(x.Game)
+		key := w.gameOf(x.ID).ProcessID
+		w.must(&EndGame{Instance: x.ID})
+		for _, id := range sessions {
+			if r, open := w.cell.matchmaking.BackfillOf(string(g)); open {
+				t.Errorf("%s searches", w.cell.matchmaking.Tickets.Get(r).ID)
+			}
+			w.must(&RemovePlayer{Process: processKey(key), Game: g, Player: id})
+		}
+	})
+}
+
+// fillsUp gives the games of testQueue an automatic backfill, also for players who have left.
+func (w *flowWorld) fillsUp() {
+	w.t.Helper()
+	w.queues()
+	yes := true
+	w.must(&UpdateConfiguration{Name: testQueue, AutoBackfill: &yes})
+	w.must(&TagResource{
+		Resource: Resource{Kind: ConfigurationResource, ID: testQueue}, Tags: []fleet.Tag{{Key: matchmaking.BackfillLeaversTag, Value: "true"}},
+	})
+}
+
+// Who comes while the automatic backfill of a game is open is told to the matchmaker, and so is who is away with a seat that is
+// kept; when that ends somebody else is looked for.
+func TestAutomaticBackfillKnowsKeptSeats(t *testing.T) {
+	w := newFlowWorld(t, nil)
+	w.fillsUp()
+	x := w.matchedGame("a", "b")
+	g := x.ID
+	w.connect(g, "a", "b")
+	roster := func() (players []string) {
+		r, ok := w.cell.matchmaking.BackfillOf(w.instance(g).Game)
+		if !ok {
+			return nil
+		}
+		for _, p := range matchmaking.DecodeRoster(w.cell.matchmaking.Tickets.Get(r).Roster) {
+			players = append(players, p.ID)
+		}
+		return players
+	}
+	want := func(when string, players ...string) {
+		t.Helper()
+		if got := strings.Join(roster(), " "); got != strings.Join(players, " ") {
+			t.Errorf("%s: the matchmaker is told of %q, want %q", when, got, players)
+		}
+	}
+	want("both play", "a", "b")
+	w.lose(g, w.member("a").Session)
+	want("a is away", "a", "b")
+	w.pass(3*time.Minute + time.Second)
+	want("a is gone", "b")
+	w.must(&RemoveMembers{Instance: g, Players: []RemovedMember{{Player: "b", Reason: flow.RemovedKicked}}})
+	want("nobody is there")
+}
