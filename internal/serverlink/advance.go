@@ -9,8 +9,9 @@ import (
 const (
 	// advanceMax is how far one call moves the connections' clock at most.
 	advanceMax = 24 * time.Hour
-	// pongPatience is how long a ping's answer is waited for when time is moved. It comes from this machine or never.
-	pongPatience = 200 * time.Millisecond
+	// pongPatience is how long a ping's answer is waited for when time is moved. It comes from this machine, which may be
+	// busy, or never: so it is waited for once, not at each ping of a connection that is dead.
+	pongPatience = 3 * time.Second
 )
 
 // AdvanceLinks lets time pass for the connections, as if no game server had sent a word of its own meanwhile: processes
@@ -66,7 +67,7 @@ func (s *Server) answered(since time.Time) (answered, done bool) {
 		p.mu.Lock()
 		done = done && !p.choring
 		for _, l := range p.links {
-			if !l.pinged.Before(since) && l.heard.Load() < l.pinged.UnixNano() {
+			if !l.mute && !l.pinged.Before(since) && l.heard.Load() < l.pinged.UnixNano() {
 				answered = false
 			}
 		}

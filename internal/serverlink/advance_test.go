@@ -19,7 +19,7 @@ func (w *world) passLinks(d time.Duration) {
 func TestAdvanceLinksToSilence(t *testing.T) {
 	w := newWorld(t)
 	s := w.ready("p")
-	w.passLinks(DefaultPeriods().Silence - time.Second)
+	w.passLinks(w.config.Periods.Silence - time.Second)
 	if got := w.process("p").Health; got != fleet.Healthy {
 		t.Errorf("before its silence is over it is %s", got)
 	}
@@ -36,15 +36,17 @@ func TestAdvanceLinksToLoss(t *testing.T) {
 	w := newWorld(t)
 	deaf := w.ready("deaf", func(o *linkclient.Options) { o.Deaf = true })
 	fine := w.ready("fine")
-	w.passLinks(2 * DefaultPeriods().Ping)
+	w.passLinks(2 * w.config.Periods.Ping)
 	if !w.process("deaf").Linked {
 		t.Error("lost before its time")
 	}
-	w.passLinks(DefaultPeriods().Ping)
+	w.passLinks(w.config.Periods.Ping)
 	if w.process("deaf").Linked || !w.process("fine").Linked {
 		t.Errorf("linked: deaf %t, fine %t", w.process("deaf").Linked, w.process("fine").Linked)
 	}
-	deaf.ended()
+	if code := deaf.ended(); code != 0 {
+		t.Errorf("connection ended with close code %d, want none: the game server shall come back", code)
+	}
 	fine.ok(fine.Heartbeat(background, true))
 	for _, d := range []time.Duration{-1, advanceMax + 1} {
 		if err := w.door.AdvanceLinks(background, d); err == nil {

@@ -77,17 +77,16 @@ func (s *Server) open(l *link, h *hello, found fleet.Process) {
 		l.drop()
 		return
 	}
-	newest := l.id
-	if found.State != fleet.Ended {
-		// Two connections may have come at once: the core knows which was last.
-		_ = s.engine.Read(s.ctx, func(v *cell.View) error { // on an error: this one
-			if now, ok := v.Process(key); ok {
-				newest, found = now.Link, now
-			}
-			return nil
-		})
-	}
-	p.settle(l, newest, found, h.authorization == signedAuthorization)
+	_ = p.look(func(now fleet.Process, ok bool) { // on an error the engine has stopped, and so will the link
+		if ok {
+			found = now
+		}
+		newest := l.id
+		if found.State != fleet.Ended {
+			newest = found.Link // two connections may have come at once: the core knows which was last
+		}
+		p.settle(l, newest, found, h.authorization == signedAuthorization)
+	})
 	l.socket.Session().(*seat).link = l
 	go func() {
 		defer s.running.Done()

@@ -134,27 +134,27 @@ func (l *link) activate(ctx context.Context, r *request) error {
 		return err
 	}
 	// What begins here has sent no heartbeats. Whether it is a new process on an old connection, only the core knows.
-	now, ok, err := p.look()
-	if err != nil || !ok {
-		return err
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.know(now, true)
-	l.evicted = false
-	if now.Link == l.id && p.current != l {
-		p.makeCurrent(l)
-	}
-	return nil
+	return p.look(func(now fleet.Process, ok bool) {
+		if !ok {
+			return
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.know(now, true)
+		l.evicted, l.endBy = false, 0
+		if now.Link == l.id && p.current != l {
+			p.makeCurrent(l)
+		}
+	})
 }
 
-// look asks the core for the process.
-func (p *process) look() (now fleet.Process, ok bool, err error) {
-	err = p.server.engine.Read(p.server.ctx, func(v *cell.View) error {
-		now, ok = v.Process(p.key)
+// look asks the core for the process. The core stands still until take returns: what two connections of a process take
+// over at once, they take over in the order in which it happened. p.mu may be locked in take, but not around look.
+func (p *process) look(take func(now fleet.Process, ok bool)) error {
+	return p.server.engine.Read(p.server.ctx, func(v *cell.View) error {
+		take(v.Process(p.key))
 		return nil
 	})
-	return now, ok, err
 }
 
 // ifArchived decides about a player session that has left memory since it ended.
@@ -234,6 +234,13 @@ func (p *process) endedHint() bool {
 	return p.ended
 }
 
+// unlike reports whether the core has to be told of a process's health.
+func (p *process) unlike(h fleet.Health) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.ready && !p.ended && p.health != h
+}
+
 // reportHealth tells the core what the heartbeats say, or that there are none.
 func (p *process) reportHealth(healthy bool) {
 	s := p.server
@@ -249,11 +256,12 @@ func (p *process) reportHealth(healthy bool) {
 
 // learn asks the core for the health that it knows, after telling it one.
 func (p *process) learn() {
-	now, ok, err := p.look()
-	if err != nil || !ok {
-		return // the old knowledge stays
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.health, p.settled = now.Health, now.Settled
+	_ = p.look(func(now fleet.Process, ok bool) { // on an error the engine has stopped
+		if !ok {
+			return // the old knowledge stays
+		}
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.health, p.settled = now.Health, now.Settled
+	})
 }

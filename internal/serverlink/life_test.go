@@ -12,6 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/session"
+	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/linkclient"
 )
 
@@ -57,11 +58,13 @@ func TestNeverHealthy(t *testing.T) {
 }
 
 func TestSilence(t *testing.T) {
-	w := newWorld(t, func(w *world) { w.config.Periods.Silence = 100 * time.Millisecond })
+	w := newWorld(t)
 	s := w.ready("p")
+	w.passLinks(w.config.Periods.Silence)
 	w.until("the silence to be noticed", func() bool { return w.process("p").Health == fleet.Unhealthy })
 	s.ok(s.Heartbeat(background, true))
 	w.until("the process to be healthy again", func() bool { return w.process("p").Health == fleet.Healthy })
+	w.passLinks(w.config.Periods.Silence)
 	w.until("the silence to be noticed again", func() bool { return w.process("p").Health == fleet.Unhealthy })
 	w.pass(w.cell.UnhealthyAfter)
 	s.push("TerminateProcess")
@@ -69,7 +72,7 @@ func TestSilence(t *testing.T) {
 
 // Line 10: told to end, a process ends in good order; one that does not is ended by force, and its connection closed.
 func TestTermination(t *testing.T) {
-	w := newWorld(t, func(w *world) { w.config.Periods.Exit = 50 * time.Millisecond })
+	w := newWorld(t)
 	s := w.ready("p")
 	g := s.host(1)
 	w.must(&cell.TerminateGameSession{ID: g.ID})
@@ -84,9 +87,7 @@ func TestTermination(t *testing.T) {
 	if got := w.game(g.ID).Status; got != session.Terminated {
 		t.Errorf("game session is %s", got)
 	}
-	if code := s.ended(); code != 1000 { // it should have exited
-		t.Errorf("connection ended with %d, want close code 1000", code)
-	}
+	s.overstays()
 
 	s = w.ready("stubborn")
 	g = s.host(1)
@@ -138,9 +139,7 @@ func TestNeverReady(t *testing.T) {
 // SDK protocol, 9.2: a process that comes back after it was given up is told to end, closed when it does not, and then
 // refused for a while.
 func TestSurvivor(t *testing.T) {
-	w := newWorld(t, func(w *world) {
-		w.config.Periods.Evict, w.config.Periods.Ban = 200*time.Millisecond, 200*time.Millisecond
-	})
+	w := newWorld(t)
 	s := w.ready("p")
 	g := s.host(1)
 	s.Drop()
@@ -154,12 +153,14 @@ func TestSurvivor(t *testing.T) {
 	s.fails(s.ActivateGameSession(background, gameARN(testRegion, g.ID)), 400)
 	s.fails(describeError(s, linkclient.PlayerQuery{GameSessionId: gameARN(testRegion, g.ID)}), 400)
 	s.noPush() // once for a connection
+	w.passLinks(w.config.Periods.Evict + time.Second)
 	if code := s.ended(); code != 1000 {
 		t.Errorf("connection ended with %d, want close code 1000", code)
 	}
 	_, err := w.tryConnect("p")
 	refusedWith(t, err, 403)
-	w.until("the ban to be over", func() bool { s, err = w.tryConnect("p"); return err == nil })
+	w.passLinks(w.config.Periods.Ban + time.Second)
+	w.connect("p")
 }
 
 // Line 17 and SDK protocol, 9.2: ids may be used again.
@@ -206,18 +207,64 @@ func TestSameProcessID(t *testing.T) {
 
 // A process that ended in good order keeps its connection for a moment only, unless a new one begins on it.
 func TestReusedConnectionStays(t *testing.T) {
-	w := newWorld(t, func(w *world) { w.config.Periods.Exit = 50 * time.Millisecond })
+	w := newWorld(t)
 	s := w.ready("p")
 	s.ok(s.Terminate(background))
 	s.ok(s.Activate(background, 7777))
 	s.ok(s.Heartbeat(background, true))
-	time.Sleep(3 * w.config.Periods.Exit) // nothing to wait for: nothing must happen
+	w.passLinks(3 * w.config.Periods.Exit)
 	s.ok(s.Heartbeat(background, true))
 	s.noPush()
 	s.ok(s.Terminate(background))
+	s.overstays()
+}
+
+// overstays checks that the connection of a process that has ended in good order is closed when it should have exited.
+func (s *server) overstays() {
+	s.w.Helper()
+	p := s.known()
+	s.w.until("its end to be noticed", func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return !p.exitBy.IsZero()
+	})
+	s.w.passLinks(s.w.config.Periods.Exit + time.Second)
 	if code := s.ended(); code != 1000 {
-		t.Errorf("connection ended with %d, want close code 1000", code)
+		s.w.Errorf("connection ended with %d, want close code 1000", code)
 	}
+}
+
+// known is what the door remembers of the process.
+func (s *server) known() *process {
+	return s.w.door.known(fleet.Key{Fleet: testFleet, Compute: testCompute, Process: s.opt.Process})
+}
+
+// The end of a process may be heard of after the next one has begun on its connection: the first heartbeat of that one
+// counts nevertheless.
+func TestLateEndOfTheProcessBefore(t *testing.T) {
+	w := newWorld(t, func(w *world) { w.config.Periods.Settle = time.Hour })
+	s := w.ready("p")
+	s.ok(s.Terminate(background))
+	s.ok(s.Activate(background, 7777))
+	w.door.processEnded(&cell.ProcessEnded{Process: s.known().key, Reason: fleet.EndedNormally})
+	s.ok(s.Heartbeat(background, true))
+	w.until("the process to be eligible", func() bool { return w.eligible("p") })
+}
+
+// A game server that connects is told by the state that it has to end; the event, when it comes late, says nothing new.
+func TestToldToEndOnce(t *testing.T) {
+	w := newWorld(t)
+	s := w.ready("p")
+	g := s.host(1)
+	w.must(&cell.TerminateGameSession{ID: g.ID})
+	s.push("TerminateProcess")
+	asked := &cell.ProcessTerminationAsked{Process: s.known().key, Time: w.process("p").TerminationTime}
+	w.door.follow(engine.Committed{Events: []cell.Event{asked}})
+	s.noPush()
+	s = s.again()
+	s.push("TerminateProcess") // what it was told before may not have arrived
+	w.door.follow(engine.Committed{Events: []cell.Event{asked}})
+	s.noPush()
 }
 
 func TestDeregisteredCompute(t *testing.T) {
@@ -228,17 +275,6 @@ func TestDeregisteredCompute(t *testing.T) {
 	s.push("TerminateProcess")
 	s.fails(s.ActivateGameSession(background, gameARN(testRegion, g.ID)), 400)
 	s.ok(s.Heartbeat(background, true))
-}
-
-func TestDeadConnections(t *testing.T) {
-	w := newWorld(t, func(w *world) { w.config.Periods.Ping = 50 * time.Millisecond })
-	deaf := w.ready("deaf", func(o *linkclient.Options) { o.Deaf = true })
-	fine := w.ready("fine")
-	if code := deaf.ended(); code != 0 {
-		t.Errorf("connection ended with close code %d, want none: the game server shall come back", code)
-	}
-	w.until("the loss to be noticed", func() bool { return !w.process("deaf").Linked })
-	fine.ok(fine.Heartbeat(background, true))
 }
 
 // What no SDK does, a broken or hostile game server may: nothing but its own requests suffers.
@@ -302,7 +338,7 @@ func TestLies(t *testing.T) {
 
 // Whoever does not read what it is sent is dropped, and holds nobody up.
 func TestStuckReader(t *testing.T) {
-	w := newWorld(t, func(w *world) { w.config.Periods.Stuck = 50 * time.Millisecond })
+	w := newWorld(t, func(w *world) { w.config.Periods.Stuck = 2 * time.Second })
 	s, other := w.ready("p"), w.connect("other")
 	g := s.host(50)
 	for i := range 50 {
@@ -325,11 +361,18 @@ func TestStuckReader(t *testing.T) {
 // A connection under an ended process's id that says nothing at all is closed when a new process would have had to be
 // ready.
 func TestSilentSurvivor(t *testing.T) {
-	w := newWorld(t, func(w *world) { w.cell.ReadyTimeout = time.Second })
+	w := newWorld(t)
 	s := w.ready("p")
 	s.ok(s.Terminate(background))
 	s.Drop()
 	s = s.again()
+	p := s.known()
+	w.until("the survivor to be noticed", func() bool {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return !p.evictBy.IsZero()
+	})
+	w.passLinks(w.cell.ReadyTimeout + time.Second)
 	if code := s.ended(); code != 1000 {
 		t.Errorf("connection ended with %d, want close code 1000", code)
 	}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/lxzan/gws"
+
+	"github.com/musterhq/muster/internal/domain"
 )
 
 // outMax is how many bytes may wait for a game server that does not read. Three of the largest pushes fit in.
@@ -24,10 +26,12 @@ type link struct {
 	tokenExpires int64  // Unix milliseconds; 0 for a link that came with a signature
 
 	// These are guarded by process.mu.
-	pinged       time.Time // when the last ping left
-	refreshAfter time.Time // no RefreshConnection before it
-	superseded   time.Time // zero while it is the current one
-	evicted      bool      // told to end, as the survivor of a process that was given up
+	pinged       time.Time   // when the last ping left
+	mute         bool        // the ping before that one was not answered
+	refreshAfter time.Time   // no RefreshConnection before it
+	superseded   time.Time   // zero while it is the current one
+	evicted      bool        // told to end, as the survivor of a process that was given up
+	endBy        domain.Time // told to end until then; SDKs call the game's OnProcessTerminate for each such push
 
 	heard     atomic.Int64 // when the last frame came, Unix nanoseconds
 	dismissed atomic.Bool

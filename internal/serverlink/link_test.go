@@ -125,6 +125,34 @@ func TestOvertakenConnection(t *testing.T) {
 	refusedWith(t, err, http.StatusForbidden)
 }
 
+// Of connections that come at once the one that the core knows as the last gets the pushes, whichever was let in last.
+func TestConnectionsAtOnce(t *testing.T) {
+	w := newWorld(t, func(w *world) {
+		w.config.Periods.Superseded = time.Hour
+		w.config.Rates = DefaultRates()
+		w.config.Rates.Heartbeats.Burst = 1000
+	})
+	s := w.ready("p")
+	for range 50 {
+		var all sync.WaitGroup
+		for range 4 {
+			all.Go(func() {
+				one, err := w.tryConnect("p")
+				if err == nil {
+					err = one.Heartbeat(background, true) // so it has been let in
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		if current, last := s.known().currentLink(), w.process("p").Link; current == nil || current.id != last {
+			t.Fatalf("pushes do not go to the last of them: %v", current)
+		}
+	}
+}
+
 // Line 9: both connections work, requests that came by the old one are answered, and then the old one is closed.
 func TestRefreshConnection(t *testing.T) {
 	w := newWorld(t, func(w *world) { w.config.Periods.Superseded, w.config.Periods.Repeat = time.Hour, 20*time.Millisecond })
@@ -176,7 +204,7 @@ func TestReconnect(t *testing.T) {
 	g := s.host(4)
 	s.Reset()
 	w.until("the loss to be noticed", func() bool { return !w.process("p").Linked })
-	w.pass(w.cell.LinkGrace - time.Second)
+	w.pass(w.cell.LinkGrace / 2)
 	next := s.again()
 	next.noPush()
 	next.ok(next.AcceptPlayer(background, gameARN(testRegion, g.ID), w.reserve(g.ID, "ann")))

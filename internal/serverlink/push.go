@@ -107,11 +107,27 @@ func (p *process) push(b *[]byte) {
 // may have moved the real one since it was noted.
 const terminationAhead = 10 * time.Second
 
+// pushTermination tells the current connection once: what has just connected may be told by the state, and a moment later
+// by the event.
 func (l *link) pushTermination(deadline domain.Time) {
 	p := l.process
+	if !p.noteEnd(deadline) {
+		return
+	}
 	b := newFrame()
 	*b = appendTerminateProcess(*b, max(deadline, domain.TimeOf(p.server.engine.Now()).Add(terminationAhead)))
 	p.push(b)
+}
+
+// noteEnd notes that the current connection is told to end, and reports whether that is news to it.
+func (p *process) noteEnd(deadline domain.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.current == nil || p.current.endBy == deadline {
+		return false
+	}
+	p.current.endBy = deadline
+	return true
 }
 
 // refresh pushes a RefreshConnection with a token that lives longer than the one this link came with. SDK protocol, 5.4.
@@ -126,9 +142,13 @@ func (l *link) refresh() {
 	if int64(cmd.Expires) <= l.tokenExpires {
 		return // still the same one: tried again later
 	}
+	if p.currentLink() != l {
+		return // a newer connection has come meanwhile; it must not be told to make room for another one
+	}
+	s.counters.pushes.Add(1)
 	b := newFrame()
 	*b = appendRefreshConnection(*b, l.endpoint, s.config.Secret.ProcessToken(p.key.Fleet, p.key.Compute, cmd.Generation))
-	p.push(b)
+	l.send(b, opText)
 }
 
 // processEnded notes what has to be done about the connections of a process that has ended.
@@ -159,28 +179,32 @@ func (s *Server) processEnded(e *cell.ProcessEnded) {
 // evict tells the survivor of a process that was given up to end: once on each connection, with one deadline. A process
 // that ended in good order is left alone until its connections are closed. It reports whether l's process is such a
 // survivor. SDK protocol, 9.2.
-func (l *link) evict() bool {
+func (l *link) evict() (survivor bool) {
 	p := l.process
 	s := p.server
-	over, err := p.reallyEnded()
+	var tell bool
+	var left time.Duration
+	err := p.look(func(now fleet.Process, ok bool) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		over := hasEnded(now, ok)
+		if !over {
+			p.ended = false // the hint was late: a new process uses the id
+		}
+		survivor = over && p.exitBy.IsZero()
+		tell = survivor && !l.evicted
+		if tell {
+			l.evicted = true
+			if !p.evicted {
+				p.evicted = true
+				p.evictBy = s.now().Add(s.config.Periods.Evict)
+			}
+		}
+		left = p.evictBy.Sub(s.now())
+	})
 	if err != nil {
 		return false
 	}
-	p.mu.Lock()
-	if !over {
-		p.ended = false // the hint was late: a new process uses the id
-	}
-	survivor := over && p.exitBy.IsZero()
-	tell := survivor && !l.evicted
-	if tell {
-		l.evicted = true
-		if !p.evicted {
-			p.evicted = true
-			p.evictBy = s.now().Add(s.config.Periods.Evict)
-		}
-	}
-	left := p.evictBy.Sub(s.now())
-	p.mu.Unlock()
 	if tell {
 		s.log.Info("a game server that was given up is still there; told to end", "process", p.key)
 		l.pushTermination(domain.TimeOf(s.engine.Now().Add(left)))
@@ -188,8 +212,5 @@ func (l *link) evict() bool {
 	return survivor
 }
 
-// reallyEnded asks the core whether the process has ended. One that is forgotten ended long ago.
-func (p *process) reallyEnded() (bool, error) {
-	now, ok, err := p.look()
-	return !ok || now.State == fleet.Ended, err
-}
+// hasEnded is what the core says about the end of a process. One that is forgotten ended long ago.
+func hasEnded(now fleet.Process, known bool) bool { return !known || now.State == fleet.Ended }

@@ -115,6 +115,7 @@ func (l *link) checkLife(now time.Time, t *Periods) bool {
 	case now.Sub(heard) >= 2*t.Ping+t.Ping/2:
 		return false // two pings without a sign of life
 	case now.Sub(heard) >= t.Ping && now.Sub(l.pinged) >= t.Ping:
+		l.mute = heard.Before(l.pinged)
 		l.pinged = now
 		l.post(newFrame(), opPing)
 	}
@@ -148,24 +149,25 @@ func (l *link) settle() {
 // expel closes the connections of a process that has ended and is still there. The survivor of a process that was given
 // up is refused from then on, for a while.
 func (p *process) expel() {
-	over, err := p.reallyEnded()
-	if err != nil {
-		return
-	}
-	p.mu.Lock()
-	links := append([]*link(nil), p.links...)
-	p.exitBy, p.evictBy = time.Time{}, time.Time{}
-	switch {
-	case !over:
-		p.ended = false // a new process uses the id, on the same connection
-	case p.evicted:
-		p.banned = p.server.now().Add(p.server.config.Periods.Ban)
-		p.evicted = false // whoever comes after that is told again
-	}
-	p.mu.Unlock()
-	if over {
-		for _, l := range links {
-			l.dismiss()
+	var links []*link
+	err := p.look(func(now fleet.Process, ok bool) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.exitBy, p.evictBy = time.Time{}, time.Time{}
+		if !hasEnded(now, ok) {
+			p.ended = false // a new process uses the id, on the same connection
+			return
 		}
+		if p.evicted {
+			p.banned = p.server.now().Add(p.server.config.Periods.Ban)
+			p.evicted = false // whoever comes after that is told again
+		}
+		links = append(links, p.links...)
+	})
+	if err != nil {
+		return // the engine has stopped; so will the links
+	}
+	for _, l := range links {
+		l.dismiss()
 	}
 }

@@ -158,15 +158,19 @@ func (l *link) heartbeat(r *request) {
 	}
 	healthy := r.healthy
 	report := p.ready && p.health != status
-	survivor := p.ended
+	ended := p.ended
 	p.mu.Unlock()
 
 	b := newFrame()
 	*b = appendOK(*b, r)
 	l.post(b, opText)
 	switch {
-	case survivor:
-		l.enqueueOwn(func(l *link) { l.evict() })
+	case ended: // or so it seems: the heartbeat of a new process that uses the id must not be lost
+		l.enqueueOwn(func(l *link) {
+			if !l.evict() && l.process.unlike(status) {
+				l.process.reportHealth(healthy)
+			}
+		})
 	case report:
 		l.enqueueOwn(func(l *link) { l.process.reportHealth(healthy) })
 	}

@@ -127,16 +127,16 @@ func (w *world) start() {
 	cfg.Engine, cfg.Secret, cfg.Log = e, w.secret, log
 	cfg.Keys = w.keys
 	w.door = New(ctx, cfg)
-	w.port, err = listen.Open(listen.Config{Addr: cmp.Or(w.addr, "127.0.0.1:0"), Certificate: w.ca.Certificate, Log: log, Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		if !IsUpgrade(r) {
-			http.NotFound(rw, r)
-			return
-		}
-		w.door.ServeHTTP(rw, r)
-	})})
-	if err != nil {
-		w.Fatal(err)
-	}
+	w.until("a port to listen on", func() bool { // after a restart somebody's client may hold the address for a moment
+		w.port, err = listen.Open(listen.Config{Addr: cmp.Or(w.addr, "127.0.0.1:0"), Certificate: w.ca.Certificate, Log: log, Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			if !IsUpgrade(r) {
+				http.NotFound(rw, r)
+				return
+			}
+			w.door.ServeHTTP(rw, r)
+		})})
+		return err == nil
+	})
 	w.addr = w.port.Addr().String()
 	served := make(chan error, 1)
 	go func() { served <- w.port.Serve() }()
@@ -177,11 +177,11 @@ func (w *world) must(cmd cell.Command) {
 	}
 }
 
-// until waits for a condition; the test's own timeout is the limit.
+// until waits for a condition; the limit only ends a test that hangs.
 func (w *world) until(what string, ok func() bool) {
 	w.Helper()
 	for began := time.Now(); !ok(); time.Sleep(time.Millisecond) {
-		if time.Since(began) > 20*time.Second {
+		if time.Since(began) > time.Minute {
 			w.Fatalf("gave up waiting for: %s", what)
 		}
 	}
@@ -362,7 +362,7 @@ func (s *server) push(action string) pushed {
 			s.w.Fatalf("got push %s, want %s", p.action, action)
 		}
 		return p
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		s.w.Fatalf("gave up waiting for push %s", action)
 	}
 	return pushed{}
@@ -388,7 +388,7 @@ func (s *server) ended() int {
 			return e.Code
 		}
 		return 0
-	case <-time.After(20 * time.Second):
+	case <-time.After(time.Minute):
 		s.w.Fatal("gave up waiting for the end of the connection")
 	}
 	return -1
