@@ -87,7 +87,7 @@ func Start(t testing.TB, with ...Option) *Server {
 
 // rebind is how long a restart waits for its own port, which another program may hold for a moment, and for game servers
 // to come back, which the service may refuse.
-const rebind = 5 * time.Second
+const rebind = 30 * time.Second
 
 func (s *Server) start() {
 	s.t.Helper()

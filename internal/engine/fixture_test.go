@@ -172,13 +172,11 @@ func (g *gate) Append(ctx context.Context, next uint64, batch []byte) error {
 // until waits for a condition that another goroutine brings about.
 func until(t *testing.T, what string, condition func() bool) {
 	t.Helper()
-	for range 3000 {
-		if condition() {
-			return
+	for end := time.Now().Add(time.Minute); !condition(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("waited a minute in vain for %s", what)
 		}
-		time.Sleep(5 * time.Millisecond)
 	}
-	t.Fatalf("waited in vain for %s", what)
 }
 
 func isRefusal(err error, reason domain.Reason) bool {

@@ -129,13 +129,11 @@ func (h *hall) archived(arn string) {
 
 func (h *hall) eventually(what string, done func() bool) {
 	h.Helper()
-	for range 3000 {
-		if done() {
-			return
+	for end := time.Now().Add(time.Minute); !done(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			h.Fatal("waited a minute in vain until " + what)
 		}
-		time.Sleep(5 * time.Millisecond)
 	}
-	h.Fatal("waited in vain until " + what)
 }
 
 // later moves the engine's clock.

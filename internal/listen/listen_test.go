@@ -248,7 +248,7 @@ func TestBodiesEndOrAreGivenUp(t *testing.T) {
 	if s.http.ReadTimeout != requestWait || s.http.WriteTimeout != answerWait {
 		t.Errorf("requests may take %s, answers %s; want %s and %s", s.http.ReadTimeout, s.http.WriteTimeout, requestWait, answerWait)
 	}
-	s.http.ReadTimeout, s.http.WriteTimeout = 50*time.Millisecond, 50*time.Millisecond
+	s.http.ReadTimeout, s.http.WriteTimeout = time.Second/4, time.Second/4
 	served := make(chan error, 1)
 	go func() { served <- s.Serve() }()
 	defer func() {

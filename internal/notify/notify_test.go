@@ -82,7 +82,7 @@ func (o *office) open() {
 	c := Config{
 		Engine: o.engine, Topics: map[string]string{}, Log: slog.New(slog.DiscardHandler), ConfirmAt: "http://muster.example/sns/",
 		Key: func(target string) string { return "key of " + target }, Token: func(topic, url string) string { return "token" },
-		FirstRetry: time.Millisecond, LastRetry: 20 * time.Millisecond, Patience: 5 * time.Second,
+		FirstRetry: time.Millisecond, LastRetry: 20 * time.Millisecond, Patience: time.Minute,
 	}
 	if o.bus != nil {
 		c.Bus = o.bus.url(o.T)
@@ -137,13 +137,11 @@ func (o *office) owed(topic string) (n int) {
 
 func (o *office) eventually(what string, done func() bool) {
 	o.Helper()
-	for range 4000 {
-		if done() {
-			return
+	for end := time.Now().Add(time.Minute); !done(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(end) {
+			o.Fatal("waited a minute in vain until " + what)
 		}
-		time.Sleep(5 * time.Millisecond)
 	}
-	o.Fatal("waited in vain until " + what)
 }
 
 // inbox is a receiver.

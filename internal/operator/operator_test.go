@@ -298,7 +298,7 @@ func TestWhatIsNotThere(t *testing.T) {
 
 func (o *office) eventually(what string, done func(v *cell.View) bool) {
 	o.Helper()
-	for range 3000 {
+	for end := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
 		ok := false
 		if err := o.engine.Read(o.Context(), func(v *cell.View) error { ok = done(v); return nil }); err != nil {
 			o.Fatal(err)
@@ -306,7 +306,8 @@ func (o *office) eventually(what string, done func(v *cell.View) bool) {
 		if ok {
 			return
 		}
-		time.Sleep(5 * time.Millisecond)
+		if time.Now().After(end) {
+			o.Fatal("waited a minute in vain until " + what)
+		}
 	}
-	o.Fatal("waited in vain until " + what)
 }
