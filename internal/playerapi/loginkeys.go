@@ -11,10 +11,12 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
+	exactjson "github.com/go-jose/go-jose/v4/json" // takes names as they are written, and each once
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
@@ -33,14 +35,21 @@ const (
 // are good for one login. The public keys are in a file, as a JWK set; a file that changes is read again.
 // Specification, 6.3.
 type LoginKeys struct {
-	path string
-	now  func() time.Time // of the core, which also forgets used tokens by it
-	log  *slog.Logger
+	LoginKeysConfig
 
 	mu      sync.Mutex
 	keys    map[string]loginKey
 	checked time.Time
 	version fileVersion
+}
+
+// LoginKeysConfig says whose tokens are taken.
+type LoginKeysConfig struct {
+	Path      string
+	Audiences []string         // a token must be for one of them; none: it must be for nobody in particular
+	Issuers   []string         // and from one of them; none: whoever has the key
+	Now       func() time.Time // of the core, which also forgets used tokens by it
+	Log       *slog.Logger
 }
 
 type loginKey struct {
@@ -54,8 +63,8 @@ type fileVersion struct {
 }
 
 // OpenLoginKeys reads the file. A key that cannot be used is an error here and now.
-func OpenLoginKeys(path string, now func() time.Time, log *slog.Logger) (*LoginKeys, error) {
-	k := &LoginKeys{path: path, now: now, log: log, checked: time.Now()}
+func OpenLoginKeys(c LoginKeysConfig) (*LoginKeys, error) {
+	k := &LoginKeys{LoginKeysConfig: c, checked: time.Now()}
 	version, err := k.look()
 	if err == nil {
 		err = k.load(version)
@@ -64,7 +73,7 @@ func OpenLoginKeys(path string, now func() time.Time, log *slog.Logger) (*LoginK
 }
 
 func (k *LoginKeys) look() (fileVersion, error) {
-	info, err := os.Stat(k.path)
+	info, err := os.Stat(k.Path)
 	if err != nil {
 		return fileVersion{}, fmt.Errorf("login keys: %w", err)
 	}
@@ -73,15 +82,15 @@ func (k *LoginKeys) look() (fileVersion, error) {
 
 func (k *LoginKeys) load(version fileVersion) error {
 	if version.size > loginKeysBytes {
-		return fmt.Errorf("login keys %s: %d bytes, want at most %d", k.path, version.size, loginKeysBytes)
+		return fmt.Errorf("login keys %s: %d bytes, want at most %d", k.Path, version.size, loginKeysBytes)
 	}
-	content, err := os.ReadFile(k.path)
+	content, err := os.ReadFile(k.Path)
 	if err != nil {
 		return fmt.Errorf("login keys: %w", err)
 	}
 	keys, err := readLoginKeys(content)
 	if err != nil {
-		return fmt.Errorf("login keys %s: %w", k.path, err)
+		return fmt.Errorf("login keys %s: %w", k.Path, err)
 	}
 	k.keys, k.version = keys, version
 	return nil
@@ -147,11 +156,11 @@ func (k *LoginKeys) find(keyID string) (loginKey, bool) {
 		version, err := k.look()
 		if err == nil && version != k.version {
 			if err = k.load(version); err == nil {
-				k.log.Info("login keys read again", "file", k.path, "keys", len(k.keys))
+				k.Log.Info("login keys read again", "file", k.Path, "keys", len(k.keys))
 			}
 		}
 		if err != nil {
-			k.log.Error("changed login keys not usable, the old ones stay in force", "err", err)
+			k.Log.Error("changed login keys not usable, the old ones stay in force", "err", err)
 		}
 	}
 	key, ok := k.keys[keyID]
@@ -166,6 +175,8 @@ type signedClaims struct {
 	Expires   *float64 `json:"exp"`
 	Issued    *float64 `json:"iat"`
 	NotBefore *float64 `json:"nbf"`
+	Issuer    string   `json:"iss"`
+	Audience  any      `json:"aud"`
 }
 
 // Identify checks a token.
@@ -185,15 +196,21 @@ func (k *LoginKeys) Identify(_ context.Context, token string) (Claim, error) {
 	if header.Algorithm != string(key.algorithm) {
 		return Claim{}, fmt.Errorf("key %.60q is for %s, the token says %s", header.KeyID, key.algorithm, header.Algorithm)
 	}
+	if err := checkType(header, "JWT"); err != nil {
+		return Claim{}, err
+	}
 	payload, err := signed.Verify(key.Key)
 	if err != nil {
 		return Claim{}, err
 	}
 	var claims signedClaims
-	if err := json.Unmarshal(payload, &claims); err != nil {
+	if err := exactjson.Unmarshal(payload, &claims); err != nil {
 		return Claim{}, err
 	}
-	until, err := claims.until(k.now())
+	if err := k.meant(&claims); err != nil {
+		return Claim{}, err
+	}
+	until, err := claims.until(k.Now())
 	if err != nil {
 		return Claim{}, err
 	}
@@ -206,6 +223,24 @@ func (k *LoginKeys) Identify(_ context.Context, token string) (Claim, error) {
 	// By its name and not as a text: some signatures can be written in two ways.
 	once := hashOf("signed-token\x00" + header.KeyID + "\x00" + claims.ID)
 	return Claim{Player: claims.Player, DisplayName: clip(claims.Name), once: once, until: domain.TimeOf(until)}, nil
+}
+
+// meant checks that a token was made for us. A backend's key may sign for others as well, so one that says for whom it is must
+// name us; RFC 7519, 4.1.3.
+func (k *LoginKeys) meant(claims *signedClaims) error {
+	if len(k.Issuers) > 0 && !slices.Contains(k.Issuers, claims.Issuer) {
+		return fmt.Errorf("iss %.100q, want one of %q", claims.Issuer, k.Issuers)
+	}
+	named := audiences(claims.Audience)
+	switch {
+	case len(k.Audiences) == 0 && claims.Audience == nil:
+		return nil
+	case len(k.Audiences) == 0:
+		return fmt.Errorf("aud %.100q: want none, because no audience is configured", named)
+	case !slices.ContainsFunc(named, func(a string) bool { return slices.Contains(k.Audiences, a) }):
+		return fmt.Errorf("aud %.100q, want one of %q", named, k.Audiences)
+	}
+	return nil
 }
 
 // until is when a token ends for us: from then on nobody can use it, and that it was used may be forgotten.

@@ -7,7 +7,9 @@ import (
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
+	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -51,7 +53,7 @@ func (s *studio) publish(t *testing.T, keys ...jose.JSONWebKey) {
 func TestSignedTokens(t *testing.T) {
 	s := newStudio(t)
 	now := time.Unix(1_800_000_000, 0)
-	k, err := OpenLoginKeys(s.path, func() time.Time { return now }, slog.New(slog.DiscardHandler))
+	k, err := OpenLoginKeys(LoginKeysConfig{Path: s.path, Now: func() time.Time { return now }, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,10 +145,10 @@ func TestLoginKeysFile(t *testing.T) {
 			t.Errorf("%s: taken as %v", name, keys)
 		}
 	}
-	if _, err := OpenLoginKeys(filepath.Join(t.TempDir(), "none"), time.Now, slog.New(slog.DiscardHandler)); err == nil {
+	if _, err := OpenLoginKeys(LoginKeysConfig{Path: filepath.Join(t.TempDir(), "none")}); err == nil {
 		t.Error("a file that is not there is taken")
 	}
-	k, err := OpenLoginKeys(s.path, time.Now, slog.New(slog.DiscardHandler))
+	k, err := OpenLoginKeys(LoginKeysConfig{Path: s.path, Now: time.Now, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,7 +173,7 @@ func TestLoginKeysFile(t *testing.T) {
 func TestSignedTokenLogin(t *testing.T) {
 	s := newStudio(t)
 	x := newLobby(t, func(c *Config) {
-		keys, err := OpenLoginKeys(s.path, c.Engine.Now, c.Log)
+		keys, err := OpenLoginKeys(LoginKeysConfig{Path: s.path, Now: c.Engine.Now, Log: c.Log})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -196,4 +198,127 @@ func TestSignedTokenLogin(t *testing.T) {
 	x.pass(2 * time.Minute)
 	x.wants(401, "UNAUTHENTICATED")(x.call("", "Session.Login", late))
 	x.wants(401, "UNAUTHENTICATED")(x.call("", "Session.Login", token))
+}
+
+// A backend's key may sign for others as well: who says whom a token is for must name us, and nobody else's is taken when we have
+// a name.
+func TestSignedTokensAreForUs(t *testing.T) {
+	s := newStudio(t)
+	now := time.Unix(1_800_000_000, 0)
+	token := func(iss, aud any) string {
+		claims := map[string]any{"sub": "ann", "jti": "1", "exp": now.Add(time.Minute).Unix()}
+		if iss != nil {
+			claims["iss"] = iss
+		}
+		if aud != nil {
+			claims["aud"] = aud
+		}
+		return sign(t, jose.EdDSA, s.edwards, "ed", claims)
+	}
+	names := []string{"muster", "https://muster.example.com"}
+	for _, c := range []struct {
+		name               string
+		audiences, issuers []string
+		iss, aud           any
+		good               bool
+	}{
+		{"nothing said, nothing asked", nil, nil, nil, nil, true},
+		{"an issuer that nobody asks for", nil, nil, "lobby", nil, true},
+		{"for somebody, while we have no name", nil, nil, nil, "chat", false},
+		{"for nobody, in a list", nil, nil, nil, []string{}, false},
+		{"for us", names, nil, nil, "muster", true},
+		{"for us by the other name", names, nil, nil, names[1], true},
+		{"for us and others", names, nil, nil, []string{"chat", "muster"}, true},
+		{"for others", names, nil, nil, []string{"chat", "shop"}, false},
+		{"for somebody with a longer name", names, nil, nil, "muster2", false},
+		{"for us in capitals", names, nil, nil, "Muster", false},
+		{"for nobody in particular", names, nil, nil, nil, false},
+		{"for a number", names, nil, nil, 7, false},
+		{"for a list of no texts", names, nil, nil, []any{7, nil}, false},
+		{"from our lobby", nil, []string{"lobby", "shop"}, "lobby", nil, true},
+		{"from somebody else", nil, []string{"lobby"}, "chat", nil, false},
+		{"from nobody", nil, []string{"lobby"}, nil, nil, false},
+		{"from a number", nil, []string{"lobby"}, 7, nil, false},
+		{"from our lobby for us", names, []string{"lobby"}, "lobby", "muster", true},
+		{"from our lobby for others", names, []string{"lobby"}, "lobby", "chat", false},
+	} {
+		k, err := OpenLoginKeys(LoginKeysConfig{
+			Path: s.path, Audiences: c.audiences, Issuers: c.issuers, Now: func() time.Time { return now }, Log: slog.New(slog.DiscardHandler),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if claim, err := k.Identify(t.Context(), token(c.iss, c.aud)); (err == nil) != c.good {
+			t.Errorf("%s: %+v, %v", c.name, claim, err)
+		}
+	}
+}
+
+// compact signs a header and a payload that no library would make.
+func compact(key ed25519.PrivateKey, header, payload string) string {
+	text := base64.RawURLEncoding.EncodeToString([]byte(header)) + "." + base64.RawURLEncoding.EncodeToString([]byte(payload))
+	return text + "." + base64.RawURLEncoding.EncodeToString(ed25519.Sign(key, []byte(text)))
+}
+
+// What is well signed is a login only if it says so in one way: its type, its headers and its claims cannot be read in two.
+func TestTokensThatAreSomethingElse(t *testing.T) {
+	s := newStudio(t)
+	x := startIssuer(t)
+	x.keys.Keys = []jose.JSONWebKey{{Key: s.edwards.Public(), KeyID: "ed"}}
+	now := time.Unix(1_800_000_000, 0)
+	backend, err := OpenLoginKeys(LoginKeysConfig{
+		Path: s.path, Audiences: []string{"game"}, Now: func() time.Time { return now }, Log: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	oidc, err := NewOIDC(OIDCConfig{Issuer: x.URL, Audiences: []string{"game"}, Client: x.Client(), Now: func() time.Time { return now }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const header = `{"alg":"EdDSA","kid":"ed"}`
+	claims := fmt.Sprintf(`{"iss":%q,"aud":"game","sub":"ann","jti":"1","iat":%d,"exp":%d}`, x.URL, now.Unix(), now.Add(time.Minute).Unix())
+	plain := compact(s.edwards, header, claims)
+	parts := strings.Split(plain, ".")
+	typed := func(typ string) string { return compact(s.edwards, `{"alg":"EdDSA","kid":"ed","typ":`+typ+`}`, claims) }
+	for _, c := range []struct {
+		name, token   string
+		backend, oidc bool
+	}{
+		{"a token", plain, true, true},
+		{"its type", typed(`"JWT"`), true, true},
+		{"its type in small letters", typed(`"jwt"`), true, true},
+		{"its type as a media type", typed(`"application/jwt"`), true, true},
+		{"an access token", typed(`"at+jwt"`), false, true},
+		{"a logout", typed(`"logout+jwt"`), false, false},
+		{"a proof of possession", typed(`"dpop+jwt"`), false, false},
+		{"an event", typed(`"secevent+jwt"`), false, false},
+		{"a type that is no text", typed(`7`), false, false},
+		{"an empty type", typed(`""`), false, false},
+		{"a header that must be understood", compact(s.edwards, `{"alg":"EdDSA","kid":"ed","crit":["exp"],"exp":1}`, claims), false, false},
+		{"a payload that is not encoded", compact(s.edwards, `{"alg":"EdDSA","kid":"ed","crit":["b64"],"b64":false}`, claims), false, false},
+		{"two algorithms", compact(s.edwards, `{"alg":"none","alg":"EdDSA","kid":"ed"}`, claims), false, false},
+		{"two keys", compact(s.edwards, `{"alg":"EdDSA","kid":"ec","kid":"ed"}`, claims), false, false},
+		{"an algorithm in small letters", compact(s.edwards, `{"alg":"eddsa","kid":"ed"}`, claims), false, false},
+		{"a key elsewhere", compact(s.edwards, `{"alg":"EdDSA","kid":"who","jku":"https://evil.example/keys"}`, claims), false, false},
+		{"two players", compact(s.edwards, header, strings.Replace(claims, `"sub"`, `"sub":"bob","sub"`, 1)), false, false},
+		{"two players, one in capitals", compact(s.edwards, header, strings.Replace(claims, `"jti"`, `"SUB":"bob","jti"`, 1)), true, true}, // who is not looked at
+		{"no player but one in capitals", compact(s.edwards, header, strings.Replace(claims, `"sub"`, `"SUB"`, 1)), false, false},
+		{"a list", compact(s.edwards, header, "["+claims+"]"), false, false},
+		{"two objects", compact(s.edwards, header, claims+claims), false, false},
+		{"nothing", compact(s.edwards, header, ""), false, false},
+		{"null", compact(s.edwards, header, "null"), false, false},
+		{"a part too many", plain + ".x", false, false},
+		{"no signature", parts[0] + "." + parts[1] + ".", false, false},
+		{"the payload of another", parts[0] + "." + base64.RawURLEncoding.EncodeToString([]byte(strings.Replace(claims, "ann", "bob", 1))) + "." + parts[2], false, false},
+		{"as an object", `{"payload":"` + parts[1] + `","protected":"` + parts[0] + `","signature":"` + parts[2] + `"}`, false, false},
+	} {
+		for name, taken := range map[string]bool{"backend": c.backend, "oidc": c.oidc} {
+			p := map[string]Provider{"backend": backend, "oidc": oidc}[name]
+			claim, err := p.Identify(t.Context(), c.token)
+			if (err == nil) != taken || err == nil && claim.Player != "ann" {
+				t.Errorf("%s to %s: %+v, %v", c.name, name, claim, err)
+			}
+		}
+	}
 }

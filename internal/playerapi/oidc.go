@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
+	exactjson "github.com/go-jose/go-jose/v4/json"
 
 	"github.com/musterhq/muster/internal/domain/cell"
 )
@@ -129,12 +130,15 @@ func (o *OIDC) Identify(ctx context.Context, token string) (Claim, error) {
 	if key.Algorithm != "" && key.Algorithm != signed.Signatures[0].Protected.Algorithm {
 		return Claim{}, fmt.Errorf("key %.60q is for %s, the token says %s", keyID, key.Algorithm, signed.Signatures[0].Protected.Algorithm)
 	}
+	if err := checkType(signed.Signatures[0].Protected, "JWT", "at+jwt"); err != nil {
+		return Claim{}, err
+	}
 	payload, err := signed.Verify(key)
 	if err != nil {
 		return Claim{}, err
 	}
 	var claims map[string]any
-	if err := json.Unmarshal(payload, &claims); err != nil {
+	if err := exactjson.Unmarshal(payload, &claims); err != nil {
 		return Claim{}, err
 	}
 	if err := o.check(claims); err != nil {
@@ -150,6 +154,21 @@ func (o *OIDC) Identify(ctx context.Context, token string) (Claim, error) {
 	}
 	name, _ := claims[o.config.NameClaim].(string)
 	return Claim{Player: player, DisplayName: clip(name)}, nil
+}
+
+// checkType keeps tokens that are signed with the same key for something else, such as a logout, from being logins; RFC 8725,
+// 3.11. Most tokens have no type, or JWT.
+func checkType(header jose.Header, good ...string) error {
+	typ, given := header.ExtraHeaders[jose.HeaderType]
+	if !given {
+		return nil
+	}
+	name, _ := typ.(string)
+	short := strings.TrimPrefix(strings.ToLower(name), "application/")
+	if !slices.ContainsFunc(good, func(g string) bool { return strings.EqualFold(g, short) }) {
+		return fmt.Errorf("typ %.60q, want %s, or none", fmt.Sprint(typ), strings.Join(good, ", "))
+	}
+	return nil
 }
 
 // clip shortens a name that somebody chose.

@@ -28,7 +28,9 @@ func (x *Service) openPlayerFlow(doors *router) error {
 	}
 	var keys *playerapi.LoginKeys
 	if s.PlayerLoginKeys != "" {
-		if keys, err = playerapi.OpenLoginKeys(s.PlayerLoginKeys, x.engine.Now, x.log); err != nil {
+		if keys, err = playerapi.OpenLoginKeys(playerapi.LoginKeysConfig{
+			Path: s.PlayerLoginKeys, Audiences: strings.Fields(s.PlayerLoginAudience), Issuers: strings.Fields(s.PlayerLoginIssuer), Now: x.engine.Now, Log: x.log,
+		}); err != nil {
 			return err
 		}
 	}

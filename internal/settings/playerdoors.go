@@ -53,6 +53,9 @@ func (s Settings) checkPlayerDoors() error {
 			errs = append(errs, fmt.Errorf("trusted-proxies %q: want an address or a network, such as 10.0.0.0/8", text))
 		}
 	}
+	if s.PlayerLoginKeys == "" && s.PlayerLoginAudience+s.PlayerLoginIssuer != "" {
+		errs = append(errs, errors.New("player-login-audience or player-login-issuer without player-login-keys: want the keys that such tokens are signed with"))
+	}
 	switch {
 	case s.PartnerClientCA == "":
 	case s.PartnerListen == "" && s.OperatorListen == "":

@@ -22,6 +22,11 @@ func TestPlayerDoors(t *testing.T) {
 		{"a proxy by name", func(s *Settings) { s.TrustedProxies = "proxy.example.com" }, "trusted-proxies"},
 		{"a network that is none", func(s *Settings) { s.TrustedProxies = "10.0.0.0/33" }, "trusted-proxies"},
 		{"certificates that nobody asks for", func(s *Settings) { s.PartnerClientCA, s.TLSCert, s.TLSKey = "ca.pem", "c", "k" }, "partner-client-ca"},
+		{"whom tokens are for, and no keys", func(s *Settings) { s.PlayerLoginAudience = "muster" }, "player-login-audience"},
+		{"whom tokens are from, and no keys", func(s *Settings) { s.PlayerLoginIssuer = "lobby" }, "player-login-issuer"},
+		{"tokens of backends", func(s *Settings) {
+			s.PlayerLoginKeys, s.PlayerLoginAudience, s.PlayerLoginIssuer = "keys.json", "muster", "lobby shop"
+		}, ""},
 		{"certificates without TLS", func(s *Settings) { s.PartnerClientCA, s.PartnerListen = "ca.pem", "127.0.0.1:0" }, "partner-client-ca"},
 		{"certificates", func(s *Settings) {
 			s.PartnerClientCA, s.PartnerListen, s.TLSCert, s.TLSKey = "ca.pem", "127.0.0.1:0", "c", "k"

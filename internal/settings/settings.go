@@ -61,13 +61,15 @@ type Settings struct {
 	PlayerOIDCClaim    string `name:"player-oidc-claim" placeholder:"NAME" help:"The claim that is the player's id."`
 	PlayerOIDCPrefix   string `name:"player-oidc-prefix" placeholder:"TEXT" help:"What stands before that id, so that no other provider makes the same player."`
 
-	PlayerLoginKeys   string `name:"player-login-keys" placeholder:"FILE" help:"Public keys, a JWK set, of backends that sign login tokens for their players (provider backend). Read again when the file changes."`
-	PlayerDevLogins   bool   `name:"player-dev-logins" help:"Players log in under any name that they like (provider dev). On with --dev when no identity provider is named."`
-	PlayerDevInsecure bool   `name:"player-dev-allow-insecure" help:"Allows --player-dev-logins where others than this machine can connect."`
-	PlayerDevMixed    bool   `name:"player-dev-allow-mixed" help:"Allows --player-dev-logins beside an identity provider, which it makes worthless."`
-	PlayerOrigins     string `name:"player-origins" placeholder:"ORIGIN…" help:"Web pages that may call the player API, such as https://play.example.com; several are separated by spaces, * is for all."`
-	TrustedProxies    string `name:"trusted-proxies" placeholder:"CIDR…" help:"Proxies whose X-Forwarded-For is believed, for limits by address; several are separated by spaces."`
-	PartnerClientCA   string `name:"partner-client-ca" placeholder:"FILE" help:"Authorities in PEM of client certificates, for the addresses of the studio's servers and operators. A certificate names the access key that it stands for. Read again when the file changes."`
+	PlayerLoginKeys     string `name:"player-login-keys" placeholder:"FILE" help:"Public keys, a JWK set, of backends that sign login tokens for their players (provider backend). Read again when the file changes."`
+	PlayerLoginAudience string `name:"player-login-audience" placeholder:"NAME…" help:"Whom the tokens of backends must be for, their aud; several are separated by spaces. Empty: they must have none."`
+	PlayerLoginIssuer   string `name:"player-login-issuer" placeholder:"NAME…" help:"Whom they must be from, their iss; several are separated by spaces. Empty: from whoever has the key."`
+	PlayerDevLogins     bool   `name:"player-dev-logins" help:"Players log in under any name that they like (provider dev). On with --dev when no identity provider is named."`
+	PlayerDevInsecure   bool   `name:"player-dev-allow-insecure" help:"Allows --player-dev-logins where others than this machine can connect."`
+	PlayerDevMixed      bool   `name:"player-dev-allow-mixed" help:"Allows --player-dev-logins beside an identity provider, which it makes worthless."`
+	PlayerOrigins       string `name:"player-origins" placeholder:"ORIGIN…" help:"Web pages that may call the player API, such as https://play.example.com; several are separated by spaces, * is for all."`
+	TrustedProxies      string `name:"trusted-proxies" placeholder:"CIDR…" help:"Proxies whose X-Forwarded-For is believed, for limits by address; several are separated by spaces."`
+	PartnerClientCA     string `name:"partner-client-ca" placeholder:"FILE" help:"Authorities in PEM of client certificates, for the addresses of the studio's servers and operators. A certificate names the access key that it stands for. Read again when the file changes."`
 
 	PlayerLogins           int `name:"player-logins" placeholder:"N" help:"Logins a second; more wait in line, players in a game first. 0: no limit."`
 	PlayerLoginsPerAddress int `name:"player-logins-per-address" placeholder:"N" help:"Logins a minute from one address. 0: no limit."`
