@@ -41,16 +41,21 @@ func TestClientThatDoesNotReadIsClosed(t *testing.T) {
 	slow.socket = socket
 	t.Cleanup(func() { _ = socket.NetConn().Close() })
 
-	const updates = 600 // far more than sockets and the service keep for one client
-	for i := range updates {
-		news := object{"game_instance_id": g.instance, "attributes": object{"round": i, "map": strings.Repeat("x", 12<<10)}}
+	const updatesMax = 20_000 // far more than sockets and the service keep for one client
+	round := 0
+	closed := func() bool { return strings.Contains(p.metrics(t), `muster_flow_streams_closed_total{code="4408"} 1`) }
+	for ; round%10 != 0 || !closed(); round++ {
+		if round == updatesMax {
+			t.Fatalf("after %d updates the service still waits for the client", round)
+		}
+		news := object{"game_instance_id": g.instance, "attributes": object{"round": round, "map": strings.Repeat("x", 12<<10)}}
 		eventually(t, "the rate to allow an update", func() bool {
 			code, _, err := p.answerOf("partner", "Game.Update", "", news)
 			must(t, err)
 			return code != "RATE_LIMITED"
 		})
-		if i%50 == 0 {
-			all[1].hears("OnGameInstanceUpdated", "attributes.round", float64(i)) // who reads hears all
+		if round%50 == 0 {
+			all[1].hears("OnGameInstanceUpdated", "attributes.round", float64(round)) // who reads hears all
 		}
 	}
 	go socket.ReadLoop()
@@ -59,7 +64,7 @@ func TestClientThatDoesNotReadIsClosed(t *testing.T) {
 	}
 	slow.frames, slow.last = nil, 0
 	slow.attach()
-	if now := slow.until("OnSync"); now.at("data", "game_instance", "attributes", "round") != float64(updates-1) {
+	if now := slow.until("OnSync"); now.at("data", "game_instance", "attributes", "round") != float64(round-1) {
 		t.Errorf("after it came back: round %v", now.at("data", "game_instance", "attributes", "round"))
 	}
 	slow.stands("IN_GAME", "ACTIVE") // losing a stream costs nothing

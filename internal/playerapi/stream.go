@@ -23,7 +23,7 @@ const (
 	bytesMax = 1 << 20
 	// clientPatience is how long one write may take.
 	clientPatience = 10 * time.Second
-	// farewell is how long a client may take to answer a close frame.
+	// farewell is how long a client may take to answer a close frame that was written.
 	farewell = 2 * time.Second
 )
 
@@ -167,6 +167,9 @@ func (s *stream) flush() {
 		s.mu.Lock()
 	}
 	s.busy = false
+	if s.closed {
+		_ = s.conn.SetReadDeadline(time.Now().Add(farewell)) // fails on a connection that is gone already
+	}
 	s.mu.Unlock()
 }
 
@@ -197,7 +200,6 @@ func (s *stream) closeLocked(code uint16) {
 	}
 	*b = appendFrame(*b, opClose, []byte{byte(code >> 8), byte(code)}, []byte(closeTexts[code]))
 	s.flushSoon()
-	_ = s.conn.SetReadDeadline(time.Now().Add(farewell)) // fails on a connection that is gone already
 }
 
 // drop ends the connection without waiting for anybody.

@@ -6,6 +6,8 @@ import (
 	"io"
 	"net"
 	"testing"
+	"testing/synctest"
+	"time"
 )
 
 // A client that does not read is closed with 4408 before it costs much, and no event is cut in two.
@@ -32,6 +34,31 @@ func TestSlowClientIsClosed(t *testing.T) {
 		break
 	}
 	s.door.streams.running.Wait()
+}
+
+// A client that begins to read again while a write still waits for it hears why it was closed: the time for its answer runs
+// from the close frame on.
+func TestSlowClientHearsWhy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ours, theirs := net.Pipe()
+		s := &stream{door: &Door{streams: &streams{}, numbers: newNumbers()}, conn: ours, next: 1}
+		reading := make(chan struct{})
+		go func() { // as the socket does, which ends when its time is up
+			defer close(reading)
+			_, _ = ours.Read(make([]byte, 1))
+			ours.Close()
+		}()
+		for seq := range uint64(2 * framesMax) {
+			s.tell(seq+1, []byte(`"type":"OnPartyChanged","data":{}}`))
+		}
+		time.Sleep(clientPatience / 2)
+		frames := bufio.NewReader(theirs)
+		for opcode := byte(opText); opcode != opClose; {
+			opcode, _ = readFrame(t, frames)
+		}
+		<-reading // it does not answer
+		s.door.streams.running.Wait()
+	})
 }
 
 // Whatever is due while a client attaches, its first frame is the hello; a heartbeat comes behind it, in one piece.
