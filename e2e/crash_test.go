@@ -201,18 +201,19 @@ func checkSession(t *testing.T, p *place, id string) {
 // Then it ends on time.
 func TestReservationOutlivesAnOutage(t *testing.T) {
 	t.Parallel()
-	p := startService(t, "--reservation", "6s").prepare()
+	p := startService(t, "--virtual-clock", "--reservation", "1s").prepare()
 	server := p.dial("process-1", "")
 	id := server.host(t, 2)
 	used, unused := p.mustReserve(id, "p1"), p.mustReserve(id, "p2")
 	p.kill()
-	time.Sleep(7 * time.Second) // longer than the reservation: its wall time passes while nobody is there
+	time.Sleep(2 * time.Second) // longer than the reservation: its wall time passes while nobody is there
 	p.start()
 	server.connect()
 	must(t, server.Heartbeat(t.Context(), true))
 	if err := server.AcceptPlayer(t.Context(), id, used); err != nil {
 		t.Errorf("a player after the outage: %v", err)
 	}
+	p.advance(time.Second)
 	p.untilPlayer(unused, types.PlayerSessionStatusTimedout)
 	if got := p.playerSession(used).Status; got != types.PlayerSessionStatusActive {
 		t.Errorf("the player who came is %s, want ACTIVE", got)
@@ -222,9 +223,9 @@ func TestReservationOutlivesAnOutage(t *testing.T) {
 // A token's life does not stop with the service.
 func TestTokenThatExpiredDuringAnOutage(t *testing.T) {
 	t.Parallel()
-	p := startService(t, "--token-lifetime", "2s").prepare()
+	p := startService(t, "--virtual-clock", "--token-lifetime", "1s").prepare()
 	p.kill()
-	time.Sleep(3 * time.Second) // its life passes while nobody is there
+	time.Sleep(2 * time.Second) // its life passes while nobody is there
 	p.start()
 	_, err := linkclient.Dial(t.Context(), linkclient.Options{URL: p.ws(), Process: "process-1", Compute: p.compute, Fleet: p.fleet, Token: p.token})
 	if refused, ok := errors.AsType[*linkclient.RefusedError](err); !ok || refused.Status != 403 {
@@ -240,7 +241,7 @@ func TestTokenThatExpiredDuringAnOutage(t *testing.T) {
 // A game server that stays away after the restart has its whole grace, then its session ends.
 func TestServerThatDoesNotComeBackAfterARestart(t *testing.T) {
 	t.Parallel()
-	p := startService(t, "--link-grace", "2s").prepare()
+	p := startService(t, "--virtual-clock", "--link-grace", "2s").prepare()
 	server := p.dial("process-1", "")
 	id := server.host(t, 2)
 	psess := p.mustReserve(id, "p1")
@@ -250,6 +251,7 @@ func TestServerThatDoesNotComeBackAfterARestart(t *testing.T) {
 	if got := p.gameSession(id).Status; got != types.GameSessionStatusActive {
 		t.Errorf("right after the restart the session is %s, want ACTIVE", got)
 	}
+	p.advance(2 * time.Second)
 	p.untilGameSession(id, types.GameSessionStatusTerminated)
 	p.untilPlayer(psess, types.PlayerSessionStatusCompleted)
 }
@@ -289,7 +291,7 @@ func TestPromptAcrossARestart(t *testing.T) {
 // activation timeout ends the session.
 func TestPromptThatWasLost(t *testing.T) {
 	t.Parallel()
-	p := startService(t, "--activation-timeout", "2s").prepare()
+	p := startService(t, "--virtual-clock", "--activation-timeout", "2s").prepare()
 	n := startNetwork(t, p.address)
 	server := p.dial("process-1", n.address)
 	must(t, server.Activate(t.Context(), 7777))
@@ -302,6 +304,7 @@ func TestPromptThatWasLost(t *testing.T) {
 	<-server.Closed()
 	server.connect()
 	must(t, server.Heartbeat(t.Context(), true))
+	p.advance(2 * time.Second)
 	p.untilGameSession(id, types.GameSessionStatusTerminated)
 	for push := range server.pushes {
 		if push.action == "CreateGameSession" {

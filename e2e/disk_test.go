@@ -162,9 +162,7 @@ func TestTwoProcessesOnOneDirectory(t *testing.T) {
 	if pid := strconv.Itoa(s.cmd.Process.Pid); !strings.Contains(string(out), pid) || !strings.Contains(string(out), s.data) {
 		t.Errorf("the message names neither process %s nor directory %s:\n%s", pid, s.data, out)
 	}
-	if !s.healthy() {
-		t.Error("the first is not well any more")
-	}
+	s.staysHealthy()
 	s.kill()
 	s.start() // a killed process holds nothing
 }

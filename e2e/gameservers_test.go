@@ -253,6 +253,16 @@ func (s *sdkServer) untilEvent(kind string, n int) sdkLine {
 	}
 }
 
+// connections is how many the SDK has made by now, as its log says.
+func (s *sdkServer) connections() int { return strings.Count(s.logs.String(), ": starting\n") }
+
+// untilConnected waits until it has made one more than before. A request that it writes to a lost connection is lost: it sends
+// none again.
+func (s *sdkServer) untilConnected(before int) {
+	s.t.Helper()
+	eventually(s.t, "the game server to be back", func() bool { return s.connections() > before })
+}
+
 func (s *sdkServer) countEvents(kind string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -129,9 +129,7 @@ func TestFloodingGameServer(t *testing.T) {
 	close(stop)
 	flood.Drop()
 	<-flooded
-	if !p.healthy() {
-		t.Error("the service is not well any more")
-	}
+	p.staysHealthy()
 }
 
 // The orderly end of the service closes connections without a close frame: one would strand C++ and old Go servers.

@@ -111,7 +111,8 @@ func TestMatchReachesTheGameServer(t *testing.T) {
 		_, err := s.api().StartMatchmaking(t.Context(), &gamelift.StartMatchmakingInput{ConfigurationName: made.Configuration.Name, TicketId: &id, Players: wire})
 		must(t, err)
 	}
-	server := p.ready(sdkOptions{})
+	n := startNetwork(t, p.address)
+	server := p.ready(sdkOptions{url: "ws://" + n.address})
 	search("t1", "ann")
 	search("t2", "bob")
 	started := server.untilEvent("start", 1).Session
@@ -128,8 +129,10 @@ func TestMatchReachesTheGameServer(t *testing.T) {
 	if got := server.must(backfill...).Value; got != "more-1" {
 		t.Errorf("the backfill is %q", got)
 	}
+	release := n.hold()
 	s.kill()
 	s.start()
+	release()
 	search("t3", "cem")
 	update := server.untilEvent("update", 1).Update
 	_, now := readMatchData(t, update.GameSession.MatchmakerData)

@@ -111,7 +111,7 @@ func (h *hosted) untilOver() {
 func TestServerWithoutNetworkForHalfAMinute(t *testing.T) {
 	t.Parallel()
 	h := host(t)
-	h.network.set(true, false)
+	release := h.network.hold()
 	h.network.cut(true)
 	h.Advance(30 * time.Second)
 	h.is(gameclient.SessionActive, "Ann ACTIVE", "Bob RESERVED")
@@ -121,7 +121,7 @@ func TestServerWithoutNetworkForHalfAMinute(t *testing.T) {
 			break
 		}
 	}
-	h.network.set(false, false)
+	release()
 	cyd := h.newClient(&arenaWire{name: "Cyd"})
 	_, err := cyd.JoinFriend(t.Context(), gameclient.JoinFriendRequest{FriendID: "Ann", PlayerID: "Cyd"})
 	must(t, err)

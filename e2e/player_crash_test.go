@@ -13,20 +13,18 @@ func TestStoryOverKills(t *testing.T) {
 	p := startFlow(t)
 	p.queue("duo")
 	p.matchOf("duo", "2")
-	// The SDK waits 8 s when its first attempt to come back fails, so its attempts wait for the service.
 	n := startNetwork(t, p.address)
-	n.waits = true
-	server := p.ready(sdkOptions{url: "ws://" + n.address, env: []string{"RETRY_INTERVAL=100ms", "SERVICE_CALL_TIMEOUT=2s"}})
+	server := p.ready(sdkOptions{url: "ws://" + n.address})
 	all := p.come("ann", "bob")
 	ann, bob := all[0], all[1]
 	var instance, seat string
 	var last object // what was told last
 	restart := func() {
-		before := n.connections()
+		before, release := server.connections(), n.hold()
 		p.kill()
 		p.start()
-		// The SDK sends no request again that was lost with its connection.
-		eventually(t, "the server to be back", func() bool { return n.connections() > before && server.do("certificate").Error == "" })
+		release()
+		server.untilConnected(before)
 	}
 	game := func() object { return object{"game_instance_id": instance} }
 

@@ -46,8 +46,7 @@ func TestKilledClientComesBackIntoTheGame(t *testing.T) {
 	p := s.prepare()
 	p.queue("four")
 	p.matchOf("four", "4")
-	p.startArena()
-	p.untilFree()
+	p.untilFree(p.startArena().program)
 
 	const stays = "wait left Bob; wait joined Bob; wait said Bob; leave"
 	ann := s.flowClient(t, "Ann", stays, "-match", "four", "-party", "4")

@@ -115,8 +115,9 @@ func TestConnectionThatBreaks(t *testing.T) {
 			n := startNetwork(t, p.address)
 			server, id := p.hosting(sdkOptions{version: version, url: "ws://" + n.address}, 2)
 			psess := p.mustReserve(id, "p1")
+			before := server.connections()
 			n.cut(reset)
-			server.until("read goroutine 2: starting") // a request written to the old connection is lost: the SDK sends none again
+			server.untilConnected(before)
 			server.must("accept", psess)
 			if got := p.gameSession(id).Status; got != types.GameSessionStatusActive {
 				t.Errorf("reset=%v: the session is %s", reset, got)
@@ -142,12 +143,12 @@ func TestServerThatStaysAway(t *testing.T) {
 	server, id := p.hosting(sdkOptions{url: "ws://" + n.address}, 2)
 	psess := p.mustReserve(id, "p1")
 	server.must("accept", psess)
-	n.set(true, false)
+	release := n.hold()
 	n.cut(false)
 	p.untilGameSession(id, types.GameSessionStatusTerminated)
 	p.untilPlayer(psess, types.PlayerSessionStatusCompleted)
 	p.untilEvent(types.EventCodeServerProcessCrashed)
-	n.set(false, false)
+	release()
 	server.untilEvent("terminate", 1)
 	if l := server.do("accept", psess); l.Type != sdkBadRequest && l.Type != sdkNotFound && l.Type != sdkForbidden {
 		t.Errorf("a survivor's request: got %d %q", l.Type, l.Error)
@@ -215,7 +216,7 @@ func TestUnwellProcess(t *testing.T) {
 	server.must("init")
 	server.must("health", "false")
 	server.must("ready", "7777")
-	server.until("Received health response from the server process: false")
+	p.untilHealth(server.process, "UNHEALTHY")
 	_, err := p.api().CreateGameSession(t.Context(), &gamelift.CreateGameSessionInput{
 		FleetId: &p.fleet, Location: &p.location, MaximumPlayerSessionCount: aws.Int32(1)})
 	refused(t, "a session on a process that is not well", err, "FleetCapacityExceededException")
@@ -227,10 +228,11 @@ func TestUnwellProcess(t *testing.T) {
 // A session that is never activated ends, and its process is told to.
 func TestSessionThatIsNeverActivated(t *testing.T) {
 	t.Parallel()
-	p := startService(t, "--activation-timeout", "1s").prepare()
+	p := startService(t, "--virtual-clock", "--activation-timeout", "1s").prepare()
 	server := p.ready(sdkOptions{})
 	id := *p.createGameSession(1).GameSessionId
 	server.untilEvent("start", 1)
+	p.advance(time.Second)
 	p.untilGameSession(id, types.GameSessionStatusTerminated)
 	p.untilEvent(types.EventCodeGameSessionActivationTimeout)
 	server.untilEvent("terminate", 1)
@@ -244,7 +246,7 @@ func TestSessionThatIsNeverActivated(t *testing.T) {
 func TestPlayerSessionsInPages(t *testing.T) {
 	t.Parallel()
 	forEachVersion(t, func(t *testing.T, version string) {
-		p := startService(t, "--reservation", "3s").prepare()
+		p := startService(t, "--virtual-clock", "--reservation", "3s").prepare()
 		server, id := p.hosting(sdkOptions{version: version}, 100)
 		for from := 0; from < 62; from += 25 {
 			in := &gamelift.CreatePlayerSessionsInput{GameSessionId: &id}
@@ -266,6 +268,7 @@ func TestPlayerSessionsInPages(t *testing.T) {
 		if len(seen) != 62 {
 			t.Errorf("got %d different player sessions, want 62", len(seen))
 		}
+		p.advance(3 * time.Second)
 		eventually(t, "all reservations to time out", func() bool {
 			return aws.ToInt32(p.gameSession(id).CurrentPlayerSessionCount) == 0
 		})
@@ -363,11 +366,15 @@ func TestOrderlyRestartKeepsGameServers(t *testing.T) {
 	t.Parallel()
 	forEachVersion(t, func(t *testing.T, version string) {
 		p := startService(t).prepare()
-		server, id := p.hosting(sdkOptions{version: version}, 2)
+		n := startNetwork(t, p.address)
+		server, id := p.hosting(sdkOptions{version: version, url: "ws://" + n.address}, 2)
 		psess := p.mustReserve(id, "p1")
+		before, release := server.connections(), n.hold()
 		p.stop()
 		server.until("Detected network interruption")
 		p.start()
+		release()
+		server.untilConnected(before)
 		server.must("accept", psess)
 		if got := p.gameSession(id); got.Status != types.GameSessionStatusActive || *got.CurrentPlayerSessionCount != 1 {
 			t.Errorf("after the restart: got %s with %d places", got.Status, *got.CurrentPlayerSessionCount)
@@ -401,6 +408,7 @@ func TestServersComeBackAfterAnOutage(t *testing.T) {
 	time.Sleep(3 * time.Second) // an outage has a duration: the first attempt of each server has failed
 	p.start()
 	for i, s := range servers {
+		s.untilConnected(1)
 		psess := p.mustReserve(ids[i], "p1")
 		s.must("accept", psess)
 		if s.countEvents("start") != 1 || s.countEvents("terminate") != 0 {

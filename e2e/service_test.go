@@ -75,15 +75,24 @@ func (s *service) in(t *testing.T) *service {
 }
 
 // freeAddress is a loopback address below the ports that the kernel gives to clients: a client that keeps trying to
-// reach a service which is down would else at times be given that very port, and connect to itself.
+// reach a service which is down would else at times be given that very port, and connect to itself. Until the test is over
+// it holds the UDP port of the same number, so that no other test, of whatever run, takes the port while nobody listens there.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	for range 100 {
 		address := net.JoinHostPort("127.0.0.1", strconv.Itoa(12000+rand.IntN(18000)))
-		if l, err := net.Listen("tcp", address); err == nil {
-			l.Close()
-			return address
+		held, err := net.ListenPacket("udp", address)
+		if err != nil {
+			continue
 		}
+		l, err := net.Listen("tcp", address)
+		if err != nil {
+			held.Close()
+			continue
+		}
+		l.Close()
+		t.Cleanup(func() { held.Close() })
+		return address
 	}
 	t.Fatal("no free port between 12000 and 30000 in 100 attempts")
 	return ""
@@ -146,6 +155,12 @@ func (s *service) healthy() bool {
 	}
 	resp.Body.Close()
 	return resp.StatusCode == http.StatusOK
+}
+
+// staysHealthy checks that it is still there for others.
+func (s *service) staysHealthy() {
+	s.t.Helper()
+	eventually(s.t, "the service to be well", s.healthy)
 }
 
 // kill ends the process as a power cut would, as far as the process is concerned.

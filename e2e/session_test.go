@@ -77,7 +77,7 @@ func TestArenaWithBothLibraries(t *testing.T) {
 	s := startService(t)
 	p := s.prepare()
 	server := p.startArena("-end-when-empty")
-	p.untilFree()
+	p.untilFree(server.program)
 
 	ann := player(t, s.url(), "Ann", "wait joined Dan; coin; wait round Ann; wait joined Bob; coin; wait over",
 		"-fleet", p.fleet, "-location", p.location, "-level", "size=8x8,goal=1,rounds=2")
@@ -98,13 +98,18 @@ func TestArenaWithBothLibraries(t *testing.T) {
 	}
 }
 
-// untilFree waits until a server process can host a game session.
-func (p *place) untilFree() {
+// untilFree waits until a server process can host a game session, which its first report of health lets it.
+func (p *place) untilFree(server *program) {
 	p.t.Helper()
-	eventually(p.t, "a free server process", func() bool {
-		out, err := p.api().DescribeFleetUtilization(p.t.Context(), &gamelift.DescribeFleetUtilizationInput{FleetIds: []string{p.fleet}})
-		return err == nil && len(out.FleetUtilization) == 1 && aws.ToInt32(out.FleetUtilization[0].ActiveServerProcessCount) > 0
-	})
+	process := regexp.MustCompile(`process=(\S+)`).FindStringSubmatch(server.until("ready for a game session"))[1]
+	p.untilHealth(process, "HEALTHY")
+}
+
+// untilHealth waits until a server process has reported how it is.
+func (p *place) untilHealth(process, health string) {
+	p.t.Helper()
+	line := regexp.MustCompile(`(?m)^health +` + health + `$`)
+	eventually(p.t, "process "+process+" to be "+health, func() bool { return line.MatchString(p.explain(p.t, "process", process)) })
 }
 
 // When its last player has left, a session ends by itself.
@@ -133,8 +138,7 @@ func TestArenaWithoutALibrary(t *testing.T) {
 		"-hostid="+p.compute, "-bind=127.0.0.1", "-heartbeat=1s")
 	cmd.Env = cleanEnvironment()
 	server := run(t, cmd)
-	server.until("ready for a game session")
-	p.untilFree()
+	p.untilFree(server)
 	ann := player(t, s.url(), "Ann", "wait joined Bob; wait said Bob; coin; wait over", "-fleet", p.fleet, "-location", p.location, "-level", "goal=1")
 	bob := player(t, s.url(), "Bob", "wait said stranger; say go; wait over", "-friend", "Ann")
 	network.cut(true) // players play on, and the server comes back
@@ -156,7 +160,7 @@ func TestLevelThatDoesNotLoad(t *testing.T) {
 	s := startService(t)
 	p := s.prepare()
 	server := p.startArena()
-	p.untilFree()
+	p.untilFree(server.program)
 	cmd := exec.Command(arenaClientBinary, "-name", "Ann", "-script", "leave", "-fleet", p.fleet, "-location", p.location, "-level", "size=huge")
 	cmd.Env = awsEnvironment(s.url())
 	ann := run(t, cmd)
@@ -178,9 +182,9 @@ func TestBackend(t *testing.T) {
 	t.Parallel()
 	s := startService(t)
 	p := s.prepare()
-	p.startArena()
-	p.startArena()
-	p.untilFree()
+	for range 2 {
+		p.untilFree(p.startArena().program)
+	}
 	fleetARN := "arn:aws:gamelift:" + region + "::fleet/" + p.fleet
 	_, err := s.api().CreateGameSessionQueue(t.Context(), &gamelift.CreateGameSessionQueueInput{
 		Name: aws.String("europe"), TimeoutInSeconds: aws.Int32(60), Destinations: []types.GameSessionQueueDestination{{DestinationArn: &fleetARN}}})

@@ -93,12 +93,15 @@ export function start(binary, args, env = {}) {
     createInterface({ input: stream }).on('line', (line) => seen.push(line));
   }
   const exit = once(child, 'exit');
+  let over = false; // and all that it has printed was seen
+  child.once('close', () => { over = true; });
   return {
     child,
     exit,
     line: (part) => until(`a line with "${part}" of ${binary}`, () => {
-      if (child.exitCode !== null) throw new Error(`${binary} exited:\n${seen.join('\n')}`);
-      return seen.find((line) => line.includes(part));
+      const found = seen.find((line) => line.includes(part));
+      if (!found && over) throw new Error(`${binary} exited:\n${seen.join('\n')}`);
+      return found;
     }),
   };
 }

@@ -81,7 +81,7 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 	}); err != nil {
 		return err
 	}
-	log.Info("ready for a game session")
+	log.Info("ready for a game session", "process", who.process)
 	s.beat(ctx, *heartbeat)
 	return s.end(listener, served, context.Cause(ctx))
 }
