@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 )
 
@@ -17,7 +18,8 @@ func (p *Player) search(ctx context.Context, name string, body any) (*Search, er
 
 // EnterMatchmaking begins the search of the party, or of this player alone; for leaders. The queue is a matchmaking
 // configuration; "" takes the party's preference. What follows comes as events: OnMatchFound, OnAddedToGame,
-// OnHostConnectionDetailsReceived, or OnMatchmakingFailed.
+// OnHostConnectionDetailsReceived, or OnMatchmakingFailed. Directly after Login it waits until the service sees this player
+// online; a friend who is not is an error with the code MEMBER_OFFLINE.
 func (p *Player) EnterMatchmaking(ctx context.Context, queue string) (*Search, error) {
 	return p.EnterMatchmakingWith(ctx, queue, nil)
 }
@@ -32,8 +34,20 @@ func (p *Player) EnterMatchmakingWith(ctx context.Context, queue string, attribu
 	if attributes != nil {
 		body["attributes"] = attributes
 	}
-	return p.search(ctx, "EnterMatchmaking", body)
+	for try := 0; ; try++ {
+		search, err := p.search(ctx, "EnterMatchmaking", body)
+		refused, ok := errors.AsType[*FlowError](err)
+		if !ok || refused.Code != "MEMBER_OFFLINE" || !slices.Contains(refused.Details.Players, p.ID) || try == presentTries {
+			return search, err
+		}
+		if sleep(ctx, minPause<<try) != nil {
+			return nil, err
+		}
+	}
 }
+
+// presentTries bounds how long a player who is about to be there, by the stream that Login begins, is waited for: some 6 s.
+const presentTries = 7
 
 // LeaveMatchmaking ends the search. After a success no match follows.
 func (p *Player) LeaveMatchmaking(ctx context.Context) error {
@@ -80,20 +94,27 @@ func (p *Player) HostDetails(ctx context.Context) (HostDetails, error) {
 	return answer.Host, err
 }
 
-// reconnectPause is how long Reconnect waits for the game server to notice what the player knows.
-const reconnectPause = 250 * time.Millisecond
+// How long Reconnect pauses while the game server has not noticed what the player knows: at first, and then twice as long each
+// time, up to what the service allows for long (one call in two seconds).
+const (
+	reconnectPause    = 250 * time.Millisecond
+	reconnectPauseMax = 2 * time.Second
+)
 
 // Reconnect is HostDetails for a player who comes back: it waits while the game server is still being sought, and while it has
 // not noticed that the earlier connection is gone (NOT_DISCONNECTED). With a connection that is alive on another device that
 // is until ctx ends. Then the error is that of the last answer.
 func (p *Player) Reconnect(ctx context.Context) (HostDetails, error) {
-	for {
+	for pause := reconnectPause; ; pause = min(2*pause, reconnectPauseMax) {
 		details, err := p.HostDetails(ctx)
 		refused, ok := errors.AsType[*FlowError](err)
-		if !ok || refused.Code != "HOST_NOT_READY" && refused.Code != "NOT_DISCONNECTED" {
+		switch {
+		case ok && (refused.Code == "HOST_NOT_READY" || refused.Code == "NOT_DISCONNECTED"):
+		case ok && refused.Code == "RATE_LIMITED": // by an earlier Reconnect, say
+		default:
 			return details, err
 		}
-		if sleep(ctx, reconnectPause) != nil {
+		if sleep(ctx, max(refused.RetryAfter, pause)) != nil {
 			return HostDetails{}, err
 		}
 	}
