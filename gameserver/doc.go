@@ -78,6 +78,17 @@
 // A session that a match made has Session.MatchmakerData, which ParseMatchData reads. StartMatchBackfill asks for players
 // for its free places; the result comes with OnUpdateSessionBegin, and the new players connect like all others.
 //
+// # Player flow
+//
+// A Muster with player flow keeps a record of where every player is, and a game server need not know of it. One that wants to
+// asks for the GameInstance of its session, which checks who a player is, tells a quit from a lost connection, removes and adds
+// players, reports results, and tells what players do elsewhere:
+//
+//	game, err := srv.GameInstance(ctx, gameserver.GameInstanceOptions{Endpoint: "https://muster.example.com:8081"})
+//	who, err := game.Verify(ctx, playerSessionID, connectionToken) // then ValidatePlayerJoin
+//	for n, err := range game.Notices(ctx) { … }                    // OnPlayerReconnecting, OnPlayerLeft, …
+//	err = game.End(ctx, gameserver.GameResult{Results: results})   // its players are free
+//
 // # Health
 //
 // About once a minute the service asks how the process is. Without OnSessionHealthCheck the answer is "well" (the

@@ -36,6 +36,9 @@ var (
 	// ErrNoMatch: the game session was not made by a match, so there is nothing to fill up.
 	ErrNoMatch = errors.New("the game session was not made by a match")
 
+	// ErrNoFlow: the game session is none of player flow, or its game instance is forgotten.
+	ErrNoFlow = errors.New("the game session has no game instance")
+
 	// ErrUnsupported: the service has no such thing.
 	ErrUnsupported = errors.New("not supported by the service")
 
@@ -44,7 +47,7 @@ var (
 )
 
 // Error is a call that failed. Kind is one of the errors above; Cause is the SDK's error, a
-// *common.GameLiftError, or the context's.
+// *common.GameLiftError, the context's, or of a GameInstance a *FlowError.
 type Error struct {
 	Call  string // "AcceptPlayer"
 	Kind  error

@@ -16,10 +16,9 @@ type Fleet struct {
 	Location string
 	Compute  string
 
-	srv       *Server
-	authToken string
-	servers   int
-	queues    int
+	srv     *Server
+	servers int
+	queues  int
 }
 
 // NewFleet makes a location, a fleet and a compute with the address 127.0.0.1.
@@ -51,9 +50,6 @@ func (s *Server) NewFleet() *Fleet {
 		FleetId: &f.ID, ComputeName: &f.Compute, Location: &f.Location, IpAddress: aws.String("127.0.0.1"),
 	})
 	check("compute", err)
-	token, err := api.GetComputeAuthToken(ctx, &gamelift.GetComputeAuthTokenInput{FleetId: &f.ID, ComputeName: &f.Compute})
-	check("auth token", err)
-	f.authToken = *token.AuthToken
 	return f
 }
 
@@ -79,9 +75,14 @@ type ServerParameters struct {
 
 // ServerParameters are for one game server process with a server SDK of any language, in this process or another.
 func (f *Fleet) ServerParameters() ServerParameters {
+	f.srv.t.Helper()
+	token, err := f.srv.GameLift().GetComputeAuthToken(context.Background(), &gamelift.GetComputeAuthTokenInput{FleetId: &f.ID, ComputeName: &f.Compute})
+	if err != nil {
+		f.srv.t.Fatalf("mustertest: auth token: %v", err)
+	}
 	f.servers++
 	return ServerParameters{
 		WebSocketURL: f.srv.ServerEndpoint(), ProcessID: fmt.Sprintf("process-%d", f.servers), HostID: f.Compute, FleetID: f.ID,
-		AuthToken: f.authToken,
+		AuthToken: *token.AuthToken,
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/session"
 	"github.com/musterhq/muster/internal/identity"
@@ -15,7 +16,7 @@ import (
 
 // ExchangeRequest is a game server process that shows the token it connects to the service with.
 type ExchangeRequest struct {
-	AuthToken     string `json:"auth_token" maxLength:"64" doc:"The auth token of the process's compute."`
+	AuthToken     string `json:"auth_token" maxLength:"64" doc:"The auth token of the process's compute: one in force, or the one that the process was started with."`
 	ProcessID     string `json:"process_id" maxLength:"1024"`
 	GameSessionID string `json:"game_session_id" maxLength:"1024"`
 }
@@ -243,9 +244,14 @@ func (d *Door) exchange(ctx context.Context, _ string, body *ExchangeRequest) (*
 		if !ok {
 			return wrong
 		}
-		// The newest token and the one before: the process may have begun with it.
-		for age := range min(compute.TokenGeneration, 2) {
-			if identity.Equal(body.AuthToken, d.config.Secret.ProcessToken(g.FleetID, g.ComputeName, compute.TokenGeneration-age)) {
+		// The newest token, the one before, and the one that the process was started with: a game does not see those that
+		// its SDK got since.
+		generations := []uint32{compute.TokenGeneration, max(compute.TokenGeneration, 1) - 1}
+		if p, ok := v.Process(fleet.Key{Fleet: g.FleetID, Compute: g.ComputeName, Process: g.ProcessID}); ok && p.State != fleet.Ended {
+			generations = append(generations, p.Token)
+		}
+		for _, generation := range generations {
+			if generation != 0 && identity.Equal(body.AuthToken, d.config.Secret.ProcessToken(g.FleetID, g.ComputeName, generation)) {
 				if instance, ok = v.GameInstanceOf(g.ID); !ok {
 					return refusal(flow.GameInstanceNotFound, "game session %s hosts no game instance of player flow", body.GameSessionID)
 				}

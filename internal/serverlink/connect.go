@@ -42,12 +42,12 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, http.StatusForbidden, fmt.Errorf("process %s was given up and did not end when it was told to", h.key.Process))
 		return
 	}
-	expires, err := s.authorise(r.Context(), &h)
+	shown, err := s.authorise(r.Context(), &h)
 	if err != nil {
 		s.refuse(w, connectStatus(err), err)
 		return
 	}
-	connect := cell.ConnectProcess{Process: h.key, Link: newLinkID(), SDK: cut(h.sdkLanguage, sdkText) + " " + cut(h.sdkVersion, sdkText)}
+	connect := cell.ConnectProcess{Process: h.key, Link: newLinkID(), SDK: cut(h.sdkLanguage, sdkText) + " " + cut(h.sdkVersion, sdkText), Token: shown.generation}
 	if err := s.engine.Do(r.Context(), &connect); err != nil {
 		s.refuse(w, connectStatus(err), err)
 		return
@@ -58,7 +58,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.loseLink(h.key, connect.Link)
 		return
 	}
-	l := &link{id: connect.Link, conn: socket.NetConn(), socket: socket, tokenExpires: int64(expires), endpoint: s.endpoint(r)}
+	l := &link{id: connect.Link, conn: socket.NetConn(), socket: socket, tokenExpires: int64(shown.expires), endpoint: s.endpoint(r)}
 	l.heard.Store(s.now().UnixNano())
 	s.open(l, &h, connect.Found)
 }
@@ -115,12 +115,17 @@ const signedAuthorization = "SigV4"
 // errForbidden marks refusals that get HTTP status 403.
 var errForbidden = errors.New("forbidden")
 
-// authorise checks that the game server may connect for its compute, and tells when its token expires (zero for a
-// signature). SDK protocol, 2.4.
-func (s *Server) authorise(ctx context.Context, h *hello) (expires domain.Time, err error) {
+// shownToken is the auth token that a game server came with; the zero value for a signature.
+type shownToken struct {
+	generation uint32
+	expires    domain.Time
+}
+
+// authorise checks that the game server may connect for its compute. SDK protocol, 2.4.
+func (s *Server) authorise(ctx context.Context, h *hello) (shownToken, error) {
 	var compute fleet.Compute
 	var found, live bool
-	err = s.engine.Read(ctx, func(v *cell.View) error {
+	err := s.engine.Read(ctx, func(v *cell.View) error {
 		compute, found = v.Compute(h.key.Fleet, h.key.Compute)
 		p, ok := v.Process(h.key)
 		live = ok && p.State != fleet.Ended
@@ -128,36 +133,37 @@ func (s *Server) authorise(ctx context.Context, h *hello) (expires domain.Time, 
 	})
 	switch {
 	case err != nil:
-		return 0, err
+		return shownToken{}, err
 	case !found:
-		return 0, fmt.Errorf("%w: compute %s is not registered in fleet %s", errForbidden, h.key.Compute, h.key.Fleet)
+		return shownToken{}, fmt.Errorf("%w: compute %s is not registered in fleet %s", errForbidden, h.key.Compute, h.key.Fleet)
 	case h.authorization == signedAuthorization:
-		return 0, s.checkSignature(h, live)
+		return shownToken{}, s.checkSignature(h, live)
 	case h.authorization == "" && live && h.sdkLanguage == languageCpp && s.cameSigned(h.key):
 		// C++ that reconnects after response timeouts sends neither a token nor its signature.
-		return 0, nil
+		return shownToken{}, nil
 	}
 	return s.checkToken(h, &compute, live)
 }
 
 // checkToken compares with the compute's tokens: the newest and the one before. A process that is live may come back
 // with one that expired while it could not reach us.
-func (s *Server) checkToken(h *hello, compute *fleet.Compute, live bool) (domain.Time, error) {
+func (s *Server) checkToken(h *hello, compute *fleet.Compute, live bool) (shownToken, error) {
 	now := domain.TimeOf(s.engine.Now())
 	for age, expires := range []domain.Time{compute.TokenExpires, compute.PreviousExpires} {
 		if uint32(age) >= compute.TokenGeneration { // the first one issued is number 1
 			break
 		}
-		token := s.config.Secret.ProcessToken(h.key.Fleet, h.key.Compute, compute.TokenGeneration-uint32(age))
+		generation := compute.TokenGeneration - uint32(age)
+		token := s.config.Secret.ProcessToken(h.key.Fleet, h.key.Compute, generation)
 		switch {
 		case !identity.Equal(h.authorization, token):
 		case expires > now || live:
-			return expires, nil
+			return shownToken{generation, expires}, nil
 		default:
-			return 0, fmt.Errorf("%w: the auth token of compute %s expired at %s", errForbidden, h.key.Compute, expires.Std())
+			return shownToken{}, fmt.Errorf("%w: the auth token of compute %s expired at %s", errForbidden, h.key.Compute, expires.Std())
 		}
 	}
-	return 0, fmt.Errorf("%w: the auth token is not one of compute %s", errForbidden, h.key.Compute)
+	return shownToken{}, fmt.Errorf("%w: the auth token is not one of compute %s", errForbidden, h.key.Compute)
 }
 
 func (s *Server) checkSignature(h *hello, live bool) error {

@@ -67,7 +67,7 @@ func (c *Cell) applyConnected(at domain.Time, e *ProcessConnected) {
 		x.ProcessesEver++
 		e.Process.Fleet, e.Process.Compute = x.FleetID, x.Name // share the strings
 		r = c.fleets.AddProcess(fleet.Process{
-			Key: e.Process, Compute: compute, Location: x.Location, State: fleet.Initialized, Life: 1, Connected: at, ReadyBy: e.ReadyBy,
+			Key: e.Process, Compute: compute, Location: x.Location, State: fleet.Initialized, Life: 1, Connected: at, ReadyBy: e.ReadyBy, Token: e.Token,
 		})
 		c.waiting.set(ready, r, e.ReadyBy)
 	}

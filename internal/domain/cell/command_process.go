@@ -21,6 +21,7 @@ type ConnectProcess struct {
 	Process fleet.Key
 	Link    uint64 // a number that no other connection of the cell has
 	SDK     string
+	Token   uint32 // generation of the compute's auth token that it showed; 0: it signed
 
 	// Result: the process as it is now. State Ended means that the key belongs to a process that has ended: a new one
 	// begins when ActivateProcess is the first request, anything else is a survivor.
@@ -43,7 +44,7 @@ func (cmd *ConnectProcess) decide(t *tx) error {
 	}
 	e := &ProcessConnected{Process: cmd.Process, Link: cmd.Link, SDK: cmd.SDK, New: !known}
 	if !known {
-		e.ReadyBy = t.contact.Add(c.config.ReadyTimeout)
+		e.ReadyBy, e.Token = t.contact.Add(c.config.ReadyTimeout), cmd.Token
 	}
 	t.emit(e)
 	t.reviewHost(cmd.Process)

@@ -13,6 +13,7 @@ type ProcessConnected struct {
 	SDK     string
 	New     bool
 	ReadyBy domain.ContactTime // with New
+	Token   uint32             // with New: generation of the auth token that it was started with
 }
 
 // ProcessLinkLost says that the process's last connection is gone.
@@ -79,6 +80,7 @@ func (e *ProcessConnected) Fields(c *wire.Codec) {
 	c.String(3, &e.SDK)
 	c.Bool(4, &e.New)
 	wire.Int(c, 5, &e.ReadyBy)
+	wire.Int(c, 6, &e.Token)
 }
 
 // Fields of the event.

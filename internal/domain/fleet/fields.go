@@ -104,6 +104,7 @@ func (p *Process) Fields(c *wire.Codec) {
 	wire.Int(c, 28, &p.HealthAt)
 	wire.Int(c, 29, &p.AskedAt)
 	c.String(30, &p.Game)
+	wire.Int(c, 31, &p.Token)
 }
 
 // Fields of an Event.

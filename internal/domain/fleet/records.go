@@ -180,6 +180,7 @@ type Process struct {
 	Tool       string
 	LogPaths   []string
 	Life       uint32 // counts the processes that used this key one after the other
+	Token      uint32 // generation of the compute's auth token that it was started with; 0: none, or a life that began on a connection that was there
 	Connected  domain.Time
 	Ready      domain.Time
 	EndedAt    domain.Time
