@@ -410,12 +410,19 @@ func (c *Cell) unseated(r flow.Ref, game session.Ref) (n int32) {
 		return 0
 	}
 	for _, ref := range x.Members() {
-		m := c.flow.Memberships.Get(ref)
-		if _, reserved := c.reservationIn(game, m.Player); m.Status == flow.MemberPending && !reserved {
+		if c.waitsForSeat(c.flow.Memberships.Get(ref), game) {
 			n++
 		}
 	}
 	return n
+}
+
+func (c *Cell) waitsForSeat(m *flow.Membership, game session.Ref) bool {
+	if m.Status != flow.MemberPending {
+		return false
+	}
+	_, reserved := c.reservationIn(game, m.Player)
+	return !reserved
 }
 
 // hasRoom checks that newcomers can be seated in a game instance now.

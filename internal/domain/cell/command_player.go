@@ -23,6 +23,10 @@ type ReservePlayers struct {
 
 func (cmd *ReservePlayers) decide(t *tx) error {
 	r, g, err := t.gameByID(cmd.Game)
+	taken := int32(0)
+	if err == nil {
+		taken = g.SeatsHeld + t.awaited(r, cmd.Players)
+	}
 	switch wanted := int32(len(cmd.Players)); {
 	case len(cmd.Players) > t.c.config.PlayersInOneCommandMax:
 		return domain.Refuse(domain.Invalid, "PlayerIds: %d players; at most %d are allowed", wanted, t.c.config.PlayersInOneCommandMax)
@@ -32,8 +36,8 @@ func (cmd *ReservePlayers) decide(t *tx) error {
 		return domain.Refuse(domain.WrongGameStatus, "game session %s is %s; players can join an ACTIVE one", g.ID, g.Status)
 	case g.DenyPlayers:
 		return domain.Refuse(domain.WrongGameStatus, "game session %s accepts no new players (DENY_ALL)", g.ID)
-	case g.SeatsHeld+wanted > g.PlayersMax: // not ==: the maximum can be lowered below what is held
-		return domain.Refuse(domain.Full, "game session %s: %d of %d player slots are taken, %d wanted", g.ID, g.SeatsHeld, g.PlayersMax, wanted)
+	case taken+wanted > g.PlayersMax: // not ==: the maximum can be lowered below what is held
+		return domain.Refuse(domain.Full, "game session %s: %d of %d player slots are taken, %d wanted", g.ID, taken, g.PlayersMax, wanted)
 	}
 	for i, p := range cmd.Players {
 		for _, q := range cmd.Players[:i] {
@@ -56,6 +60,22 @@ func (cmd *ReservePlayers) decide(t *tx) error {
 		cmd.Reserved[i] = t.c.playerSession(t.c.sessions.Players.Get(made), t.c.sessions.Games.Get(r))
 	}
 	return nil
+}
+
+// awaited is how many seats of a game session are promised to members of its game instance who wait for Game.Ready, beside those
+// who are to get one now.
+func (t *tx) awaited(game session.Ref, but []NewPlayer) int32 {
+	r, ok := t.c.flow.InstanceOfGame(string(t.c.sessions.Games.Get(game).ID))
+	if !ok {
+		return 0
+	}
+	n := t.c.unseated(r, game)
+	for _, p := range but {
+		if m, ok := t.memberIn(r, p.Player); ok && t.c.waitsForSeat(t.c.flow.Memberships.Get(m), game) {
+			n--
+		}
+	}
+	return n
 }
 
 // ReleasePlayer gives back the seat of a player who will not come, before its time is up. Whoever holds the identifier of

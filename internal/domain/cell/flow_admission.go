@@ -56,8 +56,8 @@ func (t *tx) reserve(r flow.Ref, kept bool) domain.UUID {
 	m := t.c.flow.Memberships.Get(r)
 	x := t.c.flow.Instances.Get(m.InstanceRef())
 	by := t.contact.Add(x.Rules.Reservation)
-	if open, overdue := t.overdue(m); overdue {
-		by = open
+	if m.Overdue {
+		by = min(by, t.lastChance(m))
 	}
 	id := t.newID()
 	t.emit(&PlayerReserved{
@@ -67,15 +67,14 @@ func (t *tx) reserve(r flow.Ref, kept bool) domain.UUID {
 	return id
 }
 
-// overdue reports whether the hold of a seat has ended while a reservation was open, and when that expires: another one
-// lasts no longer, or a player could keep a seat for ever by asking again and again. See holdOver.
-func (t *tx) overdue(m *flow.Membership) (open domain.ContactTime, overdue bool) {
-	p, ok := t.c.sessions.PlayerByID(m.Session)
-	if !ok || m.Status != flow.MemberReserved || m.HoldBy == 0 {
-		return 0, false
+// lastChance is when the reservation ends that a member has behind the deadline: another one lasts no longer, or a player could
+// keep a seat for ever by asking again and again. While the host is suspected it does not come nearer. See holdOver.
+func (t *tx) lastChance(m *flow.Membership) domain.ContactTime {
+	by := m.HoldBy
+	if by == 0 {
+		by = t.contact + domain.ContactTime(m.HoldLeft)
 	}
-	open = t.c.sessions.Players.Get(p).ReserveBy
-	return open, m.HoldBy == open.Add(holdOverdue)
+	return max(by.Add(-holdOverdue), t.contact)
 }
 
 // tellHost tells a member how to reach the game server.

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/placement"
 	"github.com/musterhq/muster/internal/domain/session"
@@ -43,32 +42,27 @@ func (t *tx) hostInstance(r flow.Ref, game session.ID) {
 	})
 	x := t.c.flow.Instances.Get(r)
 	t.tellHosted(r)
-	t.freeSeatsOfLeavers(game, x.ID)
+	t.freeSeatsOfLeavers(r, game)
 	if x.Ready {
 		t.admitMembers(r)
 	}
 	t.planEmpty(r)
 }
 
-// freeSeatsOfLeavers closes reservations that a placement made for players who have left the game since. Others without a
+// freeSeatsOfLeavers closes the reservations that a placement made for players who had left the game before. Others without a
 // membership were matched over the plain API.
-func (t *tx) freeSeatsOfLeavers(game session.ID, instance domain.UUID) {
+func (t *tx) freeSeatsOfLeavers(r flow.Ref, game session.ID) {
+	gone := t.c.flow.Instances.Get(r).Gone
+	if len(gone) == 0 {
+		return
+	}
+	t.changeInstance(r, func(x *flow.Instance) { x.Gone = nil })
 	g, _ := t.c.sessions.Game(game)
-	var gone []domain.UUID
-	r, _ := t.c.flow.Instance(instance)
-	t.c.sessions.PlayersIn(g, func(_ session.Ref, p *session.PlayerSession) bool {
-		player, ok := t.c.flow.Player(p.Player)
-		if !ok || p.Status != session.Reserved || t.c.flow.Players.Get(player).Keys.Game == instance {
-			return true
+	for _, l := range gone {
+		if id, ok := t.c.reservationIn(g, l.Player); ok {
+			t.tellServer(r, flow.OnPlayerLeft, flow.Notice{Player: l.Player, Reason: l.Reason.String()})
+			t.emit(&PlayerEnded{id, session.TimedOut})
 		}
-		if last := t.c.flow.Players.Get(player).LastGame; last != nil && last.Instance == instance {
-			gone = append(gone, p.ID)
-			t.tellServer(r, flow.OnPlayerLeft, flow.Notice{Player: p.Player, Reason: last.Membership.String()})
-		}
-		return true
-	})
-	for _, id := range gone {
-		t.emit(&PlayerEnded{id, session.TimedOut})
 	}
 }
 

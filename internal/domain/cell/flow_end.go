@@ -16,7 +16,7 @@ func (t *tx) closeInstance(r flow.Ref, end, member flow.Reason, result string) {
 	members := slices.Clone(x.Members())
 	t.changeInstance(r, func(x *flow.Instance) {
 		x.Status, x.EndReason, x.Ended, x.Result = flow.InstanceEnded, end, t.now, result
-		x.AllocateBy, x.AbsoluteBy, x.EndBy, x.EmptyBy, x.KeepAliveBy, x.Suspect = 0, 0, 0, 0, 0, 0
+		x.AllocateBy, x.AbsoluteBy, x.EndBy, x.EmptyBy, x.KeepAliveBy, x.Suspect, x.Gone = 0, 0, 0, 0, 0, 0, nil
 		x.ForgetAt = t.now.Add(t.c.flowConfig.Games.EndedKept)
 	})
 	for _, m := range members {
@@ -31,7 +31,11 @@ func (t *tx) dropMembership(r flow.Ref, end, reason flow.Reason, result string, 
 	t.emit(&MembershipEnded{m.Player, &flow.LastGame{Instance: m.Instance, EndReason: end, Membership: reason, Ended: t.now, Result: result}})
 	t.adviceOfLeaver(&m)
 	t.setKeys(m.PlayerRef(), func(k *flow.Keys) { k.Game = domain.UUID{} })
-	for _, id := range []domain.UUID{m.Session, m.Next} {
+	open := []domain.UUID{m.Session, m.Next}
+	if g, ok := t.c.sessions.Game(session.ID(t.c.flow.Instances.Get(m.InstanceRef()).Game)); ok && m.Status == flow.MemberPending {
+		open[0], _ = t.c.reservationIn(g, m.Player) // what the placement made, for when the server is ready
+	}
+	for _, id := range open {
 		if p, ok := t.c.sessions.PlayerByID(id); ok && t.c.sessions.Players.Get(p).Status == session.Reserved {
 			t.emit(&PlayerEnded{id, session.TimedOut})
 		}
@@ -87,7 +91,13 @@ func (t *tx) endMembership(r flow.Ref, reason flow.Reason) {
 func (t *tx) endMembershipWith(r flow.Ref, reason flow.Reason, result string) {
 	m := *t.c.flow.Memberships.Get(r)
 	x := t.c.flow.Instances.Get(m.InstanceRef())
-	t.dropMembership(r, flow.NoReason, reason, result, x.Status != flow.InstancePending)
+	pending := x.Status == flow.InstancePending
+	t.dropMembership(r, flow.NoReason, reason, result, !pending)
+	if pending {
+		t.changeInstance(m.InstanceRef(), func(x *flow.Instance) {
+			x.Gone = append(slices.Clip(x.Gone), flow.Leaver{Player: m.Player, Reason: reason})
+		})
+	}
 	t.tellPlayers(flow.OnRemovedFromGame, flow.Message{Instance: m.Instance, Reason: reason, Result: result}, m.Player)
 	t.planEmpty(m.InstanceRef())
 	t.penaliseEnd(&m, reason)

@@ -1,6 +1,7 @@
 package cell
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -130,6 +131,7 @@ func (p *flowPlay) backfilled(*modelPlayer) {
 		p.happened["backfilled"]++
 		for _, x := range party.members {
 			p.m.newcomer(g, x)
+			x.seat.placed = int64(p.now) + modelReservation
 			g.ticketOf[x] = party.search.ticket
 		}
 		party.search = nil
@@ -209,10 +211,45 @@ func (p *flowPlay) allocation(*modelPlayer) {
 		p.must(&PromptGameSession{Process: key, Game: id})
 		p.must(&ActivateGameSession{Process: key, Game: id})
 		p.hosts[g] = key
-		p.m.allocated(g)
+		p.m.allocated(g, p.config.Games.ManualReady)
 		return
 	}
 	p.t.Error("a game server came, and no game instance that waits has got it")
+}
+
+// getsReady lets a game server take players, with manualReady.
+func (p *flowPlay) getsReady(*modelPlayer) {
+	g, ok := one(p, p.live(func(g *modelGame) bool { return g.status == flow.InstanceActive && !g.ready }))
+	if ok {
+		p.doing = fmt.Sprintf("gi-%s is ready", g.id)
+		p.happened["READY"]++
+		p.must(&ReadyGame{g.id})
+		p.m.getsReady(g)
+	}
+}
+
+// stranger wants a seat over the plain API, and never leaves.
+func (p *flowPlay) stranger(*modelPlayer) {
+	g, ok := one(p, p.live(func(g *modelGame) bool { return g.status == flow.InstanceActive }))
+	if !ok {
+		return
+	}
+	p.doing = fmt.Sprintf("a stranger wants to join gi-%s, %d of %d seats are free", g.id, g.free(), g.most)
+	id := p.id()
+	err := p.do(&ReservePlayers{Game: p.gameOf(g.id).ID, Players: []NewPlayer{{ID: id, Player: "stranger-" + id.String()}}})
+	switch refused, _ := errors.AsType[*domain.Refusal](err); {
+	case (err == nil) != (g.free() > 0):
+		p.t.Errorf("the stranger: %v, in the model %d seats are free", err, g.free())
+	case err == nil:
+		if err := p.accept(g.id, id); err != nil {
+			p.t.Error(err)
+		}
+		g.strangers++
+	case refused == nil || refused.Reason != domain.Full:
+		p.t.Errorf("the stranger: %v", err)
+	case !g.ready:
+		p.happened["stranger refused before READY"]++
+	}
 }
 
 func (p *flowPlay) made1() { p.server(fmt.Sprint("model-", p.id())) }

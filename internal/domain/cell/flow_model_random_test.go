@@ -55,7 +55,7 @@ func TestFlowModel(t *testing.T) {
 // modelMustSee are what random steps must have come to, or they show nothing.
 var modelMustSee = []string{
 	"match committed", "match accepted", "proposal held back", "TAKEOVER accepted", "RESERVED accepted", "NO_SHOW", "DISCONNECTED", "allocation failed",
-	"joined directly", "backfilled", "not ready by time",
+	"joined directly", "backfilled", "not ready by time", "READY", "never ready",
 	"GAME_INSTANCE_NOT_FOUND",
 	"seat ended by time", "search ended by time", "leader changed by time", "removed by time",
 	"IN_MATCHMAKING", "ALREADY_IN_PARTY", "PARTY_IN_MATCHMAKING", "PARTY_FULL", "NOT_IN_PARTY", "NOT_LEADER",
@@ -65,7 +65,7 @@ var modelMustSee = []string{
 }
 
 // modelSeldom is what more steps must have come to.
-var modelSeldom = []string{"backfill held back", "backfill too large", "GAME_FULL", "KICKED_NEEDS_INVITE"}
+var modelSeldom = []string{"backfill held back", "backfill too large", "GAME_FULL", "KICKED_NEEDS_INVITE", "stranger refused before READY"}
 
 // flowPlay is a cell and its model, side by side.
 type flowPlay struct {
@@ -83,7 +83,7 @@ func newFlowPlay(t *testing.T, seed uint64, players int) *flowPlay {
 	w := newFlowWorld(t, func(c *flow.Config) {
 		c.Parties.MembersMax, c.Parties.Joinability = modelMembersMax, flow.Open
 		c.Parties.ReadyTimeout = modelReady * time.Millisecond
-		c.Games.DirectJoin = true
+		c.Games.DirectJoin, c.Games.ManualReady = true, seed%3 == 1
 		c.Search.RequeueCount = 1 << 20 // TestT1 and others have the locks
 	})
 	w.queues()
@@ -112,7 +112,7 @@ var flowSteps = []struct {
 	{4, (*flowPlay).made}, {6, (*flowPlay).allocation}, {10, (*flowPlay).accepts}, {7, (*flowPlay).loses},
 	{6, (*flowPlay).joinsGame}, {8, (*flowPlay).backfilled}, {3, (*flowPlay).disconnectsGhost},
 	{10, (*flowPlay).asksDetails}, {2, (*flowPlay).declines}, {3, (*flowPlay).leavesGame}, {1, (*flowPlay).released},
-	{1, (*flowPlay).removed}, {2, (*flowPlay).gameEnds}, {1, (*flowPlay).hostDies}, {6, (*flowPlay).goes}, {12, (*flowPlay).comes},
+	{1, (*flowPlay).removed}, {2, (*flowPlay).gameEnds}, {8, (*flowPlay).getsReady}, {2, (*flowPlay).stranger}, {1, (*flowPlay).hostDies}, {6, (*flowPlay).goes}, {12, (*flowPlay).comes},
 	{1, (*flowPlay).logsOut}, {1, (*flowPlay).forced}, {8, (*flowPlay).timePasses},
 }
 

@@ -60,6 +60,8 @@ type modelGame struct {
 	status     flow.InstanceStatus
 	seats      []*modelSeat
 	most       int                   // seats in all
+	strangers  int                   // who have taken seats over the plain API
+	ready      bool                  // the server takes players
 	ghosts     map[*modelPlayer]bool // who has left, and is connected yet: the server says when that ends
 	allocateBy int64
 	ticketOf   map[*modelPlayer]domain.UUID
@@ -69,6 +71,7 @@ type modelSeat struct {
 	game      *modelGame
 	player    *modelPlayer
 	status    flow.MembershipStatus
+	placed    int64 // what the matchmaker has reserved is good until then, for when the server is ready
 	wasActive bool
 	lost      int
 	reserveBy int64 // of the open reservation
@@ -212,13 +215,15 @@ func (m *flowModel) sit(g *modelGame, p *modelPlayer) {
 }
 
 // free is how many newcomers a game takes. Every seat is kept while its player is away.
-func (g *modelGame) free() int { return g.most - len(g.seats) - len(g.ghosts) }
+func (g *modelGame) free() int { return g.most - len(g.seats) - len(g.ghosts) - g.strangers }
 
 // newcomer gets a seat in a game that runs.
 func (m *flowModel) newcomer(g *modelGame, p *modelPlayer) {
 	delete(g.ticketOf, p) // of an earlier seat
 	m.sit(g, p)
-	p.seat.status, p.seat.reserveBy = flow.MemberReserved, m.now+modelReservation
+	if g.ready {
+		p.seat.status, p.seat.reserveBy = flow.MemberReserved, m.now+modelReservation
+	}
 }
 
 // goesAway ends a membership while the game connection lives on: the seat is taken until the server ends that.
@@ -229,32 +234,54 @@ func (m *flowModel) goesAway(s *modelSeat) {
 	m.endSeat(s)
 }
 
-func (m *flowModel) allocated(g *modelGame) {
-	g.status, g.allocateBy = flow.InstanceActive, 0
+// allocated is T3, allocation ok. With manualReady nobody may come before Game.Ready, and the time for a host runs on.
+func (m *flowModel) allocated(g *modelGame, manualReady bool) {
+	g.status = flow.InstanceActive
+	if !manualReady {
+		m.getsReady(g)
+		return
+	}
+	for _, s := range g.seats {
+		if g.ticketOf != nil {
+			s.placed = m.now + modelReservation
+		}
+	}
+}
+
+func (m *flowModel) getsReady(g *modelGame) {
+	g.ready, g.allocateBy = true, 0
 	for _, s := range g.seats {
 		s.status, s.reserveBy = flow.MemberReserved, m.now+modelReservation
+		if s.placed > m.now {
+			s.reserveBy = s.placed
+		}
 	}
 }
 
 // endSeat ends a membership of a game that goes on.
 func (m *flowModel) endSeat(s *modelSeat) {
 	s.game.seats = slices.DeleteFunc(s.game.seats, func(x *modelSeat) bool { return x == s })
-	m.standUp(s, false)
+	m.standUp(s, false, s.game.status != flow.InstancePending)
 }
 
-func (m *flowModel) endGame(g *modelGame) {
+func (m *flowModel) endGame(g *modelGame) { m.closeGame(g, g.status != flow.InstancePending) }
+
+// neverReady ends a game that got no host, or whose server did not get ready: nobody has played.
+func (m *flowModel) neverReady(g *modelGame) { m.closeGame(g, false) }
+
+func (m *flowModel) closeGame(g *modelGame, played bool) {
 	seats := g.seats
 	g.seats = nil
 	for _, s := range seats {
-		m.standUp(s, true)
+		m.standUp(s, true, played)
 	}
 	g.status, g.allocateBy = flow.InstanceEnded, 0
 }
 
-func (m *flowModel) standUp(s *modelSeat, ended bool) {
+func (m *flowModel) standUp(s *modelSeat, ended, played bool) {
 	p := s.player
 	p.seat, p.last, p.lastEnded = nil, s.game, ended
-	if p.party != nil && s.game.status != flow.InstancePending {
+	if p.party != nil && played {
 		p.party.ready[p] = false
 	}
 }
@@ -355,7 +382,11 @@ func (m *flowModel) due() (at int64, act func()) {
 		}
 	}
 	for _, g := range m.games {
-		consider(g.allocateBy, "allocation failed", func() { m.endGame(g) })
+		if g.status == flow.InstanceActive {
+			consider(g.allocateBy, "never ready", func() { m.neverReady(g) })
+		} else {
+			consider(g.allocateBy, "allocation failed", func() { m.neverReady(g) })
+		}
 		for _, s := range g.seats {
 			if s.status == flow.MemberReserved {
 				consider(s.reserveBy, "reservation over", func() { m.reservationOver(s) })

@@ -28,7 +28,7 @@ func (t *tx) playerAccepted(player string, id domain.UUID) {
 	t.flow.cause = "PlayerAccepted"
 	old := t.c.flow.Memberships.Get(r).Session
 	t.changeMembership(r, func(m *flow.Membership) {
-		m.Status, m.Session, m.Next, m.HoldBy, m.HoldLeft, m.WasActive, m.Excused = flow.MemberActive, id, domain.UUID{}, 0, 0, true, false
+		m.Status, m.Session, m.Next, m.HoldBy, m.HoldLeft, m.Overdue, m.WasActive, m.Excused = flow.MemberActive, id, domain.UUID{}, 0, 0, false, true, false
 	})
 	if next {
 		if p, ok := t.c.sessions.PlayerByID(old); ok && t.c.sessions.Players.Get(p).Status.Live() {
@@ -130,8 +130,7 @@ func (t *tx) lastReservation(player string, id domain.UUID) bool {
 	if !ok || next {
 		return false
 	}
-	_, last := t.overdue(t.c.flow.Memberships.Get(r))
-	return last
+	return t.c.flow.Memberships.Get(r).Overdue
 }
 
 // reservationOver is what becomes of a member who has not come in time. The last reservation ends the membership with it, or
@@ -185,7 +184,7 @@ func (t *tx) holdOver(r flow.Ref) {
 		if p, ok := t.c.sessions.PlayerByID(m.Session); ok {
 			by = max(by, t.c.sessions.Players.Get(p).ReserveBy)
 		}
-		t.changeMembership(r, func(m *flow.Membership) { m.HoldBy = by.Add(holdOverdue) })
+		t.changeMembership(r, func(m *flow.Membership) { m.HoldBy, m.Overdue = by.Add(holdOverdue), true })
 	case flow.MemberDisconnected:
 		t.endMembership(r, flow.ReconnectExpired)
 	case flow.MemberNoShow:

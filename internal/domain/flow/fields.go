@@ -250,6 +250,13 @@ func (x *Instance) Fields(c *wire.Codec) {
 	c.Bool(20, &x.MissedOne)
 	wire.Int(c, 21, &x.ForgetAt)
 	c.String(22, &x.Result)
+	wire.Many(c, 23, &x.Gone, (*Leaver).Fields)
+}
+
+// Fields of a Leaver.
+func (l *Leaver) Fields(c *wire.Codec) {
+	c.String(1, &l.Player)
+	wire.Int(c, 2, &l.Reason)
 }
 
 // Fields of a Membership.
@@ -276,4 +283,5 @@ func (m *Membership) Fields(c *wire.Codec) {
 	c.UUID(20, &m.Ticket)
 	wire.Int(c, 21, &m.Entered)
 	wire.Int(c, 22, &m.TokenUntil)
+	c.Bool(23, &m.Overdue)
 }

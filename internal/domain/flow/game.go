@@ -91,6 +91,7 @@ type Instance struct {
 	MissedOne   bool               // a keep-alive did not come
 	Result      string             // of one that has ended; a JSON object, empty for none
 	ForgetAt    domain.Time        // an ended one
+	Gone        []Leaver           // of one without a host: for whom its placement reserves a seat nevertheless
 	Changed     uint64
 
 	members []Ref // live memberships, who came first is first
@@ -102,6 +103,12 @@ func (x *Instance) Members() []Ref { return x.members }
 
 // Live reports whether the game instance has not ended.
 func (x *Instance) Live() bool { return x.Status != InstanceEnded }
+
+// Leaver is a player who has left a game instance.
+type Leaver struct {
+	Player string
+	Reason Reason
+}
 
 // MembershipStatus of a player's seat.
 type MembershipStatus uint8
@@ -141,6 +148,7 @@ type Membership struct {
 	Epoch       uint32             // of the login that asked for the details last
 	HoldBy      domain.ContactTime // the player is not back: it ends then
 	HoldLeft    int64              // milliseconds that were left of it when the host became suspect
+	Overdue     bool               // the deadline has passed, and the hold ends with the reservation that was open then
 	Keep        bool               // the seat is kept while nobody sits on it
 	Data        string
 	Attributes  string // that the game server set; a JSON object
