@@ -8,63 +8,116 @@ import (
 // How patient a circuit is.
 const (
 	failuresMax  = 5 // in a row
+	playersLeast = 3 // whose questions they were
+	triesMax     = 3 // by as many players after each pause
 	firstPause   = time.Second
 	longestPause = 30 * time.Second
 )
 
-// circuit keeps questions away from a receiver that is down: after some failures in a row nobody is asked for a while, then
-// one question tries whether it is back.
+// circuit keeps the questions of one hook away from a receiver that is down: after some failures in a row nobody is asked for a
+// while, then a few questions try whether it is back.
+//
+// What one player's question does to the receiver says little about it: it takes several players to begin a pause, and as many
+// to make the next one longer, so that nobody's questions keep the others from being asked.
 type circuit struct {
 	now func() time.Time
 
 	mu       sync.Mutex
-	failures int
-	pauses   int       // in a row
-	until    time.Time // nobody is asked
-	trying   bool      // one question is on its way to find out
+	failures int             // in a row
+	players  map[string]bool // whose they were, as many as count
+	pauses   int             // in a row
+	until    time.Time       // nobody is asked
+	tries    map[string]bool // by player, since the last pause: whether the question has failed
+	trying   time.Time       // when the first of them was sent
+	complain time.Time       // when the log may hear of a failure again
 }
 
-// closed reports whether a question may be sent. Who is told so must say how it went.
-func (c *circuit) closed() bool {
+// closed reports whether a player's question may be sent. Who is told so must say how it went.
+func (c *circuit) closed(player string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	now := c.now()
 	switch {
 	case c.pauses == 0:
 		return true
-	case c.trying || c.now().Before(c.until):
+	case now.Before(c.until):
+		return false
+	case len(c.tries) == 0 || c.underWay() == 0 && !now.Before(c.trying.Add(firstPause)):
+		c.tries, c.trying = map[string]bool{}, now
+	}
+	if _, tried := c.tries[player]; tried || len(c.tries) == triesMax {
 		return false
 	}
-	c.trying = true
+	c.tries[player] = false
 	return true
 }
 
-// succeeded notes an answer, and reports whether it is the first after a pause.
-func (c *circuit) succeeded() (back bool) {
+func (c *circuit) underWay() (n int) {
+	for _, failed := range c.tries {
+		if !failed {
+			n++
+		}
+	}
+	return n
+}
+
+// answered notes that the receiver is there, and reports whether that is news.
+func (c *circuit) answered() (back bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	back = c.pauses > 0
-	c.failures, c.pauses, c.trying = 0, 0, false
+	c.failures, c.players, c.pauses, c.tries = 0, nil, 0, nil
 	return back
 }
 
-// failed notes that there was no answer, and reports whether a pause begins with it.
-func (c *circuit) failed() (pause time.Duration, opened bool) {
+// failed notes that there was no answer, and reports whether a pause begins with it, and whether that is the first.
+func (c *circuit) failed(player string) (pause time.Duration, opened bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.failures++
-	if c.failures < failuresMax || c.now().Before(c.until) { // of those that were under way when the pause began
-		return 0, false
+	if c.pauses > 0 {
+		if _, tried := c.tries[player]; !tried || c.now().Before(c.until) { // it was under way when the pause began
+			return 0, false
+		}
+		if c.tries[player] = true; len(c.tries) < triesMax || c.underWay() > 0 {
+			return 0, false
+		}
+	} else {
+		c.failures++
+		if c.players == nil {
+			c.players = map[string]bool{}
+		}
+		if len(c.players) < playersLeast {
+			c.players[player] = true
+		}
+		if c.failures < failuresMax || len(c.players) < playersLeast {
+			return 0, false
+		}
+		opened = true
 	}
-	opened = c.pauses == 0
 	pause = min(firstPause<<min(c.pauses, 10), longestPause)
 	c.pauses++
-	c.until, c.trying = c.now().Add(pause), false
+	c.until, c.tries = c.now().Add(pause), nil
 	return pause, opened
 }
 
 // gaveUp notes a question that says nothing about the receiver.
-func (c *circuit) gaveUp() {
+func (c *circuit) gaveUp(player string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.trying = false
+	delete(c.tries, player)
+}
+
+// complainEvery keeps a hook that fails all the time from filling the log.
+const complainEvery = time.Minute
+
+// mayComplain reports whether the log is to hear of a failure.
+func (c *circuit) mayComplain() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	now := c.now()
+	if now.Before(c.complain) {
+		return false
+	}
+	c.complain = now.Add(complainEvery)
+	return true
 }

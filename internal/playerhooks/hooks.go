@@ -2,8 +2,8 @@
 // the studio adds to it. Each hook is one signed POST whose answer is waited for, for a short while only; what holds when
 // there is none is set for each hook.
 //
-// A hook that is off costs nothing. One whose receiver is down costs little: after some failures nobody is asked for a
-// while, and never do more than a set number wait for one receiver.
+// A hook that is off costs nothing. One whose receiver is down costs little: after some failures of several players' questions nobody
+// is asked for a while, and never do more than a set number wait for one receiver.
 package playerhooks
 
 import (
@@ -42,13 +42,15 @@ const KeyTarget = "player-hooks"
 // Hooks are those that are on. Nil is none.
 type Hooks struct {
 	hooks     map[Name]*hook
-	receivers map[string]*receiver // by URL: hooks that share one share its limits
+	receivers map[string]*receiver // by URL: hooks that share one share its connections
 	numbers   *numbers
 }
 
 type hook struct {
 	Hook
 	receiver *receiver
+	circuit  circuit // its own: a receiver may answer other hooks well
+	log      *slog.Logger
 }
 
 // New makes the hooks of a configuration. The key is what questions are signed with.
@@ -60,10 +62,10 @@ func New(c Config, key string, log *slog.Logger) *Hooks {
 	for name, x := range c.Hooks {
 		r := h.receivers[x.URL]
 		if r == nil {
-			r = newReceiver(x.URL, c.Concurrency, key, log, time.Now)
+			r = newReceiver(x.URL, c.Concurrency, key)
 			h.receivers[x.URL] = r
 		}
-		h.hooks[name] = &hook{x, r}
+		h.hooks[name] = &hook{Hook: x, receiver: r, circuit: circuit{now: time.Now}, log: log}
 	}
 	return h
 }
@@ -117,7 +119,7 @@ type answer interface {
 func Ask[A any, P interface {
 	*A
 	answer
-}](ctx context.Context, h *Hooks, n Name, question any) (A, error) {
+}](ctx context.Context, h *Hooks, n Name, q question) (A, error) {
 	var none A
 	if !h.On(n) {
 		return none, nil
@@ -127,7 +129,7 @@ func Ask[A any, P interface {
 	defer cancel()
 	var got A
 	began := time.Now()
-	err := x.receiver.ask(limited, n, question, func(body []byte) error { return readAnswer(body, P(&got)) })
+	err := x.ask(limited, n, q, func(body []byte) error { return readAnswer(body, P(&got)) })
 	allowed, message := false, ""
 	if err == nil {
 		allowed, message = P(&got).verdict()

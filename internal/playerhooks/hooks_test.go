@@ -12,7 +12,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -204,7 +203,7 @@ func TestSlowReceiver(t *testing.T) {
 	if _, err := Ask[Verdict](ctx, h, BeforeInvite, nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("of a player who is gone: %v", err)
 	}
-	if c := &h.receivers[url].circuit; c.failures != 0 || c.trying {
+	if c := &h.hooks[BeforeInvite].circuit; c.failures != 0 {
 		t.Errorf("it counts as a failure: %d", c.failures)
 	}
 }
@@ -229,10 +228,9 @@ func TestCrowd(t *testing.T) {
 	for range 4 {
 		<-asked
 	}
-	r := h.receivers[url]
 	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 	defer cancel()
-	if err := r.ask(ctx, BeforeInvite, nil, nil); !errors.Is(err, errCrowded) {
+	if err := h.hooks[BeforeInvite].ask(ctx, BeforeInvite, nil, nil); !errors.Is(err, errCrowded) {
 		t.Errorf("the fifth: %v", err)
 	}
 	if len(asked) > 0 {
@@ -242,103 +240,26 @@ func TestCrowd(t *testing.T) {
 	all.Wait()
 }
 
-// A receiver that is down is left alone, then one question tries whether it is back.
-func TestCircuit(t *testing.T) {
-	var down atomic.Bool
-	var asked atomic.Int32
-	down.Store(true)
-	url := backend(t, func(w http.ResponseWriter, _ *http.Request) {
-		asked.Add(1)
-		if down.Load() {
-			w.WriteHeader(http.StatusServiceUnavailable)
-			return
-		}
-		_, _ = io.WriteString(w, `{"allow":true}`)
-	})
-	h := one(t, BeforeInvite, Hook{URL: url, OnTimeout: Deny})
-	now := time.Unix(1_800_000_000, 0)
-	r := h.receivers[url]
-	r.now, r.circuit.now = func() time.Time { return now }, func() time.Time { return now }
-	ask := func() error { _, err := Ask[Verdict](t.Context(), h, BeforeInvite, nil); return err }
-	expect := func(what string, requests int32, ok bool) {
-		t.Helper()
-		asked.Store(0)
-		if err := ask(); (err == nil) != ok || asked.Load() != requests {
-			t.Errorf("%s: %v after %d requests", what, err, asked.Load())
-		}
-	}
-	for range failuresMax {
-		expect("a failure", 1, false)
-	}
-	expect("in the pause", 0, false)
-	if !errors.Is(ask(), errCircuitOpen) {
-		t.Error(ask())
-	}
-	now = now.Add(firstPause)
-	expect("the one that tries", 1, false)
-	expect("in the second pause", 0, false)
-	now = now.Add(firstPause)
-	expect("the second pause is longer", 0, false)
-	now = now.Add(firstPause)
-	down.Store(false)
-	expect("it is back", 1, true)
-	expect("and stays so", 1, true)
-	down.Store(true)
-	for range failuresMax {
-		expect("a failure", 1, false)
-	}
-	expect("in the pause", 0, false)
-	for range 20 {
-		now = now.Add(longestPause)
-		expect("no pause is longer", 1, false)
-	}
-}
-
-// One question tries, not all that come.
-func TestCircuitTriesOnce(t *testing.T) {
-	now := time.Unix(1_800_000_000, 0)
-	c := circuit{now: func() time.Time { return now }}
-	for range failuresMax {
-		if !c.closed() {
-			t.Fatal("not asked before the pause")
-		}
-	}
-	opened := 0
-	for range failuresMax {
-		if _, first := c.failed(); first {
-			opened++
-		}
-	}
-	c.failed() // of one that was under way
-	if opened != 1 || c.closed() {
-		t.Errorf("opened %d times", opened)
-	}
-	now = now.Add(firstPause)
-	if !c.closed() || c.closed() {
-		t.Error("want one question after the pause")
-	}
-	c.gaveUp()
-	if !c.closed() || c.closed() {
-		t.Error("want another one when the first has given up")
-	}
-	if !c.succeeded() || c.succeeded() || !c.closed() || !c.closed() {
-		t.Error("want all when it is back")
-	}
-}
-
 // Those who watch see what became of the questions.
 func TestNumbers(t *testing.T) {
 	answers := make(chan string, 1)
-	url := backend(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, <-answers) })
+	url := backend(t, func(w http.ResponseWriter, _ *http.Request) {
+		answer := <-answers
+		if answer == "" {
+			w.WriteHeader(http.StatusInternalServerError)
+		}
+		_, _ = io.WriteString(w, answer)
+	})
 	h := one(t, BeforeInvite, Hook{URL: url, OnTimeout: Allow})
-	ask := func(answer string) {
+	ask := func(answer, player string) {
 		answers <- answer
-		_, _ = Ask[Verdict](t.Context(), h, BeforeInvite, nil)
+		_, _ = Ask[Verdict](t.Context(), h, BeforeInvite, PlayerInvited{PlayerID: player})
 	}
-	ask(`{"allow":true}`)
-	ask(`{"allow":false}`)
-	for range failuresMax {
-		ask("oops")
+	ask(`{"allow":true}`, "ann")
+	ask(`{"allow":false}`, "ann")
+	ask("oops", "ann")
+	for i := range failuresMax {
+		ask("", fmt.Sprint("player", i))
 	}
 	for range 2 { // which nobody hears
 		_, _ = Ask[Verdict](t.Context(), h, BeforeInvite, nil)
@@ -355,12 +276,12 @@ func TestNumbers(t *testing.T) {
 			if m.GetCounter() != nil {
 				got[m.GetLabel()[0].GetValue()+" "+m.GetLabel()[1].GetValue()] = m.GetCounter().GetValue()
 			}
-			if h := m.GetHistogram(); h != nil && h.GetSampleCount() != 2+failuresMax {
+			if h := m.GetHistogram(); h != nil && h.GetSampleCount() != 3+failuresMax {
 				t.Errorf("%d waits", h.GetSampleCount())
 			}
 		}
 	}
-	want := map[string]float64{"BeforeInvite ALLOWED": 1, "BeforeInvite DENIED": 1, "BeforeInvite SILENT": failuresMax, "BeforeInvite SPARED": 2}
+	want := map[string]float64{"BeforeInvite ALLOWED": 1, "BeforeInvite DENIED": 1, "BeforeInvite UNUSABLE": 1, "BeforeInvite SILENT": failuresMax, "BeforeInvite SPARED": 2}
 	if !maps.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)
 	}

@@ -18,7 +18,7 @@ func newNumbers() *numbers {
 	return &numbers{
 		prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "muster_flow_hook_answers_total",
-			Help: "Questions to the studio's hooks by what came of them: ALLOWED, DENIED, SILENT, or SPARED while the receiver is left alone.",
+			Help: "Questions to the studio's hooks by what came of them: ALLOWED, DENIED, SILENT, UNUSABLE when the answer was none, or SPARED while the receiver is left alone.",
 		}, []string{"hook", "outcome"}),
 		prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "muster_flow_hook_seconds", Help: "From a question to a hook to its answer, or to the end of the wait.",
@@ -34,6 +34,8 @@ func (n *numbers) note(hook Name, began time.Time, allowed bool, err error) {
 		outcome = "SPARED"
 	case errors.Is(err, context.Canceled):
 		return // the player's client has gone
+	case isUnusable(err):
+		outcome = "UNUSABLE"
 	case err != nil:
 		outcome = "SILENT"
 	case !allowed:

@@ -2,6 +2,23 @@ package playerhooks
 
 // What hooks are asked. PlayerID is who wishes it.
 
+type question interface{ asker() string }
+
+func askerOf(q question) string {
+	if q == nil {
+		return ""
+	}
+	return q.asker()
+}
+
+func (q PartyMade) asker() string     { return q.PlayerID }
+func (q PartyJoined) asker() string   { return q.PlayerID }
+func (q PlayerInvited) asker() string { return q.PlayerID }
+func (q Search) asker() string        { return q.PlayerID }
+func (q Direct) asker() string        { return q.PlayerID }
+func (q Update) asker() string        { return q.PlayerID }
+func (q Penalty) asker() string       { return q.PlayerID }
+
 // PartyMade is the question of BeforeCreateParty.
 type PartyMade struct {
 	PlayerID    string `json:"player_id"`

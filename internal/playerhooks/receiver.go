@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"time"
 
@@ -20,20 +19,15 @@ const answerMax = 256 << 10
 
 // receiver is one URL that answers questions.
 type receiver struct {
-	url     string
-	key     string
-	slots   chan struct{} // as many as may wait for it at once
-	client  *http.Client
-	circuit circuit
-	log     *slog.Logger
-	now     func() time.Time
+	url    string
+	key    string
+	slots  chan struct{} // as many as may wait for it at once
+	client *http.Client
+	now    func() time.Time
 }
 
-func newReceiver(to string, concurrency int, key string, log *slog.Logger, now func() time.Time) *receiver {
-	return &receiver{
-		url: to, key: key, slots: make(chan struct{}, concurrency), client: webhook.NewClient(concurrency), log: log, now: now,
-		circuit: circuit{now: now},
-	}
+func newReceiver(to string, concurrency int, key string) *receiver {
+	return &receiver{url: to, key: key, slots: make(chan struct{}, concurrency), client: webhook.NewClient(concurrency), now: time.Now}
 }
 
 // message is a question as it is sent. A repeat by the transport, on a connection that broke, has the same id.
@@ -49,42 +43,68 @@ var (
 	errCrowded     = errors.New("too many questions wait for its receiver")
 )
 
+// unusable is an answer that is none: the receiver is there, and has not said what was asked.
+type unusable struct{ error }
+
+func (e unusable) Unwrap() error { return e.error }
+
+func isUnusable(err error) bool {
+	_, ok := errors.AsType[unusable](err)
+	return ok
+}
+
 // ask sends a question and lets read judge the answer.
-func (r *receiver) ask(ctx context.Context, n Name, question any, read func([]byte) error) error {
-	if !r.circuit.closed() {
+func (h *hook) ask(ctx context.Context, n Name, q question, read func([]byte) error) error {
+	player := askerOf(q)
+	if !h.circuit.closed(player) {
 		return errCircuitOpen
 	}
 	select {
-	case r.slots <- struct{}{}:
+	case h.receiver.slots <- struct{}{}:
 	case <-ctx.Done():
-		r.circuit.gaveUp()
+		h.circuit.gaveUp(player)
 		return errCrowded
 	}
-	defer func() { <-r.slots }()
-	body, err := r.post(ctx, n, question)
+	defer func() { <-h.receiver.slots }()
+	body, err := h.receiver.post(ctx, n, q)
 	if err == nil {
-		err = read(body)
-	}
-	switch {
-	case err == nil:
-		if r.circuit.succeeded() {
-			r.log.Info("a receiver of hooks is back", "url", webhook.PlainURL(r.url))
-		}
-	case errors.Is(ctx.Err(), context.Canceled): // the player's client has gone, which says nothing about the receiver
-		r.circuit.gaveUp()
-	default:
-		if pause, opened := r.circuit.failed(); opened {
-			r.log.Warn("a receiver of hooks does not answer; it is not asked for a while", "url", webhook.PlainURL(r.url), "hook", n, "pause", pause, "err", err)
-		} else {
-			r.log.Debug("a hook was not answered", "url", webhook.PlainURL(r.url), "hook", n, "err", err)
+		if err = read(body); err != nil {
+			err = unusable{err}
 		}
 	}
+	h.note(ctx, n, player, err)
 	return err
 }
 
-func (r *receiver) post(ctx context.Context, n Name, question any) ([]byte, error) {
+// note tells the circuit and the log how a question went.
+func (h *hook) note(ctx context.Context, n Name, player string, err error) {
+	log := h.log.With("hook", n, "url", webhook.PlainURL(h.receiver.url))
+	switch {
+	case err == nil || isUnusable(err):
+		if h.circuit.answered() {
+			log.Info("the receiver of a hook is back")
+		}
+	case errors.Is(ctx.Err(), context.Canceled): // the player's client has gone, which says nothing about the receiver
+		h.circuit.gaveUp(player)
+		return
+	default:
+		if pause, opened := h.circuit.failed(player); opened {
+			log.Warn("the receiver of a hook does not answer; it is not asked for a while", "pause", pause, "err", err)
+			return
+		}
+	}
+	switch {
+	case err == nil:
+	case h.circuit.mayComplain():
+		log.Warn("a hook gave no answer that can be used; what its on_timeout says holds", "err", err, "not_again_for", complainEvery)
+	default:
+		log.Debug("a hook gave no answer that can be used", "err", err)
+	}
+}
+
+func (r *receiver) post(ctx context.Context, n Name, q question) ([]byte, error) {
 	id, now := uuid.NewString(), r.now()
-	body, err := json.Marshal(message{n, id, now.UTC().Format("2006-01-02T15:04:05.000Z"), question})
+	body, err := json.Marshal(message{n, id, now.UTC().Format("2006-01-02T15:04:05.000Z"), q})
 	if err != nil {
 		return nil, err
 	}
@@ -100,10 +120,12 @@ func (r *receiver) post(ctx context.Context, n Name, question any) ([]byte, erro
 	switch {
 	case err != nil:
 		return nil, err
-	case response.StatusCode != http.StatusOK:
+	case response.StatusCode >= http.StatusInternalServerError || response.StatusCode == http.StatusTooManyRequests:
 		return nil, fmt.Errorf("it answered %s, want 200", response.Status)
+	case response.StatusCode != http.StatusOK:
+		return nil, unusable{fmt.Errorf("it answered %s, want 200", response.Status)}
 	case len(answered) > answerMax:
-		return nil, fmt.Errorf("its answer is longer than %d bytes", answerMax)
+		return nil, unusable{fmt.Errorf("its answer is longer than %d bytes", answerMax)}
 	}
 	return answered, nil
 }
