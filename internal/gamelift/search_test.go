@@ -10,12 +10,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
-	"github.com/google/uuid"
 
 	"github.com/musterhq/muster/internal/domain/cell"
 )
-
-func repeating(o *gamelift.Options) { o.RetryMaxAttempts = 5 }
 
 // namedGame makes an ACTIVE game session with the name, for two players.
 func (h *hall) namedGame(fleetID, name string, properties ...string) string {
@@ -27,9 +24,7 @@ func (h *hall) namedGame(fleetID, name string, properties ...string) string {
 	for i := 0; i < len(properties); i += 2 {
 		in.GameProperties = append(in.GameProperties, types.GameProperty{Key: &properties[i], Value: &properties[i+1]})
 	}
-	// The SDK drops a connection now and then under large answers, and repeats the request.
-	in.IdempotencyToken = aws.String("token-" + uuid.NewString())
-	created := must(h.sdk.CreateGameSession(h.Context(), in, repeating))(h.T)
+	created := must(h.sdk.CreateGameSession(h.Context(), in))(h.T)
 	h.do(&cell.ActivateGameSession{Process: key, Game: h.gameID(*created.GameSession.GameSessionId)})
 	return *created.GameSession.GameSessionId
 }
@@ -146,7 +141,7 @@ func TestSearchPagesOfLongNames(t *testing.T) {
 	})
 	seen := map[string]bool{}
 	for pager.HasMorePages() {
-		page := must(pager.NextPage(t.Context(), repeating))(t)
+		page := must(pager.NextPage(t.Context()))(t)
 		for _, g := range page.GameSessions {
 			seen[*g.GameSessionId] = true
 		}
