@@ -112,7 +112,7 @@ func (c *cli) expect(o object, want map[string]any) {
 // The CLI's share of the operations: the walk-through of the README, the guide to queues, and the stories of operators.
 func TestOperationsWithAWSCLI(t *testing.T) {
 	t.Parallel()
-	s := startService(t)
+	s := startService(t, "--virtual-clock") // whatever the machine takes for a command
 	c := newCLI(s)
 	t.Run("together", func(t *testing.T) {
 		t.Run("walk-through", func(t *testing.T) { t.Parallel(); walkThrough(t, c.in(t)) })

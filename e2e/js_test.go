@@ -15,7 +15,7 @@ func TestOperationsWithJavaScriptSDK(t *testing.T) {
 	if _, err := os.Stat("js/node_modules"); err != nil {
 		t.Fatal("js/node_modules is missing: run scripts/test-needs.sh")
 	}
-	s := startService(t)
+	s := startService(t, "--virtual-clock") // whatever the machine takes for a call
 	cmd := exec.CommandContext(t.Context(), "node", "operations.js")
 	cmd.Dir = "js"
 	cmd.Env = cleanEnvironment("MUSTER_URL="+s.url(), "ARENA_SERVER="+arenaServerBinary, "ARENA_CLIENT="+arenaClientBinary)

@@ -30,7 +30,7 @@ func (s *service) untilSettled(ids ...string) []types.MatchmakingTicket {
 // TestGuideToMatchmaking runs the commands of docs/guide/matchmaking.md as they stand, and checks what the page says of them.
 func TestGuideToMatchmaking(t *testing.T) {
 	t.Parallel()
-	c := newCLI(startService(t))
+	c := newCLI(startService(t, "--virtual-clock")) // whatever the machine takes for a command
 	g := &guide{cli: c, ids: map[string]string{}, answers: map[string]object{}}
 	var described []object
 	for _, command := range commandsOf(t, "../docs/guide/matchmaking.md") {

@@ -35,7 +35,7 @@ func refused(t *testing.T, what string, err error, code string, parts ...string)
 // Every operation that is served, and its main error, with the current SDK, which speaks CBOR.
 func TestOperationsWithGoSDK(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
+	s := newService(t, "--virtual-clock")
 	s.calls = newCalls()
 	s.start()
 	t.Run("together", func(t *testing.T) {
