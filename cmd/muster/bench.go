@@ -29,7 +29,7 @@ type benchCommand struct {
 func (c *benchCommand) Run(ctx context.Context, stdout io.Writer) error {
 	if c.List {
 		for _, s := range bench.Scenarios() {
-			if _, err := fmt.Fprintf(stdout, "%-10s %s\n", s[0], s[1]); err != nil {
+			if _, err := fmt.Fprintf(stdout, "%-12s %s\n", s[0], s[1]); err != nil {
 				return err
 			}
 		}

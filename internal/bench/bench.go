@@ -43,6 +43,7 @@ var scenarios = []scenario{
 	{"player-flow", "players' event streams: memory, frames, their return after a crash, fresh logins in a line, a match of sixty", (*bench).flow},
 	{"core", "the core alone in process: rules, journal, snapshots, reads", (*bench).core},
 	{"restart", "start with 1,000,000 player sessions in 100,000 game sessions", (*bench).restart},
+	{"flow-restart", "start with 1,000,000 players logged in, in parties", (*bench).flowRestart},
 }
 
 // Scenarios lists what can be measured, a name and a line about it each.

@@ -31,6 +31,7 @@ type sizes struct {
 	flowGamePlayers int
 	flowLogins      int // a second that are let in then
 	flowMatches     int // of sixty players, one after another
+	flowRecords     int // of players who are logged in when the service starts
 
 	corePlayers, coreGames int
 	coreSteps              int // reservations in the measurement on one core
@@ -48,7 +49,7 @@ var (
 		duels:         20_000, teamTickets: 100_000, teamRate: 5_000,
 		idleServers: 15_000, idleSettle: 10 * time.Second,
 		flowPlayers: 15_000, flowSettle: 25 * time.Second, flowRate: 5_000, flowWarm: 5 * time.Second,
-		flowGames: 5, flowGamePlayers: 60, flowLogins: 500, flowMatches: 200,
+		flowGames: 5, flowGamePlayers: 60, flowLogins: 500, flowMatches: 200, flowRecords: 1_000_000,
 		corePlayers: 1_000_000, coreGames: 100_000, coreSteps: 1_000_000, coreMeasure: 10 * time.Second,
 		coreSnapshotEvery: 8 << 20,
 	}
@@ -59,7 +60,7 @@ var (
 		duels:         200, teamTickets: 500, teamRate: 100,
 		idleServers: 50, idleSettle: 100 * time.Millisecond,
 		flowPlayers: 60, flowSettle: 100 * time.Millisecond, flowRate: 30, flowWarm: 100 * time.Millisecond,
-		flowGames: 1, flowGamePlayers: 10, flowLogins: 40, flowMatches: 3,
+		flowGames: 1, flowGamePlayers: 10, flowLogins: 40, flowMatches: 3, flowRecords: 500,
 		corePlayers: 10_000, coreGames: 1000, coreSteps: 10_000, coreMeasure: 300 * time.Millisecond,
 		coreSnapshotEvery: 256 << 10,
 	}

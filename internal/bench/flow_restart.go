@@ -1,0 +1,83 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/settings"
+)
+
+// flowRestart starts the service on the records of many players, all logged in and in parties of two, and looks at what that
+// takes.
+func (b *bench) flowRestart(ctx context.Context) error {
+	dir, err := b.freshDir("flow-restart")
+	if err != nil {
+		return err
+	}
+	if err := b.fillFlow(ctx, dir); err != nil {
+		return err
+	}
+	var ready time.Duration
+	var resident, live int64
+	for range b.options.Rounds { // the first one finds what the fill left, the others what a kill left
+		s, err := b.start(ctx, "the service", dir, flowArguments(0)...)
+		if err != nil {
+			return err
+		}
+		if ready == 0 || s.ready < ready {
+			ready, resident = s.ready, s.resident()
+		}
+		live, err = s.liveHeap(ctx)
+		s.kill()
+		if err != nil {
+			return err
+		}
+	}
+	defaults := settings.Defaults()
+	live -= int64(defaults.HeapFloor) * 100 / int64(100+defaults.GCPercent) // the floor's block counts as live
+	each := func(n int64) float64 { return float64(n) / float64(b.sizes.flowRecords) }
+	b.progress("  ready after %s; %.0f bytes resident, %.0f of live heap for each player", ready.Round(time.Millisecond), each(resident), each(live))
+	what := fmt.Sprintf("restart with %s players logged in, in parties of two", thousands(int64(b.sizes.flowRecords)))
+	b.table.addFact(what+": ready after", "", "%.1f s", ready.Seconds())
+	b.table.addFact(what+": resident memory for each player", "", "%.0f B", each(resident))
+	b.table.addFact(what+": live heap for each player", "", "%.0f B", each(live))
+	return nil
+}
+
+// fillFlow logs players in and makes their parties, through the engine.
+func (b *bench) fillFlow(ctx context.Context, dir string) error {
+	began := time.Now()
+	s := settings.Defaults()
+	s.PlayerFlow = true
+	c, err := openCellWith(ctx, dir, s.Cell(), 0, nil)
+	if err != nil {
+		return err
+	}
+	err = inParallel(b.sizes.flowRecords/2, filling, func(i int) error {
+		party := randomID()
+		for n := range 2 {
+			login := &cell.Login{Player: "player-" + strconv.Itoa(2*i+n), Session: randomID(), Token: randomID(), Device: "PC", ClientVersion: "1.0"}
+			if err := c.Do(ctx, login); err != nil {
+				return err
+			}
+			caller := cell.Caller{Player: login.Player, Session: login.Session}
+			var goes cell.Command = &cell.CreateParty{Caller: caller, ID: party, Joinability: flow.Open}
+			if n == 1 {
+				goes = &cell.JoinParty{Caller: caller, Party: party}
+			}
+			if err := c.Do(ctx, goes); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if closeErr := c.close(); err == nil {
+		err = closeErr
+	}
+	b.progress("  the records of %d players written in %s", b.sizes.flowRecords, time.Since(began).Round(time.Millisecond))
+	return err
+}
