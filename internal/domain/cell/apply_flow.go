@@ -6,6 +6,7 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/placement"
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
@@ -105,7 +106,50 @@ func (c *Cell) applyFlowResumed(e *FlowResumed) {
 		if x.Live() && x.Game != "" && x.Suspect == 0 {
 			c.applySuspicion(r, e.Now)
 		}
+		if x.Status == flow.InstancePending && e.Down > 0 {
+			c.delayPlacement(x.Placement, e.Down)
+		}
 	}
+	for r, p := range c.flow.Parties.All() {
+		if p.Search != nil && e.Down > 0 {
+			c.delaySearch(r, e.Down)
+		}
+	}
+}
+
+// delaySearch moves the ends of a party's search, of its ticket, and of the match that waits for its answer. They are on the
+// calendar, as those of tickets that backends start themselves are, which end on time.
+func (c *Cell) delaySearch(r flow.Ref, by int64) {
+	p := c.flow.Parties.Mut(r)
+	s := *p.Search
+	s.Expires += domain.Time(by)
+	m := c.matchmaking
+	if at, ok := m.Ticket("mm-" + s.Ticket.String()); ok {
+		t := m.Tickets.Mut(at)
+		t.TimeoutAt, t.Changed = t.TimeoutAt+domain.Time(by), c.number
+		if t.Status.Waits() {
+			c.waiting.setWall(ticketTimeout, at, t.TimeoutAt)
+		}
+	}
+	if at, ok := m.Match(s.Match.String()); ok && s.AcceptBy != 0 {
+		x := m.Matches.Mut(at)
+		if s.AcceptBy == x.AcceptBy { // the first of its parties
+			x.AcceptBy, x.Changed = x.AcceptBy+domain.Time(by), c.number
+			c.waiting.setWall(acceptanceTimeout, at, x.AcceptBy)
+		}
+		s.AcceptBy = x.AcceptBy
+	}
+	p.Search, p.Changed = &s, c.number
+}
+
+// delayPlacement moves the end of a placement that players wait for.
+func (c *Cell) delayPlacement(id string, by int64) {
+	r, ok := c.placements.Placement(id)
+	if !ok || c.placements.Placements.Get(r).Status != placement.Pending {
+		return
+	}
+	c.changePlacement(id, func(p *placement.Placement) { p.TimeoutAt += domain.Time(by) })
+	c.waiting.setWall(placementTimeout, r, c.placements.Placements.Get(r).TimeoutAt)
 }
 
 // awaitPlayer gives a player time to come back whose client is not known to be here any more.

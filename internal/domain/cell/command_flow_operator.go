@@ -176,6 +176,7 @@ func (t *tx) penaliseEnd(m *flow.Membership, reason flow.Reason) {
 	lost := m.LostAt != 0
 	switch {
 	case x.Unranked || x.Suspect != 0 || m.Excused:
+	case t.couldNotCome(m, x, reason):
 	case reason == flow.NoShow:
 		t.penalise(m.PlayerRef(), flow.Dodge, m.Instance, reason)
 	case (reason == flow.Left || reason == flow.DeclinedReconnect) && !m.WasActive:
@@ -184,6 +185,18 @@ func (t *tx) penaliseEnd(m *flow.Membership, reason flow.Reason) {
 		reason == flow.Disconnected && lost:
 		t.penalise(m.PlayerRef(), flow.Leave, m.Instance, reason)
 	}
+}
+
+// couldNotCome reports whether a player is not where the game is, and could not be: nobody is let into a game whose host is to end,
+// and a client has its time to come back to a service that was down.
+func (t *tx) couldNotCome(m *flow.Membership, x *flow.Instance, reason flow.Reason) bool {
+	switch reason {
+	case flow.NoShow, flow.ReconnectExpired:
+		return x.Status == flow.InstanceEnding || t.c.flow.Players.Get(m.PlayerRef()).Presence == flow.Unknown
+	case flow.Disconnected, flow.TooManyDisconnects:
+		return x.Status == flow.InstanceEnding
+	}
+	return false
 }
 
 // penalise moves a player one step up a scale. The lock is computed in every mode but OFF; whether it keeps the player
@@ -206,13 +219,14 @@ func (t *tx) penalise(r flow.Ref, kind flow.PenaltyKind, instance domain.UUID, r
 	i := slices.IndexFunc(all, func(x flow.Penalty) bool { return x.Kind == kind })
 	if i >= 0 {
 		next.Level += decayed(all[i], decay, t.now)
+		next.Until = all[i].Until // an operator may have set it, or the studio
 		all[i] = next
 	} else {
 		all = append(all, next)
 		i = len(all) - 1
 	}
 	if lock := steps[min(int(next.Level), len(steps))-1]; lock > 0 {
-		all[i].Until = t.now.Add(lock)
+		all[i].Until = max(next.Until, t.now.Add(lock))
 	}
 	applied := all[i]
 	id := p.ID

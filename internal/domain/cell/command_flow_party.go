@@ -151,11 +151,11 @@ func (t *tx) mayJoin(target flow.Ref, p *flow.Player) error {
 type LeaveParty struct{ Caller }
 
 func (cmd *LeaveParty) decide(t *tx) error {
-	r, _, done, err := t.partyCaller(&cmd.Caller, "LeaveParty", t.ownParty)
+	r, party, done, err := t.partyCaller(&cmd.Caller, "LeaveParty", t.ownParty)
 	if err != nil || done {
 		return err
 	}
-	t.leaveParty(r, flow.Left)
+	t.declines(r, party, func() { t.leaveParty(r, flow.Left) })
 	return nil
 }
 
@@ -169,7 +169,7 @@ type KickPlayer struct {
 const kickedMax = 100
 
 func (cmd *KickPlayer) decide(t *tx) error {
-	_, party, done, err := t.partyCaller(&cmd.Caller, "KickPlayer", t.ledWith(cmd.Target))
+	r, party, done, err := t.partyCaller(&cmd.Caller, "KickPlayer", t.ledWith(cmd.Target))
 	if err != nil || done {
 		return err
 	}
@@ -180,7 +180,7 @@ func (cmd *KickPlayer) decide(t *tx) error {
 		}
 	}
 	target, _ := t.c.flow.Player(cmd.Target)
-	t.leaveParty(target, flow.WasKicked)
+	t.declines(r, party, func() { t.leaveParty(target, flow.WasKicked) })
 	p := *t.c.flow.Parties.Get(party)
 	p.Kicked = append(slices.Clip(p.Kicked), flow.Kicked{Player: cmd.Target, At: t.now})
 	p.Kicked = p.Kicked[max(0, len(p.Kicked)-kickedMax):]
@@ -228,11 +228,11 @@ func (cmd *RotateInviteCode) decide(t *tx) error {
 type DisbandParty struct{ Caller }
 
 func (cmd *DisbandParty) decide(t *tx) error {
-	_, party, done, err := t.partyCaller(&cmd.Caller, "DisbandParty", t.ledParty)
+	r, party, done, err := t.partyCaller(&cmd.Caller, "DisbandParty", t.ledParty)
 	if err != nil || done {
 		return err
 	}
-	t.shutDownParty(party, flow.Disbanded)
+	t.declines(r, party, func() { t.shutDownParty(party, flow.Disbanded) })
 	return nil
 }
 

@@ -28,32 +28,44 @@ func (cmd *DecidePenalty) decide(t *tx) error {
 	if err := checkLevel(cmd.Level); err != nil {
 		return err
 	}
-	all := slices.Clone(t.c.flow.Players.Get(r).Penalties)
+	all := t.c.flow.Players.Get(r).Penalties
 	i := slices.IndexFunc(all, func(p flow.Penalty) bool { return p.Kind == cmd.Kind && p.Since == cmd.Since })
 	if i < 0 {
 		return nil
 	}
-	x := all[i]
-	x.Until = 0
 	if cmd.Clear {
-		x.Level--
-	} else if x.Level = cmd.Level; cmd.Lock > 0 {
+		t.liftPenalty(r, i)
+		return nil
+	}
+	x := all[i]
+	x.Level, x.Until = cmd.Level, 0
+	if cmd.Lock > 0 {
 		x.Until = t.now.Add(cmd.Lock)
 	}
+	t.replacePenalty(r, i, x, flow.OnPenaltyApplied)
+	return nil
+}
+
+// liftPenalty takes the latest offence of a kind back: one step down again, and no lock of it. I is its place among the player's.
+func (t *tx) liftPenalty(r flow.Ref, i int) {
+	x := t.c.flow.Players.Get(r).Penalties[i]
+	x.Level, x.Until = x.Level-1, 0
+	t.replacePenalty(r, i, x, flow.OnPenaltyLifted)
+}
+
+// replacePenalty puts another penalty in the place of one, or nothing if nothing is left of it.
+func (t *tx) replacePenalty(r flow.Ref, i int, x flow.Penalty, told flow.MessageType) {
+	p := t.c.flow.Players.Get(r)
+	id, all := p.ID, slices.Clone(p.Penalties)
 	if all[i] = x; x.Level <= 0 && x.Until == 0 {
 		all = slices.Delete(all, i, i+1)
 	}
 	t.changePlayer(r, func(e *PlayerChanged) { e.Penalties = all })
-	told := flow.OnPenaltyApplied
-	if cmd.Clear {
-		told = flow.OnPenaltyLifted
-	}
 	if t.c.flowConfig.Penalties.Mode == flow.PenaltiesEnforced {
-		t.tellPlayers(told, flow.Message{Penalty: &x}, cmd.Player)
+		t.tellPlayers(told, flow.Message{Penalty: &x}, id)
 	} else {
-		t.tellOnlyStudio(told, flow.Message{Penalty: &x}, cmd.Player)
+		t.tellOnlyStudio(told, flow.Message{Penalty: &x}, id)
 	}
-	return nil
 }
 
 // checkLevel checks a place on a scale that somebody else names: the next offence counts from it.

@@ -271,13 +271,21 @@ func (t *tx) leaveSearch(r flow.Ref, why flow.Reason) error {
 	if t.c.flowConfig.Search.LeaderCancels && !x.Leads(p.ID) {
 		return flow.Refuse(flow.Refusal{Code: flow.NotLeader}, "only the leader ends the search of party pty-%s", x.ID)
 	}
-	asked, id := x.Search.Status == flow.RequiresAcceptance, p.ID
-	t.endSearch(party, flow.OnLeftMatchmaking, why, id)
-	t.noteLeave(r)
-	if asked {
+	t.declines(r, party, func() {
+		t.endSearch(party, flow.OnLeftMatchmaking, why, p.ID)
+		t.noteLeave(r)
+	})
+	return nil
+}
+
+// declines lets a player do what ends the search of a party. While a match waits for its answers that is a decline, or there
+// would be ways round one.
+func (t *tx) declines(r, party flow.Ref, do func()) {
+	search := t.c.flow.Parties.Get(party).Search
+	do()
+	if search != nil && search.Status == flow.RequiresAcceptance {
 		t.penalise(r, flow.Dodge, domain.UUID{}, flow.AcceptDeclined)
 	}
-	return nil
 }
 
 // noteLeave counts a player's own leaves, and locks who enters and leaves again and again.

@@ -158,8 +158,8 @@ func (cmd *Logout) decide(t *tx) error {
 		return err
 	}
 	p := t.c.flow.Players.Get(r)
-	if phase := p.Keys.Phase(); !t.c.flowConfig.Parties.LogoutKeepsParty && (phase == flow.InParty || phase == flow.Matchmaking) {
-		t.leaveParty(r, flow.Left)
+	if party, ok := t.c.flow.Party(p.Keys.Party); ok && p.Keys.Game.IsZero() && !t.c.flowConfig.Parties.LogoutKeepsParty {
+		t.declines(r, party, func() { t.leaveParty(r, flow.Left) })
 	}
 	t.endLogin(r)
 	return nil

@@ -197,7 +197,7 @@ func (cmd *Resume) decide(t *tx) error {
 	was := t.contact - domain.ContactTime(down)
 	t.emit(&Resumed{Downtime: int64(down), LostBy: was.Add(t.c.config.LinkGrace)})
 	t.contact = was
-	t.flowResumed()
+	t.flowResumed(int64(down))
 	return nil
 }
 

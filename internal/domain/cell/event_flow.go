@@ -41,8 +41,12 @@ type PresenceChanged struct {
 }
 
 // FlowResumed says that the service was down: whoever was online has until PresenceBy to come back, and every host is suspected
-// to be lost until its server is back. Now is on the contact clock.
-type FlowResumed struct{ PresenceBy, Now domain.ContactTime }
+// to be lost until its server is back. Now is on the contact clock. Down is how much longer than the calendar says players may
+// search, answer a match and wait for a host, because they could not be told of one.
+type FlowResumed struct {
+	PresenceBy, Now domain.ContactTime
+	Down            int64 // milliseconds
+}
 
 // PlayersTold is one event for players: their outboxes take it. If the studio wants it, too, No is its number there, and Kept
 // the number of the oldest event that is kept for the studio.
@@ -199,6 +203,7 @@ func (e *PresenceChanged) Fields(c *wire.Codec) {
 func (e *FlowResumed) Fields(c *wire.Codec) {
 	wire.Int(c, 1, &e.PresenceBy)
 	wire.Int(c, 2, &e.Now)
+	wire.Int(c, 3, &e.Down)
 }
 
 // Fields of the event.

@@ -15,7 +15,7 @@ func (c *Cell) allowedActions(r flow.Ref) flow.Actions {
 	}
 	if party, ok := c.flow.Party(p.Keys.Party); ok {
 		a |= c.partyActions(c.flow.Parties.Get(party), p)
-	} else if phase == flow.Idle && !config.Search.NoSoloParty {
+	} else if phase == flow.Idle && !config.Search.NoSoloParty && p.Here() && c.lockOf(p, c.last) == nil {
 		a |= flow.CanEnterMatchmaking
 	}
 	if !inGame && phase != flow.Matchmaking {

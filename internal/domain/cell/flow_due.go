@@ -157,8 +157,8 @@ func (t *tx) playerAged(r flow.Ref) {
 }
 
 // flowResumed gives everybody who was online when the service went down the time to come back.
-func (t *tx) flowResumed() {
+func (t *tx) flowResumed(down int64) {
 	if t.c.flow.Players.Len() > 0 {
-		t.emit(&FlowResumed{PresenceBy: t.contact.Add(t.c.flowConfig.Sessions.RestartGrace), Now: t.contact})
+		t.emit(&FlowResumed{PresenceBy: t.contact.Add(t.c.flowConfig.Sessions.RestartGrace), Now: t.contact, Down: max(down, 0)})
 	}
 }

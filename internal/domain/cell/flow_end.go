@@ -16,7 +16,7 @@ func (t *tx) closeInstance(r flow.Ref, end, member flow.Reason, result string) {
 	members := slices.Clone(x.Members())
 	t.changeInstance(r, func(x *flow.Instance) {
 		x.Status, x.EndReason, x.Ended, x.Result = flow.InstanceEnded, end, t.now, result
-		x.AllocateBy, x.AbsoluteBy, x.EndBy, x.EmptyBy, x.KeepAliveBy, x.Suspect, x.Gone = 0, 0, 0, 0, 0, 0, nil
+		x.AllocateBy, x.AbsoluteBy, x.EndBy, x.EmptyBy, x.KeepAliveBy, x.Suspect, x.Gone, x.Lost = 0, 0, 0, 0, 0, 0, nil, nil
 		x.ForgetAt = t.now.Add(t.c.flowConfig.Games.EndedKept)
 	})
 	for _, m := range members {

@@ -102,6 +102,9 @@ func (t *tx) ticketEnded(x *matchmaking.Ticket, why matchmaking.Reason) {
 	t.endSearch(r, flow.OnMatchmakingFailed, reason, strings.Join(by, ","))
 	for _, player := range by {
 		p, _ := t.c.flow.Player(player)
+		if why == matchmaking.AcceptanceTimedOut && t.c.flow.Players.Get(p).Presence == flow.Unknown {
+			continue // the service was down, and the player is not back yet
+		}
 		t.penalise(p, flow.Dodge, domain.UUID{}, reason)
 	}
 }

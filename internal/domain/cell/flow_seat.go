@@ -1,6 +1,7 @@
 package cell
 
 import (
+	"slices"
 	"time"
 
 	"github.com/musterhq/muster/internal/domain"
@@ -68,13 +69,18 @@ func (t *tx) connectionLost(r flow.Ref) {
 	m := *t.c.flow.Memberships.Get(r)
 	rules := t.c.flow.Instances.Get(m.InstanceRef()).Rules
 	lost := m.Disconnects + 1
+	over := flow.NoReason
 	switch {
 	case rules.Reconnect == flow.ReconnectOff:
-		t.changeMembership(r, func(m *flow.Membership) { m.Disconnects, m.LostAt = lost, t.now })
-		t.endMembership(r, flow.Disconnected)
-		return
+		over = flow.Disconnected
 	case rules.Reconnect == flow.ReconnectOptional && rules.DisconnectsMax > 0 && lost > rules.DisconnectsMax:
-		t.endMembership(r, flow.TooManyDisconnects)
+		over = flow.TooManyDisconnects
+	}
+	if over != flow.NoReason {
+		t.changeMembership(r, func(m *flow.Membership) { m.Disconnects, m.LostAt = lost, t.now })
+		t.excuseMany(r)
+		t.endMembership(r, over)
+		t.noteLoss(m.InstanceRef(), m.Player)
 		return
 	}
 	t.changeMembership(r, func(m *flow.Membership) {
@@ -86,27 +92,58 @@ func (t *tx) connectionLost(r flow.Ref) {
 			m.Status, m.Session, m.Next = flow.MemberReserved, m.Next, domain.UUID{}
 		}
 	})
-	t.excuseMany(m.InstanceRef())
+	t.excuseMany(r)
 	t.tellReconnect(r)
 }
 
-// excuseMany makes it no offence to have lost the connection when half of the players lost theirs at the same time.
+// excuseMany makes it no offence to have lost the connection when half of the players lost theirs at the same time, as the member
+// r does now. Of those whose seat was lost with it the penalty is taken back.
 func (t *tx) excuseMany(r flow.Ref) {
+	instance := t.c.flow.Memberships.Get(r).InstanceRef()
+	x := t.c.flow.Instances.Get(instance)
 	var together []flow.Ref
-	members := t.c.flow.Instances.Get(r).Members()
+	members, gone := x.Members(), t.recent(x.Lost)
 	for _, ref := range members {
 		m := t.c.flow.Memberships.Get(ref)
-		if m.LostAt != 0 && t.now.Sub(m.LostAt) <= t.c.flowConfig.Games.LossesTogether && m.Status != flow.MemberActive {
+		if m.LostAt != 0 && t.now.Sub(m.LostAt) <= t.c.flowConfig.Games.LossesTogether && (m.Status != flow.MemberActive || ref == r) {
 			together = append(together, ref)
 		}
 	}
-	if len(together) < 2 || 2*len(together) < len(members) {
+	if n := len(together) + len(gone); n < 2 || 2*n < len(members)+len(gone) {
 		return
 	}
 	for _, ref := range together {
 		if !t.c.flow.Memberships.Get(ref).Excused {
 			t.changeMembership(ref, func(m *flow.Membership) { m.Excused = true })
 		}
+	}
+	id := x.ID
+	for _, l := range gone {
+		t.pardon(l, id)
+	}
+}
+
+// recent are the losses that count as one with a loss now.
+func (t *tx) recent(all []flow.Loss) []flow.Loss {
+	return slices.DeleteFunc(slices.Clone(all), func(l flow.Loss) bool { return t.now.Sub(l.At) > t.c.flowConfig.Games.LossesTogether })
+}
+
+// noteLoss remembers for a while who was in a game until the connection was lost.
+func (t *tx) noteLoss(r flow.Ref, player string) {
+	t.changeInstance(r, func(x *flow.Instance) { x.Lost = append(t.recent(x.Lost), flow.Loss{Player: player, At: t.now}) })
+}
+
+// pardon takes the penalty for a loss back.
+func (t *tx) pardon(l flow.Loss, instance domain.UUID) {
+	r, ok := t.c.flow.Player(l.Player)
+	if !ok {
+		return
+	}
+	i := slices.IndexFunc(t.c.flow.Players.Get(r).Penalties, func(p flow.Penalty) bool {
+		return p.Kind == flow.Leave && p.Since == l.At && p.Instance == instance
+	})
+	if i >= 0 {
+		t.liftPenalty(r, i)
 	}
 }
 

@@ -251,12 +251,19 @@ func (x *Instance) Fields(c *wire.Codec) {
 	wire.Int(c, 21, &x.ForgetAt)
 	c.String(22, &x.Result)
 	wire.Many(c, 23, &x.Gone, (*Leaver).Fields)
+	wire.Many(c, 24, &x.Lost, (*Loss).Fields)
 }
 
 // Fields of a Leaver.
 func (l *Leaver) Fields(c *wire.Codec) {
 	c.String(1, &l.Player)
 	wire.Int(c, 2, &l.Reason)
+}
+
+// Fields of a Loss.
+func (l *Loss) Fields(c *wire.Codec) {
+	c.String(1, &l.Player)
+	wire.Int(c, 2, &l.At)
 }
 
 // Fields of a Membership.

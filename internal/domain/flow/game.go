@@ -92,6 +92,7 @@ type Instance struct {
 	Result      string             // of one that has ended; a JSON object, empty for none
 	ForgetAt    domain.Time        // an ended one
 	Gone        []Leaver           // of one without a host: for whom its placement reserves a seat nevertheless
+	Lost        []Loss             // who was in it until the connection was lost, a moment ago
 	Changed     uint64
 
 	members []Ref // live memberships, who came first is first
@@ -108,6 +109,12 @@ func (x *Instance) Live() bool { return x.Status != InstanceEnded }
 type Leaver struct {
 	Player string
 	Reason Reason
+}
+
+// Loss is a player who has lost the connection, and the seat with it.
+type Loss struct {
+	Player string
+	At     domain.Time
 }
 
 // MembershipStatus of a player's seat.

@@ -1,0 +1,213 @@
+package cell
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/flow"
+)
+
+// offences are the places of players on the scales.
+func (w *flowWorld) offences(players ...string) string {
+	text := ""
+	for _, player := range players {
+		for _, p := range w.player(player).Penalties {
+			text += fmt.Sprintf("%s %s:%d ", player, p.Kind, p.Level)
+		}
+	}
+	return text
+}
+
+// While a match waits for its answers a party is not left but by declining, whatever the way out is called.
+func TestWaysRoundAnAnswer(t *testing.T) {
+	for name, row := range map[string]struct {
+		do   func(w *flowWorld)
+		want string
+	}{
+		"leaves the party": {func(w *flowWorld) { w.must(&LeaveParty{w.as("b")}) }, "b DODGE:1 "},
+		"logs out":         {func(w *flowWorld) { w.must(&Logout{w.as("b")}) }, "b DODGE:1 "},
+		"is not ready":     {func(w *flowWorld) { w.must(&SetReady{w.as("b"), false}) }, "b DODGE:1 "},
+		"kicks":            {func(w *flowWorld) { w.must(&KickPlayer{w.as("a"), "b"}) }, "a DODGE:1 "},
+		"disbands":         {func(w *flowWorld) { w.must(&DisbandParty{w.as("a")}) }, "a DODGE:1 "},
+		"is released":      {func(w *flowWorld) { w.must(&ForceRelease{Player: "b", Party: true, Ticket: true}) }, ""},
+		"is shut down":     {func(w *flowWorld) { w.must(&ShutDownParty{w.keys("a").Party}) }, ""},
+		"is closed":        {func(w *flowWorld) { w.must(&SetQueue{Name: acceptQueue, Closed: true}); w.must(&Tick{}) }, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newFlowWorld(t, nil)
+			red, blue := w.searchIn(acceptQueue, "a", "b"), w.searchIn(acceptQueue, "c")
+			row.do(w) // while they only search it is nobody's matter
+			if got := w.offences("a", "b", "c"); got != "" {
+				t.Errorf("without a match: %s", got)
+			}
+
+			w = newFlowWorld(t, nil)
+			red, blue = w.searchIn(acceptQueue, "a", "b"), w.searchIn(acceptQueue, "c")
+			if refused := w.propose(acceptQueue, red, blue); refused != nil {
+				t.Fatal(refused)
+			}
+			row.do(w)
+			if got := w.offences("a", "b", "c"); got != row.want {
+				t.Errorf("offences %q, want %q", got, row.want)
+			}
+		})
+	}
+}
+
+// Nobody can come back into a game whose host is to end, so nobody is punished for not doing so.
+func TestNoOffenceInAGameThatEnds(t *testing.T) {
+	w := newFlowWorld(t, func(c *flow.Config) { c.Games.EndingGrace, c.Games.ReconnectWindow = 10*time.Minute, time.Minute })
+	w.online("lost", "never", "quits")
+	g := w.play(false, flow.ReconnectOptional, "lost", "never", "quits")
+	w.connect(g, "lost", "quits")
+	w.lose(g, w.member("lost").Session)
+	w.must(&TerminateGameSession{ID: w.gameOf(g).ID})
+	w.must(&LeaveGame{Caller: w.as("quits"), Instance: g})
+	w.must(&ReportHealth{Process: processKey(w.gameOf(g).ProcessID), Healthy: true})
+	for range 20 {
+		w.pass(20 * time.Second)
+		if !w.instance(g).Live() {
+			break
+		}
+	}
+	if got := w.offences("lost", "never", "quits"); got != "quits LEAVE:1 " {
+		t.Errorf("offences %q", got)
+	}
+}
+
+// Who could not answer or come because the service was down, and is not back yet, has done nothing wrong.
+func TestNoOffenceBehindARestart(t *testing.T) {
+	w := newFlowWorld(t, nil)
+	if refused := w.propose(acceptQueue, w.searchIn(acceptQueue, "a"), w.searchIn(acceptQueue, "b")); refused != nil {
+		t.Fatal(refused)
+	}
+	w.online("c")
+	g := w.play(false, flow.ReconnectOff, "c")
+	w.now += 600_000
+	w.must(&Resume{})
+	w.must(&ConnectProcess{Process: processKey(w.gameOf(g).ProcessID), Link: 8})
+	w.attach("b")
+	w.pass(59 * time.Second) // of a minute to come back
+	w.wantPhase("a", flow.InParty)
+	w.pass(2 * time.Second)
+	if got := w.offences("a", "b", "c"); got != "b DODGE:1 " {
+		t.Errorf("offences %q: b was back, and has not answered", got)
+	}
+}
+
+// The time of a search, of an answer and of a host does not run while the service is down.
+func TestSearchesOverADowntime(t *testing.T) {
+	w := newFlowWorld(t, nil)
+	searching := w.search("a")
+	red, blue := w.searchIn(acceptQueue, "b"), w.searchIn(acceptQueue, "c")
+	if refused := w.propose(testQueue, w.search("d"), w.search("e")); refused != nil {
+		t.Fatal(refused)
+	}
+	g := w.keys("d").Game
+	w.pass(100 * time.Second)
+	if refused := w.propose(acceptQueue, red, blue); refused != nil {
+		t.Fatal(refused)
+	}
+	w.pass(10 * time.Second)
+	w.now += domain.Time(20 * time.Minute / time.Millisecond)
+	w.must(&Resume{})
+	for _, player := range []string{"a", "b", "c", "d", "e"} {
+		w.attach(player)
+		w.wantPhase(player, map[bool]flow.Phase{true: flow.InGameWithParty, false: flow.Matchmaking}[player > "c"])
+	}
+	w.check()
+	w.must(&AnswerMatch{Caller: w.as("b"), Ticket: red, Accept: true})
+	w.must(&AnswerMatch{Caller: w.as("c"), Ticket: blue, Accept: true})
+	w.wantPhase("b", flow.InGameWithParty)
+	if x := w.instance(g); x.Status != flow.InstancePending {
+		t.Errorf("the game that waits for a host is %s", x.Status)
+	}
+	w.pass(189 * time.Second)
+	w.wantPhase("a", flow.Matchmaking)
+	w.pass(2 * time.Second)
+	w.wantPhase("a", flow.InParty)
+	if s := w.ticket(searching).Status.String(); s != "TIMED_OUT" {
+		t.Errorf("the ticket is %s", s)
+	}
+}
+
+// When half of the players lose their connection together, it is no offence of those either whose seat was lost with it.
+func TestLossOfManyWithoutReturn(t *testing.T) {
+	for name, change := range map[string]func(*flow.Config){
+		"OFF":              func(c *flow.Config) { c.Games.Reconnect = flow.ReconnectOff },
+		"too many already": func(c *flow.Config) { c.Games.DisconnectsMax = 1 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newFlowWorld(t, change)
+			w.online("a", "b", "c", "d")
+			g := w.play(false, 0, "a", "b", "c", "d")
+			w.connect(g, "a", "b", "c", "d")
+			if name != "OFF" {
+				for _, player := range []string{"a", "b", "c", "d"} {
+					w.lose(g, w.member(player).Session)
+					w.must(&GetHostConnectionDetails{Caller: w.as(player), Instance: g})
+					w.connect(g, player)
+					w.pass(40 * time.Second)
+					w.must(&ReportHealth{Process: processKey(w.gameOf(g).ProcessID), Healthy: true})
+				}
+			}
+			w.lose(g, w.member("a").Session)
+			if got := w.offences("a", "b", "c", "d"); got != "a LEAVE:1 " {
+				t.Errorf("one alone: %q", got)
+			}
+			w.pass(10 * time.Second)
+			w.lose(g, w.member("b").Session)
+			if got := w.offences("a", "b", "c", "d"); got != "" {
+				t.Errorf("two of four: %q", got)
+			}
+			w.pass(40 * time.Second)
+			w.must(&ReportHealth{Process: processKey(w.gameOf(g).ProcessID), Healthy: true})
+			w.lose(g, w.member("c").Session)
+			if got := w.offences("a", "b", "c", "d"); got != "c LEAVE:1 " {
+				t.Errorf("and later one more: %q", got)
+			}
+		})
+	}
+}
+
+// A further offence shortens no lock that an operator or the studio has set.
+func TestOffenceKeepsTheLongerLock(t *testing.T) {
+	w := newFlowWorld(t, func(c *flow.Config) { c.Penalties.Mode = flow.PenaltiesEnforced })
+	w.online("me")
+	g := w.play(false, flow.ReconnectOptional, "me")
+	w.connect(g, "me")
+	until := w.now.Add(7 * 24 * time.Hour)
+	w.must(&SetPenalty{Player: "me", Penalty: flow.Penalty{Kind: flow.Leave, Level: 1, Until: until}})
+	w.must(&LeaveGame{Caller: w.as("me"), Instance: g})
+	if p := w.player("me").Penalties; len(p) != 1 || p[0].Level != 2 || p[0].Until != until {
+		t.Errorf("%+v, want level 2 until %d", p, until)
+	}
+}
+
+// Who cannot search now is not told that searching is possible, with a party or without one.
+func TestActionsOfAPlayerWithoutAParty(t *testing.T) {
+	w := newFlowWorld(t, nil)
+	w.queues()
+	w.online("me")
+	may := func() bool {
+		r, _ := w.cell.flow.Player("me")
+		return w.cell.allowedActions(r)&flow.CanEnterMatchmaking != 0
+	}
+	enter := func() Command {
+		return &EnterMatchmaking{Caller: w.as("me"), Ticket: w.id(), Party: w.id(), Queue: testQueue}
+	}
+	if !may() {
+		t.Error("searching is possible")
+	}
+	w.must(&SetPenalty{Player: "me", Penalty: flow.Penalty{Kind: flow.ByOperator, Level: 1, Until: w.now.Add(time.Minute)}})
+	if w.refused(enter(), flow.MatchmakingLocked); may() {
+		t.Error("searching is locked")
+	}
+	w.pass(61 * time.Second)
+	w.offline("me")
+	if w.refused(enter(), flow.MembersOffline); may() {
+		t.Error("nobody is there to play")
+	}
+}
