@@ -24,7 +24,7 @@ func TestGameInstanceThroughMuster(t *testing.T) {
 	if elsewhere(t) {
 		return
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
 	defer cancel()
 	srv := mustertest.Start(t, mustertest.Setting("player-flow", "true"), mustertest.LogLevel(slog.LevelError))
 	fleet := srv.NewFleet()
@@ -218,7 +218,10 @@ func TestNoGameInstance(t *testing.T) {
 	must(t, server.Start(ctx))
 	defer func() { must(t, server.End(context.WithoutCancel(ctx))) }()
 	client := gameclient.New(srv.AWSConfig(mustertest.Client), nil)
-	s, err := client.CreateSession(ctx, gameclient.CreateSessionRequest{FleetID: fleet.ID, Location: fleet.Location, PlayersMax: 2})
+	s, err := gameclient.Session{}, error(gameclient.ErrNoCapacity)
+	for errors.Is(err, gameclient.ErrNoCapacity) { // until the server's first heartbeat has come
+		s, err = client.CreateSession(ctx, gameclient.CreateSessionRequest{FleetID: fleet.ID, Location: fleet.Location, PlayersMax: 2})
+	}
 	must(t, err)
 	_, err = client.AwaitActive(ctx, s.ID)
 	must(t, err)

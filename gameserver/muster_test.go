@@ -117,7 +117,7 @@ func elsewhere(t *testing.T) bool {
 		return false
 	}
 	t.Parallel()
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.timeout=120s")
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.timeout=5m")
 	cmd.Env = append(os.Environ(), mark+"="+t.Name(), "HEALTHCHECK_INTERVAL=100ms", "HEALTHCHECK_MAX_JITTER=1ms", "DISCONNECT_WEBSOCKET_TIMEOUT=1ms")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
