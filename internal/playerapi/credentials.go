@@ -35,6 +35,7 @@ func (d *Door) serveTrusted(w http.ResponseWriter, r *http.Request, to *realm, r
 		to.mux.ServeHTTP(w, r)
 		return
 	}
+	echo(w, r)
 	_, known := to.classes[r.URL.Path]
 	problem := d.wrongCall(r, known)
 	x := d.stranger(r)

@@ -1,6 +1,7 @@
 package playerapi
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -155,6 +156,7 @@ const operatorRealm = "operator"
 func newRealm(d *Door, name, title string) *realm {
 	c := huma.DefaultConfig(title, "1")
 	c.CreateHooks = nil // no links to schemas in answers
+	c.Formats = strictly
 	c.OpenAPIPath, c.DocsPath, c.SchemasPath = "", "", ""
 	c.Components.SecuritySchemes = map[string]*huma.SecurityScheme{"token": {Type: "http", Scheme: "bearer"}}
 	r := &realm{name: name, mux: http.NewServeMux(), classes: map[string]class{}}
@@ -213,17 +215,11 @@ func (d *Door) servePlayer(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == StreamPath:
 		d.serveStream(w, r)
 		return
-	case r.URL.Path == KeysPath && r.Method == http.MethodGet:
-		w.Header().Set("Cache-Control", "max-age=600")
-		writeJSON(w, "application/jwk-set+json", http.StatusOK, d.tokens.jwks())
-		return
-	case r.URL.Path == ReadyPath && (r.Method == http.MethodGet || r.Method == http.MethodHead):
-		d.serveReady(w)
-		return
-	case r.URL.Path == PlayerPrefix+documentName:
-		d.player.mux.ServeHTTP(w, r)
+	case r.URL.Path == KeysPath || r.URL.Path == ReadyPath || r.URL.Path == PlayerPrefix+documentName:
+		d.servePage(w, r)
 		return
 	}
+	echo(w, r)
 	class, known := d.player.classes[r.URL.Path]
 	if problem := d.wrongCall(r, known); problem != nil {
 		writeProblem(w, problem)
@@ -247,6 +243,21 @@ func (d *Door) servePlayer(w http.ResponseWriter, r *http.Request) {
 	d.player.serve(w, r, x)
 }
 
+// servePage serves what everybody may read.
+func (d *Door) servePage(w http.ResponseWriter, r *http.Request) {
+	switch {
+	case r.Method != http.MethodGet && r.Method != http.MethodHead:
+		writeProblem(w, wrongMethod(r, "GET, HEAD"))
+	case r.URL.Path == KeysPath:
+		w.Header().Set("Cache-Control", "max-age=600")
+		writeJSON(w, "application/jwk-set+json", http.StatusOK, d.tokens.jwks())
+	case r.URL.Path == ReadyPath:
+		d.serveReady(w)
+	default:
+		d.player.mux.ServeHTTP(w, r)
+	}
+}
+
 // wrongCall refuses what is no call.
 func (d *Door) wrongCall(r *http.Request, known bool) *Problem {
 	switch {
@@ -255,11 +266,15 @@ func (d *Door) wrongCall(r *http.Request, known bool) *Problem {
 		p.status = http.StatusNotFound
 		return p
 	case r.Method != http.MethodPost:
-		p := refusal(flow.InvalidArgument, "method %s: want POST", r.Method)
-		p.status = http.StatusMethodNotAllowed
-		return p
+		return wrongMethod(r, http.MethodPost)
 	}
 	return nil
+}
+
+func wrongMethod(r *http.Request, want string) *Problem {
+	p := refusal(flow.InvalidArgument, "method %.20q, want %s", r.Method, want)
+	p.status, p.headers = http.StatusMethodNotAllowed, http.Header{"Allow": {want}}
+	return p
 }
 
 func (d *Door) stranger(r *http.Request) *who {
@@ -269,13 +284,32 @@ func (d *Door) stranger(r *http.Request) *who {
 func (r *realm) serve(w http.ResponseWriter, request *http.Request, x *who) {
 	request.Header.Set("Content-Type", "application/json") // whatever the client calls it: there is no other form
 	request.Header.Set("Accept", "application/json")
-	if request.ContentLength == 0 {
-		request.Body, request.ContentLength = io.NopCloser(strings.NewReader("{}")), 2
-	}
-	request.Body = http.MaxBytesReader(w, request.Body, bodyMax)
+	request.Body = orEmptyObject(http.MaxBytesReader(w, request.Body, bodyMax+1))
 	w.Header().Set("Cache-Control", "no-store")
 	x.realm = r.name
 	r.mux.ServeHTTP(w, request.WithContext(context.WithValue(request.Context(), whoKey{}, x)))
+}
+
+// What a request is known by.
+const (
+	requestIDHeader = "X-Request-Id"
+	requestIDMax    = 64
+)
+
+// echo sends the name of a request back, so that logs on the way can be put together.
+func echo(w http.ResponseWriter, r *http.Request) {
+	if id := r.Header.Get(requestIDHeader); id != "" && len(id) <= requestIDMax {
+		w.Header().Set(requestIDHeader, id)
+	}
+}
+
+// orEmptyObject makes {} of a body without anything in it, whose length may not have been announced.
+func orEmptyObject(body io.Reader) io.ReadCloser {
+	b := bufio.NewReader(body)
+	if _, err := b.Peek(1); err == io.EOF {
+		return io.NopCloser(strings.NewReader("{}"))
+	}
+	return io.NopCloser(b) // the server closes the body itself
 }
 
 // bearer is the token of a request.
@@ -370,7 +404,7 @@ func partnerCall[B, A any](d *Door, r *realm, name, summary string, f func(ctx c
 func operation(path, name, summary string) huma.Operation {
 	service, _, _ := strings.Cut(name, ".")
 	return huma.Operation{
-		OperationID: name, Method: http.MethodPost, Path: path, Summary: summary, Tags: []string{service}, MaxBodyBytes: bodyMax,
+		OperationID: name, Method: http.MethodPost, Path: path, Summary: summary, Tags: []string{service}, MaxBodyBytes: bodyMax + 1,
 		BodyReadTimeout: -1, DefaultStatus: http.StatusOK, Security: []map[string][]string{{"token": {}}},
 	}
 }
@@ -378,6 +412,9 @@ func operation(path, name, summary string) huma.Operation {
 func writeProblem(w http.ResponseWriter, p *Problem) {
 	body, _ := json.Marshal(p)
 	w.Header().Set("Cache-Control", "no-store")
+	for name, values := range p.GetHeaders() {
+		w.Header()[name] = values
+	}
 	writeJSON(w, "application/json", p.status, body)
 }
 

@@ -193,7 +193,6 @@ func (d *Door) serveReady(w http.ResponseWriter) {
 	case err != nil:
 		writeProblem(w, later(flow.Unavailable, again, "the service cannot do its work"))
 	case draining:
-		w.Header().Set("Retry-After", strconv.Itoa(int((after+time.Second-1)/time.Second)))
 		writeProblem(w, later(codeMaintenance, after, "the service takes no players now"))
 	default:
 		writeJSON(w, "application/json", http.StatusOK, []byte(`{"ready":true}`))

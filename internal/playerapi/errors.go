@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -20,14 +23,15 @@ import (
 
 // Problem is the body of every answer that is a refusal.
 type Problem struct {
-	status int
+	status  int
+	headers http.Header // beside those that follow from the fields
 
-	Code         string   `json:"code" doc:"What programs act upon. Clients treat one that they do not know by its HTTP status."`
-	Message      string   `json:"message" doc:"For people; never parsed."`
-	Details      *Details `json:"details,omitempty"`
-	RetryAfterMS *int64   `json:"retry_after_ms,omitempty" doc:"When it is worth another try."`
-	Action       string   `json:"action" enum:"LOGIN,RETRY,SYNC,NONE" doc:"What a client does about it: log in again, try again later, ask for the flow, or nothing."`
-	Flow         *Stand   `json:"flow,omitempty" doc:"How the player stands, when it is known who asks."`
+	Code         string  `json:"code" doc:"What programs act upon. Clients treat one that they do not know by its HTTP status."`
+	Message      string  `json:"message" doc:"For people; never parsed."`
+	Details      Details `json:"details" doc:"Which fields it has depends on the code; often none."`
+	RetryAfterMS *int64  `json:"retry_after_ms,omitempty" doc:"When it is worth another try."`
+	Action       string  `json:"action" enum:"LOGIN,RETRY,SYNC,NONE" doc:"What a client does about it: log in again, try again later, ask for the flow, or nothing."`
+	Flow         *Stand  `json:"flow,omitempty" doc:"How the player stands, when it is known who asks."`
 }
 
 // Details says more about a refusal.
@@ -59,6 +63,16 @@ func (p *Problem) Error() string { return p.Code + ": " + p.Message }
 
 // GetStatus is the HTTP status.
 func (p *Problem) GetStatus() int { return p.status }
+
+// GetHeaders are the headers of the answer: when to try again is there for proxies and libraries as well, in whole seconds.
+func (p *Problem) GetHeaders() http.Header {
+	h := http.Header{}
+	maps.Copy(h, p.headers)
+	if p.RetryAfterMS != nil {
+		h.Set("Retry-After", strconv.FormatInt((*p.RetryAfterMS+999)/1000, 10))
+	}
+	return h
+}
 
 // The actions.
 const (
@@ -215,9 +229,7 @@ func (d *Door) spellRefusal(err error) *Problem {
 		lock := lockOf(why.Lock)
 		details.Lock, until = &lock, why.Lock.Until
 	}
-	if details.Players != nil || details.CanDecline != nil || details.GameInstanceID != "" || details.Lock != nil || details.Fields != nil {
-		p.Details = &details
-	}
+	p.Details = details
 	switch {
 	case until != 0:
 		ms := max(until.Sub(domain.TimeOf(d.engine.Now())).Milliseconds(), 1)
@@ -246,6 +258,7 @@ func (d *Door) standOf(ctx context.Context, player string) *Stand {
 // has no other place for that than its package.
 var setUpHuma = sync.OnceFunc(func() {
 	huma.DefaultArrayNullable = false
+	huma.ValidateStrictCasing = true // PLAYER_ID is not player_id, as an unknown field is none that is known
 	huma.NewErrorWithContext = func(ctx huma.Context, status int, message string, errs ...error) huma.StatusError {
 		p := problemOf(status, message, errs)
 		if ctx != nil {
@@ -278,9 +291,9 @@ func problemOf(status int, message string, errs []error) *Problem {
 		if x, ok := err.(huma.ErrorDetailer); ok {
 			detail := x.ErrorDetail()
 			field = Field{Field: strings.TrimPrefix(detail.Location, "body."), Message: detail.Message}
-		}
-		if p.Details == nil {
-			p.Details = &Details{}
+			if detail.Location != "body" { // its value would be the whole request
+				field.Message = shown(detail.Value) + field.Message
+			}
 		}
 		p.Details.Fields = append(p.Details.Fields, field)
 		said = append(said, field.Field+": "+field.Message)
@@ -289,4 +302,24 @@ func problemOf(status int, message string, errs []error) *Problem {
 		p.Message = strings.Join(said, "; ")
 	}
 	return p
+}
+
+// shownMax is the longest text that an answer repeats.
+const shownMax = 60
+
+// shown is a wrong value as the answer repeats it, in front of what is wanted. Long texts, which may be tokens, objects and
+// lists are not.
+func shown(value any) string {
+	switch x := value.(type) {
+	case string:
+		if len(x) <= shownMax {
+			return strconv.Quote(x) + ", "
+		}
+		return fmt.Sprintf("%d characters, ", utf8.RuneCountInString(x))
+	case float64:
+		return strconv.FormatFloat(x, 'g', -1, 64) + ", "
+	case bool:
+		return strconv.FormatBool(x) + ", "
+	}
+	return ""
 }

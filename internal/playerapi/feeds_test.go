@@ -58,7 +58,9 @@ func TestWhoMayListen(t *testing.T) {
 		{"events", backend, 400},
 	} {
 		_, answer, err := gws.NewClient(new(gws.BuiltinEventHandler), &gws.ClientOption{
-			Addr: "ws://" + x.Beside()[0] + "/playerflow/v1/partner/" + c.path, RequestHeader: http.Header{"Authorization": {"Bearer " + c.token}},
+			Addr: "ws://" + x.Beside()[0] + "/playerflow/v1/partner/" + c.path, RequestHeader: http.Header{
+				"Authorization": {"Bearer " + c.token}, "Sec-WebSocket-Protocol": {"playerflow.partner.v1, playerflow.events.v1"},
+			},
 		})
 		if err == nil || answer.StatusCode != c.want {
 			t.Errorf("%s with %.10q: %v, want %d", c.path, c.token, answer, c.want)

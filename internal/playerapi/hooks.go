@@ -50,13 +50,13 @@ func (d *Door) spellHook(err error) *Problem {
 		if denied.Message != "" {
 			p.Message = denied.Message
 		}
-		p.Details = &Details{Hook: string(denied.Hook), HookMessage: denied.Message}
+		p.Details = Details{Hook: string(denied.Hook), HookMessage: denied.Message}
 		return p
 	}
 	if silent, ok := asSilent(err); ok {
 		d.log.Debug("a call of a player was refused", "err", err)
 		p := later(flow.Unavailable, again, "the studio's backend cannot be asked now")
-		p.Details = &Details{Hook: string(silent.Hook)}
+		p.Details = Details{Hook: string(silent.Hook)}
 		return p
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -70,14 +71,29 @@ func newLineUpgrader(subprotocol string) *gws.Upgrader {
 	})
 }
 
-// upgradeWanted refuses what is no wish for a WebSocket.
+// upgradeWanted refuses what is no wish for a WebSocket as it is spoken here.
 func upgradeWanted(r *http.Request, subprotocol string) *Problem {
-	if r.Method == http.MethodGet && strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
-		return nil
+	const version = "13" // RFC 6455; there never was a later one
+	h := r.Header
+	switch {
+	case r.Method != http.MethodGet || !strings.EqualFold(h.Get("Upgrade"), "websocket") || h.Get("Sec-WebSocket-Version") != version:
+		p := refusal(flow.InvalidArgument, "want GET with an upgrade to WebSocket, version %s, and the subprotocol %s", version, subprotocol)
+		p.status, p.headers = http.StatusUpgradeRequired, http.Header{"Upgrade": {"websocket"}, "Sec-Websocket-Version": {version}}
+		return p
+	case !slices.Contains(offered(r), subprotocol):
+		return refusal(flow.InvalidArgument, "Sec-WebSocket-Protocol: want %s among its names", subprotocol)
 	}
-	p := refusal(flow.InvalidArgument, "want an upgrade to WebSocket with the subprotocol %s", subprotocol)
-	p.status = http.StatusUpgradeRequired
-	return p
+	return nil
+}
+
+// offered are the subprotocols that a client names.
+func offered(r *http.Request) (all []string) {
+	for _, header := range r.Header.Values("Sec-WebSocket-Protocol") {
+		for name := range strings.SplitSeq(header, ",") {
+			all = append(all, strings.TrimSpace(name))
+		}
+	}
+	return all
 }
 
 // numberIn reads the number of an event from the query.

@@ -12,7 +12,7 @@ import (
 
 // Why is part of every call of an operator; it goes to the log.
 type Why struct {
-	Reason string `json:"reason" minLength:"1" maxLength:"256" doc:"Why it is done; it goes to the log."`
+	Reason string `json:"reason" minLength:"1" maxLength:"256" pattern:"\\S" patternDescription:"something to read" doc:"Why it is done; it goes to the log."`
 }
 
 func (w Why) why() string { return w.Reason }

@@ -95,7 +95,12 @@ func TestEveryOperatorCallNeedsAReason(t *testing.T) {
 		if reason := schema.Properties["reason"]; !strings.Contains(fmt.Sprint(schema.Required), "reason") || reason.MinLength < 1 {
 			t.Errorf("%s does not need a reason: %+v", path, schema)
 		}
-		x.wants(400, "INVALID_ARGUMENT")(x.operate(strings.TrimPrefix(path, OperatorPrefix+"Operator."), `{}`))
+		for _, body := range []string{`{}`, `{"reason":""}`, `{"reason":"  "}`} {
+			o := x.wants(400, "INVALID_ARGUMENT")(x.operate(strings.TrimPrefix(path, OperatorPrefix+"Operator."), body))
+			if message, _ := o["message"].(string); !strings.Contains(message, "reason") {
+				t.Errorf("%s with %s: %v", path, body, o)
+			}
+		}
 	}
 	if calls < 12 {
 		t.Errorf("the document has %d calls of operators", calls)

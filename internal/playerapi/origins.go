@@ -13,9 +13,10 @@ import (
 const AnyOrigin = "*"
 
 const (
-	originMethods = "GET, POST"
-	originHeaders = "Authorization, Content-Type, X-Request-Id, X-If-Rev"
-	originSeconds = "600" // how long a browser may remember the answer to a preflight
+	originMethods  = "GET, POST"
+	originHeaders  = "Authorization, Content-Type, X-Request-Id, X-If-Rev"
+	exposedHeaders = "Retry-After, X-Request-Id"
+	originSeconds  = "600" // how long a browser may remember the answer to a preflight
 )
 
 // crossOrigin tells browsers whether pages of other sites may read the answers, and answers their question before the call. No
@@ -30,6 +31,7 @@ func (d *Door) crossOrigin(w http.ResponseWriter, r *http.Request) (answered boo
 	allowed := origin != "" && d.allowsOrigin(origin)
 	if allowed {
 		h.Set("Access-Control-Allow-Origin", origin)
+		h.Set("Access-Control-Expose-Headers", exposedHeaders)
 	}
 	if r.Method != http.MethodOptions || r.Header.Get("Access-Control-Request-Method") == "" {
 		return false

@@ -83,7 +83,7 @@ func TestOriginsOfStreams(t *testing.T) {
 		}
 	}
 	x := newLobby(t, nil)
-	r := askedFrom(http.MethodGet, StreamPath, "Origin", "https://evil.example", "Upgrade", "websocket", "Connection", "Upgrade")
+	r := askedFrom(http.MethodGet, StreamPath, "Origin", "https://evil.example", "Upgrade", "websocket", "Connection", "Upgrade", "Sec-WebSocket-Version", "13", "Sec-WebSocket-Protocol", subprotocol)
 	w := httptest.NewRecorder()
 	x.door.Player().ServeHTTP(w, r)
 	if w.Code != http.StatusForbidden {
@@ -100,7 +100,7 @@ func TestDevelopmentStreamsAreForNoPage(t *testing.T) {
 		EventsPath + "?subscription_id=" + SubscriptionPrefix + "00000000-0000-4000-8000-000000000001": http.StatusNotFound,
 	} {
 		for origin, want := range map[string]int{"": here, "http://api.example.com": here, "https://evil.example": http.StatusForbidden} {
-			r := askedFrom(http.MethodGet, path, "Upgrade", "websocket")
+			r := askedFrom(http.MethodGet, path, "Upgrade", "websocket", "Sec-WebSocket-Version", "13", "Sec-WebSocket-Protocol", serverProtocol+", "+eventsProtocol)
 			if origin != "" {
 				r.Header.Set("Origin", origin)
 			}

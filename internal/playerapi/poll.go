@@ -11,8 +11,11 @@ import (
 // pollEventsMax bounds one answer.
 const pollEventsMax = 256
 
-// pollMargin is how long before a silent player counts as gone a poll ends.
+// pollMargin is how long before a silent player counts as gone a poll ends, at most: so long the next one may take to come.
 const pollMargin = 5 * time.Second
+
+// pollMost is the longest that a poll waits for a player who counts as gone after so long.
+func pollMost(deadAfter time.Duration) time.Duration { return deadAfter - min(pollMargin, deadAfter/2) }
 
 // poll is the event stream for clients that cannot keep one open. The player counts as online meanwhile.
 func (d *Door) poll(ctx context.Context, by *cell.Caller, body *PollRequest) (*PollAnswer, error) {
@@ -23,7 +26,7 @@ func (d *Door) poll(ctx context.Context, by *cell.Caller, body *PollRequest) (*P
 	if err := d.engine.Do(ctx, &cmd); err != nil {
 		return nil, err
 	}
-	wait := min(time.Duration(body.WaitMS)*time.Millisecond, d.settings().Sessions.DeadAfter-pollMargin)
+	wait := min(time.Duration(body.WaitMS)*time.Millisecond, pollMost(d.settings().Sessions.DeadAfter))
 	if wait <= 0 {
 		return d.pollNow(ctx, by.Player, body.AfterSeq)
 	}

@@ -270,7 +270,7 @@ func (d *Door) queueLogin(ctx context.Context, player string) error {
 		return nil
 	}
 	p := later(codeLoginQueued, wait, "%d players log in before this one", position)
-	p.Details = &Details{Position: position}
+	p.Details = Details{Position: position}
 	return p
 }
 

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"math/rand/v2"
 	"net/http"
-	"strconv"
 	"strings"
 	"time"
 
@@ -14,9 +13,6 @@ import (
 	"github.com/musterhq/muster/internal/domain/flow"
 )
 
-// IsStream reports whether a request wants the event stream.
-func IsStream(r *http.Request) bool { return r.URL.Path == StreamPath }
-
 // bearerProtocol lets browsers show the access token, which cannot set headers on a WebSocket: a second subprotocol.
 const bearerProtocol = "bearer."
 
@@ -24,11 +20,9 @@ func streamToken(r *http.Request) string {
 	if token := bearer(r); token != "" {
 		return token
 	}
-	for _, header := range r.Header.Values("Sec-WebSocket-Protocol") {
-		for offered := range strings.SplitSeq(header, ",") {
-			if token, ok := strings.CutPrefix(strings.TrimSpace(offered), bearerProtocol); ok {
-				return token
-			}
+	for _, name := range offered(r) {
+		if token, ok := strings.CutPrefix(name, bearerProtocol); ok {
+			return token
 		}
 	}
 	return ""
@@ -37,24 +31,18 @@ func streamToken(r *http.Request) string {
 // serveStream opens a client's stream. Whoever may not have one is told by a close code: browsers do not see the status of
 // an upgrade that failed.
 func (d *Door) serveStream(w http.ResponseWriter, r *http.Request) {
-	if !strings.EqualFold(r.Header.Get("Upgrade"), "websocket") {
-		p := refusal(flow.InvalidArgument, "want an upgrade to WebSocket with the subprotocol %s", subprotocol)
-		p.status = http.StatusUpgradeRequired
-		writeProblem(w, p)
+	if problem := upgradeWanted(r, subprotocol); problem != nil {
+		writeProblem(w, problem)
 		return
 	}
 	if !d.allowsStream(r) {
 		writeProblem(w, refusal(flow.PermissionDenied, "origin %.100q is none of those that may open a stream", r.Header.Get("Origin")))
 		return
 	}
-	var after uint64
-	if text := r.URL.Query().Get("after_seq"); text != "" {
-		n, err := strconv.ParseUint(text, 10, 64)
-		if err != nil {
-			writeProblem(w, refusal(flow.InvalidArgument, "after_seq: %.30q, want the number of an event", text))
-			return
-		}
-		after = n
+	after, _, problem := numberIn(r, "after_seq")
+	if problem != nil {
+		writeProblem(w, problem)
+		return
 	}
 	l, err := d.loginByToken(r.Context(), streamToken(r))
 	code := closeCodeOf(err)

@@ -122,7 +122,7 @@ func checkWebhook(text string) error {
 		return nil
 	}
 	p := refusal(flow.InvalidArgument, "url: %s", err)
-	p.Details = &Details{Fields: []Field{{"url", err.Error()}}}
+	p.Details = Details{Fields: []Field{{"url", err.Error()}}}
 	return p
 }
 

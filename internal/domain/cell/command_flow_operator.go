@@ -137,7 +137,9 @@ func (cmd *SetQueue) decide(t *tx) error {
 	if err := t.flowOn(); err != nil {
 		return err
 	}
-	if _, ok := t.c.flowConfig.Queue(cmd.Name); !ok {
+	_, allowed := t.c.flowConfig.Queue(cmd.Name)
+	_, known := t.c.matchmaking.Configuration(cmd.Name)
+	if !allowed || !known && !t.c.flow.Closed(cmd.Name) { // one that is gone can still be opened for its successor
 		return flow.Refuse(flow.Refusal{Code: flow.QueueNotFound}, "queue %s not found", cmd.Name)
 	}
 	t.flow.cause = "SetQueue"

@@ -255,7 +255,9 @@ func (cmd *RemoveMembers) decide(t *tx) error {
 	for _, x := range cmd.Players {
 		m, ok := t.memberIn(r, x.Player)
 		if !ok {
-			cmd.Unknown = append(cmd.Unknown, x.Player)
+			if !t.wentOut(cmd.Instance, x.Player, flow.Removed) {
+				cmd.Unknown = append(cmd.Unknown, x.Player)
+			}
 			continue
 		}
 		current := t.c.flow.Memberships.Get(m).Session
@@ -276,6 +278,16 @@ func (t *tx) memberIn(r flow.Ref, player string) (flow.Ref, bool) {
 	}
 	m := t.c.flow.Players.Get(p).Membership()
 	return m, t.c.flow.Memberships.Get(m).InstanceRef() == r
+}
+
+// wentOut reports whether a player's last game was this one, and ended for the player by the same call: it is a repeat.
+func (t *tx) wentOut(instance domain.UUID, player string, why flow.Reason) bool {
+	p, ok := t.c.flow.Player(player)
+	if !ok {
+		return false
+	}
+	last := t.c.flow.Players.Get(p).LastGame
+	return last != nil && last.Instance == instance && last.Membership == why
 }
 
 // completeSession ends a player session that is still live.
@@ -303,7 +315,7 @@ func (cmd *ReleaseMembers) decide(t *tx) error {
 	for _, player := range cmd.Players {
 		if m, ok := t.memberIn(r, player); ok {
 			t.endMembershipWith(m, flow.Released, cmd.Result)
-		} else {
+		} else if !t.wentOut(cmd.Instance, player, flow.Released) {
 			cmd.Unknown = append(cmd.Unknown, player)
 		}
 	}
@@ -460,12 +472,21 @@ func (cmd *SetBlocks) decide(t *tx) error {
 	if err := t.flowOn(); err != nil {
 		return err
 	}
-	r, err := t.playerNamed(cmd.Player)
-	if err != nil {
+	if err := checkPlayerID("player_id", cmd.Player); err != nil {
 		return err
 	}
 	if len(cmd.Blocked) > blockedMax {
 		return flow.Refuse(flow.Refusal{Code: flow.InvalidArgument}, "blocked: %d players, want at most %d", len(cmd.Blocked), blockedMax)
+	}
+	for _, blocked := range cmd.Blocked {
+		if err := checkPlayerID("blocked", blocked); err != nil {
+			return err
+		}
+	}
+	r, ok := t.c.flow.Player(cmd.Player)
+	if !ok { // somebody who comes later
+		t.emit(&PlayerChanged{Player: cmd.Player, Blocked: slices.Clone(cmd.Blocked)})
+		return nil
 	}
 	t.changePlayer(r, func(e *PlayerChanged) { e.Blocked = slices.Clone(cmd.Blocked) })
 	return nil

@@ -232,6 +232,11 @@ func TestServerCalls(t *testing.T) {
 	if p := w.player("c").Penalties; len(p) != 1 || p[0].Kind != flow.AFK {
 		t.Errorf("penalties %v", p)
 	}
+	again := &RemoveMembers{Instance: g, Players: []RemovedMember{{Player: "c", Reason: flow.RemovedAFK, Penalise: true}, {Player: "zoe"}, {Player: "b"}}}
+	w.must(again)
+	if p := w.player("c").Penalties; strings.Join(again.Unknown, " ") != "zoe b" || p[0].Level != 1 {
+		t.Errorf("a repeat: unknown %v, penalties %v", again.Unknown, p)
+	}
 	text := `{"map":"dust"}`
 	before := w.seq("d")
 	w.must(&UpdateGame{Instance: g, Attributes: &text, PlayerAttributes: map[string]string{"d": `{"lives":3}`}})
@@ -243,6 +248,11 @@ func TestServerCalls(t *testing.T) {
 	w.must(release)
 	if strings.Join(release.Unknown, " ") != "zoe" || len(w.player("a").Penalties) != 0 {
 		t.Errorf("%+v, penalties %v", release, w.player("a").Penalties)
+	}
+	repeat := &ReleaseMembers{Instance: g, Players: []string{"a", "zoe"}}
+	w.must(repeat)
+	if strings.Join(repeat.Unknown, " ") != "zoe" {
+		t.Errorf("a repeat: %+v", repeat)
 	}
 }
 

@@ -256,3 +256,25 @@ func TestSurvey(t *testing.T) {
 	}
 	w.cell.flow.Parties.Mut(party).Search.Expires = expires
 }
+
+// A queue is closed by its name; a name that is no queue's closes nothing, and says so.
+func TestSetQueueKnowsItsQueues(t *testing.T) {
+	w := newFlowWorld(t, nil)
+	w.queues()
+	w.refused(&SetQueue{Name: "rankd", Closed: true}, flow.QueueNotFound)
+	w.must(&SetQueue{Name: testQueue, Closed: true})
+	w.must(&DeleteConfiguration{Name: testQueue})
+	w.must(&SetQueue{Name: testQueue})
+	w.refused(&SetQueue{Name: testQueue, Closed: true}, flow.QueueNotFound)
+}
+
+// The studio's backend knows its players before they come, and with whom they want nothing to do.
+func TestBlocksBeforeTheFirstLogin(t *testing.T) {
+	w := newFlowWorld(t, nil)
+	w.refused(&SetBlocks{Player: "no name", Blocked: []string{"ann"}}, flow.InvalidArgument)
+	w.refused(&SetBlocks{Player: "zoe", Blocked: []string{"no name"}}, flow.InvalidArgument)
+	w.must(&SetBlocks{Player: "zoe", Blocked: []string{"ann"}})
+	w.online("ann", "zoe")
+	w.must(&CreateParty{Caller: w.as("ann"), ID: w.id()})
+	w.refused(&SendInvite{Caller: w.as("ann"), ID: w.id(), Target: "zoe"}, flow.PermissionDenied)
+}

@@ -1,0 +1,184 @@
+package playerapi
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+)
+
+// What could be read in two ways, or not by all who get to see it, is refused, and the refusal says what is wrong with what.
+func TestWrongBodies(t *testing.T) {
+	x := newLobby(t, nil)
+	token := x.login("ann")
+	nested := func(n int) string { return strings.Repeat(`{"a":`, n) + "1" + strings.Repeat("}", n) }
+	for _, c := range []struct {
+		name, call, body string
+		says             string // empty: it is taken
+	}{
+		{"nothing", "Party.CreateParty", ``, ""},
+		{"an object", "Party.CreateParty", ` {} `, ""},
+		{"a name in capitals", "Party.CreateParty", `{"Joinability":"OPEN"}`, "Joinability: unexpected property"},
+		{"a name twice", "Party.CreateParty", `{"joinability":"OPEN","joinability":"CLOSED"}`, `"joinability" is there twice`},
+		{"a name twice in attributes", "Party.CreateParty", `{"attributes":{"a":1,"a":2}}`, `"a" is there twice`},
+		{"deep attributes", "Party.CreateParty", `{"attributes":` + nested(depthMax-1) + `}`, ""},
+		{"deeper attributes", "Party.CreateParty", `{"attributes":` + nested(depthMax) + `}`, "nested more than 32 deep"},
+		{"no UTF-8 in attributes", "Party.CreateParty", "{\"attributes\":{\"a\":\"\xff\"}}", "invalid UTF-8"},
+		{"no UTF-8 in a name", "Party.SetPlayerPreferences", "{\"client_version\":\"\xff\"}", "invalid UTF-8"},
+		{"half a character", "Party.CreateParty", `{"attributes":{"a":"\ud800"}}`, "invalid"},
+		{"two objects", "Party.CreateParty", `{} {}`, "after top-level value"},
+		{"half an object", "Party.CreateParty", `{"attributes":`, "ends too early"},
+		{"a number over the limit", "Party.CreateParty", `{"max_members":1e3}`, "max_members: 1000, expected number <= 100"},
+		{"a fraction", "Party.CreateParty", `{"max_members":1.5}`, "max_members: 1.5, expected integer"},
+		{"a number that no type holds", "Session.Ack", `{"seq":18446744073709551616}`, "seq: number 18446744073709551616, want one that is not so large"},
+		{"another type", "Party.CreateParty", `{"joinability":7}`, "joinability: 7, expected string"},
+		{"a value that is none", "Party.CreateParty", `{"joinability":"OPENED"}`, `joinability: "OPENED", expected value to be one of`},
+		{"a long value", "Party.SetPlayerPreferences", `{"client_version":"` + strings.Repeat("x", 65) + `"}`, "client_version: 65 characters, expected length <= 64"},
+		{"a list of attributes", "Party.CreateParty", `{"attributes":[]}`, "attributes: expected object"},
+	} {
+		x.pass(time.Second)
+		status, o := x.call(token, c.call, c.body)
+		message, _ := o["message"].(string)
+		switch {
+		case c.says == "" && status != http.StatusOK, c.says != "" && status != http.StatusBadRequest:
+			t.Errorf("%s: %d %v", c.name, status, o)
+		case !strings.Contains(message, c.says):
+			t.Errorf("%s: %q, want %q", c.name, message, c.says)
+		}
+		if strings.Contains(message, "Go ") {
+			t.Errorf("%s: %q is for people who know Go", c.name, message)
+		}
+	}
+	// A wrong proof is not repeated.
+	_, o := x.call("", "Session.Login", `{"provider":"dev","token":"secret"`)
+	if said, _ := json.Marshal(o); strings.Contains(string(said), "secret") {
+		t.Errorf("the refusal tells the token: %s", said)
+	}
+}
+
+// An empty body is {} also when its length was not announced, so what a call requires is still required.
+func TestEmptyBodies(t *testing.T) {
+	x := newLobby(t, nil)
+	token := x.login("ann")
+	x.wants(200, "")(x.call(token, "Party.CreateParty", `{}`))
+	for call, want := range map[string]int{"Party.GetParty": 200, "Party.SetReady": 400, "Party.KickPlayer": 400} {
+		for name, body := range map[string]io.Reader{"none": nil, "announced": strings.NewReader(""), "chunked": struct{ io.Reader }{strings.NewReader("")}} {
+			w := x.ask(http.MethodPost, PlayerPrefix+call, body, "Authorization", "Bearer "+token)
+			if w.Code != want {
+				t.Errorf("%s with an empty body (%s): %d %s, want %d", call, name, w.Code, w.Body, want)
+			}
+		}
+	}
+}
+
+// The largest body is 64 KiB, and not a byte less.
+func TestLargestBody(t *testing.T) {
+	x := newLobby(t, nil)
+	token := x.login("ann")
+	for size, want := range map[int]int{bodyMax: 200, bodyMax + 1: 413} {
+		body := "{}" + strings.Repeat(" ", size-2)
+		if w := x.ask(http.MethodPost, PlayerPrefix+"Session.GetFlow", strings.NewReader(body), "Authorization", "Bearer "+token); w.Code != want {
+			t.Errorf("%d bytes: %d %s, want %d", size, w.Code, w.Body, want)
+		}
+	}
+}
+
+// ask sends any request to the players' realm; headers come in pairs.
+func (x *lobby) ask(method, path string, body io.Reader, headers ...string) *httptest.ResponseRecorder {
+	x.Helper()
+	r := httptest.NewRequestWithContext(x.Context(), method, path, body)
+	r.RemoteAddr = "127.0.0.1:1"
+	for i := 0; i+1 < len(headers); i += 2 {
+		r.Header.Add(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	x.door.Player().ServeHTTP(w, r)
+	return w
+}
+
+// Whoever asks in a wrong way is told the right one, in the form of every refusal.
+func TestWrongRequests(t *testing.T) {
+	x := newLobby(t, nil)
+	x.login("ann")
+	for _, c := range []struct {
+		name, method, path string
+		headers            []string
+		status             int
+		header, value      string
+	}{
+		{"a call by GET", "GET", PlayerPrefix + "Party.GetParty", nil, 405, "Allow", "POST"},
+		{"a call by OPTIONS", "OPTIONS", PlayerPrefix + "Party.GetParty", nil, 405, "Allow", "POST"},
+		{"no call", "POST", PlayerPrefix + "Party.Nothing", nil, 404, "", ""},
+		{"a call with a slash", "POST", PlayerPrefix + "Party.GetParty/", nil, 404, "", ""},
+		{"a call in capitals", "POST", PlayerPrefix + "party.getparty", nil, 404, "", ""},
+		{"the keys by POST", "POST", KeysPath, nil, 405, "Allow", "GET, HEAD"},
+		{"the document by POST", "POST", PlayerPrefix + documentName, nil, 405, "Allow", "GET, HEAD"},
+		{"readiness by PUT", "PUT", ReadyPath, nil, 405, "Allow", "GET, HEAD"},
+		{"a stream without an upgrade", "GET", StreamPath, nil, 426, "Upgrade", "websocket"},
+		{"a stream of an old kind", "GET", StreamPath, []string{"Upgrade", "websocket", "Sec-WebSocket-Version", "8"}, 426, "Sec-Websocket-Version", "13"},
+		{"a stream that speaks something else", "GET", StreamPath,
+			[]string{"Upgrade", "websocket", "Sec-WebSocket-Version", "13", "Sec-WebSocket-Protocol", "chat, bearer.pfa_x"}, 400, "", ""},
+		{"a stream behind no number", "GET", StreamPath + "?after_seq=all",
+			[]string{"Upgrade", "websocket", "Sec-WebSocket-Version", "13", "Sec-WebSocket-Protocol", "playerflow.v1"}, 400, "", ""},
+	} {
+		w := x.ask(c.method, c.path, nil, c.headers...)
+		var p Problem
+		if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil || p.Code != "INVALID_ARGUMENT" || p.Message == "" || w.Code != c.status {
+			t.Errorf("%s: %d %s, want %d", c.name, w.Code, w.Body, c.status)
+		}
+		if got := w.Header().Get(c.header); c.header != "" && got != c.value {
+			t.Errorf("%s: %s is %q, want %q", c.name, c.header, got, c.value)
+		}
+	}
+	for _, path := range []string{KeysPath, ReadyPath, PlayerPrefix + documentName} {
+		if w := x.ask(http.MethodHead, path, nil); w.Code != http.StatusOK {
+			t.Errorf("HEAD %s: %d", path, w.Code)
+		}
+	}
+}
+
+// When to come again is in a header, too; the request's name comes back; nothing is kept by caches; details are there, if empty.
+func TestHeadersOfAnswers(t *testing.T) {
+	x := newLobby(t, nil)
+	token := x.login("ann")
+	bearer := "Bearer " + token
+	ask := func(call string) *httptest.ResponseRecorder {
+		return x.ask(http.MethodPost, PlayerPrefix+call, nil, "Authorization", bearer, "X-Request-Id", "r-1")
+	}
+	refused := ask("Party.GetParty")
+	for range 5 {
+		ask("Session.GetFlow")
+	}
+	limited := ask("Session.GetFlow")
+	for name, w := range map[string]*httptest.ResponseRecorder{
+		"a success": ask("Party.ListInvites"), "a refusal": refused, "over the limit": limited, "wrong": x.ask(http.MethodPost, PlayerPrefix+"Session.GetFlow", nil, "X-Request-Id", "r-1"),
+	} {
+		if got := w.Header(); got.Get("Cache-Control") != "no-store" || got.Get("Content-Type") != "application/json" || got.Get("X-Request-Id") != "r-1" {
+			t.Errorf("%s: %v", name, got)
+		}
+		var o map[string]any
+		if err := json.Unmarshal(w.Body.Bytes(), &o); err != nil {
+			t.Error(err)
+		}
+		if details, ok := o["details"].(map[string]any); o["code"] != nil && (!ok || len(details) > 0) {
+			t.Errorf("%s: details %v", name, o["details"])
+		}
+	}
+	if limited.Code != http.StatusTooManyRequests || limited.Header().Get("Retry-After") != "1" {
+		t.Errorf("over the limit: %d, Retry-After %q", limited.Code, limited.Header().Get("Retry-After"))
+	}
+}
+
+// A poll ends while there is time for the next one, however short the patience is, and it does wait.
+func TestPollEndsBeforeTheEndOfPatience(t *testing.T) {
+	for deadAfter, want := range map[time.Duration]time.Duration{
+		25 * time.Second: 20 * time.Second, 10 * time.Second: 5 * time.Second, 4 * time.Second: 2 * time.Second, 2 * time.Second: time.Second,
+	} {
+		if got := pollMost(deadAfter); got != want {
+			t.Errorf("deadAfter %s: a poll waits %s, want %s", deadAfter, got, want)
+		}
+	}
+}
