@@ -197,6 +197,7 @@ func (s *Server) connState(nc net.Conn, state http.ConnState) {
 	if t, ok := nc.(*tls.Conn); ok {
 		forgetHandshake(t) // net/http has ended its own read before it hands the connection over
 		nc = t.NetConn()
+		nc.(*conn).secured = t
 	}
 	c := nc.(*conn)
 	s.mu.Lock()

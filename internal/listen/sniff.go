@@ -11,24 +11,61 @@ import (
 // method starts with it.
 const tlsHandshake = 0x16
 
-// conn is an accepted connection whose first byte may already have been read.
+// conn is an accepted connection of which some may have been read already.
 type conn struct {
 	*net.TCPConn
-	server *Server
-	first  byte
-	unread bool // first has not been handed out yet
+	server  *Server
+	secured *tls.Conn // what reads from it, once a WebSocket door has taken it over
+
+	unread []byte // what has been read and not handed out yet
+	room   [64]byte
+	more   bool // Await found as much as there was room for
+	noWait bool // Read hands out what Await has found
 
 	closed bool // guarded by server.mu
 }
 
 func (c *conn) Read(p []byte) (int, error) {
-	if c.unread && len(p) > 0 {
-		c.unread = false
-		p[0] = c.first
-		return 1, nil
+	if len(c.unread) > 0 {
+		n := copy(p, c.unread)
+		c.unread = c.unread[n:]
+		return n, nil
+	}
+	if c.noWait {
+		return 0, nothingYet{}
 	}
 	return c.TCPConn.Read(p)
 }
+
+// ReadNoWait is for those who read from many connections that are silent most of the time. From now on Await waits until
+// something has come, and Read, also that of TLS over this connection, fails behind it, with an error that says NothingYet.
+func (c *conn) ReadNoWait() { c.noWait = true }
+
+// Await waits until the peer has sent something, and keeps next to nothing meanwhile. Nobody may read at the same time.
+func (c *conn) Await() error {
+	if len(c.unread) > 0 {
+		return nil
+	}
+	if c.secured != nil {
+		emptyBuffers(c.secured)
+	}
+	c.unread = nil
+	room := c.room[:] // enough for an answer to a ping, over TLS too
+	if c.more {
+		room = make([]byte, 4096)
+	}
+	n, err := c.TCPConn.Read(room)
+	c.unread, c.more = room[:n], n == len(room)
+	return err
+}
+
+// nothingYet is temporary: TLS goes on after it.
+type nothingYet struct{}
+
+func (nothingYet) Error() string    { return "nothing has come yet" }
+func (nothingYet) Timeout() bool    { return true }
+func (nothingYet) Temporary() bool  { return true }
+func (nothingYet) NothingYet() bool { return true }
 
 // Close also forgets the connection, so that an idle service holds nothing of connections that are gone.
 func (c *conn) Close() error {
@@ -98,10 +135,10 @@ func (s *Server) admit(tcp *net.TCPConn) {
 
 // tellApart waits for the first byte and hands the connection on as plain HTTP or TLS.
 func (s *Server) tellApart(c *conn) {
-	var first [1]byte
+	first := c.room[:1]
 	err := c.SetReadDeadline(time.Now().Add(firstByteWait))
 	if err == nil {
-		_, err = c.TCPConn.Read(first[:])
+		_, err = c.TCPConn.Read(first)
 	}
 	s.mu.Lock()
 	delete(s.waiting, c)
@@ -114,7 +151,7 @@ func (s *Server) tellApart(c *conn) {
 		_ = c.Close() // it was of no use and nobody waits for it
 		return
 	}
-	c.first, c.unread = first[0], true
+	c.unread = first
 
 	var next net.Conn = c
 	switch {

@@ -272,6 +272,15 @@ func (l *line) receive(data []byte) {
 	}
 }
 
+// seat is in place of the map that gws would make for each connection.
+type seat struct{}
+
+func (seat) Load(string) (any, bool)      { return nil, false }
+func (seat) Delete(string)                {}
+func (seat) Store(string, any)            {}
+func (seat) Range(func(string, any) bool) {}
+func (seat) Len() int                     { return 0 }
+
 // lineSeat keeps a line with its socket.
 type lineSeat struct {
 	seat

@@ -9,8 +9,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/lxzan/gws"
-
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
@@ -33,9 +31,8 @@ type stream struct {
 	number  uint64 // unlike any other stream of the cell
 	player  string
 	session domain.UUID
-	epoch   uint32   // of the login session
-	conn    net.Conn // frames go out here; gws only reads
-	socket  *gws.Conn
+	epoch   uint32 // of the login session
+	conn    net.Conn
 
 	promised *flow.SessionConfig // what the client was greeted with
 
@@ -51,6 +48,7 @@ type stream struct {
 	begun   int  // bytes of waiting that the client begins with, which do not count
 	busy    bool // somebody writes
 	closed  bool // no frame is taken any more
+	over    bool // nothing comes any more: the connection ends once what waits is written
 }
 
 type told struct {
@@ -167,7 +165,10 @@ func (s *stream) flush() {
 		s.mu.Lock()
 	}
 	s.busy = false
-	if s.closed {
+	switch {
+	case s.over:
+		s.drop()
+	case s.closed:
 		_ = s.conn.SetReadDeadline(time.Now().Add(farewell)) // fails on a connection that is gone already
 	}
 	s.mu.Unlock()
@@ -199,6 +200,23 @@ func (s *stream) closeLocked(code uint16) {
 		*b = (*b)[:0] // it gets them when it comes back
 	}
 	*b = appendFrame(*b, opClose, []byte{byte(code >> 8), byte(code)}, []byte(closeTexts[code]))
+	s.flushSoon()
+}
+
+// end is for a connection from which nothing comes any more. A client that goes is owed an answer, its own code, which may be
+// none.
+func (s *stream) end(owed bool, code uint16) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if owed && !s.closed {
+		var payload []byte
+		if code != 0 {
+			payload = []byte{byte(code >> 8), byte(code)}
+		}
+		b := s.buffer()
+		*b = appendFrame(*b, opClose, payload)
+	}
+	s.closed, s.over = true, true
 	s.flushSoon()
 }
 

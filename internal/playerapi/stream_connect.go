@@ -56,14 +56,13 @@ func (d *Door) serveStream(w http.ResponseWriter, r *http.Request) {
 		d.log.Debug("upgrade of a player's stream failed", "err", err)
 		return
 	}
-	s := &stream{door: d, number: max(rand.Uint64(), 1), player: l.Player, session: l.ID, epoch: l.Epoch, conn: socket.NetConn(), socket: socket}
+	s := &stream{door: d, number: max(rand.Uint64(), 1), player: l.Player, session: l.ID, epoch: l.Epoch, conn: socket.NetConn()}
 	now := time.Now().UnixNano()
 	s.heard.Store(now)
 	// Many come at once after a restart. Their heartbeats, and the signs of life in the journal, spread from the first on.
 	config := &d.settings().Sessions
 	s.promised = config
 	s.pinged, s.renewed = now-rand.Int64N(int64(config.PingInterval)), now-rand.Int64N(int64(config.IdleExpiry/20))
-	socket.Session().(*seat).stream = s
 	if code == 0 {
 		code = d.streams.attach(s, after)
 	}

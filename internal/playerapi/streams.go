@@ -12,12 +12,13 @@ import (
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/frames"
 )
 
 // streams are the connections of all players' clients, and the polls that wait.
 type streams struct {
 	door     *Door
-	upgrader *gws.Upgrader
+	upgrader *gws.Upgrader   // only answers a request: reading is ours
 	ctx      context.Context // ends when the door closes
 	stop     context.CancelFunc
 	unfollow func()
@@ -38,8 +39,6 @@ type streams struct {
 const subprotocol = "playerflow.v1"
 
 const (
-	// readBuffer is small on purpose: every idle stream holds one, and what clients send fits in.
-	readBuffer = 128
 	messageMax = 4 << 10
 	watchEvery = time.Second
 	// watchParts is in how many parts all streams are looked at meanwhile: so many heartbeats are not written at once.
@@ -49,9 +48,8 @@ const (
 func newStreams(d *Door) *streams {
 	x := &streams{door: d, seed: maphash.MakeSeed(), players: map[string]*stream{}, sessions: map[domain.UUID]*stream{}, polls: map[string][]chan struct{}{}}
 	x.ctx, x.stop = context.WithCancel(context.Background())
-	x.upgrader = gws.NewUpgrader(socketEvents{}, &gws.ServerOption{
-		ReadBufferSize: readBuffer, ReadMaxPayloadSize: messageMax, ParallelGolimit: 1, SubProtocols: []string{subprotocol},
-		NewSession: func() gws.SessionStorage { return &seat{} },
+	x.upgrader = gws.NewUpgrader(gws.BuiltinEventHandler{}, &gws.ServerOption{
+		ReadBufferSize: 16, SubProtocols: []string{subprotocol}, NewSession: func() gws.SessionStorage { return seat{} },
 	})
 	x.unfollow = d.engine.Follow(cell.Kinds(cell.KindPlayersTold, cell.KindLoginChanged, cell.KindLoginRemoved), x.follow)
 	x.running.Go(x.watch)
@@ -240,7 +238,7 @@ func (x *streams) reads(s *stream) bool {
 	if x.closed {
 		return false
 	}
-	x.running.Go(s.socket.ReadLoop)
+	frames.Read(s.conn, messageMax, heardFrom{s}, &x.running)
 	return true
 }
 
