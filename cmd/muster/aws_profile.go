@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -115,6 +116,14 @@ func apiEndpoint(listen, publicURL string) (string, error) {
 		u.Scheme = "http"
 	}
 	return u.String(), nil
+}
+
+// noService says of a connection that was not made where one was sought; all else stays as it is.
+func noService(endpoint string, err error) error {
+	if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Op == "dial" {
+		return fmt.Errorf("no service answers at %s: %w; --listen or --public-url says where it is", endpoint, dial.Err)
+	}
+	return err
 }
 
 // key gives the profile's key: the one made for it before, if it still works, or a new one.

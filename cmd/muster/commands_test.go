@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"net"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -113,6 +114,22 @@ func TestCA(t *testing.T) {
 	}
 	if out := mustRun(t, nil, "ca", "--data", dir); !strings.HasPrefix(out, pem) || !strings.Contains(out, "SSL_CERT_FILE") {
 		t.Errorf("got %s", out)
+	}
+}
+
+// What somebody reads who asks a service that is not there.
+func TestNoService(t *testing.T) {
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := free.Addr().String()
+	_ = free.Close()
+	for _, args := range [][]string{{"explain", "player", "ann"}, {"drain", "pc"}} {
+		_, err := runForTest(t, nil, append(args, "--listen", address, "--data", t.TempDir())...)
+		if err == nil || !strings.Contains(err.Error(), "no service answers at http://"+address) || !strings.Contains(err.Error(), "--listen") {
+			t.Errorf("muster %s: %v", strings.Join(args, " "), err)
+		}
 	}
 }
 

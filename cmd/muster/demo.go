@@ -16,7 +16,7 @@ import (
 )
 
 type demoCommand struct {
-	Listen     string `name:"listen" default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Address of the service (${default})."`
+	Listen     string `name:"listen" default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Address of the service."`
 	Data       string `name:"data" placeholder:"DIR" help:"Keep the state here. Without it the demo starts empty and leaves nothing."`
 	Exit       bool   `name:"exit" help:"End after the last step: status 0 if each showed the state it should."`
 	GameServer string `name:"game-server" placeholder:"FILE" help:"Program of the game server. Default: arena-server beside this program."`

@@ -50,7 +50,7 @@ func (c *drainCommand) Run(ctx context.Context, stdout io.Writer, env environmen
 	})
 	x, err := c.find(ctx, api)
 	if err != nil {
-		return err
+		return noService(endpoint, err)
 	}
 	// The ARN of a compute does not tell its fleet; the service understands one that does.
 	arn := strings.TrimSuffix(*x.ComputeArn, "compute/"+c.Compute) + "compute/" + *x.FleetId + "/" + c.Compute

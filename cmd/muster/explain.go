@@ -86,7 +86,7 @@ func (c *explainCommand) ask(ctx context.Context, endpoint string, env environme
 	}
 	answer, err := http.DefaultClient.Do(r)
 	if err != nil {
-		return nil, fmt.Errorf("ask the service: %w", err)
+		return nil, fmt.Errorf("ask the service: %w", noService(endpoint, err))
 	}
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)

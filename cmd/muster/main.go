@@ -7,7 +7,9 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"reflect"
 	"syscall"
+	"time"
 
 	"github.com/alecthomas/kong"
 	"github.com/musterhq/muster/internal/settings"
@@ -20,7 +22,7 @@ type commandLine struct {
 	Serve      serveCommand      `cmd:"" help:"Run the service."`
 	Demo       demoCommand       `cmd:"" help:"Start the service, play a first game session through it, stay up."`
 	ShowConfig configCommand     `cmd:"" name:"config" help:"Show the settings in force and where each comes from."`
-	Explain    explainCommand    `cmd:"" help:"Say why a placement or a matchmaking ticket waits or failed, how a game session or a server process ended, and when."`
+	Explain    explainCommand    `cmd:"" help:"Say where a player, a party or a game is and what ends that, why a placement or a matchmaking ticket waits or failed, how a game session or a server process ended, and when."`
 	Keys       keysCommand       `cmd:"" help:"Access keys: create, list, revoke. Works while the service runs."`
 	AWSProfile awsProfileCommand `cmd:"" name:"aws-profile" help:"Write a profile for the AWS CLI and SDKs, with this service as its endpoint."`
 	WebhookKey webhookKeyCommand `cmd:"" name:"webhook-key" help:"Show the key that notifications to a webhook are signed with."`
@@ -34,6 +36,7 @@ type commandLine struct {
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second Ctrl-C does not wait for an orderly end
 	err := run(ctx, os.Args[1:], os.Environ(), os.Stdout)
 	stop()
 	if err != nil {
@@ -49,6 +52,9 @@ func run(ctx context.Context, args, environ []string, stdout io.Writer) (err err
 	cli.Serve.Settings, cli.ShowConfig.Settings, cli.BenchBare.Settings = defaults, defaults, defaults
 	env := newEnvironment(environ)
 	sources := newSources(env)
+	if len(args) == 0 {
+		args = []string{"--help"}
+	}
 	parser, err := kong.New(&cli,
 		kong.Name("muster"),
 		kong.Description("Muster is a game session service for your own machines that AWS GameLift clients and game servers can talk to."),
@@ -57,6 +63,7 @@ func run(ctx context.Context, args, environ []string, stdout io.Writer) (err err
 		kong.Exit(func(code int) { panic(helpShown{}) }),
 		kong.WithBeforeResolve(sources.prepare),
 		kong.Resolvers(sources),
+		kong.TypeMapper(reflect.TypeFor[time.Duration](), kong.MapperFunc(readDuration)),
 		kong.Vars{"data": defaults.Data, "listen": defaults.Listen},
 		kong.PostBuild(showDefaults),
 		kong.BindTo(ctx, (*context.Context)(nil)),
@@ -79,6 +86,20 @@ func run(ctx context.Context, args, environ []string, stdout io.Writer) (err err
 	}
 	sources.noteFlags(command)
 	return command.Run()
+}
+
+// readDuration reads a time as the parser would, and says what one looks like.
+func readDuration(c *kong.DecodeContext, target reflect.Value) error {
+	var text string
+	if err := c.Scan.PopValueInto("time", &text); err != nil {
+		return err
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil {
+		return fmt.Errorf("%q: want a time with its unit, such as 500ms, 10s or 1h30m", text)
+	}
+	target.SetInt(int64(d))
+	return nil
 }
 
 // helpShown unwinds run after --help: the parser's only way to stop there is to exit, and run must return.

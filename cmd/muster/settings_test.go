@@ -57,18 +57,19 @@ func TestMistakesInSettingsAreNamed(t *testing.T) {
 	}{
 		"unknown variable":          {env: []string{"MUSTER_LISTN=x"}, want: []string{"MUSTER_LISTN", "did you mean MUSTER_LISTEN"}},
 		"variable unlike any":       {env: []string{"MUSTER_ZZZZZZZZZ=x"}, want: []string{"MUSTER_ZZZZZZZZZ", "muster config"}},
-		"bad variable":              {env: []string{"MUSTER_RESERVATION=60"}, want: []string{"MUSTER_RESERVATION", "60", "unit"}},
+		"bad variable":              {env: []string{"MUSTER_RESERVATION=60"}, want: []string{"MUSTER_RESERVATION", `"60"`, "want a time", "10s"}},
 		"unknown key":               {file: "{\n\"listen\": \":1\",\n\"limit-fleet\": 1}", want: []string{":3:", `"limit-fleet"`, `did you mean "limit-fleets"`}},
 		"key of another case":       {file: `{"Listen": ":1"}`, want: []string{":1:", `"Listen"`, `did you mean "listen"`}},
 		"config inside the file":    {file: `{"config": "x"}`, want: []string{":1:", `"config"`}},
 		"key twice":                 {file: "{\"dev\": true,\n\"dev\": false}", want: []string{":2:", `"dev"`, "line 1"}},
 		"bad value":                 {file: "{\n\"heap-floor\": \"64MB\"}", want: []string{":2:", "heap-floor", "64MB", "MiB"}},
+		"bad flag":                  {args: []string{"--reservation", "soon"}, want: []string{"--reservation", `"soon"`, "want a time"}},
 		"fraction":                  {file: `{"limit-fleets": 1.5}`, want: []string{":1:", "limit-fleets", "1.5"}},
 		"list":                      {file: `{"listen": [":1"]}`, want: []string{":1:", `"listen"`, "want a text"}},
 		"null":                      {file: `{"listen": null}`, want: []string{":1:", `"listen"`, "want a text"}},
 		"not JSON":                  {file: "listen = :8080", want: []string{":1:", "JSON object"}},
 		"comma at the end":          {file: "{\"dev\": true,\n}", want: []string{":2:"}},
-		"cut off":                   {file: `{"dev": true`, want: []string{":1:"}},
+		"cut off":                   {file: `{"dev": true`, want: []string{":1:", "want a }"}},
 		"more behind":               {file: `{} {}`, want: []string{":1:", "nothing after"}},
 		"value that makes no sense": {args: []string{"--dev", "--listen", ":8080"}, want: []string{"listen", "dev", "loopback"}},
 		"file of other commands":    {file: `{"listn": ":1"}`, args: []string{"keys", "list"}, want: []string{`"listn"`}},
@@ -104,10 +105,13 @@ func TestMissingSettingsFile(t *testing.T) {
 }
 
 func TestHelpOfEveryCommand(t *testing.T) {
-	for _, command := range []string{"", "config", "keys", "keys create", "aws-profile", "ca", "version"} {
+	for _, command := range []string{"", "config", "explain", "keys", "keys create", "aws-profile", "ca", "version"} {
 		if out := mustRun(t, nil, append(strings.Fields(command), "--help")...); !strings.Contains(out, "Usage: muster "+command) {
 			t.Errorf("muster %s --help: %s", command, out)
 		}
+	}
+	if out := mustRun(t, nil); !strings.Contains(out, "Usage: muster <command>") {
+		t.Errorf("muster without a command: %s", out)
 	}
 	if out := mustRun(t, nil, "config", "--help"); !strings.Contains(out, settings.Defaults().Listen) {
 		t.Errorf("the default of listen is not in the help:\n%s", out)

@@ -57,7 +57,10 @@ func readSettingsFile(name string, known []string) (map[string]fileValue, error)
 			return fail("%q: want a text, a number, true or false", key)
 		}
 	}
-	if _, err := decoder.Token(); err != nil {
+	switch _, err := decoder.Token(); {
+	case err == io.EOF:
+		return fail("the object has no end: want a } there")
+	case err != nil:
 		return fail("%v", err)
 	}
 	if _, err := decoder.Token(); err != io.EOF {

@@ -93,7 +93,7 @@ func (d *Door) explainGameInstance(ctx context.Context, text string) (*Explanati
 		var players []string
 		for _, m := range members {
 			players = append(players, m.Player)
-			x.fact("member", fmt.Sprintf("%s, %s, attempt %d, lost its connection %d times", m.Player, m.Status, m.Attempt, m.Disconnects))
+			x.fact("member", m.Player+", "+membershipInWords(&m))
 			x.moment(m.Joined, "MEMBER", m.Player)
 		}
 		x.Deadlines = membersDeadlines(v, players, domain.TimeOf(d.engine.Now()), x.ID)

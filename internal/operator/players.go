@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -64,16 +65,16 @@ func (d *Door) explainPlayer(ctx context.Context, id string) (*Explanation, erro
 // whyPlayer is what an operator wants to know first: where the player is, for how long, and what ends it.
 func whyPlayer(s *standing, now domain.Time) string {
 	text := map[flow.Phase]string{
-		flow.Idle: "It is nowhere: in no party, no search and no game.", flow.InParty: "It is in a party.", flow.Matchmaking: "Its party searches for a match.",
-		flow.InGameWithParty: "It is in a game.", flow.InGame: "It is in a game, without a party.",
+		flow.Idle: "The player is nowhere: in no party, no search and no game.", flow.InParty: "The player is in a party.", flow.Matchmaking: "The player's party searches for a match.",
+		flow.InGameWithParty: "The player is in a game.", flow.InGame: "The player is in a game, without a party.",
 	}[s.Phase()]
 	if s.line.Since != 0 {
-		text = strings.TrimSuffix(text, ".") + ", as it stands since " + now.Sub(s.line.Since).Round(time.Second).String() + "."
+		text = strings.TrimSuffix(text, ".") + ", unchanged for " + now.Sub(s.line.Since).Round(time.Second).String() + "."
 	}
 	for _, h := range s.holdings {
 		switch {
 		case h.Key == "BANNED":
-			text += " It is banned: an operator has to lift that."
+			text += " The player is banned: an operator has to lift that."
 			continue
 		case h.Ends == "":
 			text += " " + h.Key + " (" + h.Status + ") ends by somebody's wish only."
@@ -89,17 +90,20 @@ func whyPlayer(s *standing, now domain.Time) string {
 		}
 		text += "."
 	}
+	if g := s.snapshot.Game; g != nil && g.Status == flow.InstancePending && g.Placement != "" {
+		text += " The game has no host yet: muster explain placement " + g.Placement + " says why."
+	}
 	return text
 }
 
 func playerFacts(x *Explanation, s *standing) {
 	p := &s.snapshot
 	if s.line.Since != 0 {
-		x.fact("as it stands since", clock(s.line.Since))
+		x.fact("unchanged since", clock(s.line.Since))
 	}
 	x.fact("revision", strconv.FormatUint(p.Stand.Rev, 10))
 	if !p.Login.ID.IsZero() {
-		x.fact("login session", "fs-"+p.Login.ID.String()+" on "+p.Login.Device+", since "+clock(p.Login.Created))
+		x.fact("login session", "fs-"+p.Login.ID.String()+" on "+cmp.Or(p.Login.Device, "an unnamed device")+", since "+clock(p.Login.Created))
 	} else {
 		x.fact("login session", "none")
 	}
@@ -111,7 +115,7 @@ func playerFacts(x *Explanation, s *standing) {
 		x.fact("game session", g.Game)
 		x.fact("placement", g.Placement)
 		m := &g.Membership
-		x.fact("membership", fmt.Sprintf("%s, attempt %d, lost its connection %d times", m.Status, m.Attempt, m.Disconnects))
+		x.fact("membership", membershipInWords(m))
 		if s.line.HostLost {
 			x.fact("host", "suspected to be lost")
 		}
@@ -148,6 +152,17 @@ func partyFacts(x *Explanation, p *flow.PartyView) {
 		x.fact("has accepted", strings.Join(s.Accepted, ", "))
 		x.fact("has not answered", strings.Join(s.Pending, ", "))
 	}
+}
+
+func membershipInWords(m *flow.Membership) string {
+	text := fmt.Sprintf("%s, attempt %d", m.Status, m.Attempt)
+	switch m.Disconnects {
+	case 0:
+		return text
+	case 1:
+		return text + ", lost the connection once"
+	}
+	return text + fmt.Sprintf(", lost the connection %d times", m.Disconnects)
 }
 
 func changeInWords(c *flow.Change) string {

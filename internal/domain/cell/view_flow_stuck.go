@@ -101,7 +101,7 @@ func (c *Cell) gameHolds(m *flow.Membership) Holding {
 		h.Status += ", the host is suspected to be lost"
 		h.Ends = "the host's return or its end"
 		if at := c.hostLostBy(x); at != 0 {
-			h.first("linkGrace: the host is given up then", c.wall(at))
+			h.first("linkGrace (the host is given up)", c.wall(at))
 		}
 		return h
 	}
