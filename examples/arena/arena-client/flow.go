@@ -24,6 +24,7 @@ type flow struct {
 	out              io.Writer
 
 	player    *gameclient.Player
+	inParty   string // id
 	searching bool
 }
 
@@ -90,6 +91,7 @@ func (f *flow) gather(ctx context.Context) (party *gameclient.Party, err error) 
 	if err != nil {
 		return nil, err
 	}
+	f.inParty = party.ID
 	if f.queue != "" {
 		fmt.Fprintln(f.out, "party", party.InviteCode)
 	}
@@ -113,6 +115,9 @@ func (f *flow) wish(ctx context.Context, party *gameclient.Party) error {
 
 // see takes one event, and gives the details of the game server when they have come.
 func (f *flow) see(ctx context.Context, e gameclient.Event) (*gameclient.HostDetails, error) {
+	if e.PartyID != "" && e.PartyID != f.inParty {
+		return nil, nil // of the party before, which this player has left for this one
+	}
 	switch e.Type {
 	case gameclient.OnPartyChanged:
 		return nil, f.wish(ctx, e.Party)

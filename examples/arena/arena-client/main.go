@@ -8,11 +8,11 @@
 //	arena-client -flow URL -name Bob -code CODE                     log in, join that party, play where it plays
 //	arena-client -flow URL -name Bob                                log in and return to the game, after a crash
 //
-// The last three need a service with player flow and nothing else. The first three ask the service, whose endpoint, region and credentials are those of the AWS SDK: AWS_REGION,
-// AWS_ENDPOINT_URL_GAMELIFT, AWS_ACCESS_KEY_ID and so on, or a profile.
+// The last three need a service with player flow and nothing else. The first three ask the service, whose endpoint, region
+// and credentials are those of the AWS SDK: AWS_REGION, AWS_ENDPOINT_URL_GAMELIFT, AWS_ACCESS_KEY_ID and so on, or a profile.
 //
-// Type w, a, s or d (and Enter) to walk, q to leave, anything else to talk. With -script it plays by itself and
-// prints what happens, one event a line:
+// Type w, a, s or d (and Enter) to walk, dddd for four steps, q to leave, anything else to talk. With -script it plays by
+// itself and prints what happens, one event a line:
 //
 //	arena-client … -script "east; south; say hello; wait joined Bob; coin; return; leave"
 //
@@ -28,6 +28,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"time"
 
 	"github.com/musterhq/muster/examples/arena"
@@ -100,6 +101,9 @@ func playFlow(ctx context.Context, f *flow, script string, stdin io.Reader) erro
 	defer lost(nil)
 	go f.watch(ctx, lost)
 	err = show(ctx, &scripted{client: client, out: f.out}, script, stdin)
+	if errors.Is(err, errServerGone) {
+		err = fmt.Errorf("%w; with -flow and -name alone you come back, while the game is on", err)
+	}
 	if left := client.Leave(); err != nil || left != nil {
 		return err // the server has closed the connection, or the game is over
 	}
@@ -113,6 +117,8 @@ func show(ctx context.Context, p *scripted, script string, stdin io.Reader) erro
 	}
 	return interactive(ctx, p.client, stdin, p.out)
 }
+
+var errServerGone = errors.New("the server closed the connection")
 
 func interactive(ctx context.Context, c *arena.Client, stdin io.Reader, out io.Writer) error {
 	typed := make(chan string)
@@ -128,7 +134,7 @@ func interactive(ctx context.Context, c *arena.Client, stdin io.Reader, out io.W
 		select {
 		case m, ok := <-c.Events():
 			if !ok {
-				return errors.New("the server closed the connection")
+				return errServerGone
 			}
 			screen.see(m)
 			screen.draw(out)
@@ -149,17 +155,26 @@ func interactive(ctx context.Context, c *arena.Client, stdin io.Reader, out io.W
 }
 
 func act(c *arena.Client, line string) error {
-	switch line {
-	case "w":
-		return c.Move(arena.North)
-	case "a":
-		return c.Move(arena.West)
-	case "s":
-		return c.Move(arena.South)
-	case "d":
-		return c.Move(arena.East)
-	case "":
+	if line == "" {
 		return nil
 	}
-	return c.Say(line)
+	direction, steps := walk(line)
+	if steps == 0 {
+		return c.Say(line)
+	}
+	for range steps {
+		if err := c.Move(direction); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// walk reads a line of one of the four letters, once or several times: so many steps. Anything else is said.
+func walk(line string) (direction arena.Direction, steps int) {
+	direction, ok := map[byte]arena.Direction{'w': arena.North, 'a': arena.West, 's': arena.South, 'd': arena.East}[line[0]]
+	if !ok || strings.Trim(line, line[:1]) != "" {
+		return direction, 0
+	}
+	return direction, len(line)
 }
