@@ -3,6 +3,7 @@ package gameclient_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -125,5 +126,31 @@ func TestPlayersAgainstMuster(t *testing.T) {
 	mustBe(t, server.End())
 	if e := await(bob, gameclient.OnRemovedFromGame); e.Reason == "" || bob.Flow().Phase != gameclient.PhaseInParty && bob.Flow().Phase != gameclient.PhaseIdle {
 		t.Errorf("%+v, %+v", e, bob.Flow())
+	}
+}
+
+// Login begins to follow the events and returns; the service counts the player as online a moment later.
+func TestSearchDirectlyAfterLogin(t *testing.T) {
+	t.Parallel()
+	srv := mustertest.Start(t, mustertest.Setting("player-flow", "true"), mustertest.Setting("player-logins-per-address", "0"))
+	api, queue := srv.GameLift(), srv.NewFleet().NewQueue(600)
+	rules := `{"ruleLanguageVersion":"1.0","teams":[{"name":"all","minPlayers":40,"maxPlayers":40}]}`
+	_, err := api.CreateMatchmakingRuleSet(t.Context(), &gamelift.CreateMatchmakingRuleSetInput{Name: aws.String("many"), RuleSetBody: &rules})
+	mustBe(t, err)
+	_, err = api.CreateMatchmakingConfiguration(t.Context(), &gamelift.CreateMatchmakingConfigurationInput{
+		Name: aws.String("many"), RuleSetName: aws.String("many"), AcceptanceRequired: aws.Bool(false),
+		RequestTimeoutSeconds: aws.Int32(600), GameSessionQueueArns: []string{"arn:aws:gamelift:us-east-1::gamesessionqueue/" + queue},
+	})
+	mustBe(t, err)
+	for i := range 8 {
+		name := fmt.Sprintf("player-%d", i)
+		p, err := gameclient.Login(t.Context(), gameclient.PlayerOptions{
+			Endpoint: srv.Endpoint(), Provider: gameclient.ProviderDev, Token: gameclient.DevToken(name), LongPoll: i%4 == 3,
+		})
+		mustBe(t, err)
+		t.Cleanup(p.Close)
+		if search, err := p.EnterMatchmaking(t.Context(), "many"); err != nil || search.Queue != "many" {
+			t.Errorf("%s: %+v, %v", name, search, err)
+		}
 	}
 }

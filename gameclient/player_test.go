@@ -374,35 +374,6 @@ func TestNextEndsWithContextAndClose(t *testing.T) {
 	}
 }
 
-// A search directly after the login comes before the stream: the service does not see the player online yet.
-func TestSearchDirectlyAfterLogin(t *testing.T) {
-	d := newDesk(t)
-	const name = "Matchmaking.EnterMatchmaking"
-	d.answer(name, http.StatusConflict, `{"code":"MEMBER_OFFLINE","message":"offline: ann","action":"SYNC","details":{"players":["ann"]}}`)
-	d.answer(name, http.StatusConflict, `{"code":"MEMBER_OFFLINE","message":"offline: ann","action":"SYNC","details":{"players":["ann"]}}`)
-	d.answer(name, http.StatusOK, `{"ticket":{"matchmaking_id":"mm-1"}}`)
-	p := d.login()
-	search, err := p.EnterMatchmaking(t.Context(), "duo")
-	if err != nil || search.ID != "mm-1" {
-		t.Fatalf("%+v, %v", search, err)
-	}
-	calls := d.calls(name)
-	if len(calls) != 3 || calls[0].request == calls[1].request {
-		t.Errorf("%+v; want three calls, each a request of its own", calls)
-	}
-}
-
-// Nobody knows how long a friend is away.
-func TestSearchWithAFriendWhoIsAway(t *testing.T) {
-	d := newDesk(t)
-	const name = "Matchmaking.EnterMatchmaking"
-	d.answer(name, http.StatusConflict, `{"code":"MEMBER_OFFLINE","message":"offline: bob","action":"SYNC","details":{"players":["bob"]}}`)
-	_, err := d.login().EnterMatchmaking(t.Context(), "duo")
-	if e, ok := errors.AsType[*FlowError](err); !ok || e.Code != "MEMBER_OFFLINE" || len(d.calls(name)) != 1 {
-		t.Errorf("%v after %d calls", err, len(d.calls(name)))
-	}
-}
-
 // A return takes as long as the game server takes to notice, which is longer than the service lets a client ask without a pause.
 func TestReconnectOutlastsTheLimitOfCalls(t *testing.T) {
 	d := newDesk(t)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"slices"
 	"time"
 )
 
@@ -18,8 +17,8 @@ func (p *Player) search(ctx context.Context, name string, body any) (*Search, er
 
 // EnterMatchmaking begins the search of the party, or of this player alone; for leaders. The queue is a matchmaking
 // configuration; "" takes the party's preference. What follows comes as events: OnMatchFound, OnAddedToGame,
-// OnHostConnectionDetailsReceived, or OnMatchmakingFailed. Directly after Login it waits until the service sees this player
-// online; a friend who is not is an error with the code MEMBER_OFFLINE.
+// OnHostConnectionDetailsReceived, or OnMatchmakingFailed. Directly after Login it waits until this player is online; a friend who
+// is not is an error with the code MEMBER_OFFLINE.
 func (p *Player) EnterMatchmaking(ctx context.Context, queue string) (*Search, error) {
 	return p.EnterMatchmakingWith(ctx, queue, nil)
 }
@@ -34,20 +33,32 @@ func (p *Player) EnterMatchmakingWith(ctx context.Context, queue string, attribu
 	if attributes != nil {
 		body["attributes"] = attributes
 	}
-	for try := 0; ; try++ {
-		search, err := p.search(ctx, "EnterMatchmaking", body)
-		refused, ok := errors.AsType[*FlowError](err)
-		if !ok || refused.Code != "MEMBER_OFFLINE" || !slices.Contains(refused.Details.Players, p.ID) || try == presentTries {
-			return search, err
+	p.awaitOnline(ctx)
+	return p.search(ctx, "EnterMatchmaking", body)
+}
+
+// onlineWithin is how long a search waits for the events of a player who has just logged in. It is asked for without them, too: the
+// service knows best.
+const onlineWithin = 5 * time.Second
+
+// awaitOnline waits until the service counts this player as online, for a while.
+func (p *Player) awaitOnline(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, onlineWithin)
+	defer cancel()
+	for {
+		p.mu.Lock()
+		done, happened := p.online || p.over != nil, p.happened
+		p.mu.Unlock()
+		if done {
+			return
 		}
-		if sleep(ctx, minPause<<try) != nil {
-			return nil, err
+		select {
+		case <-happened:
+		case <-ctx.Done():
+			return
 		}
 	}
 }
-
-// presentTries bounds how long a player who is about to be there, by the stream that Login begins, is waited for: some 6 s.
-const presentTries = 7
 
 // LeaveMatchmaking ends the search. After a success no match follows.
 func (p *Player) LeaveMatchmaking(ctx context.Context) error {

@@ -107,6 +107,9 @@ func (p *Player) followPolls(ctx context.Context) (answered bool, err error) {
 			Events []json.RawMessage `json:"events"`
 		}
 		request := map[string]any{"after_seq": p.from(), "wait_ms": pollWait.Milliseconds()}
+		if !answered {
+			delete(request, "wait_ms") // to know at once whether polls get through
+		}
 		// A connection that is gone without a word must not be waited for.
 		patient, stop := context.WithTimeout(ctx, pollWait+greetWithin)
 		err := p.callOnce(patient, "Session.PollEvents", "", request, &answer)
