@@ -73,6 +73,12 @@ func newLogger(w io.Writer, s settings.Settings) *slog.Logger {
 	_ = level.UnmarshalText([]byte(s.LogLevel))
 	options := &slog.HandlerOptions{Level: level}
 	if s.LogFormat == "json" {
+		options.ReplaceAttr = func(_ []string, a slog.Attr) slog.Attr {
+			if a.Value.Kind() == slog.KindDuration { // as in the text, not in nanoseconds
+				a.Value = slog.StringValue(a.Value.Duration().String())
+			}
+			return a
+		}
 		return slog.New(slog.NewJSONHandler(w, options))
 	}
 	return slog.New(slog.NewTextHandler(w, options))

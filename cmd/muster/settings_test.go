@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/musterhq/muster/internal/settings"
 )
@@ -145,4 +146,15 @@ func configLine(out, setting string) string {
 		return ""
 	}
 	return found[1] + " " + found[2]
+}
+
+// Times in a JSON log are read by people, too.
+func TestTimesInTheLog(t *testing.T) {
+	var out strings.Builder
+	s := settings.Defaults()
+	s.LogFormat = "json"
+	newLogger(&out, s).Info("done", "took", 1500*time.Millisecond)
+	if !strings.Contains(out.String(), `"took":"1.5s"`) {
+		t.Errorf("got %s", out.String())
+	}
 }

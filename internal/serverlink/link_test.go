@@ -313,7 +313,7 @@ func TestRestart(t *testing.T) {
 
 // Line 12.
 func TestDeath(t *testing.T) {
-	w := newWorld(t)
+	w := newWorld(t, func(w *world) { w.logged = &logged{} })
 	servers := map[string]*server{"one": w.ready("one"), "two": w.ready("two")}
 	g := w.hostOn(servers, 2)
 	ann, bob := w.reserve(g.ID, "ann"), w.reserve(g.ID, "bob")
@@ -335,6 +335,9 @@ func TestDeath(t *testing.T) {
 	}
 	if a, b := w.playerStatus(ann), w.playerStatus(bob); a != "COMPLETED" || b != "TIMEDOUT" {
 		t.Errorf("players are %s and %s", a, b)
+	}
+	for name := range servers {
+		w.until("the log to tell of "+name, func() bool { return w.logged.has("level=WARN", testCompute+"/"+name, "CRASHED") })
 	}
 }
 

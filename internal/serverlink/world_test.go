@@ -9,6 +9,9 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"slices"
+	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -50,6 +53,7 @@ type world struct {
 	ca      *devca.Authority
 	moved   atomic.Int64 // the clock is ahead by so much
 	hold    atomic.Pointer[chan struct{}]
+	logged  *logged // nil: nobody reads the log
 
 	engine  *engine.Engine
 	journal journal.Journal
@@ -57,6 +61,29 @@ type world struct {
 	port    *listen.Server
 	addr    string
 	stop    func()
+}
+
+// logged is what an operator reads.
+type logged struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+func (l *logged) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(b)
+}
+
+func (l *logged) has(parts ...string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for line := range strings.Lines(l.text.String()) {
+		if !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(line, part) }) {
+			return true
+		}
+	}
+	return false
 }
 
 // quick are periods for tests that wait for them to pass.
@@ -114,6 +141,9 @@ func (w *world) start() {
 		w.Fatal(err)
 	}
 	log := slog.New(slog.DiscardHandler)
+	if w.logged != nil {
+		log = slog.New(slog.NewTextHandler(w.logged, nil))
+	}
 	if os.Getenv("MUSTER_TEST_LOG") != "" {
 		log = slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
