@@ -1,6 +1,7 @@
 package playerapi_test
 
 import (
+	"io"
 	"log/slog"
 	"net/http"
 	"strings"
@@ -57,9 +58,13 @@ func TestRealmsAreApart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		said, _ := io.ReadAll(answer.Body)
 		answer.Body.Close()
 		if answer.StatusCode != c.want {
 			t.Errorf("%s with %.10q: status %d, want %d", c.call, c.token, answer.StatusCode, c.want)
+		}
+		if realm, _, _ := strings.Cut(c.call, "/"); c.want == 404 && !strings.Contains(string(said), "it is served at --"+realm+"-listen") {
+			t.Errorf("%s at another listener: %s", c.call, said)
 		}
 	}
 }

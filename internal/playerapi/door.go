@@ -262,7 +262,7 @@ func (d *Door) servePage(w http.ResponseWriter, r *http.Request) {
 func (d *Door) wrongCall(r *http.Request, known bool) *Problem {
 	switch {
 	case !known:
-		p := refusal(flow.InvalidArgument, "there is no call %.100q", r.URL.Path)
+		p := refusal(flow.InvalidArgument, "there is no call %.100q%s", r.URL.Path, d.elsewhere(r.URL.Path))
 		p.status = http.StatusNotFound
 		return p
 	case r.Method != http.MethodPost:
@@ -275,6 +275,19 @@ func wrongMethod(r *http.Request, want string) *Problem {
 	p := refusal(flow.InvalidArgument, "method %.20q, want %s", r.Method, want)
 	p.status, p.headers = http.StatusMethodNotAllowed, http.Header{"Allow": {want}}
 	return p
+}
+
+// elsewhere says of a call that another listener has where that is.
+func (d *Door) elsewhere(path string) string {
+	for _, x := range []struct {
+		realm  *realm
+		listen string
+	}{{d.partner, "--partner-listen"}, {d.operator, "--operator-listen"}, {d.player, "--listen"}} {
+		if _, ok := x.realm.classes[path]; ok {
+			return " here; it is served at " + x.listen
+		}
+	}
+	return ""
 }
 
 func (d *Door) stranger(r *http.Request) *who {

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 	"unique"
 
@@ -199,8 +200,43 @@ func (s *Server) cameSigned(key fleet.Key) bool {
 
 func (s *Server) refuse(w http.ResponseWriter, status int, err error) {
 	s.counters.refused.Add(1)
-	s.log.Info("game server refused", "status", status, "err", err)
+	switch write, silent := s.refusals.note(s.now()); {
+	case write && silent > 0:
+		s.log.Info("game server refused", "status", status, "err", err, "refusedInSilence", silent)
+	case write:
+		s.log.Info("game server refused", "status", status, "err", err)
+	}
 	http.Error(w, err.Error(), status)
+}
+
+// A port that strangers reach refuses as many of them as they like; the log shows so many in a time.
+const (
+	refusalsLogged = 20
+	refusalsWithin = 10 * time.Second
+)
+
+// refusals bounds what the log says of game servers that were refused.
+type refusals struct {
+	mu     sync.Mutex
+	until  time.Time // when the count begins anew
+	logged int
+	silent int // since the last line
+}
+
+// note counts a refusal and says whether the log tells of it, and of how many before it that it did not.
+func (x *refusals) note(now time.Time) (write bool, silent int) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if !now.Before(x.until) {
+		x.until, x.logged = now.Add(refusalsWithin), 0
+	}
+	if x.logged == refusalsLogged {
+		x.silent++
+		return false, 0
+	}
+	silent, x.silent = x.silent, 0
+	x.logged++
+	return true, silent
 }
 
 // loseLink tells the core that a connection is gone. The service's own end is no fault of the game server: the core

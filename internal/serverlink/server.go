@@ -82,6 +82,7 @@ type Server struct {
 	unfollow func()
 	running  sync.WaitGroup
 	counters counters
+	refusals refusals
 
 	passing sync.Mutex // one look at all processes at a time
 	watched []*process // scratch of that look

@@ -4,11 +4,22 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 )
+
+// Who forgets the flag must not look for the mistake in the signature of AWS requests.
+func TestPlayerFlowIsOff(t *testing.T) {
+	answer := httptest.NewRecorder()
+	(&router{}).ServeHTTP(answer, httptest.NewRequest(http.MethodPost, "/playerflow/v1/player/Session.Login", strings.NewReader("{}")))
+	if answer.Code != http.StatusNotFound || !strings.Contains(answer.Body.String(), "--player-flow") {
+		t.Errorf("%d %s", answer.Code, answer.Body)
+	}
+}
 
 // Whoever reads the log a day later must not overlook that anybody could be any player.
 func TestWarningOfDevLogins(t *testing.T) {

@@ -29,7 +29,11 @@ type router struct {
 
 func (d *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
-	case d.players != nil && strings.HasPrefix(r.URL.Path, playerapi.Prefix):
+	case strings.HasPrefix(r.URL.Path, playerapi.Prefix):
+		if d.players == nil {
+			http.Error(w, "Player flow is off: muster serve --player-flow turns it on.", http.StatusNotFound)
+			return
+		}
 		d.players.ServeHTTP(w, r)
 	case serverlink.IsUpgrade(r):
 		if path := strings.TrimSuffix(r.URL.Path, "/"); path == "/agent" || strings.HasSuffix(path, "/agent") {
