@@ -14,7 +14,7 @@ import (
 )
 
 var (
-	curlLine  = regexp.MustCompile(`(?m)^    (curl .*)$`)
+	curlLine  = regexp.MustCompile(`(?m)^    (curl (?:.*\\\n)*.*)$`)
 	curlGives = map[string]*regexp.Regexp{
 		"SESSION": regexp.MustCompile(`"result":"([^"]+)"`),
 		"SEAT":    regexp.MustCompile(`"playerSessionId":"([^"]+)"`),
