@@ -80,8 +80,8 @@ func TestGameServerIsTold(t *testing.T) {
 	if o := again.until("OnPlayerLeft"); o.text("data", "player_id") != "ann" || o.text("data", "reason") != "DECLINED" {
 		t.Errorf("ann is gone: %v", o)
 	}
-	// A game of the studio's own making did not come of the matchmaker: there is nothing to fill up.
-	s.flowCall(t, "partner", "Game.EnterMatchmaking", "", http.StatusNotFound, object{"game_instance_id": instance})
+	// A game of the studio's own making came of no match: where it is to search has to be said.
+	s.flowCall(t, "partner", "Game.EnterMatchmaking", "", http.StatusBadRequest, object{"game_instance_id": instance})
 	s.partner(t, "Game.EndGame", object{"game_instance_id": instance})
 	if o := again.until("OnPlayerLeft"); o.text("data", "player_id") != "bob" || o.text("data", "reason") != "GAME_ENDED" {
 		t.Errorf("the end: %v", o)
@@ -93,9 +93,15 @@ func TestGameServerIsTold(t *testing.T) {
 	s.noViolations(t)
 }
 
-// A game that came of a match searches for one more player, and is told of the search and of the newcomer.
+// A game searches for one more player, and is told of the search and of the newcomer: one that came of a match, and one that the
+// studio has made, which names the queue.
 func TestGameSearchesForPlayers(t *testing.T) {
 	t.Parallel()
+	t.Run("of a match", func(t *testing.T) { t.Parallel(); gameSearches(t, false) })
+	t.Run("of the studio", func(t *testing.T) { t.Parallel(); gameSearches(t, true) })
+}
+
+func gameSearches(t *testing.T, made bool) {
 	s := startService(t, "--player-flow")
 	place := s.prepare()
 	place.queue("duel")
@@ -108,11 +114,18 @@ func TestGameSearchesForPlayers(t *testing.T) {
 		p.call("Matchmaking.AcceptMatch", object{"matchmaking_id": id, "accept": true})
 	}
 	for _, p := range []*flowPlayer{ann, bob} {
-		p.attach()
-		p.call("Matchmaking.EnterMatchmaking", object{"queue": "duel"})
+		if p.attach(); !made {
+			p.call("Matchmaking.EnterMatchmaking", object{"queue": "duel"})
+		}
 	}
-	accept(ann)
-	accept(bob)
+	body := object{"slots": 1}
+	if made {
+		s.partner(t, "Flow.CreateGameInstance", object{"players": []object{{"player_id": "ann"}, {"player_id": "bob"}}, "queue": "duel", "max_players": 2})
+		body["queue"] = "duel"
+	} else {
+		accept(ann)
+		accept(bob)
+	}
 	server.untilEvent("start", 1)
 	server.must("activate")
 	host := ann.until("OnHostConnectionDetailsReceived")
@@ -123,7 +136,7 @@ func TestGameSearchesForPlayers(t *testing.T) {
 
 	stream := s.listen(t, "stream?game_instance_id="+instance, "playerflow.partner.v1")
 	stream.until("OnSync")
-	body := object{"game_instance_id": instance, "slots": 1}
+	body["game_instance_id"] = instance
 	search := s.partner(t, "Game.EnterMatchmaking", body).text("matchmaking_id")
 	if o := stream.until("OnGameInstanceEnteredMatchmaking"); o.text("data", "matchmaking_id") != search || o.at("data", "slots") != 1.0 || o.text("data", "queue") != "duel" {
 		t.Errorf("the search %s: %v", search, o)

@@ -129,6 +129,9 @@ func (g *GameInstance) End(ctx context.Context, r GameResult) error {
 type GameSearch struct {
 	Queue string `json:"queue,omitempty"` // a matchmaking configuration; empty: the one that the game came of
 	Slots int    `json:"slots,omitempty"` // how many players at most; 0: as many as there is room for
+	// Teams of players, by their ids: of those whom no match has put into one, or who are in another one by now. Where the rule
+	// set has one team nobody needs to be told.
+	Teams map[string]string `json:"teams,omitempty"`
 }
 
 // SearchTicket is the search of a game.
@@ -138,8 +141,8 @@ type SearchTicket struct {
 	Expires time.Time `json:"expires_at"`
 }
 
-// EnterMatchmaking looks for players for the free seats of a game that came of a match. They come as all others do; a second
-// search takes the place of the first.
+// EnterMatchmaking looks for players for the free seats of the game. They come as all others do; a second search takes the place of
+// the first. A game that came of no match says in which queue, and who is in which team.
 func (g *GameInstance) EnterMatchmaking(ctx context.Context, search GameSearch) (SearchTicket, error) {
 	return ask[SearchTicket](ctx, g, "Game.EnterMatchmaking", search)
 }

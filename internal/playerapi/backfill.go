@@ -11,8 +11,10 @@ import (
 // GameSearchRequest lets a game search for more players.
 type GameSearchRequest struct {
 	GameInstanceID string `json:"game_instance_id,omitempty" maxLength:"64"`
-	Queue          string `json:"queue,omitempty" maxLength:"128" doc:"A matchmaking configuration; empty: the one that the game came of."`
+	Queue          string `json:"queue,omitempty" maxLength:"128" doc:"A matchmaking configuration; empty: the one that the game came of. Required for a game that came of none."`
 	Slots          int32  `json:"slots,omitempty" minimum:"0" maximum:"1000" doc:"How many players are wanted; 0: as many as there is room for."`
+
+	Teams map[string]string `json:"teams,omitempty" doc:"By player: the team of the rule set, where no match has put the player into one, or it is another one by now. Not needed where the rule set has one team."`
 }
 
 // GameSearchAnswer is the search.
@@ -46,7 +48,7 @@ func (d *Door) gameEntersMatchmaking(ctx context.Context, request string, body *
 	if err != nil {
 		return nil, err
 	}
-	cmd := cell.EnterBackfill{Instance: instance, Ticket: newID(), Queue: body.Queue, Slots: body.Slots}
+	cmd := cell.EnterBackfill{Instance: instance, Ticket: newID(), Queue: body.Queue, Slots: body.Slots, Teams: body.Teams}
 	if request != "" {
 		// A repeat of the request is about the same ticket.
 		sum := sha256.Sum256([]byte("backfill\x00" + gameID(instance) + "\x00" + request))

@@ -200,11 +200,13 @@ func (w *Wishes) referee(v *cell.View, p *fleet.Process, g *session.GameSession,
 		return &cell.AddMembers{Instance: id, Players: []cell.PlannedPlayer{{Player: w.playerName(), Team: "blue"}, {Player: w.playerName(), Team: "red"}}}
 	case draw < 74:
 		cmd := &cell.EnterBackfill{Instance: id, Ticket: w.uuid(), Slots: int32(w.chance.IntN(2))}
-		switch {
-		case x.Queue == "" && !w.oneIn(4):
-			return &cell.KeepGameAlive{Instance: id}
-		case x.Queue == "" || w.oneIn(8):
-			cmd.Queue = w.matchmakerName()
+		if x.Queue == "" || w.oneIn(8) {
+			cmd.Queue, cmd.Teams = w.matchmakerName(), map[string]string{}
+			for _, m := range members {
+				if w.oneIn(2) {
+					cmd.Teams[m.Player] = matchTeams[w.chance.IntN(len(matchTeams))]
+				}
+			}
 		}
 		return cmd
 	case draw < 77:

@@ -56,6 +56,10 @@ func (w *World) sawCommand(cmd cell.Command, err error) {
 		if cmd.Stale {
 			w.saw("%s stale", name)
 		}
+	case *cell.EnterBackfill:
+		if len(cmd.Teams) > 0 {
+			w.saw("%s with teams", name)
+		}
 	case *cell.LeaveBackfill:
 		if cmd.Ticket != "" {
 			w.saw("%s ended one", name)

@@ -32,7 +32,7 @@ var mustSee = []string{
 	"RESERVED anew", "hold over while RESERVED", "hold stopped by a restart", "hold stopped while the host is suspect",
 	"joined a game that goes on under OFF", "joined a game that goes on under OPTIONAL", "joined a game that goes on under REQUIRED",
 	"AddMembers seated", "AddMembers failed GAME_FULL", "JoinGameInstance", "JoinGameInstance GAME_FULL", "backfilled",
-	"EnterBackfill", "EnterBackfill GAME_FULL", "LeaveBackfill ended one",
+	"EnterBackfill", "EnterBackfill with teams", "EnterBackfill GAME_FULL", "LeaveBackfill ended one",
 	"GetHostConnectionDetails again", "GetHostConnectionDetails HOST_NOT_READY", "GetHostConnectionDetails GAME_ENDED", "GetHostConnectionDetails GAME_ENDING",
 	"GetHostConnectionDetails SESSION_REPLACED", "GetHostConnectionDetails NOT_DISCONNECTED", "GetHostConnectionDetails seat lost",
 	"LeaveGame LEAVE_NOT_ALLOWED", "DeclineReconnect CANNOT_DECLINE_RECONNECT", "DeclineReconnect NOT_DISCONNECTED", "DisconnectMember stale",

@@ -2,7 +2,9 @@ package cell
 
 import (
 	"errors"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
@@ -17,6 +19,8 @@ type EnterBackfill struct {
 	Ticket   domain.UUID // of the ticket to be; a repeat with the same one changes nothing
 	Queue    string      // a matchmaking configuration; empty: the one that the game instance came of
 	Slots    int32       // how many players are wanted; 0: as many as there is room for
+	// Teams are those of players whom no match has put into one, or who are in another one by now.
+	Teams map[string]string
 
 	// Result
 	Made Ticket
@@ -37,6 +41,9 @@ func (cmd *EnterBackfill) decide(t *tx) error {
 	if queue == "" {
 		queue = x.Queue
 	}
+	if queue == "" {
+		return flow.Refuse(flow.Refusal{Code: flow.InvalidArgument}, "queue: empty, and game instance gi-%s came of no match; want a matchmaking configuration", x.ID)
+	}
 	c, ok := t.c.matchmaking.Configuration(queue)
 	if !ok || c.Standalone {
 		return flow.Refuse(flow.Refusal{Code: flow.QueueNotFound}, "queue %q not found", queue)
@@ -44,16 +51,54 @@ func (cmd *EnterBackfill) decide(t *tx) error {
 	if err := t.mayBackfill(r, cmd.Slots); err != nil {
 		return err
 	}
-	start := StartMatchBackfill{
-		Configuration: c.Name, ID: id, Players: t.backfillRoster(r, c), Game: x.Game, Slots: cmd.Slots,
+	players := t.backfillRoster(r, c)
+	if err := t.putIntoTeams(players, c, cmd.Teams); err != nil {
+		return err
 	}
-	if err := start.decide(t); err != nil {
+	start := StartMatchBackfill{Configuration: c.Name, ID: id, Players: players, Game: x.Game, Slots: cmd.Slots, unmatched: true}
+	begin, err := start.check(t)
+	if err != nil {
 		if refused, ok := errors.AsType[*domain.Refusal](err); ok && refused.Reason == domain.Overloaded {
 			return err // it is not the caller's fault, and another try may do
 		}
 		return flow.Refuse(flow.Refusal{Code: flow.InvalidArgument}, "game instance gi-%s cannot be backfilled: %v", cmd.Instance, err)
 	}
+	if _, known := t.c.matchmaking.HostedBy(x.Game); !known { // from now on it is a game session with match data, as others are
+		of := *c
+		t.emit(&HostedChanged{matchmaking.Hosted{Game: x.Game, Match: "gi-" + x.ID.String(), Of: &of}})
+	}
+	begin()
 	cmd.Made = start.Ticket
+	return nil
+}
+
+// putIntoTeams gives players the teams that the caller says; who is in none is in the only one that the rule set has.
+func (t *tx) putIntoTeams(players []matchmaking.Player, c *matchmaking.Configuration, told map[string]string) error {
+	rules := t.c.matchmaking.Compiled(c.RuleSet)
+	if rules == nil {
+		return nil // that is refused with all else
+	}
+	names := make([]string, len(rules.Teams))
+	for i, team := range rules.Teams {
+		names[i] = team.Name
+	}
+	for i := range players {
+		p := &players[i]
+		if team, ok := told[p.ID]; ok {
+			p.Team = team
+		} else if p.Team == "" && len(names) == 1 {
+			p.Team = names[0]
+		}
+		if !slices.Contains(names, p.Team) {
+			return flow.Refuse(flow.Refusal{Code: flow.InvalidArgument, Players: []string{p.ID}},
+				"teams[%q]: %q, want one of rule set %s: %s", p.ID, shortText(p.Team), c.RuleSet, strings.Join(names, ", "))
+		}
+	}
+	for _, player := range slices.Sorted(maps.Keys(told)) {
+		if !slices.ContainsFunc(players, func(p matchmaking.Player) bool { return p.ID == player }) {
+			return flow.Refuse(flow.Refusal{Code: flow.InvalidArgument, Players: []string{player}}, "teams[%q]: the player is not in the game", shortText(player))
+		}
+	}
 	return nil
 }
 

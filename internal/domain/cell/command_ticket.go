@@ -174,6 +174,8 @@ type StartMatchBackfill struct {
 	Slots         int32                // how many players are wanted; 0: as many as there is room for
 	Server        *fleet.Key           // the server process that asks; nil: not one
 
+	unmatched bool // the game session need not have come of a match
+
 	archivedID
 
 	// Result
@@ -189,22 +191,31 @@ func (cmd *StartMatchBackfill) Claimed() (ClaimKind, string) {
 }
 
 func (cmd *StartMatchBackfill) decide(t *tx) error {
+	begin, err := cmd.check(t)
+	if err == nil {
+		begin()
+	}
+	return err
+}
+
+// check looks whether the backfill may begin; what it returns begins it and cannot fail.
+func (cmd *StartMatchBackfill) check(t *tx) (begin func(), err error) {
 	c, ok := t.c.matchmaking.Configuration(cmd.Configuration)
 	if !ok {
-		return domain.Refuse(domain.NotFound, "matchmaking configuration %s not found", cmd.Configuration)
+		return nil, domain.Refuse(domain.NotFound, "matchmaking configuration %s not found", cmd.Configuration)
 	}
 	if n := len(cmd.Players); n < 1 || n > playersInBackfillMax {
-		return domain.Refuse(domain.Invalid, "Players: %d players; want 1 to %d", n, playersInBackfillMax)
+		return nil, domain.Refuse(domain.Invalid, "Players: %d players; want 1 to %d", n, playersInBackfillMax)
 	}
 	if err := t.checkPlayers(c, cmd.Players); err != nil {
-		return err
+		return nil, err
 	}
 	if err := t.checkTeams(c, cmd.Players); err != nil {
-		return err
+		return nil, err
 	}
 	for i, p := range cmd.Players {
 		if err := t.mayBeBackfilled("Players", i, p.ID); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	x := matchmaking.Ticket{
@@ -212,29 +223,32 @@ func (cmd *StartMatchBackfill) decide(t *tx) error {
 		Roster: matchmaking.EncodeRoster(cmd.Players),
 	}
 	if !c.Standalone {
-		g, err := t.checkBackfilled(cmd.Game, cmd.Server)
+		g, err := t.checkBackfilled(cmd)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		x.GameRegion = g.Region
 	}
-	if old, err := t.sameTicket(&x, cmd.Chosen, cmd.Archived, cmd.ArchivedAt); old != 0 || err != nil {
-		cmd.Ticket = t.c.ticket(old, t.now)
-		return err
+	old, err := t.sameTicket(&x, cmd.Chosen, cmd.Archived, cmd.ArchivedAt)
+	switch {
+	case err != nil:
+		return nil, err
+	case old != 0:
+		return func() { cmd.Ticket = t.c.ticket(old, t.now) }, nil
 	}
 	if err := t.checkRoom(len(x.Roster)); err != nil {
-		return err
+		return nil, err
 	}
-	if r, ok := t.c.matchmaking.BackfillOf(x.Game); ok && x.Game != "" {
-		why := matchmaking.Replaced
-		if cmd.Server != nil {
-			why = matchmaking.ReplacedByServer
+	return func() {
+		if r, ok := t.c.matchmaking.BackfillOf(x.Game); ok && x.Game != "" {
+			why := matchmaking.Replaced
+			if cmd.Server != nil {
+				why = matchmaking.ReplacedByServer
+			}
+			t.cancelTicket(r, why)
 		}
-		t.cancelTicket(r, why)
-	}
-	r := t.startTicket(c, x)
-	cmd.Ticket = t.c.ticket(r, t.now)
-	return nil
+		cmd.Ticket = t.c.ticket(t.startTicket(c, x), t.now)
+	}, nil
 }
 
 // checkTeams checks that every player is in a team of the rule set.
@@ -269,7 +283,8 @@ func shortText(s string) string {
 }
 
 // checkBackfilled finds the game session that a backfill is for.
-func (t *tx) checkBackfilled(game string, server *fleet.Key) (*session.GameSession, error) {
+func (t *tx) checkBackfilled(cmd *StartMatchBackfill) (*session.GameSession, error) {
+	game, server := cmd.Game, cmd.Server
 	if game == "" {
 		return nil, domain.Refuse(domain.Invalid, "GameSessionArn: required, because FlexMatchMode is WITH_QUEUE")
 	}
@@ -283,7 +298,7 @@ func (t *tx) checkBackfilled(game string, server *fleet.Key) (*session.GameSessi
 		return nil, domain.Refuse(domain.NotFound, "GameSessionArn: game session %s not found", game)
 	}
 	g := t.c.sessions.Games.Get(r)
-	if _, ok := t.c.matchmaking.HostedBy(game); !ok {
+	if _, ok := t.c.matchmaking.HostedBy(game); !ok && !cmd.unmatched {
 		return nil, domain.Refuse(domain.Invalid, "GameSessionArn: game session %s did not come of a match, or its match is still being placed", game)
 	}
 	if !takesPlayers(g) {

@@ -2,6 +2,7 @@ package cell
 
 import (
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -111,4 +112,86 @@ func TestBackfillLeavesLeaversAlone(t *testing.T) {
 	w.setConfig(`{"GameInstanceServiceConfig": {"strictPlayers": false}}`)
 	w.must(named)
 	w.wantPhase("a", flow.InParty)
+}
+
+// A game that the studio has made may search, too: in a queue that is named, once the team of everybody is known. Its server is told
+// as that of any game.
+func TestStudioGameIsBackfilled(t *testing.T) {
+	w := newFlowWorld(t, nil)
+	w.queues()
+	w.online("a", "b", "zoe")
+	key := w.server("studio")
+	plan := GamePlan{ID: w.id(), Queue: "q", PlayersMax: 4, Players: []PlannedPlayer{{Player: "a"}, {Player: "b", Team: "blue"}}}
+	w.must(&MakeGame{Plan: plan})
+	w.activateHost(key, plan.ID)
+	w.connect(plan.ID, "a", "b")
+	game := w.instance(plan.ID).Game
+	more := func(queue string, teams map[string]string) *EnterBackfill {
+		return &EnterBackfill{Instance: plan.ID, Ticket: w.id(), Queue: queue, Teams: teams}
+	}
+	w.refused(more("", nil), flow.InvalidArgument)
+	w.refused(more("nosuch", nil), flow.QueueNotFound)
+	if r := w.refused(more(testQueue, nil), flow.InvalidArgument); r != nil && (len(r.Players) != 1 || r.Players[0] != "a") {
+		t.Errorf("refused for %v", r.Players)
+	}
+	w.refused(more(testQueue, map[string]string{"a": "green"}), flow.InvalidArgument)
+	w.refused(more(testQueue, map[string]string{"a": "red", "zoe": "red"}), flow.InvalidArgument)
+
+	before := w.noticeHead(plan.ID)
+	first := more(testQueue, map[string]string{"a": "red"})
+	w.must(first)
+	if refused := w.proposeBackfill(first.Made.ID, w.search("c"), "red"); refused != nil {
+		t.Fatal(refused)
+	}
+	if m := w.member("c"); m.Team != "red" || m.Status != flow.MemberReserved || m.Instance != plan.ID {
+		t.Errorf("the newcomer: %+v", m)
+	}
+	if got := w.noticed(plan.ID, before); got != "GameInstanceEnteredMatchmaking GameInstanceLeftMatchmaking:MATCHED PlayersAdded:c" {
+		t.Errorf("the server was told %s", got)
+	}
+	v := w.cell.View()
+	if h, ok := v.Hosted(session.ID(game)); !ok || h.Why != matchmaking.DataUpdated || h.Ticket != first.Made.ID {
+		t.Errorf("the server gets %+v", h)
+	}
+	if data := w.gameOf(plan.ID).MatchmakerData; !strings.Contains(data, `{"name":"red","players":[{"playerId":"a"`) || !strings.Contains(data, "matchmakingconfiguration/"+testQueue) {
+		t.Errorf("match data %s", data)
+	}
+	w.check()
+
+	second := more(testQueue, nil) // the teams are known now
+	w.must(second)
+	w.must(&EndProcess{Process: key, Request: 1})
+	if r, _ := w.cell.matchmaking.Ticket(second.Made.ID); w.cell.matchmaking.Tickets.Get(r).Status.Active() {
+		t.Error("a game that is over searches on")
+	}
+}
+
+// Where the rule set has one team, everybody is in it; and a server that has moved players to another team says so.
+func TestTeamsOfABackfill(t *testing.T) {
+	w := newFlowWorld(t, nil)
+	w.must(&CreateRuleSet{RuleSet: matchmaking.RuleSet{
+		Name: "one", Region: "us-east-1", Body: `{"name":"one","ruleLanguageVersion":"1.0","teams":[{"name":"all","minPlayers":1,"maxPlayers":8}]}`,
+	}})
+	w.must(&CreateConfiguration{Configuration: matchmaking.Configuration{
+		Name: "open", Region: "us-east-1", RuleSet: "one", RequestTimeout: 5 * time.Minute, Queues: []string{"arn:aws:gamelift:us-east-1::gamesessionqueue/q"},
+	}})
+	w.online("me")
+	g := w.play(false, flow.ReconnectOptional, "me")
+	roster := func(queue string, g domain.UUID, teams map[string]string) string {
+		more := &EnterBackfill{Instance: g, Ticket: w.id(), Queue: queue, Teams: teams}
+		w.must(more)
+		r, _ := w.cell.matchmaking.Ticket(more.Made.ID)
+		text := ""
+		for _, p := range matchmaking.DecodeRoster(w.cell.matchmaking.Tickets.Get(r).Roster) {
+			text += p.ID + ":" + p.Team + " "
+		}
+		return text
+	}
+	if got := roster("open", g, nil); got != "me:all " {
+		t.Errorf("the roster is %s", got)
+	}
+	x := w.matchedGame("a", "b").ID
+	if got := roster("", x, map[string]string{"b": "red"}); got != "a:red b:red " {
+		t.Errorf("the roster is %s", got)
+	}
 }

@@ -90,11 +90,10 @@ func (p *flowPlay) live(which func(*modelGame) bool) []*modelGame {
 	return slices.DeleteFunc(slices.Clone(p.m.games), func(g *modelGame) bool { return g.status == flow.InstanceEnded || !which(g) })
 }
 
-// backfilled lets a game that came of a match search for more players, and the matchmaker propose a party to it.
+// backfilled lets a game search for more players, and the matchmaker propose a party to it. Of one that the studio has made it
+// says who is in which team.
 func (p *flowPlay) backfilled(*modelPlayer) {
-	g, ok := one(p, p.live(func(g *modelGame) bool {
-		return g.ticketOf != nil && g.status == flow.InstanceActive && len(g.seats) > 0
-	}))
+	g, ok := one(p, p.live(func(g *modelGame) bool { return g.status == flow.InstanceActive && len(g.seats) > 0 }))
 	searching := slices.DeleteFunc(slices.Clone(p.m.parties), func(x *modelParty) bool { return x.search == nil || x.search.queue != testQueue })
 	party, searches := one(p, searching)
 	if !ok || !searches {
@@ -108,7 +107,12 @@ func (p *flowPlay) backfilled(*modelPlayer) {
 		party = searching[i]
 	}
 	p.doing = fmt.Sprintf("backfill of gi-%s", g.id)
-	more := &EnterBackfill{Instance: g.id, Ticket: p.id(), Queue: testQueue, Slots: int32(p.rand.IntN(3))}
+	more := &EnterBackfill{Instance: g.id, Ticket: p.id(), Queue: testQueue, Slots: int32(p.rand.IntN(3)), Teams: map[string]string{}}
+	for _, s := range g.seats {
+		if !g.matched {
+			more.Teams[s.player.name] = "blue"
+		}
+	}
 	room := g.free()
 	if room < max(int(more.Slots), 1) {
 		p.refused(more, flow.GameFull)
@@ -129,6 +133,9 @@ func (p *flowPlay) backfilled(*modelPlayer) {
 		p.happened["backfill too large"]++
 	default:
 		p.happened["backfilled"]++
+		if !g.matched {
+			p.happened["studio's game backfilled"]++
+		}
 		for _, x := range party.members {
 			p.m.newcomer(g, x)
 			x.seat.placed = int64(p.now) + modelReservation

@@ -65,7 +65,7 @@ var modelMustSee = []string{
 }
 
 // modelSeldom is what more steps must have come to.
-var modelSeldom = []string{"backfill held back", "backfill too large", "GAME_FULL", "KICKED_NEEDS_INVITE", "stranger refused before READY"}
+var modelSeldom = []string{"backfill held back", "backfill too large", "GAME_FULL", "KICKED_NEEDS_INVITE", "stranger refused before READY", "studio's game backfilled"}
 
 // flowPlay is a cell and its model, side by side.
 type flowPlay struct {

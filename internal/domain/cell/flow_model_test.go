@@ -64,6 +64,7 @@ type modelGame struct {
 	ready      bool                  // the server takes players
 	ghosts     map[*modelPlayer]bool // who has left, and is connected yet: the server says when that ends
 	allocateBy int64
+	matched    bool // it came of a match
 	ticketOf   map[*modelPlayer]domain.UUID
 }
 
@@ -188,7 +189,7 @@ func (m *flowModel) held(party *modelParty) bool {
 // commit moves all players of two parties into a game, whose id is known afterwards.
 func (m *flowModel) commit(a, b *modelParty) *modelGame {
 	g := m.begin(domain.UUID{}, flow.ReconnectOptional, 6)
-	g.ticketOf = map[*modelPlayer]domain.UUID{}
+	g.matched = true
 	for _, party := range []*modelParty{a, b} {
 		for _, x := range party.members {
 			g.ticketOf[x] = party.search.ticket
@@ -204,6 +205,7 @@ func (m *flowModel) commit(a, b *modelParty) *modelGame {
 func (m *flowModel) begin(id domain.UUID, mode flow.Reconnect, most int) *modelGame {
 	g := &modelGame{
 		id: id, mode: mode, status: flow.InstancePending, most: most, ghosts: map[*modelPlayer]bool{}, allocateBy: m.now + 120*modelSecond,
+		ticketOf: map[*modelPlayer]domain.UUID{},
 	}
 	m.games = append(m.games, g)
 	return g
@@ -242,7 +244,7 @@ func (m *flowModel) allocated(g *modelGame, manualReady bool) {
 		return
 	}
 	for _, s := range g.seats {
-		if g.ticketOf != nil {
+		if g.matched {
 			s.placed = m.now + modelReservation
 		}
 	}

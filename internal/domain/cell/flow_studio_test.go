@@ -194,16 +194,6 @@ func TestGameEntersMatchmaking(t *testing.T) {
 	w.wantNoticed(g, head+5, "GameInstanceEnteredMatchmaking GameInstanceLeftMatchmaking:REQUESTED")
 }
 
-// A game that the studio has made did not come of the matchmaker, which knows nothing of its teams.
-func TestMadeGameIsNotBackfilled(t *testing.T) {
-	w := newFlowWorld(t, nil)
-	w.queues()
-	w.online("me", "mate")
-	g := w.play(false, flow.ReconnectOptional, "me", "mate")
-	w.refused(&EnterBackfill{Instance: g, Ticket: w.id()}, flow.QueueNotFound)
-	w.refused(&EnterBackfill{Instance: g, Ticket: w.id(), Queue: testQueue}, flow.InvalidArgument)
-}
-
 // What was given up is missed once: whoever is told so goes on behind it, also when nothing behind it is for the subscription.
 func TestMissedEvents(t *testing.T) {
 	w := newFlowWorld(t, nil)
