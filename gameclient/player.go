@@ -77,6 +77,7 @@ type Player struct {
 	acked     uint64 // and up to which the service was told so
 	whole     bool   // ask for everything: events were thrown away
 	online    bool
+	tried     bool          // to open a stream, whatever came of it
 	over      error         // no event comes any more, and why
 	happened  chan struct{} // closed, and replaced, when flow, events, online or over change
 }
@@ -84,7 +85,9 @@ type Player struct {
 // Login logs in and begins to follow the events of the player. Another device that is logged in as the same player loses
 // control. When so many log in that there is a line, Login waits in it, until ctx ends.
 //
-// A login is never refused because of what the player is in: after a crash AtLogin says what that is.
+// A login is never refused because of what the player is in: after a crash AtLogin says what that is. For a player to whom
+// nothing has ever happened, Login returns when the stream of events is open, or cannot be opened: such a player has no
+// event yet behind which a stream could begin, and what happened meanwhile would come as OnSync.
 func Login(ctx context.Context, o PlayerOptions) (*Player, error) {
 	c := check{call: "Login"}
 	base, err := url.Parse(o.Endpoint)
@@ -131,7 +134,27 @@ func Login(ctx context.Context, o PlayerOptions) (*Player, error) {
 	p.stop = stop
 	p.running.Go(func() { p.follow(following) })
 	p.running.Go(func() { p.keepLogin(following) })
+	if p.AtLogin.Seq == 0 && !o.LongPoll {
+		p.untilFollowed(ctx)
+	}
 	return p, nil
+}
+
+// untilFollowed waits for the first stream. It must not make a login fail: who has no stream now gets one later.
+func (p *Player) untilFollowed(ctx context.Context) {
+	for {
+		p.mu.Lock()
+		done, happened := p.online || p.tried || p.over != nil, p.happened
+		p.mu.Unlock()
+		if done {
+			return
+		}
+		select {
+		case <-happened:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 type loginRequest struct {

@@ -174,6 +174,39 @@ func TestLoginWaitsInLine(t *testing.T) {
 	}
 }
 
+// What happens to a new player directly after the login comes as events, not as an OnSync that nobody awaits: a stream cannot
+// begin behind an event that is not there yet.
+func TestLoginOfANewPlayer(t *testing.T) {
+	d := newDesk(t)
+	d.answers["Session.Login"] = nil
+	d.answer("Session.Login", 200, strings.ReplaceAll(loginAnswer, `"seq":2`, `"seq":0`))
+	logged := make(chan *Player)
+	go func() {
+		p, err := Login(t.Context(), PlayerOptions{Endpoint: d.URL, Provider: ProviderDev, Token: DevToken("ann")})
+		if err != nil {
+			t.Error(err)
+		}
+		logged <- p
+	}()
+	s := <-d.streams
+	select {
+	case p := <-logged:
+		p.Close()
+		t.Fatal("logged in before anything can be heard")
+	default:
+	}
+	s.send(helloFrame)
+	p := <-logged
+	s.event(1, OnAddedToParty, `{"party_id":"pty-1"}`)
+	if e, err := p.Await(t.Context(), OnAddedToParty); err != nil || e.PartyID != "pty-1" {
+		t.Errorf("%+v, %v", e, err)
+	}
+	p.Close()
+
+	d.noStream = true // nor does a login wait for a stream that cannot be opened
+	d.login()
+}
+
 func TestLoginChecks(t *testing.T) {
 	for field, o := range map[string]PlayerOptions{
 		"Endpoint": {Endpoint: "play.example.com", Provider: "dev", Token: "x"},

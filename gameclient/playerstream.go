@@ -46,7 +46,7 @@ func (p *Player) follow(ctx context.Context) {
 		} else {
 			greeted, wait, err = p.followStream(ctx)
 		}
-		p.setOnline(false)
+		p.setOffline()
 		over := endOf(err)
 		if ctx.Err() != nil {
 			over = ErrClosed
@@ -70,11 +70,22 @@ func (p *Player) follow(ctx context.Context) {
 // it says the same to all, and they shall not come back in the same moment.
 func pauseMax(failures int) time.Duration { return min(streamPause<<min(failures, 10), streamPauseMax) }
 
-func (p *Player) setOnline(online bool) {
+// setOnline notes that events come in.
+func (p *Player) setOnline() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.online != online {
-		p.online = online
+	if !p.online {
+		p.online = true
+		p.tellLocked()
+	}
+}
+
+// setOffline notes the end of an attempt.
+func (p *Player) setOffline() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.online || !p.tried {
+		p.online, p.tried = false, true
 		p.tellLocked()
 	}
 }
@@ -118,7 +129,7 @@ func (p *Player) followPolls(ctx context.Context) (answered bool, err error) {
 			return answered, err
 		}
 		answered = true
-		p.setOnline(true)
+		p.setOnline()
 		for _, text := range answer.Events {
 			e, err := readEvent(text)
 			if err == nil {
@@ -215,7 +226,7 @@ func (s *stream) receive(c *gws.Conn, text []byte) error {
 			s.patience = time.Duration(control.DeadAfterMS) * time.Millisecond
 			s.heard(c)
 		}
-		s.player.setOnline(true)
+		s.player.setOnline()
 		return nil
 	case "bye":
 		s.wait = time.Duration(control.ReconnectAfterMS) * time.Millisecond
