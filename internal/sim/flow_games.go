@@ -1,6 +1,8 @@
 package sim
 
 import (
+	"time"
+
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
@@ -134,12 +136,14 @@ func (b *gameBook) membership(w *World, m *flow.Membership) {
 }
 
 // hold holds the deadline of a player who is to come back against the one before: it is set once for each loss, and neither
-// logins nor reservations move it. A reservation that is open at its end lengthens it, once.
+// logins nor reservations move it. A reservation that is open at its end lengthens it, once; one that was made behind that end,
+// before the service ticked, ended when it began, and keeps the seat until the tick.
 func (b *gameBook) hold(w *World, old, m *flow.Membership) {
+	open := m.HoldBy > domain.ContactTime(w.time()-w.node.down).Add(time.Millisecond)
 	switch {
 	case old.HoldBy == 0 || m.HoldBy == 0:
 		b.late[m.Player] = false
-	case m.HoldBy < old.HoldBy, m.HoldBy > old.HoldBy && (m.Status != flow.MemberReserved || b.late[m.Player]):
+	case m.HoldBy < old.HoldBy, m.HoldBy > old.HoldBy && (m.Status != flow.MemberReserved || b.late[m.Player] && open):
 		w.violated("%s was to come back until %v, and is now until %v: %+v", m.Player, old.HoldBy, m.HoldBy, m)
 	case m.HoldBy > old.HoldBy:
 		b.late[m.Player] = true
