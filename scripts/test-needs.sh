@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what the tests need beside Go, where it is missing: gcc for the race detector, the AWS CLI as Debian packages
-# it, node for the AWS SDK for JavaScript, jq for the guides.
+# it, node for the AWS SDK for JavaScript, curl and jq for the guides. What is there already needs no network.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -10,16 +10,31 @@ need gcc gcc
 need /usr/bin/aws awscli
 need node nodejs
 need npm npm
+need curl curl
 need jq jq
+
+# A server that does not answer, or another installation on this machine, is gone in a while.
+patiently() {
+	for pause in 5 15 45; do
+		"$@" && return
+		echo "failed: $*; again in $pause s"
+		sleep "$pause"
+	done
+	"$@"
+}
 
 if ((${#missing[@]})); then
 	echo "installing ${missing[*]}"
 	as_root=()
 	((EUID == 0)) || as_root=(sudo)
-	"${as_root[@]}" apt-get update -qq
-	DEBIAN_FRONTEND=noninteractive "${as_root[@]}" apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+	apt() { "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300 -o Acquire::Retries=3 "$@" >/dev/null; }
+	install() { apt update && apt install -y --no-install-recommends "${missing[@]}"; }
+	patiently install
 fi
 
+modules() { npm ci --no-audit --no-fund --silent --prefer-offline && cp package-lock.json node_modules/installed; }
 for package in $(git ls-files '*/package-lock.json'); do
-	(cd "$(dirname "$package")" && npm ci --no-audit --no-fund --silent)
+	pushd "$(dirname "$package")" >/dev/null
+	cmp -s package-lock.json node_modules/installed || patiently modules
+	popd >/dev/null
 done

@@ -5,6 +5,9 @@ cd "$(dirname "$0")/.."
 
 step() { printf '\n== %s (%ds)\n' "$1" $SECONDS; }
 
+# A package that takes longer hangs; a busy machine takes several times what an idle one does.
+limit=30m
+
 # Where several goroutines meet; the race detector needs cgo and makes tests five to ten times slower.
 concurrent=(identity listen engine journal archive serverlink gamelift)
 
@@ -20,14 +23,14 @@ GOOS=windows GOARCH=amd64 CGO_ENABLED=0 go build -o /dev/null ./cmd/muster
 GOOS=windows GOARCH=amd64 CGO_ENABLED=0 go vet ./cmd/... ./gameserver/... ./gameclient/...
 
 step "tests"
-go test ./...
+go test -timeout $limit ./...
 
 step "tests with the race detector"
-CGO_ENABLED=1 go test -race -short ./gameserver/... ./gameclient/... ./examples/... $(printf './internal/%s/... ' "${concurrent[@]}")
+CGO_ENABLED=1 go test -timeout $limit -race -short ./gameserver/... ./gameclient/... ./examples/... $(printf './internal/%s/... ' "${concurrent[@]}")
 
 step "tests of the other modules"
 for module in $(git ls-files '*/go.mod'); do
-	(cd "$(dirname "$module")" && go test ./...)
+	(cd "$(dirname "$module")" && go test -timeout $limit ./...)
 done
 
 step "done"
