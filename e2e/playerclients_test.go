@@ -13,7 +13,7 @@ import (
 // flowClient starts the example client as a player who logs in, with nothing of AWS around it.
 func (s *service) flowClient(t *testing.T, name, script string, flags ...string) *program {
 	t.Helper()
-	cmd := exec.Command(arenaClientBinary, append([]string{"-flow", s.url(), "-name", name, "-script", script}, flags...)...)
+	cmd := exec.Command(arenaClientBinary, append([]string{"-flow", s.url(), "-name", name, "-script", script, "-timeout", patience.String()}, flags...)...)
 	cmd.Env = cleanEnvironment()
 	return run(t, cmd)
 }

@@ -33,7 +33,7 @@ func awsEnvironment(endpoint string) []string {
 // player starts the example client, which plays a script, and waits until it is in the game.
 func player(t *testing.T, endpoint, name, script string, flags ...string) *program {
 	t.Helper()
-	cmd := exec.Command(arenaClientBinary, append([]string{"-name", name, "-script", script}, flags...)...)
+	cmd := exec.Command(arenaClientBinary, append([]string{"-name", name, "-script", script, "-timeout", patience.String()}, flags...)...)
 	cmd.Env = awsEnvironment(endpoint)
 	p := run(t, cmd)
 	p.until("welcome " + name)
@@ -92,9 +92,10 @@ func TestArenaWithBothLibraries(t *testing.T) {
 	}
 	id := *p.onlyGame().GameSessionId
 	s.untilGameSession(id, "TERMINATED")
-	want := []string{"Ann COMPLETED", "Bob COMPLETED", "Bob COMPLETED", "Cyd COMPLETED", "Dan COMPLETED"}
-	if got := s.seats(id); !slices.Equal(got, want) {
-		t.Errorf("player sessions: got %v, want %v", got, want)
+	want := []string{"Ann COMPLETED", "Bob COMPLETED", "Cyd COMPLETED", "Dan COMPLETED"}
+	// Who returns before the server has seen him leave is turned away, and comes with another seat.
+	if got := s.seats(id); len(got) <= len(want) || !slices.Equal(slices.Compact(slices.Clone(got)), want) {
+		t.Errorf("player sessions: got %v, want %v and Bob's second", got, want)
 	}
 }
 

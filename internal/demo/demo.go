@@ -32,7 +32,7 @@ const (
 	location    = "custom-home"
 	computeName = "DesktopPC"
 	// patience is how long a step may take on a slow machine.
-	patience = 30 * time.Second
+	patience = time.Minute
 )
 
 // Demo is a game session in play. End stops the game server.

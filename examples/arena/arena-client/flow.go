@@ -13,7 +13,7 @@ import (
 )
 
 // goodbye is how long a player who goes waits for the service to hear it.
-const goodbye = 5 * time.Second
+const goodbye = 15 * time.Second
 
 // flow is how to get into a game as a player who logs in: with friends, through a search; or back, after a crash.
 type flow struct {
