@@ -57,8 +57,8 @@ func TestGuideToPlayerFlow(t *testing.T) {
 	out, errs := newOutput(), newOutput()
 	cmd.Stdout, cmd.Stderr = out, errs
 	must(t, cmd.Start())
-	t.Cleanup(func() { _ = cmd.Wait() }) // killed
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(func() { _ = cmd.Wait() })                        // killed
+	ctx, cancel := context.WithTimeout(t.Context(), 4*patience) // for all of the page
 	defer cancel()
 	end, err := out.until(ctx, mark+"the end: ")
 	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // those who listen go on for ever
