@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"sync"
 	"testing"
@@ -137,7 +138,13 @@ func (s *service) answerOf(realm, call, token string, body object, headers ...st
 		return "", nil, err
 	}
 	defer got.Body.Close()
-	err = json.NewDecoder(got.Body).Decode(&answer)
+	said, err := io.ReadAll(got.Body)
+	if err == nil {
+		err = json.Unmarshal(said, &answer)
+	}
+	if err == nil {
+		err = isAsDocumented(realm, call, got.StatusCode, said)
+	}
 	return answer.text("code"), answer, err
 }
 

@@ -53,6 +53,9 @@ func (s *service) flowCall(t *testing.T, realm, call, token string, want int, bo
 	if err := json.Unmarshal(got, &o); err != nil || answer.StatusCode != want {
 		t.Fatalf("%s %.500s: status %d, want %d: %.2000s", call, text, answer.StatusCode, want, got)
 	}
+	if err := isAsDocumented(realm, call, answer.StatusCode, got); err != nil {
+		t.Error(err)
+	}
 	return o
 }
 
@@ -179,6 +182,11 @@ func (p *flowPlayer) until(kind string) object {
 func (p *flowPlayer) number(o object) {
 	p.t.Helper()
 	seq, ok := o["seq"].(float64)
+	if strings.HasPrefix(p.token, "pfa_") { // a player's stream, not one of the studio's
+		if err := frameIsAsDocumented(o); err != nil {
+			p.t.Error(err)
+		}
+	}
 	switch {
 	case !ok:
 	case o.text("type") == "OnSync":

@@ -66,7 +66,7 @@ func (d *Door) syncTail(s *FlowSnapshot, commit uint64) []byte {
 	return d.tail(strconv.FormatUint(commit, 10), domain.TimeOf(d.engine.Now()), onSync, s)
 }
 
-// fields are what an event says. Specification, 3.6.
+// fields are what is told to game servers.
 type fields map[string]any
 
 func (f fields) unlessEmpty(key, value string) fields {
@@ -76,18 +76,19 @@ func (f fields) unlessEmpty(key, value string) fields {
 	return f
 }
 
+// eventData is what an event says, of the type that eventForms has for it.
 func (d *Door) eventData(kind flow.MessageType, m *flow.Message, player string) any {
 	switch kind {
 	case flow.OnGameSessionChanged:
 		return changedOf(m)
 	case flow.OnSessionReplaced:
-		return fields{"by": fields{"device_label": m.Device, "at": stamp(m.Deadline)}}
+		return ReplacedData{ReplacedBy{m.Device, stamp(m.Deadline)}}
 	case flow.OnSessionExpiring:
-		return fields{"expires_at": stamp(m.Deadline)}
+		return ExpiringData{stamp(m.Deadline)}
 	case flow.OnMaintenance:
-		return fields{"starts_at": stamp(m.Deadline), "message": m.Text}
+		return MaintenanceData{stamp(m.Deadline), m.Text}
 	case flow.OnPenaltyApplied, flow.OnPenaltyLifted:
-		return fields{"lock": lockOf(m.Penalty)}
+		return LockData{lockOf(m.Penalty)}
 	}
 	if data := partyData(kind, m); data != nil {
 		return data
@@ -99,103 +100,91 @@ func (d *Door) eventData(kind flow.MessageType, m *flow.Message, player string) 
 }
 
 // changedOf is what OnGameSessionChanged says.
-func changedOf(m *flow.Message) fields {
-	type change struct {
-		Key string  `json:"key"`
-		Old *string `json:"old"`
-		New *string `json:"new"`
-	}
-	changes := []change{}
+func changedOf(m *flow.Message) KeysChanged {
+	changes := []KeyChange{}
 	was, is := keysOf(m.Old), keysOf(m.Stand.Keys)
 	for _, x := range []struct{ key, was, is string }{
 		{"PARTY_ID", was.PartyID, is.PartyID}, {"MATCHMAKING_ID", was.MatchmakingID, is.MatchmakingID},
 		{"GAME_INSTANCE_ID", was.GameInstanceID, is.GameInstanceID},
 	} {
-		if x.was == x.is {
-			continue
+		if x.was != x.is {
+			changes = append(changes, KeyChange{x.key, orNull(x.was), orNull(x.is)})
 		}
-		c := change{Key: x.key}
-		if x.was != "" {
-			c.Old = &x.was
-		}
-		if x.is != "" {
-			c.New = &x.is
-		}
-		changes = append(changes, c)
 	}
-	return fields{
-		"rev": m.Stand.Rev, "phase": m.Stand.Keys.Phase().String(), "keys": is, "changed": changes, "cause": m.Cause, "allowed_actions": m.Allowed.Names(),
+	return KeysChanged{m.Stand.Rev, m.Stand.Keys.Phase().String(), is, changes, m.Cause, m.Allowed.Names()}
+}
+
+func orNull(text string) *string {
+	if text == "" {
+		return nil
 	}
+	return &text
 }
 
 func partyData(kind flow.MessageType, m *flow.Message) any {
 	switch kind {
 	case flow.OnPartyChanged:
-		if m.Party == nil {
-			return fields{}
-		}
-		return fields{"party": partyOf(m.Party), "change": fields{"kind": m.Change.String()}.unlessEmpty("player_id", m.Player)}
-	case flow.OnAddedToParty, flow.OnRemovedFromParty:
-		return fields{"party_id": partyID(m.PartyID)}.unlessEmpty("reason", m.Reason.String())
+		return PartyChangedData{partyOf(m.Party), PartyChangeData{m.Change.String(), m.Player}}
+	case flow.OnAddedToParty:
+		return AddedToPartyData{partyID(m.PartyID)}
+	case flow.OnRemovedFromParty:
+		return RemovedFromPartyData{partyID(m.PartyID), m.Reason.String()}
 	case flow.OnPartyMemberPresence:
-		return fields{"party_id": partyID(m.PartyID), "player_id": m.Player, "online": m.Online}
-	case flow.OnPartyInviteReceived, flow.OnPartyInviteCancelled:
-		return fields{"invite": inviteOf(m.Invite)}.unlessEmpty("reason", m.Reason.String())
+		return PresenceData{partyID(m.PartyID), m.Player, m.Online}
+	case flow.OnPartyInviteReceived:
+		return InviteData{inviteOf(m.Invite)}
+	case flow.OnPartyInviteCancelled:
+		return InviteCancelledData{inviteOf(m.Invite), m.Reason.String()}
 	case flow.OnPartyInviteResponse:
-		return fields{"invite": inviteOf(m.Invite), "accepted": m.Accepted, "player_id": m.Player}
+		return InviteResponseData{inviteOf(m.Invite), m.Accepted, m.Player}
 	}
 	return nil
 }
 
 func searchData(kind flow.MessageType, m *flow.Message) any {
 	switch kind {
-	case flow.OnEnteredMatchmaking, flow.OnMatchmakingStatus, flow.OnMatchmakingResumed:
-		x := fields{}.unlessEmpty("reason", m.Reason.String())
-		if m.Search != nil {
-			x["ticket"] = ticketOf(m.Search)
-		}
-		return x
+	case flow.OnEnteredMatchmaking, flow.OnMatchmakingStatus:
+		return TicketData{ticketOf(m.Search)}
+	case flow.OnMatchmakingResumed:
+		return ResumedData{ticketOf(m.Search), m.Reason.String()}
 	case flow.OnMatchFound:
-		return fields{"matchmaking_id": ticketID(m.Ticket), "match_id": m.Match, "deadline": stamp(m.Deadline), "players_count": m.Players}
+		return MatchFoundData{ticketID(m.Ticket), m.Match, stamp(m.Deadline), m.Players}
 	case flow.OnMatchAcceptanceChanged:
-		return fields{"matchmaking_id": ticketID(m.Ticket), "accepted_count": m.AcceptedCount, "pending_count": m.PendingCount, "declined": m.Reason == flow.AcceptDeclined}
-	case flow.OnLeftMatchmaking, flow.OnMatchmakingFailed:
-		return fields{"matchmaking_id": ticketID(m.Ticket), "reason": m.Reason.String()}.unlessEmpty("by", m.Player)
+		return AcceptanceChangedData{ticketID(m.Ticket), m.AcceptedCount, m.PendingCount, m.Reason == flow.AcceptDeclined}
+	case flow.OnLeftMatchmaking:
+		return LeftMatchmakingData{ticketID(m.Ticket), m.Reason.String(), m.Player}
+	case flow.OnMatchmakingFailed:
+		return MatchmakingFailedData{ticketID(m.Ticket), m.Reason.String(), m.Player}
 	}
 	return nil
 }
 
 func (d *Door) gameData(kind flow.MessageType, m *flow.Message, player string) any {
-	x := fields{"game_instance_id": gameID(m.Instance)}
+	id := gameID(m.Instance)
 	switch kind {
 	case flow.OnAddedToGame:
-		x["reconnect"], x["attributes"] = m.Reconnect.String(), Object(m.Attributes)
-		return x.unlessEmpty("match_id", m.Match).unlessEmpty("team", m.Team)
+		return AddedToGameData{id, m.Match, m.Team, m.Reconnect.String(), Object(m.Attributes)}
 	case flow.OnHostConnectionDetailsReceived:
 		if m.Host == nil {
-			return x
+			return HostDetailsData{HostConnectionDetails{GameInstanceID: id}, m.Reason.String()}
 		}
-		return struct {
-			*HostConnectionDetails
-			Cause string `json:"cause"`
-		}{d.hostOf(player, m.Host), m.Reason.String()}
+		return HostDetailsData{*d.hostOf(player, m.Host), m.Reason.String()}
 	case flow.OnFailedToAllocateGameInstance:
-		x["reason"], x["requeued"] = m.Reason.String(), m.Requeued
+		return AllocationFailedData{id, m.Reason.String(), m.Requeued}
 	case flow.OnGameMembershipChanged:
-		x["old"], x["new"] = m.OldStatus.String(), m.Status.String()
-		x.unlessEmpty("reconnect_deadline", stamp(m.Deadline))
+		return MembershipChangedData{id, m.OldStatus.String(), m.Status.String(), stamp(m.Deadline)}
 	case flow.OnReconnectAvailable:
-		x["reconnect"], x["can_decline"], x["host_suspect"] = m.Reconnect.String(), m.CanDecline, m.Suspect
-		x.unlessEmpty("deadline", stamp(m.Deadline))
+		return ReconnectAvailableData{id, m.Reconnect.String(), stamp(m.Deadline), m.CanDecline, m.Suspect}
 	case flow.OnGameInstanceUpdated:
-		x["attributes"] = Object(m.Attributes)
+		return InstanceUpdatedData{id, Object(m.Attributes)}
 	case flow.OnGameEnded:
-		x["end_reason"], x["result"] = m.Reason.String(), Object(m.Result)
+		return GameEndedData{id, m.Reason.String(), Object(m.Result)}
 	case flow.OnRemovedFromGame:
-		x["reason"] = m.Reason.String()
+		data := RemovedFromGameData{GameInstanceID: id, Reason: m.Reason.String()}
 		if m.Result != "" {
-			x["result"] = Object(m.Result)
+			data.Result = new(Object(m.Result))
 		}
+		return data
 	}
-	return x
+	return nil
 }

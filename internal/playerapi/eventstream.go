@@ -191,10 +191,7 @@ func (d *Door) studioData(kind flow.MessageType, m *flow.Message) any {
 	if kind == flow.OnHostConnectionDetailsReceived && m.Host != nil {
 		host := d.hostOf("", m.Host)
 		host.ConnectionToken = ""
-		return struct {
-			*HostConnectionDetails
-			Cause string `json:"cause"`
-		}{host, m.Reason.String()}
+		return HostDetailsData{*host, m.Reason.String()}
 	}
 	return d.eventData(kind, m, "")
 }

@@ -63,13 +63,13 @@ func (d *Door) pollNow(ctx context.Context, player string, after uint64) (*PollA
 	if err != nil {
 		return nil, err
 	}
-	answer := &PollAnswer{Events: []Object{}, HeadSeq: n.head, Resume: resumeReplay, Flow: stand}
+	answer := &PollAnswer{Events: []Event{}, HeadSeq: n.head, Resume: resumeReplay, Flow: stand}
 	if n.snapshot != nil {
 		answer.Resume = resumeSnapshot
-		answer.Events = append(answer.Events, Object(event(n.snapshot.Seq, d.syncTail(n.snapshot, n.commit))))
+		answer.Events = append(answer.Events, Event(event(n.snapshot.Seq, d.syncTail(n.snapshot, n.commit))))
 	}
 	for i := range n.events[:min(len(n.events), pollEventsMax)] {
-		answer.Events = append(answer.Events, Object(event(n.events[i].Seq, d.eventTail(&n.events[i].Told, player))))
+		answer.Events = append(answer.Events, Event(event(n.events[i].Seq, d.eventTail(&n.events[i].Told, player))))
 	}
 	return answer, nil
 }

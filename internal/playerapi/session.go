@@ -59,16 +59,16 @@ type SnapshotAnswer struct {
 
 // PollRequest asks for events.
 type PollRequest struct {
-	AfterSeq uint64 `json:"after_seq" doc:"The last event that the client has; 0 for none."`
+	AfterSeq uint64 `json:"after_seq,omitempty" doc:"The last event that the client has; 0 for none."`
 	WaitMS   int64  `json:"wait_ms,omitempty" minimum:"0" maximum:"25000" doc:"How long to wait while there is none."`
 }
 
 // PollAnswer is events, in order and without a gap.
 type PollAnswer struct {
-	Events  []Object `json:"events" doc:"As on the stream. With SNAPSHOT it is one OnSync."`
-	HeadSeq uint64   `json:"head_seq"`
-	Resume  string   `json:"resume" enum:"REPLAY,SNAPSHOT"`
-	Flow    Stand    `json:"flow"`
+	Events  []Event `json:"events" doc:"As on the stream. With SNAPSHOT it is one OnSync."`
+	HeadSeq uint64  `json:"head_seq"`
+	Resume  string  `json:"resume" enum:"REPLAY,SNAPSHOT"`
+	Flow    Stand   `json:"flow"`
 }
 
 // AckRequest says what the client has.

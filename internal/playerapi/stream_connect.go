@@ -97,16 +97,16 @@ func closeCodeOf(err error) uint16 {
 	return closeUnauthenticated
 }
 
-// hello is the first frame.
-type hello struct {
-	Type           string `json:"type"`
+// Hello is the first frame.
+type Hello struct {
+	Type           string `json:"type" enum:"hello"`
 	SessionID      string `json:"session_id"`
 	Epoch          uint32 `json:"epoch"`
 	HeadSeq        uint64 `json:"head_seq"`
 	Rev            uint64 `json:"rev"`
 	PingIntervalMS int64  `json:"ping_interval_ms"`
-	DeadAfterMS    int64  `json:"dead_after_ms"`
-	Resume         string `json:"resume"`
+	DeadAfterMS    int64  `json:"dead_after_ms" doc:"A stream that is silent for so long is closed, and the player is offline."`
+	Resume         string `json:"resume" enum:"REPLAY,SNAPSHOT" doc:"REPLAY: what was missed follows. SNAPSHOT: one OnSync does."`
 }
 
 // beginning is what a client is sent first: the events that it missed, or everything there is.
@@ -126,7 +126,7 @@ func (x *streams) beginning(s *stream, cmd *cell.AttachStream, after uint64) (fi
 	}
 	d.numbers.begun.WithLabelValues(resume).Inc()
 	config := s.promised
-	first, err = json.Marshal(hello{
+	first, err = json.Marshal(Hello{
 		"hello", sessionID(s.session), cmd.Login.Epoch, n.head, cmd.Flow.Rev, config.PingInterval.Milliseconds(), config.DeadAfter.Milliseconds(), resume,
 	})
 	return first, events, n.head, err

@@ -96,6 +96,9 @@ func (d *Door) snapshotOf(s *cell.FlowSnapshot) FlowSnapshot {
 }
 
 func partyOf(p *flow.PartyView) *Party {
+	if p == nil {
+		return nil
+	}
 	x := &Party{
 		PartyID: partyID(p.ID), Rev: p.Rev, LeaderIDs: []string{}, MaxMembers: p.MembersMax, Joinability: p.Joinability.String(),
 		InviteCode: p.Code, Queue: p.Queue, Regions: orEmpty(p.Regions), Attributes: Object(p.Attributes), Members: []Member{},
@@ -126,6 +129,9 @@ func orEmpty(all []string) []string {
 }
 
 func ticketOf(s *flow.Search) *Ticket {
+	if s == nil {
+		return nil
+	}
 	x := &Ticket{
 		MatchmakingID: ticketID(s.Ticket), Queue: s.Queue, Status: s.Status.String(), EnteredAt: stamp(s.Entered), ExpiresAt: stamp(s.Expires),
 		EstimatedWaitMS: s.EstimateMS, HeldBy: orEmpty(s.HeldBy),

@@ -1,0 +1,35 @@
+package playerapi
+
+import (
+	"reflect"
+	"testing"
+
+	"github.com/musterhq/muster/internal/domain/flow"
+)
+
+// Every event has a form, and says what its form says.
+func TestEveryEventHasAForm(t *testing.T) {
+	x := newLobby(t, nil)
+	m := &flow.Message{Party: &flow.PartyView{}, Invite: &flow.InviteView{}, Search: &flow.Search{}, Host: &flow.Host{}, Penalty: &flow.Penalty{}}
+	kind := flow.OnSync
+	for _, form := range eventForms {
+		if form.kind != kind {
+			t.Errorf("the forms have %s, want %s", form.kind, kind)
+		}
+		if kind++; form.kind == flow.OnSync {
+			continue
+		}
+		if got := reflect.TypeOf(x.door.eventData(form.kind, m, "ann")); got != form.data {
+			t.Errorf("%s is a %s, want %s", form.kind, got, form.data)
+		}
+	}
+	if kind != flow.OnMaintenance+1 {
+		t.Errorf("the forms end before %s", kind)
+	}
+	// Written by an earlier release, perhaps: nothing of it stops the service.
+	for _, form := range eventForms[1:] {
+		if data := x.door.eventData(form.kind, &flow.Message{Invite: m.Invite, Penalty: m.Penalty}, "ann"); data == nil {
+			t.Errorf("%s without anything in it is nothing", form.kind)
+		}
+	}
+}
