@@ -42,6 +42,10 @@ func (q *loginQueue) setRate(perSecond int) {
 	if q.every = 0; perSecond > 0 {
 		q.every = time.Second / time.Duration(perSecond)
 	}
+	if q.every == 0 { // nobody waits any more, also when there is a limit again
+		clear(q.places)
+		q.next = time.Time{}
+	}
 	if was == 0 || q.every == 0 || was == q.every {
 		return
 	}

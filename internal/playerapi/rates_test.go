@@ -57,6 +57,16 @@ func TestLoginRateChanges(t *testing.T) {
 	if _, _, ok := q.admit("somebody", false); !ok || len(q.places) != 0 {
 		t.Errorf("without a limit somebody waits, or %d places are kept", len(q.places))
 	}
+	// A limit that is lifted and set again finds no line of before, whether somebody came meanwhile or not.
+	q.setRate(1)
+	for i := range 100 {
+		q.admit(fmt.Sprint("player-", i), false)
+	}
+	q.setRate(0)
+	q.setRate(50)
+	if position, wait, ok := q.admit("somebody", false); !ok {
+		t.Errorf("behind nobody somebody waits for %s at position %d", wait, position)
+	}
 }
 
 func TestLoginQueue(t *testing.T) {
