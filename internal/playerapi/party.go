@@ -2,6 +2,7 @@ package playerapi
 
 import (
 	"context"
+	"strings"
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
@@ -51,7 +52,7 @@ type JoinPartyByIDRequest struct {
 
 // JoinPartyByCodeRequest goes to a party whose code the player was told.
 type JoinPartyByCodeRequest struct {
-	Code string `json:"code" minLength:"1" maxLength:"16"`
+	Code string `json:"code" minLength:"1" maxLength:"16" doc:"In small letters or capitals; spaces and hyphens do not count."`
 	OnExisting
 }
 
@@ -203,13 +204,18 @@ func (d *Door) declareParty() {
 		})
 }
 
+// spoken is a code as the core knows it: people read it to each other, and type it as they like.
+func spoken(code string) string {
+	return strings.ToUpper(strings.NewReplacer(" ", "", "-", "").Replace(code))
+}
+
 // joinByCode counts failures of an address beside the calls of a player: codes are short, and could be guessed.
 func (d *Door) joinByCode(ctx context.Context, by *cell.Caller, body *JoinPartyByCodeRequest) (*PartyAnswer, error) {
 	address := whoOf(ctx).address
 	if wait, ok := d.buckets.open(classCodeAddress, address); !ok {
 		return nil, later(flow.RateLimited, wait, "too many wrong codes from one address")
 	}
-	cmd := cell.JoinParty{Caller: *by, Code: body.Code, FailOnExisting: body.fail()}
+	cmd := cell.JoinParty{Caller: *by, Code: spoken(body.Code), FailOnExisting: body.fail()}
 	err := d.joinParty(ctx, &cmd, "CODE")
 	if err != nil && flow.CodeOf(err) == flow.PartyNotFound {
 		d.buckets.take(classCodeAddress, address)

@@ -182,3 +182,16 @@ func TestPollEndsBeforeTheEndOfPatience(t *testing.T) {
 		}
 	}
 }
+
+// A code is told over a headset and typed by hand.
+func TestCodesAsPeopleTypeThem(t *testing.T) {
+	x := newLobby(t, nil)
+	party := x.wants(200, "")(x.call(x.login("ann"), "Party.CreateParty", `{}`))["party"].(map[string]any)
+	code := party["invite_code"].(string)
+	for i, typed := range []string{code, strings.ToLower(code), code[:4] + "-" + code[4:], " " + code[:4] + " " + code[4:]} {
+		o := x.wants(200, "")(x.call(x.login(string(rune('b'+i))), "Party.JoinPartyByInviteCode", `{"code":"`+typed+`"}`))
+		if joined, _ := o["party"].(map[string]any); joined["party_id"] != party["party_id"] {
+			t.Errorf("%q: %v", typed, o)
+		}
+	}
+}
