@@ -377,7 +377,8 @@ func (cmd *AnswerMatch) decide(t *tx) error {
 // online and as they were when they were matched. It returns their players, sorted.
 func (t *tx) requeue(x *flow.Instance, out []flow.Membership, advices map[domain.UUID]flow.Advice) (again []string) {
 	c, ok := t.c.matchmaking.Configuration(x.Queue)
-	if !x.Rules.Requeue || !ok || !t.takesParties(c) || t.c.flow.Closed(x.Queue) {
+	_, open := t.c.flowConfig.Queue(x.Queue)
+	if !x.Rules.Requeue || !ok || !open || !t.takesParties(c) || t.c.flow.Closed(x.Queue) {
 		return nil
 	}
 	var tried []domain.UUID

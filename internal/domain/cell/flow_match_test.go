@@ -199,6 +199,14 @@ func TestT2Acceptance(t *testing.T) {
 		w.must(&AnswerMatch{Caller: w.as("a"), Ticket: red, Accept: true}) // ok: this match came of it
 		w.refused(&AnswerMatch{Caller: w.as("a"), Ticket: red}, flow.AcceptanceNotOpen)
 	})
+	t.Run("accepted by one who is away since", func(t *testing.T) { // B186
+		w, red, blue := begin(t)
+		w.must(&AnswerMatch{Caller: w.as("a"), Ticket: red, Accept: true})
+		w.must(&AnswerMatch{Caller: w.as("b"), Ticket: red, Accept: true})
+		w.offline("b")
+		w.must(&AnswerMatch{Caller: w.as("c"), Ticket: blue, Accept: true})
+		w.wantPhase("b", flow.InGameWithParty)
+	})
 	t.Run("declined", func(t *testing.T) {
 		w, red, _ := begin(t)
 		before := w.seq("c")
@@ -307,6 +315,15 @@ func TestRequeueAfterFailedAllocation(t *testing.T) {
 		t.Errorf("ticket mm-%s, old one mm-%s", ticket, red)
 	}
 	w.wantTold("a", before, "GameSessionChanged EnteredMatchmaking FailedToAllocateGameInstance:TIMEOUT")
+}
+
+// Nobody is sent back into a queue that players may not enter any more.
+func TestNoRequeueIntoAQueueThatIsGone(t *testing.T) {
+	w := newFlowWorld(t, func(c *flow.Config) { c.Games.Requeue = true })
+	w.propose(testQueue, w.search("a"), w.search("b"))
+	w.setConfig(`{"queues": [{"name": "brawl"}]}`)
+	w.pass(2*time.Minute + time.Second)
+	w.wantPhase("a", flow.InParty)
 }
 
 // TestStrictPlayers is 5.1 (6): the service's API does not take players away from player flow.
