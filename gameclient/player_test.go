@@ -237,6 +237,7 @@ func TestACallWithoutAnswerIsRepeated(t *testing.T) {
 func TestFlowErrors(t *testing.T) {
 	d := newDesk(t)
 	p := d.login()
+	d.stream() // a search waits for it
 	for _, x := range []struct {
 		status int
 		body   string

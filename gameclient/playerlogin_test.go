@@ -180,6 +180,7 @@ func TestJoinsSayWhatHappensToAnotherParty(t *testing.T) {
 func TestGamesWithoutMatchmaking(t *testing.T) {
 	d := newDesk(t)
 	p := d.login()
+	d.stream()
 	const game = `{"game_instance":{"game_instance_id":"gi-7","status":"PENDING"},"flow":{"rev":2,"seq":5,"phase":"IN_GAME","keys":{"GAME_INSTANCE_ID":"gi-7"}}}`
 	for _, call := range []string{"CreateGameInstance", "JoinGameInstance", "UpdateGameInstance", "GetGameInstance"} {
 		d.answer("GameInstance."+call, 200, game)
