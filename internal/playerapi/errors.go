@@ -86,6 +86,7 @@ const (
 const (
 	codeLoginQueued = flow.Code("LOGIN_QUEUED")
 	codeMaintenance = flow.Code("MAINTENANCE")
+	codeLapsed      = flow.Code("SUBSCRIPTION_LAPSED")
 )
 
 type spelling struct {
@@ -142,6 +143,7 @@ var spellings = map[flow.Code]spelling{
 	flow.Superseded:               {409, actionNone},
 	flow.InviteExpired:            {410, actionSync},
 	flow.GameHasEnded:             {410, actionSync},
+	codeLapsed:                    {410, actionSync},
 	flow.MatchmakingLocked:        {423, actionRetry},
 	flow.RateLimited:              {429, actionRetry},
 	codeLoginQueued:               {429, actionRetry},

@@ -83,6 +83,8 @@ func (d *Door) streamedSubscription(ctx context.Context, text string) (s flow.Su
 		p := refusal(flow.InvalidArgument, "subscription_id: there is no subscription %s; Events.Subscribe makes one", text)
 		p.status = http.StatusNotFound
 		return s, p
+	case s.Lapsed != 0:
+		return s, refusal(codeLapsed, "subscription_id: %s lapsed at %s, because nothing was taken for too long; Events.Subscribe with the X-Request-Id of before lets it go on, and players' states are to be asked for", text, stamp(s.Lapsed))
 	case s.URL != "":
 		return s, refusal(flow.InvalidArgument, "subscription_id: %s has a webhook; want one without url", text)
 	}
@@ -95,6 +97,7 @@ type eventFeed struct {
 	id    domain.UUID
 	after uint64 // number of the latest one that was told, or passed over
 	told  uint64 // number of the latest one that was told
+	gap   uint64 // number behind which a gap was told, plus one
 
 	taken atomic.Uint64 // what the state knows that the receiver has
 	seen  atomic.Uint64 // after, for those who are not the line
@@ -137,7 +140,8 @@ func (f *eventFeed) next(ctx context.Context, frames []byte) (all []byte, more b
 		return frames, false, 0, err
 	case !ok:
 		return frames, false, closeEnded, nil
-	case page.Missed > 0:
+	case page.Missed > 0 && f.gap != f.after+1: // once, although it stands until the receiver has acknowledged something
+		f.gap = f.after + 1
 		frames = appendFrame(frames, opText, []byte(`{"type":"gap","missed":`+strconv.FormatUint(page.Missed, 10)+`}`))
 	}
 	for i := range page.Events {

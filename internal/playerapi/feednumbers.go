@@ -11,6 +11,7 @@ import (
 var (
 	serverStreams = prometheus.NewDesc("muster_flow_server_streams", "Streams of game servers and of those who watch their games.", nil, nil)
 	eventsWaiting = prometheus.NewDesc("muster_flow_events_waiting", "Players' events behind what the receiver of a subscription has.", []string{"subscription"}, nil)
+	eventsLapsed  = prometheus.NewDesc("muster_flow_subscription_lapsed", "1 for a subscription that has lapsed: its receiver took no events for too long.", []string{"subscription"}, nil)
 	eventsFailing = prometheus.NewDesc("muster_flow_webhook_failures", "Attempts in a row that the webhook of a subscription did not take.", []string{"subscription"}, nil)
 )
 
@@ -19,6 +20,7 @@ func (x *feeds) Describe(to chan<- *prometheus.Desc) {
 	to <- serverStreams
 	to <- eventsWaiting
 	to <- eventsFailing
+	to <- eventsLapsed
 }
 
 // Collect shows the numbers of now.
@@ -37,7 +39,12 @@ func (x *feeds) Collect(to chan<- prometheus.Metric) {
 	}
 	for _, s := range all {
 		id := subscriptionID(s.ID)
-		to <- prometheus.MustNewConstMetric(eventsWaiting, prometheus.GaugeValue, float64(head-s.Done), id)
+		lapsed, waiting := 0.0, float64(head-s.Done)
+		if s.Lapsed != 0 {
+			lapsed, waiting = 1, 0
+		}
+		to <- prometheus.MustNewConstMetric(eventsLapsed, prometheus.GaugeValue, lapsed, id)
+		to <- prometheus.MustNewConstMetric(eventsWaiting, prometheus.GaugeValue, waiting, id)
 		if s.URL != "" {
 			_, failures, _ := x.health(s.ID)
 			to <- prometheus.MustNewConstMetric(eventsFailing, prometheus.GaugeValue, float64(failures), id)

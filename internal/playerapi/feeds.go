@@ -3,6 +3,7 @@ package playerapi
 import (
 	"context"
 	"net/http"
+	"slices"
 	"sync"
 
 	"github.com/lxzan/gws"
@@ -45,12 +46,17 @@ func newFeeds(d *Door) *feeds {
 	x.ctx, x.stop = context.WithCancel(context.Background())
 	x.unfollow = d.engine.Follow(cell.Kinds(
 		cell.KindGameInstanceTold, cell.KindGameInstanceChanged, cell.KindEventsSubscribed, cell.KindEventsUnsubscribed,
+		cell.KindSubscriptionLapsed,
 	), x.follow)
 	var all []flow.Subscription
 	if err := d.engine.Read(x.ctx, func(v *cell.View) error { all, _ = v.Subscriptions(); return nil }); err != nil {
 		d.log.Error("the subscriptions of players' events cannot be read", "err", err)
 	}
 	for _, s := range all {
+		if s.Lapsed != 0 {
+			d.log.Warn("a subscription of players' events has lapsed: nothing is told", "subscription", subscriptionID(s.ID), "since", stamp(s.Lapsed))
+			continue
+		}
 		if s.URL != "" && webhook.CheckURL(s.URL) != nil {
 			d.log.Warn("a webhook of players' events gets them without TLS, so others on the way can read them; subscribe anew with https",
 				"subscription", subscriptionID(s.ID), "url", webhook.PlainURL(s.URL))
@@ -90,6 +96,10 @@ func (x *feeds) follow(c engine.Committed) {
 			x.subscribed(e.Subscription)
 		case *cell.EventsUnsubscribed:
 			x.unsubscribed(e.ID)
+		case *cell.SubscriptionLapsed:
+			x.door.log.Warn("a subscription of players' events lapses: its receiver has taken none for too long; Events.Subscribe with the same X-Request-Id lets it go on",
+				"subscription", subscriptionID(e.ID), "waiting", e.Waiting)
+			x.unsubscribed(e.ID)
 		}
 	}
 }
@@ -102,7 +112,7 @@ func (x *feeds) wakeServers(instance domain.UUID) {
 	}
 }
 
-// subscribed begins to tell a subscription. Players' events are followed only while there is one.
+// subscribed begins to tell a subscription, or goes on with it. Players' events are followed only while there is one.
 func (x *feeds) subscribed(s flow.Subscription) {
 	x.turn.Lock()
 	defer x.turn.Unlock()
@@ -120,6 +130,7 @@ func (x *feeds) subscribed(s flow.Subscription) {
 	}
 }
 
+// unsubscribed ends a subscription, or leaves it alone.
 func (x *feeds) unsubscribed(id domain.UUID) {
 	x.turn.Lock()
 	defer x.turn.Unlock()
@@ -134,7 +145,8 @@ func (x *feeds) unsubscribed(id domain.UUID) {
 	x.mu.Unlock()
 	var left []flow.Subscription
 	err := x.door.engine.Read(x.ctx, func(v *cell.View) error { left, _ = v.Subscriptions(); return nil })
-	if err == nil && len(left) == 0 && x.unlisten != nil {
+	listens := slices.ContainsFunc(left, func(s flow.Subscription) bool { return s.Lapsed == 0 })
+	if err == nil && !listens && x.unlisten != nil {
 		x.unlisten()
 		x.unlisten = nil
 	}

@@ -25,6 +25,7 @@ type SubscribeAnswer struct {
 	SigningKey     string `json:"signing_key,omitempty" doc:"What the messages to the webhook are signed with."`
 	StreamPath     string `json:"stream_path,omitempty" doc:"Where its stream is, if it has no webhook."`
 	Head           uint64 `json:"head" doc:"Number of the latest event: those behind it are told."`
+	LapsedAt       string `json:"lapsed_at,omitempty" format:"date-time" doc:"The subscription had lapsed then and goes on now: what happened in between is not told."`
 }
 
 // UnsubscribeRequest ends a subscription.
@@ -55,6 +56,8 @@ type Subscription struct {
 	Attached       bool     `json:"attached" doc:"Its stream is open."`
 	Failures       int      `json:"failures,omitempty" doc:"Attempts in a row that its webhook did not take."`
 	LastError      string   `json:"last_error,omitempty"`
+	LapsesAt       string   `json:"lapses_at,omitempty" format:"date-time" doc:"When it lapses unless its receiver takes something; absent: nothing waits for it."`
+	LapsedAt       string   `json:"lapsed_at,omitempty" format:"date-time" doc:"Since when nothing is kept or told: its receiver took nothing for too long. Events.Subscribe with the X-Request-Id of before lets it go on."`
 }
 
 // SubscriptionPrefix is how the ids of subscriptions begin. The id is also the name of the key of their webhook.
@@ -103,7 +106,7 @@ func (d *Door) subscribe(ctx context.Context, request string, body *SubscribeReq
 	if err := d.engine.Do(ctx, &cmd); err != nil {
 		return nil, err
 	}
-	answer := &SubscribeAnswer{SubscriptionID: subscriptionID(x.ID), Head: cmd.Subscription.Done}
+	answer := &SubscribeAnswer{SubscriptionID: subscriptionID(x.ID), Head: cmd.Subscription.Done, LapsedAt: stamp(cmd.Lapsed)}
 	if cmd.Subscription.URL != "" {
 		answer.SigningKey = d.config.Secret.WebhookKey(answer.SubscriptionID)
 	} else {
@@ -132,11 +135,18 @@ func (d *Door) listSubscriptions(ctx context.Context, _ string, _ *None) (*Subsc
 	}
 	answer := &SubscriptionsAnswer{Subscriptions: []Subscription{}}
 	var all []flow.Subscription
-	err := d.engine.Read(ctx, func(v *cell.View) error { all, answer.Head = v.Subscriptions(); return nil })
-	for _, s := range all {
+	var lapses []domain.Time
+	err := d.engine.Read(ctx, func(v *cell.View) error {
+		all, answer.Head = v.Subscriptions()
+		for i := range all {
+			lapses = append(lapses, v.LapsesAt(&all[i]))
+		}
+		return nil
+	})
+	for i, s := range all {
 		x := Subscription{
 			SubscriptionID: subscriptionID(s.ID), URL: s.URL, Types: orEmpty(s.Types), PlayerIDs: orEmpty(s.Players), CreatedAt: stamp(s.Created),
-			CreatedBy: s.By, Taken: s.Done,
+			CreatedBy: s.By, Taken: s.Done, LapsesAt: stamp(lapses[i]), LapsedAt: stamp(s.Lapsed),
 		}
 		x.Attached, x.Failures, x.LastError = d.feeds.health(s.ID)
 		answer.Subscriptions = append(answer.Subscriptions, x)

@@ -1,8 +1,20 @@
 package playerapi
 
 import (
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
+
+	"github.com/lxzan/gws"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/musterhq/muster/internal/domain/cell"
 )
 
 // What players are told is posted over TLS, or does not leave the machine, as with hooks.
@@ -21,5 +33,204 @@ func TestSubscriptionsGoOverTLS(t *testing.T) {
 	o := x.wants(400, "INVALID_ARGUMENT")(x.send(x.door.Partner(), "", subscribe, `{"url":"https://ann:secret@backend.example"}`))
 	if m, _ := o["message"].(string); strings.Contains(m, "secret") {
 		t.Errorf("the answer repeats the password: %v", m)
+	}
+}
+
+// A subscription whose receiver takes nothing lapses, in the sight of everybody; who subscribes again is told of the gap.
+func TestLapsedSubscription(t *testing.T) {
+	var down atomic.Bool
+	down.Store(true)
+	messages := make(chan map[string]any, 100)
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if down.Load() {
+			w.WriteHeader(http.StatusInternalServerError)
+			return
+		}
+		var m map[string]any
+		_ = json.NewDecoder(r.Body).Decode(&m)
+		messages <- m
+	}))
+	defer receiver.Close()
+	var log safeLog
+	x := newLobby(t, func(c *Config) { c.Dev, c.Log = true, slog.New(slog.NewTextHandler(&log, nil)) })
+	partner := httptest.NewServer(x.door.Partner())
+	defer partner.Close()
+	const id, subscribe, list = "X-Request-Id", PartnerPrefix + "Events.Subscribe", PartnerPrefix + "Events.List"
+	hook := `{"url":"` + receiver.URL + `"}`
+	posted := x.wants(200, "")(x.send(x.door.Partner(), "", subscribe, hook, id, "posted"))["subscription_id"].(string)
+	streamed := x.wants(200, "")(x.send(x.door.Partner(), "", subscribe, "{}", id, "streamed"))
+	if streamed["lapsed_at"] != nil {
+		t.Errorf("a new one: %v", streamed)
+	}
+	stream := func() *gws.ClientOption {
+		return &gws.ClientOption{
+			Addr:          "ws" + strings.TrimPrefix(partner.URL, "http") + streamed["stream_path"].(string),
+			RequestHeader: http.Header{"Sec-WebSocket-Protocol": {eventsProtocol}},
+		}
+	}
+	streams := func() int {
+		t.Helper()
+		socket, answer, err := gws.NewClient(new(gws.BuiltinEventHandler), stream())
+		if err == nil {
+			_ = socket.NetConn().Close()
+		}
+		return answer.StatusCode
+	}
+	field := func(name string) map[string]any {
+		t.Helper()
+		all := map[string]any{}
+		for _, s := range x.wants(200, "")(x.send(x.door.Partner(), "", list, "{}"))["subscriptions"].([]any) {
+			all[s.(map[string]any)["subscription_id"].(string)] = s.(map[string]any)[name]
+		}
+		return all
+	}
+	party := func(player string) {
+		t.Helper()
+		x.wants(200, "")(x.call(x.login(player), "Party.CreateParty", "{}"))
+	}
+	party("ann")
+	for sub, at := range field("lapses_at") {
+		if at == nil {
+			t.Errorf("%s waits for ever", sub)
+		}
+	}
+	if got := streams(); got != 101 {
+		t.Errorf("the stream: %d", got)
+	}
+	x.pass(7*24*time.Hour + time.Second)
+	if err := x.door.engine.Do(t.Context(), &cell.Tick{}); err != nil {
+		t.Fatal(err)
+	}
+	for sub, at := range field("lapsed_at") {
+		if at == nil {
+			t.Fatalf("%s goes on", sub)
+		}
+	}
+	if got := streams(); got != http.StatusGone {
+		t.Errorf("the stream of one that has lapsed: %d, want 410", got)
+	}
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(x.door.Collectors()...)
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	lapsed := 0.0
+	for _, f := range families {
+		if f.GetName() == "muster_flow_subscription_lapsed" {
+			for _, m := range f.GetMetric() {
+				lapsed += m.GetGauge().GetValue()
+			}
+		}
+	}
+	if lapsed != 2 {
+		t.Errorf("the metric says that %v have lapsed", lapsed)
+	}
+	for range 2 { // the log is written behind the commit
+		log.await(t, "subscription of players' events lapses")
+	}
+
+	down.Store(false)
+	o := x.wants(200, "")(x.send(x.door.Partner(), "", subscribe, hook, id, "posted"))
+	if o["subscription_id"] != posted || o["lapsed_at"] == nil {
+		t.Errorf("it goes on: %v", o)
+	}
+	if o := x.wants(200, "")(x.send(x.door.Partner(), "", subscribe, hook, id, "posted")); o["lapsed_at"] != nil {
+		t.Errorf("a repeat: %v", o)
+	}
+	if m := <-messages; m["missed"] == 0.0 || len(m["events"].([]any)) != 0 {
+		t.Errorf("the first message: %v, want a gap", m)
+	}
+	party("dia")
+	if m := <-messages; m["missed"] != 0.0 || len(m["events"].([]any)) == 0 {
+		t.Errorf("the next message: %v, want events and no gap", m)
+	}
+	x.wants(200, "")(x.send(x.door.Partner(), "", subscribe, "{}", id, "streamed"))
+	told := &linesOf{got: make(chan string, 100), closed: make(chan error, 1)}
+	socket, _, err := gws.NewClient(told, stream())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = socket.NetConn().Close() }()
+	go socket.ReadLoop()
+	for gaps := 0; ; {
+		var line string
+		select {
+		case line = <-told.got:
+		case err := <-told.closed:
+			t.Fatalf("the stream ended, %d gaps were told: %v", gaps, err)
+		}
+		if strings.Contains(line, `"type":"gap"`) {
+			gaps++
+			party("eve")
+		}
+		if strings.Contains(line, `"eve"`) {
+			if gaps != 1 {
+				t.Errorf("the gap was told %d times", gaps)
+			}
+			break
+		}
+	}
+}
+
+// linesOf are the frames of a stream.
+type linesOf struct {
+	gws.BuiltinEventHandler
+	got    chan string
+	closed chan error
+}
+
+func (l *linesOf) OnClose(_ *gws.Conn, err error) { l.closed <- err }
+
+func (l *linesOf) OnMessage(_ *gws.Conn, m *gws.Message) {
+	l.got <- string(m.Bytes())
+	_ = m.Close()
+}
+
+// safeLog is a log that is read while it is written.
+type safeLog struct {
+	mu   sync.Mutex
+	text strings.Builder
+	more chan struct{} // closed with the next line
+}
+
+func (l *safeLog) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.more != nil {
+		close(l.more)
+		l.more = nil
+	}
+	return l.text.Write(b)
+}
+
+func (l *safeLog) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
+}
+
+// await waits until the log has a text, and takes it out.
+func (l *safeLog) await(t *testing.T, text string) {
+	t.Helper()
+	for {
+		l.mu.Lock()
+		before, after, found := strings.Cut(l.text.String(), text)
+		if found {
+			l.text.Reset()
+			l.text.WriteString(before + after)
+			l.mu.Unlock()
+			return
+		}
+		if l.more == nil {
+			l.more = make(chan struct{})
+		}
+		more := l.more
+		l.mu.Unlock()
+		select {
+		case <-more:
+		case <-t.Context().Done():
+			t.Fatalf("the log never says %q", text)
+		}
 	}
 }

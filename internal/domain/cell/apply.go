@@ -114,7 +114,7 @@ func (c *Cell) apply(at domain.Time, event Event) {
 		c.applyFlow(at, event)
 	case *SearchAdvised, *SearchAdviceDropped:
 		c.applyAdvice(event)
-	case *GameInstanceTold, *EventsSubscribed, *EventsUnsubscribed, *EventsTaken:
+	case *GameInstanceTold, *EventsSubscribed, *EventsUnsubscribed, *EventsTaken, *SubscriptionLapsed:
 		c.applyFeed(at, event)
 	default:
 		panic(fmt.Sprintf("no apply for %T", event))

@@ -110,7 +110,7 @@ func (t *tx) contactDue(d deadline) {
 	case gameServerHealth:
 		t.removeGameServer(c.gameServers.Servers.Get(d.ref))
 	case playerPresence, partyRemoval, queueRemoval, partyLeader, partyStale, partyReady, inviteExpiry, loginExpiry, instanceAllocation,
-		instanceAbsolute, instanceEnding, instanceEmpty, instanceKeepAlive, seatHold:
+		instanceAbsolute, instanceEnding, instanceEmpty, instanceKeepAlive, seatHold, studioReceivers:
 		t.flowDue(d)
 	case termination:
 		p := c.fleets.Processes.Get(d.ref)

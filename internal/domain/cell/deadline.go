@@ -34,6 +34,7 @@ const (
 	instanceEmpty                   // somebody to play in it
 	instanceKeepAlive               // its server's next sign of life
 	seatHold                        // a player's return to a kept seat
+	studioReceivers                 // the receivers of the studio's subscriptions; all in one, for the first of them
 	lastContact
 )
 

@@ -115,6 +115,7 @@ const (
 	kindSearchAdvised         Kind = 154
 	kindSearchAdviceDropped   Kind = 155
 	KindFlowCommitted         Kind = 159
+	KindSubscriptionLapsed    Kind = 160
 )
 
 // Event is a fact. What Fields names is all that apply may use beside the state.

@@ -56,6 +56,9 @@ type PlayersTold struct {
 	To   []Addressee
 	No   uint64
 	Kept uint64
+
+	// TakeBy is until when those on the studio's side for whom nothing else waits have time to take it; 0: there is nobody such.
+	TakeBy domain.ContactTime
 }
 
 // Addressee is a player who is told, the number of the event for this player, and the oldest one that is kept. Without a number
@@ -213,6 +216,7 @@ func (e *PlayersTold) Fields(c *wire.Codec) {
 	wire.Many(c, 3, &e.To, (*Addressee).fields)
 	wire.Int(c, 4, &e.No)
 	wire.Int(c, 5, &e.Kept)
+	wire.Int(c, 6, &e.TakeBy)
 }
 
 func (a *Addressee) fields(c *wire.Codec) {

@@ -22,16 +22,26 @@ type EventsSubscribed struct{ Subscription flow.Subscription }
 // EventsUnsubscribed is the end of one.
 type EventsUnsubscribed struct{ ID domain.UUID }
 
-// EventsTaken says that the receiver of a subscription has the events up to a number.
+// EventsTaken says that the receiver of a subscription has the events up to a number, and until when it has time for the next;
+// 0: none that it wants waits.
 type EventsTaken struct {
-	ID domain.UUID
-	No uint64
+	ID     domain.UUID
+	No     uint64
+	TakeBy domain.ContactTime
+}
+
+// SubscriptionLapsed says that nothing is kept for a subscription any more: its receiver has taken nothing for too long.
+// Waiting is how many events were behind what it has.
+type SubscriptionLapsed struct {
+	ID      domain.UUID
+	Waiting uint64
 }
 
 func (*GameInstanceTold) kind() Kind   { return KindGameInstanceTold }
 func (*EventsSubscribed) kind() Kind   { return KindEventsSubscribed }
 func (*EventsUnsubscribed) kind() Kind { return KindEventsUnsubscribed }
 func (*EventsTaken) kind() Kind        { return kindEventsTaken }
+func (*SubscriptionLapsed) kind() Kind { return KindSubscriptionLapsed }
 
 // Fields of the event.
 func (e *GameInstanceTold) Fields(c *wire.Codec) {
@@ -54,6 +64,13 @@ func (e *EventsUnsubscribed) Fields(c *wire.Codec) { c.UUID(1, &e.ID) }
 func (e *EventsTaken) Fields(c *wire.Codec) {
 	c.UUID(1, &e.ID)
 	wire.Int(c, 2, &e.No)
+	wire.Int(c, 3, &e.TakeBy)
+}
+
+// Fields of the event.
+func (e *SubscriptionLapsed) Fields(c *wire.Codec) {
+	c.UUID(1, &e.ID)
+	wire.Int(c, 2, &e.Waiting)
 }
 
 // newFeedEvent returns an empty event about what servers and the studio are told, or nil when the kind is none of these.
@@ -67,6 +84,8 @@ func newFeedEvent(k Kind) Event {
 		return &EventsUnsubscribed{}
 	case kindEventsTaken:
 		return &EventsTaken{}
+	case KindSubscriptionLapsed:
+		return &SubscriptionLapsed{}
 	}
 	return nil
 }
@@ -84,7 +103,12 @@ func (c *Cell) applyFeed(at domain.Time, event Event) {
 		c.touch()
 	case *EventsTaken:
 		x, _ := c.flow.Studio.Find(e.ID)
-		x.Done, x.Changed = e.No, c.touch()
+		x.Done, x.TakeBy, x.Lost, x.Changed = e.No, e.TakeBy, 0, c.touch()
+		c.flow.Studio.Put(x)
+	case *SubscriptionLapsed:
+		x, _ := c.flow.Studio.Find(e.ID)
+		x.Lapsed, x.TakeBy, x.Changed = at, 0, c.touch()
 		c.flow.Studio.Put(x)
 	}
+	c.waitForReceivers()
 }

@@ -60,6 +60,8 @@ func (t *tx) flowDue(d deadline) {
 		t.keepAliveMissed(d.ref)
 	case seatHold:
 		t.holdOver(d.ref)
+	case studioReceivers:
+		t.receiversDue()
 	}
 }
 

@@ -15,10 +15,46 @@ import (
 // tellStudio gives an event the number that it has for the studio, if anybody there wants it.
 func (t *tx) tellStudio(e *PlayersTold) {
 	s := &t.c.flow.Studio
-	if len(s.Subscriptions()) == 0 || !s.Wanted(e.Type, hearers(e)) {
+	if !s.Listens() {
 		return
 	}
+	wanted, first := s.Wanted(e.Type, hearers(e))
+	if !wanted {
+		return
+	}
+	if first {
+		e.TakeBy = t.takeBy()
+	}
 	e.No, e.Kept = s.Head()+1, s.KeptWith(flow.StudioEventSize(e.Body, len(e.To)))
+}
+
+// takeBy is until when receivers have time to take what waits for them; 0: for ever.
+func (t *tx) takeBy() domain.ContactTime {
+	if life := t.c.flowConfig.Sessions.SubscriptionLife; life > 0 {
+		return t.contact.Add(life)
+	}
+	return 0
+}
+
+// receiversDue ends the patience with receivers that have taken nothing of what waits for them.
+func (t *tx) receiversDue() {
+	s := &t.c.flow.Studio
+	for _, x := range s.Subscriptions() {
+		if x.TakeBy != 0 && x.TakeBy <= t.contact {
+			t.emit(&SubscriptionLapsed{x.ID, s.Head() - x.Done})
+		}
+	}
+}
+
+// waitForReceivers has the subscription looked at that lapses first.
+func (c *Cell) waitForReceivers() {
+	var next domain.ContactTime
+	for _, x := range c.flow.Studio.Subscriptions() {
+		if x.TakeBy != 0 && (next == 0 || x.TakeBy < next) {
+			next = x.TakeBy
+		}
+	}
+	c.waiting.set(studioReceivers, 0, next)
 }
 
 func hearers(e *PlayersTold) []flow.Hearer {
@@ -31,7 +67,7 @@ func hearers(e *PlayersTold) []flow.Hearer {
 
 // tellOnlyStudio notes an event about a player that the player does not hear of.
 func (t *tx) tellOnlyStudio(kind flow.MessageType, m flow.Message, about string) {
-	if len(t.c.flow.Studio.Subscriptions()) > 0 {
+	if t.c.flow.Studio.Listens() {
 		t.flow.told = append(t.flow.told, telling{kind: kind, body: m.Encode(), to: []string{about}, studio: true})
 	}
 }
@@ -48,7 +84,10 @@ func (t *tx) writeForStudio(kind flow.MessageType, body string, about []string) 
 }
 
 func (c *Cell) applyStudioEvent(at domain.Time, e *PlayersTold) {
-	c.flow.Studio.Write(flow.StudioEvent{No: e.No, At: at, Commit: c.number, Type: e.Type, Body: e.Body, To: hearers(e)}, e.Kept)
+	c.flow.Studio.Write(flow.StudioEvent{No: e.No, At: at, Commit: c.number, Type: e.Type, Body: e.Body, To: hearers(e)}, e.Kept, e.TakeBy)
+	if e.TakeBy != 0 {
+		c.waitForReceivers()
+	}
 	c.touch()
 }
 
@@ -56,11 +95,12 @@ func (c *Cell) applyStudioEvent(at domain.Time, e *PlayersTold) {
 const subscriptionsMax = 32
 
 // SubscribeEvents lets a backend hear what players are told from now on (Events.Subscribe). A repeat with the same id changes
-// nothing.
+// nothing, but for a subscription that has lapsed: that goes on.
 type SubscribeEvents struct {
 	Subscription flow.Subscription // ID, URL, Types, Players, By
 
 	// Result: Subscription as it is now.
+	Lapsed domain.Time // since when it had lapsed until now; 0: it had not
 }
 
 func (cmd *SubscribeEvents) decide(t *tx) error {
@@ -69,11 +109,20 @@ func (cmd *SubscribeEvents) decide(t *tx) error {
 	}
 	s := &t.c.flow.Studio
 	if x, ok := s.Find(cmd.Subscription.ID); ok {
+		if cmd.Lapsed = x.Lapsed; x.Lapsed != 0 { // what was not kept is told with the next message, whether or not it has a number
+			x.Lost, x.Done = x.Lost+max(s.Head()-x.Done, 1), s.Head()
+			x.Lapsed, x.TakeBy = 0, t.takeBy()
+			t.emit(&EventsSubscribed{x})
+		}
 		cmd.Subscription = x
 		return nil
 	}
 	if n := len(s.Subscriptions()); n >= subscriptionsMax {
-		return flow.Refuse(flow.Refusal{Code: flow.InvalidArgument}, "subscriptions: there are %d already; want at most %d", n, subscriptionsMax)
+		lapsed := slices.IndexFunc(s.Subscriptions(), func(x flow.Subscription) bool { return x.Lapsed != 0 })
+		if lapsed < 0 {
+			return flow.Refuse(flow.Refusal{Code: flow.InvalidArgument}, "subscriptions: there are %d already; want at most %d", n, subscriptionsMax)
+		}
+		t.emit(&EventsUnsubscribed{s.Subscriptions()[lapsed].ID}) // the oldest that has lapsed makes room
 	}
 	x := &cmd.Subscription
 	x.Created, x.Done = t.now, s.Head()
@@ -105,9 +154,16 @@ type TakeEvents struct {
 
 func (cmd *TakeEvents) decide(t *tx) error {
 	s := &t.c.flow.Studio
-	if x, ok := s.Find(cmd.ID); ok && min(cmd.No, s.Head()) > x.Done {
-		t.emit(&EventsTaken{cmd.ID, min(cmd.No, s.Head())})
+	x, ok := s.Find(cmd.ID)
+	no := min(cmd.No, s.Head())
+	if !ok || x.Lapsed != 0 || no < x.Done || no == x.Done && x.Lost == 0 {
+		return nil
 	}
+	e := &EventsTaken{ID: cmd.ID, No: no}
+	if s.Waits(cmd.ID, no) {
+		e.TakeBy = t.takeBy()
+	}
+	t.emit(e)
 	return nil
 }
 
@@ -122,17 +178,21 @@ type StudioPage struct {
 // studioLook is how many events one look goes through at most.
 const studioLook = 2000
 
-// StudioEvents are the events of a subscription behind a number, as many as fit. Not ok: there is no such subscription.
+// StudioEvents are the events of a subscription behind a number, as many as fit. Not ok: there is no such subscription, or it
+// has lapsed.
 func (v *View) StudioEvents(id domain.UUID, after uint64, limit, bytes int) (page StudioPage, ok bool) {
 	v.sawAll()
 	s := &v.c.flow.Studio
 	x, ok := s.Find(id)
-	if !ok {
+	if !ok || x.Lapsed != 0 {
 		return page, false
 	}
 	page.Last = after
 	if first := s.FirstKept(); after+1 < first {
 		page.Missed, page.Last = first-1-after, first-1
+	}
+	if after <= x.Done {
+		page.Missed += x.Lost
 	}
 	for i, e := range s.After(after) {
 		if len(page.Events) == limit || bytes <= 0 || i == studioLook {
@@ -152,6 +212,14 @@ func (v *View) StudioEvents(id domain.UUID, after uint64, limit, bytes int) (pag
 func (v *View) Subscriptions() (all []flow.Subscription, head uint64) {
 	v.sawAll()
 	return v.c.flow.Studio.Subscriptions(), v.c.flow.Studio.Head()
+}
+
+// LapsesAt is when a subscription lapses unless its receiver takes something; 0: nothing waits for it.
+func (v *View) LapsesAt(x *flow.Subscription) domain.Time {
+	if x.TakeBy == 0 {
+		return 0
+	}
+	return v.c.wall(x.TakeBy)
 }
 
 // feedPart is one record of a snapshot about what servers and the studio are told: one of its members.

@@ -3,6 +3,7 @@ package cell
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
@@ -201,16 +202,190 @@ func TestMissedEvents(t *testing.T) {
 	w.subscribe(nil)
 	w.party("ann")
 	studio := &w.cell.flow.Studio
-	defer func(before flow.Studio) { *studio = before }(*studio)                                               // it is not written by commands here
-	studio.Write(flow.StudioEvent{No: studio.Head() + 1, To: []flow.Hearer{{Player: "bob"}}}, studio.Head()+1) // gives up all before it
+	defer func(before flow.Studio) { *studio = before }(*studio)                                                  // it is not written by commands here
+	studio.Write(flow.StudioEvent{No: studio.Head() + 1, To: []flow.Hearer{{Player: "bob"}}}, studio.Head()+1, 0) // gives up all before it
 	lost := studio.Head() - 1
 	v := w.cell.View()
 	page, ok := v.StudioEvents(mine, 0, 1000, 1<<20)
 	if !ok || page.Missed != lost || page.Last != lost+1 || len(page.Events) != 0 {
 		t.Fatalf("known %t: %d missed of %d, %d events up to %d", ok, page.Missed, lost, len(page.Events), page.Last)
 	}
-	studio.Write(flow.StudioEvent{No: studio.Head() + 1}, studio.Head()+2) // and this one, too
+	studio.Write(flow.StudioEvent{No: studio.Head() + 1}, studio.Head()+2, 0) // and this one, too
 	if page, _ = v.StudioEvents(mine, lost, 1000, 1<<20); page.Missed != 2 || page.Last != studio.Head() {
 		t.Errorf("%d missed of 2, up to %d of %d", page.Missed, page.Last, studio.Head())
 	}
+}
+
+// A receiver that takes nothing of what waits for it loses its subscription after a while, and not before: the list of events
+// does not grow for nobody.
+func TestSubscriptionsLapse(t *testing.T) {
+	const day = 24 * time.Hour
+	w := newFlowWorld(t, func(c *flow.Config) { c.Sessions.SubscriptionLife = 7 * day })
+	studio := &w.cell.flow.Studio
+	find := func(id domain.UUID) flow.Subscription { x, _ := studio.Find(id); return x }
+	gone := w.subscribe(nil)
+	quiet := w.subscribe(func(s *flow.Subscription) { s.Players = []string{"zoe"} })
+	well := w.subscribe(nil)
+	take := func(id domain.UUID) { w.must(&TakeEvents{ID: id, No: studio.Head()}) }
+
+	w.pass(30 * day)
+	for _, id := range []domain.UUID{gone, quiet, well} {
+		if x := find(id); x.Lapsed != 0 || x.TakeBy != 0 {
+			t.Fatalf("with nothing to take: %+v", x)
+		}
+	}
+	w.party("ann", "bob")
+	for range 6 {
+		w.pass(day)
+		w.login("ann")
+		w.party("ann")
+		take(well)
+	}
+	if x := find(gone); x.Lapsed != 0 || x.TakeBy == 0 || len(studio.After(0)) == 0 {
+		t.Errorf("after six days: %+v, %d events are kept", x, len(studio.After(0)))
+	}
+	w.pass(day)
+	if x := find(gone); x.Lapsed == 0 || x.TakeBy != 0 {
+		t.Errorf("after seven days: %+v", x)
+	}
+	for _, id := range []domain.UUID{quiet, well} {
+		if x := find(id); x.Lapsed != 0 {
+			t.Errorf("another lapsed, too: %+v", x)
+		}
+	}
+	take(well)
+	if n := len(studio.After(find(quiet).Done)); n == 0 {
+		t.Error("nothing is kept for one who has not looked")
+	}
+	take(quiet)
+	if n := len(studio.After(0)); n != 0 {
+		t.Errorf("%d events are kept for one that has lapsed", n)
+	}
+	v := w.cell.View()
+	if _, ok := v.StudioEvents(gone, 0, 10, 1000); ok {
+		t.Error("one that has lapsed is told events")
+	}
+	w.must(&TakeEvents{ID: gone, No: studio.Head()})
+	if x := find(gone); x.Lapsed == 0 || x.Done == studio.Head() {
+		t.Errorf("a late word changes one that has lapsed: %+v", x)
+	}
+}
+
+// Whoever comes back late is told that there is a gap, once, and goes on behind it.
+func TestLapsedSubscriptionGoesOn(t *testing.T) {
+	w := newFlowWorld(t, func(c *flow.Config) { c.Sessions.SubscriptionLife = time.Hour })
+	studio := func() *flow.Studio { return &w.cell.flow.Studio }
+	id := w.subscribe(nil)
+	find := func() flow.Subscription { x, _ := studio().Find(id); return x }
+	w.party("ann")
+	waiting := studio().Head()
+	w.pass(time.Hour)
+	if x := find(); x.Lapsed == 0 || len(studio().After(0)) != 0 {
+		t.Fatalf("%+v, %d events are kept", x, len(studio().After(0)))
+	}
+	w.party("bob") // of which nobody is told
+	if studio().Head() != waiting {
+		t.Error("events are numbered for nobody")
+	}
+	w.restart()
+	again := &SubscribeEvents{Subscription: flow.Subscription{ID: id}}
+	w.must(again)
+	if again.Lapsed == 0 || again.Subscription.Done != waiting || find().Lapsed != 0 {
+		t.Fatalf("%+v", again)
+	}
+	w.restart()
+	page := func() StudioPage {
+		t.Helper()
+		v := w.cell.View()
+		page, ok := v.StudioEvents(id, find().Done, 1000, 1<<20)
+		if !ok {
+			t.Fatal("it is not known")
+		}
+		return page
+	}
+	for range 2 { // until it is acknowledged
+		if p := page(); p.Missed != waiting || len(p.Events) != 0 {
+			t.Errorf("%d missed, want %d", p.Missed, waiting)
+		}
+	}
+	w.must(&TakeEvents{ID: id, No: waiting - 1}) // of before
+	if page().Missed == 0 {
+		t.Error("a late word about earlier events hides the gap")
+	}
+	w.must(&TakeEvents{ID: id, No: waiting})
+	if p := page(); p.Missed != 0 || find().TakeBy != 0 {
+		t.Errorf("%d missed, %+v", p.Missed, find())
+	}
+	w.party("cem")
+	if got, _ := w.heard(id, waiting); !strings.Contains(got, "PartyChanged:cem") {
+		t.Errorf("it goes on with %s", got)
+	}
+	w.must(&SubscribeEvents{Subscription: flow.Subscription{ID: id}})
+	if find().Lost != 0 {
+		t.Error("a repeat makes a gap")
+	}
+}
+
+// The time of a receiver begins with what waits for it, and again with whatever it takes. What it does not want does not
+// count, and neither does a time when the service was down.
+func TestTimeOfReceivers(t *testing.T) {
+	w := newFlowWorld(t, func(c *flow.Config) { c.Sessions.SubscriptionLife = time.Hour })
+	studio := &w.cell.flow.Studio
+	id := w.subscribe(func(s *flow.Subscription) { s.Players = []string{"ann"} })
+	all := w.subscribe(nil)
+	takeBy := func() domain.Time {
+		x, _ := studio.Find(id)
+		v := w.cell.View()
+		return v.LapsesAt(&x)
+	}
+	w.party("bob")
+	if takeBy() != 0 {
+		t.Error("waits for what it does not want")
+	}
+	w.party("ann")
+	began := w.now
+	if takeBy() != began.Add(time.Hour) {
+		t.Errorf("lapses at %d, want an hour from %d", takeBy(), began)
+	}
+	w.pass(20 * time.Minute)
+	w.login("ann")
+	if takeBy() != began.Add(time.Hour) {
+		t.Error("more to take gives more time")
+	}
+	first := studio.After(0)
+	w.must(&TakeEvents{ID: id, No: first[0].No})
+	if takeBy() != w.now.Add(time.Hour) {
+		t.Error("whoever takes some has no new time for the rest")
+	}
+	w.must(&TakeEvents{ID: all, No: studio.Head()})
+	w.must(&Tick{})
+	w.now = w.now.Add(100 * time.Hour)
+	w.must(&Resume{})
+	studio = &w.cell.flow.Studio
+	w.pass(50 * time.Minute)
+	if x, _ := studio.Find(id); x.Lapsed != 0 {
+		t.Error("lapsed while the service was down")
+	}
+	last := studio.Head()
+	w.must(&TakeEvents{ID: id, No: last})
+	w.party("cem")
+	if takeBy() != 0 {
+		t.Error("has everything, and is to take something")
+	}
+}
+
+// Subscriptions that have lapsed make room for new ones.
+func TestLapsedSubscriptionsMakeRoom(t *testing.T) {
+	w := newFlowWorld(t, func(c *flow.Config) { c.Sessions.SubscriptionLife = time.Hour })
+	first := w.subscribe(nil)
+	w.party("ann")
+	w.pass(time.Hour)
+	for range subscriptionsMax - 1 {
+		w.subscribe(nil)
+	}
+	w.subscribe(nil)
+	if _, ok := w.cell.flow.Studio.Find(first); ok {
+		t.Error("it is still there")
+	}
+	w.refused(&SubscribeEvents{Subscription: flow.Subscription{ID: w.id()}}, flow.InvalidArgument)
 }

@@ -345,4 +345,11 @@ func noteFlow(c *Cell, note func(kind waits, ref chunk.Ref, at int64)) {
 	for r, x := range c.flow.Tickets.All() {
 		note(loginTicketAge, r, int64(x.Until))
 	}
+	var first domain.ContactTime
+	for _, x := range c.flow.Studio.Subscriptions() {
+		if x.TakeBy != 0 && (first == 0 || x.TakeBy < first) {
+			first = x.TakeBy
+		}
+	}
+	note(studioReceivers, 0, int64(first))
 }

@@ -131,6 +131,7 @@ func (c *Cell) restoreFlow() error {
 			return err
 		}
 	}
+	c.waitForReceivers()
 	return nil
 }
 

@@ -23,6 +23,7 @@ type SessionConfig struct {
 	RotationOverlap  time.Duration // how long the token before the latest one is good
 	EventsKept       int           // for each player, and then for so long:
 	EventsKeptFor    time.Duration
+	SubscriptionLife time.Duration // a subscription of the studio whose receiver takes nothing for so long lapses; 0: never
 	RestartGrace     time.Duration // how long everybody has to come back after a restart
 	ReplacesMax      int32         // logins that may replace another one in ReplaceWindow
 	ReplaceWindow    time.Duration
@@ -129,7 +130,7 @@ func DefaultConfig() Config {
 	return Config{
 		Sessions: SessionConfig{
 			PingInterval: 10 * time.Second, DeadAfter: 25 * time.Second, IdleExpiry: 24 * time.Hour, RotationOverlap: 30 * time.Second,
-			EventsKept: 256, EventsKeptFor: 15 * time.Minute, RestartGrace: time.Minute,
+			EventsKept: 256, EventsKeptFor: 15 * time.Minute, SubscriptionLife: 7 * 24 * time.Hour, RestartGrace: time.Minute,
 			ReplacesMax: 5, ReplaceWindow: time.Minute, FlappingLock: time.Minute,
 		},
 		Logins: LoginConfig{PerSecond: 50},

@@ -34,6 +34,8 @@ var options = []Option{
 		number(1, eventsLimit, func(c *Config) *int { return &c.Sessions.EventsKept })},
 	{sectionSession, "eventRetentionTime", AtOnce, false, "for which they are kept at least, as far as the limit of 1000 goes",
 		period(0, day, func(c *Config) *time.Duration { return &c.Sessions.EventsKeptFor })},
+	{sectionSession, "subscriptionExpiry", ForDeadlines, false, "for which events wait for a receiver of Events.Subscribe that takes none, then its subscription lapses; 0s: never",
+		period(0, 90*day, func(c *Config) *time.Duration { return &c.Sessions.SubscriptionLife })},
 	{sectionSession, "restartGrace", ForDeadlines, false, "for which everybody may come back after a restart",
 		period(0, 10*time.Minute, func(c *Config) *time.Duration { return &c.Sessions.RestartGrace })},
 	{sectionSession, "replaceBurst", AtOnce, false, "logins that may take over from another one in replaceWindow",

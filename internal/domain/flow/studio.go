@@ -17,6 +17,10 @@ type Subscription struct {
 	By      string      // who made it
 	Created domain.Time
 	Done    uint64 // number of the latest event that the receiver has
+	// TakeBy is when the subscription lapses unless its receiver takes something; 0: nothing waits for it.
+	TakeBy  domain.ContactTime
+	Lapsed  domain.Time // since when nothing is kept for it any more; 0: it goes on
+	Lost    uint64      // events that were not kept while it had lapsed, which the receiver is still to be told of
 	Changed uint64
 }
 
@@ -29,10 +33,16 @@ func (s *Subscription) Fields(c *wire.Codec) {
 	c.String(5, &s.By)
 	wire.Int(c, 6, &s.Created)
 	wire.Int(c, 7, &s.Done)
+	wire.Int(c, 8, &s.TakeBy)
+	wire.Int(c, 9, &s.Lapsed)
+	wire.Int(c, 10, &s.Lost)
 }
 
 // Wants reports whether an event of a type is for the subscription, whoever of these players it is for.
 func (s *Subscription) Wants(kind MessageType, to []Hearer) bool {
+	if s.Lapsed != 0 {
+		return false
+	}
 	if len(s.Types) > 0 && !slices.Contains(s.Types, kind.String()) {
 		return false
 	}
@@ -80,6 +90,7 @@ type Studio struct {
 	events        []StudioEvent  // their numbers have no gap
 	head          uint64         // number of the latest event that was ever written
 	bytes         int
+	latest        map[domain.UUID]uint64 // by subscription: number of the latest event that it wants; of the live state only
 }
 
 // Bounds of what is kept for receivers that do not take it; then the oldest are given up.
@@ -97,15 +108,23 @@ func (s *Studio) Head() uint64 { return s.head }
 // FirstKept is the number of the oldest event that is kept; Head+1 when none is.
 func (s *Studio) FirstKept() uint64 { return s.head - uint64(len(s.events)) + 1 }
 
-// Wanted reports whether anybody wants an event.
-func (s *Studio) Wanted(kind MessageType, to []Hearer) bool {
+// Wanted reports whether anybody wants an event, and whether it is the first that waits for one of them.
+func (s *Studio) Wanted(kind MessageType, to []Hearer) (wanted, first bool) {
 	for i := range s.subscriptions {
-		if s.subscriptions[i].Wants(kind, to) {
-			return true
+		if x := &s.subscriptions[i]; x.Wants(kind, to) {
+			wanted, first = true, first || x.TakeBy == 0
 		}
 	}
-	return false
+	return wanted, first
 }
+
+// Listens reports whether there is a subscription that has not lapsed.
+func (s *Studio) Listens() bool {
+	return slices.ContainsFunc(s.subscriptions, func(x Subscription) bool { return x.Lapsed == 0 })
+}
+
+// Waits reports whether a subscription wants an event behind a number.
+func (s *Studio) Waits(id domain.UUID, no uint64) bool { return s.latest[id] > no }
 
 // KeptWith is the number of the oldest event that can be kept when one of a size is added.
 func (s *Studio) KeptWith(size int) uint64 {
@@ -124,12 +143,32 @@ func (e *StudioEvent) size() int { return StudioEventSize(e.Body, len(e.To)) }
 // StudioEventSize is what an event holds, roughly.
 func StudioEventSize(body string, to int) int { return 80 + len(body) + 40*to }
 
-// Write appends an event; those before number first are given up.
-func (s *Studio) Write(e StudioEvent, first uint64) {
+// Write appends an event; those before number first are given up. Receivers for whom nothing else waits have until takeBy.
+func (s *Studio) Write(e StudioEvent, first uint64, takeBy domain.ContactTime) {
 	s.head = e.No
+	s.noteWanted(&e)
+	if takeBy != 0 {
+		s.subscriptions = slices.Clone(s.subscriptions)
+		for i := range s.subscriptions {
+			if x := &s.subscriptions[i]; x.TakeBy == 0 && x.Wants(e.Type, e.To) {
+				x.TakeBy = takeBy
+			}
+		}
+	}
 	s.events = append(s.events, e)
 	s.bytes += e.size()
 	s.trim(first)
+}
+
+func (s *Studio) noteWanted(e *StudioEvent) {
+	if s.latest == nil {
+		s.latest = map[domain.UUID]uint64{}
+	}
+	for i := range s.subscriptions {
+		if x := &s.subscriptions[i]; x.Wants(e.Type, e.To) {
+			s.latest[x.ID] = e.No
+		}
+	}
 }
 
 func (s *Studio) trim(first uint64) {
@@ -175,6 +214,7 @@ func (s *Studio) Put(x Subscription) {
 
 // Remove drops a subscription.
 func (s *Studio) Remove(id domain.UUID) {
+	delete(s.latest, id)
 	s.subscriptions = slices.DeleteFunc(slices.Clone(s.subscriptions), func(x Subscription) bool { return x.ID == id })
 	s.forgetTaken()
 }
@@ -183,7 +223,9 @@ func (s *Studio) Remove(id domain.UUID) {
 func (s *Studio) forgetTaken() {
 	done := s.head
 	for _, x := range s.subscriptions {
-		done = min(done, x.Done)
+		if x.Lapsed == 0 {
+			done = min(done, x.Done)
+		}
 	}
 	s.trim(done + 1)
 }
@@ -204,6 +246,7 @@ func (s *Studio) Restore(head uint64, subscription *Subscription, event *StudioE
 		s.subscriptions = append(s.subscriptions, *subscription)
 	}
 	if event != nil {
+		s.noteWanted(event)
 		s.events = append(s.events, *event)
 		s.bytes += event.size()
 	}

@@ -13,7 +13,7 @@ func TestStudioIsBounded(t *testing.T) {
 	s.Put(Subscription{ID: domain.UUID{1}})
 	write := func(n int, body string) {
 		for range n {
-			s.Write(StudioEvent{No: s.Head() + 1, Body: body}, s.KeptWith(StudioEventSize(body, 0)))
+			s.Write(StudioEvent{No: s.Head() + 1, Body: body}, s.KeptWith(StudioEventSize(body, 0)), 0)
 		}
 	}
 	write(StudioEventsMax+10, "")
