@@ -32,6 +32,11 @@ if ((${#missing[@]})); then
 	patiently install
 fi
 
+if ! node -e 'process.exit(process.versions.node.split(".")[0] >= 20 ? 0 : 1)'; then
+	echo "node $(node --version): want 20 or later, as the AWS SDK for JavaScript does; Debian 12 has an older one"
+	exit 1
+fi
+
 modules() { npm ci --no-audit --no-fund --silent --prefer-offline && cp package-lock.json node_modules/installed; }
 for package in $(git ls-files '*/package-lock.json'); do
 	pushd "$(dirname "$package")" >/dev/null

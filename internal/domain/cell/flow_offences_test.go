@@ -37,14 +37,15 @@ func TestWaysRoundAnAnswer(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newFlowWorld(t, nil)
-			red, blue := w.searchIn(acceptQueue, "a", "b"), w.searchIn(acceptQueue, "c")
+			w.searchIn(acceptQueue, "a", "b")
+			w.searchIn(acceptQueue, "c")
 			row.do(w) // while they only search it is nobody's matter
 			if got := w.offences("a", "b", "c"); got != "" {
 				t.Errorf("without a match: %s", got)
 			}
 
 			w = newFlowWorld(t, nil)
-			red, blue = w.searchIn(acceptQueue, "a", "b"), w.searchIn(acceptQueue, "c")
+			red, blue := w.searchIn(acceptQueue, "a", "b"), w.searchIn(acceptQueue, "c")
 			if refused := w.propose(acceptQueue, red, blue); refused != nil {
 				t.Fatal(refused)
 			}
