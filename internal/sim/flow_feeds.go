@@ -12,6 +12,11 @@ var feedMakers = []maker{{1, subscribe}, {1, unsubscribe}, {4, takeEvents}, {6, 
 
 func subscribe(w *Wishes, v *cell.View) cell.Command {
 	all, _ := v.Subscriptions()
+	for _, x := range all {
+		if x.Lapsed != 0 && w.oneIn(2) {
+			return &cell.SubscribeEvents{Subscription: flow.Subscription{ID: x.ID}} // goes on, with a gap
+		}
+	}
 	if len(all) > 2 {
 		return nil
 	}
@@ -97,13 +102,14 @@ func (w *World) feedDurable(e cell.Event) {
 	}
 }
 
-// checkFeeds: whoever listens can get everything behind what was taken.
+// checkFeeds: whoever listens can get everything behind what was taken, or is told how much is gone; a subscription that has
+// lapsed gets nothing.
 func (w *World) checkFeeds(v *cell.View) {
 	all, head := v.Subscriptions()
 	for _, x := range all {
 		page, ok := v.StudioEvents(x.ID, x.Done, 1<<20, 1<<30)
-		if !ok || page.Missed > 0 || x.Done > head {
-			w.violated("subscription evs-%s has %d of %d events taken, and has missed %d", x.ID, x.Done, head, page.Missed)
+		if ok != (x.Lapsed == 0) || ok && page.Missed != x.Lost || x.Done > head {
+			w.violated("subscription evs-%s, lapsed at %d, has %d of %d events taken and lost %d, and has missed %d", x.ID, x.Lapsed, x.Done, head, x.Lost, page.Missed)
 		}
 	}
 }
