@@ -42,9 +42,9 @@ func (b *bench) flowRestart(ctx context.Context) error {
 	each := func(n int64) float64 { return float64(n) / float64(b.sizes.flowRecords) }
 	b.progress("  ready after %s; %.0f bytes resident, %.0f of live heap for each player", ready.Round(time.Millisecond), each(resident), each(live))
 	what := fmt.Sprintf("restart with %s players logged in, in parties of two", thousands(int64(b.sizes.flowRecords)))
-	b.table.addFact(what+": ready after", "", "%.1f s", ready.Seconds())
-	b.table.addFact(what+": resident memory for each player", "", "%.0f B", each(resident))
-	b.table.addFact(what+": live heap for each player", "", "%.0f B", each(live))
+	b.table.addFact(what+": ready after", "–", "%.1f s", ready.Seconds())
+	b.table.addFact(what+": resident memory for each player", "–", "%.0f B", each(resident))
+	b.table.addFact(what+": live heap for each player", "–", "%.0f B", each(live))
 	return nil
 }
 
