@@ -135,16 +135,17 @@ func Login(ctx context.Context, o PlayerOptions) (*Player, error) {
 	p.running.Go(func() { p.follow(following) })
 	p.running.Go(func() { p.keepLogin(following) })
 	if p.AtLogin.Seq == 0 && !o.LongPoll {
-		p.untilFollowed(ctx)
+		// For the first stream. It must not make a login fail: who has no stream now gets one later.
+		p.until(ctx, func() bool { return p.online || p.tried || p.over != nil })
 	}
 	return p, nil
 }
 
-// untilFollowed waits for the first stream. It must not make a login fail: who has no stream now gets one later.
-func (p *Player) untilFollowed(ctx context.Context) {
+// until waits until something holds, which is looked at with p.mu locked, or ctx ends.
+func (p *Player) until(ctx context.Context, holds func() bool) {
 	for {
 		p.mu.Lock()
-		done, happened := p.online || p.tried || p.over != nil, p.happened
+		done, happened := holds(), p.happened
 		p.mu.Unlock()
 		if done {
 			return

@@ -45,19 +45,7 @@ const onlineWithin = 5 * time.Second
 func (p *Player) awaitOnline(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, onlineWithin)
 	defer cancel()
-	for {
-		p.mu.Lock()
-		done, happened := p.online || p.over != nil, p.happened
-		p.mu.Unlock()
-		if done {
-			return
-		}
-		select {
-		case <-happened:
-		case <-ctx.Done():
-			return
-		}
-	}
+	p.until(ctx, func() bool { return p.online || p.over != nil })
 }
 
 // LeaveMatchmaking ends the search. After a success no match follows.

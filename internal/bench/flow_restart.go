@@ -21,31 +21,8 @@ func (b *bench) flowRestart(ctx context.Context) error {
 	if err := b.fillFlow(ctx, dir); err != nil {
 		return err
 	}
-	var ready time.Duration
-	var resident, live int64
-	for range b.options.Rounds { // the first one finds what the fill left, the others what a kill left
-		s, err := b.start(ctx, "the service", dir, flowArguments(0)...)
-		if err != nil {
-			return err
-		}
-		if ready == 0 || s.ready < ready {
-			ready, resident = s.ready, s.resident()
-		}
-		live, err = s.liveHeap(ctx)
-		s.kill()
-		if err != nil {
-			return err
-		}
-	}
-	defaults := settings.Defaults()
-	live -= int64(defaults.HeapFloor) * 100 / int64(100+defaults.GCPercent) // the floor's block counts as live
-	each := func(n int64) float64 { return float64(n) / float64(b.sizes.flowRecords) }
-	b.progress("  ready after %s; %.0f bytes resident, %.0f of live heap for each player", ready.Round(time.Millisecond), each(resident), each(live))
 	what := fmt.Sprintf("restart with %s players logged in, in parties of two", thousands(int64(b.sizes.flowRecords)))
-	b.table.addFact(what+": ready after", "–", "%.1f s", ready.Seconds())
-	b.table.addFact(what+": resident memory for each player", "–", "%.0f B", each(resident))
-	b.table.addFact(what+": live heap for each player", "–", "%.0f B", each(live))
-	return nil
+	return b.startOn(ctx, dir, startAims{what, b.sizes.flowRecords, "player", "–", "–", "–"}, flowArguments(0)...)
 }
 
 // fillFlow logs players in and makes their parties, through the engine.

@@ -17,10 +17,24 @@ func (b *bench) restart(ctx context.Context) error {
 	if _, err := b.fillCell(ctx, dir); err != nil {
 		return err
 	}
+	what := fmt.Sprintf("restart with %s player sessions in %s game sessions", thousands(int64(b.sizes.corePlayers)), thousands(int64(b.sizes.coreGames)))
+	return b.startOn(ctx, dir, startAims{what, b.sizes.corePlayers, "player session", "5 s", "1024 B", "512 B"}, "serve")
+}
+
+// startAims say what a state is made of, and what a start on it should take.
+type startAims struct {
+	what                  string
+	records               int
+	record                string
+	ready, resident, live string // aims; – for none
+}
+
+// startOn starts the service on a state that is there, and looks at what that takes.
+func (b *bench) startOn(ctx context.Context, dir string, aims startAims, arguments ...string) error {
 	var ready time.Duration
 	var resident, live int64
 	for range b.options.Rounds { // the first one finds what the fill left, the others what a kill left
-		s, err := b.start(ctx, "the service", dir, "serve")
+		s, err := b.start(ctx, "the service", dir, arguments...)
 		if err != nil {
 			return err
 		}
@@ -35,11 +49,10 @@ func (b *bench) restart(ctx context.Context) error {
 	}
 	defaults := settings.Defaults()
 	live -= int64(defaults.HeapFloor) * 100 / int64(100+defaults.GCPercent) // the floor's block counts as live
-	each := func(n int64) float64 { return float64(n) / float64(b.sizes.corePlayers) }
-	b.progress("  ready after %s; %.0f bytes resident, %.0f of live heap for each player session", ready.Round(time.Millisecond), each(resident), each(live))
-	what := fmt.Sprintf("restart with %s player sessions in %s game sessions", thousands(int64(b.sizes.corePlayers)), thousands(int64(b.sizes.coreGames)))
-	b.table.addFact(what+": ready after", "5 s", "%.1f s", ready.Seconds())
-	b.table.addFact(what+": resident memory for each player session", "1024 B", "%.0f B", each(resident))
-	b.table.addFact(what+": live heap for each player session", "512 B", "%.0f B", each(live))
+	each := func(n int64) float64 { return float64(n) / float64(aims.records) }
+	b.progress("  ready after %s; %.0f bytes resident, %.0f of live heap for each %s", ready.Round(time.Millisecond), each(resident), each(live), aims.record)
+	b.table.addFact(aims.what+": ready after", aims.ready, "%.1f s", ready.Seconds())
+	b.table.addFact(aims.what+": resident memory for each "+aims.record, aims.resident, "%.0f B", each(resident))
+	b.table.addFact(aims.what+": live heap for each "+aims.record, aims.live, "%.0f B", each(live))
 	return nil
 }
