@@ -21,7 +21,7 @@ import (
 // The whole of a game instance with the real service: a match of two, one of whom quits, is added again, loses the connection and comes
 // back, is removed; notices of all that over a restart of the service; and the results.
 func TestGameInstanceThroughMuster(t *testing.T) {
-	if elsewhere(t) {
+	if !gameserver.OwnProcess(t) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
@@ -204,7 +204,7 @@ func TestGameInstanceThroughMuster(t *testing.T) {
 
 // The sessions of the plain API have no game instance, a process without a token cannot ask.
 func TestNoGameInstance(t *testing.T) {
-	if elsewhere(t) {
+	if !gameserver.OwnProcess(t) {
 		return
 	}
 	ctx := t.Context()

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"io"
 	"log/slog"
-	"os"
-	"os/exec"
 	"slices"
 	"testing"
 	"time"
@@ -32,7 +30,7 @@ func (s *seats) Disconnect(context.Context) error                    { return ni
 // Both libraries against the real service: a match is found, accepted and joined; one player leaves, and the server asks
 // for another, who comes.
 func TestMatchAndBackfillThroughMuster(t *testing.T) {
-	if elsewhere(t) {
+	if !gameserver.OwnProcess(t) {
 		return
 	}
 	ctx := t.Context()
@@ -107,22 +105,6 @@ func TestMatchAndBackfillThroughMuster(t *testing.T) {
 	if u := <-updates; u.Reason != gameserver.BackfillCancelled {
 		t.Errorf("got %+v, want BACKFILL_CANCELLED", u)
 	}
-}
-
-// elsewhere runs the test in a process of its own, where it says false: the SDK lives once in a process.
-func elsewhere(t *testing.T) bool {
-	t.Helper()
-	const mark = "GAMESERVER_TEST_IN_OWN_PROCESS"
-	if os.Getenv(mark) == t.Name() {
-		return false
-	}
-	t.Parallel()
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.timeout=5m")
-	cmd.Env = append(os.Environ(), mark+"="+t.Name(), "HEALTHCHECK_INTERVAL=100ms", "HEALTHCHECK_MAX_JITTER=1ms", "DISCONNECT_WEBSOCKET_TIMEOUT=1ms")
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Errorf("%v\n%s", err, out)
-	}
-	return true
 }
 
 // players compares who plays in a session, by the matchmaker's data.

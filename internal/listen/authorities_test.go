@@ -20,6 +20,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/musterhq/muster/internal/logtest"
 )
 
 // signer is an authority for clients.
@@ -83,9 +85,8 @@ func TestChangedAuthoritiesAreReadAgain(t *testing.T) {
 		}
 	}
 	write(old.pem())
-	var logged strings.Builder
-	var logging sync.Mutex
-	f, err := LoadAuthorities(path, slog.New(slog.NewTextHandler(locked{&logging, &logged}, nil)))
+	var logged logtest.Log
+	f, err := LoadAuthorities(path, slog.New(slog.NewTextHandler(&logged, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,16 +173,12 @@ func TestChangedAuthoritiesAreReadAgain(t *testing.T) {
 		"an empty file":      nil,
 		"a key":              pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: []byte("x")}),
 	} {
-		logging.Lock()
 		logged.Reset()
-		logging.Unlock()
 		write(content)
 		look()
-		logging.Lock()
 		if text := logged.String(); !strings.Contains(text, "stay in force") || !strings.Contains(text, path) {
 			t.Errorf("%s: the log says %q", when, text)
 		}
-		logging.Unlock()
 		refused(when, client(old.client("ann")))
 		wants(when, client(next.client("bob")), "bob")
 	}
@@ -218,16 +215,4 @@ func fetch(c *http.Client, from *Server) (string, error) {
 	defer answer.Body.Close()
 	body, err := io.ReadAll(answer.Body)
 	return string(body), err
-}
-
-// locked is a writer for several.
-type locked struct {
-	turn *sync.Mutex
-	to   io.Writer
-}
-
-func (l locked) Write(b []byte) (int, error) {
-	l.turn.Lock()
-	defer l.turn.Unlock()
-	return l.to.Write(b)
 }

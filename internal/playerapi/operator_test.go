@@ -6,36 +6,18 @@ import (
 	"log/slog"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/logtest"
 )
-
-// page is a log that several write to.
-type page struct {
-	lock sync.Mutex
-	text strings.Builder
-}
-
-func (p *page) Write(b []byte) (int, error) {
-	p.lock.Lock()
-	defer p.lock.Unlock()
-	return p.text.Write(b)
-}
-
-func (p *page) String() string {
-	p.lock.Lock()
-	defer p.lock.Unlock()
-	return p.text.String()
-}
 
 // desk is an operator's.
 type desk struct {
 	*lobby
 	key identity.AccessKey
-	log page
+	log logtest.Log
 }
 
 func newDesk(t *testing.T) *desk {

@@ -11,33 +11,15 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/lxzan/gws"
 
 	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/logtest"
 	"github.com/musterhq/muster/internal/service"
 	"github.com/musterhq/muster/internal/settings"
 )
-
-// lines is a log that is written by many.
-type lines struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *lines) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
 
 // Whoever reads the log, at its most talkative, cannot be anybody with it: neither what was good nor what was refused is in it. What
 // lets nobody in is: an access key's id, and where messages could not be delivered.
@@ -59,7 +41,7 @@ func TestSecretsAreNotLogged(t *testing.T) {
 	if err := os.WriteFile(hooks, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var log lines
+	var log logtest.Log
 	s := settings.Defaults()
 	s.Listen, s.Data, s.PlayerFlow, s.PlayerDevLogins = "127.0.0.1:0", t.TempDir(), true, true
 	s.PartnerListen, s.OperatorListen, s.PlayerHooks = "127.0.0.1:0", "127.0.0.1:0", hooks

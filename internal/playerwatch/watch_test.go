@@ -1,10 +1,8 @@
 package playerwatch_test
 
 import (
-	"bytes"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -16,26 +14,9 @@ import (
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/journal/journaltest"
+	"github.com/musterhq/muster/internal/logtest"
 	"github.com/musterhq/muster/internal/playerwatch"
 )
-
-// page is a log that several write to.
-type page struct {
-	lock sync.Mutex
-	text bytes.Buffer
-}
-
-func (p *page) Write(b []byte) (int, error) {
-	p.lock.Lock()
-	defer p.lock.Unlock()
-	return p.text.Write(b)
-}
-
-func (p *page) String() string {
-	p.lock.Lock()
-	defer p.lock.Unlock()
-	return p.text.String()
-}
 
 // values are the metrics by name and labels, as far as they are plain numbers.
 func values(t *testing.T, c prometheus.Collector) map[string]float64 {
@@ -78,7 +59,7 @@ func TestWatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	log := &page{}
+	log := &logtest.Log{}
 	w := playerwatch.Start(playerwatch.Config{Engine: e, Log: slog.New(slog.NewTextHandler(log, nil)), Every: time.Hour})
 	defer w.Close()
 	must := func(cmd cell.Command) {

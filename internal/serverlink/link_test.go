@@ -15,6 +15,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/linkclient"
+	"github.com/musterhq/muster/internal/logtest"
 )
 
 func refusedWith(t *testing.T, err error, status int) {
@@ -313,7 +314,7 @@ func TestRestart(t *testing.T) {
 
 // Line 12.
 func TestDeath(t *testing.T) {
-	w := newWorld(t, func(w *world) { w.logged = &logged{} })
+	w := newWorld(t, func(w *world) { w.logged = &logtest.Log{} })
 	servers := map[string]*server{"one": w.ready("one"), "two": w.ready("two")}
 	g := w.hostOn(servers, 2)
 	ann, bob := w.reserve(g.ID, "ann"), w.reserve(g.ID, "bob")
@@ -337,7 +338,7 @@ func TestDeath(t *testing.T) {
 		t.Errorf("players are %s and %s", a, b)
 	}
 	for name := range servers {
-		w.until("the log to tell of "+name, func() bool { return w.logged.has("level=WARN", testCompute+"/"+name, "CRASHED") })
+		w.until("the log to tell of "+name, func() bool { return has(w.logged.String(), "level=WARN", testCompute+"/"+name, "CRASHED") })
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -31,6 +30,7 @@ import (
 	"github.com/musterhq/muster/internal/linkclient"
 	"github.com/musterhq/muster/internal/listen"
 	"github.com/musterhq/muster/internal/listen/devca"
+	"github.com/musterhq/muster/internal/logtest"
 )
 
 const (
@@ -53,7 +53,7 @@ type world struct {
 	ca      *devca.Authority
 	moved   atomic.Int64 // the clock is ahead by so much
 	hold    atomic.Pointer[chan struct{}]
-	logged  *logged // nil: nobody reads the log
+	logged  *logtest.Log // nil: nobody reads the log
 
 	engine  *engine.Engine
 	journal journal.Journal
@@ -63,22 +63,9 @@ type world struct {
 	stop    func()
 }
 
-// logged is what an operator reads.
-type logged struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *logged) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
-func (l *logged) has(parts ...string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for line := range strings.Lines(l.text.String()) {
+// has reports whether a line of a text has all the parts.
+func has(text string, parts ...string) bool {
+	for line := range strings.Lines(text) {
 		if !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(line, part) }) {
 			return true
 		}
