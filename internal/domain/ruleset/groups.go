@@ -2,8 +2,7 @@ package ruleset
 
 import "slices"
 
-// check counts within each list of collections. A plain list of strings is a list of collections of one, but for
-// reference_intersection_count one collection.
+// check counts within each list of collections. A string that stands for itself is a collection of one. B097.
 func (f *Collection) check(m *Expr, bounds Bounds, c *Candidate) Verdict {
 	n := m.evaluate(c)
 	if n.undefined {
@@ -15,17 +14,11 @@ func (f *Collection) check(m *Expr, bounds Bounds, c *Candidate) Verdict {
 			return Undefined
 		}
 	}
-	lists := n.innermost()
+	lists, groups := n.collections(m.collects())
 	if f.Operation == ReferenceIntersectionCount {
 		return verdictOf(!slices.ContainsFunc(lists, func(list []string) bool {
 			return !bounds.holdCount(distinctIn(list, reference.texts))
 		}))
-	}
-	groups := n.last()
-	if n.depth == 1 {
-		lists = singles(n.texts)
-	} else {
-		groups = n.lens[n.depth-2]
 	}
 	verdict := Holds
 	for _, length := range groups {
@@ -38,6 +31,19 @@ func (f *Collection) check(m *Expr, bounds Bounds, c *Candidate) Verdict {
 		lists = lists[length:]
 	}
 	return verdict
+}
+
+// collections returns the collections side by side, and how many of them are counted together. innermost: the innermost
+// lists are the collections; otherwise each string is one.
+func (n *nested) collections(innermost bool) (lists [][]string, groups []int) {
+	switch {
+	case !innermost:
+		return singles(n.texts), n.last()
+	case n.depth == 1:
+		return n.innermost(), []int{1}
+	default:
+		return n.innermost(), n.lens[n.depth-2]
+	}
 }
 
 // checkGroup counts among collections that are counted together.

@@ -243,21 +243,32 @@ func (f *Collection) early(m *Expr) bool {
 	return f.earlyBounds(m) != Bounds{}
 }
 
+// collects reports whether the innermost lists of an expression are collections: a player's own list, or an intersection.
+// Otherwise they are strings of several players, each of which is a collection of one. B097.
+func (e *Expr) collects() bool {
+	switch e.Op {
+	case OpSetIntersection:
+		return true
+	case OpFlatten:
+		return e.Of.collects() && e.Of.Type.Depth > 2 // of fewer lists it leaves none around a collection's strings
+	default:
+		return e.ownLists()
+	}
+}
+
 // earlyBounds are the bounds that no later ticket repairs.
 func (f *Collection) earlyBounds(m *Expr) (b Bounds) {
-	read, ok := m.players()
-	if !ok {
+	if _, ok := m.players(); !ok {
 		return Bounds{}
 	}
-	fixed := m.Type.Depth > 1 && read.ownLists() // the collections; else they are strings or a team's, whose number grows
-	least, most := false, false
+	least, most := false, false // a ticket adds collections and changes none
 	switch f.Operation {
 	case Intersection:
-		least = fixed || m.Type.Depth == 1
+		least = true
 	case Contains:
 		most = f.Reference.grows()
 	default:
-		least = fixed && f.Reference.shrinks()
+		least = f.Reference.shrinks()
 		most = f.Reference.grows()
 	}
 	if least && f.Bounds.HasMin {

@@ -84,9 +84,18 @@ func TestVerdicts(t *testing.T) {
 		{collection(clans, `"operation": "contains", "referenceValue": "K", "minCount": 3, "maxCount": 3`), Holds},
 		{collection(clans, `"operation": "intersection"`), Fails},
 		{collection("teams[red].players.attributes[clan]", `"operation": "intersection"`), Holds},
-		{collection("teams[*].players.attributes[clan]", `"operation": "intersection", "minCount": 1`), Holds},         // K in each team's list
-		{collection("teams[*].players.attributes[modes]", `"operation": "contains", "referenceValue": "race"`), Fails}, // none in red
-		{collection(clans, `"operation": "reference_intersection_count", "referenceValue": "K", "minCount": 1, "maxCount": 1`), Holds},
+		{collection("teams[*].players.attributes[clan]", `"operation": "intersection", "minCount": 1`), Fails},                    // blue has three clans
+		{collection("teams[*].players.attributes[clan]", `"operation": "contains", "referenceValue": "K", "maxCount": 1`), Fails}, // two in red
+		{collection("teams[*].players.attributes[clan]", `"operation": "contains", "referenceValue": "K", "maxCount": 2`), Holds}, // one in blue
+		{collection("teams[*].players.attributes[clan]", `"operation": "contains", "referenceValue": "L", "minCount": 1`), Fails}, // none in red
+		{collection("teams[*].players[playerId]", `"operation": "contains", "referenceValue": "ann", "maxCount": 0`), Fails},
+		{collection("set_intersection(teams[*].players.attributes[clan])", `"operation": "intersection", "minCount": 1, "maxCount": 1`), Holds}, // one collection: K
+		{collection("set_intersection(teams[*].players.attributes[modes])", `"operation": "reference_intersection_count", "referenceValue": "koth"`), Holds},
+		{collection("flatten(flatten(teams[*].players.attributes[modes]))", `"operation": "contains", "referenceValue": "koth", "minCount": 5, "maxCount": 5`), Holds},
+		{collection("teams[*].players.attributes[modes]", `"operation": "contains", "referenceValue": "race"`), Fails},  // none in red
+		{collection(clans, `"operation": "reference_intersection_count", "referenceValue": "K", "minCount": 1`), Fails}, // dee and eve
+		{collection(clans, `"operation": "reference_intersection_count", "referenceValue": "K", "maxCount": 1`), Holds},
+		{collection("teams[red].players.attributes[clan]", `"operation": "reference_intersection_count", "referenceValue": "K", "minCount": 1, "maxCount": 1`), Holds},
 		{collection(modes, `"operation": "reference_intersection_count", "referenceValue": "koth", "minCount": 1`), Holds},
 		{collection(modes, `"operation": "reference_intersection_count", "referenceValue": "ctf", "minCount": 1`), Fails},
 		{collection(modes, `"operation": "reference_intersection_count", "referenceValue": "flatten(teams[*].players[playerId])", "maxCount": 0`), Holds},
