@@ -39,13 +39,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, http.StatusBadRequest, err)
 		return
 	}
-	if p := s.known(h.key); p != nil && p.bansNow(s.now()) {
-		s.refuse(w, http.StatusForbidden, fmt.Errorf("process %s was given up and did not end when it was told to", h.key.Process))
-		return
-	}
 	shown, err := s.authorise(r.Context(), &h)
 	if err != nil {
 		s.refuse(w, connectStatus(err), err)
+		return
+	}
+	if p := s.known(h.key); p != nil && p.bansNow(s.now()) {
+		s.refuse(w, http.StatusForbidden, fmt.Errorf("process %s was given up and did not end when it was told to", h.key.Process))
 		return
 	}
 	connect := cell.ConnectProcess{Process: h.key, Link: newLinkID(), SDK: cut(h.sdkLanguage, sdkText) + " " + cut(h.sdkVersion, sdkText), Token: shown.generation}
@@ -59,7 +59,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.loseLink(h.key, connect.Link)
 		return
 	}
-	l := &link{id: connect.Link, conn: socket.NetConn(), socket: socket, tokenExpires: int64(shown.expires), endpoint: s.endpoint(r)}
+	l := &link{id: connect.Link, conn: socket.NetConn(), socket: socket, shown: shown, endpoint: s.endpoint(r)}
 	l.heard.Store(s.now().UnixNano())
 	s.open(l, &h, connect.Found)
 }
@@ -86,7 +86,7 @@ func (s *Server) open(l *link, h *hello, found fleet.Process) {
 		if found.State != fleet.Ended {
 			newest = found.Link // two connections may have come at once: the core knows which was last
 		}
-		p.settle(l, newest, found, h.authorization == signedAuthorization)
+		p.settle(l, newest, found)
 	})
 	l.socket.Session().(*seat).link = l
 	go func() {
@@ -116,39 +116,43 @@ const signedAuthorization = "SigV4"
 // errForbidden marks refusals that get HTTP status 403.
 var errForbidden = errors.New("forbidden")
 
-// shownToken is the auth token that a game server came with; the zero value for a signature.
-type shownToken struct {
-	generation uint32
-	expires    domain.Time
+// credential is what authorised a link: an access key that signed the connection request, or an auth token of the
+// compute.
+type credential struct {
+	accessKey  string      // id of the key; "" for a token
+	generation uint32      // of the token; 0 for a signature
+	expires    domain.Time // of the token
 }
 
 // authorise checks that the game server may connect for its compute. SDK protocol, 2.4.
-func (s *Server) authorise(ctx context.Context, h *hello) (shownToken, error) {
+//
+// C++ that was started with SigV4 and reconnects because its requests timed out sends neither a token nor its signature.
+// Such a connection proves nothing, so it is refused like any other without credentials; see B053.
+func (s *Server) authorise(ctx context.Context, h *hello) (credential, error) {
 	var compute fleet.Compute
-	var found, live bool
+	var process fleet.Process
+	var found, known bool
 	err := s.engine.Read(ctx, func(v *cell.View) error {
 		compute, found = v.Compute(h.key.Fleet, h.key.Compute)
-		p, ok := v.Process(h.key)
-		live = ok && p.State != fleet.Ended
+		process, known = v.Process(h.key)
 		return nil
 	})
+	live := known && process.State != fleet.Ended
 	switch {
 	case err != nil:
-		return shownToken{}, err
+		return credential{}, err
 	case !found:
-		return shownToken{}, fmt.Errorf("%w: compute %s is not registered in fleet %s", errForbidden, h.key.Compute, h.key.Fleet)
+		return credential{}, fmt.Errorf("%w: compute %s is not registered in fleet %s", errForbidden, h.key.Compute, h.key.Fleet)
 	case h.authorization == signedAuthorization:
-		return shownToken{}, s.checkSignature(h, live)
-	case h.authorization == "" && live && h.sdkLanguage == languageCpp && s.cameSigned(h.key):
-		// C++ that reconnects after response timeouts sends neither a token nor its signature.
-		return shownToken{}, nil
+		return s.checkSignature(h, live)
 	}
-	return s.checkToken(h, &compute, live)
+	return s.checkToken(h, &compute, live && !process.Linked)
 }
 
-// checkToken compares with the compute's tokens: the newest and the one before. A process that is live may come back
-// with one that expired while it could not reach us.
-func (s *Server) checkToken(h *hello, compute *fleet.Compute, live bool) (shownToken, error) {
+// checkToken compares with the compute's tokens: the newest and the one before. An expired one is accepted only where
+// cutOff says that the process is live and has no connection: the token may have expired while the process could not
+// reach the service.
+func (s *Server) checkToken(h *hello, compute *fleet.Compute, cutOff bool) (credential, error) {
 	now := domain.TimeOf(s.engine.Now())
 	for age, expires := range []domain.Time{compute.TokenExpires, compute.PreviousExpires} {
 		if uint32(age) >= compute.TokenGeneration { // the first one issued is number 1
@@ -158,44 +162,40 @@ func (s *Server) checkToken(h *hello, compute *fleet.Compute, live bool) (shownT
 		token := s.config.Secret.ProcessToken(h.key.Fleet, h.key.Compute, generation)
 		switch {
 		case !identity.Equal(h.authorization, token):
-		case expires > now || live:
-			return shownToken{generation, expires}, nil
+		case expires > now || cutOff:
+			return credential{generation: generation, expires: expires}, nil
 		default:
-			return shownToken{}, fmt.Errorf("%w: the auth token of compute %s expired at %s", errForbidden, h.key.Compute, expires.Std())
+			return credential{}, fmt.Errorf("%w: the auth token of compute %s expired at %s", errForbidden, h.key.Compute, expires.Std())
 		}
 	}
-	return shownToken{}, fmt.Errorf("%w: the auth token is not one of compute %s", errForbidden, h.key.Compute)
+	return credential{}, fmt.Errorf("%w: the auth token is not one of compute %s", errForbidden, h.key.Compute)
 }
 
-func (s *Server) checkSignature(h *hello, live bool) error {
-	key, ok := s.config.Keys.Find(h.signature.accessKey())
-	switch {
-	case !ok && s.config.AnyKey:
-		return nil
-	case !ok:
-		return fmt.Errorf("%w: no access key %.40q", errForbidden, h.signature.accessKey())
-	case key.Role != identity.Admin && key.Role != identity.Backend:
-		return fmt.Errorf("%w: access key %s has role %s; a game server needs %s or %s", errForbidden, key.ID, key.Role, identity.Backend, identity.Admin)
+func (s *Server) checkSignature(h *hello, live bool) (credential, error) {
+	id := h.signature.accessKey()
+	key, ok := s.config.Keys.Find(id)
+	if !ok && s.config.AnyKey {
+		return credential{accessKey: id}, nil
+	}
+	if !ok {
+		return credential{}, fmt.Errorf("%w: no access key %.40q", errForbidden, id)
+	}
+	allowed := s.config.ClockSkew
+	if live {
+		allowed += signatureReturn
 	}
 	err := h.signature.check(h.key, key.Secret)
-	if err == nil && !live {
-		err = h.signature.checkAge(h.sdkLanguage, time.Now()) // not the engine's: a signature comes from a clock that nobody moves
+	if err == nil {
+		// Not the engine's clock, which tests move: a signature comes from a real one.
+		err = h.signature.checkAge(time.Now(), allowed, s.config.ClockSkew)
 	}
-	if err != nil {
-		return fmt.Errorf("%w: %w", errForbidden, err)
+	switch {
+	case err != nil:
+		return credential{}, fmt.Errorf("%w: %w", errForbidden, err)
+	case key.Role != identity.Admin && key.Role != identity.Backend:
+		return credential{}, fmt.Errorf("%w: access key %s has role %s; a game server needs %s or %s", errForbidden, key.ID, key.Role, identity.Backend, identity.Admin)
 	}
-	return nil
-}
-
-// cameSigned reports whether this node saw the process connect with a signature, and with no token since.
-func (s *Server) cameSigned(key fleet.Key) bool {
-	p := s.known(key)
-	if p == nil {
-		return false
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.signed
+	return credential{accessKey: key.ID}, nil
 }
 
 func (s *Server) refuse(w http.ResponseWriter, status int, err error) {

@@ -18,13 +18,8 @@ type hello struct {
 	signature     signature
 }
 
-const (
-	languageCSharp = "CSharp"
-	languageCpp    = "Cpp"
-
-	// processIDBytes bounds what becomes a key in memory. The SDKs allow any text; people use UUIDs.
-	processIDBytes = 1024
-)
+// processIDBytes bounds what becomes a key in memory. The SDKs allow any text; people use UUIDs.
+const processIDBytes = 1024
 
 var (
 	fleetIDForm   = regexp.MustCompile(`^[a-zA-Z0-9.-]{1,256}$`)

@@ -22,8 +22,8 @@ type link struct {
 	conn    net.Conn // TCP, or TLS over it; frames go out here, gws only reads
 	socket  *gws.Conn
 
-	endpoint     string // how this process reached the service
-	tokenExpires int64  // Unix milliseconds; 0 for a link that came with a signature
+	endpoint string     // how this process reached the service
+	shown    credential // what authorised it
 
 	// These are guarded by process.mu.
 	pinged       time.Time   // when the last ping left

@@ -47,7 +47,8 @@ func TestRefusedConnections(t *testing.T) {
 	}
 }
 
-// The token of the generation before works to its end; an expired one brings a live process back, but starts none.
+// The token of the generation before works to its end. An expired one brings back a live process that has lost its
+// connection; it starts no process, and takes over none.
 func TestTokensExpire(t *testing.T) {
 	w := newWorld(t)
 	first := w.token()
@@ -55,10 +56,14 @@ func TestTokensExpire(t *testing.T) {
 	w.connect("early", old)
 	w.pass(w.cell.TokenLife - w.cell.TokenOverlap + time.Minute)
 	w.token() // the next one is issued
-	w.ready("later", old)
+	later := w.ready("later", old)
 	w.pass(w.cell.TokenOverlap)
 	_, err := w.tryConnect("too late", old)
 	refusedWith(t, err, http.StatusForbidden)
+	_, err = w.tryConnect("later", old) // the real one is connected
+	refusedWith(t, err, http.StatusForbidden)
+	later.Drop()
+	w.until("the connection to be lost", func() bool { return !w.process("later").Linked })
 	w.connect("later", old)
 	w.connect("new")
 }
@@ -85,7 +90,9 @@ func TestSignedConnections(t *testing.T) {
 	refusedWith(t, err, http.StatusForbidden)
 	_, err = w.tryConnect("p", signed(key, key.Secret, "Go", w.now().UTC().Add(-time.Hour)))
 	refusedWith(t, err, http.StatusForbidden)
-	w.connect("c#", signed(key, key.Secret, "CSharp", w.now().In(time.FixedZone("far east", 14*3600))))
+	eastern := w.now().In(time.FixedZone("far east", 14*3600)) // the C# SDK signs with local time but writes Z
+	_, err = w.tryConnect("p", signed(key, key.Secret, "CSharp", eastern))
+	refusedWith(t, err, http.StatusForbidden)
 
 	at := w.now().UTC()
 	s := w.connect("p", signed(key, key.Secret, "Cpp", at))
@@ -95,35 +102,67 @@ func TestSignedConnections(t *testing.T) {
 	if !strings.HasPrefix(p.fresh.RefreshConnectionEndpoint, "ws://"+w.addr) {
 		t.Errorf("refresh leads to %s, want to where it came from", p.fresh.RefreshConnectionEndpoint)
 	}
-	w.pass(5 * time.Hour)
 	s.Drop()
-	s = s.again(signed(key, key.Secret, "Cpp", at)) // the old signature, hours later
-	bare := func(o *linkclient.Options) {
-		o.Query = "ComputeId=" + o.Compute + "&FleetId=" + o.Fleet + "&pID=" + o.Process + "&sdkLanguage=Cpp"
-	}
-	s.again(bare) // C++ after response timeouts
-	_, err = w.tryConnect("stranger", bare)
+	s = s.again(signed(key, key.Secret, "Cpp", at.Add(-20*time.Minute))) // a live process may repeat its signature for a while
+	_, err = w.tryConnect("p", signed(key, key.Secret, "Cpp", at.Add(-26*time.Minute)))
+	refusedWith(t, err, http.StatusForbidden)
+	_, err = w.tryConnect("p", signed(key, key.Secret, "Cpp", at.Add(16*time.Minute)))
+	refusedWith(t, err, http.StatusForbidden)
+	_, err = w.tryConnect("other", signed(key, key.Secret, "Cpp", at.Add(-20*time.Minute)))
 	refusedWith(t, err, http.StatusForbidden)
 	token := s.again(func(o *linkclient.Options) { o.Token = p.fresh.AuthToken; o.SDKLanguage = "Cpp" })
 	token.ok(token.Heartbeat(background, true))
-	token.Drop()
-	_, err = w.tryConnect("p", bare)
-	refusedWith(t, err, http.StatusForbidden) // it has a token now
 }
 
-// A connection that is settled only after a newer one, because its goroutine was held up, does not bring back what it
-// came with.
-func TestOvertakenConnection(t *testing.T) {
+// A C++ server that reconnects because its requests timed out sends no credentials. Neither does an attacker, so neither
+// gets in, and the connection of the real process stays the current one.
+func TestNoReturnWithoutCredentials(t *testing.T) {
 	w := newWorld(t)
-	s := w.ready("p")
-	p := w.door.known(fleet.Key{Fleet: testFleet, Compute: testCompute, Process: "p"})
-	newest := w.process("p").Link
-	p.settle(&link{id: newest + 1, process: p}, newest, w.process("p"), true)
-	s.Drop()
-	_, err := w.tryConnect("p", func(o *linkclient.Options) {
+	key, err := w.keys.Create(identity.Backend, "game servers")
+	if err != nil {
+		t.Fatal(err)
+	}
+	signed := func(o *linkclient.Options) {
+		o.SDKLanguage = "Cpp"
+		o.Query = linkclient.SigV4Query(*o, key.ID, key.Secret, testRegion, time.Now().UTC())
+	}
+	bare := func(o *linkclient.Options) {
 		o.Query = "ComputeId=" + o.Compute + "&FleetId=" + o.Fleet + "&pID=" + o.Process + "&sdkLanguage=Cpp"
-	})
+	}
+	s := w.connect("p", signed)
+	_, err = w.tryConnect("p", bare)
 	refusedWith(t, err, http.StatusForbidden)
+	s.ok(s.Activate(background, 7777))
+	_, err = w.tryConnect("p", bare)
+	refusedWith(t, err, http.StatusForbidden)
+	s.ok(s.Heartbeat(background, true))
+	s.push("RefreshConnection")
+	s.Drop()
+	w.until("the connection to be lost", func() bool { return !w.process("p").Linked })
+	_, err = w.tryConnect("p", bare)
+	refusedWith(t, err, http.StatusForbidden)
+}
+
+// A link knows what authorised it, so that it can end together with that.
+func TestLinksKnowTheirCredential(t *testing.T) {
+	w := newWorld(t)
+	key, err := w.keys.Create(identity.Backend, "game servers")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.connect("signed", func(o *linkclient.Options) {
+		o.Query = linkclient.SigV4Query(*o, key.ID, key.Secret, testRegion, time.Now().UTC())
+	})
+	w.connect("token")
+	shown := func(process string) credential {
+		return w.door.known(fleet.Key{Fleet: testFleet, Compute: testCompute, Process: process}).currentLink().shown
+	}
+	if got := shown("signed"); got.accessKey != key.ID || got.generation != 0 {
+		t.Errorf("signed: %+v", got)
+	}
+	if got := shown("token"); got.accessKey != "" || got.generation != 1 || got.expires == 0 {
+		t.Errorf("token: %+v", got)
+	}
 }
 
 // Of connections that come at once the one that the core knows as the last gets the pushes, whichever was let in last.

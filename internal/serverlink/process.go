@@ -18,7 +18,6 @@ type process struct {
 	links   []*link   // open ones, the newest last
 	current *link     // gets the pushes; nil when there is none
 	left    time.Time // when the last connection ended; it is remembered for a while, since most come back
-	signed  bool      // its last connections came with a signature, not a token
 	buckets [rateClasses]bucket
 
 	ready       bool         // ActivateServerProcess has been carried out
@@ -78,12 +77,9 @@ func (s *Server) forget(p *process, now time.Time) {
 
 // settle takes over what the core says of a process that has just connected with l. The link that the core knows as the
 // newest becomes the current one; l, if that is not here.
-func (p *process) settle(l *link, newest uint64, found fleet.Process, signed bool) {
+func (p *process) settle(l *link, newest uint64, found fleet.Process) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if l.id == newest { // one that was overtaken while it was let in says nothing any more
-		p.signed = signed || p.signed && l.tokenExpires == 0
-	}
 	p.know(found, p.readySince.IsZero())
 	if len(p.links) == 1 {
 		p.exitBy = time.Time{} // that was for the connections it had

@@ -139,7 +139,7 @@ func (l *link) refresh() {
 		s.log.Warn("no new auth token", "process", p.key, "err", err)
 		return
 	}
-	if int64(cmd.Expires) <= l.tokenExpires {
+	if cmd.Expires <= l.shown.expires {
 		return // still the same one: tried again later
 	}
 	if p.currentLink() != l {

@@ -33,6 +33,9 @@ type Config struct {
 	// moves.
 	Links *LinkClock
 
+	// ClockSkew is how far the clock of a game server that signs may be off. 0: DefaultClockSkew.
+	ClockSkew time.Duration
+
 	Rates   Rates   // zero: DefaultRates
 	Periods Periods // zero: DefaultPeriods
 	Log     *slog.Logger
@@ -107,6 +110,9 @@ func New(ctx context.Context, config Config) *Server {
 	}
 	if config.Periods == (Periods{}) {
 		config.Periods = DefaultPeriods()
+	}
+	if config.ClockSkew == 0 {
+		config.ClockSkew = DefaultClockSkew
 	}
 	if config.Links == nil {
 		config.Links = &LinkClock{}

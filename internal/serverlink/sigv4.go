@@ -18,11 +18,13 @@ const (
 	signingEnd       = "aws4_request"
 	signingTime      = "20060102T150405Z"
 
-	// skewMax is what the service API allows too.
-	skewMax = 15 * time.Minute
+	// DefaultClockSkew is how far the time of a signature may be off the service's clock, in either direction.
+	DefaultClockSkew = 15 * time.Minute
 
-	// zoneMax: the C# SDK signs with local time but writes Z, so its clock may seem off by any time zone. SDK protocol, 2.4.
-	zoneMax = 14 * time.Hour
+	// signatureReturn is how much older the signature of a live process may be. SDKs that reconnect repeat their first one,
+	// until they have a token, which they get as soon as they are ready: within the five minutes of ProcessReady, and one
+	// cycle of attempts to connect (156 s). SDK protocol, 2.4, 2.7 and 7.3.
+	signatureReturn = 10 * time.Minute
 )
 
 // signature is the SigV4 variant of authentication. What is signed is not a normal SigV4 request: only the three ids.
@@ -60,22 +62,24 @@ func (s signature) check(key fleet.Key, secret string) error {
 	return nil
 }
 
-// checkAge refuses signatures that were made long ago or will be. It must not be asked about a process that is already
-// known: reconnections repeat the first date and signature, hours later. SDK protocol, 2.4.
-func (s signature) checkAge(sdkLanguage string, now time.Time) error {
+// checkAge refuses a signature that is older than past, or more than ahead in the future. What the client says of its
+// language does not matter: the C# SDK signs with local time but writes Z, and if its claim widened the bound, everybody
+// could make it. SDK protocol, 2.4; B053.
+func (s signature) checkAge(now time.Time, past, ahead time.Duration) error {
 	at, err := time.Parse(signingTime, s.date)
 	if err != nil {
 		return fmt.Errorf("X-Amz-Date %.40q must have the form YYYYMMDDTHHMMSSZ", s.date)
 	}
-	allowed := skewMax
-	if sdkLanguage == languageCSharp {
-		allowed += zoneMax
-	}
-	if d := now.Sub(at).Abs(); d > allowed {
-		return fmt.Errorf("X-Amz-Date %s is %s off this service's clock, at most %s is accepted", s.date, d.Round(time.Second), allowed)
+	switch age := now.Sub(at); {
+	case age > past:
+		return fmt.Errorf("X-Amz-Date %s is %s before this service's clock, at most %s is accepted%s", s.date, age.Round(time.Second), past, zoneHint)
+	case -age > ahead:
+		return fmt.Errorf("X-Amz-Date %s is %s ahead of this service's clock, at most %s is accepted%s", s.date, (-age).Round(time.Second), ahead, zoneHint)
 	}
 	return nil
 }
+
+const zoneHint = " (the C# SDK signs with the host's local time: set the host to UTC, use an auth token, or raise --server-clock-skew)"
 
 func sign(key []byte, text string) []byte {
 	h := hmac.New(sha256.New, key)

@@ -128,13 +128,13 @@ func (l *link) needsRefresh(now time.Time, wall domain.Time) bool {
 	if now.Before(l.refreshAfter) {
 		return false
 	}
-	if l.tokenExpires == 0 {
+	if l.shown.generation == 0 {
 		return l.process.health != fleet.Unheard || l.process.settled
 	}
 	// The processes of a compute share a token: spread out, not all of them reconnect in the same moment.
 	overlap := l.process.server.engine.CellConfig().TokenOverlap
 	later := time.Duration(l.id%64) * overlap / 256
-	return domain.Time(l.tokenExpires).Sub(wall) <= overlap-later
+	return l.shown.expires.Sub(wall) <= overlap-later
 }
 
 func (l *link) settle() {

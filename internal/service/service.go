@@ -140,7 +140,8 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	links, stopLinks := context.WithCancel(context.WithoutCancel(ctx))
 	x.stopLinks = stopLinks
 	x.link = serverlink.New(links, serverlink.Config{
-		Engine: x.engine, Secret: keys.CellSecret(), Keys: keys, AnyKey: s.Dev, Endpoint: s.PublicURL, Links: &x.links, Log: log,
+		Engine: x.engine, Secret: keys.CellSecret(), Keys: keys, AnyKey: s.Dev, Endpoint: s.PublicURL, Links: &x.links,
+		ClockSkew: s.ServerClockSkew, Log: log,
 	})
 	limits, err := gamelift.LimitsNamed(s.Limits)
 	if err != nil {

@@ -31,6 +31,7 @@ func (s Settings) Check() error {
 		atLeast("activation-timeout", s.ActivationTimeout, time.Second),
 		atLeast("link-grace", s.LinkGrace, time.Second),
 		atLeast("token-lifetime", s.TokenLifetime, time.Second),
+		s.checkClockSkew(),
 		atLeast("ended-linger", s.EndedLinger, time.Millisecond),
 		atLeast("limit-fleets", s.LimitFleets, 1),
 		atLeast("limit-locations", s.LimitLocations, 1),
@@ -49,6 +50,17 @@ func (s Settings) Check() error {
 		atLeast("heap-floor", s.HeapFloor, 0),
 		atLeast("gc-percent", s.GCPercent, 10),
 	)
+}
+
+// clockSkewMax is the widest time zone and the usual tolerance.
+const clockSkewMax = 14*time.Hour + 15*time.Minute
+
+// checkClockSkew bounds how long a signature that somebody overheard can be used.
+func (s Settings) checkClockSkew() error {
+	if s.ServerClockSkew < time.Minute || s.ServerClockSkew > clockSkewMax {
+		return fmt.Errorf("server-clock-skew %s: want 1m to 14h15m", s.ServerClockSkew)
+	}
+	return nil
 }
 
 // checkMatchEvery keeps passes from taking the whole processor, and players from waiting for nothing.

@@ -28,6 +28,7 @@ type Settings struct {
 	ActivationTimeout time.Duration `name:"activation-timeout" placeholder:"TIME" help:"How long a game server may take to start a game session."`
 	LinkGrace         time.Duration `name:"link-grace" placeholder:"TIME" help:"How long a game server may be disconnected before it counts as crashed."`
 	TokenLifetime     time.Duration `name:"token-lifetime" placeholder:"TIME" help:"How long a compute's auth token lets its game servers connect."`
+	ServerClockSkew   time.Duration `name:"server-clock-skew" placeholder:"TIME" help:"How far the clock of a game server that signs with an access key may be off. The C# SDK signs with its host's local time: with a host in another time zone than UTC this needs to be up to 14h15m; a token needs no clock."`
 	EndedLinger       time.Duration `name:"ended-linger" placeholder:"TIME" help:"How long what ended stays in memory before only the archive has it."`
 
 	// The documented quotas (10 fleets, 20 locations, 4 of a fleet, 100 computes, 50 processes) protect nothing on own
@@ -100,6 +101,7 @@ func Defaults() Settings {
 		ActivationTimeout: core.Activation,
 		LinkGrace:         core.LinkGrace,
 		TokenLifetime:     core.TokenLife,
+		ServerClockSkew:   15 * time.Minute,
 		EndedLinger:       20 * time.Second,
 
 		LimitFleets:                core.FleetsMax,

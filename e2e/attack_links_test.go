@@ -1,0 +1,107 @@
+package e2e
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/gamelift"
+
+	"github.com/musterhq/muster/internal/linkclient"
+)
+
+// productionPlace is a place in a service without --dev, with an access key for game servers that sign.
+func productionPlace(t *testing.T, args ...string) (p *place, admin *gamelift.Client, keyID, secret string) {
+	t.Helper()
+	s := newService(t, append(args, "--dev=false")...)
+	keyID, secret = s.key("admin")
+	s.start()
+	s.client = s.apiWith(keyID, secret)
+	return s.prepare(), s.client, keyID, secret
+}
+
+func (p *place) signs(keyID, secret string, at time.Time) func(*linkclient.Options) {
+	return func(o *linkclient.Options) { o.Query = linkclient.SigV4Query(*o, keyID, secret, region, at) }
+}
+
+// link opens a connection of a process and collects what is pushed on it.
+func (p *place) link(process string, change ...func(*linkclient.Options)) (*bareServer, error) {
+	b := &bareServer{place: p, pushes: make(chan barePush, 64)}
+	b.options = linkclient.Options{
+		URL: p.ws(), Process: process, Compute: p.compute, Fleet: p.fleet, SDKLanguage: "Cpp",
+		OnPush: func(_ *linkclient.Client, push linkclient.Push) { b.pushes <- barePush{push.Action, string(push.Raw)} },
+	}
+	for _, f := range change {
+		f(&b.options)
+	}
+	c, err := linkclient.Dial(p.t.Context(), b.options)
+	if err != nil {
+		return nil, err
+	}
+	b.Client = c
+	p.t.Cleanup(c.Drop)
+	return b, nil
+}
+
+func linkRefused(t *testing.T, what string, err error) {
+	t.Helper()
+	if refusal, ok := errors.AsType[*linkclient.RefusedError](err); !ok || refusal.Status != 403 {
+		t.Errorf("%s: got %v, want 403", what, err)
+	}
+}
+
+// An attacker who knows the ids of a process that signed its connection, and claims to be the C++ SDK on its way back, gets
+// neither the process nor a token, at any point of the process's life.
+func TestAttackTakeoverWithoutCredentials(t *testing.T) {
+	t.Parallel()
+	p, _, keyID, secret := productionPlace(t)
+	ctx := t.Context()
+	attack := func(when string) {
+		t.Helper()
+		for _, language := range []string{"Cpp", "Go", "CSharp", ""} {
+			_, err := p.link("victim", func(o *linkclient.Options) {
+				o.Query = fmt.Sprintf("ComputeId=%s&FleetId=%s&pID=victim&sdkVersion=5.4.0&sdkLanguage=%s&IdempotencyToken=abc", o.Compute, o.Fleet, language)
+			})
+			linkRefused(t, when+" as "+language, err)
+		}
+	}
+	attack("before the process exists")
+	victim, err := p.link("victim", p.signs(keyID, secret, time.Now().UTC()))
+	must(t, err)
+	attack("when it has connected")
+	must(t, victim.Activate(ctx, 7777))
+	attack("when it is ready")
+	must(t, victim.Heartbeat(ctx, true))
+	for push := range victim.pushes { // the real process gets the token
+		if push.action == "RefreshConnection" {
+			break
+		}
+	}
+	attack("when it has a token")
+	victim.Drop()
+	attack("when its connection is lost")
+	again, err := p.link("victim", p.signs(keyID, secret, time.Now().UTC()))
+	must(t, err)
+	must(t, again.Heartbeat(ctx, true)) // and is still itself
+}
+
+// A signature that was overheard long ago opens nothing, also not the connection of a process that is still there, and
+// whatever SDK its bearer claims to be.
+func TestAttackOldSignature(t *testing.T) {
+	t.Parallel()
+	p, _, keyID, secret := productionPlace(t)
+	now := time.Now().UTC()
+	victim, err := p.link("victim", p.signs(keyID, secret, now))
+	must(t, err)
+	must(t, victim.Activate(t.Context(), 7777))
+	for _, off := range []time.Duration{-26 * time.Minute, -3 * time.Hour, -14 * time.Hour, 16 * time.Minute, 14 * time.Hour} {
+		for _, language := range []string{"Go", "Cpp", "CSharp"} {
+			for _, process := range []string{"victim", "new"} {
+				_, err := p.link(process, func(o *linkclient.Options) { o.SDKLanguage = language }, p.signs(keyID, secret, now.Add(off)))
+				linkRefused(t, fmt.Sprintf("%s as %s, signed %s from now", process, language, off), err)
+			}
+		}
+	}
+	must(t, victim.Heartbeat(t.Context(), true))
+}
