@@ -147,15 +147,23 @@ func (l *lane) next(began time.Time) time.Time {
 	case l.pool.matcher.Dirty() || len(l.pool.queued) > 0 || len(l.pool.unfit) > 0:
 		return began.Add(l.runner.config.PassEvery)
 	}
+	var planned time.Time
+	if l.pool.matcher.Unfinished() {
+		planned = l.runner.idle.reserve(began.Add(l.runner.config.PassEvery), l.took)
+	}
 	now := domain.TimeOf(l.runner.config.Engine.Now())
 	at, ok := l.pool.matcher.Due(now)
-	switch {
-	case !ok:
-		return time.Time{}
-	case l.runner.config.Virtual:
-		return began.Add(l.runner.config.PassEvery) // it may have been moved there by then
+	if !ok {
+		return planned
 	}
-	return began.Add(max(at.Sub(now), l.runner.config.PassEvery))
+	due := began.Add(max(at.Sub(now), l.runner.config.PassEvery))
+	if l.runner.config.Virtual {
+		due = began.Add(l.runner.config.PassEvery) // it may have been moved there by then
+	}
+	if planned.IsZero() || due.Before(planned) {
+		return due
+	}
+	return planned
 }
 
 func (l *lane) dirty() bool {

@@ -45,6 +45,7 @@ type Runner struct {
 	done     sync.WaitGroup
 	busy     chan struct{} // a place for each configuration that looks for matches
 	loaded   chan struct{}
+	idle     idleTurns
 
 	mu    sync.RWMutex
 	lanes map[string]*lane  // by configuration

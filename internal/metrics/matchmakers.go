@@ -34,6 +34,9 @@ var matchmakerMetrics = []matchmakerMetric{
 	ofMatchmaker("searches_total", "Tickets around which a match was looked for.", prometheus.CounterValue, func(s *matchmaker.Status) float64 { return float64(s.Searches) }),
 	ofMatchmaker("searches_out_of_budget_total", "Searches that ended because they had evaluated as many rules as one may.", prometheus.CounterValue,
 		func(s *matchmaker.Status) float64 { return float64(s.Exhausted) }),
+	ofMatchmaker("unfinished_searches", "Tickets whose search used up its budget and goes on while there is nothing else to do.", prometheus.GaugeValue,
+		func(s *matchmaker.Status) float64 { return float64(s.Unfinished) }),
+	ofMatchmaker("continued_searches_total", "Times that such a search went on.", prometheus.CounterValue, func(s *matchmaker.Status) float64 { return float64(s.Continued) }),
 	ofMatchmaker("rule_evaluations_total", "Rules evaluated.", prometheus.CounterValue, func(s *matchmaker.Status) float64 { return float64(s.Evaluations) }),
 	ofMatchmaker("last_pass_seconds", "How long the latest pass took.", prometheus.GaugeValue, func(s *matchmaker.Status) float64 { return s.PassTook.Seconds() }),
 }

@@ -23,6 +23,10 @@ type Settings struct {
 const (
 	DefaultRequestTimeout = 5 * time.Minute
 	DefaultPassEvery      = 100 * time.Millisecond // as the service's
+
+	// continueEvery is the time between two turns of searches that used up their budget. In the service they come about as often
+	// as passes; once a second keeps the simulation of a day short.
+	continueEvery = time.Second
 )
 
 // run is a simulation on its way.
@@ -97,10 +101,14 @@ func (r *run) nextPass(now, last time.Duration) time.Duration {
 	if r.pool.Dirty() {
 		return max(now, earliest)
 	}
+	next := never
 	if due, ok := r.pool.Due(at(now)); ok {
-		return max(time.Duration(due)*time.Millisecond, earliest)
+		next = max(time.Duration(due)*time.Millisecond, earliest)
 	}
-	return never
+	if r.pool.Unfinished() {
+		next = min(next, max(last+continueEvery, earliest))
+	}
+	return next
 }
 
 // nextExpiry is when the oldest ticket that waits has waited too long. All have the same time-out, so the oldest is first.

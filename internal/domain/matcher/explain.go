@@ -26,6 +26,7 @@ func (m *Matcher) Explain(key uint64, now domain.Time) (Explanation, bool) {
 	if !m.rules.Large {
 		e.Alone = m.against(level, slot)
 	}
+	e.Effort, e.Turns = m.effortOf(slot)
 	e.Now, e.Oldest = m.partners(slot, now)
 	e.Together = m.together(slot, now)
 	waits := m.rules.Waits()

@@ -15,6 +15,8 @@ type Explanation struct {
 	Now         Partners    // as things are
 	Oldest      []Partner   // the oldest other tickets, one by one
 	Together    []int       // rules that reject the first match of the possible partners that would be large enough
+	Effort      Effort      // how hard a match was looked for around it, or around one that no rule can tell from it
+	Turns       int         // while Effort is Continued: how often that search has gone on
 	Counts      []RuleCount // how often each rule was evaluated with it
 	Steps       []Step      // what waiting changes, the next first
 }

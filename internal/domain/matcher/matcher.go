@@ -43,11 +43,16 @@ func (m *Matcher) Len() int { return len(m.pool.slots) }
 func (m *Matcher) Stats() Stats {
 	s := m.stats
 	s.Tickets, s.Players, s.Unmatchable, s.Waiting = len(m.pool.slots), m.pool.players, m.pool.faulty, m.queue.len()
+	s.Unfinished = len(m.queue.hard)
 	return s
 }
 
 // Dirty reports whether Pass has something to do that does not depend on time.
 func (m *Matcher) Dirty() bool { return m.queue.len() > 0 }
+
+// Unfinished reports whether searches that used up their budget are to be continued. A Pass that has nothing else to do gives
+// one of them another budget; unlike Dirty it is no hurry.
+func (m *Matcher) Unfinished() bool { return len(m.queue.hard) > 0 }
 
 // Due returns when time alone can make a match possible: the next moment at which a ticket reaches a wait of the rule set.
 func (m *Matcher) Due(now domain.Time) (at domain.Time, ok bool) {

@@ -38,6 +38,10 @@ var (
 // passSmall works on rounds until all is done or the work is.
 func (m *Matcher) passSmall(now domain.Time, until uint64) (proposals []Proposal) {
 	q := &m.queue
+	if q.len() == 0 {
+		m.goOn(now, &proposals)
+		return proposals
+	}
 	m.interleave()
 	if m.stats.Passes%2 == 0 {
 		m.nextHeavy(now, &proposals) // one at least, however much comes
@@ -58,7 +62,7 @@ func (m *Matcher) passSmall(now domain.Time, until uint64) (proposals []Proposal
 			q.at, q.stage = 0, q.stage+1
 		default:
 			if len(q.round) > 0 {
-				m.retry(now, &proposals)
+				m.endRound(now, &proposals)
 			}
 			if !m.nextRound() && !m.nextHeavy(now, &proposals) {
 				return proposals
@@ -89,9 +93,7 @@ func (m *Matcher) nextHeavy(now domain.Time, proposals *[]Proposal) bool {
 		}
 		t.searched = int32(key.level + 1)
 		q.hopeless[key] = struct{}{}
-		if m.search.gaveUp && len(q.hard) < hardMax {
-			q.hard = append(q.hard, h.slot)
-		}
+		m.noteEffort(h.slot, now)
 		return true
 	}
 	return false
@@ -112,6 +114,9 @@ func (m *Matcher) look(slot int32, now domain.Time, proposals *[]Proposal) {
 			unsure = m.search.gaveUp && m.search.budget < m.config.Budget
 			if t.inThisRound() {
 				q.failed[key] = unsure
+				if !unsure {
+					m.noteEffort(slot, now)
+				}
 			}
 		}
 		if unsure && t.inThisRound() {
@@ -130,6 +135,13 @@ func (m *Matcher) match(slot int32, take which, now domain.Time, proposals *[]Pr
 	if s.best.players == 0 {
 		return false
 	}
+	m.proposeBest(slot, take, now, proposals)
+	return true
+}
+
+// proposeBest proposes what was found around a ticket, or what its oldest member finds if that is no smaller.
+func (m *Matcher) proposeBest(slot int32, take which, now domain.Time, proposals *[]Proposal) {
+	s := &m.search
 	m.kept.keep(&s.best)
 	if elder := m.elder(m.kept.tickets); elder != slot {
 		m.around(elder, take, now, false)
@@ -138,7 +150,6 @@ func (m *Matcher) match(slot int32, take which, now domain.Time, proposals *[]Pr
 		}
 	}
 	*proposals = append(*proposals, m.propose(&m.kept))
-	return true
 }
 
 func (f *found) keep(other *found) {
@@ -169,35 +180,41 @@ func (m *Matcher) anchorBefore(a, b int32) bool {
 // around searches around a ticket at every level that may give it a match; fresh: only those that are new to it. What it
 // finds is in search.best.
 func (m *Matcher) around(slot int32, take which, now domain.Time, fresh bool) {
-	s, t := &m.search, &m.pool.tickets[slot]
+	s := &m.search
 	s.best.players, s.best.full, s.gaveUp = 0, false, false
-	own := m.level(slot, now)
+	top, lowest := m.levelsAround(slot, now, fresh)
+	for k := top; k >= lowest && !s.best.full; k-- {
+		s.run(slot, &m.plan.levels[k], now, m.startsAt(k, now), take)
+	}
+}
+
+// levelsAround are the levels that a match with a ticket may have; fresh: only those that are new to it. If the newest ticket
+// decides, they are the ticket's own and all before it. If the oldest does, this ticket is that, or one that is older still.
+func (m *Matcher) levelsAround(slot int32, now domain.Time, fresh bool) (top, lowest int) {
+	t, own := &m.pool.tickets[slot], m.level(slot, now)
 	if !m.rules.Algorithm.OldestAge {
-		lowest := 0
 		if fresh {
 			lowest = min(int(t.searched), own)
 		}
-		for k := own; k >= lowest && !s.best.full; k-- {
-			starts := span{math.MinInt64, int64(now) - int64(m.rules.Waits()[k])*1000}
-			if k == 0 {
-				starts.to = math.MaxInt64 // a start in the future is one of now
-			}
-			s.run(slot, &m.plan.levels[k], now, starts, take)
-		}
-		return
+		return own, lowest
 	}
-	// The oldest decides: this ticket, or one that is older still.
-	top := own
+	top = own
 	if oldest, ok := m.pool.ages.at(0, 0); ok && (!fresh || t.searched == 0) {
 		top = max(top, m.level(oldest, now))
 	}
-	for k := top; k >= own && !s.best.full; k-- {
-		starts := span{math.MinInt64, math.MaxInt64}
-		if k+1 < len(m.plan.levels) {
-			starts.from = int64(now) - int64(m.rules.Waits()[k+1])*1000 + 1
-		}
-		s.run(slot, &m.plan.levels[k], now, starts, take)
+	return top, own
+}
+
+// startsAt are the starts of tickets that a match at a level may have.
+func (m *Matcher) startsAt(k int, now domain.Time) span {
+	starts := span{math.MinInt64, math.MaxInt64}
+	switch {
+	case !m.rules.Algorithm.OldestAge && k > 0: // a start in the future is one of now
+		starts.to = int64(now) - int64(m.rules.Waits()[k])*1000
+	case m.rules.Algorithm.OldestAge && k+1 < len(m.plan.levels):
+		starts.from = int64(now) - int64(m.rules.Waits()[k+1])*1000 + 1
 	}
+	return starts
 }
 
 // quickBudget is what a search of a round may spend. In a small pool the oldest decides, whatever it costs.
@@ -208,11 +225,9 @@ func (m *Matcher) quickBudget() int {
 	return max(1, m.config.Budget/quickShare)
 }
 
-// hardMax is how many exhausted anchors are remembered.
-const hardMax = 1024
-
-// retry looks around a few tickets again whose search was cut off by its budget, in another order.
-func (m *Matcher) retry(now domain.Time, proposals *[]Proposal) {
+// endRound forgets the round, and tries a few anchors again whose search was exhausted. A small pool waits with that until
+// there is nothing else to do.
+func (m *Matcher) endRound(now domain.Time, proposals *[]Proposal) {
 	q := &m.queue
 	for _, slot := range q.round {
 		if t := &m.pool.tickets[slot]; t.inThisRound() {
@@ -220,19 +235,10 @@ func (m *Matcher) retry(now domain.Time, proposals *[]Proposal) {
 		}
 	}
 	q.round, q.at = q.round[:0], 0
+	if m.pool.ages.tickets <= m.exact {
+		return
+	}
 	for range min(retries, len(q.hard)) {
-		slot := q.hard[0]
-		q.hard = q.hard[1:]
-		if m.pool.tickets[slot].shelf == nil {
-			continue
-		}
-		m.search.budget = m.config.Budget
-		m.search.shuffle = mix(mix(m.seed, m.rounds), uint64(slot)) | 1
-		t := &m.pool.tickets[slot]
-		t.searched = 0
-		if !m.match(slot, which{backfills: m.rules.Algorithm.BackfillPriority != ruleset.Low}, now, proposals) {
-			t.searched = int32(m.level(slot, now) + 1)
-		}
-		m.search.shuffle = 0
+		m.goOn(now, proposals)
 	}
 }

@@ -20,6 +20,7 @@ type ticket struct {
 	searched int32 // levels at which no match was found around it, 0 to searched-1
 	backfill bool
 	queued   queued
+	effort   Effort
 }
 
 // record is the rest of a ticket.

@@ -19,7 +19,7 @@ type queue struct {
 	failed   map[failure]bool     // true: as far as a quick search tells
 	heavy    []heavy              // that a quick search gave up, for when there is nothing else to do
 	hopeless map[failure]struct{} // of heavy
-	hard     []int32              // anchors whose full search was exhausted too, and that may deserve another order
+	hard     []hard               // anchors whose full search was exhausted too: see goOn
 }
 
 // heavy is an anchor that deserves the full budget. The slot may have been given to another ticket since.
@@ -47,7 +47,7 @@ const exactPool = 64
 // from theirs that need less.
 const quickShare = 10
 
-// retries is how many exhausted anchors a round tries in another order.
+// retries is how many exhausted anchors the end of a round goes on with.
 const retries = 2
 
 // queued says where a ticket is in the queue.

@@ -41,6 +41,9 @@ type search struct {
 	gaveUp    bool   // and so it was at some level around this anchor
 	shuffle   uint64 // a seed: try tickets in another order, which a search that was exhausted before may need
 
+	resume  []joined // where the search goes on: see stopped
+	stopped []joined // of an exhausted search: the candidate, and behind it the ticket to be tried next
+
 	best  found
 	cand  candidate
 	units [2]unit
@@ -72,6 +75,8 @@ type span struct{ from, to int64 }
 
 // run searches around an anchor for something better than best.
 func (s *search) run(anchor int32, level *levelPlan, now domain.Time, starts span, take which) {
+	resume := s.resume
+	s.resume = nil
 	s.level, s.now, s.take, s.anchor = level, now, take, anchor
 	s.m.stats.Searches++
 	s.begin()
@@ -102,7 +107,9 @@ func (s *search) run(anchor int32, level *levelPlan, now domain.Time, starts spa
 	if s.shuffle != 0 {
 		s.shuffleAll()
 	}
+	s.resume, s.back = resume, len(resume) > 0
 	s.place(anchor, 0)
+	s.resume = nil
 }
 
 // begin empties the candidate, and makes the buffers large enough for the level.
@@ -196,7 +203,7 @@ func (s *search) extend(pos int) bool {
 	}
 	var tried [8]uint64
 	classes := 0
-	for i := pos; ; i++ {
+	for i := s.resumeAt(pos); ; i++ {
 		slot, ok := s.at(i)
 		if !ok {
 			break
@@ -207,6 +214,7 @@ func (s *search) extend(pos int) bool {
 			if s.spent >= s.budget {
 				s.exhausted, s.gaveUp = true, true
 				s.m.stats.Exhausted++
+				s.stopped = append(append(s.stopped[:0], s.joined...), joined{slot, -1})
 				return false
 			}
 			s.spent++
@@ -224,6 +232,7 @@ func (s *search) extend(pos int) bool {
 		if s.place(slot, i+1) {
 			return true
 		}
+		s.resume = nil // it was followed to its end
 		if s.exhausted {
 			return false
 		}
@@ -256,7 +265,7 @@ func (s *search) place(slot int32, next int) bool {
 		return false
 	}
 	t := &s.m.pool.tickets[slot]
-	teams := s.m.fitsAt(s.level, t)
+	teams, from := s.m.fitsAt(s.level, t), s.resumeTeam()
 	for teams != 0 {
 		team := s.emptiest(teams, t.players)
 		if team < 0 {
@@ -266,6 +275,10 @@ func (s *search) place(slot int32, next int) bool {
 		if s.sizes[team] == 0 && !(s.roster == nil && s.take.backfills && s.m.pool.backfills > 0) {
 			teams &^= s.alikeEmpty(team) // a roster would tell them apart
 		}
+		if from >= 0 && team != from {
+			continue // it was tried before the search stopped
+		}
+		from = -1
 		if !s.seat(slot, team) {
 			continue
 		}

@@ -82,6 +82,8 @@ type Stats struct {
 	Steps       uint64 // the work done, in the unit of Config.Work
 	Evaluations uint64 // of rules
 	Exhausted   uint64 // searches that ended because their budget did
+	Unfinished  int    // tickets whose search is to be continued
+	Continued   uint64 // times that one was
 	CutShort    uint64 // passes that ended because their work did
 	Proposals   uint64
 	Matched     uint64 // tickets in proposals
