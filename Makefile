@@ -2,7 +2,7 @@
 
 export CGO_ENABLED ?= 0
 
-.PHONY: run build test lint bench sim fuzz dist generate clean
+.PHONY: run build test attack lint audit bench sim fuzz dist generate clean
 
 run: build ## build, start the service, play the demo through it, stay up
 	bin/muster demo
@@ -13,11 +13,18 @@ build: ## the binary and the example game server, into bin/
 test: ## install what the tests need and run all of them
 	scripts/test.sh
 
+attack: ## the attacks on the running binary; make test runs them too
+	go test ./e2e -run '^TestAttack' -count=1 -timeout=30m
+
 lint: ## format, vet, staticcheck
 	scripts/lint.sh
 
 bench: build ## the table of docs/performance.md
 	bin/muster bench
+
+audit: ## gosec, and known vulnerabilities of what is linked
+	scripts/vulnerabilities.sh
+	scripts/gosec.sh
 
 SEEDS ?= 100
 sim: ## the simulator, with SEEDS new seeds

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Static binaries for every system we ship to, with their checksums.
+# Static binaries for every system we ship to, each with its bill of materials (CycloneDX), and checksums of all.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -13,5 +13,6 @@ for target in linux/amd64 linux/arm64 windows/amd64 darwin/amd64 darwin/arm64; d
 	echo "$name"
 	CGO_ENABLED=0 GOOS=$os GOARCH=$arch go build -trimpath -ldflags "-s -w -X main.version=$version" -o "dist/$name" ./cmd/muster
 done
+(cd scripts/sbom && go run . ../../dist/muster-*)
 cp LICENSE dist/
 (cd dist && sha256sum muster-* >SHA256SUMS)

@@ -17,6 +17,9 @@ scripts/test-needs.sh
 step "format, vet, staticcheck"
 scripts/lint.sh
 
+step "known vulnerabilities"
+scripts/vulnerabilities.sh
+
 step "build"
 make --no-print-directory build
 GOOS=windows GOARCH=amd64 CGO_ENABLED=0 go build -o /dev/null ./cmd/muster

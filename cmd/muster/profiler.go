@@ -7,7 +7,11 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof"
+	"time"
 )
+
+// profilerHeadWait bounds the time from a connection's start to the end of its request head.
+const profilerHeadWait = 10 * time.Second
 
 // startProfiler serves Go's profiler on an address of its own; "" means not at all.
 func startProfiler(addr string, log *slog.Logger) (stop func(), err error) {
@@ -22,7 +26,7 @@ func startProfiler(addr string, log *slog.Logger) (stop func(), err error) {
 	mux.HandleFunc("/debug/pprof/", pprof.Index)
 	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
-	server := &http.Server{Handler: mux}
+	server := &http.Server{Handler: loopbackHost(mux), ReadHeaderTimeout: profilerHeadWait}
 	go func() {
 		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 			log.Error("the profiler stopped", "err", err)
@@ -30,4 +34,20 @@ func startProfiler(addr string, log *slog.Logger) (stop func(), err error) {
 	}()
 	log.Info("profiler listening", "address", l.Addr().String())
 	return func() { _ = server.Close() }, nil
+}
+
+// loopbackHost refuses requests whose Host names anything but this machine. A web page can make its own host name resolve to
+// a loopback address (DNS rebinding) and would then read profiles from the developer's browser.
+func loopbackHost(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host, _, err := net.SplitHostPort(r.Host)
+		if err != nil {
+			host = r.Host
+		}
+		if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+			http.Error(w, "The profiler answers requests for localhost and loopback addresses only.", http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
 }

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"debug/buildinfo"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	cdx "github.com/CycloneDX/cyclonedx-go"
+)
+
+// The test binary links this module's only dependency, so its bill of materials must name it, with a checksum.
+func TestBillNamesLinkedModules(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(self)
+	if err != nil {
+		t.Fatal(err)
+	}
+	binary := filepath.Join(t.TempDir(), "program")
+	if err := os.WriteFile(binary, content, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := write(binary); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(binary + ".cdx.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var bom cdx.BOM
+	if err := cdx.NewBOMDecoder(f, cdx.BOMFileFormatJSON).Decode(&bom); err != nil {
+		t.Fatal(err)
+	}
+	info, err := buildinfo.ReadFile(binary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := len(*bom.Components), len(info.Deps)+1; got != want {
+		t.Errorf("%d components, want the standard library and %d modules", got, want-1)
+	}
+	linked := slices.IndexFunc(*bom.Components, func(c cdx.Component) bool { return c.Name == "github.com/CycloneDX/cyclonedx-go" })
+	if linked < 0 {
+		t.Fatalf("the linked module is missing: %+v", *bom.Components)
+	}
+	if c := (*bom.Components)[linked]; c.Version == "" || c.Hashes == nil {
+		t.Errorf("component %+v, want a version and a checksum", c)
+	}
+}
+
+func TestNoBillForWhatIsNoGoBinary(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "text")
+	if err := os.WriteFile(file, []byte("hello"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := write(file); err == nil {
+		t.Error("a text file got a bill of materials")
+	}
+	if _, err := os.Stat(file + ".cdx.json"); err == nil {
+		t.Error("a refused file left a bill of materials behind")
+	}
+}
