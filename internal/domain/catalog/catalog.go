@@ -3,7 +3,7 @@
 package catalog
 
 import (
-	"github.com/tidwall/btree"
+	"github.com/musterhq/muster/internal/domain/sorted"
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/chunk"
@@ -30,7 +30,7 @@ type Catalog[T any] struct {
 	chunk.Table[T]
 	place func(*T) Place
 	byID  map[string]Ref
-	order *btree.BTreeG[entry]
+	order sorted.Set[entry]
 }
 
 type entry struct {
@@ -42,7 +42,7 @@ type entry struct {
 func New[T any](place func(*T) Place) *Catalog[T] {
 	return &Catalog[T]{
 		place: place, byID: map[string]Ref{},
-		order: btree.NewBTreeGOptions(func(a, b entry) bool { return a.before(b.Place) }, btree.Options{NoLocks: true}),
+		order: sorted.NewSet(func(a, b entry) bool { return a.before(b.Place) }),
 	}
 }
 

@@ -1,6 +1,6 @@
 package fleet
 
-import "github.com/tidwall/btree"
+import "github.com/musterhq/muster/internal/domain/sorted"
 
 // Tags that the service itself acts on.
 const (
@@ -28,10 +28,10 @@ func tagged(tags []Tag, key, value string) bool {
 
 // site is what a fleet has in one location.
 type site struct {
-	order     *btree.BTreeG[ordered] // its computes in creation order
-	processes *btree.BTreeG[idle]    // that could take a game session, as far as their compute may begin one
-	packed    *btree.BTreeG[Ref]     // the computes that may, and have such processes
-	spread    *btree.BTreeG[host]    // the same ones, the emptiest first
+	order     sorted.Set[ordered] // its computes in creation order
+	processes sorted.Set[idle]    // that could take a game session, as far as their compute may begin one
+	packed    sorted.Set[Ref]     // the computes that may, and have such processes
+	spread    sorted.Set[host]    // the same ones, the emptiest first
 
 	idle    int32 // processes on these computes
 	ready   int32 // processes ready for a game session or hosting one
@@ -62,12 +62,11 @@ func (a host) before(b host) bool {
 }
 
 func newSite() *site {
-	alone := btree.Options{NoLocks: true} // only touched under the cell's own lock
 	return &site{
 		order:     newOrder(),
-		processes: btree.NewBTreeGOptions(idle.before, alone),
-		packed:    btree.NewBTreeGOptions(func(a, b Ref) bool { return a < b }, alone),
-		spread:    btree.NewBTreeGOptions(host.before, alone),
+		processes: sorted.NewSet(idle.before),
+		packed:    sorted.NewSet(func(a, b Ref) bool { return a < b }),
+		spread:    sorted.NewSet(host.before),
 	}
 }
 

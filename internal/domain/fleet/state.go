@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/tidwall/btree"
+	"github.com/musterhq/muster/internal/domain/sorted"
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/catalog"
@@ -24,11 +24,11 @@ type State struct {
 	Aliases   *catalog.Catalog[Alias]
 	Builds    *catalog.Catalog[Build]
 
-	locations *btree.Map[string, Ref]
+	locations sorted.Map[string, Ref]
 	fleets    map[string]Ref
-	order     *btree.BTreeG[ordered] // fleets in creation order
+	order     sorted.Set[ordered] // fleets in creation order
 	computes  map[computeKey]Ref
-	byFleet   map[string]*btree.BTreeG[ordered] // computes of a fleet in creation order
+	byFleet   map[string]sorted.Set[ordered] // computes of a fleet in creation order
 	processes map[Key]Ref
 	sites     map[place]*site
 	events    map[string][]Ref // of a fleet, oldest first
@@ -60,11 +60,11 @@ func (a ordered) before(b ordered) bool {
 // New returns an empty State.
 func New() *State {
 	return &State{
-		locations: btree.NewMap[string, Ref](0),
+		locations: sorted.NewMap[string, Ref](),
 		fleets:    map[string]Ref{},
 		order:     newOrder(),
 		computes:  map[computeKey]Ref{},
-		byFleet:   map[string]*btree.BTreeG[ordered]{},
+		byFleet:   map[string]sorted.Set[ordered]{},
 		processes: map[Key]Ref{},
 		sites:     map[place]*site{},
 		events:    map[string][]Ref{},
@@ -75,8 +75,8 @@ func New() *State {
 }
 
 // Index trees are only touched under the cell's own lock.
-func newOrder() *btree.BTreeG[ordered] {
-	return btree.NewBTreeGOptions(ordered.before, btree.Options{NoLocks: true})
+func newOrder() sorted.Set[ordered] {
+	return sorted.NewSet(ordered.before)
 }
 
 // Location finds a custom location by name.
@@ -211,7 +211,7 @@ func (s *State) ComputesIn(fleet, location string, created int64, name string, y
 	}
 }
 
-func (s *State) computesFrom(t *btree.BTreeG[ordered], created int64, name string, yield func(Ref, *Compute) bool) {
+func (s *State) computesFrom(t sorted.Set[ordered], created int64, name string, yield func(Ref, *Compute) bool) {
 	from := ordered{created: created, id: name}
 	t.Ascend(from, func(o ordered) bool {
 		return !from.before(o) || yield(o.ref, s.Computes.Get(o.ref))

@@ -3,7 +3,7 @@ package flow
 import (
 	"slices"
 
-	"github.com/tidwall/btree"
+	"github.com/musterhq/muster/internal/domain/sorted"
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/chunk"
@@ -43,8 +43,8 @@ type State struct {
 	requestTime []Ref // oldest first, from requestHead on
 	requestHead int
 	queues      map[string]Ref
-	searching   map[string]*btree.BTreeG[domain.UUID] // tickets of parties by queue
-	advised     map[domain.UUID]Ref                   // by ticket
+	searching   map[string]sorted.Set[domain.UUID] // tickets of parties by queue
+	advised     map[domain.UUID]Ref                // by ticket
 	changes     map[string]waitingChanges
 }
 
@@ -54,7 +54,7 @@ func New() *State {
 		players: map[string]Ref{}, logins: map[domain.UUID]Ref{}, tokens: map[domain.UUID]Ref{}, parties: map[domain.UUID]Ref{},
 		codes: map[string]Ref{}, searches: map[domain.UUID]Ref{}, invites: map[domain.UUID]Ref{}, invitesTo: map[string][]Ref{},
 		invitesOf: map[domain.UUID][]Ref{}, instances: map[domain.UUID]Ref{}, placements: map[string]Ref{}, games: map[string]Ref{},
-		tickets: map[domain.UUID]Ref{}, requests: map[uint64]Ref{}, queues: map[string]Ref{}, searching: map[string]*btree.BTreeG[domain.UUID]{}, advised: map[domain.UUID]Ref{}, changes: map[string]waitingChanges{},
+		tickets: map[domain.UUID]Ref{}, requests: map[uint64]Ref{}, queues: map[string]Ref{}, searching: map[string]sorted.Set[domain.UUID]{}, advised: map[domain.UUID]Ref{}, changes: map[string]waitingChanges{},
 	}
 }
 
@@ -454,7 +454,7 @@ func (s *State) QueueNamed(name string) (Ref, bool) {
 func (s *State) search(x *Search) {
 	all := s.searching[x.Queue]
 	if all == nil {
-		all = btree.NewBTreeGOptions(func(a, b domain.UUID) bool { return slices.Compare(a[:], b[:]) < 0 }, btree.Options{NoLocks: true})
+		all = sorted.NewSet(func(a, b domain.UUID) bool { return slices.Compare(a[:], b[:]) < 0 })
 		s.searching[x.Queue] = all
 	}
 	all.Set(x.Ticket)

@@ -1,7 +1,7 @@
 package gameservers
 
 import (
-	"github.com/tidwall/btree"
+	"github.com/musterhq/muster/internal/domain/sorted"
 
 	"github.com/musterhq/muster/internal/domain/catalog"
 	"github.com/musterhq/muster/internal/domain/chunk"
@@ -20,9 +20,9 @@ type State struct {
 
 // members is what a group has.
 type members struct {
-	all       *btree.BTreeG[member] // in the order of registration
-	free      *btree.BTreeG[member] // those that can be claimed
-	instances *btree.Map[string, int]
+	all       sorted.Set[member] // in the order of registration
+	free      sorted.Set[member] // those that can be claimed
+	instances sorted.Map[string, int]
 }
 
 type member struct {
@@ -45,10 +45,10 @@ func New() *State {
 func (s *State) members(group string) *members {
 	m := s.groups[group]
 	if m == nil {
-		tree := func() *btree.BTreeG[member] {
-			return btree.NewBTreeGOptions(byRegistration, btree.Options{NoLocks: true})
+		tree := func() sorted.Set[member] {
+			return sorted.NewSet(byRegistration)
 		}
-		m = &members{all: tree(), free: tree(), instances: btree.NewMap[string, int](0)}
+		m = &members{all: tree(), free: tree(), instances: sorted.NewMap[string, int]()}
 		s.groups[group] = m
 	}
 	return m

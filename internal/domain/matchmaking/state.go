@@ -1,7 +1,7 @@
 package matchmaking
 
 import (
-	"github.com/tidwall/btree"
+	"github.com/musterhq/muster/internal/domain/sorted"
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/chunk"
@@ -18,8 +18,8 @@ type State struct {
 	Hosted         chunk.Table[Hosted]
 	Recent         chunk.Table[Recent]
 
-	ruleSets       *btree.Map[string, Ref]
-	configurations *btree.Map[string, Ref]
+	ruleSets       sorted.Map[string, Ref]
+	configurations sorted.Map[string, Ref]
 	compiled       map[string]*ruleset.RuleSet
 	settings       map[string]*Configuration // as the configurations are now; shared with matches, never changed
 	tickets        map[string]Ref
@@ -44,7 +44,7 @@ func (s *State) Bytes() int64 { return s.bytes }
 // New returns an empty State.
 func New() *State {
 	return &State{
-		ruleSets: btree.NewMap[string, Ref](0), configurations: btree.NewMap[string, Ref](0),
+		ruleSets: sorted.NewMap[string, Ref](), configurations: sorted.NewMap[string, Ref](),
 		compiled: map[string]*ruleset.RuleSet{}, settings: map[string]*Configuration{},
 		tickets: map[string]Ref{}, numbers: map[uint64]Ref{}, players: map[string]Ref{}, backfills: map[string]Ref{},
 		matches: map[string]Ref{}, hosted: map[string]Ref{}, recent: map[string]Ref{}, counts: map[string]*Counts{},

@@ -1,7 +1,7 @@
 package notice
 
 import (
-	"github.com/tidwall/btree"
+	"github.com/musterhq/muster/internal/domain/sorted"
 
 	"github.com/musterhq/muster/internal/domain/chunk"
 )
@@ -12,13 +12,13 @@ type State struct {
 	Notices       chunk.Table[Notice]
 	Subscriptions chunk.Table[Subscription]
 
-	topics     map[string]*btree.Map[uint64, Ref] // by number
+	topics     map[string]sorted.Map[uint64, Ref] // by number
 	subscribed map[[2]string]Ref                  // by topic and URL
 }
 
 // New returns an empty State.
 func New() *State {
-	return &State{topics: map[string]*btree.Map[uint64, Ref]{}, subscribed: map[[2]string]Ref{}}
+	return &State{topics: map[string]sorted.Map[uint64, Ref]{}, subscribed: map[[2]string]Ref{}}
 }
 
 // Add stores a notice.
@@ -27,7 +27,7 @@ func (s *State) Add(n Notice) Ref {
 	*rec = n
 	t := s.topics[n.Topic]
 	if t == nil {
-		t = btree.NewMap[uint64, Ref](0)
+		t = sorted.NewMap[uint64, Ref]()
 		s.topics[n.Topic] = t
 	}
 	t.Set(n.No, r)

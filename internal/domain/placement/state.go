@@ -3,7 +3,7 @@ package placement
 import (
 	"slices"
 
-	"github.com/tidwall/btree"
+	"github.com/musterhq/muster/internal/domain/sorted"
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/chunk"
@@ -15,10 +15,10 @@ type State struct {
 	Queues     chunk.Table[Queue]
 	Placements chunk.Table[Placement]
 
-	queues  *btree.Map[string, Ref]
+	queues  sorted.Map[string, Ref]
 	byID    map[string]Ref
-	pending map[string]*btree.BTreeG[turn] // by queue
-	waiting map[Place]*btree.BTreeG[turn]  // by where they may go
+	pending map[string]sorted.Set[turn] // by queue
+	waiting map[Place]sorted.Set[turn]  // by where they may go
 }
 
 // turn is a placement's place in the one order of all placements: who started first is served first.
@@ -35,17 +35,17 @@ func (a turn) before(b turn) bool {
 	return a.no < b.no
 }
 
-func newTurns() *btree.BTreeG[turn] {
-	return btree.NewBTreeGOptions(turn.before, btree.Options{NoLocks: true})
+func newTurns() sorted.Set[turn] {
+	return sorted.NewSet(turn.before)
 }
 
 // New returns an empty State.
 func New() *State {
 	return &State{
-		queues:  btree.NewMap[string, Ref](0),
+		queues:  sorted.NewMap[string, Ref](),
 		byID:    map[string]Ref{},
-		pending: map[string]*btree.BTreeG[turn]{},
-		waiting: map[Place]*btree.BTreeG[turn]{},
+		pending: map[string]sorted.Set[turn]{},
+		waiting: map[Place]sorted.Set[turn]{},
 	}
 }
 

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"strings"
 
-	"github.com/tidwall/btree"
+	"github.com/musterhq/muster/internal/domain/sorted"
 
 	"github.com/musterhq/muster/internal/domain/search"
 )
@@ -17,7 +17,7 @@ type dictionary struct {
 	labels []uint64 // by number, from 1 up to labelEnd
 	uses   []int32
 	free   []uint32
-	order  *btree.BTreeG[ordered]
+	order  sorted.Set[ordered]
 
 	// relabelled counts how often all labels changed. Labels of different counts cannot be compared.
 	relabelled int
@@ -41,7 +41,7 @@ const (
 func newDictionary() *dictionary {
 	return &dictionary{
 		codes: map[string]uint32{}, texts: []string{""}, labels: []uint64{0}, uses: []int32{0},
-		order: btree.NewBTreeGOptions(ordered.before, btree.Options{NoLocks: true}),
+		order: sorted.NewSet(ordered.before),
 	}
 }
 

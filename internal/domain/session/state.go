@@ -1,7 +1,7 @@
 package session
 
 import (
-	"github.com/tidwall/btree"
+	"github.com/musterhq/muster/internal/domain/sorted"
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/chunk"
@@ -16,7 +16,7 @@ type State struct {
 	Seats   chunk.Table[Seat]
 
 	byID     map[ID]Ref
-	byFleet  map[string]*btree.BTreeG[entry]
+	byFleet  map[string]sorted.Set[entry]
 	byPlayer map[string]Ref // one session of each player; the others follow
 	players  map[domain.UUID]Ref
 	counts   map[place]*Counts
@@ -51,7 +51,7 @@ func (a entry) before(b entry) bool {
 func New() *State {
 	return &State{
 		byID:     map[ID]Ref{},
-		byFleet:  map[string]*btree.BTreeG[entry]{},
+		byFleet:  map[string]sorted.Set[entry]{},
 		byPlayer: map[string]Ref{},
 		players:  map[domain.UUID]Ref{},
 		counts:   map[place]*Counts{},
@@ -88,7 +88,7 @@ func (s *State) index(r Ref, g *GameSession) {
 	s.byID[g.ID] = r
 	t := s.byFleet[g.FleetID]
 	if t == nil {
-		t = btree.NewBTreeGOptions(entry.before, btree.Options{NoLocks: true})
+		t = sorted.NewSet(entry.before)
 		s.byFleet[g.FleetID] = t
 	}
 	t.Set(entry{g.Created, r, g.ID})
