@@ -93,6 +93,7 @@ func post(t *testing.T, c *http.Client, address, body string, headers ...string)
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, address, strings.NewReader(body))
 	must(t, err)
+	r.Header.Set("Content-Type", "application/json")
 	for i := 0; i+1 < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}

@@ -129,6 +129,7 @@ func (s *service) answerOf(realm, call, token string, body object, headers ...st
 	if err != nil {
 		return "", nil, err
 	}
+	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Authorization", "Bearer "+token)
 	for i := 0; i+1 < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])

@@ -41,6 +41,7 @@ func (s *service) flowCall(t *testing.T, realm, call, token string, want int, bo
 	must(t, err)
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url()+"/playerflow/v1/"+realm+"/"+call, bytes.NewReader(text))
 	must(t, err)
+	r.Header.Set("Content-Type", "application/json")
 	if token != "" {
 		r.Header.Set("Authorization", "Bearer "+token)
 	}

@@ -107,10 +107,9 @@ func (d *Door) advance(w http.ResponseWriter, r *http.Request) {
 }
 
 func readStep(w http.ResponseWriter, r *http.Request) (by time.Duration, links bool, err error) {
-	if kind := r.Header.Get("Content-Type"); kind != "" {
-		if media, _, err := mime.ParseMediaType(kind); err != nil || media != "application/json" {
-			return 0, false, fmt.Errorf("Content-Type %.100q: want application/json", kind)
-		}
+	kind := r.Header.Get("Content-Type")
+	if media, _, err := mime.ParseMediaType(kind); err != nil || media != "application/json" {
+		return 0, false, fmt.Errorf("Content-Type %.100q: want application/json", kind)
 	}
 	decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, bodyMax))
 	decoder.DisallowUnknownFields()
@@ -133,6 +132,11 @@ func readStep(w http.ResponseWriter, r *http.Request) (by time.Duration, links b
 	default:
 		return time.Duration(math.Round(*s*1000)) * time.Millisecond, step.Links, nil
 	}
+}
+
+// Refuse answers a request that does not reach the door.
+func Refuse(w http.ResponseWriter, message string) {
+	answer(w, http.StatusForbidden, Problem{message})
 }
 
 func refuse(w http.ResponseWriter, status int, err error) { answer(w, status, Problem{err.Error()}) }

@@ -34,6 +34,7 @@ func TestDoor(t *testing.T) {
 	ask := func(method, path, body string, header ...string) *httptest.ResponseRecorder {
 		t.Helper()
 		r := httptest.NewRequest(method, path, strings.NewReader(body))
+		r.Header.Set("Content-Type", "application/json")
 		for i := 0; i+1 < len(header); i += 2 {
 			r.Header.Set(header[i], header[i+1])
 		}
@@ -63,6 +64,7 @@ func TestDoor(t *testing.T) {
 		{"POST", advance, `{"minutes":1}`, nil, 400, `unknown field \"minutes\"`},
 		{"POST", advance, `{"seconds":1}{}`, nil, 400, "nothing after"},
 		{"POST", advance, `{"seconds":1` + strings.Repeat(" ", bodyMax) + `}`, nil, 400, "too large"},
+		{"POST", advance, `{"seconds":1}`, []string{"Content-Type", ""}, 400, `want application/json`},
 		{"POST", advance, `{"seconds":1}`, []string{"Content-Type", "text/plain"}, 400, `Content-Type \"text/plain\": want application/json`},
 		{"POST", advance, `{"seconds":1}`, []string{"Sec-Fetch-Site", "cross-site"}, 403, "cross-origin"},
 		{"GET", advance, "", nil, 405, ""},

@@ -47,6 +47,7 @@ const (
 	codeThrottling          = "ThrottlingException"
 	codeEntityTooLarge      = "RequestEntityTooLargeException"
 	codeUnavailable         = "ServiceUnavailableException"
+	codeMediaType           = "UnsupportedMediaTypeException"
 
 	codeInvalidRequest  = "InvalidRequestException" // of the model, and declared by all
 	codeInternalService = "InternalServiceException"
@@ -64,6 +65,7 @@ var commonStatus = map[string]int{
 	codeThrottling:          http.StatusBadRequest,
 	codeEntityTooLarge:      http.StatusRequestEntityTooLarge,
 	codeUnavailable:         http.StatusServiceUnavailable,
+	codeMediaType:           http.StatusUnsupportedMediaType,
 	codeInvalidRequest:      http.StatusBadRequest,
 	codeInternalService:     http.StatusInternalServerError,
 }

@@ -36,6 +36,9 @@ type Config struct {
 	Now  func() time.Time // the clock signatures are checked by, and rates counted with; nil for time.Now
 	Log  *slog.Logger
 
+	// Private reports whether nobody on the way could change a request; nil: only when it came over TLS.
+	Private func(*http.Request) bool
+
 	Limits Limits
 }
 
@@ -54,9 +57,12 @@ func NewHandler(s *Service, c Config) *Handler {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
+	if c.Private == nil {
+		c.Private = func(r *http.Request) bool { return r.TLS != nil }
+	}
 	return &Handler{
 		service:    s,
-		verifier:   verifier{keys: c.Keys, now: c.Now, dev: c.Dev},
+		verifier:   verifier{keys: c.Keys, now: c.Now, dev: c.Dev, private: c.Private},
 		operations: compiledOperations(),
 		limiter:    newLimiter(c.Limits, c.Now),
 		admission:  admission{most: int64(cmp.Or(c.Limits.Working, DefaultWorking))},
@@ -112,6 +118,10 @@ func (h *Handler) handle(w http.ResponseWriter, r *http.Request, c codec, name, 
 			return nil, commonError(codeUnknownOperation, "the request names no operation of this service")
 		}
 		return nil, commonError(codeUnknownOperation, "'%s' is no operation of this service", shortened(name))
+	}
+	if refused := checkMedia(r, c); refused != nil {
+		discard(w, r)
+		return nil, refused
 	}
 	room, ok := h.admission.enterBody(r)
 	if !ok {

@@ -307,6 +307,7 @@ func TestBadCBORGetsTypedErrors(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.Header.Set("Smithy-Protocol", rpcProtocol)
+		r.Header.Set("Content-Type", "application/cbor")
 		sign(t, r, each.body, key, "gamelift", "eu-central-1", time.Now())
 		got := do(t, r)
 		var body map[string]string

@@ -20,6 +20,9 @@ import (
 // skewMax is how far a client's clock may be off. SDKs set theirs right from the Date header of the refusal.
 const skewMax = 5 * time.Minute
 
+// unsignedPayload stands for the hash of a body that the signature does not cover.
+const unsignedPayload = "UNSIGNED-PAYLOAD"
+
 // Keys finds the access keys that work.
 type Keys interface {
 	Find(id string) (identity.AccessKey, bool)
@@ -31,6 +34,7 @@ type verifier struct {
 	signing signingKeys
 	now     func() time.Time
 	dev     bool // any credentials will do, also none
+	private func(*http.Request) bool
 }
 
 // verify tells who signed the request. service is the one that its scope must name.
@@ -54,6 +58,8 @@ func (v *verifier) verify(r *http.Request, body []byte, service string) (Caller,
 		return Caller{}, commonError(codeIncompleteSignature, "'Host' and 'X-Amz-Date' must be signed headers")
 	case r.Header.Get("X-Amz-Target") != "" && !a.signs("x-amz-target"):
 		return Caller{}, commonError(codeIncompleteSignature, "'X-Amz-Target' must be a signed header")
+	case r.Header.Get("X-Amz-Content-Sha256") == unsignedPayload && !v.private(r):
+		return Caller{}, commonError(codeInvalidSignature, "X-Amz-Content-Sha256: %s is taken over TLS only, because others on the way could change the body", unsignedPayload)
 	}
 	key, ok := v.keys.Find(a.keyID)
 	if !ok {
@@ -129,7 +135,7 @@ func (v *verifier) matches(r *http.Request, body []byte, date string, key identi
 	hex.Encode(bodyHex[:], bodyHash[:])
 	payload := bodyHex[:]
 	if claimed := r.Header.Get("X-Amz-Content-Sha256"); claimed != "" {
-		if claimed != "UNSIGNED-PAYLOAD" && claimed != string(payload) {
+		if claimed != unsignedPayload && claimed != string(payload) {
 			return false
 		}
 		payload = []byte(claimed)

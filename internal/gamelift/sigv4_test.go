@@ -19,8 +19,13 @@ import (
 func sign(t testing.TB, r *http.Request, body string, key identity.AccessKey, service, region string, at time.Time) {
 	t.Helper()
 	hash := sha256.Sum256([]byte(body))
+	signPayload(t, r, hex.EncodeToString(hash[:]), key, service, region, at)
+}
+
+func signPayload(t testing.TB, r *http.Request, hash string, key identity.AccessKey, service, region string, at time.Time) {
+	t.Helper()
 	credentials := aws.Credentials{AccessKeyID: key.ID, SecretAccessKey: key.Secret}
-	if err := v4.NewSigner().SignHTTP(t.Context(), credentials, r, hex.EncodeToString(hash[:]), service, region, at); err != nil {
+	if err := v4.NewSigner().SignHTTP(t.Context(), credentials, r, hash, service, region, at); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -28,7 +33,7 @@ func sign(t testing.TB, r *http.Request, body string, key identity.AccessKey, se
 var signedAt = time.Date(2026, 1, 5, 15, 50, 49, 0, time.UTC)
 
 func newVerifier() *verifier {
-	return &verifier{keys: keysForTest(), now: func() time.Time { return signedAt }}
+	return &verifier{keys: keysForTest(), now: func() time.Time { return signedAt }, private: func(r *http.Request) bool { return r.TLS != nil }}
 }
 
 func signedRequest(t testing.TB, body string, change func(*http.Request)) *http.Request {

@@ -30,6 +30,10 @@ type stsError struct {
 
 func (h *Handler) serveSTS(w http.ResponseWriter, r *http.Request, requestID string, pooled *buffers) {
 	caller, refused := h.callerIdentity(w, r, pooled)
+	h.answerSTS(w, requestID, caller, refused)
+}
+
+func (h *Handler) answerSTS(w http.ResponseWriter, requestID string, caller Caller, refused smithy.APIError) {
 	status := http.StatusOK
 	var answer any
 	if refused != nil {

@@ -1,9 +1,7 @@
 package identity
 
 import (
-	"net"
 	"net/http"
-	"net/netip"
 	"strings"
 )
 
@@ -28,15 +26,4 @@ func Proven(keys Finder, id, secret string) (AccessKey, bool) {
 		return AccessKey{}, false
 	}
 	return key, true
-}
-
-// Private reports whether nobody can overhear a request: it came over TLS, which a proxy may have taken off in front of us,
-// or from this machine.
-func Private(r *http.Request, behindTLS bool) bool {
-	if r.TLS != nil || behindTLS {
-		return true
-	}
-	host, _, _ := net.SplitHostPort(r.RemoteAddr)
-	addr, err := netip.ParseAddr(host)
-	return err == nil && addr.Unmap().IsLoopback()
 }

@@ -54,16 +54,3 @@ func TestProven(t *testing.T) {
 		}
 	}
 }
-
-func TestPrivate(t *testing.T) {
-	for address, want := range map[string]bool{"127.0.0.1:5": true, "[::1]:5": true, "[::ffff:127.0.0.1]:5": true, "10.0.0.1:5": false, "nonsense": false} {
-		r := httptest.NewRequest("GET", "/", nil)
-		r.RemoteAddr = address
-		if got := Private(r, false); got != want {
-			t.Errorf("%s: %t, want %t", address, got, want)
-		}
-		if !Private(r, true) {
-			t.Errorf("%s behind TLS can be overheard", address)
-		}
-	}
-}

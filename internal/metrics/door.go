@@ -22,6 +22,7 @@ type Config struct {
 	Keys        *identity.Keys
 	Dev         bool // anybody may look
 	Matchmakers func() []matchmaker.Status
+	Private     func(*http.Request) bool // reports whether nobody on the way could read a request
 	Log         *slog.Logger
 }
 
@@ -54,6 +55,10 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		if key.Role == identity.Client {
 			http.Error(w, "Access keys of the role client may not look at metrics.", http.StatusForbidden)
+			return
+		}
+		if !d.config.Private(r) {
+			http.Error(w, "Access key "+key.ID+" was sent without TLS, so others on the way may know it now: use https, and revoke this key.", http.StatusForbidden)
 			return
 		}
 	}

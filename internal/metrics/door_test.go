@@ -1,6 +1,7 @@
 package metrics
 
 import (
+	"crypto/tls"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -20,13 +21,18 @@ func door(t *testing.T, dev bool) (*Door, *identity.Keys) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return NewDoor(Config{Keys: keys, Dev: dev, Log: slog.New(slog.DiscardHandler), Matchmakers: func() []matchmaker.Status {
+	return NewDoor(Config{Keys: keys, Dev: dev, Private: func(r *http.Request) bool { return r.TLS != nil }, Log: slog.New(slog.DiscardHandler), Matchmakers: func() []matchmaker.Status {
 		return []matchmaker.Status{{Configuration: "ranked", Stats: matcher.Stats{Tickets: 7, CutShort: 3, Exhausted: 2}, PassTook: 1500 * time.Millisecond, RefusedMatches: map[domain.Reason]uint64{domain.Conflict: 4}}}
 	}}), keys
 }
 
 func ask(d *Door, user, password string) (int, string) {
+	return askOver(d, &tls.ConnectionState{}, user, password)
+}
+
+func askOver(d *Door, over *tls.ConnectionState, user, password string) (int, string) {
 	r := httptest.NewRequest(http.MethodGet, Path, nil)
+	r.TLS = over
 	if user != "" {
 		r.SetBasicAuth(user, password)
 	}
@@ -63,6 +69,9 @@ func TestWhoMayLook(t *testing.T) {
 	client, err := keys.Create(identity.Client, "game")
 	if err != nil {
 		t.Fatal(err)
+	}
+	if status, text := askOver(d, nil, reader.ID, reader.Secret); status != 403 || !strings.Contains(text, "without TLS") {
+		t.Errorf("a key that others could read: %d %s", status, text)
 	}
 	for _, c := range []struct {
 		who, user, password string

@@ -19,7 +19,7 @@ func (d *Door) clientAddress(r *http.Request) string {
 	}
 	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
 	for _, hop := range slices.Backward(hops) {
-		if !d.trusts(address) {
+		if !d.config.Transport.Trusts(address) {
 			break
 		}
 		next, err := parseHop(strings.TrimSpace(hop))
@@ -29,10 +29,6 @@ func (d *Door) clientAddress(r *http.Request) string {
 		address = next
 	}
 	return network(address)
-}
-
-func (d *Door) trusts(address netip.Addr) bool {
-	return slices.ContainsFunc(d.config.Proxies, func(p netip.Prefix) bool { return p.Contains(address.Unmap()) })
 }
 
 // parseHop reads an address; some proxies add the port.

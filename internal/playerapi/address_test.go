@@ -5,11 +5,13 @@ import (
 	"net/netip"
 	"testing"
 	"time"
+
+	"github.com/musterhq/muster/internal/edge"
 )
 
 // Only what trusted proxies say about a client is believed, up to the first hop that is none of them.
 func TestClientAddress(t *testing.T) {
-	d := &Door{config: Config{Proxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")}}}
+	d := &Door{config: Config{Transport: edge.Transport{Proxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("fd00::/8")}}}}
 	for _, c := range []struct {
 		from      string
 		forwarded []string
@@ -45,7 +47,7 @@ func TestClientAddress(t *testing.T) {
 // Behind a proxy each client has a limit of its own; who makes up addresses has that of the last one that is known.
 func TestLoginsPerAddress(t *testing.T) {
 	x := newLobby(t, func(c *Config) {
-		c.LoginsPerAddress, c.Proxies = 30, []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+		c.LoginsPerAddress, c.Transport.Proxies = 30, []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
 	})
 	player := 0
 	login := func(forwarded string) (int, map[string]any) {

@@ -71,6 +71,7 @@ func TestCredentials(t *testing.T) {
 			realm = x.door.Operator()
 		}
 		r := httptest.NewRequestWithContext(t.Context(), "POST", Prefix+c.call, strings.NewReader(bodies[c.call]))
+		r.Header.Set("Content-Type", "application/json")
 		r.RemoteAddr = "203.0.113.1:1"
 		r.TLS = &tls.ConnectionState{}
 		if c.certificate != nil {
@@ -89,6 +90,7 @@ func TestCredentials(t *testing.T) {
 		}
 	}
 	r := httptest.NewRequestWithContext(t.Context(), "POST", Prefix+issue, strings.NewReader(bodies[issue]))
+	r.Header.Set("Content-Type", "application/json")
 	r.RemoteAddr = "203.0.113.1:1"
 	r.SetBasicAuth(backend.ID, backend.Secret)
 	w := httptest.NewRecorder()

@@ -110,7 +110,7 @@ func (d *Door) keyOf(r *http.Request) (identity.AccessKey, *Problem) {
 	switch {
 	case !ok:
 		return key, refusal(flow.Unauthenticated, "there is no access key with this id and secret")
-	case !identity.Private(r, d.config.Secure):
+	case !d.config.Transport.Private(r):
 		return key, refusal(flow.PermissionDenied, "access key %s was sent without TLS: whoever listens has it now", keyID)
 	}
 	return key, nil

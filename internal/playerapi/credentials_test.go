@@ -51,6 +51,7 @@ func TestRealmsAreApart(t *testing.T) {
 		{main, "player/Session.Login", "", `{"provider":"dev","token":"{\"player_id\":\"ann\"}"}`, 400},
 	} {
 		r, _ := http.NewRequest(http.MethodPost, "http://"+c.address+"/playerflow/v1/"+c.call, strings.NewReader(c.body))
+		r.Header.Set("Content-Type", "application/json")
 		if c.token != "" {
 			r.Header.Set("Authorization", "Bearer "+c.token)
 		}

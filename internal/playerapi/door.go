@@ -7,8 +7,8 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"mime"
 	"net/http"
-	"net/netip"
 	"strconv"
 	"strings"
 	"sync"
@@ -21,6 +21,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/edge"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/playerhooks"
@@ -47,8 +48,7 @@ type Config struct {
 	Providers map[string]Provider // who says who a player is, by the name in Login; "backend" is always there
 	LoginKeys *LoginKeys          // of backends that sign tokens for their players; nil: they fetch login tickets only
 	Dev       bool                // partners and operators need no credentials
-	Secure    bool                // TLS is taken off in front of us, so a secret that came without it was not overheard
-	Proxies   []netip.Prefix      // whose X-Forwarded-For is believed
+	Transport edge.Transport      // tells which requests nobody could read on the way; X-Forwarded-For of its proxies is believed, too
 	Origins   []string            // of web pages that may call as players; AnyOrigin: all
 
 	LoginsPerAddress int    // a minute; 0: no limit
@@ -268,7 +268,24 @@ func (d *Door) wrongCall(r *http.Request, known bool) *Problem {
 	case r.Method != http.MethodPost:
 		return wrongMethod(r, http.MethodPost)
 	}
-	return nil
+	return checkMedia(r)
+}
+
+// checkMedia wants a body to be called JSON. A web page that calls it so has to ask for permission first (a CORS preflight),
+// which only the pages in Config.Origins are given.
+func checkMedia(r *http.Request) *Problem {
+	said := r.Header.Get("Content-Type")
+	if media, _, err := mime.ParseMediaType(said); said == "" && r.ContentLength == 0 || err == nil && media == "application/json" {
+		return nil
+	}
+	p := refusal(flow.InvalidArgument, "Content-Type %.100q, want application/json", said)
+	p.status = http.StatusUnsupportedMediaType
+	return p
+}
+
+// Refuse answers a request that does not reach the door.
+func Refuse(w http.ResponseWriter, message string) {
+	writeProblem(w, refusal(flow.PermissionDenied, "%s", message))
 }
 
 func wrongMethod(r *http.Request, want string) *Problem {
@@ -291,11 +308,11 @@ func (d *Door) elsewhere(path string) string {
 }
 
 func (d *Door) stranger(r *http.Request) *who {
-	return &who{door: d, address: d.clientAddress(r), host: r.Host, tls: r.TLS != nil}
+	return &who{door: d, address: d.clientAddress(r), host: r.Host, tls: d.config.Transport.Secure(r)}
 }
 
 func (r *realm) serve(w http.ResponseWriter, request *http.Request, x *who) {
-	request.Header.Set("Content-Type", "application/json") // whatever the client calls it: there is no other form
+	request.Header.Set("Content-Type", "application/json") // also of no body
 	request.Header.Set("Accept", "application/json")
 	request.Body = orEmptyObject(http.MaxBytesReader(w, request.Body, bodyMax+1))
 	w.Header().Set("Cache-Control", "no-store")

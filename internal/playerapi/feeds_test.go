@@ -110,6 +110,7 @@ func TestRevokedKeyHearsNothing(t *testing.T) {
 	}
 	base, token := x.Beside()[0], "Bearer "+key.ID+"."+key.Secret
 	r, _ := http.NewRequest(http.MethodPost, "http://"+base+"/playerflow/v1/partner/Events.Subscribe", strings.NewReader("{}"))
+	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Authorization", token)
 	answer, err := http.DefaultClient.Do(r)
 	if err != nil {

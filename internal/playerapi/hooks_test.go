@@ -181,6 +181,7 @@ func (s *backend) call(player, name, body string) (status int, answer map[string
 		s.do(&cell.AttachStream{Player: player, Session: id, Stream: uint64(s.ids)})
 	}
 	r, _ := http.NewRequestWithContext(s.Context(), http.MethodPost, s.url+PlayerPrefix+name, bytes.NewReader([]byte(body)))
+	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Authorization", "Bearer "+s.tokens[player])
 	response, err := http.DefaultClient.Do(r)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"runtime"
 	"strings"
 	"testing"
@@ -16,13 +17,17 @@ import (
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/placement"
+	"github.com/musterhq/muster/internal/edge"
 	"github.com/musterhq/muster/internal/identity"
 )
+
+// behindTLS trusts a proxy at any address to have taken TLS off.
+var behindTLS = edge.Transport{Proxies: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}, BehindTLS: true}
 
 // frontOf serves the partner realm, with a subscription of everything and the key to it.
 func frontOf(x *lobby) (base string, auth http.Header, path string) {
 	x.Helper()
-	x.door.config.Secure = true
+	x.door.config.Transport = behindTLS
 	server := httptest.NewServer(x.door.Partner())
 	x.Cleanup(server.Close)
 	key, err := x.keys.Create(identity.Backend, "")

@@ -81,6 +81,7 @@ func (x *lobby) call(token, name, body string, headers ...string) (int, map[stri
 func (x *lobby) send(to http.Handler, token, path, body string, headers ...string) (int, map[string]any) {
 	x.Helper()
 	r := httptest.NewRequestWithContext(x.Context(), http.MethodPost, path, strings.NewReader(body))
+	r.Header.Set("Content-Type", "application/json")
 	r.RemoteAddr = "127.0.0.1:1"
 	if token != "" {
 		r.Header.Set("Authorization", "Bearer "+token)

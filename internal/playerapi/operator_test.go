@@ -23,7 +23,7 @@ type desk struct {
 func newDesk(t *testing.T) *desk {
 	t.Helper()
 	x := &desk{}
-	x.lobby = newLobby(t, func(c *Config) { c.Secure, c.Log = true, slog.New(slog.NewTextHandler(&x.log, nil)) })
+	x.lobby = newLobby(t, func(c *Config) { c.Transport, c.Log = behindTLS, slog.New(slog.NewTextHandler(&x.log, nil)) })
 	var err error
 	if x.key, err = x.keys.Create(identity.Admin, "operator"); err != nil {
 		t.Fatal(err)

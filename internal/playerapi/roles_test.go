@@ -111,6 +111,7 @@ func TestRoles(t *testing.T) {
 				realm = x.door.Operator()
 			}
 			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, Prefix+name, strings.NewReader(body))
+			r.Header.Set("Content-Type", "application/json")
 			r.TLS = &tls.ConnectionState{}
 			if token != "" {
 				r.Header.Set("Authorization", "Bearer "+token)

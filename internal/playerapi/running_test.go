@@ -65,6 +65,7 @@ func (x *running) try(want int, path, token, body string) answer {
 		x.t.Error(err)
 		return nil
 	}
+	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Authorization", "Bearer "+token)
 	response, err := http.DefaultClient.Do(r)
 	if err != nil {

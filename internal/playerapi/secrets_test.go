@@ -62,6 +62,7 @@ func TestSecretsAreNotLogged(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		r.Header.Set("Content-Type", "application/json")
 		if token != "" {
 			r.Header.Set("Authorization", "Bearer "+token)
 		}

@@ -286,7 +286,7 @@ func (d *Door) streamURL(x *who) string {
 		return base + StreamPath
 	}
 	scheme := "ws://"
-	if x.tls || d.config.Secure {
+	if x.tls {
 		scheme = "wss://"
 	}
 	return scheme + x.host + StreamPath

@@ -91,6 +91,7 @@ func (x *lobby) ask(method, path string, body io.Reader, headers ...string) *htt
 	x.Helper()
 	r := httptest.NewRequestWithContext(x.Context(), method, path, body)
 	r.RemoteAddr = "127.0.0.1:1"
+	r.Header.Set("Content-Type", "application/json")
 	for i := 0; i+1 < len(headers); i += 2 {
 		r.Header.Add(headers[i], headers[i+1])
 	}

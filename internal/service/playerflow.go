@@ -40,9 +40,8 @@ func (x *Service) openPlayerFlow(doors *router) error {
 	}
 	x.hooks = playerhooks.New(hooks, x.keys.CellSecret().WebhookKey(playerhooks.KeyTarget), x.log)
 	x.players = playerapi.NewDoor(playerapi.Config{
-		Hooks: x.hooks, Proxies: s.Proxies(), Origins: s.Origins(),
+		Hooks: x.hooks, Transport: x.transport, Origins: s.Origins(),
 		Engine: x.engine, Secret: x.keys.CellSecret(), Keys: x.keys, Providers: providers, LoginKeys: keys, Dev: s.Dev,
-		Secure:           strings.HasPrefix(s.PublicURL, "https:") || strings.HasPrefix(s.PublicURL, "wss:"),
 		LoginsPerAddress: s.PlayerLoginsPerAddress,
 		PublicURL:        s.PublicURL, Log: x.log,
 	})
@@ -115,7 +114,7 @@ func (x *Service) openBeside(address string, clients func() *x509.CertPool, hand
 	if err != nil {
 		return err
 	}
-	port, err := listen.Open(listen.Config{Addr: address, Handler: handler, Log: x.log, Certificate: certificate, Clients: clients})
+	port, err := listen.Open(listen.Config{Addr: address, Handler: x.guarded(handler, refusePlayers), Log: x.log, Certificate: certificate, Clients: clients})
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/musterhq/muster/internal/devclock"
+	"github.com/musterhq/muster/internal/gamelift"
 	"github.com/musterhq/muster/internal/metrics"
 	"github.com/musterhq/muster/internal/notify"
 	"github.com/musterhq/muster/internal/operator"
@@ -16,7 +17,7 @@ import (
 
 // router tells apart what comes to the one port, by upgrade header and path.
 type router struct {
-	api      http.Handler
+	api      *gamelift.Handler
 	link     http.Handler
 	operator http.Handler
 	scripts  http.Handler

@@ -19,6 +19,7 @@ import (
 	"github.com/musterhq/muster/internal/archive"
 	archivepebble "github.com/musterhq/muster/internal/archive/pebble"
 	"github.com/musterhq/muster/internal/devclock"
+	"github.com/musterhq/muster/internal/edge"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/gamelift"
 	"github.com/musterhq/muster/internal/identity"
@@ -69,6 +70,7 @@ type Service struct {
 	stopWarning context.CancelFunc // nil when there is nothing to warn of
 	warning     sync.WaitGroup
 	publicURL   string
+	transport   edge.Transport
 }
 
 // Start opens the data directory, loads the state and answers on the port. What it opened before an error is closed
@@ -98,7 +100,7 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	if err := s.ReadPlayerFlow(core.Flow); err != nil {
 		return nil, err
 	}
-	x := &Service{settings: s, log: log, clock: o.Clock, served: make(chan error, 1)}
+	x := &Service{settings: s, log: log, clock: o.Clock, served: make(chan error, 1), transport: edge.Transport{Proxies: s.Proxies(), BehindTLS: s.BehindTLS()}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, x.close(context.WithoutCancel(ctx)))
@@ -148,11 +150,11 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 		return nil, err
 	}
 	limits.Working = s.LimitWorkingRequests
-	handler := gamelift.NewHandler(api, gamelift.Config{Keys: keys, Dev: s.Dev, Log: log, Limits: limits})
+	handler := gamelift.NewHandler(api, gamelift.Config{Keys: keys, Dev: s.Dev, Log: log, Private: x.transport.Private, Limits: limits})
 	doors.api = handler
 	x.matches = matchmaker.Start(matchmaker.Config{Engine: x.engine, Log: log, PassEvery: s.MatchEvery, Virtual: x.clock != nil})
 	x.engine.Attend(x.matches)
-	x.metrics = metrics.NewDoor(metrics.Config{Keys: keys, Dev: s.Dev, Matchmakers: x.matches.Status, Log: log})
+	x.metrics = metrics.NewDoor(metrics.Config{Keys: keys, Dev: s.Dev, Private: x.transport.Private, Matchmakers: x.matches.Status, Log: log})
 	doors.metrics = x.metrics
 	doors.operator = operator.NewDoor(operator.Config{Engine: x.engine, Authorize: handler.AuthorizeLooking, Searches: x.matches, Log: log})
 	x.notify = notify.Start(notify.Config{
@@ -163,7 +165,7 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	doors.notify = x.notify
 	x.scripts = sessionapi.NewDoor(sessionapi.Config{
 		Engine: x.engine, Keys: keys, Dev: s.Dev, Working: s.LimitWorkingRequests, Log: log,
-		Secure: strings.HasPrefix(s.PublicURL, "https:") || strings.HasPrefix(s.PublicURL, "wss:"),
+		Private: x.transport.Private,
 	})
 	doors.scripts = x.scripts
 	if err := x.openPlayerFlow(doors); err != nil {
@@ -195,7 +197,7 @@ func (x *Service) openStores() error {
 
 // openPort binds the port with the certificate that the settings name, or, for development, one of our own.
 func (x *Service) openPort(doors *router) (*listen.Server, error) {
-	config := listen.Config{Addr: x.settings.Listen, Handler: doors, Log: x.log}
+	config := listen.Config{Addr: x.settings.Listen, Handler: x.guarded(doors, doors.refuse), Log: x.log}
 	certificate, err := x.certificate()
 	if err != nil {
 		return nil, err

@@ -42,7 +42,7 @@ func (d *Door) authorize(r *http.Request, a access, what string) (caller, *Probl
 		return caller{}, unauthorized("there is no access key with this id and secret")
 	}
 	who := caller{keyID: key.ID, role: key.Role}
-	if key.Role != identity.Client && !identity.Private(r, d.config.Secure) {
+	if key.Role != identity.Client && !d.config.Private(r) {
 		// A client key is in every copy of the game, so nothing is lost when somebody listens. Any other one is a secret.
 		return caller{}, &Problem{status: http.StatusForbidden, Name: accessDenied, Message: fmt.Sprintf(
 			"access key %s has the role %s and was sent without TLS: whoever listens has it now; use https, or a key of the role client", key.ID, key.Role)}

@@ -18,7 +18,8 @@ import (
 const bodyMax = 1 << 20
 
 func readBody(w http.ResponseWriter, r *http.Request) ([]byte, *Problem) {
-	if kind := r.Header.Get("Content-Type"); kind != "" && r.Method == http.MethodPost {
+	// A web page cannot send this type to another site without asking first, and nobody here gives it leave.
+	if kind := r.Header.Get("Content-Type"); r.Method == http.MethodPost && (kind != "" || r.ContentLength != 0) {
 		if media, _, err := mime.ParseMediaType(kind); err != nil || media != "application/json" {
 			return nil, &Problem{status: http.StatusUnsupportedMediaType, Name: invalidRequest, Field: "Content-Type", Value: shortened(kind),
 				Expected: "application/json", Message: fmt.Sprintf("Content-Type: %q; want application/json", shortened(kind))}

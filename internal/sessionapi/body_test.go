@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"testing"
 	"unicode/utf8"
 
+	"github.com/musterhq/muster/internal/edge"
 	"github.com/musterhq/muster/internal/identity"
 )
 
@@ -47,6 +49,8 @@ type oneKey identity.AccessKey
 
 func (k oneKey) Find(id string) (identity.AccessKey, bool) { return identity.AccessKey(k), id == k.ID }
 
+var proxies = []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}
+
 // Only a client key may be sent where somebody can listen.
 func TestSecretsNeedTLS(t *testing.T) {
 	for _, c := range []struct {
@@ -65,7 +69,7 @@ func TestSecretsNeedTLS(t *testing.T) {
 		{identity.Admin, "[::ffff:127.0.0.1]:5", "http", false, 0},
 		{identity.Admin, "", "http", false, http.StatusForbidden},
 	} {
-		d := &Door{config: Config{Keys: oneKey{ID: "K", Secret: "s", Role: c.role}, Secure: c.secure}}
+		d := &Door{config: Config{Keys: oneKey{ID: "K", Secret: "s", Role: c.role}, Private: (&edge.Transport{Proxies: proxies, BehindTLS: c.secure}).Private}}
 		r := httptest.NewRequest("POST", c.over+"://muster.example/session/v1/JoinSession", nil)
 		r.RemoteAddr = c.from
 		r.Header.Set("Authorization", "Bearer K.s")

@@ -28,8 +28,8 @@ type Config struct {
 	Keys   Keys
 	Dev    bool // accept any credentials, also none; for loopback alone
 
-	// Secure says that clients reach the service over TLS although it may not see it: a proxy takes it off.
-	Secure bool
+	// Private reports whether nobody on the way could read a request.
+	Private func(*http.Request) bool
 
 	Working int    // requests that are worked on at a time; 0: defaultWorking
 	Limits  Limits // zero: defaultLimits

@@ -126,6 +126,11 @@ type failure struct {
 	Error *Problem `json:"error"`
 }
 
+// Refuse answers a request that does not reach the door.
+func Refuse(w http.ResponseWriter, message string) {
+	refuse(w, &Problem{status: http.StatusForbidden, Name: accessDenied, Message: message})
+}
+
 func refuse(w http.ResponseWriter, p *Problem) {
 	switch p.status {
 	case http.StatusUnauthorized:

@@ -24,6 +24,7 @@ func (s Settings) Check() error {
 		s.checkPublicURL(),
 		s.checkClock(),
 		s.checkTLS(),
+		s.checkRequireTLS(),
 		s.checkPprof(),
 		oneOf("log-level", s.LogLevel, "debug", "info", "warn", "error"),
 		oneOf("log-format", s.LogFormat, "text", "json"),

@@ -19,6 +19,7 @@ type Settings struct {
 	VirtualClock bool   `name:"virtual-clock" help:"With --dev: time stands still until a test moves it over /dev/clock. Deadlines only; connections and signatures stay on real time."`
 	TLSCert      string `name:"tls-cert" placeholder:"FILE" help:"Certificate chain in PEM; read again when the file changes."`
 	TLSKey       string `name:"tls-key" placeholder:"FILE" help:"Key of the certificate in PEM."`
+	RequireTLS   string `name:"require-tls" placeholder:"WHEN" help:"Refuse requests from other machines that did not come over TLS, here or at a trusted proxy: on, off, or auto, which is on with a certificate or an https public URL."`
 
 	LogLevel  string `name:"log-level" placeholder:"LEVEL" help:"debug, info, warn or error."`
 	LogFormat string `name:"log-format" placeholder:"FORMAT" help:"text or json."`
@@ -92,8 +93,10 @@ type Settings struct {
 func Defaults() Settings {
 	core, players := cell.DefaultConfig(), flow.DefaultConfig()
 	return Settings{
-		Data:      "data",
-		Listen:    "127.0.0.1:8080",
+		Data:       "data",
+		Listen:     "127.0.0.1:8080",
+		RequireTLS: "auto",
+
 		LogLevel:  "info",
 		LogFormat: "text",
 

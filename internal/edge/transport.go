@@ -1,0 +1,76 @@
+// Package edge is what every request passes on its way to a door. Requests that others could have read on the way are refused
+// where TLS is required. In development mode, where no credentials are asked for, requests that a web page sent are refused.
+package edge
+
+import (
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// Transport tells how requests travelled to this process.
+type Transport struct {
+	Proxies []netip.Prefix // of which X-Forwarded-Proto is believed
+
+	// BehindTLS says that a proxy in Proxies that does not send X-Forwarded-Proto receives its requests over TLS.
+	BehindTLS bool
+}
+
+// forwardedProto is the scheme by which a client reached a proxy. Every common proxy can send it.
+const forwardedProto = "X-Forwarded-Proto"
+
+// Trusts reports whether an address is one of the proxies.
+func (t *Transport) Trusts(address netip.Addr) bool {
+	address = address.Unmap().WithZone("")
+	return slices.ContainsFunc(t.Proxies, func(p netip.Prefix) bool { return p.Contains(address) })
+}
+
+// Secure reports whether the client used TLS, with this process or with a trusted proxy.
+func (t *Transport) Secure(r *http.Request) bool {
+	if r.TLS != nil {
+		return true
+	}
+	peer, ok := peerOf(r)
+	if !ok || !t.Trusts(peer) {
+		return false
+	}
+	said, https := schemeSaid(r)
+	return https || !said && t.BehindTLS
+}
+
+// Private reports whether nobody on a network could read the request: it is Secure, or it did not leave this machine. A proxy on
+// this machine that is trusted and says that its client used plain HTTP makes a request public.
+func (t *Transport) Private(r *http.Request) bool {
+	if t.Secure(r) {
+		return true
+	}
+	peer, ok := peerOf(r)
+	if !ok || !peer.IsLoopback() {
+		return false
+	}
+	said, _ := schemeSaid(r)
+	return !said || !t.Trusts(peer)
+}
+
+// schemeSaid reads X-Forwarded-Proto. A chain of proxies may list one scheme for each hop: all of them must be encrypted.
+func schemeSaid(r *http.Request) (said, https bool) {
+	values := r.Header[forwardedProto]
+	if len(values) == 0 {
+		return false, false
+	}
+	for _, value := range values {
+		for scheme := range strings.SplitSeq(value, ",") {
+			if scheme = strings.ToLower(strings.TrimSpace(scheme)); scheme != "https" && scheme != "wss" {
+				return true, false
+			}
+		}
+	}
+	return true, true
+}
+
+// peerOf is the address at the other end of the connection.
+func peerOf(r *http.Request) (netip.Addr, bool) {
+	peer, err := netip.ParseAddrPort(r.RemoteAddr)
+	return peer.Addr().Unmap(), err == nil
+}

@@ -1,0 +1,47 @@
+package gamelift
+
+import (
+	"mime"
+	"net/http"
+	"strings"
+
+	"github.com/aws/smithy-go"
+)
+
+// Refuse answers a request that does not reach the operations: 403 AccessDeniedException, in the protocol that the client speaks.
+func (h *Handler) Refuse(w http.ResponseWriter, r *http.Request, message string) {
+	refused := commonError(codeAccessDenied, "%s", message)
+	if isSTS(r) {
+		h.answerSTS(w, newRequestID(), Caller{}, refused)
+		return
+	}
+	codec, _ := route(r)
+	w.Header()["X-Amzn-Errortype"] = []string{codeAccessDenied}
+	write(w, codec, newRequestID(), statusOf(codeAccessDenied), codec.appendError(nil, codeAccessDenied, message))
+}
+
+// The media types of bodies. AWS clients send the first of each.
+var (
+	jsonMedia = []string{"application/x-amz-json-1.1", "application/x-amz-json-1.0", "application/json"}
+	cborMedia = []string{"application/cbor"}
+)
+
+// checkMedia wants a body to be called what it is. Clients always do; a web page that does, or that sends X-Amz-Target, has to ask
+// for permission first (a CORS preflight), which nobody here gives.
+func checkMedia(r *http.Request, c codec) smithy.APIError {
+	want := jsonMedia
+	if _, ok := c.(cborCodec); ok {
+		want = cborMedia
+	}
+	said := r.Header.Get("Content-Type")
+	if said == want[0] || said == "" && r.ContentLength == 0 {
+		return nil
+	}
+	media, _, err := mime.ParseMediaType(said)
+	for _, w := range want {
+		if err == nil && media == w {
+			return nil
+		}
+	}
+	return commonError(codeMediaType, "Content-Type %q: want %s", shortened(said), strings.Join(want, ", "))
+}

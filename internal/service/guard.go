@@ -1,0 +1,69 @@
+package service
+
+import (
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/musterhq/muster/internal/devclock"
+	"github.com/musterhq/muster/internal/edge"
+	"github.com/musterhq/muster/internal/playerapi"
+	"github.com/musterhq/muster/internal/serverlink"
+	"github.com/musterhq/muster/internal/sessionapi"
+)
+
+// healthPaths are asked by load balancers and supervisors, which often speak plain HTTP. They show no secret.
+var healthPaths = []string{"/healthz", "/readyz", playerapi.ReadyPath}
+
+// guarded puts the guard of all ports in front of the doors of one.
+func (x *Service) guarded(doors http.Handler, refuse func(http.ResponseWriter, *http.Request, string)) http.Handler {
+	s := x.settings
+	c := edge.Config{
+		Transport: x.transport, RequireTLS: s.TLSRequired(), Plain: healthPaths, StrictTransport: s.BehindTLS(), Refuse: refuse, Log: x.log,
+	}
+	if s.Dev {
+		c.Pages = &edge.Pages{Allowed: x.allowsPage}
+		for _, address := range []string{s.Listen, s.PartnerListen, s.OperatorListen} {
+			if host, _, err := net.SplitHostPort(address); err == nil && host != "" {
+				c.Pages.Names = append(c.Pages.Names, strings.ToLower(host))
+			}
+		}
+		if host := s.PublicHost(); host != "" {
+			c.Pages.Names = append(c.Pages.Names, host)
+		}
+	}
+	return edge.NewGuard(c, doors)
+}
+
+// allowsPage lets the pages that are named in player-origins call as players.
+func (x *Service) allowsPage(r *http.Request, origin string) bool {
+	path := r.URL.Path
+	if path != playerapi.KeysPath && !strings.HasPrefix(path, playerapi.PlayerPrefix) {
+		return false
+	}
+	origins := x.settings.Origins()
+	return slices.Contains(origins, origin) || slices.Contains(origins, playerapi.AnyOrigin)
+}
+
+// refuse answers in the form of the door that a request is for.
+func (d *router) refuse(w http.ResponseWriter, r *http.Request, message string) {
+	switch path := r.URL.Path; {
+	case strings.HasPrefix(path, playerapi.Prefix):
+		playerapi.Refuse(w, message)
+	case serverlink.IsUpgrade(r):
+		http.Error(w, message, http.StatusForbidden)
+	case strings.HasPrefix(path, devclock.Prefix):
+		devclock.Refuse(w, message)
+	case strings.HasPrefix(path, sessionapi.Prefix):
+		sessionapi.Refuse(w, message)
+	case r.Method == http.MethodPost && d.api != nil:
+		d.api.Refuse(w, r, message)
+	default:
+		http.Error(w, message, http.StatusForbidden)
+	}
+}
+
+func refusePlayers(w http.ResponseWriter, _ *http.Request, message string) {
+	playerapi.Refuse(w, message)
+}

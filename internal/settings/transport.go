@@ -1,0 +1,40 @@
+package settings
+
+import (
+	"errors"
+	"net/url"
+	"strings"
+)
+
+// hasCertificate reports whether the service speaks TLS itself, with a certificate that others trust.
+func (s Settings) hasCertificate() bool { return s.TLSCert != "" }
+
+// BehindTLS reports whether clients are told to use TLS.
+func (s Settings) BehindTLS() bool {
+	return strings.HasPrefix(s.PublicURL, "https:") || strings.HasPrefix(s.PublicURL, "wss:")
+}
+
+// TLSRequired reports whether requests from other machines have to come over TLS.
+func (s Settings) TLSRequired() bool {
+	if s.RequireTLS == "auto" {
+		return s.hasCertificate() || s.BehindTLS()
+	}
+	return s.RequireTLS == "on"
+}
+
+// PublicHost is the host name or address of the public URL, in lower case; empty without one.
+func (s Settings) PublicHost() string {
+	u, err := url.Parse(s.PublicURL)
+	if err != nil {
+		return ""
+	}
+	return strings.ToLower(u.Hostname())
+}
+
+func (s Settings) checkRequireTLS() error {
+	err := oneOf("require-tls", s.RequireTLS, "auto", "on", "off")
+	if s.RequireTLS == "on" && !s.hasCertificate() && !s.Dev && s.TrustedProxies == "" {
+		err = errors.New(`require-tls "on" without tls-cert and trusted-proxies: no other machine could connect; want a certificate, or the address of the proxy that ends TLS`)
+	}
+	return err
+}
