@@ -164,7 +164,7 @@ func printSearch(table io.Writer, s *operator.Search) {
 		fmt.Fprintln(table, "\nTICKET\tPOSSIBLE\tREJECTED BY")
 	}
 	for _, p := range s.Oldest {
-		by := strings.Join(p.Rejected, ", ")
+		by := strings.Join(rejectedBy(&p), ", ")
 		if p.NoRoom {
 			by = strings.TrimPrefix(by+", no room", ", ")
 		}
@@ -175,6 +175,17 @@ func printSearch(table io.Writer, s *operator.Search) {
 			fmt.Fprintf(table, "\nat %s\t%s: %s\n", step.At.Format("15:04:05"), printable(c.Property), printable(strings.TrimPrefix(c.From+" to ", " to ")+c.To))
 		}
 	}
+}
+
+// rejectedBy names the rules against a pair, with the reasons as far as they are known.
+func rejectedBy(p *operator.Pair) (rules []string) {
+	for i, rule := range p.Rejected {
+		if i < len(p.Reasons) && p.Reasons[i] != "" {
+			rule += " (" + p.Reasons[i] + ")"
+		}
+		rules = append(rules, rule)
+	}
+	return rules
 }
 
 // printable keeps what strangers chose, such as the name of a player, from driving the terminal.

@@ -3,14 +3,12 @@ package matchmaker
 import (
 	"context"
 	"errors"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
-	"github.com/musterhq/muster/internal/domain/matcher"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 )
 
@@ -29,12 +27,12 @@ type lane struct {
 	inboxLock sync.Mutex
 	inbox     []word
 
-	mu     sync.Mutex // held for a pass
-	pool   *Pool      // nil: there is no rule set yet
-	took   time.Duration
-	counts lastCounts
-	lost   atomic.Uint64                   // commands with proposals that were refused
-	why    [domain.Stale + 1]atomic.Uint64 // the proposals, by reason
+	mu   sync.Mutex // held for a pass
+	pool *Pool      // nil: there is no rule set yet
+	took time.Duration
+	ends lastEnds
+	lost atomic.Uint64                   // commands with proposals that were refused
+	why  [domain.Stale + 1]atomic.Uint64 // the proposals, by reason
 }
 
 // word is something that a lane is told.
@@ -198,7 +196,7 @@ func (l *lane) hear() (bool, error) {
 		case started:
 			l.pool.Add(&w.ticket)
 		case ended:
-			l.counts.keep(w.no, l.pool.matcher.Counts(w.no))
+			l.keepEnd(w.no)
 			l.pool.Remove(w.no)
 		case proposed:
 			l.pool.Remove(w.no)
@@ -330,27 +328,4 @@ func (l *lane) do(ctx context.Context, cmd cell.Command) error {
 			return ctx.Err()
 		}
 	}
-}
-
-// lastCounts remembers how the rules judged the tickets that ended last, for those who tell of their end.
-type lastCounts struct {
-	counts map[uint64][]matchmaking.RuleCount
-	order  []uint64
-}
-
-const lastCountsMost = 4096
-
-func (c *lastCounts) keep(no uint64, from []matcher.RuleCount) {
-	if len(from) == 0 {
-		return
-	}
-	if c.counts == nil {
-		c.counts = map[uint64][]matchmaking.RuleCount{}
-	}
-	if len(c.order) == lastCountsMost {
-		delete(c.counts, c.order[0])
-		c.order = slices.Delete(c.order, 0, 1)
-	}
-	c.counts[no] = counts(from)
-	c.order = append(c.order, no)
 }

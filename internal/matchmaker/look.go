@@ -59,8 +59,11 @@ func (r *Runner) Counts(configuration string, no uint64) []matchmaking.RuleCount
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if c, ok := l.counts.counts[no]; ok || l.pool == nil {
-		return c
+	if x, ok := l.ends.byTicket[no]; ok {
+		return counts(x.why.Counts)
+	}
+	if l.pool == nil {
+		return nil
 	}
 	return counts(l.pool.matcher.Counts(no))
 }

@@ -2,8 +2,6 @@ package operator
 
 import (
 	"context"
-	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -17,24 +15,34 @@ import (
 // Search is why a ticket waits in its pool: who could be in a match with it now, what the rules say to whom, and what
 // waiting changes. Rules are named as in the rule set.
 type Search struct {
+	Ended       bool     `json:"ended,omitempty"` // the ticket ended, and this is what stood against it then
 	Waited      int64    `json:"waitedSeconds"`
 	Unmatchable string   `json:"unmatchable,omitempty"` // what no partner and no wait can help
 	Needed      int32    `json:"playersNeeded"`         // that a match has at least, at the ticket's age
+	Short       int32    `json:"playersShort"`          // how many more players a match needs than the ticket and its possible partners have
 	Others      int      `json:"otherTickets"`          // in the pool
+	Effort      string   `json:"effort"`                // SEARCHED; CONTINUED: the search used up its budget and goes on; GIVEN_UP: it went on for as long as it may
+	Turns       int      `json:"turns,omitempty"`       // of a search that goes on
 	Alone       []string `json:"rejectedAlone,omitempty"`
 	Now         Partners `json:"now"`
 	Together    []string `json:"rejectedTogether,omitempty"` // rules against the first match of possible partners that is large enough
-	Oldest      []Pair   `json:"oldest,omitempty"`           // the oldest other tickets, one by one
-	Steps       []Step   `json:"steps,omitempty"`            // what waiting changes, the next first
-	Rules       []Rule   `json:"rules,omitempty"`            // how often each was evaluated with this ticket
+	// Reasons say what the rules in Alone and Together have against it, with the values, by rule.
+	Reasons map[string]string `json:"reasons,omitempty"`
+
+	backfill bool
+	players  int32  // of the ticket
+	Oldest   []Pair `json:"oldest,omitempty"` // the oldest other tickets, one by one
+	Steps    []Step `json:"steps,omitempty"`  // what waiting changes, the next first
+	Rules    []Rule `json:"rules,omitempty"`  // how often each was evaluated with this ticket
 }
 
 // Partners counts the other tickets, pair by pair with this one.
 type Partners struct {
-	Looked   int         `json:"looked"`   // at so many others, the oldest
-	Possible int         `json:"possible"` // with whom nothing stands against a match yet
-	Players  int32       `json:"players"`  // of those
-	NoRoom   int         `json:"noRoom"`   // who find no place on a team beside it
+	Looked   int         `json:"looked"`         // at so many others, the oldest
+	More     bool        `json:"more,omitempty"` // there are more than were looked at
+	Possible int         `json:"possible"`       // with whom nothing stands against a match yet
+	Players  int32       `json:"players"`        // of those
+	NoRoom   int         `json:"noRoom"`         // who find no place on a team beside it
 	Rejected []Rejection `json:"rejected,omitempty"`
 }
 
@@ -42,6 +50,8 @@ type Partners struct {
 type Rejection struct {
 	Rule    string `json:"rule"`
 	Tickets int    `json:"tickets"`
+	With    string `json:"with,omitempty"`   // the oldest of them
+	Reason  string `json:"reason,omitempty"` // what the rule says against that one, with the values
 }
 
 // Pair is one other ticket.
@@ -49,6 +59,7 @@ type Pair struct {
 	Ticket   string   `json:"ticket"`
 	Possible bool     `json:"possible"`
 	Rejected []string `json:"rejectedBy,omitempty"`
+	Reasons  []string `json:"reasons,omitempty"` // in the order of Rejected
 	NoRoom   bool     `json:"noRoom,omitempty"`
 }
 
@@ -78,6 +89,8 @@ type Rule struct {
 type Searches interface {
 	// Explain says why a ticket waits, under which rule set; false for one that is in no pool.
 	Explain(configuration string, no uint64, now domain.Time) (matcher.Explanation, *ruleset.RuleSet, bool)
+	// ExplainEnd says what stood against a ticket when it ended; false if that is not known.
+	ExplainEnd(configuration string, no uint64) (matcher.Explanation, *ruleset.RuleSet, bool)
 }
 
 func (d *Door) explainTicket(ctx context.Context, id string) (*Explanation, error) {
@@ -106,7 +119,12 @@ func (d *Door) explainTicket(ctx context.Context, id string) (*Explanation, erro
 		x.fact("answers", answersInWords(&t.Ticket))
 		x.fact("game session", o.Game)
 	}
-	if t.Status.Waits() {
+	if t.Status == matchmaking.RequiresAcceptance {
+		if err := d.acceptanceOf(ctx, x, &t); err != nil {
+			return nil, err
+		}
+	}
+	if t.Status.Waits() || t.End != 0 {
 		if err := d.searchOf(ctx, x, &t); err != nil {
 			return nil, err
 		}
@@ -138,20 +156,59 @@ func answersInWords(t *matchmaking.Ticket) string {
 	return strings.Join(all, ", ")
 }
 
-// searchOf asks the pool in which the ticket waits.
+// acceptanceOf notes until when a proposed match waits for its players, and for whom.
+func (d *Door) acceptanceOf(ctx context.Context, x *Explanation, t *cell.Ticket) error {
+	return d.engine.Read(ctx, func(v *cell.View) error {
+		match, ok := v.Match(t.Outcome.Match)
+		if !ok {
+			return nil
+		}
+		x.fact("accept until", clock(match.AcceptBy))
+		var silent []string
+		for _, seat := range match.Seats {
+			other, ok := v.TicketNo(seat.Ticket)
+			if !ok || other.Outcome == nil || other.Backfill {
+				continue // the roster of a backfill is not asked
+			}
+			for i, p := range other.PlayersOf() {
+				if other.Outcome.Answer(i) == matchmaking.NoAnswer {
+					silent = append(silent, p.ID+" (ticket "+other.ID+")")
+				}
+			}
+		}
+		x.fact("not answered", strings.Join(silent, ", "))
+		return nil
+	})
+}
+
+// searchOf asks the pool in which the ticket waits, or waited until it ended.
 func (d *Door) searchOf(ctx context.Context, x *Explanation, t *cell.Ticket) error {
 	if d.searches == nil {
 		return nil
 	}
-	found, rules, ok := d.searches.Explain(t.Configuration, t.No, domain.TimeOf(d.engine.Now()))
+	var found matcher.Explanation
+	var rules *ruleset.RuleSet
+	var ok bool
+	if t.End != 0 {
+		found, rules, ok = d.searches.ExplainEnd(t.Configuration, t.No)
+	} else {
+		found, rules, ok = d.searches.Explain(t.Configuration, t.No, domain.TimeOf(d.engine.Now()))
+	}
 	if !ok {
 		return nil
 	}
 	names := map[uint64]string{}
 	err := d.engine.Read(ctx, func(v *cell.View) error {
+		keys := make([]uint64, 0, 16)
 		for _, p := range found.Oldest {
-			if other, ok := v.TicketNo(p.Key); ok {
-				names[p.Key] = other.ID
+			keys = append(keys, p.Key)
+		}
+		for _, r := range found.Now.Rejected {
+			keys = append(keys, r.With)
+		}
+		for _, key := range keys {
+			if other, ok := v.TicketNo(key); ok {
+				names[key] = other.ID
 			}
 		}
 		return nil
@@ -160,31 +217,48 @@ func (d *Door) searchOf(ctx context.Context, x *Explanation, t *cell.Ticket) err
 		return err
 	}
 	x.Search = search(&found, rules, names)
+	x.Search.Ended = t.End != 0
 	return nil
 }
 
+var effortNames = [...]string{matcher.Searched: "SEARCHED", matcher.Continued: "CONTINUED", matcher.GivenUp: "GIVEN_UP"}
+
 // search puts what the matcher says in the rule set's names.
 func search(found *matcher.Explanation, rules *ruleset.RuleSet, names map[uint64]string) *Search {
-	named := func(places []int) (all []string) {
-		for _, i := range places {
-			all = append(all, rules.Rules[i].Name)
+	s := &Search{
+		Waited: found.Waited, Unmatchable: found.Unmatchable, Needed: found.Needed, Others: found.Others,
+		Effort: effortNames[found.Effort], Turns: found.Turns, backfill: found.Backfill, players: found.Players,
+		Short: max(0, found.Needed-found.Players-found.Now.Players), Reasons: map[string]string{},
+	}
+	if s.backfill && found.Now.Players == 0 {
+		s.Short = max(1, s.Short)
+	}
+	named := func(objections []matcher.Objection) (all, reasons []string) {
+		for _, o := range objections {
+			all, reasons = append(all, rules.Rules[o.Rule].Name), append(reasons, o.Reason)
+		}
+		return all, reasons
+	}
+	noted := func(objections []matcher.Objection) []string {
+		all, reasons := named(objections)
+		for i, name := range all {
+			s.Reasons[name] = reasons[i]
 		}
 		return all
 	}
 	partners := func(p *matcher.Partners) Partners {
-		out := Partners{Looked: p.Looked, Possible: p.Possible, Players: p.Players, NoRoom: p.NoRoom}
+		out := Partners{Looked: p.Looked, More: p.More, Possible: p.Possible, Players: p.Players, NoRoom: p.NoRoom}
 		for _, r := range p.Rejected {
-			out.Rejected = append(out.Rejected, Rejection{rules.Rules[r.Rule].Name, r.Tickets})
+			out.Rejected = append(out.Rejected, Rejection{rules.Rules[r.Rule].Name, r.Tickets, names[r.With], r.Reason})
 		}
 		return out
 	}
-	s := &Search{
-		Waited: found.Waited, Unmatchable: found.Unmatchable, Needed: found.Needed, Others: found.Others,
-		Alone: named(found.Alone), Now: partners(&found.Now), Together: named(found.Together),
-	}
+	s.Now, s.Alone, s.Together = partners(&found.Now), noted(found.Alone), noted(found.Together)
 	for _, p := range found.Oldest {
 		if id, ok := names[p.Key]; ok { // it may have gone meanwhile
-			s.Oldest = append(s.Oldest, Pair{id, p.Possible, named(p.Rejected), p.NoRoom})
+			pair := Pair{Ticket: id, Possible: p.Possible, NoRoom: p.NoRoom}
+			pair.Rejected, pair.Reasons = named(p.Rejected)
+			s.Oldest = append(s.Oldest, pair)
 		}
 	}
 	for _, step := range found.Steps {
@@ -202,68 +276,4 @@ func search(found *matcher.Explanation, rules *ruleset.RuleSet, names map[uint64
 		s.Rules = append(s.Rules, Rule{rules.Rules[c.Rule].Name, c.Passed, c.Failed})
 	}
 	return s
-}
-
-func whyTicket(x *Explanation, t *cell.Ticket) string {
-	switch t.Status {
-	case matchmaking.RequiresAcceptance:
-		return "A match was found, and not all of its players have accepted it."
-	case matchmaking.Placing:
-		return "A match was made, and its queue looks for a place: see placement " + t.Outcome.Match + "."
-	case matchmaking.Completed:
-		return fmt.Sprintf("It was matched, and ended after %s.", t.End.Sub(t.Start).Round(time.Millisecond))
-	case matchmaking.Queued, matchmaking.Searching:
-		return whyWaiting(x.Search)
-	default:
-		if text := t.Reason.Message(t.Game); text != "" {
-			return text
-		}
-		return "It ended as " + t.Status.String() + "."
-	}
-}
-
-func whyWaiting(s *Search) string {
-	switch {
-	case s == nil:
-		return "It waits, and the next pass will look at it."
-	case s.Unmatchable != "":
-		return "It can never be matched: " + s.Unmatchable + "."
-	case len(s.Alone) > 0:
-		return "It waits: " + inWords("rule", s.Alone) + " rejects it whoever its partners are. " + nextStep(s)
-	case s.Others == 0:
-		return "It waits, and nobody else does."
-	}
-	text := fmt.Sprintf("It waits. Of %d other tickets, %d could be in a match with it", s.Now.Looked, s.Now.Possible)
-	if len(s.Now.Rejected) > 0 {
-		most := s.Now.Rejected[0]
-		for _, r := range s.Now.Rejected {
-			if r.Tickets > most.Tickets {
-				most = r
-			}
-		}
-		text += fmt.Sprintf("; rule %s rejects %d", most.Rule, most.Tickets)
-	}
-	text += fmt.Sprintf(". A match has at least %d players. ", s.Needed)
-	if len(s.Together) > 0 {
-		text += "The first match that is large enough is rejected by " + inWords("rule", s.Together) + ". "
-	}
-	return strings.TrimSpace(text + nextStep(s))
-}
-
-func inWords(what string, names []string) string { return what + " " + strings.Join(names, " and ") }
-
-func nextStep(s *Search) string {
-	if len(s.Steps) == 0 {
-		return "Waiting changes no rule any more."
-	}
-	step := s.Steps[0]
-	var changes []string
-	for _, c := range step.Changes {
-		changes = append(changes, c.Property+" becomes "+c.To)
-	}
-	text := "At " + step.At.Format(timeForm) + " " + strings.Join(changes, " and ")
-	if step.Partners != nil {
-		text += "; then " + strconv.Itoa(step.Partners.Possible) + " could be"
-	}
-	return text + "."
 }

@@ -92,7 +92,8 @@ func TestTicketThatWaitsIsExplained(t *testing.T) {
 	if p := s.Steps[0].Partners; p == nil || p.Possible != 1 {
 		t.Errorf("partners after the step: %+v, want one", p)
 	}
-	for _, want := range []string{"It waits.", "rule Near rejects", "rules[Near].maxDistance becomes 1000", "then 1 could be"} {
+	for _, want := range []string{"It waits.", "rule Near rejects", "(ticket far: from 500 to 10 it is 490, want at most 5)",
+		"A match has at least 2 players; this ticket and those have 1, so 1 are missing.", "rules[Near].maxDistance becomes 1000", "then 1 could be"} {
 		if !strings.Contains(x.Why, want) {
 			t.Errorf("why: %q does not say %q", x.Why, want)
 		}
@@ -114,5 +115,84 @@ func TestTicketThatEndedIsExplained(t *testing.T) {
 	}
 	if status, body := o.ask("explain/ticket/nobody"); status != 404 {
 		t.Errorf("unknown ticket: %d %s, want 404", status, body)
+	}
+}
+
+// configuration makes one for the duel's rules.
+func (o *office) configuration(name string, change func(*matchmaking.Configuration)) {
+	o.Helper()
+	c := matchmaking.Configuration{Name: name, Region: "us-east-1", RuleSet: "duel", Standalone: true, RequestTimeout: 2 * time.Hour}
+	change(&c)
+	o.do(&cell.CreateConfiguration{Configuration: c})
+}
+
+func (o *office) says(x *Explanation, wants ...string) {
+	o.Helper()
+	for _, want := range wants {
+		if !strings.Contains(x.Why, want) {
+			o.Errorf("why: %q does not say %q", x.Why, want)
+		}
+	}
+}
+
+func duelist(id string, skill float64) matchmaking.Player {
+	return matchmaking.Player{ID: id, Attributes: []ruleset.NamedValue{{Name: "skill", Value: ruleset.Value{Kind: ruleset.Number, Number: skill}}}}
+}
+
+func TestTicketThatWaitsForAnswersIsExplained(t *testing.T) {
+	o := newOffice(t)
+	o.matchmaking()
+	o.configuration("asked", func(c *matchmaking.Configuration) { c.AcceptanceRequired, c.AcceptanceTimeout = true, 10*time.Minute })
+	for _, name := range []string{"ann", "bob"} {
+		o.do(&cell.StartMatchmaking{Configuration: "asked", ID: name, Chosen: true, Players: []matchmaking.Player{duelist(name+"-player", 10)}})
+	}
+	o.explained("ann", func(x *Explanation) bool { return x.Status == "REQUIRES_ACCEPTANCE" })
+	o.do(&cell.AcceptMatch{Ticket: "ann", Players: []string{"ann-player"}, Accept: true})
+	x := o.explain("ticket/ann")
+	o.says(&x, "No answer yet from bob-player (ticket bob).", "They can accept until 20")
+	if strings.Contains(x.Why, "ann-player") {
+		t.Errorf("why: %q names a player who has accepted", x.Why)
+	}
+}
+
+func TestTicketThatTimedOutKeepsWhatStoodAgainstIt(t *testing.T) {
+	o := newOffice(t)
+	o.matchmaking()
+	o.configuration("short", func(c *matchmaking.Configuration) { c.RequestTimeout = time.Minute })
+	for name, skill := range map[string]float64{"ann": 10, "far": 55} {
+		o.do(&cell.StartMatchmaking{Configuration: "short", ID: name, Chosen: true, Players: []matchmaking.Player{duelist(name, skill)}})
+	}
+	o.do(&cell.StartMatchmaking{Configuration: "short", ID: "unable", Chosen: true, Players: []matchmaking.Player{{ID: "unable"}}})
+	o.explained("ann", func(x *Explanation) bool { return x.Search != nil && x.Search.Others == 2 })
+	o.offset.Add(int64(2 * time.Minute))
+	o.do(&cell.CreateLocation{Name: "custom-c", Region: "us-east-1"}) // wakes the clock
+	x := o.explained("unable", func(x *Explanation) bool { return x.Status == "TIMED_OUT" && x.Search != nil })
+	o.says(&x, "timing out", "It can never be matched: player", "skill")
+	x = o.explained("ann", func(x *Explanation) bool { return x.Status == "TIMED_OUT" && x.Search != nil })
+	if !x.Search.Ended {
+		t.Errorf("got %+v, want the search as it ended", x.Search)
+	}
+	o.says(&x, "Removed from matchmaking due to timing out.")
+	if !strings.Contains(x.Why, "it is 45, want at most 5") && !strings.Contains(o.explain("ticket/far").Why, "it is 45, want at most 5") {
+		t.Errorf("why: %q and %q, want one to say that they were 45 apart", x.Why, o.explain("ticket/far").Why)
+	}
+}
+
+func TestWhyWaiting(t *testing.T) {
+	crowd := Search{Needed: 10, Short: 7, Others: 4999, Effort: "CONTINUED", Turns: 12, Now: Partners{Looked: 2000, More: true, Possible: 2, Players: 2,
+		Rejected: []Rejection{{"Mode", 3, "t1", "the values are not all equal"}, {"Near", 1990, "t2", "from 55 to 10 it is 45, want at most 10"}}}}
+	for want, s := range map[string]Search{
+		"It waits. Of the 2000 oldest of 4999 other tickets, 2 could be in a match with it; rule Near rejects 1990 (ticket t2: from 55 to 10 it is 45, " +
+			"want at most 10). A match has at least 10 players; this ticket and those have 3, so 7 are missing. The search for a match used up its " +
+			"budget, and goes on while the matchmaker is idle: 12 turns so far. Waiting changes no rule any more.": crowd,
+		`It can never be matched: its roster has 6 players on team "red", which takes 5.`: {Unmatchable: `its roster has 6 players on team "red", which takes 5`},
+		"It waits. Of 1 other ticket, 0 could be in a match with it. Its game session has 3 players, and needs at least 1 more. Waiting changes no rule any more.": {
+			backfill: true, players: 3, Short: 1, Others: 1, Now: Partners{Looked: 1}},
+		"This is how the search stood at its end. No other ticket waits.":                                                   {Ended: true},
+		"It waits. Rule Ping rejects it with any partner: no region was reported by all. Waiting changes no rule any more.": {Alone: []string{"Ping"}, Reasons: map[string]string{"Ping": "no region was reported by all"}},
+	} {
+		if got := whyWaiting(&s); got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
 	}
 }

@@ -138,6 +138,16 @@ func (v *View) FreeSlots(game string) (free int32, ok bool) {
 	return free, ok
 }
 
+// Match returns a match whose players are asked, or that is being placed.
+func (v *View) Match(id string) (matchmaking.Match, bool) {
+	v.sawAll()
+	r, ok := v.c.matchmaking.Match(id)
+	if !ok {
+		return matchmaking.Match{}, false
+	}
+	return *v.c.matchmaking.Matches.Get(r), true
+}
+
 // Hosted returns what is known of a game session that came of a match.
 func (v *View) Hosted(game session.ID) (matchmaking.Hosted, bool) {
 	r, ok := v.c.matchmaking.HostedBy(string(game))

@@ -1,6 +1,7 @@
 package matcher
 
 import (
+	"math"
 	"slices"
 
 	"github.com/musterhq/muster/internal/domain"
@@ -12,26 +13,16 @@ func (m *Matcher) Explain(key uint64, now domain.Time) (Explanation, bool) {
 	if !ok {
 		return Explanation{}, false
 	}
-	t := &m.pool.tickets[slot]
-	level := m.level(slot, now)
-	e := Explanation{
-		Key: key, Waited: age(t.start, now), Level: level, Unmatchable: m.pool.records[slot].fault,
-		Needed: m.rules.Level(level).Minimum, Players: t.players, Others: m.Len() - 1, Counts: m.Counts(key),
-	}
+	stats := m.stats // looking is no work of the matcher's
+	defer func() { m.stats = stats }()
+	e := m.explain(slot, now, explainLooked)
 	if e.Unmatchable != "" {
 		return e, true
 	}
-	stats := m.stats // looking is no work of the matcher's
-	defer func() { m.stats = stats }()
-	if !m.rules.Large {
-		e.Alone = m.against(level, slot)
-	}
-	e.Effort, e.Turns = m.effortOf(slot)
-	e.Now, e.Oldest = m.partners(slot, now)
 	e.Together = m.together(slot, now)
 	waits := m.rules.Waits()
-	for k := level + 1; k < len(waits); k++ {
-		step := Step{At: t.start + domain.Time(waits[k])*1000, Level: k}
+	for k := e.Level + 1; k < len(waits); k++ {
+		step := Step{At: m.pool.tickets[slot].start + domain.Time(waits[k])*1000, Level: k}
 		before, then := m.rules.Level(k-1), m.rules.Level(k)
 		for i := range then.Rules {
 			if then.Rules[i] != before.Rules[i] {
@@ -43,28 +34,63 @@ func (m *Matcher) Explain(key uint64, now domain.Time) (Explanation, bool) {
 				step.Teams = append(step.Teams, i)
 			}
 		}
-		if k <= level+explainSteps {
-			step.Partners, _ = m.partners(slot, step.At)
+		if k <= e.Level+explainSteps {
+			step.Partners, _ = m.partners(slot, step.At, explainLooked)
 		}
 		e.Steps = append(e.Steps, step)
 	}
 	return e, true
 }
 
-// partners looks at the ticket together with each of the others, as they are at a time.
-func (m *Matcher) partners(slot int32, now domain.Time) (p Partners, oldest []Partner) {
-	rejected := make([]int, m.ruleCount())
+// ExplainEnd says what stood against a ticket that is about to leave the pool: a cheap part of Explain, since many tickets may
+// time out at the same moment.
+func (m *Matcher) ExplainEnd(key uint64, now domain.Time) (Explanation, bool) {
+	slot, ok := m.pool.slots[key]
+	if !ok {
+		return Explanation{}, false
+	}
+	stats := m.stats
+	defer func() { m.stats = stats }()
+	e := m.explain(slot, now, explainEnded)
+	e.Oldest = nil
+	return e, true
+}
+
+// explain is what is said of every ticket, after a look at so many others.
+func (m *Matcher) explain(slot int32, now domain.Time, looked int) Explanation {
+	t, r := &m.pool.tickets[slot], &m.pool.records[slot]
+	level := m.level(slot, now)
+	e := Explanation{
+		Key: r.key, Waited: age(t.start, now), Level: level, Unmatchable: r.fault, Backfill: t.backfill,
+		Needed: m.rules.Level(level).Minimum, Players: t.players, Others: m.Len() - 1, Counts: m.Counts(r.key),
+	}
+	if e.Unmatchable != "" {
+		return e
+	}
+	if !m.rules.Large {
+		e.Alone = m.objections(level, m.against(level, slot), slot)
+	}
+	e.Effort, e.Turns = m.effortOf(slot)
+	e.Now, e.Oldest = m.partners(slot, now, looked)
+	return e
+}
+
+// partners looks at the ticket together with each of the oldest others, as they are at a time.
+func (m *Matcher) partners(slot int32, now domain.Time, most int) (p Partners, oldest []Partner) {
+	rejected := make([]Rejection, m.ruleCount())
 	for _, chunk := range m.pool.ages.chunks {
 		for _, other := range chunk {
 			if other == slot {
 				continue
 			}
-			if p.Looked == explainLooked {
+			if p.Looked == most {
+				p.More = true
 				break
 			}
 			p.Looked++
-			one := m.pair(slot, other, now)
+			one, rules := m.pair(slot, other, now)
 			if len(oldest) < explainOldest {
+				one.Rejected = m.objections(one.Level, rules, slot, other)
 				oldest = append(oldest, one)
 			}
 			if one.Possible {
@@ -74,27 +100,52 @@ func (m *Matcher) partners(slot int32, now domain.Time) (p Partners, oldest []Pa
 			if one.NoRoom {
 				p.NoRoom++
 			}
-			for _, rule := range one.Rejected {
-				rejected[rule]++
+			for _, rule := range rules {
+				if r := &rejected[rule]; r.Tickets == 0 {
+					*r = Rejection{Rule: rule, With: one.Key, Reason: m.reasonAgainst(one.Level, rule, slot, other)}
+				}
+				rejected[rule].Tickets++
 			}
 		}
 	}
-	for rule, n := range rejected {
-		if n > 0 {
-			p.Rejected = append(p.Rejected, Rejection{rule, n})
+	for _, r := range rejected {
+		if r.Tickets > 0 {
+			p.Rejected = append(p.Rejected, r)
 		}
 	}
 	return p, oldest
 }
 
-// pair looks at two tickets at the level that a match of them has.
-func (m *Matcher) pair(slot, other int32, now domain.Time) Partner {
+// pair looks at two tickets at the level that a match of them has, and returns the rules against them.
+func (m *Matcher) pair(slot, other int32, now domain.Time) (one Partner, rules []int) {
 	two := [2]joined{{slot: slot}, {slot: other}}
-	one := Partner{Key: m.pool.records[other].key, Level: m.ageLevel(two[:], now)}
+	one = Partner{Key: m.pool.records[other].key, Level: m.ageLevel(two[:], now)}
 	one.NoRoom = !m.roomFor(one.Level, slot, other)
-	one.Rejected = m.against(one.Level, slot, other)
-	one.Possible = !one.NoRoom && len(one.Rejected) == 0
-	return one
+	rules = m.against(one.Level, slot, other)
+	one.Possible = !one.NoRoom && len(rules) == 0
+	return one, rules
+}
+
+// objections puts reasons to the rules that are against some tickets.
+func (m *Matcher) objections(level int, rules []int, tickets ...int32) (all []Objection) {
+	for _, rule := range rules {
+		all = append(all, Objection{rule, m.reasonAgainst(level, rule, tickets...)})
+	}
+	return all
+}
+
+// reasonAgainst says in words what a rule has against tickets, as they stand where the fewest rules are against them.
+func (m *Matcher) reasonAgainst(level, rule int, tickets ...int32) (reason string) {
+	s, fewest := &m.search, math.MaxInt
+	s.level, s.take = &m.plan.levels[level], which{}
+	s.eachStanding(tickets, func() {
+		if rules := s.standing(); len(rules) < fewest && slices.Contains(rules, rule) {
+			fewest = len(rules)
+			m.fillCandidate(&s.cand, s.joined)
+			reason = m.rules.Level(level).Reason(rule, &s.cand.Candidate)
+		}
+	})
+	return reason
 }
 
 // roomFor reports whether teams have room for both tickets.
@@ -248,20 +299,16 @@ func (s *search) standing() []int {
 }
 
 // together returns the rules that reject the first match around the ticket that is large enough.
-func (m *Matcher) together(slot int32, now domain.Time) []int {
+func (m *Matcher) together(slot int32, now domain.Time) []Objection {
 	if m.rules.Large {
 		return nil
 	}
 	counts := m.counters(slot)
 	saved := slices.Clone(counts)
 	s := &m.search
-	s.whyNot = []int{}
+	s.whyNot, s.asked = nil, true
 	m.around(slot, which{backfills: true}, now, false)
-	rules := s.whyNot
-	s.whyNot = nil
+	s.asked = false
 	copy(counts, saved)
-	if len(rules) == 0 {
-		return nil
-	}
-	return rules
+	return s.whyNot
 }

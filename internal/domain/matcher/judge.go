@@ -54,12 +54,8 @@ func (s *search) legal(level int) bool {
 		s.evaluated(s.cost(l.level.Rules))
 		return l.level.Accepts(&s.cand.Candidate)
 	}
-	if s.whyNot != nil && len(s.whyNot) == 0 {
-		for _, rule := range s.level.required {
-			if s.verdict(rule) != ruleset.Holds {
-				s.whyNot = append(s.whyNot, rule)
-			}
-		}
+	if s.asked && len(s.whyNot) == 0 {
+		s.noteWhyNot()
 	}
 	legal := true
 	for _, rule := range s.level.required {
@@ -71,6 +67,16 @@ func (s *search) legal(level int) bool {
 		}
 	}
 	return legal
+}
+
+// noteWhyNot remembers what the rules have against the candidate, for an explanation.
+func (s *search) noteWhyNot() {
+	for _, rule := range s.level.required {
+		if s.verdict(rule) != ruleset.Holds {
+			s.fill()
+			s.whyNot = append(s.whyNot, Objection{rule, s.level.level.Reason(rule, &s.cand.Candidate)})
+		}
+	}
 }
 
 func (s *search) cost(rules []*ruleset.Rule) (cost int) {

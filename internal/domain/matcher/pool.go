@@ -109,6 +109,9 @@ func (m *Matcher) read(t Ticket) (record, error) {
 	} else if int32(len(t.Players)) > m.rules.PartyMax && r.fault == "" {
 		r.fault = fmt.Sprintf("it has %d players, and the largest team takes %d", len(t.Players), m.rules.PartyMax)
 	}
+	if r.roster != nil && r.fault == "" {
+		r.fault = m.rosterFault(r.roster, int32(len(t.Players)))
+	}
 	for i := range t.Players {
 		r.players[i].Latencies = m.pool.regions.take(t.Players[i].Latencies)
 	}
@@ -132,6 +135,33 @@ func (m *Matcher) readRoster(t Ticket) (*roster, error) {
 		}
 	}
 	return r, nil
+}
+
+// rosterFault says why no newcomer can ever join a roster, at the last of the rule set's levels; "" if one can at some level.
+func (m *Matcher) rosterFault(r *roster, players int32) (fault string) {
+	for i := range m.rules.Waits() {
+		if fault = m.rosterFaultAt(m.rules.Level(i), r, players); fault == "" {
+			return ""
+		}
+	}
+	return fault
+}
+
+func (m *Matcher) rosterFaultAt(level *ruleset.Level, r *roster, players int32) string {
+	missing := int32(0)
+	for i, size := range level.Teams {
+		if r.sizes[i] > size.Max {
+			return fmt.Sprintf("its roster has %d players on team %.100q, which takes %d", r.sizes[i], m.rules.Teams[i].Name, size.Max)
+		}
+		missing += max(0, size.Min-r.sizes[i])
+	}
+	switch {
+	case players >= level.Slots:
+		return fmt.Sprintf("its roster has %d players, and the teams take no more", players)
+	case r.free >= 0 && missing > r.free:
+		return fmt.Sprintf("its teams lack %d players to their minimum, and its game session takes %d", missing, r.free)
+	}
+	return ""
 }
 
 func (m *Matcher) teamNamed(name string) int {

@@ -49,11 +49,12 @@ type search struct {
 	units [2]unit
 	seats *search // for seating the same tickets anew
 
-	// For explanations only: the rules that are against each depth of the candidate, and those that rejected the first
-	// one that was large enough; nil when nobody asks.
+	// For explanations only: the rules that are against each depth of the candidate, and, when asked, those that rejected
+	// the first one that was large enough.
 	failing []int
 	failed  [][]int
-	whyNot  []int
+	whyNot  []Objection
+	asked   bool
 }
 
 // joined is a ticket in the candidate.
