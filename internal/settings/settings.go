@@ -40,6 +40,11 @@ type Settings struct {
 	LimitComputesPerFleet    int `name:"limit-computes-per-fleet" placeholder:"N" help:"Most computes of a fleet."`
 	LimitProcessesPerCompute int `name:"limit-processes-per-compute" placeholder:"N" help:"Most game server processes of a compute."`
 
+	// The cloud service has 1,000 rule sets and 100 or 300 configurations, by the edition of its quota page.
+	LimitQueues         int `name:"limit-queues" placeholder:"N" help:"Most game session queues."`
+	LimitRuleSets       int `name:"limit-matchmaking-rule-sets" placeholder:"N" help:"Most matchmaking rule sets."`
+	LimitConfigurations int `name:"limit-matchmaking-configurations" placeholder:"N" help:"Most matchmaking configurations."`
+
 	LimitPlayersPerGameSession int32 `name:"limit-players-per-game-session" placeholder:"N" help:"Largest maximum of players that a game session may be created with."`
 
 	Limits               string `name:"limits" placeholder:"PROFILE" help:"Rates of API requests for each access key: default for none, gamelift for those of the cloud service."`
@@ -112,6 +117,9 @@ func Defaults() Settings {
 		LimitLocationsPerFleet:     core.LocationsInFleetMax,
 		LimitComputesPerFleet:      core.ComputesInFleetMax,
 		LimitProcessesPerCompute:   core.ProcessesOnComputeMax,
+		LimitQueues:                core.QueuesMax,
+		LimitRuleSets:              core.RuleSetsMax,
+		LimitConfigurations:        core.MatchmakersMax,
 		LimitPlayersPerGameSession: core.PlayersInGameMax,
 
 		Limits:               "default",
@@ -147,6 +155,9 @@ func (s Settings) Cell() cell.Config {
 	c.LocationsInFleetMax = s.LimitLocationsPerFleet
 	c.ComputesInFleetMax = s.LimitComputesPerFleet
 	c.ProcessesOnComputeMax = s.LimitProcessesPerCompute
+	c.QueuesMax = s.LimitQueues
+	c.RuleSetsMax = s.LimitRuleSets
+	c.MatchmakersMax = s.LimitConfigurations
 	c.PlayersInGameMax = s.LimitPlayersPerGameSession
 	c.Notify = s.notify()
 	c.Flow = s.playerFlow()

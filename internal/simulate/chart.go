@@ -6,6 +6,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // chart is a picture of several series over the same places: lines over time, or bars in groups.
@@ -32,6 +33,8 @@ const (
 	plotHeight                      = chartHeight - marginTop - marginBottom
 	gridLines                       = 4
 	placesNamed                     = 12
+	letterWidth                     = 6.5 // of a label, about
+	labelGap                        = 8.0
 	barShare                float64 = 0.7 // of the room of a group
 )
 
@@ -46,7 +49,7 @@ func (c *chart) svg() template.HTML {
 		fmt.Fprintf(&b, `<line class="grid" x1="%g" x2="%g" y1="%.1f" y2="%.1f"/>`, marginLeft, chartWidth-marginRight, y, y)
 		fmt.Fprintf(&b, `<text x="%g" y="%.1f" text-anchor="end">%s</text>`, marginLeft-6, y+4, axis(v))
 	}
-	each := max(1, (len(c.places)+placesNamed-1)/placesNamed)
+	each := c.placesPerLabel()
 	for i, place := range c.places {
 		if i%each == 0 {
 			fmt.Fprintf(&b, `<text x="%.1f" y="%g" text-anchor="middle">%s</text>`, c.middle(i), chartHeight-8, template.HTMLEscapeString(place))
@@ -61,6 +64,16 @@ func (c *chart) svg() template.HTML {
 	}
 	b.WriteString(`</svg>`)
 	return template.HTML(b.String())
+}
+
+// placesPerLabel says which places have a label: few enough that no label touches the next.
+func (c *chart) placesPerLabel() int {
+	longest := 0
+	for _, place := range c.places {
+		longest = max(longest, utf8.RuneCountInString(place))
+	}
+	fit := max(1, min(placesNamed, int(plotWidth/(letterWidth*float64(longest)+labelGap))))
+	return max(1, (len(c.places)+fit-1)/fit)
 }
 
 func (c *chart) middle(place int) float64 {

@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"slices"
 	"time"
 
 	"github.com/musterhq/muster/internal/domain/matcher"
@@ -18,6 +19,7 @@ type measured struct {
 	matches, full, inAll int
 	overTime             []span
 	waits                []float64
+	lacks                []Lack
 	numbers              []numbers
 	words                []WordQuality
 	wordColumns          []int
@@ -78,24 +80,29 @@ func (m *measured) timedOut(a *Arrival) {
 	m.tickets.TimedOut++
 	m.players.TimedOut += len(a.Players)
 	m.spanOf(a).timedOut++
-	if m.unmatchable(a) {
+	if attribute, yes := m.unmatchable(a); yes {
 		m.tickets.Unmatchable++
 		m.players.Unmatchable += len(a.Players)
+		m.lack(attribute)
 	}
 }
 
-func (m *measured) unmatchable(a *Arrival) bool {
-	if len(a.Players) > int(m.rules.PartyMax) {
-		return true
-	}
+// unmatchable reports whether no partner and no wait could have helped, and the attribute that is missing, if it is that.
+func (m *measured) unmatchable(a *Arrival) (attribute string, yes bool) {
 	for i := range a.Players {
-		for _, v := range m.valuesOf(&a.Players[i]) {
-			if v.Kind == ruleset.None {
-				return true
-			}
+		if name, missing := m.rules.Missing(m.valuesOf(&a.Players[i])); missing {
+			return name, true
 		}
 	}
-	return false
+	return "", len(a.Players) > int(m.rules.PartyMax)
+}
+
+func (m *measured) lack(attribute string) {
+	i := slices.IndexFunc(m.lacks, func(l Lack) bool { return l.Attribute == attribute })
+	if i < 0 {
+		i, m.lacks = len(m.lacks), append(m.lacks, Lack{Attribute: attribute})
+	}
+	m.lacks[i].Tickets++
 }
 
 // valuesOf are a player's values in the rule set's columns.
@@ -213,6 +220,7 @@ func (m *measured) report(work matcher.Stats) *Report {
 	r := &Report{
 		RuleSet: m.settings.Name, Length: m.length.Seconds(), Timeout: m.settings.RequestTimeout.Seconds(), Seed: m.settings.Seed,
 		Tickets: m.tickets, Players: m.players, Wait: spread(m.waits), Words: m.words, Levels: m.levels, Rules: m.rulesUsed,
+		Lacks:   m.lacks,
 		Matches: Matches{Count: m.matches, Full: m.full},
 		Matcher: MatcherWork{Passes: work.Passes, Searches: work.Searches, Evaluations: work.Evaluations, Exhausted: work.Exhausted, CutShort: work.CutShort},
 	}

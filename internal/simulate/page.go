@@ -79,9 +79,18 @@ func named(reports []*Report, r *Report, what string) string {
 	return r.RuleSet + ": " + what
 }
 
+// clock writes a time since the beginning for an axis: hours and minutes, and seconds only where there are some.
+func clock(seconds float64) string {
+	whole := int64(seconds + 0.5)
+	if s := whole % 60; s != 0 {
+		return fmt.Sprintf("%d:%02d:%02d", whole/3600, whole/60%60, s)
+	}
+	return fmt.Sprintf("%d:%02d", whole/3600, whole/60%60)
+}
+
 func hours(reports []*Report) (places []string) {
 	for _, s := range reports[0].OverTime {
-		places = append(places, duration(s.From))
+		places = append(places, clock(s.From))
 	}
 	return places
 }

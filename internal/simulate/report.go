@@ -22,7 +22,8 @@ type Report struct {
 	Words   []WordQuality   `json:"words,omitempty"`   // for each string
 	Latency *LatencyQuality `json:"latency,omitempty"` // if players reported any
 
-	Levels  []LevelUse  `json:"levels"` // how often each expansion was needed
+	Lacks   []Lack      `json:"lacks,omitempty"` // of the tickets that could never be matched, by what was first missing
+	Levels  []LevelUse  `json:"levels"`          // how often each expansion was needed
 	Rules   []RuleUse   `json:"rules,omitempty"`
 	Matcher MatcherWork `json:"matcher"`
 }
@@ -33,6 +34,12 @@ type Count struct {
 	Matched     int `json:"matched"`
 	TimedOut    int `json:"timedOut"`
 	Unmatchable int `json:"unmatchable"` // of those: a value that the rule set needs is missing, or the party is larger than any team
+}
+
+// Lack is why tickets could never be matched.
+type Lack struct {
+	Attribute string `json:"attribute,omitempty"` // it has no default, and a player had no value; empty: the party was larger than any team
+	Tickets   int    `json:"tickets"`
 }
 
 // Matches says how full they are.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"reflect"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -90,6 +91,60 @@ func TestWrongAttributesAreNamedBeforeAnythingRuns(t *testing.T) {
 	_, err := Run(t.Context(), parse(t, duel), Settings{}, []Arrival{a})
 	if err == nil || !strings.Contains(err.Error(), "ticket a") || !strings.Contains(err.Error(), "skill") {
 		t.Errorf("got %v, want the ticket and the attribute", err)
+	}
+}
+
+// TestReportNamesMissingAttributes: a population without an attribute that the rule set needs is told which.
+func TestReportNamesMissingAttributes(t *testing.T) {
+	large := single(2, "c", 10, "siege", 20)
+	large.Players = append(large.Players, large.Players[0])
+	r, err := Run(t.Context(), parse(t, duel), Settings{Name: "duel", RequestTimeout: 30 * time.Second}, []Arrival{
+		single(0, "a", -1, "siege", 20), single(1, "b", -1, "siege", 20), large,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := []Lack{{"skill", 2}, {"", 1}}; !reflect.DeepEqual(r.Lacks, want) {
+		t.Errorf("got %+v, want %+v", r.Lacks, want)
+	}
+	var out bytes.Buffer
+	if err := WriteTable(&out, r); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"no value for skill", "party too large"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("the table does not say %q:\n%s", want, &out)
+		}
+	}
+}
+
+// TestLabelsOfAnAxisDoNotTouch draws charts with few and with many places, and with short and with long labels.
+func TestLabelsOfAnAxisDoNotTouch(t *testing.T) {
+	label := regexp.MustCompile(`<text x="([0-9.]+)" y="232" text-anchor="middle">([^<]*)</text>`)
+	for _, length := range []time.Duration{time.Minute, time.Hour, 24 * time.Hour, 30 * 24 * time.Hour} {
+		for _, parts := range []int{6, 13, 48, 97} {
+			c := &chart{}
+			for i := range parts {
+				c.places = append(c.places, clock((length * time.Duration(i) / time.Duration(parts)).Seconds()))
+			}
+			end, labels := 0.0, label.FindAllStringSubmatch(string(c.svg()), -1)
+			if len(labels) < 3 {
+				t.Fatalf("%s in %d parts: %d labels, want some", length, parts, len(labels))
+			}
+			for _, l := range labels {
+				x, _ := strconv.ParseFloat(l[1], 64)
+				half := 7 * float64(len(l[2])) / 2
+				if x-half < end {
+					t.Errorf("%s in %d parts: the label %s touches the one before", length, parts, l[2])
+				}
+				end = x + half
+			}
+		}
+	}
+	for seconds, want := range map[float64]string{0: "0:00", 7200: "2:00", 90: "0:01:30", 100_800: "28:00"} {
+		if got := clock(seconds); got != want {
+			t.Errorf("%g s: got %s, want %s", seconds, got, want)
+		}
 	}
 }
 

@@ -49,6 +49,13 @@ func lines(reports []*Report) (out []line) {
 	add("  matched", func(r *Report) string { return share(r.Tickets.Matched, r.Tickets.Arrived) })
 	add("  timed out", func(r *Report) string { return share(r.Tickets.TimedOut, r.Tickets.Arrived) })
 	add("  could never match", func(r *Report) string { return share(r.Tickets.Unmatchable, r.Tickets.Arrived) })
+	for _, attribute := range lacksIn(reports) {
+		label := "    party too large"
+		if attribute != "" {
+			label = "    no value for " + attribute
+		}
+		add(label, func(r *Report) string { return withLack(r, attribute) })
+	}
 	add("players", func(r *Report) string { return whole(r.Players.Arrived) })
 	add("matches", func(r *Report) string { return whole(r.Matches.Count) })
 	add("  full", func(r *Report) string { return share(r.Matches.Full, r.Matches.Count) })
@@ -86,6 +93,19 @@ func lines(reports []*Report) (out []line) {
 // waitsIn are all waits of the reports' expansions, by size.
 func waitsIn(reports []*Report) []int32 {
 	return union(reports, func(r *Report) []LevelUse { return r.Levels }, func(l LevelUse) int32 { return l.Wait }, true)
+}
+
+func lacksIn(reports []*Report) []string {
+	return union(reports, func(r *Report) []Lack { return r.Lacks }, func(l Lack) string { return l.Attribute }, true)
+}
+
+func withLack(r *Report, attribute string) string {
+	for _, l := range r.Lacks {
+		if l.Attribute == attribute {
+			return share(l.Tickets, r.Tickets.Arrived)
+		}
+	}
+	return absent
 }
 
 func numbersIn(reports []*Report) []string {
