@@ -5,10 +5,11 @@ import (
 	"time"
 )
 
-// codec is one of the two wire forms. decode fails with an API error only, and what it decoded shares no memory with
-// the body.
+// codec is one of the two wire forms. scan adds up what decoding a body would allocate, up to a bound, and allocates
+// nothing itself. decode fails with an API error only, and what it decoded shares no memory with the body.
 type codec interface {
 	contentType() []string // as a header keeps it; shared, so not to be changed
+	scan(body []byte, c *constraint, most int64) (bytes int64, r scanResult)
 	decode(body []byte, into any) error
 	appendOutput(dst []byte, w *wireType, v reflect.Value) []byte
 	appendError(dst []byte, code, message string) []byte

@@ -32,6 +32,15 @@ var cborDecode = func() cbor.DecMode {
 	return mode
 }()
 
+func (cborCodec) scan(body []byte, c *constraint, most int64) (int64, scanResult) {
+	if len(body) == 0 {
+		return 0, scanned
+	}
+	s := cborScan{footprint: footprint{most: most}, data: body}
+	r := s.document(c)
+	return s.bytes, r
+}
+
 func (cborCodec) decode(body []byte, into any) error {
 	if len(body) == 0 {
 		return nil // no body and an empty map mean the same

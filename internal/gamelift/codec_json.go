@@ -22,12 +22,18 @@ func (jsonCodec) contentType() []string { return jsonContentType }
 
 var jsonDecode = json.WithUnmarshalers(json.UnmarshalFromFunc(unmarshalJSONTime))
 
+func (jsonCodec) scan(body []byte, c *constraint, most int64) (int64, scanResult) {
+	if len(body) == 0 {
+		return 0, scanned
+	}
+	s := jsonScan{footprint: footprint{most: most}, text: body}
+	r := s.document(c)
+	return s.bytes, r
+}
+
 func (jsonCodec) decode(body []byte, into any) error {
 	if len(body) == 0 {
 		return nil // no body and {} mean the same
-	}
-	if deeperThan(body, depthMax) {
-		return serializationError("the body is nested more than %d deep", depthMax)
 	}
 	err := json.Unmarshal(body, into, jsonDecode)
 	if err == nil {
@@ -117,36 +123,6 @@ func memberPath(pointer string) string {
 		}
 	}
 	return path.String()
-}
-
-// deeperThan tells whether JSON text nests more than limit deep. Most bodies have fewer brackets than that at all.
-func deeperThan(body []byte, limit int) bool {
-	brackets := 0
-	for _, c := range body {
-		if c == '{' || c == '[' {
-			brackets++
-		}
-	}
-	if brackets <= limit {
-		return false
-	}
-	depth, inString := 0, false
-	for i := 0; i < len(body); i++ {
-		switch c := body[i]; {
-		case inString && c == '\\':
-			i++
-		case c == '"':
-			inString = !inString
-		case inString:
-		case c == '{' || c == '[':
-			if depth++; depth > limit {
-				return true
-			}
-		case c == '}' || c == ']':
-			depth--
-		}
-	}
-	return false
 }
 
 func (jsonCodec) appendOutput(dst []byte, w *wireType, v reflect.Value) []byte {

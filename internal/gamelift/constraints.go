@@ -23,6 +23,8 @@ type constraint struct {
 	elem      *constraint // of a list or a map
 	key       *constraint // of a map
 	free      bool        // nothing to check here and below
+	slot      uintptr     // bytes that the Go value takes in what it is a part of
+	size      uintptr     // bytes of what it points to; without a pointer the same as slot
 }
 
 type memberConstraint struct {
@@ -65,6 +67,7 @@ func (p *constraintPlans) plan(shapeName string, t reflect.Type) (*constraint, e
 		c.pointer, base = true, t.Elem()
 	}
 	c.kind, c.time = base.Kind(), base == timeType
+	c.slot, c.size = t.Size(), base.Size()
 	if want, ok := goKinds[shape.Type]; !ok || !slices.Contains(want, c.kind) || c.time != (shape.Type == "timestamp") {
 		return nil, fmt.Errorf("shape %s is a %s in the model and a %s in the SDK", shapeName, shape.Type, t)
 	}

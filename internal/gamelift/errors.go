@@ -46,6 +46,7 @@ const (
 	codeAccessDenied        = "AccessDeniedException"
 	codeThrottling          = "ThrottlingException"
 	codeEntityTooLarge      = "RequestEntityTooLargeException"
+	codeRequestTimeout      = "RequestTimeoutException" // SDKs send the request again
 	codeUnavailable         = "ServiceUnavailableException"
 	codeMediaType           = "UnsupportedMediaTypeException"
 
@@ -64,6 +65,7 @@ var commonStatus = map[string]int{
 	codeAccessDenied:        http.StatusForbidden,
 	codeThrottling:          http.StatusBadRequest,
 	codeEntityTooLarge:      http.StatusRequestEntityTooLarge,
+	codeRequestTimeout:      http.StatusRequestTimeout,
 	codeUnavailable:         http.StatusServiceUnavailable,
 	codeMediaType:           http.StatusUnsupportedMediaType,
 	codeInvalidRequest:      http.StatusBadRequest,

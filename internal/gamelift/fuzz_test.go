@@ -27,11 +27,18 @@ func fuzzCodec(f *testing.F, c codec) {
 	f.Fuzz(func(t *testing.T, which uint8, body []byte) {
 		op := compiledOperations()[fuzzedInputs[int(which)%len(fuzzedInputs)]]
 		in := op.make()
+		_, result := c.scan(body, op.constraints, op.bounds.memory)
+		if result == overBound || result == tooDeep || result == badNumber || result == badTag {
+			return // refused before it is decoded
+		}
 		if err := c.decode(body, in); err != nil {
 			if e, ok := err.(smithy.APIError); !ok || e.ErrorCode() != codeSerialization {
 				t.Fatalf("%q is refused with %v", body, err)
 			}
 			return
+		}
+		if result != scanned {
+			t.Fatalf("%q decodes, and the scan takes it for malformed", body)
 		}
 		if err := op.constraints.check(in); err != nil {
 			return // a time or a number may be one that cannot be written

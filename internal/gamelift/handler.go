@@ -1,11 +1,9 @@
 package gamelift
 
 import (
-	"cmp"
 	"context"
 	"encoding/hex"
 	"errors"
-	"io"
 	"log/slog"
 	"math/rand/v2"
 	"net/http"
@@ -16,18 +14,12 @@ import (
 	"time"
 
 	"github.com/aws/smithy-go"
+
+	"github.com/musterhq/muster/internal/clientaddress"
 )
 
-const (
-	// bodyMax leaves room for the largest input of the model, a script of 5 MB in base64.
-	bodyMax = 8 << 20
-
-	// drainMax is how much of a body that is too large is read away to keep the connection.
-	drainMax = 4 * bodyMax
-
-	// pooledBytesMax keeps one large request from holding its memory for ever.
-	pooledBytesMax = 64 << 10
-)
+// pooledBytesMax keeps one large request from holding its memory for ever.
+const pooledBytesMax = 64 << 10
 
 // Config is what a Handler needs to know. Log and Keys must be set.
 type Config struct {
@@ -38,6 +30,7 @@ type Config struct {
 
 	// Private reports whether nobody on the way could change a request; nil: only when it came over TLS.
 	Private func(*http.Request) bool
+	Proxies clientaddress.Proxies // for limits by address
 
 	Limits Limits
 }
@@ -48,7 +41,9 @@ type Handler struct {
 	verifier   verifier
 	operations map[string]*compiled
 	limiter    *limiter
+	clients    clientRates
 	admission  admission
+	proxies    clientaddress.Proxies
 	log        *slog.Logger
 }
 
@@ -65,7 +60,9 @@ func NewHandler(s *Service, c Config) *Handler {
 		verifier:   verifier{keys: c.Keys, now: c.Now, dev: c.Dev, private: c.Private},
 		operations: compiledOperations(),
 		limiter:    newLimiter(c.Limits, c.Now),
-		admission:  admission{most: int64(cmp.Or(c.Limits.Working, DefaultWorking))},
+		clients:    newClientRates(c.Limits, c.Now),
+		admission:  newAdmission(c.Limits),
+		proxies:    c.Proxies,
 		log:        c.Log,
 	}
 }
@@ -111,10 +108,10 @@ func (h *Handler) handle(w http.ResponseWriter, r *http.Request, c codec, name, 
 			answer, refused = nil, internalError()
 		}
 	}()
-	op, ok := h.operations[name]
-	if !ok || r.Method != http.MethodPost {
+	op, known := h.operations[name]
+	if !known || r.Method != http.MethodPost {
 		discard(w, r)
-		if name == "" || ok { // nothing is named, or something is with another method than POST
+		if name == "" || known { // nothing is named, or something is with another method than POST
 			return nil, commonError(codeUnknownOperation, "the request names no operation of this service")
 		}
 		return nil, commonError(codeUnknownOperation, "'%s' is no operation of this service", shortened(name))
@@ -123,31 +120,34 @@ func (h *Handler) handle(w http.ResponseWriter, r *http.Request, c codec, name, 
 		discard(w, r)
 		return nil, refused
 	}
-	room, ok := h.admission.enterBody(r)
-	if !ok {
+	signed, refused := h.verifier.begin(r, "gamelift")
+	if refused != nil {
 		discard(w, r)
-		return nil, throttled()
-	}
-	defer h.admission.leaveBody(room)
-	if refused := readBody(w, r, pooled); refused != nil {
 		return nil, refused
 	}
-	if !h.admission.enter() {
-		return nil, throttled()
+	address := h.proxies.Of(r)
+	arriving := body{w: w, r: r, most: op.bounds.body, pool: &h.admission, address: address}
+	defer arriving.done()
+	if refused := arriving.read(pooled); refused != nil {
+		return nil, refused
 	}
-	defer h.admission.leave()
-	caller, refused := h.verifier.verify(r, pooled.body, "gamelift")
+	caller, refused := h.verifier.finish(r, pooled.body, signed)
 	if refused != nil {
 		return nil, refused
 	}
-	if !h.limiter.allow(caller.KeyID, name) {
+	if !h.clients.allow(&caller, address) || !h.limiter.allow(caller.KeyID, name) {
 		return nil, throttled()
 	}
 	if !op.access.allows(caller.Role) {
 		return nil, commonError(codeAccessDenied, "access key %s has the role %s, which may not call %s", caller.KeyID, caller.Role, name)
 	}
-	in := op.make()
-	if err := c.decode(pooled.body, in); err != nil {
+	work, ok := h.admission.enter(&caller, address)
+	if !ok {
+		return nil, throttled()
+	}
+	defer work.leave()
+	in, err := decodeInput(c, op, pooled.body, &work)
+	if err != nil {
 		return nil, h.spell(op, requestID, err)
 	}
 	if err := op.constraints.check(in); err != nil {
@@ -181,43 +181,30 @@ func (h *Handler) spell(op *compiled, requestID string, err error) smithy.APIErr
 	return invalidRequestError(&message)
 }
 
-// readBody reads the whole body into the pooled buffer.
-func readBody(w http.ResponseWriter, r *http.Request, pooled *buffers) smithy.APIError {
-	body := pooled.body[:0]
-	if size := r.ContentLength; size > bodyMax {
-		discard(w, r)
-		return tooLarge()
-	} else if int64(cap(body)) <= size { // one byte more, so that the end shows without growing
-		body = make([]byte, 0, size+1)
+// decodeInput reads an input, after it made room for what the input will take.
+func decodeInput(c codec, op *compiled, body []byte, work *work) (any, error) {
+	bytes, result := c.scan(body, op.constraints, op.bounds.memory)
+	switch result {
+	case overBound:
+		return nil, tooMuch(op.name, op.bounds.memory)
+	case tooDeep:
+		return nil, serializationError("the body is nested more than %d deep", depthMax)
+	case badNumber:
+		return nil, serializationError("the body has a number of more than %d characters", numberBytesMax)
+	case badTag:
+		return nil, serializationError("the body has a CBOR tag that no member of the API has; want none but 1, of timestamps")
 	}
-	for {
-		if len(body) == cap(body) {
-			body = append(body, 0)[:len(body)]
-		}
-		n, err := r.Body.Read(body[len(body):cap(body)])
-		body = body[:len(body)+n]
-		pooled.body = body
-		switch {
-		case len(body) > bodyMax:
-			discard(w, r)
-			return tooLarge()
-		case errors.Is(err, io.EOF):
-			return nil
-		case err != nil:
-			return commonError(codeSerialization, "the body ended early")
-		}
+	if !work.decode(bytes) {
+		return nil, throttled()
 	}
-}
-
-func tooLarge() smithy.APIError {
-	return commonError(codeEntityTooLarge, "the body is larger than %d bytes", bodyMax)
-}
-
-// discard reads away what the client still sends, so that it sees the answer and keeps its connection; within reason.
-func discard(w http.ResponseWriter, r *http.Request) {
-	if n, err := io.CopyN(io.Discard, r.Body, drainMax); n == drainMax || !errors.Is(err, io.EOF) {
-		w.Header()["Connection"] = []string{"close"}
+	in := op.make()
+	if err := c.decode(body, in); err != nil {
+		return nil, err
 	}
+	if result == malformed { // a decoder that is less strict than the scan would read on without a bound
+		return nil, serializationError("the body is malformed")
+	}
+	return in, nil
 }
 
 var rpcProtocolHeader = []string{rpcProtocol}

@@ -2,7 +2,6 @@ package gamelift
 
 import (
 	"fmt"
-	"net/http"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,6 +15,8 @@ type Limits struct {
 	Rates   map[string]Rate // by operation, for each access key; one that is not in it is not limited
 	Overall Rate            // of all operations of an access key together; zero: not limited
 	Working int             // requests that are worked on at a time; 0: DefaultWorking
+
+	Clients ClientRates
 }
 
 // Rate is a token bucket: a request takes a token, and without one it is refused.
@@ -24,20 +25,9 @@ type Rate struct {
 	PerSecond float64 // tokens that come back
 }
 
-// DefaultWorking is far above what a machine works on at a time when it keeps up, and a bound on memory when it does not.
-const DefaultWorking = 8192
-
-const (
-	// largeBody is where the body of a request begins to count: all smaller ones together cannot hurt.
-	largeBody = pooledBytesMax
-
-	// largeBodiesMax bounds the memory of large bodies, which come from clients as slowly as these like.
-	largeBodiesMax = 512 << 20
-
-	// limitedKeysMax bounds the access keys whose buckets are remembered. An installation has a few; in dev mode anybody
-	// invents them.
-	limitedKeysMax = 4096
-)
+// limitedKeysMax bounds the access keys whose buckets are remembered. An installation has a few; in dev mode anybody
+// invents them.
+const limitedKeysMax = 4096
 
 // LimitsNamed gives the limits of a profile: "default", or "gamelift" for the rates that the cloud service documents, to
 // try out a backend's retries.
@@ -183,39 +173,4 @@ func (x *limiter) bucketsOf(key string) []atomic.Int64 {
 	buckets = make([]atomic.Int64, len(x.rates))
 	x.keys[strings.Clone(key)] = buckets // cloned, or it would keep the whole header of its request alive
 	return buckets
-}
-
-// admission protects the process: more than it can work on is refused at once, before it takes memory.
-type admission struct {
-	working atomic.Int64
-	bodies  atomic.Int64 // bytes of large ones
-	most    int64
-}
-
-// enter begins the work on a request whose body is there. Each true needs a leave.
-func (a *admission) enter() bool { return a.add(&a.working, 1, a.most) }
-
-func (a *admission) leave() { a.working.Add(-1) }
-
-// enterBody makes room for the body of a request, and tells how much to give back.
-func (a *admission) enterBody(r *http.Request) (bytes int64, ok bool) {
-	size := r.ContentLength
-	switch {
-	case size < 0: // it does not say; few clients do that
-		size = bodyMax
-	case size <= largeBody:
-		return 0, true
-	}
-	size = min(size, bodyMax)
-	return size, a.add(&a.bodies, size, largeBodiesMax)
-}
-
-func (a *admission) leaveBody(bytes int64) { a.bodies.Add(-bytes) }
-
-func (*admission) add(counter *atomic.Int64, n, most int64) bool {
-	if counter.Add(n) > most {
-		counter.Add(-n)
-		return false
-	}
-	return true
 }

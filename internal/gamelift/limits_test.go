@@ -237,16 +237,18 @@ func TestMoreThanTheProcessCanWorkOn(t *testing.T) {
 
 func TestLargeBodiesTakeBoundedMemory(t *testing.T) {
 	h := newTestHandler(t, serve("ListFleets", look, listNothing))
-	h.admission.bodies.Store(largeBodiesMax - largeBody)
+	if !h.admission.arriving.Take("127.0.0.1", arrivingShare-smallRequest) {
+		t.Fatal("an address has no share")
+	}
 	c := jsonClient{url: startServer(t, h), key: keysForTest()["AKADMIN"]}
-	large := `{"x":"` + strings.Repeat("x", 2*largeBody) + `"}`
+	large := `{"x":"` + strings.Repeat("x", 2*smallRequest) + `"}`
 	if got := c.call(t, "ListFleets", large); got.body["__type"] != codeThrottling {
 		t.Errorf("got %d %s", got.status, got.raw)
 	}
 	if got := c.call(t, "ListFleets", "{}"); got.status != http.StatusOK {
 		t.Errorf("a small one: got %s", got.raw)
 	}
-	h.admission.bodies.Store(0)
+	h.admission.arriving.Give("127.0.0.1", arrivingShare-smallRequest)
 	if got := c.call(t, "ListFleets", large); got.status != http.StatusOK {
 		t.Errorf("with room: got %s", got.raw)
 	}
@@ -254,8 +256,16 @@ func TestLargeBodiesTakeBoundedMemory(t *testing.T) {
 	broken.Header.Set("X-Amz-Target", "GameLift.ListFleets")
 	broken.ContentLength = int64(2 * len(large))
 	h.ServeHTTP(httptest.NewRecorder(), broken)
-	if left, working := h.admission.bodies.Load(), h.admission.working.Load(); left != 0 || working != 0 {
-		t.Errorf("%d bytes and %d requests were not given back", left, working)
+	h.admission.isEmpty(t)
+}
+
+// isEmpty checks that all requests gave back what they took.
+func (a *admission) isEmpty(t *testing.T) {
+	t.Helper()
+	for name, p := range a.pools() {
+		if p.Taken() != 0 {
+			t.Errorf("%s: %d were not given back", name, p.Taken())
+		}
 	}
 }
 

@@ -67,6 +67,7 @@ type compiled struct {
 	wire        *wireType
 	noBody      bool // a success is an empty body, not {}
 	declares    map[string]bool
+	bounds      inputBounds
 }
 
 // compiledOperations is the table by name, made once for the process.
@@ -94,6 +95,7 @@ func compileOperations(m *model.Model, table []operation) (map[string]*compiled,
 		c := &compiled{
 			operation: op, constraints: constraints, wire: plans.output(op.output),
 			noBody: described.Output == "", declares: map[string]bool{},
+			bounds: checks.boundsOf(described.Input, constraints, op.access.allows(identity.Client)),
 		}
 		for _, code := range described.Errors {
 			c.declares[code] = true

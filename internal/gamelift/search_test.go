@@ -171,7 +171,7 @@ func TestSearchRefuses(t *testing.T) {
 		{"double quotes", `{` + fleet + `,"FilterExpression":"gameSessionName = \"a\""}`, codeInvalidRequest, "FilterExpression: character 19: got '\"', want a string in single quotes"},
 		{"wrong type", `{` + fleet + `,"FilterExpression":"playerSessionCount = '3'"}`, codeInvalidRequest, "character 22: got '3', want a number"},
 		{"empty", `{` + fleet + `,"FilterExpression":""}`, codeInvalidRequest, "length greater than or equal to 1"},
-		{"a megabyte", `{` + fleet + `,"FilterExpression":"` + strings.Repeat("(", 1<<20) + `"}`, codeInvalidRequest, "1024"},
+		{"a megabyte", `{` + fleet + `,"FilterExpression":"` + strings.Repeat("(", 1<<20) + `"}`, codeEntityTooLarge, "larger than"},
 		{"no order", `{` + fleet + `,"SortExpression":"creationTimeMillis UP"}`, codeInvalidRequest, "SortExpression: character 20: got 'UP', want ASC or DESC"},
 		{"no limit", `{` + fleet + `,"Limit":0}`, codeInvalidRequest, "limit"},
 		{"broken token", `{` + fleet + `,"NextToken":"abc"}`, codeInvalidRequest, "NextToken"},

@@ -37,45 +37,94 @@ type verifier struct {
 	private func(*http.Request) bool
 }
 
-// verify tells who signed the request. service is the one that its scope must name.
-func (v *verifier) verify(r *http.Request, body []byte, service string) (Caller, smithy.APIError) {
+// signature is one whose header makes sense: an access key is named that works, and a time that is now. Whether it was
+// made with the secret of that key is not known yet, unless proven says so.
+type signature struct {
+	authorization
+	key    identity.AccessKey
+	date   string
+	proven bool // for the body whose hash the header has
+	caller Caller
+	dev    bool
+}
+
+// begin checks what can be checked before the body has come, so that it costs a stranger more than a header to make the
+// service take one. service is the one that the scope must name. Clients that send the hash of the body as a header, and
+// sign that, are checked whole.
+func (v *verifier) begin(r *http.Request, service string) (s signature, refused smithy.APIError) {
 	header := r.Header.Get("Authorization")
 	if v.dev {
-		return v.trusting(header), nil
+		return signature{caller: v.trusting(header), dev: true}, nil
 	}
 	if header == "" {
-		return Caller{}, commonError(codeMissingToken, "Missing Authentication Token")
+		return s, commonError(codeMissingToken, "Missing Authentication Token")
 	}
 	a, problem := parseAuthorization(header)
 	if problem != "" {
-		return Caller{}, commonError(codeIncompleteSignature, "%s", problem)
+		return s, commonError(codeIncompleteSignature, "%s", problem)
 	}
 	date := r.Header.Get("X-Amz-Date")
 	switch {
 	case date == "":
-		return Caller{}, commonError(codeIncompleteSignature, "the request must have an X-Amz-Date header")
+		return s, commonError(codeIncompleteSignature, "the request must have an X-Amz-Date header")
 	case !a.signs("host") || !a.signs("x-amz-date"):
-		return Caller{}, commonError(codeIncompleteSignature, "'Host' and 'X-Amz-Date' must be signed headers")
+		return s, commonError(codeIncompleteSignature, "'Host' and 'X-Amz-Date' must be signed headers")
 	case r.Header.Get("X-Amz-Target") != "" && !a.signs("x-amz-target"):
-		return Caller{}, commonError(codeIncompleteSignature, "'X-Amz-Target' must be a signed header")
+		return s, commonError(codeIncompleteSignature, "'X-Amz-Target' must be a signed header")
 	case r.Header.Get("X-Amz-Content-Sha256") == unsignedPayload && !v.private(r):
-		return Caller{}, commonError(codeInvalidSignature, "X-Amz-Content-Sha256: %s is taken over TLS only, because others on the way could change the body", unsignedPayload)
+		return s, commonError(codeInvalidSignature, "X-Amz-Content-Sha256: %s is taken over TLS only, because others on the way could change the body", unsignedPayload)
 	}
 	key, ok := v.keys.Find(a.keyID)
 	if !ok {
-		return Caller{}, commonError(codeUnrecognizedClient, "The security token included in the request is invalid.")
+		return s, commonError(codeUnrecognizedClient, "The security token included in the request is invalid.")
 	}
 	if refused := v.checkDate(date, &a); refused != nil {
-		return Caller{}, refused
+		return s, refused
 	}
 	if a.service != service {
-		return Caller{}, commonError(codeInvalidSignature, "Credential should be scoped to correct service: '%s'.", service)
+		return s, commonError(codeInvalidSignature, "Credential should be scoped to correct service: '%s'.", service)
 	}
-	if !v.matches(r, body, date, key, &a) {
-		return Caller{}, commonError(codeInvalidSignature, "The request signature we calculated does not match the signature you provided. "+
-			"Check your secret access key and signing method.")
+	s = signature{authorization: a, key: key, date: date, caller: Caller{KeyID: key.ID, Account: key.Account, Region: a.region, Role: key.Role}}
+	if claimed := r.Header.Get("X-Amz-Content-Sha256"); claimed != "" {
+		if s.proven = v.matches(r, []byte(claimed), date, key, &a); !s.proven {
+			return s, wrongSignature()
+		}
 	}
-	return Caller{KeyID: key.ID, Account: key.Account, Region: a.region, Role: key.Role}, nil
+	return s, nil
+}
+
+// finish tells who signed the request, now that its body is there.
+func (v *verifier) finish(r *http.Request, body []byte, s signature) (Caller, smithy.APIError) {
+	if s.dev {
+		return s.caller, nil
+	}
+	hash := sha256.Sum256(body)
+	var payload [2 * sha256.Size]byte
+	hex.Encode(payload[:], hash[:])
+	if s.proven {
+		if claimed := r.Header.Get("X-Amz-Content-Sha256"); claimed != unsignedPayload && claimed != string(payload[:]) {
+			return Caller{}, wrongSignature()
+		}
+		return s.caller, nil
+	}
+	if !v.matches(r, payload[:], s.date, s.key, &s.authorization) {
+		return Caller{}, wrongSignature()
+	}
+	return s.caller, nil
+}
+
+func wrongSignature() smithy.APIError {
+	return commonError(codeInvalidSignature, "The request signature we calculated does not match the signature you provided. "+
+		"Check your secret access key and signing method.")
+}
+
+// verify tells who signed a request whose body is there already.
+func (v *verifier) verify(r *http.Request, body []byte, service string) (Caller, smithy.APIError) {
+	s, refused := v.begin(r, service)
+	if refused != nil {
+		return Caller{}, refused
+	}
+	return v.finish(r, body, s)
 }
 
 // trusting takes from credentials what there is to take. A known key keeps its role, so that roles can be tried out.
@@ -126,21 +175,11 @@ func (v *verifier) checkDate(date string, a *authorization) smithy.APIError {
 
 var canonicalBuffers = sync.Pool{New: func() any { return new([]byte) }}
 
-// matches makes the signature that the request should have and compares in constant time.
-func (v *verifier) matches(r *http.Request, body []byte, date string, key identity.AccessKey, a *authorization) bool {
+// matches makes the signature that the request should have and compares in constant time. payload is the hash of the body
+// in hexadecimal digits, or what stands in its place.
+func (v *verifier) matches(r *http.Request, payload []byte, date string, key identity.AccessKey, a *authorization) bool {
 	pooled := canonicalBuffers.Get().(*[]byte)
 	defer canonicalBuffers.Put(pooled)
-	bodyHash := sha256.Sum256(body)
-	var bodyHex [2 * sha256.Size]byte
-	hex.Encode(bodyHex[:], bodyHash[:])
-	payload := bodyHex[:]
-	if claimed := r.Header.Get("X-Amz-Content-Sha256"); claimed != "" {
-		if claimed != unsignedPayload && claimed != string(payload) {
-			return false
-		}
-		payload = []byte(claimed)
-	}
-
 	text := appendCanonicalRequest((*pooled)[:0], r, a, payload)
 	canonical := sha256.Sum256(text)
 	text = append(text[:0], signatureAlgorithm+"\n"...)

@@ -62,18 +62,19 @@ func (h *Handler) answerSTS(w http.ResponseWriter, requestID string, caller Call
 }
 
 func (h *Handler) callerIdentity(w http.ResponseWriter, r *http.Request, pooled *buffers) (Caller, smithy.APIError) {
-	room, ok := h.admission.enterBody(r)
-	if !ok {
+	signed, refused := h.verifier.begin(r, "sts")
+	if refused != nil {
 		discard(w, r)
-		return Caller{}, throttled()
+		return Caller{}, refused
 	}
-	defer h.admission.leaveBody(room)
-	if refused := readBody(w, r, pooled); refused != nil {
+	arriving := body{w: w, r: r, most: stsBodyMax, pool: &h.admission, address: h.proxies.Of(r)}
+	defer arriving.done()
+	if refused := arriving.read(pooled); refused != nil {
 		return Caller{}, refused
 	}
 	form, err := url.ParseQuery(string(pooled.body))
 	if err != nil || r.Method != http.MethodPost || form.Get("Action") != "GetCallerIdentity" {
 		return Caller{}, commonError("InvalidAction", "only GetCallerIdentity is answered here")
 	}
-	return h.verifier.verify(r, pooled.body, "sts")
+	return h.verifier.finish(r, pooled.body, signed)
 }

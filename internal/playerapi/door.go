@@ -18,6 +18,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
+	"github.com/musterhq/muster/internal/clientaddress"
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
@@ -308,7 +309,7 @@ func (d *Door) elsewhere(path string) string {
 }
 
 func (d *Door) stranger(r *http.Request) *who {
-	return &who{door: d, address: d.clientAddress(r), host: r.Host, tls: d.config.Transport.Secure(r)}
+	return &who{door: d, address: clientaddress.Proxies(d.config.Transport.Proxies).Of(r), host: r.Host, tls: d.config.Transport.Secure(r)}
 }
 
 func (r *realm) serve(w http.ResponseWriter, request *http.Request, x *who) {

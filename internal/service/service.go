@@ -150,11 +150,13 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 		return nil, err
 	}
 	limits.Working = s.LimitWorkingRequests
-	handler := gamelift.NewHandler(api, gamelift.Config{Keys: keys, Dev: s.Dev, Log: log, Private: x.transport.Private, Limits: limits})
+	limits.Clients = gamelift.ClientRates{PerKey: s.ClientKeyRate, PerAddress: s.ClientAddressRate}
+	handler := gamelift.NewHandler(api, gamelift.Config{Keys: keys, Dev: s.Dev, Log: log, Private: x.transport.Private, Limits: limits, Proxies: s.Proxies()})
 	doors.api = handler
 	x.matches = matchmaker.Start(matchmaker.Config{Engine: x.engine, Log: log, PassEvery: s.MatchEvery, Virtual: x.clock != nil})
 	x.engine.Attend(x.matches)
 	x.metrics = metrics.NewDoor(metrics.Config{Keys: keys, Dev: s.Dev, Private: x.transport.Private, Matchmakers: x.matches.Status, Log: log})
+	x.metrics.Register(handler)
 	doors.metrics = x.metrics
 	doors.operator = operator.NewDoor(operator.Config{Engine: x.engine, Authorize: handler.AuthorizeLooking, Searches: x.matches, Log: log})
 	x.notify = notify.Start(notify.Config{

@@ -45,6 +45,8 @@ func (s Settings) Check() error {
 		atLeast("limit-players-per-game-session", s.LimitPlayersPerGameSession, 1),
 		oneOf("limits", s.Limits, "default", "gamelift"),
 		atLeast("limit-working-requests", s.LimitWorkingRequests, 1),
+		atLeast("client-key-rate", s.ClientKeyRate, 0),
+		atLeast("client-address-rate", s.ClientAddressRate, 0),
 		checkNotify(s.NotifyEvents, s.NotifyTopics),
 		atLeast("notify-max-age", s.NotifyMaxAge, time.Second),
 		atLeast("limit-notices", s.LimitNotices, 1),

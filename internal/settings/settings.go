@@ -50,6 +50,9 @@ type Settings struct {
 	Limits               string `name:"limits" placeholder:"PROFILE" help:"Rates of API requests for each access key: default for none, gamelift for those of the cloud service."`
 	LimitWorkingRequests int    `name:"limit-working-requests" placeholder:"N" help:"Most API requests that are worked on at a time; more are told to come again."`
 
+	ClientKeyRate     int `name:"client-key-rate" placeholder:"N" help:"API requests a second with one access key of the role client, which all players of a game share; bursts of ten seconds' worth are taken. 0: no limit."`
+	ClientAddressRate int `name:"client-address-rate" placeholder:"N" help:"API requests a second with such keys from one address, or one IPv6 network; bursts as above. 0: no limit."`
+
 	NotifyEvents string        `name:"notify-events" placeholder:"URL" help:"Webhook that is told of the end of every placement, as the event bus would."`
 	NotifyTopics string        `name:"notify-topics" placeholder:"ARN=URL…" help:"Webhooks of topics that queues name as their NotificationTarget; several are separated by spaces."`
 	NotifyMaxAge time.Duration `name:"notify-max-age" placeholder:"TIME" help:"How long a notification waits for a receiver that is away."`
@@ -124,6 +127,8 @@ func Defaults() Settings {
 
 		Limits:               "default",
 		LimitWorkingRequests: 8192,
+		ClientKeyRate:        5000,
+		ClientAddressRate:    100,
 
 		NotifyMaxAge: cell.DefaultNoticeAge,
 		LimitNotices: cell.DefaultNoticesMax,

@@ -1,4 +1,5 @@
-package playerapi
+// Package clientaddress tells which address a request comes from, for limits by address.
+package clientaddress
 
 import (
 	"net"
@@ -8,18 +9,24 @@ import (
 	"strings"
 )
 
-// clientAddress is where a request comes from, as far as it can be believed: behind proxies that are trusted, it is the last
-// hop in X-Forwarded-For that is none of them. What stands before it a client may have made up. Of IPv6 it is the network: a
-// host has as many addresses as it likes. See B168.
-func (d *Door) clientAddress(r *http.Request) string {
+// Proxies are the networks of proxies whose X-Forwarded-For is believed.
+type Proxies []netip.Prefix
+
+// Of is where a request comes from: behind trusted proxies, the last hop in X-Forwarded-For that is none of them. A client
+// may have made up what stands before it. Of IPv6 it is the network, since one host has as many addresses as it likes. See
+// B168.
+func (p Proxies) Of(r *http.Request) string {
 	host, _, _ := net.SplitHostPort(r.RemoteAddr)
+	if len(p) == 0 && strings.IndexByte(host, ':') < 0 {
+		return host // IPv4, as it is in most requests
+	}
 	address, err := netip.ParseAddr(host)
 	if err != nil {
 		return host
 	}
 	hops := strings.Split(strings.Join(r.Header.Values("X-Forwarded-For"), ","), ",")
 	for _, hop := range slices.Backward(hops) {
-		if !d.config.Transport.Trusts(address) {
+		if !p.trust(address) {
 			break
 		}
 		next, err := parseHop(strings.TrimSpace(hop))
@@ -29,6 +36,10 @@ func (d *Door) clientAddress(r *http.Request) string {
 		address = next
 	}
 	return network(address)
+}
+
+func (p Proxies) trust(address netip.Addr) bool {
+	return slices.ContainsFunc(p, func(n netip.Prefix) bool { return n.Contains(address.Unmap()) })
 }
 
 // parseHop reads an address; some proxies add the port.

@@ -1,0 +1,146 @@
+package gamelift
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/aws/smithy-go"
+)
+
+const (
+	// bodyMax leaves room for the largest input of the model, a script of 5 MB in base64. Each operation has a bound of its
+	// own below it.
+	bodyMax = 8 << 20
+
+	// stsBodyMax is far above the forms that clients send, which have 43 bytes.
+	stsBodyMax = 4 << 10
+
+	// drainMax is how much of a refused body is read away to keep the connection, and drainWait how long that may take.
+	drainMax  = 2 * bodyMax
+	drainWait = 5 * time.Second
+
+	// slowAfter is how long a body may take to arrive at whatever pace. From then on it must have come at slowRate, in bytes
+	// a second since its beginning. A phone with a bad connection sends several times that.
+	slowAfter = 10 * time.Second
+	slowRate  = 32 << 10
+
+	// bodyStep is how much room a body of unknown or large size gets at first; then it doubles. So a client that announces
+	// 4 MiB and sends nothing takes no memory.
+	bodyStep = smallRequest
+)
+
+// body is the body of one request on its way in. What it holds is taken from the pool of bodies that arrive, in the name
+// of the address that it comes from: until all of it is there, nobody knows who signed it.
+type body struct {
+	w       http.ResponseWriter
+	r       *http.Request
+	most    int64
+	pool    *admission
+	address string
+	taken   int64 // from the pool
+	began   time.Time
+	timed   bool // a deadline for reading is set
+}
+
+// read reads the whole body into the pooled buffer.
+func (b *body) read(pooled *buffers) smithy.APIError {
+	size := b.r.ContentLength
+	if size > b.most {
+		discard(b.w, b.r)
+		return b.tooLarge()
+	}
+	text := pooled.body[:0]
+	if size >= 0 && int64(cap(text)) <= size && size < bodyStep { // one byte more, so that the end shows without growing
+		text = make([]byte, 0, size+1)
+	}
+	for {
+		if len(text) == cap(text) {
+			room := b.grown(len(text), size)
+			if !b.take(int64(room)) {
+				discard(b.w, b.r)
+				return throttled()
+			}
+			text = append(make([]byte, 0, room), text...)
+		}
+		n, err := b.r.Body.Read(text[len(text):cap(text)])
+		text = text[:len(text)+n]
+		pooled.body = text
+		switch {
+		case int64(len(text)) > b.most:
+			discard(b.w, b.r)
+			return b.tooLarge()
+		case errors.Is(err, io.EOF):
+			b.untimed()
+			return nil
+		case errors.Is(err, os.ErrDeadlineExceeded):
+			b.w.Header()["Connection"] = []string{"close"}
+			return commonError(codeRequestTimeout, "the body came too slowly: want %d bytes a second", slowRate)
+		case err != nil:
+			return commonError(codeSerialization, "the body ended early")
+		}
+		if int64(len(text)) != size { // else only the end is left to be seen
+			b.limitTime(len(text))
+		}
+	}
+}
+
+// grown is the next room for a body of which some bytes are there: twice as much, but no more than it can need.
+func (b *body) grown(have int, size int64) int {
+	room := max(2*have, bodyStep)
+	if size >= 0 {
+		return min(room, int(size)+1)
+	}
+	return min(room, int(b.most)+1)
+}
+
+// take makes room in the pool; small bodies need none. The buffer that it grew out of is garbage by then and not counted.
+func (b *body) take(room int64) bool {
+	if room <= smallRequest {
+		return true
+	}
+	if !b.pool.arriving.Take(b.address, room-b.taken) {
+		return false
+	}
+	b.taken = room
+	return true
+}
+
+// done gives back what the body took.
+func (b *body) done() {
+	if b.taken > 0 {
+		b.pool.arriving.Give(b.address, b.taken)
+	}
+}
+
+// limitTime sets the instant by which the next bytes must be there. A body that came with its header never gets here.
+func (b *body) limitTime(have int) {
+	if b.began.IsZero() {
+		b.began = time.Now()
+	}
+	wait := slowAfter + time.Duration(have)*time.Second/slowRate
+	b.timed = http.NewResponseController(b.w).SetReadDeadline(b.began.Add(wait)) == nil
+}
+
+// untimed takes the deadline away: net/http goes on reading beside the handler, to see the client go.
+func (b *body) untimed() {
+	if b.timed {
+		_ = http.NewResponseController(b.w).SetReadDeadline(time.Time{}) // it could be set, so this cannot fail
+	}
+}
+
+func (b *body) tooLarge() smithy.APIError {
+	return commonError(codeEntityTooLarge, "the body is larger than %d bytes", b.most)
+}
+
+// discard reads away what the client still sends, so that it sees the answer and keeps its connection; within reason.
+func discard(w http.ResponseWriter, r *http.Request) {
+	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(drainWait)) // fails in tests without a connection
+	if n, err := io.CopyN(io.Discard, r.Body, drainMax); n == drainMax || !errors.Is(err, io.EOF) {
+		w.Header()["Connection"] = []string{"close"}
+		return
+	}
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
+}

@@ -1,0 +1,32 @@
+package gamelift
+
+import (
+	"time"
+
+	"github.com/musterhq/muster/internal/fair"
+	"github.com/musterhq/muster/internal/identity"
+)
+
+// ClientRates bound the requests of access keys of the role client, which all players of a game share: in requests a
+// second, with a burst of burstSeconds. Zero: not limited.
+type ClientRates struct {
+	PerKey     int
+	PerAddress int
+}
+
+// burstSeconds is how long a rate may be saved up: a game that starts calls several operations at once.
+const burstSeconds = 10
+
+type clientRates struct{ keys, addresses *fair.Rate }
+
+func newClientRates(l Limits, now func() time.Time) clientRates {
+	return clientRates{
+		keys:      fair.NewRate(l.Clients.PerKey, burstSeconds*l.Clients.PerKey, now),
+		addresses: fair.NewRate(l.Clients.PerAddress, burstSeconds*l.Clients.PerAddress, now),
+	}
+}
+
+// allow takes a token of the address, and then one of the key, so that one address cannot use up the key's.
+func (c *clientRates) allow(caller *Caller, address string) bool {
+	return caller.Role != identity.Client || c.addresses.Allow(address) && c.keys.Allow(caller.KeyID)
+}
