@@ -5,8 +5,12 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
@@ -259,4 +263,51 @@ func TestAttackWebPages(t *testing.T) {
 		t.Errorf("the page that may, as a server: %d %s", status, text)
 	}
 	s.staysHealthy()
+}
+
+// A secret that other users of the machine can read is none: the service does not start with it, and says what to do.
+func TestAttackReadableSecret(t *testing.T) {
+	t.Parallel()
+	s, _ := startProduction(t)
+	s.stop()
+	secret := filepath.Join(s.data, "cell.secret")
+	for _, c := range []struct {
+		path string
+		mode os.FileMode
+		says string
+	}{{secret, 0o644, "chmod 600"}, {secret, 0o606, "chmod 600"}, {s.data, 0o777, "chmod 700"}} {
+		before, err := os.Stat(c.path)
+		must(t, err)
+		must(t, os.Chmod(c.path, c.mode))
+		s.launch()
+		select {
+		case <-s.exited:
+		case <-time.After(patience):
+			t.Fatalf("mode %o of %s: it goes on", c.mode, c.path)
+		}
+		if s.cmd.ProcessState.ExitCode() != 1 || !strings.Contains(s.logs.tail(2), c.says) {
+			t.Errorf("mode %o of %s: status %d, want 1 and %q", c.mode, c.path, s.cmd.ProcessState.ExitCode(), c.says)
+		}
+		must(t, os.Chmod(c.path, before.Mode().Perm()))
+	}
+	must(t, os.Chmod(s.data, 0o755))
+	s.start()
+	if !strings.Contains(s.logs.String(), "every user of this machine can read the journal") {
+		t.Error("no warning of a directory that others can read")
+	}
+}
+
+// What an operator shows to others, in a chat or a bug report, holds no secret.
+func TestAttackConfigShowsNoSecrets(t *testing.T) {
+	t.Parallel()
+	for _, more := range [][]string{nil, {"--public-url", "https://ops:hidden@muster.test"}, {"--notify-topics", "arn=https://x.example/hidden"}} {
+		args := append([]string{"config", "--notify-events", "https://u:hidden@hooks.example.com/services/hidden?k=hidden",
+			"--notify-topics", "arn:aws:sns:us-east-1:000000000000:a=https://hooks.example.com/hidden"}, more...)
+		cmd := exec.Command(musterBinary, args...)
+		cmd.Env = cleanEnvironment()
+		out, _ := cmd.CombinedOutput() // what makes no sense is printed and then named
+		if !strings.Contains(string(out), "hooks.example.com") && more == nil || strings.Contains(string(out), "hidden") {
+			t.Errorf("%v:\n%s", args, out)
+		}
+	}
 }

@@ -22,7 +22,7 @@ func (c *configCommand) Run(stdout io.Writer, sources *sources) error {
 	fmt.Fprintln(table, "SETTING\tVALUE\tFROM")
 	values := reflect.ValueOf(c.Settings)
 	for i, name := range settingNames() {
-		value := fmt.Sprint(values.Field(i).Interface())
+		value := settings.Shown(name, fmt.Sprint(values.Field(i).Interface()))
 		if value == "" {
 			value = "-"
 		}

@@ -26,6 +26,7 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/playerhooks"
+	"github.com/musterhq/muster/internal/webhook"
 )
 
 // Prefix is where every path of this door begins.
@@ -51,6 +52,8 @@ type Config struct {
 	Dev       bool                // partners and operators need no credentials
 	Transport edge.Transport      // tells which requests nobody could read on the way; X-Forwarded-For of its proxies is believed, too
 	Origins   []string            // of web pages that may call as players; AnyOrigin: all
+
+	Webhooks webhook.Targets // where subscriptions may have their events posted
 
 	LoginsPerAddress int    // a minute; 0: no limit
 	PublicURL        string // where players' clients reach the stream; empty: where they sent Login to

@@ -39,7 +39,7 @@ type feeds struct {
 
 func newFeeds(d *Door) *feeds {
 	x := &feeds{
-		door: d, client: webhook.NewClient(2), toServers: newLineUpgrader(serverProtocol), toStudio: newLineUpgrader(eventsProtocol),
+		door: d, client: d.config.Webhooks.NewClient(2), toServers: newLineUpgrader(serverProtocol), toStudio: newLineUpgrader(eventsProtocol),
 		servers: map[domain.UUID]map[*line]bool{}, studio: map[domain.UUID]*line{}, deliveries: map[domain.UUID]*delivery{},
 	}
 	x.client.Timeout = webhookPatience

@@ -16,6 +16,7 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/journal/journaltest"
+	"github.com/musterhq/muster/internal/webhook"
 )
 
 // lobby is a cell with player flow and the door in front of it, on a clock that the test moves.
@@ -50,7 +51,7 @@ func newLobby(t *testing.T, change func(*Config)) *lobby {
 	if x.keys, err = identity.OpenKeys(t.TempDir()); err != nil {
 		t.Fatal(err)
 	}
-	c := Config{Engine: e, Secret: x.keys.CellSecret(), Keys: x.keys, Providers: map[string]Provider{"dev": Development{}}, Log: slog.New(slog.DiscardHandler)}
+	c := Config{Engine: e, Secret: x.keys.CellSecret(), Keys: x.keys, Providers: map[string]Provider{"dev": Development{}}, Webhooks: webhook.Targets{Loopback: true}, Log: slog.New(slog.DiscardHandler)}
 	if change != nil {
 		change(&c)
 	}

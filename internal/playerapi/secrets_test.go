@@ -45,6 +45,7 @@ func TestSecretsAreNotLogged(t *testing.T) {
 	s := settings.Defaults()
 	s.Listen, s.Data, s.PlayerFlow, s.PlayerDevLogins = "127.0.0.1:0", t.TempDir(), true, true
 	s.PartnerListen, s.OperatorListen, s.PlayerHooks = "127.0.0.1:0", "127.0.0.1:0", hooks
+	s.WebhookAllow = "127.0.0.0/8"
 	x, err := service.Start(t.Context(), s, slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})))
 	if err != nil {
 		t.Fatal(err)

@@ -9,12 +9,11 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
-	"github.com/musterhq/muster/internal/webhook"
 )
 
 // SubscribeRequest is what a backend of the studio wants to hear of.
 type SubscribeRequest struct {
-	URL       string   `json:"url,omitempty" maxLength:"2048" doc:"Of a webhook: https, or http to the machine of the service; empty: the events come by the stream of the subscription."`
+	URL       string   `json:"url,omitempty" maxLength:"2048" doc:"Of a webhook: https, or http to the machine of the service, where the operator allows it; empty: the events come by the stream of the subscription."`
 	Types     []string `json:"types,omitempty" maxItems:"64" doc:"Event types, as players hear them; none: all."`
 	PlayerIDs []string `json:"player_ids,omitempty" maxItems:"1000" doc:"Only events that are for one of these; none: for anybody."`
 }
@@ -55,7 +54,7 @@ type Subscription struct {
 	Taken          uint64   `json:"taken" doc:"Number of the latest event that its receiver has."`
 	Attached       bool     `json:"attached" doc:"Its stream is open."`
 	Failures       int      `json:"failures,omitempty" doc:"Attempts in a row that its webhook did not take."`
-	LastError      string   `json:"last_error,omitempty"`
+	LastError      string   `json:"last_error,omitempty" doc:"That the last attempt failed. Why, only the log of the service says."`
 	LapsesAt       string   `json:"lapses_at,omitempty" format:"date-time" doc:"When it lapses unless its receiver takes something; absent: nothing waits for it."`
 	LapsedAt       string   `json:"lapsed_at,omitempty" format:"date-time" doc:"Since when nothing is kept or told: its receiver took nothing for too long. Events.Subscribe with the X-Request-Id of before lets it go on."`
 }
@@ -86,7 +85,7 @@ func (d *Door) declareEvents() {
 func (d *Door) subscribe(ctx context.Context, request string, body *SubscribeRequest) (*SubscribeAnswer, error) {
 	err := backendOnly(ctx)
 	if err == nil && body.URL != "" {
-		err = checkWebhook(body.URL)
+		err = d.checkWebhook(body.URL)
 	}
 	for _, name := range body.Types {
 		if err == nil && (!flow.KnownMessage(name) || name == onSync) {
@@ -116,8 +115,8 @@ func (d *Door) subscribe(ctx context.Context, request string, body *SubscribeReq
 }
 
 // checkWebhook checks that messages can be posted to a URL, and read by nobody on the way.
-func checkWebhook(text string) error {
-	err := webhook.CheckURL(text)
+func (d *Door) checkWebhook(text string) error {
+	err := d.config.Webhooks.CheckURL(text)
 	if u, _ := url.Parse(text); err == nil && u.User != nil {
 		err = errors.New("want one without a user; the messages are signed")
 	}

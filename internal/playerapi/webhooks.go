@@ -37,7 +37,6 @@ type delivery struct {
 
 	mu       sync.Mutex
 	failures int // in a row
-	err      error
 }
 
 func newDelivery(x *feeds, s *flow.Subscription) *delivery {
@@ -115,12 +114,11 @@ func (d *delivery) post(page *cell.StudioPage) error {
 	switch {
 	case err == nil && d.failures > 0:
 		log.Info("a webhook of players' events takes them again")
-		d.failures, d.err = 0, nil
+		d.failures = 0
 	case err != nil:
 		if d.failures++; d.failures == 1 {
 			log.Warn("a webhook of players' events does not take them; they wait", "err", err)
 		}
-		d.err = err
 	}
 	return err
 }
@@ -153,6 +151,10 @@ func (d *delivery) pause() time.Duration {
 	return time.Duration(float64(pause) * (0.75 + rand.Float64()/2))
 }
 
+// notTaken is all that callers learn of an attempt that failed: whether nobody listened, somebody was slow, or the address is one that
+// webhooks may not go to would make this service a scanner of networks that its callers cannot reach.
+const notTaken = "the receiver did not take the last message; the log of the service has the reason"
+
 // health is how a subscription goes.
 func (x *feeds) health(id domain.UUID) (attached bool, failures int, lastError string) {
 	x.mu.Lock()
@@ -160,8 +162,8 @@ func (x *feeds) health(id domain.UUID) (attached bool, failures int, lastError s
 	if d := x.deliveries[id]; d != nil {
 		d.mu.Lock()
 		defer d.mu.Unlock()
-		if failures = d.failures; d.err != nil {
-			lastError = d.err.Error()
+		if failures = d.failures; failures > 0 {
+			lastError = notTaken
 		}
 	}
 	return x.studio[id] != nil, failures, lastError

@@ -39,8 +39,12 @@ func (x *Service) openPlayerFlow(doors *router) error {
 		return err
 	}
 	x.hooks = playerhooks.New(hooks, x.keys.CellSecret().WebhookKey(playerhooks.KeyTarget), x.log)
+	targets, err := s.WebhookTargets()
+	if err != nil {
+		return err
+	}
 	x.players = playerapi.NewDoor(playerapi.Config{
-		Hooks: x.hooks, Transport: x.transport, Origins: s.Origins(),
+		Hooks: x.hooks, Webhooks: targets, Transport: x.transport, Origins: s.Origins(),
 		Engine: x.engine, Secret: x.keys.CellSecret(), Keys: x.keys, Providers: providers, LoginKeys: keys, Dev: s.Dev,
 		LoginsPerAddress: s.PlayerLoginsPerAddress,
 		PublicURL:        s.PublicURL, Log: x.log,

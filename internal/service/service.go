@@ -109,6 +109,9 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	if err := os.MkdirAll(s.Data, 0o700); err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
+	if err := x.checkPermissions(); err != nil {
+		return nil, err
+	}
 	if err := x.openStores(); err != nil {
 		return nil, err
 	}

@@ -48,6 +48,7 @@ func (s Settings) Check() error {
 		atLeast("client-key-rate", s.ClientKeyRate, 0),
 		atLeast("client-address-rate", s.ClientAddressRate, 0),
 		checkNotify(s.NotifyEvents, s.NotifyTopics),
+		s.checkWebhookAllow(),
 		atLeast("notify-max-age", s.NotifyMaxAge, time.Second),
 		atLeast("limit-notices", s.LimitNotices, 1),
 		s.checkMatchEvery(),
@@ -109,14 +110,15 @@ func (s Settings) checkPublicURL() error {
 		return nil
 	}
 	u, err := url.Parse(s.PublicURL)
+	shown := Shown("public-url", s.PublicURL)
 	switch {
 	case err != nil:
-		return fmt.Errorf("public-url %q: %w", s.PublicURL, err)
+		return fmt.Errorf("public-url %q: want a URL such as https://muster.example.com", shown)
 	case !slices.Contains([]string{"http", "https", "ws", "wss"}, u.Scheme) || u.Hostname() == "":
-		return fmt.Errorf("public-url %q: want a URL such as https://muster.example.com, or ws://10.0.0.5:8080", s.PublicURL)
+		return fmt.Errorf("public-url %q: want a URL such as https://muster.example.com, or ws://10.0.0.5:8080", shown)
 	case u.RawQuery != "" || u.Fragment != "" || u.User != nil:
 		// Server SDKs put their own query behind the URL.
-		return fmt.Errorf("public-url %q: want no user, query or fragment in it", s.PublicURL)
+		return fmt.Errorf("public-url %q: want no user, query or fragment in it", shown)
 	case len(s.PublicURL) > publicURLMax:
 		return fmt.Errorf("public-url has %d characters, want at most %d, which clients accept", len(s.PublicURL), publicURLMax)
 	}

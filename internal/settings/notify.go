@@ -28,7 +28,7 @@ func parseTopics(text string) (map[string]string, error) {
 		arn, to, ok := strings.Cut(each, "=")
 		switch {
 		case !ok || !topicARN.MatchString(arn):
-			errs = append(errs, fmt.Errorf("notify-topics %q: want ARN=URL, such as arn:aws:sns:us-east-1:000000000000:placements=https://example.com/hook", each))
+			errs = append(errs, fmt.Errorf("notify-topics %q: want ARN=URL, such as arn:aws:sns:us-east-1:000000000000:placements=https://example.com/hook", Shown("notify-topics", each)))
 		case topics[arn] != "":
 			errs = append(errs, fmt.Errorf("notify-topics: %s is named twice; want one URL for each topic", arn))
 		default:
@@ -50,7 +50,7 @@ func checkNotify(events, topics string) error {
 func checkWebhook(name, text string) error {
 	u, err := url.Parse(text)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "" || u.Fragment != "" {
-		return fmt.Errorf("%s %q: want a URL such as https://example.com/hook", name, text)
+		return fmt.Errorf("%s %q: want a URL such as https://example.com/hook", name, shownReceiver(text))
 	}
 	return nil
 }

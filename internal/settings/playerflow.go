@@ -66,7 +66,7 @@ func (s Settings) checkPlayerFlow() error {
 	}
 	for name, address := range map[string]string{"player-oidc-issuer": s.PlayerOIDCIssuer, "player-oidc-keys": s.PlayerOIDCKeys} {
 		if u, err := url.Parse(address); address != "" && (err != nil || u.Scheme != "https" || u.Host == "") {
-			errs = append(errs, fmt.Errorf("%s %q: want an https URL", name, address))
+			errs = append(errs, fmt.Errorf("%s %q: want an https URL", name, Shown(name, address)))
 		}
 	}
 	if len(strings.Fields(s.PlayerOIDCAudience)) == 0 {

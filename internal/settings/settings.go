@@ -55,6 +55,7 @@ type Settings struct {
 
 	NotifyEvents string        `name:"notify-events" placeholder:"URL" help:"Webhook that is told of the end of every placement, as the event bus would."`
 	NotifyTopics string        `name:"notify-topics" placeholder:"ARN=URL…" help:"Webhooks of topics that queues name as their NotificationTarget; several are separated by spaces."`
+	WebhookAllow string        `name:"webhook-allow" placeholder:"TARGET…" help:"Where webhooks may go that callers of the API name: host names, patterns such as *.example.com, addresses and networks, separated by spaces. Empty: any host with a public address."`
 	NotifyMaxAge time.Duration `name:"notify-max-age" placeholder:"TIME" help:"How long a notification waits for a receiver that is away."`
 	LimitNotices int           `name:"limit-notices" placeholder:"N" help:"Most notifications that wait for one receiver; then the oldest are given up."`
 

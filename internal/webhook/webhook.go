@@ -103,11 +103,15 @@ func loopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// PlainURL is a URL without what may be secret in it, for logs.
+// PlainURL is a URL without what may be secret in it, for logs and listings: of many receivers the path is the secret.
 func PlainURL(text string) string {
 	u, err := url.Parse(text)
 	if err != nil {
 		return "(no URL)"
 	}
-	return strings.TrimSuffix(u.Scheme+"://"+u.Host+u.Path, "/")
+	plain := u.Scheme + "://" + u.Host
+	if strings.Trim(u.Path, "/") != "" || u.RawQuery != "" {
+		plain += "/…"
+	}
+	return plain
 }
