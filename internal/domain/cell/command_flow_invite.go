@@ -8,6 +8,9 @@ import (
 )
 
 // SendInvite lets a player join the caller's party. Made is the invite; one that is pending already stays as it is.
+//
+// A caller does not learn who exists and who blocks them. An invite for such a player is one like any other for its sender: it
+// counts, can be taken back, and expires. Nobody else sees it (B193).
 type SendInvite struct {
 	Caller
 	ID     domain.UUID // of the invite to be
@@ -23,34 +26,64 @@ func (cmd *SendInvite) decide(t *tx) error {
 	if cmd.Target == p.ID {
 		return flow.Refuse(flow.Refusal{Code: flow.CannotTargetSelf}, "player_id: %s is the caller", p.ID)
 	}
-	target, err := t.playerNamed(cmd.Target)
-	if err != nil {
+	if err := checkPlayerID("player_id", cmd.Target); err != nil {
 		return err
 	}
-	guest := t.c.flow.Players.Get(target)
-	switch _, member := x.Member(guest.ID); {
+	switch _, member := x.Member(cmd.Target); {
 	case member:
-		return flow.Refuse(flow.Refusal{Code: flow.AlreadyInParty, Players: []string{guest.ID}}, "player %s is in the party already", guest.ID)
-	case slices.Contains(guest.Blocked, p.ID) || slices.Contains(p.Blocked, guest.ID):
-		return flow.Refuse(flow.Refusal{Code: flow.PermissionDenied}, "player %s cannot be invited", guest.ID)
+		return flow.Refuse(flow.Refusal{Code: flow.AlreadyInParty, Players: []string{cmd.Target}}, "player %s is in the party already", cmd.Target)
+	case slices.Contains(p.Blocked, cmd.Target):
+		return flow.Refuse(flow.Refusal{Code: flow.PermissionDenied}, "player %s is blocked by the caller", cmd.Target)
 	}
-	if old := t.pendingInvite(x.ID, guest.ID); old != 0 {
-		cmd.Made = t.c.flow.Invites.Get(old).ID
-		return nil
-	}
-	if n, most := t.pendingInvites(x.ID), t.c.flowConfig.Parties.InvitesMax; n >= most {
+	unseen := !t.mayBeInvited(cmd.Target, p.ID)
+	old := t.sentInvite(x.ID, cmd.Target)
+	if old != 0 {
+		sent := t.c.flow.Invites.Get(old)
+		cmd.Made = sent.ID
+		if unseen || !sent.Unseen || cmd.looks() {
+			return nil
+		}
+		cmd.ID = sent.ID // it can be seen from now on
+		t.emit(&InviteRemoved{sent.ID})
+	} else if n, most := t.pendingInvites(x.ID), t.c.flowConfig.Parties.InvitesMax; n >= most {
 		return flow.Refuse(flow.Refusal{Code: flow.RateLimited}, "party pty-%s has %d pending invites; the limit is %d", x.ID, n, most)
 	}
 	if cmd.looks() {
 		return nil
 	}
 	invite := flow.Invite{
-		ID: cmd.ID, Party: x.ID, From: p.ID, To: guest.ID, Created: t.now, ExpireBy: t.contact.Add(t.c.flowConfig.Parties.InviteTimeout),
+		ID: cmd.ID, Party: x.ID, From: p.ID, To: cmd.Target, Unseen: unseen, Created: t.now, ExpireBy: t.contact.Add(t.c.flowConfig.Parties.InviteTimeout),
 	}
 	t.emit(&InviteChanged{invite})
-	t.tellPlayers(flow.OnPartyInviteReceived, flow.Message{Invite: t.c.inviteView(&invite)}, invite.To)
+	if !unseen {
+		t.tellPlayers(flow.OnPartyInviteReceived, flow.Message{Invite: t.c.inviteView(&invite)}, invite.To)
+	}
 	cmd.Made = cmd.ID
 	return nil
+}
+
+// mayBeInvited reports whether a player exists who has not blocked the sender.
+func (t *tx) mayBeInvited(player, sender string) bool {
+	r, ok := t.c.flow.Player(player)
+	return ok && !slices.Contains(t.c.flow.Players.Get(r).Blocked, sender)
+}
+
+// sentInvite finds an invite that a party waits with, also one that only its sender knows of; 0 when there is none.
+func (t *tx) sentInvite(party domain.UUID, player string) flow.Ref {
+	for _, r := range t.c.flow.InvitesOf(party) {
+		if x := t.c.flow.Invites.Get(r); x.To == player && !x.Expired {
+			return r
+		}
+	}
+	return 0
+}
+
+// bothSides are those who hear of the end of an invite.
+func bothSides(x *flow.Invite) []string {
+	if x.Unseen {
+		return []string{x.From}
+	}
+	return []string{x.From, x.To}
 }
 
 // pendingInvite finds a player's invite to a party; 0 when there is none that can be accepted.
@@ -75,7 +108,7 @@ func (t *tx) pendingInvites(party domain.UUID) (n int) {
 // inviteTo finds an invite that a player can answer.
 func (t *tx) inviteTo(player string, id domain.UUID) (*flow.Invite, error) {
 	r, ok := t.c.flow.Invite(id)
-	if !ok || t.c.flow.Invites.Get(r).To != player {
+	if !ok || t.c.flow.Invites.Get(r).To != player || t.c.flow.Invites.Get(r).Unseen {
 		return nil, flow.Refuse(flow.Refusal{Code: flow.InviteNotFound}, "invite inv-%s not found", id)
 	}
 	x := t.c.flow.Invites.Get(r)
@@ -138,7 +171,7 @@ func (t *tx) endInvite(r flow.Ref, reason flow.Reason) {
 	x := *t.c.flow.Invites.Get(r)
 	t.emit(&InviteRemoved{x.ID})
 	if !x.Expired {
-		t.tellPlayers(flow.OnPartyInviteCancelled, flow.Message{Invite: t.c.inviteView(&x), Reason: reason}, x.From, x.To)
+		t.tellPlayers(flow.OnPartyInviteCancelled, flow.Message{Invite: t.c.inviteView(&x), Reason: reason}, bothSides(&x)...)
 	}
 }
 
@@ -152,5 +185,5 @@ func (t *tx) inviteDue(r flow.Ref) {
 	view := t.c.inviteView(&x)
 	x.Expired, x.ExpireBy = true, t.contact.Add(expiredKept)
 	t.emit(&InviteChanged{x})
-	t.tellPlayers(flow.OnPartyInviteCancelled, flow.Message{Invite: view, Reason: flow.Expired}, x.From, x.To)
+	t.tellPlayers(flow.OnPartyInviteCancelled, flow.Message{Invite: view, Reason: flow.Expired}, bothSides(&x)...)
 }

@@ -276,5 +276,8 @@ func TestBlocksBeforeTheFirstLogin(t *testing.T) {
 	w.must(&SetBlocks{Player: "zoe", Blocked: []string{"ann"}})
 	w.online("ann", "zoe")
 	w.must(&CreateParty{Caller: w.as("ann"), ID: w.id()})
-	w.refused(&SendInvite{Caller: w.as("ann"), ID: w.id(), Target: "zoe"}, flow.PermissionDenied)
+	w.must(&SendInvite{Caller: w.as("ann"), ID: w.id(), Target: "zoe"})
+	if n := len(w.cell.flow.InvitesTo("zoe")); n != 0 {
+		t.Errorf("zoe sees %d invites of somebody whom she blocks", n)
+	}
 }

@@ -166,6 +166,7 @@ func (x *Invite) Fields(c *wire.Codec) {
 	wire.Int(c, 5, &x.Created)
 	wire.Int(c, 6, &x.ExpireBy)
 	c.Bool(7, &x.Expired)
+	c.Bool(8, &x.Unseen)
 }
 
 // Fields of a LoginTicket.

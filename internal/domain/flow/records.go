@@ -321,6 +321,7 @@ type Invite struct {
 	Created  domain.Time
 	ExpireBy domain.ContactTime // of one that has expired: forgotten
 	Expired  bool
+	Unseen   bool // only its sender knows of it: To blocks the sender, or is nobody yet
 	Changed  uint64
 }
 

@@ -238,7 +238,7 @@ func (s *State) Invite(id domain.UUID) (Ref, bool) {
 	return r, ok
 }
 
-// InvitesTo are the invites of a player, oldest first.
+// InvitesTo are the invites that a player sees, oldest first.
 func (s *State) InvitesTo(player string) []Ref { return s.invitesTo[player] }
 
 // InvitesOf are the invites to a party, oldest first.
@@ -250,7 +250,9 @@ func (s *State) PutInvite(x Invite) Ref {
 	if !ok {
 		r, _ = s.Invites.Add()
 		s.invites[x.ID] = r
-		s.invitesTo[x.To] = append(s.invitesTo[x.To], r)
+		if !x.Unseen {
+			s.invitesTo[x.To] = append(s.invitesTo[x.To], r)
+		}
 		s.invitesOf[x.Party] = append(s.invitesOf[x.Party], r)
 	}
 	*s.Invites.Mut(r) = x
