@@ -127,7 +127,7 @@ func raceServerDies(t *testing.T, p *place) {
 	g.server.kill()
 	eventually(t, "the host to be suspect", func() bool {
 		o := p.partner(t, "Flow.GetPlayers", object{"player_ids": []string{ann.name}})
-		return o.at("players", "game_instance", "host", "host_suspect") == true
+		return o.at("players", "game_instance", "host_suspect") == true
 	})
 	p.advance(60 * time.Second) // his window is over, but nobody is thrown out while it is not known
 	bob.stands("IN_GAME", "DISCONNECTED")

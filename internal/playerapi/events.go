@@ -9,11 +9,14 @@ import (
 	"github.com/musterhq/muster/internal/domain/flow"
 )
 
-// OnSync is how a client gets everything at once; its seq is the head.
+// OnSync is how a client gets everything at once. Its number is a new one; what it says is how things are when it is sent.
 const onSync = "OnSync"
 
-// eventTail writes an event behind its number: the same for all who are told.
-func (d *Door) eventTail(x *flow.Told, player string) []byte {
+// eventTail writes an event behind its number: the same for all who are told, but for OnSync, which is for one player.
+func (d *Door) eventTail(seq uint64, x *flow.Told, player string) []byte {
+	if x.Type == flow.OnSync {
+		return d.syncTail(seq, x, player)
+	}
 	m, err := flow.DecodeMessage(x.Body)
 	var data any = map[string]any{}
 	if err != nil {
@@ -22,7 +25,7 @@ func (d *Door) eventTail(x *flow.Told, player string) []byte {
 	} else {
 		data = d.eventData(x.Type, m, player)
 	}
-	return d.tail(strconv.FormatUint(x.Commit, 10), x.At, x.Type.String(), data)
+	return d.tail(flow.CommitName(x.Commit, x.Part), x.At, x.Type.String(), data)
 }
 
 func (d *Door) tail(commit string, at domain.Time, kind string, data any) []byte {
@@ -61,9 +64,15 @@ func event(seq uint64, tail []byte) []byte {
 	return append(b, tail...)
 }
 
-// syncTail is an OnSync.
-func (d *Door) syncTail(s *FlowSnapshot, commit uint64) []byte {
-	return d.tail(strconv.FormatUint(commit, 10), domain.TimeOf(d.engine.Now()), onSync, s)
+// syncTail is an OnSync: the outbox has its number, and the state what it says. A client goes on behind the number, although
+// the state may be later: what follows may not be in it, such as the offer to return to a game.
+func (d *Door) syncTail(seq uint64, x *flow.Told, player string) []byte {
+	s, err := d.snapshot(d.streams.ctx, player)
+	if err != nil { // the service stops
+		d.log.Debug("no snapshot for an OnSync", "player", player, "err", err)
+	}
+	s.Seq = seq
+	return d.tail(flow.CommitName(x.Commit, x.Part), x.At, onSync, s)
 }
 
 // fields are what is told to game servers.

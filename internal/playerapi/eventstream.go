@@ -187,7 +187,7 @@ func (d *Door) studioEvent(e *flow.StudioEvent) []byte {
 	names, _ := json.Marshal(players)
 	b := strconv.AppendUint([]byte(`{"no":`), e.No, 10)
 	b = append(append(b, `,"players":`...), names...)
-	return append(append(b, ','), d.tail(strconv.FormatUint(e.Commit, 10), e.At, e.Type.String(), data)...)
+	return append(append(b, ','), d.tail(flow.CommitName(e.Commit, e.Part), e.At, e.Type.String(), data)...)
 }
 
 // studioData leaves out what lets its bearer into a game.

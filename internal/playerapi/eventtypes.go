@@ -246,7 +246,7 @@ func eventSchema(name string, data *huma.Schema) *huma.Schema {
 	return &huma.Schema{
 		Type: huma.TypeObject, AdditionalProperties: false,
 		Properties: map[string]*huma.Schema{
-			"seq":    {Type: huma.TypeInteger, Format: "int64", Minimum: &none, Description: "Number of the event, gapless for each player. That of OnSync is the head."},
+			"seq":    {Type: huma.TypeInteger, Format: "int64", Minimum: &none, Description: "Number of the event, gapless for each player. That of OnSync is a new one, too."},
 			"commit": {Type: huma.TypeString, Description: "Events with the same one happened at once."},
 			"ts":     {Type: huma.TypeString, Format: "date-time"},
 			"type":   {Type: huma.TypeString, Enum: []any{name}},

@@ -6,6 +6,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
 )
 
 // TestRates is the table of the specification, 5.6: each call with its rate and burst, and that it is refused over the limit.
@@ -189,18 +192,33 @@ func TestLargestEvent(t *testing.T) {
 		x.wants(200, "")(x.call(token, "Party.SetPlayerPreferences", attributes))
 	}
 	const frameMax = 64 << 10
-	n, err := x.door.since(t.Context(), "leader", 0, true)
-	if err != nil {
+	attached := &cell.AttachStream{Player: "leader", Session: x.sessionOf("leader"), Stream: 1}
+	if err := x.door.engine.Do(t.Context(), attached); err != nil {
 		t.Fatal(err)
 	}
-	if got := len(event(n.snapshot.Seq, x.door.syncTail(n.snapshot, n.commit))); got > frameMax || got < partyAttributesMax+8*playerAttributesMax-1000 {
+	missed, _, _, err := x.door.since(t.Context(), "leader", attached.Sync-2)
+	if err != nil || len(missed) != 2 {
+		t.Fatalf("the last events: %v, %v", missed, err)
+	}
+	change, sync := &missed[0], &missed[1]
+	if got := len(event(sync.Seq, x.door.eventTail(sync.Seq, &sync.Told, "leader"))); got > frameMax || got < partyAttributesMax+8*playerAttributesMax-1000 {
 		t.Errorf("OnSync has %d bytes, want at most %d", got, frameMax)
 	}
-	n, err = x.door.since(t.Context(), "leader", n.head-1, false)
-	if err != nil || len(n.events) != 1 {
-		t.Fatalf("the last event: %v, %v", n.events, err)
-	}
-	if got := len(event(n.events[0].Seq, x.door.eventTail(&n.events[0].Told, "leader"))); got > frameMax {
+	if got := len(event(change.Seq, x.door.eventTail(change.Seq, &change.Told, "leader"))); got > frameMax {
 		t.Errorf("the event has %d bytes, want at most %d", got, frameMax)
 	}
+}
+
+// sessionOf is the login session of a player.
+func (x *lobby) sessionOf(player string) (id domain.UUID) {
+	x.Helper()
+	err := x.door.engine.Read(x.Context(), func(v *cell.View) error {
+		s, _ := v.FlowOf(player, domain.TimeOf(x.clock()))
+		id = s.Login.ID
+		return nil
+	})
+	if err != nil {
+		x.Fatal(err)
+	}
+	return id
 }

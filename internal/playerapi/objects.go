@@ -113,7 +113,8 @@ type GameInstance struct {
 	MembersCount   int                    `json:"members_count"`
 	HeldSeats      int32                  `json:"held_seats,omitempty" doc:"Seats that are kept for players who are away; the counts of the hosting API leave them out."`
 	Membership     Membership             `json:"membership"`
-	Host           *HostConnectionDetails `json:"host,omitempty"`
+	HostSuspect    bool                   `json:"host_suspect,omitempty" doc:"The game server has not been heard of for a while."`
+	Host           *HostConnectionDetails `json:"host,omitempty" doc:"Only while a player session is reserved that was not used yet."`
 	Attributes     Object                 `json:"attributes"`
 }
 

@@ -63,13 +63,14 @@ type Timer struct {
 
 // Commit is one that changed a player's keys.
 type Commit struct {
-	Commit uint64 `json:"commit" doc:"Number of the journal entry."`
-	At     string `json:"at" format:"date-time"`
-	Rev    uint64 `json:"rev" doc:"Of the flow record after it."`
-	Phase  string `json:"phase" enum:"IDLE,IN_PARTY,MATCHMAKING,IN_GAME"`
-	Keys   Keys   `json:"keys" doc:"After it."`
-	Cause  string `json:"cause" doc:"The call, the deadline, or what happened to the game."`
-	Caller Actor  `json:"caller"`
+	Commit      uint64 `json:"commit" doc:"Number of the journal entry."`
+	Transaction uint32 `json:"transaction,omitempty" doc:"Number of the transaction in it. Events of this commit have the commit COMMIT.TRANSACTION."`
+	At          string `json:"at" format:"date-time"`
+	Rev         uint64 `json:"rev" doc:"Of the flow record after it."`
+	Phase       string `json:"phase" enum:"IDLE,IN_PARTY,MATCHMAKING,IN_GAME"`
+	Keys        Keys   `json:"keys" doc:"After it."`
+	Cause       string `json:"cause" doc:"The call, the deadline, or what happened to the game."`
+	Caller      Actor  `json:"caller"`
 }
 
 // Actor is who brought a commit about.
@@ -114,7 +115,7 @@ func (d *Door) getPlayer(ctx context.Context, body *GetPlayerRequest) (*PlayerAn
 	changes, err := d.engine.ChangesOf(ctx, body.PlayerID, body.Commits)
 	for _, x := range changes {
 		answer.Commits = append(answer.Commits, Commit{
-			x.Commit, stamp(x.At), x.Rev, x.Keys.Phase().String(), keysOf(x.Keys), x.Cause, Actor{x.By.Kind.String(), x.By.ID},
+			x.Commit, x.Part, stamp(x.At), x.Rev, x.Keys.Phase().String(), keysOf(x.Keys), x.Cause, Actor{x.By.Kind.String(), x.By.ID},
 		})
 	}
 	return answer, err

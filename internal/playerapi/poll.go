@@ -22,13 +22,13 @@ func (d *Door) poll(ctx context.Context, by *cell.Caller, body *PollRequest) (*P
 	if err := d.gate.refuse(); err != nil {
 		return nil, err
 	}
-	cmd := cell.PollEvents{Player: by.Player, Session: by.Session}
-	if err := d.engine.Do(ctx, &cmd); err != nil {
+	begun := cell.PollEvents{Player: by.Player, Session: by.Session, After: &body.AfterSeq}
+	if err := d.engine.Do(ctx, &begun); err != nil {
 		return nil, err
 	}
 	wait := min(time.Duration(body.WaitMS)*time.Millisecond, pollMost(d.settings().Sessions.DeadAfter))
-	if wait <= 0 {
-		return d.pollNow(ctx, by.Player, body.AfterSeq)
+	if wait <= 0 || begun.Sync != 0 {
+		return d.pollNow(ctx, &begun)
 	}
 	news := make(chan struct{}, 1)
 	d.streams.listen(by.Player, news)
@@ -37,7 +37,7 @@ func (d *Door) poll(ctx context.Context, by *cell.Caller, body *PollRequest) (*P
 	timeout := time.NewTimer(wait)
 	defer timeout.Stop()
 	for {
-		answer, err := d.pollNow(ctx, by.Player, body.AfterSeq)
+		answer, err := d.pollNow(ctx, &begun)
 		if err != nil || len(answer.Events) > 0 {
 			return answer, err
 		}
@@ -54,22 +54,32 @@ func (d *Door) poll(ctx context.Context, by *cell.Caller, body *PollRequest) (*P
 	}
 }
 
-func (d *Door) pollNow(ctx context.Context, player string, after uint64) (*PollAnswer, error) {
-	stand, err := d.stand(ctx, player) // before the events: the answer's seq is never ahead of them
+// pollNow is what there is for a poll that has begun.
+func (d *Door) pollNow(ctx context.Context, begun *cell.PollEvents) (*PollAnswer, error) {
+	stand, err := d.stand(ctx, begun.Player) // before the events: the answer's seq is never ahead of them
 	if err != nil {
 		return nil, err
 	}
-	n, err := d.since(ctx, player, after, false)
-	if err != nil {
+	answer := &PollAnswer{Events: []Event{}, Resume: resumeReplay, Flow: stand}
+	after := *begun.After
+	if begun.Sync != 0 {
+		answer.Resume, after = resumeSnapshot, begun.Sync-1
+	}
+	missed, head, ok, err := d.since(ctx, begun.Player, after)
+	switch {
+	case err != nil:
 		return nil, err
+	case !ok: // so much has happened since the poll began that it is not all there any more
+		again := cell.PollEvents{Player: begun.Player, Session: begun.Session, After: &after}
+		if err := d.engine.Do(ctx, &again); err != nil {
+			return nil, err
+		}
+		return d.pollNow(ctx, &again)
 	}
-	answer := &PollAnswer{Events: []Event{}, HeadSeq: n.head, Resume: resumeReplay, Flow: stand}
-	if n.snapshot != nil {
-		answer.Resume = resumeSnapshot
-		answer.Events = append(answer.Events, Event(event(n.snapshot.Seq, d.syncTail(n.snapshot, n.commit))))
-	}
-	for i := range n.events[:min(len(n.events), pollEventsMax)] {
-		answer.Events = append(answer.Events, Event(event(n.events[i].Seq, d.eventTail(&n.events[i].Told, player))))
+	answer.HeadSeq = head
+	for i := range missed[:min(len(missed), pollEventsMax)] {
+		x := &missed[i]
+		answer.Events = append(answer.Events, Event(event(x.Seq, d.eventTail(x.Seq, &x.Told, begun.Player))))
 	}
 	return answer, nil
 }

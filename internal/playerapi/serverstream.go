@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"strconv"
 	"strings"
 
 	"github.com/musterhq/muster/internal/domain"
@@ -132,7 +131,8 @@ func (f *serverFeed) hello(ctx context.Context, promised *flow.SessionConfig) ([
 
 func (f *serverFeed) next(ctx context.Context, frames []byte) (all []byte, more bool, code uint16, err error) {
 	var notices []cell.ServerNotice
-	var head, commit uint64
+	var head uint64
+	var commit string
 	var live, known bool
 	sync := &StartDataAnswer{}
 	err = f.door.engine.Read(ctx, func(v *cell.View) error {
@@ -148,7 +148,7 @@ func (f *serverFeed) next(ctx context.Context, frames []byte) (all []byte, more 
 		if known = there; there {
 			sync, head, live = startDataOf(&x, members), x.NoticeSeq(), x.Live()
 			if n := x.Notices(); len(n) > 0 {
-				commit = n[len(n)-1].Commit
+				commit = flow.CommitName(n[len(n)-1].Commit, n[len(n)-1].Part)
 			}
 		}
 		return nil
@@ -159,7 +159,7 @@ func (f *serverFeed) next(ctx context.Context, frames []byte) (all []byte, more 
 	case !known:
 		return frames, false, closeEnded, nil
 	case f.whole:
-		tail := f.door.tail(strconv.FormatUint(commit, 10), domain.TimeOf(f.door.engine.Now()), onSync, sync)
+		tail := f.door.tail(commit, domain.TimeOf(f.door.engine.Now()), onSync, sync)
 		frames = appendFrame(frames, opText, event(head, tail))
 		f.after, f.whole = head, false
 	}
@@ -183,7 +183,7 @@ func (d *Door) noticeTail(x *flow.Noticed) []byte {
 	} else {
 		data = noticeData(x.Type, n)
 	}
-	return d.tail(strconv.FormatUint(x.Commit, 10), x.At, x.Type.String(), data)
+	return d.tail(flow.CommitName(x.Commit, x.Part), x.At, x.Type.String(), data)
 }
 
 // addedPlayer is one who belongs to the game from now on.

@@ -65,7 +65,7 @@ type PollRequest struct {
 
 // PollAnswer is events, in order and without a gap.
 type PollAnswer struct {
-	Events  []Event `json:"events" doc:"As on the stream. With SNAPSHOT it is one OnSync."`
+	Events  []Event `json:"events" doc:"As on the stream. With SNAPSHOT the first is an OnSync."`
 	HeadSeq uint64  `json:"head_seq"`
 	Resume  string  `json:"resume" enum:"REPLAY,SNAPSHOT"`
 	Flow    Stand   `json:"flow"`

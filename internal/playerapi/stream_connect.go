@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
 )
@@ -109,70 +108,34 @@ type Hello struct {
 	Resume         string `json:"resume" enum:"REPLAY,SNAPSHOT" doc:"REPLAY: what was missed follows. SNAPSHOT: one OnSync does."`
 }
 
-// beginning is what a client is sent first: the events that it missed, or everything there is.
+// beginning is what a client is sent first: the events that it missed, or everything there is, and then what was told meanwhile.
 func (x *streams) beginning(s *stream, cmd *cell.AttachStream, after uint64) (first []byte, events []told, head uint64, err error) {
 	d := x.door
-	n, err := d.since(x.ctx, s.player, after, after == 0)
+	resume := resumeReplay
+	if cmd.Sync != 0 {
+		resume, after = resumeSnapshot, cmd.Sync-1
+	}
+	missed, head, _, err := d.since(x.ctx, s.player, after)
 	if err != nil {
 		return nil, nil, 0, err
 	}
-	resume := resumeReplay
-	if n.snapshot != nil {
-		resume = resumeSnapshot
-		events = []told{{n.snapshot.Seq, d.syncTail(n.snapshot, n.commit)}}
-	}
-	for i := range n.events {
-		events = append(events, told{n.events[i].Seq, d.eventTail(&n.events[i].Told, s.player)})
+	for i := range missed {
+		events = append(events, told{missed[i].Seq, d.eventTail(missed[i].Seq, &missed[i].Told, s.player)})
 	}
 	d.numbers.begun.WithLabelValues(resume).Inc()
 	config := s.promised
 	first, err = json.Marshal(Hello{
-		"hello", sessionID(s.session), cmd.Login.Epoch, n.head, cmd.Flow.Rev, config.PingInterval.Milliseconds(), config.DeadAfter.Milliseconds(), resume,
+		"hello", sessionID(s.session), cmd.Login.Epoch, head, cmd.Flow.Rev, config.PingInterval.Milliseconds(), config.DeadAfter.Milliseconds(), resume,
 	})
-	return first, events, n.head, err
+	return first, events, head, err
 }
 
-// news is what a client does not have yet: a snapshot and what is to follow it, or only events.
-type news struct {
-	snapshot *FlowSnapshot
-	commit   uint64 // the last one that told the player something
-	events   []cell.PlayerEvent
-	head     uint64
-}
-
-// since is the news for a client that has the events up to a number. A snapshot may be insisted on.
-func (d *Door) since(ctx context.Context, player string, after uint64, whole bool) (n news, err error) {
-	var s cell.FlowSnapshot
-	var replay bool
+// since is what a client missed that has the events up to a number, and the number of the last one there is. Not ok: it is not
+// all there any more, or the number is ahead of the head.
+func (d *Door) since(ctx context.Context, player string, after uint64) (missed []cell.PlayerEvent, head uint64, ok bool, err error) {
 	err = d.engine.Read(ctx, func(v *cell.View) error {
-		n.events, n.head, replay = v.EventsAfter(player, after, flow.EventsLimit)
-		if replay && !whole {
-			return nil
-		}
-		n.events, replay = nil, false
-		s, _ = v.FlowOf(player, domain.TimeOf(d.engine.Now()))
-		if n.head < 2 {
-			return nil
-		}
-		last, _, ok := v.EventsAfter(player, n.head-1, 1)
-		if !ok || len(last) != 1 {
-			return nil
-		}
-		n.commit = last[0].Commit
-		// What a client that comes is offered is an event as well, told in the commit of its coming: it hears that behind
-		// the snapshot, as after a replay.
-		if last[0].Type == flow.OnReconnectAvailable {
-			n.events = last
-		}
+		missed, head, ok = v.EventsAfter(player, after, flow.EventsLimit)
 		return nil
 	})
-	if err != nil || replay {
-		return n, err
-	}
-	x := d.snapshotOf(&s)
-	if len(n.events) > 0 {
-		x.Seq = n.events[0].Seq - 1
-	}
-	n.snapshot = &x
-	return n, nil
+	return missed, head, ok, err
 }

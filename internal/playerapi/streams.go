@@ -64,7 +64,7 @@ func (x *streams) attach(s *stream, after uint64) (code uint16) {
 	if code = x.enter(s); code != 0 {
 		return code
 	}
-	cmd := cell.AttachStream{Player: s.player, Session: s.session, Stream: s.number}
+	cmd := cell.AttachStream{Player: s.player, Session: s.session, Stream: s.number, After: after}
 	if err := x.door.engine.Do(x.ctx, &cmd); err != nil {
 		x.leave(s)
 		return closeCodeOf(err)
@@ -132,7 +132,7 @@ const (
 func (x *streams) follow(c engine.Committed) {
 	for _, e := range c.Events {
 		if e, ok := e.(*cell.PlayersTold); ok {
-			x.tell(&c, e)
+			x.tell(e)
 		}
 	}
 	for _, e := range c.Events {
@@ -147,13 +147,14 @@ func (x *streams) follow(c engine.Committed) {
 	}
 }
 
-func (x *streams) tell(c *engine.Committed, e *cell.PlayersTold) {
+func (x *streams) tell(e *cell.PlayersTold) {
 	told := x.attached(e)
 	if len(told) == 0 {
 		return
 	}
 	// Nobody waits for the writing of it. Who attaches from here on begins behind this entry, which is durable.
-	tail := x.door.eventTail(&flow.Told{At: c.At, Commit: c.Number, Type: e.Type, Body: e.Body}, told[0].stream.player)
+	as := e.Told()
+	tail := x.door.eventTail(told[0].seq, &as, told[0].stream.player)
 	for _, to := range told {
 		to.stream.tell(to.seq, tail)
 	}

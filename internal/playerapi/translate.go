@@ -146,14 +146,13 @@ func (d *Door) gameOf(player string, g *cell.GameView) *GameInstance {
 	m := &g.Membership
 	x := &GameInstance{
 		GameInstanceID: gameID(g.ID), Status: g.Status.String(), Reconnect: g.Rules.Reconnect.String(), CreatedAt: stamp(g.Created), Queue: g.Queue,
-		MatchID: g.Match, Team: m.Team, MembersCount: g.MembersCount, HeldSeats: g.HeldSeats, Attributes: Object(g.Attributes),
+		MatchID: g.Match, Team: m.Team, MembersCount: g.MembersCount, HeldSeats: g.HeldSeats, HostSuspect: g.Suspect != 0, Attributes: Object(g.Attributes),
 		Membership: Membership{
 			Status: m.Status.String(), Attempt: m.Attempt, ReservationExpiresAt: stamp(g.ReserveUntil), ReconnectDeadline: stamp(g.HoldUntil),
 			Disconnects: m.Disconnects, CanDecline: g.CanDecline, CanLeave: g.CanLeave,
 		},
 	}
-	// Details without a reservation that is open would be of no use: the player asks for new ones.
-	if g.Host != nil && m.Status == flow.MemberReserved || g.Host != nil && m.Status == flow.MemberActive {
+	if g.Host != nil {
 		x.Host = d.hostOf(player, g.Host)
 	}
 	return x

@@ -77,7 +77,7 @@ func (c *Cell) applyFlow(at domain.Time, event Event) {
 			r, _ := c.flow.Player(id)
 			p := c.flow.Players.Get(r)
 			x := flow.Change{
-				EndedNo: c.ended.next(), Player: p.ID, At: at, Commit: c.number, Rev: p.Rev, Keys: p.Keys, Cause: e.Cause, By: e.By, Changed: c.touch(),
+				EndedNo: c.ended.next(), Player: p.ID, At: at, Commit: c.number, Part: c.part, Rev: p.Rev, Keys: p.Keys, Cause: e.Cause, By: e.By, Changed: c.touch(),
 			}
 			c.ended.push(endedChange, c.flow.AddChange(x))
 		}
@@ -155,7 +155,7 @@ func (c *Cell) delayPlacement(id string, by int64) {
 // awaitPlayer gives a player time to come back whose client is not known to be here any more.
 func (c *Cell) awaitPlayer(r flow.Ref, by domain.ContactTime) {
 	x := c.flow.Players.Mut(r)
-	x.Presence, x.Stream, x.PresenceBy, x.Changed = flow.Unknown, 0, by, c.number
+	x.Presence, x.Stream, x.PresenceBy, x.PolledBy, x.Changed = flow.Unknown, 0, by, 0, c.number
 	c.waitForPlayer(r)
 }
 
@@ -188,19 +188,21 @@ func (c *Cell) applyPlayer(at domain.Time, event Event) {
 		if p.Presence == flow.Online { // the client that is here is not the one that counts any more
 			p.Stream, p.PresenceBy = 0, e.PresenceBy
 		}
+		p.PolledBy = 0
 		c.putLogin(e.Login)
 	case *PresenceChanged:
 		c.changePlayer(e.Player, func(p *flow.Player) {
 			p.Presence, p.Stream, p.PresenceBy, p.OfflineSince = e.Presence, e.Stream, e.PresenceBy, e.OfflineSince
-			p.RemoveBy, p.LeaveQueueBy = e.RemoveBy, e.LeaveQueueBy
+			p.RemoveBy, p.LeaveQueueBy, p.PolledBy = e.RemoveBy, e.LeaveQueueBy, e.PolledBy
 		})
 	case *PlayersTold:
+		e.told = flow.Told{At: at, Commit: c.number, Part: c.part, Type: e.Type, Body: e.Body}
 		for _, to := range e.To {
 			if to.Seq == 0 {
 				continue
 			}
 			r, _ := c.flow.Player(to.Player)
-			c.flow.Tell(r, flow.Told{At: at, Commit: c.number, Type: e.Type, Body: e.Body}, to.First).Changed = c.touch()
+			c.flow.Tell(r, e.told, to.First).Changed = c.touch()
 			c.waitForPlayer(r)
 		}
 		if e.No != 0 {

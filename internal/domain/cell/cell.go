@@ -63,6 +63,7 @@ type Cell struct {
 	last     domain.Time // when the last transaction happened
 	downtime domain.Time // how long the service was down since the cell began: what contact deadlines are moved by
 	number   uint64      // of the journal entry that is being built or replayed
+	part     uint32      // number of the transaction in it that is being applied, from 1
 	changed  uint64      // number of the last change
 
 	forgotten   uint64 // game sessions, placements and tickets that left memory for the archive: the watermark of look-ups there
@@ -114,7 +115,7 @@ type Env struct {
 func (c *Cell) Execute(cmd Command, env *Env) (emitted bool, err error) {
 	now := max(env.Now, c.last)
 	t := tx{c: c, env: env, now: now, contact: c.contact(now), start: len(env.Batch), cmd: cmd}
-	c.number = env.Number
+	c.begin(env.Number)
 	err = cmd.decide(&t)
 	if err == nil {
 		t.settle()
@@ -131,9 +132,16 @@ func (c *Cell) Execute(cmd Command, env *Env) (emitted bool, err error) {
 
 // Replay applies one journal entry.
 func (c *Cell) Replay(number uint64, batch []byte) error {
-	c.number = number
+	c.begin(number)
 	defer c.fleets.TakeFreed() // whoever waited was served then, by events of their own
-	return c.readBatch(batch, func(at domain.Time, e Event) { c.apply(at, e) })
+	return eachEvent(batch, &c.replayed, func() { c.part++ }, c.apply)
+}
+
+// begin says which journal entry transactions belong to from now on.
+func (c *Cell) begin(number uint64) {
+	if c.number != number {
+		c.number, c.part = number, 0
+	}
 }
 
 // touch returns the number to note in a record that is being changed.

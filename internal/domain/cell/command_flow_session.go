@@ -179,8 +179,10 @@ type AttachStream struct {
 	Player  string
 	Session domain.UUID
 	Stream  uint64 // a number that no other stream of the cell has; never 0
+	After   uint64 // number of the last event that the client has; 0: none
 
 	// Result
+	Sync  uint64     // number of the OnSync that the client begins with; 0: it gets the events behind After
 	Flow  flow.Stand // its Seq is the head
 	Login flow.Login
 }
@@ -194,13 +196,34 @@ func (cmd *AttachStream) decide(t *tx) error {
 		return err
 	}
 	t.signOfLife(r)
-	t.goOnline(r, cmd.Stream, 0)
-	t.greet(r)
 	p := t.c.flow.Players.Get(r)
+	t.goOnline(r, cmd.Stream, p.PolledBy)
+	if cmd.After == 0 || !replayable(p, cmd.After) {
+		cmd.Sync = t.sync(p)
+	}
+	t.greet(r)
+	p = t.c.flow.Players.Get(r)
 	cmd.Login = *t.c.flow.Logins.Get(p.Login())
 	t.flow.cause = "Attach"
 	t.stand(cmd.Player, &cmd.Flow)
 	return nil
+}
+
+// replayable reports whether a client that has the events up to a number gets the others, which are all kept. One that has none
+// gets everything there is, unless nothing has happened yet.
+func replayable(p *flow.Player, after uint64) bool {
+	return after <= p.Seq && after+1 >= p.FirstKept() && (after > 0 || p.Seq == 0)
+}
+
+// sync takes a number for an OnSync, so that no client takes it for an event that it has seen. What lies before an earlier one
+// is dropped: a replay of many of them would send everything as often.
+func (t *tx) sync(p *flow.Player) uint64 {
+	if i := slices.IndexFunc(p.Outbox(), func(x flow.Told) bool { return x.Type == flow.OnSync }); i >= 0 {
+		t.emit(&EventsTrimmed{p.ID, p.FirstKept() + uint64(i) + 1})
+	}
+	number := p.Seq + 1
+	t.write(flow.OnSync, "", []string{p.ID})
+	return number
 }
 
 // signOfLife moves the end of a login session that nobody hears of, at most once in a while.
@@ -225,18 +248,28 @@ func (cmd *LoseStream) decide(t *tx) error {
 		return nil
 	}
 	t.flow.cause = "StreamLost"
+	if p := t.c.flow.Players.Get(r); p.PolledBy > t.contact {
+		t.goOnline(r, 0, p.PolledBy)
+		return nil
+	}
 	t.goOffline(r)
 	return nil
 }
 
-// PollEvents says that a client has polled: it counts as online until it has been silent for too long.
+// PollEvents says that a client has polled: it counts as online for deadAfter at least, also while a stream is attached whose
+// connection may be dead.
 type PollEvents struct {
 	Player  string
 	Session domain.UUID
+	After   *uint64 // number of the last event that the client has; nil: it does not ask for events
 
 	// Result
+	Sync uint64 // number of the OnSync that the client gets; 0: it gets the events behind After
 	Flow flow.Stand
 }
+
+// pollStep is the most that a poll keeps a player online beyond deadAfter: polls within it are worth one word in the journal.
+const pollStep = time.Second
 
 func (cmd *PollEvents) decide(t *tx) error {
 	if err := t.flowOn(); err != nil {
@@ -249,21 +282,26 @@ func (cmd *PollEvents) decide(t *tx) error {
 	t.signOfLife(r)
 	t.flow.cause = "Poll"
 	t.stand(cmd.Player, &cmd.Flow)
+	if p := t.c.flow.Players.Get(r); cmd.After != nil && !replayable(p, *cmd.After) {
+		cmd.Sync = t.sync(p)
+	}
+	t.polled(r)
+	return nil
+}
+
+// polled keeps a player online for deadAfter from now on.
+func (t *tx) polled(r flow.Ref) {
+	config := &t.c.flowConfig.Sessions
 	p := t.c.flow.Players.Get(r)
-	if p.Stream != 0 {
-		return nil
+	by := t.contact.Add(config.DeadAfter)
+	if p.Presence == flow.Online && p.PolledBy >= by {
+		return
 	}
-	const step = 5 * time.Second // not every poll is worth a word in the journal
-	by := t.contact.Add(t.c.flowConfig.Sessions.DeadAfter)
-	if p.Presence == flow.Online && p.PresenceBy.Add(step) > by {
-		return nil
-	}
-	wasHere := p.Presence == flow.Online
-	t.goOnline(r, 0, by)
-	if !wasHere {
+	isNew := p.Presence != flow.Online || p.Stream == 0 && p.PolledBy == 0
+	t.goOnline(r, p.Stream, by.Add(min(pollStep, config.DeadAfter/5)))
+	if isNew {
 		t.greet(r)
 	}
-	return nil
 }
 
 // AckEvents says that a client has the events up to a number: they need not be kept for it.
@@ -288,13 +326,16 @@ func (cmd *AckEvents) decide(t *tx) error {
 	return nil
 }
 
-// goOnline notes that the client of a player is here, by a stream or, until a deadline, by polls.
-func (t *tx) goOnline(r flow.Ref, stream uint64, by domain.ContactTime) {
+// goOnline notes that the client of a player is here: by a stream, by polls until a deadline, or by both.
+func (t *tx) goOnline(r flow.Ref, stream uint64, polledBy domain.ContactTime) {
 	p := t.c.flow.Players.Get(r)
 	was := p.Presence
 	t.touch(r)
 	e := presenceOf(p)
-	e.Presence, e.Stream, e.PresenceBy, e.OfflineSince, e.RemoveBy, e.LeaveQueueBy = flow.Online, stream, by, 0, 0, 0
+	e.Presence, e.Stream, e.PresenceBy, e.PolledBy, e.OfflineSince, e.RemoveBy, e.LeaveQueueBy = flow.Online, stream, 0, polledBy, 0, 0, 0
+	if stream == 0 {
+		e.PresenceBy = polledBy
+	}
 	t.emit(e)
 	if was == flow.Offline {
 		t.tellPresence(r)
@@ -310,7 +351,7 @@ func (t *tx) goOffline(r flow.Ref) {
 	}
 	t.touch(r)
 	e := presenceOf(p)
-	e.Presence, e.Stream, e.PresenceBy, e.OfflineSince = flow.Offline, 0, 0, t.now
+	e.Presence, e.Stream, e.PresenceBy, e.PolledBy, e.OfflineSince = flow.Offline, 0, 0, 0, t.now
 	t.emit(e)
 	t.tellPresence(r)
 }
@@ -332,17 +373,29 @@ func (t *tx) greet(r flow.Ref) {
 	if p.Membership() == 0 {
 		return
 	}
-	m := *t.c.flow.Memberships.Get(p.Membership())
-	if m.Status != flow.MemberDisconnected && m.Status != flow.MemberNoShow {
+	ref := p.Membership()
+	m := *t.c.flow.Memberships.Get(ref)
+	returned := m.Epoch != p.Epoch // this client was not given any details yet
+	switch m.Status {
+	case flow.MemberPending:
 		return
-	}
-	if t.c.flow.Logins.Get(p.Login()).AutoReconnect {
-		if _, err := t.connectionDetails(r, m.Instance, nil); err == nil {
+	case flow.MemberReserved, flow.MemberActive: // of an earlier client, unless it is this one's
+		if !returned {
 			return
 		}
 	}
-	if p.Membership() != 0 {
-		t.tellReconnect(p.Membership())
+	way, err := t.mayReach(r, m.Instance)
+	switch {
+	case err != nil:
+		if away := m.Status == flow.MemberDisconnected || m.Status == flow.MemberNoShow; away {
+			t.tellReconnect(ref)
+		}
+	case t.c.flow.Logins.Get(p.Login()).AutoReconnect:
+		_, _ = t.connectionDetails(r, m.Instance, nil) // mayReach has made its checks
+	case m.Status == flow.MemberReserved && t.stillGood(way.open, t.c.flow.Instances.Get(m.InstanceRef())):
+		t.tellHost(ref, flow.Resent)
+	default:
+		t.tellReconnect(ref)
 	}
 }
 

@@ -56,7 +56,7 @@ func FuzzEntry(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, batch []byte) {
 		var again []byte
-		err := eachEvent(batch, new(wire.Reader), func(_ domain.Time, e Event) { again = wire.Append(again[:0], e) })
+		err := eachEvent(batch, new(wire.Reader), func() {}, func(_ domain.Time, e Event) { again = wire.Append(again[:0], e) })
 		if err != nil && !errors.Is(err, wire.ErrMalformed) && !bytes.Contains([]byte(err.Error()), []byte("later release")) {
 			t.Errorf("%v is neither damage nor a later release", err)
 		}

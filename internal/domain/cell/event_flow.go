@@ -38,6 +38,7 @@ type PresenceChanged struct {
 	OfflineSince domain.Time
 	RemoveBy     domain.ContactTime
 	LeaveQueueBy domain.ContactTime
+	PolledBy     domain.ContactTime
 }
 
 // FlowResumed says that the service was down: whoever was online has until PresenceBy to come back, and every host is suspected
@@ -59,7 +60,12 @@ type PlayersTold struct {
 
 	// TakeBy is until when those on the studio's side for whom nothing else waits have time to take it; 0: there is nobody such.
 	TakeBy domain.ContactTime
+
+	told flow.Told // as the outboxes have it; apply notes it
 }
+
+// Told is the event as the outboxes have it, so that it is the same live and replayed.
+func (e *PlayersTold) Told() flow.Told { return e.told }
 
 // Addressee is a player who is told, the number of the event for this player, and the oldest one that is kept. Without a number
 // the event is about the player, and the studio alone is told.
@@ -200,6 +206,7 @@ func (e *PresenceChanged) Fields(c *wire.Codec) {
 	wire.Int(c, 5, &e.OfflineSince)
 	wire.Int(c, 6, &e.RemoveBy)
 	wire.Int(c, 7, &e.LeaveQueueBy)
+	wire.Int(c, 8, &e.PolledBy)
 }
 
 // Fields of the event.

@@ -94,7 +94,7 @@ func (c *Cell) applyFeed(at domain.Time, event Event) {
 	switch e := event.(type) {
 	case *GameInstanceTold:
 		r, _ := c.flow.Instance(e.Instance)
-		c.flow.TellServer(r, flow.Noticed{At: at, Commit: c.number, Type: e.Type, Body: e.Body}, e.First).Changed = c.touch()
+		c.flow.TellServer(r, flow.Noticed{At: at, Commit: c.number, Part: c.part, Type: e.Type, Body: e.Body}, e.First).Changed = c.touch()
 	case *EventsSubscribed:
 		e.Subscription.Changed = c.touch()
 		c.flow.Studio.Put(e.Subscription)

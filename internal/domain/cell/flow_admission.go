@@ -94,7 +94,19 @@ func (t *tx) tellReconnect(r flow.Ref) {
 	}, m.Player)
 }
 
-// hostOf is how a member reaches the game server, by the reservation that is to be used now; nil when there is none.
+// openHostOf is hostOf while the player session is reserved: one that was used lets nobody in.
+func (c *Cell) openHostOf(m *flow.Membership) *flow.Host {
+	host := c.hostOf(m)
+	if host == nil {
+		return nil
+	}
+	if p, _ := c.sessions.PlayerByID(host.Session); c.sessions.Players.Get(p).Status != session.Reserved {
+		return nil
+	}
+	return host
+}
+
+// hostOf is how a member reaches the game server, by the latest player session; nil when there was none yet.
 func (c *Cell) hostOf(m *flow.Membership) *flow.Host {
 	x := c.flow.Instances.Get(m.InstanceRef())
 	id := m.Session

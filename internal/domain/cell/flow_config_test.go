@@ -198,7 +198,7 @@ func TestAnnounceMaintenance(t *testing.T) {
 		}
 		w.wantTold(id, 0, want)
 	}
-	m, err := flow.DecodeMessage(w.player("p0").Outbox()[0].Body)
+	m, err := flow.DecodeMessage(w.player("p0").Outbox()[1].Body) // behind OnSync
 	if err != nil || m.Deadline != at || m.Text != "new season" {
 		t.Errorf("%+v, %v", m, err)
 	}

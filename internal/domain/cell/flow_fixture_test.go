@@ -93,7 +93,7 @@ func (w *flowWorld) online(players ...string) {
 func (w *flowWorld) attach(player string) {
 	w.t.Helper()
 	w.stream++
-	w.must(&AttachStream{Player: player, Session: w.logins[player], Stream: w.stream})
+	w.must(&AttachStream{Player: player, Session: w.logins[player], Stream: w.stream, After: w.player(player).Seq})
 }
 
 func (w *flowWorld) offline(player string) {
@@ -232,7 +232,7 @@ func (w *flowWorld) refused(cmd Command, code flow.Code) *flow.Refusal {
 	return refusal
 }
 
-// told are the types of what a player was told since, with their reasons.
+// told are the types of what a player was told since, with their reasons, but for OnSync, which clients ask for.
 func (w *flowWorld) told(player string, since uint64) string {
 	w.t.Helper()
 	v := w.cell.View()
@@ -245,6 +245,9 @@ func (w *flowWorld) told(player string, since uint64) string {
 	}
 	var all []string
 	for _, e := range events {
+		if e.Type == flow.OnSync {
+			continue
+		}
 		m, err := flow.DecodeMessage(e.Body)
 		if err != nil {
 			w.t.Fatal(err)

@@ -15,7 +15,7 @@ import (
 // tellStudio gives an event the number that it has for the studio, if anybody there wants it.
 func (t *tx) tellStudio(e *PlayersTold) {
 	s := &t.c.flow.Studio
-	if !s.Listens() {
+	if !s.Listens() || e.Type == flow.OnSync { // it is one client's, and says nothing that others did not
 		return
 	}
 	wanted, first := s.Wanted(e.Type, hearers(e))
@@ -84,7 +84,7 @@ func (t *tx) writeForStudio(kind flow.MessageType, body string, about []string) 
 }
 
 func (c *Cell) applyStudioEvent(at domain.Time, e *PlayersTold) {
-	c.flow.Studio.Write(flow.StudioEvent{No: e.No, At: at, Commit: c.number, Type: e.Type, Body: e.Body, To: hearers(e)}, e.Kept, e.TakeBy)
+	c.flow.Studio.Write(flow.StudioEvent{No: e.No, At: at, Commit: c.number, Part: c.part, Type: e.Type, Body: e.Body, To: hearers(e)}, e.Kept, e.TakeBy)
 	if e.TakeBy != 0 {
 		c.waitForReceivers()
 	}

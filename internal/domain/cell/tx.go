@@ -39,6 +39,7 @@ func (t *tx) emit(e Event) {
 	b := t.env.Batch
 	if !t.open {
 		t.open = true
+		t.c.part++
 		b = append(b, batchTransaction<<3|lengthDelimited, 0)
 		b = append(b, transactionAt<<3)
 		b = binary.AppendUvarint(b, uint64(t.now))
@@ -81,18 +82,13 @@ func mix(x uint64) uint64 {
 	return x ^ x>>31
 }
 
-// readBatch calls f for each event of a journal entry.
-func (c *Cell) readBatch(batch []byte, f func(domain.Time, Event)) error {
-	return eachEvent(batch, &c.replayed, f)
-}
-
 // EachEvent calls f for each event of a journal entry, with the time of its transaction.
 func EachEvent(batch []byte, f func(at domain.Time, e Event)) error {
-	return eachEvent(batch, &wire.Reader{}, f)
+	return eachEvent(batch, &wire.Reader{}, func() {}, f)
 }
 
-// eachEvent walks a journal entry: transactions, their time, their events.
-func eachEvent(batch []byte, r *wire.Reader, f func(domain.Time, Event)) error {
+// eachEvent walks a journal entry: transactions, their time, their events. It calls begin before each transaction.
+func eachEvent(batch []byte, r *wire.Reader, begin func(), f func(domain.Time, Event)) error {
 	for len(batch) > 0 {
 		num, body, rest, err := next(batch)
 		if err != nil {
@@ -102,6 +98,7 @@ func eachEvent(batch []byte, r *wire.Reader, f func(domain.Time, Event)) error {
 		if num != batchTransaction {
 			return fmt.Errorf("batch has a field %d, want transactions only: %w", num, wire.ErrMalformed)
 		}
+		begin()
 		if err := eachOfTransaction(body, r, f); err != nil {
 			return err
 		}

@@ -296,7 +296,7 @@ func (t *tx) searches(p *flow.Player) bool {
 
 // presenceOf is the event that changes nothing.
 func presenceOf(p *flow.Player) *PresenceChanged {
-	return &PresenceChanged{p.ID, p.Presence, p.Stream, p.PresenceBy, p.OfflineSince, p.RemoveBy, p.LeaveQueueBy}
+	return &PresenceChanged{p.ID, p.Presence, p.Stream, p.PresenceBy, p.OfflineSince, p.RemoveBy, p.LeaveQueueBy, p.PolledBy}
 }
 
 // planParty sets the deadlines of a party where nobody is, or whose leader is away, and holds its search back while a

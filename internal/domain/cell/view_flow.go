@@ -142,7 +142,7 @@ func (c *Cell) gameView(r flow.Ref) *GameView {
 		view.HeldSeats = c.sessions.Games.Get(g).SeatsEmpty
 	}
 	if m.Status != flow.MemberPending {
-		view.Host = c.hostOf(&m)
+		view.Host = c.openHostOf(&m)
 		if view.Host != nil {
 			view.ReserveUntil = view.Host.ReserveBy
 		}
@@ -205,7 +205,7 @@ func (v *View) EventsAfter(player string, after uint64, limit int) (events []Pla
 	}
 	p := v.c.flow.Players.Get(r)
 	v.saw(p.Changed)
-	if after == 0 && p.Seq > 0 || after > p.Seq || after+1 < p.FirstKept() {
+	if after > p.Seq || after+1 < p.FirstKept() {
 		return nil, p.Seq, false
 	}
 	for i, x := range p.Outbox()[after+1-p.FirstKept():] {

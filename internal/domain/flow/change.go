@@ -15,6 +15,7 @@ type Change struct {
 	Player  string
 	At      domain.Time
 	Commit  uint64 // number of the journal entry
+	Part    uint32 // number of the transaction in it; 0: written by a release that did not note it
 	Rev     uint64 // of the flow record after it
 	Keys    Keys   // after it
 	Cause   string // the call or the deadline
@@ -34,6 +35,7 @@ func (x *Change) Fields(c *wire.Codec) {
 	wire.Sub(c, 6, &x.Keys, x.Keys != Keys{}, (*Keys).Fields)
 	c.Shared(7, &x.Cause)
 	wire.Sub(c, 8, &x.By, x.By != Actor{}, (*Actor).Fields)
+	wire.Int(c, 9, &x.Part)
 }
 
 // ActorKind is what brought a change about.

@@ -47,6 +47,7 @@ func (p *Player) Fields(c *wire.Codec) {
 	c.Strings(23, &p.Blocked)
 	wire.Many(c, 24, &p.outbox, (*Told).Fields)
 	wire.Int(c, 31, &p.Since)
+	wire.Int(c, 32, &p.PolledBy)
 }
 
 // Fields of a Told.
@@ -55,6 +56,7 @@ func (x *Told) Fields(c *wire.Codec) {
 	wire.Int(c, 2, &x.Commit)
 	wire.Int(c, 3, &x.Type)
 	c.Shared(4, &x.Body)
+	wire.Int(c, 5, &x.Part)
 }
 
 // Fields of a Profile.

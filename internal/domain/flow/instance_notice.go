@@ -84,6 +84,7 @@ func DecodeNotice(body string) (*Notice, error) {
 type Noticed struct {
 	At     domain.Time
 	Commit uint64 // number of the journal entry
+	Part   uint32 // number of the transaction in it; 0: written by a release that did not note it
 	Type   NoticeType
 	Body   string // a Notice
 }
@@ -94,6 +95,7 @@ func (x *Noticed) Fields(c *wire.Codec) {
 	wire.Int(c, 2, &x.Commit)
 	wire.Int(c, 3, &x.Type)
 	c.String(4, &x.Body)
+	wire.Int(c, 5, &x.Part)
 }
 
 // noticeBox is what the server of a game instance was told. Like an outbox of a player it only grows at its end and is cut

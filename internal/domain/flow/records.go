@@ -4,6 +4,8 @@
 package flow
 
 import (
+	"strconv"
+
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/chunk"
 )
@@ -76,6 +78,7 @@ type Player struct {
 	Presence      Presence
 	Stream        uint64             // number of the attached stream; 0 while none is
 	PresenceBy    domain.ContactTime // OFFLINE then: nobody came back, or polled again
+	PolledBy      domain.ContactTime // until then the latest poll keeps the player ONLINE, whatever becomes of the stream; 0: no poll does
 	OfflineSince  domain.Time        // 0 while not OFFLINE, and before the first login
 	RemoveBy      domain.ContactTime // OFFLINE for too long: out of the party
 	LeaveQueueBy  domain.ContactTime // OFFLINE for too long: out of the queue
@@ -123,8 +126,19 @@ func (p *Player) Here() bool { return p.Presence != Offline }
 type Told struct {
 	At     domain.Time
 	Commit uint64 // number of the journal entry
+	Part   uint32 // number of the transaction in it; 0: written by a release that did not note it
 	Type   MessageType
 	Body   string // a Message, encoded once for all who are told
+}
+
+// CommitName is what events of one transaction have in common, and with no others: the journal entry and the number of the
+// transaction in it. It is the same whenever an event is sent.
+func CommitName(entry uint64, part uint32) string {
+	b := strconv.AppendUint(make([]byte, 0, 24), entry, 10)
+	if part > 0 {
+		b = strconv.AppendUint(append(b, '.'), uint64(part), 10)
+	}
+	return string(b)
 }
 
 // Profile is what clients and the studio's backend say about a player.

@@ -57,6 +57,7 @@ type StudioEvent struct {
 	No     uint64
 	At     domain.Time
 	Commit uint64 // number of the journal entry
+	Part   uint32 // number of the transaction in it; 0: written by a release that did not note it
 	Type   MessageType
 	Body   string // a Message; the same string as in the outboxes
 	To     []Hearer
@@ -76,6 +77,7 @@ func (e *StudioEvent) Fields(c *wire.Codec) {
 	wire.Int(c, 4, &e.Type)
 	c.String(5, &e.Body)
 	wire.Many(c, 6, &e.To, (*Hearer).fields)
+	wire.Int(c, 7, &e.Part)
 }
 
 func (h *Hearer) fields(c *wire.Codec) {
