@@ -3,9 +3,12 @@ package e2e
 import (
 	"errors"
 	"fmt"
+	"os/exec"
+	"strings"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 
 	"github.com/musterhq/muster/internal/linkclient"
@@ -104,4 +107,91 @@ func TestAttackOldSignature(t *testing.T) {
 		}
 	}
 	must(t, victim.Heartbeat(t.Context(), true))
+}
+
+// An auth token that has leaked ends with the registration of its compute, although the new one has the same name.
+func TestAttackTokenSurvivesDeregistration(t *testing.T) {
+	t.Parallel()
+	p, api, _, _ := productionPlace(t)
+	ctx := t.Context()
+	leaked := p.token
+	shows := func(token string) func(*linkclient.Options) { return func(o *linkclient.Options) { o.Token = token } }
+	intruder, err := p.link("intruder", shows(leaked))
+	must(t, err)
+	_, err = api.DeregisterCompute(ctx, &gamelift.DeregisterComputeInput{FleetId: &p.fleet, ComputeName: &p.compute})
+	must(t, err)
+	_, err = api.RegisterCompute(ctx, &gamelift.RegisterComputeInput{FleetId: &p.fleet, ComputeName: &p.compute, IpAddress: aws.String("127.0.0.1"), Location: &p.location})
+	must(t, err)
+	for range 3 { // the generations begin anew
+		out, err := api.GetComputeAuthToken(ctx, &gamelift.GetComputeAuthTokenInput{FleetId: &p.fleet, ComputeName: &p.compute})
+		must(t, err)
+		if *out.AuthToken == leaked {
+			t.Fatal("the new registration was given the leaked token")
+		}
+		p.token = *out.AuthToken
+	}
+	_, err = p.link("intruder", shows(leaked))
+	linkRefused(t, "the leaked token", err)
+	eventually(t, "the intruder's connection to end", func() bool { return intruder.Activate(ctx, 7777) != nil })
+	p.kill()
+	p.start()
+	_, err = p.link("intruder", shows(leaked))
+	linkRefused(t, "the leaked token after a restart", err)
+	_, err = p.link("honest", shows(p.token))
+	must(t, err)
+}
+
+// An operator replaces a leaked token with the command line: it is void at once, its connections end, and only an
+// administrator may do that.
+func TestAttackLeakedTokenIsRotated(t *testing.T) {
+	t.Parallel()
+	p, api, keyID, secret := productionPlace(t)
+	ctx := t.Context()
+	leaked := p.token
+	shows := func(token string) func(*linkclient.Options) { return func(o *linkclient.Options) { o.Token = token } }
+	intruder, err := p.link("intruder", shows(leaked))
+	must(t, err)
+
+	rotate := func(keyID, secret string, more ...string) (string, error) {
+		cmd := exec.Command(musterBinary, append([]string{"computes", "rotate-token", "--listen", p.address, p.fleet, p.compute}, more...)...)
+		cmd.Env = cleanEnvironment("AWS_ACCESS_KEY_ID="+keyID, "AWS_SECRET_ACCESS_KEY="+secret)
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	backend, backendSecret := p.key("backend")
+	eventually(t, "the new key to be known", func() bool {
+		out, err := rotate(backend, backendSecret)
+		if err == nil {
+			t.Fatalf("a backend rotated a token: %s", out)
+		}
+		return strings.Contains(out, "role backend")
+	})
+	if out, err := rotate("", ""); err == nil {
+		t.Fatalf("a stranger rotated a token: %s", out)
+	}
+	must(t, intruder.Activate(ctx, 7777)) // nothing has happened yet
+	if out, err := rotate(keyID, secret); err != nil {
+		t.Fatalf("rotate-token: %v\n%s", err, out)
+	}
+	eventually(t, "the intruder's connection to end", func() bool { return intruder.Heartbeat(ctx, true) != nil })
+	_, err = p.link("intruder", shows(leaked))
+	linkRefused(t, "the leaked token", err)
+	out, err := api.GetComputeAuthToken(ctx, &gamelift.GetComputeAuthTokenInput{FleetId: &p.fleet, ComputeName: &p.compute})
+	must(t, err)
+	honest, err := p.link("honest", shows(*out.AuthToken))
+	must(t, err)
+	must(t, honest.Activate(ctx, 7777))
+	must(t, honest.Heartbeat(ctx, true))
+
+	if out, err := rotate(keyID, secret, "--keep-links"); err != nil {
+		t.Fatalf("rotate-token --keep-links: %v\n%s", err, out)
+	}
+	for push := range honest.pushes { // the connection stays, and is told
+		if push.action == "RefreshConnection" {
+			break
+		}
+	}
+	must(t, honest.Heartbeat(ctx, true))
+	_, err = p.link("late", shows(*out.AuthToken))
+	linkRefused(t, "the token before", err)
 }

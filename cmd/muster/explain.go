@@ -4,8 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -13,17 +11,11 @@ import (
 	"net/url"
 	"strings"
 	"text/tabwriter"
-	"time"
 	"unicode"
-
-	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/operator"
 )
-
-// explainTimeout is for a service that hangs: somebody waits at a terminal.
-const explainTimeout = 30 * time.Second
 
 type explainCommand struct {
 	dataFlag
@@ -62,45 +54,15 @@ func (c *explainCommand) Run(ctx context.Context, stdout io.Writer, env environm
 
 // ask sends the signed question and gives the body of the answer.
 func (c *explainCommand) ask(ctx context.Context, endpoint string, env environment) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, explainTimeout)
-	defer cancel()
 	parts := strings.Split(c.ID, "/")
 	for i := range parts {
 		parts[i] = url.PathEscape(parts[i])
-	}
-	address := strings.TrimSuffix(endpoint, "/") + operator.Prefix + "explain/" + c.Kind + "/" + strings.Join(parts, "/")
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
-	if err != nil {
-		return nil, err
 	}
 	key, err := accessKey(env, c.Profile, c.Data, func(r identity.Role) bool { return r != identity.Client })
 	if err != nil {
 		return nil, err
 	}
-	if key.AccessKeyID != "" {
-		region := cmp.Or(env["AWS_REGION"], env["AWS_DEFAULT_REGION"], "us-east-1") // any is served
-		nothing := sha256.Sum256(nil)
-		if err := v4.NewSigner().SignHTTP(ctx, key, r, hex.EncodeToString(nothing[:]), "gamelift", region, time.Now()); err != nil {
-			return nil, fmt.Errorf("sign the request: %w", err)
-		}
-	}
-	answer, err := http.DefaultClient.Do(r)
-	if err != nil {
-		return nil, fmt.Errorf("ask the service: %w", noService(endpoint, err))
-	}
-	defer answer.Body.Close()
-	body, err := io.ReadAll(answer.Body)
-	if err != nil {
-		return nil, fmt.Errorf("ask the service: %w", err)
-	}
-	if answer.StatusCode != http.StatusOK {
-		var problem operator.Problem
-		if json.Unmarshal(body, &problem) != nil || problem.Message == "" {
-			problem.Message = strings.TrimSpace(string(body))
-		}
-		return nil, fmt.Errorf("the service answers: %s", problem.Message)
-	}
-	return body, nil
+	return askOperator(ctx, env, key, http.MethodGet, endpoint, "explain/"+c.Kind+"/"+strings.Join(parts, "/"))
 }
 
 // printExplanation writes tables for people.

@@ -31,6 +31,7 @@ type commandLine struct {
 	BenchBare  benchBareCommand  `cmd:"" name:"bench-bare" hidden:"" help:"Run the service without a core that bench compares with."`
 	Simulate   simulateCommand   `cmd:"" help:"Try a matchmaking rule set on a population: who waits how long, how good the matches are."`
 	Drain      drainCommand      `cmd:"" help:"Keep new game sessions away from a compute, and wait until it is empty."`
+	Computes   computesCommand   `cmd:"" help:"Replace the auth token of a compute."`
 	Version    versionCommand    `cmd:"" help:"Show the version."`
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
+	"github.com/google/uuid"
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
@@ -18,7 +19,7 @@ const computeActive = types.ComputeStatus("Active")
 func (s *Service) RegisterCompute(ctx context.Context, in *gamelift.RegisterComputeInput) (*gamelift.RegisterComputeOutput, error) {
 	cmd := cell.RegisterCompute{Compute: fleet.Compute{
 		FleetID: lastPart(*in.FleetId), Name: *in.ComputeName, Location: value(in.Location), IPAddress: value(in.IpAddress),
-		DNSName: value(in.DnsName), CertificatePath: value(in.CertificatePath),
+		DNSName: value(in.DnsName), CertificatePath: value(in.CertificatePath), Registration: domain.UUID(uuid.New()),
 	}}
 	if err := s.engine.Do(ctx, &cmd); err != nil {
 		return nil, undeclared(err, domain.NotFound) // B016
@@ -106,7 +107,7 @@ func (s *Service) GetComputeAuthToken(ctx context.Context, in *gamelift.GetCompu
 	if err != nil {
 		return nil, err
 	}
-	token, expires := s.secret.ProcessToken(cmd.Fleet, cmd.Compute, cmd.Generation), cmd.Expires.Std()
+	token, expires := s.secret.ProcessToken(cmd.Fleet, cmd.Compute, cmd.Registered.Registration, cmd.Generation), cmd.Expires.Std()
 	return &gamelift.GetComputeAuthTokenOutput{
 		FleetId: &f.ID, FleetArn: fleetARN(&f), ComputeName: &cmd.Compute, ComputeArn: computeARN(&f, cmd.Compute),
 		AuthToken: &token, ExpirationTimestamp: &expires,

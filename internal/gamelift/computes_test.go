@@ -84,7 +84,7 @@ func TestAuthTokenIsTheSameWhileItLives(t *testing.T) {
 		return must(h.sdk.GetComputeAuthToken(t.Context(), &gamelift.GetComputeAuthTokenInput{FleetId: &id, ComputeName: aws.String("DesktopPC")}))(t)
 	}
 	first := get()
-	if *first.AuthToken != h.secret.ProcessToken(id, "DesktopPC", 1) || *first.ComputeArn != "arn:aws:gamelift:eu-central-1:123456789012:compute/DesktopPC" {
+	if unregistered := h.secret.ProcessToken(id, "DesktopPC", [16]byte{}, 1); *first.AuthToken == unregistered || *first.ComputeArn != "arn:aws:gamelift:eu-central-1:123456789012:compute/DesktopPC" {
 		t.Errorf("got %+v", first)
 	}
 	if again := get(); *again.AuthToken != *first.AuthToken || !again.ExpirationTimestamp.Equal(*first.ExpirationTimestamp) {

@@ -8,13 +8,24 @@ import (
 // AuthorizeLooking is for other doors on the same port: it tells whether a GET without a body is signed, as a request to
 // the API would be, with a key that may look at everything. If not, it says with which HTTP status to refuse.
 func (h *Handler) AuthorizeLooking(r *http.Request) (status int, refused error) {
+	_, status, refused = h.authorize(r, look, "look at everything")
+	return status, refused
+}
+
+// AuthorizeOperating is AuthorizeLooking for requests that change something, which administrators alone may. Their
+// parameters are in the query, which is signed; they have no body. It gives the id of the access key.
+func (h *Handler) AuthorizeOperating(r *http.Request) (keyID string, status int, refused error) {
+	return h.authorize(r, administer, "operate the service")
+}
+
+func (h *Handler) authorize(r *http.Request, a access, what string) (keyID string, status int, refused error) {
 	caller, unsigned := h.verifier.verify(r, nil, "gamelift")
 	switch {
 	case unsigned != nil:
-		return statusOf(unsigned.ErrorCode()), unsigned
-	case !look.allows(caller.Role):
-		return http.StatusForbidden, fmt.Errorf("access key %s has the role %s, which may not look at everything", caller.KeyID, caller.Role)
+		return "", statusOf(unsigned.ErrorCode()), unsigned
+	case !a.allows(caller.Role):
+		return "", http.StatusForbidden, fmt.Errorf("access key %s has the role %s, which may not %s", caller.KeyID, caller.Role, what)
 	default:
-		return http.StatusOK, nil
+		return caller.KeyID, http.StatusOK, nil
 	}
 }

@@ -79,9 +79,17 @@ func readSecret(path string) (CellSecret, error) {
 // handed out again while it lives, on every node and after every restart; only the generation is stored. It has
 // the shape of a UUID as the real ones do, and keeps to [A-Za-z0-9-]{1,64}, which all server SDKs send unchanged.
 // Source: server SDK protocol, parsing the query; see B003.
-func (s CellSecret) ProcessToken(fleet, compute string, generation uint32) string {
-	// Each part is preceded by its length, so that no two triples make the same text.
-	text := append([]byte("process-token\x00"), binary.BigEndian.AppendUint32(nil, generation)...)
+//
+// registration is the random id of the compute's registration: without it, a compute registered again under its name
+// would have the tokens of the one before. It is zero for computes registered by a version that had none, whose tokens
+// stay what they were.
+func (s CellSecret) ProcessToken(fleet, compute string, registration [16]byte, generation uint32) string {
+	text := []byte("process-token\x00")
+	if registration != [16]byte{} {
+		text = append([]byte("registered-process-token\x00"), registration[:]...)
+	}
+	text = binary.BigEndian.AppendUint32(text, generation)
+	// Each part is preceded by its length, so that no two lists of parts make the same text.
 	for _, part := range []string{fleet, compute} {
 		text = binary.BigEndian.AppendUint32(text, uint32(len(part)))
 		text = append(text, part...)

@@ -53,22 +53,31 @@ func TestCellSecretIsNeverReplacedSilently(t *testing.T) {
 
 func TestProcessToken(t *testing.T) {
 	secret := CellSecret{key: [secretSize]byte{1, 2, 3}}
-	token := secret.ProcessToken("fleet-1", "DesktopPC", 1)
+	unregistered := [16]byte{}
+	token := secret.ProcessToken("fleet-1", "DesktopPC", unregistered, 1)
 	if !regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`).MatchString(token) {
 		t.Errorf("%q has not the shape of a UUID", token)
 	}
-	if again := secret.ProcessToken("fleet-1", "DesktopPC", 1); !Equal(again, token) {
+	if again := secret.ProcessToken("fleet-1", "DesktopPC", unregistered, 1); !Equal(again, token) {
 		t.Errorf("derived again: %s, want %s", again, token)
 	}
 	// The values themselves are a promise: tokens given out before an update go on working.
 	if want := "1e88b5d2-8300-878c-8140-926aa846a5f1"; token != want {
 		t.Errorf("got %s, want %s", token, want)
 	}
+	registered := secret.ProcessToken("fleet-1", "DesktopPC", [16]byte{1}, 1)
+	if want := "09012ec3-8b6b-8adc-a366-bec7e0d4175f"; registered != want {
+		t.Errorf("registered: got %s, want %s", registered, want)
+	}
+	if other := secret.ProcessToken("fleet-1", "DesktopPC", [16]byte{2}, 1); other == registered {
+		t.Errorf("two registrations have the token %s", other)
+	}
 	for _, other := range []string{
-		secret.ProcessToken("fleet-1", "DesktopPC", 2),
-		secret.ProcessToken("fleet-2", "DesktopPC", 1),
-		secret.ProcessToken("fleet-1D", "esktopPC", 1),
-		CellSecret{}.ProcessToken("fleet-1", "DesktopPC", 1),
+		secret.ProcessToken("fleet-1", "DesktopPC", unregistered, 2),
+		secret.ProcessToken("fleet-1", "DesktopPC", [16]byte{1}, 1),
+		secret.ProcessToken("fleet-2", "DesktopPC", unregistered, 1),
+		secret.ProcessToken("fleet-1D", "esktopPC", unregistered, 1),
+		CellSecret{}.ProcessToken("fleet-1", "DesktopPC", unregistered, 1),
 	} {
 		if Equal(other, token) {
 			t.Errorf("another fleet, compute, generation or cell has the token %s too", token)

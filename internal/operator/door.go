@@ -19,14 +19,17 @@ type Config struct {
 	Engine *engine.Engine
 	// Authorize tells whether a request may look at everything, and if not, with which HTTP status and text it is refused.
 	Authorize func(*http.Request) (status int, refused error)
-	Searches  Searches // nil: matches are not looked for here
-	Log       *slog.Logger
+	// Operate tells whether a request may change something, and who sent it: the id of an access key.
+	Operate  func(*http.Request) (keyID string, status int, refused error)
+	Searches Searches // nil: matches are not looked for here
+	Log      *slog.Logger
 }
 
 // Door answers operators over HTTP, with JSON.
 type Door struct {
 	engine    *engine.Engine
 	authorize func(*http.Request) (int, error)
+	operate   func(*http.Request) (string, int, error)
 	searches  Searches
 	log       *slog.Logger
 	routes    http.ServeMux
@@ -34,7 +37,7 @@ type Door struct {
 
 // NewDoor makes a Door.
 func NewDoor(c Config) *Door {
-	d := &Door{engine: c.Engine, authorize: c.Authorize, searches: c.Searches, log: c.Log}
+	d := &Door{engine: c.Engine, authorize: c.Authorize, operate: c.Operate, searches: c.Searches, log: c.Log}
 	for kind, explain := range map[string]func(context.Context, string) (*Explanation, error){
 		"placement": d.explainPlacement, "process": d.explainProcess, "game-session": d.explainGameSession,
 		"ticket": d.explainTicket, "player": d.explainPlayer, "party": d.explainParty, "game-instance": d.explainGameInstance,
@@ -48,10 +51,15 @@ func NewDoor(c Config) *Door {
 			answer(w, http.StatusOK, x)
 		})
 	}
+	d.routes.HandleFunc("POST "+RotateTokenPath, d.rotateToken)
 	return d
 }
 
 func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodPost { // each handler asks for more than looking
+		d.routes.ServeHTTP(w, r)
+		return
+	}
 	if status, refused := d.authorize(r); refused != nil {
 		answer(w, status, Problem{refused.Error()})
 		return

@@ -54,6 +54,11 @@ func newOffice(t *testing.T) *office {
 			return http.StatusForbidden, errors.New("not you")
 		}
 		return http.StatusOK, nil
+	}, Operate: func(r *http.Request) (string, int, error) {
+		if r.Header.Get("Authorization") != "" {
+			return "", http.StatusForbidden, errors.New("not you")
+		}
+		return "MUSTX", http.StatusOK, nil
 	}})
 	for _, l := range []string{"custom-a", "custom-b"} {
 		o.do(&cell.CreateLocation{Name: l, Region: "us-east-1"})
@@ -309,5 +314,41 @@ func (o *office) eventually(what string, done func(v *cell.View) bool) {
 		if time.Now().After(end) {
 			o.Fatal("waited a minute in vain until " + what)
 		}
+	}
+}
+
+// Only somebody who may operate replaces a token, and what is wrong with the request is said.
+func TestRotateToken(t *testing.T) {
+	o := newOffice(t)
+	rotate := func(query string, header ...string) (int, string) {
+		r := httptest.NewRequest(http.MethodPost, RotateTokenPath+"?"+query, nil)
+		for _, h := range header {
+			r.Header.Set("Authorization", h)
+		}
+		w := httptest.NewRecorder()
+		o.door.ServeHTTP(w, r)
+		return w.Code, w.Body.String()
+	}
+	for _, c := range []struct {
+		query  string
+		header []string
+		status int
+		says   string
+	}{
+		{"fleet=fleet-1&compute=rack/host", []string{"x"}, http.StatusForbidden, "not you"},
+		{"fleet=fleet-1&compute=nobody", nil, http.StatusNotFound, "nobody not found"},
+		{"fleet=nowhere&compute=rack/host", nil, http.StatusNotFound, "nowhere not found"},
+		{"fleet=fleet-1&compute=rack/host&keep-links=perhaps", nil, http.StatusBadRequest, `perhaps`},
+		{"fleet=fleet-1&compute=rack/host", nil, http.StatusOK, `"compute":"rack/host"`},
+		{"fleet=fleet-1&compute=rack/host&keep-links=true", nil, http.StatusOK, `"expires"`},
+	} {
+		if status, body := rotate(c.query, c.header...); status != c.status || !strings.Contains(body, c.says) {
+			t.Errorf("%s: got %d %s, want %d with %q", c.query, status, body, c.status, c.says)
+		}
+	}
+	issued := cell.IssueToken{Fleet: "fleet-1", Compute: "rack/host"}
+	o.do(&issued)
+	if issued.Generation != 2 || issued.Registered.TokensVoid != 1 {
+		t.Errorf("after two rotations: generation %d, void through %d; want 2 and 1", issued.Generation, issued.Registered.TokensVoid)
 	}
 }

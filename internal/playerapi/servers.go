@@ -251,7 +251,7 @@ func (d *Door) exchange(ctx context.Context, _ string, body *ExchangeRequest) (*
 			generations = append(generations, p.Token)
 		}
 		for _, generation := range generations {
-			if generation != 0 && identity.Equal(body.AuthToken, d.config.Secret.ProcessToken(g.FleetID, g.ComputeName, generation)) {
+			if generation > compute.TokensVoid && identity.Equal(body.AuthToken, d.config.Secret.ProcessToken(g.FleetID, g.ComputeName, compute.Registration, generation)) {
 				if instance, ok = v.GameInstanceOf(g.ID); !ok {
 					return refusal(flow.GameInstanceNotFound, "game session %s hosts no game instance of player flow", body.GameSessionID)
 				}

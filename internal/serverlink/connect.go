@@ -78,6 +78,9 @@ func (s *Server) open(l *link, h *hello, found fleet.Process) {
 		l.drop()
 		return
 	}
+	if s.voidNow(l) {
+		l.drop()
+	}
 	_ = p.look(func(now fleet.Process, ok bool) { // on an error the engine has stopped, and so will the link
 		if ok {
 			found = now
@@ -116,14 +119,6 @@ const signedAuthorization = "SigV4"
 // errForbidden marks refusals that get HTTP status 403.
 var errForbidden = errors.New("forbidden")
 
-// credential is what authorised a link: an access key that signed the connection request, or an auth token of the
-// compute.
-type credential struct {
-	accessKey  string      // id of the key; "" for a token
-	generation uint32      // of the token; 0 for a signature
-	expires    domain.Time // of the token
-}
-
 // authorise checks that the game server may connect for its compute. SDK protocol, 2.4.
 //
 // C++ that was started with SigV4 and reconnects because its requests timed out sends neither a token nor its signature.
@@ -159,11 +154,14 @@ func (s *Server) checkToken(h *hello, compute *fleet.Compute, cutOff bool) (cred
 			break
 		}
 		generation := compute.TokenGeneration - uint32(age)
-		token := s.config.Secret.ProcessToken(h.key.Fleet, h.key.Compute, generation)
+		if generation <= compute.TokensVoid {
+			break
+		}
+		token := s.config.Secret.ProcessToken(h.key.Fleet, h.key.Compute, compute.Registration, generation)
 		switch {
 		case !identity.Equal(h.authorization, token):
 		case expires > now || cutOff:
-			return credential{generation: generation, expires: expires}, nil
+			return credential{registration: compute.Registration, generation: generation, expires: expires}, nil
 		default:
 			return credential{}, fmt.Errorf("%w: the auth token of compute %s expired at %s", errForbidden, h.key.Compute, expires.Std())
 		}

@@ -29,6 +29,7 @@ type link struct {
 	pinged       time.Time   // when the last ping left
 	mute         bool        // the ping before that one was not answered
 	refreshAfter time.Time   // no RefreshConnection before it
+	stale        bool        // the token that it came with is void, and an operator lets it stay until it has the new one
 	superseded   time.Time   // zero while it is the current one
 	evicted      bool        // told to end, as the survivor of a process that was given up
 	endBy        domain.Time // told to end until then; SDKs call the game's OnProcessTerminate for each such push

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/session"
@@ -163,6 +164,84 @@ func TestLinksKnowTheirCredential(t *testing.T) {
 	if got := shown("token"); got.accessKey != "" || got.generation != 1 || got.expires == 0 {
 		t.Errorf("token: %+v", got)
 	}
+}
+
+// A token of an earlier registration opens nothing, and connections that came with one end.
+func TestTokensOfAnEarlierRegistration(t *testing.T) {
+	w := newWorld(t)
+	register := func(id byte) {
+		w.must(&cell.RegisterCompute{Compute: fleet.Compute{
+			FleetID: testFleet, Name: "host", Location: testLocation, IPAddress: "127.0.0.1", Registration: domain.UUID{id},
+		}})
+	}
+	token := func() string {
+		cmd := &cell.IssueToken{Fleet: testFleet, Compute: "host"}
+		w.must(cmd)
+		return w.secret.ProcessToken(testFleet, "host", cmd.Registered.Registration, cmd.Generation)
+	}
+	with := func(token string) func(*linkclient.Options) {
+		return func(o *linkclient.Options) { o.Compute, o.Token = "host", token }
+	}
+	register(1)
+	leaked := token()
+	s := w.connect("p", with(leaked))
+	w.must(&cell.DeregisterCompute{Fleet: testFleet, Name: "host"})
+	_, err := w.tryConnect("p", with(leaked))
+	refusedWith(t, err, http.StatusForbidden)
+	register(2)
+	if code := s.ended(); code != 0 {
+		t.Errorf("ended with close code %d, want none", code)
+	}
+	fresh := token()
+	if fresh == leaked {
+		t.Fatal("a new registration gave out the old token")
+	}
+	_, err = w.tryConnect("p", with(leaked))
+	refusedWith(t, err, http.StatusForbidden)
+	w.connect("p", with(fresh))
+}
+
+// A token that an operator has replaced is void at once, and so are the connections that came with it. One that came with
+// a signature stays.
+func TestRotatedToken(t *testing.T) {
+	w := newWorld(t)
+	key, err := w.keys.Create(identity.Backend, "game servers")
+	if err != nil {
+		t.Fatal(err)
+	}
+	signed := w.connect("signed", func(o *linkclient.Options) {
+		o.Query = linkclient.SigV4Query(*o, key.ID, key.Secret, testRegion, time.Now().UTC())
+	})
+	leaked := w.token()
+	old := func(o *linkclient.Options) { o.Token = leaked }
+	intruder := w.ready("p", old)
+	w.must(&cell.RotateToken{Fleet: testFleet, Compute: testCompute})
+	if code := intruder.ended(); code != 0 {
+		t.Errorf("ended with close code %d, want none", code)
+	}
+	_, err = w.tryConnect("p", old)
+	refusedWith(t, err, http.StatusForbidden)
+	signed.ok(signed.Activate(background, 7777)) // it proved something else
+	w.restart(0)
+	_, err = w.tryConnect("p", old)
+	refusedWith(t, err, http.StatusForbidden)
+	w.connect("p")
+}
+
+// On request connections stay, and their processes are told the new token.
+func TestRotatedTokenKeepsLinks(t *testing.T) {
+	w := newWorld(t)
+	before := w.token()
+	s := w.ready("p")
+	w.must(&cell.RotateToken{Fleet: testFleet, Compute: testCompute, KeepLinks: true})
+	p := s.push("RefreshConnection")
+	if p.fresh.AuthToken == before || p.fresh.AuthToken != w.token() {
+		t.Errorf("told token %s, the one before was %s, the one in force is %s", p.fresh.AuthToken, before, w.token())
+	}
+	_, err := w.tryConnect("p", func(o *linkclient.Options) { o.Token = before })
+	refusedWith(t, err, http.StatusForbidden)
+	s.ok(s.Heartbeat(background, true)) // the old connection works on
+	s.again(func(o *linkclient.Options) { o.Token = p.fresh.AuthToken })
 }
 
 // Of connections that come at once the one that the core knows as the last gets the pushes, whichever was let in last.

@@ -25,6 +25,10 @@ func (s *Server) follow(c engine.Committed) {
 			s.processEnded(e)
 		case *cell.HostedChanged:
 			s.hostedChanged(e)
+		case *cell.ComputeRegistered:
+			s.registered(e)
+		case *cell.TokenIssued:
+			s.tokensVoid(e)
 		}
 	}
 }
@@ -139,7 +143,7 @@ func (l *link) refresh() {
 		s.log.Warn("no new auth token", "process", p.key, "err", err)
 		return
 	}
-	if cmd.Expires <= l.shown.expires {
+	if cmd.Generation <= l.shown.generation {
 		return // still the same one: tried again later
 	}
 	if p.currentLink() != l {
@@ -147,7 +151,7 @@ func (l *link) refresh() {
 	}
 	s.counters.pushes.Add(1)
 	b := newFrame()
-	*b = appendRefreshConnection(*b, l.endpoint, s.config.Secret.ProcessToken(p.key.Fleet, p.key.Compute, cmd.Generation))
+	*b = appendRefreshConnection(*b, l.endpoint, s.config.Secret.ProcessToken(p.key.Fleet, p.key.Compute, cmd.Registered.Registration, cmd.Generation))
 	l.send(b, opText)
 }
 

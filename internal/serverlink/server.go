@@ -125,7 +125,8 @@ func New(ctx context.Context, config Config) *Server {
 	}
 	s := &Server{config: config, engine: config.Engine, log: config.Log, stopping: ctx, ctx: context.WithoutCancel(ctx), processes: map[fleet.Key]*process{}}
 	s.upgrader = gws.NewUpgrader(events{}, upgradeOptions())
-	s.unfollow = s.engine.Follow(cell.Kinds(cell.KindGameSessionCreated, cell.KindProcessTerminationAsked, cell.KindProcessEnded, cell.KindHostedChanged), s.follow)
+	s.unfollow = s.engine.Follow(cell.Kinds(cell.KindGameSessionCreated, cell.KindProcessTerminationAsked, cell.KindProcessEnded, cell.KindHostedChanged,
+		cell.KindComputeRegistered, cell.KindTokenIssued), s.follow)
 	s.running.Go(s.watch)
 	return s
 }

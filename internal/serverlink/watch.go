@@ -122,11 +122,14 @@ func (l *link) checkLife(now time.Time, t *Periods) bool {
 	return true
 }
 
-// needsRefresh reports whether the link's token ends soon, or there is none: a signature is replaced by a token as soon
+// needsRefresh reports whether the link's token ends soon or is void, or there is none: a signature is replaced by a token as soon
 // as the process is ready (C++ ignores the push before that). p.mu is locked.
 func (l *link) needsRefresh(now time.Time, wall domain.Time) bool {
 	if now.Before(l.refreshAfter) {
 		return false
+	}
+	if l.stale {
+		return true
 	}
 	if l.shown.generation == 0 {
 		return l.process.health != fleet.Unheard || l.process.settled

@@ -208,7 +208,7 @@ func (w *world) token() string {
 	w.Helper()
 	cmd := &cell.IssueToken{Fleet: testFleet, Compute: testCompute}
 	w.must(cmd)
-	return w.secret.ProcessToken(testFleet, testCompute, cmd.Generation)
+	return w.secret.ProcessToken(testFleet, testCompute, cmd.Registered.Registration, cmd.Generation)
 }
 
 func (w *world) process(id string) fleet.Process {

@@ -46,6 +46,8 @@ func (d *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		d.clock.ServeHTTP(w, r)
 	case strings.HasPrefix(r.URL.Path, sessionapi.Prefix):
 		d.scripts.ServeHTTP(w, r)
+	case strings.HasPrefix(r.URL.Path, operator.Prefix):
+		d.operator.ServeHTTP(w, r)
 	case r.Method == http.MethodPost:
 		d.api.ServeHTTP(w, r)
 	case (r.Method == http.MethodGet || r.Method == http.MethodHead) && (r.URL.Path == "/healthz" || r.URL.Path == "/readyz"):
@@ -54,8 +56,6 @@ func (d *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		d.metrics.ServeHTTP(w, r)
 	case r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, notify.ConfirmPath):
 		d.notify.ServeHTTP(w, r)
-	case strings.HasPrefix(r.URL.Path, operator.Prefix):
-		d.operator.ServeHTTP(w, r)
 	default:
 		http.Error(w, "This is Muster. AWS clients POST here, game servers open a WebSocket; health is at /healthz.", http.StatusNotFound)
 	}

@@ -161,7 +161,7 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	x.metrics = metrics.NewDoor(metrics.Config{Keys: keys, Dev: s.Dev, Private: x.transport.Private, Matchmakers: x.matches.Status, Log: log})
 	x.metrics.Register(handler)
 	doors.metrics = x.metrics
-	doors.operator = operator.NewDoor(operator.Config{Engine: x.engine, Authorize: handler.AuthorizeLooking, Searches: x.matches, Log: log})
+	doors.operator = operator.NewDoor(operator.Config{Engine: x.engine, Authorize: handler.AuthorizeLooking, Operate: handler.AuthorizeOperating, Searches: x.matches, Log: log})
 	x.notify = notify.Start(notify.Config{
 		Counts: x.ruleCounts,
 		Engine: x.engine, Bus: s.NotifyEvents, Topics: s.Topics(), Log: log, ConfirmAt: confirmURL(x.publicURL),

@@ -259,6 +259,9 @@ func deregisterCompute(w *Wishes, v *cell.View) cell.Command {
 
 func issueToken(w *Wishes, v *cell.View) cell.Command {
 	x, _ := w.compute(v)
+	if w.oneIn(8) {
+		return &cell.RotateToken{Fleet: x.FleetID, Compute: x.Name, KeepLinks: w.oneIn(2)}
+	}
 	return &cell.IssueToken{Fleet: x.FleetID, Compute: x.Name}
 }
 

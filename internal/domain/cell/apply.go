@@ -35,7 +35,7 @@ func (c *Cell) apply(at domain.Time, event Event) {
 	case *TokenIssued:
 		r, _ := c.fleets.Compute(e.Fleet, e.Compute)
 		x := c.fleets.Computes.Mut(r)
-		x.TokenGeneration, x.TokenExpires, x.PreviousExpires = e.Generation, e.Expires, e.PreviousExpires
+		x.TokenGeneration, x.TokenExpires, x.PreviousExpires, x.TokensVoid = e.Generation, e.Expires, e.PreviousExpires, e.Void
 		x.Changed = c.touch()
 	case *FleetEventWritten:
 		c.eventNo = e.Event.No

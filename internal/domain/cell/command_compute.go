@@ -8,7 +8,7 @@ import (
 // RegisterCompute adds a host to a fleet. The same name again, in the same location, refreshes the address: agents and
 // the game server wrapper register at every start.
 type RegisterCompute struct {
-	Compute fleet.Compute // FleetID, Name, Location, IPAddress, DNSName, CertificatePath
+	Compute fleet.Compute // FleetID, Name, Location, IPAddress, DNSName, CertificatePath; Registration, random, for a new one
 
 	// Result: Compute as it is stored now.
 }
@@ -32,18 +32,19 @@ func (cmd *RegisterCompute) decide(t *tx) error {
 		return domain.Refuse(domain.Invalid, "IpAddress: an ANYWHERE fleet needs the compute's IpAddress or DnsName")
 	}
 	var tags []fleet.Tag
+	registration := x.Registration
 	if r, ok := t.c.fleets.Compute(x.FleetID, x.Name); ok {
 		old := t.c.fleets.Computes.Get(r)
 		if old.Location != x.Location {
 			return domain.Refuse(domain.Conflict, "compute %s is registered in location %s already", x.Name, old.Location)
 		}
-		tags = old.Tags
+		tags, registration = old.Tags, old.Registration
 	} else if n := t.c.fleets.ComputeCount(x.FleetID); n >= t.c.config.ComputesInFleetMax {
 		return domain.Refuse(domain.LimitExceeded, "fleet %s has %d computes; the limit is %d", x.FleetID, n, t.c.config.ComputesInFleetMax)
 	}
 	t.emit(&ComputeRegistered{fleet.Compute{
 		FleetID: x.FleetID, Name: x.Name, Location: x.Location, IPAddress: x.IPAddress, DNSName: x.DNSName,
-		CertificatePath: x.CertificatePath, Created: t.now, Tags: tags,
+		CertificatePath: x.CertificatePath, Created: t.now, Tags: tags, Registration: registration,
 	}})
 	r, _ := t.c.fleets.Compute(x.FleetID, x.Name)
 	*x = *t.c.fleets.Computes.Get(r)
@@ -124,6 +125,34 @@ func (cmd *IssueToken) decide(t *tx) error {
 	}
 	cmd.Generation++
 	cmd.Expires = t.now.Add(t.c.config.TokenLife)
-	t.emit(&TokenIssued{cmd.Fleet, cmd.Compute, cmd.Generation, cmd.Expires, x.TokenExpires})
+	t.emit(&TokenIssued{
+		Fleet: cmd.Fleet, Compute: cmd.Compute, Generation: cmd.Generation, Expires: cmd.Expires, PreviousExpires: x.TokenExpires,
+		Void: x.TokensVoid,
+	})
+	return nil
+}
+
+// RotateToken replaces the auth token of a compute at once: all tokens that were issued before are void, for new
+// connections and for Server.Exchange. Connections that came with one of them end.
+type RotateToken struct {
+	Fleet, Compute string
+	KeepLinks      bool // such connections stay, and their processes are told the new token
+
+	// Result
+	Generation uint32
+	Expires    domain.Time
+}
+
+func (cmd *RotateToken) decide(t *tx) error {
+	_, x, err := t.computeByName(cmd.Fleet, cmd.Compute)
+	if err != nil {
+		return err
+	}
+	cmd.Generation, cmd.Expires = x.TokenGeneration+1, t.now.Add(t.c.config.TokenLife)
+	t.emit(&TokenIssued{
+		Fleet: cmd.Fleet, Compute: cmd.Compute, Generation: cmd.Generation, Expires: cmd.Expires,
+		Void: x.TokenGeneration, KeepLinks: cmd.KeepLinks,
+	})
+	t.fleetEvent(cmd.Fleet, "GENERIC_EVENT", "The auth token of compute "+cmd.Compute+" was replaced; the tokens before are void")
 	return nil
 }

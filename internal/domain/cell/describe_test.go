@@ -52,11 +52,22 @@ func (s *script) details(e Event) string {
 	case *FleetRemoved:
 		return e.ID
 	case *ComputeRegistered:
-		return e.Compute.Name + " at " + e.Compute.IPAddress
+		text := e.Compute.Name + " at " + e.Compute.IPAddress
+		if id := e.Compute.Registration; !id.IsZero() {
+			text += fmt.Sprintf(" registration=%d", id[0])
+		}
+		return text
 	case *ComputeRemoved:
 		return e.Name
 	case *TokenIssued:
-		return fmt.Sprintf("%s generation=%d expires=%s", e.Compute, e.Generation, since(int64(e.Expires)))
+		text := fmt.Sprintf("%s generation=%d expires=%s", e.Compute, e.Generation, since(int64(e.Expires)))
+		if e.Void != 0 {
+			text += fmt.Sprintf(" void=%d", e.Void)
+		}
+		if e.KeepLinks {
+			text += " keep-links"
+		}
+		return text
 	case *FleetEventWritten:
 		return e.Event.Code
 	case *CreationCounted:

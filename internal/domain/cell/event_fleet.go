@@ -40,6 +40,8 @@ type TokenIssued struct {
 	Generation      uint32
 	Expires         domain.Time
 	PreviousExpires domain.Time
+	Void            uint32 // tokens of this generation and those before are void
+	KeepLinks       bool   // connections that came with a token that is void by this event stay
 }
 
 // FleetEventWritten is an entry of a fleet's event log.
@@ -105,6 +107,8 @@ func (e *TokenIssued) Fields(c *wire.Codec) {
 	wire.Int(c, 3, &e.Generation)
 	wire.Int(c, 4, &e.Expires)
 	wire.Int(c, 5, &e.PreviousExpires)
+	wire.Int(c, 6, &e.Void)
+	c.Bool(7, &e.KeepLinks)
 }
 
 // Fields of the event.

@@ -132,9 +132,15 @@ func (s *script) command(verb string, a arguments) Command {
 		}
 		return &TagResource{Resource: resource, Tags: a.tags("add"), Untag: a.list("remove")}
 	case "register":
-		return &RegisterCompute{Compute: fleet.Compute{FleetID: key.Fleet, Name: key.Compute, Location: a.or("location", testLocation), IPAddress: a.or("ip", "127.0.0.1")}}
+		var registration domain.UUID
+		registration[0] = byte(a.number("registration", 0))
+		return &RegisterCompute{Compute: fleet.Compute{
+			FleetID: key.Fleet, Name: key.Compute, Location: a.or("location", testLocation), IPAddress: a.or("ip", "127.0.0.1"), Registration: registration,
+		}}
 	case "deregister":
 		return &DeregisterCompute{Fleet: key.Fleet, Name: key.Compute}
+	case "rotate-token":
+		return &RotateToken{Fleet: key.Fleet, Compute: key.Compute, KeepLinks: a.flag("keep-links") != nil}
 	case "issue-token":
 		return &IssueToken{Fleet: key.Fleet, Compute: key.Compute}
 	case "create-game":

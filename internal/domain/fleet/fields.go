@@ -63,6 +63,8 @@ func (x *Compute) Fields(c *wire.Codec) {
 	wire.Int(c, 10, &x.PreviousExpires)
 	wire.Int(c, 11, &x.ProcessesEver)
 	wire.Many(c, 12, &x.Tags, (*Tag).Fields)
+	c.UUID(13, &x.Registration)
+	wire.Int(c, 14, &x.TokensVoid)
 }
 
 // Fields of a Key.

@@ -97,9 +97,14 @@ type Compute struct {
 	CertificatePath string
 	Created         domain.Time
 
-	// The auth token is derived from the cell's secret, the fleet, the compute and the generation; only the generation is
-	// kept. The one before stays good until it expires, so that processes may change over.
+	// Registration is random, and another one when a compute of this name is registered anew: its tokens are not those of
+	// the one before. Zero: registered by a version that had none.
+	Registration domain.UUID
+
+	// The auth token is derived from the cell's secret, the fleet, the compute, its registration and the generation; only the
+	// generation is kept. The one before stays good until it expires, so that processes may change over.
 	TokenGeneration uint32 // 0: none was issued yet
+	TokensVoid      uint32 // tokens of this generation and those before are void: an operator replaced them
 	TokenExpires    domain.Time
 	PreviousExpires domain.Time
 	ProcessesEver   int64 // processes that ever connected, for diagnosis

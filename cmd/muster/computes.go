@@ -1,0 +1,53 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/operator"
+)
+
+type computesCommand struct {
+	RotateToken rotateTokenCommand `cmd:"" name:"rotate-token" help:"Replace the auth token of a compute at once, because it has leaked: tokens given out before are void, and connections that came with one end."`
+}
+
+type rotateTokenCommand struct {
+	dataFlag
+	Listen    string `name:"listen" placeholder:"HOST:PORT" default:"${listen}" help:"Address of the service."`
+	PublicURL string `name:"public-url" placeholder:"URL" help:"Where the service is reached, if not at --listen."`
+	Profile   string `placeholder:"NAME" help:"AWS profile whose access key to use. Otherwise: AWS_ACCESS_KEY_ID, AWS_PROFILE, a key of the data directory, or none."`
+	KeepLinks bool   `name:"keep-links" help:"Let connections stay and tell their game servers the new token. Not after a leak: an intruder who is connected would be told, too."`
+
+	Fleet   string `arg:"" help:"Id of the fleet."`
+	Compute string `arg:"" help:"Name of the compute."`
+}
+
+func (c *rotateTokenCommand) Run(ctx context.Context, stdout io.Writer, env environment) error {
+	endpoint, err := apiEndpoint(c.Listen, c.PublicURL)
+	if err != nil {
+		return err
+	}
+	key, err := accessKey(env, c.Profile, c.Data, func(r identity.Role) bool { return r == identity.Admin })
+	if err != nil {
+		return err
+	}
+	query := url.Values{"fleet": {c.Fleet}, "compute": {c.Compute}, "keep-links": {strconv.FormatBool(c.KeepLinks)}}
+	body, err := askOperator(ctx, env, key, http.MethodPost, endpoint, "computes/rotate-token?"+query.Encode())
+	if err != nil {
+		return err
+	}
+	var rotated operator.RotatedToken
+	if err := json.Unmarshal(body, &rotated); err != nil {
+		return fmt.Errorf("answer of the service: %w", err)
+	}
+	_, err = fmt.Fprintf(stdout, "compute %s of fleet %s has a new auth token, good until %s; all before are void. Get it with get-compute-auth-token.\n",
+		rotated.Compute, rotated.Fleet, rotated.Expires.Format(time.RFC3339))
+	return err
+}

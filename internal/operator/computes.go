@@ -1,0 +1,44 @@
+package operator
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain/cell"
+)
+
+// RotateTokenPath replaces the auth token of a compute. The query names fleet and compute, and has keep-links=true where
+// connections that came with the old token are to stay. Only administrators may.
+const RotateTokenPath = Prefix + "computes/rotate-token"
+
+// RotatedToken is the answer. It holds no token: GetComputeAuthToken gives the new one.
+type RotatedToken struct {
+	Fleet   string    `json:"fleet"`
+	Compute string    `json:"compute"`
+	Expires time.Time `json:"expires"` // of the new token
+}
+
+func (d *Door) rotateToken(w http.ResponseWriter, r *http.Request) {
+	by, status, refused := d.operate(r)
+	if refused != nil {
+		answer(w, status, Problem{refused.Error()})
+		return
+	}
+	q := r.URL.Query()
+	keep := q.Get("keep-links")
+	if keep != "" && keep != "true" && keep != "false" {
+		answer(w, http.StatusBadRequest, Problem{"keep-links is " + strconv.Quote(keep[:min(len(keep), shownMax)]) + ", want true or false"})
+		return
+	}
+	cmd := cell.RotateToken{Fleet: q.Get("fleet"), Compute: q.Get("compute"), KeepLinks: keep == "true"}
+	if err := d.engine.Do(r.Context(), &cmd); err != nil {
+		d.refuse(w, r, err)
+		return
+	}
+	d.log.Info("auth token of a compute replaced", "fleet", cmd.Fleet, "compute", cmd.Compute, "keepLinks", cmd.KeepLinks, "by", by)
+	answer(w, http.StatusOK, RotatedToken{cmd.Fleet, cmd.Compute, cmd.Expires.Std()})
+}
+
+// shownMax bounds what an answer repeats of a bad value, in bytes.
+const shownMax = 40

@@ -1,0 +1,74 @@
+package serverlink
+
+import (
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+)
+
+// credential is what authorised a link: an access key that signed the connection request, or an auth token of the
+// compute.
+type credential struct {
+	accessKey    string      // id of the key; "" for a token
+	registration domain.UUID // of the compute, for a token
+	generation   uint32      // of the token; 0 for a signature
+	expires      domain.Time // of the token
+}
+
+// voidNow reports whether the token of a link has become void since it was checked. Events that come later than the link
+// is attached find it there.
+func (s *Server) voidNow(l *link) bool {
+	void := false
+	_ = s.engine.Read(s.ctx, func(v *cell.View) error { // on an error the engine has stopped, and so will the link
+		x, ok := v.Compute(l.process.key.Fleet, l.process.key.Compute)
+		void = ok && l.shown.generation != 0 && (l.shown.registration != x.Registration || l.shown.generation <= x.TokensVoid)
+		return nil
+	})
+	return void
+}
+
+// registered ends connections that came with a token of an earlier registration of the compute. Their processes ended
+// with it.
+func (s *Server) registered(e *cell.ComputeRegistered) {
+	for _, l := range s.linksOn(e.Compute.FleetID, e.Compute.Name) {
+		if l.shown.generation != 0 && l.shown.registration != e.Compute.Registration {
+			l.drop()
+		}
+	}
+}
+
+// tokensVoid ends connections that came with a token that is void now, or lets their processes know the new one.
+func (s *Server) tokensVoid(e *cell.TokenIssued) {
+	if e.Void == 0 || e.Void+1 != e.Generation {
+		return // only RotateToken makes the token before void
+	}
+	for _, l := range s.linksOn(e.Fleet, e.Compute) {
+		switch {
+		case l.shown.generation == 0 || l.shown.generation > e.Void:
+		case e.KeepLinks:
+			l.process.mu.Lock()
+			l.stale = true
+			l.process.mu.Unlock()
+		default:
+			s.log.Info("connection ended: the auth token of its compute was replaced", "process", l.process.key)
+			l.drop()
+		}
+	}
+}
+
+// linksOn are the open connections of a compute's processes.
+func (s *Server) linksOn(fleetID, compute string) (links []*link) {
+	s.mu.Lock()
+	var on []*process
+	for key, p := range s.processes {
+		if key.Fleet == fleetID && key.Compute == compute {
+			on = append(on, p)
+		}
+	}
+	s.mu.Unlock()
+	for _, p := range on {
+		p.mu.Lock()
+		links = append(links, p.links...)
+		p.mu.Unlock()
+	}
+	return links
+}
