@@ -94,8 +94,9 @@ type NotAdded struct {
 	Code     string `json:"code"`
 }
 
-// AddPlayers seats up to 200 players who are idle or in a party; each of them is told where to connect. It lists those who
-// could not be seated.
+// AddPlayers seats up to 200 players again who were in this game before and are idle or in a party now; each of them is told
+// where to connect. It lists those who could not be seated: players who were never in the game get JOIN_NOT_ALLOWED, since only
+// the studio's backend may add those.
 func (g *GameInstance) AddPlayers(ctx context.Context, players ...AddedPlayer) (failed []NotAdded, err error) {
 	answer, err := ask[struct {
 		Failed []NotAdded `json:"failed"`

@@ -181,7 +181,7 @@ func (d *Door) declareServers() {
 			err = d.engine.Do(ctx, &cmd)
 			return &UnknownAnswer{orEmpty(cmd.Unknown)}, err
 		})
-	partnerCall(d, d.partner, "Game.AddPlayers", "Seats players who are idle or in a party.", d.addPlayers)
+	partnerCall(d, d.partner, "Game.AddPlayers", "Seats players who are idle or in a party. A game server may seat again those who were in its game; others fail with JOIN_NOT_ALLOWED.", d.addPlayers)
 	partnerCall(d, d.partner, "Game.Update", "Changes what the server says about the game and its players.", d.updateGame)
 	partnerCall(d, d.partner, "Game.EndGame", "The game is over. A second call changes nothing.",
 		func(ctx context.Context, _ string, body *EndGameRequest) (*None, error) {
@@ -341,7 +341,7 @@ func (d *Door) addPlayers(ctx context.Context, _ string, body *AddPlayersRequest
 	if err != nil {
 		return nil, err
 	}
-	cmd := cell.AddMembers{Instance: instance}
+	cmd := cell.AddMembers{Instance: instance, ByGame: !whoOf(ctx).instance.IsZero()}
 	for _, x := range body.Players {
 		cmd.Players = append(cmd.Players, cell.PlannedPlayer{Player: x.PlayerID, Team: x.Team, Data: x.Data})
 	}

@@ -177,7 +177,7 @@ func (t *tx) penaliseEnd(m *flow.Membership, reason flow.Reason) {
 	x := t.c.flow.Instances.Get(m.InstanceRef())
 	lost := m.LostAt != 0
 	switch {
-	case x.Unranked || x.Suspect != 0 || m.Excused:
+	case x.Unranked || x.Suspect != 0 || m.Excused || m.Unasked:
 	case t.couldNotCome(m, x, reason):
 	case reason == flow.NoShow:
 		t.penalise(m.PlayerRef(), flow.Dodge, m.Instance, reason)

@@ -261,10 +261,10 @@ func (cmd *RemoveMembers) decide(t *tx) error {
 			continue
 		}
 		current := t.c.flow.Memberships.Get(m).Session
-		player := t.c.flow.Memberships.Get(m).PlayerRef()
+		player, unasked := t.c.flow.Memberships.Get(m).PlayerRef(), t.c.flow.Memberships.Get(m).Unasked
 		t.endMembershipWith(m, flow.Removed, x.Result)
 		t.completeSession(current)
-		if x.Penalise && x.Reason == flow.RemovedAFK {
+		if x.Penalise && x.Reason == flow.RemovedAFK && !unasked {
 			t.penalise(player, flow.AFK, cmd.Instance, x.Reason)
 		}
 	}
@@ -327,6 +327,10 @@ type AddMembers struct {
 	Instance domain.UUID
 	Players  []PlannedPlayer
 
+	// ByGame says that the game server asks, not the studio's backend. It may seat only players who were in this very game
+	// before, because they asked for it or the backend named them, and nothing that follows is an offence of theirs.
+	ByGame bool
+
 	// Result
 	Failed []FailedPlayer
 }
@@ -350,6 +354,9 @@ func (cmd *AddMembers) decide(t *tx) error {
 			}
 			err = t.mayPlayDirectly(p)
 		}
+		if err == nil && cmd.ByGame && !t.wasIn(cmd.Instance, p) {
+			err = flow.Refuse(flow.Refusal{Code: flow.JoinNotAllowed}, "player %s was never in game instance gi-%s; the studio's backend may add the player", x.Player, cmd.Instance)
+		}
 		if err == nil {
 			err = t.hasRoom(r, 1)
 		}
@@ -357,9 +364,15 @@ func (cmd *AddMembers) decide(t *tx) error {
 			cmd.Failed = append(cmd.Failed, FailedPlayer{x.Player, flow.CodeOf(err)})
 			continue
 		}
-		t.seatNewcomer(r, newMember{player: p, team: x.Team, data: x.Data})
+		t.seatNewcomer(r, newMember{player: p, team: x.Team, data: x.Data, unasked: cmd.ByGame})
 	}
 	return nil
+}
+
+// wasIn reports whether the last game of a player was this one.
+func (t *tx) wasIn(instance domain.UUID, r flow.Ref) bool {
+	last := t.c.flow.Players.Get(r).LastGame
+	return last != nil && last.Instance == instance
 }
 
 // UpdateGame changes what a game server says about the game and its players (Game.Update).

@@ -15,6 +15,7 @@ type newMember struct {
 	data    string
 	ticket  domain.UUID // that the match was made of
 	entered domain.Time // when that began to wait
+	unasked bool        // neither the player nor the studio asked for it, but the game server
 }
 
 // beginInstance makes a game instance with its memberships, pending. The players must be free of tickets and games, or
@@ -40,7 +41,7 @@ func (t *tx) addMember(r flow.Ref, m newMember) {
 	id, told := p.ID, flow.Message{Instance: x.ID, Match: x.Match, Team: m.team, Reconnect: x.Rules.Reconnect, Attributes: x.Attributes}
 	t.emit(&MembershipChanged{Membership: flow.Membership{
 		Instance: x.ID, Player: id, Status: flow.MemberPending, Team: m.team, Party: p.Keys.Party, Joined: t.now, Data: m.data,
-		Ticket: m.ticket, Entered: m.entered,
+		Ticket: m.ticket, Entered: m.entered, Unasked: m.unasked,
 	}})
 	game := told.Instance
 	t.tellAdded(r, t.c.flow.Memberships.Get(t.c.flow.Players.Get(m.player).Membership()))

@@ -332,3 +332,34 @@ func TestNeverReadyAndAgain(t *testing.T) {
 		t.Errorf("%d are kept", n)
 	}
 }
+
+// A game server seats again only those who were in its game, and whatever follows is no offence of theirs: not that they
+// do not come, nor that they leave, nor what the server says of them.
+func TestGameServerSeatsNoStrangers(t *testing.T) {
+	w := newFlowWorld(t, nil)
+	w.online("a", "b", "stranger", "friend")
+	g := w.play(false, flow.ReconnectOptional, "a", "b") // four seats
+	for _, player := range []string{"a", "b"} {
+		w.must(&ConnectMember{Instance: g, PlayerSession: w.member(player).Session})
+	}
+	w.must(&ReleaseMembers{Instance: g, Players: []string{"a"}})
+	add := &AddMembers{Instance: g, ByGame: true, Players: []PlannedPlayer{{Player: "stranger"}, {Player: "a"}}}
+	w.must(add)
+	if fmt.Sprint(add.Failed) != "[{stranger JOIN_NOT_ALLOWED}]" || w.player("stranger").Membership() != 0 || !w.member("a").Unasked {
+		t.Fatalf("failed: %v; a %+v", add.Failed, w.member("a"))
+	}
+	w.must(&RemoveMembers{Instance: g, Players: []RemovedMember{{Player: "a", Reason: flow.RemovedAFK, Penalise: true}, {Player: "stranger", Reason: flow.RemovedAFK, Penalise: true}}})
+	w.must(add)
+	w.must(&ConnectMember{Instance: g, PlayerSession: w.member("a").Session})
+	w.must(&DisconnectMember{Instance: g, PlayerSession: w.member("a").Session, Quit: true})
+	for _, player := range []string{"a", "stranger"} {
+		if p := w.player(player).Penalties; len(p) != 0 {
+			t.Errorf("%s was penalised: %v", player, p)
+		}
+	}
+	named := &AddMembers{Instance: g, Players: []PlannedPlayer{{Player: "friend"}}} // by the studio's backend
+	w.must(named)
+	if len(named.Failed) != 0 || w.member("friend").Unasked {
+		t.Errorf("failed: %v; friend %+v", named.Failed, w.member("friend"))
+	}
+}

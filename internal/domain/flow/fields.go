@@ -294,4 +294,5 @@ func (m *Membership) Fields(c *wire.Codec) {
 	wire.Int(c, 21, &m.Entered)
 	wire.Int(c, 22, &m.TokenUntil)
 	c.Bool(23, &m.Overdue)
+	c.Bool(24, &m.Unasked)
 }

@@ -149,6 +149,7 @@ type Membership struct {
 	WasActive   bool
 	LostAt      domain.Time        // when the game connection was lost last
 	Excused     bool               // so many lost theirs with it that it is no offence
+	Unasked     bool               // the game server seated the player again on its own word: nothing that follows is an offence
 	Session     domain.UUID        // current player session; zero while there is none
 	Next        domain.UUID        // the one that takes over when it is accepted
 	TokenUntil  domain.Time        // end of the latest connection token, if PlayerData tells its hash
