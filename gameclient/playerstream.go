@@ -6,12 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"strconv"
 	"time"
 
-	"github.com/lxzan/gws"
+	"github.com/gorilla/websocket"
 )
 
 const (
@@ -24,6 +23,9 @@ const (
 	pollWait  = 20 * time.Second // of one long poll
 	pollFor   = time.Minute      // then a stream is tried again
 	pollAfter = 2                // streams in a row that could not be opened
+
+	streamProtocol = "playerflow.v1"
+	frameMax       = 16 << 20 // bytes of one message of the service; more ends the stream
 )
 
 // Close codes after which a client does not come back by itself.
@@ -92,7 +94,7 @@ func (p *Player) setOffline() {
 
 // endOf is why no event can come any more; nil when it is worth another attempt.
 func endOf(err error) error {
-	if closed, ok := errors.AsType[*gws.CloseError](err); ok {
+	if closed, ok := errors.AsType[*websocket.CloseError](err); ok {
 		switch closed.Code {
 		case closeReplaced:
 			return ErrReplaced
@@ -147,14 +149,13 @@ func (p *Player) followPolls(ctx context.Context) (answered bool, err error) {
 	return answered, errors.New("time to try a stream again")
 }
 
-// stream is one WebSocket.
+// stream is one WebSocket. What reads it checks every length that the service, or whoever claims to be it, sends.
 type stream struct {
-	gws.BuiltinEventHandler
 	player   *Player
+	socket   *websocket.Conn
 	patience time.Duration // without any frame the connection is given up
 	greeted  bool
 	wait     time.Duration // until the service wants to see the client again
-	err      error         // why it ended
 }
 
 // followStream takes the events in by a WebSocket until that ends. The error is never nil.
@@ -162,55 +163,44 @@ func (p *Player) followStream(ctx context.Context) (greeted bool, wait time.Dura
 	u := p.address("stream")
 	u.Scheme = "ws" + u.Scheme[len("http"):]
 	u.RawQuery = "after_seq=" + strconv.FormatUint(p.from(), 10)
-	dialer := &dialer{ctx: ctx}
-	s := &stream{player: p, patience: greetWithin}
-	socket, response, err := gws.NewClient(s, &gws.ClientOption{
-		Addr:             u.String(),
-		RequestHeader:    http.Header{"Authorization": {"Bearer " + p.accessToken()}, "Sec-WebSocket-Protocol": {"playerflow.v1"}},
-		HandshakeTimeout: greetWithin, TlsConfig: p.tlsConfig(u.Hostname()),
-		NewDialer: func() (gws.Dialer, error) { return dialer, nil },
-	})
-	defer dialer.close()
+	dialer := websocket.Dialer{HandshakeTimeout: greetWithin, TLSClientConfig: p.tlsConfig(u.Hostname()), Subprotocols: []string{streamProtocol}}
+	socket, response, err := dialer.DialContext(ctx, u.String(), http.Header{"Authorization": {"Bearer " + p.accessToken()}})
 	if err != nil {
 		if response != nil {
 			err = fmt.Errorf("open the stream: status %d: %w", response.StatusCode, err)
 		}
 		return false, 0, err
 	}
-	_ = socket.SetReadDeadline(time.Now().Add(s.patience)) // fails on a connection that is gone already, as the next read does
-	socket.ReadLoop()
-	return s.greeted, s.wait, s.err
-}
-
-func (s *stream) heard(c *gws.Conn) { _ = c.SetReadDeadline(time.Now().Add(s.patience)) }
-
-// OnPing answers: this is how the service knows that the player is there.
-func (s *stream) OnPing(c *gws.Conn, payload []byte) {
-	s.heard(c)
-	_ = c.WritePong(payload)
-}
-
-// OnClose keeps the reason. Our own comes first.
-func (s *stream) OnClose(_ *gws.Conn, err error) {
-	if s.err == nil {
-		s.err = err
+	defer socket.Close()                                          // closed already is as good
+	defer context.AfterFunc(ctx, func() { _ = socket.Close() })() // ends a read
+	if got := socket.Subprotocol(); got != streamProtocol {
+		return false, 0, fmt.Errorf("open the stream: the service speaks the subprotocol %.40q, want %s", got, streamProtocol)
 	}
+	s := &stream{player: p, socket: socket, patience: greetWithin}
+	socket.SetReadLimit(frameMax)
+	socket.SetPingHandler(s.ping)
+	for err == nil {
+		s.heard()
+		var text []byte
+		if _, text, err = socket.ReadMessage(); err == nil {
+			err = s.receive(text)
+		}
+	}
+	return s.greeted, s.wait, err
 }
 
-// OnMessage takes in one frame.
-func (s *stream) OnMessage(c *gws.Conn, m *gws.Message) {
-	defer m.Close()
-	s.heard(c)
-	if s.err != nil {
-		return // it is being closed
-	}
-	if err := s.receive(c, m.Bytes()); err != nil {
-		s.err = err
-		_ = c.NetConn().Close()
-	}
+// heard fails on a connection that is gone already, as the next read does.
+func (s *stream) heard() { _ = s.socket.SetReadDeadline(time.Now().Add(s.patience)) }
+
+// ping answers: this is how the service knows that the player is there.
+func (s *stream) ping(payload string) error {
+	s.heard()
+	_ = s.socket.WriteControl(websocket.PongMessage, []byte(payload), time.Now().Add(s.patience)) // as the next read sees
+	return nil
 }
 
-func (s *stream) receive(c *gws.Conn, text []byte) error {
+// receive takes in one frame.
+func (s *stream) receive(text []byte) error {
 	var control struct {
 		Type             string `json:"type"`
 		DeadAfterMS      int64  `json:"dead_after_ms"`
@@ -224,7 +214,6 @@ func (s *stream) receive(c *gws.Conn, text []byte) error {
 		s.greeted = true
 		if control.DeadAfterMS > 0 {
 			s.patience = time.Duration(control.DeadAfterMS) * time.Millisecond
-			s.heard(c)
 		}
 		s.player.setOnline()
 		return nil
@@ -234,7 +223,7 @@ func (s *stream) receive(c *gws.Conn, text []byte) error {
 	case "ping", "pong", "ack", "error":
 		return nil
 	}
-	e, err := readEvent(append([]byte(nil), text...)) // the frame's memory is used again
+	e, err := readEvent(text)
 	if err != nil {
 		return fmt.Errorf("read event %s: %w", control.Type, err)
 	}
@@ -246,32 +235,10 @@ func (s *stream) receive(c *gws.Conn, text []byte) error {
 	}
 	if seq, due := s.player.ackDue(); due {
 		// One that cannot be sent ends the connection, as the next read sees.
-		_ = c.WriteMessage(gws.OpcodeText, fmt.Appendf(nil, `{"type":"ack","seq":%d}`, seq))
+		_ = s.socket.SetWriteDeadline(time.Now().Add(s.patience))
+		_ = s.socket.WriteMessage(websocket.TextMessage, fmt.Appendf(nil, `{"type":"ack","seq":%d}`, seq))
 	}
 	return nil
-}
-
-// dialer makes a connection that ends with a context, which gws does not know.
-type dialer struct {
-	ctx  context.Context
-	conn net.Conn
-	stop func() bool
-}
-
-// Dial connects.
-func (d *dialer) Dial(network, address string) (net.Conn, error) {
-	conn, err := (&net.Dialer{Timeout: greetWithin}).DialContext(d.ctx, network, address)
-	if err == nil {
-		d.conn, d.stop = conn, context.AfterFunc(d.ctx, func() { _ = conn.Close() })
-	}
-	return conn, err
-}
-
-func (d *dialer) close() {
-	if d.conn != nil {
-		d.stop()
-		_ = d.conn.Close() // closed already is as good
-	}
 }
 
 // tlsConfig is that of the calls.

@@ -14,7 +14,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/lxzan/gws"
+	"github.com/gorilla/websocket"
 )
 
 // NoticeType says what a notice is about.
@@ -68,6 +68,9 @@ const (
 	noticesPause    = 500 * time.Millisecond
 	noticesPauseMax = 30 * time.Second
 	noticesGreet    = 10 * time.Second // from the beginning of an attempt to the first frame
+
+	noticesProtocol = "playerflow.partner.v1"
+	noticeMax       = 16 << 20 // bytes of one message of the service; more ends the connection
 )
 
 // Close codes after which nothing comes any more.
@@ -95,7 +98,7 @@ func (g *GameInstance) Notices(ctx context.Context) iter.Seq2[Notice, error] {
 		for failures := 0; ; failures++ {
 			before := l.after
 			err := l.listen(ctx)
-			switch closed, _ := errors.AsType[*gws.CloseError](err); {
+			switch closed, _ := errors.AsType[*websocket.CloseError](err); {
 			case l.enough:
 				return
 			case ctx.Err() != nil:
@@ -125,14 +128,13 @@ func (g *GameInstance) Notices(ctx context.Context) iter.Seq2[Notice, error] {
 
 // listener takes notices in, by one WebSocket after the other.
 type listener struct {
-	gws.BuiltinEventHandler
 	instance *GameInstance
+	socket   *websocket.Conn
 	yield    func(Notice, error) bool
 	after    uint64 // the last notice that was told
 	enough   bool   // the loop was left
 	patience time.Duration
 	wait     time.Duration // until the service wants to see this server again
-	err      error         // why this connection ended
 }
 
 // listen takes notices in until the connection ends. The error is never nil.
@@ -143,17 +145,10 @@ func (l *listener) listen(ctx context.Context) error {
 	if l.after > 0 {
 		u.RawQuery = "after_seq=" + strconv.FormatUint(l.after, 10)
 	}
-	l.err, l.wait, l.patience = nil, 0, noticesGreet
-	conn, err := g.dial(ctx, u)
-	if err != nil {
-		return err
-	}
-	defer conn.Close() // closed already is as good
-	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
-	socket, response, err := gws.NewClientFromConn(l, &gws.ClientOption{
-		Addr: u.String(), HandshakeTimeout: noticesGreet,
-		RequestHeader: http.Header{"Authorization": {"Bearer " + g.token}, "Sec-WebSocket-Protocol": {"playerflow.partner.v1"}},
-	}, conn)
+	l.wait, l.patience = 0, noticesGreet
+	dial := func(ctx context.Context, _, _ string) (net.Conn, error) { return g.dial(ctx, u) }
+	dialer := websocket.Dialer{HandshakeTimeout: noticesGreet, NetDialContext: dial, NetDialTLSContext: dial, Subprotocols: []string{noticesProtocol}}
+	socket, response, err := dialer.DialContext(ctx, u.String(), http.Header{"Authorization": {"Bearer " + g.token}})
 	switch {
 	case err == nil:
 	case response == nil:
@@ -165,9 +160,22 @@ func (l *listener) listen(ctx context.Context) error {
 	default:
 		return fmt.Errorf("open the stream: status %d: %w", response.StatusCode, err)
 	}
-	l.heard(socket)
-	socket.ReadLoop()
-	return l.err
+	defer socket.Close()                                          // closed already is as good
+	defer context.AfterFunc(ctx, func() { _ = socket.Close() })() // ends a read
+	if got := socket.Subprotocol(); got != noticesProtocol {
+		return fmt.Errorf("open the stream: the service speaks the subprotocol %.40q, want %s", got, noticesProtocol)
+	}
+	l.socket = socket
+	socket.SetReadLimit(noticeMax)
+	socket.SetPingHandler(l.ping)
+	for err == nil {
+		l.heard()
+		var text []byte
+		if _, text, err = socket.ReadMessage(); err == nil {
+			err = l.take(text)
+		}
+	}
+	return err
 }
 
 // dial connects the way the calls do.
@@ -192,36 +200,20 @@ func withPort(u *url.URL, port string) string {
 	return net.JoinHostPort(u.Hostname(), port)
 }
 
-func (l *listener) heard(c *gws.Conn) { _ = c.SetReadDeadline(time.Now().Add(l.patience)) }
+// heard fails on a connection that is gone already, as the next read does.
+func (l *listener) heard() { _ = l.socket.SetReadDeadline(time.Now().Add(l.patience)) }
 
-// OnPing answers: this is how the service knows that the server listens.
-func (l *listener) OnPing(c *gws.Conn, payload []byte) {
-	l.heard(c)
-	_ = c.WritePong(payload)
-}
-
-// OnClose keeps the reason. Our own comes first.
-func (l *listener) OnClose(_ *gws.Conn, err error) {
-	if l.err == nil {
-		l.err = err
-	}
-}
-
-// OnMessage takes in one frame. It runs in the goroutine of the loop.
-func (l *listener) OnMessage(c *gws.Conn, m *gws.Message) {
-	defer m.Close()
-	l.heard(c)
-	if l.err != nil {
-		return // it is being closed
-	}
-	if l.err = l.take(c, m.Bytes()); l.err != nil {
-		_ = c.NetConn().Close()
-	}
+// ping answers: this is how the service knows that the server listens.
+func (l *listener) ping(payload string) error {
+	l.heard()
+	_ = l.socket.WriteControl(websocket.PongMessage, []byte(payload), time.Now().Add(l.patience)) // as the next read sees
+	return nil
 }
 
 var errEnough = errors.New("the loop was left")
 
-func (l *listener) take(c *gws.Conn, text []byte) error {
+// take takes in one frame. It runs in the goroutine of the loop.
+func (l *listener) take(text []byte) error {
 	var frame struct {
 		Type             NoticeType      `json:"type"`
 		DeadAfterMS      int64           `json:"dead_after_ms"`
@@ -236,7 +228,6 @@ func (l *listener) take(c *gws.Conn, text []byte) error {
 	switch {
 	case frame.Type == "hello" && frame.DeadAfterMS > 0:
 		l.patience = time.Duration(frame.DeadAfterMS) * time.Millisecond
-		l.heard(c)
 	case frame.Type == "bye":
 		l.wait = time.Duration(frame.ReconnectAfterMS) * time.Millisecond
 	}

@@ -11,12 +11,13 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lxzan/gws"
+	"github.com/gorilla/websocket"
 )
 
 const (
 	answerWithin = 20 * time.Second
 	redialAfter  = time.Second
+	messageMax   = 32 << 20 // bytes of one message of the service
 )
 
 // identity is how a game server introduces itself, in the query of its WebSocket's URL.
@@ -28,13 +29,12 @@ type identity struct {
 // link is the connection to the service: requests and their answers, and what the service sends by itself. It comes back
 // when it is lost, and sends again what has no answer yet: the service does nothing twice that has the same request id.
 type link struct {
-	gws.BuiltinEventHandler
 	log  *slog.Logger
 	push func(action string, message []byte) // runs in a goroutine for each message
 
 	mu      sync.Mutex
 	who     identity
-	conn    *gws.Conn // nil while there is none
+	conn    *websocket.Conn // nil while there is none
 	closed  bool
 	waiting map[string]*request
 }
@@ -73,10 +73,11 @@ func (l *link) connect() error {
 		"Authorization": {who.token}, "FleetId": {who.fleet}, "ComputeId": {who.host}, "pID": {who.process},
 		"sdkVersion": {sdkVersion}, "sdkLanguage": {sdkLanguage},
 	}
-	conn, _, err := gws.NewClient(l, &gws.ClientOption{Addr: who.url + "?" + query.Encode()})
+	conn, _, err := websocket.DefaultDialer.Dial(who.url+"?"+query.Encode(), nil)
 	if err != nil {
 		return fmt.Errorf("connect to %s: %w", who.url, err)
 	}
+	conn.SetReadLimit(messageMax)
 	l.mu.Lock()
 	old := l.conn
 	l.conn = conn
@@ -84,9 +85,9 @@ func (l *link) connect() error {
 		l.write(r.frame)
 	}
 	l.mu.Unlock()
-	go conn.ReadLoop()
+	go l.read(conn)
 	if old != nil {
-		old.NetConn().Close()
+		old.Close()
 	}
 	return nil
 }
@@ -94,7 +95,7 @@ func (l *link) connect() error {
 // write sends a frame; the caller holds the lock. What gets lost with the connection is sent again over the next.
 func (l *link) write(frame []byte) {
 	if l.conn != nil {
-		_ = l.conn.WriteMessage(gws.OpcodeText, frame)
+		_ = l.conn.WriteMessage(websocket.TextMessage, frame)
 	}
 }
 
@@ -134,14 +135,25 @@ func (l *link) do(action string, members map[string]any) error {
 
 var errNoAnswer = errors.New("the service has not answered")
 
-// OnMessage takes an answer, which has the id of its request, or a message of the service's own, which has none.
-func (l *link) OnMessage(_ *gws.Conn, m *gws.Message) {
-	defer m.Close()
+// read reads until the connection ends, and then comes back over a new one. Players play on meanwhile.
+func (l *link) read(conn *websocket.Conn) {
+	for {
+		_, message, err := conn.ReadMessage()
+		if err != nil {
+			conn.Close()
+			l.lose(conn, err)
+			return
+		}
+		l.receive(message)
+	}
+}
+
+// receive takes an answer, which has the id of its request, or a message of the service's own, which has none.
+func (l *link) receive(body []byte) {
 	var head struct {
 		Action, RequestId string
 		answer
 	}
-	body := append([]byte(nil), m.Bytes()...)
 	if err := json.Unmarshal(body, &head); err != nil {
 		l.log.Warn("the service sent something that is no message", "err", err)
 		return
@@ -158,10 +170,7 @@ func (l *link) OnMessage(_ *gws.Conn, m *gws.Message) {
 	}
 }
 
-func (l *link) OnPing(c *gws.Conn, payload []byte) { _ = c.WritePong(payload) }
-
-// OnClose comes back over a new connection. Players play on meanwhile.
-func (l *link) OnClose(c *gws.Conn, err error) {
+func (l *link) lose(c *websocket.Conn, err error) {
 	l.mu.Lock()
 	lost := l.conn == c && !l.closed
 	if l.conn == c {
@@ -203,6 +212,6 @@ func (l *link) close() {
 	defer l.mu.Unlock()
 	l.closed = true
 	if l.conn != nil {
-		l.conn.NetConn().Close()
+		l.conn.Close()
 	}
 }
