@@ -11,6 +11,9 @@ import (
 	"fmt"
 	"net"
 	"sync"
+	"unicode/utf8"
+
+	"github.com/musterhq/muster/internal/panics"
 )
 
 // Handler is told what a client sends: in order, one call at a time. What it is given is good until it returns.
@@ -41,6 +44,7 @@ type Violation struct {
 // Close codes of RFC 6455, 7.4.1.
 const (
 	CodeProtocol = 1002
+	CodeNoText   = 1007
 	CodeTooLarge = 1009
 )
 
@@ -56,23 +60,34 @@ type nothingYet interface {
 	NothingYet() bool
 }
 
+// Config is what all connections of a door have in common. It must not change.
+type Config struct {
+	MessageMax int  // bytes of a message, in one frame or in fragments
+	Pace       Pace // how fast frames are taken
+	AnyText    bool // texts that are not UTF-8 are taken, too, where RFC 6455, 8.1, ends the connection
+
+	Running *sync.WaitGroup // counts the goroutines
+	Panics  *panics.Guard   // a panic ends the connection; nil: the process
+	Door    string          // what Panics counts it under
+}
+
 // Reader reads one connection. It holds nothing while the client is silent.
 type Reader struct {
 	conn    net.Conn
 	waits   patient // nil: conn waits where it reads
 	handler Handler
-	running *sync.WaitGroup
-	most    int // bytes of a message
+	config  *Config
+	pace    bucket
 
 	held   *[]byte // a frame of which not all has come
 	whole  []byte  // what has come of a message in fragments
-	opened bool    // there is such a message
+	opened byte    // opcode of that message; 0: there is none
 	deaf   bool    // something wrong has come
 }
 
-// Read reads from a connection until it ends. The goroutines of it are counted by running. A message is of at most so many bytes.
-func Read(conn net.Conn, most int, h Handler, running *sync.WaitGroup) {
-	r := &Reader{conn: conn, handler: h, running: running, most: most}
+// Read reads from a connection until it ends.
+func Read(conn net.Conn, c *Config, h Handler) {
+	r := &Reader{conn: conn, handler: h, config: c}
 	under := conn
 	if t, ok := conn.(interface{ NetConn() net.Conn }); ok {
 		under = t.NetConn()
@@ -81,16 +96,17 @@ func Read(conn net.Conn, most int, h Handler, running *sync.WaitGroup) {
 		w.ReadNoWait()
 		r.waits = w
 	}
-	running.Go(r.read)
+	r.config.Running.Go(r.read)
 }
 
 // await is all that a silent client costs.
 func (r *Reader) await() {
+	defer r.config.Panics.Confine(r.config.Door, r.fail)
 	if err := r.waits.Await(); err != nil {
 		r.end(err)
 		return
 	}
-	r.running.Go(r.read)
+	r.config.Running.Go(r.read)
 }
 
 func (r *Reader) end(err error) {
@@ -98,8 +114,18 @@ func (r *Reader) end(err error) {
 	r.handler.End(err)
 }
 
+// errPanicked is why a connection ended under which something panicked.
+var errPanicked = errors.New("a panic while its frames were handled")
+
+func (r *Reader) fail() {
+	r.held = nil // it may still be in use
+	defer r.conn.Close()
+	r.handler.End(errPanicked)
+}
+
 // read takes all that has come.
 func (r *Reader) read() {
+	defer r.config.Panics.Confine(r.config.Door, r.fail)
 	if r.held == nil {
 		r.held = buffers.Get().(*[]byte)
 	}
@@ -107,7 +133,7 @@ func (r *Reader) read() {
 		b := *r.held
 		n, err := r.conn.Read(b[len(b):cap(b)])
 		*r.held = b[:len(b)+n]
-		if n > 0 {
+		if n > 0 && !r.deaf {
 			closed, wrong := r.take()
 			if wrong != nil {
 				r.deaf = true
@@ -116,9 +142,9 @@ func (r *Reader) read() {
 			if closed != nil {
 				err = closed
 			}
-			if r.deaf {
-				*r.held = (*r.held)[:0]
-			}
+		}
+		if r.deaf {
+			*r.held = (*r.held)[:0]
 		}
 		if err == nil {
 			continue
@@ -130,7 +156,7 @@ func (r *Reader) read() {
 		if len(*r.held) == 0 {
 			r.put()
 		}
-		r.running.Go(r.await)
+		r.config.Running.Go(r.await)
 		return
 	}
 }
@@ -152,79 +178,35 @@ func (r *Reader) put() {
 // take handles the frames that are whole, and keeps the rest. There is room behind it.
 func (r *Reader) take() (*Closed, *Violation) {
 	b := *r.held
-	for !r.deaf {
-		size, payload, rest, wrong := cut(b, r.most)
-		switch {
-		case wrong != nil:
+	for {
+		h, wrong := r.head(b)
+		if wrong != nil {
 			return nil, wrong
-		case rest != nil:
-			if closed, wrong := r.frame(b[0], payload); closed != nil || wrong != nil {
-				return closed, wrong
-			}
-			b = rest
-			continue
-		case cap(*r.held) >= size:
-			*r.held = (*r.held)[:copy((*r.held)[:cap(*r.held)], b)]
-		default:
-			*r.held = append(make([]byte, 0, size), b...)
 		}
-		return nil, nil
+		if h.size == 0 || len(b) < h.size+h.payload {
+			r.keep(b, h.size+h.payload)
+			return nil, nil
+		}
+		payload := b[h.size : h.size+h.payload : h.size+h.payload]
+		b = b[h.size+h.payload:]
+		unmask(payload, h.mask)
+		r.pace.wait(r.config.Pace, len(payload))
+		if closed, wrong := r.frame(h.first, payload); closed != nil || wrong != nil {
+			return closed, wrong
+		}
 	}
-	return nil, nil
 }
 
-// Opcodes of RFC 6455, 5.2.
-const (
-	opContinuation = 0x0
-	opText         = 0x1
-	opBinary       = 0x2
-	opClose        = 0x8
-	opPing         = 0x9
-	opPong         = 0xA
-
-	bitFIN, bitsRSV, bitMask = 0x80, 0x70, 0x80
-
-	controlMost = 125
-)
-
-// cut splits the first frame off and takes its mask away. When it is not whole, rest is nil and size what it will have as far
-// as that is known.
-func cut(b []byte, most int) (size int, payload, rest []byte, wrong *Violation) {
-	const shortHead = 2 + 4
-	if len(b) < 2 {
-		return shortHead, nil, nil, nil
+// keep holds on to a part of a frame. Room grows with what has come, not with what the head of a frame promises.
+func (r *Reader) keep(part []byte, size int) {
+	whole := (*r.held)[:cap(*r.held)]
+	*r.held = whole[:copy(whole, part)]
+	if n := len(*r.held); n == cap(*r.held) {
+		*r.held = append(make([]byte, 0, min(2*n, max(size, n+1))), *r.held...)
 	}
-	if b[1]&bitMask == 0 {
-		return 0, nil, nil, &Violation{CodeProtocol, "a frame without a mask"}
-	}
-	head, n := shortHead, uint64(b[1]&^bitMask)
-	switch n {
-	case 126:
-		head += 2
-	case 127:
-		head += 8
-	}
-	if len(b) < head {
-		return head, nil, nil, nil
-	}
-	switch n {
-	case 126:
-		n = uint64(binary.BigEndian.Uint16(b[2:]))
-	case 127:
-		n = binary.BigEndian.Uint64(b[2:])
-	}
-	if n > uint64(most) && n > controlMost {
-		return 0, nil, nil, &Violation{CodeTooLarge, fmt.Sprintf("a frame of %d bytes, want at most %d", n, most)}
-	}
-	size = head + int(n)
-	if len(b) < size {
-		return size, nil, nil, nil
-	}
-	payload = b[head:size:size]
-	unmask(payload, [4]byte(b[head-4:head]))
-	return size, payload, b[size:], nil
 }
 
+// unmask takes the mask away. RFC 6455, 5.3.
 func unmask(b []byte, key [4]byte) {
 	word := uint64(binary.LittleEndian.Uint32(key[:]))
 	word |= word << 32
@@ -236,46 +218,38 @@ func unmask(b []byte, key [4]byte) {
 	}
 }
 
-// frame handles one whole frame.
+// frame handles one whole frame, whose head is as it must be.
 func (r *Reader) frame(first byte, payload []byte) (*Closed, *Violation) {
-	last, opcode := first&bitFIN != 0, first&0x0F
-	switch {
-	case first&bitsRSV != 0:
-		return nil, &Violation{CodeProtocol, "a frame of an extension that was not agreed on"}
-	case opcode >= opClose && (!last || len(payload) > controlMost):
-		return nil, &Violation{CodeProtocol, "a control frame in fragments, or of more than 125 bytes"}
-	}
-	switch opcode {
+	switch opcode := first & bitsOpcode; opcode {
 	case opPing:
 		r.handler.Ping(payload)
 	case opPong:
 		r.handler.Pong()
 	case opClose:
 		return closed(payload)
-	case opText, opBinary, opContinuation:
-		return nil, r.data(opcode == opContinuation, last, payload)
 	default:
-		return nil, &Violation{CodeProtocol, fmt.Sprintf("a frame with the opcode %d", opcode)}
+		return nil, r.data(opcode, first&bitFIN != 0, payload)
 	}
 	return nil, nil
 }
 
 // data gathers fragments.
-func (r *Reader) data(goesOn, last bool, payload []byte) *Violation {
-	switch {
-	case goesOn != r.opened:
-		return &Violation{CodeProtocol, "a fragment of no message, or a message within one"}
-	case len(r.whole)+len(payload) > r.most:
-		return &Violation{CodeTooLarge, fmt.Sprintf("a message of more than %d bytes", r.most)}
-	case !goesOn && last:
-		r.handler.Message(payload)
+func (r *Reader) data(opcode byte, last bool, payload []byte) *Violation {
+	if opcode != opContinuation {
+		r.opened = opcode
+	}
+	if r.whole != nil || !last {
+		r.whole = append(r.whole, payload...)
+		payload = r.whole
+	}
+	if !last {
 		return nil
 	}
-	r.whole, r.opened = append(r.whole, payload...), !last
-	if last {
-		r.handler.Message(r.whole)
-		r.whole = nil
+	if r.opened == opText && !r.config.AnyText && !utf8.Valid(payload) {
+		return &Violation{CodeNoText, "a text that is not UTF-8"}
 	}
+	r.whole, r.opened = nil, 0
+	r.handler.Message(payload)
 	return nil
 }
 
@@ -286,9 +260,12 @@ func closed(payload []byte) (*Closed, *Violation) {
 	case 1:
 		return nil, &Violation{CodeProtocol, "a close frame with half a code"}
 	}
-	code := binary.BigEndian.Uint16(payload)
-	if code < 1000 || code >= 5000 || code >= 1016 && code < 3000 || code >= 1004 && code <= 1006 || code == 1014 || code == 1015 {
+	code, reason := binary.BigEndian.Uint16(payload), payload[2:]
+	switch {
+	case code < 1000 || code >= 5000 || code >= 1016 && code < 3000 || code >= 1004 && code <= 1006 || code == 1014 || code == 1015:
 		return nil, &Violation{CodeProtocol, fmt.Sprintf("a close frame with the code %d", code)}
+	case !utf8.Valid(reason):
+		return nil, &Violation{CodeNoText, "a close frame with a reason that is not UTF-8"}
 	}
-	return &Closed{Code: code, Reason: string(payload[2:])}, nil
+	return &Closed{Code: code, Reason: string(reason)}, nil
 }

@@ -85,7 +85,7 @@ const most = 10_000
 func heard(all []byte, size int) string {
 	n := &notes{ended: make(chan struct{})}
 	var running sync.WaitGroup
-	frames.Read(&pieces{rest: bytes.Clone(all), size: size}, most, n, &running)
+	frames.Read(&pieces{rest: bytes.Clone(all), size: size}, &frames.Config{MessageMax: most, Running: &running}, n)
 	running.Wait()
 	return n.String()
 }
@@ -109,12 +109,25 @@ func TestFrames(t *testing.T) {
 		{"no mask", []byte{text, 1, 'x'}, "wrong 1002 a frame without a mask\nlost\n"},
 		{"an extension", frame(text|0x40, "x"), "wrong 1002 a frame of an extension that was not agreed on\nlost\n"},
 		{"unknown opcode", frame(0x83, "x"), "wrong 1002 a frame with the opcode 3\nlost\n"},
-		{"long ping", frame(ping, long[:126]), "wrong 1002 a control frame in fragments, or of more than 125 bytes\nlost\n"},
-		{"ping in fragments", frame(0x09, "x"), "wrong 1002 a control frame in fragments, or of more than 125 bytes\nlost\n"},
+		{"long ping", frame(ping, long[:126]), "wrong 1002 a control frame of more than 125 bytes\nlost\n"},
+		{"ping in fragments", frame(0x09, "x"), "wrong 1002 a control frame in fragments\nlost\n"},
 		{"fragment of nothing", frame(more, "x"), "wrong 1002 a fragment of no message, or a message within one\nlost\n"},
 		{"message within one", slicesOf(frame(opens, "x"), frame(text, "y")), "wrong 1002 a fragment of no message, or a message within one\nlost\n"},
 		{"too long", frame(text, long+"x"), "wrong 1009 a frame of 10001 bytes, want at most 10000\nlost\n"},
 		{"far too long", []byte{text, 0x80 | 127, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 1, 2, 3, 4}, "wrong 1009 a frame of 18446744073709551615 bytes, want at most 10000\nlost\n"},
+		{"2^63 bytes, which no int holds", []byte{text, 0xFF, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, "wrong 1009 a frame of 9223372036854775808 bytes, want at most 10000\nlost\n"},
+		{"2^31 bytes", []byte{text, 0xFF, 0, 0, 0, 0, 0x80, 0, 0, 0, 0, 0, 0, 0}, "wrong 1009 a frame of 2147483648 bytes, want at most 10000\nlost\n"},
+		{"2^63 bytes behind a fragment", slicesOf(frame(opens, "x"), []byte{goesOn, 0xFF, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}), "wrong 1009 a frame of 9223372036854775808 bytes, want at most 10000\nlost\n"},
+		{"a ping of 2^63 bytes", []byte{ping, 0xFF, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}, "wrong 1002 a control frame of more than 125 bytes\nlost\n"},
+		{"a length of 5 in 2 bytes", []byte{text, 0xFE, 0, 5, 0, 0, 0, 0, 'h', 'e', 'l', 'l', 'o'}, "wrong 1002 a length of 5 in a longer form than it needs\nlost\n"},
+		{"a length of 126 in 8 bytes", []byte{text, 0xFF, 0, 0, 0, 0, 0, 0, 0, 126, 0, 0, 0, 0}, "wrong 1002 a length of 126 in a longer form than it needs\nlost\n"},
+		{"a text that is not UTF-8", frame(text, "a\xFF"), "wrong 1007 a text that is not UTF-8\nlost\n"},
+		{"a text in fragments that is not UTF-8", slicesOf(frame(opens, "a\xC3"), frame(more, "z")), "wrong 1007 a text that is not UTF-8\nlost\n"},
+		{"a letter cut in two by fragments", slicesOf(frame(opens, "a\xC3"), frame(more, "\xBC")), "3 a\u00FC\nlost\n"},
+		{"bytes that are not UTF-8, and no text", frame(binaryKind, "a\xFF"), "2 a\xFF\nlost\n"},
+		{"close with a reason that is not UTF-8", frame(goodbye, "\x03\xE8\xFF"), "wrong 1007 a close frame with a reason that is not UTF-8\nlost\n"},
+		{"the bad opcode of a frame of which one byte has come", []byte{0x83}, "wrong 1002 a frame with the opcode 3\nlost\n"},
+		{"what comes behind something wrong", slicesOf(frame(0x8B, ""), frame(text, "late"), frame(goodbye, "")), "wrong 1002 a frame with the opcode 11\nlost\n"},
 		{"too long in fragments", slicesOf(frame(opens, long), frame(more, "x")), "wrong 1009 a message of more than 10000 bytes\nlost\n"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -167,7 +180,7 @@ func TestOverThePort(t *testing.T) {
 			return
 		}
 		_, _ = io.WriteString(c, "!")
-		frames.Read(c, most, echo{c, ended}, &running)
+		frames.Read(c, &frames.Config{MessageMax: most, Running: &running}, echo{c, ended})
 	})})
 	if err != nil {
 		t.Fatal(err)

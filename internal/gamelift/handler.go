@@ -8,7 +8,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"reflect"
-	"runtime/debug"
 	"strconv"
 	"sync"
 	"time"
@@ -16,6 +15,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/musterhq/muster/internal/clientaddress"
+	"github.com/musterhq/muster/internal/panics"
 )
 
 // pooledBytesMax keeps one large request from holding its memory for ever.
@@ -32,8 +32,12 @@ type Config struct {
 	Private func(*http.Request) bool
 	Proxies clientaddress.Proxies // for limits by address
 
+	Panics *panics.Guard // nil: one of its own
 	Limits Limits
 }
+
+// panicDoor is what panics of this door are counted under.
+const panicDoor = "gamelift"
 
 // Handler serves the API over HTTP, in both protocols.
 type Handler struct {
@@ -44,6 +48,7 @@ type Handler struct {
 	clients    clientRates
 	admission  admission
 	proxies    clientaddress.Proxies
+	panics     *panics.Guard
 	log        *slog.Logger
 }
 
@@ -55,6 +60,9 @@ func NewHandler(s *Service, c Config) *Handler {
 	if c.Private == nil {
 		c.Private = func(r *http.Request) bool { return r.TLS != nil }
 	}
+	if c.Panics == nil {
+		c.Panics = panics.New(c.Log)
+	}
 	return &Handler{
 		service:    s,
 		verifier:   verifier{keys: c.Keys, now: c.Now, dev: c.Dev, private: c.Private},
@@ -63,6 +71,7 @@ func NewHandler(s *Service, c Config) *Handler {
 		clients:    newClientRates(c.Limits, c.Now),
 		admission:  newAdmission(c.Limits),
 		proxies:    c.Proxies,
+		panics:     c.Panics,
 		log:        c.Log,
 	}
 }
@@ -104,7 +113,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (h *Handler) handle(w http.ResponseWriter, r *http.Request, c codec, name, requestID string, pooled *buffers) (answer []byte, refused smithy.APIError) {
 	defer func() { // a panic ends this request alone, and its connection goes on
 		if p := recover(); p != nil {
-			h.log.Error("api request panicked", "operation", name, "requestId", requestID, "panic", p, "stack", string(debug.Stack()))
+			h.panics.Note(panicDoor, p, "operation", name, "requestId", requestID)
 			answer, refused = nil, internalError()
 		}
 	}()

@@ -4,16 +4,25 @@ import (
 	"bytes"
 	"log"
 	"log/slog"
+
+	"github.com/musterhq/muster/internal/panics"
 )
 
 // errorLog receives what net/http has to say about connections. Strangers cause most of it, so it is quiet, save for the
 // one case that an operator can mend: a client that does not trust our certificate.
-type errorLog struct{ log *slog.Logger }
+type errorLog struct {
+	log    *slog.Logger
+	panics *panics.Guard
+}
 
-func newErrorLog(l *slog.Logger) *log.Logger { return log.New(errorLog{l}, "", 0) }
+func newErrorLog(l *slog.Logger, g *panics.Guard) *log.Logger { return log.New(errorLog{l, g}, "", 0) }
 
 func (e errorLog) Write(line []byte) (int, error) {
 	text := string(bytes.TrimSpace(line))
+	if bytes.HasPrefix(line, []byte("http: panic serving")) && e.panics != nil { // it was no handler of ours: see panics.Handler
+		e.panics.Note(panicDoor, text)
+		return len(line), nil
+	}
 	if bytes.Contains(line, []byte("unknown certificate")) || bytes.Contains(line, []byte("bad certificate")) {
 		e.log.Warn("a TLS client does not trust this service's certificate; under --dev, `muster ca` tells how to trust it",
 			"detail", text)

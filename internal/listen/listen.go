@@ -16,6 +16,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/musterhq/muster/internal/panics"
 )
 
 const (
@@ -51,8 +53,12 @@ type Config struct {
 	// the handshake; none at all is as good as ever. Nil: clients are not asked.
 	Clients func() *x509.CertPool
 
-	Log *slog.Logger
+	Panics *panics.Guard
+	Log    *slog.Logger
 }
+
+// panicDoor is what panics outside of a handler are counted under.
+const panicDoor = "listen"
 
 // Server is a bound port. Open binds it, Serve works it, Stop ends it.
 type Server struct {
@@ -60,6 +66,8 @@ type Server struct {
 	http *http.Server
 	tls  *tls.Config
 	log  *slog.Logger
+
+	panics *panics.Guard
 
 	ready   chan net.Conn // told apart, waiting for net/http to accept
 	closing chan struct{}
@@ -90,6 +98,7 @@ func Open(cfg Config) (*Server, error) {
 	s := &Server{
 		tcp:      l.(*net.TCPListener),
 		log:      cfg.Log,
+		panics:   cfg.Panics,
 		ready:    make(chan net.Conn),
 		closing:  make(chan struct{}),
 		waiting:  map[*conn]struct{}{},
@@ -116,7 +125,7 @@ func Open(cfg Config) (*Server, error) {
 		IdleTimeout:       idleWait,
 		MaxHeaderBytes:    headerBytesMax,
 		ConnState:         s.connState,
-		ErrorLog:          newErrorLog(s.log),
+		ErrorLog:          newErrorLog(s.log, s.panics),
 	}
 	return s, nil
 }

@@ -19,7 +19,7 @@ type conn struct {
 
 	unread []byte // what has been read and not handed out yet
 	room   [64]byte
-	more   bool // Await found as much as there was room for
+	more   bool // the last read found as much as there was room for
 	noWait bool // Read hands out what Await has found
 
 	closed bool // guarded by server.mu
@@ -31,10 +31,15 @@ func (c *conn) Read(p []byte) (int, error) {
 		c.unread = c.unread[n:]
 		return n, nil
 	}
-	if c.noWait {
+	switch {
+	case !c.noWait:
+		return c.TCPConn.Read(p)
+	case !c.more:
 		return 0, nothingYet{}
 	}
-	return c.TCPConn.Read(p)
+	n, err := c.readNow(p)
+	c.more = c.more && (!readsNow || n == len(p))
+	return n, err
 }
 
 // ReadNoWait is for those who read from many connections that are silent most of the time. From now on Await waits until
@@ -51,7 +56,7 @@ func (c *conn) Await() error {
 	}
 	c.unread = nil
 	room := c.room[:] // enough for an answer to a ping, over TLS too
-	if c.more {
+	if c.more && !readsNow {
 		room = make([]byte, 4096)
 	}
 	n, err := c.TCPConn.Read(room)
@@ -129,6 +134,7 @@ func (s *Server) admit(tcp *net.TCPConn) {
 	s.sniffs.Add(1)
 	go func() {
 		defer s.sniffs.Done()
+		defer s.panics.Confine(panicDoor, func() { _ = c.Close() })
 		s.tellApart(c)
 	}()
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/notice"
 	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/panics"
 	"github.com/musterhq/muster/internal/webhook"
 )
 
@@ -30,6 +31,7 @@ type Config struct {
 	Key       func(target string) string     // what messages are signed with; the target is an ARN, or BusTarget
 	Token     func(topic, url string) string // what a receiver confirms its subscription with
 	ConfirmAt string                         // URL of ConfirmPath, as receivers reach it
+	Panics    *panics.Guard
 	Log       *slog.Logger
 	Counts    Counts // nil: nobody has counted
 
@@ -37,6 +39,9 @@ type Config struct {
 	LastRetry  time.Duration // 0: DefaultLastRetry; so long at most
 	Patience   time.Duration // 0: DefaultPatience; for one answer
 }
+
+// panicDoor is what panics of this package are counted under.
+const panicDoor = "notify"
 
 // BusTarget names the receiver of the event bus where topics are named by their ARN.
 const BusTarget = "events"
@@ -82,7 +87,9 @@ func Start(c Config) *Sender {
 	s.cancel = cancel
 	s.unfollow = c.Engine.Follow(cell.Kinds(cell.KindNoticeWritten, cell.KindNoticesDropped, cell.KindSubscriptionConfirmed), s.committed)
 	for _, r := range s.receivers {
-		s.done.Go(func() { r.run(ctx) })
+		s.done.Go(func() {
+			c.Panics.Restart(ctx, panicDoor, c.LastRetry, func() { r.run(ctx) })
+		})
 	}
 	return s
 }

@@ -64,13 +64,20 @@ func (h *retries) Pop() any {
 }
 
 func newReceiver(s *Sender, topic, url string) *receiver {
-	return &receiver{sender: s, topic: topic, url: url, wakes: make(chan struct{}, 1), more: true, results: make(chan attempt, concurrency)}
+	return &receiver{sender: s, topic: topic, url: url, wakes: make(chan struct{}, 1)}
+}
+
+// reset forgets all that the state has, too: what is owed is read again.
+func (r *receiver) reset() {
+	r.fresh, r.cursor, r.more, r.again, r.have = nil, 0, true, nil, nil
+	r.underway, r.results = 0, make(chan attempt, concurrency) // the earlier ones end by themselves
 }
 
 func (r *receiver) target() string { return cmp.Or(r.topic, BusTarget) }
 
 // run tells until ctx ends, or the engine stops.
 func (r *receiver) run(ctx context.Context) {
+	r.reset()
 	if r.topic != notice.Bus && !r.confirmed(ctx) {
 		return
 	}
@@ -127,7 +134,7 @@ func (r *receiver) begin(ctx context.Context) (wait time.Duration, err error) {
 			return 0, err
 		case ok:
 			r.underway++
-			go func() { r.results <- r.try(ctx, x) }()
+			go r.attempt(ctx, x, r.results)
 		case len(r.again) > 0:
 			return r.again[0].next.Sub(now), nil
 		default:
@@ -224,37 +231,42 @@ func (r *receiver) backoff(n int) time.Duration {
 	return time.Duration(float64(d) * (0.75 + rand.Float64()/2))
 }
 
-// try tells a notice once. One that is not there any more was given up meanwhile, and counts as told.
-func (r *receiver) try(ctx context.Context, x attempt) attempt {
+// attempt tries once and says how that went. A panic is a failure like others: it comes again, later and later.
+func (r *receiver) attempt(ctx context.Context, x attempt, results chan<- attempt) {
+	defer func() { results <- x }()
 	x.tries++
 	x.began = time.Now()
+	defer r.sender.config.Panics.Catch(panicDoor, &x.err)
+	x.err = r.try(ctx, x)
+}
+
+// try tells a notice once. One that is not there any more was given up meanwhile, and counts as told.
+func (r *receiver) try(ctx context.Context, x attempt) error {
 	n := &x.notice
 	engine := r.sender.config.Engine
 	if x.tries > 1 {
 		there := false
-		x.err = engine.Read(ctx, func(v *cell.View) error {
+		err := engine.Read(ctx, func(v *cell.View) error {
 			first := v.Notices(r.topic, n.No-1, 1)
 			there = len(first) == 1 && first[0].No == n.No
 			return nil
 		})
-		if x.err != nil || !there {
-			return x
+		if err != nil || !there {
+			return err
 		}
 	}
 	if n.Match != nil {
-		x.err = r.send(ctx, n, matchDocumentOf(n, r.sender.config.Counts))
-		return x
+		return r.send(ctx, n, matchDocumentOf(n, r.sender.config.Counts))
 	}
 	p, err := engine.Placement(ctx, n.Placement)
 	if refusal, ok := errors.AsType[*domain.Refusal](err); ok && refusal.Reason == domain.NotFound {
 		r.sender.config.Log.Error("a notification has lost its placement", "target", r.target(), "placement", n.Placement)
-		return x
+		return nil
 	}
-	if x.err = err; err != nil {
-		return x
+	if err != nil {
+		return err
 	}
-	x.err = r.send(ctx, n, placementDocument(n, &p))
-	return x
+	return r.send(ctx, n, placementDocument(n, &p))
 }
 
 // send posts an event in the receiver's envelope.

@@ -25,6 +25,7 @@ import (
 	"github.com/musterhq/muster/internal/edge"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/panics"
 	"github.com/musterhq/muster/internal/playerhooks"
 	"github.com/musterhq/muster/internal/webhook"
 )
@@ -57,8 +58,12 @@ type Config struct {
 
 	LoginsPerAddress int    // a minute; 0: no limit
 	PublicURL        string // where players' clients reach the stream; empty: where they sent Login to
+	Panics           *panics.Guard
 	Log              *slog.Logger
 }
+
+// panicDoor is what panics of this door are counted under.
+const panicDoor = "playerapi"
 
 // KeyFinder finds access keys that work. *identity.Keys is one.
 type KeyFinder interface {
@@ -132,9 +137,14 @@ func (d *Door) Close() {
 }
 
 // Player, Partner and Operator are the realms, for listeners of their own.
-func (d *Door) Player() http.Handler   { return http.HandlerFunc(d.servePlayer) }
-func (d *Door) Partner() http.Handler  { return http.HandlerFunc(d.servePartner) }
-func (d *Door) Operator() http.Handler { return http.HandlerFunc(d.serveOperator) }
+func (d *Door) Player() http.Handler   { return d.guarded(d.servePlayer) }
+func (d *Door) Partner() http.Handler  { return d.guarded(d.servePartner) }
+func (d *Door) Operator() http.Handler { return d.guarded(d.serveOperator) }
+
+// All is all three at once, for development on one machine.
+func (d *Door) All() http.Handler { return d.guarded(d.ServeHTTP) }
+
+func (d *Door) guarded(h http.HandlerFunc) http.Handler { return d.config.Panics.Handler(panicDoor, h) }
 
 // Document is the OpenAPI document of a realm: "player", "partner" or "operator".
 func (d *Door) Document(name string) ([]byte, error) {

@@ -43,7 +43,7 @@ func (d *Door) serveEvents(w http.ResponseWriter, r *http.Request) {
 	}
 	f := &eventFeed{door: d, id: s.ID, after: after}
 	f.taken.Store(s.Done)
-	l, ok := d.feeds.open(w, r, x, d.feeds.toStudio, f)
+	l, ok := d.feeds.open(w, r, x, eventsProtocol, f)
 	if !ok {
 		return
 	}

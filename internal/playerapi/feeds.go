@@ -6,12 +6,11 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/lxzan/gws"
-
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/frames"
 	"github.com/musterhq/muster/internal/webhook"
 )
 
@@ -24,11 +23,10 @@ type feeds struct {
 	running sync.WaitGroup
 	client  *http.Client
 
-	unfollow  func()
-	turn      sync.Mutex // for one subscription that comes or goes at a time; taken before mu
-	unlisten  func()     // of what players are told; nil while nobody has subscribed
-	toServers *gws.Upgrader
-	toStudio  *gws.Upgrader
+	unfollow func()
+	turn     sync.Mutex // for one subscription that comes or goes at a time; taken before mu
+	unlisten func()     // of what players are told; nil while nobody has subscribed
+	reading  frames.Config
 
 	mu         sync.Mutex
 	servers    map[domain.UUID]map[*line]bool // by game instance
@@ -39,11 +37,12 @@ type feeds struct {
 
 func newFeeds(d *Door) *feeds {
 	x := &feeds{
-		door: d, client: d.config.Webhooks.NewClient(2), toServers: newLineUpgrader(serverProtocol), toStudio: newLineUpgrader(eventsProtocol),
+		door: d, client: d.config.Webhooks.NewClient(2),
 		servers: map[domain.UUID]map[*line]bool{}, studio: map[domain.UUID]*line{}, deliveries: map[domain.UUID]*delivery{},
 	}
 	x.client.Timeout = webhookPatience
 	x.ctx, x.stop = context.WithCancel(context.Background())
+	x.reading = frames.Config{MessageMax: messageMax, Pace: linePace, Running: &x.running, Panics: d.config.Panics, Door: panicDoor}
 	x.unfollow = d.engine.Follow(cell.Kinds(
 		cell.KindGameInstanceTold, cell.KindGameInstanceChanged, cell.KindEventsSubscribed, cell.KindEventsUnsubscribed,
 		cell.KindSubscriptionLapsed,
@@ -120,7 +119,10 @@ func (x *feeds) subscribed(s flow.Subscription) {
 	if s.URL != "" && x.deliveries[s.ID] == nil && !x.closed {
 		d := newDelivery(x, &s)
 		x.deliveries[s.ID] = d
-		x.running.Go(d.run)
+		x.running.Go(func() {
+			defer d.stop()
+			x.door.config.Panics.Restart(d.ctx, panicDoor, webhookLastRetry, d.run)
+		})
 	}
 	first := x.unlisten == nil && !x.closed
 	x.mu.Unlock()
@@ -173,20 +175,31 @@ func (x *feeds) wakeStudio(c engine.Committed) {
 
 // serve runs a line that enter has made known, until it ends; then leave forgets it.
 func (x *feeds) serve(l *line, enter, leave func()) {
-	x.mu.Lock()
-	if x.closed {
-		x.mu.Unlock()
+	if !x.begin(l, enter) {
 		l.drop()
 		return
 	}
-	enter()
-	x.running.Go(l.socket.ReadLoop)
-	x.mu.Unlock()
 	x.running.Go(func() {
+		defer x.forget(leave)
+		defer func() { <-l.gone }()
+		defer x.door.config.Panics.Confine(panicDoor, l.drop)
 		l.run(x.ctx)
-		<-l.gone
-		x.mu.Lock()
-		leave()
-		x.mu.Unlock()
 	})
+}
+
+// begin starts to read from a line; false when the door is closed.
+func (x *feeds) begin(l *line, enter func()) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if !x.closed {
+		enter()
+		frames.Read(l.conn, &x.reading, fromReceiver{l})
+	}
+	return !x.closed
+}
+
+func (x *feeds) forget(leave func()) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	leave()
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
+	"errors"
+	"net"
 	"net/http"
 	"slices"
 	"strconv"
@@ -12,9 +14,8 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/lxzan/gws"
-
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/frames"
 	"github.com/musterhq/muster/internal/identity"
 )
 
@@ -32,11 +33,11 @@ type feed interface {
 // line is the WebSocket of a game server or of the studio's backend. Unlike a player's stream it holds nothing that waits: its
 // goroutine reads what is new from the state, as fast as the receiver takes it. There are far fewer of them than of players.
 type line struct {
-	feeds  *feeds
-	socket *gws.Conn
-	wakes  chan struct{}
-	gone   chan struct{} // closed when the connection has ended
-	feed   feed
+	feeds *feeds
+	conn  net.Conn
+	wakes chan struct{}
+	gone  chan struct{} // closed when the connection has ended
+	feed  feed
 
 	key      string              // access key that it was opened with; empty: none
 	promised *flow.SessionConfig // of which the times of heartbeats hold for this line, whatever is set later
@@ -61,15 +62,8 @@ func (l *line) end(code uint16) {
 	l.wake()
 }
 
-// lineBuffer is for reading: what receivers send is small.
-const lineBuffer = 512
-
-func newLineUpgrader(subprotocol string) *gws.Upgrader {
-	return gws.NewUpgrader(lineEvents{}, &gws.ServerOption{
-		ReadBufferSize: lineBuffer, ReadMaxPayloadSize: messageMax, ParallelGolimit: 1, SubProtocols: []string{subprotocol},
-		NewSession: func() gws.SessionStorage { return &lineSeat{} },
-	})
-}
+// linePace is for acknowledgements, of which each may be for one event.
+var linePace = frames.Pace{Burst: 10_000, PerSecond: 5_000}
 
 // upgradeWanted refuses what is no wish for a WebSocket as it is spoken here.
 func upgradeWanted(r *http.Request, subprotocol string) *Problem {
@@ -80,20 +74,10 @@ func upgradeWanted(r *http.Request, subprotocol string) *Problem {
 		p := refusal(flow.InvalidArgument, "want GET with an upgrade to WebSocket, version %s, and the subprotocol %s", version, subprotocol)
 		p.status, p.headers = http.StatusUpgradeRequired, http.Header{"Upgrade": {"websocket"}, "Sec-Websocket-Version": {version}}
 		return p
-	case !slices.Contains(offered(r), subprotocol):
+	case !slices.Contains(frames.Offered(r.Header), subprotocol):
 		return refusal(flow.InvalidArgument, "Sec-WebSocket-Protocol: want %s among its names", subprotocol)
 	}
 	return nil
-}
-
-// offered are the subprotocols that a client names.
-func offered(r *http.Request) (all []string) {
-	for _, header := range r.Header.Values("Sec-WebSocket-Protocol") {
-		for name := range strings.SplitSeq(header, ",") {
-			all = append(all, strings.TrimSpace(name))
-		}
-	}
-	return all
 }
 
 // numberIn reads the number of an event from the query.
@@ -126,20 +110,19 @@ func (d *Door) lineWanted(r *http.Request, subprotocol, number string) (x *who, 
 }
 
 // open makes a line of a request. What it returns has to be run, once the feeds know it.
-func (x *feeds) open(w http.ResponseWriter, r *http.Request, by *who, upgrader *gws.Upgrader, f feed) (*line, bool) {
-	socket, err := upgrader.Upgrade(w, r)
+func (x *feeds) open(w http.ResponseWriter, r *http.Request, by *who, subprotocol string, f feed) (*line, bool) {
+	conn, err := frames.Upgrade(w, r, subprotocol)
 	if err != nil {
 		x.door.log.Debug("upgrade of a partner's stream failed", "err", err)
 		return nil, false
 	}
 	l := &line{
-		feeds: x, socket: socket, wakes: make(chan struct{}, 1), gone: make(chan struct{}), feed: f,
+		feeds: x, conn: conn, wakes: make(chan struct{}, 1), gone: make(chan struct{}), feed: f,
 		promised: &x.door.settings().Sessions,
 	}
 	if !x.door.config.Dev && by.instance.IsZero() {
 		l.key = by.partner
 	}
-	socket.Session().(*lineSeat).line = l
 	l.heard()
 	return l, true
 }
@@ -149,7 +132,7 @@ func (l *line) heard() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.closed {
-		_ = l.socket.NetConn().SetReadDeadline(time.Now().Add(l.promised.DeadAfter)) // fails on a connection that is gone already
+		_ = l.conn.SetReadDeadline(time.Now().Add(l.promised.DeadAfter)) // fails on a connection that is gone already
 	}
 	return !l.closed
 }
@@ -228,9 +211,8 @@ var always = func() <-chan struct{} {
 func (l *line) send(frames []byte) bool {
 	l.write.Lock()
 	defer l.write.Unlock()
-	conn := l.socket.NetConn()
-	_ = conn.SetWriteDeadline(time.Now().Add(clientPatience)) // fails on a connection that is gone already
-	if _, err := conn.Write(frames); err != nil {
+	_ = l.conn.SetWriteDeadline(time.Now().Add(clientPatience)) // fails on a connection that is gone already
+	if _, err := l.conn.Write(frames); err != nil {
 		l.drop()
 		return false
 	}
@@ -242,12 +224,12 @@ func (l *line) close(code uint16) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.closed = true
-	_ = l.socket.NetConn().SetReadDeadline(time.Now().Add(farewell)) // fails on a connection that is gone already
+	_ = l.conn.SetReadDeadline(time.Now().Add(farewell)) // fails on a connection that is gone already
 }
 
 // drop ends the connection without waiting for anybody.
 func (l *line) drop() {
-	c := l.socket.NetConn()
+	c := l.conn
 	if t, ok := c.(*tls.Conn); ok {
 		c = t.NetConn()
 	}
@@ -272,39 +254,35 @@ func (l *line) receive(data []byte) {
 	}
 }
 
-// seat is in place of the map that gws would make for each connection.
-type seat struct{}
+// fromReceiver is what a receiver's frames lead to.
+type fromReceiver struct{ line *line }
 
-func (seat) Load(string) (any, bool)      { return nil, false }
-func (seat) Delete(string)                {}
-func (seat) Store(string, any)            {}
-func (seat) Range(func(string, any) bool) {}
-func (seat) Len() int                     { return 0 }
-
-// lineSeat keeps a line with its socket.
-type lineSeat struct {
-	seat
-	line *line
-}
-
-// lineEvents is what gws calls for a connection.
-type lineEvents struct{ gws.BuiltinEventHandler }
-
-func lineOf(c *gws.Conn) *line { return c.Session().(*lineSeat).line }
-
-func (lineEvents) OnPing(c *gws.Conn, payload []byte) {
-	if l := lineOf(c); l.heard() {
-		l.send(appendFrame(nil, opPong, payload))
+func (x fromReceiver) Ping(payload []byte) {
+	if x.line.heard() {
+		x.line.send(appendFrame(nil, opPong, payload)) // waits for a receiver that does not read
 	}
 }
 
-func (lineEvents) OnPong(c *gws.Conn, _ []byte) { lineOf(c).heard() }
+func (x fromReceiver) Pong() { x.line.heard() }
 
-func (lineEvents) OnMessage(c *gws.Conn, m *gws.Message) {
-	if l := lineOf(c); l.heard() {
-		l.receive(m.Bytes())
+func (x fromReceiver) Message(data []byte) {
+	if x.line.heard() {
+		x.line.receive(data)
 	}
-	_ = m.Close() // gives its buffer back
 }
 
-func (lineEvents) OnClose(c *gws.Conn, _ error) { close(lineOf(c).gone) }
+func (x fromReceiver) Wrong(v *frames.Violation) { x.line.end(v.Code) }
+
+// End answers a receiver that goes with its own code.
+func (x fromReceiver) End(err error) {
+	l := x.line
+	defer close(l.gone)
+	if closed, ok := errors.AsType[*frames.Closed](err); ok && l.heard() {
+		var code []byte
+		if closed.Code != 0 {
+			code = []byte{byte(closed.Code >> 8), byte(closed.Code)}
+		}
+		l.send(appendFrame(nil, opClose, code))
+	}
+	l.drop()
+}

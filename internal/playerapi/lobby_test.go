@@ -21,7 +21,7 @@ import (
 
 // lobby is a cell with player flow and the door in front of it, on a clock that the test moves.
 type lobby struct {
-	*testing.T
+	testing.TB
 	door *Door
 	keys *identity.Keys
 
@@ -29,7 +29,7 @@ type lobby struct {
 	now time.Time
 }
 
-func newLobby(t *testing.T, change func(*Config)) *lobby {
+func newLobby(t testing.TB, change func(*Config)) *lobby {
 	t.Helper()
 	disk, err := journaltest.NewMemory(1).Open()
 	if err != nil {
@@ -39,7 +39,7 @@ func newLobby(t *testing.T, change func(*Config)) *lobby {
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := &lobby{T: t, now: time.Now()}
+	x := &lobby{TB: t, now: time.Now()}
 	players := flow.DefaultConfig()
 	config := cell.DefaultConfig()
 	config.Flow = &players

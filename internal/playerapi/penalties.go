@@ -118,6 +118,7 @@ func (x *penaltyDesk) work(ctx context.Context) {
 }
 
 func (x *penaltyDesk) decide(ctx context.Context, o *offence) {
+	defer x.door.config.Panics.Confine(panicDoor, nil) // the penalty holds as it was computed
 	p := &o.penalty
 	answer, err := playerhooks.Ask[playerhooks.PenaltyAnswer](ctx, x.door.config.Hooks, playerhooks.DecidePenalty, playerhooks.Penalty{
 		PlayerID: o.player, Kind: p.Kind.String(), Level: p.Level, Since: stamp(p.Since), Until: stamp(p.Until), Reason: p.Reason.String(),

@@ -39,7 +39,7 @@ func (d *Door) serveServerStream(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	f := &serverFeed{door: d, instance: instance, after: after, whole: after == 0}
-	l, ok := d.feeds.open(w, r, x, d.feeds.toServers, f)
+	l, ok := d.feeds.open(w, r, x, serverProtocol, f)
 	if !ok {
 		return
 	}

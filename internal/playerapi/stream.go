@@ -141,6 +141,7 @@ func (s *stream) beat() {
 	}
 	s.busy = true
 	s.door.streams.running.Go(func() {
+		defer s.door.config.Panics.Confine(panicDoor, s.drop)
 		s.write(heartbeat)
 		s.flush()
 	})
@@ -155,6 +156,7 @@ func (s *stream) flushSoon() {
 
 // flush writes until nothing waits. All that gathered meanwhile goes in one write.
 func (s *stream) flush() {
+	defer s.door.config.Panics.Confine(panicDoor, s.drop)
 	s.mu.Lock()
 	for s.waiting != nil {
 		batch := s.waiting

@@ -10,6 +10,7 @@ import (
 
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/frames"
 )
 
 // bearerProtocol lets browsers show the access token, which cannot set headers on a WebSocket: a second subprotocol.
@@ -19,7 +20,7 @@ func streamToken(r *http.Request) string {
 	if token := bearer(r); token != "" {
 		return token
 	}
-	for _, name := range offered(r) {
+	for _, name := range frames.Offered(r.Header) {
 		if token, ok := strings.CutPrefix(name, bearerProtocol); ok {
 			return token
 		}
@@ -50,12 +51,18 @@ func (d *Door) serveStream(w http.ResponseWriter, r *http.Request) {
 			code = closeRate
 		}
 	}
-	socket, err := d.streams.upgrader.Upgrade(w, r)
+	conn, err := frames.Upgrade(w, r, subprotocol)
 	if err != nil {
 		d.log.Debug("upgrade of a player's stream failed", "err", err)
 		return
 	}
-	s := &stream{door: d, number: max(rand.Uint64(), 1), player: l.Player, session: l.ID, epoch: l.Epoch, conn: socket.NetConn()}
+	s := &stream{door: d, number: max(rand.Uint64(), 1), player: l.Player, session: l.ID, epoch: l.Epoch, conn: conn}
+	defer d.config.Panics.Confine(panicDoor, func() { // net/http does not know the connection any more
+		s.drop()
+		if d.streams.leave(s) {
+			d.streams.lose(s)
+		}
+	})
 	now := time.Now().UnixNano()
 	s.heard.Store(now)
 	// Many come at once after a restart. Their heartbeats, and the signs of life in the journal, spread from the first on.

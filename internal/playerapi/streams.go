@@ -6,8 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/lxzan/gws"
-
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
@@ -18,7 +16,7 @@ import (
 // streams are the connections of all players' clients, and the polls that wait.
 type streams struct {
 	door     *Door
-	upgrader *gws.Upgrader   // only answers a request: reading is ours
+	reading  frames.Config
 	ctx      context.Context // ends when the door closes
 	stop     context.CancelFunc
 	unfollow func()
@@ -38,6 +36,9 @@ type streams struct {
 // subprotocol of the stream.
 const subprotocol = "playerflow.v1"
 
+// streamPace is above what classFrames lets a player send, and counts pings and fragments, too.
+var streamPace = frames.Pace{Burst: 200, PerSecond: 40}
+
 const (
 	messageMax = 4 << 10
 	watchEvery = time.Second
@@ -48,9 +49,7 @@ const (
 func newStreams(d *Door) *streams {
 	x := &streams{door: d, seed: maphash.MakeSeed(), players: map[string]*stream{}, sessions: map[domain.UUID]*stream{}, polls: map[string][]chan struct{}{}}
 	x.ctx, x.stop = context.WithCancel(context.Background())
-	x.upgrader = gws.NewUpgrader(gws.BuiltinEventHandler{}, &gws.ServerOption{
-		ReadBufferSize: 16, SubProtocols: []string{subprotocol}, NewSession: func() gws.SessionStorage { return seat{} },
-	})
+	x.reading = frames.Config{MessageMax: messageMax, Pace: streamPace, Running: &x.running, Panics: d.config.Panics, Door: panicDoor}
 	x.unfollow = d.engine.Follow(cell.Kinds(cell.KindPlayersTold, cell.KindLoginChanged, cell.KindLoginRemoved), x.follow)
 	x.running.Go(x.watch)
 	return x
@@ -152,6 +151,11 @@ func (x *streams) tell(e *cell.PlayersTold) {
 	if len(told) == 0 {
 		return
 	}
+	defer x.door.config.Panics.Confine(panicDoor, func() { // they come back, and are told by what serves each alone
+		for _, to := range told {
+			to.stream.drop()
+		}
+	})
 	// Nobody waits for the writing of it. Who attaches from here on begins behind this entry, which is durable.
 	as := e.Told()
 	tail := x.door.eventTail(told[0].seq, &as, told[0].stream.player)
@@ -214,21 +218,27 @@ func (x *streams) watch() {
 		now := time.Now().UnixNano()
 		config := &x.door.settings().Sessions
 		for _, s := range all {
-			// A client goes by what it was greeted with: it hears from us no less often, and has no less time to answer.
-			switch {
-			case now-s.heard.Load() > int64(max(config.DeadAfter, s.promised.DeadAfter)):
-				s.drop()
-			case now-s.pinged >= int64(min(config.PingInterval, s.promised.PingInterval)):
-				s.pinged = now
-				s.beat()
-			}
-			if now-s.renewed > int64(config.IdleExpiry/10) {
-				s.renewed = now
-				_ = x.door.engine.Do(x.ctx, &cell.PollEvents{Player: s.player, Session: s.session}) // a session that has ended closes its stream
-			}
+			x.look(s, now, config)
 		}
 		clear(all)
 		all = all[:0]
+	}
+}
+
+// look does what is due for one stream.
+func (x *streams) look(s *stream, now int64, config *flow.SessionConfig) {
+	defer x.door.config.Panics.Confine(panicDoor, s.drop)
+	// A client goes by what it was greeted with: it hears from us no less often, and has no less time to answer.
+	switch {
+	case now-s.heard.Load() > int64(max(config.DeadAfter, s.promised.DeadAfter)):
+		s.drop()
+	case now-s.pinged >= int64(min(config.PingInterval, s.promised.PingInterval)):
+		s.pinged = now
+		s.beat()
+	}
+	if now-s.renewed > int64(config.IdleExpiry/10) {
+		s.renewed = now
+		_ = x.door.engine.Do(x.ctx, &cell.PollEvents{Player: s.player, Session: s.session}) // a session that has ended closes its stream
 	}
 }
 
@@ -239,7 +249,7 @@ func (x *streams) reads(s *stream) bool {
 	if x.closed {
 		return false
 	}
-	frames.Read(s.conn, messageMax, heardFrom{s}, &x.running)
+	frames.Read(s.conn, &x.reading, heardFrom{s})
 	return true
 }
 

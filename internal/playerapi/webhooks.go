@@ -54,7 +54,6 @@ func (d *delivery) wake() {
 
 // run tells until the subscription ends, or the service stops.
 func (d *delivery) run() {
-	defer d.stop()
 	for d.ctx.Err() == nil {
 		page, ok, err := d.feeds.door.studioEvents(d.ctx, d.id, d.after)
 		switch {
@@ -123,8 +122,9 @@ func (d *delivery) post(page *cell.StudioPage) error {
 	return err
 }
 
-func (d *delivery) try(page *cell.StudioPage) error {
+func (d *delivery) try(page *cell.StudioPage) (err error) {
 	door := d.feeds.door
+	defer door.config.Panics.Catch(panicDoor, &err) // a failure like others: it is tried again, later and later
 	var body bytes.Buffer
 	body.WriteString(`{"subscription_id":"` + subscriptionID(d.id) + `","missed":` + strconv.FormatUint(page.Missed, 10) + `,"events":[`)
 	for i := range page.Events {

@@ -11,11 +11,10 @@ import (
 	"time"
 	"unique"
 
-	"github.com/lxzan/gws"
-
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/frames"
 	"github.com/musterhq/muster/internal/identity"
 )
 
@@ -32,6 +31,10 @@ const sdkText = 64
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.stopping.Err() != nil {
 		s.refuse(w, http.StatusServiceUnavailable, errors.New("the service is stopping"))
+		return
+	}
+	if err := frames.CheckUpgrade(r, ""); err != nil {
+		s.refuse(w, http.StatusBadRequest, err)
 		return
 	}
 	h, err := parseHello(r.URL.RawQuery)
@@ -53,13 +56,13 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, connectStatus(err), err)
 		return
 	}
-	socket, err := s.upgrader.Upgrade(w, r)
+	conn, err := frames.Upgrade(w, r, "")
 	if err != nil {
 		s.log.Debug("upgrade failed", "process", h.key, "err", err)
 		s.loseLink(h.key, connect.Link)
 		return
 	}
-	l := &link{id: connect.Link, conn: socket.NetConn(), socket: socket, shown: shown, endpoint: s.endpoint(r)}
+	l := &link{id: connect.Link, conn: conn, shown: shown, endpoint: s.endpoint(r)}
 	l.heard.Store(s.now().UnixNano())
 	s.open(l, &h, connect.Found)
 }
@@ -69,6 +72,13 @@ func newLinkID() uint64 { return max(rand.Uint64(), 1) }
 
 // open takes the upgraded connection in, starts to read from it and pushes what is owed.
 func (s *Server) open(l *link, h *hello, found fleet.Process) {
+	reading := false
+	defer s.config.Panics.Confine(panicDoor, func() {
+		l.drop()
+		if !reading && l.process != nil {
+			l.gone(errPanicked)
+		}
+	})
 	key := found.Key // the core's strings: the query's would keep the whole request
 	if key == (fleet.Key{}) {
 		key = h.key
@@ -78,6 +88,7 @@ func (s *Server) open(l *link, h *hello, found fleet.Process) {
 		l.drop()
 		return
 	}
+	defer s.running.Done()
 	if s.voidNow(l) {
 		l.drop()
 	}
@@ -91,11 +102,8 @@ func (s *Server) open(l *link, h *hello, found fleet.Process) {
 		}
 		p.settle(l, newest, found)
 	})
-	l.socket.Session().(*seat).link = l
-	go func() {
-		defer s.running.Done()
-		l.socket.ReadLoop()
-	}()
+	reading = true
+	frames.Read(l.conn, &s.reading, incoming{l})
 	s.log.Debug("game server connected", "process", key, "sdk", found.SDK, "state", found.State)
 	if p.currentLink() == l {
 		s.pushOwed(p, l)
@@ -204,6 +212,7 @@ func (s *Server) refuse(w http.ResponseWriter, status int, err error) {
 	case write:
 		s.log.Info("game server refused", "status", status, "err", err)
 	}
+	w.Header().Set("Connection", "close") // or net/http would wait for a body first, if one was announced
 	http.Error(w, err.Error(), status)
 }
 
@@ -248,45 +257,6 @@ func (s *Server) loseLink(key fleet.Key, id uint64) {
 		s.log.Warn("lost link not recorded", "process", key, "err", err)
 	}
 }
-
-// seat connects gws's connection with ours. It takes the place of the map that gws would make for each connection.
-type seat struct{ link *link }
-
-func (*seat) Load(string) (any, bool)      { return nil, false }
-func (*seat) Delete(string)                {}
-func (*seat) Store(string, any)            {}
-func (*seat) Range(func(string, any) bool) {}
-func (*seat) Len() int                     { return 0 }
-
-// events is what gws calls for a connection.
-type events struct{ gws.BuiltinEventHandler }
-
-func linkOf(c *gws.Conn) *link { return c.Session().(*seat).link }
-
-// OnPing answers at once: C# waits 5 s for a pong before each of its requests.
-func (events) OnPing(c *gws.Conn, payload []byte) {
-	l := linkOf(c)
-	l.heard.Store(l.process.server.now().UnixNano())
-	b := newFrame()
-	*b = append(*b, payload...)
-	l.post(b, opPong)
-}
-
-func (events) OnPong(c *gws.Conn, _ []byte) {
-	l := linkOf(c)
-	l.heard.Store(l.process.server.now().UnixNano())
-}
-
-func (events) OnMessage(c *gws.Conn, m *gws.Message) {
-	l := linkOf(c)
-	now := l.process.server.now()
-	l.heard.Store(now.UnixNano())
-	r, ok := readRequest(m.Bytes())
-	_ = m.Close() // gives its buffer back; the request keeps none of it
-	l.receive(r, ok, now)
-}
-
-func (events) OnClose(c *gws.Conn, err error) { linkOf(c).gone(err) }
 
 // gone cleans up after a connection that has ended.
 func (l *link) gone(err error) {

@@ -1,32 +1,45 @@
 package serverlink
 
 import (
+	"net"
 	"net/http"
+	"sync"
 
-	"github.com/lxzan/gws"
+	"github.com/musterhq/muster/internal/frames"
 )
 
 // Echo is a door with nothing behind it: it takes every game server and answers every request with 200. `muster bench`
 // measures with it what the connections alone cost.
 func Echo() http.Handler {
-	upgrader := gws.NewUpgrader(echo{}, upgradeOptions())
+	reading := &frames.Config{MessageMax: messageMax, Running: new(sync.WaitGroup)}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if socket, err := upgrader.Upgrade(w, r); err == nil {
-			go socket.ReadLoop()
+		if conn, err := frames.Upgrade(w, r, ""); err == nil {
+			frames.Read(conn, reading, echo{conn})
 		}
 	})
 }
 
-type echo struct{ gws.BuiltinEventHandler }
+type echo struct{ conn net.Conn }
 
-func (echo) OnMessage(c *gws.Conn, m *gws.Message) {
-	r, ok := readRequest(m.Bytes())
-	_ = m.Close() // gives its buffer back; the request keeps none of it
-	if !ok {
-		return
-	}
+func (x echo) Ping(payload []byte) {
 	b := newFrame()
-	*b = appendOK(*b, &r)
-	_, _ = c.NetConn().Write(seal(*b, opText)) // the reading side notices a lost connection
+	*b = append(*b, payload...)
+	x.write(b, opPong)
+}
+
+func (echo) Pong()                     {}
+func (x echo) Wrong(*frames.Violation) { _ = x.conn.Close() }
+func (x echo) End(error)               { _ = x.conn.Close() }
+
+func (x echo) Message(data []byte) {
+	if r, ok := readRequest(data); ok {
+		b := newFrame()
+		*b = appendOK(*b, &r)
+		x.write(b, opText)
+	}
+}
+
+func (x echo) write(b *[]byte, opcode byte) {
+	_, _ = x.conn.Write(seal(*b, opcode)) // the reading side notices a lost connection
 	putFrame(b)
 }

@@ -7,8 +7,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/lxzan/gws"
-
 	"github.com/musterhq/muster/internal/domain"
 )
 
@@ -19,8 +17,7 @@ const outMax = 4 << 20
 type link struct {
 	id      uint64 // unlike any other connection of the cell
 	process *process
-	conn    net.Conn // TCP, or TLS over it; frames go out here, gws only reads
-	socket  *gws.Conn
+	conn    net.Conn // TCP, or TLS over it
 
 	endpoint string     // how this process reached the service
 	shown    credential // what authorised it
@@ -41,14 +38,17 @@ type link struct {
 	out struct {
 		sync.Mutex
 		waiting *[]byte   // sealed frames that nobody has begun to write
+		pong    []byte    // answers the latest ping that came while others were written
 		busy    bool      // somebody writes
 		since   time.Time // since when
 		closed  bool      // no frame will be taken any more
+		over    bool      // the connection ends once what waits is written
 	}
 
 	work struct {
 		sync.Mutex
 		tasks []task
+		bytes int  // of the requests among them
 		busy  bool // a goroutine carries them out
 	}
 }
@@ -76,6 +76,10 @@ func (l *link) queue(b *[]byte, opcode byte) (flush bool) {
 	switch {
 	case l.out.closed:
 		return false
+	case l.out.busy && opcode == opPong:
+		// Only the latest ping needs an answer, so pings of a game server that does not read take no room. RFC 6455, 5.5.3.
+		l.out.pong = append(l.out.pong[:0], seal(*b, opPong)...)
+		return false
 	case l.out.waiting == nil:
 		l.out.waiting = frameBuffers.Get().(*[]byte)
 		*l.out.waiting = (*l.out.waiting)[:0]
@@ -95,10 +99,13 @@ func (l *link) queue(b *[]byte, opcode byte) (flush bool) {
 
 // flush writes until nothing waits. All that gathered meanwhile goes in one write.
 func (l *link) flush() {
+	defer l.process.server.config.Panics.Confine(panicDoor, l.drop)
 	l.out.Lock()
-	for l.out.waiting != nil {
-		batch := l.out.waiting
-		l.out.waiting = nil
+	for {
+		batch := l.takeWaiting()
+		if batch == nil {
+			break
+		}
 		l.out.since = time.Now()
 		l.out.Unlock()
 		_, err := l.conn.Write(*batch)
@@ -109,7 +116,28 @@ func (l *link) flush() {
 		}
 	}
 	l.out.busy = false
+	over := l.out.over
 	l.out.Unlock()
+	if over {
+		l.drop()
+	}
+}
+
+// takeWaiting gives what is to be written next; nil when there is nothing. l.out is locked.
+func (l *link) takeWaiting() *[]byte {
+	batch := l.out.waiting
+	l.out.waiting = nil
+	if l.out.pong != nil {
+		if batch == nil {
+			batch = frameBuffers.Get().(*[]byte)
+			*batch = (*batch)[:0]
+		}
+		if !l.out.closed { // nothing may follow a close frame
+			*batch = append(*batch, l.out.pong...)
+		}
+		l.out.pong = nil
+	}
+	return batch
 }
 
 // stuckSince is when the write that is still going on began; zero when none is.
@@ -142,13 +170,36 @@ func (l *link) drop() {
 // overtakes the frame.
 const farewell = 2 * time.Second
 
-// dismiss ends the connection with close code 1000, which tells the game server not to come back.
-func (l *link) dismiss() {
+// dismiss ends the connection with a close code. 1000 tells the game server not to come back.
+func (l *link) dismiss(code uint16) {
 	if l.dismissed.Swap(true) {
 		return // its time to answer runs
 	}
-	b := newFrame()
-	*b = append(*b, 1000>>8, 1000&0xFF)
-	l.post(b, opClose)
+	l.post(closeFrame(code), opClose)
 	_ = l.conn.SetReadDeadline(time.Now().Add(farewell)) // fails on a connection that is gone already
+}
+
+// answerClose answers the close frame of a game server with its own code, and then ends the connection.
+func (l *link) answerClose(code uint16) {
+	_ = l.conn.SetWriteDeadline(time.Now().Add(farewell)) // fails on a connection that is gone already
+	flush := l.queue(closeFrame(code), opClose)
+	l.out.Lock()
+	l.out.over = true
+	writing := l.out.busy
+	l.out.Unlock()
+	switch {
+	case flush:
+		l.flush()
+	case !writing:
+		l.drop()
+	}
+}
+
+// closeFrame is the payload of a close frame; a code of 0 is none.
+func closeFrame(code uint16) *[]byte {
+	b := newFrame()
+	if code != 0 {
+		*b = append(*b, byte(code>>8), byte(code))
+	}
+	return b
 }

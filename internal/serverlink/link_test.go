@@ -155,8 +155,16 @@ func TestLinksKnowTheirCredential(t *testing.T) {
 		o.Query = linkclient.SigV4Query(*o, key.ID, key.Secret, testRegion, time.Now().UTC())
 	})
 	w.connect("token")
-	shown := func(process string) credential {
-		return w.door.known(fleet.Key{Fleet: testFleet, Compute: testCompute, Process: process}).currentLink().shown
+	shown := func(process string) (c credential) {
+		w.until(process+" to be let in", func() bool {
+			p := w.door.known(fleet.Key{Fleet: testFleet, Compute: testCompute, Process: process})
+			if p == nil || p.currentLink() == nil {
+				return false
+			}
+			c = p.currentLink().shown
+			return true
+		})
+		return c
 	}
 	if got := shown("signed"); got.accessKey != key.ID || got.generation != 0 {
 		t.Errorf("signed: %+v", got)

@@ -1,6 +1,11 @@
 package serverlink
 
-import "time"
+import (
+	"math"
+	"time"
+
+	"github.com/musterhq/muster/internal/frames"
+)
 
 // Rate bounds one kind of call of one process: burst at once, then so many each second.
 type Rate struct {
@@ -41,6 +46,18 @@ func DefaultRates() Rates {
 		Players:    Rate{10_000, 5_000},
 		Reads:      Rate{500, 250},
 	}
+}
+
+// pace bounds all that one connection sends: twice as many frames as it may make requests, because C# sends a ping before each,
+// and large ones count for more. It lets everything through that is answered; a flood is read no faster.
+func (r *Rates) pace() frames.Pace {
+	var p frames.Pace
+	for c := range rateClasses {
+		p.Burst += 2 * r.of(c).Burst
+		p.PerSecond += 2 * int(math.Ceil(r.of(c).PerSecond))
+	}
+	p.Burst += messageMax >> 10 // the largest message at once, whatever the rates are
+	return p
 }
 
 // bucket is the state of one Rate for one process: the time at which it will be full again, in nanoseconds. Zero is full.

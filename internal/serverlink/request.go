@@ -37,6 +37,7 @@ const requestIDMax = 128
 // and languages send unset ones or leave them out.
 type request struct {
 	action, id string
+	bytes      int // of the message; its reader sets it
 
 	sdkVersion, sdkLanguage, toolName, toolVersion string
 	port                                           int

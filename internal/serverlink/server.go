@@ -8,12 +8,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/lxzan/gws"
-
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/frames"
 	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/panics"
 )
 
 // Config is what the door needs.
@@ -38,6 +38,7 @@ type Config struct {
 
 	Rates   Rates   // zero: DefaultRates
 	Periods Periods // zero: DefaultPeriods
+	Panics  *panics.Guard
 	Log     *slog.Logger
 }
 
@@ -79,7 +80,7 @@ type Server struct {
 	config   Config
 	engine   *engine.Engine
 	log      *slog.Logger
-	upgrader *gws.Upgrader
+	reading  frames.Config
 	stopping context.Context // ends when the service is stopping
 	ctx      context.Context // never ends: what has begun is carried out
 	unfollow func()
@@ -98,9 +99,6 @@ type Server struct {
 // messageMax is the largest message taken from a game server. The largest that an SDK sends, a backfill request with 199
 // players, stays below 1 MiB.
 const messageMax = 1<<20 + 1<<10
-
-// readBuffer is small on purpose: most messages fit in, and every idle connection holds one.
-const readBuffer = 512
 
 // New opens the door. When ctx ends, the service is stopping: no more connections are taken, and those that are lost from
 // then on are not the game servers' fault.
@@ -124,18 +122,12 @@ func New(ctx context.Context, config Config) *Server {
 		config.Endpoint = "ws" + rest
 	}
 	s := &Server{config: config, engine: config.Engine, log: config.Log, stopping: ctx, ctx: context.WithoutCancel(ctx), processes: map[fleet.Key]*process{}}
-	s.upgrader = gws.NewUpgrader(events{}, upgradeOptions())
+	// SDKs pass on what games give them. A wrong byte in a player's name must not cost the game server its link: see unquote.
+	s.reading = frames.Config{MessageMax: messageMax, AnyText: true, Pace: config.Rates.pace(), Running: &s.running, Panics: config.Panics, Door: panicDoor}
 	s.unfollow = s.engine.Follow(cell.Kinds(cell.KindGameSessionCreated, cell.KindProcessTerminationAsked, cell.KindProcessEnded, cell.KindHostedChanged,
 		cell.KindComputeRegistered, cell.KindTokenIssued), s.follow)
 	s.running.Go(s.watch)
 	return s
-}
-
-func upgradeOptions() *gws.ServerOption {
-	return &gws.ServerOption{
-		ReadBufferSize: readBuffer, ReadMaxPayloadSize: messageMax, ParallelGolimit: 1,
-		NewSession: func() gws.SessionStorage { return &seat{} },
-	}
 }
 
 // now is the time that connections live by.

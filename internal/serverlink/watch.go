@@ -40,41 +40,68 @@ func (s *Server) watchAll() (dropped []*link) {
 	return dropped
 }
 
-// watchProcess does nothing that waits: what may is left to the links' own tasks.
+// watchProcess does nothing that waits: what may is left to the links' own tasks. When it panics the process loses its connections.
 func (s *Server) watchProcess(p *process, now time.Time, wall domain.Time) (dropped []*link) {
-	p.mu.Lock()
-	if len(p.links) == 0 {
-		p.mu.Unlock()
+	defer s.config.Panics.Confine(panicDoor, p.drop)
+	x := s.dueOf(p, now, wall)
+	if x.forget {
 		s.forget(p, now)
-		return nil
 	}
-	chores, on := p.chores(now, wall)
-	var dismissed []*link
+	for _, l := range x.dismissed {
+		l.dismiss(closeNormal)
+	}
+	if len(x.chores) > 0 {
+		x.on.enqueueOwn(func(l *link) {
+			defer p.choresDone()
+			for _, chore := range x.chores {
+				chore(l)
+			}
+		})
+	}
+	return x.dropped
+}
+
+// due is what a look at a process leads to.
+type due struct {
+	forget             bool // it has no connection any more
+	dismissed, dropped []*link
+	chores             []func(*link)
+	on                 *link // that carries the chores out
+}
+
+func (s *Server) dueOf(p *process, now time.Time, wall domain.Time) (x due) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if len(p.links) == 0 {
+		return due{forget: true}
+	}
+	x.chores, x.on = p.chores(now, wall)
 	for _, l := range p.links {
 		if !l.superseded.IsZero() && now.Sub(l.superseded) >= s.config.Periods.Superseded {
-			dismissed = append(dismissed, l)
+			x.dismissed = append(x.dismissed, l)
 		}
 		if !l.checkLife(now, &s.config.Periods) {
 			l.drop()
-			dropped = append(dropped, l)
+			x.dropped = append(x.dropped, l)
 		}
 	}
-	p.mu.Unlock()
+	return x
+}
 
-	for _, l := range dismissed {
-		l.dismiss()
+func (p *process) choresDone() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.choring = false
+}
+
+// drop ends all connections of the process.
+func (p *process) drop() {
+	p.mu.Lock()
+	links := slices.Clone(p.links)
+	p.mu.Unlock()
+	for _, l := range links {
+		l.drop()
 	}
-	if len(chores) > 0 {
-		on.enqueueOwn(func(l *link) {
-			for _, chore := range chores {
-				chore(l)
-			}
-			p.mu.Lock()
-			p.choring = false
-			p.mu.Unlock()
-		})
-	}
-	return dropped
 }
 
 // chores lists what is due for a process and on which link it is to be done. p.mu is locked.
@@ -171,6 +198,6 @@ func (p *process) expel() {
 		return // the engine has stopped; so will the links
 	}
 	for _, l := range links {
-		l.dismiss()
+		l.dismiss(closeNormal)
 	}
 }

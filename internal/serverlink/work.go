@@ -7,8 +7,12 @@ import (
 	"github.com/musterhq/muster/internal/domain/fleet"
 )
 
-// tasksMax is how many requests of one connection may wait. A game that floods gets 429 for the rest.
-const tasksMax = 1024
+// tasksMax is how many requests of one connection may wait, and waitingMax how many bytes they may have. A game that floods gets
+// 429 for the rest.
+const (
+	tasksMax   = 1024
+	waitingMax = 4 * messageMax
+)
 
 // task is one thing to do for a link, in the order in which its messages came: a request to carry out, or, without an
 // action, something that the door itself has to do.
@@ -44,7 +48,7 @@ func (l *link) receive(r request, ok bool, now time.Time) {
 	default:
 		if !l.enqueue(&r) {
 			s.counters.throttled.Add(1)
-			l.fail(&r, 429, fmt.Sprintf("%d requests of this connection are waiting", tasksMax))
+			l.fail(&r, 429, fmt.Sprintf("%d requests, or %d bytes of them, of this connection are waiting", tasksMax, waitingMax))
 		}
 	}
 }
@@ -82,9 +86,10 @@ func (l *link) idle() bool {
 func (l *link) enqueue(r *request) bool {
 	l.work.Lock()
 	defer l.work.Unlock()
-	if len(l.work.tasks) >= tasksMax {
+	if len(l.work.tasks) >= tasksMax || l.work.bytes+r.bytes > waitingMax {
 		return false
 	}
+	l.work.bytes += r.bytes
 	l.addTask(task{request: *r})
 	return true
 }
@@ -109,7 +114,7 @@ func (l *link) workOff() {
 	for {
 		l.work.Lock()
 		tasks := l.work.tasks
-		l.work.tasks = nil
+		l.work.tasks, l.work.bytes = nil, 0
 		if len(tasks) == 0 {
 			l.work.busy = false
 			l.work.Unlock()
@@ -117,12 +122,19 @@ func (l *link) workOff() {
 		}
 		l.work.Unlock()
 		for i := range tasks {
-			if t := &tasks[i]; t.own != nil {
-				t.own(l)
-			} else {
-				l.handle(l.process.server.ctx, &t.request)
-			}
+			l.do(&tasks[i])
 		}
+	}
+}
+
+// do carries one task out. When it panics the connection ends; the others are carried out still, for some concern the process.
+func (l *link) do(t *task) {
+	s := l.process.server
+	defer s.config.Panics.Confine(panicDoor, l.drop)
+	if t.own != nil {
+		t.own(l)
+	} else {
+		l.handle(s.ctx, &t.request)
 	}
 }
 

@@ -43,7 +43,7 @@ const (
 // world is a whole service behind a port, without the API: commands go to the engine directly. Its clock is the real one
 // plus what a test moves it by, and it can be stopped and started again.
 type world struct {
-	*testing.T
+	testing.TB
 	config  Config
 	cell    cell.Config
 	disk    *journaltest.Memory
@@ -80,7 +80,7 @@ func quick() Periods {
 	return p
 }
 
-func newWorld(t *testing.T, change ...func(*world)) *world {
+func newWorld(t testing.TB, change ...func(*world)) *world {
 	t.Helper()
 	keys, err := identity.OpenKeys(t.TempDir())
 	if err != nil {
@@ -95,7 +95,7 @@ func newWorld(t *testing.T, change ...func(*world)) *world {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = arc.Close() })
-	w := &world{T: t, cell: cell.DefaultConfig(), disk: journaltest.NewMemory(1), archive: arc, secret: keys.CellSecret(), keys: keys, ca: ca}
+	w := &world{TB: t, cell: cell.DefaultConfig(), disk: journaltest.NewMemory(1), archive: arc, secret: keys.CellSecret(), keys: keys, ca: ca}
 	w.config.Periods = quick()
 	for _, f := range change {
 		f(w)

@@ -47,14 +47,14 @@ func (x *Service) openPlayerFlow(doors *router) error {
 		Hooks: x.hooks, Webhooks: targets, Transport: x.transport, Origins: s.Origins(),
 		Engine: x.engine, Secret: x.keys.CellSecret(), Keys: x.keys, Providers: providers, LoginKeys: keys, Dev: s.Dev,
 		LoginsPerAddress: s.PlayerLoginsPerAddress,
-		PublicURL:        s.PublicURL, Log: x.log,
+		PublicURL:        s.PublicURL, Panics: x.panics, Log: x.log,
 	})
 	x.watch = playerwatch.Start(playerwatch.Config{Engine: x.engine, Log: x.log})
 	x.metrics.Register(append(x.players.Collectors(), x.watch)...)
 	x.metrics.Register(x.hooks.Collectors()...)
 	doors.players = x.players.Player()
 	if s.Dev {
-		doors.players = x.players
+		doors.players = x.players.All()
 	}
 	var clients func() *x509.CertPool
 	if s.PartnerClientCA != "" {
@@ -118,7 +118,7 @@ func (x *Service) openBeside(address string, clients func() *x509.CertPool, hand
 	if err != nil {
 		return err
 	}
-	port, err := listen.Open(listen.Config{Addr: address, Handler: x.guarded(handler, refusePlayers), Log: x.log, Certificate: certificate, Clients: clients})
+	port, err := listen.Open(listen.Config{Addr: address, Handler: x.guarded(handler, refusePlayers), Panics: x.panics, Log: x.log, Certificate: certificate, Clients: clients})
 	if err != nil {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/musterhq/muster/internal/metrics"
 	"github.com/musterhq/muster/internal/notify"
 	"github.com/musterhq/muster/internal/operator"
+	"github.com/musterhq/muster/internal/panics"
 	"github.com/musterhq/muster/internal/playerapi"
 	"github.com/musterhq/muster/internal/serverlink"
 	"github.com/musterhq/muster/internal/sessionapi"
@@ -26,6 +27,15 @@ type router struct {
 	players  http.Handler // nil without player flow
 	clock    http.Handler // nil on real time
 	health   func() error
+}
+
+// confine lets a panic of a handler end its own connection and no more. The AWS API and the player API do so by themselves.
+func (d *router) confine(g *panics.Guard) {
+	for door, h := range map[string]*http.Handler{
+		"serverlink": &d.link, "operator": &d.operator, "sessionapi": &d.scripts, "notify": &d.notify, "metrics": &d.metrics,
+	} {
+		*h = g.Handler(door, *h)
+	}
 }
 
 func (d *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {

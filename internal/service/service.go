@@ -31,6 +31,7 @@ import (
 	"github.com/musterhq/muster/internal/metrics"
 	"github.com/musterhq/muster/internal/notify"
 	"github.com/musterhq/muster/internal/operator"
+	"github.com/musterhq/muster/internal/panics"
 	"github.com/musterhq/muster/internal/playerapi"
 	"github.com/musterhq/muster/internal/playerhooks"
 	"github.com/musterhq/muster/internal/playerwatch"
@@ -46,6 +47,7 @@ const drain = 5 * time.Second
 type Service struct {
 	settings settings.Settings
 	log      *slog.Logger
+	panics   *panics.Guard
 
 	journal journal.Journal
 	archive archive.Archive
@@ -100,7 +102,10 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	if err := s.ReadPlayerFlow(core.Flow); err != nil {
 		return nil, err
 	}
-	x := &Service{settings: s, log: log, clock: o.Clock, served: make(chan error, 1), transport: edge.Transport{Proxies: s.Proxies(), BehindTLS: s.BehindTLS()}}
+	x := &Service{
+		settings: s, log: log, panics: panics.New(log), clock: o.Clock, served: make(chan error, 1),
+		transport: edge.Transport{Proxies: s.Proxies(), BehindTLS: s.BehindTLS()},
+	}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, x.close(context.WithoutCancel(ctx)))
@@ -146,7 +151,7 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	x.stopLinks = stopLinks
 	x.link = serverlink.New(links, serverlink.Config{
 		Engine: x.engine, Secret: keys.CellSecret(), Keys: keys, AnyKey: s.Dev, Endpoint: s.PublicURL, Links: &x.links,
-		ClockSkew: s.ServerClockSkew, Log: log,
+		ClockSkew: s.ServerClockSkew, Panics: x.panics, Log: log,
 	})
 	limits, err := gamelift.LimitsNamed(s.Limits)
 	if err != nil {
@@ -154,22 +159,24 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	}
 	limits.Working = s.LimitWorkingRequests
 	limits.Clients = gamelift.ClientRates{PerKey: s.ClientKeyRate, PerAddress: s.ClientAddressRate}
-	handler := gamelift.NewHandler(api, gamelift.Config{Keys: keys, Dev: s.Dev, Log: log, Private: x.transport.Private, Limits: limits, Proxies: s.Proxies()})
+	handler := gamelift.NewHandler(api, gamelift.Config{
+		Keys: keys, Dev: s.Dev, Panics: x.panics, Log: log, Private: x.transport.Private, Limits: limits, Proxies: s.Proxies(),
+	})
 	doors.api = handler
 	x.matches = matchmaker.Start(matchmaker.Config{Engine: x.engine, Log: log, PassEvery: s.MatchEvery, Virtual: x.clock != nil})
 	x.engine.Attend(x.matches)
 	x.metrics = metrics.NewDoor(metrics.Config{Keys: keys, Dev: s.Dev, Private: x.transport.Private, Matchmakers: x.matches.Status, Log: log})
-	x.metrics.Register(handler)
+	x.metrics.Register(handler, x.panics.Collector())
 	doors.metrics = x.metrics
 	doors.operator = operator.NewDoor(operator.Config{Engine: x.engine, Authorize: handler.AuthorizeLooking, Operate: handler.AuthorizeOperating, Searches: x.matches, Log: log})
 	x.notify = notify.Start(notify.Config{
-		Counts: x.ruleCounts,
+		Counts: x.ruleCounts, Panics: x.panics,
 		Engine: x.engine, Bus: s.NotifyEvents, Topics: s.Topics(), Log: log, ConfirmAt: confirmURL(x.publicURL),
 		Key: keys.CellSecret().WebhookKey, Token: keys.CellSecret().SubscriptionToken,
 	})
 	doors.notify = x.notify
 	x.scripts = sessionapi.NewDoor(sessionapi.Config{
-		Engine: x.engine, Keys: keys, Dev: s.Dev, Working: s.LimitWorkingRequests, Log: log,
+		Engine: x.engine, Keys: keys, Dev: s.Dev, Working: s.LimitWorkingRequests, Panics: x.panics, Log: log,
 		Private: x.transport.Private,
 	})
 	doors.scripts = x.scripts
@@ -177,6 +184,7 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 		return nil, err
 	}
 	doors.link = x.link
+	doors.confine(x.panics)
 	if s.VirtualClock {
 		doors.clock = devclock.NewDoor(x, log)
 	}
@@ -202,7 +210,7 @@ func (x *Service) openStores() error {
 
 // openPort binds the port with the certificate that the settings name, or, for development, one of our own.
 func (x *Service) openPort(doors *router) (*listen.Server, error) {
-	config := listen.Config{Addr: x.settings.Listen, Handler: x.guarded(doors, doors.refuse), Log: x.log}
+	config := listen.Config{Addr: x.settings.Listen, Handler: x.guarded(doors, doors.refuse), Panics: x.panics, Log: x.log}
 	certificate, err := x.certificate()
 	if err != nil {
 		return nil, err

@@ -223,6 +223,7 @@ func (d *Door) serveLater(w http.ResponseWriter, n *node, r *request, in any) {
 	}
 	r.call = c
 	d.running.Go(func() {
+		defer d.config.Panics.Confine(panicDoor, func() { d.calls.complete(c, nil, internalProblem()) })
 		what := n
 		if n.begin != nil {
 			with := *n

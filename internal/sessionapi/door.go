@@ -7,7 +7,6 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -17,6 +16,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/panics"
 )
 
 // Prefix is where every path of this door begins.
@@ -31,10 +31,14 @@ type Config struct {
 	// Private reports whether nobody on the way could read a request.
 	Private func(*http.Request) bool
 
-	Working int    // requests that are worked on at a time; 0: defaultWorking
-	Limits  Limits // zero: defaultLimits
+	Working int           // requests that are worked on at a time; 0: defaultWorking
+	Limits  Limits        // zero: defaultLimits
+	Panics  *panics.Guard // nil: one of its own
 	Log     *slog.Logger
 }
+
+// panicDoor is what panics of this door are counted under.
+const panicDoor = "sessionapi"
 
 // Keys finds the access keys that work.
 type Keys interface {
@@ -67,6 +71,9 @@ func NewDoor(c Config) *Door {
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.Panics == nil {
+		c.Panics = panics.New(c.Log)
 	}
 	d := &Door{engine: c.Engine, config: c, log: c.Log, calls: newCalls(c.Limits, time.Now)}
 	d.news.engine = c.Engine
@@ -189,7 +196,7 @@ func (d *Door) serveAtOnce(w http.ResponseWriter, r *http.Request, n *node, req 
 func (d *Door) run(ctx context.Context, n *node, req *request, in any) (out any, problem *Problem) {
 	defer func() {
 		if p := recover(); p != nil {
-			d.log.Error("session request panicked", "node", n.name, "panic", p, "stack", string(debug.Stack()))
+			d.config.Panics.Note(panicDoor, p, "node", n.name)
 			out, problem = nil, internalProblem()
 		}
 	}()

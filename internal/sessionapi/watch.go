@@ -53,6 +53,9 @@ func (d *Door) startPolling(ctx context.Context, r *request, in *startPollingReq
 	d.running.Go(func() {
 		defer stop()
 		defer d.calls.endWatch(w)
+		defer d.config.Panics.Confine(panicDoor, func() {
+			d.calls.publish(w, matchErrorEvent, matchNews{TicketID: in.TicketID, Error: internalProblem()}, true)
+		})
 		if err := w.follow(watching); err != nil && watching.Err() == nil {
 			d.calls.publish(w, matchErrorEvent, matchNews{TicketID: in.TicketID, Error: spell(err)}, true)
 		}

@@ -1,0 +1,144 @@
+// Package panics confines a panic to the connection that was being served. The connection ends; the process and all other
+// connections go on. It is for what serves one connection or one receiver only: a panic in the core, or in a goroutine that
+// keeps state for all, still ends the process, because nobody could vouch for that state afterwards.
+package panics
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// At most logged panics are written to the log within a period, each with its stack; a client may be able to cause them at will.
+const (
+	logged = 10
+	within = 10 * time.Second
+)
+
+// Guard notes the panics of all doors. A nil Guard confines nothing, so that tests which set none see every panic.
+type Guard struct {
+	log     *slog.Logger
+	counted *prometheus.CounterVec
+
+	mu     sync.Mutex
+	until  time.Time // when the count of log lines begins anew
+	lines  int
+	silent int // panics since the last line
+}
+
+// New makes a Guard.
+func New(log *slog.Logger) *Guard {
+	return &Guard{log: log, counted: prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "muster_panics_total", Help: "Panics that ended one connection, by the door that served it. Each is a defect.",
+	}, []string{"door"})}
+}
+
+// Collector is the metric muster_panics_total.
+func (g *Guard) Collector() prometheus.Collector { return g.counted }
+
+// Confine stops a panic, notes it, and then calls end, which ends the connection; end may be nil. It must be deferred itself,
+// by the function that serves the connection:
+//
+//	defer guard.Confine("serverlink", l.drop)
+func (g *Guard) Confine(door string, end func()) {
+	if g == nil {
+		return
+	}
+	p := recover()
+	if p == nil {
+		return
+	}
+	g.Note(door, p)
+	if end != nil {
+		defer g.Confine(door, nil)
+		end()
+	}
+}
+
+// Error is what a call that panicked failed with.
+type Error struct{ Value any }
+
+func (e *Error) Error() string { return "internal error: a panic, which the log shows" } // callers may see it
+
+// Catch stops a panic, notes it, and makes it the error of a call. It must be deferred itself.
+func (g *Guard) Catch(door string, err *error) {
+	if g == nil {
+		return
+	}
+	if p := recover(); p != nil {
+		g.Note(door, p)
+		*err = &Error{p}
+	}
+}
+
+// Restart calls serve until it returns without a panic, and pauses after each one. It is for a goroutine that serves one receiver
+// for as long as the service runs, and that finds in the state what is still owed.
+func (g *Guard) Restart(ctx context.Context, door string, pause time.Duration, serve func()) {
+	for !g.ends(door, serve) {
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (g *Guard) ends(door string, serve func()) (ended bool) {
+	defer g.Confine(door, nil)
+	serve()
+	return true
+}
+
+// Note counts and logs a panic that its caller has recovered from. It must be called by the deferred function, where the stack
+// still shows the place. The log gets the attributes, too. A nil Guard panics again.
+func (g *Guard) Note(door string, p any, attributes ...any) {
+	if g == nil {
+		panic(p)
+	}
+	g.counted.WithLabelValues(door).Inc()
+	if write, silent := g.line(time.Now()); write {
+		attributes = append([]any{"door", door, "panic", p, "unlogged", silent}, attributes...)
+		g.log.Error("a panic ended what was being served; please report it", append(attributes, "stack", string(debug.Stack()))...)
+	}
+}
+
+// line says whether the log gets this panic, and how many before it were not logged.
+func (g *Guard) line(now time.Time) (write bool, silent int) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !now.Before(g.until) {
+		g.until, g.lines = now.Add(within), 0
+	}
+	if g.lines == logged {
+		g.silent++
+		return false, 0
+	}
+	g.lines++
+	silent, g.silent = g.silent, 0
+	return true, silent
+}
+
+// Handler ends the connection of a request whose handler panics, without an answer: part of one may have been sent.
+func (g *Guard) Handler(door string, h http.Handler) http.Handler {
+	if g == nil || h == nil {
+		return h
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			switch p := recover(); p {
+			case nil:
+			case http.ErrAbortHandler: // how handlers ask net/http for just that
+				panic(p)
+			default:
+				g.Note(door, p)
+				panic(http.ErrAbortHandler)
+			}
+		}()
+		h.ServeHTTP(w, r)
+	})
+}

@@ -1,0 +1,58 @@
+package serverlink
+
+import (
+	"errors"
+
+	"github.com/musterhq/muster/internal/frames"
+)
+
+// panicDoor is what panics of this door are counted under.
+const panicDoor = "serverlink"
+
+// errPanicked is why a connection ended that could not be let in.
+var errPanicked = errors.New("a panic while it was let in")
+
+// closeNormal is the close code after which a game server does not come back. SDK protocol, 2.7.
+const closeNormal = 1000
+
+// incoming is what a game server's frames lead to.
+type incoming struct{ link *link }
+
+// Ping answers at once: C# waits 5 s for a pong before each of its requests.
+func (x incoming) Ping(payload []byte) {
+	x.Pong()
+	b := newFrame()
+	*b = append(*b, payload...)
+	x.link.post(b, opPong)
+}
+
+// Pong notes a sign of life.
+func (x incoming) Pong() { x.link.heard.Store(x.link.process.server.now().UnixNano()) }
+
+// Message takes a request.
+func (x incoming) Message(data []byte) {
+	l := x.link
+	now := l.process.server.now()
+	l.heard.Store(now.UnixNano())
+	r, ok := readRequest(data)
+	r.bytes = len(data)
+	l.receive(r, ok, now)
+}
+
+// Wrong ends the connection of a game server that breaks the rules of WebSocket. It may come back.
+func (x incoming) Wrong(v *frames.Violation) {
+	s := x.link.process.server
+	s.counters.garbage.Add(1)
+	s.log.Debug("a game server broke the rules of WebSocket", "process", x.link.process.key, "code", v.Code, "what", v.Text)
+	x.link.dismiss(v.Code)
+}
+
+// End cleans up. Of a connection that was lost there is nobody to answer.
+func (x incoming) End(err error) {
+	if closed, ok := errors.AsType[*frames.Closed](err); ok {
+		x.link.answerClose(closed.Code)
+	} else {
+		x.link.drop()
+	}
+	x.link.gone(err)
+}
