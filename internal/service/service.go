@@ -135,6 +135,7 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 		return nil, err
 	}
 	x.publicURL = publicURL(s, x.port.Addr())
+	x.warnOfListening()
 	core.Tokens = playerapi.ConnectionTokens(keys.CellSecret())
 	x.engine, err = engine.Open(ctx, engine.Config{
 		Journal: x.journal, Archive: x.archive, Cell: core, Log: log, Clock: x.clock,

@@ -1,6 +1,10 @@
 package service
 
-import "github.com/musterhq/muster/internal/identity"
+import (
+	"net"
+
+	"github.com/musterhq/muster/internal/identity"
+)
 
 // checkPermissions refuses to start when other users of the machine may know the secret, and warns of the rest.
 func (x *Service) checkPermissions() error {
@@ -9,4 +13,35 @@ func (x *Service) checkPermissions() error {
 		x.log.Warn(w)
 	}
 	return err
+}
+
+// warnOfListening says of each address that other machines reach without TLS what becomes of their requests, and where game servers
+// are sent when nobody has said it.
+func (x *Service) warnOfListening() {
+	s := x.settings
+	for name, address := range map[string]string{"listen": s.Listen, "partner-listen": s.PartnerListen, "operator-listen": s.OperatorListen} {
+		host, _, err := net.SplitHostPort(address)
+		switch {
+		case err != nil || onlyThisMachine(host) || s.TLSCert != "": // it is not set, or not reached without TLS
+		case !s.TLSRequired():
+			x.log.Warn("plain HTTP is served to other machines: keys, tokens and players' data can be read on the way; "+
+				"set --tls-cert and --tls-key, or let a proxy do TLS, name it in --trusted-proxies and set an https --public-url", name, address)
+		case s.TrustedProxies == "":
+			x.log.Warn("no certificate and no trusted proxy: requests from other machines are refused; set --tls-cert and --tls-key, "+
+				"or name the proxy that does TLS in --trusted-proxies; one on this machine needs neither", name, address, "publicUrl", s.PublicURL)
+		}
+	}
+	if host, _, err := net.SplitHostPort(s.Listen); err == nil && s.PublicURL == "" && unspecified(host) {
+		x.log.Warn("game servers are sent to the name of this machine, which they must be able to resolve; --public-url names another address", "url", x.publicURL)
+	}
+}
+
+func onlyThisMachine(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+func unspecified(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "" || ip != nil && ip.IsUnspecified()
 }
