@@ -30,6 +30,7 @@ type commandLine struct {
 	Bench      benchCommand      `cmd:"" help:"Measure what Muster does on this machine, and write a table."`
 	BenchBare  benchBareCommand  `cmd:"" name:"bench-bare" hidden:"" help:"Run the service without a core that bench compares with."`
 	Simulate   simulateCommand   `cmd:"" help:"Try a matchmaking rule set on a population: who waits how long, how good the matches are."`
+	Lint       lintCommand       `cmd:"" help:"Find mistakes in matchmaking rule sets, also those that the service ignores."`
 	Drain      drainCommand      `cmd:"" help:"Keep new game sessions away from a compute, and wait until it is empty."`
 	Computes   computesCommand   `cmd:"" help:"Replace the auth token of a compute."`
 	Version    versionCommand    `cmd:"" help:"Show the version."`

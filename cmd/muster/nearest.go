@@ -1,39 +1,17 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/musterhq/muster/internal/domain/spelling"
+)
 
 // didYouMean gives the end of a message about an unknown name: the known name that is most like it, written as write
 // does, or nothing when none is near.
 func didYouMean(unknown string, known []string, write func(string) string) string {
-	best, bestEdits := "", max(2, len(unknown)/3)+1
-	for _, name := range known {
-		if n := edits(unknown, name); n < bestEdits {
-			best, bestEdits = name, n
-		}
-	}
-	if best == "" {
+	best, ok := spelling.Nearest(unknown, known)
+	if !ok {
 		return "; `muster config` lists all"
 	}
 	return fmt.Sprintf("; did you mean %s?", write(best))
-}
-
-// edits counts the insertions, deletions and replacements of bytes that turn a into b (Levenshtein).
-func edits(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replace := diagonal
-			if a[i] != b[j] {
-				replace++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(replace, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

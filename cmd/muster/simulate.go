@@ -52,6 +52,9 @@ func (c *simulateCommand) Run(ctx context.Context, stdout io.Writer) error {
 			return err
 		}
 		sets = append(sets, namedRules{filepath.Base(file), rules})
+		if err := warnOf(os.Stderr, file); err != nil {
+			return err
+		}
 	}
 	arrivals, err := c.arrivals(sets)
 	if err != nil {
@@ -106,6 +109,18 @@ func readRules(file string) (*ruleset.RuleSet, error) {
 		return nil, fmt.Errorf("%s is not a valid rule set:\n  %s", file, strings.Join(lines, "\n  "))
 	}
 	return rules, nil
+}
+
+// warnOf writes what a valid rule set says in vain.
+func warnOf(w io.Writer, file string) error {
+	body, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	for _, warning := range ruleset.Warnings(string(body)) {
+		fmt.Fprintf(w, "%s: warning: %s\n", file, printable(warning.String()))
+	}
+	return nil
 }
 
 func (c *simulateCommand) arrivals(sets []namedRules) ([]simulate.Arrival, error) {

@@ -21,6 +21,7 @@ func (s *Service) CreateMatchmakingRuleSet(ctx context.Context, in *gamelift.Cre
 	if err != nil {
 		return nil, err
 	}
+	s.warnOf(*in.Name, *in.RuleSetBody)
 	caller := callerOf(ctx)
 	cmd := cell.CreateRuleSet{Compiled: rules, RuleSet: matchmaking.RuleSet{
 		Name: *in.Name, Region: caller.Region, Account: caller.Account, Body: *in.RuleSetBody, Tags: tagsFromWire(in.Tags),
@@ -36,7 +37,27 @@ func (s *Service) ValidateMatchmakingRuleSet(_ context.Context, in *gamelift.Val
 	if _, err := compileRuleSet(*in.RuleSetBody); err != nil {
 		return nil, err
 	}
+	s.warnOf("", *in.RuleSetBody)
 	return &gamelift.ValidateMatchmakingRuleSetOutput{Valid: new(true)}, nil
+}
+
+// warningsLogged is how many warnings of a rule set are logged: its author chose how many there are.
+const warningsLogged = 5
+
+// warnOf logs what a valid rule set says in vain, such as properties with a misspelt name: the answer has no member for it.
+func (s *Service) warnOf(name, body string) {
+	if s.Log == nil {
+		return
+	}
+	warnings := ruleset.Warnings(body)
+	if len(warnings) == 0 {
+		return
+	}
+	texts := make([]string, min(len(warnings), warningsLogged))
+	for i := range texts {
+		texts[i] = warnings[i].String()
+	}
+	s.Log.Warn("a rule set has parts without effect", "ruleSet", name, "count", len(warnings), "warnings", texts)
 }
 
 // compileRuleSet compiles a rule set or refuses it with everything that is wrong, a line for each problem.

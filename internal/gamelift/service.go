@@ -3,6 +3,7 @@ package gamelift
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"strings"
 
@@ -23,6 +24,9 @@ type Service struct {
 
 	serverEndpoint string // where game servers connect
 	agentEndpoint  string // where host agents connect
+
+	// Log is told what an answer has no place for; nil: nothing is logged.
+	Log *slog.Logger
 }
 
 // NewService makes the operations of a cell. publicURL is how game servers reach this installation: http, https, ws or

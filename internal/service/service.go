@@ -154,6 +154,7 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 		Engine: x.engine, Secret: keys.CellSecret(), Keys: keys, AnyKey: s.Dev, Endpoint: s.PublicURL, Links: &x.links,
 		ClockSkew: s.ServerClockSkew, Panics: x.panics, Log: log,
 	})
+	api.Log = log
 	limits, err := gamelift.LimitsNamed(s.Limits)
 	if err != nil {
 		return nil, err

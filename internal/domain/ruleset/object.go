@@ -64,7 +64,7 @@ func (o object) fail(name, format string, args ...any) {
 func (o object) known(names ...string) {
 	for i, key := range o.n.keys {
 		if !slices.Contains(names, key) {
-			o.r.warn(o.n.items[i].at, o.join(cut(key)), "the property is unknown here and ignored")
+			o.r.warn(o.n.items[i].at, o.join(cut(key)), "the property is unknown here and ignored%s", didYouMean(key, names))
 		}
 	}
 }

@@ -34,6 +34,7 @@ func Warnings(body string) []Problem {
 // reader gathers a rule set, part by part, and all that is wrong with it.
 type reader struct {
 	text     string // the body
+	root     object
 	set      *RuleSet
 	problems []located
 	warnings []located
@@ -76,7 +77,8 @@ func read(body string) *reader {
 	case root.kind != jsonObject:
 		r.fail(0, "", "%s: got %s, want an object", position(body, root.at), jsonNames[root.kind])
 	default:
-		r.body(object{r: r, n: root})
+		r.root = object{r: r, n: root}
+		r.body(r.root)
 	}
 	return r
 }

@@ -2,6 +2,8 @@ package ruleset
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 )
 
@@ -65,7 +67,7 @@ func (n *names) selectTeams(e *Expr, s syntax) error {
 		switch {
 		case !ok && n.incomplete:
 		case !ok:
-			return fmt.Errorf("the team %s is unknown", quoted(name))
+			return fmt.Errorf("the team %s is unknown%s", quoted(name), didYouMean(name, slices.Sorted(maps.Keys(n.teams))))
 		case len(s.names) == 1: // shares the definition's list: rule sets may say it thousands of times
 			e.Teams, e.Several = teams, len(teams) > 1
 			return nil
@@ -94,7 +96,7 @@ func (n *names) read(e *Expr, s syntax) error {
 	case partAttribute:
 		column, ok := n.column[s.attribute]
 		if !ok {
-			return fmt.Errorf("the attribute %s is not declared", quoted(s.attribute))
+			return fmt.Errorf("the attribute %s is not declared%s", quoted(s.attribute), didYouMean(s.attribute, slices.Sorted(maps.Keys(n.column))))
 		}
 		e.Op, e.Column = OpAttribute, column
 		switch n.attributes[column].Kind {

@@ -86,7 +86,7 @@ func (rule *ruleNode) warnOfUseless() {
 		if known {
 			rule.r.warn(rule.n.items[i].at, rule.join(key), "a rule of type %s has no use for it", rule.kind)
 		} else {
-			rule.r.warn(rule.n.items[i].at, rule.join(cut(key)), "the property is unknown here and ignored")
+			rule.r.warn(rule.n.items[i].at, rule.join(cut(key)), "the property is unknown here and ignored%s", didYouMean(key, ruleProperties[rule.kind]))
 		}
 	}
 }

@@ -239,7 +239,7 @@ func TestWarnings(t *testing.T) {
 		"expansions": [{"target": "teams[a].minPlayers", "note": 1, "steps": [{"waitTimeSeconds": 1, "value": 1, "x": 1}]}]}`
 	want := []string{
 		"colour: the property is unknown here and ignored",
-		"playerAttributes[clan].deflt: the property is unknown here and ignored",
+		"playerAttributes[clan].deflt: the property is unknown here and ignored; did you mean \"default\"?",
 		"algorithm.sortByAttributes: it has no effect without the batchingPreference sorted",
 		"algorithm.balancedAttribute: it has no effect without the strategy balanced",
 		"teams[a].size: the property is unknown here and ignored",
