@@ -15,6 +15,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/musterhq/muster/internal/clientaddress"
+	"github.com/musterhq/muster/internal/connlimit"
 	"github.com/musterhq/muster/internal/panics"
 )
 
@@ -144,6 +145,7 @@ func (h *Handler) handle(w http.ResponseWriter, r *http.Request, c codec, name, 
 	if refused != nil {
 		return nil, refused
 	}
+	connlimit.Prove(r.Context())
 	if !h.clients.allow(&caller, address) || !h.limiter.allow(caller.KeyID, name) {
 		return nil, throttled()
 	}

@@ -3,6 +3,8 @@ package gamelift
 import (
 	"fmt"
 	"net/http"
+
+	"github.com/musterhq/muster/internal/connlimit"
 )
 
 // AuthorizeLooking is for other doors on the same port: it tells whether a GET without a body is signed, as a request to
@@ -26,6 +28,7 @@ func (h *Handler) authorize(r *http.Request, a access, what string) (keyID strin
 	case !a.allows(caller.Role):
 		return "", http.StatusForbidden, fmt.Errorf("access key %s has the role %s, which may not %s", caller.KeyID, caller.Role, what)
 	default:
+		connlimit.Prove(r.Context())
 		return caller.KeyID, http.StatusOK, nil
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/musterhq/muster/internal/connlimit"
 	"github.com/musterhq/muster/internal/panics"
 )
 
@@ -38,6 +39,14 @@ const (
 	// that they rarely write into a connection that we are just closing.
 	idleWait = 120 * time.Second
 
+	// unprovenWait is how long a connection may live that presents no credential, from its first byte to the end of the first
+	// request that is accepted: a large request over a slow line may need all of requestWait.
+	unprovenWait = requestWait
+
+	// unprovenIdle bounds the time between two requests of such a connection, and that of a WebSocket that was opened only to
+	// say why it is refused.
+	unprovenIdle = 10 * time.Second
+
 	headerBytesMax = 64 << 10
 )
 
@@ -53,6 +62,9 @@ type Config struct {
 	// the handshake; none at all is as good as ever. Nil: clients are not asked.
 	Clients func() *x509.CertPool
 
+	// Limits counts the connections of this port, with those of others. Nil: they are not limited.
+	Limits *connlimit.Limiter
+
 	Panics *panics.Guard
 	Log    *slog.Logger
 }
@@ -62,10 +74,11 @@ const panicDoor = "listen"
 
 // Server is a bound port. Open binds it, Serve works it, Stop ends it.
 type Server struct {
-	tcp  *net.TCPListener
-	http *http.Server
-	tls  *tls.Config
-	log  *slog.Logger
+	tcp    *net.TCPListener
+	http   *http.Server
+	tls    *tls.Config
+	limits *connlimit.Limiter
+	log    *slog.Logger
 
 	panics *panics.Guard
 
@@ -97,6 +110,7 @@ func Open(cfg Config) (*Server, error) {
 	}
 	s := &Server{
 		tcp:      l.(*net.TCPListener),
+		limits:   cfg.Limits,
 		log:      cfg.Log,
 		panics:   cfg.Panics,
 		ready:    make(chan net.Conn),
@@ -117,7 +131,8 @@ func Open(cfg Config) (*Server, error) {
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
 	s.http = &http.Server{
-		Handler:           cfg.Handler,
+		Handler:           ending{cfg.Handler},
+		ConnContext:       connContext,
 		Protocols:         &protocols,
 		ReadHeaderTimeout: headerWait,
 		ReadTimeout:       requestWait,
@@ -198,17 +213,56 @@ func (s *Server) stopAccepting() {
 	})
 }
 
-// connState learns which connections net/http has handed over. Closing is seen by conn itself.
+// connOf is the accepted connection below what net/http serves.
+func connOf(nc net.Conn) *conn {
+	if t, ok := nc.(*tls.Conn); ok {
+		nc = t.NetConn()
+	}
+	return nc.(*conn)
+}
+
+type connKey struct{}
+
+// connContext lets handlers tell that a connection has presented a credential, see connlimit.Prove.
+func connContext(ctx context.Context, nc net.Conn) context.Context {
+	c := connOf(nc)
+	ctx = context.WithValue(ctx, connKey{}, c)
+	if c.counted != nil {
+		ctx = connlimit.With(ctx, c.counted)
+	}
+	return ctx
+}
+
+// ending announces the end of connections that have lived long enough without a credential, so that their clients do not
+// send the next request into a connection that is being closed.
+type ending struct{ http.Handler }
+
+func (e ending) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if c, ok := r.Context().Value(connKey{}).(*conn); ok && c.agedUnproven() {
+		w.Header().Set("Connection", "close")
+	}
+	e.Handler.ServeHTTP(w, r)
+}
+
+// connState learns how far connections are, and which net/http has handed over. Closing is seen by conn itself.
 func (s *Server) connState(nc net.Conn, state http.ConnState) {
-	if state != http.StateHijacked {
+	switch state {
+	case http.StateActive:
+		connOf(nc).answered(false)
+		return
+	case http.StateIdle:
+		connOf(nc).answered(true)
+		return
+	case http.StateHijacked:
+	default:
 		return
 	}
 	if t, ok := nc.(*tls.Conn); ok {
 		forgetHandshake(t) // net/http has ended its own read before it hands the connection over
-		nc = t.NetConn()
-		nc.(*conn).secured = t
+		t.NetConn().(*conn).secured = t
 	}
-	c := nc.(*conn)
+	c := connOf(nc)
+	c.hijacked()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {

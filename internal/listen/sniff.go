@@ -3,8 +3,13 @@ package listen
 import (
 	"crypto/tls"
 	"errors"
+	"log/slog"
 	"net"
+	"net/netip"
+	"sync"
 	"time"
+
+	"github.com/musterhq/muster/internal/connlimit"
 )
 
 // tlsHandshake is the first byte of every TLS connection, the record type of a ClientHello (RFC 8446, 5.1). No HTTP
@@ -23,6 +28,76 @@ type conn struct {
 	noWait bool // Read hands out what Await has found
 
 	closed bool // guarded by server.mu
+
+	counted *connlimit.Conn // nil without limits
+
+	reading struct {
+		sync.Mutex
+		proven bool      // no deadline but what is asked for
+		latest time.Time // of a deadline, until then
+		idle   bool      // an answer was given and no request has come since
+		asked  time.Time // the deadline that was asked for; zero for none
+	}
+}
+
+// SetReadDeadline sets the deadline that is asked for, but no later than an unproven connection may live.
+func (c *conn) SetReadDeadline(t time.Time) error {
+	c.reading.Lock()
+	defer c.reading.Unlock()
+	c.reading.asked = t
+	if c.reading.proven {
+		return c.TCPConn.SetReadDeadline(t)
+	}
+	latest := c.reading.latest
+	if idle := time.Now().Add(unprovenIdle); c.reading.idle && idle.Before(latest) {
+		latest = idle
+	}
+	if t.IsZero() || t.After(latest) {
+		t = latest
+	}
+	return c.TCPConn.SetReadDeadline(t)
+}
+
+// SetDeadline is SetReadDeadline, and the deadline of writes as asked for.
+func (c *conn) SetDeadline(t time.Time) error {
+	return errors.Join(c.SetWriteDeadline(t), c.SetReadDeadline(t))
+}
+
+// proven lifts the bounds of a connection that has presented no credential.
+func (c *conn) proven() {
+	c.reading.Lock()
+	defer c.reading.Unlock()
+	c.reading.proven = true
+	_ = c.TCPConn.SetReadDeadline(c.reading.asked) // fails on a connection that is closed
+}
+
+// answered notes that an answer was given, or that the next request has begun.
+func (c *conn) answered(idle bool) {
+	c.reading.Lock()
+	c.reading.idle = idle
+	c.reading.Unlock()
+	if c.counted != nil {
+		c.counted.Busy(!idle)
+	}
+}
+
+// hijacked bounds a WebSocket that was opened without a credential: it is told why and has to go.
+func (c *conn) hijacked() {
+	c.answered(true)
+	_ = c.SetReadDeadline(time.Time{}) // no deadline for one that is proven; fails on a connection that is closed
+}
+
+// agedUnproven reports whether the connection should end with the answer that is about to be given.
+func (c *conn) agedUnproven() bool {
+	c.reading.Lock()
+	defer c.reading.Unlock()
+	return !c.reading.proven && time.Until(c.reading.latest) < unprovenWait/2
+}
+
+// reset closes at once. Nothing waits for the peer, and the system remembers nothing of the connection.
+func (c *conn) reset() {
+	_ = c.SetLinger(0) // fails on a connection that is closed, as Close does
+	_ = c.TCPConn.Close()
 }
 
 func (c *conn) Read(p []byte) (int, error) {
@@ -78,16 +153,22 @@ func (c *conn) Close() error {
 	c.closed = true
 	delete(c.server.upgraded, c)
 	c.server.mu.Unlock()
-	return c.TCPConn.Close()
+	err := c.TCPConn.Close()
+	if c.counted != nil {
+		c.counted.Release() // not before the descriptor is free
+	}
+	return err
 }
 
 // acceptAll accepts until the port is closed. It never reads: one silent client must not hold up the port.
 func (s *Server) acceptAll() error {
 	var pause time.Duration
+	var trouble acceptTrouble
 	for {
 		tcp, err := s.tcp.AcceptTCP()
 		if err == nil {
 			pause = 0
+			trouble.over(s.log)
 			s.admit(tcp)
 			continue
 		}
@@ -102,7 +183,7 @@ func (s *Server) acceptAll() error {
 		}
 		// Out of descriptors, most likely. Waiting is all that helps, and it must not become a busy loop.
 		pause = min(max(2*pause, 5*time.Millisecond), time.Second)
-		s.log.Warn("cannot accept connections", "err", err, "retry_in", pause)
+		trouble.note(s.log, err)
 		select {
 		case <-time.After(pause):
 		case <-s.closing:
@@ -120,13 +201,55 @@ func passing(err error) bool {
 	return ok && t.Temporary()
 }
 
+// acceptTrouble bounds what the log says of a port that cannot accept: accepting may fail for every other connection.
+type acceptTrouble struct {
+	logged time.Time // when a line was written last; zero while all is well
+	silent int       // failures since then
+	fine   time.Time // when accepting has succeeded again
+}
+
+// acceptLogEvery is the time between two lines.
+const acceptLogEvery = 10 * time.Second
+
+func (t *acceptTrouble) note(log *slog.Logger, err error) {
+	t.silent++
+	t.fine = time.Time{}
+	if now := time.Now(); now.Sub(t.logged) >= acceptLogEvery {
+		log.Warn("cannot accept connections", "err", err, "failures", t.silent)
+		t.logged, t.silent = now, 0
+	}
+}
+
+// over tells that the port has accepted for a while.
+func (t *acceptTrouble) over(log *slog.Logger) {
+	if t.logged.IsZero() {
+		return
+	}
+	now := time.Now()
+	if t.fine.IsZero() {
+		t.fine = now
+	}
+	if now.Sub(t.fine) >= acceptLogEvery {
+		log.Info("connections are accepted again", "failures", t.silent)
+		*t = acceptTrouble{}
+	}
+}
+
 func (s *Server) admit(tcp *net.TCPConn) {
 	c := &conn{TCPConn: tcp, server: s}
+	c.reading.proven = s.limits == nil
+	c.reading.latest = time.Now().Add(unprovenWait)
+	if s.limits != nil {
+		if c.counted = s.limits.Admit(addressOf(tcp), c.reset, c.proven); c.counted == nil {
+			c.reset()
+			return
+		}
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	select {
 	case <-s.closing:
-		_ = tcp.Close() // came in while the port was closing
+		c.discard() // came in while the port was closing
 		return
 	default:
 	}
@@ -137,6 +260,21 @@ func (s *Server) admit(tcp *net.TCPConn) {
 		defer s.panics.Confine(panicDoor, func() { _ = c.Close() })
 		s.tellApart(c)
 	}()
+}
+
+// discard closes a connection that no set of the server knows.
+func (c *conn) discard() {
+	_ = c.TCPConn.Close()
+	if c.counted != nil {
+		c.counted.Release()
+	}
+}
+
+func addressOf(tcp *net.TCPConn) netip.Addr {
+	if a, ok := tcp.RemoteAddr().(*net.TCPAddr); ok {
+		return a.AddrPort().Addr().Unmap()
+	}
+	return netip.Addr{} // the connection is gone already
 }
 
 // tellApart waits for the first byte and hands the connection on as plain HTTP or TLS.

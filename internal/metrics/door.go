@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/musterhq/muster/internal/connlimit"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/matchmaker"
 )
@@ -45,22 +46,38 @@ func NewDoor(c Config) *Door {
 func (d *Door) Register(all ...prometheus.Collector) { d.registry.MustRegister(all...) }
 
 func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch status, refused := d.authorize(r); {
+	case refused == "":
+		d.inner.ServeHTTP(w, r)
+	case status == http.StatusUnauthorized:
+		w.Header().Set("WWW-Authenticate", `Basic realm="Muster"`)
+		fallthrough
+	default:
+		http.Error(w, refused, status)
+	}
+}
+
+// Allows reports whether the caller may look at metrics.
+func (d *Door) Allows(r *http.Request) bool {
+	_, refused := d.authorize(r)
+	return refused == ""
+}
+
+// authorize says with which HTTP status and text the caller is refused; an empty text means that it is not.
+func (d *Door) authorize(r *http.Request) (status int, refused string) {
 	if !d.config.Dev {
 		id, secret, _ := r.BasicAuth()
 		key, ok := identity.Proven(d.config.Keys, id, secret)
 		if !ok {
-			w.Header().Set("WWW-Authenticate", `Basic realm="Muster"`)
-			http.Error(w, "Name an access key of a role other than client: its id as the user, its secret as the password.", http.StatusUnauthorized)
-			return
+			return http.StatusUnauthorized, "Name an access key of a role other than client: its id as the user, its secret as the password."
 		}
 		if key.Role == identity.Client {
-			http.Error(w, "Access keys of the role client may not look at metrics.", http.StatusForbidden)
-			return
+			return http.StatusForbidden, "Access keys of the role client may not look at metrics."
 		}
 		if !d.config.Private(r) {
-			http.Error(w, "Access key "+key.ID+" was sent without TLS, so others on the way may know it now: use https, and revoke this key.", http.StatusForbidden)
-			return
+			return http.StatusForbidden, "Access key " + key.ID + " was sent without TLS, so others on the way may know it now: use https, and revoke this key."
 		}
 	}
-	d.inner.ServeHTTP(w, r)
+	connlimit.Prove(r.Context())
+	return http.StatusOK, ""
 }

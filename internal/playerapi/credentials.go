@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/musterhq/muster/internal/connlimit"
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/identity"
@@ -57,7 +58,16 @@ func (d *Door) serveTrusted(w http.ResponseWriter, r *http.Request, to *realm, r
 // serverPrefix is how the tokens of game servers begin; behind it comes the game instance.
 const serverPrefix = "pgs_"
 
+// trust finds out who asks, and whether it may.
 func (d *Door) trust(r *http.Request, x *who, to *realm, role identity.Role) *Problem {
+	problem := d.identified(r, x, to, role)
+	if problem == nil {
+		connlimit.Prove(r.Context())
+	}
+	return problem
+}
+
+func (d *Door) identified(r *http.Request, x *who, to *realm, role identity.Role) *Problem {
 	token := bearer(r)
 	if rest, ok := strings.CutPrefix(token, serverPrefix); ok && to == d.partner {
 		name, mac, _ := strings.Cut(rest, "_")

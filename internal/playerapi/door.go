@@ -19,6 +19,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/musterhq/muster/internal/clientaddress"
+	"github.com/musterhq/muster/internal/connlimit"
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
@@ -392,6 +393,7 @@ func (d *Door) loginByToken(ctx context.Context, token string) (l flow.Login, er
 	case stale:
 		return l, refusal(flow.TokenExpired, "the access token was replaced by a newer one")
 	}
+	connlimit.Prove(ctx)
 	return l, nil
 }
 

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/musterhq/muster/internal/connlimit"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/frames"
 	"github.com/musterhq/muster/internal/identity"
@@ -111,6 +112,10 @@ func (d *Door) lineWanted(r *http.Request, subprotocol, number string) (x *who, 
 
 // open makes a line of a request. What it returns has to be run, once the feeds know it.
 func (x *feeds) open(w http.ResponseWriter, r *http.Request, by *who, subprotocol string, f feed) (*line, bool) {
+	if connlimit.Use(r.Context(), connlimit.PartnerStreams) != nil {
+		writeProblem(w, later(flow.RateLimited, again, "%s", connlimit.ErrFull))
+		return nil, false
+	}
 	conn, err := frames.Upgrade(w, r, subprotocol)
 	if err != nil {
 		x.door.log.Debug("upgrade of a partner's stream failed", "err", err)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/musterhq/muster/internal/connlimit"
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
@@ -219,6 +220,7 @@ func (d *Door) login(ctx context.Context, by *cell.Caller, body *LoginRequest) (
 	if err := d.engine.Do(ctx, &cmd); err != nil {
 		return nil, err
 	}
+	connlimit.Prove(ctx)
 	s, err := d.snapshot(ctx, cmd.Made.Player)
 	if err != nil {
 		return nil, err

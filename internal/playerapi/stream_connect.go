@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/musterhq/muster/internal/connlimit"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/frames"
@@ -50,6 +51,9 @@ func (d *Door) serveStream(w http.ResponseWriter, r *http.Request) {
 		if _, ok := d.buckets.take(classAttach, l.Player); !ok {
 			code = closeRate
 		}
+	}
+	if code == 0 && connlimit.Use(r.Context(), connlimit.PlayerStreams) != nil {
+		code = closeRate
 	}
 	conn, err := frames.Upgrade(w, r, subprotocol)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"time"
 	"unique"
 
+	"github.com/musterhq/muster/internal/connlimit"
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
@@ -51,8 +52,14 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, http.StatusForbidden, fmt.Errorf("process %s was given up and did not end when it was told to", h.key.Process))
 		return
 	}
+	connlimit.Prove(r.Context())
+	if err := connlimit.Use(r.Context(), connlimit.GameServers); err != nil {
+		s.refuse(w, http.StatusServiceUnavailable, err)
+		return
+	}
 	connect := cell.ConnectProcess{Process: h.key, Link: newLinkID(), SDK: cut(h.sdkLanguage, sdkText) + " " + cut(h.sdkVersion, sdkText), Token: shown.generation}
 	if err := s.engine.Do(r.Context(), &connect); err != nil {
+		connlimit.Leave(r.Context())
 		s.refuse(w, connectStatus(err), err)
 		return
 	}

@@ -118,7 +118,7 @@ func (x *Service) openBeside(address string, clients func() *x509.CertPool, hand
 	if err != nil {
 		return err
 	}
-	port, err := listen.Open(listen.Config{Addr: address, Handler: x.guarded(handler, refusePlayers), Panics: x.panics, Log: x.log, Certificate: certificate, Clients: clients})
+	port, err := listen.Open(listen.Config{Addr: address, Handler: x.guarded(handler, refusePlayers), Limits: x.limits, Panics: x.panics, Log: x.log, Certificate: certificate, Clients: clients})
 	if err != nil {
 		return err
 	}

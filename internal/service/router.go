@@ -27,6 +27,7 @@ type router struct {
 	players  http.Handler // nil without player flow
 	clock    http.Handler // nil on real time
 	health   func() error
+	looks    func(*http.Request) bool // may be told why the service does not work
 }
 
 // confine lets a panic of a handler end its own connection and no more. The AWS API and the player API do so by themselves.
@@ -61,7 +62,7 @@ func (d *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodPost:
 		d.api.ServeHTTP(w, r)
 	case (r.Method == http.MethodGet || r.Method == http.MethodHead) && (r.URL.Path == "/healthz" || r.URL.Path == "/readyz"):
-		d.serveHealth(w)
+		d.serveHealth(w, r)
 	case r.Method == http.MethodGet && r.URL.Path == metrics.Path:
 		d.metrics.ServeHTTP(w, r)
 	case r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, notify.ConfirmPath):
@@ -72,11 +73,14 @@ func (d *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // serveHealth says whether the service can do its work. The port is served only once the state is loaded, so an answer
-// of 200 means ready, too.
-func (d *router) serveHealth(w http.ResponseWriter) {
+// of 200 means ready, too. The reason why it cannot is for those who may look at metrics: it names files.
+func (d *router) serveHealth(w http.ResponseWriter, r *http.Request) {
 	answer, status := map[string]string{"status": "ok"}, http.StatusOK
 	if err := d.health(); err != nil {
-		answer, status = map[string]string{"status": "failed", "reason": err.Error()}, http.StatusServiceUnavailable
+		answer, status = map[string]string{"status": "failed"}, http.StatusServiceUnavailable
+		if d.looks(r) {
+			answer["reason"] = err.Error()
+		}
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)

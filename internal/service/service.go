@@ -18,6 +18,7 @@ import (
 
 	"github.com/musterhq/muster/internal/archive"
 	archivepebble "github.com/musterhq/muster/internal/archive/pebble"
+	"github.com/musterhq/muster/internal/connlimit"
 	"github.com/musterhq/muster/internal/devclock"
 	"github.com/musterhq/muster/internal/edge"
 	"github.com/musterhq/muster/internal/engine"
@@ -61,6 +62,7 @@ type Service struct {
 	watch   *playerwatch.Watch // nil without player flow
 	metrics *metrics.Door
 	hooks   *playerhooks.Hooks // nil without any
+	limits  *connlimit.Limiter // of all ports
 	port    *listen.Server
 	beside  []*listen.Server // for trusted servers and for operators of player flow
 	served  chan error
@@ -117,9 +119,16 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	if err := x.checkPermissions(); err != nil {
 		return nil, err
 	}
-	if err := x.openStores(); err != nil {
+	descriptors := connlimit.Descriptors()
+	if err := x.openStores(connlimit.ReserveOf(descriptors)); err != nil {
 		return nil, err
 	}
+	limits, err := connlimit.Derive(descriptors, s.Connections())
+	if err != nil {
+		return nil, err
+	}
+	x.limits = connlimit.New(connlimit.Config{Limits: limits, Exempt: s.SharedAddresses(), Log: log})
+	log.Info("limits of connections", "descriptors", descriptors, "connections", limits.Total, "unproven", limits.Unproven, "perAddress", limits.PerAddress)
 	keys, err := identity.OpenKeys(s.Data)
 	if err != nil {
 		return nil, err
@@ -155,20 +164,20 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 		ClockSkew: s.ServerClockSkew, Panics: x.panics, Log: log,
 	})
 	api.Log = log
-	limits, err := gamelift.LimitsNamed(s.Limits)
+	rates, err := gamelift.LimitsNamed(s.Limits)
 	if err != nil {
 		return nil, err
 	}
-	limits.Working = s.LimitWorkingRequests
-	limits.Clients = gamelift.ClientRates{PerKey: s.ClientKeyRate, PerAddress: s.ClientAddressRate}
+	rates.Working = s.LimitWorkingRequests
+	rates.Clients = gamelift.ClientRates{PerKey: s.ClientKeyRate, PerAddress: s.ClientAddressRate}
 	handler := gamelift.NewHandler(api, gamelift.Config{
-		Keys: keys, Dev: s.Dev, Panics: x.panics, Log: log, Private: x.transport.Private, Limits: limits, Proxies: s.Proxies(),
+		Keys: keys, Dev: s.Dev, Panics: x.panics, Log: log, Private: x.transport.Private, Limits: rates, Proxies: s.Proxies(),
 	})
 	doors.api = handler
 	x.matches = matchmaker.Start(matchmaker.Config{Engine: x.engine, Log: log, PassEvery: s.MatchEvery, Virtual: x.clock != nil})
 	x.engine.Attend(x.matches)
 	x.metrics = metrics.NewDoor(metrics.Config{Keys: keys, Dev: s.Dev, Private: x.transport.Private, Matchmakers: x.matches.Status, Log: log})
-	x.metrics.Register(handler, x.panics.Collector())
+	x.metrics.Register(handler, x.panics.Collector(), x.limits)
 	doors.metrics = x.metrics
 	doors.operator = operator.NewDoor(operator.Config{Engine: x.engine, Authorize: handler.AuthorizeLooking, Operate: handler.AuthorizeOperating, Searches: x.matches, Log: log})
 	x.notify = notify.Start(notify.Config{
@@ -190,19 +199,24 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	if s.VirtualClock {
 		doors.clock = devclock.NewDoor(x, log)
 	}
-	doors.health = x.Err
+	doors.health, doors.looks = x.Err, x.metrics.Allows
 	go func() { x.served <- x.port.Serve() }()
 	return x, nil
 }
 
 // openStores opens the journal and the archive. The journal comes first: it keeps a second process out of the directory.
-func (x *Service) openStores() error {
-	j, err := journalpebble.Open(journalpebble.Options{Dir: filepath.Join(x.settings.Data, "journal"), Logger: x.log, Program: "muster serve"})
+// Of descriptors they have a reserve.
+func (x *Service) openStores(files connlimit.Reserve) error {
+	j, err := journalpebble.Open(journalpebble.Options{
+		Dir: filepath.Join(x.settings.Data, "journal"), Logger: x.log, Program: "muster serve", TableFiles: files.JournalFiles,
+	})
 	if err != nil {
 		return err
 	}
 	x.journal = j
-	a, err := archivepebble.Open(archivepebble.Options{Dir: filepath.Join(x.settings.Data, "archive"), Logger: x.log, Program: "muster serve"})
+	a, err := archivepebble.Open(archivepebble.Options{
+		Dir: filepath.Join(x.settings.Data, "archive"), Logger: x.log, Program: "muster serve", TableFiles: files.ArchiveFiles,
+	})
 	if err != nil {
 		return err
 	}
@@ -212,7 +226,7 @@ func (x *Service) openStores() error {
 
 // openPort binds the port with the certificate that the settings name, or, for development, one of our own.
 func (x *Service) openPort(doors *router) (*listen.Server, error) {
-	config := listen.Config{Addr: x.settings.Listen, Handler: x.guarded(doors, doors.refuse), Panics: x.panics, Log: x.log}
+	config := listen.Config{Addr: x.settings.Listen, Handler: x.guarded(doors, doors.refuse), Limits: x.limits, Panics: x.panics, Log: x.log}
 	certificate, err := x.certificate()
 	if err != nil {
 		return nil, err

@@ -29,7 +29,9 @@ func TestWarningsAboutListening(t *testing.T) {
 		{"a trusted proxy", func(s *settings.Settings) {
 			s.Listen, s.PublicURL, s.TrustedProxies = ":8080", "https://m.example", "10.0.0.5"
 		}, nil},
-		{"a certificate", func(s *settings.Settings) { s.Listen, s.PublicURL, s.TLSCert = ":8443", "https://m.example", "chain.pem" }, nil},
+		{"a certificate", func(s *settings.Settings) {
+			s.Listen, s.PublicURL, s.TLSCert = ":8443", "https://m.example", "chain.pem"
+		}, nil},
 		{"partners", func(s *settings.Settings) { s.PartnerListen = "[::]:8444" }, []string{plain}},
 		{"TLS is not required", func(s *settings.Settings) { s.Listen, s.PublicURL, s.RequireTLS = ":8080", "https://m.example", "off" }, []string{plain}},
 	} {

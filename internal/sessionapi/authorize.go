@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/musterhq/muster/internal/connlimit"
 	"github.com/musterhq/muster/internal/identity"
 )
 
@@ -26,13 +27,23 @@ func (a access) allows(role identity.Role) bool { return a&(1<<role) != 0 }
 // authorize tells who asks, and whether its role may. A script cannot sign requests as the AWS clients do, so it shows its
 // access key: "Bearer KEYID.SECRET", or Basic with the two as user and password.
 func (d *Door) authorize(r *http.Request, a access, what string) (caller, *Problem) {
+	who, problem := d.identify(r)
+	if problem != nil {
+		return who, problem
+	}
+	connlimit.Prove(r.Context())
+	return who, denied(who, a, what)
+}
+
+// identify tells who asks.
+func (d *Door) identify(r *http.Request) (caller, *Problem) {
 	id, secret, problem := credentials(r)
 	if d.config.Dev {
 		who := caller{keyID: id, role: identity.Admin}
 		if key, ok := d.config.Keys.Find(id); ok {
 			who.role = key.Role // so that roles can be tried out
 		}
-		return who, denied(who, a, what)
+		return who, nil
 	}
 	if problem != nil {
 		return caller{}, problem
@@ -47,7 +58,7 @@ func (d *Door) authorize(r *http.Request, a access, what string) (caller, *Probl
 		return caller{}, &Problem{status: http.StatusForbidden, Name: accessDenied, Message: fmt.Sprintf(
 			"access key %s has the role %s and was sent without TLS: whoever listens has it now; use https, or a key of the role client", key.ID, key.Role)}
 	}
-	return who, denied(who, a, what)
+	return who, nil
 }
 
 func denied(who caller, a access, what string) *Problem {

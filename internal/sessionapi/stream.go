@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/musterhq/muster/internal/connlimit"
 )
 
 // streamKey names an event stream: clients of one access key choose their names themselves.
@@ -78,6 +80,11 @@ func (d *Door) serveEvents(w http.ResponseWriter, r *http.Request) {
 		refuse(w, problem)
 		return
 	}
+	if connlimit.Use(r.Context(), connlimit.EventStreams) != nil {
+		refuse(w, &Problem{status: http.StatusServiceUnavailable, Name: overloaded, Message: connlimit.ErrFull.Error()})
+		return
+	}
+	defer connlimit.Leave(r.Context())
 	s, after, problem := d.calls.read(streamKey{who.keyID, client})
 	if problem != nil {
 		refuse(w, problem)

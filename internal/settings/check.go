@@ -47,6 +47,8 @@ func (s Settings) Check() error {
 		atLeast("limit-working-requests", s.LimitWorkingRequests, 1),
 		atLeast("client-key-rate", s.ClientKeyRate, 0),
 		atLeast("client-address-rate", s.ClientAddressRate, 0),
+		s.checkConnections(),
+		atLeast("disk-reserve", s.DiskReserve, 0),
 		checkNotify(s.NotifyEvents, s.NotifyTopics),
 		s.checkWebhookAllow(),
 		atLeast("notify-max-age", s.NotifyMaxAge, time.Second),

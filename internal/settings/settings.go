@@ -50,8 +50,17 @@ type Settings struct {
 	Limits               string `name:"limits" placeholder:"PROFILE" help:"Rates of API requests for each access key: default for none, gamelift for those of the cloud service."`
 	LimitWorkingRequests int    `name:"limit-working-requests" placeholder:"N" help:"Most API requests that are worked on at a time; more are told to come again."`
 
-	ClientKeyRate     int `name:"client-key-rate" placeholder:"N" help:"API requests a second with one access key of the role client, which all players of a game share; bursts of ten seconds' worth are taken. 0: no limit."`
-	ClientAddressRate int `name:"client-address-rate" placeholder:"N" help:"API requests a second with such keys from one address, or one IPv6 network; bursts as above. 0: no limit."`
+	ClientKeyRate                  int   `name:"client-key-rate" placeholder:"N" help:"API requests a second with one access key of the role client, which all players of a game share; bursts of ten seconds' worth are taken. 0: no limit."`
+	ClientAddressRate              int   `name:"client-address-rate" placeholder:"N" help:"API requests a second with such keys from one address, or one IPv6 network; bursts as above. 0: no limit."`
+	LimitConnections               int   `name:"limit-connections" placeholder:"N" help:"Most open connections, at all ports. 0: what the descriptor limit leaves beside a reserve for the store, at most 100000."`
+	LimitConnectionsUnproven       int   `name:"limit-connections-unproven" placeholder:"N" help:"Most of them that have presented no credential; then new ones take the place of the oldest. 0: three quarters."`
+	LimitConnectionsPerAddress     int   `name:"limit-connections-per-address" placeholder:"N" help:"Most from one IPv4 address or IPv6 /64, and twice as many from an IPv6 /56; --trusted-proxies are exempt. 0: a quarter."`
+	LimitConnectionsHTTP           int   `name:"limit-connections-http" placeholder:"N" help:"Most for requests. 0: three quarters."`
+	LimitConnectionsGameServers    int   `name:"limit-connections-game-servers" placeholder:"N" help:"Most of game servers. 0: seven eighths."`
+	LimitConnectionsPlayerStreams  int   `name:"limit-connections-player-streams" placeholder:"N" help:"Most event streams of players. 0: seven eighths."`
+	LimitConnectionsPartnerStreams int   `name:"limit-connections-partner-streams" placeholder:"N" help:"Most event streams of the studio's servers. 0: one eighth."`
+	LimitConnectionsEventStreams   int   `name:"limit-connections-event-streams" placeholder:"N" help:"Most event streams of session nodes. 0: one quarter."`
+	DiskReserve                    Bytes `name:"disk-reserve" placeholder:"SIZE" help:"Free space in the data directory below which changes are refused until there is more; what is under way needs the rest."`
 
 	NotifyEvents string        `name:"notify-events" placeholder:"URL" help:"Webhook that is told of the end of every placement, as the event bus would."`
 	NotifyTopics string        `name:"notify-topics" placeholder:"ARN=URL…" help:"Webhooks of topics that queues name as their NotificationTarget; several are separated by spaces."`
@@ -130,6 +139,8 @@ func Defaults() Settings {
 		LimitWorkingRequests: 8192,
 		ClientKeyRate:        5000,
 		ClientAddressRate:    100,
+
+		DiskReserve: 64 << 20,
 
 		NotifyMaxAge: cell.DefaultNoticeAge,
 		LimitNotices: cell.DefaultNoticesMax,

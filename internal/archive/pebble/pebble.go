@@ -26,6 +26,8 @@ type Options struct {
 	Program string       // how a second process is told who has the directory, such as "muster serve"
 	FS      vfs.FS       // nil: the operating system's; tests put a failing one here
 
+	TableFiles int // that are kept open at most, each a descriptor; 0: 500
+
 	memTable uint64 // 0: memTableBytes; tests that want every path make it small
 }
 
@@ -41,7 +43,7 @@ func (options Options) tune(o *pebble.Options) {
 	o.DisableWAL = true
 	o.CacheSize = cacheBytes
 	o.MemTableSize = cmp.Or(options.memTable, memTableBytes)
-	o.MaxOpenFiles = 500
+	o.MaxOpenFiles = cmp.Or(options.TableFiles, 500)
 	o.TargetFileSizes[0] = 8 << 20
 	// Each Put leaves a file in level 0 that overlaps all others. Merging many of them at once costs less for each record;
 	// look-ups pass the others by their filters.

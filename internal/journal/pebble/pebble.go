@@ -25,6 +25,8 @@ type Options struct {
 	Program string       // how a second process is told who has the directory, such as "muster serve"
 	FS      vfs.FS       // nil: the operating system's; tests put a failing one here
 
+	TableFiles int // that are kept open at most, each a descriptor; 0: 256
+
 	memTable uint64 // 0: memTableBytes; tests that want flushes make it small
 }
 
@@ -41,7 +43,7 @@ func (options Options) tune(o *pebble.Options) {
 	o.CacheSize = cacheBytes
 	o.MemTableSize = cmp.Or(options.memTable, memTableBytes)
 	o.MemTableStopWritesThreshold = 4
-	o.MaxOpenFiles = 256
+	o.MaxOpenFiles = cmp.Or(options.TableFiles, 256)
 	// Keys only grow, so tables never overlap and compactions move them without rewriting; compression would be the
 	// larger part of what an append costs, for bytes that the next trim drops.
 	o.ApplyCompressionSettings(func() pebble.DBCompressionSettings { return pebble.DBCompressionNone })

@@ -1,0 +1,322 @@
+package connlimit
+
+import (
+	"container/list"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Config is what a Limiter needs.
+type Config struct {
+	Limits Limits // as Derive gives them
+
+	// Exempt are addresses that many clients share, such as trusted proxies: they are not bounded by address.
+	Exempt []netip.Prefix
+
+	Log *slog.Logger
+	Now func() time.Time // nil: time.Now
+}
+
+// Limiter counts the connections of all ports of a process.
+type Limiter struct {
+	config Config
+	limits Limits
+
+	refused [reasons]atomic.Uint64
+	evicted [reasons]atomic.Uint64
+
+	mu       sync.Mutex
+	conns    map[*Conn]struct{}
+	networks map[netip.Prefix]*network
+	crowds   crowds
+	unproven int
+	doors    [doors]int
+	logged   time.Time // when the log last told of a full limit
+	silent   int       // refused and evicted since then
+}
+
+// reason is the limit that a connection was refused or closed for.
+type reason int
+
+const (
+	byTotal reason = iota
+	byUnproven
+	byAddress
+	byNetwork
+	byDoor
+	reasons
+)
+
+var reasonNames = [reasons]string{"total", "unproven", "address", "network", "door"}
+
+// busyGrace is how long an unproven connection whose request is being answered is spared for a newcomer from the same
+// network. Signing in takes milliseconds; without it a crowd of honest clients that all return at once would press each
+// other out.
+const busyGrace = 5 * time.Second
+
+// New makes a Limiter.
+func New(c Config) *Limiter {
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Limiter{config: c, limits: c.Limits, conns: map[*Conn]struct{}{}, networks: map[netip.Prefix]*network{}}
+}
+
+// Limits are the limits in force.
+func (l *Limiter) Limits() Limits { return l.limits }
+
+// Conn is one counted connection.
+type Conn struct {
+	limiter *Limiter
+	host    *host
+	exempt  bool
+	drop    func() // closes the connection
+	since   time.Time
+
+	proven    atomic.Bool
+	busy      atomic.Bool  // a request is being answered
+	idleSince atomic.Int64 // Unix nanoseconds of the last answer's end
+
+	onProven func()
+
+	// These are guarded by limiter.mu.
+	door  Door
+	gone  bool
+	place *list.Element // in host.unproven
+}
+
+// Admit counts a new connection from an address, or refuses it with nil. It may close another connection in its favour.
+// drop closes the connection at once and may be called from any goroutine; proven, which may be nil, is called when the
+// connection presents a credential.
+func (l *Limiter) Admit(from netip.Addr, drop, proven func()) *Conn {
+	c := &Conn{limiter: l, drop: drop, onProven: proven, since: l.config.Now()}
+	l.mu.Lock()
+	networkKey, hostKey := keysOf(from)
+	n := l.networks[networkKey]
+	if n == nil {
+		n = &network{key: networkKey}
+		l.networks[networkKey] = n
+	}
+	c.host = n.host(hostKey)
+	c.exempt = slices.ContainsFunc(l.config.Exempt, func(p netip.Prefix) bool { return p.Contains(hostKey.Addr()) || p.Contains(from.Unmap()) })
+	victim, why, full := l.makeRoom(c)
+	if full && victim == nil {
+		l.tidy(c.host)
+		l.note(&l.refused[why], why)
+		l.mu.Unlock()
+		return nil
+	}
+	if victim != nil {
+		l.remove(victim)
+		l.note(&l.evicted[why], why)
+	}
+	l.add(c)
+	l.mu.Unlock()
+	if victim != nil {
+		victim.drop()
+	}
+	return c
+}
+
+// makeRoom finds the limit that a new connection would break, and which connection has to go for it. One is enough for
+// all limits, since none is ever broken by more than one.
+func (l *Limiter) makeRoom(c *Conn) (victim *Conn, why reason, full bool) {
+	h, n, now := c.host, c.host.network, c.since
+	switch {
+	case !c.exempt && h.total >= l.limits.PerAddress:
+		return h.oldest(now, busyGrace), byAddress, true
+	case !c.exempt && n.key != h.key && n.total >= l.limits.PerNetwork:
+		return n.crowdedHost().oldest(now, busyGrace), byNetwork, true
+	case l.unproven >= l.limits.Unproven:
+		return l.fromLargestCrowd(n, now), byUnproven, true
+	case l.doors[HTTP] >= l.limits.Doors[HTTP]:
+		return l.anyIdle(n, now), byDoor, true
+	case len(l.conns) >= l.limits.Total:
+		return l.anyIdle(n, now), byTotal, true
+	}
+	return nil, 0, false
+}
+
+func (l *Limiter) anyIdle(newcomer *network, now time.Time) *Conn {
+	if victim := l.fromLargestCrowd(newcomer, now); victim != nil {
+		return victim
+	}
+	return l.idle(now)
+}
+
+// fromLargestCrowd is the oldest unproven connection of the network that has the most.
+func (l *Limiter) fromLargestCrowd(newcomer *network, now time.Time) *Conn {
+	most := l.crowds.most()
+	if most == nil {
+		return nil
+	}
+	grace := busyGrace
+	if most != newcomer && most.unproven > newcomer.unproven+1 {
+		grace = 0 // a crowd does not keep others out by keeping busy
+	}
+	return most.crowdedHost().oldest(now, grace)
+}
+
+// oldestTried is among how many of the oldest one is looked for that asks for nothing.
+const oldestTried = 32
+
+// oldest is the unproven connection that has waited longest, if possible one whose request is not being answered; nil when
+// all are younger than the grace and busy.
+func (h *host) oldest(now time.Time, grace time.Duration) *Conn {
+	first := h.unproven.Front()
+	for e, i := first, 0; e != nil && i < oldestTried; e, i = e.Next(), i+1 {
+		if c := e.Value.(*Conn); !c.busy.Load() {
+			return c
+		}
+	}
+	if first == nil || now.Sub(first.Value.(*Conn).since) < grace {
+		return nil
+	}
+	return first.Value.(*Conn)
+}
+
+const (
+	// idleTried is among how many proven connections the one is chosen that has been idle longest.
+	idleTried = 64
+	// idleMin spares clients that are about to send their next request.
+	idleMin = time.Second
+)
+
+// idle is a proven HTTP connection without a request. Its client opens another one when it needs it.
+func (l *Limiter) idle(now time.Time) *Conn {
+	var longest *Conn
+	tried := 0
+	for c := range l.conns {
+		if tried++; tried > idleTried {
+			break
+		}
+		if c.door != HTTP || c.busy.Load() || now.UnixNano()-c.idleSince.Load() < int64(idleMin) || !c.proven.Load() {
+			continue
+		}
+		if longest == nil || c.idleSince.Load() < longest.idleSince.Load() {
+			longest = c
+		}
+	}
+	return longest
+}
+
+func (l *Limiter) add(c *Conn) {
+	l.conns[c] = struct{}{}
+	l.doors[HTTP]++
+	c.host.total++
+	c.host.network.total++
+	l.unproven++
+	c.place = c.host.unproven.PushBack(c)
+	l.crowds.resize(c.host.network, 1)
+}
+
+// remove forgets a connection. l.mu is locked.
+func (l *Limiter) remove(c *Conn) {
+	if c.gone {
+		return
+	}
+	c.gone = true
+	l.leaveUnproven(c)
+	delete(l.conns, c)
+	l.doors[c.door]--
+	c.host.total--
+	c.host.network.total--
+	l.tidy(c.host)
+}
+
+func (l *Limiter) leaveUnproven(c *Conn) {
+	if c.place == nil {
+		return
+	}
+	c.host.unproven.Remove(c.place)
+	c.place = nil
+	l.unproven--
+	l.crowds.resize(c.host.network, -1)
+}
+
+// tidy lets go of addresses without connections.
+func (l *Limiter) tidy(h *host) {
+	if h.total > 0 {
+		return
+	}
+	h.network.forget(h)
+	if len(h.network.hosts) == 0 {
+		delete(l.networks, h.network.key)
+	}
+}
+
+// logEvery bounds what the log says of full limits.
+const logEvery = 10 * time.Second
+
+// note counts a connection that was refused or closed, and tells the log now and then. l.mu is locked.
+func (l *Limiter) note(counter *atomic.Uint64, why reason) {
+	counter.Add(1)
+	l.silent++
+	now := l.config.Now()
+	if now.Sub(l.logged) < logEvery {
+		return
+	}
+	l.config.Log.Warn("a limit of connections is reached", "limit", reasonNames[why], "refusedOrClosed", l.silent,
+		"connections", len(l.conns), "unproven", l.unproven)
+	l.logged, l.silent = now, 0
+}
+
+// Prove records that the connection presented a credential that was accepted. It may be called any number of times.
+func (c *Conn) Prove() {
+	if c == nil || c.proven.Load() {
+		return
+	}
+	l := c.limiter
+	l.mu.Lock()
+	first := c.proven.CompareAndSwap(false, true)
+	if first && !c.gone {
+		l.leaveUnproven(c)
+	}
+	l.mu.Unlock()
+	if first && c.onProven != nil {
+		c.onProven()
+	}
+}
+
+// Proven reports whether the connection has presented a credential.
+func (c *Conn) Proven() bool { return c.proven.Load() }
+
+// Busy records that a request is being answered, or that its answer has been given.
+func (c *Conn) Busy(busy bool) {
+	if !busy {
+		c.idleSince.Store(time.Now().UnixNano())
+	}
+	c.busy.Store(busy)
+}
+
+// use moves the connection to a door, unless that is full.
+func (c *Conn) use(door Door) bool {
+	l := c.limiter
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case c.gone || c.door == door:
+		return true // a connection that is gone shows at the next read or write
+	case door != HTTP && l.doors[door] >= l.limits.Doors[door]:
+		l.note(&l.refused[byDoor], byDoor)
+		return false
+	}
+	l.doors[c.door]--
+	c.door = door
+	l.doors[door]++
+	return true
+}
+
+// Release forgets the connection, which is closed. It may be called any number of times.
+func (c *Conn) Release() {
+	c.limiter.mu.Lock()
+	defer c.limiter.mu.Unlock()
+	c.limiter.remove(c)
+}

@@ -1,0 +1,230 @@
+package connlimit
+
+import (
+	"fmt"
+	"net/netip"
+	"testing"
+	"time"
+)
+
+// port admits connections in a test.
+type port struct {
+	*Limiter
+	t   *testing.T
+	now time.Time
+}
+
+func newPort(t *testing.T, descriptors int, wanted Limits, exempt ...string) *port {
+	t.Helper()
+	limits, err := Derive(descriptors, wanted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &port{t: t, now: time.Unix(1_000_000, 0)}
+	var prefixes []netip.Prefix
+	for _, text := range exempt {
+		prefixes = append(prefixes, netip.MustParsePrefix(text))
+	}
+	p.Limiter = New(Config{Limits: limits, Exempt: prefixes, Now: func() time.Time { return p.now }})
+	return p
+}
+
+type client struct {
+	*Conn
+	dropped bool
+}
+
+// connect returns nil when the connection is refused.
+func (p *port) connect(from string) *client {
+	p.t.Helper()
+	p.now = p.now.Add(time.Millisecond)
+	x := &client{}
+	x.Conn = p.Admit(netip.MustParseAddr(from), func() { x.dropped = true }, nil)
+	if x.Conn == nil {
+		return nil
+	}
+	return x
+}
+
+func (p *port) mustConnect(from string) *client {
+	p.t.Helper()
+	x := p.connect(from)
+	if x == nil {
+		p.t.Fatalf("connection from %s: refused, %+v", from, p.Stats())
+	}
+	return x
+}
+
+func TestLimitsAreDerivedFromDescriptors(t *testing.T) {
+	for _, c := range []struct {
+		descriptors                          int
+		total, unproven, perAddress, reserve int
+		journal, archive                     int
+	}{
+		{1024, 768, 576, 192, 256, 64, 128},
+		{20_000, 18_976, 14_232, 4744, 1024, 256, 500},
+		{1 << 20, 100_000, 75_000, 25_000, 1024, 256, 500},
+	} {
+		l, err := Derive(c.descriptors, Limits{})
+		r := ReserveOf(c.descriptors)
+		if err != nil || l.Total != c.total || l.Unproven != c.unproven || l.PerAddress != c.perAddress ||
+			r != (Reserve{c.reserve, c.journal, c.archive}) {
+			t.Errorf("%d descriptors: got %+v, %+v, %v, want %+v", c.descriptors, l, r, err, c)
+		}
+	}
+	if _, err := Derive(200, Limits{}); err == nil {
+		t.Error("200 descriptors: want an error")
+	}
+	if _, err := Derive(1024, Limits{Total: 1000}); err == nil {
+		t.Error("a total without the reserve: want an error")
+	}
+	if l, err := Derive(1024, Limits{Total: 100, Unproven: 5000, PerAddress: 7}); err != nil || l.Unproven != 100 || l.PerAddress != 7 || l.PerNetwork != 14 {
+		t.Errorf("limits of an operator's own: got %+v, %v", l, err)
+	}
+}
+
+// Anonymous connections from one address press out themselves. Other addresses, and connections with credentials, do not
+// notice.
+func TestAFloodFromOneAddressPressesOutItself(t *testing.T) {
+	p := newPort(t, 1024, Limits{PerAddress: 2000})
+	signed, waiting := p.mustConnect("192.0.2.1"), p.mustConnect("192.0.2.1")
+	signed.Prove()
+	var flood []*client
+	for range 5000 {
+		flood = append(flood, p.mustConnect("198.51.100.7"))
+	}
+	if s := p.Stats(); s.Unproven < p.Limits().Unproven-1 || s.Unproven > p.Limits().Unproven {
+		t.Errorf("after a flood: %+v, want as many as %+v", s, p.Limits())
+	}
+	if signed.dropped || waiting.dropped || !flood[0].dropped || flood[len(flood)-1].dropped {
+		t.Errorf("dropped: signed %t, waiting %t, first %t and last %t of the flood; want the first alone",
+			signed.dropped, waiting.dropped, flood[0].dropped, flood[len(flood)-1].dropped)
+	}
+	for range 500 { // proven ones, for which the flood makes room
+		p.mustConnect("192.0.2.2").Prove()
+	}
+	if s := p.Stats(); s.Open > p.Limits().Total {
+		t.Errorf("%d connections, want at most %d", s.Open, p.Limits().Total)
+	}
+	if waiting.dropped {
+		t.Error("an unproven connection was dropped while another address had hundreds")
+	}
+}
+
+func TestAnAddressHasItsShare(t *testing.T) {
+	p := newPort(t, 1024, Limits{PerAddress: 10}, "203.0.113.0/24")
+	for range 10 {
+		p.mustConnect("192.0.2.1").Prove()
+	}
+	if p.connect("192.0.2.1") != nil {
+		t.Error("an eleventh connection from one address: want it refused")
+	}
+	p.mustConnect("192.0.2.2")
+	for range 100 {
+		p.mustConnect("203.0.113.9").Prove() // exempt
+	}
+	// IPv6: a /64 has what an address has, a /56 twice as much.
+	for i := range 10 {
+		p.mustConnect(fmt.Sprintf("2001:db8:0:1::%d", i+1)).Prove()
+	}
+	if p.connect("2001:db8:0:1::ffff") != nil {
+		t.Error("an eleventh connection from one /64: want it refused")
+	}
+	for i := range 10 {
+		p.mustConnect(fmt.Sprintf("2001:db8:0:%d::1", i+2)).Prove()
+	}
+	if p.connect("2001:db8:0:f0::1") != nil {
+		t.Error("a twenty-first connection from one /56: want it refused")
+	}
+	p.mustConnect("2001:db8:0:100::1") // another /56
+}
+
+// When thousands of honest clients return at once, those whose requests are being answered are not pressed out by others of
+// the same network, but are when they keep others out.
+func TestRequestsUnderWayAreSpared(t *testing.T) {
+	p := newPort(t, 1024, Limits{PerAddress: 2000})
+	var busy []*client
+	for range p.Limits().Unproven {
+		x := p.mustConnect("198.51.100.7")
+		x.Busy(true)
+		busy = append(busy, x)
+	}
+	if p.connect("198.51.100.7") != nil {
+		t.Error("a newcomer pressed out a request of the same network")
+	}
+	p.mustConnect("192.0.2.1")
+	if !busy[0].dropped || busy[1].dropped {
+		t.Errorf("dropped: first %t, second %t; want only the first, for another network", busy[0].dropped, busy[1].dropped)
+	}
+	p.now = p.now.Add(2 * busyGrace)
+	p.mustConnect("198.51.100.7") // in place of one that has been busy for too long
+}
+
+func TestIdleConnectionsMakeRoom(t *testing.T) {
+	p := newPort(t, 1024, Limits{PerAddress: 2000})
+	var all []*client
+	for range p.Limits().Doors[HTTP] {
+		x := p.mustConnect("192.0.2.1")
+		x.Prove()
+		x.Busy(true)
+		all = append(all, x)
+	}
+	if p.connect("192.0.2.2") != nil {
+		t.Error("all connections are proven and busy: want a newcomer refused")
+	}
+	for _, x := range all {
+		x.busy.Store(false)
+		x.idleSince.Store(p.now.Add(-time.Minute).UnixNano())
+	}
+	p.mustConnect("192.0.2.2")
+}
+
+func TestDoorsHaveTheirShares(t *testing.T) {
+	p := newPort(t, 1024, Limits{Doors: [doors]int{EventStreams: 2}})
+	a, b, c := p.mustConnect("192.0.2.1"), p.mustConnect("192.0.2.1"), p.mustConnect("192.0.2.1")
+	if !a.use(EventStreams) || !b.use(EventStreams) || c.use(EventStreams) {
+		t.Error("want two event streams and no third")
+	}
+	a.use(HTTP)
+	if !c.use(EventStreams) {
+		t.Error("a place that was left is not given again")
+	}
+	b.Release()
+	b.Release()
+	a.Release()
+	c.Release()
+	if s := p.Stats(); s != (Stats{}) || len(p.networks) != 0 || p.crowds.most() != nil || p.Limiter.doors != [doors]int{} {
+		t.Errorf("after all have gone: %+v, %d networks, doors %v", s, len(p.networks), p.Limiter.doors)
+	}
+}
+
+// Addresses of connections that were refused leave nothing behind.
+func TestRefusedAddressesAreForgotten(t *testing.T) {
+	p := newPort(t, 1024, Limits{Total: 64, Doors: [doors]int{HTTP: 64}})
+	for i := range 64 {
+		x := p.mustConnect(fmt.Sprintf("192.0.2.%d", i))
+		x.Prove()
+		x.Busy(true)
+	}
+	for i := range 250 {
+		if p.connect(fmt.Sprintf("198.51.100.%d", i)) != nil {
+			t.Fatal("want it refused")
+		}
+	}
+	if len(p.networks) != 64 {
+		t.Errorf("%d networks are remembered, want 64", len(p.networks))
+	}
+}
+
+func BenchmarkAdmitUnderAttack(b *testing.B) {
+	limits, _ := Derive(20_000, Limits{PerAddress: 1 << 20})
+	l := New(Config{Limits: limits})
+	from := make([]netip.Addr, 1<<16)
+	for i := range from {
+		from[i] = netip.AddrFrom4([4]byte{10, byte(i >> 8), byte(i), 1})
+	}
+	b.ReportAllocs()
+	for i := range b.N {
+		l.Admit(from[i%len(from)], func() {}, nil)
+	}
+}
