@@ -49,18 +49,71 @@ func fillDisk(t *testing.T, dir string) string {
 	return path
 }
 
-// The disk becomes full under load: writes are answered with an error that says why, what was acknowledged is there
-// after a restart with space, and the service works again.
-func TestFullDisk(t *testing.T) {
+// The disk becomes full under load, again and again: writes are refused as long as there is no space, with an error that
+// clients try again after, and go on by themselves afterwards. What was acknowledged is there, now and after a restart.
+func TestAttackFullDisk(t *testing.T) {
 	t.Parallel()
 	s := newService(t)
+	smallDisk(t, s.data, 256<<20)
+	t.Cleanup(s.kill) // before the disk goes
+	s.start()
+	p := s.prepare()
+	server := p.dial("process-1", "")
+	id := server.host(t, 10_000)
+	var told []string
+	reserve := func() error {
+		out, err := p.api().CreatePlayerSession(t.Context(), &gamelift.CreatePlayerSessionInput{
+			GameSessionId: &id, PlayerId: aws.String(strconv.Itoa(len(told))), PlayerData: aws.String(strings.Repeat("x", 2048))})
+		if err == nil {
+			told = append(told, *out.PlayerSession.PlayerSessionId)
+		}
+		return err
+	}
+	pid := s.cmd.Process.Pid
+	for range 3 {
+		for range 20 {
+			must(t, reserve())
+		}
+		ballast := fillDisk(t, s.data)
+		var refusal error
+		for refusal == nil {
+			refusal = reserve()
+		}
+		if !hasCode(refusal, "ThrottlingException") && !hasCode(refusal, "ServiceUnavailableException") {
+			t.Errorf("a write on a full disk: got %v, want an error that clients try again after", refusal)
+		}
+		if why := p.unwell(); !strings.Contains(why, "no space") {
+			t.Errorf("/healthz says %q, want it to say why", why)
+		}
+		must(t, os.Remove(ballast))
+		eventually(t, "writes after there is space again", func() bool { return reserve() == nil })
+		s.staysHealthy()
+	}
+	if s.cmd.Process.Pid != pid || s.cmd.ProcessState != nil {
+		t.Error("the process ended; want it to go on by itself")
+	}
+	for _, psess := range told {
+		p.playerSession(psess)
+	}
+	p.kill()
+	p.start()
+	for _, psess := range told {
+		p.playerSession(psess)
+	}
+}
+
+// A write that found no space in the middle is not tried again: nobody knows what of it is durable. The run ends, and
+// once there is space the next one begins from the journal, in the same process.
+func TestAttackFullDiskInTheMiddleOfAWrite(t *testing.T) {
+	t.Parallel()
+	s := newService(t, "--disk-reserve", "0") // so that nothing is refused before it fails
 	smallDisk(t, s.data, 256<<20)
 	t.Cleanup(s.kill) // before the disk goes
 	s.start()
 	checkDiskFault(t, s.prepare(), func() (end func()) {
 		ballast := fillDisk(t, s.data)
 		return func() { must(t, os.Remove(ballast)) }
-	})
+	}, true)
 }
 
 // A disk that fails in another way, without any right: no file may grow beyond a limit.
@@ -77,7 +130,7 @@ func TestFailingDisk(t *testing.T) {
 			t.Fatalf("prlimit: %v %s", err, out)
 		}
 		return func() {} // the limit goes with the process
-	})
+	}, false)
 }
 
 // unwell waits until the service says that it is not well, and why.
@@ -95,7 +148,8 @@ func (s *service) unwell() (why string) {
 	return why
 }
 
-func checkDiskFault(t *testing.T, p *place, fault func() (end func())) {
+// checkDiskFault breaks the disk. The service may recover by itself, or has to be started again.
+func checkDiskFault(t *testing.T, p *place, fault func() (end func()), recovers bool) {
 	t.Helper()
 	server := p.dial("process-1", "")
 	id := server.host(t, 200)
@@ -137,9 +191,16 @@ func checkDiskFault(t *testing.T, p *place, fault func() (end func())) {
 		t.Errorf("the log does not say why:\n%s", p.logs.tail(10))
 	}
 
-	p.kill()
-	end()
-	p.start()
+	if recovers {
+		end()
+		_, err := p.logs.until(t.Context(), "the next one begins from the journal")
+		must(t, err)
+		p.staysHealthy()
+	} else {
+		p.kill()
+		end()
+		p.start()
+	}
 	server.connect()
 	must(t, server.Heartbeat(t.Context(), true))
 	for _, psess := range told {

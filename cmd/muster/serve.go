@@ -19,8 +19,8 @@ type serveCommand struct {
 	settings.Settings
 }
 
-// Run serves until ctx ends or the port is lost. A journal that fails does not end it: reads go on, writes say why, and
-// so does /healthz.
+// Run serves until ctx ends or the port is lost. A journal that fails does not end it: requests are answered with an error,
+// and /healthz says that the service does not work. When the reason was a shortage, it goes on once that is over.
 func (c *serveCommand) Run(ctx context.Context) error {
 	if err := c.Check(); err != nil {
 		return err
@@ -40,24 +40,53 @@ func (c *serveCommand) Run(ctx context.Context) error {
 		return err
 	}
 	defer stopProfiler()
+	for {
+		again, err := c.runOnce(ctx, log, began)
+		if err != nil || !again {
+			return err
+		}
+		began = time.Now()
+	}
+}
+
+// runOnce runs the service until ctx ends, the port is lost, or a shortage of space or descriptors that made its store fail
+// is over: then another run goes on where the journal ends.
+func (c *serveCommand) runOnce(ctx context.Context, log *slog.Logger, began time.Time) (again bool, err error) {
 	s, err := service.Start(ctx, c.Settings, log)
 	if err != nil {
-		return err
+		return false, err
 	}
 	log.Info("listening", "address", s.Addr().String(), "publicUrl", s.PublicURL(), "data", c.Data, "version", versionText(),
 		"took", time.Since(began).Round(time.Millisecond), "heapBytes", liveHeap(int64(c.HeapFloor), c.GCPercent))
+	run, end := context.WithCancel(ctx)
+	recovered := make(chan bool, 1)
+	go func() { recovered <- s.Recoverable(run) }()
+	defer func() {
+		end()
+		<-recovered
+	}()
 	select {
 	case <-ctx.Done():
 		log.Info("stopping")
+	case again = <-recovered:
+		recovered <- again // for whoever waits for its end
+		if again {
+			log.Warn("there is room again: the failed run ends, and the next one begins from the journal", "failure", s.Err())
+			c.Listen = s.Addr().String() // also when the port was any
+			if err := s.Stop(context.WithoutCancel(ctx)); err != nil {
+				log.Info("the failed run ended", "err", err)
+			}
+			return true, nil
+		}
 	case err := <-s.Served():
 		_ = s.Stop(context.WithoutCancel(ctx)) // the reason below is the one that matters
-		return fmt.Errorf("the port is lost: %w", err)
+		return false, fmt.Errorf("the port is lost: %w", err)
 	}
 	if err := s.Stop(context.WithoutCancel(ctx)); err != nil {
-		return fmt.Errorf("stop: %w", err)
+		return false, fmt.Errorf("stop: %w", err)
 	}
 	log.Info("stopped")
-	return nil
+	return false, nil
 }
 
 // liveHeap is the heap in use without the floor's block.

@@ -28,6 +28,7 @@ type Config struct {
 // DB is an open database. Writes to it may seem to succeed after a failure: Err decides.
 type DB struct {
 	*pebble.DB
+	dir   string
 	stop  *failstop
 	lock  *pebble.Lock
 	close func() error
@@ -108,7 +109,9 @@ func open(files vfs.FS, dir string, log *slog.Logger, lock *pebble.Lock, tune fu
 	if err := checkTail(files, dir); err != nil {
 		return nil, err
 	}
-	stop := newFailstop(files, func(f *Failure) {
+	short := &shortages{dir: dir, log: log, closing: make(chan struct{})}
+	short.giveUp = sync.OnceFunc(func() { close(short.closing) })
+	stop := newFailstop(files, short, func(f *Failure) {
 		log.Error("the database failed and writes nothing more", "dir", dir, "doing", f.Doing, "error", f.Err)
 	})
 	options := &pebble.Options{}
@@ -123,7 +126,7 @@ func open(files vfs.FS, dir string, log *slog.Logger, lock *pebble.Lock, tune fu
 	options.L0StopWritesThreshold = 1 << 20
 
 	opened, err := openRecovered(dir, options)
-	db := &DB{DB: opened, stop: stop, lock: lock}
+	db := &DB{DB: opened, dir: dir, stop: stop, lock: lock}
 	db.close = sync.OnceValue(db.closeOnce)
 	if err == nil && db.Err() != nil {
 		err = db.Err()
@@ -137,6 +140,7 @@ func open(files vfs.FS, dir string, log *slog.Logger, lock *pebble.Lock, tune fu
 		}
 		return nil, err
 	}
+	short.opened.Store(true)
 	return db, nil
 }
 
@@ -170,6 +174,12 @@ func (db *DB) Explain(err error) error {
 		return err
 	}
 	return failure
+}
+
+// FreeSpace is how many bytes may still be written to the disk of the database; not ok where the system does not tell.
+func (db *DB) FreeSpace() (bytes uint64, ok bool) {
+	usage, err := db.stop.FS.GetDiskUsage(db.dir)
+	return usage.AvailBytes, err == nil
 }
 
 // FlushAll makes everything that was applied durable. Unlike Flush it does not wait for a flush that cannot end any more.
@@ -210,6 +220,7 @@ func (db *DB) closeOnce() error {
 	db.life.Lock()
 	db.life.closed = true
 	db.life.Unlock()
+	db.StopWaiting()
 	db.life.users.Wait()
 	err := db.DB.Close()
 	if lockErr := db.lock.Close(); err == nil {

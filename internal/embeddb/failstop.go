@@ -18,15 +18,22 @@ import (
 // reaches the disk: writes, syncs, renames and removals seem to succeed and do nothing. The disk stays as it was at
 // that moment, as after a power cut, which is a state that opening again knows how to handle. DB.Err says what
 // happened; whoever writes asks it before trusting a success.
+//
+// A shortage of descriptors or space is waited out where nothing is half written: when a file cannot be created, opened or
+// renamed, and when a table cannot grow, to which nothing refers before it is whole and synced. A write to the log or the
+// manifest, or any sync, is never tried again: nobody knows what of it is durable.
 type failstop struct {
 	vfs.FS
+	short  *shortages
 	first  atomic.Pointer[Failure]
 	failed chan struct{}  // closed with the first failure
 	onset  func(*Failure) // called once, by whoever met the failure; must not block
 }
 
-func newFailstop(files vfs.FS, onset func(*Failure)) *failstop {
-	return &failstop{FS: files, failed: make(chan struct{}), onset: onset}
+func newFailstop(files vfs.FS, short *shortages, onset func(*Failure)) *failstop {
+	failed := make(chan struct{})
+	short.failed = failed
+	return &failstop{FS: files, short: short, failed: failed, onset: onset}
 }
 
 // Failure is the first thing that went wrong below a database. Nothing was written after it.
@@ -58,10 +65,15 @@ func (s *failstop) do(what, name string, write func() error) {
 	}
 }
 
+// patiently is do for what leaves nothing behind when a shortage stops it.
+func (s *failstop) patiently(what, name string, write func() error) {
+	s.do(what, name, func() error { return s.short.patiently(what, name, write) })
+}
+
 // open runs what gives a file to write to, or gives one that swallows everything.
 func (s *failstop) open(what, name string, create func() (vfs.File, error)) (vfs.File, error) {
 	var file vfs.File
-	s.do(what, name, func() (err error) {
+	s.patiently(what, name, func() (err error) {
 		file, err = create()
 		return err
 	})
@@ -71,7 +83,16 @@ func (s *failstop) open(what, name string, create func() (vfs.File, error)) (vfs
 	if strings.HasSuffix(name, ".log") {
 		file = withRoom(file)
 	}
-	return &failstopFile{File: file, stop: s, name: name}, nil
+	return &failstopFile{File: file, stop: s, name: name, table: strings.HasSuffix(name, ".sst")}, nil
+}
+
+// Open gives a file to read. A reader that finds no descriptor waits for one: to a compaction the error would be final.
+func (s *failstop) Open(name string, opts ...vfs.OpenOption) (file vfs.File, err error) {
+	err = s.short.patiently("open", name, func() (err error) {
+		file, err = s.FS.Open(name, opts...)
+		return err
+	})
+	return file, err
 }
 
 func (s *failstop) Create(name string, category vfs.DiskWriteCategory) (vfs.File, error) {
@@ -83,14 +104,26 @@ func (s *failstop) OpenReadWrite(name string, category vfs.DiskWriteCategory, op
 }
 
 func (s *failstop) ReuseForWrite(oldname, newname string, category vfs.DiskWriteCategory) (vfs.File, error) {
+	renamed := false
 	return s.open("reuse "+oldname+" as", newname, func() (vfs.File, error) {
-		return s.FS.ReuseForWrite(oldname, newname, category)
+		if renamed {
+			return s.FS.OpenReadWrite(newname, category)
+		}
+		file, err := s.FS.ReuseForWrite(oldname, newname, category)
+		if err != nil && IsShortage(err) { // it renames before it opens
+			_, statErr := s.FS.Stat(newname)
+			renamed = statErr == nil
+		}
+		return file, err
 	})
 }
 
 // OpenDir gives a directory, whose Sync makes renames and new names durable.
-func (s *failstop) OpenDir(name string) (vfs.File, error) {
-	dir, err := s.FS.OpenDir(name)
+func (s *failstop) OpenDir(name string) (dir vfs.File, err error) {
+	err = s.short.patiently("open directory", name, func() (err error) {
+		dir, err = s.FS.OpenDir(name)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -98,17 +131,17 @@ func (s *failstop) OpenDir(name string) (vfs.File, error) {
 }
 
 func (s *failstop) Link(oldname, newname string) error {
-	s.do("link "+oldname+" to", newname, func() error { return s.FS.Link(oldname, newname) })
+	s.patiently("link "+oldname+" to", newname, func() error { return s.FS.Link(oldname, newname) })
 	return nil
 }
 
 func (s *failstop) Rename(oldname, newname string) error {
-	s.do("rename "+oldname+" to", newname, func() error { return s.FS.Rename(oldname, newname) })
+	s.patiently("rename "+oldname+" to", newname, func() error { return s.FS.Rename(oldname, newname) })
 	return nil
 }
 
 func (s *failstop) MkdirAll(dir string, perm os.FileMode) error {
-	s.do("make directory", dir, func() error { return s.FS.MkdirAll(dir, perm) })
+	s.patiently("make directory", dir, func() error { return s.FS.MkdirAll(dir, perm) })
 	return nil
 }
 
@@ -131,12 +164,23 @@ func (s *failstop) Unwrap() vfs.FS { return s.FS }
 
 type failstopFile struct {
 	vfs.File
-	stop *failstop
-	name string
+	stop  *failstop
+	name  string
+	table bool // nothing refers to the file before it is whole and synced
 }
 
 func (f *failstopFile) Write(p []byte) (int, error) {
-	f.stop.do("write", f.name, func() error { _, err := f.File.Write(p); return err })
+	rest := p
+	write := func() error {
+		n, err := f.File.Write(rest)
+		rest = rest[min(max(n, 0), len(rest)):]
+		return err
+	}
+	if f.table {
+		f.stop.patiently("write", f.name, write)
+	} else {
+		f.stop.do("write", f.name, write)
+	}
 	return len(p), nil
 }
 

@@ -46,7 +46,7 @@ func (e *Engine) commitOne(ctx context.Context, spare **Group, unsaved *int64) b
 	signal(e.taken)
 
 	if err := e.config.Journal.Append(context.WithoutCancel(ctx), g.Number, g.Batch); err != nil {
-		e.log.Error("the journal failed; no more writes until a restart", "entry", g.Number, "err", err)
+		e.log.Error("the journal failed; no more writes before it is opened again", "entry", g.Number, "err", err)
 		e.failGroup(g, err)
 		return false
 	}

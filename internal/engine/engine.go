@@ -3,7 +3,8 @@
 // once its group is durable.
 //
 // A failed append is final: nobody knows what of it is durable, so what memory holds beyond it is void. The engine stops
-// and says so; a new one begins from the journal.
+// and says so; a new one begins from the journal. While the owner says that there is no room to write, the engine refuses
+// changes before it decides them, so that none has to fail.
 package engine
 
 import (
@@ -38,6 +39,7 @@ type Config struct {
 	SnapshotEvery int64            // bytes of journal after which the next snapshot is taken; 0: DefaultSnapshotEvery
 	EndedLinger   time.Duration    // how long what has ended stays in memory; 0: DefaultEndedLinger
 	Retention     time.Duration    // how long the archive keeps it; 0: DefaultRetention
+	Short         func() error     // why no new changes may be taken for now, such as a full disk; nil: nobody tells
 	QueueMax      int              // commands that may wait; more are refused as Overloaded; 0: DefaultQueueMax
 }
 
@@ -59,6 +61,9 @@ func (c *Config) setDefaults() {
 	}
 	if c.Now == nil {
 		c.Now = time.Now
+	}
+	if c.Short == nil {
+		c.Short = func() error { return nil }
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
@@ -201,10 +206,23 @@ func (e *Engine) Do(ctx context.Context, cmd cell.Command) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
+	if e.config.Short() != nil && !hasHappened(cmd) {
+		return domain.Refuse(domain.Overloaded, "the service has no room to record changes at the moment")
+	}
 	if claim, ok := cell.ClaimIn(cmd); ok {
 		return e.doClaim(ctx, cmd, claim)
 	}
 	return e.submit(cmd)
+}
+
+// hasHappened reports whether a command tells what refusing it would not undo: connections that came and went, and signs of
+// life. These are small, and are taken as long as they can be written.
+func hasHappened(cmd cell.Command) bool {
+	switch cmd.(type) {
+	case *cell.Resume, *cell.ConnectProcess, *cell.LoseLink, *cell.SettleProcess, *cell.ReportHealth, *cell.AttachStream, *cell.LoseStream, *cell.PollEvents:
+		return true
+	}
+	return false
 }
 
 func (e *Engine) submit(cmd cell.Command) error {

@@ -277,6 +277,10 @@ func (e *Engine) archiveEnded(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
+		if e.config.Short() != nil && asked == nil { // what has ended stays in memory until there is room
+			timer.Reset(archiveRetry)
+			continue
+		}
 		next := archiveEvery
 		full, err := e.archiveSome(ctx)
 		for full && asked != nil && err == nil {
@@ -291,7 +295,7 @@ func (e *Engine) archiveEnded(ctx context.Context) {
 			return
 		case errors.Is(err, archive.ErrFailed):
 			// It stays failed until it is opened again, and memory has no room for all that will end.
-			e.log.Error("the archive failed; no more writes until a restart", "err", err)
+			e.log.Error("the archive failed; no more writes before it is opened again", "err", err)
 			e.fail(err)
 			return
 		case err != nil:

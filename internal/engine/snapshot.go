@@ -17,7 +17,7 @@ type pendingSnapshot struct {
 // freezeIfDue takes a snapshot when enough journal has gathered. The state is that after g: the next group is empty.
 func (e *Engine) freezeIfDue(g *Group, unsaved *int64) *pendingSnapshot {
 	*unsaved += int64(len(g.Batch))
-	if *unsaved < e.config.SnapshotEvery || len(e.snapshots) > 0 || e.saving.Load() {
+	if *unsaved < e.config.SnapshotEvery || len(e.snapshots) > 0 || e.saving.Load() || e.config.Short() != nil {
 		return nil
 	}
 	*unsaved = 0
@@ -44,7 +44,7 @@ func (e *Engine) saveSnapshots(ctx context.Context) {
 
 func (e *Engine) saveSnapshot(ctx context.Context, s *pendingSnapshot) {
 	began := time.Now()
-	err := e.config.Journal.SaveSnapshot(ctx, s.at, func(w io.Writer) error { return s.frozen.Write(w) })
+	err := e.config.Journal.SaveSnapshot(ctx, s.at, func(w io.Writer) error { return s.frozen.Write(whileRoom{w, e.config.Short}) })
 	if err == nil {
 		err = e.config.Journal.Trim(ctx, s.at+1)
 	}
@@ -56,4 +56,17 @@ func (e *Engine) saveSnapshot(ctx context.Context, s *pendingSnapshot) {
 		e.log.Info("snapshot saved", "entry", s.at, "took", time.Since(began).Round(time.Millisecond),
 			"writersStopped", time.Duration(e.freezeTook.Load()))
 	}
+}
+
+// whileRoom ends a snapshot when space runs short: the journal needs what is left.
+type whileRoom struct {
+	io.Writer
+	short func() error
+}
+
+func (w whileRoom) Write(p []byte) (int, error) {
+	if err := w.short(); err != nil {
+		return 0, err
+	}
+	return w.Writer.Write(p)
 }

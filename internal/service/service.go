@@ -63,6 +63,7 @@ type Service struct {
 	metrics *metrics.Door
 	hooks   *playerhooks.Hooks // nil without any
 	limits  *connlimit.Limiter // of all ports
+	room    *room
 	port    *listen.Server
 	beside  []*listen.Server // for trusted servers and for operators of player flow
 	served  chan error
@@ -148,7 +149,7 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	core.Tokens = playerapi.ConnectionTokens(keys.CellSecret())
 	x.engine, err = engine.Open(ctx, engine.Config{
 		Journal: x.journal, Archive: x.archive, Cell: core, Log: log, Clock: x.clock,
-		SnapshotEvery: int64(s.SnapshotEvery), EndedLinger: s.EndedLinger,
+		SnapshotEvery: int64(s.SnapshotEvery), EndedLinger: s.EndedLinger, Short: x.room.Short,
 	})
 	if err != nil {
 		return nil, err
@@ -221,6 +222,7 @@ func (x *Service) openStores(files connlimit.Reserve) error {
 		return err
 	}
 	x.archive = a
+	x.room = watchRoom(uint64(x.settings.DiskReserve), x.log, j, a)
 	return nil
 }
 
@@ -292,7 +294,12 @@ func (x *Service) Addr() net.Addr { return x.port.Addr() }
 func (x *Service) PublicURL() string { return x.publicURL }
 
 // Err is nil while the service can do its work, and then the reason why it cannot.
-func (x *Service) Err() error { return x.engine.Err() }
+func (x *Service) Err() error {
+	if err := x.engine.Err(); err != nil {
+		return err
+	}
+	return x.room.Short()
+}
 
 // Engine is for tests in the same process, which look at what no door shows.
 func (x *Service) Engine() *engine.Engine { return x.engine }
@@ -356,8 +363,14 @@ func (x *Service) close(ctx context.Context) error {
 	if x.watch != nil {
 		x.watch.Close()
 	}
+	if x.room != nil {
+		x.room.stopWaiting()
+	}
 	if x.engine != nil {
 		errs = append(errs, x.engine.Close())
+	}
+	if x.room != nil {
+		x.room.close()
 	}
 	if x.archive != nil {
 		errs = append(errs, x.archive.Close())

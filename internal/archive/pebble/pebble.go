@@ -160,6 +160,15 @@ func damaged(err error) error {
 	return err
 }
 
+// Shortage is what the archive waits for, descriptors or space, and nil while it waits for nothing.
+func (a *Archive) Shortage() error { return a.db.Shortage() }
+
+// StopWaiting ends the waits for a shortage to end, with errors; before a Close for which others wait.
+func (a *Archive) StopWaiting() { a.db.StopWaiting() }
+
+// FreeSpace is how many bytes may still be written to the archive's disk; not ok where the system does not tell.
+func (a *Archive) FreeSpace() (bytes uint64, ok bool) { return a.db.FreeSpace() }
+
 // Close implements archive.Archive.
 func (a *Archive) Close() error {
 	if err := a.db.Close(); err != nil {

@@ -22,6 +22,7 @@ type Disk struct {
 	healing bool  // only that one fails
 	err     error // what it fails with
 	room    int64 // bytes that still fit; negative: as many as you like
+	noFiles bool  // no file can be created or opened
 	met     bool  // something has failed
 }
 
@@ -42,6 +43,30 @@ func (d *Disk) Fill(n int64) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.room = n
+}
+
+// NoDescriptors makes every creation and opening of a file fail with EMFILE, until it is taken back.
+func (d *Disk) NoDescriptors(none bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.noFiles = none
+}
+
+func (d *Disk) descriptor(name string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.noFiles {
+		d.met = true
+		return &os.PathError{Op: "open", Path: name, Err: syscall.EMFILE}
+	}
+	return nil
+}
+
+func (d *Disk) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
+	if err := d.descriptor(name); err != nil {
+		return nil, err
+	}
+	return d.FS.Open(name, opts...)
 }
 
 // Operations is how many there were.
@@ -84,6 +109,9 @@ func (d *Disk) operation(name string, bytes int) error {
 }
 
 func (d *Disk) file(name string, open func() (vfs.File, error)) (vfs.File, error) {
+	if err := d.descriptor(name); err != nil {
+		return nil, err
+	}
 	if err := d.operation(name, 0); err != nil {
 		return nil, err
 	}

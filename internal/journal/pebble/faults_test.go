@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync/atomic"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/musterhq/muster/internal/embeddb/embeddbtest"
 	"github.com/musterhq/muster/internal/journal"
@@ -193,4 +195,78 @@ func TestASnapshotWithoutRoomLeavesTheJournalUsable(t *testing.T) {
 	if names, _ := disk.List(disk.PathJoin(faultDir, "snapshots")); len(names) != 0 {
 		t.Errorf("files left of a snapshot that failed: %v", names)
 	}
+}
+
+// Without a descriptor for its next file the journal waits, says so, and goes on. Nothing is lost.
+func TestTheJournalWaitsForDescriptors(t *testing.T) {
+	disk := embeddbtest.NewDisk()
+	j, err := Open(onFaultyDisk(disk))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var appended atomic.Uint64
+	ended := make(chan error, 1)
+	disk.NoDescriptors(true)
+	const entries = 100 // several files
+	go func() {
+		for n := uint64(1); n <= entries; n++ {
+			if err := j.Append(t.Context(), n, faultBatch(n)); err != nil {
+				ended <- err
+				return
+			}
+			appended.Store(n)
+		}
+		ended <- nil
+	}()
+	for j.Shortage() == nil {
+		select {
+		case err := <-ended:
+			t.Fatalf("the appends ended with %v before the journal waited", err)
+		case <-time.After(time.Millisecond):
+		}
+	}
+	if err := j.Shortage(); !errors.Is(err, syscall.EMFILE) {
+		t.Errorf("what the journal waits for: got %v, want EMFILE", err)
+	}
+	if _, err := j.Last(t.Context()); err != nil {
+		t.Errorf("a journal that waits is usable: got %v", err)
+	}
+	disk.NoDescriptors(false)
+	if err := <-ended; err != nil {
+		t.Fatalf("append after the shortage: %v", err)
+	}
+	for j.Shortage() != nil {
+		time.Sleep(time.Millisecond)
+	}
+	crashed := disk.Crash()
+	if err := j.Close(); err != nil {
+		t.Error(err)
+	}
+	wantAcknowledged(t, disk, entries)
+	wantAcknowledged(t, crashed, entries)
+}
+
+// A journal that waits can be closed.
+func TestAJournalThatWaitsIsClosed(t *testing.T) {
+	disk := embeddbtest.NewDisk()
+	j, err := Open(onFaultyDisk(disk))
+	if err != nil {
+		t.Fatal(err)
+	}
+	disk.NoDescriptors(true)
+	var acknowledged atomic.Uint64
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for n := uint64(1); j.Append(t.Context(), n, faultBatch(n)) == nil; n++ {
+			acknowledged.Store(n)
+		}
+	}()
+	for j.Shortage() == nil {
+		time.Sleep(time.Millisecond)
+	}
+	_ = j.Close()
+	<-ended
+	disk.NoDescriptors(false)
+	wantAcknowledged(t, disk, acknowledged.Load())
 }

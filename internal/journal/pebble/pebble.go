@@ -179,6 +179,15 @@ func (j *Journal) Last(ctx context.Context) (uint64, error) {
 	return j.last.Load(), nil
 }
 
+// Shortage is what the journal waits for, descriptors or space, and nil while it waits for nothing.
+func (j *Journal) Shortage() error { return j.db.Shortage() }
+
+// StopWaiting ends the waits for a shortage to end, with errors; before a Close for which others wait.
+func (j *Journal) StopWaiting() { j.db.StopWaiting() }
+
+// FreeSpace is how many bytes may still be written to the journal's disk; not ok where the system does not tell.
+func (j *Journal) FreeSpace() (bytes uint64, ok bool) { return j.db.FreeSpace() }
+
 // Close implements journal.Journal.
 func (j *Journal) Close() error {
 	j.state.Lock()
@@ -188,6 +197,7 @@ func (j *Journal) Close() error {
 	}
 	j.state.closed = true
 	j.state.Unlock()
+	j.StopWaiting()
 
 	j.readers.Wait()
 	j.snapshots.saving.Lock()

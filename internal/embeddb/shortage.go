@@ -1,0 +1,102 @@
+package embeddb
+
+import (
+	"errors"
+	"log/slog"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// IsShortage reports whether an error says that the system has too little of something now, and may have more later: space on
+// the disk, or descriptors.
+func IsShortage(err error) bool {
+	for _, shortage := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EMFILE, syscall.ENFILE} {
+		if errors.Is(err, shortage) {
+			return true
+		}
+	}
+	if runtime.GOOS == "windows" {
+		const handleDiskFull, diskFull = syscall.Errno(39), syscall.Errno(112)
+		return errors.Is(err, handleDiskFull) || errors.Is(err, diskFull)
+	}
+	return false
+}
+
+// shortages lets operations wait that a shortage has stopped and that may be tried again, because they left nothing behind
+// that anyone relies on: a file was not created, or a file that nothing refers to yet does not grow.
+type shortages struct {
+	dir string
+	log *slog.Logger
+
+	opened  atomic.Bool   // an open database waits; one that is being opened fails, and its caller may try again
+	closing chan struct{} // ends all waits; closed by giveUp
+	giveUp  func()
+	failed  chan struct{} // so does a failure
+
+	mu      sync.Mutex
+	waiting int
+	first   error // what the longest wait is for; nil when nothing waits
+}
+
+// A wait doubles up to the longest.
+const (
+	shortageWait    = 5 * time.Millisecond
+	shortageWaitMax = 500 * time.Millisecond
+)
+
+// patiently repeats an operation while a shortage stops it, and gives the error that ends it.
+func (s *shortages) patiently(doing, name string, try func() error) error {
+	err := try()
+	if err == nil || !IsShortage(err) || !s.opened.Load() {
+		return err
+	}
+	s.begin(doing, name, err)
+	defer s.end()
+	for wait := shortageWait; ; wait = min(2*wait, shortageWaitMax) {
+		select {
+		case <-time.After(wait):
+		case <-s.closing:
+			return err
+		case <-s.failed:
+			return err
+		}
+		if err = try(); err == nil || !IsShortage(err) {
+			return err
+		}
+	}
+}
+
+func (s *shortages) begin(doing, name string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.waiting++
+	if s.first == nil {
+		s.first = &Failure{Doing: doing + " " + name, Err: err}
+		s.log.Error("the database waits for the system to have more room", "dir", s.dir, "doing", doing, "file", name, "error", err)
+	}
+}
+
+func (s *shortages) end() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.waiting--; s.waiting == 0 {
+		s.first = nil
+		s.log.Info("the database goes on", "dir", s.dir)
+	}
+}
+
+func (s *shortages) err() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.first
+}
+
+// StopWaiting makes what waits for a shortage to end, and what would wait, fail with it. It comes before Close where others
+// have to end first.
+func (db *DB) StopWaiting() { db.stop.short.giveUp() }
+
+// Shortage is what the database waits for, nil while it waits for nothing. Writes hang meanwhile and nothing is lost.
+func (db *DB) Shortage() error { return db.stop.short.err() }

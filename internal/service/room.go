@@ -1,0 +1,127 @@
+package service
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/musterhq/muster/internal/embeddb"
+)
+
+// store is what a room looks at.
+type store interface {
+	Shortage() error
+	FreeSpace() (bytes uint64, ok bool)
+	StopWaiting()
+}
+
+// room watches whether the stores have space and descriptors. While space is short, changes are refused before they are
+// decided: what is under way, and what a database does in the background, needs the rest.
+type room struct {
+	stores  []store
+	reserve uint64 // bytes
+	log     *slog.Logger
+	short   atomic.Pointer[error]
+	done    chan struct{}
+	stop    context.CancelFunc
+}
+
+// roomEvery is how often a room looks. Even a disk that takes a gigabyte a second is not full before the next look, if the
+// reserve is what it is by default.
+const roomEvery = 50 * time.Millisecond
+
+func watchRoom(reserve uint64, log *slog.Logger, stores ...store) *room {
+	ctx, stop := context.WithCancel(context.Background())
+	r := &room{stores: stores, reserve: reserve, log: log, done: make(chan struct{}), stop: stop}
+	r.look()
+	go func() {
+		defer close(r.done)
+		again := time.NewTicker(roomEvery)
+		defer again.Stop()
+		for {
+			select {
+			case <-again.C:
+				r.look()
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return r
+}
+
+func (r *room) close() {
+	r.stop()
+	<-r.done
+}
+
+// stopWaiting lets the service end although there is no room.
+func (r *room) stopWaiting() {
+	for _, s := range r.stores {
+		s.StopWaiting()
+	}
+}
+
+// Short says why there is no room for changes, nil while there is.
+func (r *room) Short() error {
+	if err := r.short.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+func (r *room) look() {
+	was, now := r.Short(), r.reason()
+	switch {
+	case now == nil && was != nil:
+		r.short.Store(nil)
+		r.log.Info("there is room again; changes are accepted")
+	case now != nil:
+		r.short.Store(&now)
+		if was == nil {
+			r.log.Error("changes are refused until there is room", "err", now)
+		}
+	}
+}
+
+func (r *room) reason() error {
+	want := r.reserve
+	if r.Short() != nil {
+		want += want / 4 // not back and forth at the edge
+	}
+	for _, s := range r.stores {
+		if err := s.Shortage(); err != nil {
+			return fmt.Errorf("a store waits: %w", err)
+		}
+		if free, ok := s.FreeSpace(); ok && free < want {
+			return fmt.Errorf("no space left on the disk of the data directory: %d MiB are free, want %d MiB (--disk-reserve)", free>>20, want>>20)
+		}
+	}
+	return nil
+}
+
+// Recoverable returns once the service has failed for a shortage, of space or descriptors, that is over: its memory is void,
+// but a new service on the same directory goes on where the journal ends. It returns false when ctx ends before.
+func (x *Service) Recoverable(ctx context.Context) bool {
+	select {
+	case <-x.engine.Stopped():
+	case <-ctx.Done():
+		return false
+	}
+	if !embeddb.IsShortage(x.engine.Err()) {
+		<-ctx.Done()
+		return false
+	}
+	again := time.NewTicker(roomEvery)
+	defer again.Stop()
+	for x.room.Short() != nil {
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return false
+		}
+	}
+	return ctx.Err() == nil
+}
