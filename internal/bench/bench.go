@@ -41,6 +41,7 @@ var scenarios = []scenario{
 	{"matchmaking", "tickets from their request to the durable match", (*bench).matchmaking},
 	{"idle", "idle game servers: memory of a connection, and their return after a crash", (*bench).idle},
 	{"player-flow", "players' event streams: memory, frames, their return after a crash, fresh logins in a line, a match of sixty", (*bench).flow},
+	{"siege", "honest calls while the service is attacked: anonymous connections, malformed frames, worst bodies, wrong sign-ins", (*bench).siege},
 	{"core", "the core alone in process: rules, journal, snapshots, reads", (*bench).core},
 	{"restart", "start with 1,000,000 player sessions in 100,000 game sessions", (*bench).restart},
 	{"flow-restart", "start with 1,000,000 players logged in, in parties", (*bench).flowRestart},

@@ -37,6 +37,9 @@ type server struct {
 	}
 }
 
+// perAddress is the limit of connections that a load from one machine would reach.
+const perAddress = "--limit-connections-per-address"
+
 const (
 	startWait = 2 * time.Minute
 	logKept   = 20
@@ -60,6 +63,9 @@ func (b *bench) start(ctx context.Context, name, data string, arguments ...strin
 		known = append(known, made)
 	}
 	s := &server{name: name, data: data, key: known[0], exited: make(chan error, 1)}
+	if arguments[0] == "serve" && !slices.Contains(arguments, perAddress) {
+		arguments = append(arguments, perAddress, "1000000") // all clients are on this machine
+	}
 	arguments = append(arguments, "--data", data, "--log-format", "json", "--pprof", "127.0.0.1:0")
 	if !slices.Contains(arguments, "--listen") {
 		arguments = append(arguments, "--listen", "127.0.0.1:0")

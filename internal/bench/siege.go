@@ -1,0 +1,210 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/musterhq/muster/internal/identity"
+)
+
+// attack is what a siege does to a service while honest clients work with it. Each worker runs do again and again; an
+// error is the service defending itself, and counts as done.
+type attack struct {
+	name, unit string
+	serve      []string // further arguments of the service
+	workers    func(sizes) int
+	rate       func(sizes) float64 // a second; 0: as many as can be had
+	do         func(s *siege, ctx context.Context, worker int) error
+}
+
+// attacks are added here; siege_attacks.go has what they do.
+var attacks = []attack{
+	{name: "anonymous connections", unit: "connections", workers: func(z sizes) int { return z.siegeConnections }, do: (*siege).holdConnection},
+	{name: "malformed frames at each WebSocket door", unit: "frames", serve: []string{"--dev", "--player-flow"},
+		workers: func(z sizes) int { return z.siegeFrameWorkers },
+		rate:    func(z sizes) float64 { return z.siegeFrames * float64(len(malformedFrames)*len(webSocketDoors)) }, do: (*siege).sendMalformedFrame},
+	{name: "worst bodies with a client key, 64 at a time", unit: "bodies", workers: func(z sizes) int { return z.siegeBodies }, do: (*siege).sendWorstBody},
+	{name: "wrong sign-ins", unit: "attempts", workers: func(z sizes) int { return z.siegeSignInWorkers },
+		rate: func(z sizes) float64 { return z.siegeSignIns }, do: (*siege).signInWrongly},
+}
+
+// siege is one attack under way.
+type siege struct {
+	bench  *bench
+	server *server
+	client identity.AccessKey // of the role client, which any player can extract
+	hall   *hall
+	conns  []*conn // of workers that keep one
+	turn   atomic.Uint64
+}
+
+// siege measures honest calls without an attack, and under each.
+func (b *bench) siege(ctx context.Context) error {
+	for i := range attacks {
+		if err := b.underAttack(ctx, &attacks[i]); err != nil {
+			return fmt.Errorf("%s: %w", attacks[i].name, err)
+		}
+	}
+	return nil
+}
+
+func (b *bench) underAttack(ctx context.Context, a *attack) error {
+	dir, err := b.freshDir("siege")
+	if err != nil {
+		return err
+	}
+	x := &siege{bench: b, conns: make([]*conn, a.workers(b.sizes))}
+	keys, err := identity.OpenKeys(dir)
+	if err != nil {
+		return err
+	}
+	if _, err := keys.Create(identity.Admin, "load"); err != nil {
+		return err
+	}
+	if x.client, err = keys.Create(identity.Client, "attacker"); err != nil {
+		return err
+	}
+	arguments := append([]string{"serve", "--limit-locations", "10000000", perAddress, "0"}, a.serve...)
+	if x.server, err = b.start(ctx, "the service", dir, arguments...); err != nil {
+		return err
+	}
+	defer x.server.kill()
+	setup, err := dial(ctx, x.server.addr, awsJSON, x.server.key)
+	if err != nil {
+		return err
+	}
+	defer setup.close()
+	if x.hall, err = b.setUp(setup); err != nil {
+		return err
+	}
+
+	quiet, err := x.honest(ctx, min(b.sizes.siegeLasts, 10*time.Second))
+	if err != nil {
+		return err
+	}
+	attacking, stop := context.WithCancel(ctx)
+	var workers sync.WaitGroup
+	var done atomic.Int64
+	began := time.Now()
+	for w := range len(x.conns) {
+		workers.Go(func() {
+			l := load{workers: len(x.conns)}
+			if a.rate != nil {
+				l.rate = a.rate(b.sizes)
+			}
+			pace := newPace(l, began, w)
+			for attacking.Err() == nil {
+				pace.next()
+				_ = a.do(x, attacking, w) // however the service defends itself
+				done.Add(1)
+			}
+		})
+	}
+	time.Sleep(b.sizes.siegeWarm)
+	before := done.Load()
+	besieged, err := x.honest(ctx, b.sizes.siegeLasts)
+	reached := float64(done.Load()-before) / b.sizes.siegeLasts.Seconds()
+	descriptors, resident, peak := x.server.descriptors(), x.server.resident(), x.server.peak()
+	stop()
+	workers.Wait()
+	for _, c := range x.conns {
+		if c != nil {
+			c.close()
+		}
+	}
+	if err != nil {
+		return err
+	}
+	b.table.addLoad("honest calls, no attack", "calls", 1, &quiet.measured, 0)
+	b.table.addLoad("honest calls under "+a.name, "calls", 1, &besieged.measured, 0)
+	b.table.addFact(a.name+": done a second", "–", "%s %s", thousands(int64(reached)), a.unit)
+	b.table.addFact(a.name+": honest calls lost", "0", "%d of %d", besieged.lost, besieged.units+besieged.lost)
+	b.table.addFact(a.name+": p50 and p99 of honest calls", "p50 below 5 ms", "%s, %s", milliseconds(besieged.latency.quantile(0.5)), milliseconds(besieged.latency.quantile(0.99)))
+	b.table.addFact(a.name+": resident memory and descriptors of the service", "–", "%s (at most %s), %d", megabytes(resident), megabytes(peak), descriptors)
+	b.progress("  %s: %.0f %s a second; honest: %s, lost %d", a.name, reached, a.unit, besieged, besieged.lost)
+	return nil
+}
+
+// honestRun is what honest clients met.
+type honestRun struct {
+	measured
+	lost uint64
+}
+
+// honestFresh is after how many calls an honest client connects anew, which is when connections are limited.
+const honestFresh = 20
+
+// honest makes calls at an even rate, reads and durable writes in turn. A call that does not succeed at its first attempt is
+// lost.
+func (x *siege) honest(ctx context.Context, lasts time.Duration) (*honestRun, error) {
+	const workers = 8
+	run := &honestRun{}
+	var lost atomic.Uint64
+	each := make([]*conn, workers)
+	made := make([]int, workers)
+	defer func() {
+		for _, c := range each {
+			if c != nil {
+				c.close()
+			}
+		}
+	}()
+	m, err := load{workers: workers, rate: x.bench.sizes.siegeHonest, measure: lasts}.run(ctx, x.server, func(w int) error {
+		made[w]++
+		if err := x.honestCall(ctx, &each[w], made[w]); err != nil {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if n := lost.Add(1); n <= 3 {
+				x.bench.progress("  an honest call is lost: %v", err)
+			}
+			if each[w] != nil {
+				each[w].close()
+				each[w] = nil
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	run.measured, run.lost = *m, lost.Load()
+	run.units -= min(run.units, run.lost)
+	return run, nil
+}
+
+func (x *siege) honestCall(ctx context.Context, c **conn, n int) (err error) {
+	if *c != nil && n%honestFresh == 0 {
+		(*c).close()
+		*c = nil
+	}
+	if *c == nil {
+		if *c, err = dial(ctx, x.server.addr, rpcCBOR, x.server.key); err != nil {
+			return err
+		}
+	}
+	if err := (*c).tcp.SetDeadline(time.Now().Add(30 * time.Second)); err != nil {
+		return err
+	}
+	if n%2 == 0 {
+		_, err = (*c).call("ListFleets")
+		return err
+	}
+	_, err = (*c).call("CreateLocation", member{name: "LocationName", text: "custom-" + strconv.FormatUint(x.turn.Add(1), 10)})
+	return err
+}
+
+// descriptors is how many the process has open; 0 where the system does not tell.
+func (s *server) descriptors() int {
+	open, err := os.ReadDir(filepath.Join("/proc", strconv.Itoa(s.process.Pid), "fd"))
+	if err != nil {
+		return 0
+	}
+	return len(open)
+}
