@@ -53,7 +53,7 @@ func fillDisk(t *testing.T, dir string) string {
 // clients try again after, and go on by themselves afterwards. What was acknowledged is there, now and after a restart.
 func TestAttackFullDisk(t *testing.T) {
 	t.Parallel()
-	s := newService(t)
+	s := newService(t, "--limit-players-per-game-session", "10000")
 	smallDisk(t, s.data, 256<<20)
 	t.Cleanup(s.kill) // before the disk goes
 	s.start()
@@ -106,7 +106,7 @@ func TestAttackFullDisk(t *testing.T) {
 // once there is space the next one begins from the journal, in the same process.
 func TestAttackFullDiskInTheMiddleOfAWrite(t *testing.T) {
 	t.Parallel()
-	s := newService(t, "--disk-reserve", "0") // so that nothing is refused before it fails
+	s := newService(t, "--disk-reserve", "0B") // so that nothing is refused before it fails
 	smallDisk(t, s.data, 256<<20)
 	t.Cleanup(s.kill) // before the disk goes
 	s.start()
