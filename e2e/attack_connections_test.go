@@ -83,8 +83,8 @@ func (a *attackers) close() {
 	a.conns = nil
 }
 
-// honest makes calls that have to succeed, on connections of their own.
-type honest struct {
+// honestWriter makes calls that have to succeed, on connections of their own.
+type honestWriter struct {
 	t     *testing.T
 	api   *gamelift.Client
 	made  []string
@@ -92,7 +92,7 @@ type honest struct {
 }
 
 // write makes locations, one call after another.
-func (h *honest) write(n int) {
+func (h *honestWriter) write(n int) {
 	h.t.Helper()
 	for range n {
 		name := fmt.Sprintf("custom-%s-%d", h.label, len(h.made))
@@ -104,7 +104,7 @@ func (h *honest) write(n int) {
 }
 
 // check finds all that was acknowledged.
-func (h *honest) check(api *gamelift.Client) {
+func (h *honestWriter) check(api *gamelift.Client) {
 	h.t.Helper()
 	known := map[string]bool{}
 	pages := gamelift.NewListLocationsPaginator(api, &gamelift.ListLocationsInput{Limit: aws.Int32(100)})
@@ -127,13 +127,13 @@ func (h *honest) check(api *gamelift.Client) {
 func TestAttackConnectionsExhaustDescriptors(t *testing.T) {
 	t.Parallel()
 	s, admin := limitedService(t, attackDescriptors, "--limit-locations", "1000000", "--snapshot-every", "1MiB")
-	h := &honest{t: t, api: admin, label: "a"}
+	h := &honestWriter{t: t, api: admin, label: "a"}
 	h.write(5)
 	a := s.attackers()
 	for i := range 1100 {
 		a.connect([]string{"", "GET / HTTP/1.1\r\nHost: x\r\n", "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"}[i%3])
 		if i%100 == 0 { // on a new connection
-			n := &honest{t: t, api: s.freshClient(admin), label: fmt.Sprintf("during-%d", i)}
+			n := &honestWriter{t: t, api: s.freshClient(admin), label: fmt.Sprintf("during-%d", i)}
 			n.write(3)
 			h.made = append(h.made, n.made...)
 		}
@@ -154,7 +154,7 @@ func TestAttackConnectionsExhaustDescriptors(t *testing.T) {
 }
 
 // writesUntilSnapshot writes until the journal has opened new files.
-func (h *honest) writesUntilSnapshot(s *service) {
+func (h *honestWriter) writesUntilSnapshot(s *service) {
 	h.t.Helper()
 	before := strings.Count(s.logs.tail(1<<20), "snapshot saved")
 	for strings.Count(s.logs.tail(1<<20), "snapshot saved") == before {
@@ -200,7 +200,7 @@ func TestAttackSlowConnectionsEnd(t *testing.T) {
 			for range 20 {
 				a.connect(say)
 			}
-			h := &honest{t: t, api: s.in(t).freshClient(admin), label: strings.ReplaceAll(name, " ", "-")}
+			h := &honestWriter{t: t, api: s.in(t).freshClient(admin), label: strings.ReplaceAll(name, " ", "-")}
 			h.write(5)
 			eventually(t, "the service to close connections that have presented no credential", func() bool { return a.open.Load() == 0 })
 			h.write(1)
@@ -242,7 +242,7 @@ func TestAttackIdleKeepAlive(t *testing.T) {
 func TestAttackFloodLeavesHonestConnections(t *testing.T) {
 	t.Parallel()
 	s, admin := limitedService(t, attackDescriptors)
-	h := &honest{t: t, api: admin, label: "kept"}
+	h := &honestWriter{t: t, api: admin, label: "kept"}
 	h.write(1)
 	first, err := net.Dial("tcp", s.address)
 	must(t, err)
@@ -276,7 +276,7 @@ func TestAttackIdleTLS(t *testing.T) {
 			_, _ = io.Copy(io.Discard, c)
 		}()
 	}
-	h := &honest{t: t, api: admin, label: "tls"}
+	h := &honestWriter{t: t, api: admin, label: "tls"}
 	h.write(5)
 	eventually(t, "silent TLS connections to be closed", func() bool { return open.Load() == 0 })
 	h.write(5)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/devclock"
+	"github.com/musterhq/muster/internal/embeddb"
 	"github.com/musterhq/muster/internal/heap"
 	"github.com/musterhq/muster/internal/service"
 	"github.com/musterhq/muster/internal/settings"
@@ -40,14 +41,24 @@ func (c *serveCommand) Run(ctx context.Context) error {
 		return err
 	}
 	defer stopProfiler()
-	for {
-		again, err := c.runOnce(ctx, log, began)
-		if err != nil || !again {
-			return err
+	again, err := c.runOnce(ctx, log, began)
+	for again {
+		again, err = c.runOnce(ctx, log, time.Now())
+		if err != nil && embeddb.IsShortage(err) { // space that was there is gone again
+			log.Error("the next run cannot begin yet", "err", err, "retry_in", reopenWait)
+			again = true
+			select {
+			case <-time.After(reopenWait):
+			case <-ctx.Done():
+				return nil
+			}
 		}
-		began = time.Now()
 	}
+	return err
 }
+
+// reopenWait is the time between two attempts to begin a run after a shortage.
+const reopenWait = time.Second
 
 // runOnce runs the service until ctx ends, the port is lost, or a shortage of space or descriptors that made its store fail
 // is over: then another run goes on where the journal ends.

@@ -102,6 +102,19 @@ func (r *room) reason() error {
 	return nil
 }
 
+// openBytes is the least free space with which stores are opened again: they write when they open.
+const openBytes = 16 << 20
+
+// roomToOpen reports whether stores can be opened again.
+func (r *room) roomToOpen() bool {
+	for _, s := range r.stores {
+		if free, ok := s.FreeSpace(); ok && free < openBytes {
+			return false
+		}
+	}
+	return true
+}
+
 // Recoverable returns once the service has failed for a shortage, of space or descriptors, that is over: its memory is void,
 // but a new service on the same directory goes on where the journal ends. It returns false when ctx ends before.
 func (x *Service) Recoverable(ctx context.Context) bool {
@@ -116,7 +129,7 @@ func (x *Service) Recoverable(ctx context.Context) bool {
 	}
 	again := time.NewTicker(roomEvery)
 	defer again.Stop()
-	for x.room.Short() != nil {
+	for x.room.Short() != nil || !x.room.roomToOpen() {
 		select {
 		case <-again.C:
 		case <-ctx.Done():
