@@ -119,8 +119,8 @@ var calls = sync.Pool{New: func() any { return newCall(nil) }}
 
 func newCall(cmd cell.Command) *Call { return &Call{Cmd: cmd, done: make(chan struct{}, 1)} }
 
-// groupBytesMax is how large a group may be when more is added to it. While an append hangs, commands wait from then on:
-// the journal takes 64 MiB, and a step of commands with all the data the API allows is some 40.
+// groupBytesMax is how large a group may be when another command is added to it. While an append hangs, commands wait from
+// then on. The journal takes 64 MiB, far above this and the largest command.
 const groupBytesMax = 8 << 20
 
 // lockStep is how many commands the state is locked for at most: readers wait no longer than that.
@@ -287,7 +287,7 @@ func (e *Engine) decide() {
 		for rest := taken; len(rest) > 0; {
 			n := min(lockStep, len(rest))
 			if e.waitForRoom() {
-				e.execute(rest[:n])
+				n = e.execute(rest[:n])
 			} else {
 				e.refuse(rest[:n])
 			}
@@ -315,15 +315,17 @@ func (e *Engine) waitForRoom() bool {
 	}
 }
 
-// execute decides some commands under one lock.
-func (e *Engine) execute(some []*Call) {
+// execute decides some commands under one lock, and tells how many.
+func (e *Engine) execute(some []*Call) (decided int) {
 	e.stateLock.Lock()
 	defer e.stateLock.Unlock()
 	if e.failure.Load() != nil {
 		e.refuse(some)
-		return
+		return len(some)
 	}
-	answer(e.seq.Execute(e.config.Now(), e.followed(), some))
+	answered, decided := e.seq.Execute(e.config.Now(), e.followed(), some)
+	answer(answered)
+	return decided
 }
 
 func (e *Engine) refuse(some []*Call) {

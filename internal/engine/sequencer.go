@@ -40,12 +40,17 @@ func NewSequencer(c *cell.Cell, last uint64, seed [32]byte) *Sequencer {
 	return &Sequencer{cell: c, building: &Group{Number: last + 1}, durable: last, seeds: rand.NewChaCha8(seed)}
 }
 
-// Execute decides some commands at one time. Those it returns are answered already: they changed nothing, and what they
-// saw is durable. The others wait in the group that is being built.
-func (s *Sequencer) Execute(now time.Time, follow cell.KindMask, some []*Call) (answered []*Call) {
+// Execute decides some commands at one time and tells how many of them, from the first one on: it stops when the group is
+// full. Those it returns are answered already: they changed nothing, and what they saw is durable. The others that it
+// decided wait in the group that is being built.
+func (s *Sequencer) Execute(now time.Time, follow cell.KindMask, some []*Call) (answered []*Call, decided int) {
 	g := s.building
 	env := cell.Env{Now: domain.TimeOf(now), Number: g.Number, Follow: follow, Batch: g.Batch, Events: g.Events}
 	for _, c := range some {
+		if decided > 0 && len(env.Batch) >= groupBytesMax {
+			break
+		}
+		decided++
 		_, _ = s.seeds.Read(env.Seed[:]) // never fails
 		_, c.Err = s.cell.Execute(c.Cmd, &env)
 		// A command that changed nothing may have seen what is not durable yet, and tells it by its answer.
@@ -57,7 +62,7 @@ func (s *Sequencer) Execute(now time.Time, follow cell.KindMask, some []*Call) (
 	}
 	g.Batch, g.Events, g.At = env.Batch, env.Events, env.Now
 	s.plan()
-	return answered
+	return answered, decided
 }
 
 // plan notes when the next Tick has to run.

@@ -161,7 +161,11 @@ func (n *node) execute(some []*request) {
 		calls[i] = &r.call
 		n.asked[&r.call] = r
 	}
-	answered := n.seq.Execute(n.w.now, cell.AllKinds(), calls)
+	var answered []*engine.Call
+	for len(calls) > 0 { // a group that is full ends a step
+		some, decided := n.seq.Execute(n.w.now, cell.AllKinds(), calls)
+		answered, calls = append(answered, some...), calls[decided:]
+	}
 	for _, r := range some {
 		n.w.decided(some, &r.call)
 	}
