@@ -3,6 +3,7 @@ package gamelift
 import (
 	"context"
 
+	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/identity"
 )
 
@@ -13,6 +14,9 @@ type Caller struct {
 	Region  string // from the signature's scope; the region part of these ARNs
 	Role    identity.Role
 }
+
+// maker is what the core knows of the caller.
+func (c Caller) maker() domain.Maker { return domain.Maker(identity.MakerOf(c.KeyID, c.Role)) }
 
 // requestContext carries what an operation may ask about its request. It is a context of its own because two values
 // in the usual chain would be two allocations for every request.

@@ -26,6 +26,11 @@ func newClientRates(l Limits, now func() time.Time) clientRates {
 	}
 }
 
+// AllowClient counts a request that a client key made at another door of this port against the same rates.
+func (h *Handler) AllowClient(keyID, address string) bool {
+	return h.clients.addresses.Allow(address) && h.clients.keys.Allow(keyID)
+}
+
 // allow takes a token of the address, and then one of the key, so that one address cannot use up the key's.
 func (c *clientRates) allow(caller *Caller, address string) bool {
 	return caller.Role != identity.Client || c.addresses.Allow(address) && c.keys.Allow(caller.KeyID)

@@ -42,16 +42,16 @@ func (s *Service) GetPlayerConnectionDetails(ctx context.Context, in *gamelift.G
 	return out, nil
 }
 
-// seated is who sits in a game session or has a seat reserved.
+// seated is who sits in a game session or has a seat reserved, as far as the caller may see it.
 func (s *Service) seated(ctx context.Context, id session.ID) (map[string]bool, error) {
-	players := map[string]bool{}
+	players, maker := map[string]bool{}, callerOf(ctx).maker()
 	for after := (engine.PlayerPlace{}); ; {
 		page, more, err := s.engine.PlayersIn(ctx, id, 0, after, pageMax)
 		if err != nil {
 			return nil, err
 		}
 		for i := range page {
-			if page[i].Status.Live() {
+			if page[i].Status.Live() && maker.MayTouch(page[i].Maker) {
 				players[page[i].Player] = true
 			}
 			after = engine.PlayerPlace{Created: page[i].Created, ID: page[i].ID}

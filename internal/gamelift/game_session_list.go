@@ -19,7 +19,7 @@ func (s *Service) DescribeGameSessions(ctx context.Context, in *gamelift.Describ
 	}
 	out := &gamelift.DescribeGameSessionsOutput{GameSessions: make([]types.GameSession, len(games)), NextToken: next}
 	for i := range games {
-		out.GameSessions[i] = gameSessionToWire(&games[i])
+		out.GameSessions[i] = seenGameSession(ctx, &games[i])
 	}
 	return out, nil
 }
@@ -35,10 +35,20 @@ func (s *Service) DescribeGameSessionDetails(ctx context.Context, in *gamelift.D
 	}
 	out := &gamelift.DescribeGameSessionDetailsOutput{GameSessionDetails: make([]types.GameSessionDetail, len(games)), NextToken: next}
 	for i := range games {
-		g := gameSessionToWire(&games[i])
+		g := seenGameSession(ctx, &games[i])
 		out.GameSessionDetails[i] = types.GameSessionDetail{GameSession: &g, ProtectionPolicy: protectionPolicy(games[i].FullProtection)}
 	}
 	return out, nil
+}
+
+// seenGameSession is a game session as a list shows it to the caller. A client key does not see the matchmaker data, which
+// names all players with their attributes.
+func seenGameSession(ctx context.Context, g *session.GameSession) types.GameSession {
+	wire := gameSessionToWire(g)
+	if callerOf(ctx).maker() != 0 {
+		wire.MatchmakerData = nil
+	}
+	return wire
 }
 
 // listGameSessions does what both operations share. bound is the input that page tokens belong to.

@@ -19,7 +19,7 @@ func (s *Service) StartMatchmaking(ctx context.Context, in *gamelift.StartMatchm
 	if err != nil {
 		return nil, err
 	}
-	cmd := cell.StartMatchmaking{Configuration: lastPart(*in.ConfigurationName), Players: players}
+	cmd := cell.StartMatchmaking{Configuration: lastPart(*in.ConfigurationName), Players: players, By: callerOf(ctx).maker()}
 	cmd.ID, cmd.Chosen = ticketID(in.TicketId)
 	if err := s.engine.Do(ctx, &cmd); err != nil {
 		return nil, err
@@ -83,7 +83,7 @@ func (s *Service) DescribeMatchmaking(ctx context.Context, in *gamelift.Describe
 			continue
 		}
 		seen[id] = true
-		t, err := s.engine.Ticket(ctx, id)
+		t, err := s.ticket(ctx, id)
 		if refusal, ok := errors.AsType[*domain.Refusal](err); ok && refusal.Reason == domain.NotFound {
 			continue
 		}
@@ -95,12 +95,21 @@ func (s *Service) DescribeMatchmaking(ctx context.Context, in *gamelift.Describe
 	return out, nil
 }
 
+// ticket finds a ticket that the caller may see.
+func (s *Service) ticket(ctx context.Context, id string) (cell.Ticket, error) {
+	t, err := s.engine.Ticket(ctx, id)
+	if err == nil && !callerOf(ctx).maker().MayTouch(t.Maker) {
+		return cell.Ticket{}, domain.Refuse(domain.NotFound, cell.TicketNotFound)
+	}
+	return t, err
+}
+
 // ticketsDescribedMax is the documented bound of DescribeMatchmaking.
 const ticketsDescribedMax = 10
 
 // StopMatchmaking cancels a ticket that has no game session yet. After a success no match follows.
 func (s *Service) StopMatchmaking(ctx context.Context, in *gamelift.StopMatchmakingInput) (*gamelift.StopMatchmakingOutput, error) {
-	if err := s.engine.Do(ctx, &cell.StopMatchmaking{ID: *in.TicketId}); err != nil {
+	if err := s.engine.Do(ctx, &cell.StopMatchmaking{ID: *in.TicketId, By: callerOf(ctx).maker()}); err != nil {
 		return nil, s.ticketRefusal(ctx, *in.TicketId, err)
 	}
 	return &gamelift.StopMatchmakingOutput{}, nil
@@ -112,7 +121,7 @@ func (s *Service) ticketRefusal(ctx context.Context, id string, refused error) e
 	if r, ok := errors.AsType[*domain.Refusal](refused); !ok || r.Reason != domain.NotFound {
 		return refused
 	}
-	t, err := s.engine.Ticket(ctx, id)
+	t, err := s.ticket(ctx, id)
 	if err != nil {
 		return err // NotFound as well, or worse
 	}
@@ -121,10 +130,10 @@ func (s *Service) ticketRefusal(ctx context.Context, id string, refused error) e
 
 // AcceptMatch is what players of a ticket say to its proposed match.
 func (s *Service) AcceptMatch(ctx context.Context, in *gamelift.AcceptMatchInput) (*gamelift.AcceptMatchOutput, error) {
-	cmd := cell.AcceptMatch{Ticket: *in.TicketId, Players: in.PlayerIds, Accept: in.AcceptanceType == types.AcceptanceTypeAccept}
+	cmd := cell.AcceptMatch{Ticket: *in.TicketId, Players: in.PlayerIds, Accept: in.AcceptanceType == types.AcceptanceTypeAccept, By: callerOf(ctx).maker()}
 	if err := s.engine.Do(ctx, &cmd); err != nil {
 		if r, ok := errors.AsType[*domain.Refusal](err); ok && r.Reason == domain.NotFound {
-			if t, lookErr := s.engine.Ticket(ctx, cmd.Ticket); lookErr == nil {
+			if t, lookErr := s.ticket(ctx, cmd.Ticket); lookErr == nil {
 				return nil, cell.TicketCannotAnswer(t.Status)
 			}
 		}

@@ -1,12 +1,20 @@
 package gamelift
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"context"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/musterhq/muster/internal/domain/cell"
+)
 
 var (
 	poolTaken = prometheus.NewDesc("muster_api_pool_taken",
 		"What requests hold now: working and working_clients in requests; arriving, decoded and decoded_clients in bytes.", []string{"pool"}, nil)
 	poolMost    = prometheus.NewDesc("muster_api_pool_limit", "How much of it there is.", []string{"pool"}, nil)
 	poolRefused = prometheus.NewDesc("muster_api_pool_refused_total", "Requests that found no room in it, or that had used up their share.", []string{"pool"}, nil)
+	heldBytes   = prometheus.NewDesc("muster_held_bytes", "Memory that records hold which callers bring data for, with those that ended a moment ago.", []string{"kind"}, nil)
+	heldMost    = prometheus.NewDesc("muster_held_bytes_limit", "How much they may hold.", []string{"kind"}, nil)
 	rateRefused = prometheus.NewDesc("muster_api_client_rate_refused_total",
 		"Requests with keys of the role client beyond the rate of their key or address.", []string{"by"}, nil)
 )
@@ -17,6 +25,29 @@ func (h *Handler) Describe(to chan<- *prometheus.Desc) {
 	to <- poolMost
 	to <- poolRefused
 	to <- rateRefused
+	to <- heldBytes
+	to <- heldMost
+}
+
+// collectHeld shows nothing once the engine has stopped.
+func (h *Handler) collectHeld(to chan<- prometheus.Metric) {
+	var held cell.Held
+	err := h.service.engine.Read(context.Background(), func(v *cell.View) error {
+		held = v.Held()
+		return nil
+	})
+	if err != nil {
+		return
+	}
+	for _, each := range []struct {
+		kind      string
+		now, most int64
+	}{
+		{"tickets", held.Tickets, held.TicketsMax}, {"placements", held.Placements, held.PlacementsMax}, {"player_sessions", held.PlayerSessions, held.PlayerSessionsMax},
+	} {
+		to <- prometheus.MustNewConstMetric(heldBytes, prometheus.GaugeValue, float64(each.now), each.kind)
+		to <- prometheus.MustNewConstMetric(heldMost, prometheus.GaugeValue, float64(each.most), each.kind)
+	}
 }
 
 // Collect is of prometheus.Collector.
@@ -26,6 +57,7 @@ func (h *Handler) Collect(to chan<- prometheus.Metric) {
 		to <- prometheus.MustNewConstMetric(poolMost, prometheus.GaugeValue, float64(p.Most()), name)
 		to <- prometheus.MustNewConstMetric(poolRefused, prometheus.CounterValue, float64(p.Refused()), name)
 	}
+	h.collectHeld(to)
 	to <- prometheus.MustNewConstMetric(rateRefused, prometheus.CounterValue, float64(h.clients.keys.Refused()), "key")
 	to <- prometheus.MustNewConstMetric(rateRefused, prometheus.CounterValue, float64(h.clients.addresses.Refused()), "address")
 }

@@ -16,7 +16,8 @@ import (
 // StartGameSessionPlacement begins a placement and answers at once: it waits for nothing, and lack of room is no error.
 func (s *Service) StartGameSessionPlacement(ctx context.Context, in *gamelift.StartGameSessionPlacementInput) (*gamelift.StartGameSessionPlacementOutput, error) {
 	p := placement.Placement{
-		ID: *in.PlacementId, Queue: lastPart(*in.GameSessionQueueName), PlayersMax: *in.MaximumPlayerSessionCount,
+		Maker: callerOf(ctx).maker(),
+		ID:    *in.PlacementId, Queue: lastPart(*in.GameSessionQueueName), PlayersMax: *in.MaximumPlayerSessionCount,
 		Name: value(in.GameSessionName), Data: value(in.GameSessionData), Properties: propertiesFromWire(in.GameProperties),
 	}
 	for _, l := range in.PlayerLatencies {
@@ -42,16 +43,25 @@ func (s *Service) StartGameSessionPlacement(ctx context.Context, in *gamelift.St
 
 // DescribeGameSessionPlacement shows a placement, pending or ended.
 func (s *Service) DescribeGameSessionPlacement(ctx context.Context, in *gamelift.DescribeGameSessionPlacementInput) (*gamelift.DescribeGameSessionPlacementOutput, error) {
-	p, err := s.engine.Placement(ctx, *in.PlacementId)
+	p, err := s.placement(ctx, *in.PlacementId)
 	if err != nil {
 		return nil, err
 	}
 	return &gamelift.DescribeGameSessionPlacementOutput{GameSessionPlacement: new(placementToWire(&p))}, nil
 }
 
+// placement finds a placement that the caller may see.
+func (s *Service) placement(ctx context.Context, id string) (placement.Placement, error) {
+	p, err := s.engine.Placement(ctx, id)
+	if err == nil && !callerOf(ctx).maker().MayTouch(p.Maker) {
+		return placement.Placement{}, domain.Refuse(domain.NotFound, "placement %s not found", id)
+	}
+	return p, err
+}
+
 // StopGameSessionPlacement cancels a placement that has no game session yet.
 func (s *Service) StopGameSessionPlacement(ctx context.Context, in *gamelift.StopGameSessionPlacementInput) (*gamelift.StopGameSessionPlacementOutput, error) {
-	cmd := cell.StopPlacement{ID: *in.PlacementId}
+	cmd := cell.StopPlacement{ID: *in.PlacementId, By: callerOf(ctx).maker()}
 	if err := s.engine.Do(ctx, &cmd); err != nil {
 		return nil, s.placementRefusal(ctx, cmd.ID, err)
 	}
@@ -64,7 +74,7 @@ func (s *Service) placementRefusal(ctx context.Context, id string, refused error
 	if r, ok := errors.AsType[*domain.Refusal](refused); !ok || r.Reason != domain.NotFound {
 		return refused
 	}
-	p, err := s.engine.Placement(ctx, id)
+	p, err := s.placement(ctx, id)
 	if err != nil {
 		return err // NotFound as well, or worse
 	}

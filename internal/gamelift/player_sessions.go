@@ -44,7 +44,7 @@ func (s *Service) reserve(ctx context.Context, arn string, players []cell.NewPla
 	if err != nil {
 		return nil, err
 	}
-	cmd := cell.ReservePlayers{Game: id, Players: players}
+	cmd := cell.ReservePlayers{Game: id, Players: players, By: callerOf(ctx).maker()}
 	if err := s.engine.Do(ctx, &cmd); err != nil {
 		return nil, s.gameRefusal(ctx, id, err)
 	}
@@ -62,7 +62,7 @@ func (s *Service) ReleasePlayerSession(ctx context.Context, in *gamelift.Describ
 		return nil, err
 	}
 	if known.Status.Live() { // else it may be in the archive, which the core does not look into
-		cmd := cell.ReleasePlayer{Player: known.ID}
+		cmd := cell.ReleasePlayer{Player: known.ID, By: callerOf(ctx).maker()}
 		if err := s.engine.Do(ctx, &cmd); err != nil {
 			return nil, err
 		}
@@ -100,6 +100,9 @@ func (s *Service) DescribePlayerSessions(ctx context.Context, in *gamelift.Descr
 	}
 	after := engine.PlayerPlace{Created: domain.Time(cursor.created)}
 	after.ID, _ = domain.ParseUUID(cursor.id)
+	if maker := callerOf(ctx).maker(); maker != 0 {
+		return s.ownPlayerSessions(ctx, in, status, maker)
+	}
 	page, more, err := s.playerPage(ctx, in, status, after, pageSize(in.Limit, pageMax))
 	if err != nil {
 		return nil, err
@@ -108,6 +111,41 @@ func (s *Service) DescribePlayerSessions(ctx context.Context, in *gamelift.Descr
 	if more {
 		last := page[len(page)-1]
 		out.NextToken = pageToken("DescribePlayerSessions", in, place{int64(last.Created), last.ID.String()}.String())
+	}
+	return out, nil
+}
+
+// ownScanMax is how many player sessions a list for a client key looks at, and ownListMax how many it shows. Such a list has
+// one page: the place where the next one begins would name the player session of somebody else.
+const (
+	ownScanMax = 10 * pageMax
+	ownListMax = pageMax
+)
+
+// ownPlayerSessions lists, for a client key, those of the player sessions asked for that were made with it. All players of a
+// game may share the key, so the list does not tell their ids, which are what a player is let into a game session by.
+func (s *Service) ownPlayerSessions(ctx context.Context, in *gamelift.DescribePlayerSessionsInput, status session.PlayerStatus, maker domain.Maker) (*gamelift.DescribePlayerSessionsOutput, error) {
+	out := &gamelift.DescribePlayerSessionsOutput{PlayerSessions: []types.PlayerSession{}}
+	most := pageSize(in.Limit, ownListMax)
+	after := engine.PlayerPlace{}
+	for looked := 0; looked < ownScanMax; looked += pageMax {
+		page, more, err := s.playerPage(ctx, in, status, after, pageMax)
+		if err != nil {
+			return nil, err
+		}
+		for i := range page {
+			if !maker.MayTouch(page[i].Maker) || len(out.PlayerSessions) == most {
+				continue
+			}
+			wire := playerSessionToWire(&page[i])
+			wire.PlayerSessionId = nil
+			out.PlayerSessions = append(out.PlayerSessions, wire)
+		}
+		if !more || len(out.PlayerSessions) == most {
+			break
+		}
+		last := page[len(page)-1]
+		after = engine.PlayerPlace{Created: last.Created, ID: last.ID}
 	}
 	return out, nil
 }
@@ -133,7 +171,11 @@ func (s *Service) playerSession(ctx context.Context, id string) (cell.PlayerSess
 	if !prefixed || !ok {
 		return cell.PlayerSession{}, domain.Refuse(domain.NotFound, "player session %s not found", shortened(id))
 	}
-	return s.engine.PlayerSession(ctx, parsed)
+	p, err := s.engine.PlayerSession(ctx, parsed)
+	if err == nil && !callerOf(ctx).maker().MayTouch(p.Maker) {
+		return cell.PlayerSession{}, domain.Refuse(domain.NotFound, "player session %s not found", shortened(id))
+	}
+	return p, err
 }
 
 func playerStatus(filter *string) (session.PlayerStatus, error) {

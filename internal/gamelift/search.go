@@ -44,7 +44,7 @@ func (s *Service) SearchGameSessions(ctx context.Context, in *gamelift.SearchGam
 		page.Games, page.Next = page.Games[:n], &page.Places[n-1]
 	}
 	for i := range page.Games {
-		out.GameSessions = append(out.GameSessions, gameSessionToWire(&page.Games[i]))
+		out.GameSessions = append(out.GameSessions, seenGameSession(ctx, &page.Games[i]))
 	}
 	if page.Next != nil {
 		out.NextToken = pageToken("SearchGameSessions", in, search.Cursor(q.Order.Start, *page.Next))

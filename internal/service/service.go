@@ -189,8 +189,10 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	doors.notify = x.notify
 	x.scripts = sessionapi.NewDoor(sessionapi.Config{
 		Engine: x.engine, Keys: keys, Dev: s.Dev, Working: s.LimitWorkingRequests, Panics: x.panics, Log: log,
+		Proxies: s.Proxies(), Rate: handler.AllowClient,
 		Private: x.transport.Private,
 	})
+	x.metrics.Register(x.scripts)
 	doors.scripts = x.scripts
 	if err := x.openPlayerFlow(doors); err != nil {
 		return nil, err

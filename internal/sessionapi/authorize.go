@@ -5,14 +5,19 @@ import (
 	"net/http"
 
 	"github.com/musterhq/muster/internal/connlimit"
+	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/identity"
 )
 
 // caller is who asks.
 type caller struct {
-	keyID string
-	role  identity.Role
+	keyID   string
+	role    identity.Role
+	address string
 }
+
+// maker is what the core knows of the caller.
+func (c caller) maker() domain.Maker { return domain.Maker(identity.MakerOf(c.keyID, c.role)) }
 
 // access is the set of roles that may call a node.
 type access uint8
@@ -39,7 +44,7 @@ func (d *Door) authorize(r *http.Request, a access, what string) (caller, *Probl
 func (d *Door) identify(r *http.Request) (caller, *Problem) {
 	id, secret, problem := credentials(r)
 	if d.config.Dev {
-		who := caller{keyID: id, role: identity.Admin}
+		who := caller{keyID: id, role: identity.Admin, address: d.config.Proxies.Of(r)}
 		if key, ok := d.config.Keys.Find(id); ok {
 			who.role = key.Role // so that roles can be tried out
 		}
@@ -52,7 +57,7 @@ func (d *Door) identify(r *http.Request) (caller, *Problem) {
 	if !ok {
 		return caller{}, unauthorized("there is no access key with this id and secret")
 	}
-	who := caller{keyID: key.ID, role: key.Role}
+	who := caller{keyID: key.ID, role: key.Role, address: d.config.Proxies.Of(r)}
 	if key.Role != identity.Client && !d.config.Private(r) {
 		// A client key is in every copy of the game, so nothing is lost when somebody listens. Any other one is a secret.
 		return caller{}, &Problem{status: http.StatusForbidden, Name: accessDenied, Message: fmt.Sprintf(

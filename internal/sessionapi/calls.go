@@ -30,10 +30,12 @@ type calls struct {
 	now    func() time.Time
 	epoch  string // of this run of the service: event ids of another one mean nothing
 
+	pending  shares // calls under way
+	watching shares // tickets
+	readers  shares // open event streams
+
 	mu      sync.Mutex
 	last    uint64 // number of the newest event
-	pending int
-	readers int
 	byID    map[string]*call
 	line    []*event
 	bytes   int
@@ -45,6 +47,7 @@ type calls struct {
 type call struct {
 	id    string
 	owner string // id of the access key
+	who   caller
 	node  *node
 	to    *stream // nil: it is only polled
 
@@ -70,7 +73,8 @@ func newCalls(limits Limits, now func() time.Time) *calls {
 	if limits == (Limits{}) {
 		limits = defaultLimits
 	}
-	return &calls{limits: limits, now: now, epoch: rand.Text()[:8], byID: map[string]*call{}, streams: map[streamKey]*stream{}}
+	return &calls{limits: limits, now: now, epoch: rand.Text()[:8], byID: map[string]*call{}, streams: map[streamKey]*stream{},
+		pending: newShares(limits.Pending), watching: newShares(limits.Pending), readers: newShares(limits.Readers)}
 }
 
 // state is what a poll, or the event at the end, says of a call.
@@ -86,13 +90,12 @@ type state struct {
 
 // begin notes a call that is about to be carried out.
 func (c *calls) begin(r *request, n *node) (*call, *Problem) {
+	if !c.pending.take(r.caller) {
+		return nil, spell(domain.Refuse(domain.Overloaded, "%d asynchronous calls are under way, and this access key or address has its share of them", c.pending.keys.Taken()))
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.pending >= c.limits.Pending {
-		return nil, spell(domain.Refuse(domain.Overloaded, "%d asynchronous calls are under way", c.limits.Pending))
-	}
-	c.pending++
-	x := &call{id: "call-" + rand.Text(), owner: r.caller.keyID, node: n, connected: make(chan struct{})}
+	x := &call{id: "call-" + rand.Text(), owner: r.caller.keyID, who: r.caller, node: n, connected: make(chan struct{})}
 	if r.client != "" {
 		x.to = c.stream(streamKey{r.caller.keyID, r.client})
 		x.to.users++
@@ -124,7 +127,7 @@ func (c *calls) complete(x *call, out any, problem *Problem) {
 	if x.done {
 		return
 	}
-	c.pending--
+	c.pending.give(x.who)
 	x.done, x.outcome, x.progress = true, data, nil
 	c.keep(&event{name: x.node.event, data: data, ends: x, to: x.to})
 	if x.to != nil {

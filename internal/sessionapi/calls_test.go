@@ -52,7 +52,7 @@ func (l *line) heard(s *stream, after uint64) (events int, last uint64, text str
 
 func TestCallsCompleteOnce(t *testing.T) {
 	l := newLine(t, Limits{})
-	s, after, _ := l.read(streamKey{"key", "tool"})
+	s, after, _ := l.read(caller{keyID: "key"}, "tool")
 	c := l.start("tool")
 	l.complete(c, 1, nil)
 	l.complete(c, 2, nil)
@@ -63,18 +63,26 @@ func TestCallsCompleteOnce(t *testing.T) {
 	if got := string(l.look(c)); !strings.Contains(got, `"answer":1`) {
 		t.Errorf("polled %s", got)
 	}
-	if l.pending != 0 {
-		t.Errorf("%d calls are pending", l.pending)
+	if n := l.pending.keys.Taken(); n != 0 {
+		t.Errorf("%d calls are pending", n)
 	}
 }
 
 func TestCallsAreBounded(t *testing.T) {
-	l := newLine(t, Limits{Pending: 3, Kept: 5})
+	l := newLine(t, Limits{Pending: 6, Kept: 5})
 	for range 3 {
 		l.start("tool")
 	}
-	if _, problem := l.begin(&request{}, &node{}); problem == nil || problem.Name != overloaded || problem.status != 429 {
-		t.Errorf("the fourth pending call: %v", problem)
+	if _, problem := l.begin(&request{caller: caller{keyID: "key"}}, &node{}); problem == nil || problem.Name != overloaded || problem.status != 429 {
+		t.Errorf("a call of one key beyond its half: %v", problem)
+	}
+	for range 3 {
+		if _, problem := l.begin(&request{caller: caller{keyID: "other"}}, &node{}); problem != nil {
+			t.Errorf("a call of another key: %v", problem)
+		}
+	}
+	if _, problem := l.begin(&request{caller: caller{keyID: "third"}}, &node{}); problem == nil {
+		t.Error("a seventh call is under way")
 	}
 	l = newLine(t, Limits{Kept: 5})
 	var first *call
@@ -102,12 +110,10 @@ func TestCallsAreBounded(t *testing.T) {
 	if len(l.line) != 1 {
 		t.Errorf("kept %d events", len(l.line))
 	}
-	for range 2 {
-		if _, _, problem := l.read(streamKey{"key", "tool"}); problem != nil {
-			t.Error(problem)
-		}
+	if _, _, problem := l.read(caller{keyID: "key"}, "tool"); problem != nil {
+		t.Error(problem)
 	}
-	if _, _, problem := l.read(streamKey{"key", "tool"}); problem == nil || problem.status != 503 {
+	if _, _, problem := l.read(caller{keyID: "key"}, "tool"); problem == nil || problem.status != 503 {
 		t.Errorf("one reader too many: %v", problem)
 	}
 }
@@ -115,7 +121,7 @@ func TestCallsAreBounded(t *testing.T) {
 // A slow reader is told that it missed something, and goes on with what is left.
 func TestSlowReader(t *testing.T) {
 	l := newLine(t, Limits{Kept: 5})
-	s, after, _ := l.read(streamKey{"key", "tool"})
+	s, after, _ := l.read(caller{keyID: "key"}, "tool")
 	for range 3 {
 		l.complete(l.start("tool"), "x", nil)
 	}
@@ -155,8 +161,8 @@ func TestAbsentReader(t *testing.T) {
 	}
 	l.complete(c, "x", nil)
 	l.complete(l.start(""), "x", nil)
-	s, _, _ := l.read(streamKey{"key", "idle"})
-	l.endRead(s)
+	s, _, _ := l.read(caller{keyID: "key"}, "idle")
+	l.endRead(caller{keyID: "key"}, s)
 	l.clock = l.clock.Add(59 * time.Second)
 	l.expire()
 	if len(l.byID) != 2 {
@@ -164,7 +170,7 @@ func TestAbsentReader(t *testing.T) {
 	}
 	l.clock = l.clock.Add(2 * time.Second)
 	l.expire()
-	if len(l.byID)+len(l.line)+len(l.streams)+l.bytes+l.pending+l.readers != 0 {
+	if len(l.byID)+len(l.line)+len(l.streams)+l.bytes+int(l.pending.keys.Taken())+int(l.readers.keys.Taken()) != 0 {
 		t.Errorf("left: %d calls, %d events, %d streams, %d bytes", len(l.byID), len(l.line), len(l.streams), l.bytes)
 	}
 }

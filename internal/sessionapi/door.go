@@ -10,9 +10,9 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
+	"github.com/musterhq/muster/internal/clientaddress"
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/identity"
@@ -30,6 +30,9 @@ type Config struct {
 
 	// Private reports whether nobody on the way could read a request.
 	Private func(*http.Request) bool
+
+	Proxies clientaddress.Proxies            // for limits by address
+	Rate    func(keyID, address string) bool // of requests with keys of the role client; nil: not limited
 
 	Working int           // requests that are worked on at a time; 0: defaultWorking
 	Limits  Limits        // zero: defaultLimits
@@ -57,7 +60,7 @@ type Door struct {
 
 	calls   *calls
 	news    news
-	working atomic.Int64
+	working shares
 
 	ctx     context.Context // ends when the service is stopping
 	stop    context.CancelFunc
@@ -77,6 +80,7 @@ func NewDoor(c Config) *Door {
 	}
 	d := &Door{engine: c.Engine, config: c, log: c.Log, calls: newCalls(c.Limits, time.Now)}
 	d.news.engine = c.Engine
+	d.working = newShares(c.Working)
 	d.ctx, d.stop = context.WithCancel(context.Background())
 	for _, n := range nodes {
 		d.routes.HandleFunc("POST "+Prefix+n.name, func(w http.ResponseWriter, r *http.Request) { d.serveNode(w, r, n) })
@@ -139,12 +143,21 @@ type request struct {
 }
 
 func (d *Door) serveNode(w http.ResponseWriter, r *http.Request, n *node) {
-	body, problem := readBody(w, r)
+	who, problem := d.authorize(r, n.access, n.name) // before the body: a stranger makes the service hold none
 	if problem != nil {
 		refuse(w, problem)
 		return
 	}
-	who, problem := d.authorize(r, n.access, n.name)
+	if !d.rate(who) {
+		refuse(w, spell(domain.Refuse(domain.Overloaded, "this access key or address makes more requests a second than it may")))
+		return
+	}
+	if !d.working.take(who) {
+		refuse(w, spell(domain.Refuse(domain.Overloaded, "%d requests are being worked on, and this access key or address has its share of them", d.working.keys.Taken())))
+		return
+	}
+	defer d.working.give(who)
+	body, problem := readBody(w, r)
 	if problem != nil {
 		refuse(w, problem)
 		return
@@ -171,13 +184,12 @@ func (d *Door) serveNode(w http.ResponseWriter, r *http.Request, n *node) {
 	}
 }
 
+// rate reports whether the rates for client keys let a request through.
+func (d *Door) rate(who caller) bool {
+	return who.role != identity.Client || d.config.Rate == nil || d.config.Rate(who.keyID, who.address)
+}
+
 func (d *Door) serveAtOnce(w http.ResponseWriter, r *http.Request, n *node, req *request, in any) {
-	if d.working.Add(1) > int64(d.config.Working) {
-		d.working.Add(-1)
-		refuse(w, spell(domain.Refuse(domain.Overloaded, "%d requests are being worked on", d.config.Working)))
-		return
-	}
-	defer d.working.Add(-1)
 	if n.waits {
 		patient(w)
 	}

@@ -150,9 +150,10 @@ type ticketAnswer struct {
 	TicketID string `json:"ticketId"`
 }
 
-func (d *Door) startMatchmaking(ctx context.Context, _ *request, in *startMatchmakingRequest) (*ticketAnswer, error) {
+func (d *Door) startMatchmaking(ctx context.Context, r *request, in *startMatchmakingRequest) (*ticketAnswer, error) {
 	cmd := cell.StartMatchmaking{
 		Configuration: lastPart(in.ConfigurationName), ID: in.TicketID, Chosen: in.TicketID != "", Players: in.players,
+		By: r.caller.maker(),
 	}
 	if !cmd.Chosen {
 		cmd.ID = newID().String()
@@ -176,9 +177,9 @@ func (c *checks) ticket(id string) {
 	c.form("ticketId", id, ticketForm, ticketWanted)
 }
 
-func (d *Door) stopMatchmaking(ctx context.Context, _ *request, in *stopMatchmakingRequest) (*nothing, error) {
-	err := d.engine.Do(ctx, &cell.StopMatchmaking{ID: in.TicketID})
-	return &nothing{}, d.endedTicket(ctx, in.TicketID, err, cell.TicketCannotStop)
+func (d *Door) stopMatchmaking(ctx context.Context, r *request, in *stopMatchmakingRequest) (*nothing, error) {
+	err := d.engine.Do(ctx, &cell.StopMatchmaking{ID: in.TicketID, By: r.caller.maker()})
+	return &nothing{}, d.endedTicket(ctx, r, in.TicketID, err, cell.TicketCannotStop)
 }
 
 type acceptMatchRequest struct {
@@ -200,18 +201,18 @@ func (in *acceptMatchRequest) check(c *checks) {
 	}
 }
 
-func (d *Door) acceptMatch(ctx context.Context, _ *request, in *acceptMatchRequest) (*nothing, error) {
-	err := d.engine.Do(ctx, &cell.AcceptMatch{Ticket: in.TicketID, Players: in.PlayerIDs, Accept: *in.AcceptMatch})
-	return &nothing{}, d.endedTicket(ctx, in.TicketID, err, cell.TicketCannotAnswer)
+func (d *Door) acceptMatch(ctx context.Context, r *request, in *acceptMatchRequest) (*nothing, error) {
+	err := d.engine.Do(ctx, &cell.AcceptMatch{Ticket: in.TicketID, Players: in.PlayerIDs, Accept: *in.AcceptMatch, By: r.caller.maker()})
+	return &nothing{}, d.endedTicket(ctx, r, in.TicketID, err, cell.TicketCannotAnswer)
 }
 
 // endedTicket says that a ticket has ended where the core, which remembers the archived ones no longer, says that there is
 // none.
-func (d *Door) endedTicket(ctx context.Context, id string, refused error, because func(matchmaking.Status) error) error {
+func (d *Door) endedTicket(ctx context.Context, r *request, id string, refused error, because func(matchmaking.Status) error) error {
 	if !isRefused(refused, domain.NotFound) {
 		return refused
 	}
-	t, err := d.engine.Ticket(ctx, id)
+	t, err := d.ticket(ctx, r, id)
 	if err != nil {
 		return err // NotFound as well, or worse
 	}
@@ -261,9 +262,18 @@ func stateOf(t *cell.Ticket) ticketState {
 	return s
 }
 
+// ticket finds a ticket that the caller may see.
+func (d *Door) ticket(ctx context.Context, r *request, id string) (cell.Ticket, error) {
+	t, err := d.engine.Ticket(ctx, id)
+	if err == nil && !r.caller.maker().MayTouch(t.Maker) {
+		return cell.Ticket{}, domain.Refuse(domain.NotFound, cell.TicketNotFound)
+	}
+	return t, err
+}
+
 // describeTicket is for scripts that ask now and then instead of listening.
 func (d *Door) describeTicket(ctx context.Context, r *request, _ *nothing) (*ticketState, error) {
-	t, err := d.engine.Ticket(ctx, r.path)
+	t, err := d.ticket(ctx, r, r.path)
 	if err != nil {
 		return nil, err
 	}

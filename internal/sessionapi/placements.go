@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/placement"
 	"github.com/musterhq/muster/internal/domain/session"
@@ -112,7 +113,7 @@ func placementOf(p *placement.Placement) placementAnswer {
 
 // createSessionOnQueue starts a placement. Like the script interface's own node it answers with the placement's id; with
 // wait it answers at the end.
-func (d *Door) createSessionOnQueue(ctx context.Context, _ *request, in *createOnQueueRequest) (*createOnQueueAnswer, error) {
+func (d *Door) createSessionOnQueue(ctx context.Context, r *request, in *createOnQueueRequest) (*createOnQueueAnswer, error) {
 	if most := d.engine.CellConfig().PlayersInGameMax; *in.MaxPlayer > most {
 		return nil, invalid("maxPlayer", *in.MaxPlayer, fmt.Sprintf("at most %d", most))
 	}
@@ -121,7 +122,7 @@ func (d *Door) createSessionOnQueue(ctx context.Context, _ *request, in *createO
 	}
 	p := placement.Placement{
 		ID: in.PlacementID, Queue: lastPart(in.QueueName), PlayersMax: *in.MaxPlayer, Name: in.SessionName, Data: in.SessionData,
-		Properties: in.properties,
+		Properties: in.properties, Maker: r.caller.maker(),
 	}
 	if p.ID == "" {
 		p.ID = newID().String()
@@ -151,6 +152,9 @@ func (d *Door) createSessionOnQueue(ctx context.Context, _ *request, in *createO
 // describePlacement is for scripts that ask now and then instead of waiting.
 func (d *Door) describePlacement(ctx context.Context, r *request, _ *nothing) (*placementAnswer, error) {
 	p, err := d.engine.Placement(ctx, r.path)
+	if err == nil && !r.caller.maker().MayTouch(p.Maker) {
+		err = domain.Refuse(domain.NotFound, "placement %s not found", shortened(r.path))
+	}
 	if err != nil {
 		return nil, err
 	}

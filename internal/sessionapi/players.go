@@ -35,12 +35,12 @@ type joinSessionAnswer struct {
 }
 
 // joinSession reserves a seat. The script connects, and then its node is true: only if reserved and connected.
-func (d *Door) joinSession(ctx context.Context, _ *request, in *joinSessionRequest) (*joinSessionAnswer, error) {
+func (d *Door) joinSession(ctx context.Context, r *request, in *joinSessionRequest) (*joinSessionAnswer, error) {
 	id, err := gameSessionID(in.SessionID)
 	if err != nil {
 		return nil, err
 	}
-	cmd := cell.ReservePlayers{Game: id, Players: []cell.NewPlayer{{ID: newID(), Player: in.PlayerID, Data: in.PlayerData}}}
+	cmd := cell.ReservePlayers{Game: id, Players: []cell.NewPlayer{{ID: newID(), Player: in.PlayerID, Data: in.PlayerData}}, By: r.caller.maker()}
 	if err := d.engine.Do(ctx, &cmd); err != nil {
 		return nil, d.ended(ctx, id, err)
 	}
@@ -139,16 +139,19 @@ type leaveSessionAnswer struct {
 
 // leaveSession gives back a seat that is only reserved. One whose player is connected is given back by the game server,
 // which sees the player go: there is nothing to do here but to say so.
-func (d *Door) leaveSession(ctx context.Context, _ *request, in *leaveSessionRequest) (*leaveSessionAnswer, error) {
+func (d *Door) leaveSession(ctx context.Context, r *request, in *leaveSessionRequest) (*leaveSessionAnswer, error) {
 	id, err := playerSessionID(in.PlayerSessionID)
 	if err != nil {
 		return nil, err
 	}
-	cmd := cell.ReleasePlayer{Player: id}
+	cmd := cell.ReleasePlayer{Player: id, By: r.caller.maker()}
 	err = d.engine.Do(ctx, &cmd)
 	p := cmd.Released
 	if isRefused(err, domain.WrongPlayerState) || isRefused(err, domain.NotFound) { // connected, or gone long ago
 		p, err = d.engine.PlayerSession(ctx, id)
+		if err == nil && !r.caller.maker().MayTouch(p.Maker) {
+			err = domain.Refuse(domain.NotFound, "player session %s not found", shortened(in.PlayerSessionID))
+		}
 	}
 	if err != nil {
 		return nil, err

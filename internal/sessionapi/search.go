@@ -47,7 +47,7 @@ type searchSessionsAnswer struct {
 }
 
 // searchSessions finds the active game sessions of a fleet that a filter chooses.
-func (d *Door) searchSessions(ctx context.Context, _ *request, in *searchSessionsRequest) (*searchSessionsAnswer, error) {
+func (d *Door) searchSessions(ctx context.Context, r *request, in *searchSessionsRequest) (*searchSessionsAnswer, error) {
 	q, err := in.query()
 	if err != nil {
 		return nil, err
@@ -74,7 +74,11 @@ func (d *Door) searchSessions(ctx context.Context, _ *request, in *searchSession
 			page.Next = &page.Places[i-1]
 			break
 		}
-		out.SessionConfigs = append(out.SessionConfigs, configOf(&page.Games[i]))
+		config := configOf(&page.Games[i])
+		if r.caller.maker() != 0 {
+			config.MatchmakingData = "" // it names all players with their attributes
+		}
+		out.SessionConfigs = append(out.SessionConfigs, config)
 	}
 	if page.Next != nil {
 		out.NextToken = in.token(search.Cursor(q.Order.Start, *page.Next))

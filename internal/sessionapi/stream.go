@@ -85,12 +85,12 @@ func (d *Door) serveEvents(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer connlimit.Leave(r.Context())
-	s, after, problem := d.calls.read(streamKey{who.keyID, client})
+	s, after, problem := d.calls.read(who, client)
 	if problem != nil {
 		refuse(w, problem)
 		return
 	}
-	defer d.calls.endRead(s)
+	defer d.calls.endRead(who, s)
 	patient(w)
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
@@ -123,22 +123,22 @@ func (d *Door) serveEvents(w http.ResponseWriter, r *http.Request) {
 }
 
 // read opens a stream for a reader, who begins behind what is no longer kept.
-func (c *calls) read(key streamKey) (s *stream, after uint64, problem *Problem) {
+func (c *calls) read(who caller, client string) (s *stream, after uint64, problem *Problem) {
+	if !c.readers.take(who) {
+		return nil, 0, &Problem{status: http.StatusServiceUnavailable, Name: overloaded,
+			Message: fmt.Sprintf("%d event streams are open, and this access key or address has its share of them", c.readers.keys.Taken())}
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.readers >= c.limits.Readers {
-		return nil, 0, &Problem{status: http.StatusServiceUnavailable, Name: overloaded, Message: fmt.Sprintf("%d event streams are open", c.readers)}
-	}
-	c.readers++
-	s = c.stream(key)
+	s = c.stream(streamKey{who.keyID, client})
 	s.users++
 	return s, s.dropped, nil
 }
 
-func (c *calls) endRead(s *stream) {
+func (c *calls) endRead(who caller, s *stream) {
+	c.readers.give(who)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.readers--
 	s.users--
 	c.tidy(s)
 }

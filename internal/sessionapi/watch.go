@@ -41,11 +41,11 @@ func (d *Door) startPolling(ctx context.Context, r *request, in *startPollingReq
 	if r.client == "" {
 		return nil, missing("X-Client-Id", "the name of the event stream that shall hear of the ticket")
 	}
-	if _, err := d.engine.Ticket(ctx, in.TicketID); err != nil {
+	if _, err := d.ticket(ctx, r, in.TicketID); err != nil {
 		return nil, err
 	}
 	watching, stop := context.WithCancel(d.ctx)
-	w := &watch{door: d, key: watchKey{streamKey{r.caller.keyID, r.client}, in.TicketID}, stop: stop, player: in.PlayerID}
+	w := &watch{door: d, key: watchKey{streamKey{r.caller.keyID, r.client}, in.TicketID}, stop: stop, player: in.PlayerID, who: r.caller}
 	if problem := d.calls.watch(w); problem != nil {
 		stop()
 		return nil, problem
@@ -90,6 +90,7 @@ type watch struct {
 	key    watchKey
 	stop   context.CancelFunc
 	player string
+	who    caller
 	to     *stream // set by calls.watch
 	asked  string  // the match whose acceptance was told last
 }
@@ -176,8 +177,8 @@ func (c *calls) watch(w *watch) *Problem {
 	case c.watches[w.key] != nil:
 		return &Problem{status: http.StatusConflict, Name: "AlreadyPolling", Field: "ticketId", Value: shortened(w.key.ticket),
 			Message: "ticket " + shortened(w.key.ticket) + " is watched on this event stream already"}
-	case len(c.watches) >= c.limits.Pending:
-		return spell(domain.Refuse(domain.Overloaded, "%d tickets are being watched", c.limits.Pending))
+	case !c.watching.take(w.who):
+		return spell(domain.Refuse(domain.Overloaded, "%d tickets are being watched, and this access key or address has its share of them", c.watching.keys.Taken()))
 	}
 	if c.watches == nil {
 		c.watches = map[watchKey]*watch{}
@@ -200,6 +201,7 @@ func (c *calls) stopWatch(key watchKey) {
 
 // endWatch lets go what a watch holds, however it ended.
 func (c *calls) endWatch(w *watch) {
+	c.watching.give(w.who)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.watches[w.key] == w {

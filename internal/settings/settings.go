@@ -47,6 +47,10 @@ type Settings struct {
 
 	LimitPlayersPerGameSession int32 `name:"limit-players-per-game-session" placeholder:"N" help:"Largest maximum of players that a game session may be created with."`
 
+	LimitTicketBytes        Bytes `name:"limit-ticket-bytes" placeholder:"SIZE" help:"Memory that matchmaking tickets may hold, with those that ended a moment ago. One access key of the role client may have half."`
+	LimitPlacementBytes     Bytes `name:"limit-placement-bytes" placeholder:"SIZE" help:"The same for placements."`
+	LimitPlayerSessionBytes Bytes `name:"limit-player-session-bytes" placeholder:"SIZE" help:"The same for player sessions."`
+
 	Limits               string `name:"limits" placeholder:"PROFILE" help:"Rates of API requests for each access key: default for none, gamelift for those of the cloud service."`
 	LimitWorkingRequests int    `name:"limit-working-requests" placeholder:"N" help:"Most API requests that are worked on at a time; more are told to come again."`
 
@@ -135,6 +139,10 @@ func Defaults() Settings {
 		LimitConfigurations:        core.MatchmakersMax,
 		LimitPlayersPerGameSession: core.PlayersInGameMax,
 
+		LimitTicketBytes:        Bytes(core.TicketBytesMax),
+		LimitPlacementBytes:     Bytes(core.PlacementBytesMax),
+		LimitPlayerSessionBytes: Bytes(core.PlayerSessionBytesMax),
+
 		Limits:               "default",
 		LimitWorkingRequests: 8192,
 		ClientKeyRate:        5000,
@@ -176,6 +184,9 @@ func (s Settings) Cell() cell.Config {
 	c.RuleSetsMax = s.LimitRuleSets
 	c.MatchmakersMax = s.LimitConfigurations
 	c.PlayersInGameMax = s.LimitPlayersPerGameSession
+	c.TicketBytesMax = int64(s.LimitTicketBytes)
+	c.PlacementBytesMax = int64(s.LimitPlacementBytes)
+	c.PlayerSessionBytesMax = int64(s.LimitPlayerSessionBytes)
 	c.Notify = s.notify()
 	c.Flow = s.playerFlow()
 	return c

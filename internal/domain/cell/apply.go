@@ -64,7 +64,7 @@ func (c *Cell) apply(at domain.Time, event Event) {
 		game, _ := c.sessions.Game(e.GameSession)
 		p := session.PlayerSession{
 			ID: e.PlayerSession, Player: e.Player, Data: e.Data, Game: game,
-			Created: at, ReserveBy: e.ReserveBy, Status: session.Reserved, Changed: c.touch(),
+			Created: at, ReserveBy: e.ReserveBy, Status: session.Reserved, Maker: e.Maker, Changed: c.touch(),
 		}
 		var r session.Ref
 		if seat := c.seatOf(e.Player); e.Kept && seat != 0 {
@@ -82,8 +82,7 @@ func (c *Cell) apply(at domain.Time, event Event) {
 		c.waiting.clear(reservation, r)
 	case *PlayerDataWrapped:
 		r, _ := c.sessions.PlayerByID(e.PlayerSession)
-		p := c.sessions.Players.Mut(r)
-		p.Data, p.Changed = e.Data, c.touch()
+		c.sessions.SetPlayerData(r, e.Data).Changed = c.touch()
 	case *PlayerEnded:
 		r, _ := c.sessions.PlayerByID(e.PlayerSession)
 		c.sessions.EndPlayer(r, at, e.Status, c.ended.next())

@@ -59,7 +59,7 @@ func (cmd *EnterMatchmaking) decide(t *tx) error {
 	}
 	ticket := matchmaking.Ticket{ID: "mm-" + cmd.Ticket.String(), Configuration: queue, Players: int32(len(players)), Roster: matchmaking.EncodeRoster(players)}
 	if err == nil {
-		err = t.checkRoom(len(ticket.Roster))
+		err = t.checkRoom(&ticket)
 	}
 	if err == nil && !cmd.Look && cmd.About != nil && !slices.Equal(cmd.About, partyPlayers(&x)) {
 		err = flow.Refuse(flow.Refusal{Code: flow.RevConflict}, "the members of party pty-%s have changed since the studio was asked about them", x.ID)

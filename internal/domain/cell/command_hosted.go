@@ -54,6 +54,25 @@ func (t *tx) matchedPlayers(match matchmaking.Ref) (players []matchmaking.Player
 	return players, latencies
 }
 
+// makersOf gives, for the players of a match whose ticket a client key made, that key.
+func (t *tx) makersOf(match matchmaking.Ref) (makers map[string]domain.Maker) {
+	m := t.c.matchmaking
+	for _, s := range m.Matches.Get(match).Seats {
+		r, _ := m.TicketNo(s.Ticket)
+		x := m.Tickets.Get(r)
+		if x.Maker == 0 {
+			continue
+		}
+		if makers == nil {
+			makers = map[string]domain.Maker{}
+		}
+		for id := range x.EachPlayer {
+			makers[id] = x.Maker
+		}
+	}
+	return makers
+}
+
 // placeMatch starts the placement of a match's game session, in the same transaction.
 func (t *tx) placeMatch(match matchmaking.Ref) {
 	m := t.c.matchmaking
@@ -66,6 +85,7 @@ func (t *tx) placeMatch(match matchmaking.Ref) {
 		}
 	}
 	players, latencies := t.matchedPlayers(match)
+	makers := t.makersOf(match)
 	started := matchmaking.Hosted{Match: x.ID, Of: x.Of}
 	data := started.Data(t.teams(x.Of), players, "")
 	if queue == "" || len(data) > matchmaking.DataMax {
@@ -80,7 +100,7 @@ func (t *tx) placeMatch(match matchmaking.Ref) {
 		Properties: t.matchProperties(&x), Latencies: latencies, Players: make([]placement.Player, len(players)),
 	}
 	for i := range players {
-		p.Players[i] = placement.Player{Player: players[i].ID, Data: t.dataOf(players[i].ID), ID: t.newID()}
+		p.Players[i] = placement.Player{Player: players[i].ID, Data: t.dataOf(players[i].ID), ID: t.newID(), Maker: makers[players[i].ID]}
 	}
 	if instance, ok := t.c.flow.InstanceOfPlacement(x.ID); ok {
 		p.Regions = t.wantedRegions(instance)
@@ -150,7 +170,7 @@ func (t *tx) completeBackfill(match matchmaking.Ref) {
 		t.dropMatch(match, drop{blamed: map[uint64]end{seat.Ticket: {matchmaking.Failed, matchmaking.GameSessionLost}}})
 		return
 	}
-	ofParties := t.newcomersOfParties(match, game)
+	ofParties, makers := t.newcomersOfParties(match, game), t.makersOf(match)
 	sessions := make([]domain.UUID, len(newcomers))
 	for i, p := range newcomers {
 		sessions[i] = t.newID()
@@ -158,7 +178,7 @@ func (t *tx) completeBackfill(match matchmaking.Ref) {
 		if !ok {
 			n.wait = t.c.config.Reservation
 		}
-		t.emit(&PlayerReserved{PlayerSession: sessions[i], GameSession: game, Player: p.ID, Data: n.data, ReserveBy: t.contact.Add(n.wait)})
+		t.emit(&PlayerReserved{PlayerSession: sessions[i], GameSession: game, Player: p.ID, Data: n.data, ReserveBy: t.contact.Add(n.wait), Maker: makers[p.ID]})
 	}
 	t.tellBackfill(&ticket, flow.OnGameInstanceLeftMatchmaking, backfillMatched)
 	t.commitBackfill(match, game)

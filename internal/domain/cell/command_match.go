@@ -177,12 +177,13 @@ type AcceptMatch struct {
 	Ticket  string
 	Players []string
 	Accept  bool
+	By      domain.Maker
 }
 
 func (cmd *AcceptMatch) decide(t *tx) error {
 	m := t.c.matchmaking
 	r, ok := m.Ticket(cmd.Ticket)
-	if !ok {
+	if !ok || !cmd.By.MayTouch(m.Tickets.Get(r).Maker) {
 		return domain.Refuse(domain.NotFound, TicketNotFound)
 	}
 	x := m.Tickets.Get(r)

@@ -1,6 +1,7 @@
 package cell
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -29,6 +30,9 @@ func (cmd *StartPlacement) decide(t *tx) error {
 		}
 	}
 	if err := cmd.check(t); err != nil {
+		return err
+	}
+	if err := t.checkPlacementRoom(&cmd.Placement); err != nil {
 		return err
 	}
 	cmd.begin(t)
@@ -62,6 +66,19 @@ func (cmd *StartPlacement) check(t *tx) error {
 	p.Region, p.Account, p.Status, p.Start = q.Region, q.Account, placement.Pending, t.now
 	p.TimeoutAt, p.No = t.now.Add(q.Timeout), c.placementNo+1
 	return nil
+}
+
+// placementBytesMax bounds one placement, so that it fits into a record of the archive when it has ended. Game session data
+// of 262,144 characters, which may have four bytes each, leaves room for players and latencies.
+const placementBytesMax = 2 << 20
+
+// checkPlacementRoom protects journal and memory from placements that bring all the data they may.
+func (t *tx) checkPlacementRoom(p *placement.Placement) error {
+	bytes := p.Bytes()
+	if bytes > placementBytesMax {
+		return domain.Refuse(domain.Invalid, "GameSessionData, PlayerLatencies and DesiredPlayerSessions: %d bytes in all; at most %d are taken", bytes, placementBytesMax)
+	}
+	return t.c.placements.Held().Room(p.Maker, bytes, t.c.config.PlacementBytesMax, "placements")
 }
 
 // begin starts the placement, which was checked in the same transaction.
@@ -104,6 +121,7 @@ func checkWishes(p *placement.Placement, q *placement.Queue) error {
 // StopPlacement cancels a placement that has no game session yet.
 type StopPlacement struct {
 	ID string
+	By domain.Maker
 
 	// Result
 	Placement placement.Placement
@@ -111,7 +129,7 @@ type StopPlacement struct {
 
 func (cmd *StopPlacement) decide(t *tx) error {
 	r, ok := t.c.placements.Placement(cmd.ID)
-	if !ok {
+	if !ok || !cmd.By.MayTouch(t.c.placements.Placements.Get(r).Maker) {
 		return domain.Refuse(domain.NotFound, "placement %s not found", cmd.ID)
 	}
 	switch p := t.c.placements.Placements.Get(r); {
@@ -200,10 +218,10 @@ func (t *tx) fulfilPlacement(game session.ID) {
 		return
 	}
 	p := t.c.placements.Placements.Get(r)
-	id, players := p.ID, p.Players
+	id, players, maker := p.ID, p.Players, p.Maker
 	by := t.contact.Add(t.reservationFor(id))
 	for _, x := range players {
-		t.emit(&PlayerReserved{PlayerSession: x.ID, GameSession: game, Player: x.Player, Data: x.Data, ReserveBy: by})
+		t.emit(&PlayerReserved{PlayerSession: x.ID, GameSession: game, Player: x.Player, Data: x.Data, ReserveBy: by, Maker: cmp.Or(x.Maker, maker)})
 	}
 	t.finishPlacement(id, placement.Fulfilled, nil)
 	t.instancePlaced(id, game)

@@ -16,6 +16,7 @@ type NewPlayer struct {
 type ReservePlayers struct {
 	Game    session.ID
 	Players []NewPlayer
+	By      domain.Maker
 
 	// Result: one for each of Players, in their order.
 	Reserved []PlayerSession
@@ -51,11 +52,18 @@ func (cmd *ReservePlayers) decide(t *tx) error {
 			return err
 		}
 	}
+	bytes := 0
+	for i := range cmd.Players {
+		bytes += (&session.PlayerSession{Player: cmd.Players[i].Player, Data: cmd.Players[i].Data}).Bytes()
+	}
+	if err := t.c.sessions.Held().Room(cmd.By, bytes, t.c.config.PlayerSessionBytesMax, "player sessions"); err != nil {
+		return err
+	}
 	by := t.contact.Add(t.c.config.Reservation)
 	id := g.ID
 	cmd.Reserved = make([]PlayerSession, len(cmd.Players))
 	for i, p := range cmd.Players {
-		t.emit(&PlayerReserved{PlayerSession: p.ID, GameSession: id, Player: p.Player, Data: p.Data, ReserveBy: by})
+		t.emit(&PlayerReserved{PlayerSession: p.ID, GameSession: id, Player: p.Player, Data: p.Data, ReserveBy: by, Maker: cmd.By})
 		made, _ := t.c.sessions.PlayerByID(p.ID)
 		cmd.Reserved[i] = t.c.playerSession(t.c.sessions.Players.Get(made), t.c.sessions.Games.Get(r))
 	}
@@ -79,9 +87,10 @@ func (t *tx) awaited(game session.Ref, but []NewPlayer) int32 {
 }
 
 // ReleasePlayer gives back the seat of a player who will not come, before its time is up. Whoever holds the identifier of
-// the player session may do so. A player who has connected is the game server's to remove.
+// the player session and may touch it may do so. A player who has connected is the game server's to remove.
 type ReleasePlayer struct {
 	Player domain.UUID
+	By     domain.Maker
 
 	// Result
 	Released PlayerSession
@@ -89,7 +98,7 @@ type ReleasePlayer struct {
 
 func (cmd *ReleasePlayer) decide(t *tx) error {
 	r, ok := t.c.sessions.PlayerByID(cmd.Player)
-	if !ok {
+	if !ok || !cmd.By.MayTouch(t.c.sessions.Players.Get(r).Maker) {
 		return domain.Refuse(domain.NotFound, "player session psess-%s not found", cmd.Player)
 	}
 	switch p := t.c.sessions.Players.Get(r); p.Status {

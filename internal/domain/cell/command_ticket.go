@@ -22,6 +22,7 @@ type StartMatchmaking struct {
 	ID            string
 	Chosen        bool // the caller chose the id
 	Players       []matchmaking.Player
+	By            domain.Maker
 
 	archivedID
 
@@ -58,12 +59,16 @@ func (cmd *StartMatchmaking) decide(t *tx) error {
 	}
 	x := matchmaking.Ticket{
 		ID: cmd.ID, Configuration: c.Name, Players: int32(len(cmd.Players)), Roster: matchmaking.EncodeRoster(cmd.Players),
+		Maker: cmd.By,
 	}
 	if old, err := t.sameTicket(&x, cmd.Chosen, cmd.Archived, cmd.ArchivedAt); old != 0 || err != nil {
 		cmd.Ticket = t.c.ticket(old, t.now)
 		return err
 	}
-	if err := t.checkRoom(len(x.Roster)); err != nil {
+	if err := t.checkRoom(&x); err != nil {
+		return err
+	}
+	if err := t.checkRivals(cmd.Players, cmd.By); err != nil {
 		return err
 	}
 	r := t.startTicket(c, x)
@@ -95,7 +100,7 @@ func (t *tx) checkPlayers(c *matchmaking.Configuration, players []matchmaking.Pl
 func (t *tx) sameTicket(x *matchmaking.Ticket, chosen, archived bool, archivedAt uint64) (matchmaking.Ref, error) {
 	if r, ok := t.c.matchmaking.Ticket(x.ID); ok {
 		old := t.c.matchmaking.Tickets.Get(r)
-		if old.Status.Active() && old.Backfill == x.Backfill && old.Configuration == x.Configuration && old.Game == x.Game && old.Roster == x.Roster {
+		if old.Status.Active() && old.Backfill == x.Backfill && old.Configuration == x.Configuration && old.Game == x.Game && old.Roster == x.Roster && old.Maker == x.Maker {
 			return r, nil
 		}
 		return 0, domain.Refuse(domain.Invalid, "TicketId: %s was used before", x.ID)
@@ -114,12 +119,23 @@ func (t *tx) sameTicket(x *matchmaking.Ticket, chosen, archived bool, archivedAt
 const ticketBytesMax = 768 << 10
 
 // checkRoom protects journal and memory from tickets that bring all the data they may.
-func (t *tx) checkRoom(bytes int) error {
-	if bytes > ticketBytesMax {
+func (t *tx) checkRoom(x *matchmaking.Ticket) error {
+	if bytes := len(x.Roster); bytes > ticketBytesMax {
 		return domain.Refuse(domain.Invalid, "Players: %d bytes in all; at most %d are taken", bytes, ticketBytesMax)
 	}
-	if n, most := t.c.matchmaking.Bytes(), t.c.config.TicketBytesMax; n+int64(bytes) > most {
-		return domain.Refuse(domain.Overloaded, "the players of all active tickets have %d bytes; the limit is %d", n, most)
+	return t.c.matchmaking.Held().Room(x.Maker, x.Bytes(), t.c.config.TicketBytesMax, "tickets")
+}
+
+// checkRivals keeps a client key from ending tickets that it may not touch by starting others for their players.
+func (t *tx) checkRivals(players []matchmaking.Player, by domain.Maker) error {
+	for i := range players {
+		r, ok := t.c.matchmaking.TicketOf(players[i].ID)
+		if !ok {
+			continue
+		}
+		if x := t.c.matchmaking.Tickets.Get(r); x.Status != matchmaking.Placing && !by.MayTouch(x.Maker) {
+			return domain.Refuse(domain.Invalid, "Players[%d].PlayerId: the player has a ticket that another access key made", i)
+		}
 	}
 	return nil
 }
@@ -236,7 +252,7 @@ func (cmd *StartMatchBackfill) check(t *tx) (begin func(), err error) {
 	case old != 0:
 		return func() { cmd.Ticket = t.c.ticket(old, t.now) }, nil
 	}
-	if err := t.checkRoom(len(x.Roster)); err != nil {
+	if err := t.checkRoom(&x); err != nil {
 		return nil, err
 	}
 	return func() {
@@ -312,6 +328,7 @@ func takesPlayers(g *session.GameSession) bool { return g.Status == session.Acti
 // StopMatchmaking cancels a ticket that has no game session yet. Once it has succeeded no match follows.
 type StopMatchmaking struct {
 	ID     string
+	By     domain.Maker
 	Server *fleet.Key // the server process that stops the backfill of its game session; nil: not one
 }
 
@@ -324,6 +341,9 @@ func (cmd *StopMatchmaking) decide(t *tx) error {
 		return domain.Refuse(domain.NotFound, TicketNotFound)
 	}
 	x := t.c.matchmaking.Tickets.Get(r)
+	if !cmd.By.MayTouch(x.Maker) {
+		return domain.Refuse(domain.NotFound, TicketNotFound)
+	}
 	if cmd.Server != nil {
 		if !x.Backfill {
 			return domain.Refuse(domain.NotFound, TicketNotFound)

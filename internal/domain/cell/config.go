@@ -40,7 +40,9 @@ type Config struct {
 	DestinationsInQueueMax int
 	RuleSetsMax            int
 	MatchmakersMax         int   // matchmaking configurations
-	TicketBytesMax         int64 // of the players of all active tickets
+	TicketBytesMax         int64 // that all tickets in memory hold
+	PlacementBytesMax      int64 // that all placements in memory hold
+	PlayerSessionBytesMax  int64 // that all player sessions in memory hold
 
 	Notify *Notify      // nil: nobody is told of anything
 	Flow   *flow.Config // nil: there is no player flow
@@ -90,5 +92,7 @@ func DefaultConfig() Config {
 		RuleSetsMax:            10_000,
 		MatchmakersMax:         10_000,
 		TicketBytesMax:         1 << 30,
+		PlacementBytesMax:      512 << 20,
+		PlayerSessionBytesMax:  2 << 30,
 	}
 }

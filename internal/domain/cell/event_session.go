@@ -58,6 +58,7 @@ type PlayerReserved struct {
 	Player        string
 	Data          string
 	ReserveBy     domain.ContactTime
+	Maker         domain.Maker
 	Kept          bool // on the seat that is kept for the player, or that an older player session still sits on
 }
 
@@ -138,6 +139,7 @@ func (e *PlayerReserved) Fields(c *wire.Codec) {
 	c.String(4, &e.Data)
 	wire.Int(c, 5, &e.ReserveBy)
 	c.Bool(6, &e.Kept)
+	c.Fixed64(7, (*uint64)(&e.Maker))
 }
 
 // Fields of the event.

@@ -246,7 +246,7 @@ func (w *world) checkRestarts() error {
 func checkMatchmaking(c *Cell) error {
 	var errs []error
 	m := c.matchmaking
-	active, bytes := map[string]int{}, int64(0)
+	active := map[string]int{}
 	for r, t := range m.Tickets.All() {
 		if !t.Status.Active() {
 			if t.EndedNo == 0 || t.End == 0 {
@@ -255,7 +255,6 @@ func checkMatchmaking(c *Cell) error {
 			continue
 		}
 		active[t.Configuration]++
-		bytes += int64(len(t.Roster))
 		if at, ok := m.TicketNo(t.No); !ok || at != r {
 			errs = append(errs, fmt.Errorf("ticket %s is not found by its number", t.ID))
 		}
@@ -283,9 +282,7 @@ func checkMatchmaking(c *Cell) error {
 			errs = append(errs, fmt.Errorf("%d tickets are active in %s, counted %d", got, name, n))
 		}
 	}
-	if got := m.Bytes(); got != bytes {
-		errs = append(errs, fmt.Errorf("the rosters of active tickets have %d bytes, counted %d", got, bytes))
-	}
+	errs = append(errs, c.checkHeld()...)
 	for _, x := range m.Matches.All() {
 		asked := x.AcceptBy != 0
 		for _, s := range x.Seats {
@@ -352,4 +349,29 @@ func noteFlow(c *Cell, note func(kind waits, ref chunk.Ref, at int64)) {
 		}
 	}
 	note(studioReceivers, 0, int64(first))
+}
+
+// checkHeld counts again what the records in memory hold.
+func (c *Cell) checkHeld() (errs []error) {
+	var tickets, placements, players domain.Held
+	for _, t := range c.matchmaking.Tickets.All() {
+		tickets.Add(t.Maker, t.Bytes())
+	}
+	for _, p := range c.placements.Placements.All() {
+		placements.Add(p.Maker, p.Bytes())
+	}
+	for _, p := range c.sessions.Players.All() {
+		players.Add(p.Maker, p.Bytes())
+	}
+	for _, each := range []struct {
+		what      string
+		got, want *domain.Held
+	}{
+		{"tickets", c.matchmaking.Held(), &tickets}, {"placements", c.placements.Held(), &placements}, {"player sessions", c.sessions.Held(), &players},
+	} {
+		if got, want := fmt.Sprint(*each.got), fmt.Sprint(*each.want); got != want {
+			errs = append(errs, fmt.Errorf("%s hold %s, counted %s", each.what, want, got))
+		}
+	}
+	return errs
 }

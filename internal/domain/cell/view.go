@@ -339,6 +339,21 @@ func (v *View) page(all []*session.PlayerSession, limit int) []PlayerSession {
 	return page
 }
 
+// Held is how many bytes tickets, placements and player sessions hold, and how many they may.
+type Held struct {
+	Tickets, Placements, PlayerSessions          int64
+	TicketsMax, PlacementsMax, PlayerSessionsMax int64
+}
+
+// Held tells how much memory the records hold that callers bring data for.
+func (v *View) Held() Held {
+	c := v.c
+	return Held{
+		c.matchmaking.Held().Bytes(), c.placements.Held().Bytes(), c.sessions.Held().Bytes(),
+		c.config.TicketBytesMax, c.config.PlacementBytesMax, c.config.PlayerSessionBytesMax,
+	}
+}
+
 // Totals counts the records in memory, for metrics and logs.
 type Totals struct {
 	Fleets, Computes, Processes, GameSessions, PlayerSessions, Ended int

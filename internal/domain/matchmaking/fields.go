@@ -69,6 +69,7 @@ func (t *Ticket) Fields(c *wire.Codec) {
 	wire.Optional(c, 18, &t.Outcome, (*Outcome).fields)
 	wire.Int(c, 19, &t.EndedNo)
 	wire.Int(c, 20, &t.Slots)
+	c.Fixed64(21, (*uint64)(&t.Maker))
 }
 
 func (o *Outcome) fields(c *wire.Codec) {

@@ -117,6 +117,7 @@ type Ticket struct {
 	No              uint64 // counts the tickets of the cell: their age among those of one millisecond
 	Configuration   string
 	Region, Account string // of the configuration's ARN
+	Maker           domain.Maker
 	Status          Status
 	Reason          Reason
 	Backfill        bool

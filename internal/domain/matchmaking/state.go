@@ -30,7 +30,7 @@ type State struct {
 	hosted         map[string]Ref
 	recent         map[string]Ref
 	counts         map[string]*Counts
-	bytes          int64 // of the rosters of active tickets
+	held           domain.Held
 }
 
 // Counts is how much is going on in a configuration.
@@ -38,8 +38,8 @@ type Counts struct {
 	Active int // tickets that have not ended
 }
 
-// Bytes are those of the rosters of all active tickets.
-func (s *State) Bytes() int64 { return s.bytes }
+// Held is what the tickets in memory hold, also those that have ended and are not forgotten yet.
+func (s *State) Held() *domain.Held { return &s.held }
 
 // New returns an empty State.
 func New() *State {

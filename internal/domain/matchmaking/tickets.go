@@ -31,6 +31,7 @@ func (s *State) AddTicket(t Ticket) Ref {
 	r, rec := s.Tickets.Add()
 	*rec = t
 	s.tickets[t.ID] = r
+	s.held.Add(t.Maker, t.Bytes())
 	if !t.Status.Active() {
 		return r
 	}
@@ -65,7 +66,6 @@ func (s *State) count(t *Ticket, by int) {
 		s.counts[t.Configuration] = c
 	}
 	c.Active += by
-	s.bytes += int64(by * len(t.Roster))
 	if c.Active == 0 {
 		delete(s.counts, t.Configuration)
 	}
@@ -112,10 +112,18 @@ func (s *State) EndTicket(r Ref, at domain.Time, status Status, reason Reason, n
 
 // RemoveTicket drops a ticket that has ended.
 func (s *State) RemoveTicket(r Ref) {
-	if id := s.Tickets.Get(r).ID; s.tickets[id] == r {
-		delete(s.tickets, id)
+	t := s.Tickets.Get(r)
+	s.held.Add(t.Maker, -t.Bytes())
+	if s.tickets[t.ID] == r {
+		delete(s.tickets, t.ID)
 	}
 	s.Tickets.Remove(r)
+}
+
+// Bytes is roughly how much memory the ticket takes, with its place in the indexes.
+func (t *Ticket) Bytes() int {
+	const record = 512
+	return record + len(t.ID) + len(t.Roster)
 }
 
 // EachPlayer yields the ids of the ticket's players, in its order.

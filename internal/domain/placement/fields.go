@@ -64,6 +64,7 @@ func (p *Placement) Fields(c *wire.Codec) {
 	wire.Int(c, 25, &p.No)
 	c.Shared(26, &p.GameRegion)
 	c.Strings(27, &p.Regions)
+	c.Fixed64(28, (*uint64)(&p.Maker))
 }
 
 func (l *Latency) fields(c *wire.Codec) {
@@ -76,6 +77,7 @@ func (p *Player) fields(c *wire.Codec) {
 	c.String(1, &p.Player)
 	c.String(2, &p.Data)
 	c.UUID(3, &p.ID)
+	c.Fixed64(4, (*uint64)(&p.Maker))
 }
 
 func (o *Override) fields(c *wire.Codec) {

@@ -77,7 +77,8 @@ type Latency struct {
 type Player struct {
 	Player string
 	Data   string
-	ID     domain.UUID // of the player session to be
+	ID     domain.UUID  // of the player session to be
+	Maker  domain.Maker // of the ticket that the player came with, if that is not the placement's
 }
 
 // Override takes the place of the queue's location order for one placement.
@@ -126,6 +127,7 @@ type Placement struct {
 	ID              string
 	Queue           string
 	Region, Account string
+	Maker           domain.Maker
 	Status          Status
 	Start, End      domain.Time
 	TimeoutAt       domain.Time
@@ -152,8 +154,30 @@ type Placement struct {
 
 	EndedNo uint64
 	No      uint64 // counts the placements of the cell: the order within a millisecond
+	held    int32  // bytes of it that are counted
 	waiting []Place
 	Changed uint64
+}
+
+// Bytes is roughly how much memory holds what the placement was started with.
+func (p *Placement) Bytes() int {
+	const record, item = 512, 64
+	n := record + len(p.ID) + len(p.Name) + len(p.Data) + len(p.MatchmakerData)
+	for i := range p.Properties {
+		n += item + len(p.Properties[i].Key) + len(p.Properties[i].Value)
+	}
+	for i := range p.Latencies {
+		n += item + len(p.Latencies[i].Player) + len(p.Latencies[i].Location)
+	}
+	for i := range p.Players {
+		n += item + len(p.Players[i].Player) + len(p.Players[i].Data)
+	}
+	if o := p.Override; o != nil {
+		for _, location := range o.Locations {
+			n += item + len(location)
+		}
+	}
+	return n
 }
 
 // triedMax bounds what a placement remembers of its attempts.

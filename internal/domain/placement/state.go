@@ -17,6 +17,7 @@ type State struct {
 
 	queues  sorted.Map[string, Ref]
 	byID    map[string]Ref
+	held    domain.Held
 	pending map[string]sorted.Set[turn] // by queue
 	waiting map[Place]sorted.Set[turn]  // by where they may go
 }
@@ -83,9 +84,13 @@ func (s *State) Placement(id string) (Ref, bool) {
 	return r, ok
 }
 
+// Held is what the placements in memory hold, also those that have ended and are not forgotten yet.
+func (s *State) Held() *domain.Held { return &s.held }
+
 // Add stores a placement.
 func (s *State) Add(p Placement) Ref {
-	p.waiting = nil
+	p.waiting, p.held = nil, int32(p.Bytes())
+	s.held.Add(p.Maker, int(p.held))
 	r, rec := s.Placements.Add()
 	*rec = p
 	s.byID[p.ID] = r
@@ -120,7 +125,9 @@ func (s *State) Change(r Ref, f func(*Placement)) *Placement {
 
 // Remove drops a placement that has ended.
 func (s *State) Remove(r Ref) {
-	delete(s.byID, s.Placements.Get(r).ID)
+	p := s.Placements.Get(r)
+	s.held.Add(p.Maker, -int(p.held))
+	delete(s.byID, p.ID)
 	s.Placements.Remove(r)
 }
 

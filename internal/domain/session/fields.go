@@ -51,4 +51,5 @@ func (p *PlayerSession) Fields(c *wire.Codec) {
 	c.Fixed64(8, &p.Accept)
 	wire.Int(c, 9, &p.EndedNo)
 	wire.Int(c, 10, &p.Accepted)
+	c.Fixed64(11, (*uint64)(&p.Maker))
 }

@@ -163,6 +163,12 @@ func (s PlayerStatus) String() string {
 // Live reports whether the player session holds its seat.
 func (s PlayerStatus) Live() bool { return s == Reserved || s == PlayerActive }
 
+// Bytes is roughly how much memory the player session takes, with its place in the indexes.
+func (p *PlayerSession) Bytes() int {
+	const record = 384
+	return record + len(p.Player) + len(p.Data)
+}
+
 // PlayerSession is one player's claim to a seat.
 type PlayerSession struct {
 	ID        domain.UUID // "psess-<uuid>"
@@ -175,6 +181,7 @@ type PlayerSession struct {
 	ReserveBy domain.ContactTime // the player must have connected
 	Accepted  domain.Time        // when the player did; for those who ask later what happened
 	Status    PlayerStatus
+	Maker     domain.Maker
 	Accept    uint64 // hash of the RequestId that accepted it: a repeat gets the same answer
 
 	next, prev           Ref // in its game session

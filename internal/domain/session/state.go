@@ -21,6 +21,7 @@ type State struct {
 	players  map[domain.UUID]Ref
 	counts   map[place]*Counts
 	search   *searchindex.Set // the ACTIVE ones
+	held     domain.Held
 }
 
 type place struct{ fleet, location string }
@@ -153,6 +154,17 @@ func (s *State) EndGame(r Ref, at domain.Time, reason StatusReason, no uint64) {
 	})
 }
 
+// Held is what the player sessions in memory hold, also those that have ended and are not forgotten yet.
+func (s *State) Held() *domain.Held { return &s.held }
+
+// SetPlayerData changes the data of a player session.
+func (s *State) SetPlayerData(r Ref, data string) *PlayerSession {
+	p := s.Players.Mut(r)
+	s.held.Add(p.Maker, len(data)-len(p.Data))
+	p.Data = data
+	return p
+}
+
 // PlayerByID finds a player session that is in memory.
 func (s *State) PlayerByID(id domain.UUID) (Ref, bool) {
 	r, ok := s.players[id]
@@ -184,6 +196,7 @@ func (s *State) hold(game Ref, held, empty int32) {
 func (s *State) addPlayer(p PlayerSession) Ref {
 	r, rec := s.Players.Add()
 	*rec = p
+	s.held.Add(p.Maker, p.Bytes())
 	rec.next, rec.prev, rec.nextOfOne, rec.prevOfOne = 0, 0, 0, 0
 	s.chain(r)
 	return r
@@ -280,6 +293,7 @@ func (s *State) DropGame(r Ref) {
 // DropPlayer lets an ended player session leave memory.
 func (s *State) DropPlayer(r Ref) {
 	p := *s.Players.Get(r)
+	s.held.Add(p.Maker, -p.Bytes())
 	g := s.Games.Mut(p.Game)
 	g.Players--
 	if p.prev == 0 {
