@@ -26,8 +26,8 @@ type door struct {
 }
 
 var (
-	nouns     = []string{"fleet", "session", "placement", "matchmaking", "flow", "notice"}
-	frontEnds = []string{"gamelift", "serverlink", "agentlink", "playerapi", "sessionapi", "console", "operator", "notify", "metrics", "devclock"}
+	nouns     = []string{"fleet", "session", "placement", "matchmaking", "flow", "notice", "access"}
+	frontEnds = []string{"gamelift", "serverlink", "agentlink", "playerapi", "sessionapi", "console", "operator", "notify", "metrics", "devclock", "localdoor"}
 )
 
 func doors() []door {

@@ -32,6 +32,8 @@ type known struct {
 	servers        map[string]*knownServer
 	serverOrder    []string
 	subscriptions  [][2]string // topic and URL
+	accessKeys     map[string]*knownAccessKey
+	accessKeyOrder []string
 }
 
 type knownPlayer struct {
@@ -56,6 +58,7 @@ func newKnown() known {
 	return known{
 		players: map[domain.UUID]*knownPlayer{}, games: map[session.ID]*knownGame{}, computes: map[[2]string]*knownCompute{}, fleets: map[string]bool{}, doubted: map[string]bool{},
 		placements: map[string]*knownPlacement{}, aliases: map[string]*knownAlias{}, servers: map[string]*knownServer{},
+		accessKeys: map[string]*knownAccessKey{},
 	}
 }
 
@@ -75,6 +78,8 @@ func (k *known) learner(w *World, cmd cell.Command) func(error) {
 		if a := k.aliases[cmd.ID]; a != nil {
 			a.doubted = true
 		}
+	case *cell.RevokeAccessKey:
+		k.accessKey(cmd.ID).doubted = true
 	case *cell.RegisterGameServer:
 		k.askedServer(&cmd.Server)
 	case *cell.DeregisterGameServer:
@@ -133,6 +138,10 @@ func (k *known) learn(w *World, cmd cell.Command) {
 		k.toldPlacement(w, cmd.Placement)
 	case *cell.StopPlacement:
 		k.toldPlacement(w, cmd.Placement)
+	case *cell.CreateAccessKey:
+		k.accessKey(cmd.Key.ID).created = true
+	case *cell.RevokeAccessKey:
+		k.accessKey(cmd.ID).revoked = true
 	case *cell.CreateAlias:
 		k.toldAlias(w, &cmd.Alias)
 	case *cell.UpdateAlias:
@@ -305,6 +314,7 @@ func (w *World) checkKnown() {
 		}
 	}
 	w.checkAliases(&v)
+	w.checkAccessKeys(&v)
 	w.checkKnownServers(&v)
 	for _, s := range k.subscriptions {
 		if !v.Subscribed(s[0], s[1]) {

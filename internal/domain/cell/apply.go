@@ -115,6 +115,8 @@ func (c *Cell) apply(at domain.Time, event Event) {
 		c.applyAdvice(event)
 	case *GameInstanceTold, *EventsSubscribed, *EventsUnsubscribed, *EventsTaken, *SubscriptionLapsed:
 		c.applyFeed(at, event)
+	case *AccessKeysTakenOver, *AccessKeyCreated, *AccessKeyRevoked, *AccessKeysForgotten:
+		c.applyAccess(event)
 	default:
 		panic(fmt.Sprintf("no apply for %T", event))
 	}

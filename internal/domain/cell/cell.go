@@ -35,6 +35,7 @@ import (
 	"fmt"
 
 	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/access"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/gameservers"
@@ -56,6 +57,7 @@ type Cell struct {
 	notices     *notice.State
 	matchmaking *matchmaking.State
 	flow        *flow.State
+	access      *access.State
 	flowConfig  flow.Config // Config.Flow; the defaults without it, for what is left of when it was on
 
 	waiting  deadlines
@@ -76,7 +78,7 @@ type Cell struct {
 
 // New returns an empty cell.
 func New(config Config) *Cell {
-	c := &Cell{config: config, fleets: fleet.New(), gameServers: gameservers.New(), sessions: session.New(), placements: placement.New(), notices: notice.New(), matchmaking: matchmaking.New(), flow: flow.New(), waiting: newDeadlines()}
+	c := &Cell{config: config, fleets: fleet.New(), gameServers: gameservers.New(), sessions: session.New(), placements: placement.New(), notices: notice.New(), matchmaking: matchmaking.New(), flow: flow.New(), access: access.New(), waiting: newDeadlines()}
 	if c.flowConfig = flow.DefaultConfig(); config.Flow != nil {
 		c.flowConfig = *config.Flow
 	}

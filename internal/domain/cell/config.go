@@ -20,6 +20,7 @@ type Config struct {
 	GameServerHealth time.Duration // a game server that has not been healthy for so long is gone
 	TokenLife        time.Duration // of a compute's auth token
 	TokenOverlap     time.Duration // a token with less left than this is replaced
+	RevokedKeyKept   time.Duration // how long the record of a revoked access key stays, at least
 
 	FleetsMax              int
 	LocationsMax           int // custom locations
@@ -43,6 +44,7 @@ type Config struct {
 	TicketBytesMax         int64 // that all tickets in memory hold
 	PlacementBytesMax      int64 // that all placements in memory hold
 	PlayerSessionBytesMax  int64 // that all player sessions in memory hold
+	AccessKeysMax          int   // revoked ones count while they are kept
 
 	Notify *Notify      // nil: nobody is told of anything
 	Flow   *flow.Config // nil: there is no player flow
@@ -71,6 +73,7 @@ func DefaultConfig() Config {
 		GameServerHealth: 3 * time.Minute,
 		TokenLife:        3 * time.Hour,
 		TokenOverlap:     15 * time.Minute,
+		RevokedKeyKept:   90 * 24 * time.Hour,
 
 		FleetsMax:              10_000,
 		LocationsMax:           10_000,
@@ -94,5 +97,6 @@ func DefaultConfig() Config {
 		TicketBytesMax:         1 << 30,
 		PlacementBytesMax:      512 << 20,
 		PlayerSessionBytesMax:  2 << 30,
+		AccessKeysMax:          10_000,
 	}
 }

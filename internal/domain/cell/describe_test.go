@@ -93,6 +93,9 @@ func (s *script) details(e Event) string {
 	case *Forgotten:
 		return fmt.Sprint(e.Count)
 	}
+	if details := accessDetails(e); details != "" {
+		return details
+	}
 	return processDetails(e)
 }
 

@@ -116,6 +116,11 @@ const (
 	kindSearchAdviceDropped   Kind = 155
 	KindFlowCommitted         Kind = 159
 	KindSubscriptionLapsed    Kind = 160
+
+	KindAccessKeysTakenOver Kind = 170
+	KindAccessKeyCreated    Kind = 171
+	KindAccessKeyRevoked    Kind = 172
+	KindAccessKeysForgotten Kind = 173
 )
 
 // Event is a fact. What Fields names is all that apply may use beside the state.
@@ -258,6 +263,9 @@ func newEvent(k Kind) Event {
 		return e
 	}
 	if e := newAdviceEvent(k); e != nil {
+		return e
+	}
+	if e := newAccessEvent(k); e != nil {
 		return e
 	}
 	if e := newFeedEvent(k); e != nil {

@@ -16,7 +16,7 @@ import (
 
 // checkState counts everything again, slowly, and holds the counts, the indexes and the deadlines against it.
 func checkState(c *Cell) error {
-	return errors.Join(checkCounts(c), checkHosting(c), checkDeadlines(c), checkSearch(c), checkMatchmaking(c))
+	return errors.Join(checkCounts(c), checkHosting(c), checkDeadlines(c), checkSearch(c), checkMatchmaking(c), checkAccess(c))
 }
 
 func checkCounts(c *Cell) error {

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/dynamicpb"
 
+	"github.com/musterhq/muster/internal/domain/access"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/gameservers"
@@ -72,6 +73,7 @@ func TestSchema(t *testing.T) {
 		"FlowFeed":      func() wire.Message { return &feedPart{} },
 		"FlowChange":    func() wire.Message { return &flow.Change{} },
 		"FlowOverrides": func() wire.Message { return &flow.Overrides{} },
+		"AccessKey":     func() wire.Message { return &access.Key{} }, "AccessTakenOver": func() wire.Message { return &access.TakenOver{} },
 	}
 	events := file.Messages().ByName("Event").Oneofs().ByName("event").Fields()
 	for i := range events.Len() {

@@ -22,6 +22,7 @@ func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
 		config := DefaultConfig()
 		config.PropertiesInGameMax, config.LocationsInFleetMax, config.ComputesInFleetMax, config.ProcessesOnComputeMax = 2, 2, 3, 9
+		config.AccessKeysMax = 4
 		s := &script{world: newWorld(t, config), names: map[domain.UUID]string{}}
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			out := &strings.Builder{}
@@ -177,6 +178,9 @@ func (s *script) command(verb string, a arguments) Command {
 	case "forget":
 		return &Forget{Count: int(a.number("count", 1))}
 	}
+	if cmd := s.accessCommand(verb, a); cmd != nil {
+		return cmd
+	}
 	if cmd := s.managedCommand(verb, a, key.Fleet); cmd != nil {
 		return cmd
 	}
@@ -235,6 +239,8 @@ func (s *script) look(out *strings.Builder, verb string, a arguments) bool {
 	case "show-process":
 		p, ok := v.Process(key)
 		fmt.Fprintf(out, "%s %s%s life=%d%s%s%s\n", key.Process, p.State, when(!ok, " (not found)"), p.Life, when(p.Linked, " linked"), when(p.Eligible(), " eligible"), when(p.Session != 0, " hosting"))
+	case "show-keys":
+		s.showKeys(out)
 	case "show-utilization":
 		u := v.Utilization(key.Fleet, a.or("location", ""))
 		fmt.Fprintf(out, "games=%d seats=%d/%d processes=%d idle=%d computes=%d\n", u.GameSessions, u.SeatsHeld, u.SeatsMax, u.Processes, u.IdleProcesses, u.Computes)

@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/access"
 	"github.com/musterhq/muster/internal/domain/chunk"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/gameservers"
@@ -46,6 +47,9 @@ type Snapshot struct {
 	hosted         chunk.Frozen[matchmaking.Hosted]
 	recent         chunk.Frozen[matchmaking.Recent]
 	flow           flowSnapshot
+
+	accessKeys chunk.Frozen[access.Key]
+	takenOver  *access.TakenOver // never changed once it is there
 }
 
 // snapshotHead is what the cell keeps beside its records.
@@ -102,6 +106,9 @@ func (c *Cell) Freeze() *Snapshot {
 		hosted:         c.matchmaking.Hosted.Freeze(),
 		recent:         c.matchmaking.Recent.Freeze(),
 		flow:           c.freezeFlow(),
+
+		accessKeys: c.access.Keys.Freeze(),
+		takenOver:  c.access.TakenOver,
 	}
 	s.head = snapshotHead{c.last, c.downtime, c.forgotten, c.eventNo, int64(s.games.Len()), int64(s.players.Len()), c.ended.no, c.noticeNo, c.placementNo, c.ticketNo}
 	return s
@@ -150,6 +157,8 @@ const (
 	partFlowFeed      = 41
 	partFlowChange    = 43
 	partSearchAdvice  = 44
+	partAccessKey     = 50
+	partTakenOver     = 51
 )
 
 // Write writes the snapshot.
@@ -186,6 +195,11 @@ func (s *Snapshot) Write(to io.Writer) error {
 	writeAll(w, partHosted, s.hosted)
 	writeAll(w, partRecentWaits, s.recent)
 	s.flow.write(w)
+	writeAll(w, partAccessKey, s.accessKeys)
+	if s.takenOver != nil {
+		copied := *s.takenOver
+		w.part(partTakenOver, &copied)
+	}
 	w.part(partEnd, &Ticked{})
 	if w.err != nil {
 		return w.err
@@ -326,6 +340,11 @@ func (l *loader) part(b []byte) error {
 		l.c.notices.Subscribe(x)
 	case partRuleSet, partConfiguration, partTicket, partMatch, partHosted, partRecentWaits:
 		err = l.matchmaking(kind, body)
+	case partAccessKey:
+		err = load(l, body, &l.c.access.Keys.Table)
+	case partTakenOver:
+		l.c.access.TakenOver = &access.TakenOver{}
+		err = l.reader.Read(body, l.c.access.TakenOver)
 	case partEnd:
 		l.ended = true
 	case partFlowPlayer, partLogin, partParty, partInvite, partInstance, partMembership, partRequest, partLoginTicket, partFlowQueue, partFlowOverrides, partFlowFeed, partFlowChange, partSearchAdvice:
@@ -381,6 +400,7 @@ func (l *loader) finish() error {
 		}
 	}
 	c.gameServers.Restore()
+	c.access.Restore()
 	for r, x := range c.gameServers.Servers.All() {
 		c.waiting.set(gameServerClaim, r, x.ClaimBy)
 		c.waiting.set(gameServerHealth, r, x.HealthBy)

@@ -1,0 +1,108 @@
+// Package access keeps the access keys of a cell: which keys there are, what each may do, and who created and revoked
+// them. It holds no secrets; those are derived from the cell's secret, outside the domain.
+package access
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/catalog"
+	"github.com/musterhq/muster/internal/domain/wire"
+)
+
+// Bounds of what a caller may put into a record, in bytes.
+const (
+	NameMax  = 128
+	idMax    = 128
+	actorMax = 256
+)
+
+// Key is an access key. A revoked one stays, so that a list still tells what it was.
+type Key struct {
+	ID        string
+	Role      Role
+	Account   string // 12 digits, for ARNs
+	Name      string // what the operator called it
+	Created   domain.Time
+	CreatedBy Actor
+	Revoked   domain.Time // zero while the key works
+	RevokedBy Actor
+
+	Changed uint64 // journal number of the last change, 0 when older than this run
+}
+
+// Works reports whether the key may be used.
+func (k *Key) Works() bool { return k.Revoked == 0 }
+
+// Fields of a Key.
+func (k *Key) Fields(c *wire.Codec) {
+	c.String(1, &k.ID)
+	wire.Int(c, 2, &k.Role)
+	c.Shared(3, &k.Account)
+	c.String(4, &k.Name)
+	wire.Int(c, 5, &k.Created)
+	wire.Sub(c, 6, &k.CreatedBy, k.CreatedBy != Actor{}, (*Actor).Fields)
+	wire.Int(c, 7, &k.Revoked)
+	wire.Sub(c, 8, &k.RevokedBy, k.RevokedBy != Actor{}, (*Actor).Fields)
+}
+
+func place(k *Key) catalog.Place { return catalog.Place{Created: k.Created, ID: k.ID} }
+
+// Actor says who changed a key, and how they reached the service.
+type Actor struct {
+	Principal string // id of an access key, or what else authorised the change
+	Address   string // where the request came from; empty when it came over no network
+	Door      string // which way in: operator, local, offline, file or process
+}
+
+// Fields of an Actor.
+func (a *Actor) Fields(c *wire.Codec) {
+	c.Shared(1, &a.Principal)
+	c.Shared(2, &a.Address)
+	c.Shared(3, &a.Door)
+}
+
+// Cut bounds the texts, which may come from outside.
+func (a Actor) Cut() Actor {
+	for _, text := range []*string{&a.Principal, &a.Address, &a.Door} {
+		if len(*text) > actorMax {
+			*text = strings.ToValidUTF8((*text)[:actorMax], "")
+		}
+	}
+	return a
+}
+
+// TakenOver says that the cell owns its access keys. Until release 0.1 they were in a file, which is imported once.
+type TakenOver struct {
+	At     domain.Time
+	Digest string // SHA-256 of the file that was imported, in hexadecimal; empty when there was none
+	Secret string // tells whether a cell secret is the one that the keys' secrets are derived from
+}
+
+// Fields of a TakenOver.
+func (t *TakenOver) Fields(c *wire.Codec) {
+	wire.Int(c, 1, &t.At)
+	c.String(2, &t.Digest)
+	c.String(3, &t.Secret)
+}
+
+// CheckName refuses names that would break the lines of a list.
+func CheckName(name string) error {
+	if len(name) > NameMax || !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+		return domain.Refuse(domain.Invalid, "name %.200q: want at most %d bytes of UTF-8 without control characters", name, NameMax)
+	}
+	return nil
+}
+
+// Check refuses a key that must not be stored, and cuts what is only there to be read.
+func (k *Key) Check() error {
+	switch {
+	case k.ID == "" || len(k.ID) > idMax:
+		return domain.Refuse(domain.Invalid, "access key id %.200q: want 1 to %d bytes", k.ID, idMax)
+	case !k.Role.Known():
+		return domain.Refuse(domain.Invalid, "access key %s has the role %s: want admin, backend, client or readonly", k.ID, k.Role)
+	}
+	k.CreatedBy, k.RevokedBy = k.CreatedBy.Cut(), k.RevokedBy.Cut()
+	return CheckName(k.Name)
+}

@@ -1,0 +1,76 @@
+package access
+
+import (
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/catalog"
+	"github.com/musterhq/muster/internal/domain/chunk"
+)
+
+// Ref names a record inside this package's table; see chunk.Ref.
+type Ref = chunk.Ref
+
+// State is all access keys.
+type State struct {
+	Keys *catalog.Catalog[Key]
+
+	TakenOver *TakenOver // nil: an access key file, if there is one, has not been imported yet
+
+	working int // keys that work
+	admins  int // those of them with the role admin
+}
+
+// New returns an empty State.
+func New() *State { return &State{Keys: catalog.New(place)} }
+
+// Put stores a key, new or changed.
+func (s *State) Put(k Key) {
+	if r, ok := s.Keys.Find(k.ID); ok {
+		s.count(s.Keys.Get(r), -1)
+	}
+	s.Keys.Put(k)
+	s.count(&k, 1)
+}
+
+// Drop removes a key.
+func (s *State) Drop(id string) {
+	if r, ok := s.Keys.Find(id); ok {
+		s.count(s.Keys.Get(r), -1)
+		s.Keys.Drop(r)
+	}
+}
+
+func (s *State) count(k *Key, n int) {
+	if !k.Works() {
+		return
+	}
+	s.working += n
+	if k.Role == Admin {
+		s.admins += n
+	}
+}
+
+// Working is the number of keys that work.
+func (s *State) Working() int { return s.working }
+
+// Admins is the number of keys that work and have the role admin.
+func (s *State) Admins() int { return s.admins }
+
+// RevokedBefore gives the ids of the keys that were revoked before a time, in creation order.
+func (s *State) RevokedBefore(t domain.Time) (ids []string) {
+	s.Keys.From(catalog.Place{}, func(k *Key) bool {
+		if !k.Works() && k.Revoked < t {
+			ids = append(ids, k.ID)
+		}
+		return true
+	})
+	return ids
+}
+
+// Restore rebuilds the indexes from the records, after a snapshot was loaded.
+func (s *State) Restore() {
+	s.Keys.Restore()
+	s.working, s.admins = 0, 0
+	for _, k := range s.Keys.All() {
+		s.count(k, 1)
+	}
+}

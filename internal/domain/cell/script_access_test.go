@@ -1,0 +1,74 @@
+package cell
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/musterhq/muster/internal/domain/access"
+)
+
+// accessCommand makes a command about access keys; nil when it is another one.
+func (s *script) accessCommand(verb string, a arguments) Command {
+	by := access.Actor{Principal: a.or("by", "ops"), Door: "operator"}
+	role, _ := access.ParseRole(a.or("role", "backend"))
+	switch verb {
+	case "take-over":
+		cmd := &TakeOverAccessKeys{Digest: a.or("file", ""), Secret: "check"}
+		for _, id := range a.list("keys") {
+			cmd.Keys = append(cmd.Keys, access.Key{ID: id, Role: role, Created: s.now.Add(-a.duration("age"))})
+		}
+		return cmd
+	case "create-key":
+		return &CreateAccessKey{Key: access.Key{ID: a.or("id", ""), Role: role, Name: a.or("name", ""), CreatedBy: by}}
+	case "revoke-key":
+		_, force := a.find("force")
+		return &RevokeAccessKey{ID: a.or("id", ""), By: by, Force: force}
+	}
+	return nil
+}
+
+func (s *script) showKeys(out io.Writer) {
+	v := s.cell.View()
+	for _, k := range v.AccessKeys() {
+		fmt.Fprintf(out, "%s %s%s", k.ID, k.Role, when(k.Name != "", " "+k.Name))
+		if k.CreatedBy.Principal != "" {
+			fmt.Fprintf(out, " created by %s", k.CreatedBy.Principal)
+		}
+		if !k.Works() {
+			fmt.Fprintf(out, " revoked by %s at %s", k.RevokedBy.Principal, since(int64(k.Revoked)))
+		}
+		fmt.Fprintln(out)
+	}
+}
+
+// accessDetails is an event about access keys in the words of the scripts.
+func accessDetails(e Event) string {
+	switch e := e.(type) {
+	case *AccessKeysTakenOver:
+		return fmt.Sprintf("file=%s keys=%d", e.TakenOver.Digest, len(e.Keys))
+	case *AccessKeyCreated:
+		return fmt.Sprintf("%s %s by %s", e.Key.ID, e.Key.Role, e.Key.CreatedBy.Principal)
+	case *AccessKeyRevoked:
+		return fmt.Sprintf("%s at %s by %s", e.ID, since(int64(e.At)), e.By.Principal)
+	case *AccessKeysForgotten:
+		return fmt.Sprint(e.IDs)
+	}
+	return ""
+}
+
+// checkAccess counts the keys that work again.
+func checkAccess(c *Cell) error {
+	working, admins := 0, 0
+	for _, k := range c.access.Keys.All() {
+		if k.Works() {
+			working++
+			if k.Role == access.Admin {
+				admins++
+			}
+		}
+	}
+	if working != c.access.Working() || admins != c.access.Admins() {
+		return fmt.Errorf("%d access keys work, %d of them admins; counted %d and %d", c.access.Working(), c.access.Admins(), working, admins)
+	}
+	return nil
+}

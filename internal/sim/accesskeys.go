@@ -1,0 +1,63 @@
+package sim
+
+import (
+	"fmt"
+
+	"github.com/musterhq/muster/internal/domain/access"
+	"github.com/musterhq/muster/internal/domain/cell"
+)
+
+func createAccessKey(w *Wishes, v *cell.View) cell.Command {
+	if _, ok := v.AccessKeysTakenOver(); !ok || w.oneIn(20) {
+		return &cell.TakeOverAccessKeys{Digest: fmt.Sprint("file-", w.chance.IntN(2)), Keys: []access.Key{{ID: "key-file", Role: access.Admin, Created: 1}}}
+	}
+	return &cell.CreateAccessKey{Key: access.Key{
+		ID: fmt.Sprint("key-", w.number()), Role: access.Role(1 + w.chance.IntN(4)), Account: "1", Name: "lobby", CreatedBy: access.Actor{Principal: "ops", Door: "operator"},
+	}}
+}
+
+func revokeAccessKey(w *Wishes, v *cell.View) cell.Command {
+	all := v.AccessKeys()
+	if len(all) == 0 {
+		return nil
+	}
+	return &cell.RevokeAccessKey{ID: all[w.chance.IntN(len(all))].ID, By: access.Actor{Principal: "ops", Door: "local"}, Force: w.oneIn(3)}
+}
+
+// knownAccessKey is what somebody was told of an access key.
+type knownAccessKey struct {
+	created bool // its creation was acknowledged
+	doubted bool // somebody has asked to revoke it
+	revoked bool // and was told that it is
+}
+
+func (k *known) accessKey(id string) *knownAccessKey {
+	x := k.accessKeys[id]
+	if x == nil {
+		x = &knownAccessKey{}
+		k.accessKeys[id] = x
+		k.accessKeyOrder = append(k.accessKeyOrder, id)
+	}
+	return x
+}
+
+// checkAccessKeys: a key that was revoked never works again, one that was created is there, and works unless somebody
+// wanted it otherwise.
+func (w *World) checkAccessKeys(v *cell.View) {
+	now := map[string]access.Key{}
+	for _, k := range v.AccessKeys() {
+		now[k.ID] = k
+	}
+	for _, id := range w.known.accessKeyOrder {
+		k := w.known.accessKeys[id]
+		is, ok := now[id]
+		switch {
+		case k.revoked && ok && is.Works():
+			w.violated("access key %s was revoked, and works", id)
+		case k.created && !ok:
+			w.violated("access key %s is gone", id)
+		case k.created && !k.doubted && !is.Works():
+			w.violated("access key %s does not work, and nobody revoked it", id)
+		}
+	}
+}
