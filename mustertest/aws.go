@@ -1,11 +1,15 @@
 package mustertest
 
 import (
+	"context"
+
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 
+	"github.com/musterhq/muster/internal/domain/access"
 	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/keyring"
 )
 
 // Region stands in the ARNs of what the clients of AWSConfig make.
@@ -19,6 +23,9 @@ const (
 	ReadOnly = "readonly" // looks at everything, changes nothing
 )
 
+// testActor creates keys in the process of the service.
+var testActor = access.Actor{Principal: "mustertest", Door: "process"}
+
 // Credentials makes an access key of a role.
 func (s *Server) Credentials(role string) aws.Credentials {
 	s.t.Helper()
@@ -26,7 +33,7 @@ func (s *Server) Credentials(role string) aws.Credentials {
 	if err != nil {
 		s.t.Fatalf("mustertest: credentials: %v", err)
 	}
-	key, err := s.running.Keys().Create(parsed, s.t.Name())
+	key, err := s.running.Keys().Create(context.Background(), testActor, keyring.New{Role: parsed, Name: s.t.Name()})
 	if err != nil {
 		s.t.Fatalf("mustertest: credentials: %v", err)
 	}

@@ -34,8 +34,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterhq/muster/internal/domain/access"
+	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/engine"
-	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/keyring"
 	"github.com/musterhq/muster/internal/linkclient"
 	"github.com/musterhq/muster/internal/service"
 	"github.com/musterhq/muster/internal/settings"
@@ -68,9 +70,10 @@ func Start(t testing.TB, with ...Option) *Server {
 	}
 	s := &Server{t: t, options: o}
 	if !o.settings.Dev { // without any key the service would warn that nobody can use it
-		keys, err := identity.OpenKeys(o.settings.Data)
+		keys, err := keyring.OpenOffline(context.Background(), o.settings.Data, cell.DefaultConfig())
 		if err == nil {
-			_, err = keys.Create(identity.Admin, t.Name())
+			_, err = keys.Create(context.Background(), testActor, keyring.New{Role: access.Admin, Name: t.Name()})
+			err = errors.Join(err, keys.Close())
 		}
 		if err != nil {
 			t.Fatalf("mustertest: first access key: %v", err)

@@ -2,51 +2,63 @@ package main
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
-	"os"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/musterhq/muster/internal/awsfile"
 	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/keyring"
+	"github.com/musterhq/muster/internal/localdoor"
 )
 
-// accessKey finds an access key to sign with: of the environment, of a profile, or of the data directory one whose role
-// fits. It is empty when there is none, which a service with --dev takes, too.
-func accessKey(env environment, profile, data string, fits func(identity.Role) bool) (aws.Credentials, error) {
-	if id, secret := env["AWS_ACCESS_KEY_ID"], env["AWS_SECRET_ACCESS_KEY"]; profile == "" && id != "" && secret != "" {
-		return aws.Credentials{AccessKeyID: id, SecretAccessKey: secret}, nil
+// accessKey finds an access key to sign with: of the environment, of a profile, or one of the service that runs on the data
+// directory, whose role fits. It is empty when there is none, which a service with --dev takes, too.
+func accessKey(ctx context.Context, env environment, profile, data string, fits func(identity.Role) bool) (aws.Credentials, error) {
+	if key, err := environmentKey(env, profile); err != nil || key.AccessKeyID != "" {
+		return key, err
 	}
-	if profile := cmp.Or(profile, env["AWS_PROFILE"]); profile != "" {
-		_, name, err := awsFiles(env)
-		if err != nil {
-			return aws.Credentials{}, err
-		}
-		file, err := awsfile.Open(name)
-		if err != nil {
-			return aws.Credentials{}, err
-		}
-		id, secret := file.Get(profile, "aws_access_key_id"), file.Get(profile, "aws_secret_access_key")
-		if id == "" || secret == "" {
-			return aws.Credentials{}, fmt.Errorf("profile %q: no access key in %s", profile, name)
-		}
-		return aws.Credentials{AccessKeyID: id, SecretAccessKey: secret}, nil
+	client, err := localdoor.NewClient(data, userName())
+	var keys []keyring.Document
+	if err == nil {
+		keys, err = client.List(ctx)
 	}
-	if _, err := os.Stat(data); err != nil {
+	if errors.Is(err, localdoor.ErrNoService) {
 		return aws.Credentials{}, nil
 	}
-	keys, err := identity.OpenKeys(data)
 	if err != nil {
 		return aws.Credentials{}, err
 	}
-	list, err := keys.List()
-	if err != nil {
-		return aws.Credentials{}, err
-	}
-	for _, key := range list {
-		if key.Revoked.IsZero() && fits(key.Role) {
-			return aws.Credentials{AccessKeyID: key.ID, SecretAccessKey: key.Secret}, nil
+	for _, key := range keys {
+		if key.Works() && fits(key.Role) {
+			return aws.Credentials{AccessKeyID: key.ID, SecretAccessKey: client.Secret(key.ID)}, nil
 		}
 	}
 	return aws.Credentials{}, nil
+}
+
+// environmentKey is the access key that the variables of AWS clients name, or a profile; empty when there is none.
+func environmentKey(env environment, profile string) (aws.Credentials, error) {
+	if id, secret := env["AWS_ACCESS_KEY_ID"], env["AWS_SECRET_ACCESS_KEY"]; profile == "" && id != "" && secret != "" {
+		return aws.Credentials{AccessKeyID: id, SecretAccessKey: secret}, nil
+	}
+	profile = cmp.Or(profile, env["AWS_PROFILE"])
+	if profile == "" {
+		return aws.Credentials{}, nil
+	}
+	_, name, err := awsFiles(env)
+	if err != nil {
+		return aws.Credentials{}, err
+	}
+	file, err := awsfile.Open(name)
+	if err != nil {
+		return aws.Credentials{}, err
+	}
+	id, secret := file.Get(profile, "aws_access_key_id"), file.Get(profile, "aws_secret_access_key")
+	if id == "" || secret == "" {
+		return aws.Credentials{}, fmt.Errorf("profile %q: no access key in %s", profile, name)
+	}
+	return aws.Credentials{AccessKeyID: id, SecretAccessKey: secret}, nil
 }

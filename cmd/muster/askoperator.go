@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -18,21 +19,29 @@ import (
 	"github.com/musterhq/muster/internal/operator"
 )
 
-// operatorTimeout is for a service that hangs: somebody waits at a terminal.
-const operatorTimeout = 30 * time.Second
+// operatorPatience is for a service that hangs: somebody waits at a terminal.
+const operatorPatience = 30 * time.Second
 
-// askOperator sends a signed request without a body to the operators' door, and gives the body of the answer.
-func askOperator(ctx context.Context, env environment, key aws.Credentials, method, endpoint, path string) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, operatorTimeout)
+func signingRegion(env environment) string {
+	return cmp.Or(env["AWS_REGION"], env["AWS_DEFAULT_REGION"], "us-east-1") // any is served
+}
+
+// askOperator sends a request to the door of operators, signed unless there is no key, and gives the body of the answer.
+// path comes behind the door's prefix, escaped.
+func askOperator(ctx context.Context, endpoint string, key aws.Credentials, region, method, path string, body []byte) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, operatorPatience)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(endpoint, "/")+operator.Prefix+path, nil)
+	r, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(endpoint, "/")+operator.Prefix+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
+	if body != nil {
+		r.Header.Set("Content-Type", "application/json")
+	}
 	if key.AccessKeyID != "" {
-		region := cmp.Or(env["AWS_REGION"], env["AWS_DEFAULT_REGION"], "us-east-1") // any is served
-		nothing := sha256.Sum256(nil)
-		if err := v4.NewSigner().SignHTTP(ctx, key, r, hex.EncodeToString(nothing[:]), "gamelift", region, time.Now()); err != nil {
+		sum := sha256.Sum256(body)
+		hash := hex.EncodeToString(sum[:])
+		if err := v4.NewSigner().SignHTTP(ctx, key, r, hash, "gamelift", region, time.Now()); err != nil {
 			return nil, fmt.Errorf("sign the request: %w", err)
 		}
 	}
@@ -41,16 +50,16 @@ func askOperator(ctx context.Context, env environment, key aws.Credentials, meth
 		return nil, fmt.Errorf("ask the service: %w", noService(endpoint, err))
 	}
 	defer answer.Body.Close()
-	body, err := io.ReadAll(answer.Body)
+	text, err := io.ReadAll(answer.Body)
 	if err != nil {
 		return nil, fmt.Errorf("ask the service: %w", err)
 	}
-	if answer.StatusCode != http.StatusOK {
+	if answer.StatusCode >= http.StatusMultipleChoices {
 		var problem operator.Problem
-		if json.Unmarshal(body, &problem) != nil || problem.Message == "" {
-			problem.Message = strings.TrimSpace(string(body))
+		if json.Unmarshal(text, &problem) != nil || problem.Message == "" {
+			problem.Message = strings.TrimSpace(string(text))
 		}
 		return nil, fmt.Errorf("the service answers: %s", problem.Message)
 	}
-	return body, nil
+	return text, nil
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/musterhq/muster/internal/awsfile"
 	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/keyring"
 )
 
 type awsProfileCommand struct {
@@ -36,7 +38,7 @@ those, name the endpoint in each call:
 
 `
 
-func (c *awsProfileCommand) Run(stdout io.Writer, env environment) error {
+func (c *awsProfileCommand) Run(ctx context.Context, stdout io.Writer, env environment) error {
 	endpoint, err := c.endpoint()
 	if err != nil {
 		return err
@@ -63,7 +65,7 @@ func (c *awsProfileCommand) Run(stdout io.Writer, env environment) error {
 		return fmt.Errorf("there is a profile %q already, and its key is not Muster's: choose another name, or say --replace", c.Name)
 	}
 
-	key, err := c.key()
+	key, err := c.key(ctx)
 	if err != nil {
 		return err
 	}
@@ -127,22 +129,21 @@ func noService(endpoint string, err error) error {
 }
 
 // key gives the profile's key: the one made for it before, if it still works, or a new one.
-func (c *awsProfileCommand) key() (identity.AccessKey, error) {
-	keys, err := identity.OpenKeys(c.Data)
-	if err != nil {
-		return identity.AccessKey{}, err
-	}
+func (c *awsProfileCommand) key(ctx context.Context) (keyring.Document, error) {
+	door := &dataKeys{dir: c.Data, notes: os.Stderr}
 	name := "aws-profile " + c.Name
-	list, err := keys.List()
+	list, err := door.list(ctx)
 	if err != nil {
-		return identity.AccessKey{}, err
+		return keyring.Document{}, err
 	}
 	for _, key := range list {
-		if key.Name == name && key.Role == c.Role && key.Revoked.IsZero() {
-			return key, nil
+		if key.Name == name && key.Role == c.Role && key.Works() {
+			secret, err := identity.ReadCellSecret(c.Data)
+			key.Secret = secret.AccessKeySecret(key.ID)
+			return key, err
 		}
 	}
-	return keys.Create(c.Role, name)
+	return door.create(ctx, keyring.New{Role: c.Role, Name: name})
 }
 
 // muster tells whether an access key id was made by Muster, by this installation or another.

@@ -10,7 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/keyring"
 	"github.com/musterhq/muster/internal/listen/devca"
 )
 
@@ -157,15 +159,16 @@ func runForTest(t *testing.T, env []string, args ...string) (string, error) {
 
 func onlyKey(t *testing.T, dir string) identity.AccessKey {
 	t.Helper()
-	keys, err := identity.OpenKeys(dir)
+	keys, err := keyring.OpenOffline(t.Context(), dir, cell.DefaultConfig())
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, err := keys.List()
+	defer keys.Close()
+	list, err := keys.List(t.Context())
 	if err != nil || len(list) != 1 {
 		t.Fatalf("want one key, got %v, %v", list, err)
 	}
-	return list[0]
+	return keys.CellSecret().AccessKey(&list[0])
 }
 
 func put(t *testing.T, path, content string) {

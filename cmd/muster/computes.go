@@ -34,12 +34,12 @@ func (c *rotateTokenCommand) Run(ctx context.Context, stdout io.Writer, env envi
 	if err != nil {
 		return err
 	}
-	key, err := accessKey(env, c.Profile, c.Data, func(r identity.Role) bool { return r == identity.Admin })
+	key, err := accessKey(ctx, env, c.Profile, c.Data, func(r identity.Role) bool { return r == identity.Admin })
 	if err != nil {
 		return err
 	}
 	query := url.Values{"fleet": {c.Fleet}, "compute": {c.Compute}, "keep-links": {strconv.FormatBool(c.KeepLinks)}}
-	body, err := askOperator(ctx, env, key, http.MethodPost, endpoint, "computes/rotate-token?"+query.Encode())
+	body, err := askOperator(ctx, endpoint, key, signingRegion(env), http.MethodPost, "computes/rotate-token?"+query.Encode(), nil)
 	if err != nil {
 		return err
 	}

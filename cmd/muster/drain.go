@@ -37,7 +37,7 @@ func (c *drainCommand) Run(ctx context.Context, stdout io.Writer, env environmen
 	if err != nil {
 		return err
 	}
-	key, err := accessKey(env, c.Profile, c.Data, func(r identity.Role) bool { return r == identity.Admin })
+	key, err := accessKey(ctx, env, c.Profile, c.Data, func(r identity.Role) bool { return r == identity.Admin })
 	if err != nil {
 		return err
 	}

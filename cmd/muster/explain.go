@@ -58,11 +58,11 @@ func (c *explainCommand) ask(ctx context.Context, endpoint string, env environme
 	for i := range parts {
 		parts[i] = url.PathEscape(parts[i])
 	}
-	key, err := accessKey(env, c.Profile, c.Data, func(r identity.Role) bool { return r != identity.Client })
+	key, err := accessKey(ctx, env, c.Profile, c.Data, func(r identity.Role) bool { return r != identity.Client })
 	if err != nil {
 		return nil, err
 	}
-	return askOperator(ctx, env, key, http.MethodGet, endpoint, "explain/"+c.Kind+"/"+strings.Join(parts, "/"))
+	return askOperator(ctx, endpoint, key, signingRegion(env), http.MethodGet, "explain/"+c.Kind+"/"+strings.Join(parts, "/"), nil)
 }
 
 // printExplanation writes tables for people.

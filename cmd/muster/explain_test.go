@@ -14,7 +14,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 
+	"github.com/musterhq/muster/internal/domain/access"
+	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/keyring"
 	"github.com/musterhq/muster/internal/operator"
 	"github.com/musterhq/muster/internal/service"
 	"github.com/musterhq/muster/internal/settings"
@@ -24,15 +27,18 @@ import (
 func servedForTest(t *testing.T, change func(*settings.Settings)) (dir, address string, keys map[identity.Role]identity.AccessKey) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "data")
-	store, err := identity.OpenKeys(dir)
+	store, err := keyring.OpenOffline(t.Context(), dir, cell.DefaultConfig())
 	if err != nil {
 		t.Fatal(err)
 	}
 	keys = map[identity.Role]identity.AccessKey{}
 	for _, role := range []identity.Role{identity.Client, identity.ReadOnly, identity.Admin} {
-		if keys[role], err = store.Create(role, role.String()); err != nil {
+		if keys[role], err = store.Create(t.Context(), access.Actor{}, keyring.New{Role: role, Name: role.String()}); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
 	}
 	s := settings.Defaults()
 	s.Data, s.Listen = dir, "127.0.0.1:0"

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"cmp"
+	"context"
 	"fmt"
 	"io"
 	"os"
@@ -8,6 +10,7 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/keyring"
 )
 
 // dataFlag is for commands that work on the data directory and need no other setting.
@@ -15,33 +18,46 @@ type dataFlag struct {
 	Data string `name:"data" placeholder:"DIR" default:"${data}" help:"Data directory of the service."`
 }
 
-// openExistingKeys does not make a new directory: a slip in its name should show.
-func (d dataFlag) openExistingKeys() (*identity.Keys, error) {
-	if _, err := os.Stat(d.Data); err != nil {
-		return nil, fmt.Errorf("data directory: %w", err)
-	}
-	return identity.OpenKeys(d.Data)
+type keysCommand struct {
+	Create keysCreate `cmd:"" help:"Make an access key and show it with its secret. It works at once, also at a running service."`
+	List   keysList   `cmd:"" help:"List all keys, without secrets."`
+	Revoke keysRevoke `cmd:"" help:"End a key for good, and all that it has open. It has ended when the command returns, also at a running service."`
 }
 
-type keysCommand struct {
-	Create keysCreate `cmd:"" help:"Make an access key and show it with its secret."`
-	List   keysList   `cmd:"" help:"List all keys, without secrets."`
-	Revoke keysRevoke `cmd:"" help:"End a key for good. A running service refuses it within seconds."`
+// keysAt says whose keys are meant.
+type keysAt struct {
+	dataFlag
+	LimitAccessKeys int    `name:"limit-access-keys" hidden:""` // the service's setting; it counts while no service runs
+	Server          string `placeholder:"URL" help:"Ask the service at this URL in place of --data, with an admin key of the environment (AWS_ACCESS_KEY_ID, AWS_PROFILE) or of --profile."`
+	Profile         string `placeholder:"NAME" help:"AWS profile whose access key signs for --server."`
+}
+
+// door finds the way to the keys. A directory that has to exist is not made.
+func (a *keysAt) door(env environment, exists bool) (keyDoor, error) {
+	if a.Server != "" {
+		return newServerKeys(a.Server, a.Profile, env)
+	}
+	if exists {
+		if err := mustExist(a.Data); err != nil {
+			return nil, err
+		}
+	}
+	return &dataKeys{dir: a.Data, keysMax: a.LimitAccessKeys, mayYield: true, notes: os.Stderr}, nil
 }
 
 type keysCreate struct {
-	dataFlag
+	keysAt
 	Role   identity.Role `required:"" placeholder:"ROLE" help:"What the key may do: admin, backend, client or readonly."`
 	Name   string        `help:"What to call it, for the list."`
 	Format string        `enum:"text,env" default:"text" help:"text for people, env for a shell to read."`
 }
 
-func (c *keysCreate) Run(stdout io.Writer) error {
-	keys, err := identity.OpenKeys(c.Data)
+func (c *keysCreate) Run(ctx context.Context, stdout io.Writer, env environment) error {
+	door, err := c.door(env, false)
 	if err != nil {
 		return err
 	}
-	key, err := keys.Create(c.Role, c.Name)
+	key, err := door.create(ctx, keyring.New{Role: c.Role, Name: c.Name})
 	if err != nil {
 		return err
 	}
@@ -54,43 +70,44 @@ func (c *keysCreate) Run(stdout io.Writer) error {
 }
 
 type keysList struct {
-	dataFlag
+	keysAt
 }
 
-func (c *keysList) Run(stdout io.Writer) error {
-	keys, err := c.openExistingKeys()
+func (c *keysList) Run(ctx context.Context, stdout io.Writer, env environment) error {
+	door, err := c.door(env, true)
 	if err != nil {
 		return err
 	}
-	list, err := keys.List()
+	list, err := door.list(ctx)
 	if err != nil {
 		return err
 	}
 	table := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(table, "ID\tROLE\tACCOUNT\tCREATED\tREVOKED\tNAME")
+	fmt.Fprintln(table, "ID\tROLE\tACCOUNT\tCREATED\tREVOKED\tNAME\tBY")
 	for _, key := range list {
-		revoked := "-"
-		if !key.Revoked.IsZero() {
-			revoked = key.Revoked.Format(time.RFC3339)
+		revoked, by := "-", key.CreatedBy
+		if !key.Works() {
+			revoked, by = key.Revoked.Format(time.RFC3339), cmp.Or(key.RevokedBy, by)
 		}
-		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\n", key.ID, key.Role, key.Account, key.Created.Format(time.RFC3339), revoked, key.Name)
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%s\t%s\n", key.ID, key.Role, key.Account, key.Created.Format(time.RFC3339), revoked, cmp.Or(printable(key.Name), "-"), printable(by.String()))
 	}
 	return table.Flush()
 }
 
 type keysRevoke struct {
-	dataFlag
-	ID string `arg:"" help:"Id of the key."`
+	keysAt
+	ID    string `arg:"" help:"Id of the key."`
+	Force bool   `help:"With --server: the last admin key, too. With --data it is taken for granted."`
 }
 
-func (c *keysRevoke) Run(stdout io.Writer) error {
-	keys, err := c.openExistingKeys()
+func (c *keysRevoke) Run(ctx context.Context, stdout io.Writer, env environment) error {
+	door, err := c.door(env, true)
 	if err != nil {
 		return err
 	}
-	if err := keys.Revoke(c.ID); err != nil {
+	if _, err := door.revoke(ctx, c.ID, c.Force); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(stdout, "%s is revoked\n", c.ID)
+	_, err = fmt.Fprintf(stdout, "%s is revoked: no request with it is taken any more, and what it had open is closed\n", c.ID)
 	return err
 }

@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 
+	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/notify"
 	"github.com/musterhq/muster/internal/playerapi"
 	"github.com/musterhq/muster/internal/playerhooks"
@@ -19,10 +20,10 @@ func (c *webhookKeyCommand) Run(stdout io.Writer) error {
 	if !notify.IsTarget(c.Target) && c.Target != playerhooks.KeyTarget && !strings.HasPrefix(c.Target, playerapi.SubscriptionPrefix) {
 		return fmt.Errorf("target %q: want the ARN of a topic, %q, %q or %s and a UUID", c.Target, notify.BusTarget, playerhooks.KeyTarget, playerapi.SubscriptionPrefix)
 	}
-	keys, err := c.openExistingKeys()
+	secret, err := identity.ReadCellSecret(c.Data)
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(stdout, keys.CellSecret().WebhookKey(c.Target))
+	_, err = fmt.Fprintln(stdout, secret.WebhookKey(c.Target))
 	return err
 }

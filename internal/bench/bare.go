@@ -24,7 +24,7 @@ type Bare struct {
 
 // OpenBare binds the address. Keys are those of the data directory.
 func OpenBare(addr, data string, log *slog.Logger) (*Bare, error) {
-	keys, err := identity.OpenKeys(data)
+	keys, err := storedKeys(context.Background(), data)
 	if err != nil {
 		return nil, err
 	}

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/musterhq/muster/internal/identity"
 )
 
 // Options say what to measure and how long.
@@ -62,6 +64,7 @@ type bench struct {
 	sizes   sizes
 	dir     string
 	table   Table
+	keys    map[string]identity.AccessKey // by data directory
 }
 
 // Run measures and returns the table, also with an error: then it has what was measured before.

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/linkclient"
 )
 
@@ -41,11 +40,7 @@ func TestQuantiles(t *testing.T) {
 // TestBareService shows that the load's own HTTP, signatures and bodies are what the service takes, in both protocols.
 func TestBareService(t *testing.T) {
 	dir := t.TempDir()
-	keys, err := identity.OpenKeys(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	key, err := keys.Create(identity.Client, "")
+	key, err := firstKey(t.Context(), dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -47,22 +47,18 @@ const (
 
 // start runs the binary with the arguments and waits until it listens.
 func (b *bench) start(ctx context.Context, name, data string, arguments ...string) (*server, error) {
-	keys, err := identity.OpenKeys(data)
-	if err != nil {
-		return nil, err
-	}
-	known, err := keys.List()
-	if err != nil {
-		return nil, err
-	}
-	if len(known) == 0 {
-		made, err := keys.Create(identity.Admin, "load")
-		if err != nil {
+	key, known := b.keys[data]
+	if !known {
+		var err error
+		if key, err = firstKey(ctx, data); err != nil {
 			return nil, err
 		}
-		known = append(known, made)
+		if b.keys == nil {
+			b.keys = map[string]identity.AccessKey{}
+		}
+		b.keys[data] = key
 	}
-	s := &server{name: name, data: data, key: known[0], exited: make(chan error, 1)}
+	s := &server{name: name, data: data, key: key, exited: make(chan error, 1)}
 	if arguments[0] == "serve" && !slices.Contains(arguments, perAddress) {
 		arguments = append(arguments, perAddress, "1000000") // all clients are on this machine
 	}

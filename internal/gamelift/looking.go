@@ -32,3 +32,17 @@ func (h *Handler) authorize(r *http.Request, a access, what string) (keyID strin
 		return caller.KeyID, http.StatusOK, nil
 	}
 }
+
+// AuthorizeAdmin is AuthorizeLooking for changes: it tells which key has signed a request with this body, which has to be
+// one of the role admin.
+func (h *Handler) AuthorizeAdmin(r *http.Request, body []byte) (keyID string, status int, refused error) {
+	caller, unsigned := h.verifier.verify(r, body, "gamelift")
+	switch {
+	case unsigned != nil:
+		return "", statusOf(unsigned.ErrorCode()), unsigned
+	case !administer.allows(caller.Role):
+		return "", http.StatusForbidden, fmt.Errorf("access key %s has the role %s, which may not change access keys; want admin", caller.KeyID, caller.Role)
+	default:
+		return caller.KeyID, http.StatusOK, nil
+	}
+}

@@ -1,35 +1,38 @@
-// Package identity is for knowing who calls: access keys with their roles, the secret of the cell, and the tokens
-// that let game servers connect. It stores no secret but the cell's; all others are derived from that one.
+// Package identity is for knowing who calls: the access keys that work, with their secrets and roles, the secret of the
+// cell, and the tokens that let game servers connect. It stores no secret but the cell's; all others are derived from that
+// one.
 package identity
 
 import (
+	"context"
 	"crypto/rand"
 	"encoding/base32"
 	"errors"
-	"fmt"
-	"io/fs"
 	"log/slog"
-	"os"
-	"path/filepath"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
-	"unicode/utf8"
+
+	"github.com/musterhq/muster/internal/domain/access"
 )
 
+// DefaultAccount stands in ARNs: a signature names no account, so the key has to.
+const DefaultAccount = "000000000000"
+
+// Role says what the holder of an access key may do.
+type Role = access.Role
+
+// The roles.
 const (
-	// DefaultAccount stands in ARNs: a signature names no account, so the key has to.
-	DefaultAccount = "000000000000"
-
-	// A key made or revoked by another process counts after at most this long. An unknown key is looked up again
-	// sooner, so that one just made works at once; the pause keeps strangers from making us read the disk.
-	lookAgain        = time.Second
-	lookAgainUnknown = 20 * time.Millisecond
-
-	nameMax = 128
+	NoRole   = access.NoRole
+	Admin    = access.Admin
+	Backend  = access.Backend
+	Client   = access.Client
+	ReadOnly = access.ReadOnly
 )
+
+// ParseRole reads the text form that flags use.
+func ParseRole(text string) (Role, error) { return access.ParseRole(text) }
 
 // AccessKey is what a client signs its requests with.
 type AccessKey struct {
@@ -40,6 +43,27 @@ type AccessKey struct {
 	Role    Role
 	Created time.Time
 	Revoked time.Time // zero while the key works
+
+	life *life // nil: nobody revokes it
+}
+
+// ErrRevoked is the cause of the end of an AccessKey's Life.
+var ErrRevoked = errors.New("the access key was revoked")
+
+// Life is done as soon as the key is revoked, with ErrRevoked as its cause. Whatever a request opens that outlives the
+// request (a stream, a call that waits, a game server's link) has to end with the life of the key that opened it:
+// context.AfterFunc(key.Life(), end) ends it also when the key was revoked a moment before.
+func (k AccessKey) Life() context.Context {
+	if k.life == nil {
+		return context.Background()
+	}
+	return k.life.ctx
+}
+
+// life ends once.
+type life struct {
+	ctx context.Context
+	end context.CancelCauseFunc
 }
 
 // LogValue keeps the secret out of the log.
@@ -47,167 +71,70 @@ func (k AccessKey) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("id", k.ID), slog.String("name", k.Name), slog.String("role", k.Role.String()))
 }
 
-// ErrUnknownKey is given when a key that is to be revoked is not there.
-var ErrUnknownKey = errors.New("no such access key")
-
-// Keys knows the access keys of a data directory. Several processes may change them at once.
+// Keys finds the access keys that work. Package keyring keeps it true to the cell's state.
 type Keys struct {
-	dir     string
-	secret  CellSecret
-	known   atomic.Pointer[knownKeys]
-	checked atomic.Int64 // when the file was last looked at, in Unix nanoseconds
+	secret CellSecret
+	known  atomic.Pointer[map[string]AccessKey] // never changed once it is published
 
-	reload sync.Mutex // one reader of the file at a time; the others go on with what is known
+	publishing sync.Mutex // for one publication at a time
 }
 
-// knownKeys is never changed once it is published.
-type knownKeys struct {
-	byID map[string]AccessKey // those that work
-	file fs.FileInfo          // what the file was like; nil without one
+// NewKeys returns Keys that find nothing.
+func NewKeys(secret CellSecret) *Keys {
+	k := &Keys{secret: secret}
+	k.known.Store(&map[string]AccessKey{})
+	return k
 }
 
-// OpenKeys reads the keys of a data directory, and makes the cell's secret when the directory is new.
-func OpenKeys(dir string) (*Keys, error) {
-	secret, err := OpenCellSecret(dir)
-	if err != nil {
-		return nil, err
-	}
-	k := &Keys{dir: dir, secret: secret}
-	return k, k.load()
-}
-
-// Find gives a key that works. It takes no lock, and looks at the file's name now and then.
+// Find gives a key that works. It takes no lock.
 func (k *Keys) Find(id string) (AccessKey, bool) {
-	k.lookIfOlder(lookAgain)
-	if key, ok := k.known.Load().byID[id]; ok {
-		return key, true
-	}
-	k.lookIfOlder(lookAgainUnknown)
-	key, ok := k.known.Load().byID[id]
+	key, ok := (*k.known.Load())[id]
 	return key, ok
 }
 
-// Create makes a key and stores it durably before it gives it away.
-func (k *Keys) Create(role Role, name string) (AccessKey, error) {
-	if role == NoRole {
-		return AccessKey{}, fmt.Errorf("create access key: role is missing")
-	}
-	if err := checkName(name); err != nil {
-		return AccessKey{}, fmt.Errorf("create access key: %w", err)
-	}
-	record := keyRecord{ID: newKeyID(), Role: role, Account: DefaultAccount, Name: name, Created: time.Now().UTC().Truncate(time.Second)}
-	err := k.change(func(records []keyRecord) ([]keyRecord, error) { return append(records, record), nil })
-	if err != nil {
-		return AccessKey{}, err
-	}
-	return k.accessKey(record), nil
-}
-
-// Revoke ends a key for good. The record stays, so that a list still tells what the key was. Revoking again
-// changes nothing.
-func (k *Keys) Revoke(id string) error {
-	return k.change(func(records []keyRecord) ([]keyRecord, error) {
-		i := slices.IndexFunc(records, func(r keyRecord) bool { return r.ID == id })
-		if i < 0 {
-			return nil, fmt.Errorf("revoke access key %q: %w", id, ErrUnknownKey)
+// Publish puts keys in the place of those that were found before. When it returns, Find knows nothing of a key that is
+// not among them or is revoked, and its Life has ended.
+func (k *Keys) Publish(all []access.Key) {
+	k.publishing.Lock()
+	defer k.publishing.Unlock()
+	before := *k.known.Load()
+	now := make(map[string]AccessKey, len(all))
+	for i := range all {
+		record := &all[i]
+		if !record.Works() {
+			continue
 		}
-		if records[i].Revoked.IsZero() {
-			records[i].Revoked = time.Now().UTC().Truncate(time.Second)
+		key, known := before[record.ID]
+		if !known || key.Role != record.Role || key.Name != record.Name || key.Account != record.Account {
+			key = k.secret.AccessKey(record)
+			ctx, end := context.WithCancelCause(context.Background())
+			key.life = &life{ctx, end}
 		}
-		return records, nil
-	})
-}
-
-// List gives all keys, revoked ones too, in order of creation.
-func (k *Keys) List() ([]AccessKey, error) {
-	records, _, err := readKeyFile(k.dir)
-	keys := make([]AccessKey, 0, len(records))
-	for _, record := range records {
-		keys = append(keys, k.accessKey(record))
+		now[record.ID] = key
 	}
-	return keys, err
+	k.known.Store(&now)
+	for id, key := range before {
+		if is, ok := now[id]; !ok || is.life != key.life {
+			key.life.end(ErrRevoked)
+		}
+	}
 }
 
 // CellSecret gives the secret that the keys are derived from.
 func (k *Keys) CellSecret() CellSecret { return k.secret }
 
-// change reads, edits and replaces the file while no other process can.
-func (k *Keys) change(edit func([]keyRecord) ([]keyRecord, error)) error {
-	unlock, err := lockDir(k.dir)
-	if err != nil {
-		return fmt.Errorf("change access keys: %w", err)
+// AccessKey gives a key with its secret.
+func (s CellSecret) AccessKey(r *access.Key) AccessKey {
+	k := AccessKey{ID: r.ID, Name: r.Name, Secret: s.AccessKeySecret(r.ID), Account: r.Account, Role: r.Role, Created: r.Created.Std()}
+	if !r.Works() {
+		k.Revoked = r.Revoked.Std()
 	}
-	defer unlock()
-	records, _, err := readKeyFile(k.dir)
-	if err != nil {
-		return err
-	}
-	if records, err = edit(records); err != nil {
-		return err
-	}
-	if err := writeKeyFile(k.dir, records); err != nil {
-		return err
-	}
-	return k.load()
+	return k
 }
 
-// lookIfOlder takes over what other processes changed, if the last look is at least age ago. One caller looks; the
-// others go on with what is known.
-func (k *Keys) lookIfOlder(age time.Duration) {
-	last, now := k.checked.Load(), time.Now().UnixNano()
-	if now-last < int64(age) && now >= last || !k.checked.CompareAndSwap(last, now) {
-		return
-	}
-	info, err := os.Stat(filepath.Join(k.dir, keysFile))
-	before := k.known.Load()
-	switch {
-	case errors.Is(err, fs.ErrNotExist) && before.file == nil:
-		return
-	case err == nil && before.file != nil && os.SameFile(info, before.file) && info.ModTime().Equal(before.file.ModTime()) && info.Size() == before.file.Size():
-		return
-	}
-	if err := k.load(); err != nil {
-		// A slip of an editor must not lock everybody out. It is told once; the next change is read again.
-		slog.Error("access keys changed, but cannot be read; going on with the old ones", "error", err)
-		k.known.CompareAndSwap(before, &knownKeys{byID: before.byID, file: info})
-	}
-}
-
-func (k *Keys) load() error {
-	k.reload.Lock()
-	defer k.reload.Unlock()
-	records, info, err := readKeyFile(k.dir)
-	if err != nil {
-		return err
-	}
-	known := &knownKeys{byID: make(map[string]AccessKey, len(records)), file: info}
-	for _, record := range records {
-		if record.Revoked.IsZero() {
-			known.byID[record.ID] = k.accessKey(record)
-		}
-	}
-	k.known.Store(known)
-	return nil
-}
-
-func (k *Keys) accessKey(r keyRecord) AccessKey {
-	return AccessKey{
-		ID: r.ID, Name: r.Name, Secret: k.secret.accessKeySecret(r.ID), Account: r.Account,
-		Role: r.Role, Created: r.Created, Revoked: r.Revoked,
-	}
-}
-
-// newKeyID has the form of AWS's own, 20 capitals and digits that start with four letters that say whose it is.
-func newKeyID() string {
+// NewKeyID makes an id in the form of AWS's own, 20 capitals and digits, of which the first four say whose it is.
+func NewKeyID() string {
 	random := make([]byte, 10)
 	rand.Read(random) // never fails: since Go 1.24 it ends the program instead
 	return "MUST" + base32.StdEncoding.EncodeToString(random)
-}
-
-// checkName keeps a list of keys on one line for each.
-func checkName(name string) error {
-	if len(name) > nameMax || !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }) {
-		return fmt.Errorf("name %q: want at most %d bytes without control characters", name, nameMax)
-	}
-	return nil
 }

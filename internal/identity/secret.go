@@ -19,6 +19,13 @@ import (
 	"github.com/musterhq/muster/internal/atomicfile"
 )
 
+// The file of a data directory in which releases before the cell kept access keys in its state had them, and its name
+// once it was imported.
+const (
+	KeysFile         = "access-keys.json"
+	ImportedKeysFile = KeysFile + ".imported"
+)
+
 const (
 	secretFile = "cell.secret"
 	secretSize = sha256.Size
@@ -53,15 +60,22 @@ func OpenCellSecret(dir string) (CellSecret, error) {
 	}
 	// Keys without their secret are a backup restored by half. A new secret would turn every key's secret into
 	// another one without a word; the operator must hear of it.
-	if _, err := os.Stat(filepath.Join(dir, keysFile)); err == nil {
-		return CellSecret{}, fmt.Errorf("%s holds access keys, but the secret they are derived from, %s, is missing: restore it, or remove %s to start with new keys",
-			keysFile, path, keysFile)
+	for _, file := range []string{KeysFile, ImportedKeysFile} {
+		if _, err := os.Stat(filepath.Join(dir, file)); err == nil {
+			return CellSecret{}, fmt.Errorf("%s holds access keys, but the secret they are derived from, %s, is missing: restore it, or remove %s to start with new keys",
+				file, path, file)
+		}
 	}
 	rand.Read(secret.key[:]) // never fails: since Go 1.24 it ends the program instead
 	if err := atomicfile.Write(path, secret.key[:], 0o600); err != nil {
 		return CellSecret{}, fmt.Errorf("make cell secret: %w", err)
 	}
 	return secret, nil
+}
+
+// ReadCellSecret reads the secret of a data directory that has one.
+func ReadCellSecret(dir string) (CellSecret, error) {
+	return readSecret(filepath.Join(dir, secretFile))
 }
 
 func readSecret(path string) (CellSecret, error) {
@@ -112,8 +126,17 @@ func (s CellSecret) SubscriptionToken(topic, url string) string {
 	return hex.EncodeToString(s.derive(append(append(text, topic...), url...)))
 }
 
-// accessKeySecret is the 40 characters that clients sign with: 30 bytes of base64, the length of AWS's own.
-func (s CellSecret) accessKeySecret(id string) string {
+// Check tells two cell secrets apart without giving anything of them away: what was derived from one of them is worthless
+// with the other.
+func (s CellSecret) Check() string {
+	return hex.EncodeToString(s.derive([]byte("access-key-check"))[:8])
+}
+
+// LocalKey authenticates callers who can read the data directory to the service, and the service to them.
+func (s CellSecret) LocalKey() []byte { return s.derive([]byte("local-door")) }
+
+// AccessKeySecret is the 40 characters that clients sign with: 30 bytes of base64, the length of AWS's own.
+func (s CellSecret) AccessKeySecret(id string) string {
 	return base64.StdEncoding.EncodeToString(s.derive([]byte("access-key\x00" + id))[:30])
 }
 

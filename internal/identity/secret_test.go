@@ -33,21 +33,27 @@ func TestCellSecretIsMadeOnce(t *testing.T) {
 }
 
 func TestCellSecretIsNeverReplacedSilently(t *testing.T) {
-	dir := t.TempDir()
-	keys := open(t, dir)
-	if _, err := keys.Create(Admin, ""); err != nil {
-		t.Fatal(err)
-	}
-	path := filepath.Join(dir, secretFile)
-	write(t, path, "too short")
-	if _, err := OpenKeys(dir); err == nil || !strings.Contains(err.Error(), path) {
-		t.Errorf("a damaged secret: want an error that names %s, got %v", path, err)
-	}
-	if err := os.Remove(path); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := OpenKeys(dir); err == nil || !strings.Contains(err.Error(), path) {
-		t.Errorf("keys without their secret: want an error that names %s, got %v", path, err)
+	for _, file := range []string{KeysFile, ImportedKeysFile} {
+		dir := t.TempDir()
+		if _, err := OpenCellSecret(dir); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, file), []byte("{}"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(dir, secretFile)
+		if err := os.WriteFile(path, []byte("too short"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := OpenCellSecret(dir); err == nil || !strings.Contains(err.Error(), path) {
+			t.Errorf("a damaged secret: want an error that names %s, got %v", path, err)
+		}
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := OpenCellSecret(dir); err == nil || !strings.Contains(err.Error(), path) {
+			t.Errorf("%s without its secret: want an error that names %s, got %v", file, path, err)
+		}
 	}
 }
 

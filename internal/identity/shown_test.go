@@ -3,6 +3,8 @@ package identity
 import (
 	"net/http/httptest"
 	"testing"
+
+	"github.com/musterhq/muster/internal/domain/access"
 )
 
 func TestShown(t *testing.T) {
@@ -28,21 +30,10 @@ func TestShown(t *testing.T) {
 
 // A key without a secret, as one that is not there has none, is nobody's.
 func TestProven(t *testing.T) {
-	keys, err := OpenKeys(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
-	key, err := keys.Create(Backend, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	gone, err := keys.Create(Admin, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := keys.Revoke(gone.ID); err != nil {
-		t.Fatal(err)
-	}
+	record := access.Key{ID: "MUST1", Role: Backend}
+	goneRecord := access.Key{ID: "MUST2", Role: Admin, Revoked: 5}
+	keys := newTestKeys(t, record, goneRecord)
+	key, gone := keys.CellSecret().AccessKey(&record), keys.CellSecret().AccessKey(&goneRecord)
 	for _, c := range []struct {
 		id, secret string
 		want       bool

@@ -20,7 +20,7 @@ const Path = "/metrics"
 
 // Config is what a Door needs.
 type Config struct {
-	Keys        *identity.Keys
+	Keys        identity.Finder
 	Dev         bool // anybody may look
 	Matchmakers func() []matchmaker.Status
 	Private     func(*http.Request) bool // reports whether nobody on the way could read a request

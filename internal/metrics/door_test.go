@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/access"
 	"github.com/musterhq/muster/internal/domain/matcher"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/matchmaker"
@@ -17,10 +18,12 @@ import (
 
 func door(t *testing.T, dev bool) (*Door, *identity.Keys) {
 	t.Helper()
-	keys, err := identity.OpenKeys(t.TempDir())
+	secret, err := identity.OpenCellSecret(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
+	keys := identity.NewKeys(secret)
+	keys.Publish([]access.Key{{ID: "MUSTREADER", Role: access.ReadOnly}, {ID: "MUSTCLIENT", Role: access.Client}})
 	return NewDoor(Config{Keys: keys, Dev: dev, Private: func(r *http.Request) bool { return r.TLS != nil }, Log: slog.New(slog.DiscardHandler), Matchmakers: func() []matchmaker.Status {
 		return []matchmaker.Status{{Configuration: "ranked", Stats: matcher.Stats{Tickets: 7, CutShort: 3, Exhausted: 2}, PassTook: 1500 * time.Millisecond, RefusedMatches: map[domain.Reason]uint64{domain.Conflict: 4}}}
 	}}), keys
@@ -62,14 +65,8 @@ func TestMatchersAreShown(t *testing.T) {
 
 func TestWhoMayLook(t *testing.T) {
 	d, keys := door(t, false)
-	reader, err := keys.Create(identity.ReadOnly, "watcher")
-	if err != nil {
-		t.Fatal(err)
-	}
-	client, err := keys.Create(identity.Client, "game")
-	if err != nil {
-		t.Fatal(err)
-	}
+	reader, _ := keys.Find("MUSTREADER")
+	client, _ := keys.Find("MUSTCLIENT")
 	if status, text := askOver(d, nil, reader.ID, reader.Secret); status != 403 || !strings.Contains(text, "without TLS") {
 		t.Errorf("a key that others could read: %d %s", status, text)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/keyring"
 )
 
 // Prefix is where every path of this door begins.
@@ -20,14 +21,20 @@ type Config struct {
 	// Authorize tells whether a request may look at everything, and if not, with which HTTP status and text it is refused.
 	Authorize func(*http.Request) (status int, refused error)
 	// Operate tells whether a request may change something, and who sent it: the id of an access key.
-	Operate  func(*http.Request) (keyID string, status int, refused error)
-	Searches Searches // nil: matches are not looked for here
-	Log      *slog.Logger
+	Operate func(*http.Request) (keyID string, status int, refused error)
+	// AuthorizeAdmin tells which admin key has signed a request with this body, and if none has, with which HTTP status and
+	// text it is refused.
+	AuthorizeAdmin func(r *http.Request, body []byte) (keyID string, status int, refused error)
+	Keys           *keyring.Ring
+	Private        func(*http.Request) bool // whether nobody can overhear a request
+	Searches       Searches                 // nil: matches are not looked for here
+	Log            *slog.Logger
 }
 
 // Door answers operators over HTTP, with JSON.
 type Door struct {
 	engine    *engine.Engine
+	config    Config
 	authorize func(*http.Request) (int, error)
 	operate   func(*http.Request) (string, int, error)
 	searches  Searches
@@ -37,7 +44,7 @@ type Door struct {
 
 // NewDoor makes a Door.
 func NewDoor(c Config) *Door {
-	d := &Door{engine: c.Engine, authorize: c.Authorize, operate: c.Operate, searches: c.Searches, log: c.Log}
+	d := &Door{config: c, engine: c.Engine, authorize: c.Authorize, operate: c.Operate, searches: c.Searches, log: c.Log}
 	for kind, explain := range map[string]func(context.Context, string) (*Explanation, error){
 		"placement": d.explainPlacement, "process": d.explainProcess, "game-session": d.explainGameSession,
 		"ticket": d.explainTicket, "player": d.explainPlayer, "party": d.explainParty, "game-instance": d.explainGameInstance,
@@ -52,11 +59,12 @@ func NewDoor(c Config) *Door {
 		})
 	}
 	d.routes.HandleFunc("POST "+RotateTokenPath, d.rotateToken)
+	d.keyRoutes()
 	return d
 }
 
 func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.Method == http.MethodPost { // each handler asks for more than looking
+	if r.Method == http.MethodPost || isKeyPath(r.URL.Path) { // each handler asks for more than looking
 		d.routes.ServeHTTP(w, r)
 		return
 	}
@@ -77,6 +85,10 @@ func (d *Door) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	switch {
 	case ok && refusal.Reason == domain.NotFound:
 		answer(w, http.StatusNotFound, Problem{refusal.Detail})
+	case ok && refusal.Reason == domain.Conflict:
+		answer(w, http.StatusConflict, Problem{refusal.Detail})
+	case ok && refusal.Reason == domain.Overloaded:
+		answer(w, http.StatusServiceUnavailable, Problem{refusal.Detail})
 	case ok:
 		answer(w, http.StatusBadRequest, Problem{refusal.Detail})
 	case errors.Is(err, engine.ErrStopped):

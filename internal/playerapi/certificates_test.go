@@ -10,14 +10,16 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/musterhq/muster/internal/domain/access"
 	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/keyring"
 )
 
 // A certificate that the port has checked stands for an access key, as long as that works; each call has its roles.
 func TestCredentials(t *testing.T) {
 	x := newLobby(t, nil)
 	key := func(role identity.Role) identity.AccessKey {
-		k, err := x.keys.Create(role, "")
+		k, err := x.keys.Create(t.Context(), access.Actor{}, keyring.New{Role: role})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -25,7 +27,7 @@ func TestCredentials(t *testing.T) {
 	}
 	backend, admin, reader, client, revoked := key(identity.Backend), key(identity.Admin), key(identity.ReadOnly), key(identity.Client), key(identity.Backend)
 	second := key(identity.Backend) // of the same service account: the next secret, while the first is good still
-	if err := x.keys.Revoke(revoked.ID); err != nil {
+	if _, err := x.keys.Revoke(t.Context(), access.Actor{}, revoked.ID, true); err != nil {
 		t.Fatal(err)
 	}
 	named := func(name string, uris ...string) *x509.Certificate {

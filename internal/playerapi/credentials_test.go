@@ -7,7 +7,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/musterhq/muster/internal/domain/access"
 	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/keyring"
 	"github.com/musterhq/muster/internal/service"
 	"github.com/musterhq/muster/internal/settings"
 )
@@ -23,7 +25,7 @@ func TestRealmsAreApart(t *testing.T) {
 	}
 	defer x.Stop(t.Context())
 	key := func(role identity.Role) string {
-		k, err := x.Keys().Create(role, "")
+		k, err := x.Keys().Create(t.Context(), access.Actor{}, keyring.New{Role: role})
 		if err != nil {
 			t.Fatal(err)
 		}

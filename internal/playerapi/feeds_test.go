@@ -15,7 +15,9 @@ import (
 
 	"github.com/lxzan/gws"
 
+	"github.com/musterhq/muster/internal/domain/access"
 	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/keyring"
 	"github.com/musterhq/muster/internal/service"
 	"github.com/musterhq/muster/internal/settings"
 )
@@ -30,7 +32,7 @@ func TestWhoMayListen(t *testing.T) {
 	}
 	defer x.Stop(t.Context())
 	key := func(role identity.Role) string {
-		k, err := x.Keys().Create(role, "")
+		k, err := x.Keys().Create(t.Context(), access.Actor{}, keyring.New{Role: role})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -104,7 +106,7 @@ func TestRevokedKeyHearsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer x.Stop(t.Context())
-	key, err := x.Keys().Create(identity.Backend, "")
+	key, err := x.Keys().Create(t.Context(), access.Actor{}, keyring.New{Role: identity.Backend, Name: ""})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -132,7 +134,7 @@ func TestRevokedKeyHearsNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	go socket.ReadLoop()
-	if err := x.Keys().Revoke(key.ID); err != nil {
+	if _, err := x.Keys().Revoke(t.Context(), access.Actor{}, key.ID, true); err != nil {
 		t.Fatal(err)
 	}
 	if code := <-end.code; code != 4401 {

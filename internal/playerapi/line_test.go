@@ -13,12 +13,14 @@ import (
 
 	"github.com/lxzan/gws"
 
+	"github.com/musterhq/muster/internal/domain/access"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/placement"
 	"github.com/musterhq/muster/internal/edge"
 	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/keyring"
 )
 
 // behindTLS trusts a proxy at any address to have taken TLS off.
@@ -30,7 +32,7 @@ func frontOf(x *lobby) (base string, auth http.Header, path string) {
 	x.door.config.Transport = behindTLS
 	server := httptest.NewServer(x.door.Partner())
 	x.Cleanup(server.Close)
-	key, err := x.keys.Create(identity.Backend, "")
+	key, err := x.keys.Create(x.Context(), access.Actor{}, keyring.New{Role: identity.Backend})
 	if err != nil {
 		x.Fatal(err)
 	}

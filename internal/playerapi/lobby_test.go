@@ -16,6 +16,7 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/journal/journaltest"
+	"github.com/musterhq/muster/internal/keyring"
 	"github.com/musterhq/muster/internal/webhook"
 )
 
@@ -23,7 +24,7 @@ import (
 type lobby struct {
 	testing.TB
 	door *Door
-	keys *identity.Keys
+	keys *keyring.Ring
 
 	mu  sync.Mutex
 	now time.Time
@@ -48,9 +49,14 @@ func newLobby(t testing.TB, change func(*Config)) *lobby {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { e.Close() })
-	if x.keys, err = identity.OpenKeys(t.TempDir()); err != nil {
+	secret, err := identity.OpenCellSecret(t.TempDir())
+	if err != nil {
 		t.Fatal(err)
 	}
+	if x.keys, err = keyring.Open(t.Context(), keyring.Config{Engine: e, Secret: secret}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(x.keys.Close)
 	c := Config{Engine: e, Secret: x.keys.CellSecret(), Keys: x.keys, Providers: map[string]Provider{"dev": Development{}}, Webhooks: webhook.Targets{Loopback: true}, Log: slog.New(slog.DiscardHandler)}
 	if change != nil {
 		change(&c)

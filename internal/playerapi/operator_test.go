@@ -9,7 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterhq/muster/internal/domain/access"
 	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/keyring"
 	"github.com/musterhq/muster/internal/logtest"
 )
 
@@ -25,7 +27,7 @@ func newDesk(t *testing.T) *desk {
 	x := &desk{}
 	x.lobby = newLobby(t, func(c *Config) { c.Transport, c.Log = behindTLS, slog.New(slog.NewTextHandler(&x.log, nil)) })
 	var err error
-	if x.key, err = x.keys.Create(identity.Admin, "operator"); err != nil {
+	if x.key, err = x.keys.Create(t.Context(), access.Actor{}, keyring.New{Role: identity.Admin, Name: "operator"}); err != nil {
 		t.Fatal(err)
 	}
 	return x

@@ -10,7 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterhq/muster/internal/domain/access"
 	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/keyring"
 )
 
 // Who may make a call of trusted servers or operators, beside keys of the role admin. Each call is in one of these lists.
@@ -80,13 +82,13 @@ func TestRoles(t *testing.T) {
 	for name, role := range map[string]identity.Role{
 		"admin": identity.Admin, "backend": identity.Backend, "client": identity.Client, "readonly": identity.ReadOnly, "revoked": identity.Admin,
 	} {
-		key, err := x.keys.Create(role, "")
+		key, err := x.keys.Create(t.Context(), access.Actor{}, keyring.New{Role: role})
 		if err != nil {
 			t.Fatal(err)
 		}
 		tokens[name] = key.ID + "." + key.Secret
 		if name == "revoked" {
-			if err := x.keys.Revoke(key.ID); err != nil {
+			if _, err := x.keys.Revoke(t.Context(), access.Actor{}, key.ID, true); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -15,7 +15,9 @@ import (
 
 	"github.com/lxzan/gws"
 
+	"github.com/musterhq/muster/internal/domain/access"
 	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/keyring"
 	"github.com/musterhq/muster/internal/logtest"
 	"github.com/musterhq/muster/internal/service"
 	"github.com/musterhq/muster/internal/settings"
@@ -97,7 +99,7 @@ func TestSecretsAreNotLogged(t *testing.T) {
 	}
 	public, partner, operator := x.Addr().String(), x.Beside()[0], x.Beside()[1]
 	key := func(role identity.Role) string {
-		k, err := x.Keys().Create(role, "")
+		k, err := x.Keys().Create(t.Context(), access.Actor{}, keyring.New{Role: role})
 		if err != nil {
 			t.Fatal(err)
 		}

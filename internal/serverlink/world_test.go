@@ -49,7 +49,7 @@ type world struct {
 	disk    *journaltest.Memory
 	archive archive.Archive
 	secret  identity.CellSecret
-	keys    *identity.Keys
+	keys    *testKeys
 	ca      *devca.Authority
 	moved   atomic.Int64 // the clock is ahead by so much
 	hold    atomic.Pointer[chan struct{}]
@@ -82,10 +82,7 @@ func quick() Periods {
 
 func newWorld(t testing.TB, change ...func(*world)) *world {
 	t.Helper()
-	keys, err := identity.OpenKeys(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	keys := newTestKeys(t)
 	ca, err := devca.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)

@@ -26,8 +26,10 @@ import (
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/journal"
 	journalpebble "github.com/musterhq/muster/internal/journal/pebble"
+	"github.com/musterhq/muster/internal/keyring"
 	"github.com/musterhq/muster/internal/listen"
 	"github.com/musterhq/muster/internal/listen/devca"
+	"github.com/musterhq/muster/internal/localdoor"
 	"github.com/musterhq/muster/internal/matchmaker"
 	"github.com/musterhq/muster/internal/metrics"
 	"github.com/musterhq/muster/internal/notify"
@@ -52,7 +54,8 @@ type Service struct {
 
 	journal journal.Journal
 	archive archive.Archive
-	keys    *identity.Keys
+	keys    *keyring.Ring
+	local   *localdoor.Door
 	engine  *engine.Engine
 	link    *serverlink.Server
 	scripts *sessionapi.Door
@@ -121,7 +124,7 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 		return nil, err
 	}
 	descriptors := connlimit.Descriptors()
-	if err := x.openStores(connlimit.ReserveOf(descriptors)); err != nil {
+	if err := x.openStores(ctx, connlimit.ReserveOf(descriptors)); err != nil {
 		return nil, err
 	}
 	limits, err := connlimit.Derive(descriptors, s.Connections())
@@ -130,13 +133,9 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	}
 	x.limits = connlimit.New(connlimit.Config{Limits: limits, Exempt: s.SharedAddresses(), Log: log})
 	log.Info("limits of connections", "descriptors", descriptors, "connections", limits.Total, "unproven", limits.Unproven, "perAddress", limits.PerAddress)
-	keys, err := identity.OpenKeys(s.Data)
+	secret, err := identity.OpenCellSecret(s.Data)
 	if err != nil {
 		return nil, err
-	}
-	x.keys = keys
-	if list, err := keys.List(); err == nil && len(list) == 0 && !s.Dev {
-		log.Warn("there is no access key, so every request will be refused; `muster keys create` makes one", "data", s.Data)
 	}
 	// The port is bound before the state is loaded: a game server that comes back meanwhile waits a moment instead of
 	// being turned away for the many seconds of its next attempt.
@@ -146,7 +145,7 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	}
 	x.publicURL = publicURL(s, x.port.Addr())
 	x.warnOfListening()
-	core.Tokens = playerapi.ConnectionTokens(keys.CellSecret())
+	core.Tokens = playerapi.ConnectionTokens(secret)
 	x.engine, err = engine.Open(ctx, engine.Config{
 		Journal: x.journal, Archive: x.archive, Cell: core, Log: log, Clock: x.clock,
 		SnapshotEvery: int64(s.SnapshotEvery), EndedLinger: s.EndedLinger, Short: x.room.Short,
@@ -154,14 +153,18 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	if err != nil {
 		return nil, err
 	}
-	api, err := gamelift.NewService(x.engine, keys.CellSecret(), x.publicURL)
+	if err := x.openKeys(ctx, secret); err != nil {
+		return nil, err
+	}
+	keys := x.keys
+	api, err := gamelift.NewService(x.engine, secret, x.publicURL)
 	if err != nil {
 		return nil, err
 	}
 	links, stopLinks := context.WithCancel(context.WithoutCancel(ctx))
 	x.stopLinks = stopLinks
 	x.link = serverlink.New(links, serverlink.Config{
-		Engine: x.engine, Secret: keys.CellSecret(), Keys: keys, AnyKey: s.Dev, Endpoint: s.PublicURL, Links: &x.links,
+		Engine: x.engine, Secret: secret, Keys: keys, AnyKey: s.Dev, Endpoint: s.PublicURL, Links: &x.links,
 		ClockSkew: s.ServerClockSkew, Panics: x.panics, Log: log,
 	})
 	api.Log = log
@@ -178,13 +181,14 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	x.matches = matchmaker.Start(matchmaker.Config{Engine: x.engine, Log: log, PassEvery: s.MatchEvery, Virtual: x.clock != nil})
 	x.engine.Attend(x.matches)
 	x.metrics = metrics.NewDoor(metrics.Config{Keys: keys, Dev: s.Dev, Private: x.transport.Private, Matchmakers: x.matches.Status, Log: log})
-	x.metrics.Register(handler, x.panics.Collector(), x.limits)
+	x.metrics.Register(handler, keys, x.panics.Collector(), x.limits)
 	doors.metrics = x.metrics
-	doors.operator = operator.NewDoor(operator.Config{Engine: x.engine, Authorize: handler.AuthorizeLooking, Operate: handler.AuthorizeOperating, Searches: x.matches, Log: log})
+	doors.operator = operator.NewDoor(operator.Config{Engine: x.engine, Authorize: handler.AuthorizeLooking, Operate: handler.AuthorizeOperating,
+		AuthorizeAdmin: handler.AuthorizeAdmin, Keys: keys, Private: x.transport.Private, Searches: x.matches, Log: log})
 	x.notify = notify.Start(notify.Config{
 		Counts: x.ruleCounts, Panics: x.panics,
 		Engine: x.engine, Bus: s.NotifyEvents, Topics: s.Topics(), Log: log, ConfirmAt: confirmURL(x.publicURL),
-		Key: keys.CellSecret().WebhookKey, Token: keys.CellSecret().SubscriptionToken,
+		Key: secret.WebhookKey, Token: secret.SubscriptionToken,
 	})
 	doors.notify = x.notify
 	x.scripts = sessionapi.NewDoor(sessionapi.Config{
@@ -203,14 +207,17 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 		doors.clock = devclock.NewDoor(x, log)
 	}
 	doors.health, doors.looks = x.Err, x.metrics.Allows
+	if err := x.openLocalDoor(); err != nil {
+		return nil, err
+	}
 	go func() { x.served <- x.port.Serve() }()
 	return x, nil
 }
 
 // openStores opens the journal and the archive. The journal comes first: it keeps a second process out of the directory.
 // Of descriptors they have a reserve.
-func (x *Service) openStores(files connlimit.Reserve) error {
-	j, err := journalpebble.Open(journalpebble.Options{
+func (x *Service) openStores(ctx context.Context, files connlimit.Reserve) error {
+	j, err := openJournal(ctx, journalpebble.Options{
 		Dir: filepath.Join(x.settings.Data, "journal"), Logger: x.log, Program: "muster serve", TableFiles: files.JournalFiles,
 	})
 	if err != nil {
@@ -306,8 +313,8 @@ func (x *Service) Err() error {
 // Engine is for tests in the same process, which look at what no door shows.
 func (x *Service) Engine() *engine.Engine { return x.engine }
 
-// Keys are the access keys. Those made by it work at once.
-func (x *Service) Keys() *identity.Keys { return x.keys }
+// Keys are the access keys.
+func (x *Service) Keys() *keyring.Ring { return x.keys }
 
 // Now is the time that deadlines run on.
 func (x *Service) Now() time.Time { return x.engine.Now() }
@@ -333,6 +340,9 @@ func (x *Service) close(ctx context.Context) error {
 	var errs []error
 	if x.stopLinks != nil {
 		x.stopLinks()
+	}
+	if x.local != nil {
+		errs = append(errs, x.local.Close(ctx))
 	}
 	if x.stopWarning != nil {
 		x.stopWarning()
@@ -367,6 +377,9 @@ func (x *Service) close(ctx context.Context) error {
 	}
 	if x.room != nil {
 		x.room.stopWaiting()
+	}
+	if x.keys != nil {
+		x.keys.Close()
 	}
 	if x.engine != nil {
 		errs = append(errs, x.engine.Close())

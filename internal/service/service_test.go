@@ -2,11 +2,14 @@ package service
 
 import (
 	"bytes"
+	"errors"
 	"log/slog"
 	"strings"
 	"testing"
 
-	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/domain/access"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/keyring"
 	"github.com/musterhq/muster/internal/settings"
 )
 
@@ -18,9 +21,10 @@ func TestStartSaysThatKeysAreMissing(t *testing.T) {
 	if said := startAndStop(t, s); !strings.Contains(said, "muster keys create") {
 		t.Errorf("without keys the log says %q", said)
 	}
-	keys, err := identity.OpenKeys(s.Data)
+	keys, err := keyring.OpenOffline(t.Context(), s.Data, cell.DefaultConfig())
 	if err == nil {
-		_, err = keys.Create(identity.Admin, "")
+		_, err = keys.Create(t.Context(), access.Actor{}, keyring.New{Role: access.Admin})
+		err = errors.Join(err, keys.Close())
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -42,6 +42,7 @@ func (s Settings) Check() error {
 		atLeast("limit-queues", s.LimitQueues, 1),
 		atLeast("limit-matchmaking-rule-sets", s.LimitRuleSets, 1),
 		atLeast("limit-matchmaking-configurations", s.LimitConfigurations, 1),
+		atLeast("limit-access-keys", s.LimitAccessKeys, 1),
 		atLeast("limit-players-per-game-session", s.LimitPlayersPerGameSession, 1),
 		oneOf("limits", s.Limits, "default", "gamelift"),
 		atLeast("limit-working-requests", s.LimitWorkingRequests, 1),

@@ -39,6 +39,7 @@ type Settings struct {
 	LimitLocationsPerFleet   int `name:"limit-locations-per-fleet" placeholder:"N" help:"Most locations of a fleet."`
 	LimitComputesPerFleet    int `name:"limit-computes-per-fleet" placeholder:"N" help:"Most computes of a fleet."`
 	LimitProcessesPerCompute int `name:"limit-processes-per-compute" placeholder:"N" help:"Most game server processes of a compute."`
+	LimitAccessKeys          int `name:"limit-access-keys" placeholder:"N" help:"Most access keys. A revoked one counts for 90 days after its end."`
 
 	// The cloud service has 1,000 rule sets and 100 or 300 configurations, by the edition of its quota page.
 	LimitQueues         int `name:"limit-queues" placeholder:"N" help:"Most game session queues."`
@@ -137,6 +138,7 @@ func Defaults() Settings {
 		LimitQueues:                core.QueuesMax,
 		LimitRuleSets:              core.RuleSetsMax,
 		LimitConfigurations:        core.MatchmakersMax,
+		LimitAccessKeys:            core.AccessKeysMax,
 		LimitPlayersPerGameSession: core.PlayersInGameMax,
 
 		LimitTicketBytes:        Bytes(core.TicketBytesMax),
@@ -183,6 +185,7 @@ func (s Settings) Cell() cell.Config {
 	c.QueuesMax = s.LimitQueues
 	c.RuleSetsMax = s.LimitRuleSets
 	c.MatchmakersMax = s.LimitConfigurations
+	c.AccessKeysMax = s.LimitAccessKeys
 	c.PlayersInGameMax = s.LimitPlayersPerGameSession
 	c.TicketBytesMax = int64(s.LimitTicketBytes)
 	c.PlacementBytesMax = int64(s.LimitPlacementBytes)

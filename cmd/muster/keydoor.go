@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain/access"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/embeddb"
+	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/keyring"
+	"github.com/musterhq/muster/internal/localdoor"
+)
+
+// keyDoor is a way to the access keys of a service. A change is in force when it returns.
+type keyDoor interface {
+	create(ctx context.Context, n keyring.New) (keyring.Document, error)
+	list(ctx context.Context) ([]keyring.Document, error)
+	revoke(ctx context.Context, id string, force bool) (keyring.Document, error)
+}
+
+// dataKeys reaches the keys of a data directory: through the service that runs on it, or directly while none does.
+type dataKeys struct {
+	dir      string
+	keysMax  int       // most keys; 0: the default
+	mayYield bool      // may give up root for good to change a directory that belongs to another user
+	notes    io.Writer // what the user should know besides
+}
+
+// startPatience is how long a command waits for a service that holds the directory and does not answer yet.
+const startPatience = 30 * time.Second
+
+// do asks the running service, or opens the directory itself when there is none. A service that is starting holds the
+// directory and does not answer yet.
+func (d *dataKeys) do(ctx context.Context, running func(*localdoor.Client) error, offline func(*keyring.Offline) error) error {
+	for began := time.Now(); ; {
+		client, err := localdoor.NewClient(d.dir, userName())
+		if err == nil {
+			err = running(client)
+		}
+		if !errors.Is(err, localdoor.ErrNoService) {
+			return err
+		}
+		silent := err
+		o, err := d.open(ctx)
+		if err == nil {
+			return errors.Join(offline(o), o.Close())
+		}
+		used, ok := errors.AsType[*embeddb.InUse](err)
+		switch {
+		case !ok:
+			return err
+		case time.Since(began) > startPatience:
+			return fmt.Errorf("%w, and does not answer: %w. Run this where that process runs (in its container, say), or use --server", used, silent)
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// open opens the directory as the user that the service runs as: files of root would keep the service from starting.
+func (d *dataKeys) open(ctx context.Context) (*keyring.Offline, error) {
+	owner, err := ownerOf(d.dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && isRoot():
+		fmt.Fprintf(d.notes, "%s is new and belongs to root. If the service runs as another user, give the directory to that user first: chown -R USER %s\n", d.dir, d.dir)
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("data directory: %w", err)
+	case err == nil && isRoot() && !owner.isRoot() && !d.mayYield:
+		return nil, fmt.Errorf("no service runs on %s, which belongs to %s: start the service first, or run this as that user", d.dir, owner)
+	case err == nil && isRoot() && !owner.isRoot():
+		if err := owner.become(); err != nil {
+			return nil, fmt.Errorf("data directory %s belongs to %s: %w; run this as that user", d.dir, owner, err)
+		}
+	}
+	if err := os.MkdirAll(d.dir, 0o700); err != nil {
+		return nil, fmt.Errorf("data directory: %w", err)
+	}
+	config := cell.DefaultConfig()
+	if d.keysMax > 0 {
+		config.AccessKeysMax = d.keysMax
+	}
+	return keyring.OpenOffline(ctx, d.dir, config)
+}
+
+func (d *dataKeys) actor() access.Actor {
+	return access.Actor{Principal: localdoor.Principal(userName()), Door: "offline"}
+}
+
+func (d *dataKeys) create(ctx context.Context, n keyring.New) (made keyring.Document, err error) {
+	n.ID = identity.NewKeyID() // the same one when it is tried again
+	err = d.do(ctx, func(c *localdoor.Client) (err error) {
+		made, err = c.Create(ctx, n)
+		return err
+	}, func(o *keyring.Offline) error {
+		key, err := o.Create(ctx, d.actor(), n)
+		made = keyring.NewDocument(key, d.actor())
+		return err
+	})
+	return made, err
+}
+
+func (d *dataKeys) list(ctx context.Context) (all []keyring.Document, err error) {
+	err = d.do(ctx, func(c *localdoor.Client) (err error) {
+		all, err = c.List(ctx)
+		return err
+	}, func(o *keyring.Offline) error {
+		keys, err := o.List(ctx)
+		all = keyring.Documents(keys)
+		return err
+	})
+	return all, err
+}
+
+func (d *dataKeys) revoke(ctx context.Context, id string, force bool) (revoked keyring.Document, err error) {
+	err = d.do(ctx, func(c *localdoor.Client) (err error) {
+		revoked, err = c.Revoke(ctx, id)
+		return err
+	}, func(o *keyring.Offline) error {
+		// The holder of the directory can make another admin key.
+		key, err := o.Revoke(ctx, d.actor(), id, true)
+		revoked = keyring.DocumentOf(&key)
+		return err
+	})
+	return revoked, err
+}
+
+// mustExist keeps a slip in the directory's name from making a new one.
+func mustExist(dir string) error {
+	if _, err := os.Stat(dir); err != nil {
+		return fmt.Errorf("data directory: %w", err)
+	}
+	return nil
+}
+
+// userName is the user of the operating system, for audit records.
+func userName() string {
+	if u, err := user.Current(); err == nil && u.Username != "" {
+		return u.Username
+	}
+	return strconv.Itoa(os.Getuid())
+}
+
+// ownerFiles are looked at in turn: the first one that is there tells which user the service runs as.
+var ownerFiles = []string{"journal", "cell.secret", "."}
+
+func ownerOf(dir string) (o owner, err error) {
+	for _, name := range ownerFiles {
+		var info os.FileInfo
+		if info, err = os.Stat(filepath.Join(dir, name)); err == nil {
+			return ownerOfFile(info), nil
+		}
+	}
+	return o, err
+}

@@ -1,0 +1,34 @@
+//go:build unix
+
+package main
+
+import (
+	"os"
+	"strconv"
+	"syscall"
+)
+
+// owner is the user and group of a file.
+type owner struct{ uid, gid int }
+
+func ownerOfFile(info os.FileInfo) owner {
+	s := info.Sys().(*syscall.Stat_t)
+	return owner{int(s.Uid), int(s.Gid)}
+}
+
+func (o owner) isRoot() bool { return o.uid == 0 }
+
+func (o owner) String() string { return "user " + strconv.Itoa(o.uid) }
+
+// become makes this process the owner's, for good.
+func (o owner) become() error {
+	if err := syscall.Setgroups([]int{o.gid}); err != nil {
+		return err
+	}
+	if err := syscall.Setgid(o.gid); err != nil {
+		return err
+	}
+	return syscall.Setuid(o.uid)
+}
+
+func isRoot() bool { return os.Geteuid() == 0 }

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/netip"
+	"net/url"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/musterhq/muster/internal/keyring"
+	"github.com/musterhq/muster/internal/operator"
+)
+
+// serverKeys reaches the keys of a service over the network, with an admin key.
+type serverKeys struct {
+	endpoint string
+	key      aws.Credentials
+	region   string
+}
+
+// newServerKeys refuses plain connections to other machines: the answer to create has a secret in it.
+func newServerKeys(server, profile string, env environment) (*serverKeys, error) {
+	endpoint, err := apiEndpoint("", server)
+	if err != nil {
+		return nil, err
+	}
+	u, err := url.Parse(endpoint)
+	if err != nil {
+		return nil, err
+	}
+	if addr, err := netip.ParseAddr(u.Hostname()); u.Scheme != "https" && u.Hostname() != "localhost" && (err != nil || !addr.Unmap().IsLoopback()) {
+		return nil, fmt.Errorf("--server %s: want https: others on the way could read the secrets of new keys", server)
+	}
+	key, err := environmentKey(env, profile)
+	if err != nil {
+		return nil, err
+	}
+	if key.AccessKeyID == "" {
+		return nil, fmt.Errorf("--server needs an admin key to sign with: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE, or --profile")
+	}
+	return &serverKeys{endpoint, key, signingRegion(env)}, nil
+}
+
+func (s *serverKeys) call(ctx context.Context, method, path string, in, out any) error {
+	var body []byte
+	if in != nil {
+		var err error
+		if body, err = json.Marshal(in); err != nil {
+			return err
+		}
+	}
+	answer, err := askOperator(ctx, s.endpoint, s.key, s.region, method, path, body)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(answer, out); err != nil {
+		return fmt.Errorf("answer of the service: %w", err)
+	}
+	return nil
+}
+
+func (s *serverKeys) create(ctx context.Context, n keyring.New) (d keyring.Document, err error) {
+	return d, s.call(ctx, http.MethodPost, "keys", operator.NewKey{Role: n.Role, Name: n.Name}, &d)
+}
+
+func (s *serverKeys) list(ctx context.Context) ([]keyring.Document, error) {
+	var all operator.KeyList
+	err := s.call(ctx, http.MethodGet, "keys", nil, &all)
+	return all.Keys, err
+}
+
+func (s *serverKeys) revoke(ctx context.Context, id string, force bool) (d keyring.Document, err error) {
+	return d, s.call(ctx, http.MethodPost, "keys/"+url.PathEscape(id)+"/revoke", operator.Revocation{Force: force}, &d)
+}

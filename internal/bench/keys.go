@@ -1,0 +1,41 @@
+package bench
+
+import (
+	"context"
+	"errors"
+
+	"github.com/musterhq/muster/internal/domain/access"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/keyring"
+)
+
+// firstKey gives the first access key of a data directory on which nothing runs, and makes an admin key when there is none.
+func firstKey(ctx context.Context, data string) (key identity.AccessKey, err error) {
+	ring, err := keyring.OpenOffline(ctx, data, cell.DefaultConfig())
+	if err != nil {
+		return key, err
+	}
+	defer func() { err = errors.Join(err, ring.Close()) }()
+	all, err := ring.List(ctx)
+	if err != nil {
+		return key, err
+	}
+	if len(all) > 0 {
+		return ring.CellSecret().AccessKey(&all[0]), nil
+	}
+	return ring.Create(ctx, access.Actor{Principal: "muster bench", Door: "offline"}, keyring.New{Role: access.Admin, Name: "load"})
+}
+
+// storedKeys are the keys of a data directory on which nothing runs.
+func storedKeys(ctx context.Context, data string) (_ *identity.Keys, err error) {
+	ring, err := keyring.OpenOffline(ctx, data, cell.DefaultConfig())
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, ring.Close()) }()
+	all, err := ring.List(ctx)
+	keys := identity.NewKeys(ring.CellSecret())
+	keys.Publish(all)
+	return keys, err
+}

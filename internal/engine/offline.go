@@ -1,0 +1,62 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+
+	crand "crypto/rand"
+
+	"github.com/musterhq/muster/internal/domain/cell"
+)
+
+// Offline changes a cell that no engine runs: for tools beside a data directory whose service is down. To the cell a
+// change happens in the moment of its last transaction. So no deadline ends, none moves, and the service's next start
+// still sees how long it was down. It is for commands that nothing else follows from.
+type Offline struct {
+	config Config
+	cell   *cell.Cell
+	seq    *Sequencer
+	failed error
+}
+
+// OpenOffline loads the cell from the journal, of which the caller is the only owner. Archive may be nil.
+func OpenOffline(ctx context.Context, config Config) (*Offline, error) {
+	config.setDefaults()
+	c, last, _, err := load(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	var seed [32]byte
+	if _, err := crand.Read(seed[:]); err != nil {
+		return nil, fmt.Errorf("seed for identifiers: %w", err)
+	}
+	return &Offline{config: config, cell: c, seq: NewSequencer(c, last, seed)}, nil
+}
+
+// Do carries a command out. Its errors are those of Engine.Do.
+func (o *Offline) Do(ctx context.Context, cmd cell.Command) error {
+	if o.failed != nil {
+		return fmt.Errorf("%w: %w", ErrStopped, o.failed)
+	}
+	call := newCall(cmd)
+	o.seq.Execute(o.cell.Last().Std(), cell.KindMask{}, []*Call{call})
+	g := o.seq.Take(&Group{})
+	if g == nil {
+		return call.Err
+	}
+	if err := o.config.Journal.Append(ctx, g.Number, g.Batch); err != nil {
+		o.failed = err
+		return fmt.Errorf("%w: %w", ErrStopped, err)
+	}
+	o.seq.Durable(g.Number)
+	return call.Err
+}
+
+// Read lets f look at the state, all of which is durable.
+func (o *Offline) Read(_ context.Context, f func(v *cell.View) error) error {
+	if o.failed != nil {
+		return fmt.Errorf("%w: %w", ErrStopped, o.failed)
+	}
+	v := o.cell.View()
+	return f(&v)
+}

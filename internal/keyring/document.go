@@ -1,0 +1,73 @@
+package keyring
+
+import (
+	"time"
+
+	"github.com/musterhq/muster/internal/domain/access"
+	"github.com/musterhq/muster/internal/identity"
+)
+
+// Document is an access key as the doors show it in JSON. Secret is there only in the answer that made the key.
+type Document struct {
+	ID        string      `json:"id"`
+	Role      access.Role `json:"role"`
+	Account   string      `json:"account"`
+	Name      string      `json:"name,omitempty"`
+	Created   time.Time   `json:"created"`
+	CreatedBy *Actor      `json:"createdBy,omitempty"`
+	Revoked   time.Time   `json:"revoked,omitzero"`
+	RevokedBy *Actor      `json:"revokedBy,omitempty"`
+	Secret    string      `json:"secret,omitempty"`
+}
+
+// Actor is who changed a key.
+type Actor struct {
+	Principal string `json:"principal"`
+	Address   string `json:"address,omitempty"`
+	Door      string `json:"door"`
+}
+
+func actorOf(a access.Actor) *Actor {
+	if a == (access.Actor{}) {
+		return nil
+	}
+	return &Actor{a.Principal, a.Address, a.Door}
+}
+
+// DocumentOf shows a key without its secret.
+func DocumentOf(k *access.Key) Document {
+	d := Document{ID: k.ID, Role: k.Role, Account: k.Account, Name: k.Name, Created: k.Created.Std(), CreatedBy: actorOf(k.CreatedBy)}
+	if !k.Works() {
+		d.Revoked, d.RevokedBy = k.Revoked.Std(), actorOf(k.RevokedBy)
+	}
+	return d
+}
+
+// Documents shows keys without their secrets.
+func Documents(keys []access.Key) []Document {
+	all := make([]Document, 0, len(keys))
+	for i := range keys {
+		all = append(all, DocumentOf(&keys[i]))
+	}
+	return all
+}
+
+// Works reports whether the key may be used.
+func (d *Document) Works() bool { return d.Revoked.IsZero() }
+
+// NewDocument shows a key that was just made, with its secret.
+func NewDocument(k identity.AccessKey, by access.Actor) Document {
+	return Document{ID: k.ID, Role: k.Role, Account: k.Account, Name: k.Name, Created: k.Created, CreatedBy: actorOf(by), Secret: k.Secret}
+}
+
+// String is who, from where and by which door.
+func (a *Actor) String() string {
+	if a == nil {
+		return "-"
+	}
+	text := a.Principal + ", " + a.Door
+	if a.Address != "" {
+		text += " from " + a.Address
+	}
+	return text
+}

@@ -1,0 +1,183 @@
+// Package keyring keeps the access keys of a cell: it takes over the file that earlier releases kept them in, changes them
+// by commands, and follows the state, so that what the doors find is what the cell has decided.
+package keyring
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/musterhq/muster/internal/domain/access"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/identity"
+)
+
+// Config is what a Ring needs.
+type Config struct {
+	Engine *engine.Engine
+	Dir    string // data directory; empty: there is no file that could be taken over
+	Secret identity.CellSecret
+	Log    *slog.Logger
+}
+
+// Ring is the access keys of a running cell. Its Find takes no lock.
+type Ring struct {
+	*identity.Keys
+	engine   *engine.Engine
+	log      *slog.Logger
+	unfollow func()
+
+	mu        sync.Mutex
+	known     map[string]access.Key
+	published uint64        // number of the newest journal entry that is in force
+	changed   chan struct{} // closed and replaced when published grows
+}
+
+// Open takes the file over if that has not happened yet, and follows the state. An error means that the keys cannot be
+// known: the service must not start.
+func Open(ctx context.Context, c Config) (*Ring, error) {
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if err := takeOver(ctx, c.Engine, c.Dir, c.Secret, c.Log, 0); err != nil {
+		return nil, err
+	}
+	r := &Ring{
+		Keys: identity.NewKeys(c.Secret), engine: c.Engine, log: c.Log,
+		known: map[string]access.Key{}, changed: make(chan struct{}),
+	}
+	// What happens from here on comes to follow. The events are whole records, so those that are in the state already do no
+	// harm; no door is open yet.
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.unfollow = c.Engine.Follow(cell.Kinds(cell.KindAccessKeyCreated, cell.KindAccessKeyRevoked, cell.KindAccessKeysForgotten), r.follow)
+	var all []access.Key
+	if err := c.Engine.Read(ctx, func(v *cell.View) error { all = v.AccessKeys(); return nil }); err != nil {
+		go r.unfollow() // follow may wait for r.mu
+		return nil, fmt.Errorf("read the access keys: %w", err)
+	}
+	for _, k := range all {
+		r.known[k.ID] = k
+		r.published = max(r.published, k.Changed)
+	}
+	r.publish()
+	return r, nil
+}
+
+// Close stops following the state. Find goes on with what it knows.
+func (r *Ring) Close() { r.unfollow() }
+
+// follow puts a change into force.
+func (r *Ring) follow(c engine.Committed) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, e := range c.Events {
+		switch e := e.(type) {
+		case *cell.AccessKeyCreated:
+			r.known[e.Key.ID] = e.Key
+		case *cell.AccessKeyRevoked:
+			k := r.known[e.ID]
+			k.Revoked, k.RevokedBy = e.At, e.By
+			r.known[e.ID] = k
+		case *cell.AccessKeysForgotten:
+			for _, id := range e.IDs {
+				delete(r.known, id)
+			}
+		}
+	}
+	r.publish()
+	r.published = c.Number
+	close(r.changed)
+	r.changed = make(chan struct{})
+}
+
+// publish is called with r.mu held.
+func (r *Ring) publish() {
+	all := make([]access.Key, 0, len(r.known))
+	for _, k := range r.known {
+		all = append(all, k)
+	}
+	r.Publish(all)
+}
+
+// await returns once a journal entry is in force.
+func (r *Ring) await(ctx context.Context, number uint64) error {
+	for {
+		r.mu.Lock()
+		published, changed := r.published, r.changed
+		r.mu.Unlock()
+		if published >= number {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-r.engine.Stopped():
+			return fmt.Errorf("the change is stored, and comes into force with the next start: %w", engine.ErrStopped)
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// Create makes a key. It works when Create returns.
+func (r *Ring) Create(ctx context.Context, by access.Actor, n New) (identity.AccessKey, error) {
+	cmd := n.command(by, 0)
+	if err := r.engine.Do(ctx, cmd); err != nil {
+		return identity.AccessKey{}, err
+	}
+	if err := r.await(context.WithoutCancel(ctx), cmd.Key.Changed); err != nil {
+		return identity.AccessKey{}, err
+	}
+	r.log.Info("access key created", "key", cmd.Key.ID, "role", cmd.Key.Role.String(), "name", cmd.Key.Name, "by", by.Principal, "from", by.Address, "door", by.Door)
+	return r.CellSecret().AccessKey(&cmd.Key), nil
+}
+
+// Revoke ends a key. When it returns, no door takes the key any more, and what the key had opened is being closed. The
+// last admin key ends only by force.
+func (r *Ring) Revoke(ctx context.Context, by access.Actor, id string, force bool) (access.Key, error) {
+	cmd := &cell.RevokeAccessKey{ID: id, By: by, Force: force}
+	if err := r.engine.Do(ctx, cmd); err != nil {
+		return access.Key{}, err
+	}
+	if err := r.await(context.WithoutCancel(ctx), cmd.Key.Changed); err != nil {
+		return access.Key{}, err
+	}
+	r.log.Info("access key revoked", "key", id, "role", cmd.Key.Role.String(), "by", by.Principal, "from", by.Address, "door", by.Door)
+	return cmd.Key, nil
+}
+
+// List gives all keys in order of creation, revoked ones too.
+func (r *Ring) List(ctx context.Context) (all []access.Key, err error) {
+	err = r.engine.Read(ctx, func(v *cell.View) error { all = v.AccessKeys(); return nil })
+	return all, err
+}
+
+var (
+	keysDesc  = prometheus.NewDesc("muster_access_keys", "Access keys: those that work, and revoked ones that are still listed.", []string{"state"}, nil)
+	limitDesc = prometheus.NewDesc("muster_access_keys_limit", "Most access keys, with those that are revoked and still listed.", nil, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (r *Ring) Describe(to chan<- *prometheus.Desc) { to <- keysDesc; to <- limitDesc }
+
+// Collect implements prometheus.Collector.
+func (r *Ring) Collect(to chan<- prometheus.Metric) {
+	r.mu.Lock()
+	working, all := 0, len(r.known)
+	for _, k := range r.known {
+		if k.Works() {
+			working++
+		}
+	}
+	r.mu.Unlock()
+	gauge := func(desc *prometheus.Desc, n int, labels ...string) {
+		to <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, float64(n), labels...)
+	}
+	gauge(keysDesc, working, "working")
+	gauge(keysDesc, all-working, "revoked")
+	gauge(limitDesc, r.engine.CellConfig().AccessKeysMax)
+}

@@ -1,0 +1,331 @@
+package keyring
+
+import (
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/musterhq/muster/internal/archive/archivetest"
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/access"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/journal"
+	journalpebble "github.com/musterhq/muster/internal/journal/pebble"
+)
+
+var ops = access.Actor{Principal: "ops", Address: "192.0.2.1", Door: "operator"}
+
+// running is a service's share of a data directory.
+type running struct {
+	*Ring
+	journal journal.Journal
+	engine  *engine.Engine
+}
+
+func start(t *testing.T, dir string) (*running, error) {
+	t.Helper()
+	secret, err := identity.OpenCellSecret(dir)
+	if err != nil {
+		return nil, err
+	}
+	j, err := journalpebble.Open(journalpebble.Options{Dir: filepath.Join(dir, "journal")})
+	if err != nil {
+		return nil, err
+	}
+	archive, err := archivetest.NewMemory(1).Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e, err := engine.Open(t.Context(), engine.Config{Journal: j, Archive: archive, Cell: cell.DefaultConfig()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := &running{journal: j, engine: e}
+	x.Ring, err = Open(t.Context(), Config{Engine: e, Dir: dir, Secret: secret})
+	if err != nil {
+		return nil, errors.Join(err, e.Close(), j.Close())
+	}
+	return x, nil
+}
+
+func mustStart(t *testing.T, dir string) *running {
+	t.Helper()
+	x, err := start(t, dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return x
+}
+
+func (x *running) stop(t *testing.T) {
+	t.Helper()
+	x.Close()
+	if err := errors.Join(x.engine.Close(), x.journal.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// writeFile is what the release before wrote.
+func writeFile(t *testing.T, dir string) (content string) {
+	t.Helper()
+	content = `{"format": 1, "keys": [
+		{"id": "MUSTAAAAAAAAAAAAAAAA", "role": "backend", "account": "123456789012", "name": "lobby", "created": "2026-01-02T03:04:05Z"},
+		{"id": "MUSTBBBBBBBBBBBBBBBB", "role": "admin", "account": "000000000000", "name": "", "created": "2026-01-03T00:00:00Z", "revoked": "2026-02-01T00:00:00Z"}]}`
+	put(t, dir, identity.KeysFile, content)
+	return content
+}
+
+func put(t *testing.T, dir, name, content string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func exists(dir, name string) bool {
+	_, err := os.Stat(filepath.Join(dir, name))
+	return err == nil
+}
+
+func TestFileIsTakenOver(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := identity.OpenCellSecret(dir); err != nil {
+		t.Fatal(err)
+	}
+	content := writeFile(t, dir)
+	x := mustStart(t, dir)
+	key, ok := x.Find("MUSTAAAAAAAAAAAAAAAA")
+	if !ok || key.Role != identity.Backend || key.Account != "123456789012" || key.Name != "lobby" || key.Secret != x.CellSecret().AccessKeySecret(key.ID) {
+		t.Errorf("found %v, %v", ok, key)
+	}
+	if _, ok := x.Find("MUSTBBBBBBBBBBBBBBBB"); ok {
+		t.Error("a key that had been revoked works")
+	}
+	all, err := x.List(t.Context())
+	want := time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC)
+	if err != nil || len(all) != 2 || !all[0].Created.Std().Equal(time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)) || !all[1].Revoked.Std().Equal(want) || all[0].CreatedBy.Door != "file" {
+		t.Errorf("listed %+v, %v", all, err)
+	}
+	if exists(dir, identity.KeysFile) {
+		t.Error("the file is still there")
+	}
+	if kept, err := os.ReadFile(filepath.Join(dir, identity.ImportedKeysFile)); err != nil || string(kept) != content {
+		t.Errorf("the imported file: %q, %v", kept, err)
+	}
+	if _, err := x.Revoke(t.Context(), ops, key.ID, false); err != nil {
+		t.Fatal(err)
+	}
+	x.stop(t)
+
+	// A crash between the import and the new name leaves the file. It is recognised, and revocations since then hold.
+	writeFile(t, dir)
+	x = mustStart(t, dir)
+	if _, ok := x.Find(key.ID); ok || exists(dir, identity.KeysFile) {
+		t.Errorf("the file came again: the revoked key works: %t, the file is still there: %t", ok, exists(dir, identity.KeysFile))
+	}
+	if all, err := x.List(t.Context()); err != nil || len(all) != 2 {
+		t.Errorf("%d keys, %v", len(all), err)
+	}
+	x.stop(t)
+
+	// Any other file is refused, and stays.
+	other := strings.Replace(content, "MUSTAAAA", "MUSTCCCC", 1)
+	put(t, dir, identity.KeysFile, other)
+	if _, err := start(t, dir); err == nil || !strings.Contains(err.Error(), identity.KeysFile) || !strings.Contains(err.Error(), "muster keys create") {
+		t.Errorf("a file that was put there by hand: %v", err)
+	}
+	if !exists(dir, identity.KeysFile) {
+		t.Error("the refused file is gone")
+	}
+}
+
+// A new directory takes no file either once it was used.
+func TestLaterFileIsRefused(t *testing.T) {
+	dir := t.TempDir()
+	mustStart(t, dir).stop(t)
+	writeFile(t, dir)
+	if _, err := start(t, dir); err == nil || !strings.Contains(err.Error(), identity.KeysFile) {
+		t.Errorf("started: %v", err)
+	}
+	if _, err := OpenOffline(t.Context(), dir, cell.DefaultConfig()); err == nil || !strings.Contains(err.Error(), identity.KeysFile) {
+		t.Errorf("opened offline: %v", err)
+	}
+}
+
+func TestDamagedFileStopsTheStart(t *testing.T) {
+	for name, change := range map[string]func(string) string{
+		"not JSON":      func(string) string { return "{" },
+		"empty":         func(string) string { return "" },
+		"unknown field": func(s string) string { return strings.Replace(s, `"name"`, `"only-from"`, 1) },
+		"unknown role":  func(s string) string { return strings.Replace(s, `"admin"`, `"root"`, 1) },
+		"no role":       func(s string) string { return strings.Replace(s, `"role": "admin",`, "", 1) },
+		"no id":         func(s string) string { return strings.Replace(s, `MUSTAAAAAAAAAAAAAAAA`, "", 1) },
+		"twice":         func(s string) string { return strings.Replace(s, `MUSTAAAAAAAAAAAAAAAA`, "MUSTBBBBBBBBBBBBBBBB", 1) },
+		"newer format":  func(s string) string { return strings.Replace(s, `"format": 1`, `"format": 2`, 1) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			if _, err := identity.OpenCellSecret(dir); err != nil {
+				t.Fatal(err)
+			}
+			good := writeFile(t, dir)
+			put(t, dir, identity.KeysFile, change(good))
+			if _, err := start(t, dir); err == nil || !strings.Contains(err.Error(), identity.KeysFile) {
+				t.Errorf("want an error that names %s, got %v", identity.KeysFile, err)
+			}
+			put(t, dir, identity.KeysFile, good) // mended, it is taken over
+			x := mustStart(t, dir)
+			defer x.stop(t)
+			if _, ok := x.Find("MUSTAAAAAAAAAAAAAAAA"); !ok {
+				t.Error("the mended file was not taken over")
+			}
+		})
+	}
+}
+
+// With another secret every key and token is worthless: that is a backup put together wrongly.
+func TestForeignSecretStopsTheStart(t *testing.T) {
+	dir, other := t.TempDir(), t.TempDir()
+	mustStart(t, dir).stop(t)
+	if _, err := identity.OpenCellSecret(other); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(filepath.Join(other, "cell.secret"), filepath.Join(dir, "cell.secret")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := start(t, dir); err == nil || !strings.Contains(err.Error(), "cell.secret") {
+		t.Errorf("started: %v", err)
+	}
+}
+
+// What a command answers is in force: at once, for all, and after a restart.
+func TestChangesAreInForceWhenTheyAreAnswered(t *testing.T) {
+	dir := t.TempDir()
+	x := mustStart(t, dir)
+	var made sync.WaitGroup
+	for range 8 {
+		made.Go(func() {
+			for range 10 {
+				key, err := x.Create(t.Context(), ops, New{Role: access.Backend, Name: "lobby"})
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				found, ok := x.Find(key.ID)
+				if !ok || found.Secret != key.Secret {
+					t.Errorf("created key %s: found %t", key.ID, ok)
+				}
+				if _, err := x.Revoke(t.Context(), ops, key.ID, false); err != nil {
+					t.Error(err)
+				}
+				if _, ok := x.Find(key.ID); ok || found.Life().Err() == nil {
+					t.Errorf("revoked key %s: found %t, its life has ended: %t", key.ID, ok, found.Life().Err() != nil)
+				}
+			}
+		})
+	}
+	made.Wait()
+	kept, err := x.Create(t.Context(), ops, New{Role: access.Admin})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := x.Revoke(t.Context(), ops, kept.ID, false); !isRefusal(err, domain.Conflict) {
+		t.Errorf("the last admin key was revoked: %v", err)
+	}
+	if _, err := x.Revoke(t.Context(), ops, "MUSTNOTTHERE", true); !isRefusal(err, domain.NotFound) {
+		t.Errorf("an unknown key was revoked: %v", err)
+	}
+	x.stop(t)
+	x = mustStart(t, dir)
+	defer x.stop(t)
+	all, err := x.List(t.Context())
+	if err != nil || len(all) != 81 || all[0].CreatedBy != ops || all[0].RevokedBy != ops {
+		t.Errorf("%d keys after a restart, %v: %+v", len(all), err, all[0])
+	}
+	if _, ok := x.Find(kept.ID); !ok {
+		t.Error("a key is gone after the restart")
+	}
+}
+
+func isRefusal(err error, reason domain.Reason) bool {
+	r, ok := errors.AsType[*domain.Refusal](err)
+	return ok && r.Reason == reason
+}
+
+func TestRefusedKeys(t *testing.T) {
+	x := mustStart(t, t.TempDir())
+	defer x.stop(t)
+	for name, n := range map[string]New{
+		"no role": {}, "an unknown role": {Role: 9}, "two lines": {Role: access.Admin, Name: "two\nlines"},
+		"a long name": {Role: access.Admin, Name: strings.Repeat("x", access.NameMax+1)}, "no UTF-8": {Role: access.Admin, Name: "\xff"},
+	} {
+		if _, err := x.Create(t.Context(), ops, n); !isRefusal(err, domain.Invalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// A change beside a service that is down must not look like a sign of life: game servers would have less time to come back.
+func TestOfflineChangeMovesNoDeadline(t *testing.T) {
+	dir := t.TempDir()
+	x := mustStart(t, dir)
+	if err := x.engine.Do(t.Context(), &cell.CreateLocation{Name: "custom-home"}); err != nil {
+		t.Fatal(err)
+	}
+	x.stop(t)
+	last := lastOf(t, dir)
+	time.Sleep(5 * time.Millisecond)
+	o, err := OpenOffline(t.Context(), dir, cell.DefaultConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := o.Create(t.Context(), ops, New{Role: access.Admin})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if key.Created.UnixMilli() <= int64(last) {
+		t.Errorf("created at %v, the service went down at %v", key.Created, last.Std())
+	}
+	if _, err := start(t, dir); err == nil {
+		t.Error("two processes have the directory")
+	}
+	if err := o.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if now := lastOf(t, dir); now != last {
+		t.Errorf("the last transaction was at %v, is at %v", last, now)
+	}
+	x = mustStart(t, dir)
+	defer x.stop(t)
+	if found, ok := x.Find(key.ID); !ok || found.Secret != key.Secret {
+		t.Error("the service does not know the key")
+	}
+}
+
+// lastOf is when the last transaction in a directory happened.
+func lastOf(t *testing.T, dir string) (last domain.Time) {
+	t.Helper()
+	j, err := journalpebble.Open(journalpebble.Options{Dir: filepath.Join(dir, "journal"), Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.Close()
+	for entry, err := range j.Read(context.Background(), 1) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cell.EachEvent(entry.Batch, func(at domain.Time, _ cell.Event) { last = max(last, at) }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return last
+}

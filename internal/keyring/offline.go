@@ -1,0 +1,79 @@
+package keyring
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/access"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/journal"
+	journalpebble "github.com/musterhq/muster/internal/journal/pebble"
+)
+
+// OfflineProgram names this process to another one that wants the data directory meanwhile.
+const OfflineProgram = "muster keys"
+
+// Offline is the access keys of a data directory whose service is down. Nobody else can open the directory until Close.
+type Offline struct {
+	secret  identity.CellSecret
+	journal journal.Journal
+	cell    *engine.Offline
+}
+
+// OpenOffline opens a data directory, and makes it when it is new. While another process has it open the error is an
+// *embeddb.InUse.
+func OpenOffline(ctx context.Context, dir string, config cell.Config) (_ *Offline, err error) {
+	j, err := journalpebble.Open(journalpebble.Options{Dir: filepath.Join(dir, "journal"), Program: OfflineProgram})
+	if err != nil {
+		return nil, err
+	}
+	o := &Offline{journal: j}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, o.Close())
+		}
+	}()
+	if o.secret, err = identity.OpenCellSecret(dir); err != nil {
+		return nil, err
+	}
+	if o.cell, err = engine.OpenOffline(ctx, engine.Config{Journal: j, Cell: config}); err != nil {
+		return nil, err
+	}
+	return o, takeOver(ctx, o.cell, dir, o.secret, slog.New(slog.DiscardHandler), now())
+}
+
+func now() domain.Time { return domain.TimeOf(time.Now()) }
+
+// Create makes a key.
+func (o *Offline) Create(ctx context.Context, by access.Actor, n New) (identity.AccessKey, error) {
+	cmd := n.command(by, now())
+	if err := o.cell.Do(ctx, cmd); err != nil {
+		return identity.AccessKey{}, err
+	}
+	return o.secret.AccessKey(&cmd.Key), nil
+}
+
+// Revoke ends a key.
+func (o *Offline) Revoke(ctx context.Context, by access.Actor, id string, force bool) (access.Key, error) {
+	cmd := &cell.RevokeAccessKey{ID: id, By: by, Force: force, At: now()}
+	err := o.cell.Do(ctx, cmd)
+	return cmd.Key, err
+}
+
+// List gives all keys in order of creation, revoked ones too.
+func (o *Offline) List(ctx context.Context) (all []access.Key, err error) {
+	err = o.cell.Read(ctx, func(v *cell.View) error { all = v.AccessKeys(); return nil })
+	return all, err
+}
+
+// CellSecret gives the secret that the keys are derived from.
+func (o *Offline) CellSecret() identity.CellSecret { return o.secret }
+
+// Close lets others open the data directory.
+func (o *Offline) Close() error { return o.journal.Close() }

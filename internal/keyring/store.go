@@ -1,0 +1,30 @@
+package keyring
+
+import (
+	"context"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/access"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/identity"
+)
+
+// store is a cell whose keys can be changed: one that runs, or one that only this process has open.
+type store interface {
+	Do(ctx context.Context, cmd cell.Command) error
+	Read(ctx context.Context, f func(v *cell.View) error) error
+}
+
+// New describes a key that is to be made.
+type New struct {
+	ID   string // empty: a random one
+	Role access.Role
+	Name string
+}
+
+func (n New) command(by access.Actor, at domain.Time) *cell.CreateAccessKey {
+	if n.ID == "" {
+		n.ID = identity.NewKeyID()
+	}
+	return &cell.CreateAccessKey{At: at, Key: access.Key{ID: n.ID, Role: n.Role, Account: identity.DefaultAccount, Name: n.Name, CreatedBy: by}}
+}

@@ -1,0 +1,126 @@
+package localdoor
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/keyring"
+)
+
+// ErrNoService says that no service of the data directory answers.
+var ErrNoService = errors.New("no service answers for this data directory")
+
+// answerMax bounds an answer, in bytes: a list of more keys than there can be.
+const answerMax = 64 << 20
+
+// Client speaks to the running service of a data directory.
+type Client struct {
+	file   serviceFile
+	secret identity.CellSecret
+	user   string
+	http   http.Client
+}
+
+// NewClient finds the service. The error wraps ErrNoService when none has said where it is. user is a note for the audit
+// record.
+func NewClient(dir, user string) (*Client, error) {
+	file, err := readServiceFile(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, ErrNoService
+	}
+	if err != nil {
+		return nil, err
+	}
+	secret, err := identity.ReadCellSecret(dir)
+	if err != nil {
+		return nil, err
+	}
+	c := &Client{file: file, secret: secret, user: user}
+	c.http.Timeout = answerPatience
+	c.http.Transport = &http.Transport{DialContext: (&net.Dialer{Timeout: readPatience}).DialContext, DisableKeepAlives: true}
+	return c, nil
+}
+
+// List gives all keys in order of creation, revoked ones too.
+func (c *Client) List(ctx context.Context) (all []keyring.Document, err error) {
+	return all, c.call(ctx, listPath, struct{}{}, &all)
+}
+
+// Create makes a key. It works when Create returns.
+func (c *Client) Create(ctx context.Context, n keyring.New) (d keyring.Document, err error) {
+	if n.ID == "" {
+		n.ID = identity.NewKeyID()
+	}
+	if err := c.call(ctx, createPath, createRequest{n.ID, n.Role, n.Name, c.user}, &d); err != nil {
+		return d, err
+	}
+	d.Secret = c.Secret(d.ID)
+	return d, nil
+}
+
+// Revoke ends a key at every door, before it returns.
+func (c *Client) Revoke(ctx context.Context, id string) (d keyring.Document, err error) {
+	return d, c.call(ctx, revokePath, revokeRequest{id, c.user}, &d)
+}
+
+// Secret derives the secret of a key.
+func (c *Client) Secret(id string) string { return c.secret.AccessKeySecret(id) }
+
+// call sends a signed request. An answer that is not signed comes from somebody else: no service runs at that address.
+func (c *Client) call(ctx context.Context, path string, in, out any) error {
+	body, err := json.Marshal(in)
+	if err != nil {
+		return err
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+c.file.Address+path, bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	random := make([]byte, nonceSize)
+	rand.Read(random) // never fails: since Go 1.24 it ends the program instead
+	key, nonce, date := c.secret.LocalKey(), hex.EncodeToString(random), strconv.FormatInt(time.Now().UnixMilli(), 10)
+	r.Header.Set(dateHeader, date)
+	r.Header.Set(nonceHeader, nonce)
+	r.Header.Set(proofHeader, requestProof(key, c.file.Run, r.Method, path, date, nonce, body))
+	answer, err := c.http.Do(r)
+	if err != nil {
+		if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Op == "dial" {
+			return fmt.Errorf("%w: %w", ErrNoService, err)
+		}
+		return fmt.Errorf("ask the service: %w", err)
+	}
+	defer answer.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(answer.Body, answerMax))
+	if err != nil {
+		return fmt.Errorf("ask the service: %w", err)
+	}
+	if !equal(answer.Header.Get(proofHeader), answerProof(key, nonce, answer.StatusCode, text)) {
+		return fmt.Errorf("%w: %s is another program, or one with another cell.secret (it answers %s: %.200s)", ErrNoService, c.file.Address, answer.Status, bytes.TrimSpace(text))
+	}
+	if answer.StatusCode == http.StatusOK {
+		return json.Unmarshal(text, out)
+	}
+	var p problem
+	if err := json.Unmarshal(text, &p); err != nil {
+		return fmt.Errorf("answer of the service: %w", err)
+	}
+	for _, reason := range domain.Reasons() {
+		if reason.String() == p.Reason {
+			return &domain.Refusal{Reason: reason, Detail: p.Message}
+		}
+	}
+	return fmt.Errorf("the service answers: %s", p.Message)
+}

@@ -1,0 +1,244 @@
+// Package localdoor is for those who hold the data directory of a running service: it lets the command line change what
+// the service keeps, on a loopback port that service.json in the directory names. Requests and answers are authenticated
+// by a key that is derived from the secret in the same directory, so it works for every user who can read that, root
+// included, and for nobody else.
+package localdoor
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/access"
+	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/keyring"
+)
+
+// Bounds of the door. They hold for local users without the secret, too; nobody else can connect.
+const (
+	connectionsMax = 64
+	bodyMax        = 64 << 10 // bytes
+	headerMax      = 8 << 10  // bytes
+	readPatience   = 5 * time.Second
+	answerPatience = 30 * time.Second
+	idlePatience   = 10 * time.Second
+)
+
+// Paths of the door.
+const (
+	listPath   = "/v1/keys/list"
+	createPath = "/v1/keys/create"
+	revokePath = "/v1/keys/revoke"
+)
+
+// doorName is what audit records call this door.
+const doorName = "local"
+
+// createRequest has the id in it: the caller derives the key's secret by itself, so it never leaves the directory.
+type createRequest struct {
+	ID   string      `json:"id"`
+	Role access.Role `json:"role"`
+	Name string      `json:"name"`
+	User string      `json:"user"` // of the operating system, as the caller says
+}
+
+type revokeRequest struct {
+	ID   string `json:"id"`
+	User string `json:"user"`
+}
+
+type problem struct {
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+}
+
+// Config is what a Door needs.
+type Config struct {
+	Dir  string // data directory
+	Keys *keyring.Ring
+	Log  *slog.Logger
+}
+
+// Door serves the local port.
+type Door struct {
+	config Config
+	key    []byte
+	run    string // of this run of the service
+	nonces nonces
+	server http.Server
+	served chan struct{}
+}
+
+// Open listens and writes service.json.
+func Open(c Config) (*Door, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, fmt.Errorf("local door: %w", err)
+	}
+	d := &Door{config: c, key: c.Keys.CellSecret().LocalKey(), run: rand.Text(), served: make(chan struct{})}
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST "+listPath, d.wrap(d.list))
+	mux.HandleFunc("POST "+createPath, d.wrap(d.create))
+	mux.HandleFunc("POST "+revokePath, d.wrap(d.revoke))
+	d.server = http.Server{
+		Handler: mux, MaxHeaderBytes: headerMax, ReadTimeout: readPatience, WriteTimeout: answerPatience, IdleTimeout: idlePatience,
+		ErrorLog: slog.NewLogLogger(c.Log.Handler(), slog.LevelDebug),
+	}
+	if err := writeServiceFile(c.Dir, serviceFile{fileFormat, l.Addr().String(), d.run, os.Getpid(), time.Now().UTC().Truncate(time.Second)}); err != nil {
+		l.Close()
+		return nil, fmt.Errorf("local door: %w", err)
+	}
+	go func() {
+		defer close(d.served)
+		if err := d.server.Serve(limited(l)); !errors.Is(err, http.ErrServerClosed) {
+			c.Log.Error("the local door is lost: commands with --data cannot reach this service", "err", err)
+		}
+	}()
+	return d, nil
+}
+
+// Close takes service.json away and ends the door. Requests that are under way finish before ctx ends.
+func (d *Door) Close(ctx context.Context) error {
+	err := os.Remove(filepath.Join(d.config.Dir, fileName))
+	if stop := d.server.Shutdown(ctx); stop != nil {
+		_ = d.server.Close()
+	}
+	<-d.served
+	return err
+}
+
+// wrap checks that a request comes from a holder of the secret, and signs the answer.
+func (d *Door) wrap(do func(r *http.Request, body []byte) (any, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, bodyMax))
+		if err != nil {
+			http.Error(w, "the body cannot be read, or has more than 65536 bytes", http.StatusBadRequest)
+			return
+		}
+		nonce := r.Header.Get(nonceHeader)
+		if status, refused := d.check(r, nonce, body); refused != "" {
+			http.Error(w, refused, status)
+			return
+		}
+		answer, err := do(r, body)
+		status := http.StatusOK
+		if err != nil {
+			status, answer = d.problem(r, err)
+		}
+		text, err := json.Marshal(answer)
+		if err != nil {
+			panic(err) // the types of answers have nothing that JSON has no form for
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Cache-Control", "no-store")
+		w.Header().Set(proofHeader, answerProof(d.key, nonce, status, text))
+		w.WriteHeader(status)
+		_, _ = w.Write(text) // the caller has gone if it fails
+	}
+}
+
+func (d *Door) check(r *http.Request, nonce string, body []byte) (status int, refused string) {
+	date := r.Header.Get(dateHeader)
+	want := requestProof(d.key, d.run, r.Method, r.URL.Path, date, nonce, body)
+	if !equal(r.Header.Get(proofHeader), want) || len(nonce) != 2*nonceSize {
+		return http.StatusForbidden, "the request is not signed with the secret of this service's data directory"
+	}
+	at, _ := strconv.ParseInt(date, 10, 64) // signed, so it is a number
+	now := time.Now()
+	if age := now.Sub(time.UnixMilli(at)); age > skewMax || age < -skewMax {
+		return http.StatusForbidden, "the request was signed too long ago, or ahead of this service's clock"
+	}
+	switch fresh, room := d.nonces.take(nonce, now); {
+	case !fresh:
+		return http.StatusForbidden, "the request was sent before"
+	case !room:
+		return http.StatusServiceUnavailable, "too many requests within a minute"
+	}
+	return 0, ""
+}
+
+func (d *Door) problem(r *http.Request, err error) (status int, p problem) {
+	if refusal, ok := errors.AsType[*domain.Refusal](err); ok {
+		return http.StatusConflict, problem{refusal.Reason.String(), refusal.Detail}
+	}
+	if errors.Is(err, engine.ErrStopped) {
+		return http.StatusServiceUnavailable, problem{"Stopped", err.Error()}
+	}
+	d.config.Log.Error("request of the command line failed", "path", r.URL.Path, "err", err)
+	return http.StatusInternalServerError, problem{"Internal", err.Error()}
+}
+
+// byUser is the actor of a request. Who can read the data directory may do everything, so the user's name is only a note.
+func byUser(r *http.Request, user string) access.Actor {
+	host, _, _ := net.SplitHostPort(r.RemoteAddr)
+	return access.Actor{Principal: Principal(user), Address: host, Door: doorName}
+}
+
+// Principal names a holder of the data directory in audit records.
+func Principal(user string) string { return "data directory (user " + user + ")" }
+
+func (d *Door) list(r *http.Request, _ []byte) (any, error) {
+	all, err := d.config.Keys.List(r.Context())
+	return keyring.Documents(all), err
+}
+
+func (d *Door) create(r *http.Request, body []byte) (any, error) {
+	var in createRequest
+	if err := json.Unmarshal(body, &in); err != nil {
+		return nil, domain.Refuse(domain.Invalid, "%s", err)
+	}
+	by := byUser(r, in.User)
+	key, err := d.config.Keys.Create(r.Context(), by, keyring.New{ID: in.ID, Role: in.Role, Name: in.Name})
+	if err != nil {
+		return nil, err
+	}
+	key.Secret = ""
+	return keyring.NewDocument(key, by), nil
+}
+
+// revoke ends also the last admin key: the holder of the directory can make another one.
+func (d *Door) revoke(r *http.Request, body []byte) (any, error) {
+	var in revokeRequest
+	if err := json.Unmarshal(body, &in); err != nil {
+		return nil, domain.Refuse(domain.Invalid, "%s", err)
+	}
+	key, err := d.config.Keys.Revoke(r.Context(), byUser(r, in.User), in.ID, true)
+	return keyring.DocumentOf(&key), err
+}
+
+// limited bounds the connections of a listener.
+func limited(l net.Listener) net.Listener {
+	return &limitedListener{Listener: l, places: make(chan struct{}, connectionsMax)}
+}
+
+type limitedListener struct {
+	net.Listener
+	places chan struct{}
+}
+
+// Accept closes what is beyond the bound at once.
+func (l *limitedListener) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		select {
+		case l.places <- struct{}{}:
+			return &limitedConn{Conn: c, leave: func() { <-l.places }}, nil
+		default:
+			_ = c.Close()
+		}
+	}
+}

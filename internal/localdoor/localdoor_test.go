@@ -1,0 +1,269 @@
+package localdoor
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/musterhq/muster/internal/archive/archivetest"
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/access"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/journal/journaltest"
+	"github.com/musterhq/muster/internal/keyring"
+)
+
+// house is a running service, as far as this door knows it.
+type house struct {
+	dir  string
+	keys *keyring.Ring
+	door *Door
+	log  *bytes.Buffer
+}
+
+func newHouse(t *testing.T) *house {
+	t.Helper()
+	h := &house{dir: t.TempDir(), log: &bytes.Buffer{}}
+	secret, err := identity.OpenCellSecret(h.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	disk, err := journaltest.NewMemory(1).Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	archive, err := archivetest.NewMemory(1).Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := cell.DefaultConfig()
+	config.AccessKeysMax = 3
+	e, err := engine.Open(t.Context(), engine.Config{Journal: disk, Archive: archive, Cell: config})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { e.Close() })
+	log := slog.New(slog.NewTextHandler(h.log, nil))
+	if h.keys, err = keyring.Open(t.Context(), keyring.Config{Engine: e, Secret: secret, Log: log}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(h.keys.Close)
+	h.open(t)
+	return h
+}
+
+func (h *house) open(t *testing.T) {
+	t.Helper()
+	door, err := Open(Config{Dir: h.dir, Keys: h.keys, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.door = door
+	t.Cleanup(func() { _ = door.Close(t.Context()) })
+}
+
+func (h *house) client(t *testing.T) *Client {
+	t.Helper()
+	c, err := NewClient(h.dir, "ann")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+func TestKeysOverTheLocalDoor(t *testing.T) {
+	h := newHouse(t)
+	c := h.client(t)
+	made, err := c.Create(t.Context(), keyring.New{Role: access.Backend, Name: "lobby"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, ok := h.keys.Find(made.ID)
+	if !ok || found.Secret != made.Secret || found.Role != identity.Backend || made.CreatedBy.Door != "local" || !strings.Contains(made.CreatedBy.Principal, "ann") {
+		t.Errorf("made %+v, found %t %v", made, ok, found)
+	}
+	revoked, err := c.Revoke(t.Context(), made.ID)
+	if _, ok := h.keys.Find(made.ID); err != nil || ok || revoked.Works() {
+		t.Errorf("revoked %+v, %v; it works: %t", revoked, err, ok)
+	}
+	all, err := c.List(t.Context())
+	if err != nil || len(all) != 1 || all[0].Secret != "" || all[0].RevokedBy == nil {
+		t.Errorf("listed %+v, %v", all, err)
+	}
+	if text := h.log.String(); strings.Contains(text, made.Secret) || !strings.Contains(text, "access key revoked") {
+		t.Errorf("log: %s", text)
+	}
+	if _, err := c.Revoke(t.Context(), "MUSTNOTTHERE"); !refusedFor(err, domain.NotFound) {
+		t.Errorf("an unknown key: %v", err)
+	}
+	for range 2 {
+		if _, err := c.Create(t.Context(), keyring.New{Role: access.Client}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := c.Create(t.Context(), keyring.New{Role: access.Client}); !refusedFor(err, domain.LimitExceeded) {
+		t.Errorf("beyond the limit: %v", err)
+	}
+}
+
+func refusedFor(err error, reason domain.Reason) bool {
+	r, ok := errors.AsType[*domain.Refusal](err)
+	return ok && r.Reason == reason
+}
+
+// forge sends a request that change has spoilt after it was signed.
+func (h *house) forge(t *testing.T, change func(r *http.Request, body *[]byte, date, nonce *string, key *[]byte, run *string)) int {
+	t.Helper()
+	c := h.client(t)
+	body, date, nonce := []byte("{}"), strconv.FormatInt(time.Now().UnixMilli(), 10), fmt.Sprintf("%032x", time.Now().UnixNano())
+	key, run := c.secret.LocalKey(), c.file.Run
+	r, err := http.NewRequest(http.MethodPost, "http://"+c.file.Address+listPath, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signed := body
+	if change != nil {
+		change(r, &body, &date, &nonce, &key, &run)
+	}
+	r.Header.Set(dateHeader, date)
+	r.Header.Set(nonceHeader, nonce)
+	if r.Header.Get(proofHeader) == "" {
+		r.Header.Set(proofHeader, requestProof(key, run, http.MethodPost, listPath, date, nonce, signed))
+	}
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	return answer.StatusCode
+}
+
+func TestOnlyHoldersOfTheSecret(t *testing.T) {
+	h := newHouse(t)
+	if status := h.forge(t, nil); status != http.StatusOK {
+		t.Fatalf("the right request: %d", status)
+	}
+	var stranger identity.CellSecret
+	nonce := strings.Repeat("7", 2*nonceSize)
+	same := func(_ *http.Request, _ *[]byte, _, n *string, _ *[]byte, _ *string) { *n = nonce }
+	if status := h.forge(t, same); status != http.StatusOK {
+		t.Fatalf("a nonce of one's own: %d", status)
+	}
+	for name, change := range map[string]func(r *http.Request, body *[]byte, date, nonce *string, key *[]byte, run *string){
+		"another secret":      func(_ *http.Request, _ *[]byte, _, _ *string, key *[]byte, _ *string) { *key = stranger.LocalKey() },
+		"no proof":            func(r *http.Request, _ *[]byte, _, _ *string, _ *[]byte, _ *string) { r.Header.Set(proofHeader, "-") },
+		"another body":        func(_ *http.Request, body *[]byte, _, _ *string, _ *[]byte, _ *string) { *body = []byte("{ }") },
+		"another run":         func(_ *http.Request, _ *[]byte, _, _ *string, _ *[]byte, run *string) { *run = "earlier" },
+		"another path":        func(r *http.Request, _ *[]byte, _, _ *string, _ *[]byte, _ *string) { r.URL.Path = createPath },
+		"sent before":         same,
+		"signed long ago":     func(_ *http.Request, _ *[]byte, date, _ *string, _ *[]byte, _ *string) { *date = "1700000000000" },
+		"ahead of the clock":  func(_ *http.Request, _ *[]byte, date, _ *string, _ *[]byte, _ *string) { *date = "9700000000000" },
+		"a date without form": func(_ *http.Request, _ *[]byte, date, _ *string, _ *[]byte, _ *string) { *date = "now" },
+		"no nonce":            func(_ *http.Request, _ *[]byte, _, n *string, _ *[]byte, _ *string) { *n = "" },
+	} {
+		if status := h.forge(t, change); status != http.StatusForbidden {
+			t.Errorf("%s: %d, want 403", name, status)
+		}
+	}
+	if status := h.forge(t, func(_ *http.Request, body *[]byte, _, _ *string, _ *[]byte, _ *string) {
+		*body = make([]byte, bodyMax+1)
+	}); status != http.StatusBadRequest {
+		t.Errorf("a body beyond the bound: %d", status)
+	}
+}
+
+// The memory for nonces is bounded, and forgets them when they are too old to be taken anyway.
+func TestNonces(t *testing.T) {
+	n, now := nonces{}, time.Now()
+	for i := range noncesMax {
+		if fresh, room := n.take(strconv.Itoa(i), now); !fresh || !room {
+			t.Fatalf("nonce %d: %t, %t", i, fresh, room)
+		}
+	}
+	if _, room := n.take("more", now); room {
+		t.Error("more nonces than the bound")
+	}
+	if fresh, _ := n.take("7", now); fresh {
+		t.Error("a nonce was taken twice")
+	}
+	if fresh, room := n.take("7", now.Add(2*skewMax+time.Second)); !fresh || !room || len(n.seen) != 1 {
+		t.Errorf("a minute later: %t, %t, %d remembered", fresh, room, len(n.seen))
+	}
+}
+
+// service.json of a service that is gone leads nobody astray, whoever has its port now.
+func TestLeftoverServiceFile(t *testing.T) {
+	h := newHouse(t)
+	left, err := os.ReadFile(filepath.Join(h.dir, fileName))
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := h.client(t).file.Address
+	if err := h.door.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := NewClient(h.dir, "ann"); !errors.Is(err, ErrNoService) {
+		t.Errorf("after an orderly end: %v", err)
+	}
+	if err := os.WriteFile(filepath.Join(h.dir, fileName), left, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.client(t).List(t.Context()); !errors.Is(err, ErrNoService) {
+		t.Errorf("nobody listens: %v", err)
+	}
+	other := http.Server{Addr: address, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "[]") })}
+	go func() { _ = other.ListenAndServe() }()
+	defer other.Close()
+	for {
+		if _, err := http.Get("http://" + address); err == nil {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	if all, err := h.client(t).List(t.Context()); !errors.Is(err, ErrNoService) {
+		t.Errorf("another program listens: %v, %v", all, err)
+	}
+}
+
+// The bound on connections closes what is beyond it.
+func TestConnectionsAreBounded(t *testing.T) {
+	h := newHouse(t)
+	address := h.client(t).file.Address
+	closed := 0
+	for range connectionsMax + 8 {
+		c, err := dial(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		_ = c.SetReadDeadline(time.Now().Add(50 * time.Millisecond))
+		if _, err := c.Read(make([]byte, 1)); errors.Is(err, io.EOF) {
+			closed++
+		}
+	}
+	if closed == 0 {
+		t.Errorf("%d connections were all kept", connectionsMax+8)
+	}
+	// They are gone when their time to send a request is over.
+	for {
+		if _, err := h.client(t).List(t.Context()); err == nil {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+func dial(address string) (net.Conn, error) { return net.Dial("tcp", address) }

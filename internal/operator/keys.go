@@ -1,0 +1,122 @@
+package operator
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"strings"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/access"
+	"github.com/musterhq/muster/internal/keyring"
+)
+
+// keyBodyMax bounds the body of a request about access keys, in bytes.
+const keyBodyMax = 16 << 10
+
+// NewKey is the body of POST keys.
+type NewKey struct {
+	Role access.Role `json:"role"`
+	Name string      `json:"name,omitempty"`
+}
+
+// Revocation is the body of POST keys/{id}/revoke. Without force the last admin key stays.
+type Revocation struct {
+	Force bool `json:"force,omitempty"`
+}
+
+// KeyList is the answer to GET keys.
+type KeyList struct {
+	Keys []keyring.Document `json:"keys"`
+}
+
+// keyRoutes are the paths of admins. A request is read in full before its signature is checked, which covers the body.
+func (d *Door) keyRoutes() {
+	d.routes.HandleFunc("GET "+Prefix+"keys", d.forAdmins(d.listKeys))
+	d.routes.HandleFunc("POST "+Prefix+"keys", d.forAdmins(d.createKey))
+	d.routes.HandleFunc("POST "+Prefix+"keys/{id}/revoke", d.forAdmins(d.revokeKey))
+}
+
+// isKeyPath reports whether a path is about access keys.
+func isKeyPath(path string) bool {
+	rest, ok := strings.CutPrefix(path, Prefix+"keys")
+	return ok && (rest == "" || rest[0] == '/')
+}
+
+func (d *Door) forAdmins(do func(w http.ResponseWriter, r *http.Request, by access.Actor, body []byte) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, keyBodyMax))
+		if err != nil {
+			answer(w, http.StatusRequestEntityTooLarge, Problem{"the body cannot be read, or has more than 16384 bytes"})
+			return
+		}
+		if r.Method == http.MethodPost {
+			if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind != "application/json" {
+				answer(w, http.StatusUnsupportedMediaType, Problem{"want Content-Type: application/json"})
+				return
+			}
+		}
+		if err := new(http.CrossOriginProtection).Check(r); err != nil { // with --dev a web page could send it
+			answer(w, http.StatusForbidden, Problem{err.Error()})
+			return
+		}
+		keyID, status, refused := d.config.AuthorizeAdmin(r, body)
+		if refused != nil {
+			answer(w, status, Problem{refused.Error()})
+			return
+		}
+		host, _, _ := net.SplitHostPort(r.RemoteAddr)
+		if err := do(w, r, access.Actor{Principal: keyID, Address: host, Door: "operator"}, body); err != nil {
+			d.refuse(w, r, err)
+		}
+	}
+}
+
+func (d *Door) listKeys(w http.ResponseWriter, r *http.Request, _ access.Actor, _ []byte) error {
+	all, err := d.config.Keys.List(r.Context())
+	if err == nil {
+		answer(w, http.StatusOK, KeyList{keyring.Documents(all)})
+	}
+	return err
+}
+
+// createKey answers with the secret, once. Nothing logs an answer.
+func (d *Door) createKey(w http.ResponseWriter, r *http.Request, by access.Actor, body []byte) error {
+	if !d.config.Private(r) {
+		answer(w, http.StatusForbidden, Problem{"the answer has the secret of the key in it: use https"})
+		return nil
+	}
+	var in NewKey
+	if err := readKeyBody(body, &in); err != nil {
+		return err
+	}
+	key, err := d.config.Keys.Create(r.Context(), by, keyring.New{Role: in.Role, Name: in.Name})
+	if err == nil {
+		answer(w, http.StatusCreated, keyring.NewDocument(key, by))
+	}
+	return err
+}
+
+func (d *Door) revokeKey(w http.ResponseWriter, r *http.Request, by access.Actor, body []byte) error {
+	var in Revocation
+	if err := readKeyBody(body, &in); err != nil {
+		return err
+	}
+	key, err := d.config.Keys.Revoke(r.Context(), by, r.PathValue("id"), in.Force)
+	if err == nil {
+		answer(w, http.StatusOK, keyring.DocumentOf(&key))
+	}
+	return err
+}
+
+func readKeyBody(body []byte, to any) error {
+	decoder := json.NewDecoder(bytes.NewReader(body))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(to); err != nil {
+		return domain.Refuse(domain.Invalid, "body: %s", err)
+	}
+	return nil
+}
