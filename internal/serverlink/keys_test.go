@@ -13,7 +13,7 @@ type testKeys struct {
 	all []access.Key
 }
 
-func newTestKeys(t *testing.T) *testKeys {
+func newTestKeys(t testing.TB) *testKeys {
 	t.Helper()
 	secret, err := identity.OpenCellSecret(t.TempDir())
 	if err != nil {
