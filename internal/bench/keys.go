@@ -10,6 +10,8 @@ import (
 	"github.com/musterhq/muster/internal/keyring"
 )
 
+var loader = access.Actor{Principal: "muster bench", Door: "offline"}
+
 // firstKey gives the first access key of a data directory on which nothing runs, and makes an admin key when there is none.
 func firstKey(ctx context.Context, data string) (key identity.AccessKey, err error) {
 	ring, err := keyring.OpenOffline(ctx, data, cell.DefaultConfig())
@@ -24,7 +26,20 @@ func firstKey(ctx context.Context, data string) (key identity.AccessKey, err err
 	if len(all) > 0 {
 		return ring.CellSecret().AccessKey(&all[0]), nil
 	}
-	return ring.Create(ctx, access.Actor{Principal: "muster bench", Door: "offline"}, keyring.New{Role: access.Admin, Name: "load"})
+	return ring.Create(ctx, loader, keyring.New{Role: access.Admin, Name: "load"})
+}
+
+// keyBeside makes a key beside the first one, of a data directory on which nothing runs.
+func keyBeside(ctx context.Context, data string, role access.Role, name string) (key identity.AccessKey, err error) {
+	if _, err := firstKey(ctx, data); err != nil {
+		return key, err
+	}
+	ring, err := keyring.OpenOffline(ctx, data, cell.DefaultConfig())
+	if err != nil {
+		return key, err
+	}
+	defer func() { err = errors.Join(err, ring.Close()) }()
+	return ring.Create(ctx, loader, keyring.New{Role: role, Name: name})
 }
 
 // storedKeys are the keys of a data directory on which nothing runs.

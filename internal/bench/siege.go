@@ -60,14 +60,7 @@ func (b *bench) underAttack(ctx context.Context, a *attack) error {
 		return err
 	}
 	x := &siege{bench: b, conns: make([]*conn, a.workers(b.sizes))}
-	keys, err := identity.OpenKeys(dir)
-	if err != nil {
-		return err
-	}
-	if _, err := keys.Create(identity.Admin, "load"); err != nil {
-		return err
-	}
-	if x.client, err = keys.Create(identity.Client, "attacker"); err != nil {
+	if x.client, err = keyBeside(ctx, dir, identity.Client, "attacker"); err != nil {
 		return err
 	}
 	arguments := append([]string{"serve", "--limit-locations", "10000000", perAddress, "0"}, a.serve...)
