@@ -29,15 +29,15 @@ func CheckUpgrade(r *http.Request, subprotocol string) error {
 	case r.ContentLength != 0:
 		return errors.New("the request has a body, want none")
 	case !listed(h, "Connection", "upgrade"):
-		return errors.New("Connection: want Upgrade")
+		return errors.New("header Connection: want Upgrade")
 	case !listed(h, "Upgrade", "websocket"):
-		return errors.New("Upgrade: want websocket")
+		return errors.New("header Upgrade: want websocket")
 	case h.Get("Sec-Websocket-Version") != "13":
-		return fmt.Errorf("Sec-WebSocket-Version: %.20q, want 13", h.Get("Sec-Websocket-Version"))
+		return fmt.Errorf("header Sec-WebSocket-Version: %.20q, want 13", h.Get("Sec-Websocket-Version"))
 	case len(key) != 1 || !isKey(key[0]):
-		return errors.New("Sec-WebSocket-Key: want 16 bytes in base64")
+		return errors.New("header Sec-WebSocket-Key: want 16 bytes in base64")
 	case subprotocol != "" && !slices.Contains(Offered(h), subprotocol):
-		return fmt.Errorf("Sec-WebSocket-Protocol: want %s among its names", subprotocol)
+		return fmt.Errorf("header Sec-WebSocket-Protocol: want %s among its names", subprotocol)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package frames_test
 import (
 	"bufio"
 	"bytes"
+	"io"
 	"net"
 	"net/http"
 	"strings"
@@ -43,6 +44,7 @@ func upgrade(t *testing.T, request []byte, subprotocol string) (status int, answ
 		_ = theirs.SetDeadline(time.Now().Add(time.Minute))
 		answer, _ := http.ReadResponse(bufio.NewReader(theirs), nil)
 		got <- answer
+		_, _ = io.Copy(io.Discard, theirs) // or the rest of an answer that cannot be read would wait
 	}()
 	conn, err := frames.Upgrade(w, r, subprotocol)
 	if (conn == nil) == (err == nil) {
