@@ -15,6 +15,9 @@ import (
 // patience bounds an exchange. It is only for hanging tests to end.
 const patience = time.Minute
 
+// impatience is how long an answer to a request is waited for before the stranger says that no more of it will come.
+const impatience = 100 * time.Millisecond
+
 // Head is a good request for a WebSocket but for its last line. More headers are lines that end with \r\n.
 func Head(target, more string) string {
 	return "GET " + target + " HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n" +
@@ -34,8 +37,11 @@ func Exchange(address, head string, sent []byte) (status int, err error) {
 		return 0, err
 	}
 	_, _ = io.WriteString(conn, head+"\r\n") // it may have been refused before its end
+	// A head that does not end, and a body that does not come, are waited for until a time limit of the service, or the end of the bytes.
+	waiting := time.AfterFunc(impatience, func() { _ = conn.(*net.TCPConn).CloseWrite() })
 	br := bufio.NewReader(conn)
 	answer, err := http.ReadResponse(br, nil)
+	waiting.Stop()
 	if err != nil {
 		return 0, unlessTimeout(err)
 	}
