@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/musterhq/muster/internal/connlimit"
 	"github.com/musterhq/muster/internal/identity"
 )
 
@@ -33,6 +34,9 @@ var attacks = []attack{
 	{name: "wrong sign-ins", unit: "attempts", workers: func(z sizes) int { return z.siegeSignInWorkers },
 		rate: func(z sizes) float64 { return z.siegeSignIns }, do: (*siege).signInWrongly},
 }
+
+// descriptorsKept is how many descriptors of this process the attackers leave to honest clients.
+const descriptorsKept = 512
 
 // siege is one attack under way.
 type siege struct {
@@ -59,7 +63,12 @@ func (b *bench) underAttack(ctx context.Context, a *attack) error {
 	if err != nil {
 		return err
 	}
-	x := &siege{bench: b, conns: make([]*conn, a.workers(b.sizes))}
+	// Honest clients run in this process, too, and need descriptors.
+	workers := min(a.workers(b.sizes), connlimit.Descriptors()-descriptorsKept)
+	if workers < a.workers(b.sizes) {
+		b.progress("  this process may open %d descriptors: %s with %d workers instead of %d", connlimit.Descriptors(), a.name, workers, a.workers(b.sizes))
+	}
+	x := &siege{bench: b, conns: make([]*conn, max(workers, 1))}
 	if x.client, err = keyBeside(ctx, dir, identity.Client, "attacker"); err != nil {
 		return err
 	}
@@ -82,11 +91,11 @@ func (b *bench) underAttack(ctx context.Context, a *attack) error {
 		return err
 	}
 	attacking, stop := context.WithCancel(ctx)
-	var workers sync.WaitGroup
+	var attackers sync.WaitGroup
 	var done atomic.Int64
 	began := time.Now()
 	for w := range len(x.conns) {
-		workers.Go(func() {
+		attackers.Go(func() {
 			l := load{workers: len(x.conns)}
 			if a.rate != nil {
 				l.rate = a.rate(b.sizes)
@@ -105,7 +114,7 @@ func (b *bench) underAttack(ctx context.Context, a *attack) error {
 	reached := float64(done.Load()-before) / b.sizes.siegeLasts.Seconds()
 	descriptors, resident, peak := x.server.descriptors(), x.server.resident(), x.server.peak()
 	stop()
-	workers.Wait()
+	attackers.Wait()
 	for _, c := range x.conns {
 		if c != nil {
 			c.close()
