@@ -17,6 +17,46 @@ import (
 // bodyMax leaves room for the largest request, a game session's data of 256 KiB with every character escaped once.
 const bodyMax = 1 << 20
 
+const (
+	// valuesMax bounds the JSON values of a body before it is decoded: the largest request, a search for ten players with ten
+	// attributes of a hundred strings each, has 10,000. A value takes up to 300 bytes of memory, two in the text.
+	valuesMax = 16 << 10
+	valueCost = 300
+
+	// bodyBytesMax bounds the memory that bodies take while they are read and decoded.
+	bodyBytesMax = 512 << 20
+)
+
+// bodyCost is the memory that a request's body takes at most: the text, the strings decoded from it, and its values.
+func bodyCost(r *http.Request) int64 {
+	size := r.ContentLength
+	if size < 0 || size > bodyMax {
+		size = bodyMax
+	}
+	return 2*size + valueCost*min(size/2, valuesMax)
+}
+
+// checkValues refuses a body that has more values than any request needs. Each value but the first has a comma, a colon or an
+// opening bracket before it; those inside strings do not count.
+func checkValues(body []byte) *Problem {
+	values, quoted := 0, false
+	for i := 0; i < len(body); i++ {
+		switch c := body[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case !quoted && (c == ',' || c == ':' || c == '[' || c == '{'):
+			values++
+		}
+	}
+	if values > valuesMax {
+		return &Problem{status: http.StatusRequestEntityTooLarge, Name: bodyTooLarge, Field: "body", Value: fmt.Sprintf("%d values", values),
+			Expected: fmt.Sprintf("at most %d values", valuesMax), Message: fmt.Sprintf("the body has %d values; want at most %d", values, valuesMax)}
+	}
+	return nil
+}
+
 func readBody(w http.ResponseWriter, r *http.Request) ([]byte, *Problem) {
 	// A web page cannot send this type to another site without asking first, and nobody here gives it leave.
 	if kind := r.Header.Get("Content-Type"); r.Method == http.MethodPost && (kind != "" || r.ContentLength != 0) {
@@ -47,6 +87,9 @@ func decode(body []byte, in any) *Problem {
 		return &Problem{status: http.StatusBadRequest, Name: invalidRequest, Field: "body", Expected: "one JSON object", Message: "body: want one JSON object"}
 	case !utf8.Valid(body):
 		return &Problem{status: http.StatusBadRequest, Name: invalidRequest, Field: "body", Expected: "UTF-8", Message: "body: want UTF-8"}
+	}
+	if problem := checkValues(body); problem != nil {
+		return problem
 	}
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()

@@ -83,3 +83,48 @@ func TestSecretsNeedTLS(t *testing.T) {
 		}
 	}
 }
+
+// A body of many small values takes far more memory decoded than as text, so values are counted before anything is decoded.
+func TestValuesAreCountedBeforeDecoding(t *testing.T) {
+	for _, c := range []struct {
+		body   string
+		status int // 0: decoded
+	}{
+		{`{"queueName":"` + strings.Repeat(`,`, 2*valuesMax) + `"}`, 0}, // inside a string
+		{`{"queueName":"` + strings.Repeat(`\",`, valuesMax) + `"}`, 0},
+		{`{"players":[` + strings.Repeat(`{},`, valuesMax) + `{}]}`, http.StatusRequestEntityTooLarge},
+		{`{"players":` + strings.Repeat(`[`, valuesMax+1) + `}`, http.StatusRequestEntityTooLarge},
+	} {
+		var in struct {
+			QueueName string           `json:"queueName"`
+			Players   []map[string]any `json:"players"`
+		}
+		problem := decode([]byte(c.body), &in)
+		switch {
+		case problem == nil && c.status != 0:
+			t.Errorf("%.40s…: decoded, want status %d", c.body, c.status)
+		case problem != nil && (problem.status != c.status || problem.Field != "body"):
+			t.Errorf("%.40s…: %+v, want status %d", c.body, problem, c.status)
+		}
+	}
+}
+
+func TestBodiesHaveAByteBudget(t *testing.T) {
+	bodies := newShares(bodyBytesMax)
+	largest := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(strings.Repeat("x", bodyMax)))
+	mallory := caller{keyID: "game", role: identity.Client, address: "192.0.2.1"}
+	taken := int64(0)
+	for bodies.takeN(mallory, bodyCost(largest)) {
+		taken += bodyCost(largest)
+	}
+	if share := int64(bodyBytesMax / 8); taken == 0 || taken > share {
+		t.Errorf("one address with a client key holds %d bytes of bodies, want some and at most %d", taken, share)
+	}
+	largest.ContentLength = -1 // chunked: as much as may come
+	if unknown, known := bodyCost(largest), bodyCost(httptest.NewRequest(http.MethodPost, "/", strings.NewReader(strings.Repeat("x", bodyMax)))); unknown != known {
+		t.Errorf("a body of unknown length costs %d, want %d", unknown, known)
+	}
+	if !bodies.takeN(caller{keyID: "backend", role: identity.Backend}, bodyCost(largest)) {
+		t.Error("a backend finds no room")
+	}
+}

@@ -61,6 +61,7 @@ type Door struct {
 	calls   *calls
 	news    news
 	working shares
+	bodies  shares // bytes
 
 	ctx     context.Context // ends when the service is stopping
 	stop    context.CancelFunc
@@ -81,6 +82,7 @@ func NewDoor(c Config) *Door {
 	d := &Door{engine: c.Engine, config: c, log: c.Log, calls: newCalls(c.Limits, time.Now)}
 	d.news.engine = c.Engine
 	d.working = newShares(c.Working)
+	d.bodies = newShares(bodyBytesMax)
 	d.ctx, d.stop = context.WithCancel(context.Background())
 	for _, n := range nodes {
 		d.routes.HandleFunc("POST "+Prefix+n.name, func(w http.ResponseWriter, r *http.Request) { d.serveNode(w, r, n) })
@@ -157,6 +159,12 @@ func (d *Door) serveNode(w http.ResponseWriter, r *http.Request, n *node) {
 		return
 	}
 	defer d.working.give(who)
+	cost := bodyCost(r)
+	if !d.bodies.takeN(who, cost) {
+		refuse(w, spell(domain.Refuse(domain.Overloaded, "bodies of other requests take %d bytes, and this access key or address has its share of them", d.bodies.keys.Taken())))
+		return
+	}
+	defer d.bodies.giveN(who, cost)
 	body, problem := readBody(w, r)
 	if problem != nil {
 		refuse(w, problem)

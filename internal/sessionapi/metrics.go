@@ -3,7 +3,7 @@ package sessionapi
 import "github.com/prometheus/client_golang/prometheus"
 
 var (
-	placesTaken   = prometheus.NewDesc("muster_session_places_taken", "Requests at work, calls under way, watched tickets and open event streams now.", []string{"kind"}, nil)
+	placesTaken   = prometheus.NewDesc("muster_session_places_taken", "Requests at work, bytes of their bodies, calls under way, watched tickets and open event streams now.", []string{"kind"}, nil)
 	placesMost    = prometheus.NewDesc("muster_session_places_limit", "How many there may be.", []string{"kind"}, nil)
 	placesRefused = prometheus.NewDesc("muster_session_places_refused_total", "Those that found no place, or whose key or address had its share.", []string{"kind"}, nil)
 	keptBytes     = prometheus.NewDesc("muster_session_kept_bytes", "Bytes of the events that are kept for readers and polls.", nil, nil)
@@ -19,7 +19,7 @@ func (d *Door) Describe(to chan<- *prometheus.Desc) {
 
 // Collect is of prometheus.Collector.
 func (d *Door) Collect(to chan<- prometheus.Metric) {
-	for kind, s := range map[string]*shares{"working": &d.working, "calls": &d.calls.pending, "watches": &d.calls.watching, "streams": &d.calls.readers} {
+	for kind, s := range map[string]*shares{"working": &d.working, "body_bytes": &d.bodies, "calls": &d.calls.pending, "watches": &d.calls.watching, "streams": &d.calls.readers} {
 		to <- prometheus.MustNewConstMetric(placesTaken, prometheus.GaugeValue, float64(s.keys.Taken()), kind)
 		to <- prometheus.MustNewConstMetric(placesMost, prometheus.GaugeValue, float64(s.keys.Most()), kind)
 		to <- prometheus.MustNewConstMetric(placesRefused, prometheus.CounterValue, float64(s.keys.Refused()+s.clients.Refused()), kind)

@@ -5,8 +5,8 @@ import (
 	"github.com/musterhq/muster/internal/identity"
 )
 
-// shares are a number of places, such as of calls under way. One access key may have half of them. All keys of the role
-// client together, which any player may have, may have half as well, and one address an eighth with them.
+// shares are a number of places, such as of calls under way, or of bytes. One access key may have half of them. All keys of the
+// role client together, which any player may have, may have half as well, and one address an eighth with them.
 type shares struct{ keys, clients *fair.Pool }
 
 func newShares(most int) shares {
@@ -15,20 +15,24 @@ func newShares(most int) shares {
 }
 
 // take takes a place, and reports whether there was one for the caller.
-func (s *shares) take(who caller) bool {
-	if !s.keys.Take(who.keyID, 1) {
+func (s *shares) take(who caller) bool { return s.takeN(who, 1) }
+
+func (s *shares) give(who caller) { s.giveN(who, 1) }
+
+func (s *shares) takeN(who caller, n int64) bool {
+	if !s.keys.Take(who.keyID, n) {
 		return false
 	}
-	if who.role == identity.Client && !s.clients.Take(who.address, 1) {
-		s.keys.Give(who.keyID, 1)
+	if who.role == identity.Client && !s.clients.Take(who.address, n) {
+		s.keys.Give(who.keyID, n)
 		return false
 	}
 	return true
 }
 
-func (s *shares) give(who caller) {
-	s.keys.Give(who.keyID, 1)
+func (s *shares) giveN(who caller, n int64) {
+	s.keys.Give(who.keyID, n)
 	if who.role == identity.Client {
-		s.clients.Give(who.address, 1)
+		s.clients.Give(who.address, n)
 	}
 }
