@@ -42,6 +42,7 @@ func New() *State {
 	return &State{Groups: catalog.New(groupPlace), Servers: catalog.New(serverPlace), groups: map[string]*members{}}
 }
 
+// members is for changes: it makes the entry of a group when there is none. Reads run beside one another and must not.
 func (s *State) members(group string) *members {
 	m := s.groups[group]
 	if m == nil {
@@ -111,20 +112,33 @@ func (s *State) DropGroup(r Ref) {
 }
 
 // Count is the number of game servers in a group.
-func (s *State) Count(group string) int { return s.members(group).all.Len() }
+func (s *State) Count(group string) int {
+	if m := s.groups[group]; m != nil {
+		return m.all.Len()
+	}
+	return 0
+}
 
 // Free is the game server of a group that has waited longest for a claim.
 func (s *State) Free(group string) (Ref, bool) {
-	first, ok := s.members(group).free.Min()
+	m := s.groups[group]
+	if m == nil {
+		return 0, false
+	}
+	first, ok := m.free.Min()
 	return first.ref, ok
 }
 
 // ServersOf yields the game servers of a group in the order of registration or in the opposite one, beginning behind a
 // place; without one at the end of its own.
 func (s *State) ServersOf(group string, after catalog.Place, newestFirst bool, yield func(*Server) bool) {
+	m := s.groups[group]
+	if m == nil {
+		return
+	}
 	from := member{Place: after}
-	visit := func(m member) bool { return m.Place == after || yield(s.Servers.Get(m.ref)) }
-	switch all := s.members(group).all; {
+	visit := func(x member) bool { return x.Place == after || yield(s.Servers.Get(x.ref)) }
+	switch all := m.all; {
 	case !newestFirst:
 		all.Ascend(from, visit)
 	case after == catalog.Place{}:
@@ -136,7 +150,11 @@ func (s *State) ServersOf(group string, after catalog.Place, newestFirst bool, y
 
 // InstancesOf yields the instances that a group's game servers are on, by id, beginning behind one.
 func (s *State) InstancesOf(group, after string, yield func(id string) bool) {
-	s.members(group).instances.Ascend(after, func(id string, _ int) bool { return id == after || yield(id) })
+	m := s.groups[group]
+	if m == nil {
+		return
+	}
+	m.instances.Ascend(after, func(id string, _ int) bool { return id == after || yield(id) })
 }
 
 // Restore rebuilds the indexes from the records, after a snapshot was loaded.
