@@ -44,6 +44,7 @@ func (s Settings) Check() error {
 		atLeast("limit-matchmaking-configurations", s.LimitConfigurations, 1),
 		atLeast("limit-access-keys", s.LimitAccessKeys, 1),
 		atLeast("limit-players-per-game-session", s.LimitPlayersPerGameSession, 1),
+		atLeast("limit-players", s.LimitPlayers, 1),
 		oneOf("limits", s.Limits, "default", "gamelift"),
 		atLeast("limit-working-requests", s.LimitWorkingRequests, 1),
 		atLeast("limit-ticket-bytes", s.LimitTicketBytes, 1<<20),

@@ -51,6 +51,7 @@ type Settings struct {
 	LimitTicketBytes        Bytes `name:"limit-ticket-bytes" placeholder:"SIZE" help:"Memory that matchmaking tickets may hold, with those that ended a moment ago. One access key of the role client may have half."`
 	LimitPlacementBytes     Bytes `name:"limit-placement-bytes" placeholder:"SIZE" help:"The same for placements."`
 	LimitPlayerSessionBytes Bytes `name:"limit-player-session-bytes" placeholder:"SIZE" help:"The same for player sessions."`
+	LimitPlayers            int   `name:"limit-players" placeholder:"N" help:"Most players whom player flow knows: those who logged in within 30 days, and those whom the studio described."`
 
 	Limits               string `name:"limits" placeholder:"PROFILE" help:"Rates of API requests for each access key: default for none, gamelift for those of the cloud service."`
 	LimitWorkingRequests int    `name:"limit-working-requests" placeholder:"N" help:"Most API requests that are worked on at a time; more are told to come again."`
@@ -140,6 +141,7 @@ func Defaults() Settings {
 		LimitConfigurations:        core.MatchmakersMax,
 		LimitAccessKeys:            core.AccessKeysMax,
 		LimitPlayersPerGameSession: core.PlayersInGameMax,
+		LimitPlayers:               core.PlayersMax,
 
 		LimitTicketBytes:        Bytes(core.TicketBytesMax),
 		LimitPlacementBytes:     Bytes(core.PlacementBytesMax),
@@ -190,6 +192,7 @@ func (s Settings) Cell() cell.Config {
 	c.TicketBytesMax = int64(s.LimitTicketBytes)
 	c.PlacementBytesMax = int64(s.LimitPlacementBytes)
 	c.PlayerSessionBytesMax = int64(s.LimitPlayerSessionBytes)
+	c.PlayersMax = s.LimitPlayers
 	c.Notify = s.notify()
 	c.Flow = s.playerFlow()
 	return c

@@ -41,7 +41,7 @@ func TestSettingsOfTheCoreReachIt(t *testing.T) {
 		Reservation: 1, ActivationTimeout: 2, LinkGrace: 3, TokenLifetime: 4, LimitFleets: 5, LimitLocations: 6,
 		LimitLocationsPerFleet: 7, LimitComputesPerFleet: 8, LimitProcessesPerCompute: 9, LimitPlayersPerGameSession: 10,
 		LimitQueues: 11, LimitRuleSets: 12, LimitConfigurations: 13,
-		LimitTicketBytes: 14, LimitPlacementBytes: 15, LimitPlayerSessionBytes: 16, LimitAccessKeys: 17,
+		LimitTicketBytes: 14, LimitPlacementBytes: 15, LimitPlayerSessionBytes: 16, LimitAccessKeys: 17, LimitPlayers: 18,
 	}.Cell()
 	want := cell.DefaultConfig()
 	want.Reservation, want.Activation, want.LinkGrace, want.TokenLife = 1, 2, 3, 4
@@ -49,6 +49,7 @@ func TestSettingsOfTheCoreReachIt(t *testing.T) {
 	want.ComputesInFleetMax, want.ProcessesOnComputeMax, want.PlayersInGameMax = 8, 9, 10
 	want.QueuesMax, want.RuleSetsMax, want.MatchmakersMax, want.AccessKeysMax = 11, 12, 13, 17
 	want.TicketBytesMax, want.PlacementBytesMax, want.PlayerSessionBytesMax = 14, 15, 16
+	want.PlayersMax = 18
 	if got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}

@@ -10,7 +10,7 @@ import (
 // SendInvite lets a player join the caller's party. Made is the invite; one that is pending already stays as it is.
 //
 // A caller does not learn who exists and who blocks them. An invite for such a player is one like any other for its sender: it
-// counts, can be taken back, and expires. Nobody else sees it (B193).
+// counts, can be taken back, and expires. Nobody else sees it (B193). So is an invite for a player who has InvitesToPlayerMax.
 type SendInvite struct {
 	Caller
 	ID     domain.UUID // of the invite to be
@@ -62,10 +62,10 @@ func (cmd *SendInvite) decide(t *tx) error {
 	return nil
 }
 
-// mayBeInvited reports whether a player exists who has not blocked the sender.
+// mayBeInvited reports whether a player exists who has not blocked the sender and has room for an invite.
 func (t *tx) mayBeInvited(player, sender string) bool {
 	r, ok := t.c.flow.Player(player)
-	return ok && !slices.Contains(t.c.flow.Players.Get(r).Blocked, sender)
+	return ok && !slices.Contains(t.c.flow.Players.Get(r).Blocked, sender) && len(t.c.flow.InvitesTo(player)) < t.c.config.InvitesToPlayerMax
 }
 
 // sentInvite finds an invite that a party waits with, also one that only its sender knows of; 0 when there is none.

@@ -32,8 +32,21 @@ func (cmd *IssueLoginTicket) decide(t *tx) error {
 	if cmd.Life <= 0 || cmd.Life > loginTicketMax {
 		return flow.Refuse(flow.Refusal{Code: flow.InvalidArgument}, "ttl_ms: %d, want 1 to %d", cmd.Life.Milliseconds(), loginTicketMax.Milliseconds())
 	}
+	if _, known := t.c.flow.LoginTicket(cmd.Hash); !known {
+		if err := t.roomForLoginTicket(); err != nil {
+			return err
+		}
+	}
 	cmd.Ticket = flow.LoginTicket{Hash: cmd.Hash, Player: cmd.Player, DisplayName: cmd.DisplayName, Once: cmd.Once, Until: t.now.Add(cmd.Life)}
 	t.emit(&LoginTicketChanged{cmd.Ticket})
+	return nil
+}
+
+// roomForLoginTicket refuses a login ticket, or a signed token that has to be remembered, when there are as many as may be.
+func (t *tx) roomForLoginTicket() error {
+	if n, most := t.c.flow.Tickets.Len(), t.c.config.LoginTicketsMax; n >= most {
+		return flow.Refuse(flow.Refusal{Code: flow.RateLimited}, "%d login tickets and used signed tokens have not expired; the limit is %d", n, most)
+	}
 	return nil
 }
 
@@ -76,6 +89,9 @@ func (t *tx) redeem(cmd *Login) (used Event, err error) {
 		_, known := t.c.flow.LoginTicket(cmd.Once)
 		if known || cmd.Until <= t.now || cmd.Until > t.now.Add(signedTokenMax) {
 			return nil, flow.Refuse(flow.Refusal{Code: flow.Unauthenticated}, "the signed token was used, is too old, or is good for too long")
+		}
+		if err := t.roomForLoginTicket(); err != nil {
+			return nil, err
 		}
 		return &LoginTicketChanged{flow.LoginTicket{Hash: cmd.Once, Player: cmd.Player, Once: true, Used: true, Until: cmd.Until}}, nil
 	case cmd.Ticket.IsZero():

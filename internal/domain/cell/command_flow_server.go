@@ -463,6 +463,9 @@ func (cmd *SetPlayerAttributes) decide(t *tx) error {
 	e := &PlayerChanged{Player: cmd.Player, Profile: &flow.Profile{Trusted: cmd.Attributes}}
 	r, ok := t.c.flow.Player(cmd.Player)
 	if !ok {
+		if err := t.roomForPlayer(); err != nil {
+			return err
+		}
 		t.emit(e)
 		return nil
 	}
@@ -498,6 +501,9 @@ func (cmd *SetBlocks) decide(t *tx) error {
 	}
 	r, ok := t.c.flow.Player(cmd.Player)
 	if !ok { // somebody who comes later
+		if err := t.roomForPlayer(); err != nil {
+			return err
+		}
 		t.emit(&PlayerChanged{Player: cmd.Player, Blocked: slices.Clone(cmd.Blocked)})
 		return nil
 	}

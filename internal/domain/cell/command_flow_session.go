@@ -59,6 +59,8 @@ func (cmd *Login) decide(t *tx) error {
 		if p.Profile != nil {
 			old = *p.Profile
 		}
+	} else if err := t.roomForPlayer(); err != nil {
+		return err
 	}
 	if cmd.DisplayName != "" {
 		old.DisplayName = cmd.DisplayName

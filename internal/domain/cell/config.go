@@ -45,6 +45,10 @@ type Config struct {
 	PlacementBytesMax      int64 // that all placements in memory hold
 	PlayerSessionBytesMax  int64 // that all player sessions in memory hold
 	AccessKeysMax          int   // revoked ones count while they are kept
+	PlayersMax             int   // players whom player flow knows: those who logged in, and those the studio described
+	LoginTicketsMax        int   // login tickets and used signed tokens that are remembered until they expire
+	RequestsMax            int   // answered calls of player flow that are remembered for a repeat; then the oldest are forgotten
+	InvitesToPlayerMax     int   // invites that one player can see
 
 	Notify *Notify      // nil: nobody is told of anything
 	Flow   *flow.Config // nil: there is no player flow
@@ -98,5 +102,9 @@ func DefaultConfig() Config {
 		PlacementBytesMax:      512 << 20,
 		PlayerSessionBytesMax:  2 << 30,
 		AccessKeysMax:          10_000,
+		PlayersMax:             10_000_000,
+		LoginTicketsMax:        1_000_000,
+		RequestsMax:            4_000_000,
+		InvitesToPlayerMax:     100,
 	}
 }

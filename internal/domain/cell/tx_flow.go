@@ -130,6 +130,14 @@ func (t *tx) playerNamed(id string) (flow.Ref, error) {
 	return r, nil
 }
 
+// roomForPlayer refuses a player whom the service does not know yet when it knows as many as it may.
+func (t *tx) roomForPlayer() error {
+	if n, most := t.c.flow.Players.Len(), t.c.config.PlayersMax; n >= most {
+		return flow.Refuse(flow.Refusal{Code: flow.RateLimited}, "%d players are known; the limit is %d", n, most)
+	}
+	return nil
+}
+
 // touch notes players whose deadlines may have to change, and their parties.
 func (t *tx) touch(r flow.Ref) {
 	if !t.flow.isTouched[r] {
@@ -256,8 +264,12 @@ func (t *tx) answer() {
 	if x, ok := t.c.flow.Request(key); ok && x.At.Add(requestsKept) >= t.now {
 		return // another call has the same key, by a chance in ten to the nineteenth or on purpose
 	}
+	since := t.now.Add(-requestsKept)
+	if oldest, ok := t.c.flow.OldestRequest(); ok && t.c.flow.Requests.Len() >= t.c.config.RequestsMax {
+		since = max(since, oldest.At+1)
+	}
 	t.emit(&RequestAnswered{
-		flow.Request{Key: key, At: t.now, Player: by.Player, Flow: *t.flow.stand, Made: by.Made, Proof: by.proof}, t.now.Add(-requestsKept),
+		flow.Request{Key: key, At: t.now, Player: by.Player, Flow: *t.flow.stand, Made: by.Made, Proof: by.proof}, since,
 	})
 }
 

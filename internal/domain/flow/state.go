@@ -396,6 +396,14 @@ func (s *State) Request(key uint64) (*Request, bool) {
 	return s.Requests.Get(r), true
 }
 
+// OldestRequest is the answered call that is forgotten next.
+func (s *State) OldestRequest() (*Request, bool) {
+	if s.requestHead == len(s.requestTime) {
+		return nil, false
+	}
+	return s.Requests.Get(s.requestTime[s.requestHead]), true
+}
+
 // AddRequest stores an answered call and forgets those from before `since`. A call with the same key must not be known.
 func (s *State) AddRequest(x Request, since domain.Time) {
 	for s.requestHead < len(s.requestTime) {

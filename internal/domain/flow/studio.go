@@ -107,6 +107,9 @@ func (s *Studio) Subscriptions() []Subscription { return s.subscriptions }
 // Head is the number of the latest event.
 func (s *Studio) Head() uint64 { return s.head }
 
+// Kept is the number of events that are kept.
+func (s *Studio) Kept() int { return len(s.events) }
+
 // FirstKept is the number of the oldest event that is kept; Head+1 when none is.
 func (s *Studio) FirstKept() uint64 { return s.head - uint64(len(s.events)) + 1 }
 

@@ -1,6 +1,9 @@
 package notice
 
 import (
+	"iter"
+	"maps"
+
 	"github.com/musterhq/muster/internal/domain/sorted"
 
 	"github.com/musterhq/muster/internal/domain/chunk"
@@ -52,6 +55,9 @@ func (s *State) Remove(r Ref) {
 	}
 	s.Notices.Remove(r)
 }
+
+// Topics yields the topics that have notices, in no particular order.
+func (s *State) Topics() iter.Seq[string] { return maps.Keys(s.topics) }
 
 // Count is the number of notices of a topic.
 func (s *State) Count(topic string) int {

@@ -1,0 +1,251 @@
+package cell
+
+import (
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/catalog"
+	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/gameservers"
+	"github.com/musterhq/muster/internal/domain/matchmaking"
+	"github.com/musterhq/muster/internal/domain/placement"
+	"github.com/musterhq/muster/internal/domain/ruleset"
+)
+
+// wantCount checks what the metrics show of one kind.
+func (w *world) wantCount(kind string, count, most int) {
+	w.t.Helper()
+	v := w.cell.View()
+	for _, x := range v.RecordCounts() {
+		if x.Kind == kind {
+			if x.Count != count || x.Most != most {
+				w.t.Errorf("%s: %d of %d, want %d of %d", kind, x.Count, x.Most, count, most)
+			}
+			return
+		}
+	}
+	w.t.Errorf("%s is not counted", kind)
+}
+
+// TestLimitsOfRecords reaches the limit of each kind of record that has one: the next is refused, and the metrics show both
+// numbers.
+func TestLimitsOfRecords(t *testing.T) {
+	config := DefaultConfig()
+	config.FleetsMax, config.LocationsMax, config.LocationsInFleetMax, config.ComputesInFleetMax, config.ProcessesOnComputeMax = 3, 4, 3, 3, 3
+	config.AliasesMax, config.BuildsMax, config.GameServerGroupsMax, config.GameServersInGroupMax = 3, 3, 3, 3
+	config.QueuesMax, config.RuleSetsMax, config.MatchmakersMax = 3, 3, 3
+	rules, err := ruleset.Parse(duoRules)
+	if err != nil {
+		t.Fatal(err)
+	}
+	reason := map[string]domain.Reason{"builds": domain.Invalid} // the API declares no other
+	for _, c := range []struct {
+		kind string
+		have int // made by hall
+		most int
+		make func(name string) Command
+	}{
+		{"locations", 1, 4, func(name string) Command { return &CreateLocation{Name: "custom-" + name, Region: "us-east-1"} }},
+		{"fullest_fleet_locations", 1, 3, func(name string) Command {
+			return &AddFleetLocations{ID: testFleet, Locations: []string{"custom-" + name}}
+		}},
+		{"fleets", 1, 3, func(name string) Command {
+			return &CreateFleet{Fleet: fleet.Fleet{ID: "fleet-" + name, Region: "us-east-1", Name: name}, Locations: []string{testLocation}}
+		}},
+		{"fullest_fleet_computes", 1, 3, func(name string) Command {
+			return &RegisterCompute{Compute: fleet.Compute{FleetID: testFleet, Name: name, Location: testLocation, IPAddress: "127.0.0.1"}}
+		}},
+		{"fullest_compute_server_processes", 0, 3, func(name string) Command {
+			return &ConnectProcess{Process: processKey(name), Link: 7, SDK: "Go 5.5.0"}
+		}},
+		{"aliases", 0, 3, func(name string) Command {
+			return &CreateAlias{Alias: fleet.Alias{ID: "alias-" + name, Name: name, Fleet: testFleet}}
+		}},
+		{"builds", 0, 3, func(name string) Command { return &CreateBuild{Build: fleet.Build{ID: "build-" + name, Name: name}} }},
+		{"game_server_groups", 0, 3, func(name string) Command {
+			return &CreateGameServerGroup{Group: gameservers.Group{
+				Name: name, SizeMax: 1, Template: gameservers.LaunchTemplate{Name: "arena"}, Instances: []gameservers.InstanceType{{Name: "c5.large", Weight: "2"}},
+			}}
+		}},
+		{"fullest_group_game_servers", 0, 3, func(name string) Command {
+			return &RegisterGameServer{Server: gameservers.Server{ID: name, Group: "n0", Instance: "i-" + name}}
+		}},
+		{"queues", 0, 3, func(name string) Command {
+			return &CreateQueue{Queue: placement.Queue{Name: name, Region: "us-east-1", Timeout: time.Minute}}
+		}},
+		{"rule_sets", 0, 3, func(name string) Command {
+			return &CreateRuleSet{RuleSet: matchmaking.RuleSet{Name: name, Region: "us-east-1", Body: duoRules}, Compiled: rules}
+		}},
+		{"matchmaking_configurations", 0, 3, func(name string) Command {
+			return &CreateConfiguration{Configuration: matchmaking.Configuration{
+				Name: name, Region: "us-east-1", Account: "1", RuleSet: "n0", RequestTimeout: time.Minute, Standalone: true,
+			}}
+		}},
+	} {
+		t.Run(c.kind, func(t *testing.T) {
+			w := newWorld(t, config)
+			w.hall()
+			switch c.kind {
+			case "fullest_fleet_locations":
+				w.must(&CreateLocation{Name: "custom-n0", Region: "us-east-1"})
+				w.must(&CreateLocation{Name: "custom-n1", Region: "us-east-1"})
+			case "fullest_group_game_servers":
+				w.registry("n0")
+			case "matchmaking_configurations":
+				w.must(&CreateRuleSet{RuleSet: matchmaking.RuleSet{Name: "n0", Region: "us-east-1", Body: duoRules}, Compiled: rules})
+			}
+			for i := c.have; i < c.most; i++ {
+				w.wantCount(c.kind, i, c.most)
+				w.must(c.make(fmt.Sprint("n", i-c.have)))
+			}
+			w.wantCount(c.kind, c.most, c.most)
+			want, ok := reason[c.kind]
+			if !ok {
+				want = domain.LimitExceeded
+			}
+			last := "n9"
+			if c.kind == "fullest_fleet_locations" {
+				last = "n2"
+				w.must(&CreateLocation{Name: "custom-n2", Region: "us-east-1"})
+			}
+			err := w.do(c.make(last))
+			if refusal, ok := errors.AsType[*domain.Refusal](err); !ok || refusal.Reason != want {
+				t.Errorf("one more: got %v, want %s", err, want)
+			}
+			w.wantCount(c.kind, c.most, c.most)
+		})
+	}
+}
+
+// TestLimitOfPlayers: with as many players as may be known, those who are known log in, and new ones neither log in nor are
+// described by the studio.
+func TestLimitOfPlayers(t *testing.T) {
+	w := newFlowWorld(t, nil)
+	w.cell.config.PlayersMax = 3
+	w.must(&SetPlayerAttributes{Player: "trusted", Attributes: `{"rank":1}`})
+	w.must(&SetBlocks{Player: "blocker", Blocked: []string{"eve"}})
+	w.login("ann")
+	w.wantCount("players", 3, 3)
+	for _, cmd := range []Command{
+		&Login{Player: "late", Session: w.id(), Token: w.id()},
+		&SetPlayerAttributes{Player: "late", Attributes: `{}`},
+		&SetBlocks{Player: "late", Blocked: []string{"eve"}},
+	} {
+		w.refused(cmd, flow.RateLimited)
+	}
+	w.must(&SetPlayerAttributes{Player: "trusted", Attributes: `{"rank":2}`})
+	w.must(&SetBlocks{Player: "blocker"})
+	w.login("ann")
+	w.login("trusted")
+	w.wantCount("players", 3, 3)
+}
+
+// TestLimitOfLoginTickets: tickets and used signed tokens share one limit, and what has expired makes room.
+func TestLimitOfLoginTickets(t *testing.T) {
+	w := newFlowWorld(t, nil)
+	w.cell.config.LoginTicketsMax = 2
+	ticket := &IssueLoginTicket{Hash: w.id(), Player: "ann", Life: time.Minute}
+	w.must(ticket)
+	w.must(&Login{Player: "bob", Once: w.id(), Until: w.now.Add(time.Minute), Session: w.id(), Token: w.id()})
+	w.wantCount("login_tickets", 2, 2)
+	w.refused(&IssueLoginTicket{Hash: w.id(), Player: "cyd", Life: time.Minute}, flow.RateLimited)
+	w.refused(&Login{Player: "cyd", Once: w.id(), Until: w.now.Add(time.Minute), Session: w.id(), Token: w.id()}, flow.RateLimited)
+	w.must(ticket) // a repeat takes no more room
+	w.must(&Login{Ticket: ticket.Hash, Player: "ann", Session: w.id(), Token: w.id()})
+	w.pass(2 * time.Minute)
+	w.wantCount("login_tickets", 0, 2)
+	w.must(&IssueLoginTicket{Hash: w.id(), Player: "cyd", Life: time.Minute})
+}
+
+// TestLimitOfRememberedRequests: the oldest answer makes room for the newest.
+func TestLimitOfRememberedRequests(t *testing.T) {
+	w := newFlowWorld(t, nil)
+	w.party("ann")
+	w.cell.config.RequestsMax = 3
+	rotate := func(request string) uint64 {
+		w.now++
+		cmd := &RotateInviteCode{Caller: w.as("ann")}
+		cmd.Request = request
+		before := w.number
+		w.must(cmd)
+		return w.number - before
+	}
+	for i := range 6 {
+		rotate(fmt.Sprint("r", i))
+	}
+	w.wantCount("remembered_requests", 3, 3)
+	if rotate("r5") != 0 || rotate("r3") != 0 {
+		t.Error("a call that is remembered was carried out again")
+	}
+	if rotate("r2") == 0 {
+		t.Error("the oldest calls are remembered, want room for three")
+	}
+	w.wantCount("remembered_requests", 3, 3)
+}
+
+// TestLimitOfInvites: an invite to a player who has as many as may be is like one to a player who is not known, and arrives when
+// it is sent again after there is room.
+func TestLimitOfInvites(t *testing.T) {
+	w := newFlowWorld(t, nil)
+	w.cell.config.InvitesToPlayerMax = 2
+	w.online("idol")
+	invites := map[string]*SendInvite{}
+	for _, fan := range []string{"a", "b", "c"} {
+		w.party(fan)
+		invites[fan] = &SendInvite{Caller: w.as(fan), ID: w.id(), Target: "idol"}
+		w.must(invites[fan])
+	}
+	if n := len(w.cell.flow.InvitesTo("idol")); n != 2 {
+		t.Fatalf("%d invites, want 2", n)
+	}
+	w.refused(&JoinParty{Caller: w.as("idol"), Invite: invites["c"].ID}, flow.InviteNotFound)
+	w.must(&DeclineInvite{Caller: w.as("idol"), Invite: invites["a"].ID})
+	w.must(&SendInvite{Caller: w.as("c"), ID: w.id(), Target: "idol"})
+	w.must(&JoinParty{Caller: w.as("idol"), Invite: invites["c"].ID})
+}
+
+// TestLimitOfSubscriptions: the metrics show the subscriptions of backends and their limit.
+func TestLimitOfSubscriptions(t *testing.T) {
+	w := newFlowWorld(t, nil)
+	for range subscriptionsMax {
+		w.must(&SubscribeEvents{Subscription: flow.Subscription{ID: w.id()}})
+	}
+	w.wantCount("event_subscriptions", subscriptionsMax, subscriptionsMax)
+	w.refused(&SubscribeEvents{Subscription: flow.Subscription{ID: w.id()}}, flow.InvalidArgument)
+}
+
+// TestLimitOfBlocks: a player's list of blocked players is bounded.
+func TestLimitOfBlocks(t *testing.T) {
+	w := newFlowWorld(t, nil)
+	blocked := make([]string, blockedMax+1)
+	for i := range blocked {
+		blocked[i] = fmt.Sprint("p", i)
+	}
+	w.must(&SetBlocks{Player: "ann", Blocked: blocked[:blockedMax]})
+	w.refused(&SetBlocks{Player: "ann", Blocked: blocked}, flow.InvalidArgument)
+}
+
+// TestReadsOfEmptyGroupsChangeNothing: readers run beside one another, so the race detector watches what they touch.
+func TestReadsOfEmptyGroupsChangeNothing(t *testing.T) {
+	w := newWorld(t, DefaultConfig())
+	w.registry("empty")
+	w.restart()
+	var readers sync.WaitGroup
+	for range 4 {
+		readers.Go(func() {
+			v := w.cell.View()
+			servers, err := v.GameServers("empty", catalog.Place{}, false, 10)
+			instances, err2 := v.GameServerInstances("empty", "", nil, 10)
+			if len(servers)+len(instances) != 0 || err != nil || err2 != nil {
+				t.Errorf("%v, %v, %v, %v", servers, instances, err, err2)
+			}
+			v.RecordCounts()
+		})
+	}
+	readers.Wait()
+}
