@@ -250,6 +250,13 @@ func (e *Engine) submit(cmd cell.Command) error {
 	return err
 }
 
+// Waiting is the number of commands that wait to be executed, and the most that may.
+func (e *Engine) Waiting() (now, most int) {
+	e.queueLock.Lock()
+	defer e.queueLock.Unlock()
+	return len(e.queue), e.config.QueueMax
+}
+
 // signal wakes a goroutine that waits on a channel of one place.
 func signal(c chan struct{}) {
 	select {

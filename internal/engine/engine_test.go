@@ -281,6 +281,9 @@ func TestOverload(t *testing.T) {
 			overloaded++
 		}
 	}
+	if now, most := h.Waiting(); now != 10 || most != 10 {
+		t.Errorf("%d of %d commands wait, want 10 of 10", now, most)
+	}
 	close(release)
 	for range 30 {
 		if err := <-answers; isRefusal(err, domain.Overloaded) {

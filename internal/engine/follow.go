@@ -92,6 +92,19 @@ func (x *follower) end() {
 	<-x.done
 }
 
+// Backlog is the number of journal entries that the slowest follower has not taken yet. A follower is never waited for, so
+// nothing but its own speed bounds it.
+func (e *Engine) Backlog() (most int) {
+	e.followersLock.Lock()
+	defer e.followersLock.Unlock()
+	for _, x := range e.followers {
+		x.lock.Lock()
+		most = max(most, len(x.queue))
+		x.lock.Unlock()
+	}
+	return most
+}
+
 // followed is every kind that somebody follows.
 func (e *Engine) followed() cell.KindMask {
 	e.followersLock.Lock()

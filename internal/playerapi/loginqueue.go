@@ -97,6 +97,13 @@ func (q *loginQueue) admit(player string, inGame bool) (position int, wait time.
 	return int(wait/q.every) + 1, min(wait, loginRetryMax), false
 }
 
+// waiting is the number of players who have a place in the line.
+func (q *loginQueue) waiting() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.places)
+}
+
 // sweep forgets those who did not come back.
 func (q *loginQueue) sweep(now time.Time) {
 	if now.Sub(q.swept) < sweepEvery {

@@ -62,4 +62,11 @@ func (n *numbers) answered(cmd cell.Command, err error, took time.Duration) {
 func (n *numbers) streamClosed(code uint16) { n.closed.WithLabelValues(strconv.Itoa(int(code))).Inc() }
 
 // Collectors are the numbers of this door, for the door of those who watch.
-func (d *Door) Collectors() []prometheus.Collector { return append(d.numbers.collectors(), d.feeds) }
+func (d *Door) Collectors() []prometheus.Collector {
+	gauge := func(name, help string, value func() int) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "muster_flow_" + name, Help: help}, func() float64 { return float64(value()) })
+	}
+	return append(d.numbers.collectors(), d.feeds,
+		gauge("logins_waiting", "Players who have a place in the line of logins.", d.logins.waiting),
+		gauge("rate_buckets", "Callers whose rate of calls is remembered.", d.buckets.count))
+}

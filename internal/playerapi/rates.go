@@ -93,6 +93,13 @@ func (b *buckets) open(c class, who string) (wait time.Duration, ok bool) {
 	return b.look(c, who, false)
 }
 
+// count is the number of buckets that are remembered.
+func (b *buckets) count() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.fullAt)
+}
+
 func (b *buckets) look(c class, who string, take bool) (wait time.Duration, ok bool) {
 	limit := b.rates[c]
 	if limit.Every <= 0 {

@@ -69,6 +69,31 @@ func TestLoginRateChanges(t *testing.T) {
 	}
 }
 
+// TestLoginLineIsBounded: with as many places as may be, newcomers get none, and those who have one keep it.
+func TestLoginLineIsBounded(t *testing.T) {
+	now := time.Unix(1000, 0)
+	q := newLoginQueue(func() time.Time { return now })
+	q.setRate(1)
+	waiting := 0
+	for i := 0; waiting < placesMax; i++ {
+		if _, _, ok := q.admit(fmt.Sprint("player-", i), false); !ok {
+			waiting++
+		}
+	}
+	if q.waiting() != placesMax {
+		t.Fatalf("%d players have a place, want %d", q.waiting(), placesMax)
+	}
+	if position, wait, ok := q.admit("late", false); ok || position != placesMax || wait != loginRetryMax {
+		t.Errorf("one more: position %d, wait %s, let in %v", position, wait, ok)
+	}
+	if q.waiting() != placesMax {
+		t.Errorf("%d players have a place, want %d", q.waiting(), placesMax)
+	}
+	if position, _, ok := q.admit("player-10", false); ok || position >= placesMax {
+		t.Errorf("one who has a place: position %d, let in %v", position, ok)
+	}
+}
+
 func TestLoginQueue(t *testing.T) {
 	now := time.Unix(1000, 0)
 	q := newLoginQueue(func() time.Time { return now })

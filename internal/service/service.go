@@ -181,7 +181,7 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	x.matches = matchmaker.Start(matchmaker.Config{Engine: x.engine, Log: log, PassEvery: s.MatchEvery, Virtual: x.clock != nil})
 	x.engine.Attend(x.matches)
 	x.metrics = metrics.NewDoor(metrics.Config{Keys: keys, Dev: s.Dev, Private: x.transport.Private, Matchmakers: x.matches.Status, Log: log})
-	x.metrics.Register(handler, keys, x.panics.Collector(), x.limits)
+	x.metrics.Register(handler, keys, x.panics.Collector(), x.limits, metrics.Records(x.engine))
 	doors.metrics = x.metrics
 	doors.operator = operator.NewDoor(operator.Config{Engine: x.engine, Authorize: handler.AuthorizeLooking, Operate: handler.AuthorizeOperating,
 		AuthorizeAdmin: handler.AuthorizeAdmin, Keys: keys, Private: x.transport.Private, Searches: x.matches, Log: log})

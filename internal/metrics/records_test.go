@@ -1,0 +1,54 @@
+package metrics
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/musterhq/muster/internal/archive/archivetest"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/journal/journaltest"
+)
+
+func TestRecordsAreShown(t *testing.T) {
+	j, err := journaltest.NewMemory(1).Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := archivetest.NewMemory(1).Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := cell.DefaultConfig()
+	config.LocationsMax = 7
+	e, err := engine.Open(t.Context(), engine.Config{Journal: j, Archive: a, Cell: config})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = e.Close() }()
+	if err := e.Do(t.Context(), &cell.CreateLocation{Name: "custom-home", Region: "us-east-1"}); err != nil {
+		t.Fatal(err)
+	}
+	d, _ := door(t, true)
+	d.Register(Records(e))
+	status, text := ask(d, "", "")
+	if status != http.StatusOK {
+		t.Fatalf("got %d: %s", status, text)
+	}
+	for _, want := range []string{
+		`muster_records{kind="locations"} 1`,
+		`muster_records_limit{kind="locations"} 7`,
+		`muster_records{kind="player_sessions"} 0`,
+		`muster_commands_waiting 0`,
+		`muster_commands_waiting_limit 100000`,
+		`muster_follower_backlog 0`,
+	} {
+		if !strings.Contains(text, want+"\n") {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, `kind="players"`) {
+		t.Error("records of player flow are shown without player flow")
+	}
+}
