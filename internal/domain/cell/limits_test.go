@@ -3,18 +3,17 @@ package cell
 import (
 	"errors"
 	"fmt"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/musterhq/muster/internal/domain"
-	"github.com/musterhq/muster/internal/domain/catalog"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/gameservers"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/domain/placement"
 	"github.com/musterhq/muster/internal/domain/ruleset"
+	"github.com/musterhq/muster/internal/domain/session"
 )
 
 // wantCount checks what the metrics show of one kind.
@@ -230,22 +229,79 @@ func TestLimitOfBlocks(t *testing.T) {
 	w.refused(&SetBlocks{Player: "ann", Blocked: blocked}, flow.InvalidArgument)
 }
 
-// TestReadsOfEmptyGroupsChangeNothing: readers run beside one another, so the race detector watches what they touch.
-func TestReadsOfEmptyGroupsChangeNothing(t *testing.T) {
-	w := newWorld(t, DefaultConfig())
-	w.registry("empty")
-	w.restart()
-	var readers sync.WaitGroup
-	for range 4 {
-		readers.Go(func() {
-			v := w.cell.View()
-			servers, err := v.GameServers("empty", catalog.Place{}, false, 10)
-			instances, err2 := v.GameServerInstances("empty", "", nil, 10)
-			if len(servers)+len(instances) != 0 || err != nil || err2 != nil {
-				t.Errorf("%v, %v, %v, %v", servers, instances, err, err2)
-			}
-			v.RecordCounts()
-		})
+// TestLimitsInsideRecords reaches limits of what one record holds.
+func TestLimitsInsideRecords(t *testing.T) {
+	config := DefaultConfig()
+	w := newWorld(t, config)
+	w.hall()
+	w.server("p")
+	queue := func(n int) Command {
+		q := placement.Queue{Name: "q", Region: "us-east-1", Timeout: time.Minute}
+		for range n {
+			q.Destinations = append(q.Destinations, "arn:aws:gamelift:us-east-1::fleet/"+testFleet)
+		}
+		return &CreateQueue{Queue: q}
 	}
-	readers.Wait()
+	alias := func(n int) Command {
+		a := fleet.Alias{ID: "alias-1", Name: "live", Fleet: testFleet}
+		for i := range n {
+			a.Tags = append(a.Tags, fleet.Tag{Key: fmt.Sprint("k", i), Value: "v"})
+		}
+		return &CreateAlias{Alias: a}
+	}
+	game := func(n int) Command {
+		cmd := &CreateGameSession{Fleet: testFleet, Location: testLocation, Name: "g", PlayersMax: 2}
+		for i := range n {
+			cmd.Properties = append(cmd.Properties, session.Property{Key: fmt.Sprint("k", i), Value: "v"})
+		}
+		return cmd
+	}
+	for _, c := range []struct {
+		name   string
+		most   int
+		make   func(n int) Command
+		reason domain.Reason
+	}{
+		{"destinations of a queue", config.DestinationsInQueueMax, queue, domain.LimitExceeded},
+		{"tags", config.TagsMax, alias, domain.Invalid},
+		{"game properties", config.PropertiesInGameMax, game, domain.Invalid},
+	} {
+		err := w.do(c.make(c.most + 1))
+		if refusal, ok := errors.AsType[*domain.Refusal](err); !ok || refusal.Reason != c.reason {
+			t.Errorf("%s, %d: got %v, want %s", c.name, c.most+1, err, c.reason)
+		}
+		if err := w.do(c.make(c.most)); err != nil {
+			t.Errorf("%s, %d: %v", c.name, c.most, err)
+		}
+	}
+}
+
+// TestLimitOfFleetEvents: the oldest events of a fleet make room for new ones.
+func TestLimitOfFleetEvents(t *testing.T) {
+	w := newWorld(t, DefaultConfig())
+	w.hall()
+	for i := range 5000 {
+		w.cell.fleets.AddEvent(fleet.Event{FleetID: testFleet, No: uint64(100 + i)})
+	}
+	events := w.cell.fleets.EventsOf(testFleet)
+	if newest := w.cell.fleets.Events.Get(events[len(events)-1]).No; newest != 5099 {
+		t.Errorf("the newest event is %d, want 5099", newest)
+	}
+	w.wantCount("fleet_events", 2000, 0)
+}
+
+// TestLimitOfKicked: a party remembers the players whom it kicked last.
+func TestLimitOfKicked(t *testing.T) {
+	w := newFlowWorld(t, nil)
+	id := w.party("ann")
+	for i := range kickedMax + 3 {
+		player := fmt.Sprint("p", i)
+		w.online(player)
+		w.must(&JoinParty{Caller: w.as(player), Party: id})
+		w.must(&KickPlayer{Caller: w.as("ann"), Target: player})
+	}
+	r, _ := w.cell.flow.Party(id)
+	if kicked := w.cell.flow.Parties.Get(r).Kicked; len(kicked) != kickedMax || kicked[0].Player != "p3" {
+		t.Errorf("%d kicked players are remembered, from %s on; want %d from p3 on", len(kicked), kicked[0].Player, kickedMax)
+	}
 }

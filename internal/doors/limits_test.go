@@ -1,0 +1,126 @@
+package doors
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/musterhq/muster/internal/settings"
+)
+
+// declared is what the repository's Go files declare, as the page of limits names it.
+type declared struct {
+	names map[string]bool // "package.Name" of constants, variables and fields; the names of tests; the kinds of records
+	texts strings.Builder // all string literals, for names of metrics
+}
+
+func declarations(t *testing.T, root string) *declared {
+	t.Helper()
+	d := &declared{names: map[string]bool{}}
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() && (strings.HasPrefix(entry.Name(), ".") && path != root || entry.Name() == "testdata") {
+			return filepath.SkipDir
+		}
+		if entry.IsDir() || !strings.HasSuffix(path, ".go") {
+			return nil
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
+		if err == nil {
+			d.add(file, strings.HasSuffix(path, "_test.go"))
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func (d *declared) add(file *ast.File, test bool) {
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch x := n.(type) {
+		case *ast.FuncDecl:
+			d.names[x.Name.Name] = d.names[x.Name.Name] || test && strings.HasPrefix(x.Name.Name, "Test")
+		case *ast.ValueSpec:
+			d.addNames(file, x.Names, test)
+		case *ast.Field:
+			d.addNames(file, x.Names, test)
+		case *ast.BasicLit:
+			if x.Kind == token.STRING && !test {
+				d.texts.WriteString(x.Value)
+			}
+		}
+		return true
+	})
+}
+
+func (d *declared) addNames(file *ast.File, names []*ast.Ident, test bool) {
+	for _, name := range names {
+		if !test {
+			d.names[file.Name.Name+"."+name.Name] = true
+		}
+	}
+}
+
+// has reports whether the code has what a name of the page stands for; known is false for a name of no form that the page uses.
+func (d *declared) has(name string, flags map[string]bool) (ok, known bool) {
+	switch {
+	case strings.HasPrefix(name, "--"):
+		return flags[strings.TrimPrefix(name, "--")], true
+	case regexp.MustCompile(`^Test[A-Z]\w*$`).MatchString(name):
+		return d.names[name], true
+	case regexp.MustCompile(`^muster_[a-z_]+$`).MatchString(name):
+		for _, prefix := range []string{"", "muster_flow_", "muster_matchmaking_"} { // some are put together
+			if strings.HasPrefix(name, prefix) && strings.Contains(d.texts.String(), `"`+strings.TrimPrefix(name, prefix)+`"`) {
+				return true, true
+			}
+		}
+		return false, true
+	case regexp.MustCompile(`^[a-z]+\.[A-Za-z]+$`).MatchString(name):
+		return d.names[name], true
+	case regexp.MustCompile(`^[a-z]+(_[a-z]+)+$`).MatchString(name): // a kind of records
+		return strings.Contains(d.texts.String(), `"`+name+`"`), true
+	}
+	return false, false
+}
+
+// TestLimitsPage: every setting, constant, metric and test that the page of limits names is there.
+func TestLimitsPage(t *testing.T) {
+	root := filepath.Join("..", "..")
+	page, err := os.ReadFile(filepath.Join(root, "docs", "guide", "limits.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	flags := map[string]bool{}
+	for field := range reflect.TypeFor[settings.Settings]().Fields() {
+		flags[field.Tag.Get("name")] = true
+	}
+	code, checked := declarations(t, root), 0
+	for _, found := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(string(page), -1) {
+		ok, known := code.has(found[1], flags)
+		if known {
+			checked++
+		}
+		if known && !ok {
+			t.Errorf("the page of limits names %s, which is not in the code", found[1])
+		}
+	}
+	if checked < 100 {
+		t.Errorf("%d names were checked, want at least 100: has the page another form?", checked)
+	}
+	for _, gone := range []string{"--limit-nothing", "TestOfNothing", "muster_nothing", "cell.NothingMax", "no_records"} {
+		if ok, known := code.has(gone, flags); ok || !known {
+			t.Errorf("%s: found %v, known %v; want a name that is noticed as missing", gone, ok, known)
+		}
+	}
+}
