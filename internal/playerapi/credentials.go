@@ -52,7 +52,9 @@ func (d *Door) serveTrusted(w http.ResponseWriter, r *http.Request, to *realm, r
 		writeProblem(w, problem)
 		return
 	}
-	to.serve(w, r, x)
+	ctx, cancel := identity.Within(r.Context(), x.life) // for calls that wait
+	defer cancel()
+	to.serve(w, r.WithContext(ctx), x)
 }
 
 // serverPrefix is how the tokens of game servers begin; behind it comes the game instance.
@@ -98,7 +100,7 @@ func (d *Door) identified(r *http.Request, x *who, to *realm, role identity.Role
 	if key.Role != role && key.Role != identity.Admin && !(key.Role == identity.ReadOnly && changesNothing(r)) {
 		return refusal(flow.PermissionDenied, "access key %s has the role %s, want %s", key.ID, key.Role, role)
 	}
-	x.partner = key.ID
+	x.partner, x.life = key.ID, key.Life()
 	return nil
 }
 

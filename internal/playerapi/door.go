@@ -212,9 +212,10 @@ type who struct {
 	player  string      // of a player
 	session domain.UUID // the login session
 
-	realm    string      // that was asked
-	partner  string      // of a partner or an operator: the access key
-	instance domain.UUID // of a game server: the only game instance that it may speak for
+	realm    string          // that was asked
+	partner  string          // of a partner or an operator: the access key
+	life     context.Context // of that access key; nil for a game server, and with --dev
+	instance domain.UUID     // of a game server: the only game instance that it may speak for
 }
 
 func whoOf(ctx context.Context) *who { return ctx.Value(whoKey{}).(*who) }

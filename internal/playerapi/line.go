@@ -40,7 +40,7 @@ type line struct {
 	gone  chan struct{} // closed when the connection has ended
 	feed  feed
 
-	key      string              // access key that it was opened with; empty: none
+	life     context.Context     // of the access key that it was opened with; nil: none
 	promised *flow.SessionConfig // of which the times of heartbeats hold for this line, whatever is set later
 	code     atomic.Uint32       // how it is to be closed; 0: not
 	write    sync.Mutex          // for one frame or more
@@ -62,6 +62,9 @@ func (l *line) end(code uint16) {
 	l.code.Store(uint32(code))
 	l.wake()
 }
+
+// revokedFarewell is how long the receiver of a line has to end it after its access key was revoked.
+const revokedFarewell = 500 * time.Millisecond
 
 // linePace is for acknowledgements, of which each may be for one event.
 var linePace = frames.Pace{Burst: 10_000, PerSecond: 5_000}
@@ -123,10 +126,7 @@ func (x *feeds) open(w http.ResponseWriter, r *http.Request, by *who, subprotoco
 	}
 	l := &line{
 		feeds: x, conn: conn, wakes: make(chan struct{}, 1), gone: make(chan struct{}), feed: f,
-		promised: &x.door.settings().Sessions,
-	}
-	if !x.door.config.Dev && by.instance.IsZero() {
-		l.key = by.partner
+		promised: &x.door.settings().Sessions, life: by.life,
 	}
 	l.heard()
 	return l, true
@@ -144,6 +144,9 @@ func (l *line) heard() bool {
 
 // run tells until the connection ends, or the service stops.
 func (l *line) run(ctx context.Context) {
+	if l.life != nil {
+		defer context.AfterFunc(l.life, l.revoked)()
+	}
 	ping := time.NewTicker(l.promised.PingInterval)
 	defer ping.Stop()
 	frames, err := l.feed.hello(ctx, l.promised)
@@ -178,10 +181,6 @@ func (l *line) run(ctx context.Context) {
 		select {
 		case <-wakes:
 		case <-ping.C:
-			if l.revoked() {
-				l.close(closeUnauthenticated)
-				return
-			}
 			if !l.send(heartbeat) {
 				return
 			}
@@ -196,13 +195,15 @@ func (l *line) run(ctx context.Context) {
 	}
 }
 
-// revoked reports whether the access key is good no more.
-func (l *line) revoked() bool {
-	if l.key == "" {
-		return false
+// revoked ends the line because its access key was revoked. A receiver that does not read, or does not answer the close
+// frame, is left alone soon.
+func (l *line) revoked() {
+	l.end(closeUnauthenticated)
+	select {
+	case <-l.gone:
+	case <-time.After(revokedFarewell):
+		l.drop()
 	}
-	_, ok := l.feeds.door.config.Keys.Find(l.key)
-	return !ok
 }
 
 // always is ready.

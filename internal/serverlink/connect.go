@@ -99,6 +99,12 @@ func (s *Server) open(l *link, h *hello, found fleet.Process) {
 	if s.voidNow(l) {
 		l.drop()
 	}
+	if life := l.shown.life; life != nil {
+		l.outlive = context.AfterFunc(life, func() {
+			s.log.Info("connection ended: the access key that signed for it was revoked", "process", key, "key", l.shown.accessKey)
+			l.drop()
+		})
+	}
 	_ = p.look(func(now fleet.Process, ok bool) { // on an error the engine has stopped, and so will the link
 		if ok {
 			found = now
@@ -208,7 +214,7 @@ func (s *Server) checkSignature(h *hello, live bool) (credential, error) {
 	case key.Role != identity.Admin && key.Role != identity.Backend:
 		return credential{}, fmt.Errorf("%w: access key %s has role %s; a game server needs %s or %s", errForbidden, key.ID, key.Role, identity.Backend, identity.Admin)
 	}
-	return credential{accessKey: key.ID}, nil
+	return credential{accessKey: key.ID, life: key.Life()}, nil
 }
 
 func (s *Server) refuse(w http.ResponseWriter, status int, err error) {
@@ -270,6 +276,9 @@ func (l *link) gone(err error) {
 	l.out.Lock()
 	l.out.closed = true
 	l.out.Unlock()
+	if l.outlive != nil {
+		l.outlive()
+	}
 	p := l.process
 	s := p.server
 	s.log.Debug("game server's connection ended", "process", p.key, "err", err)

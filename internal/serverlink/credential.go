@@ -1,6 +1,8 @@
 package serverlink
 
 import (
+	"context"
+
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 )
@@ -8,10 +10,11 @@ import (
 // credential is what authorised a link: an access key that signed the connection request, or an auth token of the
 // compute.
 type credential struct {
-	accessKey    string      // id of the key; "" for a token
-	registration domain.UUID // of the compute, for a token
-	generation   uint32      // of the token; 0 for a signature
-	expires      domain.Time // of the token
+	accessKey    string          // id of the key; "" for a token
+	life         context.Context // of the key; nil for a token, and for a key that nobody knows
+	registration domain.UUID     // of the compute, for a token
+	generation   uint32          // of the token; 0 for a signature
+	expires      domain.Time     // of the token
 }
 
 // voidNow reports whether the token of a link has become void since it was checked. Events that come later than the link

@@ -19,8 +19,9 @@ type link struct {
 	process *process
 	conn    net.Conn // TCP, or TLS over it
 
-	endpoint string     // how this process reached the service
-	shown    credential // what authorised it
+	endpoint string      // how this process reached the service
+	shown    credential  // what authorised it
+	outlive  func() bool // stops waiting for the end of the access key that authorised it; nil for a token
 
 	// These are guarded by process.mu.
 	pinged       time.Time   // when the last ping left

@@ -1,6 +1,7 @@
 package sessionapi
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 
@@ -14,6 +15,7 @@ type caller struct {
 	keyID   string
 	role    identity.Role
 	address string
+	life    context.Context // of the access key; nil with --dev
 }
 
 // maker is what the core knows of the caller.
@@ -57,7 +59,7 @@ func (d *Door) identify(r *http.Request) (caller, *Problem) {
 	if !ok {
 		return caller{}, unauthorized("there is no access key with this id and secret")
 	}
-	who := caller{keyID: key.ID, role: key.Role, address: d.config.Proxies.Of(r)}
+	who := caller{keyID: key.ID, role: key.Role, address: d.config.Proxies.Of(r), life: key.Life()}
 	if key.Role != identity.Client && !d.config.Private(r) {
 		// A client key is in every copy of the game, so nothing is lost when somebody listens. Any other one is a secret.
 		return caller{}, &Problem{status: http.StatusForbidden, Name: accessDenied, Message: fmt.Sprintf(

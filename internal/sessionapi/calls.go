@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/identity"
 )
 
 // Limits bound what asynchronous calls and event streams hold in memory.
@@ -233,7 +234,9 @@ func (d *Door) serveLater(w http.ResponseWriter, n *node, r *request, in any) {
 			with.run = n.begin
 			what = &with
 		}
-		out, problem := d.run(d.ctx, what, r, in)
+		ctx, cancel := identity.Within(d.ctx, r.caller.life)
+		defer cancel()
+		out, problem := d.run(ctx, what, r, in)
 		d.calls.complete(c, out, problem)
 	})
 	w.Header().Set("Location", Prefix+"calls/"+c.id)

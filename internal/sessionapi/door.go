@@ -201,7 +201,7 @@ func (d *Door) serveAtOnce(w http.ResponseWriter, r *http.Request, n *node, req 
 	if n.waits {
 		patient(w)
 	}
-	ctx, cancel := context.WithCancel(r.Context())
+	ctx, cancel := identity.Within(r.Context(), req.caller.life)
 	defer cancel()
 	defer context.AfterFunc(d.ctx, cancel)()
 	out, problem := d.run(ctx, n, req, in)
@@ -226,6 +226,8 @@ func (d *Door) run(ctx context.Context, n *node, req *request, in any) (out any,
 	}
 	problem = spell(err)
 	switch {
+	case errors.Is(context.Cause(ctx), identity.ErrRevoked):
+		problem = unauthorized("the access key was revoked")
 	case d.ctx.Err() != nil && errors.Is(err, context.Canceled):
 		problem = &Problem{status: http.StatusServiceUnavailable, Name: unavailable, Message: "the service is stopping"}
 	case problem.status >= http.StatusInternalServerError && ctx.Err() == nil:

@@ -2,6 +2,7 @@ package sessionapi
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/connlimit"
+	"github.com/musterhq/muster/internal/identity"
 )
 
 // streamKey names an event stream: clients of one access key choose their names themselves.
@@ -99,8 +101,12 @@ func (d *Door) serveEvents(w http.ResponseWriter, r *http.Request) {
 	alive := time.NewTicker(keepAlive)
 	defer alive.Stop()
 	writer := http.NewResponseController(w)
+	ctx, cancel := identity.Within(r.Context(), who.life)
+	defer cancel()
+	// A reader that does not read must not keep the stream of a revoked key open.
+	defer context.AfterFunc(ctx, func() { _ = writer.SetWriteDeadline(time.Now()) })()
 	text := bytes.NewBufferString(":\n\n") // the reader sees at once that it is connected
-	for {
+	for ctx.Err() == nil {
 		_ = writer.SetWriteDeadline(time.Now().Add(readerPatience)) // never fails on this port
 		if _, err := w.Write(text.Bytes()); err != nil || writer.Flush() != nil {
 			return // it is gone, or does not read
@@ -114,7 +120,7 @@ func (d *Door) serveEvents(w http.ResponseWriter, r *http.Request) {
 		case <-more:
 		case <-alive.C:
 			text.WriteString(":\n\n")
-		case <-r.Context().Done():
+		case <-ctx.Done():
 			return
 		case <-d.ctx.Done():
 			return

@@ -7,6 +7,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
+	"github.com/musterhq/muster/internal/identity"
 )
 
 // The events of a ticket that is watched, by the names that the script interface has for them.
@@ -44,7 +45,7 @@ func (d *Door) startPolling(ctx context.Context, r *request, in *startPollingReq
 	if _, err := d.ticket(ctx, r, in.TicketID); err != nil {
 		return nil, err
 	}
-	watching, stop := context.WithCancel(d.ctx)
+	watching, stop := identity.Within(d.ctx, r.caller.life)
 	w := &watch{door: d, key: watchKey{streamKey{r.caller.keyID, r.client}, in.TicketID}, stop: stop, player: in.PlayerID, who: r.caller}
 	if problem := d.calls.watch(w); problem != nil {
 		stop()
