@@ -17,6 +17,7 @@ import (
 	"github.com/musterhq/muster/internal/clientaddress"
 	"github.com/musterhq/muster/internal/connlimit"
 	"github.com/musterhq/muster/internal/panics"
+	"github.com/musterhq/muster/internal/signin"
 )
 
 // pooledBytesMax keeps one large request from holding its memory for ever.
@@ -33,6 +34,9 @@ type Config struct {
 	Private func(*http.Request) bool
 	Proxies clientaddress.Proxies // for limits by address
 
+	Signins         *signin.Door // sees requests to the API
+	OperatorSignins *signin.Door // sees requests that AuthorizeLooking and its like are asked about
+
 	Panics *panics.Guard // nil: one of its own
 	Limits Limits
 }
@@ -48,7 +52,6 @@ type Handler struct {
 	limiter    *limiter
 	clients    clientRates
 	admission  admission
-	proxies    clientaddress.Proxies
 	panics     *panics.Guard
 	log        *slog.Logger
 }
@@ -65,13 +68,14 @@ func NewHandler(s *Service, c Config) *Handler {
 		c.Panics = panics.New(c.Log)
 	}
 	return &Handler{
-		service:    s,
-		verifier:   verifier{keys: c.Keys, now: c.Now, dev: c.Dev, private: c.Private},
+		service: s,
+		verifier: verifier{
+			keys: c.Keys, now: c.Now, dev: c.Dev, private: c.Private, proxies: c.Proxies, signins: c.Signins, operators: c.OperatorSignins,
+		},
 		operations: compiledOperations(),
 		limiter:    newLimiter(c.Limits, c.Now),
 		clients:    newClientRates(c.Limits, c.Now),
 		admission:  newAdmission(c.Limits),
-		proxies:    c.Proxies,
 		panics:     c.Panics,
 		log:        c.Log,
 	}
@@ -135,7 +139,7 @@ func (h *Handler) handle(w http.ResponseWriter, r *http.Request, c codec, name, 
 		discard(w, r)
 		return nil, refused
 	}
-	address := h.proxies.Of(r)
+	address := signed.address
 	arriving := body{w: w, r: r, most: op.bounds.body, pool: &h.admission, address: address}
 	defer arriving.done()
 	if refused := arriving.read(pooled); refused != nil {

@@ -24,7 +24,7 @@ func (h *Handler) authorize(r *http.Request, a access, what string) (keyID strin
 	caller, unsigned := h.verifier.verify(r, nil, "gamelift")
 	switch {
 	case unsigned != nil:
-		return "", statusOf(unsigned.ErrorCode()), unsigned
+		return "", lookingStatus(unsigned.ErrorCode()), unsigned
 	case !a.allows(caller.Role):
 		return "", http.StatusForbidden, fmt.Errorf("access key %s has the role %s, which may not %s", caller.KeyID, caller.Role, what)
 	default:
@@ -39,10 +39,18 @@ func (h *Handler) AuthorizeAdmin(r *http.Request, body []byte) (keyID string, st
 	caller, unsigned := h.verifier.verify(r, body, "gamelift")
 	switch {
 	case unsigned != nil:
-		return "", statusOf(unsigned.ErrorCode()), unsigned
+		return "", lookingStatus(unsigned.ErrorCode()), unsigned
 	case !administer.allows(caller.Role):
 		return "", http.StatusForbidden, fmt.Errorf("access key %s has the role %s, which may not change access keys; want admin", caller.KeyID, caller.Role)
 	default:
 		return caller.KeyID, http.StatusOK, nil
 	}
+}
+
+// lookingStatus is statusOf for doors that are not of AWS, where throttling has a status of its own.
+func lookingStatus(code string) int {
+	if code == codeThrottling {
+		return http.StatusTooManyRequests
+	}
+	return statusOf(code)
 }

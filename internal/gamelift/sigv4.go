@@ -14,7 +14,9 @@ import (
 
 	"github.com/aws/smithy-go"
 
+	"github.com/musterhq/muster/internal/clientaddress"
 	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/signin"
 )
 
 // skewMax is how far a client's clock may be off. SDKs set theirs right from the Date header of the refusal.
@@ -35,6 +37,9 @@ type verifier struct {
 	now     func() time.Time
 	dev     bool // any credentials will do, also none
 	private func(*http.Request) bool
+	proxies clientaddress.Proxies
+
+	signins, operators *signin.Door // which see requests to the API, and those to other doors
 }
 
 // signature is one whose header makes sense: an access key is named that works, and a time that is now. Whether it was
@@ -46,23 +51,33 @@ type signature struct {
 	proven bool // for the body whose hash the header has
 	caller Caller
 	dev    bool
+
+	door    *signin.Door
+	address string // of the client
 }
 
 // begin checks what can be checked before the body has come, so that it costs a stranger more than a header to make the
 // service take one. service is the one that the scope must name. Clients that send the hash of the body as a header, and
 // sign that, are checked whole.
-func (v *verifier) begin(r *http.Request, service string) (s signature, refused smithy.APIError) {
+func (v *verifier) begin(r *http.Request, service string) (signature, smithy.APIError) {
+	return v.beginAt(v.signins, r, service)
+}
+
+func (v *verifier) beginAt(door *signin.Door, r *http.Request, service string) (s signature, refused smithy.APIError) {
 	header := r.Header.Get("Authorization")
+	s = signature{door: door, address: v.proxies.Of(r)}
 	if v.dev {
-		return signature{caller: v.trusting(header), dev: true}, nil
+		s.caller, s.dev = v.trusting(header), true
+		return s, nil
 	}
 	if header == "" {
-		return s, commonError(codeMissingToken, "Missing Authentication Token")
+		return s, s.failed(signin.Missing, commonError(codeMissingToken, "Missing Authentication Token"))
 	}
 	a, problem := parseAuthorization(header)
 	if problem != "" {
-		return s, commonError(codeIncompleteSignature, "%s", problem)
+		return s, s.failed(signin.Malformed, commonError(codeIncompleteSignature, "%s", problem))
 	}
+	s.authorization = a
 	date := r.Header.Get("X-Amz-Date")
 	switch {
 	case date == "":
@@ -76,18 +91,21 @@ func (v *verifier) begin(r *http.Request, service string) (s signature, refused 
 	}
 	key, ok := v.keys.Find(a.keyID)
 	if !ok {
-		return s, commonError(codeUnrecognizedClient, "The security token included in the request is invalid.")
+		return s, s.failed(signin.UnknownKey, commonError(codeUnrecognizedClient, "The security token included in the request is invalid."))
 	}
 	if refused := v.checkDate(date, &a); refused != nil {
-		return s, refused
+		return s, s.failed(signin.Clock, refused)
 	}
 	if a.service != service {
 		return s, commonError(codeInvalidSignature, "Credential should be scoped to correct service: '%s'.", service)
 	}
-	s = signature{authorization: a, key: key, date: date, caller: Caller{KeyID: key.ID, Account: key.Account, Region: a.region, Role: key.Role}}
+	if slow := door.Refuse(s.address, key); slow != nil {
+		return s, slowed(slow)
+	}
+	s.key, s.date, s.caller = key, date, Caller{KeyID: key.ID, Account: key.Account, Region: a.region, Role: key.Role}
 	if claimed := r.Header.Get("X-Amz-Content-Sha256"); claimed != "" {
 		if s.proven = v.matches(r, []byte(claimed), date, key, &a); !s.proven {
-			return s, wrongSignature()
+			return s, s.failed(signin.WrongSecret, wrongSignature())
 		}
 	}
 	return s, nil
@@ -103,14 +121,25 @@ func (v *verifier) finish(r *http.Request, body []byte, s signature) (Caller, sm
 	hex.Encode(payload[:], hash[:])
 	if s.proven {
 		if claimed := r.Header.Get("X-Amz-Content-Sha256"); claimed != unsignedPayload && claimed != string(payload[:]) {
-			return Caller{}, wrongSignature()
+			return Caller{}, s.failed(signin.WrongSecret, wrongSignature())
 		}
-		return s.caller, nil
+	} else if !v.matches(r, payload[:], s.date, s.key, &s.authorization) {
+		return Caller{}, s.failed(signin.WrongSecret, wrongSignature())
 	}
-	if !v.matches(r, payload[:], s.date, s.key, &s.authorization) {
-		return Caller{}, wrongSignature()
-	}
+	s.door.Trust(s.address, s.key)
 	return s.caller, nil
+}
+
+// failed counts a failed sign-in and gives the answer: the one that says why, or that there were too many.
+func (s *signature) failed(reason signin.Reason, refused smithy.APIError) smithy.APIError {
+	if slow := s.door.Fail(signin.Failure{From: s.address, Reason: reason, KeyID: s.keyID}); slow != nil {
+		return slowed(slow)
+	}
+	return refused
+}
+
+func slowed(slow *signin.Slowed) smithy.APIError {
+	return commonError(codeThrottling, "Rate exceeded: %s", slow)
 }
 
 func wrongSignature() smithy.APIError {
@@ -118,9 +147,9 @@ func wrongSignature() smithy.APIError {
 		"Check your secret access key and signing method.")
 }
 
-// verify tells who signed a request whose body is there already.
+// verify tells, for another door than the API, who signed a request whose body is there already.
 func (v *verifier) verify(r *http.Request, body []byte, service string) (Caller, smithy.APIError) {
-	s, refused := v.begin(r, service)
+	s, refused := v.beginAt(v.operators, r, service)
 	if refused != nil {
 		return Caller{}, refused
 	}

@@ -67,7 +67,7 @@ func (h *Handler) callerIdentity(w http.ResponseWriter, r *http.Request, pooled 
 		discard(w, r)
 		return Caller{}, refused
 	}
-	arriving := body{w: w, r: r, most: stsBodyMax, pool: &h.admission, address: h.proxies.Of(r)}
+	arriving := body{w: w, r: r, most: stsBodyMax, pool: &h.admission, address: signed.address}
 	defer arriving.done()
 	if refused := arriving.read(pooled); refused != nil {
 		return Caller{}, refused

@@ -4,15 +4,18 @@
 package metrics
 
 import (
+	"errors"
 	"log/slog"
 	"net/http"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/musterhq/muster/internal/clientaddress"
 	"github.com/musterhq/muster/internal/connlimit"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/matchmaker"
+	"github.com/musterhq/muster/internal/signin"
 )
 
 // Path is where the door is.
@@ -24,6 +27,8 @@ type Config struct {
 	Dev         bool // anybody may look
 	Matchmakers func() []matchmaker.Status
 	Private     func(*http.Request) bool // reports whether nobody on the way could read a request
+	Proxies     clientaddress.Proxies
+	Signins     *signin.Door
 	Log         *slog.Logger
 }
 
@@ -46,16 +51,22 @@ func NewDoor(c Config) *Door {
 func (d *Door) Register(all ...prometheus.Collector) { d.registry.MustRegister(all...) }
 
 func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	switch status, refused := d.authorize(r); {
-	case refused == "":
+	status, refused := d.authorize(r)
+	if refused == "" {
 		d.inner.ServeHTTP(w, r)
-	case status == http.StatusUnauthorized:
-		w.Header().Set("WWW-Authenticate", `Basic realm="Muster"`)
-		fallthrough
-	default:
-		http.Error(w, refused, status)
+		return
 	}
+	switch status {
+	case http.StatusUnauthorized:
+		w.Header().Set("WWW-Authenticate", `Basic realm="Muster"`)
+	case http.StatusTooManyRequests:
+		w.Header().Set("Retry-After", retryAfter)
+	}
+	http.Error(w, refused, status)
 }
+
+// retryAfter is when one more try is worth it, in seconds: Prometheus scrapes less often.
+const retryAfter = "6"
 
 // Allows reports whether the caller may look at metrics.
 func (d *Door) Allows(r *http.Request) bool {
@@ -67,8 +78,11 @@ func (d *Door) Allows(r *http.Request) bool {
 func (d *Door) authorize(r *http.Request) (status int, refused string) {
 	if !d.config.Dev {
 		id, secret, _ := r.BasicAuth()
-		key, ok := identity.Proven(d.config.Keys, id, secret)
-		if !ok {
+		key, err := d.config.Signins.Proven(d.config.Keys, d.config.Proxies.Of(r), id, secret)
+		if slow, ok := errors.AsType[*signin.Slowed](err); ok {
+			return http.StatusTooManyRequests, slow.Error()
+		}
+		if err != nil {
 			return http.StatusUnauthorized, "Name an access key of a role other than client: its id as the user, its secret as the password."
 		}
 		if key.Role == identity.Client {

@@ -4,10 +4,12 @@ import (
 	"crypto/subtle"
 	"encoding/xml"
 	"net/http"
+	"strconv"
 
 	"github.com/google/uuid"
 
 	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/signin"
 )
 
 // ConfirmPath is where receivers confirm their subscription to a topic, by opening the URL that they were sent.
@@ -45,6 +47,11 @@ func (s *Sender) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		w.Header().Set("Content-Type", "text/xml")
 		_, _ = w.Write(body) // the receiver has gone if it fails
+		return
+	}
+	if slow := s.config.Signins.Fail(signin.Failure{From: s.config.Proxies.Of(r), Reason: signin.WrongToken}); slow != nil {
+		w.Header().Set("Retry-After", strconv.Itoa(slow.Seconds()))
+		http.Error(w, slow.Error(), http.StatusTooManyRequests)
 		return
 	}
 	http.Error(w, "topic or token are not known", http.StatusForbidden)

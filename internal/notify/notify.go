@@ -15,10 +15,12 @@ import (
 	"sync"
 	"time"
 
+	"github.com/musterhq/muster/internal/clientaddress"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/notice"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/panics"
+	"github.com/musterhq/muster/internal/signin"
 	"github.com/musterhq/muster/internal/webhook"
 )
 
@@ -32,6 +34,8 @@ type Config struct {
 	Token     func(topic, url string) string // what a receiver confirms its subscription with
 	ConfirmAt string                         // URL of ConfirmPath, as receivers reach it
 	Panics    *panics.Guard
+	Proxies   clientaddress.Proxies // for the address of a receiver that confirms
+	Signins   *signin.Door          // sees confirmations
 	Log       *slog.Logger
 	Counts    Counts // nil: nobody has counted
 

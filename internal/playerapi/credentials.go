@@ -3,6 +3,7 @@ package playerapi
 import (
 	"cmp"
 	"context"
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -11,6 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/signin"
 )
 
 func (d *Door) servePartner(w http.ResponseWriter, r *http.Request) {
@@ -75,7 +77,7 @@ func (d *Door) identified(r *http.Request, x *who, to *realm, role identity.Role
 		name, mac, _ := strings.Cut(rest, "_")
 		instance, ok := domain.ParseUUID(strings.TrimPrefix(name, "gi-"))
 		if !identity.Equal(mac, d.config.Secret.PartnerToken(name)) || !ok {
-			return refusal(flow.Unauthenticated, "the token is not one of a game server")
+			return failed(d.config.Signins.Partners, signin.Failure{From: x.address, Reason: signin.WrongToken}, refusal(flow.Unauthenticated, "the token is not one of a game server"))
 		}
 		x.partner, x.instance = name, instance
 		return nil
@@ -93,7 +95,7 @@ func (d *Door) identified(r *http.Request, x *who, to *realm, role identity.Role
 		}
 		return nil
 	}
-	key, problem := d.keyOf(r)
+	key, problem := d.keyOf(r, d.config.Signins.of(d, to), x.address)
 	if problem != nil {
 		return problem
 	}
@@ -106,22 +108,31 @@ func (d *Door) identified(r *http.Request, x *who, to *realm, role identity.Role
 
 // keyOf finds the access key of a request: one that it shows, or that its certificate stands for, which the port has checked.
 // A key that is revoked ends its certificates with it.
-func (d *Door) keyOf(r *http.Request) (identity.AccessKey, *Problem) {
+func (d *Door) keyOf(r *http.Request, door *signin.Door, from string) (identity.AccessKey, *Problem) {
 	if keyID, certified := identity.Certified(r); certified && r.Header.Get("Authorization") == "" {
 		key, ok := d.config.Keys.Find(keyID)
 		if !ok {
-			return key, refusal(flow.Unauthenticated, "there is no access key %.60q, for which the certificate stands", keyID)
+			return key, failed(door, signin.Failure{From: from, Reason: signin.Certificate, KeyID: keyID},
+				refusal(flow.Unauthenticated, "there is no access key %.60q, for which the certificate stands", keyID))
 		}
 		return key, nil
 	}
 	keyID, secret, ok := identity.Shown(r)
 	if !ok {
-		return identity.AccessKey{}, refusal(flow.Unauthenticated, "want Authorization: Bearer KEYID.SECRET, or Basic with both, or a client certificate")
+		reason := signin.Malformed
+		if r.Header.Get("Authorization") == "" {
+			reason = signin.Missing
+		}
+		return identity.AccessKey{}, failed(door, signin.Failure{From: from, Reason: reason},
+			refusal(flow.Unauthenticated, "want Authorization: Bearer KEYID.SECRET, or Basic with both, or a client certificate"))
 	}
-	key, ok := identity.Proven(d.config.Keys, keyID, secret)
+	key, err := door.Proven(d.config.Keys, from, keyID, secret)
+	slow, ok := errors.AsType[*signin.Slowed](err)
 	switch {
-	case !ok:
-		return key, refusal(flow.Unauthenticated, "there is no access key with this id and secret")
+	case ok:
+		return key, slowed(slow)
+	case err != nil:
+		return key, refusal(flow.Unauthenticated, "%s", err)
 	case !d.config.Transport.Private(r):
 		return key, refusal(flow.PermissionDenied, "access key %s was sent without TLS: whoever listens has it now", keyID)
 	}

@@ -18,7 +18,6 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
-	"github.com/musterhq/muster/internal/clientaddress"
 	"github.com/musterhq/muster/internal/connlimit"
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
@@ -56,6 +55,8 @@ type Config struct {
 	Origins   []string            // of web pages that may call as players; AnyOrigin: all
 
 	Webhooks webhook.Targets // where subscriptions may have their events posted
+
+	Signins Signins
 
 	LoginsPerAddress int    // a minute; 0: no limit
 	PublicURL        string // where players' clients reach the stream; empty: where they sent Login to
@@ -245,7 +246,7 @@ func (d *Door) servePlayer(w http.ResponseWriter, r *http.Request) {
 	if class != classLogin {
 		l, err := d.loginOf(r)
 		if err != nil {
-			writeProblem(w, d.spell(r.Context(), err, ""))
+			writeProblem(w, d.spell(r.Context(), d.refusedToken(x.address, err), ""))
 			return
 		}
 		x.player, x.session = l.Player, l.ID
@@ -324,7 +325,7 @@ func (d *Door) elsewhere(path string) string {
 }
 
 func (d *Door) stranger(r *http.Request) *who {
-	return &who{door: d, address: clientaddress.Proxies(d.config.Transport.Proxies).Of(r), host: r.Host, tls: d.config.Transport.Secure(r)}
+	return &who{door: d, address: d.proxies().Of(r), host: r.Host, tls: d.config.Transport.Secure(r)}
 }
 
 func (r *realm) serve(w http.ResponseWriter, request *http.Request, x *who) {

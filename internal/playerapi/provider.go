@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -34,7 +35,11 @@ const BackendProvider = "backend"
 
 func (d *Door) identify(ctx context.Context, body *LoginRequest) (Claim, error) {
 	if body.Provider == BackendProvider && (d.config.LoginKeys == nil || strings.HasPrefix(body.Token, ticketPrefix)) {
-		return claimOfTicket(body.Token)
+		claim, ok := claimOfTicket(body.Token)
+		if !ok {
+			return Claim{}, d.failedLogin(ctx, nil)
+		}
+		return claim, nil
 	}
 	provider, ok := d.config.Providers[body.Provider]
 	if body.Provider == BackendProvider {
@@ -46,8 +51,7 @@ func (d *Door) identify(ctx context.Context, body *LoginRequest) (Claim, error) 
 	}
 	claim, err := provider.Identify(ctx, body.Token)
 	if err != nil {
-		d.log.Info("login refused", "provider", body.Provider, "address", whoOf(ctx).address, "err", err)
-		return Claim{}, badToken()
+		return Claim{}, d.failedLogin(ctx, fmt.Errorf("provider %s: %w", body.Provider, err))
 	}
 	return claim, nil
 }
@@ -66,13 +70,13 @@ func newTicket(player string) (ticket string, hash domain.UUID) {
 	return ticket, hashOf(ticket)
 }
 
-func claimOfTicket(ticket string) (Claim, error) {
+func claimOfTicket(ticket string) (Claim, bool) {
 	_, name, ok := strings.Cut(ticket, ".")
 	player, err := base64.RawURLEncoding.DecodeString(name)
 	if !ok || err != nil || !strings.HasPrefix(ticket, ticketPrefix) {
-		return Claim{}, badToken()
+		return Claim{}, false
 	}
-	return Claim{Player: string(player), ticket: hashOf(ticket)}, nil
+	return Claim{Player: string(player), ticket: hashOf(ticket)}, true
 }
 
 // Development believes everybody: {"player_id":"…"}.

@@ -12,6 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/session"
 	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/signin"
 )
 
 // ExchangeRequest is a game server process that shows the token it connects to the service with.
@@ -230,10 +231,7 @@ func playerSessionFor(ctx context.Context, instance, player string) (i, p domain
 
 func (d *Door) exchange(ctx context.Context, _ string, body *ExchangeRequest) (*ExchangeAnswer, error) {
 	wrong := refusal(flow.Unauthenticated, "the token, the process and the game session do not belong together")
-	_, name, ok := strings.Cut(body.GameSessionID, ":gamesession/")
-	if !ok {
-		return nil, wrong
-	}
+	_, name, _ := strings.Cut(body.GameSessionID, ":gamesession/")
 	var instance domain.UUID
 	err := d.engine.Read(ctx, func(v *cell.View) error {
 		g, ok := v.GameSession(session.ID(name))
@@ -260,6 +258,9 @@ func (d *Door) exchange(ctx context.Context, _ string, body *ExchangeRequest) (*
 		}
 		return wrong
 	})
+	if err == wrong {
+		return nil, failed(d.config.Signins.Partners, signin.Failure{From: whoOf(ctx).address, Reason: signin.WrongToken}, wrong)
+	}
 	if err != nil {
 		return nil, err
 	}

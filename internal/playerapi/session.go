@@ -218,6 +218,9 @@ func (d *Door) login(ctx context.Context, by *cell.Caller, body *LoginRequest) (
 		return nil, err
 	}
 	if err := d.engine.Do(ctx, &cmd); err != nil {
+		if flow.CodeOf(err) == flow.Unauthenticated { // a ticket or token that was used meanwhile
+			return nil, d.failedLogin(ctx, err)
+		}
 		return nil, err
 	}
 	connlimit.Prove(ctx)
@@ -241,12 +244,15 @@ func (d *Door) checkTicket(ctx context.Context, cmd *cell.Login) error {
 	if cmd.Ticket.IsZero() {
 		return nil
 	}
-	return d.engine.Read(ctx, func(v *cell.View) error {
-		if !v.KnowsTicket(cmd, domain.TimeOf(d.engine.Now())) {
-			return badToken()
-		}
+	known := false
+	err := d.engine.Read(ctx, func(v *cell.View) error {
+		known = v.KnowsTicket(cmd, domain.TimeOf(d.engine.Now()))
 		return nil
 	})
+	if err == nil && !known {
+		return d.failedLogin(ctx, nil)
+	}
+	return err
 }
 
 // queueLogin lets a player in, or says when to come back. Players who are in a game go first.

@@ -46,6 +46,9 @@ func (d *Door) serveStream(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	l, err := d.loginByToken(r.Context(), streamToken(r))
+	if err != nil {
+		err = d.refusedToken(d.proxies().Of(r), err)
+	}
 	code := closeCodeOf(err)
 	if code == 0 {
 		if _, ok := d.buckets.take(classAttach, l.Player); !ok {
@@ -103,6 +106,8 @@ func closeCodeOf(err error) uint16 {
 		return closeDraining
 	case p.Code == string(flow.SessionReplaced):
 		return closeReplaced
+	case p.Code == string(flow.RateLimited):
+		return closeRate
 	}
 	return closeUnauthenticated
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/frames"
 	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/signin"
 )
 
 // IsUpgrade reports whether a request wants to become a WebSocket.
@@ -43,6 +45,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, http.StatusBadRequest, err)
 		return
 	}
+	h.from = s.config.Proxies.Of(r)
 	shown, err := s.authorise(r.Context(), &h)
 	if err != nil {
 		s.refuse(w, connectStatus(err), err)
@@ -158,7 +161,7 @@ func (s *Server) authorise(ctx context.Context, h *hello) (credential, error) {
 	case err != nil:
 		return credential{}, err
 	case !found:
-		return credential{}, fmt.Errorf("%w: compute %s is not registered in fleet %s", errForbidden, h.key.Compute, h.key.Fleet)
+		return credential{}, s.failed(h, signin.WrongToken, fmt.Errorf("%w: compute %s is not registered in fleet %s", errForbidden, h.key.Compute, h.key.Fleet))
 	case h.authorization == signedAuthorization:
 		return s.checkSignature(h, live)
 	}
@@ -184,10 +187,22 @@ func (s *Server) checkToken(h *hello, compute *fleet.Compute, cutOff bool) (cred
 		case expires > now || cutOff:
 			return credential{registration: compute.Registration, generation: generation, expires: expires}, nil
 		default:
-			return credential{}, fmt.Errorf("%w: the auth token of compute %s expired at %s", errForbidden, h.key.Compute, expires.Std())
+			return credential{}, s.failed(h, signin.Expired, fmt.Errorf("%w: the auth token of compute %s expired at %s", errForbidden, h.key.Compute, expires.Std()))
 		}
 	}
-	return credential{}, fmt.Errorf("%w: the auth token is not one of compute %s", errForbidden, h.key.Compute)
+	reason := signin.WrongToken
+	if h.authorization == "" {
+		reason = signin.Missing
+	}
+	return credential{}, s.failed(h, reason, fmt.Errorf("%w: the auth token is not one of compute %s", errForbidden, h.key.Compute))
+}
+
+// failed counts a failed sign-in and gives the error to answer with: the one that says why, or that there were too many.
+func (s *Server) failed(h *hello, reason signin.Reason, err error) error {
+	if slow := s.config.Signins.Fail(signin.Failure{From: h.from, Reason: reason, KeyID: h.signature.accessKey(), Cause: err}); slow != nil {
+		return slow
+	}
+	return err
 }
 
 func (s *Server) checkSignature(h *hello, live bool) (credential, error) {
@@ -197,21 +212,24 @@ func (s *Server) checkSignature(h *hello, live bool) (credential, error) {
 		return credential{accessKey: id}, nil
 	}
 	if !ok {
-		return credential{}, fmt.Errorf("%w: no access key %.40q", errForbidden, id)
+		return credential{}, s.failed(h, signin.UnknownKey, fmt.Errorf("%w: no access key %.40q", errForbidden, id))
+	}
+	if slow := s.config.Signins.Refuse(h.from, key); slow != nil {
+		return credential{}, slow
 	}
 	allowed := s.config.ClockSkew
 	if live {
 		allowed += signatureReturn
 	}
-	err := h.signature.check(h.key, key.Secret)
-	if err == nil {
-		// Not the engine's clock, which tests move: a signature comes from a real one.
-		err = h.signature.checkAge(time.Now(), allowed, s.config.ClockSkew)
+	if err := h.signature.check(h.key, key.Secret); err != nil {
+		return credential{}, s.failed(h, signin.WrongSecret, fmt.Errorf("%w: %w", errForbidden, err))
 	}
-	switch {
-	case err != nil:
-		return credential{}, fmt.Errorf("%w: %w", errForbidden, err)
-	case key.Role != identity.Admin && key.Role != identity.Backend:
+	// Not the engine's clock, which tests move: a signature comes from a real one.
+	if err := h.signature.checkAge(time.Now(), allowed, s.config.ClockSkew); err != nil {
+		return credential{}, s.failed(h, signin.Clock, fmt.Errorf("%w: %w", errForbidden, err))
+	}
+	s.config.Signins.Trust(h.from, key)
+	if key.Role != identity.Admin && key.Role != identity.Backend {
 		return credential{}, fmt.Errorf("%w: access key %s has role %s; a game server needs %s or %s", errForbidden, key.ID, key.Role, identity.Backend, identity.Admin)
 	}
 	return credential{accessKey: key.ID, life: key.Life()}, nil
@@ -219,6 +237,9 @@ func (s *Server) checkSignature(h *hello, live bool) (credential, error) {
 
 func (s *Server) refuse(w http.ResponseWriter, status int, err error) {
 	s.counters.refused.Add(1)
+	if slow, ok := errors.AsType[*signin.Slowed](err); ok {
+		w.Header().Set("Retry-After", strconv.Itoa(slow.Seconds()))
+	}
 	switch write, silent := s.refusals.note(s.now()); {
 	case write && silent > 0:
 		s.log.Info("game server refused", "status", status, "err", err, "refusedInSilence", silent)

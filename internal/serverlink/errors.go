@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/signin"
 )
 
 // answerStatuses says how a refusal is spelt to game servers. SDK protocol, 3.4.
@@ -38,7 +39,10 @@ func answerStatus(err error) (status int, message string) {
 // connectStatus translates an error for a connection that is not taken.
 func connectStatus(err error) int {
 	r, refused := errors.AsType[*domain.Refusal](err)
+	_, slowed := errors.AsType[*signin.Slowed](err)
 	switch {
+	case slowed:
+		return http.StatusTooManyRequests
 	case errors.Is(err, errForbidden):
 		return http.StatusForbidden
 	case !refused:

@@ -16,6 +16,8 @@ type hello struct {
 
 	authorization string // the auth token, the word SigV4, or nothing
 	signature     signature
+
+	from string // address of the client, which the query does not say
 }
 
 // processIDBytes bounds what becomes a key in memory. The SDKs allow any text; people use UUIDs.

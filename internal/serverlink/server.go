@@ -8,12 +8,14 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/musterhq/muster/internal/clientaddress"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/frames"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/panics"
+	"github.com/musterhq/muster/internal/signin"
 )
 
 // Config is what the door needs.
@@ -35,6 +37,9 @@ type Config struct {
 
 	// ClockSkew is how far the clock of a game server that signs may be off. 0: DefaultClockSkew.
 	ClockSkew time.Duration
+
+	Proxies clientaddress.Proxies // for the address of a game server
+	Signins *signin.Door          // sees connections
 
 	Rates   Rates   // zero: DefaultRates
 	Periods Periods // zero: DefaultPeriods

@@ -46,6 +46,9 @@ func (x *Service) openPlayerFlow(doors *router) error {
 	x.players = playerapi.NewDoor(playerapi.Config{
 		Hooks: x.hooks, Webhooks: targets, Transport: x.transport, Origins: s.Origins(),
 		Engine: x.engine, Secret: x.keys.CellSecret(), Keys: x.keys, Providers: providers, LoginKeys: keys, Dev: s.Dev,
+		Signins: playerapi.Signins{
+			Players: x.signins.Door("players"), Partners: x.signins.Door("partners"), Operators: x.signins.Door("player_operators"),
+		},
 		LoginsPerAddress: s.PlayerLoginsPerAddress,
 		PublicURL:        s.PublicURL, Panics: x.panics, Log: x.log,
 	})

@@ -41,6 +41,7 @@ import (
 	"github.com/musterhq/muster/internal/serverlink"
 	"github.com/musterhq/muster/internal/sessionapi"
 	"github.com/musterhq/muster/internal/settings"
+	"github.com/musterhq/muster/internal/signin"
 )
 
 // drain is how long requests that are under way may take when the service stops.
@@ -64,6 +65,7 @@ type Service struct {
 	players *playerapi.Door    // nil without player flow
 	watch   *playerwatch.Watch // nil without player flow
 	metrics *metrics.Door
+	signins *signin.Watch
 	hooks   *playerhooks.Hooks // nil without any
 	limits  *connlimit.Limiter // of all ports
 	room    *room
@@ -110,6 +112,7 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	}
 	x := &Service{
 		settings: s, log: log, panics: panics.New(log), clock: o.Clock, served: make(chan error, 1),
+		signins:   signin.New(signin.Config{CountOnly: s.Dev, Log: log}),
 		transport: edge.Transport{Proxies: s.Proxies(), BehindTLS: s.BehindTLS()},
 	}
 	defer func() {
@@ -165,7 +168,7 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	x.stopLinks = stopLinks
 	x.link = serverlink.New(links, serverlink.Config{
 		Engine: x.engine, Secret: secret, Keys: keys, AnyKey: s.Dev, Endpoint: s.PublicURL, Links: &x.links,
-		ClockSkew: s.ServerClockSkew, Panics: x.panics, Log: log,
+		ClockSkew: s.ServerClockSkew, Proxies: s.Proxies(), Signins: x.signins.Door("game_servers"), Panics: x.panics, Log: log,
 	})
 	api.Log = log
 	rates, err := gamelift.LimitsNamed(s.Limits)
@@ -176,12 +179,14 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	rates.Clients = gamelift.ClientRates{PerKey: s.ClientKeyRate, PerAddress: s.ClientAddressRate}
 	handler := gamelift.NewHandler(api, gamelift.Config{
 		Keys: keys, Dev: s.Dev, Panics: x.panics, Log: log, Private: x.transport.Private, Limits: rates, Proxies: s.Proxies(),
+		Signins: x.signins.Door("api"), OperatorSignins: x.signins.Door("operator"),
 	})
 	doors.api = handler
 	x.matches = matchmaker.Start(matchmaker.Config{Engine: x.engine, Log: log, PassEvery: s.MatchEvery, Virtual: x.clock != nil})
 	x.engine.Attend(x.matches)
-	x.metrics = metrics.NewDoor(metrics.Config{Keys: keys, Dev: s.Dev, Private: x.transport.Private, Matchmakers: x.matches.Status, Log: log})
-	x.metrics.Register(handler, keys, x.panics.Collector(), x.limits, metrics.Records(x.engine))
+	x.metrics = metrics.NewDoor(metrics.Config{Keys: keys, Dev: s.Dev, Private: x.transport.Private, Matchmakers: x.matches.Status, Log: log,
+		Proxies: s.Proxies(), Signins: x.signins.Door("metrics")})
+	x.metrics.Register(handler, keys, x.panics.Collector(), x.limits, x.signins, metrics.Records(x.engine))
 	doors.metrics = x.metrics
 	doors.operator = operator.NewDoor(operator.Config{Engine: x.engine, Authorize: handler.AuthorizeLooking, Operate: handler.AuthorizeOperating,
 		AuthorizeAdmin: handler.AuthorizeAdmin, Keys: keys, Private: x.transport.Private, Searches: x.matches, Log: log})
@@ -189,11 +194,12 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 		Counts: x.ruleCounts, Panics: x.panics,
 		Engine: x.engine, Bus: s.NotifyEvents, Topics: s.Topics(), Log: log, ConfirmAt: confirmURL(x.publicURL),
 		Key: secret.WebhookKey, Token: secret.SubscriptionToken,
+		Proxies: s.Proxies(), Signins: x.signins.Door("webhook_confirmations"),
 	})
 	doors.notify = x.notify
 	x.scripts = sessionapi.NewDoor(sessionapi.Config{
 		Engine: x.engine, Keys: keys, Dev: s.Dev, Working: s.LimitWorkingRequests, Panics: x.panics, Log: log,
-		Proxies: s.Proxies(), Rate: handler.AllowClient,
+		Proxies: s.Proxies(), Signins: x.signins.Door("scripts"), Rate: handler.AllowClient,
 		Private: x.transport.Private,
 	})
 	x.metrics.Register(x.scripts)

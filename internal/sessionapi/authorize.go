@@ -2,12 +2,14 @@ package sessionapi
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 
 	"github.com/musterhq/muster/internal/connlimit"
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/signin"
 )
 
 // caller is who asks.
@@ -52,14 +54,19 @@ func (d *Door) identify(r *http.Request) (caller, *Problem) {
 		}
 		return who, nil
 	}
+	from := d.config.Proxies.Of(r)
 	if problem != nil {
+		d.config.Signins.Fail(signin.Failure{From: from, Reason: unreadable(r)})
 		return caller{}, problem
 	}
-	key, ok := identity.Proven(d.config.Keys, id, secret)
-	if !ok {
-		return caller{}, unauthorized("there is no access key with this id and secret")
+	key, err := d.config.Signins.Proven(d.config.Keys, from, id, secret)
+	if slow, ok := errors.AsType[*signin.Slowed](err); ok {
+		return caller{}, &Problem{status: http.StatusTooManyRequests, retry: slow.Seconds(), Name: tooManySignIns, Message: slow.Error()}
 	}
-	who := caller{keyID: key.ID, role: key.Role, address: d.config.Proxies.Of(r), life: key.Life()}
+	if err != nil {
+		return caller{}, unauthorized(err.Error())
+	}
+	who := caller{keyID: key.ID, role: key.Role, address: from, life: key.Life()}
 	if key.Role != identity.Client && !d.config.Private(r) {
 		// A client key is in every copy of the game, so nothing is lost when somebody listens. Any other one is a secret.
 		return caller{}, &Problem{status: http.StatusForbidden, Name: accessDenied, Message: fmt.Sprintf(
@@ -85,6 +92,13 @@ func credentials(r *http.Request) (id, secret string, problem *Problem) {
 		return "", "", unauthorized("the Authorization header is malformed; want Bearer KEYID.SECRET, or Basic with both")
 	}
 	return id, secret, nil
+}
+
+func unreadable(r *http.Request) signin.Reason {
+	if r.Header.Get("Authorization") == "" {
+		return signin.Missing
+	}
+	return signin.Malformed
 }
 
 func unauthorized(message string) *Problem {

@@ -17,6 +17,7 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/panics"
+	"github.com/musterhq/muster/internal/signin"
 )
 
 // Prefix is where every path of this door begins.
@@ -30,6 +31,7 @@ type Config struct {
 
 	// Private reports whether nobody on the way could read a request.
 	Private func(*http.Request) bool
+	Signins *signin.Door
 
 	Proxies clientaddress.Proxies            // for limits by address
 	Rate    func(keyID, address string) bool // of requests with keys of the role client; nil: not limited

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"unicode/utf8"
 
 	"github.com/musterhq/muster/internal/domain"
@@ -15,6 +16,7 @@ import (
 // Expected are there when something in the request is wrong.
 type Problem struct {
 	status int
+	retry  int // seconds after which to try again; 0: the default
 
 	Name     string `json:"name"`
 	Message  string `json:"message"`
@@ -36,6 +38,7 @@ const (
 	internalError  = "InternalError"
 	unavailable    = "Unavailable"
 	overloaded     = "Overloaded"
+	tooManySignIns = "TooManyFailedSignIns"
 )
 
 // refusals is the only place that knows how this door spells a refusal of the core. An entry for each reason.
@@ -137,7 +140,7 @@ func refuse(w http.ResponseWriter, p *Problem) {
 		w.Header().Add("WWW-Authenticate", `Bearer realm="muster"`)
 		w.Header().Add("WWW-Authenticate", `Basic realm="muster"`)
 	case http.StatusTooManyRequests:
-		w.Header().Set("Retry-After", "1")
+		w.Header().Set("Retry-After", strconv.Itoa(max(p.retry, 1)))
 	}
 	answer(w, p.status, failure{p})
 }

@@ -1,0 +1,107 @@
+package signin
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Reason is why a sign-in failed.
+type Reason uint8
+
+// The reasons.
+const (
+	Missing     Reason = iota // no credentials
+	Malformed                 // credentials that cannot be read
+	Clock                     // a signature of another time than now
+	Expired                   // a token that was good once
+	UnknownKey                // no access key of this id works
+	WrongSecret               // an access key that works, with a wrong secret or signature
+	WrongToken                // a token, ticket or login that is not good
+	Certificate               // a certificate for an access key that does not work
+
+	reasons
+)
+
+var reasonNames = [reasons]string{"missing", "malformed", "clock", "expired", "unknown_key", "wrong_secret", "wrong_token", "certificate"}
+
+func (r Reason) String() string { return reasonNames[r] }
+
+// charged reports whether a failure counts against the budgets. Others tell nothing about a secret, and happen to honest
+// clients again and again: one that asks without credentials first, or whose clock is wrong.
+func (r Reason) charged() bool { return r >= UnknownKey }
+
+type counter = atomic.Uint64
+
+// Lines of the log for one reason at one door. The rest is counted only.
+const (
+	linesMax    = 5
+	linesWithin = time.Minute
+)
+
+// reasonCount counts the failures of one reason at one door.
+type reasonCount struct {
+	n counter
+
+	mu     sync.Mutex
+	until  int64 // when lines are counted anew, in nanoseconds since the start
+	lines  int
+	silent uint64 // failures since the last line
+}
+
+// note reports whether the log tells of a failure, and how many it left out before.
+func (c *reasonCount) note(now int64) (write bool, silent uint64) {
+	c.n.Add(1)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if now >= c.until {
+		c.until, c.lines = now+int64(linesWithin), 0
+	}
+	if c.lines == linesMax {
+		c.silent++
+		return false, 0
+	}
+	silent, c.silent = c.silent, 0
+	c.lines++
+	return true, silent
+}
+
+func (d *Door) count(f *Failure, now int64) {
+	write, silent := d.failed[f.Reason].note(now)
+	if !write {
+		return
+	}
+	attrs := []any{"door", d.name, "reason", f.Reason.String(), "from", f.From}
+	if f.KeyID != "" {
+		attrs = append(attrs, "key", loggedKey(f.KeyID))
+	}
+	if f.Cause != nil {
+		attrs = append(attrs, "err", f.Cause)
+	}
+	if silent > 0 {
+		attrs = append(attrs, "failedInSilence", silent)
+	}
+	level := slog.LevelInfo
+	if f.Reason.charged() {
+		level = slog.LevelWarn
+	}
+	d.watch.config.Log.Log(context.Background(), level, "sign-in failed", attrs...)
+}
+
+// keyIDMax is the length of the longest access key id that the log shows, in bytes.
+const keyIDMax = 32
+
+// loggedKey is a key id as the log has it. What cannot be one of ours or AWS's may be a secret in the wrong place.
+func loggedKey(id string) string {
+	if len(id) > keyIDMax {
+		return "(not an id)"
+	}
+	for i := range len(id) {
+		if c := id[i]; (c < 'A' || c > 'Z') && (c < '0' || c > '9') {
+			return "(not an id)"
+		}
+	}
+	return id
+}

@@ -1,0 +1,263 @@
+// Package signin counts failed sign-ins at every door, logs them within limits, and slows clients that keep failing.
+//
+// Slowing means to answer with the door's throttling error; no connection is held open. It must not let a stranger lock out
+// the owner of an access key, so there is no limit on a key alone:
+//
+//   - An address that has signed in with a key is trusted for that key. Its credentials are always verified.
+//   - For any other address, attempts with a key count against the pair of key and address. A stranger elsewhere uses up a
+//     budget that the owner does not share.
+//   - Where both share an address on which the owner has not signed in yet, a part of the attempts beyond the budget is
+//     verified all the same, so the owner's retries get through.
+//   - Credentials other than access keys are always verified; only the answer to a failure is slowed.
+//
+// All memory is allocated at the start. Names are kept as keyed 64-bit hashes in sets of eight, of which the least useful
+// one makes room, so two names never share a budget, and nobody can choose whose entry goes.
+package signin
+
+import (
+	"fmt"
+	"hash/maphash"
+	"log/slog"
+	"math/bits"
+	"math/rand/v2"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/musterhq/muster/internal/identity"
+)
+
+// Budgets of failed sign-ins. A burst is what may fail at once; after that, one more may fail in each period.
+const (
+	pairBurst  = 10 // failures of one access key at one address
+	pairPeriod = 6 * time.Second
+
+	addressBurst  = 100 // failures of all credentials at one address: an IPv4 address, or a /64 of IPv6
+	addressPeriod = time.Second
+
+	// playersPart is the part of a failure that one of a player's counts: thousands of players may share an address.
+	playersPart = 10
+
+	// verifiedPart is the part of the attempts beyond the budget, one in so many, that is verified all the same. It bounds
+	// how often the owner of a key has to try from an address where a stranger keeps failing with the same key.
+	verifiedPart = 16
+)
+
+// Config is what a Watch needs.
+type Config struct {
+	// CountOnly turns slowing off: for development mode, where any credentials are accepted.
+	CountOnly bool
+	Now       func() time.Time // nil: time.Now
+	Log       *slog.Logger     // nil: none
+}
+
+// Watch sees the sign-ins at all doors.
+type Watch struct {
+	config  Config
+	started time.Time
+	seed    maphash.Seed
+	doors   []*Door
+
+	pairs     *budgets // access key and address
+	addresses *budgets
+
+	// Pairs that have signed in. A key of the role client is in every copy of a game, so pairs with one are kept apart: they
+	// cannot push out those of other keys.
+	trusted, trustedClients trusts
+}
+
+// New makes a Watch.
+func New(c Config) *Watch {
+	if c.Now == nil {
+		c.Now = time.Now
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Watch{
+		config: c, started: c.Now(), seed: maphash.MakeSeed(),
+		pairs:     newBudgets("pairs", pairBurst, pairPeriod),
+		addresses: newBudgets("addresses", addressBurst, addressPeriod),
+	}
+}
+
+// Door makes the Door of a name, which is its label in metrics. All are made before the first of them is used. Of a nil Watch
+// it is nil, which sees nothing and slows nobody.
+func (w *Watch) Door(name string) *Door {
+	if w == nil {
+		return nil
+	}
+	d := &Door{watch: w, name: name}
+	w.doors = append(w.doors, d)
+	return d
+}
+
+// now is in nanoseconds since the start.
+func (w *Watch) now() int64 { return w.config.Now().Sub(w.started).Nanoseconds() }
+
+func (w *Watch) address(from string) uint64 { return maphash.String(w.seed, from) }
+
+func (w *Watch) pair(from, keyID string) uint64 {
+	return bits.RotateLeft64(maphash.String(w.seed, from), 32) ^ maphash.String(w.seed, keyID)
+}
+
+func (w *Watch) trust(key identity.AccessKey) *trusts {
+	if key.Role == identity.Client {
+		return &w.trustedClients
+	}
+	return &w.trusted
+}
+
+// Slowed is the error of an attempt that is refused because others failed before it.
+type Slowed struct {
+	Wait time.Duration // until a failure counts as one within the budget again
+}
+
+func (s *Slowed) Error() string {
+	return fmt.Sprintf("too many failed sign-ins from this address; check the credentials, and try again in %d s", s.Seconds())
+}
+
+// Seconds is how long to wait, in whole seconds, as a Retry-After header has it.
+func (s *Slowed) Seconds() int { return int((s.Wait + time.Second - 1) / time.Second) }
+
+func slowedFor(ns int64) *Slowed {
+	if ns <= 0 {
+		return nil
+	}
+	return &Slowed{time.Duration(ns)}
+}
+
+// Door sees the sign-ins at one door.
+type Door struct {
+	watch  *Watch
+	name   string
+	failed [reasons]reasonCount
+	slowed counter
+}
+
+// Refuse is asked before the secret of an access key is checked. It returns nil when it is to be checked. While no access key
+// has failed anywhere it costs one atomic load.
+func (d *Door) Refuse(from string, key identity.AccessKey) *Slowed {
+	if d == nil || d.watch.config.CountOnly || !d.watch.pairs.used.Load() {
+		return nil
+	}
+	w := d.watch
+	pair, now := w.pair(from, key.ID), w.now()
+	if w.trust(key).has(pair, now) {
+		return nil
+	}
+	failedBefore, over := w.pairs.look(pair, now)
+	if !failedBefore {
+		return nil // nothing but the address may stand against it, and that may be the fault of others
+	}
+	_, overAddress := w.addresses.look(w.address(from), now)
+	slow := slowedFor(max(over, overAddress))
+	if slow == nil || rand.Uint32N(verifiedPart) == 0 {
+		return nil
+	}
+	d.slowed.Add(1)
+	return slow
+}
+
+// Trust is told of each sign-in with an access key that succeeded.
+func (d *Door) Trust(from string, key identity.AccessKey) {
+	if d == nil || d.watch.config.CountOnly {
+		return
+	}
+	w := d.watch
+	w.trust(key).add(w.pair(from, key.ID), w.now())
+}
+
+// Failure is a sign-in that failed.
+type Failure struct {
+	From   string // address of the client
+	Reason Reason
+	KeyID  string // as the client named it
+	Player bool   // a player's, not a program's of the studio
+	Cause  error  // for the log; may be nil
+}
+
+// Fail counts and logs a failure. It returns nil when the client is told why it failed, and otherwise the error to answer
+// with instead.
+func (d *Door) Fail(f Failure) *Slowed {
+	if d == nil {
+		return nil
+	}
+	w := d.watch
+	now := w.now()
+	d.count(&f, now)
+	if w.config.CountOnly || !f.Reason.charged() {
+		return nil
+	}
+	part := int64(1)
+	if f.Player {
+		part = playersPart
+	}
+	over := w.addresses.charge(w.address(f.From), now, part)
+	if f.Reason == WrongSecret {
+		over = max(over, w.pairs.charge(w.pair(f.From, f.KeyID), now, part))
+	}
+	slow := slowedFor(over)
+	if slow != nil {
+		d.slowed.Add(1)
+	}
+	return slow
+}
+
+// ErrWrong is the error of an access key that does not exist or has another secret.
+var ErrWrong = fmt.Errorf("there is no access key with this id and secret")
+
+// Proven finds the access key that a client shows together with its secret. The error is ErrWrong or a *Slowed.
+func (d *Door) Proven(keys identity.Finder, from, id, secret string) (identity.AccessKey, error) {
+	key, known := keys.Find(id)
+	if known {
+		if slow := d.Refuse(from, key); slow != nil {
+			return identity.AccessKey{}, slow
+		}
+	}
+	proven, ok := identity.Proven(keys, id, secret)
+	if ok {
+		d.Trust(from, proven)
+		return proven, nil
+	}
+	f := Failure{From: from, Reason: UnknownKey, KeyID: id}
+	switch {
+	case known:
+		f.Reason = WrongSecret
+	case id == "" && secret == "":
+		f.Reason = Missing
+	}
+	if slow := d.Fail(f); slow != nil {
+		return identity.AccessKey{}, slow
+	}
+	return identity.AccessKey{}, ErrWrong
+}
+
+var (
+	failedDesc  = prometheus.NewDesc("muster_failed_signins_total", "Requests whose credentials were missing or wrong.", []string{"door", "reason"}, nil)
+	slowedDesc  = prometheus.NewDesc("muster_slowed_signins_total", "Sign-ins answered with a throttling error because others from the same address had failed.", []string{"door"}, nil)
+	evictedDesc = prometheus.NewDesc("muster_signin_budgets_evicted_total", "Budgets of failed sign-ins in use that made room for others.", []string{"table"}, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (w *Watch) Describe(to chan<- *prometheus.Desc) {
+	to <- failedDesc
+	to <- slowedDesc
+	to <- evictedDesc
+}
+
+// Collect implements prometheus.Collector.
+func (w *Watch) Collect(to chan<- prometheus.Metric) {
+	counted := func(desc *prometheus.Desc, n uint64, labels ...string) {
+		to <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(n), labels...)
+	}
+	for _, d := range w.doors {
+		for r := range reasons {
+			counted(failedDesc, d.failed[r].n.Load(), d.name, r.String())
+		}
+		counted(slowedDesc, d.slowed.Load(), d.name)
+	}
+	for _, b := range []*budgets{w.pairs, w.addresses} {
+		counted(evictedDesc, b.evictions(), b.name)
+	}
+}
