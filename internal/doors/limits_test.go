@@ -50,7 +50,7 @@ func (d *declared) add(file *ast.File, test bool) {
 	ast.Inspect(file, func(n ast.Node) bool {
 		switch x := n.(type) {
 		case *ast.FuncDecl:
-			d.names[x.Name.Name] = d.names[x.Name.Name] || test && strings.HasPrefix(x.Name.Name, "Test")
+			d.names[x.Name.Name] = d.names[x.Name.Name] || test && (strings.HasPrefix(x.Name.Name, "Test") || strings.HasPrefix(x.Name.Name, "Fuzz"))
 		case *ast.ValueSpec:
 			d.addNames(file, x.Names, test)
 		case *ast.Field:
@@ -122,5 +122,37 @@ func TestLimitsPage(t *testing.T) {
 		if ok, known := code.has(gone, flags); ok || !known {
 			t.Errorf("%s: found %v, known %v; want a name that is noticed as missing", gone, ok, known)
 		}
+	}
+}
+
+// TestThreatModel: every test that the threat model names is there, and every promise names at least one test.
+func TestThreatModel(t *testing.T) {
+	root := filepath.Join("..", "..")
+	page, err := os.ReadFile(filepath.Join(root, "docs", "security", "threat-model.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, promises, ok := strings.Cut(string(page), "\n## Promises\n")
+	if !ok {
+		t.Fatal("the threat model has no section of promises")
+	}
+	code, rows := declarations(t, root), 0
+	for row := range strings.Lines(strings.Split(promises, "\n## ")[0]) {
+		if !strings.HasPrefix(row, "| ") || strings.HasPrefix(row, "| promise") || strings.HasPrefix(row, "| ---") {
+			continue
+		}
+		rows++
+		tests := regexp.MustCompile("`((?:Test|Fuzz)[A-Z]\\w*)`").FindAllStringSubmatch(row, -1)
+		if len(tests) == 0 {
+			t.Errorf("a promise names no test: %s", row)
+		}
+		for _, test := range tests {
+			if !code.names[test[1]] {
+				t.Errorf("the threat model names %s, which is not in the code", test[1])
+			}
+		}
+	}
+	if rows < 20 {
+		t.Errorf("%d promises were checked, want at least 20: has the page another form?", rows)
 	}
 }
