@@ -73,14 +73,15 @@ func TestOperatorsReadWhatHappened(t *testing.T) {
 	}
 	server.untilEvent("start", 1)
 	server.must("activate")
-	instance := ""
+	instance, seats := "", map[string]string{}
 	for _, player := range all {
 		details := player.until("OnHostConnectionDetailsReceived")
 		instance = details.text("data", "game_instance_id")
-		server.must("accept", details.text("data", "player_session_id"))
+		seats[player.name] = details.text("data", "player_session_id")
+		server.must("accept", seats[player.name])
 		player.hears("OnGameMembershipChanged", "new", "ACTIVE")
 	}
-	server.must("remove", bob.snapshot().text("game_instance", "host", "player_session_id"))
+	server.must("remove", seats[bob.name])
 	bob.hears("OnGameMembershipChanged", "new", "DISCONNECTED")
 	wantAll(t, p.explain(t, "player", "bob"), "IN_GAME", "ACTIVE, DISCONNECTED", "reconnectWindow", "the player's seat is given up", "MatchCommitted", "JoinParty")
 	wantAll(t, p.explain(t, "game-instance", instance), "ann, ACTIVE", "bob, DISCONNECTED", "absoluteTimeout")

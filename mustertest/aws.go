@@ -26,7 +26,7 @@ const (
 // testActor creates keys in the process of the service.
 var testActor = access.Actor{Principal: "mustertest", Door: "process"}
 
-// Credentials makes an access key of a role.
+// Credentials makes a new access key of a role.
 func (s *Server) Credentials(role string) aws.Credentials {
 	s.t.Helper()
 	parsed, err := identity.ParseRole(role)
@@ -41,10 +41,18 @@ func (s *Server) Credentials(role string) aws.Credentials {
 }
 
 // AWSConfig configures clients of the AWS SDK for Go. They may do what the role may, also where the service takes any
-// credentials.
+// credentials. All configurations of a role share one access key, as the copies of a game share the client key that ships with
+// it: a client key does not see the seats that another one took.
 func (s *Server) AWSConfig(role string) aws.Config {
 	s.t.Helper()
-	c := s.Credentials(role)
+	c, made := s.keys[role]
+	if !made {
+		if s.keys == nil {
+			s.keys = map[string]aws.Credentials{}
+		}
+		c = s.Credentials(role)
+		s.keys[role] = c
+	}
 	return aws.Config{
 		Region: Region, BaseEndpoint: aws.String(s.Endpoint()),
 		Credentials: credentials.NewStaticCredentialsProvider(c.AccessKeyID, c.SecretAccessKey, ""),

@@ -34,6 +34,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+
 	"github.com/musterhq/muster/internal/domain/access"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/engine"
@@ -52,6 +54,7 @@ type Server struct {
 	running *service.Service
 	fleets  int
 	servers []*GameServer
+	keys    map[string]aws.Credentials // by role; what AWSConfig uses
 }
 
 // Start starts a Muster and stops it when the test ends. Without options it takes any credentials, as `muster serve --dev`
