@@ -277,6 +277,28 @@ func TestWhyAProcessGetsNoGameSession(t *testing.T) {
 	look("it said so itself")
 }
 
+// An ended process has no connection to speak of, even if its socket is still open; a process id that is used again is counted.
+func TestLivesOfAProcess(t *testing.T) {
+	o := newOffice(t)
+	key := o.ready("s1")
+	if x := o.explain("process/s1"); x.known("connection") != "open" || x.known("life") != "" {
+		t.Errorf("first life: got %+v", x.Facts)
+	}
+	o.do(&cell.EndProcess{Process: key, Request: 99})
+	if x := o.explain("process/s1"); x.Status != "ENDED" || x.known("connection") != "" {
+		t.Errorf("ended: got %s, %+v", x.Status, x.Facts)
+	}
+	o.do(&cell.ActivateProcess{Process: key, Link: o.links, Port: 7777, Request: 100})
+	if x := o.explain("process/s1"); x.known("life") != "the 2nd under this id" || x.known("connection") != "open" {
+		t.Errorf("second life: got %+v", x.Facts)
+	}
+	for n, want := range map[uint32]string{1: "1st", 2: "2nd", 3: "3rd", 4: "4th", 11: "11th", 12: "12th", 13: "13th", 21: "21st", 102: "102nd", 111: "111th"} {
+		if got := ordinal(n); got != want {
+			t.Errorf("ordinal(%d) = %s, want %s", n, got, want)
+		}
+	}
+}
+
 func TestWhatIsNotThere(t *testing.T) {
 	o := newOffice(t)
 	for path, status := range map[string]int{

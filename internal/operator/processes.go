@@ -35,9 +35,11 @@ func (d *Door) explainProcess(ctx context.Context, id string) (*Explanation, err
 		x.fact("port", fmt.Sprint(p.Port))
 	}
 	x.fact("health", p.Health.String())
-	x.fact("connection", linkInWords(p.Linked))
+	if p.State != fleet.Ended { // the socket of an ended process says nothing about it
+		x.fact("connection", linkInWords(p.Linked))
+	}
 	if p.Life > 1 {
-		x.fact("life", fmt.Sprintf("the %dth under this id", p.Life))
+		x.fact("life", fmt.Sprintf("the %s under this id", ordinal(p.Life)))
 	}
 	x.fact("game session", p.Game)
 	var game session.GameSession
@@ -164,6 +166,22 @@ func (d *Door) processEvents(ctx context.Context, x *Explanation, key fleet.Key,
 			before = page[i].No
 		}
 	}
+}
+
+// ordinal is 1st, 2nd, 3rd, 4th, 11th, 21st and so on.
+func ordinal(n uint32) string {
+	suffix := "th"
+	if tens := n / 10 % 10; tens != 1 {
+		switch n % 10 {
+		case 1:
+			suffix = "st"
+		case 2:
+			suffix = "nd"
+		case 3:
+			suffix = "rd"
+		}
+	}
+	return fmt.Sprint(n) + suffix
 }
 
 func linkInWords(linked bool) string {
