@@ -12,7 +12,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
+
 	"github.com/musterhq/muster/internal/linkclient"
+	"github.com/musterhq/muster/mustertest"
 )
 
 // The answer to an AcceptPlayerSession is lost between its commit and the network, the service is killed, and the
@@ -223,19 +225,24 @@ func TestReservationOutlivesAnOutage(t *testing.T) {
 // A token's life does not stop with the service.
 func TestTokenThatExpiredDuringAnOutage(t *testing.T) {
 	t.Parallel()
-	p := startService(t, "--virtual-clock", "--token-lifetime", "1s").prepare()
-	p.kill()
-	time.Sleep(2 * time.Second) // its life passes while nobody is there
-	p.start()
-	_, err := linkclient.Dial(t.Context(), linkclient.Options{URL: p.ws(), Process: "process-1", Compute: p.compute, Fleet: p.fleet, Token: p.token})
-	if refused, ok := errors.AsType[*linkclient.RefusedError](err); !ok || refused.Status != 403 {
-		t.Errorf("an expired token: got %v, want 403", err)
+	srv := mustertest.Start(t)
+	fleet := srv.NewFleet()
+	dial := func(p mustertest.ServerParameters) error {
+		server, err := linkclient.Dial(t.Context(), linkclient.Options{
+			URL: p.WebSocketURL, Process: p.ProcessID, Compute: p.HostID, Fleet: p.FleetID, Token: p.AuthToken})
+		if err == nil {
+			server.Drop()
+		}
+		return err
 	}
-	fresh, err := p.api().GetComputeAuthToken(t.Context(), &gamelift.GetComputeAuthTokenInput{FleetId: &p.fleet, ComputeName: &p.compute})
-	must(t, err)
-	if p.token = *fresh.AuthToken; p.token != "" {
-		p.dial("process-1", "")
+	short, long := fleet.ServerParameters(), fleet.ServerParameters()
+	srv.RestartAfter(3*time.Hour - time.Second)
+	must(t, dial(short))
+	srv.RestartAfter(time.Second)
+	if refused, ok := errors.AsType[*linkclient.RefusedError](dial(long)); !ok || refused.Status != 403 {
+		t.Errorf("an expired token: got %v, want 403", refused)
 	}
+	must(t, dial(fleet.ServerParameters()))
 }
 
 // A game server that stays away after the restart has its whole grace, then its session ends.

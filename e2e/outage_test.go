@@ -102,8 +102,8 @@ func (h *hosted) untilOver() {
 		must(h.T, err)
 		return s.Status == gameclient.SessionTerminated
 	})
-	if took := h.Now().Sub(began); took < 75*time.Second { // the grace for lost connections
-		h.Errorf("given up after %v, want 75 s or more", took)
+	if took := h.Now().Sub(began); took < 100*time.Second { // the grace for lost connections
+		h.Errorf("given up after %v, want 100 s or more", took)
 	}
 }
 

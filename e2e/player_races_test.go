@@ -131,7 +131,7 @@ func raceServerDies(t *testing.T, p *place) {
 	})
 	p.advance(60 * time.Second) // his window is over, but nobody is thrown out while it is not known
 	bob.stands("IN_GAME", "DISCONNECTED")
-	p.advance(30 * time.Second)
+	p.advance(40 * time.Second) // the grace for lost connections is over
 	for _, player := range all {
 		player.hears("OnRemovedFromGame", "reason", "HOST_LOST")
 		player.stands("IDLE", "")

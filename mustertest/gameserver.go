@@ -221,7 +221,7 @@ func (g *GameServer) End() error {
 }
 
 // Kill ends the server process without a word, as a crash does. The service gives it up when the grace for lost
-// connections is over (75 s).
+// connections is over (100 s).
 func (g *GameServer) Kill() {
 	g.mu.Lock()
 	g.over = true

@@ -164,7 +164,7 @@ func TestCrashedServerIsGivenUp(t *testing.T) {
 	first.GameSession()
 	seat := s.join(game, "ann")
 	first.Kill()
-	s.srv.Advance(75*time.Second - time.Millisecond)
+	s.srv.Advance(100*time.Second - time.Millisecond)
 	s.wantGame(game, types.GameSessionStatusActive)
 	s.wantPlayer(seat, types.PlayerSessionStatusTimedout)
 	s.srv.Advance(time.Millisecond)

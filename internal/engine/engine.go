@@ -219,7 +219,7 @@ func (e *Engine) Do(ctx context.Context, cmd cell.Command) error {
 // life. These are small, and are taken as long as they can be written.
 func hasHappened(cmd cell.Command) bool {
 	switch cmd.(type) {
-	case *cell.Resume, *cell.ConnectProcess, *cell.LoseLink, *cell.SettleProcess, *cell.ReportHealth, *cell.AttachStream, *cell.LoseStream, *cell.PollEvents:
+	case *cell.Resume, *cell.ConnectProcess, *cell.LoseLink, *cell.SettleProcess, *cell.RefreshProcess, *cell.ReportHealth, *cell.AttachStream, *cell.LoseStream, *cell.PollEvents:
 		return true
 	}
 	return false

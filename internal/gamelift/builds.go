@@ -15,22 +15,24 @@ import (
 // sdkDefault is the server SDK that a build is taken to hold when its maker does not say. Source: the API reference.
 const sdkDefault = "4.0.2"
 
-// CreateBuild notes where a game server's files lie. It is READY if it says where: the service looks at no file. There is
-// no store to upload to, so no credentials come back.
+// CreateBuild notes where a game server's files lie. It is READY at once: the service looks at no file. Without a StorageLocation
+// it is refused: there is no store to upload to, and `aws gamelift upload-build` would leave a build that never becomes READY.
 func (s *Service) CreateBuild(ctx context.Context, in *gamelift.CreateBuildInput) (*gamelift.CreateBuildOutput, error) {
 	if in.OperatingSystem == "" {
 		return nil, invalid("OperatingSystem: required")
+	}
+	l := in.StorageLocation
+	if l == nil {
+		return nil, invalid("StorageLocation: required, " + noBuildStore)
+	}
+	if value(l.Bucket) == "" || value(l.Key) == "" {
+		return nil, invalid("StorageLocation: Bucket and Key are required")
 	}
 	caller := callerOf(ctx)
 	b := fleet.Build{
 		ID: "build-" + newID().String(), Region: caller.Region, Account: caller.Account, Name: value(in.Name), Version: value(in.Version),
 		OperatingSystem: string(in.OperatingSystem), SDK: *cmp.Or(in.ServerSdkVersion, text(sdkDefault)), Tags: tagsFromWire(in.Tags),
-	}
-	if l := in.StorageLocation; l != nil {
-		b.Storage = fleet.Storage{Bucket: value(l.Bucket), Key: value(l.Key), Version: value(l.ObjectVersion), Role: value(l.RoleArn)}
-		if b.Storage.Bucket == "" || b.Storage.Key == "" {
-			return nil, invalid("StorageLocation: Bucket and Key are required")
-		}
+		Storage: fleet.Storage{Bucket: value(l.Bucket), Key: value(l.Key), Version: value(l.ObjectVersion), Role: value(l.RoleArn)},
 	}
 	cmd := cell.CreateBuild{Build: b}
 	if err := s.engine.Do(ctx, &cmd); err != nil {
@@ -105,12 +107,14 @@ func (s *Service) DeleteBuild(ctx context.Context, in *gamelift.DeleteBuildInput
 	return &gamelift.DeleteBuildOutput{}, nil
 }
 
+const noBuildStore = "this installation has no store for builds: put the files into one of yours and name it as the StorageLocation of a new build"
+
 // RequestUploadCredentials refuses: there is no store of the service's own to upload to.
 func (s *Service) RequestUploadCredentials(ctx context.Context, in *gamelift.RequestUploadCredentialsInput) (*gamelift.RequestUploadCredentialsOutput, error) {
 	if _, err := s.build(ctx, *in.BuildId); err != nil {
 		return nil, err
 	}
-	return nil, invalid("this installation has no store for builds: put the files into one of yours and name it as the StorageLocation of a new build")
+	return nil, invalid(noBuildStore)
 }
 
 func buildToWire(b *fleet.Build) *types.Build {

@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
 
 	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/fleet"
 )
 
 func TestBuilds(t *testing.T) {
@@ -23,9 +24,14 @@ func TestBuilds(t *testing.T) {
 		t.Errorf("got %s", rewritten(t, ready))
 	}
 	h.later(time.Millisecond)
-	empty := must(h.sdk.CreateBuild(ctx, &gamelift.CreateBuildInput{OperatingSystem: types.OperatingSystemWindows2022, ServerSdkVersion: aws.String("5.5.0")}))(t).Build
-	if empty.Status != types.BuildStatusInitialized || *empty.SizeOnDisk != 0 || *empty.ServerSdkVersion != "5.5.0" {
-		t.Errorf("got %s", rewritten(t, empty))
+	_, err := h.sdk.CreateBuild(ctx, &gamelift.CreateBuildInput{OperatingSystem: types.OperatingSystemWindows2022}) // as upload-build does
+	refused(t, err, codeInvalidRequest)
+	empty := fleet.Build{ID: "build-of-an-older-version", OperatingSystem: "WINDOWS_2022", SDK: "5.5.0"}
+	if err := h.engine.Do(ctx, &cell.CreateBuild{Build: empty}); err != nil {
+		t.Fatal(err)
+	}
+	if b := must(h.sdk.DescribeBuild(ctx, &gamelift.DescribeBuildInput{BuildId: &empty.ID}))(t).Build; b.Status != types.BuildStatusInitialized || *b.SizeOnDisk != 0 {
+		t.Errorf("got %s", rewritten(t, b))
 	}
 	must(h.sdk.UpdateBuild(ctx, &gamelift.UpdateBuildInput{BuildId: ready.Build.BuildArn, Version: aws.String("2")}))(t)
 	if b := must(h.sdk.DescribeBuild(ctx, &gamelift.DescribeBuildInput{BuildId: ready.Build.BuildId}))(t).Build; *b.Version != "2" || *b.Name != "arena" {
@@ -43,7 +49,7 @@ func TestBuilds(t *testing.T) {
 	if tags := must(h.sdk.ListTagsForResource(ctx, &gamelift.ListTagsForResourceInput{ResourceARN: ready.Build.BuildArn}))(t).Tags; len(tags) != 1 {
 		t.Errorf("tags: %s", rewritten(t, tags))
 	}
-	_, err := h.sdk.RequestUploadCredentials(ctx, &gamelift.RequestUploadCredentialsInput{BuildId: empty.BuildId})
+	_, err = h.sdk.RequestUploadCredentials(ctx, &gamelift.RequestUploadCredentialsInput{BuildId: &empty.ID})
 	refused(t, err, codeInvalidRequest)
 	must(h.sdk.DeleteBuild(ctx, &gamelift.DeleteBuildInput{BuildId: ready.Build.BuildId}))(t)
 	for _, call := range []func() error{

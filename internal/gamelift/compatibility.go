@@ -17,7 +17,7 @@ const (
 // differences are what clients may notice of operations that work. Everything else is as the API's documentation says;
 // where that is silent, docs/behaviours.md tells.
 var differences = map[string]string{
-	"CreateBuild":                    "READY at once with a StorageLocation, which the hosts fetch from; INITIALIZED for good without one, and no upload credentials",
+	"CreateBuild":                    "READY at once, and the hosts fetch from its StorageLocation; without one it is refused, so `aws gamelift upload-build` fails and leaves no build",
 	"GetGameSessionLogUrl":           "answers NotFoundException: no agent on a host uploads logs yet",
 	"GetPlayerConnectionDetails":     "the game server's own address: there is no player gateway",
 	"ClaimGameServer":                "every instance is ACTIVE; a group that is being deleted has no capacity",

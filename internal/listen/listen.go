@@ -88,6 +88,8 @@ type Server struct {
 	sniffs  sync.WaitGroup
 	stats   counters
 
+	noCertificate occasional // TLS clients turned away
+
 	mu       sync.Mutex
 	waiting  map[*conn]struct{} // have not sent their first byte
 	upgraded map[*conn]struct{} // taken over by a WebSocket door; net/http does not know them any more

@@ -10,12 +10,14 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/lxzan/gws"
 
 	"github.com/musterhq/muster/internal/listen/devca"
+	"github.com/musterhq/muster/internal/logtest"
 )
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
@@ -24,7 +26,9 @@ func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
 func serve(t *testing.T, cfg Config) *Server {
 	t.Helper()
 	cfg.Addr = "127.0.0.1:0"
-	cfg.Log = quiet()
+	if cfg.Log == nil {
+		cfg.Log = quiet()
+	}
 	s, err := Open(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -105,13 +109,36 @@ func TestSilentClientsHoldNobodyUp(t *testing.T) {
 }
 
 func TestTLSWithoutCertificateIsTurnedAway(t *testing.T) {
-	s := serve(t, Config{Handler: http.HandlerFunc(hello)})
-	c, err := tls.Dial("tcp", s.Addr().String(), &tls.Config{ServerName: "localhost"})
-	if err == nil {
-		_ = c.Close()
-		t.Fatal("TLS handshake succeeded without a certificate")
+	var logged logtest.Log
+	s := serve(t, Config{Handler: http.HandlerFunc(hello), Log: slog.New(slog.NewTextHandler(&logged, nil))})
+	const clients = 5
+	for range clients {
+		c, err := tls.Dial("tcp", s.Addr().String(), &tls.Config{ServerName: "localhost"})
+		if err == nil {
+			_ = c.Close()
+			t.Fatal("TLS handshake succeeded without a certificate")
+		}
 	}
-	waitFor(t, "the refusal to be counted", func() bool { return s.Stats().TurnedAway == 1 })
+	waitFor(t, "the refusals to be counted", func() bool { return s.Stats().TurnedAway == clients })
+	waitFor(t, "the warning", func() bool { return strings.Contains(logged.String(), "--tls-cert") })
+	if n := strings.Count(logged.String(), "level=WARN"); n != 1 {
+		t.Errorf("%d warnings for %d clients, want 1:\n%s", n, clients, logged.String())
+	}
+}
+
+func TestOccasionalWarnings(t *testing.T) {
+	var o occasional
+	now := time.Now()
+	for i, each := range []struct {
+		after  time.Duration
+		write  bool
+		silent int
+	}{{0, true, 0}, {time.Second, false, 0}, {time.Second, false, 0}, {occasionalEvery, true, 2}, {occasionalEvery, true, 0}} {
+		now = now.Add(each.after)
+		if write, silent := o.note(now); write != each.write || silent != each.silent {
+			t.Errorf("note %d: got %v, %d, want %v, %d", i, write, silent, each.write, each.silent)
+		}
+	}
 }
 
 // The C++ SDK sends an IP literal as server name, which RFC 6066 forbids and Go's client never does: so a ClientHello is

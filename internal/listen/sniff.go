@@ -303,7 +303,10 @@ func (s *Server) tellApart(c *conn) {
 		s.stats.plain.Add(1)
 	case s.tls == nil:
 		s.stats.turnedAway.Add(1)
-		s.log.Debug("TLS connection turned away: no certificate is configured", "from", c.RemoteAddr())
+		if write, silent := s.noCertificate.note(time.Now()); write {
+			s.log.Warn("a TLS client was turned away: this service has no certificate, which C++ and Unreal game servers need; use --tls-cert, or --dev on this machine",
+				"from", c.RemoteAddr(), "unreported", silent)
+		}
 		_ = c.Close() // no TLS alert without TLS
 		return
 	default:

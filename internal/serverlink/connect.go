@@ -66,6 +66,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, connectStatus(err), err)
 		return
 	}
+	s.warnOfSDK(&h)
 	conn, err := frames.Upgrade(w, r, "")
 	if err != nil {
 		s.log.Debug("upgrade failed", "process", h.key, "err", err)
@@ -209,7 +210,7 @@ func (s *Server) checkSignature(h *hello, live bool) (credential, error) {
 	id := h.signature.accessKey()
 	key, ok := s.config.Keys.Find(id)
 	if !ok && s.config.AnyKey {
-		return credential{accessKey: id}, nil
+		return credential{accessKey: id, fleeting: h.signsOnce()}, nil
 	}
 	if !ok {
 		return credential{}, s.failed(h, signin.UnknownKey, fmt.Errorf("%w: no access key %.40q", errForbidden, id))
@@ -225,14 +226,18 @@ func (s *Server) checkSignature(h *hello, live bool) (credential, error) {
 		return credential{}, s.failed(h, signin.WrongSecret, fmt.Errorf("%w: %w", errForbidden, err))
 	}
 	// Not the engine's clock, which tests move: a signature comes from a real one.
-	if err := h.signature.checkAge(time.Now(), allowed, s.config.ClockSkew); err != nil {
+	age, err := h.signature.checkAge(time.Now(), allowed, s.config.ClockSkew)
+	if err != nil {
 		return credential{}, s.failed(h, signin.Clock, fmt.Errorf("%w: %w", errForbidden, err))
 	}
+	left := s.config.ClockSkew + signatureReturn - age // in which the process may come back with it
 	s.config.Signins.Trust(h.from, key)
 	if key.Role != identity.Admin && key.Role != identity.Backend {
 		return credential{}, fmt.Errorf("%w: access key %s has role %s; a game server needs %s or %s", errForbidden, key.ID, key.Role, identity.Backend, identity.Admin)
 	}
-	return credential{accessKey: key.ID, life: key.Life()}, nil
+	return credential{
+		accessKey: key.ID, life: key.Life(), expires: domain.TimeOf(s.engine.Now().Add(left)), fleeting: h.signsOnce(),
+	}, nil
 }
 
 func (s *Server) refuse(w http.ResponseWriter, status int, err error) {

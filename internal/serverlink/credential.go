@@ -14,7 +14,8 @@ type credential struct {
 	life         context.Context // of the key; nil for a token, and for a key that nobody knows
 	registration domain.UUID     // of the compute, for a token
 	generation   uint32          // of the token; 0 for a signature
-	expires      domain.Time     // of the token
+	expires      domain.Time     // of the token, or when a live process can no longer come back with the signature; 0: never
+	fleeting     bool            // a signature that the SDK does not show with every connection
 }
 
 // voidNow reports whether the token of a link has become void since it was checked. Events that come later than the link

@@ -57,6 +57,10 @@ func parseHello(query string) (hello, error) {
 	return h, nil
 }
 
+// signsOnce reports whether the SDK reconnects without credentials in some cases when it has signed: C++ does when its requests
+// have timed out. SDK protocol, 2.4.
+func (h *hello) signsOnce() bool { return h.sdkLanguage == "Cpp" }
+
 // decodeValue percent-decodes but leaves '+' alone: C++ and C# put raw text there, so a plus is a plus, and none of our
 // values has a space, which Go would send as one. For the same reason a '%' that starts no escape stands for itself.
 // SDK protocol, 2.3.

@@ -102,7 +102,7 @@ func TestSignatureAge(t *testing.T) {
 		{24 * time.Minute, 25 * time.Minute, 15 * time.Minute, true},
 		{-24 * time.Minute, 25 * time.Minute, 15 * time.Minute, false},
 	} {
-		if err := signature.checkAge(at.Add(tc.age), tc.past, tc.ahead); (err == nil) != tc.ok {
+		if _, err := signature.checkAge(at.Add(tc.age), tc.past, tc.ahead); (err == nil) != tc.ok {
 			t.Errorf("%s old, at most %s and %s ahead: got %v, want accepted=%v", tc.age, tc.past, tc.ahead, err, tc.ok)
 		}
 	}

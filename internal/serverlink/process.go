@@ -28,12 +28,14 @@ type process struct {
 	lastHealthy time.Time
 
 	// ended is a hint: it may be late by a moment, so whoever acts on it asks the core first.
-	ended   bool
-	choring bool      // the watch has given it something to do
-	exitBy  time.Time // the connections are closed with 1000 then, if it has really ended
-	evictBy time.Time // it is the survivor of one that was given up, and has until then to say something, or to end
-	evicted bool      // it was told to end
-	banned  time.Time // it is refused until then
+	ended      bool
+	refreshing time.Time // when its current link was told to open another connection; zero when no change is under way
+	refreshed  *link     // that link
+	choring    bool      // the watch has given it something to do
+	exitBy     time.Time // the connections are closed with 1000 then, if it has really ended
+	evictBy    time.Time // it is the survivor of one that was given up, and has until then to say something, or to end
+	evicted    bool      // it was told to end
+	banned     time.Time // it is refused until then
 }
 
 // attach takes a new connection in, or returns nil when the door has closed. Which connection is the current one is
@@ -118,6 +120,7 @@ func (p *process) remove(l *link) (wasCurrent bool) {
 		return false
 	}
 	p.current = nil
+	p.refreshing, p.refreshed = time.Time{}, nil // the loss ends it in the core too
 	return true
 }
 

@@ -146,13 +146,54 @@ func (l *link) refresh() {
 	if cmd.Generation <= l.shown.generation {
 		return // still the same one: tried again later
 	}
-	if p.currentLink() != l {
-		return // a newer connection has come meanwhile; it must not be told to make room for another one
+	if err := s.engine.Do(s.ctx, &cell.RefreshProcess{Process: p.key, Begin: true}); err != nil {
+		s.log.Debug("connection not refreshed yet", "process", p.key, "err", err)
+		return // it would not hear of its game session: tried again later
+	}
+	// A newer connection that has come meanwhile must not be told to make room for another one.
+	if !p.refreshes(l) {
+		l.endRefresh()
+		return
 	}
 	s.counters.pushes.Add(1)
 	b := newFrame()
 	*b = appendRefreshConnection(*b, l.endpoint, s.config.Secret.ProcessToken(p.key.Fleet, p.key.Compute, cmd.Registered.Registration, cmd.Generation))
 	l.send(b, opText)
+}
+
+// refreshes notes that l is told to make room for another connection, if it is still the current one.
+func (p *process) refreshes(l *link) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.current != l {
+		return false
+	}
+	p.refreshing, p.refreshed = p.server.now(), l
+	return true
+}
+
+// changedOver reports whether a refresh that was under way is over: another connection is there and the one before is closed,
+// which Go does after five seconds in which it sends nothing; or no other one has come for long. p.mu is locked.
+func (p *process) changedOver(now time.Time) bool {
+	switch {
+	case p.refreshing.IsZero():
+		return false
+	case p.current != p.refreshed && len(p.links) == 1:
+		return true
+	}
+	return now.Sub(p.refreshing) >= p.server.config.Periods.ChangeOver
+}
+
+// endRefresh lets the process have game sessions again.
+func (l *link) endRefresh() {
+	p := l.process
+	if err := p.server.engine.Do(p.server.ctx, &cell.RefreshProcess{Process: p.key}); err != nil {
+		p.server.log.Warn("end of the change to a new connection not recorded", "process", p.key, "err", err)
+		return // tried again with the next look
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.refreshing, p.refreshed = time.Time{}, nil
 }
 
 // processEnded notes what has to be done about the connections of a process that has ended.

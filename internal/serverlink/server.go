@@ -62,6 +62,7 @@ type Periods struct {
 	Evict      time.Duration // how long a survivor of a process that was given up gets to end
 	Ban        time.Duration // how long it is refused after that
 	Repeat     time.Duration // between two RefreshConnection pushes that led to nothing
+	ChangeOver time.Duration // from a RefreshConnection push until a new connection is no longer waited for
 	Stuck      time.Duration // a write that takes longer ends the connection
 	Watch      time.Duration // how often all of this is looked at
 }
@@ -71,7 +72,7 @@ func DefaultPeriods() Periods {
 	return Periods{
 		Ping: 25 * time.Second, Silence: 125 * time.Second, Settle: 2 * time.Second, Superseded: 10 * time.Second,
 		Exit: 30 * time.Second, Evict: 5 * time.Minute, Ban: 10 * time.Minute,
-		Repeat: time.Minute, Stuck: 10 * time.Second, Watch: 500 * time.Millisecond,
+		Repeat: time.Minute, ChangeOver: 20 * time.Second, Stuck: 10 * time.Second, Watch: 500 * time.Millisecond,
 	}
 }
 
@@ -92,6 +93,7 @@ type Server struct {
 	running  sync.WaitGroup
 	counters counters
 	refusals refusals
+	warned   sync.Map // releases of SDKs, see warnOfSDK
 
 	passing sync.Mutex // one look at all processes at a time
 	watched []*process // scratch of that look

@@ -22,9 +22,14 @@ const (
 	DefaultClockSkew = 15 * time.Minute
 
 	// signatureReturn is how much older the signature of a live process may be. SDKs that reconnect repeat their first one,
-	// until they have a token, which they get as soon as they are ready: within the five minutes of ProcessReady, and one
-	// cycle of attempts to connect (156 s). SDK protocol, 2.4, 2.7 and 7.3.
+	// until they have a token, which they get before this is over. C++, which does not show its signature with every connection,
+	// gets one as soon as it is ready: within the five minutes of ProcessReady, and one cycle of attempts to connect (156 s). SDK
+	// protocol, 2.4, 2.7 and 7.3.
 	signatureReturn = 10 * time.Minute
+
+	// signatureReplaced is how long before its end a signature is replaced by a token: long enough to repeat RefreshConnection and
+	// for one cycle of attempts to connect.
+	signatureReplaced = 5 * time.Minute
 )
 
 // signature is the SigV4 variant of authentication. What is signed is not a normal SigV4 request: only the three ids.
@@ -62,21 +67,21 @@ func (s signature) check(key fleet.Key, secret string) error {
 	return nil
 }
 
-// checkAge refuses a signature that is older than past, or more than ahead in the future. What the client says of its
+// checkAge tells the age of a signature. It refuses one that is older than past, or more than ahead in the future. What the client says of its
 // language does not matter: the C# SDK signs with local time but writes Z, and if its claim widened the bound, everybody
 // could make it. SDK protocol, 2.4; B053.
-func (s signature) checkAge(now time.Time, past, ahead time.Duration) error {
+func (s signature) checkAge(now time.Time, past, ahead time.Duration) (age time.Duration, err error) {
 	at, err := time.Parse(signingTime, s.date)
 	if err != nil {
-		return fmt.Errorf("X-Amz-Date %.40q must have the form YYYYMMDDTHHMMSSZ", s.date)
+		return 0, fmt.Errorf("X-Amz-Date %.40q must have the form YYYYMMDDTHHMMSSZ", s.date)
 	}
-	switch age := now.Sub(at); {
+	switch age = now.Sub(at); {
 	case age > past:
-		return fmt.Errorf("X-Amz-Date %s is %s before this service's clock, at most %s is accepted%s", s.date, age.Round(time.Second), past, zoneHint)
+		return age, fmt.Errorf("X-Amz-Date %s is %s before this service's clock, at most %s is accepted%s", s.date, age.Round(time.Second), past, zoneHint)
 	case -age > ahead:
-		return fmt.Errorf("X-Amz-Date %s is %s ahead of this service's clock, at most %s is accepted%s", s.date, (-age).Round(time.Second), ahead, zoneHint)
+		return age, fmt.Errorf("X-Amz-Date %s is %s ahead of this service's clock, at most %s is accepted%s", s.date, (-age).Round(time.Second), ahead, zoneHint)
 	}
-	return nil
+	return age, nil
 }
 
 const zoneHint = " (the C# SDK signs with the host's local time: set the host to UTC, use an auth token, or raise --server-clock-skew)"

@@ -120,7 +120,9 @@ func (p *process) chores(now time.Time, wall domain.Time) (due []func(*link), on
 		case p.health == fleet.Healthy && now.Sub(p.lastBeat) >= t.Silence:
 			due = append(due, func(l *link) { l.process.reportHealth(false) })
 		}
-		if on.needsRefresh(now, wall) {
+		if p.changedOver(now) {
+			due = append(due, (*link).endRefresh)
+		} else if on.needsRefresh(now, wall) {
 			on.refreshAfter = now.Add(t.Repeat)
 			due = append(due, (*link).refresh)
 		}
@@ -149,8 +151,8 @@ func (l *link) checkLife(now time.Time, t *Periods) bool {
 	return true
 }
 
-// needsRefresh reports whether the link's token ends soon or is void, or there is none: a signature is replaced by a token as soon
-// as the process is ready (C++ ignores the push before that). p.mu is locked.
+// needsRefresh reports whether the link's token or signature ends soon or is void, or the SDK would not show the signature again.
+// C++ ignores the push before it is ready. p.mu is locked.
 func (l *link) needsRefresh(now time.Time, wall domain.Time) bool {
 	if now.Before(l.refreshAfter) {
 		return false
@@ -159,10 +161,13 @@ func (l *link) needsRefresh(now time.Time, wall domain.Time) bool {
 		return true
 	}
 	if l.shown.generation == 0 {
-		return l.process.health != fleet.Unheard || l.process.settled
+		ready := l.process.health != fleet.Unheard || l.process.settled
+		ending := l.shown.expires != 0 && l.shown.expires.Sub(wall) <= signatureReplaced
+		return ready && (ending || l.shown.fleeting)
 	}
 	// The processes of a compute share a token: spread out, not all of them reconnect in the same moment.
-	overlap := l.process.server.engine.CellConfig().TokenOverlap
+	config := l.process.server.engine.CellConfig()
+	overlap := config.TokenReplaced()
 	later := time.Duration(l.id%64) * overlap / 256
 	return l.shown.expires.Sub(wall) <= overlap-later
 }

@@ -31,7 +31,7 @@ func (s Settings) Check() error {
 		atLeast("reservation", s.Reservation, time.Second),
 		atLeast("activation-timeout", s.ActivationTimeout, time.Second),
 		atLeast("link-grace", s.LinkGrace, time.Second),
-		atLeast("token-lifetime", s.TokenLifetime, time.Second),
+		atLeast("token-lifetime", s.TokenLifetime, tokenLifetimeMin),
 		s.checkClockSkew(),
 		atLeast("ended-linger", s.EndedLinger, time.Millisecond),
 		atLeast("limit-fleets", s.LimitFleets, 1),
@@ -65,6 +65,10 @@ func (s Settings) Check() error {
 		atLeast("gc-percent", s.GCPercent, 10),
 	)
 }
+
+// tokenLifetimeMin leaves time to replace a token in its last quarter: RefreshConnection is repeated after a minute when no new
+// connection has come.
+const tokenLifetimeMin = 5 * time.Minute
 
 // clockSkewMax is the widest time zone and the usual tolerance.
 const clockSkewMax = 14*time.Hour + 15*time.Minute

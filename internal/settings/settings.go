@@ -27,8 +27,8 @@ type Settings struct {
 
 	Reservation       time.Duration `name:"reservation" placeholder:"TIME" help:"How long a reserved seat waits for its player to connect."`
 	ActivationTimeout time.Duration `name:"activation-timeout" placeholder:"TIME" help:"How long a game server may take to start a game session."`
-	LinkGrace         time.Duration `name:"link-grace" placeholder:"TIME" help:"How long a game server may be disconnected before it counts as crashed."`
-	TokenLifetime     time.Duration `name:"token-lifetime" placeholder:"TIME" help:"How long a compute's auth token lets its game servers connect."`
+	LinkGrace         time.Duration `name:"link-grace" placeholder:"TIME" help:"How long a game server may be disconnected before it counts as crashed. The server SDKs pause for up to 32 s between attempts to reconnect."`
+	TokenLifetime     time.Duration `name:"token-lifetime" placeholder:"TIME" help:"How long a compute's auth token lets its game servers connect, at least 5m. It is replaced when a quarter of it is left, at most 15 minutes."`
 	ServerClockSkew   time.Duration `name:"server-clock-skew" placeholder:"TIME" help:"How far the clock of a game server that signs with an access key may be off. The C# SDK signs with its host's local time: with a host in another time zone than UTC this needs to be up to 14h15m; a token needs no clock."`
 	EndedLinger       time.Duration `name:"ended-linger" placeholder:"TIME" help:"How long what ended stays in memory before only the archive has it."`
 

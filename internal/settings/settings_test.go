@@ -82,6 +82,8 @@ func TestCheckNamesWhatIsWrong(t *testing.T) {
 		"certificate without key":  {func(s *Settings) { s.TLSCert = "cert.pem" }, []string{"tls-cert", "tls-key", "both"}},
 		"log level":                {func(s *Settings) { s.LogLevel = "loud" }, []string{"log-level", "loud", "debug"}},
 		"no time for reservations": {func(s *Settings) { s.Reservation = time.Millisecond }, []string{"reservation", "1ms", "1s"}},
+		"shortest token":           {func(s *Settings) { s.TokenLifetime = 5 * time.Minute }, nil},
+		"token too short":          {func(s *Settings) { s.TokenLifetime = 4 * time.Minute }, []string{"token-lifetime", "4m0s", "5m0s"}},
 		"rates of the cloud":       {func(s *Settings) { s.Limits = "gamelift" }, nil},
 		"rates of nobody":          {func(s *Settings) { s.Limits = "many" }, []string{"limits", "many", "gamelift"}},
 		"webhooks": {func(s *Settings) {

@@ -90,7 +90,7 @@ var makers = []maker{
 	{2, createLocation}, {1, deleteLocation}, {2, createFleet}, {2, updateFleet}, {1, deleteFleet}, {1, addLocations},
 	{1, removeLocations}, {1, tagResource}, {3, registerCompute}, {1, deregisterCompute}, {2, issueToken},
 	{20, createGame}, {5, updateGame}, {2, terminateGame}, {30, reservePlayers},
-	{20, connectProcess}, {3, loseLink}, {20, activateProcess}, {25, reportHealth}, {4, settleProcess},
+	{20, connectProcess}, {3, loseLink}, {20, activateProcess}, {25, reportHealth}, {4, settleProcess}, {4, refreshProcess},
 	{14, promptGame}, {20, activateGame}, {3, setPolicy}, {25, acceptPlayer}, {12, removePlayer}, {3, releasePlayer}, {3, endProcess},
 	{3, createQueue}, {1, updateQueue}, {1, deleteQueue}, {15, startPlacement}, {3, stopPlacement}, {1, confirmSubscription},
 	{3, createAlias}, {6, updateAlias}, {1, deleteAlias}, {4, drainCompute},
@@ -357,6 +357,11 @@ func reportHealth(w *Wishes, v *cell.View) cell.Command {
 func settleProcess(w *Wishes, v *cell.View) cell.Command {
 	key, _ := w.process(v)
 	return &cell.SettleProcess{Process: key}
+}
+
+func refreshProcess(w *Wishes, v *cell.View) cell.Command {
+	key, _ := w.process(v)
+	return &cell.RefreshProcess{Process: key, Begin: w.oneIn(3)}
 }
 
 func promptGame(w *Wishes, v *cell.View) cell.Command {

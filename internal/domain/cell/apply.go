@@ -53,7 +53,7 @@ func (c *Cell) apply(at domain.Time, event Event) {
 		c.applyCatalog(event)
 	case *GameServerGroupChanged, *GameServerGroupRemoved, *GameServerChanged, *GameServerRemoved:
 		c.applyGameServer(event)
-	case *ProcessConnected, *ProcessLinkLost, *ProcessActivated, *ProcessHealthChanged, *ProcessSettled,
+	case *ProcessConnected, *ProcessLinkLost, *ProcessActivated, *ProcessHealthChanged, *ProcessSettled, *ProcessRefreshing,
 		*ProcessTerminationAsked, *ProcessEnded, *ProcessForgotten:
 		c.applyProcess(at, event)
 	case *GameSessionCreated:

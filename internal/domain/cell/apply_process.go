@@ -19,6 +19,8 @@ func (c *Cell) applyProcess(at domain.Time, event Event) {
 		c.waiting.set(unhealthy, r, e.UnhealthyBy)
 	case *ProcessSettled:
 		c.changeProcess(e.Process, func(p *fleet.Process) { p.Settled = true })
+	case *ProcessRefreshing:
+		c.changeProcess(e.Process, func(p *fleet.Process) { p.Refreshing = e.Begun })
 	case *ProcessTerminationAsked:
 		r := c.changeProcess(e.Process, func(p *fleet.Process) {
 			p.TerminateBy, p.TerminationTime, p.TerminateWhy, p.AskedAt = e.By, e.Time, e.Why, at
@@ -50,7 +52,7 @@ func (c *Cell) changeProcess(key fleet.Key, f func(*fleet.Process)) fleet.Ref {
 
 func (c *Cell) unlink(r fleet.Ref, lostBy domain.ContactTime) {
 	p := c.fleets.Processes.Mut(r)
-	p.Linked, p.LinkAt, p.Changed = false, c.last, c.touch()
+	p.Linked, p.Refreshing, p.LinkAt, p.Changed = false, false, c.last, c.touch()
 	if p.State == fleet.Ended {
 		lostBy = 0 // nobody waits for it
 	}

@@ -120,7 +120,7 @@ func (cmd *IssueToken) decide(t *tx) error {
 		return err
 	}
 	cmd.Generation, cmd.Expires, cmd.Registered = x.TokenGeneration, x.TokenExpires, *x
-	if x.TokenGeneration != 0 && x.TokenExpires.Sub(t.now) > t.c.config.TokenOverlap {
+	if x.TokenGeneration != 0 && x.TokenExpires.Sub(t.now) > t.c.config.TokenReplaced() {
 		return nil
 	}
 	cmd.Generation++

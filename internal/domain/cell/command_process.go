@@ -150,6 +150,30 @@ func (cmd *SettleProcess) decide(t *tx) error {
 	return nil
 }
 
+// RefreshProcess says that a process is about to be told to open another connection (RefreshConnection), or, without Begin,
+// that it has changed over or will not. In between it gets no game session: SDKs do not read or write for some seconds while
+// they change over. It is refused for a process whose game session is not active yet.
+type RefreshProcess struct {
+	Process fleet.Key
+	Begin   bool
+}
+
+func (cmd *RefreshProcess) decide(t *tx) error {
+	r, ok := t.c.fleets.Process(cmd.Process)
+	if !ok {
+		return nil
+	}
+	switch p := t.c.fleets.Processes.Get(r); {
+	case p.Refreshing == cmd.Begin || cmd.Begin && !p.Linked:
+		return nil
+	case cmd.Begin && p.Activating:
+		return domain.Refuse(domain.Conflict, "server process %s is starting game session %s", cmd.Process.Process, p.Game)
+	}
+	t.emit(&ProcessRefreshing{cmd.Process, cmd.Begin})
+	t.reviewHost(cmd.Process)
+	return nil
+}
+
 // PromptGameSession says that a process is about to be told of its game session. Only after it succeeded may the first
 // byte be written; it succeeds once.
 type PromptGameSession struct {

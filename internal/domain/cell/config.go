@@ -9,18 +9,20 @@ import (
 // Config holds the limits and periods that commands are decided with. Deadlines are written into events when they are
 // set, so a change of the configuration never changes what is already waiting.
 type Config struct {
-	Reservation      time.Duration // how long a seat waits for its player
-	Activation       time.Duration // how long a game session waits for its server to activate it
-	ReadyTimeout     time.Duration // from a process's connection to its ProcessReady
-	LinkGrace        time.Duration // how long a lost link may be away before the process counts as crashed
+	Reservation  time.Duration // how long a seat waits for its player
+	Activation   time.Duration // how long a game session waits for its server to activate it
+	ReadyTimeout time.Duration // from a process's connection to its ProcessReady
+	// LinkGrace is how long a lost link may be away before the process counts as crashed. It is longer than the time at which an
+	// SDK makes its fifth or sixth attempt: Go at 88 s, C++ at 92 s (SDK protocol, 2.7).
+	LinkGrace        time.Duration
 	UnhealthyAfter   time.Duration // from the last good heartbeat to the request to terminate
 	TerminateGrace   time.Duration // from that request to the end by force
 	EndedKept        time.Duration // how long an ended process is remembered, to recognise a survivor
 	GameServerClaim  time.Duration // how long a claimed game server has to be utilized
 	GameServerHealth time.Duration // a game server that has not been healthy for so long is gone
 	TokenLife        time.Duration // of a compute's auth token
-	TokenOverlap     time.Duration // a token with less left than this is replaced
 	RevokedKeyKept   time.Duration // how long the record of a revoked access key stays, at least
+	TokenOverlap     time.Duration // a token with less left than this is replaced; see TokenReplaced
 
 	FleetsMax              int
 	LocationsMax           int // custom locations
@@ -61,6 +63,10 @@ type TokenHasher interface {
 	TokenHash(player string, host *flow.Host) string
 }
 
+// TokenReplaced is how much of an auth token's life is left when a new one takes its place: TokenOverlap, but no more than a
+// quarter of the life. With a longer one a short-lived token would be due for replacement as soon as it is issued.
+func (c *Config) TokenReplaced() time.Duration { return min(c.TokenOverlap, c.TokenLife/4) }
+
 // DefaultConfig returns the periods of the cloud service and limits far above its quotas, which protect nothing on own
 // hosts. Sources: the quota table of the service; the server SDK's timers; B-numbers in docs/behaviours.md where neither
 // says anything.
@@ -69,7 +75,7 @@ func DefaultConfig() Config {
 		Reservation:      time.Minute,
 		Activation:       5 * time.Minute,
 		ReadyTimeout:     5 * time.Minute,
-		LinkGrace:        75 * time.Second,
+		LinkGrace:        100 * time.Second,
 		UnhealthyAfter:   3 * time.Minute,
 		TerminateGrace:   5 * time.Minute,
 		EndedKept:        10 * time.Minute,

@@ -111,6 +111,8 @@ func processDetails(e Event) string {
 		return e.Process.Process + [...]string{" unheard", " healthy", " unhealthy"}[e.Health] + until(e.UnhealthyBy)
 	case *ProcessSettled:
 		return e.Process.Process
+	case *ProcessRefreshing:
+		return e.Process.Process + when(e.Begun, " begun")
 	case *ProcessTerminationAsked:
 		return fmt.Sprintf("%s for %s told=%s", e.Process.Process, endReasons[e.Why], since(int64(e.Time))) + until(e.By)
 	case *ProcessEnded:

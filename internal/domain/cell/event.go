@@ -38,6 +38,7 @@ const (
 	KindProcessActivated        Kind = 32
 	KindProcessHealthChanged    Kind = 33
 	KindProcessSettled          Kind = 34
+	KindProcessRefreshing       Kind = 38
 	KindProcessTerminationAsked Kind = 35
 	KindProcessEnded            Kind = 36
 	kindProcessForgotten        Kind = 37
@@ -210,6 +211,8 @@ func newEvent(k Kind) Event {
 		return &ProcessHealthChanged{}
 	case KindProcessSettled:
 		return &ProcessSettled{}
+	case KindProcessRefreshing:
+		return &ProcessRefreshing{}
 	case KindProcessTerminationAsked:
 		return &ProcessTerminationAsked{}
 	case KindProcessEnded:

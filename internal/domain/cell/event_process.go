@@ -45,6 +45,12 @@ type ProcessHealthChanged struct {
 // ProcessSettled says that the process may have game sessions although no heartbeat has come yet.
 type ProcessSettled struct{ Process fleet.Key }
 
+// ProcessRefreshing says that the process is about to be told to open another connection, or that it has changed over or will not.
+type ProcessRefreshing struct {
+	Process fleet.Key
+	Begun   bool
+}
+
 // ProcessTerminationAsked says that the process is told to end.
 type ProcessTerminationAsked struct {
 	Process fleet.Key
@@ -69,6 +75,7 @@ func (*ProcessLinkLost) kind() Kind         { return KindProcessLinkLost }
 func (*ProcessActivated) kind() Kind        { return KindProcessActivated }
 func (*ProcessHealthChanged) kind() Kind    { return KindProcessHealthChanged }
 func (*ProcessSettled) kind() Kind          { return KindProcessSettled }
+func (*ProcessRefreshing) kind() Kind       { return KindProcessRefreshing }
 func (*ProcessTerminationAsked) kind() Kind { return KindProcessTerminationAsked }
 func (*ProcessEnded) kind() Kind            { return KindProcessEnded }
 func (*ProcessForgotten) kind() Kind        { return kindProcessForgotten }
@@ -112,6 +119,12 @@ func (e *ProcessHealthChanged) Fields(c *wire.Codec) {
 // Fields of the event.
 func (e *ProcessSettled) Fields(c *wire.Codec) {
 	wire.Sub(c, 1, &e.Process, true, (*fleet.Key).Fields)
+}
+
+// Fields of the event.
+func (e *ProcessRefreshing) Fields(c *wire.Codec) {
+	wire.Sub(c, 1, &e.Process, true, (*fleet.Key).Fields)
+	c.Bool(2, &e.Begun)
 }
 
 // Fields of the event.

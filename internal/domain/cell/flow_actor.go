@@ -76,6 +76,8 @@ func (t *tx) actor() flow.Actor {
 		return serverProcess(&cmd.Process)
 	case *ReportHealth:
 		return serverProcess(&cmd.Process)
+	case *RefreshProcess:
+		return serverProcess(&cmd.Process)
 	case *SettleProcess:
 		return serverProcess(&cmd.Process)
 	case *PromptGameSession:

@@ -43,7 +43,7 @@ func TestT3(t *testing.T) {
 		}, flow.Terminated, "GameSessionChanged GameEnded:TERMINATED RemovedFromGame:GAME_TERMINATED", false},
 		{"process died", false, func(w *flowWorld, g domain.UUID) {
 			w.must(&LoseLink{Process: processKey(w.gameOf(g).ProcessID), Link: 7})
-			w.pass(76 * time.Second)
+			w.pass(101 * time.Second)
 		}, flow.HostLost, "GameSessionChanged GameEnded:HOST_LOST RemovedFromGame:HOST_LOST", false},
 		{"terminated", false, func(w *flowWorld, g domain.UUID) {
 			w.must(&TerminateGameSession{ID: w.gameOf(g).ID})

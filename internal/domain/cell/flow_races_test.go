@@ -132,7 +132,7 @@ func TestRaces(t *testing.T) {
 		if host := w.details(g); !host.Suspect {
 			t.Error("the host is not suspect")
 		}
-		w.pass(74 * time.Second) // the window of 180 s is over
+		w.pass(99 * time.Second) // the window of 180 s is over
 		if w.keys("me").Game.IsZero() {
 			t.Fatal("a membership ended while its host was suspect")
 		}

@@ -201,6 +201,8 @@ func (s *script) serverCommand(verb string, a arguments, key fleet.Key, game ses
 		return &ReportHealth{Process: key, Healthy: *a.flag("good"), LastHealthy: scriptBegan.Add(a.duration("last"))}
 	case "settle":
 		return &SettleProcess{Process: key}
+	case "refresh":
+		return &RefreshProcess{Process: key, Begin: *a.flag("begin")}
 	case "prompt":
 		return &PromptGameSession{Process: key, Game: game}
 	case "activate":

@@ -107,6 +107,7 @@ func (p *Process) Fields(c *wire.Codec) {
 	wire.Int(c, 29, &p.AskedAt)
 	c.String(30, &p.Game)
 	wire.Int(c, 31, &p.Token)
+	c.Bool(32, &p.Refreshing)
 }
 
 // Fields of an Event.

@@ -180,6 +180,7 @@ type Process struct {
 	Link       uint64 // which one: only the loss of the newest counts
 	Health     Health
 	Settled    bool // ready for a while without a heartbeat: as good as healthy (slow health callbacks)
+	Refreshing bool // it was told to open another connection, and may be deaf until it has changed over
 	Port       uint16
 	SDK        string // "Go 5.5.0"
 	Tool       string
@@ -219,7 +220,7 @@ type Process struct {
 
 // Eligible reports whether the process itself could host a game session now.
 func (p *Process) Eligible() bool {
-	return p.State == ProcessReady && p.Linked && p.Session == 0 && !p.HadSession && p.TerminateBy == 0 &&
+	return p.State == ProcessReady && p.Linked && !p.Refreshing && p.Session == 0 && !p.HadSession && p.TerminateBy == 0 &&
 		(p.Health == Healthy || p.Health == Unheard && p.Settled)
 }
 

@@ -1,0 +1,96 @@
+package serverlink
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/linkclient"
+	"github.com/musterhq/muster/internal/logtest"
+)
+
+// look makes the door look at all processes once. What is due is carried out before a request that comes later.
+func (w *world) look() {
+	w.door.passing.Lock()
+	defer w.door.passing.Unlock()
+	w.door.watchAll()
+}
+
+// A Go server sends and hears nothing for five seconds when it changes over. So one that has signed is left alone when it
+// gets ready, and gets no game session while it changes over to a token before its signature ends.
+func TestSignedConnectionIsRefreshedBeforeTheSignatureEnds(t *testing.T) {
+	w := newWorld(t, func(w *world) { w.config.Periods.Superseded = time.Hour })
+	key, err := w.keys.Create(identity.Backend, "game servers")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := w.ready("p", func(o *linkclient.Options) {
+		o.SDKLanguage = "Go"
+		o.Query = linkclient.SigV4Query(*o, key.ID, key.Secret, testRegion, time.Now().UTC())
+	})
+	w.look()
+	s.noPush()
+
+	w.pass(DefaultClockSkew + signatureReturn - signatureReplaced + time.Second)
+	told := s.push("RefreshConnection")
+	create := cell.CreateGameSession{Fleet: testFleet, Location: testLocation, Name: "gsess-1", PlayersMax: 1}
+	if err := w.engine.Do(background, &create); err == nil {
+		t.Error("a process that is changing over got a game session")
+	}
+	next := s.again(func(o *linkclient.Options) { o.Token = told.fresh.AuthToken })
+	next.ok(next.Heartbeat(background, true))
+	w.look()
+	next.ok(next.Heartbeat(background, true))
+	if w.eligible("p") {
+		t.Error("eligible although its old connection is still open")
+	}
+	s.Drop()
+	w.until("the process to be eligible", func() bool { return w.eligible("p") })
+	next.host(1)
+}
+
+// A process that ignores RefreshConnection gets game sessions again after a while.
+func TestRefreshThatLeadsToNothing(t *testing.T) {
+	w := newWorld(t, func(w *world) { w.config.Periods.ChangeOver = 20 * time.Millisecond })
+	s := w.ready("p")
+	w.pass(w.cell.TokenLife - time.Minute)
+	s.push("RefreshConnection")
+	w.until("the process to be eligible again", func() bool { return w.eligible("p") })
+	s.host(1)
+}
+
+// A token whose life is shorter than the usual overlap is replaced once, near its end.
+func TestShortTokensAreReplacedOnce(t *testing.T) {
+	w := newWorld(t, func(w *world) { w.cell.TokenLife = 10 * time.Minute })
+	s := w.ready("p")
+	w.look()
+	s.noPush()
+	w.pass(8*time.Minute + 30*time.Second)
+	told := s.push("RefreshConnection")
+	next := s.again(func(o *linkclient.Options) { o.Token = told.fresh.AuthToken })
+	next.ok(next.Heartbeat(background, true))
+	w.look()
+	next.noPush()
+}
+
+func TestWarningOfSDKsThatCannotReconnect(t *testing.T) {
+	for sdk, want := range map[string]bool{
+		"Go 5.0.0": true, "Go 5.1.0": false, "Go 5.5.0": false, "CSharp 5.0.0": true, "CSharp 5.1.1": true, "CSharp 5.4.0": false,
+		"Cpp 5.1.2": false, "Go ": false, " ": false,
+	} {
+		language, version, _ := strings.Cut(sdk, " ")
+		if got := cannotReconnect(language, version); got != want {
+			t.Errorf("%s: got %v, want %v", sdk, got, want)
+		}
+	}
+	w := newWorld(t, func(w *world) { w.logged = &logtest.Log{} })
+	old := func(o *linkclient.Options) { o.SDKLanguage, o.SDKVersion = "CSharp", "5.1.1" }
+	w.connect("p", old)
+	w.connect("q", old)
+	w.connect("r", func(o *linkclient.Options) { o.SDKLanguage, o.SDKVersion = "Go", "5.5.0" })
+	if n := strings.Count(w.logged.String(), "cannot reconnect"); n != 1 {
+		t.Errorf("%d warnings, want 1:\n%s", n, w.logged.String())
+	}
+}
