@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/musterhq/muster/internal/atomicfile"
 	"github.com/musterhq/muster/internal/domain/access"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/embeddb"
@@ -84,7 +85,7 @@ func (d *dataKeys) open(ctx context.Context) (*keyring.Offline, error) {
 			return nil, fmt.Errorf("data directory %s belongs to %s: %w; run this as that user", d.dir, owner, err)
 		}
 	}
-	if err := os.MkdirAll(d.dir, 0o700); err != nil {
+	if err := atomicfile.MakeDir(d.dir, 0o700); err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
 	config := cell.DefaultConfig()

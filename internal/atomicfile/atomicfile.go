@@ -3,6 +3,7 @@
 package atomicfile
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -63,4 +64,27 @@ func Rename(from, to string) error {
 		return err
 	}
 	return syncDir(filepath.Dir(to))
+}
+
+// MakeDir makes a directory with its missing parents, durably: after a power cut a directory whose name was never synced is
+// gone, with all that was synced in it. The name of a directory that is there already is synced, too, since whoever made it
+// may not have. What this user may not read cannot be synced and is left to the file system.
+func MakeDir(dir string, mode fs.FileMode) error {
+	made := []string{dir}
+	for {
+		top := made[len(made)-1]
+		if _, err := os.Stat(top); err == nil || filepath.Dir(top) == top {
+			break
+		}
+		made = append(made, filepath.Dir(top))
+	}
+	if err := os.MkdirAll(dir, mode); err != nil {
+		return err
+	}
+	for _, name := range made {
+		if err := syncDir(filepath.Dir(name)); err != nil && !errors.Is(err, fs.ErrPermission) {
+			return fmt.Errorf("make directory %s: %w", dir, err)
+		}
+	}
+	return nil
 }

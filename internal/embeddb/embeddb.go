@@ -5,6 +5,7 @@ package embeddb
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"path/filepath"
 	"sync"
@@ -83,7 +84,7 @@ func Open(config Config, tune func(*pebble.Options)) (*DB, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	if err := files.MkdirAll(dir, 0o700); err != nil {
+	if err := MakeDir(files, dir); err != nil {
 		return nil, err
 	}
 	if config.FS == nil {
@@ -103,6 +104,38 @@ func Open(config Config, tune func(*pebble.Options)) (*DB, error) {
 		return nil, err
 	}
 	return db, nil
+}
+
+// MakeDir makes a directory with its missing parents and syncs their names. A file that was synced is gone after a power cut when
+// the name of a directory above it was not. Pebble syncs only the names that it makes itself.
+func MakeDir(files vfs.FS, dir string) error {
+	made := []string{dir}
+	for {
+		top := made[len(made)-1]
+		if _, err := files.Stat(top); err == nil || files.PathDir(top) == top {
+			break
+		}
+		made = append(made, files.PathDir(top))
+	}
+	if err := files.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	for _, name := range made {
+		// What this user may not read cannot be synced and is left to the file system.
+		if err := syncDir(files, files.PathDir(name)); err != nil && !errors.Is(err, fs.ErrPermission) {
+			return fmt.Errorf("make directory %s: %w", dir, err)
+		}
+	}
+	return nil
+}
+
+func syncDir(files vfs.FS, dir string) error {
+	d, err := files.OpenDir(dir)
+	if err != nil {
+		return err
+	}
+	defer d.Close()
+	return d.Sync()
 }
 
 func open(files vfs.FS, dir string, log *slog.Logger, lock *pebble.Lock, tune func(*pebble.Options)) (*DB, error) {

@@ -41,7 +41,7 @@ type CellSecret struct {
 // OpenCellSecret reads the secret from the data directory, and makes one when the directory is new. Two processes
 // that start at once get the same.
 func OpenCellSecret(dir string) (CellSecret, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := atomicfile.MakeDir(dir, 0o700); err != nil {
 		return CellSecret{}, fmt.Errorf("open cell secret: %w", err)
 	}
 	path := filepath.Join(dir, secretFile)

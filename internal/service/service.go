@@ -18,6 +18,7 @@ import (
 
 	"github.com/musterhq/muster/internal/archive"
 	archivepebble "github.com/musterhq/muster/internal/archive/pebble"
+	"github.com/musterhq/muster/internal/atomicfile"
 	"github.com/musterhq/muster/internal/connlimit"
 	"github.com/musterhq/muster/internal/devclock"
 	"github.com/musterhq/muster/internal/edge"
@@ -120,7 +121,7 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 			err = errors.Join(err, x.close(context.WithoutCancel(ctx)))
 		}
 	}()
-	if err := os.MkdirAll(s.Data, 0o700); err != nil {
+	if err := atomicfile.MakeDir(s.Data, 0o700); err != nil {
 		return nil, fmt.Errorf("data directory: %w", err)
 	}
 	if err := x.checkPermissions(); err != nil {

@@ -26,6 +26,7 @@ type chronicle struct {
 	told    map[noticeKey]bool         // somebody outside has heard it
 
 	tickets ticketBook
+	pushes  pushBook
 }
 
 type noticeKey struct {
@@ -36,7 +37,7 @@ type noticeKey struct {
 func newChronicle() chronicle {
 	return chronicle{
 		queues: map[string]placement.Queue{}, pending: map[string]string{}, aliases: map[string]string{}, draining: map[[2]string]bool{},
-		ever: map[noticeKey]notice.Notice{}, waiting: map[string][]notice.Notice{}, told: map[noticeKey]bool{},
+		ever: map[noticeKey]notice.Notice{}, waiting: map[string][]notice.Notice{}, told: map[noticeKey]bool{}, pushes: newPushBook(),
 	}
 }
 
@@ -51,6 +52,7 @@ func (c *chronicle) read(w *World, batch []byte) {
 
 func (c *chronicle) event(w *World, at domain.Time, e cell.Event) {
 	c.tickets.event(w, e)
+	c.pushes.event(w, at, e)
 	switch e := e.(type) {
 	case *cell.QueueChanged:
 		c.queues[e.Queue.Name] = e.Queue

@@ -38,7 +38,7 @@ func (h *history) catchUp(w *World, j journal.Journal) {
 	found := 0
 	for entry, err := range j.Read(background, from) {
 		if err != nil {
-			w.violated("%v", err)
+			w.unreadable("read", err)
 		}
 		h.append(w, entry.Number, entry.Batch)
 		found++
@@ -47,8 +47,11 @@ func (h *history) catchUp(w *World, j journal.Journal) {
 		w.violated("%d entries are durable that nobody was told of", found)
 	}
 	last, err := j.Last(background)
-	if err != nil || last != uint64(len(h.entries)) {
-		w.violated("the journal ends at entry %d, %d were acknowledged (%v)", last, len(h.entries), err)
+	if err != nil {
+		w.unreadable("last", err)
+	}
+	if last != uint64(len(h.entries)) {
+		w.violated("the journal ends at entry %d, %d were acknowledged", last, len(h.entries))
 	}
 }
 

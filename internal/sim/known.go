@@ -34,6 +34,7 @@ type known struct {
 	subscriptions  [][2]string // topic and URL
 	accessKeys     map[string]*knownAccessKey
 	accessKeyOrder []string
+	pushes         []push // that have left
 }
 
 type knownPlayer struct {
@@ -134,6 +135,7 @@ func (k *known) learn(w *World, cmd cell.Command) {
 		k.toldGame(w, cmd.Game)
 	case *cell.PromptGameSession:
 		k.toldGame(w, cmd.Prompted)
+		k.toldPush(cmd)
 	case *cell.StartPlacement:
 		k.toldPlacement(w, cmd.Placement)
 	case *cell.StopPlacement:
@@ -313,6 +315,7 @@ func (w *World) checkKnown() {
 			w.violated("fleet %s is gone, and nobody wished it", id)
 		}
 	}
+	w.checkPushes()
 	w.checkAliases(&v)
 	w.checkAccessKeys(&v)
 	w.checkKnownServers(&v)
@@ -327,7 +330,7 @@ func (w *World) checkKnown() {
 func (w *World) archived(a archive.Archive, kind archive.Kind, id string) []byte {
 	record, ok, err := a.Get(background, kind, id)
 	if err != nil {
-		w.violated("archive: %v", err)
+		w.unreadable("archive", err)
 	}
 	if !ok {
 		return nil
@@ -350,7 +353,7 @@ func (w *World) archivedGame(a archive.Archive, id session.ID) (session.GameSess
 func (w *World) archivedPlayer(a archive.Archive, id domain.UUID) (cell.PlayerSession, bool) {
 	record, ok, err := a.Get(background, archive.PlayerSession, string(id[:]))
 	if err != nil {
-		w.violated("archive: %v", err)
+		w.unreadable("archive", err)
 	}
 	if !ok {
 		return cell.PlayerSession{}, false

@@ -3,6 +3,7 @@ package sim
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"time"
 
@@ -358,13 +359,9 @@ func (w *World) start() {
 
 // open reads snapshot and journal.
 func (w *World) open() *node {
-	j, err := w.disk.Open()
+	j, a, err := w.disk.open()
 	if err != nil {
-		w.violated("%v", err)
-	}
-	a, err := w.vault.Open()
-	if err != nil {
-		w.violated("%v", err)
+		w.unreadable("open", err)
 	}
 	c := cell.New(w.cell)
 	at, snapshot, err := j.LatestSnapshot(background)
@@ -372,7 +369,7 @@ func (w *World) open() *node {
 		err = c.Load(snapshot)
 	}
 	if err != nil {
-		w.violated("load the snapshot after entry %d: %v", at, err)
+		w.unreadable(fmt.Sprintf("load the snapshot after entry %d", at), err)
 	}
 	last := at
 	for entry, err := range j.Read(background, at+1) {
@@ -380,7 +377,7 @@ func (w *World) open() *node {
 			err = c.Replay(entry.Number, entry.Batch)
 		}
 		if err != nil {
-			w.violated("replay after entry %d: %v", last, err)
+			w.unreadable(fmt.Sprintf("replay after entry %d", last), err)
 		}
 		last = entry.Number
 	}
@@ -394,16 +391,18 @@ func (w *World) open() *node {
 // crash is the sudden end of the machine; stop is the end of a service that can not go on.
 func (w *World) crash() {
 	w.counts.Crashes++
-	w.disk.Crash()
-	w.vault.Crash()
+	w.disk.crash()
 	w.leave(w.node)
 }
 
 func (w *World) stop() {
+	if w.disk.off() {
+		w.counts.Crashes++
+	}
 	n := w.node
 	n.journal.Close()
 	n.archive.Close()
-	w.vault.Crash() // whatever state it was in
+	w.disk.stopped()
 	w.leave(n)
 }
 
@@ -422,7 +421,7 @@ func (w *World) leave(n *node) {
 func (w *World) takeOver() {
 	old := w.node
 	w.counts.Takeovers++
-	w.vault.Crash()
+	w.disk.stopped()
 	w.start()
 	for old.flight == nil || !old.appended {
 		if old.flight == nil {

@@ -27,9 +27,8 @@ type World struct {
 	wishes *Wishes
 	cell   cell.Config
 
-	disk  *journaltest.Memory
-	vault *archivetest.Memory
-	node  *node // nil while the service is down
+	disk disk
+	node *node // nil while the service is down
 
 	history   history   // every durable entry
 	chronicle chronicle // what the events in them add up to
@@ -64,11 +63,33 @@ type habits struct {
 
 // New makes the world of a seed.
 func New(seed uint64) *World {
+	m := newMemory(seed)
+	w := newWorld(seed, m)
+	if w.habits.diskFaults {
+		m.journal.SetFaults(journaltest.Faults{AppendNotWritten: 0.002, AppendWritten: 0.002, AppendUnsynced: 0.002, SnapshotNotWritten: 0.1, SnapshotWritten: 0.1})
+	}
+	if w.habits.archiveFaults {
+		m.archive.SetFaults(archivetest.Faults{NotWritten: 0.02, Written: 0.02})
+	}
+	return w
+}
+
+// NewPowerCuts makes the world of a seed on the files of the real engines, with power cuts instead of other faults.
+func NewPowerCuts(seed uint64) *World {
+	w := newWorld(seed, nil)
+	w.disk = newFiles(seed, w.chance.IntN)
+	w.habits.takeover = 0 // the engines for one machine know none
+	if w.habits.crash == 0 {
+		w.habits.crash = 400
+	}
+	return w
+}
+
+func newWorld(seed uint64, d disk) *World {
 	chance := rand.New(rand.NewPCG(seed, 0x5eed))
 	often := func(n int) bool { return chance.IntN(100) < n }
 	w := &World{
-		seed: seed, chance: chance, now: time.UnixMilli(1_700_000_000_000), cell: cell.DefaultConfig(),
-		disk: journaltest.NewMemory(seed), vault: archivetest.NewMemory(seed),
+		seed: seed, chance: chance, disk: d, now: time.UnixMilli(1_700_000_000_000), cell: cell.DefaultConfig(),
 		habits: habits{
 			diskFaults: often(60), archiveFaults: often(40), snapshots: often(75), moves: often(80), repeats: often(85), reads: often(80), leaps: often(60),
 		},
@@ -86,12 +107,6 @@ func New(seed uint64) *World {
 	if often(40) {
 		w.habits.lazyTicks = time.Duration(chance.IntN(3000)) * time.Millisecond
 	}
-	if w.habits.diskFaults {
-		w.disk.SetFaults(journaltest.Faults{AppendNotWritten: 0.002, AppendWritten: 0.002, AppendUnsynced: 0.002, SnapshotNotWritten: 0.1, SnapshotWritten: 0.1})
-	}
-	if w.habits.archiveFaults {
-		w.vault.SetFaults(archivetest.Faults{NotWritten: 0.02, Written: 0.02})
-	}
 	if often(50) {
 		w.habits.deaf = 1 + chance.IntN(3)
 	}
@@ -108,6 +123,17 @@ type violation struct{ text string }
 
 func (w *World) violated(format string, args ...any) {
 	panic(violation{fmt.Sprintf(format, args...)})
+}
+
+// powerOff is the panic of a move that meets a disk without power.
+type powerOff struct{}
+
+// unreadable is what a failed read or opening means: the end of the move when the power was cut, and else a violation.
+func (w *World) unreadable(doing string, err error) {
+	if w.disk.off() {
+		panic(powerOff{})
+	}
+	w.violated("%s: %v", doing, err)
 }
 
 // Run takes the steps, lets everything come to rest and checks. Its error names the seed and the step.
@@ -138,8 +164,17 @@ func (w *World) oneIn(n int) bool { return n > 0 && w.chance.IntN(n) == 0 }
 
 func (w *World) time() domain.Time { return domain.TimeOf(w.now) }
 
-// Step lets one thing happen.
+// Step lets one thing happen. When the power is cut meanwhile, the service is down after it.
 func (w *World) Step() {
+	defer func() {
+		switch r := recover().(type) {
+		case nil:
+		case powerOff:
+			w.lostPower()
+		default:
+			panic(r)
+		}
+	}()
 	w.steps++
 	switch {
 	case w.node == nil:
@@ -152,6 +187,15 @@ func (w *World) Step() {
 		w.act()
 	}
 	w.invariants()
+}
+
+func (w *World) lostPower() {
+	if w.node != nil {
+		w.stop()
+		return
+	}
+	w.counts.Crashes++
+	w.disk.stopped()
 }
 
 // act is a step of a service that is up.
@@ -214,8 +258,10 @@ func (w *World) pass(d time.Duration) {
 
 // Heal ends all faults and lets the service be up.
 func (w *World) Heal() {
-	w.disk.SetFaults(journaltest.Faults{})
-	w.vault.SetFaults(archivetest.Faults{})
+	w.disk.heal()
+	if w.disk.off() {
+		w.lostPower()
+	}
 	w.habits.crash, w.habits.takeover, w.habits.lazyTicks, w.habits.deaf = 0, 0, 0, 0
 	for w.node == nil {
 		w.start()

@@ -119,3 +119,49 @@ func sameRun(t *testing.T, seed uint64) {
 		}
 	}
 }
+
+// cutOnce are seeds whose power cuts once found something.
+var cutOnce = []uint64{}
+
+// TestPowerCuts runs worlds on the files of the real engines and cuts the power at any write, sync, renaming or removal. What was
+// not synced survives in any subset. POWER_SEED=x runs only x; SIM_SEEDS=n runs n new seeds besides.
+func TestPowerCuts(t *testing.T) {
+	if one := os.Getenv("POWER_SEED"); one != "" {
+		seed, err := strconv.ParseUint(one, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		cutPower(t, seed)
+		return
+	}
+	seeds := slices.Concat([]uint64{1, 2, 3, 4, 16, 28}, cutOnce)
+	if testing.Short() {
+		seeds = seeds[:2]
+	}
+	if n, err := strconv.Atoi(os.Getenv("SIM_SEEDS")); err == nil {
+		for range n {
+			var b [8]byte
+			_, _ = rand.Read(b[:])
+			seeds = append(seeds, binary.LittleEndian.Uint64(b[:])>>32)
+		}
+	}
+	cuts := 0
+	for _, seed := range seeds {
+		cuts += cutPower(t, seed)
+	}
+	if cuts < 4*len(seeds) {
+		t.Errorf("%d power cuts with %d seeds are too few to show anything", cuts, len(seeds))
+	}
+}
+
+func cutPower(t *testing.T, seed uint64) (cuts int) {
+	t.Helper()
+	w := NewPowerCuts(seed)
+	if err := w.Run(4000); err != nil {
+		t.Errorf("%v\nmaybe again: POWER_SEED=%d go test ./internal/sim -run TestPowerCuts", err, seed)
+	}
+	if testing.Verbose() {
+		t.Logf("seed %d: %+v, %d entries, %d cuts, %d pushed twice", seed, w.Counts(), len(w.history.entries), w.disk.(*files).cuts, w.chronicle.pushes.twice)
+	}
+	return w.disk.(*files).cuts
+}

@@ -13,7 +13,7 @@ import (
 
 // onFaultyDisk has a memory table so small that some puts go through it and some past it.
 func onFaultyDisk(disk *embeddbtest.Disk) Options {
-	return Options{Dir: "data", FS: disk, memTable: 64 << 10}
+	return Options{Dir: "data", FS: disk, MemTable: 64 << 10}
 }
 
 func faultRecord(n int) archive.Record {

@@ -28,7 +28,7 @@ type Options struct {
 
 	TableFiles int // that are kept open at most, each a descriptor; 0: 500
 
-	memTable uint64 // 0: memTableBytes; tests that want every path make it small
+	MemTable uint64 // bytes; 0: memTableBytes; tests that want every path make it small
 }
 
 const (
@@ -42,7 +42,7 @@ const (
 func (options Options) tune(o *pebble.Options) {
 	o.DisableWAL = true
 	o.CacheSize = cacheBytes
-	o.MemTableSize = cmp.Or(options.memTable, memTableBytes)
+	o.MemTableSize = cmp.Or(options.MemTable, memTableBytes)
 	o.MaxOpenFiles = cmp.Or(options.TableFiles, 500)
 	o.TargetFileSizes[0] = 8 << 20
 	// Each Put leaves a file in level 0 that overlaps all others. Merging many of them at once costs less for each record;

@@ -18,7 +18,7 @@ const faultDir = "data"
 
 // onFaultyDisk has tables small enough that a few entries fill one.
 func onFaultyDisk(disk *embeddbtest.Disk) Options {
-	return Options{Dir: faultDir, FS: disk, memTable: 128 << 10}
+	return Options{Dir: faultDir, FS: disk, MemTable: 128 << 10}
 }
 
 // faultBatch is large enough that a dozen fill a table, and small because Pebble looks for a flipped bit in a torn

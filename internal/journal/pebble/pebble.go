@@ -27,7 +27,7 @@ type Options struct {
 
 	TableFiles int // that are kept open at most, each a descriptor; 0: 256
 
-	memTable uint64 // 0: memTableBytes; tests that want flushes make it small
+	MemTable uint64 // bytes; 0: memTableBytes; tests that want flushes make it small
 }
 
 const (
@@ -41,7 +41,7 @@ const (
 
 func (options Options) tune(o *pebble.Options) {
 	o.CacheSize = cacheBytes
-	o.MemTableSize = cmp.Or(options.memTable, memTableBytes)
+	o.MemTableSize = cmp.Or(options.MemTable, memTableBytes)
 	o.MemTableStopWritesThreshold = 4
 	o.MaxOpenFiles = cmp.Or(options.TableFiles, 256)
 	// Keys only grow, so tables never overlap and compactions move them without rewriting; compression would be the

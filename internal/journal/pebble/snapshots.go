@@ -13,6 +13,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 
+	"github.com/musterhq/muster/internal/embeddb"
 	"github.com/musterhq/muster/internal/journal"
 	"github.com/musterhq/muster/internal/journal/snapshot"
 )
@@ -36,7 +37,7 @@ type snapshots struct {
 
 func openSnapshots(files vfs.FS, dir string) (*snapshots, error) {
 	s := &snapshots{files: files, dir: dir}
-	if err := files.MkdirAll(dir, 0o700); err != nil {
+	if err := embeddb.MakeDir(files, dir); err != nil {
 		return nil, err
 	}
 	names, err := files.List(dir)
