@@ -70,7 +70,7 @@ type files struct {
 }
 
 func newFiles(seed uint64, chance func(n int) int) *files {
-	return &files{power: embeddbtest.NewPower(seed), chance: chance, within: 2000}
+	return &files{power: embeddbtest.NewPower(seed), chance: chance, within: 1000}
 }
 
 // small tables make a world of some thousand steps go through logs and tables as a real one does in days.
