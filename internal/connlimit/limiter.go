@@ -33,7 +33,7 @@ type Limiter struct {
 	conns    map[*Conn]struct{}
 	networks map[netip.Prefix]*network
 	crowds   crowds
-	unproven int
+	unproven list.List // *Conn without a credential, in order of arrival
 	doors    [doors]int
 	logged   time.Time // when the log last told of a full limit
 	silent   int       // refused and evicted since then
@@ -90,6 +90,7 @@ type Conn struct {
 	door  Door
 	gone  bool
 	place *list.Element // in host.unproven
+	turn  *list.Element // in limiter.unproven
 }
 
 // Admit counts a new connection from an address, or refuses it with nil. It may close another connection in its favour.
@@ -113,11 +114,11 @@ func (l *Limiter) Admit(from netip.Addr, drop, proven func()) *Conn {
 		l.mu.Unlock()
 		return nil
 	}
+	l.add(c) // before the victim goes, whose address would be forgotten with its last connection
 	if victim != nil {
 		l.remove(victim)
 		l.note(&l.evicted[why], why)
 	}
-	l.add(c)
 	l.mu.Unlock()
 	if victim != nil {
 		victim.drop()
@@ -131,10 +132,10 @@ func (l *Limiter) makeRoom(c *Conn) (victim *Conn, why reason, full bool) {
 	h, n, now := c.host, c.host.network, c.since
 	switch {
 	case !c.exempt && h.total >= l.limits.PerAddress:
-		return h.oldest(now, busyGrace), byAddress, true
+		return oldest(&h.unproven, now, busyGrace), byAddress, true
 	case !c.exempt && n.key != h.key && n.total >= l.limits.PerNetwork:
-		return n.crowdedHost().oldest(now, busyGrace), byNetwork, true
-	case l.unproven >= l.limits.Unproven:
+		return oldest(&n.crowdedHost().unproven, now, busyGrace), byNetwork, true
+	case l.unproven.Len() >= l.limits.Unproven:
 		return l.fromLargestCrowd(n, now), byUnproven, true
 	case l.doors[HTTP] >= l.limits.Doors[HTTP]:
 		return l.anyIdle(n, now), byDoor, true
@@ -151,17 +152,24 @@ func (l *Limiter) anyIdle(newcomer *network, now time.Time) *Conn {
 	return l.idle(now)
 }
 
-// fromLargestCrowd is the oldest unproven connection of the network that has the most.
+// crowdMin is from how many unproven connections on a network is a crowd. Below it, a few players behind one address who
+// connect together would be the largest crowd among thousands of attackers with an address each.
+const crowdMin = 32
+
+// fromLargestCrowd is the oldest unproven connection of the network that has the most; among small networks, the oldest of all.
 func (l *Limiter) fromLargestCrowd(newcomer *network, now time.Time) *Conn {
 	most := l.crowds.most()
 	if most == nil {
 		return nil
 	}
+	if most.unproven < crowdMin {
+		return oldest(&l.unproven, now, 0)
+	}
 	grace := busyGrace
 	if most != newcomer && most.unproven > newcomer.unproven+1 {
 		grace = 0 // a crowd does not keep others out by keeping busy
 	}
-	return most.crowdedHost().oldest(now, grace)
+	return oldest(&most.crowdedHost().unproven, now, grace)
 }
 
 // oldestTried is among how many of the oldest one is looked for that asks for nothing.
@@ -169,8 +177,8 @@ const oldestTried = 32
 
 // oldest is the unproven connection that has waited longest, if possible one whose request is not being answered; nil when
 // all are younger than the grace and busy.
-func (h *host) oldest(now time.Time, grace time.Duration) *Conn {
-	first := h.unproven.Front()
+func oldest(unproven *list.List, now time.Time, grace time.Duration) *Conn {
+	first := unproven.Front()
 	for e, i := first, 0; e != nil && i < oldestTried; e, i = e.Next(), i+1 {
 		if c := e.Value.(*Conn); !c.busy.Load() {
 			return c
@@ -212,8 +220,8 @@ func (l *Limiter) add(c *Conn) {
 	l.doors[HTTP]++
 	c.host.total++
 	c.host.network.total++
-	l.unproven++
 	c.place = c.host.unproven.PushBack(c)
+	c.turn = l.unproven.PushBack(c)
 	l.crowds.resize(c.host.network, 1)
 }
 
@@ -236,8 +244,8 @@ func (l *Limiter) leaveUnproven(c *Conn) {
 		return
 	}
 	c.host.unproven.Remove(c.place)
-	c.place = nil
-	l.unproven--
+	l.unproven.Remove(c.turn)
+	c.place, c.turn = nil, nil
 	l.crowds.resize(c.host.network, -1)
 }
 
@@ -264,7 +272,7 @@ func (l *Limiter) note(counter *atomic.Uint64, why reason) {
 		return
 	}
 	l.config.Log.Warn("a limit of connections is reached", "limit", reasonNames[why], "refusedOrClosed", l.silent,
-		"connections", len(l.conns), "unproven", l.unproven)
+		"connections", len(l.conns), "unproven", l.unproven.Len())
 	l.logged, l.silent = now, 0
 }
 

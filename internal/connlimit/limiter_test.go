@@ -111,6 +111,52 @@ func TestAFloodFromOneAddressPressesOutItself(t *testing.T) {
 	}
 }
 
+// Attackers with an address each have smaller crowds than a few players behind one address who connect together.
+func TestAFloodFromManyAddressesDoesNotPressOutSmallNetworks(t *testing.T) {
+	p := newPort(t, 1024, Limits{})
+	flood := func(n int) {
+		for i := range n {
+			p.mustConnect(fmt.Sprintf("10.%d.%d.%d", p.Limits().Total%200, i/250%250, i%250+1))
+		}
+	}
+	flood(p.Limits().Unproven)
+	for range 10 {
+		var players []*client
+		for range crowdMin - 1 {
+			players = append(players, p.mustConnect("192.0.2.1"))
+		}
+		flood(p.Limits().Unproven / 2)
+		for i, x := range players {
+			if x.dropped {
+				t.Fatalf("player %d was dropped for a newcomer of the flood, although most of the flood had waited longer", i)
+			}
+			x.Prove()
+		}
+		for _, x := range players {
+			x.Release()
+		}
+	}
+	if s := p.Stats(); s.Unproven > p.Limits().Unproven {
+		t.Errorf("%d unproven connections, want at most %d", s.Unproven, p.Limits().Unproven)
+	}
+}
+
+// A newcomer that takes the place of the only connection of its own address is counted with that address.
+func TestANewcomerInPlaceOfItsOwnAddress(t *testing.T) {
+	p := newPort(t, 1024, Limits{PerAddress: 1})
+	for range 5 {
+		p.mustConnect("192.0.2.1")
+	}
+	if s := p.Stats(); s.Open != 1 || len(p.networks) != 1 {
+		t.Errorf("%d connections on %d networks, want one on one", s.Open, len(p.networks))
+	}
+	last := p.mustConnect("192.0.2.1")
+	last.Release()
+	if len(p.networks) != 0 || p.unproven.Len() != 0 {
+		t.Errorf("%d networks and %d unproven connections after the last one ended", len(p.networks), p.unproven.Len())
+	}
+}
+
 func TestAnAddressHasItsShare(t *testing.T) {
 	p := newPort(t, 1024, Limits{PerAddress: 10}, "203.0.113.0/24")
 	for range 10 {

@@ -20,7 +20,7 @@ func (l *Limiter) Describe(to chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector.
 func (l *Limiter) Collect(to chan<- prometheus.Metric) {
 	l.mu.Lock()
-	open, unproven := l.doors, l.unproven
+	open, unproven := l.doors, l.unproven.Len()
 	l.mu.Unlock()
 	gauge := func(d *prometheus.Desc, value int, labels ...string) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(value), labels...)
@@ -48,5 +48,5 @@ type Stats struct{ Open, Unproven int }
 func (l *Limiter) Stats() Stats {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return Stats{len(l.conns), l.unproven}
+	return Stats{len(l.conns), l.unproven.Len()}
 }
