@@ -21,6 +21,7 @@ type benchCommand struct {
 	Rounds      int           `default:"2" placeholder:"N" help:"How often Muster and the bare service take turns; the best of each counts."`
 	Connections []int         `placeholder:"N,..." help:"Keep-alive connections of the clients in the scenario players. Default: 64,256."`
 	Warm        time.Duration `placeholder:"TIME" help:"How long that scenario runs before it is measured. Default: 25s, when what ends leaves memory as fast as it comes."`
+	Attack      string        `placeholder:"TEXT" help:"In the scenario siege, only attacks whose names contain this."`
 	Dir         string        `placeholder:"DIR" help:"Where the data goes meanwhile: on the disk that is to be measured. Default: the system's temporary directory."`
 	Profiles    string        `placeholder:"DIR" help:"Write processor profiles of the service here."`
 }
@@ -41,7 +42,7 @@ func (c *benchCommand) Run(ctx context.Context, stdout io.Writer) error {
 	}
 	table, err := bench.Run(ctx, bench.Options{
 		Binary: binary, Scenarios: c.Scenarios, Quick: c.Quick, Measure: c.Measure, Rounds: c.Rounds,
-		Connections: c.Connections, Warm: c.Warm,
+		Connections: c.Connections, Warm: c.Warm, Attack: c.Attack,
 		Dir: c.Dir, Profiles: c.Profiles, Progress: os.Stderr,
 	})
 	if table != nil {
@@ -72,4 +73,12 @@ func (c *benchBareCommand) Run(ctx context.Context) error {
 	}
 	log.Info("listening", "address", x.Addr())
 	return x.Serve(ctx)
+}
+
+// benchAttackCommand runs the attackers of the scenario siege.
+type benchAttackCommand struct{}
+
+// Run attacks until the standard input ends.
+func (c *benchAttackCommand) Run(ctx context.Context, stdout io.Writer) error {
+	return bench.Attack(ctx, os.Stdin, stdout)
 }

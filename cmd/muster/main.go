@@ -19,21 +19,22 @@ import (
 type commandLine struct {
 	Config string `name:"config" placeholder:"FILE" help:"Settings file, JSON. MUSTER_* variables win over it, flags over both."`
 
-	Serve      serveCommand      `cmd:"" help:"Run the service."`
-	Demo       demoCommand       `cmd:"" help:"Start the service, play a first game session through it, stay up."`
-	ShowConfig configCommand     `cmd:"" name:"config" help:"Show the settings in force and where each comes from."`
-	Explain    explainCommand    `cmd:"" help:"Say where a player, a party or a game is and what ends that, why a placement or a matchmaking ticket waits or failed, how a game session or a server process ended, and when."`
-	Keys       keysCommand       `cmd:"" help:"Access keys: create, list, revoke. Works while the service runs."`
-	AWSProfile awsProfileCommand `cmd:"" name:"aws-profile" help:"Write a profile for the AWS CLI and SDKs, with this service as its endpoint."`
-	WebhookKey webhookKeyCommand `cmd:"" name:"webhook-key" help:"Show the key that notifications to a webhook are signed with."`
-	CA         caCommand         `cmd:"" name:"ca" help:"Show the certificate authority of --dev and how to trust it."`
-	Bench      benchCommand      `cmd:"" help:"Measure what Muster does on this machine, and write a table."`
-	BenchBare  benchBareCommand  `cmd:"" name:"bench-bare" hidden:"" help:"Run the service without a core that bench compares with."`
-	Simulate   simulateCommand   `cmd:"" help:"Try a matchmaking rule set on a population: who waits how long, how good the matches are."`
-	Lint       lintCommand       `cmd:"" help:"Find mistakes in matchmaking rule sets, also those that the service ignores."`
-	Drain      drainCommand      `cmd:"" help:"Keep new game sessions away from a compute, and wait until it is empty."`
-	Computes   computesCommand   `cmd:"" help:"Replace the auth token of a compute."`
-	Version    versionCommand    `cmd:"" help:"Show the version."`
+	Serve       serveCommand       `cmd:"" help:"Run the service."`
+	Demo        demoCommand        `cmd:"" help:"Start the service, play a first game session through it, stay up."`
+	ShowConfig  configCommand      `cmd:"" name:"config" help:"Show the settings in force and where each comes from."`
+	Explain     explainCommand     `cmd:"" help:"Say where a player, a party or a game is and what ends that, why a placement or a matchmaking ticket waits or failed, how a game session or a server process ended, and when."`
+	Keys        keysCommand        `cmd:"" help:"Access keys: create, list, revoke. Works while the service runs."`
+	AWSProfile  awsProfileCommand  `cmd:"" name:"aws-profile" help:"Write a profile for the AWS CLI and SDKs, with this service as its endpoint."`
+	WebhookKey  webhookKeyCommand  `cmd:"" name:"webhook-key" help:"Show the key that notifications to a webhook are signed with."`
+	CA          caCommand          `cmd:"" name:"ca" help:"Show the certificate authority of --dev and how to trust it."`
+	Bench       benchCommand       `cmd:"" help:"Measure what Muster does on this machine, and write a table."`
+	BenchBare   benchBareCommand   `cmd:"" name:"bench-bare" hidden:"" help:"Run the service without a core that bench compares with."`
+	BenchAttack benchAttackCommand `cmd:"" name:"bench-attack" hidden:"" help:"Attack a service, for the scenario siege of bench."`
+	Simulate    simulateCommand    `cmd:"" help:"Try a matchmaking rule set on a population: who waits how long, how good the matches are."`
+	Lint        lintCommand        `cmd:"" help:"Find mistakes in matchmaking rule sets, also those that the service ignores."`
+	Drain       drainCommand       `cmd:"" help:"Keep new game sessions away from a compute, and wait until it is empty."`
+	Computes    computesCommand    `cmd:"" help:"Replace the auth token of a compute."`
+	Version     versionCommand     `cmd:"" help:"Show the version."`
 }
 
 func main() {

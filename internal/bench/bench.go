@@ -19,6 +19,7 @@ import (
 type Options struct {
 	Binary      string        // a muster binary: it runs as `serve` and as `bench-bare`
 	Scenarios   []string      // by name; empty: all
+	Attack      string        // of the scenario siege, those whose names contain this
 	Measure     time.Duration // how long each throughput is measured; 0: 10 s
 	Rounds      int           // how often the service and the bare one take turns; the best of each counts; 0: 2
 	Connections []int         // of the players' load; empty: 64 and 256

@@ -6,11 +6,10 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"sync"
+	"strings"
 	"sync/atomic"
 	"time"
 
-	"github.com/musterhq/muster/internal/connlimit"
 	"github.com/musterhq/muster/internal/identity"
 )
 
@@ -20,23 +19,24 @@ type attack struct {
 	name, unit string
 	serve      []string // further arguments of the service
 	workers    func(sizes) int
-	rate       func(sizes) float64 // a second; 0: as many as can be had
-	do         func(s *siege, ctx context.Context, worker int) error
+	rate       func(sizes) float64       // a second; 0: as many as the machine allows
+	pause      func(sizes) time.Duration // of a worker, after each unit; nil: none
+	do         func(a *attacker, ctx context.Context, worker int) error
 }
 
 // attacks are added here; siege_attacks.go has what they do.
 var attacks = []attack{
-	{name: "anonymous connections", unit: "connections", workers: func(z sizes) int { return z.siegeConnections }, do: (*siege).holdConnection},
+	{name: "anonymous connections that stay", unit: "connections", workers: func(z sizes) int { return z.siegeConnections },
+		pause: func(z sizes) time.Duration { return z.siegeReturn }, do: (*attacker).holdConnection},
+	{name: "anonymous connections that reconnect at once", unit: "connections", workers: func(z sizes) int { return z.siegeConnections },
+		do: (*attacker).holdConnection},
 	{name: "malformed frames at each WebSocket door", unit: "frames", serve: []string{"--dev", "--player-flow"},
 		workers: func(z sizes) int { return z.siegeFrameWorkers },
-		rate:    func(z sizes) float64 { return z.siegeFrames * float64(len(malformedFrames)*len(webSocketDoors)) }, do: (*siege).sendMalformedFrame},
-	{name: "worst bodies with a client key, 64 at a time", unit: "bodies", workers: func(z sizes) int { return z.siegeBodies }, do: (*siege).sendWorstBody},
+		rate:    func(z sizes) float64 { return z.siegeFrames * float64(len(webSocketDoors)) }, do: (*attacker).sendMalformedFrame},
+	{name: "worst bodies with a client key, 64 at a time", unit: "bodies", workers: func(z sizes) int { return z.siegeBodies }, do: (*attacker).sendWorstBody},
 	{name: "wrong sign-ins", unit: "attempts", workers: func(z sizes) int { return z.siegeSignInWorkers },
-		rate: func(z sizes) float64 { return z.siegeSignIns }, do: (*siege).signInWrongly},
+		rate: func(z sizes) float64 { return z.siegeSignIns }, do: (*attacker).signInWrongly},
 }
-
-// descriptorsKept is how many descriptors of this process the attackers leave to honest clients.
-const descriptorsKept = 512
 
 // siege is one attack under way.
 type siege struct {
@@ -44,13 +44,15 @@ type siege struct {
 	server *server
 	client identity.AccessKey // of the role client, which any player can extract
 	hall   *hall
-	conns  []*conn // of workers that keep one
 	turn   atomic.Uint64
 }
 
 // siege measures honest calls without an attack, and under each.
 func (b *bench) siege(ctx context.Context) error {
 	for i := range attacks {
+		if !strings.Contains(attacks[i].name, b.options.Attack) {
+			continue
+		}
 		if err := b.underAttack(ctx, &attacks[i]); err != nil {
 			return fmt.Errorf("%s: %w", attacks[i].name, err)
 		}
@@ -63,12 +65,7 @@ func (b *bench) underAttack(ctx context.Context, a *attack) error {
 	if err != nil {
 		return err
 	}
-	// Honest clients run in this process, too, and need descriptors.
-	workers := min(a.workers(b.sizes), connlimit.Descriptors()-descriptorsKept)
-	if workers < a.workers(b.sizes) {
-		b.progress("  this process may open %d descriptors: %s with %d workers instead of %d", connlimit.Descriptors(), a.name, workers, a.workers(b.sizes))
-	}
-	x := &siege{bench: b, conns: make([]*conn, max(workers, 1))}
+	x := &siege{bench: b}
 	if x.client, err = keyBeside(ctx, dir, identity.Client, "attacker"); err != nil {
 		return err
 	}
@@ -90,37 +87,25 @@ func (b *bench) underAttack(ctx context.Context, a *attack) error {
 	if err != nil {
 		return err
 	}
-	attacking, stop := context.WithCancel(ctx)
-	var attackers sync.WaitGroup
-	var done atomic.Int64
-	began := time.Now()
-	for w := range len(x.conns) {
-		attackers.Go(func() {
-			l := load{workers: len(x.conns)}
-			if a.rate != nil {
-				l.rate = a.rate(b.sizes)
-			}
-			pace := newPace(l, began, w)
-			for attacking.Err() == nil {
-				pace.next()
-				_ = a.do(x, attacking, w) // however the service defends itself
-				done.Add(1)
-			}
-		})
-	}
-	time.Sleep(b.sizes.siegeWarm)
-	before := done.Load()
-	besieged, err := x.honest(ctx, b.sizes.siegeLasts)
-	reached := float64(done.Load()-before) / b.sizes.siegeLasts.Seconds()
-	descriptors, resident, peak := x.server.descriptors(), x.server.resident(), x.server.peak()
-	stop()
-	attackers.Wait()
-	for _, c := range x.conns {
-		if c != nil {
-			c.close()
-		}
-	}
+	besiegers, err := b.besiege(ctx, x.order(a))
 	if err != nil {
+		return err
+	}
+	defer besiegers.end()
+	time.Sleep(b.sizes.siegeWarm)
+	var besieged *honestRun
+	before, used := besiegers.done(), besiegers.processorTime()
+	err = b.profileWhile(ctx, x.server, "siege", func() error {
+		besieged, err = x.honest(ctx, b.sizes.siegeLasts)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	took := besieged.took.Seconds()
+	reached, share := float64(besiegers.done()-before)/took, (besiegers.processorTime()-used).Seconds()/took
+	descriptors, resident, peak := x.server.descriptors(), x.server.resident(), x.server.peak()
+	if err := besiegers.end(); err != nil {
 		return err
 	}
 	b.table.addLoad("honest calls, no attack", "calls", 1, &quiet.measured, 0)
@@ -129,8 +114,25 @@ func (b *bench) underAttack(ctx context.Context, a *attack) error {
 	b.table.addFact(a.name+": honest calls lost", "0", "%d of %d", besieged.lost, besieged.units+besieged.lost)
 	b.table.addFact(a.name+": p50 and p99 of honest calls", "p50 below 5 ms", "%s, %s", milliseconds(besieged.latency.quantile(0.5)), milliseconds(besieged.latency.quantile(0.99)))
 	b.table.addFact(a.name+": resident memory and descriptors of the service", "–", "%s (at most %s), %d", megabytes(resident), megabytes(peak), descriptors)
-	b.progress("  %s: %.0f %s a second; honest: %s, lost %d", a.name, reached, a.unit, besieged, besieged.lost)
+	b.progress("  %s: %.0f %s a second on %.2f processors; honest: %s, lost %d; service: %s resident, at most %s, %d descriptors",
+		a.name, reached, a.unit, share, besieged, besieged.lost, megabytes(resident), megabytes(peak), descriptors)
 	return nil
+}
+
+// order tells the attackers' process what to do.
+func (x *siege) order(a *attack) *attackOrder {
+	z := x.bench.sizes
+	o := &attackOrder{
+		Attack: a.name, Address: x.server.addr, Key: x.client, Fleet: x.hall.fleet, Token: x.hall.token,
+		Workers: a.workers(z), Lasts: z.siegeWarm + z.siegeLasts,
+	}
+	if a.rate != nil {
+		o.Rate = a.rate(z)
+	}
+	if a.pause != nil {
+		o.Pause = a.pause(z)
+	}
+	return o
 }
 
 // honestRun is what honest clients met.

@@ -10,22 +10,23 @@ import (
 	"net"
 	"net/http"
 	"runtime"
+	"sync"
 	"time"
 
 	"github.com/musterhq/muster/internal/identity"
 )
 
 // besieger connects as the worker's host. Linux lets a machine connect to itself from all of 127/8.
-func (x *siege) besieger(ctx context.Context, worker int) (net.Conn, error) {
+func (x *attacker) besieger(ctx context.Context, worker int) (net.Conn, error) {
 	var d net.Dialer
 	if runtime.GOOS == "linux" {
 		d.LocalAddr = &net.TCPAddr{IP: net.IPv4(127, 0, 1+byte(worker/200%200), 1+byte(worker%200))}
 	}
-	return d.DialContext(ctx, "tcp", x.server.addr)
+	return d.DialContext(ctx, "tcp", x.order.Address)
 }
 
 // holdConnection connects without a credential, sends at most half a request, and stays until the service ends it.
-func (x *siege) holdConnection(ctx context.Context, worker int) error {
+func (x *attacker) holdConnection(ctx context.Context, worker int) error {
 	c, err := x.besieger(ctx, worker)
 	if err != nil {
 		time.Sleep(10 * time.Millisecond) // out of ports or descriptors of our own
@@ -65,21 +66,23 @@ var malformedFrames = [][]byte{
 
 // webSocketDoors are the heads of requests that open a WebSocket, as far as somebody without a key of the studio gets: a
 // game server has a token, and a player's stream tells whoever opens it why it is refused.
-var webSocketDoors = []func(x *siege, worker int) string{
-	func(x *siege, worker int) string {
-		return fmt.Sprintf("GET /?pID=attack-%d&sdkVersion=5.5.0&sdkLanguage=Go&FleetId=%s&ComputeId=%s&Authorization=%s HTTP/1.1\r\n", worker, x.hall.fleet, compute, x.hall.token)
+var webSocketDoors = []func(x *attacker, worker int) string{
+	func(x *attacker, worker int) string {
+		return fmt.Sprintf("GET /?pID=attack-%d&sdkVersion=5.5.0&sdkLanguage=Go&FleetId=%s&ComputeId=%s&Authorization=%s HTTP/1.1\r\n", worker, x.order.Fleet, compute, x.order.Token)
 	},
-	func(*siege, int) string {
+	func(*attacker, int) string {
 		return "GET /playerflow/v1/player/stream HTTP/1.1\r\nAuthorization: Bearer wrong\r\nSec-WebSocket-Protocol: playerflow.v1\r\n"
 	},
-	func(*siege, int) string {
+	func(*attacker, int) string {
 		return "GET /playerflow/v1/partner/events?subscription_id=x HTTP/1.1\r\nSec-WebSocket-Protocol: playerflow.events.v1\r\n"
 	},
 }
 
-// sendMalformedFrame opens a WebSocket, sends one frame and waits until the service ends the connection.
-func (x *siege) sendMalformedFrame(ctx context.Context, worker int) error {
+// sendMalformedFrame opens a WebSocket, sends one frame and waits until the service ends the connection. The kinds take
+// turns, so that each has all doors to itself for its part of the siege.
+func (x *attacker) sendMalformedFrame(ctx context.Context, worker int) error {
 	n := int(x.turn.Add(1))
+	frame := malformedFrames[x.elapsed(len(malformedFrames))]
 	c, err := x.besieger(ctx, worker)
 	if err != nil {
 		return err
@@ -90,14 +93,14 @@ func (x *siege) sendMalformedFrame(ctx context.Context, worker int) error {
 		return err
 	}
 	head := webSocketDoors[n%len(webSocketDoors)](x, worker)
-	if _, err := io.WriteString(c, head+"Host: "+x.server.addr+"\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"); err != nil {
+	if _, err := io.WriteString(c, head+"Host: "+x.order.Address+"\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"); err != nil {
 		return err
 	}
 	answer, err := http.ReadResponse(bufio.NewReader(c), nil)
 	if err != nil || answer.StatusCode != http.StatusSwitchingProtocols {
 		return err
 	}
-	if _, err := c.Write(malformedFrames[n/len(webSocketDoors)%len(malformedFrames)]); err != nil {
+	if _, err := c.Write(frame); err != nil {
 		return err
 	}
 	_ = c.(*net.TCPConn).CloseWrite() // a frame that only lacks its end ends, too
@@ -108,22 +111,27 @@ func (x *siege) sendMalformedFrame(ctx context.Context, worker int) error {
 // worstBody is as large as the service reads at most.
 const worstBody = 79 << 20 / 10
 
-// worstBodies are for StartMatchmaking: what is large, deep or costly to decode, in each codec.
-var worstBodies = []struct {
+// worst is a body for StartMatchmaking.
+type worst struct {
 	protocol *protocol
-	make     func() []byte
-}{
-	{rpcCBOR, func() []byte { return cborPlayers(0xA0) }},                                                    // millions of empty maps
-	{rpcCBOR, func() []byte { return cborPlayers(0x60) }},                                                    // millions of empty texts
-	{rpcCBOR, func() []byte { return append(cborKey("Players"), cborBignum(worstBody)...) }},                 // one number
-	{rpcCBOR, func() []byte { return append(cborKey("Players"), bytes.Repeat([]byte{0x81}, worstBody)...) }}, // depth
-	{rpcCBOR, func() []byte { return append(cborKey("Players"), bytes.Repeat([]byte{0x9F}, worstBody)...) }}, // indefinite lengths
-	{rpcCBOR, func() []byte { return append(cborKey("Players"), bytes.Repeat([]byte{0xC6}, worstBody)...) }}, // tags
-	{awsJSON, func() []byte { return jsonPlayers("{}") }},
-	{awsJSON, func() []byte { return jsonPlayers(`{"PlayerId":"a","PlayerAttributes":{"a":{"SL":["b"]}}}`) }},
-	{awsJSON, func() []byte { return append([]byte(`{"Players":`), bytes.Repeat([]byte{'['}, worstBody)...) }},
-	{awsJSON, func() []byte { return append([]byte(`{"Players":`), bytes.Repeat([]byte{'9'}, worstBody)...) }},
+	body     []byte
 }
+
+// worstBodies are large, deep or costly to decode, in each codec.
+var worstBodies = sync.OnceValue(func() []worst {
+	return []worst{
+		{rpcCBOR, cborPlayers(0xA0)},                                                    // millions of empty maps
+		{rpcCBOR, cborPlayers(0x60)},                                                    // millions of empty texts
+		{rpcCBOR, append(cborKey("Players"), cborBignum(worstBody)...)},                 // one number
+		{rpcCBOR, append(cborKey("Players"), bytes.Repeat([]byte{0x81}, worstBody)...)}, // depth
+		{rpcCBOR, append(cborKey("Players"), bytes.Repeat([]byte{0x9F}, worstBody)...)}, // indefinite lengths
+		{rpcCBOR, append(cborKey("Players"), bytes.Repeat([]byte{0xC6}, worstBody)...)}, // tags
+		{awsJSON, jsonPlayers("{}")},
+		{awsJSON, jsonPlayers(`{"PlayerId":"a","PlayerAttributes":{"a":{"SL":["b"]}}}`)},
+		{awsJSON, append([]byte(`{"Players":`), bytes.Repeat([]byte{'['}, worstBody)...)},
+		{awsJSON, append([]byte(`{"Players":`), bytes.Repeat([]byte{'9'}, worstBody)...)},
+	}
+})
 
 func cborKey(name string) []byte {
 	return append(appendCBORHead([]byte{0xA1}, 3, len(name)), name...)
@@ -146,28 +154,29 @@ func jsonPlayers(player string) []byte {
 }
 
 // sendWorstBody makes one call with a client key, which any player can extract.
-func (x *siege) sendWorstBody(ctx context.Context, worker int) error {
-	worst := &worstBodies[int(x.turn.Add(1))%len(worstBodies)]
-	c, err := dial(ctx, x.server.addr, worst.protocol, x.client)
+func (x *attacker) sendWorstBody(ctx context.Context, worker int) error {
+	bodies := worstBodies()
+	worst := &bodies[int(x.turn.Add(1))%len(bodies)]
+	c, err := dial(ctx, x.order.Address, worst.protocol, x.order.Key)
 	if err != nil {
 		return err
 	}
 	defer c.close()
 	defer context.AfterFunc(ctx, c.close)()
-	_, err = c.send("StartMatchmaking", worst.make())
+	_, err = c.send("StartMatchmaking", worst.body)
 	return err
 }
 
 // signInWrongly makes one call with a credential that looks right and is not.
-func (x *siege) signInWrongly(ctx context.Context, worker int) error {
+func (x *attacker) signInWrongly(ctx context.Context, worker int) error {
 	c := x.conns[worker]
 	if c == nil {
-		wrong := identity.AccessKey{ID: x.client.ID, Secret: "not the secret"}
+		wrong := identity.AccessKey{ID: x.order.Key.ID, Secret: "not the secret"}
 		if worker%2 == 0 {
 			wrong.ID = fmt.Sprintf("MUST%016d", worker)
 		}
 		var err error
-		if c, err = dial(ctx, x.server.addr, awsJSON, wrong); err != nil {
+		if c, err = dial(ctx, x.order.Address, awsJSON, wrong); err != nil {
 			return err
 		}
 		x.conns[worker] = c

@@ -34,7 +34,8 @@ type sizes struct {
 	flowRecords     int // of players who are logged in when the service starts
 
 	siegeConnections   int           // that are open at a time without a credential
-	siegeFrames        float64       // malformed ones a second, of each kind at each door
+	siegeReturn        time.Duration // after which one that the service ended is opened again
+	siegeFrames        float64       // malformed ones a second at each door; their kinds take turns
 	siegeFrameWorkers  int           // that send them, each on a new connection
 	siegeBodies        int           // of the largest size, under way at a time
 	siegeSignIns       float64       // wrong ones a second
@@ -60,7 +61,7 @@ var (
 		idleServers: 15_000, idleSettle: 10 * time.Second,
 		flowPlayers: 15_000, flowSettle: 25 * time.Second, flowRate: 5_000, flowWarm: 5 * time.Second,
 		flowGames: 5, flowGamePlayers: 60, flowLogins: 500, flowMatches: 200, flowRecords: 1_000_000,
-		siegeConnections: 20_000, siegeFrames: 1000, siegeFrameWorkers: 256, siegeBodies: 64, siegeSignIns: 10_000, siegeSignInWorkers: 64,
+		siegeConnections: 20_000, siegeReturn: 5 * time.Second, siegeFrames: 1000, siegeFrameWorkers: 256, siegeBodies: 64, siegeSignIns: 10_000, siegeSignInWorkers: 64,
 		siegeHonest: 200, siegeWarm: 10 * time.Second, siegeLasts: time.Minute,
 		corePlayers: 1_000_000, coreGames: 100_000, coreSteps: 1_000_000, coreMeasure: 10 * time.Second,
 		coreSnapshotEvery: 8 << 20,
@@ -73,7 +74,7 @@ var (
 		idleServers: 50, idleSettle: 100 * time.Millisecond,
 		flowPlayers: 60, flowSettle: 100 * time.Millisecond, flowRate: 30, flowWarm: 100 * time.Millisecond,
 		flowGames: 1, flowGamePlayers: 10, flowLogins: 40, flowMatches: 3, flowRecords: 500,
-		siegeConnections: 200, siegeFrames: 5, siegeFrameWorkers: 16, siegeBodies: 2, siegeSignIns: 200, siegeSignInWorkers: 4,
+		siegeConnections: 200, siegeReturn: 100 * time.Millisecond, siegeFrames: 50, siegeFrameWorkers: 16, siegeBodies: 2, siegeSignIns: 200, siegeSignInWorkers: 4,
 		siegeHonest: 50, siegeWarm: 100 * time.Millisecond, siegeLasts: 500 * time.Millisecond,
 		corePlayers: 10_000, coreGames: 1000, coreSteps: 10_000, coreMeasure: 300 * time.Millisecond,
 		coreSnapshotEvery: 256 << 10,
