@@ -108,6 +108,38 @@ func TestSilentClientsHoldNobodyUp(t *testing.T) {
 	}
 }
 
+// A head of headerBytesMax is answered 431 and its connection closed, however much more of it follows.
+func TestLargeHeadsAreRefused(t *testing.T) {
+	s := serve(t, Config{Handler: http.HandlerFunc(hello)})
+	ask := func(padding int) string {
+		c, err := net.Dial("tcp", s.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		if err := c.SetDeadline(time.Now().Add(time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+		go func() {
+			_, _ = io.WriteString(c, "GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX-Padding: "+strings.Repeat("p", padding)+"\r\n\r\n")
+		}()
+		status, _, _ := strings.Cut(readAll(c), "\r\n")
+		return status
+	}
+	if got := ask(headerBytesMax / 2); got != "HTTP/1.1 200 OK" {
+		t.Errorf("a head of half the limit: got %q", got)
+	}
+	if got := ask(headerBytesMax + 16<<10); got != "HTTP/1.1 431 Request Header Fields Too Large" { // net/http allows a buffer more
+		t.Errorf("a head above the limit: got %q", got)
+	}
+}
+
+// readAll reads until the connection ends, however it does.
+func readAll(c net.Conn) string {
+	text, _ := io.ReadAll(c)
+	return string(text)
+}
+
 func TestTLSWithoutCertificateIsTurnedAway(t *testing.T) {
 	var logged logtest.Log
 	s := serve(t, Config{Handler: http.HandlerFunc(hello), Log: slog.New(slog.NewTextHandler(&logged, nil))})

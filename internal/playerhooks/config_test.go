@@ -47,6 +47,7 @@ func TestConfigSaysWhatIsWrong(t *testing.T) {
 		`{"url":"https://b.example","hooks":{"BeforeInvite":{"timeout_ms":10}}}`:      "timeout_ms: 10, want 50 to 10000",
 		`{"url":"https://b.example","hooks":{"BeforeInvite":{"on_timeout":"MAYBE"}}}`: `on_timeout: "MAYBE"`,
 		`{"url":"https://b.example","concurrency":0,"hooks":{"BeforeInvite":{}}}`:     "concurrency: 0",
+		`{"url":"https://b.example","concurrency":1025,"hooks":{"BeforeInvite":{}}}`:  "concurrency: 1025, want 1 to 1024",
 		`{"url":"https://b.example","hooks":{"BeforeInvite":{"retries":3}}}`:          "retries",
 		`{"hooks":{}} {}`: "behind the object",
 		`hooks`:           "invalid character",

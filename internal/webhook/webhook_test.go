@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 )
@@ -34,6 +35,31 @@ func TestTell(t *testing.T) {
 		if body != "{}" || heard.URL.Path != "/in" || heard.Header.Get("Content-Type") != "application/json" || heard.Header.Get(SignatureHeader) != Sign("key", now, m.Body) {
 			t.Errorf("the receiver got %q with %v", body, heard.Header)
 		}
+	}
+}
+
+// A receiver that never ends its answer does not hold up what is sent: after answerMax the rest is of no interest.
+func TestEndlessAnswersAreCutOff(t *testing.T) {
+	var written atomic.Int64
+	gone := make(chan struct{})
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer close(gone)
+		block := make([]byte, 32<<10)
+		for {
+			n, err := w.Write(block)
+			written.Add(int64(n))
+			if err != nil {
+				return
+			}
+		}
+	}))
+	defer receiver.Close()
+	if err := Tell(context.Background(), NewClient(1), time.Now(), &Message{URL: receiver.URL, Key: "key"}); err != nil {
+		t.Errorf("got %v, want the status to count", err)
+	}
+	<-gone
+	if n := written.Load(); n < answerMax {
+		t.Errorf("the receiver wrote %d bytes, want more than %d", n, answerMax)
 	}
 }
 

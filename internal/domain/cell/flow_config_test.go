@@ -51,6 +51,28 @@ func TestSetFlowConfig(t *testing.T) {
 	}
 }
 
+// What operators set has overridesMax bytes at most in all. A change that would go beyond it leaves what was in force.
+func TestSizeOfOverrides(t *testing.T) {
+	w := newFlowWorld(t, nil)
+	queues := func(n int) string {
+		var list []string
+		for i := range n {
+			list = append(list, fmt.Sprintf(`{"name":"queue-%04d-%s","reconnect":"OFF"}`, i, strings.Repeat("x", 80)))
+		}
+		return `{"queues":[` + strings.Join(list, ",") + `]}`
+	}
+	most := 1
+	for len(queues(most+1)) <= overridesMax {
+		most++
+	}
+	w.setConfig(queues(most))
+	before := w.cell.flow.Overrides.Document
+	w.refused(&SetFlowConfig{Document: queues(most + 1), By: "op", Reason: "test"}, flow.InvalidArgument)
+	if w.cell.flow.Overrides.Document != before {
+		t.Error("a refused change left something behind")
+	}
+}
+
 // A change is taken as a whole or not at all, and all that is wrong is named.
 func TestSetFlowConfigRefusals(t *testing.T) {
 	w := newFlowWorld(t, nil)

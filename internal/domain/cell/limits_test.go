@@ -3,6 +3,7 @@ package cell
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -119,6 +120,78 @@ func TestLimitsOfRecords(t *testing.T) {
 			w.wantCount(c.kind, c.most, c.most)
 		})
 	}
+}
+
+// TestLimitOfScalingPolicies: the policy after ScalingPoliciesMax is refused, and one that is there can still be replaced.
+func TestLimitOfScalingPolicies(t *testing.T) {
+	config := DefaultConfig()
+	config.ScalingPoliciesMax = 3
+	w := newWorld(t, config)
+	w.hall()
+	const managed = "fleet-managed"
+	w.must(&CreateBuild{Build: fleet.Build{ID: "build-1", Region: "us-east-1", Storage: fleet.Storage{Bucket: "builds", Key: "game.zip"}}})
+	w.must(&CreateFleet{Fleet: fleet.Fleet{ID: managed, Region: "us-east-1", Managed: &fleet.Managed{Build: "build-1", InstanceType: "c5.large"}, Runtime: &fleet.Runtime{
+		Launches: []fleet.Launch{{Path: "/local/game/arena", Copies: 1}},
+	}}, Locations: []string{testLocation}})
+	put := func(i int) error {
+		return w.do(&PutScalingPolicy{Fleet: managed, Policy: fleet.ScalingPolicy{Name: fmt.Sprint("policy ", i), TargetBased: true, Target: 20}})
+	}
+	for i := range 3 {
+		if err := put(i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if refusal, ok := errors.AsType[*domain.Refusal](put(3)); !ok || refusal.Reason != domain.Invalid {
+		t.Errorf("a fourth policy: got %v, want %s", refusal, domain.Invalid)
+	}
+	if err := put(2); err != nil {
+		t.Errorf("a policy in place of itself: %v", err)
+	}
+}
+
+// TestLimitsOfTickets reaches what bounds one ticket: its players, and the bytes of all of them.
+func TestLimitsOfTickets(t *testing.T) {
+	w := newWorld(t, DefaultConfig())
+	w.matchmaker(func(c *matchmaking.Configuration) { c.Standalone = true })
+	party := func(players, bytesEach int) []matchmaking.Player {
+		list := make([]matchmaking.Player, players)
+		for i := range list {
+			list[i] = matchmaking.Player{ID: fmt.Sprint("player ", i), Attributes: []ruleset.NamedValue{
+				{Name: "note", Value: ruleset.Value{Kind: ruleset.String, Text: strings.Repeat("x", bytesEach)}},
+			}}
+		}
+		return list
+	}
+	for _, c := range []struct {
+		name               string
+		players, bytesEach int
+		taken              bool
+	}{
+		{"players", playersInTicketMax, 100, true},
+		{"one player more", playersInTicketMax + 1, 100, false},
+		{"bytes", 8, ticketBytesMax/8 - 100, true},
+		{"more bytes", 8, ticketBytesMax / 8, false},
+	} {
+		err := w.do(&StartMatchmaking{Configuration: "ranked", ID: "t-" + c.name, Players: party(c.players, c.bytesEach)})
+		refusal, refused := errors.AsType[*domain.Refusal](err)
+		if c.taken && err != nil || !c.taken && (!refused || refusal.Reason != domain.Invalid) {
+			t.Errorf("%s: got %v, want it taken: %t", c.name, err, c.taken)
+		}
+	}
+}
+
+// TestEndedRecordsAreCounted: what has ended counts as awaiting the archive until the archive has it.
+func TestEndedRecordsAreCounted(t *testing.T) {
+	w := newWorld(t, DefaultConfig())
+	w.hall()
+	w.game("arena", 2)
+	w.wantCount("awaiting_archive", 0, 0)
+	w.must(&EndProcess{Process: processKey("p-arena"), Request: 9})
+	w.wantCount("awaiting_archive", 1, 0)
+	w.restart()
+	w.wantCount("awaiting_archive", 1, 0)
+	w.must(&Forget{Count: 1})
+	w.wantCount("awaiting_archive", 0, 0)
 }
 
 // TestLimitOfPlayers: with as many players as may be known, those who are known log in, and new ones neither log in nor are

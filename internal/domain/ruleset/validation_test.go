@@ -200,6 +200,35 @@ func TestValidation(t *testing.T) {
 	}
 }
 
+// TestSizesOfRuleSets reaches what bounds a body: its characters, its depth, and the players of its teams.
+func TestSizesOfRuleSets(t *testing.T) {
+	body := func(name, extra string, players int) string {
+		return fmt.Sprintf(`{"ruleLanguageVersion": "1.0", "name": %q, "teams": [{"name": "all", "minPlayers": 1, "maxPlayers": %d}]%s}`, name, players, extra)
+	}
+	padded := func(n int) string { // as long as asked for
+		empty := body("a", "", 10)
+		return empty + strings.Repeat(" ", n-len(empty))
+	}
+	deep := func(n int) string { return `, "x": ` + strings.Repeat("[", n) + strings.Repeat("]", n) }
+	for _, c := range []struct {
+		name, body, want string
+	}{
+		{"of all characters", padded(bodyMax), ""},
+		{"of one more", padded(bodyMax + 1), "the body has 65536 characters, want at most 65535"},
+		{"of characters of four bytes", padded(bodyMax*4 + 1), "want at most 65535"},
+		{"as deep as may be", body("a", deep(depthMax-1), 10), ""},
+		{"deeper", body("a", deep(depthMax), 10), "nest deeper than 64"},
+		{"of all players", body("a", "", largeMax), ""},
+		{"of one player more", body("a", "", largeMax+1), "sum to 201, want at most 200"},
+	} {
+		_, problems := Parse(c.body)
+		said := fmt.Sprint(problems)
+		if c.want == "" && strings.Contains(said, "want at most") || c.want == "" && strings.Contains(said, "deeper") || !strings.Contains(said, c.want) {
+			t.Errorf("%s: got %s, want %q", c.name, said, c.want)
+		}
+	}
+}
+
 func TestProblemsComeInOrderAndAreTwentyAtMost(t *testing.T) {
 	var teams []string
 	for i := range 30 {

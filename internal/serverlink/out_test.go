@@ -1,0 +1,44 @@
+package serverlink
+
+import (
+	"io"
+	"net"
+	"testing"
+)
+
+// What waits for a game server that does not read is bounded by outMax: the frame that would go beyond it ends the
+// connection.
+func TestUnreadAnswersAreBounded(t *testing.T) {
+	ours, theirs := net.Pipe() // has no buffer: nothing leaves until the other side reads
+	defer theirs.Close()
+	l := &link{conn: ours, process: &process{server: &Server{}}}
+	flushed := make(chan struct{})
+	const size = 64 << 10
+	frames := 0
+	for closed := false; !closed; {
+		b := newFrame()
+		*b = append(*b, make([]byte, size)...)
+		if l.queue(b, opText) {
+			go func() { // stays with the first frame
+				defer close(flushed)
+				l.flush()
+			}()
+		}
+		l.out.Lock()
+		closed = l.out.closed
+		if l.out.waiting != nil && len(*l.out.waiting) > outMax {
+			t.Errorf("%d bytes wait, want at most %d", len(*l.out.waiting), outMax)
+		}
+		l.out.Unlock()
+		if frames++; frames > 2*outMax/size {
+			t.Fatalf("%d bytes were taken for a connection that does not read", frames*size)
+		}
+	}
+	if frames*size < outMax {
+		t.Errorf("the connection ended with %d bytes, want it to bear %d", frames*size, outMax)
+	}
+	if _, err := io.Copy(io.Discard, theirs); err != nil {
+		t.Errorf("the end of the connection: %v", err)
+	}
+	<-flushed
+}
