@@ -56,7 +56,7 @@ func host(t *testing.T) *hosted {
 	h.ann = h.newClient(h.wire)
 	eventually(t, "a free server process", func() bool {
 		var err error
-		h.session, err = h.ann.CreateSession(t.Context(), gameclient.CreateSessionRequest{FleetID: fleet.ID, Location: fleet.Location, PlayersMax: 4})
+		h.session, err = h.ann.CreateSession(t.Context(), gameclient.CreateSessionRequest{FleetID: fleet.ID, Location: fleet.Location, MaxPlayers: 4})
 		if errors.Is(err, gameclient.ErrNoCapacity) {
 			return false
 		}

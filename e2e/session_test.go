@@ -267,8 +267,8 @@ func TestSameClientAgainstTheCloud(t *testing.T) {
 // openDoor lets everybody play.
 type openDoor struct{}
 
-func (openDoor) ValidatePlayerJoin(context.Context, uint64, string) error { return nil }
-func (openDoor) HandlePlayerLeave(context.Context, uint64) error          { return nil }
+func (openDoor) Admit(context.Context, uint64, string) error     { return nil }
+func (openDoor) HandlePlayerLeave(context.Context, uint64) error { return nil }
 
 // startCloud answers the calls of a client that searches and joins, as the cloud's endpoint does, with a game of its own.
 func startCloud(t *testing.T) *httptest.Server {

@@ -27,7 +27,8 @@ type Options struct {
 	// API changes the SDK client below, such as its endpoint or its retries, as with gamelift.NewFromConfig.
 	API []func(*gamelift.Options)
 
-	// PollInterval is how often a wait looks: for a placement to end, a game session to become ACTIVE. Default 1 s.
+	// PollInterval is the longest pause between two looks of a wait: for a placement to end, a game session to become ACTIVE. The first
+	// pauses are shorter, from 20 ms on, each twice as long as the one before. Default 1 s.
 	PollInterval time.Duration
 
 	Logger *slog.Logger // of what nobody else can be told, such as a callback that panicked; default slog.Default()
@@ -71,10 +72,21 @@ func New(cfg aws.Config, connector Connector, optFns ...func(*Options)) *Client 
 	return &Client{api: gamelift.NewFromConfig(cfg, o.API...), connector: connector, options: o}
 }
 
+// firstPause is much shorter than the default PollInterval: a placement with a free game server is over in a moment.
+const firstPause = 20 * time.Millisecond
+
+// looks are the pauses between the looks of one wait.
+type looks struct{ next, longest time.Duration }
+
+func (c *Client) looks() *looks {
+	return &looks{min(firstPause, c.options.PollInterval), c.options.PollInterval}
+}
+
 // pause waits for the next look, or for the end of ctx.
-func (c *Client) pause(ctx context.Context) error {
-	timer := time.NewTimer(c.options.PollInterval)
+func (l *looks) pause(ctx context.Context) error {
+	timer := time.NewTimer(l.next)
 	defer timer.Stop()
+	l.next = min(2*l.next, l.longest)
 	select {
 	case <-timer.C:
 		return nil

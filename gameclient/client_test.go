@@ -36,9 +36,9 @@ func TestCreateSessionSendsWhatIsSet(t *testing.T) {
 		want    members
 	}{
 		{CreateSessionRequest{FleetID: "fleet-1"}, members{"FleetId": "fleet-1", "MaximumPlayerSessionCount": uint64(0)}},
-		{CreateSessionRequest{AliasID: "alias-1", PlayersMax: 4}, members{"AliasId": "alias-1", "MaximumPlayerSessionCount": uint64(4)}},
+		{CreateSessionRequest{AliasID: "alias-1", MaxPlayers: 4}, members{"AliasId": "alias-1", "MaximumPlayerSessionCount": uint64(4)}},
 		{
-			CreateSessionRequest{FleetID: "fleet-1", Location: "custom-home", CreatorID: "ann", Name: "Debug", PlayersMax: 2, Data: "d",
+			CreateSessionRequest{FleetID: "fleet-1", Location: "custom-home", CreatorID: "ann", Name: "Debug", MaxPlayers: 2, Data: "d",
 				Properties: map[string]string{"level": "arena", "goal": "5"}, IdempotencyToken: "token-1"},
 			members{"FleetId": "fleet-1", "Location": "custom-home", "CreatorId": "ann", "Name": "Debug", "MaximumPlayerSessionCount": uint64(2),
 				"GameSessionData": "d", "IdempotencyToken": "token-1",
@@ -60,13 +60,13 @@ func TestSessionHasEveryMember(t *testing.T) {
 	c.answer("SearchGameSessions", members{"GameSessions": []members{
 		game(members{"StatusReason": "INTERRUPTED", "TerminationTime": epoch(ended), "PlayerSessionCreationPolicy": "DENY_ALL"})}, "NextToken": "t1"})
 	page, err := c.client(nil).SearchSessions(t.Context(), SearchSessionsRequest{
-		FleetID: "fleet-1", Location: "custom-home", Filter: "f", Sort: "s", ResultsMax: 7, NextToken: "t0"})
+		FleetID: "fleet-1", Location: "custom-home", Filter: "f", Sort: "s", MaxResults: 7, NextToken: "t0"})
 	if err != nil || page.NextToken != "t1" || len(page.Sessions) != 1 {
 		t.Fatalf("got %+v, %v", page, err)
 	}
 	want := Session{
 		ID: testGame, Name: "Debug", CreatorID: "ann", FleetID: "fleet-1", Location: "custom-home", Status: SessionActive, StatusReason: "INTERRUPTED",
-		Created: created, Ended: ended, IPAddress: "127.0.0.1", DNSName: "host.example", Port: 7777, Players: 1, PlayersMax: 4,
+		Created: created, Ended: ended, IPAddress: "127.0.0.1", DNSName: "host.example", Port: 7777, Players: 1, MaxPlayers: 4,
 		Properties: map[string]string{"level": "arena"}, Data: "data", MatchmakerData: "{}",
 	}
 	got := page.Sessions[0]
@@ -150,12 +150,12 @@ func TestInvalidRequests(t *testing.T) {
 			_, err := client.SearchSessions(ctx, SearchSessionsRequest{FleetID: "f", AliasID: "a"})
 			return err
 		},
-		"PlayersMax": func() error {
-			_, err := client.CreateSession(ctx, CreateSessionRequest{FleetID: "f", PlayersMax: -1})
+		"MaxPlayers": func() error {
+			_, err := client.CreateSession(ctx, CreateSessionRequest{FleetID: "f", MaxPlayers: -1})
 			return err
 		},
-		"ResultsMax": func() error {
-			_, err := client.SearchSessions(ctx, SearchSessionsRequest{FleetID: "f", ResultsMax: 21})
+		"MaxResults": func() error {
+			_, err := client.SearchSessions(ctx, SearchSessionsRequest{FleetID: "f", MaxResults: 21})
 			return err
 		},
 		"Queue": func() error { _, err := client.CreateSessionOnQueue(ctx, CreateSessionOnQueueRequest{}); return err },

@@ -19,7 +19,7 @@ type CreateSessionRequest struct {
 	Location   string // required by fleets of own machines
 	CreatorID  string // whom the fleet's limits of new sessions count for
 	Name       string // free text
-	PlayersMax int    // seats
+	MaxPlayers int    // seats
 	Properties map[string]string
 	Data       string // one string for the game server
 
@@ -34,13 +34,13 @@ func (c *Client) CreateSession(ctx context.Context, r CreateSessionRequest) (Ses
 	check := check{call: "CreateSession"}
 	check.that(r.FleetID != "" || r.AliasID != "", "FleetID", "", "the fleet's id, or AliasID")
 	check.that(r.FleetID == "" || r.AliasID == "", "AliasID", r.AliasID, "nothing beside FleetID")
-	check.players(r.PlayersMax)
+	check.players(r.MaxPlayers)
 	if check.err != nil {
 		return Session{}, check.err
 	}
 	answer, err := c.api.CreateGameSession(ctx, &gamelift.CreateGameSessionInput{
 		FleetId: text(r.FleetID), AliasId: text(r.AliasID), Location: text(r.Location), CreatorId: text(r.CreatorID), Name: text(r.Name),
-		MaximumPlayerSessionCount: aws.Int32(int32(r.PlayersMax)), GameProperties: propertiesOf(r.Properties), GameSessionData: text(r.Data),
+		MaximumPlayerSessionCount: aws.Int32(int32(r.MaxPlayers)), GameProperties: propertiesOf(r.Properties), GameSessionData: text(r.Data),
 		IdempotencyToken: text(r.IdempotencyToken),
 	})
 	if err != nil {
@@ -50,7 +50,7 @@ func (c *Client) CreateSession(ctx context.Context, r CreateSessionRequest) (Ses
 }
 
 func (c *check) players(n int) {
-	c.that(n >= 0 && n <= math.MaxInt32, "PlayersMax", fmt.Sprint(n), "a number of seats from 0")
+	c.that(n >= 0 && n <= math.MaxInt32, "MaxPlayers", fmt.Sprint(n), "a number of seats from 0")
 }
 
 // propertiesOf lists properties by their names, so that equal requests are equal on the wire.
@@ -91,6 +91,7 @@ func (c *Client) AwaitActive(ctx context.Context, id string) (Session, error) {
 	if check.err != nil {
 		return Session{}, check.err
 	}
+	looks := c.looks()
 	for {
 		s, err := c.session(ctx, "AwaitActive", id)
 		switch {
@@ -101,7 +102,7 @@ func (c *Client) AwaitActive(ctx context.Context, id string) (Session, error) {
 		case s.Status != SessionActivating:
 			return s, &Error{"AwaitActive", ErrWrongStatus, fmt.Errorf("game session %s is %s", id, s.Status)}
 		}
-		if err := c.pause(ctx); err != nil {
+		if err := looks.pause(ctx); err != nil {
 			return s, failed("AwaitActive", err)
 		}
 	}

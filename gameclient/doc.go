@@ -23,6 +23,8 @@
 //		seat, err := client.JoinSession(ctx, gameclient.JoinSessionRequest{SessionID: s.ID, PlayerID: player})
 //	}
 //
+// [Client.JoinOrCreate] is both in one call, and [Client.ReserveOrCreate] the same for a backend.
+//
 // A join is two things: a seat is reserved with the service, and the connector shows it to the game server. JoinSession
 // succeeds if and only if both did. When the second fails, the error is a [JoinError] with the seat, which stays
 // reserved for a while: [Client.Connect] tries again with it, [Client.Release] gives it back. LeaveSession disconnects;
@@ -79,10 +81,15 @@
 // about it. With [IfRev] a call is carried out only if everything still is as the player has seen it. The login is refreshed by
 // itself while the program runs.
 //
+// # Interfaces
+//
+// A Client is a [Backend], which is made of [Creator], [Finder], [Reserver] and [Matchmaker], and a [Joiner]. A program that declares what it
+// needs as one of these can replace it in its tests.
+//
 // # Errors
 //
 // A request that cannot be meant is an [InvalidRequestError] that names the field; nothing was sent. What the service
-// refused is an [Error]: errors.Is tells the kinds apart (ErrFull, ErrNoCapacity, ErrNotFound and so on), errors.As
+// refused is an [Error] with the name of the call: errors.Is tells the kinds apart (ErrFull, ErrNoCapacity, ErrNotFound and so on), errors.As
 // finds the API's own exception. Cancelling a context ends the waiting and never undoes: a placement goes on, a seat
 // stays reserved.
 package gameclient

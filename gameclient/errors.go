@@ -69,18 +69,28 @@ func (e *InvalidRequestError) Error() string {
 	return fmt.Sprintf("gameclient: %s: %s is %q: want %s", e.Call, e.Field, e.Value, e.Want)
 }
 
-// Error is a call that the service did not do. Kind is one of the errors above. Cause is the SDK's error, in which
-// errors.As finds the API's own exception, or the context's.
+// Error is a call that was not done. Kind is one of the errors above. Cause is the SDK's error, in which errors.As finds the API's
+// own exception, or the context's; nil when nothing was sent.
 type Error struct {
 	Call  string // "CreateSession"
 	Kind  error
 	Cause error
 }
 
-func (e *Error) Error() string { return fmt.Sprintf("gameclient: %s: %v: %v", e.Call, e.Kind, e.Cause) }
+func (e *Error) Error() string {
+	if e.Cause == nil {
+		return fmt.Sprintf("gameclient: %s: %v", e.Call, e.Kind)
+	}
+	return fmt.Sprintf("gameclient: %s: %v: %v", e.Call, e.Kind, e.Cause)
+}
 
 // Unwrap makes errors.Is find the kind, and errors.As the SDK's own error.
-func (e *Error) Unwrap() []error { return []error{e.Kind, e.Cause} }
+func (e *Error) Unwrap() []error {
+	if e.Cause == nil {
+		return []error{e.Kind}
+	}
+	return []error{e.Kind, e.Cause}
+}
 
 // Code is the API's name of the exception, such as GameSessionFullException; empty when there was no answer.
 func (e *Error) Code() string { return codeOf(e.Cause) }
@@ -106,16 +116,20 @@ const (
 // JoinError is a join that failed. After StageConnect the seat is still reserved: Connect may try again with it within
 // the reservation, by default 60 s, and Release gives it back.
 type JoinError struct {
+	Call  string // "JoinSession"
 	Stage Stage
 	Seat  Seat // with its PlayerSessionID after StageConnect
 	Cause error
 }
 
 func (e *JoinError) Error() string {
-	if e.Stage == StageReserve {
-		return fmt.Sprintf("gameclient: reserve a seat in %s: %v", e.Seat.SessionID, e.Cause)
+	switch {
+	case e.Stage == StageReserve && e.Seat.SessionID == "":
+		return fmt.Sprintf("gameclient: %s: reserve a seat: %v", e.Call, e.Cause)
+	case e.Stage == StageReserve:
+		return fmt.Sprintf("gameclient: %s: reserve a seat in %s: %v", e.Call, e.Seat.SessionID, e.Cause)
 	}
-	return fmt.Sprintf("gameclient: connect %s to %s: %v", e.Seat.PlayerSessionID, e.Seat.Address(), e.Cause)
+	return fmt.Sprintf("gameclient: %s: connect %s to %s: %v", e.Call, e.Seat.PlayerSessionID, e.Seat.Address(), e.Cause)
 }
 
 func (e *JoinError) Unwrap() error { return e.Cause }
@@ -123,6 +137,7 @@ func (e *JoinError) Unwrap() error { return e.Cause }
 // PlacementError is a placement that did not give a game session, or whose end was not waited for: then Cause says why,
 // Status is PENDING, and AwaitPlacement goes on waiting.
 type PlacementError struct {
+	Call        string // "CreateSessionOnQueue"
 	PlacementID string
 	Status      PlacementStatus
 	Cause       error // nil when the placement has ended
@@ -130,9 +145,9 @@ type PlacementError struct {
 
 func (e *PlacementError) Error() string {
 	if e.Cause != nil {
-		return fmt.Sprintf("gameclient: placement %s is %s: %v", e.PlacementID, e.Status, e.Cause)
+		return fmt.Sprintf("gameclient: %s: placement %s is %s: %v", e.Call, e.PlacementID, e.Status, e.Cause)
 	}
-	return fmt.Sprintf("gameclient: placement %s has ended as %s", e.PlacementID, e.Status)
+	return fmt.Sprintf("gameclient: %s: placement %s has ended as %s", e.Call, e.PlacementID, e.Status)
 }
 
 func (e *PlacementError) Unwrap() error { return e.Cause }

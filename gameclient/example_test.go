@@ -77,7 +77,7 @@ func ExampleClient_CreateSessionOnQueue() {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	placed, err := client.CreateSessionOnQueue(ctx, gameclient.CreateSessionOnQueueRequest{
-		Queue: "europe", PlayersMax: 4, Players: []gameclient.PlacedPlayer{{ID: "ann"}, {ID: "bob"}},
+		Queue: "europe", MaxPlayers: 4, Players: []gameclient.PlacedPlayer{{ID: "ann"}, {ID: "bob"}},
 	})
 	if p, ok := errors.AsType[*gameclient.PlacementError](err); ok && p.Status == gameclient.PlacementPending {
 		log.Print("it goes on as ", p.PlacementID) // AwaitPlacement, or StopPlacement

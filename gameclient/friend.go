@@ -40,9 +40,9 @@ func (c *Client) JoinFriend(ctx context.Context, r JoinFriendRequest) (Seat, err
 	}
 	switch { // before anything is asked
 	case c.connector == nil:
-		return Seat{}, ErrNoConnector
+		return Seat{}, &Error{Call: "JoinFriend", Kind: ErrNoConnector}
 	case c.busy():
-		return Seat{}, ErrAlreadyJoined
+		return Seat{}, &Error{Call: "JoinFriend", Kind: ErrAlreadyJoined}
 	}
 	seat, err := c.find(ctx, "JoinFriend", r.FriendID)
 	if err != nil {
@@ -59,7 +59,7 @@ func (c *Client) JoinFriend(ctx context.Context, r JoinFriendRequest) (Seat, err
 	case r.Admits != nil && !r.Admits(s):
 		err = fmt.Errorf("game session %s does not let friends in", s.ID)
 	case !s.HasRoom():
-		return Seat{}, &Error{"JoinFriend", ErrFull, fmt.Errorf("game session %s: %d of %d seats are taken", s.ID, s.Players, s.PlayersMax)}
+		return Seat{}, &Error{"JoinFriend", ErrFull, fmt.Errorf("game session %s: %d of %d seats are taken", s.ID, s.Players, s.MaxPlayers)}
 	}
 	if err != nil {
 		return Seat{}, &Error{"JoinFriend", ErrWrongStatus, err}

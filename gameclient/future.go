@@ -145,6 +145,11 @@ func (c *Client) JoinFriendAsync(ctx context.Context, r JoinFriendRequest) *Futu
 	return Start(ctx, c, func(ctx context.Context) (Seat, error) { return c.JoinFriend(ctx, r) })
 }
 
+// JoinOrCreateAsync is JoinOrCreate in its asynchronous form.
+func (c *Client) JoinOrCreateAsync(ctx context.Context, r JoinOrCreateRequest) *Future[Seat] {
+	return Start(ctx, c, func(ctx context.Context) (Seat, error) { return c.JoinOrCreate(ctx, r) })
+}
+
 // LeaveSessionAsync is LeaveSession in its asynchronous form.
 func (c *Client) LeaveSessionAsync(ctx context.Context) *Future[None] {
 	return Start(ctx, c, func(ctx context.Context) (None, error) { return errorOnly(c.LeaveSession(ctx)) })

@@ -30,7 +30,7 @@ func (c *Client) JoinSession(ctx context.Context, r JoinSessionRequest) (Seat, e
 	if check.err != nil {
 		return Seat{}, check.err
 	}
-	return c.enter(ctx, func() (Seat, error) { return c.reserve(ctx, "JoinSession", r) })
+	return c.enter(ctx, "JoinSession", func() (Seat, error) { return c.reserve(ctx, "JoinSession", r) })
 }
 
 // Reserve takes a seat for a player who connects elsewhere: a backend hands the seat to the player's client, which calls
@@ -69,25 +69,25 @@ func (c *Client) Connect(ctx context.Context, seat Seat) error {
 	if check.err != nil {
 		return check.err
 	}
-	_, err := c.enter(ctx, func() (Seat, error) { return seat, nil })
+	_, err := c.enter(ctx, "Connect", func() (Seat, error) { return seat, nil })
 	return err
 }
 
 // enter goes from out to joined, one call at a time.
-func (c *Client) enter(ctx context.Context, reserve func() (Seat, error)) (seat Seat, err error) {
+func (c *Client) enter(ctx context.Context, call string, reserve func() (Seat, error)) (seat Seat, err error) {
 	if c.connector == nil {
-		return Seat{}, ErrNoConnector
+		return Seat{}, &Error{Call: call, Kind: ErrNoConnector}
 	}
 	if !c.step(out, joining, Seat{}) {
-		return Seat{}, ErrAlreadyJoined
+		return Seat{}, &Error{Call: call, Kind: ErrAlreadyJoined}
 	}
 	reached := out // also when the game's connector panics
 	defer func() { c.step(joining, reached, seat) }()
 	if seat, err = reserve(); err != nil {
-		return seat, &JoinError{StageReserve, seat, err}
+		return seat, &JoinError{call, StageReserve, seat, err}
 	}
 	if err := c.connector.Connect(ctx, seat); err != nil {
-		return seat, &JoinError{StageConnect, seat, err}
+		return seat, &JoinError{call, StageConnect, seat, err}
 	}
 	reached = joined
 	return seat, nil
@@ -120,11 +120,11 @@ func (c *Client) Joined() (Seat, bool) {
 // connector's error was.
 func (c *Client) LeaveSession(ctx context.Context) error {
 	if !c.step(joined, leaving, Seat{}) {
-		return ErrNotJoined
+		return &Error{Call: "LeaveSession", Kind: ErrNotJoined}
 	}
 	defer c.step(leaving, out, Seat{})
 	if err := c.connector.Disconnect(ctx); err != nil {
-		return fmt.Errorf("gameclient: disconnect: %w", err)
+		return fmt.Errorf("gameclient: LeaveSession: disconnect: %w", err)
 	}
 	return nil
 }

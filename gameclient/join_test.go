@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"time"
 )
 
 func TestJoinAndLeave(t *testing.T) {
@@ -23,10 +24,10 @@ func TestJoinAndLeave(t *testing.T) {
 	if at, ok := client.Joined(); !ok || at != want {
 		t.Errorf("joined: got %+v, %v", at, ok)
 	}
-	if _, err := client.JoinSession(t.Context(), JoinSessionRequest{SessionID: testGame, PlayerID: "ann"}); err != ErrAlreadyJoined {
+	if _, err := client.JoinSession(t.Context(), JoinSessionRequest{SessionID: testGame, PlayerID: "ann"}); !errors.Is(err, ErrAlreadyJoined) {
 		t.Errorf("a second join: got %v, want ErrAlreadyJoined", err)
 	}
-	if _, err := client.JoinFriend(t.Context(), JoinFriendRequest{FriendID: "bob", PlayerID: "ann"}); err != ErrAlreadyJoined {
+	if _, err := client.JoinFriend(t.Context(), JoinFriendRequest{FriendID: "bob", PlayerID: "ann"}); !errors.Is(err, ErrAlreadyJoined) {
 		t.Errorf("a friend's session meanwhile: got %v, want ErrAlreadyJoined", err)
 	}
 	if err := client.LeaveSession(t.Context()); err != nil || w.open {
@@ -35,7 +36,7 @@ func TestJoinAndLeave(t *testing.T) {
 	if asked := c.operations(); asked != "CreatePlayerSession" {
 		t.Errorf("asked %s, want one reservation: leaving is between client and game server", asked)
 	}
-	if err := client.LeaveSession(t.Context()); err != ErrNotJoined {
+	if err := client.LeaveSession(t.Context()); !errors.Is(err, ErrNotJoined) {
 		t.Errorf("leave again: got %v, want ErrNotJoined", err)
 	}
 	if _, err := client.JoinSession(t.Context(), JoinSessionRequest{SessionID: testGame, PlayerID: "ann"}); err != nil {
@@ -63,7 +64,7 @@ func TestJoinWithoutASeat(t *testing.T) {
 	if len(w.seats) != 0 {
 		t.Error("connected without a seat")
 	}
-	if _, err := c.client(nil).JoinSession(t.Context(), JoinSessionRequest{SessionID: testGame, PlayerID: "ann"}); err != ErrNoConnector {
+	if _, err := c.client(nil).JoinSession(t.Context(), JoinSessionRequest{SessionID: testGame, PlayerID: "ann"}); !errors.Is(err, ErrNoConnector) {
 		t.Errorf("got %v, want ErrNoConnector", err)
 	}
 	if asked := c.operations(); asked != "CreatePlayerSession" {
@@ -134,11 +135,11 @@ func TestJoinsAtTheSameTime(t *testing.T) {
 		j.OnComplete(func(_ Seat, err error) { refused <- err })
 	}
 	for range len(joins) - 1 {
-		if err := <-refused; err != ErrAlreadyJoined {
+		if err := <-refused; !errors.Is(err, ErrAlreadyJoined) {
 			t.Errorf("got %v, want ErrAlreadyJoined", err)
 		}
 	}
-	if err := client.LeaveSession(t.Context()); err != ErrNotJoined {
+	if err := client.LeaveSession(t.Context()); !errors.Is(err, ErrNotJoined) {
 		t.Errorf("leave while joining: got %v, want ErrNotJoined", err)
 	}
 	close(w.hold)
@@ -222,7 +223,7 @@ func TestPlacement(t *testing.T) {
 	c.on("StartGameSessionPlacement", func(in members) (members, string) {
 		return members{"GameSessionPlacement": members{"PlacementId": in["PlacementId"], "Status": "PENDING"}}, ""
 	})
-	statuses := []string{"PENDING", "FULFILLED"}
+	statuses := []string{"PENDING", "PENDING", "FULFILLED"} // looked at after 20 and 40 ms, however long the longest pause is
 	c.on("DescribeGameSessionPlacement", func(in members) (members, string) {
 		p := members{"PlacementId": in["PlacementId"], "Status": statuses[0]}
 		if statuses = statuses[1:]; len(statuses) == 0 {
@@ -232,8 +233,9 @@ func TestPlacement(t *testing.T) {
 		return members{"GameSessionPlacement": p}, ""
 	})
 	client := c.client(&wire{})
+	client.options.PollInterval = time.Hour
 	placed, err := client.CreateSessionOnQueue(t.Context(), CreateSessionOnQueueRequest{
-		Queue: "eu", PlacementID: "p-1", Name: "Debug", PlayersMax: 4, Properties: map[string]string{"level": "arena"}, Data: "d",
+		Queue: "eu", PlacementID: "p-1", Name: "Debug", MaxPlayers: 4, Properties: map[string]string{"level": "arena"}, Data: "d",
 		Players: []PlacedPlayer{{ID: "ann", Data: "x"}}, Latencies: []Latency{{"ann", "custom-home", 12}},
 	})
 	if err != nil || placed.ID != "p-1" || placed.SessionID != testGame || placed.Location != "custom-home" || len(placed.Seats) != 1 {
@@ -257,7 +259,7 @@ func TestPlacement(t *testing.T) {
 
 	for _, status := range []string{"CANCELLED", "TIMED_OUT", "FAILED"} {
 		statuses = []string{status, ""}
-		_, err := client.CreateSessionOnQueue(t.Context(), CreateSessionOnQueueRequest{Queue: "eu", PlayersMax: 2})
+		_, err := client.CreateSessionOnQueue(t.Context(), CreateSessionOnQueueRequest{Queue: "eu", MaxPlayers: 2})
 		ended, ok := errors.AsType[*PlacementError](err)
 		if !ok || string(ended.Status) != status || ended.PlacementID == "" || ended.Cause != nil {
 			t.Errorf("got %v, want a PlacementError that is %s", err, status)

@@ -201,7 +201,7 @@ func TestTrackerStops(t *testing.T) {
 	if err := <-errs; !errors.Is(err, ErrNotFound) {
 		t.Errorf("got %v, want ErrNotFound", err)
 	}
-	if err := tracker.StartPolling("t-2", "ann"); err != ErrTracked {
+	if err := tracker.StartPolling("t-2", "ann"); !errors.Is(err, ErrTracked) {
 		t.Errorf("the same ticket: got %v, want ErrTracked", err)
 	}
 	if err := tracker.StartPolling("t-3", "ann"); err != nil {
@@ -220,8 +220,8 @@ func TestTrackerGivesUp(t *testing.T) {
 	c.refuse("DescribeMatchmaking", "NotFoundException")
 	errs := make(chan error, 10)
 	tracker := c.client(nil).NewTracker(MatchEvents{OnError: func(_ string, err error) { errs <- err }},
-		TrackerOptions{Interval: time.Microsecond, ErrorsMax: 3})
-	defaults := c.client(nil).NewTracker(MatchEvents{}, TrackerOptions{Interval: -1, ErrorsMax: 1})
+		TrackerOptions{Interval: time.Microsecond, MaxErrors: 3})
+	defaults := c.client(nil).NewTracker(MatchEvents{}, TrackerOptions{Interval: -1, MaxErrors: 1})
 	if err := defaults.StartPolling("t-2", "ann"); err != nil {
 		t.Fatal(err)
 	}
@@ -231,7 +231,7 @@ func TestTrackerGivesUp(t *testing.T) {
 	for range 3 {
 		<-errs
 	}
-	for tracker.StartPolling("t-1", "ann") == ErrTracked { // until it is forgotten
+	for errors.Is(tracker.StartPolling("t-1", "ann"), ErrTracked) { // until it is forgotten
 		time.Sleep(time.Millisecond)
 	}
 	tracker.Close()

@@ -15,7 +15,7 @@ type CreateSessionOnQueueRequest struct {
 	Queue       string // name or ARN
 	PlacementID string // unique; made when empty
 	Name        string // free text
-	PlayersMax  int    // seats
+	MaxPlayers  int    // seats
 	Properties  map[string]string
 	Data        string // one string for the game server
 
@@ -66,7 +66,7 @@ type Placement struct {
 func (c *Client) CreateSessionOnQueue(ctx context.Context, r CreateSessionOnQueueRequest) (Placement, error) {
 	check := check{call: "CreateSessionOnQueue"}
 	check.need("Queue", r.Queue)
-	check.players(r.PlayersMax)
+	check.players(r.MaxPlayers)
 	for i, p := range r.Players {
 		check.need(fmt.Sprintf("Players[%d].ID", i), p.ID)
 	}
@@ -82,7 +82,7 @@ func (c *Client) CreateSessionOnQueue(ctx context.Context, r CreateSessionOnQueu
 		id = NewPlayerID(false, true)
 	}
 	in := &gamelift.StartGameSessionPlacementInput{
-		PlacementId: &id, GameSessionQueueName: &r.Queue, MaximumPlayerSessionCount: aws.Int32(int32(r.PlayersMax)),
+		PlacementId: &id, GameSessionQueueName: &r.Queue, MaximumPlayerSessionCount: aws.Int32(int32(r.MaxPlayers)),
 		GameSessionName: text(r.Name), GameProperties: propertiesOf(r.Properties), GameSessionData: text(r.Data),
 	}
 	for _, p := range r.Players {
@@ -94,7 +94,7 @@ func (c *Client) CreateSessionOnQueue(ctx context.Context, r CreateSessionOnQueu
 	}
 	answer, err := c.api.StartGameSessionPlacement(ctx, in)
 	if err != nil {
-		return Placement{}, unlessPending(id, failed("CreateSessionOnQueue", err))
+		return Placement{}, unlessPending("CreateSessionOnQueue", id, failed("CreateSessionOnQueue", err))
 	}
 	return c.awaitPlacement(ctx, "CreateSessionOnQueue", id, answer.GameSessionPlacement)
 }
@@ -110,6 +110,7 @@ func (c *Client) AwaitPlacement(ctx context.Context, id string) (Placement, erro
 }
 
 func (c *Client) awaitPlacement(ctx context.Context, call, id string, p *types.GameSessionPlacement) (Placement, error) {
+	looks := c.looks()
 	for {
 		if p != nil {
 			switch status := PlacementStatus(p.Status); status {
@@ -117,24 +118,24 @@ func (c *Client) awaitPlacement(ctx context.Context, call, id string, p *types.G
 				return placementOf(p), nil
 			case PlacementPending:
 			default:
-				return Placement{}, &PlacementError{PlacementID: id, Status: status}
+				return Placement{}, &PlacementError{Call: call, PlacementID: id, Status: status}
 			}
-			if err := c.pause(ctx); err != nil {
-				return Placement{}, &PlacementError{id, PlacementPending, failed(call, err)}
+			if err := looks.pause(ctx); err != nil {
+				return Placement{}, &PlacementError{call, id, PlacementPending, failed(call, err)}
 			}
 		}
 		answer, err := c.api.DescribeGameSessionPlacement(ctx, &gamelift.DescribeGameSessionPlacementInput{PlacementId: &id})
 		if err != nil {
-			return Placement{}, unlessPending(id, failed(call, err))
+			return Placement{}, unlessPending(call, id, failed(call, err))
 		}
 		p = answer.GameSessionPlacement
 	}
 }
 
 // unlessPending adds the placement's id to a failure that says nothing about the placement: it may still come.
-func unlessPending(id string, failure error) error {
+func unlessPending(call, id string, failure error) error {
 	if errors.Is(failure, ErrUnavailable) {
-		return &PlacementError{id, PlacementPending, failure}
+		return &PlacementError{call, id, PlacementPending, failure}
 	}
 	return failure
 }

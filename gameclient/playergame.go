@@ -132,7 +132,7 @@ func (p *Player) LeaveGame(ctx context.Context) error {
 // CreateGameRequest is a game of a player's own. The zero value is as the service has it.
 type CreateGameRequest struct {
 	Attributes json.RawMessage `json:"attributes,omitempty"` // a JSON object, which all in the game see
-	PlayersMax int             `json:"max_players,omitempty"`
+	MaxPlayers int             `json:"max_players,omitempty"`
 }
 
 // CreateGame makes a game without matchmaking, where the service allows that. Friends come with JoinGame and its id; the details of

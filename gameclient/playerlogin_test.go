@@ -186,7 +186,7 @@ func TestGamesWithoutMatchmaking(t *testing.T) {
 		d.answer("GameInstance."+call, 200, game)
 	}
 	d.answer("Matchmaking.EnterMatchmaking", 200, `{"ticket":{"matchmaking_id":"mm-1"},"flow":{"rev":2,"seq":5,"phase":"MATCHMAKING","keys":{}}}`)
-	g, err := p.CreateGame(t.Context(), CreateGameRequest{Attributes: []byte(`{"map":"moon"}`), PlayersMax: 3})
+	g, err := p.CreateGame(t.Context(), CreateGameRequest{Attributes: []byte(`{"map":"moon"}`), MaxPlayers: 3})
 	if err != nil || g.ID != "gi-7" || p.Flow().Keys.GameInstanceID != "gi-7" {
 		t.Errorf("%+v, %v", g, err)
 	}

@@ -16,7 +16,7 @@ type SearchSessionsRequest struct {
 	Location   string // only there
 	Filter     string // such as "gameSessionProperties.level = 'arena' AND hasAvailablePlayerSessions=true"; empty: every ACTIVE session
 	Sort       string // such as "creationTimeMillis DESC"; empty: random order
-	ResultsMax int    // in this page; the service gives 20 at most, and when 0
+	MaxResults int    // in this page; the service gives 20 at most, and when 0
 	NextToken  string // of the page before
 }
 
@@ -31,7 +31,7 @@ func (c *Client) SearchSessions(ctx context.Context, r SearchSessionsRequest) (S
 	check := check{call: "SearchSessions"}
 	check.that(r.FleetID != "" || r.AliasID != "", "FleetID", "", "the fleet's id, or AliasID")
 	check.that(r.FleetID == "" || r.AliasID == "", "AliasID", r.AliasID, "nothing beside FleetID")
-	check.that(r.ResultsMax >= 0 && r.ResultsMax <= 20, "ResultsMax", fmt.Sprint(r.ResultsMax), "0 to 20")
+	check.that(r.MaxResults >= 0 && r.MaxResults <= 20, "MaxResults", fmt.Sprint(r.MaxResults), "0 to 20")
 	if check.err != nil {
 		return SearchPage{}, check.err
 	}
@@ -39,8 +39,8 @@ func (c *Client) SearchSessions(ctx context.Context, r SearchSessionsRequest) (S
 		FleetId: text(r.FleetID), AliasId: text(r.AliasID), Location: text(r.Location),
 		FilterExpression: text(r.Filter), SortExpression: text(r.Sort), NextToken: text(r.NextToken),
 	}
-	if r.ResultsMax > 0 {
-		in.Limit = aws.Int32(int32(r.ResultsMax))
+	if r.MaxResults > 0 {
+		in.Limit = aws.Int32(int32(r.MaxResults))
 	}
 	answer, err := c.api.SearchGameSessions(ctx, in)
 	if err != nil {

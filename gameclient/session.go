@@ -36,7 +36,7 @@ type Session struct {
 	DNSName        string // empty when the host has none
 	Port           int
 	Players        int // seats taken, reserved ones included
-	PlayersMax     int
+	MaxPlayers     int
 	AdmitsPlayers  bool              // the creation policy is ACCEPT_ALL
 	Properties     map[string]string // never nil
 	Data           string            // one string for the game server
@@ -44,9 +44,9 @@ type Session struct {
 }
 
 // HasRoom tells whether a seat was free when the service described the session.
-func (s Session) HasRoom() bool { return s.Players < s.PlayersMax }
+func (s Session) HasRoom() bool { return s.Players < s.MaxPlayers }
 
-// Seat is a player's place in a game session, and the way there.
+// Seat is what a player has taken in a game session, and the way there.
 type Seat struct {
 	PlayerSessionID string // what the client shows to the game server
 	PlayerID        string
@@ -83,7 +83,7 @@ func sessionOf(g *types.GameSession) Session {
 		DNSName:        aws.ToString(g.DnsName),
 		Port:           int(aws.ToInt32(g.Port)),
 		Players:        int(aws.ToInt32(g.CurrentPlayerSessionCount)),
-		PlayersMax:     int(aws.ToInt32(g.MaximumPlayerSessionCount)),
+		MaxPlayers:     int(aws.ToInt32(g.MaximumPlayerSessionCount)),
 		AdmitsPlayers:  g.PlayerSessionCreationPolicy != types.PlayerSessionCreationPolicyDenyAll,
 		Properties:     make(map[string]string, len(g.GameProperties)),
 		Data:           aws.ToString(g.GameSessionData),

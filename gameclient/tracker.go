@@ -21,7 +21,7 @@ type MatchEvents struct {
 	// OnFailure: the ticket has ended as TIMED_OUT, FAILED or CANCELLED.
 	OnFailure func(Ticket)
 
-	// OnError: the ticket could not be looked at. The tracker goes on, unless TrackerOptions.ErrorsMax has been reached.
+	// OnError: the ticket could not be looked at. The tracker goes on, unless TrackerOptions.MaxErrors has been reached.
 	OnError func(ticketID string, err error)
 }
 
@@ -29,7 +29,7 @@ type MatchEvents struct {
 type TrackerOptions struct {
 	Interval         time.Duration // between two looks; default 10 s
 	RepeatAcceptance bool          // tell OnAcceptance at every look, as long as an answer is wanted
-	ErrorsMax        int           // errors in a row after which a ticket is given up; 0: none
+	MaxErrors        int           // errors in a row after which a ticket is given up; 0: none
 }
 
 // Tracker looks after matchmaking tickets from the client, and joins the game session of a match. It asks the service
@@ -68,7 +68,7 @@ func (t *Tracker) StartPolling(ticketID, playerID string) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.tickets[ticketID] != nil {
-		return ErrTracked
+		return &Error{Call: "StartPolling", Kind: ErrTracked}
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	x := &tracked{stop: stop}
@@ -132,7 +132,7 @@ func (t *Tracker) look(ctx context.Context, x *tracked, ticketID, playerID strin
 		if t.events.OnError != nil {
 			t.events.OnError(ticketID, err)
 		}
-		return t.options.ErrorsMax == 0 || x.mistake < t.options.ErrorsMax
+		return t.options.MaxErrors == 0 || x.mistake < t.options.MaxErrors
 	}
 	x.mistake = 0
 	switch ticket.Status {

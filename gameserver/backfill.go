@@ -10,10 +10,9 @@ import (
 	"github.com/amazon-gamelift/amazon-gamelift-servers-go-server-sdk/v5/model"
 	"github.com/amazon-gamelift/amazon-gamelift-servers-go-server-sdk/v5/model/request"
 	"github.com/amazon-gamelift/amazon-gamelift-servers-go-server-sdk/v5/model/result"
-	"github.com/amazon-gamelift/amazon-gamelift-servers-go-server-sdk/v5/server"
 )
 
-// StartMatchBackfill asks the matchmaker for players for the free places of a session that a match made. players are
+// StartMatchBackfill asks the matchmaker for players for the free seats of a session that a match made. players are
 // those who play now, with their teams; nil: those whose player session is ACTIVE, with teams and attributes of the
 // matchmaker's data, and without latencies. The result comes with OnUpdateSessionBegin. A request takes the place of an
 // earlier one. An empty ticketID lets the service make one, which is returned.
@@ -39,7 +38,7 @@ func (s *Server) StartMatchBackfill(ctx context.Context, ticketID string, player
 		}
 		wanted.Players = append(wanted.Players, player)
 	}
-	answer, err := fetch(ctx, s, call, func() (result.StartMatchBackfillResult, error) { return server.StartMatchBackfill(wanted) })
+	answer, err := fetch(ctx, s, call, func() (result.StartMatchBackfillResult, error) { return s.sdk.StartMatchBackfill(wanted) })
 	return answer.TicketID, err
 }
 
@@ -52,7 +51,7 @@ func (s *Server) StopMatchBackfill(ctx context.Context, ticketID string) error {
 	}
 	stop := request.NewStopMatchBackfill()
 	stop.GameSessionArn, stop.MatchmakingConfigurationArn, stop.TicketID = session.ID, data.ConfigurationARN, ticketID
-	return s.call(ctx, call, func() error { return server.StopMatchBackfill(stop) })
+	return s.call(ctx, call, func() error { return s.sdk.StopMatchBackfill(stop) })
 }
 
 // match is what the matchmaker has said about the session here.
@@ -84,7 +83,7 @@ func (s *Server) roster(ctx context.Context, data MatchData) ([]MatchPlayer, err
 		}
 		if p, ok := known[ps.PlayerID]; ok {
 			roster = append(roster, p)
-			delete(known, ps.PlayerID) // a player with two places plays once
+			delete(known, ps.PlayerID) // a player with two seats plays once
 		}
 	}
 	return roster, nil

@@ -4,7 +4,6 @@ import (
 	"context"
 
 	"github.com/amazon-gamelift/amazon-gamelift-servers-go-server-sdk/v5/model/result"
-	"github.com/amazon-gamelift/amazon-gamelift-servers-go-server-sdk/v5/server"
 )
 
 // ExternalCertificate is the path of the TLS certificate with which this host shows itself to players, as the compute was
@@ -17,7 +16,7 @@ func (s *Server) ExternalCertificate(ctx context.Context) (path string, err erro
 		return "", &Error{Call: "ExternalCertificate", Kind: ErrNotReady}
 	}
 	answer, err := fetch(ctx, s, "ExternalCertificate", func() (result.GetComputeCertificateResult, error) {
-		return server.GetComputeCertificate()
+		return s.sdk.GetComputeCertificate()
 	})
 	return answer.CertificatePath, err
 }

@@ -3,6 +3,9 @@ package gameserver
 import (
 	"context"
 	"errors"
+	"fmt"
+
+	"github.com/amazon-gamelift/amazon-gamelift-servers-go-server-sdk/v5/model/request"
 )
 
 // ConnectionID is how the game's network layer names a connection. It is unique among those that are open.
@@ -15,27 +18,28 @@ type connection struct {
 	closed        bool // before the service had answered
 }
 
-// ValidatePlayerJoin asks the service whether the client that shows playerSessionID over a new connection has a place,
-// and takes it. Close that connection, and no other, when it says no. It is AcceptPlayer with the book-keeping of
-// connections: whoever calls it calls HandlePlayerLeave when the connection has closed, at whatever moment that is.
-func (s *Server) ValidatePlayerJoin(ctx context.Context, id ConnectionID, playerSessionID string) error {
+// ValidatePlayerJoin asks the service whether the client that shows playerSessionID over a new connection has a seat, and takes it. It
+// returns the player session: who the player is, and the data of whoever reserved the seat. Close that connection, and no other, when it
+// says no. It is AcceptPlayer with the book-keeping of connections: call HandlePlayerLeave when the connection has closed, at whatever
+// moment that is.
+func (s *Server) ValidatePlayerJoin(ctx context.Context, id ConnectionID, playerSessionID string) (PlayerSession, error) {
 	const call = "ValidatePlayerJoin"
 	if err := s.hosting(call); err != nil {
-		return err
+		return PlayerSession{}, err
 	}
 	if playerSessionID == "" {
-		return &Error{call, ErrRefused, errors.New("the client shows no player session id")}
+		return PlayerSession{}, &Error{call, ErrRefused, errors.New("the client shows no player session id")}
 	}
 	c := &connection{playerSession: playerSessionID}
 	s.mu.Lock()
 	if s.connections[id] != nil {
 		s.mu.Unlock()
-		return &Error{Call: call, Kind: ErrConnectionKnown}
+		return PlayerSession{}, &Error{Call: call, Kind: ErrConnectionKnown}
 	}
 	s.connections[id] = c
 	s.mu.Unlock()
 
-	err := s.AcceptPlayer(ctx, playerSessionID)
+	player, err := s.admit(ctx, call, playerSessionID)
 	s.mu.Lock()
 	closed := c.closed
 	if err != nil || closed {
@@ -50,13 +54,35 @@ func (s *Server) ValidatePlayerJoin(ctx context.Context, id ConnectionID, player
 	}
 	if err != nil {
 		s.endIfEmpty() // a player may have left while this one was still expected
+		return PlayerSession{}, err
 	}
-	return err
+	return player, nil
 }
 
-// HandlePlayerLeave says that a connection has closed. The player's place is free then; when it was the last, the session
+// admit takes the seat of a player session, and tells whose it is. The question comes before the seat is taken: an answer that stays
+// out then leaves no seat behind.
+func (s *Server) admit(ctx context.Context, call, playerSessionID string) (PlayerSession, error) {
+	query := request.NewDescribePlayerSessions()
+	query.PlayerSessionID = playerSessionID
+	page, err := s.describe(ctx, call, query)
+	if err != nil && !errors.Is(err, ErrRefused) { // a player session that is not there is refused below, in the service's words
+		return PlayerSession{}, err
+	}
+	if err := s.accept(ctx, call, playerSessionID); err != nil {
+		return PlayerSession{}, err
+	}
+	if len(page.PlayerSessions) != 1 {
+		s.giveBack(playerSessionID)
+		return PlayerSession{}, &Error{call, ErrUnavailable, fmt.Errorf("the service describes %d player sessions as %s", len(page.PlayerSessions), playerSessionID)}
+	}
+	player := playerSessionOf(page.PlayerSessions[0])
+	player.Status = PlayerActive
+	return player, nil
+}
+
+// HandlePlayerLeave says that a connection has closed. The player's seat is free then; when it was the last, the session
 // ends, unless Options.KeepWhenEmpty is set. A connection that ValidatePlayerJoin does not know, or has refused, is
-// nothing to worry about. When ctx is over, which it often is if it was the connection's own, the place is given back
+// nothing to worry about. When ctx is over, which it often is if it was the connection's own, the seat is given back
 // all the same, and the error only says that nobody waited for it.
 func (s *Server) HandlePlayerLeave(ctx context.Context, id ConnectionID) error {
 	s.mu.Lock()
@@ -66,7 +92,7 @@ func (s *Server) HandlePlayerLeave(ctx context.Context, id ConnectionID) error {
 		s.mu.Unlock()
 		return nil
 	case !c.accepted:
-		c.closed = true // ValidatePlayerJoin gives the place back, should it get one
+		c.closed = true // ValidatePlayerJoin gives the seat back, should it get one
 		s.mu.Unlock()
 		return nil
 	}
@@ -78,7 +104,7 @@ func (s *Server) HandlePlayerLeave(ctx context.Context, id ConnectionID) error {
 	go func() { removed <- s.RemovePlayer(context.WithoutCancel(ctx), c.playerSession) }()
 	select {
 	case err := <-removed:
-		if errors.Is(err, ErrEnded) { // the end frees all places itself
+		if errors.Is(err, ErrEnded) { // the end frees all seats itself
 			return nil
 		}
 		return err
@@ -87,12 +113,12 @@ func (s *Server) HandlePlayerLeave(ctx context.Context, id ConnectionID) error {
 	}
 }
 
-// giveBack frees a place whose player is gone before the game has heard of it.
+// giveBack frees a seat whose player is gone before the game has heard of it.
 func (s *Server) giveBack(playerSessionID string) {
 	ctx, cancel := context.WithTimeout(context.Background(), reportTimeout)
 	defer cancel()
 	if err := s.RemovePlayer(ctx, playerSessionID); err != nil && !errors.Is(err, ErrEnded) {
-		s.log.Warn("give back the place of a player who is gone", "player_session", playerSessionID, "err", err)
+		s.log.Warn("give back the seat of a player who is gone", "player_session", playerSessionID, "err", err)
 	}
 }
 

@@ -50,16 +50,16 @@
 //
 // # Players
 //
-// A game client reserves a place through the service (with package gameclient: JoinSession) and gets a player session id.
+// A game client reserves a seat through the service (with package gameclient: JoinSession) and gets a player session id.
 // It shows that id to the game server when it connects. The server must ask before it lets the client play:
 //
 //	switch err := srv.ValidatePlayerJoin(ctx, connection, id); {
-//	case err == nil:                                    // the place is taken, welcome
+//	case err == nil:                                    // the seat is taken, welcome
 //	case errors.Is(err, gameserver.ErrRefused):         // unknown, late, or already used: close this connection
 //	case errors.Is(err, gameserver.ErrUnavailable):     // no answer: the client may try again in a moment
 //	}
 //
-// and must say with HandlePlayerLeave when the connection has closed, or the place stays taken until the session ends. A
+// and must say with HandlePlayerLeave when the connection has closed, or the seat stays taken until the session ends. A
 // client that lost its connection needs a new player session to come back: an id is accepted once.
 //
 // When the last player has left, the session ends by itself, and the process with it; Options.KeepWhenEmpty switches that
@@ -76,7 +76,7 @@
 // # Backfill
 //
 // A session that a match made has Session.MatchmakerData, which ParseMatchData reads. StartMatchBackfill asks for players
-// for its free places; the result comes with OnUpdateSessionBegin, and the new players connect like all others.
+// for its free seats; the result comes with OnUpdateSessionBegin, and the new players connect like all others.
 //
 // # Player flow
 //

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"time"
-
-	"github.com/amazon-gamelift/amazon-gamelift-servers-go-server-sdk/v5/server"
 )
 
 // live waits for whoever wants the end first, and ends the process.
@@ -42,7 +40,7 @@ func (s *Server) live(ctx context.Context) {
 // cleanUp lets the game tidy up, but not for longer than until: a session whose server never reports its end would
 // stay in the lists of all players.
 func (s *Server) cleanUp(until time.Time, creating <-chan struct{}) {
-	ctx, cancel := context.WithDeadline(context.Background(), until)
+	ctx, cancel := context.WithDeadline(context.WithValue(context.Background(), serverKey{}, s), until)
 	defer cancel()
 	cleaned := make(chan error, 1)
 	go func() {
@@ -71,7 +69,7 @@ func (s *Server) cleanUp(until time.Time, creating <-chan struct{}) {
 func (s *Server) report() {
 	ctx, cancel := context.WithTimeout(context.Background(), reportTimeout)
 	defer cancel()
-	if err := s.call(ctx, "ProcessEnding", server.ProcessEnding); err != nil {
+	if err := s.call(ctx, "ProcessEnding", s.sdk.ProcessEnding); err != nil {
 		s.fail(err)
 		return
 	}

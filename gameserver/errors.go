@@ -21,6 +21,9 @@ var (
 	// ErrUnauthorized: the service does not know this process: wrong or expired token, or not this fleet's compute.
 	ErrUnauthorized = errors.New("not authorized")
 
+	// ErrWrongEndpoint: the URL leads to no game session service that this host trusts. Asking again does not help.
+	ErrWrongEndpoint = errors.New("no trusted game session service at this URL")
+
 	// ErrNoSession: there is no game session yet that this call could be about.
 	ErrNoSession = errors.New("no game session yet")
 
@@ -42,12 +45,12 @@ var (
 	// ErrUnsupported: the service has no such thing.
 	ErrUnsupported = errors.New("not supported by the service")
 
-	// ErrAlreadyStarted: this program has, or had, its Server. A server process has one life.
-	ErrAlreadyStarted = errors.New("a server was already started in this program")
+	// ErrAlreadyStarted: this Server was started before, or this program has, or had, its one Server with the official SDK.
+	ErrAlreadyStarted = errors.New("a server was already started")
 )
 
 // Error is a call that failed. Kind is one of the errors above; Cause is the SDK's error, a
-// *common.GameLiftError, the context's, or of a GameInstance a *FlowError.
+// *common.GameLiftError, a *ConnectError, the context's, or of a GameInstance a *FlowError.
 type Error struct {
 	Call  string // "AcceptPlayer"
 	Kind  error
@@ -79,6 +82,9 @@ func failed(call string, err error) error {
 		return &Error{Call: call, Kind: ErrUnavailable, Cause: err}
 	}
 	kind := ErrUnavailable
+	if refused, ok := errors.AsType[*ConnectError](err); ok {
+		kind = refused.kind()
+	}
 	if sdk, ok := errors.AsType[*common.GameLiftError](err); ok {
 		kind = kindOf(sdk.ErrorType, sdk.Error())
 	}

@@ -58,7 +58,7 @@ func play(ctx context.Context, srv *gameserver.Server, id gameserver.ConnectionI
 	if _, err := fmt.Fscanln(conn, &session); err != nil {
 		return
 	}
-	err := srv.ValidatePlayerJoin(ctx, id, session)
+	player, err := srv.ValidatePlayerJoin(ctx, id, session)
 	if errors.Is(err, gameserver.ErrUnavailable) {
 		fmt.Fprintln(conn, "try again")
 	}
@@ -70,7 +70,7 @@ func play(ctx context.Context, srv *gameserver.Server, id gameserver.ConnectionI
 			log.Print(err)
 		}
 	}()
-	fmt.Fprintln(conn, "welcome")
+	fmt.Fprintln(conn, "welcome", player.PlayerID)
 	// until the connection breaks
 }
 
@@ -86,11 +86,10 @@ func ExampleParseMatchData() {
 
 // A session that a match made asks for players when somebody has left for good.
 func ExampleServer_StartMatchBackfill() {
-	var srv *gameserver.Server
-	srv = gameserver.New(gameserver.Options{}, gameserver.Callbacks{
+	_ = gameserver.New(gameserver.Options{}, gameserver.Callbacks{
 		OnUpdateSessionBegin: func(ctx context.Context, u gameserver.Update) {
 			if u.Reason == gameserver.BackfillTimedOut { // nobody was found: ask again
-				if _, err := srv.StartMatchBackfill(ctx, "", nil); err != nil {
+				if _, err := gameserver.FromContext(ctx).StartMatchBackfill(ctx, "", nil); err != nil {
 					log.Print(err)
 				}
 			}

@@ -40,6 +40,10 @@ func newFakeService(t *testing.T) *fakeService {
 	f := &fakeService{t: t, changed: make(chan struct{})}
 	upgrader := gws.NewUpgrader(f, nil)
 	f.http = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Sec-WebSocket-Version") != "13" { // it only asks whether it may come
+			http.Error(w, "want WebSocket 13", http.StatusUpgradeRequired)
+			return
+		}
 		if f.admit != nil {
 			f.knocked()
 			<-f.admit
@@ -151,6 +155,9 @@ func (f *fakeService) OnMessage(c *gws.Conn, m *gws.Message) {
 		return
 	}
 	answer := map[string]any{"StatusCode": 200}
+	if id, one := fr["PlayerSessionId"]; one && fr.action() == "DescribePlayerSessions" {
+		answer["PlayerSessions"] = []any{map[string]any{"PlayerSessionId": id, "PlayerId": "player-of-" + id.(string), "PlayerData": "data", "Status": "RESERVED"}}
+	}
 	if f.answer != nil {
 		if a := f.answer(fr); a != nil {
 			answer = a

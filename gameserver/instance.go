@@ -128,7 +128,7 @@ func (g *GameInstance) End(ctx context.Context, r GameResult) error {
 // GameSearch is a wish for players from matchmaking.
 type GameSearch struct {
 	Queue string `json:"queue,omitempty"` // a matchmaking configuration; empty: the one that the game came of
-	Slots int    `json:"slots,omitempty"` // how many players at most; 0: as many as there is room for
+	Seats int    `json:"slots,omitempty"` // how many players at most; 0: as many as there is room for
 	// Teams of players, by their ids: of those whom no match has put into one, or who are in another one by now. Where the rule
 	// set has one team nobody needs to be told.
 	Teams map[string]string `json:"teams,omitempty"`

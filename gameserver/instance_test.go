@@ -3,7 +3,7 @@ package gameserver_test
 import (
 	"context"
 	"errors"
-	"io"
+
 	"log/slog"
 	"slices"
 	"strings"
@@ -38,11 +38,9 @@ func TestGameInstanceThroughMuster(t *testing.T) {
 	})
 	must(t, err)
 
-	with := fleet.ServerParameters()
-	server := gameserver.New(gameserver.Options{
-		WebSocketURL: with.WebSocketURL, AuthToken: with.AuthToken, FleetID: with.FleetID, HostID: with.HostID, ProcessID: with.ProcessID,
-		Port: 7777, KeepWhenEmpty: true, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
-	})
+	with := fleet.ServerParameters().GameServerOptions()
+	with.Port, with.KeepWhenEmpty, with.Logger = 7777, true, slog.New(slog.DiscardHandler)
+	server := gameserver.New(with)
 	must(t, server.Start(ctx))
 	defer func() { must(t, server.End(context.WithoutCancel(ctx))) }()
 	at := gameserver.GameInstanceOptions{Endpoint: srv.Endpoint()}
@@ -115,8 +113,8 @@ func TestGameInstanceThroughMuster(t *testing.T) {
 	if said, ok := errors.AsType[*gameserver.FlowError](err); !ok || said.Code != "INVALID_TOKEN" || !errors.Is(err, gameserver.ErrRefused) {
 		t.Errorf("the token of somebody else: %v", err)
 	}
-	must(t, server.ValidatePlayerJoin(ctx, 1, annAt.PlayerSessionID))
-	must(t, server.ValidatePlayerJoin(ctx, 2, bobAt.PlayerSessionID))
+	admit(t, server, 1, annAt.PlayerSessionID)
+	admit(t, server, 2, bobAt.PlayerSessionID)
 
 	// Bob quits, which a closed connection alone would not say.
 	stale, err := game.PlayerDisconnected(ctx, bobAt.PlayerSessionID, gameserver.Quit)
@@ -132,14 +130,14 @@ func TestGameInstanceThroughMuster(t *testing.T) {
 	if n := expect(gameserver.OnPlayersAdded); len(n.Players) != 1 || n.Players[0].PlayerID != "bob" {
 		t.Errorf("%+v", n)
 	}
-	must(t, server.ValidatePlayerJoin(ctx, 3, hostOf(bob).PlayerSessionID))
+	admit(t, server, 3, hostOf(bob).PlayerSessionID)
 
 	// A wish for players, over a restart of the service.
-	ticket, err := game.EnterMatchmaking(ctx, gameserver.GameSearch{Slots: 1})
+	ticket, err := game.EnterMatchmaking(ctx, gameserver.GameSearch{Seats: 1})
 	if err != nil || ticket.Queue != "duo" || ticket.ID == "" || !ticket.Expires.After(srv.Now()) {
 		t.Errorf("%+v, %v", ticket, err)
 	}
-	if n := expect(gameserver.OnGameInstanceEnteredMatchmaking); n.MatchmakingID != ticket.ID || n.Slots != 1 {
+	if n := expect(gameserver.OnGameInstanceEnteredMatchmaking); n.MatchmakingID != ticket.ID || n.Seats != 1 {
 		t.Errorf("%+v", n)
 	}
 	srv.Restart()
@@ -160,7 +158,7 @@ func TestGameInstanceThroughMuster(t *testing.T) {
 	if n := expect(gameserver.OnPlayerReconnecting); n.PlayerID != "bob" || n.PlayerSessionID != back.PlayerSessionID || n.Attempt != back.Attempt {
 		t.Errorf("%+v, want %+v", n, back)
 	}
-	must(t, server.ValidatePlayerJoin(ctx, 4, back.PlayerSessionID))
+	admit(t, server, 4, back.PlayerSessionID)
 
 	must(t, game.KeepAlive(ctx))
 	must(t, game.Update(ctx, gameserver.GameUpdate{Attributes: []byte(`{"round":2}`)}))
@@ -210,17 +208,15 @@ func TestNoGameInstance(t *testing.T) {
 	ctx := t.Context()
 	srv := mustertest.Start(t, mustertest.Setting("player-flow", "true"), mustertest.LogLevel(slog.LevelError))
 	fleet := srv.NewFleet()
-	with := fleet.ServerParameters()
-	server := gameserver.New(gameserver.Options{
-		WebSocketURL: with.WebSocketURL, AuthToken: with.AuthToken, FleetID: with.FleetID, HostID: with.HostID, ProcessID: with.ProcessID,
-		Port: 7777, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
-	})
+	with := fleet.ServerParameters().GameServerOptions()
+	with.Port, with.KeepWhenEmpty, with.Logger = 7777, false, slog.New(slog.DiscardHandler)
+	server := gameserver.New(with)
 	must(t, server.Start(ctx))
 	defer func() { must(t, server.End(context.WithoutCancel(ctx))) }()
 	client := gameclient.New(srv.AWSConfig(mustertest.Client), nil)
 	s, err := gameclient.Session{}, error(gameclient.ErrNoCapacity)
 	for errors.Is(err, gameclient.ErrNoCapacity) { // until the server's first heartbeat has come
-		s, err = client.CreateSession(ctx, gameclient.CreateSessionRequest{FleetID: fleet.ID, Location: fleet.Location, PlayersMax: 2})
+		s, err = client.CreateSession(ctx, gameclient.CreateSessionRequest{FleetID: fleet.ID, Location: fleet.Location, MaxPlayers: 2})
 	}
 	must(t, err)
 	_, err = client.AwaitActive(ctx, s.ID)

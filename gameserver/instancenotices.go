@@ -34,8 +34,8 @@ const (
 	OnPlayerSessionSuperseded NoticeType = "OnPlayerSessionSuperseded" // PlayerID, Attempt, Old, New: another device takes over
 	OnReconnectExpired        NoticeType = "OnReconnectExpired"        // PlayerID; OnPlayerLeft follows
 
-	OnGameInstanceEnteredMatchmaking NoticeType = "OnGameInstanceEnteredMatchmaking" // MatchmakingID, Queue, Slots
-	OnGameInstanceLeftMatchmaking    NoticeType = "OnGameInstanceLeftMatchmaking"    // MatchmakingID, Queue, Slots, Reason
+	OnGameInstanceEnteredMatchmaking NoticeType = "OnGameInstanceEnteredMatchmaking" // MatchmakingID, Queue, Seats
+	OnGameInstanceLeftMatchmaking    NoticeType = "OnGameInstanceLeftMatchmaking"    // MatchmakingID, Queue, Seats, Reason
 )
 
 // Notice is one thing that has happened to the players of the game. Which fields count depends on the Type.
@@ -60,7 +60,7 @@ type NoticeData struct {
 	New             string           `json:"new"`
 	MatchmakingID   string           `json:"matchmaking_id"`
 	Queue           string           `json:"queue"`
-	Slots           int              `json:"slots"` // 0: as many as there is room for
+	Seats           int              `json:"slots"` // 0: as many as there is room for
 }
 
 // Pauses between attempts to get the notices: of any length up to the first, then up to twice as long each time.

@@ -173,7 +173,7 @@ func TestPlayersConnections(t *testing.T) {
 		{"a used ticket", 2, "psess-used", ErrRefused},
 		{"the refused connection again", 2, "psess-2", nil},
 	} {
-		err := s.ValidatePlayerJoin(ctx, x.id, x.session)
+		_, err := s.ValidatePlayerJoin(ctx, x.id, x.session)
 		if !errors.Is(err, x.want) || (err == nil) != (x.want == nil) {
 			t.Errorf("%s: got %v, want %v", x.what, err, x.want)
 		}
@@ -212,7 +212,7 @@ func TestLeaveWithContextThatIsOver(t *testing.T) {
 	}
 	f := newFakeService(t)
 	s := active(t, f, keep(testOptions(f)))
-	if err := s.ValidatePlayerJoin(t.Context(), 1, "psess-1"); err != nil {
+	if _, err := s.ValidatePlayerJoin(t.Context(), 1, "psess-1"); err != nil {
 		t.Fatal(err)
 	}
 	connection, closed := context.WithCancel(t.Context())
@@ -247,12 +247,12 @@ func TestPassiveEnd(t *testing.T) {
 		default:
 		}
 	}
-	if err := s.ValidatePlayerJoin(ctx, 1, "psess-used"); !errors.Is(err, ErrRefused) {
+	if _, err := s.ValidatePlayerJoin(ctx, 1, "psess-used"); !errors.Is(err, ErrRefused) {
 		t.Errorf("got %v, want ErrRefused", err)
 	}
 	going("because somebody was refused")
 	for id, session := range map[ConnectionID]string{2: "psess-2", 3: "psess-3"} {
-		if err := s.ValidatePlayerJoin(ctx, id, session); err != nil {
+		if _, err := s.ValidatePlayerJoin(ctx, id, session); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -284,11 +284,14 @@ func TestConnectionThatClosesMeanwhile(t *testing.T) {
 		return nil
 	}
 	s := active(t, f, testOptions(f))
-	if err := s.ValidatePlayerJoin(t.Context(), 1, "psess-1"); err != nil {
+	if _, err := s.ValidatePlayerJoin(t.Context(), 1, "psess-1"); err != nil {
 		t.Fatal(err)
 	}
 	joining := make(chan error, 1)
-	go func() { joining <- s.ValidatePlayerJoin(t.Context(), 2, "psess-2") }()
+	go func() {
+		_, err := s.ValidatePlayerJoin(t.Context(), 2, "psess-2")
+		joining <- err
+	}()
 	request := <-asked
 	if err := s.HandlePlayerLeave(t.Context(), 1); err != nil { // the last one, were it not for psess-2
 		t.Error(err)

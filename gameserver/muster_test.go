@@ -3,9 +3,9 @@ package gameserver_test
 import (
 	"context"
 	"errors"
-	"io"
 	"log/slog"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -48,11 +48,9 @@ func TestMatchAndBackfillThroughMuster(t *testing.T) {
 	must(t, err)
 
 	updates := make(chan gameserver.Update, 4)
-	with := fleet.ServerParameters()
-	server := gameserver.New(gameserver.Options{
-		WebSocketURL: with.WebSocketURL, AuthToken: with.AuthToken, FleetID: with.FleetID, HostID: with.HostID, ProcessID: with.ProcessID,
-		Port: 7777, KeepWhenEmpty: true, Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
-	}, gameserver.Callbacks{OnUpdateSessionBegin: func(_ context.Context, u gameserver.Update) { updates <- u }})
+	with := fleet.ServerParameters().GameServerOptions()
+	with.Port, with.KeepWhenEmpty, with.Logger = 7777, true, slog.New(slog.DiscardHandler)
+	server := gameserver.New(with, gameserver.Callbacks{OnUpdateSessionBegin: func(_ context.Context, u gameserver.Update) { updates <- u }})
 	must(t, server.Start(ctx))
 	defer func() { must(t, server.End(context.WithoutCancel(ctx))) }()
 
@@ -82,7 +80,7 @@ func TestMatchAndBackfillThroughMuster(t *testing.T) {
 	must(t, <-annJoined)
 	must(t, <-bobJoined)
 	for id, at := range map[uint64]*seats{1: ann, 2: bob} {
-		must(t, server.ValidatePlayerJoin(ctx, id, at.at.PlayerSessionID))
+		admit(t, server, id, at.at.PlayerSessionID)
 	}
 	s, _ := server.Session()
 	players(t, s, "ann", "bob")
@@ -97,7 +95,7 @@ func TestMatchAndBackfillThroughMuster(t *testing.T) {
 	}
 	players(t, u.Session, "ann", "cyd")
 	must(t, <-cydJoined)
-	must(t, server.ValidatePlayerJoin(ctx, 3, cyd.at.PlayerSessionID))
+	admit(t, server, 3, cyd.at.PlayerSessionID)
 
 	ticket, err = server.StartMatchBackfill(ctx, "", nil)
 	must(t, err)
@@ -123,9 +121,50 @@ func players(t *testing.T, s gameserver.Session, want ...string) {
 	}
 }
 
+// admit lets a player in, and wants to know who it is.
+func admit(t *testing.T, server *gameserver.Server, id gameserver.ConnectionID, playerSessionID string) {
+	t.Helper()
+	player, err := server.ValidatePlayerJoin(t.Context(), id, playerSessionID)
+	must(t, err)
+	if player.ID != playerSessionID || player.PlayerID == "" || player.Status != gameserver.PlayerActive || player.SessionID == "" {
+		t.Errorf("let in: %+v", player)
+	}
+}
+
 func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// The reason of a refusal by the real service comes at once, and what only asks leaves no process behind.
+func TestRefusedByMuster(t *testing.T) {
+	srv := mustertest.Start(t, mustertest.LogLevel(slog.LevelError))
+	fleet := srv.NewFleet()
+	key := srv.Credentials(mustertest.Client)
+	for name, c := range map[string]struct {
+		change func(*gameserver.Options)
+		says   string
+	}{
+		"a wrong token":         {func(o *gameserver.Options) { o.AuthToken = "wrong" }, "the auth token is not one of compute test-host"},
+		"an unknown compute":    {func(o *gameserver.Options) { o.HostID = "elsewhere" }, "compute elsewhere is not registered in fleet"},
+		"a key of another role": {sign(key.AccessKeyID, key.SecretAccessKey), "has role client; a game server needs backend or admin"},
+		"a wrong secret":        {sign(key.AccessKeyID, "wrong"), "X-Amz-Signature does not match"},
+	} {
+		o := fleet.ServerParameters().GameServerOptions()
+		o.Port, o.Logger = 7777, slog.New(slog.DiscardHandler)
+		c.change(&o)
+		err := gameserver.New(o).Start(t.Context())
+		refused, ok := errors.AsType[*gameserver.ConnectError](err)
+		if !ok || !errors.Is(err, gameserver.ErrUnauthorized) || refused.Status != 403 || !strings.Contains(refused.Reason, c.says) {
+			t.Errorf("%s: got %v, want 403 and %q", name, err, c.says)
+		}
+	}
+}
+
+func sign(id, secret string) func(*gameserver.Options) {
+	return func(o *gameserver.Options) {
+		o.AuthToken, o.Region, o.AccessKey, o.SecretKey = "", mustertest.Region, id, secret
 	}
 }

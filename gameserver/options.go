@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/amazon-gamelift/amazon-gamelift-servers-go-server-sdk/v5/server"
 )
 
 // The ports that the service accepts from a server process. Most kernels give out free ports up to 60999, so a
@@ -51,7 +53,17 @@ type Options struct {
 	// Zero: never.
 	EmptyTimeout time.Duration
 
+	SDK SDK // nil: the official one
+
 	Logger *slog.Logger // default slog.Default(); what the SDK says comes at level debug, its warnings as such
+}
+
+// OptionsFrom makes options of what the official SDK's InitSDK takes. Set Port in them.
+func OptionsFrom(p server.ServerParameters) Options {
+	return Options{
+		WebSocketURL: p.WebSocketURL, AuthToken: p.AuthToken, FleetID: p.FleetID, HostID: p.HostID, ProcessID: p.ProcessID,
+		Region: p.AwsRegion, AccessKey: p.AccessKey, SecretKey: p.SecretKey, SessionToken: p.SessionToken,
+	}
 }
 
 // AddFlags registers the flags that studios commonly start a server process with: -authtoken, -hostid, -fleetid,

@@ -7,44 +7,47 @@ import (
 	"github.com/amazon-gamelift/amazon-gamelift-servers-go-server-sdk/v5/model"
 	"github.com/amazon-gamelift/amazon-gamelift-servers-go-server-sdk/v5/model/request"
 	"github.com/amazon-gamelift/amazon-gamelift-servers-go-server-sdk/v5/model/result"
-	"github.com/amazon-gamelift/amazon-gamelift-servers-go-server-sdk/v5/server"
 )
 
 // pageSize is what every SDK can hold at once; Unreal's drops the rest.
 const pageSize = 50
 
-// AcceptPlayer asks the service whether the client that shows playerSessionID has a place in this session, and takes
+// AcceptPlayer asks the service whether the client that shows playerSessionID has a seat in this session, and takes
 // it: RESERVED becomes ACTIVE. Let nobody play without it.
 //
-// When ctx ends while the question is on its way, the place is given back should the answer be yes after all: the
+// When ctx ends while the question is on its way, the seat is given back should the answer be yes after all: the
 // client was turned away by then.
 func (s *Server) AcceptPlayer(ctx context.Context, playerSessionID string) error {
-	if err := s.hosting("AcceptPlayer"); err != nil {
+	return s.accept(ctx, "AcceptPlayer", playerSessionID)
+}
+
+func (s *Server) accept(ctx context.Context, call, playerSessionID string) error {
+	if err := s.hosting(call); err != nil {
 		return err
 	}
 	if s.session.Err() != nil {
-		return &Error{Call: "AcceptPlayer", Kind: ErrEnded} // others may still be counted and removed while we end
+		return &Error{Call: call, Kind: ErrEnded} // others may still be counted and removed while we end
 	}
-	accept := func() error { return server.AcceptPlayerSession(playerSessionID) }
+	accept := func() error { return s.sdk.AcceptPlayerSession(playerSessionID) }
 	giveBack := func() {
-		if err := server.RemovePlayerSession(playerSessionID); err != nil {
-			s.log.Warn("give back the place of a player who was accepted too late",
+		if err := s.sdk.RemovePlayerSession(playerSessionID); err != nil {
+			s.log.Warn("give back the seat of a player who was accepted too late",
 				"player_session", playerSessionID, "err", err)
 		}
 	}
-	return s.callOrUndo(ctx, "AcceptPlayer", accept, giveBack)
+	return s.callOrUndo(ctx, call, accept, giveBack)
 }
 
-// RemovePlayer says that the client of an accepted player session is gone, which frees its place. Removing a player
+// RemovePlayer says that the client of an accepted player session is gone, which frees its seat. Removing a player
 // again is not an error.
 func (s *Server) RemovePlayer(ctx context.Context, playerSessionID string) error {
 	if err := s.hosting("RemovePlayer"); err != nil {
 		return err
 	}
-	return s.call(ctx, "RemovePlayer", func() error { return server.RemovePlayerSession(playerSessionID) })
+	return s.call(ctx, "RemovePlayer", func() error { return s.sdk.RemovePlayerSession(playerSessionID) })
 }
 
-// AdmitPlayers opens or closes the session for new player sessions. Those that exist keep their places. A session
+// AdmitPlayers opens or closes the session for new player sessions. Those that exist keep their seats. A session
 // starts open.
 func (s *Server) AdmitPlayers(ctx context.Context, open bool) error {
 	if err := s.hosting("AdmitPlayers"); err != nil {
@@ -54,7 +57,7 @@ func (s *Server) AdmitPlayers(ctx context.Context, open bool) error {
 	if open {
 		policy = model.AcceptAll
 	}
-	return s.call(ctx, "AdmitPlayers", func() error { return server.UpdatePlayerSessionCreationPolicy(policy) })
+	return s.call(ctx, "AdmitPlayers", func() error { return s.sdk.UpdatePlayerSessionCreationPolicy(policy) })
 }
 
 // PlayerSessions lists the player sessions of this game session, all or those with one status, in the order of
@@ -79,7 +82,7 @@ func (s *Server) PlayerSessions(ctx context.Context, status PlayerStatus) iter.S
 			query.PlayerSessionStatusFilter = string(status)
 			query.Limit = pageSize
 			query.NextToken = next
-			page, err := s.describe(ctx, query)
+			page, err := s.describe(ctx, "PlayerSessions", query)
 			if err != nil {
 				yield(PlayerSession{}, err)
 				return
@@ -96,11 +99,11 @@ func (s *Server) PlayerSessions(ctx context.Context, status PlayerStatus) iter.S
 	}
 }
 
-func (s *Server) describe(ctx context.Context, q request.DescribePlayerSessionsRequest) (result.DescribePlayerSessionsResult, error) {
+func (s *Server) describe(ctx context.Context, call string, q request.DescribePlayerSessionsRequest) (result.DescribePlayerSessionsResult, error) {
 	// The page travels through a channel: after a cancelled call the SDK may still write one.
 	pages := make(chan result.DescribePlayerSessionsResult, 1)
-	err := s.call(ctx, "PlayerSessions", func() error {
-		page, err := server.DescribePlayerSessions(q)
+	err := s.call(ctx, call, func() error {
+		page, err := s.sdk.DescribePlayerSessions(q)
 		pages <- page
 		return err
 	})

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"os"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/amazon-gamelift/amazon-gamelift-servers-go-server-sdk/v5/model"
@@ -17,15 +16,12 @@ import (
 // reportTimeout is how long the report of the end may take. The SDK itself gives an answer 20 s.
 const reportTimeout = 25 * time.Second
 
-// started is taken by the one Server of this program. The SDK keeps its state in package variables and does not
-// become new by its Destroy: a second process life in one program would miss reconnections.
-var started atomic.Bool
-
 // Server is this program as the service sees it: one server process with at most one game session. Its methods may
 // be called from any goroutine.
 type Server struct {
 	options   Options
 	callbacks []Callbacks
+	sdk       SDK
 	log       *slog.Logger
 
 	session       context.Context // cancelled, with the reason, when the process ends
@@ -67,12 +63,16 @@ func New(o Options, c ...Callbacks) *Server {
 	o = o.inForce(os.Getenv)
 	s := &Server{
 		options: o, callbacks: c,
+		sdk:         o.SDK,
 		log:         o.Logger.With("process", o.ProcessID),
 		ask:         make(chan struct{}),
 		done:        make(chan struct{}),
 		connections: map[ConnectionID]*connection{},
 	}
-	s.session, s.cancelSession = context.WithCancelCause(context.Background())
+	if s.sdk == nil {
+		s.sdk = official{o, s.log}
+	}
+	s.session, s.cancelSession = context.WithCancelCause(context.WithValue(context.Background(), serverKey{}, s))
 	return s
 }
 
@@ -86,21 +86,22 @@ func (s *Server) Run(ctx context.Context) error {
 
 // Start is Connect followed by NotifyProcessReady.
 func (s *Server) Start(ctx context.Context) error {
-	return s.advance(ctx, "Start", fresh, ready, func() error {
-		if err := s.connect(); err != nil {
+	return s.advance(ctx, "Start", fresh, ready, func(ctx context.Context) error {
+		if err := s.connect(ctx); err != nil {
 			return err
 		}
-		return s.processReady()
+		return s.processReady(ctx)
 	})
 }
 
-// Connect connects to the service, which then knows the process and sends it nothing yet. A Server connects once, and a
-// program has one that lived, as a server process has one life; after an error that came from the service or from the
-// options, a new one may be tried.
+// Connect connects to the service, which then knows the process and sends it nothing yet. A Server connects once, as a server process
+// has one life. The official SDK allows one Server that lived in a program; others are ErrAlreadyStarted, and tests use Fleet.ServerOptions
+// of package mustertest. After an error that came from the service or from the options, a new one may be tried.
 //
-// A wrong option is an *OptionError, returned at once. A service that cannot be reached is tried again for three
-// minutes (after 0, 8, 24, 56, 88, 120, 152 and 184 s), one that refuses the token too: give ctx a deadline to hear
-// of it sooner.
+// A wrong option is an *OptionError. It is returned at once, and so is what cannot get better, with a *ConnectError that has the service's
+// reason: ErrUnauthorized for a wrong token or key, ErrWrongEndpoint for a certificate that is not trusted, a host name that does not exist
+// and a server that is no game session service. A service that cannot be reached is tried again for three minutes, and each attempt is
+// logged; give ctx a deadline to hear of it sooner.
 func (s *Server) Connect(ctx context.Context) error {
 	return s.advance(ctx, "Connect", fresh, connected, s.connect)
 }
@@ -112,7 +113,7 @@ func (s *Server) NotifyProcessReady(ctx context.Context) error {
 }
 
 // advance brings the Server from one stage to another with blocking calls of the SDK.
-func (s *Server) advance(ctx context.Context, call string, from, to stage, do func() error) error {
+func (s *Server) advance(ctx context.Context, call string, from, to stage, do func(context.Context) error) error {
 	if err := s.options.check(os.Getenv("GAMELIFT_COMPUTE_TYPE") == "CONTAINER"); err != nil {
 		return err
 	}
@@ -120,22 +121,23 @@ func (s *Server) advance(ctx context.Context, call string, from, to stage, do fu
 		return err
 	}
 	came := make(chan error, 1)
-	go func() { came <- do() }()
+	go func() { came <- do(ctx) }()
 	reached := to
 	var err error
 	select {
 	case err = <-came:
 		if err != nil {
-			s.disconnect()
+			s.abandon()
 			reached = fresh
-			started.Store(false) // nothing lived
 		}
 	case <-ctx.Done():
 		// The SDK goes on trying by itself and cannot be stopped; what it reaches is given back.
 		go func() {
-			if <-came == nil {
-				s.report()
+			if <-came != nil {
+				s.abandon()
+				return
 			}
+			s.report()
 			s.disconnect()
 		}()
 		reached, err = gone, fmt.Errorf("connect to %s: %w", s.options.WebSocketURL, ctx.Err())
@@ -161,17 +163,19 @@ func (s *Server) depart(call string, from stage) error {
 	switch {
 	case s.stage == fresh && from == connected:
 		return &Error{Call: call, Kind: ErrNotReady}
-	case s.stage != from || from == fresh && !started.CompareAndSwap(false, true):
+	case s.stage != from:
 		return &Error{Call: call, Kind: ErrAlreadyStarted}
+	}
+	if x, ok := s.sdk.(official); ok && from == fresh && !x.begin() {
+		return &Error{call, ErrAlreadyStarted, errSDKInUse}
 	}
 	s.stage = underWay
 	return nil
 }
 
-func (s *Server) connect() error {
-	server.SetLoggerInterface(sdkLog{s.log})
+func (s *Server) connect(ctx context.Context) error {
 	o := s.options
-	return server.InitSDK(server.ServerParameters{
+	p := server.ServerParameters{
 		WebSocketURL: o.WebSocketURL,
 		ProcessID:    o.ProcessID,
 		HostID:       o.HostID,
@@ -181,11 +185,15 @@ func (s *Server) connect() error {
 		AccessKey:    o.AccessKey,
 		SecretKey:    o.SecretKey,
 		SessionToken: o.SessionToken,
-	})
+	}
+	if x, ok := s.sdk.(official); ok {
+		return x.connect(ctx, p)
+	}
+	return s.sdk.InitSDK(p)
 }
 
-func (s *Server) processReady() error {
-	return server.ProcessReady(server.ProcessParameters{
+func (s *Server) processReady(context.Context) error {
+	return s.sdk.ProcessReady(server.ProcessParameters{
 		OnStartGameSession:  s.onStart,
 		OnUpdateGameSession: s.onUpdate,
 		OnProcessTerminate:  s.onTerminate,
@@ -195,8 +203,16 @@ func (s *Server) processReady() error {
 	})
 }
 
+// abandon ends an attempt in which nothing lived.
+func (s *Server) abandon() {
+	s.disconnect()
+	if x, ok := s.sdk.(official); ok {
+		x.release()
+	}
+}
+
 func (s *Server) disconnect() {
-	if err := server.Destroy(); err != nil {
+	if err := s.sdk.Destroy(); err != nil {
 		s.log.Debug("close the connection", "err", err) // the process is over either way
 	}
 }
@@ -296,7 +312,7 @@ func (s *Server) onStart(gs model.GameSession) {
 	defer close(s.creating)
 	s.mu.Unlock()
 
-	s.log.Info("game session wanted", "session", hosted.ID, "players_max", hosted.PlayersMax)
+	s.log.Info("game session wanted", "session", hosted.ID, "players_max", hosted.MaxPlayers)
 	var loading []error
 	for _, c := range s.callbacks {
 		if c.OnCreateSessionBegin != nil {
@@ -311,7 +327,7 @@ func (s *Server) onStart(gs model.GameSession) {
 	if s.session.Err() != nil {
 		return // ending already: activating now would only let players in
 	}
-	if err := s.call(s.session, "ActivateGameSession", server.ActivateGameSession); err != nil {
+	if err := s.call(s.session, "ActivateGameSession", s.sdk.ActivateGameSession); err != nil {
 		s.fail(err)
 		s.askEnd()
 		return
@@ -329,7 +345,7 @@ func (s *Server) onStart(gs model.GameSession) {
 
 // onTerminate runs in a goroutine of the SDK, possibly more than once.
 func (s *Server) onTerminate() {
-	seconds, err := server.GetTerminationTime()
+	seconds, err := s.sdk.GetTerminationTime()
 	s.mu.Lock()
 	if err == nil && s.terminateAt.IsZero() {
 		s.terminateAt = time.Unix(seconds, 0)

@@ -99,7 +99,7 @@ func TestWholeLife(t *testing.T) {
 			t.Errorf("query %s: got %q, want %q", key, query.Get(key), want)
 		}
 	}
-	if got.ID != testSession || got.Name != "Debug" || got.FleetID != "fleet-1" || got.PlayersMax != 4 ||
+	if got.ID != testSession || got.Name != "Debug" || got.FleetID != "fleet-1" || got.MaxPlayers != 4 ||
 		got.Port != 7777 || got.Properties["level"] != "arena" || got.Data != "data" {
 		t.Errorf("session: got %+v", got)
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 // Callbacks are the game's part. Every field may be nil. They are called from goroutines of this package, each at
-// most once in the life of the process, save OnSessionHealthCheck and the updates.
+// most once in the life of the process, save OnSessionHealthCheck and the updates. FromContext gives them their Server.
 type Callbacks struct {
 	// OnCreateSessionBegin is called when the service has chosen this process for a game session: load the level
 	// and return nil, upon which the session becomes ACTIVE. An error ends the process, and the session with it.
@@ -40,6 +40,14 @@ type Callbacks struct {
 	OnDestroySessionEnd func()
 }
 
+type serverKey struct{} // of a context
+
+// FromContext is the Server that a callback belongs to, by the context that the callback got; nil for another context.
+func FromContext(ctx context.Context) *Server {
+	s, _ := ctx.Value(serverKey{}).(*Server)
+	return s
+}
+
 // Session is the game session as the service described it last: when it asked for it, or when backfill changed it.
 type Session struct {
 	ID             string            // the ARN, as game clients and the API name it
@@ -48,7 +56,7 @@ type Session struct {
 	IPAddress      string            // what game clients are told
 	DNSName        string            // empty when the host has none
 	Port           int               // the port of this process, as it reported it
-	PlayersMax     int               // places, reserved ones included
+	MaxPlayers     int               // seats, reserved ones included
 	Properties     map[string]string // never nil
 	Data           string            // one string for the game, up to 256 KiB
 	MatchmakerData string            // JSON, of a session that a match made; else empty
@@ -66,7 +74,7 @@ func sessionOf(s model.GameSession) Session {
 		IPAddress:      s.IPAddress,
 		DNSName:        s.DNSName,
 		Port:           s.Port,
-		PlayersMax:     s.MaximumPlayerSessionCount,
+		MaxPlayers:     s.MaximumPlayerSessionCount,
 		Properties:     properties,
 		Data:           s.GameSessionData,
 		MatchmakerData: s.MatchmakerData,
@@ -78,19 +86,19 @@ type PlayerStatus string
 
 // The statuses, in the order in which a player session goes through them.
 const (
-	PlayerReserved  PlayerStatus = "RESERVED"  // a place is kept, by default for 60 s; the client has not come yet
+	PlayerReserved  PlayerStatus = "RESERVED"  // a seat is kept, by default for 60 s; the client has not come yet
 	PlayerActive    PlayerStatus = "ACTIVE"    // accepted
 	PlayerCompleted PlayerStatus = "COMPLETED" // removed, or the session ended
 	PlayerTimedOut  PlayerStatus = "TIMEDOUT"  // never came
 )
 
-// PlayerSession is a player's place in a game session.
+// PlayerSession is a player's seat in a game session: reserved, in use, or given back.
 type PlayerSession struct {
 	ID        string // what the client shows
 	PlayerID  string // who the studio says it is
 	SessionID string
 	Status    PlayerStatus
-	Data      string // free text of whoever reserved the place
+	Data      string // free text of whoever reserved the seat
 	Created   time.Time
 	Ended     time.Time // zero while reserved or active
 }

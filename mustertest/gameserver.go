@@ -32,7 +32,7 @@ type GameServer struct {
 type GameSession struct {
 	ID             string // the ARN
 	Name, Data     string
-	PlayersMax     int
+	MaxPlayers     int
 	Port           int
 	MatchmakerData string
 	Properties     map[string]string
@@ -104,7 +104,7 @@ func (g *GameServer) push(c *linkclient.Client, p linkclient.Push) {
 			return // the service's own tests see to what it sends
 		}
 		s := GameSession{
-			ID: told.GameSessionId, Name: told.GameSessionName, Data: told.GameSessionData, PlayersMax: told.MaximumPlayerSessionCount,
+			ID: told.GameSessionId, Name: told.GameSessionName, Data: told.GameSessionData, MaxPlayers: told.MaximumPlayerSessionCount,
 			Port: told.Port, MatchmakerData: told.MatchmakerData, Properties: told.GameProperties,
 		}
 		g.mu.Lock()

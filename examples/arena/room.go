@@ -21,16 +21,17 @@ const (
 	unsentMax    = 256 // messages to a client that reads too slowly; then it is disconnected
 )
 
-// Places is what a room asks the service about its players; a *gameserver.Server is one.
-type Places interface {
-	ValidatePlayerJoin(ctx context.Context, connection uint64, playerSessionID string) error
+// Seats is what a room asks the service about its players.
+type Seats interface {
+	// Admit takes the seat of a player session for a connection. An error turns the client away.
+	Admit(ctx context.Context, connection uint64, playerSessionID string) error
 	HandlePlayerLeave(ctx context.Context, connection uint64) error
 }
 
 // Room is the server's side of one game: the connections of its players, and the world they share.
 type Room struct {
-	places Places
-	log    *slog.Logger
+	seats Seats
+	log   *slog.Logger
 
 	// Won is called when the game has come to its end, in a player's goroutine: it must not wait for the room.
 	Won func(why string)
@@ -57,9 +58,9 @@ type client struct {
 }
 
 // NewRoom makes a room without a world, which turns everybody away.
-func NewRoom(places Places, log *slog.Logger) *Room {
+func NewRoom(seats Seats, log *slog.Logger) *Room {
 	return &Room{
-		places: places, log: log,
+		seats: seats, log: log,
 		Won: func(string) {}, Retry: func(error) bool { return false },
 		clients: map[*client]bool{}, strangers: map[net.Conn]bool{},
 	}
@@ -158,12 +159,12 @@ func (r *Room) serve(conn net.Conn) {
 // admit asks the service before anybody sees the player.
 func (r *Room) admit(c *client, name string) bool {
 	if err := CheckName(name); err != nil {
-		refuse(c.conn, err.Error(), true) // the place is still reserved: another name may be tried
+		refuse(c.conn, err.Error(), true) // the seat is still reserved: another name may be tried
 		return false
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), acceptWithin)
 	defer cancel()
-	if err := r.places.ValidatePlayerJoin(ctx, c.id, c.session); err != nil {
+	if err := r.seats.Admit(ctx, c.id, c.session); err != nil {
 		r.log.Info("player turned away", "player_session", c.session, "name", name, "err", err)
 		refuse(c.conn, err.Error(), r.Retry(err))
 		return false
@@ -247,7 +248,7 @@ func (r *Room) leave(c *client) {
 func (r *Room) giveBack(c *client) {
 	ctx, cancel := context.WithTimeout(context.Background(), acceptWithin)
 	defer cancel()
-	if err := r.places.HandlePlayerLeave(ctx, c.id); err != nil {
+	if err := r.seats.HandlePlayerLeave(ctx, c.id); err != nil {
 		r.log.Warn("give a player's place back", "player_session", c.session, "err", err)
 	}
 }

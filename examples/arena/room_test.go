@@ -19,7 +19,7 @@ type places struct {
 	removed  chan string
 }
 
-func (p *places) ValidatePlayerJoin(_ context.Context, connection uint64, id string) error {
+func (p *places) Admit(_ context.Context, connection uint64, id string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {

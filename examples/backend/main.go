@@ -77,7 +77,7 @@ const (
 )
 
 type backend struct {
-	client                 *gameclient.Client
+	client                 gameclient.Backend
 	fleet, location, queue string
 }
 
@@ -115,7 +115,7 @@ func (b *backend) create(ctx context.Context, r createRequest) (any, error) {
 		return b.place(ctx, r)
 	}
 	s, err := b.client.CreateSession(ctx, gameclient.CreateSessionRequest{
-		FleetID: b.fleet, Location: b.location, PlayersMax: seatsMax, Properties: r.Level,
+		FleetID: b.fleet, Location: b.location, MaxPlayers: seatsMax, Properties: r.Level,
 	})
 	if err != nil {
 		return nil, err
@@ -136,7 +136,7 @@ func (b *backend) create(ctx context.Context, r createRequest) (any, error) {
 }
 
 func (b *backend) place(ctx context.Context, r createRequest) (any, error) {
-	wanted := gameclient.CreateSessionOnQueueRequest{Queue: b.queue, PlayersMax: seatsMax, Properties: r.Level}
+	wanted := gameclient.CreateSessionOnQueueRequest{Queue: b.queue, MaxPlayers: seatsMax, Properties: r.Level}
 	for _, player := range r.Players {
 		wanted.Players = append(wanted.Players, gameclient.PlacedPlayer{ID: player})
 	}
@@ -193,7 +193,7 @@ func (b *backend) list(ctx context.Context, _ struct{}) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		games = append(games, game{s.ID, s.Players, s.PlayersMax})
+		games = append(games, game{s.ID, s.Players, s.MaxPlayers})
 	}
 	return games, nil
 }

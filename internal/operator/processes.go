@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -67,6 +68,9 @@ func (d *Door) explainProcess(ctx context.Context, id string) (*Explanation, err
 		return nil, err
 	}
 	x.Why = whyProcess(p, &game)
+	if p.State != fleet.Ended && !p.Linked {
+		x.Why += d.returnOf(p)
+	}
 	return x.sorted(), nil
 }
 
@@ -182,6 +186,21 @@ func ordinal(n uint32) string {
 		}
 	}
 	return fmt.Sprint(n) + suffix
+}
+
+// returnOf says when a process that lost its connection is likely to try again, and until when that helps.
+func (d *Door) returnOf(p *fleet.Process) string {
+	until := fmt.Sprintf(" It is given up %s after the loss (--link-grace).", d.engine.CellConfig().LinkGrace)
+	switch next, how := fleet.NextAttempt(p.SDK, p.LinkAt, domain.TimeOf(d.engine.Now())); how {
+	case fleet.ReturnNever:
+		return " Its SDK, " + p.SDK + ", never connects again." + until
+	case fleet.ReturnOver:
+		return " Its SDK, " + p.SDK + ", has tried for the last time." + until
+	case fleet.ReturnExpected:
+		return " Its SDK, " + p.SDK + ", will try again at about " + clock(next) + "." + until
+	default:
+		return " When " + cmp.Or(p.SDK, "its SDK") + " tries again is not known." + until
+	}
 }
 
 func linkInWords(linked bool) string {

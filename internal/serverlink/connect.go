@@ -36,10 +36,6 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, http.StatusServiceUnavailable, errors.New("the service is stopping"))
 		return
 	}
-	if err := frames.CheckUpgrade(r, ""); err != nil {
-		s.refuse(w, http.StatusBadRequest, err)
-		return
-	}
 	h, err := parseHello(r.URL.RawQuery)
 	if err != nil {
 		s.refuse(w, http.StatusBadRequest, err)
@@ -55,12 +51,17 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, http.StatusForbidden, fmt.Errorf("process %s was given up and did not end when it was told to", h.key.Process))
 		return
 	}
+	// After the credentials: with another version of WebSocket a game server asks whether it may come, without a connection.
+	if err := frames.CheckUpgrade(r, ""); err != nil {
+		frames.RefuseUpgrade(w, r, err)
+		return
+	}
 	connlimit.Prove(r.Context())
 	if err := connlimit.Use(r.Context(), connlimit.GameServers); err != nil {
 		s.refuse(w, http.StatusServiceUnavailable, err)
 		return
 	}
-	connect := cell.ConnectProcess{Process: h.key, Link: newLinkID(), SDK: cut(h.sdkLanguage, sdkText) + " " + cut(h.sdkVersion, sdkText), Token: shown.generation}
+	connect := cell.ConnectProcess{Process: h.key, Link: newLinkID(), SDK: h.sdk(), Token: shown.generation}
 	if err := s.engine.Do(r.Context(), &connect); err != nil {
 		connlimit.Leave(r.Context())
 		s.refuse(w, connectStatus(err), err)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/linkclient"
 	"github.com/musterhq/muster/internal/logtest"
@@ -81,7 +82,7 @@ func TestWarningOfSDKsThatCannotReconnect(t *testing.T) {
 		"Cpp 5.1.2": false, "Go ": false, " ": false,
 	} {
 		language, version, _ := strings.Cut(sdk, " ")
-		if got := cannotReconnect(language, version); got != want {
+		if got := fleet.CannotReconnect(language + " " + version); got != want {
 			t.Errorf("%s: got %v, want %v", sdk, got, want)
 		}
 	}

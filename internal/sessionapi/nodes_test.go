@@ -78,7 +78,7 @@ func TestCreateSession(t *testing.T) {
 	}
 	equal(t, a.SessionConfig, want)
 	got := server.GameSession()
-	if got.ID != id || got.Name != "duel" || got.Data != "seed=7" || got.PlayersMax != 2 || got.Port != 7001 || got.Properties["level"] != "harbour" {
+	if got.ID != id || got.Name != "duel" || got.Data != "seed=7" || got.MaxPlayers != 2 || got.Port != 7001 || got.Properties["level"] != "harbour" {
 		t.Errorf("the game server was told %+v", got)
 	}
 	// A repeat under the same token is the same session, also by the other door; other parameters are not.

@@ -110,7 +110,7 @@ func (o *online) findOrCreate(ctx context.Context) (gameclient.Seat, error) {
 		return gameclient.Seat{}, err
 	}
 	created, err := o.client.CreateSession(ctx, gameclient.CreateSessionRequest{
-		FleetID: o.fleet, Location: o.location, Name: o.name + "'s game", PlayersMax: seatsInNew, Properties: properties,
+		FleetID: o.fleet, Location: o.location, Name: o.name + "'s game", MaxPlayers: seatsInNew, Properties: properties,
 	})
 	if err != nil {
 		return gameclient.Seat{}, err
@@ -127,7 +127,7 @@ func (o *online) place(ctx context.Context) (gameclient.Seat, error) {
 		return gameclient.Seat{}, err
 	}
 	placed, err := o.client.CreateSessionOnQueue(ctx, gameclient.CreateSessionOnQueueRequest{
-		Queue: o.queue, Name: o.name + "'s game", PlayersMax: seatsInNew, Properties: properties,
+		Queue: o.queue, Name: o.name + "'s game", MaxPlayers: seatsInNew, Properties: properties,
 		Players: []gameclient.PlacedPlayer{{ID: o.player}},
 	})
 	if err != nil {

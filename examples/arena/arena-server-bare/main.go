@@ -151,8 +151,8 @@ func (s *server) create(game string, properties map[string]string) {
 	s.log.Info("game session active", "session", game)
 }
 
-// ValidatePlayerJoin asks whether a client has a place, and takes it.
-func (s *server) ValidatePlayerJoin(_ context.Context, connection uint64, playerSession string) error {
+// Admit asks whether a client has a seat, and takes it.
+func (s *server) Admit(_ context.Context, connection uint64, playerSession string) error {
 	if err := s.link.do("AcceptPlayerSession", s.player(playerSession)); err != nil {
 		return err
 	}
@@ -162,7 +162,7 @@ func (s *server) ValidatePlayerJoin(_ context.Context, connection uint64, player
 	return nil
 }
 
-// HandlePlayerLeave frees the place of a client that is gone.
+// HandlePlayerLeave frees the seat of a client that is gone.
 func (s *server) HandlePlayerLeave(_ context.Context, connection uint64) error {
 	s.mu.Lock()
 	playerSession, ok := s.sessions[connection]

@@ -56,6 +56,20 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 	return serve(ctx, options, listener)
 }
 
+// seats are those of the game session.
+type seats struct {
+	*gameserver.Server
+	log *slog.Logger
+}
+
+func (s seats) Admit(ctx context.Context, connection uint64, playerSessionID string) error {
+	player, err := s.ValidatePlayerJoin(ctx, connection, playerSessionID)
+	if err == nil {
+		s.log.Info("player has a seat", "player", player.PlayerID, "connection", connection)
+	}
+	return err
+}
+
 func serve(ctx context.Context, options gameserver.Options, listener net.Listener) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
@@ -83,7 +97,7 @@ func serve(ctx context.Context, options gameserver.Options, listener net.Listene
 			return errors.Join(<-served, room.Close(closing, why))
 		},
 	})
-	room = arena.NewRoom(srv, log)
+	room = arena.NewRoom(seats{srv, log}, log)
 	room.Won = func(why string) { stop(errors.New(why)) }
 	room.Retry = func(err error) bool { return errors.Is(err, gameserver.ErrUnavailable) }
 	go func() { served <- room.Serve(listener) }()

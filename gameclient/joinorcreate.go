@@ -1,0 +1,116 @@
+package gameclient
+
+import (
+	"context"
+	"errors"
+	"strings"
+)
+
+// JoinOrCreateRequest says which game sessions a player likes, and which one is made when none of them has a free seat.
+type JoinOrCreateRequest struct {
+	PlayerID   string
+	PlayerData string // free text for the game server
+
+	// Search finds game sessions. "hasAvailablePlayerSessions=true" is added to a Filter that says nothing about it.
+	Search SearchSessionsRequest
+
+	// Create is the game session that is made. An empty FleetID and AliasID, and an empty Location, are those of Search.
+	Create CreateSessionRequest
+
+	// OnQueue makes the game session through a queue, in place of Create. The player is added to its Players.
+	OnQueue *CreateSessionOnQueueRequest
+}
+
+// JoinOrCreate joins a game session that Search finds, or else makes one and joins that. It fails as JoinSession does, or as
+// CreateSession, AwaitActive and CreateSessionOnQueue do. Two clients that find nothing at the same time make two game sessions.
+func (c *Client) JoinOrCreate(ctx context.Context, r JoinOrCreateRequest) (Seat, error) {
+	const call = "JoinOrCreate"
+	if err := r.check(call); err != nil {
+		return Seat{}, err
+	}
+	return c.enter(ctx, call, func() (Seat, error) { return c.reserveOrCreate(ctx, call, r) })
+}
+
+// ReserveOrCreate takes a seat in a game session that Search finds, or else in one that it makes, for a player who connects elsewhere.
+func (c *Client) ReserveOrCreate(ctx context.Context, r JoinOrCreateRequest) (Seat, error) {
+	const call = "ReserveOrCreate"
+	if err := r.check(call); err != nil {
+		return Seat{}, err
+	}
+	return c.reserveOrCreate(ctx, call, r)
+}
+
+func (r *JoinOrCreateRequest) check(call string) error {
+	check := check{call: call}
+	check.need("PlayerID", r.PlayerID)
+	check.that(r.Search.FleetID != "" || r.Search.AliasID != "", "Search.FleetID", "", "the fleet's id, or AliasID")
+	return check.err
+}
+
+func (c *Client) reserveOrCreate(ctx context.Context, call string, r JoinOrCreateRequest) (Seat, error) {
+	const room = "hasAvailablePlayerSessions"
+	switch search := &r.Search; {
+	case search.Filter == "":
+		search.Filter = room + "=true"
+	case !strings.Contains(search.Filter, room):
+		search.Filter += " AND " + room + "=true"
+	}
+	for s, err := range c.Sessions(ctx, r.Search) {
+		if err != nil {
+			return Seat{}, under(call, err)
+		}
+		if !s.HasRoom() || !s.AdmitsPlayers {
+			continue
+		}
+		seat, err := c.reserve(ctx, call, JoinSessionRequest{SessionID: s.ID, PlayerID: r.PlayerID, PlayerData: r.PlayerData})
+		if err == nil || !taken(err) {
+			return seat, err
+		}
+	}
+	if r.OnQueue != nil {
+		return c.createOnQueue(ctx, call, r)
+	}
+	create := r.Create
+	if create.FleetID == "" && create.AliasID == "" {
+		create.FleetID, create.AliasID = r.Search.FleetID, r.Search.AliasID
+	}
+	if create.Location == "" {
+		create.Location = r.Search.Location
+	}
+	s, err := c.CreateSession(ctx, create)
+	if err == nil && s.Status != SessionActive {
+		s, err = c.AwaitActive(ctx, s.ID)
+	}
+	if err != nil {
+		return Seat{}, under(call, err)
+	}
+	return c.reserve(ctx, call, JoinSessionRequest{SessionID: s.ID, PlayerID: r.PlayerID, PlayerData: r.PlayerData})
+}
+
+func (c *Client) createOnQueue(ctx context.Context, call string, r JoinOrCreateRequest) (Seat, error) {
+	create := *r.OnQueue
+	create.Players = append(append([]PlacedPlayer{}, create.Players...), PlacedPlayer{ID: r.PlayerID, Data: r.PlayerData})
+	placed, err := c.CreateSessionOnQueue(ctx, create)
+	if err != nil {
+		return Seat{}, under(call, err)
+	}
+	for _, seat := range placed.Seats {
+		if seat.PlayerID == r.PlayerID {
+			return seat, nil
+		}
+	}
+	return Seat{}, &Error{call, ErrNotMatched, errors.New("placement " + placed.ID + " has no seat for player " + r.PlayerID)}
+}
+
+// taken reports whether a game session that a search has found cannot be joined any more, and another one may be.
+func taken(err error) bool {
+	return errors.Is(err, ErrFull) || errors.Is(err, ErrWrongStatus) || errors.Is(err, ErrNotFound)
+}
+
+// under gives an error of one of our calls the name of the call that made it.
+func under(call string, err error) error {
+	if e, ok := err.(*Error); ok {
+		return &Error{call + ": " + e.Call, e.Kind, e.Cause}
+	}
+	return err // it names its call, or the placement
+}

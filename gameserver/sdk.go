@@ -1,0 +1,98 @@
+package gameserver
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync/atomic"
+
+	"github.com/amazon-gamelift/amazon-gamelift-servers-go-server-sdk/v5/model"
+	"github.com/amazon-gamelift/amazon-gamelift-servers-go-server-sdk/v5/model/request"
+	"github.com/amazon-gamelift/amazon-gamelift-servers-go-server-sdk/v5/model/result"
+	"github.com/amazon-gamelift/amazon-gamelift-servers-go-server-sdk/v5/server"
+)
+
+// SDK is a server SDK as a Server uses it. The methods do what the functions of the same names in the official SDK do, and return
+// errors that hold a *common.GameLiftError. Options.SDK names another one than the official SDK: mustertest has one that allows
+// many servers in one program.
+type SDK interface {
+	InitSDK(server.ServerParameters) error
+	ProcessReady(server.ProcessParameters) error
+	ProcessEnding() error
+	Destroy() error
+	ActivateGameSession() error
+	GetTerminationTime() (int64, error) // in seconds since the epoch
+	UpdatePlayerSessionCreationPolicy(model.PlayerSessionCreationPolicy) error
+	AcceptPlayerSession(playerSessionID string) error
+	RemovePlayerSession(playerSessionID string) error
+	DescribePlayerSessions(request.DescribePlayerSessionsRequest) (result.DescribePlayerSessionsResult, error)
+	StartMatchBackfill(request.StartMatchBackfillRequest) (result.StartMatchBackfillResult, error)
+	StopMatchBackfill(request.StopMatchBackfillRequest) error
+	GetComputeCertificate() (result.GetComputeCertificateResult, error)
+}
+
+// started is taken by the one Server of this program that uses the official SDK. That SDK keeps its state in package variables and
+// does not become new by its Destroy: a second process life in one program would miss reconnections.
+var started atomic.Bool
+
+// official is the official SDK. Before it connects, it finds out whether the service would take this process.
+type official struct {
+	options Options
+	log     *slog.Logger
+}
+
+// begin claims the SDK for one Server.
+func (official) begin() bool { return started.CompareAndSwap(false, true) }
+
+// release allows another attempt after one in which nothing lived.
+func (official) release() { started.Store(false) }
+
+// connect waits for the service and connects to it.
+func (x official) connect(ctx context.Context, p server.ServerParameters) error {
+	if x.options.canAsk() {
+		if err := awaitService(ctx, x.options, x.log); err != nil {
+			return err
+		}
+	}
+	log := &sdkLog{log: x.log}
+	log.connecting.Store(true)
+	defer log.connecting.Store(false)
+	server.SetLoggerInterface(log)
+	err := x.InitSDK(p)
+	if reason := log.reason.Load(); err != nil && reason != nil {
+		err = &ConnectError{URL: x.options.WebSocketURL, Reason: *reason, Err: err}
+	}
+	return err
+}
+
+func (official) InitSDK(p server.ServerParameters) error       { return server.InitSDK(p) }
+func (official) ProcessReady(p server.ProcessParameters) error { return server.ProcessReady(p) }
+func (official) ProcessEnding() error                          { return server.ProcessEnding() }
+func (official) Destroy() error                                { return server.Destroy() }
+func (official) ActivateGameSession() error                    { return server.ActivateGameSession() }
+func (official) GetTerminationTime() (int64, error)            { return server.GetTerminationTime() }
+func (official) AcceptPlayerSession(id string) error           { return server.AcceptPlayerSession(id) }
+func (official) RemovePlayerSession(id string) error           { return server.RemovePlayerSession(id) }
+
+func (official) UpdatePlayerSessionCreationPolicy(p model.PlayerSessionCreationPolicy) error {
+	return server.UpdatePlayerSessionCreationPolicy(p)
+}
+
+func (official) DescribePlayerSessions(r request.DescribePlayerSessionsRequest) (result.DescribePlayerSessionsResult, error) {
+	return server.DescribePlayerSessions(r)
+}
+
+func (official) StartMatchBackfill(r request.StartMatchBackfillRequest) (result.StartMatchBackfillResult, error) {
+	return server.StartMatchBackfill(r)
+}
+
+func (official) StopMatchBackfill(r request.StopMatchBackfillRequest) error {
+	return server.StopMatchBackfill(r)
+}
+
+func (official) GetComputeCertificate() (result.GetComputeCertificateResult, error) {
+	return server.GetComputeCertificate()
+}
+
+// errSDKInUse tells the way round with the error that says so.
+var errSDKInUse = errors.New("the official SDK allows one server process in a program; tests use Fleet.ServerOptions of package mustertest")

@@ -1,0 +1,82 @@
+package fleet
+
+import (
+	"strings"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+)
+
+// Return is what a server SDK does about a connection that it has lost.
+type Return uint8
+
+// The ways.
+const (
+	ReturnUnknown  Return = iota // an SDK, or a release of it, that was not measured
+	ReturnNever                  // it does not try
+	ReturnExpected               // it tries again
+	ReturnOver                   // it has tried for the last time
+)
+
+// sdkRetries are the attempts of SDKs after a loss. Sources: Go 5.2.1 to 5.6.0, C++ 5.4.0, Go 5.0.0 and C# 5.1.1 were measured; C# 5.0 has
+// the code of 5.1, C# 5.4 is from its source. SDK protocol, 2.7.
+type sdkRetries struct {
+	after []time.Duration // since the loss
+	every time.Duration   // after the last of them; 0: no more
+}
+
+const seconds = time.Second
+
+var (
+	goRetries  = sdkRetries{[]time.Duration{0, 8 * seconds, 24 * seconds, 56 * seconds, 88 * seconds}, 32 * seconds}
+	cppRetries = sdkRetries{[]time.Duration{0, 4 * seconds, 12 * seconds, 28 * seconds, 60 * seconds, 92 * seconds, 124 * seconds}, 0}
+	csRetries  = sdkRetries{[]time.Duration{0, 4 * seconds, 12 * seconds, 28 * seconds, 60 * seconds, 92 * seconds, 124 * seconds, 156 * seconds}, 0}
+)
+
+// retriesOf is by the text that Process.SDK holds, such as "Go 5.5.0".
+func retriesOf(sdk string) (r sdkRetries, how Return) {
+	language, version, _ := strings.Cut(sdk, " ")
+	switch release := SDKRelease(version); {
+	case language == "Go" && release == "5.0", language == "CSharp" && (release == "5.0" || release == "5.1"):
+		return r, ReturnNever
+	case language == "Go" && strings.HasPrefix(release, "5."):
+		return goRetries, ReturnExpected
+	case language == "Cpp" && strings.HasPrefix(release, "5.") && release != "5.0":
+		return cppRetries, ReturnExpected
+	case language == "CSharp" && strings.HasPrefix(release, "5."):
+		return csRetries, ReturnExpected
+	}
+	return r, ReturnUnknown
+}
+
+// SDKRelease is the major and minor number of a version.
+func SDKRelease(version string) string {
+	major, rest, _ := strings.Cut(version, ".")
+	minor, _, _ := strings.Cut(rest, ".")
+	return major + "." + minor
+}
+
+// CannotReconnect reports whether an SDK never opens a second connection by itself after it has lost one.
+func CannotReconnect(sdk string) bool {
+	_, how := retriesOf(sdk)
+	return how == ReturnNever
+}
+
+// NextAttempt is when a process that lost its connection is likely to try again, with ReturnExpected.
+func NextAttempt(sdk string, lost, now domain.Time) (domain.Time, Return) {
+	r, how := retriesOf(sdk)
+	if how != ReturnExpected {
+		return 0, how
+	}
+	passed := now.Sub(lost)
+	for _, after := range r.after {
+		if after >= passed {
+			return lost.Add(after), ReturnExpected
+		}
+	}
+	if r.every == 0 {
+		return 0, ReturnOver
+	}
+	last := r.after[len(r.after)-1]
+	return lost.Add(last + (passed-last+r.every-1)/r.every*r.every), ReturnExpected
+}
