@@ -10,7 +10,7 @@ import (
 )
 
 // The races of a return to a game, as far as they can be brought about from outside, against the binary and a server on the
-// official SDK. The numbers are those of the table in docs/player-flow.md.
+// official SDK. The numbers are those of docs/spec/reconnect.md#races.
 func TestReconnectRaces(t *testing.T) {
 	t.Parallel()
 	p := startFlow(t)

@@ -100,7 +100,7 @@ func (b *bench) flowKill(ctx context.Context, s *server, a *audience) error {
 }
 
 // flowReturn starts the service again where it was. All clients come back with the tokens and the place in their events
-// that they have, as the specification tells them to.
+// that they have, as docs/spec/player-api.md#backoff tells them to.
 func (b *bench) flowReturn(ctx context.Context, s *server, a *audience, scheme string) (*server, error) {
 	down := time.Now()
 	a.release()

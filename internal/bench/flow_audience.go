@@ -183,7 +183,7 @@ func (m *flowPlayer) hear(text []byte) error {
 	return nil
 }
 
-// The waits of a client that comes back: the specification, 3.7, number 9.
+// The waits of a client that comes back: docs/spec/player-api.md#backoff.
 const (
 	backoffBase = 500 * time.Millisecond
 	backoffMax  = 30 * time.Second

@@ -11,8 +11,8 @@ import (
 )
 
 // games is the load of game sessions: a client creates one, the game server that is prompted activates it, which is the
-// unit. Then the game server ends its process in good order and begins a new one on the connection that it has. SDK
-// protocol, 9.2.
+// unit. Then the game server ends its process in good order and begins a new one on the connection that it has:
+// docs/spec/server-sdk.md#lives.
 func (b *bench) games(ctx context.Context) error {
 	return b.serving(ctx, "games", func(s *server, setup *conn) error { return b.gamesOn(ctx, s, setup) })
 }

@@ -92,7 +92,7 @@ func readSecret(path string) (CellSecret, error) {
 // ProcessToken is the token that lets the server processes of a compute connect. It is derived, so the same one is
 // handed out again while it lives, on every node and after every restart; only the generation is stored. It has
 // the shape of a UUID as the real ones do, and keeps to [A-Za-z0-9-]{1,64}, which all server SDKs send unchanged.
-// Source: server SDK protocol, parsing the query; see B003.
+// Source: docs/spec/server-sdk.md#query-parsing; see B003.
 //
 // registration is the random id of the compute's registration: without it, a compute registered again under its name
 // would have the tokens of the one before. It is zero for computes registered by a version that had none, whose tokens

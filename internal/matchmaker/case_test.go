@@ -9,7 +9,7 @@ import (
 )
 
 // acceptanceCase is one of the acceptance cases of matchmaking: a rule set, tickets that arrive over virtual time, and
-// what must come out. What the keys mean is described with the cases.
+// what must come out. What the keys mean: docs/spec/flexmatch-cases.md#keys.
 type acceptanceCase struct {
 	Name          string
 	RuleSet       json.RawMessage

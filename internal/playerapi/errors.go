@@ -94,7 +94,7 @@ type spelling struct {
 	action string
 }
 
-// spellings is the table of the specification, 3.2. SYNC is for what only a client with an old picture would ask.
+// spellings is the table of docs/spec/player-api.md#errors. SYNC is for what only a client with an old picture would ask.
 var spellings = map[flow.Code]spelling{
 	flow.InvalidArgument:          {400, actionNone},
 	flow.CannotTargetSelf:         {400, actionNone},

@@ -8,7 +8,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/flow"
 )
 
-// What events say. Specification, 3.6. The documents are made of these types, so they cannot say anything else.
+// What events say: docs/spec/player-api.md#events. The documents are made of these types, so they cannot say anything else.
 type (
 	// KeysChanged is the data of OnGameSessionChanged.
 	KeysChanged struct {
@@ -175,7 +175,7 @@ type (
 	}
 )
 
-// eventForms are the events, with what they say, in the order of the specification.
+// eventForms are the events, with what they say, in the order of docs/spec/player-api.md#events.
 var eventForms = []struct {
 	kind flow.MessageType
 	data reflect.Type

@@ -52,7 +52,7 @@ func putBuffer(b *[]byte) {
 	}
 }
 
-// Close codes. Specification, 3.7. After 4401, 4409 and 4410 a client does not come back by itself.
+// Close codes: docs/spec/player-api.md#close-codes. After 4401, 4409 and 4410 a client does not come back by itself.
 const (
 	closeUnauthenticated = 4401
 	closeSuperseded      = 4406

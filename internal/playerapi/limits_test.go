@@ -11,7 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/cell"
 )
 
-// TestRates is the table of the specification, 5.6: each call with its rate and burst, and that it is refused over the limit.
+// TestRates is the table of docs/spec/fair-play.md#rate-limits: each call with its rate and burst, and that it is refused over the limit.
 func TestRates(t *testing.T) {
 	perMinute := func(n int) time.Duration { return time.Minute / time.Duration(n) }
 	classed := map[class]struct {
@@ -129,7 +129,7 @@ func TestRatesOfPairsAndCodes(t *testing.T) {
 	x.wants(429, "RATE_LIMITED")(x.call(x.login("late"), "Party.JoinPartyByInviteCode", `{"code":"AAAAAA"}`))
 }
 
-// TestTransportLimits is what the specification says in 3.1 about every call.
+// TestTransportLimits is what docs/spec/player-api.md#transport says about every call.
 func TestTransportLimits(t *testing.T) {
 	x := newLobby(t, nil)
 	token := x.login("ann")

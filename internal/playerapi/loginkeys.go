@@ -33,7 +33,7 @@ const (
 
 // LoginKeys checks tokens that a studio's backend signs for players whom it has authenticated: JWTs that live for minutes and
 // are good for one login. The public keys are in a file, as a JWK set; a file that changes is read again.
-// Specification, 6.3.
+// docs/spec/player-identity.md#backend.
 type LoginKeys struct {
 	LoginKeysConfig
 

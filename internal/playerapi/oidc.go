@@ -48,7 +48,7 @@ const (
 	providerTimeout = 10 * time.Second
 )
 
-// OIDC checks tokens of an identity provider. Specification, 6.2.
+// OIDC checks tokens of an identity provider: docs/spec/player-identity.md#oidc.
 type OIDC struct {
 	config     OIDCConfig
 	algorithms []jose.SignatureAlgorithm
@@ -113,7 +113,7 @@ func stayOnHost(r *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// Identify checks a token, in the order of the specification.
+// Identify checks a token, in the order of docs/spec/player-identity.md#oidc.
 func (o *OIDC) Identify(ctx context.Context, token string) (Claim, error) {
 	if len(token) > tokenBytesMax {
 		return Claim{}, fmt.Errorf("token has %d bytes, want at most %d", len(token), tokenBytesMax)

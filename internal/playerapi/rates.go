@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// class is a group of calls that share a bucket. Specification, 5.6. What lets a player get out has a bucket of its own.
+// class is a group of calls that share a bucket: docs/spec/fair-play.md#rate-limits. What lets a player get out has a bucket of its own.
 type class uint8
 
 const (

@@ -71,7 +71,7 @@ func (t *connectionTokens) TokenHash(player string, host *flow.Host) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// connectionClaims of a token. Specification, 6.4.
+// connectionClaims of a token: docs/spec/player-identity.md#connection-token.
 type connectionClaims struct {
 	Audience string `json:"aud"` // the game session
 	Subject  string `json:"sub"` // the player

@@ -19,7 +19,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// Backfill: a game server asks for more players, and is told what became of it. SDK protocol, 4.7, 4.8 and 5.2.
+// Backfill: a game server asks for more players, and is told what became of it. docs/spec/server-sdk.md#backfill.
 
 // backfillPlayer is a player as the SDKs send it. encoding/json takes the names in any case, as the SDKs spell them
 // differently.
@@ -205,7 +205,7 @@ func (l *link) pushUpdate(h *matchmaking.Hosted) {
 	}
 }
 
-// appendUpdateGameSession is the push that brings a game session's new state. SDK protocol, 5.2 and 6.1.
+// appendUpdateGameSession is the push that brings a game session's new state. docs/spec/server-sdk.md#update-game-session.
 func appendUpdateGameSession(b []byte, g *session.GameSession, reason, ticket string) []byte {
 	b = slices.Grow(b, 768+len(g.Data)+len(g.MatchmakerData))
 	b = append(b, `{"Action":"`+pushUpdateGameSession+`"`...)

@@ -30,7 +30,7 @@ func IsUpgrade(r *http.Request) bool {
 const sdkText = 64
 
 // ServeHTTP takes a game server's connection. Whatever the refusal, all SDKs try again on the same schedule; C++ names
-// 403 in its error. SDK protocol, 2.5.
+// 403 in its error. docs/spec/server-sdk.md#refusals.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.stopping.Err() != nil {
 		s.refuse(w, http.StatusServiceUnavailable, errors.New("the service is stopping"))
@@ -145,7 +145,7 @@ const signedAuthorization = "SigV4"
 // errForbidden marks refusals that get HTTP status 403.
 var errForbidden = errors.New("forbidden")
 
-// authorise checks that the game server may connect for its compute. SDK protocol, 2.4.
+// authorise checks that the game server may connect for its compute. docs/spec/server-sdk.md#authentication.
 //
 // C++ that was started with SigV4 and reconnects because its requests timed out sends neither a token nor its signature.
 // Such a connection proves nothing, so it is refused like any other without credentials; see B053.

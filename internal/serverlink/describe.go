@@ -13,7 +13,7 @@ import (
 )
 
 // pageMax is how many player sessions one answer holds at most: Unreal's build of the SDK stores 50 and drops the rest.
-// SDK protocol, 4.6.
+// docs/spec/server-sdk.md#describe.
 const pageMax = 50
 
 var playerStatuses = map[string]session.PlayerStatus{

@@ -1,7 +1,7 @@
 // Package serverlink is the door of game servers: the WebSocket protocol that the official server SDKs 5.x speak.
 //
 // It translates and authorises; the core decides. What must hold so that real game servers survive is written down in
-// the server SDK protocol notes; comments that say "SDK protocol" and a section refer to them.
+// docs/spec/server-sdk.md.
 //
 // The way of a request: events.OnMessage on the connection's reading goroutine → readRequest → link.receive, which never
 // waits → a task of the link → link.handle, in order, on a goroutine that lives as long as there are tasks → link.reply.

@@ -10,7 +10,7 @@ import (
 
 // What the service writes is written by hand: member names in their exact case (C++ compares case-sensitively), every
 // member of a message always, strings never null, numbers never with a fraction. A slip here does not fail, it makes an
-// SDK drop the message or crash. SDK protocol, 3.2 to 3.5.
+// SDK drop the message or crash. docs/spec/server-sdk.md#json.
 
 // appendAnswer begins an answer; the caller adds members and the closing brace.
 func appendAnswer(b []byte, r *request, status int) []byte {
@@ -35,7 +35,7 @@ func appendFailure(b []byte, r *request, status int, message string) []byte {
 	return append(b, '}')
 }
 
-// playerSession is a player session as game servers see it. SDK protocol, 6.2.
+// playerSession is a player session as game servers see it. docs/spec/server-sdk.md#player-session.
 type playerSession struct {
 	player, id, gameSession, fleet, data string
 	ipAddress, dnsName                   string
@@ -79,15 +79,15 @@ func appendCertificate(b []byte, r *request, path, compute string) []byte {
 }
 
 // appendNoCredentials says that there are no role credentials here. Empty strings, not absence: C# tests AccessKeyId for
-// "", and with this answer the SDKs tell the game and never ask again. SDK protocol, 4.10.
+// "", and with this answer the SDKs tell the game and never ask again. docs/spec/server-sdk.md#requests.
 func appendNoCredentials(b []byte, r *request) []byte {
 	return append(appendAnswer(b, r, 200),
 		`,"AssumedRoleUserArn":"","AssumedRoleId":"","AccessKeyId":"","SecretAccessKey":"","SessionToken":"","Expiration":0}`...)
 }
 
-// Pushes carry no RequestId, not even an empty one: the SDKs would take them for failed answers. SDK protocol, 3.3.
+// Pushes carry no RequestId, not even an empty one: the SDKs would take them for failed answers. docs/spec/server-sdk.md#push.
 
-// createGameSession is the push that starts a game session. SDK protocol, 5.1.
+// createGameSession is the push that starts a game session. docs/spec/server-sdk.md#create-game-session.
 type createGameSession struct {
 	id, name           string
 	playersMax         int

@@ -8,7 +8,7 @@ import (
 	"github.com/musterhq/muster/internal/signin"
 )
 
-// answerStatuses says how a refusal is spelt to game servers. SDK protocol, 3.4.
+// answerStatuses says how a refusal is spelt to game servers. docs/spec/server-sdk.md#status-codes.
 var answerStatuses = map[domain.Reason]int{
 	domain.Invalid:          400,
 	domain.NotFound:         404,

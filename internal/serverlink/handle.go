@@ -18,7 +18,7 @@ const (
 	toolTextBytes = 128
 )
 
-// handle carries a request out and answers it. SDK protocol, 4.
+// handle carries a request out and answers it. docs/spec/server-sdk.md#requests.
 func (l *link) handle(ctx context.Context, r *request) {
 	b := newFrame()
 	var err error

@@ -8,7 +8,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/fleet"
 )
 
-// hello is what a game server says about itself in the query of its connection request. SDK protocol, 2.2.
+// hello is what a game server says about itself in the query of its connection request. docs/spec/server-sdk.md#query.
 type hello struct {
 	key         fleet.Key
 	sdkVersion  string
@@ -58,12 +58,12 @@ func parseHello(query string) (hello, error) {
 }
 
 // signsOnce reports whether the SDK reconnects without credentials in some cases when it has signed: C++ does when its requests
-// have timed out. SDK protocol, 2.4.
+// have timed out. docs/spec/server-sdk.md#authentication.
 func (h *hello) signsOnce() bool { return h.sdkLanguage == "Cpp" }
 
 // decodeValue percent-decodes but leaves '+' alone: C++ and C# put raw text there, so a plus is a plus, and none of our
 // values has a space, which Go would send as one. For the same reason a '%' that starts no escape stands for itself.
-// SDK protocol, 2.3.
+// docs/spec/server-sdk.md#query-parsing.
 func decodeValue(raw string) string {
 	if !strings.Contains(raw, "%") {
 		return raw

@@ -12,7 +12,7 @@ const panicDoor = "serverlink"
 // errPanicked is why a connection ended that could not be let in.
 var errPanicked = errors.New("a panic while it was let in")
 
-// closeNormal is the close code after which a game server does not come back. SDK protocol, 2.7.
+// closeNormal is the close code after which a game server does not come back. docs/spec/server-sdk.md#reconnection.
 const closeNormal = 1000
 
 // incoming is what a game server's frames lead to.

@@ -16,7 +16,7 @@ import (
 	"github.com/musterhq/muster/internal/linkclient"
 )
 
-// Line 11: one bad report and no session comes; a good one in between and nothing happens; bad for too long, and the
+// docs/spec/server-sdk.md#accept-11: one bad report and no session comes; a good one in between and nothing happens; bad for too long, and the
 // process is told to end, and then is ended.
 func TestUnhealthy(t *testing.T) {
 	w := newWorld(t)
@@ -70,7 +70,7 @@ func TestSilence(t *testing.T) {
 	s.push("TerminateProcess")
 }
 
-// Line 10: told to end, a process ends in good order; one that does not is ended by force, and its connection closed.
+// docs/spec/server-sdk.md#accept-10: told to end, a process ends in good order; one that does not is ended by force, and its connection closed.
 func TestTermination(t *testing.T) {
 	w := newWorld(t)
 	s := w.ready("p")
@@ -136,7 +136,7 @@ func TestNeverReady(t *testing.T) {
 	}
 }
 
-// SDK protocol, 9.2: a process that comes back after it was given up is told to end, closed when it does not, and then
+// docs/spec/server-sdk.md#lives: a process that comes back after it was given up is told to end, closed when it does not, and then
 // refused for a while.
 func TestSurvivor(t *testing.T) {
 	w := newWorld(t)
@@ -163,7 +163,7 @@ func TestSurvivor(t *testing.T) {
 	w.connect("p")
 }
 
-// Line 17 and SDK protocol, 9.2: ids may be used again.
+// docs/spec/server-sdk.md#accept-17 and #lives: ids may be used again.
 func TestSameProcessID(t *testing.T) {
 	w := newWorld(t)
 	s := w.ready("p")

@@ -280,7 +280,7 @@ func TestConnectionsAtOnce(t *testing.T) {
 	}
 }
 
-// Line 9: both connections work, requests that came by the old one are answered, and then the old one is closed.
+// docs/spec/server-sdk.md#accept-9: both connections work, requests that came by the old one are answered, and then the old one is closed.
 func TestRefreshConnection(t *testing.T) {
 	w := newWorld(t, func(w *world) { w.config.Periods.Superseded, w.config.Periods.Repeat = time.Hour, 20*time.Millisecond })
 	s := w.ready("p", secure, path("/game"))
@@ -324,7 +324,7 @@ func TestSupersededConnectionIsClosed(t *testing.T) {
 	}
 }
 
-// Line 6: the same game session afterwards, nothing pushed again, nothing activated again.
+// docs/spec/server-sdk.md#accept-6: the same game session afterwards, nothing pushed again, nothing activated again.
 func TestReconnect(t *testing.T) {
 	w := newWorld(t)
 	s := w.ready("p")
@@ -357,7 +357,7 @@ func TestOwedPushes(t *testing.T) {
 	next.noPush()
 }
 
-// Line 8: a repeated RequestId gets the same answer and has no second effect, on the same connection, on another one and
+// docs/spec/server-sdk.md#accept-8: a repeated RequestId gets the same answer and has no second effect, on the same connection, on another one and
 // after a restart of the service.
 func TestRepeatedRequests(t *testing.T) {
 	w := newWorld(t)
@@ -392,7 +392,7 @@ func TestRepeatedRequests(t *testing.T) {
 	last.ok(err)
 }
 
-// Lines 7 and 18: the service goes down in good order; no close frame is sent, everybody comes back, nobody counts as crashed.
+// docs/spec/server-sdk.md#accept-7 and #accept-18: the service goes down in good order; no close frame is sent, everybody comes back, nobody counts as crashed.
 func TestRestart(t *testing.T) {
 	w := newWorld(t)
 	servers := map[string]*server{}
@@ -438,7 +438,7 @@ func TestRestart(t *testing.T) {
 	w.hostOn(back, 1) // those without a game session still take one
 }
 
-// Line 12.
+// docs/spec/server-sdk.md#accept-12.
 func TestDeath(t *testing.T) {
 	w := newWorld(t, func(w *world) { w.logged = &logtest.Log{} })
 	servers := map[string]*server{"one": w.ready("one"), "two": w.ready("two")}
@@ -468,7 +468,7 @@ func TestDeath(t *testing.T) {
 	}
 }
 
-// Line 15: while requests wait for the journal, pings and heartbeats are answered, of this process and of others.
+// docs/spec/server-sdk.md#accept-15: while requests wait for the journal, pings and heartbeats are answered, of this process and of others.
 func TestSlowServiceAnswersPings(t *testing.T) {
 	w := newWorld(t)
 	s, other := w.ready("p"), w.ready("other")

@@ -99,7 +99,7 @@ func (p *process) settle(l *link, newest uint64, found fleet.Process) {
 }
 
 // makeCurrent turns pushes to l. The others may stay a while: their SDKs close them, and a close frame from here would
-// make Go drop the new connection. SDK protocol, 2.7. p.mu is locked.
+// make Go drop the new connection. docs/spec/server-sdk.md#reconnection. p.mu is locked.
 func (p *process) makeCurrent(l *link) {
 	p.current = l
 	l.superseded = time.Time{}

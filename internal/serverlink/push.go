@@ -134,7 +134,7 @@ func (p *process) noteEnd(deadline domain.Time) bool {
 	return true
 }
 
-// refresh pushes a RefreshConnection with a token that lives longer than the one this link came with. SDK protocol, 5.4.
+// refresh pushes a RefreshConnection with a token that lives longer than the one this link came with. docs/spec/server-sdk.md#refresh-connection.
 func (l *link) refresh() {
 	p := l.process
 	s := p.server
@@ -227,7 +227,7 @@ func (s *Server) processEnded(e *cell.ProcessEnded) {
 
 // evict tells the survivor of a process that was given up to end: once on each connection, with one deadline. A process
 // that ended in good order is left alone until its connections are closed. It reports whether l's process is such a
-// survivor. SDK protocol, 9.2.
+// survivor. docs/spec/server-sdk.md#lives.
 func (l *link) evict() (survivor bool) {
 	p := l.process
 	s := p.server

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// Actions of requests. SDK protocol, 4.
+// Actions of requests: docs/spec/server-sdk.md#requests.
 const (
 	actActivateServerProcess             = "ActivateServerProcess"
 	actHeartbeatServerProcess            = "HeartbeatServerProcess"
@@ -22,7 +22,7 @@ const (
 	actTerminateServerProcess            = "TerminateServerProcess"
 )
 
-// Actions of pushes. SDK protocol, 5.
+// Actions of pushes: docs/spec/server-sdk.md#pushes.
 const (
 	pushCreateGameSession = "CreateGameSession"
 	pushUpdateGameSession = "UpdateGameSession"
@@ -30,7 +30,7 @@ const (
 	pushRefreshConnection = "RefreshConnection"
 )
 
-// requestIDMax is the longest RequestId, in characters. The SDKs use 32 to 36. SDK protocol, 3.1.
+// requestIDMax is the longest RequestId, in characters. The SDKs use 32 to 36. docs/spec/server-sdk.md#request.
 const requestIDMax = 128
 
 // request holds the members of all requests that the service acts on: each action has few, and SDKs of different ages
@@ -86,7 +86,7 @@ func readRequest(message []byte) (request, bool) {
 }
 
 // set takes one member. Names are matched in any case; null, the empty string and absence are the same; of repeated
-// members the last counts. SDK protocol, 3.1.
+// members the last counts. docs/spec/server-sdk.md#request.
 func (r *request) set(name, value []byte) {
 	if bytes.IndexByte(name, '\\') >= 0 {
 		name = []byte(unquote(name))

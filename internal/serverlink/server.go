@@ -67,7 +67,7 @@ type Periods struct {
 	Watch      time.Duration // how often all of this is looked at
 }
 
-// DefaultPeriods are those of the SDK protocol notes, 2.6, 2.7, 7.2, 7.3 and 9.2.
+// DefaultPeriods are those of docs/spec/server-sdk.md#timers, #frames, #reconnection and #lives.
 func DefaultPeriods() Periods {
 	return Periods{
 		Ping: 25 * time.Second, Silence: 125 * time.Second, Settle: 2 * time.Second, Superseded: 10 * time.Second,

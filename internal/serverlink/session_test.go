@@ -14,7 +14,7 @@ import (
 
 var background = context.Background()
 
-// SDK protocol, 8.1 to 8.4 and 8.6, over plain and TLS connections, with a path and without.
+// The sequences of docs/spec/server-sdk.md#sequences, over plain and TLS connections, with a path and without.
 func TestWholeLife(t *testing.T) {
 	for name, change := range map[string][]func(*linkclient.Options){
 		"ws":                            nil,
@@ -94,7 +94,7 @@ func TestOtherRequests(t *testing.T) {
 	}
 }
 
-// Rule 4 and line 5 of the acceptance list: a game session wanted from the first moment on goes out only after the first
+// docs/spec/server-sdk.md#rule-4 and #accept-5: a game session wanted from the first moment on goes out only after the first
 // good heartbeat, and always arrives, once.
 func TestSessionWaitsForTheFirstHeartbeat(t *testing.T) {
 	w := newWorld(t, func(w *world) { w.config.Periods.Settle = time.Hour })
@@ -198,7 +198,7 @@ func TestPagesOfPlayers(t *testing.T) {
 	}
 }
 
-// Line 16: what a game is told when it asks for what it may not have.
+// docs/spec/server-sdk.md#accept-16: what a game is told when it asks for what it may not have.
 func TestErrorCodes(t *testing.T) {
 	w := newWorld(t)
 	s, other := w.ready("p"), w.connect("other")

@@ -23,8 +23,8 @@ const (
 
 	// signatureReturn is how much older the signature of a live process may be. SDKs that reconnect repeat their first one,
 	// until they have a token, which they get before this is over. C++, which does not show its signature with every connection,
-	// gets one as soon as it is ready: within the five minutes of ProcessReady, and one cycle of attempts to connect (156 s). SDK
-	// protocol, 2.4, 2.7 and 7.3.
+	// gets one as soon as it is ready: within the five minutes of ProcessReady, and one cycle of attempts to connect (156 s). See
+	// docs/spec/server-sdk.md#authentication, #reconnection and #timers.
 	signatureReturn = 10 * time.Minute
 
 	// signatureReplaced is how long before its end a signature is replaced by a token: long enough to repeat RefreshConnection and
@@ -69,7 +69,7 @@ func (s signature) check(key fleet.Key, secret string) error {
 
 // checkAge tells the age of a signature. It refuses one that is older than past, or more than ahead in the future. What the client says of its
 // language does not matter: the C# SDK signs with local time but writes Z, and if its claim widened the bound, everybody
-// could make it. SDK protocol, 2.4; B053.
+// could make it. docs/spec/server-sdk.md#authentication; B053.
 func (s signature) checkAge(now time.Time, past, ahead time.Duration) (age time.Duration, err error) {
 	at, err := time.Parse(signingTime, s.date)
 	if err != nil {

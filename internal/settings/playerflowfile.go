@@ -73,7 +73,7 @@ func (s Settings) playerFlowFile() (string, error) {
 // PlayerFlowOption is an option of player flow as it is in force when the service starts.
 type PlayerFlowOption struct{ Name, Value, From string }
 
-// PlayerFlowOptions are all of them, in the order of the specification, and what is wrong with the file.
+// PlayerFlowOptions are all of them, in the order of docs/spec/player-api.md#options, and what is wrong with the file.
 func (s Settings) PlayerFlowOptions() (all []PlayerFlowOption, err error) {
 	c := s.playerFlow()
 	if c == nil {

@@ -24,7 +24,7 @@ func callerOf(cmd cell.Command) *cell.Caller {
 }
 
 // repetitionOfCall is a player's call that comes again with its X-Request-Id, restarts or not: it gets the answer of then, the
-// same reservation too (R14), unless another device has taken over or the player has logged out.
+// same reservation too (docs/spec/reconnect.md#r14), unless another device has taken over or the player has logged out.
 func repetitionOfCall(w *World, first cell.Command) repetition {
 	by := callerOf(first)
 	if by == nil || !strings.HasPrefix(by.Request, onceOnly) || by.Repeated {

@@ -119,7 +119,7 @@ func (t *tx) partyToJoin(cmd *JoinParty, p *flow.Player) (flow.Ref, error) {
 	return target, nil
 }
 
-// mayJoin checks the rest, in the order of the specification.
+// mayJoin checks the rest, in the order of docs/spec/player-flow.md#t1-note-3.
 func (t *tx) mayJoin(target flow.Ref, p *flow.Player) error {
 	party := t.c.flow.Parties.Get(target)
 	for _, k := range party.Kicked {

@@ -79,7 +79,7 @@ func (cmd *EnterMatchmaking) decide(t *tx) error {
 	return nil
 }
 
-// mayEnter makes the first checks, in the order of note 9 of table T1. again means that the party is in this queue
+// mayEnter makes the first checks, in the order of docs/spec/player-flow.md#t1-note-9. again means that the party is in this queue
 // already.
 func (t *tx) mayEnter(p *flow.Player, x *flow.Party, inParty bool, queue, named string) (again bool, err error) {
 	config := &t.c.flowConfig
@@ -119,7 +119,7 @@ func (t *tx) mayEnter(p *flow.Player, x *flow.Party, inParty bool, queue, named 
 	return false, nil
 }
 
-// enterableQueue makes the checks of note 9 that need the queue, and says what the matchmaker is told of the players.
+// enterableQueue makes the checks of docs/spec/player-flow.md#t1-note-9 that need the queue, and says what the matchmaker is told of the players.
 func (t *tx) enterableQueue(x *flow.Party, queue string, advice *flow.Advice) (*matchmaking.Configuration, []matchmaking.Player, error) {
 	settings, open := t.c.flowConfig.Queue(queue)
 	if err := t.checkVersions(x, settings.ClientVersions); err != nil {

@@ -13,7 +13,7 @@ type Config struct {
 	Activation   time.Duration // how long a game session waits for its server to activate it
 	ReadyTimeout time.Duration // from a process's connection to its ProcessReady
 	// LinkGrace is how long a lost link may be away before the process counts as crashed. It is longer than the time at which an
-	// SDK makes its fifth or sixth attempt: Go at 88 s, C++ at 92 s (SDK protocol, 2.7).
+	// SDK makes its fifth or sixth attempt: Go at 88 s, C++ at 92 s (docs/spec/server-sdk.md#reconnection).
 	LinkGrace        time.Duration
 	UnhealthyAfter   time.Duration // from the last good heartbeat to the request to terminate
 	TerminateGrace   time.Duration // from that request to the end by force

@@ -2,7 +2,7 @@ package cell
 
 import "github.com/musterhq/muster/internal/domain/flow"
 
-// allowedActions is what a player may do now: the rows of the tables T1 and T4 that would not be refused for this state,
+// allowedActions is what a player may do now: the rows of the tables T1 and T4 (docs/spec/player-flow.md#t1) that would not be refused for this state,
 // as far as it can be told without their parameters.
 func (c *Cell) allowedActions(r flow.Ref) flow.Actions {
 	config := &c.flowConfig

@@ -10,9 +10,9 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// Violation is an invariant of player flow that does not hold: a defect of ours.
+// Violation is an invariant of player flow that does not hold, a defect of ours: docs/spec/player-flow.md#invariants.
 type Violation struct {
-	Invariant string // "I1" to "I15"
+	Invariant string // "I1" to "I15", a race such as "R5", or a word: a key of invariants
 	Subject   string // whom or what it is about
 	Detail    string
 }

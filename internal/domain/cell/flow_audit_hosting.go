@@ -9,7 +9,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// Players, hosting and matchmaking are one state here, so what the specification reconciles every 30 s (7.6) cannot drift
+// Players, hosting and matchmaking are one state here, so what docs/spec/player-hosting.md#reconciliation compares cannot drift
 // apart by lost messages: each change of one is a change of the others in the same transaction. The auditor holds them
 // against each other, so that a defect that parts them is found.
 

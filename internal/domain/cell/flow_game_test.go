@@ -20,7 +20,7 @@ func (w *flowWorld) instance(id domain.UUID) *flow.Instance {
 	return w.cell.flow.Instances.Get(r)
 }
 
-// TestT3 holds the rows of table T3. Each ends a game of "me", who is in a party, and "solo", who is not.
+// TestT3 holds the rows of docs/spec/player-flow.md#t3. Each ends a game of "me", who is in a party, and "solo", who is not.
 func TestT3(t *testing.T) {
 	for _, row := range []struct {
 		name    string
@@ -183,7 +183,7 @@ func TestMakeGameIsAllOrNothing(t *testing.T) {
 	w.refused(plan("a"), flow.PlayerInGame)
 }
 
-// TestLeaverWhilePending is T4 note (a): the seat of a player who has left meanwhile is free at once.
+// TestLeaverWhilePending is docs/spec/player-flow.md#t4-a: the seat of a player who has left meanwhile is free at once.
 func TestLeaverWhilePending(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.online("me", "mate")

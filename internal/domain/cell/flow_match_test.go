@@ -11,7 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// TestEnterChecks is note 9 of T1: the first failure is returned, in this order.
+// TestEnterChecks is docs/spec/player-flow.md#t1-note-9: the first failure is returned, in this order.
 func TestEnterChecks(t *testing.T) {
 	w := newFlowWorld(t, func(c *flow.Config) {
 		c.Penalties.Mode = flow.PenaltiesEnforced
@@ -172,7 +172,7 @@ func TestHeldTicket(t *testing.T) {
 	}
 }
 
-// TestT2Acceptance holds the rows of T2 about matches that have to be accepted.
+// TestT2Acceptance holds the rows of docs/spec/player-flow.md#t2 about matches that have to be accepted.
 func TestT2Acceptance(t *testing.T) {
 	begin := func(t *testing.T) (*flowWorld, domain.UUID, domain.UUID) {
 		w := newFlowWorld(t, nil)
@@ -247,7 +247,7 @@ func TestT2Acceptance(t *testing.T) {
 	})
 }
 
-// TestT2SearchEnds holds the rows of T2 about tickets that end from outside.
+// TestT2SearchEnds holds the rows of docs/spec/player-flow.md#t2 about tickets that end from outside.
 func TestT2SearchEnds(t *testing.T) {
 	for name, row := range map[string]struct {
 		end  func(w *flowWorld, ticket domain.UUID)
@@ -273,7 +273,7 @@ func TestT2SearchEnds(t *testing.T) {
 	}
 }
 
-// TestRequeueLock is 5.2: who enters and leaves again and again waits longer and longer.
+// TestRequeueLock is docs/spec/fair-play.md#requeue: who enters and leaves again and again waits longer and longer.
 func TestRequeueLock(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.queues()
@@ -326,7 +326,7 @@ func TestNoRequeueIntoAQueueThatIsGone(t *testing.T) {
 	w.wantPhase("a", flow.InParty)
 }
 
-// TestStrictPlayers is 5.1 (6): the service's API does not take players away from player flow.
+// TestStrictPlayers is docs/spec/fair-play.md#strict-players: the service's API does not take players away from player flow.
 func TestStrictPlayers(t *testing.T) {
 	for _, lax := range []bool{false, true} {
 		w := newFlowWorld(t, func(c *flow.Config) { c.Games.LaxPlayers = lax })

@@ -129,7 +129,7 @@ func eachT4(t *testing.T, test func(t *testing.T, w *flowWorld, status flow.Memb
 	}
 }
 
-// TestT4 is table T4 of the specification.
+// TestT4 is table T4, docs/spec/player-flow.md#t4.
 func TestT4(t *testing.T) {
 	eachT4(t, func(t *testing.T, w *flowWorld, status flow.MembershipStatus, instance domain.UUID, trigger, want string) {
 		if got := w.member("me").Status; got != status {
@@ -170,7 +170,7 @@ func (w *flowWorld) wantReservationsClosed(instance domain.UUID) {
 	}
 }
 
-// TestReservationAgain is T4 note (b): the same reservation while it has enough time left, then another one on the same seat.
+// TestReservationAgain is docs/spec/player-flow.md#t4-b: the same reservation while it has enough time left, then another one on the same seat.
 func TestReservationAgain(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.online("me", "mate")
@@ -198,7 +198,7 @@ func TestReservationAgain(t *testing.T) {
 	}
 }
 
-// TestHeldSeat is 4.5: the seat of a player who has lost the connection is nobody else's, and the holder gets in although
+// TestHeldSeat is docs/spec/reconnect.md#seats: the seat of a player who has lost the connection is nobody else's, and the holder gets in although
 // new players are denied.
 func TestHeldSeat(t *testing.T) {
 	w := newFlowWorld(t, nil)
@@ -264,7 +264,7 @@ func TestSeatLost(t *testing.T) {
 	}
 }
 
-// TestHoldIsFixed is 4.3: attempts do not move the deadline, and an open reservation is waited for.
+// TestHoldIsFixed is docs/spec/reconnect.md#timers: attempts do not move the deadline, and an open reservation is waited for.
 func TestHoldIsFixed(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.online("me", "mate")

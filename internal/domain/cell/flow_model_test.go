@@ -116,7 +116,7 @@ func (m *flowModel) join(p *modelPlayer, party *modelParty) {
 	p.party = party
 }
 
-// leaveParty is notes 4 and 5 of T1.
+// leaveParty is docs/spec/player-flow.md#t1-note-4 and #t1-note-5.
 func (m *flowModel) leaveParty(p *modelPlayer) {
 	party := p.party
 	if party == nil {
@@ -236,7 +236,7 @@ func (m *flowModel) goesAway(s *modelSeat) {
 	m.endSeat(s)
 }
 
-// allocated is T3, allocation ok. With manualReady nobody may come before Game.Ready, and the time for a host runs on.
+// allocated is docs/spec/player-flow.md#t3-allocation. With manualReady nobody may come before Game.Ready, and the time for a host runs on.
 func (m *flowModel) allocated(g *modelGame, manualReady bool) {
 	g.status = flow.InstanceActive
 	if !manualReady {
@@ -288,7 +288,7 @@ func (m *flowModel) standUp(s *modelSeat, ended, played bool) {
 	}
 }
 
-// connectionLost is T4, ACTIVE: connection lost.
+// connectionLost is docs/spec/player-flow.md#t4-connection-lost.
 func (m *flowModel) connectionLost(s *modelSeat) {
 	s.lost++
 	switch {
@@ -304,7 +304,7 @@ func (m *flowModel) connectionLost(s *modelSeat) {
 	}
 }
 
-// reservationOver is T4, RESERVED: reservation expires.
+// reservationOver is docs/spec/player-flow.md#t4-reservation.
 func (m *flowModel) reservationOver(s *modelSeat) {
 	s.reserveBy = 0
 	switch {

@@ -8,7 +8,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/flow"
 )
 
-// TestT2Party holds the rows of table T2 that are about parties.
+// TestT2Party holds the rows of docs/spec/player-flow.md#t2 that are about parties.
 func TestT2Party(t *testing.T) {
 	t.Run("invite expires", func(t *testing.T) {
 		w := newFlowWorld(t, nil)
@@ -100,7 +100,7 @@ func TestT2Party(t *testing.T) {
 	}
 }
 
-// TestOneRevisionForEachCommit is I9: rev rises by one with each commit that changes a key, with one OnGameSessionChanged,
+// TestOneRevisionForEachCommit is docs/spec/player-flow.md#i9: rev rises by one with each commit that changes a key, with one OnGameSessionChanged,
 // which comes first.
 func TestOneRevisionForEachCommit(t *testing.T) {
 	w := newFlowWorld(t, nil)

@@ -9,7 +9,7 @@ import (
 )
 
 // playerDataMode WRAP: the PlayerData of a player session says which connection token its player has, so that a game server
-// that calls nothing but the hosting API binds the two. Specification, 6.5; B158.
+// that calls nothing but the hosting API binds the two. docs/spec/player-identity.md#verification; B158.
 
 // PlayerDataWrapped is the PlayerData of a reservation as it is from now on.
 type PlayerDataWrapped struct {

@@ -48,7 +48,7 @@ func (w *flowWorld) openReservations() (n int) {
 	return n
 }
 
-// TestRaces is the table of races of 4.6, both ways round where there are two.
+// TestRaces is the table of docs/spec/reconnect.md#races, both ways round where there are two.
 func TestRaces(t *testing.T) {
 	t.Run("R1 end first", func(t *testing.T) {
 		w, g := lostGame(t)
@@ -217,7 +217,7 @@ func TestRaces(t *testing.T) {
 		w.pass(59 * time.Second)
 		w.connect(g, "me")
 	})
-	t.Run("R9 and again", func(t *testing.T) { // 4.3: at most one reservation beyond the deadline
+	t.Run("R9 and again", func(t *testing.T) { // docs/spec/reconnect.md#timers: at most one reservation beyond the deadline
 		w, g := lostGame(t)
 		w.pass(170 * time.Second)
 		first := w.details(g)

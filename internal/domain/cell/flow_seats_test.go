@@ -56,7 +56,7 @@ func TestLeaverBeforeReady(t *testing.T) {
 	}
 }
 
-// Note (a) of T4 holds also for a leaver who has been in another game since.
+// Note (a) of T4, docs/spec/player-flow.md#t4-a, holds also for a leaver who has been in another game since.
 func TestLeaverWhoPlaysOn(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.online("me", "mate")

@@ -9,7 +9,7 @@ import (
 
 // Commit mode STANDALONE: the matchmaking configuration places nothing, player flow does. The matchmaker's success, the
 // commit and the placement are one transaction, so no match is ever refused behind its success, and nobody has to be
-// submitted again. Specification, 7.3; B157.
+// submitted again. docs/spec/player-hosting.md#standalone; B157.
 
 // takesParties reports whether parties may search in a configuration: a standalone one needs a queue that hosts its games.
 func (t *tx) takesParties(c *matchmaking.Configuration) bool { return t.c.takesParties(c) }

@@ -90,7 +90,7 @@ var t1 = []row{
 		want: [5]string{"NOT_IN_PARTY", "S1", "S2", "PLAYER_IN_GAME", "NOT_IN_PARTY"}},
 	{name: "SetReady false", action: func(w *flowWorld) Command { return &SetReady{w.as("me"), false} },
 		want: [5]string{"NOT_IN_PARTY", "S1", "S1", "PLAYER_IN_GAME", "NOT_IN_PARTY"},
-		after: func(t *testing.T, w *flowWorld, phase int) { // note 7: the others stay ready
+		after: func(t *testing.T, w *flowWorld, phase int) { // docs/spec/player-flow.md#t1-note-7: the others stay ready
 			w.wantPhase("friend", flow.InParty)
 			if r, _ := w.cell.flow.Party(w.keys("me").Party); phase == 2 {
 				p := w.cell.flow.Parties.Get(r)
@@ -194,7 +194,7 @@ func eachT1(t *testing.T, test func(t *testing.T, w *flowWorld, row row, phase i
 	}
 }
 
-// TestT1 is table T1 of the specification: every cell with its error and "nothing changed".
+// TestT1 is table T1, docs/spec/player-flow.md#t1: every cell with its error and "nothing changed".
 func TestT1(t *testing.T) {
 	eachT1(t, func(t *testing.T, w *flowWorld, row row, phase int, cmd Command, want string) {
 		if !strings.HasPrefix(want, "S") || len(want) != 2 {
@@ -236,7 +236,7 @@ func TestT1Direct(t *testing.T) {
 	}
 }
 
-// TestJoinChecks is note 3 of T1: what a joiner is refused with, in order.
+// TestJoinChecks is docs/spec/player-flow.md#t1-note-3: what a joiner is refused with, in order.
 func TestJoinChecks(t *testing.T) {
 	w := newFlowWorld(t, func(c *flow.Config) { c.Parties.MembersMax = 2 })
 	id := w.party("host")
@@ -279,7 +279,7 @@ func TestJoinChecks(t *testing.T) {
 	w.refused(&SendInvite{Caller: w.as("host"), ID: w.id(), Target: "me"}, flow.PermissionDenied)
 }
 
-// TestPartyChangeLocked is note 2 of T1.
+// TestPartyChangeLocked is docs/spec/player-flow.md#t1-note-2.
 func TestPartyChangeLocked(t *testing.T) {
 	w := newFlowWorld(t, func(c *flow.Config) { c.Parties.NoChangeInGame = true })
 	id := other(w)
@@ -289,7 +289,7 @@ func TestPartyChangeLocked(t *testing.T) {
 	w.refused(&JoinParty{Caller: w.as("me"), Party: id}, flow.PartyChangeLocked)
 }
 
-// TestSuccession is note 4 of T1.
+// TestSuccession is docs/spec/player-flow.md#t1-note-4.
 func TestSuccession(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.party("a", "b", "c")

@@ -125,7 +125,7 @@ type PenaltyConfig struct {
 	AFKDecay   time.Duration
 }
 
-// DefaultConfig returns the defaults of the specification.
+// DefaultConfig returns the defaults of docs/spec/player-api.md#options.
 func DefaultConfig() Config {
 	return Config{
 		Sessions: SessionConfig{

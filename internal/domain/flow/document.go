@@ -145,7 +145,7 @@ func (c *Config) readQueues(text json.RawMessage, wrong *Faults) (all []QueueCon
 	return all
 }
 
-// Validate reports every value that makes no sense, by its name in the specification.
+// Validate reports every value that makes no sense, by its name in docs/spec/player-api.md#options.
 func (c *Config) Validate() error {
 	var wrong Faults
 	for i := range options {
@@ -170,7 +170,7 @@ func (c *Config) Validate() error {
 	return nil
 }
 
-// Document is the whole configuration as a document, in the order of the specification.
+// Document is the whole configuration as a document, in the order of docs/spec/player-api.md#options.
 func (c *Config) Document() string {
 	var b bytes.Buffer
 	b.WriteByte('{')
@@ -319,7 +319,7 @@ func members(path string, text []byte, wrong *Faults) (all []member) {
 	return all
 }
 
-// sections are their names in the order of the specification.
+// sections are their names in the order of docs/spec/player-api.md#options.
 func sections() (names []string) {
 	for i := range options {
 		if name := options[i].Section; !slices.Contains(names, name) {

@@ -15,7 +15,7 @@ func TestDefaultsMakeSense(t *testing.T) {
 	}
 }
 
-// TestValidate: what makes no sense is named as in the specification.
+// TestValidate: a value that makes no sense is named as in docs/spec/player-api.md#options.
 func TestValidate(t *testing.T) {
 	for want, change := range map[string]func(c *Config){
 		"pingInterval":             func(c *Config) { c.Sessions.PingInterval = time.Millisecond },

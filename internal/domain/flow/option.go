@@ -2,7 +2,7 @@ package flow
 
 import "encoding/json"
 
-// Option is one setting of player flow, under the name that the specification and the settings' documents give it.
+// Option is one setting of player flow, under the name that docs/spec/player-api.md#options gives it.
 type Option struct {
 	Section, Name string
 	When          When
@@ -47,7 +47,7 @@ func (o *Option) Want() string { return o.form.want }
 // Value is the option's value in a configuration, as it stands in a document.
 func (o *Option) Value(c *Config) any { return o.form.write(c) }
 
-// Options are all of them in the order of the specification.
+// Options are all of them in the order of docs/spec/player-api.md#options.
 func Options() []Option { return options }
 
 // option finds an option.

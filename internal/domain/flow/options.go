@@ -2,7 +2,7 @@ package flow
 
 import "time"
 
-// The sections of a document, named after the services of the specification.
+// The sections of a document, named after the services of docs/spec/player-api.md#options.
 const (
 	sectionSession  = "SessionServiceConfig"
 	sectionLogin    = "LoginServiceConfig"
@@ -18,7 +18,7 @@ const day = 24 * time.Hour
 // eventsLimit is the most events that are kept for a player, whatever is set.
 const eventsLimit = 1000
 
-// options is the table of the specification, 3.9. Whatever is added here can be set in the file and by operators.
+// options is the table of docs/spec/player-api.md#options. Whatever is added here can be set in the file and by operators.
 var options = []Option{
 	{sectionSession, "duplicateLogin", AtOnce, false, "whether a login takes over from an earlier one",
 		either(func(c *Config) *bool { return &c.Sessions.RejectDuplicates }, "REPLACE", "REJECT")},

@@ -47,7 +47,7 @@ func (q *Queue) Cap(waited time.Duration) (limit int32, until time.Duration) {
 
 // Candidates orders the places where p may go now, best first, and says of all others why not.
 //
-// Source: the service API's notes, 6.3. The filter beats everything; the cap drops a location that any player is too far
+// Source: docs/spec/gamelift-api.md#choosing. The filter beats everything; the cap drops a location that any player is too far
 // from, a missing value is no violation; the criteria order what is left.
 func (q *Queue) Candidates(p *Placement, destinations []Destination, now domain.Time) (best []Candidate, passed []Try) {
 	pass := func(d Destination, location string, o Outcome, detail string) {
