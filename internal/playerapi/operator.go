@@ -96,7 +96,8 @@ type Holding struct {
 
 // Violation is an invariant that does not hold: a defect of the service.
 type Violation struct {
-	Invariant string `json:"invariant"`
+	Invariant string `json:"invariant" doc:"Its number, such as I12, or a word."`
+	Meaning   string `json:"meaning" doc:"What should hold."`
 	Subject   string `json:"subject"`
 	Detail    string `json:"detail"`
 }
@@ -185,7 +186,7 @@ func (d *Door) declareOperator() {
 			answer := &AuditAnswer{Violations: []Violation{}}
 			return answer, d.engine.Read(ctx, func(v *cell.View) error {
 				for _, x := range v.Audit() {
-					answer.Violations = append(answer.Violations, Violation{x.Invariant, x.Subject, x.Detail})
+					answer.Violations = append(answer.Violations, Violation{x.Invariant, x.Meaning(), x.Subject, x.Detail})
 				}
 				totals := v.FlowTotals()
 				answer.Players, answer.Parties, answer.Games = totals.Players, totals.Parties, totals.Instances

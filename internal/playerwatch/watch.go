@@ -124,7 +124,7 @@ func (w *Watch) report(s *cell.Survey) {
 		found[x.String()] = true
 		if !w.known[x.String()] {
 			w.config.Log.Error("an invariant of player flow does not hold: this is a defect of the service", "invariant", x.Invariant,
-				"subject", x.Subject, "detail", x.Detail)
+				"meaning", x.Meaning(), "subject", x.Subject, "detail", x.Detail)
 		}
 	}
 	if more := s.Violated - len(s.Violations); more > 0 {
