@@ -26,8 +26,9 @@ type door struct {
 }
 
 var (
-	nouns     = []string{"fleet", "session", "placement", "matchmaking", "flow", "notice", "access"}
-	frontEnds = []string{"gamelift", "serverlink", "agentlink", "playerapi", "sessionapi", "console", "operator", "notify", "metrics", "devclock", "localdoor"}
+	// catalog is not among the nouns: it is a form of storage for several of them.
+	nouns     = []string{"fleet", "session", "placement", "matchmaking", "flow", "gameservers", "notice", "access"}
+	frontEnds = []string{"gamelift", "serverlink", "playerapi", "sessionapi", "operator", "notify", "metrics", "devclock", "localdoor"}
 )
 
 func doors() []door {
