@@ -2,7 +2,7 @@
 
 export CGO_ENABLED ?= 0
 
-.PHONY: run build test attack lint audit bench sim fuzz dist generate clean
+.PHONY: run build test attack lint commits audit bench sim fuzz dist generate clean
 
 run: build ## build, start the service, play the demo through it, stay up
 	bin/muster demo
@@ -18,6 +18,10 @@ attack: ## the attacks on the running binary; make test runs them too
 
 lint: ## format, vet, staticcheck
 	scripts/lint.sh
+
+BASE ?= origin/main
+commits: ## each commit since BASE builds and vets
+	scripts/commits.sh $(BASE)
 
 bench: build ## the table of docs/performance.md
 	bin/muster bench

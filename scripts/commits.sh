@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# Builds and vets each commit since a base, in a worktree of its own, so that any of them can be bisected.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+base=$(git merge-base "${1:?usage: commits.sh BASE}" HEAD)
+commits=$(git rev-list --reverse --no-merges "$base"..HEAD)
+tree=$(mktemp -d)
+trap 'git worktree remove --force "$tree"' EXIT
+git worktree add --quiet --detach "$tree" "$base"
+
+for commit in $commits; do
+	git -C "$tree" checkout --quiet "$commit"
+	printf '== %s\n' "$(git log -1 --format='%h %s' "$commit")"
+	(cd "$tree" && go build ./... && go vet ./...)
+done
+echo "$(wc -w <<<"$commits") commits compile"
