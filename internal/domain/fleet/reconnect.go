@@ -19,7 +19,7 @@ const (
 )
 
 // sdkRetries are the attempts of SDKs after a loss. Sources: Go 5.2.1 to 5.6.0, C++ 5.4.0, Go 5.0.0 and C# 5.1.1 were measured; C# 5.0 has
-// the code of 5.1, C# 5.4 is from its source. SDK protocol, 2.7.
+// the code of 5.1, C# 5.4 is from its source. docs/spec/server-sdk.md#reconnection.
 type sdkRetries struct {
 	after []time.Duration // since the loss
 	every time.Duration   // after the last of them; 0: no more
