@@ -22,8 +22,9 @@ require (
 	github.com/google/uuid v1.6.0
 	github.com/gorilla/websocket v1.5.1
 	github.com/lxzan/gws v1.8.9
-	github.com/tidwall/btree v1.8.2
 	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3
+	github.com/tidwall/btree v1.8.2
+	golang.org/x/crypto v0.48.0
 	golang.org/x/sys v0.41.0
 	google.golang.org/protobuf v1.36.12
 	pgregory.net/rapid v1.3.0

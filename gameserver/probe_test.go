@@ -35,7 +35,6 @@ func TestConnectFailsAtOnce(t *testing.T) {
 		"a web page":     {answer(http.StatusOK, "<html>").URL, ErrWrongEndpoint, "<html>"},
 		"untrusted":      {untrusted.URL, ErrWrongEndpoint, "certificate"},
 		"no TLS there":   {"wss" + strings.TrimPrefix(plain.URL, "http"), ErrWrongEndpoint, "TLS"},
-		"no such host":   {"ws://no-such-host.invalid:8080", ErrWrongEndpoint, "no-such-host"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o := Options{WebSocketURL: strings.Replace(c.url, "http", "ws", 1), AuthToken: "secret-token", FleetID: "fleet-1", HostID: "pc", Port: 7777,
@@ -53,6 +52,21 @@ func TestConnectFailsAtOnce(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestHostNamesThatDoNotExist(t *testing.T) {
+	for _, c := range []struct {
+		err  error
+		want error
+	}{
+		{&net.OpError{Op: "dial", Err: &net.DNSError{Err: "no such host", Name: "muster.example", IsNotFound: true}}, ErrWrongEndpoint},
+		{&net.OpError{Op: "dial", Err: &net.DNSError{Err: "server misbehaving", Name: "muster.example", IsTemporary: true}}, ErrUnavailable},
+		{&net.OpError{Op: "dial", Err: errors.New("connection refused")}, ErrUnavailable},
+	} {
+		if got := (&ConnectError{Err: c.err}).kind(); got != c.want {
+			t.Errorf("%v: got %v, want %v", c.err, got, c.want)
+		}
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -57,6 +58,9 @@ type Config struct {
 
 	// Certificate is asked for each TLS handshake. Without it TLS connections are turned away.
 	Certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
+
+	// Challenges lets an ACME authority that checks the host speak its protocol, for which Certificate has the answer. RFC 8737.
+	Challenges bool
 
 	// Clients are the authorities whose certificates clients may show, asked for each TLS handshake. One of somebody else ends
 	// the handshake; none at all is as good as ever. Nil: clients are not asked.
@@ -129,6 +133,9 @@ func Open(cfg Config) (*Server, error) {
 		if cfg.Clients != nil {
 			s.tls = askClients(s.tls, cfg.Clients)
 		}
+		if cfg.Challenges {
+			s.tls = answerChallenges(s.tls)
+		}
 	}
 	var protocols http.Protocols
 	protocols.SetHTTP1(true)
@@ -145,6 +152,26 @@ func Open(cfg Config) (*Server, error) {
 		ErrorLog:          newErrorLog(s.log, s.panics),
 	}
 	return s, nil
+}
+
+// challengeProtocol is what an ACME authority offers, and nothing besides. RFC 8737, 3.
+const challengeProtocol = "acme-tls/1"
+
+// answerChallenges agrees on the protocol of a challenge with those who offer it. Offered to all, it would end the handshake of clients
+// that offer other protocols only. net/http closes the connection after the handshake.
+func answerChallenges(base *tls.Config) *tls.Config {
+	challenge, answering := base.Clone(), base.Clone()
+	challenge.NextProtos, challenge.GetConfigForClient = []string{challengeProtocol}, nil
+	answering.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		if slices.Equal(hello.SupportedProtos, challenge.NextProtos) {
+			return challenge, nil
+		}
+		if base.GetConfigForClient != nil {
+			return base.GetConfigForClient(hello)
+		}
+		return nil, nil
+	}
+	return answering
 }
 
 // Addr is the bound address, with the real port when the configured one was 0.

@@ -29,6 +29,7 @@ import (
 	journalpebble "github.com/musterhq/muster/internal/journal/pebble"
 	"github.com/musterhq/muster/internal/keyring"
 	"github.com/musterhq/muster/internal/listen"
+	"github.com/musterhq/muster/internal/listen/acmecert"
 	"github.com/musterhq/muster/internal/listen/devca"
 	"github.com/musterhq/muster/internal/localdoor"
 	"github.com/musterhq/muster/internal/matchmaker"
@@ -70,6 +71,7 @@ type Service struct {
 	hooks   *playerhooks.Hooks // nil without any
 	limits  *connlimit.Limiter // of all ports
 	room    *room
+	acme    *acmecert.Certificates // nil without an authority
 	port    *listen.Server
 	beside  []*listen.Server // for trusted servers and for operators of player flow
 	served  chan error
@@ -218,6 +220,9 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 		return nil, err
 	}
 	go func() { x.served <- x.port.Serve() }()
+	if x.acme != nil {
+		x.acme.Start()
+	}
 	return x, nil
 }
 
@@ -245,12 +250,27 @@ func (x *Service) openStores(ctx context.Context, files connlimit.Reserve) error
 // openPort binds the port with the certificate that the settings name, or, for development, one of our own.
 func (x *Service) openPort(doors *router) (*listen.Server, error) {
 	config := listen.Config{Addr: x.settings.Listen, Handler: x.guarded(doors, doors.refuse), Limits: x.limits, Panics: x.panics, Log: x.log}
+	if err := x.openACME(); err != nil {
+		return nil, err
+	}
 	certificate, err := x.certificate()
 	if err != nil {
 		return nil, err
 	}
-	config.Certificate = certificate
+	config.Certificate, config.Challenges = certificate, x.acme != nil
 	return listen.Open(config)
+}
+
+// openACME prepares for a certificate from an authority, if the settings want one.
+func (x *Service) openACME() (err error) {
+	s := x.settings
+	if s.TLSACMEEmail == "" {
+		return nil
+	}
+	x.acme, err = acmecert.Open(acmecert.Config{
+		Host: s.PublicHost(), Email: s.TLSACMEEmail, Directory: s.TLSACMEDirectory, Dir: filepath.Join(s.Data, "acme"), Log: x.log,
+	})
+	return err
 }
 
 func (x *Service) certificate() (func(*tls.ClientHelloInfo) (*tls.Certificate, error), error) {
@@ -262,6 +282,8 @@ func (x *Service) certificate() (func(*tls.ClientHelloInfo) (*tls.Certificate, e
 			return nil, err
 		}
 		return files.Certificate, nil
+	case s.TLSACMEEmail != "":
+		return x.acme.Certificate, nil
 	case s.Dev:
 		var hosts []string
 		if u, err := url.Parse(s.PublicURL); err == nil {
@@ -288,7 +310,7 @@ func publicURL(s settings.Settings, bound net.Addr) string {
 		}
 	}
 	scheme := "ws"
-	if s.TLSCert != "" {
+	if s.HasCertificate() {
 		scheme = "wss"
 	}
 	return scheme + "://" + net.JoinHostPort(host, port)
@@ -347,6 +369,9 @@ func (x *Service) close(ctx context.Context) error {
 	var errs []error
 	if x.stopLinks != nil {
 		x.stopLinks()
+	}
+	if x.acme != nil {
+		x.acme.Close()
 	}
 	if x.local != nil {
 		errs = append(errs, x.local.Close(ctx))

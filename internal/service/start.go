@@ -22,13 +22,13 @@ func (x *Service) warnOfListening() {
 	for name, address := range map[string]string{"listen": s.Listen, "partner-listen": s.PartnerListen, "operator-listen": s.OperatorListen} {
 		host, _, err := net.SplitHostPort(address)
 		switch {
-		case err != nil || onlyThisMachine(host) || s.TLSCert != "": // it is not set, or not reached without TLS
+		case err != nil || onlyThisMachine(host) || s.HasCertificate(): // it is not set, or not reached without TLS
 		case !s.TLSRequired():
 			x.log.Warn("plain HTTP is served to other machines: keys, tokens and players' data can be read on the way; "+
-				"set --tls-cert and --tls-key, or let a proxy do TLS, name it in --trusted-proxies and set an https --public-url", name, address)
+				"set --tls-cert and --tls-key, or --tls-acme-email, or let a proxy do TLS, name it in --trusted-proxies and set an https --public-url", name, address)
 		case s.TrustedProxies == "":
 			x.log.Warn("no certificate and no trusted proxy: requests from other machines are refused; set --tls-cert and --tls-key, "+
-				"or name the proxy that does TLS in --trusted-proxies; one on this machine needs neither", name, address, "publicUrl", s.PublicURL)
+				"or --tls-acme-email, or name the proxy that does TLS in --trusted-proxies; one on this machine needs neither", name, address, "publicUrl", s.PublicURL)
 		}
 	}
 	if host, _, err := net.SplitHostPort(s.Listen); err == nil && s.PublicURL == "" && unspecified(host) {

@@ -24,6 +24,7 @@ func (s Settings) Check() error {
 		s.checkPublicURL(),
 		s.checkClock(),
 		s.checkTLS(),
+		s.checkACME(),
 		s.checkRequireTLS(),
 		s.checkPprof(),
 		oneOf("log-level", s.LogLevel, "debug", "info", "warn", "error"),

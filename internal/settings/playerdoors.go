@@ -60,8 +60,8 @@ func (s Settings) checkPlayerDoors() error {
 	case s.PartnerClientCA == "":
 	case s.PartnerListen == "" && s.OperatorListen == "":
 		errs = append(errs, errors.New("partner-client-ca without partner-listen and operator-listen: the one port asks nobody for a certificate"))
-	case s.TLSCert == "" && !s.Dev:
-		errs = append(errs, errors.New("partner-client-ca without tls-cert: client certificates are shown over TLS only"))
+	case !s.HasCertificate() && !s.Dev:
+		errs = append(errs, errors.New("partner-client-ca without a certificate (tls-cert or tls-acme-email): client certificates are shown over TLS only"))
 	}
 	return errors.Join(errs...)
 }

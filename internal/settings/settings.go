@@ -19,7 +19,11 @@ type Settings struct {
 	VirtualClock bool   `name:"virtual-clock" help:"With --dev: time stands still until a test moves it over /dev/clock. Deadlines only; connections and signatures stay on real time."`
 	TLSCert      string `name:"tls-cert" placeholder:"FILE" help:"Certificate chain in PEM; read again when the file changes."`
 	TLSKey       string `name:"tls-key" placeholder:"FILE" help:"Key of the certificate in PEM."`
-	RequireTLS   string `name:"require-tls" placeholder:"WHEN" help:"Refuse requests from other machines that did not come over TLS, here or at a trusted proxy: on, off, or auto, which is on with a certificate or an https public URL."`
+
+	TLSACMEEmail     string `name:"tls-acme-email" placeholder:"ADDRESS" help:"Get the certificate of the public URL's host from an ACME authority (Let's Encrypt), whose terms are accepted, and renew it. The authority writes to this address, and connects to port 443 of the host."`
+	TLSACMEDirectory string `name:"tls-acme-directory" placeholder:"URL" help:"Directory of another ACME authority."`
+
+	RequireTLS string `name:"require-tls" placeholder:"WHEN" help:"Refuse requests from other machines that did not come over TLS, here or at a trusted proxy: on, off, or auto, which is on with a certificate or an https public URL."`
 
 	LogLevel  string `name:"log-level" placeholder:"LEVEL" help:"debug, info, warn or error."`
 	LogFormat string `name:"log-format" placeholder:"FORMAT" help:"text or json."`

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// hasCertificate reports whether the service speaks TLS itself, with a certificate that others trust.
-func (s Settings) hasCertificate() bool { return s.TLSCert != "" }
+// HasCertificate reports whether the service speaks TLS itself, with a certificate that others trust.
+func (s Settings) HasCertificate() bool { return s.TLSCert != "" || s.TLSACMEEmail != "" }
 
 // BehindTLS reports whether clients are told to use TLS.
 func (s Settings) BehindTLS() bool {
@@ -17,7 +17,7 @@ func (s Settings) BehindTLS() bool {
 // TLSRequired reports whether requests from other machines have to come over TLS.
 func (s Settings) TLSRequired() bool {
 	if s.RequireTLS == "auto" {
-		return s.hasCertificate() || s.BehindTLS()
+		return s.HasCertificate() || s.BehindTLS()
 	}
 	return s.RequireTLS == "on"
 }
@@ -33,7 +33,7 @@ func (s Settings) PublicHost() string {
 
 func (s Settings) checkRequireTLS() error {
 	err := oneOf("require-tls", s.RequireTLS, "auto", "on", "off")
-	if s.RequireTLS == "on" && !s.hasCertificate() && !s.Dev && s.TrustedProxies == "" {
+	if s.RequireTLS == "on" && !s.HasCertificate() && !s.Dev && s.TrustedProxies == "" {
 		err = errors.New(`require-tls "on" without tls-cert and trusted-proxies: no other machine could connect; want a certificate, or the address of the proxy that ends TLS`)
 	}
 	return err

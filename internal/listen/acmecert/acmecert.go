@@ -1,0 +1,218 @@
+// Package acmecert gets the certificate of the public host from a certificate authority that speaks ACME (RFC 8555), proves the host by a
+// TLS handshake on the service's own port (TLS-ALPN-01, RFC 8737), and renews the certificate before it ends.
+//
+// Only the background asks the authority. A handshake gets what is there, so that no client can use up the authority's rate limits.
+package acmecert
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/crypto/acme"
+	"golang.org/x/crypto/acme/autocert"
+)
+
+const (
+	// firstPause and pauseMax are between attempts to get the first certificate. Let's Encrypt takes five failed validations an hour.
+	firstPause = 2 * time.Minute
+	pauseMax   = time.Hour
+
+	// closeWait bounds how long an attempt that is under way may hold up the end of the service.
+	closeWait = 5 * time.Second
+
+	// lookEvery is how often the certificate in force is checked: renewal says nothing when it fails.
+	lookEvery = time.Hour
+)
+
+// Protocol is the ALPN protocol of an authority that checks the host.
+const Protocol = acme.ALPNProto
+
+// Config says which certificate is wanted.
+type Config struct {
+	Host      string // a DNS name
+	Email     string // where the authority sends what concerns the certificate
+	Directory string // URL of the authority; empty: Let's Encrypt
+	Dir       string // where the account's key and the certificate are kept, for the service's user alone
+
+	Log   *slog.Logger
+	HTTP  http.RoundTripper // nil: http.DefaultTransport
+	Pause time.Duration     // before the second attempt; 0: 2 minutes
+}
+
+// Certificates is the certificate of one host.
+type Certificates struct {
+	config Config
+	ctx    context.Context
+	stop   context.CancelFunc
+	runs   sync.WaitGroup
+
+	manager atomic.Pointer[autocert.Manager]
+	renewed atomic.Bool                     // the manager has a certificate and renews it
+	stored  atomic.Pointer[tls.Certificate] // of an earlier start, until then; nil: none
+	trouble atomic.Pointer[string]          // the last that went wrong between the authority and us
+}
+
+// errNone is what a client gets to hear, as a failed handshake, while there is no certificate.
+var errNone = errors.New("acmecert: there is no certificate yet")
+
+// Open reads what an earlier start has left. Start gets what is missing.
+func Open(c Config) (*Certificates, error) {
+	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("directory of certificates: %w", err)
+	}
+	if c.HTTP == nil {
+		c.HTTP = http.DefaultTransport
+	}
+	if c.Pause == 0 {
+		c.Pause = firstPause
+	}
+	x := &Certificates{config: c}
+	x.ctx, x.stop = context.WithCancel(context.Background())
+	x.manager.Store(x.newManager())
+	text, err := os.ReadFile(filepath.Join(c.Dir, c.Host))
+	if err != nil {
+		return x, nil // the first start; an unreadable file shows when it is written
+	}
+	pair, err := tls.X509KeyPair(text, text)
+	if err == nil && pair.Leaf.VerifyHostname(c.Host) == nil && time.Now().Before(pair.Leaf.NotAfter) {
+		x.stored.Store(&pair)
+	}
+	return x, nil
+}
+
+// newManager makes one that knows of no failure: a manager remembers a failed attempt for a minute.
+func (x *Certificates) newManager() *autocert.Manager {
+	return &autocert.Manager{
+		Prompt: autocert.AcceptTOS, Cache: autocert.DirCache(x.config.Dir), HostPolicy: autocert.HostWhitelist(x.config.Host), Email: x.config.Email,
+		Client: &acme.Client{
+			DirectoryURL: x.config.Directory, HTTPClient: &http.Client{Transport: watched{x}}, UserAgent: "muster", RetryBackoff: x.retry,
+		},
+	}
+}
+
+// retry is the pause before a request is repeated that the authority could not serve, or whose nonce was too old. By itself the client
+// goes on for five minutes, of which the log would say nothing.
+func (x *Certificates) retry(n int, _ *http.Request, _ *http.Response) time.Duration {
+	if n > 3 || x.ctx.Err() != nil {
+		return -1
+	}
+	return min(time.Duration(n)*time.Second, x.config.Pause)
+}
+
+// Start begins to get the certificate. The port is served by then: the authority connects to it.
+func (x *Certificates) Start() { x.runs.Go(x.run) }
+
+// Close ends the attempts. It waits for one that is under way, which ends with its next request or pause, but not for long.
+func (x *Certificates) Close() {
+	x.stop()
+	ended := make(chan struct{})
+	go func() {
+		x.runs.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-time.After(closeWait):
+	}
+}
+
+// Certificate is for tls.Config.GetCertificate. Every server name is answered with the certificate of the host: C++ game servers send
+// an IP literal or another name, and check nothing.
+func (x *Certificates) Certificate(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+	if slices.Equal(hello.SupportedProtos, []string{Protocol}) {
+		if !strings.EqualFold(hello.ServerName, x.config.Host) {
+			return nil, fmt.Errorf("acmecert: challenge for %.100q, want %s", hello.ServerName, x.config.Host)
+		}
+		return x.manager.Load().GetCertificate(hello)
+	}
+	if x.renewed.Load() {
+		return x.manager.Load().GetCertificate(x.hello())
+	}
+	if stored := x.stored.Load(); stored != nil {
+		return stored, nil
+	}
+	return nil, errNone
+}
+
+// hello is a client that takes an elliptic certificate, which is the only kind that is asked for.
+func (x *Certificates) hello() *tls.ClientHelloInfo {
+	return &tls.ClientHelloInfo{ServerName: x.config.Host, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256}}
+}
+
+// run gets the certificate, with longer and longer pauses between attempts, and then watches over its renewal.
+func (x *Certificates) run() {
+	for pause := x.config.Pause; ; pause = min(2*pause, pauseMax) {
+		got, err := x.get()
+		if x.ctx.Err() != nil {
+			return
+		}
+		if err == nil {
+			x.renewed.Store(true)
+			x.config.Log.Info("certificate in force", "host", x.config.Host, "expires", got.Leaf.NotAfter)
+			break
+		}
+		x.config.Log.Warn("no certificate from the authority yet; it connects to port 443 of the host to check it", "host", x.config.Host, "err", err,
+			"last_error", x.lastError(), "again_in", pause, "stored", x.stored.Load() != nil)
+		x.manager.Store(x.newManager())
+		if !x.wait(pause) {
+			return
+		}
+	}
+	for x.wait(lookEvery) {
+		x.look(time.Now())
+	}
+}
+
+// get asks for the certificate, until Close.
+func (x *Certificates) get() (*tls.Certificate, error) {
+	type answer struct {
+		got *tls.Certificate
+		err error
+	}
+	came := make(chan answer, 1)
+	x.runs.Go(func() {
+		got, err := x.manager.Load().GetCertificate(x.hello())
+		came <- answer{got, err}
+	})
+	select {
+	case a := <-came:
+		return a.got, a.err
+	case <-x.ctx.Done():
+		return nil, x.ctx.Err()
+	}
+}
+
+// look warns of a certificate that should have been renewed: that begins when a third of its life is left.
+func (x *Certificates) look(now time.Time) {
+	got, err := x.manager.Load().GetCertificate(x.hello())
+	if err != nil {
+		x.config.Log.Error("the certificate cannot be used", "host", x.config.Host, "err", err)
+		return
+	}
+	life := min(got.Leaf.NotAfter.Sub(got.Leaf.NotBefore), 90*24*time.Hour)
+	if left := got.Leaf.NotAfter.Sub(now); left < life/4 {
+		x.config.Log.Warn("the certificate is not renewed", "host", x.config.Host, "expires", got.Leaf.NotAfter, "last_error", x.lastError())
+	}
+}
+
+func (x *Certificates) wait(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-x.ctx.Done():
+		return false
+	}
+}
