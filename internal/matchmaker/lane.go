@@ -91,6 +91,8 @@ func (l *lane) run(ctx context.Context) {
 	}()
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
+	slots := time.NewTicker(slotsEvery)
+	defer slots.Stop()
 	planned := time.Time{} // of the next pass; zero: nothing asks for one
 	for {
 		if planned.IsZero() {
@@ -115,6 +117,10 @@ func (l *lane) run(ctx context.Context) {
 			if planned.IsZero() || l.dirty() && planned.After(time.Now().Add(l.runner.config.PassEvery)) {
 				planned = l.next(time.Now())
 			}
+		case <-slots.C:
+			if l.readSlots(ctx) && (planned.IsZero() || planned.After(time.Now().Add(l.runner.config.PassEvery))) {
+				planned = l.next(time.Now())
+			}
 		case answer := <-l.asked:
 			said, ok := l.passNow(ctx)
 			answer <- said
@@ -133,6 +139,21 @@ func (l *lane) run(ctx context.Context) {
 			planned = l.next(began)
 		}
 	}
+}
+
+// slotsEvery is how often a lane with backfills looks how many players their game sessions take: a seat that comes free is
+// no news of a ticket.
+const slotsEvery = time.Second
+
+// readSlots tells the pool how many players the game sessions of its backfills take, and reports whether that asks for a pass.
+func (l *lane) readSlots(ctx context.Context) (asks bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.pool == nil || len(l.pool.backfills) == 0 {
+		return false
+	}
+	_ = l.runner.config.Engine.Read(ctx, func(v *cell.View) error { l.pool.Slots(v.FreeSlots); return nil }) // the core checks it again
+	return l.pool.matcher.Dirty()
 }
 
 // next is when the next pass is due, the latest having begun at a time; zero when only news can change anything.
@@ -257,17 +278,14 @@ func (l *lane) pass(ctx context.Context) bool {
 }
 
 func (l *lane) look(ctx context.Context) round {
+	l.readSlots(ctx)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.pool == nil {
 		return round{}
 	}
-	e := l.runner.config.Engine
-	if len(l.pool.backfills) > 0 {
-		_ = e.Read(ctx, func(v *cell.View) error { l.pool.Slots(v.FreeSlots); return nil }) // the core checks it again
-	}
 	began := time.Now()
-	x := round{news: l.pool.News(), matches: l.pool.Pass(domain.TimeOf(e.Now()), newID)}
+	x := round{news: l.pool.News(), matches: l.pool.Pass(domain.TimeOf(l.runner.config.Engine.Now()), newID)}
 	l.took = time.Since(began)
 	return x
 }

@@ -88,16 +88,19 @@ func (p *Pool) Remove(no uint64) {
 	p.matcher.Remove(no)
 }
 
-// Slots tells the matcher how many players the game sessions of backfill tickets take now.
+// Slots tells the matcher how many players the game sessions of backfill tickets take now. None at all: the seats that are not
+// taken are kept for players who are away, and the ticket waits for them.
 func (p *Pool) Slots(free func(game string) (slots int32, takes bool)) {
-	if p.configuration.Standalone {
-		return
-	}
 	for _, no := range sortedKeys(p.backfills) {
 		b := p.backfills[no]
 		slots, takes := free(b.game)
-		if !takes || slots <= 0 {
+		switch {
+		case !takes:
 			// The proposal is to be made, and finds out: nobody else would end this ticket.
+			slots = -1
+		case slots <= 0:
+			slots = 0
+		case p.configuration.Standalone: // only the asker knows
 			slots = -1
 		}
 		if slots == b.ticket.FreeSlots {

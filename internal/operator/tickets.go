@@ -23,6 +23,7 @@ type Search struct {
 	Others      int      `json:"otherTickets"`          // in the pool
 	Effort      string   `json:"effort"`                // SEARCHED; CONTINUED: the search used up its budget and goes on; GIVEN_UP: it went on for as long as it may
 	Turns       int      `json:"turns,omitempty"`       // of a search that goes on
+	SeatsKept   bool     `json:"seatsKept,omitempty"`   // of a backfill: all free seats of its game session are kept for players who are away
 	Alone       []string `json:"rejectedAlone,omitempty"`
 	Now         Partners `json:"now"`
 	Together    []string `json:"rejectedTogether,omitempty"` // rules against the first match of possible partners that is large enough
@@ -197,8 +198,12 @@ func (d *Door) searchOf(ctx context.Context, x *Explanation, t *cell.Ticket) err
 	if !ok {
 		return nil
 	}
-	names := map[uint64]string{}
+	names, kept := map[uint64]string{}, false
 	err := d.engine.Read(ctx, func(v *cell.View) error {
+		if t.Backfill && t.End == 0 {
+			free, takes := v.FreeSlots(t.Game)
+			kept = takes && free == 0
+		}
 		keys := make([]uint64, 0, 16)
 		for _, p := range found.Oldest {
 			keys = append(keys, p.Key)
@@ -217,7 +222,7 @@ func (d *Door) searchOf(ctx context.Context, x *Explanation, t *cell.Ticket) err
 		return err
 	}
 	x.Search = search(&found, rules, names)
-	x.Search.Ended = t.End != 0
+	x.Search.Ended, x.Search.SeatsKept = t.End != 0, kept
 	return nil
 }
 

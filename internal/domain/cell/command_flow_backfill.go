@@ -32,7 +32,7 @@ func (cmd *EnterBackfill) decide(t *tx) error {
 		return err
 	}
 	x := t.c.flow.Instances.Get(r)
-	id := "bf-" + cmd.Ticket.String()
+	id := gameBackfillPrefix + cmd.Ticket.String()
 	if old, ok := t.c.matchmaking.Ticket(id); ok {
 		cmd.Made = t.c.ticket(old, t.now)
 		return nil
@@ -102,12 +102,45 @@ func (t *tx) putIntoTeams(players []matchmaking.Player, c *matchmaking.Configura
 	return nil
 }
 
-// mayBackfill checks that a game instance takes so many newcomers.
+// mayBackfill checks that a game instance takes so many newcomers, now or once seats that are kept come free.
 func (t *tx) mayBackfill(r flow.Ref, slots int32) error {
 	if slots < 0 {
 		return flow.Refuse(flow.Refusal{Code: flow.InvalidArgument}, "slots: %d, want 0 or more", slots)
 	}
-	return t.hasRoom(r, max(slots, 1))
+	x := t.c.flow.Instances.Get(r)
+	kept := int32(0)
+	if g, ok := t.c.sessions.Game(session.ID(x.Game)); ok {
+		kept = t.c.keptSeats(r, g)
+	}
+	return t.hasRoom(r, max(slots, 1)-kept)
+}
+
+// gameBackfillPrefix begins the ids of tickets that Game.EnterMatchmaking has made.
+const gameBackfillPrefix = "bf-"
+
+func isGameBackfill(x *matchmaking.Ticket) bool {
+	return x.Backfill && !x.Automatic && strings.HasPrefix(x.ID, gameBackfillPrefix)
+}
+
+// renewGameBackfill puts a ticket without those who have left the game in the place of one that Game.EnterMatchmaking has made:
+// as old, and with the same end. Without anybody there is no backfill.
+func (t *tx) renewGameBackfill(open matchmaking.Ref) {
+	old := *t.c.matchmaking.Tickets.Get(open)
+	r, ok := t.c.flow.InstanceOfGame(old.Game)
+	c, known := t.c.matchmaking.Configuration(old.Configuration)
+	if !ok || !known || !old.Status.Waits() {
+		return
+	}
+	all := matchmaking.DecodeRoster(old.Roster)
+	players := slices.DeleteFunc(slices.Clone(all), func(p matchmaking.Player) bool { return !t.playsIn(r, p.ID) })
+	if len(players) == len(all) || len(players) == 0 {
+		return
+	}
+	t.endTicket(open, matchmaking.Cancelled, matchmaking.ReplacedByServer)
+	t.startTicket(c, matchmaking.Ticket{
+		ID: gameBackfillPrefix + t.newID().String(), Backfill: true, Players: int32(len(players)), Game: old.Game, GameRegion: old.GameRegion,
+		Slots: old.Slots, Start: old.Start, TimeoutAt: old.TimeoutAt, Roster: matchmaking.EncodeRoster(players),
+	})
 }
 
 // backfillRoster are the players of a game instance as the matchmaker is told of them: those of the match data who are still

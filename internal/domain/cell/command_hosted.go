@@ -155,7 +155,7 @@ func (t *tx) matchHosted(match matchmaking.Ref) {
 }
 
 // completeBackfill brings the newcomers of a match into its running game session. If that takes them no more, they search
-// on: they did nothing wrong. B114.
+// on: they did nothing wrong. The backfill does, too, if seats may come free again. B114.
 func (t *tx) completeBackfill(match matchmaking.Ref) {
 	m := t.c.matchmaking
 	x := *m.Matches.Get(match)
@@ -166,8 +166,12 @@ func (t *tx) completeBackfill(match matchmaking.Ref) {
 	players, _ := t.matchedPlayers(match)
 	roster, newcomers := t.split(ticket.Roster, players)
 	free, ok := t.freeSlots(ticket.Game)
-	if !ok || free < int32(len(newcomers)) || t.tooMuchData(game, players) {
+	switch {
+	case !ok || t.tooMuchData(game, players):
 		t.dropMatch(match, drop{blamed: map[uint64]end{seat.Ticket: {matchmaking.Failed, matchmaking.GameSessionLost}}})
+		return
+	case free < int32(len(newcomers)):
+		t.dropMatch(match, drop{})
 		return
 	}
 	ofParties, makers := t.newcomersOfParties(match, game), t.makersOf(match)
@@ -283,10 +287,10 @@ func (t *tx) automaticBackfill(game session.ID) {
 		return
 	}
 	players := t.rosterNow(&h)
-	free, takes := t.freeSlots(string(game))
+	_, takes := t.freeSlots(string(game))
 	rules := m.Compiled(c.RuleSet)
 	switch {
-	case !takes || free <= 0 || rules == nil || int32(len(players)) >= rules.PlayersMax:
+	case !takes || rules == nil || int32(len(players)) >= rules.PlayersMax:
 		return
 	case len(players) == 0 || len(players) > playersInBackfillMax || len(h.Roster) > ticketBytesMax:
 		return
@@ -330,15 +334,24 @@ func (t *tx) sits(player string, game session.ID) (yes bool) {
 	return yes
 }
 
-// playerLeft makes room for others in a game session whose configuration wants that.
+// playerLeft makes room for others: the open backfill of a game session stops naming a player who has left for good. That is
+// for rosters that the core has made: automatic ones, if the configuration wants it, and those of Game.EnterMatchmaking.
 func (t *tx) playerLeft(r session.Ref) {
 	m := t.c.matchmaking
 	game := t.c.sessions.Games.Get(r).ID
 	at, ok := m.HostedBy(string(game))
-	if !ok || !m.Hosted.Get(at).Automatic || !m.Hosted.Get(at).Of.BackfillLeavers() {
+	if !ok {
 		return
 	}
-	if open, ok := m.BackfillOf(string(game)); ok {
+	open, searching := m.BackfillOf(string(game))
+	if searching && isGameBackfill(m.Tickets.Get(open)) {
+		t.renewGameBackfill(open)
+		return
+	}
+	if !m.Hosted.Get(at).Automatic || !m.Hosted.Get(at).Of.BackfillLeavers() {
+		return
+	}
+	if searching {
 		if x := m.Tickets.Get(open); !x.Automatic || !x.Status.Waits() {
 			return // what comes of it makes the next one
 		} else if x.Roster == matchmaking.EncodeRoster(t.rosterNow(m.Hosted.Get(at))) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/domain/session"
 )
@@ -95,8 +96,8 @@ func (t *tx) propose(c *matchmaking.Configuration, p *Proposal) *domain.Refusal 
 	if newcomers == 0 {
 		return domain.Refuse(domain.Invalid, "there are no new players")
 	}
-	if backfill != 0 && !c.Standalone {
-		if refused := t.checkSlots(backfill, newcomers); refused != nil {
+	if backfill != 0 {
+		if refused := t.checkSlots(c, backfill, newcomers); refused != nil {
 			return refused
 		}
 	}
@@ -137,17 +138,23 @@ func seats(m *matchmaking.State, refs []matchmaking.Ref, tickets []ProposedTicke
 	return all
 }
 
-// checkSlots checks that the game session of a backfill takes so many players. If it takes nobody any more, the backfill
-// is over.
-func (t *tx) checkSlots(backfill matchmaking.Ref, newcomers int32) *domain.Refusal {
+// checkSlots checks that the game session of a backfill takes so many players. If it takes nobody any more, the backfill is
+// over; while its last seats are kept for players who may not come, the backfill waits for them. With STANDALONE only the
+// asker knows what its game session takes, unless that is a game instance.
+func (t *tx) checkSlots(c *matchmaking.Configuration, backfill matchmaking.Ref, newcomers int32) *domain.Refusal {
 	x := t.c.matchmaking.Tickets.Get(backfill)
 	id := x.Game
 	free, ok := t.freeSlots(id)
+	if c.Standalone {
+		if _, known := t.c.flow.InstanceOfGame(id); !known || !ok {
+			return nil
+		}
+	}
 	if x.Slots > 0 {
 		free = min(free, x.Slots)
 	}
 	switch {
-	case !ok || free <= 0:
+	case !ok:
 		t.endTicket(backfill, matchmaking.Failed, matchmaking.GameSessionLost)
 		return domain.Refuse(domain.Full, "game session %s takes no players", id)
 	case free < newcomers:
@@ -156,7 +163,7 @@ func (t *tx) checkSlots(backfill matchmaking.Ref, newcomers int32) *domain.Refus
 	return nil
 }
 
-// freeSlots is how many players a game session takes; not ok: it takes nobody.
+// freeSlots is how many players a game session takes now; not ok: it takes nobody any more.
 func (t *tx) freeSlots(game string) (free int32, ok bool) { return t.c.freeSlots(game) }
 
 func (c *Cell) freeSlots(game string) (free int32, ok bool) {
@@ -166,10 +173,27 @@ func (c *Cell) freeSlots(game string) (free int32, ok bool) {
 	}
 	g := c.sessions.Games.Get(r)
 	free = g.PlayersMax - g.SeatsHeld
-	if x, ok := c.flow.InstanceOfGame(game); ok {
+	x, known := c.flow.InstanceOfGame(game)
+	if known {
 		free -= c.unseated(x, r)
 	}
-	return free, takesPlayers(g)
+	if free > 0 {
+		return free, takesPlayers(g)
+	}
+	return 0, takesPlayers(g) && known && c.keptSeats(x, r) > 0
+}
+
+// keptSeats is how many seats of a game instance belong to members who are not there and may never come: those kept for a
+// return, reservations, and those of members who wait for Game.Ready.
+func (c *Cell) keptSeats(r flow.Ref, game session.Ref) (n int32) {
+	n = c.sessions.Games.Get(game).SeatsEmpty
+	waiting := !c.flow.Instances.Get(r).Ready
+	for _, ref := range c.flow.Instances.Get(r).Members() {
+		if m := c.flow.Memberships.Get(ref); m.Status == flow.MemberReserved || waiting && m.Status == flow.MemberPending {
+			n++
+		}
+	}
+	return n
 }
 
 // AcceptMatch is what players of a ticket say to its proposed match.

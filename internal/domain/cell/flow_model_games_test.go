@@ -114,13 +114,13 @@ func (p *flowPlay) backfilled(*modelPlayer) {
 		}
 	}
 	room := g.free()
-	if room < max(int(more.Slots), 1) {
+	if room+g.kept() < max(int(more.Slots), 1) {
 		p.refused(more, flow.GameFull)
 		return
 	}
 	p.must(more)
 	if more.Slots > 0 {
-		room = int(more.Slots)
+		room = min(room, int(more.Slots))
 	}
 	refused := p.proposeBackfill(more.Made.ID, party.search.ticket, "red")
 	held, large := p.m.held(party), room < len(party.members)

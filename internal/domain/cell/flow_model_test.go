@@ -219,6 +219,16 @@ func (m *flowModel) sit(g *modelGame, p *modelPlayer) {
 // free is how many newcomers a game takes. Every seat is kept while its player is away.
 func (g *modelGame) free() int { return g.most - len(g.seats) - len(g.ghosts) - g.strangers }
 
+// kept is how many seats belong to players who are not there, and may never come.
+func (g *modelGame) kept() (n int) {
+	for _, s := range g.seats {
+		if s.status != flow.MemberActive {
+			n++
+		}
+	}
+	return n
+}
+
 // newcomer gets a seat in a game that runs.
 func (m *flowModel) newcomer(g *modelGame, p *modelPlayer) {
 	delete(g.ticketOf, p) // of an earlier seat

@@ -158,7 +158,7 @@ func (m *Matcher) rosterFaultAt(level *ruleset.Level, r *roster, players int32) 
 	switch {
 	case players >= level.Slots:
 		return fmt.Sprintf("its roster has %d players, and the teams take no more", players)
-	case r.free >= 0 && missing > r.free:
+	case r.free > 0 && missing > r.free: // none at all is for now
 		return fmt.Sprintf("its teams lack %d players to their minimum, and its game session takes %d", missing, r.free)
 	}
 	return ""

@@ -30,7 +30,7 @@ type Ticket struct {
 	Start     domain.Time
 	No        uint64 // orders tickets of the same instant
 	Backfill  bool
-	FreeSlots int32 // of a backfill: how many newcomers the game session takes; -1: as many as the rule set
+	FreeSlots int32 // of a backfill: how many newcomers the game session takes; 0: none for now; -1: as many as the rule set
 	Players   []Player
 }
 
