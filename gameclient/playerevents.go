@@ -52,6 +52,8 @@ const (
 	OnPenaltyApplied EventType = "OnPenaltyApplied" // Lock
 	OnPenaltyLifted  EventType = "OnPenaltyLifted"  // Lock
 	OnMaintenance    EventType = "OnMaintenance"    // StartsAt, Message
+
+	OnAllowedActionsChanged EventType = "OnAllowedActionsChanged" // AllowedActions, when they change without the keys
 )
 
 // Event is one thing that has happened to a player. Which fields count depends on the Type.

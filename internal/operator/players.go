@@ -124,7 +124,7 @@ func playerFacts(x *Explanation, s *standing) {
 		x.fact("last game", "gi-"+l.Instance.String()+" until "+clock(l.Ended)+": "+l.Membership.String())
 	}
 	for _, lock := range p.Locks {
-		x.fact("lock", fmt.Sprintf("%s, level %d, until %s", lock.Kind, lock.Level, clock(lock.Until)))
+		x.fact("lock", fmt.Sprintf("%s, level %d, until %s", lock.Kind, lock.Step(), clock(lock.Until)))
 	}
 	for _, f := range p.Foreign {
 		x.fact("other player session", "psess-"+f.ID.String()+" "+f.Status.String()+" in "+string(f.GameID))

@@ -96,6 +96,8 @@ func (d *Door) eventData(kind flow.MessageType, m *flow.Message, player string) 
 		return ExpiringData{stamp(m.Deadline)}
 	case flow.OnMaintenance:
 		return MaintenanceData{stamp(m.Deadline), m.Text}
+	case flow.OnAllowedActionsChanged:
+		return ActionsData{m.Allowed.Names()}
 	case flow.OnPenaltyApplied, flow.OnPenaltyLifted:
 		return LockData{lockOf(m.Penalty)}
 	}

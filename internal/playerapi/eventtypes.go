@@ -168,6 +168,10 @@ type (
 	LockData struct {
 		Lock Lock `json:"lock"`
 	}
+	// ActionsData is the data of OnAllowedActionsChanged.
+	ActionsData struct {
+		AllowedActions []string `json:"allowed_actions" doc:"What the player may do from now on, without a change of keys; that is in OnGameSessionChanged."`
+	}
 	// MaintenanceData is the data of OnMaintenance.
 	MaintenanceData struct {
 		StartsAt string `json:"starts_at" format:"date-time"`
@@ -209,6 +213,7 @@ var eventForms = []struct {
 	{flow.OnPenaltyApplied, reflect.TypeFor[LockData]()},
 	{flow.OnPenaltyLifted, reflect.TypeFor[LockData]()},
 	{flow.OnMaintenance, reflect.TypeFor[MaintenanceData]()},
+	{flow.OnAllowedActionsChanged, reflect.TypeFor[ActionsData]()},
 }
 
 // Event is one as it goes out.

@@ -23,7 +23,7 @@ func TestEveryEventHasAForm(t *testing.T) {
 			t.Errorf("%s is a %s, want %s", form.kind, got, form.data)
 		}
 	}
-	if kind != flow.OnMaintenance+1 {
+	if kind != flow.OnAllowedActionsChanged+1 {
 		t.Errorf("the forms end before %s", kind)
 	}
 	// Written by an earlier release, perhaps: nothing of it stops the service.

@@ -488,11 +488,11 @@ func TestHookOfPenalties(t *testing.T) {
 		policy playerhooks.OnTimeout
 		answer string // empty: none
 		locked bool
-		level  int32
+		level  int32 // one more than the step that is told
 	}{
 		"KEEP":          {playerhooks.Deny, `{"decision":"KEEP"}`, false, 1},
 		"CLEAR":         {playerhooks.Deny, `{"decision":"CLEAR"}`, false, 0},
-		"SET":           {playerhooks.Deny, `{"decision":"SET","level":4,"lock_ms":60000}`, true, 4},
+		"SET":           {playerhooks.Deny, `{"decision":"SET","level":4,"lock_ms":60000}`, true, 5},
 		"silent, ALLOW": {playerhooks.Allow, "", false, 1},
 		"silent, DENY":  {playerhooks.Deny, "", false, 0},
 	} {
@@ -521,7 +521,7 @@ func TestHookOfPenalties(t *testing.T) {
 				}
 			}
 			q := s.wantAsked(playerhooks.DecidePenalty)[0]
-			if q.data["kind"] != "DODGE" || q.data["level"] != 1.0 || q.data["reason"] != "LEFT" || q.data["game_instance_id"] != id {
+			if q.data["kind"] != "DODGE" || q.data["level"] != 0.0 || q.data["reason"] != "LEFT" || q.data["game_instance_id"] != id {
 				t.Errorf("%v", q.data)
 			}
 			if last.Level != tc.level || (last.Until != 0) != tc.locked {

@@ -163,7 +163,7 @@ type Invite struct {
 type Lock struct {
 	Kind           string `json:"kind" enum:"DODGE,LEAVE,AFK,REQUEUE,OPERATOR"`
 	Until          string `json:"until,omitempty" format:"date-time"`
-	Level          int32  `json:"level"`
+	Level          int32  `json:"level" doc:"Step of the scale of its kind, from 0, which is that of the first offence."`
 	Reason         string `json:"reason"`
 	GameInstanceID string `json:"game_instance_id,omitempty"`
 }

@@ -54,7 +54,7 @@ type PenaltyRequest struct {
 	Why
 	PlayerID string `json:"player_id" minLength:"1" maxLength:"128"`
 	Kind     string `json:"kind" enum:"DODGE,LEAVE,AFK,REQUEUE,OPERATOR"`
-	Level    int32  `json:"level,omitempty" minimum:"0" maximum:"100"`
+	Level    int32  `json:"level,omitempty" minimum:"0" maximum:"100" doc:"Step of the scale, from 0, which is that of the first offence; the next offence counts from it. Of OPERATOR, which has no scale, it is only shown."`
 	LockMS   int64  `json:"lock_ms,omitempty" minimum:"0" maximum:"31536000000" doc:"How long the player may not search."`
 }
 
@@ -152,7 +152,8 @@ func (d *Door) declareOperator() {
 		})
 	operatorCall(d, "Operator.SetPenalty", "Puts a player on a scale.",
 		func(ctx context.Context, body *PenaltyRequest) (*None, error) {
-			p := flow.Penalty{Kind: penaltyKindOf(body.Kind), Level: body.Level, Reason: flow.ByTheOperator}
+			p := flow.Penalty{Kind: penaltyKindOf(body.Kind), Reason: flow.ByTheOperator}
+			p.Level = flow.LevelAt(p.Kind, body.Level)
 			if body.LockMS > 0 {
 				p.Until = domain.TimeOf(d.engine.Now()).Add(time.Duration(body.LockMS) * time.Millisecond)
 			}

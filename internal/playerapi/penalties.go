@@ -121,7 +121,7 @@ func (x *penaltyDesk) decide(ctx context.Context, o *offence) {
 	defer x.door.config.Panics.Confine(panicDoor, nil) // the penalty holds as it was computed
 	p := &o.penalty
 	answer, err := playerhooks.Ask[playerhooks.PenaltyAnswer](ctx, x.door.config.Hooks, playerhooks.DecidePenalty, playerhooks.Penalty{
-		PlayerID: o.player, Kind: p.Kind.String(), Level: p.Level, Since: stamp(p.Since), Until: stamp(p.Until), Reason: p.Reason.String(),
+		PlayerID: o.player, Kind: p.Kind.String(), Level: p.Step(), Since: stamp(p.Since), Until: stamp(p.Until), Reason: p.Reason.String(),
 		GameInstanceID: gameID(p.Instance),
 	})
 	decision := &cell.DecidePenalty{Player: o.player, Kind: p.Kind, Since: p.Since}
@@ -134,7 +134,7 @@ func (x *penaltyDesk) decide(ctx context.Context, o *offence) {
 	case answer.Decision == "CLEAR":
 		decision.Clear = true
 	default:
-		decision.Level, decision.Lock = answer.Level, time.Duration(answer.LockMS)*time.Millisecond
+		decision.Level, decision.Lock = flow.LevelAt(p.Kind, answer.Level), time.Duration(answer.LockMS)*time.Millisecond
 	}
 	if err := x.door.engine.Do(ctx, decision); err != nil && ctx.Err() == nil {
 		x.door.log.Warn("the studio's decision about a penalty was not written down", "player", o.player, "err", err)

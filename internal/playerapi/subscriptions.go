@@ -14,7 +14,7 @@ import (
 // SubscribeRequest is what a backend of the studio wants to hear of.
 type SubscribeRequest struct {
 	URL       string   `json:"url,omitempty" maxLength:"2048" doc:"Of a webhook: https, or http to the machine of the service, where the operator allows it; empty: the events come by the stream of the subscription."`
-	Types     []string `json:"types,omitempty" maxItems:"64" doc:"Event types, as players hear them; none: all."`
+	Types     []string `json:"types,omitempty" maxItems:"64" doc:"Event types, as players hear them; none: all but OnAllowedActionsChanged."`
 	PlayerIDs []string `json:"player_ids,omitempty" maxItems:"1000" doc:"Only events that are for one of these; none: for anybody."`
 }
 

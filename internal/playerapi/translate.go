@@ -174,7 +174,7 @@ func inviteOf(x *flow.InviteView) *Invite {
 }
 
 func lockOf(p *flow.Penalty) Lock {
-	return Lock{Kind: p.Kind.String(), Until: stamp(p.Until), Level: p.Level, Reason: p.Reason.String(), GameInstanceID: gameID(p.Instance)}
+	return Lock{Kind: p.Kind.String(), Until: stamp(p.Until), Level: p.Step(), Reason: p.Reason.String(), GameInstanceID: gameID(p.Instance)}
 }
 
 // joinabilityOf reads the name; 0 for none.

@@ -220,11 +220,11 @@ func (c *Cell) applyPlayer(at domain.Time, event Event) {
 			e.penalised = newPenalties(p.Penalties, e.Penalties)
 			p.Banned, p.Leaves, p.LeavesSince = e.Banned, e.Leaves, e.LeavesSince
 			p.RequeueLevel, p.RequeueUntil = e.RequeueLevel, e.RequeueUntil
-			p.Profile, p.LastGame, p.Penalties, p.Blocked = e.Profile, e.LastGame, e.Penalties, e.Blocked
+			p.Profile, p.LastGame, p.Penalties, p.Blocked, p.UnlockAt = e.Profile, e.LastGame, e.Penalties, e.Blocked, e.UnlockAt
 		})
 	case *PlayerForgotten:
 		r, _ := c.flow.Player(e.Player)
-		for _, kind := range []waits{playerPresence, partyRemoval, queueRemoval, playerAge} {
+		for _, kind := range []waits{playerPresence, partyRemoval, queueRemoval, playerAge, playerUnlock} {
 			c.waiting.clear(kind, r)
 		}
 		c.flow.RemovePlayer(r)
@@ -255,6 +255,7 @@ func (c *Cell) waitForPlayer(r flow.Ref) {
 	c.waiting.set(partyRemoval, r, p.RemoveBy)
 	c.waiting.set(queueRemoval, r, p.LeaveQueueBy)
 	c.waiting.setWall(playerAge, r, c.playerAgesAt(p))
+	c.waiting.setWall(playerUnlock, r, p.UnlockAt)
 }
 
 // How long is remembered what a player who is away may ask for.

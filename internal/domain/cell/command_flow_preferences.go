@@ -1,6 +1,7 @@
 package cell
 
 import (
+	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
 )
 
@@ -120,5 +121,20 @@ func (t *tx) changePlayer(r flow.Ref, f func(*PlayerChanged)) {
 		Profile: p.Profile, LastGame: p.LastGame, Penalties: p.Penalties, Blocked: p.Blocked,
 	}
 	f(e)
+	e.UnlockAt = nextUnlock(e, t.now)
 	t.emit(e)
+}
+
+// nextUnlock is the end of the next lock that ends.
+func nextUnlock(e *PlayerChanged, now domain.Time) (next domain.Time) {
+	consider := func(until domain.Time) {
+		if until > now && (next == 0 || until < next) {
+			next = until
+		}
+	}
+	consider(e.RequeueUntil)
+	for _, x := range e.Penalties {
+		consider(x.Until)
+	}
+	return next
 }

@@ -291,6 +291,7 @@ func (t *tx) declines(r, party flow.Ref, do func()) {
 // noteLeave counts a player's own leaves, and locks who enters and leaves again and again.
 func (t *tx) noteLeave(r flow.Ref) {
 	config := &t.c.flowConfig.Search
+	var locked *flow.Penalty
 	t.changePlayer(r, func(e *PlayerChanged) {
 		if e.LeavesSince.Add(config.RequeueWindow) <= t.now {
 			e.Leaves, e.LeavesSince = 0, t.now
@@ -302,8 +303,12 @@ func (t *tx) noteLeave(r flow.Ref) {
 			lock := min(config.RequeueLock<<min(e.RequeueLevel, 16), config.RequeueLockMax)
 			e.RequeueLevel++
 			e.RequeueUntil = t.now.Add(lock)
+			locked = &flow.Penalty{Kind: flow.Requeue, Level: e.RequeueLevel, Since: e.LeavesSince, Until: e.RequeueUntil, Reason: flow.Requested}
 		}
 	})
+	if locked != nil { // it holds in every mode of penalties
+		t.tellPlayers(flow.OnPenaltyApplied, flow.Message{Penalty: locked}, t.c.flow.Players.Get(r).ID)
+	}
 }
 
 // endSearch takes a party out of matchmaking: all its members in one transaction, told why; the ticket ends with it. Who

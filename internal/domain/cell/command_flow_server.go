@@ -77,10 +77,13 @@ func (t *tx) checkPlan(plan *GamePlan) (begin func(), err error) {
 	}, nil
 }
 
+// InstanceProperty is the property of a game session that names its game instance.
+const InstanceProperty = "pf.instance"
+
 // flowProperties are the properties that every game session of player flow has, beside others.
 func flowProperties(own []session.Property, id domain.UUID, mode flow.Reconnect, queue string) []session.Property {
 	own = slices.DeleteFunc(slices.Clone(own), func(p session.Property) bool { return strings.HasPrefix(p.Key, "pf.") })
-	own = append(own, keyvalue.Pair{Key: "pf.instance", Value: "gi-" + id.String()}, keyvalue.Pair{Key: "pf.reconnect", Value: mode.String()})
+	own = append(own, keyvalue.Pair{Key: InstanceProperty, Value: "gi-" + id.String()}, keyvalue.Pair{Key: "pf.reconnect", Value: mode.String()})
 	if queue != "" {
 		own = append(own, keyvalue.Pair{Key: "pf.queue", Value: queue})
 	}

@@ -139,7 +139,7 @@ func (t *tx) wallDue(d deadline) {
 	case ticketTimeout:
 		t.flow.cause = "TicketTimeout"
 		t.endTicket(d.ref, matchmaking.TimedOut, matchmaking.RequestTimedOut)
-	case playerAge, instanceForget, loginTicketAge, queueDrain, queueEstimate:
+	case playerAge, instanceForget, loginTicketAge, queueDrain, queueEstimate, playerUnlock:
 		t.flowWallDue(d)
 	case placementRound:
 		t.c.waiting.clear(placementRound, d.ref)

@@ -53,6 +53,7 @@ const (
 	playerAge                                    // what is remembered of a player who is away
 	instanceForget                               // an ended game instance
 	loginTicketAge                               // a login ticket that nobody used
+	playerUnlock                                 // a lock that keeps a player from searching
 	waitsCount
 )
 

@@ -98,6 +98,7 @@ type PlayerChanged struct {
 	LastGame     *flow.LastGame
 	Penalties    []flow.Penalty
 	Blocked      []string
+	UnlockAt     domain.Time
 
 	penalised []flow.PenaltyKind // by it; apply notes it
 }
@@ -256,6 +257,7 @@ func (e *PlayerChanged) Fields(c *wire.Codec) {
 	wire.Optional(c, 8, &e.LastGame, (*flow.LastGame).Fields)
 	wire.Many(c, 9, &e.Penalties, (*flow.Penalty).Fields)
 	c.Strings(10, &e.Blocked)
+	wire.Int(c, 11, &e.UnlockAt)
 }
 
 // Fields of the event.

@@ -220,7 +220,8 @@ func TestAnnounceMaintenance(t *testing.T) {
 		}
 		w.wantTold(id, 0, want)
 	}
-	m, err := flow.DecodeMessage(w.player("p0").Outbox()[1].Body) // behind OnSync
+	told := w.player("p0").Outbox()
+	m, err := flow.DecodeMessage(told[len(told)-1].Body)
 	if err != nil || m.Deadline != at || m.Text != "new season" {
 		t.Errorf("%+v, %v", m, err)
 	}

@@ -138,6 +138,9 @@ func (t *tx) flowWallDue(d deadline) {
 		t.tellEstimates(d.ref)
 	case queueDrain:
 		t.drainQueue(d.ref)
+	case playerUnlock:
+		t.flow.cause = "LockOver"
+		t.changePlayer(d.ref, func(*PlayerChanged) {}) // who may search now hears of it
 	}
 }
 

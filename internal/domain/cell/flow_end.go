@@ -119,9 +119,10 @@ func (t *tx) stopHost(game string) {
 	}
 }
 
-// hostEndReasons is what the end of a game session means for the game instance that it hosted.
+// hostEndReasons is what the end of a game session means for the game instance that it hosted. A server process that ends in
+// good order, unasked, has finished its game: a server that has only the server SDK cannot say it otherwise.
 var hostEndReasons = map[session.EndCause][2]flow.Reason{
-	session.EndedByServer: {flow.Terminated, flow.GameTerminated}, session.EndedByForce: {flow.Terminated, flow.GameTerminated},
+	session.EndedByServer: {flow.Finished, flow.GameEnded}, session.EndedByForce: {flow.Terminated, flow.GameTerminated},
 	session.EndedByCrash: {flow.HostLost, flow.HostLost}, session.EndedByReplacement: {flow.HostLost, flow.HostLost},
 	session.EndedUnhealthy: {flow.HostLost, flow.HostLost}, session.EndedWithCompute: {flow.HostLost, flow.HostLost},
 }
@@ -134,7 +135,7 @@ func (t *tx) hostEnds(g session.Ref, cause session.EndCause) {
 	}
 	t.flow.cause = "HostEnded"
 	why, ok := hostEndReasons[cause]
-	if !ok {
+	if !ok || cause == session.EndedByServer && t.c.flow.Instances.Get(r).Status == flow.InstanceEnding { // it was told to end
 		why = [2]flow.Reason{flow.Terminated, flow.GameTerminated}
 	}
 	t.endInstance(r, why[0], why[1], "", nil)

@@ -232,7 +232,8 @@ func (w *flowWorld) refused(cmd Command, code flow.Code) *flow.Refusal {
 	return refusal
 }
 
-// told are the types of what a player was told since, with their reasons, but for OnSync, which clients ask for.
+// told are the types of what a player was told since, with their reasons, but for OnSync, which clients ask for, and
+// OnAllowedActionsChanged, which follows from the rest.
 func (w *flowWorld) told(player string, since uint64) string {
 	w.t.Helper()
 	v := w.cell.View()
@@ -245,7 +246,7 @@ func (w *flowWorld) told(player string, since uint64) string {
 	}
 	var all []string
 	for _, e := range events {
-		if e.Type == flow.OnSync {
+		if e.Type == flow.OnSync || e.Type == flow.OnAllowedActionsChanged {
 			continue
 		}
 		m, err := flow.DecodeMessage(e.Body)

@@ -40,6 +40,10 @@ func TestT3(t *testing.T) {
 			"GameSessionChanged GameEnded:FINISHED RemovedFromGame:GAME_ENDED", true},
 		{"process ended", false, func(w *flowWorld, g domain.UUID) {
 			w.must(&EndProcess{Process: processKey(w.gameOf(g).ProcessID), Request: 1})
+		}, flow.Finished, "GameSessionChanged GameEnded:FINISHED RemovedFromGame:GAME_ENDED", false},
+		{"process ended when it was told to", false, func(w *flowWorld, g domain.UUID) {
+			w.must(&TerminateGameSession{ID: w.gameOf(g).ID})
+			w.must(&EndProcess{Process: processKey(w.gameOf(g).ProcessID), Request: 1})
 		}, flow.Terminated, "GameSessionChanged GameEnded:TERMINATED RemovedFromGame:GAME_TERMINATED", false},
 		{"process died", false, func(w *flowWorld, g domain.UUID) {
 			w.must(&LoseLink{Process: processKey(w.gameOf(g).ProcessID), Link: 7})

@@ -310,6 +310,7 @@ func noteFlow(c *Cell, note func(kind waits, ref chunk.Ref, at int64)) {
 		note(partyRemoval, r, int64(p.RemoveBy))
 		note(queueRemoval, r, int64(p.LeaveQueueBy))
 		note(playerAge, r, int64(c.playerAgesAt(p)))
+		note(playerUnlock, r, int64(p.UnlockAt))
 	}
 	for r, l := range c.flow.Logins.All() {
 		note(loginExpiry, r, int64(loginActsAt(l)))

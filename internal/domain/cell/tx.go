@@ -55,6 +55,9 @@ func (t *tx) emit(e Event) {
 	if t.env.Follow.Has(e.kind()) {
 		t.env.Events = append(t.env.Events, e)
 	}
+	if t.c.config.Flow != nil {
+		t.noteActions(e)
+	}
 	t.c.apply(t.now, e)
 }
 

@@ -16,7 +16,10 @@ type flowTx struct {
 	players []flow.Ref
 	parties []domain.UUID
 
+	actors []actionsBefore
+
 	isChanged, isTouched map[flow.Ref]bool
+	isActor              map[string]bool
 	isPlanned            map[domain.UUID]bool
 	caller               *Caller
 	of                   string      // whose stand is answered
@@ -210,6 +213,7 @@ func (t *tx) settleFlow() {
 		}
 		t.write(x.kind, x.body, x.to)
 	}
+	t.tellActions()
 	t.writeNotices()
 	if f.stand != nil {
 		t.answer()

@@ -48,6 +48,7 @@ func (p *Player) Fields(c *wire.Codec) {
 	wire.Many(c, 24, &p.outbox, (*Told).Fields)
 	wire.Int(c, 31, &p.Since)
 	wire.Int(c, 32, &p.PolledBy)
+	wire.Int(c, 33, &p.UnlockAt)
 }
 
 // Fields of a Told.

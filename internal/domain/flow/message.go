@@ -39,6 +39,7 @@ const (
 	OnPenaltyApplied
 	OnPenaltyLifted
 	OnMaintenance
+	OnAllowedActionsChanged
 )
 
 var messageTypes = [...]string{
@@ -47,7 +48,7 @@ var messageTypes = [...]string{
 	"OnEnteredMatchmaking", "OnMatchmakingStatus", "OnMatchFound", "OnMatchAcceptanceChanged", "OnMatchmakingResumed",
 	"OnLeftMatchmaking", "OnMatchmakingFailed", "OnAddedToGame", "OnHostConnectionDetailsReceived",
 	"OnFailedToAllocateGameInstance", "OnGameMembershipChanged", "OnReconnectAvailable", "OnGameInstanceUpdated", "OnGameEnded",
-	"OnRemovedFromGame", "OnPenaltyApplied", "OnPenaltyLifted", "OnMaintenance",
+	"OnRemovedFromGame", "OnPenaltyApplied", "OnPenaltyLifted", "OnMaintenance", "OnAllowedActionsChanged",
 }
 
 func (t MessageType) String() string { return messageTypes[t] }

@@ -90,6 +90,7 @@ type Player struct {
 	LeavesSince   domain.Time
 	RequeueLevel  int32
 	RequeueUntil  domain.Time // no search until then
+	UnlockAt      domain.Time // end of the next lock that ends, whether it is enforced or not; 0: there is none
 
 	Profile   *Profile  // nil: nothing is known
 	LastGame  *LastGame // nil: none, or too long ago
@@ -184,11 +185,28 @@ func (k PenaltyKind) String() string {
 // Penalty is the place of a player on one of the scales.
 type Penalty struct {
 	Kind     PenaltyKind
-	Level    int32       // offences that are not forgotten
+	Level    int32       // offences that are not forgotten; see Step
 	Since    domain.Time // of the latest one
 	Until    domain.Time // no search until then, if penalties are enforced
 	Instance domain.UUID // that the latest one is for
 	Reason   Reason
+}
+
+// Step is the place on the scale as everybody outside is told: that of the first offence is 0 (docs/spec/fair-play.md#penalties). A lock of
+// an operator is on no scale; its level is the operator's.
+func (p *Penalty) Step() int32 {
+	if p.Kind == ByOperator {
+		return p.Level
+	}
+	return max(0, p.Level-1)
+}
+
+// LevelAt is the level of a penalty at a step.
+func LevelAt(kind PenaltyKind, step int32) int32 {
+	if kind == ByOperator || kind == Requeue {
+		return step
+	}
+	return step + 1
 }
 
 // Login is one authenticated client of a player.

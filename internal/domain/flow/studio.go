@@ -38,12 +38,13 @@ func (s *Subscription) Fields(c *wire.Codec) {
 	wire.Int(c, 10, &s.Lost)
 }
 
-// Wants reports whether an event of a type is for the subscription, whoever of these players it is for.
+// Wants reports whether an event of a type is for the subscription, whoever of these players it is for. OnAllowedActionsChanged is
+// for those who name it: it is for buttons of clients, and follows from what others say.
 func (s *Subscription) Wants(kind MessageType, to []Hearer) bool {
 	if s.Lapsed != 0 {
 		return false
 	}
-	if len(s.Types) > 0 && !slices.Contains(s.Types, kind.String()) {
+	if named := slices.Contains(s.Types, kind.String()); !named && (len(s.Types) > 0 || kind == OnAllowedActionsChanged) {
 		return false
 	}
 	return len(s.Players) == 0 || slices.ContainsFunc(to, func(h Hearer) bool {

@@ -1,0 +1,138 @@
+package cell
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain/flow"
+)
+
+// actionsTold are what a player was told to be allowed, behind an event.
+func (w *flowWorld) actionsTold(player string, since uint64) (all []flow.Actions) {
+	w.t.Helper()
+	v := w.cell.View()
+	events, _, _ := v.EventsAfter(player, since, 1000)
+	for _, e := range events {
+		if e.Type != flow.OnAllowedActionsChanged && e.Type != flow.OnGameSessionChanged {
+			continue
+		}
+		m, err := flow.DecodeMessage(e.Body)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		all = append(all, m.Allowed)
+	}
+	return all
+}
+
+// wantAllowed holds what a player was told last, since a number, against the state, and looks for one action in it.
+func (w *flowWorld) wantAllowed(player string, since uint64, action flow.Actions, want bool) {
+	w.t.Helper()
+	r, _ := w.cell.flow.Player(player)
+	now, told := w.cell.allowedActions(r), w.actionsTold(player, since)
+	if len(told) != 1 || told[0] != now || (now&action != 0) != want {
+		w.t.Errorf("%s was told %v, and may do %v; want to be told once, and %v: %v", player, told, now.Names(), action.Names(), want)
+	}
+}
+
+// Players hear what they may do when it changes, once in a transaction, and only then. The revision of their record stays.
+func TestActionsAreTold(t *testing.T) {
+	w := newFlowWorld(t, nil)
+	w.queues()
+	w.party("a", "b")
+	rev, since := w.player("a").Rev, w.seq("a")
+	w.must(&SetReady{w.as("a"), true})
+	if told := w.actionsTold("a", since); len(told) != 0 {
+		t.Errorf("nothing is allowed that was not, and a is told %v", told)
+	}
+	w.must(&SetReady{w.as("b"), true})
+	w.wantAllowed("a", since, flow.CanEnterMatchmaking, true)
+	since = w.seq("a")
+	w.offline("b")
+	w.wantAllowed("a", since, flow.CanEnterMatchmaking, false)
+	since = w.seq("a")
+	w.attach("b")
+	w.wantAllowed("a", since, flow.CanEnterMatchmaking, true)
+	since = w.seq("a")
+	w.must(&SetReady{w.as("b"), false})
+	w.wantAllowed("a", since, flow.CanEnterMatchmaking, false)
+	since, other := w.seq("a"), w.seq("b")
+	w.must(&PromoteLeader{w.as("a"), "b"})
+	w.wantAllowed("a", since, flow.CanKickPlayer, false)
+	w.wantAllowed("b", other, flow.CanKickPlayer, true)
+	if after := w.player("a").Rev; after != rev {
+		t.Errorf("the revision went from %d to %d without a change of the keys", rev, after)
+	}
+}
+
+// A seat that is lost, a game whose host is to end, and an operator's lock change what is allowed as well; the end of a lock does it
+// without a call.
+func TestActionsOfGamesAndLocksAreTold(t *testing.T) {
+	w := newFlowWorld(t, nil)
+	w.queues()
+	w.online("a")
+	g := w.play(false, flow.ReconnectOptional, "a")
+	w.connect(g, "a")
+	since := w.seq("a")
+	w.lose(g, w.member("a").Session)
+	w.wantAllowed("a", since, flow.CanDeclineReconnect, true)
+	since = w.seq("a")
+	w.must(&TerminateGameSession{ID: w.gameOf(g).ID})
+	w.wantAllowed("a", since, flow.CanGetHostConnectionDetails, false)
+	w.must(&ForceEnd{g})
+
+	since = w.seq("a")
+	w.must(&SetPenalty{Player: "a", Penalty: flow.Penalty{Kind: flow.ByOperator, Until: w.now.Add(time.Minute)}})
+	w.wantAllowed("a", since, flow.CanEnterMatchmaking, false)
+	since = w.seq("a")
+	w.pass(time.Minute + time.Second)
+	w.wantAllowed("a", since, flow.CanEnterMatchmaking, true)
+}
+
+// Whoever is not logged in is told nothing.
+func TestActionsOfThoseWhoAreGone(t *testing.T) {
+	w := newFlowWorld(t, nil)
+	w.party("a", "b")
+	w.must(&Logout{Caller: w.as("b")})
+	since := w.seq("b")
+	w.must(&SetPenalty{Player: "b", Penalty: flow.Penalty{Kind: flow.ByOperator, Until: w.now.Add(time.Minute)}})
+	if told := w.actionsTold("b", since); len(told) != 0 {
+		t.Errorf("b, who is not logged in, is told %v", told)
+	}
+}
+
+// Who leaves the queue again and again hears of the lock, in every mode of penalties, and how much it is by its step from 0.
+func TestRequeueLockIsTold(t *testing.T) {
+	w := newFlowWorld(t, func(c *flow.Config) { c.Penalties.Mode = flow.PenaltiesOff })
+	w.queues()
+	w.online("a")
+	var locks []flow.Penalty
+	leave := func() {
+		w.must(&EnterMatchmaking{Caller: w.as("a"), Ticket: w.id(), Queue: testQueue})
+		since := w.seq("a")
+		w.must(&LeaveMatchmaking{Caller: w.as("a")})
+		v := w.cell.View()
+		events, _, _ := v.EventsAfter("a", since, 100)
+		for _, e := range events {
+			if m, _ := flow.DecodeMessage(e.Body); e.Type == flow.OnPenaltyApplied {
+				locks = append(locks, *m.Penalty)
+			}
+		}
+	}
+	for range 3 {
+		leave()
+	}
+	w.pass(16 * time.Second)
+	leave()
+	steps := make([]int32, len(locks))
+	for i, lock := range locks {
+		steps[i] = lock.Step()
+		if lock.Kind != flow.Requeue || lock.Until <= lock.Since {
+			t.Errorf("the lock: %+v", lock)
+		}
+	}
+	if !slices.Equal(steps, []int32{0, 1}) {
+		t.Errorf("locks with the steps %v, want 0 and 1", steps)
+	}
+}

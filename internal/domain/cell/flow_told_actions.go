@@ -1,0 +1,101 @@
+package cell
+
+import (
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/flow"
+)
+
+// What a player may do changes with the keys, which OnGameSessionChanged says, and with much else: a member who is ready, a
+// leader who leaves, a seat that is lost, a lock that ends. Whoever is concerned by an event of a transaction is noted with what
+// was allowed before it, and is told behind the last one if that is something else now.
+
+// actionsBefore is what a player was allowed to do before a transaction.
+type actionsBefore struct {
+	player  string
+	allowed flow.Actions
+}
+
+// noteActions notes the players whose actions an event may change. It runs before the event is applied.
+func (t *tx) noteActions(event Event) {
+	switch e := event.(type) {
+	case *PlayerKeysChanged:
+		t.noteWithParty(e.Player)
+	case *PresenceChanged:
+		t.noteWithParty(e.Player)
+	case *PlayerChanged:
+		t.noteWithParty(e.Player)
+	case *MembershipChanged:
+		t.noteActor(e.Membership.Player)
+	case *PartyChanged:
+		t.noteMembers(e.Party.ID)
+		for _, m := range e.Party.Members {
+			t.noteActor(m.Player)
+		}
+	case *GameInstanceChanged:
+		r, ok := t.c.flow.Instance(e.Instance.ID)
+		if !ok || t.c.flow.Instances.Get(r).Status == e.Instance.Status {
+			return
+		}
+		for _, m := range t.c.flow.Instances.Get(r).Members() {
+			t.noteActor(t.c.flow.Memberships.Get(m).Player)
+		}
+	}
+}
+
+// noteWithParty notes a player and those of the party, whose leader may search only with all of them.
+func (t *tx) noteWithParty(player string) {
+	t.noteActor(player)
+	if r, ok := t.c.flow.Player(player); ok {
+		t.noteMembers(t.c.flow.Players.Get(r).Keys.Party)
+	}
+}
+
+func (t *tx) noteMembers(party domain.UUID) {
+	r, ok := t.c.flow.Party(party)
+	if !ok {
+		return
+	}
+	for _, m := range t.c.flow.Parties.Get(r).Members {
+		t.noteActor(m.Player)
+	}
+}
+
+// noteActor notes a player who is logged in: another one hears at the login what is allowed.
+func (t *tx) noteActor(player string) {
+	if t.flow.isActor[player] {
+		return
+	}
+	r, ok := t.c.flow.Player(player)
+	if !ok || t.c.flow.Players.Get(r).Login() == 0 {
+		return
+	}
+	note(&t.flow.isActor, player)
+	t.flow.actors = append(t.flow.actors, actionsBefore{player, t.c.allowedActions(r)})
+}
+
+// tellActions tells the players who may do something else than before the transaction, but for those whose keys have changed:
+// OnGameSessionChanged says it.
+func (t *tx) tellActions() {
+	if len(t.flow.actors) == 0 {
+		return
+	}
+	var order []flow.Actions
+	to := map[flow.Actions][]string{}
+	for _, x := range t.flow.actors {
+		r, ok := t.c.flow.Player(x.player)
+		if !ok || t.flow.isChanged[r] || t.c.flow.Players.Get(r).Login() == 0 {
+			continue
+		}
+		now := t.c.allowedActions(r)
+		if now == x.allowed {
+			continue
+		}
+		if to[now] == nil {
+			order = append(order, now)
+		}
+		to[now] = append(to[now], x.player)
+	}
+	for _, allowed := range order {
+		t.write(flow.OnAllowedActionsChanged, (&flow.Message{Allowed: allowed}).Encode(), to[allowed])
+	}
+}
