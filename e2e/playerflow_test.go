@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"os"
-	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
@@ -154,6 +152,12 @@ func (p *flowPlayer) tellMore() {
 // until takes frames until one of a type comes, and returns that. The numbers of events have no gap.
 func (p *flowPlayer) until(kind string) object {
 	p.t.Helper()
+	return p.untilOne(kind, func(o object) bool { return o.text("type") == kind })
+}
+
+// untilOne waits for a frame.
+func (p *flowPlayer) untilOne(what string, is func(object) bool) object {
+	p.t.Helper()
 	for timeout := time.After(patience); ; {
 		p.mu.Lock()
 		var o object
@@ -164,18 +168,18 @@ func (p *flowPlayer) until(kind string) object {
 		p.mu.Unlock()
 		if o != nil {
 			p.number(o)
-			if o.text("type") == kind {
+			if is(o) {
 				return o
 			}
 			continue
 		}
 		if code != 0 {
-			p.t.Fatalf("%s: the stream was closed with %d before %s came", p.name, code, kind)
+			p.t.Fatalf("%s: the stream was closed with %d before %s came", p.name, code, what)
 		}
 		select {
 		case <-more:
 		case <-timeout:
-			p.t.Fatalf("%s: %s never came", p.name, kind)
+			p.t.Fatalf("%s: %s never came", p.name, what)
 		}
 	}
 }
@@ -403,21 +407,5 @@ func TestPlayerFlowByPollAndLoginTicket(t *testing.T) {
 	next := carl.call("Session.PollEvents", object{"after_seq": got["head_seq"]})
 	if next.count("events") != 0 || next.text("resume") != "REPLAY" {
 		t.Errorf("a poll behind the head: %v", next)
-	}
-}
-
-// The TypeScript client is generated from the document that the service gives, and type-checked and run against it.
-func TestPlayerFlowWithTypeScript(t *testing.T) {
-	t.Parallel()
-	if _, err := os.Stat("js/node_modules/openapi-typescript"); err != nil {
-		t.Fatal("js/node_modules/openapi-typescript is missing: run scripts/test-needs.sh")
-	}
-	s := startService(t, "--player-flow")
-	cmd := exec.CommandContext(t.Context(), "node", "playerflow.js")
-	cmd.Dir = "js"
-	cmd.Env = cleanEnvironment("MUSTER_URL=" + s.url())
-	out, err := cmd.CombinedOutput()
-	if err != nil || !strings.Contains(string(out), "ok") {
-		t.Fatalf("%v\n%s", err, out)
 	}
 }

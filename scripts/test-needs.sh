@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs what the tests need beside Go, where it is missing: gcc for the race detector, the AWS CLI as Debian packages
-# it, node for the AWS SDK for JavaScript, curl and jq for the guides. What is there already needs no network.
+# it, node for the AWS SDK for JavaScript, curl and jq for the guides, Mono for the generated C# client. What is there already
+# needs no network.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -12,6 +13,8 @@ need node nodejs
 need npm npm
 need curl curl
 need jq jq
+need mono mono-devel
+need mcs mono-devel
 
 # A server that does not answer, or another installation on this machine, is gone in a while.
 patiently() {

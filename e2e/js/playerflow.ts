@@ -44,9 +44,13 @@ const made = await client.call("Party.CreateParty", { attributes: { mode: "duo" 
 want("the player leads the party", made.party?.leader_ids[0] === "tess" && made.party.joinability === "OPEN");
 want("the key is the party", made.flow.keys.PARTY_ID === made.party?.party_id);
 const queues = await client.call("Matchmaking.ListQueues", {});
-want("there are no queues", queues.queues.length === 0);
+want("there is a queue", queues.queues.some((queue) => queue.name === "duel" && queue.open));
 const refused = await client.call("Party.KickPlayer", { player_id: "nobody" }).then(() => undefined, (e: Refused) => e);
 want("the refusal has a code and says how the player stands", refused?.refusal.code === "TARGET_NOT_IN_PARTY" && refused.refusal.flow?.phase === "IN_PARTY");
 const events = await client.call("Session.PollEvents", { after_seq: 1 });
 want("the events are there", events.resume === "REPLAY" && events.events[0]?.type === "OnAddedToParty");
+const search = await client.call("Matchmaking.EnterMatchmaking", { queue: "duel" });
+want("the player searches", search.ticket?.queue === "duel" && search.flow.phase === "MATCHMAKING");
+const left = await client.call("Matchmaking.LeaveMatchmaking", {});
+want("the search has ended", left.flow.phase === "IN_PARTY");
 console.log("ok");

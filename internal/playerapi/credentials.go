@@ -34,7 +34,7 @@ func (d *Door) serveOperator(w http.ResponseWriter, r *http.Request) {
 // serveTrusted serves callers with an access key of the role, or one of an administrator; and game servers, which have a
 // token for their own game.
 func (d *Door) serveTrusted(w http.ResponseWriter, r *http.Request, to *realm, role identity.Role) {
-	if r.URL.Path == Prefix+to.name+"/"+documentName {
+	if isDocument(r.URL.Path, Prefix+to.name+"/") {
 		to.mux.ServeHTTP(w, r)
 		return
 	}
@@ -46,7 +46,7 @@ func (d *Door) serveTrusted(w http.ResponseWriter, r *http.Request, to *realm, r
 		problem = d.trust(r, x, to, role)
 	}
 	if problem == nil {
-		if wait, ok := d.buckets.take(classPartner, cmp.Or(x.partner, x.address)); !ok {
+		if wait, ok := d.buckets.takeFor(classPartner, cmp.Or(x.partner, x.address), w.Header()); !ok {
 			problem = later(flow.RateLimited, wait, "too many calls with one credential")
 		}
 	}

@@ -26,24 +26,26 @@ func TestDocuments(t *testing.T) {
 	}
 	defer x.Stop(t.Context())
 	for _, realm := range []string{"player", "partner", "operator"} {
-		answer, err := http.Get("http://" + x.Addr().String() + "/playerflow/v1/" + realm + "/openapi.json")
-		if err != nil {
-			t.Fatal(err)
-		}
-		got, err := io.ReadAll(answer.Body)
-		answer.Body.Close()
-		if err != nil {
-			t.Fatal(err)
-		}
-		path := "../../docs/player-flow/openapi-" + realm + ".json"
-		if *update {
-			if err := os.WriteFile(path, got, 0o644); err != nil {
+		for file, suffix := range map[string]string{"openapi.json": "", "openapi-3.0.json": "-3.0"} {
+			answer, err := http.Get("http://" + x.Addr().String() + "/playerflow/v1/" + realm + "/" + file)
+			if err != nil {
 				t.Fatal(err)
 			}
-			continue
-		}
-		if want, err := os.ReadFile(path); err != nil || !bytes.Equal(got, want) {
-			t.Errorf("%s is not what the service gives (%v): go test ./internal/playerapi -run Documents -update", path, err)
+			got, err := io.ReadAll(answer.Body)
+			answer.Body.Close()
+			if err != nil || answer.StatusCode != http.StatusOK {
+				t.Fatal(answer.Status, err)
+			}
+			path := "../../docs/player-flow/openapi-" + realm + suffix + ".json"
+			if *update {
+				if err := os.WriteFile(path, got, 0o644); err != nil {
+					t.Fatal(err)
+				}
+				continue
+			}
+			if want, err := os.ReadFile(path); err != nil || !bytes.Equal(got, want) {
+				t.Errorf("%s is not what the service gives (%v): go test ./internal/playerapi -run Documents -update", path, err)
+			}
 		}
 	}
 }

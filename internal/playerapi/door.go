@@ -27,6 +27,7 @@ import (
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/panics"
 	"github.com/musterhq/muster/internal/playerhooks"
+	"github.com/musterhq/muster/internal/playerrates"
 	"github.com/musterhq/muster/internal/webhook"
 )
 
@@ -58,8 +59,9 @@ type Config struct {
 
 	Signins Signins
 
-	LoginsPerAddress int    // a minute; 0: no limit
-	PublicURL        string // where players' clients reach the stream; empty: where they sent Login to
+	LoginsPerAddress int                // a minute; 0: no limit
+	Rates            []playerrates.Kind // of calls; nil: the defaults
+	PublicURL        string             // where players' clients reach the stream; empty: where they sent Login to
 	Panics           *panics.Guard
 	Log              *slog.Logger
 }
@@ -106,9 +108,11 @@ func NewDoor(c Config) *Door {
 		buckets: newBuckets(time.Now), logins: newLoginQueue(time.Now), gate: newGate(),
 	}
 	d.unfollow = d.followConfig()
-	d.buckets.rates[classLoginAddress] = rate{}
+	if c.Rates != nil {
+		d.buckets.rates = ratesOf(c.Rates)
+	}
 	if n := c.LoginsPerAddress; n > 0 {
-		d.buckets.rates[classLoginAddress] = rate{time.Minute / time.Duration(n), max(5, n/6)}
+		d.buckets.rates[classLoginAddress] = rate{Every: time.Minute / time.Duration(n), Burst: max(5, n/6)}
 	}
 	d.player = newRealm(d, "player", "Muster player flow: players")
 	d.partner = newRealm(d, "partner", "Muster player flow: trusted servers")
@@ -150,11 +154,30 @@ func (d *Door) guarded(h http.HandlerFunc) http.Handler { return d.config.Panics
 
 // Document is the OpenAPI document of a realm: "player", "partner" or "operator".
 func (d *Door) Document(name string) ([]byte, error) {
+	x, err := d.realmNamed(name)
+	if err != nil {
+		return nil, err
+	}
+	newest, _, err := x.documents()
+	return newest, err
+}
+
+// Document30 is the same in OpenAPI 3.0.3, for generators that do not read 3.1.
+func (d *Door) Document30(name string) ([]byte, error) {
+	x, err := d.realmNamed(name)
+	if err != nil {
+		return nil, err
+	}
+	_, older, err := x.documents()
+	return older, err
+}
+
+func (d *Door) realmNamed(name string) (*realm, error) {
 	x, ok := map[string]*realm{"player": d.player, "partner": d.partner, "operator": d.operator}[name]
 	if !ok {
 		return nil, errors.New("realm " + name + ": want player, partner or operator")
 	}
-	return json.MarshalIndent(x.api.OpenAPI(), "", "  ")
+	return x, nil
 }
 
 // realm is one set of calls with a document of its own.
@@ -163,9 +186,20 @@ type realm struct {
 	mux     *http.ServeMux
 	api     huma.API
 	classes map[string]class // of the calls of players, by path
+
+	documents func() (newest, older []byte, err error) // made when they are first asked for: the calls are declared by then
 }
 
-const documentName = "openapi.json"
+// The names of a realm's documents, in OpenAPI 3.1 and 3.0.
+const (
+	documentName   = "openapi.json"
+	document30Name = "openapi-3.0.json"
+)
+
+// isDocument reports whether a path is that of a document of a realm.
+func isDocument(path, prefix string) bool {
+	return path == prefix+documentName || path == prefix+document30Name
+}
 
 const operatorRealm = "operator"
 
@@ -177,14 +211,17 @@ func newRealm(d *Door, name, title string) *realm {
 	c.Components.SecuritySchemes = map[string]*huma.SecurityScheme{"token": {Type: "http", Scheme: "bearer"}}
 	r := &realm{name: name, mux: http.NewServeMux(), classes: map[string]class{}}
 	r.api = humago.New(r.mux, c)
-	r.mux.HandleFunc("GET "+Prefix+name+"/"+documentName, func(w http.ResponseWriter, _ *http.Request) {
-		document, err := d.Document(name)
-		if err != nil {
-			writeProblem(w, later(flow.Unavailable, again, "%s", err))
-			return
-		}
-		writeJSON(w, "application/openapi+json", http.StatusOK, document)
-	})
+	r.documents = onceDocuments(r.api, name)
+	for file, document := range map[string]func(string) ([]byte, error){documentName: d.Document, document30Name: d.Document30} {
+		r.mux.HandleFunc("GET "+Prefix+name+"/"+file, func(w http.ResponseWriter, _ *http.Request) {
+			text, err := document(name)
+			if err != nil {
+				writeProblem(w, later(flow.Unavailable, again, "%s", err))
+				return
+			}
+			writeJSON(w, "application/openapi+json", http.StatusOK, text)
+		})
+	}
 	return r
 }
 
@@ -209,6 +246,7 @@ type who struct {
 	address string
 	host    string // by which the client reached us
 	tls     bool
+	answer  http.Header // of the answer; of a call only
 
 	player  string      // of a player
 	session domain.UUID // the login session
@@ -232,7 +270,7 @@ func (d *Door) servePlayer(w http.ResponseWriter, r *http.Request) {
 	case r.URL.Path == StreamPath:
 		d.serveStream(w, r)
 		return
-	case r.URL.Path == KeysPath || r.URL.Path == ReadyPath || r.URL.Path == PlayerPrefix+documentName:
+	case r.URL.Path == KeysPath || r.URL.Path == ReadyPath || isDocument(r.URL.Path, PlayerPrefix):
 		d.servePage(w, r)
 		return
 	}
@@ -250,7 +288,7 @@ func (d *Door) servePlayer(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		x.player, x.session = l.Player, l.ID
-		if wait, ok := d.buckets.take(class, x.player); !ok {
+		if wait, ok := d.buckets.takeFor(class, x.player, w.Header()); !ok {
 			problem := later(flow.RateLimited, wait, "too many calls of this kind")
 			problem.Flow = d.standOf(r.Context(), x.player)
 			writeProblem(w, problem)
@@ -333,7 +371,7 @@ func (r *realm) serve(w http.ResponseWriter, request *http.Request, x *who) {
 	request.Header.Set("Accept", "application/json")
 	request.Body = orEmptyObject(http.MaxBytesReader(w, request.Body, bodyMax+1))
 	w.Header().Set("Cache-Control", "no-store")
-	x.realm = r.name
+	x.realm, x.answer = r.name, w.Header()
 	r.mux.ServeHTTP(w, request.WithContext(context.WithValue(request.Context(), whoKey{}, x)))
 }
 
@@ -449,11 +487,18 @@ func partnerCall[B, A any](d *Door, r *realm, name, summary string, f func(ctx c
 	})
 }
 
+// withoutToken are the calls that ask for no token: what they take is the proof.
+var withoutToken = map[string]bool{"Session.Login": true, "Server.Exchange": true}
+
 func operation(path, name, summary string) huma.Operation {
 	service, _, _ := strings.Cut(name, ".")
+	security := []map[string][]string{{"token": {}}}
+	if withoutToken[name] {
+		security = []map[string][]string{}
+	}
 	return huma.Operation{
 		OperationID: name, Method: http.MethodPost, Path: path, Summary: summary, Tags: []string{service}, MaxBodyBytes: bodyMax + 1,
-		BodyReadTimeout: -1, DefaultStatus: http.StatusOK, Security: []map[string][]string{{"token": {}}},
+		BodyReadTimeout: -1, DefaultStatus: http.StatusOK, Security: security,
 	}
 }
 

@@ -26,7 +26,7 @@ type Problem struct {
 	status  int
 	headers http.Header // beside those that follow from the fields
 
-	Code         string  `json:"code" doc:"What programs act upon. Clients treat one that they do not know by its HTTP status."`
+	Code         Code    `json:"code"`
 	Message      string  `json:"message" doc:"For people; never parsed."`
 	Details      Details `json:"details" doc:"Which fields it has depends on the code; often none."`
 	RetryAfterMS *int64  `json:"retry_after_ms,omitempty" doc:"When it is worth another try."`
@@ -59,7 +59,7 @@ type Field struct {
 	Message string `json:"message"`
 }
 
-func (p *Problem) Error() string { return p.Code + ": " + p.Message }
+func (p *Problem) Error() string { return string(p.Code) + ": " + p.Message }
 
 // GetStatus is the HTTP status.
 func (p *Problem) GetStatus() int { return p.status }
@@ -90,67 +90,68 @@ const (
 )
 
 type spelling struct {
-	status int
-	action string
+	status  int
+	action  string
+	meaning string // a sentence for the documents
 }
 
 // spellings is the table of docs/spec/player-api.md#errors. SYNC is for what only a client with an old picture would ask.
 var spellings = map[flow.Code]spelling{
-	flow.InvalidArgument:          {400, actionNone},
-	flow.CannotTargetSelf:         {400, actionNone},
-	flow.Unauthenticated:          {401, actionLogin},
-	flow.SessionNotFound:          {401, actionLogin},
-	flow.TokenExpired:             {401, actionLogin},
-	flow.PermissionDenied:         {403, actionNone},
-	flow.NotLeader:                {403, actionSync},
-	flow.KickedNeedsInvite:        {403, actionNone},
-	flow.JoinNotAllowed:           {403, actionNone},
-	flow.PlayerBanned:             {403, actionNone},
-	flow.PartyNotFound:            {404, actionNone},
-	flow.InviteNotFound:           {404, actionSync},
-	flow.TargetNotInParty:         {404, actionSync},
-	flow.QueueNotFound:            {404, actionNone},
-	flow.GameInstanceNotFound:     {404, actionNone},
-	flow.PlayerNotFound:           {404, actionNone},
-	flow.SessionReplaced:          {409, actionNone},
-	flow.AlreadyLoggedIn:          {409, actionNone},
-	flow.RevConflict:              {409, actionSync},
-	flow.NotInParty:               {409, actionSync},
-	flow.AlreadyInParty:           {409, actionSync},
-	flow.PartyFull:                {409, actionNone},
-	flow.PartyClosed:              {409, actionNone},
-	flow.PartyInMatchmaking:       {409, actionNone},
-	flow.PartyChangeLocked:        {409, actionNone},
-	flow.PartyVersionMismatch:     {409, actionNone},
-	flow.ClientVersionUnsupported: {409, actionNone},
-	flow.PlayersNotReady:          {409, actionNone},
-	flow.MembersOffline:           {409, actionNone},
-	flow.PartyTooLarge:            {409, actionNone},
-	flow.InMatchmaking:            {409, actionSync},
-	flow.NotInMatchmaking:         {409, actionSync},
-	flow.AlreadyMatched:           {409, actionSync},
-	flow.AcceptanceNotOpen:        {409, actionSync},
-	flow.PlayerInGame:             {409, actionSync},
-	flow.NotInGame:                {409, actionSync},
-	flow.HostNotReady:             {409, actionRetry},
-	flow.NotDisconnected:          {409, actionSync},
-	flow.CannotDeclineReconnect:   {409, actionNone},
-	flow.LeaveNotAllowed:          {409, actionNone},
-	flow.GameIsEnding:             {409, actionNone},
-	flow.GameFull:                 {409, actionSync},
-	flow.InvalidToken:             {409, actionNone}, // of a connection token, to game servers
-	flow.WrongGame:                {409, actionNone},
-	flow.Superseded:               {409, actionNone},
-	flow.InviteExpired:            {410, actionSync},
-	flow.GameHasEnded:             {410, actionSync},
-	codeLapsed:                    {410, actionSync},
-	flow.MatchmakingLocked:        {423, actionRetry},
-	flow.RateLimited:              {429, actionRetry},
-	codeLoginQueued:               {429, actionRetry},
-	flow.LoginFlapping:            {429, actionRetry},
-	flow.Unavailable:              {503, actionRetry},
-	flow.QueueIsClosed:            {503, actionNone},
-	codeMaintenance:               {503, actionRetry},
+	flow.InvalidArgument:          {400, actionNone, "A field, a header or the body is not what the call takes; details.fields says which and what is wanted."},
+	flow.CannotTargetSelf:         {400, actionNone, "The call is about another player, and names the caller."},
+	flow.Unauthenticated:          {401, actionLogin, "The token, or what was shown at the login, is not valid."},
+	flow.SessionNotFound:          {401, actionLogin, "The login session has ended."},
+	flow.TokenExpired:             {401, actionLogin, "The access token was replaced by a newer one."},
+	flow.PermissionDenied:         {403, actionNone, "The credential is valid, and not for this call."},
+	flow.NotLeader:                {403, actionSync, "Only a leader of the party may do that."},
+	flow.KickedNeedsInvite:        {403, actionNone, "The player was kicked from this party and needs a new invite."},
+	flow.JoinNotAllowed:           {403, actionNone, "The rules of the service or the studio do not let the player in."},
+	flow.PlayerBanned:             {403, actionNone, "The player is banned."},
+	flow.PartyNotFound:            {404, actionNone, "There is no such party, or no party with this code."},
+	flow.InviteNotFound:           {404, actionSync, "There is no such invite, or not for this player."},
+	flow.TargetNotInParty:         {404, actionSync, "The player who is named is not in the party."},
+	flow.QueueNotFound:            {404, actionNone, "There is no such queue, or players may not enter it."},
+	flow.GameInstanceNotFound:     {404, actionNone, "There is no such game instance, or it ended long ago."},
+	flow.PlayerNotFound:           {404, actionNone, "Nothing is known of the player."},
+	flow.SessionReplaced:          {409, actionNone, "The player has logged in again, and this login session controls the player no more."},
+	flow.AlreadyLoggedIn:          {409, actionNone, "The player is online on another device, and a second login is not allowed."},
+	flow.RevConflict:              {409, actionSync, "The flow record has another revision than X-If-Rev."},
+	flow.NotInParty:               {409, actionSync, "The player is in no party."},
+	flow.AlreadyInParty:           {409, actionSync, "The player is in a party already, and on_existing is FAIL, or it is this party."},
+	flow.PartyFull:                {409, actionNone, "The party has as many members as it may have."},
+	flow.PartyClosed:              {409, actionNone, "The party takes no members this way."},
+	flow.PartyInMatchmaking:       {409, actionNone, "The party searches, and takes no members meanwhile."},
+	flow.PartyChangeLocked:        {409, actionNone, "Parties do not change while their members are in a game."},
+	flow.PartyVersionMismatch:     {409, actionNone, "The clients of the members have different versions."},
+	flow.ClientVersionUnsupported: {409, actionNone, "The queue does not take this version of the client."},
+	flow.PlayersNotReady:          {409, actionNone, "The members in details.players are not ready."},
+	flow.MembersOffline:           {409, actionNone, "The members in details.players are offline."},
+	flow.PartyTooLarge:            {409, actionNone, "The queue takes no party of this size."},
+	flow.InMatchmaking:            {409, actionSync, "The player searches; the search has to end first."},
+	flow.NotInMatchmaking:         {409, actionSync, "The player does not search."},
+	flow.AlreadyMatched:           {409, actionSync, "A match was found before: the search cannot end any more."},
+	flow.AcceptanceNotOpen:        {409, actionSync, "There is no match to accept or decline."},
+	flow.PlayerInGame:             {409, actionSync, "The players in details.players are in a game."},
+	flow.NotInGame:                {409, actionSync, "The player is not in this game, or in none."},
+	flow.HostNotReady:             {409, actionRetry, "The game has no host yet."},
+	flow.NotDisconnected:          {409, actionSync, "The player has not lost the connection to the game."},
+	flow.CannotDeclineReconnect:   {409, actionNone, "The rules of the game do not let the player decline to come back."},
+	flow.LeaveNotAllowed:          {409, actionNone, "The rules of the game do not let the player leave."},
+	flow.GameIsEnding:             {409, actionNone, "The host of the game is about to end."},
+	flow.GameFull:                 {409, actionSync, "The game has no free seat."},
+	flow.InvalidToken:             {409, actionNone, "The connection token, or the player session, is not valid. To game servers."},
+	flow.WrongGame:                {409, actionNone, "The connection token is for another game. To game servers."},
+	flow.Superseded:               {409, actionNone, "The player has asked for newer connection details. To game servers."},
+	flow.InviteExpired:            {410, actionSync, "The invite is too old."},
+	flow.GameHasEnded:             {410, actionSync, "The game is over."},
+	codeLapsed:                    {410, actionSync, "The subscription has lapsed; Events.Subscribe with the same X-Request-Id lets it go on."},
+	flow.MatchmakingLocked:        {423, actionRetry, "A lock keeps a member from searching until its end; see details.lock."},
+	flow.RateLimited:              {429, actionRetry, "Too many calls of this kind, or as many records as there may be; retry_after_ms says when to try again, if that is known."},
+	codeLoginQueued:               {429, actionRetry, "Too many players log in now; details.position is the place in the line."},
+	flow.LoginFlapping:            {429, actionRetry, "The player has logged in too often in a short time."},
+	flow.Unavailable:              {503, actionRetry, "The service cannot answer now."},
+	flow.QueueIsClosed:            {503, actionNone, "The queue is closed."},
+	codeMaintenance:               {503, actionRetry, "The service takes no players for a while."},
 }
 
 // nearest are the codes for refusals of the core that carry none: those of placements and of the engine itself.
@@ -164,9 +165,9 @@ var nearest = map[domain.Reason]flow.Code{
 func refusal(code flow.Code, format string, args ...any) *Problem {
 	s, ok := spellings[code]
 	if !ok {
-		s = spelling{http.StatusConflict, actionNone}
+		s = spelling{status: http.StatusConflict, action: actionNone}
 	}
-	return &Problem{status: s.status, Code: string(code), Action: s.action, Message: fmt.Sprintf(format, args...)}
+	return &Problem{status: s.status, Code: Code(code), Action: s.action, Message: fmt.Sprintf(format, args...)}
 }
 
 // later makes a Problem that says when to try again.

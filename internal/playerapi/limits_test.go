@@ -18,20 +18,20 @@ func TestRates(t *testing.T) {
 		rate  rate
 		calls []string
 	}{
-		classLogin:            {rate{perMinute(6), 5}, []string{"Session.Login"}},
-		classGetFlow:          {rate{time.Second, 5}, []string{"Session.GetFlow"}},
-		classInvite:           {rate{perMinute(10), 5}, []string{"Party.SendInvite"}},
-		classCode:             {rate{perMinute(10), 5}, []string{"Party.JoinPartyByInviteCode"}},
-		classEnter:            {rate{perMinute(6), 3}, []string{"Matchmaking.EnterMatchmaking"}},
-		classLeaveMatchmaking: {rate{time.Second, 5}, []string{"Matchmaking.LeaveMatchmaking"}},
-		classAcceptMatch:      {rate{time.Second, 5}, []string{"Matchmaking.AcceptMatch"}},
-		classDetails:          {rate{2 * time.Second, 3}, []string{"GameInstance.GetHostConnectionDetails"}},
+		classLogin:            {rate{Every: perMinute(6), Burst: 5}, []string{"Session.Login"}},
+		classGetFlow:          {rate{Every: time.Second, Burst: 5}, []string{"Session.GetFlow"}},
+		classInvite:           {rate{Every: perMinute(10), Burst: 5}, []string{"Party.SendInvite"}},
+		classCode:             {rate{Every: perMinute(10), Burst: 5}, []string{"Party.JoinPartyByInviteCode"}},
+		classEnter:            {rate{Every: perMinute(6), Burst: 3}, []string{"Matchmaking.EnterMatchmaking"}},
+		classLeaveMatchmaking: {rate{Every: time.Second, Burst: 5}, []string{"Matchmaking.LeaveMatchmaking"}},
+		classAcceptMatch:      {rate{Every: time.Second, Burst: 5}, []string{"Matchmaking.AcceptMatch"}},
+		classDetails:          {rate{Every: 2 * time.Second, Burst: 3}, []string{"GameInstance.GetHostConnectionDetails"}},
 		// The ways out have buckets of their own.
-		classLeaveParty: {rate{time.Second / 5, 20}, []string{"Party.LeaveParty"}},
-		classLeaveGame:  {rate{time.Second / 5, 20}, []string{"GameInstance.LeaveGame"}},
-		classDecline:    {rate{time.Second / 5, 20}, []string{"GameInstance.DeclineReconnect"}},
-		classLogout:     {rate{time.Second / 5, 20}, []string{"Session.Logout"}},
-		classParty: {rate{time.Second / 2, 10}, []string{
+		classLeaveParty: {rate{Every: time.Second / 5, Burst: 20}, []string{"Party.LeaveParty"}},
+		classLeaveGame:  {rate{Every: time.Second / 5, Burst: 20}, []string{"GameInstance.LeaveGame"}},
+		classDecline:    {rate{Every: time.Second / 5, Burst: 20}, []string{"GameInstance.DeclineReconnect"}},
+		classLogout:     {rate{Every: time.Second / 5, Burst: 20}, []string{"Session.Logout"}},
+		classParty: {rate{Every: time.Second / 2, Burst: 10}, []string{
 			"Party.CreateParty", "Party.JoinPartyById", "Party.RespondToInvite", "Party.CancelInvite", "Party.KickPlayer", "Party.PromoteLeader", "Party.SetReady",
 			"Party.SetPartyPreferences", "Party.SetPlayerPreferences", "Party.RotateInviteCode", "Party.DisbandParty",
 		}},
@@ -58,18 +58,18 @@ func TestRates(t *testing.T) {
 		class class
 		rate  rate
 	}{
-		"everything else":                  {classOther, rate{time.Second / 5, 20}},
-		"stream attach":                    {classAttach, rate{perMinute(10), 5}},
-		"invites of one player to another": {classInvitePair, rate{perMinute(3), 3}},
-		"wrong codes of one address":       {classCodeAddress, rate{perMinute(20), 20}},
-		"partner token":                    {classPartner, rate{time.Second / 200, 400}},
+		"everything else":                  {classOther, rate{Every: time.Second / 5, Burst: 20}},
+		"stream attach":                    {classAttach, rate{Every: perMinute(10), Burst: 5}},
+		"invites of one player to another": {classInvitePair, rate{Every: perMinute(3), Burst: 3}},
+		"wrong codes of one address":       {classCodeAddress, rate{Every: perMinute(20), Burst: 20}},
+		"partner token":                    {classPartner, rate{Every: time.Second / 200, Burst: 400}},
 	} {
 		if got := x.door.buckets.rates[c.class]; got != c.rate {
 			t.Errorf("%s: %v, want %v", name, got, c.rate)
 		}
 	}
 	y := newLobby(t, func(c *Config) { c.LoginsPerAddress = 30 })
-	if got := y.door.buckets.rates[classLoginAddress]; got != (rate{perMinute(30), 5}) {
+	if got := y.door.buckets.rates[classLoginAddress]; got != (rate{Every: perMinute(30), Burst: 5}) {
 		t.Errorf("logins of one address: %v, want 30/min, 5", got)
 	}
 

@@ -15,7 +15,7 @@ const AnyOrigin = "*"
 const (
 	originMethods  = "GET, POST"
 	originHeaders  = "Authorization, Content-Type, X-Request-Id, X-If-Rev"
-	exposedHeaders = "Retry-After, X-Request-Id"
+	exposedHeaders = "Retry-After, X-Request-Id, RateLimit, RateLimit-Policy"
 	originSeconds  = "600" // how long a browser may remember the answer to a preflight
 )
 

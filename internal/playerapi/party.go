@@ -127,7 +127,7 @@ func (d *Door) declareParty() {
 	playerCall(d, "Party.JoinPartyByInviteCode", classCode, "Goes to a party whose code the player was told.", d.joinByCode)
 	playerCall(d, "Party.SendInvite", classInvite, "Invites a player into the party.",
 		func(ctx context.Context, by *cell.Caller, body *PlayerRequest) (*InviteAnswer, error) {
-			if wait, ok := d.buckets.take(classInvitePair, by.Player+"\x00"+body.PlayerID); !ok {
+			if wait, ok := d.buckets.takeFor(classInvitePair, by.Player+"\x00"+body.PlayerID, whoOf(ctx).answer); !ok {
 				return nil, later(flow.RateLimited, wait, "too many invites to one player")
 			}
 			cmd := cell.SendInvite{Caller: *by, ID: newID(), Target: body.PlayerID}

@@ -1,8 +1,13 @@
 package playerapi
 
 import (
+	"net/http"
+	"slices"
+	"strconv"
 	"sync"
 	"time"
+
+	"github.com/musterhq/muster/internal/playerrates"
 )
 
 // class is a group of calls that share a bucket: docs/spec/fair-play.md#rate-limits. What lets a player get out has a bucket of its own.
@@ -32,33 +37,25 @@ const (
 	classes
 )
 
-// rate lets one call through each Every, and Burst at once.
-type rate struct {
-	Every time.Duration
-	Burst int
+// rate is how often calls of a class are let through; without Every always.
+type rate = playerrates.Rate
+
+// classNames are the kinds of calls as operators and headers name them. Logins of one address have a setting of their own.
+var classNames = [classes]string{
+	classOther: "other", classLogin: "login", classLoginAddress: "login-address", classAttach: "attach", classGetFlow: "get-flow", classParty: "party",
+	classInvite: "invite", classInvitePair: "invite-pair", classCode: "code", classCodeAddress: "code-address", classEnter: "enter",
+	classLeaveMatchmaking: "leave-matchmaking", classAcceptMatch: "accept-match", classDetails: "details", classLeaveParty: "leave-party",
+	classLeaveGame: "leave-game", classDecline: "decline", classLogout: "logout", classFrames: "frames", classPartner: "partner",
 }
 
-var rates = [classes]rate{
-	classOther:            {time.Second / 5, 20},
-	classLogin:            {10 * time.Second, 5},
-	classLoginAddress:     {2 * time.Second, 5},
-	classAttach:           {6 * time.Second, 5},
-	classGetFlow:          {time.Second, 5},
-	classParty:            {time.Second / 2, 10},
-	classInvite:           {6 * time.Second, 5},
-	classInvitePair:       {20 * time.Second, 3},
-	classCode:             {6 * time.Second, 5},
-	classCodeAddress:      {3 * time.Second, 20},
-	classEnter:            {10 * time.Second, 3},
-	classLeaveMatchmaking: {time.Second, 5},
-	classAcceptMatch:      {time.Second, 5},
-	classDetails:          {2 * time.Second, 3},
-	classLeaveParty:       {time.Second / 5, 20},
-	classLeaveGame:        {time.Second / 5, 20},
-	classDecline:          {time.Second / 5, 20},
-	classLogout:           {time.Second / 5, 20},
-	classFrames:           {time.Second / 20, 100},
-	classPartner:          {time.Second / 200, 400},
+// ratesOf are the rates of the classes, of which each has one but that of logins of one address.
+func ratesOf(kinds []playerrates.Kind) (rates [classes]rate) {
+	for _, k := range kinds {
+		if at := slices.Index(classNames[:], k.Name); at >= 0 {
+			rates[at] = k.Rate
+		}
+	}
+	return rates
 }
 
 // buckets limits rates. A bucket is one instant: when it is full again; so one that is full needs no memory.
@@ -77,20 +74,60 @@ type bucketKey struct {
 }
 
 func newBuckets(now func() time.Time) *buckets {
-	return &buckets{now: now, rates: rates, fullAt: map[bucketKey]int64{}}
+	return &buckets{now: now, rates: ratesOf(playerrates.Defaults()), fullAt: map[bucketKey]int64{}}
 }
 
 // sweepEvery bounds memory: buckets that are full are forgotten.
 const sweepEvery = 10 * time.Second
 
+// budget is how a bucket stands.
+type budget struct {
+	ok   bool          // the call is let through
+	wait time.Duration // if not: until one is
+	left int           // calls that would be let through at once now
+	full time.Duration // until the bucket is full again
+}
+
 // take lets one call through, or says how long to wait.
 func (b *buckets) take(c class, who string) (wait time.Duration, ok bool) {
-	return b.look(c, who, true)
+	x := b.look(c, who, true)
+	return x.wait, x.ok
 }
 
 // open reports whether a call would be let through.
 func (b *buckets) open(c class, who string) (wait time.Duration, ok bool) {
-	return b.look(c, who, false)
+	x := b.look(c, who, false)
+	return x.wait, x.ok
+}
+
+// takeFor is take for a request, whose answer says what is left.
+func (b *buckets) takeFor(c class, who string, answer http.Header) (wait time.Duration, ok bool) {
+	x := b.look(c, who, true)
+	b.tell(c, &x, answer)
+	return x.wait, x.ok
+}
+
+// Headers of an answer that say what its caller may still call. Source: draft-ietf-httpapi-ratelimit-headers-10.
+const (
+	rateLimitHeader  = "Ratelimit"
+	ratePolicyHeader = "Ratelimit-Policy"
+)
+
+// tell says in the headers of an answer what a bucket takes: so many calls (q) in as many seconds as it takes to fill (w), and how
+// many are left (r) until it is full again (t, in seconds).
+func (b *buckets) tell(c class, x *budget, answer http.Header) {
+	limit := b.rates[c]
+	if limit.Every <= 0 {
+		return
+	}
+	name := `"` + classNames[c] + `"`
+	answer.Add(ratePolicyHeader, name+";q="+strconv.Itoa(limit.Burst)+";w="+seconds(limit.Every*time.Duration(limit.Burst)))
+	answer.Add(rateLimitHeader, name+";r="+strconv.Itoa(x.left)+";t="+seconds(x.full))
+}
+
+// seconds are whole ones, rounded up.
+func seconds(d time.Duration) string {
+	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10)
 }
 
 // count is the number of buckets that are remembered.
@@ -100,10 +137,10 @@ func (b *buckets) count() int {
 	return len(b.fullAt)
 }
 
-func (b *buckets) look(c class, who string, take bool) (wait time.Duration, ok bool) {
+func (b *buckets) look(c class, who string, take bool) budget {
 	limit := b.rates[c]
 	if limit.Every <= 0 {
-		return 0, true
+		return budget{ok: true}
 	}
 	now := b.now().UnixNano()
 	b.mu.Lock()
@@ -117,12 +154,13 @@ func (b *buckets) look(c class, who string, take bool) (wait time.Duration, ok b
 		}
 	}
 	key := bucketKey{c, who}
-	next := max(b.fullAt[key], now) + int64(limit.Every)
-	if over := next - now - int64(limit.Every)*int64(limit.Burst); over > 0 {
-		return time.Duration(over), false
+	full := max(b.fullAt[key], now)
+	all, next := int64(limit.Every)*int64(limit.Burst), full+int64(limit.Every)
+	if over := next - now - all; over > 0 {
+		return budget{wait: time.Duration(over), full: time.Duration(full - now)}
 	}
 	if take {
-		b.fullAt[key] = next
+		b.fullAt[key], full = next, next
 	}
-	return 0, true
+	return budget{ok: true, left: int((all - (full - now)) / int64(limit.Every)), full: time.Duration(full - now)}
 }

@@ -125,7 +125,7 @@ type AddPlayersAnswer struct {
 // FailedPlayer says why.
 type FailedPlayer struct {
 	PlayerID string `json:"player_id"`
-	Code     string `json:"code"`
+	Code     Code   `json:"code"`
 }
 
 // UpdateRequest changes what the server says about the game.
@@ -251,6 +251,9 @@ func (d *Door) exchange(ctx context.Context, _ string, body *ExchangeRequest) (*
 		for _, generation := range generations {
 			if generation > compute.TokensVoid && identity.Equal(body.AuthToken, d.config.Secret.ProcessToken(g.FleetID, g.ComputeName, compute.Registration, generation)) {
 				if instance, ok = v.GameInstanceOf(g.ID); !ok {
+					if ended, ok := endedInstance(v, &g); ok {
+						return gameOver(ended)
+					}
 					return refusal(flow.GameInstanceNotFound, "game session %s hosts no game instance of player flow", body.GameSessionID)
 				}
 				return nil
@@ -267,6 +270,19 @@ func (d *Door) exchange(ctx context.Context, _ string, body *ExchangeRequest) (*
 	return &ExchangeAnswer{serverPrefix + gameID(instance) + "_" + d.config.Secret.PartnerToken(gameID(instance)), gameID(instance)}, nil
 }
 
+// endedInstance is the game instance that a game session hosted, if that is still known.
+func endedInstance(v *cell.View, g *session.GameSession) (domain.UUID, bool) {
+	for _, p := range g.Properties {
+		if p.Key != cell.InstanceProperty {
+			continue
+		}
+		id, ok := domain.ParseUUID(strings.TrimPrefix(p.Value, "gi-"))
+		x, _, known := v.GameInstance(id)
+		return id, ok && known && !x.Live()
+	}
+	return domain.UUID{}, false
+}
+
 func (d *Door) startData(ctx context.Context, _ string, body *OneGameRequest) (*StartDataAnswer, error) {
 	instance, err := instanceFor(ctx, body.GameInstanceID)
 	if err != nil {
@@ -278,10 +294,28 @@ func (d *Door) startData(ctx context.Context, _ string, body *OneGameRequest) (*
 		if !ok {
 			return refusal(flow.GameInstanceNotFound, "game instance %s not found", gameID(instance))
 		}
+		if !x.Live() {
+			return gameOver(instance)
+		}
 		answer = startDataOf(&x, members)
 		return nil
 	})
 	return answer, err
+}
+
+// gameOver is what every call of a game is answered when the game has ended, but for Game.EndGame, which has nothing left to do.
+func gameOver(instance domain.UUID) *Problem {
+	return refusal(flow.GameHasEnded, "game instance %s has ended", gameID(instance))
+}
+
+// checkLive refuses calls about a game that has ended.
+func (d *Door) checkLive(ctx context.Context, instance domain.UUID) error {
+	return d.engine.Read(ctx, func(v *cell.View) error {
+		if x, _, ok := v.GameInstance(instance); ok && !x.Live() {
+			return gameOver(instance)
+		}
+		return nil
+	})
 }
 
 func startDataOf(x *flow.Instance, members []flow.Membership) *StartDataAnswer {
@@ -298,6 +332,9 @@ func startDataOf(x *flow.Instance, members []flow.Membership) *StartDataAnswer {
 func (d *Door) verifyPlayer(ctx context.Context, _ string, body *VerifyRequest) (*VerifyAnswer, error) {
 	instance, player, err := playerSessionFor(ctx, body.GameInstanceID, body.PlayerSessionID)
 	if err != nil {
+		return nil, err
+	}
+	if err := d.checkLive(ctx, instance); err != nil {
 		return nil, err
 	}
 	claims, ok := d.tokens.verify(body.ConnectionToken)
@@ -351,7 +388,7 @@ func (d *Door) addPlayers(ctx context.Context, _ string, body *AddPlayersRequest
 	}
 	answer := &AddPlayersAnswer{Failed: []FailedPlayer{}}
 	for _, x := range cmd.Failed {
-		answer.Failed = append(answer.Failed, FailedPlayer{x.Player, string(x.Why)})
+		answer.Failed = append(answer.Failed, FailedPlayer{x.Player, Code(x.Why)})
 	}
 	return answer, nil
 }

@@ -195,7 +195,10 @@ func (d *Door) login(ctx context.Context, by *cell.Caller, body *LoginRequest) (
 	if err := d.gate.refuse(); err != nil {
 		return nil, err
 	}
-	if wait, ok := d.buckets.take(classLoginAddress, x.address); !ok {
+	if n := len(body.Token); n > tokenBytesMax {
+		return nil, refusal(flow.InvalidArgument, "token: %d bytes, want at most %d", n, tokenBytesMax)
+	}
+	if wait, ok := d.buckets.takeFor(classLoginAddress, x.address, x.answer); !ok {
 		return nil, later(flow.RateLimited, wait, "too many logins from one address")
 	}
 	claim, err := d.identify(ctx, body)
@@ -211,7 +214,7 @@ func (d *Door) login(ctx context.Context, by *cell.Caller, body *LoginRequest) (
 	if err := d.checkTicket(ctx, &cmd); err != nil {
 		return nil, err
 	}
-	if wait, ok := d.buckets.take(classLogin, claim.Player); !ok {
+	if wait, ok := d.buckets.takeFor(classLogin, claim.Player, x.answer); !ok {
 		return nil, later(flow.RateLimited, wait, "too many logins of one player")
 	}
 	if err := d.queueLogin(ctx, claim.Player); err != nil {

@@ -57,7 +57,7 @@ func (d *Door) refusedToken(address string, err error) error {
 	if !ok {
 		return err
 	}
-	reason, ok := signInFailures[problem.Code]
+	reason, ok := signInFailures[string(problem.Code)]
 	if !ok {
 		return err
 	}

@@ -104,9 +104,9 @@ func closeCodeOf(err error) uint16 {
 			return closeReplaced
 		}
 		return closeDraining
-	case p.Code == string(flow.SessionReplaced):
+	case p.Code == Code(flow.SessionReplaced):
 		return closeReplaced
-	case p.Code == string(flow.RateLimited):
+	case p.Code == Code(flow.RateLimited):
 		return closeRate
 	}
 	return closeUnauthenticated

@@ -13,6 +13,7 @@ import (
 	"github.com/musterhq/muster/internal/listen"
 	"github.com/musterhq/muster/internal/playerapi"
 	"github.com/musterhq/muster/internal/playerhooks"
+	"github.com/musterhq/muster/internal/playerrates"
 	"github.com/musterhq/muster/internal/playerwatch"
 )
 
@@ -39,6 +40,10 @@ func (x *Service) openPlayerFlow(doors *router) error {
 		return err
 	}
 	x.hooks = playerhooks.New(hooks, x.keys.CellSecret().WebhookKey(playerhooks.KeyTarget), x.log)
+	rates, err := playerrates.Parse(s.PlayerRates)
+	if err != nil {
+		return fmt.Errorf("player-rates: %w", err)
+	}
 	targets, err := s.WebhookTargets()
 	if err != nil {
 		return err
@@ -49,8 +54,8 @@ func (x *Service) openPlayerFlow(doors *router) error {
 		Signins: playerapi.Signins{
 			Players: x.signins.Door("players"), Partners: x.signins.Door("partners"), Operators: x.signins.Door("player_operators"),
 		},
-		LoginsPerAddress: s.PlayerLoginsPerAddress,
-		PublicURL:        s.PublicURL, Panics: x.panics, Log: x.log,
+		LoginsPerAddress: s.PlayerLoginsPerAddress, Rates: rates,
+		PublicURL: s.PublicURL, Panics: x.panics, Log: x.log,
 	})
 	x.watch = playerwatch.Start(playerwatch.Config{Engine: x.engine, Log: x.log})
 	x.metrics.Register(append(x.players.Collectors(), x.watch)...)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/playerhooks"
+	"github.com/musterhq/muster/internal/playerrates"
 )
 
 var (
@@ -40,6 +41,9 @@ func (s Settings) checkPlayerFlow() error {
 		atLeast("player-logins", s.PlayerLogins, 0),
 		atLeast("player-logins-per-address", s.PlayerLoginsPerAddress, 0),
 		atLeast("players-online", s.PlayersOnline, 0),
+	}
+	if _, err := playerrates.Parse(s.PlayerRates); err != nil {
+		errs = append(errs, fmt.Errorf("player-rates: %w", err))
 	}
 	if _, err := playerhooks.ReadFile(s.PlayerHooks); err != nil {
 		errs = append(errs, fmt.Errorf("player-hooks: %w", err))

@@ -101,9 +101,10 @@ type Settings struct {
 	TrustedProxies      string `name:"trusted-proxies" placeholder:"CIDR…" help:"Proxies whose X-Forwarded-For is believed, for limits by address; several are separated by spaces."`
 	PartnerClientCA     string `name:"partner-client-ca" placeholder:"FILE" help:"Authorities in PEM of client certificates, for the addresses of the studio's servers and operators. A certificate names the access key that it stands for. Read again when the file changes."`
 
-	PlayerLogins           int `name:"player-logins" placeholder:"N" help:"Logins a second; more wait in line, players in a game first. 0: no limit."`
-	PlayerLoginsPerAddress int `name:"player-logins-per-address" placeholder:"N" help:"Logins a minute from one address. 0: no limit."`
-	PlayersOnline          int `name:"players-online" placeholder:"N" help:"Players that may be logged in. 0: no limit."`
+	PlayerLogins           int    `name:"player-logins" placeholder:"N" help:"Logins a second; more wait in line, players in a game first. 0: no limit."`
+	PlayerLoginsPerAddress int    `name:"player-logins-per-address" placeholder:"N" help:"Logins a minute from one address. 0: no limit."`
+	PlayerRates            string `name:"player-rates" placeholder:"KIND=CALLS/UNIT:BURST…" help:"Other rates of players' and trusted servers' calls, such as party=5/s:20 enter=12/m details=off; several are separated by spaces. The guide lists the kinds."`
+	PlayersOnline          int    `name:"players-online" placeholder:"N" help:"Players that may be logged in. 0: no limit."`
 
 	PlayerReconnect       string        `name:"player-reconnect" placeholder:"MODE" help:"What becomes of the seat of a player whose connection is lost: OFF, OPTIONAL or REQUIRED."`
 	PlayerReconnectWindow time.Duration `name:"player-reconnect-window" placeholder:"TIME" help:"How long the seat is kept with OPTIONAL."`

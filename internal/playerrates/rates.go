@@ -1,0 +1,117 @@
+// Package playerrates is how often players and trusted servers may call player flow: the kinds of calls with their rates, and how
+// operators say other ones.
+package playerrates
+
+import (
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Rate lets one call through each Every, and Burst at once. The zero Rate has no limit.
+type Rate struct {
+	Every time.Duration
+	Burst int
+}
+
+// Kind is a kind of calls that share a bucket, with its rate.
+type Kind struct {
+	Name string
+	Rate Rate
+}
+
+// Defaults are the kinds of calls, for each player unless a comment says otherwise. docs/spec/fair-play.md#rate-limits.
+func Defaults() []Kind {
+	return []Kind{
+		{"other", Rate{time.Second / 5, 20}},
+		{"login", Rate{10 * time.Second, 5}},
+		{"attach", Rate{6 * time.Second, 5}},
+		{"get-flow", Rate{time.Second, 5}},
+		{"party", Rate{time.Second / 2, 10}},
+		{"invite", Rate{6 * time.Second, 5}},
+		{"invite-pair", Rate{20 * time.Second, 3}}, // invites of one player to another one
+		{"code", Rate{6 * time.Second, 5}},
+		{"code-address", Rate{3 * time.Second, 20}}, // wrong codes from one address
+		{"enter", Rate{10 * time.Second, 3}},
+		{"leave-matchmaking", Rate{time.Second, 5}},
+		{"accept-match", Rate{time.Second, 5}},
+		{"details", Rate{2 * time.Second, 3}},
+		{"leave-party", Rate{time.Second / 5, 20}},
+		{"leave-game", Rate{time.Second / 5, 20}},
+		{"decline", Rate{time.Second / 5, 20}},
+		{"logout", Rate{time.Second / 5, 20}},
+		{"frames", Rate{time.Second / 20, 100}},   // of a client on its stream
+		{"partner", Rate{time.Second / 200, 400}}, // of one credential of a trusted server, or of an operator
+	}
+}
+
+// Bounds of what operators may say.
+const (
+	countMax = 100_000
+	burstMax = 100_000
+)
+
+var units = map[string]time.Duration{"s": time.Second, "m": time.Minute, "h": time.Hour}
+
+// Parse returns the Defaults with what a text says otherwise: "party=5/s:20 enter=12/m details=off", separated by spaces. A kind
+// has so many calls in a second (s), minute (m) or hour (h), and after the colon so many at once; without it as many at once as
+// by default. It names every entry that is wrong.
+func Parse(text string) ([]Kind, error) {
+	all := Defaults()
+	var errs []error
+	said := map[string]bool{}
+	for _, entry := range strings.Fields(text) {
+		name, value, _ := strings.Cut(entry, "=")
+		at := -1
+		for i := range all {
+			if all[i].Name == name {
+				at = i
+			}
+		}
+		if at < 0 {
+			errs = append(errs, fmt.Errorf("%.60q: want KIND=CALLS/UNIT or KIND=CALLS/UNIT:BURST, and a KIND of %s", entry, names(all)))
+			continue
+		}
+		if said[name] {
+			errs = append(errs, fmt.Errorf("%.60q: %s is there twice", entry, name))
+			continue
+		}
+		said[name] = true
+		rate, err := parse(value, all[at].Rate.Burst)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("%.60q: %w", entry, err))
+			continue
+		}
+		all[at].Rate = rate
+	}
+	return all, errors.Join(errs...)
+}
+
+func parse(value string, burst int) (Rate, error) {
+	if value == "off" {
+		return Rate{}, nil
+	}
+	calls, most, bursts := strings.Cut(value, ":")
+	count, unit, _ := strings.Cut(calls, "/")
+	n, err := strconv.Atoi(count)
+	per, known := units[unit]
+	switch {
+	case err != nil || n < 1 || n > countMax || !known:
+		return Rate{}, fmt.Errorf("want off, or 1 to %d calls in a unit of s, m or h, such as 5/s or 6/m:3", countMax)
+	case bursts:
+		if burst, err = strconv.Atoi(most); err != nil || burst < 1 || burst > burstMax {
+			return Rate{}, fmt.Errorf("behind the colon: want 1 to %d calls at once", burstMax)
+		}
+	}
+	return Rate{per / time.Duration(n), burst}, nil
+}
+
+func names(all []Kind) string {
+	names := make([]string, len(all))
+	for i := range all {
+		names[i] = all[i].Name
+	}
+	return strings.Join(names, ", ")
+}

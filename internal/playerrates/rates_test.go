@@ -1,0 +1,48 @@
+package playerrates
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+func find(all []Kind, name string) Rate {
+	for _, k := range all {
+		if k.Name == name {
+			return k.Rate
+		}
+	}
+	return Rate{-1, -1}
+}
+
+func TestParse(t *testing.T) {
+	all, err := Parse(" party=4/s:20  enter=12/m login=90/h:1\tdetails=off ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]Rate{
+		"party": {time.Second / 4, 20}, "enter": {5 * time.Second, 3}, "login": {40 * time.Second, 1}, "details": {}, "code": {6 * time.Second, 5},
+	} {
+		if got := find(all, name); got != want {
+			t.Errorf("%s: %+v, want %+v", name, got, want)
+		}
+	}
+	if got := find(Defaults(), "party"); got != (Rate{time.Second / 2, 10}) {
+		t.Errorf("what one operator said has changed the defaults: %+v", got)
+	}
+}
+
+func TestParseNamesWhatIsWrong(t *testing.T) {
+	for entry, want := range map[string]string{
+		"partys=1/s": "a KIND of other, login", "party": "want off, or 1 to 100000", "party=": "want off", "party=0/s": "want off", "party=-1/s": "want off",
+		"party=1/d": "s, m or h", "party=1": "s, m or h", "party=1/s:": "behind the colon", "party=1/s:0": "behind the colon",
+		"party=1/s:1e9": "behind the colon", "party=1000000/s": "100000", "party=1/s party=2/s": "twice", "=1/s": "a KIND of", "login-address=1/s": "a KIND of",
+	} {
+		if _, err := Parse(entry); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got %v, want %q", entry, err, want)
+		}
+	}
+	if _, err := Parse("party=x enter=y code=1/s"); err == nil || strings.Count(err.Error(), "\n") != 1 {
+		t.Errorf("two wrong entries: got %v, want both", err)
+	}
+}
