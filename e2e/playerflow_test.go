@@ -3,6 +3,7 @@ package e2e
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -400,8 +401,10 @@ func TestPlayerFlowByPollAndLoginTicket(t *testing.T) {
 	go func() { answers <- carl.call("Session.PollEvents", object{"after_seq": 0, "wait_ms": 20000}) }()
 	carl.call("Party.CreateParty", object{})
 	got := <-answers
-	events, _ := got["events"].([]any)
-	if len(events) == 0 {
+	for got.count("events") > 0 && !strings.Contains(fmt.Sprint(got), "OnAddedToParty") { // who polls may search, which is an event of its own
+		got = carl.call("Session.PollEvents", object{"after_seq": got["head_seq"], "wait_ms": 20000})
+	}
+	if got.count("events") == 0 {
 		t.Fatalf("the poll: %v", got)
 	}
 	next := carl.call("Session.PollEvents", object{"after_seq": got["head_seq"]})
