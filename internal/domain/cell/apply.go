@@ -117,6 +117,8 @@ func (c *Cell) apply(at domain.Time, event Event) {
 		c.applyFeed(at, event)
 	case *AccessKeysTakenOver, *AccessKeyCreated, *AccessKeyRevoked, *AccessKeysForgotten:
 		c.applyAccess(event)
+	case *LossAccepted:
+		c.applyLoss(e)
 	default:
 		panic(fmt.Sprintf("no apply for %T", event))
 	}

@@ -73,6 +73,7 @@ type Cell struct {
 	placementNo uint64 // placements ever started
 	noticeNo    uint64 // notices ever written
 	ticketNo    uint64 // tickets ever started
+	losses      []Loss // accepted ones, the oldest first; replaced, never written to
 	replayed    wire.Reader
 }
 

@@ -122,6 +122,8 @@ const (
 	KindAccessKeyCreated    Kind = 171
 	KindAccessKeyRevoked    Kind = 172
 	KindAccessKeysForgotten Kind = 173
+
+	kindLossAccepted Kind = 180
 )
 
 // Event is a fact. What Fields names is all that apply may use beside the state.
@@ -267,6 +269,9 @@ func newEvent(k Kind) Event {
 	}
 	if e := newAdviceEvent(k); e != nil {
 		return e
+	}
+	if k == kindLossAccepted {
+		return &LossAccepted{}
 	}
 	if e := newAccessEvent(k); e != nil {
 		return e

@@ -74,6 +74,7 @@ func TestSchema(t *testing.T) {
 		"FlowChange":    func() wire.Message { return &flow.Change{} },
 		"FlowOverrides": func() wire.Message { return &flow.Overrides{} },
 		"AccessKey":     func() wire.Message { return &access.Key{} }, "AccessTakenOver": func() wire.Message { return &access.TakenOver{} },
+		"Loss": func() wire.Message { return &Loss{} },
 	}
 	events := file.Messages().ByName("Event").Oneofs().ByName("event").Fields()
 	for i := range events.Len() {

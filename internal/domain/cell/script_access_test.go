@@ -20,6 +20,8 @@ func (s *script) accessCommand(verb string, a arguments) Command {
 		return cmd
 	case "create-key":
 		return &CreateAccessKey{Key: access.Key{ID: a.or("id", ""), Role: role, Name: a.or("name", ""), CreatedBy: by}}
+	case "accept-loss":
+		return &AcceptLoss{Part: a.or("part", ""), What: a.or("what", ""), Secret: a.or("secret", "")}
 	case "revoke-key":
 		_, force := a.find("force")
 		return &RevokeAccessKey{ID: a.or("id", ""), By: by, Force: force}
@@ -52,6 +54,8 @@ func accessDetails(e Event) string {
 		return fmt.Sprintf("%s at %s by %s", e.ID, since(int64(e.At)), e.By.Principal)
 	case *AccessKeysForgotten:
 		return fmt.Sprint(e.IDs)
+	case *LossAccepted:
+		return fmt.Sprintf("%s %s%s", e.Loss.Part, e.Loss.What, when(e.Secret != "", " secret="+e.Secret))
 	}
 	return ""
 }

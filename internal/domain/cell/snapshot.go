@@ -49,7 +49,8 @@ type Snapshot struct {
 	flow           flowSnapshot
 
 	accessKeys chunk.Frozen[access.Key]
-	takenOver  *access.TakenOver // never changed once it is there
+	takenOver  *access.TakenOver // replaced, never changed
+	losses     []Loss            // the same
 }
 
 // snapshotHead is what the cell keeps beside its records.
@@ -109,6 +110,7 @@ func (c *Cell) Freeze() *Snapshot {
 
 		accessKeys: c.access.Keys.Freeze(),
 		takenOver:  c.access.TakenOver,
+		losses:     c.losses,
 	}
 	s.head = snapshotHead{c.last, c.downtime, c.forgotten, c.eventNo, int64(s.games.Len()), int64(s.players.Len()), c.ended.no, c.noticeNo, c.placementNo, c.ticketNo}
 	return s
@@ -159,6 +161,7 @@ const (
 	partSearchAdvice  = 44
 	partAccessKey     = 50
 	partTakenOver     = 51
+	partLoss          = 60
 )
 
 // Write writes the snapshot.
@@ -199,6 +202,9 @@ func (s *Snapshot) Write(to io.Writer) error {
 	if s.takenOver != nil {
 		copied := *s.takenOver
 		w.part(partTakenOver, &copied)
+	}
+	for _, l := range s.losses {
+		w.part(partLoss, &l)
 	}
 	w.part(partEnd, &Ticked{})
 	if w.err != nil {
@@ -345,6 +351,10 @@ func (l *loader) part(b []byte) error {
 	case partTakenOver:
 		l.c.access.TakenOver = &access.TakenOver{}
 		err = l.reader.Read(body, l.c.access.TakenOver)
+	case partLoss:
+		var x Loss
+		err = l.reader.Read(body, &x)
+		l.c.losses = append(l.c.losses, x)
 	case partEnd:
 		l.ended = true
 	case partFlowPlayer, partLogin, partParty, partInvite, partInstance, partMembership, partRequest, partLoginTicket, partFlowQueue, partFlowOverrides, partFlowFeed, partFlowChange, partSearchAdvice:
