@@ -39,13 +39,19 @@ func (s *service) key(role string) (id, secret string) {
 
 func (s *service) command(args ...string) string {
 	s.t.Helper()
-	cmd := exec.Command(musterBinary, args...)
-	cmd.Env = cleanEnvironment("HOME=" + s.t.TempDir())
-	out, err := cmd.CombinedOutput()
+	out, err := s.commandFails(args...)
 	if err != nil {
 		s.t.Fatalf("muster %s: %v\n%s", strings.Join(args, " "), err, out)
 	}
-	return string(out)
+	return out
+}
+
+// commandFails is command for one that may.
+func (s *service) commandFails(args ...string) (string, error) {
+	cmd := exec.Command(musterBinary, args...)
+	cmd.Env = cleanEnvironment("HOME=" + s.t.TempDir())
+	out, err := cmd.CombinedOutput()
+	return string(out), err
 }
 
 func TestAccessKeysAndRoles(t *testing.T) {

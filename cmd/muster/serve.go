@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/musterhq/muster/internal/datadir"
 	"github.com/musterhq/muster/internal/devclock"
 	"github.com/musterhq/muster/internal/embeddb"
 	"github.com/musterhq/muster/internal/heap"
@@ -18,6 +19,7 @@ import (
 
 type serveCommand struct {
 	settings.Settings
+	AcceptLoss []string `name:"accept-loss" placeholder:"PART" help:"For one start: go on without a part of the data directory that is lost, and write it into the log and the journal: journal, journal-tail, archive or cell.secret. What is there is set aside, not deleted."`
 }
 
 // Run serves until ctx ends or the port is lost. A journal that fails does not end it: requests are answered with an error,
@@ -25,6 +27,14 @@ type serveCommand struct {
 func (c *serveCommand) Run(ctx context.Context) error {
 	if err := c.Check(); err != nil {
 		return err
+	}
+	var accept []datadir.Part
+	for _, name := range c.AcceptLoss {
+		part, err := datadir.ParsePart(name)
+		if err != nil {
+			return fmt.Errorf("accept-loss: %w", err)
+		}
+		accept = append(accept, part)
 	}
 	began := time.Now()
 	floor := heap.Tune(c.GCPercent, int64(c.HeapFloor))
@@ -41,9 +51,9 @@ func (c *serveCommand) Run(ctx context.Context) error {
 		return err
 	}
 	defer stopProfiler()
-	again, err := c.runOnce(ctx, log, began)
+	again, err := c.runOnce(ctx, log, began, accept)
 	for again {
-		again, err = c.runOnce(ctx, log, time.Now())
+		again, err = c.runOnce(ctx, log, time.Now(), nil)
 		if err != nil && embeddb.IsShortage(err) { // space that was there is gone again
 			log.Error("the next run cannot begin yet", "err", err, "retry_in", reopenWait)
 			again = true
@@ -62,8 +72,8 @@ const reopenWait = time.Second
 
 // runOnce runs the service until ctx ends, the port is lost, or a shortage of space or descriptors that made its store fail
 // is over: then another run goes on where the journal ends.
-func (c *serveCommand) runOnce(ctx context.Context, log *slog.Logger, began time.Time) (again bool, err error) {
-	s, err := service.Start(ctx, c.Settings, log)
+func (c *serveCommand) runOnce(ctx context.Context, log *slog.Logger, began time.Time, accept []datadir.Part) (again bool, err error) {
+	s, err := service.StartWith(ctx, service.NewOptions(c.Settings, log, accept))
 	if err != nil {
 		return false, err
 	}

@@ -77,8 +77,14 @@ func (c Cursor) Compare(d Cursor) int {
 type Archive interface {
 	// Put makes the records durable, all of them or, after an error, none for certain. A record with the kind and id of a
 	// stored one, or of an earlier one in records, takes its place, so putting again what may be there is safe. Large Puts
-	// are far cheaper than many small ones. The slices stay the caller's.
+	// are far cheaper than many small ones. A Put without records stores the mark alone. The slices stay the caller's.
 	Put(ctx context.Context, records []Record) error
+
+	// SetMark says what the Puts from now on store beside their records, in the same step.
+	SetMark(m Mark)
+
+	// Mark is what the last durable Put stored; not ok when none has stored one.
+	Mark() (m Mark, ok bool, err error)
 
 	// Get returns the record, or false when there is none.
 	Get(ctx context.Context, kind Kind, id string) (Record, bool, error)
@@ -94,6 +100,13 @@ type Archive interface {
 
 	// Close gives the archive to the next one who opens it. It waits for what is under way.
 	Close() error
+}
+
+// Mark says how far the others had come when the archive was last written. An archive that was exchanged for an older one, and
+// a journal that has lost its end, are recognised by it.
+type Mark struct {
+	Journal   uint64 // number of a durable journal entry
+	Forgotten uint64 // records that the archive had received to let them leave memory, counted by its owner
 }
 
 // Grain is how much longer than asked for a record may stay, in milliseconds, so that an engine may expire

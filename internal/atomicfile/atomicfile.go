@@ -58,6 +58,14 @@ func syncDir(dir string) error {
 	return d.Sync()
 }
 
+// Remove removes a file durably. One that is not there is no error.
+func Remove(path string) error {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
 // Rename gives a file another name in the same directory, durably, in the place of one that has it.
 func Rename(from, to string) error {
 	if err := os.Rename(from, to); err != nil {

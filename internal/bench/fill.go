@@ -3,19 +3,18 @@ package bench
 import (
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
-	"path/filepath"
 	"strconv"
 
-	archivepebble "github.com/musterhq/muster/internal/archive/pebble"
+	"github.com/musterhq/muster/internal/datadir"
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/session"
 	"github.com/musterhq/muster/internal/engine"
-	journalpebble "github.com/musterhq/muster/internal/journal/pebble"
 	"github.com/musterhq/muster/internal/settings"
 )
 
@@ -23,8 +22,7 @@ import (
 // claimed, since a machine has no hundred thousand sockets.
 type localCell struct {
 	*engine.Engine
-	journal *journalpebble.Journal
-	archive *archivepebble.Archive
+	dir *datadir.Dir
 }
 
 // openCell opens the cell of a data directory as the service does.
@@ -33,34 +31,29 @@ func openCell(ctx context.Context, data string, snapshotEvery int64, log *slog.L
 }
 
 func openCellWith(ctx context.Context, data string, config cell.Config, snapshotEvery int64, log *slog.Logger) (*localCell, error) {
-	c := &localCell{}
-	var err error
-	if c.journal, err = journalpebble.Open(journalpebble.Options{Dir: filepath.Join(data, "journal"), Program: "muster bench"}); err != nil {
-		return nil, err
-	}
-	if c.archive, err = archivepebble.Open(archivepebble.Options{Dir: filepath.Join(data, "archive"), Program: "muster bench"}); err != nil {
-		_ = c.journal.Close()
-		return nil, err
-	}
-	c.Engine, err = engine.Open(ctx, engine.Config{
-		Journal: c.journal, Archive: c.archive, Cell: config, SnapshotEvery: snapshotEvery, Log: log,
-	})
+	d, err := datadir.Open(datadir.Options{Dir: data, Program: "muster bench"})
 	if err != nil {
-		_ = c.archive.Close()
-		_ = c.journal.Close()
 		return nil, err
+	}
+	c := &localCell{dir: d}
+	c.Engine, err = engine.Open(ctx, engine.Config{
+		Journal: d.Journal, Archive: d.Archive, Cell: config, SnapshotEvery: snapshotEvery, Log: log, Loaded: d.CheckState,
+	})
+	if err == nil {
+		err = d.Commit(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, c.close())
 	}
 	return c, nil
 }
 
 func (c *localCell) close() error {
-	err := c.Engine.Close()
-	for _, end := range []func() error{c.archive.Close, c.journal.Close} {
-		if closeErr := end(); err == nil {
-			err = closeErr
-		}
+	var errs []error
+	if c.Engine != nil {
+		errs = append(errs, c.Engine.Close())
 	}
-	return err
+	return errors.Join(append(errs, c.dir.Close())...)
 }
 
 // localGame is a game session that is ACTIVE, and the game server that claims to host it.

@@ -23,6 +23,8 @@ type Config struct {
 	Dir     string
 	FS      vfs.FS       // nil: the operating system's
 	Logger  *slog.Logger // nil: nothing is logged
+	Synced  LogPosition  // what is known to be on the disk
+	CutTail bool         // a log whose end is lost is cut where it cannot be read any more, and kept beside the directory
 	Program string       // how the holder of the directory is named to a second one, such as "muster serve"
 }
 
@@ -32,6 +34,7 @@ type DB struct {
 	dir   string
 	stop  *failstop
 	lock  *pebble.Lock
+	tail  Tail
 	close func() error
 
 	life struct {
@@ -48,6 +51,7 @@ var ErrClosed = errors.New("database is closed")
 type Damaged struct {
 	File   string
 	Offset int64 // in File; negative when only the file is known
+	Tail   bool  // only the newest writes are lost: Config.CutTail opens the rest
 	Err    error
 }
 
@@ -98,7 +102,7 @@ func Open(config Config, tune func(*pebble.Options)) (*DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	db, err := open(files, dir, log, lock, tune)
+	db, err := open(files, dir, log, lock, config, tune)
 	if err != nil {
 		_ = lock.Close()
 		return nil, err
@@ -138,8 +142,29 @@ func syncDir(files vfs.FS, dir string) error {
 	return d.Sync()
 }
 
-func open(files vfs.FS, dir string, log *slog.Logger, lock *pebble.Lock, tune func(*pebble.Options)) (*DB, error) {
-	if err := checkTail(files, dir); err != nil {
+// Exists reports whether there is a database in dir. It changes nothing.
+func Exists(files vfs.FS, dir string) (bool, error) {
+	if files == nil {
+		files = vfs.Default
+	}
+	found, err := pebble.Peek(dir, files)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return false, nil
+	case err != nil && pebble.IsCorruptionError(err):
+		return true, nil // opening it says what is wrong
+	case err != nil:
+		return false, err
+	}
+	return found.Exists, nil
+}
+
+func open(files vfs.FS, dir string, log *slog.Logger, lock *pebble.Lock, config Config, tune func(*pebble.Options)) (*DB, error) {
+	tail, err := checkTail(files, dir, config.Synced)
+	if lost, ok := errors.AsType[*Damaged](err); ok && lost.Tail && config.CutTail {
+		err = cutTail(files, dir, tail)
+	}
+	if err != nil {
 		return nil, err
 	}
 	short := &shortages{dir: dir, log: log, closing: make(chan struct{})}
@@ -159,7 +184,7 @@ func open(files vfs.FS, dir string, log *slog.Logger, lock *pebble.Lock, tune fu
 	options.L0StopWritesThreshold = 1 << 20
 
 	opened, err := openRecovered(dir, options)
-	db := &DB{DB: opened, dir: dir, stop: stop, lock: lock}
+	db := &DB{DB: opened, dir: dir, stop: stop, lock: lock, tail: tail}
 	db.close = sync.OnceValue(db.closeOnce)
 	if err == nil && db.Err() != nil {
 		err = db.Err()

@@ -26,7 +26,8 @@ type failstop struct {
 	vfs.FS
 	short  *shortages
 	first  atomic.Pointer[Failure]
-	failed chan struct{}  // closed with the first failure
+	failed chan struct{} // closed with the first failure
+	log    logEnd
 	onset  func(*Failure) // called once, by whoever met the failure; must not block
 }
 
@@ -81,7 +82,7 @@ func (s *failstop) open(what, name string, create func() (vfs.File, error)) (vfs
 		return &lostFile{name: name}, nil
 	}
 	if strings.HasSuffix(name, ".log") {
-		file = withRoom(file)
+		file = s.withRoom(file, name)
 	}
 	return &failstopFile{File: file, stop: s, name: name, table: strings.HasSuffix(name, ".sst")}, nil
 }

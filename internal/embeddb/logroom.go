@@ -18,13 +18,17 @@ var zeros [logRoom]byte
 // checkTail take for its end.
 type roomyLog struct {
 	vfs.File
+	end     *logEnd
 	written int64
 	room    int64 // the file has blocks up to here
 }
 
 // withRoom gives a log room; a reused one has what its old file has.
-func withRoom(log vfs.File) vfs.File {
-	l := &roomyLog{File: log}
+func (s *failstop) withRoom(log vfs.File, name string) vfs.File {
+	l := &roomyLog{File: log, end: &s.log}
+	number, _ := logNumber(s.FS.PathBase(name))
+	l.end.number.Store(number)
+	l.end.written.Store(0)
 	if info, err := log.Stat(); err == nil {
 		l.room = info.Size()
 	}
@@ -34,6 +38,7 @@ func withRoom(log vfs.File) vfs.File {
 func (l *roomyLog) Write(p []byte) (int, error) {
 	n, err := l.File.Write(p)
 	l.written += int64(n)
+	l.end.written.Store(l.written)
 	if err != nil || l.written <= l.room {
 		return n, err
 	}

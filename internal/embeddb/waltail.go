@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
@@ -41,30 +42,106 @@ const (
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// checkTail returns *Damaged when the newest log in dir is damaged before its end. Older logs need no check: Pebble
-// knows that they were closed in order and accepts no tear in them.
-func checkTail(files vfs.FS, dir string) error {
+// Tail is how the newest log ended when the database was opened.
+type Tail struct {
+	File     string // empty: there was no log
+	Readable int64  // bytes up to the first one that cannot be read
+	Rest     int64  // bytes from there to the last one that is not zero; they may be what an older log has left
+	Torn     bool   // a record of this log begins there: a write that did not end
+	Last     []byte // beginning of the last record that can be read, at most walPrefix bytes; nil: none
+}
+
+// LastRecord is the beginning of the last record in the newest log of a directory that can be read.
+func LastRecord(files vfs.FS, dir string) (prefix []byte, ok bool) {
+	tail, _ := checkTail(files, dir, LogPosition{})
+	return tail.Last, tail.Last != nil
+}
+
+// LogPosition is a place in the write-ahead log.
+type LogPosition struct {
+	Log    uint64 // number of the file; 0: none
+	Offset int64  // bytes
+}
+
+// Tail says how the newest log ended when the database was opened.
+func (db *DB) Tail() Tail { return db.tail }
+
+// LogPosition is the end of what was written to the log. It is meant for who has just committed.
+func (db *DB) LogPosition() LogPosition {
+	return LogPosition{db.stop.log.number.Load(), db.stop.log.written.Load()}
+}
+
+// logEnd is where the log ends that is being written.
+type logEnd struct {
+	number  atomic.Uint64
+	written atomic.Int64
+}
+
+// checkTail looks at the newest log in the directory. It returns *Damaged when more is lost than a write that did not end: when
+// the log is damaged before its end, or ends before what was synced. Older logs need no check: Pebble knows that they were
+// closed in order and accepts no tear in them.
+func checkTail(files vfs.FS, dir string, synced LogPosition) (Tail, error) {
 	name, number, err := newestLog(files, dir)
-	if err != nil || name == "" {
-		return err
-	}
-	file, err := files.Open(files.PathJoin(dir, name))
 	if err != nil {
-		return err
+		return Tail{}, err
+	}
+	if number < synced.Log {
+		return Tail{}, &Damaged{File: files.PathJoin(dir, fmt.Sprintf("%06d.log", synced.Log)), Offset: -1, Tail: true, Err: errNoLog}
+	}
+	if name == "" {
+		return Tail{}, nil
+	}
+	path := files.PathJoin(dir, name)
+	file, err := files.Open(path)
+	if err != nil {
+		return Tail{}, err
 	}
 	defer file.Close()
 	scan := walScan{log: uint32(number)}
-	offset, err := scan.firstDamage(file)
+	follows, err := scan.read(file)
 	if err != nil {
-		return fmt.Errorf("read %s: %w", name, err)
+		return Tail{}, fmt.Errorf("read %s: %w", name, err)
 	}
-	if offset >= 0 {
-		return &Damaged{File: files.PathJoin(dir, name), Offset: offset, Err: errDamagedLog}
+	tail := Tail{File: path, Readable: scan.readable, Rest: max(0, scan.used-scan.readable), Torn: scan.torn, Last: scan.last}
+	switch {
+	case follows:
+		return tail, &Damaged{File: path, Offset: tail.Readable, Tail: true, Err: errDamagedLog}
+	case number == synced.Log && tail.Readable < synced.Offset:
+		return tail, &Damaged{File: path, Offset: tail.Readable, Tail: true,
+			Err: fmt.Errorf("%d bytes that were on the disk cannot be read", synced.Offset-tail.Readable)}
 	}
-	return nil
+	return tail, nil
 }
 
-var errDamagedLog = errors.New("a record cannot be read, and whole records follow it")
+var (
+	errDamagedLog = errors.New("a record cannot be read, and whole records follow it")
+	errNoLog      = errors.New("the newest log is missing")
+)
+
+// cutTail ends a log where it cannot be read any more. The whole log is kept beside the database.
+func cutTail(files vfs.FS, dir string, tail Tail) error {
+	if tail.File == "" {
+		return nil
+	}
+	kept := fmt.Sprintf("%s.%s.lost", dir, files.PathBase(tail.File))
+	if err := vfs.Copy(files, tail.File, kept); err != nil {
+		return fmt.Errorf("keep %s: %w", tail.File, err)
+	}
+	from, err := files.Open(kept)
+	if err != nil {
+		return err
+	}
+	defer from.Close()
+	to, err := files.Create(tail.File, vfs.WriteCategoryUnspecified)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(to, io.LimitReader(from, tail.Readable))
+	if err == nil {
+		err = to.Sync()
+	}
+	return errors.Join(err, to.Close())
+}
 
 func newestLog(files vfs.FS, dir string) (name string, number uint64, err error) {
 	names, err := files.List(dir)
@@ -72,55 +149,98 @@ func newestLog(files vfs.FS, dir string) (name string, number uint64, err error)
 		return "", 0, err
 	}
 	for _, n := range names {
-		digits, isLog := strings.CutSuffix(filepath.Base(n), ".log")
-		if !isLog {
-			continue
-		}
-		if v, err := strconv.ParseUint(digits, 10, 64); err == nil && (name == "" || v > number) {
+		if v, ok := logNumber(filepath.Base(n)); ok && (name == "" || v > number) {
 			name, number = n, v
 		}
 	}
 	return name, number, nil
 }
 
-// walScan reads the chunks of one log.
-type walScan struct{ log uint32 }
+func logNumber(name string) (number uint64, ok bool) {
+	digits, isLog := strings.CutSuffix(name, ".log")
+	if !isLog {
+		return 0, false
+	}
+	number, err := strconv.ParseUint(digits, 10, 64)
+	return number, err == nil
+}
 
-// firstDamage returns where the first unreadable chunk lies, if a record begins somewhere after it, or else -1.
-func (s walScan) firstDamage(log io.Reader) (int64, error) {
-	tear := int64(-1)
+// walPrefix is how much of a record is kept to tell which one it is.
+const walPrefix = 64
+
+// walScan reads the chunks of one log.
+type walScan struct {
+	log uint32
+
+	readable int64 // up to the first byte that cannot be read
+	used     int64 // up to the last byte that is not zero
+	torn     bool  // a chunk of this log begins at readable
+	last     []byte
+
+	begun []byte // the record at hand
+}
+
+// read reads a whole log, and reports whether a record begins somewhere behind the first chunk that cannot be read.
+func (s *walScan) read(log io.Reader) (follows bool, err error) {
+	torn := false
 	block := make([]byte, walBlock)
 	for start := int64(0); ; start += walBlock {
 		n, err := io.ReadFull(log, block)
 		if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
-			return 0, err
+			return false, err
 		}
 		block := block[:n]
+		if used := len(bytes.TrimRight(block, "\x00")); used > 0 {
+			s.used = start + int64(used)
+		}
 		at := 0
-		if tear < 0 {
+		if !torn {
 			for at < len(block) {
 				size := s.chunk(block[at:])
 				if size == 0 {
 					break
 				}
+				s.note(block[at : at+size])
 				at += size
 			}
 			if at < len(block) && !isPadding(block[at:], n == walBlock) {
-				tear = start + int64(at)
+				torn = true
+				s.readable = start + int64(at)
+				rest := block[at:]
+				s.torn = len(rest) >= walHeader && rest[6] != 0 && binary.LittleEndian.Uint32(rest[7:11]) == s.log
 				at++
+			} else {
+				s.readable = start + int64(n)
 			}
 		}
-		if tear >= 0 && s.recordBegins(block[at:]) {
-			return tear, nil
+		if torn && s.recordBegins(block[min(at, len(block)):]) {
+			return true, nil
 		}
 		if err != nil {
-			return -1, nil
+			return false, nil
 		}
 	}
 }
 
+// note keeps the beginning of the last whole record.
+func (s *walScan) note(chunk []byte) {
+	header := walHeader
+	if chunk[6] >= walSyncedFull {
+		header = walSyncedHeader
+	}
+	payload := chunk[header:]
+	switch chunk[6] {
+	case walFull, walSyncedFull:
+		s.last = append([]byte(nil), payload[:min(len(payload), walPrefix)]...)
+	case walFirst, walSyncedFirst:
+		s.begun = append([]byte(nil), payload[:min(len(payload), walPrefix)]...)
+	case walLast, walSyncedLast:
+		s.last = s.begun
+	}
+}
+
 // chunk returns the size of the intact chunk of this log at the beginning of b, or 0.
-func (s walScan) chunk(b []byte) int {
+func (s *walScan) chunk(b []byte) int {
 	if len(b) < walHeader {
 		return 0
 	}
@@ -148,7 +268,7 @@ func isPadding(rest []byte, full bool) bool {
 }
 
 // recordBegins looks at every position, since damage may have hit the lengths that lead from chunk to chunk.
-func (s walScan) recordBegins(b []byte) bool {
+func (s *walScan) recordBegins(b []byte) bool {
 	for ; len(b) >= walHeader; b = b[1:] {
 		switch b[6] {
 		case walFull, walFirst, walSyncedFull, walSyncedFirst:

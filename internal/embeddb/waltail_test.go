@@ -32,19 +32,26 @@ func FuzzFirstDamage(f *testing.F) {
 	if _, err := log.ReadFrom(file); err != nil {
 		f.Fatal(err)
 	}
-	scan := walScan{log: uint32(number)}
+	damage := func(log []byte) (int64, error) {
+		scan := walScan{log: uint32(number)}
+		follows, err := scan.read(bytes.NewReader(log))
+		if !follows {
+			return -1, err
+		}
+		return scan.readable, err
+	}
 	for cut := range log.Len() {
 		if cut%777 != 0 {
 			continue
 		}
-		if offset, err := scan.firstDamage(bytes.NewReader(log.Bytes()[:cut])); err != nil || offset >= 0 {
+		if offset, err := damage(log.Bytes()[:cut]); err != nil || offset >= 0 {
 			f.Fatalf("intact log cut at %d: got damage at %d and error %v", cut, offset, err)
 		}
 	}
 	f.Add(log.Bytes())
 	f.Add([]byte{})
 	f.Fuzz(func(t *testing.T, log []byte) {
-		offset, err := scan.firstDamage(bytes.NewReader(log))
+		offset, err := damage(log)
 		if err != nil || offset >= int64(len(log)) {
 			t.Errorf("%d bytes: damage at %d, error %v", len(log), offset, err)
 		}

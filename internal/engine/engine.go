@@ -40,7 +40,9 @@ type Config struct {
 	EndedLinger   time.Duration    // how long what has ended stays in memory; 0: DefaultEndedLinger
 	Retention     time.Duration    // how long the archive keeps it; 0: DefaultRetention
 	Short         func() error     // why no new changes may be taken for now, such as a full disk; nil: nobody tells
-	QueueMax      int              // commands that may wait; more are refused as Overloaded; 0: DefaultQueueMax
+	// Loaded looks at the state as it was loaded, before anything is appended. Its error ends Open. nil: nobody looks.
+	Loaded   func(v *cell.View) error
+	QueueMax int // commands that may wait; more are refused as Overloaded; 0: DefaultQueueMax
 }
 
 // Defaults of a Config.
@@ -194,6 +196,11 @@ func load(ctx context.Context, config Config) (c *cell.Cell, last uint64, unsave
 		unsaved += int64(len(entry.Batch))
 	}
 	v := c.View()
+	if config.Loaded != nil {
+		if err := config.Loaded(&v); err != nil {
+			return nil, 0, 0, err
+		}
+	}
 	totals := v.Totals()
 	config.Log.Info("state loaded", "snapshot", at, "journal", last, "took", time.Since(began).Round(time.Millisecond),
 		"fleets", totals.Fleets, "gameSessions", totals.GameSessions, "playerSessions", totals.PlayerSessions)

@@ -316,17 +316,23 @@ func (e *Engine) archiveEnded(ctx context.Context) {
 func (e *Engine) archiveSome(ctx context.Context) (full bool, err error) {
 	before := domain.TimeOf(e.config.Now().Add(-e.config.EndedLinger))
 	var batch []archive.Record
-	taken := 0
+	taken, mark := 0, archive.Mark{}
 	for bytes := 0; !full; full = taken >= archiveMost || bytes >= archiveBytes {
 		var some []cell.EndedRecord
 		err := e.Read(ctx, func(v *cell.View) error {
 			some = v.Ended(taken, archiveLocked, before)
+			if taken == 0 {
+				mark.Forgotten = v.Forgotten()
+			}
 			return nil
 		})
 		if err != nil {
 			return false, err
 		}
 		for _, x := range some {
+			if x.Counts() {
+				mark.Forgotten++
+			}
 			if x.Kind != cell.Nothing {
 				batch = append(batch, toRecord(x))
 				bytes += len(x.Data)
@@ -340,10 +346,10 @@ func (e *Engine) archiveSome(ctx context.Context) (full bool, err error) {
 	if taken == 0 {
 		return false, nil
 	}
-	if len(batch) > 0 {
-		if err := e.config.Archive.Put(ctx, batch); err != nil {
-			return false, err
-		}
+	mark.Journal = e.durable.reached.Load()
+	e.config.Archive.SetMark(mark)
+	if err := e.config.Archive.Put(ctx, batch); err != nil {
+		return false, err
 	}
 	for left := taken; left > 0; left -= archiveLocked {
 		if err := e.submit(&cell.Forget{Count: min(left, archiveLocked)}); err != nil {

@@ -52,5 +52,9 @@ func (a *memoryArchive) List(_ context.Context, kind archive.Kind, index archive
 	return page[:min(limit, len(page))], nil
 }
 
+func (*memoryArchive) SetMark(archive.Mark) {}
+
+func (*memoryArchive) Mark() (archive.Mark, bool, error) { return archive.Mark{}, false, nil }
+
 func (a *memoryArchive) Expire(context.Context, int64, int) (int, error) { return 0, nil }
 func (a *memoryArchive) Close() error                                    { return nil }

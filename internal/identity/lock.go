@@ -8,10 +8,9 @@ import (
 
 const lockFile = "identity.lock"
 
-// lockDir keeps other processes from changing keys and secret until unlock is called. Readers need no lock: the
-// files are replaced as a whole. The lock is apart from the one that a running server holds on its journal, so that
-// keys can be made and revoked while it runs.
-func lockDir(dir string) (unlock func(), err error) {
+// LockDir keeps other processes from making or setting aside parts of a data directory until unlock is called. It waits for the one that
+// does. Only the few moments of opening need it: after that, the journal's own lock holds the directory.
+func LockDir(dir string) (unlock func(), err error) {
 	f, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("lock %s: %w", dir, err)

@@ -2,21 +2,15 @@ package identity
 
 import (
 	"crypto/hmac"
-	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
-	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
-	"os"
-	"path/filepath"
 
 	"github.com/google/uuid"
-	"github.com/musterhq/muster/internal/atomicfile"
 )
 
 // The file of a data directory in which releases before the cell kept access keys in its state had them, and its name
@@ -36,57 +30,6 @@ const (
 // them; who loses it makes all of them void.
 type CellSecret struct {
 	key [secretSize]byte
-}
-
-// OpenCellSecret reads the secret from the data directory, and makes one when the directory is new. Two processes
-// that start at once get the same.
-func OpenCellSecret(dir string) (CellSecret, error) {
-	if err := atomicfile.MakeDir(dir, 0o700); err != nil {
-		return CellSecret{}, fmt.Errorf("open cell secret: %w", err)
-	}
-	path := filepath.Join(dir, secretFile)
-	secret, err := readSecret(path)
-	if !errors.Is(err, fs.ErrNotExist) {
-		return secret, err
-	}
-	unlock, err := lockDir(dir)
-	if err != nil {
-		return CellSecret{}, fmt.Errorf("open cell secret: %w", err)
-	}
-	defer unlock()
-	secret, err = readSecret(path) // another process may have made it while we waited
-	if !errors.Is(err, fs.ErrNotExist) {
-		return secret, err
-	}
-	// Keys without their secret are a backup restored by half. A new secret would turn every key's secret into
-	// another one without a word; the operator must hear of it.
-	for _, file := range []string{KeysFile, ImportedKeysFile} {
-		if _, err := os.Stat(filepath.Join(dir, file)); err == nil {
-			return CellSecret{}, fmt.Errorf("%s holds access keys, but the secret they are derived from, %s, is missing: restore it, or remove %s to start with new keys",
-				file, path, file)
-		}
-	}
-	rand.Read(secret.key[:]) // never fails: since Go 1.24 it ends the program instead
-	if err := atomicfile.Write(path, secret.key[:], 0o600); err != nil {
-		return CellSecret{}, fmt.Errorf("make cell secret: %w", err)
-	}
-	return secret, nil
-}
-
-// ReadCellSecret reads the secret of a data directory that has one.
-func ReadCellSecret(dir string) (CellSecret, error) {
-	return readSecret(filepath.Join(dir, secretFile))
-}
-
-func readSecret(path string) (CellSecret, error) {
-	content, err := os.ReadFile(path)
-	if err != nil {
-		return CellSecret{}, fmt.Errorf("read cell secret: %w", err)
-	}
-	if len(content) != secretSize {
-		return CellSecret{}, fmt.Errorf("read cell secret: %s has %d bytes, want %d: the file is damaged, restore it from a backup", path, len(content), secretSize)
-	}
-	return CellSecret{[secretSize]byte(content)}, nil
 }
 
 // ProcessToken is the token that lets the server processes of a compute connect. It is derived, so the same one is

@@ -2,6 +2,7 @@ package identity
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -10,6 +11,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/google/uuid"
 )
 
 func TestCellSecretIsMadeOnce(t *testing.T) {
@@ -32,29 +35,48 @@ func TestCellSecretIsMadeOnce(t *testing.T) {
 	}
 }
 
-func TestCellSecretIsNeverReplacedSilently(t *testing.T) {
-	for _, file := range []string{KeysFile, ImportedKeysFile} {
-		dir := t.TempDir()
-		if _, err := OpenCellSecret(dir); err != nil {
+// A flipped bit anywhere in the file is noticed, and so is one that is cut.
+func TestDamagedCellSecretIsNoticed(t *testing.T) {
+	dir := t.TempDir()
+	want, err := OpenCellSecret(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, secretFile)
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	try := func(what string, content []byte) {
+		t.Helper()
+		if err := os.WriteFile(path, content, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(filepath.Join(dir, file), []byte("{}"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		path := filepath.Join(dir, secretFile)
-		if err := os.WriteFile(path, []byte("too short"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := OpenCellSecret(dir); err == nil || !strings.Contains(err.Error(), path) {
-			t.Errorf("a damaged secret: want an error that names %s, got %v", path, err)
-		}
-		if err := os.Remove(path); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := OpenCellSecret(dir); err == nil || !strings.Contains(err.Error(), path) {
-			t.Errorf("%s without its secret: want an error that names %s, got %v", file, path, err)
+		if _, err := OpenCellSecret(dir); !isDamagedSecret(err) || !strings.Contains(err.Error(), path) {
+			t.Fatalf("%s: got %v, want *DamagedSecret that names %s", what, err, path)
 		}
 	}
+	for bit := range 8 * len(content) {
+		damaged := bytes.Clone(content)
+		damaged[bit/8] ^= 1 << (bit % 8)
+		try(fmt.Sprint("bit ", bit, " flipped"), damaged)
+	}
+	for n := range content {
+		if n != secretSize { // what earlier releases wrote
+			try(fmt.Sprint("cut to ", n), content[:n])
+		}
+	}
+	if err := os.WriteFile(path, want.key[:], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got, id, err := ReadSecretFile(dir); err != nil || got != want || id != uuid.Nil {
+		t.Errorf("file of an earlier release: installation %s, %v", id, err)
+	}
+}
+
+func isDamagedSecret(err error) bool {
+	_, ok := errors.AsType[*DamagedSecret](err)
+	return ok
 }
 
 func TestProcessToken(t *testing.T) {

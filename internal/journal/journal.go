@@ -80,6 +80,7 @@ var (
 type Damaged struct {
 	Entry uint64 // number of the entry; 0 when the place is not within one entry
 	File  string // file and position, or table and key; empty when the engine knows none
+	Tail  bool   // only the newest entries are lost; an engine may be able to go on without them
 	Err   error  // what is wrong there
 }
 

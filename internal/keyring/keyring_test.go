@@ -12,13 +12,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/musterhq/muster/internal/archive/archivetest"
+	"github.com/musterhq/muster/internal/datadir"
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/access"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/identity"
-	"github.com/musterhq/muster/internal/journal"
 	journalpebble "github.com/musterhq/muster/internal/journal/pebble"
 )
 
@@ -27,32 +26,31 @@ var ops = access.Actor{Principal: "ops", Address: "192.0.2.1", Door: "operator"}
 // running is a service's share of a data directory.
 type running struct {
 	*Ring
-	journal journal.Journal
-	engine  *engine.Engine
+	dir    *datadir.Dir
+	engine *engine.Engine
 }
 
-func start(t *testing.T, dir string) (*running, error) {
+func start(t *testing.T, dir string) (_ *running, err error) {
 	t.Helper()
-	secret, err := identity.OpenCellSecret(dir)
+	d, err := datadir.Open(datadir.Options{Dir: dir})
 	if err != nil {
 		return nil, err
 	}
-	j, err := journalpebble.Open(journalpebble.Options{Dir: filepath.Join(dir, "journal")})
-	if err != nil {
+	x := &running{dir: d}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, d.Close())
+		}
+	}()
+	if x.engine, err = engine.Open(t.Context(), engine.Config{Journal: d.Journal, Archive: d.Archive, Cell: cell.DefaultConfig(), Loaded: d.CheckState}); err != nil {
 		return nil, err
 	}
-	archive, err := archivetest.NewMemory(1).Open()
-	if err != nil {
-		t.Fatal(err)
+	if err := d.Commit(t.Context()); err != nil {
+		return nil, errors.Join(err, x.engine.Close())
 	}
-	e, err := engine.Open(t.Context(), engine.Config{Journal: j, Archive: archive, Cell: cell.DefaultConfig()})
+	x.Ring, err = Open(t.Context(), Config{Engine: x.engine, Dir: dir, Secret: d.Secret})
 	if err != nil {
-		t.Fatal(err)
-	}
-	x := &running{journal: j, engine: e}
-	x.Ring, err = Open(t.Context(), Config{Engine: e, Dir: dir, Secret: secret})
-	if err != nil {
-		return nil, errors.Join(err, e.Close(), j.Close())
+		return nil, errors.Join(err, x.engine.Close())
 	}
 	return x, nil
 }
@@ -69,7 +67,7 @@ func mustStart(t *testing.T, dir string) *running {
 func (x *running) stop(t *testing.T) {
 	t.Helper()
 	x.Close()
-	if err := errors.Join(x.engine.Close(), x.journal.Close()); err != nil {
+	if err := errors.Join(x.engine.Close(), x.dir.Close()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -96,11 +94,15 @@ func exists(dir, name string) bool {
 	return err == nil
 }
 
+// oldSecret writes a secret as the releases did that kept access keys in a file.
+func oldSecret(t *testing.T, dir string, fill byte) {
+	t.Helper()
+	put(t, dir, "cell.secret", strings.Repeat(string(rune(fill)), 32))
+}
+
 func TestFileIsTakenOver(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := identity.OpenCellSecret(dir); err != nil {
-		t.Fatal(err)
-	}
+	oldSecret(t, dir, 7)
 	content := writeFile(t, dir)
 	x := mustStart(t, dir)
 	key, ok := x.Find("MUSTAAAAAAAAAAAAAAAA")
@@ -174,9 +176,7 @@ func TestDamagedFileStopsTheStart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			if _, err := identity.OpenCellSecret(dir); err != nil {
-				t.Fatal(err)
-			}
+			oldSecret(t, dir, 7)
 			good := writeFile(t, dir)
 			put(t, dir, identity.KeysFile, change(good))
 			if _, err := start(t, dir); err == nil || !strings.Contains(err.Error(), identity.KeysFile) {
@@ -196,9 +196,7 @@ func TestDamagedFileStopsTheStart(t *testing.T) {
 func TestForeignSecretStopsTheStart(t *testing.T) {
 	dir, other := t.TempDir(), t.TempDir()
 	mustStart(t, dir).stop(t)
-	if _, err := identity.OpenCellSecret(other); err != nil {
-		t.Fatal(err)
-	}
+	oldSecret(t, other, 8)
 	if err := os.Rename(filepath.Join(other, "cell.secret"), filepath.Join(dir, "cell.secret")); err != nil {
 		t.Fatal(err)
 	}

@@ -4,16 +4,14 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"path/filepath"
 	"time"
 
+	"github.com/musterhq/muster/internal/datadir"
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/access"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/identity"
-	"github.com/musterhq/muster/internal/journal"
-	journalpebble "github.com/musterhq/muster/internal/journal/pebble"
 )
 
 // OfflineProgram names this process to another one that wants the data directory meanwhile.
@@ -21,31 +19,30 @@ const OfflineProgram = "muster keys"
 
 // Offline is the access keys of a data directory whose service is down. Nobody else can open the directory until Close.
 type Offline struct {
-	secret  identity.CellSecret
-	journal journal.Journal
-	cell    *engine.Offline
+	dir  *datadir.Dir
+	cell *engine.Offline
 }
 
 // OpenOffline opens a data directory, and makes it when it is new. While another process has it open the error is an
 // *embeddb.InUse.
 func OpenOffline(ctx context.Context, dir string, config cell.Config) (_ *Offline, err error) {
-	j, err := journalpebble.Open(journalpebble.Options{Dir: filepath.Join(dir, "journal"), Program: OfflineProgram})
+	d, err := datadir.Open(datadir.Options{Dir: dir, Program: OfflineProgram})
 	if err != nil {
 		return nil, err
 	}
-	o := &Offline{journal: j}
+	o := &Offline{dir: d}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, o.Close())
 		}
 	}()
-	if o.secret, err = identity.OpenCellSecret(dir); err != nil {
+	if o.cell, err = engine.OpenOffline(ctx, engine.Config{Journal: d.Journal, Cell: config, Loaded: d.CheckState}); err != nil {
 		return nil, err
 	}
-	if o.cell, err = engine.OpenOffline(ctx, engine.Config{Journal: j, Cell: config}); err != nil {
+	if err := d.Commit(ctx); err != nil {
 		return nil, err
 	}
-	return o, takeOver(ctx, o.cell, dir, o.secret, slog.New(slog.DiscardHandler), now())
+	return o, takeOver(ctx, o.cell, dir, d.Secret, slog.New(slog.DiscardHandler), now())
 }
 
 func now() domain.Time { return domain.TimeOf(time.Now()) }
@@ -56,7 +53,7 @@ func (o *Offline) Create(ctx context.Context, by access.Actor, n New) (identity.
 	if err := o.cell.Do(ctx, cmd); err != nil {
 		return identity.AccessKey{}, err
 	}
-	return o.secret.AccessKey(&cmd.Key), nil
+	return o.dir.Secret.AccessKey(&cmd.Key), nil
 }
 
 // Revoke ends a key.
@@ -73,7 +70,7 @@ func (o *Offline) List(ctx context.Context) (all []access.Key, err error) {
 }
 
 // CellSecret gives the secret that the keys are derived from.
-func (o *Offline) CellSecret() identity.CellSecret { return o.secret }
+func (o *Offline) CellSecret() identity.CellSecret { return o.dir.Secret }
 
 // Close lets others open the data directory.
-func (o *Offline) Close() error { return o.journal.Close() }
+func (o *Offline) Close() error { return o.dir.Close() }

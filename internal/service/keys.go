@@ -2,12 +2,8 @@ package service
 
 import (
 	"context"
-	"errors"
-	"time"
 
-	"github.com/musterhq/muster/internal/embeddb"
 	"github.com/musterhq/muster/internal/identity"
-	journalpebble "github.com/musterhq/muster/internal/journal/pebble"
 	"github.com/musterhq/muster/internal/keyring"
 	"github.com/musterhq/muster/internal/localdoor"
 )
@@ -27,23 +23,4 @@ func (x *Service) openKeys(ctx context.Context, secret identity.CellSecret) (err
 func (x *Service) openLocalDoor() (err error) {
 	x.local, err = localdoor.Open(localdoor.Config{Dir: x.settings.Data, Keys: x.keys, Log: x.log})
 	return err
-}
-
-// keysPatience is how long a start waits for `muster keys`, which has the directory open for moments only.
-const keysPatience = 10 * time.Second
-
-// openJournal opens the journal, and waits while `muster keys` changes something in it.
-func openJournal(ctx context.Context, o journalpebble.Options) (*journalpebble.Journal, error) {
-	for began := time.Now(); ; {
-		j, err := journalpebble.Open(o)
-		used, ok := errors.AsType[*embeddb.InUse](err)
-		if !ok || used.Holder.Program != keyring.OfflineProgram || time.Since(began) > keysPatience {
-			return j, err
-		}
-		select {
-		case <-time.After(50 * time.Millisecond):
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
 }

@@ -16,17 +16,13 @@ import (
 	"sync"
 	"time"
 
-	"github.com/musterhq/muster/internal/archive"
-	archivepebble "github.com/musterhq/muster/internal/archive/pebble"
 	"github.com/musterhq/muster/internal/atomicfile"
 	"github.com/musterhq/muster/internal/connlimit"
+	"github.com/musterhq/muster/internal/datadir"
 	"github.com/musterhq/muster/internal/devclock"
 	"github.com/musterhq/muster/internal/edge"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/gamelift"
-	"github.com/musterhq/muster/internal/identity"
-	"github.com/musterhq/muster/internal/journal"
-	journalpebble "github.com/musterhq/muster/internal/journal/pebble"
 	"github.com/musterhq/muster/internal/keyring"
 	"github.com/musterhq/muster/internal/listen"
 	"github.com/musterhq/muster/internal/listen/acmecert"
@@ -55,8 +51,7 @@ type Service struct {
 	log      *slog.Logger
 	panics   *panics.Guard
 
-	journal journal.Journal
-	archive archive.Archive
+	data    *datadir.Dir
 	keys    *keyring.Ring
 	local   *localdoor.Door
 	engine  *engine.Engine
@@ -89,11 +84,16 @@ type Service struct {
 // Start opens the data directory, loads the state and answers on the port. What it opened before an error is closed
 // again.
 func Start(ctx context.Context, s settings.Settings, log *slog.Logger) (*Service, error) {
-	options := Options{Settings: s, Log: log}
+	return StartWith(ctx, NewOptions(s, log, nil))
+}
+
+// NewOptions are the options of a start with these settings.
+func NewOptions(s settings.Settings, log *slog.Logger, acceptLoss []datadir.Part) Options {
+	o := Options{Settings: s, Log: log, AcceptLoss: acceptLoss}
 	if s.VirtualClock {
-		options.Clock = engine.NewClock(time.Now())
+		o.Clock = engine.NewClock(time.Now())
 	}
-	return StartWith(ctx, options)
+	return o
 }
 
 // Options are what tests want to have a say in besides.
@@ -101,6 +101,8 @@ type Options struct {
 	Settings settings.Settings
 	Log      *slog.Logger
 	Clock    *engine.Clock // nil: real time
+
+	AcceptLoss []datadir.Part // parts of the data directory that the operator goes on without if they are lost
 }
 
 // StartWith is Start with more to choose.
@@ -130,7 +132,7 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 		return nil, err
 	}
 	descriptors := connlimit.Descriptors()
-	if err := x.openStores(ctx, connlimit.ReserveOf(descriptors)); err != nil {
+	if err := x.openData(ctx, connlimit.ReserveOf(descriptors), o.AcceptLoss); err != nil {
 		return nil, err
 	}
 	limits, err := connlimit.Derive(descriptors, s.Connections())
@@ -139,10 +141,7 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	}
 	x.limits = connlimit.New(connlimit.Config{Limits: limits, Exempt: s.SharedAddresses(), Log: log})
 	log.Info("limits of connections", "descriptors", descriptors, "connections", limits.Total, "unproven", limits.Unproven, "perAddress", limits.PerAddress)
-	secret, err := identity.OpenCellSecret(s.Data)
-	if err != nil {
-		return nil, err
-	}
+	secret := x.data.Secret
 	// The port is bound before the state is loaded: a game server that comes back meanwhile waits a moment instead of
 	// being turned away for the many seconds of its next attempt.
 	doors := &router{}
@@ -153,10 +152,13 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	x.warnOfListening()
 	core.Tokens = playerapi.ConnectionTokens(secret)
 	x.engine, err = engine.Open(ctx, engine.Config{
-		Journal: x.journal, Archive: x.archive, Cell: core, Log: log, Clock: x.clock,
+		Journal: x.data.Journal, Archive: x.data.Archive, Cell: core, Log: log, Clock: x.clock, Loaded: x.data.CheckState,
 		SnapshotEvery: int64(s.SnapshotEvery), EndedLinger: s.EndedLinger, Short: x.room.Short,
 	})
 	if err != nil {
+		return nil, err
+	}
+	if err := x.commitData(ctx, o.AcceptLoss); err != nil {
 		return nil, err
 	}
 	if err := x.openKeys(ctx, secret); err != nil {
@@ -224,27 +226,6 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 		x.acme.Start()
 	}
 	return x, nil
-}
-
-// openStores opens the journal and the archive. The journal comes first: it keeps a second process out of the directory.
-// Of descriptors they have a reserve.
-func (x *Service) openStores(ctx context.Context, files connlimit.Reserve) error {
-	j, err := openJournal(ctx, journalpebble.Options{
-		Dir: filepath.Join(x.settings.Data, "journal"), Logger: x.log, Program: "muster serve", TableFiles: files.JournalFiles,
-	})
-	if err != nil {
-		return err
-	}
-	x.journal = j
-	a, err := archivepebble.Open(archivepebble.Options{
-		Dir: filepath.Join(x.settings.Data, "archive"), Logger: x.log, Program: "muster serve", TableFiles: files.ArchiveFiles,
-	})
-	if err != nil {
-		return err
-	}
-	x.archive = a
-	x.room = watchRoom(uint64(x.settings.DiskReserve), x.log, j, a)
-	return nil
 }
 
 // openPort binds the port with the certificate that the settings name, or, for development, one of our own.
@@ -419,11 +400,8 @@ func (x *Service) close(ctx context.Context) error {
 	if x.room != nil {
 		x.room.close()
 	}
-	if x.archive != nil {
-		errs = append(errs, x.archive.Close())
-	}
-	if x.journal != nil {
-		errs = append(errs, x.journal.Close())
+	if x.data != nil {
+		errs = append(errs, x.data.Close())
 	}
 	return errors.Join(errs...)
 }

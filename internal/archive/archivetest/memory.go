@@ -21,6 +21,7 @@ type Memory struct {
 	faults  Faults
 	next    []Fault
 	records map[recordID]archive.Record
+	mark    *archive.Mark
 	open    *memoryArchive
 }
 
@@ -106,8 +107,24 @@ func (m *Memory) outcome() Fault {
 
 type memoryArchive struct {
 	disk   *Memory
-	failed error // guarded by disk.mu, like closed
+	failed error // guarded by disk.mu, like all below
 	closed bool
+	mark   *archive.Mark // what the next Put stores
+}
+
+func (a *memoryArchive) SetMark(m archive.Mark) {
+	a.disk.mu.Lock()
+	defer a.disk.mu.Unlock()
+	a.mark = &m
+}
+
+func (a *memoryArchive) Mark() (m archive.Mark, ok bool, err error) {
+	a.disk.mu.Lock()
+	defer a.disk.mu.Unlock()
+	if a.disk.mark != nil {
+		m, ok = *a.disk.mark, true
+	}
+	return m, ok, nil
 }
 
 func (a *memoryArchive) usable(ctx context.Context) error {
@@ -134,11 +151,11 @@ func (a *memoryArchive) Put(ctx context.Context, records []archive.Record) error
 	if err := a.usable(ctx); err != nil {
 		return err
 	}
-	if len(records) == 0 {
-		return nil
-	}
 	outcome := m.outcome()
 	if outcome != NotWritten {
+		if a.mark != nil {
+			m.mark = a.mark
+		}
 		for _, r := range records {
 			r.Data = bytes.Clone(r.Data)
 			m.records[recordID{r.Kind, r.ID}] = r

@@ -37,6 +37,7 @@ func Run(t *testing.T, engine Engine) {
 		{"ExpireIsBounded", expireIsBounded},
 		{"ExpireKeepsWhatWasPutAgain", expireKeepsWhatWasPutAgain},
 		{"ImpossibleRecordsAreRefused", impossibleRecordsAreRefused},
+		{"MarksComeWithPuts", marksComeWithPuts},
 		{"ManyAtOnce", manyAtOnce},
 		{"AClosedArchiveSaysSo", aClosedArchiveSaysSo},
 	} {

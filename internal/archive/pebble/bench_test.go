@@ -18,7 +18,7 @@ func endedPlayerSessions(random *rand.Rand, from, n int) []archive.Record {
 	group := ""
 	for i := range records {
 		if i%10 == 0 {
-			group = uuid(random, "gsess-")
+			group = newID(random, "gsess-")
 		}
 		ended := int64(1_700_000_000_000) + int64(from+i)/30
 		data := make([]byte, 160)
@@ -26,14 +26,14 @@ func endedPlayerSessions(random *rand.Rand, from, n int) []archive.Record {
 			data[j] = "0123456789abcdefghijklmnopqrstuvwxyz-\x00\x01\x02"[random.IntN(40)]
 		}
 		records[i] = archive.Record{
-			Kind: archive.PlayerSession, ID: uuid(random, "psess-"), Created: ended - 1_200_000 - int64(random.IntN(60_000)), Ended: ended,
+			Kind: archive.PlayerSession, ID: newID(random, "psess-"), Created: ended - 1_200_000 - int64(random.IntN(60_000)), Ended: ended,
 			Group: group, Player: fmt.Sprintf("player-%d", random.IntN(5_000_000)), Data: data,
 		}
 	}
 	return records
 }
 
-func uuid(random *rand.Rand, prefix string) string {
+func newID(random *rand.Rand, prefix string) string {
 	a, b := random.Uint64(), random.Uint64()
 	return fmt.Sprintf("%s%08x-%04x-%04x-%04x-%012x", prefix, a>>32, a>>16&0xffff, a&0xffff, b>>48, b&0xffffffffffff)
 }

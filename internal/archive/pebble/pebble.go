@@ -14,6 +14,7 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/bloom"
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/google/uuid"
 
 	"github.com/musterhq/muster/internal/archive"
 	"github.com/musterhq/muster/internal/embeddb"
@@ -62,9 +63,18 @@ type Archive struct {
 	writing   sync.Mutex // held for a whole Put or Expire: one batch is built at a time
 	nextBlock uint64
 	buffer    builder
+
+	mark struct {
+		sync.Mutex
+		next *archive.Mark // what the next Put stores; nil: nothing
+	}
+	installation uuid.UUID // guarded by writing
 }
 
 var _ archive.Archive = (*Archive)(nil)
+
+// Exists reports whether there is an archive in dir.
+func Exists(dir string) (bool, error) { return embeddb.Exists(nil, dir) }
 
 // Open opens the archive in options.Dir and makes it when there is none. A directory that another process has open gives
 // archive.ErrInUse and an *embeddb.InUse that says who; one that cannot be trusted gives *archive.Damaged.
@@ -104,6 +114,9 @@ func (a *Archive) load() error {
 		if len(stored) != 4 || binary.LittleEndian.Uint32(stored) != format {
 			return fmt.Errorf("it has format %x, this program knows format %d", stored, format)
 		}
+	}
+	if a.installation, err = a.readInstallation(); err != nil {
+		return err
 	}
 	blocks, err := a.db.NewIter(&pebble.IterOptions{LowerBound: []byte{blockPrefix}, UpperBound: []byte{blockPrefix + 1}})
 	if err != nil {

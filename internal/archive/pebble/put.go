@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -26,9 +27,6 @@ func (a *Archive) Put(ctx context.Context, records []archive.Record) error {
 		return fmt.Errorf("put %d records: %w", len(records), err)
 	}
 	defer done()
-	if len(records) == 0 {
-		return nil
-	}
 	a.writing.Lock()
 	defer a.writing.Unlock()
 	if err := a.put(records); err != nil {
@@ -61,6 +59,9 @@ func (a *Archive) put(records []archive.Record) error {
 			write = a.db.NewBatch()
 		}
 	}
+	if err := a.writeMark(write); err != nil { // with the last records: nothing before a flush is durable for certain
+		return err
+	}
 	if err := a.apply(write); err != nil {
 		return err
 	}
@@ -85,7 +86,7 @@ func (a *Archive) checked(err error) error {
 // blocks cuts records into blocks. The records of a block end within archive.Grain, since they expire together.
 func blocks(records []archive.Record) func(yield func([]archive.Record) bool) {
 	return func(yield func([]archive.Record) bool) {
-		first, last := records[0].Ended, records[0].Ended
+		first, last := int64(math.MaxInt64), int64(0)
 		for i := range records {
 			first, last = min(first, records[i].Ended), max(last, records[i].Ended)
 		}

@@ -24,7 +24,11 @@ const (
 	listPrefix   = 'l' // index, kind, hash of the key, created, location → nothing
 )
 
-var formatKey = []byte("mformat") // 4 bytes, little-endian
+var (
+	formatKey = []byte("mformat")       // 4 bytes, little-endian
+	ownerKey  = []byte("minstallation") // 16 bytes: id of the installation; absent in archives of releases that had none
+	markKey   = []byte("mmark")         // 16 bytes, little-endian: journal, forgotten; absent before the first one was set
+)
 
 const (
 	blockRecords = 64

@@ -21,6 +21,9 @@ type EndedRecord struct {
 	Data           []byte // for DecodeGameSession, DecodePlayerSession, DecodePlacement, DecodeTicket or DecodeChange
 }
 
+// Counts reports whether Cell.Forgotten counts the record.
+func (e *EndedRecord) Counts() bool { return e.Kind != APlayerSession && e.Kind != AChange }
+
 // Ended returns up to `most` of the records that ended before `before`, in the order they ended, beginning with the
 // skip-th.
 func (v *View) Ended(skip, most int, before domain.Time) []EndedRecord {

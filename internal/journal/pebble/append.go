@@ -38,6 +38,7 @@ func (j *Journal) Append(ctx context.Context, next uint64, batch []byte) error {
 		return fmt.Errorf("append entry %d: %w", next, err)
 	}
 	j.last.Store(next)
+	j.synced.note(synced{next, j.db.LogPosition()})
 	return nil
 }
 

@@ -5,6 +5,7 @@ package pebble
 import (
 	"cmp"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/google/uuid"
 
 	"github.com/musterhq/muster/internal/embeddb"
 	"github.com/musterhq/muster/internal/journal"
@@ -26,6 +28,8 @@ type Options struct {
 	FS      vfs.FS       // nil: the operating system's; tests put a failing one here
 
 	TableFiles int // that are kept open at most, each a descriptor; 0: 256
+
+	AcceptLostTail bool // go on without the newest entries when they are lost; what there is of them is kept beside the directory
 
 	MemTable uint64 // bytes; 0: memTableBytes; tests that want flushes make it small
 }
@@ -55,6 +59,7 @@ func (options Options) tune(o *pebble.Options) {
 type Journal struct {
 	db        *embeddb.DB
 	snapshots *snapshots
+	synced    *syncedFile
 
 	writing sync.Mutex // held for a whole append or trim: one commit in flight is what lets a torn tail be told from damage
 
@@ -67,9 +72,14 @@ type Journal struct {
 
 	last  atomic.Uint64 // number of the last durable entry
 	first atomic.Uint64 // number of the oldest entry that was not trimmed; last+1 when there is none
+
+	installation atomic.Pointer[uuid.UUID] // nil: none
 }
 
 var _ journal.Journal = (*Journal)(nil)
+
+// Exists reports whether there is a journal in dir.
+func Exists(dir string) (bool, error) { return embeddb.Exists(nil, dir) }
 
 // Open opens the journal in options.Dir and makes it when there is none. A directory that another process has open gives
 // journal.ErrInUse and an *embeddb.InUse that says who; one that cannot be trusted gives *journal.Damaged.
@@ -82,14 +92,27 @@ func Open(options Options) (*Journal, error) {
 }
 
 func open(options Options) (_ *Journal, err error) {
+	files := options.FS
+	if files == nil {
+		files = vfs.Default
+	}
+	log := options.Logger
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	known, err := readSynced(files, files.PathJoin(options.Dir, syncedName))
+	if err != nil {
+		log.Warn("how far the journal was synced is not known; that nothing is lost at its end is not checked", "err", err)
+	}
 	db, err := embeddb.Open(embeddb.Config{
 		Dir: options.Dir, FS: options.FS, Logger: options.Logger, Program: options.Program,
+		Synced: known.at, CutTail: options.AcceptLostTail,
 	}, options.tune)
 	if err != nil {
 		if inUse, ok := errors.AsType[*embeddb.InUse](err); ok {
 			return nil, fmt.Errorf("%w: %w", journal.ErrInUse, inUse)
 		}
-		return nil, damagedFile(err)
+		return nil, lostEntries(files, options.Dir, damagedFile(err), known)
 	}
 	j := &Journal{db: db}
 	defer func() {
@@ -97,21 +120,22 @@ func open(options Options) (_ *Journal, err error) {
 			_ = db.Close()
 		}
 	}()
-	files := options.FS
-	if files == nil {
-		files = vfs.Default
-	}
 	if j.snapshots, err = openSnapshots(files, files.PathJoin(options.Dir, "snapshots")); err != nil {
 		return nil, err
 	}
-	if err := j.load(); err != nil {
+	if err := j.load(known, options.AcceptLostTail); err != nil {
 		return nil, err
 	}
+	if tail := db.Tail(); tail.Torn {
+		log.Warn("the end of the journal's newest log was cut: a write that had not ended, and that nobody was told of",
+			"file", tail.File, "offset", tail.Readable, "bytes", tail.Rest, "entries", "at most 1", "lastEntry", j.last.Load())
+	}
+	j.synced = openSynced(files, files.PathJoin(options.Dir, syncedName), log)
 	return j, nil
 }
 
 // load finds the numbers of the first and the last entry and checks that they fit what else is known.
-func (j *Journal) load() error {
+func (j *Journal) load(known synced, acceptLostTail bool) error {
 	if err := j.checkFormat(); err != nil {
 		return err
 	}
@@ -130,11 +154,83 @@ func (j *Journal) load() error {
 		}
 		last = newest
 	}
-	if at := j.snapshots.latestAt(); at > last {
-		return &journal.Damaged{Entry: last + 1, Err: fmt.Errorf("missing: the latest snapshot was taken after entry %d", at)}
+	at := j.snapshots.latestAt()
+	switch {
+	case at > last && acceptLostTail:
+		if first, err = at+1, j.beginAfter(at); err != nil {
+			return err
+		}
+		last = at
+	case at > last:
+		return &journal.Damaged{Entry: last + 1, Tail: true, Err: fmt.Errorf("missing: the latest snapshot was taken after entry %d", at)}
+	case last < known.entry && !acceptLostTail:
+		return &journal.Damaged{Entry: last + 1, Tail: true,
+			Err: fmt.Errorf("missing, and with it all entries up to %d: %d entries were on the disk and are lost", known.entry, known.entry-last)}
+	case at+1 < first:
+		return &journal.Damaged{File: j.snapshots.dir, Err: fmt.Errorf("the snapshot after entry %d or a later one is missing: the oldest entry is %d", first-1, first)}
+	}
+	if err := j.loadInstallation(); err != nil {
+		return err
 	}
 	j.first.Store(first)
 	j.last.Store(last)
+	return nil
+}
+
+// beginAfter drops all entries, so that the next one is that behind the latest snapshot.
+func (j *Journal) beginAfter(at uint64) error {
+	write := j.db.NewBatch()
+	if err := write.DeleteRange(entryKey(0), entryKey(at+1), nil); err != nil {
+		return err
+	}
+	if err := write.Set(trimmedKey, binary.LittleEndian.AppendUint64(nil, at+1), nil); err != nil {
+		return err
+	}
+	return j.commit(write)
+}
+
+// loadInstallation reads to which installation the journal belongs, and checks that its snapshot belongs there too.
+func (j *Journal) loadInstallation() error {
+	value, err := j.get(ownerKey, len(uuid.UUID{}))
+	if err != nil || value == nil {
+		return err
+	}
+	id := uuid.UUID(value)
+	j.installation.Store(&id)
+	at, latest, err := j.snapshots.open()
+	if err != nil || latest == nil {
+		return err
+	}
+	defer latest.Close()
+	if of := latest.blocks.Installation(); of != uuid.Nil && of != id {
+		return &journal.Damaged{File: j.snapshots.path(at), Err: fmt.Errorf("it belongs to the installation %s, the journal to %s", of, id)}
+	}
+	return nil
+}
+
+// Installation is the id of the installation that the journal belongs to; zero when it was never set.
+func (j *Journal) Installation() uuid.UUID {
+	if id := j.installation.Load(); id != nil {
+		return *id
+	}
+	return uuid.Nil
+}
+
+// SetInstallation writes durably to which installation the journal belongs. Snapshots that are saved from now on say so, too.
+func (j *Journal) SetInstallation(id uuid.UUID) error {
+	j.writing.Lock()
+	defer j.writing.Unlock()
+	if err := j.usable(); err != nil {
+		return fmt.Errorf("set the installation of the journal: %w", err)
+	}
+	write := j.db.NewBatch()
+	if err := write.Set(ownerKey, id[:], nil); err != nil {
+		return err
+	}
+	if err := j.commit(write); err != nil {
+		return fmt.Errorf("set the installation of the journal: %w", err)
+	}
+	j.installation.Store(&id)
 	return nil
 }
 
@@ -204,6 +300,7 @@ func (j *Journal) Close() error {
 	defer j.snapshots.saving.Unlock()
 	j.writing.Lock()
 	defer j.writing.Unlock()
+	j.synced.close()
 	if err := j.db.Close(); err != nil {
 		return fmt.Errorf("close journal: %w", err)
 	}
@@ -213,7 +310,7 @@ func (j *Journal) Close() error {
 // damagedFile gives damage that the database found the journal's own type.
 func damagedFile(err error) error {
 	if damaged, ok := errors.AsType[*embeddb.Damaged](err); ok {
-		return &journal.Damaged{File: damaged.Place(), Err: damaged.Err}
+		return &journal.Damaged{File: damaged.Place(), Tail: damaged.Tail, Err: damaged.Err}
 	}
 	return err
 }

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/google/uuid"
 
 	"github.com/musterhq/muster/internal/embeddb"
 	"github.com/musterhq/muster/internal/journal"
@@ -90,16 +91,17 @@ func (j *Journal) SaveSnapshot(ctx context.Context, at uint64, write func(io.Wri
 		}
 		return j.usable()
 	}
-	if err := j.snapshots.save(at, goOn, write); err != nil {
+	if err := j.snapshots.save(at, j.Installation(), goOn, write); err != nil {
 		return fmt.Errorf("save snapshot after entry %d: %w", at, err)
 	}
+	j.synced.sync()
 	return nil
 }
 
 // save asks goOn between writes whether there is still a point in it.
-func (s *snapshots) save(at uint64, goOn func() error, write func(io.Writer) error) error {
+func (s *snapshots) save(at uint64, installation uuid.UUID, goOn func() error, write func(io.Writer) error) error {
 	temporary := s.path(at) + temporarySuffix
-	if err := s.writeFile(temporary, at, goOn, write); err != nil {
+	if err := s.writeFile(temporary, at, installation, goOn, write); err != nil {
 		_ = s.files.Remove(temporary)
 		return err
 	}
@@ -120,7 +122,7 @@ func (s *snapshots) save(at uint64, goOn func() error, write func(io.Writer) err
 	return nil
 }
 
-func (s *snapshots) writeFile(name string, at uint64, goOn func() error, write func(io.Writer) error) (err error) {
+func (s *snapshots) writeFile(name string, at uint64, installation uuid.UUID, goOn func() error, write func(io.Writer) error) (err error) {
 	file, err := s.files.Create(name, vfs.WriteCategoryUnspecified)
 	if err != nil {
 		return err
@@ -131,7 +133,7 @@ func (s *snapshots) writeFile(name string, at uint64, goOn func() error, write f
 			err = closeErr
 		}
 	}()
-	blocks := snapshot.NewWriter(&stoppable{goOn, synced}, at)
+	blocks := snapshot.NewWriter(&stoppable{goOn, synced}, at, installation)
 	if err := write(blocks); err != nil {
 		return err
 	}
@@ -183,10 +185,14 @@ func (j *Journal) LatestSnapshot(ctx context.Context) (at uint64, r io.ReadClose
 	if err := j.usable(); err != nil {
 		return 0, nil, fmt.Errorf("open latest snapshot: %w", err)
 	}
-	return j.snapshots.open()
+	at, file, err := j.snapshots.open()
+	if file == nil { // not a nil pointer within an interface
+		return at, nil, err
+	}
+	return at, file, err
 }
 
-func (s *snapshots) open() (at uint64, r io.ReadCloser, err error) {
+func (s *snapshots) open() (at uint64, r *snapshotFile, err error) {
 	for {
 		at = s.latestAt()
 		if at == 0 {

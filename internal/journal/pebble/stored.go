@@ -20,8 +20,9 @@ const (
 )
 
 var (
-	formatKey  = []byte("mformat")  // 4 bytes, little-endian
-	trimmedKey = []byte("mtrimmed") // 8 bytes, little-endian: number of the oldest entry kept; absent before the first trim
+	formatKey  = []byte("mformat")       // 4 bytes, little-endian
+	ownerKey   = []byte("minstallation") // 16 bytes: id of the installation; absent in journals of releases that had none
+	trimmedKey = []byte("mtrimmed")      // 8 bytes, little-endian: number of the oldest entry kept; absent before the first trim
 )
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)

@@ -9,16 +9,19 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+
+	"github.com/google/uuid"
 )
 
 // BlockBytes is the payload of a full block. It bounds what a reader must hold to check a block before giving it on.
 const BlockBytes = 256 << 10
 
 const (
-	magic       = "MUSTSNP1"
-	headerBytes = len(magic) + 8 + 4 // magic, entry number, checksum
-	frameBytes  = 4 + 4              // length, checksum
-	endBytes    = frameBytes + 8     // a frame of length 0 and the payload's size
+	magic       = "MUSTSNP2"
+	magic1      = "MUSTSNP1" // of releases whose snapshots did not say to which installation they belong
+	headerBytes = len(magic) + 8 + 16 + 4
+	header1     = len(magic1) + 8 + 4 // magic, entry number, checksum
+	frameBytes  = 4 + 4               // length, checksum
 )
 
 // ErrDamaged is wrapped by what Reader returns for bytes that are not a whole snapshot. It is the only
@@ -46,11 +49,12 @@ type Writer struct {
 	err   error
 }
 
-// NewWriter begins the snapshot after entry at.
-func NewWriter(out io.Writer, at uint64) *Writer {
+// NewWriter begins the snapshot after entry at, of the installation with that id.
+func NewWriter(out io.Writer, at uint64, installation uuid.UUID) *Writer {
 	w := &Writer{out: out, at: at, block: make([]byte, frameBytes, frameBytes+BlockBytes)}
 	header := append(make([]byte, 0, headerBytes), magic...)
 	header = binary.LittleEndian.AppendUint64(header, at)
+	header = append(header, installation[:]...)
 	header = binary.LittleEndian.AppendUint32(header, crc32.Checksum(header, castagnoli))
 	_, w.err = out.Write(header)
 	return w
@@ -107,24 +111,40 @@ type Reader struct {
 	buffer []byte // for a block
 	rest   []byte // of the block in buffer, not yet given
 	err    error
+
+	installation uuid.UUID
 }
+
+// Installation is the id of the installation that the snapshot belongs to; zero when it was taken by a release that had none.
+func (r *Reader) Installation() uuid.UUID { return r.installation }
 
 // NewReader reads the header. The snapshot must be the one after entry at.
 func NewReader(in io.Reader, at uint64) (*Reader, error) {
 	r := &Reader{in: in, at: at}
-	var header [headerBytes]byte
-	if _, err := io.ReadFull(in, header[:]); err != nil {
+	header := make([]byte, len(magic), headerBytes)
+	if _, err := io.ReadFull(in, header); err != nil {
 		return nil, r.cut(err)
 	}
-	switch {
-	case string(header[:len(magic)]) != magic:
-		return nil, r.damaged("it begins with %q, not with %q", header[:len(magic)], magic)
-	case crc32.Checksum(header[:headerBytes-4], castagnoli) != binary.LittleEndian.Uint32(header[headerBytes-4:]):
-		return nil, r.damaged("checksum of the header does not match")
-	case binary.LittleEndian.Uint64(header[len(magic):]) != at:
-		return nil, r.damaged("it was taken after entry %d, expected %d", binary.LittleEndian.Uint64(header[len(magic):]), at)
+	switch string(header) {
+	case magic:
+		header = header[:headerBytes]
+	case magic1:
+		header = header[:header1]
+	default:
+		return nil, r.damaged("it begins with %q, not with %q", header, magic)
 	}
-	r.offset = int64(headerBytes)
+	if _, err := io.ReadFull(in, header[len(magic):]); err != nil {
+		return nil, r.cut(err)
+	}
+	fields, sum := header[:len(header)-4], header[len(header)-4:]
+	switch stored := binary.LittleEndian.Uint64(fields[len(magic):]); {
+	case crc32.Checksum(fields, castagnoli) != binary.LittleEndian.Uint32(sum):
+		return nil, r.damaged("checksum of the header does not match")
+	case stored != at:
+		return nil, r.damaged("it was taken after entry %d, expected %d", stored, at)
+	}
+	copy(r.installation[:], fields[len(magic)+8:])
+	r.offset = int64(len(header))
 	return r, nil
 }
 

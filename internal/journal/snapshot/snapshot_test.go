@@ -2,16 +2,21 @@ package snapshot
 
 import (
 	"bytes"
+	"encoding/hex"
 	"errors"
 	"io"
 	"math/rand/v2"
 	"testing"
+
+	"github.com/google/uuid"
 )
+
+var installation = uuid.UUID{1, 2, 3}
 
 func write(t testing.TB, at uint64, payload []byte) []byte {
 	t.Helper()
 	var out bytes.Buffer
-	w := NewWriter(&out, at)
+	w := NewWriter(&out, at, installation)
 	for rest := payload; len(rest) > 0; { // in uneven pieces, as encoders write
 		n := min(len(rest), 1+len(payload)/3)
 		if _, err := w.Write(rest[:n]); err != nil {
@@ -49,6 +54,22 @@ func TestWhatIsWrittenIsRead(t *testing.T) {
 		if err != nil || !bytes.Equal(got, want) {
 			t.Errorf("payload of %d bytes: got %d bytes and %v", n, len(got), err)
 		}
+	}
+}
+
+func TestASnapshotSaysWhereItBelongs(t *testing.T) {
+	r, err := NewReader(bytes.NewReader(write(t, 7, nil)), 7)
+	if err != nil || r.Installation() != installation {
+		t.Errorf("installation %s, %v, want %s", r.Installation(), err, installation)
+	}
+	// A snapshot of a release that knew no installations, byte for byte.
+	old, err := hex.DecodeString("4d555354534e503107000000000000008e501d2a02000000e56dc6e1686900000000e7cd54cd0200000000000000")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := read(old, 7)
+	if err != nil || string(got) != "hi" {
+		t.Errorf("old snapshot: %q, %v", got, err)
 	}
 }
 

@@ -1,0 +1,297 @@
+// Package datadir opens a data directory as a whole: the journal with its snapshots, the archive, and the cell's secret.
+// They belong together. Each part carries the id of its installation, and a part that is missing, damaged, older than the others
+// or of another installation stops the start: without it the service would answer as if what was in it had never been. The
+// operator restores the part, or names it to go on without it. docs/formats/data-directory.md describes the files.
+package datadir
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"path/filepath"
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/musterhq/muster/internal/archive"
+	archivepebble "github.com/musterhq/muster/internal/archive/pebble"
+	"github.com/musterhq/muster/internal/atomicfile"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/journal"
+	journalpebble "github.com/musterhq/muster/internal/journal/pebble"
+)
+
+// Options say which directory to open and for whom.
+type Options struct {
+	Dir     string
+	Program string       // how a second process is told who has the directory, such as "muster serve"
+	Log     *slog.Logger // nil: nothing is logged
+	Accept  []Part       // what may be lost
+
+	JournalTables, ArchiveTables int // table files that are kept open at most, each a descriptor; 0: the stores' defaults
+}
+
+// Dir is an open data directory. Nobody else can open it until Close.
+type Dir struct {
+	Journal *journalpebble.Journal
+	Archive *archivepebble.Archive
+	Secret  identity.CellSecret
+
+	options   Options
+	log       *slog.Logger
+	parts     map[Part]*part
+	pending   *pending // nil: the directory is complete
+	losses    []loss
+	forgotten uint64 // of the state that CheckState saw
+}
+
+// part is one part as it was found.
+type part struct {
+	there   bool
+	id      uuid.UUID // of the installation that it belongs to; zero: it does not say
+	problem *Problem  // nil: it can be used
+}
+
+// loss is something that the operator goes on without.
+type loss struct {
+	Part Part   `json:"part"`
+	What string `json:"what"`
+}
+
+// Open opens a data directory, and makes it when it is new. While another process has it open the error is an
+// *embeddb.InUse; what stops the start is one *Problem or several. The caller loads the state next, shows it to CheckState,
+// records the losses, and calls Commit.
+func Open(o Options) (_ *Dir, err error) {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if err := atomicfile.MakeDir(o.Dir, 0o700); err != nil {
+		return nil, fmt.Errorf("data directory: %w", err)
+	}
+	unlock, err := identity.LockDir(o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	d := &Dir{options: o, log: o.Log, parts: map[Part]*part{Journal: {}, Archive: {}, Secret: {}}}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, d.Close())
+		}
+	}()
+	if d.pending, err = readPending(o.Dir); err != nil {
+		return nil, err
+	}
+	if d.pending != nil {
+		d.losses = slices.Clone(d.pending.Accepted)
+	}
+	for _, open := range []func() error{d.openJournal, d.openSecret, d.openArchive} {
+		if err := open(); err != nil {
+			return nil, err
+		}
+	}
+	if err := d.judge(); err != nil {
+		return nil, err
+	}
+	if err := d.accept(); err != nil {
+		return nil, err
+	}
+	if err := d.makeMissing(); err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+func (d *Dir) path(name string) string { return filepath.Join(d.options.Dir, name) }
+
+func (d *Dir) openJournal() error {
+	p := d.parts[Journal]
+	var err error
+	if p.there, err = journalpebble.Exists(d.path(journalDir)); err != nil || !p.there {
+		return err
+	}
+	o := d.journalOptions()
+	d.Journal, err = journalpebble.Open(o)
+	damaged, ok := errors.AsType[*journal.Damaged](err)
+	switch {
+	case ok && damaged.Tail:
+		lost := d.problem(JournalTail, "has lost its end: "+damaged.Error())
+		if !slices.Contains(d.options.Accept, JournalTail) {
+			p.problem = lost
+			return nil
+		}
+		o.AcceptLostTail = true
+		if d.Journal, err = journalpebble.Open(o); err != nil {
+			return err
+		}
+		d.lose(lost)
+	case ok:
+		p.problem = d.problem(Journal, "is damaged: "+damaged.Error())
+		return nil
+	case err != nil:
+		return err
+	}
+	p.id = d.Journal.Installation()
+	return nil
+}
+
+func (d *Dir) journalOptions() journalpebble.Options {
+	return journalpebble.Options{Dir: d.path(journalDir), Logger: d.log, Program: d.options.Program, TableFiles: d.options.JournalTables}
+}
+
+func (d *Dir) openArchive() error {
+	p := d.parts[Archive]
+	var err error
+	if p.there, err = archivepebble.Exists(d.path(archiveDir)); err != nil || !p.there {
+		return err
+	}
+	if d.Archive, err = archivepebble.Open(d.archiveOptions()); err != nil {
+		if damaged, ok := errors.AsType[*archive.Damaged](err); ok {
+			p.problem = d.problem(Archive, "is damaged: "+damaged.Error())
+			return nil
+		}
+		return err
+	}
+	p.id = d.Archive.Installation()
+	return nil
+}
+
+func (d *Dir) archiveOptions() archivepebble.Options {
+	return archivepebble.Options{Dir: d.path(archiveDir), Logger: d.log, Program: d.options.Program, TableFiles: d.options.ArchiveTables}
+}
+
+func (d *Dir) openSecret() error {
+	p := d.parts[Secret]
+	secret, id, err := identity.ReadSecretFile(d.options.Dir)
+	if damaged, ok := errors.AsType[*identity.DamagedSecret](err); ok {
+		p.there, p.problem = true, d.problem(Secret, damaged.Reason)
+		return nil
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	p.there, p.id, d.Secret = true, id, secret
+	return err
+}
+
+// makeMissing makes the parts that are not there: all of a new directory, or those whose loss was accepted.
+func (d *Dir) makeMissing() (err error) {
+	if d.Journal == nil {
+		if d.Journal, err = journalpebble.Open(d.journalOptions()); err != nil {
+			return err
+		}
+		if err := d.Journal.SetInstallation(d.pending.ID); err != nil {
+			return err
+		}
+	}
+	if d.Archive == nil {
+		if d.Archive, err = archivepebble.Open(d.archiveOptions()); err != nil {
+			return err
+		}
+		if err := d.Archive.SetInstallation(d.pending.ID, archive.Mark{}); err != nil {
+			return err
+		}
+	}
+	if p := d.parts[Secret]; !p.there {
+		d.Secret, p.id = identity.NewCellSecret(), d.pending.ID
+		if err := d.Secret.Write(d.options.Dir, p.id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// CheckState compares the state with the other parts, before anything is appended to it.
+func (d *Dir) CheckState(v *cell.View) error {
+	var problems []*Problem
+	if keys, ok := v.AccessKeysTakenOver(); ok && keys.Secret != d.Secret.Check() && !d.isLost(Secret) {
+		problems = append(problems, d.problem(Secret, "is not the secret that the access keys of this data directory are derived from"))
+	}
+	d.forgotten = v.Forgotten()
+	mark, ok, err := d.Archive.Mark()
+	if err != nil {
+		return err
+	}
+	if ok && mark.Forgotten < d.forgotten && !d.isLost(Archive) {
+		what := fmt.Sprintf("is older than the journal: of %d ended sessions, placements and tickets that left memory it had received %d when it was last written", d.forgotten, mark.Forgotten)
+		if mark == (archive.Mark{}) {
+			what = fmt.Sprintf("is missing: %d ended sessions, placements and tickets have left memory for it", d.forgotten)
+		}
+		problems = append(problems, d.problem(Archive, what))
+	}
+	return d.acceptInPlace(problems)
+}
+
+// Record writes the accepted losses into the journal. do carries a command out and returns once it is durable.
+func (d *Dir) Record(ctx context.Context, do func(context.Context, cell.Command) error) error {
+	for _, l := range d.losses {
+		cmd := &cell.AcceptLoss{Part: string(l.Part), What: l.What}
+		if l.Part == Secret {
+			cmd.Secret = d.Secret.Check()
+		}
+		if err := do(ctx, cmd); err != nil {
+			return fmt.Errorf("record the accepted loss of %s: %w", l.Part, err)
+		}
+	}
+	return nil
+}
+
+// Lost are the parts that the operator goes on without.
+func (d *Dir) Lost() (parts []Part) {
+	for _, l := range d.losses {
+		parts = append(parts, l.Part)
+	}
+	return parts
+}
+
+// Commit makes the directory complete: from here on every part must be there. Until then another Open goes on where this one was.
+func (d *Dir) Commit(ctx context.Context) error {
+	if p := d.parts[Secret]; d.pending == nil && p.id == uuid.Nil { // restored from a backup of an earlier release; CheckState has seen that it is the right one
+		if err := d.Secret.Write(d.options.Dir, d.parts[Journal].id); err != nil {
+			return err
+		}
+		p.id = d.parts[Journal].id
+	}
+	if d.pending == nil {
+		return nil
+	}
+	last, err := d.Journal.Last(ctx)
+	if err != nil {
+		return err
+	}
+	if d.Journal.Installation() == uuid.Nil {
+		if err := d.Journal.SetInstallation(d.pending.ID); err != nil {
+			return err
+		}
+	}
+	if err := d.Archive.SetInstallation(d.pending.ID, archive.Mark{Journal: last, Forgotten: d.forgotten}); err != nil {
+		return err
+	}
+	if d.parts[Secret].id == uuid.Nil {
+		if err := d.Secret.Write(d.options.Dir, d.pending.ID); err != nil {
+			return err
+		}
+	}
+	if err := removePending(d.options.Dir); err != nil {
+		return err
+	}
+	d.pending = nil
+	return nil
+}
+
+// Close lets others open the directory.
+func (d *Dir) Close() error {
+	var errs []error
+	if d.Archive != nil {
+		errs = append(errs, d.Archive.Close())
+		d.Archive = nil
+	}
+	if d.Journal != nil {
+		errs = append(errs, d.Journal.Close())
+		d.Journal = nil
+	}
+	return errors.Join(errs...)
+}

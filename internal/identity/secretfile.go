@@ -1,0 +1,119 @@
+package identity
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/google/uuid"
+
+	"github.com/musterhq/muster/internal/atomicfile"
+)
+
+// cell.secret: magic, id of the installation, the secret, and the beginning of the SHA-256 of all that. Earlier releases
+// stored the secret alone. docs/formats/identity.md.
+const (
+	secretMagic    = "MUSTSEC2"
+	secretSumSize  = 8
+	secretFileSize = len(secretMagic) + len(uuid.UUID{}) + secretSize + secretSumSize
+)
+
+// DamagedSecret says that cell.secret is not what was written.
+type DamagedSecret struct {
+	Path, Reason string
+}
+
+func (e *DamagedSecret) Error() string {
+	return fmt.Sprintf("%s %s: restore it from a backup", e.Path, e.Reason)
+}
+
+// NewCellSecret makes a random secret.
+func NewCellSecret() (s CellSecret) {
+	rand.Read(s.key[:]) // never fails: since Go 1.24 it ends the program instead
+	return s
+}
+
+// ReadCellSecret reads the secret of a data directory that has one.
+func ReadCellSecret(dir string) (CellSecret, error) {
+	secret, _, err := ReadSecretFile(dir)
+	return secret, err
+}
+
+// ReadSecretFile reads the secret of a data directory, and the id of the installation that it belongs to: zero in a file of an
+// earlier release. A damaged file is a *DamagedSecret.
+func ReadSecretFile(dir string) (secret CellSecret, installation uuid.UUID, err error) {
+	path := filepath.Join(dir, secretFile)
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return secret, installation, fmt.Errorf("read cell secret: %w", err)
+	}
+	switch rest := content[min(len(secretMagic), len(content)):]; {
+	case len(content) == secretSize:
+		return CellSecret{[secretSize]byte(content)}, uuid.Nil, nil
+	case len(content) != secretFileSize:
+		return secret, installation, &DamagedSecret{path, fmt.Sprintf("is damaged: it has %d bytes, want %d", len(content), secretFileSize)}
+	case string(content[:len(secretMagic)]) != secretMagic, [secretSumSize]byte(content[secretFileSize-secretSumSize:]) != secretSum(content):
+		return secret, installation, &DamagedSecret{path, "is damaged: its checksum does not match"}
+	default:
+		copy(installation[:], rest)
+		copy(secret.key[:], rest[len(installation):])
+		return secret, installation, nil
+	}
+}
+
+func secretSum(content []byte) [secretSumSize]byte {
+	sum := sha256.Sum256(content[:secretFileSize-secretSumSize])
+	return [secretSumSize]byte(sum[:])
+}
+
+// Write stores the secret in the data directory of an installation.
+func (s CellSecret) Write(dir string, installation uuid.UUID) error {
+	content := append(make([]byte, 0, secretFileSize), secretMagic...)
+	content = append(content, installation[:]...)
+	content = append(content, s.key[:]...)
+	sum := sha256.Sum256(content)
+	content = append(content, sum[:secretSumSize]...)
+	if err := atomicfile.Write(filepath.Join(dir, secretFile), content, 0o600); err != nil {
+		return fmt.Errorf("write cell secret: %w", err)
+	}
+	return nil
+}
+
+// OpenCellSecret reads the secret from a directory, and makes one of a new installation when there is none. It is for what
+// needs a secret and not the whole data directory, which datadir opens.
+func OpenCellSecret(dir string) (CellSecret, error) {
+	secret, err := ReadCellSecret(dir)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return secret, err
+	}
+	if err := atomicfile.MakeDir(dir, 0o700); err != nil {
+		return CellSecret{}, fmt.Errorf("make cell secret: %w", err)
+	}
+	secret = NewCellSecret()
+	return secret, secret.Write(dir, uuid.New())
+}
+
+// HasKeyFile reports whether a release from before keys were part of the state has left its access keys here.
+func HasKeyFile(dir string) (bool, error) {
+	_, err := os.Stat(filepath.Join(dir, KeysFile))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// CheckNoKeyFiles refuses a directory in which access keys are left and nothing that they belong to: it is a backup that was
+// restored by half, and a new secret would turn every key's secret into another one.
+func CheckNoKeyFiles(dir string) error {
+	for _, file := range []string{KeysFile, ImportedKeysFile} {
+		if _, err := os.Stat(filepath.Join(dir, file)); err == nil {
+			return fmt.Errorf("%s holds access keys, but the secret they are derived from, %s, is missing: restore it, or remove %s to start with new keys",
+				file, filepath.Join(dir, secretFile), file)
+		}
+	}
+	return nil
+}

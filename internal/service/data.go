@@ -1,0 +1,55 @@
+package service
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/musterhq/muster/internal/connlimit"
+	"github.com/musterhq/muster/internal/datadir"
+	"github.com/musterhq/muster/internal/embeddb"
+	"github.com/musterhq/muster/internal/keyring"
+)
+
+// keysPatience is how long a start waits for `muster keys`, which has the directory open for moments only.
+const keysPatience = 10 * time.Second
+
+// openData opens the data directory, and waits while `muster keys` changes something in it. Of descriptors the stores have a
+// reserve.
+func (x *Service) openData(ctx context.Context, files connlimit.Reserve, accept []datadir.Part) (err error) {
+	o := datadir.Options{
+		Dir: x.settings.Data, Program: "muster serve", Log: x.log, Accept: accept,
+		JournalTables: files.JournalFiles, ArchiveTables: files.ArchiveFiles,
+	}
+	for began := time.Now(); ; {
+		x.data, err = datadir.Open(o)
+		used, ok := errors.AsType[*embeddb.InUse](err)
+		if !ok || used.Holder.Program != keyring.OfflineProgram || time.Since(began) > keysPatience {
+			break
+		}
+		select {
+		case <-time.After(50 * time.Millisecond):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	if err != nil {
+		return err
+	}
+	x.room = watchRoom(uint64(x.settings.DiskReserve), x.log, x.data.Journal, x.data.Archive)
+	return nil
+}
+
+// commitData writes what was accepted into the journal, and makes the data directory complete.
+func (x *Service) commitData(ctx context.Context, accept []datadir.Part) error {
+	if err := x.data.Record(ctx, x.engine.Do); err != nil {
+		return err
+	}
+	for _, part := range accept {
+		if !slices.Contains(x.data.Lost(), part) {
+			x.log.Warn("nothing is lost of this part; remove it from --accept-loss, or the next loss goes unnoticed", "part", string(part))
+		}
+	}
+	return x.data.Commit(ctx)
+}
