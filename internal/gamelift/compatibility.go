@@ -40,7 +40,7 @@ var differences = map[string]string{
 	"DescribeFleetLocationCapacity":  "as DescribeFleetCapacity",
 	"DescribeFleetUtilization":       "an ANYWHERE fleet has no home location: the figures are those of all its locations",
 	"DeleteMatchmakingConfiguration": "refused while a ticket is active in it",
-	"StartMatchBackfill":             "a later request for the same game session takes the place of the earlier one; see B114 and B115",
+	"StartMatchBackfill":             "a later request for the same game session takes the place of the earlier one; see [B114 and B115](behaviours.md)",
 	"ListFleets":                     "the filter ScriptId leaves none",
 	"ListLocations":                  "custom locations only",
 	"RegisterCompute":                "the same name again in the same location refreshes the address; both endpoints are always given",

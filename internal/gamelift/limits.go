@@ -42,7 +42,7 @@ func LimitsNamed(profile string) (Limits, error) {
 	}
 }
 
-// documentedRates is the service's table of 2026: burst, tokens a second, operations. Additional limits for one resource
+// documentedRates is the service's table of 2026, docs/spec/gamelift-api.md#rates: burst, tokens a second, operations. Additional limits for one resource
 // have no published figures. GetPlayerConnectionDetails is not in the table; it stands beside its like.
 func documentedRates() map[string]Rate {
 	rates := map[string]Rate{}

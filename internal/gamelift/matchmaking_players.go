@@ -10,7 +10,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/ruleset"
 )
 
-// Bounds of a player's attributes. Source: the guide's table of attribute types; the model has none of them.
+// Bounds of a player's attributes. Source: docs/spec/flexmatch.md#attributes; the model has none of them.
 const (
 	attributesMax     = 10
 	attributeListMax  = 100

@@ -50,7 +50,7 @@ var eventTypes = map[placement.Status]string{
 }
 
 // placementDocument writes the event of a placement that has ended.
-// Source: the developer guide's examples; receivers parse exactly these forms of the times.
+// Source: docs/spec/events.md#placement; receivers parse exactly these forms of the times.
 func placementDocument(n *notice.Notice, p *placement.Placement) []byte {
 	d := document[detail]{
 		Version: "0", ID: n.ID.String(), DetailType: "GameLift Queue Placement Event", Source: "aws.gamelift",

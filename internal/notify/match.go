@@ -54,7 +54,7 @@ type matchGame struct {
 // knows.
 type Counts func(configuration string, ticket uint64) []notice.MatchRule
 
-// matchDocumentOf writes an event of matchmaking. Source: the guide's event page and its examples.
+// matchDocumentOf writes an event of matchmaking. Source: docs/spec/flexmatch.md#events.
 func matchDocumentOf(n *notice.Notice, counts Counts) []byte {
 	m := n.Match
 	d := document[matchDetail]{

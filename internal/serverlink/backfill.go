@@ -38,7 +38,7 @@ type backfillAttribute struct {
 	SDM      map[string]float64
 }
 
-// Bounds of what a game server may send. The model's, and the guide's of attributes.
+// Bounds of what a game server may send. The model's, and docs/spec/flexmatch.md#attributes.
 const (
 	backfillTextMax   = 1024
 	ticketIDMax       = 128

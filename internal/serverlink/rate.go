@@ -13,7 +13,7 @@ type Rate struct {
 	PerSecond float64
 }
 
-// Rates guard the service against broken game code. They are far above the documented ones (AWS gives a process 3 calls
+// Rates guard the service against broken game code. They are far above docs/spec/gamelift-api.md#server-sdk-rates (AWS gives a process 3 calls
 // at once and 1 a second for most), because on own hardware a process may serve one game session after another, or a
 // host of players at once; what is over them is answered with 429, never with a closed connection.
 type Rates struct {

@@ -16,7 +16,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// Bounds of players and their attributes. Source: the API's model, and the guide's table of attribute types.
+// Bounds of players and their attributes. Source: the API's model, and docs/spec/flexmatch.md#attributes.
 const (
 	attributesMax     = 10
 	attributeTextMax  = 100

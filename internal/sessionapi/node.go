@@ -5,7 +5,7 @@ import (
 	"reflect"
 )
 
-// node is one node of the script interface.
+// node is one node of the script interface: docs/spec/session-interface.md#nodes.
 type node struct {
 	name   string
 	event  string // what completes its asynchronous form; "" when it has none

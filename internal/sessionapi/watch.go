@@ -10,7 +10,7 @@ import (
 	"github.com/musterhq/muster/internal/identity"
 )
 
-// The events of a ticket that is watched, by the names that the script interface has for them.
+// The events of a ticket that is watched, by the names of docs/spec/session-interface.md#watching.
 const (
 	matchAcceptanceEvent = "OnMatchAcceptance"
 	matchCompleteEvent   = "OnMatchComplete"

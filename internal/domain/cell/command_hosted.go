@@ -239,7 +239,7 @@ func (t *tx) changeHosted(h matchmaking.Hosted) {
 }
 
 // backfillEnded does what follows from the end of a backfill ticket without success: its server process has to be told,
-// and the service may go on by itself. Source: the guide's backfill pages; B115.
+// and the service may go on by itself. Source: docs/spec/flexmatch.md#automatic-backfill; B115.
 func (t *tx) backfillEnded(x *matchmaking.Ticket, status matchmaking.Status, why matchmaking.Reason) {
 	t.tellBackfill(x, flow.OnGameInstanceLeftMatchmaking, backfillReason(why))
 	if !x.Backfill {

@@ -86,8 +86,8 @@ const (
 	acceptanceTimeoutMax = 600 * time.Second
 )
 
-// checkConfiguration checks a configuration as it is to be. Source of what excludes what: the guide's pages on both
-// modes; see B110.
+// checkConfiguration checks a configuration as it is to be. Source of what excludes what:
+// docs/spec/flexmatch.md#configurations; see B110.
 func (t *tx) checkConfiguration(x *matchmaking.Configuration) error {
 	if _, ok := t.c.matchmaking.RuleSet(x.RuleSet); !ok {
 		return domain.Refuse(domain.NotFound, "RuleSetName: rule set %s not found", x.RuleSet)

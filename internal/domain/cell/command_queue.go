@@ -41,7 +41,7 @@ func (cmd *CreateQueue) decide(t *tx) error {
 	return nil
 }
 
-// defaultQueueTimeout is the developer guide's.
+// defaultQueueTimeout is that of docs/spec/gamelift-api.md#queues.
 const defaultQueueTimeout = 600 * time.Second
 
 // checkQueue checks what a queue is to be; a zero timeout stands for the default.

@@ -10,7 +10,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// Bounds of a ticket. Source: the guide's request pages.
+// Bounds of a ticket. Source: docs/spec/flexmatch.md#limits.
 const (
 	playersInTicketMax   = 10
 	playersInBackfillMax = 199
@@ -158,7 +158,7 @@ func (t *tx) startTicket(c *matchmaking.Configuration, x matchmaking.Ticket) mat
 }
 
 // cancelRivals ends the active tickets of a ticket's players. One that is being placed is left alone: its players have a
-// match. Source: the guide on requests; B109.
+// match. Source: docs/spec/flexmatch.md#duplicate-player; B109.
 func (t *tx) cancelRivals(x *matchmaking.Ticket) {
 	for id := range x.EachPlayer {
 		r, ok := t.c.matchmaking.TicketOf(id)

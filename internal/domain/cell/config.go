@@ -68,7 +68,7 @@ type TokenHasher interface {
 func (c *Config) TokenReplaced() time.Duration { return min(c.TokenOverlap, c.TokenLife/4) }
 
 // DefaultConfig returns the periods of the cloud service and limits far above its quotas, which protect nothing on own
-// hosts. Sources: the quota table of the service; the server SDK's timers; B-numbers in docs/behaviours.md where neither
+// hosts. Sources: docs/spec/gamelift-api.md#quotas and docs/spec/server-sdk.md#timers; B-numbers in docs/behaviours.md where neither
 // says anything.
 func DefaultConfig() Config {
 	return Config{

@@ -9,7 +9,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// Events of matchmaking, as receivers are told. Source: the guide's event pages.
+// Events of matchmaking, as receivers are told. Source: docs/spec/flexmatch.md#events.
 
 // rulesToldMax is how many rules an event tells of.
 const rulesToldMax = 50

@@ -108,7 +108,7 @@ func (m *Matcher) form(batch []int32) bool {
 	return m.fill(-1, batch[news:])
 }
 
-// fill is the documented order: teams below their minimum first, of those the one with the most open slots; then the one
+// fill is the order of docs/spec/flexmatch.md#large-matches: teams below their minimum first, of those the one with the most open slots; then the one
 // with the most open slots. A ticket that fits nowhere is passed over.
 func (m *Matcher) fill(backfill int32, news []int32) bool {
 	g := &m.large

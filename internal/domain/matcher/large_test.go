@@ -10,7 +10,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/ruleset"
 )
 
-// TestDocumentedFillOrder is the guide's example: Red and Blue take 10 (at least 5), Green 3 (at least 2).
+// TestDocumentedFillOrder is the example of docs/spec/flexmatch.md#large-matches: Red and Blue take 10 (at least 5), Green 3 (at least 2).
 func TestDocumentedFillOrder(t *testing.T) {
 	const body = `{"ruleLanguageVersion":"1.0","playerAttributes":[{"name":"skill","type":"number","default":10}],
 "algorithm":{"strategy":"balanced","balancedAttribute":"skill","batchingPreference":"largestPopulation"},

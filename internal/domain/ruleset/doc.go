@@ -6,5 +6,5 @@
 // the rule set as it stands from then on. A Level judges candidates; it is the reference that says what is right. A
 // matcher that wants to be fast recognises the rules' shapes and keeps its own counts, and must agree with it.
 //
-// Source: the FlexMatch developer guide. Where it is silent see B090 to B106.
+// Source: docs/spec/flexmatch.md#rule-set. Where AWS is silent see B090 to B106.
 package ruleset

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// example is the guide's situation: two teams, five players, and attributes of each type.
+// example is docs/spec/flexmatch.md#expression-example: two teams, five players, and attributes of each type.
 const exampleHead = `"ruleLanguageVersion": "1.0", "playerAttributes": [
 	{"name": "skill", "type": "number"}, {"name": "modes", "type": "string_list"}, {"name": "clan", "type": "string"},
 	{"name": "maps", "type": "string_number_map", "default": {"a": 1}}],

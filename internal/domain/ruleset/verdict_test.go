@@ -24,7 +24,7 @@ func collection(m, rest string) string {
 	return rule(`"type": "collection", "measurements": ["` + m + `"], ` + rest)
 }
 
-// TestVerdicts judges the guide's situation: red ann (10, K, ctf koth), bob (20, K, koth); blue cyd (30, K, koth race),
+// TestVerdicts judges docs/spec/flexmatch.md#expression-example: red ann (10, K, ctf koth), bob (20, K, koth); blue cyd (30, K, koth race),
 // dee (50, L, koth ctf), eve (40, M, koth).
 func TestVerdicts(t *testing.T) {
 	const teamMeans, mean = "avg(teams[*].players.attributes[skill])", "avg(flatten(teams[*].players.attributes[skill]))"
