@@ -1,12 +1,15 @@
 package e2e
 
 import (
+	"bytes"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 )
 
@@ -105,4 +108,99 @@ func TestLostEndOfTheJournal(t *testing.T) {
 	s.args = append(s.args, "--accept-loss", "journal-tail")
 	s.start()
 	s.staysHealthy()
+}
+
+// A flipped bit in the archive costs what lies there and nothing else, is told to those who may know, and is repaired by a command.
+func TestDamagedArchive(t *testing.T) {
+	t.Parallel()
+	s, admin := startProduction(t, "--ended-linger", "1ms")
+	ctx := t.Context()
+	queue := "cup"
+	_, err := admin.CreateGameSessionQueue(ctx, &gamelift.CreateGameSessionQueueInput{Name: &queue})
+	must(t, err)
+	end := func(id string) {
+		t.Helper()
+		_, err := admin.StartGameSessionPlacement(ctx, &gamelift.StartGameSessionPlacementInput{
+			PlacementId: &id, GameSessionQueueName: &queue, MaximumPlayerSessionCount: aws.Int32(2), GameSessionData: aws.String(strings.Repeat(id, 200)),
+		})
+		must(t, err)
+		_, err = admin.StopGameSessionPlacement(ctx, &gamelift.StopGameSessionPlacementInput{PlacementId: &id})
+		must(t, err)
+	}
+	readable := func(id string) bool {
+		_, err := admin.DescribeGameSessionPlacement(ctx, &gamelift.DescribeGameSessionPlacementInput{PlacementId: &id}, func(o *gamelift.Options) { o.RetryMaxAttempts = 1 })
+		return err == nil
+	}
+	key, secret := s.key("readonly")
+	archived := func(n int) {
+		t.Helper()
+		eventually(t, "what ended is in the archive", func() bool {
+			out := s.command("archive", "check", "--data", s.data)
+			return strings.HasPrefix(out, fmt.Sprint(n, " records "))
+		})
+	}
+	for n := range 30 {
+		end(fmt.Sprint("first-", n))
+	}
+	archived(30)
+	s.stop()
+	tables, err := filepath.Glob(filepath.Join(s.data, "archive", "*.sst"))
+	must(t, err)
+	for _, table := range tables {
+		content, err := os.ReadFile(table)
+		must(t, err)
+		if bytes.Contains(content, []byte("first-")) {
+			content[200] ^= 4
+			must(t, os.WriteFile(table, content, 0o600))
+			break
+		}
+	}
+	s.start()
+	lost := 0
+	for n := range 30 {
+		if !readable(fmt.Sprint("first-", n)) {
+			lost++
+		}
+	}
+	if lost == 0 {
+		t.Error("nothing was damaged: the test is worth nothing")
+	}
+	for n := range 5 {
+		end(fmt.Sprint("second-", n))
+		eventually(t, "a new placement can be read", func() bool { return readable(fmt.Sprint("second-", n)) })
+	}
+	if status, _, text := sent(t, "GET", s.url()+"/healthz", "", "Authorization", "Basic "+basic(key, secret)); status != 200 || !strings.Contains(text, `"damaged"`) {
+		t.Errorf("health for a key: %d %s", status, text)
+	}
+	if status, _, text := sent(t, "GET", s.url()+"/healthz", ""); status != 200 || strings.Contains(text, "damaged") {
+		t.Errorf("health for a stranger: %d %s", status, text)
+	}
+	if !strings.Contains(s.logs.String(), "muster archive repair") {
+		t.Error("the log does not name the command")
+	}
+	if out, err := s.commandFails("archive", "check", "--data", s.data); err == nil || !strings.Contains(out, "lost: block") || !strings.Contains(out, "placements") {
+		t.Errorf("check: %v, %s", err, out)
+	}
+	if out, err := s.commandFails("archive", "repair", "--data", s.data); err == nil || !strings.Contains(out, "is in use by pid") {
+		t.Errorf("repair beside the service: %v, %s", err, out)
+	}
+	s.stop()
+	if out := s.command("archive", "repair", "--data", s.data); !strings.Contains(out, "repaired; the damaged archive is kept as") {
+		t.Errorf("repair: %s", out)
+	}
+	if out := s.command("archive", "check", "--data", s.data); !strings.Contains(out, "nothing is damaged") {
+		t.Errorf("check after the repair: %s", out)
+	}
+	s.start()
+	if _, _, text := sent(t, "GET", s.url()+"/healthz", "", "Authorization", "Basic "+basic(key, secret)); strings.Contains(text, "damaged") {
+		t.Errorf("health after the repair: %s", text)
+	}
+	if !strings.Contains(s.logs.tail(20), "dropped by a repair") {
+		t.Error("the start after the repair does not tell what was dropped")
+	}
+	for n := range 5 {
+		if !readable(fmt.Sprint("second-", n)) {
+			t.Errorf("placement second-%d is lost", n)
+		}
+	}
 }

@@ -24,6 +24,7 @@ type commandLine struct {
 	ShowConfig  configCommand      `cmd:"" name:"config" help:"Show the settings in force and where each comes from."`
 	Explain     explainCommand     `cmd:"" help:"Say where a player, a party or a game is and what ends that, why a placement or a matchmaking ticket waits or failed, how a game session or a server process ended, and when."`
 	Keys        keysCommand        `cmd:"" help:"Access keys: create, list, revoke. Works while the service runs."`
+	Archive     archiveCommand     `cmd:"" help:"What has ended: find damage on the disk, and repair it."`
 	AWSProfile  awsProfileCommand  `cmd:"" name:"aws-profile" help:"Write a profile for the AWS CLI and SDKs, with this service as its endpoint."`
 	WebhookKey  webhookKeyCommand  `cmd:"" name:"webhook-key" help:"Show the key that notifications to a webhook are signed with."`
 	CA          caCommand          `cmd:"" name:"ca" help:"Show the certificate authority of --dev and how to trust it."`

@@ -90,12 +90,12 @@ type Archive interface {
 	Get(ctx context.Context, kind Kind, id string) (Record, bool, error)
 
 	// List returns at most limit records of a kind with that key in the index, ascending by (Created, ID), from behind
-	// after on. Fewer than limit means the end.
+	// after on. Fewer than limit means the end. When some of them cannot be read, the others come along with a *Damaged.
 	List(ctx context.Context, kind Kind, index Index, key string, after Cursor, limit int) ([]Record, error)
 
 	// Expire removes at most about limit records that ended before endedBefore (Unix milliseconds), oldest first, and
 	// returns how many; 0 means that none is left. A record may stay up to Grain longer. What a crash brings back
-	// expires again.
+	// expires again; what cannot be read stays.
 	Expire(ctx context.Context, endedBefore int64, limit int) (removed int, err error)
 
 	// Close gives the archive to the next one who opens it. It waits for what is under way.

@@ -5,6 +5,7 @@ package embeddb
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"path/filepath"
@@ -25,7 +26,9 @@ type Config struct {
 	Logger  *slog.Logger // nil: nothing is logged
 	Synced  LogPosition  // what is known to be on the disk
 	CutTail bool         // a log whose end is lost is cut where it cannot be read any more, and kept beside the directory
-	Program string       // how the holder of the directory is named to a second one, such as "muster serve"
+	// OnDamage hears of damage that was found in a table, by a read or in the background. nil: damage fails the database. It must not block.
+	OnDamage func(*Damaged)
+	Program  string // how the holder of the directory is named to a second one, such as "muster serve"
 }
 
 // DB is an open database. Writes to it may seem to succeed after a failure: Err decides.
@@ -142,6 +145,22 @@ func syncDir(files vfs.FS, dir string) error {
 	return d.Sync()
 }
 
+// Hold keeps others from opening the database in dir until the lock is closed. A directory that somebody has open gives *InUse.
+func Hold(files vfs.FS, dir, program string) (io.Closer, error) {
+	if files == nil {
+		files = vfs.Default
+	}
+	lock, err := hold(files, dir, program)
+	if err != nil {
+		return nil, err
+	}
+	return held(sync.OnceValue(lock.Close)), nil
+}
+
+type held func() error
+
+func (h held) Close() error { return h() }
+
 // Exists reports whether there is a database in dir. It changes nothing.
 func Exists(files vfs.FS, dir string) (bool, error) {
 	if files == nil {
@@ -164,6 +183,9 @@ func open(files vfs.FS, dir string, log *slog.Logger, lock *pebble.Lock, config 
 	if lost, ok := errors.AsType[*Damaged](err); ok && lost.Tail && config.CutTail {
 		err = cutTail(files, dir, tail)
 	}
+	if err == nil {
+		err = checkManifest(files, dir)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -177,7 +199,7 @@ func open(files vfs.FS, dir string, log *slog.Logger, lock *pebble.Lock, config 
 	options.FS = stop
 	options.Lock = lock
 	options.Logger = logger{log: log, stop: stop}
-	options.EventListener = events(log, stop)
+	options.EventListener = events(log, stop, config.OnDamage)
 	options.FormatMajorVersion = Format
 	// A writer that waits for a compaction would wait for ever when compactions fail. Flushes only write, and what only
 	// writes always ends (failstop).
@@ -193,7 +215,7 @@ func open(files vfs.FS, dir string, log *slog.Logger, lock *pebble.Lock, config 
 		}
 	}
 	if err != nil {
-		if pebble.IsCorruptionError(err) {
+		if pebble.IsCorruptionError(err) || errors.Is(err, fs.ErrNotExist) { // a table that the manifest names may be missing
 			return nil, &Damaged{File: dir, Offset: -1, Err: err}
 		}
 		return nil, err

@@ -33,16 +33,26 @@ func (l logger) Fatalf(format string, args ...any) {
 }
 
 // events fails the database on everything that goes wrong behind the callers' backs: a flush or a compaction that
-// cannot read is a disk that lost something, and waiting for the next attempt would only hide it.
-func events(log *slog.Logger, stop *failstop) *pebble.EventListener {
+// cannot read is a disk that lost something, and waiting for the next attempt would only hide it. A database whose owner hears of
+// damage goes on with what is left.
+func events(log *slog.Logger, stop *failstop, onDamage func(*Damaged)) *pebble.EventListener {
 	return &pebble.EventListener{
 		BackgroundError: func(err error) {
-			if !errors.Is(err, pebble.ErrCancelledCompaction) {
+			switch {
+			case errors.Is(err, pebble.ErrCancelledCompaction):
+			case onDamage != nil && pebble.IsCorruptionError(err): // what it would have merged stays as it is
+				onDamage(&Damaged{File: "a compaction", Offset: -1, Err: err})
+			default:
 				stop.fail("background work", err)
 			}
 		},
 		DataCorruption: func(info pebble.DataCorruptionInfo) {
-			stop.fail("read "+info.Path, &Damaged{File: info.Path, Offset: -1, Err: info.Details})
+			damaged := &Damaged{File: info.Path, Offset: -1, Err: info.Details}
+			if onDamage != nil {
+				onDamage(damaged)
+				return
+			}
+			stop.fail("read "+info.Path, damaged)
 		},
 		WriteStallBegin: func(info pebble.WriteStallBeginInfo) {
 			log.Warn("writes wait for the database to flush", "reason", info.Reason)

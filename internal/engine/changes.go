@@ -61,7 +61,7 @@ func (e *Engine) changesBetween(ctx context.Context, player string, from, end in
 	at := archive.Cursor{Created: max(from, 0)} // behind it in time or id: no id is empty
 	for {
 		records, err := e.config.Archive.List(ctx, archive.PlayerChange, archive.ByPlayer, player, at, changesPage)
-		if err != nil {
+		if err = ignoreDamage(err); err != nil {
 			return nil, err
 		}
 		for _, r := range records {

@@ -30,7 +30,8 @@ func (e *Engine) doClaim(ctx context.Context, cmd cell.Command, claim cell.Claim
 		at := e.seq.Cell().Forgotten()
 		e.stateLock.RUnlock()
 		record, found, err := e.config.Archive.Get(ctx, archiveKinds[kind], id)
-		if err != nil {
+		// Whether the id is taken cannot be known where the archive is damaged. Most ids are new, and refusing them would keep everything from being made.
+		if err = ignoreDamage(err); err != nil {
 			return err
 		}
 		var data []byte
@@ -44,6 +45,14 @@ func (e *Engine) doClaim(ctx context.Context, cmd cell.Command, claim cell.Claim
 			return err
 		}
 	}
+}
+
+// ignoreDamage goes on with what can be read of a damaged archive, which has told of the rest.
+func ignoreDamage(err error) error {
+	if _, ok := errors.AsType[*archive.Damaged](err); ok && !errors.Is(err, archive.ErrFailed) {
+		return nil
+	}
+	return err
 }
 
 // archiveKinds are the archive's kinds of what the cell lets go.
@@ -165,7 +174,7 @@ func (e *Engine) addArchivedGames(ctx context.Context, page []session.GameSessio
 	at := archive.Cursor{Created: int64(after.Created), ID: string(after.ID)}
 	for found := 0; found <= limit; {
 		records, err := e.config.Archive.List(ctx, archive.GameSession, archive.ByFleet, fleetID, at, limit+1)
-		if err != nil {
+		if err = ignoreDamage(err); err != nil {
 			return nil, err
 		}
 		for _, r := range records {
@@ -229,7 +238,7 @@ func (e *Engine) withArchivedPlayers(ctx context.Context, page []cell.PlayerSess
 	}
 	for found := 0; found <= limit; {
 		records, err := e.config.Archive.List(ctx, archive.PlayerSession, index, key, at, limit+1)
-		if err != nil {
+		if err = ignoreDamage(err); err != nil {
 			return nil, false, err
 		}
 		for _, r := range records {

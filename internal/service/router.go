@@ -27,7 +27,8 @@ type router struct {
 	players  http.Handler // nil without player flow
 	clock    http.Handler // nil on real time
 	health   func() error
-	looks    func(*http.Request) bool // may be told why the service does not work
+	damage   func() []string          // what the store cannot read, while the service works all the same
+	looks    func(*http.Request) bool // may be told of both
 }
 
 // confine lets a panic of a handler end its own connection and no more. The AWS API and the player API do so by themselves.
@@ -73,14 +74,18 @@ func (d *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // serveHealth says whether the service can do its work. The port is served only once the state is loaded, so an answer
-// of 200 means ready, too. The reason why it cannot is for those who may look at metrics: it names files.
+// of 200 means ready, too. The reason why it cannot is for those who may look at metrics: it names files. A damaged archive keeps the service from
+// nothing but showing what lies there, so it is no failure.
 func (d *router) serveHealth(w http.ResponseWriter, r *http.Request) {
-	answer, status := map[string]string{"status": "ok"}, http.StatusOK
+	answer, status := map[string]any{"status": "ok"}, http.StatusOK
 	if err := d.health(); err != nil {
-		answer, status = map[string]string{"status": "failed"}, http.StatusServiceUnavailable
+		answer, status = map[string]any{"status": "failed"}, http.StatusServiceUnavailable
 		if d.looks(r) {
 			answer["reason"] = err.Error()
 		}
+	}
+	if damage := d.damage(); len(damage) > 0 && d.looks(r) {
+		answer["damaged"] = damage
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)

@@ -16,6 +16,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/musterhq/muster/internal/atomicfile"
 	"github.com/musterhq/muster/internal/connlimit"
 	"github.com/musterhq/muster/internal/datadir"
@@ -217,7 +219,10 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	if s.VirtualClock {
 		doors.clock = devclock.NewDoor(x, log)
 	}
-	doors.health, doors.looks = x.Err, x.metrics.Allows
+	doors.health, doors.looks, doors.damage = x.Err, x.metrics.Allows, x.data.Archive.Damage
+	x.metrics.Register(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "muster_archive_damaged_places", Help: "Places of the archive that could not be read since the start; see muster archive check.",
+	}, func() float64 { return float64(len(x.data.Archive.Damage())) }))
 	if err := x.openLocalDoor(); err != nil {
 		return nil, err
 	}

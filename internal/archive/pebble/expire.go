@@ -2,6 +2,7 @@ package pebble
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -32,30 +33,31 @@ func (a *Archive) Expire(ctx context.Context, endedBefore int64, limit int) (rem
 func (a *Archive) expire(ctx context.Context, endedBefore int64, limit int) (removed int, err error) {
 	view := newView(a.db.DB)
 	defer view.close()
-	expired, err := view.snapshot.NewIter(&pebble.IterOptions{
-		LowerBound: []byte{expiryPrefix},
-		UpperBound: appendExpiryKey(nil, endedBefore, 0),
-	})
-	if err != nil {
-		return 0, err
+	expired := &survivor{
+		db: view.snapshot, lower: []byte{expiryPrefix}, upper: appendExpiryKey(nil, endedBefore, 0), damaged: a.damage.note,
 	}
-	defer expired.Close()
+	defer expired.close()
 
 	write := a.db.NewBatch()
 	seen := 0
-	for valid := expired.First(); valid; valid = expired.Next() {
+	for expired.next() {
 		if err := ctx.Err(); err != nil {
 			return 0, err
 		}
-		block, err := decodeExpiryKey(expired.Key())
+		block, err := decodeExpiryKey(expired.last)
 		if err != nil {
-			return 0, &archive.Damaged{Place: "expiries", Err: err}
+			a.damage.note("expiries", err)
+			continue
 		}
 		all, counted, err := view.removeBlock(write, block)
+		if damaged, ok := errors.AsType[*archive.Damaged](err); ok { // it stays until the archive is repaired
+			a.damage.note(damaged.Place, damaged.Err)
+			continue
+		}
 		if err != nil {
 			return 0, err
 		}
-		if err := write.Delete(expired.Key(), nil); err != nil {
+		if err := write.Delete(expired.last, nil); err != nil {
 			return 0, err
 		}
 		seen += all
@@ -65,8 +67,8 @@ func (a *Archive) expire(ctx context.Context, endedBefore int64, limit int) (rem
 			break
 		}
 	}
-	if err := expired.Error(); err != nil {
-		return 0, err
+	if expired.err != nil {
+		return 0, expired.err
 	}
 	if err := a.apply(write); err != nil {
 		return 0, err

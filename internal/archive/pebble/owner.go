@@ -19,15 +19,20 @@ func (a *Archive) Installation() uuid.UUID {
 }
 
 // SetInstallation writes durably to which installation the archive belongs, and how far the others have come.
-func (a *Archive) SetInstallation(id uuid.UUID, m archive.Mark) error {
+func (a *Archive) SetInstallation(id uuid.UUID, m archive.Mark) error { return a.setOwner(id, &m) }
+
+// setOwner leaves the mark away when it is nil.
+func (a *Archive) setOwner(id uuid.UUID, m *archive.Mark) error {
 	a.writing.Lock()
 	defer a.writing.Unlock()
 	write := a.db.NewBatch()
 	if err := write.Set(ownerKey, id[:], nil); err != nil {
 		return err
 	}
-	if err := write.Set(markKey, encodeMark(m), nil); err != nil {
-		return err
+	if m != nil {
+		if err := write.Set(markKey, encodeMark(*m), nil); err != nil {
+			return err
+		}
 	}
 	err := a.apply(write)
 	if err == nil {
@@ -57,12 +62,14 @@ func (a *Archive) SetMark(m archive.Mark) {
 
 // Mark implements archive.Archive.
 func (a *Archive) Mark() (m archive.Mark, ok bool, err error) {
-	value, err := a.small(markKey, 16)
+	value, err := a.small(markKey, markSize)
 	if err != nil || value == nil {
 		return m, false, err
 	}
-	return archive.Mark{Journal: binary.LittleEndian.Uint64(value), Forgotten: binary.LittleEndian.Uint64(value[8:])}, true, nil
+	return decodeMark(value), true, nil
 }
+
+const markSize = 8 + 8
 
 func encodeMark(m archive.Mark) []byte {
 	return binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(nil, m.Journal), m.Forgotten)

@@ -69,6 +69,7 @@ type Archive struct {
 		next *archive.Mark // what the next Put stores; nil: nothing
 	}
 	installation uuid.UUID // guarded by writing
+	damage       damageLog
 }
 
 var _ archive.Archive = (*Archive)(nil)
@@ -79,11 +80,12 @@ func Exists(dir string) (bool, error) { return embeddb.Exists(nil, dir) }
 // Open opens the archive in options.Dir and makes it when there is none. A directory that another process has open gives
 // archive.ErrInUse and an *embeddb.InUse that says who; one that cannot be trusted gives *archive.Damaged.
 func Open(options Options) (*Archive, error) {
+	a := &Archive{damage: damageLog{log: options.Logger}}
 	db, err := embeddb.Open(embeddb.Config{
-		Dir: options.Dir, FS: options.FS, Logger: options.Logger, Program: options.Program,
+		Dir: options.Dir, FS: options.FS, Logger: options.Logger, Program: options.Program, OnDamage: a.damage.found,
 	}, options.tune)
 	if err == nil {
-		a := &Archive{db: db}
+		a.db = db
 		if err = a.load(); err == nil {
 			return a, nil
 		}

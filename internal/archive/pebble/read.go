@@ -16,6 +16,7 @@ import (
 // Get implements archive.Archive.
 func (a *Archive) Get(ctx context.Context, kind archive.Kind, id string) (archive.Record, bool, error) {
 	record, found, err := a.get(ctx, kind, id)
+	a.noteDamage(err)
 	if err != nil {
 		return archive.Record{}, false, fmt.Errorf("get record %q of kind %d: %w", id, kind, a.explain(err))
 	}
@@ -31,7 +32,7 @@ func (a *Archive) get(ctx context.Context, kind archive.Kind, id string) (record
 	key := appendIDKey(make([]byte, 0, 32), kind, id)
 	// Most ids asked for are new ones, so a plain look-up comes first.
 	if _, closer, err := a.db.Get(key); err != nil {
-		return record, false, ignoreNotFound(err)
+		return record, false, atPlace("ids", ignoreNotFound(err))
 	} else if err := closer.Close(); err != nil {
 		return record, false, err
 	}
@@ -49,6 +50,13 @@ func (a *Archive) get(ctx context.Context, kind archive.Kind, id string) (record
 		return record, false, &archive.Damaged{Place: at.place(), Err: fmt.Errorf("record %q of kind %d lies there", stored.id, stored.kind)}
 	}
 	return stored.record(), true, nil
+}
+
+// noteDamage remembers the place of damage that a read has met.
+func (a *Archive) noteDamage(err error) {
+	if damaged, ok := errors.AsType[*archive.Damaged](err); ok {
+		a.damage.note(damaged.Place, damaged.Err)
+	}
 }
 
 func ignoreNotFound(err error) error {
@@ -70,9 +78,18 @@ func (a *Archive) List(ctx context.Context, kind archive.Kind, index archive.Ind
 	defer done()
 	view := newView(a.db.DB)
 	defer view.close()
-	records, err := view.list(ctx, kind, index, key, after, limit)
+	var damage *archive.Damaged
+	records, err := view.list(ctx, kind, index, key, after, limit, func(place string, err error) {
+		a.damage.note(place, err)
+		if damage == nil {
+			damage = &archive.Damaged{Place: place, Err: err}
+		}
+	})
+	if err == nil && damage != nil {
+		err = damage
+	}
 	if err != nil {
-		return nil, fmt.Errorf("list records by %q: %w", key, a.explain(err))
+		return records, fmt.Errorf("list records by %q: %w", key, a.explain(err))
 	}
 	return records, nil
 }
@@ -101,7 +118,7 @@ func (v *view) close() {
 func (v *view) lookUp(idKey []byte) (at location, found bool, err error) {
 	value, closer, err := v.snapshot.Get(idKey)
 	if err != nil {
-		return at, false, ignoreNotFound(err)
+		return at, false, atPlace("ids", ignoreNotFound(err))
 	}
 	defer closer.Close()
 	if at, err = decodeLocation(value); err != nil {
@@ -123,14 +140,14 @@ func (v *view) load(block uint64) ([]byte, error) {
 	value, closer, err := v.snapshot.Get(v.key)
 	if err != nil {
 		if errors.Is(err, pebble.ErrNotFound) {
-			err = &archive.Damaged{Place: location{block: block}.place(), Err: errors.New("the block is missing")}
+			err = &archive.Damaged{Place: blockPlace(block), Err: errors.New("the block is missing")}
 		}
-		return nil, err
+		return nil, atPlace(blockPlace(block), err)
 	}
 	records, err := openBlock(value, block)
 	if err != nil {
 		_ = closer.Close()
-		return nil, &archive.Damaged{Place: location{block: block}.place(), Err: err}
+		return nil, &archive.Damaged{Place: blockPlace(block), Err: err}
 	}
 	v.block, v.records, v.closer = block, records, closer
 	return records, nil
@@ -150,55 +167,85 @@ func (v *view) record(at location) (r encodedRecord, err error) {
 	return r, nil
 }
 
+func blockPlace(block uint64) string { return fmt.Sprintf("block %d", block) }
+
 func (l location) place() string { return fmt.Sprintf("block %d, record %d", l.block, l.slot) }
 
-func (v *view) list(ctx context.Context, kind archive.Kind, index archive.Index, key string, after archive.Cursor, limit int) (records []archive.Record, err error) {
+// list tells damaged of what it had to leave out.
+func (v *view) list(ctx context.Context, kind archive.Kind, index archive.Index, key string, after archive.Cursor, limit int, damaged func(place string, err error)) (records []archive.Record, err error) {
 	prefix := appendListPrefix(nil, index, kind, key)
-	lower := appendUint48(slices.Clone(prefix), uint64(min(after.Created, maxTime)))
-	upper := append(slices.Clone(prefix), 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff)
-	entries, err := v.snapshot.NewIter(&pebble.IterOptions{LowerBound: lower, UpperBound: upper})
-	if err != nil {
-		return nil, err
+	entries := &survivor{
+		db: v.snapshot, damaged: damaged,
+		lower: appendUint48(slices.Clone(prefix), uint64(min(after.Created, maxTime))),
+		upper: append(slices.Clone(prefix), 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff),
 	}
-	defer entries.Close()
+	defer entries.close()
 
 	run := 0 // where the records begin that were created in the millisecond at hand: they are in the order of their places
 	sortRun := func() {
-		slices.SortFunc(records[run:], func(a, b archive.Record) int { return cmp.Compare(a.ID, b.ID) })
+		same := records[run:]
+		slices.SortStableFunc(same, func(a, b archive.Record) int { return cmp.Compare(a.ID, b.ID) })
+		records = records[:run+len(newest(same))]
 		run = len(records)
 	}
-	for valid := entries.First(); valid; valid = entries.Next() {
+	for entries.next() {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		created, at, err := decodeListKey(entries.Key())
+		created, at, err := decodeListKey(entries.last)
 		if err != nil {
-			return nil, &archive.Damaged{Place: "lists", Err: err}
+			damaged("lists", err)
+			continue
 		}
 		if run < len(records) && records[run].Created != created {
 			if sortRun(); len(records) >= limit {
 				break
 			}
 		}
-		stored, err := v.record(at)
-		if err != nil {
+		record, counts, err := v.listed(at, kind, index, key, after)
+		if damage, ok := errors.AsType[*archive.Damaged](err); ok {
+			damaged(damage.Place, damage.Err)
+		} else if err != nil {
 			return nil, err
 		}
-		record := stored.record()
-		if record.Kind != kind || record.Key(index) != key || record.Cursor().Compare(after) <= 0 {
-			continue // another key with the same hash, or not behind the cursor
-		}
-		if counts, err := v.counts(&record, at); err != nil {
-			return nil, err
-		} else if counts {
+		if counts {
 			records = append(records, record)
 		}
 	}
-	if err := entries.Error(); err != nil {
-		return nil, err
+	if entries.err != nil {
+		return nil, entries.err
 	}
 	sortRun()
 	return records[:min(len(records), limit)], nil
+}
+
+// listed returns the record at a place that a list leads to, and whether it belongs there. One whose id cannot be looked up may have
+// been replaced; it belongs there, with a *Damaged.
+func (v *view) listed(at location, kind archive.Kind, index archive.Index, key string, after archive.Cursor) (record archive.Record, counts bool, err error) {
+	stored, err := v.record(at)
+	if err != nil {
+		return record, false, err
+	}
+	record = stored.record()
+	if record.Kind != kind || record.Key(index) != key || record.Cursor().Compare(after) <= 0 {
+		return record, false, nil // another key with the same hash, or not behind the cursor
+	}
+	counts, err = v.counts(&record, at)
+	if _, ok := errors.AsType[*archive.Damaged](err); ok {
+		counts = true
+	}
+	return record, counts, err
+}
+
+// newest keeps the last one of the records with an id: only damage lets more than one come here.
+func newest(records []archive.Record) []archive.Record {
+	kept := records[:0]
+	for i := range records {
+		if i+1 == len(records) || records[i].ID != records[i+1].ID {
+			kept = append(kept, records[i])
+		}
+	}
+	return kept
 }
 
 // counts reports whether the record at that place was not replaced by a later one with its id.

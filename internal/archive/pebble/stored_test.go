@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2"
@@ -74,8 +75,10 @@ func TestADamagedBlockIsNamed(t *testing.T) {
 		}
 		_, _, getErr := a.Get(t.Context(), archive.PlayerSession, "psess-1")
 		_, listErr := a.List(t.Context(), archive.PlayerSession, archive.ByPlayer, "player", archive.Cursor{}, 10)
-		_, expireErr := a.Expire(t.Context(), 1<<40, 10)
-		for doing, err := range map[string]error{"get": getErr, "list": listErr, "expire": expireErr} {
+		if removed, err := a.Expire(t.Context(), 1<<40, 10); removed != 0 || err != nil || !slices.Contains(a.Damage(), "block 0") {
+			t.Errorf("expire with the block %s: %d removed, %v, damage %q", name, removed, err, a.Damage())
+		}
+		for doing, err := range map[string]error{"get": getErr, "list": listErr} {
 			if _, ok := errors.AsType[*archive.Damaged](err); !ok {
 				t.Errorf("%s with the block %s: got %v, want *archive.Damaged", doing, name, err)
 			}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/musterhq/muster/internal/archive"
+	archivepebble "github.com/musterhq/muster/internal/archive/pebble"
+	"github.com/musterhq/muster/internal/datadir"
+)
+
+type archiveCommand struct {
+	Check  archiveCheck  `cmd:"" help:"Read all that has ended and say what is damaged. Changes nothing; the service may run meanwhile."`
+	Repair archiveRepair `cmd:"" help:"Drop what cannot be read, and make the keys that lead to the rest again. The service must be stopped; the damaged archive is kept."`
+}
+
+type archiveCheck struct{ dataFlag }
+
+func (c *archiveCheck) Run(ctx context.Context, stdout io.Writer) error {
+	if err := mustExist(c.Data); err != nil {
+		return err
+	}
+	report, err := datadir.CheckArchive(ctx, c.Data)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("there is no archive in %s: %w", c.Data, err)
+	}
+	if err != nil {
+		return err
+	}
+	if err := showArchive(stdout, report); err != nil || report.Whole() {
+		return err
+	}
+	return fmt.Errorf("the archive is damaged; `muster archive repair --data %s` drops what cannot be read", c.Data)
+}
+
+type archiveRepair struct{ dataFlag }
+
+func (c *archiveRepair) Run(ctx context.Context, stdout io.Writer) error {
+	if err := mustExist(c.Data); err != nil {
+		return err
+	}
+	if err := becomeOwner(c.Data); err != nil { // files of root would keep the service from starting
+		return err
+	}
+	report, kept, err := datadir.RepairArchive(ctx, c.Data)
+	if err != nil {
+		return err
+	}
+	if err := showArchive(stdout, report); err != nil || kept == "" {
+		return err
+	}
+	_, err = fmt.Fprintf(stdout, "repaired; the damaged archive is kept as %s\n", kept)
+	return err
+}
+
+// archiveKinds name the records for people.
+var archiveKinds = map[archive.Kind]string{
+	archive.GameSession: "game sessions", archive.PlayerSession: "player sessions", archive.Placement: "placements",
+	archive.Ticket: "tickets", archive.PlayerChange: "changes of players",
+}
+
+func showArchive(w io.Writer, report *archivepebble.Report) error {
+	out := &strings.Builder{}
+	fmt.Fprintf(out, "%d records in %d blocks can be read\n", report.Records, report.Blocks)
+	for _, place := range report.Damage {
+		fmt.Fprintf(out, "damaged: %s\n", place)
+	}
+	for _, b := range report.Lost {
+		var kinds []string
+		for _, kind := range slices.Sorted(maps.Keys(b.Records)) {
+			kinds = append(kinds, fmt.Sprintf("%d %s", b.Records[kind], archiveKinds[kind]))
+		}
+		fmt.Fprintf(out, "lost: block %d", b.Number)
+		if len(kinds) > 0 {
+			fmt.Fprintf(out, " with %s", strings.Join(kinds, ", "))
+		}
+		if b.First != 0 {
+			fmt.Fprintf(out, ", created from %s to %s", instant(b.First), instant(b.Last))
+		}
+		if b.LatestEnding != 0 {
+			fmt.Fprintf(out, ", ended by %s", instant(b.LatestEnding))
+		}
+		fmt.Fprintln(out)
+	}
+	if report.Whole() {
+		fmt.Fprintln(out, "nothing is damaged")
+	}
+	_, err := io.WriteString(w, out.String())
+	return err
+}
+
+func instant(milliseconds int64) string {
+	return time.UnixMilli(milliseconds).UTC().Format(time.RFC3339)
+}
+
+// becomeOwner gives up root for the user that the service runs as.
+func becomeOwner(dir string) error {
+	owner, err := ownerOf(dir)
+	if err != nil || !isRoot() || owner.isRoot() {
+		return err
+	}
+	if err := owner.become(); err != nil {
+		return fmt.Errorf("data directory %s belongs to %s: %w; run this as that user", filepath.Clean(dir), owner, err)
+	}
+	return nil
+}

@@ -1,0 +1,176 @@
+package pebble
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/google/uuid"
+
+	"github.com/musterhq/muster/internal/archive"
+	"github.com/musterhq/muster/internal/atomicfile"
+	"github.com/musterhq/muster/internal/embeddb"
+)
+
+const (
+	repairingSuffix = ".repairing" // a repaired archive that is being written
+	repairedSuffix  = ".repaired"  // one that is complete, and not in its place yet
+	damagedSuffix   = ".damaged-"  // and a time: what it replaced
+	openTables      = 64           // that a repair keeps open at most, each a descriptor
+)
+
+// Repair writes what can be read of the archive in dir to a new one in its place, and returns what it found and where the damaged one is kept. An
+// archive that is whole is left as it is. The archive must not be in use. owner is the installation that it belongs to, for the case that the archive cannot tell.
+func Repair(ctx context.Context, dir string, owner uuid.UUID) (report *Report, kept string, err error) {
+	report, kept, err = repair(ctx, dir, owner)
+	if err != nil {
+		return nil, "", fmt.Errorf("repair archive %s: %w", dir, err)
+	}
+	return report, kept, nil
+}
+
+func repair(ctx context.Context, dir string, owner uuid.UUID) (*Report, string, error) {
+	if there, err := Exists(dir + repairedSuffix); err != nil {
+		return nil, "", err
+	} else if _, err := os.Stat(dir); there && errors.Is(err, os.ErrNotExist) { // a repair that ended between its last two steps
+		if err := atomicfile.Rename(dir+repairedSuffix, dir); err != nil {
+			return nil, "", err
+		}
+	}
+	// A database that can be opened drops the tables that do not count any more.
+	a, openErr := Open(Options{Dir: dir})
+	if openErr == nil {
+		if err := a.Close(); err != nil {
+			return nil, "", err
+		}
+	} else if _, damaged := errors.AsType[*archive.Damaged](openErr); !damaged {
+		return nil, "", openErr
+	}
+	lock, err := embeddb.Hold(nil, dir, "muster archive repair")
+	if err != nil {
+		return nil, "", err
+	}
+	defer lock.Close()
+	s, err := look(ctx, vfs.Default, dir)
+	if err != nil || openErr == nil && s.report.Whole() {
+		return &s.report, "", err
+	}
+	if openErr != nil {
+		s.report.Damage = append(s.report.Damage, openErr.Error())
+	}
+	for _, suffix := range []string{repairingSuffix, repairedSuffix} {
+		if err := os.RemoveAll(dir + suffix); err != nil {
+			return nil, "", err
+		}
+	}
+	if s.report.Installation == uuid.Nil {
+		s.report.Installation = owner
+	}
+	if err := s.write(ctx, dir+repairingSuffix); err != nil {
+		return nil, "", err
+	}
+	kept := dir + damagedSuffix + strings.ReplaceAll(time.Now().UTC().Format("20060102T150405.000000Z"), ".", "")
+	_ = lock.Close() // Windows renames no folder with an open file
+	for _, step := range [][2]string{{dir + repairingSuffix, dir + repairedSuffix}, {dir, kept}, {dir + repairedSuffix, dir}} {
+		if err := atomicfile.Rename(step[0], step[1]); err != nil {
+			return nil, "", err
+		}
+	}
+	return &s.report, kept, nil
+}
+
+// write writes the blocks that can be read to a new archive, under their numbers.
+func (s *salvage) write(ctx context.Context, dir string) (err error) {
+	o := Options{Dir: dir}
+	if s.files != vfs.Default {
+		o.FS = s.files
+	}
+	a, err := Open(o)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, a.Close()) }()
+	tables := map[string]*table{}
+	closeTables := func() {
+		for name, t := range tables {
+			t.close()
+			delete(tables, name)
+		}
+	}
+	defer closeTables()
+	write := a.db.NewBatch()
+	for _, number := range slices.Sorted(maps.Keys(s.blocks)) {
+		b := s.blocks[number]
+		if b.deleted {
+			continue
+		}
+		t := tables[b.table]
+		if t == nil {
+			if len(tables) >= openTables {
+				closeTables()
+			}
+			if t, err = openTable(ctx, s.files, s.files.PathJoin(s.dir, b.table)); err != nil {
+				return err
+			}
+			tables[b.table] = t
+		}
+		records, err := t.block(number, b.seq)
+		if err != nil {
+			return err
+		}
+		if err := a.buffer.add(write, number, records); err != nil {
+			return err
+		}
+		if write.Len() >= batchBytes {
+			if err := a.apply(write); err != nil {
+				return err
+			}
+			write = a.db.NewBatch()
+		}
+	}
+	if err := a.apply(write); err != nil {
+		return err
+	}
+	if s.report.Installation != uuid.Nil {
+		if err := a.setOwner(s.report.Installation, s.report.Mark); err != nil {
+			return err
+		}
+	}
+	return a.checked(a.db.FlushAll())
+}
+
+// block returns the records of a block.
+func (t *table) block(number, seq uint64) (records []archive.Record, err error) {
+	key := string(appendBlockKey(nil, number))
+	err = fmt.Errorf("block %d is gone", number)
+	_, readErr := t.from([]byte(key), func(e entry) bool {
+		if string(e.key) != key {
+			return false
+		}
+		if e.seq == seq {
+			records, err = decodeBlock(e.value, number)
+		}
+		return e.seq != seq
+	})
+	if err != nil && readErr != nil {
+		err = readErr
+	}
+	return records, err
+}
+
+func decodeBlock(value []byte, number uint64) (records []archive.Record, err error) {
+	rest, err := openBlock(value, number)
+	for err == nil && len(rest) > 0 {
+		var r encodedRecord
+		if r, rest, err = nextRecord(rest); err == nil {
+			records = append(records, r.record())
+		}
+	}
+	return records, err
+}

@@ -1,0 +1,250 @@
+package pebble
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+	"github.com/google/uuid"
+
+	"github.com/musterhq/muster/internal/archive"
+)
+
+// A damaged archive is repaired from its blocks alone: they carry checksums of their own, and all keys that lead to their
+// records can be made again from them. Tables are read one by one, past the database, which could not say what lies behind
+// the damage.
+
+// Report is what a look at the tables of an archive has found.
+type Report struct {
+	Blocks, Records int         // that can be read
+	Damage          []string    // places in tables that cannot be read
+	Lost            []LostBlock // blocks that cannot be read, by their numbers
+
+	Installation uuid.UUID     // zero: it is not known
+	Mark         *archive.Mark // nil: it is not known
+}
+
+// LostBlock is what the keys that led to its records still say of a block.
+type LostBlock struct {
+	Number       uint64
+	Records      map[archive.Kind]int // at least so many
+	First, Last  int64                // creation of its records in Unix milliseconds, as far as it is known; 0: not at all
+	LatestEnding int64                // in Unix milliseconds; 0: unknown
+}
+
+// Whole reports whether nothing is damaged.
+func (r *Report) Whole() bool { return len(r.Damage) == 0 && len(r.Lost) == 0 }
+
+// salvage is a look at all tables.
+type salvage struct {
+	files  vfs.FS
+	dir    string
+	report Report
+
+	blocks  map[uint64]blockVersion
+	removed map[string]uint64 // keys that were deleted, with the sequence number
+	small   map[string]uint64 // sequence numbers of the newest values in the report
+	lost    map[uint64]*lostBlock
+}
+
+// blockVersion is the newest version of a block.
+type blockVersion struct {
+	table   string
+	seq     uint64
+	deleted bool
+	records int
+}
+
+type lostBlock struct {
+	LostBlock
+	counted map[string]bool
+}
+
+// Check reads all tables of the archive in dir and changes nothing. It needs no lock, since tables never change; when an archive in
+// use drops some meanwhile, it looks again.
+func Check(ctx context.Context, dir string) (*Report, error) {
+	s, err := look(ctx, vfs.Default, dir)
+	if err != nil {
+		return nil, fmt.Errorf("check archive %s: %w", dir, err)
+	}
+	return &s.report, nil
+}
+
+// looks is how often an archive in use is looked at anew.
+const looks = 5
+
+func look(ctx context.Context, files vfs.FS, dir string) (s *salvage, err error) {
+	for range looks {
+		s = &salvage{
+			files: files, dir: dir, blocks: map[uint64]blockVersion{}, removed: map[string]uint64{}, small: map[string]uint64{}, lost: map[uint64]*lostBlock{},
+		}
+		if err = s.look(ctx); !errors.Is(err, fs.ErrNotExist) {
+			return s, err
+		}
+	}
+	return s, err
+}
+
+// look reads all tables twice: first which blocks there are, then what else leads to blocks that are not there.
+func (s *salvage) look(ctx context.Context) error {
+	names, err := s.files.List(s.dir)
+	if err != nil {
+		return err
+	}
+	slices.Sort(names)
+	known := detours{}
+	pass := func(visit func(table string, e entry), damaged func(table string, after []byte, err error)) error {
+		for _, name := range names {
+			if !strings.HasSuffix(name, ".sst") {
+				continue
+			}
+			err := eachEntry(ctx, s.files, s.files.PathJoin(s.dir, name), known,
+				func(e entry) { visit(name, e) }, func(after []byte, err error) { damaged(name, after, err) })
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if err := pass(s.note, s.noteDamage); err != nil {
+		return err
+	}
+	for _, b := range s.blocks {
+		if !b.deleted {
+			s.report.Blocks++
+			s.report.Records += b.records
+		}
+	}
+	if err := pass(s.noteLost, func(string, []byte, error) {}); err != nil {
+		return err
+	}
+	for _, b := range s.lost {
+		s.report.Lost = append(s.report.Lost, b.LostBlock)
+	}
+	slices.SortFunc(s.report.Lost, func(a, b LostBlock) int { return cmp.Compare(a.Number, b.Number) })
+	return nil
+}
+
+func (s *salvage) noteDamage(table string, after []byte, err error) {
+	where := "at its beginning"
+	if len(after) > 0 {
+		where = fmt.Sprintf("behind key %x", after)
+	}
+	s.report.Damage = append(s.report.Damage, fmt.Sprintf("table %s, %s: %v", table, where, err))
+}
+
+// note notes a block, a small value, or that something was deleted.
+func (s *salvage) note(table string, e entry) {
+	if e.deleted {
+		s.removed[string(e.key)] = max(s.removed[string(e.key)], e.seq)
+	}
+	number, err := decodeBlockKey(e.key)
+	if err != nil {
+		s.noteSmall(e)
+		return
+	}
+	version := blockVersion{table: table, seq: e.seq, deleted: e.deleted}
+	if !e.deleted {
+		if version.records, err = countRecords(e.value, number); err != nil {
+			s.report.Damage = append(s.report.Damage, fmt.Sprintf("table %s, block %d: %v", table, number, err))
+			return
+		}
+	}
+	if old, ok := s.blocks[number]; !ok || e.seq > old.seq {
+		s.blocks[number] = version
+	}
+}
+
+func countRecords(block []byte, number uint64) (n int, err error) {
+	rest, err := openBlock(block, number)
+	for ; err == nil && len(rest) > 0; n++ {
+		_, rest, err = nextRecord(rest)
+	}
+	return n, err
+}
+
+func (s *salvage) noteSmall(e entry) {
+	if e.deleted || e.seq < s.small[string(e.key)] {
+		return
+	}
+	switch {
+	case bytes.Equal(e.key, ownerKey) && len(e.value) == len(uuid.UUID{}):
+		s.report.Installation = uuid.UUID(e.value)
+	case bytes.Equal(e.key, markKey) && len(e.value) == markSize:
+		m := decodeMark(e.value)
+		s.report.Mark = &m
+	default:
+		return
+	}
+	s.small[string(e.key)] = e.seq
+}
+
+// noteLost notes what a key says of a block that is not there.
+func (s *salvage) noteLost(_ string, e entry) {
+	if seq, ok := s.removed[string(e.key)]; e.deleted || ok && seq > e.seq {
+		return
+	}
+	block, ok := blockOf(e)
+	if _, there := s.blocks[block]; !ok || there {
+		return
+	}
+	b := s.lost[block]
+	if b == nil {
+		b = &lostBlock{LostBlock{Number: block, Records: map[archive.Kind]int{}}, map[string]bool{}}
+		s.lost[block] = b
+	}
+	b.note(e)
+}
+
+// blockOf is the block that a key or its value leads to.
+func blockOf(e entry) (block uint64, ok bool) {
+	var at location
+	var err error
+	switch e.key[0] {
+	case expiryPrefix:
+		at.block, err = decodeExpiryKey(e.key)
+	case idPrefix:
+		at, err = decodeLocation(e.value)
+	case listPrefix:
+		_, at, err = decodeListKey(e.key)
+	default:
+		return 0, false
+	}
+	return at.block, err == nil
+}
+
+func (b *lostBlock) note(e entry) {
+	switch e.key[0] {
+	case expiryPrefix:
+		b.LatestEnding = int64(uint48(e.key[1:]))
+	case idPrefix:
+		b.count(archive.Kind(e.key[1]), e.value)
+	case listPrefix:
+		created, at, _ := decodeListKey(e.key)
+		b.count(archive.Kind(e.key[2]), at.append(nil))
+		if b.First == 0 || created < b.First {
+			b.First = created
+		}
+		b.Last = max(b.Last, created)
+	}
+}
+
+// count counts a record once, however many keys lead to it.
+func (b *lostBlock) count(kind archive.Kind, at []byte) {
+	if !b.counted[string(at)] {
+		b.counted[string(at)] = true
+		b.Records[kind]++
+	}
+}
+
+// decodeMark reads what encodeMark wrote.
+func decodeMark(value []byte) archive.Mark {
+	return archive.Mark{Journal: binary.LittleEndian.Uint64(value), Forgotten: binary.LittleEndian.Uint64(value[8:])}
+}

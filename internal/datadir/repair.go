@@ -1,0 +1,51 @@
+package datadir
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+
+	"github.com/google/uuid"
+
+	archivepebble "github.com/musterhq/muster/internal/archive/pebble"
+	"github.com/musterhq/muster/internal/identity"
+)
+
+// CheckArchive reads the whole archive of a data directory and changes nothing. The service may run meanwhile.
+func CheckArchive(ctx context.Context, dir string) (*archivepebble.Report, error) {
+	return archivepebble.Check(ctx, filepath.Join(dir, archiveDir))
+}
+
+// RepairArchive drops what cannot be read of the archive of a data directory whose service is stopped. The next start writes into the log and the
+// journal what was dropped. kept is where the damaged archive is afterwards; it is empty when nothing was damaged.
+func RepairArchive(ctx context.Context, dir string) (report *archivepebble.Report, kept string, err error) {
+	unlock, err := identity.LockDir(dir)
+	if err != nil {
+		return nil, "", err
+	}
+	defer unlock()
+	_, owner, err := identity.ReadSecretFile(dir)
+	if _, damaged := errors.AsType[*identity.DamagedSecret](err); err != nil && !damaged && !errors.Is(err, fs.ErrNotExist) { // the start tells of those
+		return nil, "", err
+	}
+	report, kept, err = archivepebble.Repair(ctx, filepath.Join(dir, archiveDir), owner)
+	if err != nil || kept == "" {
+		return report, kept, err
+	}
+	p, err := readPending(dir)
+	if err != nil {
+		return report, kept, err
+	}
+	if p == nil {
+		id := report.Installation
+		if id == uuid.Nil { // of an earlier release, which the next start takes over
+			return report, kept, nil
+		}
+		p = &pending{Format: pendingFormat, ID: id, Had: wholeParts}
+	}
+	p.Accepted = append(p.Accepted, loss{Archive, fmt.Sprintf("%d places could not be read and were dropped by a repair, with them at least %d blocks; %d records are left, and the damaged archive is kept as %s",
+		len(report.Damage), len(report.Lost), report.Records, filepath.Base(kept))})
+	return report, kept, p.write(dir)
+}
