@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"path/filepath"
@@ -135,7 +136,42 @@ func (d *Dir) openJournal() error {
 		return err
 	}
 	p.id = d.Journal.Installation()
+	if slices.Contains(d.options.Accept, Journal) { // only then all of it is read twice
+		if err := readThrough(d.Journal); err != nil {
+			damaged, ok := errors.AsType[*journal.Damaged](err)
+			if !ok {
+				return err
+			}
+			p.problem = d.problem(Journal, "is damaged: "+damaged.Error())
+		}
+	}
 	return nil
+}
+
+// readThrough reads the latest snapshot and all entries.
+func readThrough(j journal.Journal) error {
+	_, snapshot, err := j.LatestSnapshot(background)
+	if err == nil && snapshot != nil {
+		_, err = io.Copy(io.Discard, snapshot)
+		err = errors.Join(err, snapshot.Close())
+	}
+	if err != nil {
+		return err
+	}
+	for _, err := range j.Read(background, 0) {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Explain gives the error of a load of the state that has met damage in the journal a message that says how to continue.
+func (d *Dir) Explain(err error) error {
+	if damaged, ok := errors.AsType[*journal.Damaged](err); ok {
+		return d.problem(Journal, "is damaged: "+damaged.Error())
+	}
+	return err
 }
 
 func (d *Dir) journalOptions() journalpebble.Options {

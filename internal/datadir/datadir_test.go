@@ -42,6 +42,7 @@ func open(t *testing.T, dir string, accept ...Part) (_ *house, err error) {
 	h.Engine, err = engine.Open(t.Context(), engine.Config{
 		Journal: h.data.Journal, Archive: h.data.Archive, Cell: cell.DefaultConfig(), EndedLinger: time.Nanosecond, Loaded: h.data.CheckState,
 	})
+	err = h.data.Explain(err)
 	if err == nil {
 		err = h.data.Record(t.Context(), h.Do)
 	}
@@ -515,9 +516,28 @@ func TestMissingOrForeignSnapshotsStopTheStart(t *testing.T) {
 	remove(t, snapshots)
 	copyTo(t, kept, snapshots)
 	h := mustOpen(t, dir)
-	defer h.close()
 	if !h.keyWorks() {
 		t.Error("the restored snapshot is not as good as new")
+	}
+	h.close()
+
+	// Damage in the snapshot is met when the state is loaded.
+	path := filepath.Join(snapshots, files[0].Name())
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content[len(content)/2] ^= 1
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if said := refuses(t, dir, Journal); !strings.Contains(said, path) {
+		t.Errorf("said %q", said)
+	}
+	h = mustOpen(t, dir, Journal)
+	defer h.close()
+	if h.keyWorks() || !h.finds("p0") || !slices.Equal(h.losses(), []string{"journal"}) {
+		t.Errorf("after the journal was set aside: key works: %t, losses %q", h.keyWorks(), h.losses())
 	}
 }
 

@@ -37,7 +37,7 @@ func OpenOffline(ctx context.Context, dir string, config cell.Config) (_ *Offlin
 		}
 	}()
 	if o.cell, err = engine.OpenOffline(ctx, engine.Config{Journal: d.Journal, Cell: config, Loaded: d.CheckState}); err != nil {
-		return nil, err
+		return nil, d.Explain(err)
 	}
 	if err := d.Commit(ctx); err != nil {
 		return nil, err

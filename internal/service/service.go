@@ -158,7 +158,7 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 		SnapshotEvery: int64(s.SnapshotEvery), EndedLinger: s.EndedLinger, Short: x.room.Short,
 	})
 	if err != nil {
-		return nil, err
+		return nil, x.data.Explain(err)
 	}
 	if err := x.commitData(ctx, o.AcceptLoss); err != nil {
 		return nil, err
