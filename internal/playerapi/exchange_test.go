@@ -93,4 +93,9 @@ func TestExchange(t *testing.T) {
 	token := partner(200, call, "", ask(first, server.ProcessID, game.ID))["partner_token"].(string)
 	partner(403, "partner/Game.GetStartData", token, `{"game_instance_id":"`+other+`"}`)
 	partner(401, call, "", ask(first, server.ProcessID, later.GameSession().ID))
+
+	// When the game is over there is no token for it any more, and the one that there is opens nothing.
+	partner(200, "partner/Game.EndGame", token, `{}`)
+	partner(410, call, "", ask(first, server.ProcessID, game.ID))
+	partner(410, "partner/Game.GetStartData", token, `{}`)
 }

@@ -1,6 +1,7 @@
 package playerapi
 
 import (
+	"encoding/json"
 	"fmt"
 	"regexp"
 	"strings"
@@ -221,4 +222,22 @@ func (x *lobby) sessionOf(player string) (id domain.UUID) {
 		x.Fatal(err)
 	}
 	return id
+}
+
+// TestLongLoginTokens: a token that is longer than any may be is refused with its length, whoever would have to read it.
+func TestLongLoginTokens(t *testing.T) {
+	x := newLobby(t, nil)
+	for _, provider := range []string{"dev", "backend", "oidc"} {
+		for name, token := range map[string]string{"letters": strings.Repeat("a", 20<<10), "letters of three bytes": strings.Repeat("\u20ac", 6000)} {
+			body, err := json.Marshal(map[string]string{"provider": provider, "token": token})
+			if err != nil {
+				t.Fatal(err)
+			}
+			o := x.wants(400, "INVALID_ARGUMENT")(x.call("", "Session.Login", string(body)))
+			message, _ := o["message"].(string)
+			if !strings.Contains(message, "token") || !regexp.MustCompile(`20480|18000`).MatchString(message) || strings.Contains(message, "aaa") {
+				t.Errorf("%s, %s: %s", provider, name, message)
+			}
+		}
+	}
 }
