@@ -1,6 +1,8 @@
 package cell
 
 import (
+	"slices"
+
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
 )
@@ -15,17 +17,35 @@ type actionsBefore struct {
 	allowed flow.Actions
 }
 
-// noteActions notes the players whose actions an event may change. It runs before the event is applied.
+// noteActions notes the players whose actions an event may change. It runs before the event is applied. What befalls one member of a
+// party matters to its leaders as well, who may search only with all.
 func (t *tx) noteActions(event Event) {
 	switch e := event.(type) {
-	case *PlayerKeysChanged:
-		t.noteWithParty(e.Player)
+	case *PlayerKeysChanged: // the player hears of that anyway
+		if r, ok := t.c.flow.Player(e.Player); ok && t.c.flow.Players.Get(r).Keys.Game != e.Keys.Game {
+			t.noteLeaders(r)
+		}
 	case *PresenceChanged:
-		t.noteWithParty(e.Player)
+		if r, ok := t.c.flow.Player(e.Player); ok && t.c.flow.Players.Get(r).Here() != (e.Presence != flow.Offline) {
+			t.noteActor(e.Player)
+			t.noteLeaders(r)
+		}
 	case *PlayerChanged:
-		t.noteWithParty(e.Player)
+		r, ok := t.c.flow.Player(e.Player)
+		if !ok {
+			return
+		}
+		p := t.c.flow.Players.Get(r)
+		if e.UnlockAt != p.UnlockAt || e.RequeueUntil != p.RequeueUntil || !slices.Equal(e.Penalties, p.Penalties) {
+			t.noteActor(e.Player)
+			t.noteLeaders(r)
+		}
 	case *MembershipChanged:
-		t.noteActor(e.Membership.Player)
+		if r, ok := t.c.flow.Player(e.Membership.Player); ok {
+			if now := t.c.flow.Players.Get(r).Membership(); now == 0 || t.c.flow.Memberships.Get(now).Status != e.Membership.Status {
+				t.noteActor(e.Membership.Player)
+			}
+		}
 	case *PartyChanged:
 		t.noteMembers(e.Party.ID)
 		for _, m := range e.Party.Members {
@@ -42,11 +62,16 @@ func (t *tx) noteActions(event Event) {
 	}
 }
 
-// noteWithParty notes a player and those of the party, whose leader may search only with all of them.
-func (t *tx) noteWithParty(player string) {
-	t.noteActor(player)
-	if r, ok := t.c.flow.Player(player); ok {
-		t.noteMembers(t.c.flow.Players.Get(r).Keys.Party)
+// noteLeaders notes the leaders of a player's party.
+func (t *tx) noteLeaders(r flow.Ref) {
+	party, ok := t.c.flow.Party(t.c.flow.Players.Get(r).Keys.Party)
+	if !ok {
+		return
+	}
+	for _, m := range t.c.flow.Parties.Get(party).Members {
+		if m.Leader {
+			t.noteActor(m.Player)
+		}
 	}
 }
 
