@@ -7,8 +7,11 @@ import (
 	"net/mail"
 	"net/netip"
 	"net/url"
-	"strings"
+	"regexp"
 )
+
+// hostForm is a full host name as it stands in certificates and as TLS clients say it.
+var hostForm = regexp.MustCompile(`^[a-z0-9-]+(\.[a-z0-9-]+)+$`)
 
 // checkACME finds what an authority would only refuse after a while, or in other words.
 func (s Settings) checkACME() error {
@@ -30,8 +33,8 @@ func (s Settings) checkACME() error {
 	}
 	host := s.PublicHost()
 	_, notName := netip.ParseAddr(host)
-	if !s.BehindTLS() || notName == nil || !strings.Contains(strings.Trim(host, "."), ".") {
-		errs = append(errs, fmt.Errorf("tls-acme-email with public-url %q: want https and a host name that the authority can look up, such as https://muster.example.com", Shown("public-url", s.PublicURL)))
+	if !s.BehindTLS() || notName == nil || !hostForm.MatchString(host) {
+		errs = append(errs, fmt.Errorf("tls-acme-email with public-url %q: want https and a host name that the authority can look up, such as https://muster.example.com (other letters as xn--…)", Shown("public-url", s.PublicURL)))
 	}
 	here, err := s.checkDirectory()
 	if err != nil {

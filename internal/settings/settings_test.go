@@ -89,8 +89,14 @@ func TestCheckNamesWhatIsWrong(t *testing.T) {
 		"ACME with all that is wrong": {func(s *Settings) {
 			s.TLSACMEEmail, s.TLSCert, s.TLSKey, s.Dev, s.PublicURL, s.TLSACMEDirectory = "nobody", "c", "k", true, "http://10.0.0.5", "http://acme.example.com"
 		}, []string{"tls-acme-email \"nobody\"", "with tls-cert", "with dev", "with public-url \"http://10.0.0.5\"", "tls-acme-directory \"http://acme.example.com\"", "with listen"}},
-		"ACME for an address":      {func(s *Settings) { s.TLSACMEEmail, s.PublicURL, s.Listen = "o@x.org", "https://192.0.2.1", ":443" }, []string{"public-url", "host name"}},
-		"ACME for a short name":    {func(s *Settings) { s.TLSACMEEmail, s.PublicURL, s.Listen = "o@x.org", "https://muster", ":443" }, []string{"public-url", "host name"}},
+		"ACME for an address":   {func(s *Settings) { s.TLSACMEEmail, s.PublicURL, s.Listen = "o@x.org", "https://192.0.2.1", ":443" }, []string{"public-url", "host name"}},
+		"ACME for a short name": {func(s *Settings) { s.TLSACMEEmail, s.PublicURL, s.Listen = "o@x.org", "https://muster", ":443" }, []string{"public-url", "host name"}},
+		"ACME for other letters": {func(s *Settings) {
+			s.TLSACMEEmail, s.PublicURL, s.Listen = "o@x.org", "https://müster.example.com", ":443"
+		}, []string{"public-url", "xn--"}},
+		"ACME for a root": {func(s *Settings) {
+			s.TLSACMEEmail, s.PublicURL, s.Listen = "o@x.org", "https://muster.example.com.", ":443"
+		}, []string{"public-url", "host name"}},
 		"authority without ACME":   {func(s *Settings) { s.TLSACMEDirectory = "https://acme.example.com" }, []string{"tls-acme-directory", "tls-acme-email"}},
 		"log level":                {func(s *Settings) { s.LogLevel = "loud" }, []string{"log-level", "loud", "debug"}},
 		"no time for reservations": {func(s *Settings) { s.Reservation = time.Millisecond }, []string{"reservation", "1ms", "1s"}},

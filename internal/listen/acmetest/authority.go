@@ -193,7 +193,7 @@ func (a *Authority) verify(r *http.Request) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	message, err := jose.ParseSigned(string(body), []jose.SignatureAlgorithm{jose.ES256})
+	message, err := jose.ParseSignedJSON(string(body), []jose.SignatureAlgorithm{jose.ES256})
 	if err != nil {
 		return nil, err
 	}
