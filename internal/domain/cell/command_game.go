@@ -69,7 +69,7 @@ func (cmd *CreateGameSession) decide(t *tx) error {
 	}
 	p, ok := c.fleets.PickIdle(f.ID, cmd.Location)
 	if !ok {
-		return domain.Refuse(domain.NoCapacity, "Unable to reserve a process on fleet %s", f.ID)
+		return domain.Refuse(domain.NoCapacity, "Unable to reserve a process on fleet %s: %s", f.ID, c.whyNoProcess(f.ID, cmd.Location))
 	}
 
 	// Facts.

@@ -24,10 +24,16 @@ func checkCounts(c *Cell) error {
 	var errs []error
 	counts, idle := map[at]session.Counts{}, map[at]int{}
 	for r, g := range c.sessions.Games.All() {
-		held, players, empty := int32(0), int32(0), int32(0)
+		held, players, empty, reserved, active := int32(0), int32(0), int32(0), int32(0), int32(0)
 		seats := map[session.Ref]uint16{}
 		c.sessions.PlayersIn(r, func(_ session.Ref, p *session.PlayerSession) bool {
 			players++
+			switch p.Status {
+			case session.Reserved:
+				reserved++
+			case session.PlayerActive:
+				active++
+			}
 			if p.Status.Live() {
 				seats[p.Seat]++
 				if seat := c.sessions.Seats.Get(p.Seat); seat.Game != r {
@@ -59,16 +65,26 @@ func checkCounts(c *Cell) error {
 			n.SeatsHeld += held
 			n.SeatsEmpty += empty
 			n.SeatsMax += g.PlayersMax
-			if g.Status == session.Activating {
+			switch g.Status {
+			case session.Activating:
 				n.Activating++
+			case session.Terminating:
+				n.Terminating++
 			}
 		}
+		n.PlayersReserved += reserved
+		n.PlayersActive += active
 		counts[at{g.FleetID, g.Location}] = n
 	}
+	var allSessions session.Counts
 	for place, want := range counts {
+		allSessions.Add(&want)
 		if got := c.sessions.Utilization(place.fleet, place.location); got != want {
 			errs = append(errs, fmt.Errorf("utilization of %v is %+v, counted %+v", place, got, want))
 		}
+	}
+	if got := c.sessions.AllCounts(); got != allSessions {
+		errs = append(errs, fmt.Errorf("the counts of all sessions are %+v, counted %+v", got, allSessions))
 	}
 	type onCompute struct{ processes, ready, hosting int32 }
 	computes, activating := map[fleet.Ref]onCompute{}, map[fleet.Ref]int32{}
@@ -82,8 +98,19 @@ func checkCounts(c *Cell) error {
 		return runtime != nil && runtime.ActivationsMax > 0 && activating[r] >= runtime.ActivationsMax
 	}
 	heldBack := map[at]int{}
-	sites := map[at]fleet.SiteCounts{}
+	sites, running, hosting := map[at]fleet.SiteCounts{}, map[at]int32{}, map[at]int32{}
 	for _, p := range c.fleets.Processes.All() {
+		site := sites[at{p.Key.Fleet, p.Location}]
+		if p.State == fleet.ProcessReady && p.Health == fleet.Healthy {
+			site.Healthy++
+		}
+		sites[at{p.Key.Fleet, p.Location}] = site
+		if p.State != fleet.Ended {
+			running[at{p.Key.Fleet, p.Location}]++
+			if p.Session != 0 && p.TerminateBy == 0 {
+				hosting[at{p.Key.Fleet, p.Location}]++
+			}
+		}
 		n := computes[p.Compute]
 		if p.State != fleet.Ended {
 			n.processes++
@@ -123,10 +150,22 @@ func checkCounts(c *Cell) error {
 			errs = append(errs, fmt.Errorf("%v has %d idle processes, counted %d", place, got, idle[place]))
 		}
 	}
+	var all fleet.SiteCounts
 	for place, want := range sites {
-		if got := c.fleets.SiteCounts(place.fleet, place.location); got != want {
+		got := c.fleets.SiteCounts(place.fleet, place.location)
+		all.Add(&got)
+		if got.Computes != want.Computes || got.ComputesWithGame != want.ComputesWithGame || got.Processes != want.Processes ||
+			got.Healthy != want.Healthy || got.Idle != want.Idle {
 			errs = append(errs, fmt.Errorf("%v has %+v, counted %+v", place, got, want))
 		}
+		free := int32(idle[place] + heldBack[place])
+		if got.Running() != running[place] || got.Of(fleet.Hosting) != hosting[place] || got.Of(fleet.Free) != free {
+			errs = append(errs, fmt.Errorf("%v has %d processes, %d hosting, %d free, counted %d, %d, %d", place,
+				got.Running(), got.Of(fleet.Hosting), got.Of(fleet.Free), running[place], hosting[place], free))
+		}
+	}
+	if got := c.fleets.AllCounts(); got != all {
+		errs = append(errs, fmt.Errorf("the counts of all hosts are %+v, counted %+v", got, all))
 	}
 	return errors.Join(errs...)
 }

@@ -131,6 +131,9 @@ func (s *script) command(verb string, a arguments) Command {
 		if name := a.or("location", ""); name != "" {
 			resource = Resource{LocationResource, name}
 		}
+		if name := a.or("compute", ""); name != "" {
+			resource = Resource{ComputeResource, key.Fleet + "/" + name}
+		}
 		return &TagResource{Resource: resource, Tags: a.tags("add"), Untag: a.list("remove")}
 	case "register":
 		var registration domain.UUID

@@ -174,11 +174,7 @@ func (v *View) Utilization(fleetID, location string) Utilization {
 			continue
 		}
 		n := v.c.sessions.Utilization(fleetID, l.Name)
-		u.GameSessions += n.GameSessions
-		u.Activating += n.Activating
-		u.SeatsHeld += n.SeatsHeld
-		u.SeatsEmpty += n.SeatsEmpty
-		u.SeatsMax += n.SeatsMax
+		u.Add(&n)
 		at := v.c.fleets.SiteCounts(fleetID, l.Name)
 		u.Computes += at.Computes
 		u.ComputesWithGame += at.ComputesWithGame

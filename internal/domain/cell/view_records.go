@@ -1,6 +1,10 @@
 package cell
 
-import "github.com/musterhq/muster/internal/domain/flow"
+import (
+	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/session"
+)
 
 // RecordCount is how many records of a kind there are.
 type RecordCount struct {
@@ -85,4 +89,32 @@ func (v *View) flowRecordCounts() []RecordCount {
 		{"event_subscriptions", len(f.Studio.Subscriptions()), subscriptionsMax},
 		{"kept_events", f.Studio.Kept(), flow.StudioEventsMax},
 	}
+}
+
+// PlaceCounts is what a fleet has in one location.
+type PlaceCounts struct {
+	Fleet, Location string
+	Sessions        session.Counts
+	Hosts           fleet.SiteCounts
+}
+
+// PlaceCounts counts by location of fleets, the oldest fleets first, for at most so many places. rest counts all others in one,
+// and more says that there are any. What it costs does not depend on how many sessions there are. It says nothing that has to be
+// durable: it is for metrics.
+func (v *View) PlaceCounts(most int) (places []PlaceCounts, rest PlaceCounts, more bool) {
+	c := v.c
+	rest = PlaceCounts{Sessions: c.sessions.AllCounts(), Hosts: c.fleets.AllCounts()}
+	c.fleets.FleetsFrom(0, "", func(f *fleet.Fleet) bool {
+		for _, l := range f.Locations {
+			if more = len(places) == most; more {
+				return false
+			}
+			x := v.placeCounts(f.ID, l.Name)
+			rest.Sessions.Sub(&x.Sessions)
+			rest.Hosts.Sub(&x.Hosts)
+			places = append(places, x)
+		}
+		return true
+	})
+	return places, rest, more
 }

@@ -33,9 +33,7 @@ type site struct {
 	packed    sorted.Set[Ref]     // the computes that may, and have such processes
 	spread    sorted.Set[host]    // the same ones, the emptiest first
 
-	idle    int32 // processes on these computes
-	ready   int32 // processes ready for a game session or hosting one
-	hosting int32 // computes with a game session
+	counts SiteCounts // but for Computes
 }
 
 // idle is a process that could take a game session, ordered so that computes fill up one after another.
@@ -72,8 +70,11 @@ func newSite() *site {
 
 func (s *State) siteOf(c *Compute) *site { return s.sites[place{c.FleetID, c.Location}] }
 
-// counted is how a process stands in the counts of its compute and in the index of idle ones.
-type counted struct{ running, ready, hosting, activating, idle bool }
+// counted is how a process stands in the counts of its compute and location, and in the index of idle ones.
+type counted struct {
+	running, ready, healthy, hosting, activating, idle bool
+	standing                                           Standing
+}
 
 // Reindex brings the compute's counts and the index of idle processes up to date with the record. Call it after each
 // change of a process.
@@ -82,8 +83,10 @@ func (s *State) Reindex(r Ref) {
 	s.setCounted(r, counted{
 		running: p.State != Ended,
 		ready:   p.State == ProcessReady,
+		healthy: p.State == ProcessReady && p.Health == Healthy,
 		hosting: p.Session != 0, activating: p.Session != 0 && p.Activating,
-		idle: p.Eligible() && !s.Computes.Get(p.Compute).Draining(),
+		idle:     p.Eligible() && !s.Computes.Get(p.Compute).Draining(),
+		standing: p.Standing(s.Computes.Get(p.Compute)),
 	})
 }
 
@@ -114,8 +117,11 @@ func (s *State) setCounted(r Ref, want counted) {
 	c.Hosting += step(have.hosting, want.hosting)
 	c.activating += step(have.activating, want.activating)
 	c.idle += step(have.idle, want.idle)
-	at.ready += step(have.ready, want.ready)
-	at.hosting += step(was.hosting > 0, c.Hosting > 0)
+	s.count(at, &SiteCounts{
+		Processes: step(have.ready, want.ready), Healthy: step(have.healthy, want.healthy),
+		ComputesWithGame: step(was.hosting > 0, c.Hosting > 0),
+	})
+	s.stand(at, have.standing, want.standing)
 	switch {
 	case want.idle && !have.idle:
 		at.processes.Set(idle{compute, r})
@@ -140,10 +146,10 @@ func (s *State) reoffer(compute Ref, was offer) {
 	c := s.Computes.Get(compute)
 	at, is := s.siteOf(c), c.offer()
 	if was.open {
-		at.idle -= was.idle
+		s.count(at, &SiteCounts{Idle: -was.idle})
 	}
 	if is.open {
-		at.idle += is.idle
+		s.count(at, &SiteCounts{Idle: is.idle})
 	}
 	moved := was.hosting != is.hosting
 	if was.open && (moved || !is.open) {
@@ -220,33 +226,12 @@ func (s *State) PickIdle(fleet, location string) (first Ref, ok bool) {
 
 // IdleCount is the number of processes of a location that could take a game session now.
 func (s *State) IdleCount(fleet, location string) int {
-	if at := s.sites[place{fleet, location}]; at != nil {
-		return int(at.idle)
-	}
-	return 0
+	return int(s.SiteCounts(fleet, location).Idle)
 }
 
 // HeldBack is the number of processes of a location that could take a game session if their computes had not as many
 // ACTIVATING ones as the fleet allows.
 func (s *State) HeldBack(fleet, location string) int {
-	if at := s.sites[place{fleet, location}]; at != nil {
-		return at.processes.Len() - int(at.idle)
-	}
-	return 0
-}
-
-// SiteCounts is what a fleet has in one location.
-type SiteCounts struct {
-	Computes, ComputesWithGame int32
-	Processes                  int32 // ready or hosting
-	Idle                       int32 // could take a game session now
-}
-
-// SiteCounts counts what a fleet has in one location.
-func (s *State) SiteCounts(fleet, location string) SiteCounts {
-	at := s.sites[place{fleet, location}]
-	if at == nil {
-		return SiteCounts{}
-	}
-	return SiteCounts{int32(at.order.Len()), at.hosting, at.ready, at.idle}
+	n := s.SiteCounts(fleet, location)
+	return int(n.HeldBack())
 }

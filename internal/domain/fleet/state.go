@@ -35,6 +35,8 @@ type State struct {
 	creations map[creator][]Ref
 
 	freed []Place // where a process has become free since TakeFreed
+
+	all SiteCounts // of all locations of all fleets, but for Computes
 }
 
 type (

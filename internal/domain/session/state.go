@@ -20,20 +20,12 @@ type State struct {
 	byPlayer map[string]Ref // one session of each player; the others follow
 	players  map[domain.UUID]Ref
 	counts   map[place]*Counts
+	all      Counts           // of all locations of all fleets
 	search   *searchindex.Set // the ACTIVE ones
 	held     domain.Held
 }
 
 type place struct{ fleet, location string }
-
-// Counts is what a fleet's utilization shows for one location.
-type Counts struct {
-	GameSessions int32 // ACTIVATING, ACTIVE or TERMINATING
-	Activating   int32
-	SeatsHeld    int32
-	SeatsEmpty   int32 // of SeatsHeld: kept for a return, with nobody on them
-	SeatsMax     int32
-}
 
 type entry struct {
 	created domain.Time
@@ -96,26 +88,6 @@ func (s *State) index(r Ref, g *GameSession) {
 	s.indexForSearch(r, &GameSession{}, g)
 }
 
-// count adds the game session to its location's counts, or takes it away.
-func (s *State) count(g *GameSession, by int32) {
-	if !g.Live() {
-		return
-	}
-	at := place{g.FleetID, g.Location}
-	c := s.counts[at]
-	if c == nil {
-		c = &Counts{}
-		s.counts[at] = c
-	}
-	c.GameSessions += by
-	if g.Status == Activating {
-		c.Activating += by
-	}
-	c.SeatsHeld += by * g.SeatsHeld
-	c.SeatsEmpty += by * g.SeatsEmpty
-	c.SeatsMax += by * g.PlayersMax
-}
-
 // ChangeGame lets f change a game session and keeps the counts right. f must not call this package.
 func (s *State) ChangeGame(r Ref, f func(*GameSession)) {
 	g := s.Games.Mut(r)
@@ -124,14 +96,6 @@ func (s *State) ChangeGame(r Ref, f func(*GameSession)) {
 	f(g)
 	s.count(g, 1)
 	s.indexForSearch(r, &was, g)
-}
-
-// Utilization returns the counts of a fleet's location.
-func (s *State) Utilization(fleet, location string) Counts {
-	if c := s.counts[place{fleet, location}]; c != nil {
-		return *c
-	}
-	return Counts{}
 }
 
 // GamesFrom yields the game sessions of a fleet in creation order, beginning behind (created, id).
@@ -181,22 +145,11 @@ func (s *State) Reserve(p PlayerSession) Ref {
 	return r
 }
 
-// hold changes the number of seats held in a game session, and how many of them nobody sits on.
-func (s *State) hold(game Ref, held, empty int32) {
-	g := s.Games.Mut(game)
-	g.SeatsHeld += held
-	g.SeatsEmpty += empty
-	s.search.SetPlayers(uint32(game), g.Seated(), g.SeatsEmpty)
-	if c := s.counts[place{g.FleetID, g.Location}]; c != nil && g.Live() {
-		c.SeatsHeld += held
-		c.SeatsEmpty += empty
-	}
-}
-
 func (s *State) addPlayer(p PlayerSession) Ref {
 	r, rec := s.Players.Add()
 	*rec = p
 	s.held.Add(p.Maker, p.Bytes())
+	s.countPlayer(p.Game, p.Status, 1)
 	rec.next, rec.prev, rec.nextOfOne, rec.prevOfOne = 0, 0, 0, 0
 	s.chain(r)
 	return r
@@ -231,13 +184,16 @@ func (s *State) chain(r Ref) {
 // AcceptPlayer marks a player session as connected.
 func (s *State) AcceptPlayer(r Ref, request uint64) {
 	p := s.Players.Mut(r)
+	s.countPlayer(p.Game, p.Status, -1)
 	p.Status, p.ReserveBy, p.Accept = PlayerActive, 0, request
+	s.countPlayer(p.Game, p.Status, 1)
 }
 
 // EndPlayer marks a player session as ended, as the no-th record that did, and frees its seat unless somebody else sits
 // on it or it is kept.
 func (s *State) EndPlayer(r Ref, at domain.Time, status PlayerStatus, no uint64) {
 	p := s.Players.Mut(r)
+	s.countPlayer(p.Game, p.Status, -1)
 	p.Status, p.Ended, p.ReserveBy, p.EndedNo = status, at, 0, no
 	seatRef, game := p.Seat, p.Game
 	p.Seat = 0

@@ -1,0 +1,155 @@
+package fleet
+
+// Standing is how a process that has not ended stands to game sessions: it could take one, or what keeps it from that.
+type Standing uint8
+
+// The standings. Of several that hold, the first one counts.
+const (
+	NoStanding   Standing = iota // it has ended
+	Ending                       // it was told to end
+	Starting                     // it has not called ProcessReady
+	Hosting                      // it hosts a game session
+	Disconnected                 // its connection is lost
+	ChangingOver                 // it was told to open another connection, and has not yet
+	Spent                        // it has had its game session
+	Sick                         // it is unhealthy, or silent
+	Unproven                     // it is ready, and its first health report has not come
+	Drained                      // nothing but the drain of its compute
+	Free                         // it could take a game session, as far as its compute may begin one
+	standings
+)
+
+func (s Standing) String() string {
+	return [...]string{
+		"ENDED", "ENDING", "STARTING", "HOSTING", "DISCONNECTED", "CHANGING_OVER", "SPENT", "UNHEALTHY", "UNHEARD", "DRAINED", "FREE",
+	}[s]
+}
+
+// Standings lists the standings of processes that have not ended.
+func Standings() []Standing {
+	all := make([]Standing, 0, standings-1)
+	for s := Ending; s < standings; s++ {
+		all = append(all, s)
+	}
+	return all
+}
+
+// Standing is how the process stands to game sessions; on is its compute.
+func (p *Process) Standing(on *Compute) Standing {
+	switch {
+	case p.State == Ended:
+		return NoStanding
+	case p.TerminateBy != 0:
+		return Ending
+	case p.State == Initialized:
+		return Starting
+	case p.Session != 0:
+		return Hosting
+	case !p.Linked:
+		return Disconnected
+	case p.Refreshing:
+		return ChangingOver
+	case p.HadSession:
+		return Spent
+	case p.Health == Unhealthy:
+		return Sick
+	case !p.Eligible():
+		return Unproven
+	case on.Draining():
+		return Drained
+	}
+	return Free
+}
+
+// SiteCounts is what a fleet has in one location.
+type SiteCounts struct {
+	Computes, ComputesWithGame int32
+	Processes                  int32 // ready or hosting
+	Healthy                    int32 // of these, those whose last health report was good
+	Idle                       int32 // could take a game session now
+	standing                   [standings]int32
+}
+
+// Of is the number of processes of a standing.
+func (n *SiteCounts) Of(s Standing) int32 { return n.standing[s] }
+
+// Running is the number of processes that have not ended.
+func (n *SiteCounts) Running() (all int32) {
+	for _, some := range n.standing {
+		all += some
+	}
+	return all
+}
+
+// HeldBack is the number of processes that could take a game session if their computes had not as many ACTIVATING ones as the
+// fleet allows.
+func (n *SiteCounts) HeldBack() int32 { return n.standing[Free] - n.Idle }
+
+// Add adds the counts of another place.
+func (n *SiteCounts) Add(m *SiteCounts) { n.add(m, 1) }
+
+// Sub takes the counts of another place away.
+func (n *SiteCounts) Sub(m *SiteCounts) { n.add(m, -1) }
+
+func (n *SiteCounts) add(m *SiteCounts, by int32) {
+	n.Computes += by * m.Computes
+	n.ComputesWithGame += by * m.ComputesWithGame
+	n.Processes += by * m.Processes
+	n.Healthy += by * m.Healthy
+	n.Idle += by * m.Idle
+	for s := range n.standing {
+		n.standing[s] += by * m.standing[s]
+	}
+}
+
+// count changes what is counted of a site and of all of them.
+func (s *State) count(at *site, by *SiteCounts) {
+	at.counts.Add(by)
+	s.all.Add(by)
+}
+
+// stand moves a process from one standing to another.
+func (s *State) stand(at *site, from, to Standing) {
+	for _, n := range []*SiteCounts{&at.counts, &s.all} {
+		n.standing[from]--
+		n.standing[to]++
+		n.standing[NoStanding] = 0
+	}
+}
+
+// SiteCounts counts what a fleet has in one location.
+func (s *State) SiteCounts(fleet, location string) SiteCounts {
+	at := s.sites[place{fleet, location}]
+	if at == nil {
+		return SiteCounts{}
+	}
+	n := at.counts
+	n.Computes = int32(at.order.Len())
+	return n
+}
+
+// ComputeCounts counts what one compute has. It looks at each of its processes.
+func (s *State) ComputeCounts(r Ref) SiteCounts {
+	c := s.Computes.Get(r)
+	n := SiteCounts{Computes: 1, Processes: c.Ready, ComputesWithGame: min(c.Hosting, 1)}
+	s.ProcessesOn(r, func(_ Ref, p *Process) bool {
+		if p.State != Ended {
+			n.standing[p.Standing(c)]++
+		}
+		if p.State == ProcessReady && p.Health == Healthy {
+			n.Healthy++
+		}
+		return true
+	})
+	if c.offer().open {
+		n.Idle = c.idle
+	}
+	return n
+}
+
+// AllCounts counts what all fleets have in all locations.
+func (s *State) AllCounts() SiteCounts {
+	n := s.all
+	n.Computes = int32(s.Computes.Len())
+	return n
+}

@@ -1,0 +1,97 @@
+package session
+
+// Counts is what a fleet has in one location.
+type Counts struct {
+	GameSessions int32 // ACTIVATING, ACTIVE or TERMINATING
+	Activating   int32
+	Terminating  int32
+	SeatsHeld    int32
+	SeatsEmpty   int32 // of SeatsHeld: kept for a return, with nobody on them
+	SeatsMax     int32
+
+	PlayersReserved, PlayersActive int32 // player sessions
+}
+
+// Add adds the counts of another place.
+func (c *Counts) Add(x *Counts) { c.add(x, 1) }
+
+// Sub takes the counts of another place away.
+func (c *Counts) Sub(x *Counts) { c.add(x, -1) }
+
+func (c *Counts) add(x *Counts, by int32) {
+	c.GameSessions += by * x.GameSessions
+	c.Activating += by * x.Activating
+	c.Terminating += by * x.Terminating
+	c.SeatsHeld += by * x.SeatsHeld
+	c.SeatsEmpty += by * x.SeatsEmpty
+	c.SeatsMax += by * x.SeatsMax
+	c.PlayersReserved += by * x.PlayersReserved
+	c.PlayersActive += by * x.PlayersActive
+}
+
+// countsOf are the counts of a game session's location.
+func (s *State) countsOf(g *GameSession) *Counts {
+	at := place{g.FleetID, g.Location}
+	c := s.counts[at]
+	if c == nil {
+		c = &Counts{}
+		s.counts[at] = c
+	}
+	return c
+}
+
+// count adds the game session to its location's counts, or takes it away.
+func (s *State) count(g *GameSession, by int32) {
+	if !g.Live() {
+		return
+	}
+	x := Counts{GameSessions: 1, SeatsHeld: g.SeatsHeld, SeatsEmpty: g.SeatsEmpty, SeatsMax: g.PlayersMax}
+	switch g.Status {
+	case Activating:
+		x.Activating = 1
+	case Terminating:
+		x.Terminating = 1
+	}
+	s.countsOf(g).add(&x, by)
+	s.all.add(&x, by)
+}
+
+// hold changes the number of seats held in a game session, and how many of them nobody sits on.
+func (s *State) hold(game Ref, held, empty int32) {
+	g := s.Games.Mut(game)
+	g.SeatsHeld += held
+	g.SeatsEmpty += empty
+	s.search.SetPlayers(uint32(game), g.Seated(), g.SeatsEmpty)
+	if !g.Live() {
+		return
+	}
+	for _, c := range [...]*Counts{s.countsOf(g), &s.all} {
+		c.SeatsHeld += held
+		c.SeatsEmpty += empty
+	}
+}
+
+// countPlayer adds a player session of a status to the counts of its location, or takes it away.
+func (s *State) countPlayer(game Ref, status PlayerStatus, by int32) {
+	if !status.Live() {
+		return
+	}
+	for _, c := range [...]*Counts{s.countsOf(s.Games.Get(game)), &s.all} {
+		if status == Reserved {
+			c.PlayersReserved += by
+		} else {
+			c.PlayersActive += by
+		}
+	}
+}
+
+// Utilization returns the counts of a fleet's location.
+func (s *State) Utilization(fleet, location string) Counts {
+	if c := s.counts[place{fleet, location}]; c != nil {
+		return *c
+	}
+	return Counts{}
+}
+
+// AllCounts returns the counts of all locations of all fleets.
+func (s *State) AllCounts() Counts { return s.all }
