@@ -1,0 +1,181 @@
+// Package callstats counts the calls that come in at the doors, by operation and outcome, and measures how long they take, in the
+// same way for all doors.
+package callstats
+
+import (
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Outcome is how a call ended.
+type Outcome uint8
+
+// The outcomes.
+const (
+	OK        Outcome = iota
+	Refused           // the answer is no: what was asked for cannot be, or the caller may not ask for it
+	Throttled         // too much at a time; the same call may succeed later
+	Failed            // the service could not do its work
+	outcomes
+)
+
+var outcomeNames = [outcomes]string{OK: "ok", Refused: "refused", Throttled: "throttled", Failed: "failed"}
+
+func (o Outcome) String() string { return outcomeNames[o] }
+
+// OfStatus is the outcome that an HTTP status stands for.
+func OfStatus(status int) Outcome {
+	switch {
+	case status == http.StatusTooManyRequests:
+		return Throttled
+	case status >= http.StatusInternalServerError:
+		return Failed
+	case status >= http.StatusBadRequest:
+		return Refused
+	}
+	return OK
+}
+
+// Unknown is what calls are counted as that name no operation of their door. What callers make up is no label.
+const Unknown = "unknown"
+
+// buckets are upper bounds in seconds. A commit takes a fraction of a millisecond to some, by the disk.
+var buckets = []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 10}
+
+// Calls are the calls at all doors. It is a prometheus.Collector.
+type Calls struct {
+	total   *prometheus.CounterVec
+	seconds *prometheus.HistogramVec
+}
+
+// New makes Calls.
+func New() *Calls {
+	return &Calls{
+		total: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "muster_calls_total", Help: "Calls that were answered. refused: the request cannot be granted; throttled: too much at a time; failed: the service could not do its work.",
+		}, []string{"door", "operation", "outcome"}),
+		seconds: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name: "muster_call_seconds", Help: "Time from the head of a request to its answer. Operations that wait for something to happen are as long as the wait.", Buckets: buckets,
+		}, []string{"door", "operation"}),
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (c *Calls) Describe(to chan<- *prometheus.Desc) {
+	c.total.Describe(to)
+	c.seconds.Describe(to)
+}
+
+// Collect implements prometheus.Collector.
+func (c *Calls) Collect(to chan<- prometheus.Metric) {
+	c.total.Collect(to)
+	c.seconds.Collect(to)
+}
+
+// Door counts the calls at one door. A nil Door counts nothing.
+type Door struct {
+	operations map[string]*operation
+	unknown    *operation
+}
+
+// operation holds its metrics, so that a call looks up nothing but the operation. They are made with the first call: an operation
+// that nobody calls takes no lines of /metrics.
+type operation struct {
+	begin   sync.Once
+	make    func(*operation)
+	seconds prometheus.Observer
+	total   [outcomes]prometheus.Counter
+}
+
+// Door makes the Door with a name, which has the operations and no others. A nil Calls makes none.
+func (c *Calls) Door(name string, operations ...string) *Door {
+	if c == nil {
+		return nil
+	}
+	of := func(called string) *operation {
+		return &operation{make: func(x *operation) {
+			x.seconds = c.seconds.WithLabelValues(name, called)
+			for o := range outcomes {
+				x.total[o] = c.total.WithLabelValues(name, called, o.String())
+			}
+		}}
+	}
+	d := &Door{operations: make(map[string]*operation, len(operations)), unknown: of(Unknown)}
+	for _, called := range operations {
+		d.operations[called] = of(called)
+	}
+	return d
+}
+
+// Done counts a call that has been answered.
+func (d *Door) Done(called string, o Outcome, began time.Time) {
+	if d == nil {
+		return
+	}
+	x := d.operations[called]
+	if x == nil {
+		x = d.unknown
+	}
+	x.begin.Do(func() { x.make(x) })
+	x.seconds.Observe(time.Since(began).Seconds())
+	x.total[o].Inc()
+}
+
+// Handler counts the calls of an operation by the status that h answers with.
+func (d *Door) Handler(called string, h http.HandlerFunc) http.HandlerFunc {
+	if d == nil {
+		return h
+	}
+	return func(w http.ResponseWriter, r *http.Request) {
+		noted, answered := d.Note(w, called)
+		defer answered()
+		h(noted, r)
+	}
+}
+
+// Note returns a writer for the answer to a call, and what to defer: it counts the call by the status that was written.
+func (d *Door) Note(w http.ResponseWriter, called string) (noted http.ResponseWriter, answered func()) {
+	if d == nil {
+		return w, func() {}
+	}
+	began, n := time.Now(), &noting{ResponseWriter: w}
+	return n, func() {
+		o := Failed // nothing was written: the handler panicked
+		if n.status != 0 {
+			o = OfStatus(n.status)
+		}
+		d.Done(called, o, began)
+	}
+}
+
+// noting notes the status of an answer.
+type noting struct {
+	http.ResponseWriter
+	status int
+}
+
+func (n *noting) WriteHeader(status int) {
+	n.status = status
+	n.ResponseWriter.WriteHeader(status)
+}
+
+func (n *noting) Write(b []byte) (int, error) {
+	if n.status == 0 {
+		n.status = http.StatusOK
+	}
+	return n.ResponseWriter.Write(b)
+}
+
+// Unwrap is for http.ResponseController.
+func (n *noting) Unwrap() http.ResponseWriter { return n.ResponseWriter }
+
+// Unwrapped is the server's own writer behind one of Note. http.MaxBytesReader wants it: through it, it ends the connection.
+func Unwrapped(w http.ResponseWriter) http.ResponseWriter {
+	if n, ok := w.(*noting); ok {
+		return n.ResponseWriter
+	}
+	return w
+}
