@@ -20,7 +20,7 @@ func TestAsyncNodes(t *testing.T) {
 		status      float64
 		want        string // in the text of the outcome
 	}{
-		{"CreateSessionOnQueue", "OnCreateSessionAsyncComplete", fields{"queueName": queue, "placementId": "p", "maxPlayer": 2}, 200, `"answer":{"result":"p"`},
+		{"CreateSessionOnQueue", "OnCreateSessionAsyncComplete", fields{"queueName": queue, "placementId": "p", "maxPlayer": 2, "wait": false}, 200, `"answer":{"result":"p"`},
 		{"CreateSession", "OnCreateSessionAsyncComplete", fields{"fleetId": s.fleet.ID, "maxPlayer": 2}, 409, `"error":{"name":"NoFreeServer"`},
 		{"SearchSessions", "OnSearchSessionsAsyncComplete", fields{"fleetId": s.fleet.ID}, 200, `"sessionConfigs":[{"sessionId":"` + id},
 		{"LeaveSession", "OnLeaveSessionAsyncComplete", fields{"playerSessionId": seat}, 200, `"status":"COMPLETED"`},
@@ -177,6 +177,9 @@ func TestStopEndsStreams(t *testing.T) {
 	begun := s.node("CreateSessionOnQueue?async=1", fields{"queueName": queue, "maxPlayer": 4, "wait": true}, "X-Client-Id", "tool")
 	s.srv.Restart()
 	for e := range events {
+		if e.name == "OnCreateSessionOnQueueStarted" {
+			continue
+		}
 		if e.data.Error == nil || e.data.Error.Name != "Unavailable" {
 			t.Errorf("got %+v", e)
 		}
@@ -184,4 +187,24 @@ func TestStopEndsStreams(t *testing.T) {
 	if a := s.call("GET", "calls/"+begun.CallID, ""); a.status != 404 || !strings.Contains(a.Error.Message, "restarted") {
 		t.Errorf("got %s", a.text)
 	}
+}
+
+// Each node with an asynchronous form has it under the node library's name for it, too.
+func TestAsyncNames(t *testing.T) {
+	s := newStage(t)
+	events := s.listen("tool", "")
+	for _, name := range []string{"CreateSession", "CreateSessionOnQueue", "SearchSessions", "JoinSession", "LeaveSession", "StartMatchmaking", "StopMatchmaking", "AcceptMatch"} {
+		s.fails(name+"Async", fields{"nonsense": 1}, 400, "InvalidRequest", "nonsense") // what is wrong is said at once
+	}
+	for _, name := range []string{"ConfigureGameLiftClient", "CreatePlayerId", "StartPolling"} {
+		s.fails(name+"Async", nil, 404, "UnknownNode", "path")
+	}
+	begun := s.node("SearchSessionsAsync", fields{"fleetId": s.fleet.ID}, "X-Client-Id", "tool")
+	if begun.status != http.StatusAccepted || begun.CallID == "" {
+		t.Fatalf("got %d %s", begun.status, begun.text)
+	}
+	if e := <-events; e.name != "OnSearchSessionsAsyncComplete" || e.data.CallID != begun.CallID || e.data.Status != 200.0 {
+		t.Errorf("got %s %s", e.name, e.text)
+	}
+	s.fails("SearchSessionsAsync?async=0", fields{"fleetId": s.fleet.ID}, 400, "InvalidRequest", "async")
 }

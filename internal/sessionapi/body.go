@@ -12,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/musterhq/muster/internal/callstats"
 )
 
 // bodyMax leaves room for the largest request, a game session's data of 256 KiB with every character escaped once.
@@ -65,7 +67,7 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, *Problem) {
 				Expected: "application/json", Message: fmt.Sprintf("Content-Type: %q; want application/json", shortened(kind))}
 		}
 	}
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, bodyMax))
+	body, err := io.ReadAll(http.MaxBytesReader(callstats.Unwrapped(w), r.Body, bodyMax))
 	switch _, tooLarge := errors.AsType[*http.MaxBytesError](err); {
 	case tooLarge:
 		return nil, &Problem{status: http.StatusRequestEntityTooLarge, Name: bodyTooLarge, Field: "body",

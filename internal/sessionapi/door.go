@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/musterhq/muster/internal/callstats"
 	"github.com/musterhq/muster/internal/clientaddress"
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/engine"
@@ -36,9 +37,10 @@ type Config struct {
 	Proxies clientaddress.Proxies            // for limits by address
 	Rate    func(keyID, address string) bool // of requests with keys of the role client; nil: not limited
 
-	Working int           // requests that are worked on at a time; 0: defaultWorking
-	Limits  Limits        // zero: defaultLimits
-	Panics  *panics.Guard // nil: one of its own
+	Working int              // requests that are worked on at a time; 0: defaultWorking
+	Limits  Limits           // zero: defaultLimits
+	Panics  *panics.Guard    // nil: one of its own
+	Calls   *callstats.Calls // nil: calls are not counted
 	Log     *slog.Logger
 }
 
@@ -86,12 +88,24 @@ func NewDoor(c Config) *Door {
 	d.working = newShares(c.Working)
 	d.bodies = newShares(bodyBytesMax)
 	d.ctx, d.stop = context.WithCancel(context.Background())
-	for _, n := range nodes {
-		d.routes.HandleFunc("POST "+Prefix+n.name, func(w http.ResponseWriter, r *http.Request) { d.serveNode(w, r, n) })
+	all := slices.Concat(nodes, []*node{placementNode, ticketNode, connectedNode})
+	names := make([]string, len(all))
+	for i, n := range all {
+		names[i] = n.name
 	}
-	d.routes.HandleFunc("GET "+Prefix+"placements/{id}", func(w http.ResponseWriter, r *http.Request) { d.serveNode(w, r, placementNode) })
-	d.routes.HandleFunc("GET "+Prefix+"tickets/{id}", func(w http.ResponseWriter, r *http.Request) { d.serveNode(w, r, ticketNode) })
-	d.routes.HandleFunc("POST "+Prefix+"calls/{id}/connected", func(w http.ResponseWriter, r *http.Request) { d.serveNode(w, r, connectedNode) })
+	counted := c.Calls.Door("scripts", names...)
+	serve := func(pattern string, n *node) {
+		d.routes.HandleFunc(pattern, counted.Handler(n.name, func(w http.ResponseWriter, r *http.Request) { d.serveNode(w, r, n) }))
+	}
+	for _, n := range nodes {
+		serve("POST "+Prefix+n.name, n)
+		if n.event != "" {
+			serve("POST "+Prefix+n.name+asyncSuffix, n)
+		}
+	}
+	serve("GET "+Prefix+"placements/{id}", placementNode)
+	serve("GET "+Prefix+"tickets/{id}", ticketNode)
+	serve("POST "+Prefix+"calls/{id}/connected", connectedNode)
 	d.routes.HandleFunc("GET "+Prefix+"calls/{id}", d.servePoll)
 	d.routes.HandleFunc("GET "+Prefix+"openapi.json", serveDescription)
 	d.routes.HandleFunc("GET "+Prefix+"events", d.serveEvents)
@@ -138,6 +152,9 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	d.routes.ServeHTTP(w, r)
 }
 
+// asyncSuffix is what the node library calls the asynchronous form of a node: CreateSessionAsync is CreateSession with ?async=1.
+const asyncSuffix = "Async"
+
 // request is one call of a node, with what it may ask about it.
 type request struct {
 	caller caller
@@ -182,7 +199,12 @@ func (d *Door) serveNode(w http.ResponseWriter, r *http.Request, n *node) {
 		refuse(w, problem)
 		return
 	}
+	later := strings.HasSuffix(r.URL.Path, n.name+asyncSuffix)
 	switch async := r.URL.Query().Get("async"); {
+	case later && (async == "" || async == "1"):
+		d.serveLater(w, n, req, in)
+	case later:
+		refuse(w, invalid("async", async, "1, or nothing: "+n.name+asyncSuffix+" answers later by its name"))
 	case async == "" || async == "0":
 		d.serveAtOnce(w, r, n, req, in)
 	case async != "1":

@@ -2,6 +2,7 @@ package sessionapi
 
 import (
 	"context"
+	"regexp"
 	"strings"
 
 	"github.com/google/uuid"
@@ -27,9 +28,26 @@ type configureAnswer struct {
 	OK bool `json:"ok"`
 }
 
-// configureClient has nothing to set up: this service is one region, whatever it is called. It tells the script whether
-// its credentials and its connection are right.
-func (d *Door) configureClient(context.Context, *request, *configureRequest) (*configureAnswer, error) {
+// cloudRegion is how regions of the cloud are called, those to come included: scripts keep the one that they had there.
+var cloudRegion = regexp.MustCompile(`^(us|eu|ap|sa|ca|me|af|il|mx|cn)(-gov|-iso[a-z]?)?-(central|north|south|east|west|northeast|northwest|southeast|southwest)-[1-9]$`)
+
+// configureClient has nothing to set up: this service is all regions at once. It tells the script whether its credentials, its
+// connection and the name of its region are right.
+func (d *Door) configureClient(ctx context.Context, _ *request, in *configureRequest) (*configureAnswer, error) {
+	if in.Region == "" || cloudRegion.MatchString(in.Region) {
+		return &configureAnswer{true}, nil
+	}
+	known := false
+	err := d.engine.Read(ctx, func(v *cell.View) error {
+		_, known = v.Location(in.Region)
+		return nil
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case !known:
+		return nil, invalid("region", in.Region, "a region of the cloud, such as us-east-1, or a location of this installation")
+	}
 	return &configureAnswer{true}, nil
 }
 

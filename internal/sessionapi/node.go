@@ -62,7 +62,7 @@ var nodes = []*node{
 	serve("CreatePlayerId", "", playLook, (*Door).createPlayerID),
 	serve("GetResourceNameId", "", playLook, (*Door).resourceNameID),
 	serve("CreateSession", "OnCreateSessionAsyncComplete", play, (*Door).createSession),
-	waiting(serve("CreateSessionOnQueue", "OnCreateSessionAsyncComplete", play, (*Door).createSessionOnQueue)),
+	createOnQueueNode(),
 	serve("SearchSessions", "OnSearchSessionsAsyncComplete", playLook, (*Door).searchSessions),
 	joinNode(),
 	serve("LeaveSession", "OnLeaveSessionAsyncComplete", play, (*Door).leaveSession),

@@ -20,7 +20,14 @@ func TestConfigureGameLiftClient(t *testing.T) {
 	if a := s.node("ConfigureGameLiftClient", nil); !a.OK {
 		t.Errorf("without a region: %s", a.text)
 	}
-	s.fails("ConfigureGameLiftClient", fields{"region": "eu central"}, 400, "InvalidRequest", "region")
+	for _, known := range []string{"us-east-1", "us-gov-west-1", "ap-southeast-4", s.fleet.Location} {
+		if a := s.node("ConfigureGameLiftClient", fields{"region": known}); !a.OK {
+			t.Errorf("%s: got %s", known, a.text)
+		}
+	}
+	for _, unknown := range []string{"eu central", "eu-centrall-1", "mars", "custom-nowhere", "us-east"} {
+		s.fails("ConfigureGameLiftClient", fields{"region": unknown}, 400, "InvalidRequest", "region")
+	}
 }
 
 func TestCreatePlayerId(t *testing.T) {
@@ -180,29 +187,44 @@ func TestCreateSessionOnQueue(t *testing.T) {
 	s.fails("CreateSessionOnQueue", fields{"queueName": "none", "maxPlayer": 2}, 404, "NotFound", "")
 }
 
-// With wait the answer comes at the end, with the players' seats.
+// With wait, which is meant when nothing else is said asynchronously, the call completes when the placement is over: with the
+// players' seats, or with how it ended. Before that it tells the placement's id.
 func TestCreateSessionOnQueueWaits(t *testing.T) {
-	s := newStage(t)
+	for _, name := range []string{"CreateSessionOnQueueAsync", "CreateSessionOnQueue?async=1"} {
+		t.Run(name, func(t *testing.T) { queueWaits(newStage(t), t, name) })
+	}
+}
+
+func queueWaits(s *stage, t *testing.T, name string) {
 	queue := s.fleet.NewQueue(60)
 	events := s.listen("tool", "")
-	begun := s.node("CreateSessionOnQueue?async=1", fields{"queueName": queue, "maxPlayer": 4, "wait": true,
-		"players": []fields{{"playerId": "ann", "playerData": "x"}}}, "X-Client-Id", "tool")
-	if got := s.call("GET", "calls/"+begun.CallID, ""); got.State != "PENDING" {
+	begun := s.node(name, fields{"queueName": queue, "maxPlayer": 4, "players": []fields{{"playerId": "ann", "playerData": "x"}}}, "X-Client-Id", "tool")
+	e := <-events
+	id, _ := e.data.Progress["result"].(string)
+	if e.name != "OnCreateSessionOnQueueStarted" || e.data.CallID != begun.CallID || id == "" {
+		t.Fatalf("got %s %s", e.name, e.text)
+	}
+	if got := s.call("GET", "calls/"+begun.CallID, ""); got.State != "PENDING" || !strings.Contains(got.text, id) {
 		t.Errorf("got %s", got.text)
 	}
 	server := s.fleet.StartGameServer()
 	server.GameSession()
-	e := <-events
-	if e.name != "OnCreateSessionAsyncComplete" || e.data.CallID != begun.CallID {
+	if e = <-events; e.name != "OnCreateSessionAsyncComplete" || e.data.CallID != begun.CallID {
 		t.Fatalf("got %+v", e)
 	}
 	placement := e.data.Answer["placement"].(map[string]any)
 	seat := placement["players"].([]any)[0].(map[string]any)
-	if placement["status"] != "FULFILLED" || seat["playerId"] != "ann" {
+	if placement["status"] != "FULFILLED" || placement["placementId"] != id || seat["playerId"] != "ann" {
 		t.Errorf("got %s", e.text)
 	}
 	if err := server.AcceptPlayer(seat["playerSessionId"].(string)); err != nil {
 		t.Error(err)
+	}
+	s.node(name, fields{"queueName": queue, "maxPlayer": 4}, "X-Client-Id", "tool")
+	<-events
+	s.srv.Advance(time.Minute)
+	if e = <-events; e.name != "OnCreateSessionAsyncComplete" || !strings.Contains(e.text, `"status":"TIMED_OUT"`) {
+		t.Errorf("got %s %s", e.name, e.text)
 	}
 }
 

@@ -17,6 +17,9 @@ var description = sync.OnceValue(func() []byte {
 	paths := object{}
 	for _, n := range nodes {
 		paths[Prefix+n.name] = object{"post": n.describe()}
+		if n.event != "" {
+			paths[Prefix+n.name+asyncSuffix] = object{"post": n.describeAsync()}
+		}
 	}
 	for path, n := range map[string]*node{"placements/{id}": placementNode, "tickets/{id}": ticketNode} {
 		paths[Prefix+path] = object{"get": n.describe("id")}
@@ -67,6 +70,15 @@ func (n *node) describe(path ...string) object {
 	if n.in != nil && n.in != reflect.TypeFor[nothing]() {
 		operation["requestBody"] = object{"content": content(n.in)}
 	}
+	return operation
+}
+
+// describeAsync is the operation of a node's asynchronous form under its own name.
+func (n *node) describeAsync() object {
+	operation := n.describe()
+	operation["operationId"] = n.name + asyncSuffix
+	operation["parameters"] = []object{clientParameter()}
+	delete(operation["responses"].(object), "200")
 	return operation
 }
 

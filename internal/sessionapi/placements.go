@@ -23,7 +23,7 @@ type createOnQueueRequest struct {
 	MaxPlayer         *int32            `json:"maxPlayer"`
 	Players           []placedPlayer    `json:"players"`
 	Latencies         []playerLatency   `json:"latencies"`
-	Wait              bool              `json:"wait"` // answer when the placement has ended
+	Wait              *bool             `json:"wait"` // answer when the placement has ended; missing: only asynchronously
 
 	properties []session.Property
 }
@@ -111,6 +111,23 @@ func placementOf(p *placement.Placement) placementAnswer {
 	return a
 }
 
+// createOnQueueNode is CreateSessionOnQueue: answered at once it starts a placement; asynchronously it completes when that is over,
+// because a script that was told to go on has nothing to do with a placement that waits.
+func createOnQueueNode() *node {
+	n := waiting(serve("CreateSessionOnQueue", "OnCreateSessionAsyncComplete", play, (*Door).createSessionOnQueue))
+	n.begin = func(d *Door, ctx context.Context, r *request, in any) (any, error) {
+		if x := in.(*createOnQueueRequest); x.Wait == nil {
+			wait := true
+			x.Wait = &wait
+		}
+		return d.createSessionOnQueue(ctx, r, in.(*createOnQueueRequest))
+	}
+	return n
+}
+
+// startedEvent tells an asynchronous CreateSessionOnQueue the id of its placement.
+const startedEvent = "OnCreateSessionOnQueueStarted"
+
 // createSessionOnQueue starts a placement. Like the script interface's own node it answers with the placement's id; with
 // wait it answers at the end.
 func (d *Door) createSessionOnQueue(ctx context.Context, r *request, in *createOnQueueRequest) (*createOnQueueAnswer, error) {
@@ -137,7 +154,10 @@ func (d *Door) createSessionOnQueue(ctx context.Context, r *request, in *createO
 	if err := d.engine.Do(ctx, &cmd); err != nil {
 		return nil, err
 	}
-	if in.Wait {
+	if in.Wait != nil && *in.Wait {
+		if r.call != nil {
+			d.calls.tell(r.call, startedEvent, &createOnQueueAnswer{p.ID, placementOf(&cmd.Placement)})
+		}
 		err := d.news.until(ctx, p.ID, nil, func() (done bool, err error) {
 			cmd.Placement, err = d.engine.Placement(ctx, p.ID)
 			return cmd.Placement.Status != placement.Pending, err
