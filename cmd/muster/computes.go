@@ -19,22 +19,15 @@ type computesCommand struct {
 }
 
 type rotateTokenCommand struct {
-	dataFlag
-	Listen    string `name:"listen" placeholder:"HOST:PORT" default:"${listen}" help:"Address of the service."`
-	PublicURL string `name:"public-url" placeholder:"URL" help:"Where the service is reached, if not at --listen."`
-	Profile   string `placeholder:"NAME" help:"AWS profile whose access key to use. Otherwise: AWS_ACCESS_KEY_ID, AWS_PROFILE, a key of the data directory, or none."`
-	KeepLinks bool   `name:"keep-links" help:"Let connections stay and tell their game servers the new token. Not after a leak: an intruder who is connected would be told, too."`
+	serviceFlags
+	KeepLinks bool `name:"keep-links" help:"Let connections stay and tell their game servers the new token. Not after a leak: an intruder who is connected would be told, too."`
 
 	Fleet   string `arg:"" help:"Id of the fleet."`
 	Compute string `arg:"" help:"Name of the compute."`
 }
 
 func (c *rotateTokenCommand) Run(ctx context.Context, stdout io.Writer, env environment) error {
-	endpoint, err := apiEndpoint(c.Listen, c.PublicURL)
-	if err != nil {
-		return err
-	}
-	key, err := accessKey(ctx, env, c.Profile, c.Data, func(r identity.Role) bool { return r == identity.Admin })
+	endpoint, key, err := c.reach(ctx, env, func(r identity.Role) bool { return r == identity.Admin })
 	if err != nil {
 		return err
 	}

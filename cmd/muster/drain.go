@@ -20,24 +20,17 @@ import (
 // drainCommand is a thin client: it sets the tag muster:drain on a compute, which every AWS client can do, and counts the
 // game sessions that are left there.
 type drainCommand struct {
-	dataFlag
-	Listen    string `name:"listen" placeholder:"HOST:PORT" default:"${listen}" help:"Address of the service."`
-	PublicURL string `name:"public-url" placeholder:"URL" help:"Where the service is reached, if not at --listen."`
-	Profile   string `placeholder:"NAME" help:"AWS profile whose access key to use. Otherwise: AWS_ACCESS_KEY_ID, AWS_PROFILE, a key of the data directory, or none."`
-	Fleet     string `placeholder:"FLEET" help:"The compute's fleet, if several have one of that name."`
-	Undo      bool   `help:"Let new game sessions come again."`
-	NoWait    bool   `name:"no-wait" help:"Do not wait until the compute is empty."`
+	serviceFlags
+	Fleet  string `placeholder:"FLEET" help:"The compute's fleet, if several have one of that name."`
+	Undo   bool   `help:"Let new game sessions come again."`
+	NoWait bool   `name:"no-wait" help:"Do not wait until the compute is empty."`
 
 	Every   time.Duration `hidden:"" default:"2s"`
 	Compute string        `arg:"" help:"Name of the compute."`
 }
 
 func (c *drainCommand) Run(ctx context.Context, stdout io.Writer, env environment) error {
-	endpoint, err := apiEndpoint(c.Listen, c.PublicURL)
-	if err != nil {
-		return err
-	}
-	key, err := accessKey(ctx, env, c.Profile, c.Data, func(r identity.Role) bool { return r == identity.Admin })
+	endpoint, key, err := c.reach(ctx, env, func(r identity.Role) bool { return r == identity.Admin })
 	if err != nil {
 		return err
 	}

@@ -18,22 +18,15 @@ import (
 )
 
 type explainCommand struct {
-	dataFlag
-	Listen    string `name:"listen" placeholder:"HOST:PORT" default:"${listen}" help:"Address of the service."`
-	PublicURL string `name:"public-url" placeholder:"URL" help:"Where the service is reached, if not at --listen."`
-	Profile   string `placeholder:"NAME" help:"AWS profile whose access key to use. Otherwise: AWS_ACCESS_KEY_ID, AWS_PROFILE, a key of the data directory, or none."`
-	JSON      bool   `name:"json" help:"JSON, for programs."`
+	serviceFlags
+	JSON bool `name:"json" help:"JSON, for programs."`
 
-	Kind string `arg:"" enum:"placement,process,game-session,ticket,player,party,game-instance" help:"placement, process, game-session, ticket, player, party or game-instance."`
-	ID   string `arg:"" help:"Id of a placement or a matchmaking ticket; FLEET/COMPUTE/PROCESS or a process id; ARN of a game session; id of a player, a party or a game instance of player flow."`
+	Kind string `arg:"" enum:"fleet,compute,process,placement,game-session,ticket,player,party,game-instance" help:"fleet, compute, process, placement, game-session, ticket, player, party or game-instance."`
+	ID   string `arg:"" help:"Id of a fleet, a placement or a matchmaking ticket; FLEET/COMPUTE or the name of a compute; FLEET/COMPUTE/PROCESS or a process id; ARN of a game session; id of a player, a party or a game instance of player flow."`
 }
 
 func (c *explainCommand) Run(ctx context.Context, stdout io.Writer, env environment) error {
-	endpoint, err := apiEndpoint(c.Listen, c.PublicURL)
-	if err != nil {
-		return err
-	}
-	body, err := c.ask(ctx, endpoint, env)
+	body, err := c.ask(ctx, env)
 	if err != nil {
 		return err
 	}
@@ -53,12 +46,12 @@ func (c *explainCommand) Run(ctx context.Context, stdout io.Writer, env environm
 }
 
 // ask sends the signed question and gives the body of the answer.
-func (c *explainCommand) ask(ctx context.Context, endpoint string, env environment) ([]byte, error) {
+func (c *explainCommand) ask(ctx context.Context, env environment) ([]byte, error) {
 	parts := strings.Split(c.ID, "/")
 	for i := range parts {
 		parts[i] = url.PathEscape(parts[i])
 	}
-	key, err := accessKey(ctx, env, c.Profile, c.Data, func(r identity.Role) bool { return r != identity.Client })
+	endpoint, key, err := c.reach(ctx, env, func(r identity.Role) bool { return r != identity.Client })
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +60,11 @@ func (c *explainCommand) ask(ctx context.Context, endpoint string, env environme
 
 // printExplanation writes tables for people.
 func printExplanation(w io.Writer, x *operator.Explanation) error {
-	fmt.Fprintf(w, "%s %s is %s\n%s\n\n", x.Kind, printable(x.ID), x.Status, printable(x.Why))
+	fmt.Fprintf(w, "%s %s is %s\n%s\n", x.Kind, printable(x.ID), x.Status, printable(x.Why))
+	if x.Next != "" {
+		fmt.Fprintf(w, "Next: %s\n", printable(x.Next))
+	}
+	fmt.Fprintln(w)
 	table := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	for _, f := range x.Facts {
 		fmt.Fprintf(table, "%s\t%s\n", f.Name, printable(f.Value))

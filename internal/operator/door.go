@@ -46,7 +46,7 @@ type Door struct {
 func NewDoor(c Config) *Door {
 	d := &Door{config: c, engine: c.Engine, authorize: c.Authorize, operate: c.Operate, searches: c.Searches, log: c.Log}
 	for kind, explain := range map[string]func(context.Context, string) (*Explanation, error){
-		"placement": d.explainPlacement, "process": d.explainProcess, "game-session": d.explainGameSession,
+		"fleet": d.explainFleet, "compute": d.explainCompute, "placement": d.explainPlacement, "process": d.explainProcess, "game-session": d.explainGameSession,
 		"ticket": d.explainTicket, "player": d.explainPlayer, "party": d.explainParty, "game-instance": d.explainGameInstance,
 	} {
 		d.routes.HandleFunc("GET "+Prefix+"explain/"+kind+"/{id...}", func(w http.ResponseWriter, r *http.Request) {

@@ -16,13 +16,14 @@ import (
 // Explanation is all that is known about one thing. The words in capitals are meant for programs and stay as they are;
 // sentences are for people.
 type Explanation struct {
-	Kind   string `json:"kind"` // "placement", "process", "game-session", "ticket", "player", "party" or "game-instance"
+	Kind   string `json:"kind"` // "fleet", "compute", "placement", "process", "game-session", "ticket", "player", "party" or "game-instance"
 	ID     string `json:"id"`
 	Status string `json:"status"`
-	Why    string `json:"why"` // why it is as it is, in a sentence
+	Why    string `json:"why"`            // why it is as it is, in a sentence
+	Next   string `json:"next,omitempty"` // what to do about it, if anything has to be done
 	Facts  []Fact `json:"facts"`
 
-	// Places are, for a placement that waits, where it may go and where it may not; for one that ended without a game
+	// Places are, for a fleet, its locations; for a placement that waits, where it may go and where it may not; for one that ended without a game
 	// session, how that was at its end.
 	Places []Place `json:"places,omitempty"`
 	// Search is, for a matchmaking ticket that waits, who could be matched with it and what stands against the others.
@@ -47,11 +48,11 @@ type Fact struct {
 	Value string `json:"value"`
 }
 
-// Place is a location of a fleet that a placement considered.
+// Place is a location of a fleet, or one that a placement considered.
 type Place struct {
 	Fleet    string `json:"fleet"`
 	Location string `json:"location,omitempty"`
-	Outcome  string `json:"outcome"` // what keeps the placement from it, such as NO_FREE_PROCESS
+	Outcome  string `json:"outcome"` // what keeps placements from it, such as NO_FREE_PROCESS; FREE_PROCESS of a fleet's location that has one
 	Free     int    `json:"free"`    // server processes that are free there now
 	Detail   string `json:"detail,omitempty"`
 }

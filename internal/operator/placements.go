@@ -65,6 +65,9 @@ func (d *Door) waitingPlacement(ctx context.Context, x *Explanation, p *placemen
 	return d.engine.Read(ctx, func(v *cell.View) error {
 		if p.Game == "" {
 			for _, c := range v.Choices(p.ID, now) {
+				if c.Try.Outcome == placement.NoFreeProcess && c.Try.Detail == "" {
+					c.Try.Detail = v.WhyNoProcess(c.Try.Fleet, c.Try.Location)
+				}
 				x.place(&c.Try, c.Free)
 			}
 		}

@@ -1,0 +1,255 @@
+package operator
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/placement"
+)
+
+// eventsShown is how many entries of a fleet's event log an explanation shows, the newest.
+const eventsShown = 20
+
+// freeProcess is the outcome of a location that has a free server process.
+const freeProcess = "FREE_PROCESS"
+
+// explainFleet takes the id of a fleet or its ARN.
+func (d *Door) explainFleet(ctx context.Context, id string) (*Explanation, error) {
+	id = id[strings.LastIndexByte(id, '/')+1:]
+	var f fleet.Fleet
+	var places []cell.PlaceCounts
+	var events []fleet.Event
+	found := false
+	err := d.engine.Read(ctx, func(v *cell.View) error {
+		if f, found = v.Fleet(id); found {
+			places, events = v.Places(id), v.FleetEvents(id, 0, 0, 0, eventsShown)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	if !found {
+		return nil, domain.Refuse(domain.NotFound, "fleet %s not found", id)
+	}
+	x := &Explanation{Kind: "fleet", ID: f.ID, Status: f.Status.String()}
+	x.fact("name", f.Name)
+	x.fact("created", clock(f.Created))
+	var all fleet.SiteCounts
+	games, players := int32(0), int32(0)
+	for i := range places {
+		p := &places[i]
+		all.Add(&p.Hosts)
+		games, players = games+p.Sessions.GameSessions, players+p.Sessions.PlayersActive+p.Sessions.PlayersReserved
+		outcome := freeProcess
+		detail := cell.NoneFree(&p.Hosts, "in "+p.Location)
+		if detail != "" {
+			outcome = placement.NoFreeProcess.String()
+		}
+		x.Places = append(x.Places, Place{Fleet: f.ID, Location: p.Location, Outcome: outcome, Free: int(p.Hosts.Idle), Detail: detail})
+	}
+	x.fact("computes", fmt.Sprint(all.Computes))
+	x.standings(&all)
+	x.fact("game sessions", fmt.Sprint(games))
+	x.fact("player sessions", fmt.Sprint(players))
+	for i := range events {
+		x.moment(events[i].At, events[i].Code, events[i].Message)
+	}
+	x.Why, x.Next = whyFleet(&f, places, &all)
+	return x.sorted(), nil
+}
+
+// standings notes how many server processes there are and how they stand to game sessions.
+func (x *Explanation) standings(n *fleet.SiteCounts) {
+	var parts []string
+	for _, s := range fleet.Standings() {
+		if some := n.Of(s); some > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", some, s))
+		}
+	}
+	text := fmt.Sprint(n.Running())
+	if len(parts) > 0 {
+		text += ": " + strings.Join(parts, ", ")
+	}
+	x.fact("server processes", text)
+}
+
+// whyFleet says whether the fleet takes game sessions, why not, and what to do.
+func whyFleet(f *fleet.Fleet, places []cell.PlaceCounts, all *fleet.SiteCounts) (why, next string) {
+	switch {
+	case f.Status == fleet.Deleting:
+		return "It takes no game sessions: it is being deleted.", "nothing; it is gone when its game sessions have ended."
+	case f.Status == fleet.Unstarted:
+		return "It takes no game sessions: no host has joined it yet.", "start its hosts; its processes are started there."
+	case len(places) == 0:
+		return "It takes no game sessions: it has no location.", "aws gamelift create-fleet-locations --fleet-id " + f.ID + " --locations Location=NAME"
+	case all.Idle > 0:
+		var at []string
+		for i := range places {
+			if free := places[i].Hosts.Idle; free > 0 {
+				at = append(at, fmt.Sprintf("%d in %s", free, places[i].Location))
+			}
+		}
+		return fmt.Sprintf("It takes game sessions: %s free, %s.", processesAre(all.Idle), strings.Join(at, ", ")), ""
+	case len(places) == 1:
+		return "It takes no game sessions: " + cell.NoneFree(all, "in "+places[0].Location) + ".", processStep(all, f.ID, places[0].Location)
+	}
+	return "It takes no game sessions: " + cell.NoneFree(all, fmt.Sprintf("in its %d locations", len(places))) + ".", processStep(all, f.ID, "LOCATION")
+}
+
+func processesAre(n int32) string {
+	if n == 1 {
+		return "1 server process is"
+	}
+	return fmt.Sprintf("%d server processes are", n)
+}
+
+// explainCompute takes FLEET/COMPUTE, or the name of a compute alone.
+func (d *Door) explainCompute(ctx context.Context, id string) (*Explanation, error) {
+	c, err := d.compute(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	var n fleet.SiteCounts
+	err = d.engine.Read(ctx, func(v *cell.View) error {
+		n = v.ComputeCounts(c.FleetID, c.Name)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	x := &Explanation{Kind: "compute", ID: c.FleetID + "/" + c.Name, Status: fleet.Active.String()}
+	x.fact("location", c.Location)
+	x.fact("IP address", c.IPAddress)
+	x.fact("DNS name", c.DNSName)
+	x.fact("registered", clock(c.Created))
+	switch {
+	case c.TokenGeneration == 0:
+		x.fact("auth token", "none was issued")
+	default:
+		x.fact("auth token", "the newest is good until "+clock(c.TokenExpires))
+	}
+	if c.Draining() {
+		x.fact("drain", "it gets no new game sessions")
+	}
+	x.standings(&n)
+	x.fact("server processes ever", fmt.Sprint(c.ProcessesEver))
+	if err := d.computeEvents(ctx, x, &c); err != nil {
+		return nil, err
+	}
+	x.Why, x.Next = whyCompute(&c, &n, domain.TimeOf(d.engine.Now()))
+	return x.sorted(), nil
+}
+
+// compute finds a compute. The name of one may hold a slash; the id of a fleet does not.
+func (d *Door) compute(ctx context.Context, id string) (found fleet.Compute, err error) {
+	fleetID, name, named := strings.Cut(id, "/")
+	var in []string
+	err = d.engine.Read(ctx, func(v *cell.View) error {
+		if named {
+			if c, ok := v.Compute(fleetID, name); ok {
+				found, in = c, []string{fleetID}
+			}
+		}
+		return nil
+	})
+	if err != nil || len(in) > 0 {
+		return found, err
+	}
+	for created, after, done := domain.Time(0), "", false; !done && err == nil; {
+		err = d.engine.Read(ctx, func(v *cell.View) error {
+			fleets := v.Fleets(created, after, lookStep)
+			for _, f := range fleets {
+				if c, ok := v.Compute(f.ID, id); ok {
+					found, in = c, append(in, f.ID)
+				}
+				created, after = f.Created, f.ID
+			}
+			done = len(fleets) < lookStep
+			return nil
+		})
+	}
+	switch {
+	case err != nil:
+		return found, err
+	case len(in) == 0:
+		return found, domain.Refuse(domain.NotFound, "compute %s not found; want FLEET/COMPUTE, or the name of a compute", id)
+	case len(in) > 1:
+		return found, domain.Refuse(domain.Conflict, "compute %s: fleets %s have one of that name; want FLEET/COMPUTE", id, strings.Join(in[:min(len(in), 5)], ", "))
+	}
+	return found, nil
+}
+
+// computeEvents adds the newest entries of the fleet's event log that name the compute.
+func (d *Door) computeEvents(ctx context.Context, x *Explanation, c *fleet.Compute) error {
+	on, shown := " on compute "+c.Name+" ", 0
+	for before, done := uint64(0), false; !done && shown < eventsShown; {
+		var page []fleet.Event
+		err := d.engine.Read(ctx, func(v *cell.View) error {
+			page = v.FleetEvents(c.FleetID, c.Created, 0, before, lookStep)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+		for i := range page {
+			if before = page[i].No; shown < eventsShown && strings.Contains(page[i].Message, on) {
+				x.moment(page[i].At, page[i].Code, page[i].Message)
+				shown++
+			}
+		}
+		done = len(page) < lookStep
+	}
+	return nil
+}
+
+func whyCompute(c *fleet.Compute, n *fleet.SiteCounts, now domain.Time) (why, next string) {
+	switch {
+	case n.Idle > 0:
+		return fmt.Sprintf("It takes game sessions: %s free.", processesAre(n.Idle)), ""
+	case c.Draining():
+		why = "It takes no game sessions: it is being drained"
+		if hosting := n.Of(fleet.Hosting); hosting > 0 {
+			why += fmt.Sprintf(", and hosts %d", hosting)
+		}
+		return why + ".", "muster drain " + c.Name + " --fleet " + c.FleetID + " --undo lets new game sessions come again."
+	case n.Running() == 0 && c.TokenGeneration == 0:
+		return "It takes no game sessions: no server process is connected, and no auth token was ever issued.",
+			"aws gamelift get-compute-auth-token --fleet-id " + c.FleetID + " --compute-name " + c.Name + ", and start a game server with that token."
+	case n.Running() == 0 && c.TokenExpires < now:
+		return "It takes no game sessions: no server process is connected, and the newest auth token has expired.",
+			"aws gamelift get-compute-auth-token --fleet-id " + c.FleetID + " --compute-name " + c.Name + ", and start a game server with the new token."
+	}
+	return "It takes no game sessions: " + cell.NoneFree(n, "on it") + ".", processStep(n, c.FleetID, c.Location)
+}
+
+// processSteps say what helps when most processes stand like this.
+var processSteps = map[fleet.Standing]string{
+	fleet.Ending:       "wait until they have ended, and start others.",
+	fleet.Starting:     "let the game servers call ProcessReady; after five minutes without it they are given up.",
+	fleet.Hosting:      "start more server processes, or register more computes: a process hosts one game session in its life.",
+	fleet.Disconnected: "look at the network between the computes and this service; a process that does not come back in time is given up.",
+	fleet.ChangingOver: "wait some seconds: they are opening another connection.",
+	fleet.Spent:        "let the game servers call ProcessEnding and exit after their game session, and start new ones.",
+	fleet.Sick:         "look at the game servers' own logs: their health callback answers false, or they no longer answer.",
+	fleet.Unproven:     "wait for the first health report, which comes within a minute.",
+	fleet.Drained:      "muster drain COMPUTE --undo lets new game sessions come again.",
+	fleet.Free:         "wait for the activations under way, or raise MaxConcurrentGameSessionActivations of the fleet's runtime configuration.",
+}
+
+// processStep says what helps where no process is free.
+func processStep(n *fleet.SiteCounts, fleetID, location string) string {
+	switch {
+	case n.Computes == 0:
+		return "aws gamelift register-compute --fleet-id " + fleetID + " --compute-name NAME --ip-address ADDRESS --location " + location
+	case n.Running() == 0:
+		return "start a game server with the fleet's id, the compute's name and the token of aws gamelift get-compute-auth-token; if it is running, its own log says why it cannot connect, and the log of this service whether it was refused."
+	}
+	most := slices.MaxFunc(fleet.Standings(), func(a, b fleet.Standing) int { return int(n.Of(a) - n.Of(b)) })
+	return processSteps[most]
+}
