@@ -2,14 +2,16 @@ package main
 
 import (
 	"context"
+	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"log/slog"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"runtime"
 
+	"github.com/musterhq/muster/examples/arena/arenaclient"
+	"github.com/musterhq/muster/examples/arena/arenaserver"
 	"github.com/musterhq/muster/internal/demo"
 	"github.com/musterhq/muster/internal/service"
 	"github.com/musterhq/muster/internal/settings"
@@ -19,17 +21,19 @@ type demoCommand struct {
 	Listen     string `name:"listen" default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Address of the service."`
 	Data       string `name:"data" placeholder:"DIR" help:"Keep the state here. Without it the demo starts empty and leaves nothing."`
 	Exit       bool   `name:"exit" help:"End after the last step: status 0 if each showed the state it should."`
-	GameServer string `name:"game-server" placeholder:"FILE" help:"Program of the game server. Default: arena-server beside this program."`
-	GameClient string `name:"game-client" placeholder:"FILE" help:"Program of the players. Default: arena-client beside this program."`
+	GameServer string `name:"game-server" placeholder:"FILE" help:"Program of the game server. Default: the example's, which is built into this program."`
+	GameClient string `name:"game-client" placeholder:"FILE" help:"Program of the players. Default: the example's, which is built into this program."`
 }
 
 // Run starts the service with the embedded store, plays the walk-through, and stays up.
 func (c *demoCommand) Run(ctx context.Context, stdout io.Writer) (err error) {
-	gameServer, gameClient := beside(c.GameServer, "arena-server"), beside(c.GameClient, "arena-client")
-	for _, program := range []string{gameServer, gameClient} {
-		if _, err := exec.LookPath(program); err != nil {
-			return fmt.Errorf("demo: the game is not there: %w; `make build` puts it beside this program, --game-server and --game-client name another one", err)
-		}
+	gameServer, err := program("--game-server", c.GameServer, "arena-server")
+	if err != nil {
+		return err
+	}
+	gameClient, err := program("--game-client", c.GameClient, "arena-client")
+	if err != nil {
+		return err
 	}
 	s := settings.Defaults()
 	s.Listen, s.Data, s.Dev, s.PlayerFlow = c.Listen, c.Data, true, true
@@ -77,17 +81,44 @@ func (c *demoCommand) Run(ctx context.Context, stdout io.Writer) (err error) {
 	}
 }
 
-// beside finds a program that was built together with this one.
-func beside(given, name string) string {
+// program is the one that a flag names, or this program as one of the game.
+func program(flag, given, built string) ([]string, error) {
 	if given != "" {
-		return given
-	}
-	if runtime.GOOS == "windows" {
-		name += ".exe"
+		if _, err := exec.LookPath(given); err != nil {
+			return nil, fmt.Errorf("%s: %w", flag, err)
+		}
+		return []string{given}, nil
 	}
 	self, err := os.Executable()
 	if err != nil {
-		return name
+		return nil, fmt.Errorf("find this program: %w; %s names another one", err, flag)
 	}
-	return filepath.Join(filepath.Dir(self), name)
+	return []string{self, built}, nil
+}
+
+// The game is part of this program, so that the demo needs nothing beside it.
+type (
+	arenaServerCommand struct {
+		Args []string `arg:"" optional:""`
+	}
+	arenaClientCommand struct {
+		Args []string `arg:"" optional:""`
+	}
+)
+
+// Run is the program arena-server.
+func (c *arenaServerCommand) Run(ctx context.Context) error {
+	return helpIsNoError(arenaserver.Run(ctx, c.Args, os.Stderr))
+}
+
+// Run is the program arena-client.
+func (c *arenaClientCommand) Run(ctx context.Context, stdout io.Writer) error {
+	return helpIsNoError(arenaclient.Run(ctx, c.Args, os.Stdin, stdout, os.Stderr))
+}
+
+func helpIsNoError(err error) error {
+	if errors.Is(err, flag.ErrHelp) {
+		return nil
+	}
+	return err
 }

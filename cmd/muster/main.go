@@ -35,6 +35,8 @@ type commandLine struct {
 	Lint        lintCommand        `cmd:"" help:"Find mistakes in matchmaking rule sets, also those that the service ignores."`
 	Drain       drainCommand       `cmd:"" help:"Keep new game sessions away from a compute, and wait until it is empty."`
 	Computes    computesCommand    `cmd:"" help:"Replace the auth token of a compute."`
+	ArenaServer arenaServerCommand `cmd:"" name:"arena-server" hidden:"" passthrough:"" help:"The demo's game server."`
+	ArenaClient arenaClientCommand `cmd:"" name:"arena-client" hidden:"" passthrough:"" help:"The demo's player."`
 	Version     versionCommand     `cmd:"" help:"Show the version."`
 }
 

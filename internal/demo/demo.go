@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,10 +21,10 @@ import (
 
 // Config says which service to play with and which programs are the game.
 type Config struct {
-	Endpoint   string // of the API, such as http://127.0.0.1:8080
-	PublicURL  string // where game servers connect, such as ws://127.0.0.1:8080
-	GameServer string // program of the dedicated server
-	GameClient string // program of the players
+	Endpoint   string   // of the API, such as http://127.0.0.1:8080
+	PublicURL  string   // where game servers connect, such as ws://127.0.0.1:8080
+	GameServer []string // program of the dedicated server, and its first arguments
+	GameClient []string // program of the players, and its first arguments
 	Out        io.Writer
 }
 
@@ -139,10 +140,11 @@ func (d *Demo) startServer(ctx context.Context) error {
 }
 
 func (d *Demo) serverCommand(flags ...string) *exec.Cmd {
-	cmd := exec.Command(d.config.GameServer, append([]string{
+	program := d.config.GameServer
+	cmd := exec.Command(program[0], slices.Concat(program[1:], []string{
 		"-authtoken=" + d.token, "-hostid=" + computeName, "-fleetid=" + d.fleet,
 		"-websocketurl=" + d.config.PublicURL, "-bind=127.0.0.1", "-port=0", "-log=error",
-	}, flags...)...)
+	}, flags)...)
 	cmd.Stdout, cmd.Stderr = d.config.Out, os.Stderr
 	return cmd
 }
@@ -211,7 +213,7 @@ func (d *Demo) join(ctx context.Context, name, script string) (*types.PlayerSess
 	if err := expect("player session", p.Status, types.PlayerSessionStatusReserved); err != nil {
 		return nil, err
 	}
-	client := exec.CommandContext(ctx, d.config.GameClient, "-address", fmt.Sprintf("%s:%d", *p.IpAddress, *p.Port),
+	client := d.clientCommand(ctx, "-address", fmt.Sprintf("%s:%d", *p.IpAddress, *p.Port),
 		"-player-session", *p.PlayerSessionId, "-name", name, "-script", script)
 	seen, err := client.Output()
 	if err != nil {
@@ -219,6 +221,11 @@ func (d *Demo) join(ctx context.Context, name, script string) (*types.PlayerSess
 	}
 	d.show("arena-client -player-session … -name "+name, "%s", strings.ReplaceAll(strings.TrimSpace(string(seen)), "\n", "\n      "))
 	return p, nil
+}
+
+func (d *Demo) clientCommand(ctx context.Context, flags ...string) *exec.Cmd {
+	program := d.config.GameClient
+	return exec.CommandContext(ctx, program[0], slices.Concat(program[1:], flags)...)
 }
 
 // withStderr adds what a program wrote before it failed.

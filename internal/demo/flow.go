@@ -126,7 +126,7 @@ type terminal struct {
 
 func (d *Demo) terminal(ctx context.Context, name, script string, flags ...string) (*terminal, error) {
 	t := &terminal{name: name}
-	t.cmd = exec.CommandContext(ctx, d.config.GameClient, append([]string{"-flow", d.config.Endpoint, "-name", name, "-script", script}, flags...)...)
+	t.cmd = d.clientCommand(ctx, append([]string{"-flow", d.config.Endpoint, "-name", name, "-script", script}, flags...)...)
 	t.cmd.Stderr = os.Stderr
 	out, err := t.cmd.StdoutPipe()
 	if err == nil {

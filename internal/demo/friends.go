@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -23,7 +23,7 @@ func (d *Demo) whereIsMyFriend(ctx context.Context) error {
 		return fmt.Errorf("create-player-session: %w", err)
 	}
 	p := out.PlayerSession
-	client := exec.CommandContext(ctx, d.config.GameClient, "-address", fmt.Sprintf("%s:%d", *p.IpAddress, *p.Port),
+	client := d.clientCommand(ctx, "-address", fmt.Sprintf("%s:%d", *p.IpAddress, *p.Port),
 		"-player-session", *p.PlayerSessionId, "-name", "PlayerTwo", "-script", "west; say where is everybody?; wait joined PlayerThree; leave")
 	stdout, err := client.StdoutPipe()
 	if err != nil {
@@ -122,7 +122,7 @@ The game session is ACTIVE and the service stays up until Ctrl-C. Go on by hand,
   %s -address %s:%d -player-session PSESS -name Ann
   gl describe-player-sessions --player-id Ann
   gl list-fleets; gl describe-fleet-events --fleet-id %[3]s
-`, d.config.Endpoint, region, d.fleet, *d.session.GameSessionId, d.config.GameClient, *d.session.IpAddress, *d.session.Port)
+`, d.config.Endpoint, region, d.fleet, *d.session.GameSessionId, strings.Join(d.config.GameClient, " "), *d.session.IpAddress, *d.session.Port)
 }
 
 // until waits for a condition, not for a time.
