@@ -1,7 +1,9 @@
 package e2e
 
 import (
+	"net"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -18,6 +20,44 @@ func TestDemo(t *testing.T) {
 	for _, part := range []string{"create-location", "create-fleet", "register-compute", "get-compute-auth-token", "create-game-session", "create-player-session", "describe-player-sessions", "ACTIVE", "returning to gi-"} {
 		if !strings.Contains(string(out), part) {
 			t.Errorf("the demo does not show %s:\n%s", part, out)
+		}
+	}
+}
+
+// The demo needs nothing but the program itself: a release has no more.
+func TestDemoFromTheBinaryAlone(t *testing.T) {
+	t.Parallel()
+	alone := filepath.Join(t.TempDir(), "muster")
+	must(t, exec.Command("cp", musterBinary, alone).Run()) // a file that this process has open for writing could not be run
+	cmd := exec.CommandContext(t.Context(), alone, "demo", "--exit", "--listen", freeAddress(t))
+	cmd.Env, cmd.Dir = cleanEnvironment("PATH=/nowhere"), t.TempDir()
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	if out, err := exec.CommandContext(t.Context(), alone, "demo", "--exit", "--game-server", "/none").CombinedOutput(); err == nil || !strings.Contains(string(out), "--game-server") {
+		t.Errorf("a game server that there is not: %v\n%s", err, out)
+	}
+}
+
+// Who starts a second service is told how to choose another port.
+func TestABusyPortNamesTheFlag(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	defer l.Close()
+	taken, free := l.Addr().String(), freeAddress(t)
+	for flag, args := range map[string][]string{
+		" --listen": {"--listen", taken}, "--partner-listen": {"--listen", free, "--player-flow", "--partner-listen", taken}, "demo --listen": nil,
+	} {
+		args = append([]string{"serve", "--dev", "--data", t.TempDir()}, args...)
+		if command, ok := strings.CutPrefix(flag, "demo"); ok {
+			flag, args = command, []string{"demo", "--listen", taken}
+		}
+		cmd := exec.CommandContext(t.Context(), musterBinary, args...)
+		cmd.Env = cleanEnvironment()
+		out, err := cmd.CombinedOutput()
+		if err == nil || !strings.Contains(string(out), taken) || !strings.Contains(string(out), "choose a free one with "+strings.TrimSpace(flag)+" ") {
+			t.Errorf("%v: %v\n%s", args, err, out)
 		}
 	}
 }

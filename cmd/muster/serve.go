@@ -73,7 +73,9 @@ const reopenWait = time.Second
 // runOnce runs the service until ctx ends, the port is lost, or a shortage of space or descriptors that made its store fail
 // is over: then another run goes on where the journal ends.
 func (c *serveCommand) runOnce(ctx context.Context, log *slog.Logger, began time.Time, accept []datadir.Part) (again bool, err error) {
-	s, err := service.StartWith(ctx, service.NewOptions(c.Settings, log, accept))
+	options := service.NewOptions(c.Settings, log, accept)
+	options.Version = version
+	s, err := service.StartWith(ctx, options)
 	if err != nil {
 		return false, err
 	}

@@ -45,6 +45,7 @@ func (e *Engine) commitOne(ctx context.Context, spare **Group, unsaved *int64) b
 	e.stateLock.Unlock()
 	signal(e.taken)
 
+	appending := time.Now()
 	if err := e.config.Journal.Append(context.WithoutCancel(ctx), g.Number, g.Batch); err != nil {
 		e.log.Error("the journal failed; no more writes before it is opened again", "entry", g.Number, "err", err)
 		e.failGroup(g, err)
@@ -54,6 +55,7 @@ func (e *Engine) commitOne(ctx context.Context, spare **Group, unsaved *int64) b
 	e.seq.Durable(g.Number)
 	e.stateLock.Unlock()
 	e.durable.reached.Store(g.Number)
+	e.numbers.committed(g, appending)
 	answer(g.calls)
 	e.durable.wake(g.Number)
 	e.feed(g)

@@ -110,6 +110,9 @@ type Engine struct {
 	saving     atomic.Bool  // a snapshot is on its way
 	freezeTook atomic.Int64 // nanoseconds that the last one stopped writers for
 
+	numbers   *numbers
+	onRefusal atomic.Pointer[func(cell.Command, *domain.Refusal)]
+
 	failure atomic.Pointer[error]
 	stopped chan struct{} // closed once failed or closed
 	stop    sync.Once
@@ -150,6 +153,7 @@ func Open(ctx context.Context, config Config) (*Engine, error) {
 		snapshots: make(chan *pendingSnapshot, 1),
 		stopped:   make(chan struct{}),
 		carry:     make(chan chan struct{}),
+		numbers:   newNumbers(),
 	}
 	e.durable.reached.Store(last)
 	e.fed.reached.Store(last)
@@ -158,6 +162,7 @@ func Open(ctx context.Context, config Config) (*Engine, error) {
 	}
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	e.cancel = cancel
+	e.numbers.unsaved.Store(unsaved)
 	e.done.Go(func() { e.decide() })
 	e.done.Go(func() { e.commitGroups(run, unsaved) })
 	e.done.Go(func() { e.saveSnapshots(run) })
@@ -217,9 +222,9 @@ func (e *Engine) Do(ctx context.Context, cmd cell.Command) error {
 		return domain.Refuse(domain.Overloaded, "the service has no room to record changes at the moment")
 	}
 	if claim, ok := cell.ClaimIn(cmd); ok {
-		return e.doClaim(ctx, cmd, claim)
+		return e.told(cmd, e.doClaim(ctx, cmd, claim))
 	}
-	return e.submit(cmd)
+	return e.told(cmd, e.submit(cmd))
 }
 
 // hasHappened reports whether a command tells what refusing it would not undo: connections that came and went, and signs of
@@ -338,6 +343,9 @@ func (e *Engine) execute(some []*Call) (decided int) {
 		return len(some)
 	}
 	answered, decided := e.seq.Execute(e.config.Now(), e.followed(), some)
+	if g := e.seq.building; g.began.IsZero() && len(g.Batch) > 0 {
+		g.began = time.Now()
+	}
 	answer(answered)
 	return decided
 }

@@ -357,9 +357,13 @@ func (e *Engine) archiveSome(ctx context.Context) (full bool, err error) {
 	}
 	mark.Journal = e.durable.reached.Load()
 	e.config.Archive.SetMark(mark)
+	began := time.Now()
 	if err := e.config.Archive.Put(ctx, batch); err != nil {
+		e.numbers.archiveRefused.Inc()
 		return false, err
 	}
+	e.numbers.archive.Observe(time.Since(began).Seconds())
+	e.numbers.archived.Add(float64(len(batch)))
 	for left := taken; left > 0; left -= archiveLocked {
 		if err := e.submit(&cell.Forget{Count: min(left, archiveLocked)}); err != nil {
 			return false, err

@@ -25,6 +25,7 @@ type Group struct {
 	Events []cell.Event // of the kinds that are followed
 	At     domain.Time
 	calls  []*Call
+	began  time.Time // when the engine had the first decision in it
 }
 
 // Call is a command on its way.

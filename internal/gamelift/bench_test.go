@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 
+	"github.com/musterhq/muster/internal/callstats"
 	"github.com/musterhq/muster/internal/signin"
 )
 
@@ -33,7 +34,7 @@ func BenchmarkCreatePlayerSession(b *testing.B) {
 		b.Run(name, func(b *testing.B) {
 			v := newVerifier()
 			h := NewHandler(&Service{}, Config{Keys: v.keys, Now: v.now, Log: slog.New(slog.NewTextHandler(io.Discard, &slog.HandlerOptions{Level: slog.LevelError})),
-				Signins: signin.New(signin.Config{}).Door("api")})
+				Calls: callstats.New(), Signins: signin.New(signin.Config{}).Door("api")})
 			replace(b, h, serve("CreatePlayerSession", play, reserveExample))
 			body := string(c.appendOutput(nil, wirePlans{}.plan(reflect.TypeOf(in).Elem()), reflect.ValueOf(in).Elem()))
 			r := httptest.NewRequest(http.MethodPost, "http://muster.example:8080/", nil)

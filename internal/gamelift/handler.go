@@ -5,15 +5,19 @@ import (
 	"encoding/hex"
 	"errors"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"reflect"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
 
 	"github.com/aws/smithy-go"
+	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/musterhq/muster/internal/callstats"
 	"github.com/musterhq/muster/internal/clientaddress"
 	"github.com/musterhq/muster/internal/connlimit"
 	"github.com/musterhq/muster/internal/panics"
@@ -37,7 +41,8 @@ type Config struct {
 	Signins         *signin.Door // sees requests to the API
 	OperatorSignins *signin.Door // sees requests that AuthorizeLooking and its like are asked about
 
-	Panics *panics.Guard // nil: one of its own
+	Panics *panics.Guard    // nil: one of its own
+	Calls  *callstats.Calls // nil: calls are not counted
 	Limits Limits
 }
 
@@ -53,6 +58,8 @@ type Handler struct {
 	clients    clientRates
 	admission  admission
 	panics     *panics.Guard
+	calls      *callstats.Door
+	refusals   *prometheus.CounterVec // by error code
 	log        *slog.Logger
 }
 
@@ -77,9 +84,14 @@ func NewHandler(s *Service, c Config) *Handler {
 		clients:    newClientRates(c.Limits, c.Now),
 		admission:  newAdmission(c.Limits),
 		panics:     c.Panics,
+		calls:      c.Calls.Door("api", append(slices.Collect(maps.Keys(compiledOperations())), getCallerIdentity)...),
+		refusals:   newRefusals(),
 		log:        c.Log,
 	}
 }
+
+// getCallerIdentity is the one operation that is not of this API.
+const getCallerIdentity = "GetCallerIdentity"
 
 // buffers hold a request's body and then its answer.
 type buffers struct{ body, answer []byte }
@@ -87,6 +99,7 @@ type buffers struct{ body, answer []byte }
 var bufferPool = sync.Pool{New: func() any { return new(buffers) }}
 
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	began := time.Now()
 	pooled := bufferPool.Get().(*buffers)
 	defer func() {
 		if cap(pooled.body) <= pooledBytesMax && cap(pooled.answer) <= pooledBytesMax {
@@ -100,6 +113,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	codec, name := route(r)
 	out, refused := h.handle(w, r, codec, name, requestID, pooled)
+	h.count(name, refused, began)
 	if refused != nil {
 		code := refused.ErrorCode()
 		if h.log.Enabled(r.Context(), slog.LevelDebug) {

@@ -2,9 +2,13 @@ package gamelift
 
 import (
 	"context"
+	"net/http"
+	"time"
 
+	"github.com/aws/smithy-go"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/musterhq/muster/internal/callstats"
 	"github.com/musterhq/muster/internal/domain/cell"
 )
 
@@ -19,6 +23,28 @@ var (
 		"Requests with keys of the role client beyond the rate of their key or address.", []string{"by"}, nil)
 )
 
+func newRefusals() *prometheus.CounterVec {
+	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "muster_api_refused_total", Help: "API requests that were answered with an error, by its code."}, []string{"code"})
+}
+
+// count counts a request by how it was answered.
+func (h *Handler) count(name string, refused smithy.APIError, began time.Time) {
+	outcome := callstats.OK
+	if refused != nil {
+		code := refused.ErrorCode()
+		h.refusals.WithLabelValues(code).Inc()
+		switch {
+		case code == codeThrottling:
+			outcome = callstats.Throttled
+		case statusOf(code) >= http.StatusInternalServerError:
+			outcome = callstats.Failed
+		default:
+			outcome = callstats.Refused
+		}
+	}
+	h.calls.Done(name, outcome, began)
+}
+
 // Describe is of prometheus.Collector.
 func (h *Handler) Describe(to chan<- *prometheus.Desc) {
 	to <- poolTaken
@@ -27,6 +53,7 @@ func (h *Handler) Describe(to chan<- *prometheus.Desc) {
 	to <- rateRefused
 	to <- heldBytes
 	to <- heldMost
+	h.refusals.Describe(to)
 }
 
 // collectHeld shows nothing once the engine has stopped.
@@ -58,6 +85,7 @@ func (h *Handler) Collect(to chan<- prometheus.Metric) {
 		to <- prometheus.MustNewConstMetric(poolRefused, prometheus.CounterValue, float64(p.Refused()), name)
 	}
 	h.collectHeld(to)
+	h.refusals.Collect(to)
 	to <- prometheus.MustNewConstMetric(rateRefused, prometheus.CounterValue, float64(h.clients.keys.Refused()), "key")
 	to <- prometheus.MustNewConstMetric(rateRefused, prometheus.CounterValue, float64(h.clients.addresses.Refused()), "address")
 }

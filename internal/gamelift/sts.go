@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"time"
 
 	"github.com/aws/smithy-go"
 )
@@ -29,7 +30,9 @@ type stsError struct {
 }
 
 func (h *Handler) serveSTS(w http.ResponseWriter, r *http.Request, requestID string, pooled *buffers) {
+	began := time.Now()
 	caller, refused := h.callerIdentity(w, r, pooled)
+	h.count(getCallerIdentity, refused, began)
 	h.answerSTS(w, requestID, caller, refused)
 }
 

@@ -38,6 +38,8 @@ func (d *Door) serveTrusted(w http.ResponseWriter, r *http.Request, to *realm, r
 		to.mux.ServeHTTP(w, r)
 		return
 	}
+	w, answered := to.calls.Note(w, to.nameOf(r.URL.Path))
+	defer answered()
 	echo(w, r)
 	_, known := to.classes[r.URL.Path]
 	problem := d.wrongCall(r, known)

@@ -18,6 +18,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
+	"github.com/musterhq/muster/internal/callstats"
 	"github.com/musterhq/muster/internal/connlimit"
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
@@ -63,6 +64,7 @@ type Config struct {
 	Rates            []playerrates.Kind // of calls; nil: the defaults
 	PublicURL        string             // where players' clients reach the stream; empty: where they sent Login to
 	Panics           *panics.Guard
+	Calls            *callstats.Calls // nil: calls are not counted
 	Log              *slog.Logger
 }
 
@@ -128,6 +130,9 @@ func NewDoor(c Config) *Door {
 	d.declareOperator()
 	d.declareConfig()
 	d.declareDrain()
+	d.player.count(c.Calls, "players")
+	d.partner.count(c.Calls, "partners")
+	d.operator.count(c.Calls, "player_operators")
 	d.streams = newStreams(d)
 	d.desk = newPenaltyDesk(d)
 	d.feeds = newFeeds(d)
@@ -188,6 +193,7 @@ type realm struct {
 	classes map[string]class // of the calls of players, by path
 
 	documents func() (newest, older []byte, err error) // made when they are first asked for: the calls are declared by then
+	calls     *callstats.Door
 }
 
 // The names of a realm's documents, in OpenAPI 3.1 and 3.0.
@@ -224,6 +230,18 @@ func newRealm(d *Door, name, title string) *realm {
 	}
 	return r
 }
+
+// count counts the calls that the realm has, once all are declared.
+func (r *realm) count(calls *callstats.Calls, door string) {
+	var names []string
+	for path := range r.classes {
+		names = append(names, r.nameOf(path))
+	}
+	r.calls = calls.Door(door, names...)
+}
+
+// nameOf is the name of the call at a path.
+func (r *realm) nameOf(path string) string { return strings.TrimPrefix(path, Prefix+r.name+"/") }
 
 // ServeHTTP serves all realms at once, for development on one machine.
 func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -274,6 +292,8 @@ func (d *Door) servePlayer(w http.ResponseWriter, r *http.Request) {
 		d.servePage(w, r)
 		return
 	}
+	w, answered := d.player.calls.Note(w, d.player.nameOf(r.URL.Path))
+	defer answered()
 	echo(w, r)
 	class, known := d.player.classes[r.URL.Path]
 	if problem := d.wrongCall(r, known); problem != nil {
@@ -369,7 +389,7 @@ func (d *Door) stranger(r *http.Request) *who {
 func (r *realm) serve(w http.ResponseWriter, request *http.Request, x *who) {
 	request.Header.Set("Content-Type", "application/json") // also of no body
 	request.Header.Set("Accept", "application/json")
-	request.Body = orEmptyObject(http.MaxBytesReader(w, request.Body, bodyMax+1))
+	request.Body = orEmptyObject(http.MaxBytesReader(callstats.Unwrapped(w), request.Body, bodyMax+1))
 	w.Header().Set("Cache-Control", "no-store")
 	x.realm, x.answer = r.name, w.Header()
 	r.mux.ServeHTTP(w, request.WithContext(context.WithValue(request.Context(), whoKey{}, x)))

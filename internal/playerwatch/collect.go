@@ -13,8 +13,8 @@ func described(name, help string, labels ...string) *prometheus.Desc {
 
 // What the latest survey found.
 var (
-	players    = described("players", "Players whom the service knows.", "phase")
-	presence   = described("players_by_presence", "Players whom the service knows.", "presence")
+	players    = described("players", "Players whom the service knows, by where they are.", "phase")
+	presence   = described("players_by_presence", "Players whom the service knows, by whether their client is connected.", "presence")
 	tickets    = described("tickets", "Searches of parties; HELD ones wait for a member who is away.", "queue", "status")
 	ages       = described("ticket_age_seconds", "How old the searches are now.", "queue")
 	oldest     = described("oldest_ticket_seconds", "How old the oldest search is.", "queue")

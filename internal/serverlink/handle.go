@@ -3,7 +3,9 @@ package serverlink
 import (
 	"context"
 	"strings"
+	"time"
 
+	"github.com/musterhq/muster/internal/callstats"
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
@@ -21,9 +23,12 @@ const (
 // handle carries a request out and answers it. docs/spec/server-sdk.md#requests.
 func (l *link) handle(ctx context.Context, r *request) {
 	b := newFrame()
+	began, outcome := time.Now(), callstats.OK
+	defer func() { l.process.server.calls.Done(r.action, outcome, began) }()
 	var err error
 	if r.action != actActivateServerProcess && r.action != actHeartbeatServerProcess && l.process.endedHint() && l.evict() &&
 		r.action != actTerminateServerProcess {
+		outcome = callstats.Refused
 		*b = appendFailure(*b, r, 400, "server process "+l.process.key.Process+" has ended")
 		l.reply(b)
 		return
@@ -52,6 +57,7 @@ func (l *link) handle(ctx context.Context, r *request) {
 	}
 	if err != nil {
 		status, message := answerStatus(err)
+		outcome = callstats.OfStatus(status)
 		if status == 500 {
 			l.process.server.log.Error("request failed", "process", l.process.key, "action", r.action, "request", r.id, "err", err)
 		}

@@ -198,10 +198,6 @@ func (l *link) endRefresh() {
 
 // processEnded notes what has to be done about the connections of a process that has ended.
 func (s *Server) processEnded(e *cell.ProcessEnded) {
-	switch e.Reason {
-	case fleet.EndedCrashed, fleet.EndedUnhealthy, fleet.EndedForced, fleet.EndedNeverReady, fleet.EndedActivationLate:
-		s.log.Warn("a game server ended badly; `muster explain process` says more", "process", e.Process, "reason", e.Reason)
-	}
 	p := s.known(e.Process)
 	if p == nil || e.Reason == fleet.EndedReplaced { // the one that replaced it is on these connections
 		return

@@ -3,11 +3,14 @@ package serverlink
 import (
 	"context"
 	"log/slog"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/musterhq/muster/internal/callstats"
 	"github.com/musterhq/muster/internal/clientaddress"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
@@ -44,6 +47,7 @@ type Config struct {
 	Rates   Rates   // zero: DefaultRates
 	Periods Periods // zero: DefaultPeriods
 	Panics  *panics.Guard
+	Calls   *callstats.Calls // nil: requests are not counted
 	Log     *slog.Logger
 }
 
@@ -92,6 +96,7 @@ type Server struct {
 	unfollow func()
 	running  sync.WaitGroup
 	counters counters
+	calls    *callstats.Door
 	refusals refusals
 	warned   sync.Map // releases of SDKs, see warnOfSDK
 
@@ -128,7 +133,7 @@ func New(ctx context.Context, config Config) *Server {
 	if rest, ok := strings.CutPrefix(config.Endpoint, "http"); ok {
 		config.Endpoint = "ws" + rest
 	}
-	s := &Server{config: config, engine: config.Engine, log: config.Log, stopping: ctx, ctx: context.WithoutCancel(ctx), processes: map[fleet.Key]*process{}}
+	s := &Server{config: config, engine: config.Engine, log: config.Log, stopping: ctx, ctx: context.WithoutCancel(ctx), processes: map[fleet.Key]*process{}, calls: config.Calls.Door("game_servers", slices.Collect(maps.Keys(actions))...)}
 	// SDKs pass on what games give them. A wrong byte in a player's name must not cost the game server its link: see unquote.
 	s.reading = frames.Config{MessageMax: messageMax, AnyText: true, Pace: config.Rates.pace(), Running: &s.running, Panics: config.Panics, Door: panicDoor}
 	s.unfollow = s.engine.Follow(cell.Kinds(cell.KindGameSessionCreated, cell.KindProcessTerminationAsked, cell.KindProcessEnded, cell.KindHostedChanged,

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/musterhq/muster/internal/callstats"
 	"github.com/musterhq/muster/internal/domain/fleet"
 )
 
@@ -44,7 +45,9 @@ func (l *link) receive(r request, ok bool, now time.Time) {
 		s.counters.throttled.Add(1)
 		l.fail(&r, 429, "too many "+r.action+" requests of this process")
 	case r.action == actHeartbeatServerProcess && l.idle():
+		began := time.Now()
 		l.heartbeat(&r)
+		s.calls.Done(r.action, callstats.OK, began)
 	default:
 		if !l.enqueue(&r) {
 			s.counters.throttled.Add(1)
@@ -140,6 +143,7 @@ func (l *link) do(t *task) {
 
 // fail answers a request with a failure, without waiting for anything.
 func (l *link) fail(r *request, status int, message string) {
+	l.process.server.calls.Done(r.action, callstats.OfStatus(status), time.Now())
 	b := newFrame()
 	*b = appendFailure(*b, r, status, message)
 	l.post(b, opText)

@@ -9,8 +9,6 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
-	"slices"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -61,16 +59,6 @@ type world struct {
 	port    *listen.Server
 	addr    string
 	stop    func()
-}
-
-// has reports whether a line of a text has all the parts.
-func has(text string, parts ...string) bool {
-	for line := range strings.Lines(text) {
-		if !slices.ContainsFunc(parts, func(part string) bool { return !strings.Contains(line, part) }) {
-			return true
-		}
-	}
-	return false
 }
 
 // quick are periods for tests that wait for them to pass.

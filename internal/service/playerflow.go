@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/musterhq/muster/internal/callstats"
 	"github.com/musterhq/muster/internal/listen"
 	"github.com/musterhq/muster/internal/playerapi"
 	"github.com/musterhq/muster/internal/playerhooks"
@@ -18,7 +19,7 @@ import (
 )
 
 // openPlayerFlow opens the door of player flow, and the listeners that trusted servers and operators have for themselves.
-func (x *Service) openPlayerFlow(doors *router) error {
+func (x *Service) openPlayerFlow(doors *router, calls *callstats.Calls) error {
 	s := x.settings
 	if !s.PlayerFlow {
 		return nil
@@ -55,7 +56,7 @@ func (x *Service) openPlayerFlow(doors *router) error {
 			Players: x.signins.Door("players"), Partners: x.signins.Door("partners"), Operators: x.signins.Door("player_operators"),
 		},
 		LoginsPerAddress: s.PlayerLoginsPerAddress, Rates: rates,
-		PublicURL: s.PublicURL, Panics: x.panics, Log: x.log,
+		PublicURL: s.PublicURL, Panics: x.panics, Calls: calls, Log: x.log,
 	})
 	x.watch = playerwatch.Start(playerwatch.Config{Engine: x.engine, Log: x.log})
 	x.metrics.Register(append(x.players.Collectors(), x.watch)...)
@@ -72,10 +73,10 @@ func (x *Service) openPlayerFlow(doors *router) error {
 		}
 		clients = authorities.Pool
 	}
-	if err := x.openBeside(s.PartnerListen, clients, x.players.Partner()); err != nil {
+	if err := x.openBeside("--partner-listen", s.PartnerListen, clients, x.players.Partner()); err != nil {
 		return err
 	}
-	return x.openBeside(s.OperatorListen, clients, x.players.Operator())
+	return x.openBeside("--operator-listen", s.OperatorListen, clients, x.players.Operator())
 }
 
 // playerProviders are those who say who a player is.
@@ -118,7 +119,7 @@ func warnOfDevLogins(ctx context.Context, log *slog.Logger) {
 }
 
 // openBeside serves a handler on an address of its own, with the certificate of the port.
-func (x *Service) openBeside(address string, clients func() *x509.CertPool, handler http.Handler) error {
+func (x *Service) openBeside(flag, address string, clients func() *x509.CertPool, handler http.Handler) error {
 	if address == "" {
 		return nil
 	}
@@ -128,7 +129,7 @@ func (x *Service) openBeside(address string, clients func() *x509.CertPool, hand
 	}
 	port, err := listen.Open(listen.Config{Addr: address, Handler: x.guarded(handler, refusePlayers), Limits: x.limits, Panics: x.panics, Log: x.log, Certificate: certificate, Clients: clients})
 	if err != nil {
-		return err
+		return inUse(err, flag)
 	}
 	x.beside = append(x.beside, port)
 	x.log.Info("listening", "address", port.Addr().String())

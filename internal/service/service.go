@@ -14,11 +14,13 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/musterhq/muster/internal/atomicfile"
+	"github.com/musterhq/muster/internal/callstats"
 	"github.com/musterhq/muster/internal/connlimit"
 	"github.com/musterhq/muster/internal/datadir"
 	"github.com/musterhq/muster/internal/devclock"
@@ -40,6 +42,7 @@ import (
 	"github.com/musterhq/muster/internal/playerwatch"
 	"github.com/musterhq/muster/internal/serverlink"
 	"github.com/musterhq/muster/internal/sessionapi"
+	"github.com/musterhq/muster/internal/sessionwatch"
 	"github.com/musterhq/muster/internal/settings"
 	"github.com/musterhq/muster/internal/signin"
 )
@@ -63,6 +66,7 @@ type Service struct {
 	matches *matchmaker.Runner
 	players *playerapi.Door    // nil without player flow
 	watch   *playerwatch.Watch // nil without player flow
+	events  *sessionwatch.Watch
 	metrics *metrics.Door
 	signins *signin.Watch
 	hooks   *playerhooks.Hooks // nil without any
@@ -103,6 +107,7 @@ type Options struct {
 	Settings settings.Settings
 	Log      *slog.Logger
 	Clock    *engine.Clock // nil: real time
+	Version  string        // of the release; empty: built from source
 
 	AcceptLoss []datadir.Part // parts of the data directory that the operator goes on without if they are lost
 }
@@ -171,12 +176,14 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	if err != nil {
 		return nil, err
 	}
+	calls := callstats.New()
 	links, stopLinks := context.WithCancel(context.WithoutCancel(ctx))
 	x.stopLinks = stopLinks
 	x.link = serverlink.New(links, serverlink.Config{
 		Engine: x.engine, Secret: secret, Keys: keys, AnyKey: s.Dev, Endpoint: s.PublicURL, Links: &x.links,
-		ClockSkew: s.ServerClockSkew, Proxies: s.Proxies(), Signins: x.signins.Door("game_servers"), Panics: x.panics, Log: log,
+		ClockSkew: s.ServerClockSkew, Proxies: s.Proxies(), Signins: x.signins.Door("game_servers"), Panics: x.panics, Calls: calls, Log: log,
 	})
+	x.events = sessionwatch.Start(sessionwatch.Config{Engine: x.engine, Log: log, Each: s.LogEvents})
 	api.Log = log
 	rates, err := gamelift.LimitsNamed(s.Limits)
 	if err != nil {
@@ -185,7 +192,7 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	rates.Working = s.LimitWorkingRequests
 	rates.Clients = gamelift.ClientRates{PerKey: s.ClientKeyRate, PerAddress: s.ClientAddressRate}
 	handler := gamelift.NewHandler(api, gamelift.Config{
-		Keys: keys, Dev: s.Dev, Panics: x.panics, Log: log, Private: x.transport.Private, Limits: rates, Proxies: s.Proxies(),
+		Keys: keys, Dev: s.Dev, Panics: x.panics, Calls: calls, Log: log, Private: x.transport.Private, Limits: rates, Proxies: s.Proxies(),
 		Signins: x.signins.Door("api"), OperatorSignins: x.signins.Door("operator"),
 	})
 	doors.api = handler
@@ -193,7 +200,8 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	x.engine.Attend(x.matches)
 	x.metrics = metrics.NewDoor(metrics.Config{Keys: keys, Dev: s.Dev, Private: x.transport.Private, Matchmakers: x.matches.Status, Log: log,
 		Proxies: s.Proxies(), Signins: x.signins.Door("metrics")})
-	x.metrics.Register(handler, keys, x.panics.Collector(), x.limits, x.signins, metrics.Records(x.engine))
+	x.metrics.Register(handler, keys, x.panics.Collector(), x.limits, x.signins, metrics.Records(x.engine), metrics.Places(x.engine), x.engine, calls, x.events)
+	x.metrics.Register(metrics.Program(o.Version, x.Err)...)
 	doors.metrics = x.metrics
 	doors.operator = operator.NewDoor(operator.Config{Engine: x.engine, Authorize: handler.AuthorizeLooking, Operate: handler.AuthorizeOperating,
 		AuthorizeAdmin: handler.AuthorizeAdmin, Keys: keys, Private: x.transport.Private, Searches: x.matches, Log: log})
@@ -205,13 +213,13 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	})
 	doors.notify = x.notify
 	x.scripts = sessionapi.NewDoor(sessionapi.Config{
-		Engine: x.engine, Keys: keys, Dev: s.Dev, Working: s.LimitWorkingRequests, Panics: x.panics, Log: log,
+		Engine: x.engine, Keys: keys, Dev: s.Dev, Working: s.LimitWorkingRequests, Panics: x.panics, Calls: calls, Log: log,
 		Proxies: s.Proxies(), Signins: x.signins.Door("scripts"), Rate: handler.AllowClient,
 		Private: x.transport.Private,
 	})
 	x.metrics.Register(x.scripts)
 	doors.scripts = x.scripts
-	if err := x.openPlayerFlow(doors); err != nil {
+	if err := x.openPlayerFlow(doors, calls); err != nil {
 		return nil, err
 	}
 	doors.link = x.link
@@ -244,7 +252,22 @@ func (x *Service) openPort(doors *router) (*listen.Server, error) {
 		return nil, err
 	}
 	config.Certificate, config.Challenges = certificate, x.acme != nil
-	return listen.Open(config)
+	port, err := listen.Open(config)
+	if err != nil {
+		return nil, inUse(err, "--listen")
+	}
+	return port, nil
+}
+
+// wsaInUse is what Windows says of an address that another program uses.
+const wsaInUse = syscall.Errno(10048)
+
+// inUse adds to the error of a port that is taken which flag chooses another one.
+func inUse(err error, flag string) error {
+	if errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, wsaInUse) {
+		return fmt.Errorf("%w: another program, or another Muster, uses this port; choose a free one with %s HOST:PORT", err, flag)
+	}
+	return err
 }
 
 // openACME prepares for a certificate from an authority, if the settings want one.
@@ -392,6 +415,9 @@ func (x *Service) close(ctx context.Context) error {
 	}
 	if x.watch != nil {
 		x.watch.Close()
+	}
+	if x.events != nil {
+		x.events.Close()
 	}
 	if x.room != nil {
 		x.room.stopWaiting()

@@ -29,6 +29,7 @@ func (s Settings) Check() error {
 		s.checkPprof(),
 		oneOf("log-level", s.LogLevel, "debug", "info", "warn", "error"),
 		oneOf("log-format", s.LogFormat, "text", "json"),
+		atLeast("log-events", s.LogEvents, 0),
 		atLeast("reservation", s.Reservation, time.Second),
 		atLeast("activation-timeout", s.ActivationTimeout, time.Second),
 		atLeast("link-grace", s.LinkGrace, time.Second),

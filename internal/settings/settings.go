@@ -27,6 +27,7 @@ type Settings struct {
 
 	LogLevel  string `name:"log-level" placeholder:"LEVEL" help:"debug, info, warn or error."`
 	LogFormat string `name:"log-format" placeholder:"FORMAT" help:"text or json."`
+	LogEvents int    `name:"log-events" placeholder:"N" help:"Lines a minute that the log gets of each kind of event of server processes, game sessions and placements; the rest is summed in one line a minute. Level debug has all of them."`
 	Pprof     string `name:"pprof" placeholder:"HOST:PORT" help:"Serve Go's profiler on this loopback address. Off when empty."`
 
 	Reservation       time.Duration `name:"reservation" placeholder:"TIME" help:"How long a reserved seat waits for its player to connect."`
@@ -128,6 +129,7 @@ func Defaults() Settings {
 
 		LogLevel:  "info",
 		LogFormat: "text",
+		LogEvents: 20,
 
 		Reservation:       core.Reservation,
 		ActivationTimeout: core.Activation,

@@ -1,0 +1,123 @@
+package sessionwatch
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// reasonsShown bounds the reasons that a sum names.
+const reasonsShown = 8
+
+// lines writes to a log at most so many lines of each message within a period. The others go to level debug, and are summed in one
+// line at the period's end.
+type lines struct {
+	log    *slog.Logger
+	each   int
+	period time.Duration
+
+	mu    sync.Mutex
+	kinds map[string]*kind // by message, of which there are few
+}
+
+// kind is what was written of one message in this period.
+type kind struct {
+	level   slog.Level
+	written int
+	more    int            // that were not written
+	reasons map[string]int // of those
+}
+
+func newLines(log *slog.Logger, each int, period time.Duration) *lines {
+	return &lines{log: log, each: each, period: period, kinds: map[string]*kind{}}
+}
+
+// write writes a line, or counts it for the sum under a reason, which may be "".
+func (l *lines) write(level slog.Level, message, reason string, attributes ...any) {
+	l.writeMore(level, message, reason, func() []any { return attributes })
+}
+
+// writeMore is write for attributes that cost something.
+func (l *lines) writeMore(level slog.Level, message, reason string, attributes func() []any) {
+	ctx := context.Background()
+	if !l.take(level, message, reason) {
+		level = slog.LevelDebug
+	}
+	if l.log.Enabled(ctx, level) {
+		l.log.Log(ctx, level, message, attributes()...)
+	}
+}
+
+// take reports whether another line of a message may be written in this period.
+func (l *lines) take(level slog.Level, message, reason string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	k := l.kinds[message]
+	if k == nil {
+		k = &kind{level: level, reasons: map[string]int{}}
+		l.kinds[message] = k
+	}
+	if k.written < l.each {
+		k.written++
+		return true
+	}
+	k.more++
+	if _, known := k.reasons[reason]; known || len(k.reasons) < reasonsShown {
+		k.reasons[reason]++
+	} else {
+		k.reasons["others"]++
+	}
+	return false
+}
+
+// sumUp writes the sums at the end of each period, and once more when ctx ends.
+func (l *lines) sumUp(ctx context.Context) {
+	again := time.NewTicker(l.period)
+	defer again.Stop()
+	for {
+		select {
+		case <-again.C:
+			l.sum()
+		case <-ctx.Done():
+			l.sum()
+			return
+		}
+	}
+}
+
+// sum ends the period.
+func (l *lines) sum() {
+	l.mu.Lock()
+	ended := l.kinds
+	l.kinds = map[string]*kind{}
+	l.mu.Unlock()
+	for _, message := range slices.Sorted(maps.Keys(ended)) {
+		if k := ended[message]; k.more > 0 {
+			attributes := []any{"more", k.more, "within", l.period}
+			if reasons := k.inWords(); reasons != "" {
+				attributes = append(attributes, "reasons", reasons)
+			}
+			l.log.Log(context.Background(), k.level, message+": more than are written one by one (--log-events)", attributes...)
+		}
+	}
+}
+
+// inWords is the reasons with how often each came, the most frequent first.
+func (k *kind) inWords() string {
+	reasons := slices.SortedFunc(maps.Keys(k.reasons), func(a, b string) int {
+		return cmp.Or(k.reasons[b]-k.reasons[a], strings.Compare(a, b))
+	})
+	var words []string
+	for _, reason := range reasons {
+		if reason != "" {
+			words = append(words, fmt.Sprintf("%s %d", reason, k.reasons[reason]))
+		}
+	}
+	return strings.Join(words, ", ")
+}

@@ -1,0 +1,36 @@
+package sessionwatch
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// numbers count committed events. They begin at 0 with every start, as Prometheus expects.
+type numbers struct {
+	started    prometheus.Counter
+	linksLost  prometheus.Counter
+	processes  *prometheus.CounterVec
+	created    prometheus.Counter
+	ended      *prometheus.CounterVec
+	placements *prometheus.CounterVec
+	refused    *prometheus.CounterVec
+}
+
+func newNumbers() *numbers {
+	counter := func(name, help string) prometheus.Counter {
+		return prometheus.NewCounter(prometheus.CounterOpts{Name: "muster_" + name, Help: help})
+	}
+	counters := func(name, help, label string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "muster_" + name, Help: help}, []string{label})
+	}
+	return &numbers{
+		started:    counter("server_processes_started_total", "Server processes that came."),
+		linksLost:  counter("server_process_disconnections_total", "Times that the connection of a server process was lost; it may come back."),
+		processes:  counters("server_processes_ended_total", "Server processes that ended, by reason.", "reason"),
+		created:    counter("game_sessions_created_total", "Game sessions that were given to a server process."),
+		ended:      counters("game_sessions_ended_total", "Game sessions that ended, by what ended them.", "reason"),
+		placements: counters("placements_ended_total", "Placements that ended, by how.", "status"),
+		refused:    counters("game_sessions_refused_total", "Requests for a game session that were refused, by reason.", "reason"),
+	}
+}
+
+func (n *numbers) collectors() []prometheus.Collector {
+	return []prometheus.Collector{n.started, n.linksLost, n.processes, n.created, n.ended, n.placements, n.refused}
+}

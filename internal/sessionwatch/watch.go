@@ -1,0 +1,183 @@
+// Package sessionwatch tells operators what happens to game sessions and server processes, from the committed events: it counts
+// them, and writes each to the log, within a bound. An installation that starts a game session a minute can be read line by line,
+// and one that starts a million a day does not fill its disk.
+package sessionwatch
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/placement"
+	"github.com/musterhq/muster/internal/engine"
+)
+
+// Config is what a Watch needs.
+type Config struct {
+	Engine *engine.Engine
+	Log    *slog.Logger
+	Each   int           // lines of each kind of event that are written within a period, above level debug; 0: sums only
+	Period time.Duration // 0: a minute
+}
+
+// Watch watches until it is closed. It is a prometheus.Collector.
+type Watch struct {
+	engine   *engine.Engine
+	log      *slog.Logger
+	lines    *lines
+	numbers  *numbers
+	unfollow func()
+	stop     context.CancelFunc
+	running  sync.WaitGroup
+}
+
+// followed are the events that tell of server processes, game sessions and placements.
+var followed = cell.Kinds(cell.KindProcessConnected, cell.KindProcessLinkLost, cell.KindProcessActivated, cell.KindProcessEnded,
+	cell.KindGameSessionCreated, cell.KindGameSessionEnded, cell.KindPlacementEnded)
+
+// Start begins to watch. Close it before the engine.
+func Start(c Config) *Watch {
+	if c.Period == 0 {
+		c.Period = time.Minute
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	w := &Watch{engine: c.Engine, log: c.Log, lines: newLines(c.Log, c.Each, c.Period), numbers: newNumbers(), stop: stop}
+	w.unfollow = c.Engine.Follow(followed, w.follow)
+	c.Engine.OnRefusal(w.refused)
+	w.running.Go(func() { w.lines.sumUp(ctx) })
+	return w
+}
+
+// Close ends it. What was not written one by one is summed up.
+func (w *Watch) Close() {
+	w.engine.OnRefusal(nil)
+	w.unfollow()
+	w.stop()
+	w.running.Wait()
+}
+
+// Describe implements prometheus.Collector.
+func (w *Watch) Describe(to chan<- *prometheus.Desc) {
+	for _, x := range w.numbers.collectors() {
+		x.Describe(to)
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (w *Watch) Collect(to chan<- prometheus.Metric) {
+	for _, x := range w.numbers.collectors() {
+		x.Collect(to)
+	}
+}
+
+// follow tells what one journal entry says.
+func (w *Watch) follow(committed engine.Committed) {
+	for _, event := range committed.Events {
+		switch e := event.(type) {
+		case *cell.ProcessConnected:
+			w.connected(e)
+		case *cell.ProcessLinkLost:
+			w.numbers.linksLost.Inc()
+			w.lines.write(slog.LevelInfo, "server process disconnected", "", "process", e.Process.String())
+		case *cell.ProcessActivated:
+			if e.New {
+				w.numbers.started.Inc()
+			}
+			w.lines.write(slog.LevelInfo, "server process ready", "", "process", e.Process.String(), "port", e.Port, "sdk", e.SDK)
+		case *cell.ProcessEnded:
+			w.processEnded(e)
+		case *cell.GameSessionCreated:
+			w.numbers.created.Inc()
+			w.lines.write(slog.LevelInfo, "game session created", "", "gameSession", e.ID, "process", e.Process.String(), "playersMax", e.PlayersMax, "placement", e.Placement)
+		case *cell.GameSessionEnded:
+			w.numbers.ended.WithLabelValues(e.Cause.String()).Inc()
+			w.lines.write(slog.LevelInfo, "game session ended", e.Cause.String(), "gameSession", e.ID, "reason", e.Cause.String())
+		case *cell.PlacementEnded:
+			w.placementEnded(e)
+		}
+	}
+}
+
+func (w *Watch) connected(e *cell.ProcessConnected) {
+	if !e.New {
+		w.lines.write(slog.LevelInfo, "server process connected again", "", "process", e.Process.String(), "sdk", e.SDK)
+		return
+	}
+	w.numbers.started.Inc()
+	w.lines.write(slog.LevelInfo, "server process connected", "", "process", e.Process.String(), "sdk", e.SDK)
+}
+
+func (w *Watch) processEnded(e *cell.ProcessEnded) {
+	reason := e.Reason.String()
+	w.numbers.processes.WithLabelValues(reason).Inc()
+	switch e.Reason {
+	case fleet.EndedNormally, fleet.EndedReplaced, fleet.EndedWithCompute:
+		w.lines.write(slog.LevelInfo, "server process ended", reason, "process", e.Process.String(), "reason", reason)
+	default:
+		w.lines.write(slog.LevelWarn, "server process ended badly; muster explain process says more", reason, "process", e.Process.String(), "reason", reason)
+	}
+}
+
+func (w *Watch) placementEnded(e *cell.PlacementEnded) {
+	w.numbers.placements.WithLabelValues(e.Status.String()).Inc()
+	if e.Status == placement.Fulfilled || e.Status == placement.Cancelled { // its game session has a line; somebody stopped it
+		return
+	}
+	why := outcomes(e.Passed)
+	w.lines.writeMore(slog.LevelInfo, "placement got no game session", e.Status.String()+" "+why, func() []any {
+		return []any{"placement", e.ID, "status", e.Status.String(), "places", why, "detail", w.whyNoProcess(e.Passed)}
+	})
+}
+
+// outcomes counts what kept a placement from the places of its queue, in the words that muster explain placement uses.
+func outcomes(passed []placement.Try) string {
+	counts := map[string]int{}
+	for i := range passed {
+		counts[passed[i].Outcome.String()]++
+	}
+	var words []string
+	for outcome, n := range counts {
+		words = append(words, fmt.Sprintf("%s %d", outcome, n))
+	}
+	slices.Sort(words)
+	return strings.Join(words, ", ")
+}
+
+// whyNoProcess says of the first place that had no free server process what its processes do.
+func (w *Watch) whyNoProcess(passed []placement.Try) (why string) {
+	for i := range passed {
+		if x := &passed[i]; x.Outcome == placement.NoFreeProcess {
+			_ = w.engine.Read(context.Background(), func(v *cell.View) error { // for the log only: a stopped engine says nothing
+				why = v.WhyNoProcess(x.Fleet, x.Location)
+				return nil
+			})
+			return why
+		}
+	}
+	return ""
+}
+
+// refused tells of a game session that was not created for want of something. What is wrong with a request is its sender's matter.
+func (w *Watch) refused(cmd cell.Command, refusal *domain.Refusal) {
+	create, ok := cmd.(*cell.CreateGameSession)
+	if !ok {
+		return
+	}
+	w.numbers.refused.WithLabelValues(refusal.Reason.String()).Inc()
+	switch refusal.Reason {
+	case domain.NoCapacity, domain.LimitExceeded, domain.WrongFleetStatus:
+		w.lines.write(slog.LevelInfo, "game session refused", refusal.Reason.String(), "fleet", create.Fleet, "location", create.Location,
+			"reason", refusal.Reason.String(), "detail", refusal.Detail)
+	}
+}
+
+var _ prometheus.Collector = (*Watch)(nil)
