@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -64,7 +65,10 @@ var (
 	isCommand = regexp.MustCompile(`^(gl|for|muster|arena-server) `)
 	givesID   = regexp.MustCompile(`# gives ([A-Z]+)$`)
 	inAnswer  = regexp.MustCompile(`"(?:FleetId|AliasId|GameSessionArn)": "([^"]+)"`)
-	idWord    = regexp.MustCompile(`\b[A-Z]{4,}\b`)
+	answersOf = map[string]*regexp.Regexp{ // of words that stand for something else
+		"TOKEN": regexp.MustCompile(`"AuthToken": "([^"]+)"`), "ARN": regexp.MustCompile(`"GameSessionId": "([^"]+)"`),
+	}
+	idWord    = regexp.MustCompile(`\b[A-Z]{3,}\b`)
 	glCommand = regexp.MustCompile(`\bgl ([a-z-]+)`)
 )
 
@@ -102,7 +106,7 @@ func (g *guide) do(command string) {
 		}
 		g.answers[name[1]] = answer
 		if gives != nil {
-			found := inAnswer.FindStringSubmatch(out)
+			found := cmp.Or(answersOf[gives[1]], inAnswer).FindStringSubmatch(out)
 			if found == nil {
 				g.t.Fatalf("%s gives no id: %s", command, out)
 			}
