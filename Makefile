@@ -2,7 +2,7 @@
 
 export CGO_ENABLED ?= 0
 
-.PHONY: run build test attack lint commits audit bench sim fuzz dist generate clean
+.PHONY: run build test attack lint commits audit bench soak crash sim fuzz dist generate clean
 
 run: build ## build, start the service, play the demo through it, stay up
 	bin/muster demo
@@ -25,6 +25,13 @@ commits: ## each commit since BASE builds and vets
 
 bench: build ## the table of docs/performance.md
 	bin/muster bench
+
+MINUTES ?= 20
+soak: build ## a small load for MINUTES that fails when the service grows
+	bin/muster bench soak --for $(MINUTES)m
+
+crash: ## kill -9 and power cuts under load for MINUTES each, with a checker of what clients were told
+	CRASH_MINUTES=$(MINUTES) go test ./e2e -run '^TestHistoryThrough' -count=1 -timeout=0 -v
 
 audit: ## gosec, and known vulnerabilities of what is linked
 	scripts/vulnerabilities.sh

@@ -33,7 +33,9 @@ func (p *place) link(process string, change ...func(*linkclient.Options)) (*bare
 	b := &bareServer{place: p, pushes: make(chan barePush, 64)}
 	b.options = linkclient.Options{
 		URL: p.ws(), Process: process, Compute: p.compute, Fleet: p.fleet, SDKLanguage: "Cpp",
-		OnPush: func(_ *linkclient.Client, push linkclient.Push) { b.pushes <- barePush{push.Action, string(push.Raw)} },
+		OnPush: func(_ *linkclient.Client, push linkclient.Push) {
+			b.pushes <- barePush{push.Action, string(push.Raw), push.GameSessionID()}
+		},
 	}
 	for _, f := range change {
 		f(&b.options)

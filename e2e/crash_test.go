@@ -222,6 +222,32 @@ func TestReservationOutlivesAnOutage(t *testing.T) {
 	}
 }
 
+// A seat's time is nearly over when the service crashes, and crashes again before its game server is back: the player is accepted
+// all the same. A seat that nobody takes ends 35 s after the last start.
+func TestASeatWaitsForItsGameServerThroughRestarts(t *testing.T) {
+	t.Parallel()
+	p := startService(t, "--virtual-clock").prepare()
+	server := p.dial("process-1", "")
+	id := server.host(t, 2)
+	used, unused := p.mustReserve(id, "p1"), p.mustReserve(id, "p2")
+	p.advance(58 * time.Second)
+	for range 3 {
+		p.kill()
+		p.start()
+		p.advance(30 * time.Second) // as long as SDKs pause between two attempts
+	}
+	server.connect()
+	must(t, server.Heartbeat(t.Context(), true))
+	if err := server.AcceptPlayer(t.Context(), id, used); err != nil {
+		t.Errorf("a player whose game server came back 30 s after the start: %v", err)
+	}
+	if got := p.playerSession(unused).Status; got != types.PlayerSessionStatusReserved {
+		t.Errorf("30 s after the start the other seat is %s, want RESERVED", got)
+	}
+	p.advance(5 * time.Second)
+	p.untilPlayer(unused, types.PlayerSessionStatusTimedout)
+}
+
 // A token's life does not stop with the service.
 func TestTokenThatExpiredDuringAnOutage(t *testing.T) {
 	t.Parallel()

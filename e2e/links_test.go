@@ -16,6 +16,7 @@ type bareServer struct {
 
 type barePush struct {
 	action, text string
+	game         string // the game session that it names
 }
 
 // dial connects a process through an address, the service's own when it is empty.
@@ -28,7 +29,7 @@ func (p *place) dial(process, address string) *bareServer {
 	b.options = linkclient.Options{
 		URL: "ws://" + address, Process: process, Compute: p.compute, Fleet: p.fleet, Token: p.token,
 		OnPush: func(_ *linkclient.Client, push linkclient.Push) {
-			b.pushes <- barePush{push.Action, string(push.Raw)}
+			b.pushes <- barePush{push.Action, string(push.Raw), push.GameSessionID()}
 		},
 	}
 	b.connect()

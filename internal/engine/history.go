@@ -177,22 +177,42 @@ func (e *Engine) addArchivedGames(ctx context.Context, page []session.GameSessio
 		if err = ignoreDamage(err); err != nil {
 			return nil, err
 		}
+		var some []session.GameSession
 		for _, r := range records {
 			g, err := cell.DecodeGameSession(r.Data)
 			if err != nil {
 				return nil, err
 			}
 			if f.Matches(&g) {
-				page = append(page, g)
-				found++
+				some = append(some, g)
 			}
 			at = archive.Cursor{Created: r.Created, ID: r.ID}
 		}
+		if some, err = e.withoutReplaced(ctx, some); err != nil {
+			return nil, err
+		}
+		page, found = append(page, some...), found+len(some)
 		if len(records) <= limit {
 			break
 		}
 	}
 	return page, nil
+}
+
+// withoutReplaced drops the archived attempts of placements whose id a later attempt in memory has taken. Once that one is in
+// the archive, too, it has replaced them there.
+func (e *Engine) withoutReplaced(ctx context.Context, archived []session.GameSession) (left []session.GameSession, err error) {
+	err = e.Read(ctx, func(v *cell.View) error {
+		left = slices.DeleteFunc(archived, func(g session.GameSession) bool {
+			if g.Placement == "" {
+				return false
+			}
+			later, ok := v.GameSession(g.ID)
+			return ok && later.Created != g.Created
+		})
+		return nil
+	})
+	return left, err
 }
 
 // PlayerPlace is a place in the creation order of player sessions.

@@ -134,6 +134,13 @@ func (c *Cell) applyResumed(e *Resumed) {
 			c.unlink(r, e.LostBy)
 		}
 	}
+	for r, p := range c.sessions.Players.All() {
+		if p.Status == session.Reserved && p.ReserveBy < e.SeatsBy {
+			x := c.sessions.Players.Mut(r)
+			x.ReserveBy, x.Changed = e.SeatsBy, c.number
+			c.waiting.set(reservation, r, e.SeatsBy)
+		}
+	}
 	c.touch()
 }
 

@@ -183,8 +183,12 @@ func (t *tx) sweepFleet(r fleet.Ref) {
 	}
 }
 
-// Resume is the first command of a run: it moves what waited for somebody by the time the service was down, and takes
-// every link as lost from now on.
+// seatsWait is how long every reservation waits after a restart, if reservations wait that long: the game server that has to tell
+// of the player comes back with its SDK's next attempt, up to 32 s later. See B012.
+const seatsWait = 35 * time.Second
+
+// Resume is the first command of a run: it moves what waited for somebody by the time the service was down, takes
+// every link as lost from now on, and gives game servers the time to come back and tell who has connected.
 type Resume struct{}
 
 func (cmd *Resume) decide(t *tx) error {
@@ -195,7 +199,9 @@ func (cmd *Resume) decide(t *tx) error {
 	down := t.now - t.c.last
 	// The contact clock stands where it stood when the service died; the grace of the links runs from there.
 	was := t.contact - domain.ContactTime(down)
-	t.emit(&Resumed{Downtime: int64(down), LostBy: was.Add(t.c.config.LinkGrace)})
+	t.emit(&Resumed{
+		Downtime: int64(down), LostBy: was.Add(t.c.config.LinkGrace), SeatsBy: was.Add(min(seatsWait, t.c.config.Reservation)),
+	})
 	t.contact = was
 	t.flowResumed(int64(down))
 	return nil

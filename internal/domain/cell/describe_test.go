@@ -42,7 +42,7 @@ func (s *script) describe(e Event) string {
 func (s *script) details(e Event) string {
 	switch e := e.(type) {
 	case *Resumed:
-		return fmt.Sprintf("down=%s links%s", time.Duration(e.Downtime)*time.Millisecond, until(e.LostBy))
+		return fmt.Sprintf("down=%s links%s seats%s", time.Duration(e.Downtime)*time.Millisecond, until(e.LostBy), until(e.SeatsBy))
 	case *LocationChanged:
 		return e.Location.Name + tagList(e.Location.Tags)
 	case *LocationRemoved:

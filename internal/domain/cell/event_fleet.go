@@ -14,6 +14,7 @@ type Ticked struct{}
 type Resumed struct {
 	Downtime int64              // milliseconds since the last transaction
 	LostBy   domain.ContactTime // for every link that was open then, or lost with its grace not over
+	SeatsBy  domain.ContactTime // no reservation ends before; 0 in journals of releases that gave none more time
 }
 
 // LocationChanged is a custom location as it is now: new, or with other tags.
@@ -73,6 +74,7 @@ func (e *Ticked) Fields(*wire.Codec) {}
 func (e *Resumed) Fields(c *wire.Codec) {
 	wire.Int(c, 1, &e.Downtime)
 	wire.Int(c, 2, &e.LostBy)
+	wire.Int(c, 3, &e.SeatsBy)
 }
 
 // Fields of the event.

@@ -1,0 +1,57 @@
+package engine_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/placement"
+	"github.com/musterhq/muster/internal/domain/session"
+	"github.com/musterhq/muster/internal/engine"
+)
+
+// A placement's first attempt has ended and is in the archive when the second one takes its game session's id: lists of the
+// fleet have the id once, as what it is now.
+func TestAnArchivedAttemptIsNotListedBesideItsSuccessor(t *testing.T) {
+	h := newHouse(t, engine.Config{EndedLinger: time.Nanosecond})
+	h.hall()
+	first := h.server("p1")
+	h.must(&cell.CreateQueue{Queue: placement.Queue{
+		Name: "queue", Region: "us-east-1", Account: "1", Timeout: 10 * time.Minute, Destinations: []string{"arn:aws:gamelift:us-east-1:1:fleet/" + testFleet},
+	}})
+	h.must(&cell.StartPlacement{Placement: placement.Placement{ID: "placed", Queue: "queue", PlayersMax: 2}})
+	list := func() []session.GameSession {
+		t.Helper()
+		page, more, err := h.GameSessions(t.Context(), testFleet, cell.GameFilter{}, cell.GamePlace{}, 10)
+		if err != nil || more {
+			t.Fatalf("list: more %t, %v", more, err)
+		}
+		return page
+	}
+	if page := list(); len(page) != 1 || page[0].ProcessID != first.Process {
+		t.Fatalf("the placement's first attempt: %+v", page)
+	}
+	h.must(&cell.EndProcess{Process: first, Request: 1})
+	for h.inMemory() > 0 {
+		time.Sleep(time.Millisecond)
+	}
+	if page := list(); len(page) != 1 || page[0].Status != session.Terminated {
+		t.Fatalf("the first attempt, archived: %+v", page)
+	}
+	time.Sleep(2 * time.Millisecond) // created in another millisecond
+	second := h.server("p2")
+	page := list()
+	if len(page) != 1 || page[0].ProcessID != second.Process || page[0].Status != session.Activating {
+		t.Errorf("the second attempt: got %d game sessions, want it alone: %+v", len(page), page)
+	}
+	if page, _, err := h.GameSessions(t.Context(), testFleet, cell.GameFilter{Status: session.Terminated}, cell.GamePlace{}, 10); err != nil || len(page) != 0 {
+		t.Errorf("TERMINATED game sessions: got %d and %v, want none", len(page), err)
+	}
+	h.must(&cell.EndProcess{Process: second, Request: 2})
+	for h.inMemory() > 0 {
+		time.Sleep(time.Millisecond)
+	}
+	if page := list(); len(page) != 1 || page[0].ProcessID != second.Process {
+		t.Errorf("both attempts archived: got %+v, want the second", page)
+	}
+}
