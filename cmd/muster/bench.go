@@ -14,10 +14,11 @@ import (
 )
 
 type benchCommand struct {
-	Scenarios   []string      `arg:"" optional:"" name:"scenario" help:"What to measure; all by default. --list shows the names."`
+	Scenarios   []string      `arg:"" optional:"" name:"scenario" help:"What to measure; all but soak by default. --list shows the names."`
 	List        bool          `help:"Show the scenarios and end."`
 	Quick       bool          `help:"A few seconds that show that everything works; the numbers mean nothing."`
 	Measure     time.Duration `default:"10s" placeholder:"TIME" help:"How long each load is measured."`
+	For         time.Duration `default:"20m" placeholder:"TIME" help:"How long the scenario soak takes."`
 	Rounds      int           `default:"2" placeholder:"N" help:"How often Muster and the bare service take turns; the best of each counts."`
 	Connections []int         `placeholder:"N,..." help:"Keep-alive connections of the clients in the scenario players. Default: 64,256."`
 	Warm        time.Duration `placeholder:"TIME" help:"How long that scenario runs before it is measured. Default: 25s, when what ends leaves memory as fast as it comes."`
@@ -42,7 +43,7 @@ func (c *benchCommand) Run(ctx context.Context, stdout io.Writer) error {
 	}
 	table, err := bench.Run(ctx, bench.Options{
 		Binary: binary, Scenarios: c.Scenarios, Quick: c.Quick, Measure: c.Measure, Rounds: c.Rounds,
-		Connections: c.Connections, Warm: c.Warm, Attack: c.Attack,
+		Connections: c.Connections, Warm: c.Warm, Attack: c.Attack, Soak: c.For,
 		Dir: c.Dir, Profiles: c.Profiles, Progress: os.Stderr,
 	})
 	if table != nil {

@@ -24,6 +24,7 @@ type Options struct {
 	Rounds      int           // how often the service and the bare one take turns; the best of each counts; 0: 2
 	Connections []int         // of the players' load; empty: 64 and 256
 	Warm        time.Duration // before that load is measured; 0: until archiving keeps pace
+	Soak        time.Duration // how long the scenario soak takes; 0: 20 min
 	Quick       bool          // shows that everything works, in seconds; the numbers mean nothing
 	Dir         string        // for the data; empty: the system's directory for temporary files
 	Profiles    string        // where profiles of the server's processor time go; empty: none are taken
@@ -34,20 +35,22 @@ type Options struct {
 type scenario struct {
 	name, about string
 	run         func(*bench, context.Context) error
+	alone       bool // only when it is asked for by name
 }
 
 var scenarios = []scenario{
-	{"players", "player sessions, created, accepted and removed, beside a bare service", (*bench).players},
-	{"games", "game sessions, created to ACTIVE, on game servers that start over", (*bench).games},
-	{"placements", "placements of ten players through a queue of ten destinations", (*bench).placements},
-	{"search", "searches among 100,000 game sessions of a fleet, while they change", (*bench).search},
-	{"matchmaking", "tickets from their request to the durable match", (*bench).matchmaking},
-	{"idle", "idle game servers: memory of a connection, and their return after a crash", (*bench).idle},
-	{"player-flow", "players' event streams: memory, frames, their return after a crash, fresh logins in a line, a match of sixty", (*bench).flow},
-	{"siege", "honest calls while the service is attacked: anonymous connections, malformed frames, worst bodies, wrong sign-ins", (*bench).siege},
-	{"core", "the core alone in process: rules, journal, snapshots, reads", (*bench).core},
-	{"restart", "start with 1,000,000 player sessions in 100,000 game sessions", (*bench).restart},
-	{"flow-restart", "start with 1,000,000 players logged in, in parties", (*bench).flowRestart},
+	{"players", "player sessions, created, accepted and removed, beside a bare service", (*bench).players, false},
+	{"games", "game sessions, created to ACTIVE, on game servers that start over", (*bench).games, false},
+	{"placements", "placements of ten players through a queue of ten destinations", (*bench).placements, false},
+	{"search", "searches among 100,000 game sessions of a fleet, while they change", (*bench).search, false},
+	{"matchmaking", "tickets from their request to the durable match", (*bench).matchmaking, false},
+	{"idle", "idle game servers: memory of a connection, and their return after a crash", (*bench).idle, false},
+	{"player-flow", "players' event streams: memory, frames, their return after a crash, fresh logins in a line, a match of sixty", (*bench).flow, false},
+	{"siege", "honest calls while the service is attacked: anonymous connections, malformed frames, worst bodies, wrong sign-ins", (*bench).siege, false},
+	{"core", "the core alone in process: rules, journal, snapshots, reads", (*bench).core, false},
+	{"restart", "start with 1,000,000 player sessions in 100,000 game sessions", (*bench).restart, false},
+	{"flow-restart", "start with 1,000,000 players logged in, in parties", (*bench).flowRestart, false},
+	{"soak", "a small load that goes on, and fails when the service grows; only by name", (*bench).soak, true},
 }
 
 // Scenarios lists what can be measured, a name and a line about it each.
@@ -72,13 +75,14 @@ type bench struct {
 func Run(ctx context.Context, options Options) (_ *Table, err error) {
 	options.Measure = cmp.Or(options.Measure, 10*time.Second)
 	options.Rounds = cmp.Or(options.Rounds, 2)
+	options.Soak = cmp.Or(options.Soak, 20*time.Minute)
 	if options.Progress == nil {
 		options.Progress = io.Discard
 	}
 	b := &bench{options: options, sizes: fullSizes}
 	if options.Quick {
 		b.sizes = quickSizes
-		b.options.Measure, b.options.Rounds = quickMeasure, 1
+		b.options.Measure, b.options.Rounds, b.options.Soak = quickMeasure, 1, 20*quickMeasure
 	}
 	if len(options.Connections) > 0 {
 		b.sizes.cycleConnections = options.Connections
@@ -98,7 +102,7 @@ func Run(ctx context.Context, options Options) (_ *Table, err error) {
 		}
 	}
 	if len(chosen) == 0 {
-		chosen = scenarios
+		chosen = slices.DeleteFunc(slices.Clone(scenarios), func(s scenario) bool { return s.alone })
 	}
 	if b.dir, err = os.MkdirTemp(options.Dir, "muster-bench-"); err != nil {
 		return nil, err

@@ -1,0 +1,278 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/musterhq/muster/internal/linkclient"
+)
+
+// A soak is a small load that goes on: a constant number of game sessions, players who come and go at a steady rate, and game
+// servers that begin anew with another process id for each game session. After a while nothing may grow any more.
+const (
+	soakServers     = 32                    // game servers whose game sessions go on, under the players
+	soakChanging    = 60                    // game servers that host one short game session after another
+	soakGame        = 8 * time.Second       // how long a short game session lasts
+	soakPlayers     = 90.0                  // cycles of a player a second, three requests each
+	soakConnections = 16                    // of the players' clients
+	soakSample      = 10 * time.Second      // between two looks at the process's memory
+	soakSettle      = 12 * time.Minute      // what is remembered longest here are ended processes, for ten minutes
+	soakSlow        = 50 * time.Millisecond // an answer that takes longer is named
+	soakSlowMax     = 40                    // slow answers that are named at most
+
+	// The bound of docs/performance.md: growth behind the settling time.
+	soakHeapGrowth    = 8 << 20  // bytes of live heap, and
+	soakHeapShare     = 10       // percent of it
+	soakRSSGrowth     = 32 << 20 // bytes of resident memory, and
+	soakRSSShare      = 10       // percent of it
+	soakGoroutineMore = 20       // goroutines
+)
+
+// errGrowth is what a soak fails with when the service has grown.
+var errGrowth = errors.New("the service grows under a constant load")
+
+// soak runs the load for Options.Soak and fails when the service grows behind the settling time: half of the run, or soakSettle.
+func (b *bench) soak(ctx context.Context) error {
+	return b.serving(ctx, "soak", func(s *server, setup *conn) error { return b.soakOn(ctx, s, setup) })
+}
+
+func (b *bench) soakOn(ctx context.Context, s *server, setup *conn) error {
+	h, err := b.setUp(setup)
+	if err != nil {
+		return err
+	}
+	defer h.close()
+	if err := h.connectWithGames(ctx, s, setup, soakServers); err != nil {
+		return err
+	}
+	c, err := newCycles(ctx, s, h, awsJSON, soakConnections)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	running, stop := context.WithCancel(ctx)
+	defer stop()
+	churn := &soakChurn{server: s, hall: h}
+	defer churn.wait.Wait()
+	defer stop()
+	if err := churn.start(running); err != nil {
+		return err
+	}
+	watch := &soakWatch{bench: b, server: s, began: time.Now(), settled: min(b.options.Soak/2, soakSettle)}
+	watching := make(chan error, 1)
+	go func() { watching <- watch.run(running, b.options.Soak) }()
+	l := load{workers: soakConnections, rate: soakPlayers, warm: watch.settled, measure: b.options.Soak - watch.settled}
+	m, err := l.run(ctx, s, func(worker int) error {
+		began := time.Now()
+		err := c.unit(worker)
+		watch.slow(began, time.Since(began))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if err := <-watching; err != nil {
+		return err
+	}
+	if err := churn.failed(); err != nil {
+		return err
+	}
+	b.progress("  players: %s, p99.9 %s, most %s", m, milliseconds(m.latency.quantile(0.999)), milliseconds(m.latency.quantile(1)))
+	b.table.addLoad("soak, players of "+strconv.Itoa(soakServers)+" game sessions, JSON", "cycles", requestsInCycle, m, 0)
+	return watch.verdict()
+}
+
+// soakChurn are the game servers that host one short game session after another, and the client that asks for these.
+type soakChurn struct {
+	server *server
+	hall   *hall
+	wait   sync.WaitGroup
+	first  atomic.Pointer[error]
+	games  atomic.Int64
+}
+
+func (c *soakChurn) failed() error {
+	if err := c.first.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+func (c *soakChurn) start(ctx context.Context) error {
+	asker, err := dial(ctx, c.server.addr, awsJSON, c.server.key)
+	if err != nil {
+		return err
+	}
+	keep := func(err error) {
+		if err != nil && ctx.Err() == nil {
+			c.first.CompareAndSwap(nil, &err)
+		}
+	}
+	for i := range soakChanging {
+		c.wait.Go(func() {
+			for n := 0; ctx.Err() == nil && c.failed() == nil; n++ {
+				keep(c.host(ctx, fmt.Sprintf("soak-%d-%d", i, n)))
+			}
+		})
+	}
+	c.wait.Go(func() {
+		defer asker.close()
+		for ctx.Err() == nil && c.failed() == nil {
+			keep(c.hall.createGame(ctx, asker, "soak", 16))
+			c.games.Add(1)
+			select {
+			case <-time.After(soakGame / soakChanging * 11 / 10): // now and then a game server waits
+			case <-ctx.Done():
+			}
+		}
+	})
+	return nil
+}
+
+// host is the life of one server process.
+func (c *soakChurn) host(ctx context.Context, process string) error {
+	told := make(chan string, 1)
+	link, err := linkclient.Dial(ctx, linkclient.Options{
+		URL: "ws://" + c.server.addr, Process: process, Compute: compute, Fleet: c.hall.fleet, Token: c.hall.token,
+		OnPush: func(_ *linkclient.Client, p linkclient.Push) {
+			if p.Action == "CreateGameSession" {
+				told <- p.GameSessionID()
+			}
+		},
+	})
+	if err != nil {
+		return err
+	}
+	defer link.Drop()
+	if err := link.Activate(ctx, 7777); err != nil {
+		return err
+	}
+	for {
+		if err := link.Heartbeat(ctx, true); err != nil {
+			return err
+		}
+		select {
+		case game := <-told:
+			if err := link.ActivateGameSession(ctx, game); err != nil {
+				return err
+			}
+			select {
+			case <-time.After(soakGame):
+			case <-ctx.Done():
+			}
+			return link.Terminate(ctx)
+		case <-time.After(beat):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// soakWatch looks at the process while the load goes on.
+type soakWatch struct {
+	bench   *bench
+	server  *server
+	began   time.Time
+	settled time.Duration
+
+	mu    sync.Mutex
+	slows []string
+	many  int
+
+	from, to soakPoint
+}
+
+// soakPoint is what the process has at one time.
+type soakPoint struct {
+	after      time.Duration
+	heap, rss  int64 // bytes; rss is the most of the samples of a minute
+	goroutines int64
+}
+
+func (w *soakWatch) slow(began time.Time, took time.Duration) {
+	if took < soakSlow || began.Sub(w.began) < w.settled {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.many++
+	if len(w.slows) < soakSlowMax {
+		w.slows = append(w.slows, fmt.Sprintf("%s after %.2fs", milliseconds(took), began.Sub(w.began).Seconds()))
+	}
+}
+
+// run samples until the time is over, and notes the points at the end of the settling time and of the run.
+func (w *soakWatch) run(ctx context.Context, whole time.Duration) error {
+	var rss int64
+	tick := time.NewTicker(min(soakSample, whole/10))
+	defer tick.Stop()
+	last := time.Duration(0)
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		rss = max(rss, w.server.resident())
+		after := time.Since(w.began)
+		over := after >= whole-whole/20
+		if after-last < time.Minute && !over && (after < w.settled || w.from.after != 0) {
+			continue
+		}
+		p, err := w.look(ctx, after, rss)
+		if err != nil {
+			return err
+		}
+		w.bench.progress("  after %s: live heap %s, resident %s, %d goroutines", after.Round(time.Second), megabytes(p.heap), megabytes(p.rss), p.goroutines)
+		last, rss = after, 0
+		if after >= w.settled && w.from.after == 0 {
+			w.from = p
+			if err := w.bench.profileHeap(ctx, w.server, "soak-from"); err != nil {
+				return err
+			}
+		}
+		if w.to = p; over {
+			return w.bench.profileHeap(ctx, w.server, "soak-to")
+		}
+	}
+}
+
+func (w *soakWatch) look(ctx context.Context, after time.Duration, rss int64) (soakPoint, error) {
+	heap, err := w.server.liveHeap(ctx)
+	if err != nil {
+		return soakPoint{}, err
+	}
+	text, err := w.server.profile(ctx, "goroutine?debug=1")
+	if err != nil {
+		return soakPoint{}, err
+	}
+	// "goroutine profile: total 123"
+	line, _, _ := strings.Cut(string(text), "\n")
+	goroutines, err := strconv.ParseInt(line[strings.LastIndexByte(line, ' ')+1:], 10, 64)
+	return soakPoint{after, heap, rss, goroutines}, err
+}
+
+// verdict holds what has grown since the settling time against the bound.
+func (w *soakWatch) verdict() error {
+	w.bench.progress("  %d answers took more than %s: %s", w.many, soakSlow, strings.Join(w.slows, ", "))
+	from, to := w.from, w.to
+	w.bench.progress("  between %s and %s the live heap went from %s to %s, resident memory from %s to %s", from.after.Round(time.Second),
+		to.after.Round(time.Second), megabytes(from.heap), megabytes(to.heap), megabytes(from.rss), megabytes(to.rss))
+	switch {
+	case to.after-from.after < time.Minute && !w.bench.options.Quick:
+		return fmt.Errorf("a soak of %s shows nothing: want two minutes at least", w.bench.options.Soak)
+	case to.heap-from.heap > soakHeapGrowth+from.heap*soakHeapShare/100:
+		return fmt.Errorf("%w: live heap from %s to %s", errGrowth, megabytes(from.heap), megabytes(to.heap))
+	case to.rss-from.rss > soakRSSGrowth+from.rss*soakRSSShare/100:
+		return fmt.Errorf("%w: resident memory from %s to %s", errGrowth, megabytes(from.rss), megabytes(to.rss))
+	case to.goroutines-from.goroutines > soakGoroutineMore:
+		return fmt.Errorf("%w: from %d to %d goroutines", errGrowth, from.goroutines, to.goroutines)
+	}
+	return nil
+}
