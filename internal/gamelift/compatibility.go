@@ -22,26 +22,26 @@ var differences = map[string]string{
 	"GetPlayerConnectionDetails":     "the game server's own address: there is no player gateway",
 	"ClaimGameServer":                "every instance is ACTIVE; a group that is being deleted has no capacity",
 	"CreateGameServerGroup":          "ACTIVE at once; role, launch template and instance types are kept, and no instance is started",
-	"DeleteGameServerGroup":          "goes with its last game server; by FORCE_DELETE at once; RETAIN is a safe delete",
+	"DeleteGameServerGroup":          "the group is deleted with its last game server, with FORCE_DELETE at once; RETAIN is a safe delete",
 	"DescribeGameServerInstances":    "the instances that game servers registered from, all ACTIVE",
-	"ResumeGameServerGroup":          "noted; nobody replaces instances",
-	"SuspendGameServerGroup":         "noted; nobody replaces instances",
+	"ResumeGameServerGroup":          "stored without effect: Muster replaces no instances",
+	"SuspendGameServerGroup":         "stored without effect: Muster replaces no instances",
 	"UpdateGameServer":               "without a health report for three minutes a game server is deregistered; time while the service is down does not count",
 	"CreateFleet":                    "an ANYWHERE fleet is ACTIVE at once; a fleet of a build stays NEW: no agent joins it yet; members for firewall, VPC and player gateway are refused, never ignored",
-	"DescribeScalingPolicies":        "a policy is ACTIVE when it is stored, and nobody acts on it: hosts are not started or stopped yet",
-	"PutScalingPolicy":               "fleets of a build only; stored, and nobody acts on it: hosts are not started or stopped yet",
+	"DescribeScalingPolicies":        "a policy is ACTIVE once it is stored, and has no effect yet: Muster does not start or stop hosts",
+	"PutScalingPolicy":               "fleets of a build only; stored without effect: Muster does not start or stop hosts yet",
 	"StartFleetActions":              "fleets of a build only; noted",
 	"StopFleetActions":               "fleets of a build only; noted, and shown as StoppedActions",
-	"UpdateFleetCapacity":            "fleets of a build only; stored, and nobody acts on it: hosts are not started or stopped yet",
-	"UpdateRuntimeConfiguration":     "ServerProcesses for fleets of a build only, and nobody starts them yet; activation timeout and concurrent activations act on every fleet",
+	"UpdateFleetCapacity":            "fleets of a build only; stored without effect: Muster does not start or stop hosts yet",
+	"UpdateRuntimeConfiguration":     "ServerProcesses only for fleets of a build, and Muster does not start them yet; the activation timeout and the limit of concurrent activations apply to every fleet",
 	"CreateFleetLocations":           "also for ANYWHERE fleets",
-	"DeleteFleetLocations":           "also for ANYWHERE fleets; what runs there ends",
-	"DescribeFleetCapacity":          "ACTIVE counts registered computes; an ANYWHERE fleet has nothing desired, for nobody starts its hosts",
+	"DeleteFleetLocations":           "also for ANYWHERE fleets; the game sessions in the location end",
+	"DescribeFleetCapacity":          "ACTIVE counts registered computes; an ANYWHERE fleet has no desired capacity, because Muster does not start its hosts",
 	"DescribeFleetLocationCapacity":  "as DescribeFleetCapacity",
 	"DescribeFleetUtilization":       "an ANYWHERE fleet has no home location: the figures are those of all its locations",
 	"DeleteMatchmakingConfiguration": "refused while a ticket is active in it",
 	"StartMatchBackfill":             "a later request for the same game session takes the place of the earlier one; see [B114 and B115](behaviours.md)",
-	"ListFleets":                     "the filter ScriptId leaves none",
+	"ListFleets":                     "the filter ScriptId matches no fleet",
 	"ListLocations":                  "custom locations only",
 	"RegisterCompute":                "the same name again in the same location refreshes the address; both endpoints are always given",
 	"TerminateGameSession":           "FORCE_TERMINATE is refused without an agent on the host",
@@ -74,12 +74,12 @@ func CompatibilityPage() string {
 
 const compatibilityHead = `# Compatibility
 
-Every operation of the GameLift API (version 2015-10-01), and what it does here. This page is made from the table that
-requests are dispatched by: ` + "`go generate ./internal/gamelift`" + `. A test fails while it is out of date.
+Every operation of the GameLift API (version 2015-10-01), and what it does here. ` + "`go generate ./internal/gamelift`" + ` makes
+this page from the table that dispatches requests. A test fails when it is out of date.
 
 All operations check their input by the API's own constraints first, in AWS JSON and in CBOR. *Not on own hardware* means an
-operation that is about the cloud's data centres: it answers with a typed error that it declares, or with an empty list,
-so that tools which look at everything keep working.
+operation on the cloud's data centres: it answers with a typed error that it declares, or with an empty list, so that tools that call
+every operation keep working.
 
 `
 
