@@ -247,7 +247,7 @@ func (h *history) play(ctx context.Context, who string) {
 		if h.run.Load() != run {
 			h.crossings.Add(1)
 		}
-	case strings.Contains(err.Error(), "TIMEDOUT") && age < h.reservation:
+	case strings.Contains(err.Error(), "TIMEDOUT") && age < h.reservation && h.isOpen(game): // a seat also ends with its game session
 		h.finding("the seat %s was refused after %v of service, it has %v (%d runs later): %v", psess, age, h.reservation, h.run.Load()-run, err)
 	}
 	if err != nil {
@@ -264,6 +264,13 @@ func (h *history) play(ctx context.Context, who string) {
 	if game.host.request(ctx, "RemovePlayerSession", linkclient.PlayerMembers(game.id, psess)) == nil {
 		h.note(psess, types.PlayerSessionStatusCompleted)
 	}
+}
+
+// isOpen reports whether the game server has not begun to end the game session.
+func (h *history) isOpen(game *openGame) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.Contains(h.open, game)
 }
 
 func (h *history) note(psess string, status types.PlayerSessionStatus) {
