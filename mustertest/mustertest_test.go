@@ -187,7 +187,7 @@ func TestRestart(t *testing.T) {
 	if got, want := s.srv.Now().Sub(before), time.Hour+50*time.Second; got != want {
 		t.Errorf("the clock moved by %s, want %s", got, want)
 	}
-	s.srv.Advance(9 * time.Second)
+	s.srv.Advance(34 * time.Second) // a seat lasts 35 s from a start, so that its game server can come back first
 	s.wantPlayer(seat, types.PlayerSessionStatusReserved)
 	s.srv.Advance(time.Second)
 	s.wantPlayer(seat, types.PlayerSessionStatusTimedout)
