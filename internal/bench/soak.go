@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	dto "github.com/prometheus/client_model/go"
+
 	"github.com/musterhq/muster/internal/linkclient"
 )
 
@@ -84,6 +86,11 @@ func (b *bench) soakOn(ctx context.Context, s *server, setup *conn) error {
 		return err
 	}
 	b.progress("  players: %s, p99.9 %s, most %s", m, milliseconds(m.latency.quantile(0.999)), milliseconds(m.latency.quantile(1)))
+	now, err := s.metrics(ctx)
+	if err != nil {
+		return err
+	}
+	b.reportWaits(watch.metrics, now)
 	b.table.addLoad("soak, players of "+strconv.Itoa(soakServers)+" game sessions, JSON", "cycles", requestsInCycle, m, 0)
 	return watch.verdict()
 }
@@ -186,6 +193,7 @@ type soakWatch struct {
 	many  int
 
 	from, to soakPoint
+	metrics  map[string]*dto.MetricFamily // at from
 }
 
 // soakPoint is what the process has at one time.
@@ -233,6 +241,9 @@ func (w *soakWatch) run(ctx context.Context, whole time.Duration) error {
 		last, rss = after, 0
 		if after >= w.settled && w.from.after == 0 {
 			w.from = p
+			if w.metrics, err = w.server.metrics(ctx); err != nil {
+				return err
+			}
 			if err := w.bench.profileHeap(ctx, w.server, "soak-from"); err != nil {
 				return err
 			}
