@@ -401,7 +401,9 @@ func TestPlayerFlowByPollAndLoginTicket(t *testing.T) {
 	go func() { answers <- carl.call("Session.PollEvents", object{"after_seq": 0, "wait_ms": 20000}) }()
 	carl.call("Party.CreateParty", object{})
 	got := <-answers
-	for got.count("events") > 0 && !strings.Contains(fmt.Sprint(got), "OnAddedToParty") { // who polls may search, which is an event of its own
+	// A player who polls may search, which is an event of its own. The party is in OnAddedToParty, or in OnSync when it was
+	// there before the poll.
+	for got.count("events") > 0 && !strings.Contains(fmt.Sprint(got["events"]), "pty-") {
 		got = carl.call("Session.PollEvents", object{"after_seq": got["head_seq"], "wait_ms": 20000})
 	}
 	if got.count("events") == 0 {
