@@ -7,10 +7,13 @@ import (
 	"fmt"
 	"io"
 	"math/rand/v2"
+	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/uuid"
@@ -377,6 +380,29 @@ func writeAll(t testing.TB, files vfs.FS, path string, content []byte) {
 		err = errors.Join(err, file.Sync(), file.Close())
 	}
 	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A table that an archive in use is writing has no end yet. It is not damage.
+func TestCheckWaitsForATableThatIsBeingWritten(t *testing.T) {
+	dir := t.TempDir()
+	table := filepath.Join(dir, "000011.sst")
+	if err := os.WriteFile(table, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if report, err := Check(t.Context(), dir); err != nil || report.Whole() {
+		t.Errorf("a table that stays empty: %+v, %v, want it damaged", report, err)
+	}
+	removed := make(chan error, 1)
+	go func() {
+		time.Sleep(lookAgainAfter / 5)
+		removed <- os.Remove(table)
+	}()
+	if report, err := Check(t.Context(), dir); err != nil || !report.Whole() {
+		t.Errorf("a table that was there for a moment: %+v, %v, want nothing damaged", report, err)
+	}
+	if err := <-removed; err != nil {
 		t.Fatal(err)
 	}
 }

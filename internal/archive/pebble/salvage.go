@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/cockroachdb/pebble/v2/vfs"
 	"github.com/google/uuid"
@@ -67,15 +68,31 @@ type lostBlock struct {
 	counted map[string]bool
 }
 
-// Check reads all tables of the archive in dir and changes nothing. It needs no lock, since tables never change; when an archive in
-// use drops some meanwhile, it looks again.
+// Check reads all tables of the archive in dir and changes nothing. It needs no lock, since a table that is complete never changes; when
+// an archive in use drops some meanwhile, it looks again. A table that is being written looks damaged, so damage counts only when a second
+// look finds the same.
 func Check(ctx context.Context, dir string) (*Report, error) {
-	s, err := look(ctx, vfs.Default, dir)
-	if err != nil {
-		return nil, fmt.Errorf("check archive %s: %w", dir, err)
+	found := ""
+	for n := 1; ; n++ {
+		s, err := look(ctx, vfs.Default, dir)
+		if err != nil {
+			return nil, fmt.Errorf("check archive %s: %w", dir, err)
+		}
+		again := fmt.Sprint(s.report.Damage, s.report.Lost)
+		if s.report.Whole() || again == found || n == looks {
+			return &s.report, nil
+		}
+		found = again
+		select {
+		case <-time.After(lookAgainAfter):
+		case <-ctx.Done():
+			return nil, fmt.Errorf("check archive %s: %w", dir, ctx.Err())
+		}
 	}
-	return &s.report, nil
 }
+
+// lookAgainAfter is longer than writing a table takes on a disk that keeps up.
+const lookAgainAfter = 500 * time.Millisecond
 
 // looks is how often an archive in use is looked at anew.
 const looks = 5
