@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"os"
 	"path"
@@ -126,7 +125,7 @@ func TestAFlippedBitIsToldAndRepaired(t *testing.T) {
 			continue
 		}
 		file := whole.PathJoin("data", name)
-		content := readAll(t, whole.Mem(), file)
+		content := embeddbtest.ReadFile(t, whole.Mem(), file)
 		if len(content) == 0 {
 			continue
 		}
@@ -136,7 +135,7 @@ func TestAFlippedBitIsToldAndRepaired(t *testing.T) {
 			disk := whole.Crash()
 			damaged := bytes.Clone(content)
 			damaged[at] ^= 1 << (at % 8)
-			writeAll(t, disk.Mem(), file, damaged)
+			embeddbtest.WriteFile(t, disk.Mem(), file, damaged)
 			what := fmt.Sprintf("%s, bit %d of byte %d of %d flipped", name, at%8, at, len(content))
 
 			a, err := Open(onFaultyDisk(disk))
@@ -176,7 +175,7 @@ func TestAFlippedBitIsToldAndRepaired(t *testing.T) {
 
 			// The repair is tried on the archive as it was damaged.
 			disk = whole.Crash()
-			writeAll(t, disk.Mem(), file, damaged)
+			embeddbtest.WriteFile(t, disk.Mem(), file, damaged)
 			s, err := look(t.Context(), disk, "data")
 			if err != nil {
 				t.Fatalf("%s: look: %v", what, err)
@@ -254,13 +253,13 @@ func TestARepairLosesOnlyTheDamagedBlock(t *testing.T) {
 	var table string
 	for _, name := range names {
 		path := disk.PathJoin("data", name)
-		if strings.HasSuffix(name, ".sst") && len(readAll(t, disk.Mem(), path)) > 50_000 {
+		if strings.HasSuffix(name, ".sst") && len(embeddbtest.ReadFile(t, disk.Mem(), path)) > 50_000 {
 			table = path
 		}
 	}
-	content := readAll(t, disk.Mem(), table)
+	content := embeddbtest.ReadFile(t, disk.Mem(), table)
 	content[100] ^= 1 // records come first
-	writeAll(t, disk.Mem(), table, content)
+	embeddbtest.WriteFile(t, disk.Mem(), table, content)
 	s, err := look(t.Context(), disk, "data")
 	if err != nil {
 		t.Fatal(err)
@@ -333,9 +332,9 @@ func TestRepairReplacesTheFolder(t *testing.T) {
 	slices.Sort(tables)
 	for _, name := range tables {
 		if strings.HasSuffix(name, ".sst") {
-			content := readAll(t, vfs.Default, path.Join(dir, name))
+			content := embeddbtest.ReadFile(t, vfs.Default, path.Join(dir, name))
 			content[100] ^= 1
-			writeAll(t, vfs.Default, path.Join(dir, name), content)
+			embeddbtest.WriteFile(t, vfs.Default, path.Join(dir, name), content)
 			break
 		}
 	}
@@ -355,32 +354,6 @@ func TestRepairReplacesTheFolder(t *testing.T) {
 	defer a.Close()
 	if a.Installation() != (uuid.UUID{5}) {
 		t.Errorf("installation %s", a.Installation())
-	}
-}
-
-func readAll(t testing.TB, files vfs.FS, path string) []byte {
-	t.Helper()
-	file, err := files.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	content, err := io.ReadAll(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return content
-}
-
-func writeAll(t testing.TB, files vfs.FS, path string, content []byte) {
-	t.Helper()
-	file, err := files.Create(path, vfs.WriteCategoryUnspecified)
-	if err == nil {
-		_, err = file.Write(bytes.Clone(content))
-		err = errors.Join(err, file.Sync(), file.Close())
-	}
-	if err != nil {
-		t.Fatal(err)
 	}
 }
 

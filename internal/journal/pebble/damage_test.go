@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/pebble/v2"
-	"github.com/cockroachdb/pebble/v2/vfs"
 
 	"github.com/musterhq/muster/internal/embeddb/embeddbtest"
 	"github.com/musterhq/muster/internal/journal"
@@ -31,35 +30,7 @@ func newestLog(t *testing.T, disk *embeddbtest.Disk) (string, []byte) {
 		}
 	}
 	path := disk.PathJoin(faultDir, newest)
-	return path, bytes.TrimRight(readFile(t, disk.Mem(), path), "\x00")
-}
-
-func readFile(t *testing.T, files vfs.FS, path string) []byte {
-	t.Helper()
-	file, err := files.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer file.Close()
-	content, err := io.ReadAll(file)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return content
-}
-
-func writeFile(t *testing.T, files vfs.FS, path string, content []byte) {
-	t.Helper()
-	file, err := files.Create(path, vfs.WriteCategoryUnspecified)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := file.Write(bytes.Clone(content)); err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(file.Sync(), file.Close()); err != nil {
-		t.Fatal(err)
-	}
+	return path, bytes.TrimRight(embeddbtest.ReadFile(t, disk.Mem(), path), "\x00")
 }
 
 func openAndCount(t *testing.T, disk *embeddbtest.Disk) (entries uint64, err error) {
@@ -102,7 +73,7 @@ func TestDamageInTheLogIsNamedAndATornTailIsCut(t *testing.T) {
 				damaged := bytes.Clone(log)
 				damaged[at] ^= 0x10
 				crashed := disk.Crash()
-				writeFile(t, crashed.Mem(), path, damaged)
+				embeddbtest.WriteFile(t, crashed.Mem(), path, damaged)
 				got, err := openAndCount(t, crashed)
 				switch {
 				case at >= lastBegins && err == nil && got >= entries-1:
@@ -119,7 +90,7 @@ func TestDamageInTheLogIsNamedAndATornTailIsCut(t *testing.T) {
 			for cut := lastBegins; cut < len(log); cut += 1 + (len(log)-lastBegins)/5 {
 				for _, tail := range []int{0, 300, 40_000} { // what a file grown in advance or used before has there
 					crashed := disk.Crash()
-					writeFile(t, crashed.Mem(), path, append(bytes.Clone(log[:cut]), make([]byte, tail)...))
+					embeddbtest.WriteFile(t, crashed.Mem(), path, append(bytes.Clone(log[:cut]), make([]byte, tail)...))
 					if got, err := openAndCount(t, crashed); err != nil || got != entries-1 {
 						t.Fatalf("cut at byte %d of %d, %d zeros behind: got %d entries and %v, want %d", cut, len(log), tail, got, err, entries-1)
 					}
@@ -155,11 +126,11 @@ func TestDamageInATableIsNamed(t *testing.T) {
 		tables++
 		path := disk.PathJoin(faultDir, name)
 		crashed := disk.Crash()
-		content := readFile(t, crashed.Mem(), path)
+		content := embeddbtest.ReadFile(t, crashed.Mem(), path)
 		for at := range 200 { // the middle holds entries
 			content[len(content)/2+at] ^= 0xff
 		}
-		writeFile(t, crashed.Mem(), path, content)
+		embeddbtest.WriteFile(t, crashed.Mem(), path, content)
 		if err := readAll(t, crashed); err != nil {
 			if _, ok := errors.AsType[*journal.Damaged](err); !ok {
 				t.Errorf("table %s damaged: got %v, want *journal.Damaged", name, err)

@@ -73,7 +73,7 @@ func TestALostTailIsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			disk := whole.Crash()
-			writeFile(t, disk.Mem(), path, c.log)
+			embeddbtest.WriteFile(t, disk.Mem(), path, c.log)
 			for range 2 { // a refused start destroys nothing
 				_, _, err := openLogged(t, disk, false)
 				lost, ok := errors.AsType[*journal.Damaged](err)
@@ -85,14 +85,14 @@ func TestALostTailIsRefused(t *testing.T) {
 					t.Fatalf("got %v, want a lost tail of %q in %s", err, want, path)
 				}
 			}
-			if got := readFile(t, disk.Mem(), path); !bytes.Equal(got, c.log) {
+			if got := embeddbtest.ReadFile(t, disk.Mem(), path); !bytes.Equal(got, c.log) {
 				t.Fatal("the refused start has changed the log")
 			}
 			got, _, err := openLogged(t, disk, true)
 			if err != nil || got != c.left {
 				t.Fatalf("accepted: %d entries, %v, want %d", got, err, c.left)
 			}
-			if kept := readFile(t, disk.Mem(), faultDir+"."+disk.PathBase(path)+".lost"); !bytes.Equal(kept, c.log) {
+			if kept := embeddbtest.ReadFile(t, disk.Mem(), faultDir+"."+disk.PathBase(path)+".lost"); !bytes.Equal(kept, c.log) {
 				t.Error("the damaged log was not kept")
 			}
 			j, err := Open(Options{Dir: faultDir, FS: disk, AcceptLostTail: true})
@@ -142,15 +142,15 @@ func TestATornTailIsToldAndCut(t *testing.T) {
 		}
 	}
 	path, before := newestLog(t, disk)
-	known := readFile(t, disk.Mem(), faultDir+"/"+syncedName)
+	known := embeddbtest.ReadFile(t, disk.Mem(), faultDir+"/"+syncedName)
 	if err := j.Append(t.Context(), 5, bytes.Repeat([]byte{5}, 5000)); err != nil {
 		t.Fatal(err)
 	}
 	_, after := newestLog(t, disk)
 	for _, written := range []int{20, 1000, 4900} {
 		killed := disk.Crash()
-		writeFile(t, killed.Mem(), path, append(bytes.Clone(after[:len(before)+written]), make([]byte, 40_000)...))
-		writeFile(t, killed.Mem(), faultDir+"/"+syncedName, known)
+		embeddbtest.WriteFile(t, killed.Mem(), path, append(bytes.Clone(after[:len(before)+written]), make([]byte, 40_000)...))
+		embeddbtest.WriteFile(t, killed.Mem(), faultDir+"/"+syncedName, known)
 		got, said, err := openLogged(t, killed, false)
 		if err != nil || got != 4 || !strings.Contains(said, "was cut") || !strings.Contains(said, fmt.Sprintf("bytes=%d", written)) {
 			t.Errorf("%d bytes written: %d entries, %v, said %q", written, got, err, said)
@@ -165,10 +165,10 @@ func TestATornTailIsToldAndCut(t *testing.T) {
 func TestAJournalThatDoesNotKnowHowFarItWasSynced(t *testing.T) {
 	whole := embeddbtest.NewDisk()
 	logged(t, whole, 3)
-	known := readFile(t, whole.Mem(), faultDir+"/"+syncedName)
+	known := embeddbtest.ReadFile(t, whole.Mem(), faultDir+"/"+syncedName)
 	for name, content := range map[string][]byte{"empty": {}, "cut": known[:9], "flipped": flipped(known, 20)} {
 		disk := whole.Crash()
-		writeFile(t, disk.Mem(), faultDir+"/"+syncedName, content)
+		embeddbtest.WriteFile(t, disk.Mem(), faultDir+"/"+syncedName, content)
 		got, said, err := openLogged(t, disk, false)
 		if err != nil || got != 3 || strings.Contains(said, "not known") != (name != "empty") {
 			t.Errorf("%s: %d entries, %v, said %q", name, got, err, said)
@@ -205,7 +205,7 @@ func TestALostTailBeforeTheSnapshotIsMadeUpForByIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	path, log := newestLog(t, disk)
-	writeFile(t, disk.Mem(), path, log[:ends[2]])
+	embeddbtest.WriteFile(t, disk.Mem(), path, log[:ends[2]])
 	if _, _, err := openLogged(t, disk, false); err == nil {
 		t.Fatal("opened")
 	}
