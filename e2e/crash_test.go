@@ -223,7 +223,7 @@ func TestReservationOutlivesAnOutage(t *testing.T) {
 }
 
 // A seat's time is nearly over when the service crashes, and crashes again before its game server is back: the player is accepted
-// all the same. A seat that nobody takes ends 35 s after the last start.
+// all the same. A seat that no player takes ends 35 s after the last start.
 func TestASeatWaitsForItsGameServerThroughRestarts(t *testing.T) {
 	t.Parallel()
 	p := startService(t, "--virtual-clock").prepare()

@@ -98,7 +98,7 @@ type PlayerSession struct {
 	PlayerID  string // who the studio says it is
 	SessionID string
 	Status    PlayerStatus
-	Data      string // free text of whoever reserved the seat
+	Data      string // free text that the caller gave when it reserved the seat
 	Created   time.Time
 	Ended     time.Time // zero while reserved or active
 }

@@ -35,7 +35,7 @@ type Options struct {
 	JournalTables, ArchiveTables int // table files that are kept open at most, each a descriptor; 0: the stores' defaults
 }
 
-// Dir is an open data directory. Nobody else can open it until Close.
+// Dir is an open data directory. No other process can open it until Close.
 type Dir struct {
 	Journal *journalpebble.Journal
 	Archive *archivepebble.Archive

@@ -145,7 +145,7 @@ func syncDir(files vfs.FS, dir string) error {
 	return d.Sync()
 }
 
-// Hold keeps others from opening the database in dir until the lock is closed. A directory that somebody has open gives *InUse.
+// Hold keeps others from opening the database in dir until the lock is closed. A directory that is open already gives *InUse.
 func Hold(files vfs.FS, dir, program string) (io.Closer, error) {
 	if files == nil {
 		files = vfs.Default

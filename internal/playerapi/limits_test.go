@@ -224,7 +224,7 @@ func (x *lobby) sessionOf(player string) (id domain.UUID) {
 	return id
 }
 
-// TestLongLoginTokens: a token that is longer than any may be is refused with its length, whoever would have to read it.
+// TestLongLoginTokens: a token that is longer than any may be is refused with its length, whichever provider would have to read it.
 func TestLongLoginTokens(t *testing.T) {
 	x := newLobby(t, nil)
 	for _, provider := range []string{"dev", "backend", "oidc"} {

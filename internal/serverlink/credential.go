@@ -11,7 +11,7 @@ import (
 // compute.
 type credential struct {
 	accessKey    string          // id of the key; "" for a token
-	life         context.Context // of the key; nil for a token, and for a key that nobody knows
+	life         context.Context // of the key; nil for a token, and for an unknown key
 	registration domain.UUID     // of the compute, for a token
 	generation   uint32          // of the token; 0 for a signature
 	expires      domain.Time     // of the token, or when a live process can no longer come back with the signature; 0: never

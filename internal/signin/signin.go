@@ -82,7 +82,7 @@ func New(c Config) *Watch {
 }
 
 // Door makes the Door of a name, which is its label in metrics. All are made before the first of them is used. Of a nil Watch
-// it is nil, which sees nothing and slows nobody.
+// it is nil, which sees nothing and slows no caller.
 func (w *Watch) Door(name string) *Door {
 	if w == nil {
 		return nil

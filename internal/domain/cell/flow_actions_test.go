@@ -90,7 +90,7 @@ func TestActionsOfGamesAndLocksAreTold(t *testing.T) {
 	w.wantAllowed("a", since, flow.CanEnterMatchmaking, true)
 }
 
-// Whoever is not logged in is told nothing.
+// A player who is not logged in receives nothing.
 func TestActionsOfThoseWhoAreGone(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.party("a", "b")

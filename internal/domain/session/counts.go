@@ -6,7 +6,7 @@ type Counts struct {
 	Activating   int32
 	Terminating  int32
 	SeatsHeld    int32
-	SeatsEmpty   int32 // of SeatsHeld: kept for a return, with nobody on them
+	SeatsEmpty   int32 // of SeatsHeld: kept for players who may return
 	SeatsMax     int32
 
 	PlayersReserved, PlayersActive int32 // player sessions
