@@ -5,7 +5,10 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"path"
 	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 )
 
@@ -15,7 +18,7 @@ var clocks = map[string]bool{
 	"Tick": true, "NewTicker": true, "NewTimer": true,
 }
 
-// huntClocks looks for what imports do not show: the clock, goroutines, and select with its random choice.
+// huntClocks looks for what imports do not show: the clock, random UUIDs, goroutines, and select with its random choice.
 func huntClocks(t *testing.T, p listedPackage) (complaints []string) {
 	t.Helper()
 	files := token.NewFileSet()
@@ -34,7 +37,7 @@ func huntInFile(files *token.FileSet, file *ast.File) (complaints []string) {
 		complaints = append(complaints, fmt.Sprintf("%s: %s: the same journal must give the same state on every machine and in the simulator",
 			files.Position(node.Pos()), what))
 	}
-	timeName := nameOfTime(file)
+	timeName, uuidName := nameOf(file, "time"), nameOf(file, "github.com/google/uuid")
 	ast.Inspect(file, func(node ast.Node) bool {
 		switch node := node.(type) {
 		case *ast.GoStmt:
@@ -42,8 +45,9 @@ func huntInFile(files *token.FileSet, file *ast.File) (complaints []string) {
 		case *ast.SelectStmt:
 			complain(node, "the domain selects between channels")
 		case *ast.SelectorExpr:
-			if of, ok := node.X.(*ast.Ident); ok && of.Name == timeName && clocks[node.Sel.Name] {
-				complain(node, "the domain uses time."+node.Sel.Name)
+			of, ok := node.X.(*ast.Ident)
+			if ok && (of.Name == timeName && clocks[node.Sel.Name] || of.Name == uuidName && strings.HasPrefix(node.Sel.Name, "New")) {
+				complain(node, "the domain uses "+of.Name+"."+node.Sel.Name)
 			}
 		}
 		return true
@@ -51,15 +55,15 @@ func huntInFile(files *token.FileSet, file *ast.File) (complaints []string) {
 	return complaints
 }
 
-// nameOfTime is what the file calls package time; "" when it does not import it.
-func nameOfTime(file *ast.File) string {
+// nameOf is what the file calls the package at an import path; "" when it does not import it.
+func nameOf(file *ast.File, imported string) string {
 	for _, spec := range file.Imports {
 		switch {
-		case spec.Path.Value != `"time"`:
+		case spec.Path.Value != strconv.Quote(imported):
 		case spec.Name != nil:
 			return spec.Name.Name
 		default:
-			return "time"
+			return path.Base(imported)
 		}
 	}
 	return ""

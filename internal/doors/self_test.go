@@ -52,17 +52,19 @@ func TestClocksAreNoticed(t *testing.T) {
 	files := token.NewFileSet()
 	file, err := parser.ParseFile(files, "x.go", `package x
 import clock "time"
+import "github.com/google/uuid"
 func f(c chan int) clock.Duration {
 	go f(c)
 	select { case <-c: }
-	_ = clock.Unix(0, 0)
+	_, _ = clock.Unix(0, 0), uuid.Parse
+	_ = uuid.NewString()
 	return clock.Since(clock.Now())
 }`, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	complaints := huntInFile(files, file)
-	if len(complaints) != 4 || !strings.HasPrefix(complaints[0], "x.go:4:") {
-		t.Errorf("want four complaints, the first about line 4, got %q", complaints)
+	if len(complaints) != 5 || !strings.HasPrefix(complaints[0], "x.go:5:") {
+		t.Errorf("want five complaints, the first about line 5, got %q", complaints)
 	}
 }

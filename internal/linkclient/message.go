@@ -2,13 +2,12 @@ package linkclient
 
 import (
 	"bytes"
-	"encoding/binary"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
-	"math/rand/v2"
 	"strconv"
 	"sync/atomic"
+
+	"github.com/google/uuid"
 )
 
 // Answer is the service's answer to a request.
@@ -124,11 +123,7 @@ type idSource struct {
 
 func newIDSource() idSource {
 	var s idSource
-	var random [10]byte
-	binary.BigEndian.PutUint64(random[:], rand.Uint64())
-	binary.BigEndian.PutUint16(random[8:], uint16(rand.Uint32()))
-	h := hex.AppendEncode(nil, random[:])
-	copy(s.prefix[:], fmt.Sprintf("%s-%s-4%s-8%s-", h[:8], h[8:12], h[12:15], h[15:18]))
+	copy(s.prefix[:], uuid.NewString())
 	s.count = new(atomic.Uint64)
 	return s
 }
