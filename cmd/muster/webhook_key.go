@@ -7,7 +7,7 @@ import (
 
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/notify"
-	"github.com/musterhq/muster/internal/playerapi"
+	"github.com/musterhq/muster/internal/playerapi/objects"
 	"github.com/musterhq/muster/internal/playerhooks"
 )
 
@@ -17,8 +17,8 @@ type webhookKeyCommand struct {
 }
 
 func (c *webhookKeyCommand) Run(stdout io.Writer) error {
-	if !notify.IsTarget(c.Target) && c.Target != playerhooks.KeyTarget && !strings.HasPrefix(c.Target, playerapi.SubscriptionPrefix) {
-		return fmt.Errorf("target %q: want the ARN of a topic, %q, %q or %s and a UUID", c.Target, notify.BusTarget, playerhooks.KeyTarget, playerapi.SubscriptionPrefix)
+	if !notify.IsTarget(c.Target) && c.Target != playerhooks.KeyTarget && !strings.HasPrefix(c.Target, objects.SubscriptionPrefix) {
+		return fmt.Errorf("target %q: want the ARN of a topic, %q, %q or %s and a UUID", c.Target, notify.BusTarget, playerhooks.KeyTarget, objects.SubscriptionPrefix)
 	}
 	secret, err := identity.ReadCellSecret(c.Data)
 	if err != nil {

@@ -7,6 +7,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/playerapi/objects"
 )
 
 // asking is the engine as the calls of this door use it: what they ask for says who asks, and is counted.
@@ -34,9 +35,9 @@ func actorOf(ctx context.Context) flow.Actor {
 	case !ok:
 		return flow.Actor{}
 	case x.player != "":
-		return flow.Actor{Kind: flow.ByPlayer, ID: sessionID(x.session)}
+		return flow.Actor{Kind: flow.ByPlayer, ID: objects.LoginSessionID(x.session)}
 	case !x.instance.IsZero():
-		return flow.Actor{Kind: flow.ByGameServer, ID: gameID(x.instance)}
+		return flow.Actor{Kind: flow.ByGameServer, ID: objects.GameInstanceID(x.instance)}
 	case x.partner == "":
 		return flow.Actor{}
 	case x.realm == operatorRealm:

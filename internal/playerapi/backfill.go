@@ -6,6 +6,7 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/playerapi/objects"
 )
 
 // GameSearchRequest lets a game search for more players.
@@ -51,11 +52,11 @@ func (d *Door) gameEntersMatchmaking(ctx context.Context, request string, body *
 	cmd := cell.EnterBackfill{Instance: instance, Ticket: newID(), Queue: body.Queue, Slots: body.Slots, Teams: body.Teams}
 	if request != "" {
 		// A repeat of the request is about the same ticket.
-		sum := sha256.Sum256([]byte("backfill\x00" + gameID(instance) + "\x00" + request))
+		sum := sha256.Sum256([]byte("backfill\x00" + objects.GameInstanceID(instance) + "\x00" + request))
 		cmd.Ticket = version4(domain.UUID(sum[:16]))
 	}
 	if err := d.engine.Do(ctx, &cmd); err != nil {
 		return nil, err
 	}
-	return &GameSearchAnswer{cmd.Made.ID, cmd.Made.Configuration, stamp(cmd.Made.TimeoutAt)}, nil
+	return &GameSearchAnswer{cmd.Made.ID, cmd.Made.Configuration, objects.Stamp(cmd.Made.TimeoutAt)}, nil
 }

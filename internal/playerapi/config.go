@@ -9,6 +9,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/playerapi/objects"
 )
 
 // SetConfigRequest changes options.
@@ -90,7 +91,7 @@ func (d *Door) configNow(ctx context.Context) (*ConfigAnswer, error) {
 	}
 	answer := &ConfigAnswer{Config: Object(c.Document()), Overrides: Object(set.Document), Ignored: fieldsOf(ignored), Changes: []Change{}}
 	for _, x := range set.Changes {
-		answer.Changes = append(answer.Changes, Change{stamp(x.At), x.By, x.Reason, Object(x.Document)})
+		answer.Changes = append(answer.Changes, Change{objects.Stamp(x.At), x.By, x.Reason, Object(x.Document)})
 	}
 	defaults, start := flow.DefaultConfig(), d.engine.CellConfig().Flow
 	for _, o := range flow.Options() {

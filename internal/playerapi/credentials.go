@@ -12,6 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/playerapi/objects"
 	"github.com/musterhq/muster/internal/signin"
 )
 
@@ -159,7 +160,7 @@ func instanceFor(ctx context.Context, text string) (domain.UUID, error) {
 	}
 	instance, err := parseID("game_instance_id", "gi-", text)
 	if err == nil && !own.IsZero() && own != instance {
-		err = refusal(flow.PermissionDenied, "the token is for game instance %s", gameID(own))
+		err = refusal(flow.PermissionDenied, "the token is for game instance %s", objects.GameInstanceID(own))
 	}
 	return instance, err
 }

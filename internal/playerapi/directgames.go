@@ -5,6 +5,7 @@ import (
 
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/playerapi/objects"
 	"github.com/musterhq/muster/internal/playerhooks"
 )
 
@@ -66,7 +67,7 @@ func (d *Door) createGame(ctx context.Context, by *cell.Caller, body *CreateGame
 func (d *Door) planGame(ctx context.Context, cmd *cell.CreateGameInstance) error {
 	plan := &cmd.Plan
 	answer, err := playerhooks.Ask[playerhooks.DirectAnswer](ctx, d.config.Hooks, playerhooks.BeforeDirectJoin, playerhooks.Direct{
-		PlayerID: cmd.Player, Action: purposeCreate, GameInstanceID: gameID(plan.ID), MaxPlayers: cmd.Size, Attributes: playerhooks.Object(plan.Attributes),
+		PlayerID: cmd.Player, Action: purposeCreate, GameInstanceID: objects.GameInstanceID(plan.ID), MaxPlayers: cmd.Size, Attributes: playerhooks.Object(plan.Attributes),
 	})
 	if err != nil {
 		return err
@@ -76,7 +77,7 @@ func (d *Door) planGame(ctx context.Context, cmd *cell.CreateGameInstance) error
 	if answer.Attributes != nil {
 		plan.Attributes = answer.Attributes.Text()
 	}
-	if cmd.Data, _, err = d.playerData(ctx, cmd.Player, purposeCreate, gameID(plan.ID)); err != nil {
+	if cmd.Data, _, err = d.playerData(ctx, cmd.Player, purposeCreate, objects.GameInstanceID(plan.ID)); err != nil {
 		return err
 	}
 	if !d.config.Hooks.On(playerhooks.ChooseRegions) {
@@ -86,7 +87,7 @@ func (d *Door) planGame(ctx context.Context, cmd *cell.CreateGameInstance) error
 	if err != nil {
 		return err
 	}
-	q.GameInstanceID = gameID(plan.ID)
+	q.GameInstanceID = objects.GameInstanceID(plan.ID)
 	regions, err := playerhooks.Ask[playerhooks.RegionsAnswer](ctx, d.config.Hooks, playerhooks.ChooseRegions, q)
 	plan.Regions = regions.Regions
 	return err
@@ -128,7 +129,7 @@ func (d *Door) updateOwnGame(ctx context.Context, by *cell.Caller, body *UpdateG
 	cmd := cell.UpdateOwnGame{Caller: *by, Attributes: string(body.Attributes)}
 	err := d.consulted(ctx, &cmd.Caller, &cmd, true, func() error {
 		answer, err := playerhooks.Ask[playerhooks.UpdateAnswer](ctx, hooks, playerhooks.BeforePlayerUpdate, playerhooks.Update{
-			PlayerID: by.Player, GameInstanceID: gameID(cmd.Made), Attributes: playerhooks.Object(body.Attributes),
+			PlayerID: by.Player, GameInstanceID: objects.GameInstanceID(cmd.Made), Attributes: playerhooks.Object(body.Attributes),
 		})
 		cmd.Instance = cmd.Made
 		if answer.Attributes != nil {

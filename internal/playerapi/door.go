@@ -27,6 +27,8 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/panics"
+	"github.com/musterhq/muster/internal/playerapi/authentication"
+	"github.com/musterhq/muster/internal/playerapi/connectiontoken"
 	"github.com/musterhq/muster/internal/playerhooks"
 	"github.com/musterhq/muster/internal/playerrates"
 	"github.com/musterhq/muster/internal/webhook"
@@ -47,14 +49,14 @@ const (
 // Config is what the door needs.
 type Config struct {
 	Engine    *engine.Engine
-	Secret    identity.CellSecret // what partner and connection tokens are derived from
-	Keys      KeyFinder           // service accounts of partners and operators
-	Hooks     *playerhooks.Hooks  // nil: the studio is asked nothing
-	Providers map[string]Provider // who says who a player is, by the name in Login; "backend" is always there
-	LoginKeys *LoginKeys          // of backends that sign tokens for their players; nil: they fetch login tickets only
-	Dev       bool                // partners and operators need no credentials
-	Transport edge.Transport      // tells which requests nobody could read on the way; X-Forwarded-For of its proxies is believed, too
-	Origins   []string            // of web pages that may call as players; AnyOrigin: all
+	Secret    identity.CellSecret                // what partner and connection tokens are derived from
+	Keys      KeyFinder                          // service accounts of partners and operators
+	Hooks     *playerhooks.Hooks                 // nil: the studio is asked nothing
+	Providers map[string]authentication.Provider // who says who a player is, by the name in Login; "backend" is always there
+	LoginKeys *authentication.LoginKeys          // of backends that sign tokens for their players; nil: they fetch login tickets only
+	Dev       bool                               // partners and operators need no credentials
+	Transport edge.Transport                     // tells which requests nobody could read on the way; X-Forwarded-For of its proxies is believed, too
+	Origins   []string                           // of web pages that may call as players; AnyOrigin: all
 
 	Webhooks webhook.Targets // where subscriptions may have their events posted
 
@@ -82,7 +84,7 @@ type Door struct {
 	engine  asking
 	numbers *numbers
 	log     *slog.Logger
-	tokens  *connectionTokens
+	tokens  *connectiontoken.Signer
 	buckets *buckets
 	logins  *loginQueue
 	gate    *gate
@@ -106,7 +108,7 @@ func NewDoor(c Config) *Door {
 	}
 	counted := newNumbers()
 	d := &Door{
-		config: c, engine: asking{c.Engine, counted}, numbers: counted, log: c.Log, tokens: newConnectionTokens(c.Secret.ConnectionKey()),
+		config: c, engine: asking{c.Engine, counted}, numbers: counted, log: c.Log, tokens: connectiontoken.New(c.Secret.ConnectionKey()),
 		buckets: newBuckets(time.Now), logins: newLoginQueue(time.Now), gate: newGate(),
 	}
 	d.unfollow = d.followConfig()
@@ -325,7 +327,7 @@ func (d *Door) servePage(w http.ResponseWriter, r *http.Request) {
 		writeProblem(w, wrongMethod(r, "GET, HEAD"))
 	case r.URL.Path == KeysPath:
 		w.Header().Set("Cache-Control", "max-age=600")
-		writeJSON(w, "application/jwk-set+json", http.StatusOK, d.tokens.jwks())
+		writeJSON(w, "application/jwk-set+json", http.StatusOK, d.tokens.JWKS())
 	case r.URL.Path == ReadyPath:
 		d.serveReady(w)
 	default:
@@ -438,7 +440,7 @@ func (d *Door) loginOf(r *http.Request) (l flow.Login, err error) {
 func (d *Door) loginByToken(ctx context.Context, token string) (l flow.Login, err error) {
 	var stale, ok bool
 	err = d.engine.Read(ctx, func(v *cell.View) error {
-		l, stale, ok = v.LoginByToken(hashOf(token), domain.TimeOf(d.engine.Now()))
+		l, stale, ok = v.LoginByToken(authentication.Hash(token), domain.TimeOf(d.engine.Now()))
 		return nil
 	})
 	switch {

@@ -19,6 +19,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/playerapi/objects"
 )
 
 // Problem is the body of every answer that is a refusal.
@@ -225,7 +226,7 @@ func (d *Door) spellRefusal(err error) *Problem {
 		}
 	}
 	if !why.Instance.IsZero() {
-		details.GameInstanceID = gameID(why.Instance)
+		details.GameInstanceID = objects.GameInstanceID(why.Instance)
 	}
 	until := why.Until
 	if why.Lock != nil {

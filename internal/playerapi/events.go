@@ -7,6 +7,7 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/playerapi/objects"
 )
 
 // OnSync is how a client gets everything at once. Its number is a new one; what it says is how things are when it is sent.
@@ -38,7 +39,7 @@ func (d *Door) tail(commit string, at domain.Time, kind string, data any) []byte
 	b = append(b, `"commit":"`...)
 	b = append(b, commit...)
 	b = append(b, `","ts":"`...)
-	b = append(b, stamp(at)...)
+	b = append(b, objects.Stamp(at)...)
 	b = append(b, `","type":"`...)
 	b = append(b, kind...)
 	b = append(b, `","data":`...)
@@ -91,11 +92,11 @@ func (d *Door) eventData(kind flow.MessageType, m *flow.Message, player string) 
 	case flow.OnGameSessionChanged:
 		return changedOf(m)
 	case flow.OnSessionReplaced:
-		return ReplacedData{ReplacedBy{m.Device, stamp(m.Deadline)}}
+		return ReplacedData{ReplacedBy{m.Device, objects.Stamp(m.Deadline)}}
 	case flow.OnSessionExpiring:
-		return ExpiringData{stamp(m.Deadline)}
+		return ExpiringData{objects.Stamp(m.Deadline)}
 	case flow.OnMaintenance:
-		return MaintenanceData{stamp(m.Deadline), m.Text}
+		return MaintenanceData{objects.Stamp(m.Deadline), m.Text}
 	case flow.OnAllowedActionsChanged:
 		return ActionsData{m.Allowed.Names()}
 	case flow.OnPenaltyApplied, flow.OnPenaltyLifted:
@@ -137,11 +138,11 @@ func partyData(kind flow.MessageType, m *flow.Message) any {
 	case flow.OnPartyChanged:
 		return PartyChangedData{partyOf(m.Party), PartyChangeData{m.Change.String(), m.Player}}
 	case flow.OnAddedToParty:
-		return AddedToPartyData{partyID(m.PartyID)}
+		return AddedToPartyData{objects.PartyID(m.PartyID)}
 	case flow.OnRemovedFromParty:
-		return RemovedFromPartyData{partyID(m.PartyID), m.Reason.String()}
+		return RemovedFromPartyData{objects.PartyID(m.PartyID), m.Reason.String()}
 	case flow.OnPartyMemberPresence:
-		return PresenceData{partyID(m.PartyID), m.Player, m.Online}
+		return PresenceData{objects.PartyID(m.PartyID), m.Player, m.Online}
 	case flow.OnPartyInviteReceived:
 		return InviteData{inviteOf(m.Invite)}
 	case flow.OnPartyInviteCancelled:
@@ -159,19 +160,19 @@ func searchData(kind flow.MessageType, m *flow.Message) any {
 	case flow.OnMatchmakingResumed:
 		return ResumedData{ticketOf(m.Search), m.Reason.String()}
 	case flow.OnMatchFound:
-		return MatchFoundData{ticketID(m.Ticket), m.Match, stamp(m.Deadline), m.Players}
+		return MatchFoundData{objects.TicketID(m.Ticket), m.Match, objects.Stamp(m.Deadline), m.Players}
 	case flow.OnMatchAcceptanceChanged:
-		return AcceptanceChangedData{ticketID(m.Ticket), m.AcceptedCount, m.PendingCount, m.Reason == flow.AcceptDeclined}
+		return AcceptanceChangedData{objects.TicketID(m.Ticket), m.AcceptedCount, m.PendingCount, m.Reason == flow.AcceptDeclined}
 	case flow.OnLeftMatchmaking:
-		return LeftMatchmakingData{ticketID(m.Ticket), m.Reason.String(), m.Player}
+		return LeftMatchmakingData{objects.TicketID(m.Ticket), m.Reason.String(), m.Player}
 	case flow.OnMatchmakingFailed:
-		return MatchmakingFailedData{ticketID(m.Ticket), m.Reason.String(), m.Player}
+		return MatchmakingFailedData{objects.TicketID(m.Ticket), m.Reason.String(), m.Player}
 	}
 	return nil
 }
 
 func (d *Door) gameData(kind flow.MessageType, m *flow.Message, player string) any {
-	id := gameID(m.Instance)
+	id := objects.GameInstanceID(m.Instance)
 	switch kind {
 	case flow.OnAddedToGame:
 		return AddedToGameData{id, m.Match, m.Team, m.Reconnect.String(), Object(m.Attributes)}
@@ -183,9 +184,9 @@ func (d *Door) gameData(kind flow.MessageType, m *flow.Message, player string) a
 	case flow.OnFailedToAllocateGameInstance:
 		return AllocationFailedData{id, m.Reason.String(), m.Requeued}
 	case flow.OnGameMembershipChanged:
-		return MembershipChangedData{id, m.OldStatus.String(), m.Status.String(), stamp(m.Deadline)}
+		return MembershipChangedData{id, m.OldStatus.String(), m.Status.String(), objects.Stamp(m.Deadline)}
 	case flow.OnReconnectAvailable:
-		return ReconnectAvailableData{id, m.Reconnect.String(), stamp(m.Deadline), m.CanDecline, m.Suspect}
+		return ReconnectAvailableData{id, m.Reconnect.String(), objects.Stamp(m.Deadline), m.CanDecline, m.Suspect}
 	case flow.OnGameInstanceUpdated:
 		return InstanceUpdatedData{id, Object(m.Attributes)}
 	case flow.OnGameEnded:

@@ -11,6 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/playerapi/objects"
 )
 
 // EventsPath is the stream of a subscription: what all players are told.
@@ -64,7 +65,7 @@ func (d *Door) streamedSubscription(ctx context.Context, text string) (s flow.Su
 	if err := backendOnly(ctx); err != nil {
 		return s, err
 	}
-	id, err := parseID("subscription_id", SubscriptionPrefix, text)
+	id, err := parseID("subscription_id", objects.SubscriptionPrefix, text)
 	if err != nil {
 		return s, err
 	}
@@ -84,7 +85,7 @@ func (d *Door) streamedSubscription(ctx context.Context, text string) (s flow.Su
 		p.status = http.StatusNotFound
 		return s, p
 	case s.Lapsed != 0:
-		return s, refusal(codeLapsed, "subscription_id: %s lapsed at %s, because nothing was taken for too long; Events.Subscribe with the X-Request-Id of before lets it go on, and players' states are to be asked for", text, stamp(s.Lapsed))
+		return s, refusal(codeLapsed, "subscription_id: %s lapsed at %s, because nothing was taken for too long; Events.Subscribe with the X-Request-Id of before lets it go on, and players' states are to be asked for", text, objects.Stamp(s.Lapsed))
 	case s.URL != "":
 		return s, refusal(flow.InvalidArgument, "subscription_id: %s has a webhook; want one without url", text)
 	}
@@ -128,7 +129,7 @@ func (f *eventFeed) hello(ctx context.Context, promised *flow.SessionConfig) ([]
 	f.after = min(f.after, head)
 	f.seen.Store(f.after)
 	body, _ := json.Marshal(eventsHello{
-		"hello", subscriptionID(f.id), f.after, head, promised.PingInterval.Milliseconds(), promised.DeadAfter.Milliseconds(),
+		"hello", objects.SubscriptionID(f.id), f.after, head, promised.PingInterval.Milliseconds(), promised.DeadAfter.Milliseconds(),
 	})
 	return body, err
 }

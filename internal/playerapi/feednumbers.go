@@ -5,6 +5,7 @@ import (
 
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/playerapi/objects"
 )
 
 // What the feeds show those who watch: looked at when they ask, so that it costs nothing meanwhile.
@@ -38,7 +39,7 @@ func (x *feeds) Collect(to chan<- prometheus.Metric) {
 		return // the engine has stopped, which other numbers say
 	}
 	for _, s := range all {
-		id := subscriptionID(s.ID)
+		id := objects.SubscriptionID(s.ID)
 		lapsed, waiting := 0.0, float64(head-s.Done)
 		if s.Lapsed != 0 {
 			lapsed, waiting = 1, 0

@@ -11,6 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/frames"
+	"github.com/musterhq/muster/internal/playerapi/objects"
 	"github.com/musterhq/muster/internal/webhook"
 )
 
@@ -53,12 +54,12 @@ func newFeeds(d *Door) *feeds {
 	}
 	for _, s := range all {
 		if s.Lapsed != 0 {
-			d.log.Warn("a subscription of players' events has lapsed: nothing is told", "subscription", subscriptionID(s.ID), "since", stamp(s.Lapsed))
+			d.log.Warn("a subscription of players' events has lapsed: nothing is told", "subscription", objects.SubscriptionID(s.ID), "since", objects.Stamp(s.Lapsed))
 			continue
 		}
 		if s.URL != "" && webhook.CheckURL(s.URL) != nil {
 			d.log.Warn("a webhook of players' events gets them without TLS, so others on the way can read them; subscribe anew with https",
-				"subscription", subscriptionID(s.ID), "url", webhook.PlainURL(s.URL))
+				"subscription", objects.SubscriptionID(s.ID), "url", webhook.PlainURL(s.URL))
 		}
 		x.subscribed(s)
 	}
@@ -97,7 +98,7 @@ func (x *feeds) follow(c engine.Committed) {
 			x.unsubscribed(e.ID)
 		case *cell.SubscriptionLapsed:
 			x.door.log.Warn("a subscription of players' events lapses: its receiver has taken none for too long; Events.Subscribe with the same X-Request-Id lets it go on",
-				"subscription", subscriptionID(e.ID), "waiting", e.Waiting)
+				"subscription", objects.SubscriptionID(e.ID), "waiting", e.Waiting)
 			x.unsubscribed(e.ID)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/playerapi/objects"
 	"github.com/musterhq/muster/internal/playerhooks"
 )
 
@@ -72,7 +73,7 @@ func (d *Door) searchOf(ctx context.Context, player, purpose string) (q playerho
 		s, _ := v.FlowOf(player, now)
 		players := []string{player}
 		if s.Party != nil && purpose == purposeMatchmaking {
-			q.PartyID, q.PartyAttributes, q.Regions = partyID(s.Party.ID), playerhooks.Object(s.Party.Attributes), s.Party.Regions
+			q.PartyID, q.PartyAttributes, q.Regions = objects.PartyID(s.Party.ID), playerhooks.Object(s.Party.Attributes), s.Party.Regions
 			players = nil
 			for _, m := range s.Party.Members {
 				players = append(players, m.Player)
@@ -162,7 +163,7 @@ func (d *Door) createParty(ctx context.Context, cmd *cell.CreateParty) error {
 
 func (d *Door) joinParty(ctx context.Context, cmd *cell.JoinParty, way string) error {
 	return d.consulted(ctx, &cmd.Caller, cmd, d.config.Hooks.On(playerhooks.BeforeJoinParty), func() error {
-		q := playerhooks.PartyJoined{PlayerID: cmd.Player, PartyID: partyID(cmd.Made), By: way, Members: []string{}}
+		q := playerhooks.PartyJoined{PlayerID: cmd.Player, PartyID: objects.PartyID(cmd.Made), By: way, Members: []string{}}
 		err := d.engine.Read(ctx, func(v *cell.View) error {
 			party, _ := v.Party(cmd.Made)
 			for _, m := range party.Members {
@@ -187,7 +188,7 @@ func (d *Door) sendInvite(ctx context.Context, cmd *cell.SendInvite) error {
 		})
 		if err == nil {
 			_, err = playerhooks.Ask[playerhooks.Verdict](ctx, d.config.Hooks, playerhooks.BeforeInvite, playerhooks.PlayerInvited{
-				PlayerID: cmd.Player, PartyID: partyID(party), TargetID: cmd.Target,
+				PlayerID: cmd.Player, PartyID: objects.PartyID(party), TargetID: cmd.Target,
 			})
 		}
 		return err

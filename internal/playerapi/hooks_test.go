@@ -24,6 +24,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/journal/journaltest"
+	"github.com/musterhq/muster/internal/playerapi/authentication"
 	"github.com/musterhq/muster/internal/playerhooks"
 )
 
@@ -75,7 +76,7 @@ func newBackend(t *testing.T, policy playerhooks.OnTimeout, on ...playerhooks.Na
 	}
 	log := slog.New(slog.DiscardHandler)
 	asks := playerhooks.New(hooks, "key", log)
-	door := NewDoor(Config{Engine: s.engine, Providers: map[string]Provider{"dev": Development{}}, Hooks: asks, Log: log})
+	door := NewDoor(Config{Engine: s.engine, Providers: map[string]authentication.Provider{"dev": authentication.Development{}}, Hooks: asks, Log: log})
 	server := httptest.NewServer(door.Player())
 	s.url = server.URL
 	t.Cleanup(func() {

@@ -21,6 +21,7 @@ import (
 	"github.com/musterhq/muster/internal/edge"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/keyring"
+	"github.com/musterhq/muster/internal/playerapi/objects"
 )
 
 // behindTLS trusts a proxy at any address to have taken TLS off.
@@ -105,7 +106,7 @@ func TestClosedLineEnds(t *testing.T) {
 // lineOf is the open line of a subscription.
 func (x *lobby) lineOf(id string) (l *line) {
 	x.Helper()
-	u, err := parseID("subscription_id", SubscriptionPrefix, id)
+	u, err := parseID("subscription_id", objects.SubscriptionPrefix, id)
 	for err == nil && l == nil {
 		runtime.Gosched()
 		x.door.feeds.mu.Lock()
@@ -121,7 +122,7 @@ func (x *lobby) taken(id string) (done uint64) {
 	err := x.door.engine.Read(context.Background(), func(v *cell.View) error {
 		all, _ := v.Subscriptions()
 		for _, s := range all {
-			if subscriptionID(s.ID) == id {
+			if objects.SubscriptionID(s.ID) == id {
 				done = s.Done
 			}
 		}
@@ -151,11 +152,11 @@ func TestAckOfWhatIsToCome(t *testing.T) {
 	told := tell()
 	x.call(ann, "Party.SetReady", `{"ready":true}`)
 	f.take(t.Context(), 1<<63)
-	if taken := x.taken(subscriptionID(f.id)); told == 0 || taken != told {
+	if taken := x.taken(objects.SubscriptionID(f.id)); told == 0 || taken != told {
 		t.Errorf("%d events are taken, %d were told", taken, told)
 	}
-	if tell(); x.taken(subscriptionID(f.id)) != told {
-		t.Errorf("what came behind the acknowledgement counts as taken: %d, %d were told by then", x.taken(subscriptionID(f.id)), told)
+	if tell(); x.taken(objects.SubscriptionID(f.id)) != told {
+		t.Errorf("what came behind the acknowledgement counts as taken: %d, %d were told by then", x.taken(objects.SubscriptionID(f.id)), told)
 	}
 }
 
@@ -166,7 +167,7 @@ func TestGapIsToldOnce(t *testing.T) {
 	ann := x.login("ann")
 	x.call(ann, "Party.CreateParty", `{}`)
 	f := &eventFeed{door: x.door}
-	f.id, _ = parseID("subscription_id", SubscriptionPrefix, strings.TrimPrefix(path, EventsPath+"?subscription_id="))
+	f.id, _ = parseID("subscription_id", objects.SubscriptionPrefix, strings.TrimPrefix(path, EventsPath+"?subscription_id="))
 	if _, _, _, err := f.next(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +179,7 @@ func TestGapIsToldOnce(t *testing.T) {
 			t.Fatalf("got %v, want %s", o, want)
 		}
 	}
-	x.lineOf(path[strings.Index(path, SubscriptionPrefix):]).wake()
+	x.lineOf(path[strings.Index(path, objects.SubscriptionPrefix):]).wake()
 	if err := socket.WriteString(`{"type":"ping"}`); err != nil {
 		t.Fatal(err)
 	}
@@ -212,7 +213,7 @@ func TestGameHasFewStreams(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	auth.Set("Authorization", "Bearer "+serverPrefix+gameID(instance)+"_"+x.keys.CellSecret().PartnerToken(gameID(instance)))
+	auth.Set("Authorization", "Bearer "+serverPrefix+objects.GameInstanceID(instance)+"_"+x.keys.CellSecret().PartnerToken(objects.GameInstanceID(instance)))
 	auth["Sec-WebSocket-Protocol"] = []string{serverProtocol}
 	for range linesMax {
 		socket, c := x.listen(base, auth, ServerStreamPath)

@@ -17,6 +17,7 @@ import (
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/journal/journaltest"
 	"github.com/musterhq/muster/internal/keyring"
+	"github.com/musterhq/muster/internal/playerapi/authentication"
 	"github.com/musterhq/muster/internal/webhook"
 )
 
@@ -57,7 +58,7 @@ func newLobby(t testing.TB, change func(*Config)) *lobby {
 		t.Fatal(err)
 	}
 	t.Cleanup(x.keys.Close)
-	c := Config{Engine: e, Secret: x.keys.CellSecret(), Keys: x.keys, Providers: map[string]Provider{"dev": Development{}}, Webhooks: webhook.Targets{Loopback: true}, Log: slog.New(slog.DiscardHandler)}
+	c := Config{Engine: e, Secret: x.keys.CellSecret(), Keys: x.keys, Providers: map[string]authentication.Provider{"dev": authentication.Development{}}, Webhooks: webhook.Targets{Loopback: true}, Log: slog.New(slog.DiscardHandler)}
 	if change != nil {
 		change(&c)
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/playerapi/objects"
 )
 
 // Why is part of every call of an operator; it goes to the log.
@@ -176,7 +177,7 @@ func (d *Door) declareOperator() {
 					return refusal(flow.PlayerNotFound, "player %s not found", body.PlayerID)
 				}
 				for _, h := range all {
-					answer.Holdings = append(answer.Holdings, Holding{h.Key, h.By, h.Status, h.Ends, stamp(h.Until)})
+					answer.Holdings = append(answer.Holdings, Holding{h.Key, h.By, h.Status, h.Ends, objects.Stamp(h.Until)})
 				}
 				return nil
 			})

@@ -7,6 +7,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/playerapi/objects"
 )
 
 // ListPlayersRequest asks for players; what is left out chooses all.
@@ -102,7 +103,7 @@ func (d *Door) getPlayer(ctx context.Context, body *GetPlayerRequest) (*PlayerAn
 		}
 		answer.Player, answer.Presence, answer.Banned = d.snapshotForOthers(&s), s.Presence.String(), s.Banned
 		for _, t := range v.FlowTimers(body.PlayerID, now) {
-			answer.Timers = append(answer.Timers, Timer{t.Kind, t.Of, stamp(t.Until), t.Left.Milliseconds(), t.Then})
+			answer.Timers = append(answer.Timers, Timer{t.Kind, t.Of, objects.Stamp(t.Until), t.Left.Milliseconds(), t.Then})
 		}
 		return nil
 	})
@@ -115,7 +116,7 @@ func (d *Door) getPlayer(ctx context.Context, body *GetPlayerRequest) (*PlayerAn
 	changes, err := d.engine.ChangesOf(ctx, body.PlayerID, body.Commits)
 	for _, x := range changes {
 		answer.Commits = append(answer.Commits, Commit{
-			x.Commit, x.Part, stamp(x.At), x.Rev, x.Keys.Phase().String(), keysOf(x.Keys), x.Cause, Actor{x.By.Kind.String(), x.By.ID},
+			x.Commit, x.Part, objects.Stamp(x.At), x.Rev, x.Keys.Phase().String(), keysOf(x.Keys), x.Cause, Actor{x.By.Kind.String(), x.By.ID},
 		})
 	}
 	return answer, err
@@ -144,7 +145,7 @@ func (d *Door) listPlayers(ctx context.Context, body *ListPlayersRequest) (*List
 			for _, x := range page {
 				answer.PlayerIDs = append(answer.PlayerIDs, x.ID)
 				answer.Players = append(answer.Players, ListedPlayer{
-					x.ID, x.Keys.Phase().String(), keysOf(x.Keys), stamp(x.Since), x.Presence.String(), x.HostLost,
+					x.ID, x.Keys.Phase().String(), keysOf(x.Keys), objects.Stamp(x.Since), x.Presence.String(), x.HostLost,
 				})
 			}
 			return nil

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+
+	"github.com/musterhq/muster/internal/playerapi/objects"
 )
 
 func askedFrom(method, path string, headers ...string) *http.Request {
@@ -96,8 +98,8 @@ func TestOriginsOfStreams(t *testing.T) {
 func TestDevelopmentStreamsAreForNoPage(t *testing.T) {
 	x := newLobby(t, func(c *Config) { c.Dev = true })
 	for path, here := range map[string]int{
-		ServerStreamPath + "?game_instance_id=gi-00000000-0000-4000-8000-000000000001":                 http.StatusNotFound,
-		EventsPath + "?subscription_id=" + SubscriptionPrefix + "00000000-0000-4000-8000-000000000001": http.StatusNotFound,
+		ServerStreamPath + "?game_instance_id=gi-00000000-0000-4000-8000-000000000001":                         http.StatusNotFound,
+		EventsPath + "?subscription_id=" + objects.SubscriptionPrefix + "00000000-0000-4000-8000-000000000001": http.StatusNotFound,
 	} {
 		for origin, want := range map[string]int{"": here, "http://api.example.com": here, "https://evil.example": http.StatusForbidden} {
 			r := askedFrom(http.MethodGet, path, "Upgrade", "websocket", "Sec-WebSocket-Version", "13", "Sec-WebSocket-Protocol", serverProtocol+", "+eventsProtocol)

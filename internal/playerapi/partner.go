@@ -10,6 +10,8 @@ import (
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/placement"
 	"github.com/musterhq/muster/internal/domain/session"
+	"github.com/musterhq/muster/internal/playerapi/authentication"
+	"github.com/musterhq/muster/internal/playerapi/objects"
 )
 
 // IssueLoginTicketRequest is for a player whom the backend has authenticated.
@@ -126,14 +128,14 @@ func (d *Door) issueLoginTicket(ctx context.Context, _ string, body *IssueLoginT
 	if life == 0 {
 		life = time.Minute
 	}
-	ticket, hash := newTicket(body.PlayerID)
+	ticket, hash := authentication.NewTicket(body.PlayerID)
 	cmd := cell.IssueLoginTicket{
 		Hash: hash, Player: body.PlayerID, DisplayName: body.DisplayName, Life: life, Once: body.SingleUse == nil || *body.SingleUse,
 	}
 	if err := d.engine.Do(ctx, &cmd); err != nil {
 		return nil, err
 	}
-	return &LoginTicketAnswer{ticket, stamp(cmd.Ticket.Until)}, nil
+	return &LoginTicketAnswer{ticket, objects.Stamp(cmd.Ticket.Until)}, nil
 }
 
 func (d *Door) getPlayers(ctx context.Context, _ string, body *PlayersRequest) (*PlayersAnswer, error) {
@@ -200,7 +202,7 @@ func (d *Door) makeGame(ctx context.Context, request string, body *MakeGameReque
 	if err := d.engine.Do(ctx, &cmd); err != nil {
 		return nil, err
 	}
-	return &MadeGameAnswer{gameID(cmd.Instance.ID), cmd.Instance.Status.String()}, nil
+	return &MadeGameAnswer{objects.GameInstanceID(cmd.Instance.ID), cmd.Instance.Status.String()}, nil
 }
 
 func reconnectOf(name string) flow.Reconnect {

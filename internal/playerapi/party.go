@@ -7,6 +7,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/playerapi/objects"
 )
 
 // PartyAnswer is how the party is after the call; absent when the player is in none.
@@ -135,7 +136,7 @@ func (d *Door) declareParty() {
 			if err != nil {
 				return nil, err
 			}
-			return &InviteAnswer{inviteID(cmd.Made), answer.Party, answer.Flow}, nil
+			return &InviteAnswer{objects.InviteID(cmd.Made), answer.Party, answer.Flow}, nil
 		})
 	inviteCall := func(name, summary string, f func(ctx context.Context, by *cell.Caller, invite domain.UUID) (*cell.Caller, error)) {
 		playerCall(d, name, classParty, summary, func(ctx context.Context, by *cell.Caller, body *InviteRequest) (*PartyAnswer, error) {

@@ -9,6 +9,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/playerapi/objects"
 	"github.com/musterhq/muster/internal/playerhooks"
 )
 
@@ -121,8 +122,8 @@ func (x *penaltyDesk) decide(ctx context.Context, o *offence) {
 	defer x.door.config.Panics.Confine(panicDoor, nil) // the penalty holds as it was computed
 	p := &o.penalty
 	answer, err := playerhooks.Ask[playerhooks.PenaltyAnswer](ctx, x.door.config.Hooks, playerhooks.DecidePenalty, playerhooks.Penalty{
-		PlayerID: o.player, Kind: p.Kind.String(), Level: p.Step(), Since: stamp(p.Since), Until: stamp(p.Until), Reason: p.Reason.String(),
-		GameInstanceID: gameID(p.Instance),
+		PlayerID: o.player, Kind: p.Kind.String(), Level: p.Step(), Since: objects.Stamp(p.Since), Until: objects.Stamp(p.Until), Reason: p.Reason.String(),
+		GameInstanceID: objects.GameInstanceID(p.Instance),
 	})
 	decision := &cell.DecidePenalty{Player: o.player, Kind: p.Kind, Since: p.Since}
 	_, silent := asSilent(err)

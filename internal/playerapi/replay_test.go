@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/playerapi/authentication"
 )
 
 // The answer of a login was lost: the repeat gets the same token, with the same proof only.
@@ -30,7 +31,7 @@ func TestLoginIsRepeated(t *testing.T) {
 func TestTicketLoginIsRepeated(t *testing.T) {
 	x := newLobby(t, nil)
 	const id = "X-Request-Id"
-	ticket, hash := newTicket("ann")
+	ticket, hash := authentication.NewTicket("ann")
 	issue := &cell.IssueLoginTicket{Hash: hash, Player: "ann", Life: time.Minute, Once: true}
 	if err := x.door.engine.Do(t.Context(), issue); err != nil {
 		t.Fatal(err)
@@ -48,7 +49,7 @@ func TestTicketLoginIsRepeated(t *testing.T) {
 	x.wants(401, "UNAUTHENTICATED")(x.call("", "Session.Login", login(ticket)))
 	// Made up, with the name and the request id of ann: neither her session, nor is it counted as a login of hers.
 	for range 20 {
-		forged, _ := newTicket("ann")
+		forged, _ := authentication.NewTicket("ann")
 		x.wants(401, "UNAUTHENTICATED")(x.call("", "Session.Login", login(forged), id, "r"))
 	}
 	x.wants(200, "")(x.call("", "Session.Login", devLogin("ann")))
@@ -78,7 +79,7 @@ func TestRefreshIsRepeated(t *testing.T) {
 // A login without any proof says so, to whoever looks at the player.
 func TestInsecureLoginsAreMarked(t *testing.T) {
 	x := newLobby(t, nil)
-	ticket, hash := newTicket("bob")
+	ticket, hash := authentication.NewTicket("bob")
 	if err := x.door.engine.Do(t.Context(), &cell.IssueLoginTicket{Hash: hash, Player: "bob", Life: time.Minute, Once: true}); err != nil {
 		t.Fatal(err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/session"
 	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/playerapi/objects"
 	"github.com/musterhq/muster/internal/signin"
 )
 
@@ -267,7 +268,7 @@ func (d *Door) exchange(ctx context.Context, _ string, body *ExchangeRequest) (*
 	if err != nil {
 		return nil, err
 	}
-	return &ExchangeAnswer{serverPrefix + gameID(instance) + "_" + d.config.Secret.PartnerToken(gameID(instance)), gameID(instance)}, nil
+	return &ExchangeAnswer{serverPrefix + objects.GameInstanceID(instance) + "_" + d.config.Secret.PartnerToken(objects.GameInstanceID(instance)), objects.GameInstanceID(instance)}, nil
 }
 
 // endedInstance is the game instance that a game session hosted, if that is still known.
@@ -292,7 +293,7 @@ func (d *Door) startData(ctx context.Context, _ string, body *OneGameRequest) (*
 	err = d.engine.Read(ctx, func(v *cell.View) error {
 		x, members, ok := v.GameInstance(instance)
 		if !ok {
-			return refusal(flow.GameInstanceNotFound, "game instance %s not found", gameID(instance))
+			return refusal(flow.GameInstanceNotFound, "game instance %s not found", objects.GameInstanceID(instance))
 		}
 		if !x.Live() {
 			return gameOver(instance)
@@ -305,7 +306,7 @@ func (d *Door) startData(ctx context.Context, _ string, body *OneGameRequest) (*
 
 // gameOver is what every call of a game is answered when the game has ended, but for Game.EndGame, which has nothing left to do.
 func gameOver(instance domain.UUID) *Problem {
-	return refusal(flow.GameHasEnded, "game instance %s has ended", gameID(instance))
+	return refusal(flow.GameHasEnded, "game instance %s has ended", objects.GameInstanceID(instance))
 }
 
 // checkLive refuses calls about a game that has ended.
@@ -320,11 +321,11 @@ func (d *Door) checkLive(ctx context.Context, instance domain.UUID) error {
 
 func startDataOf(x *flow.Instance, members []flow.Membership) *StartDataAnswer {
 	answer := &StartDataAnswer{
-		GameInstanceID: gameID(x.ID), Status: x.Status.String(), Reconnect: x.Rules.Reconnect.String(), Attributes: Object(x.Attributes),
+		GameInstanceID: objects.GameInstanceID(x.ID), Status: x.Status.String(), Reconnect: x.Rules.Reconnect.String(), Attributes: Object(x.Attributes),
 		Players: []StartPlayer{},
 	}
 	for _, m := range members {
-		answer.Players = append(answer.Players, StartPlayer{m.Player, partyID(m.Party), m.Team, m.Status.String(), Object(m.Attributes)})
+		answer.Players = append(answer.Players, StartPlayer{m.Player, objects.PartyID(m.Party), m.Team, m.Status.String(), Object(m.Attributes)})
 	}
 	return answer
 }
@@ -337,11 +338,11 @@ func (d *Door) verifyPlayer(ctx context.Context, _ string, body *VerifyRequest) 
 	if err := d.checkLive(ctx, instance); err != nil {
 		return nil, err
 	}
-	claims, ok := d.tokens.verify(body.ConnectionToken)
+	claims, ok := d.tokens.Verify(body.ConnectionToken)
 	switch {
 	case !ok || claims.Session != body.PlayerSessionID:
 		return nil, refusal(flow.InvalidToken, "the connection token is not one for player session %s", body.PlayerSessionID)
-	case claims.Instance != gameID(instance):
+	case claims.Instance != objects.GameInstanceID(instance):
 		return nil, refusal(flow.WrongGame, "the connection token is for game instance %s", claims.Instance)
 	}
 	var m flow.Membership
@@ -352,7 +353,7 @@ func (d *Door) verifyPlayer(ctx context.Context, _ string, body *VerifyRequest) 
 	if err == nil && m.Player != claims.Subject {
 		err = refusal(flow.InvalidToken, "the connection token is for another player")
 	}
-	return &VerifyAnswer{m.Player, gameID(m.Instance), m.Attempt, m.Team, partyID(m.Party)}, err
+	return &VerifyAnswer{m.Player, objects.GameInstanceID(m.Instance), m.Attempt, m.Team, objects.PartyID(m.Party)}, err
 }
 
 var removedReasons = map[string]flow.Reason{

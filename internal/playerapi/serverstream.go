@@ -10,6 +10,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/session"
+	"github.com/musterhq/muster/internal/playerapi/objects"
 )
 
 // ServerStreamPath is the stream of a game server: what happens to the players of its game.
@@ -81,12 +82,12 @@ func (d *Door) streamedInstance(ctx context.Context, r *http.Request) (instance 
 			instance, known = v.GameInstanceOf(session.ID(name))
 		}
 		if !known {
-			return refusal(flow.GameInstanceNotFound, "there is no game instance %s", strings.TrimSpace(gameID(instance)+" "+named))
+			return refusal(flow.GameInstanceNotFound, "there is no game instance %s", strings.TrimSpace(objects.GameInstanceID(instance)+" "+named))
 		}
 		return nil
 	})
 	if err == nil && named != "" {
-		_, err = instanceFor(ctx, gameID(instance))
+		_, err = instanceFor(ctx, objects.GameInstanceID(instance))
 	}
 	return instance, err
 }
@@ -124,7 +125,7 @@ func (f *serverFeed) hello(ctx context.Context, promised *flow.SessionConfig) ([
 		resume = resumeSnapshot
 	}
 	body, _ := json.Marshal(serverHello{
-		"hello", gameID(f.instance), head, promised.PingInterval.Milliseconds(), promised.DeadAfter.Milliseconds(), resume,
+		"hello", objects.GameInstanceID(f.instance), head, promised.PingInterval.Milliseconds(), promised.DeadAfter.Milliseconds(), resume,
 	})
 	return body, err
 }
@@ -198,13 +199,13 @@ func noticeData(kind flow.NoticeType, n *flow.Notice) fields {
 	case flow.OnPlayersAdded:
 		players := []addedPlayer{}
 		for _, m := range n.Added {
-			players = append(players, addedPlayer{m.Player, m.Team, partyID(m.Party)})
+			players = append(players, addedPlayer{m.Player, m.Team, objects.PartyID(m.Party)})
 		}
 		return fields{"players": players}
 	case flow.OnPlayerReconnecting:
-		return fields{"player_id": n.Player, "attempt": n.Attempt, "player_session_id": playerSessionID(n.Session)}
+		return fields{"player_id": n.Player, "attempt": n.Attempt, "player_session_id": objects.PlayerSessionID(n.Session)}
 	case flow.OnPlayerSessionSuperseded:
-		return fields{"player_id": n.Player, "attempt": n.Attempt, "old": playerSessionID(n.Old), "new": playerSessionID(n.Session)}
+		return fields{"player_id": n.Player, "attempt": n.Attempt, "old": objects.PlayerSessionID(n.Old), "new": objects.PlayerSessionID(n.Session)}
 	case flow.OnGameInstanceEnteredMatchmaking, flow.OnGameInstanceLeftMatchmaking:
 		x := fields{"matchmaking_id": n.Ticket, "queue": n.Queue}.unlessEmpty("reason", n.Reason)
 		if n.Slots > 0 {

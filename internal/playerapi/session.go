@@ -10,6 +10,8 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/playerapi/authentication"
+	"github.com/musterhq/muster/internal/playerapi/objects"
 )
 
 // None is a call without parameters.
@@ -84,13 +86,13 @@ func (d *Door) declareSession() {
 	playerCall(d, "Session.Refresh", classOther, "A new access token; the old one is good for a while more.",
 		func(ctx context.Context, by *cell.Caller, _ *None) (*RefreshAnswer, error) {
 			cmd := cell.RefreshLogin{Caller: *by, Nonce: newID()}
-			cmd.Token = hashOf(d.accessToken(by.Session, cmd.Nonce))
+			cmd.Token = authentication.Hash(d.accessToken(by.Session, cmd.Nonce))
 			if err := d.engine.Do(ctx, &cmd); err != nil {
 				return nil, err
 			}
 			answer := &RefreshAnswer{AccessToken: d.accessToken(by.Session, cmd.Made), Flow: standOf(cmd.Flow)}
 			return answer, d.engine.Read(ctx, func(v *cell.View) error {
-				answer.ExpiresAt = stamp(v.LoginExpires(&cmd.Login))
+				answer.ExpiresAt = objects.Stamp(v.LoginExpires(&cmd.Login))
 				return nil
 			})
 		})
@@ -195,8 +197,8 @@ func (d *Door) login(ctx context.Context, by *cell.Caller, body *LoginRequest) (
 	if err := d.gate.refuse(); err != nil {
 		return nil, err
 	}
-	if n := len(body.Token); n > tokenBytesMax {
-		return nil, refusal(flow.InvalidArgument, "token: %d bytes, want at most %d", n, tokenBytesMax)
+	if n := len(body.Token); n > authentication.TokenBytesMax {
+		return nil, refusal(flow.InvalidArgument, "token: %d bytes, want at most %d", n, authentication.TokenBytesMax)
 	}
 	if wait, ok := d.buckets.takeFor(classLoginAddress, x.address, x.answer); !ok {
 		return nil, later(flow.RateLimited, wait, "too many logins from one address")
@@ -206,11 +208,11 @@ func (d *Door) login(ctx context.Context, by *cell.Caller, body *LoginRequest) (
 		return nil, err
 	}
 	cmd := cell.Login{
-		Player: claim.Player, Ticket: claim.ticket, Once: claim.once, Until: claim.until, Request: by.Request, Session: newID(),
+		Player: claim.Player, Ticket: claim.Ticket, Once: claim.Once, Until: claim.Until, Request: by.Request, Session: newID(),
 		Device: body.DeviceLabel, ClientVersion: body.ClientVersion, DisplayName: claim.DisplayName,
 		AutoReconnect: slices.Contains(body.Capabilities, autoReconnect), Insecure: claim.Insecure,
 	}
-	cmd.Token = hashOf(d.accessToken(cmd.Session, domain.UUID{}))
+	cmd.Token = authentication.Hash(d.accessToken(cmd.Session, domain.UUID{}))
 	if err := d.checkTicket(ctx, &cmd); err != nil {
 		return nil, err
 	}
@@ -232,7 +234,7 @@ func (d *Door) login(ctx context.Context, by *cell.Caller, body *LoginRequest) (
 		return nil, err
 	}
 	answer := &LoginAnswer{
-		AccessToken: d.accessToken(cmd.Made.ID, domain.UUID{}), SessionID: sessionID(cmd.Made.ID), Epoch: cmd.Made.Epoch, StreamURL: d.streamURL(x),
+		AccessToken: d.accessToken(cmd.Made.ID, domain.UUID{}), SessionID: objects.LoginSessionID(cmd.Made.ID), Epoch: cmd.Made.Epoch, StreamURL: d.streamURL(x),
 		FlowSnapshot: s, Flow: standOf(cmd.Flow),
 	}
 	if s.Session != nil {

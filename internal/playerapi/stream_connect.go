@@ -12,6 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/frames"
+	"github.com/musterhq/muster/internal/playerapi/objects"
 )
 
 // bearerProtocol lets browsers show the access token, which cannot set headers on a WebSocket: a second subprotocol.
@@ -141,7 +142,7 @@ func (x *streams) beginning(s *stream, cmd *cell.AttachStream, after uint64) (fi
 	d.numbers.begun.WithLabelValues(resume).Inc()
 	config := s.promised
 	first, err = json.Marshal(Hello{
-		"hello", sessionID(s.session), cmd.Login.Epoch, head, cmd.Flow.Rev, config.PingInterval.Milliseconds(), config.DeadAfter.Milliseconds(), resume,
+		"hello", objects.LoginSessionID(s.session), cmd.Login.Epoch, head, cmd.Flow.Rev, config.PingInterval.Milliseconds(), config.DeadAfter.Milliseconds(), resume,
 	})
 	return first, events, head, err
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/playerapi/objects"
 )
 
 // SubscribeRequest is what a backend of the studio wants to hear of.
@@ -59,16 +60,11 @@ type Subscription struct {
 	LapsedAt       string   `json:"lapsed_at,omitempty" format:"date-time" doc:"Since when nothing is kept or told: its receiver took nothing for too long. Events.Subscribe with the X-Request-Id of before lets it go on."`
 }
 
-// SubscriptionPrefix is how the ids of subscriptions begin. The id is also the name of the key of their webhook.
-const SubscriptionPrefix = "evs-"
-
-func subscriptionID(u domain.UUID) string { return id(SubscriptionPrefix, u) }
-
 func (d *Door) declareEvents() {
 	partnerCall(d, d.partner, "Events.Subscribe", "Tells the studio's backend what players are told, by a webhook or a stream.", d.subscribe)
 	partnerCall(d, d.partner, "Events.Unsubscribe", "Ends a subscription. A second call changes nothing.",
 		func(ctx context.Context, _ string, body *UnsubscribeRequest) (*UnsubscribeAnswer, error) {
-			id, err := parseID("subscription_id", SubscriptionPrefix, body.SubscriptionID)
+			id, err := parseID("subscription_id", objects.SubscriptionPrefix, body.SubscriptionID)
 			if err == nil {
 				err = backendOnly(ctx)
 			}
@@ -105,7 +101,7 @@ func (d *Door) subscribe(ctx context.Context, request string, body *SubscribeReq
 	if err := d.engine.Do(ctx, &cmd); err != nil {
 		return nil, err
 	}
-	answer := &SubscribeAnswer{SubscriptionID: subscriptionID(x.ID), Head: cmd.Subscription.Done, LapsedAt: stamp(cmd.Lapsed)}
+	answer := &SubscribeAnswer{SubscriptionID: objects.SubscriptionID(x.ID), Head: cmd.Subscription.Done, LapsedAt: objects.Stamp(cmd.Lapsed)}
 	if cmd.Subscription.URL != "" {
 		answer.SigningKey = d.config.Secret.WebhookKey(answer.SubscriptionID)
 	} else {
@@ -144,8 +140,8 @@ func (d *Door) listSubscriptions(ctx context.Context, _ string, _ *None) (*Subsc
 	})
 	for i, s := range all {
 		x := Subscription{
-			SubscriptionID: subscriptionID(s.ID), URL: s.URL, Types: orEmpty(s.Types), PlayerIDs: orEmpty(s.Players), CreatedAt: stamp(s.Created),
-			CreatedBy: s.By, Taken: s.Done, LapsesAt: stamp(lapses[i]), LapsedAt: stamp(s.Lapsed),
+			SubscriptionID: objects.SubscriptionID(s.ID), URL: s.URL, Types: orEmpty(s.Types), PlayerIDs: orEmpty(s.Players), CreatedAt: objects.Stamp(s.Created),
+			CreatedBy: s.By, Taken: s.Done, LapsesAt: objects.Stamp(lapses[i]), LapsedAt: objects.Stamp(s.Lapsed),
 		}
 		x.Attached, x.Failures, x.LastError = d.feeds.health(s.ID)
 		answer.Subscriptions = append(answer.Subscriptions, x)

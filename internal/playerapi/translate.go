@@ -7,30 +7,8 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/playerapi/objects"
 )
-
-// stamp is how an instant is written: UTC with milliseconds; empty when there is none.
-func stamp(t domain.Time) string {
-	if t == 0 {
-		return ""
-	}
-	return t.Std().Format("2006-01-02T15:04:05.000Z")
-}
-
-// id writes an identifier; empty when there is none.
-func id(prefix string, u domain.UUID) string {
-	if u.IsZero() {
-		return ""
-	}
-	return prefix + u.String()
-}
-
-func partyID(u domain.UUID) string         { return id("pty-", u) }
-func inviteID(u domain.UUID) string        { return id("inv-", u) }
-func ticketID(u domain.UUID) string        { return id("mm-", u) }
-func gameID(u domain.UUID) string          { return id("gi-", u) }
-func sessionID(u domain.UUID) string       { return id("fs-", u) }
-func playerSessionID(u domain.UUID) string { return id("psess-", u) }
 
 // parseID reads an identifier.
 func parseID(field, prefix, text string) (domain.UUID, error) {
@@ -42,31 +20,23 @@ func parseID(field, prefix, text string) (domain.UUID, error) {
 	return domain.UUID{}, refusal(flow.InvalidArgument, "%s: %.60q, want %s and a UUID", field, text, prefix)
 }
 
-// gameSessionARN is the name by which game servers know their game session.
-func gameSessionARN(region, game string) string {
-	if game == "" {
-		return ""
-	}
-	return "arn:aws:gamelift:" + region + "::gamesession/" + game
-}
-
 func standOf(s flow.Stand) Stand {
 	return Stand{Rev: s.Rev, Seq: s.Seq, Phase: s.Keys.Phase().String(), Keys: keysOf(s.Keys)}
 }
 
 func keysOf(k flow.Keys) Keys {
-	return Keys{PartyID: partyID(k.Party), MatchmakingID: ticketID(k.Ticket), GameInstanceID: gameID(k.Game)}
+	return Keys{PartyID: objects.PartyID(k.Party), MatchmakingID: objects.TicketID(k.Ticket), GameInstanceID: objects.GameInstanceID(k.Game)}
 }
 
 // snapshotOf translates everything about a player.
 func (d *Door) snapshotOf(s *cell.FlowSnapshot) FlowSnapshot {
 	x := FlowSnapshot{
-		PlayerID: s.Player, Rev: s.Stand.Rev, Seq: s.Stand.Seq, ServerTime: stamp(domain.TimeOf(d.engine.Now())),
+		PlayerID: s.Player, Rev: s.Stand.Rev, Seq: s.Stand.Seq, ServerTime: objects.Stamp(domain.TimeOf(d.engine.Now())),
 		Phase: s.Stand.Keys.Phase().String(), Keys: keysOf(s.Stand.Keys), Invites: []Invite{}, Locks: []Lock{},
 		AllowedActions: s.Allowed.Names(),
 	}
 	if !s.Login.ID.IsZero() {
-		x.Session = &Session{SessionID: sessionID(s.Login.ID), Epoch: s.Login.Epoch, DeviceLabel: s.Login.Device, ExpiresAt: stamp(s.ExpiresAt), Insecure: s.Login.Insecure}
+		x.Session = &Session{SessionID: objects.LoginSessionID(s.Login.ID), Epoch: s.Login.Epoch, DeviceLabel: s.Login.Device, ExpiresAt: objects.Stamp(s.ExpiresAt), Insecure: s.Login.Insecure}
 	}
 	if s.Party != nil {
 		x.Party = partyOf(s.Party)
@@ -85,12 +55,12 @@ func (d *Door) snapshotOf(s *cell.FlowSnapshot) FlowSnapshot {
 	}
 	if l := s.LastGame; l != nil {
 		x.LastGame = &LastGame{
-			GameInstanceID: gameID(l.Instance), EndReason: l.EndReason.String(), MembershipEndReason: l.Membership.String(),
-			EndedAt: stamp(l.Ended), Result: Object(l.Result),
+			GameInstanceID: objects.GameInstanceID(l.Instance), EndReason: l.EndReason.String(), MembershipEndReason: l.Membership.String(),
+			EndedAt: objects.Stamp(l.Ended), Result: Object(l.Result),
 		}
 	}
 	for _, f := range s.Foreign {
-		x.ForeignSessions = append(x.ForeignSessions, ForeignSession{playerSessionID(f.ID), gameSessionARN(f.Region, string(f.GameID)), f.Status.String()})
+		x.ForeignSessions = append(x.ForeignSessions, ForeignSession{objects.PlayerSessionID(f.ID), objects.GameSessionARN(f.Region, string(f.GameID)), f.Status.String()})
 	}
 	return x
 }
@@ -100,7 +70,7 @@ func partyOf(p *flow.PartyView) *Party {
 		return nil
 	}
 	x := &Party{
-		PartyID: partyID(p.ID), Rev: p.Rev, LeaderIDs: []string{}, MaxMembers: p.MembersMax, Joinability: p.Joinability.String(),
+		PartyID: objects.PartyID(p.ID), Rev: p.Rev, LeaderIDs: []string{}, MaxMembers: p.MembersMax, Joinability: p.Joinability.String(),
 		InviteCode: p.Code, Queue: p.Queue, Regions: orEmpty(p.Regions), Attributes: Object(p.Attributes), Members: []Member{},
 	}
 	for i, m := range p.Members {
@@ -113,8 +83,8 @@ func partyOf(p *flow.PartyView) *Party {
 			latencies[l.Region] = l.Milliseconds
 		}
 		x.Members = append(x.Members, Member{
-			PlayerID: m.Player, DisplayName: person.DisplayName, JoinedAt: stamp(m.Joined), Online: person.Online,
-			OfflineSince: stamp(person.OfflineSince), Ready: m.Ready, Leader: m.Leader, ClientVersion: person.ClientVersion,
+			PlayerID: m.Player, DisplayName: person.DisplayName, JoinedAt: objects.Stamp(m.Joined), Online: person.Online,
+			OfflineSince: objects.Stamp(person.OfflineSince), Ready: m.Ready, Leader: m.Leader, ClientVersion: person.ClientVersion,
 			Phase: person.Phase.String(), Attributes: Object(person.Attributes), LatencyMS: latencies,
 		})
 	}
@@ -133,11 +103,11 @@ func ticketOf(s *flow.Search) *Ticket {
 		return nil
 	}
 	x := &Ticket{
-		MatchmakingID: ticketID(s.Ticket), Queue: s.Queue, Status: s.Status.String(), EnteredAt: stamp(s.Entered), ExpiresAt: stamp(s.Expires),
+		MatchmakingID: objects.TicketID(s.Ticket), Queue: s.Queue, Status: s.Status.String(), EnteredAt: objects.Stamp(s.Entered), ExpiresAt: objects.Stamp(s.Expires),
 		EstimatedWaitMS: s.EstimateMS, HeldBy: orEmpty(s.HeldBy),
 	}
 	if s.Status == flow.RequiresAcceptance {
-		x.Acceptance = &Acceptance{MatchID: id("", s.Match), Deadline: stamp(s.AcceptBy), Accepted: orEmpty(s.Accepted), Pending: orEmpty(s.Pending)}
+		x.Acceptance = &Acceptance{MatchID: objects.ID("", s.Match), Deadline: objects.Stamp(s.AcceptBy), Accepted: orEmpty(s.Accepted), Pending: orEmpty(s.Pending)}
 	}
 	return x
 }
@@ -145,10 +115,10 @@ func ticketOf(s *flow.Search) *Ticket {
 func (d *Door) gameOf(player string, g *cell.GameView) *GameInstance {
 	m := &g.Membership
 	x := &GameInstance{
-		GameInstanceID: gameID(g.ID), Status: g.Status.String(), Reconnect: g.Rules.Reconnect.String(), CreatedAt: stamp(g.Created), Queue: g.Queue,
+		GameInstanceID: objects.GameInstanceID(g.ID), Status: g.Status.String(), Reconnect: g.Rules.Reconnect.String(), CreatedAt: objects.Stamp(g.Created), Queue: g.Queue,
 		MatchID: g.Match, Team: m.Team, MembersCount: g.MembersCount, HeldSeats: g.HeldSeats, HostSuspect: g.Suspect != 0, Attributes: Object(g.Attributes),
 		Membership: Membership{
-			Status: m.Status.String(), Attempt: m.Attempt, ReservationExpiresAt: stamp(g.ReserveUntil), ReconnectDeadline: stamp(g.HoldUntil),
+			Status: m.Status.String(), Attempt: m.Attempt, ReservationExpiresAt: objects.Stamp(g.ReserveUntil), ReconnectDeadline: objects.Stamp(g.HoldUntil),
 			Disconnects: m.Disconnects, CanDecline: g.CanDecline, CanLeave: g.CanLeave,
 		},
 	}
@@ -160,21 +130,21 @@ func (d *Door) gameOf(player string, g *cell.GameView) *GameInstance {
 
 func (d *Door) hostOf(player string, h *flow.Host) *HostConnectionDetails {
 	return &HostConnectionDetails{
-		GameInstanceID: gameID(h.Instance), GameSessionID: gameSessionARN(h.Region, h.GameSession),
+		GameInstanceID: objects.GameInstanceID(h.Instance), GameSessionID: objects.GameSessionARN(h.Region, h.GameSession),
 		Host:            Host{IPAddress: h.IPAddress, DNSName: h.DNSName, Port: h.Port, TLS: h.TLS},
-		PlayerSessionID: playerSessionID(h.Session), ConnectionToken: d.tokens.sign(player, h), ReservationExpiresAt: stamp(h.ReserveBy),
+		PlayerSessionID: objects.PlayerSessionID(h.Session), ConnectionToken: d.tokens.Sign(player, h), ReservationExpiresAt: objects.Stamp(h.ReserveBy),
 		Attempt: h.Attempt, HostSuspect: h.Suspect,
 	}
 }
 
 func inviteOf(x *flow.InviteView) *Invite {
 	return &Invite{
-		InviteID: inviteID(x.ID), PartyID: partyID(x.Party), FromPlayerID: x.From, ToPlayerID: x.To, CreatedAt: stamp(x.Created), ExpiresAt: stamp(x.Expires),
+		InviteID: objects.InviteID(x.ID), PartyID: objects.PartyID(x.Party), FromPlayerID: x.From, ToPlayerID: x.To, CreatedAt: objects.Stamp(x.Created), ExpiresAt: objects.Stamp(x.Expires),
 	}
 }
 
 func lockOf(p *flow.Penalty) Lock {
-	return Lock{Kind: p.Kind.String(), Until: stamp(p.Until), Level: p.Step(), Reason: p.Reason.String(), GameInstanceID: gameID(p.Instance)}
+	return Lock{Kind: p.Kind.String(), Until: objects.Stamp(p.Until), Level: p.Step(), Reason: p.Reason.String(), GameInstanceID: objects.GameInstanceID(p.Instance)}
 }
 
 // joinabilityOf reads the name; 0 for none.

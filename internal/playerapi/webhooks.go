@@ -12,6 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/playerapi/objects"
 	"github.com/musterhq/muster/internal/webhook"
 )
 
@@ -59,7 +60,7 @@ func (d *delivery) run() {
 		switch {
 		case err != nil || !ok:
 			if err != nil && d.ctx.Err() == nil {
-				d.feeds.door.log.Error("a webhook of players' events stops", "subscription", subscriptionID(d.id), "err", err)
+				d.feeds.door.log.Error("a webhook of players' events stops", "subscription", objects.SubscriptionID(d.id), "err", err)
 			}
 			return
 		case len(page.Events) == 0 && page.Missed == 0:
@@ -109,7 +110,7 @@ func (d *delivery) post(page *cell.StudioPage) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	log := d.feeds.door.log.With("subscription", subscriptionID(d.id), "url", webhook.PlainURL(d.url))
+	log := d.feeds.door.log.With("subscription", objects.SubscriptionID(d.id), "url", webhook.PlainURL(d.url))
 	switch {
 	case err == nil && d.failures > 0:
 		log.Info("a webhook of players' events takes them again")
@@ -126,7 +127,7 @@ func (d *delivery) try(page *cell.StudioPage) (err error) {
 	door := d.feeds.door
 	defer door.config.Panics.Catch(panicDoor, &err) // a failure like others: it is tried again, later and later
 	var body bytes.Buffer
-	body.WriteString(`{"subscription_id":"` + subscriptionID(d.id) + `","missed":` + strconv.FormatUint(page.Missed, 10) + `,"events":[`)
+	body.WriteString(`{"subscription_id":"` + objects.SubscriptionID(d.id) + `","missed":` + strconv.FormatUint(page.Missed, 10) + `,"events":[`)
 	for i := range page.Events {
 		if i > 0 {
 			body.WriteByte(',')
@@ -135,7 +136,7 @@ func (d *delivery) try(page *cell.StudioPage) (err error) {
 	}
 	body.WriteString("]}")
 	return webhook.Tell(d.ctx, d.feeds.client, time.Now(), &webhook.Message{
-		URL: d.url, Key: door.config.Secret.WebhookKey(subscriptionID(d.id)), Header: http.Header{"Content-Type": {"application/json"}}, Body: body.Bytes(),
+		URL: d.url, Key: door.config.Secret.WebhookKey(objects.SubscriptionID(d.id)), Header: http.Header{"Content-Type": {"application/json"}}, Body: body.Bytes(),
 	})
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/musterhq/muster/internal/callstats"
 	"github.com/musterhq/muster/internal/listen"
 	"github.com/musterhq/muster/internal/playerapi"
+	"github.com/musterhq/muster/internal/playerapi/authentication"
 	"github.com/musterhq/muster/internal/playerhooks"
 	"github.com/musterhq/muster/internal/playerrates"
 	"github.com/musterhq/muster/internal/playerwatch"
@@ -28,9 +29,9 @@ func (x *Service) openPlayerFlow(doors *router, calls *callstats.Calls) error {
 	if err != nil {
 		return err
 	}
-	var keys *playerapi.LoginKeys
+	var keys *authentication.LoginKeys
 	if s.PlayerLoginKeys != "" {
-		if keys, err = playerapi.OpenLoginKeys(playerapi.LoginKeysConfig{
+		if keys, err = authentication.OpenLoginKeys(authentication.LoginKeysConfig{
 			Path: s.PlayerLoginKeys, Audiences: strings.Fields(s.PlayerLoginAudience), Issuers: strings.Fields(s.PlayerLoginIssuer), Now: x.engine.Now, Log: x.log,
 		}); err != nil {
 			return err
@@ -80,11 +81,11 @@ func (x *Service) openPlayerFlow(doors *router, calls *callstats.Calls) error {
 }
 
 // playerProviders are those who say who a player is.
-func (x *Service) playerProviders() (map[string]playerapi.Provider, error) {
+func (x *Service) playerProviders() (map[string]authentication.Provider, error) {
 	s := x.settings
-	providers := map[string]playerapi.Provider{}
+	providers := map[string]authentication.Provider{}
 	if s.PlayerOIDCIssuer != "" {
-		oidc, err := playerapi.NewOIDC(playerapi.OIDCConfig{
+		oidc, err := authentication.NewOIDC(authentication.OIDCConfig{
 			Issuer: s.PlayerOIDCIssuer, Audiences: strings.Fields(s.PlayerOIDCAudience), JWKS: s.PlayerOIDCKeys, Claim: s.PlayerOIDCClaim, Prefix: s.PlayerOIDCPrefix,
 		})
 		if err != nil {
@@ -93,7 +94,7 @@ func (x *Service) playerProviders() (map[string]playerapi.Provider, error) {
 		providers["oidc"] = oidc
 	}
 	if s.PlayerDev() {
-		providers["dev"] = playerapi.Development{}
+		providers["dev"] = authentication.Development{}
 		ctx, stop := context.WithCancel(context.Background())
 		x.stopWarning = stop
 		x.warning.Go(func() { warnOfDevLogins(ctx, x.log) })

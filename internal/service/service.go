@@ -38,6 +38,7 @@ import (
 	"github.com/musterhq/muster/internal/operator"
 	"github.com/musterhq/muster/internal/panics"
 	"github.com/musterhq/muster/internal/playerapi"
+	"github.com/musterhq/muster/internal/playerapi/connectiontoken"
 	"github.com/musterhq/muster/internal/playerhooks"
 	"github.com/musterhq/muster/internal/playerwatch"
 	"github.com/musterhq/muster/internal/serverlink"
@@ -157,7 +158,7 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	}
 	x.publicURL = publicURL(s, x.port.Addr())
 	x.warnOfListening()
-	core.Tokens = playerapi.ConnectionTokens(secret)
+	core.Tokens = connectiontoken.Hasher(secret)
 	x.engine, err = engine.Open(ctx, engine.Config{
 		Journal: x.data.Journal, Archive: x.data.Archive, Cell: core, Log: log, Clock: x.clock, Loaded: x.data.CheckState,
 		SnapshotEvery: int64(s.SnapshotEvery), EndedLinger: s.EndedLinger, Short: x.room.Short,

@@ -1,4 +1,4 @@
-package playerapi
+package authentication
 
 import (
 	"context"
@@ -117,7 +117,7 @@ func TestOIDC(t *testing.T) {
 		"a required claim":        sign(t, jose.ES256, key, "one", good("env", "test")),
 		"no player":               sign(t, jose.ES256, key, "one", good("sub", nil)),
 		"a player who is a map":   sign(t, jose.ES256, key, "one", good("sub", map[string]any{"a": 1})),
-		"too long":                sign(t, jose.ES256, key, "one", good("more", strings.Repeat("x", tokenBytesMax))),
+		"too long":                sign(t, jose.ES256, key, "one", good("more", strings.Repeat("x", TokenBytesMax))),
 		"nonsense":                "a.b.c",
 	} {
 		if claim, err := o.Identify(t.Context(), token); err == nil {

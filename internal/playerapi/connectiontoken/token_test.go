@@ -1,4 +1,4 @@
-package playerapi
+package connectiontoken
 
 import (
 	"crypto/sha256"
@@ -21,15 +21,15 @@ func TestConnectionTokens(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tokens := newConnectionTokens(secret.ConnectionKey())
+	tokens := New(secret.ConnectionKey())
 	host := &flow.Host{Instance: domain.UUID{1}, GameSession: "fleet-1/home/gs", Region: "us-east-1", Session: domain.UUID{2}, Attempt: 3, Epoch: 4, ReserveBy: 1_800_000_000_000}
-	token := tokens.sign("ann", host)
-	if again := tokens.sign("ann", host); again != token {
+	token := tokens.Sign("ann", host)
+	if again := tokens.Sign("ann", host); again != token {
 		t.Error("the same reservation has two tokens")
 	}
 	var keys jose.JSONWebKeySet
-	if err := json.Unmarshal(tokens.jwks(), &keys); err != nil || len(keys.Keys) != 1 {
-		t.Fatalf("the keys: %v, %s", err, tokens.jwks())
+	if err := json.Unmarshal(tokens.JWKS(), &keys); err != nil || len(keys.Keys) != 1 {
+		t.Fatalf("the keys: %v, %s", err, tokens.JWKS())
 	}
 	signed, err := jose.ParseSignedCompact(token, []jose.SignatureAlgorithm{jose.EdDSA})
 	if err != nil {
@@ -39,17 +39,17 @@ func TestConnectionTokens(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var claims connectionClaims
+	var claims Claims
 	if err := json.Unmarshal(payload, &claims); err != nil || claims.Subject != "ann" || claims.Audience != "arn:aws:gamelift:us-east-1::gamesession/fleet-1/home/gs" {
 		t.Errorf("claims %+v, %v", claims, err)
 	}
-	if got, ok := tokens.verify(token); !ok || got != claims {
+	if got, ok := tokens.Verify(token); !ok || got != claims {
 		t.Errorf("verified as %+v, %t", got, ok)
 	}
 	parts := strings.Split(token, ".")
-	other := strings.Split(tokens.sign("bob", host), ".")
+	other := strings.Split(tokens.Sign("bob", host), ".")
 	for _, forged := range []string{parts[0] + "." + other[1] + "." + parts[2], parts[0] + "." + parts[1] + ".", parts[1] + "." + parts[2], "", "..", token + "x"} {
-		if got, ok := tokens.verify(forged); ok {
+		if got, ok := tokens.Verify(forged); ok {
 			t.Errorf("%q is taken as %+v", forged, got)
 		}
 	}
@@ -59,18 +59,18 @@ func TestConnectionTokens(t *testing.T) {
 // of the reservation.
 func TestTokenHash(t *testing.T) {
 	secret := identity.CellSecret{}
-	hashes, tokens := ConnectionTokens(secret), newConnectionTokens(secret.ConnectionKey())
+	hashes, tokens := Hasher(secret), New(secret.ConnectionKey())
 	host := &flow.Host{GameSession: "fleet-1/here/g", Region: "us-east-1", Session: domain.UUID{1}, Attempt: 1, ReserveBy: 60_000, TokenUntil: 60_000}
-	token := tokens.sign("ann", host)
+	token := tokens.Sign("ann", host)
 	if sum := sha256.Sum256([]byte(token)); hashes.TokenHash("ann", host) != hex.EncodeToString(sum[:]) {
 		t.Error("the hash is not that of the token")
 	}
 	moved := *host
 	moved.ReserveBy += 20_000
-	if tokens.sign("ann", &moved) != token {
+	if tokens.Sign("ann", &moved) != token {
 		t.Error("the token has changed with the reservation")
 	}
-	if moved.TokenUntil = 0; tokens.sign("ann", &moved) == token {
+	if moved.TokenUntil = 0; tokens.Sign("ann", &moved) == token {
 		t.Error("a token that nobody knows the hash of ends with the reservation")
 	}
 }

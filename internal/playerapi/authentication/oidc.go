@@ -1,4 +1,4 @@
-package playerapi
+package authentication
 
 import (
 	"context"
@@ -36,7 +36,6 @@ type OIDCConfig struct {
 }
 
 const (
-	tokenBytesMax   = 16 << 10
 	oidcLeeway      = time.Minute
 	oidcMaxAge      = 24 * time.Hour
 	keysKept        = 10 * time.Minute // when the provider does not say how long
@@ -115,8 +114,8 @@ func stayOnHost(r *http.Request, via []*http.Request) error {
 
 // Identify checks a token, in the order of docs/spec/player-identity.md#oidc.
 func (o *OIDC) Identify(ctx context.Context, token string) (Claim, error) {
-	if len(token) > tokenBytesMax {
-		return Claim{}, fmt.Errorf("token has %d bytes, want at most %d", len(token), tokenBytesMax)
+	if len(token) > TokenBytesMax {
+		return Claim{}, fmt.Errorf("token has %d bytes, want at most %d", len(token), TokenBytesMax)
 	}
 	signed, err := jose.ParseSignedCompact(token, o.algorithms) // checks alg; the keys in jku, x5u and jwk are never looked at
 	if err != nil {

@@ -1,4 +1,4 @@
-package playerapi
+package authentication
 
 import (
 	"crypto/ecdsa"
@@ -75,14 +75,14 @@ func TestSignedTokens(t *testing.T) {
 		"without iat":         sign(t, jose.EdDSA, s.edwards, "ed", good("iat", nil)),
 		"expired a blink ago": sign(t, jose.EdDSA, s.edwards, "ed", good("exp", now.Add(-time.Second).Unix())),
 	} {
-		if claim, err := k.Identify(t.Context(), token); err != nil || claim.Player != "ann" || claim.DisplayName != "Ann" || claim.once.IsZero() || claim.until == 0 {
+		if claim, err := k.Identify(t.Context(), token); err != nil || claim.Player != "ann" || claim.DisplayName != "Ann" || claim.Once.IsZero() || claim.Until == 0 {
 			t.Errorf("%s: %+v, %v", name, claim, err)
 		}
 	}
 	one, _ := k.Identify(t.Context(), sign(t, jose.ES256, s.curve, "ec", good()))
 	same, _ := k.Identify(t.Context(), sign(t, jose.ES256, s.curve, "ec", good())) // with another signature
 	two, _ := k.Identify(t.Context(), sign(t, jose.ES256, s.curve, "ec", good("jti", "2")))
-	if one.once != same.once || one.once == two.once {
+	if one.Once != same.Once || one.Once == two.Once {
 		t.Error("a token is known by something else than its key and jti")
 	}
 	stranger, _ := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -116,7 +116,7 @@ func TestSignedTokens(t *testing.T) {
 		"no player":                sign(t, jose.EdDSA, s.edwards, "ed", good("sub", nil)),
 		"a player who cannot be":   sign(t, jose.EdDSA, s.edwards, "ed", good("sub", "an n")),
 		"a player who is a number": sign(t, jose.EdDSA, s.edwards, "ed", good("sub", 7)),
-		"too long":                 sign(t, jose.EdDSA, s.edwards, "ed", good("more", strings.Repeat("x", tokenBytesMax))),
+		"too long":                 sign(t, jose.EdDSA, s.edwards, "ed", good("more", strings.Repeat("x", TokenBytesMax))),
 		"nonsense":                 "a.b.c",
 	} {
 		if claim, err := k.Identify(t.Context(), token); err == nil {
@@ -167,37 +167,6 @@ func TestLoginKeysFile(t *testing.T) {
 	if known("ed") || !known("new") {
 		t.Error("the changed file is not in force")
 	}
-}
-
-// A signed token lets its player in once, and the repeat of that login.
-func TestSignedTokenLogin(t *testing.T) {
-	s := newStudio(t)
-	x := newLobby(t, func(c *Config) {
-		keys, err := OpenLoginKeys(LoginKeysConfig{Path: s.path, Now: c.Engine.Now, Log: c.Log})
-		if err != nil {
-			t.Fatal(err)
-		}
-		c.LoginKeys = keys
-	})
-	login := func(jti string) string {
-		token := sign(t, jose.EdDSA, s.edwards, "ed", map[string]any{"sub": "ann", "jti": jti, "exp": x.clock().Add(time.Minute).Unix()})
-		body, _ := json.Marshal(map[string]string{"provider": "backend", "token": token})
-		return string(body)
-	}
-	const id = "X-Request-Id"
-	token := login("1")
-	first := x.wants(200, "")(x.call("", "Session.Login", token, id, "r"))
-	again := x.wants(200, "")(x.call("", "Session.Login", token, id, "r"))
-	if again["access_token"] != first["access_token"] {
-		t.Errorf("the repeat: %v", again)
-	}
-	x.wants(401, "UNAUTHENTICATED")(x.call("", "Session.Login", token))
-	x.wants(401, "UNAUTHENTICATED")(x.call("", "Session.Login", login("1"), id, "r2"))
-	x.wants(200, "")(x.call("", "Session.Login", login("2")))
-	late := login("3")
-	x.pass(2 * time.Minute)
-	x.wants(401, "UNAUTHENTICATED")(x.call("", "Session.Login", late))
-	x.wants(401, "UNAUTHENTICATED")(x.call("", "Session.Login", token))
 }
 
 // A backend's key may sign for others as well: who says whom a token is for must name us, and nobody else's is taken when we have

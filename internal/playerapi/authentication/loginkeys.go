@@ -1,4 +1,4 @@
-package playerapi
+package authentication
 
 import (
 	"context"
@@ -181,8 +181,8 @@ type signedClaims struct {
 
 // Identify checks a token.
 func (k *LoginKeys) Identify(_ context.Context, token string) (Claim, error) {
-	if len(token) > tokenBytesMax {
-		return Claim{}, fmt.Errorf("token has %d bytes, want at most %d", len(token), tokenBytesMax)
+	if len(token) > TokenBytesMax {
+		return Claim{}, fmt.Errorf("token has %d bytes, want at most %d", len(token), TokenBytesMax)
 	}
 	signed, err := jose.ParseSignedCompact(token, []jose.SignatureAlgorithm{jose.EdDSA, jose.ES256, jose.RS256}) // jku, x5u and jwk are never looked at
 	if err != nil {
@@ -221,8 +221,8 @@ func (k *LoginKeys) Identify(_ context.Context, token string) (Claim, error) {
 		return Claim{}, fmt.Errorf("jti has %d bytes, want 1 to %d", len(claims.ID), signedNameMax)
 	}
 	// By its name and not as a text: some signatures can be written in two ways.
-	once := hashOf("signed-token\x00" + header.KeyID + "\x00" + claims.ID)
-	return Claim{Player: claims.Player, DisplayName: clip(claims.Name), once: once, until: domain.TimeOf(until)}, nil
+	once := Hash("signed-token\x00" + header.KeyID + "\x00" + claims.ID)
+	return Claim{Player: claims.Player, DisplayName: clip(claims.Name), Once: once, Until: domain.TimeOf(until)}, nil
 }
 
 // meant checks that a token was made for us. A backend's key may sign for others as well, so one that says for whom it is must

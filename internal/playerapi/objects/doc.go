@@ -1,0 +1,2 @@
+// Package objects defines how the player API writes identifiers and instants.
+package objects

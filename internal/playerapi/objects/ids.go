@@ -1,0 +1,39 @@
+package objects
+
+import "github.com/musterhq/muster/internal/domain"
+
+// ID writes an identifier with its prefix; the zero UUID gives the empty string.
+func ID(prefix string, u domain.UUID) string {
+	if u.IsZero() {
+		return ""
+	}
+	return prefix + u.String()
+}
+
+// SubscriptionPrefix begins the identifiers of subscriptions. Such an identifier also names the signing key of its webhook.
+const SubscriptionPrefix = "evs-"
+
+// The identifiers of the API; the zero UUID gives the empty string.
+func PartyID(u domain.UUID) string         { return ID("pty-", u) }
+func InviteID(u domain.UUID) string        { return ID("inv-", u) }
+func TicketID(u domain.UUID) string        { return ID("mm-", u) }
+func GameInstanceID(u domain.UUID) string  { return ID("gi-", u) }
+func LoginSessionID(u domain.UUID) string  { return ID("fs-", u) }
+func PlayerSessionID(u domain.UUID) string { return ID("psess-", u) }
+func SubscriptionID(u domain.UUID) string  { return ID(SubscriptionPrefix, u) }
+
+// GameSessionARN is the name under which game servers know their game session; no game session gives the empty string.
+func GameSessionARN(region, game string) string {
+	if game == "" {
+		return ""
+	}
+	return "arn:aws:gamelift:" + region + "::gamesession/" + game
+}
+
+// Stamp writes an instant in UTC with milliseconds; the zero instant gives the empty string.
+func Stamp(t domain.Time) string {
+	if t == 0 {
+		return ""
+	}
+	return t.Std().Format("2006-01-02T15:04:05.000Z")
+}
