@@ -76,7 +76,7 @@ type flowMatch struct {
 func (x *flowMatch) count(c engine.Committed) {
 	n := 0
 	for _, e := range c.Events {
-		if e := e.(*cell.PlayerKeysChanged); !e.Keys.Game.IsZero() {
+		if e := e.Event.(*cell.PlayerKeysChanged); !e.Keys.Game.IsZero() {
 			n++
 		}
 	}

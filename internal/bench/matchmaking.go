@@ -139,7 +139,7 @@ func (c *matchCell) watch() (w *matchWatch, end func()) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		for _, event := range committed.Events {
-			switch e := event.(type) {
+			switch e := event.Event.(type) {
 			case *cell.TicketStarted:
 				w.began[e.Ticket.No] = e.Ticket.Start
 			case *cell.MatchProposed:

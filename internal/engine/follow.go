@@ -12,7 +12,7 @@ import (
 type Committed struct {
 	Number uint64
 	At     domain.Time
-	Events []cell.Event
+	Events []cell.Emitted
 }
 
 // follower is a reader of committed events with a queue of its own, so that a slow one holds up nobody.
@@ -124,9 +124,9 @@ func (e *Engine) feed(g *Group) {
 	e.followersLock.Lock()
 	defer e.followersLock.Unlock()
 	for _, x := range e.followers {
-		var mine []cell.Event
+		var mine []cell.Emitted
 		for _, event := range g.Events {
-			if x.kinds.Has(cell.KindOf(event)) {
+			if x.kinds.Has(cell.KindOf(event.Event)) {
 				mine = append(mine, event)
 			}
 		}

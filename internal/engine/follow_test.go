@@ -31,7 +31,7 @@ func TestFollowersSeeEverythingInOrder(t *testing.T) {
 			}
 			at[i] = c.Number
 			for _, e := range c.Events {
-				seen[i] = append(seen[i], e.(*cell.PlayerReserved).PlayerSession)
+				seen[i] = append(seen[i], e.Event.(*cell.PlayerReserved).PlayerSession)
 				told[i].Add(1)
 			}
 		}))

@@ -22,7 +22,7 @@ type Sequencer struct {
 type Group struct {
 	Number uint64
 	Batch  []byte
-	Events []cell.Event // of the kinds that are followed
+	Events []cell.Emitted // of the kinds that are followed
 	At     domain.Time
 	calls  []*Call
 	began  time.Time // when the engine had the first decision in it

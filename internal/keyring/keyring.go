@@ -76,7 +76,7 @@ func (r *Ring) follow(c engine.Committed) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, e := range c.Events {
-		switch e := e.(type) {
+		switch e := e.Event.(type) {
 		case *cell.AccessKeyCreated:
 			r.known[e.Key.ID] = e.Key
 		case *cell.AccessKeyRevoked:

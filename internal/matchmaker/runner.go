@@ -68,7 +68,7 @@ func Start(c Config) *Runner {
 			return
 		}
 		for _, e := range committed.Events {
-			r.take(e)
+			r.take(e.Event)
 		}
 	})
 	r.done.Go(func() {

@@ -74,7 +74,7 @@ func (w *world) do(cmd cell.Command) error {
 	}
 	w.number++
 	for _, e := range env.Events {
-		w.take(e)
+		w.take(e.Event)
 	}
 	return nil
 }

@@ -109,7 +109,7 @@ func (s *Sender) Close() {
 // committed wakes the receivers that have something to look at.
 func (s *Sender) committed(c engine.Committed) {
 	for _, e := range c.Events {
-		switch e := e.(type) {
+		switch e := e.Event.(type) {
 		case *cell.NoticeWritten:
 			s.wake(e.Notice.Topic)
 		case *cell.SubscriptionConfirmed:

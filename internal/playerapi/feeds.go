@@ -85,7 +85,7 @@ func (x *feeds) close() {
 // follow wakes those who have something to look at.
 func (x *feeds) follow(c engine.Committed) {
 	for _, e := range c.Events {
-		switch e := e.(type) {
+		switch e := e.Event.(type) {
 		case *cell.GameInstanceTold:
 			x.wakeServers(e.Instance)
 		case *cell.GameInstanceChanged:
@@ -158,7 +158,7 @@ func (x *feeds) unsubscribed(id domain.UUID) {
 func (x *feeds) wakeStudio(c engine.Committed) {
 	wanted := len(c.Events) == 0
 	for _, e := range c.Events {
-		told, ok := e.(*cell.PlayersTold)
+		told, ok := e.Event.(*cell.PlayersTold)
 		wanted = wanted || ok && told.No != 0
 	}
 	if !wanted {

@@ -69,7 +69,7 @@ func (x *penaltyDesk) close() {
 // committed looks for penalties that are new.
 func (x *penaltyDesk) committed(c engine.Committed) {
 	for _, e := range c.Events {
-		e, ok := e.(*cell.PlayerChanged)
+		e, ok := e.Event.(*cell.PlayerChanged)
 		if !ok {
 			continue
 		}

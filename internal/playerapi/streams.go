@@ -129,13 +129,13 @@ const (
 
 // follow passes on what has happened. Streams that end are closed behind what they are told in the same entry.
 func (x *streams) follow(c engine.Committed) {
-	for _, e := range c.Events {
-		if e, ok := e.(*cell.PlayersTold); ok {
-			x.tell(e)
+	for i := range c.Events {
+		if e, ok := c.Events[i].Event.(*cell.PlayersTold); ok {
+			x.tell(e, flow.Told{At: c.Events[i].At, Commit: c.Number, Part: c.Events[i].Part, Type: e.Type, Body: e.Body})
 		}
 	}
 	for _, e := range c.Events {
-		switch e := e.(type) {
+		switch e := e.Event.(type) {
 		case *cell.LoginChanged:
 			if e.Login.State != flow.LoginLive {
 				x.end(e.Login.ID, closeReplaced)
@@ -146,7 +146,8 @@ func (x *streams) follow(c engine.Committed) {
 	}
 }
 
-func (x *streams) tell(e *cell.PlayersTold) {
+// tell passes on an event that the outboxes hold as told.
+func (x *streams) tell(e *cell.PlayersTold, as flow.Told) {
 	told := x.attached(e)
 	if len(told) == 0 {
 		return
@@ -157,7 +158,6 @@ func (x *streams) tell(e *cell.PlayersTold) {
 		}
 	})
 	// Nobody waits for the writing of it. Who attaches from here on begins behind this entry, which is durable.
-	as := e.Told()
 	tail := x.door.eventTail(told[0].seq, &as, told[0].stream.player)
 	for _, to := range told {
 		to.stream.tell(to.seq, tail)

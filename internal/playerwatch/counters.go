@@ -1,8 +1,11 @@
 package playerwatch
 
 import (
+	"slices"
+
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/engine"
@@ -44,30 +47,26 @@ func (c *counters) collectors() []prometheus.Collector {
 	return []prometheus.Collector{c.commits, c.moved, c.connections, c.ended, c.allocation, c.failed, c.penalties}
 }
 
-var transitions = map[cell.Transition]string{
-	cell.ConnectionLost: "lost", cell.ReconnectBegun: "reconnect_begun", cell.ReconnectDone: "reconnected",
-	cell.ReservationsExpired: "reservation_expired", cell.TakenOver: "taken_over",
-}
-
 // follow counts what one journal entry says.
 func (c *counters) follow(committed engine.Committed) {
 	for _, event := range committed.Events {
-		switch e := event.(type) {
+		switch e := event.Event.(type) {
 		case *cell.FlowCommitted:
 			c.commits.WithLabelValues(e.Cause).Inc()
 			c.moved.Add(float64(len(e.Players)))
 		case *cell.MembershipChanged:
-			if name := transitions[e.Transition()]; name != "" {
+			was, _ := event.Before.(flow.Membership)
+			if name := transition(&was, &e.Membership); name != "" {
 				c.connections.WithLabelValues(name).Inc()
 			}
 		case *cell.MembershipEnded:
 			c.membershipEnded(e)
 		case *cell.GameInstanceChanged:
-			c.instanceChanged(&committed, e)
+			was, _ := event.Before.(flow.InstanceStatus)
+			c.instanceChanged(committed.At, was, &e.Instance)
 		case *cell.PlayerChanged:
-			for _, kind := range e.Penalised() {
-				c.penalties.WithLabelValues(kind.String()).Inc()
-			}
+			was, _ := event.Before.([]flow.Penalty)
+			c.penalised(was, e.Penalties)
 		}
 	}
 }
@@ -83,12 +82,39 @@ func (c *counters) membershipEnded(e *cell.MembershipEnded) {
 	}
 }
 
-func (c *counters) instanceChanged(committed *engine.Committed, e *cell.GameInstanceChanged) {
-	x := &e.Instance
+func (c *counters) instanceChanged(at domain.Time, was flow.InstanceStatus, x *flow.Instance) {
 	switch {
-	case e.Was() == flow.InstancePending && x.Status == flow.InstanceActive:
-		c.allocation.WithLabelValues(x.Queue).Observe(committed.At.Sub(x.Created).Seconds())
-	case e.Was() != flow.InstanceEnded && x.Status == flow.InstanceEnded && x.EndReason == flow.AllocationFailed:
+	case was == flow.InstancePending && x.Status == flow.InstanceActive:
+		c.allocation.WithLabelValues(x.Queue).Observe(at.Sub(x.Created).Seconds())
+	case was != flow.InstanceEnded && x.Status == flow.InstanceEnded && x.EndReason == flow.AllocationFailed:
 		c.failed.WithLabelValues(x.Queue, x.EndReason.String()).Inc()
+	}
+}
+
+// transition names the step of a membership that is counted; empty for another one.
+func transition(was, is *flow.Membership) string {
+	away := was.Status == flow.MemberDisconnected || was.Status == flow.MemberNoShow
+	switch {
+	case was.Status == flow.MemberActive && is.Status == flow.MemberDisconnected:
+		return "lost"
+	case away && is.Status == flow.MemberReserved:
+		return "reconnect_begun"
+	case was.Status == flow.MemberReserved && was.WasActive && is.Status == flow.MemberActive:
+		return "reconnected"
+	case was.Status == flow.MemberReserved && (is.Status == flow.MemberDisconnected || is.Status == flow.MemberNoShow):
+		return "reservation_expired"
+	case was.Status == flow.MemberActive && is.Status == flow.MemberActive && !was.Next.IsZero() && is.Session == was.Next:
+		return "taken_over" // by another device
+	}
+	return ""
+}
+
+// penalised counts the penalties that were not there before, or not since then.
+func (c *counters) penalised(was, is []flow.Penalty) {
+	for _, x := range is {
+		i := slices.IndexFunc(was, func(y flow.Penalty) bool { return y.Kind == x.Kind })
+		if i < 0 || was[i].Since != x.Since {
+			c.penalties.WithLabelValues(x.Kind.String()).Inc()
+		}
 	}
 }

@@ -259,11 +259,11 @@ func TestToldToEndOnce(t *testing.T) {
 	w.must(&cell.TerminateGameSession{ID: g.ID})
 	s.push("TerminateProcess")
 	asked := &cell.ProcessTerminationAsked{Process: s.known().key, Time: w.process("p").TerminationTime}
-	w.door.follow(engine.Committed{Events: []cell.Event{asked}})
+	w.door.follow(engine.Committed{Events: []cell.Emitted{{Event: asked}}})
 	s.noPush()
 	s = s.again()
 	s.push("TerminateProcess") // what it was told before may not have arrived
-	w.door.follow(engine.Committed{Events: []cell.Event{asked}})
+	w.door.follow(engine.Committed{Events: []cell.Emitted{{Event: asked}}})
 	s.noPush()
 }
 

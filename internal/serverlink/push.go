@@ -16,7 +16,7 @@ import (
 // follow is told what was committed. It must not wait: everything that may is left to a link's own tasks.
 func (s *Server) follow(c engine.Committed) {
 	for _, event := range c.Events {
-		switch e := event.(type) {
+		switch e := event.Event.(type) {
 		case *cell.GameSessionCreated:
 			s.task(e.Process, func(l *link) { l.prompt(e.ID) })
 		case *cell.ProcessTerminationAsked:

@@ -68,7 +68,7 @@ func (n *news) committed(c engine.Committed) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	for _, e := range c.Events {
-		switch e := e.(type) {
+		switch e := e.Event.(type) {
 		case *cell.PlacementEnded:
 			n.wake(e.ID)
 		case *cell.PlayerAccepted:

@@ -82,7 +82,7 @@ func (w *Watch) Collect(to chan<- prometheus.Metric) {
 // follow tells what one journal entry says.
 func (w *Watch) follow(committed engine.Committed) {
 	for _, event := range committed.Events {
-		switch e := event.(type) {
+		switch e := event.Event.(type) {
 		case *cell.ProcessConnected:
 			w.connected(e)
 		case *cell.ProcessLinkLost:

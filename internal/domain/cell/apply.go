@@ -39,11 +39,13 @@ func (c *Cell) apply(at domain.Time, event Event) {
 		x.Changed = c.touch()
 	case *FleetEventWritten:
 		c.eventNo = e.Event.No
-		e.Event.Changed = c.touch()
-		c.fleets.AddEvent(e.Event)
+		x := e.Event
+		x.Changed = c.touch()
+		c.fleets.AddEvent(x)
 	case *CreationCounted:
-		e.Creation.Changed = c.touch()
-		c.waiting.setWall(creation, c.fleets.AddCreation(e.Creation), e.Creation.Until)
+		x := e.Creation
+		x.Changed = c.touch()
+		c.waiting.setWall(creation, c.fleets.AddCreation(x), x.Until)
 	case *CreationsForgotten:
 		for d, ok := c.waiting.wall.next(); ok && d.at <= int64(at) && d.kind == creation; d, ok = c.waiting.wall.next() {
 			c.waiting.clear(creation, d.ref)
@@ -145,23 +147,25 @@ func (c *Cell) applyResumed(e *Resumed) {
 }
 
 func (c *Cell) applyLocation(e *LocationChanged) {
-	e.Location.Changed = c.touch()
-	if r, ok := c.fleets.Location(e.Location.Name); ok {
-		*c.fleets.Locations.Mut(r) = e.Location
+	l := e.Location
+	l.Changed = c.touch()
+	if r, ok := c.fleets.Location(l.Name); ok {
+		*c.fleets.Locations.Mut(r) = l
 		return
 	}
-	c.fleets.AddLocation(e.Location)
+	c.fleets.AddLocation(l)
 }
 
 func (c *Cell) applyFleet(e *FleetChanged) {
-	e.Fleet.Changed = c.touch()
-	r, ok := c.fleets.Fleet(e.Fleet.ID)
+	f := e.Fleet
+	f.Changed = c.touch()
+	r, ok := c.fleets.Fleet(f.ID)
 	if !ok {
-		c.fleets.AddFleet(e.Fleet)
+		c.fleets.AddFleet(f)
 		return
 	}
-	c.fleets.ChangeFleet(r, e.Fleet)
-	if mustSweep(&e.Fleet) {
+	c.fleets.ChangeFleet(r, f)
+	if mustSweep(&f) {
 		c.waiting.setWall(sweep, r, sweepAt)
 	} else {
 		c.waiting.clear(sweep, r)
@@ -179,17 +183,18 @@ func mustSweep(f *fleet.Fleet) bool {
 }
 
 func (c *Cell) applyCompute(e *ComputeRegistered) {
-	e.Compute.Changed = c.touch()
-	if r, ok := c.fleets.Compute(e.Compute.FleetID, e.Compute.Name); ok {
+	is := e.Compute
+	is.Changed = c.touch()
+	if r, ok := c.fleets.Compute(is.FleetID, is.Name); ok {
 		x := c.fleets.Computes.Mut(r)
-		x.IPAddress, x.DNSName, x.CertificatePath = e.Compute.IPAddress, e.Compute.DNSName, e.Compute.CertificatePath
+		x.IPAddress, x.DNSName, x.CertificatePath = is.IPAddress, is.DNSName, is.CertificatePath
 		x.Changed = c.number
-		c.fleets.SetComputeTags(r, e.Compute.Tags)
+		c.fleets.SetComputeTags(r, is.Tags)
 		return
 	}
-	f, _ := c.fleets.Fleet(e.Compute.FleetID)
-	e.Compute.Fleet, e.Compute.FleetID = f, c.fleets.Fleets.Get(f).ID
-	c.fleets.AddCompute(e.Compute)
+	f, _ := c.fleets.Fleet(is.FleetID)
+	is.Fleet, is.FleetID = f, c.fleets.Fleets.Get(f).ID
+	c.fleets.AddCompute(is)
 }
 
 func (c *Cell) applyComputeRemoved(e *ComputeRemoved) {

@@ -31,8 +31,9 @@ func (c *Cell) applyFlow(at domain.Time, event Event) {
 		c.flow.AddRequest(e.Request, e.Since)
 		c.touch()
 	case *PartyChanged:
-		e.Party.Changed = c.touch()
-		c.waitForParty(c.flow.PutParty(e.Party))
+		p := e.Party
+		p.Changed = c.touch()
+		c.waitForParty(c.flow.PutParty(p))
 	case *PartyRemoved:
 		r, _ := c.flow.Party(e.ID)
 		c.waiting.clear(partyLeader, r)
@@ -41,20 +42,18 @@ func (c *Cell) applyFlow(at domain.Time, event Event) {
 		c.flow.RemoveParty(r)
 		c.touch()
 	case *InviteChanged:
-		e.Invite.Changed = c.touch()
-		r := c.flow.PutInvite(e.Invite)
-		c.waiting.set(inviteExpiry, r, e.Invite.ExpireBy)
+		x := e.Invite
+		x.Changed = c.touch()
+		c.waiting.set(inviteExpiry, c.flow.PutInvite(x), x.ExpireBy)
 	case *InviteRemoved:
 		r, _ := c.flow.Invite(e.ID)
 		c.waiting.clear(inviteExpiry, r)
 		c.flow.RemoveInvite(r)
 		c.touch()
 	case *GameInstanceChanged:
-		e.Instance.Changed = c.touch()
-		if r, ok := c.flow.Instance(e.Instance.ID); ok {
-			e.was = c.flow.Instances.Get(r).Status
-		}
-		c.waitForInstance(c.flow.PutInstance(e.Instance))
+		x := e.Instance
+		x.Changed = c.touch()
+		c.waitForInstance(c.flow.PutInstance(x))
 	case *GameInstanceForgotten:
 		r, _ := c.flow.Instance(e.ID)
 		c.waiting.clear(instanceForget, r)
@@ -65,8 +64,9 @@ func (c *Cell) applyFlow(at domain.Time, event Event) {
 	case *MembershipEnded:
 		c.applyMembershipEnded(e)
 	case *LoginTicketChanged:
-		e.Ticket.Changed = c.touch()
-		c.waiting.setWall(loginTicketAge, c.flow.AddLoginTicket(e.Ticket), e.Ticket.Until)
+		x := e.Ticket
+		x.Changed = c.touch()
+		c.waiting.setWall(loginTicketAge, c.flow.AddLoginTicket(x), x.Until)
 	case *LoginTicketRemoved:
 		r, _ := c.flow.LoginTicket(e.Hash)
 		c.waiting.clear(loginTicketAge, r)
@@ -82,8 +82,9 @@ func (c *Cell) applyFlow(at domain.Time, event Event) {
 			c.ended.push(endedChange, c.flow.AddChange(x))
 		}
 	case *FlowQueueChanged:
-		e.Queue.Changed = c.touch()
-		c.waitForQueue(c.flow.SetQueue(e.Queue))
+		q := e.Queue
+		q.Changed = c.touch()
+		c.waitForQueue(c.flow.SetQueue(q))
 	case *FlowConfigChanged:
 		c.flow.Overrides.Change(e.Document, e.Change)
 		c.flow.Overrides.Changed = c.touch()
@@ -196,13 +197,13 @@ func (c *Cell) applyPlayer(at domain.Time, event Event) {
 			p.RemoveBy, p.LeaveQueueBy, p.PolledBy = e.RemoveBy, e.LeaveQueueBy, e.PolledBy
 		})
 	case *PlayersTold:
-		e.told = flow.Told{At: at, Commit: c.number, Part: c.part, Type: e.Type, Body: e.Body}
+		told := flow.Told{At: at, Commit: c.number, Part: c.part, Type: e.Type, Body: e.Body}
 		for _, to := range e.To {
 			if to.Seq == 0 {
 				continue
 			}
 			r, _ := c.flow.Player(to.Player)
-			c.flow.Tell(r, e.told, to.First).Changed = c.touch()
+			c.flow.Tell(r, told, to.First).Changed = c.touch()
 			c.waitForPlayer(r)
 		}
 		if e.No != 0 {
@@ -217,7 +218,6 @@ func (c *Cell) applyPlayer(at domain.Time, event Event) {
 			c.flow.AddPlayer(flow.Player{ID: e.Player, OfflineSince: at})
 		}
 		c.changePlayer(e.Player, func(p *flow.Player) {
-			e.penalised = newPenalties(p.Penalties, e.Penalties)
 			p.Banned, p.Leaves, p.LeavesSince = e.Banned, e.Leaves, e.LeavesSince
 			p.RequeueLevel, p.RequeueUntil = e.RequeueLevel, e.RequeueUntil
 			p.Profile, p.LastGame, p.Penalties, p.Blocked, p.UnlockAt = e.Profile, e.LastGame, e.Penalties, e.Blocked, e.UnlockAt
@@ -319,11 +319,9 @@ func (c *Cell) waitForInstance(r flow.Ref) {
 }
 
 func (c *Cell) applyMembership(e *MembershipChanged) {
-	e.Membership.Changed = c.touch()
-	if r, ok := c.flow.Player(e.Membership.Player); ok && c.flow.Players.Get(r).Membership() != 0 {
-		e.was = *c.flow.Memberships.Get(c.flow.Players.Get(r).Membership())
-	}
-	r := c.flow.PutMembership(e.Membership)
+	is := e.Membership
+	is.Changed = c.touch()
+	r := c.flow.PutMembership(is)
 	m := c.flow.Memberships.Get(r)
 	c.waiting.set(seatHold, r, m.HoldBy)
 	c.flow.Players.Mut(m.PlayerRef()).Changed = c.number

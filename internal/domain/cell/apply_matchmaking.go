@@ -10,14 +10,16 @@ import (
 func (c *Cell) applyMatchmaker(event Event) {
 	switch e := event.(type) {
 	case *RuleSetChanged:
-		e.RuleSet.Changed = c.touch()
-		c.matchmaking.PutRuleSet(e.RuleSet, e.compiled)
+		x := e.RuleSet
+		x.Changed = c.touch()
+		c.matchmaking.PutRuleSet(x)
 	case *RuleSetRemoved:
 		c.matchmaking.RemoveRuleSet(e.Name)
 		c.touch()
 	case *ConfigurationChanged:
-		e.Configuration.Changed = c.touch()
-		c.matchmaking.PutConfiguration(e.Configuration)
+		x := e.Configuration
+		x.Changed = c.touch()
+		c.matchmaking.PutConfiguration(x)
 	case *ConfigurationRemoved:
 		c.matchmaking.RemoveConfiguration(e.Name)
 		c.touch()
@@ -28,10 +30,10 @@ func (c *Cell) applyTicket(at domain.Time, event Event) {
 	m := c.matchmaking
 	switch e := event.(type) {
 	case *TicketStarted:
-		e.Ticket.Changed = c.touch()
-		c.ticketNo = e.Ticket.No
-		r := m.AddTicket(e.Ticket)
-		c.waiting.setWall(ticketTimeout, r, e.Ticket.TimeoutAt)
+		x := e.Ticket
+		x.Changed = c.touch()
+		c.ticketNo = x.No
+		c.waiting.setWall(ticketTimeout, m.AddTicket(x), x.TimeoutAt)
 	case *TicketsSearching:
 		for _, no := range e.Tickets {
 			r, _ := m.TicketNo(uint64(no))
@@ -177,7 +179,7 @@ func (l *loader) matchmaking(kind uint64, body []byte) error {
 	m := l.c.matchmaking
 	switch kind {
 	case partRuleSet:
-		return loadWith(l, body, func(x matchmaking.RuleSet) { m.PutRuleSet(x, nil) })
+		return loadWith(l, body, m.PutRuleSet)
 	case partConfiguration:
 		return loadWith(l, body, m.PutConfiguration)
 	case partTicket:

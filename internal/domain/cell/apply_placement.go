@@ -11,16 +11,18 @@ import (
 func (c *Cell) applyPlacement(at domain.Time, event Event) {
 	switch e := event.(type) {
 	case *QueueChanged:
-		e.Queue.Changed = c.touch()
-		c.placements.PutQueue(e.Queue)
+		q := e.Queue
+		q.Changed = c.touch()
+		c.placements.PutQueue(q)
 	case *QueueRemoved:
 		c.placements.RemoveQueue(e.Name)
 		c.touch()
 	case *PlacementStarted:
-		e.Placement.Changed = c.touch()
-		c.placementNo = e.Placement.No
-		r := c.placements.Add(e.Placement)
-		c.waiting.setWall(placementTimeout, r, e.Placement.TimeoutAt)
+		p := e.Placement
+		p.Changed = c.touch()
+		c.placementNo = p.No
+		r := c.placements.Add(p)
+		c.waiting.setWall(placementTimeout, r, p.TimeoutAt)
 	case *PlacementRetried:
 		c.changePlacement(e.ID, func(p *placement.Placement) {
 			failed(p)

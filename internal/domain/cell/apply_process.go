@@ -67,9 +67,9 @@ func (c *Cell) applyConnected(at domain.Time, e *ProcessConnected) {
 		compute, _ := c.fleets.Compute(e.Process.Fleet, e.Process.Compute)
 		x := c.fleets.Computes.Mut(compute)
 		x.ProcessesEver++
-		e.Process.Fleet, e.Process.Compute = x.FleetID, x.Name // share the strings
+		key := fleet.Key{Fleet: x.FleetID, Compute: x.Name, Process: e.Process.Process} // shares the strings
 		r = c.fleets.AddProcess(fleet.Process{
-			Key: e.Process, Compute: compute, Location: x.Location, State: fleet.Initialized, Life: 1, Connected: at, ReadyBy: e.ReadyBy, Token: e.Token,
+			Key: key, Compute: compute, Location: x.Location, State: fleet.Initialized, Life: 1, Connected: at, ReadyBy: e.ReadyBy, Token: e.Token,
 		})
 		c.waiting.set(ready, r, e.ReadyBy)
 	}

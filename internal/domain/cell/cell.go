@@ -108,9 +108,17 @@ type Env struct {
 	Number uint64      // of the journal entry that will hold the transaction
 	Seed   domain.UUID // random; identifiers that a command makes beside its own come from it
 
-	Batch  []byte   // the transaction is appended here
-	Events []Event  // the events that somebody follows are appended here
-	Follow KindMask // which those are
+	Batch  []byte    // the transaction is appended here
+	Events []Emitted // the events that somebody follows are appended here
+	Follow KindMask  // which those are
+}
+
+// Emitted is an event as its followers get it: the fact, and what they need beside it.
+type Emitted struct {
+	Event  Event
+	At     domain.Time // of its transaction
+	Part   uint32      // number of its transaction in the journal entry, from 1
+	Before any         // what the event changes, as it was before; see Cell.before
 }
 
 // Execute decides a command. An error is a *domain.Refusal, and then nothing has changed. It reports whether anything

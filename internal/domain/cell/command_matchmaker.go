@@ -32,7 +32,8 @@ func (cmd *CreateRuleSet) decide(t *tx) error {
 		return err
 	}
 	x.Tags, x.Created = tags, t.now
-	t.emit(&RuleSetChanged{*x, cmd.Compiled})
+	t.c.matchmaking.KeepCompiled(x.Name, cmd.Compiled)
+	t.emit(&RuleSetChanged{*x})
 	return nil
 }
 

@@ -83,7 +83,7 @@ func (c *Cell) taggable(of Resource) (tags []fleet.Tag, store func([]fleet.Tag) 
 	case RuleSetResource:
 		if r, ok := c.matchmaking.RuleSet(of.ID); ok {
 			x := *c.matchmaking.RuleSets.Get(r)
-			return x.Tags, func(tags []fleet.Tag) Event { x.Tags = tags; return &RuleSetChanged{RuleSet: x} }, nil
+			return x.Tags, func(tags []fleet.Tag) Event { x.Tags = tags; return &RuleSetChanged{x} }, nil
 		}
 		return nil, nil, domain.Refuse(domain.NotFound, "rule set %s not found", of.ID)
 	case ConfigurationResource:

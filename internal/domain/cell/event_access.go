@@ -69,14 +69,16 @@ func (c *Cell) applyAccess(event Event) {
 	number := c.touch()
 	switch e := event.(type) {
 	case *AccessKeysTakenOver:
-		c.access.TakenOver = &e.TakenOver
+		taken := e.TakenOver
+		c.access.TakenOver = &taken
 		for _, k := range e.Keys {
 			k.Changed = number
 			c.access.Put(k)
 		}
 	case *AccessKeyCreated:
-		e.Key.Changed = number
-		c.access.Put(e.Key)
+		k := e.Key
+		k.Changed = number
+		c.access.Put(k)
 	case *AccessKeyRevoked:
 		r, _ := c.access.Keys.Find(e.ID)
 		k := *c.access.Keys.Get(r)

@@ -60,12 +60,7 @@ type PlayersTold struct {
 
 	// TakeBy is until when those on the studio's side for whom nothing else waits have time to take it; 0: there is nobody such.
 	TakeBy domain.ContactTime
-
-	told flow.Told // as the outboxes have it; apply notes it
 }
-
-// Told is the event as the outboxes have it, so that it is the same live and replayed.
-func (e *PlayersTold) Told() flow.Told { return e.told }
 
 // Addressee is a player who is told, the number of the event for this player, and the oldest one that is kept. Without a number
 // the event is about the player, and the studio alone is told.
@@ -99,8 +94,6 @@ type PlayerChanged struct {
 	Penalties    []flow.Penalty
 	Blocked      []string
 	UnlockAt     domain.Time
-
-	penalised []flow.PenaltyKind // by it; apply notes it
 }
 
 // PlayerForgotten says that nothing more is to be known about a player who was away for long.
@@ -119,21 +112,13 @@ type InviteChanged struct{ Invite flow.Invite }
 type InviteRemoved struct{ ID domain.UUID }
 
 // GameInstanceChanged is a game instance as it is now.
-type GameInstanceChanged struct {
-	Instance flow.Instance
-
-	was flow.InstanceStatus // before it; apply notes it
-}
+type GameInstanceChanged struct{ Instance flow.Instance }
 
 // GameInstanceForgotten says that an ended game instance leaves memory.
 type GameInstanceForgotten struct{ ID domain.UUID }
 
 // MembershipChanged is a player's membership as it is now.
-type MembershipChanged struct {
-	Membership flow.Membership
-
-	was flow.Membership // before it; apply notes it
-}
+type MembershipChanged struct{ Membership flow.Membership }
 
 // MembershipEnded is the end of a player's membership, and of the hold on its seat.
 type MembershipEnded struct {

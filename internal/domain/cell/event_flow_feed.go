@@ -96,8 +96,9 @@ func (c *Cell) applyFeed(at domain.Time, event Event) {
 		r, _ := c.flow.Instance(e.Instance)
 		c.flow.TellServer(r, flow.Noticed{At: at, Commit: c.number, Part: c.part, Type: e.Type, Body: e.Body}, e.First).Changed = c.touch()
 	case *EventsSubscribed:
-		e.Subscription.Changed = c.touch()
-		c.flow.Studio.Put(e.Subscription)
+		x := e.Subscription
+		x.Changed = c.touch()
+		c.flow.Studio.Put(x)
 	case *EventsUnsubscribed:
 		c.flow.Studio.Remove(e.ID)
 		c.touch()

@@ -43,8 +43,9 @@ func (c *Cell) applyGameServer(event Event) {
 	number := c.touch()
 	switch e := event.(type) {
 	case *GameServerGroupChanged:
-		e.Group.Changed = number
-		c.gameServers.Groups.Put(e.Group)
+		g := e.Group
+		g.Changed = number
+		c.gameServers.Groups.Put(g)
 	case *GameServerGroupRemoved:
 		for {
 			last := gameservers.Ref(0)
@@ -60,10 +61,11 @@ func (c *Cell) applyGameServer(event Event) {
 		r, _ := c.gameServers.Groups.Find(e.Name)
 		c.gameServers.DropGroup(r)
 	case *GameServerChanged:
-		e.Server.Changed = number
-		r := c.gameServers.PutServer(e.Server)
-		c.waiting.set(gameServerClaim, r, e.Server.ClaimBy)
-		c.waiting.set(gameServerHealth, r, e.Server.HealthBy)
+		s := e.Server
+		s.Changed = number
+		r := c.gameServers.PutServer(s)
+		c.waiting.set(gameServerClaim, r, s.ClaimBy)
+		c.waiting.set(gameServerHealth, r, s.HealthBy)
 	case *GameServerRemoved:
 		r, _ := c.gameServers.Servers.Find(e.ID)
 		c.dropGameServer(r)

@@ -3,17 +3,12 @@ package cell
 import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
-	"github.com/musterhq/muster/internal/domain/ruleset"
 	"github.com/musterhq/muster/internal/domain/session"
 	"github.com/musterhq/muster/internal/domain/wire"
 )
 
 // RuleSetChanged is a rule set: new, or with other tags.
-type RuleSetChanged struct {
-	RuleSet matchmaking.RuleSet
-
-	compiled *ruleset.RuleSet // no part of the event: what whoever made it has compiled already
-}
+type RuleSetChanged struct{ RuleSet matchmaking.RuleSet }
 
 // RuleSetRemoved is the end of a rule set.
 type RuleSetRemoved struct{ Name string }

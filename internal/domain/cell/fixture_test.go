@@ -35,7 +35,10 @@ func (w *world) do(cmd Command) error {
 	env := Env{Now: w.now, Number: w.number, Follow: AllKinds()}
 	binary.BigEndian.PutUint64(env.Seed[8:], w.seed)
 	emitted, err := w.cell.Execute(cmd, &env)
-	w.events = env.Events
+	w.events = nil
+	for _, e := range env.Events {
+		w.events = append(w.events, e.Event)
+	}
 	if emitted {
 		w.journal = append(w.journal, env.Batch)
 		w.number++

@@ -45,8 +45,9 @@ func newAdviceEvent(k Kind) Event {
 func (c *Cell) applyAdvice(event Event) {
 	switch e := event.(type) {
 	case *SearchAdvised:
-		e.Advice.Changed = c.touch()
-		c.flow.AddAdvice(e.Advice)
+		a := e.Advice
+		a.Changed = c.touch()
+		c.flow.AddAdvice(a)
 	case *SearchAdviceDropped:
 		c.flow.RemoveAdvice(e.Ticket)
 		c.touch()

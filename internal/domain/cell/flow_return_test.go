@@ -140,7 +140,8 @@ func TestCommitsAndTimes(t *testing.T) {
 	var order []string
 	var live []flow.Told
 	for _, e := range env.Events {
-		told := e.(*PlayersTold).Told()
+		x := e.Event.(*PlayersTold)
+		told := flow.Told{At: e.At, Commit: env.Number, Part: e.Part, Type: x.Type, Body: x.Body}
 		live = append(live, told)
 		name := flow.CommitName(told.Commit, told.Part)
 		if len(commits[name]) == 0 {

@@ -53,7 +53,7 @@ func (t *tx) emit(e Event) {
 	b = wire.PrefixLength(b, body)
 	t.env.Batch = wire.PrefixLength(b, event)
 	if t.env.Follow.Has(e.kind()) {
-		t.env.Events = append(t.env.Events, e)
+		t.env.Events = append(t.env.Events, Emitted{e, t.now, t.c.part, t.c.before(e)})
 	}
 	if t.c.config.Flow != nil {
 		t.noteActions(e)

@@ -57,16 +57,18 @@ func (s *State) RuleSet(name string) (Ref, bool) { return s.ruleSets.Get(name) }
 // Compiled is a rule set's compiled form; nil when there is none.
 func (s *State) Compiled(name string) *ruleset.RuleSet { return s.compiled[name] }
 
-// PutRuleSet stores a rule set, or replaces it. Compiled may be nil; then the body is compiled, unless it was before.
-func (s *State) PutRuleSet(x RuleSet, compiled *ruleset.RuleSet) {
+// KeepCompiled saves PutRuleSet the compilation of a new rule set. It may be nil.
+func (s *State) KeepCompiled(name string, compiled *ruleset.RuleSet) { s.compiled[name] = compiled }
+
+// PutRuleSet stores a rule set, or replaces it. The body, which never changes, is compiled unless it was before.
+func (s *State) PutRuleSet(x RuleSet) {
 	r, ok := s.ruleSets.Get(x.Name)
 	if !ok {
 		r, _ = s.RuleSets.Add()
 		s.ruleSets.Set(x.Name, r)
-		if compiled == nil {
-			compiled, _ = ruleset.Parse(x.Body) // it was valid when it was made
+		if s.compiled[x.Name] == nil {
+			s.compiled[x.Name], _ = ruleset.Parse(x.Body) // it was valid when it was made
 		}
-		s.compiled[x.Name] = compiled
 	}
 	*s.RuleSets.Mut(r) = x
 }
