@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/musterhq/muster/internal/rate"
 )
 
 // Config is what a Limiter needs.
@@ -35,8 +37,7 @@ type Limiter struct {
 	crowds   crowds
 	unproven list.List // *Conn without a credential, in order of arrival
 	doors    [doors]int
-	logged   time.Time // when the log last told of a full limit
-	silent   int       // refused and evicted since then
+	told     rate.Lines // of full limits
 }
 
 // reason is the limit that a connection was refused or closed for.
@@ -66,7 +67,7 @@ func New(c Config) *Limiter {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Limiter{config: c, limits: c.Limits, conns: map[*Conn]struct{}{}, networks: map[netip.Prefix]*network{}}
+	return &Limiter{config: c, limits: c.Limits, conns: map[*Conn]struct{}{}, networks: map[netip.Prefix]*network{}, told: rate.Lines{Most: 1, Period: 10 * time.Second}}
 }
 
 // Limits are the limits in force.
@@ -260,20 +261,13 @@ func (l *Limiter) tidy(h *host) {
 	}
 }
 
-// logEvery bounds what the log says of full limits.
-const logEvery = 10 * time.Second
-
 // note counts a connection that was refused or closed, and tells the log now and then. l.mu is locked.
 func (l *Limiter) note(counter *atomic.Uint64, why reason) {
 	counter.Add(1)
-	l.silent++
-	now := l.config.Now()
-	if now.Sub(l.logged) < logEvery {
-		return
+	if write, before := l.told.Note(l.config.Now()); write {
+		l.config.Log.Warn("a limit of connections is reached", "limit", reasonNames[why], "refusedOrClosed", before+1,
+			"connections", len(l.conns), "unproven", l.unproven.Len())
 	}
-	l.config.Log.Warn("a limit of connections is reached", "limit", reasonNames[why], "refusedOrClosed", l.silent,
-		"connections", len(l.conns), "unproven", l.unproven.Len())
-	l.logged, l.silent = now, 0
 }
 
 // Prove records that the connection presented a credential that was accepted. It may be called any number of times.

@@ -5,8 +5,9 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"time"
+
+	"github.com/musterhq/muster/internal/rate"
 )
 
 // Config says what a Guard lets pass.
@@ -30,11 +31,19 @@ type Config struct {
 type Guard struct {
 	config Config
 	next   http.Handler
-	told   limited
+	told   rate.Lines
 }
 
+// The lines about refused requests that the log gets within a time.
+const (
+	toldMax    = 10
+	toldWithin = 10 * time.Second
+)
+
 // NewGuard makes a Guard.
-func NewGuard(c Config, next http.Handler) *Guard { return &Guard{config: c, next: next} }
+func NewGuard(c Config, next http.Handler) *Guard {
+	return &Guard{config: c, next: next, told: rate.Lines{Most: toldMax, Period: toldWithin}}
+}
 
 // strictTransport is for a year. Other hosts of the domain are not ours to decide about.
 var strictTransport = []string{"max-age=31536000"}
@@ -75,7 +84,7 @@ func (g *Guard) withoutTLS(r *http.Request) string {
 }
 
 func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, message string) {
-	if write, silent := g.told.note(time.Now()); write {
+	if write, silent := g.told.Note(time.Now()); write {
 		g.config.Log.Warn("request refused", "from", r.RemoteAddr, "method", r.Method, "path", cut(r.URL.Path), "why", message, "refusedInSilence", silent)
 	}
 	w.Header().Set("Connection", "close") // what follows on this connection would be refused as well
@@ -89,34 +98,4 @@ func cut(text string) string {
 		return text[:most]
 	}
 	return text
-}
-
-// Anybody may be refused as often as they like; the log shows so many in a time.
-const (
-	toldMax    = 10
-	toldWithin = 10 * time.Second
-)
-
-// limited bounds what the log says of refused requests.
-type limited struct {
-	mu     sync.Mutex
-	until  time.Time // when the count begins anew
-	told   int
-	silent int // since the last line
-}
-
-// note counts a refusal and says whether the log tells of it, and how many it left out before.
-func (x *limited) note(now time.Time) (write bool, silent int) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if !now.Before(x.until) {
-		x.until, x.told = now.Add(toldWithin), 0
-	}
-	if x.told == toldMax {
-		x.silent++
-		return false, 0
-	}
-	silent, x.silent = x.silent, 0
-	x.told++
-	return true, silent
 }

@@ -9,6 +9,8 @@ import (
 	"hash/maphash"
 	"sync/atomic"
 	"time"
+
+	"github.com/musterhq/muster/internal/rate"
 )
 
 const places = 4096
@@ -61,43 +63,30 @@ func (p *Pool) Refused() uint64 { return p.refused.Load() }
 // Most is the size of the pool.
 func (p *Pool) Most() int64 { return p.most }
 
-// Rate is a token bucket for each name. A bucket is one number: the instant at which it is full again, in nanoseconds
-// since the Rate was made (the generic cell rate algorithm).
+// Rate is a token bucket for each name.
 type Rate struct {
-	token, most int64 // nanoseconds that one token takes to come back, and that an empty bucket takes to fill
-	now         func() time.Time
-	started     time.Time
-	refused     atomic.Uint64
-	fullAt      [places]atomic.Int64
+	limit   rate.Limit
+	now     func() time.Time
+	started time.Time
+	refused atomic.Uint64
+	buckets [places]rate.Bucket
 }
 
-// NewRate lets perSecond calls a second through for each name, and burst at once. It is nil, which lets all through, when
-// perSecond is 0.
-func NewRate(perSecond, burst int, now func() time.Time) *Rate {
-	if perSecond <= 0 {
+// NewRate makes a Rate. Without a limit it is nil, which lets all through.
+func NewRate(limit rate.Limit, now func() time.Time) *Rate {
+	if limit.Every <= 0 {
 		return nil
 	}
-	token := int64(time.Second) / int64(perSecond)
-	return &Rate{token: token, most: token * int64(max(burst, 1)), now: now, started: now()}
+	return &Rate{limit: limit, now: now, started: now()}
 }
 
 // Allow takes a token of a name and reports whether there was one.
 func (r *Rate) Allow(name string) bool {
-	if r == nil {
+	if r == nil || r.buckets[place(name)].Take(r.limit, r.now().Sub(r.started).Nanoseconds()) {
 		return true
 	}
-	bucket, now := &r.fullAt[place(name)], r.now().Sub(r.started).Nanoseconds()
-	for {
-		full := bucket.Load()
-		next := max(full, now) + r.token
-		if next-now > r.most {
-			r.refused.Add(1)
-			return false
-		}
-		if bucket.CompareAndSwap(full, next) {
-			return true
-		}
-	}
+	r.refused.Add(1)
+	return false
 }
 
 // Refused counts the calls that were not let through.

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/musterhq/muster/internal/rate"
 )
 
 func TestOneNameTakesNoMoreThanItsShare(t *testing.T) {
@@ -48,7 +50,7 @@ func TestPoolAmongManyCallers(t *testing.T) {
 
 func TestRate(t *testing.T) {
 	now := time.Now()
-	r := NewRate(10, 3, func() time.Time { return now })
+	r := NewRate(rate.PerSecond(10, 3), func() time.Time { return now })
 	taken := func(name string) (n int) {
 		for r.Allow(name) {
 			n++
@@ -65,7 +67,7 @@ func TestRate(t *testing.T) {
 	if got := taken("b"); got != 3 {
 		t.Errorf("another name: %d, want 3", got)
 	}
-	if none := NewRate(0, 1, time.Now); !none.Allow("a") || none.Refused() != 0 {
+	if none := NewRate(rate.PerSecond(0, 1), time.Now); !none.Allow("a") || none.Refused() != 0 {
 		t.Error("a rate of 0 limits")
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/musterhq/muster/internal/frames"
 	"github.com/musterhq/muster/internal/panics"
+	"github.com/musterhq/muster/internal/rate"
 )
 
 // counter is a handler that counts.
@@ -51,7 +52,7 @@ func TestPace(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var running sync.WaitGroup
 				began := time.Now()
-				frames.Read(&pieces{rest: c.sent, size: 4096}, &frames.Config{MessageMax: most, Running: &running, Pace: frames.Pace{Burst: 100, PerSecond: 50}}, &counter{})
+				frames.Read(&pieces{rest: c.sent, size: 4096}, &frames.Config{MessageMax: most, Running: &running, Pace: rate.PerSecond(50, 100)}, &counter{})
 				running.Wait()
 				if got := time.Since(began).Round(time.Second); got != c.want {
 					t.Errorf("taken in %s, want %s", got, c.want)

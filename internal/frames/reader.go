@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/musterhq/muster/internal/panics"
+	"github.com/musterhq/muster/internal/rate"
 )
 
 // Handler is told what a client sends: in order, one call at a time. What it is given is good until it returns.
@@ -62,9 +63,13 @@ type nothingYet interface {
 
 // Config is what all connections of a door have in common. It must not change.
 type Config struct {
-	MessageMax int  // bytes of a message, in one frame or in fragments
-	Pace       Pace // how fast frames are taken
-	AnyText    bool // texts that are not UTF-8 are taken, too, where RFC 6455, 8.1, ends the connection
+	MessageMax int // bytes of a message, in one frame or in fragments
+
+	// Pace bounds how fast a connection's frames are taken. A frame counts one, and one more for each whole KiB of it. What comes faster
+	// is not read yet and fills the buffers of the client's own network, so a client that floods slows down itself alone.
+	Pace rate.Limit
+
+	AnyText bool // texts that are not UTF-8 are taken, too, where RFC 6455, 8.1, ends the connection
 
 	Running *sync.WaitGroup // counts the goroutines
 	Panics  *panics.Guard   // a panic ends the connection; nil: the process
@@ -77,7 +82,7 @@ type Reader struct {
 	waits   patient // nil: conn waits where it reads
 	handler Handler
 	config  *Config
-	pace    bucket
+	full    int64 // when the bucket of Pace is full again, in Unix nanoseconds
 
 	held   *[]byte // a frame of which not all has come
 	whole  []byte  // what has come of a message in fragments
@@ -190,7 +195,7 @@ func (r *Reader) take() (*Closed, *Violation) {
 		payload := b[h.size : h.size+h.payload : h.size+h.payload]
 		b = b[h.size+h.payload:]
 		unmask(payload, h.mask)
-		r.pace.wait(r.config.Pace, len(payload))
+		r.keepPace(len(payload))
 		if closed, wrong := r.frame(h.first, payload); closed != nil || wrong != nil {
 			return closed, wrong
 		}

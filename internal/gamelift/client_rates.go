@@ -5,6 +5,7 @@ import (
 
 	"github.com/musterhq/muster/internal/fair"
 	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/rate"
 )
 
 // ClientRates bound the requests of access keys of the role client, which all players of a game share: in requests a
@@ -17,12 +18,16 @@ type ClientRates struct {
 // burstSeconds is how long a rate may be saved up: a game that starts calls several operations at once.
 const burstSeconds = 10
 
+func saved(perSecond int) rate.Limit {
+	return rate.PerSecond(float64(perSecond), burstSeconds*perSecond)
+}
+
 type clientRates struct{ keys, addresses *fair.Rate }
 
 func newClientRates(l Limits, now func() time.Time) clientRates {
 	return clientRates{
-		keys:      fair.NewRate(l.Clients.PerKey, burstSeconds*l.Clients.PerKey, now),
-		addresses: fair.NewRate(l.Clients.PerAddress, burstSeconds*l.Clients.PerAddress, now),
+		keys:      fair.NewRate(saved(l.Clients.PerKey), now),
+		addresses: fair.NewRate(saved(l.Clients.PerAddress), now),
 	}
 }
 

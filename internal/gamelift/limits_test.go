@@ -21,6 +21,7 @@ import (
 
 	"github.com/musterhq/muster/internal/gamelift/model"
 	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/rate"
 )
 
 func TestProfileHasEveryOperation(t *testing.T) {
@@ -31,12 +32,17 @@ func TestProfileHasEveryOperation(t *testing.T) {
 	if got, want := slices.Sorted(maps.Keys(limits.Rates)), slices.Sorted(maps.Keys(model.Load().Operations)); !slices.Equal(got, want) {
 		t.Errorf("got  %v\nwant %v", got, want)
 	}
-	counts := map[Rate]int{}
-	for _, rate := range limits.Rates {
-		counts[rate]++
+	counts := map[rate.Limit]int{}
+	for _, limit := range limits.Rates {
+		counts[limit]++
 	}
 	// As the documentation counts them; GetPlayerConnectionDetails is one more.
-	want := map[Rate]int{{200, 200}: 5, {100, 100}: 4, {75, 75}: 2, {70, 70}: 1, {50, 50}: 1, {40, 30}: 1, {30, 30}: 42, {40, 20}: 5, {20, 20}: 44, {10, 5}: 1, {4, 1}: 6, {1, 0.1}: 8}
+	want := map[rate.Limit]int{
+		rate.PerSecond(200, 200): 5, rate.PerSecond(100, 100): 4, rate.PerSecond(75, 75): 2,
+		rate.PerSecond(70, 70): 1, rate.PerSecond(50, 50): 1, rate.PerSecond(30, 40): 1,
+		rate.PerSecond(30, 30): 42, rate.PerSecond(20, 40): 5, rate.PerSecond(20, 20): 44, rate.PerSecond(5, 10): 1,
+		rate.PerSecond(1, 4): 6, rate.PerSecond(0.1, 1): 8,
+	}
 	if !maps.Equal(counts, want) {
 		t.Errorf("got %v, want %v", counts, want)
 	}
@@ -56,7 +62,7 @@ func (c *handClock) move(d time.Duration) { c.offset.Add(int64(d)) }
 
 func TestTokenBucket(t *testing.T) {
 	clock := new(handClock)
-	x := newLimiter(Limits{Rates: map[string]Rate{"a": {Burst: 4, PerSecond: 2}, "b": {Burst: 1, PerSecond: 0.1}}, Overall: Rate{Burst: 10, PerSecond: 10}}, clock.now)
+	x := newLimiter(Limits{Rates: map[string]rate.Limit{"a": rate.PerSecond(2, 4), "b": rate.PerSecond(0.1, 1)}, Overall: rate.PerSecond(10, 10)}, clock.now)
 	taken := func(key, operation string) (n int) {
 		for x.allow(key, operation) {
 			n++
@@ -90,7 +96,7 @@ func TestTokenBucket(t *testing.T) {
 }
 
 func TestBucketsAmongManyCallers(t *testing.T) {
-	x := newLimiter(Limits{Rates: map[string]Rate{"a": {Burst: 100, PerSecond: 1}}}, new(handClock).now)
+	x := newLimiter(Limits{Rates: map[string]rate.Limit{"a": rate.PerSecond(1, 100)}}, new(handClock).now)
 	var allowed atomic.Int64
 	var done sync.WaitGroup
 	for range 8 {
@@ -109,7 +115,7 @@ func TestBucketsAmongManyCallers(t *testing.T) {
 }
 
 func TestInventedKeysTakeBoundedMemory(t *testing.T) {
-	x := newLimiter(Limits{Overall: Rate{1, 1}}, new(handClock).now)
+	x := newLimiter(Limits{Overall: rate.PerSecond(1, 1)}, new(handClock).now)
 	for i := range 3 * limitedKeysMax {
 		x.allow(fmt.Sprint("key ", i), "a")
 	}
@@ -146,7 +152,7 @@ func retryingClient(url string, key identity.AccessKey) *gamelift.Client {
 func TestSDKsRetryWhatIsThrottled(t *testing.T) {
 	clock := new(handClock)
 	h := NewHandler(&Service{}, Config{
-		Keys: keysForTest(), Log: testLog(t), Now: clock.now, Limits: Limits{Rates: map[string]Rate{"ListFleets": {Burst: 2, PerSecond: 1}}},
+		Keys: keysForTest(), Log: testLog(t), Now: clock.now, Limits: Limits{Rates: map[string]rate.Limit{"ListFleets": rate.PerSecond(1, 2)}},
 	})
 	replace(t, h, serve("ListFleets", look, listNothing), serve("ListBuilds", look,
 		func(*Service, context.Context, *gamelift.ListBuildsInput) (*gamelift.ListBuildsOutput, error) {

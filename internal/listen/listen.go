@@ -20,6 +20,7 @@ import (
 
 	"github.com/musterhq/muster/internal/connlimit"
 	"github.com/musterhq/muster/internal/panics"
+	"github.com/musterhq/muster/internal/rate"
 )
 
 const (
@@ -92,7 +93,7 @@ type Server struct {
 	sniffs  sync.WaitGroup
 	stats   counters
 
-	noCertificate occasional // TLS clients turned away
+	noCertificate *rate.Lines // TLS clients turned away
 
 	mu       sync.Mutex
 	waiting  map[*conn]struct{} // have not sent their first byte
@@ -115,14 +116,15 @@ func Open(cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("listen on %q: %w", cfg.Addr, err)
 	}
 	s := &Server{
-		tcp:      l.(*net.TCPListener),
-		limits:   cfg.Limits,
-		log:      cfg.Log,
-		panics:   cfg.Panics,
-		ready:    make(chan net.Conn),
-		closing:  make(chan struct{}),
-		waiting:  map[*conn]struct{}{},
-		upgraded: map[*conn]struct{}{},
+		noCertificate: newWarnings(),
+		tcp:           l.(*net.TCPListener),
+		limits:        cfg.Limits,
+		log:           cfg.Log,
+		panics:        cfg.Panics,
+		ready:         make(chan net.Conn),
+		closing:       make(chan struct{}),
+		waiting:       map[*conn]struct{}{},
+		upgraded:      map[*conn]struct{}{},
 	}
 	if s.log == nil {
 		s.log = slog.Default()

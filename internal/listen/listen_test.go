@@ -158,21 +158,6 @@ func TestTLSWithoutCertificateIsTurnedAway(t *testing.T) {
 	}
 }
 
-func TestOccasionalWarnings(t *testing.T) {
-	var o occasional
-	now := time.Now()
-	for i, each := range []struct {
-		after  time.Duration
-		write  bool
-		silent int
-	}{{0, true, 0}, {time.Second, false, 0}, {time.Second, false, 0}, {occasionalEvery, true, 2}, {occasionalEvery, true, 0}} {
-		now = now.Add(each.after)
-		if write, silent := o.note(now); write != each.write || silent != each.silent {
-			t.Errorf("note %d: got %v, %d, want %v, %d", i, write, silent, each.write, each.silent)
-		}
-	}
-}
-
 // The C++ SDK sends an IP literal as server name, which RFC 6066 forbids and Go's client never does: so a ClientHello is
 // made for a name of the same length and patched.
 func TestServerNameMayBeAnIPLiteral(t *testing.T) {

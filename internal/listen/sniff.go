@@ -303,7 +303,7 @@ func (s *Server) tellApart(c *conn) {
 		s.stats.plain.Add(1)
 	case s.tls == nil:
 		s.stats.turnedAway.Add(1)
-		if write, silent := s.noCertificate.note(time.Now()); write {
+		if write, silent := s.noCertificate.Note(time.Now()); write {
 			s.log.Warn("a TLS client was turned away: this service has no certificate, which C++ and Unreal game servers need; use --tls-cert or --tls-acme-email, or --dev on this machine",
 				"from", c.RemoteAddr(), "unreported", silent)
 		}

@@ -8,32 +8,23 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime/debug"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-)
 
-// At most logged panics are written to the log within a period, each with its stack; a client may be able to cause them at will.
-const (
-	logged = 10
-	within = 10 * time.Second
+	"github.com/musterhq/muster/internal/rate"
 )
 
 // Guard notes the panics of all doors. A nil Guard confines nothing, so that tests which set none see every panic.
 type Guard struct {
 	log     *slog.Logger
 	counted *prometheus.CounterVec
-
-	mu     sync.Mutex
-	until  time.Time // when the count of log lines begins anew
-	lines  int
-	silent int // panics since the last line
+	lines   rate.Lines // each has a stack, and a client may be able to cause panics at will
 }
 
 // New makes a Guard.
 func New(log *slog.Logger) *Guard {
-	return &Guard{log: log, counted: prometheus.NewCounterVec(prometheus.CounterOpts{
+	return &Guard{log: log, lines: rate.Lines{Most: 10, Period: 10 * time.Second}, counted: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "muster_panics_total", Help: "Panics that ended one connection, by the door that served it. Each is a defect.",
 	}, []string{"door"})}
 }
@@ -101,26 +92,10 @@ func (g *Guard) Note(door string, p any, attributes ...any) {
 		panic(p)
 	}
 	g.counted.WithLabelValues(door).Inc()
-	if write, silent := g.line(time.Now()); write {
+	if write, silent := g.lines.Note(time.Now()); write {
 		attributes = append([]any{"door", door, "panic", p, "unlogged", silent}, attributes...)
 		g.log.Error("a panic ended what was being served; please report it", append(attributes, "stack", string(debug.Stack()))...)
 	}
-}
-
-// line says whether the log gets this panic, and how many before it were not logged.
-func (g *Guard) line(now time.Time) (write bool, silent int) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if !now.Before(g.until) {
-		g.until, g.lines = now.Add(within), 0
-	}
-	if g.lines == logged {
-		g.silent++
-		return false, 0
-	}
-	g.lines++
-	silent, g.silent = g.silent, 0
-	return true, silent
 }
 
 // Handler ends the connection of a request whose handler panics, without an answer: part of one may have been sent.

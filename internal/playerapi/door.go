@@ -31,6 +31,7 @@ import (
 	"github.com/musterhq/muster/internal/playerapi/connectiontoken"
 	"github.com/musterhq/muster/internal/playerhooks"
 	"github.com/musterhq/muster/internal/playerrates"
+	"github.com/musterhq/muster/internal/rate"
 	"github.com/musterhq/muster/internal/webhook"
 )
 
@@ -116,7 +117,7 @@ func NewDoor(c Config) *Door {
 		d.buckets.rates = ratesOf(c.Rates)
 	}
 	if n := c.LoginsPerAddress; n > 0 {
-		d.buckets.rates[classLoginAddress] = rate{Every: time.Minute / time.Duration(n), Burst: max(5, n/6)}
+		d.buckets.rates[classLoginAddress] = rate.Limit{Every: time.Minute / time.Duration(n), Burst: max(5, n/6)}
 	}
 	d.player = newRealm(d, "player", "Muster player flow: players")
 	d.partner = newRealm(d, "partner", "Muster player flow: trusted servers")

@@ -8,6 +8,7 @@ import (
 
 	"github.com/musterhq/muster/internal/frames/framestest"
 	"github.com/musterhq/muster/internal/listen"
+	"github.com/musterhq/muster/internal/rate"
 )
 
 // The doors of a fuzz test: what a good target and good headers are. %T stands for a good token, %S for a subscription.
@@ -20,7 +21,7 @@ var streamDoors = []struct{ target, headers string }{
 // connection.
 func FuzzDoors(f *testing.F) {
 	x := newLobby(f, func(c *Config) { c.Dev = true })
-	x.door.buckets.rates[classAttach], x.door.buckets.rates[classPartner] = rate{}, rate{}
+	x.door.buckets.rates[classAttach], x.door.buckets.rates[classPartner] = rate.Limit{}, rate.Limit{}
 	token := x.login("ann")
 	_, made := x.send(x.door.Partner(), "", PartnerPrefix+"Events.Subscribe", "{}")
 	subscription, _ := made["subscription_id"].(string)

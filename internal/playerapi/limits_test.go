@@ -10,29 +10,30 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/rate"
 )
 
 // TestRates is the table of docs/spec/fair-play.md#rate-limits: each call with its rate and burst, and that it is refused over the limit.
 func TestRates(t *testing.T) {
 	perMinute := func(n int) time.Duration { return time.Minute / time.Duration(n) }
 	classed := map[class]struct {
-		rate  rate
+		rate  rate.Limit
 		calls []string
 	}{
-		classLogin:            {rate{Every: perMinute(6), Burst: 5}, []string{"Session.Login"}},
-		classGetFlow:          {rate{Every: time.Second, Burst: 5}, []string{"Session.GetFlow"}},
-		classInvite:           {rate{Every: perMinute(10), Burst: 5}, []string{"Party.SendInvite"}},
-		classCode:             {rate{Every: perMinute(10), Burst: 5}, []string{"Party.JoinPartyByInviteCode"}},
-		classEnter:            {rate{Every: perMinute(6), Burst: 3}, []string{"Matchmaking.EnterMatchmaking"}},
-		classLeaveMatchmaking: {rate{Every: time.Second, Burst: 5}, []string{"Matchmaking.LeaveMatchmaking"}},
-		classAcceptMatch:      {rate{Every: time.Second, Burst: 5}, []string{"Matchmaking.AcceptMatch"}},
-		classDetails:          {rate{Every: 2 * time.Second, Burst: 3}, []string{"GameInstance.GetHostConnectionDetails"}},
+		classLogin:            {rate.Limit{Every: perMinute(6), Burst: 5}, []string{"Session.Login"}},
+		classGetFlow:          {rate.Limit{Every: time.Second, Burst: 5}, []string{"Session.GetFlow"}},
+		classInvite:           {rate.Limit{Every: perMinute(10), Burst: 5}, []string{"Party.SendInvite"}},
+		classCode:             {rate.Limit{Every: perMinute(10), Burst: 5}, []string{"Party.JoinPartyByInviteCode"}},
+		classEnter:            {rate.Limit{Every: perMinute(6), Burst: 3}, []string{"Matchmaking.EnterMatchmaking"}},
+		classLeaveMatchmaking: {rate.Limit{Every: time.Second, Burst: 5}, []string{"Matchmaking.LeaveMatchmaking"}},
+		classAcceptMatch:      {rate.Limit{Every: time.Second, Burst: 5}, []string{"Matchmaking.AcceptMatch"}},
+		classDetails:          {rate.Limit{Every: 2 * time.Second, Burst: 3}, []string{"GameInstance.GetHostConnectionDetails"}},
 		// The ways out have buckets of their own.
-		classLeaveParty: {rate{Every: time.Second / 5, Burst: 20}, []string{"Party.LeaveParty"}},
-		classLeaveGame:  {rate{Every: time.Second / 5, Burst: 20}, []string{"GameInstance.LeaveGame"}},
-		classDecline:    {rate{Every: time.Second / 5, Burst: 20}, []string{"GameInstance.DeclineReconnect"}},
-		classLogout:     {rate{Every: time.Second / 5, Burst: 20}, []string{"Session.Logout"}},
-		classParty: {rate{Every: time.Second / 2, Burst: 10}, []string{
+		classLeaveParty: {rate.Limit{Every: time.Second / 5, Burst: 20}, []string{"Party.LeaveParty"}},
+		classLeaveGame:  {rate.Limit{Every: time.Second / 5, Burst: 20}, []string{"GameInstance.LeaveGame"}},
+		classDecline:    {rate.Limit{Every: time.Second / 5, Burst: 20}, []string{"GameInstance.DeclineReconnect"}},
+		classLogout:     {rate.Limit{Every: time.Second / 5, Burst: 20}, []string{"Session.Logout"}},
+		classParty: {rate.Limit{Every: time.Second / 2, Burst: 10}, []string{
 			"Party.CreateParty", "Party.JoinPartyById", "Party.RespondToInvite", "Party.CancelInvite", "Party.KickPlayer", "Party.PromoteLeader", "Party.SetReady",
 			"Party.SetPartyPreferences", "Party.SetPlayerPreferences", "Party.RotateInviteCode", "Party.DisbandParty",
 		}},
@@ -57,20 +58,20 @@ func TestRates(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		class class
-		rate  rate
+		rate  rate.Limit
 	}{
-		"everything else":                  {classOther, rate{Every: time.Second / 5, Burst: 20}},
-		"stream attach":                    {classAttach, rate{Every: perMinute(10), Burst: 5}},
-		"invites of one player to another": {classInvitePair, rate{Every: perMinute(3), Burst: 3}},
-		"wrong codes of one address":       {classCodeAddress, rate{Every: perMinute(20), Burst: 20}},
-		"partner token":                    {classPartner, rate{Every: time.Second / 200, Burst: 400}},
+		"everything else":                  {classOther, rate.Limit{Every: time.Second / 5, Burst: 20}},
+		"stream attach":                    {classAttach, rate.Limit{Every: perMinute(10), Burst: 5}},
+		"invites of one player to another": {classInvitePair, rate.Limit{Every: perMinute(3), Burst: 3}},
+		"wrong codes of one address":       {classCodeAddress, rate.Limit{Every: perMinute(20), Burst: 20}},
+		"partner token":                    {classPartner, rate.Limit{Every: time.Second / 200, Burst: 400}},
 	} {
 		if got := x.door.buckets.rates[c.class]; got != c.rate {
 			t.Errorf("%s: %v, want %v", name, got, c.rate)
 		}
 	}
 	y := newLobby(t, func(c *Config) { c.LoginsPerAddress = 30 })
-	if got := y.door.buckets.rates[classLoginAddress]; got != (rate{Every: perMinute(30), Burst: 5}) {
+	if got := y.door.buckets.rates[classLoginAddress]; got != (rate.Limit{Every: perMinute(30), Burst: 5}) {
 		t.Errorf("logins of one address: %v, want 30/min, 5", got)
 	}
 

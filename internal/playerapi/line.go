@@ -18,6 +18,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/frames"
 	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/rate"
 )
 
 // feed is where the frames of a line come from. Only the goroutine of the line calls it, except take.
@@ -67,7 +68,7 @@ func (l *line) end(code uint16) {
 const revokedFarewell = 500 * time.Millisecond
 
 // linePace is for acknowledgements, of which each may be for one event.
-var linePace = frames.Pace{Burst: 10_000, PerSecond: 5_000}
+var linePace = rate.PerSecond(5_000, 10_000)
 
 // upgradeWanted refuses what is no wish for a WebSocket as it is spoken here.
 func upgradeWanted(r *http.Request, subprotocol string) *Problem {

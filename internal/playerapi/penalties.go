@@ -11,6 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/playerapi/objects"
 	"github.com/musterhq/muster/internal/playerhooks"
+	"github.com/musterhq/muster/internal/rate"
 )
 
 // penaltyDesk asks the studio what it makes of each penalty. That cannot be done in the commit that gives it, so the penalty
@@ -23,9 +24,8 @@ type penaltyDesk struct {
 	done     sync.WaitGroup
 
 	// Only the follower uses these.
-	seen    map[offenceKey]domain.Time // penalties of a moment ago, which other changes of the player repeat
-	dropped int
-	warned  time.Time
+	seen map[offenceKey]domain.Time // penalties of a moment ago, which other changes of the player repeat
+	told rate.Lines                 // of those that are not asked about
 }
 
 type offence struct {
@@ -49,7 +49,7 @@ func newPenaltyDesk(d *Door) *penaltyDesk {
 		return nil
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	x := &penaltyDesk{door: d, asked: make(chan offence, penaltiesWaiting), cancel: cancel, seen: map[offenceKey]domain.Time{}}
+	x := &penaltyDesk{door: d, asked: make(chan offence, penaltiesWaiting), cancel: cancel, seen: map[offenceKey]domain.Time{}, told: rate.Lines{Most: 1, Period: 10 * time.Second}}
 	for range penaltiesAtOnce {
 		x.done.Go(func() { x.work(ctx) })
 	}
@@ -100,10 +100,8 @@ func (x *penaltyDesk) remember(key offenceKey, since domain.Time) {
 }
 
 func (x *penaltyDesk) drop() {
-	x.dropped++
-	if now := time.Now(); now.Sub(x.warned) >= 10*time.Second {
-		x.door.log.Warn("penalties hold as they were computed: too many wait for the studio's decision", "count", x.dropped)
-		x.dropped, x.warned = 0, now
+	if write, before := x.told.Note(time.Now()); write {
+		x.door.log.Warn("penalties hold as they were computed: too many wait for the studio's decision", "count", before+1)
 	}
 }
 

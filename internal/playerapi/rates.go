@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/playerrates"
+	"github.com/musterhq/muster/internal/rate"
 )
 
 // class is a group of calls that share a bucket: docs/spec/fair-play.md#rate-limits. What lets a player get out has a bucket of its own.
@@ -37,9 +38,6 @@ const (
 	classes
 )
 
-// rate is how often calls of a class are let through; without Every always.
-type rate = playerrates.Rate
-
 // classNames are the kinds of calls as operators and headers name them. Logins of one address have a setting of their own.
 var classNames = [classes]string{
 	classOther: "other", classLogin: "login", classLoginAddress: "login-address", classAttach: "attach", classGetFlow: "get-flow", classParty: "party",
@@ -49,7 +47,7 @@ var classNames = [classes]string{
 }
 
 // ratesOf are the rates of the classes, of which each has one but that of logins of one address.
-func ratesOf(kinds []playerrates.Kind) (rates [classes]rate) {
+func ratesOf(kinds []playerrates.Kind) (rates [classes]rate.Limit) {
 	for _, k := range kinds {
 		if at := slices.Index(classNames[:], k.Name); at >= 0 {
 			rates[at] = k.Rate
@@ -61,7 +59,7 @@ func ratesOf(kinds []playerrates.Kind) (rates [classes]rate) {
 // buckets limits rates. A bucket is one instant: when it is full again; so one that is full needs no memory.
 type buckets struct {
 	now   func() time.Time
-	rates [classes]rate
+	rates [classes]rate.Limit
 
 	mu     sync.Mutex
 	fullAt map[bucketKey]int64 // Unix nanoseconds
@@ -84,7 +82,7 @@ const sweepEvery = 10 * time.Second
 type budget struct {
 	ok   bool          // the call is let through
 	wait time.Duration // if not: until one is
-	left int           // calls that would be let through at once now
+	left int           // calls that would be let through at once after it
 	full time.Duration // until the bucket is full again
 }
 
@@ -155,12 +153,12 @@ func (b *buckets) look(c class, who string, take bool) budget {
 	}
 	key := bucketKey{c, who}
 	full := max(b.fullAt[key], now)
-	all, next := int64(limit.Every)*int64(limit.Burst), full+int64(limit.Every)
-	if over := next - now - all; over > 0 {
-		return budget{wait: time.Duration(over), full: time.Duration(full - now)}
+	next, early := limit.Next(full, now, 1)
+	if early > 0 {
+		return budget{wait: early, full: time.Duration(full - now)}
 	}
 	if take {
 		b.fullAt[key], full = next, next
 	}
-	return budget{ok: true, left: int((all - (full - now)) / int64(limit.Every)), full: time.Duration(full - now)}
+	return budget{ok: true, left: int(-early / limit.Every), full: time.Duration(full - now)}
 }

@@ -9,12 +9,13 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/playerrates"
+	"github.com/musterhq/muster/internal/rate"
 )
 
 func TestBuckets(t *testing.T) {
 	now := time.Unix(1000, 0)
 	b := newBuckets(func() time.Time { return now })
-	b.rates[classParty] = rate{Every: time.Second / 2, Burst: 3}
+	b.rates[classParty] = rate.Limit{Every: time.Second / 2, Burst: 3}
 	for i := range 3 {
 		if wait, ok := b.take(classParty, "ann"); !ok {
 			t.Fatalf("call %d of a burst of 3 has to wait %s", i+1, wait)

@@ -11,6 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/frames"
+	"github.com/musterhq/muster/internal/rate"
 )
 
 // streams are the connections of all players' clients, and the polls that wait.
@@ -37,7 +38,7 @@ type streams struct {
 const subprotocol = "playerflow.v1"
 
 // streamPace is above what classFrames lets a player send, and counts pings and fragments, too.
-var streamPace = frames.Pace{Burst: 200, PerSecond: 40}
+var streamPace = rate.PerSecond(40, 200)
 
 const (
 	messageMax = 4 << 10

@@ -29,7 +29,6 @@ type circuit struct {
 	until    time.Time       // nobody is asked
 	tries    map[string]bool // by player, since the last pause: whether the question has failed
 	trying   time.Time       // when the first of them was sent
-	complain time.Time       // when the log may hear of a failure again
 }
 
 // closed reports whether a player's question may be sent. Who is told so must say how it went.
@@ -105,19 +104,4 @@ func (c *circuit) gaveUp(player string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.tries, player)
-}
-
-// complainEvery keeps a hook that fails all the time from filling the log.
-const complainEvery = time.Minute
-
-// mayComplain reports whether the log is to hear of a failure.
-func (c *circuit) mayComplain() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	now := c.now()
-	if now.Before(c.complain) {
-		return false
-	}
-	c.complain = now.Add(complainEvery)
-	return true
 }

@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"log/slog"
 	"time"
+
+	"github.com/musterhq/muster/internal/rate"
 )
 
 // Name of a hook, as the configuration, the guide and the messages have it.
@@ -46,11 +48,15 @@ type Hooks struct {
 	numbers   *numbers
 }
 
+// complainEvery keeps a hook that fails all the time from filling the log.
+const complainEvery = time.Minute
+
 type hook struct {
 	Hook
 	receiver *receiver
 	circuit  circuit // its own: a receiver may answer other hooks well
 	log      *slog.Logger
+	told     rate.Lines // of answers that cannot be used
 }
 
 // New makes the hooks of a configuration. The key is what questions are signed with.
@@ -65,7 +71,7 @@ func New(c Config, key string, log *slog.Logger) *Hooks {
 			r = newReceiver(x.URL, c.Concurrency, key)
 			h.receivers[x.URL] = r
 		}
-		h.hooks[name] = &hook{Hook: x, receiver: r, circuit: circuit{now: time.Now}, log: log}
+		h.hooks[name] = &hook{Hook: x, receiver: r, circuit: circuit{now: time.Now}, log: log, told: rate.Lines{Most: 1, Period: complainEvery}}
 	}
 	return h
 }

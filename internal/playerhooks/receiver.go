@@ -93,11 +93,12 @@ func (h *hook) note(ctx context.Context, n Name, player string, err error) {
 			return
 		}
 	}
-	switch {
-	case err == nil:
-	case h.circuit.mayComplain():
+	if err == nil {
+		return
+	}
+	if write, _ := h.told.Note(h.circuit.now()); write {
 		log.Warn("a hook gave no answer that can be used; what its on_timeout says holds", "err", err, "not_again_for", complainEvery)
-	default:
+	} else {
 		log.Debug("a hook gave no answer that can be used", "err", err)
 	}
 }

@@ -8,42 +8,38 @@ import (
 	"strconv"
 	"strings"
 	"time"
-)
 
-// Rate lets one call through each Every, and Burst at once. The zero Rate has no limit.
-type Rate struct {
-	Every time.Duration
-	Burst int
-}
+	"github.com/musterhq/muster/internal/rate"
+)
 
 // Kind is a kind of calls that share a bucket, with its rate.
 type Kind struct {
 	Name string
-	Rate Rate
+	Rate rate.Limit
 }
 
 // Defaults are the kinds of calls, for each player unless a comment says otherwise. docs/spec/fair-play.md#rate-limits.
 func Defaults() []Kind {
 	return []Kind{
-		{"other", Rate{time.Second / 5, 20}},
-		{"login", Rate{10 * time.Second, 5}},
-		{"attach", Rate{6 * time.Second, 5}},
-		{"get-flow", Rate{time.Second, 5}},
-		{"party", Rate{time.Second / 2, 10}},
-		{"invite", Rate{6 * time.Second, 5}},
-		{"invite-pair", Rate{20 * time.Second, 3}}, // invites of one player to another one
-		{"code", Rate{6 * time.Second, 5}},
-		{"code-address", Rate{3 * time.Second, 20}}, // wrong codes from one address
-		{"enter", Rate{10 * time.Second, 3}},
-		{"leave-matchmaking", Rate{time.Second, 5}},
-		{"accept-match", Rate{time.Second, 5}},
-		{"details", Rate{2 * time.Second, 3}},
-		{"leave-party", Rate{time.Second / 5, 20}},
-		{"leave-game", Rate{time.Second / 5, 20}},
-		{"decline", Rate{time.Second / 5, 20}},
-		{"logout", Rate{time.Second / 5, 20}},
-		{"frames", Rate{time.Second / 20, 100}},   // of a client on its stream
-		{"partner", Rate{time.Second / 200, 400}}, // of one credential of a trusted server, or of an operator
+		{"other", rate.Every(time.Second/5, 20)},
+		{"login", rate.Every(10*time.Second, 5)},
+		{"attach", rate.Every(6*time.Second, 5)},
+		{"get-flow", rate.Every(time.Second, 5)},
+		{"party", rate.Every(time.Second/2, 10)},
+		{"invite", rate.Every(6*time.Second, 5)},
+		{"invite-pair", rate.Every(20*time.Second, 3)}, // invites of one player to another one
+		{"code", rate.Every(6*time.Second, 5)},
+		{"code-address", rate.Every(3*time.Second, 20)}, // wrong codes from one address
+		{"enter", rate.Every(10*time.Second, 3)},
+		{"leave-matchmaking", rate.Every(time.Second, 5)},
+		{"accept-match", rate.Every(time.Second, 5)},
+		{"details", rate.Every(2*time.Second, 3)},
+		{"leave-party", rate.Every(time.Second/5, 20)},
+		{"leave-game", rate.Every(time.Second/5, 20)},
+		{"decline", rate.Every(time.Second/5, 20)},
+		{"logout", rate.Every(time.Second/5, 20)},
+		{"frames", rate.Every(time.Second/20, 100)},   // of a client on its stream
+		{"partner", rate.Every(time.Second/200, 400)}, // of one credential of a trusted server, or of an operator
 	}
 }
 
@@ -79,19 +75,19 @@ func Parse(text string) ([]Kind, error) {
 			continue
 		}
 		said[name] = true
-		rate, err := parse(value, all[at].Rate.Burst)
+		limit, err := parse(value, all[at].Rate.Burst)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%.60q: %w", entry, err))
 			continue
 		}
-		all[at].Rate = rate
+		all[at].Rate = limit
 	}
 	return all, errors.Join(errs...)
 }
 
-func parse(value string, burst int) (Rate, error) {
+func parse(value string, burst int) (rate.Limit, error) {
 	if value == "off" {
-		return Rate{}, nil
+		return rate.Limit{}, nil
 	}
 	calls, most, bursts := strings.Cut(value, ":")
 	count, unit, _ := strings.Cut(calls, "/")
@@ -99,13 +95,13 @@ func parse(value string, burst int) (Rate, error) {
 	per, known := units[unit]
 	switch {
 	case err != nil || n < 1 || n > countMax || !known:
-		return Rate{}, fmt.Errorf("want off, or 1 to %d calls in a unit of s, m or h, such as 5/s or 6/m:3", countMax)
+		return rate.Limit{}, fmt.Errorf("want off, or 1 to %d calls in a unit of s, m or h, such as 5/s or 6/m:3", countMax)
 	case bursts:
 		if burst, err = strconv.Atoi(most); err != nil || burst < 1 || burst > burstMax {
-			return Rate{}, fmt.Errorf("behind the colon: want 1 to %d calls at once", burstMax)
+			return rate.Limit{}, fmt.Errorf("behind the colon: want 1 to %d calls at once", burstMax)
 		}
 	}
-	return Rate{per / time.Duration(n), burst}, nil
+	return rate.Every(per/time.Duration(n), burst), nil
 }
 
 func names(all []Kind) string {

@@ -4,15 +4,17 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/musterhq/muster/internal/rate"
 )
 
-func find(all []Kind, name string) Rate {
+func find(all []Kind, name string) rate.Limit {
 	for _, k := range all {
 		if k.Name == name {
 			return k.Rate
 		}
 	}
-	return Rate{-1, -1}
+	return rate.Every(-1, -1)
 }
 
 func TestParse(t *testing.T) {
@@ -20,14 +22,14 @@ func TestParse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]Rate{
-		"party": {time.Second / 4, 20}, "enter": {5 * time.Second, 3}, "login": {40 * time.Second, 1}, "details": {}, "code": {6 * time.Second, 5},
+	for name, want := range map[string]rate.Limit{
+		"party": rate.Every(time.Second/4, 20), "enter": rate.Every(5*time.Second, 3), "login": rate.Every(40*time.Second, 1), "details": {}, "code": rate.Every(6*time.Second, 5),
 	} {
 		if got := find(all, name); got != want {
 			t.Errorf("%s: %+v, want %+v", name, got, want)
 		}
 	}
-	if got := find(Defaults(), "party"); got != (Rate{time.Second / 2, 10}) {
+	if got := find(Defaults(), "party"); got != (rate.Every(time.Second/2, 10)) {
 		t.Errorf("what one operator said has changed the defaults: %+v", got)
 	}
 }

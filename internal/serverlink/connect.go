@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 	"unique"
 
@@ -246,7 +245,7 @@ func (s *Server) refuse(w http.ResponseWriter, status int, err error) {
 	if slow, ok := errors.AsType[*signin.Slowed](err); ok {
 		w.Header().Set("Retry-After", strconv.Itoa(slow.Seconds()))
 	}
-	switch write, silent := s.refusals.note(s.now()); {
+	switch write, silent := s.refusals.Note(s.now()); {
 	case write && silent > 0:
 		s.log.Info("game server refused", "status", status, "err", err, "refusedInSilence", silent)
 	case write:
@@ -256,35 +255,11 @@ func (s *Server) refuse(w http.ResponseWriter, status int, err error) {
 	http.Error(w, err.Error(), status)
 }
 
-// A port that strangers reach refuses as many of them as they like; the log shows so many in a time.
+// The lines about refused game servers that the log gets within a time.
 const (
 	refusalsLogged = 20
 	refusalsWithin = 10 * time.Second
 )
-
-// refusals bounds what the log says of game servers that were refused.
-type refusals struct {
-	mu     sync.Mutex
-	until  time.Time // when the count begins anew
-	logged int
-	silent int // since the last line
-}
-
-// note counts a refusal and says whether the log tells of it, and of how many before it that it did not.
-func (x *refusals) note(now time.Time) (write bool, silent int) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if !now.Before(x.until) {
-		x.until, x.logged = now.Add(refusalsWithin), 0
-	}
-	if x.logged == refusalsLogged {
-		x.silent++
-		return false, 0
-	}
-	silent, x.silent = x.silent, 0
-	x.logged++
-	return true, silent
-}
 
 // loseLink tells the core that a connection is gone. The service's own end is no fault of the game server: the core
 // counts no downtime against it.

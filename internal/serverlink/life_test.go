@@ -14,6 +14,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/linkclient"
+	"github.com/musterhq/muster/internal/rate"
 )
 
 // docs/spec/server-sdk.md#accept-11: one bad report and no session comes; a good one in between and nothing happens; bad for too long, and the
@@ -281,8 +282,8 @@ func TestDeregisteredCompute(t *testing.T) {
 func TestLies(t *testing.T) {
 	w := newWorld(t, func(w *world) {
 		w.config.Rates = DefaultRates()
-		w.config.Rates.Reads = Rate{Burst: 5, PerSecond: 0.001}
-		w.config.Rates.Players = Rate{Burst: 1000, PerSecond: 0.001}
+		w.config.Rates.Reads = rate.PerSecond(0.001, 5)
+		w.config.Rates.Players = rate.PerSecond(0.001, 1000)
 	})
 	s, other := w.ready("p"), w.connect("other")
 	g := s.host(2)

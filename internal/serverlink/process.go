@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/rate"
 )
 
 // process is what this node remembers of a server process that is, or was a moment ago, connected to it. The truth about
@@ -14,11 +15,12 @@ type process struct {
 	key    fleet.Key
 	server *Server
 
+	buckets [rateClasses]rate.Bucket
+
 	mu      sync.Mutex
 	links   []*link   // open ones, the newest last
 	current *link     // gets the pushes; nil when there is none
 	left    time.Time // when the last connection ended; it is remembered for a while, since most come back
-	buckets [rateClasses]bucket
 
 	ready       bool         // ActivateServerProcess has been carried out
 	readySince  time.Time    // since when a first heartbeat is awaited

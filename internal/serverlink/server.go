@@ -18,6 +18,7 @@ import (
 	"github.com/musterhq/muster/internal/frames"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/panics"
+	"github.com/musterhq/muster/internal/rate"
 	"github.com/musterhq/muster/internal/signin"
 )
 
@@ -97,7 +98,7 @@ type Server struct {
 	running  sync.WaitGroup
 	counters counters
 	calls    *callstats.Door
-	refusals refusals
+	refusals rate.Lines
 	warned   sync.Map // releases of SDKs, see warnOfSDK
 
 	passing sync.Mutex // one look at all processes at a time
@@ -133,7 +134,7 @@ func New(ctx context.Context, config Config) *Server {
 	if rest, ok := strings.CutPrefix(config.Endpoint, "http"); ok {
 		config.Endpoint = "ws" + rest
 	}
-	s := &Server{config: config, engine: config.Engine, log: config.Log, stopping: ctx, ctx: context.WithoutCancel(ctx), processes: map[fleet.Key]*process{}, calls: config.Calls.Door("game_servers", slices.Collect(maps.Keys(actions))...)}
+	s := &Server{refusals: rate.Lines{Most: refusalsLogged, Period: refusalsWithin}, config: config, engine: config.Engine, log: config.Log, stopping: ctx, ctx: context.WithoutCancel(ctx), processes: map[fleet.Key]*process{}, calls: config.Calls.Door("game_servers", slices.Collect(maps.Keys(actions))...)}
 	// SDKs pass on what games give them. A wrong byte in a player's name must not cost the game server its link: see unquote.
 	s.reading = frames.Config{MessageMax: messageMax, AnyText: true, Pace: config.Rates.pace(), Running: &s.running, Panics: config.Panics, Door: panicDoor}
 	s.unfollow = s.engine.Follow(cell.Kinds(cell.KindGameSessionCreated, cell.KindProcessTerminationAsked, cell.KindProcessEnded, cell.KindHostedChanged,

@@ -41,7 +41,7 @@ func (l *link) receive(r request, ok bool, now time.Time) {
 		l.fail(&r, 400, r.fault)
 	case !known:
 		l.fail(&r, 400, fmt.Sprintf("unknown action %.100q", r.action))
-	case !l.process.takeToken(class, s.config.Rates.of(class), now):
+	case !l.process.buckets[class].Take(s.config.Rates.of(class), now.UnixNano()):
 		s.counters.throttled.Add(1)
 		l.fail(&r, 429, "too many "+r.action+" requests of this process")
 	case r.action == actHeartbeatServerProcess && l.idle():
@@ -70,12 +70,6 @@ func rateOf(action string) (rateClass, bool) {
 		return lifecycleRate, true
 	}
 	return 0, false
-}
-
-func (p *process) takeToken(c rateClass, r Rate, now time.Time) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.buckets[c].take(r, now)
 }
 
 // idle reports whether nothing waits: only then may a message be handled at once without overtaking another.

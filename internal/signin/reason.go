@@ -3,9 +3,10 @@ package signin
 import (
 	"context"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/musterhq/muster/internal/rate"
 )
 
 // Reason is why a sign-in failed.
@@ -43,33 +44,14 @@ const (
 
 // reasonCount counts the failures of one reason at one door.
 type reasonCount struct {
-	n counter
-
-	mu     sync.Mutex
-	until  int64 // when lines are counted anew, in nanoseconds since the start
-	lines  int
-	silent uint64 // failures since the last line
+	n    counter
+	told rate.Lines
 }
 
-// note reports whether the log tells of a failure, and how many it left out before.
-func (c *reasonCount) note(now int64) (write bool, silent uint64) {
-	c.n.Add(1)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if now >= c.until {
-		c.until, c.lines = now+int64(linesWithin), 0
-	}
-	if c.lines == linesMax {
-		c.silent++
-		return false, 0
-	}
-	silent, c.silent = c.silent, 0
-	c.lines++
-	return true, silent
-}
-
-func (d *Door) count(f *Failure, now int64) {
-	write, silent := d.failed[f.Reason].note(now)
+func (d *Door) count(f *Failure, now time.Time) {
+	failed := &d.failed[f.Reason]
+	failed.n.Add(1)
+	write, silent := failed.told.Note(now)
 	if !write {
 		return
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/rate"
 )
 
 // Budgets of failed sign-ins. A burst is what may fail at once; after that, one more may fail in each period.
@@ -35,8 +36,10 @@ const (
 	addressBurst  = 100 // failures of all credentials at one address: an IPv4 address, or a /64 of IPv6
 	addressPeriod = time.Second
 
-	// playersPart is the part of a failure that one of a player's counts: thousands of players may share an address.
-	playersPart = 10
+	// failureCosts is what a failure takes of a budget, and playerFailureCosts what one of a player's does: thousands of players may
+	// share an address.
+	failureCosts       = 10
+	playerFailureCosts = 1
 
 	// verifiedPart is the part of the attempts beyond the budget, one in so many, that is verified all the same. It bounds
 	// how often the owner of a key has to try from an address where a stranger keeps failing with the same key.
@@ -76,8 +79,8 @@ func New(c Config) *Watch {
 	}
 	return &Watch{
 		config: c, started: c.Now(), seed: maphash.MakeSeed(),
-		pairs:     newBudgets("pairs", pairBurst, pairPeriod),
-		addresses: newBudgets("addresses", addressBurst, addressPeriod),
+		pairs:     newBudgets("pairs", rate.Every(pairPeriod/failureCosts, pairBurst*failureCosts)),
+		addresses: newBudgets("addresses", rate.Every(addressPeriod/failureCosts, addressBurst*failureCosts)),
 	}
 }
 
@@ -88,6 +91,9 @@ func (w *Watch) Door(name string) *Door {
 		return nil
 	}
 	d := &Door{watch: w, name: name}
+	for r := range d.failed {
+		d.failed[r].told = rate.Lines{Most: linesMax, Period: linesWithin}
+	}
 	w.doors = append(w.doors, d)
 	return d
 }
@@ -120,11 +126,11 @@ func (s *Slowed) Error() string {
 // Seconds is how long to wait, in whole seconds, as a Retry-After header has it.
 func (s *Slowed) Seconds() int { return int((s.Wait + time.Second - 1) / time.Second) }
 
-func slowedFor(ns int64) *Slowed {
-	if ns <= 0 {
+func slowedFor(wait time.Duration) *Slowed {
+	if wait <= 0 {
 		return nil
 	}
-	return &Slowed{time.Duration(ns)}
+	return &Slowed{wait}
 }
 
 // Door sees the sign-ins at one door.
@@ -146,12 +152,12 @@ func (d *Door) Refuse(from string, key identity.AccessKey) *Slowed {
 	if w.trust(key).has(pair, now) {
 		return nil
 	}
-	failedBefore, over := w.pairs.look(pair, now)
+	failedBefore, early := w.pairs.look(pair, now)
 	if !failedBefore {
 		return nil // nothing but the address may stand against it, and that may be the fault of others
 	}
-	_, overAddress := w.addresses.look(w.address(from), now)
-	slow := slowedFor(max(over, overAddress))
+	_, earlyAddress := w.addresses.look(w.address(from), now)
+	slow := slowedFor(max(early, earlyAddress))
 	if slow == nil || rand.Uint32N(verifiedPart) == 0 {
 		return nil
 	}
@@ -185,19 +191,19 @@ func (d *Door) Fail(f Failure) *Slowed {
 	}
 	w := d.watch
 	now := w.now()
-	d.count(&f, now)
+	d.count(&f, w.started.Add(time.Duration(now)))
 	if w.config.CountOnly || !f.Reason.charged() {
 		return nil
 	}
-	part := int64(1)
+	costs := failureCosts
 	if f.Player {
-		part = playersPart
+		costs = playerFailureCosts
 	}
-	over := w.addresses.charge(w.address(f.From), now, part)
+	early := w.addresses.charge(w.address(f.From), now, costs)
 	if f.Reason == WrongSecret {
-		over = max(over, w.pairs.charge(w.pair(f.From, f.KeyID), now, part))
+		early = max(early, w.pairs.charge(w.pair(f.From, f.KeyID), now, costs))
 	}
-	slow := slowedFor(over)
+	slow := slowedFor(early)
 	if slow != nil {
 		d.slowed.Add(1)
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/logtest"
+	"github.com/musterhq/muster/internal/rate"
 )
 
 // world is a Watch on a clock that tests move.
@@ -112,8 +113,8 @@ func TestAPlayersFailureCountsATenth(t *testing.T) {
 	for x.door.Fail(Failure{From: home, Reason: WrongToken, Player: true}) == nil {
 		n++
 	}
-	if n != playersPart*addressBurst {
-		t.Errorf("%d failures of players, want %d", n, playersPart*addressBurst)
+	if n != failureCosts*addressBurst {
+		t.Errorf("%d failures of players, want %d", n, failureCosts*addressBurst)
 	}
 }
 
@@ -264,7 +265,7 @@ func TestTheTablesAreBounded(t *testing.T) {
 
 // In a full set the budget that recovers first makes room, and the name that signed in the longest ago.
 func TestTheLeastUsefulEntryMakesRoom(t *testing.T) {
-	b := newBudgets("test", 10, time.Second)
+	b := newBudgets("test", rate.Every(time.Second, 10))
 	for i := range uint64(ways) {
 		for range i + 1 {
 			b.charge(i<<1, 0, 1)

@@ -4,6 +4,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/musterhq/muster/internal/rate"
 )
 
 // Sizes of the tables: budgets take 16 bytes an entry, trusts 8, so all four tables together have 1.5 MiB.
@@ -16,12 +18,11 @@ const (
 // setOf is the set of a name. The other bits of its hash tell it from the rest of the set.
 func setOf(name uint64) int { return int(name >> (64 - setBits)) }
 
-// budgets hold what has failed, by name. A budget is the instant at which nothing of it is used any more (the generic cell
-// rate algorithm), so one that has recovered needs no memory.
+// budgets hold what has failed, by name. A budget that has recovered needs no memory.
 type budgets struct {
-	name         string
-	period, most int64       // nanoseconds in which one failure is forgiven, and in which all of a burst are
-	used         atomic.Bool // something was charged, ever
+	name  string
+	limit rate.Limit
+	used  atomic.Bool // something was charged, ever
 
 	mu      sync.Mutex
 	evicted uint64
@@ -33,35 +34,34 @@ type budget struct {
 	fullAt int64  // nanoseconds since the start
 }
 
-func newBudgets(name string, burst int64, period time.Duration) *budgets {
-	return &budgets{name: name, period: int64(period), most: burst * int64(period)}
+func newBudgets(name string, limit rate.Limit) *budgets {
+	return &budgets{name: name, limit: limit}
 }
 
-// look tells whether a name has failed and is not forgiven yet, and by how many nanoseconds another failure is too early.
-func (b *budgets) look(name uint64, now int64) (failed bool, over int64) {
+// look tells whether a name has failed and is not forgiven yet, and how much too early another failure is.
+func (b *budgets) look(name uint64, now int64) (failed bool, early time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for i := range b.table[setOf(name)] {
 		if x := &b.table[setOf(name)][i]; x.name == name|1 && x.fullAt > now {
-			return true, x.fullAt + b.period - now - b.most
+			_, early = b.limit.Next(x.fullAt, now, failureCosts)
+			return true, early
 		}
 	}
 	return false, 0
 }
 
-// charge takes one of part failures from the budget of a name. If it has not as much it stays as it is, and over is positive:
-// the nanoseconds until it has.
-func (b *budgets) charge(name uint64, now, part int64) (over int64) {
+// charge takes n from the budget of a name. If it has not as much it stays as it is, and early is positive: the time until it has.
+func (b *budgets) charge(name uint64, now int64, n int) (early time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.used.Store(true)
 	x := b.entry(name|1, now)
-	next := max(x.fullAt, now) + b.period/part
-	if over := next - now - b.most; over > 0 {
-		return over
+	next, early := b.limit.Next(x.fullAt, now, n)
+	if early <= 0 {
+		x.fullAt = next
 	}
-	x.fullAt = next
-	return 0
+	return early
 }
 
 // entry finds the entry of a name, or makes one in the place of the one in its set that recovers first.
