@@ -41,8 +41,8 @@ func TestGuideToPlayerFlow(t *testing.T) {
 	if _, err := exec.LookPath("jq"); err != nil {
 		t.Fatal("jq is missing: run scripts/test-needs.sh")
 	}
-	s := startService(t, "--player-flow", "--virtual-clock")                                                             // whatever the machine takes for a command
-	blocks := fenced(t, "../docs/guide/player-flow.md", "## Two friends, by hand", "## What a game server may hear")[1:] // the service runs
+	s := startService(t, "--player-flow", "--virtual-clock")                                                         // whatever the machine takes for a command
+	blocks := fenced(t, "../docs/guide/player-flow.md", "## Two friends, by hand", "## Notices to game servers")[1:] // the service runs
 	const mark = "== block "
 	script := new(bytes.Buffer)
 	fmt.Fprintf(script, "set -eo pipefail\ntrap 'echo \"%sthe end: $?\"' EXIT\n", mark)
