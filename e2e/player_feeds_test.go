@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lxzan/gws"
+	"github.com/gorilla/websocket"
 
 	"github.com/musterhq/muster/internal/webhook"
 )
@@ -20,12 +20,10 @@ import (
 func (s *service) listen(t *testing.T, path, protocol string) *flowPlayer {
 	t.Helper()
 	p := &flowPlayer{t: t, service: s, name: path, more: make(chan struct{})}
-	socket, _, err := gws.NewClient(p, &gws.ClientOption{
-		Addr: s.ws() + "/playerflow/v1/partner/" + path, RequestHeader: http.Header{"Sec-WebSocket-Protocol": {protocol}},
-	})
+	socket, _, err := websocket.DefaultDialer.Dial(s.ws()+"/playerflow/v1/partner/"+path, http.Header{"Sec-WebSocket-Protocol": {protocol}})
 	must(t, err)
 	p.socket = socket
-	go socket.ReadLoop()
+	go p.read(socket)
 	t.Cleanup(func() { _ = socket.NetConn().Close() })
 	return p
 }
@@ -301,7 +299,7 @@ func TestStudioListens(t *testing.T) {
 	if kind := second.text("data", "change", "kind"); first.text("data", "change", "kind") != "CREATED" || kind != "READY" {
 		t.Errorf("first %v, then %v", first, second)
 	}
-	must(t, stream.socket.WriteString(fmt.Sprintf(`{"type":"ack","no":%v}`, first["no"])))
+	must(t, stream.socket.WriteMessage(websocket.TextMessage, fmt.Appendf(nil, `{"type":"ack","no":%v}`, first["no"])))
 	eventually(t, "the event is taken", func() bool {
 		list, _ := s.partner(t, "Events.List", object{})["subscriptions"].([]any)
 		return object(list[0].(map[string]any))["taken"] == first["no"]

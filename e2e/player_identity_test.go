@@ -21,7 +21,7 @@ import (
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
-	"github.com/lxzan/gws"
+	"github.com/gorilla/websocket"
 )
 
 // authority signs certificates for servers and clients. All have the same name, so a client shows its certificate to servers that
@@ -186,20 +186,19 @@ func TestPlayerIdentityOverTLS(t *testing.T) {
 	}
 
 	// As a page does it: no header but those that a browser sends, so the token is a subprotocol.
-	stream := func(p *flowPlayer, origin string) (*gws.Conn, *http.Response, error) {
-		return gws.NewClient(p, &gws.ClientOption{
-			Addr: first.text("stream_url"), TlsConfig: &tls.Config{RootCAs: ours.pool()},
-			RequestHeader: http.Header{"Origin": {origin}, "Sec-WebSocket-Protocol": {"playerflow.v1, bearer." + first.text("access_token")}},
-		})
+	stream := func(origin string) (*websocket.Conn, *http.Response, error) {
+		dialer := websocket.Dialer{TLSClientConfig: &tls.Config{RootCAs: ours.pool()}}
+		return dialer.Dial(first.text("stream_url"),
+			http.Header{"Origin": {origin}, "Sec-WebSocket-Protocol": {"playerflow.v1, bearer." + first.text("access_token")}})
 	}
 	ann := &flowPlayer{t: t, service: s, name: "ann", more: make(chan struct{})}
-	socket, _, err := stream(ann, page)
+	socket, _, err := stream(page)
 	must(t, err)
 	defer func() { _ = socket.NetConn().Close() }()
-	go socket.ReadLoop()
+	go ann.read(socket)
 	ann.until("hello")
 	ann.until("OnSync")
-	if _, answer, err := stream(&flowPlayer{t: t, more: make(chan struct{})}, "https://evil.example"); err == nil || answer != nil && answer.StatusCode == 101 {
+	if _, answer, err := stream("https://evil.example"); err == nil || answer != nil && answer.StatusCode == 101 {
 		t.Errorf("a foreign page has a stream: %v", answer)
 	}
 

@@ -11,17 +11,15 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
-	"github.com/lxzan/gws"
+	"github.com/gorilla/websocket"
 )
 
 // smallWindow connects with little room for what is not read yet.
-type smallWindow struct{}
-
-func (smallWindow) Dial(network, address string) (net.Conn, error) {
+func smallWindow(ctx context.Context, network, address string) (net.Conn, error) {
 	d := net.Dialer{Control: func(_, _ string, c syscall.RawConn) error {
 		return c.Control(func(fd uintptr) { _ = syscall.SetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_RCVBUF, 4<<10) })
 	}}
-	return d.DialContext(context.Background(), network, address)
+	return d.DialContext(ctx, network, address)
 }
 
 // A client that does not read is closed with 4408, costs the service little, and gets what it missed when it comes back.
@@ -32,11 +30,9 @@ func TestClientThatDoesNotReadIsClosed(t *testing.T) {
 	g := p.game("OPTIONAL", all...)
 	g.accept(all...)
 	slow := &flowPlayer{t: t, service: p.service, name: "ann", token: all[0].token, last: all[0].last, more: make(chan struct{})}
-	socket, _, err := gws.NewClient(slow, &gws.ClientOption{
-		Addr:          p.ws() + "/playerflow/v1/player/stream",
-		RequestHeader: http.Header{"Authorization": {"Bearer " + slow.token}, "Sec-WebSocket-Protocol": {"playerflow.v1"}},
-		NewDialer:     func() (gws.Dialer, error) { return smallWindow{}, nil },
-	})
+	dialer := websocket.Dialer{NetDialContext: smallWindow}
+	socket, _, err := dialer.Dial(p.ws()+"/playerflow/v1/player/stream",
+		http.Header{"Authorization": {"Bearer " + slow.token}, "Sec-WebSocket-Protocol": {"playerflow.v1"}})
 	must(t, err)
 	slow.socket = socket
 	t.Cleanup(func() { _ = socket.NetConn().Close() })
@@ -58,7 +54,7 @@ func TestClientThatDoesNotReadIsClosed(t *testing.T) {
 			all[1].hears("OnGameInstanceUpdated", "attributes.round", float64(round)) // who reads hears all
 		}
 	}
-	go socket.ReadLoop()
+	go slow.read(socket)
 	if code := slow.untilClosed(); code != 4408 {
 		t.Errorf("the client that did not read is closed with %d", code)
 	}

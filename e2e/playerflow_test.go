@@ -13,7 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lxzan/gws"
+	"github.com/gorilla/websocket"
+
+	"github.com/musterhq/muster/internal/frames/framestest"
 )
 
 // flowPlayer is a player's client by hand: HTTP calls and a WebSocket, no library of ours.
@@ -24,12 +26,12 @@ type flowPlayer struct {
 	token   string
 	session string
 
-	socket *gws.Conn
+	socket *websocket.Conn
 	last   uint64 // the last event that it has
 
 	mu     sync.Mutex
 	frames []object
-	code   uint16 // how the stream was closed
+	code   int // how the stream was closed
 	more   chan struct{}
 }
 
@@ -96,15 +98,13 @@ func (p *flowPlayer) fails(name string, status int, code string, body object) ob
 // attach opens the stream behind the last event.
 func (p *flowPlayer) attach() object {
 	p.t.Helper()
-	socket, _, err := gws.NewClient(p, &gws.ClientOption{
-		Addr:          p.service.ws() + "/playerflow/v1/player/stream?after_seq=" + strconv.FormatUint(p.last, 10),
-		RequestHeader: http.Header{"Authorization": {"Bearer " + p.token}, "Sec-WebSocket-Protocol": {"playerflow.v1"}},
-	})
+	socket, _, err := websocket.DefaultDialer.Dial(p.service.ws()+"/playerflow/v1/player/stream?after_seq="+strconv.FormatUint(p.last, 10),
+		http.Header{"Authorization": {"Bearer " + p.token}, "Sec-WebSocket-Protocol": {"playerflow.v1"}})
 	must(p.t, err)
 	p.mu.Lock()
 	p.socket, p.frames, p.code = socket, nil, 0 // what an earlier stream said is of no interest any more
 	p.mu.Unlock()
-	go socket.ReadLoop()
+	go p.read(socket)
 	p.t.Cleanup(func() { _ = socket.NetConn().Close() })
 	return p.until("hello")
 }
@@ -112,30 +112,23 @@ func (p *flowPlayer) attach() object {
 // crash is the end of a client without a word.
 func (p *flowPlayer) crash() { _ = p.socket.NetConn().Close() }
 
-func (p *flowPlayer) OnOpen(*gws.Conn) {}
-func (p *flowPlayer) OnPing(c *gws.Conn, payload []byte) {
-	_ = c.WritePong(payload)
-}
-func (p *flowPlayer) OnPong(*gws.Conn, []byte) {}
-func (p *flowPlayer) OnClose(c *gws.Conn, err error) {
+// read takes in what a stream says, until it ends.
+func (p *flowPlayer) read(c *websocket.Conn) {
+	code := framestest.Listen(c, func(message []byte) { p.hear(c, message) })
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.socket != nil && c != p.socket {
 		return // an earlier stream, which nobody looks at any more
 	}
-	p.code = 1006
-	if e, ok := err.(*gws.CloseError); ok {
-		p.code = e.Code
-	}
+	p.code = code
 	p.tellMore()
 }
 
-func (p *flowPlayer) OnMessage(c *gws.Conn, m *gws.Message) {
+func (p *flowPlayer) hear(c *websocket.Conn, message []byte) {
 	var o object
-	if err := json.Unmarshal(m.Bytes(), &o); err != nil {
-		o = object{"type": "not JSON: " + string(m.Bytes())}
+	if err := json.Unmarshal(message, &o); err != nil {
+		o = object{"type": "not JSON: " + string(message)}
 	}
-	_ = m.Close()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.socket != nil && c != p.socket {
@@ -205,7 +198,7 @@ func (p *flowPlayer) number(o object) {
 }
 
 // untilClosed waits for the close code.
-func (p *flowPlayer) untilClosed() uint16 {
+func (p *flowPlayer) untilClosed() int {
 	p.t.Helper()
 	for timeout := time.After(patience); ; {
 		p.mu.Lock()
@@ -375,12 +368,10 @@ func TestPlayerFlowStreamsAreClosedWithCodes(t *testing.T) {
 		t.Errorf("the stream of a login that ended was closed with %d", code)
 	}
 	stranger := &flowPlayer{t: t, service: s, name: "eve", token: "pfa_guessed", more: make(chan struct{})}
-	socket, _, err := gws.NewClient(stranger, &gws.ClientOption{
-		Addr:          s.ws() + "/playerflow/v1/player/stream",
-		RequestHeader: http.Header{"Authorization": {"Bearer pfa_guessed"}, "Sec-WebSocket-Protocol": {"playerflow.v1"}},
-	})
+	socket, _, err := websocket.DefaultDialer.Dial(s.ws()+"/playerflow/v1/player/stream",
+		http.Header{"Authorization": {"Bearer pfa_guessed"}, "Sec-WebSocket-Protocol": {"playerflow.v1"}})
 	must(t, err)
-	go socket.ReadLoop()
+	go stranger.read(socket)
 	if code := stranger.untilClosed(); code != 4401 {
 		t.Errorf("a stream without a login was closed with %d", code)
 	}

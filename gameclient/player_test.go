@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lxzan/gws"
+	"github.com/gorilla/websocket"
 )
 
 // desk is the service as a player's client sees it: calls that answer what the test says, and streams that the test feeds.
@@ -40,15 +40,25 @@ type deskCall struct {
 
 // deskStream is one WebSocket of a client.
 type deskStream struct {
-	gws.BuiltinEventHandler
 	after, token string
 	said         chan string // what the client says on it
-	*gws.Conn
+	*websocket.Conn
 }
 
-func (s *deskStream) OnMessage(_ *gws.Conn, m *gws.Message) {
-	s.said <- m.Data.String()
-	_ = m.Close()
+// listen reads until the stream ends.
+func (s *deskStream) listen() {
+	for {
+		_, message, err := s.ReadMessage()
+		if err != nil {
+			_ = s.Close()
+			return
+		}
+		s.said <- string(message)
+	}
+}
+
+func (s *deskStream) end(code int) {
+	_ = s.WriteMessage(websocket.CloseMessage, websocket.FormatCloseMessage(code, ""))
 }
 
 func bearerOf(r *http.Request) string {
@@ -56,7 +66,7 @@ func bearerOf(r *http.Request) string {
 }
 
 func (s *deskStream) send(format string, args ...any) {
-	_ = s.WriteMessage(gws.OpcodeText, fmt.Appendf(nil, format, args...))
+	_ = s.WriteMessage(websocket.TextMessage, fmt.Appendf(nil, format, args...))
 }
 
 func (s *deskStream) event(seq int, kind EventType, data string) {
@@ -92,13 +102,14 @@ func (d *desk) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		s := &deskStream{after: r.URL.Query().Get("after_seq"), token: bearerOf(r), said: make(chan string, 16)}
-		conn, err := gws.NewUpgrader(s, &gws.ServerOption{SubProtocols: []string{"playerflow.v1"}}).Upgrade(w, r)
+		upgrader := websocket.Upgrader{Subprotocols: []string{"playerflow.v1"}}
+		conn, err := upgrader.Upgrade(w, r, nil)
 		if err != nil {
 			d.t.Errorf("upgrade: %v", err)
 			return
 		}
 		s.Conn = conn
-		go conn.ReadLoop()
+		go s.listen()
 		d.streams <- s
 		return
 	}
@@ -320,7 +331,7 @@ func TestEventsOverLostConnections(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 	s.event(5, OnSessionReplaced, `{"by":{"device_label":"phone"}}`)
-	s.WriteClose(closeReplaced, nil)
+	s.end(closeReplaced)
 	next(5, OnSessionReplaced)
 	if _, err := p.Next(t.Context()); !errors.Is(err, ErrReplaced) {
 		t.Errorf("the end: %v", err)

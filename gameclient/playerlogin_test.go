@@ -61,7 +61,7 @@ func TestLoginThatEndsIsNotRefreshed(t *testing.T) {
 	p := d.login()
 	s := d.stream()
 	d.untilCalled("Session.Refresh", 1)
-	s.WriteClose(closeEnded, nil)
+	s.end(closeEnded)
 	if _, err := p.Next(t.Context()); !errors.Is(err, ErrLoggedOut) {
 		t.Errorf("the end: %v", err)
 	}
@@ -73,10 +73,10 @@ func TestLoginThatEndsIsNotRefreshed(t *testing.T) {
 
 // Codes after which a client does not come back, and one after which it does.
 func TestCloseCodes(t *testing.T) {
-	for code, want := range map[uint16]error{4401: ErrLoggedOut, 4409: ErrReplaced, 4410: ErrLoggedOut} {
+	for code, want := range map[int]error{4401: ErrLoggedOut, 4409: ErrReplaced, 4410: ErrLoggedOut} {
 		d := newDesk(t)
 		p := d.login()
-		d.stream().WriteClose(code, nil)
+		d.stream().end(code)
 		if _, err := p.Next(t.Context()); !errors.Is(err, want) {
 			t.Errorf("after %d: %v, want %v", code, err, want)
 		}
@@ -87,10 +87,10 @@ func TestCloseCodes(t *testing.T) {
 	}
 	d := newDesk(t)
 	p := d.login()
-	for _, code := range []uint16{4406, 4408, 4429, 4503} {
+	for _, code := range []int{4406, 4408, 4429, 4503} {
 		s := d.stream()
 		s.send(`{"type":"bye","reconnect_after_ms":1}`)
-		s.WriteClose(code, nil)
+		s.end(code)
 	}
 	d.stream().event(3, OnMaintenance, `{"message":"soon"}`)
 	if e, err := p.Next(t.Context()); err != nil || e.Message != "soon" {

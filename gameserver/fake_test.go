@@ -10,7 +10,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/lxzan/gws"
+	"github.com/gorilla/websocket"
 )
 
 // fakeService speaks the service's half of the server SDK protocol, as far as a single process needs it, and
@@ -28,8 +28,10 @@ type fakeService struct {
 	changed chan struct{} // closed and replaced with every frame
 	heard   []frame
 	queries []url.Values
-	conn    *gws.Conn
+	conn    *websocket.Conn
 	gone    bool // the current connection was closed
+
+	writing sync.Mutex
 }
 
 type frame map[string]any
@@ -38,7 +40,7 @@ func (f frame) action() string { s, _ := f["Action"].(string); return s }
 
 func newFakeService(t *testing.T) *fakeService {
 	f := &fakeService{t: t, changed: make(chan struct{})}
-	upgrader := gws.NewUpgrader(f, nil)
+	var upgrader websocket.Upgrader
 	f.http = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Sec-WebSocket-Version") != "13" { // it only asks whether it may come
 			http.Error(w, "want WebSocket 13", http.StatusUpgradeRequired)
@@ -48,13 +50,13 @@ func newFakeService(t *testing.T) *fakeService {
 			f.knocked()
 			<-f.admit
 		}
-		conn, err := upgrader.Upgrade(w, r)
+		conn, err := upgrader.Upgrade(w, r, nil)
 		if err != nil {
 			t.Errorf("upgrade: %v", err)
 			return
 		}
 		f.note(func() { f.conn, f.gone = conn, false; f.queries = append(f.queries, r.URL.Query()) })
-		go conn.ReadLoop()
+		go f.listen(conn)
 	}))
 	t.Cleanup(f.http.Close)
 	return f
@@ -123,7 +125,7 @@ func (f *fakeService) push(message map[string]any) {
 	if err != nil {
 		f.t.Fatal(err)
 	}
-	if err := conn.WriteMessage(gws.OpcodeText, data); err != nil {
+	if err := f.write(conn, data); err != nil {
 		f.t.Fatalf("push %s: %v", data, err)
 	}
 }
@@ -141,17 +143,28 @@ func (f *fakeService) pushSession() {
 	})
 }
 
-func (f *fakeService) OnOpen(*gws.Conn) {}
-func (f *fakeService) OnClose(c *gws.Conn, _ error) {
-	f.note(func() { f.gone = f.gone || f.conn == c })
+func (f *fakeService) write(c *websocket.Conn, data []byte) error {
+	f.writing.Lock()
+	defer f.writing.Unlock()
+	return c.WriteMessage(websocket.TextMessage, data)
 }
-func (f *fakeService) OnPing(c *gws.Conn, p []byte) { _ = c.WritePong(p) }
-func (f *fakeService) OnPong(*gws.Conn, []byte)     {}
-func (f *fakeService) OnMessage(c *gws.Conn, m *gws.Message) {
-	defer m.Close()
+
+func (f *fakeService) listen(c *websocket.Conn) {
+	for {
+		_, message, err := c.ReadMessage()
+		if err != nil {
+			f.note(func() { f.gone = f.gone || f.conn == c })
+			_ = c.Close()
+			return
+		}
+		f.hear(c, message)
+	}
+}
+
+func (f *fakeService) hear(c *websocket.Conn, message []byte) {
 	var fr frame
-	if err := json.Unmarshal(m.Bytes(), &fr); err != nil {
-		f.t.Errorf("not JSON: %s", m.Bytes())
+	if err := json.Unmarshal(message, &fr); err != nil {
+		f.t.Errorf("not JSON: %s", message)
 		return
 	}
 	answer := map[string]any{"StatusCode": 200}
@@ -169,5 +182,5 @@ func (f *fakeService) OnMessage(c *gws.Conn, m *gws.Message) {
 	}
 	answer["Action"], answer["RequestId"] = fr["Action"], fr["RequestId"]
 	data, _ := json.Marshal(answer)
-	_ = c.WriteMessage(gws.OpcodeText, data) // a connection that broke meanwhile is the test's wish
+	_ = f.write(c, data) // a connection that broke meanwhile is the test's wish
 }

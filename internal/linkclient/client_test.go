@@ -10,51 +10,58 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/lxzan/gws"
+	"github.com/gorilla/websocket"
+
+	"github.com/musterhq/muster/internal/frames/framestest"
 )
 
 // service answers each request with 200 and the length of its message, and does what the action's name says.
-type service struct{ gws.BuiltinEventHandler }
+type service struct{ *websocket.Conn }
 
-func (service) OnMessage(c *gws.Conn, m *gws.Message) {
-	defer func() { _ = m.Close() }()
+func (c service) serve() {
+	c.SetPongHandler(func(payload string) error {
+		c.write(`{"Action":"Pong` + payload + `"}`)
+		return nil
+	})
+	framestest.Listen(c.Conn, c.answer)
+}
+
+func (c service) write(text string) { _ = c.WriteMessage(websocket.TextMessage, []byte(text)) }
+
+func (c service) answer(message []byte) {
 	var r struct{ Action, RequestId string }
-	if json.Unmarshal(m.Bytes(), &r) != nil {
-		_ = c.WriteString(`{"Action":"Garbage"}`)
+	if json.Unmarshal(message, &r) != nil {
+		c.write(`{"Action":"Garbage"}`)
 		return
 	}
 	switch r.Action {
 	case "Push":
-		_ = c.WriteString(`{"Action":"CreateGameSession","GameSessionId":"arn:g","MaximumPlayerSessionCount":4,"GameProperties":{"a":"` + strings.Repeat("x", 100_000) + `"}}`)
+		c.write(`{"Action":"CreateGameSession","GameSessionId":"arn:g","MaximumPlayerSessionCount":4,"GameProperties":{"a":"` + strings.Repeat("x", 100_000) + `"}}`)
 	case "Close":
-		_ = c.WriteClose(1011, []byte("why"))
+		_ = c.WriteMessage(websocket.CloseMessage, websocket.FormatCloseMessage(1011, "why"))
 		return
 	case "Lose":
 		_ = c.NetConn().Close()
 		return
 	case "Ping":
-		_ = c.WritePing([]byte("p"))
+		_ = c.WriteMessage(websocket.PingMessage, []byte("p"))
 	case "Fail":
-		_ = c.WriteString(`{"Action":"Fail","RequestId":"` + r.RequestId + `","StatusCode":404,"ErrorMessage":"no \"it\""}`)
+		c.write(`{"Action":"Fail","RequestId":"` + r.RequestId + `","StatusCode":404,"ErrorMessage":"no \"it\""}`)
 		return
 	}
-	_ = c.WriteString(`{"Action":"` + r.Action + `","RequestId":"` + r.RequestId + `","StatusCode":200}`)
-}
-
-func (service) OnPong(c *gws.Conn, payload []byte) {
-	_ = c.WriteString(`{"Action":"Pong` + string(payload) + `"}`)
+	c.write(`{"Action":"` + r.Action + `","RequestId":"` + r.RequestId + `","StatusCode":200}`)
 }
 
 func dial(t *testing.T, opt Options) *Client {
 	t.Helper()
-	up := gws.NewUpgrader(service{}, nil)
+	var up websocket.Upgrader
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Query().Get("Authorization") != "token" {
 			http.Error(w, "no token", http.StatusForbidden)
 			return
 		}
-		if c, err := up.Upgrade(w, r); err == nil {
-			go c.ReadLoop()
+		if c, err := up.Upgrade(w, r, nil); err == nil {
+			go service{c}.serve()
 		}
 	}))
 	t.Cleanup(s.Close)

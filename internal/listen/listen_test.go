@@ -14,8 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lxzan/gws"
+	"github.com/gorilla/websocket"
 
+	"github.com/musterhq/muster/internal/frames/framestest"
 	"github.com/musterhq/muster/internal/listen/devca"
 	"github.com/musterhq/muster/internal/logtest"
 )
@@ -207,7 +208,7 @@ func clientHello(t *testing.T, name string) []byte {
 func TestStopDrainsRequestsAndDropsWebSockets(t *testing.T) {
 	ca := authority(t)
 	inside, release := make(chan struct{}), make(chan struct{})
-	up := gws.NewUpgrader(gws.BuiltinEventHandler{}, nil)
+	var up websocket.Upgrader
 	mux := http.NewServeMux()
 	mux.HandleFunc("/slow", func(w http.ResponseWriter, r *http.Request) {
 		close(inside)
@@ -215,9 +216,8 @@ func TestStopDrainsRequestsAndDropsWebSockets(t *testing.T) {
 		hello(w, r)
 	})
 	mux.HandleFunc("/ws", func(w http.ResponseWriter, r *http.Request) {
-		c, err := up.Upgrade(w, r)
-		if err == nil {
-			go c.ReadLoop()
+		if c, err := up.Upgrade(w, r, nil); err == nil {
+			go framestest.Listen(c, func([]byte) {})
 		}
 	})
 	s, err := Open(Config{Addr: "127.0.0.1:0", Handler: mux, Certificate: ca.Certificate, Log: quiet()})
@@ -274,15 +274,15 @@ func TestStopDrainsRequestsAndDropsWebSockets(t *testing.T) {
 // A body that does not end costs its sender the connection; a WebSocket that was opened before goes on.
 func TestBodiesEndOrAreGivenUp(t *testing.T) {
 	gaveUp := make(chan error, 1)
-	up := gws.NewUpgrader(gws.BuiltinEventHandler{}, nil)
+	var up websocket.Upgrader
 	mux := http.NewServeMux()
 	mux.HandleFunc("/body", func(_ http.ResponseWriter, r *http.Request) {
 		_, err := io.ReadAll(r.Body)
 		gaveUp <- err
 	})
 	mux.HandleFunc("/ws", func(w http.ResponseWriter, r *http.Request) {
-		if c, err := up.Upgrade(w, r); err == nil {
-			go c.ReadLoop()
+		if c, err := up.Upgrade(w, r, nil); err == nil {
+			go framestest.Listen(c, func([]byte) {})
 		}
 	})
 	s, err := Open(Config{Addr: "127.0.0.1:0", Handler: mux, Log: quiet()})

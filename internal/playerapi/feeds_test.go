@@ -13,9 +13,10 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/lxzan/gws"
+	"github.com/gorilla/websocket"
 
 	"github.com/musterhq/muster/internal/domain/access"
+	"github.com/musterhq/muster/internal/frames/framestest"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/keyring"
 	"github.com/musterhq/muster/internal/service"
@@ -59,10 +60,8 @@ func TestWhoMayListen(t *testing.T) {
 		{"events?subscription_id=evs-00000000-0000-4000-8000-000000000001", backend, 404},
 		{"events", backend, 400},
 	} {
-		_, answer, err := gws.NewClient(new(gws.BuiltinEventHandler), &gws.ClientOption{
-			Addr: "ws://" + x.Beside()[0] + "/playerflow/v1/partner/" + c.path, RequestHeader: http.Header{
-				"Authorization": {"Bearer " + c.token}, "Sec-WebSocket-Protocol": {"playerflow.partner.v1, playerflow.events.v1"},
-			},
+		_, answer, err := websocket.DefaultDialer.Dial("ws://"+x.Beside()[0]+"/playerflow/v1/partner/"+c.path, http.Header{
+			"Authorization": {"Bearer " + c.token}, "Sec-WebSocket-Protocol": {"playerflow.partner.v1, playerflow.events.v1"},
 		})
 		if err == nil || answer.StatusCode != c.want {
 			t.Errorf("%s with %.10q: %v, want %d", c.path, c.token, answer, c.want)
@@ -76,20 +75,6 @@ func TestWhoMayListen(t *testing.T) {
 	if plain.StatusCode != http.StatusUpgradeRequired {
 		t.Errorf("without an upgrade: %s", plain.Status)
 	}
-}
-
-// ending notes how a stream was closed.
-type ending struct {
-	gws.BuiltinEventHandler
-	code chan uint16
-}
-
-func (e *ending) OnClose(_ *gws.Conn, err error) {
-	code := uint16(1006)
-	if closed, ok := err.(*gws.CloseError); ok {
-		code = closed.Code
-	}
-	e.code <- code
 }
 
 // A stream ends with the access key that it was opened with.
@@ -126,25 +111,21 @@ func TestRevokedKeyHearsNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	end := &ending{code: make(chan uint16, 1)}
-	socket, _, err := gws.NewClient(end, &gws.ClientOption{
-		Addr: "ws://" + base + made.StreamPath, RequestHeader: http.Header{"Authorization": {token}, "Sec-WebSocket-Protocol": {"playerflow.events.v1"}},
-	})
+	socket, _, err := websocket.DefaultDialer.Dial("ws://"+base+made.StreamPath,
+		http.Header{"Authorization": {token}, "Sec-WebSocket-Protocol": {"playerflow.events.v1"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	go socket.ReadLoop()
 	if _, err := x.Keys().Revoke(t.Context(), access.Actor{}, key.ID, true); err != nil {
 		t.Fatal(err)
 	}
-	if code := <-end.code; code != 4401 {
+	if code := framestest.Listen(socket, func([]byte) {}); code != 4401 {
 		t.Errorf("the stream was closed with %d", code)
 	}
 }
 
 // taker notes whether a receiver has every event once it is told that something was the last one.
 type taker struct {
-	gws.BuiltinEventHandler
 	mu     sync.Mutex
 	last   float64
 	wrong  string
@@ -171,13 +152,14 @@ func (k *taker) take(e map[string]any) {
 	}
 }
 
-func (k *taker) OnMessage(c *gws.Conn, m *gws.Message) {
-	var e map[string]any
-	_ = json.Unmarshal(m.Bytes(), &e)
-	_ = m.Close()
-	if k.take(e); e["type"] == "OnPartyChanged" {
-		_ = c.WriteString(fmt.Sprintf(`{"type":"ack","no":%v}`, e["no"]))
-	}
+func (k *taker) listen(c *websocket.Conn) {
+	framestest.Listen(c, func(message []byte) {
+		var e map[string]any
+		_ = json.Unmarshal(message, &e)
+		if k.take(e); e["type"] == "OnPartyChanged" {
+			_ = c.WriteMessage(websocket.TextMessage, fmt.Appendf(nil, `{"type":"ack","no":%v}`, e["no"]))
+		}
+	})
 }
 
 // Many players act at once. Of two subscriptions one comes by a webhook that fails now and then, the other by streams that are
@@ -206,10 +188,8 @@ func TestEveryEventReachesTheStudio(t *testing.T) {
 	call("", "partner/Events.Subscribe", `{"url":"`+receiver.URL+`"}`)
 	made := call("", "partner/Events.Subscribe", `{}`)
 
-	listen := func() (*gws.Conn, *http.Response, error) {
-		return gws.NewClient(streamed, &gws.ClientOption{
-			Addr: "ws://" + x.address + made["stream_path"].(string), RequestHeader: http.Header{"Sec-WebSocket-Protocol": {"playerflow.events.v1"}},
-		})
+	listen := func() (*websocket.Conn, *http.Response, error) {
+		return websocket.DefaultDialer.Dial("ws://"+x.address+made["stream_path"].(string), http.Header{"Sec-WebSocket-Protocol": {"playerflow.events.v1"}})
 	}
 	lost := make(chan struct{})
 	go func() { // the stream is lost, and opened again behind what was acknowledged
@@ -221,7 +201,7 @@ func TestEveryEventReachesTheStudio(t *testing.T) {
 				return
 			}
 			done := make(chan struct{})
-			go func() { defer close(done); socket.ReadLoop() }()
+			go func() { defer close(done); streamed.listen(socket) }()
 			list := call("", "partner/Events.List", `{}`)["subscriptions"].([]any)
 			if len(list) != 2 {
 				t.Errorf("the list: %v", list)
@@ -247,7 +227,7 @@ func TestEveryEventReachesTheStudio(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	go socket.ReadLoop()
+	go streamed.listen(socket)
 	shown, err := http.Get("http://" + x.address + "/metrics")
 	if err != nil {
 		t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lxzan/gws"
+	"github.com/gorilla/websocket"
 
 	"github.com/musterhq/muster/internal/domain/access"
 	"github.com/musterhq/muster/internal/domain/cell"
@@ -19,6 +19,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/placement"
 	"github.com/musterhq/muster/internal/edge"
+	"github.com/musterhq/muster/internal/frames/framestest"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/keyring"
 	"github.com/musterhq/muster/internal/playerapi/objects"
@@ -48,30 +49,23 @@ func frontOf(x *lobby) (base string, auth http.Header, path string) {
 
 // chatter is a receiver that passes on what it is told.
 type chatter struct {
-	gws.BuiltinEventHandler
 	got   chan map[string]any
-	ended chan uint16
+	ended chan int
 }
 
-func (c *chatter) OnClose(_ *gws.Conn, err error) {
-	if closed, ok := err.(*gws.CloseError); ok {
-		c.ended <- closed.Code
-	}
-	close(c.ended)
-}
-
-func (c *chatter) OnMessage(_ *gws.Conn, m *gws.Message) {
-	var o map[string]any
-	_ = json.Unmarshal(m.Bytes(), &o)
-	_ = m.Close()
-	c.got <- o
+func (c *chatter) read(socket *websocket.Conn) {
+	c.ended <- framestest.Listen(socket, func(message []byte) {
+		var o map[string]any
+		_ = json.Unmarshal(message, &o)
+		c.got <- o
+	})
 }
 
 // listen opens a stream; whoever wants to hear something has to read from it.
-func (x *lobby) listen(base string, auth http.Header, path string) (*gws.Conn, *chatter) {
+func (x *lobby) listen(base string, auth http.Header, path string) (*websocket.Conn, *chatter) {
 	x.Helper()
-	c := &chatter{got: make(chan map[string]any, 1000), ended: make(chan uint16, 1)}
-	socket, _, err := gws.NewClient(c, &gws.ClientOption{Addr: base + path, RequestHeader: auth.Clone()})
+	c := &chatter{got: make(chan map[string]any, 1000), ended: make(chan int, 1)}
+	socket, _, err := websocket.DefaultDialer.Dial(base+path, auth.Clone())
 	if err != nil {
 		x.Fatal(err)
 	}
@@ -92,7 +86,7 @@ func TestClosedLineEnds(t *testing.T) {
 	talked := make(chan struct{})
 	go func() { // for as long as anybody listens
 		defer close(talked)
-		for socket.WriteString(`{"type":"ack","no":1}`) == nil {
+		for socket.WriteMessage(websocket.TextMessage, []byte(`{"type":"ack","no":1}`)) == nil {
 			time.Sleep(10 * time.Millisecond)
 		}
 	}()
@@ -173,14 +167,14 @@ func TestGapIsToldOnce(t *testing.T) {
 	}
 	f.take(t.Context(), f.after) // so nothing is kept
 	socket, c := x.listen(base, auth, path+"&after=0")
-	go socket.ReadLoop()
+	go c.read(socket)
 	for _, want := range []string{"hello", "gap"} {
 		if o := <-c.got; o["type"] != want {
 			t.Fatalf("got %v, want %s", o, want)
 		}
 	}
 	x.lineOf(path[strings.Index(path, objects.SubscriptionPrefix):]).wake()
-	if err := socket.WriteString(`{"type":"ping"}`); err != nil {
+	if err := socket.WriteMessage(websocket.TextMessage, []byte(`{"type":"ping"}`)); err != nil {
 		t.Fatal(err)
 	}
 	x.call(ann, "Party.SetReady", `{"ready":true}`)
@@ -217,11 +211,11 @@ func TestGameHasFewStreams(t *testing.T) {
 	auth["Sec-WebSocket-Protocol"] = []string{serverProtocol}
 	for range linesMax {
 		socket, c := x.listen(base, auth, ServerStreamPath)
-		go socket.ReadLoop()
+		go c.read(socket)
 		<-c.got
 	}
 	socket, c := x.listen(base, auth, ServerStreamPath)
-	go socket.ReadLoop()
+	go c.read(socket)
 	if code := <-c.ended; code != closeRate {
 		t.Errorf("one more than %d was closed with %d, want %d", linesMax, code, closeRate)
 	}

@@ -11,8 +11,9 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/lxzan/gws"
+	"github.com/gorilla/websocket"
 
+	"github.com/musterhq/muster/internal/frames/framestest"
 	"github.com/musterhq/muster/internal/service"
 	"github.com/musterhq/muster/internal/settings"
 )
@@ -98,39 +99,31 @@ func (x *running) login(player string) string {
 
 // frames of one stream, and the code that it was closed with.
 type frames struct {
-	gws.BuiltinEventHandler
 	got  chan answer
-	code chan uint16
+	code chan int
 }
 
-func (f *frames) OnMessage(_ *gws.Conn, m *gws.Message) {
-	var o answer
-	_ = json.Unmarshal(m.Bytes(), &o)
-	_ = m.Close()
-	f.got <- o
-}
+func newFrames() *frames { return &frames{got: make(chan answer, 1000), code: make(chan int, 1)} }
 
-func (f *frames) OnClose(_ *gws.Conn, err error) {
-	code := uint16(0)
-	if closed, ok := err.(*gws.CloseError); ok {
-		code = closed.Code
-	}
-	f.code <- code
+func (f *frames) read(socket *websocket.Conn) {
+	f.code <- framestest.Listen(socket, func(message []byte) {
+		var o answer
+		_ = json.Unmarshal(message, &o)
+		f.got <- o
+	})
 }
 
 // stream opens a stream.
 func (x *running) stream(token string) *frames {
 	x.t.Helper()
-	f := &frames{got: make(chan answer, 1000), code: make(chan uint16, 1)}
-	socket, _, err := gws.NewClient(f, &gws.ClientOption{
-		Addr:          "ws://" + x.base + "player/stream",
-		RequestHeader: http.Header{"Authorization": {"Bearer " + token}, "Sec-WebSocket-Protocol": {"playerflow.v1"}},
-	})
+	f := newFrames()
+	socket, _, err := websocket.DefaultDialer.Dial("ws://"+x.base+"player/stream",
+		http.Header{"Authorization": {"Bearer " + token}, "Sec-WebSocket-Protocol": {"playerflow.v1"}})
 	if err != nil {
 		x.t.Fatal(err)
 	}
 	x.t.Cleanup(func() { _ = socket.NetConn().Close() })
-	go socket.ReadLoop()
+	go f.read(socket)
 	return f
 }
 

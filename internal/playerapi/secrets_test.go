@@ -13,7 +13,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lxzan/gws"
+	"github.com/gorilla/websocket"
 
 	"github.com/musterhq/muster/internal/domain/access"
 	"github.com/musterhq/muster/internal/identity"
@@ -119,9 +119,7 @@ func TestSecretsAreNotLogged(t *testing.T) {
 	keep("the key of a webhook", sub["signing_key"])
 	secrets["the URL of a webhook"] = "events-url-secret"
 	for _, protocols := range []string{"playerflow.v1, bearer." + token, "nonsense, bearer." + token} {
-		socket, _, err := gws.NewClient(new(gws.BuiltinEventHandler), &gws.ClientOption{
-			Addr: "ws://" + public + "/playerflow/v1/player/stream", RequestHeader: http.Header{"Sec-WebSocket-Protocol": {protocols}},
-		})
+		socket, _, err := websocket.DefaultDialer.Dial("ws://"+public+"/playerflow/v1/player/stream", http.Header{"Sec-WebSocket-Protocol": {protocols}})
 		if err == nil {
 			_ = socket.NetConn().Close()
 		}
@@ -145,15 +143,13 @@ func TestSecretsAreNotLogged(t *testing.T) {
 	call(401, partner, "partner/Game.Ready", "pgs_gi-00000000-0000-4000-8000-000000000001_"+keep("a guessed token of a game server", "guessed-server-token"), "{}")
 	call(403, operator, "operator/Operator.Audit", backend, `{"reason":"test"}`)
 	call(400, partner, "partner/Events.Subscribe", backend, `{"url":"https://user:`+keep("a password in a URL", "webhook-password")+`@backend.example"}`)
-	refused := &frames{got: make(chan answer, 10), code: make(chan uint16, 1)}
-	socket, _, err := gws.NewClient(refused, &gws.ClientOption{
-		Addr:          "ws://" + public + "/playerflow/v1/player/stream",
-		RequestHeader: http.Header{"Sec-WebSocket-Protocol": {"playerflow.v1, bearer." + secrets["an access token of nobody"]}},
-	})
+	refused := newFrames()
+	socket, _, err := websocket.DefaultDialer.Dial("ws://"+public+"/playerflow/v1/player/stream",
+		http.Header{"Sec-WebSocket-Protocol": {"playerflow.v1, bearer." + secrets["an access token of nobody"]}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	go socket.ReadLoop()
+	go refused.read(socket)
 	if code := <-refused.code; code != 4401 {
 		t.Errorf("a stream of nobody is closed with %d, want 4401", code)
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/lxzan/gws"
+	"github.com/gorilla/websocket"
 )
 
 // Over TLS and without: what a client says on its stream is heard, in fragments too, and its end is answered with a close frame.
@@ -15,37 +15,41 @@ func TestStreamsHearTheirClients(t *testing.T) {
 	for _, scheme := range []string{"ws", "wss"} {
 		for _, c := range []struct {
 			player string
-			end    func(player string, c *gws.Conn) error
-			want   uint16
+			end    func(player string, c *websocket.Conn) error
+			want   int
 		}{
-			{"who-goes", func(_ string, c *gws.Conn) error { return c.WriteMessage(gws.OpcodeCloseConnection, []byte{3, 0xE8}) }, 1000},
-			{"who-says-too-much", func(_ string, c *gws.Conn) error { return c.WriteString(strings.Repeat("x", 5<<10)) }, 1009},
-			{"who-breaks-rules", func(_ string, c *gws.Conn) error { return c.WriteMessage(3, nil) }, 1002},
-			{"who-comes-again", func(player string, _ *gws.Conn) error { x.login(player); return nil }, 4409},
+			{"who-goes", func(_ string, c *websocket.Conn) error {
+				return c.WriteMessage(websocket.CloseMessage, []byte{3, 0xE8})
+			}, 1000},
+			{"who-says-too-much", func(_ string, c *websocket.Conn) error { return say(c, strings.Repeat("x", 5<<10)) }, 1009},
+			{"who-breaks-rules", func(_ string, c *websocket.Conn) error {
+				_, err := c.NetConn().Write([]byte{0x83, 0x80, 0, 0, 0, 0}) // a frame with an opcode that is none
+				return err
+			}, 1002},
+			{"who-comes-again", func(player string, _ *websocket.Conn) error { x.login(player); return nil }, 4409},
 		} {
 			player := c.player + "-" + scheme
 			t.Run(player, func(t *testing.T) {
-				f := &frames{got: make(chan answer, 1000), code: make(chan uint16, 1)}
-				socket, _, err := gws.NewClient(f, &gws.ClientOption{
-					Addr: scheme + "://" + x.base + "player/stream", TlsConfig: &tls.Config{InsecureSkipVerify: true},
-					RequestHeader: http.Header{"Authorization": {"Bearer " + x.login(player)}, "Sec-WebSocket-Protocol": {"playerflow.v1"}},
-				})
+				f := newFrames()
+				dialer := websocket.Dialer{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
+				socket, _, err := dialer.Dial(scheme+"://"+x.base+"player/stream",
+					http.Header{"Authorization": {"Bearer " + x.login(player)}, "Sec-WebSocket-Protocol": {"playerflow.v1"}})
 				if err != nil {
 					t.Fatal(err)
 				}
 				defer socket.NetConn().Close()
-				go socket.ReadLoop()
+				go f.read(socket)
 				for range 3 {
-					if err := socket.WriteString(`{"type":"ping"}`); err != nil {
+					if err := say(socket, `{"type":"ping"}`); err != nil {
 						t.Fatal(err)
 					}
 					x.next(f, "pong")
 				}
-				if err := socket.WriteString(`{"type":` + strings.Repeat(" ", 3000) + `"ping"}`); err != nil {
+				if err := say(socket, `{"type":`+strings.Repeat(" ", 3000)+`"ping"}`); err != nil {
 					t.Fatal(err)
 				}
 				x.next(f, "pong")
-				if err := socket.WriteString(`{"type":"sing"}`); err != nil {
+				if err := say(socket, `{"type":"sing"}`); err != nil {
 					t.Fatal(err)
 				}
 				x.next(f, "error")
@@ -58,4 +62,8 @@ func TestStreamsHearTheirClients(t *testing.T) {
 			})
 		}
 	}
+}
+
+func say(c *websocket.Conn, text string) error {
+	return c.WriteMessage(websocket.TextMessage, []byte(text))
 }

@@ -7,27 +7,26 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/lxzan/gws"
+	"github.com/gorilla/websocket"
 
+	"github.com/musterhq/muster/internal/frames/framestest"
 	"github.com/musterhq/muster/internal/settings"
 )
 
 // listener is a client that notes whether the numbers of events have a gap.
 type listener struct {
-	gws.BuiltinEventHandler
 	mu    sync.Mutex
 	last  uint64
 	wrong string
 	over  chan struct{} // closed when the party has ended
 }
 
-func (l *listener) OnMessage(_ *gws.Conn, m *gws.Message) {
+func (l *listener) hear(message []byte) {
 	var frame struct {
 		Seq  uint64 `json:"seq"`
 		Type string `json:"type"`
 	}
-	_ = json.Unmarshal(m.Bytes(), &frame)
-	_ = m.Close()
+	_ = json.Unmarshal(message, &frame)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
@@ -75,20 +74,18 @@ func TestManyStreams(t *testing.T) {
 				l.mu.Lock()
 				after := l.last
 				l.mu.Unlock()
-				socket, _, err := gws.NewClient(l, &gws.ClientOption{
-					Addr:          fmt.Sprintf("ws://%sstream?after_seq=%d", base, after),
-					RequestHeader: http.Header{"Authorization": {"Bearer " + token}, "Sec-WebSocket-Protocol": {"playerflow.v1"}},
-				})
+				socket, _, err := websocket.DefaultDialer.Dial(fmt.Sprintf("ws://%sstream?after_seq=%d", base, after),
+					http.Header{"Authorization": {"Bearer " + token}, "Sec-WebSocket-Protocol": {"playerflow.v1"}})
 				if err != nil {
 					t.Error(err)
 					return
 				}
 				if stays {
-					go socket.ReadLoop()
+					go framestest.Listen(socket, l.hear)
 					continue
 				}
 				done := make(chan struct{})
-				go func() { defer close(done); socket.ReadLoop() }()
+				go func() { defer close(done); framestest.Listen(socket, l.hear) }()
 				<-joined
 				_ = socket.NetConn().Close() // it may not have heard anything yet
 				<-done

@@ -11,10 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/lxzan/gws"
+	"github.com/gorilla/websocket"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/frames/framestest"
 )
 
 // What players are told is posted over TLS, or does not leave the machine, as with hooks.
@@ -62,15 +63,13 @@ func TestLapsedSubscription(t *testing.T) {
 	if streamed["lapsed_at"] != nil {
 		t.Errorf("a new one: %v", streamed)
 	}
-	stream := func() *gws.ClientOption {
-		return &gws.ClientOption{
-			Addr:          "ws" + strings.TrimPrefix(partner.URL, "http") + streamed["stream_path"].(string),
-			RequestHeader: http.Header{"Sec-WebSocket-Protocol": {eventsProtocol}},
-		}
+	stream := func() (*websocket.Conn, *http.Response, error) {
+		return websocket.DefaultDialer.Dial("ws"+strings.TrimPrefix(partner.URL, "http")+streamed["stream_path"].(string),
+			http.Header{"Sec-WebSocket-Protocol": {eventsProtocol}})
 	}
 	streams := func() int {
 		t.Helper()
-		socket, answer, err := gws.NewClient(new(gws.BuiltinEventHandler), stream())
+		socket, answer, err := stream()
 		if err == nil {
 			_ = socket.NetConn().Close()
 		}
@@ -146,19 +145,19 @@ func TestLapsedSubscription(t *testing.T) {
 		t.Errorf("the next message: %v, want events and no gap", m)
 	}
 	x.wants(200, "")(x.send(x.door.Partner(), "", subscribe, "{}", id, "streamed"))
-	told := &linesOf{got: make(chan string, 100), closed: make(chan error, 1)}
-	socket, _, err := gws.NewClient(told, stream())
+	lines, closed := make(chan string, 100), make(chan int, 1)
+	socket, _, err := stream()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = socket.NetConn().Close() }()
-	go socket.ReadLoop()
+	go func() { closed <- framestest.Listen(socket, func(message []byte) { lines <- string(message) }) }()
 	for gaps := 0; ; {
 		var line string
 		select {
-		case line = <-told.got:
-		case err := <-told.closed:
-			t.Fatalf("the stream ended, %d gaps were told: %v", gaps, err)
+		case line = <-lines:
+		case code := <-closed:
+			t.Fatalf("the stream ended with %d, %d gaps were told", code, gaps)
 		}
 		if strings.Contains(line, `"type":"gap"`) {
 			gaps++
@@ -171,20 +170,6 @@ func TestLapsedSubscription(t *testing.T) {
 			break
 		}
 	}
-}
-
-// linesOf are the frames of a stream.
-type linesOf struct {
-	gws.BuiltinEventHandler
-	got    chan string
-	closed chan error
-}
-
-func (l *linesOf) OnClose(_ *gws.Conn, err error) { l.closed <- err }
-
-func (l *linesOf) OnMessage(_ *gws.Conn, m *gws.Message) {
-	l.got <- string(m.Bytes())
-	_ = m.Close()
 }
 
 // safeLog is a log that is read while it is written.

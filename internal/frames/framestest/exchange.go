@@ -1,4 +1,5 @@
-// Package framestest is a stranger at a WebSocket door, for fuzz tests: it sends any bytes, and judges what comes back.
+// Package framestest has clients of WebSocket doors for tests: a hostile one for fuzz tests, which sends any bytes and judges what comes
+// back, and one that only listens.
 package framestest
 
 import (
