@@ -193,7 +193,7 @@ func checkDiskFault(t *testing.T, p *place, fault func() (end func()), recovers 
 
 	if recovers {
 		end()
-		_, err := p.logs.until(t.Context(), "the next one begins from the journal")
+		_, err := p.logs.until(t.Context(), "the service restarts from its journal")
 		must(t, err)
 		p.staysHealthy()
 	} else {

@@ -14,8 +14,8 @@ import (
 	"github.com/musterhq/muster/internal/localdoor"
 )
 
-// accessKey finds an access key to sign with: of the environment, of a profile, or one of the service that runs on the data
-// directory, whose role fits. It is empty when there is none, which a service with --dev takes, too.
+// accessKey finds an access key to sign with: of the environment, of a profile, or one with a suitable role of the service that runs
+// on the data directory. It is empty when there is none, which a service with --dev accepts, too.
 func accessKey(ctx context.Context, env environment, profile, data string, fits func(identity.Role) bool) (aws.Credentials, error) {
 	if key, err := environmentKey(env, profile); err != nil || key.AccessKeyID != "" {
 		return key, err
@@ -39,7 +39,7 @@ func accessKey(ctx context.Context, env environment, profile, data string, fits 
 	return aws.Credentials{}, nil
 }
 
-// environmentKey is the access key that the variables of AWS clients name, or a profile; empty when there is none.
+// environmentKey is the access key in the variables of AWS clients or in a profile; empty when there is none.
 func environmentKey(env environment, profile string) (aws.Credentials, error) {
 	if id, secret := env["AWS_ACCESS_KEY_ID"], env["AWS_SECRET_ACCESS_KEY"]; profile == "" && id != "" && secret != "" {
 		return aws.Credentials{AccessKeyID: id, SecretAccessKey: secret}, nil

@@ -18,8 +18,8 @@ import (
 )
 
 type archiveCommand struct {
-	Check  archiveCheck  `cmd:"" help:"Read all that has ended and say what is damaged. Changes nothing; the service may run meanwhile."`
-	Repair archiveRepair `cmd:"" help:"Drop what cannot be read, and make the keys that lead to the rest again. The service must be stopped; the damaged archive is kept."`
+	Check  archiveCheck  `cmd:"" help:"Read the whole archive and report damage. Changes nothing; the service may run meanwhile."`
+	Repair archiveRepair `cmd:"" help:"Copy the readable records to a new archive and rebuild its keys. The service must be stopped; the damaged archive is kept."`
 }
 
 type archiveCheck struct{ dataFlag }
@@ -38,7 +38,7 @@ func (c *archiveCheck) Run(ctx context.Context, stdout io.Writer) error {
 	if err := showArchive(stdout, report); err != nil || report.Whole() {
 		return err
 	}
-	return fmt.Errorf("the archive is damaged; `muster archive repair --data %s` drops what cannot be read", c.Data)
+	return fmt.Errorf("the archive is damaged; `muster archive repair --data %s` keeps the readable records and drops the rest", c.Data)
 }
 
 type archiveRepair struct{ dataFlag }
@@ -64,7 +64,7 @@ func (c *archiveRepair) Run(ctx context.Context, stdout io.Writer) error {
 // archiveKinds name the records for people.
 var archiveKinds = map[archive.Kind]string{
 	archive.GameSession: "game sessions", archive.PlayerSession: "player sessions", archive.Placement: "placements",
-	archive.Ticket: "tickets", archive.PlayerChange: "changes of players",
+	archive.Ticket: "tickets", archive.PlayerChange: "changes of players' keys",
 }
 
 func showArchive(w io.Writer, report *archivepebble.Report) error {
@@ -101,7 +101,7 @@ func instant(milliseconds int64) string {
 	return time.UnixMilli(milliseconds).UTC().Format(time.RFC3339)
 }
 
-// becomeOwner gives up root for the user that the service runs as.
+// becomeOwner changes this process from root to the user that the service runs as.
 func becomeOwner(dir string) error {
 	owner, err := ownerOf(dir)
 	if err != nil || !isRoot() || owner.isRoot() {

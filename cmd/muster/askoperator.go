@@ -19,15 +19,15 @@ import (
 	"github.com/musterhq/muster/internal/operator"
 )
 
-// operatorPatience is for a service that hangs: somebody waits at a terminal.
+// operatorPatience bounds the wait of a person at a terminal for a service that hangs.
 const operatorPatience = 30 * time.Second
 
 func signingRegion(env environment) string {
-	return cmp.Or(env["AWS_REGION"], env["AWS_DEFAULT_REGION"], "us-east-1") // any is served
+	return cmp.Or(env["AWS_REGION"], env["AWS_DEFAULT_REGION"], "us-east-1") // the service accepts any region
 }
 
-// askOperator sends a request to the door of operators, signed unless there is no key, and gives the body of the answer.
-// path comes behind the door's prefix, escaped.
+// askOperator sends a request to the operators' door, signed if there is a key, and returns the body of the answer.
+// path follows the door's prefix, escaped.
 func askOperator(ctx context.Context, endpoint string, key aws.Credentials, region, method, path string, body []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, operatorPatience)
 	defer cancel()

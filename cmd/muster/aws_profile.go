@@ -21,14 +21,14 @@ import (
 type awsProfileCommand struct {
 	dataFlag
 	Listen    string        `name:"listen" placeholder:"HOST:PORT" default:"${listen}" help:"Address of the service."`
-	PublicURL string        `name:"public-url" placeholder:"URL" help:"Where the service is reached, if not at --listen."`
+	PublicURL string        `name:"public-url" placeholder:"URL" help:"URL of the service, if not at --listen."`
 	Name      string        `arg:"" help:"Name of the profile: aws --profile NAME."`
-	Region    string        `default:"us-east-1" help:"Region name to use; any is served."`
+	Region    string        `default:"us-east-1" help:"Region name to use; the service accepts any."`
 	Role      identity.Role `default:"admin" placeholder:"ROLE" help:"Role of the access key in the profile."`
-	Replace   bool          `help:"Replace a profile of that name that is not Muster's."`
+	Replace   bool          `help:"Replace an existing profile of that name that is not Muster's."`
 }
 
-// oldClients is said each time: the mistake it prevents happens in silence.
+// oldClients is printed each time, because the mistake that it prevents gives no error.
 const oldClients = `
 Mind the version of the client. AWS CLI before 2.13 (and 1.29), Debian's 2.9 among them, and SDKs of before August
 2023 ignore endpoint_url in a profile and would talk to the AWS cloud instead, where this key is unknown. With
@@ -47,7 +47,7 @@ func (c *awsProfileCommand) Run(ctx context.Context, stdout io.Writer, env envir
 	if err != nil {
 		return err
 	}
-	// Both files are looked at before anything is changed.
+	// Both files are checked before either is changed.
 	config, err := awsfile.Open(configFile)
 	if err != nil {
 		return err
@@ -62,7 +62,7 @@ func (c *awsProfileCommand) Run(ctx context.Context, stdout io.Writer, env envir
 	}
 	if !c.Replace && !muster(credentials.Get(c.Name, "aws_access_key_id")) &&
 		(credentials.Has(c.Name) || config.Has(configSection)) {
-		return fmt.Errorf("there is a profile %q already, and its key is not Muster's: choose another name, or say --replace", c.Name)
+		return fmt.Errorf("profile %q exists already, and its key is not Muster's: choose another name, or add --replace", c.Name)
 	}
 
 	key, err := c.key(ctx)
@@ -86,7 +86,7 @@ func (c *awsProfileCommand) Run(ctx context.Context, stdout io.Writer, env envir
 	return err
 }
 
-// endpoint is the address that clients of the API use: like that of game servers, but spoken to with HTTP.
+// endpoint is the URL for clients of the API: that of game servers, with the scheme http or https.
 func (c *awsProfileCommand) endpoint() (string, error) {
 	if c.Name == "" || strings.ContainsAny(c.Name, " \t\r\n[]'\"#;\\") {
 		return "", fmt.Errorf("profile name %q: want one without spaces, quotes and brackets", c.Name)
@@ -94,7 +94,7 @@ func (c *awsProfileCommand) endpoint() (string, error) {
 	return apiEndpoint(c.Listen, c.PublicURL)
 }
 
-// apiEndpoint is where a client of the API finds a service with these settings.
+// apiEndpoint is the URL of a service with these settings, for clients of the API.
 func apiEndpoint(listen, publicURL string) (string, error) {
 	text := publicURL
 	if text == "" {
@@ -103,7 +103,7 @@ func apiEndpoint(listen, publicURL string) (string, error) {
 			return "", fmt.Errorf("listen %q: want HOST:PORT", listen)
 		}
 		if addr, err := netip.ParseAddr(host); host == "" || err == nil && addr.IsUnspecified() {
-			host = "127.0.0.1" // listening everywhere includes here
+			host = "127.0.0.1" // all addresses include this one
 		}
 		text = "http://" + net.JoinHostPort(host, port)
 	}
@@ -120,15 +120,15 @@ func apiEndpoint(listen, publicURL string) (string, error) {
 	return u.String(), nil
 }
 
-// noService says of a connection that was not made where one was sought; all else stays as it is.
+// noService adds the endpoint to the error of a connection that failed, and returns every other error unchanged.
 func noService(endpoint string, err error) error {
 	if dial, ok := errors.AsType[*net.OpError](err); ok && dial.Op == "dial" {
-		return fmt.Errorf("no service answers at %s: %w; --listen or --public-url says where it is", endpoint, dial.Err)
+		return fmt.Errorf("no service answers at %s: %w; name its address with --listen or --public-url", endpoint, dial.Err)
 	}
 	return err
 }
 
-// key gives the profile's key: the one made for it before, if it still works, or a new one.
+// key returns the profile's key: the one that was made for it before, if it still works, or a new one.
 func (c *awsProfileCommand) key(ctx context.Context) (keyring.Document, error) {
 	door := &dataKeys{dir: c.Data, notes: os.Stderr}
 	name := "aws-profile " + c.Name
@@ -146,10 +146,10 @@ func (c *awsProfileCommand) key(ctx context.Context) (keyring.Document, error) {
 	return door.create(ctx, keyring.New{Role: c.Role, Name: name})
 }
 
-// muster tells whether an access key id was made by Muster, by this installation or another.
+// muster reports whether an access key id was made by Muster, by this installation or another.
 func muster(accessKeyID string) bool { return strings.HasPrefix(accessKeyID, "MUST") }
 
-// awsFiles gives the two files where AWS clients look for profiles.
+// awsFiles returns the two files in which AWS clients look for profiles.
 func awsFiles(env environment) (config, credentials string, err error) {
 	config, credentials = env["AWS_CONFIG_FILE"], env["AWS_SHARED_CREDENTIALS_FILE"]
 	if config != "" && credentials != "" {

@@ -14,20 +14,20 @@ import (
 )
 
 type benchCommand struct {
-	Scenarios   []string      `arg:"" optional:"" name:"scenario" help:"What to measure; all but soak by default. --list shows the names."`
+	Scenarios   []string      `arg:"" optional:"" name:"scenario" help:"Scenarios to run; all except soak by default. --list shows the names."`
 	List        bool          `help:"Show the scenarios and end."`
-	Quick       bool          `help:"A few seconds that show that everything works; the numbers mean nothing."`
-	Measure     time.Duration `default:"10s" placeholder:"TIME" help:"How long each load is measured."`
-	For         time.Duration `default:"20m" placeholder:"TIME" help:"How long the scenario soak takes."`
-	Rounds      int           `default:"2" placeholder:"N" help:"How often Muster and the bare service take turns; the best of each counts."`
+	Quick       bool          `help:"Run for a few seconds, to show that everything works; the figures mean nothing."`
+	Measure     time.Duration `default:"10s" placeholder:"TIME" help:"Time of each measurement."`
+	For         time.Duration `default:"20m" placeholder:"TIME" help:"Time of the scenario soak."`
+	Rounds      int           `default:"2" placeholder:"N" help:"How often Muster and the bare service run in turn; the best run of each counts."`
 	Connections []int         `placeholder:"N,..." help:"Keep-alive connections of the clients in the scenario players. Default: 64,256."`
-	Warm        time.Duration `placeholder:"TIME" help:"How long that scenario runs before it is measured. Default: 25s, when what ends leaves memory as fast as it comes."`
-	Attack      string        `placeholder:"TEXT" help:"In the scenario siege, only attacks whose names contain this."`
-	Dir         string        `placeholder:"DIR" help:"Where the data goes meanwhile: on the disk that is to be measured. Default: the system's temporary directory."`
-	Profiles    string        `placeholder:"DIR" help:"Write processor profiles of the service here."`
+	Warm        time.Duration `placeholder:"TIME" help:"Time that this scenario runs before the measurement. Default: 25s, after which ended records leave memory as fast as they arrive."`
+	Attack      string        `placeholder:"TEXT" help:"In the scenario siege, run only attacks whose names contain this."`
+	Dir         string        `placeholder:"DIR" help:"Directory for the data, on the disk to measure. Default: the system's temporary directory."`
+	Profiles    string        `placeholder:"DIR" help:"Write processor profiles of the service to this directory."`
 }
 
-// Run measures this very binary and writes the table. What was measured before a failure is written, too.
+// Run measures this very binary and writes the table. After a failure the table has the results up to it.
 func (c *benchCommand) Run(ctx context.Context, stdout io.Writer) error {
 	if c.List {
 		for _, s := range bench.Scenarios() {
@@ -52,8 +52,8 @@ func (c *benchCommand) Run(ctx context.Context, stdout io.Writer) error {
 	return err
 }
 
-// benchBareCommand runs the service without a core that `muster bench` compares with. It takes the settings of serve that
-// matter for it, so that both run under the same ones.
+// benchBareCommand runs the service without a core, with which `muster bench` compares. It takes the relevant settings of serve, so
+// that both services run with the same ones.
 type benchBareCommand struct {
 	settings.Settings
 }

@@ -9,7 +9,7 @@ import (
 
 type caCommand struct {
 	dataFlag
-	PEM bool `name:"pem" help:"Only the certificate, for a file."`
+	PEM bool `name:"pem" help:"Print only the certificate, for a file."`
 }
 
 func (c *caCommand) Run(stdout io.Writer) error {

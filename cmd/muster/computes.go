@@ -15,12 +15,12 @@ import (
 )
 
 type computesCommand struct {
-	RotateToken rotateTokenCommand `cmd:"" name:"rotate-token" help:"Replace the auth token of a compute at once, because it has leaked: tokens given out before are void, and connections that came with one end."`
+	RotateToken rotateTokenCommand `cmd:"" name:"rotate-token" help:"Replace the auth token of a compute at once, for example after a leak: earlier tokens become void, and connections that were made with one end."`
 }
 
 type rotateTokenCommand struct {
 	serviceFlags
-	KeepLinks bool `name:"keep-links" help:"Let connections stay and tell their game servers the new token. Not after a leak: an intruder who is connected would be told, too."`
+	KeepLinks bool `name:"keep-links" help:"Keep connections and send their game servers the new token. Not after a leak: a connected intruder would receive it, too."`
 
 	Fleet   string `arg:"" help:"Id of the fleet."`
 	Compute string `arg:"" help:"Name of the compute."`
@@ -40,7 +40,7 @@ func (c *rotateTokenCommand) Run(ctx context.Context, stdout io.Writer, env envi
 	if err := json.Unmarshal(body, &rotated); err != nil {
 		return fmt.Errorf("answer of the service: %w", err)
 	}
-	_, err = fmt.Fprintf(stdout, "compute %s of fleet %s has a new auth token, good until %s; all before are void. Get it with get-compute-auth-token.\n",
+	_, err = fmt.Fprintf(stdout, "compute %s of fleet %s has a new auth token, valid until %s; all earlier tokens are void. Get it with get-compute-auth-token.\n",
 		rotated.Compute, rotated.Fleet, rotated.Expires.Format(time.RFC3339))
 	return err
 }

@@ -11,12 +11,12 @@ import (
 	"github.com/musterhq/muster/internal/settings"
 )
 
-// configCommand takes the same flags as serve, to show what they would do.
+// configCommand takes the same flags as serve, to show their effect.
 type configCommand struct {
 	settings.Settings
 }
 
-// Run prints all settings, also those that make no sense, and then says what is wrong with them.
+// Run prints all settings, also invalid ones, and then reports what is wrong with them.
 func (c *configCommand) Run(stdout io.Writer, sources *sources) error {
 	table := tabwriter.NewWriter(stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(table, "SETTING\tVALUE\tFROM")

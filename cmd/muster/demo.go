@@ -19,13 +19,13 @@ import (
 
 type demoCommand struct {
 	Listen     string `name:"listen" default:"127.0.0.1:8080" placeholder:"HOST:PORT" help:"Address of the service."`
-	Data       string `name:"data" placeholder:"DIR" help:"Keep the state here. Without it the demo starts empty and leaves nothing."`
-	Exit       bool   `name:"exit" help:"End after the last step: status 0 if each showed the state it should."`
+	Data       string `name:"data" placeholder:"DIR" help:"Keep the state in this directory. Without it the demo starts empty and leaves nothing behind."`
+	Exit       bool   `name:"exit" help:"End after the last step, with status 0 if each step had the expected result."`
 	GameServer string `name:"game-server" placeholder:"FILE" help:"Program of the game server. Default: the example's, which is built into this program."`
-	GameClient string `name:"game-client" placeholder:"FILE" help:"Program of the players. Default: the example's, which is built into this program."`
+	GameClient string `name:"game-client" placeholder:"FILE" help:"Program of the game client. Default: the example's, which is built into this program."`
 }
 
-// Run starts the service with the embedded store, plays the walk-through, and stays up.
+// Run starts the service with the embedded store, plays the walk-through, and keeps running.
 func (c *demoCommand) Run(ctx context.Context, stdout io.Writer) (err error) {
 	gameServer, err := program("--game-server", c.GameServer, "arena-server")
 	if err != nil {
@@ -81,7 +81,7 @@ func (c *demoCommand) Run(ctx context.Context, stdout io.Writer) (err error) {
 	}
 }
 
-// program is the one that a flag names, or this program as one of the game.
+// program returns the command of a game program: the file that the flag names, or this binary with the subcommand for it.
 func program(flag, given, built string) ([]string, error) {
 	if given != "" {
 		if _, err := exec.LookPath(given); err != nil {
@@ -96,7 +96,7 @@ func program(flag, given, built string) ([]string, error) {
 	return []string{self, built}, nil
 }
 
-// The game is part of this program, so that the demo needs nothing beside it.
+// The game is part of this binary, so that the demo needs no other file.
 type (
 	arenaServerCommand struct {
 		Args []string `arg:"" optional:""`

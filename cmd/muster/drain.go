@@ -22,7 +22,7 @@ import (
 type drainCommand struct {
 	serviceFlags
 	Fleet  string `placeholder:"FLEET" help:"The compute's fleet, if several have one of that name."`
-	Undo   bool   `help:"Let new game sessions come again."`
+	Undo   bool   `help:"End the drain: the compute gets new game sessions again."`
 	NoWait bool   `name:"no-wait" help:"Do not wait until the compute is empty."`
 
 	Every   time.Duration `hidden:"" default:"2s"`
@@ -45,7 +45,7 @@ func (c *drainCommand) Run(ctx context.Context, stdout io.Writer, env environmen
 	if err != nil {
 		return noService(endpoint, err)
 	}
-	// The ARN of a compute does not tell its fleet; the service understands one that does.
+	// The ARN of a compute does not contain its fleet; the service also accepts one that does.
 	arn := strings.TrimSuffix(*x.ComputeArn, "compute/"+c.Compute) + "compute/" + *x.FleetId + "/" + c.Compute
 	if c.Undo {
 		if _, err := api.UntagResource(ctx, &gamelift.UntagResourceInput{ResourceARN: &arn, TagKeys: []string{"muster:drain"}}); err != nil {
@@ -65,7 +65,7 @@ func (c *drainCommand) Run(ctx context.Context, stdout io.Writer, env environmen
 	return c.wait(ctx, api, x, stdout)
 }
 
-// find gives the compute, of the fleet that is named or of the only one that has it.
+// find returns the compute, of the named fleet or of the only fleet that has it.
 func (c *drainCommand) find(ctx context.Context, api *gamelift.Client) (*types.Compute, error) {
 	fleets := []string{c.Fleet}
 	if c.Fleet == "" {
@@ -98,14 +98,14 @@ func (c *drainCommand) find(ctx context.Context, api *gamelift.Client) (*types.C
 	return found, nil
 }
 
-// wait tells how many game sessions are left, each time that changes, until none is.
+// wait prints the number of remaining game sessions each time it changes, until there are none.
 func (c *drainCommand) wait(ctx context.Context, api *gamelift.Client, x *types.Compute, stdout io.Writer) error {
 	told := -1
 	for {
 		left, err := gamesOn(ctx, api, x)
 		switch {
 		case ctx.Err() != nil:
-			_, err := fmt.Fprintf(stdout, "not waiting any longer; compute %s stays drained\n", c.Compute)
+			_, err := fmt.Fprintf(stdout, "stopped waiting; compute %s stays drained\n", c.Compute)
 			return err
 		case err != nil:
 			return err

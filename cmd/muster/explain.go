@@ -19,7 +19,7 @@ import (
 
 type explainCommand struct {
 	serviceFlags
-	JSON bool `name:"json" help:"JSON, for programs."`
+	JSON bool `name:"json" help:"Print JSON, for programs."`
 
 	Kind string `arg:"" enum:"fleet,compute,process,placement,game-session,ticket,player,party,game-instance" help:"fleet, compute, process, placement, game-session, ticket, player, party or game-instance."`
 	ID   string `arg:"" help:"Id of a fleet, a placement or a matchmaking ticket; FLEET/COMPUTE or the name of a compute; FLEET/COMPUTE/PROCESS or a process id; ARN of a game session; id of a player, a party or a game instance of player flow."`
@@ -45,7 +45,7 @@ func (c *explainCommand) Run(ctx context.Context, stdout io.Writer, env environm
 	return printExplanation(stdout, &x)
 }
 
-// ask sends the signed question and gives the body of the answer.
+// ask sends the signed request and returns the body of the answer.
 func (c *explainCommand) ask(ctx context.Context, env environment) ([]byte, error) {
 	parts := strings.Split(c.ID, "/")
 	for i := range parts {
@@ -100,7 +100,7 @@ func printExplanation(w io.Writer, x *operator.Explanation) error {
 	return table.Flush()
 }
 
-// printSearch writes who could be matched with a ticket, and when that changes.
+// printSearch writes which tickets could be matched with a ticket, and when that changes.
 func printSearch(table io.Writer, s *operator.Search) {
 	fmt.Fprintln(table, "\nWHEN\tOTHERS\tPOSSIBLE\tREJECTED BY")
 	line := func(when string, p *operator.Partners) {
@@ -147,7 +147,7 @@ func rejectedBy(p *operator.Pair) (rules []string) {
 	return rules
 }
 
-// printable keeps what strangers chose, such as the name of a player, from driving the terminal.
+// printable removes control characters from names that outsiders chose, such as a player's, so that they cannot control the terminal.
 func printable(s string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {

@@ -21,7 +21,7 @@ import (
 	"github.com/musterhq/muster/internal/localdoor"
 )
 
-// keyDoor is a way to the access keys of a service. A change is in force when it returns.
+// keyDoor reads and changes the access keys of a service. A change is in force when the method returns.
 type keyDoor interface {
 	create(ctx context.Context, n keyring.New) (keyring.Document, error)
 	list(ctx context.Context) ([]keyring.Document, error)
@@ -32,14 +32,14 @@ type keyDoor interface {
 type dataKeys struct {
 	dir      string
 	keysMax  int       // most keys; 0: the default
-	mayYield bool      // may give up root for good to change a directory that belongs to another user
-	notes    io.Writer // what the user should know besides
+	mayYield bool      // may change from root to the owner of the directory, for the rest of this process
+	notes    io.Writer // for hints to the user
 }
 
 // startPatience is how long a command waits for a service that holds the directory and does not answer yet.
 const startPatience = 30 * time.Second
 
-// do asks the running service, or opens the directory itself when there is none. A service that is starting holds the
+// do calls the running service, or opens the directory itself when none runs. A service that is starting holds the
 // directory and does not answer yet.
 func (d *dataKeys) do(ctx context.Context, running func(*localdoor.Client) error, offline func(*keyring.Offline) error) error {
 	for began := time.Now(); ; {
@@ -60,7 +60,7 @@ func (d *dataKeys) do(ctx context.Context, running func(*localdoor.Client) error
 		case !ok:
 			return err
 		case time.Since(began) > startPatience:
-			return fmt.Errorf("%w, and does not answer: %w. Run this where that process runs (in its container, say), or use --server", used, silent)
+			return fmt.Errorf("%w, and does not answer: %w. Run this where that process runs (for example in its container), or use --server", used, silent)
 		}
 		select {
 		case <-time.After(50 * time.Millisecond):
@@ -70,7 +70,7 @@ func (d *dataKeys) do(ctx context.Context, running func(*localdoor.Client) error
 	}
 }
 
-// open opens the directory as the user that the service runs as: files of root would keep the service from starting.
+// open opens the directory as the user that the service runs as: it could not start with files that belong to root.
 func (d *dataKeys) open(ctx context.Context) (*keyring.Offline, error) {
 	owner, err := ownerOf(d.dir)
 	switch {
@@ -100,7 +100,7 @@ func (d *dataKeys) actor() access.Actor {
 }
 
 func (d *dataKeys) create(ctx context.Context, n keyring.New) (made keyring.Document, err error) {
-	n.ID = identity.NewKeyID() // the same one when it is tried again
+	n.ID = identity.NewKeyID() // the same one in every attempt
 	err = d.do(ctx, func(c *localdoor.Client) (err error) {
 		made, err = c.Create(ctx, n)
 		return err
@@ -137,7 +137,7 @@ func (d *dataKeys) revoke(ctx context.Context, id string, force bool) (revoked k
 	return revoked, err
 }
 
-// mustExist keeps a slip in the directory's name from making a new one.
+// mustExist refuses a directory that does not exist: a typing mistake in its name must not create one.
 func mustExist(dir string) error {
 	if _, err := os.Stat(dir); err != nil {
 		return fmt.Errorf("data directory: %w", err)
@@ -153,7 +153,7 @@ func userName() string {
 	return strconv.Itoa(os.Getuid())
 }
 
-// ownerFiles are looked at in turn: the first one that is there tells which user the service runs as.
+// ownerFiles are checked in turn: the owner of the first one that exists is the user that the service runs as.
 var ownerFiles = []string{"journal", "cell.secret", "."}
 
 func ownerOf(dir string) (o owner, err error) {

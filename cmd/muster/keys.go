@@ -19,20 +19,20 @@ type dataFlag struct {
 }
 
 type keysCommand struct {
-	Create keysCreate `cmd:"" help:"Make an access key and show it with its secret. It works at once, also at a running service."`
+	Create keysCreate `cmd:"" help:"Create an access key and show it with its secret. A running service accepts it at once."`
 	List   keysList   `cmd:"" help:"List all keys, without secrets."`
-	Revoke keysRevoke `cmd:"" help:"End a key for good, and all that it has open. It has ended when the command returns, also at a running service."`
+	Revoke keysRevoke `cmd:"" help:"Revoke a key for good and close its connections. A running service refuses it when the command returns."`
 }
 
-// keysAt says whose keys are meant.
+// keysAt selects the service whose keys the command changes.
 type keysAt struct {
 	dataFlag
-	LimitAccessKeys int    `name:"limit-access-keys" hidden:""` // the service's setting; it counts while no service runs
-	Server          string `placeholder:"URL" help:"Ask the service at this URL in place of --data, with an admin key of the environment (AWS_ACCESS_KEY_ID, AWS_PROFILE) or of --profile."`
+	LimitAccessKeys int    `name:"limit-access-keys" hidden:""` // the service's setting, used while no service runs
+	Server          string `placeholder:"URL" help:"Call the service at this URL instead of using --data, with an admin key of the environment (AWS_ACCESS_KEY_ID, AWS_PROFILE) or of --profile."`
 	Profile         string `placeholder:"NAME" help:"AWS profile whose access key signs for --server."`
 }
 
-// door finds the way to the keys. A directory that has to exist is not made.
+// door returns the access to the keys. With exists it requires that the directory exists; otherwise it may create it.
 func (a *keysAt) door(env environment, exists bool) (keyDoor, error) {
 	if a.Server != "" {
 		return newServerKeys(a.Server, a.Profile, env)
@@ -47,9 +47,9 @@ func (a *keysAt) door(env environment, exists bool) (keyDoor, error) {
 
 type keysCreate struct {
 	keysAt
-	Role   identity.Role `required:"" placeholder:"ROLE" help:"What the key may do: admin, backend, client or readonly."`
-	Name   string        `help:"What to call it, for the list."`
-	Format string        `enum:"text,env" default:"text" help:"text for people, env for a shell to read."`
+	Role   identity.Role `required:"" placeholder:"ROLE" help:"Permissions of the key: admin, backend, client or readonly."`
+	Name   string        `help:"Name of the key in the list."`
+	Format string        `enum:"text,env" default:"text" help:"text for people, env for a shell."`
 }
 
 func (c *keysCreate) Run(ctx context.Context, stdout io.Writer, env environment) error {
@@ -97,7 +97,7 @@ func (c *keysList) Run(ctx context.Context, stdout io.Writer, env environment) e
 type keysRevoke struct {
 	keysAt
 	ID    string `arg:"" help:"Id of the key."`
-	Force bool   `help:"With --server: the last admin key, too. With --data it is taken for granted."`
+	Force bool   `help:"With --server: revoke even the last admin key. --data needs no --force."`
 }
 
 func (c *keysRevoke) Run(ctx context.Context, stdout io.Writer, env environment) error {
@@ -108,6 +108,6 @@ func (c *keysRevoke) Run(ctx context.Context, stdout io.Writer, env environment)
 	if _, err := door.revoke(ctx, c.ID, c.Force); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(stdout, "%s is revoked: no request with it is taken any more, and what it had open is closed\n", c.ID)
+	_, err = fmt.Fprintf(stdout, "%s is revoked: the service refuses its requests, and has closed its connections\n", c.ID)
 	return err
 }

@@ -12,11 +12,11 @@ import (
 )
 
 type lintCommand struct {
-	Timeout time.Duration `name:"request-timeout" placeholder:"TIME" default:"5m" help:"How long a ticket may wait: RequestTimeoutSeconds of the configuration."`
-	Strict  bool          `help:"End with status 1 for warnings, too."`
-	JSON    bool          `name:"json" help:"JSON, for programs."`
+	Timeout time.Duration `name:"request-timeout" placeholder:"TIME" default:"5m" help:"Longest wait of a ticket: RequestTimeoutSeconds of the configuration."`
+	Strict  bool          `help:"End with status 1 also for warnings."`
+	JSON    bool          `name:"json" help:"Print JSON, for programs."`
 
-	Files []string `arg:"" type:"path" help:"Rule sets, JSON."`
+	Files []string `arg:"" type:"path" help:"Files with rule sets, JSON."`
 }
 
 // lintFinding is one finding as --json writes it.

@@ -1,4 +1,4 @@
-// Command muster is the whole of Muster in one binary: the service, and what its operator does with it.
+// Command muster is all of Muster in one binary: the service and the commands of its operators.
 package main
 
 import (
@@ -15,23 +15,23 @@ import (
 	"github.com/musterhq/muster/internal/settings"
 )
 
-// commandLine is what can be typed after "muster".
+// commandLine has the flags and commands of muster.
 type commandLine struct {
-	Config string `name:"config" placeholder:"FILE" help:"Settings file, JSON. MUSTER_* variables win over it, flags over both."`
+	Config string `name:"config" placeholder:"FILE" help:"Settings file, JSON. MUSTER_* variables override it, and flags override both."`
 
 	Serve       serveCommand       `cmd:"" help:"Run the service."`
-	Demo        demoCommand        `cmd:"" help:"Start the service, play a first game session through it, stay up."`
+	Demo        demoCommand        `cmd:"" help:"Start the service, play a first game session through it, and keep running."`
 	ShowConfig  configCommand      `cmd:"" name:"config" help:"Show the settings in force and where each comes from."`
-	Explain     explainCommand     `cmd:"" help:"Say where a player, a party or a game is and what ends that, why a placement or a matchmaking ticket waits or failed, how a game session or a server process ended, and when."`
+	Explain     explainCommand     `cmd:"" help:"Explain the state of a player, a party or a game, why a placement or a matchmaking ticket waits or failed, and how and when a game session or a server process ended."`
 	Keys        keysCommand        `cmd:"" help:"Access keys: create, list, revoke. Works while the service runs."`
-	Archive     archiveCommand     `cmd:"" help:"What has ended: find damage on the disk, and repair it."`
+	Archive     archiveCommand     `cmd:"" help:"The archive of ended records: find damage on the disk, and repair it."`
 	AWSProfile  awsProfileCommand  `cmd:"" name:"aws-profile" help:"Write a profile for the AWS CLI and SDKs, with this service as its endpoint."`
-	WebhookKey  webhookKeyCommand  `cmd:"" name:"webhook-key" help:"Show the key that notifications to a webhook are signed with."`
+	WebhookKey  webhookKeyCommand  `cmd:"" name:"webhook-key" help:"Show the key that signs notifications to a webhook."`
 	CA          caCommand          `cmd:"" name:"ca" help:"Show the certificate authority of --dev and how to trust it."`
-	Bench       benchCommand       `cmd:"" help:"Measure what Muster does on this machine, and write a table."`
-	BenchBare   benchBareCommand   `cmd:"" name:"bench-bare" hidden:"" help:"Run the service without a core that bench compares with."`
+	Bench       benchCommand       `cmd:"" help:"Measure Muster on this machine, and write a table."`
+	BenchBare   benchBareCommand   `cmd:"" name:"bench-bare" hidden:"" help:"Run the service without a core, with which bench compares."`
 	BenchAttack benchAttackCommand `cmd:"" name:"bench-attack" hidden:"" help:"Attack a service, for the scenario siege of bench."`
-	Simulate    simulateCommand    `cmd:"" help:"Try a matchmaking rule set on a population: who waits how long, how good the matches are."`
+	Simulate    simulateCommand    `cmd:"" help:"Try a matchmaking rule set on a population: waiting times and quality of matches."`
 	Lint        lintCommand        `cmd:"" help:"Find mistakes in matchmaking rule sets, also those that the service ignores."`
 	Drain       drainCommand       `cmd:"" help:"Keep new game sessions away from a compute, and wait until it is empty."`
 	Computes    computesCommand    `cmd:"" help:"Replace the auth token of a compute."`
@@ -51,7 +51,7 @@ func main() {
 	}
 }
 
-// run does what args say. It gets the environment as a list, since a variable that we do not know is an error too.
+// run executes the command in args. It gets the environment as a list, because an unknown MUSTER_ variable is an error, too.
 func run(ctx context.Context, args, environ []string, stdout io.Writer) (err error) {
 	var cli commandLine
 	defaults := settings.Defaults()
@@ -94,7 +94,7 @@ func run(ctx context.Context, args, environ []string, stdout io.Writer) (err err
 	return command.Run()
 }
 
-// readDuration reads a time as the parser would, and says what one looks like.
+// readDuration parses a duration, and its error shows the expected form.
 func readDuration(c *kong.DecodeContext, target reflect.Value) error {
 	var text string
 	if err := c.Scan.PopValueInto("time", &text); err != nil {
@@ -108,5 +108,5 @@ func readDuration(c *kong.DecodeContext, target reflect.Value) error {
 	return nil
 }
 
-// helpShown unwinds run after --help: the parser's only way to stop there is to exit, and run must return.
+// helpShown unwinds run after --help: the parser can only exit there, and run must return.
 type helpShown struct{}

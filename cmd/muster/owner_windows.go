@@ -2,7 +2,7 @@ package main
 
 import "os"
 
-// owner: files get the rights of their directory on Windows, whoever makes them.
+// owner is empty on Windows, where files get the rights of their directory, regardless of the user who creates them.
 type owner struct{}
 
 func ownerOfFile(os.FileInfo) owner { return owner{} }

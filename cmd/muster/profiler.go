@@ -13,7 +13,7 @@ import (
 // profilerHeadWait bounds the time from a connection's start to the end of its request head.
 const profilerHeadWait = 10 * time.Second
 
-// startProfiler serves Go's profiler on an address of its own; "" means not at all.
+// startProfiler serves Go's profiler on an address of its own; with "" it does nothing.
 func startProfiler(addr string, log *slog.Logger) (stop func(), err error) {
 	if addr == "" {
 		return func() {}, nil

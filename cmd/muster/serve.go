@@ -19,11 +19,11 @@ import (
 
 type serveCommand struct {
 	settings.Settings
-	AcceptLoss []string `name:"accept-loss" placeholder:"PART" help:"For one start: go on without a part of the data directory that is lost, and write it into the log and the journal: journal, journal-tail, archive or cell.secret. What is there is set aside, not deleted."`
+	AcceptLoss []string `name:"accept-loss" placeholder:"PART" help:"For one start: continue without a lost part of the data directory, and record the loss in the log and the journal: journal, journal-tail, archive or cell.secret. The remains of the part are renamed, not deleted."`
 }
 
-// Run serves until ctx ends or the port is lost. A journal that fails does not end it: requests are answered with an error,
-// and /healthz says that the service does not work. When the reason was a shortage, it goes on once that is over.
+// Run serves until ctx ends or the port is lost. A failed journal does not end it: the service answers requests with an error,
+// and /healthz reports the failure. If the cause was a shortage, the service continues once the shortage is over.
 func (c *serveCommand) Run(ctx context.Context) error {
 	if err := c.Check(); err != nil {
 		return err
@@ -41,10 +41,10 @@ func (c *serveCommand) Run(ctx context.Context) error {
 	defer floor.Release()
 	log := newLogger(os.Stderr, c.Settings)
 	if c.Dev {
-		log.Warn("development mode: any credentials are accepted; this is for one machine only")
+		log.Warn("development mode: the service accepts any credentials; use it on one machine only")
 	}
 	if c.VirtualClock {
-		log.Warn("virtual clock: deadlines stand still until a test moves the time over " + devclock.Prefix)
+		log.Warn("virtual clock: time stands still until a test advances it through " + devclock.Prefix)
 	}
 	stopProfiler, err := startProfiler(c.Pprof, log)
 	if err != nil {
@@ -54,8 +54,8 @@ func (c *serveCommand) Run(ctx context.Context) error {
 	again, err := c.runOnce(ctx, log, began, accept)
 	for again {
 		again, err = c.runOnce(ctx, log, time.Now(), nil)
-		if err != nil && embeddb.IsShortage(err) { // space that was there is gone again
-			log.Error("the next run cannot begin yet", "err", err, "retry_in", reopenWait)
+		if err != nil && embeddb.IsShortage(err) { // the free space is used up again
+			log.Error("the service cannot open its data yet; it tries again", "error", err, "retry_in", reopenWait)
 			again = true
 			select {
 			case <-time.After(reopenWait):
@@ -71,7 +71,7 @@ func (c *serveCommand) Run(ctx context.Context) error {
 const reopenWait = time.Second
 
 // runOnce runs the service until ctx ends, the port is lost, or a shortage of space or descriptors that made its store fail
-// is over: then another run goes on where the journal ends.
+// is over. In the last case another run continues from the journal.
 func (c *serveCommand) runOnce(ctx context.Context, log *slog.Logger, began time.Time, accept []datadir.Part) (again bool, err error) {
 	options := service.NewOptions(c.Settings, log, accept)
 	options.Version = version
@@ -79,8 +79,8 @@ func (c *serveCommand) runOnce(ctx context.Context, log *slog.Logger, began time
 	if err != nil {
 		return false, err
 	}
-	log.Info("listening", "address", s.Addr().String(), "publicUrl", s.PublicURL(), "data", c.Data, "version", versionText(),
-		"took", time.Since(began).Round(time.Millisecond), "heapBytes", liveHeap(int64(c.HeapFloor), c.GCPercent))
+	log.Info("listening", "address", s.Addr().String(), "public_url", s.PublicURL(), "data", c.Data, "version", versionText(),
+		"took", time.Since(began).Round(time.Millisecond), "heap_bytes", liveHeap(int64(c.HeapFloor), c.GCPercent))
 	run, end := context.WithCancel(ctx)
 	recovered := make(chan bool, 1)
 	go func() { recovered <- s.Recoverable(run) }()
@@ -92,17 +92,17 @@ func (c *serveCommand) runOnce(ctx context.Context, log *slog.Logger, began time
 	case <-ctx.Done():
 		log.Info("stopping")
 	case again = <-recovered:
-		recovered <- again // for whoever waits for its end
+		recovered <- again // wakes the goroutine that waits for the end of this run
 		if again {
-			log.Warn("there is room again: the failed run ends, and the next one begins from the journal", "failure", s.Err())
+			log.Warn("the shortage is over: the service restarts from its journal", "failure", s.Err())
 			c.Listen = s.Addr().String() // also when the port was any
 			if err := s.Stop(context.WithoutCancel(ctx)); err != nil {
-				log.Info("the failed run ended", "err", err)
+				log.Info("the failed run has stopped", "error", err)
 			}
 			return true, nil
 		}
 	case err := <-s.Served():
-		_ = s.Stop(context.WithoutCancel(ctx)) // the reason below is the one that matters
+		_ = s.Stop(context.WithoutCancel(ctx)) // the error below is the cause
 		return false, fmt.Errorf("the port is lost: %w", err)
 	}
 	if err := s.Stop(context.WithoutCancel(ctx)); err != nil {
@@ -119,7 +119,7 @@ func liveHeap(floor int64, percent int) int64 {
 	return int64(m.HeapAlloc) - floor*100/int64(100+percent)
 }
 
-// newLogger makes the log that the settings ask for. Check has seen to it that they make sense.
+// newLogger makes the log according to the settings, which Check has validated.
 func newLogger(w io.Writer, s settings.Settings) *slog.Logger {
 	var level slog.Level
 	_ = level.UnmarshalText([]byte(s.LogLevel))

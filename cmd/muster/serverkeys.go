@@ -14,7 +14,7 @@ import (
 	"github.com/musterhq/muster/internal/operator"
 )
 
-// serverKeys reaches the keys of a service over the network, with an admin key.
+// serverKeys reads and changes the keys of a service over the network, with an admin key.
 type serverKeys struct {
 	endpoint string
 	key      aws.Credentials
@@ -32,7 +32,7 @@ func newServerKeys(server, profile string, env environment) (*serverKeys, error)
 		return nil, err
 	}
 	if addr, err := netip.ParseAddr(u.Hostname()); u.Scheme != "https" && u.Hostname() != "localhost" && (err != nil || !addr.Unmap().IsLoopback()) {
-		return nil, fmt.Errorf("--server %s: want https: others on the way could read the secrets of new keys", server)
+		return nil, fmt.Errorf("--server %s: want https, because the secrets of new keys could be read on the way", server)
 	}
 	key, err := environmentKey(env, profile)
 	if err != nil {

@@ -10,14 +10,14 @@ import (
 	"strconv"
 )
 
-// fileValue is a setting's text and the line it stands on.
+// fileValue is a setting's text and its line number.
 type fileValue struct {
 	text string
 	line int
 }
 
-// readSettingsFile reads one JSON object of settings: names as the flags have them, values as text, numbers or
-// booleans. All it refuses is named with file and line.
+// readSettingsFile reads one JSON object of settings: the names are those of the flags, the values strings, numbers or
+// booleans. Every error names file and line.
 func readSettingsFile(name string, known []string) (map[string]fileValue, error) {
 	content, err := os.ReadFile(name)
 	if err != nil {
@@ -39,7 +39,7 @@ func readSettingsFile(name string, known []string) (map[string]fileValue, error)
 		if err != nil {
 			return fail("%v", err)
 		}
-		key := token.(string) // the decoder gives nothing else where a key stands
+		key := token.(string) // the decoder returns only strings for keys
 		if !slices.Contains(known, key) {
 			return fail("%q is no setting%s", key, didYouMean(key, known, strconv.Quote))
 		}
@@ -59,7 +59,7 @@ func readSettingsFile(name string, known []string) (map[string]fileValue, error)
 	}
 	switch _, err := decoder.Token(); {
 	case err == io.EOF:
-		return fail("the object has no end: want a } there")
+		return fail("the object has no end: want a } at the end")
 	case err != nil:
 		return fail("%v", err)
 	}

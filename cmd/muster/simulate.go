@@ -17,17 +17,17 @@ import (
 )
 
 type simulateCommand struct {
-	Population    string        `placeholder:"FILE" type:"path" help:"Make up arrivals from this description, JSON."`
-	Arrivals      string        `placeholder:"FILE" type:"path" help:"Take recorded arrivals: .csv, or .jsonl with a ticket on each line."`
-	For           time.Duration `name:"for" placeholder:"TIME" default:"1h" help:"How long the population keeps coming, from midnight on."`
-	Seed          uint64        `placeholder:"N" default:"1" help:"Another seed, another population and other luck."`
-	Timeout       time.Duration `name:"request-timeout" placeholder:"TIME" default:"5m" help:"How long a ticket may wait."`
-	Additional    int32         `placeholder:"N" help:"Slots that a new match keeps free (AdditionalPlayerCount)."`
-	PassEvery     time.Duration `placeholder:"TIME" default:"100ms" help:"Time between two passes of the matcher, at least."`
-	Compare       string        `placeholder:"FILE" type:"path" help:"Try this rule set too, on the same arrivals."`
-	JSON          string        `name:"json" placeholder:"FILE" type:"path" help:"Write the report there as JSON."`
-	HTML          string        `name:"html" placeholder:"FILE" type:"path" help:"Write the report there as a page with plots."`
-	WriteArrivals string        `placeholder:"FILE" type:"path" help:"Write the arrivals there, one ticket on each line, to use again."`
+	Population    string        `placeholder:"FILE" type:"path" help:"Invent arrivals from this description, JSON."`
+	Arrivals      string        `placeholder:"FILE" type:"path" help:"Use recorded arrivals: .csv, or .jsonl with a ticket on each line."`
+	For           time.Duration `name:"for" placeholder:"TIME" default:"1h" help:"Time of the invented arrivals, from midnight on."`
+	Seed          uint64        `placeholder:"N" default:"1" help:"Seed of the random choices: another seed gives another population."`
+	Timeout       time.Duration `name:"request-timeout" placeholder:"TIME" default:"5m" help:"Longest wait of a ticket."`
+	Additional    int32         `placeholder:"N" help:"Seats that a new match keeps free (AdditionalPlayerCount)."`
+	PassEvery     time.Duration `placeholder:"TIME" default:"100ms" help:"Shortest time between two passes of the matcher."`
+	Compare       string        `placeholder:"FILE" type:"path" help:"Compare with this rule set, on the same arrivals."`
+	JSON          string        `name:"json" placeholder:"FILE" type:"path" help:"Write the report to this file as JSON."`
+	HTML          string        `name:"html" placeholder:"FILE" type:"path" help:"Write the report to this file as a page with plots."`
+	WriteArrivals string        `placeholder:"FILE" type:"path" help:"Write the arrivals to this file, a ticket on each line, for --arrivals."`
 
 	RuleSet string `arg:"" type:"path" help:"The rule set, JSON."`
 }
@@ -83,7 +83,7 @@ func (c *simulateCommand) check() error {
 	case (c.Population == "") == (c.Arrivals == ""):
 		return errors.New("give either --population or --arrivals")
 	case c.For <= 0:
-		return fmt.Errorf("--for: %s, want more than nothing", c.For)
+		return fmt.Errorf("--for: %s, want more than 0s", c.For)
 	case c.Timeout < time.Second || c.Timeout > 12*time.Hour:
 		return fmt.Errorf("--request-timeout: %s, want 1s to 12h", c.Timeout)
 	case c.PassEvery < time.Millisecond:
@@ -94,7 +94,7 @@ func (c *simulateCommand) check() error {
 	return nil
 }
 
-// readRules reads a rule set and reports all that is wrong with it.
+// readRules reads a rule set and reports all of its problems.
 func readRules(file string) (*ruleset.RuleSet, error) {
 	body, err := os.ReadFile(file)
 	if err != nil {
@@ -111,7 +111,7 @@ func readRules(file string) (*ruleset.RuleSet, error) {
 	return rules, nil
 }
 
-// warnOf writes what a valid rule set says in vain.
+// warnOf writes the parts of a valid rule set that have no effect.
 func warnOf(w io.Writer, file string) error {
 	body, err := os.ReadFile(file)
 	if err != nil {

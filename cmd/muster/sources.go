@@ -15,11 +15,11 @@ import (
 // variablePrefix starts the name of every variable that is a setting.
 const variablePrefix = "MUSTER_"
 
-// configFlag names the settings file, so it cannot stand in it.
+// configFlag names the settings file, so the file cannot contain it.
 const configFlag = "config"
 
-// sources finds the value of each setting that no flag gives: in the environment, then in the settings file. The
-// parser asks it for every command, so all commands agree on what is in force.
+// sources finds the value of each setting without a flag: in the environment, then in the settings file. The
+// parser uses it for every command, so all commands have the same values.
 type sources struct {
 	env   environment
 	known []string
@@ -33,7 +33,7 @@ func newSources(env environment) *sources {
 	return &sources{env: env, known: settingNames(), fileName: env[variableName(configFlag)], given: map[string]string{}}
 }
 
-// settingNames gives the names of all settings in their order.
+// settingNames returns the names of all settings in their order.
 func settingNames() []string {
 	var names []string
 	for field := range reflect.TypeFor[settings.Settings]().Fields() {
@@ -42,8 +42,8 @@ func settingNames() []string {
 	return names
 }
 
-// showDefaults takes the defaults from the values that the command line's struct holds before parsing, so that they stand
-// in one place only, and names them in the help.
+// showDefaults takes the defaults from the command line's struct before parsing, so that they have one source, and adds them to
+// the help.
 func showDefaults(parser *kong.Kong) error {
 	return kong.Visit(parser.Model, func(node kong.Visitable, next kong.Next) error {
 		if flag, ok := node.(*kong.Flag); ok {
@@ -58,7 +58,7 @@ func showDefaults(parser *kong.Kong) error {
 	})
 }
 
-// prepare reads all that is set, whichever command runs: a mistake must not wait for the next restart.
+// prepare reads all settings for every command: an operator must not learn of a mistake only at the next restart.
 func (s *sources) prepare(command *kong.Context) (err error) {
 	for _, name := range slices.Sorted(maps.Keys(s.env)) {
 		key, ok := strings.CutPrefix(name, variablePrefix)
@@ -80,7 +80,7 @@ func (s *sources) prepare(command *kong.Context) (err error) {
 // Validate is part of the parser's interface; prepare has checked everything.
 func (s *sources) Validate(*kong.Application) error { return nil }
 
-// Resolve gives the value of a setting that no flag gave, as text, or nil to leave the default.
+// Resolve returns the value of a setting without a flag, as text, or nil to leave the default.
 func (s *sources) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, error) {
 	if !slices.Contains(s.known, flag.Name) {
 		return nil, nil
@@ -100,7 +100,7 @@ func (s *sources) Resolve(_ *kong.Context, _ *kong.Path, flag *kong.Flag) (any, 
 	return text, nil
 }
 
-// fits tries the text with the parser that will read it, to say where a bad value stands.
+// fits tries the text with the parser that will read it, so that an error can name the place of a bad value.
 func fits(flag *kong.Flag, text string) error {
 	target := reflect.New(flag.Target.Type())
 	if unmarshaler, ok := target.Interface().(encoding.TextUnmarshaler); ok {
@@ -119,7 +119,7 @@ func (s *sources) noteFlags(command *kong.Context) {
 	}
 }
 
-// of tells where the value of a setting comes from.
+// of returns the source of a setting's value.
 func (s *sources) of(setting string) string {
 	if where, ok := s.given[setting]; ok {
 		return where

@@ -10,10 +10,10 @@ import (
 	"regexp"
 )
 
-// hostForm is a full host name as it stands in certificates and as TLS clients say it.
+// hostForm is a full host name in the form that certificates and TLS clients use.
 var hostForm = regexp.MustCompile(`^[a-z0-9-]+(\.[a-z0-9-]+)+$`)
 
-// checkACME finds what an authority would only refuse after a while, or in other words.
+// checkACME finds mistakes that an authority would report later and less clearly.
 func (s Settings) checkACME() error {
 	if s.TLSACMEEmail == "" {
 		if s.TLSACMEDirectory != "" {
@@ -34,19 +34,19 @@ func (s Settings) checkACME() error {
 	host := s.PublicHost()
 	_, notName := netip.ParseAddr(host)
 	if !s.BehindTLS() || notName == nil || !hostForm.MatchString(host) {
-		errs = append(errs, fmt.Errorf("tls-acme-email with public-url %q: want https and a host name that the authority can look up, such as https://muster.example.com (other letters as xn--…)", Shown("public-url", s.PublicURL)))
+		errs = append(errs, fmt.Errorf("tls-acme-email with public-url %q: want https and a host name that the authority can resolve, such as https://muster.example.com (non-ASCII names as xn--…)", Shown("public-url", s.PublicURL)))
 	}
 	here, err := s.checkDirectory()
 	if err != nil {
 		errs = append(errs, err)
 	}
 	if listens, _, err := net.SplitHostPort(s.Listen); err == nil && loopback(listens) && !here {
-		errs = append(errs, fmt.Errorf("tls-acme-email with listen %q: the authority connects to this service; want an address that others reach, such as :443", s.Listen))
+		errs = append(errs, fmt.Errorf("tls-acme-email with listen %q: the authority connects to this service; want an address that other machines can reach, such as :443", s.Listen))
 	}
 	return errors.Join(errs...)
 }
 
-// checkDirectory also tells whether the authority is on this machine, as in tests: it may do without TLS, and reach loopback.
+// checkDirectory also reports whether the authority is on this machine, as in tests: then it needs no TLS, and may connect to loopback.
 func (s Settings) checkDirectory() (here bool, err error) {
 	if s.TLSACMEDirectory == "" {
 		return false, nil

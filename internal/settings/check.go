@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// publicURLMax keeps what is handed to game servers within the API model's length of a server SDK endpoint.
+// publicURLMax is the API model's maximum length of a server SDK endpoint.
 const publicURLMax = 128
 
-// Check finds values that make no sense, alone or together, and names all of them at once. It looks at nothing outside
-// the settings: whether files exist and ports are free shows when they are used.
+// Check finds invalid values and combinations, and reports all of them at once. It checks only the settings: missing files and
+// ports in use are found when the service uses them.
 func (s Settings) Check() error {
 	return errors.Join(
 		s.checkData(),
@@ -75,7 +75,7 @@ const tokenLifetimeMin = 5 * time.Minute
 // clockSkewMax is the widest time zone and the usual tolerance.
 const clockSkewMax = 14*time.Hour + 15*time.Minute
 
-// checkClockSkew bounds how long a signature that somebody overheard can be used.
+// checkClockSkew bounds how long an intercepted signature can be used.
 func (s Settings) checkClockSkew() error {
 	if s.ServerClockSkew < time.Minute || s.ServerClockSkew > clockSkewMax {
 		return fmt.Errorf("server-clock-skew %s: want 1m to 14h15m", s.ServerClockSkew)
@@ -83,7 +83,7 @@ func (s Settings) checkClockSkew() error {
 	return nil
 }
 
-// checkMatchEvery keeps passes from taking the whole processor, and players from waiting for nothing.
+// checkMatchEvery keeps passes from using a whole processor, and players from waiting longer than necessary.
 func (s Settings) checkMatchEvery() error {
 	if s.MatchEvery < 10*time.Millisecond || s.MatchEvery > 10*time.Second {
 		return fmt.Errorf("match-every %s: want 10ms to 10s", s.MatchEvery)
@@ -107,12 +107,12 @@ func (s Settings) checkListen() error {
 		return fmt.Errorf("listen %q: port %q: want a number from 0 (any free port) to 65535", s.Listen, port)
 	}
 	if s.Dev && !loopback(host) {
-		return fmt.Errorf("listen %q with dev: dev accepts any credentials, so it listens on loopback only: want 127.0.0.1, [::1] or localhost, or leave dev out", s.Listen)
+		return fmt.Errorf("listen %q with dev: dev accepts any credentials, so it listens on loopback only: want 127.0.0.1, [::1] or localhost, or no dev", s.Listen)
 	}
 	return nil
 }
 
-// loopback tells whether only this machine can connect. An empty host means all addresses.
+// loopback reports whether only this machine can connect. An empty host means all addresses.
 func loopback(host string) bool {
 	addr, err := netip.ParseAddr(host)
 	return err == nil && addr.Unmap().IsLoopback() || host == "localhost"
@@ -138,10 +138,10 @@ func (s Settings) checkPublicURL() error {
 	return nil
 }
 
-// checkClock keeps everybody's time out of strangers' hands: dev listens on loopback only.
+// checkClock allows the virtual clock only with dev, which listens on loopback: with it every client can move the time.
 func (s Settings) checkClock() error {
 	if s.VirtualClock && !s.Dev {
-		return fmt.Errorf("virtual-clock without dev: whoever can send a request could move the time; want dev as well, or leave it out")
+		return fmt.Errorf("virtual-clock without dev: every client could move the time; want dev as well, or no virtual-clock")
 	}
 	return nil
 }
@@ -153,7 +153,7 @@ func (s Settings) checkTLS() error {
 	return nil
 }
 
-// checkPprof keeps the profiler on this machine: it shows memory, and memory holds secrets.
+// checkPprof keeps the profiler on this machine: it shows memory, and memory contains secrets.
 func (s Settings) checkPprof() error {
 	if s.Pprof == "" {
 		return nil

@@ -7,7 +7,7 @@ import (
 	"github.com/musterhq/muster/internal/connlimit"
 )
 
-// Connections are the limits of connections as far as they are set; 0 stands for what is derived from the descriptor limit.
+// Connections are the configured limits of connections; 0 stands for the value derived from the descriptor limit.
 func (s Settings) Connections() connlimit.Limits {
 	l := connlimit.Limits{Total: s.LimitConnections, Unproven: s.LimitConnectionsUnproven, PerAddress: s.LimitConnectionsPerAddress}
 	l.Doors[connlimit.HTTP] = s.LimitConnectionsHTTP
@@ -18,7 +18,7 @@ func (s Settings) Connections() connlimit.Limits {
 	return l
 }
 
-// SharedAddresses are those that many clients come from: trusted proxies, and the one machine of development.
+// SharedAddresses are the addresses that many clients share: trusted proxies, and with dev the one machine.
 func (s Settings) SharedAddresses() []netip.Prefix {
 	all := s.Proxies()
 	if s.Dev {

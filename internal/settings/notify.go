@@ -12,10 +12,10 @@ import (
 	"github.com/musterhq/muster/internal/domain/cell"
 )
 
-// topicARN is the API model's pattern of a notification target, of which only topics make sense.
+// topicARN is the API model's pattern of a notification target, restricted to topics.
 var topicARN = regexp.MustCompile(`^arn:[a-z-]+:sns:[a-z0-9-]+:[0-9]*:[A-Za-z0-9_-]+(\.fifo)?$`)
 
-// Topics gives the webhooks of topics by ARN. Check has seen to it that they make sense.
+// Topics returns the webhooks of topics by ARN. Check has validated them.
 func (s Settings) Topics() map[string]string {
 	topics, _ := parseTopics(s.NotifyTopics)
 	return topics
@@ -55,7 +55,7 @@ func checkWebhook(name, text string) error {
 	return nil
 }
 
-// notify gives the part that the core writes notices by; nil when nobody listens.
+// notify returns the part of the settings that the core needs to write notices; nil without receivers.
 func (s Settings) notify() *cell.Notify {
 	topics := slices.Sorted(maps.Keys(s.Topics()))
 	if s.NotifyEvents == "" && len(topics) == 0 {

@@ -9,15 +9,15 @@ import (
 	"strings"
 )
 
-// PlayerDev reports whether players log in under any name.
+// PlayerDev reports whether players may log in under any name.
 func (s Settings) PlayerDev() bool {
 	return s.PlayerDevLogins || s.Dev && s.PlayerOIDCIssuer == ""
 }
 
-// Origins are the web pages that may call as players.
+// Origins are the sites whose web pages may call as players.
 func (s Settings) Origins() []string { return strings.Fields(s.PlayerOrigins) }
 
-// Proxies are those that are trusted; what is none Check has named.
+// Proxies are the trusted proxies. Check has reported entries that cannot be parsed.
 func (s Settings) Proxies() (all []netip.Prefix) {
 	for _, text := range strings.Fields(s.TrustedProxies) {
 		if p, err := proxy(text); err == nil {
@@ -27,7 +27,7 @@ func (s Settings) Proxies() (all []netip.Prefix) {
 	return all
 }
 
-// proxy reads a network, or one address.
+// proxy parses a network, or one address.
 func proxy(text string) (netip.Prefix, error) {
 	if address, err := netip.ParseAddr(text); err == nil {
 		return netip.PrefixFrom(address.Unmap(), address.Unmap().BitLen()), nil
@@ -36,7 +36,7 @@ func proxy(text string) (netip.Prefix, error) {
 	return p.Masked(), err
 }
 
-// checkPlayerDoors is about who reaches the doors of player flow, and how.
+// checkPlayerDoors checks the settings that decide which clients reach the doors of player flow.
 func (s Settings) checkPlayerDoors() error {
 	var errs []error
 	for _, origin := range s.Origins() {
@@ -45,7 +45,7 @@ func (s Settings) checkPlayerDoors() error {
 		}
 		u, err := url.Parse(origin)
 		if err != nil || (u.Scheme != "https" && u.Scheme != "http") || u.Host == "" || origin != strings.ToLower(u.Scheme+"://"+u.Host) || strings.Contains(origin, "*") {
-			errs = append(errs, fmt.Errorf("player-origins %q: want scheme, host and port as browsers say them, such as https://play.example.com, or *", origin))
+			errs = append(errs, fmt.Errorf("player-origins %q: want scheme, host and port as browsers send them, such as https://play.example.com, or *", origin))
 		}
 	}
 	for _, text := range strings.Fields(s.TrustedProxies) {
@@ -54,29 +54,29 @@ func (s Settings) checkPlayerDoors() error {
 		}
 	}
 	if s.PlayerLoginKeys == "" && s.PlayerLoginAudience+s.PlayerLoginIssuer != "" {
-		errs = append(errs, errors.New("player-login-audience or player-login-issuer without player-login-keys: want the keys that such tokens are signed with"))
+		errs = append(errs, errors.New("player-login-audience or player-login-issuer without player-login-keys: want the keys that sign these tokens"))
 	}
 	switch {
 	case s.PartnerClientCA == "":
 	case s.PartnerListen == "" && s.OperatorListen == "":
-		errs = append(errs, errors.New("partner-client-ca without partner-listen and operator-listen: the one port asks nobody for a certificate"))
+		errs = append(errs, errors.New("partner-client-ca without partner-listen and operator-listen: want one of these, because the main port does not use client certificates"))
 	case !s.HasCertificate() && !s.Dev:
-		errs = append(errs, errors.New("partner-client-ca without a certificate (tls-cert or tls-acme-email): client certificates are shown over TLS only"))
+		errs = append(errs, errors.New("partner-client-ca without a certificate (tls-cert or tls-acme-email): want one of them, because client certificates need TLS"))
 	}
 	return errors.Join(errs...)
 }
 
-// checkDevLogins keeps logins without any proof from strangers, and from weakening those with one.
+// checkDevLogins restricts logins without authentication to this machine, and to services without an identity provider.
 func (s Settings) checkDevLogins() error {
 	if !s.PlayerDevLogins {
 		return nil
 	}
 	var errs []error
 	if host, _, err := net.SplitHostPort(s.Listen); err == nil && !loopback(host) && !s.PlayerDevInsecure {
-		errs = append(errs, fmt.Errorf("player-dev-logins with listen %q: anybody could be any player; want a loopback address, or player-dev-allow-insecure", s.Listen))
+		errs = append(errs, fmt.Errorf("player-dev-logins with listen %q: every client could log in as any player; want a loopback address, or player-dev-allow-insecure", s.Listen))
 	}
 	if (s.PlayerOIDCIssuer != "" || s.PlayerLoginKeys != "") && !s.PlayerDevMixed {
-		errs = append(errs, errors.New("player-dev-logins beside player-oidc-issuer or player-login-keys: whoever names a player would be that player; want one of them, or player-dev-allow-mixed"))
+		errs = append(errs, errors.New("player-dev-logins beside player-oidc-issuer or player-login-keys: a client could log in as any player without a token; want one of them, or player-dev-allow-mixed"))
 	}
 	return errors.Join(errs...)
 }

@@ -18,7 +18,7 @@ var (
 	penaltyModes   = map[string]flow.PenaltyMode{"OFF": flow.PenaltiesOff, "REPORT_ONLY": flow.PenaltiesReported, "ENFORCE": flow.PenaltiesEnforced}
 )
 
-// playerFlow is the part that the core decides with; nil without player flow.
+// playerFlow is the part of the settings that the core needs; nil without player flow.
 func (s Settings) playerFlow() *flow.Config {
 	if !s.PlayerFlow {
 		return nil
@@ -58,11 +58,11 @@ func (s Settings) checkPlayerFlow() error {
 		if host, _, err := net.SplitHostPort(address); err != nil {
 			errs = append(errs, fmt.Errorf("%s %q: want HOST:PORT", name, address))
 		} else if s.Dev && !loopback(host) {
-			errs = append(errs, fmt.Errorf("%s %q with dev: dev needs no credentials, so it listens on loopback only", name, address))
+			errs = append(errs, fmt.Errorf("%s %q with dev: dev accepts any credentials, so it listens on loopback only; want a loopback address", name, address))
 		}
 	}
 	if s.PlayerFlowConfig != "" && !s.PlayerFlow {
-		errs = append(errs, fmt.Errorf("player-flow-config %q without player-flow: want both, or leave it out", s.PlayerFlowConfig))
+		errs = append(errs, fmt.Errorf("player-flow-config %q without player-flow: want both or neither", s.PlayerFlowConfig))
 	}
 	errs = append(errs, s.checkPlayerDoors(), s.checkDevLogins())
 	if s.PlayerOIDCIssuer == "" {
@@ -74,7 +74,7 @@ func (s Settings) checkPlayerFlow() error {
 		}
 	}
 	if len(strings.Fields(s.PlayerOIDCAudience)) == 0 {
-		errs = append(errs, errors.New("player-oidc-audience is empty: want whom the tokens are for, so that those for others are not good here"))
+		errs = append(errs, errors.New("player-oidc-audience is empty: want the audience of the tokens, so that tokens for other services are refused"))
 	}
 	return errors.Join(errs...)
 }

@@ -8,10 +8,10 @@ import (
 	"github.com/musterhq/muster/internal/domain/flow"
 )
 
-// playerFlowFileMax keeps a wrong file name from filling the memory.
+// playerFlowFileMax bounds the memory for a wrong, large file.
 const playerFlowFileMax = 1 << 20
 
-// flagsOfPlayerFlow are the options that have a flag as well, and whether it says something.
+// flagsOfPlayerFlow are the options that also have a flag, and whether that flag is set.
 func (s Settings) flagsOfPlayerFlow() []struct {
 	flag, option string
 	said         bool
@@ -30,8 +30,8 @@ func (s Settings) flagsOfPlayerFlow() []struct {
 	}
 }
 
-// ReadPlayerFlow puts into c what the file of player flow says, if there is one. An option that a flag says, too, is an error:
-// nobody should have to know which of them wins. All that is wrong is named at once.
+// ReadPlayerFlow applies the file of player flow to c, if there is one. An option that a flag sets as well is an error, so that
+// operators need no rule of precedence. It reports all mistakes at once.
 func (s Settings) ReadPlayerFlow(c *flow.Config) error {
 	if c == nil || s.PlayerFlowConfig == "" {
 		return nil
@@ -48,7 +48,7 @@ func (s Settings) ReadPlayerFlow(c *flow.Config) error {
 	for _, both := range s.flagsOfPlayerFlow() {
 		for _, o := range flow.Options() {
 			if o.Path() == both.option && both.said && flow.Says(document, &o) {
-				errs = append(errs, fmt.Errorf("%s: %s: is said by the flag or setting %s, too; want one of them", s.PlayerFlowConfig, both.option, both.flag))
+				errs = append(errs, fmt.Errorf("%s: %s: the flag or setting %s sets it as well; want one of them", s.PlayerFlowConfig, both.option, both.flag))
 			}
 		}
 	}
@@ -73,7 +73,7 @@ func (s Settings) playerFlowFile() (string, error) {
 // PlayerFlowOption is an option of player flow as it is in force when the service starts.
 type PlayerFlowOption struct{ Name, Value, From string }
 
-// PlayerFlowOptions are all of them, in the order of docs/spec/player-api.md#options, and what is wrong with the file.
+// PlayerFlowOptions are all options, in the order of docs/spec/player-api.md#options, and the mistakes in the file.
 func (s Settings) PlayerFlowOptions() (all []PlayerFlowOption, err error) {
 	c := s.playerFlow()
 	if c == nil {

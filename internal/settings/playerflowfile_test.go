@@ -61,7 +61,7 @@ func TestPlayerFlowFileFaults(t *testing.T) {
 			"PartyServiceConfig.maxMembers: 0, want 1 to 100", "PartyServiceConfig.lead: there is no such option", "x: there is no such section",
 		},
 		`{"GameInstanceServiceConfig": {"reconnect": "OFF"}, "LoginServiceConfig": {"targetCcu": 5}}`: {
-			"GameInstanceServiceConfig.reconnect: is said by the flag or setting player-reconnect, too",
+			"GameInstanceServiceConfig.reconnect: the flag or setting player-reconnect sets it as well",
 		},
 	} {
 		s := withPlayerFlowFile(t, content)

@@ -7,8 +7,8 @@ import (
 	"github.com/musterhq/muster/internal/webhook"
 )
 
-// Shown is the value of a setting as it may be printed. The receivers of notifications are reduced to their hosts, since of many the
-// path is the secret; other URLs lose their password and query.
+// Shown is the printable value of a setting. The URLs of receivers of notifications are reduced to their hosts, because the path of
+// many is a secret; other URLs lose their password and query.
 func Shown(name, value string) string {
 	switch name {
 	case "notify-events":
@@ -36,7 +36,7 @@ var (
 	query    = regexp.MustCompile(`\?\S*`)
 )
 
-// shownReceiver keeps of what is no URL nothing at all: it may be one with a slip.
+// shownReceiver shows nothing of a text that is not a URL: it may be a mistyped URL with a secret.
 func shownReceiver(text string) string {
 	switch {
 	case text == "":

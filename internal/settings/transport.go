@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// HasCertificate reports whether the service speaks TLS itself, with a certificate that others trust.
+// HasCertificate reports whether the service itself serves TLS with a certificate that clients trust.
 func (s Settings) HasCertificate() bool { return s.TLSCert != "" || s.TLSACMEEmail != "" }
 
 // BehindTLS reports whether clients are told to use TLS.
@@ -14,7 +14,7 @@ func (s Settings) BehindTLS() bool {
 	return strings.HasPrefix(s.PublicURL, "https:") || strings.HasPrefix(s.PublicURL, "wss:")
 }
 
-// TLSRequired reports whether requests from other machines have to come over TLS.
+// TLSRequired reports whether requests from other machines must use TLS.
 func (s Settings) TLSRequired() bool {
 	if s.RequireTLS == "auto" {
 		return s.HasCertificate() || s.BehindTLS()

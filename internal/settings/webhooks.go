@@ -6,8 +6,8 @@ import (
 	"github.com/musterhq/muster/internal/webhook"
 )
 
-// WebhookTargets says where webhooks may go that callers name. Those that the operator names, in these settings and the file of
-// hooks, may go anywhere.
+// WebhookTargets are the allowed targets of webhooks that callers name. Webhooks that the operator names, in these settings and the
+// hooks file, may go anywhere.
 func (s Settings) WebhookTargets() (webhook.Targets, error) {
 	targets, err := webhook.ParseTargets(s.WebhookAllow)
 	if err != nil {
