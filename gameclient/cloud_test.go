@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/fxamacker/cbor/v2"
 )
 
@@ -138,7 +137,9 @@ func (c *cloud) last() asked {
 func (c *cloud) config() aws.Config {
 	return aws.Config{
 		Region: "us-east-1", BaseEndpoint: aws.String(c.URL), RetryMaxAttempts: 1,
-		Credentials: credentials.NewStaticCredentialsProvider("key-1", "secret", ""),
+		Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
+			return aws.Credentials{AccessKeyID: "key-1", SecretAccessKey: "secret"}, nil
+		}),
 	}
 }
 
