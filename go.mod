@@ -63,6 +63,8 @@ require (
 	github.com/kr/text v0.2.0 // indirect
 	github.com/matttproud/golang_protobuf_extensions v1.0.4 // indirect
 	github.com/minio/minlz v1.0.1-0.20250507153514-87eb42fe8882 // indirect
+	github.com/musterhq/muster/gameclient v0.1.0
+	github.com/musterhq/muster/gameserver v0.1.0
 	github.com/pkg/errors v0.9.1 // indirect
 	github.com/pmezard/go-difflib v1.0.0 // indirect
 	github.com/prometheus/client_golang v1.16.0
@@ -77,3 +79,7 @@ require (
 	golang.org/x/sync v0.24.0 // indirect
 	golang.org/x/text v0.34.0 // indirect
 )
+
+replace github.com/musterhq/muster/gameclient => ./gameclient
+
+replace github.com/musterhq/muster/gameserver => ./gameserver

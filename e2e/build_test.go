@@ -45,7 +45,7 @@ func build(dir string) error {
 		{"build", "-C", "serversdk", "-modfile=v5.4.0.mod", "-o", sdkServerBinaries["5.4.0"], "."},
 	} {
 		cmd := exec.Command("go", args...)
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as shipped
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOWORK=off") // as shipped
 		if out, err := cmd.CombinedOutput(); err != nil {
 			return fmt.Errorf("go %v: %w\n%s", args, err, out)
 		}

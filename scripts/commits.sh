@@ -3,6 +3,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+export GOWORK=off # each module as its users build it
+
 base=$(git merge-base "${1:?usage: commits.sh BASE}" HEAD)
 commits=$(git rev-list --reverse --no-merges "$base"..HEAD)
 tree=$(mktemp -d)
@@ -12,6 +14,8 @@ git worktree add --quiet --detach "$tree" "$base"
 for commit in $commits; do
 	git -C "$tree" checkout --quiet "$commit"
 	printf '== %s\n' "$(git log -1 --format='%h %s' "$commit")"
-	(cd "$tree" && go build ./... && go vet ./...)
+	for module in $(git -C "$tree" ls-files go.mod '*/go.mod'); do
+		(cd "$tree/$(dirname "$module")" && go build ./... && go vet ./...)
+	done
 done
 echo "$(wc -w <<<"$commits") commits compile"

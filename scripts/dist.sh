@@ -3,7 +3,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-version=$(git describe --tags --always --dirty)
+export GOWORK=off
+version=$(git describe --tags --match 'v[0-9]*' --always --dirty) # not the tags of gameclient and gameserver
 rm -rf dist
 mkdir dist
 for target in linux/amd64 linux/arm64 windows/amd64 darwin/amd64 darwin/arm64; do

@@ -3,7 +3,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-for package in $(go list ./...); do
+for package in $(go list work); do
 	for name in $(go test -list '^Fuzz' "$package" | grep '^Fuzz' || true); do
 		echo "== $package $name"
 		# By default a minute goes into making each new input smaller, nearly all the time that a test over the network has.

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Format, vet and staticcheck, for every module of the repository.
+# Format, tidy, vet and staticcheck, for every module of the repository, each as its users build it: without the workspace.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+export GOWORK=off
 
 staticcheck=honnef.co/go/tools/cmd/staticcheck@v0.8.2
 
@@ -15,6 +16,7 @@ GOBIN=$PWD/bin go install "$staticcheck"
 for module in $(git ls-files --cached --others --exclude-standard go.mod '*/go.mod'); do
 	(
 		cd "$(dirname "$module")"
+		go mod tidy -diff
 		go vet ./...
 		"$OLDPWD/bin/staticcheck" ./...
 	)

@@ -29,11 +29,11 @@ step "tests"
 go test -timeout $limit ./...
 
 step "tests with the race detector"
-CGO_ENABLED=1 go test -timeout $limit -race -short ./gameserver/... ./gameclient/... ./examples/... $(printf './internal/%s/... ' "${concurrent[@]}")
+CGO_ENABLED=1 go test -timeout $limit -race -short ./gameserver/... ./gameclient/... ./e2e/libraries ./examples/... $(printf './internal/%s/... ' "${concurrent[@]}")
 
 step "tests of the other modules"
 for module in $(git ls-files '*/go.mod'); do
-	(cd "$(dirname "$module")" && go test -timeout $limit ./...)
+	(cd "$(dirname "$module")" && GOWORK=off go test -timeout $limit ./...)
 done
 
 step "done"

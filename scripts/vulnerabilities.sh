@@ -12,4 +12,4 @@ if [[ $database == http* ]] && ! curl --silent --fail --output /dev/null --max-t
 	exit 0
 fi
 GOBIN=$PWD/bin go install "$govulncheck"
-bin/govulncheck -db "$database" ./...
+bin/govulncheck -db "$database" work

@@ -69,7 +69,8 @@ func describe(name string, info *buildinfo.BuildInfo) *cdx.BOM {
 }
 
 func component(module *debug.Module) cdx.Component {
-	if module.Replace != nil {
+	// A replacement without a checksum is a directory of this repository. Users know such a module by its own path and version.
+	if module.Replace != nil && module.Replace.Sum != "" {
 		module = module.Replace
 	}
 	url := "pkg:golang/" + module.Path + "@" + module.Version

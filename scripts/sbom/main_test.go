@@ -4,6 +4,7 @@ import (
 	"debug/buildinfo"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"testing"
 
@@ -49,6 +50,16 @@ func TestBillNamesLinkedModules(t *testing.T) {
 	}
 	if c := (*bom.Components)[linked]; c.Version == "" || c.Hashes == nil {
 		t.Errorf("component %+v, want a version and a checksum", c)
+	}
+}
+
+func TestReplacedModules(t *testing.T) {
+	directory := &debug.Module{Path: "example.org/a", Version: "v0.1.0", Replace: &debug.Module{Path: "./a", Version: "(devel)"}}
+	fork := &debug.Module{Path: "example.org/b", Version: "v1.0.0", Replace: &debug.Module{Path: "example.org/fork", Version: "v1.0.1", Sum: "h1:AA=="}}
+	for module, want := range map[*debug.Module]string{directory: "pkg:golang/example.org/a@v0.1.0", fork: "pkg:golang/example.org/fork@v1.0.1"} {
+		if got := component(module).PackageURL; got != want {
+			t.Errorf("%s: got %s, want %s", module.Path, got, want)
+		}
 	}
 }
 

@@ -1,4 +1,4 @@
-package gameclient_test
+package libraries
 
 import (
 	"context"
@@ -62,13 +62,6 @@ func TestJoinOrCreate(t *testing.T) {
 	}
 	if _, err := backend.ReserveOrCreate(ctx, gameclient.JoinOrCreateRequest{PlayerID: "fay"}); err == nil || !strings.Contains(err.Error(), "Search.FleetID") {
 		t.Errorf("without a fleet: %v", err)
-	}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }
 

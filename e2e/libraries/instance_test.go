@@ -1,4 +1,4 @@
-package gameserver_test
+package libraries
 
 import (
 	"context"
@@ -21,7 +21,7 @@ import (
 // The whole of a game instance with the real service: a match of two, one of whom quits, is added again, loses the connection and comes
 // back, is removed; notices of all that over a restart of the service; and the results.
 func TestGameInstanceThroughMuster(t *testing.T) {
-	if !gameserver.OwnProcess(t) {
+	if !ownProcess(t) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
@@ -124,7 +124,7 @@ func TestGameInstanceThroughMuster(t *testing.T) {
 		t.Errorf("%+v, stale %v", n, stale)
 	}
 	failed, err := game.AddPlayers(ctx, gameserver.AddedPlayer{PlayerID: "bob", Team: "all"}, gameserver.AddedPlayer{PlayerID: "ann"}, gameserver.AddedPlayer{PlayerID: "nobody"})
-	if want := []gameserver.NotAdded{{"nobody", "PLAYER_NOT_FOUND"}}; err != nil || !slices.Equal(failed, want) {
+	if want := []gameserver.NotAdded{{PlayerID: "nobody", Code: "PLAYER_NOT_FOUND"}}; err != nil || !slices.Equal(failed, want) {
 		t.Errorf("not added: %+v, %v; want %v", failed, err, want)
 	}
 	if n := expect(gameserver.OnPlayersAdded); len(n.Players) != 1 || n.Players[0].PlayerID != "bob" {
@@ -202,7 +202,7 @@ func TestGameInstanceThroughMuster(t *testing.T) {
 
 // The sessions of the plain API have no game instance, a process without a token cannot ask.
 func TestNoGameInstance(t *testing.T) {
-	if !gameserver.OwnProcess(t) {
+	if !ownProcess(t) {
 		return
 	}
 	ctx := t.Context()

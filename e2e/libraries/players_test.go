@@ -1,4 +1,4 @@
-package gameclient_test
+package libraries
 
 import (
 	"context"
@@ -17,13 +17,6 @@ import (
 // patience is how long one event may take on a slow machine.
 const patience = 30 * time.Second
 
-func mustBe(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // Two players through the whole of it with the real service: party, invite, search, acceptance, game, a restart of the
 // service in the middle, a lost connection to the game server, the return, the end.
 func TestPlayersAgainstMuster(t *testing.T) {
@@ -33,19 +26,19 @@ func TestPlayersAgainstMuster(t *testing.T) {
 	server, queue, api := fleet.StartGameServer(), fleet.NewQueue(600), srv.GameLift()
 	rules := `{"ruleLanguageVersion":"1.0","teams":[{"name":"all","minPlayers":2,"maxPlayers":2}]}`
 	_, err := api.CreateMatchmakingRuleSet(t.Context(), &gamelift.CreateMatchmakingRuleSetInput{Name: aws.String("duo"), RuleSetBody: &rules})
-	mustBe(t, err)
+	must(t, err)
 	_, err = api.CreateMatchmakingConfiguration(t.Context(), &gamelift.CreateMatchmakingConfigurationInput{
 		Name: aws.String("duo"), RuleSetName: aws.String("duo"), AcceptanceRequired: aws.Bool(true), AcceptanceTimeoutSeconds: aws.Int32(60),
 		RequestTimeoutSeconds: aws.Int32(600), GameSessionQueueArns: []string{"arn:aws:gamelift:us-east-1::gamesessionqueue/" + queue},
 	})
-	mustBe(t, err)
+	must(t, err)
 
 	login := func(name string) *gameclient.Player {
 		t.Helper()
 		p, err := gameclient.Login(t.Context(), gameclient.PlayerOptions{
 			Endpoint: srv.Endpoint(), Provider: gameclient.ProviderDev, Token: gameclient.DevToken(name), DeviceLabel: name + "'s computer",
 		})
-		mustBe(t, err)
+		must(t, err)
 		t.Cleanup(p.Close)
 		return p
 	}
@@ -61,10 +54,10 @@ func TestPlayersAgainstMuster(t *testing.T) {
 	}
 	ann, bob := login("ann"), login("bob")
 	_, err = ann.CreateParty(t.Context(), gameclient.CreatePartyRequest{Attributes: []byte(`{"mode":"duo"}`)})
-	mustBe(t, err)
+	must(t, err)
 	await(ann, gameclient.OnAddedToParty)
 	_, err = ann.Invite(t.Context(), "bob")
-	mustBe(t, err)
+	must(t, err)
 	party, err := bob.Respond(t.Context(), await(bob, gameclient.OnPartyInviteReceived).Invite.ID, true)
 	if err != nil || len(party.Members) != 2 || string(party.Attributes) != `{"mode":"duo"}` {
 		t.Fatalf("%+v, %v", party, err)
@@ -74,7 +67,7 @@ func TestPlayersAgainstMuster(t *testing.T) {
 	}
 	for _, p := range []*gameclient.Player{ann, bob} {
 		_, err := p.SetReady(t.Context(), true)
-		mustBe(t, err)
+		must(t, err)
 	}
 	queues, err := ann.Queues(t.Context())
 	if err != nil || len(queues) != 1 || queues[0].Name != "duo" || !queues[0].AcceptanceRequired {
@@ -83,18 +76,18 @@ func TestPlayersAgainstMuster(t *testing.T) {
 	srv.Restart() // the streams come back by themselves, behind what they have
 
 	_, err = ann.EnterMatchmaking(t.Context(), "duo")
-	mustBe(t, err)
+	must(t, err)
 	for _, p := range []*gameclient.Player{ann, bob} {
 		found := await(p, gameclient.OnMatchFound)
-		mustBe(t, p.AnswerMatch(t.Context(), found.SearchID, true))
+		must(t, p.AnswerMatch(t.Context(), found.SearchID, true))
 	}
 	server.GameSession()
 	host := await(ann, gameclient.OnHostConnectionDetailsReceived).Host
-	mustBe(t, server.AcceptPlayer(host.PlayerSessionID))
-	mustBe(t, server.AcceptPlayer(await(bob, gameclient.OnHostConnectionDetailsReceived).Host.PlayerSessionID))
+	must(t, server.AcceptPlayer(host.PlayerSessionID))
+	must(t, server.AcceptPlayer(await(bob, gameclient.OnHostConnectionDetailsReceived).Host.PlayerSessionID))
 
 	ann.Close() // the game is gone from her screen, and the connection with it
-	mustBe(t, server.RemovePlayer(host.PlayerSessionID))
+	must(t, server.RemovePlayer(host.PlayerSessionID))
 	ann = login("ann")
 	if g := ann.AtLogin.Game; g == nil || g.Membership.Status != gameclient.MembershipDisconnected || !g.Membership.CanDecline {
 		t.Fatalf("at the login: %+v", ann.AtLogin)
@@ -107,7 +100,7 @@ func TestPlayersAgainstMuster(t *testing.T) {
 	if err != nil || again.Attempt != 2 || again.PlayerSessionID == host.PlayerSessionID {
 		t.Fatalf("%+v, %v", again, err)
 	}
-	mustBe(t, server.AcceptPlayer(again.PlayerSessionID))
+	must(t, server.AcceptPlayer(again.PlayerSessionID))
 	for await(ann, gameclient.OnGameMembershipChanged).New != gameclient.MembershipActive {
 	}
 
@@ -118,12 +111,12 @@ func TestPlayersAgainstMuster(t *testing.T) {
 	if !errors.Is(err, gameclient.ErrReplaced) {
 		t.Errorf("the first device: %v", err)
 	}
-	mustBe(t, other.LeaveGame(t.Context()))
-	mustBe(t, other.Logout(t.Context()))
+	must(t, other.LeaveGame(t.Context()))
+	must(t, other.Logout(t.Context()))
 	if _, err := other.Next(t.Context()); err != nil && !errors.Is(err, gameclient.ErrLoggedOut) && !errors.Is(err, gameclient.ErrClosed) {
 		t.Errorf("after the logout: %v", err)
 	}
-	mustBe(t, server.End())
+	must(t, server.End())
 	if e := await(bob, gameclient.OnRemovedFromGame); e.Reason == "" || bob.Flow().Phase != gameclient.PhaseInParty && bob.Flow().Phase != gameclient.PhaseIdle {
 		t.Errorf("%+v, %+v", e, bob.Flow())
 	}
@@ -136,18 +129,18 @@ func TestSearchDirectlyAfterLogin(t *testing.T) {
 	api, queue := srv.GameLift(), srv.NewFleet().NewQueue(600)
 	rules := `{"ruleLanguageVersion":"1.0","teams":[{"name":"all","minPlayers":40,"maxPlayers":40}]}`
 	_, err := api.CreateMatchmakingRuleSet(t.Context(), &gamelift.CreateMatchmakingRuleSetInput{Name: aws.String("many"), RuleSetBody: &rules})
-	mustBe(t, err)
+	must(t, err)
 	_, err = api.CreateMatchmakingConfiguration(t.Context(), &gamelift.CreateMatchmakingConfigurationInput{
 		Name: aws.String("many"), RuleSetName: aws.String("many"), AcceptanceRequired: aws.Bool(false),
 		RequestTimeoutSeconds: aws.Int32(600), GameSessionQueueArns: []string{"arn:aws:gamelift:us-east-1::gamesessionqueue/" + queue},
 	})
-	mustBe(t, err)
+	must(t, err)
 	for i := range 8 {
 		name := fmt.Sprintf("player-%d", i)
 		p, err := gameclient.Login(t.Context(), gameclient.PlayerOptions{
 			Endpoint: srv.Endpoint(), Provider: gameclient.ProviderDev, Token: gameclient.DevToken(name), LongPoll: i%4 == 3,
 		})
-		mustBe(t, err)
+		must(t, err)
 		t.Cleanup(p.Close)
 		if search, err := p.EnterMatchmaking(t.Context(), "many"); err != nil || search.Queue != "many" {
 			t.Errorf("%s: %+v, %v", name, search, err)

@@ -1,4 +1,4 @@
-package gameserver_test
+package libraries
 
 import (
 	"context"
@@ -30,7 +30,7 @@ func (s *seats) Disconnect(context.Context) error                    { return ni
 // Both libraries against the real service: a match is found, accepted and joined; one player leaves, and the server asks
 // for another, who comes.
 func TestMatchAndBackfillThroughMuster(t *testing.T) {
-	if !gameserver.OwnProcess(t) {
+	if !ownProcess(t) {
 		return
 	}
 	ctx := t.Context()
@@ -128,13 +128,6 @@ func admit(t *testing.T, server *gameserver.Server, id gameserver.ConnectionID, 
 	must(t, err)
 	if player.ID != playerSessionID || player.PlayerID == "" || player.Status != gameserver.PlayerActive || player.SessionID == "" {
 		t.Errorf("let in: %+v", player)
-	}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }
 
