@@ -3,6 +3,7 @@ package doors
 import (
 	"fmt"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -63,6 +64,38 @@ func brokenLinks(path, page string, read func(path string) (text string, ok bool
 	return complaints, links
 }
 
+// documents yields what people read of the repository, by path: pages, Go files, schemas, and the scripts of the core.
+func documents(t *testing.T, root string) iter.Seq2[string, string] {
+	return func(yield func(path, text string) bool) {
+		scripts := filepath.Join(root, "internal", "domain", "cell", "testdata")
+		err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+			name := entry.Name()
+			switch {
+			case err != nil:
+				return err
+			case entry.IsDir() && strings.HasPrefix(name, ".") && path != root && name != ".github",
+				entry.IsDir() && slices.Contains([]string{"testdata", "node_modules", "bin", "dist"}, name) && path != scripts:
+				return filepath.SkipDir
+			case entry.IsDir() || !slices.Contains([]string{".go", ".md", ".proto", ""}, filepath.Ext(name)),
+				filepath.Ext(name) == "" && !strings.HasPrefix(path, scripts):
+				return nil
+			}
+			relative, err := filepath.Rel(root, path)
+			if err != nil {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			if err == nil && !yield(filepath.ToSlash(relative), string(text)) {
+				return filepath.SkipAll
+			}
+			return err
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 // TestLinks: every link from one page of the repository to another leads somewhere.
 func TestLinks(t *testing.T) {
 	root := filepath.Join("..", "..")
@@ -75,30 +108,15 @@ func TestLinks(t *testing.T) {
 		return string(text), err == nil
 	}
 	checked := 0
-	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-		name := entry.Name()
-		switch {
-		case err != nil:
-			return err
-		case entry.IsDir() && (strings.HasPrefix(name, ".") && path != root && name != ".github" || slices.Contains([]string{"testdata", "node_modules", "bin", "dist"}, name)):
-			return filepath.SkipDir
-		case entry.IsDir() || filepath.Ext(path) != ".md" || name == "pull_request_template.md": // its links are those of the site
-			return nil
+	for path, page := range documents(t, root) {
+		if filepath.Ext(path) != ".md" || filepath.Base(path) == "pull_request_template.md" { // its links are those of the site
+			continue
 		}
-		relative, err := filepath.Rel(root, path)
-		if err != nil {
-			return err
-		}
-		page, _ := read(filepath.ToSlash(relative))
-		complaints, links := brokenLinks(filepath.ToSlash(relative), page, read)
+		complaints, links := brokenLinks(path, page, read)
 		checked += links
 		for _, complaint := range complaints {
 			t.Error(complaint)
 		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 	if checked < 300 {
 		t.Errorf("%d links were checked, want at least 300: have they another form?", checked)

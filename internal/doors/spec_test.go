@@ -2,7 +2,6 @@ package doors
 
 import (
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -153,30 +152,15 @@ func TestSpecCitations(t *testing.T) {
 		}
 	}
 	checked := 0
-	err = filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
+	for path, text := range documents(t, root) {
+		if path == "internal/doors/spec_test.go" {
+			continue
 		}
-		name := entry.Name()
-		if entry.IsDir() && (strings.HasPrefix(name, ".") && path != root && name != ".github" || name == "testdata" || name == "bin" || name == "dist") {
-			return filepath.SkipDir
+		complaints, citations := s.check(path, text)
+		checked += citations
+		for _, complaint := range complaints {
+			t.Error(complaint)
 		}
-		if relative, _ := filepath.Rel(root, path); !entry.IsDir() && slices.Contains([]string{".go", ".md", ".proto"}, filepath.Ext(path)) &&
-			filepath.ToSlash(relative) != "internal/doors/spec_test.go" {
-			text, err := os.ReadFile(path)
-			if err != nil {
-				return err
-			}
-			complaints, citations := s.check(relative, string(text))
-			checked += citations
-			for _, complaint := range complaints {
-				t.Error(complaint)
-			}
-		}
-		return nil
-	})
-	if err != nil {
-		t.Fatal(err)
 	}
 	if checked < 150 {
 		t.Errorf("%d citations were checked, want at least 150: have they another form?", checked)
