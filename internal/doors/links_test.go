@@ -67,17 +67,20 @@ func brokenLinks(path, page string, read func(path string) (text string, ok bool
 // documents yields what people read of the repository, by path: pages, Go files, schemas, and the scripts of the core.
 func documents(t *testing.T, root string) iter.Seq2[string, string] {
 	return func(yield func(path, text string) bool) {
-		scripts := filepath.Join(root, "internal", "domain", "cell", "testdata")
+		core := filepath.Join(root, "internal", "domain") + string(filepath.Separator)
+		script := func(path string) bool { // of the core
+			return strings.HasPrefix(path, core) && strings.Contains(path, "testdata")
+		}
 		err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 			name := entry.Name()
 			switch {
 			case err != nil:
 				return err
 			case entry.IsDir() && strings.HasPrefix(name, ".") && path != root && name != ".github",
-				entry.IsDir() && slices.Contains([]string{"testdata", "node_modules", "bin", "dist"}, name) && path != scripts:
+				entry.IsDir() && slices.Contains([]string{"testdata", "node_modules", "bin", "dist"}, name) && !script(path):
 				return filepath.SkipDir
 			case entry.IsDir() || !slices.Contains([]string{".go", ".md", ".proto", ""}, filepath.Ext(name)),
-				filepath.Ext(name) == "" && !strings.HasPrefix(path, scripts):
+				filepath.Ext(name) == "" && !script(path):
 				return nil
 			}
 			relative, err := filepath.Rel(root, path)
