@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -14,6 +15,9 @@ func (b *bench) flow(ctx context.Context) error {
 			return fmt.Errorf("%s: %w", scheme, err)
 		}
 	}
+	if err := b.flowOver(ctx, "wss", "--tls-release-buffers"); err != nil {
+		return fmt.Errorf("wss, buffers released: %w", err)
+	}
 	return b.flowMatches(ctx)
 }
 
@@ -23,14 +27,15 @@ func flowArguments(loginsPerSecond int) []string {
 	return []string{"serve", "--dev", "--player-flow", "--player-logins-per-address", "0", "--player-logins", fmt.Sprint(loginsPerSecond)}
 }
 
-// flowOver gathers the players on streams and measures what they meet. Over TLS that is only what TLS can change.
-func (b *bench) flowOver(ctx context.Context, scheme string) error {
+// flowOver gathers the players on streams and measures what they meet. Over TLS that is only what TLS can change, and with an option
+// of the service only the memory.
+func (b *bench) flowOver(ctx context.Context, scheme string, option ...string) error {
 	plain := scheme == "ws"
 	dir, err := b.freshDir("flow")
 	if err != nil {
 		return err
 	}
-	s, err := b.start(ctx, "the service", dir, flowArguments(0)...)
+	s, err := b.start(ctx, "the service", dir, append(flowArguments(0), option...)...)
 	if err != nil {
 		return err
 	}
@@ -42,7 +47,7 @@ func (b *bench) flowOver(ctx context.Context, scheme string) error {
 	defer host.close()
 	a := newAudience(s.addr, !plain, b.sizes.flowPlayers)
 	defer a.close()
-	if err := b.flowMemory(ctx, s, a, scheme); err != nil {
+	if err := b.flowMemory(ctx, s, a, strings.Join(append([]string{scheme}, option...), " with ")); err != nil || len(option) > 0 {
 		return err
 	}
 	if plain {
@@ -89,7 +94,7 @@ func (b *bench) flowMemory(ctx context.Context, s *server, a *audience, scheme s
 	b.table.addFact(fmt.Sprintf("idle event stream over %s, with its player, login session, party and heartbeats: resident memory for each of %s", scheme, thousands(int64(n))),
 		"24 KiB", "%.1f KiB", float64(resident)/float64(n)/1024)
 	b.progress("  %.1f KiB for each stream, %d heartbeats heard", float64(resident)/float64(n)/1024, a.beats.Load())
-	return b.profileHeap(ctx, s, "flow-"+scheme)
+	return b.profileHeap(ctx, s, "flow-"+strings.ReplaceAll(scheme, " ", "-"))
 }
 
 // flowKill ends the service without a warning and waits until every client knows.

@@ -9,8 +9,8 @@ import (
 
 // readBuffers are where crypto/tls keeps what it reads. They grow to the size of the client's hello, more than a kilobyte each
 // with a post-quantum key share, and to that of the records after it, and stay so while the connection lives: of an idle
-// WebSocket that is a quarter of all it holds. There is no call that gives them back, so this reaches for them by name. A
-// crypto/tls that has no such buffers is left as it is; the test of this file tells.
+// WebSocket that is a quarter of all it holds. There is no call that gives them back, so this reaches for them by name, for operators
+// who ask for it: docs/decisions/0052. A crypto/tls that has no such buffers is left as it is; the test of this file tells.
 var readBuffers = func() (offsets []uintptr) {
 	for _, name := range []string{"rawInput", "hand"} {
 		offsets = append(offsets, offsetOf[bytes.Buffer](name)...)

@@ -18,7 +18,7 @@ func TestHandshakesLeaveNothingBehind(t *testing.T) {
 	}
 	taken := make(chan *tls.Conn, 1)
 	ca := authority(t)
-	s := serve(t, Config{Certificate: ca.Certificate, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	s := serve(t, Config{Certificate: ca.Certificate, ReleaseBuffers: true, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		c, buffered, err := w.(http.Hijacker).Hijack()
 		if err != nil {
 			t.Error(err)
@@ -59,8 +59,40 @@ func TestHandshakesLeaveNothingBehind(t *testing.T) {
 					t.Fatalf("echo of %d bytes: %v, equal %v", len(sent), err, bytes.Equal(got, sent))
 				}
 			}
-			<-taken
+			if c := <-taken; c.NetConn().(*conn).secured != c {
+				t.Error("the buffers of this connection are not released while it is idle")
+			}
 		})
+	}
+}
+
+// Nothing reaches into crypto/tls unless the operator asks for it.
+func TestBuffersAreLeftAlone(t *testing.T) {
+	ca := authority(t)
+	taken := make(chan net.Conn, 1)
+	s := serve(t, Config{Certificate: ca.Certificate, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		c, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			t.Error(err)
+		}
+		taken <- c
+	})})
+	c, err := tls.Dial("tcp", s.Addr().String(), &tls.Config{RootCAs: ca.Pool()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := io.WriteString(c, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	ours := (<-taken).(*tls.Conn)
+	defer ours.Close()
+	room := 0
+	for _, offset := range readBuffers {
+		room += (*bytes.Buffer)(unsafe.Add(unsafe.Pointer(ours), offset)).Cap()
+	}
+	if room == 0 || ours.NetConn().(*conn).secured != nil {
+		t.Errorf("the buffers have room for %d bytes; want them as crypto/tls left them", room)
 	}
 }
 

@@ -67,6 +67,9 @@ type Config struct {
 	// the handshake; none at all is as good as ever. Nil: clients are not asked.
 	Clients func() *x509.CertPool
 
+	// ReleaseBuffers takes crypto/tls the buffers of WebSockets that are idle: see handshake.go.
+	ReleaseBuffers bool
+
 	// Limits counts the connections of this port, with those of others. Nil: they are not limited.
 	Limits *connlimit.Limiter
 
@@ -85,7 +88,8 @@ type Server struct {
 	limits *connlimit.Limiter
 	log    *slog.Logger
 
-	panics *panics.Guard
+	releaseBuffers bool
+	panics         *panics.Guard
 
 	ready   chan net.Conn // told apart, waiting for net/http to accept
 	closing chan struct{}
@@ -116,15 +120,16 @@ func Open(cfg Config) (*Server, error) {
 		return nil, fmt.Errorf("listen on %q: %w", cfg.Addr, err)
 	}
 	s := &Server{
-		noCertificate: newWarnings(),
-		tcp:           l.(*net.TCPListener),
-		limits:        cfg.Limits,
-		log:           cfg.Log,
-		panics:        cfg.Panics,
-		ready:         make(chan net.Conn),
-		closing:       make(chan struct{}),
-		waiting:       map[*conn]struct{}{},
-		upgraded:      map[*conn]struct{}{},
+		noCertificate:  newWarnings(),
+		tcp:            l.(*net.TCPListener),
+		limits:         cfg.Limits,
+		log:            cfg.Log,
+		panics:         cfg.Panics,
+		releaseBuffers: cfg.ReleaseBuffers,
+		ready:          make(chan net.Conn),
+		closing:        make(chan struct{}),
+		waiting:        map[*conn]struct{}{},
+		upgraded:       map[*conn]struct{}{},
 	}
 	if s.log == nil {
 		s.log = slog.Default()
@@ -288,7 +293,7 @@ func (s *Server) connState(nc net.Conn, state http.ConnState) {
 	default:
 		return
 	}
-	if t, ok := nc.(*tls.Conn); ok {
+	if t, ok := nc.(*tls.Conn); ok && s.releaseBuffers {
 		forgetHandshake(t) // net/http has ended its own read before it hands the connection over
 		t.NetConn().(*conn).secured = t
 	}

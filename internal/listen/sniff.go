@@ -20,7 +20,7 @@ const tlsHandshake = 0x16
 type conn struct {
 	*net.TCPConn
 	server  *Server
-	secured *tls.Conn // what reads from it, once a WebSocket door has taken it over
+	secured *tls.Conn // what reads from it, once a WebSocket door has taken it over; nil: its buffers are left alone
 
 	unread []byte // what has been read and not handed out yet
 	room   [64]byte

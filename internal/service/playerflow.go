@@ -128,7 +128,10 @@ func (x *Service) openBeside(flag, address string, clients func() *x509.CertPool
 	if err != nil {
 		return err
 	}
-	port, err := listen.Open(listen.Config{Addr: address, Handler: x.guarded(handler, refusePlayers), Limits: x.limits, Panics: x.panics, Log: x.log, Certificate: certificate, Clients: clients})
+	port, err := listen.Open(listen.Config{
+		Addr: address, Handler: x.guarded(handler, refusePlayers), Limits: x.limits, Panics: x.panics, Log: x.log,
+		Certificate: certificate, Clients: clients, ReleaseBuffers: x.settings.TLSReleaseBuffers,
+	})
 	if err != nil {
 		return inUse(err, flag)
 	}

@@ -244,7 +244,7 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 
 // openPort binds the port with the certificate that the settings name, or, for development, one of our own.
 func (x *Service) openPort(doors *router) (*listen.Server, error) {
-	config := listen.Config{Addr: x.settings.Listen, Handler: x.guarded(doors, doors.refuse), Limits: x.limits, Panics: x.panics, Log: x.log}
+	config := listen.Config{Addr: x.settings.Listen, Handler: x.guarded(doors, doors.refuse), Limits: x.limits, Panics: x.panics, Log: x.log, ReleaseBuffers: x.settings.TLSReleaseBuffers}
 	if err := x.openACME(); err != nil {
 		return nil, err
 	}

@@ -23,6 +23,8 @@ type Settings struct {
 	TLSACMEEmail     string `name:"tls-acme-email" placeholder:"ADDRESS" help:"Get the certificate of the public URL's host from an ACME authority (Let's Encrypt), whose terms you accept, and renew it. The authority sends mail to this address, and connects to port 443 of the host."`
 	TLSACMEDirectory string `name:"tls-acme-directory" placeholder:"URL" help:"Directory of another ACME authority."`
 
+	TLSReleaseBuffers bool `name:"tls-release-buffers" help:"Save 5.5 KiB for each idle WebSocket over TLS. This reaches into private fields of Go's crypto/tls, by their names and types."`
+
 	RequireTLS string `name:"require-tls" placeholder:"WHEN" help:"Refuse requests from other machines that did not use TLS, to this service or to a trusted proxy: on, off, or auto, which is on with a certificate or an https public URL."`
 
 	LogLevel  string `name:"log-level" placeholder:"LEVEL" help:"debug, info, warn or error."`
