@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/linkclient"
+	"github.com/musterhq/muster/internal/sigv4"
 )
 
 func TestQuantiles(t *testing.T) {
@@ -76,8 +77,7 @@ func TestBareService(t *testing.T) {
 		if _, err := c.call("CreatePlayerSession", game); err == nil || !strings.Contains(err.Error(), "PlayerId") {
 			t.Errorf("%s: a request without PlayerId gave %v", p.name, err)
 		}
-		c.signer.mac.Reset()
-		c.signer.secret, c.signer.second, c.signer.day = "wrong", 0, [8]byte{}
+		c.signer.secret, c.signer.second, c.signer.credential = "wrong", 0, sigv4.Credential{}
 		if _, err := c.call("CreatePlayerSession", game, member{name: "PlayerId", text: "ann"}); err == nil || !strings.Contains(err.Error(), "InvalidSignature") {
 			t.Errorf("%s: a request signed with another key gave %v", p.name, err)
 		}

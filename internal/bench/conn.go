@@ -88,8 +88,8 @@ func (c *conn) writeRequest(operation string, body []byte) {
 		b = append(append(append(b, p.target...), operation...), "\r\n"...)
 	}
 	b = append(append(b, p.headers...), "X-Amz-Date: "...)
-	b = append(append(b, s.date[:]...), "\r\nAuthorization: AWS4-HMAC-SHA256 Credential="...)
-	b = append(append(append(b, s.keyID...), '/'), s.scope...)
+	b = append(append(b, s.date...), "\r\nAuthorization: AWS4-HMAC-SHA256 Credential="...)
+	b = append(append(append(b, s.keyID...), '/'), s.credential.Scope...)
 	b = append(append(b, ", SignedHeaders="...), p.signedHeaders...)
 	b = append(append(b, ", Signature="...), s.sign(c.canonical)...)
 	b = strconv.AppendInt(append(b, "\r\nContent-Length: "...), int64(len(body)), 10)

@@ -31,7 +31,7 @@ var awsJSON = &protocol{
 	canonical: func(b []byte, c *conn, operation string, _ int) []byte {
 		b = append(b, "content-type:application/x-amz-json-1.1\nhost:"...)
 		b = append(b, c.host...)
-		b = append(append(b, "\nx-amz-date:"...), c.signer.date[:]...)
+		b = append(append(b, "\nx-amz-date:"...), c.signer.date...)
 		return append(append(append(b, "\nx-amz-target:GameLift."...), operation...), '\n')
 	},
 	appendMap: func(b []byte, _ int) []byte { return append(b, '{') },
@@ -60,7 +60,7 @@ var rpcCBOR = &protocol{
 		b = strconv.AppendInt(b, int64(length), 10)
 		b = append(append(b, "\ncontent-type:application/cbor\nhost:"...), c.host...)
 		b = append(b, "\nsmithy-protocol:rpc-v2-cbor\nx-amz-date:"...)
-		return append(append(b, c.signer.date[:]...), '\n')
+		return append(append(b, c.signer.date...), '\n')
 	},
 	appendMap:    func(b []byte, members int) []byte { return appendCBORHead(b, 5, members) },
 	appendMember: func(b []byte, _ bool, name string) []byte { return append(appendCBORHead(b, 3, len(name)), name...) },

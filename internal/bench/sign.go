@@ -1,11 +1,11 @@
 package bench
 
 import (
-	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
-	"hash"
 	"time"
+
+	"github.com/musterhq/muster/internal/sigv4"
 )
 
 const region = "us-east-1"
@@ -15,16 +15,13 @@ const region = "us-east-1"
 type signer struct {
 	keyID, secret string
 
-	second  int64    // of the texts below
-	date    [16]byte // YYYYMMDDTHHMMSSZ
-	scope   string   // YYYYMMDD/region/gamelift/aws4_request
-	day     [8]byte
-	mac     hash.Hash
-	text    []byte
-	digits  [64]byte
-	hashed  [32]byte
-	summed  [32]byte
-	payload [64]byte
+	second     int64  // of date
+	date       string // YYYYMMDDTHHMMSSZ
+	credential sigv4.Credential
+	key        *sigv4.Key
+	digits     [64]byte
+	hashed     [32]byte
+	payload    [64]byte
 }
 
 // at brings date, scope and signing key up to now.
@@ -33,19 +30,12 @@ func (s *signer) at(now time.Time) {
 		return
 	}
 	s.second = now.Unix()
-	now.UTC().AppendFormat(s.date[:0], "20060102T150405Z")
-	if [8]byte(s.date[:8]) == s.day {
-		return
+	now = now.UTC()
+	s.date = now.Format(sigv4.TimeForm)
+	if s.date[:8] != s.credential.Day {
+		s.credential = sigv4.NewCredential(s.keyID, region, "gamelift", now)
+		s.key = sigv4.NewKey(s.secret, &s.credential)
 	}
-	copy(s.day[:], s.date[:8])
-	s.scope = string(s.day[:]) + "/" + region + "/gamelift/aws4_request"
-	key := []byte("AWS4" + s.secret)
-	for _, part := range []string{string(s.day[:]), region, "gamelift", "aws4_request"} {
-		m := hmac.New(sha256.New, key)
-		m.Write([]byte(part))
-		key = m.Sum(nil)
-	}
-	s.mac = hmac.New(sha256.New, key)
 }
 
 // hashBody gives the body's hash in hex, good until the next call.
@@ -56,14 +46,4 @@ func (s *signer) hashBody(body []byte) []byte {
 }
 
 // sign gives the signature of a canonical request in hex, good until the next call.
-func (s *signer) sign(canonical []byte) []byte {
-	s.hashed = sha256.Sum256(canonical)
-	s.text = append(s.text[:0], "AWS4-HMAC-SHA256\n"...)
-	s.text = append(append(s.text, s.date[:]...), '\n')
-	s.text = append(append(s.text, s.scope...), '\n')
-	s.text = hex.AppendEncode(s.text, s.hashed[:])
-	s.mac.Reset()
-	s.mac.Write(s.text)
-	hex.Encode(s.digits[:], s.mac.Sum(s.summed[:0]))
-	return s.digits[:]
-}
+func (s *signer) sign(canonical []byte) []byte { return s.key.Append(s.digits[:0], s.date, canonical) }

@@ -7,6 +7,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 	"github.com/aws/smithy-go"
+
+	"github.com/musterhq/muster/internal/sigv4"
 )
 
 // fuzzedInputs hold every kind of member there is between them.
@@ -63,15 +65,15 @@ func FuzzAuthorization(f *testing.F) {
 		"9f50f754e60a88a9d3b5ae6e3682603816784100400190f50586b7ae7f2d41ac", "20260105T155049Z")
 	f.Add("AWS4-HMAC-SHA256 Credential=a/b/c/d/e/aws4_request,SignedHeaders=;,Signature=", "20261332T256161Z")
 	f.Fuzz(func(t *testing.T, header, date string) {
-		at, ok := parseAmzDate(date)
-		if again := at.Format("20060102T150405Z"); ok && date[13:15] != "60" && again != date {
+		at, ok := sigv4.ParseTime(date)
+		if again := at.Format(sigv4.TimeForm); ok && date[13:15] != "60" && again != date {
 			t.Errorf("date %q was read as %s", date, again)
 		}
 		a, problem := parseAuthorization(header)
 		if problem != "" {
 			return
 		}
-		if want := a.date + "/" + a.region + "/" + a.service + "/" + scopeTerminator; a.scope != want || a.keyID == "" || !plainRegion(a.region) {
+		if want := a.Day + "/" + a.Region + "/" + a.Service + "/aws4_request"; a.Scope != want || a.KeyID == "" || !plainRegion(a.Region) {
 			t.Errorf("%q was taken apart as %+v", header, a)
 		}
 	})

@@ -2,7 +2,6 @@ package gamelift
 
 import (
 	"crypto/sha256"
-	"crypto/subtle"
 	"encoding/hex"
 	"net/http"
 	"net/textproto"
@@ -17,10 +16,8 @@ import (
 	"github.com/musterhq/muster/internal/clientaddress"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/signin"
+	"github.com/musterhq/muster/internal/sigv4"
 )
-
-// skewMax is how far a client's clock may be off. SDKs set theirs right from the Date header of the refusal.
-const skewMax = 5 * time.Minute
 
 // unsignedPayload stands for the hash of a body that the signature does not cover.
 const unsignedPayload = "UNSIGNED-PAYLOAD"
@@ -33,7 +30,7 @@ type Keys interface {
 // verifier checks signatures of version 4 as the AWS clients make them.
 type verifier struct {
 	keys    Keys
-	signing signingKeys
+	signing sigv4.Keys
 	now     func() time.Time
 	dev     bool // any credentials will do, also none
 	private func(*http.Request) bool
@@ -89,20 +86,20 @@ func (v *verifier) beginAt(door *signin.Door, r *http.Request, service string) (
 	case r.Header.Get("X-Amz-Content-Sha256") == unsignedPayload && !v.private(r):
 		return s, commonError(codeInvalidSignature, "X-Amz-Content-Sha256: %s is taken over TLS only, because others on the way could change the body", unsignedPayload)
 	}
-	key, ok := v.keys.Find(a.keyID)
+	key, ok := v.keys.Find(a.KeyID)
 	if !ok {
 		return s, s.failed(signin.UnknownKey, commonError(codeUnrecognizedClient, "The security token included in the request is invalid."))
 	}
 	if refused := v.checkDate(date, &a); refused != nil {
 		return s, s.failed(signin.Clock, refused)
 	}
-	if a.service != service {
+	if a.Service != service {
 		return s, commonError(codeInvalidSignature, "Credential should be scoped to correct service: '%s'.", service)
 	}
 	if slow := door.Refuse(s.address, key); slow != nil {
 		return s, slowed(slow)
 	}
-	s.key, s.date, s.caller = key, date, Caller{KeyID: key.ID, Account: key.Account, Region: a.region, Role: key.Role}
+	s.key, s.date, s.caller = key, date, Caller{KeyID: key.ID, Account: key.Account, Region: a.Region, Role: key.Role}
 	if claimed := r.Header.Get("X-Amz-Content-Sha256"); claimed != "" {
 		if s.proven = v.matches(r, []byte(claimed), date, key, &a); !s.proven {
 			return s, s.failed(signin.WrongSecret, wrongSignature())
@@ -132,7 +129,7 @@ func (v *verifier) finish(r *http.Request, body []byte, s signature) (Caller, sm
 
 // failed counts a failed sign-in and gives the answer: the one that says why, or that there were too many.
 func (s *signature) failed(reason signin.Reason, refused smithy.APIError) smithy.APIError {
-	if slow := s.door.Fail(signin.Failure{From: s.address, Reason: reason, KeyID: s.keyID}); slow != nil {
+	if slow := s.door.Fail(signin.Failure{From: s.address, Reason: reason, KeyID: s.KeyID}); slow != nil {
 		return slowed(slow)
 	}
 	return refused
@@ -163,8 +160,8 @@ func (v *verifier) trusting(header string) Caller {
 	if problem != "" {
 		return caller
 	}
-	caller.KeyID, caller.Region = a.keyID, a.region
-	if key, ok := v.keys.Find(a.keyID); ok {
+	caller.KeyID, caller.Region = a.KeyID, a.Region
+	if key, ok := v.keys.Find(a.KeyID); ok {
 		caller.Account, caller.Role = key.Account, key.Role
 	}
 	return caller
@@ -181,22 +178,21 @@ func (a *authorization) signs(header string) bool {
 
 // checkDate comes before the signature: SDKs recognise a wrong clock by the message, and try again with a right one.
 func (v *verifier) checkDate(date string, a *authorization) smithy.APIError {
-	const form = "20060102T150405Z"
-	signed, ok := parseAmzDate(date)
+	signed, ok := sigv4.ParseTime(date)
 	if !ok {
 		return commonError(codeIncompleteSignature, "Date must be in ISO-8601 'basic format'. Got '%s'.", shortened(date))
 	}
 	now := v.now().UTC()
 	switch {
-	case signed.Before(now.Add(-skewMax)):
+	case signed.Before(now.Add(-sigv4.ClientSkew)):
 		return commonError(codeInvalidSignature, "Signature expired: %s is now earlier than %s (%s - 5 min.)",
-			date, now.Add(-skewMax).Format(form), now.Format(form))
-	case signed.After(now.Add(skewMax)):
+			date, now.Add(-sigv4.ClientSkew).Format(sigv4.TimeForm), now.Format(sigv4.TimeForm))
+	case signed.After(now.Add(sigv4.ClientSkew)):
 		return commonError(codeInvalidSignature, "Signature not yet current: %s is still later than %s (%s + 5 min.)",
-			date, now.Add(skewMax).Format(form), now.Format(form))
-	case date[:8] != a.date:
+			date, now.Add(sigv4.ClientSkew).Format(sigv4.TimeForm), now.Format(sigv4.TimeForm))
+	case date[:8] != a.Day:
 		return commonError(codeInvalidSignature, "Date in Credential scope does not match YYYYMMDD from ISO-8601 version of date from HTTP: '%s' != '%s'.",
-			a.date, date[:8])
+			a.Day, date[:8])
 	default:
 		return nil
 	}
@@ -210,22 +206,8 @@ func (v *verifier) matches(r *http.Request, payload []byte, date string, key ide
 	pooled := canonicalBuffers.Get().(*[]byte)
 	defer canonicalBuffers.Put(pooled)
 	text := appendCanonicalRequest((*pooled)[:0], r, a, payload)
-	canonical := sha256.Sum256(text)
-	text = append(text[:0], signatureAlgorithm+"\n"...)
-	text = append(append(text, date...), '\n')
-	text = append(append(text, a.scope...), '\n')
-	text = hex.AppendEncode(text, canonical[:])
 	*pooled = text
-
-	var sum [sha256.Size]byte
-	var want [2 * sha256.Size]byte
-	signing := v.signing.get(key, a)
-	hex.Encode(want[:], signing.mac(sum[:0], text))
-	if subtle.ConstantTimeCompare(want[:], []byte(a.signature)) != 1 {
-		return false
-	}
-	v.signing.keep(key, a, signing)
-	return true
+	return v.signing.Match(key.Secret, &a.Credential, date, text, a.signature)
 }
 
 func appendCanonicalRequest(dst []byte, r *http.Request, a *authorization, payload []byte) []byte {
@@ -252,19 +234,7 @@ func appendCanonicalPath(dst []byte, path string) []byte {
 	if path == "" {
 		return append(dst, '/')
 	}
-	const digits = "0123456789ABCDEF"
-	for i := range len(path) {
-		if c := path[i]; c == '/' || unreserved(c) {
-			dst = append(dst, c)
-		} else {
-			dst = append(dst, '%', digits[c>>4], digits[c&15])
-		}
-	}
-	return dst
-}
-
-func unreserved(c byte) bool {
-	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_' || c == '.' || c == '~'
+	return sigv4.AppendEscaped(dst, path, "/")
 }
 
 func appendCanonicalQuery(dst []byte, query string) []byte {

@@ -55,8 +55,8 @@ func TestRightSignaturePasses(t *testing.T) {
 			t.Errorf("got %+v %v", caller, refused)
 		}
 	}
-	if len(v.signing.known) != 1 {
-		t.Errorf("%d signing keys remembered, want 1", len(v.signing.known))
+	if v.signing.Len() != 1 {
+		t.Errorf("%d signing keys remembered, want 1", v.signing.Len())
 	}
 }
 
@@ -111,7 +111,7 @@ func TestWrongSignaturesAreRefused(t *testing.T) {
 		if refused == nil || refused.ErrorCode() != each.code || !strings.Contains(refused.ErrorMessage(), each.text) {
 			t.Errorf("%s: got %v, want %s with %q", each.name, refused, each.code, each.text)
 		}
-		if len(v.signing.known) != 0 {
+		if v.signing.Len() != 0 {
 			t.Errorf("%s: a wrong signature was remembered", each.name)
 		}
 	}

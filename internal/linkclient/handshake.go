@@ -4,10 +4,7 @@ import (
 	"bufio"
 	"cmp"
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
 	"crypto/tls"
-	"encoding/hex"
 	"fmt"
 	"io"
 	"net"
@@ -15,6 +12,8 @@ import (
 	"net/url"
 	"strings"
 	"time"
+
+	"github.com/musterhq/muster/internal/sigv4"
 )
 
 // RefusedError is an HTTP answer other than 101.
@@ -102,24 +101,17 @@ func query(opt *Options) string {
 // SigV4Query is the query of a game server that was started with an access key in place of a token, signed at the given
 // time.
 func SigV4Query(opt Options, accessKey, secret, region string, at time.Time) string {
-	date := at.Format("20060102T150405Z") // as C# does it: whatever zone at is in, the text says Z
-	scope := date[:8] + "/" + region + "/gamelift/aws4_request"
-	text := url.Values{"ComputeId": {opt.Compute}, "FleetId": {opt.Fleet}, "pID": {opt.Process}}.Encode()
-	hash := sha256.Sum256([]byte(strings.ReplaceAll(text, "+", "%20")))
-	key := []byte("AWS4" + secret)
-	for _, part := range append(strings.Split(scope, "/"), "AWS4-HMAC-SHA256\n"+date+"\n"+scope+"\n"+hex.EncodeToString(hash[:])) {
-		h := hmac.New(sha256.New, key)
-		_, _ = io.WriteString(h, part) // a hash never fails
-		key = h.Sum(nil)
-	}
+	date := at.Format(sigv4.TimeForm) // as C# does it: whatever zone at is in, the text says Z
+	credential := sigv4.NewCredential(accessKey, region, "gamelift", at)
+	signature := sigv4.NewKey(secret, &credential).Append(nil, date, sigv4.AppendIDs(nil, opt.Compute, opt.Fleet, opt.Process))
 	q, err := url.ParseQuery(query(&opt))
 	if err != nil {
 		panic("linkclient: own query does not parse: " + err.Error())
 	}
 	q.Set("Authorization", "SigV4")
-	q.Set("X-Amz-Algorithm", "AWS4-HMAC-SHA256")
-	q.Set("X-Amz-Credential", accessKey+"/"+scope)
+	q.Set("X-Amz-Algorithm", sigv4.Algorithm)
+	q.Set("X-Amz-Credential", credential.String())
 	q.Set("X-Amz-Date", date)
-	q.Set("X-Amz-Signature", hex.EncodeToString(key))
+	q.Set("X-Amz-Signature", string(signature))
 	return q.Encode()
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/linkclient"
+	"github.com/musterhq/muster/internal/sigv4"
 )
 
 func refusedWith(t *testing.T, err error, status int) {
@@ -66,6 +67,29 @@ func TestTokensExpire(t *testing.T) {
 	w.until("the connection to be lost", func() bool { return !w.process("later").Linked })
 	w.connect("later", old)
 	w.connect("new")
+}
+
+// Server SDKs never correct their clock, so it may be further off than that of a client of the API.
+func TestGameServersClockMayBeFifteenMinutesOff(t *testing.T) {
+	w := newWorld(t)
+	key, err := w.keys.Create(identity.Backend, "game servers")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for off, accepted := range map[time.Duration]bool{
+		-sigv4.ServerSkew - time.Minute: false, -sigv4.ServerSkew + time.Minute: true, 0: true,
+		sigv4.ServerSkew - time.Minute: true, sigv4.ServerSkew + time.Minute: false,
+	} {
+		_, err := w.tryConnect("p"+off.String(), func(o *linkclient.Options) {
+			o.Query = linkclient.SigV4Query(*o, key.ID, key.Secret, testRegion, time.Now().UTC().Add(off))
+		})
+		if accepted && err != nil {
+			t.Errorf("a clock that is off by %s: %v", off, err)
+		}
+		if !accepted {
+			refusedWith(t, err, http.StatusForbidden)
+		}
+	}
 }
 
 func TestSignedConnections(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/linkclient"
 	"github.com/musterhq/muster/internal/logtest"
+	"github.com/musterhq/muster/internal/sigv4"
 )
 
 // look makes the door look at all processes once. What is due is carried out before a request that comes later.
@@ -34,7 +35,7 @@ func TestSignedConnectionIsRefreshedBeforeTheSignatureEnds(t *testing.T) {
 	w.look()
 	s.noPush()
 
-	w.pass(DefaultClockSkew + signatureReturn - signatureReplaced + time.Second)
+	w.pass(sigv4.ServerSkew + signatureReturn - signatureReplaced + time.Second)
 	told := s.push("RefreshConnection")
 	create := cell.CreateGameSession{Fleet: testFleet, Location: testLocation, Name: "gsess-1", PlayersMax: 1}
 	if err := w.engine.Do(background, &create); err == nil {

@@ -20,6 +20,7 @@ import (
 	"github.com/musterhq/muster/internal/panics"
 	"github.com/musterhq/muster/internal/rate"
 	"github.com/musterhq/muster/internal/signin"
+	"github.com/musterhq/muster/internal/sigv4"
 )
 
 // Config is what the door needs.
@@ -39,7 +40,7 @@ type Config struct {
 	// moves.
 	Links *LinkClock
 
-	// ClockSkew is how far the clock of a game server that signs may be off. 0: DefaultClockSkew.
+	// ClockSkew is how far the clock of a game server that signs may be off. 0: sigv4.ServerSkew.
 	ClockSkew time.Duration
 
 	Proxies clientaddress.Proxies // for the address of a game server
@@ -123,7 +124,7 @@ func New(ctx context.Context, config Config) *Server {
 		config.Periods = DefaultPeriods()
 	}
 	if config.ClockSkew == 0 {
-		config.ClockSkew = DefaultClockSkew
+		config.ClockSkew = sigv4.ServerSkew
 	}
 	if config.Links == nil {
 		config.Links = &LinkClock{}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/sigv4"
 )
 
 // Settings of one service. Each field is a flag, a variable and a key of the settings file by the same name:
@@ -137,7 +138,7 @@ func Defaults() Settings {
 		ActivationTimeout: core.Activation,
 		LinkGrace:         core.LinkGrace,
 		TokenLifetime:     core.TokenLife,
-		ServerClockSkew:   15 * time.Minute,
+		ServerClockSkew:   sigv4.ServerSkew,
 		EndedLinger:       20 * time.Second,
 
 		LimitFleets:                core.FleetsMax,
