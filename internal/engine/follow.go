@@ -126,7 +126,7 @@ func (e *Engine) feed(g *Group) {
 	for _, x := range e.followers {
 		var mine []cell.Emitted
 		for _, event := range g.Events {
-			if x.kinds.Has(cell.KindOf(event.Event)) {
+			if x.kinds.Has(event.Event.Kind()) {
 				mine = append(mine, event)
 			}
 		}

@@ -7,40 +7,11 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
-	"github.com/musterhq/muster/internal/domain/wire"
 )
 
 // What was said of single searches: attributes for the matchmaker, PlayerData and the order of locations for the game that
 // comes of it. A match is committed and placed in one transaction, which cannot wait for anybody: so the studio is asked
 // when the search begins.
-
-// SearchAdvised is what was said of a search that begins.
-type SearchAdvised struct{ Advice flow.Advice }
-
-// SearchAdviceDropped says that nobody needs it any more.
-type SearchAdviceDropped struct{ Ticket domain.UUID }
-
-func (*SearchAdvised) kind() Kind       { return kindSearchAdvised }
-func (*SearchAdviceDropped) kind() Kind { return kindSearchAdviceDropped }
-
-// Fields of the event.
-func (e *SearchAdvised) Fields(c *wire.Codec) {
-	wire.Sub(c, 1, &e.Advice, true, (*flow.Advice).Fields)
-}
-
-// Fields of the event.
-func (e *SearchAdviceDropped) Fields(c *wire.Codec) { c.UUID(1, &e.Ticket) }
-
-// newAdviceEvent returns an empty event, or nil when the kind is none of these.
-func newAdviceEvent(k Kind) Event {
-	switch k {
-	case kindSearchAdvised:
-		return &SearchAdvised{}
-	case kindSearchAdviceDropped:
-		return &SearchAdviceDropped{}
-	}
-	return nil
-}
 
 func (c *Cell) applyAdvice(event Event) {
 	switch e := event.(type) {

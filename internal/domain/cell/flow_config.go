@@ -5,23 +5,7 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
-	"github.com/musterhq/muster/internal/domain/wire"
 )
-
-// FlowConfigChanged is what operators have set in place of the configuration that the service was started with: all of it,
-// so that a replay does not depend on what else is configured, and the change that led to it.
-type FlowConfigChanged struct {
-	Document string
-	Change   flow.ConfigChange
-}
-
-func (*FlowConfigChanged) kind() Kind { return KindFlowConfigChanged }
-
-// Fields of the event.
-func (e *FlowConfigChanged) Fields(c *wire.Codec) {
-	c.String(1, &e.Document)
-	wire.Sub(c, 2, &e.Change, e.Change != flow.ConfigChange{}, (*flow.ConfigChange).Fields)
-}
 
 // SetFlowConfig changes the configuration of player flow while it is in use. The change is a document; null in it takes back
 // what was set before. It is taken as a whole or not at all.
@@ -76,14 +60,6 @@ func (v *View) FlowOverrides() (set flow.Overrides, ignored flow.Faults) {
 	}
 	return set, ignored
 }
-
-// PlayersAwaited says that the service has closed the streams itself: whoever was online has until PresenceBy to come back.
-type PlayersAwaited struct{ PresenceBy domain.ContactTime }
-
-func (*PlayersAwaited) kind() Kind { return kindPlayersAwaited }
-
-// Fields of the event.
-func (e *PlayersAwaited) Fields(c *wire.Codec) { wire.Int(c, 1, &e.PresenceBy) }
 
 // AwaitPlayers gives everybody who is online time to come back, because the service closes their streams. Nobody loses a key
 // meanwhile, and nobody is matched.

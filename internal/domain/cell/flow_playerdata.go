@@ -3,27 +3,11 @@ package cell
 import (
 	"encoding/json"
 
-	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
-	"github.com/musterhq/muster/internal/domain/wire"
 )
 
 // playerDataMode WRAP: the PlayerData of a player session says which connection token its player has, so that a game server
 // that calls nothing but the hosting API binds the two. docs/spec/player-identity.md#verification; B158.
-
-// PlayerDataWrapped is the PlayerData of a reservation as it is from now on.
-type PlayerDataWrapped struct {
-	PlayerSession domain.UUID
-	Data          string
-}
-
-func (*PlayerDataWrapped) kind() Kind { return KindPlayerDataWrapped }
-
-// Fields of the event.
-func (e *PlayerDataWrapped) Fields(c *wire.Codec) {
-	c.UUID(1, &e.PlayerSession)
-	c.String(2, &e.Data)
-}
 
 // wrapped is what a wrapped PlayerData says.
 type wrapped struct {

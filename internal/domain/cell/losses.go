@@ -29,20 +29,6 @@ func (l *Loss) Fields(c *wire.Codec) {
 	c.String(3, &l.What)
 }
 
-// LossAccepted says that the operator went on without something that was lost.
-type LossAccepted struct {
-	Loss   Loss
-	Secret string // what TakenOver.Secret is from now on; empty: the cell secret was not lost
-}
-
-func (*LossAccepted) kind() Kind { return kindLossAccepted }
-
-// Fields of the event.
-func (e *LossAccepted) Fields(c *wire.Codec) {
-	wire.Sub(c, 1, &e.Loss, true, (*Loss).Fields)
-	c.String(2, &e.Secret)
-}
-
 // AcceptLoss records what the operator goes on without. With another cell secret every access key has ended, because what
 // its holder signs with is no longer what the service derives.
 type AcceptLoss struct {

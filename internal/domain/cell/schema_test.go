@@ -30,7 +30,7 @@ const protoDir = "../../../proto"
 
 func compile(t *testing.T, path string) protoreflect.FileDescriptor {
 	t.Helper()
-	c := protocompile.Compiler{Resolver: &protocompile.SourceResolver{ImportPaths: []string{protoDir}}}
+	c := protocompile.Compiler{Resolver: protocompile.WithStandardImports(&protocompile.SourceResolver{ImportPaths: []string{protoDir}})}
 	files, err := c.Compile(context.Background(), path)
 	if err != nil {
 		t.Fatalf("%s: %v", path, err)

@@ -46,13 +46,13 @@ func (t *tx) emit(e Event) {
 	}
 	b = append(b, transactionEvents<<3|lengthDelimited, 0)
 	event := len(b) - 1
-	b = binary.AppendUvarint(b, uint64(e.kind())<<3|lengthDelimited)
+	b = binary.AppendUvarint(b, uint64(e.Kind())<<3|lengthDelimited)
 	b = append(b, 0)
 	body := len(b) - 1
 	b = wire.Append(b, e)
 	b = wire.PrefixLength(b, body)
 	t.env.Batch = wire.PrefixLength(b, event)
-	if t.env.Follow.Has(e.kind()) {
+	if t.env.Follow.Has(e.Kind()) {
 		t.env.Events = append(t.env.Events, Emitted{e, t.now, t.c.part, t.c.before(e)})
 	}
 	if t.c.config.Flow != nil {
