@@ -1,10 +1,50 @@
-// Package engine gives commands an order and makes them durable. One goroutine decides and applies them; another carries
-// what has gathered to the journal, one group at a time, while the next group grows. The answer to a command leaves only
-// once its group is durable.
+// Package engine gives commands an order and makes them durable.
 //
-// A failed append is final: nobody knows what of it is durable, so what memory holds beyond it is void. The engine stops
-// and says so; a new one begins from the journal. While the owner says that there is no room to write, the engine refuses
-// changes before it decides them, so that none has to fail.
+//	callers → queue → decide → the group being built → commitGroups → journal
+//	                    ↓                                   ↓
+//	                  cell (the state)           answers, readers, followers
+//
+// # Order
+//
+// One goroutine, decide, executes commands in the order of the queue. Each transaction is applied to the cell at once and appended
+// to the group that is being built, so the next command sees it. The order of execution is the order in the journal: groups are
+// numbered without gaps, and a group holds whole transactions in their order. No other goroutine changes the cell. Readers share
+// stateLock and wait for at most lockStep commands.
+//
+// # Group commit
+//
+// Another goroutine, commitGroups, takes the group and appends it to the journal with one sync. Meanwhile decide fills the next one.
+// So at most one append is on its way, and the size of groups regulates itself: what comes during a sync shares the next one, and a
+// command on an idle machine is synced alone. On a busy machine a small group waits up to gatherWait for commands that are about to
+// come. Two things bound what gathers while the disk hangs: decide stops at groupBytesMax, and the queue refuses at QueueMax.
+//
+// # When an answer leaves
+//
+// No answer tells what could still be lost:
+//
+//   - A command that changed something is answered when its group is durable.
+//   - A command that changed nothing, or was refused, may have seen changes that are not durable yet. It waits with the group being
+//     built. If that group stays empty, TakeIdle answers it: commitGroups appends one group at a time, so when it finds nothing to
+//     take, everything before is durable. It is answered at once only when nothing is on its way.
+//   - A read notes the newest journal entry that it saw (View.Seen) and waits until that is durable.
+//
+// # Followers
+//
+// A follower gets the events of durable groups, each group once and in order. It has a goroutine and a queue of its own and is never
+// waited for; Backlog tells how far the slowest is behind. Callers are answered first, so an answer may arrive before the push that
+// follows from the same command. After a restart no event is repeated: a follower derives what it still owes from the state.
+//
+// # Snapshots
+//
+// The state is frozen in the instant at which a group is taken, when the next one is still empty: it is exactly the state after that
+// group. It goes to the disk only once the group is durable, beside the appends, and the journal before it is trimmed when it is there.
+//
+// # Failure
+//
+// A failed append is final. Nobody knows how much of it is durable, so what memory holds beyond the last durable group is void: every
+// command that waits gets ErrStopped, which means that its outcome is unknown, and so does a read that saw too much. A new engine begins
+// from the journal. While the owner says that there is no room to write (Config.Short), changes are refused before they are decided, so
+// that none has to fail. Only one engine may have a journal open; the journal sees to that.
 package engine
 
 import (

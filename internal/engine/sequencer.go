@@ -8,8 +8,11 @@ import (
 	"github.com/musterhq/muster/internal/domain/cell"
 )
 
-// Sequencer decides commands one after another and gathers their transactions in groups. It has no goroutines and no
-// clock: the Engine runs it under its lock, and the simulator by hand, so that both run the same code.
+// Sequencer decides commands one after another and gathers their transactions in groups: the part of the engine that has no
+// goroutines and no clock. The Engine runs it under its lock, and the simulator by hand, so that both run the same code.
+//
+// It keeps two numbers. Groups up to durable are in the journal; building.Number is that of the group which is being built. There
+// are at most two groups: building.Number is durable+1 when nothing is on its way, and durable+2 while a group is being appended.
 type Sequencer struct {
 	cell     *cell.Cell
 	building *Group
@@ -42,7 +45,7 @@ func NewSequencer(c *cell.Cell, last uint64, seed [32]byte) *Sequencer {
 }
 
 // Execute decides some commands at one time and tells how many of them, from the first one on: it stops when the group is
-// full. Those it returns are answered already: they changed nothing, and what they saw is durable. The others that it
+// full. Those that it returns can be answered: they changed nothing, and what they saw is durable. The others that it
 // decided wait in the group that is being built.
 func (s *Sequencer) Execute(now time.Time, follow cell.KindMask, some []*Call) (answered []*Call, decided int) {
 	g := s.building

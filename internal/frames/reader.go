@@ -3,6 +3,21 @@
 // What waits for a silent client is a goroutine that has called next to nothing, so it keeps the stack it began with; the
 // goroutine that reads, and does what was asked for, ends when nothing more has come. A reader that waits where it reads
 // costs an idle connection over TLS about twice as much.
+//
+// A Reader needs no lock: await and read start each other as the last thing they do, so there is one goroutine for a connection at
+// any time.
+//
+// # Buffers
+//
+// Bytes are read into one buffer, of a pool. Whole frames in it are unmasked in place and given to the handler as slices of it. The rest, a
+// part of a frame, moves to the front. When nothing is left the buffer goes back, so a client that is silent between frames
+// holds none. A buffer grows only when it is full of what has come, to twice that or the size of the frame, whichever is less: a head that
+// promises 16 MiB costs its sender as many bytes as it costs the service. Fragments are copied together, and the head of each is checked
+// against what is left of MessageMax. So a connection holds at most one frame and one message, each of MessageMax bytes and what
+// growing by doubling leaves unused, and only when it sent as much.
+//
+// Frames are checked as early as their bytes allow: a frame that will be refused is refused at its first wrong byte, before its payload is
+// kept.
 package frames
 
 import (

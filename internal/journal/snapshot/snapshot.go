@@ -1,6 +1,15 @@
 // Package snapshot is how a snapshot lies in storage, whatever the engine: blocks with a checksum each and an end
 // mark, so that what is half written, cut or damaged is never taken for a snapshot. docs/formats/journal-pebble.md has
 // the layout.
+//
+// A reader of the payload can act on every byte as it comes, because each block is checked before any of it is given, and what has been
+// given is the beginning of the true payload. Only io.EOF says that it was the whole. A checksum covers the number of the journal entry
+// and the block's index beside the bytes, so a block that is intact but in the wrong place, or of another snapshot, is noticed like a
+// damaged one; the end mark has the total, so missing blocks are noticed too. CRC-32C finds every burst of up to 32 bits and lets one in four
+// billion other damages pass. It is no defence against a person who can write the file.
+//
+// Writer and Reader hold one block, 256 KiB, whatever the size. They neither sync nor rename: a file becomes the latest snapshot only by what
+// the engine does after Finish.
 package snapshot
 
 import (
