@@ -30,22 +30,22 @@ type GameSearchEndedAnswer struct {
 	MatchmakingID string `json:"matchmaking_id,omitempty" doc:"Absent when there was none."`
 }
 
-func (d *Door) declareBackfill() {
-	partnerCall(d, d.partner, "Game.EnterMatchmaking", "The game searches for more players. A second search takes the place of the first; nobody's keys change.", d.gameEntersMatchmaking)
-	partnerCall(d, d.partner, "Game.LeaveMatchmaking", "The game does not search any more. Where it does not, nothing happens.",
+func (d *partnersDoor) declareBackfill() {
+	declarePartner(d.realm, "Game.EnterMatchmaking", "The game searches for more players. A second search takes the place of the first; nobody's keys change.", d.gameEntersMatchmaking)
+	declarePartner(d.realm, "Game.LeaveMatchmaking", "The game does not search any more. Where it does not, nothing happens.",
 		func(ctx context.Context, _ string, body *OneGameRequest) (*GameSearchEndedAnswer, error) {
-			instance, err := instanceFor(ctx, body.GameInstanceID)
+			instance, err := principalOf(ctx).InstanceFor(body.GameInstanceID)
 			if err != nil {
 				return nil, err
 			}
 			cmd := cell.LeaveBackfill{Instance: instance}
-			err = d.engine.Do(ctx, &cmd)
+			err = d.State.Do(ctx, &cmd)
 			return &GameSearchEndedAnswer{cmd.Ticket}, err
 		})
 }
 
-func (d *Door) gameEntersMatchmaking(ctx context.Context, request string, body *GameSearchRequest) (*GameSearchAnswer, error) {
-	instance, err := instanceFor(ctx, body.GameInstanceID)
+func (d *partnersDoor) gameEntersMatchmaking(ctx context.Context, request string, body *GameSearchRequest) (*GameSearchAnswer, error) {
+	instance, err := principalOf(ctx).InstanceFor(body.GameInstanceID)
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +55,7 @@ func (d *Door) gameEntersMatchmaking(ctx context.Context, request string, body *
 		sum := sha256.Sum256([]byte("backfill\x00" + objects.GameInstanceID(instance) + "\x00" + request))
 		cmd.Ticket = version4(domain.UUID(sum[:16]))
 	}
-	if err := d.engine.Do(ctx, &cmd); err != nil {
+	if err := d.State.Do(ctx, &cmd); err != nil {
 		return nil, err
 	}
 	return &GameSearchAnswer{cmd.Made.ID, cmd.Made.Configuration, objects.Stamp(cmd.Made.TimeoutAt)}, nil

@@ -100,14 +100,14 @@ func TestCredentials(t *testing.T) {
 	if w.Code != 403 || !strings.Contains(w.Body.String(), "without TLS") {
 		t.Errorf("a key over a connection that can be overheard: %d %s", w.Code, w.Body)
 	}
-	for _, call := range looking {
+	for _, call := range readCalls {
 		if _, ok := x.door.partner.classes[Prefix+call]; !ok {
 			if _, ok := x.door.operator.classes[Prefix+call]; !ok {
 				t.Errorf("there is no call %s", call)
 			}
 		}
 	}
-	if !slices.IsSorted(looking) {
+	if !slices.IsSorted(readCalls) {
 		t.Error("the calls that change nothing are out of order")
 	}
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
-	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/playerapi/objects"
 )
 
@@ -56,7 +55,7 @@ func (v Value) MarshalJSON() ([]byte, error) { return []byte(v), nil }
 // Schema of a value: anything goes.
 func (Value) Schema(huma.Registry) *huma.Schema { return &huma.Schema{} }
 
-func (d *Door) declareConfig() {
+func (d *operatorsDoor) declareConfig() {
 	operatorCall(d, "Operator.GetConfig", "The configuration that is in force, and who says so.",
 		func(ctx context.Context, _ *Why) (*ConfigAnswer, error) { return d.configNow(ctx) })
 	operatorCall(d, "Operator.SetConfig", "Changes options while the service runs: all that is named, or nothing. It outlives restarts.",
@@ -65,10 +64,10 @@ func (d *Door) declareConfig() {
 			if err != nil {
 				return nil, err
 			}
-			cmd := cell.SetFlowConfig{Document: string(document), By: whoOf(ctx).partner, Reason: body.Reason}
-			err = d.engine.Do(ctx, &cmd)
+			cmd := cell.SetFlowConfig{Document: string(document), By: principalOf(ctx).Partner, Reason: body.Reason}
+			err = d.State.Do(ctx, &cmd)
 			if err == nil {
-				err = d.reconfigure(ctx) // whoever has the answer finds it in force
+				err = d.State.Reconfigure(ctx) // whoever has the answer finds it in force
 			}
 			if err != nil {
 				return nil, err
@@ -77,11 +76,11 @@ func (d *Door) declareConfig() {
 		})
 }
 
-func (d *Door) configNow(ctx context.Context) (*ConfigAnswer, error) {
+func (d *operatorsDoor) configNow(ctx context.Context) (*ConfigAnswer, error) {
 	var c flow.Config
 	var set flow.Overrides
 	var ignored flow.Faults
-	err := d.engine.Read(ctx, func(v *cell.View) error {
+	err := d.State.Read(ctx, func(v *cell.View) error {
 		c = v.FlowConfig()
 		set, ignored = v.FlowOverrides()
 		return nil
@@ -93,7 +92,7 @@ func (d *Door) configNow(ctx context.Context) (*ConfigAnswer, error) {
 	for _, x := range set.Changes {
 		answer.Changes = append(answer.Changes, Change{objects.Stamp(x.At), x.By, x.Reason, Object(x.Document)})
 	}
-	defaults, start := flow.DefaultConfig(), d.engine.CellConfig().Flow
+	defaults, start := flow.DefaultConfig(), d.State.CellConfig().Flow
 	for _, o := range flow.Options() {
 		x := OptionState{
 			Name: o.Path(), Value: valueOf(&o, &c), Default: valueOf(&o, &defaults), Source: "DEFAULT", Range: o.Want(), Applies: o.When.String(),
@@ -126,58 +125,3 @@ func valueOf(o *flow.Option, c *flow.Config) Value {
 	}
 	return Value(text)
 }
-
-func fieldsOf(faults flow.Faults) []Field {
-	all := []Field{}
-	for _, f := range faults {
-		all = append(all, Field{Field: f.Path, Message: f.Message})
-	}
-	return all
-}
-
-// followConfig keeps what the door itself goes by as it is in force. The result ends it.
-func (d *Door) followConfig() (end func()) {
-	d.configTurn.Lock() // a change that is followed meanwhile comes behind what is read here
-	defer d.configTurn.Unlock()
-	start := d.engine.CellConfig().Flow
-	end = d.engine.Follow(cell.Kinds(cell.KindFlowConfigChanged), func(engine.Committed) {
-		_ = d.reconfigure(context.Background()) // when it fails the engine has stopped
-	})
-	x := *start
-	var ignored flow.Faults
-	err := d.engine.Read(context.Background(), func(v *cell.View) error {
-		x = v.FlowConfig()
-		_, ignored = v.FlowOverrides()
-		return nil
-	})
-	if err != nil {
-		d.log.Error("what operators have set is not known; going by what the service was started with", "err", err)
-	}
-	for _, f := range ignored {
-		d.log.Warn("an option that an operator has set does not count: it does not go with what the service was started with",
-			"option", f.Path, "why", f.Message)
-	}
-	d.goBy(&x)
-	return end
-}
-
-// reconfigure puts into force for the door what the state says.
-func (d *Door) reconfigure(ctx context.Context) error {
-	d.configTurn.Lock()
-	defer d.configTurn.Unlock()
-	var x flow.Config
-	err := d.engine.Read(ctx, func(v *cell.View) error { x = v.FlowConfig(); return nil })
-	if err == nil {
-		d.goBy(&x)
-	}
-	return err
-}
-
-// goBy puts a configuration into force for the door.
-func (d *Door) goBy(c *flow.Config) {
-	d.inForce.Store(c)
-	d.logins.setRate(c.Logins.PerSecond)
-}
-
-// settings is the configuration in force. It is never changed.
-func (d *Door) settings() *flow.Config { return d.inForce.Load() }

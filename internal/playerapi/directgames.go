@@ -26,15 +26,15 @@ type UpdateGameRequest struct {
 	Attributes Object `json:"attributes" doc:"All of them: others are gone."`
 }
 
-func (d *Door) declareDirectGames() {
-	playerCall(d, "GameInstance.CreateGameInstance", classParty, "Makes a game of the player's own, without matchmaking. Off by default.", d.createGame)
-	playerCall(d, "GameInstance.JoinGameInstance", classParty, "Takes a free seat in a game that runs. Off by default.", d.joinGame)
-	playerCall(d, "GameInstance.UpdateGameInstance", classParty,
+func (d *playersDoor) declareDirectGames() {
+	declarePlayer(d.realm, "GameInstance.CreateGameInstance", classParty, "Makes a game of the player's own, without matchmaking. Off by default.", d.createGame)
+	declarePlayer(d.realm, "GameInstance.JoinGameInstance", classParty, "Takes a free seat in a game that runs. Off by default.", d.joinGame)
+	declarePlayer(d.realm, "GameInstance.UpdateGameInstance", classParty,
 		"Changes the attributes of the player's game. Off unless the studio's backend is asked.", d.updateOwnGame)
 }
 
 // gameAfter is the answer of a call that was carried out: with how the player stood right after it.
-func (d *Door) gameAfter(ctx context.Context, by *cell.Caller, err error) (*GameAnswer, error) {
+func (d *playersDoor) gameAfter(ctx context.Context, by *cell.Caller, err error) (*GameAnswer, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -49,24 +49,24 @@ func (d *Door) gameAfter(ctx context.Context, by *cell.Caller, err error) (*Game
 	return answer, nil
 }
 
-func (d *Door) createGame(ctx context.Context, by *cell.Caller, body *CreateGameRequest) (*GameAnswer, error) {
-	if err := body.Attributes.within("attributes", partyAttributesMax); err != nil {
+func (d *playersDoor) createGame(ctx context.Context, by *cell.Caller, body *CreateGameRequest) (*GameAnswer, error) {
+	if err := checkSize("attributes", body.Attributes, partyAttributesMax); err != nil {
 		return nil, err
 	}
 	cmd := cell.CreateGameInstance{Caller: *by, Plan: cell.GamePlan{ID: newID()}, Size: body.MaxPlayers}
 	if body.Attributes != nil {
 		cmd.Plan.Attributes = string(*body.Attributes)
 	}
-	hooks := d.config.Hooks
+	hooks := d.Hooks
 	hooked := hooks.On(playerhooks.BeforeDirectJoin) || hooks.On(playerhooks.BuildPlayerData) || hooks.On(playerhooks.ChooseRegions)
 	err := d.consulted(ctx, &cmd.Caller, &cmd, hooked, func() error { return d.planGame(ctx, &cmd) })
 	return d.gameAfter(ctx, &cmd.Caller, err)
 }
 
 // planGame asks everything that the studio has to say of a game that a player wants to make.
-func (d *Door) planGame(ctx context.Context, cmd *cell.CreateGameInstance) error {
+func (d *playersDoor) planGame(ctx context.Context, cmd *cell.CreateGameInstance) error {
 	plan := &cmd.Plan
-	answer, err := playerhooks.Ask[playerhooks.DirectAnswer](ctx, d.config.Hooks, playerhooks.BeforeDirectJoin, playerhooks.Direct{
+	answer, err := playerhooks.Ask[playerhooks.DirectAnswer](ctx, d.Hooks, playerhooks.BeforeDirectJoin, playerhooks.Direct{
 		PlayerID: cmd.Player, Action: purposeCreate, GameInstanceID: objects.GameInstanceID(plan.ID), MaxPlayers: cmd.Size, Attributes: playerhooks.Object(plan.Attributes),
 	})
 	if err != nil {
@@ -80,7 +80,7 @@ func (d *Door) planGame(ctx context.Context, cmd *cell.CreateGameInstance) error
 	if cmd.Data, _, err = d.playerData(ctx, cmd.Player, purposeCreate, objects.GameInstanceID(plan.ID)); err != nil {
 		return err
 	}
-	if !d.config.Hooks.On(playerhooks.ChooseRegions) {
+	if !d.Hooks.On(playerhooks.ChooseRegions) {
 		return nil
 	}
 	q, err := d.searchOf(ctx, cmd.Player, purposeCreate)
@@ -88,17 +88,17 @@ func (d *Door) planGame(ctx context.Context, cmd *cell.CreateGameInstance) error
 		return err
 	}
 	q.GameInstanceID = objects.GameInstanceID(plan.ID)
-	regions, err := playerhooks.Ask[playerhooks.RegionsAnswer](ctx, d.config.Hooks, playerhooks.ChooseRegions, q)
+	regions, err := playerhooks.Ask[playerhooks.RegionsAnswer](ctx, d.Hooks, playerhooks.ChooseRegions, q)
 	plan.Regions = regions.Regions
 	return err
 }
 
-func (d *Door) joinGame(ctx context.Context, by *cell.Caller, body *JoinGameRequest) (*GameAnswer, error) {
+func (d *playersDoor) joinGame(ctx context.Context, by *cell.Caller, body *JoinGameRequest) (*GameAnswer, error) {
 	instance, err := parseID("game_instance_id", "gi-", body.GameInstanceID)
 	if err != nil {
 		return nil, err
 	}
-	hooks := d.config.Hooks
+	hooks := d.Hooks
 	if body.Code != "" && !hooks.On(playerhooks.BeforeDirectJoin) {
 		return nil, refusal(flow.InvalidArgument, "code: given, but nobody here can check it; want none")
 	}
@@ -118,12 +118,12 @@ func (d *Door) joinGame(ctx context.Context, by *cell.Caller, body *JoinGameRequ
 	return d.gameAfter(ctx, &cmd.Caller, err)
 }
 
-func (d *Door) updateOwnGame(ctx context.Context, by *cell.Caller, body *UpdateGameRequest) (*GameAnswer, error) {
-	hooks := d.config.Hooks
+func (d *playersDoor) updateOwnGame(ctx context.Context, by *cell.Caller, body *UpdateGameRequest) (*GameAnswer, error) {
+	hooks := d.Hooks
 	if !hooks.On(playerhooks.BeforePlayerUpdate) {
 		return nil, refusal(flow.PermissionDenied, "players do not change the attributes of games here")
 	}
-	if err := body.Attributes.within("attributes", partyAttributesMax); err != nil {
+	if err := checkSize("attributes", &body.Attributes, partyAttributesMax); err != nil {
 		return nil, err
 	}
 	cmd := cell.UpdateOwnGame{Caller: *by, Attributes: string(body.Attributes)}

@@ -3,11 +3,14 @@ package playerapi
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/musterhq/muster/internal/domain/flow"
 )
 
 // The documents are what huma makes of the calls, with what it cannot know: answers are open, so that a later service may say more
@@ -27,6 +30,45 @@ func onceDocuments(api huma.API, name string) func() (newest, older []byte, err 
 		once()
 		return newest, older, err
 	}
+}
+
+// The names of a realm's documents, in OpenAPI 3.1 and 3.0.
+const (
+	documentName   = "openapi.json"
+	document30Name = "openapi-3.0.json"
+)
+
+// IsDocument reports whether a path is that of a document of the realm.
+func (r *Realm) IsDocument(path string) bool {
+	return path == r.prefix()+documentName || path == r.prefix()+document30Name
+}
+
+// ServeDocument answers a request for a document.
+func (r *Realm) ServeDocument(w http.ResponseWriter, request *http.Request) {
+	r.mux.ServeHTTP(w, request)
+}
+
+func (r *Realm) serveDocument(file string, document func() ([]byte, error)) {
+	r.mux.HandleFunc("GET "+r.prefix()+file, func(w http.ResponseWriter, _ *http.Request) {
+		text, err := document()
+		if err != nil {
+			writeProblem(w, later(flow.Unavailable, again, "%s", err))
+			return
+		}
+		writeJSON(w, "application/openapi+json", http.StatusOK, text)
+	})
+}
+
+// Document is the OpenAPI document of the realm.
+func (r *Realm) Document() ([]byte, error) {
+	newest, _, err := r.documents()
+	return newest, err
+}
+
+// Document30 is the document in OpenAPI 3.0.3, for generators that cannot read 3.1.
+func (r *Realm) Document30() ([]byte, error) {
+	_, older, err := r.documents()
+	return older, err
 }
 
 func documentsOf(api huma.API, name string) (newest, older []byte, err error) {

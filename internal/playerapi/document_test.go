@@ -22,24 +22,24 @@ func documentOf(t *testing.T, text []byte, err error) node {
 // Answers may say more one day: no schema of theirs is closed. Requests are held to what is there.
 func TestAnswersAreOpen(t *testing.T) {
 	x := newLobby(t, nil)
-	for _, realm := range []string{"player", "partner", "operator"} {
-		text, err := x.door.Document(realm)
+	for _, realm := range []*Realm{x.door.player, x.door.partner, x.door.operator} {
+		text, err := realm.Document()
 		d := documentOf(t, text, err)
 		schemas := d["components"].(node)["schemas"].(node)
 		asked, answered := bodies(d)
 		fromRequests := reached(d, asked...)
 		for name := range fromRequests {
 			if s := schemas[name].(node); s["properties"] != nil && s["additionalProperties"] != false {
-				t.Errorf("%s: a request may have any field of %s", realm, name)
+				t.Errorf("%s: a request may have any field of %s", realm.Name, name)
 			}
 		}
 		for name := range reached(d, answered...) {
 			if fromRequests[name] {
-				t.Errorf("%s: %s is of requests and of answers", realm, name)
+				t.Errorf("%s: %s is of requests and of answers", realm.Name, name)
 			}
 			eachSchema(schemas[name], func(s node) {
 				if values, _ := s["enum"].([]any); s["additionalProperties"] == false || len(values) > 1 {
-					t.Errorf("%s: %s is closed: %v", realm, name, s)
+					t.Errorf("%s: %s is closed: %v", realm.Name, name, s)
 				}
 			})
 		}
@@ -63,8 +63,8 @@ func eachSchema(part any, f func(node)) {
 // What asks for no token says so, every other call asks for one; and every call lists its refusals.
 func TestCallsDeclareTokensAndRefusals(t *testing.T) {
 	x := newLobby(t, nil)
-	for _, realm := range []string{"player", "partner", "operator"} {
-		text, err := x.door.Document(realm)
+	for _, realm := range []*Realm{x.door.player, x.door.partner, x.door.operator} {
+		text, err := realm.Document()
 		eachOperation(documentOf(t, text, err), func(path string, o node) {
 			open := slices.Contains([]string{"Session.Login", "Server.Exchange"}, o["operationId"].(string))
 			if security, ok := o["security"].([]any); !ok || (len(security) == 0) != open {
@@ -82,7 +82,7 @@ func TestCallsDeclareTokensAndRefusals(t *testing.T) {
 // Every code that there is stands in the documents with its meaning.
 func TestEveryCodeIsExplained(t *testing.T) {
 	x := newLobby(t, nil)
-	text, err := x.door.Document("player")
+	text, err := x.door.player.Document()
 	s := documentOf(t, text, err)["components"].(node)["schemas"].(node)[codeName].(node)
 	listed := s["x-extensible-enum"].([]any)
 	for code, is := range spellings {
@@ -98,17 +98,17 @@ func TestEveryCodeIsExplained(t *testing.T) {
 // The rendering in OpenAPI 3.0 has nothing that 3.0 does not have.
 func TestDocument30(t *testing.T) {
 	x := newLobby(t, nil)
-	for _, realm := range []string{"player", "partner", "operator"} {
-		text, err := x.door.Document30(realm)
+	for _, realm := range []*Realm{x.door.player, x.door.partner, x.door.operator} {
+		text, err := realm.Document30()
 		d := documentOf(t, text, err)
 		if d["openapi"] != "3.0.3" {
-			t.Errorf("%s: openapi %v", realm, d["openapi"])
+			t.Errorf("%s: openapi %v", realm.Name, d["openapi"])
 		}
 		eachSchema(d, func(s node) {
 			_, union := s["type"].([]any)
 			ref, _ := s["$ref"].(string)
 			if union || s["anyOf"] != nil || s["oneOf"] != nil || strings.HasPrefix(ref, schemasPath) && len(s) > 1 {
-				t.Errorf("%s: not of OpenAPI 3.0: %v", realm, s)
+				t.Errorf("%s: not of OpenAPI 3.0: %v", realm.Name, s)
 			}
 		})
 	}

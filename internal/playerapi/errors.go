@@ -1,25 +1,14 @@
 package playerapi
 
 import (
-	"context"
-	"errors"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
-	"slices"
 	"strconv"
-	"strings"
-	"sync"
 	"time"
-	"unicode/utf8"
 
-	"github.com/danielgtaylor/huma/v2"
-
-	"github.com/musterhq/muster/internal/domain"
-	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
-	"github.com/musterhq/muster/internal/engine"
-	"github.com/musterhq/muster/internal/playerapi/objects"
 )
 
 // Problem is the body of every answer that is a refusal.
@@ -155,13 +144,6 @@ var spellings = map[flow.Code]spelling{
 	codeMaintenance:               {503, actionRetry, "The service takes no players for a while."},
 }
 
-// nearest are the codes for refusals of the core that carry none: those of placements and of the engine itself.
-var nearest = map[domain.Reason]flow.Code{
-	domain.Invalid: flow.InvalidArgument, domain.NotFound: flow.QueueNotFound, domain.WrongPlayerState: flow.InvalidToken,
-	domain.Conflict: flow.InvalidArgument, domain.TokenMismatch: flow.InvalidArgument, domain.LimitExceeded: flow.RateLimited,
-	domain.TerminalRoute: flow.QueueNotFound,
-}
-
 // refusal makes a Problem with nothing but a code and a text.
 func refusal(code flow.Code, format string, args ...any) *Problem {
 	s, ok := spellings[code]
@@ -174,156 +156,29 @@ func refusal(code flow.Code, format string, args ...any) *Problem {
 // later makes a Problem that says when to try again.
 func later(code flow.Code, wait time.Duration, format string, args ...any) *Problem {
 	p := refusal(code, format, args...)
-	ms := max(wait.Milliseconds(), 1)
-	p.RetryAfterMS = &ms
+	p.RetryAfterMS = new(max(wait.Milliseconds(), 1))
 	return p
 }
 
-// spell translates an error for its caller. What is no refusal goes to the log, never to the caller.
-func (d *Door) spell(ctx context.Context, err error, player string) *Problem {
-	p, ok := errors.AsType[*Problem](err)
-	if !ok {
-		p = d.spellHook(err)
-	}
-	if p == nil {
-		p = d.spellRefusal(err)
-	}
-	if player != "" && p.Flow == nil {
-		p.Flow = d.standOf(ctx, player)
-	}
+// withStatus changes the HTTP status of a problem, and adds headers to its answer.
+func (p *Problem) withStatus(status int, headers http.Header) *Problem {
+	p.status, p.headers = status, headers
 	return p
 }
 
-// again is how long a client waits that cannot know better.
-const again = time.Second
-
-func (d *Door) spellRefusal(err error) *Problem {
-	refused, ok := errors.AsType[*domain.Refusal](err)
-	if !ok {
-		if !errors.Is(err, engine.ErrStopped) && !errors.Is(err, context.Canceled) {
-			d.log.Error("player flow request failed", "err", err)
-		}
-		return later(flow.Unavailable, again, "the service cannot answer now")
+// writeProblem answers a request with a problem.
+func writeProblem(w http.ResponseWriter, p *Problem) {
+	body, _ := json.Marshal(p)
+	w.Header().Set("Cache-Control", "no-store")
+	for name, values := range p.GetHeaders() {
+		w.Header()[name] = values
 	}
-	why, ok := errors.AsType[*flow.Refusal](err)
-	if !ok {
-		code, ok := nearest[refused.Reason]
-		if !ok {
-			return later(flow.Unavailable, again, "%s", refused.Detail)
-		}
-		return refusal(code, "%s", refused.Detail)
-	}
-	p := refusal(why.Code, "%s", refused.Detail)
-	details := Details{Players: why.Players}
-	if len(why.Faults) > 0 {
-		details.Fields = fieldsOf(why.Faults)
-	}
-	if why.Code == flow.PlayerInGame {
-		all := len(why.Decliners) == len(why.Players)
-		details.CanDecline = &all
-		for _, id := range why.Players {
-			details.InGame = append(details.InGame, InGame{id, slices.Contains(why.Decliners, id)})
-		}
-	}
-	if !why.Instance.IsZero() {
-		details.GameInstanceID = objects.GameInstanceID(why.Instance)
-	}
-	until := why.Until
-	if why.Lock != nil {
-		lock := lockOf(why.Lock)
-		details.Lock, until = &lock, why.Lock.Until
-	}
-	p.Details = details
-	switch {
-	case until != 0:
-		ms := max(until.Sub(domain.TimeOf(d.engine.Now())).Milliseconds(), 1)
-		p.RetryAfterMS = &ms
-	case p.Action == actionRetry:
-		ms := again.Milliseconds()
-		p.RetryAfterMS = &ms
-	}
-	return p
+	writeJSON(w, "application/json", p.status, body)
 }
 
-// standOf is how a player stands now; nil when nothing is known.
-func (d *Door) standOf(ctx context.Context, player string) *Stand {
-	var stand *Stand
-	_ = d.engine.Read(ctx, func(v *cell.View) error { // the answer goes out without it
-		if s, ok := v.Stand(player); ok {
-			x := standOf(s)
-			stand = &x
-		}
-		return nil
-	})
-	return stand
-}
-
-// setUpHuma makes huma speak in Problems, also where a request does not fit its declaration, and lets no list be null. It
-// has no other place for that than its package.
-var setUpHuma = sync.OnceFunc(func() {
-	huma.DefaultArrayNullable = false
-	huma.ValidateStrictCasing = true // PLAYER_ID is not player_id, as an unknown field is none that is known
-	huma.NewErrorWithContext = func(ctx huma.Context, status int, message string, errs ...error) huma.StatusError {
-		p := problemOf(status, message, errs)
-		if ctx != nil {
-			if who, ok := ctx.Context().Value(whoKey{}).(*who); ok && who.player != "" {
-				p.Flow = who.door.standOf(ctx.Context(), who.player)
-			}
-		}
-		return p
-	}
-	huma.NewError = func(status int, message string, errs ...error) huma.StatusError {
-		return problemOf(status, message, errs)
-	}
-})
-
-func problemOf(status int, message string, errs []error) *Problem {
-	if status >= http.StatusInternalServerError {
-		return later(flow.Unavailable, again, "the service cannot answer now")
-	}
-	p := refusal(flow.InvalidArgument, "%s", message)
-	switch status {
-	case http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusNotAcceptable:
-		p.status = status
-	}
-	var said []string
-	for _, err := range errs {
-		if err == nil {
-			continue
-		}
-		field := Field{Field: "body", Message: err.Error()}
-		if x, ok := err.(huma.ErrorDetailer); ok {
-			detail := x.ErrorDetail()
-			field = Field{Field: strings.TrimPrefix(detail.Location, "body."), Message: detail.Message}
-			if detail.Location != "body" { // its value would be the whole request
-				field.Message = shown(detail.Value) + field.Message
-			}
-		}
-		p.Details.Fields = append(p.Details.Fields, field)
-		said = append(said, field.Field+": "+field.Message)
-	}
-	if len(said) > 0 {
-		p.Message = strings.Join(said, "; ")
-	}
-	return p
-}
-
-// shownMax is the longest text that an answer repeats.
-const shownMax = 60
-
-// shown is a wrong value as the answer repeats it, in front of what is wanted. Long texts, which may be tokens, objects and
-// lists are not.
-func shown(value any) string {
-	switch x := value.(type) {
-	case string:
-		if len(x) <= shownMax {
-			return strconv.Quote(x) + ", "
-		}
-		return fmt.Sprintf("%d characters, ", utf8.RuneCountInString(x))
-	case float64:
-		return strconv.FormatFloat(x, 'g', -1, 64) + ", "
-	case bool:
-		return strconv.FormatBool(x) + ", "
-	}
-	return ""
+// writeJSON answers a request with a document.
+func writeJSON(w http.ResponseWriter, contentType string, status int, body []byte) {
+	w.Header().Set("Content-Type", contentType)
+	w.WriteHeader(status)
+	_, _ = w.Write(append(body, '\n')) // the client has gone if it fails
 }

@@ -56,8 +56,7 @@ func TestEveryEventIsDescribed(t *testing.T) {
 // Who is in a game is listed, each with what can be done about it.
 func TestPlayersInGameAreSpelled(t *testing.T) {
 	spelled := func(players, decliners []string) Details {
-		d := &Door{}
-		return d.spellRefusal(flow.Refuse(flow.Refusal{Code: flow.PlayerInGame, Players: players, Decliners: decliners}, "in a game")).Details
+		return problemOf(flow.Refuse(flow.Refusal{Code: flow.PlayerInGame, Players: players, Decliners: decliners}, "in a game"), 0, nil).Details
 	}
 	got := spelled([]string{"a", "b"}, []string{"b"})
 	if *got.CanDecline || !slices.Equal(got.InGame, []InGame{{"a", false}, {"b", true}}) {

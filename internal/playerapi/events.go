@@ -2,6 +2,7 @@ package playerapi
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"strconv"
 
@@ -13,26 +14,31 @@ import (
 // OnSync is how a client gets everything at once. Its number is a new one; what it says is how things are when it is sent.
 const onSync = "OnSync"
 
-// eventTail writes an event behind its number: the same for all who are told, but for OnSync, which is for one player.
-func (d *Door) eventTail(seq uint64, x *flow.Told, player string) []byte {
+// EventWriter writes events as clients get them.
+type EventWriter struct {
+	State *State
+}
+
+// Tail writes an event behind its number: the same for all who are told, but for OnSync, which is for one player.
+func (w EventWriter) Tail(ctx context.Context, seq uint64, x *flow.Told, player string) []byte {
 	if x.Type == flow.OnSync {
-		return d.syncTail(seq, x, player)
+		return w.syncTail(ctx, seq, x, player)
 	}
 	m, err := flow.DecodeMessage(x.Body)
 	var data any = map[string]any{}
 	if err != nil {
 		// Written by ourselves; a client that does not see the number would wait for it for ever.
-		d.log.Error("an event in the outbox cannot be read", "player", player, "type", x.Type.String(), "err", err)
+		w.State.Log.Error("an event in the outbox cannot be read", "player", player, "type", x.Type.String(), "err", err)
 	} else {
-		data = d.eventData(x.Type, m, player)
+		data = w.data(x.Type, m, player)
 	}
-	return d.tail(flow.CommitName(x.Commit, x.Part), x.At, x.Type.String(), data)
+	return w.tail(flow.CommitName(x.Commit, x.Part), x.At, x.Type.String(), data)
 }
 
-func (d *Door) tail(commit string, at domain.Time, kind string, data any) []byte {
+func (w EventWriter) tail(commit string, at domain.Time, kind string, data any) []byte {
 	body, err := written(data)
 	if err != nil {
-		d.log.Error("an event cannot be written", "type", kind, "err", err)
+		w.State.Log.Error("an event cannot be written", "type", kind, "err", err)
 		body = []byte("{}")
 	}
 	b := make([]byte, 0, len(body)+120)
@@ -67,13 +73,13 @@ func event(seq uint64, tail []byte) []byte {
 
 // syncTail is an OnSync: the outbox has its number, and the state what it says. A client goes on behind the number, although
 // the state may be later: what follows may not be in it, such as the offer to return to a game.
-func (d *Door) syncTail(seq uint64, x *flow.Told, player string) []byte {
-	s, err := d.snapshot(d.streams.ctx, player)
+func (w EventWriter) syncTail(ctx context.Context, seq uint64, x *flow.Told, player string) []byte {
+	s, err := w.State.Snapshot(ctx, player)
 	if err != nil { // the service stops
-		d.log.Debug("no snapshot for an OnSync", "player", player, "err", err)
+		w.State.Log.Debug("no snapshot for an OnSync", "player", player, "err", err)
 	}
 	s.Seq = seq
-	return d.tail(flow.CommitName(x.Commit, x.Part), x.At, onSync, s)
+	return w.tail(flow.CommitName(x.Commit, x.Part), x.At, onSync, s)
 }
 
 // fields are what is told to game servers.
@@ -87,7 +93,7 @@ func (f fields) unlessEmpty(key, value string) fields {
 }
 
 // eventData is what an event says, of the type that eventForms has for it.
-func (d *Door) eventData(kind flow.MessageType, m *flow.Message, player string) any {
+func (w EventWriter) data(kind flow.MessageType, m *flow.Message, player string) any {
 	switch kind {
 	case flow.OnGameSessionChanged:
 		return changedOf(m)
@@ -108,7 +114,7 @@ func (d *Door) eventData(kind flow.MessageType, m *flow.Message, player string) 
 	if data := searchData(kind, m); data != nil {
 		return data
 	}
-	return d.gameData(kind, m, player)
+	return w.gameData(kind, m, player)
 }
 
 // changedOf is what OnGameSessionChanged says.
@@ -171,7 +177,7 @@ func searchData(kind flow.MessageType, m *flow.Message) any {
 	return nil
 }
 
-func (d *Door) gameData(kind flow.MessageType, m *flow.Message, player string) any {
+func (w EventWriter) gameData(kind flow.MessageType, m *flow.Message, player string) any {
 	id := objects.GameInstanceID(m.Instance)
 	switch kind {
 	case flow.OnAddedToGame:
@@ -180,7 +186,7 @@ func (d *Door) gameData(kind flow.MessageType, m *flow.Message, player string) a
 		if m.Host == nil {
 			return HostDetailsData{HostConnectionDetails{GameInstanceID: id}, m.Reason.String()}
 		}
-		return HostDetailsData{*d.hostOf(player, m.Host), m.Reason.String()}
+		return HostDetailsData{*w.State.Objects.Host(player, m.Host), m.Reason.String()}
 	case flow.OnFailedToAllocateGameInstance:
 		return AllocationFailedData{id, m.Reason.String(), m.Requeued}
 	case flow.OnGameMembershipChanged:

@@ -14,9 +14,6 @@ import (
 	"github.com/musterhq/muster/internal/playerapi/objects"
 )
 
-// EventsPath is the stream of a subscription: what all players are told.
-const EventsPath = PartnerPrefix + "events"
-
 // eventsProtocol is its subprotocol.
 const eventsProtocol = "playerflow.events.v1"
 
@@ -27,29 +24,29 @@ const (
 )
 
 // serveEvents opens the stream of a subscription. A later stream of it takes the place of an earlier one.
-func (d *Door) serveEvents(w http.ResponseWriter, r *http.Request) {
-	x, after, given, problem := d.lineWanted(r, eventsProtocol, "after")
+func (x *Feeds) ServeSubscription(w http.ResponseWriter, r *http.Request) {
+	by, after, given, problem := x.admit(r, eventsProtocol, "after")
 	if problem != nil {
 		writeProblem(w, problem)
 		return
 	}
-	ctx := context.WithValue(r.Context(), whoKey{}, x)
-	s, err := d.streamedSubscription(ctx, r.URL.Query().Get("subscription_id"))
+	ctx := withPrincipal(r.Context(), by)
+	s, err := x.streamedSubscription(ctx, by, r.URL.Query().Get("subscription_id"))
 	if err != nil {
-		writeProblem(w, d.spell(ctx, err, ""))
+		writeProblem(w, x.State.Problem(ctx, err, ""))
 		return
 	}
 	if !given {
 		after = s.Done
 	}
-	f := &eventFeed{door: d, id: s.ID, after: after}
+	f := &eventFeed{of: x, id: s.ID, after: after}
 	f.taken.Store(s.Done)
-	l, ok := d.feeds.open(w, r, x, eventsProtocol, f)
+	l, ok := x.open(w, r, by, eventsProtocol, f)
 	if !ok {
 		return
 	}
-	all := d.feeds.studio
-	d.feeds.serve(l, func() {
+	all := x.studio
+	x.serve(l, func() {
 		if old := all[s.ID]; old != nil {
 			old.end(closeSuperseded)
 		}
@@ -61,8 +58,8 @@ func (d *Door) serveEvents(w http.ResponseWriter, r *http.Request) {
 	})
 }
 
-func (d *Door) streamedSubscription(ctx context.Context, text string) (s flow.Subscription, err error) {
-	if err := backendOnly(ctx); err != nil {
+func (x *Feeds) streamedSubscription(ctx context.Context, by *Principal, text string) (s flow.Subscription, err error) {
+	if err := by.BackendOnly(); err != nil {
 		return s, err
 	}
 	id, err := parseID("subscription_id", objects.SubscriptionPrefix, text)
@@ -70,7 +67,7 @@ func (d *Door) streamedSubscription(ctx context.Context, text string) (s flow.Su
 		return s, err
 	}
 	known := false
-	err = d.engine.Read(ctx, func(v *cell.View) error {
+	err = x.State.Read(ctx, func(v *cell.View) error {
 		all, _ := v.Subscriptions()
 		if i := slices.IndexFunc(all, func(x flow.Subscription) bool { return x.ID == id }); i >= 0 {
 			s, known = all[i], true
@@ -82,8 +79,7 @@ func (d *Door) streamedSubscription(ctx context.Context, text string) (s flow.Su
 		return s, err
 	case !known:
 		p := refusal(flow.InvalidArgument, "subscription_id: there is no subscription %s; Events.Subscribe makes one", text)
-		p.status = http.StatusNotFound
-		return s, p
+		return s, p.withStatus(http.StatusNotFound, nil)
 	case s.Lapsed != 0:
 		return s, refusal(codeLapsed, "subscription_id: %s lapsed at %s, because nothing was taken for too long; Events.Subscribe with the X-Request-Id of before lets it go on, and players' states are to be asked for", text, objects.Stamp(s.Lapsed))
 	case s.URL != "":
@@ -94,7 +90,7 @@ func (d *Door) streamedSubscription(ctx context.Context, text string) (s flow.Su
 
 // eventFeed is what a subscription is told.
 type eventFeed struct {
-	door  *Door
+	of    *Feeds
 	id    domain.UUID
 	after uint64 // number of the latest one that was told, or passed over
 	told  uint64 // number of the latest one that was told
@@ -108,7 +104,7 @@ type eventFeed struct {
 func (f *eventFeed) take(ctx context.Context, no uint64) {
 	no = min(no, f.seen.Load())
 	// When it fails the engine has stopped, and the receiver gets them again.
-	if f.door.engine.Do(ctx, &cell.TakeEvents{ID: f.id, No: no}) == nil {
+	if f.of.State.Do(ctx, &cell.TakeEvents{ID: f.id, No: no}) == nil {
 		f.taken.Store(max(no, f.taken.Load()))
 	}
 }
@@ -125,7 +121,7 @@ type eventsHello struct {
 
 func (f *eventFeed) hello(ctx context.Context, promised *flow.SessionConfig) ([]byte, error) {
 	var head uint64
-	err := f.door.engine.Read(ctx, func(v *cell.View) error { _, head = v.Subscriptions(); return nil })
+	err := f.of.State.Read(ctx, func(v *cell.View) error { _, head = v.Subscriptions(); return nil })
 	f.after = min(f.after, head)
 	f.seen.Store(f.after)
 	body, _ := json.Marshal(eventsHello{
@@ -135,7 +131,7 @@ func (f *eventFeed) hello(ctx context.Context, promised *flow.SessionConfig) ([]
 }
 
 func (f *eventFeed) next(ctx context.Context, frames []byte) (all []byte, more bool, code uint16, err error) {
-	page, ok, err := f.door.studioEvents(ctx, f.id, f.after)
+	page, ok, err := f.of.studioEvents(ctx, f.id, f.after)
 	switch {
 	case err != nil:
 		return frames, false, 0, err
@@ -146,7 +142,7 @@ func (f *eventFeed) next(ctx context.Context, frames []byte) (all []byte, more b
 		frames = appendFrame(frames, opText, []byte(`{"type":"gap","missed":`+strconv.FormatUint(page.Missed, 10)+`}`))
 	}
 	for i := range page.Events {
-		frames = appendFrame(frames, opText, f.door.studioEvent(&page.Events[i]))
+		frames = appendFrame(frames, opText, f.of.events.Studio(&page.Events[i]))
 	}
 	f.after = page.Last
 	f.seen.Store(f.after)
@@ -160,43 +156,10 @@ func (f *eventFeed) next(ctx context.Context, frames []byte) (all []byte, more b
 	return frames, page.More, 0, nil
 }
 
-func (d *Door) studioEvents(ctx context.Context, id domain.UUID, after uint64) (page cell.StudioPage, ok bool, err error) {
-	err = d.engine.Read(ctx, func(v *cell.View) error {
+func (x *Feeds) studioEvents(ctx context.Context, id domain.UUID, after uint64) (page cell.StudioPage, ok bool, err error) {
+	err = x.State.Read(ctx, func(v *cell.View) error {
 		page, ok = v.StudioEvents(id, after, eventsStep, eventsBytes)
 		return nil
 	})
 	return page, ok, err
-}
-
-// studioEvent writes an event as the studio hears it: once for all players who were told.
-func (d *Door) studioEvent(e *flow.StudioEvent) []byte {
-	type hearer struct {
-		PlayerID string `json:"player_id"`
-		Seq      uint64 `json:"seq,omitempty"`
-	}
-	players := make([]hearer, len(e.To))
-	for i, to := range e.To {
-		players[i] = hearer{to.Player, to.Seq}
-	}
-	m, err := flow.DecodeMessage(e.Body)
-	var data any = fields{}
-	if err != nil {
-		d.log.Error("an event for the studio cannot be read", "no", e.No, "type", e.Type.String(), "err", err)
-	} else {
-		data = d.studioData(e.Type, m)
-	}
-	names, _ := json.Marshal(players)
-	b := strconv.AppendUint([]byte(`{"no":`), e.No, 10)
-	b = append(append(b, `,"players":`...), names...)
-	return append(append(b, ','), d.tail(flow.CommitName(e.Commit, e.Part), e.At, e.Type.String(), data)...)
-}
-
-// studioData leaves out what lets its bearer into a game.
-func (d *Door) studioData(kind flow.MessageType, m *flow.Message) any {
-	if kind == flow.OnHostConnectionDetailsReceived && m.Host != nil {
-		host := d.hostOf("", m.Host)
-		host.ConnectionToken = ""
-		return HostDetailsData{*host, m.Reason.String()}
-	}
-	return d.eventData(kind, m, "")
 }

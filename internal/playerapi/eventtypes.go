@@ -216,6 +216,18 @@ var eventForms = []struct {
 	{flow.OnAllowedActionsChanged, reflect.TypeFor[ActionsData]()},
 }
 
+// Hello is the first frame.
+type Hello struct {
+	Type           string `json:"type" enum:"hello"`
+	SessionID      string `json:"session_id"`
+	Epoch          uint32 `json:"epoch"`
+	HeadSeq        uint64 `json:"head_seq"`
+	Rev            uint64 `json:"rev"`
+	PingIntervalMS int64  `json:"ping_interval_ms"`
+	DeadAfterMS    int64  `json:"dead_after_ms" doc:"A stream that is silent for so long is closed, and the player is offline."`
+	Resume         string `json:"resume" enum:"REPLAY,SNAPSHOT" doc:"REPLAY: what was missed follows. SNAPSHOT: one OnSync does."`
+}
+
 // Event is one as it goes out.
 type Event string
 

@@ -11,14 +11,25 @@ import (
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/frames"
+	"github.com/musterhq/muster/internal/panics"
 	"github.com/musterhq/muster/internal/playerapi/objects"
 	"github.com/musterhq/muster/internal/webhook"
 )
 
-// feeds tell those who are no players: the servers of game instances, and the backends of the studio, by streams and by
-// webhooks. What is to be told is in the state; this only says when to look.
-type feeds struct {
-	door    *Door
+// FeedsConfig is what the feeds need.
+type FeedsConfig struct {
+	State    *State
+	Auth     *Authenticator
+	Buckets  *buckets
+	Webhooks webhook.Targets // where subscriptions may have their events posted
+	Panics   *panics.Guard
+}
+
+// Feeds tell game servers and the studio's backends what happens, by streams and by webhooks. The state has what is to be told; the
+// feeds only follow when to look.
+type Feeds struct {
+	FeedsConfig
+	events  EventWriter
 	ctx     context.Context // ends when the door closes
 	stop    context.CancelFunc
 	running sync.WaitGroup
@@ -30,35 +41,36 @@ type feeds struct {
 	reading  frames.Config
 
 	mu         sync.Mutex
-	servers    map[domain.UUID]map[*line]bool // by game instance
-	studio     map[domain.UUID]*line          // by subscription
-	deliveries map[domain.UUID]*delivery      // by subscription
+	servers    map[domain.UUID]map[*connection]bool // by game instance
+	studio     map[domain.UUID]*connection          // by subscription
+	deliveries map[domain.UUID]*delivery            // by subscription
 	closed     bool
 }
 
-func newFeeds(d *Door) *feeds {
-	x := &feeds{
-		door: d, client: d.config.Webhooks.NewClient(2),
-		servers: map[domain.UUID]map[*line]bool{}, studio: map[domain.UUID]*line{}, deliveries: map[domain.UUID]*delivery{},
+// openFeeds begins to follow the state, and to call the webhooks. Close it before the engine.
+func openFeeds(c FeedsConfig) *Feeds {
+	x := &Feeds{
+		FeedsConfig: c, events: EventWriter{c.State}, client: c.Webhooks.NewClient(2),
+		servers: map[domain.UUID]map[*connection]bool{}, studio: map[domain.UUID]*connection{}, deliveries: map[domain.UUID]*delivery{},
 	}
 	x.client.Timeout = webhookPatience
 	x.ctx, x.stop = context.WithCancel(context.Background())
-	x.reading = frames.Config{MessageMax: messageMax, Pace: linePace, Running: &x.running, Panics: d.config.Panics, Door: panicDoor}
-	x.unfollow = d.engine.Follow(cell.Kinds(
+	x.reading = frames.Config{MessageMax: messageMax, Pace: connectionPace, Running: &x.running, Panics: c.Panics, Door: panicDoor}
+	x.unfollow = c.State.Follow(cell.Kinds(
 		cell.KindGameInstanceTold, cell.KindGameInstanceChanged, cell.KindEventsSubscribed, cell.KindEventsUnsubscribed,
 		cell.KindSubscriptionLapsed,
 	), x.follow)
 	var all []flow.Subscription
-	if err := d.engine.Read(x.ctx, func(v *cell.View) error { all, _ = v.Subscriptions(); return nil }); err != nil {
-		d.log.Error("the subscriptions of players' events cannot be read", "err", err)
+	if err := c.State.Read(x.ctx, func(v *cell.View) error { all, _ = v.Subscriptions(); return nil }); err != nil {
+		c.State.Log.Error("the subscriptions of players' events cannot be read", "err", err)
 	}
 	for _, s := range all {
 		if s.Lapsed != 0 {
-			d.log.Warn("a subscription of players' events has lapsed: nothing is told", "subscription", objects.SubscriptionID(s.ID), "since", objects.Stamp(s.Lapsed))
+			c.State.Log.Warn("a subscription of players' events has lapsed: nothing is told", "subscription", objects.SubscriptionID(s.ID), "since", objects.Stamp(s.Lapsed))
 			continue
 		}
 		if s.URL != "" && webhook.CheckURL(s.URL) != nil {
-			d.log.Warn("a webhook of players' events gets them without TLS, so others on the way can read them; subscribe anew with https",
+			c.State.Log.Warn("a webhook of players' events gets them without TLS, so others on the way can read them; subscribe anew with https",
 				"subscription", objects.SubscriptionID(s.ID), "url", webhook.PlainURL(s.URL))
 		}
 		x.subscribed(s)
@@ -66,8 +78,8 @@ func newFeeds(d *Door) *feeds {
 	return x
 }
 
-// close ends all lines and webhooks. What is under way is told again by the next run.
-func (x *feeds) close() {
+// Close ends all lines and webhooks. What is under way is told again by the next run.
+func (x *Feeds) Close() {
 	x.mu.Lock()
 	x.closed = true
 	x.mu.Unlock()
@@ -83,7 +95,7 @@ func (x *feeds) close() {
 }
 
 // follow wakes those who have something to look at.
-func (x *feeds) follow(c engine.Committed) {
+func (x *Feeds) follow(c engine.Committed) {
 	for _, e := range c.Events {
 		switch e := e.Event.(type) {
 		case *cell.GameInstanceTold:
@@ -97,14 +109,14 @@ func (x *feeds) follow(c engine.Committed) {
 		case *cell.EventsUnsubscribed:
 			x.unsubscribed(e.ID)
 		case *cell.SubscriptionLapsed:
-			x.door.log.Warn("a subscription of players' events lapses: its receiver has taken none for too long; Events.Subscribe with the same X-Request-Id lets it go on",
+			x.State.Log.Warn("a subscription of players' events lapses: its receiver has taken none for too long; Events.Subscribe with the same X-Request-Id lets it go on",
 				"subscription", objects.SubscriptionID(e.ID), "waiting", e.Waiting)
 			x.unsubscribed(e.ID)
 		}
 	}
 }
 
-func (x *feeds) wakeServers(instance domain.UUID) {
+func (x *Feeds) wakeServers(instance domain.UUID) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for l := range x.servers[instance] {
@@ -113,7 +125,7 @@ func (x *feeds) wakeServers(instance domain.UUID) {
 }
 
 // subscribed begins to tell a subscription, or goes on with it. Players' events are followed only while there is one.
-func (x *feeds) subscribed(s flow.Subscription) {
+func (x *Feeds) subscribed(s flow.Subscription) {
 	x.turn.Lock()
 	defer x.turn.Unlock()
 	x.mu.Lock()
@@ -122,19 +134,19 @@ func (x *feeds) subscribed(s flow.Subscription) {
 		x.deliveries[s.ID] = d
 		x.running.Go(func() {
 			defer d.stop()
-			x.door.config.Panics.Restart(d.ctx, panicDoor, webhookLastRetry, d.run)
+			x.Panics.Restart(d.ctx, panicDoor, webhookLastRetry, d.run)
 		})
 	}
 	first := x.unlisten == nil && !x.closed
 	x.mu.Unlock()
 	if first {
-		x.unlisten = x.door.engine.Follow(cell.Kinds(cell.KindPlayersTold), x.wakeStudio)
+		x.unlisten = x.State.Follow(cell.Kinds(cell.KindPlayersTold), x.wakeStudio)
 		x.wakeStudio(engine.Committed{}) // for what happened before
 	}
 }
 
 // unsubscribed ends a subscription, or leaves it alone.
-func (x *feeds) unsubscribed(id domain.UUID) {
+func (x *Feeds) unsubscribed(id domain.UUID) {
 	x.turn.Lock()
 	defer x.turn.Unlock()
 	x.mu.Lock()
@@ -147,7 +159,7 @@ func (x *feeds) unsubscribed(id domain.UUID) {
 	}
 	x.mu.Unlock()
 	var left []flow.Subscription
-	err := x.door.engine.Read(x.ctx, func(v *cell.View) error { left, _ = v.Subscriptions(); return nil })
+	err := x.State.Read(x.ctx, func(v *cell.View) error { left, _ = v.Subscriptions(); return nil })
 	listens := slices.ContainsFunc(left, func(s flow.Subscription) bool { return s.Lapsed == 0 })
 	if err == nil && !listens && x.unlisten != nil {
 		x.unlisten()
@@ -155,7 +167,7 @@ func (x *feeds) unsubscribed(id domain.UUID) {
 	}
 }
 
-func (x *feeds) wakeStudio(c engine.Committed) {
+func (x *Feeds) wakeStudio(c engine.Committed) {
 	wanted := len(c.Events) == 0
 	for _, e := range c.Events {
 		told, ok := e.Event.(*cell.PlayersTold)
@@ -175,7 +187,7 @@ func (x *feeds) wakeStudio(c engine.Committed) {
 }
 
 // serve runs a line that enter has made known, until it ends; then leave forgets it.
-func (x *feeds) serve(l *line, enter, leave func()) {
+func (x *Feeds) serve(l *connection, enter, leave func()) {
 	if !x.begin(l, enter) {
 		l.drop()
 		return
@@ -183,13 +195,13 @@ func (x *feeds) serve(l *line, enter, leave func()) {
 	x.running.Go(func() {
 		defer x.forget(leave)
 		defer func() { <-l.gone }()
-		defer x.door.config.Panics.Confine(panicDoor, l.drop)
+		defer x.Panics.Confine(panicDoor, l.drop)
 		l.run(x.ctx)
 	})
 }
 
 // begin starts to read from a line; false when the door is closed.
-func (x *feeds) begin(l *line, enter func()) bool {
+func (x *Feeds) begin(l *connection, enter func()) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if !x.closed {
@@ -199,7 +211,7 @@ func (x *feeds) begin(l *line, enter func()) bool {
 	return !x.closed
 }
 
-func (x *feeds) forget(leave func()) {
+func (x *Feeds) forget(leave func()) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	leave()

@@ -1,8 +1,12 @@
 package playerapi
 
 import (
+	"crypto/tls"
 	"encoding/binary"
+	"net"
+	"strconv"
 	"sync"
+	"time"
 )
 
 // Opcodes of RFC 6455, 5.2.
@@ -66,4 +70,22 @@ const (
 var closeTexts = map[uint16]string{
 	closeUnauthenticated: "unauthenticated", closeSuperseded: "stream superseded", closeSlow: "too slow", closeReplaced: "session replaced",
 	closeEnded: "session ended", closeRate: "rate limited", closeDraining: "draining",
+}
+
+// bye tells a client after which time to come back.
+func bye(after time.Duration) []byte {
+	return []byte(`{"type":"bye","reconnect_after_ms":` + strconv.FormatInt(after.Milliseconds(), 10) + `}`)
+}
+
+// closing is a close frame with a code of this API.
+func closing(code uint16) []byte {
+	return appendFrame(nil, opClose, []byte{byte(code >> 8), byte(code)}, []byte(closeTexts[code]))
+}
+
+// drop ends a connection without waiting for the client, which a close of TLS would do.
+func drop(c net.Conn) {
+	if t, ok := c.(*tls.Conn); ok {
+		c = t.NetConn()
+	}
+	_ = c.Close() // fails when it is closed already
 }

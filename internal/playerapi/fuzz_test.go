@@ -42,7 +42,7 @@ func FuzzDoors(f *testing.F) {
 		f.Add(streamDoors[i].target+"&after_seq=-1&after=%ff", door.headers+"Origin: http://elsewhere\r\n", []byte{0x81})
 	}
 	f.Add(ServerStreamPath+"?game_session_id=:gamesession/", "Sec-WebSocket-Protocol: playerflow.partner.v1\r\nAuthorization: Bearer pfs_gi-1_x\r\n", []byte{})
-	address, engineErr := port.Addr().String(), x.door.engine.Err
+	address, engineErr := port.Addr().String(), x.door.state.Err
 	f.Fuzz(func(t *testing.T, target, headers string, sent []byte) {
 		fill := strings.NewReplacer("%T", token, "%S", subscription).Replace
 		status, err := framestest.Exchange(address, framestest.Head(fill(target), fill(headers)), sent)

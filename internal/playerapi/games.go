@@ -3,7 +3,6 @@ package playerapi
 import (
 	"context"
 
-	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/playerhooks"
@@ -26,8 +25,8 @@ type HostAnswer struct {
 	Flow Stand                  `json:"flow"`
 }
 
-func (d *Door) declareGames() {
-	playerCall(d, "GameInstance.GetGameInstance", classOther, "The game that the player is in.",
+func (d *playersDoor) declareGames() {
+	declarePlayer(d.realm, "GameInstance.GetGameInstance", classOther, "The game that the player is in.",
 		func(ctx context.Context, by *cell.Caller, _ *None) (*GameAnswer, error) {
 			answer, err := d.gameNow(ctx, by.Player)
 			if err == nil && answer.GameInstance == nil {
@@ -35,38 +34,38 @@ func (d *Door) declareGames() {
 			}
 			return answer, err
 		})
-	playerCall(d, "GameInstance.GetHostConnectionDetails", classDetails,
+	declarePlayer(d.realm, "GameInstance.GetHostConnectionDetails", classDetails,
 		"How to reach the game server. To a player who lost the connection it gives a fresh reservation on the kept seat.", d.hostConnectionDetails)
-	playerCall(d, "GameInstance.DeclineReconnect", classDecline, "Gives up the seat that is kept.",
+	declarePlayer(d.realm, "GameInstance.DeclineReconnect", classDecline, "Gives up the seat that is kept.",
 		func(ctx context.Context, by *cell.Caller, body *GameRequest) (*Done, error) {
 			instance, err := parseID("game_instance_id", "gi-", body.GameInstanceID)
 			if err != nil {
 				return nil, err
 			}
 			cmd := cell.DeclineReconnect{Caller: *by, Instance: instance}
-			err = d.engine.Do(ctx, &cmd)
+			err = d.State.Do(ctx, &cmd)
 			return &Done{standOf(cmd.Flow)}, err
 		})
-	playerCall(d, "GameInstance.LeaveGame", classLeaveGame, "Goes out of the game for good.",
+	declarePlayer(d.realm, "GameInstance.LeaveGame", classLeaveGame, "Goes out of the game for good.",
 		func(ctx context.Context, by *cell.Caller, body *GameRequest) (*Done, error) {
 			instance, err := parseID("game_instance_id", "gi-", body.GameInstanceID)
 			if err != nil {
 				return nil, err
 			}
 			cmd := cell.LeaveGame{Caller: *by, Instance: instance}
-			err = d.engine.Do(ctx, &cmd)
+			err = d.State.Do(ctx, &cmd)
 			return &Done{standOf(cmd.Flow)}, err
 		})
 	d.declareDirectGames()
 }
 
-func (d *Door) hostConnectionDetails(ctx context.Context, by *cell.Caller, body *GameRequest) (*HostAnswer, error) {
+func (d *playersDoor) hostConnectionDetails(ctx context.Context, by *cell.Caller, body *GameRequest) (*HostAnswer, error) {
 	instance, err := parseID("game_instance_id", "gi-", body.GameInstanceID)
 	if err != nil {
 		return nil, err
 	}
 	cmd := cell.GetHostConnectionDetails{Caller: *by, Instance: instance}
-	err = d.consulted(ctx, &cmd.Caller, &cmd, d.config.Hooks.On(playerhooks.BuildPlayerData), func() error {
+	err = d.consulted(ctx, &cmd.Caller, &cmd, d.Hooks.On(playerhooks.BuildPlayerData), func() error {
 		data, known, err := d.playerData(ctx, by.Player, purposeReconnect, body.GameInstanceID)
 		if known {
 			cmd.Data = &data
@@ -82,18 +81,18 @@ func (d *Door) hostConnectionDetails(ctx context.Context, by *cell.Caller, body 
 	}
 	answer := &HostAnswer{Flow: standOf(cmd.Flow)}
 	if cmd.Host != nil {
-		answer.Host = d.hostOf(by.Player, cmd.Host)
+		answer.Host = d.State.Objects.Host(by.Player, cmd.Host)
 	}
 	return answer, nil
 }
 
-func (d *Door) gameNow(ctx context.Context, player string) (*GameAnswer, error) {
+func (d *playersDoor) gameNow(ctx context.Context, player string) (*GameAnswer, error) {
 	answer := &GameAnswer{}
-	err := d.engine.Read(ctx, func(v *cell.View) error {
-		s, ok := v.FlowOf(player, domain.TimeOf(d.engine.Now()))
+	err := d.State.Read(ctx, func(v *cell.View) error {
+		s, ok := v.FlowOf(player, d.State.Instant())
 		answer.Flow = standOf(s.Stand)
 		if ok && s.Game != nil {
-			answer.GameInstance = d.gameOf(player, s.Game)
+			answer.GameInstance = d.State.Objects.Game(player, s.Game)
 		}
 		return nil
 	})

@@ -2,7 +2,6 @@ package playerapi
 
 import (
 	"context"
-	"errors"
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
@@ -18,13 +17,13 @@ import (
 const askedMax = 3
 
 // consulted carries out a player's wish; if a hook wants to hear of it, not before ask has heard it. by is the command's.
-func (d *Door) consulted(ctx context.Context, by *cell.Caller, cmd cell.Command, hooked bool, ask func() error) error {
+func (d *playersDoor) consulted(ctx context.Context, by *cell.Caller, cmd cell.Command, hooked bool, ask func() error) error {
 	if !hooked {
-		return d.engine.Do(ctx, cmd)
+		return d.State.Do(ctx, cmd)
 	}
 	for tries := 1; ; tries++ {
 		by.Look = true
-		err := d.engine.Do(ctx, cmd)
+		err := d.State.Do(ctx, cmd)
 		by.Look = false
 		if err != nil || by.Repeated {
 			return err
@@ -34,42 +33,17 @@ func (d *Door) consulted(ctx context.Context, by *cell.Caller, cmd cell.Command,
 				return err
 			}
 		}
-		if err = d.engine.Do(ctx, cmd); flow.CodeOf(err) != flow.RevConflict || tries == askedMax {
+		if err = d.State.Do(ctx, cmd); flow.CodeOf(err) != flow.RevConflict || tries == askedMax {
 			return err
 		}
 	}
 }
 
-// spellHook translates what a hook did to a call; nil when it was none.
-func (d *Door) spellHook(err error) *Problem {
-	if denied, ok := errors.AsType[*playerhooks.Denied](err); ok {
-		code := flow.PermissionDenied
-		if denied.Hook == playerhooks.BeforeJoinParty || denied.Hook == playerhooks.BeforeDirectJoin {
-			code = flow.JoinNotAllowed
-		}
-		p := refusal(code, "the studio does not allow it")
-		if denied.Message != "" {
-			p.Message = denied.Message
-		}
-		p.Details = Details{Hook: string(denied.Hook), HookMessage: denied.Message}
-		return p
-	}
-	if silent, ok := asSilent(err); ok {
-		d.log.Debug("a call of a player was refused", "err", err)
-		p := later(flow.Unavailable, again, "the studio's backend cannot be asked now")
-		p.Details = Details{Hook: string(silent.Hook)}
-		return p
-	}
-	return nil
-}
-
-func asSilent(err error) (*playerhooks.Silent, bool) { return errors.AsType[*playerhooks.Silent](err) }
-
 // searchOf is what hooks are told of a player and of all who search with this one.
-func (d *Door) searchOf(ctx context.Context, player, purpose string) (q playerhooks.Search, err error) {
+func (d *playersDoor) searchOf(ctx context.Context, player, purpose string) (q playerhooks.Search, err error) {
 	q.PlayerID, q.Purpose = player, purpose
-	err = d.engine.Read(ctx, func(v *cell.View) error {
-		now := domain.TimeOf(d.engine.Now())
+	err = d.State.Read(ctx, func(v *cell.View) error {
+		now := d.State.Instant()
 		s, _ := v.FlowOf(player, now)
 		players := []string{player}
 		if s.Party != nil && purpose == purposeMatchmaking {
@@ -104,22 +78,22 @@ const (
 )
 
 // adviseSearch asks everything that the studio has to say of a search that is about to begin.
-func (d *Door) adviseSearch(ctx context.Context, cmd *cell.EnterMatchmaking) error {
+func (d *playersDoor) adviseSearch(ctx context.Context, cmd *cell.EnterMatchmaking) error {
 	q, err := d.searchOf(ctx, cmd.Player, purposeMatchmaking)
 	if err != nil {
 		return err
 	}
 	cmd.Queue = cmd.Search.Queue
 	q.Queue, q.Attributes = cmd.Queue, playerhooks.Object(cmd.Advice.Attributes)
-	enter, err := playerhooks.Ask[playerhooks.EnterAnswer](ctx, d.config.Hooks, playerhooks.BeforeEnterMatchmaking, q)
+	enter, err := playerhooks.Ask[playerhooks.EnterAnswer](ctx, d.Hooks, playerhooks.BeforeEnterMatchmaking, q)
 	if err != nil {
 		return err
 	}
-	data, err := playerhooks.Ask[playerhooks.PlayerDataAnswer](ctx, d.config.Hooks, playerhooks.BuildPlayerData, q)
+	data, err := playerhooks.Ask[playerhooks.PlayerDataAnswer](ctx, d.Hooks, playerhooks.BuildPlayerData, q)
 	if err != nil {
 		return err
 	}
-	regions, err := playerhooks.Ask[playerhooks.RegionsAnswer](ctx, d.config.Hooks, playerhooks.ChooseRegions, q)
+	regions, err := playerhooks.Ask[playerhooks.RegionsAnswer](ctx, d.Hooks, playerhooks.ChooseRegions, q)
 	if err != nil {
 		return err
 	}
@@ -136,8 +110,8 @@ func (d *Door) adviseSearch(ctx context.Context, cmd *cell.EnterMatchmaking) err
 }
 
 // playerData asks for the PlayerData of one player's session. Not known means that the hook is off, or has said nothing.
-func (d *Door) playerData(ctx context.Context, player, purpose, instance string) (data string, known bool, err error) {
-	if !d.config.Hooks.On(playerhooks.BuildPlayerData) {
+func (d *playersDoor) playerData(ctx context.Context, player, purpose, instance string) (data string, known bool, err error) {
+	if !d.Hooks.On(playerhooks.BuildPlayerData) {
 		return "", false, nil
 	}
 	q, err := d.searchOf(ctx, player, purpose)
@@ -145,26 +119,26 @@ func (d *Door) playerData(ctx context.Context, player, purpose, instance string)
 		return "", false, err
 	}
 	q.GameInstanceID = instance
-	answer, err := playerhooks.Ask[playerhooks.PlayerDataAnswer](ctx, d.config.Hooks, playerhooks.BuildPlayerData, q)
+	answer, err := playerhooks.Ask[playerhooks.PlayerDataAnswer](ctx, d.Hooks, playerhooks.BuildPlayerData, q)
 	data, known = answer.Players[player]
 	return data, known, err
 }
 
-func (d *Door) createParty(ctx context.Context, cmd *cell.CreateParty) error {
-	return d.consulted(ctx, &cmd.Caller, cmd, d.config.Hooks.On(playerhooks.BeforeCreateParty), func() error {
+func (d *playersDoor) createParty(ctx context.Context, cmd *cell.CreateParty) error {
+	return d.consulted(ctx, &cmd.Caller, cmd, d.Hooks.On(playerhooks.BeforeCreateParty), func() error {
 		q := playerhooks.PartyMade{PlayerID: cmd.Player, MaxMembers: cmd.MembersMax, Attributes: playerhooks.Object(cmd.Attributes)}
 		if cmd.Joinability != 0 {
 			q.Joinability = cmd.Joinability.String()
 		}
-		_, err := playerhooks.Ask[playerhooks.Verdict](ctx, d.config.Hooks, playerhooks.BeforeCreateParty, q)
+		_, err := playerhooks.Ask[playerhooks.Verdict](ctx, d.Hooks, playerhooks.BeforeCreateParty, q)
 		return err
 	})
 }
 
-func (d *Door) joinParty(ctx context.Context, cmd *cell.JoinParty, way string) error {
-	return d.consulted(ctx, &cmd.Caller, cmd, d.config.Hooks.On(playerhooks.BeforeJoinParty), func() error {
+func (d *playersDoor) joinParty(ctx context.Context, cmd *cell.JoinParty, way string) error {
+	return d.consulted(ctx, &cmd.Caller, cmd, d.Hooks.On(playerhooks.BeforeJoinParty), func() error {
 		q := playerhooks.PartyJoined{PlayerID: cmd.Player, PartyID: objects.PartyID(cmd.Made), By: way, Members: []string{}}
-		err := d.engine.Read(ctx, func(v *cell.View) error {
+		err := d.State.Read(ctx, func(v *cell.View) error {
 			party, _ := v.Party(cmd.Made)
 			for _, m := range party.Members {
 				q.Members = append(q.Members, m.Player)
@@ -172,22 +146,22 @@ func (d *Door) joinParty(ctx context.Context, cmd *cell.JoinParty, way string) e
 			return nil
 		})
 		if err == nil {
-			_, err = playerhooks.Ask[playerhooks.Verdict](ctx, d.config.Hooks, playerhooks.BeforeJoinParty, q)
+			_, err = playerhooks.Ask[playerhooks.Verdict](ctx, d.Hooks, playerhooks.BeforeJoinParty, q)
 		}
 		return err
 	})
 }
 
-func (d *Door) sendInvite(ctx context.Context, cmd *cell.SendInvite) error {
-	return d.consulted(ctx, &cmd.Caller, cmd, d.config.Hooks.On(playerhooks.BeforeInvite), func() error {
+func (d *playersDoor) sendInvite(ctx context.Context, cmd *cell.SendInvite) error {
+	return d.consulted(ctx, &cmd.Caller, cmd, d.Hooks.On(playerhooks.BeforeInvite), func() error {
 		var party domain.UUID
-		err := d.engine.Read(ctx, func(v *cell.View) error {
+		err := d.State.Read(ctx, func(v *cell.View) error {
 			s, _ := v.Stand(cmd.Player)
 			party = s.Keys.Party
 			return nil
 		})
 		if err == nil {
-			_, err = playerhooks.Ask[playerhooks.Verdict](ctx, d.config.Hooks, playerhooks.BeforeInvite, playerhooks.PlayerInvited{
+			_, err = playerhooks.Ask[playerhooks.Verdict](ctx, d.Hooks, playerhooks.BeforeInvite, playerhooks.PlayerInvited{
 				PlayerID: cmd.Player, PartyID: objects.PartyID(party), TargetID: cmd.Target,
 			})
 		}

@@ -16,8 +16,8 @@ import (
 // reader gives up at 64.
 const depthMax = 32
 
-// strictly reads what encoding/json would take with a shrug.
-var strictly = map[string]huma.Format{
+// strictFormats refuses what encoding/json would silently accept.
+var strictFormats = map[string]huma.Format{
 	"application/json": {Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: readJSON},
 }
 

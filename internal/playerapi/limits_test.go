@@ -103,7 +103,7 @@ func TestRates(t *testing.T) {
 
 // stand is what the core knows about a player, without asking the door, which counts.
 func (x *lobby) stand(player string) string {
-	s, err := x.door.stand(x.Context(), player)
+	s, err := x.door.state.Stand(x.Context(), player)
 	if err != nil {
 		x.Fatal(err)
 	}
@@ -195,18 +195,18 @@ func TestLargestEvent(t *testing.T) {
 	}
 	const frameMax = 64 << 10
 	attached := &cell.AttachStream{Player: "leader", Session: x.sessionOf("leader"), Stream: 1}
-	if err := x.door.engine.Do(t.Context(), attached); err != nil {
+	if err := x.door.state.Do(t.Context(), attached); err != nil {
 		t.Fatal(err)
 	}
-	missed, _, _, err := x.door.since(t.Context(), "leader", attached.Sync-2)
+	missed, _, _, err := x.door.state.EventsAfter(t.Context(), "leader", attached.Sync-2)
 	if err != nil || len(missed) != 2 {
 		t.Fatalf("the last events: %v, %v", missed, err)
 	}
 	change, sync := &missed[0], &missed[1]
-	if got := len(event(sync.Seq, x.door.eventTail(sync.Seq, &sync.Told, "leader"))); got > frameMax || got < partyAttributesMax+8*playerAttributesMax-1000 {
+	if got := len(event(sync.Seq, x.door.streams.events.Tail(t.Context(), sync.Seq, &sync.Told, "leader"))); got > frameMax || got < partyAttributesMax+8*playerAttributesMax-1000 {
 		t.Errorf("OnSync has %d bytes, want at most %d", got, frameMax)
 	}
-	if got := len(event(change.Seq, x.door.eventTail(change.Seq, &change.Told, "leader"))); got > frameMax {
+	if got := len(event(change.Seq, x.door.streams.events.Tail(t.Context(), change.Seq, &change.Told, "leader"))); got > frameMax {
 		t.Errorf("the event has %d bytes, want at most %d", got, frameMax)
 	}
 }
@@ -214,7 +214,7 @@ func TestLargestEvent(t *testing.T) {
 // sessionOf is the login session of a player.
 func (x *lobby) sessionOf(player string) (id domain.UUID) {
 	x.Helper()
-	err := x.door.engine.Read(x.Context(), func(v *cell.View) error {
+	err := x.door.state.Read(x.Context(), func(v *cell.View) error {
 		s, _ := v.FlowOf(player, domain.TimeOf(x.clock()))
 		id = s.Login.ID
 		return nil

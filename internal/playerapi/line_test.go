@@ -31,7 +31,7 @@ var behindTLS = edge.Transport{Proxies: []netip.Prefix{netip.MustParsePrefix("0.
 // frontOf serves the partner realm, with a subscription of everything and the key to it.
 func frontOf(x *lobby) (base string, auth http.Header, path string) {
 	x.Helper()
-	x.door.config.Transport = behindTLS
+	x.door.auth.Transport = behindTLS
 	server := httptest.NewServer(x.door.Partner())
 	x.Cleanup(server.Close)
 	key, err := x.keys.Create(x.Context(), access.Actor{}, keyring.New{Role: identity.Backend})
@@ -98,7 +98,7 @@ func TestClosedLineEnds(t *testing.T) {
 }
 
 // lineOf is the open line of a subscription.
-func (x *lobby) lineOf(id string) (l *line) {
+func (x *lobby) lineOf(id string) (l *connection) {
 	x.Helper()
 	u, err := parseID("subscription_id", objects.SubscriptionPrefix, id)
 	for err == nil && l == nil {
@@ -113,7 +113,7 @@ func (x *lobby) lineOf(id string) (l *line) {
 // taken is what the state knows that the receiver of a subscription has.
 func (x *lobby) taken(id string) (done uint64) {
 	x.Helper()
-	err := x.door.engine.Read(context.Background(), func(v *cell.View) error {
+	err := x.door.state.Read(context.Background(), func(v *cell.View) error {
 		all, _ := v.Subscriptions()
 		for _, s := range all {
 			if objects.SubscriptionID(s.ID) == id {
@@ -131,8 +131,8 @@ func (x *lobby) taken(id string) (done uint64) {
 // What a receiver was never told it does not have, whatever it says.
 func TestAckOfWhatIsToCome(t *testing.T) {
 	x := newLobby(t, nil)
-	f := &eventFeed{door: x.door, id: newID()}
-	if err := x.door.engine.Do(t.Context(), &cell.SubscribeEvents{Subscription: flow.Subscription{ID: f.id}}); err != nil {
+	f := &eventFeed{of: x.door.feeds, id: newID()}
+	if err := x.door.state.Do(t.Context(), &cell.SubscribeEvents{Subscription: flow.Subscription{ID: f.id}}); err != nil {
 		t.Fatal(err)
 	}
 	tell := func() uint64 {
@@ -160,7 +160,7 @@ func TestGapIsToldOnce(t *testing.T) {
 	base, auth, path := frontOf(x)
 	ann := x.login("ann")
 	x.call(ann, "Party.CreateParty", `{}`)
-	f := &eventFeed{door: x.door}
+	f := &eventFeed{of: x.door.feeds}
 	f.id, _ = parseID("subscription_id", objects.SubscriptionPrefix, strings.TrimPrefix(path, EventsPath+"?subscription_id="))
 	if _, _, _, err := f.next(t.Context(), nil); err != nil {
 		t.Fatal(err)
@@ -203,13 +203,13 @@ func TestGameHasFewStreams(t *testing.T) {
 		}},
 		&cell.MakeGame{Plan: cell.GamePlan{ID: instance, Queue: "q", PlayersMax: 1, Players: []cell.PlannedPlayer{{Player: "ann"}}}},
 	} {
-		if err := x.door.engine.Do(t.Context(), cmd); err != nil {
+		if err := x.door.state.Do(t.Context(), cmd); err != nil {
 			t.Fatal(err)
 		}
 	}
 	auth.Set("Authorization", "Bearer "+serverPrefix+objects.GameInstanceID(instance)+"_"+x.keys.CellSecret().PartnerToken(objects.GameInstanceID(instance)))
 	auth["Sec-WebSocket-Protocol"] = []string{serverProtocol}
-	for range linesMax {
+	for range connectionsMax {
 		socket, c := x.listen(base, auth, ServerStreamPath)
 		go c.read(socket)
 		<-c.got
@@ -217,6 +217,6 @@ func TestGameHasFewStreams(t *testing.T) {
 	socket, c := x.listen(base, auth, ServerStreamPath)
 	go c.read(socket)
 	if code := <-c.ended; code != closeRate {
-		t.Errorf("one more than %d was closed with %d, want %d", linesMax, code, closeRate)
+		t.Errorf("one more than %d was closed with %d, want %d", connectionsMax, code, closeRate)
 	}
 }

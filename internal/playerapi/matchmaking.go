@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 
-	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/playerhooks"
@@ -45,23 +44,23 @@ type Queue struct {
 	EstimatedWaitMS    int64  `json:"estimated_wait_ms,omitempty" doc:"Absent when it is not known."`
 }
 
-func (d *Door) declareMatchmaking() {
-	playerCall(d, "Matchmaking.EnterMatchmaking", classEnter, "Begins the search of the party.",
+func (d *playersDoor) declareMatchmaking() {
+	declarePlayer(d.realm, "Matchmaking.EnterMatchmaking", classEnter, "Begins the search of the party.",
 		d.enterMatchmaking)
-	playerCall(d, "Matchmaking.LeaveMatchmaking", classLeaveMatchmaking, "Ends the search. A success is final: no match follows.",
+	declarePlayer(d.realm, "Matchmaking.LeaveMatchmaking", classLeaveMatchmaking, "Ends the search. A success is final: no match follows.",
 		func(ctx context.Context, by *cell.Caller, _ *None) (*Done, error) {
 			cmd := cell.LeaveMatchmaking{Caller: *by}
-			err := d.engine.Do(ctx, &cmd)
+			err := d.State.Do(ctx, &cmd)
 			return &Done{standOf(cmd.Flow)}, err
 		})
-	playerCall(d, "Matchmaking.AcceptMatch", classAcceptMatch, "Accepts a match that was found, or declines it.",
+	declarePlayer(d.realm, "Matchmaking.AcceptMatch", classAcceptMatch, "Accepts a match that was found, or declines it.",
 		func(ctx context.Context, by *cell.Caller, body *AcceptMatchRequest) (*TicketAnswer, error) {
 			ticket, err := parseID("matchmaking_id", "mm-", body.MatchmakingID)
 			if err != nil {
 				return nil, err
 			}
 			cmd := cell.AnswerMatch{Caller: *by, Ticket: ticket, Accept: body.Accept}
-			if err := d.engine.Do(ctx, &cmd); err != nil {
+			if err := d.State.Do(ctx, &cmd); err != nil {
 				return nil, err
 			}
 			answer := &TicketAnswer{Flow: standOf(cmd.Flow)}
@@ -70,26 +69,26 @@ func (d *Door) declareMatchmaking() {
 			}
 			return answer, nil
 		})
-	playerCall(d, "Matchmaking.GetMatchmaking", classOther, "The search of the party.",
+	declarePlayer(d.realm, "Matchmaking.GetMatchmaking", classOther, "The search of the party.",
 		func(ctx context.Context, by *cell.Caller, _ *None) (*TicketAnswer, error) {
-			s, err := d.snapshot(ctx, by.Player)
+			s, err := d.State.Snapshot(ctx, by.Player)
 			if err == nil && s.Ticket == nil {
 				return nil, refusal(flow.NotInMatchmaking, "player %s is not in matchmaking", by.Player)
 			}
 			return &TicketAnswer{s.Ticket, standOfSnapshot(&s)}, err
 		})
-	playerCall(d, "Matchmaking.ListQueues", classOther, "The queues that players may enter.", d.listQueues)
+	declarePlayer(d.realm, "Matchmaking.ListQueues", classOther, "The queues that players may enter.", d.listQueues)
 }
 
-func (d *Door) enterMatchmaking(ctx context.Context, by *cell.Caller, body *EnterMatchmakingRequest) (*TicketAnswer, error) {
-	if err := body.Attributes.within("attributes", partyAttributesMax); err != nil {
+func (d *playersDoor) enterMatchmaking(ctx context.Context, by *cell.Caller, body *EnterMatchmakingRequest) (*TicketAnswer, error) {
+	if err := checkSize("attributes", body.Attributes, partyAttributesMax); err != nil {
 		return nil, err
 	}
 	cmd := cell.EnterMatchmaking{Caller: *by, Ticket: newID(), Party: newID(), Queue: body.Queue}
 	if body.Attributes != nil {
 		cmd.Advice.Attributes = string(*body.Attributes)
 	}
-	hooks := d.config.Hooks
+	hooks := d.Hooks
 	hooked := hooks.On(playerhooks.BeforeEnterMatchmaking) || hooks.On(playerhooks.BuildPlayerData) || hooks.On(playerhooks.ChooseRegions)
 	if err := d.consulted(ctx, &cmd.Caller, &cmd, hooked, func() error { return d.adviseSearch(ctx, &cmd) }); err != nil {
 		return nil, err
@@ -101,12 +100,12 @@ func (d *Door) enterMatchmaking(ctx context.Context, by *cell.Caller, body *Ente
 	return answer, nil
 }
 
-func (d *Door) listQueues(ctx context.Context, by *cell.Caller, _ *None) (*QueuesAnswer, error) {
+func (d *playersDoor) listQueues(ctx context.Context, by *cell.Caller, _ *None) (*QueuesAnswer, error) {
 	answer := &QueuesAnswer{Queues: []Queue{}}
-	err := d.engine.Read(ctx, func(v *cell.View) error {
+	err := d.State.Read(ctx, func(v *cell.View) error {
 		s, _ := v.Stand(by.Player)
 		answer.Flow = standOf(s)
-		for _, q := range v.FlowQueues(domain.TimeOf(d.engine.Now())) {
+		for _, q := range v.FlowQueues(d.State.Instant()) {
 			answer.Queues = append(answer.Queues, Queue{q.Name, q.Open, q.PartyMax, q.AcceptanceRequired, q.Reconnect.String(), int64(q.EstimatedSeconds) * 1000})
 		}
 		return nil

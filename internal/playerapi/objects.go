@@ -225,10 +225,18 @@ const (
 	playerAttributesMax = 4 << 10
 )
 
-// within refuses an object that is too large.
-func (o *Object) within(field string, most int) error {
-	if o != nil && len(*o) > most {
-		return refusal("INVALID_ARGUMENT", "%s: %d bytes, want at most %d", field, len(*o), most)
+// Text is the object as text; nil when it was not given.
+func (o *Object) Text() *string {
+	if o == nil {
+		return nil
 	}
-	return nil
+	return (*string)(o)
+}
+
+// OrNothing is the object as text; empty when it was not given.
+func (o *Object) OrNothing() string {
+	if o == nil {
+		return ""
+	}
+	return string(*o)
 }

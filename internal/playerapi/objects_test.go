@@ -26,7 +26,7 @@ func TestObjectsAreUTF8(t *testing.T) {
 // An event is as long as what is in it: a sign of HTML takes one byte, as it did in the request that was measured.
 func TestEventsAreWrittenAsTheyCame(t *testing.T) {
 	x := newLobby(t, nil)
-	got := string(x.door.tail("1", 0, "OnPartyChanged", fields{"attributes": Object(`{"a":"<&>"}`)}))
+	got := string(EventWriter{x.door.state}.tail("1", 0, "OnPartyChanged", fields{"attributes": Object(`{"a":"<&>"}`)}))
 	if !strings.HasSuffix(got, `"data":{"attributes":{"a":"<&>"}}}`) || !utf8.ValidString(got) {
 		t.Errorf("written as %s", got)
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/playerapi/objects"
@@ -104,22 +103,22 @@ type Violation struct {
 }
 
 // operatorCall declares one call of operators, which is logged before it is carried out.
-func operatorCall[B interface{ why() string }, A any](d *Door, name, summary string, f func(ctx context.Context, body *B) (*A, error)) {
-	partnerCall(d, d.operator, name, summary, func(ctx context.Context, _ string, body *B) (*A, error) {
+func operatorCall[B interface{ why() string }, A any](d *operatorsDoor, name, summary string, f func(ctx context.Context, body *B) (*A, error)) {
+	declarePartner(d.realm, name, summary, func(ctx context.Context, _ string, body *B) (*A, error) {
 		said, err := json.Marshal(body) // as it was asked: a log in text would show where some fields lie, and not what they say
 		if err != nil {
 			return nil, err
 		}
-		d.log.Info("operator call", "call", name, "by", whoOf(ctx).partner, "reason", (*body).why(), "request", json.RawMessage(said))
+		d.State.Log.Info("operator call", "call", name, "by", principalOf(ctx).Partner, "reason", (*body).why(), "request", json.RawMessage(said))
 		return f(ctx, body)
 	})
 }
 
-func (d *Door) declareOperator() {
+func (d *operatorsDoor) declareOperator() {
 	d.declareOperatorLooks()
 	operatorCall(d, "Operator.ForceLogout", "Ends the login session of a player. The keys stay.",
 		func(ctx context.Context, body *OnePlayerRequest) (*None, error) {
-			return &None{}, d.engine.Do(ctx, &cell.ForceLogout{Player: body.PlayerID})
+			return &None{}, d.State.Do(ctx, &cell.ForceLogout{Player: body.PlayerID})
 		})
 	operatorCall(d, "Operator.ForceRelease", "Takes keys from a player, with all that goes with them.",
 		func(ctx context.Context, body *ForceReleaseRequest) (*None, error) {
@@ -129,7 +128,7 @@ func (d *Door) declareOperator() {
 				cmd.Ticket = cmd.Ticket || key == "MATCHMAKING_ID"
 				cmd.Game = cmd.Game || key == "GAME_INSTANCE_ID"
 			}
-			return &None{}, d.engine.Do(ctx, &cmd)
+			return &None{}, d.State.Do(ctx, &cmd)
 		})
 	operatorCall(d, "Operator.ForceEnd", "Ends a game instance and tells its host to end.",
 		func(ctx context.Context, body *OneInstanceRequest) (*None, error) {
@@ -137,7 +136,7 @@ func (d *Door) declareOperator() {
 			if err != nil {
 				return nil, err
 			}
-			return &None{}, d.engine.Do(ctx, &cell.ForceEnd{Instance: instance})
+			return &None{}, d.State.Do(ctx, &cell.ForceEnd{Instance: instance})
 		})
 	operatorCall(d, "Operator.ShutDownParty", "Ends a party for all its members.",
 		func(ctx context.Context, body *OnePartyRequest) (*None, error) {
@@ -145,34 +144,34 @@ func (d *Door) declareOperator() {
 			if err != nil {
 				return nil, err
 			}
-			return &None{}, d.engine.Do(ctx, &cell.ShutDownParty{Party: party})
+			return &None{}, d.State.Do(ctx, &cell.ShutDownParty{Party: party})
 		})
 	operatorCall(d, "Operator.SetQueue", "Opens a queue for players, or closes it and ends the searches in it.",
 		func(ctx context.Context, body *SetQueueRequest) (*None, error) {
-			return &None{}, d.engine.Do(ctx, &cell.SetQueue{Name: body.Queue, Closed: !body.Open})
+			return &None{}, d.State.Do(ctx, &cell.SetQueue{Name: body.Queue, Closed: !body.Open})
 		})
 	operatorCall(d, "Operator.SetPenalty", "Puts a player on a scale.",
 		func(ctx context.Context, body *PenaltyRequest) (*None, error) {
 			p := flow.Penalty{Kind: penaltyKindOf(body.Kind), Reason: flow.ByTheOperator}
 			p.Level = flow.LevelAt(p.Kind, body.Level)
 			if body.LockMS > 0 {
-				p.Until = domain.TimeOf(d.engine.Now()).Add(time.Duration(body.LockMS) * time.Millisecond)
+				p.Until = d.State.Instant().Add(time.Duration(body.LockMS) * time.Millisecond)
 			}
-			return &None{}, d.engine.Do(ctx, &cell.SetPenalty{Player: body.PlayerID, Penalty: p})
+			return &None{}, d.State.Do(ctx, &cell.SetPenalty{Player: body.PlayerID, Penalty: p})
 		})
 	operatorCall(d, "Operator.ClearPenalty", "Takes a player off a scale.",
 		func(ctx context.Context, body *ClearPenaltyRequest) (*None, error) {
-			return &None{}, d.engine.Do(ctx, &cell.SetPenalty{Player: body.PlayerID, Penalty: flow.Penalty{Kind: penaltyKindOf(body.Kind)}})
+			return &None{}, d.State.Do(ctx, &cell.SetPenalty{Player: body.PlayerID, Penalty: flow.Penalty{Kind: penaltyKindOf(body.Kind)}})
 		})
 	operatorCall(d, "Operator.BanPlayer", "Refuses a player's logins and takes the player out of everything; or lets the player in again.",
 		func(ctx context.Context, body *BanRequest) (*None, error) {
-			return &None{}, d.engine.Do(ctx, &cell.BanPlayer{Player: body.PlayerID, Banned: body.Banned})
+			return &None{}, d.State.Do(ctx, &cell.BanPlayer{Player: body.PlayerID, Banned: body.Banned})
 		})
 	operatorCall(d, "Operator.ExplainStuck", "What holds a player, and the deadline that frees them.",
 		func(ctx context.Context, body *OnePlayerRequest) (*StuckAnswer, error) {
 			answer := &StuckAnswer{Holdings: []Holding{}}
-			err := d.engine.Read(ctx, func(v *cell.View) error {
-				all, ok := v.ExplainStuck(body.PlayerID, domain.TimeOf(d.engine.Now()))
+			err := d.State.Read(ctx, func(v *cell.View) error {
+				all, ok := v.ExplainStuck(body.PlayerID, d.State.Instant())
 				if !ok {
 					return refusal(flow.PlayerNotFound, "player %s not found", body.PlayerID)
 				}
@@ -186,7 +185,7 @@ func (d *Door) declareOperator() {
 	operatorCall(d, "Operator.Audit", "Looks at the whole state and lists invariants that do not hold.",
 		func(ctx context.Context, _ *Why) (*AuditAnswer, error) {
 			answer := &AuditAnswer{Violations: []Violation{}}
-			return answer, d.engine.Read(ctx, func(v *cell.View) error {
+			return answer, d.State.Read(ctx, func(v *cell.View) error {
 				for _, x := range v.Audit() {
 					answer.Violations = append(answer.Violations, Violation{x.Invariant, x.Meaning(), x.Subject, x.Detail})
 				}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/playerapi/objects"
@@ -88,20 +87,20 @@ var phases = map[string]flow.Phase{
 }
 
 // declareOperatorLooks declares the calls that only look at players.
-func (d *Door) declareOperatorLooks() {
+func (d *operatorsDoor) declareOperatorLooks() {
 	operatorCall(d, "Operator.ListPlayers", "Players by phase, by how long they stand as they do, and by the loss of their host.", d.listPlayers)
 	operatorCall(d, "Operator.GetPlayer", "How a player stands, every deadline that concerns the player, and the last commits that changed the keys.", d.getPlayer)
 }
 
-func (d *Door) getPlayer(ctx context.Context, body *GetPlayerRequest) (*PlayerAnswer, error) {
+func (d *operatorsDoor) getPlayer(ctx context.Context, body *GetPlayerRequest) (*PlayerAnswer, error) {
 	answer := &PlayerAnswer{Timers: []Timer{}, Commits: []Commit{}}
-	err := d.engine.Read(ctx, func(v *cell.View) error {
-		now := domain.TimeOf(d.engine.Now())
+	err := d.State.Read(ctx, func(v *cell.View) error {
+		now := d.State.Instant()
 		s, ok := v.FlowOf(body.PlayerID, now)
 		if !ok {
 			return refusal(flow.PlayerNotFound, "player %s not found", body.PlayerID)
 		}
-		answer.Player, answer.Presence, answer.Banned = d.snapshotForOthers(&s), s.Presence.String(), s.Banned
+		answer.Player, answer.Presence, answer.Banned = d.State.Objects.SnapshotForOthers(&s, d.State.Instant()), s.Presence.String(), s.Banned
 		for _, t := range v.FlowTimers(body.PlayerID, now) {
 			answer.Timers = append(answer.Timers, Timer{t.Kind, t.Of, objects.Stamp(t.Until), t.Left.Milliseconds(), t.Then})
 		}
@@ -113,7 +112,7 @@ func (d *Door) getPlayer(ctx context.Context, body *GetPlayerRequest) (*PlayerAn
 	if body.Commits == 0 {
 		body.Commits = commitsMax
 	}
-	changes, err := d.engine.ChangesOf(ctx, body.PlayerID, body.Commits)
+	changes, err := d.State.ChangesOf(ctx, body.PlayerID, body.Commits)
 	for _, x := range changes {
 		answer.Commits = append(answer.Commits, Commit{
 			x.Commit, x.Part, objects.Stamp(x.At), x.Rev, x.Keys.Phase().String(), keysOf(x.Keys), x.Cause, Actor{x.By.Kind.String(), x.By.ID},
@@ -127,7 +126,7 @@ const (
 	listMost = 256 << 10 // and for one call
 )
 
-func (d *Door) listPlayers(ctx context.Context, body *ListPlayersRequest) (*ListPlayersAnswer, error) {
+func (d *operatorsDoor) listPlayers(ctx context.Context, body *ListPlayersRequest) (*ListPlayersAnswer, error) {
 	limit := body.Limit
 	if limit == 0 {
 		limit = 100
@@ -139,9 +138,9 @@ func (d *Door) listPlayers(ctx context.Context, body *ListPlayersRequest) (*List
 	answer := &ListPlayersAnswer{PlayerIDs: []string{}, Players: []ListedPlayer{}}
 	last, more := flow.Ref(body.After), true
 	for looked := 0; more && looked < listMost && len(answer.Players) < limit; looked += listStep {
-		err := d.engine.Read(ctx, func(v *cell.View) error {
+		err := d.State.Read(ctx, func(v *cell.View) error {
 			var page []cell.PlayerLine
-			page, last, more = v.FindPlayers(&filter, domain.TimeOf(d.engine.Now()), last, limit-len(answer.Players), listStep)
+			page, last, more = v.FindPlayers(&filter, d.State.Instant(), last, limit-len(answer.Players), listStep)
 			for _, x := range page {
 				answer.PlayerIDs = append(answer.PlayerIDs, x.ID)
 				answer.Players = append(answer.Players, ListedPlayer{

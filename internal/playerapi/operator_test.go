@@ -42,7 +42,7 @@ func (x *desk) operate(name, body string) (int, map[string]any) {
 // TestEveryOperatorCallNeedsAReason: none is carried out without, and each says why in its document.
 func TestEveryOperatorCallNeedsAReason(t *testing.T) {
 	x := newDesk(t)
-	document, err := x.door.Document("operator")
+	document, err := x.door.operator.Document()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -84,44 +84,44 @@ type BlocksRequest struct {
 	Blocked  []string `json:"blocked" maxItems:"1000"`
 }
 
-func (d *Door) declarePartner() {
-	partnerCall(d, d.partner, "Identity.IssueLoginTicket", "Lets a player log in whom the backend has authenticated.", d.issueLoginTicket)
-	partnerCall(d, d.partner, "Flow.GetPlayers", "How players stand: one consistent read.", d.getPlayers)
-	partnerCall(d, d.partner, "Flow.CreateGameInstance", "A match that the studio has made: all players are moved in one commit, or none.", d.makeGame)
-	partnerCall(d, d.partner, "Flow.ShutDownParty", "Ends a party for all its members.",
+func (d *partnersDoor) declarePartner() {
+	declarePartner(d.realm, "Identity.IssueLoginTicket", "Lets a player log in whom the backend has authenticated.", d.issueLoginTicket)
+	declarePartner(d.realm, "Flow.GetPlayers", "How players stand: one consistent read.", d.getPlayers)
+	declarePartner(d.realm, "Flow.CreateGameInstance", "A match that the studio has made: all players are moved in one commit, or none.", d.makeGame)
+	declarePartner(d.realm, "Flow.ShutDownParty", "Ends a party for all its members.",
 		func(ctx context.Context, _ string, body *ShutDownPartyRequest) (*None, error) {
 			party, err := parseID("party_id", "pty-", body.PartyID)
 			if err == nil {
-				err = backendOnly(ctx)
+				err = principalOf(ctx).BackendOnly()
 			}
 			if err != nil {
 				return nil, err
 			}
-			d.log.Info("party shut down", "party", body.PartyID, "by", whoOf(ctx).partner, "reason", body.Reason)
-			return &None{}, d.engine.Do(ctx, &cell.ShutDownParty{Party: party})
+			d.State.Log.Info("party shut down", "party", body.PartyID, "by", principalOf(ctx).Partner, "reason", body.Reason)
+			return &None{}, d.State.Do(ctx, &cell.ShutDownParty{Party: party})
 		})
-	partnerCall(d, d.partner, "Flow.SetPlayerAttributes", "What the studio says about a player, such as skill.",
+	declarePartner(d.realm, "Flow.SetPlayerAttributes", "What the studio says about a player, such as skill.",
 		func(ctx context.Context, _ string, body *PlayerAttributesRequest) (*None, error) {
-			err := backendOnly(ctx)
+			err := principalOf(ctx).BackendOnly()
 			if err == nil {
-				err = body.Attributes.within("attributes", playerAttributesMax)
+				err = checkSize("attributes", &body.Attributes, playerAttributesMax)
 			}
 			if err != nil {
 				return nil, err
 			}
-			return &None{}, d.engine.Do(ctx, &cell.SetPlayerAttributes{Player: body.PlayerID, Attributes: string(body.Attributes)})
+			return &None{}, d.State.Do(ctx, &cell.SetPlayerAttributes{Player: body.PlayerID, Attributes: string(body.Attributes)})
 		})
-	partnerCall(d, d.partner, "Flow.SetBlocks", "Invites and joins between these players are refused.",
+	declarePartner(d.realm, "Flow.SetBlocks", "Invites and joins between these players are refused.",
 		func(ctx context.Context, _ string, body *BlocksRequest) (*None, error) {
-			if err := backendOnly(ctx); err != nil {
+			if err := principalOf(ctx).BackendOnly(); err != nil {
 				return nil, err
 			}
-			return &None{}, d.engine.Do(ctx, &cell.SetBlocks{Player: body.PlayerID, Blocked: body.Blocked})
+			return &None{}, d.State.Do(ctx, &cell.SetBlocks{Player: body.PlayerID, Blocked: body.Blocked})
 		})
 }
 
-func (d *Door) issueLoginTicket(ctx context.Context, _ string, body *IssueLoginTicketRequest) (*LoginTicketAnswer, error) {
-	if err := backendOnly(ctx); err != nil {
+func (d *partnersDoor) issueLoginTicket(ctx context.Context, _ string, body *IssueLoginTicketRequest) (*LoginTicketAnswer, error) {
+	if err := principalOf(ctx).BackendOnly(); err != nil {
 		return nil, err
 	}
 	life := time.Duration(body.TTLMS) * time.Millisecond
@@ -132,21 +132,21 @@ func (d *Door) issueLoginTicket(ctx context.Context, _ string, body *IssueLoginT
 	cmd := cell.IssueLoginTicket{
 		Hash: hash, Player: body.PlayerID, DisplayName: body.DisplayName, Life: life, Once: body.SingleUse == nil || *body.SingleUse,
 	}
-	if err := d.engine.Do(ctx, &cmd); err != nil {
+	if err := d.State.Do(ctx, &cmd); err != nil {
 		return nil, err
 	}
 	return &LoginTicketAnswer{ticket, objects.Stamp(cmd.Ticket.Until)}, nil
 }
 
-func (d *Door) getPlayers(ctx context.Context, _ string, body *PlayersRequest) (*PlayersAnswer, error) {
-	if err := backendOnly(ctx); err != nil {
+func (d *partnersDoor) getPlayers(ctx context.Context, _ string, body *PlayersRequest) (*PlayersAnswer, error) {
+	if err := principalOf(ctx).BackendOnly(); err != nil {
 		return nil, err
 	}
 	answer := &PlayersAnswer{Players: []FlowSnapshot{}, Unknown: []string{}}
-	err := d.engine.Read(ctx, func(v *cell.View) error {
+	err := d.State.Read(ctx, func(v *cell.View) error {
 		for _, player := range body.PlayerIDs {
-			if s, ok := v.FlowOf(player, domain.TimeOf(d.engine.Now())); ok {
-				answer.Players = append(answer.Players, d.snapshotForOthers(&s))
+			if s, ok := v.FlowOf(player, d.State.Instant()); ok {
+				answer.Players = append(answer.Players, d.State.Objects.SnapshotForOthers(&s, d.State.Instant()))
 			} else {
 				answer.Unknown = append(answer.Unknown, player)
 			}
@@ -156,19 +156,10 @@ func (d *Door) getPlayers(ctx context.Context, _ string, body *PlayersRequest) (
 	return answer, err
 }
 
-// snapshotForOthers leaves out what lets its bearer into a game.
-func (d *Door) snapshotForOthers(s *cell.FlowSnapshot) FlowSnapshot {
-	x := d.snapshotOf(s)
-	if x.GameInstance != nil && x.GameInstance.Host != nil {
-		x.GameInstance.Host.ConnectionToken = ""
-	}
-	return x
-}
-
-func (d *Door) makeGame(ctx context.Context, request string, body *MakeGameRequest) (*MadeGameAnswer, error) {
-	err := backendOnly(ctx)
+func (d *partnersDoor) makeGame(ctx context.Context, request string, body *MakeGameRequest) (*MadeGameAnswer, error) {
+	err := principalOf(ctx).BackendOnly()
 	if err == nil {
-		err = body.Attributes.within("attributes", partyAttributesMax)
+		err = checkSize("attributes", body.Attributes, partyAttributesMax)
 	}
 	if err != nil {
 		return nil, err
@@ -178,7 +169,7 @@ func (d *Door) makeGame(ctx context.Context, request string, body *MakeGameReque
 	}
 	if request != "" {
 		// A repeat of the request is about the same game instance, however long after.
-		sum := sha256.Sum256([]byte("make-game\x00" + whoOf(ctx).partner + "\x00" + request))
+		sum := sha256.Sum256([]byte("make-game\x00" + principalOf(ctx).Partner + "\x00" + request))
 		plan.ID = version4(domain.UUID(sum[:16]))
 	}
 	if plan.PlayersMax == 0 {
@@ -199,7 +190,7 @@ func (d *Door) makeGame(ctx context.Context, request string, body *MakeGameReque
 	}
 	plan.Properties = propertiesOf(body.Properties)
 	cmd := cell.MakeGame{Plan: plan}
-	if err := d.engine.Do(ctx, &cmd); err != nil {
+	if err := d.State.Do(ctx, &cmd); err != nil {
 		return nil, err
 	}
 	return &MadeGameAnswer{objects.GameInstanceID(cmd.Instance.ID), cmd.Instance.Status.String()}, nil

@@ -94,10 +94,10 @@ type SetPlayerPreferencesRequest struct {
 	ClientVersion *string           `json:"client_version,omitempty" maxLength:"64"`
 }
 
-func (d *Door) declareParty() {
-	playerCall(d, "Party.CreateParty", classParty, "Makes a party; the player leads it.",
+func (d *playersDoor) declareParty() {
+	declarePlayer(d.realm, "Party.CreateParty", classParty, "Makes a party; the player leads it.",
 		func(ctx context.Context, by *cell.Caller, body *CreatePartyRequest) (*PartyAnswer, error) {
-			if err := body.Attributes.within("attributes", partyAttributesMax); err != nil {
+			if err := checkSize("attributes", body.Attributes, partyAttributesMax); err != nil {
 				return nil, err
 			}
 			cmd := cell.CreateParty{
@@ -108,7 +108,7 @@ func (d *Door) declareParty() {
 			}
 			return d.partyAfter(ctx, &cmd.Caller, d.createParty(ctx, &cmd))
 		})
-	playerCall(d, "Party.GetParty", classOther, "The party of the player.",
+	declarePlayer(d.realm, "Party.GetParty", classOther, "The party of the player.",
 		func(ctx context.Context, by *cell.Caller, _ *None) (*PartyAnswer, error) {
 			answer, err := d.partyNow(ctx, by.Player)
 			if err == nil && answer.Party == nil {
@@ -116,7 +116,7 @@ func (d *Door) declareParty() {
 			}
 			return answer, err
 		})
-	playerCall(d, "Party.JoinPartyById", classParty, "Goes to a party that is open, or to which the player is invited.",
+	declarePlayer(d.realm, "Party.JoinPartyById", classParty, "Goes to a party that is open, or to which the player is invited.",
 		func(ctx context.Context, by *cell.Caller, body *JoinPartyByIDRequest) (*PartyAnswer, error) {
 			party, err := parseID("party_id", "pty-", body.PartyID)
 			if err != nil {
@@ -125,10 +125,10 @@ func (d *Door) declareParty() {
 			cmd := cell.JoinParty{Caller: *by, Party: party, FailOnExisting: body.fail()}
 			return d.partyAfter(ctx, &cmd.Caller, d.joinParty(ctx, &cmd, "ID"))
 		})
-	playerCall(d, "Party.JoinPartyByInviteCode", classCode, "Goes to a party whose code the player was told.", d.joinByCode)
-	playerCall(d, "Party.SendInvite", classInvite, "Invites a player into the party.",
+	declarePlayer(d.realm, "Party.JoinPartyByInviteCode", classCode, "Goes to a party whose code the player was told.", d.joinByCode)
+	declarePlayer(d.realm, "Party.SendInvite", classInvite, "Invites a player into the party.",
 		func(ctx context.Context, by *cell.Caller, body *PlayerRequest) (*InviteAnswer, error) {
-			if wait, ok := d.buckets.takeFor(classInvitePair, by.Player+"\x00"+body.PlayerID, whoOf(ctx).answer); !ok {
+			if wait, ok := d.Buckets.takeFor(classInvitePair, by.Player+"\x00"+body.PlayerID, principalOf(ctx).Answer); !ok {
 				return nil, later(flow.RateLimited, wait, "too many invites to one player")
 			}
 			cmd := cell.SendInvite{Caller: *by, ID: newID(), Target: body.PlayerID}
@@ -139,7 +139,7 @@ func (d *Door) declareParty() {
 			return &InviteAnswer{objects.InviteID(cmd.Made), answer.Party, answer.Flow}, nil
 		})
 	inviteCall := func(name, summary string, f func(ctx context.Context, by *cell.Caller, invite domain.UUID) (*cell.Caller, error)) {
-		playerCall(d, name, classParty, summary, func(ctx context.Context, by *cell.Caller, body *InviteRequest) (*PartyAnswer, error) {
+		declarePlayer(d.realm, name, classParty, summary, func(ctx context.Context, by *cell.Caller, body *InviteRequest) (*PartyAnswer, error) {
 			invite, err := parseID("invite_id", "inv-", body.InviteID)
 			if err != nil {
 				return nil, err
@@ -151,9 +151,9 @@ func (d *Door) declareParty() {
 	inviteCall("Party.CancelInvite", "Takes an invite back.",
 		func(ctx context.Context, by *cell.Caller, invite domain.UUID) (*cell.Caller, error) {
 			cmd := cell.CancelInvite{Caller: *by, Invite: invite}
-			return &cmd.Caller, d.engine.Do(ctx, &cmd)
+			return &cmd.Caller, d.State.Do(ctx, &cmd)
 		})
-	playerCall(d, "Party.RespondToInvite", classParty, "Accepts an invite, or declines it.",
+	declarePlayer(d.realm, "Party.RespondToInvite", classParty, "Accepts an invite, or declines it.",
 		func(ctx context.Context, by *cell.Caller, body *RespondToInviteRequest) (*PartyAnswer, error) {
 			invite, err := parseID("invite_id", "inv-", body.InviteID)
 			if err != nil {
@@ -164,44 +164,44 @@ func (d *Door) declareParty() {
 				return d.partyAfter(ctx, &cmd.Caller, d.joinParty(ctx, &cmd, "INVITE"))
 			}
 			cmd := cell.DeclineInvite{Caller: *by, Invite: invite}
-			return d.partyAfter(ctx, &cmd.Caller, d.engine.Do(ctx, &cmd))
+			return d.partyAfter(ctx, &cmd.Caller, d.State.Do(ctx, &cmd))
 		})
-	playerCall(d, "Party.ListInvites", classOther, "The invites that the player can answer.",
+	declarePlayer(d.realm, "Party.ListInvites", classOther, "The invites that the player can answer.",
 		func(ctx context.Context, by *cell.Caller, _ *None) (*InvitesAnswer, error) {
-			s, err := d.snapshot(ctx, by.Player)
+			s, err := d.State.Snapshot(ctx, by.Player)
 			return &InvitesAnswer{s.Invites, s.Party, standOfSnapshot(&s)}, err
 		})
-	playerCall(d, "Party.LeaveParty", classLeaveParty, "Goes out of the party.",
+	declarePlayer(d.realm, "Party.LeaveParty", classLeaveParty, "Goes out of the party.",
 		func(ctx context.Context, by *cell.Caller, _ *None) (*PartyAnswer, error) {
 			cmd := cell.LeaveParty{Caller: *by}
-			return d.partyAfter(ctx, &cmd.Caller, d.engine.Do(ctx, &cmd))
+			return d.partyAfter(ctx, &cmd.Caller, d.State.Do(ctx, &cmd))
 		})
-	playerCall(d, "Party.KickPlayer", classParty, "Takes another member out of the party.",
+	declarePlayer(d.realm, "Party.KickPlayer", classParty, "Takes another member out of the party.",
 		func(ctx context.Context, by *cell.Caller, body *PlayerRequest) (*PartyAnswer, error) {
 			cmd := cell.KickPlayer{Caller: *by, Target: body.PlayerID}
-			return d.partyAfter(ctx, &cmd.Caller, d.engine.Do(ctx, &cmd))
+			return d.partyAfter(ctx, &cmd.Caller, d.State.Do(ctx, &cmd))
 		})
-	playerCall(d, "Party.PromoteLeader", classParty, "Makes another member the leader.",
+	declarePlayer(d.realm, "Party.PromoteLeader", classParty, "Makes another member the leader.",
 		func(ctx context.Context, by *cell.Caller, body *PlayerRequest) (*PartyAnswer, error) {
 			cmd := cell.PromoteLeader{Caller: *by, Target: body.PlayerID}
-			return d.partyAfter(ctx, &cmd.Caller, d.engine.Do(ctx, &cmd))
+			return d.partyAfter(ctx, &cmd.Caller, d.State.Do(ctx, &cmd))
 		})
-	playerCall(d, "Party.SetReady", classParty, "Says whether the player is ready; not to be ready ends a search.",
+	declarePlayer(d.realm, "Party.SetReady", classParty, "Says whether the player is ready; not to be ready ends a search.",
 		func(ctx context.Context, by *cell.Caller, body *SetReadyRequest) (*PartyAnswer, error) {
 			cmd := cell.SetReady{Caller: *by, Ready: body.Ready}
-			return d.partyAfter(ctx, &cmd.Caller, d.engine.Do(ctx, &cmd))
+			return d.partyAfter(ctx, &cmd.Caller, d.State.Do(ctx, &cmd))
 		})
-	playerCall(d, "Party.SetPartyPreferences", classParty, "Changes what the party wants; nobody is ready for it any more.", d.setPartyPreferences)
-	playerCall(d, "Party.SetPlayerPreferences", classParty, "Changes what the player's client says about itself.", d.setPlayerPreferences)
-	playerCall(d, "Party.RotateInviteCode", classParty, "Gives the party another code.",
+	declarePlayer(d.realm, "Party.SetPartyPreferences", classParty, "Changes what the party wants; nobody is ready for it any more.", d.setPartyPreferences)
+	declarePlayer(d.realm, "Party.SetPlayerPreferences", classParty, "Changes what the player's client says about itself.", d.setPlayerPreferences)
+	declarePlayer(d.realm, "Party.RotateInviteCode", classParty, "Gives the party another code.",
 		func(ctx context.Context, by *cell.Caller, _ *None) (*PartyAnswer, error) {
 			cmd := cell.RotateInviteCode{Caller: *by}
-			return d.partyAfter(ctx, &cmd.Caller, d.engine.Do(ctx, &cmd))
+			return d.partyAfter(ctx, &cmd.Caller, d.State.Do(ctx, &cmd))
 		})
-	playerCall(d, "Party.DisbandParty", classParty, "Ends the party for all its members.",
+	declarePlayer(d.realm, "Party.DisbandParty", classParty, "Ends the party for all its members.",
 		func(ctx context.Context, by *cell.Caller, _ *None) (*PartyAnswer, error) {
 			cmd := cell.DisbandParty{Caller: *by}
-			return d.partyAfter(ctx, &cmd.Caller, d.engine.Do(ctx, &cmd))
+			return d.partyAfter(ctx, &cmd.Caller, d.State.Do(ctx, &cmd))
 		})
 }
 
@@ -211,32 +211,32 @@ func spoken(code string) string {
 }
 
 // joinByCode counts failures of an address beside the calls of a player: codes are short, and could be guessed.
-func (d *Door) joinByCode(ctx context.Context, by *cell.Caller, body *JoinPartyByCodeRequest) (*PartyAnswer, error) {
-	address := whoOf(ctx).address
-	if wait, ok := d.buckets.open(classCodeAddress, address); !ok {
+func (d *playersDoor) joinByCode(ctx context.Context, by *cell.Caller, body *JoinPartyByCodeRequest) (*PartyAnswer, error) {
+	address := principalOf(ctx).Address
+	if wait, ok := d.Buckets.open(classCodeAddress, address); !ok {
 		return nil, later(flow.RateLimited, wait, "too many wrong codes from one address")
 	}
 	cmd := cell.JoinParty{Caller: *by, Code: spoken(body.Code), FailOnExisting: body.fail()}
 	err := d.joinParty(ctx, &cmd, "CODE")
 	if err != nil && flow.CodeOf(err) == flow.PartyNotFound {
-		d.buckets.take(classCodeAddress, address)
+		d.Buckets.take(classCodeAddress, address)
 	}
 	return d.partyAfter(ctx, &cmd.Caller, err)
 }
 
-func (d *Door) setPartyPreferences(ctx context.Context, by *cell.Caller, body *SetPartyPreferencesRequest) (*PartyAnswer, error) {
-	if err := body.Attributes.within("attributes", partyAttributesMax); err != nil {
+func (d *playersDoor) setPartyPreferences(ctx context.Context, by *cell.Caller, body *SetPartyPreferencesRequest) (*PartyAnswer, error) {
+	if err := checkSize("attributes", body.Attributes, partyAttributesMax); err != nil {
 		return nil, err
 	}
-	cmd := cell.SetPartyPreferences{Caller: *by, Queue: body.Queue, Regions: body.Regions, Joinability: joinabilityOf(body.Joinability), Attributes: body.Attributes.text()}
-	return d.partyAfter(ctx, &cmd.Caller, d.engine.Do(ctx, &cmd))
+	cmd := cell.SetPartyPreferences{Caller: *by, Queue: body.Queue, Regions: body.Regions, Joinability: joinabilityOf(body.Joinability), Attributes: body.Attributes.Text()}
+	return d.partyAfter(ctx, &cmd.Caller, d.State.Do(ctx, &cmd))
 }
 
-func (d *Door) setPlayerPreferences(ctx context.Context, by *cell.Caller, body *SetPlayerPreferencesRequest) (*PartyAnswer, error) {
-	if err := body.Attributes.within("attributes", playerAttributesMax); err != nil {
+func (d *playersDoor) setPlayerPreferences(ctx context.Context, by *cell.Caller, body *SetPlayerPreferencesRequest) (*PartyAnswer, error) {
+	if err := checkSize("attributes", body.Attributes, playerAttributesMax); err != nil {
 		return nil, err
 	}
-	cmd := cell.SetPlayerPreferences{Caller: *by, Attributes: body.Attributes.text(), ClientVersion: body.ClientVersion}
+	cmd := cell.SetPlayerPreferences{Caller: *by, Attributes: body.Attributes.Text(), ClientVersion: body.ClientVersion}
 	if body.LatencyMS != nil {
 		latencies, err := latenciesOf(*body.LatencyMS)
 		if err != nil {
@@ -244,7 +244,7 @@ func (d *Door) setPlayerPreferences(ctx context.Context, by *cell.Caller, body *
 		}
 		cmd.Latencies = &latencies
 	}
-	return d.partyAfter(ctx, &cmd.Caller, d.engine.Do(ctx, &cmd))
+	return d.partyAfter(ctx, &cmd.Caller, d.State.Do(ctx, &cmd))
 }
 
 // text is the object as the core takes it; nil when it was not given.
@@ -257,7 +257,7 @@ func (o *Object) text() *string {
 }
 
 // partyAfter is the answer of a call that was carried out: with how the player stood right after it.
-func (d *Door) partyAfter(ctx context.Context, by *cell.Caller, err error) (*PartyAnswer, error) {
+func (d *playersDoor) partyAfter(ctx context.Context, by *cell.Caller, err error) (*PartyAnswer, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -272,9 +272,9 @@ func (d *Door) partyAfter(ctx context.Context, by *cell.Caller, err error) (*Par
 	return answer, nil
 }
 
-func (d *Door) partyNow(ctx context.Context, player string) (*PartyAnswer, error) {
+func (d *playersDoor) partyNow(ctx context.Context, player string) (*PartyAnswer, error) {
 	answer := &PartyAnswer{}
-	err := d.engine.Read(ctx, func(v *cell.View) error {
+	err := d.State.Read(ctx, func(v *cell.View) error {
 		s, _ := v.Stand(player)
 		answer.Flow = standOf(s)
 		if p, ok := v.Party(s.Keys.Party); ok {

@@ -2,6 +2,7 @@ package playerapi
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 
@@ -9,15 +10,23 @@ import (
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/panics"
 	"github.com/musterhq/muster/internal/playerapi/objects"
 	"github.com/musterhq/muster/internal/playerhooks"
 	"github.com/musterhq/muster/internal/rate"
 )
 
-// penaltyDesk asks the studio what it makes of each penalty. That cannot be done in the commit that gives it, so the penalty
+// PenaltyConfig is what a desk needs.
+type PenaltyConfig struct {
+	State  *State
+	Hooks  *playerhooks.Hooks // nil: the studio decides about no penalties
+	Panics *panics.Guard
+}
+
+// PenaltyDesk asks the studio what it makes of each penalty. That cannot be done in the commit that gives it, so the penalty
 // holds as it was computed until the answer comes; if none comes, or the service dies before, it goes on to hold.
-type penaltyDesk struct {
-	door     *Door
+type PenaltyDesk struct {
+	PenaltyConfig
 	asked    chan offence
 	unfollow func()
 	cancel   context.CancelFunc
@@ -44,20 +53,20 @@ const (
 	offenceFresh     = 10 * time.Second // between an offence and the first that is heard of it
 )
 
-func newPenaltyDesk(d *Door) *penaltyDesk {
-	if !d.config.Hooks.On(playerhooks.DecidePenalty) {
+func openPenaltyDesk(c PenaltyConfig) *PenaltyDesk {
+	if !c.Hooks.On(playerhooks.DecidePenalty) {
 		return nil
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	x := &penaltyDesk{door: d, asked: make(chan offence, penaltiesWaiting), cancel: cancel, seen: map[offenceKey]domain.Time{}, told: rate.Lines{Most: 1, Period: 10 * time.Second}}
+	x := &PenaltyDesk{PenaltyConfig: c, asked: make(chan offence, penaltiesWaiting), cancel: cancel, seen: map[offenceKey]domain.Time{}, told: rate.Lines{Most: 1, Period: 10 * time.Second}}
 	for range penaltiesAtOnce {
 		x.done.Go(func() { x.work(ctx) })
 	}
-	x.unfollow = d.engine.Follow(cell.Kinds(cell.KindPlayerChanged), x.committed)
+	x.unfollow = c.State.Follow(cell.Kinds(cell.KindPlayerChanged), x.committed)
 	return x
 }
 
-func (x *penaltyDesk) close() {
+func (x *PenaltyDesk) Close() {
 	if x == nil {
 		return
 	}
@@ -67,7 +76,7 @@ func (x *penaltyDesk) close() {
 }
 
 // committed looks for penalties that are new.
-func (x *penaltyDesk) committed(c engine.Committed) {
+func (x *PenaltyDesk) committed(c engine.Committed) {
 	for _, e := range c.Events {
 		e, ok := e.Event.(*cell.PlayerChanged)
 		if !ok {
@@ -88,7 +97,7 @@ func (x *penaltyDesk) committed(c engine.Committed) {
 	}
 }
 
-func (x *penaltyDesk) remember(key offenceKey, since domain.Time) {
+func (x *PenaltyDesk) remember(key offenceKey, since domain.Time) {
 	if len(x.seen) >= penaltiesWaiting {
 		for old, at := range x.seen {
 			if since.Sub(at) > offenceFresh {
@@ -99,13 +108,13 @@ func (x *penaltyDesk) remember(key offenceKey, since domain.Time) {
 	x.seen[key] = since
 }
 
-func (x *penaltyDesk) drop() {
+func (x *PenaltyDesk) drop() {
 	if write, before := x.told.Note(time.Now()); write {
-		x.door.log.Warn("penalties hold as they were computed: too many wait for the studio's decision", "count", before+1)
+		x.State.Log.Warn("penalties hold as they were computed: too many wait for the studio's decision", "count", before+1)
 	}
 }
 
-func (x *penaltyDesk) work(ctx context.Context) {
+func (x *PenaltyDesk) work(ctx context.Context) {
 	for {
 		select {
 		case o := <-x.asked:
@@ -116,15 +125,15 @@ func (x *penaltyDesk) work(ctx context.Context) {
 	}
 }
 
-func (x *penaltyDesk) decide(ctx context.Context, o *offence) {
-	defer x.door.config.Panics.Confine(panicDoor, nil) // the penalty holds as it was computed
+func (x *PenaltyDesk) decide(ctx context.Context, o *offence) {
+	defer x.Panics.Confine(panicDoor, nil) // the penalty holds as it was computed
 	p := &o.penalty
-	answer, err := playerhooks.Ask[playerhooks.PenaltyAnswer](ctx, x.door.config.Hooks, playerhooks.DecidePenalty, playerhooks.Penalty{
+	answer, err := playerhooks.Ask[playerhooks.PenaltyAnswer](ctx, x.Hooks, playerhooks.DecidePenalty, playerhooks.Penalty{
 		PlayerID: o.player, Kind: p.Kind.String(), Level: p.Step(), Since: objects.Stamp(p.Since), Until: objects.Stamp(p.Until), Reason: p.Reason.String(),
 		GameInstanceID: objects.GameInstanceID(p.Instance),
 	})
 	decision := &cell.DecidePenalty{Player: o.player, Kind: p.Kind, Since: p.Since}
-	_, silent := asSilent(err)
+	_, silent := errors.AsType[*playerhooks.Silent](err)
 	switch {
 	case silent: // on_timeout DENY: no penalty without the studio's word
 		decision.Clear = true
@@ -135,7 +144,7 @@ func (x *penaltyDesk) decide(ctx context.Context, o *offence) {
 	default:
 		decision.Level, decision.Lock = flow.LevelAt(p.Kind, answer.Level), time.Duration(answer.LockMS)*time.Millisecond
 	}
-	if err := x.door.engine.Do(ctx, decision); err != nil && ctx.Err() == nil {
-		x.door.log.Warn("the studio's decision about a penalty was not written down", "player", o.player, "err", err)
+	if err := x.State.Do(ctx, decision); err != nil && ctx.Err() == nil {
+		x.State.Log.Warn("the studio's decision about a penalty was not written down", "player", o.player, "err", err)
 	}
 }

@@ -8,6 +8,20 @@ import (
 	"github.com/musterhq/muster/internal/domain/cell"
 )
 
+// PollRequest asks for events.
+type PollRequest struct {
+	AfterSeq uint64 `json:"after_seq,omitempty" doc:"The last event that the client has; 0 for none."`
+	WaitMS   int64  `json:"wait_ms,omitempty" minimum:"0" maximum:"25000" doc:"How long to wait while there is none."`
+}
+
+// PollAnswer is events, in order and without a gap.
+type PollAnswer struct {
+	Events  []Event `json:"events" doc:"As on the stream. With SNAPSHOT the first is an OnSync."`
+	HeadSeq uint64  `json:"head_seq"`
+	Resume  string  `json:"resume" enum:"REPLAY,SNAPSHOT"`
+	Flow    Stand   `json:"flow"`
+}
+
 // pollEventsMax bounds one answer.
 const pollEventsMax = 256
 
@@ -17,27 +31,27 @@ const pollMargin = 5 * time.Second
 // pollMost is the longest that a poll waits for a player who counts as gone after so long.
 func pollMost(deadAfter time.Duration) time.Duration { return deadAfter - min(pollMargin, deadAfter/2) }
 
-// poll is the event stream for clients that cannot keep one open. The player counts as online meanwhile.
-func (d *Door) poll(ctx context.Context, by *cell.Caller, body *PollRequest) (*PollAnswer, error) {
-	if err := d.gate.refuse(); err != nil {
-		return nil, err
+// Poll gives a client that cannot keep a stream open its events, and waits for one. The player counts as online meanwhile.
+func (x *Streams) Poll(ctx context.Context, by *cell.Caller, body *PollRequest) (*PollAnswer, error) {
+	if problem := x.Draining(); problem != nil {
+		return nil, problem
 	}
 	begun := cell.PollEvents{Player: by.Player, Session: by.Session, After: &body.AfterSeq}
-	if err := d.engine.Do(ctx, &begun); err != nil {
+	if err := x.State.Do(ctx, &begun); err != nil {
 		return nil, err
 	}
-	wait := min(time.Duration(body.WaitMS)*time.Millisecond, pollMost(d.settings().Sessions.DeadAfter))
+	wait := min(time.Duration(body.WaitMS)*time.Millisecond, pollMost(x.State.Settings().Sessions.DeadAfter))
 	if wait <= 0 || begun.Sync != 0 {
-		return d.pollNow(ctx, &begun)
+		return x.pollNow(ctx, &begun)
 	}
 	news := make(chan struct{}, 1)
-	d.streams.listen(by.Player, news)
-	defer d.streams.unlisten(by.Player, news)
-	sentAway := d.gate.closing()
+	x.listen(by.Player, news)
+	defer x.unlisten(by.Player, news)
+	sentAway := x.gate.closing()
 	timeout := time.NewTimer(wait)
 	defer timeout.Stop()
 	for {
-		answer, err := d.pollNow(ctx, &begun)
+		answer, err := x.pollNow(ctx, &begun)
 		if err != nil || len(answer.Events) > 0 {
 			return answer, err
 		}
@@ -46,7 +60,7 @@ func (d *Door) poll(ctx context.Context, by *cell.Caller, body *PollRequest) (*P
 			continue
 		case <-timeout.C:
 		case <-sentAway:
-		case <-d.streams.ctx.Done():
+		case <-x.ctx.Done():
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
@@ -55,8 +69,8 @@ func (d *Door) poll(ctx context.Context, by *cell.Caller, body *PollRequest) (*P
 }
 
 // pollNow is what there is for a poll that has begun.
-func (d *Door) pollNow(ctx context.Context, begun *cell.PollEvents) (*PollAnswer, error) {
-	stand, err := d.stand(ctx, begun.Player) // before the events: the answer's seq is never ahead of them
+func (x *Streams) pollNow(ctx context.Context, begun *cell.PollEvents) (*PollAnswer, error) {
+	stand, err := x.State.Stand(ctx, begun.Player) // before the events: the answer's seq is never ahead of them
 	if err != nil {
 		return nil, err
 	}
@@ -65,32 +79,32 @@ func (d *Door) pollNow(ctx context.Context, begun *cell.PollEvents) (*PollAnswer
 	if begun.Sync != 0 {
 		answer.Resume, after = resumeSnapshot, begun.Sync-1
 	}
-	missed, head, ok, err := d.since(ctx, begun.Player, after)
+	missed, head, ok, err := x.State.EventsAfter(ctx, begun.Player, after)
 	switch {
 	case err != nil:
 		return nil, err
 	case !ok: // so much has happened since the poll began that it is not all there any more
 		again := cell.PollEvents{Player: begun.Player, Session: begun.Session, After: &after}
-		if err := d.engine.Do(ctx, &again); err != nil {
+		if err := x.State.Do(ctx, &again); err != nil {
 			return nil, err
 		}
-		return d.pollNow(ctx, &again)
+		return x.pollNow(ctx, &again)
 	}
 	answer.HeadSeq = head
 	for i := range missed[:min(len(missed), pollEventsMax)] {
-		x := &missed[i]
-		answer.Events = append(answer.Events, Event(event(x.Seq, d.eventTail(x.Seq, &x.Told, begun.Player))))
+		e := &missed[i]
+		answer.Events = append(answer.Events, Event(event(e.Seq, x.events.Tail(x.ctx, e.Seq, &e.Told, begun.Player))))
 	}
 	return answer, nil
 }
 
-func (x *streams) listen(player string, news chan struct{}) {
+func (x *Streams) listen(player string, news chan struct{}) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.polls[player] = append(x.polls[player], news)
 }
 
-func (x *streams) unlisten(player string, news chan struct{}) {
+func (x *Streams) unlisten(player string, news chan struct{}) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	left := slices.DeleteFunc(x.polls[player], func(c chan struct{}) bool { return c == news })

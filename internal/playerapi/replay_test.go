@@ -33,7 +33,7 @@ func TestTicketLoginIsRepeated(t *testing.T) {
 	const id = "X-Request-Id"
 	ticket, hash := authentication.NewTicket("ann")
 	issue := &cell.IssueLoginTicket{Hash: hash, Player: "ann", Life: time.Minute, Once: true}
-	if err := x.door.engine.Do(t.Context(), issue); err != nil {
+	if err := x.door.state.Do(t.Context(), issue); err != nil {
 		t.Fatal(err)
 	}
 	login := func(ticket string) string {
@@ -80,7 +80,7 @@ func TestRefreshIsRepeated(t *testing.T) {
 func TestInsecureLoginsAreMarked(t *testing.T) {
 	x := newLobby(t, nil)
 	ticket, hash := authentication.NewTicket("bob")
-	if err := x.door.engine.Do(t.Context(), &cell.IssueLoginTicket{Hash: hash, Player: "bob", Life: time.Minute, Once: true}); err != nil {
+	if err := x.door.state.Do(t.Context(), &cell.IssueLoginTicket{Hash: hash, Player: "bob", Life: time.Minute, Once: true}); err != nil {
 		t.Fatal(err)
 	}
 	body, _ := json.Marshal(map[string]string{"provider": "backend", "token": ticket})

@@ -71,7 +71,7 @@ func TestRoles(t *testing.T) {
 		"operator/Operator.AnnounceMaintenance": {ofAdmins, `"message":"soon","starts_at":"` + time.Now().Add(time.Hour).UTC().Format(time.RFC3339) + `"`},
 	}
 	x := newLobby(t, nil)
-	for _, r := range []*realm{x.door.partner, x.door.operator} {
+	for _, r := range []*Realm{x.door.partner, x.door.operator} {
 		for _, path := range slices.Sorted(maps.Keys(r.classes)) {
 			if _, ok := calls[strings.TrimPrefix(path, Prefix)]; !ok {
 				t.Errorf("%s: nothing says here who may make this call", path)

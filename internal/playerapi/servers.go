@@ -34,24 +34,6 @@ type OneGameRequest struct {
 	GameInstanceID string `json:"game_instance_id,omitempty" maxLength:"64"`
 }
 
-// StartDataAnswer is what a game server has to know to begin.
-type StartDataAnswer struct {
-	GameInstanceID string        `json:"game_instance_id"`
-	Status         string        `json:"status" enum:"PENDING,ACTIVE,ENDING,ENDED"`
-	Reconnect      string        `json:"reconnect" enum:"OFF,OPTIONAL,REQUIRED"`
-	Players        []StartPlayer `json:"players"`
-	Attributes     Object        `json:"attributes"`
-}
-
-// StartPlayer is one of its players.
-type StartPlayer struct {
-	PlayerID   string `json:"player_id"`
-	PartyID    string `json:"party_id,omitempty"`
-	Team       string `json:"team,omitempty"`
-	Status     string `json:"status" enum:"PENDING,RESERVED,NO_SHOW,ACTIVE,DISCONNECTED"`
-	Attributes Object `json:"attributes"`
-}
-
 // VerifyRequest is what a player has shown.
 type VerifyRequest struct {
 	GameInstanceID  string `json:"game_instance_id,omitempty" maxLength:"64"`
@@ -144,73 +126,64 @@ type EndGameRequest struct {
 	Results        map[string]Object `json:"results,omitempty" doc:"Of single players."`
 }
 
-const exchangePath = PartnerPrefix + "Server.Exchange"
-
-func (d *Door) declareServers() {
-	partnerCall(d, d.partner, "Server.Exchange", "A game server gets a token for the calls of its game.", d.exchange)
-	partnerCall(d, d.partner, "Game.GetStartData", "The game and its players.", d.startData)
-	partnerCall(d, d.partner, "Game.VerifyPlayer", "Checks what a player has shown.", d.verifyPlayer)
+func (d *partnersDoor) declareServers() {
+	declarePartner(d.realm, "Server.Exchange", "A game server gets a token for the calls of its game.", d.exchange)
+	declarePartner(d.realm, "Game.GetStartData", "The game and its players.", d.startData)
+	declarePartner(d.realm, "Game.VerifyPlayer", "Checks what a player has shown.", d.verifyPlayer)
 	gameCall(d, "Game.Ready", "The server takes players. Needed only with manual ready.",
 		func(instance domain.UUID) cell.Command { return &cell.ReadyGame{Instance: instance} })
 	gameCall(d, "Game.KeepAlive", "A sign of life of a server that promised them.",
 		func(instance domain.UUID) cell.Command { return &cell.KeepGameAlive{Instance: instance} })
-	partnerCall(d, d.partner, "Game.PlayerConnected", "The player is in the game: the same as accepting the player session.",
+	declarePartner(d.realm, "Game.PlayerConnected", "The player is in the game: the same as accepting the player session.",
 		func(ctx context.Context, _ string, body *ConnectedRequest) (*None, error) {
 			instance, player, err := playerSessionFor(ctx, body.GameInstanceID, body.PlayerSessionID)
 			if err != nil {
 				return nil, err
 			}
-			return &None{}, d.engine.Do(ctx, &cell.ConnectMember{Instance: instance, PlayerSession: player})
+			return &None{}, d.State.Do(ctx, &cell.ConnectMember{Instance: instance, PlayerSession: player})
 		})
-	partnerCall(d, d.partner, "Game.PlayerDisconnected", "The player's connection is gone, and whether that was wanted.",
+	declarePartner(d.realm, "Game.PlayerDisconnected", "The player's connection is gone, and whether that was wanted.",
 		func(ctx context.Context, _ string, body *DisconnectedRequest) (*DisconnectedAnswer, error) {
 			instance, player, err := playerSessionFor(ctx, body.GameInstanceID, body.PlayerSessionID)
 			if err != nil {
 				return nil, err
 			}
 			cmd := cell.DisconnectMember{Instance: instance, PlayerSession: player, Quit: body.Reason == "QUIT"}
-			err = d.engine.Do(ctx, &cmd)
+			err = d.State.Do(ctx, &cmd)
 			return &DisconnectedAnswer{cmd.Stale}, err
 		})
-	partnerCall(d, d.partner, "Game.RemovePlayers", "Takes players out of a game that goes on.", d.removePlayers)
-	partnerCall(d, d.partner, "Game.ReleasePlayers", "Lets players go, never with a penalty.",
+	declarePartner(d.realm, "Game.RemovePlayers", "Takes players out of a game that goes on.", d.removePlayers)
+	declarePartner(d.realm, "Game.ReleasePlayers", "Lets players go, never with a penalty.",
 		func(ctx context.Context, _ string, body *ReleasePlayersRequest) (*UnknownAnswer, error) {
-			instance, err := instanceFor(ctx, body.GameInstanceID)
+			instance, err := principalOf(ctx).InstanceFor(body.GameInstanceID)
 			if err != nil {
 				return nil, err
 			}
-			cmd := cell.ReleaseMembers{Instance: instance, Players: body.PlayerIDs, Result: body.Result.orNothing()}
-			err = d.engine.Do(ctx, &cmd)
+			cmd := cell.ReleaseMembers{Instance: instance, Players: body.PlayerIDs, Result: body.Result.OrNothing()}
+			err = d.State.Do(ctx, &cmd)
 			return &UnknownAnswer{orEmpty(cmd.Unknown)}, err
 		})
-	partnerCall(d, d.partner, "Game.AddPlayers", "Seats players who are idle or in a party. A game server may seat again those who were in its game; others fail with JOIN_NOT_ALLOWED.", d.addPlayers)
-	partnerCall(d, d.partner, "Game.Update", "Changes what the server says about the game and its players.", d.updateGame)
-	partnerCall(d, d.partner, "Game.EndGame", "The game is over. A second call changes nothing.",
+	declarePartner(d.realm, "Game.AddPlayers", "Seats players who are idle or in a party. A game server may seat again those who were in its game; others fail with JOIN_NOT_ALLOWED.", d.addPlayers)
+	declarePartner(d.realm, "Game.Update", "Changes what the server says about the game and its players.", d.updateGame)
+	declarePartner(d.realm, "Game.EndGame", "The game is over. A second call changes nothing.",
 		func(ctx context.Context, _ string, body *EndGameRequest) (*None, error) {
-			instance, err := instanceFor(ctx, body.GameInstanceID)
+			instance, err := principalOf(ctx).InstanceFor(body.GameInstanceID)
 			if err != nil {
 				return nil, err
 			}
-			return &None{}, d.engine.Do(ctx, &cell.EndGame{Instance: instance, Result: body.Result.orNothing(), Results: texts(body.Results)})
+			return &None{}, d.State.Do(ctx, &cell.EndGame{Instance: instance, Result: body.Result.OrNothing(), Results: texts(body.Results)})
 		})
 }
 
 // gameCall declares a call with nothing but the game.
-func gameCall(d *Door, name, summary string, command func(instance domain.UUID) cell.Command) {
-	partnerCall(d, d.partner, name, summary, func(ctx context.Context, _ string, body *OneGameRequest) (*None, error) {
-		instance, err := instanceFor(ctx, body.GameInstanceID)
+func gameCall(d *partnersDoor, name, summary string, command func(instance domain.UUID) cell.Command) {
+	declarePartner(d.realm, name, summary, func(ctx context.Context, _ string, body *OneGameRequest) (*None, error) {
+		instance, err := principalOf(ctx).InstanceFor(body.GameInstanceID)
 		if err != nil {
 			return nil, err
 		}
-		return &None{}, d.engine.Do(ctx, command(instance))
+		return &None{}, d.State.Do(ctx, command(instance))
 	})
-}
-
-func (o *Object) orNothing() string {
-	if o == nil {
-		return ""
-	}
-	return string(*o)
 }
 
 func texts(objects map[string]Object) map[string]string {
@@ -224,17 +197,17 @@ func texts(objects map[string]Object) map[string]string {
 func sortedKeys[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
 
 func playerSessionFor(ctx context.Context, instance, player string) (i, p domain.UUID, err error) {
-	if i, err = instanceFor(ctx, instance); err == nil {
+	if i, err = principalOf(ctx).InstanceFor(instance); err == nil {
 		p, err = parseID("player_session_id", "psess-", player)
 	}
 	return i, p, err
 }
 
-func (d *Door) exchange(ctx context.Context, _ string, body *ExchangeRequest) (*ExchangeAnswer, error) {
+func (d *partnersDoor) exchange(ctx context.Context, _ string, body *ExchangeRequest) (*ExchangeAnswer, error) {
 	wrong := refusal(flow.Unauthenticated, "the token, the process and the game session do not belong together")
 	_, name, _ := strings.Cut(body.GameSessionID, ":gamesession/")
 	var instance domain.UUID
-	err := d.engine.Read(ctx, func(v *cell.View) error {
+	err := d.State.Read(ctx, func(v *cell.View) error {
 		g, ok := v.GameSession(session.ID(name))
 		if !ok || g.ProcessID != body.ProcessID {
 			return wrong
@@ -250,7 +223,7 @@ func (d *Door) exchange(ctx context.Context, _ string, body *ExchangeRequest) (*
 			generations = append(generations, p.Token)
 		}
 		for _, generation := range generations {
-			if generation > compute.TokensVoid && identity.Equal(body.AuthToken, d.config.Secret.ProcessToken(g.FleetID, g.ComputeName, compute.Registration, generation)) {
+			if generation > compute.TokensVoid && identity.Equal(body.AuthToken, d.Auth.Secret.ProcessToken(g.FleetID, g.ComputeName, compute.Registration, generation)) {
 				if instance, ok = v.GameInstanceOf(g.ID); !ok {
 					if ended, ok := endedInstance(v, &g); ok {
 						return gameOver(ended)
@@ -263,12 +236,12 @@ func (d *Door) exchange(ctx context.Context, _ string, body *ExchangeRequest) (*
 		return wrong
 	})
 	if err == wrong {
-		return nil, failed(d.config.Signins.Partners, signin.Failure{From: whoOf(ctx).address, Reason: signin.WrongToken}, wrong)
+		return nil, failed(d.Auth.Signins.Partners, signin.Failure{From: principalOf(ctx).Address, Reason: signin.WrongToken}, wrong)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return &ExchangeAnswer{serverPrefix + objects.GameInstanceID(instance) + "_" + d.config.Secret.PartnerToken(objects.GameInstanceID(instance)), objects.GameInstanceID(instance)}, nil
+	return &ExchangeAnswer{d.Auth.ServerToken(instance), objects.GameInstanceID(instance)}, nil
 }
 
 // endedInstance is the game instance that a game session hosted, if that is still known.
@@ -284,13 +257,13 @@ func endedInstance(v *cell.View, g *session.GameSession) (domain.UUID, bool) {
 	return domain.UUID{}, false
 }
 
-func (d *Door) startData(ctx context.Context, _ string, body *OneGameRequest) (*StartDataAnswer, error) {
-	instance, err := instanceFor(ctx, body.GameInstanceID)
+func (d *partnersDoor) startData(ctx context.Context, _ string, body *OneGameRequest) (*StartDataAnswer, error) {
+	instance, err := principalOf(ctx).InstanceFor(body.GameInstanceID)
 	if err != nil {
 		return nil, err
 	}
 	var answer *StartDataAnswer
-	err = d.engine.Read(ctx, func(v *cell.View) error {
+	err = d.State.Read(ctx, func(v *cell.View) error {
 		x, members, ok := v.GameInstance(instance)
 		if !ok {
 			return refusal(flow.GameInstanceNotFound, "game instance %s not found", objects.GameInstanceID(instance))
@@ -310,8 +283,8 @@ func gameOver(instance domain.UUID) *Problem {
 }
 
 // checkLive refuses calls about a game that has ended.
-func (d *Door) checkLive(ctx context.Context, instance domain.UUID) error {
-	return d.engine.Read(ctx, func(v *cell.View) error {
+func (d *partnersDoor) checkLive(ctx context.Context, instance domain.UUID) error {
+	return d.State.Read(ctx, func(v *cell.View) error {
 		if x, _, ok := v.GameInstance(instance); ok && !x.Live() {
 			return gameOver(instance)
 		}
@@ -319,18 +292,7 @@ func (d *Door) checkLive(ctx context.Context, instance domain.UUID) error {
 	})
 }
 
-func startDataOf(x *flow.Instance, members []flow.Membership) *StartDataAnswer {
-	answer := &StartDataAnswer{
-		GameInstanceID: objects.GameInstanceID(x.ID), Status: x.Status.String(), Reconnect: x.Rules.Reconnect.String(), Attributes: Object(x.Attributes),
-		Players: []StartPlayer{},
-	}
-	for _, m := range members {
-		answer.Players = append(answer.Players, StartPlayer{m.Player, objects.PartyID(m.Party), m.Team, m.Status.String(), Object(m.Attributes)})
-	}
-	return answer
-}
-
-func (d *Door) verifyPlayer(ctx context.Context, _ string, body *VerifyRequest) (*VerifyAnswer, error) {
+func (d *partnersDoor) verifyPlayer(ctx context.Context, _ string, body *VerifyRequest) (*VerifyAnswer, error) {
 	instance, player, err := playerSessionFor(ctx, body.GameInstanceID, body.PlayerSessionID)
 	if err != nil {
 		return nil, err
@@ -338,7 +300,7 @@ func (d *Door) verifyPlayer(ctx context.Context, _ string, body *VerifyRequest) 
 	if err := d.checkLive(ctx, instance); err != nil {
 		return nil, err
 	}
-	claims, ok := d.tokens.Verify(body.ConnectionToken)
+	claims, ok := d.Tokens.Verify(body.ConnectionToken)
 	switch {
 	case !ok || claims.Session != body.PlayerSessionID:
 		return nil, refusal(flow.InvalidToken, "the connection token is not one for player session %s", body.PlayerSessionID)
@@ -346,7 +308,7 @@ func (d *Door) verifyPlayer(ctx context.Context, _ string, body *VerifyRequest) 
 		return nil, refusal(flow.WrongGame, "the connection token is for game instance %s", claims.Instance)
 	}
 	var m flow.Membership
-	err = d.engine.Read(ctx, func(v *cell.View) (err error) {
+	err = d.State.Read(ctx, func(v *cell.View) (err error) {
 		m, err = v.VerifyPlayer(instance, player, claims.Epoch, claims.Attempt)
 		return err
 	})
@@ -360,31 +322,31 @@ var removedReasons = map[string]flow.Reason{
 	"KICKED": flow.RemovedKicked, "AFK": flow.RemovedAFK, "ELIMINATED": flow.RemovedEliminated, "OTHER": flow.Removed,
 }
 
-func (d *Door) removePlayers(ctx context.Context, _ string, body *RemovePlayersRequest) (*UnknownAnswer, error) {
-	instance, err := instanceFor(ctx, body.GameInstanceID)
+func (d *partnersDoor) removePlayers(ctx context.Context, _ string, body *RemovePlayersRequest) (*UnknownAnswer, error) {
+	instance, err := principalOf(ctx).InstanceFor(body.GameInstanceID)
 	if err != nil {
 		return nil, err
 	}
 	cmd := cell.RemoveMembers{Instance: instance}
 	for _, x := range body.Players {
 		cmd.Players = append(cmd.Players, cell.RemovedMember{
-			Player: x.PlayerID, Reason: removedReasons[x.Reason], Penalise: x.Penalise, Result: x.Result.orNothing(),
+			Player: x.PlayerID, Reason: removedReasons[x.Reason], Penalise: x.Penalise, Result: x.Result.OrNothing(),
 		})
 	}
-	err = d.engine.Do(ctx, &cmd)
+	err = d.State.Do(ctx, &cmd)
 	return &UnknownAnswer{orEmpty(cmd.Unknown)}, err
 }
 
-func (d *Door) addPlayers(ctx context.Context, _ string, body *AddPlayersRequest) (*AddPlayersAnswer, error) {
-	instance, err := instanceFor(ctx, body.GameInstanceID)
+func (d *partnersDoor) addPlayers(ctx context.Context, _ string, body *AddPlayersRequest) (*AddPlayersAnswer, error) {
+	instance, err := principalOf(ctx).InstanceFor(body.GameInstanceID)
 	if err != nil {
 		return nil, err
 	}
-	cmd := cell.AddMembers{Instance: instance, ByGame: !whoOf(ctx).instance.IsZero()}
+	cmd := cell.AddMembers{Instance: instance, ByGame: !principalOf(ctx).Instance.IsZero()}
 	for _, x := range body.Players {
 		cmd.Players = append(cmd.Players, cell.PlannedPlayer{Player: x.PlayerID, Team: x.Team, Data: x.Data})
 	}
-	if err := d.engine.Do(ctx, &cmd); err != nil {
+	if err := d.State.Do(ctx, &cmd); err != nil {
 		return nil, err
 	}
 	answer := &AddPlayersAnswer{Failed: []FailedPlayer{}}
@@ -394,20 +356,20 @@ func (d *Door) addPlayers(ctx context.Context, _ string, body *AddPlayersRequest
 	return answer, nil
 }
 
-func (d *Door) updateGame(ctx context.Context, _ string, body *UpdateRequest) (*None, error) {
-	instance, err := instanceFor(ctx, body.GameInstanceID)
+func (d *partnersDoor) updateGame(ctx context.Context, _ string, body *UpdateRequest) (*None, error) {
+	instance, err := principalOf(ctx).InstanceFor(body.GameInstanceID)
 	if err == nil {
-		err = body.Attributes.within("attributes", partyAttributesMax)
+		err = checkSize("attributes", body.Attributes, partyAttributesMax)
 	}
 	for _, player := range sortedKeys(body.PlayerAttributes) {
 		if x := body.PlayerAttributes[player]; err == nil {
-			err = x.within("player_attributes", playerAttributesMax)
+			err = checkSize("player_attributes", &x, playerAttributesMax)
 		}
 	}
 	if err != nil {
 		return nil, err
 	}
-	return &None{}, d.engine.Do(ctx, &cell.UpdateGame{
-		Instance: instance, Attributes: body.Attributes.text(), PlayerAttributes: texts(body.PlayerAttributes), Unranked: body.UnrankedLeaveOK,
+	return &None{}, d.State.Do(ctx, &cell.UpdateGame{
+		Instance: instance, Attributes: body.Attributes.Text(), PlayerAttributes: texts(body.PlayerAttributes), Unranked: body.UnrankedLeaveOK,
 	})
 }

@@ -13,43 +13,40 @@ import (
 	"github.com/musterhq/muster/internal/playerapi/objects"
 )
 
-// ServerStreamPath is the stream of a game server: what happens to the players of its game.
-const ServerStreamPath = PartnerPrefix + "stream"
-
 // serverProtocol is its subprotocol.
 const serverProtocol = "playerflow.partner.v1"
 
 const (
 	// noticesStep is how many notices are read at once.
 	noticesStep = 64
-	// linesMax is how many streams one game has at once: that of its server, earlier ones that are not known to be lost, and
+	// connectionsMax is how many streams one game has at once: that of its server, earlier ones that are not known to be lost, and
 	// those of who watches.
-	linesMax = 16
+	connectionsMax = 16
 )
 
 // serveServerStream opens the stream of a game instance, for its server or for a service account that names it.
-func (d *Door) serveServerStream(w http.ResponseWriter, r *http.Request) {
-	x, after, _, problem := d.lineWanted(r, serverProtocol, "after_seq")
+func (x *Feeds) ServeGameServer(w http.ResponseWriter, r *http.Request) {
+	by, after, _, problem := x.admit(r, serverProtocol, "after_seq")
 	if problem != nil {
 		writeProblem(w, problem)
 		return
 	}
-	instance, err := d.streamedInstance(context.WithValue(r.Context(), whoKey{}, x), r)
+	instance, err := x.streamedInstance(r, by)
 	if err != nil {
-		writeProblem(w, d.spell(r.Context(), err, ""))
+		writeProblem(w, x.State.Problem(r.Context(), err, ""))
 		return
 	}
-	f := &serverFeed{door: d, instance: instance, after: after, whole: after == 0}
-	l, ok := d.feeds.open(w, r, x, serverProtocol, f)
+	f := &serverFeed{of: x, instance: instance, after: after, whole: after == 0}
+	l, ok := x.open(w, r, by, serverProtocol, f)
 	if !ok {
 		return
 	}
-	all := d.feeds.servers
-	d.feeds.serve(l, func() {
+	all := x.servers
+	x.serve(l, func() {
 		if all[instance] == nil {
-			all[instance] = map[*line]bool{}
+			all[instance] = map[*connection]bool{}
 		}
-		if len(all[instance]) >= linesMax {
+		if len(all[instance]) >= connectionsMax {
 			l.end(closeRate)
 		}
 		all[instance][l] = true
@@ -61,16 +58,16 @@ func (d *Door) serveServerStream(w http.ResponseWriter, r *http.Request) {
 }
 
 // streamedInstance is the game instance that a stream is wanted of: by its id, or by that of its game session.
-func (d *Door) streamedInstance(ctx context.Context, r *http.Request) (instance domain.UUID, err error) {
+func (x *Feeds) streamedInstance(r *http.Request, by *Principal) (instance domain.UUID, err error) {
 	query := r.URL.Query()
 	named := query.Get("game_session_id")
 	if named == "" {
-		instance, err = instanceFor(ctx, query.Get("game_instance_id"))
+		instance, err = by.InstanceFor(query.Get("game_instance_id"))
 	}
 	if err != nil {
 		return instance, err
 	}
-	err = d.engine.Read(ctx, func(v *cell.View) error {
+	err = x.State.Read(r.Context(), func(v *cell.View) error {
 		known := false
 		if named == "" {
 			_, _, known = v.GameInstance(instance)
@@ -87,14 +84,14 @@ func (d *Door) streamedInstance(ctx context.Context, r *http.Request) (instance 
 		return nil
 	})
 	if err == nil && named != "" {
-		_, err = instanceFor(ctx, objects.GameInstanceID(instance))
+		_, err = by.InstanceFor(objects.GameInstanceID(instance))
 	}
 	return instance, err
 }
 
 // serverFeed is what the server of a game instance is told.
 type serverFeed struct {
-	door     *Door
+	of       *Feeds
 	instance domain.UUID
 	after    uint64 // number of the latest one that was told
 	whole    bool   // everything is to be told first
@@ -114,7 +111,7 @@ type serverHello struct {
 
 func (f *serverFeed) hello(ctx context.Context, promised *flow.SessionConfig) ([]byte, error) {
 	var head uint64
-	err := f.door.engine.Read(ctx, func(v *cell.View) error {
+	err := f.of.State.Read(ctx, func(v *cell.View) error {
 		var ok bool
 		_, head, _, ok = v.ServerNotices(f.instance, f.after, 1)
 		f.whole = f.whole || !ok
@@ -136,7 +133,7 @@ func (f *serverFeed) next(ctx context.Context, frames []byte) (all []byte, more 
 	var commit string
 	var live, known bool
 	sync := &StartDataAnswer{}
-	err = f.door.engine.Read(ctx, func(v *cell.View) error {
+	err = f.of.State.Read(ctx, func(v *cell.View) error {
 		var ok bool
 		if !f.whole {
 			notices, head, live, ok = v.ServerNotices(f.instance, f.after, noticesStep)
@@ -145,10 +142,10 @@ func (f *serverFeed) next(ctx context.Context, frames []byte) (all []byte, more 
 			return nil
 		}
 		f.whole = true
-		x, members, there := v.GameInstance(f.instance)
+		g, members, there := v.GameInstance(f.instance)
 		if known = there; there {
-			sync, head, live = startDataOf(&x, members), x.NoticeSeq(), x.Live()
-			if n := x.Notices(); len(n) > 0 {
+			sync, head, live = startDataOf(&g, members), g.NoticeSeq(), g.Live()
+			if n := g.Notices(); len(n) > 0 {
 				commit = flow.CommitName(n[len(n)-1].Commit, n[len(n)-1].Part)
 			}
 		}
@@ -160,58 +157,17 @@ func (f *serverFeed) next(ctx context.Context, frames []byte) (all []byte, more 
 	case !known:
 		return frames, false, closeEnded, nil
 	case f.whole:
-		tail := f.door.tail(commit, domain.TimeOf(f.door.engine.Now()), onSync, sync)
+		tail := f.of.events.ServerSync(commit, sync)
 		frames = appendFrame(frames, opText, event(head, tail))
 		f.after, f.whole = head, false
 	}
 	for i := range notices {
 		n := &notices[i]
-		frames = appendFrame(frames, opText, event(n.Seq, f.door.noticeTail(&n.Noticed)))
+		frames = appendFrame(frames, opText, event(n.Seq, f.of.events.Notice(&n.Noticed)))
 		f.after = n.Seq
 	}
 	if more = f.after < head; !more && !live {
 		code = closeEnded
 	}
 	return frames, more, code, nil
-}
-
-// noticeTail writes a notice behind its number.
-func (d *Door) noticeTail(x *flow.Noticed) []byte {
-	n, err := flow.DecodeNotice(x.Body)
-	data := fields{}
-	if err != nil {
-		d.log.Error("a notice in the outbox cannot be read", "type", x.Type.String(), "err", err)
-	} else {
-		data = noticeData(x.Type, n)
-	}
-	return d.tail(flow.CommitName(x.Commit, x.Part), x.At, x.Type.String(), data)
-}
-
-// addedPlayer is one who belongs to the game from now on.
-type addedPlayer struct {
-	PlayerID string `json:"player_id"`
-	Team     string `json:"team,omitempty"`
-	PartyID  string `json:"party_id,omitempty"`
-}
-
-func noticeData(kind flow.NoticeType, n *flow.Notice) fields {
-	switch kind {
-	case flow.OnPlayersAdded:
-		players := []addedPlayer{}
-		for _, m := range n.Added {
-			players = append(players, addedPlayer{m.Player, m.Team, objects.PartyID(m.Party)})
-		}
-		return fields{"players": players}
-	case flow.OnPlayerReconnecting:
-		return fields{"player_id": n.Player, "attempt": n.Attempt, "player_session_id": objects.PlayerSessionID(n.Session)}
-	case flow.OnPlayerSessionSuperseded:
-		return fields{"player_id": n.Player, "attempt": n.Attempt, "old": objects.PlayerSessionID(n.Old), "new": objects.PlayerSessionID(n.Session)}
-	case flow.OnGameInstanceEnteredMatchmaking, flow.OnGameInstanceLeftMatchmaking:
-		x := fields{"matchmaking_id": n.Ticket, "queue": n.Queue}.unlessEmpty("reason", n.Reason)
-		if n.Slots > 0 {
-			x["slots"] = n.Slots
-		}
-		return x
-	}
-	return fields{"player_id": n.Player}.unlessEmpty("reason", n.Reason)
 }

@@ -1,7 +1,6 @@
 package playerapi
 
 import (
-	"crypto/tls"
 	"encoding/json"
 	"net"
 	"strconv"
@@ -27,7 +26,7 @@ const (
 
 // stream is one client's connection. It holds nothing while nothing is on its way.
 type stream struct {
-	door    *Door
+	of      *Streams
 	number  uint64 // unlike any other stream of the cell
 	player  string
 	session domain.UUID
@@ -140,8 +139,8 @@ func (s *stream) beat() {
 		return
 	}
 	s.busy = true
-	s.door.streams.running.Go(func() {
-		defer s.door.config.Panics.Confine(panicDoor, s.drop)
+	s.of.running.Go(func() {
+		defer s.of.Panics.Confine(panicDoor, s.drop)
 		s.write(heartbeat)
 		s.flush()
 	})
@@ -150,13 +149,13 @@ func (s *stream) beat() {
 func (s *stream) flushSoon() {
 	if !s.busy {
 		s.busy = true
-		s.door.streams.running.Go(s.flush)
+		s.of.running.Go(s.flush)
 	}
 }
 
 // flush writes until nothing waits. All that gathered meanwhile goes in one write.
 func (s *stream) flush() {
-	defer s.door.config.Panics.Confine(panicDoor, s.drop)
+	defer s.of.Panics.Confine(panicDoor, s.drop)
 	s.mu.Lock()
 	for s.waiting != nil {
 		batch := s.waiting
@@ -196,7 +195,7 @@ func (s *stream) closeLocked(code uint16) {
 		return
 	}
 	s.closed = true
-	s.door.numbers.streamClosed(code)
+	s.of.metrics.ended(code)
 	b := s.buffer()
 	if code == closeSlow {
 		*b = (*b)[:0] // it gets them when it comes back
@@ -222,13 +221,13 @@ func (s *stream) end(owed bool, code uint16) {
 	s.flushSoon()
 }
 
-// drop ends the connection without waiting for anybody.
-func (s *stream) drop() {
-	c := s.conn
-	if t, ok := c.(*tls.Conn); ok {
-		c = t.NetConn()
-	}
-	_ = c.Close() // closed already is as good
+// drop ends the connection without waiting for the client.
+func (s *stream) drop() { drop(s.conn) }
+
+// sayBye tells the client when to come again, and closes the stream.
+func (s *stream) sayBye(after time.Duration) {
+	s.send(opText, bye(after))
+	s.close(closeDraining)
 }
 
 // frame is what a client may send.
@@ -240,8 +239,7 @@ type frame struct {
 // receive takes one frame of the client.
 func (s *stream) receive(data []byte) {
 	s.heard.Store(time.Now().UnixNano())
-	d := s.door
-	if _, ok := d.buckets.take(classFrames, s.player); !ok {
+	if _, ok := s.of.Buckets.take(classFrames, s.player); !ok {
 		s.close(closeRate)
 		return
 	}
@@ -256,7 +254,7 @@ func (s *stream) receive(data []byte) {
 	case "pong":
 	case "ack":
 		cmd := &cell.AckEvents{Player: s.player, Session: s.session, Seq: f.Seq}
-		_ = d.engine.Do(d.streams.ctx, cmd) // a session that has ended is told so by its close code
+		_ = s.of.State.Do(s.of.ctx, cmd) // a session that has ended is told so by its close code
 	default:
 		s.send(opText, []byte(`{"type":"error","code":"INVALID_ARGUMENT","message":"want the type ping, pong or ack"}`))
 	}

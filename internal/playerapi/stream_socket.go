@@ -28,7 +28,7 @@ func (h heardFrom) End(err error) {
 		closed = &frames.Closed{}
 	}
 	s.end(ok, closed.Code)
-	if x := s.door.streams; x.leave(s) {
+	if x := s.of; x.leave(s) {
 		x.lose(s)
 	}
 }

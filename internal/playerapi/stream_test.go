@@ -13,7 +13,7 @@ import (
 // A client that does not read is closed with 4408 before it costs much, and no event is cut in two.
 func TestSlowClientIsClosed(t *testing.T) {
 	ours, theirs := net.Pipe()
-	s := &stream{door: &Door{streams: &streams{}, numbers: newNumbers()}, conn: ours, next: 1}
+	s := &stream{of: &Streams{metrics: newStreamMetrics()}, conn: ours, next: 1}
 	for seq := range uint64(2 * framesMax) {
 		s.tell(seq+1, []byte(`"type":"OnPartyChanged","data":{}}`))
 	}
@@ -33,7 +33,7 @@ func TestSlowClientIsClosed(t *testing.T) {
 		}
 		break
 	}
-	s.door.streams.running.Wait()
+	s.of.running.Wait()
 }
 
 // A client that begins to read again while a write still waits for it hears why it was closed: the time for its answer runs
@@ -41,7 +41,7 @@ func TestSlowClientIsClosed(t *testing.T) {
 func TestSlowClientHearsWhy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ours, theirs := net.Pipe()
-		s := &stream{door: &Door{streams: &streams{}, numbers: newNumbers()}, conn: ours, next: 1}
+		s := &stream{of: &Streams{metrics: newStreamMetrics()}, conn: ours, next: 1}
 		reading := make(chan struct{})
 		go func() { // as the socket does, which ends when its time is up
 			defer close(reading)
@@ -57,14 +57,14 @@ func TestSlowClientHearsWhy(t *testing.T) {
 			opcode, _ = readFrame(t, frames)
 		}
 		<-reading // it does not answer
-		s.door.streams.running.Wait()
+		s.of.running.Wait()
 	})
 }
 
 // Whatever is due while a client attaches, its first frame is the hello; a heartbeat comes behind it, in one piece.
 func TestHelloComesFirst(t *testing.T) {
 	ours, theirs := net.Pipe()
-	s := &stream{door: &Door{streams: &streams{}, numbers: newNumbers()}, conn: ours}
+	s := &stream{of: &Streams{metrics: newStreamMetrics()}, conn: ours}
 	s.beat()
 	s.tell(1, []byte(`"type":"OnPartyChanged","data":{}}`))
 	s.greet([]byte(`{"type":"hello"}`), nil, 0)
@@ -74,7 +74,7 @@ func TestHelloComesFirst(t *testing.T) {
 			t.Fatalf("got frame %x %s, want %s", opcode, payload, want)
 		}
 	}
-	s.door.streams.running.Wait()
+	s.of.running.Wait()
 	s.beat()
 	s.tell(2, []byte(`"type":"OnPartyChanged","data":{}}`))
 	for _, want := range []string{"", `{"type":"ping"}`, `{"seq":2,"type":"OnPartyChanged","data":{}}`} {
@@ -82,7 +82,7 @@ func TestHelloComesFirst(t *testing.T) {
 			t.Fatalf("got frame %s, want %s", payload, want)
 		}
 	}
-	s.door.streams.running.Wait()
+	s.of.running.Wait()
 }
 
 func readFrame(t *testing.T, r io.Reader) (opcode byte, payload []byte) {
@@ -109,7 +109,7 @@ func readFrame(t *testing.T, r io.Reader) (opcode byte, payload []byte) {
 // All that is kept for a client reaches it, however much: it would ask for the same again and again.
 func TestLongReplayIsNoSlowness(t *testing.T) {
 	ours, theirs := net.Pipe()
-	s := &stream{door: &Door{streams: &streams{}, numbers: newNumbers()}, conn: ours}
+	s := &stream{of: &Streams{metrics: newStreamMetrics()}, conn: ours}
 	const size = 40 << 10
 	missed := make([]told, 3*bytesMax/size)
 	for i := range missed {
@@ -125,7 +125,7 @@ func TestLongReplayIsNoSlowness(t *testing.T) {
 			t.Fatalf("frame %d of %d is %x %.20q", i+1, head+3, opcode, payload)
 		}
 	}
-	s.door.streams.running.Wait()
+	s.of.running.Wait()
 }
 
 // A stream of a login session that was replaced meanwhile does not push out the one of its successor, whose client would not
@@ -136,7 +136,7 @@ func TestLateAttachOfAnEarlierLogin(t *testing.T) {
 		ours, theirs := net.Pipe()
 		go func() { _, _ = io.Copy(io.Discard, theirs) }() // ends with the pipe
 		t.Cleanup(func() { ours.Close() })
-		return &stream{door: x.door, number: uint64(epoch), player: "ann", session: newID(), epoch: epoch, conn: ours}
+		return &stream{of: x.door.streams, number: uint64(epoch), player: "ann", session: newID(), epoch: epoch, conn: ours}
 	}
 	early, late := made(1), made(2)
 	if code := x.door.streams.enter(late); code != 0 {

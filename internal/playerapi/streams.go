@@ -3,6 +3,9 @@ package playerapi
 import (
 	"context"
 	"hash/maphash"
+	"maps"
+	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -11,12 +14,25 @@ import (
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/frames"
+	"github.com/musterhq/muster/internal/panics"
 	"github.com/musterhq/muster/internal/rate"
 )
 
-// streams are the connections of all players' clients, and the polls that wait.
-type streams struct {
-	door     *Door
+// StreamsConfig is what the streams need.
+type StreamsConfig struct {
+	State   *State
+	Auth    *Authenticator
+	Buckets *buckets
+	Allows  func(*http.Request) bool // reports whether the web page that asks, if it is one, may open a stream
+	Panics  *panics.Guard
+}
+
+// Streams are the connections of all players' clients, and the polls that wait.
+type Streams struct {
+	StreamsConfig
+	events   EventWriter
+	metrics  *streamMetrics
+	gate     *gate
 	reading  frames.Config
 	ctx      context.Context // ends when the door closes
 	stop     context.CancelFunc
@@ -47,17 +63,20 @@ const (
 	watchParts = 10
 )
 
-func newStreams(d *Door) *streams {
-	x := &streams{door: d, seed: maphash.MakeSeed(), players: map[string]*stream{}, sessions: map[domain.UUID]*stream{}, polls: map[string][]chan struct{}{}}
+// openStreams begins to follow what players are told. Close it before the engine.
+func openStreams(c StreamsConfig) *Streams {
+	x := &Streams{
+		StreamsConfig: c, events: EventWriter{c.State}, metrics: newStreamMetrics(), gate: newGate(), seed: maphash.MakeSeed(), players: map[string]*stream{}, sessions: map[domain.UUID]*stream{}, polls: map[string][]chan struct{}{},
+	}
 	x.ctx, x.stop = context.WithCancel(context.Background())
-	x.reading = frames.Config{MessageMax: messageMax, Pace: streamPace, Running: &x.running, Panics: d.config.Panics, Door: panicDoor}
-	x.unfollow = d.engine.Follow(cell.Kinds(cell.KindPlayersTold, cell.KindLoginChanged, cell.KindLoginRemoved), x.follow)
+	x.reading = frames.Config{MessageMax: messageMax, Pace: streamPace, Running: &x.running, Panics: c.Panics, Door: panicDoor}
+	x.unfollow = c.State.Follow(cell.Kinds(cell.KindPlayersTold, cell.KindLoginChanged, cell.KindLoginRemoved), x.follow)
 	x.running.Go(x.watch)
 	return x
 }
 
 // attach makes a stream the one of its player and greets its client. A code means that it may not be.
-func (x *streams) attach(s *stream, after uint64) (code uint16) {
+func (x *Streams) attach(s *stream, after uint64) (code uint16) {
 	turn := &x.attaching[maphash.String(x.seed, s.player)%uint64(len(x.attaching))]
 	turn.Lock()
 	defer turn.Unlock()
@@ -65,7 +84,7 @@ func (x *streams) attach(s *stream, after uint64) (code uint16) {
 		return code
 	}
 	cmd := cell.AttachStream{Player: s.player, Session: s.session, Stream: s.number, After: after}
-	if err := x.door.engine.Do(x.ctx, &cmd); err != nil {
+	if err := x.State.Do(x.ctx, &cmd); err != nil {
 		x.leave(s)
 		return closeCodeOf(err)
 	}
@@ -81,10 +100,10 @@ func (x *streams) attach(s *stream, after uint64) (code uint16) {
 
 // enter registers a stream, in place of an earlier one of the player. From now on it gathers events. A code means that it may
 // not be.
-func (x *streams) enter(s *stream) (code uint16) {
+func (x *Streams) enter(s *stream) (code uint16) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if _, away := x.door.gate.away(); away || x.closed {
+	if _, away := x.gate.away(); away || x.closed {
 		return closeDraining
 	}
 	old := x.players[s.player]
@@ -99,12 +118,12 @@ func (x *streams) enter(s *stream) (code uint16) {
 		old.close(closeReplaced)
 	}
 	x.players[s.player], x.sessions[s.session] = s, s
-	x.door.numbers.open.Set(float64(len(x.players)))
+	x.metrics.open.Set(float64(len(x.players)))
 	return 0
 }
 
 // leave reports whether the stream was the one of its player.
-func (x *streams) leave(s *stream) bool {
+func (x *Streams) leave(s *stream) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.players[s.player] != s {
@@ -112,14 +131,14 @@ func (x *streams) leave(s *stream) bool {
 	}
 	delete(x.players, s.player)
 	delete(x.sessions, s.session)
-	x.door.numbers.open.Set(float64(len(x.players)))
-	_, away := x.door.gate.away()
+	x.metrics.open.Set(float64(len(x.players)))
+	_, away := x.gate.away()
 	return !away && !x.closed
 }
 
-func (x *streams) lose(s *stream) {
+func (x *Streams) lose(s *stream) {
 	// When it fails the engine has stopped, and after its restart everybody has to come back anyhow.
-	_ = x.door.engine.Do(context.WithoutCancel(x.ctx), &cell.LoseStream{Player: s.player, Stream: s.number})
+	_ = x.State.Do(context.WithoutCancel(x.ctx), &cell.LoseStream{Player: s.player, Stream: s.number})
 }
 
 // How a client goes on.
@@ -129,7 +148,7 @@ const (
 )
 
 // follow passes on what has happened. Streams that end are closed behind what they are told in the same entry.
-func (x *streams) follow(c engine.Committed) {
+func (x *Streams) follow(c engine.Committed) {
 	for i := range c.Events {
 		if e, ok := c.Events[i].Event.(*cell.PlayersTold); ok {
 			x.tell(e, flow.Told{At: c.Events[i].At, Commit: c.Number, Part: c.Events[i].Part, Type: e.Type, Body: e.Body})
@@ -148,18 +167,18 @@ func (x *streams) follow(c engine.Committed) {
 }
 
 // tell passes on an event that the outboxes hold as told.
-func (x *streams) tell(e *cell.PlayersTold, as flow.Told) {
+func (x *Streams) tell(e *cell.PlayersTold, as flow.Told) {
 	told := x.attached(e)
 	if len(told) == 0 {
 		return
 	}
-	defer x.door.config.Panics.Confine(panicDoor, func() { // they come back, and are told by what serves each alone
+	defer x.Panics.Confine(panicDoor, func() { // they come back, and are told by what serves each alone
 		for _, to := range told {
 			to.stream.drop()
 		}
 	})
 	// Nobody waits for the writing of it. Who attaches from here on begins behind this entry, which is durable.
-	tail := x.door.eventTail(told[0].seq, &as, told[0].stream.player)
+	tail := x.events.Tail(x.ctx, told[0].seq, &as, told[0].stream.player)
 	for _, to := range told {
 		to.stream.tell(to.seq, tail)
 	}
@@ -172,7 +191,7 @@ type addressed struct {
 }
 
 // attached finds the streams of those who are told, and wakes their polls.
-func (x *streams) attached(e *cell.PlayersTold) (told []addressed) {
+func (x *Streams) attached(e *cell.PlayersTold) (told []addressed) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, to := range e.To {
@@ -189,7 +208,7 @@ func (x *streams) attached(e *cell.PlayersTold) (told []addressed) {
 	return told
 }
 
-func (x *streams) end(session domain.UUID, code uint16) {
+func (x *Streams) end(session domain.UUID, code uint16) {
 	x.mu.Lock()
 	s := x.sessions[session]
 	x.mu.Unlock()
@@ -199,7 +218,7 @@ func (x *streams) end(session domain.UUID, code uint16) {
 }
 
 // watch sends heartbeats, ends streams that are silent, and keeps login sessions alive whose clients are only listening.
-func (x *streams) watch() {
+func (x *Streams) watch() {
 	ticker := time.NewTicker(watchEvery / watchParts)
 	defer ticker.Stop()
 	var all []*stream
@@ -217,7 +236,7 @@ func (x *streams) watch() {
 		}
 		x.mu.Unlock()
 		now := time.Now().UnixNano()
-		config := &x.door.settings().Sessions
+		config := &x.State.Settings().Sessions
 		for _, s := range all {
 			x.look(s, now, config)
 		}
@@ -227,8 +246,8 @@ func (x *streams) watch() {
 }
 
 // look does what is due for one stream.
-func (x *streams) look(s *stream, now int64, config *flow.SessionConfig) {
-	defer x.door.config.Panics.Confine(panicDoor, s.drop)
+func (x *Streams) look(s *stream, now int64, config *flow.SessionConfig) {
+	defer x.Panics.Confine(panicDoor, s.drop)
 	// A client goes by what it was greeted with: it hears from us no less often, and has no less time to answer.
 	switch {
 	case now-s.heard.Load() > int64(max(config.DeadAfter, s.promised.DeadAfter)):
@@ -239,12 +258,12 @@ func (x *streams) look(s *stream, now int64, config *flow.SessionConfig) {
 	}
 	if now-s.renewed > int64(config.IdleExpiry/10) {
 		s.renewed = now
-		_ = x.door.engine.Do(x.ctx, &cell.PollEvents{Player: s.player, Session: s.session}) // a session that has ended closes its stream
+		_ = x.State.Do(x.ctx, &cell.PollEvents{Player: s.player, Session: s.session}) // a session that has ended closes its stream
 	}
 }
 
 // reads starts to read from a stream; false when the door is closed.
-func (x *streams) reads(s *stream) bool {
+func (x *Streams) reads(s *stream) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.closed {
@@ -257,27 +276,30 @@ func (x *streams) reads(s *stream) bool {
 // comeBack is when clients of a service that stops try again. They spread it by themselves.
 const comeBack = 2 * time.Second
 
-// close tells clients to come back, and waits until no stream is left. Presence stays as it is: after the restart everybody
+// Close tells clients to come back, and waits until no stream is left. Presence stays as it is: after the restart everybody
 // has a while to come back.
-func (x *streams) close() {
+func (x *Streams) Close() {
 	x.stop()
 	x.unfollow()
 	x.mu.Lock()
 	x.closed = true
-	var all []*stream
-	for _, s := range x.players {
-		all = append(all, s)
-	}
 	x.mu.Unlock()
-	for _, s := range all {
+	for _, s := range x.all() {
 		s.sayBye(comeBack)
 	}
 	x.running.Wait()
 }
 
+// all lists the streams.
+func (x *Streams) all() []*stream {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return slices.Collect(maps.Values(x.players))
+}
+
 // Count is how many streams are attached.
-func (d *Door) Count() int {
-	d.streams.mu.Lock()
-	defer d.streams.mu.Unlock()
-	return len(d.streams.players)
+func (x *Streams) Count() int {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return len(x.players)
 }

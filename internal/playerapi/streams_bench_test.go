@@ -1,7 +1,6 @@
 package playerapi
 
 import (
-	"log/slog"
 	"net"
 	"sync/atomic"
 	"testing"
@@ -26,14 +25,12 @@ func (sink) SetReadDeadline(time.Time) error  { return nil }
 // BenchmarkTell is what a committed change of a party costs the one goroutine that passes changes on: its event is
 // written once and goes to both members.
 func BenchmarkTell(b *testing.B) {
-	d := &Door{log: slog.New(slog.DiscardHandler)}
-	x := &streams{door: d, players: map[string]*stream{}, sessions: map[domain.UUID]*stream{}, polls: map[string][]chan struct{}{}}
-	d.streams = x
+	x := &Streams{players: map[string]*stream{}, sessions: map[domain.UUID]*stream{}, polls: map[string][]chan struct{}{}}
 	var bytes atomic.Int64
 	view := &flow.PartyView{Party: flow.Party{ID: newID(), Rev: 7, MembersMax: 8, Code: "ABCDEF"}}
 	body := &cell.PlayersTold{Type: flow.OnPartyChanged}
 	for _, player := range []string{"ann", "bob"} {
-		x.players[player] = &stream{door: d, player: player, conn: sink{bytes: &bytes}, next: 1}
+		x.players[player] = &stream{of: x, player: player, conn: sink{bytes: &bytes}, next: 1}
 		view.Members = append(view.Members, flow.Member{Player: player, Leader: player == "ann"})
 		view.People = append(view.People, flow.MemberView{DisplayName: player, Online: true, ClientVersion: "1.0", Phase: flow.InParty})
 		body.To = append(body.To, cell.Addressee{Player: player})

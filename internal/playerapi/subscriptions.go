@@ -60,26 +60,26 @@ type Subscription struct {
 	LapsedAt       string   `json:"lapsed_at,omitempty" format:"date-time" doc:"Since when nothing is kept or told: its receiver took nothing for too long. Events.Subscribe with the X-Request-Id of before lets it go on."`
 }
 
-func (d *Door) declareEvents() {
-	partnerCall(d, d.partner, "Events.Subscribe", "Tells the studio's backend what players are told, by a webhook or a stream.", d.subscribe)
-	partnerCall(d, d.partner, "Events.Unsubscribe", "Ends a subscription. A second call changes nothing.",
+func (d *partnersDoor) declareEvents() {
+	declarePartner(d.realm, "Events.Subscribe", "Tells the studio's backend what players are told, by a webhook or a stream.", d.subscribe)
+	declarePartner(d.realm, "Events.Unsubscribe", "Ends a subscription. A second call changes nothing.",
 		func(ctx context.Context, _ string, body *UnsubscribeRequest) (*UnsubscribeAnswer, error) {
 			id, err := parseID("subscription_id", objects.SubscriptionPrefix, body.SubscriptionID)
 			if err == nil {
-				err = backendOnly(ctx)
+				err = principalOf(ctx).BackendOnly()
 			}
 			if err != nil {
 				return nil, err
 			}
 			cmd := cell.UnsubscribeEvents{ID: id}
-			err = d.engine.Do(ctx, &cmd)
+			err = d.State.Do(ctx, &cmd)
 			return &UnsubscribeAnswer{cmd.Known}, err
 		})
-	partnerCall(d, d.partner, "Events.List", "All subscriptions, and how they go.", d.listSubscriptions)
+	declarePartner(d.realm, "Events.List", "All subscriptions, and how they go.", d.listSubscriptions)
 }
 
-func (d *Door) subscribe(ctx context.Context, request string, body *SubscribeRequest) (*SubscribeAnswer, error) {
-	err := backendOnly(ctx)
+func (d *partnersDoor) subscribe(ctx context.Context, request string, body *SubscribeRequest) (*SubscribeAnswer, error) {
+	err := principalOf(ctx).BackendOnly()
 	if err == nil && body.URL != "" {
 		err = d.checkWebhook(body.URL)
 	}
@@ -91,19 +91,19 @@ func (d *Door) subscribe(ctx context.Context, request string, body *SubscribeReq
 	if err != nil {
 		return nil, err
 	}
-	x := flow.Subscription{ID: newID(), URL: body.URL, Types: body.Types, Players: body.PlayerIDs, By: whoOf(ctx).partner}
+	x := flow.Subscription{ID: newID(), URL: body.URL, Types: body.Types, Players: body.PlayerIDs, By: principalOf(ctx).Partner}
 	if request != "" {
 		// A repeat of the request is about the same subscription, however long after.
 		sum := sha256.Sum256([]byte("subscribe\x00" + x.By + "\x00" + request))
 		x.ID = version4(domain.UUID(sum[:16]))
 	}
 	cmd := cell.SubscribeEvents{Subscription: x}
-	if err := d.engine.Do(ctx, &cmd); err != nil {
+	if err := d.State.Do(ctx, &cmd); err != nil {
 		return nil, err
 	}
 	answer := &SubscribeAnswer{SubscriptionID: objects.SubscriptionID(x.ID), Head: cmd.Subscription.Done, LapsedAt: objects.Stamp(cmd.Lapsed)}
 	if cmd.Subscription.URL != "" {
-		answer.SigningKey = d.config.Secret.WebhookKey(answer.SubscriptionID)
+		answer.SigningKey = d.Auth.Secret.WebhookKey(answer.SubscriptionID)
 	} else {
 		answer.StreamPath = EventsPath + "?subscription_id=" + answer.SubscriptionID
 	}
@@ -111,8 +111,8 @@ func (d *Door) subscribe(ctx context.Context, request string, body *SubscribeReq
 }
 
 // checkWebhook checks that messages can be posted to a URL, and read by nobody on the way.
-func (d *Door) checkWebhook(text string) error {
-	err := d.config.Webhooks.CheckURL(text)
+func (d *partnersDoor) checkWebhook(text string) error {
+	err := d.Feeds.Webhooks.CheckURL(text)
 	if u, _ := url.Parse(text); err == nil && u.User != nil {
 		err = errors.New("want one without a user; the messages are signed")
 	}
@@ -124,14 +124,14 @@ func (d *Door) checkWebhook(text string) error {
 	return p
 }
 
-func (d *Door) listSubscriptions(ctx context.Context, _ string, _ *None) (*SubscriptionsAnswer, error) {
-	if err := backendOnly(ctx); err != nil {
+func (d *partnersDoor) listSubscriptions(ctx context.Context, _ string, _ *None) (*SubscriptionsAnswer, error) {
+	if err := principalOf(ctx).BackendOnly(); err != nil {
 		return nil, err
 	}
 	answer := &SubscriptionsAnswer{Subscriptions: []Subscription{}}
 	var all []flow.Subscription
 	var lapses []domain.Time
-	err := d.engine.Read(ctx, func(v *cell.View) error {
+	err := d.State.Read(ctx, func(v *cell.View) error {
 		all, answer.Head = v.Subscriptions()
 		for i := range all {
 			lapses = append(lapses, v.LapsesAt(&all[i]))
@@ -143,7 +143,7 @@ func (d *Door) listSubscriptions(ctx context.Context, _ string, _ *None) (*Subsc
 			SubscriptionID: objects.SubscriptionID(s.ID), URL: s.URL, Types: orEmpty(s.Types), PlayerIDs: orEmpty(s.Players), CreatedAt: objects.Stamp(s.Created),
 			CreatedBy: s.By, Taken: s.Done, LapsesAt: objects.Stamp(lapses[i]), LapsedAt: objects.Stamp(s.Lapsed),
 		}
-		x.Attached, x.Failures, x.LastError = d.feeds.health(s.ID)
+		x.Attached, x.Failures, x.LastError = d.Feeds.Health(s.ID)
 		answer.Subscriptions = append(answer.Subscriptions, x)
 	}
 	return answer, err

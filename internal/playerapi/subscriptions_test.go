@@ -97,7 +97,7 @@ func TestLapsedSubscription(t *testing.T) {
 		t.Errorf("the stream: %d", got)
 	}
 	x.pass(7*24*time.Hour + time.Second)
-	if err := x.door.engine.Do(t.Context(), &cell.Tick{}); err != nil {
+	if err := x.door.state.Do(t.Context(), &cell.Tick{}); err != nil {
 		t.Fatal(err)
 	}
 	for sub, at := range field("lapsed_at") {

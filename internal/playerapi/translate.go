@@ -2,7 +2,6 @@ package playerapi
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
@@ -10,14 +9,10 @@ import (
 	"github.com/musterhq/muster/internal/playerapi/objects"
 )
 
-// parseID reads an identifier.
-func parseID(field, prefix, text string) (domain.UUID, error) {
-	if rest, ok := strings.CutPrefix(text, prefix); ok {
-		if u, ok := domain.ParseUUID(rest); ok {
-			return u, nil
-		}
-	}
-	return domain.UUID{}, refusal(flow.InvalidArgument, "%s: %.60q, want %s and a UUID", field, text, prefix)
+// Translator writes the state of players as objects of the API.
+type Translator struct {
+	// Sign makes the connection token of a player for a reservation.
+	Sign func(player string, host *flow.Host) string
 }
 
 func standOf(s flow.Stand) Stand {
@@ -28,10 +23,10 @@ func keysOf(k flow.Keys) Keys {
 	return Keys{PartyID: objects.PartyID(k.Party), MatchmakingID: objects.TicketID(k.Ticket), GameInstanceID: objects.GameInstanceID(k.Game)}
 }
 
-// snapshotOf translates everything about a player.
-func (d *Door) snapshotOf(s *cell.FlowSnapshot) FlowSnapshot {
+// Snapshot is everything that a player's client has to know.
+func (t Translator) Snapshot(s *cell.FlowSnapshot, now domain.Time) FlowSnapshot {
 	x := FlowSnapshot{
-		PlayerID: s.Player, Rev: s.Stand.Rev, Seq: s.Stand.Seq, ServerTime: objects.Stamp(domain.TimeOf(d.engine.Now())),
+		PlayerID: s.Player, Rev: s.Stand.Rev, Seq: s.Stand.Seq, ServerTime: objects.Stamp(now),
 		Phase: s.Stand.Keys.Phase().String(), Keys: keysOf(s.Stand.Keys), Invites: []Invite{}, Locks: []Lock{},
 		AllowedActions: s.Allowed.Names(),
 	}
@@ -45,7 +40,7 @@ func (d *Door) snapshotOf(s *cell.FlowSnapshot) FlowSnapshot {
 		x.Ticket = ticketOf(s.Search)
 	}
 	if s.Game != nil {
-		x.GameInstance = d.gameOf(s.Player, s.Game)
+		x.GameInstance = t.Game(s.Player, s.Game)
 	}
 	for i := range s.Invites {
 		x.Invites = append(x.Invites, *inviteOf(&s.Invites[i]))
@@ -61,6 +56,15 @@ func (d *Door) snapshotOf(s *cell.FlowSnapshot) FlowSnapshot {
 	}
 	for _, f := range s.Foreign {
 		x.ForeignSessions = append(x.ForeignSessions, ForeignSession{objects.PlayerSessionID(f.ID), objects.GameSessionARN(f.Region, string(f.GameID)), f.Status.String()})
+	}
+	return x
+}
+
+// SnapshotForOthers leaves out the connection token, which lets its bearer into a game.
+func (t Translator) SnapshotForOthers(s *cell.FlowSnapshot, now domain.Time) FlowSnapshot {
+	x := t.Snapshot(s, now)
+	if x.GameInstance != nil && x.GameInstance.Host != nil {
+		x.GameInstance.Host.ConnectionToken = ""
 	}
 	return x
 }
@@ -112,7 +116,8 @@ func ticketOf(s *flow.Search) *Ticket {
 	return x
 }
 
-func (d *Door) gameOf(player string, g *cell.GameView) *GameInstance {
+// Game is a game instance as one of its players sees it.
+func (t Translator) Game(player string, g *cell.GameView) *GameInstance {
 	m := &g.Membership
 	x := &GameInstance{
 		GameInstanceID: objects.GameInstanceID(g.ID), Status: g.Status.String(), Reconnect: g.Rules.Reconnect.String(), CreatedAt: objects.Stamp(g.Created), Queue: g.Queue,
@@ -123,16 +128,17 @@ func (d *Door) gameOf(player string, g *cell.GameView) *GameInstance {
 		},
 	}
 	if g.Host != nil {
-		x.Host = d.hostOf(player, g.Host)
+		x.Host = t.Host(player, g.Host)
 	}
 	return x
 }
 
-func (d *Door) hostOf(player string, h *flow.Host) *HostConnectionDetails {
+// Host is how a player reaches a game server.
+func (t Translator) Host(player string, h *flow.Host) *HostConnectionDetails {
 	return &HostConnectionDetails{
 		GameInstanceID: objects.GameInstanceID(h.Instance), GameSessionID: objects.GameSessionARN(h.Region, h.GameSession),
 		Host:            Host{IPAddress: h.IPAddress, DNSName: h.DNSName, Port: h.Port, TLS: h.TLS},
-		PlayerSessionID: objects.PlayerSessionID(h.Session), ConnectionToken: d.tokens.Sign(player, h), ReservationExpiresAt: objects.Stamp(h.ReserveBy),
+		PlayerSessionID: objects.PlayerSessionID(h.Session), ConnectionToken: t.Sign(player, h), ReservationExpiresAt: objects.Stamp(h.ReserveBy),
 		Attempt: h.Attempt, HostSuspect: h.Suspect,
 	}
 }

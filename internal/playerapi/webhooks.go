@@ -27,7 +27,7 @@ const (
 // delivery is the webhook of one subscription: one message at a time, so that the order of events is that of the commits. What
 // the receiver has not taken stays in the state, and is told again, by the next run as well.
 type delivery struct {
-	feeds *feeds
+	feeds *Feeds
 	id    domain.UUID
 	url   string
 	after uint64 // number of the latest event that was told, or passed over; its goroutine alone uses it
@@ -40,7 +40,7 @@ type delivery struct {
 	failures int // in a row
 }
 
-func newDelivery(x *feeds, s *flow.Subscription) *delivery {
+func newDelivery(x *Feeds, s *flow.Subscription) *delivery {
 	d := &delivery{feeds: x, id: s.ID, url: s.URL, after: s.Done, taken: s.Done, wakes: make(chan struct{}, 1)}
 	d.ctx, d.stop = context.WithCancel(x.ctx)
 	return d
@@ -56,11 +56,11 @@ func (d *delivery) wake() {
 // run tells until the subscription ends, or the service stops.
 func (d *delivery) run() {
 	for d.ctx.Err() == nil {
-		page, ok, err := d.feeds.door.studioEvents(d.ctx, d.id, d.after)
+		page, ok, err := d.feeds.studioEvents(d.ctx, d.id, d.after)
 		switch {
 		case err != nil || !ok:
 			if err != nil && d.ctx.Err() == nil {
-				d.feeds.door.log.Error("a webhook of players' events stops", "subscription", objects.SubscriptionID(d.id), "err", err)
+				d.feeds.State.Log.Error("a webhook of players' events stops", "subscription", objects.SubscriptionID(d.id), "err", err)
 			}
 			return
 		case len(page.Events) == 0 && page.Missed == 0:
@@ -97,7 +97,7 @@ func (d *delivery) wait(pause <-chan time.Time) bool {
 // take tells the state which events the receiver has.
 func (d *delivery) take(no uint64) {
 	// When it fails the engine has stopped; the next run tells them again.
-	if d.feeds.door.engine.Do(context.WithoutCancel(d.ctx), &cell.TakeEvents{ID: d.id, No: no}) == nil {
+	if d.feeds.State.Do(context.WithoutCancel(d.ctx), &cell.TakeEvents{ID: d.id, No: no}) == nil {
 		d.taken = no
 	}
 }
@@ -110,7 +110,7 @@ func (d *delivery) post(page *cell.StudioPage) error {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	log := d.feeds.door.log.With("subscription", objects.SubscriptionID(d.id), "url", webhook.PlainURL(d.url))
+	log := d.feeds.State.Log.With("subscription", objects.SubscriptionID(d.id), "url", webhook.PlainURL(d.url))
 	switch {
 	case err == nil && d.failures > 0:
 		log.Info("a webhook of players' events takes them again")
@@ -124,19 +124,19 @@ func (d *delivery) post(page *cell.StudioPage) error {
 }
 
 func (d *delivery) try(page *cell.StudioPage) (err error) {
-	door := d.feeds.door
-	defer door.config.Panics.Catch(panicDoor, &err) // a failure like others: it is tried again, later and later
+	x := d.feeds
+	defer x.Panics.Catch(panicDoor, &err) // a failure like others: it is tried again, later and later
 	var body bytes.Buffer
 	body.WriteString(`{"subscription_id":"` + objects.SubscriptionID(d.id) + `","missed":` + strconv.FormatUint(page.Missed, 10) + `,"events":[`)
 	for i := range page.Events {
 		if i > 0 {
 			body.WriteByte(',')
 		}
-		body.Write(door.studioEvent(&page.Events[i]))
+		body.Write(x.events.Studio(&page.Events[i]))
 	}
 	body.WriteString("]}")
 	return webhook.Tell(d.ctx, d.feeds.client, time.Now(), &webhook.Message{
-		URL: d.url, Key: door.config.Secret.WebhookKey(objects.SubscriptionID(d.id)), Header: http.Header{"Content-Type": {"application/json"}}, Body: body.Bytes(),
+		URL: d.url, Key: x.Auth.Secret.WebhookKey(objects.SubscriptionID(d.id)), Header: http.Header{"Content-Type": {"application/json"}}, Body: body.Bytes(),
 	})
 }
 
@@ -156,8 +156,8 @@ func (d *delivery) pause() time.Duration {
 // webhooks may not go to would make this service a scanner of networks that its callers cannot reach.
 const notTaken = "the receiver did not take the last message; the log of the service has the reason"
 
-// health is how a subscription goes.
-func (x *feeds) health(id domain.UUID) (attached bool, failures int, lastError string) {
+// Health is how a subscription goes.
+func (x *Feeds) Health(id domain.UUID) (attached bool, failures int, lastError string) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if d := x.deliveries[id]; d != nil {

@@ -17,7 +17,7 @@ var (
 )
 
 // Describe says what Collect shows.
-func (x *feeds) Describe(to chan<- *prometheus.Desc) {
+func (x *Feeds) Describe(to chan<- *prometheus.Desc) {
 	to <- serverStreams
 	to <- eventsWaiting
 	to <- eventsFailing
@@ -25,7 +25,7 @@ func (x *feeds) Describe(to chan<- *prometheus.Desc) {
 }
 
 // Collect shows the numbers of now.
-func (x *feeds) Collect(to chan<- prometheus.Metric) {
+func (x *Feeds) Collect(to chan<- prometheus.Metric) {
 	x.mu.Lock()
 	n := 0
 	for _, lines := range x.servers {
@@ -35,7 +35,7 @@ func (x *feeds) Collect(to chan<- prometheus.Metric) {
 	to <- prometheus.MustNewConstMetric(serverStreams, prometheus.GaugeValue, float64(n))
 	var all []flow.Subscription
 	var head uint64
-	if err := x.door.engine.Read(x.ctx, func(v *cell.View) error { all, head = v.Subscriptions(); return nil }); err != nil {
+	if err := x.State.Read(x.ctx, func(v *cell.View) error { all, head = v.Subscriptions(); return nil }); err != nil {
 		return // the engine has stopped, which other numbers say
 	}
 	for _, s := range all {
@@ -47,7 +47,7 @@ func (x *feeds) Collect(to chan<- prometheus.Metric) {
 		to <- prometheus.MustNewConstMetric(eventsLapsed, prometheus.GaugeValue, lapsed, id)
 		to <- prometheus.MustNewConstMetric(eventsWaiting, prometheus.GaugeValue, waiting, id)
 		if s.URL != "" {
-			_, failures, _ := x.health(s.ID)
+			_, failures, _ := x.Health(s.ID)
 			to <- prometheus.MustNewConstMetric(eventsFailing, prometheus.GaugeValue, float64(failures), id)
 		}
 	}

@@ -2,14 +2,10 @@ package playerapi
 
 import (
 	"context"
-	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"net"
 	"net/http"
-	"slices"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -17,7 +13,6 @@ import (
 	"github.com/musterhq/muster/internal/connlimit"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/frames"
-	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/rate"
 )
 
@@ -34,8 +29,8 @@ type feed interface {
 
 // line is the WebSocket of a game server or of the studio's backend. Unlike a player's stream it holds nothing that waits: its
 // goroutine reads what is new from the state, as fast as the receiver takes it. There are far fewer of them than of players.
-type line struct {
-	feeds *feeds
+type connection struct {
+	feeds *Feeds
 	conn  net.Conn
 	wakes chan struct{}
 	gone  chan struct{} // closed when the connection has ended
@@ -51,7 +46,7 @@ type line struct {
 }
 
 // wake says that there may be something new.
-func (l *line) wake() {
+func (l *connection) wake() {
 	select {
 	case l.wakes <- struct{}{}:
 	default: // it will look anyway
@@ -59,7 +54,7 @@ func (l *line) wake() {
 }
 
 // end closes the line with a code.
-func (l *line) end(code uint16) {
+func (l *connection) end(code uint16) {
 	l.code.Store(uint32(code))
 	l.wake()
 }
@@ -67,74 +62,46 @@ func (l *line) end(code uint16) {
 // revokedFarewell is how long the receiver of a line has to end it after its access key was revoked.
 const revokedFarewell = 500 * time.Millisecond
 
-// linePace is for acknowledgements, of which each may be for one event.
-var linePace = rate.PerSecond(5_000, 10_000)
+// connectionPace is for acknowledgements, of which each may be for one event.
+var connectionPace = rate.PerSecond(5_000, 10_000)
 
-// upgradeWanted refuses what is no wish for a WebSocket as it is spoken here.
-func upgradeWanted(r *http.Request, subprotocol string) *Problem {
-	const version = "13" // RFC 6455; there never was a later one
-	h := r.Header
-	switch {
-	case r.Method != http.MethodGet || !strings.EqualFold(h.Get("Upgrade"), "websocket") || h.Get("Sec-WebSocket-Version") != version:
-		p := refusal(flow.InvalidArgument, "want GET with an upgrade to WebSocket, version %s, and the subprotocol %s", version, subprotocol)
-		p.status, p.headers = http.StatusUpgradeRequired, http.Header{"Upgrade": {"websocket"}, "Sec-Websocket-Version": {version}}
-		return p
-	case !slices.Contains(frames.Offered(r.Header), subprotocol):
-		return refusal(flow.InvalidArgument, "Sec-WebSocket-Protocol: want %s among its names", subprotocol)
-	}
-	return nil
-}
-
-// numberIn reads the number of an event from the query.
-func numberIn(r *http.Request, name string) (n uint64, given bool, problem *Problem) {
-	text := r.URL.Query().Get(name)
-	if text == "" {
-		return 0, false, nil
-	}
-	n, err := strconv.ParseUint(text, 10, 64)
-	if err != nil {
-		return 0, false, refusal(flow.InvalidArgument, "%s: %.30q, want the number of an event", name, text)
-	}
-	return n, true, nil
-}
-
-// lineWanted checks a wish for a line: what it is, by whom, how often, and behind which event it goes on.
-func (d *Door) lineWanted(r *http.Request, subprotocol, number string) (x *who, after uint64, given bool, problem *Problem) {
-	x = d.stranger(r)
+// admit checks a request for a connection: what it is, by whom, how often, and after which event it continues.
+func (x *Feeds) admit(r *http.Request, subprotocol, number string) (by *Principal, after uint64, given bool, problem *Problem) {
+	by = x.Auth.Stranger(r)
 	if problem = upgradeWanted(r, subprotocol); problem != nil {
-		return x, 0, false, problem
+		return by, 0, false, problem
 	}
-	if problem = d.trust(r, x, d.partner, identity.Backend); problem != nil {
-		return x, 0, false, problem
+	if problem = x.Auth.Trusted(r, by, partnerRealm); problem != nil {
+		return by, 0, false, problem
 	}
-	if wait, ok := d.buckets.take(classPartner, x.partner); !ok {
-		return x, 0, false, later(flow.RateLimited, wait, "too many calls with one credential")
+	if wait, ok := x.Buckets.take(classPartner, by.Partner); !ok {
+		return by, 0, false, later(flow.RateLimited, wait, "too many calls with one credential")
 	}
-	after, given, problem = numberIn(r, number)
-	return x, after, given, problem
+	after, given, problem = parseNumber(r.URL.Query(), number)
+	return by, after, given, problem
 }
 
 // open makes a line of a request. What it returns has to be run, once the feeds know it.
-func (x *feeds) open(w http.ResponseWriter, r *http.Request, by *who, subprotocol string, f feed) (*line, bool) {
+func (x *Feeds) open(w http.ResponseWriter, r *http.Request, by *Principal, subprotocol string, f feed) (*connection, bool) {
 	if connlimit.Use(r.Context(), connlimit.PartnerStreams) != nil {
 		writeProblem(w, later(flow.RateLimited, again, "%s", connlimit.ErrFull))
 		return nil, false
 	}
 	conn, err := frames.Upgrade(w, r, subprotocol)
 	if err != nil {
-		x.door.log.Debug("upgrade of a partner's stream failed", "err", err)
+		x.State.Log.Debug("upgrade of a partner's stream failed", "err", err)
 		return nil, false
 	}
-	l := &line{
+	l := &connection{
 		feeds: x, conn: conn, wakes: make(chan struct{}, 1), gone: make(chan struct{}), feed: f,
-		promised: &x.door.settings().Sessions, life: by.life,
+		promised: &x.State.Settings().Sessions, life: by.Life,
 	}
 	l.heard()
 	return l, true
 }
 
 // heard gives the receiver time until its next sign of life. It reports whether there is still one to hear.
-func (l *line) heard() bool {
+func (l *connection) heard() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if !l.closed {
@@ -144,7 +111,7 @@ func (l *line) heard() bool {
 }
 
 // run tells until the connection ends, or the service stops.
-func (l *line) run(ctx context.Context) {
+func (l *connection) run(ctx context.Context) {
 	if l.life != nil {
 		defer context.AfterFunc(l.life, l.revoked)()
 	}
@@ -188,8 +155,7 @@ func (l *line) run(ctx context.Context) {
 		case <-l.gone:
 			return
 		case <-ctx.Done():
-			bye := `{"type":"bye","reconnect_after_ms":` + strconv.FormatInt(comeBack.Milliseconds(), 10) + `}`
-			l.send(appendFrame(nil, opText, []byte(bye)))
+			l.send(appendFrame(nil, opText, bye(comeBack)))
 			l.close(closeDraining)
 			return
 		}
@@ -198,7 +164,7 @@ func (l *line) run(ctx context.Context) {
 
 // revoked ends the line because its access key was revoked. A receiver that does not read, or does not answer the close
 // frame, is left alone soon.
-func (l *line) revoked() {
+func (l *connection) revoked() {
 	l.end(closeUnauthenticated)
 	select {
 	case <-l.gone:
@@ -215,7 +181,7 @@ var always = func() <-chan struct{} {
 }()
 
 // send writes frames; false when the connection is lost.
-func (l *line) send(frames []byte) bool {
+func (l *connection) send(frames []byte) bool {
 	l.write.Lock()
 	defer l.write.Unlock()
 	_ = l.conn.SetWriteDeadline(time.Now().Add(clientPatience)) // fails on a connection that is gone already
@@ -226,25 +192,19 @@ func (l *line) send(frames []byte) bool {
 	return true
 }
 
-func (l *line) close(code uint16) {
-	l.send(appendFrame(nil, opClose, []byte{byte(code >> 8), byte(code)}, []byte(closeTexts[code])))
+func (l *connection) close(code uint16) {
+	l.send(closing(code))
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.closed = true
 	_ = l.conn.SetReadDeadline(time.Now().Add(farewell)) // fails on a connection that is gone already
 }
 
-// drop ends the connection without waiting for anybody.
-func (l *line) drop() {
-	c := l.conn
-	if t, ok := c.(*tls.Conn); ok {
-		c = t.NetConn()
-	}
-	_ = c.Close() // closed already is as good
-}
+// drop ends the connection without waiting for the receiver.
+func (l *connection) drop() { drop(l.conn) }
 
 // receive takes one frame of the receiver.
-func (l *line) receive(data []byte) {
+func (l *connection) receive(data []byte) {
 	var f struct {
 		Type string `json:"type"`
 		No   uint64 `json:"no"`
@@ -262,27 +222,27 @@ func (l *line) receive(data []byte) {
 }
 
 // fromReceiver is what a receiver's frames lead to.
-type fromReceiver struct{ line *line }
+type fromReceiver struct{ *connection }
 
 func (x fromReceiver) Ping(payload []byte) {
-	if x.line.heard() {
-		x.line.send(appendFrame(nil, opPong, payload)) // waits for a receiver that does not read
+	if x.heard() {
+		x.send(appendFrame(nil, opPong, payload)) // waits for a receiver that does not read
 	}
 }
 
-func (x fromReceiver) Pong() { x.line.heard() }
+func (x fromReceiver) Pong() { x.heard() }
 
 func (x fromReceiver) Message(data []byte) {
-	if x.line.heard() {
-		x.line.receive(data)
+	if x.heard() {
+		x.receive(data)
 	}
 }
 
-func (x fromReceiver) Wrong(v *frames.Violation) { x.line.end(v.Code) }
+func (x fromReceiver) Wrong(v *frames.Violation) { x.end(v.Code) }
 
 // End answers a receiver that goes with its own code.
 func (x fromReceiver) End(err error) {
-	l := x.line
+	l := x.connection
 	defer close(l.gone)
 	if closed, ok := errors.AsType[*frames.Closed](err); ok && l.heard() {
 		var code []byte
