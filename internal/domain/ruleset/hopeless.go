@@ -4,6 +4,16 @@ package ruleset
 // judged by this level. It never condemns what can still become a match: what averages, sums, counts, minimum distances,
 // minimum counts of contains, maximum counts of intersection, not and xor say is only known at the end, and an undefined
 // value decides nothing. The rule is the first that rejects.
+//
+// A rule that has failed stays failed where tickets only add to what it compares and it asks for all of it. So it is with
+//
+//   - pairs of single players' values and a reference that keeps its values: a pair that fails stays (comparison, maximum distance);
+//   - highest less lowest value, and values that are to be equal or different: more players spread, and repair no pair;
+//   - what is in everybody's list, and the regions that all accept: more players only take away (minimum of intersection, latency);
+//   - how many contain a text: more players only add (maximum of contains).
+//
+// A compound rule is lost when its parts are, by and or or. What makes a team larger can make an average, a sum, a minimum or the
+// failure of a negated part come right, so these are left to the end.
 func (l *Level) Hopeless(c *Candidate) (rule int, yes bool) {
 	hopeless := make([]bool, len(l.Rules))
 	for i, r := range l.Rules {
