@@ -3,6 +3,20 @@
 //
 // Measured beforehand: records in chunks of 64 behind 32-bit references cost a third of the memory of nested maps and a
 // tenth of their garbage collection.
+//
+// # How it works
+//
+// Each block knows the epoch in which it was made or copied. Freeze begins a new epoch and copies the list of blocks: 8 bytes for 64 records,
+// 125 KB for a million. The first write to a block in an epoch copies it, 64 records, and puts the copy in the table's list; later ones find the
+// epoch of now and write in place. So a block that a Frozen shows is never written to, and a Frozen needs no lock. Memory grows by the
+// blocks that are written to while a Frozen is in use, to twice the table at most, and the garbage collector frees the old ones after it.
+//
+// # What would break it
+//
+//   - Writing through a pointer that Get gave, or through one of Mut's after the next Freeze: a snapshot would show the change, or half of it.
+//   - Changing in place what a record points to. A copied block shares it, so slices, maps and pointers in records are replaced as a
+//     whole. A slice that only grows at its end is safe: the copy keeps its length.
+//   - Telling a Ref outside of the process, or relying on the order of places: a restored table puts the same records elsewhere.
 package chunk
 
 import (
