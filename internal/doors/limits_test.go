@@ -4,7 +4,6 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -24,24 +23,15 @@ type declared struct {
 func declarations(t *testing.T, root string) *declared {
 	t.Helper()
 	d := &declared{names: map[string]bool{}}
-	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+	for path, text := range documents(t, root) {
+		if !strings.HasSuffix(path, ".go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, text, parser.SkipObjectResolution)
 		if err != nil {
-			return err
+			t.Fatal(err)
 		}
-		if entry.IsDir() && (strings.HasPrefix(entry.Name(), ".") && path != root || entry.Name() == "testdata") {
-			return filepath.SkipDir
-		}
-		if entry.IsDir() || !strings.HasSuffix(path, ".go") {
-			return nil
-		}
-		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.SkipObjectResolution)
-		if err == nil {
-			d.add(file, strings.HasSuffix(path, "_test.go"))
-		}
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
+		d.add(file, strings.HasSuffix(path, "_test.go"))
 	}
 	return d
 }
