@@ -37,7 +37,7 @@
 // # Snapshots
 //
 // The state is frozen in the instant at which a group is taken, when the next one is still empty: it is exactly the state after that
-// group. It goes to the disk only once the group is durable, beside the appends, and the journal before it is trimmed when it is there.
+// group. It goes to the disk once the group is durable, while appends go on, and then the journal before it is trimmed.
 //
 // # Failure
 //

@@ -9,7 +9,7 @@
 //
 // # Buffers
 //
-// Bytes are read into one buffer, of a pool. Whole frames in it are unmasked in place and given to the handler as slices of it. The rest, a
+// Bytes are read into one buffer from a pool. Whole frames in it are unmasked in place and given to the handler as slices of it. The rest, a
 // part of a frame, moves to the front. When nothing is left the buffer goes back, so a client that is silent between frames
 // holds none. A buffer grows only when it is full of what has come, to twice that or the size of the frame, whichever is less: a head that
 // promises 16 MiB costs its sender as many bytes as it costs the service. Fragments are copied together, and the head of each is checked

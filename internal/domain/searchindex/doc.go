@@ -20,7 +20,7 @@
 //
 // Results in the order of texts are compared by labels. A label stays while its text is in use, and a new text gets one between
 // its neighbours'. When there is no room between them all labels are spread anew; a scan that has compared old ones begins again. After four
-// times it finishes in one step and keeps the writer out for so long, so that it ends whatever comes.
+// times it finishes in one step, which keeps the writer out meanwhile, so that it ends under constant change, too.
 //
 // # Bounds
 //
