@@ -67,7 +67,7 @@ func TestMissingPartsOfTheDataDirectory(t *testing.T) {
 	}
 	s.args = append(s.args, "--accept-loss", "archive")
 	s.start()
-	if log := s.logs.String(); !strings.Contains(log, "a loss is accepted") {
+	if log := s.logs.String(); !strings.Contains(log, "a loss in the data directory was accepted") {
 		t.Error("the log does not tell of the accepted loss")
 	}
 	s.stop()

@@ -140,7 +140,7 @@ func TestMetricsWhileSessionsRun(t *testing.T) {
 		processes, _ := e.value("muster_server_processes", at("status", "ACTIVE")...)
 		return games == 0 && players == 0 && processes == 0
 	})
-	for _, line := range []string{`msg="server process connected"`, `msg="game session created"`, `msg="game session ended" gameSession=` + strings.SplitN(session, "gamesession/", 2)[1] + " reason=SERVER_ENDED"} {
+	for _, line := range []string{`msg="server process connected"`, `msg="game session created"`, `msg="game session ended" game_session=` + strings.SplitN(session, "gamesession/", 2)[1] + " reason=SERVER_ENDED"} {
 		eventually(t, "the log to say "+line, func() bool { return strings.Contains(s.logs.String(), line) })
 	}
 	eventually(t, "the ended sessions to be archived", func() bool {

@@ -29,7 +29,7 @@ func startProfiler(addr string, log *slog.Logger) (stop func(), err error) {
 	server := &http.Server{Handler: loopbackHost(mux), ReadHeaderTimeout: profilerHeadWait}
 	go func() {
 		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {
-			log.Error("the profiler stopped", "err", err)
+			log.Error("the profiler stopped", "error", err)
 		}
 	}()
 	log.Info("profiler listening", "address", l.Addr().String())

@@ -239,7 +239,7 @@ func (l *stopLog) WithGroup(string) slog.Handler            { return l }
 
 func (l *stopLog) Handle(_ context.Context, r slog.Record) error {
 	r.Attrs(func(a slog.Attr) bool {
-		if a.Key == "writersStopped" {
+		if a.Key == "writers_stopped" {
 			l.mu.Lock()
 			l.count++
 			l.longest = max(l.longest, a.Value.Duration())

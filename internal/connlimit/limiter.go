@@ -265,7 +265,7 @@ func (l *Limiter) tidy(h *host) {
 func (l *Limiter) note(counter *atomic.Uint64, why reason) {
 	counter.Add(1)
 	if write, before := l.told.Note(l.config.Now()); write {
-		l.config.Log.Warn("a limit of connections is reached", "limit", reasonNames[why], "refusedOrClosed", before+1,
+		l.config.Log.Warn("a limit of connections was reached: connections were refused or closed", "limit", reasonNames[why], "count", before+1,
 			"connections", len(l.conns), "unproven", l.unproven.Len())
 	}
 }

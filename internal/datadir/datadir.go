@@ -264,7 +264,7 @@ func (d *Dir) CheckState(v *cell.View) error {
 // Record writes the accepted losses into the journal. do carries a command out and returns once it is durable.
 func (d *Dir) Record(ctx context.Context, do func(context.Context, cell.Command) error) error {
 	for _, l := range d.losses {
-		d.log.Warn("an accepted loss is written into the journal", "part", string(l.Part), "what", l.What)
+		d.log.Warn("an accepted loss is recorded in the journal", "part", string(l.Part), "detail", l.What)
 		cmd := &cell.AcceptLoss{Part: string(l.Part), What: l.What}
 		if l.Part == Secret {
 			cmd.Secret = d.Secret.Check()

@@ -222,7 +222,7 @@ func TestAMissingPartStopsTheStart(t *testing.T) {
 			if h.finds("p0") != keeps.archive || h.keyWorks() != keeps.keys {
 				t.Errorf("placement found: %t, key works: %t, want %+v", h.finds("p0"), h.keyWorks(), keeps)
 			}
-			if !strings.Contains(h.log.String(), "a loss is accepted") {
+			if !strings.Contains(h.log.String(), "a loss in the data directory was accepted") {
 				t.Errorf("the log says %s", h.log)
 			}
 			h.close()

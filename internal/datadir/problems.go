@@ -125,7 +125,7 @@ func (d *Dir) judgeUnnamed() error {
 			return nil
 		}
 	}
-	d.log.Info("the data directory of an earlier release is taken over: its parts get the id of an installation", "data", d.options.Dir)
+	d.log.Info("the data directory comes from an earlier release: its parts get an installation id", "directory", d.options.Dir)
 	return d.begin()
 }
 
@@ -243,7 +243,7 @@ func (d *Dir) acceptInPlace(problems []*Problem) error {
 }
 
 func (d *Dir) lose(p *Problem) {
-	d.log.Warn("a loss is accepted", "part", string(p.Part), "path", p.Path, "what", p.What)
+	d.log.Warn("a loss in the data directory was accepted", "part", string(p.Part), "path", p.Path, "detail", p.What)
 	d.losses = append(d.losses, loss{p.Part, p.What})
 }
 
@@ -279,6 +279,6 @@ func (d *Dir) setAside(name Part) error {
 	if err := atomicfile.Rename(from, to); err != nil {
 		return fmt.Errorf("set %s aside: %w", from, err)
 	}
-	d.log.Warn("a part of the data directory is set aside", "part", string(name), "from", from, "to", filepath.Base(to))
+	d.log.Warn("a lost part of the data directory was renamed, not deleted", "part", string(name), "from", from, "to", filepath.Base(to))
 	return nil
 }

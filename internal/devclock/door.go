@@ -98,11 +98,11 @@ func (d *Door) advance(w http.ResponseWriter, r *http.Request) {
 	}
 	// Not with the request's own context: half a step helps nobody.
 	if err := move(context.WithoutCancel(r.Context()), by); err != nil {
-		d.log.Warn("the clock was not moved as far as wanted", "by", by, "links", links, "err", err)
+		d.log.Warn("the virtual clock did not advance as far as requested", "duration", by, "links", links, "error", err)
 		refuse(w, http.StatusInternalServerError, err)
 		return
 	}
-	d.log.Info("the clock was moved", "by", by, "links", links, "now", d.clock.Now())
+	d.log.Info("the virtual clock advanced", "duration", by, "links", links, "now", d.clock.Now())
 	d.tell(w)
 }
 

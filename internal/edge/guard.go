@@ -85,7 +85,7 @@ func (g *Guard) withoutTLS(r *http.Request) string {
 
 func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, message string) {
 	if write, silent := g.told.Note(time.Now()); write {
-		g.config.Log.Warn("request refused", "from", r.RemoteAddr, "method", r.Method, "path", cut(r.URL.Path), "why", message, "refusedInSilence", silent)
+		g.config.Log.Warn("request refused", "address", r.RemoteAddr, "method", r.Method, "path", cut(r.URL.Path), "reason", message, "unlogged", silent)
 	}
 	w.Header().Set("Connection", "close") // what follows on this connection would be refused as well
 	w.Header().Set("Cache-Control", "no-store")

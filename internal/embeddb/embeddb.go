@@ -192,7 +192,7 @@ func open(files vfs.FS, dir string, log *slog.Logger, lock *pebble.Lock, config 
 	short := &shortages{dir: dir, log: log, closing: make(chan struct{})}
 	short.giveUp = sync.OnceFunc(func() { close(short.closing) })
 	stop := newFailstop(files, short, func(f *Failure) {
-		log.Error("the database failed and writes nothing more", "dir", dir, "doing", f.Doing, "error", f.Err)
+		log.Error("the database failed and accepts no more writes", "directory", dir, "operation", f.Doing, "error", f.Err)
 	})
 	options := &pebble.Options{}
 	tune(options)
@@ -211,7 +211,7 @@ func open(files vfs.FS, dir string, log *slog.Logger, lock *pebble.Lock, config 
 	if err == nil && db.Err() != nil {
 		err = db.Err()
 		if closeErr := opened.Close(); closeErr != nil {
-			log.Debug("close after a failed open", "error", closeErr)
+			log.Debug("the database could not be closed after it failed to open", "error", closeErr)
 		}
 	}
 	if err != nil {

@@ -55,16 +55,16 @@ func events(log *slog.Logger, stop *failstop, onDamage func(*Damaged)) *pebble.E
 			stop.fail("read "+info.Path, damaged)
 		},
 		WriteStallBegin: func(info pebble.WriteStallBeginInfo) {
-			log.Warn("writes wait for the database to flush", "reason", info.Reason)
+			log.Warn("writes to the database wait for a flush", "reason", info.Reason)
 		},
 		TableDeleted: func(info pebble.TableDeleteInfo) {
 			if info.Err != nil {
-				log.Warn("a file of the database could not be removed", "file", info.Path, "error", info.Err)
+				log.Warn("the database could not remove a file", "file", info.Path, "error", info.Err)
 			}
 		},
 		WALDeleted: func(info pebble.WALDeleteInfo) {
 			if info.Err != nil {
-				log.Warn("a file of the database could not be removed", "file", info.Path, "error", info.Err)
+				log.Warn("the database could not remove a file", "file", info.Path, "error", info.Err)
 			}
 		},
 	}

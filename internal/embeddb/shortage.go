@@ -75,7 +75,7 @@ func (s *shortages) begin(doing, name string, err error) {
 	s.waiting++
 	if s.first == nil {
 		s.first = &Failure{Doing: doing + " " + name, Err: err}
-		s.log.Error("the database waits for the system to have more room", "dir", s.dir, "doing", doing, "file", name, "error", err)
+		s.log.Error("the database waits for free disk space or file descriptors", "directory", s.dir, "operation", doing, "file", name, "error", err)
 	}
 }
 
@@ -84,7 +84,7 @@ func (s *shortages) end() {
 	defer s.mu.Unlock()
 	if s.waiting--; s.waiting == 0 {
 		s.first = nil
-		s.log.Info("the database goes on", "dir", s.dir)
+		s.log.Info("the database continues after a shortage", "directory", s.dir)
 	}
 }
 

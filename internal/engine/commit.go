@@ -47,7 +47,7 @@ func (e *Engine) commitOne(ctx context.Context, spare **Group, unsaved *int64) b
 
 	appending := time.Now()
 	if err := e.config.Journal.Append(context.WithoutCancel(ctx), g.Number, g.Batch); err != nil {
-		e.log.Error("the journal failed; no more writes before it is opened again", "entry", g.Number, "err", err)
+		e.log.Error("the journal failed: the engine accepts no more commands before a restart from the journal", "entry", g.Number, "error", err)
 		e.failGroup(g, err)
 		return false
 	}

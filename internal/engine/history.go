@@ -324,11 +324,11 @@ func (e *Engine) archiveEnded(ctx context.Context) {
 			return
 		case errors.Is(err, archive.ErrFailed):
 			// It stays failed until it is opened again, and memory has no room for all that will end.
-			e.log.Error("the archive failed; no more writes before it is opened again", "err", err)
+			e.log.Error("the archive failed: the engine accepts no more commands before a restart from the journal", "error", err)
 			e.fail(err)
 			return
 		case err != nil:
-			e.log.Error("the archive refused; ended sessions stay in memory", "err", err)
+			e.log.Error("the archive refused a write: ended records stay in memory until it accepts them", "error", err)
 			next = archiveRetry
 		case full:
 			next = 0

@@ -54,12 +54,12 @@ func (e *Engine) saveSnapshot(ctx context.Context, s *pendingSnapshot) {
 	case ctx.Err() != nil:
 	case err != nil:
 		e.numbers.snapshotsFailed.Inc()
-		e.log.Error("a snapshot was not saved; the journal keeps growing", "entry", s.at, "err", err)
+		e.log.Error("a snapshot could not be saved: the journal keeps growing", "entry", s.at, "error", err)
 	default:
 		e.numbers.snapshot.Observe(time.Since(began).Seconds())
 		e.numbers.snapshotAt.SetToCurrentTime()
 		e.log.Info("snapshot saved", "entry", s.at, "took", time.Since(began).Round(time.Millisecond),
-			"writersStopped", time.Duration(e.freezeTook.Load()))
+			"writers_stopped", time.Duration(e.freezeTook.Load()))
 	}
 }
 

@@ -118,7 +118,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if refused != nil {
 		code := refused.ErrorCode()
 		if h.log.Enabled(r.Context(), slog.LevelDebug) {
-			h.log.Debug("api request refused", "operation", name, "requestId", requestID, "code", code, "message", refused.ErrorMessage())
+			h.log.Debug("API request refused", "operation", name, "request_id", requestID, "code", code, "message", refused.ErrorMessage())
 		}
 		w.Header()["X-Amzn-Errortype"] = []string{code}
 		out = codec.appendError(pooled.answer[:0], code, refused.ErrorMessage())
@@ -133,7 +133,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (h *Handler) handle(w http.ResponseWriter, r *http.Request, c codec, name, requestID string, pooled *buffers) (answer []byte, refused smithy.APIError) {
 	defer func() { // a panic ends this request alone, and its connection goes on
 		if p := recover(); p != nil {
-			h.panics.Note(panicDoor, p, "operation", name, "requestId", requestID)
+			h.panics.Note(panicDoor, p, "operation", name, "request_id", requestID)
 			answer, refused = nil, internalError()
 		}
 	}()
@@ -201,12 +201,12 @@ func (h *Handler) spell(op *compiled, requestID string, err error) smithy.APIErr
 	spelled, cause := toAPI(err)
 	code := spelled.ErrorCode()
 	if cause != nil && !errors.Is(cause, context.Canceled) {
-		h.log.Error("api request failed", "operation", op.name, "requestId", requestID, "error", cause)
+		h.log.Error("API request failed", "operation", op.name, "request_id", requestID, "error", cause)
 	}
 	if _, common := commonStatus[code]; common || op.declares[code] {
 		return spelled
 	}
-	h.log.Error("api operation does not declare its error", "operation", op.name, "requestId", requestID, "code", code)
+	h.log.Error("the API model does not declare this error for the operation", "operation", op.name, "request_id", requestID, "code", code)
 	message := spelled.ErrorMessage()
 	return invalidRequestError(&message)
 }

@@ -57,7 +57,7 @@ func (s *Service) warnOf(name, body string) {
 	for i := range texts {
 		texts[i] = warnings[i].String()
 	}
-	s.Log.Warn("a rule set has parts without effect", "ruleSet", name, "count", len(warnings), "warnings", texts)
+	s.Log.Warn("a rule set has properties without effect", "rule_set", name, "count", len(warnings), "warnings", texts)
 }
 
 // compileRuleSet compiles a rule set or refuses it with everything that is wrong, a line for each problem.

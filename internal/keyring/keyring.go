@@ -132,7 +132,7 @@ func (r *Ring) Create(ctx context.Context, by access.Actor, n New) (identity.Acc
 	if err := r.await(context.WithoutCancel(ctx), cmd.Key.Changed); err != nil {
 		return identity.AccessKey{}, err
 	}
-	r.log.Info("access key created", "key", cmd.Key.ID, "role", cmd.Key.Role.String(), "name", cmd.Key.Name, "by", by.Principal, "from", by.Address, "door", by.Door)
+	r.log.Info("access key created", "key", cmd.Key.ID, "role", cmd.Key.Role.String(), "name", cmd.Key.Name, "principal", by.Principal, "address", by.Address, "door", by.Door)
 	return r.CellSecret().AccessKey(&cmd.Key), nil
 }
 
@@ -146,7 +146,7 @@ func (r *Ring) Revoke(ctx context.Context, by access.Actor, id string, force boo
 	if err := r.await(context.WithoutCancel(ctx), cmd.Key.Changed); err != nil {
 		return access.Key{}, err
 	}
-	r.log.Info("access key revoked", "key", id, "role", cmd.Key.Role.String(), "by", by.Principal, "from", by.Address, "door", by.Door)
+	r.log.Info("access key revoked", "key", id, "role", cmd.Key.Role.String(), "principal", by.Principal, "address", by.Address, "door", by.Door)
 	return cmd.Key, nil
 }
 

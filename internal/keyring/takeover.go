@@ -82,7 +82,7 @@ func takeOver(ctx context.Context, s store, dir string, secret identity.CellSecr
 			return fmt.Errorf("take over %s: %w", path, err)
 		}
 		if content != nil {
-			log.Info("access keys taken over from the file of an earlier release", "file", path, "keys", len(keys))
+			log.Info("access keys were imported from the file of an earlier release", "file", path, "keys", len(keys))
 		}
 	}
 	if content == nil {

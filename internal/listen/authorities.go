@@ -59,10 +59,10 @@ func (f *FileAuthorities) reload() {
 		n, err = f.load(version)
 	}
 	if err != nil {
-		f.log.Error("changed authorities of client certificates not usable, the old ones stay in force", "err", err)
+		f.log.Error("the changed file of client certificate authorities cannot be used: the previous authorities stay in force", "error", err)
 		return
 	}
-	f.log.Info("authorities of client certificates read again", "file", f.path, "authorities", n)
+	f.log.Info("client certificate authorities were read again", "file", f.path, "authorities", n)
 }
 
 func (f *FileAuthorities) load(version fileVersion) (n int, err error) {

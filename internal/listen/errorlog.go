@@ -34,10 +34,10 @@ func (e errorLog) Write(line []byte) (int, error) {
 	if bytes.Contains(line, []byte("unknown certificate")) || bytes.Contains(line, []byte("bad certificate")) {
 		if write, silent := e.untrusted.Note(time.Now()); write {
 			e.log.Warn("a TLS client does not trust this service's certificate; under --dev, `muster ca` tells how to trust it",
-				"detail", text, "unreported", silent)
+				"detail", text, "unlogged", silent)
 		}
 	} else {
-		e.log.Debug("connection", "detail", text)
+		e.log.Debug("connection error", "detail", text)
 	}
 	return len(line), nil
 }

@@ -66,10 +66,10 @@ func (f *FileCertificate) reload() {
 		err = f.load(stamp)
 	}
 	if err != nil {
-		f.log.Error("changed certificate not usable, the old one stays in force", "err", err)
+		f.log.Error("the changed certificate cannot be used: the previous one stays in force", "error", err)
 		return
 	}
-	f.log.Info("certificate read again", "cert", f.certPath, "expires", f.current.Leaf.NotAfter)
+	f.log.Info("the certificate was read again", "file", f.certPath, "expires", f.current.Leaf.NotAfter)
 }
 
 func (f *FileCertificate) look() (fileStamp, error) {

@@ -215,7 +215,7 @@ func (t *acceptTrouble) note(log *slog.Logger, err error) {
 	t.silent++
 	t.fine = time.Time{}
 	if now := time.Now(); now.Sub(t.logged) >= acceptLogEvery {
-		log.Warn("cannot accept connections", "err", err, "failures", t.silent)
+		log.Warn("the service cannot accept connections", "error", err, "failures", t.silent)
 		t.logged, t.silent = now, 0
 	}
 }
@@ -230,7 +230,7 @@ func (t *acceptTrouble) over(log *slog.Logger) {
 		t.fine = now
 	}
 	if now.Sub(t.fine) >= acceptLogEvery {
-		log.Info("connections are accepted again", "failures", t.silent)
+		log.Info("the service accepts connections again", "failures", t.silent)
 		*t = acceptTrouble{}
 	}
 }
@@ -304,8 +304,8 @@ func (s *Server) tellApart(c *conn) {
 	case s.tls == nil:
 		s.stats.turnedAway.Add(1)
 		if write, silent := s.noCertificate.Note(time.Now()); write {
-			s.log.Warn("a TLS client was turned away: this service has no certificate, which C++ and Unreal game servers need; use --tls-cert or --tls-acme-email, or --dev on this machine",
-				"from", c.RemoteAddr(), "unreported", silent)
+			s.log.Warn("a TLS client was refused: this service has no certificate, which C++ and Unreal game servers need; use --tls-cert or --tls-acme-email, or --dev on this machine",
+				"address", c.RemoteAddr(), "unlogged", silent)
 		}
 		_ = c.Close() // no TLS alert without TLS
 		return

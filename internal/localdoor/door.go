@@ -102,7 +102,7 @@ func Open(c Config) (*Door, error) {
 	go func() {
 		defer close(d.served)
 		if err := d.server.Serve(limited(l)); !errors.Is(err, http.ErrServerClosed) {
-			c.Log.Error("the local door is lost: commands with --data cannot reach this service", "err", err)
+			c.Log.Error("the local port for commands failed: commands with --data cannot reach this service", "error", err)
 		}
 	}()
 	return d, nil
@@ -175,7 +175,7 @@ func (d *Door) problem(r *http.Request, err error) (status int, p problem) {
 	if errors.Is(err, engine.ErrStopped) {
 		return http.StatusServiceUnavailable, problem{"Stopped", err.Error()}
 	}
-	d.config.Log.Error("request of the command line failed", "path", r.URL.Path, "err", err)
+	d.config.Log.Error("a request of the command line failed", "path", r.URL.Path, "error", err)
 	return http.StatusInternalServerError, problem{"Internal", err.Error()}
 }
 

@@ -109,7 +109,7 @@ func (l *lane) run(ctx context.Context) {
 			case err != nil && over(err):
 				return
 			case err != nil:
-				l.runner.config.Log.Error("a matchmaking pool could not be kept", "configuration", l.name, "err", err)
+				l.runner.config.Log.Error("the matcher of a configuration stopped: its tickets are not matched until the service restarts", "configuration", l.name, "error", err)
 				return
 			case !more:
 				return

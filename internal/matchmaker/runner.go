@@ -73,7 +73,7 @@ func Start(c Config) *Runner {
 	})
 	r.done.Go(func() {
 		if err := r.load(); err != nil && r.ctx.Err() == nil {
-			c.Log.Error("no matches are looked for", "err", err)
+			c.Log.Error("the matchers could not start: tickets are not matched until the service restarts", "error", err)
 			return
 		}
 		close(r.loaded)

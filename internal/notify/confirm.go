@@ -37,7 +37,7 @@ func (s *Sender) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			break
 		}
 		if err := s.config.Engine.Do(r.Context(), &cell.ConfirmSubscription{Topic: x.topic, URL: x.url}); err != nil {
-			s.config.Log.Error("a subscription was not confirmed", "topic", x.topic, "err", err)
+			s.config.Log.Error("the confirmation of a subscription could not be saved", "topic", x.topic, "error", err)
 			http.Error(w, "the subscription was not confirmed; try again", http.StatusServiceUnavailable)
 			return
 		}

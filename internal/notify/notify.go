@@ -146,7 +146,7 @@ func (d *droppedLog) note(topic string, n int) {
 	if now := time.Now(); now.Sub(d.last) >= 10*time.Second {
 		d.last = now
 		for target, n := range d.counts {
-			d.log.Warn("notifications were given up: their receiver did not take them in time, or too many were waiting", "target", target, "count", n)
+			d.log.Warn("notifications were dropped: their receiver did not accept them in time, or too many were waiting", "target", target, "count", n)
 		}
 		clear(d.counts)
 	}

@@ -90,7 +90,7 @@ func (r *receiver) run(ctx context.Context) {
 		}
 		if err != nil {
 			if ctx.Err() == nil {
-				r.sender.config.Log.Error("notifications stop", "target", r.target(), "err", err)
+				r.sender.config.Log.Error("notifications to a receiver stopped until the service restarts", "target", r.target(), "error", err)
 			}
 			break
 		}
@@ -191,7 +191,7 @@ func (r *receiver) flush(ctx context.Context) bool {
 	}
 	err := r.sender.config.Engine.Do(ctx, &cell.DeliverNotices{Topic: r.topic, Nos: r.have})
 	if err != nil { // they are told again by the next run at the latest; better now than then
-		r.sender.config.Log.Warn("delivered notifications are not written down yet", "target", r.target(), "err", err)
+		r.sender.config.Log.Warn("delivered notifications could not be recorded as delivered yet; they may be sent again", "target", r.target(), "error", err)
 		return false
 	}
 	r.have = r.have[:0]
@@ -203,7 +203,7 @@ func (r *receiver) outcome(x attempt) {
 	r.underway--
 	if x.err == nil {
 		if r.failures >= downAfter {
-			c.Log.Info("a receiver of notifications is back", "target", r.target())
+			c.Log.Info("a receiver of notifications accepts them again", "target", r.target())
 		}
 		r.failures = 0
 		r.have = append(r.have, x.notice.No)
@@ -212,7 +212,7 @@ func (r *receiver) outcome(x attempt) {
 	now := time.Now()
 	if x.began.After(r.judged) {
 		if r.failures++; r.failures == downAfter {
-			c.Log.Warn("a receiver of notifications does not take them; they wait", "target", r.target(), "url", webhook.PlainURL(r.url), "err", x.err)
+			c.Log.Warn("a receiver of notifications does not accept them; they wait", "target", r.target(), "url", webhook.PlainURL(r.url), "error", x.err)
 		}
 		if r.failures >= downAfter {
 			r.judged, r.pause = now, now.Add(r.backoff(r.failures-downAfter))
@@ -260,7 +260,7 @@ func (r *receiver) try(ctx context.Context, x attempt) error {
 	}
 	p, err := engine.Placement(ctx, n.Placement)
 	if refusal, ok := errors.AsType[*domain.Refusal](err); ok && refusal.Reason == domain.NotFound {
-		r.sender.config.Log.Error("a notification has lost its placement", "target", r.target(), "placement", n.Placement)
+		r.sender.config.Log.Error("a notification was dropped: its placement does not exist", "target", r.target(), "placement", n.Placement)
 		return nil
 	}
 	if err != nil {
@@ -295,11 +295,11 @@ func (r *receiver) confirmed(ctx context.Context) bool {
 		}
 		wait := confirmWait
 		if err := r.post(ctx, r.confirmation(time.Now())); err != nil {
-			c.Log.Warn("a receiver of notifications could not be asked to confirm", "topic", r.topic, "url", webhook.PlainURL(r.url), "err", err)
+			c.Log.Warn("the request to confirm a subscription could not be delivered", "topic", r.topic, "url", webhook.PlainURL(r.url), "error", err)
 			wait = r.backoff(tries)
 		} else {
-			c.Log.Info("a receiver of notifications has to confirm its subscription; opening this URL does it, too", "topic", r.topic,
-				"url", webhook.PlainURL(r.url), "subscribeUrl", r.subscribeURL(c.Token(r.topic, r.url)))
+			c.Log.Info("a receiver of notifications must confirm its subscription; opening this URL also confirms it", "topic", r.topic,
+				"url", webhook.PlainURL(r.url), "subscribe_url", r.subscribeURL(c.Token(r.topic, r.url)))
 		}
 		if !r.sleepUnconfirmed(ctx, wait) {
 			return false

@@ -36,7 +36,7 @@ func (d *Door) rotateToken(w http.ResponseWriter, r *http.Request) {
 		d.refuse(w, r, err)
 		return
 	}
-	d.log.Info("auth token of a compute replaced", "fleet", cmd.Fleet, "compute", cmd.Compute, "keepLinks", cmd.KeepLinks, "by", by)
+	d.log.Info("the auth token of a compute was replaced", "fleet", cmd.Fleet, "compute", cmd.Compute, "keep_links", cmd.KeepLinks, "principal", by)
 	answer(w, http.StatusOK, RotatedToken{cmd.Fleet, cmd.Compute, cmd.Expires.Std()})
 }
 

@@ -94,7 +94,7 @@ func (g *Guard) Note(door string, p any, attributes ...any) {
 	g.counted.WithLabelValues(door).Inc()
 	if write, silent := g.lines.Note(time.Now()); write {
 		attributes = append([]any{"door", door, "panic", p, "unlogged", silent}, attributes...)
-		g.log.Error("a panic ended what was being served; please report it", append(attributes, "stack", string(debug.Stack()))...)
+		g.log.Error("a panic ended a connection or a task; please report it", append(attributes, "stack", string(debug.Stack()))...)
 	}
 }
 

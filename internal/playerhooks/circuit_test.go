@@ -130,7 +130,7 @@ func TestCircuit(t *testing.T) {
 		tries()
 	}
 	log := x.log.String()
-	if n := strings.Count(log, "is not asked for a while"); n != 2 || strings.Count(log, "is back") != 1 {
+	if n := strings.Count(log, "does not answer: no requests are sent"); n != 2 || strings.Count(log, "answers again") != 1 {
 		t.Errorf("the log: %s", log)
 	}
 }
@@ -188,12 +188,12 @@ func TestNonsensePausesNothing(t *testing.T) {
 			x.asks("nonsense", BeforeInvite, []string{"ann", "bob", "cem"}[i%3], true, false)
 		}
 	}
-	if n := strings.Count(x.log.String(), "no answer that can be used"); n != 1 {
+	if n := strings.Count(x.log.String(), "no usable answer"); n != 1 {
 		t.Errorf("the log tells it %d times in a minute: %s", n, &x.log)
 	}
 	x.pass(complainEvery)
 	x.asks("nonsense", BeforeInvite, "ann", true, false)
-	if n := strings.Count(x.log.String(), "no answer that can be used"); n != 2 {
+	if n := strings.Count(x.log.String(), "no usable answer"); n != 2 {
 		t.Errorf("the log tells it %d times in two minutes: %s", n, &x.log)
 	}
 	x.answers(ill)

@@ -82,14 +82,14 @@ func (h *hook) note(ctx context.Context, n Name, player string, err error) {
 	switch {
 	case err == nil || isUnusable(err):
 		if h.circuit.answered() {
-			log.Info("the receiver of a hook is back")
+			log.Info("the receiver of a hook answers again")
 		}
 	case errors.Is(ctx.Err(), context.Canceled): // the player's client has gone, which says nothing about the receiver
 		h.circuit.gaveUp(player)
 		return
 	default:
 		if pause, opened := h.circuit.failed(player); opened {
-			log.Warn("the receiver of a hook does not answer; it is not asked for a while", "pause", pause, "err", err)
+			log.Warn("the receiver of a hook does not answer: no requests are sent during the pause", "pause", pause, "error", err)
 			return
 		}
 	}
@@ -97,9 +97,9 @@ func (h *hook) note(ctx context.Context, n Name, player string, err error) {
 		return
 	}
 	if write, _ := h.told.Note(h.circuit.now()); write {
-		log.Warn("a hook gave no answer that can be used; what its on_timeout says holds", "err", err, "not_again_for", complainEvery)
+		log.Warn("a hook returned no usable answer: its on_timeout decides", "error", err, "unlogged_for", complainEvery)
 	} else {
-		log.Debug("a hook gave no answer that can be used", "err", err)
+		log.Debug("a hook returned no usable answer", "error", err)
 	}
 }
 

@@ -75,7 +75,7 @@ func (w *Watch) survey(ctx context.Context) {
 	for {
 		if err := w.Survey(ctx); err != nil {
 			if !errors.Is(err, context.Canceled) && !errors.Is(err, engine.ErrStopped) {
-				w.config.Log.Error("the survey of players failed", "err", err)
+				w.config.Log.Error("the survey of player flow failed and stopped", "error", err)
 			}
 			return
 		}
@@ -128,7 +128,7 @@ func (w *Watch) report(s *cell.Survey) {
 		}
 	}
 	if more := s.Violated - len(s.Violations); more > 0 {
-		w.config.Log.Error("more invariants of player flow do not hold", "violations", more)
+		w.config.Log.Error("further violations of the invariants of player flow are not logged", "violations", more)
 	}
 	w.known = found
 }

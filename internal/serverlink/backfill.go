@@ -201,7 +201,7 @@ func (l *link) pushUpdate(h *matchmaking.Hosted) {
 	*b = appendUpdateGameSession(*b, &g, h.Why.String(), h.Ticket)
 	p.push(b)
 	if err := s.engine.Do(s.ctx, &cell.TellHosted{Game: g.ID, Update: h.Updates}); err != nil {
-		s.log.Debug("an update of a game session is not written down as told", "process", p.key, "game", g.ID, "err", err)
+		s.log.Debug("the update of a game session could not be recorded as sent; it will be sent again", "process", p.key, "game_session", g.ID, "error", err)
 	}
 }
 

@@ -69,7 +69,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.warnOfSDK(&h)
 	conn, err := frames.Upgrade(w, r, "")
 	if err != nil {
-		s.log.Debug("upgrade failed", "process", h.key, "err", err)
+		s.log.Debug("the upgrade of a game server's connection failed", "process", h.key, "error", err)
 		s.loseLink(h.key, connect.Link)
 		return
 	}
@@ -105,7 +105,7 @@ func (s *Server) open(l *link, h *hello, found fleet.Process) {
 	}
 	if life := l.shown.life; life != nil {
 		l.outlive = context.AfterFunc(life, func() {
-			s.log.Info("connection ended: the access key that signed for it was revoked", "process", key, "key", l.shown.accessKey)
+			s.log.Info("a game server's connection was closed: the access key that signed for it was revoked", "process", key, "key", l.shown.accessKey)
 			l.drop()
 		})
 	}
@@ -247,9 +247,9 @@ func (s *Server) refuse(w http.ResponseWriter, status int, err error) {
 	}
 	switch write, silent := s.refusals.Note(s.now()); {
 	case write && silent > 0:
-		s.log.Info("game server refused", "status", status, "err", err, "refusedInSilence", silent)
+		s.log.Info("game server refused", "status", status, "error", err, "unlogged", silent)
 	case write:
-		s.log.Info("game server refused", "status", status, "err", err)
+		s.log.Info("game server refused", "status", status, "error", err)
 	}
 	w.Header().Set("Connection", "close") // or net/http would wait for a body first, if one was announced
 	http.Error(w, err.Error(), status)
@@ -269,7 +269,7 @@ func (s *Server) loseLink(key fleet.Key, id uint64) {
 	}
 	s.counters.lost.Add(1)
 	if err := s.engine.Do(s.ctx, &cell.LoseLink{Process: key, Link: id}); err != nil {
-		s.log.Warn("lost link not recorded", "process", key, "err", err)
+		s.log.Warn("the loss of a game server's connection could not be recorded", "process", key, "error", err)
 	}
 }
 
@@ -283,7 +283,7 @@ func (l *link) gone(err error) {
 	}
 	p := l.process
 	s := p.server
-	s.log.Debug("game server's connection ended", "process", p.key, "err", err)
+	s.log.Debug("a game server's connection ended", "process", p.key, "error", err)
 	if p.remove(l) {
 		s.loseLink(p.key, l.id)
 	}

@@ -53,7 +53,7 @@ func (s *Server) tokensVoid(e *cell.TokenIssued) {
 			l.stale = true
 			l.process.mu.Unlock()
 		default:
-			s.log.Info("connection ended: the auth token of its compute was replaced", "process", l.process.key)
+			s.log.Info("a game server's connection was closed: the auth token of its compute was replaced", "process", l.process.key)
 			l.drop()
 		}
 	}

@@ -59,7 +59,7 @@ func (l *link) handle(ctx context.Context, r *request) {
 		status, message := answerStatus(err)
 		outcome = callstats.OfStatus(status)
 		if status == 500 {
-			l.process.server.log.Error("request failed", "process", l.process.key, "action", r.action, "request", r.id, "err", err)
+			l.process.server.log.Error("a game server's request failed", "process", l.process.key, "action", r.action, "request", r.id, "error", err)
 		}
 		*b = appendFailure((*b)[:headRoom], r, status, message)
 	}
@@ -254,7 +254,7 @@ func (p *process) reportHealth(healthy bool) {
 	last := domain.TimeOf(s.engine.Now().Add(-s.now().Sub(p.lastHealthy)))
 	p.mu.Unlock()
 	if err := s.engine.Do(s.ctx, &cell.ReportHealth{Process: p.key, Healthy: healthy, LastHealthy: last}); err != nil {
-		s.log.Warn("health not recorded", "process", p.key, "healthy", healthy, "err", err)
+		s.log.Warn("the health of a game server could not be recorded", "process", p.key, "healthy", healthy, "error", err)
 		return // the next heartbeat, or the next look at the silence, tries again
 	}
 	p.learn()

@@ -43,7 +43,7 @@ func (x incoming) Message(data []byte) {
 func (x incoming) Wrong(v *frames.Violation) {
 	s := x.link.process.server
 	s.counters.garbage.Add(1)
-	s.log.Debug("a game server broke the rules of WebSocket", "process", x.link.process.key, "code", v.Code, "what", v.Text)
+	s.log.Debug("a game server violated the WebSocket protocol", "process", x.link.process.key, "code", v.Code, "detail", v.Text)
 	x.link.dismiss(v.Code)
 }
 

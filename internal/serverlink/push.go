@@ -81,7 +81,7 @@ func (l *link) prompt(id session.ID) {
 	}
 	cmd := cell.PromptGameSession{Process: p.key, Game: id}
 	if err := s.engine.Do(s.ctx, &cmd); err != nil {
-		s.log.Debug("game session not pushed", "process", p.key, "game", id, "err", err)
+		s.log.Debug("a game session could not be pushed to its game server", "process", p.key, "game_session", id, "error", err)
 		return
 	}
 	g := &cmd.Prompted
@@ -140,14 +140,14 @@ func (l *link) refresh() {
 	s := p.server
 	cmd := cell.IssueToken{Fleet: p.key.Fleet, Compute: p.key.Compute}
 	if err := s.engine.Do(s.ctx, &cmd); err != nil {
-		s.log.Warn("no new auth token", "process", p.key, "err", err)
+		s.log.Warn("a game server's auth token could not be renewed; the service tries again", "process", p.key, "error", err)
 		return
 	}
 	if cmd.Generation <= l.shown.generation {
 		return // still the same one: tried again later
 	}
 	if err := s.engine.Do(s.ctx, &cell.RefreshProcess{Process: p.key, Begin: true}); err != nil {
-		s.log.Debug("connection not refreshed yet", "process", p.key, "err", err)
+		s.log.Debug("a game server's connection could not be refreshed yet; the service tries again", "process", p.key, "error", err)
 		return // it would not hear of its game session: tried again later
 	}
 	// A newer connection that has come meanwhile must not be told to make room for another one.
@@ -188,7 +188,7 @@ func (p *process) changedOver(now time.Time) bool {
 func (l *link) endRefresh() {
 	p := l.process
 	if err := p.server.engine.Do(p.server.ctx, &cell.RefreshProcess{Process: p.key}); err != nil {
-		p.server.log.Warn("end of the change to a new connection not recorded", "process", p.key, "err", err)
+		p.server.log.Warn("the end of a game server's change to a new connection could not be recorded; the service tries again", "process", p.key, "error", err)
 		return // tried again with the next look
 	}
 	p.mu.Lock()
@@ -251,7 +251,7 @@ func (l *link) evict() (survivor bool) {
 		return false
 	}
 	if tell {
-		s.log.Info("a game server that was given up is still there; told to end", "process", p.key)
+		s.log.Info("a game server that counted as crashed has come back; the service told it to end", "process", p.key)
 		l.pushTermination(domain.TimeOf(s.engine.Now().Add(left)))
 	}
 	return survivor

@@ -175,7 +175,7 @@ func (l *link) needsRefresh(now time.Time, wall domain.Time) bool {
 func (l *link) settle() {
 	p := l.process
 	if err := p.server.engine.Do(p.server.ctx, &cell.SettleProcess{Process: p.key}); err != nil {
-		p.server.log.Warn("readiness not recorded", "process", p.key, "err", err)
+		p.server.log.Warn("the readiness of a game server could not be recorded", "process", p.key, "error", err)
 		return
 	}
 	p.learn()

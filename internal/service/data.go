@@ -48,7 +48,7 @@ func (x *Service) commitData(ctx context.Context, accept []datadir.Part) error {
 	}
 	for _, part := range accept {
 		if !slices.Contains(x.data.Lost(), part) {
-			x.log.Warn("nothing is lost of this part; remove it from --accept-loss, or the next loss goes unnoticed", "part", string(part))
+			x.log.Warn("this part of the data directory is complete: remove it from --accept-loss, or the next loss is accepted as well", "part", string(part))
 		}
 	}
 	return x.data.Commit(ctx)

@@ -14,7 +14,7 @@ func (x *Service) openKeys(ctx context.Context, secret identity.CellSecret) (err
 		return err
 	}
 	if list, err := x.keys.List(ctx); err == nil && len(list) == 0 && !x.settings.Dev {
-		x.log.Warn("there is no access key, so every request will be refused; `muster keys create` makes one", "data", x.settings.Data)
+		x.log.Warn("there is no access key, so every request will be refused; create one with `muster keys create`", "directory", x.settings.Data)
 	}
 	return nil
 }

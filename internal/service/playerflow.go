@@ -110,7 +110,7 @@ func warnOfDevLogins(ctx context.Context, log *slog.Logger) {
 	again := time.NewTicker(warnEvery)
 	defer again.Stop()
 	for {
-		log.Warn("players log in under any name that they like (provider dev); this is for one machine only")
+		log.Warn("players may log in under any name (provider dev); use this on one machine only")
 		select {
 		case <-again.C:
 		case <-ctx.Done():
@@ -139,7 +139,7 @@ func (x *Service) openBeside(flag, address string, clients func() *x509.CertPool
 	x.log.Info("listening", "address", port.Addr().String())
 	go func() {
 		if err := port.Serve(); err != nil && !errors.Is(err, http.ErrServerClosed) {
-			x.log.Error("a port beside the main one is lost", "address", address, "err", err)
+			x.log.Error("an additional port failed", "address", address, "error", err)
 		}
 	}()
 	return nil

@@ -77,11 +77,11 @@ func (r *room) look() {
 	switch {
 	case now == nil && was != nil:
 		r.short.Store(nil)
-		r.log.Info("there is room again; changes are accepted")
+		r.log.Info("the shortage is over: the service accepts changes again")
 	case now != nil:
 		r.short.Store(&now)
 		if was == nil {
-			r.log.Error("changes are refused until there is room", "err", now)
+			r.log.Error("the service refuses changes until a shortage is over", "error", now)
 		}
 	}
 }

@@ -148,7 +148,7 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 		return nil, err
 	}
 	x.limits = connlimit.New(connlimit.Config{Limits: limits, Exempt: s.SharedAddresses(), Log: log})
-	log.Info("limits of connections", "descriptors", descriptors, "connections", limits.Total, "unproven", limits.Unproven, "perAddress", limits.PerAddress)
+	log.Info("limits of connections derived from the descriptor limit", "descriptors", descriptors, "connections", limits.Total, "unproven", limits.Unproven, "per_address", limits.PerAddress)
 	secret := x.data.Secret
 	// The port is bound before the state is loaded: a game server that comes back meanwhile waits a moment instead of
 	// being turned away for the many seconds of its next attempt.

@@ -25,14 +25,14 @@ func (x *Service) warnOfListening() {
 		case err != nil || onlyThisMachine(host) || s.HasCertificate(): // it is not set, or not reached without TLS
 		case !s.TLSRequired():
 			x.log.Warn("plain HTTP is served to other machines: keys, tokens and players' data can be read on the way; "+
-				"set --tls-cert and --tls-key, or --tls-acme-email, or let a proxy do TLS, name it in --trusted-proxies and set an https --public-url", name, address)
+				"set --tls-cert and --tls-key, or --tls-acme-email, or let a proxy terminate TLS, name it in --trusted-proxies and set an https --public-url", name, address)
 		case s.TrustedProxies == "":
 			x.log.Warn("no certificate and no trusted proxy: requests from other machines are refused; set --tls-cert and --tls-key, "+
-				"or --tls-acme-email, or name the proxy that does TLS in --trusted-proxies; one on this machine needs neither", name, address, "publicUrl", s.PublicURL)
+				"or --tls-acme-email, or name the proxy that terminates TLS in --trusted-proxies; a proxy on this machine needs neither", name, address, "public_url", s.PublicURL)
 		}
 	}
 	if host, _, err := net.SplitHostPort(s.Listen); err == nil && s.PublicURL == "" && unspecified(host) {
-		x.log.Warn("game servers are sent to the name of this machine, which they must be able to resolve; --public-url names another address", "url", x.publicURL)
+		x.log.Warn("game servers connect to the name of this machine and must be able to resolve it; --public-url sets another address", "url", x.publicURL)
 	}
 }
 

@@ -13,7 +13,7 @@ func TestWarningsAboutListening(t *testing.T) {
 	const (
 		plain   = "plain HTTP is served to other machines"
 		refused = "requests from other machines are refused"
-		name    = "sent to the name of this machine"
+		name    = "connect to the name of this machine"
 	)
 	for _, c := range []struct {
 		name   string

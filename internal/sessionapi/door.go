@@ -255,7 +255,7 @@ func (d *Door) run(ctx context.Context, n *node, req *request, in any) (out any,
 	case d.ctx.Err() != nil && errors.Is(err, context.Canceled):
 		problem = &Problem{status: http.StatusServiceUnavailable, Name: unavailable, Message: "the service is stopping"}
 	case problem.status >= http.StatusInternalServerError && ctx.Err() == nil:
-		d.log.Error("session request failed", "node", n.name, "err", err)
+		d.log.Error("a request of the session nodes failed", "node", n.name, "error", err)
 	}
 	return nil, problem
 }

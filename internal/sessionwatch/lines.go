@@ -103,7 +103,7 @@ func (l *lines) sum() {
 			if reasons := k.inWords(); reasons != "" {
 				attributes = append(attributes, "reasons", reasons)
 			}
-			l.log.Log(context.Background(), k.level, message+": more than are written one by one (--log-events)", attributes...)
+			l.log.Log(context.Background(), k.level, message+": further events are summed (--log-events)", attributes...)
 		}
 	}
 }

@@ -15,13 +15,13 @@ func TestLinesAreBounded(t *testing.T) {
 	var log logtest.Log
 	l := newLines(slog.New(slog.NewTextHandler(&log, nil)), 3, time.Hour)
 	for range 5 {
-		l.write(slog.LevelInfo, "game session ended", "SERVER_ENDED", "gameSession", "a")
+		l.write(slog.LevelInfo, "game session ended", "SERVER_ENDED", "game_session", "a")
 	}
 	for range 1000 {
-		l.write(slog.LevelInfo, "game session ended", "SERVER_CRASHED", "gameSession", "b")
+		l.write(slog.LevelInfo, "game session ended", "SERVER_CRASHED", "game_session", "b")
 	}
 	l.write(slog.LevelInfo, "server process ready", "", "process", "p")
-	if n := strings.Count(log.String(), "gameSession="); n != 3 {
+	if n := strings.Count(log.String(), "game_session="); n != 3 {
 		t.Errorf("%d lines of the first message, want 3:\n%s", n, log.String())
 	}
 	if !strings.Contains(log.String(), "process=p") {
@@ -33,9 +33,9 @@ func TestLinesAreBounded(t *testing.T) {
 		t.Errorf("the sum is\n%s", got)
 	}
 	log.Reset()
-	l.write(slog.LevelInfo, "game session ended", "SERVER_ENDED", "gameSession", "c")
+	l.write(slog.LevelInfo, "game session ended", "SERVER_ENDED", "game_session", "c")
 	l.sum()
-	if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "gameSession=c") {
+	if got := log.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, "game_session=c") {
 		t.Errorf("the next period has\n%s", got)
 	}
 }

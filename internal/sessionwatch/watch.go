@@ -97,10 +97,10 @@ func (w *Watch) follow(committed engine.Committed) {
 			w.processEnded(e)
 		case *cell.GameSessionCreated:
 			w.numbers.created.Inc()
-			w.lines.write(slog.LevelInfo, "game session created", "", "gameSession", e.ID, "process", e.Process.String(), "playersMax", e.PlayersMax, "placement", e.Placement)
+			w.lines.write(slog.LevelInfo, "game session created", "", "game_session", e.ID, "process", e.Process.String(), "players_max", e.PlayersMax, "placement", e.Placement)
 		case *cell.GameSessionEnded:
 			w.numbers.ended.WithLabelValues(e.Cause.String()).Inc()
-			w.lines.write(slog.LevelInfo, "game session ended", e.Cause.String(), "gameSession", e.ID, "reason", e.Cause.String())
+			w.lines.write(slog.LevelInfo, "game session ended", e.Cause.String(), "game_session", e.ID, "reason", e.Cause.String())
 		case *cell.PlacementEnded:
 			w.placementEnded(e)
 		}

@@ -118,7 +118,7 @@ func TestTheLogTellsOfSessionsAndServers(t *testing.T) {
 	s.says("server process connected again")
 
 	s.do(&cell.StartPlacement{Placement: placement.Placement{ID: "first", Queue: "q", PlayersMax: 4}})
-	s.says("game session created", "gameSession=fleet-1/custom-a/first", "process=fleet-1/host/p1", "placement=first")
+	s.says("game session created", "game_session=fleet-1/custom-a/first", "process=fleet-1/host/p1", "placement=first")
 	s.do(&cell.StartPlacement{Placement: placement.Placement{ID: "second", Queue: "q", PlayersMax: 4, Players: []placement.Player{{Player: "ann", ID: domain.UUID{1}}}}})
 	s.do(&cell.ActivateGameSession{Process: key, Game: "fleet-1/custom-a/first"})
 	s.later(61 * time.Second)
@@ -126,7 +126,7 @@ func TestTheLogTellsOfSessionsAndServers(t *testing.T) {
 
 	s.do(&cell.LoseLink{Process: key, Link: 2})
 	s.later(10 * time.Minute)
-	s.says("game session ended", "gameSession=fleet-1/custom-a/first", "reason=SERVER_CRASHED")
+	s.says("game session ended", "game_session=fleet-1/custom-a/first", "reason=SERVER_CRASHED")
 	s.says("server process ended badly", "level=WARN", "reason=CRASHED")
 	other := s.ready("p2", 3)
 	s.do(&cell.EndProcess{Process: other, Request: 9})

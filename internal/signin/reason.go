@@ -55,15 +55,15 @@ func (d *Door) count(f *Failure, now time.Time) {
 	if !write {
 		return
 	}
-	attrs := []any{"door", d.name, "reason", f.Reason.String(), "from", f.From}
+	attrs := []any{"door", d.name, "reason", f.Reason.String(), "address", f.From}
 	if f.KeyID != "" {
 		attrs = append(attrs, "key", loggedKey(f.KeyID))
 	}
 	if f.Cause != nil {
-		attrs = append(attrs, "err", f.Cause)
+		attrs = append(attrs, "error", f.Cause)
 	}
 	if silent > 0 {
-		attrs = append(attrs, "failedInSilence", silent)
+		attrs = append(attrs, "unlogged", silent)
 	}
 	level := slog.LevelInfo
 	if f.Reason.charged() {

@@ -303,12 +303,12 @@ func TestTheLogIsBoundedAndHasNoSecret(t *testing.T) {
 	if n := strings.Count(text, "\n"); n != 2*linesMax {
 		t.Errorf("%d lines, want %d:\n%s", n, 2*linesMax, text)
 	}
-	if strings.Contains(text, "a-secret") || !strings.Contains(text, "key="+owned.ID) || !strings.Contains(text, "from="+stranger) {
+	if strings.Contains(text, "a-secret") || !strings.Contains(text, "key="+owned.ID) || !strings.Contains(text, "address="+stranger) {
 		t.Error(text)
 	}
 	x.pass(linesWithin)
 	x.door.Fail(Failure{From: stranger, Reason: UnknownKey})
-	if text := x.log.String(); !strings.Contains(text, fmt.Sprint("failedInSilence=", 1000-linesMax)) {
+	if text := x.log.String(); !strings.Contains(text, fmt.Sprint("unlogged=", 1000-linesMax)) {
 		t.Error(text)
 	}
 }

@@ -39,7 +39,7 @@ func (d *damageLog) note(place string, err error) {
 	}
 	d.places = append(d.places, place)
 	if d.log != nil {
-		d.log.Error("the archive is damaged: what ended and lies there cannot be read; stop the service and run `muster archive repair`", "place", place, "err", err)
+		d.log.Error("the archive is damaged: the records in this place cannot be read; stop the service and run `muster archive repair`", "place", place, "error", err)
 	}
 }
 

@@ -102,7 +102,7 @@ func open(options Options) (_ *Journal, err error) {
 	}
 	known, err := readSynced(files, files.PathJoin(options.Dir, syncedName))
 	if err != nil {
-		log.Warn("how far the journal was synced is not known; that nothing is lost at its end is not checked", "err", err)
+		log.Warn("the file that records how far the journal was synced cannot be used: a loss at the end of the journal would go undetected", "error", err)
 	}
 	db, err := embeddb.Open(embeddb.Config{
 		Dir: options.Dir, FS: options.FS, Logger: options.Logger, Program: options.Program,
@@ -127,7 +127,7 @@ func open(options Options) (_ *Journal, err error) {
 		return nil, err
 	}
 	if tail := db.Tail(); tail.Torn {
-		log.Warn("the end of the journal's newest log was cut: a write that had not ended, and that nobody was told of",
+		log.Warn("an unfinished write at the end of the journal's newest log was cut off; it had not been acknowledged",
 			"file", tail.File, "offset", tail.Readable, "bytes", tail.Rest, "entries", "at most 1", "lastEntry", j.last.Load())
 	}
 	j.synced = openSynced(files, files.PathJoin(options.Dir, syncedName), log)

@@ -133,7 +133,7 @@ func (s *syncedFile) check(err error) {
 	if err == nil {
 		return
 	}
-	s.log.Warn("how far the journal is synced cannot be written down any more; a loss at its end may go unnoticed", "err", err)
+	s.log.Warn("the service can no longer record how far the journal is synced: a loss at the end of the journal may go undetected", "error", err)
 	if s.file != nil {
 		_ = s.file.Close()
 		s.file = nil

@@ -170,7 +170,7 @@ func TestAJournalThatDoesNotKnowHowFarItWasSynced(t *testing.T) {
 		disk := whole.Crash()
 		embeddbtest.WriteFile(t, disk.Mem(), faultDir+"/"+syncedName, content)
 		got, said, err := openLogged(t, disk, false)
-		if err != nil || got != 3 || strings.Contains(said, "not known") != (name != "empty") {
+		if err != nil || got != 3 || strings.Contains(said, "cannot be used") != (name != "empty") {
 			t.Errorf("%s: %d entries, %v, said %q", name, got, err, said)
 		}
 	}

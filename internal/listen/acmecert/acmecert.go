@@ -162,8 +162,8 @@ func (x *Certificates) run() {
 			x.config.Log.Info("certificate in force", "host", x.config.Host, "expires", got.Leaf.NotAfter)
 			break
 		}
-		x.config.Log.Warn("no certificate from the authority yet; it connects to port 443 of the host to check it", "host", x.config.Host, "err", err,
-			"last_error", x.lastError(), "again_in", pause, "stored", x.stored.Load() != nil)
+		x.config.Log.Warn("no certificate from the authority yet; it connects to port 443 of the host to check it", "host", x.config.Host, "error", err,
+			"last_error", x.lastError(), "retry_in", pause, "stored", x.stored.Load() != nil)
 		x.manager.Store(x.newManager())
 		if !x.wait(pause) {
 			return
@@ -197,7 +197,7 @@ func (x *Certificates) get() (*tls.Certificate, error) {
 func (x *Certificates) look(now time.Time) {
 	got, err := x.manager.Load().GetCertificate(x.hello())
 	if err != nil {
-		x.config.Log.Error("the certificate cannot be used", "host", x.config.Host, "err", err)
+		x.config.Log.Error("the certificate cannot be used", "host", x.config.Host, "error", err)
 		return
 	}
 	life := min(got.Leaf.NotAfter.Sub(got.Leaf.NotBefore), 90*24*time.Hour)
