@@ -51,7 +51,7 @@ type wrongSignIn struct {
 	slowed, wanted int // answers that were throttled, and that said what is wrong
 }
 
-// send tells whether the answer was a throttling error.
+// send reports whether the answer was a throttling error.
 func (w *wrongSignIn) send(client *http.Client) (status int, throttled bool, err error) {
 	answer, err := client.Do(w.request())
 	if err != nil {

@@ -139,7 +139,7 @@ func settingsFile(t *testing.T, content string) string {
 	return path
 }
 
-// configLine gives value and source of a setting from the table that `muster config` prints.
+// configLine returns value and source of a setting from the table that `muster config` prints.
 func configLine(out, setting string) string {
 	found := regexp.MustCompile(`(?m)^` + setting + ` +(.*?) +(\S+)$`).FindStringSubmatch(out)
 	if found == nil {

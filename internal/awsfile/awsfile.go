@@ -48,13 +48,13 @@ func Open(name string) (*File, error) {
 	return f, nil
 }
 
-// Has tells whether there is a section of this name.
+// Has reports whether there is a section of this name.
 func (f *File) Has(section string) bool {
 	start, _ := f.find(section)
 	return start >= 0
 }
 
-// Get gives a value, or "" when there is none.
+// Get returns a value, or "" when there is none.
 func (f *File) Get(section, key string) string {
 	start, end := f.find(section)
 	if start < 0 {
@@ -105,7 +105,7 @@ func (f *File) Save() error {
 	return atomicfile.Write(f.path, []byte(strings.Join(f.lines, f.lineEnd)+f.lineEnd), f.mode)
 }
 
-// find gives the lines of a section, from its head to behind its last line; start is negative without one.
+// find returns the lines of a section, from its head to behind its last line; start is negative without one.
 func (f *File) find(section string) (start, end int) {
 	start = -1
 	for i, line := range f.lines {

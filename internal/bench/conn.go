@@ -159,7 +159,7 @@ func (c *conn) more(need int) error {
 	return err
 }
 
-// textAfter gives the text of a known length that begins with prefix and follows a member's name: both protocols write
+// textAfter returns the text of a known length that begins with prefix and follows a member's name: both protocols write
 // names and such texts as they are. It is empty when there is none.
 func textAfter(answer []byte, name, prefix string, length int) string {
 	at := bytes.Index(answer, []byte(name))

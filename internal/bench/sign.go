@@ -38,12 +38,12 @@ func (s *signer) at(now time.Time) {
 	}
 }
 
-// hashBody gives the body's hash in hex, good until the next call.
+// hashBody returns the body's hash in hex, good until the next call.
 func (s *signer) hashBody(body []byte) []byte {
 	s.hashed = sha256.Sum256(body)
 	hex.Encode(s.payload[:], s.hashed[:])
 	return s.payload[:]
 }
 
-// sign gives the signature of a canonical request in hex, good until the next call.
+// sign returns the signature of a canonical request in hex, good until the next call.
 func (s *signer) sign(canonical []byte) []byte { return s.key.Append(s.digits[:0], s.date, canonical) }

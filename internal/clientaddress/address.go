@@ -1,4 +1,4 @@
-// Package clientaddress tells which address a request comes from, for limits by address.
+// Package clientaddress finds the client's address of a request, for limits by address.
 package clientaddress
 
 import (
@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// Proxies are the networks of proxies whose X-Forwarded-For is believed.
+// Proxies are the networks of proxies whose X-Forwarded-For is trusted.
 type Proxies []netip.Prefix
 
-// Of is where a request comes from: behind trusted proxies, the last hop in X-Forwarded-For that is none of them. A client
-// may have made up what stands before it. Of IPv6 it is the network, since one host has as many addresses as it likes. See
+// Of is the client's address of a request: behind trusted proxies, the last hop in X-Forwarded-For that is not one of them. A client
+// may have invented the hops before it. For IPv6 it is the network, because one host can use any number of addresses. See
 // B168.
 func (p Proxies) Of(r *http.Request) string {
 	host, _, _ := net.SplitHostPort(r.RemoteAddr)
@@ -31,7 +31,7 @@ func (p Proxies) Of(r *http.Request) string {
 		}
 		next, err := parseHop(strings.TrimSpace(hop))
 		if err != nil {
-			break // the proxy that wrote it is the last one that is known
+			break // the proxy that wrote it is the last known hop
 		}
 		address = next
 	}
@@ -50,7 +50,7 @@ func parseHop(text string) (netip.Addr, error) {
 	return netip.ParseAddr(strings.Trim(text, "[]"))
 }
 
-// networkBits is the least that somebody with IPv6 is given.
+// networkBits is the size of the smallest network that a host with IPv6 gets.
 const networkBits = 64
 
 func network(address netip.Addr) string {

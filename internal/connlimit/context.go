@@ -4,10 +4,10 @@ import "context"
 
 type connKey struct{}
 
-// With gives a request's context its connection.
+// With returns a context that contains the request's connection.
 func With(ctx context.Context, c *Conn) context.Context { return context.WithValue(ctx, connKey{}, c) }
 
-// Prove tells that the connection of a request presented a credential that was accepted: a verified signature, a token, a
+// Prove records that the connection of a request presented a credential that was accepted: a verified signature, a token, a
 // login. Doors call it after each such check. It does nothing for a request without a counted connection.
 func Prove(ctx context.Context) {
 	if c, ok := ctx.Value(connKey{}).(*Conn); ok {
@@ -24,7 +24,7 @@ func Use(ctx context.Context, door Door) error {
 	return nil
 }
 
-// Leave gives the connection of a request back to HTTP.
+// Leave moves the connection of a request back to HTTP.
 func Leave(ctx context.Context) {
 	if c, ok := ctx.Value(connKey{}).(*Conn); ok {
 		c.use(HTTP)

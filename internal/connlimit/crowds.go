@@ -5,7 +5,7 @@ import (
 	"net/netip"
 )
 
-// host is one IPv4 address or one IPv6 /64, which is the least that a host with IPv6 is given.
+// host is one IPv4 address or one IPv6 /64, the smallest network that a host with IPv6 gets.
 type host struct {
 	key      netip.Prefix
 	network  *network
@@ -13,7 +13,7 @@ type host struct {
 	unproven list.List // *Conn, in order of arrival
 }
 
-// network is one IPv4 address or one IPv6 /56, which is what a site is given.
+// network is one IPv4 address or one IPv6 /56, the usual network of a site.
 type network struct {
 	key             netip.Prefix
 	hosts           []*host // 256 at most
@@ -21,7 +21,7 @@ type network struct {
 	place           *list.Element // in crowds; nil without unproven connections
 }
 
-// keysOf gives the prefixes by which connections of an address are counted.
+// keysOf returns the prefixes by which connections of an address are counted.
 func keysOf(a netip.Addr) (network, host netip.Prefix) {
 	a = a.Unmap().WithZone("")
 	if a.Is4() || !a.IsValid() {
@@ -65,7 +65,7 @@ func (n *network) crowdedHost() *host {
 	return most
 }
 
-// crowds orders networks by their unproven connections, so that the largest crowd is found at once. Sizes change by one.
+// crowds orders networks by their unproven connections, so that the largest crowd is found in constant time. Sizes change by one.
 type crowds struct {
 	bySize  []*list.List // *network
 	largest int

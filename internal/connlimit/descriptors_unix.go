@@ -17,5 +17,5 @@ func Descriptors() int {
 	return int(min(uint64(limit.Cur), math.MaxInt32))
 }
 
-// descriptorsUnknown is what every system allows nowadays.
+// descriptorsUnknown is a limit that every current system allows.
 const descriptorsUnknown = 1024

@@ -3,7 +3,7 @@
 //
 // The operating system bounds descriptors, and a store that cannot open a file cannot write. So the limits are derived from
 // the descriptor limit, less a reserve that no connection can take. When a limit is reached, a new connection takes the
-// place of an unproven one where there is any: an attacker without credentials presses out itself, not the clients that
+// place of an unproven one, if there is one: an attacker without credentials displaces its own connections, not the clients that
 // sign in within milliseconds.
 //
 // # Which connection is closed

@@ -14,7 +14,7 @@ import (
 
 // Config is what a Limiter needs.
 type Config struct {
-	Limits Limits // as Derive gives them
+	Limits Limits // as Derive returns them
 
 	// Exempt are addresses that many clients share, such as trusted proxies: they are not bounded by address.
 	Exempt []netip.Prefix
@@ -55,7 +55,7 @@ const (
 var reasonNames = [reasons]string{"total", "unproven", "address", "network", "door"}
 
 // busyGrace is how long an unproven connection whose request is being answered is spared for a newcomer from the same
-// network. Signing in takes milliseconds; without it a crowd of honest clients that all return at once would press each
+// network. Signing in takes milliseconds; without the grace a crowd of honest clients that all return at once would displace each
 // other out.
 const busyGrace = 5 * time.Second
 
@@ -115,7 +115,7 @@ func (l *Limiter) Admit(from netip.Addr, drop, proven func()) *Conn {
 		l.mu.Unlock()
 		return nil
 	}
-	l.add(c) // before the victim goes, whose address would be forgotten with its last connection
+	l.add(c) // before the victim is closed: its address would be forgotten with its last connection
 	if victim != nil {
 		l.remove(victim)
 		l.note(&l.evicted[why], why)
@@ -127,7 +127,7 @@ func (l *Limiter) Admit(from netip.Addr, drop, proven func()) *Conn {
 	return c
 }
 
-// makeRoom finds the limit that a new connection would break, and which connection has to go for it. One is enough for
+// makeRoom finds the limit that a new connection would break, and chooses the connection to close for it. One is enough for
 // all limits, since none is ever broken by more than one.
 func (l *Limiter) makeRoom(c *Conn) (victim *Conn, why reason, full bool) {
 	h, n, now := c.host, c.host.network, c.since
@@ -198,7 +198,7 @@ const (
 	idleMin = time.Second
 )
 
-// idle is a proven HTTP connection without a request. Its client opens another one when it needs it.
+// idle returns a proven HTTP connection without a request. Its client opens another one when it needs it.
 func (l *Limiter) idle(now time.Time) *Conn {
 	var longest *Conn
 	tried := 0
@@ -250,7 +250,7 @@ func (l *Limiter) leaveUnproven(c *Conn) {
 	l.crowds.resize(c.host.network, -1)
 }
 
-// tidy lets go of addresses without connections.
+// tidy forgets addresses without connections.
 func (l *Limiter) tidy(h *host) {
 	if h.total > 0 {
 		return
@@ -261,7 +261,7 @@ func (l *Limiter) tidy(h *host) {
 	}
 }
 
-// note counts a connection that was refused or closed, and tells the log now and then. l.mu is locked.
+// note counts a connection that was refused or closed, and logs some of them. l.mu is locked.
 func (l *Limiter) note(counter *atomic.Uint64, why reason) {
 	counter.Add(1)
 	if write, before := l.told.Note(l.config.Now()); write {

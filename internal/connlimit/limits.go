@@ -33,7 +33,7 @@ type Limits struct {
 	Doors      [doors]int
 }
 
-// Reserve says how many descriptors are kept away from connections, and how the stores divide most of them.
+// Reserve is the number of descriptors that connections cannot use, with the share of the stores.
 type Reserve struct {
 	Descriptors  int
 	JournalFiles int // table files that the journal keeps open at most
@@ -69,12 +69,12 @@ func ReserveOf(descriptors int) Reserve {
 	return r
 }
 
-// Derive fills in what wanted leaves open, from the descriptor limit of the process. It fails when the limits wanted do not
+// Derive fills in the zero fields of wanted from the descriptor limit of the process. It fails when the wanted limits do not
 // leave the reserve, or the descriptor limit is too low for any service.
 func Derive(descriptors int, wanted Limits) (Limits, error) {
 	room := descriptors - ReserveOf(descriptors).Descriptors
 	if room < totalMin {
-		return Limits{}, fmt.Errorf("the process may open %d descriptors: want at least %d (ulimit -n; LimitNOFILE of systemd)", descriptors, reserveMin+totalMin)
+		return Limits{}, fmt.Errorf("the process may open %d descriptors: want at least %d (ulimit -n, or LimitNOFILE of systemd)", descriptors, reserveMin+totalMin)
 	}
 	l := wanted
 	l.Total = cmp.Or(l.Total, min(room, totalMax))

@@ -146,7 +146,7 @@ func checkShipped(packages []listedPackage) (complaints []string) {
 	return complaints
 }
 
-// testHelp tells whether a package of ours is there for tests: the simulator, and all whose name ends with "test".
+// testHelp reports whether a package of ours is there for tests: the simulator, and all whose name ends with "test".
 func testHelp(path string) bool {
 	return matches(path, "internal/sim/...") || strings.HasPrefix(path, module) && strings.HasSuffix(path, "test")
 }

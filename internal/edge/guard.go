@@ -10,31 +10,31 @@ import (
 	"github.com/musterhq/muster/internal/rate"
 )
 
-// Config says what a Guard lets pass.
+// Config has the rules of a Guard.
 type Config struct {
 	Transport Transport
 
 	RequireTLS bool     // refuse requests that are not Private
-	Plain      []string // paths that are answered without TLS all the same: health, which load balancers ask for
+	Plain      []string // paths that are answered without TLS, too: health checks of load balancers
 
 	// StrictTransport tells browsers to use TLS from now on, with answers to requests that did.
 	StrictTransport bool
 
 	Pages *Pages // nil outside development mode: there a page has no credentials
 
-	// Refuse answers a request that may not pass with status 403, in the form that the client understands.
+	// Refuse answers a refused request with status 403, in the form of the client's protocol.
 	Refuse func(w http.ResponseWriter, r *http.Request, message string)
 	Log    *slog.Logger
 }
 
-// Guard stands in front of the doors of one port.
+// Guard checks every request of one port before its door does.
 type Guard struct {
 	config Config
 	next   http.Handler
 	told   rate.Lines
 }
 
-// The lines about refused requests that the log gets within a time.
+// Bound of the log lines about refused requests: toldMax in each toldWithin.
 const (
 	toldMax    = 10
 	toldWithin = 10 * time.Second
@@ -45,7 +45,7 @@ func NewGuard(c Config, next http.Handler) *Guard {
 	return &Guard{config: c, next: next, told: rate.Lines{Most: toldMax, Period: toldWithin}}
 }
 
-// strictTransport is for a year. Other hosts of the domain are not ours to decide about.
+// strictTransport is valid for a year, and not for other hosts of the domain.
 var strictTransport = []string{"max-age=31536000"}
 
 func (g *Guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -66,19 +66,19 @@ func (g *Guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.next.ServeHTTP(w, r)
 }
 
-// withoutTLS says what is wrong and what to do, to those who call and to those who operate.
+// withoutTLS is the message about a request without TLS: for callers and operators, it says what is wrong and what to do.
 func (g *Guard) withoutTLS(r *http.Request) string {
-	message := "This service takes requests from other machines over TLS only, because keys and tokens that are sent in the clear can be read " +
+	message := "This service accepts requests from other machines over TLS only, because keys and tokens that are sent without it can be read " +
 		"on the way: use https:// or wss://."
 	peer, _ := peerOf(r)
 	switch said, _ := schemeSaid(r); {
 	case said && g.config.Transport.Trusts(peer):
 		message += " The proxy at " + peer.String() + " says that its client used plain HTTP."
 	case said || r.Header.Get("X-Forwarded-For") != "" || r.Header.Get("Forwarded") != "":
-		message += " If " + peer.String() + " is your proxy and ends TLS, name it in --trusted-proxies."
+		message += " If " + peer.String() + " is your proxy and terminates TLS, name it in --trusted-proxies."
 	}
 	if scheme, _, _ := strings.Cut(r.Header.Get("Authorization"), " "); strings.EqualFold(scheme, "Bearer") || strings.EqualFold(scheme, "Basic") {
-		message += " The key or token that was sent with this request may be known to others now: revoke it."
+		message += " The key or token of this request may have been read on the way: revoke it."
 	}
 	return message
 }
@@ -87,7 +87,7 @@ func (g *Guard) refuse(w http.ResponseWriter, r *http.Request, message string) {
 	if write, silent := g.told.Note(time.Now()); write {
 		g.config.Log.Warn("request refused", "address", r.RemoteAddr, "method", r.Method, "path", cut(r.URL.Path), "reason", message, "unlogged", silent)
 	}
-	w.Header().Set("Connection", "close") // what follows on this connection would be refused as well
+	w.Header().Set("Connection", "close") // further requests on this connection would be refused as well
 	w.Header().Set("Cache-Control", "no-store")
 	g.config.Refuse(w, r, message)
 }

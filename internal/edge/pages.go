@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Pages keeps web pages away from a service that asks for no credentials: a browser on the same machine would carry their
+// Pages refuses requests of web pages to a service that requires no credentials: a browser on the same machine would send their
 // requests here. A page of another site is recognised by Origin and Sec-Fetch-Site. A page whose own name was made to resolve
 // to this machine (DNS rebinding) is of the same origin for its browser, and is recognised by Host.
 type Pages struct {
@@ -18,7 +18,7 @@ type Pages struct {
 	Allowed func(r *http.Request, origin string) bool // pages of other sites that may send this request; nil: none
 }
 
-// check says why a request may not pass; "" if it may.
+// check returns why a request is refused; "" if it is allowed.
 func (p *Pages) check(r *http.Request) string {
 	if !p.named(r.Host) {
 		return fmt.Sprintf("Host %.100q is none of this service's names: in development mode it answers to localhost, loopback addresses and "+

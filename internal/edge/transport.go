@@ -1,5 +1,5 @@
-// Package edge is what every request passes on its way to a door. Requests that others could have read on the way are refused
-// where TLS is required. In development mode, where no credentials are asked for, requests that a web page sent are refused.
+// Package edge checks every request before its door does. Where TLS is required, it refuses requests that could have been read on the
+// way. In development mode, which requires no credentials, it refuses requests that a web page sent.
 package edge
 
 import (
@@ -9,9 +9,9 @@ import (
 	"strings"
 )
 
-// Transport tells how requests travelled to this process.
+// Transport decides whether a request reached this process over TLS.
 type Transport struct {
-	Proxies []netip.Prefix // of which X-Forwarded-Proto is believed
+	Proxies []netip.Prefix // whose X-Forwarded-Proto is trusted
 
 	// BehindTLS says that a proxy in Proxies that does not send X-Forwarded-Proto receives its requests over TLS.
 	BehindTLS bool
@@ -39,7 +39,7 @@ func (t *Transport) Secure(r *http.Request) bool {
 	return https || !said && t.BehindTLS
 }
 
-// Private reports whether nobody on a network could read the request: it is Secure, or it did not leave this machine. A proxy on
+// Private reports whether a request could not be read on a network: it is Secure, or it did not leave this machine. A proxy on
 // this machine that is trusted and says that its client used plain HTTP makes a request public.
 func (t *Transport) Private(r *http.Request) bool {
 	if t.Secure(r) {

@@ -87,7 +87,7 @@ func (s *failstop) open(what, name string, create func() (vfs.File, error)) (vfs
 	return &failstopFile{File: file, stop: s, name: name, table: strings.HasSuffix(name, ".sst")}, nil
 }
 
-// Open gives a file to read. A reader that finds no descriptor waits for one: to a compaction the error would be final.
+// Open returns a file to read. A reader that finds no descriptor waits for one: to a compaction the error would be final.
 func (s *failstop) Open(name string, opts ...vfs.OpenOption) (file vfs.File, err error) {
 	err = s.short.patiently("open", name, func() (err error) {
 		file, err = s.FS.Open(name, opts...)
@@ -119,7 +119,7 @@ func (s *failstop) ReuseForWrite(oldname, newname string, category vfs.DiskWrite
 	})
 }
 
-// OpenDir gives a directory, whose Sync makes renames and new names durable.
+// OpenDir returns a directory, whose Sync makes renames and new names durable.
 func (s *failstop) OpenDir(name string) (dir vfs.File, err error) {
 	err = s.short.patiently("open directory", name, func() (err error) {
 		dir, err = s.FS.OpenDir(name)

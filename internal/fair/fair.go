@@ -1,8 +1,8 @@
-// Package fair divides what is bounded, so that no access key and no address takes all of it.
+// Package fair divides bounded resources, so that no access key and no address can use up all of them.
 //
-// All counters live in arrays of a fixed size, in places that a keyed hash gives: whoever invents keys and addresses takes
-// no memory, and cannot aim at the place of somebody else. Two names share a place with a chance of one in 4,096; then they
-// share what one of them may have.
+// All counters are in arrays of a fixed size, at places that a keyed hash determines: a client that invents keys and addresses uses
+// no memory, and cannot aim at the place of another name. Two names share a place with a probability of 1 in 4,096; then they
+// share the amount of one.
 package fair
 
 import (
@@ -19,7 +19,7 @@ var seed = maphash.MakeSeed()
 
 func place(name string) int { return int(maphash.String(seed, name) % places) }
 
-// Pool is an amount of something, such as bytes or requests at work, of which each name may have a share.
+// Pool is an amount of a resource, such as bytes or requests in progress, of which each name may have a share.
 type Pool struct {
 	most, share int64
 	taken       atomic.Int64
@@ -30,8 +30,8 @@ type Pool struct {
 // NewPool makes a pool of most, of which one name may have share.
 func NewPool(most, share int64) *Pool { return &Pool{most: most, share: share} }
 
-// Take takes n for a name and reports whether there was as much, both in the pool and in the share. What was taken must be
-// given back with Give.
+// Take takes n for a name and reports whether both the pool and the name's share had that much left. It must be
+// returned with Give.
 func (p *Pool) Take(name string, n int64) bool {
 	mine := &p.by[place(name)]
 	if mine.Add(n) > p.share {
@@ -48,16 +48,16 @@ func (p *Pool) Take(name string, n int64) bool {
 	return true
 }
 
-// Give gives back n that was taken for a name.
+// Give returns n that was taken for a name.
 func (p *Pool) Give(name string, n int64) {
 	p.taken.Add(-n)
 	p.by[place(name)].Add(-n)
 }
 
-// Taken is how much is taken now.
+// Taken is the amount that is taken now.
 func (p *Pool) Taken() int64 { return p.taken.Load() }
 
-// Refused counts the calls of Take that got nothing.
+// Refused counts the calls of Take that failed.
 func (p *Pool) Refused() uint64 { return p.refused.Load() }
 
 // Most is the size of the pool.
@@ -72,7 +72,7 @@ type Rate struct {
 	buckets [places]rate.Bucket
 }
 
-// NewRate makes a Rate. Without a limit it is nil, which lets all through.
+// NewRate makes a Rate. Without a limit it returns nil, which allows everything.
 func NewRate(limit rate.Limit, now func() time.Time) *Rate {
 	if limit.Every <= 0 {
 		return nil
@@ -89,7 +89,7 @@ func (r *Rate) Allow(name string) bool {
 	return false
 }
 
-// Refused counts the calls that were not let through.
+// Refused counts the calls that were not allowed.
 func (r *Rate) Refused() uint64 {
 	if r == nil {
 		return 0

@@ -35,7 +35,7 @@ func gameSessionARN(region string, id session.ID) *string {
 	return makeARN(region, "", "gamesession/"+string(id))
 }
 
-// lastPart gives the id in an ARN, or what is an id already.
+// lastPart returns the id in an ARN, or what is an id already.
 func lastPart(idOrARN string) string {
 	if !strings.HasPrefix(idOrARN, "arn:") {
 		return idOrARN
@@ -43,7 +43,7 @@ func lastPart(idOrARN string) string {
 	return idOrARN[strings.LastIndexByte(idOrARN, '/')+1:]
 }
 
-// computeName gives the name in a compute's ARN; it may hold a slash itself.
+// computeName returns the name in a compute's ARN; it may hold a slash itself.
 func computeName(nameOrARN string) string {
 	if _, name, ok := strings.Cut(nameOrARN, ":compute/"); ok {
 		return name

@@ -81,7 +81,7 @@ func (c *constraint) checkMembers(v reflect.Value) *violation {
 	return nil
 }
 
-// absent tells whether a member was not given. Enums are strings by value, and none of them is empty.
+// absent reports whether a member was not given. Enums are strings by value, and none of them is empty.
 func (c *constraint) absent(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Map:

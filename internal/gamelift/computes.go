@@ -96,7 +96,7 @@ func (s *Service) ListCompute(ctx context.Context, in *gamelift.ListComputeInput
 	return out, nil
 }
 
-// GetComputeAuthToken gives the token that the server processes of a compute connect with: the same one while enough of
+// GetComputeAuthToken returns the token that the server processes of a compute connect with: the same one while enough of
 // its life is left.
 func (s *Service) GetComputeAuthToken(ctx context.Context, in *gamelift.GetComputeAuthTokenInput) (*gamelift.GetComputeAuthTokenOutput, error) {
 	cmd := cell.IssueToken{Fleet: lastPart(*in.FleetId), Compute: computeName(*in.ComputeName)}

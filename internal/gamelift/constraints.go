@@ -160,7 +160,7 @@ func (p *constraintPlans) pattern(source string) (*pattern, error) {
 	return compiled, err
 }
 
-// isFree tells whether every value passes, so that the walk can stop above it.
+// isFree reports whether every value passes, so that the walk can stop above it.
 func (c *constraint) isFree() bool {
 	switch {
 	case c.min != nil || c.max != nil || c.pattern != nil || c.enum != nil || c.time:

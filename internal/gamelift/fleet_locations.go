@@ -83,7 +83,7 @@ func locationStates(locations []fleet.FleetLocation) []types.LocationState {
 	return states
 }
 
-// namedLocationStates gives the states of the locations that a request names.
+// namedLocationStates returns the states of the locations that a request names.
 func namedLocationStates(f *fleet.Fleet, names []string) []types.LocationState {
 	named := make([]fleet.FleetLocation, len(names))
 	for i, name := range names {

@@ -83,7 +83,7 @@ func (s *Service) ListFleets(ctx context.Context, in *gamelift.ListFleetsInput) 
 	return out, nil
 }
 
-// listFleets gives the fleets that are named, all at once, or else a page of all.
+// listFleets returns the fleets that are named, all at once, or else a page of all.
 func (s *Service) listFleets(ctx context.Context, operation string, in any, idsOrARNs []string, limit *int32, token *string) (page []fleet.Fleet, next *string, err error) {
 	if len(idsOrARNs) > 0 {
 		page, err = s.namedFleets(ctx, idsOrARNs)
@@ -92,7 +92,7 @@ func (s *Service) listFleets(ctx context.Context, operation string, in any, idsO
 	return s.pageOfFleets(ctx, operation, in, limit, token, (*cell.View).Fleets)
 }
 
-// pageOfFleets gives a page of what list gives from a place on.
+// pageOfFleets returns a page of what list gives from a place on.
 func (s *Service) pageOfFleets(ctx context.Context, operation string, in any, limit *int32, token *string,
 	list func(v *cell.View, created domain.Time, id string, limit int) []fleet.Fleet) (page []fleet.Fleet, next *string, err error) {
 	after, err := pagePlace(operation, in, token)

@@ -73,7 +73,7 @@ func clamp(n float64, least, most int64) int64 {
 	return int64(min(max(n, float64(least)), float64(most)))
 }
 
-// largest gives the bytes of the largest valid value of a shape: on the wire, and decoded. They are floating point numbers
+// largest returns the bytes of the largest valid value of a shape: on the wire, and decoded. They are floating point numbers
 // since nested lists without a maximum make products beyond all integers.
 func (p *constraintPlans) largest(input, shapeName string, c *constraint, depth int) (wire, memory float64) {
 	if depth > depthMax {

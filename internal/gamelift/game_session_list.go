@@ -102,7 +102,7 @@ func (s *Service) listGameSessions(ctx context.Context, operation string, bound 
 	return page, pageToken(operation, bound, place{int64(last.Created), string(last.ID)}.String()), nil
 }
 
-// pageOfBytes gives how many of the game sessions make a page that is not too large; at least one.
+// pageOfBytes returns how many of the game sessions make a page that is not too large; at least one.
 func pageOfBytes(page []session.GameSession) int {
 	bytes := 0
 	for i := range page {

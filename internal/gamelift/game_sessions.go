@@ -130,7 +130,7 @@ func propertiesFromWire(wire []types.GameProperty) []session.Property {
 	return properties
 }
 
-// propertiesToWire gives an empty list rather than none: scripts iterate over it.
+// propertiesToWire returns an empty list rather than none: scripts iterate over it.
 func propertiesToWire(properties []session.Property) []types.GameProperty {
 	wire := make([]types.GameProperty, len(properties))
 	for i := range properties {

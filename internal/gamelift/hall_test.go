@@ -161,7 +161,7 @@ func refused(t testing.TB, err error, code string) {
 	}
 }
 
-// rewritten gives JSON with its keys in order.
+// rewritten returns JSON with its keys in order.
 func rewritten(t testing.TB, v any) string {
 	t.Helper()
 	text, err := json.Marshal(v)

@@ -129,7 +129,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	write(w, codec, requestID, http.StatusOK, out)
 }
 
-// handle gives the body of a success, or the refusal.
+// handle returns the body of a success, or the refusal.
 func (h *Handler) handle(w http.ResponseWriter, r *http.Request, c codec, name, requestID string, pooled *buffers) (answer []byte, refused smithy.APIError) {
 	defer func() { // a panic ends this request alone, and its connection goes on
 		if p := recover(); p != nil {

@@ -24,7 +24,7 @@ type Limits struct {
 // invents them.
 const limitedKeysMax = 4096
 
-// LimitsNamed gives the limits of a profile: "default", or "gamelift" for the rates that the cloud service documents, to
+// LimitsNamed returns the limits of a profile: "default", or "gamelift" for the rates that the cloud service documents, to
 // try out a backend's retries.
 func LimitsNamed(profile string) (Limits, error) {
 	switch profile {

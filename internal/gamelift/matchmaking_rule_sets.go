@@ -110,7 +110,7 @@ func (s *Service) DescribeMatchmakingRuleSets(ctx context.Context, in *gamelift.
 // matchmakingPageMax is the model's, which holds for rule sets and is documented for configurations.
 const matchmakingPageMax = 10
 
-// namedPage gives a page of the records that are named, as far as there are any, or of all by name. The cursor of the
+// namedPage returns a page of the records that are named, as far as there are any, or of all by name. The cursor of the
 // former is how many of the names the pages before took.
 func namedPage[T any](ctx context.Context, s *Service, names []string, after string, size int,
 	find func(*cell.View, string) (T, bool), list func(v *cell.View, after string, most int) []T, name func(*T) string,

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// pattern tells whether a whole string fits a pattern of the model. The model writes them unanchored; applied so,
+// pattern reports whether a whole string fits a pattern of the model. The model writes them unanchored; applied so,
 // "custom-a b" would pass ^custom-[A-Za-z0-9\-]+.
 type pattern struct {
 	source string
@@ -55,7 +55,7 @@ func (c *classPattern) match(s string) bool {
 	return true
 }
 
-// asciiClass gives the fast form of a pattern that has one.
+// asciiClass returns the fast form of a pattern that has one.
 func asciiClass(source string) (*classPattern, bool) {
 	parsed, err := syntax.Parse(source, syntax.Perl)
 	if err != nil {

@@ -128,7 +128,7 @@ func (s *Service) DescribeGameSessionQueues(ctx context.Context, in *gamelift.De
 	return out, nil
 }
 
-// namedQueues gives a page of the queues that are named. The cursor is how many of the names the pages before took.
+// namedQueues returns a page of the queues that are named. The cursor is how many of the names the pages before took.
 func (s *Service) namedQueues(ctx context.Context, names []string, after string, size int) (page []placement.Queue, next string, err error) {
 	at := 0
 	if after != "" {

@@ -30,7 +30,7 @@ func route(r *http.Request) (c codec, operation string) {
 	return jsonCodec{}, operation
 }
 
-// isSTS tells whether the request is a form, which none of the API's protocols is: people ask STS who they are.
+// isSTS reports whether the request is a form, which none of the API's protocols is: people ask STS who they are.
 func isSTS(r *http.Request) bool {
 	return r.Header.Get("X-Amz-Target") == "" && strings.HasPrefix(r.Header.Get("Content-Type"), formType)
 }

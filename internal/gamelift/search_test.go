@@ -29,7 +29,7 @@ func (h *hall) namedGame(fleetID, name string, properties ...string) string {
 	return *created.GameSession.GameSessionId
 }
 
-// found gives the names of the game sessions on the first page.
+// found returns the names of the game sessions on the first page.
 func (h *hall) found(in *gamelift.SearchGameSessionsInput) (names []string) {
 	h.Helper()
 	out := must(h.sdk.SearchGameSessions(h.Context(), in))(h.T)

@@ -49,7 +49,7 @@ var timeType = reflect.TypeFor[time.Time]()
 // wirePlans compiles plans and remembers them. It is used by one goroutine, before any is used.
 type wirePlans map[reflect.Type]*wireType
 
-// output gives the plan of an operation's answer: its lists are written even when empty.
+// output returns the plan of an operation's answer: its lists are written even when empty.
 func (p wirePlans) output(t reflect.Type) *wireType {
 	shared := p.plan(t)
 	own := *shared
@@ -113,7 +113,7 @@ func (p wirePlans) plan(t reflect.Type) *wireType {
 	return w
 }
 
-// unset tells whether the member v is left out.
+// unset reports whether the member v is left out.
 func (f *wireField) unset(v reflect.Value) bool {
 	if f.always {
 		return false
@@ -136,7 +136,7 @@ func mustQuote(s string) []byte {
 	return quoted
 }
 
-// sortedKeys gives the keys of a map with string keys in order, so that equal answers are equal bytes.
+// sortedKeys returns the keys of a map with string keys in order, so that equal answers are equal bytes.
 func sortedKeys(v reflect.Value) []reflect.Value {
 	keys := v.MapKeys()
 	slices.SortFunc(keys, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })

@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// certificateURI stands before the id of an access key in a certificate.
+// certificateURI is the prefix of an access key's id in a certificate.
 const certificateURI = "urn:muster:access-key:"
 
-// Certified reads which access key the certificate of a client stands for: the one whose id is its common name, or stands in a
-// URI of it behind urn:muster:access-key:. Whether the certificate is good, the port has checked with the handshake; one that
-// nobody checked does not count, and none that names several keys.
+// Certified reads which access key the certificate of a client stands for: the one whose id is its common name, or part of a
+// URI in it after urn:muster:access-key:. The port has verified the certificate in the handshake. A certificate that
+// was not verified does not count, nor does one that names several keys.
 func Certified(r *http.Request) (id string, ok bool) {
 	if r.TLS == nil || len(r.TLS.VerifiedChains) == 0 {
 		return "", false

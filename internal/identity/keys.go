@@ -1,5 +1,5 @@
-// Package identity is for knowing who calls: the access keys that work, with their secrets and roles, the secret of the
-// cell, and the tokens that let game servers connect. It stores no secret but the cell's; all others are derived from that
+// Package identity authenticates callers: it has the valid access keys, with their secrets and roles, the secret of the
+// cell, and the tokens of game servers. It stores no secret but the cell's; all others are derived from that
 // one.
 package identity
 
@@ -16,10 +16,10 @@ import (
 	"github.com/musterhq/muster/internal/domain/access"
 )
 
-// DefaultAccount stands in ARNs: a signature names no account, so the key has to.
+// DefaultAccount is the account in ARNs: a signature names no account, so the key has one.
 const DefaultAccount = "000000000000"
 
-// Role says what the holder of an access key may do.
+// Role is the set of permissions of an access key.
 type Role = access.Role
 
 // The roles.
@@ -34,23 +34,23 @@ const (
 // ParseRole reads the text form that flags use.
 func ParseRole(text string) (Role, error) { return access.ParseRole(text) }
 
-// AccessKey is what a client signs its requests with.
+// AccessKey is a key with which a client signs its requests.
 type AccessKey struct {
 	ID      string
-	Name    string // what the operator called it
+	Name    string // chosen by the operator
 	Secret  string
 	Account string // 12 digits, for ARNs
 	Role    Role
 	Created time.Time
 	Revoked time.Time // zero while the key works
 
-	life *life // nil: nobody revokes it
+	life *life // nil: it is never revoked
 }
 
 // ErrRevoked is the cause of the end of an AccessKey's Life.
 var ErrRevoked = errors.New("the access key was revoked")
 
-// Life is done as soon as the key is revoked, with ErrRevoked as its cause. Whatever a request opens that outlives the
+// Life is done as soon as the key is revoked, with ErrRevoked as its cause. Everything that a request opens and that outlives the
 // request (a stream, a call that waits, a game server's link) has to end with the life of the key that opened it:
 // context.AfterFunc(key.Life(), end) ends it also when the key was revoked a moment before.
 func (k AccessKey) Life() context.Context {
@@ -71,7 +71,7 @@ func (k AccessKey) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("id", k.ID), slog.String("name", k.Name), slog.String("role", k.Role.String()))
 }
 
-// Keys finds the access keys that work. Package keyring keeps it true to the cell's state.
+// Keys finds valid access keys. Package keyring keeps it equal to the cell's state.
 type Keys struct {
 	secret CellSecret
 	known  atomic.Pointer[map[string]AccessKey] // never changed once it is published
@@ -86,13 +86,13 @@ func NewKeys(secret CellSecret) *Keys {
 	return k
 }
 
-// Find gives a key that works. It takes no lock.
+// Find returns a valid key. It takes no lock.
 func (k *Keys) Find(id string) (AccessKey, bool) {
 	key, ok := (*k.known.Load())[id]
 	return key, ok
 }
 
-// Publish puts keys in the place of those that were found before. When it returns, Find knows nothing of a key that is
+// Publish replaces the keys. When it returns, Find no longer finds a key that is
 // not among them or is revoked, and its Life has ended.
 func (k *Keys) Publish(all []access.Key) {
 	k.publishing.Lock()
@@ -120,10 +120,10 @@ func (k *Keys) Publish(all []access.Key) {
 	}
 }
 
-// CellSecret gives the secret that the keys are derived from.
+// CellSecret returns the secret that the keys are derived from.
 func (k *Keys) CellSecret() CellSecret { return k.secret }
 
-// AccessKey gives a key with its secret.
+// AccessKey returns a key with its secret.
 func (s CellSecret) AccessKey(r *access.Key) AccessKey {
 	k := AccessKey{ID: r.ID, Name: r.Name, Secret: s.AccessKeySecret(r.ID), Account: r.Account, Role: r.Role, Created: r.Created.Std()}
 	if !r.Works() {
@@ -132,7 +132,7 @@ func (s CellSecret) AccessKey(r *access.Key) AccessKey {
 	return k
 }
 
-// NewKeyID makes an id in the form of AWS's own, 20 capitals and digits, of which the first four say whose it is.
+// NewKeyID makes an id in the form of AWS's own, 20 capitals and digits, of which the first four name the issuer.
 func NewKeyID() string {
 	random := make([]byte, 10)
 	rand.Read(random) // never fails: since Go 1.24 it ends the program instead

@@ -2,7 +2,7 @@ package identity
 
 import "context"
 
-// Within gives a context that ends with ctx, and with the life of the access key that a request was made with; nil is no
+// Within returns a context that ends with ctx, and with the life of the access key that a request was made with; nil is no
 // key. A context that the key has ended has ErrRevoked as its cause. The caller must call cancel.
 func Within(ctx, life context.Context) (_ context.Context, cancel context.CancelFunc) {
 	ctx, end := context.WithCancelCause(ctx)

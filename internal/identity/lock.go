@@ -8,7 +8,7 @@ import (
 
 const lockFile = "identity.lock"
 
-// LockDir keeps other processes from making or setting aside parts of a data directory until unlock is called. It waits for the one that
+// LockDir keeps other processes from creating or renaming parts of a data directory until unlock is called. It waits for a process that
 // does. Only the few moments of opening need it: after that, the journal's own lock holds the directory.
 func LockDir(dir string) (unlock func(), err error) {
 	f, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_CREATE|os.O_RDWR, 0o600)

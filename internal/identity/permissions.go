@@ -15,9 +15,9 @@ const (
 	sticky                               = fs.ModeSticky // only the owner of a file may replace it
 )
 
-// CheckPermissions looks at who may read and replace what the service is built on. What lets every user of the machine take the
-// installation over is an error: a secret that others can read or write, and a directory in which they can replace it. What may
-// be meant, such as a directory that a group reads, is a warning. Windows has no such bits, and is not looked at.
+// CheckPermissions checks which users can read and replace the secret and the data. A mode that lets every user of the machine take the
+// installation over is an error: a secret that others can read or write, and a directory in which they can replace it. A mode that may
+// be intended, such as a directory that a group can read, is a warning. Windows has no such bits and is not checked.
 func CheckPermissions(dir string) (warnings []string, err error) {
 	if runtime.GOOS == "windows" {
 		return nil, nil

@@ -26,20 +26,20 @@ const (
 )
 
 // CellSecret is the one secret of a cell. Secrets of access keys and process tokens are derived from it, so nothing
-// else that is secret has to be stored, and an answer that held one can be given again. Who has it can forge all of
-// them; who loses it makes all of them void.
+// else that is secret has to be stored, and an answer with a derived secret can be repeated. A person who has it can forge all of
+// them; losing it makes all of them void.
 type CellSecret struct {
 	key [secretSize]byte
 }
 
 // ProcessToken is the token that lets the server processes of a compute connect. It is derived, so the same one is
-// handed out again while it lives, on every node and after every restart; only the generation is stored. It has
+// issued again while it is valid, on every node and after every restart; only the generation is stored. It has
 // the shape of a UUID as the real ones do, and keeps to [A-Za-z0-9-]{1,64}, which all server SDKs send unchanged.
 // Source: docs/spec/server-sdk.md#query-parsing; see B003.
 //
 // registration is the random id of the compute's registration: without it, a compute registered again under its name
-// would have the tokens of the one before. It is zero for computes registered by a version that had none, whose tokens
-// stay what they were.
+// would have the tokens of the previous registration. It is zero for computes registered by a version without it, whose tokens
+// do not change.
 func (s CellSecret) ProcessToken(fleet, compute string, registration [16]byte, generation uint32) string {
 	text := []byte("process-token\x00")
 	if registration != [16]byte{} {
@@ -57,19 +57,19 @@ func (s CellSecret) ProcessToken(fleet, compute string, registration [16]byte, g
 	return id.String()
 }
 
-// WebhookKey is what notifications to a target are signed with: each target has a key of its own, so that its receiver
-// cannot sign for us elsewhere. It is handed out as text and used as text.
+// WebhookKey signs notifications to a target: each target has a key of its own, so that its receiver
+// cannot forge notifications to others. Receivers get and use it as text.
 func (s CellSecret) WebhookKey(target string) string {
 	return hex.EncodeToString(s.derive([]byte("webhook-key\x00" + target)))
 }
 
-// SubscriptionToken is what the receiver at a URL confirms its subscription to a topic with.
+// SubscriptionToken is the token with which the receiver at a URL confirms its subscription to a topic.
 func (s CellSecret) SubscriptionToken(topic, url string) string {
 	text := binary.BigEndian.AppendUint32([]byte("subscription-token\x00"), uint32(len(topic)))
 	return hex.EncodeToString(s.derive(append(append(text, topic...), url...)))
 }
 
-// Check tells two cell secrets apart without giving anything of them away: what was derived from one of them is worthless
+// Check distinguishes two cell secrets without revealing anything about them: secrets derived from one are worthless
 // with the other.
 func (s CellSecret) Check() string {
 	return hex.EncodeToString(s.derive([]byte("access-key-check"))[:8])
@@ -78,7 +78,7 @@ func (s CellSecret) Check() string {
 // LocalKey authenticates callers who can read the data directory to the service, and the service to them.
 func (s CellSecret) LocalKey() []byte { return s.derive([]byte("local-door")) }
 
-// AccessKeySecret is the 40 characters that clients sign with: 30 bytes of base64, the length of AWS's own.
+// AccessKeySecret is the secret of an access key: 40 characters, 30 bytes in base64, the length of AWS's own.
 func (s CellSecret) AccessKeySecret(id string) string {
 	return base64.StdEncoding.EncodeToString(s.derive([]byte("access-key\x00" + id))[:30])
 }
@@ -95,7 +95,7 @@ func (s CellSecret) Format(f fmt.State, _ rune) { fmt.Fprint(f, "[cell secret]")
 // LogValue keeps the secret out of the log.
 func (s CellSecret) LogValue() slog.Value { return slog.StringValue("[cell secret]") }
 
-// Equal compares two secrets or tokens in a time that tells nothing about where they differ.
+// Equal compares two secrets or tokens in constant time.
 func Equal(a, b string) bool {
 	return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1
 }

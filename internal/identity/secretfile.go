@@ -22,7 +22,7 @@ const (
 	secretFileSize = len(secretMagic) + len(uuid.UUID{}) + secretSize + secretSumSize
 )
 
-// DamagedSecret says that cell.secret is not what was written.
+// DamagedSecret is the error of a cell.secret whose content was not written by Muster.
 type DamagedSecret struct {
 	Path, Reason string
 }
@@ -83,8 +83,8 @@ func (s CellSecret) Write(dir string, installation uuid.UUID) error {
 	return nil
 }
 
-// OpenCellSecret reads the secret from a directory, and makes one of a new installation when there is none. It is for what
-// needs a secret and not the whole data directory, which datadir opens.
+// OpenCellSecret reads the secret from a directory, and creates one for a new installation when there is none. It is for callers that
+// need a secret and not the whole data directory, which package datadir opens.
 func OpenCellSecret(dir string) (CellSecret, error) {
 	secret, err := ReadCellSecret(dir)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -97,7 +97,7 @@ func OpenCellSecret(dir string) (CellSecret, error) {
 	return secret, secret.Write(dir, uuid.New())
 }
 
-// HasKeyFile reports whether a release from before keys were part of the state has left its access keys here.
+// HasKeyFile reports whether the directory contains the access key file of an earlier release.
 func HasKeyFile(dir string) (bool, error) {
 	_, err := os.Stat(filepath.Join(dir, KeysFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -106,8 +106,8 @@ func HasKeyFile(dir string) (bool, error) {
 	return err == nil, err
 }
 
-// CheckNoKeyFiles refuses a directory in which access keys are left and nothing that they belong to: it is a backup that was
-// restored by half, and a new secret would turn every key's secret into another one.
+// CheckNoKeyFiles refuses a directory with access keys but without the secret that they belong to: it is a backup that was
+// restored in part, and a new secret would change the secret of every key.
 func CheckNoKeyFiles(dir string) error {
 	for _, file := range []string{KeysFile, ImportedKeysFile} {
 		if _, err := os.Stat(filepath.Join(dir, file)); err == nil {

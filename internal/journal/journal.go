@@ -34,7 +34,7 @@ type Journal interface {
 	// took over, the error is ErrFailed and ErrFenced and nothing was written. The batch stays the caller's.
 	Append(ctx context.Context, next uint64, batch []byte) error
 
-	// Read gives the durable entries from number from on, up to those that were durable at the call. A number that was
+	// Read returns the durable entries from number from on, up to those that were durable at the call. A number that was
 	// trimmed is ErrTrimmed; from 0 means the oldest there is. A damaged entry is *Damaged, never left out. After an
 	// error the sequence ends.
 	Read(ctx context.Context, from uint64) iter.Seq2[Entry, error]
@@ -45,7 +45,7 @@ type Journal interface {
 	// one the latest is the one before, or the new one, whole, when only the last step's outcome is unknown.
 	SaveSnapshot(ctx context.Context, at uint64, write func(io.Writer) error) error
 
-	// LatestSnapshot gives the latest snapshot and the entry it was taken after, or 0 and a nil reader when there is
+	// LatestSnapshot returns the latest snapshot and the entry it was taken after, or 0 and a nil reader when there is
 	// none. Reading a damaged one ends in *Damaged. The caller closes the reader.
 	LatestSnapshot(ctx context.Context) (at uint64, r io.ReadCloser, err error)
 

@@ -7,7 +7,7 @@ import (
 	"github.com/musterhq/muster/internal/identity"
 )
 
-// Document is an access key as the doors show it in JSON. Secret is there only in the answer that made the key.
+// Document is the JSON form of an access key. Only the answer to its creation contains Secret.
 type Document struct {
 	ID        string      `json:"id"`
 	Role      access.Role `json:"role"`
@@ -52,15 +52,15 @@ func Documents(keys []access.Key) []Document {
 	return all
 }
 
-// Works reports whether the key may be used.
+// Works reports whether the key is valid.
 func (d *Document) Works() bool { return d.Revoked.IsZero() }
 
-// NewDocument shows a key that was just made, with its secret.
+// NewDocument shows a key that was just created, with its secret.
 func NewDocument(k identity.AccessKey, by access.Actor) Document {
 	return Document{ID: k.ID, Role: k.Role, Account: k.Account, Name: k.Name, Created: k.Created, CreatedBy: actorOf(by), Secret: k.Secret}
 }
 
-// String is who, from where and by which door.
+// String names the principal, the address and the door.
 func (a *Actor) String() string {
 	if a == nil {
 		return "-"

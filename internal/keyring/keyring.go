@@ -1,5 +1,5 @@
-// Package keyring keeps the access keys of a cell: it takes over the file that earlier releases kept them in, changes them
-// by commands, and follows the state, so that what the doors find is what the cell has decided.
+// Package keyring manages the access keys of a cell: it imports the file of earlier releases, changes keys
+// by commands, and follows the state, so that the doors always have the keys of the state.
 package keyring
 
 import (
@@ -19,7 +19,7 @@ import (
 // Config is what a Ring needs.
 type Config struct {
 	Engine *engine.Engine
-	Dir    string // data directory; empty: there is no file that could be taken over
+	Dir    string // data directory; empty: there is no file to import
 	Secret identity.CellSecret
 	Log    *slog.Logger
 }
@@ -37,7 +37,7 @@ type Ring struct {
 	changed   chan struct{} // closed and replaced when published grows
 }
 
-// Open takes the file over if that has not happened yet, and follows the state. An error means that the keys cannot be
+// Open imports the file if that has not happened yet, and follows the state. An error means that the keys cannot be
 // known: the service must not start.
 func Open(ctx context.Context, c Config) (*Ring, error) {
 	if c.Log == nil {
@@ -50,7 +50,7 @@ func Open(ctx context.Context, c Config) (*Ring, error) {
 		Keys: identity.NewKeys(c.Secret), engine: c.Engine, log: c.Log,
 		known: map[string]access.Key{}, changed: make(chan struct{}),
 	}
-	// What happens from here on comes to follow. The events are whole records, so those that are in the state already do no
+	// From here on, follow gets every event. The events are whole records, so those that are in the state already do no
 	// harm; no door is open yet.
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -68,7 +68,7 @@ func Open(ctx context.Context, c Config) (*Ring, error) {
 	return r, nil
 }
 
-// Close stops following the state. Find goes on with what it knows.
+// Close stops following the state. Find keeps working with the last keys.
 func (r *Ring) Close() { r.unfollow() }
 
 // follow puts a change into force.
@@ -116,14 +116,14 @@ func (r *Ring) await(ctx context.Context, number uint64) error {
 		select {
 		case <-changed:
 		case <-r.engine.Stopped():
-			return fmt.Errorf("the change is stored, and comes into force with the next start: %w", engine.ErrStopped)
+			return fmt.Errorf("the change is stored and takes effect at the next start: %w", engine.ErrStopped)
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
 }
 
-// Create makes a key. It works when Create returns.
+// Create makes a key. It is valid when Create returns.
 func (r *Ring) Create(ctx context.Context, by access.Actor, n New) (identity.AccessKey, error) {
 	cmd := n.command(by, 0)
 	if err := r.engine.Do(ctx, cmd); err != nil {
@@ -136,7 +136,7 @@ func (r *Ring) Create(ctx context.Context, by access.Actor, n New) (identity.Acc
 	return r.CellSecret().AccessKey(&cmd.Key), nil
 }
 
-// Revoke ends a key. When it returns, no door takes the key any more, and what the key had opened is being closed. The
+// Revoke ends a key. When it returns, every door refuses the key, and its connections are being closed. The
 // last admin key ends only by force.
 func (r *Ring) Revoke(ctx context.Context, by access.Actor, id string, force bool) (access.Key, error) {
 	cmd := &cell.RevokeAccessKey{ID: id, By: by, Force: force}
@@ -150,7 +150,7 @@ func (r *Ring) Revoke(ctx context.Context, by access.Actor, id string, force boo
 	return cmd.Key, nil
 }
 
-// List gives all keys in order of creation, revoked ones too.
+// List returns all keys in order of creation, revoked ones too.
 func (r *Ring) List(ctx context.Context) (all []access.Key, err error) {
 	err = r.engine.Read(ctx, func(v *cell.View) error { all = v.AccessKeys(); return nil })
 	return all, err

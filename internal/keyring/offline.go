@@ -14,10 +14,10 @@ import (
 	"github.com/musterhq/muster/internal/identity"
 )
 
-// OfflineProgram names this process to another one that wants the data directory meanwhile.
+// OfflineProgram names this process to another one that tries to open the data directory meanwhile.
 const OfflineProgram = "muster keys"
 
-// Offline is the access keys of a data directory whose service is down. Nobody else can open the directory until Close.
+// Offline has the access keys of a data directory whose service is down. No other process can open the directory until Close.
 type Offline struct {
 	dir  *datadir.Dir
 	cell *engine.Offline
@@ -63,14 +63,14 @@ func (o *Offline) Revoke(ctx context.Context, by access.Actor, id string, force 
 	return cmd.Key, err
 }
 
-// List gives all keys in order of creation, revoked ones too.
+// List returns all keys in order of creation, revoked ones too.
 func (o *Offline) List(ctx context.Context) (all []access.Key, err error) {
 	err = o.cell.Read(ctx, func(v *cell.View) error { all = v.AccessKeys(); return nil })
 	return all, err
 }
 
-// CellSecret gives the secret that the keys are derived from.
+// CellSecret returns the secret that the keys are derived from.
 func (o *Offline) CellSecret() identity.CellSecret { return o.dir.Secret }
 
-// Close lets others open the data directory.
+// Close releases the data directory.
 func (o *Offline) Close() error { return o.dir.Close() }

@@ -15,7 +15,7 @@ type store interface {
 	Read(ctx context.Context, f func(v *cell.View) error) error
 }
 
-// New describes a key that is to be made.
+// New describes a key to create.
 type New struct {
 	ID   string // empty: a random one
 	Role access.Role

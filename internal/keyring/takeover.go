@@ -23,13 +23,13 @@ import (
 )
 
 const (
-	// fileFormat is the only one there ever was.
+	// fileFormat is the only format of this file.
 	fileFormat = 1
 	// fileMax bounds what is read of a file, in bytes: some 200,000 keys.
 	fileMax = 32 << 20
 )
 
-// keyFile is what releases before the state held access keys kept of them. The secrets were never in it.
+// keyFile has the access keys of earlier releases, which did not keep them in the state. It never contained secrets.
 type keyFile struct {
 	Format int       `json:"format"`
 	Keys   []fileKey `json:"keys"`
@@ -94,7 +94,7 @@ func takeOver(ctx context.Context, s store, dir string, secret identity.CellSecr
 	return nil
 }
 
-// readKeyFile gives the file's content; nil when there is none.
+// readKeyFile returns the file's content; nil when there is none.
 func readKeyFile(dir string) ([]byte, error) {
 	if dir == "" {
 		return nil, nil

@@ -25,7 +25,7 @@ type FileAuthorities struct {
 	checkedAt time.Time
 }
 
-// LoadAuthorities reads the file once; one that cannot be used is an error here and now.
+// LoadAuthorities reads the file once, and fails if it cannot be used.
 func LoadAuthorities(path string, log *slog.Logger) (*FileAuthorities, error) {
 	f := &FileAuthorities{path: path, log: log, checkedAt: time.Now()}
 	version, err := versionOf(path)
@@ -38,7 +38,7 @@ func LoadAuthorities(path string, log *slog.Logger) (*FileAuthorities, error) {
 	return f, nil
 }
 
-// Pool is the Config.Clients of this file. A changed file that cannot be used leaves the old authorities in force.
+// Pool is the Config.Clients of this file. If a changed file cannot be used, the previous authorities stay in force.
 func (f *FileAuthorities) Pool() *x509.CertPool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -98,15 +98,15 @@ func addAuthorities(pool *x509.CertPool, content []byte) (n int, err error) {
 	}
 	switch {
 	case bytes.Contains(content, []byte("-----BEGIN")):
-		return 0, fmt.Errorf("behind certificate %d there is one without an end", n)
+		return 0, fmt.Errorf("the certificate after number %d has no end", n)
 	case n == 0:
 		return 0, errors.New("want at least one certificate in PEM")
 	}
 	return n, nil
 }
 
-// askClients lets clients show a certificate, and judges it by the authorities of the moment. No connection resumes an
-// earlier one: that would bring the certificate of then, or none, whatever the authorities are now.
+// askClients lets clients present a certificate, and verifies it with the current authorities. No connection resumes an
+// earlier one: that would bring back the earlier certificate, or none, without a check against the current authorities.
 func askClients(base *tls.Config, authorities func() *x509.CertPool) *tls.Config {
 	var current atomic.Pointer[tls.Config] // one for all connections while the authorities are the same
 	asking := base.Clone()

@@ -10,8 +10,8 @@ import (
 	"github.com/musterhq/muster/internal/rate"
 )
 
-// errorLog receives what net/http has to say about connections. Strangers cause most of it, so it is quiet, save for the
-// one case that an operator can mend: a client that does not trust our certificate.
+// errorLog receives the messages of net/http about connections. Strangers cause most of them, so they go to level debug, except for the
+// one that an operator can act on: a client that does not trust our certificate.
 type errorLog struct {
 	log       *slog.Logger
 	panics    *panics.Guard
@@ -27,7 +27,7 @@ func newWarnings() *rate.Lines { return &rate.Lines{Most: 1, Period: 10 * time.S
 
 func (e errorLog) Write(line []byte) (int, error) {
 	text := string(bytes.TrimSpace(line))
-	if bytes.HasPrefix(line, []byte("http: panic serving")) && e.panics != nil { // it was no handler of ours: see panics.Handler
+	if bytes.HasPrefix(line, []byte("http: panic serving")) && e.panics != nil { // not one of our handlers: see panics.Handler
 		e.panics.Note(panicDoor, text)
 		return len(line), nil
 	}

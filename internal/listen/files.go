@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// recheckAfter is how often, at most, the files are looked at. Renewal tools replace them weeks before the old ones
+// recheckAfter is the shortest time between two checks of the files. Renewal tools replace them weeks before the old ones
 // expire, so seconds do not matter.
 const recheckAfter = 5 * time.Second
 
-// FileCertificate is a certificate and key kept in PEM files by somebody else, such as an ACME client. Files that change
+// FileCertificate is a certificate and key in PEM files that another program maintains, such as an ACME client. Files that change
 // are read again, without a restart.
 type FileCertificate struct {
 	certPath, keyPath string
@@ -32,7 +32,7 @@ type fileVersion struct {
 	size     int64
 }
 
-// LoadFiles reads the pair once; a pair that cannot be read or does not belong together is an error here and now.
+// LoadFiles reads the pair once, and fails if it cannot be read or does not belong together.
 func LoadFiles(certPath, keyPath string, log *slog.Logger) (*FileCertificate, error) {
 	f := &FileCertificate{certPath: certPath, keyPath: keyPath, log: log, checkedAt: time.Now()}
 	stamp, err := f.look()
@@ -46,7 +46,7 @@ func LoadFiles(certPath, keyPath string, log *slog.Logger) (*FileCertificate, er
 }
 
 // Certificate is the Config.Certificate of this pair. It ignores the server name: the C++ SDK sends an IP literal there,
-// others nothing. When changed files cannot be used (renewal tools write one after the other) the old pair stays.
+// others nothing. While changed files cannot be used (renewal tools write one after the other), the previous pair stays in force.
 func (f *FileCertificate) Certificate(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -7,9 +7,9 @@ import (
 	"unsafe"
 )
 
-// readBuffers are where crypto/tls keeps what it reads. They grow to the size of the client's hello, more than a kilobyte each
-// with a post-quantum key share, and to that of the records after it, and stay so while the connection lives: of an idle
-// WebSocket that is a quarter of all it holds. There is no call that gives them back, so this reaches for them by name, for operators
+// readBuffers are the offsets of crypto/tls's read buffers. The buffers grow to the size of the client's hello, more than a kilobyte each
+// with a post-quantum key share, and to that of the records after it, and keep that size while the connection is open: for an idle
+// WebSocket that is a quarter of its memory. crypto/tls has no call to release them, so this code finds them by name, for operators
 // who ask for it: docs/decisions/0052. A crypto/tls that has no such buffers is left as it is; the test of this file tells.
 var readBuffers = func() (offsets []uintptr) {
 	for _, name := range []string{"rawInput", "hand"} {
@@ -18,10 +18,10 @@ var readBuffers = func() (offsets []uintptr) {
 	return offsets
 }()
 
-// lastRead looks into the first of these buffers, and holds it when all of it is read.
+// lastRead is the offset of a reader that refers to the first of these buffers, also when all of it is read.
 var lastRead = offsetOf[bytes.Reader]("input")
 
-// offsetOf is where a TLS connection has a field of a name and type.
+// offsetOf returns the offsets of a TLS connection's field of a name and type.
 func offsetOf[T any](name string) []uintptr {
 	if f, ok := reflect.TypeFor[tls.Conn]().FieldByName(name); ok && f.Type == reflect.TypeFor[T]() {
 		return []uintptr{f.Offset}
@@ -29,7 +29,7 @@ func offsetOf[T any](name string) []uintptr {
 	return nil
 }
 
-// forgetHandshake gives back what a handshake has left behind. Nobody may read from the connection meanwhile. What was
+// forgetHandshake releases the memory that a handshake has left behind. No other goroutine may read from the connection meanwhile. Data that was
 // read and not used yet stays.
 func forgetHandshake(c *tls.Conn) {
 	if c.ConnectionState().HandshakeComplete {
@@ -37,7 +37,7 @@ func forgetHandshake(c *tls.Conn) {
 	}
 }
 
-// emptyBuffers gives back what reading has left behind, on the same conditions.
+// emptyBuffers releases the memory that reading has left behind, on the same conditions.
 func emptyBuffers(c *tls.Conn) {
 	for _, offset := range readBuffers {
 		if b := (*bytes.Buffer)(unsafe.Add(unsafe.Pointer(c), offset)); b.Len() == 0 {

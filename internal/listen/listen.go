@@ -1,7 +1,7 @@
 // Package listen is the one port of the service: HTTP, WebSocket and their TLS forms on a single address.
 //
-// A newcomer should need one address. C++ and Unreal game servers speak TLS even when their URL says ws://, others speak
-// plain HTTP, so each connection is told apart by its first byte.
+// A newcomer should need one address. C++ and Unreal game servers use TLS even when their URL says ws://, others use
+// plain HTTP, so the first byte of each connection decides.
 package listen
 
 import (
@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	// firstByteWait is how long a new connection may stay silent. Load balancers and browsers open connections ahead of
+	// firstByteWait is the longest silence of a new connection. Load balancers and browsers open connections ahead of
 	// use, so it is not tight; each waiting connection costs one small goroutine.
 	firstByteWait = 10 * time.Second
 
@@ -32,8 +32,8 @@ const (
 	headerWait = 10 * time.Second
 
 	// requestWait bounds a request from its first byte to the last of its body, and answerWait from there until the client
-	// has taken the answer. Otherwise strangers who send or read a byte a minute hold memory for ever. The largest body, of
-	// 8 MiB, needs no more than 140 KiB a second. A WebSocket leaves both behind.
+	// has read the answer. Otherwise a stranger that sends or reads a byte a minute would hold memory for ever. The largest body, of
+	// 8 MiB, needs no more than 140 KiB a second. Neither applies to a WebSocket.
 	requestWait = 60 * time.Second
 	answerWait  = 60 * time.Second
 
@@ -41,33 +41,33 @@ const (
 	// that they rarely write into a connection that we are just closing.
 	idleWait = 120 * time.Second
 
-	// unprovenWait is how long a connection may live that presents no credential, from its first byte to the end of the first
-	// request that is accepted: a large request over a slow line may need all of requestWait.
+	// unprovenWait is the longest life of a connection without a credential, from its first byte to the end of the first
+	// accepted request: a large request over a slow network may need all of requestWait.
 	unprovenWait = requestWait
 
 	// unprovenIdle bounds the time between two requests of such a connection, and that of a WebSocket that was opened only to
-	// say why it is refused.
+	// send the reason of its refusal.
 	unprovenIdle = 10 * time.Second
 
 	headerBytesMax = 64 << 10
 )
 
-// Config says what to serve and where.
+// Config has the address, the handler and the limits of a Server.
 type Config struct {
 	Addr    string
 	Handler http.Handler
 
-	// Certificate is asked for each TLS handshake. Without it TLS connections are turned away.
+	// Certificate is called in each TLS handshake. If it is nil, TLS connections are refused.
 	Certificate func(*tls.ClientHelloInfo) (*tls.Certificate, error)
 
-	// Challenges lets an ACME authority that checks the host speak its protocol, for which Certificate has the answer. RFC 8737.
+	// Challenges allows the protocol with which an ACME authority checks the host; Certificate has the answer. RFC 8737.
 	Challenges bool
 
-	// Clients are the authorities whose certificates clients may show, asked for each TLS handshake. One of somebody else ends
-	// the handshake; none at all is as good as ever. Nil: clients are not asked.
+	// Clients returns the authorities of client certificates; it is called in each TLS handshake. A certificate of another authority ends
+	// the handshake; a client without a certificate is accepted. Nil: the service requests no certificates.
 	Clients func() *x509.CertPool
 
-	// ReleaseBuffers takes crypto/tls the buffers of WebSockets that are idle: see handshake.go.
+	// ReleaseBuffers releases the TLS buffers of idle WebSockets: see handshake.go.
 	ReleaseBuffers bool
 
 	// Limits counts the connections of this port, with those of others. Nil: they are not limited.
@@ -77,10 +77,10 @@ type Config struct {
 	Log    *slog.Logger
 }
 
-// panicDoor is what panics outside of a handler are counted under.
+// panicDoor is the label of panics outside of a handler.
 const panicDoor = "listen"
 
-// Server is a bound port. Open binds it, Serve works it, Stop ends it.
+// Server is a bound port. Open binds it, Serve serves it, Stop ends it.
 type Server struct {
 	tcp    *net.TCPListener
 	http   *http.Server
@@ -91,21 +91,21 @@ type Server struct {
 	releaseBuffers bool
 	panics         *panics.Guard
 
-	ready   chan net.Conn // told apart, waiting for net/http to accept
+	ready   chan net.Conn // plain or TLS is decided; they wait for net/http to accept them
 	closing chan struct{}
 	stop    sync.Once
 	sniffs  sync.WaitGroup
 	stats   counters
 
-	noCertificate *rate.Lines // TLS clients turned away
+	noCertificate *rate.Lines // about refused TLS clients
 
 	mu       sync.Mutex
 	waiting  map[*conn]struct{} // have not sent their first byte
-	upgraded map[*conn]struct{} // taken over by a WebSocket door; net/http does not know them any more
+	upgraded map[*conn]struct{} // taken over by a WebSocket door; net/http no longer has them
 	dropping bool               // Stop has come to the WebSockets: no new ones
 }
 
-// Stats counts connections since the start, except Waiting and Upgraded, which are of now.
+// Stats counts connections since the start; Waiting and Upgraded are the present numbers.
 type Stats struct {
 	Plain, TLS, Silent, TurnedAway uint64
 	Waiting, Upgraded              int
@@ -161,10 +161,10 @@ func Open(cfg Config) (*Server, error) {
 	return s, nil
 }
 
-// challengeProtocol is what an ACME authority offers, and nothing besides. RFC 8737, 3.
+// challengeProtocol is the only protocol that an ACME authority offers. RFC 8737, 3.
 const challengeProtocol = "acme-tls/1"
 
-// answerChallenges agrees on the protocol of a challenge with those who offer it. Offered to all, it would end the handshake of clients
+// answerChallenges accepts the protocol of a challenge from clients that offer it. Offered to all, it would end the handshake of clients
 // that offer other protocols only. net/http closes the connection after the handshake.
 func answerChallenges(base *tls.Config) *tls.Config {
 	challenge, answering := base.Clone(), base.Clone()
@@ -259,7 +259,7 @@ func connOf(nc net.Conn) *conn {
 
 type connKey struct{}
 
-// connContext lets handlers tell that a connection has presented a credential, see connlimit.Prove.
+// connContext lets handlers record that a connection has presented a credential, see connlimit.Prove.
 func connContext(ctx context.Context, nc net.Conn) context.Context {
 	c := connOf(nc)
 	ctx = context.WithValue(ctx, connKey{}, c)
@@ -269,7 +269,7 @@ func connContext(ctx context.Context, nc net.Conn) context.Context {
 	return ctx
 }
 
-// ending announces the end of connections that have lived long enough without a credential, so that their clients do not
+// ending announces the end of connections that have been open for long enough without a credential, so that their clients do not
 // send the next request into a connection that is being closed.
 type ending struct{ http.Handler }
 
@@ -280,7 +280,7 @@ func (e ending) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	e.Handler.ServeHTTP(w, r)
 }
 
-// connState learns how far connections are, and which net/http has handed over. Closing is seen by conn itself.
+// connState follows the state of connections, and which ones net/http has handed over. conn itself sees the close.
 func (s *Server) connState(nc net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateActive:

@@ -10,7 +10,7 @@ import (
 // readsNow says whether readNow can read.
 const readsNow = true
 
-// readNow reads what has come and does not wait: there is nothing yet, or some.
+// readNow reads the data that has arrived, if any, and does not wait.
 func (c *conn) readNow(p []byte) (n int, err error) {
 	if len(p) == 0 {
 		return 0, nil

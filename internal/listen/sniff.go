@@ -16,16 +16,16 @@ import (
 // method starts with it.
 const tlsHandshake = 0x16
 
-// conn is an accepted connection of which some may have been read already.
+// conn is an accepted connection; its first byte may have been read already.
 type conn struct {
 	*net.TCPConn
 	server  *Server
-	secured *tls.Conn // what reads from it, once a WebSocket door has taken it over; nil: its buffers are left alone
+	secured *tls.Conn // the TLS connection of a WebSocket above it; nil: its buffers are kept
 
-	unread []byte // what has been read and not handed out yet
+	unread []byte // read and not returned yet
 	room   [64]byte
-	more   bool // the last read found as much as there was room for
-	noWait bool // Read hands out what Await has found
+	more   bool // the last read filled its buffer
+	noWait bool // Read returns only data that Await has found
 
 	closed bool // guarded by server.mu
 
@@ -33,14 +33,14 @@ type conn struct {
 
 	reading struct {
 		sync.Mutex
-		proven bool      // no deadline but what is asked for
+		proven bool      // only the requested deadline applies
 		latest time.Time // of a deadline, until then
 		idle   bool      // an answer was given and no request has come since
 		asked  time.Time // the deadline that was asked for; zero for none
 	}
 }
 
-// SetReadDeadline sets the deadline that is asked for, but no later than an unproven connection may live.
+// SetReadDeadline sets the requested deadline, or the end of an unproven connection if that is earlier.
 func (c *conn) SetReadDeadline(t time.Time) error {
 	c.reading.Lock()
 	defer c.reading.Unlock()
@@ -58,7 +58,7 @@ func (c *conn) SetReadDeadline(t time.Time) error {
 	return c.TCPConn.SetReadDeadline(t)
 }
 
-// SetDeadline is SetReadDeadline, and the deadline of writes as asked for.
+// SetDeadline is SetReadDeadline, and sets the deadline of writes.
 func (c *conn) SetDeadline(t time.Time) error {
 	return errors.Join(c.SetWriteDeadline(t), c.SetReadDeadline(t))
 }
@@ -71,7 +71,7 @@ func (c *conn) proven() {
 	_ = c.TCPConn.SetReadDeadline(c.reading.asked) // fails on a connection that is closed
 }
 
-// answered notes that an answer was given, or that the next request has begun.
+// answered records that an answer was given, or that the next request has begun.
 func (c *conn) answered(idle bool) {
 	c.reading.Lock()
 	c.reading.idle = idle
@@ -81,7 +81,7 @@ func (c *conn) answered(idle bool) {
 	}
 }
 
-// hijacked bounds a WebSocket that was opened without a credential: it is told why and has to go.
+// hijacked bounds a WebSocket that was opened without a credential: it gets the reason of its refusal and is closed.
 func (c *conn) hijacked() {
 	c.answered(true)
 	_ = c.SetReadDeadline(time.Time{}) // no deadline for one that is proven; fails on a connection that is closed
@@ -117,11 +117,11 @@ func (c *conn) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// ReadNoWait is for those who read from many connections that are silent most of the time. From now on Await waits until
-// something has come, and Read, also that of TLS over this connection, fails behind it, with an error that says NothingYet.
+// ReadNoWait is for readers of many connections that are silent most of the time. From now on Await waits until
+// data has arrived, and Read, also that of TLS over this connection, fails after that data, with an error that has NothingYet.
 func (c *conn) ReadNoWait() { c.noWait = true }
 
-// Await waits until the peer has sent something, and keeps next to nothing meanwhile. Nobody may read at the same time.
+// Await waits until the peer has sent data, and uses almost no memory meanwhile. No other goroutine may read at the same time.
 func (c *conn) Await() error {
 	if len(c.unread) > 0 {
 		return nil
@@ -139,7 +139,7 @@ func (c *conn) Await() error {
 	return err
 }
 
-// nothingYet is temporary: TLS goes on after it.
+// nothingYet is a temporary error: TLS continues after it.
 type nothingYet struct{}
 
 func (nothingYet) Error() string    { return "nothing has come yet" }
@@ -147,7 +147,7 @@ func (nothingYet) Timeout() bool    { return true }
 func (nothingYet) Temporary() bool  { return true }
 func (nothingYet) NothingYet() bool { return true }
 
-// Close also forgets the connection, so that an idle service holds nothing of connections that are gone.
+// Close also forgets the connection, so that an idle service keeps no memory of closed connections.
 func (c *conn) Close() error {
 	c.server.mu.Lock()
 	c.closed = true
@@ -181,7 +181,7 @@ func (s *Server) acceptAll() error {
 			s.stopAccepting()
 			return err
 		}
-		// Out of descriptors, most likely. Waiting is all that helps, and it must not become a busy loop.
+		// Most likely the process has no descriptor left. Only waiting helps, and it must not become a busy loop.
 		pause = min(max(2*pause, 5*time.Millisecond), time.Second)
 		trouble.note(s.log, err)
 		select {
@@ -192,7 +192,7 @@ func (s *Server) acceptAll() error {
 	}
 }
 
-// passing reports whether accept may succeed later, with other connections closed or a client less.
+// passing reports whether accept may succeed later, once other connections have closed.
 func passing(err error) bool {
 	t, ok := errors.AsType[interface {
 		error
@@ -201,11 +201,11 @@ func passing(err error) bool {
 	return ok && t.Temporary()
 }
 
-// acceptTrouble bounds what the log says of a port that cannot accept: accepting may fail for every other connection.
+// acceptTrouble bounds the log lines about a port that cannot accept: accepting may fail for every other connection.
 type acceptTrouble struct {
 	logged time.Time // when a line was written last; zero while all is well
 	silent int       // failures since then
-	fine   time.Time // when accepting has succeeded again
+	fine   time.Time // since then accepting has succeeded again
 }
 
 // acceptLogEvery is the time between two lines.
@@ -220,7 +220,7 @@ func (t *acceptTrouble) note(log *slog.Logger, err error) {
 	}
 }
 
-// over tells that the port has accepted for a while.
+// over logs that the port has accepted for a while.
 func (t *acceptTrouble) over(log *slog.Logger) {
 	if t.logged.IsZero() {
 		return
@@ -277,7 +277,7 @@ func addressOf(tcp *net.TCPConn) netip.Addr {
 	return netip.Addr{} // the connection is gone already
 }
 
-// tellApart waits for the first byte and hands the connection on as plain HTTP or TLS.
+// tellApart waits for the first byte and passes the connection on as plain HTTP or TLS.
 func (s *Server) tellApart(c *conn) {
 	first := c.room[:1]
 	err := c.SetReadDeadline(time.Now().Add(firstByteWait))
@@ -292,7 +292,7 @@ func (s *Server) tellApart(c *conn) {
 	}
 	if err != nil {
 		s.stats.silent.Add(1)
-		_ = c.Close() // it was of no use and nobody waits for it
+		_ = c.Close() // it was not used, so the error does not matter
 		return
 	}
 	c.unread = first
@@ -316,11 +316,11 @@ func (s *Server) tellApart(c *conn) {
 	select {
 	case s.ready <- next:
 	case <-s.closing:
-		_ = c.Close() // the port closed before anybody could serve it
+		_ = c.Close() // the port closed before it could be served
 	}
 }
 
-// funnel is the net.Listener that net/http sees: connections that were told apart already.
+// funnel is the net.Listener of net/http: it accepts the connections that tellApart passes on.
 type funnel struct{ s *Server }
 
 func (f funnel) Accept() (net.Conn, error) {

@@ -54,7 +54,7 @@ func NewClient(dir, user string) (*Client, error) {
 	return c, nil
 }
 
-// List gives all keys in order of creation, revoked ones too.
+// List returns all keys in order of creation, revoked ones too.
 func (c *Client) List(ctx context.Context) (all []keyring.Document, err error) {
 	return all, c.call(ctx, listPath, struct{}{}, &all)
 }

@@ -50,7 +50,7 @@ const panicDoor = "notify"
 // BusTarget names the receiver of the event bus where topics are named by their ARN.
 const BusTarget = "events"
 
-// IsTarget tells whether a text names a receiver; whether there is one is the settings' matter.
+// IsTarget reports whether a text names a receiver; whether there is one is the settings' matter.
 func IsTarget(text string) bool {
 	return text == BusTarget || strings.HasPrefix(text, "arn:") && strings.Contains(text, ":sns:")
 }

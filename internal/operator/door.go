@@ -18,9 +18,9 @@ const Prefix = "/operator/v1/"
 // Config is what a Door needs.
 type Config struct {
 	Engine *engine.Engine
-	// Authorize tells whether a request may look at everything, and if not, with which HTTP status and text it is refused.
+	// Authorize reports whether a request may look at everything, and if not, with which HTTP status and text it is refused.
 	Authorize func(*http.Request) (status int, refused error)
-	// Operate tells whether a request may change something, and who sent it: the id of an access key.
+	// Operate reports whether a request may change something, and who sent it: the id of an access key.
 	Operate func(*http.Request) (keyID string, status int, refused error)
 	// AuthorizeAdmin tells which admin key has signed a request with this body, and if none has, with which HTTP status and
 	// text it is refused.

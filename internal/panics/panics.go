@@ -1,6 +1,6 @@
-// Package panics confines a panic to the connection that was being served. The connection ends; the process and all other
-// connections go on. It is for what serves one connection or one receiver only: a panic in the core, or in a goroutine that
-// keeps state for all, still ends the process, because nobody could vouch for that state afterwards.
+// Package panics confines a panic to the connection on which it happened. The connection ends; the process and all other
+// connections go on. It is for goroutines that serve one connection or one receiver: a panic in the core, or in a goroutine that
+// keeps state for all, still ends the process, because that state may be wrong afterwards.
 package panics
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/musterhq/muster/internal/rate"
 )
 
-// Guard notes the panics of all doors. A nil Guard confines nothing, so that tests which set none see every panic.
+// Guard records the panics of all doors. A nil Guard confines nothing, so that tests without one see every panic.
 type Guard struct {
 	log     *slog.Logger
 	counted *prometheus.CounterVec
@@ -32,7 +32,7 @@ func New(log *slog.Logger) *Guard {
 // Collector is the metric muster_panics_total.
 func (g *Guard) Collector() prometheus.Collector { return g.counted }
 
-// Confine stops a panic, notes it, and then calls end, which ends the connection; end may be nil. It must be deferred itself,
+// Confine stops a panic, records it, and then calls end, which ends the connection; end may be nil. It must be deferred itself,
 // by the function that serves the connection:
 //
 //	defer guard.Confine("serverlink", l.drop)
@@ -51,12 +51,12 @@ func (g *Guard) Confine(door string, end func()) {
 	}
 }
 
-// Error is what a call that panicked failed with.
+// Error is the error of a call that panicked.
 type Error struct{ Value any }
 
-func (e *Error) Error() string { return "internal error: a panic, which the log shows" } // callers may see it
+func (e *Error) Error() string { return "internal error: a panic, which the log shows" } // clients may see it
 
-// Catch stops a panic, notes it, and makes it the error of a call. It must be deferred itself.
+// Catch stops a panic, records it, and makes it the error of a call. It must be deferred itself.
 func (g *Guard) Catch(door string, err *error) {
 	if g == nil {
 		return
@@ -68,7 +68,7 @@ func (g *Guard) Catch(door string, err *error) {
 }
 
 // Restart calls serve until it returns without a panic, and pauses after each one. It is for a goroutine that serves one receiver
-// for as long as the service runs, and that finds in the state what is still owed.
+// for as long as the service runs, and that reads from the state what it still owes.
 func (g *Guard) Restart(ctx context.Context, door string, pause time.Duration, serve func()) {
 	for !g.ends(door, serve) {
 		select {

@@ -111,7 +111,7 @@ type Silent struct {
 
 func (e *Silent) Error() string { return fmt.Sprintf("hook %s gave no answer: %s", e.Hook, e.err) }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *Silent) Unwrap() error { return e.err }
 
 // answer is what every kind of answer can do.

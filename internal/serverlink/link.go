@@ -124,7 +124,7 @@ func (l *link) flush() {
 	}
 }
 
-// takeWaiting gives what is to be written next; nil when there is nothing. l.out is locked.
+// takeWaiting returns what is to be written next; nil when there is nothing. l.out is locked.
 func (l *link) takeWaiting() *[]byte {
 	batch := l.out.waiting
 	l.out.waiting = nil

@@ -58,7 +58,7 @@ type request struct {
 	fault string
 }
 
-// actions gives the one string for each known action, so that reading a message allocates none.
+// actions has the one string for each known action, so that reading a message allocates none.
 var actions = func() map[string]string {
 	m := map[string]string{}
 	for _, a := range []string{actActivateServerProcess, actHeartbeatServerProcess, actActivateGameSession,

@@ -34,7 +34,7 @@ func TestStartSaysThatKeysAreMissing(t *testing.T) {
 	}
 }
 
-// startAndStop gives what the service logs.
+// startAndStop returns what the service logs.
 func startAndStop(t *testing.T, s settings.Settings) string {
 	t.Helper()
 	var log bytes.Buffer

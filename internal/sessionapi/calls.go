@@ -185,7 +185,7 @@ func (x *call) say(made bool) {
 // said is whether the connection was made; nil while nobody has said.
 func (x *call) said() *bool { return x.made.Load() }
 
-// find gives a call of an access key.
+// find returns a call of an access key.
 func (c *calls) find(owner, id string) (*call, *Problem) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -110,7 +110,7 @@ func (c *checks) properties(field string, properties map[string]string) (list []
 	return list
 }
 
-// lastPart gives the id in an ARN, or what is an id already.
+// lastPart returns the id in an ARN, or what is an id already.
 func lastPart(idOrARN string) string {
 	if !strings.HasPrefix(idOrARN, "arn:") {
 		return idOrARN

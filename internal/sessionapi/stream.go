@@ -26,7 +26,7 @@ type stream struct {
 	users   int           // readers, and calls that will end here
 }
 
-// stream gives the stream of a client. c.mu is locked.
+// stream returns the stream of a client. c.mu is locked.
 func (c *calls) stream(key streamKey) *stream {
 	s := c.streams[key]
 	if s == nil {

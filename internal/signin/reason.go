@@ -16,12 +16,12 @@ type Reason uint8
 const (
 	Missing     Reason = iota // no credentials
 	Malformed                 // credentials that cannot be read
-	Clock                     // a signature of another time than now
-	Expired                   // a token that was good once
-	UnknownKey                // no access key of this id works
-	WrongSecret               // an access key that works, with a wrong secret or signature
-	WrongToken                // a token, ticket or login that is not good
-	Certificate               // a certificate for an access key that does not work
+	Clock                     // a signature whose time is too far from now
+	Expired                   // a token that was valid once
+	UnknownKey                // no valid access key has this id
+	WrongSecret               // a valid access key with a wrong secret or signature
+	WrongToken                // an invalid token, ticket or login
+	Certificate               // a certificate for an access key that is not valid
 
 	reasons
 )
@@ -30,13 +30,13 @@ var reasonNames = [reasons]string{"missing", "malformed", "clock", "expired", "u
 
 func (r Reason) String() string { return reasonNames[r] }
 
-// charged reports whether a failure counts against the budgets. Others tell nothing about a secret, and happen to honest
-// clients again and again: one that asks without credentials first, or whose clock is wrong.
+// charged reports whether a failure counts against the budgets. Other failures reveal nothing about a secret, and happen to honest
+// clients again and again: one that tries without credentials first, or whose clock is wrong.
 func (r Reason) charged() bool { return r >= UnknownKey }
 
 type counter = atomic.Uint64
 
-// Lines of the log for one reason at one door. The rest is counted only.
+// Bound of the log lines for one reason at one door. Further failures are only counted.
 const (
 	linesMax    = 5
 	linesWithin = time.Minute
@@ -75,7 +75,7 @@ func (d *Door) count(f *Failure, now time.Time) {
 // keyIDMax is the length of the longest access key id that the log shows, in bytes.
 const keyIDMax = 32
 
-// loggedKey is a key id as the log has it. What cannot be one of ours or AWS's may be a secret in the wrong place.
+// loggedKey is a key id for the log. A text that cannot be an id of ours or AWS's may be a secret in the wrong place.
 func loggedKey(id string) string {
 	if len(id) > keyIDMax {
 		return "(not an id)"

@@ -11,7 +11,7 @@
 //   - Credentials other than access keys are always verified; only the answer to a failure is slowed.
 //
 // All memory is allocated at the start. Names are kept as keyed 64-bit hashes in sets of eight, of which the least useful
-// one makes room, so two names never share a budget, and nobody can choose whose entry goes.
+// one makes room, so two names never share a budget, and no client can choose whose entry is replaced.
 package signin
 
 import (
@@ -28,7 +28,7 @@ import (
 	"github.com/musterhq/muster/internal/rate"
 )
 
-// Budgets of failed sign-ins. A burst is what may fail at once; after that, one more may fail in each period.
+// Budgets of failed sign-ins. A burst is the number that may fail at once; after that, one more may fail in each period.
 const (
 	pairBurst  = 10 // failures of one access key at one address
 	pairPeriod = 6 * time.Second
@@ -36,12 +36,12 @@ const (
 	addressBurst  = 100 // failures of all credentials at one address: an IPv4 address, or a /64 of IPv6
 	addressPeriod = time.Second
 
-	// failureCosts is what a failure takes of a budget, and playerFailureCosts what one of a player's does: thousands of players may
+	// failureCosts is the cost of a failure, and playerFailureCosts that of a player's failure: thousands of players may
 	// share an address.
 	failureCosts       = 10
 	playerFailureCosts = 1
 
-	// verifiedPart is the part of the attempts beyond the budget, one in so many, that is verified all the same. It bounds
+	// verifiedPart: one in so many attempts beyond the budget is verified. It bounds
 	// how often the owner of a key has to try from an address where a stranger keeps failing with the same key.
 	verifiedPart = 16
 )
@@ -54,7 +54,7 @@ type Config struct {
 	Log       *slog.Logger     // nil: none
 }
 
-// Watch sees the sign-ins at all doors.
+// Watch counts the sign-ins at all doors.
 type Watch struct {
 	config  Config
 	started time.Time
@@ -84,8 +84,8 @@ func New(c Config) *Watch {
 	}
 }
 
-// Door makes the Door of a name, which is its label in metrics. All are made before the first of them is used. Of a nil Watch
-// it is nil, which sees nothing and slows no caller.
+// Door makes the Door of a name, which is its label in metrics. All doors are made before the first is used. With a nil Watch
+// it returns nil, which counts nothing and slows no caller.
 func (w *Watch) Door(name string) *Door {
 	if w == nil {
 		return nil
@@ -114,7 +114,7 @@ func (w *Watch) trust(key identity.AccessKey) *trusts {
 	return &w.trusted
 }
 
-// Slowed is the error of an attempt that is refused because others failed before it.
+// Slowed is the error of an attempt that is refused because of earlier failures.
 type Slowed struct {
 	Wait time.Duration // until a failure counts as one within the budget again
 }
@@ -123,7 +123,7 @@ func (s *Slowed) Error() string {
 	return fmt.Sprintf("too many failed sign-ins from this address; check the credentials, and try again in %d s", s.Seconds())
 }
 
-// Seconds is how long to wait, in whole seconds, as a Retry-After header has it.
+// Seconds is the time to wait, in whole seconds, for a Retry-After header.
 func (s *Slowed) Seconds() int { return int((s.Wait + time.Second - 1) / time.Second) }
 
 func slowedFor(wait time.Duration) *Slowed {
@@ -133,7 +133,7 @@ func slowedFor(wait time.Duration) *Slowed {
 	return &Slowed{wait}
 }
 
-// Door sees the sign-ins at one door.
+// Door counts the sign-ins at one door.
 type Door struct {
 	watch  *Watch
 	name   string
@@ -141,7 +141,7 @@ type Door struct {
 	slowed counter
 }
 
-// Refuse is asked before the secret of an access key is checked. It returns nil when it is to be checked. While no access key
+// Refuse must be called before the secret of an access key is checked. It returns nil when the secret is to be checked. While no access key
 // has failed anywhere it costs one atomic load.
 func (d *Door) Refuse(from string, key identity.AccessKey) *Slowed {
 	if d == nil || d.watch.config.CountOnly || !d.watch.pairs.used.Load() {
@@ -154,7 +154,7 @@ func (d *Door) Refuse(from string, key identity.AccessKey) *Slowed {
 	}
 	failedBefore, early := w.pairs.look(pair, now)
 	if !failedBefore {
-		return nil // nothing but the address may stand against it, and that may be the fault of others
+		return nil // only the address is over its budget, which may be the fault of other clients
 	}
 	_, earlyAddress := w.addresses.look(w.address(from), now)
 	slow := slowedFor(max(early, earlyAddress))
@@ -165,7 +165,7 @@ func (d *Door) Refuse(from string, key identity.AccessKey) *Slowed {
 	return slow
 }
 
-// Trust is told of each sign-in with an access key that succeeded.
+// Trust must be called after each successful sign-in with an access key.
 func (d *Door) Trust(from string, key identity.AccessKey) {
 	if d == nil || d.watch.config.CountOnly {
 		return
@@ -183,7 +183,7 @@ type Failure struct {
 	Cause  error  // for the log; may be nil
 }
 
-// Fail counts and logs a failure. It returns nil when the client is told why it failed, and otherwise the error to answer
+// Fail counts and logs a failure. It returns nil if the client may learn why it failed, and otherwise the error to answer
 // with instead.
 func (d *Door) Fail(f Failure) *Slowed {
 	if d == nil {
@@ -213,7 +213,7 @@ func (d *Door) Fail(f Failure) *Slowed {
 // ErrWrong is the error of an access key that does not exist or has another secret.
 var ErrWrong = fmt.Errorf("there is no access key with this id and secret")
 
-// Proven finds the access key that a client shows together with its secret. The error is ErrWrong or a *Slowed.
+// Proven finds the access key that a client sent together with its secret. The error is ErrWrong or a *Slowed.
 func (d *Door) Proven(keys identity.Finder, from, id, secret string) (identity.AccessKey, error) {
 	key, known := keys.Find(id)
 	if known {

@@ -15,10 +15,10 @@ const (
 	ways    = 8
 )
 
-// setOf is the set of a name. The other bits of its hash tell it from the rest of the set.
+// setOf is the set of a name. The other bits of its hash distinguish it within the set.
 func setOf(name uint64) int { return int(name >> (64 - setBits)) }
 
-// budgets hold what has failed, by name. A budget that has recovered needs no memory.
+// budgets count failures by name. A budget that has recovered needs no memory.
 type budgets struct {
 	name  string
 	limit rate.Limit
@@ -38,7 +38,7 @@ func newBudgets(name string, limit rate.Limit) *budgets {
 	return &budgets{name: name, limit: limit}
 }
 
-// look tells whether a name has failed and is not forgiven yet, and how much too early another failure is.
+// look reports whether the budget of a name has not recovered yet, and how much too early another failure would be.
 func (b *budgets) look(name uint64, now int64) (failed bool, early time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -51,7 +51,7 @@ func (b *budgets) look(name uint64, now int64) (failed bool, early time.Duration
 	return false, 0
 }
 
-// charge takes n from the budget of a name. If it has not as much it stays as it is, and early is positive: the time until it has.
+// charge takes n from the budget of a name. If the budget is too small it stays unchanged, and early is positive: the time until it suffices.
 func (b *budgets) charge(name uint64, now int64, n int) (early time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -143,5 +143,5 @@ func (t *trusts) add(name uint64, now int64) {
 			place, placed, oldest = &set[i], x, age
 		}
 	}
-	place.CompareAndSwap(placed, word|stamp) // whoever loses a race is trusted with the next sign-in
+	place.CompareAndSwap(placed, word|stamp) // the loser of a race is added with its next sign-in
 }

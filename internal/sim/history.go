@@ -55,7 +55,7 @@ func (h *history) catchUp(w *World, j journal.Journal) {
 	}
 }
 
-// readBatch gives the time of a batch's last transaction, and the downtime that it tells of. It reads without the code
+// readBatch returns the time of a batch's last transaction, and the downtime that it tells of. It reads without the code
 // that is under test.
 func readBatch(w *World, batch []byte) (last, down domain.Time) {
 	for _, transaction := range fields(w, batch) {

@@ -206,7 +206,7 @@ func (k *known) sawPlayer(p *cell.PlayerSession) {
 	}
 }
 
-// mayBe tells whether what was known can have become g.
+// mayBe reports whether what was known can have become g.
 func (k *knownGame) mayBe(g *session.GameSession) error {
 	switch {
 	case g.ProcessID != k.process || g.ComputeName != k.compute || g.Created != k.created || g.Parameters != k.parameters:

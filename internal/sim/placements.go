@@ -115,7 +115,7 @@ func (k *known) toldPlacement(w *World, p placement.Placement) {
 	}
 }
 
-// mayBe tells whether what was known can have become p: a placement ends once.
+// mayBe reports whether what was known can have become p: a placement ends once.
 func (k *knownPlacement) mayBe(p *placement.Placement) error {
 	if k.ended != 0 && (p.Status != k.ended || p.Game != k.game) {
 		return fmt.Errorf("it ended %s with %q, is %s with %q", k.ended, k.game, p.Status, p.Game)

@@ -125,7 +125,7 @@ func repetitionOf(w *World, cmd cell.Command) repetition {
 	return repetitionOfCall(w, cmd)
 }
 
-// ended tells whether a game session is past being active.
+// ended reports whether a game session is past being active.
 func (w *World) ended(id session.ID) bool {
 	v := w.node.seq.Cell().View()
 	g, ok := v.GameSession(id)

@@ -23,7 +23,7 @@ import (
 // SignatureHeader says who sent a message and when: "t=<Unix seconds>,v1=<hex of HMAC-SHA256(key, t + "." + body)>".
 const SignatureHeader = "X-Muster-Signature"
 
-// Sign gives the value of SignatureHeader. Each receiver has a key of its own; see identity.CellSecret.WebhookKey.
+// Sign returns the value of SignatureHeader. Each receiver has a key of its own; see identity.CellSecret.WebhookKey.
 func Sign(key string, now time.Time, body []byte) string {
 	t := strconv.FormatInt(now.Unix(), 10)
 	mac := hmac.New(sha256.New, []byte(key))

@@ -86,7 +86,7 @@ func (d *Disk) Met() bool {
 // Crash returns the disk as a power cut leaves it now: only what was synced. It has no failures and no locks.
 func (d *Disk) Crash() *Disk { return onDisk(d.mem.CrashClone(vfs.CrashCloneCfg{})) }
 
-// Mem gives the bare disk, to look at or to damage files.
+// Mem returns the bare disk, to look at or to damage files.
 func (d *Disk) Mem() *vfs.MemFS { return d.mem }
 
 func (d *Disk) operation(name string, bytes int) error {

@@ -72,7 +72,7 @@ func (j *Journal) read(ctx context.Context, from uint64, yield func(journal.Entr
 	return nil
 }
 
-// iterate gives an iterator that Close waits for until end is called.
+// iterate returns an iterator that Close waits for until end is called.
 func (j *Journal) iterate() (entries *pebble.Iterator, end func(), err error) {
 	j.state.Lock()
 	defer j.state.Unlock()

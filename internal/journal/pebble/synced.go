@@ -40,7 +40,7 @@ func (s synced) encode(b []byte) []byte {
 	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
 
-// readSynced gives what the file says; zero when there is none, and with an error when it cannot be trusted.
+// readSynced returns what the file says; zero when there is none, and with an error when it cannot be trusted.
 func readSynced(files vfs.FS, path string) (s synced, err error) {
 	file, err := files.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -110,7 +110,7 @@ func (w *Writer) Finish() error {
 	return w.err
 }
 
-// Reader gives a snapshot's payload. It ends in io.EOF only behind an intact end mark.
+// Reader returns a snapshot's payload. It ends in io.EOF only behind an intact end mark.
 type Reader struct {
 	in     io.Reader
 	at     uint64

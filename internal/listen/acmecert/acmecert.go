@@ -1,7 +1,7 @@
 // Package acmecert gets the certificate of the public host from a certificate authority that speaks ACME (RFC 8555), proves the host by a
 // TLS handshake on the service's own port (TLS-ALPN-01, RFC 8737), and renews the certificate before it ends.
 //
-// Only the background asks the authority. A handshake gets what is there, so that no client can use up the authority's rate limits.
+// Only a background goroutine contacts the authority. A handshake gets the present certificate, so that no client can use up the authority's rate limits.
 package acmecert
 
 import (
@@ -24,26 +24,26 @@ import (
 )
 
 const (
-	// firstPause and pauseMax are between attempts to get the first certificate. Let's Encrypt takes five failed validations an hour.
+	// firstPause and pauseMax bound the pause between attempts to get the first certificate. Let's Encrypt allows five failed validations an hour.
 	firstPause = 2 * time.Minute
 	pauseMax   = time.Hour
 
-	// closeWait bounds how long an attempt that is under way may hold up the end of the service.
+	// closeWait bounds how long a running attempt may delay the end of the service.
 	closeWait = 5 * time.Second
 
-	// lookEvery is how often the certificate in force is checked: renewal says nothing when it fails.
+	// lookEvery is how often the certificate in force is checked: a failed renewal reports nothing.
 	lookEvery = time.Hour
 )
 
 // Protocol is the ALPN protocol of an authority that checks the host.
 const Protocol = acme.ALPNProto
 
-// Config says which certificate is wanted.
+// Config names the host and the authority of a certificate.
 type Config struct {
 	Host      string // a DNS name
-	Email     string // where the authority sends what concerns the certificate
+	Email     string // for the authority's messages about the certificate
 	Directory string // URL of the authority; empty: Let's Encrypt
-	Dir       string // where the account's key and the certificate are kept, for the service's user alone
+	Dir       string // for the account's key and the certificate, readable only for the service's user
 
 	Log   *slog.Logger
 	HTTP  http.RoundTripper // nil: http.DefaultTransport
@@ -60,13 +60,13 @@ type Certificates struct {
 	manager atomic.Pointer[autocert.Manager]
 	renewed atomic.Bool                     // the manager has a certificate and renews it
 	stored  atomic.Pointer[tls.Certificate] // of an earlier start, until then; nil: none
-	trouble atomic.Pointer[string]          // the last that went wrong between the authority and us
+	trouble atomic.Pointer[string]          // the last error between the authority and us
 }
 
-// errNone is what a client gets to hear, as a failed handshake, while there is no certificate.
+// errNone fails the handshakes of clients while there is no certificate.
 var errNone = errors.New("acmecert: there is no certificate yet")
 
-// Open reads what an earlier start has left. Start gets what is missing.
+// Open reads the certificate of an earlier start. Start gets a missing one.
 func Open(c Config) (*Certificates, error) {
 	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("directory of certificates: %w", err)
@@ -91,7 +91,7 @@ func Open(c Config) (*Certificates, error) {
 	return x, nil
 }
 
-// newManager makes one that knows of no failure: a manager remembers a failed attempt for a minute.
+// newManager makes a manager without a past failure: a manager remembers a failed attempt for a minute.
 func (x *Certificates) newManager() *autocert.Manager {
 	return &autocert.Manager{
 		Prompt: autocert.AcceptTOS, Cache: autocert.DirCache(x.config.Dir), HostPolicy: autocert.HostWhitelist(x.config.Host), Email: x.config.Email,
@@ -101,8 +101,8 @@ func (x *Certificates) newManager() *autocert.Manager {
 	}
 }
 
-// retry is the pause before a request is repeated that the authority could not serve, or whose nonce was too old. By itself the client
-// goes on for five minutes, of which the log would say nothing.
+// retry is the pause before the repetition of a request that the authority could not serve, or whose nonce was too old. By default the client
+// repeats requests for five minutes without a log line.
 func (x *Certificates) retry(n int, _ *http.Request, _ *http.Response) time.Duration {
 	if n > 3 || x.ctx.Err() != nil {
 		return -1
@@ -113,7 +113,7 @@ func (x *Certificates) retry(n int, _ *http.Request, _ *http.Response) time.Dura
 // Start begins to get the certificate. The port is served by then: the authority connects to it.
 func (x *Certificates) Start() { x.runs.Go(x.run) }
 
-// Close ends the attempts. It waits for one that is under way, which ends with its next request or pause, but not for long.
+// Close ends the attempts. It waits for a running one, which ends with its next request or pause, for a short time.
 func (x *Certificates) Close() {
 	x.stop()
 	ended := make(chan struct{})
@@ -145,7 +145,7 @@ func (x *Certificates) Certificate(hello *tls.ClientHelloInfo) (*tls.Certificate
 	return nil, errNone
 }
 
-// hello is a client that takes an elliptic certificate, which is the only kind that is asked for.
+// hello is that of a client that accepts an elliptic-curve certificate, the only kind that we request.
 func (x *Certificates) hello() *tls.ClientHelloInfo {
 	return &tls.ClientHelloInfo{ServerName: x.config.Host, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256}}
 }
@@ -193,7 +193,7 @@ func (x *Certificates) get() (*tls.Certificate, error) {
 	}
 }
 
-// look warns of a certificate that should have been renewed: that begins when a third of its life is left.
+// look warns of a certificate that should have been renewed: renewal begins when a third of its life is left.
 func (x *Certificates) look(now time.Time) {
 	got, err := x.manager.Load().GetCertificate(x.hello())
 	if err != nil {

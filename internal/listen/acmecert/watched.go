@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// answerBytes bounds what is read of an answer of the authority. A chain of certificates has some KiB.
+// answerBytes bounds the answers of the authority. A chain of certificates has some KiB.
 const answerBytes = 1 << 20
 
-// watched ends requests to the authority with Close, and keeps the last error: autocert says nothing when a renewal fails, and not why
+// watched ends requests to the authority with Close, and keeps the last error: autocert reports neither failed renewals nor why
 // the authority could not check the host.
 type watched struct{ x *Certificates }
 
@@ -48,7 +48,7 @@ func (w watched) note(text string) {
 	w.x.trouble.Store(&text)
 }
 
-// complaint is what an answer says went wrong: a problem, or a challenge that failed. RFC 8555, 6.7 and 8.
+// complaint is the error in an answer: a problem, or a challenge that failed. RFC 8555, 6.7 and 8.
 func complaint(body []byte) string {
 	var said struct {
 		Detail     string
