@@ -1,6 +1,6 @@
-// Package archive keeps what has ended: game sessions, player sessions, placements and tickets, and what happened to
-// players, for the time that the API still answers about them. It is the memory's other half: a live thing is in memory,
-// an ended one here. It stores bytes under a few keys and does not know what they mean. archivetest holds every engine to
+// Package archive stores ended records: game sessions, player sessions, placements and tickets, and the changes of
+// players' keys, for the time that the API still answers about them. A live record is in memory,
+// an ended one here. It stores bytes under a few keys and does not know their meaning. archivetest tests on every engine
 // the promises written here.
 package archive
 
@@ -11,7 +11,7 @@ import (
 	"fmt"
 )
 
-// Kind is what a record is of. The numbers are stored.
+// Kind is the kind of a record. The numbers are stored.
 type Kind uint8
 
 const (
@@ -22,7 +22,7 @@ const (
 	PlayerChange  Kind = 5 // one change of a player's keys, over when it happens
 )
 
-// Record is one thing that has ended.
+// Record is one ended record.
 type Record struct {
 	Kind    Kind
 	ID      string // unique in its kind
@@ -76,40 +76,40 @@ func (c Cursor) Compare(d Cursor) int {
 // the journal: close it, open it again, and put again what was not acknowledged. After any other error nothing changed.
 type Archive interface {
 	// Put makes the records durable, all of them or, after an error, none for certain. A record with the kind and id of a
-	// stored one, or of an earlier one in records, takes its place, so putting again what may be there is safe. Large Puts
+	// stored one, or of an earlier one in records, replaces it, so it is safe to put a record again that may be stored. Large Puts
 	// are far cheaper than many small ones. A Put without records stores the mark alone. The slices stay the caller's.
 	Put(ctx context.Context, records []Record) error
 
-	// SetMark says what the Puts from now on store beside their records, in the same step.
+	// SetMark sets the mark that Puts store from now on beside their records, in the same step.
 	SetMark(m Mark)
 
-	// Mark is what the last durable Put stored; not ok when none has stored one.
+	// Mark is the mark of the last durable Put; not ok when none has stored one.
 	Mark() (m Mark, ok bool, err error)
 
 	// Get returns the record, or false when there is none.
 	Get(ctx context.Context, kind Kind, id string) (Record, bool, error)
 
 	// List returns at most limit records of a kind with that key in the index, ascending by (Created, ID), from behind
-	// after on. Fewer than limit means the end. When some of them cannot be read, the others come along with a *Damaged.
+	// after on. Fewer than limit means the end. When some of them cannot be read, it returns the others and a *Damaged.
 	List(ctx context.Context, kind Kind, index Index, key string, after Cursor, limit int) ([]Record, error)
 
 	// Expire removes at most about limit records that ended before endedBefore (Unix milliseconds), oldest first, and
 	// returns how many; 0 means that none is left. A record may stay up to Grain longer. What a crash brings back
-	// expires again; what cannot be read stays.
+	// expires again; records that cannot be read stay.
 	Expire(ctx context.Context, endedBefore int64, limit int) (removed int, err error)
 
-	// Close gives the archive to the next one who opens it. It waits for what is under way.
+	// Close releases the archive, so that it can be opened again. It waits for running calls.
 	Close() error
 }
 
-// Mark says how far the others had come when the archive was last written. An archive that was exchanged for an older one, and
-// a journal that has lost its end, are recognised by it.
+// Mark records the progress of the journal and the state when the archive was last written. It reveals an archive that was exchanged for an older one, and
+// a journal that has lost its end.
 type Mark struct {
 	Journal   uint64 // number of a durable journal entry
 	Forgotten uint64 // records that the archive had received to let them leave memory, counted by its owner
 }
 
-// Grain is how much longer than asked for a record may stay, in milliseconds, so that an engine may expire
+// Grain is how much longer than requested a record may stay, in milliseconds, so that an engine may expire
 // neighbours in time together.
 const Grain = 60_000
 
@@ -120,9 +120,9 @@ const (
 )
 
 var (
-	// ErrFailed: the archive is no longer usable; the error says the first cause.
+	// ErrFailed: the archive is no longer usable; the error contains the first cause.
 	ErrFailed = errors.New("archive failed")
-	// ErrInvalid: the record or the question is not one; nothing was written.
+	// ErrInvalid: the record or the arguments are invalid; nothing was written.
 	ErrInvalid = errors.New("not acceptable to the archive")
 	// ErrInUse: the archive is open elsewhere.
 	ErrInUse = errors.New("archive is in use")
@@ -130,7 +130,7 @@ var (
 	ErrClosed = errors.New("archive is closed")
 )
 
-// Damaged says that a stored record cannot be read back, and where.
+// Damaged is the error of a stored record that cannot be read, with its place.
 type Damaged struct {
 	Place string
 	Err   error

@@ -1,7 +1,7 @@
 // Package datadir opens a data directory as a whole: the journal with its snapshots, the archive, and the cell's secret.
 // They belong together. Each part carries the id of its installation, and a part that is missing, damaged, older than the others
-// or of another installation stops the start: without it the service would answer as if what was in it had never been. The
-// operator restores the part, or names it to go on without it. docs/formats/data-directory.md describes the files.
+// or of another installation stops the start: without it the service would answer as if its content had never existed. The
+// operator restores the part, or accepts its loss by name. docs/formats/data-directory.md describes the files.
 package datadir
 
 import (
@@ -28,7 +28,7 @@ import (
 // Options say which directory to open and for whom.
 type Options struct {
 	Dir     string
-	Program string       // how a second process is told who has the directory, such as "muster serve"
+	Program string       // names this process to a second one that finds the directory in use, such as "muster serve"
 	Log     *slog.Logger // nil: nothing is logged
 	Accept  []Part       // what may be lost
 
@@ -56,14 +56,14 @@ type part struct {
 	problem *Problem  // nil: it can be used
 }
 
-// loss is something that the operator goes on without.
+// loss is a loss that the operator has accepted.
 type loss struct {
 	Part Part   `json:"part"`
 	What string `json:"what"`
 }
 
-// Open opens a data directory, and makes it when it is new. While another process has it open the error is an
-// *embeddb.InUse; what stops the start is one *Problem or several. The caller loads the state next, shows it to CheckState,
+// Open opens a data directory, and creates a new one. While another process has it open the error is an
+// *embeddb.InUse; parts that cannot be used are one *Problem or several. The caller loads the state next, passes it to CheckState,
 // records the losses, and calls Commit.
 func Open(o Options) (_ *Dir, err error) {
 	if o.Log == nil {
@@ -166,7 +166,7 @@ func readThrough(j journal.Journal) error {
 	return nil
 }
 
-// Explain gives the error of a load of the state that has met damage in the journal a message that says how to continue.
+// Explain adds to an error of loading the state, if it is damage of the journal, how to continue.
 func (d *Dir) Explain(err error) error {
 	if damaged, ok := errors.AsType[*journal.Damaged](err); ok {
 		return d.problem(Journal, "is damaged: "+damaged.Error())
@@ -213,7 +213,7 @@ func (d *Dir) openSecret() error {
 	return err
 }
 
-// makeMissing makes the parts that are not there: all of a new directory, or those whose loss was accepted.
+// makeMissing creates the missing parts: all of a new directory, or those whose loss was accepted.
 func (d *Dir) makeMissing() (err error) {
 	if d.Journal == nil {
 		if d.Journal, err = journalpebble.Open(d.journalOptions()); err != nil {
@@ -276,7 +276,7 @@ func (d *Dir) Record(ctx context.Context, do func(context.Context, cell.Command)
 	return nil
 }
 
-// Lost are the parts that the operator goes on without.
+// Lost are the parts whose loss the operator has accepted.
 func (d *Dir) Lost() (parts []Part) {
 	for _, l := range d.losses {
 		parts = append(parts, l.Part)
@@ -284,9 +284,9 @@ func (d *Dir) Lost() (parts []Part) {
 	return parts
 }
 
-// Commit makes the directory complete: from here on every part must be there. Until then another Open goes on where this one was.
+// Commit makes the directory complete: from here on every part must exist. Until then another Open continues where this one was.
 func (d *Dir) Commit(ctx context.Context) error {
-	if p := d.parts[Secret]; d.pending == nil && p.id == uuid.Nil { // restored from a backup of an earlier release; CheckState has seen that it is the right one
+	if p := d.parts[Secret]; d.pending == nil && p.id == uuid.Nil { // restored from a backup of an earlier release; CheckState has checked that it is the right one
 		if err := d.Secret.Write(d.options.Dir, d.parts[Journal].id); err != nil {
 			return err
 		}
@@ -319,7 +319,7 @@ func (d *Dir) Commit(ctx context.Context) error {
 	return nil
 }
 
-// Close lets others open the directory.
+// Close releases the directory.
 func (d *Dir) Close() error {
 	var errs []error
 	if d.Archive != nil {

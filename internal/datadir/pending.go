@@ -15,9 +15,9 @@ import (
 	"github.com/musterhq/muster/internal/atomicfile"
 )
 
-// pendingFile says that the directory is being made, taken over from an earlier release, or goes on after a loss. It is
-// written before the first part is made or set aside and removed when every part is there, so a crash in between is not
-// taken for a part that is missing.
+// pendingFile records that the directory is being created, converted from an earlier release, or continued after a loss. It is
+// written before the first part is created or renamed, and removed when every part exists, so a crash in between does not look
+// like a missing part.
 const pendingFile = "installation.pending"
 
 const (

@@ -15,7 +15,7 @@ import (
 	"github.com/musterhq/muster/internal/identity"
 )
 
-// Part is what can be lost of a data directory, as it is named on the command line.
+// Part is a part of a data directory that can be lost, by its name on the command line.
 type Part string
 
 // The parts.
@@ -31,10 +31,10 @@ const (
 	archiveDir = "archive"
 )
 
-// wholeParts in the order in which they are believed when they disagree.
+// wholeParts are in the order of precedence when they disagree.
 var wholeParts = []Part{Journal, Secret, Archive}
 
-// consequences say what it means to go on without a part.
+// consequences say what the loss of a part means.
 var consequences = map[Part]string{
 	Journal:     "sets the journal aside and begins with an empty state: fleets, live sessions, players and access keys are gone, ended sessions stay",
 	JournalTail: "goes on with what is left of the journal, as if what the missing entries say had not happened",
@@ -50,7 +50,7 @@ func ParsePart(name string) (Part, error) {
 	return "", fmt.Errorf("part %.100q of the data directory is unknown: want %s, %s, %s or %s", name, Journal, JournalTail, Archive, Secret)
 }
 
-// Problem says why a data directory cannot be opened, and how to go on.
+// Problem is the reason why a data directory cannot be opened, and how to continue.
 type Problem struct {
 	Part Part
 	Path string
@@ -70,10 +70,10 @@ func (d *Dir) problem(name Part, what string) *Problem {
 	return &Problem{Part: name, Path: path, What: what}
 }
 
-// judge finds the parts that are missing or belong elsewhere.
+// judge finds the parts that are missing or belong to another installation.
 func (d *Dir) judge() error {
 	if d.pending == nil && !d.parts[Journal].there && !d.parts[Archive].there && !d.parts[Secret].there {
-		// Keys without their secret are a backup that was restored by half.
+		// Keys without their secret are a backup that was restored in part.
 		if err := identity.CheckNoKeyFiles(d.options.Dir); err != nil {
 			return err
 		}
@@ -94,14 +94,14 @@ func (d *Dir) judge() error {
 		case !p.there:
 		case p.id != uuid.Nil && p.id != want:
 			p.problem = d.problem(name, fmt.Sprintf("belongs to the installation %s, the other parts of the data directory belong to %s", p.id, want))
-		case p.id == uuid.Nil && want != uuid.Nil && d.pending == nil && name != Secret: // CheckState knows whether the secret is the right one
+		case p.id == uuid.Nil && want != uuid.Nil && d.pending == nil && name != Secret: // CheckState checks whether the secret is the right one
 			p.problem = d.problem(name, fmt.Sprintf("was written by an earlier release or belongs elsewhere; the other parts of the data directory belong to the installation %s", want))
 		}
 	}
 	return d.judgeTail()
 }
 
-// judgeUnnamed looks at a directory that an earlier release has left, which had no ids. It wrote the journal first.
+// judgeUnnamed checks a directory of an earlier release, which had no ids. It created the journal first.
 func (d *Dir) judgeUnnamed() error {
 	last := uint64(0)
 	if d.Journal != nil {
@@ -129,7 +129,7 @@ func (d *Dir) judgeUnnamed() error {
 	return d.begin()
 }
 
-// begin gives the directory an id, which its parts get one after another.
+// begin chooses an id for the directory, which its parts get one after another.
 func (d *Dir) begin() error {
 	d.pending = &pending{Format: pendingFormat, ID: uuid.New()}
 	return d.savePending()
@@ -167,7 +167,7 @@ func (d *Dir) installation() (id uuid.UUID) {
 	return id
 }
 
-// judgeTail compares the end of the journal with what the archive had seen of it.
+// judgeTail compares the end of the journal with the mark in the archive.
 func (d *Dir) judgeTail() error {
 	if d.Journal == nil || d.Archive == nil || d.parts[Journal].problem != nil || d.parts[Archive].problem != nil {
 		return nil
@@ -185,7 +185,7 @@ func (d *Dir) judgeTail() error {
 	return nil
 }
 
-// accept sets parts aside whose loss the operator accepts, and returns the problems that are left.
+// accept renames parts whose loss the operator accepts, and returns the remaining problems.
 func (d *Dir) accept() error {
 	var left []error
 	var gone []*Problem
@@ -251,7 +251,7 @@ func (d *Dir) isLost(name Part) bool {
 	return slices.ContainsFunc(d.losses, func(l loss) bool { return l.Part == name })
 }
 
-// setAside gives a part another name. Nothing is deleted: it may be worth a closer look, or another restore.
+// setAside renames a part. It deletes nothing, because the part may be worth a closer look, or another restore.
 func (d *Dir) setAside(name Part) error {
 	p := d.parts[name]
 	switch name {

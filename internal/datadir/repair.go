@@ -18,7 +18,7 @@ func CheckArchive(ctx context.Context, dir string) (*archivepebble.Report, error
 	return archivepebble.Check(ctx, filepath.Join(dir, archiveDir))
 }
 
-// RepairArchive drops what cannot be read of the archive of a data directory whose service is stopped. The next start writes into the log and the
+// RepairArchive drops the unreadable records of the archive of a data directory whose service is stopped. The next start records in the log and the
 // journal what was dropped. kept is where the damaged archive is afterwards; it is empty when nothing was damaged.
 func RepairArchive(ctx context.Context, dir string) (report *archivepebble.Report, kept string, err error) {
 	unlock, err := identity.LockDir(dir)
@@ -27,7 +27,7 @@ func RepairArchive(ctx context.Context, dir string) (report *archivepebble.Repor
 	}
 	defer unlock()
 	_, owner, err := identity.ReadSecretFile(dir)
-	if _, damaged := errors.AsType[*identity.DamagedSecret](err); err != nil && !damaged && !errors.Is(err, fs.ErrNotExist) { // the start tells of those
+	if _, damaged := errors.AsType[*identity.DamagedSecret](err); err != nil && !damaged && !errors.Is(err, fs.ErrNotExist) { // the start reports those
 		return nil, "", err
 	}
 	report, kept, err = archivepebble.Repair(ctx, filepath.Join(dir, archiveDir), owner)
@@ -40,7 +40,7 @@ func RepairArchive(ctx context.Context, dir string) (report *archivepebble.Repor
 	}
 	if p == nil {
 		id := report.Installation
-		if id == uuid.Nil { // of an earlier release, which the next start takes over
+		if id == uuid.Nil { // of an earlier release, which the next start converts
 			return report, kept, nil
 		}
 		p = &pending{Format: pendingFormat, ID: id, Had: wholeParts}

@@ -1,4 +1,4 @@
-// Package embeddb opens Pebble databases the way Muster needs them: one owner whom a second one can name, an error
+// Package embeddb opens Pebble databases in the way that Muster needs: with one owner whose name a second process can read, an error
 // where Pebble would end the process, a damaged log refused instead of cut, and logs that go to slog.
 package embeddb
 
@@ -24,11 +24,11 @@ type Config struct {
 	Dir     string
 	FS      vfs.FS       // nil: the operating system's
 	Logger  *slog.Logger // nil: nothing is logged
-	Synced  LogPosition  // what is known to be on the disk
+	Synced  LogPosition  // up to here the log is known to be on the disk
 	CutTail bool         // a log whose end is lost is cut where it cannot be read any more, and kept beside the directory
-	// OnDamage hears of damage that was found in a table, by a read or in the background. nil: damage fails the database. It must not block.
+	// OnDamage is called with damage in a table that a read or a background job found. nil: damage fails the database. It must not block.
 	OnDamage func(*Damaged)
-	Program  string // how the holder of the directory is named to a second one, such as "muster serve"
+	Program  string // names the holder of the directory to a second process, such as "muster serve"
 }
 
 // DB is an open database. Writes to it may seem to succeed after a failure: Err decides.
@@ -47,7 +47,7 @@ type DB struct {
 	}
 }
 
-// ErrClosed is what Use says after Close.
+// ErrClosed is the error of Use after Close.
 var ErrClosed = errors.New("database is closed")
 
 // Damaged is a stored file that cannot be read although it was once whole. It names the place.
@@ -72,15 +72,15 @@ func (e *Damaged) Place() string {
 
 func (e *Damaged) Unwrap() error { return e.Err }
 
-// Open opens the database in config.Dir and makes the directory when it is not there. tune sets what the database
-// is used for (cache, tables, levels); what this package sets itself stays as it is. A directory that somebody has open
-// gives *InUse, a damaged one *Damaged.
+// Open opens the database in config.Dir and creates the directory when it does not exist. tune sets the options for
+// its use (cache, tables, levels); this package overrides the options that it sets itself. For a directory that a process has open
+// the error is *InUse, for a damaged one *Damaged.
 func Open(config Config, tune func(*pebble.Options)) (*DB, error) {
 	files := config.FS
 	dir := config.Dir
 	if files == nil {
 		files = vfs.Default
-		// One spelling for each directory: locks within a process are told apart by name.
+		// One spelling for each directory: locks within a process are distinguished by name.
 		absolute, err := filepath.Abs(dir)
 		if err != nil {
 			return nil, err
@@ -128,7 +128,7 @@ func MakeDir(files vfs.FS, dir string) error {
 		return err
 	}
 	for _, name := range made {
-		// What this user may not read cannot be synced and is left to the file system.
+		// A directory that this user may not read cannot be synced and is left to the file system.
 		if err := syncDir(files, files.PathDir(name)); err != nil && !errors.Is(err, fs.ErrPermission) {
 			return fmt.Errorf("make directory %s: %w", dir, err)
 		}
@@ -145,7 +145,7 @@ func syncDir(files vfs.FS, dir string) error {
 	return d.Sync()
 }
 
-// Hold keeps others from opening the database in dir until the lock is closed. A directory that is open already gives *InUse.
+// Hold keeps other processes from opening the database in dir until the lock is closed. If it is open already, the error is *InUse.
 func Hold(files vfs.FS, dir, program string) (io.Closer, error) {
 	if files == nil {
 		files = vfs.Default
@@ -171,7 +171,7 @@ func Exists(files vfs.FS, dir string) (bool, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return false, nil
 	case err != nil && pebble.IsCorruptionError(err):
-		return true, nil // opening it says what is wrong
+		return true, nil // opening it reports the error
 	case err != nil:
 		return false, err
 	}
@@ -201,8 +201,8 @@ func open(files vfs.FS, dir string, log *slog.Logger, lock *pebble.Lock, config 
 	options.Logger = logger{log: log, stop: stop}
 	options.EventListener = events(log, stop, config.OnDamage)
 	options.FormatMajorVersion = Format
-	// A writer that waits for a compaction would wait for ever when compactions fail. Flushes only write, and what only
-	// writes always ends (failstop).
+	// A writer that waits for a compaction would wait for ever when compactions fail. Flushes only write, and operations that only
+	// write always end (failstop).
 	options.L0StopWritesThreshold = 1 << 20
 
 	opened, err := openRecovered(dir, options)
@@ -234,7 +234,7 @@ func openRecovered(dir string, options *pebble.Options) (db *pebble.DB, err erro
 	return pebble.Open(dir, options)
 }
 
-// Err returns the first failure, or nil while everything that was written is as durable as Pebble says. A write
+// Err returns the first failure, or nil while all writes are as durable as Pebble says. A write
 // counts only if Err is nil after it.
 func (db *DB) Err() error {
 	if failure := db.stop.first.Load(); failure != nil {
@@ -244,7 +244,7 @@ func (db *DB) Err() error {
 }
 
 // Explain returns why a read failed: err itself, unless a write had failed before. Pebble then misses what it believes
-// it has written, and takes that for corruption.
+// it has written, and reports that as corruption.
 func (db *DB) Explain(err error) error {
 	if err == nil {
 		return nil
@@ -256,7 +256,7 @@ func (db *DB) Explain(err error) error {
 	return failure
 }
 
-// FreeSpace is how many bytes may still be written to the disk of the database; not ok where the system does not tell.
+// FreeSpace is how many bytes may still be written to the disk of the database; not ok where the system does not report it.
 func (db *DB) FreeSpace() (bytes uint64, ok bool) {
 	usage, err := db.stop.FS.GetDiskUsage(db.dir)
 	return usage.AvailBytes, err == nil
@@ -277,8 +277,8 @@ func (db *DB) FlushAll() error {
 	return err
 }
 
-// Use keeps the database open until done is called. It fails when the database is closed or has failed. Whoever closes
-// the database only when nobody uses it any more needs no Use.
+// Use keeps the database open until done is called. It fails when the database is closed or has failed. An owner that closes
+// the database only after its last use needs no Use.
 func (db *DB) Use() (done func(), err error) {
 	db.life.Lock()
 	defer db.life.Unlock()
@@ -292,7 +292,7 @@ func (db *DB) Use() (done func(), err error) {
 	return db.life.users.Done, nil
 }
 
-// Close waits for those who use the database and gives the directory free. After a failure it leaves the disk as it
+// Close waits for the users of the database and releases the directory. After a failure it leaves the disk as it
 // is. Iterators must be closed before.
 func (db *DB) Close() error { return db.close() }
 

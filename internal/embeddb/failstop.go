@@ -13,22 +13,22 @@ import (
 )
 
 // failstop is the file system below a database. Pebble answers an error of its write-ahead log or its manifest by
-// ending the process: a panic in the caller, sometimes with a mutex in a state that nobody can recover from, or
-// Logger.Fatalf. So Pebble is never told. The first write that fails is remembered, and from then on nothing more
+// ending the process: a panic in the caller, sometimes with a mutex in a state that cannot be recovered, or
+// Logger.Fatalf. So Pebble never sees such an error. The first write that fails is remembered, and from then on nothing more
 // reaches the disk: writes, syncs, renames and removals seem to succeed and do nothing. The disk stays as it was at
 // that moment, as after a power cut, which is a state that opening again knows how to handle. DB.Err says what
-// happened; whoever writes asks it before trusting a success.
+// happened; every writer checks it before it relies on a success.
 //
 // A shortage of descriptors or space is waited out where nothing is half written: when a file cannot be created, opened or
 // renamed, and when a table cannot grow, to which nothing refers before it is whole and synced. A write to the log or the
-// manifest, or any sync, is never tried again: nobody knows what of it is durable.
+// manifest, or any sync, is never tried again: how much of it is durable is unknown.
 type failstop struct {
 	vfs.FS
 	short  *shortages
 	first  atomic.Pointer[Failure]
 	failed chan struct{} // closed with the first failure
 	log    logEnd
-	onset  func(*Failure) // called once, by whoever met the failure; must not block
+	onset  func(*Failure) // called once, by the goroutine that met the failure; must not block
 }
 
 func newFailstop(files vfs.FS, short *shortages, onset func(*Failure)) *failstop {
@@ -39,7 +39,7 @@ func newFailstop(files vfs.FS, short *shortages, onset func(*Failure)) *failstop
 
 // Failure is the first thing that went wrong below a database. Nothing was written after it.
 type Failure struct {
-	Doing string // what was tried, with the file's name
+	Doing string // the operation, with the file's name
 	Err   error
 }
 
@@ -56,7 +56,7 @@ func (s *failstop) fail(doing string, err error) {
 	}
 }
 
-// do runs a write. What fails is remembered; the caller is told nothing.
+// do runs a write. It remembers a failure and does not report it to the caller.
 func (s *failstop) do(what, name string, write func() error) {
 	if s.hasFailed() {
 		return
@@ -66,12 +66,12 @@ func (s *failstop) do(what, name string, write func() error) {
 	}
 }
 
-// patiently is do for what leaves nothing behind when a shortage stops it.
+// patiently is do for operations that leave nothing behind when a shortage stops them.
 func (s *failstop) patiently(what, name string, write func() error) {
 	s.do(what, name, func() error { return s.short.patiently(what, name, write) })
 }
 
-// open runs what gives a file to write to, or gives one that swallows everything.
+// open returns the file of create, or, after a failure, a file that discards all writes.
 func (s *failstop) open(what, name string, create func() (vfs.File, error)) (vfs.File, error) {
 	var file vfs.File
 	s.patiently(what, name, func() (err error) {
@@ -87,7 +87,7 @@ func (s *failstop) open(what, name string, create func() (vfs.File, error)) (vfs
 	return &failstopFile{File: file, stop: s, name: name, table: strings.HasSuffix(name, ".sst")}, nil
 }
 
-// Open returns a file to read. A reader that finds no descriptor waits for one: to a compaction the error would be final.
+// Open returns a file to read. A reader that finds no descriptor waits for one, because the error would fail a compaction for good.
 func (s *failstop) Open(name string, opts ...vfs.OpenOption) (file vfs.File, err error) {
 	err = s.short.patiently("open", name, func() (err error) {
 		file, err = s.FS.Open(name, opts...)
@@ -146,7 +146,7 @@ func (s *failstop) MkdirAll(dir string, perm os.FileMode) error {
 	return nil
 }
 
-// Remove tells of its errors: a file too many does no harm, and Pebble only logs them.
+// Remove returns its errors: an extra file does no harm, and Pebble only logs them.
 func (s *failstop) Remove(name string) error {
 	if s.hasFailed() {
 		return nil
@@ -208,7 +208,7 @@ func (f *failstopFile) SyncTo(length int64) (fullSync bool, err error) {
 	return fullSync, nil
 }
 
-// Preallocate only makes later writes faster, so it may fail: the write that finds no room is the one that counts.
+// Preallocate only makes later writes faster, so its failure does not count; that of a later write does.
 func (f *failstopFile) Preallocate(offset, length int64) error {
 	if f.stop.hasFailed() {
 		return nil
@@ -223,7 +223,7 @@ func (f *failstopFile) Close() error {
 	return nil
 }
 
-// lostFile stands for a file that could not be made any more.
+// lostFile stands for a file that was to be created after a failure.
 type lostFile struct {
 	name string
 	size atomic.Int64

@@ -16,10 +16,10 @@ import (
 )
 
 // holderFile lies beside Pebble's LOCK. The lock itself must stay empty and unread: closing any descriptor of a
-// locked file gives the lock away.
+// locked file releases the lock.
 const holderFile = "LOCK.holder"
 
-// Holder says who has a directory open.
+// Holder describes the process that has a directory open.
 type Holder struct {
 	PID     int       `json:"pid"`
 	Host    string    `json:"host"`
@@ -27,8 +27,8 @@ type Holder struct {
 	Since   time.Time `json:"since"`
 }
 
-// InUse is the error of opening a directory that somebody has open. The holder is what the file beside the lock
-// says; it is zero when that file cannot be read.
+// InUse is the error of opening a directory that another process has open. The holder is read from the file beside the lock
+// and is zero when that file cannot be read.
 type InUse struct {
 	Dir    string
 	Holder Holder
@@ -50,7 +50,7 @@ func (e *InUse) Error() string {
 
 func (e *InUse) Unwrap() error { return e.Err }
 
-// hold locks dir for this process and writes beside the lock who holds it.
+// hold locks dir for this process and writes its holder file.
 func hold(files vfs.FS, dir, program string) (*pebble.Lock, error) {
 	lock, err := pebble.LockDirectory(dir, files)
 	if err != nil {
@@ -59,7 +59,7 @@ func hold(files vfs.FS, dir, program string) (*pebble.Lock, error) {
 		}
 		return nil, &InUse{Dir: dir, Holder: readHolder(files, dir), Err: err}
 	}
-	// Not synced and not fatal: the lock protects, this only helps whoever meets it.
+	// Not synced and not fatal: the lock protects, the file only helps the user who finds the directory in use.
 	host, _ := os.Hostname()
 	content, err := json.Marshal(Holder{PID: os.Getpid(), Host: host, Program: program, Since: time.Now().UTC().Truncate(time.Second)})
 	if err == nil {
@@ -68,8 +68,8 @@ func hold(files vfs.FS, dir, program string) (*pebble.Lock, error) {
 	return lock, nil
 }
 
-// isConflict tells a lock that somebody holds from a lock file that cannot be made (no such directory, no rights, no
-// room), which comes with a path.
+// isConflict distinguishes a lock that is held from a lock file that cannot be created (no such directory, no rights, no
+// space), whose error has a path.
 func isConflict(err error) bool {
 	if _, ok := errors.AsType[*fs.PathError](err); ok {
 		return false

@@ -9,8 +9,8 @@ import (
 	"github.com/cockroachdb/pebble/v2"
 )
 
-// logger gives Pebble's lines to slog. Pebble's Infof lines (each file made and deleted) are for somebody who
-// looks into the database, so they are debug lines here.
+// logger passes Pebble's lines to slog. Pebble's Infof lines (each file created and deleted) are for developers who
+// examine the database, so they are debug lines here.
 type logger struct {
 	log  *slog.Logger
 	stop *failstop
@@ -27,14 +27,14 @@ func (l logger) Errorf(format string, args ...any) {
 }
 
 // Fatalf returns, although Pebble does not expect it to: the database has failed, nothing more is written, and
-// the next call hears of it. Ending the process is not a library's decision.
+// the next call returns the error. Ending the process is not a library's decision.
 func (l logger) Fatalf(format string, args ...any) {
 	l.stop.fail("database", fmt.Errorf(format, args...))
 }
 
-// events fails the database on everything that goes wrong behind the callers' backs: a flush or a compaction that
-// cannot read is a disk that lost something, and waiting for the next attempt would only hide it. A database whose owner hears of
-// damage goes on with what is left.
+// events fails the database on errors in the background: a flush or a compaction that
+// cannot read means that the disk lost data, and waiting for the next attempt would only hide that. A database with OnDamage
+// continues with the readable rest.
 func events(log *slog.Logger, stop *failstop, onDamage func(*Damaged)) *pebble.EventListener {
 	return &pebble.EventListener{
 		BackgroundError: func(err error) {

@@ -23,7 +23,7 @@ type roomyLog struct {
 	room    int64 // the file has blocks up to here
 }
 
-// withRoom gives a log room; a reused one has what its old file has.
+// withRoom returns a log that has room; a reused log has the room of its old file.
 func (s *failstop) withRoom(log vfs.File, name string) vfs.File {
 	l := &roomyLog{File: log, end: &s.log}
 	number, _ := logNumber(s.FS.PathBase(name))
@@ -42,7 +42,7 @@ func (l *roomyLog) Write(p []byte) (int, error) {
 	if err != nil || l.written <= l.room {
 		return n, err
 	}
-	// As with Preallocate: without room the next records find their own, or do not, and that is what counts.
+	// As with Preallocate, a failure does not count: without this room the next records get their own or fail.
 	if _, err := l.File.WriteAt(zeros[:], l.written); err != nil {
 		l.room = math.MaxInt64
 	} else {

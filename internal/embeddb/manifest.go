@@ -52,7 +52,7 @@ func checkManifest(files vfs.FS, dir string) error {
 	return nil
 }
 
-// manifestDamage returns where the first chunk lies that cannot be read, if a record begins somewhere behind it, or else -1.
+// manifestDamage returns the position of the first unreadable chunk, if a record begins somewhere after it, or else -1.
 func manifestDamage(content []byte) int {
 	for at := 0; at < len(content); {
 		left := walBlock - at%walBlock

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// IsShortage reports whether an error says that the system has too little of something now, and may have more later: space on
+// IsShortage reports whether an error means a shortage that may end: of space on
 // the disk, or descriptors.
 func IsShortage(err error) bool {
 	for _, shortage := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.EMFILE, syscall.ENFILE} {
@@ -25,8 +25,8 @@ func IsShortage(err error) bool {
 	return false
 }
 
-// shortages lets operations wait that a shortage has stopped and that may be tried again, because they left nothing behind
-// that anyone relies on: a file was not created, or a file that nothing refers to yet does not grow.
+// shortages repeats operations that a shortage has stopped. They may be repeated because they left nothing behind
+// that is in use: a file was not created, or a file that nothing refers to yet did not grow.
 type shortages struct {
 	dir string
 	log *slog.Logger
@@ -38,7 +38,7 @@ type shortages struct {
 
 	mu      sync.Mutex
 	waiting int
-	first   error // what the longest wait is for; nil when nothing waits
+	first   error // the reason of the longest wait; nil when nothing waits
 }
 
 // A wait doubles up to the longest.
@@ -47,7 +47,7 @@ const (
 	shortageWaitMax = 500 * time.Millisecond
 )
 
-// patiently repeats an operation while a shortage stops it, and gives the error that ends it.
+// patiently repeats an operation while a shortage stops it, and returns the error that ends it.
 func (s *shortages) patiently(doing, name string, try func() error) error {
 	err := try()
 	if err == nil || !IsShortage(err) || !s.opened.Load() {
@@ -94,9 +94,9 @@ func (s *shortages) err() error {
 	return s.first
 }
 
-// StopWaiting makes what waits for a shortage to end, and what would wait, fail with it. It comes before Close where others
+// StopWaiting fails the operations that wait, or would wait, for a shortage to end. It comes before Close where other goroutines
 // have to end first.
 func (db *DB) StopWaiting() { db.stop.short.giveUp() }
 
-// Shortage is what the database waits for, nil while it waits for nothing. Writes hang meanwhile and nothing is lost.
+// Shortage is the shortage that the database waits for, or nil. Writes hang meanwhile and nothing is lost.
 func (db *DB) Shortage() error { return db.stop.short.err() }

@@ -18,7 +18,7 @@ import (
 // Pebble cuts its newest log at the first chunk that it cannot read and takes what follows for a torn tail. To tell
 // a tear from damage it compares the position with the synced offset that later chunks carry, but v2.1.7 counts only the
 // last partial block of a sync into that offset (record/log_writer.go, writtenOffset), so damage can pass for a tear
-// and everything after it is silently dropped, durable or not. checkTail looks for itself: our databases have one
+// and everything after it is silently dropped, durable or not. checkTail makes its own check: our databases have one
 // commit in flight at a time, so a tear can only be in the last record, and a chunk further on that begins a record is proof
 // of damage.
 //
@@ -46,7 +46,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 type Tail struct {
 	File     string // empty: there was no log
 	Readable int64  // bytes up to the first one that cannot be read
-	Rest     int64  // bytes from there to the last one that is not zero; they may be what an older log has left
+	Rest     int64  // bytes from there to the last one that is not zero; they may be remains of an older log
 	Torn     bool   // a record of this log begins there: a write that did not end
 	Last     []byte // beginning of the last record that can be read, at most walPrefix bytes; nil: none
 }
@@ -63,21 +63,21 @@ type LogPosition struct {
 	Offset int64  // bytes
 }
 
-// Tail says how the newest log ended when the database was opened.
+// Tail is the end of the newest log when the database was opened.
 func (db *DB) Tail() Tail { return db.tail }
 
-// LogPosition is the end of what was written to the log. It is meant for who has just committed.
+// LogPosition is the end of the written log. It is meaningful directly after a commit.
 func (db *DB) LogPosition() LogPosition {
 	return LogPosition{db.stop.log.number.Load(), db.stop.log.written.Load()}
 }
 
-// logEnd is where the log ends that is being written.
+// logEnd is the end of the log that is being written.
 type logEnd struct {
 	number  atomic.Uint64
 	written atomic.Int64
 }
 
-// checkTail looks at the newest log in the directory. It returns *Damaged when more is lost than a write that did not end: when
+// checkTail checks the newest log in the directory. It returns *Damaged when more is lost than a write that did not end: when
 // the log is damaged before its end, or ends before what was synced. Older logs need no check: Pebble knows that they were
 // closed in order and accepts no tear in them.
 func checkTail(files vfs.FS, dir string, synced LogPosition) (Tail, error) {
@@ -118,7 +118,7 @@ var (
 	errNoLog      = errors.New("the newest log is missing")
 )
 
-// cutTail ends a log where it cannot be read any more. The whole log is kept beside the database.
+// cutTail cuts a log where it becomes unreadable. It keeps the whole log beside the database.
 func cutTail(files vfs.FS, dir string, tail Tail) error {
 	if tail.File == "" {
 		return nil
@@ -165,7 +165,7 @@ func logNumber(name string) (number uint64, ok bool) {
 	return number, err == nil
 }
 
-// walPrefix is how much of a record is kept to tell which one it is.
+// walPrefix is how much of a record is kept to identify it.
 const walPrefix = 64
 
 // walScan reads the chunks of one log.
@@ -267,7 +267,7 @@ func isPadding(rest []byte, full bool) bool {
 	return full && len(rest) < walSyncedHeader && len(bytes.Trim(rest, "\x00")) == 0
 }
 
-// recordBegins looks at every position, since damage may have hit the lengths that lead from chunk to chunk.
+// recordBegins checks every position, because the lengths that lead from chunk to chunk may be damaged.
 func (s *walScan) recordBegins(b []byte) bool {
 	for ; len(b) >= walHeader; b = b[1:] {
 		switch b[6] {

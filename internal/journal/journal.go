@@ -1,5 +1,5 @@
-// Package journal is the truth of a cell: numbered batches of events, in order, durable, and snapshots that let old
-// batches go. It stores bytes and does not know what they mean. Two engines stand behind it, one for a single machine
+// Package journal stores the source of truth of a cell: numbered batches of events, in order, durable, and snapshots that let old
+// batches be removed. It stores bytes and does not know their meaning. Two engines implement it, one for a single machine
 // (journal/pebble) and one for a cluster; journaltest holds both to the promises written here.
 package journal
 
@@ -11,11 +11,11 @@ import (
 	"iter"
 )
 
-// MaxBatchBytes is the largest batch that an engine takes. Groups of commands are some hundred KiB; what is larger is a
-// bug above, and is refused before anything is written.
+// MaxBatchBytes is the largest batch that an engine accepts. Groups of commands are some hundred KiB; a larger batch is a
+// defect of the caller, and is refused before anything is written.
 const MaxBatchBytes = 64 << 20
 
-// Entry is one appended batch. Batch belongs to the reader only until its loop asks for the next entry.
+// Entry is one appended batch. Batch is valid only until the reader's loop gets the next entry.
 type Entry struct {
 	Number uint64 // 1 for the first; no number is left out
 	Batch  []byte
@@ -24,8 +24,8 @@ type Entry struct {
 // Journal is an open journal. One goroutine at a time appends; everything else may run beside it and beside each
 // other.
 //
-// An error that is ErrFailed is final: nobody knows what of the last append is durable, so every later call fails
-// with the first cause, and the only way on is to close the journal, open it again and read what is there. After any
+// An error that is ErrFailed is final: how much of the last append is durable is unknown, so every later call fails
+// with the first cause, and the only way to continue is to close the journal, open it again and read its entries. After any
 // other error the journal goes on, and nothing was changed unless the method says so.
 type Journal interface {
 	// Append makes batch durable as entry number next, which must be the last number and one: anything else is
@@ -39,29 +39,29 @@ type Journal interface {
 	// error the sequence ends.
 	Read(ctx context.Context, from uint64) iter.Seq2[Entry, error]
 
-	// SaveSnapshot stores what write writes as the state after entry at, which must be durable and not older than the
+	// SaveSnapshot stores the output of write as the state after entry at, which must be durable and not older than the
 	// latest snapshot: anything else is ErrOutOfOrder. The snapshot becomes the latest as a whole, once it is durable;
-	// until then the one before it stays. One at a time. Its errors leave the journal usable, disk full among them; after
-	// one the latest is the one before, or the new one, whole, when only the last step's outcome is unknown.
+	// until then the previous one stays. One save runs at a time. Its errors, such as a full disk, leave the journal usable; after
+	// an error the latest snapshot is the previous one, or the complete new one if only the outcome of the last step is unknown.
 	SaveSnapshot(ctx context.Context, at uint64, write func(io.Writer) error) error
 
 	// LatestSnapshot returns the latest snapshot and the entry it was taken after, or 0 and a nil reader when there is
-	// none. Reading a damaged one ends in *Damaged. The caller closes the reader.
+	// none. Reading a damaged snapshot ends in *Damaged. The caller closes the reader.
 	LatestSnapshot(ctx context.Context) (at uint64, r io.ReadCloser, err error)
 
-	// Trim forgets the entries with numbers below before. What no snapshot holds cannot be trimmed: ErrOutOfOrder.
+	// Trim removes the entries with numbers below before. Entries that no snapshot includes cannot be trimmed: ErrOutOfOrder.
 	Trim(ctx context.Context, before uint64) error
 
 	// Last is the number of the last durable entry, 0 when none was ever appended.
 	Last(ctx context.Context) (uint64, error)
 
-	// Close gives the journal to the next one who opens it. It waits for what is under way; reads and saves meet
+	// Close releases the journal, so that it can be opened again. It waits for running calls; reads and saves fail with
 	// ErrClosed at their next step.
 	Close() error
 }
 
 var (
-	// ErrFailed: the journal is no longer usable; the error says the first cause.
+	// ErrFailed: the journal is no longer usable; the error contains the first cause.
 	ErrFailed = errors.New("journal failed")
 	// ErrFenced: another writer owns the journal now.
 	ErrFenced = errors.New("another writer took over")
@@ -75,13 +75,13 @@ var (
 	ErrClosed = errors.New("journal is closed")
 )
 
-// Damaged says that something durable cannot be read back, and where. Going on without it would mean a state that
-// never was.
+// Damaged is the error of a durable entry or snapshot that cannot be read, with its place. To continue without it would produce a state that
+// never existed.
 type Damaged struct {
 	Entry uint64 // number of the entry; 0 when the place is not within one entry
 	File  string // file and position, or table and key; empty when the engine knows none
-	Tail  bool   // only the newest entries are lost; an engine may be able to go on without them
-	Err   error  // what is wrong there
+	Tail  bool   // only the newest entries are lost; an engine may be able to continue without them
+	Err   error  // the kind of damage
 }
 
 func (d *Damaged) Error() string {

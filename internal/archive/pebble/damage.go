@@ -15,7 +15,7 @@ import (
 // damagedPlacesMax is how many places are remembered and logged, each once.
 const damagedPlacesMax = 64
 
-// damageLog remembers what could not be read.
+// damageLog remembers the places that could not be read.
 type damageLog struct {
 	log *slog.Logger // nil: nothing is logged
 
@@ -24,7 +24,7 @@ type damageLog struct {
 	more   int // findings at other places
 }
 
-// found is called with damage in a table.
+// found records damage in a table.
 func (d *damageLog) found(damaged *embeddb.Damaged) { d.note(damaged.Place(), damaged.Err) }
 
 func (d *damageLog) note(place string, err error) {
@@ -55,7 +55,7 @@ func (a *Archive) Damage() []string {
 	return places
 }
 
-// atPlace makes *archive.Damaged of what the database calls corruption, and leaves other errors as they are.
+// atPlace converts the database's corruption errors to *archive.Damaged, and returns other errors unchanged.
 func atPlace(place string, err error) error {
 	if err != nil && pebble.IsCorruptionError(err) {
 		return &archive.Damaged{Place: place, Err: err}
@@ -101,7 +101,7 @@ func (s *survivor) next() bool {
 }
 
 func (s *survivor) step() (valid bool, err error) {
-	if s.lower == nil { // all that can be read was read
+	if s.lower == nil { // all readable keys were read
 		return false, nil
 	}
 	if s.keys == nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/musterhq/muster/internal/archive"
 )
 
-// Expire implements archive.Archive. Records go by whole blocks. The removal becomes durable with the next flush: what a
-// crash brings back is still expired, and is removed again.
+// Expire implements archive.Archive. It removes whole blocks. The removal becomes durable with the next flush: blocks that a
+// crash brings back are still expired, and are removed again.
 func (a *Archive) Expire(ctx context.Context, endedBefore int64, limit int) (removed int, err error) {
 	if limit <= 0 {
 		return 0, fmt.Errorf("%w: expire at most %d records", archive.ErrInvalid, limit)
@@ -76,7 +76,7 @@ func (a *Archive) expire(ctx context.Context, endedBefore int64, limit int) (rem
 	return removed, nil
 }
 
-// removeBlock removes a block and all that leads to its records, and returns how many those are and how many of them
+// removeBlock removes a block and all keys that lead to its records. It returns the number of records, and how many of them
 // were not replaced before.
 func (v *view) removeBlock(write *pebble.Batch, block uint64) (all, counted int, err error) {
 	rest, err := v.load(block)

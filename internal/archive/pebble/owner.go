@@ -18,10 +18,10 @@ func (a *Archive) Installation() uuid.UUID {
 	return a.installation
 }
 
-// SetInstallation writes durably to which installation the archive belongs, and how far the others have come.
+// SetInstallation durably records the installation of the archive, and the mark.
 func (a *Archive) SetInstallation(id uuid.UUID, m archive.Mark) error { return a.setOwner(id, &m) }
 
-// setOwner leaves the mark away when it is nil.
+// setOwner writes no mark when it is nil.
 func (a *Archive) setOwner(id uuid.UUID, m *archive.Mark) error {
 	a.writing.Lock()
 	defer a.writing.Unlock()

@@ -24,7 +24,7 @@ import (
 type Options struct {
 	Dir     string
 	Logger  *slog.Logger // nil: nothing is logged
-	Program string       // how a second process is told who has the directory, such as "muster serve"
+	Program string       // names this process to a second one that finds the directory in use, such as "muster serve"
 	FS      vfs.FS       // nil: the operating system's; tests put a failing one here
 
 	TableFiles int // that are kept open at most, each a descriptor; 0: 500
@@ -34,9 +34,9 @@ type Options struct {
 
 const (
 	cacheBytes = 16 << 20
-	// memTableBytes is small on purpose: a batch of half of it is not inserted key by key but sorted and flushed as it is.
+	// memTableBytes is small on purpose: a batch of at least half of it is not inserted key by key but sorted and flushed as a whole.
 	memTableBytes = 4 << 20
-	// batchBytes bounds what a Put of any size holds in memory besides its records.
+	// batchBytes bounds the memory of a Put of any size, besides its records.
 	batchBytes = 8 << 20
 )
 
@@ -47,7 +47,7 @@ func (options Options) tune(o *pebble.Options) {
 	o.MaxOpenFiles = cmp.Or(options.TableFiles, 500)
 	o.TargetFileSizes[0] = 8 << 20
 	// Each Put leaves a file in level 0 that overlaps all others. Merging many of them at once costs less for each record;
-	// look-ups pass the others by their filters.
+	// filters spare look-ups the others.
 	o.L0CompactionThreshold = 16
 	o.CompactionConcurrencyRange = func() (lower, upper int) { return 1, 1 }
 	for i := range o.Levels {
@@ -77,8 +77,8 @@ var _ archive.Archive = (*Archive)(nil)
 // Exists reports whether there is an archive in dir.
 func Exists(dir string) (bool, error) { return embeddb.Exists(nil, dir) }
 
-// Open opens the archive in options.Dir and makes it when there is none. A directory that another process has open gives
-// archive.ErrInUse and an *embeddb.InUse that says who; one that cannot be trusted gives *archive.Damaged.
+// Open opens the archive in options.Dir and creates it when there is none. For a directory that another process has open the error is
+// archive.ErrInUse and an *embeddb.InUse that names the process; for a damaged one it is *archive.Damaged.
 func Open(options Options) (*Archive, error) {
 	a := &Archive{damage: damageLog{log: options.Logger}}
 	db, err := embeddb.Open(embeddb.Config{
@@ -151,7 +151,7 @@ func (a *Archive) use(ctx context.Context) (done func(), err error) {
 	return done, nil
 }
 
-// explain is what a method answers when it met err.
+// explain returns the error of a method that met err.
 func (a *Archive) explain(err error) error {
 	if errors.Is(err, archive.ErrFailed) || errors.Is(err, archive.ErrClosed) {
 		return err
@@ -164,7 +164,7 @@ func (a *Archive) explain(err error) error {
 
 func failed(cause error) error { return fmt.Errorf("%w: %w", archive.ErrFailed, damaged(cause)) }
 
-// damaged gives damage that the database found the archive's own type.
+// damaged converts damage that the database found to the archive's own type.
 func damaged(err error) error {
 	if d, ok := errors.AsType[*embeddb.Damaged](err); ok {
 		return &archive.Damaged{Place: d.Place(), Err: d.Err}
@@ -175,13 +175,13 @@ func damaged(err error) error {
 	return err
 }
 
-// Shortage is what the archive waits for, descriptors or space, and nil while it waits for nothing.
+// Shortage is the shortage of descriptors or space that the archive waits for, or nil.
 func (a *Archive) Shortage() error { return a.db.Shortage() }
 
-// StopWaiting ends the waits for a shortage to end, with errors; before a Close for which others wait.
+// StopWaiting fails the operations that wait for a shortage to end. Call it before a Close that other goroutines wait for.
 func (a *Archive) StopWaiting() { a.db.StopWaiting() }
 
-// FreeSpace is how many bytes may still be written to the archive's disk; not ok where the system does not tell.
+// FreeSpace is how many bytes may still be written to the archive's disk; not ok where the system does not report it.
 func (a *Archive) FreeSpace() (bytes uint64, ok bool) { return a.db.FreeSpace() }
 
 // Close implements archive.Archive.

@@ -13,9 +13,9 @@ import (
 	"github.com/musterhq/muster/internal/archive"
 )
 
-// Put implements archive.Archive. A replaced record is not looked up, which would cost more than all the rest: its id
-// leads to the new one from now on, and the entries of lists that still lead to the old one are passed over by who reads
-// them and go when the old one expires.
+// Put implements archive.Archive. It does not look up a replaced record, which would cost more than all the rest: its id
+// leads to the new record from now on, and readers skip the list entries that still lead to the old one.
+// These are removed when the old one expires.
 func (a *Archive) Put(ctx context.Context, records []archive.Record) error {
 	for i := range records {
 		if err := check(&records[i]); err != nil {
@@ -59,7 +59,7 @@ func (a *Archive) put(records []archive.Record) error {
 			write = a.db.NewBatch()
 		}
 	}
-	if err := a.writeMark(write); err != nil { // with the last records: nothing before a flush is durable for certain
+	if err := a.writeMark(write); err != nil { // with the last records, because nothing before a flush is certainly durable
 		return err
 	}
 	if err := a.apply(write); err != nil {
@@ -75,7 +75,7 @@ func (a *Archive) apply(write *pebble.Batch) error {
 	return write.Close()
 }
 
-// checked is the outcome of a write: only if the database has not failed below does a success count.
+// checked is the outcome of a write: a success counts only if the database has not failed.
 func (a *Archive) checked(err error) error {
 	if err := errors.Join(a.db.Err(), err); err != nil {
 		return failed(err)
@@ -113,12 +113,12 @@ func blocks(records []archive.Record) func(yield func([]archive.Record) bool) {
 	}
 }
 
-// builder holds the buffers in which keys and blocks are put together.
+// builder has the buffers in which keys and blocks are built.
 type builder struct {
 	block, key, value []byte
 }
 
-// add adds a block and all that leads to its records.
+// add adds a block and all keys that lead to its records.
 func (b *builder) add(write *pebble.Batch, number uint64, records []archive.Record) error {
 	b.block = beginBlock(b.block[:0])
 	latest := int64(0)

@@ -30,7 +30,7 @@ func (a *Archive) get(ctx context.Context, kind archive.Kind, id string) (record
 	}
 	defer done()
 	key := appendIDKey(make([]byte, 0, 32), kind, id)
-	// Most ids asked for are new ones, so a plain look-up comes first.
+	// Most requested ids are new, so a plain look-up comes first.
 	if _, closer, err := a.db.Get(key); err != nil {
 		return record, false, atPlace("ids", ignoreNotFound(err))
 	} else if err := closer.Close(); err != nil {
@@ -47,7 +47,7 @@ func (a *Archive) get(ctx context.Context, kind archive.Kind, id string) (record
 		return record, false, err
 	}
 	if stored.kind != kind || string(stored.id) != id {
-		return record, false, &archive.Damaged{Place: at.place(), Err: fmt.Errorf("record %q of kind %d lies there", stored.id, stored.kind)}
+		return record, false, &archive.Damaged{Place: at.place(), Err: fmt.Errorf("record %q of kind %d is in its place", stored.id, stored.kind)}
 	}
 	return stored.record(), true, nil
 }
@@ -94,8 +94,8 @@ func (a *Archive) List(ctx context.Context, kind archive.Kind, index archive.Ind
 	return records, nil
 }
 
-// view is one state of the database, so that what is found by one key is there by the next. It remembers the last block,
-// because neighbours in a list mostly lie in one.
+// view is one state of the database, so that a record found by one key can be read by the next. It remembers the last block,
+// because neighbours in a list are mostly in one block.
 type view struct {
 	snapshot *pebble.Snapshot
 	key      []byte
@@ -114,7 +114,7 @@ func (v *view) close() {
 	_ = v.snapshot.Close()
 }
 
-// lookUp returns where the record with that id key lies.
+// lookUp returns the location of the record with that id key.
 func (v *view) lookUp(idKey []byte) (at location, found bool, err error) {
 	value, closer, err := v.snapshot.Get(idKey)
 	if err != nil {
@@ -171,7 +171,7 @@ func blockPlace(block uint64) string { return fmt.Sprintf("block %d", block) }
 
 func (l location) place() string { return fmt.Sprintf("block %d, record %d", l.block, l.slot) }
 
-// list tells damaged of what it had to leave out.
+// list reports the damage that it had to leave out to damaged.
 func (v *view) list(ctx context.Context, kind archive.Kind, index archive.Index, key string, after archive.Cursor, limit int, damaged func(place string, err error)) (records []archive.Record, err error) {
 	prefix := appendListPrefix(nil, index, kind, key)
 	entries := &survivor{
@@ -237,7 +237,7 @@ func (v *view) listed(at location, kind archive.Kind, index archive.Index, key s
 	return record, counts, err
 }
 
-// newest keeps the last one of the records with an id: only damage lets more than one come here.
+// newest keeps the last of the records with one id: only damage leads to more than one here.
 func newest(records []archive.Record) []archive.Record {
 	kept := records[:0]
 	for i := range records {

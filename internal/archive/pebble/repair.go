@@ -20,13 +20,13 @@ import (
 
 const (
 	repairingSuffix = ".repairing" // a repaired archive that is being written
-	repairedSuffix  = ".repaired"  // one that is complete, and not in its place yet
+	repairedSuffix  = ".repaired"  // one that is complete, and not renamed yet
 	damagedSuffix   = ".damaged-"  // and a time: what it replaced
 	openTables      = 64           // that a repair keeps open at most, each a descriptor
 )
 
-// Repair writes what can be read of the archive in dir to a new one in its place, and returns what it found and where the damaged one is kept. An
-// archive that is whole is left as it is. The archive must not be in use. owner is the installation that it belongs to, for the case that the archive cannot tell.
+// Repair copies the readable records of the archive in dir to a new one in its place, and returns what it found and where the damaged one is kept. An
+// undamaged archive stays unchanged. The archive must not be in use. owner is its installation, in case the archive does not contain it.
 func Repair(ctx context.Context, dir string, owner uuid.UUID) (report *Report, kept string, err error) {
 	report, kept, err = repair(ctx, dir, owner)
 	if err != nil {
@@ -43,7 +43,7 @@ func repair(ctx context.Context, dir string, owner uuid.UUID) (*Report, string, 
 			return nil, "", err
 		}
 	}
-	// A database that can be opened drops the tables that do not count any more.
+	// A database that can be opened drops the tables that are no longer used.
 	a, openErr := Open(Options{Dir: dir})
 	if openErr == nil {
 		if err := a.Close(); err != nil {

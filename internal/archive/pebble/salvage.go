@@ -18,11 +18,11 @@ import (
 	"github.com/musterhq/muster/internal/archive"
 )
 
-// A damaged archive is repaired from its blocks alone: they carry checksums of their own, and all keys that lead to their
-// records can be made again from them. Tables are read one by one, past the database, which could not say what lies behind
+// Repair uses only the blocks of a damaged archive: they have checksums of their own, and all keys that lead to their
+// records can be rebuilt from them. It reads the tables one by one, without the database, which could not read what follows
 // the damage.
 
-// Report is what a look at the tables of an archive has found.
+// Report is the result of reading the tables of an archive.
 type Report struct {
 	Blocks, Records int         // that can be read
 	Damage          []string    // places in tables that cannot be read
@@ -32,7 +32,7 @@ type Report struct {
 	Mark         *archive.Mark // nil: it is not known
 }
 
-// LostBlock is what the keys that led to its records still say of a block.
+// LostBlock describes a lost block by the keys that led to its records.
 type LostBlock struct {
 	Number       uint64
 	Records      map[archive.Kind]int // at least so many
@@ -43,7 +43,7 @@ type LostBlock struct {
 // Whole reports whether nothing is damaged.
 func (r *Report) Whole() bool { return len(r.Damage) == 0 && len(r.Lost) == 0 }
 
-// salvage is a look at all tables.
+// salvage reads all tables.
 type salvage struct {
 	files  vfs.FS
 	dir    string
@@ -69,8 +69,8 @@ type lostBlock struct {
 }
 
 // Check reads all tables of the archive in dir and changes nothing. It needs no lock, since a table that is complete never changes; when
-// an archive in use drops some meanwhile, it looks again. A table that is being written looks damaged, so damage counts only when a second
-// look finds the same.
+// an archive in use drops some meanwhile, it reads again. A table that is being written looks damaged, so damage counts only when a second
+// reading finds the same.
 func Check(ctx context.Context, dir string) (*Report, error) {
 	found := ""
 	for n := 1; ; n++ {
@@ -91,10 +91,10 @@ func Check(ctx context.Context, dir string) (*Report, error) {
 	}
 }
 
-// lookAgainAfter is longer than writing a table takes on a disk that keeps up.
+// lookAgainAfter is longer than a disk that keeps up needs to write a table.
 const lookAgainAfter = 500 * time.Millisecond
 
-// looks is how often an archive in use is looked at anew.
+// looks is how often an archive in use is read again.
 const looks = 5
 
 func look(ctx context.Context, files vfs.FS, dir string) (s *salvage, err error) {
@@ -109,7 +109,7 @@ func look(ctx context.Context, files vfs.FS, dir string) (s *salvage, err error)
 	return s, err
 }
 
-// look reads all tables twice: first which blocks there are, then what else leads to blocks that are not there.
+// look reads all tables twice: first to find the blocks, then to find keys that lead to missing blocks.
 func (s *salvage) look(ctx context.Context) error {
 	names, err := s.files.List(s.dir)
 	if err != nil {
@@ -157,7 +157,7 @@ func (s *salvage) noteDamage(table string, after []byte, err error) {
 	s.report.Damage = append(s.report.Damage, fmt.Sprintf("table %s, %s: %v", table, where, err))
 }
 
-// note notes a block, a small value, or that something was deleted.
+// note records a block, a small value, or a deletion.
 func (s *salvage) note(table string, e entry) {
 	if e.deleted {
 		s.removed[string(e.key)] = max(s.removed[string(e.key)], e.seq)
@@ -203,7 +203,7 @@ func (s *salvage) noteSmall(e entry) {
 	s.small[string(e.key)] = e.seq
 }
 
-// noteLost notes what a key says of a block that is not there.
+// noteLost records what a key reveals about a missing block.
 func (s *salvage) noteLost(_ string, e entry) {
 	if seq, ok := s.removed[string(e.key)]; e.deleted || ok && seq > e.seq {
 		return
@@ -253,7 +253,7 @@ func (b *lostBlock) note(e entry) {
 	}
 }
 
-// count counts a record once, however many keys lead to it.
+// count counts a record once, even if several keys lead to it.
 func (b *lostBlock) count(kind archive.Kind, at []byte) {
 	if !b.counted[string(at)] {
 		b.counted[string(at)] = true

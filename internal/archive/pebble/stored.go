@@ -10,11 +10,11 @@ import (
 	"github.com/musterhq/muster/internal/archive"
 )
 
-// What lies in the database; docs/formats/archive-pebble.md is the description for others.
+// The content of the database. docs/formats/archive-pebble.md describes it.
 //
 // A record is written once, in a block of records that were put together. Block numbers grow, so blocks are never rewritten
-// among others. What finds a record is small and of one size, whatever the ids are: keys hold hashes and values
-// hold locations. That is what compactions move, and what they move is most of what a put costs.
+// among others. The keys that lead to a record are small and of one size, for any ids: keys contain hashes and values
+// locations. Compactions move only these, and moving is most of the cost of a put.
 const (
 	format = 1
 
@@ -39,7 +39,7 @@ const (
 	maxTime      = 1<<48 - 1
 )
 
-// location says where a record lies.
+// location is the place of a record.
 type location struct {
 	block uint64 // below 1<<48
 	slot  uint16 // its position in the block
@@ -124,7 +124,7 @@ var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 const checksumSize = 4
 
-// blockSum covers the number besides the records: an intact block in another's place is damage too.
+// blockSum covers the number besides the records: an intact block in a wrong place is damage, too.
 func blockSum(block uint64, records []byte) uint32 {
 	var number [8]byte
 	binary.BigEndian.PutUint64(number[:], block)
@@ -170,7 +170,7 @@ func appendRecord(b []byte, r *archive.Record) []byte {
 	return append(b, r.Data...)
 }
 
-// encodedRecord is a record whose fields still lie in the block.
+// encodedRecord is a record whose fields are still in the block.
 type encodedRecord struct {
 	kind                           archive.Kind
 	created, ended                 int64

@@ -11,14 +11,14 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// entry is what a table says of a key. Its slices are valid until the next one.
+// entry is a key of a table with its value. Its slices are valid until the next entry.
 type entry struct {
 	key, value []byte
 	seq        uint64
 	deleted    bool
 }
 
-// table is an open table, read past the database.
+// table is an open table, read without the database.
 type table struct {
 	reader *sstable.Reader
 }

@@ -1,4 +1,4 @@
-// Package embeddbtest is a disk that fails as told, to test what stands on embeddb. It is for tests only.
+// Package embeddbtest has disks that fail on demand, to test the users of embeddb. It is for tests only.
 package embeddbtest
 
 import (

@@ -22,10 +22,10 @@ type Power struct {
 	after  *vfs.MemFS   // what survived; nil while there is power
 }
 
-// ErrPowerCut is what every change fails with after the cut.
+// ErrPowerCut is the error of every change after the cut.
 var ErrPowerCut = errors.New("the power was cut")
 
-// NewPower returns an empty disk. All chance comes from the seed, except what the goroutines above the disk make of it.
+// NewPower returns an empty disk. All randomness comes from the seed, except the order of the goroutines above the disk.
 func NewPower(seed uint64) *Power {
 	return onPower(vfs.NewCrashableMem(), rand.New(rand.NewPCG(seed, 0xc07)))
 }
@@ -34,7 +34,7 @@ func onPower(mem *vfs.MemFS, chance *rand.Rand) *Power {
 	return &Power{FS: mem, mem: mem, chance: chance}
 }
 
-// CutAfter cuts the power at the nth change or sync from now, 1 for the next one; 0 takes the plan back.
+// CutAfter cuts the power at the nth change or sync from now, 1 for the next one; 0 cancels the plan.
 func (p *Power) CutAfter(n int) {
 	p.count.Lock()
 	defer p.count.Unlock()
@@ -80,7 +80,7 @@ func (p *Power) cutLocked() {
 	}
 }
 
-// change does a change, or fails it when the power is off.
+// change makes a change, or fails it when the power is off.
 func (p *Power) change(name string, do func() error) error {
 	p.count.Lock()
 	now := p.left == 1
@@ -91,7 +91,7 @@ func (p *Power) change(name string, do func() error) error {
 		p.gate.Lock()
 		defer p.gate.Unlock()
 		if p.after == nil && p.chance.IntN(2) == 0 {
-			_ = do() // the cut comes between the change and the word that it is done
+			_ = do() // the cut comes between the change and its acknowledgement
 		}
 		p.cutLocked()
 		return off

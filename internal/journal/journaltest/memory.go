@@ -49,7 +49,7 @@ type savedSnapshot struct {
 	payload []byte
 }
 
-// ErrDisk is the first cause of what fails by a fault, ErrCrashed of what a crash ended.
+// ErrDisk is the first cause of failures by a fault, ErrCrashed of those by a crash.
 var (
 	ErrDisk    = errors.New("simulated disk error")
 	ErrCrashed = errors.New("simulated crash")
@@ -74,8 +74,8 @@ func (m *Memory) FailNext(faults ...Fault) {
 	m.next = append(m.next, faults...)
 }
 
-// Open opens the journal. The journal that was open before is fenced by it. What lies on the disk unsynced is synced
-// first, as real engines do, since what was once read must not vanish later.
+// Open opens the journal, and fences the one that was open before. Unsynced data on the disk is synced
+// first, as real engines do, because data that was once read must not vanish later.
 func (m *Memory) Open() (journal.Journal, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -87,7 +87,7 @@ func (m *Memory) Open() (journal.Journal, error) {
 	return m.writer, nil
 }
 
-// Crash loses what was not synced, or keeps it, as the seed will have it, and fails the open journal.
+// Crash loses or keeps unsynced data, as the seed decides, and fails the open journal.
 func (m *Memory) Crash() {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package journaltest is the law of journals: Run holds an engine to every promise of journal.Journal, and Memory is a
-// journal for simulations, with a disk that fails and crashes as told. It is for tests only.
+// Package journaltest is the conformance suite of journals: Run tests every promise of journal.Journal on an engine, and Memory is a
+// journal for simulations, with a disk that fails and crashes on demand. It is for tests only.
 package journaltest
 
 import (
@@ -16,7 +16,7 @@ import (
 
 // Engine is what Run tests.
 type Engine struct {
-	// Open opens the journal called name, made when it is not there. The same name is the same journal, also
+	// Open opens the journal called name, and creates it when it does not exist. The same name is the same journal, also
 	// after it was closed.
 	Open func(name string) (journal.Journal, error)
 	// OneWriter says that a second Open is refused while the first one holds the journal. Otherwise the second one
@@ -24,7 +24,7 @@ type Engine struct {
 	OneWriter bool
 }
 
-// Run holds the engine to its promises, each in a journal of its own.
+// Run tests the engine's promises, each in a journal of its own.
 func Run(t *testing.T, engine Engine) {
 	for _, promise := range []struct {
 		name string

@@ -24,20 +24,20 @@ import (
 type Options struct {
 	Dir     string
 	Logger  *slog.Logger // nil: nothing is logged
-	Program string       // how a second process is told who has the directory, such as "muster serve"
+	Program string       // names this process to a second one that finds the directory in use, such as "muster serve"
 	FS      vfs.FS       // nil: the operating system's; tests put a failing one here
 
 	TableFiles int // that are kept open at most, each a descriptor; 0: 256
 
-	AcceptLostTail bool // go on without the newest entries when they are lost; what there is of them is kept beside the directory
+	AcceptLostTail bool // continue without the newest entries if they are lost; their remains are kept beside the directory
 
 	MemTable uint64 // bytes; 0: memTableBytes; tests that want flushes make it small
 }
 
 const (
-	// memTableBytes is how much is appended between two changes of the log, each of which makes one append wait some
+	// memTableBytes is the size of the entries between two changes of the log. Each change makes one append wait some
 	// milliseconds: at 2 MB/s, which is a busy cell, one in eight seconds. Not more, since from the third log on old ones
-	// are written over, and a sync that finds its blocks on the disk already costs half of one that has to add them.
+	// are overwritten, and a sync of blocks that exist on the disk costs half of one that has to add them.
 	memTableBytes = 16 << 20
 	// cacheBytes is small because entries are read once, in order, at start.
 	cacheBytes = 8 << 20
@@ -61,7 +61,7 @@ type Journal struct {
 	snapshots *snapshots
 	synced    *syncedFile
 
-	writing sync.Mutex // held for a whole append or trim: one commit in flight is what lets a torn tail be told from damage
+	writing sync.Mutex // held for a whole append or trim: with one commit in flight, a torn tail can be distinguished from damage
 
 	state struct {
 		sync.Mutex
@@ -81,8 +81,8 @@ var _ journal.Journal = (*Journal)(nil)
 // Exists reports whether there is a journal in dir.
 func Exists(dir string) (bool, error) { return embeddb.Exists(nil, dir) }
 
-// Open opens the journal in options.Dir and makes it when there is none. A directory that another process has open gives
-// journal.ErrInUse and an *embeddb.InUse that says who; one that cannot be trusted gives *journal.Damaged.
+// Open opens the journal in options.Dir and creates it when there is none. For a directory that another process has open the error is
+// journal.ErrInUse and an *embeddb.InUse that names the process; for a damaged one it is *journal.Damaged.
 func Open(options Options) (*Journal, error) {
 	j, err := open(options)
 	if err != nil {
@@ -134,7 +134,7 @@ func open(options Options) (_ *Journal, err error) {
 	return j, nil
 }
 
-// load finds the numbers of the first and the last entry and checks that they fit what else is known.
+// load finds the numbers of the first and the last entry and checks them against the snapshots and the file `synced`.
 func (j *Journal) load(known synced, acceptLostTail bool) error {
 	if err := j.checkFormat(); err != nil {
 		return err
@@ -177,7 +177,7 @@ func (j *Journal) load(known synced, acceptLostTail bool) error {
 	return nil
 }
 
-// beginAfter drops all entries, so that the next one is that behind the latest snapshot.
+// beginAfter drops all entries, so that the next one is the first after the latest snapshot.
 func (j *Journal) beginAfter(at uint64) error {
 	write := j.db.NewBatch()
 	if err := write.DeleteRange(entryKey(0), entryKey(at+1), nil); err != nil {
@@ -216,7 +216,7 @@ func (j *Journal) Installation() uuid.UUID {
 	return uuid.Nil
 }
 
-// SetInstallation writes durably to which installation the journal belongs. Snapshots that are saved from now on say so, too.
+// SetInstallation durably records the installation of the journal. Snapshots that are saved from now on contain it, too.
 func (j *Journal) SetInstallation(id uuid.UUID) error {
 	j.writing.Lock()
 	defer j.writing.Unlock()
@@ -275,13 +275,13 @@ func (j *Journal) Last(ctx context.Context) (uint64, error) {
 	return j.last.Load(), nil
 }
 
-// Shortage is what the journal waits for, descriptors or space, and nil while it waits for nothing.
+// Shortage is the shortage of descriptors or space that the journal waits for, or nil.
 func (j *Journal) Shortage() error { return j.db.Shortage() }
 
-// StopWaiting ends the waits for a shortage to end, with errors; before a Close for which others wait.
+// StopWaiting fails the operations that wait for a shortage to end. Call it before a Close that other goroutines wait for.
 func (j *Journal) StopWaiting() { j.db.StopWaiting() }
 
-// FreeSpace is how many bytes may still be written to the journal's disk; not ok where the system does not tell.
+// FreeSpace is how many bytes may still be written to the journal's disk; not ok where the system does not report it.
 func (j *Journal) FreeSpace() (bytes uint64, ok bool) { return j.db.FreeSpace() }
 
 // Close implements journal.Journal.
@@ -307,7 +307,7 @@ func (j *Journal) Close() error {
 	return nil
 }
 
-// damagedFile gives damage that the database found the journal's own type.
+// damagedFile converts damage that the database found to the journal's own type.
 func damagedFile(err error) error {
 	if damaged, ok := errors.AsType[*embeddb.Damaged](err); ok {
 		return &journal.Damaged{File: damaged.Place(), Tail: damaged.Tail, Err: damaged.Err}

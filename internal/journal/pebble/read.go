@@ -30,7 +30,7 @@ func (j *Journal) read(ctx context.Context, from uint64, yield func(journal.Entr
 		return err
 	}
 	defer end()
-	first := j.first.Load() // after the iterator: a trim in between shows here, so what is missing is not taken for damage
+	first := j.first.Load() // after the iterator: this shows a trim in between, so that missing entries do not count as damage
 	switch {
 	case from == 0:
 		from = first

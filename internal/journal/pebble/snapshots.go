@@ -22,13 +22,13 @@ import (
 const (
 	snapshotSuffix  = ".snapshot"
 	temporarySuffix = ".tmp"
-	// snapshotSyncBytes is how much of a snapshot may wait to be written to the disk. Handing over hundreds of megabytes
+	// snapshotSyncBytes is how much of a snapshot may wait to be written to the disk. Writing hundreds of megabytes
 	// in its one sync would make appends wait behind them.
 	snapshotSyncBytes = 1 << 20
 )
 
-// snapshots is the directory of snapshot files. It writes past the database's guarded file system, because a snapshot
-// that fails takes nothing with it.
+// snapshots is the directory of snapshot files. It does not use the database's guarded file system, because a snapshot
+// that fails does not affect the journal.
 type snapshots struct {
 	files  vfs.FS
 	dir    string
@@ -98,7 +98,7 @@ func (j *Journal) SaveSnapshot(ctx context.Context, at uint64, write func(io.Wri
 	return nil
 }
 
-// save asks goOn between writes whether there is still a point in it.
+// save stops when goOn returns an error, which it calls between writes.
 func (s *snapshots) save(at uint64, installation uuid.UUID, goOn func() error, write func(io.Writer) error) error {
 	temporary := s.path(at) + temporarySuffix
 	if err := s.writeFile(temporary, at, installation, goOn, write); err != nil {
@@ -110,8 +110,8 @@ func (s *snapshots) save(at uint64, installation uuid.UUID, goOn func() error, w
 		return err
 	}
 	if err := s.syncDir(); err != nil {
-		// The name may or may not survive a crash. It leads to a whole snapshot, so both are right; until then the
-		// one before stays the latest, if there is one.
+		// The name may or may not survive a crash. It names a complete snapshot, so both outcomes are right; until then the
+		// previous one stays the latest, if there is one.
 		if at != s.latestAt() {
 			_ = s.files.Remove(s.path(at))
 		}
@@ -164,7 +164,7 @@ func (s *snapshots) syncDir() error {
 	return dir.Sync()
 }
 
-// removeOlder is not looked after: a file that stays (somebody reads it, on Windows) goes with the next snapshot.
+// removeOlder ignores errors: a file that stays (on Windows while it is being read) is removed with the next snapshot.
 func (s *snapshots) removeOlder(at uint64) {
 	names, err := s.files.List(s.dir)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/journal"
 )
 
-// What lies in the database; docs/formats/journal-pebble.md is the description for others.
+// The content of the database. docs/formats/journal-pebble.md describes it.
 const (
 	format       = 1
 	entryPrefix  = 'e'
@@ -46,7 +46,7 @@ func entryNumber(key []byte) (uint64, bool) {
 	return binary.BigEndian.Uint64(key[1:]), true
 }
 
-// entrySum covers the number besides the bytes: an intact entry under another's number is damage too.
+// entrySum covers the number besides the bytes: an intact entry under a wrong number is damage, too.
 func entrySum(number uint64, batch []byte) uint32 {
 	var stored [8]byte
 	binary.BigEndian.PutUint64(stored[:], number)
@@ -76,7 +76,7 @@ func decodeEntry(number uint64, value []byte) ([]byte, error) {
 	return batch, nil
 }
 
-// checkFormat refuses what a later release wrote, and marks a new database as ours.
+// checkFormat refuses the format of a later release, and marks a new database as ours.
 func (j *Journal) checkFormat() error {
 	value, err := j.get(formatKey, 4)
 	if err != nil {
@@ -145,7 +145,7 @@ func (j *Journal) ends() (oldest, newest uint64, err error) {
 	return oldest, newest, nil
 }
 
-// corrupt makes *journal.Damaged of what Pebble calls corruption and leaves other errors as they are.
+// corrupt converts Pebble's corruption errors to *journal.Damaged and returns other errors unchanged.
 func corrupt(number uint64, err error) error {
 	if err != nil && pebble.IsCorruptionError(err) {
 		return &journal.Damaged{Entry: number, File: "database", Err: err}

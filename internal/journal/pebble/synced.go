@@ -16,17 +16,17 @@ import (
 	"github.com/musterhq/muster/internal/journal"
 )
 
-// The file `synced` beside the database says how far the journal is known to be on the disk. A log that was cut, by a tool or by
-// a file system, looks like one whose last write did not end; only something outside the log can tell. The file is
-// written over after each append and not synced, which costs a microsecond or two: it may be behind, by what the system
-// has not written yet when the power fails, and is never ahead. A kill does not put it behind by more than one entry.
+// The file `synced` beside the database records how far the journal is known to be on the disk. A log that was cut, by a tool or by
+// a file system, looks like one whose last write did not end; only a record outside the log can distinguish them. The file is
+// overwritten after each append and not synced, which costs a microsecond or two: it may be behind, by the writes that the system
+// has not carried out yet when the power fails, and is never ahead. After a kill it is behind by at most one entry.
 const (
 	syncedName  = "synced"
 	syncedMagic = "MUSTSYN1"
 	syncedSize  = len(syncedMagic) + 3*8 + 4
 )
 
-// synced is an entry that is durable, and where the log ended behind it.
+// synced is a durable entry, and the end of the log after it.
 type synced struct {
 	entry uint64
 	at    embeddb.LogPosition
@@ -40,7 +40,7 @@ func (s synced) encode(b []byte) []byte {
 	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
 }
 
-// readSynced returns what the file says; zero when there is none, and with an error when it cannot be trusted.
+// readSynced returns the content of the file; zero when there is none, and an error when it is damaged.
 func readSynced(files vfs.FS, path string) (s synced, err error) {
 	file, err := files.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -67,7 +67,7 @@ func readSynced(files vfs.FS, path string) (s synced, err error) {
 	return s, nil
 }
 
-// syncedFile is the open file. Its errors are logged once and hold nothing up: without it the journal is as safe, and only knows less.
+// syncedFile is the open file. Its errors are logged once and stop nothing: the journal is as safe without it, but detects fewer losses.
 type syncedFile struct {
 	log *slog.Logger
 
@@ -95,7 +95,7 @@ func syncDirOf(files vfs.FS, path string) error {
 	return errors.Join(dir.Sync(), dir.Close())
 }
 
-// note is called with what was synced just now.
+// note records what was synced just now.
 func (s *syncedFile) note(to synced) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,7 +106,7 @@ func (s *syncedFile) note(to synced) {
 	}
 }
 
-// sync makes durable what was noted: from time to time, and when the journal is closed.
+// sync makes the file durable: from time to time, and when the journal is closed.
 func (s *syncedFile) sync() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,7 +140,7 @@ func (s *syncedFile) check(err error) {
 	}
 }
 
-// lostEntries says of a log whose end is lost how many entries that are.
+// lostEntries adds the number of lost entries to the error of a log whose end is lost.
 func lostEntries(files vfs.FS, dir string, err error, known synced) error {
 	lost, ok := errors.AsType[*journal.Damaged](err)
 	if !ok || !lost.Tail || known.entry == 0 {
@@ -155,7 +155,7 @@ func lostEntries(files vfs.FS, dir string, err error, known synced) error {
 	return err
 }
 
-// entryOfRecord tells which entry a record of the log appends. A record is a batch of the database: its sequence number (8),
+// entryOfRecord returns which entry a record of the log appends. A record is a batch of the database: its sequence number (8),
 // the number of its writes (4), and for each its kind (1), the length of the key (uvarint) and the key.
 func entryOfRecord(record []byte) (number uint64, ok bool) {
 	const header = 12

@@ -1,14 +1,14 @@
-// Package snapshot is how a snapshot lies in storage, whatever the engine: blocks with a checksum each and an end
-// mark, so that what is half written, cut or damaged is never taken for a snapshot. docs/formats/journal-pebble.md has
+// Package snapshot has the storage format of snapshots for all engines: blocks with a checksum each and an end
+// mark, so that a half-written, cut or damaged file never counts as a snapshot. docs/formats/journal-pebble.md has
 // the layout.
 //
-// A reader of the payload can act on every byte as it comes, because each block is checked before any of it is given, and what has been
-// given is the beginning of the true payload. Only io.EOF says that it was the whole. A checksum covers the number of the journal entry
+// A reader of the payload can use every byte as it arrives, because each block is checked before any of it is returned, and the returned bytes
+// are the beginning of the true payload. Only io.EOF says that the payload is complete. A checksum covers the number of the journal entry
 // and the block's index beside the bytes, so a block that is intact but in the wrong place, or of another snapshot, is noticed like a
 // damaged one; the end mark has the total, so missing blocks are noticed too. CRC-32C finds every burst of up to 32 bits and lets one in four
 // billion other damages pass. It is no defence against a person who can write the file.
 //
-// Writer and Reader hold one block, 256 KiB, whatever the size. They neither sync nor rename: a file becomes the latest snapshot only by what
+// Writer and Reader hold one block, 256 KiB, for any size. They neither sync nor rename: a file becomes the latest snapshot only by what
 // the engine does after Finish.
 package snapshot
 
@@ -22,18 +22,18 @@ import (
 	"github.com/google/uuid"
 )
 
-// BlockBytes is the payload of a full block. It bounds what a reader must hold to check a block before giving it on.
+// BlockBytes is the payload of a full block. It bounds the memory of a reader, which checks a block before it returns any of it.
 const BlockBytes = 256 << 10
 
 const (
 	magic       = "MUSTSNP2"
-	magic1      = "MUSTSNP1" // of releases whose snapshots did not say to which installation they belong
+	magic1      = "MUSTSNP1" // of releases whose snapshots had no installation id
 	headerBytes = len(magic) + 8 + 16 + 4
 	header1     = len(magic1) + 8 + 4 // magic, entry number, checksum
 	frameBytes  = 4 + 4               // length, checksum
 )
 
-// ErrDamaged is wrapped by what Reader returns for bytes that are not a whole snapshot. It is the only
+// ErrDamaged is in the error that Reader returns for bytes that are not a complete snapshot. It is the only
 // kind of error of Reader that does not come from what it reads.
 var ErrDamaged = errors.New("not a whole snapshot")
 
@@ -95,7 +95,7 @@ func (w *Writer) flush() {
 	w.block = w.block[:frameBytes]
 }
 
-// Finish writes what is left and the end mark. Making it durable is the caller's.
+// Finish writes the last block and the end mark. The caller makes the file durable.
 func (w *Writer) Finish() error {
 	if w.err == nil && len(w.block) > frameBytes {
 		w.flush()
@@ -110,7 +110,7 @@ func (w *Writer) Finish() error {
 	return w.err
 }
 
-// Reader returns a snapshot's payload. It ends in io.EOF only behind an intact end mark.
+// Reader reads a snapshot's payload. It ends in io.EOF only after an intact end mark.
 type Reader struct {
 	in     io.Reader
 	at     uint64
