@@ -13,6 +13,8 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/musterhq/muster/internal/jsonbody"
 )
 
 // jsonCodec speaks AWS JSON 1.1: the AWS CLI, boto3, JavaScript, and the SDKs of before 2026.
@@ -26,7 +28,8 @@ func (jsonCodec) scan(body []byte, c *constraint, most int64) (int64, scanResult
 	if len(body) == 0 {
 		return 0, scanned
 	}
-	s := jsonScan{footprint: footprint{most: most}, text: body}
+	s := jsonScan{footprint{most: most}, jsonbody.Read(body, jsonbody.Lenient...)}
+	defer s.Free()
 	r := s.document(c)
 	return s.bytes, r
 }

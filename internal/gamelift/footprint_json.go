@@ -1,6 +1,14 @@
 package gamelift
 
-import "reflect"
+import (
+	"bytes"
+	"io"
+	"reflect"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/musterhq/muster/internal/jsonbody"
+)
 
 // scanResult is how a scan of a body ended.
 type scanResult uint8
@@ -18,9 +26,7 @@ const (
 // round.
 type jsonScan struct {
 	footprint
-	text  []byte
-	at    int
-	depth int
+	*jsonbody.Reader
 }
 
 // document scans the whole text.
@@ -28,190 +34,95 @@ func (s *jsonScan) document(c *constraint) scanResult {
 	if r := s.value(c); r != scanned {
 		return r
 	}
-	if s.space(); s.at < len(s.text) {
+	if _, err := s.ReadToken(); err != io.EOF {
 		return malformed
 	}
 	return scanned
-}
-
-func (s *jsonScan) space() {
-	for s.at < len(s.text) {
-		switch s.text[s.at] {
-		case ' ', '\t', '\n', '\r':
-			s.at++
-		default:
-			return
-		}
-	}
-}
-
-// next skips spaces and gives the byte that follows, without taking it; 0 at the end.
-func (s *jsonScan) next() byte {
-	s.space()
-	if s.at < len(s.text) {
-		return s.text[s.at]
-	}
-	return 0
 }
 
 func (s *jsonScan) value(c *constraint) scanResult {
 	if !s.add(c.own()) {
 		return overBound
 	}
-	switch b := s.next(); b {
-	case '{':
-		return s.object(c)
-	case '[':
-		return s.array(c)
-	case '"':
-		_, r := s.string(true)
-		return r
-	case 't', 'n':
-		return s.skip(4)
-	case 'f':
-		return s.skip(5)
-	default:
-		return s.number()
-	}
-}
-
-func (s *jsonScan) skip(n int) scanResult {
-	if s.at += n; s.at > len(s.text) {
-		return malformed
-	}
-	return scanned
-}
-
-func (s *jsonScan) number() scanResult {
-	begin := s.at
-	for s.at < len(s.text) {
-		switch b := s.text[s.at]; {
-		case '0' <= b && b <= '9', b == '-', b == '+', b == '.', b == 'e', b == 'E':
-			s.at++
-			continue
+	kind := s.PeekKind()
+	if kind == jsontext.KindBeginObject || kind == jsontext.KindBeginArray {
+		if s.StackDepth() == depthMax {
+			return tooDeep
 		}
-		break
+		return s.inside(kind, c)
 	}
-	switch n := s.at - begin; {
-	case n == 0:
+	text, err := s.ReadValue()
+	switch {
+	case err != nil:
 		return malformed
-	case n > numberBytesMax:
+	case kind == jsontext.KindString && !s.addText(text):
+		return overBound
+	case kind == jsontext.KindNumber && len(text) > numberBytesMax:
 		return badNumber
 	}
 	return scanned
 }
 
-// string takes a string and gives what is between its quotes. With counted, its text is part of the footprint.
-func (s *jsonScan) string(counted bool) ([]byte, scanResult) {
-	s.at++
-	begin, at, escapes := s.at, s.at, 0
-	for ; at < len(s.text) && s.text[at] != '"'; at++ {
-		if s.text[at] != '\\' {
-			continue
+// addText counts a string as it will be decoded, at least.
+func (s *jsonScan) addText(quoted []byte) bool {
+	n := len(quoted) - 2
+	for rest := quoted; ; {
+		at := bytes.IndexByte(rest, '\\')
+		if at < 0 {
+			return s.add(int64(n))
 		}
-		at++
-		escapes++
-		if at < len(s.text) && s.text[at] == 'u' {
-			escapes += 2 // six bytes for at most three
+		if n--; rest[at+1] == 'u' {
+			n -= 2 // six bytes for at most three
+		}
+		rest = rest[at+2:]
+	}
+}
+
+// inside scans an object or a list from its beginning to its end.
+func (s *jsonScan) inside(kind jsontext.Kind, c *constraint) scanResult {
+	_, _ = s.ReadToken() // PeekKind has seen it
+	scan := s.element
+	if kind == jsontext.KindBeginObject {
+		scan = s.member
+	}
+	for first := true; ; first = false {
+		switch s.PeekKind() {
+		case jsontext.KindEndObject, jsontext.KindEndArray:
+			if _, err := s.ReadToken(); err != nil {
+				return malformed
+			}
+			return scanned
+		}
+		if r := scan(c, first); r != scanned {
+			return r
 		}
 	}
-	if at >= len(s.text) {
-		return nil, malformed
-	}
-	s.at = at + 1
-	raw := s.text[begin:at]
-	if counted && !s.add(int64(len(raw)-escapes)) {
-		return nil, overBound
-	}
-	return raw, scanned
 }
 
-func (s *jsonScan) enter() bool {
-	s.at++
-	s.depth++
-	return s.depth <= depthMax
-}
-
-// leave reports whether the object or list ends here, or goes on behind a comma.
-func (s *jsonScan) leave(end byte) (over bool, r scanResult) {
-	switch s.next() {
-	case end:
-		s.at++
-		s.depth--
-		return true, scanned
-	case ',':
-		s.at++
-		return false, scanned
-	}
-	return false, malformed
-}
-
-func (s *jsonScan) array(c *constraint) scanResult {
-	if !s.enter() {
-		return tooDeep
-	}
-	if s.next() == ']' {
-		s.at++
-		s.depth--
-		return scanned
-	}
+func (s *jsonScan) element(c *constraint, first bool) scanResult {
 	if c != nil && c.kind != reflect.Slice {
 		c = nil
 	}
-	for first := true; ; first = false {
-		if !s.item(c, first) {
-			return overBound
-		}
-		if r := s.value(c.inside(reflect.Slice)); r != scanned {
-			return r
-		}
-		if over, r := s.leave(']'); over || r != scanned {
-			return r
-		}
+	if !s.item(c, first) {
+		return overBound
 	}
+	return s.value(c.inside(reflect.Slice))
 }
 
-func (s *jsonScan) object(c *constraint) scanResult {
-	if !s.enter() {
-		return tooDeep
+func (s *jsonScan) member(c *constraint, first bool) scanResult {
+	name, err := s.Name()
+	if err != nil {
+		return malformed
 	}
-	if s.next() == '}' {
-		s.at++
-		s.depth--
-		return scanned
-	}
-	isMap := c != nil && c.kind == reflect.Map
-	for first := true; ; first = false {
-		if s.next() != '"' {
-			return malformed
-		}
-		name, r := s.string(isMap)
-		if r != scanned {
-			return r
-		}
-		value := c.member(name)
-		if isMap {
-			value = c.elem
-		}
-		if (isMap || value == nil) && !s.item(mapOrNil(c, isMap), first) {
+	if c != nil && c.kind == reflect.Map {
+		if !s.add(int64(len(name))) || !s.item(c, first) {
 			return overBound
 		}
-		if s.next() != ':' {
-			return malformed
-		}
-		s.at++
-		if r := s.value(value); r != scanned {
-			return r
-		}
-		if over, r := s.leave('}'); over || r != scanned {
-			return r
-		}
+		return s.value(c.elem)
 	}
-}
-
-func mapOrNil(c *constraint, isMap bool) *constraint {
-	if isMap {
-		return c
+	value := c.member(name)
+	if value == nil && !s.item(nil, first) {
+		return overBound
 	}
-	return nil
+	return s.value(value)
 }

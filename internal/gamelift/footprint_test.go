@@ -46,6 +46,7 @@ var amplified = []struct {
 	{"players with a map", cborCodec{}, cborRepeated(cborPlayers, cborPlayer, listMax)},
 	{"empty players", jsonCodec{}, []byte(`{"Players":[{}` + strings.Repeat(",{}", 1<<20) + `]}`)},
 	{"players with a map", jsonCodec{}, []byte(`{"Players":[{}` + strings.Repeat(`,{"PlayerAttributes":{"a":{}}}`, 100_000) + `]}`)},
+	{"escaped names", jsonCodec{}, []byte(`{"Pl\u0061yers":[{}` + strings.Repeat(`,{"Pl\u0061yerAttributes":{"a":{}}}`, 100_000) + `]}`)},
 	{"latencies", jsonCodec{}, []byte(`{"Players":[{}` + strings.Repeat(`,{"LatencyInMs":{"a":1}}`, 100_000) + `]}`)},
 	{"unknown members", jsonCodec{}, []byte(`{"a":[0` + strings.Repeat(",0", 1<<20) + `]}`)},
 }

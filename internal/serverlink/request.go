@@ -4,6 +4,11 @@ import (
 	"bytes"
 	"fmt"
 	"unicode/utf8"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/musterhq/muster/internal/jsonbody"
 )
 
 // Actions of requests: docs/spec/server-sdk.md#requests.
@@ -73,10 +78,7 @@ var actions = func() map[string]string {
 // whose members have wrong types comes back with its fault. The message's bytes are not kept.
 func readRequest(message []byte) (request, bool) {
 	var r request
-	s := scanner{text: message}
-	ok := s.members(1, r.set)
-	s.space()
-	if !ok || s.at != len(message) || r.id == "" {
+	if !members(message, r.set) || r.id == "" {
 		return request{}, false
 	}
 	if r.fault == "" && len(r.id) > requestIDMax && utf8.RuneCountInString(r.id) > requestIDMax {
@@ -88,9 +90,6 @@ func readRequest(message []byte) (request, bool) {
 // set takes one member. Names are matched in any case; null, the empty string and absence are the same; of repeated
 // members the last counts. docs/spec/server-sdk.md#request.
 func (r *request) set(name, value []byte) {
-	if bytes.IndexByte(name, '\\') >= 0 {
-		name = []byte(unquote(name))
-	}
 	is := func(want string) bool {
 		return len(name) == len(want) && (string(name) == want || bytes.EqualFold(name, []byte(want)))
 	}
@@ -185,7 +184,7 @@ func (r *request) takeAction(value []byte) {
 func (r *request) takeString(name string, value []byte, to *string) {
 	switch {
 	case value[0] == '"':
-		*to = unquote(value[1 : len(value)-1])
+		*to = unquote(value)
 	case value[0] == 'n':
 		*to = ""
 	default:
@@ -222,14 +221,14 @@ func (r *request) takeStrings(name string, value []byte, to *[]string) {
 	if value[0] == 'n' {
 		return
 	}
-	s := scanner{text: value}
-	list := s.elements(1, func(element []byte) {
+	var list []jsontext.Value
+	if json.Unmarshal(value, &list, jsonbody.Lenient...) != nil {
+		r.wrongType(name, value, "a list of strings")
+	}
+	for _, element := range list {
 		var one string
 		r.takeString(name, element, &one)
 		*to = append(*to, one)
-	})
-	if !list {
-		r.wrongType(name, value, "a list of strings")
 	}
 }
 

@@ -40,7 +40,7 @@ func (m *KindMask) Add(other KindMask) {
 var newEvents [1 << 8]func() Event
 
 func init() {
-	for _, room := range [][]func() Event{kernelEvents, hostingEvents, gameserversEvents, noticeEvents, matchmakingEvents, playerflowEvents, accessEvents} {
+	for _, room := range [][]func() Event{kernelEvents, hostingEvents, matchmakingEvents, playerflowEvents, accessEvents} {
 		for kind, construct := range room {
 			if construct != nil {
 				newEvents[kind] = construct

@@ -5,6 +5,8 @@ package cell
 import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/gameservers"
+	"github.com/musterhq/muster/internal/domain/notice"
 	"github.com/musterhq/muster/internal/domain/placement"
 	"github.com/musterhq/muster/internal/domain/session"
 	"github.com/musterhq/muster/internal/domain/wire"
@@ -12,7 +14,6 @@ import (
 
 // The kinds of events of the room hosting.
 const (
-	KindResumed                 Kind = 2
 	KindLocationChanged         Kind = 10
 	KindLocationRemoved         Kind = 11
 	KindFleetChanged            Kind = 12
@@ -27,6 +28,10 @@ const (
 	KindAliasRemoved            Kind = 21
 	KindBuildChanged            Kind = 22
 	KindBuildRemoved            Kind = 23
+	KindGameServerGroupChanged  Kind = 26
+	KindGameServerGroupRemoved  Kind = 27
+	KindGameServerChanged       Kind = 28
+	KindGameServerRemoved       Kind = 29
 	KindProcessConnected        Kind = 30
 	KindProcessLinkLost         Kind = 31
 	KindProcessActivated        Kind = 32
@@ -45,19 +50,23 @@ const (
 	KindPlayerReserved          Kind = 50
 	KindPlayerAccepted          Kind = 51
 	KindPlayerEnded             Kind = 52
+	KindForgotten               Kind = 60
 	KindQueueChanged            Kind = 70
 	KindQueueRemoved            Kind = 71
 	KindPlacementStarted        Kind = 72
 	KindPlacementRetried        Kind = 73
 	KindPlacementPassed         Kind = 74
 	KindPlacementEnded          Kind = 75
+	KindNoticeWritten           Kind = 80
+	KindNoticesDelivered        Kind = 81
+	KindNoticesDropped          Kind = 82
+	KindSubscriptionConfirmed   Kind = 83
 	KindGameSessionMatched      Kind = 104
 	KindPlayerDataWrapped       Kind = 144
 )
 
 // hostingEvents has a constructor of an empty event at each kind of the room hosting.
 var hostingEvents = []func() Event{
-	KindResumed:                 func() Event { return new(Resumed) },
 	KindLocationChanged:         func() Event { return new(LocationChanged) },
 	KindLocationRemoved:         func() Event { return new(LocationRemoved) },
 	KindFleetChanged:            func() Event { return new(FleetChanged) },
@@ -72,6 +81,10 @@ var hostingEvents = []func() Event{
 	KindAliasRemoved:            func() Event { return new(AliasRemoved) },
 	KindBuildChanged:            func() Event { return new(BuildChanged) },
 	KindBuildRemoved:            func() Event { return new(BuildRemoved) },
+	KindGameServerGroupChanged:  func() Event { return new(GameServerGroupChanged) },
+	KindGameServerGroupRemoved:  func() Event { return new(GameServerGroupRemoved) },
+	KindGameServerChanged:       func() Event { return new(GameServerChanged) },
+	KindGameServerRemoved:       func() Event { return new(GameServerRemoved) },
 	KindProcessConnected:        func() Event { return new(ProcessConnected) },
 	KindProcessLinkLost:         func() Event { return new(ProcessLinkLost) },
 	KindProcessActivated:        func() Event { return new(ProcessActivated) },
@@ -90,28 +103,19 @@ var hostingEvents = []func() Event{
 	KindPlayerReserved:          func() Event { return new(PlayerReserved) },
 	KindPlayerAccepted:          func() Event { return new(PlayerAccepted) },
 	KindPlayerEnded:             func() Event { return new(PlayerEnded) },
+	KindForgotten:               func() Event { return new(Forgotten) },
 	KindQueueChanged:            func() Event { return new(QueueChanged) },
 	KindQueueRemoved:            func() Event { return new(QueueRemoved) },
 	KindPlacementStarted:        func() Event { return new(PlacementStarted) },
 	KindPlacementRetried:        func() Event { return new(PlacementRetried) },
 	KindPlacementPassed:         func() Event { return new(PlacementPassed) },
 	KindPlacementEnded:          func() Event { return new(PlacementEnded) },
+	KindNoticeWritten:           func() Event { return new(NoticeWritten) },
+	KindNoticesDelivered:        func() Event { return new(NoticesDelivered) },
+	KindNoticesDropped:          func() Event { return new(NoticesDropped) },
+	KindSubscriptionConfirmed:   func() Event { return new(SubscriptionConfirmed) },
 	KindGameSessionMatched:      func() Event { return new(GameSessionMatched) },
 	KindPlayerDataWrapped:       func() Event { return new(PlayerDataWrapped) },
-}
-
-// Resumed says that the service was down until now.
-type Resumed struct {
-	Downtime int64              // milliseconds since the last transaction
-	LostBy   domain.ContactTime // for every link that was open then, or lost with its grace not over
-	SeatsBy  domain.ContactTime // no reservation ends before; 0 in journals of releases that gave none more time
-}
-
-func (*Resumed) Kind() Kind { return KindResumed }
-func (e *Resumed) Fields(c *wire.Codec) {
-	wire.Int(c, 1, &e.Downtime)
-	wire.Int(c, 2, &e.LostBy)
-	wire.Int(c, 3, &e.SeatsBy)
 }
 
 // LocationChanged is a custom location as it is now: new, or with other tags.
@@ -227,6 +231,34 @@ type BuildRemoved struct{ ID string }
 
 func (*BuildRemoved) Kind() Kind             { return KindBuildRemoved }
 func (e *BuildRemoved) Fields(c *wire.Codec) { c.String(1, &e.ID) }
+
+// GameServerGroupChanged is a group as it is now: new, or changed.
+type GameServerGroupChanged struct{ Group gameservers.Group }
+
+func (*GameServerGroupChanged) Kind() Kind { return KindGameServerGroupChanged }
+func (e *GameServerGroupChanged) Fields(c *wire.Codec) {
+	wire.Sub(c, 1, &e.Group, true, (*gameservers.Group).Fields)
+}
+
+// GameServerGroupRemoved is the end of a group and of the game servers that are still in it.
+type GameServerGroupRemoved struct{ Name string }
+
+func (*GameServerGroupRemoved) Kind() Kind             { return KindGameServerGroupRemoved }
+func (e *GameServerGroupRemoved) Fields(c *wire.Codec) { c.String(1, &e.Name) }
+
+// GameServerChanged is a game server as it is now: new, claimed, utilized, healthy.
+type GameServerChanged struct{ Server gameservers.Server }
+
+func (*GameServerChanged) Kind() Kind { return KindGameServerChanged }
+func (e *GameServerChanged) Fields(c *wire.Codec) {
+	wire.Sub(c, 1, &e.Server, true, (*gameservers.Server).Fields)
+}
+
+// GameServerRemoved is the end of a game server.
+type GameServerRemoved struct{ ID string }
+
+func (*GameServerRemoved) Kind() Kind             { return KindGameServerRemoved }
+func (e *GameServerRemoved) Fields(c *wire.Codec) { c.String(1, &e.ID) }
 
 // ProcessConnected says that a process's newest connection is Link. With New a process begins: its key was not in use.
 type ProcessConnected struct {
@@ -496,6 +528,12 @@ func (e *PlayerEnded) Fields(c *wire.Codec) {
 	wire.Int(c, 2, &e.Status)
 }
 
+// Forgotten says that the Count records that ended first are safe in the archive and leave memory.
+type Forgotten struct{ Count int64 }
+
+func (*Forgotten) Kind() Kind             { return KindForgotten }
+func (e *Forgotten) Fields(c *wire.Codec) { wire.Int(c, 1, &e.Count) }
+
 // QueueChanged is a queue as it is now: new, or with other attributes.
 type QueueChanged struct{ Queue placement.Queue }
 
@@ -543,6 +581,53 @@ func (e *PlacementEnded) Fields(c *wire.Codec) {
 	c.String(1, &e.ID)
 	wire.Int(c, 2, &e.Status)
 	wire.Many(c, 3, &e.Passed, (*placement.Try).Fields)
+}
+
+// NoticeWritten says that a receiver is to be told of something that happened in the same transaction.
+type NoticeWritten struct{ Notice notice.Notice }
+
+func (*NoticeWritten) Kind() Kind { return KindNoticeWritten }
+func (e *NoticeWritten) Fields(c *wire.Codec) {
+	wire.Sub(c, 1, &e.Notice, true, (*notice.Notice).Fields)
+}
+
+// NoticesDelivered says that the receiver has these notices.
+type NoticesDelivered struct {
+	Topic string
+	Nos   []NoticeNo
+}
+
+func (*NoticesDelivered) Kind() Kind { return KindNoticesDelivered }
+func (e *NoticesDelivered) Fields(c *wire.Codec) {
+	c.String(1, &e.Topic)
+	wire.Many(c, 2, &e.Nos, func(x *NoticeNo, c *wire.Codec) { wire.Int(c, 1, x) })
+}
+
+// NoticeNo is the number of a notice.
+type NoticeNo uint64
+
+// NoticesDropped says that these notices were given up: too old, or too many.
+type NoticesDropped struct {
+	Topic string
+	Nos   []NoticeNo
+}
+
+func (*NoticesDropped) Kind() Kind { return KindNoticesDropped }
+func (e *NoticesDropped) Fields(c *wire.Codec) {
+	c.String(1, &e.Topic)
+	wire.Many(c, 2, &e.Nos, func(x *NoticeNo, c *wire.Codec) { wire.Int(c, 1, x) })
+}
+
+// SubscriptionConfirmed says that the receiver at a URL wants to hear of a topic.
+type SubscriptionConfirmed struct {
+	Topic string
+	URL   string
+}
+
+func (*SubscriptionConfirmed) Kind() Kind { return KindSubscriptionConfirmed }
+func (e *SubscriptionConfirmed) Fields(c *wire.Codec) {
+	c.String(1, &e.Topic)
+	c.String(2, &e.URL)
 }
 
 // GameSessionMatched is new match data of a game session.

@@ -3,19 +3,20 @@
 package cell
 
 import (
+	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/wire"
 )
 
 // The kinds of events of the room kernel.
 const (
-	KindTicked    Kind = 1
-	KindForgotten Kind = 60
+	KindTicked  Kind = 1
+	KindResumed Kind = 2
 )
 
 // kernelEvents has a constructor of an empty event at each kind of the room kernel.
 var kernelEvents = []func() Event{
-	KindTicked:    func() Event { return new(Ticked) },
-	KindForgotten: func() Event { return new(Forgotten) },
+	KindTicked:  func() Event { return new(Ticked) },
+	KindResumed: func() Event { return new(Resumed) },
 }
 
 // Ticked says that the service was alive at this moment. One is written at least every second while a peer that could
@@ -25,8 +26,16 @@ type Ticked struct{}
 func (*Ticked) Kind() Kind         { return KindTicked }
 func (*Ticked) Fields(*wire.Codec) {}
 
-// Forgotten says that the Count records that ended first are safe in the archive and leave memory.
-type Forgotten struct{ Count int64 }
+// Resumed says that the service was down until now.
+type Resumed struct {
+	Downtime int64              // milliseconds since the last transaction
+	LostBy   domain.ContactTime // for every link that was open then, or lost with its grace not over
+	SeatsBy  domain.ContactTime // no reservation ends before; 0 in journals of releases that gave none more time
+}
 
-func (*Forgotten) Kind() Kind             { return KindForgotten }
-func (e *Forgotten) Fields(c *wire.Codec) { wire.Int(c, 1, &e.Count) }
+func (*Resumed) Kind() Kind { return KindResumed }
+func (e *Resumed) Fields(c *wire.Codec) {
+	wire.Int(c, 1, &e.Downtime)
+	wire.Int(c, 2, &e.LostBy)
+	wire.Int(c, 3, &e.SeatsBy)
+}
