@@ -7,21 +7,21 @@ import (
 	"github.com/musterhq/muster/internal/identity"
 )
 
-// Memory and places for requests, and the shares of one key, of one address, and of all client keys together. Anybody who
-// has the game has its client key: whatever is done with it, a backend finds room.
+// Memory and places for requests, and the shares of one key, of one address, and of all client keys together. Every player
+// has the game's client key; its share leaves room for backends under any use of that key.
 const (
-	// DefaultWorking is far above what a machine works on at a time when it keeps up, and a bound on memory when it does not.
+	// DefaultWorking is far above the requests in progress on a machine that keeps up, and bounds memory on one that does not.
 	DefaultWorking = 8192
 
-	// smallRequest is where the memory of a request begins to count, in bytes of its body and its decoded input each: all
+	// smallRequest is the size from which the memory of a request counts, in bytes of its body and its decoded input each: all
 	// smaller ones together take no more than a quarter of a gigabyte.
 	smallRequest = 16 << 10
 
-	// arrivingMax bounds the bodies that arrive or have arrived, in bytes, and arrivingShare those from one address.
+	// arrivingMax bounds the bodies in arrival and those that have arrived, in bytes, and arrivingShare those from one address.
 	arrivingMax   = 256 << 20
 	arrivingShare = arrivingMax / 4
 
-	// decodedMax bounds what requests take once decoded, in bytes, and decodedShare that of one key.
+	// decodedMax bounds the memory of decoded requests, in bytes, and decodedShare that of one key.
 	decodedMax   = 512 << 20
 	decodedShare = decodedMax / 2
 
@@ -40,9 +40,9 @@ const (
 	addressShare = 8
 )
 
-// admission protects the process: more than it can work on is refused at once, before it takes memory.
+// admission protects the process: it refuses requests beyond the bounds at once, before they take memory.
 type admission struct {
-	working       *fair.Pool // requests at work, by key
+	working       *fair.Pool // requests in progress, by key
 	clients       *fair.Pool // of client keys, by address
 	arriving      *fair.Pool // bytes of bodies, by address
 	decoded       *fair.Pool // bytes of decoded requests, by key
@@ -62,7 +62,7 @@ func newAdmission(l Limits) admission {
 	}
 }
 
-// work is what one request has taken of the admission.
+// work is the part of the admission that one request has taken.
 type work struct {
 	a       *admission
 	key     string
@@ -71,7 +71,7 @@ type work struct {
 	decoded int64
 }
 
-// enter begins the work for a caller whose signature was found right.
+// enter begins the work for a caller whose signature is valid.
 func (a *admission) enter(caller *Caller, address string) (work, bool) {
 	x := work{a: a, key: caller.KeyID, address: address, client: caller.Role == identity.Client}
 	if !a.working.Take(x.key, 1) {
@@ -84,7 +84,7 @@ func (a *admission) enter(caller *Caller, address string) (work, bool) {
 	return x, true
 }
 
-// decode makes room for an input of so many bytes.
+// decode takes memory for an input of so many bytes.
 func (x *work) decode(bytes int64) bool {
 	if bytes <= smallRequest {
 		return true
@@ -101,7 +101,7 @@ func (x *work) decode(bytes int64) bool {
 	return true
 }
 
-// leave gives back what was taken.
+// leave returns everything that was taken.
 func (x *work) leave() {
 	if x.a == nil {
 		return

@@ -12,7 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/fleet"
 )
 
-// CreateAlias makes a name for a fleet, or one that stands for nothing but a message.
+// CreateAlias creates a name for a fleet, or one that only has a message.
 func (s *Service) CreateAlias(ctx context.Context, in *gamelift.CreateAliasInput) (*gamelift.CreateAliasOutput, error) {
 	route, err := routeFromWire(in.RoutingStrategy)
 	if err != nil {
@@ -78,7 +78,7 @@ func (s *Service) ListAliases(ctx context.Context, in *gamelift.ListAliasesInput
 	return out, nil
 }
 
-// ResolveAlias tells which fleet an alias stands for.
+// ResolveAlias returns the fleet of an alias.
 func (s *Service) ResolveAlias(ctx context.Context, in *gamelift.ResolveAliasInput) (*gamelift.ResolveAliasOutput, error) {
 	id, err := s.resolveAlias(ctx, lastPart(*in.AliasId))
 	if err != nil {
@@ -99,7 +99,7 @@ func (s *Service) resolveAlias(ctx context.Context, id string) (fleetID string, 
 	return fleetID, err
 }
 
-// UpdateAlias changes what is given and keeps the rest; a routing strategy is replaced as a whole.
+// UpdateAlias changes the given members and keeps the others; a routing strategy is replaced as a whole.
 func (s *Service) UpdateAlias(ctx context.Context, in *gamelift.UpdateAliasInput) (*gamelift.UpdateAliasOutput, error) {
 	cmd := cell.UpdateAlias{ID: lastPart(*in.AliasId), Name: in.Name, Description: in.Description}
 	if in.RoutingStrategy != nil {
@@ -124,7 +124,7 @@ func (s *Service) DeleteAlias(ctx context.Context, in *gamelift.DeleteAliasInput
 	return &gamelift.DeleteAliasOutput{}, nil
 }
 
-// routeFromWire reads a routing strategy. What the type has no use for is refused: keeping it would look as if it acted.
+// routeFromWire reads a routing strategy. It refuses members that the type does not use: to keep them would suggest an effect.
 func routeFromWire(r *types.RoutingStrategy) (cell.Route, error) {
 	switch r.Type {
 	case types.RoutingStrategyTypeSimple:

@@ -10,8 +10,8 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// ARNs are made with the region and the account of who created the thing they name. Of those that come in only the
-// last part counts: partition, region and account may be anybody's.
+// ARNs have the region and the account of the principal who created the resource. In ARNs from clients only the
+// last part counts: partition, region and account are not checked.
 
 func makeARN(region, account, resource string) *string {
 	s := "arn:aws:gamelift:" + region + ":" + account + ":" + resource
@@ -35,7 +35,7 @@ func gameSessionARN(region string, id session.ID) *string {
 	return makeARN(region, "", "gamesession/"+string(id))
 }
 
-// lastPart returns the id in an ARN, or what is an id already.
+// lastPart returns the id in an ARN; an id is returned unchanged.
 func lastPart(idOrARN string) string {
 	if !strings.HasPrefix(idOrARN, "arn:") {
 		return idOrARN
@@ -52,7 +52,7 @@ func computeName(nameOrARN string) string {
 }
 
 // gameSessionID reads a game session's ARN. Today's form ends in <fleet>/<location>/<id>. The one before had the
-// location in the region's place and ended in <fleet>/<id>: then the location is asked for, of the fleet.
+// location in the region's place and ended in <fleet>/<id>: then the location is read from the fleet.
 func (s *Service) gameSessionID(ctx context.Context, arn string) (session.ID, error) {
 	prefix, tail, ok := strings.Cut(arn, ":gamesession/")
 	switch {

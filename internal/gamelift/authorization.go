@@ -9,18 +9,18 @@ import (
 // signedHeadersMax is far above what clients sign, which is eight headers.
 const signedHeadersMax = 64
 
-// authorization is a taken apart Authorization header. All strings are parts of the header.
+// authorization is a parsed Authorization header. All strings are parts of the header.
 type authorization struct {
 	sigv4.Credential
 	signedHeaders string // h1;h2
 	signature     string // hex
 }
 
-// parseAuthorization takes apart
+// parseAuthorization parses
 //
 //	AWS4-HMAC-SHA256 Credential=<key>/<date>/<region>/<service>/aws4_request, SignedHeaders=<h1;h2>, Signature=<hex>
 //
-// and says what is wrong with another one.
+// and returns what is wrong with any other header.
 func parseAuthorization(header string) (a authorization, problem string) {
 	rest, ok := strings.CutPrefix(header, sigv4.Algorithm)
 	if !ok || rest == "" || rest[0] != ' ' {
@@ -56,7 +56,7 @@ func parseAuthorization(header string) (a authorization, problem string) {
 	return a, ""
 }
 
-// plainRegion keeps out of ARNs what would not fit their pattern. Any name of such characters is served.
+// plainRegion reports whether a region name fits the pattern of ARNs. The service accepts any name of such characters.
 func plainRegion(region string) bool {
 	if region == "" || len(region) > 32 {
 		return false

@@ -18,22 +18,22 @@ const (
 	// stsBodyMax is far above the forms that clients send, which have 43 bytes.
 	stsBodyMax = 4 << 10
 
-	// drainMax is how much of a refused body is read away to keep the connection, and drainWait how long that may take.
+	// drainMax is how much of a refused body is read and discarded to keep the connection, and drainWait how long that may take.
 	drainMax  = 2 * bodyMax
 	drainWait = 5 * time.Second
 
-	// slowAfter is how long a body may take to arrive at whatever pace. From then on it must have come at slowRate, in bytes
+	// slowAfter is how long a body may take to arrive at any pace. From then on it must have arrived at slowRate, in bytes
 	// a second since its beginning. A phone with a bad connection sends several times that.
 	slowAfter = 10 * time.Second
 	slowRate  = 32 << 10
 
-	// bodyStep is how much room a body of unknown or large size gets at first; then it doubles. So a client that announces
+	// bodyStep is the first buffer of a body of unknown or large size; then the size doubles. So a client that announces
 	// 4 MiB and sends nothing takes no memory.
 	bodyStep = smallRequest
 )
 
-// body is the body of one request on its way in. What it holds is taken from the pool of bodies that arrive, in the name
-// of the address that it comes from: until all of it is there, nobody knows who signed it.
+// body is the arriving body of one request. Its memory is taken from the pool of arriving bodies, in the name
+// of the client's address: the signature cannot be verified before the body is complete.
 type body struct {
 	w       http.ResponseWriter
 	r       *http.Request
@@ -53,7 +53,7 @@ func (b *body) read(pooled *buffers) smithy.APIError {
 		return b.tooLarge()
 	}
 	text := pooled.body[:0]
-	if size >= 0 && int64(cap(text)) <= size && size < bodyStep { // one byte more, so that the end shows without growing
+	if size >= 0 && int64(cap(text)) <= size && size < bodyStep { // one byte more, so that the end is detected without growing
 		text = make([]byte, 0, size+1)
 	}
 	for {
@@ -81,13 +81,13 @@ func (b *body) read(pooled *buffers) smithy.APIError {
 		case err != nil:
 			return commonError(codeSerialization, "the body ended early")
 		}
-		if int64(len(text)) != size { // else only the end is left to be seen
+		if int64(len(text)) != size { // otherwise only the end has to be detected
 			b.limitTime(len(text))
 		}
 	}
 }
 
-// grown is the next room for a body of which some bytes are there: twice as much, but no more than it can need.
+// grown is the next buffer size for a body that has arrived in part: twice as large, but no larger than it can need.
 func (b *body) grown(have int, size int64) int {
 	room := max(2*have, bodyStep)
 	if size >= 0 {
@@ -96,7 +96,7 @@ func (b *body) grown(have int, size int64) int {
 	return min(room, int(b.most)+1)
 }
 
-// take makes room in the pool; small bodies need none. The buffer that it grew out of is garbage by then and not counted.
+// take takes memory from the pool; small bodies need none. The previous buffer is garbage by then and not counted.
 func (b *body) take(room int64) bool {
 	if room <= smallRequest {
 		return true
@@ -108,14 +108,14 @@ func (b *body) take(room int64) bool {
 	return true
 }
 
-// done gives back what the body took.
+// done returns the memory that the body took.
 func (b *body) done() {
 	if b.taken > 0 {
 		b.pool.arriving.Give(b.address, b.taken)
 	}
 }
 
-// limitTime sets the instant by which the next bytes must be there. A body that came with its header never gets here.
+// limitTime sets the deadline of the next bytes. It is not called for a body that arrived with its header.
 func (b *body) limitTime(have int) {
 	if b.began.IsZero() {
 		b.began = time.Now()
@@ -124,7 +124,7 @@ func (b *body) limitTime(have int) {
 	b.timed = http.NewResponseController(b.w).SetReadDeadline(b.began.Add(wait)) == nil
 }
 
-// untimed takes the deadline away: net/http goes on reading beside the handler, to see the client go.
+// untimed removes the deadline: net/http continues to read beside the handler, to detect that the client closes the connection.
 func (b *body) untimed() {
 	if b.timed {
 		_ = http.NewResponseController(b.w).SetReadDeadline(time.Time{}) // it could be set, so this cannot fail
@@ -135,7 +135,7 @@ func (b *body) tooLarge() smithy.APIError {
 	return commonError(codeEntityTooLarge, "the body is larger than %d bytes", b.most)
 }
 
-// discard reads away what the client still sends, so that it sees the answer and keeps its connection; within reason.
+// discard reads and discards the rest that the client sends, up to drainMax, so that the client reads the answer and keeps its connection.
 func discard(w http.ResponseWriter, r *http.Request) {
 	_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(drainWait)) // fails in tests without a connection
 	if n, err := io.CopyN(io.Discard, r.Body, drainMax); n == drainMax || !errors.Is(err, io.EOF) {

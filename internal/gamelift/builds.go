@@ -12,10 +12,10 @@ import (
 	"github.com/musterhq/muster/internal/domain/fleet"
 )
 
-// sdkDefault is the server SDK that a build is taken to hold when its maker does not say. Source: the API reference.
+// sdkDefault is the assumed server SDK of a build that names none. Source: the API reference.
 const sdkDefault = "4.0.2"
 
-// CreateBuild notes where a game server's files lie. It is READY at once: the service looks at no file. Without a StorageLocation
+// CreateBuild records the location of a game server's files. The build is READY at once: the service reads no file. Without a StorageLocation
 // it is refused: there is no store to upload to, and `aws gamelift upload-build` would leave a build that never becomes READY.
 func (s *Service) CreateBuild(ctx context.Context, in *gamelift.CreateBuildInput) (*gamelift.CreateBuildOutput, error) {
 	if in.OperatingSystem == "" {
@@ -109,7 +109,7 @@ func (s *Service) DeleteBuild(ctx context.Context, in *gamelift.DeleteBuildInput
 
 const noBuildStore = "this installation has no store for builds: put the files into one of yours and name it as the StorageLocation of a new build"
 
-// RequestUploadCredentials refuses: there is no store of the service's own to upload to.
+// RequestUploadCredentials refuses: the service has no store for uploads.
 func (s *Service) RequestUploadCredentials(ctx context.Context, in *gamelift.RequestUploadCredentialsInput) (*gamelift.RequestUploadCredentialsOutput, error) {
 	if _, err := s.build(ctx, *in.BuildId); err != nil {
 		return nil, err
@@ -124,7 +124,7 @@ func buildToWire(b *fleet.Build) *types.Build {
 		OperatingSystem: types.OperatingSystem(b.OperatingSystem), ServerSdkVersion: &b.SDK, Status: buildStatus(b), CreationTime: &created,
 	}
 	if !b.Ready() {
-		wire.SizeOnDisk = &size // of a READY one nobody here knows it
+		wire.SizeOnDisk = &size // unknown for a READY build
 	}
 	return &wire
 }

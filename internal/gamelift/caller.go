@@ -7,7 +7,7 @@ import (
 	"github.com/musterhq/muster/internal/identity"
 )
 
-// Caller is who asks, as far as a signature tells.
+// Caller is the principal of a request, according to its signature.
 type Caller struct {
 	KeyID   string
 	Account string // 12 digits; the account part of the ARNs made for this caller
@@ -15,10 +15,10 @@ type Caller struct {
 	Role    identity.Role
 }
 
-// maker is what the core knows of the caller.
+// maker is the core's mark for objects of the caller.
 func (c Caller) maker() domain.Maker { return domain.Maker(identity.MakerOf(c.KeyID, c.Role)) }
 
-// requestContext carries what an operation may ask about its request. It is a context of its own because two values
+// requestContext has the values of a request that operations read. It is a context of its own because two values
 // in the usual chain would be two allocations for every request.
 type requestContext struct {
 	context.Context
@@ -35,15 +35,15 @@ func (c *requestContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// WithCaller gives ctx a caller, for calls without a network.
+// WithCaller returns a context with a caller, for calls without a network.
 func WithCaller(ctx context.Context, caller Caller) context.Context {
 	return &requestContext{Context: ctx, caller: caller}
 }
 
-// localCaller asks when nobody said who does: a call without a network.
+// localCaller is the caller of calls without a network that name none.
 var localCaller = Caller{Account: identity.DefaultAccount, Region: DefaultRegion, Role: identity.Admin}
 
-// DefaultRegion stands in ARNs where no signature names a region.
+// DefaultRegion is the region in ARNs where no signature names one.
 const DefaultRegion = "us-east-1"
 
 func callerOf(ctx context.Context) Caller {

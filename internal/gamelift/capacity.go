@@ -14,7 +14,7 @@ import (
 // Capacity and utilization without a location are those of a fleet's home location. An ANYWHERE fleet has none: then they
 // are those of all its locations together.
 
-// DescribeFleetCapacity counts the hosts of the fleets that are named, or of all.
+// DescribeFleetCapacity counts the hosts of the named fleets, or of all.
 func (s *Service) DescribeFleetCapacity(ctx context.Context, in *gamelift.DescribeFleetCapacityInput) (*gamelift.DescribeFleetCapacityOutput, error) {
 	fleets, next, err := s.listFleets(ctx, "DescribeFleetCapacity", in, in.FleetIds, in.Limit, in.NextToken)
 	if err != nil {
@@ -42,7 +42,7 @@ func (s *Service) DescribeFleetLocationCapacity(ctx context.Context, in *gamelif
 	return &gamelift.DescribeFleetLocationCapacityOutput{FleetCapacity: &capacity}, nil
 }
 
-// DescribeFleetUtilization shows what the fleets that are named do, or all.
+// DescribeFleetUtilization shows the utilization of the named fleets, or of all.
 func (s *Service) DescribeFleetUtilization(ctx context.Context, in *gamelift.DescribeFleetUtilizationInput) (*gamelift.DescribeFleetUtilizationOutput, error) {
 	fleets, next, err := s.listFleets(ctx, "DescribeFleetUtilization", in, in.FleetIds, in.Limit, in.NextToken)
 	if err != nil {
@@ -60,7 +60,7 @@ func (s *Service) DescribeFleetUtilization(ctx context.Context, in *gamelift.Des
 	return out, nil
 }
 
-// DescribeFleetLocationUtilization shows what a fleet does in one location.
+// DescribeFleetLocationUtilization shows the utilization of a fleet in one location.
 func (s *Service) DescribeFleetLocationUtilization(ctx context.Context, in *gamelift.DescribeFleetLocationUtilizationInput) (*gamelift.DescribeFleetLocationUtilizationOutput, error) {
 	f, u, err := s.locationUtilization(ctx, *in.FleetId, *in.Location)
 	if err != nil {
@@ -70,7 +70,7 @@ func (s *Service) DescribeFleetLocationUtilization(ctx context.Context, in *game
 	return &gamelift.DescribeFleetLocationUtilizationOutput{FleetUtilization: &utilization}, nil
 }
 
-// utilization looks at one fleet at a time, so that a long list makes nobody wait.
+// utilization reads one fleet at a time, so that a long list does not delay other callers.
 func (s *Service) utilization(ctx context.Context, fleetID, location string) (u cell.Utilization, err error) {
 	err = s.engine.Read(ctx, func(v *cell.View) error {
 		u = v.Utilization(fleetID, location)
@@ -90,7 +90,7 @@ func (s *Service) locationUtilization(ctx context.Context, idOrARN, location str
 	return f, u, err
 }
 
-// UpdateFleetCapacity says how many hosts a location of a fleet of a build is to have.
+// UpdateFleetCapacity sets the desired number of hosts in a location of a fleet of a build.
 func (s *Service) UpdateFleetCapacity(ctx context.Context, in *gamelift.UpdateFleetCapacityInput) (*gamelift.UpdateFleetCapacityOutput, error) {
 	cmd := cell.SetCapacity{
 		Fleet: lastPart(*in.FleetId), Location: value(in.Location), Desired: in.DesiredInstances, Min: in.MinSize, Max: in.MaxSize,
@@ -114,7 +114,7 @@ func (s *Service) UpdateFleetCapacity(ctx context.Context, in *gamelift.UpdateFl
 	}, nil
 }
 
-// capacityToWire shows registered hosts as active instances, and how many there are to be. Nobody starts or stops hosts of
+// capacityToWire shows registered hosts as active instances, and the desired number. The service does not start or stop hosts of
 // an ANYWHERE fleet, so nothing is desired there.
 func capacityToWire(f *fleet.Fleet, location string, u cell.Utilization) types.FleetCapacity {
 	idle, none := u.Computes-u.ComputesWithGame, int32(0)

@@ -17,8 +17,8 @@ type violation struct {
 	problem string
 }
 
-// check answers InvalidRequestException for the first constraint that input breaks. Members that are missing come
-// before members that are wrong, in each structure.
+// check returns InvalidRequestException for the first constraint that input violates. Missing members come
+// before wrong ones, in each structure.
 func (c *constraint) check(input any) error {
 	v := c.walk(reflect.ValueOf(input).Elem())
 	if v == nil {
@@ -134,7 +134,7 @@ func (c *constraint) checkList(v reflect.Value) *violation {
 		return c.brokenSize(size, "less", *c.max)
 	case c.min != nil && float64(size) < *c.min:
 		return c.brokenSize(size, "greater", *c.min)
-	case c.elem == nil || c.elem.free: // a blob, or anything goes
+	case c.elem == nil || c.elem.free: // a blob, or elements without constraints
 		return nil
 	}
 	for i := range v.Len() {

@@ -23,7 +23,7 @@ const (
 	listMax = 16384
 )
 
-// wireTypeName says what a member has to be in words that fit both codecs.
+// wireTypeName names the type of a member in words that fit both codecs.
 func wireTypeName(t reflect.Type) string {
 	if t == nil {
 		return "another type"

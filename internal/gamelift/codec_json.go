@@ -58,7 +58,7 @@ func (jsonCodec) decode(body []byte, into any) error {
 	return serializationError("the body is not valid JSON")
 }
 
-// errNotANumber is what a timestamp of another kind gets.
+// errNotANumber is the error of a timestamp that is not a number.
 var errNotANumber = errors.New("must be a number of seconds since 1970")
 
 // unmarshalJSONTime reads seconds since 1970. Fractions count to the millisecond.
@@ -81,7 +81,7 @@ func unmarshalJSONTime(d *jsontext.Decoder, t *time.Time) error {
 // timeMax is the year 9999: past it a time has no common text form.
 const timeMax = 253402300799
 
-// plainJSONError keeps Go's names out of what a client reads, and the value as well: it may be a secret.
+// plainJSONError is an error for clients without Go's names, and without the value, which may be a secret.
 func plainJSONError(e *json.SemanticError) string {
 	switch {
 	case errors.Is(e.Err, errNotANumber):

@@ -14,8 +14,8 @@ const (
 	notOnOwnHardware
 )
 
-// differences are what clients may notice of operations that work. Everything else is as the API's documentation says;
-// where that is silent, docs/behaviours.md tells.
+// differences are those that clients may notice in operations that work. Everything else is as the API's documentation says;
+// where that is silent, see docs/behaviours.md.
 var differences = map[string]string{
 	"CreateBuild":                    "READY at once, and the hosts fetch from its StorageLocation; without one it is refused, so `aws gamelift upload-build` fails and leaves no build",
 	"GetGameSessionLogUrl":           "answers NotFoundException: no agent on a host uploads logs yet",

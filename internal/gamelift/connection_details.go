@@ -11,7 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 )
 
-// GetPlayerConnectionDetails tells players of a game session where it is. There is no gateway in between, so all get the
+// GetPlayerConnectionDetails returns the address of a game session for its players. There is no gateway in between, so all get the
 // game server's own address, and no token.
 func (s *Service) GetPlayerConnectionDetails(ctx context.Context, in *gamelift.GetPlayerConnectionDetailsInput) (*gamelift.GetPlayerConnectionDetailsOutput, error) {
 	id, err := s.gameSessionID(ctx, *in.GameSessionId)
@@ -42,7 +42,7 @@ func (s *Service) GetPlayerConnectionDetails(ctx context.Context, in *gamelift.G
 	return out, nil
 }
 
-// seated is who sits in a game session or has a seat reserved, as far as the caller may see it.
+// seated are the players in a game session and those with a reserved seat, as far as the caller may see them.
 func (s *Service) seated(ctx context.Context, id session.ID) (map[string]bool, error) {
 	players, maker := map[string]bool{}, callerOf(ctx).maker()
 	for after := (engine.PlayerPlace{}); ; {
@@ -62,7 +62,7 @@ func (s *Service) seated(ctx context.Context, id session.ID) (map[string]bool, e
 	}
 }
 
-// GetGameSessionLogUrl finds no log: it takes an agent on the host to upload one.
+// GetGameSessionLogUrl finds no log: only an agent on the host could upload one.
 func (s *Service) GetGameSessionLogUrl(ctx context.Context, in *gamelift.GetGameSessionLogUrlInput) (*gamelift.GetGameSessionLogUrlOutput, error) {
 	id, err := s.gameSessionID(ctx, *in.GameSessionId)
 	if err != nil {

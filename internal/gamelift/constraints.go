@@ -10,9 +10,9 @@ import (
 )
 
 // constraint is a shape of the model bound to the Go type that carries it, compiled once so that a check walks the
-// input without looking anything up.
+// input without look-ups.
 type constraint struct {
-	kind      reflect.Kind // of what a pointer points to
+	kind      reflect.Kind // of the value, also behind a pointer
 	pointer   bool
 	time      bool
 	sensitive bool // its value may not appear in a message
@@ -23,7 +23,7 @@ type constraint struct {
 	elem      *constraint // of a list or a map
 	key       *constraint // of a map
 	free      bool        // nothing to check here and below
-	slot      uintptr     // bytes that the Go value takes in what it is a part of
+	slot      uintptr     // bytes of the Go value within its structure
 	size      uintptr     // bytes of what it points to; without a pointer the same as slot
 }
 
@@ -116,7 +116,7 @@ func (p *constraintPlans) compile(c *constraint, shape model.Shape, base reflect
 	return err
 }
 
-// hidden is c for a place where the value is sensitive whatever its own shape says.
+// hidden is c for a place where the value is sensitive, regardless of its own shape.
 func hidden(c *constraint) *constraint {
 	h := *c
 	h.sensitive = true

@@ -9,10 +9,10 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 )
 
-// Some operations mean something in the cloud's own data centres only. Their input is checked like any other, and then
-// they answer what is true here: there is none, or it cannot be had. Tools that list everything keep working.
+// Some operations have a meaning only in the cloud's own data centres. Their input is checked like any other, and then
+// they return what is true here: an empty list, or a refusal. Tools that list everything keep working.
 
-// Why, in the words of docs/compatibility.md.
+// The reasons, in the words of docs/compatibility.md.
 const (
 	noScripts    = "Realtime scripts run on the cloud's own relay servers"
 	noContainers = "managed containers run on the cloud's instances; put your containers on the hosts of an ANYWHERE fleet"
@@ -33,28 +33,28 @@ var (
 	errNoContainer = domain.Refuse(domain.NotFound, "not found: managed containers are not supported; use an ANYWHERE fleet")
 )
 
-// elsewhere is an operation that has no meaning on own hosts.
+// elsewhere is an operation that has no meaning on one's own hosts.
 func elsewhere[I, O any](name string, a access, because string, call func(*Service, context.Context, *I) (*O, error)) operation {
 	op := serve(name, a, call)
 	op.standing, op.note = notOnOwnHardware, because
 	return op
 }
 
-// nothing answers an empty list.
+// nothing returns an empty list.
 func nothing[I, O any](*Service, context.Context, *I) (*O, error) { return new(O), nil }
 
-// always answers one error.
+// always returns one error.
 func always[I, O any](err error) func(*Service, context.Context, *I) (*O, error) {
 	return func(*Service, context.Context, *I) (*O, error) { return nil, err }
 }
 
-// noManagedContainers is for those who would make some.
+// noManagedContainers refuses operations that would create managed containers.
 func noManagedContainers[I, O any](*Service, context.Context, *I) (*O, error) {
 	m := "managed containers are not supported; use an ANYWHERE fleet"
 	return nil, &types.UnsupportedRegionException{Message: &m}
 }
 
-// DescribeFleetPortSettings answers that nothing is opened: the service configures no firewall.
+// DescribeFleetPortSettings returns no open ports: the service configures no firewall.
 func (s *Service) DescribeFleetPortSettings(ctx context.Context, in *gamelift.DescribeFleetPortSettingsInput) (*gamelift.DescribeFleetPortSettingsOutput, error) {
 	f, err := s.fleetByID(ctx, lastPart(*in.FleetId))
 	if err != nil {
@@ -68,7 +68,7 @@ func (s *Service) DescribeFleetPortSettings(ctx context.Context, in *gamelift.De
 	return &gamelift.DescribeFleetPortSettingsOutput{FleetId: &f.ID, FleetArn: fleetARN(&f), Location: in.Location}, nil
 }
 
-// UpdateFleetPortSettings refuses: a firewall that stays as it is must not look open.
+// UpdateFleetPortSettings refuses: an unchanged firewall must not look open.
 func (s *Service) UpdateFleetPortSettings(ctx context.Context, in *gamelift.UpdateFleetPortSettingsInput) (*gamelift.UpdateFleetPortSettingsOutput, error) {
 	if _, err := s.fleetByID(ctx, lastPart(*in.FleetId)); err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func (s *Service) UpdateFleetPortSettings(ctx context.Context, in *gamelift.Upda
 	return nil, invalid("Muster configures no firewall: open the ports on the fleet's hosts")
 }
 
-// DescribeInstances refuses for ANYWHERE fleets, as the cloud does; in a fleet of a build nobody has started any.
+// DescribeInstances refuses for ANYWHERE fleets, as the cloud does; a fleet of a build has no instances.
 func (s *Service) DescribeInstances(ctx context.Context, in *gamelift.DescribeInstancesInput) (*gamelift.DescribeInstancesOutput, error) {
 	f, err := s.fleetByID(ctx, lastPart(*in.FleetId))
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 )
 
-// refusals is the only place that knows how AWS spells a refusal of the core. An entry for each reason.
+// refusals is the only mapping from refusals of the core to AWS's errors. It has an entry for each reason.
 var refusals = map[domain.Reason]func(detail *string) smithy.APIError{
 	domain.Invalid:          invalidRequestError,
 	domain.NotFound:         func(m *string) smithy.APIError { return &types.NotFoundException{Message: m} },
@@ -24,7 +24,7 @@ var refusals = map[domain.Reason]func(detail *string) smithy.APIError{
 	domain.NoCapacity:       func(m *string) smithy.APIError { return &types.FleetCapacityExceededException{Message: m} },
 	domain.LimitExceeded:    func(m *string) smithy.APIError { return &types.LimitExceededException{Message: m} },
 	domain.TokenMismatch:    func(m *string) smithy.APIError { return &types.IdempotentParameterMismatchException{Message: m} },
-	domain.WrongPlayerState: invalidRequestError, // game servers are told this at a door of their own
+	domain.WrongPlayerState: invalidRequestError, // game servers get this at a door of their own
 	domain.NotYours:         invalidRequestError, // as above
 	domain.Overloaded:       func(*string) smithy.APIError { return throttled() },
 	domain.TerminalRoute:    func(m *string) smithy.APIError { return &types.TerminalRoutingStrategyException{Message: m} },
@@ -35,7 +35,7 @@ func invalidRequestError(m *string) smithy.APIError {
 	return &types.InvalidRequestException{Message: m}
 }
 
-// Codes that every operation may answer although the model lists them nowhere.
+// Codes that every operation may return although the model does not list them.
 const (
 	codeUnknownOperation    = "UnknownOperationException"
 	codeSerialization       = "SerializationException"
@@ -79,7 +79,7 @@ func statusOf(code string) int {
 	return http.StatusBadRequest
 }
 
-// toAPI spells any error as an API error. One that is neither a refusal nor an API error is ours: the client learns
+// toAPI maps any error to an API error. One that is neither a refusal nor an API error is our failure: the client learns
 // nothing of it, and cause is for the log.
 func toAPI(err error) (spelled smithy.APIError, cause error) {
 	if r, ok := errors.AsType[*domain.Refusal](err); ok {
@@ -91,7 +91,7 @@ func toAPI(err error) (spelled smithy.APIError, cause error) {
 	if e, ok := errors.AsType[smithy.APIError](err); ok {
 		return e, nil
 	}
-	if errors.Is(err, engine.ErrStopped) { // a full disk, most often: who operates this must see why at once
+	if errors.Is(err, engine.ErrStopped) { // most often a full disk: operators must see the reason at once
 		return commonError(codeUnavailable, "%s", err), err
 	}
 	return internalError(), err
@@ -110,13 +110,13 @@ func serializationError(format string, args ...any) error {
 	return commonError(codeSerialization, format, args...)
 }
 
-// invalid is the answer to a parameter that cannot be.
+// invalid is the answer to an invalid parameter.
 func invalid(format string, args ...any) error {
 	m := fmt.Sprintf(format, args...)
 	return &types.InvalidRequestException{Message: &m}
 }
 
-// ignoreRefusal is nil for a refusal, and the error for one that no other request may hide.
+// ignoreRefusal is nil for a refusal, and the error itself for any other error, which must not be hidden.
 func ignoreRefusal(err error) error {
 	if _, ok := errors.AsType[*domain.Refusal](err); ok {
 		return nil

@@ -57,7 +57,7 @@ func (s *Service) DescribeFleetLocationAttributes(ctx context.Context, in *gamel
 		}
 		state := namedLocationStates(&f, []string{name})[0]
 		out.LocationAttributes = append(out.LocationAttributes, types.LocationAttributes{
-			LocationState: &state, StoppedActions: stoppedActions(&f, name), // and no UpdateStatus: a change is there at once
+			LocationState: &state, StoppedActions: stoppedActions(&f, name), // and no UpdateStatus: changes take effect at once
 		})
 	}
 	return out, nil

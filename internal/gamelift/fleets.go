@@ -12,7 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/fleet"
 )
 
-// CreateFleet makes an ANYWHERE fleet, which is ACTIVE at once, see B011; or a fleet of a build, which is NEW until an agent
+// CreateFleet creates an ANYWHERE fleet, which is ACTIVE at once, see B011; or a fleet of a build, which is NEW until an agent
 // joins it.
 func (s *Service) CreateFleet(ctx context.Context, in *gamelift.CreateFleetInput) (*gamelift.CreateFleetOutput, error) {
 	if err := checkCompute(in); err != nil {
@@ -47,7 +47,7 @@ func (s *Service) CreateFleet(ctx context.Context, in *gamelift.CreateFleetInput
 	return &gamelift.CreateFleetOutput{FleetAttributes: &attributes, LocationStates: locationStates(cmd.Fleet.Locations)}, nil
 }
 
-// DescribeFleetAttributes shows the fleets that are named, or all of them in creation order.
+// DescribeFleetAttributes shows the named fleets, or all of them in creation order.
 func (s *Service) DescribeFleetAttributes(ctx context.Context, in *gamelift.DescribeFleetAttributesInput) (*gamelift.DescribeFleetAttributesOutput, error) {
 	fleets, next, err := s.listFleets(ctx, "DescribeFleetAttributes", in, in.FleetIds, in.Limit, in.NextToken)
 	if err != nil {
@@ -60,7 +60,7 @@ func (s *Service) DescribeFleetAttributes(ctx context.Context, in *gamelift.Desc
 	return out, nil
 }
 
-// ListFleets lists the ids of all fleets, or of those that are to run a build. None of them has a script.
+// ListFleets lists the ids of all fleets, or of the fleets of a build. None of them has a script.
 func (s *Service) ListFleets(ctx context.Context, in *gamelift.ListFleetsInput) (*gamelift.ListFleetsOutput, error) {
 	out := &gamelift.ListFleetsOutput{FleetIds: []string{}}
 	if in.ScriptId != nil {
@@ -83,7 +83,7 @@ func (s *Service) ListFleets(ctx context.Context, in *gamelift.ListFleetsInput) 
 	return out, nil
 }
 
-// listFleets returns the fleets that are named, all at once, or else a page of all.
+// listFleets returns all named fleets, or else a page of all fleets.
 func (s *Service) listFleets(ctx context.Context, operation string, in any, idsOrARNs []string, limit *int32, token *string) (page []fleet.Fleet, next *string, err error) {
 	if len(idsOrARNs) > 0 {
 		page, err = s.namedFleets(ctx, idsOrARNs)
@@ -92,7 +92,7 @@ func (s *Service) listFleets(ctx context.Context, operation string, in any, idsO
 	return s.pageOfFleets(ctx, operation, in, limit, token, (*cell.View).Fleets)
 }
 
-// pageOfFleets returns a page of what list gives from a place on.
+// pageOfFleets returns a page of list's results from a place on.
 func (s *Service) pageOfFleets(ctx context.Context, operation string, in any, limit *int32, token *string,
 	list func(v *cell.View, created domain.Time, id string, limit int) []fleet.Fleet) (page []fleet.Fleet, next *string, err error) {
 	after, err := pagePlace(operation, in, token)
@@ -127,7 +127,7 @@ func (s *Service) namedFleets(ctx context.Context, idsOrARNs []string) (page []f
 	return page, err
 }
 
-// UpdateFleetAttributes changes what is given and keeps the rest.
+// UpdateFleetAttributes changes the given members and keeps the others.
 func (s *Service) UpdateFleetAttributes(ctx context.Context, in *gamelift.UpdateFleetAttributesInput) (*gamelift.UpdateFleetAttributesOutput, error) {
 	cmd := cell.UpdateFleetAttributes{
 		ID: lastPart(*in.FleetId), Name: in.Name, Description: in.Description, MetricGroups: in.MetricGroups,

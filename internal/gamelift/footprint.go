@@ -10,9 +10,9 @@ import (
 // one entry takes 600. So before a body is decoded, a scan that allocates nothing walks it beside the operation's
 // constraints, adds up what the decoder would allocate, and stops at the first byte beyond the operation's bound.
 
-// Bounds of every input, whatever the model allows.
+// Bounds of every input, also where the model allows more.
 const (
-	// inputBodyMin is the smallest bound of a body: an operation with tiny members still takes unknown members and spaces.
+	// inputBodyMin is the smallest bound of a body: an operation with tiny members still accepts unknown members and spaces.
 	inputBodyMin = 64 << 10
 
 	// inputMemoryMin is the smallest bound of a decoded input, in bytes.
@@ -28,7 +28,7 @@ const (
 	// unboundedItemsMax stands in for the maximum of a list or a map that has none in the model.
 	unboundedItemsMax = 256
 
-	// jsonBytesPerCharacter is the longest that a JSON writer makes a character: two escaped surrogates.
+	// jsonBytesPerCharacter is the longest form of a character in JSON: two escaped surrogates.
 	jsonBytesPerCharacter = 12
 
 	// numberBytesMax is the longest number in JSON. The longest that a writer of doubles makes has 24 bytes.
@@ -49,10 +49,10 @@ var itemsMax = map[string]int{
 }
 
 // playedBodyMax bounds bodies of operations that a client key may call, in bytes: three times what game session data with
-// all its characters escaped leaves for players and latencies. Anybody may have such a key.
+// all its characters escaped leaves for players and latencies. Any player may have such a key.
 const playedBodyMax = 4 << 20
 
-// inputBounds are what an operation's input may take, in bytes.
+// inputBounds are the largest sizes of an operation's input, in bytes.
 type inputBounds struct {
 	body   int64 // of the request
 	memory int64 // once decoded, as footprints count

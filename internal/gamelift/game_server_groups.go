@@ -11,7 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/gameservers"
 )
 
-// CreateGameServerGroup makes a group of game servers. It is ACTIVE at once; what it says about instances is kept.
+// CreateGameServerGroup creates a group of game servers. It is ACTIVE at once; its members about instances are stored.
 func (s *Service) CreateGameServerGroup(ctx context.Context, in *gamelift.CreateGameServerGroupInput) (*gamelift.CreateGameServerGroupOutput, error) {
 	caller := callerOf(ctx)
 	cmd := cell.CreateGameServerGroup{Group: gameservers.Group{
@@ -74,7 +74,7 @@ func (s *Service) ListGameServerGroups(ctx context.Context, in *gamelift.ListGam
 	return out, nil
 }
 
-// UpdateGameServerGroup changes what is given and keeps the rest.
+// UpdateGameServerGroup changes the given members and keeps the others.
 func (s *Service) UpdateGameServerGroup(ctx context.Context, in *gamelift.UpdateGameServerGroupInput) (*gamelift.UpdateGameServerGroupOutput, error) {
 	cmd := cell.UpdateGameServerGroup{
 		Name: lastPart(*in.GameServerGroupName), Role: in.RoleArn, Instances: instanceTypesFromWire(in.InstanceDefinitions),
@@ -98,13 +98,13 @@ func (s *Service) DeleteGameServerGroup(ctx context.Context, in *gamelift.Delete
 	return &gamelift.DeleteGameServerGroupOutput{GameServerGroup: groupToWire(&cmd.Group)}, nil
 }
 
-// SuspendGameServerGroup notes that the group's instances are not to be replaced. Nobody replaces any.
+// SuspendGameServerGroup records that the group's instances are not to be replaced. The service replaces none.
 func (s *Service) SuspendGameServerGroup(ctx context.Context, in *gamelift.SuspendGameServerGroupInput) (*gamelift.SuspendGameServerGroupOutput, error) {
 	g, err := s.suspend(ctx, *in.GameServerGroupName, true)
 	return &gamelift.SuspendGameServerGroupOutput{GameServerGroup: g}, err
 }
 
-// ResumeGameServerGroup takes that back.
+// ResumeGameServerGroup reverses that.
 func (s *Service) ResumeGameServerGroup(ctx context.Context, in *gamelift.ResumeGameServerGroupInput) (*gamelift.ResumeGameServerGroupOutput, error) {
 	g, err := s.suspend(ctx, *in.GameServerGroupName, false)
 	return &gamelift.ResumeGameServerGroupOutput{GameServerGroup: g}, err
@@ -185,7 +185,7 @@ func instanceTypesFromWire(wire []types.InstanceDefinition) []gameservers.Instan
 	return types
 }
 
-// given is nil for an enum that was left out.
+// given is nil for an absent enum.
 func given[T ~string](enum T) *string {
 	if enum == "" {
 		return nil

@@ -26,8 +26,8 @@ func (s *Service) RegisterGameServer(ctx context.Context, in *gamelift.RegisterG
 	return &gamelift.RegisterGameServerOutput{GameServer: x}, undeclared(err, domain.NotFound)
 }
 
-// ClaimGameServer keeps a free game server for the caller: the one that is named, or the one that waited longest. The
-// claim holds for a minute, in which the game server has to say that it is utilized.
+// ClaimGameServer keeps a free game server for the caller: the named one, or the one that waited longest. The
+// claim is valid for a minute, in which the game server has to report that it is utilized.
 func (s *Service) ClaimGameServer(ctx context.Context, in *gamelift.ClaimGameServerInput) (*gamelift.ClaimGameServerOutput, error) {
 	cmd := cell.ClaimGameServer{Group: lastPart(*in.GameServerGroupName), ID: value(in.GameServerId), Data: in.GameServerData}
 	if f := in.FilterOption; f != nil && len(f.InstanceStatuses) > 0 {
@@ -43,7 +43,7 @@ func (s *Service) ClaimGameServer(ctx context.Context, in *gamelift.ClaimGameSer
 	return &gamelift.ClaimGameServerOutput{GameServer: x}, err
 }
 
-// UpdateGameServer is what a game server says of itself: that it is healthy, utilized, or has other data.
+// UpdateGameServer is a game server's report: that it is healthy, utilized, or has other data.
 func (s *Service) UpdateGameServer(ctx context.Context, in *gamelift.UpdateGameServerInput) (*gamelift.UpdateGameServerOutput, error) {
 	cmd := cell.UpdateGameServer{
 		Group: lastPart(*in.GameServerGroupName), ID: *in.GameServerId, Data: in.GameServerData,

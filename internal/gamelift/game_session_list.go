@@ -41,7 +41,7 @@ func (s *Service) DescribeGameSessionDetails(ctx context.Context, in *gamelift.D
 	return out, nil
 }
 
-// seenGameSession is a game session as a list shows it to the caller. A client key does not see the matchmaker data, which
+// seenGameSession is a game session as a list shows it to the caller. A client key does not get the matchmaker data, which
 // names all players with their attributes.
 func seenGameSession(ctx context.Context, g *session.GameSession) types.GameSession {
 	wire := gameSessionToWire(g)
@@ -51,7 +51,7 @@ func seenGameSession(ctx context.Context, g *session.GameSession) types.GameSess
 	return wire
 }
 
-// listGameSessions does what both operations share. bound is the input that page tokens belong to.
+// listGameSessions is the common part of both operations. bound is the input that page tokens belong to.
 func (s *Service) listGameSessions(ctx context.Context, operation string, bound any, in *gamelift.DescribeGameSessionsInput) ([]session.GameSession, *string, error) {
 	if in.GameSessionId != nil {
 		id, err := s.gameSessionID(ctx, *in.GameSessionId)
@@ -87,7 +87,7 @@ func (s *Service) listGameSessions(ctx context.Context, operation string, bound 
 			return nil, nil, err
 		}
 	}
-	if len(page) == 0 { // a fleet that is gone still has its ended sessions; one that never was has nothing
+	if len(page) == 0 { // a deleted fleet still has its ended sessions; one that never existed has none
 		if _, err := s.fleetByID(ctx, fleetID); err != nil {
 			return nil, nil, err
 		}

@@ -37,7 +37,7 @@ func (s *Service) CreateGameSession(ctx context.Context, in *gamelift.CreateGame
 	return &gamelift.CreateGameSessionOutput{GameSession: &g}, nil
 }
 
-// UpdateGameSession changes what is given and keeps the rest.
+// UpdateGameSession changes the given members and keeps the others.
 func (s *Service) UpdateGameSession(ctx context.Context, in *gamelift.UpdateGameSessionInput) (*gamelift.UpdateGameSessionOutput, error) {
 	id, err := s.gameSessionID(ctx, *in.GameSessionId)
 	if err != nil {
@@ -72,7 +72,7 @@ func (s *Service) TerminateGameSession(ctx context.Context, in *gamelift.Termina
 	return &gamelift.TerminateGameSessionOutput{GameSession: &g}, nil
 }
 
-// gameRefusal says that a game session has ended where the core, which remembers the archived ones no longer, says that
+// gameRefusal returns that a game session has ended where the core, which no longer has archived ones, returns that
 // there is none.
 func (s *Service) gameRefusal(ctx context.Context, id session.ID, refused error) error {
 	if r, ok := refused.(*domain.Refusal); !ok || r.Reason != domain.NotFound {
@@ -80,7 +80,7 @@ func (s *Service) gameRefusal(ctx context.Context, id session.ID, refused error)
 	}
 	g, err := s.engine.GameSession(ctx, id)
 	if err != nil {
-		return err // NotFound as well, or worse
+		return err // also NotFound, or another error
 	}
 	return domain.Refuse(domain.WrongGameStatus, "game session %s is %s", id, g.Status)
 }
@@ -130,7 +130,7 @@ func propertiesFromWire(wire []types.GameProperty) []session.Property {
 	return properties
 }
 
-// propertiesToWire returns an empty list rather than none: scripts iterate over it.
+// propertiesToWire returns an empty list and never nil: scripts iterate over it.
 func propertiesToWire(properties []session.Property) []types.GameProperty {
 	wire := make([]types.GameProperty, len(properties))
 	for i := range properties {

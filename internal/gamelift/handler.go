@@ -28,26 +28,26 @@ import (
 // pooledBytesMax keeps one large request from holding its memory for ever.
 const pooledBytesMax = 64 << 10
 
-// Config is what a Handler needs to know. Log and Keys must be set.
+// Config has the parts and settings of a Handler. Log and Keys must be set.
 type Config struct {
 	Keys Keys
 	Dev  bool             // accept any credentials, also none; for loopback alone
-	Now  func() time.Time // the clock signatures are checked by, and rates counted with; nil for time.Now
+	Now  func() time.Time // the clock for signatures and rates; nil for time.Now
 	Log  *slog.Logger
 
-	// Private reports whether nobody on the way could change a request; nil: only when it came over TLS.
+	// Private reports whether a request could not be changed on the way; nil: only requests over TLS.
 	Private func(*http.Request) bool
 	Proxies clientaddress.Proxies // for limits by address
 
-	Signins         *signin.Door // sees requests to the API
-	OperatorSignins *signin.Door // sees requests that AuthorizeLooking and its like are asked about
+	Signins         *signin.Door // of requests to the API
+	OperatorSignins *signin.Door // of requests that AuthorizeLooking and similar methods check
 
 	Panics *panics.Guard    // nil: one of its own
 	Calls  *callstats.Calls // nil: calls are not counted
 	Limits Limits
 }
 
-// panicDoor is what panics of this door are counted under.
+// panicDoor is the label of panics of this door.
 const panicDoor = "gamelift"
 
 // Handler serves the API over HTTP, in both protocols.
@@ -140,7 +140,7 @@ func (h *Handler) handle(w http.ResponseWriter, r *http.Request, c codec, name, 
 	op, known := h.operations[name]
 	if !known || r.Method != http.MethodPost {
 		discard(w, r)
-		if name == "" || known { // nothing is named, or something is with another method than POST
+		if name == "" || known { // no operation is named, or one with another method than POST
 			return nil, commonError(codeUnknownOperation, "the request names no operation of this service")
 		}
 		return nil, commonError(codeUnknownOperation, "'%s' is no operation of this service", shortened(name))
@@ -195,8 +195,8 @@ func (h *Handler) handle(w http.ResponseWriter, r *http.Request, c codec, name, 
 	return pooled.answer, nil
 }
 
-// spell makes the answer to an error. Clients with typed errors take one that the operation does not declare for
-// something unknown, so it becomes the one that all declare.
+// spell maps an error to the answer. Clients with typed errors treat one that the operation does not declare as
+// unknown, so it becomes the error that all operations declare.
 func (h *Handler) spell(op *compiled, requestID string, err error) smithy.APIError {
 	spelled, cause := toAPI(err)
 	code := spelled.ErrorCode()
@@ -211,7 +211,7 @@ func (h *Handler) spell(op *compiled, requestID string, err error) smithy.APIErr
 	return invalidRequestError(&message)
 }
 
-// decodeInput reads an input, after it made room for what the input will take.
+// decodeInput decodes an input, after it has taken the memory for it.
 func decodeInput(c codec, op *compiled, body []byte, work *work) (any, error) {
 	bytes, result := c.scan(body, op.constraints, op.bounds.memory)
 	switch result {
@@ -231,7 +231,7 @@ func decodeInput(c codec, op *compiled, body []byte, work *work) (any, error) {
 	if err := c.decode(body, in); err != nil {
 		return nil, err
 	}
-	if result == malformed { // a decoder that is less strict than the scan would read on without a bound
+	if result == malformed { // a decoder that is less strict than the scan would continue to read without a bound
 		return nil, serializationError("the body is malformed")
 	}
 	return in, nil
@@ -246,11 +246,11 @@ func write(w http.ResponseWriter, c codec, requestID string, status int, body []
 	if len(body) > 0 {
 		header["Content-Type"] = c.contentType()
 	}
-	if _, ok := c.(cborCodec); ok { // the client does not even look at an answer without it
+	if _, ok := c.(cborCodec); ok { // the client ignores an answer without it
 		header["Smithy-Protocol"] = rpcProtocolHeader
 	}
 	w.WriteHeader(status)
-	w.Write(body) //nolint:errcheck // the client is gone, and nobody is left to tell
+	w.Write(body) //nolint:errcheck // the client has closed the connection
 }
 
 // newRequestID makes a UUID. It is for finding a request in the log, so it need not be secret: uuid.New would take four times as long.

@@ -11,17 +11,17 @@ import (
 	"github.com/musterhq/muster/internal/rate"
 )
 
-// Limits bound what callers may ask for. The zero value is the default: nothing but the process is protected.
+// Limits bound the requests of callers. The zero value is the default: it only protects the process.
 type Limits struct {
 	Rates   map[string]rate.Limit // by operation, for each access key; one that is not in it is not limited
 	Overall rate.Limit            // of all operations of an access key together; zero: not limited
-	Working int                   // requests that are worked on at a time; 0: DefaultWorking
+	Working int                   // requests in progress at a time; 0: DefaultWorking
 
 	Clients ClientRates
 }
 
-// limitedKeysMax bounds the access keys whose buckets are remembered. An installation has a few; in dev mode anybody
-// invents them.
+// limitedKeysMax bounds the access keys whose buckets are remembered. An installation has a few; in dev mode clients can
+// invent them.
 const limitedKeysMax = 4096
 
 // LimitsNamed returns the limits of a profile: "default", or "gamelift" for the rates that the cloud service documents, to
@@ -84,10 +84,10 @@ func documentedRates() map[string]rate.Limit {
 	return rates
 }
 
-// throttled is what SDKs recognise, and try again after a while.
+// throttled is the error after which SDKs try again a while later.
 func throttled() smithy.APIError { return commonError(codeThrottling, "Rate exceeded") }
 
-// limiter holds the buckets of the keys that were seen. Without rates it is nil.
+// limiter has the buckets of the keys that were used. Without rates it is nil.
 type limiter struct {
 	places  map[string]int // of an operation in rates
 	rates   []rate.Limit   // the first is that of all operations together
@@ -134,7 +134,7 @@ func (x *limiter) bucketsOf(key string) []rate.Bucket {
 	if buckets, ok := x.keys[key]; ok {
 		return buckets
 	}
-	if len(x.keys) >= limitedKeysMax { // all buckets are full again: who invents keys could have had that anyway
+	if len(x.keys) >= limitedKeysMax { // all buckets are full again: a client that invents keys gains nothing by it
 		clear(x.keys)
 	}
 	buckets = make([]rate.Bucket, len(x.rates))

@@ -7,15 +7,15 @@ import (
 	"github.com/musterhq/muster/internal/connlimit"
 )
 
-// AuthorizeLooking is for other doors on the same port: it tells whether a GET without a body is signed, as a request to
-// the API would be, with a key that may look at everything. If not, it says with which HTTP status to refuse.
+// AuthorizeLooking is for other doors on the same port: it checks that a GET without a body is signed, as a request to
+// the API would be, with a key that may read everything. Otherwise it returns the HTTP status of the refusal.
 func (h *Handler) AuthorizeLooking(r *http.Request) (status int, refused error) {
 	_, status, refused = h.authorize(r, look, "look at everything")
 	return status, refused
 }
 
-// AuthorizeOperating is AuthorizeLooking for requests that change something, which administrators alone may. Their
-// parameters are in the query, which is signed; they have no body. It gives the id of the access key.
+// AuthorizeOperating is AuthorizeLooking for requests that change something, which requires the role admin. Their
+// parameters are in the query, which is signed; they have no body. It returns the id of the access key.
 func (h *Handler) AuthorizeOperating(r *http.Request) (keyID string, status int, refused error) {
 	return h.authorize(r, administer, "operate the service")
 }
@@ -33,7 +33,7 @@ func (h *Handler) authorize(r *http.Request, a access, what string) (keyID strin
 	}
 }
 
-// AuthorizeAdmin is AuthorizeLooking for changes: it tells which key has signed a request with this body, which has to be
+// AuthorizeAdmin is AuthorizeLooking for changes: it returns the key that has signed a request with this body, which has to be
 // one of the role admin.
 func (h *Handler) AuthorizeAdmin(r *http.Request, body []byte) (keyID string, status int, refused error) {
 	caller, unsigned := h.verifier.verify(r, body, "gamelift")

@@ -10,7 +10,7 @@ import (
 
 // A fleet of a build is one whose hosts run an agent, which fetches the build and starts its processes.
 
-// member is a member of a request that may be given.
+// member is an optional member of a request.
 type member struct {
 	name  string
 	given bool
@@ -25,7 +25,7 @@ func givenOf(members []member) (string, bool) {
 	return "", false
 }
 
-// checkCompute refuses what only the cloud has, or what the other type of fleet has. Taking such members and not acting on
+// checkCompute refuses members for the cloud only, or for the other type of fleet. Accepting such members without acting on
 // them would look like success.
 func checkCompute(in *gamelift.CreateFleetInput) error {
 	if name, given := givenOf([]member{
@@ -79,7 +79,7 @@ func managedFromWire(in *gamelift.CreateFleetInput) *fleet.Managed {
 	}
 }
 
-// runtimeOfNewFleet reads the runtime configuration, also in the form that it had before there was one.
+// runtimeOfNewFleet reads the runtime configuration, also in its older form.
 func runtimeOfNewFleet(in *gamelift.CreateFleetInput) *fleet.Runtime {
 	if in.ServerLaunchPath != nil {
 		return &fleet.Runtime{Launches: []fleet.Launch{{Path: *in.ServerLaunchPath, Parameters: value(in.ServerLaunchParameters), Copies: 1}}}
@@ -101,7 +101,7 @@ func addManaged(a *types.FleetAttributes, f *fleet.Fleet) {
 	a.StoppedActions = stoppedActions(f, f.Home())
 }
 
-// stoppedActions is what is suspended at a location.
+// stoppedActions are the suspended actions at a location.
 func stoppedActions(f *fleet.Fleet, location string) []types.FleetAction {
 	for _, l := range f.Locations {
 		if l.Name == location && l.ScalingStopped {

@@ -11,7 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 )
 
-// CreateMatchmakingConfiguration makes a matchmaker: settings, and a pool of tickets of its own.
+// CreateMatchmakingConfiguration creates a matchmaker: settings, and a pool of tickets of its own.
 func (s *Service) CreateMatchmakingConfiguration(ctx context.Context, in *gamelift.CreateMatchmakingConfigurationInput) (*gamelift.CreateMatchmakingConfigurationOutput, error) {
 	caller := callerOf(ctx)
 	if in.AcceptanceTimeoutSeconds != nil && *in.AcceptanceTimeoutSeconds == 0 {
@@ -33,7 +33,7 @@ func (s *Service) CreateMatchmakingConfiguration(ctx context.Context, in *gameli
 
 func duration(seconds *int32) time.Duration { return time.Duration(value(seconds)) * time.Second }
 
-// UpdateMatchmakingConfiguration changes what is given and keeps the rest. It affects the matches that are made
+// UpdateMatchmakingConfiguration changes the given members and keeps the others. It affects the matches that are made
 // afterwards.
 func (s *Service) UpdateMatchmakingConfiguration(ctx context.Context, in *gamelift.UpdateMatchmakingConfigurationInput) (*gamelift.UpdateMatchmakingConfigurationOutput, error) {
 	cmd := cell.UpdateConfiguration{
@@ -68,7 +68,7 @@ func (s *Service) UpdateMatchmakingConfiguration(ctx context.Context, in *gameli
 	return &gamelift.UpdateMatchmakingConfigurationOutput{Configuration: wire}, err
 }
 
-// DeleteMatchmakingConfiguration removes a configuration that no active ticket is in.
+// DeleteMatchmakingConfiguration removes a configuration without active tickets.
 func (s *Service) DeleteMatchmakingConfiguration(ctx context.Context, in *gamelift.DeleteMatchmakingConfigurationInput) (*gamelift.DeleteMatchmakingConfigurationOutput, error) {
 	if err := s.engine.Do(ctx, &cell.DeleteConfiguration{Name: lastPart(*in.Name)}); err != nil {
 		return nil, err

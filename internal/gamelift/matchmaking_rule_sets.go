@@ -44,7 +44,7 @@ func (s *Service) ValidateMatchmakingRuleSet(_ context.Context, in *gamelift.Val
 // warningsLogged is how many warnings of a rule set are logged: its author chose how many there are.
 const warningsLogged = 5
 
-// warnOf logs what a valid rule set says in vain, such as properties with a misspelt name: the answer has no member for it.
+// warnOf logs the parts of a valid rule set without effect, such as properties with a misspelt name: the answer has no member for them.
 func (s *Service) warnOf(name, body string) {
 	if s.Log == nil {
 		return
@@ -60,7 +60,7 @@ func (s *Service) warnOf(name, body string) {
 	s.Log.Warn("a rule set has properties without effect", "rule_set", name, "count", len(warnings), "warnings", texts)
 }
 
-// compileRuleSet compiles a rule set or refuses it with everything that is wrong, a line for each problem.
+// compileRuleSet compiles a rule set or refuses it with all of its problems, a line for each.
 func compileRuleSet(body string) (*ruleset.RuleSet, error) {
 	rules, problems := ruleset.Parse(body)
 	if len(problems) == 0 {
@@ -126,7 +126,7 @@ func namedPage[T any](ctx context.Context, s *Service, names []string, after str
 	at := 0
 	if after != "" {
 		if at, err = strconv.Atoi(after); err != nil || at < 0 || at > len(names) {
-			return nil, "", invalid("NextToken is not one of this version of Muster") // it was whole, and not ours
+			return nil, "", invalid("NextToken is not one of this version of Muster") // it was intact, but not one of ours
 		}
 	}
 	err = s.engine.Read(ctx, func(v *cell.View) error {

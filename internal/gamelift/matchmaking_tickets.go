@@ -44,7 +44,7 @@ func (s *Service) StartMatchBackfill(ctx context.Context, in *gamelift.StartMatc
 	return &gamelift.StartMatchBackfillOutput{MatchmakingTicket: new(ticketToWire(&cmd.Ticket))}, nil
 }
 
-// backfilled is the game session that a backfill is for. With STANDALONE it is none of ours, and what is given is only a
+// backfilled is the game session of a backfill. With STANDALONE the service does not host it, and the given ARN is only a
 // name.
 func (s *Service) backfilled(ctx context.Context, configuration string, arn *string) (game string, err error) {
 	if arn == nil {
@@ -71,7 +71,7 @@ func ticketID(given *string) (id string, chosen bool) {
 	return *given, true
 }
 
-// DescribeMatchmaking shows tickets, active or ended. Those that nobody knows are left out.
+// DescribeMatchmaking shows tickets, active or ended. It leaves out unknown ones.
 func (s *Service) DescribeMatchmaking(ctx context.Context, in *gamelift.DescribeMatchmakingInput) (*gamelift.DescribeMatchmakingOutput, error) {
 	if n := len(in.TicketIds); n < 1 || n > ticketsDescribedMax {
 		return nil, invalid("TicketIds: %d ids; want 1 to %d", n, ticketsDescribedMax)
@@ -115,7 +115,7 @@ func (s *Service) StopMatchmaking(ctx context.Context, in *gamelift.StopMatchmak
 	return &gamelift.StopMatchmakingOutput{}, nil
 }
 
-// ticketRefusal says that a ticket has ended where the core, which remembers the archived ones no longer, says that there is
+// ticketRefusal returns that a ticket has ended where the core, which no longer has archived ones, returns that there is
 // none.
 func (s *Service) ticketRefusal(ctx context.Context, id string, refused error) error {
 	if r, ok := errors.AsType[*domain.Refusal](refused); !ok || r.Reason != domain.NotFound {
@@ -123,12 +123,12 @@ func (s *Service) ticketRefusal(ctx context.Context, id string, refused error) e
 	}
 	t, err := s.ticket(ctx, id)
 	if err != nil {
-		return err // NotFound as well, or worse
+		return err // also NotFound, or another error
 	}
 	return cell.TicketCannotStop(t.Status)
 }
 
-// AcceptMatch is what players of a ticket say to its proposed match.
+// AcceptMatch records the answers of players of a ticket to its proposed match.
 func (s *Service) AcceptMatch(ctx context.Context, in *gamelift.AcceptMatchInput) (*gamelift.AcceptMatchOutput, error) {
 	cmd := cell.AcceptMatch{Ticket: *in.TicketId, Players: in.PlayerIds, Accept: in.AcceptanceType == types.AcceptanceTypeAccept, By: callerOf(ctx).maker()}
 	if err := s.engine.Do(ctx, &cmd); err != nil {

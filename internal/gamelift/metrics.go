@@ -27,7 +27,7 @@ func newRefusals() *prometheus.CounterVec {
 	return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "muster_api_refused_total", Help: "API requests that were answered with an error, by its code."}, []string{"code"})
 }
 
-// count counts a request by how it was answered.
+// count counts a request by its outcome.
 func (h *Handler) count(name string, refused smithy.APIError, began time.Time) {
 	outcome := callstats.OK
 	if refused != nil {
@@ -45,7 +45,7 @@ func (h *Handler) count(name string, refused smithy.APIError, began time.Time) {
 	h.calls.Done(name, outcome, began)
 }
 
-// Describe is of prometheus.Collector.
+// Describe implements prometheus.Collector.
 func (h *Handler) Describe(to chan<- *prometheus.Desc) {
 	to <- poolTaken
 	to <- poolMost
@@ -77,7 +77,7 @@ func (h *Handler) collectHeld(to chan<- prometheus.Metric) {
 	}
 }
 
-// Collect is of prometheus.Collector.
+// Collect implements prometheus.Collector.
 func (h *Handler) Collect(to chan<- prometheus.Metric) {
 	for name, p := range h.admission.pools() {
 		to <- prometheus.MustNewConstMetric(poolTaken, prometheus.GaugeValue, float64(p.Taken()), name)

@@ -12,7 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/identity"
 )
 
-// operation is one line of the table: who may call it, and what it does.
+// operation is one row of the table: the roles that may call it, and its function.
 type operation struct {
 	name   string
 	access access
@@ -20,13 +20,13 @@ type operation struct {
 	call   func(*Service, context.Context, any) (any, error)
 
 	standing standing
-	note     string // to its standing
-	like     string // for one of our own: the API's operation whose input, output and errors it has
+	note     string // for docs/compatibility.md
+	like     string // for an operation of our own: the API's operation whose input, output and errors it has
 
 	input, output reflect.Type
 }
 
-// serve is an operation that is there.
+// serve is an operation that the service implements.
 func serve[I, O any](name string, a access, call func(*Service, context.Context, *I) (*O, error)) operation {
 	return operation{
 		name: name, access: a, input: reflect.TypeFor[I](), output: reflect.TypeFor[O](),
@@ -35,7 +35,7 @@ func serve[I, O any](name string, a access, call func(*Service, context.Context,
 	}
 }
 
-// ours are the operations that the cloud's API lacks. A client of the SDK calls one by the call of the operation that it
+// ours are the operations that the cloud's API lacks. A client of the SDK calls one through the call of the operation that it
 // is like, with another name in the path; the cloud answers UnknownOperationException.
 var ours = []operation{
 	like("DescribePlayerSessions", serve("ReleasePlayerSession", play, (*Service).ReleasePlayerSession)),
@@ -49,12 +49,12 @@ func like(name string, op operation) operation {
 // access is the set of roles that may call an operation.
 type access uint8
 
-// The sets in use. Reading tells who plays where, which a client in players' hands needs only in part.
+// The sets in use. Read operations show which players are in which game, and a client in players' hands needs only a part of that.
 const (
 	administer access = 1 << identity.Admin
 	operate           = administer | 1<<identity.Backend // sessions and computes of everyone
 	look              = operate | 1<<identity.ReadOnly
-	play              = operate | 1<<identity.Client // what a game client does
+	play              = operate | 1<<identity.Client // operations of game clients
 	playLook          = play | look
 )
 
@@ -74,7 +74,7 @@ type compiled struct {
 var compiledOperations = sync.OnceValue(func() map[string]*compiled {
 	byName, err := compileOperations(model.Load(), slices.Concat(operations, ours))
 	if err != nil {
-		panic("gamelift: " + err.Error()) // the SDK and the model disagree: a test tells before anybody else
+		panic("gamelift: " + err.Error()) // the SDK and the model disagree: a test finds this first
 	}
 	return byName
 })

@@ -24,7 +24,7 @@ func pageSize(limit *int32, most int) int {
 	return min(int(*limit), most)
 }
 
-// place is where a page begins in creation order: behind the record made then with that id.
+// place is where a page begins in creation order: after the record that was created then with that id.
 type place struct {
 	created int64
 	id      string
@@ -41,7 +41,7 @@ func pagePlace(operation string, input any, token *string) (place, error) {
 	created, id, _ := strings.Cut(cursor, "/")
 	n, err := strconv.ParseInt(created, 10, 64)
 	if err != nil {
-		return place{}, invalid("NextToken is not one of this version of Muster") // it was whole, and not ours
+		return place{}, invalid("NextToken is not one of this version of Muster") // it was intact, but not one of ours
 	}
 	return place{n, id}, nil
 }

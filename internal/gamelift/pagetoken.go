@@ -7,22 +7,22 @@ import (
 	"sync"
 )
 
-// A page token is the place where the next page begins, behind a digest of that place, the operation and the other
-// parameters. So one that is broken, or from another listing, is recognised; it guards against mistakes, not
+// A page token is the place where the next page begins, after a digest of that place, the operation and the other
+// parameters. So a broken token, or one from another listing, is recognised; it guards against mistakes, not
 // against forgers, who could ask for that page anyway.
 
 const tokenDigestBytes = 8
 
 var tokenEncoding = base64.RawURLEncoding
 
-// pageToken makes the token of a listing: operation and input say which, cursor is where it goes on.
+// pageToken makes the token of a listing: operation and input identify it, cursor is where it continues.
 func pageToken(operation string, input any, cursor string) *string {
 	digest := tokenDigest(operation, input, cursor)
 	token := tokenEncoding.EncodeToString(append(digest[:tokenDigestBytes:tokenDigestBytes], cursor...))
 	return &token
 }
 
-// pageCursor gives back the cursor of a token. No token is the beginning, an empty cursor.
+// pageCursor returns the cursor of a token. No token is the beginning, an empty cursor.
 func pageCursor(operation string, input any, token *string) (cursor string, err error) {
 	if token == nil {
 		return "", nil
@@ -39,7 +39,7 @@ func pageCursor(operation string, input any, token *string) (cursor string, err 
 }
 
 func tokenDigest(operation string, input any, cursor string) [sha256.Size]byte {
-	// The page's size may change on the way, and the token is what is being made.
+	// The page's size may change between pages, and the token is not part of the digest.
 	listing := reflect.New(reflect.TypeOf(input).Elem()).Elem()
 	listing.Set(reflect.ValueOf(input).Elem())
 	for _, name := range [...]string{"Limit", "NextToken"} {
@@ -53,7 +53,7 @@ func tokenDigest(operation string, input any, cursor string) [sha256.Size]byte {
 	return sha256.Sum256(text)
 }
 
-// listings holds the wire form of inputs, compiled when their first page is asked for.
+// listings has the wire form of inputs, compiled with their first page.
 var listings = lockedPlans{plans: wirePlans{}}
 
 type lockedPlans struct {

@@ -14,7 +14,7 @@ type pattern struct {
 	match  func(string) bool
 }
 
-// The model's patterns are JavaScript's: \uXXXX, and pairs of surrogates for what is beyond.
+// The model's patterns are JavaScript's: \uXXXX, and pairs of surrogates for characters beyond.
 var fromJavaScript = strings.NewReplacer(`\uD800\uDC00-\uDBFF\uDFFF`, `\x{10000}-\x{10FFFF}`)
 
 var unicodeEscape = regexp.MustCompile(`\\u([0-9A-Fa-f]{4})`)
@@ -88,7 +88,7 @@ func asciiClass(source string) (*classPattern, bool) {
 	return class, true
 }
 
-// fill takes over a character class, when all of it is ASCII.
+// fill copies a character class, if all of it is ASCII.
 func (c *classPattern) fill(class *syntax.Regexp) bool {
 	if class.Op != syntax.OpCharClass {
 		return false

@@ -13,7 +13,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// StartGameSessionPlacement begins a placement and answers at once: it waits for nothing, and lack of room is no error.
+// StartGameSessionPlacement begins a placement and answers at once: a lack of capacity is no error.
 func (s *Service) StartGameSessionPlacement(ctx context.Context, in *gamelift.StartGameSessionPlacementInput) (*gamelift.StartGameSessionPlacementOutput, error) {
 	p := placement.Placement{
 		Maker: callerOf(ctx).maker(),
@@ -68,7 +68,7 @@ func (s *Service) StopGameSessionPlacement(ctx context.Context, in *gamelift.Sto
 	return &gamelift.StopGameSessionPlacementOutput{GameSessionPlacement: new(placementToWire(&cmd.Placement))}, nil
 }
 
-// placementRefusal says that a placement has ended where the core, which remembers the archived ones no longer, says that
+// placementRefusal returns that a placement has ended where the core, which no longer has archived ones, returns that
 // there is none.
 func (s *Service) placementRefusal(ctx context.Context, id string, refused error) error {
 	if r, ok := errors.AsType[*domain.Refusal](refused); !ok || r.Reason != domain.NotFound {
@@ -76,13 +76,13 @@ func (s *Service) placementRefusal(ctx context.Context, id string, refused error
 	}
 	p, err := s.placement(ctx, id)
 	if err != nil {
-		return err // NotFound as well, or worse
+		return err // also NotFound, or another error
 	}
 	return domain.Refuse(domain.Invalid, "placement %s is %s; only a PENDING one can be stopped", id, p.Status)
 }
 
-// placementToWire shows the game session of a placement only where there is one: of the attempt in progress, or the one
-// that succeeded. One that came to nothing has no address to go to.
+// placementToWire shows the game session of a placement only if there is one: of the attempt in progress, or the one
+// that succeeded. An attempt that failed has no address.
 func placementToWire(p *placement.Placement) types.GameSessionPlacement {
 	wire := types.GameSessionPlacement{
 		PlacementId: &p.ID, GameSessionQueueName: &p.Queue, Status: types.GameSessionPlacementState(p.Status.String()),

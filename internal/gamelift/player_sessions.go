@@ -51,8 +51,8 @@ func (s *Service) reserve(ctx context.Context, arn string, players []cell.NewPla
 	return cmd.Reserved, nil
 }
 
-// ReleasePlayerSession gives back the seat of a player who will not come, at once instead of when its time is up. It names
-// one player session and shows it as it is then; one that has ended already stays as it was.
+// ReleasePlayerSession frees the seat of a player who will not connect, at once instead of at its deadline. It names
+// one player session and returns its new state; one that has already ended stays unchanged.
 func (s *Service) ReleasePlayerSession(ctx context.Context, in *gamelift.DescribePlayerSessionsInput) (*gamelift.DescribePlayerSessionsOutput, error) {
 	if in.PlayerSessionId == nil || in.GameSessionId != nil || in.PlayerId != nil || in.PlayerSessionStatusFilter != nil {
 		return nil, invalid("PlayerSessionId, and nothing else, is wanted")
@@ -61,7 +61,7 @@ func (s *Service) ReleasePlayerSession(ctx context.Context, in *gamelift.Describ
 	if err != nil {
 		return nil, err
 	}
-	if known.Status.Live() { // else it may be in the archive, which the core does not look into
+	if known.Status.Live() { // otherwise it may be in the archive, which the core does not read
 		cmd := cell.ReleasePlayer{Player: known.ID, By: callerOf(ctx).maker()}
 		if err := s.engine.Do(ctx, &cmd); err != nil {
 			return nil, err
@@ -71,8 +71,8 @@ func (s *Service) ReleasePlayerSession(ctx context.Context, in *gamelift.Describ
 	return &gamelift.DescribePlayerSessionsOutput{PlayerSessions: playerSessionsToWire([]cell.PlayerSession{known})}, nil
 }
 
-// DescribePlayerSessions shows one player session, those of a game session, or those of a player everywhere: where is
-// my friend? Live and ended ones, in creation order.
+// DescribePlayerSessions shows one player session, those of a game session, or those of a player everywhere, to find a
+// friend. It shows live and ended ones, in creation order.
 func (s *Service) DescribePlayerSessions(ctx context.Context, in *gamelift.DescribePlayerSessionsInput) (*gamelift.DescribePlayerSessionsOutput, error) {
 	named := 0
 	for _, member := range []*string{in.PlayerSessionId, in.GameSessionId, in.PlayerId} {
@@ -115,15 +115,15 @@ func (s *Service) DescribePlayerSessions(ctx context.Context, in *gamelift.Descr
 	return out, nil
 }
 
-// ownScanMax is how many player sessions a list for a client key looks at, and ownListMax how many it shows. Such a list has
-// one page: the place where the next one begins would name the player session of somebody else.
+// ownScanMax is how many player sessions a list for a client key examines, and ownListMax how many it shows. Such a list has
+// one page: the place where the next one begins would name the player session of another caller.
 const (
 	ownScanMax = 10 * pageMax
 	ownListMax = pageMax
 )
 
-// ownPlayerSessions lists, for a client key, those of the player sessions asked for that were made with it. All players of a
-// game may share the key, so the list does not tell their ids, which are what a player is let into a game session by.
+// ownPlayerSessions lists, for a client key, those of the requested player sessions that were made with it. All players of a
+// game may share the key, so the list does not contain their ids, which are the credentials for a game session.
 func (s *Service) ownPlayerSessions(ctx context.Context, in *gamelift.DescribePlayerSessionsInput, status session.PlayerStatus, maker domain.Maker) (*gamelift.DescribePlayerSessionsOutput, error) {
 	out := &gamelift.DescribePlayerSessionsOutput{PlayerSessions: []types.PlayerSession{}}
 	most := pageSize(in.Limit, ownListMax)
@@ -160,7 +160,7 @@ func (s *Service) playerPage(ctx context.Context, in *gamelift.DescribePlayerSes
 	}
 	page, more, err := s.engine.PlayersIn(ctx, id, status, after, size)
 	if err == nil && len(page) == 0 {
-		_, err = s.engine.GameSession(ctx, id) // one without players, or none at all?
+		_, err = s.engine.GameSession(ctx, id) // without players, or does it not exist?
 	}
 	return page, more, err
 }

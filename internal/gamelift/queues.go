@@ -14,7 +14,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/placement"
 )
 
-// CreateGameSessionQueue makes a queue, in which placements wait for a game session.
+// CreateGameSessionQueue creates a queue, in which placements wait for a game session.
 func (s *Service) CreateGameSessionQueue(ctx context.Context, in *gamelift.CreateGameSessionQueueInput) (*gamelift.CreateGameSessionQueueOutput, error) {
 	timeout, err := queueTimeout(in.TimeoutInSeconds)
 	if err != nil {
@@ -47,8 +47,8 @@ func (s *Service) CreateGameSessionQueue(ctx context.Context, in *gamelift.Creat
 	return &gamelift.CreateGameSessionQueueOutput{GameSessionQueue: new(queueToWire(&cmd.Queue))}, nil
 }
 
-// UpdateGameSessionQueue changes what is given and keeps the rest. A list or a structure that is given takes the place of
-// the one before, also when it is empty.
+// UpdateGameSessionQueue changes the given members and keeps the others. A given list or structure replaces
+// the previous one, also when it is empty.
 func (s *Service) UpdateGameSessionQueue(ctx context.Context, in *gamelift.UpdateGameSessionQueueInput) (*gamelift.UpdateGameSessionQueueOutput, error) {
 	cmd := cell.UpdateQueue{
 		Name: lastPart(*in.Name), CustomEventData: in.CustomEventData, NotificationTarget: in.NotificationTarget,
@@ -133,7 +133,7 @@ func (s *Service) namedQueues(ctx context.Context, names []string, after string,
 	at := 0
 	if after != "" {
 		if at, err = strconv.Atoi(after); err != nil || at > len(names) {
-			return nil, "", invalid("NextToken is not one of this version of Muster") // it was whole, and not ours
+			return nil, "", invalid("NextToken is not one of this version of Muster") // it was intact, but not one of ours
 		}
 	}
 	err = s.engine.Read(ctx, func(v *cell.View) error {
@@ -154,7 +154,7 @@ func (s *Service) namedQueues(ctx context.Context, names []string, after string,
 	return page, next, err
 }
 
-// queueTimeout reads a timeout. The core takes zero for "none was given", so one that was given is told apart here.
+// queueTimeout reads a timeout. For the core zero means "none given", so a given zero is handled here.
 func queueTimeout(seconds *int32) (time.Duration, error) {
 	if seconds != nil && *seconds == 0 {
 		return 0, invalid("TimeoutInSeconds: 0, want 10 to 600")
@@ -195,7 +195,7 @@ var criteria = map[types.PriorityType]placement.Criterion{
 func priorityFromWire(wire []types.PriorityType) []placement.Criterion {
 	order := make([]placement.Criterion, len(wire))
 	for i, t := range wire {
-		order[i] = criteria[t] // the model lets no other through
+		order[i] = criteria[t] // the model allows no other value
 	}
 	return order
 }

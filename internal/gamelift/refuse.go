@@ -26,8 +26,8 @@ var (
 	cborMedia = []string{"application/cbor"}
 )
 
-// checkMedia wants a body to be called what it is. Clients always do; a web page that does, or that sends X-Amz-Target, has to ask
-// for permission first (a CORS preflight), which nobody here gives.
+// checkMedia requires the right Content-Type. Clients always send it; a web page that sends it, or X-Amz-Target, has to ask
+// for permission first (a CORS preflight), which this service does not give.
 func checkMedia(r *http.Request, c codec) smithy.APIError {
 	want := jsonMedia
 	if _, ok := c.(cborCodec); ok {

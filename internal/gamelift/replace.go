@@ -6,8 +6,8 @@ import (
 	"reflect"
 )
 
-// Replace puts another function in the place of an operation, for this handler alone. `muster bench` measures with it what
-// a request costs that never reaches the core.
+// Replace replaces the function of an operation, for this handler alone. `muster bench` measures with it the cost of
+// a request that never reaches the core.
 func Replace[I, O any](h *Handler, name string, call func(context.Context, *I) (*O, error)) {
 	there := h.operations[name]
 	if there == nil || there.input != reflect.TypeFor[I]() || there.output != reflect.TypeFor[O]() {
@@ -16,6 +16,6 @@ func Replace[I, O any](h *Handler, name string, call func(context.Context, *I) (
 	op, other := *there.operation, *there
 	op.call = func(_ *Service, ctx context.Context, in any) (any, error) { return call(ctx, in.(*I)) }
 	other.operation = &op
-	h.operations = maps.Clone(h.operations) // the table is the process's
+	h.operations = maps.Clone(h.operations) // all handlers of the process share the table
 	h.operations[name] = &other
 }

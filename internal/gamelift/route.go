@@ -13,7 +13,7 @@ const (
 	formType    = "application/x-www-form-urlencoded"
 )
 
-// route tells how a request speaks and what it wants. A base path before the known part is allowed: endpoint overrides
+// route finds the codec and the operation of a request. A base path before the known part is allowed: endpoint overrides
 // carry one when Muster shares a host with others.
 func route(r *http.Request) (c codec, operation string) {
 	path := r.URL.Path
@@ -30,7 +30,7 @@ func route(r *http.Request) (c codec, operation string) {
 	return jsonCodec{}, operation
 }
 
-// isSTS reports whether the request is a form, which none of the API's protocols is: people ask STS who they are.
+// isSTS reports whether the body is a form, as in no protocol of the API: it is a call of STS for the caller's identity.
 func isSTS(r *http.Request) bool {
 	return r.Header.Get("X-Amz-Target") == "" && strings.HasPrefix(r.Header.Get("Content-Type"), formType)
 }

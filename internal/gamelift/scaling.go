@@ -24,8 +24,8 @@ func (s *Service) PutScalingPolicy(ctx context.Context, in *gamelift.PutScalingP
 	return &gamelift.PutScalingPolicyOutput{Name: in.Name}, nil
 }
 
-// policyFromWire reads a scaling policy; see B086. What the type has no use for is refused: keeping it would look as if it
-// acted.
+// policyFromWire reads a scaling policy; see B086. It refuses members that the type does not use: to keep them would
+// suggest an effect.
 func policyFromWire(in *gamelift.PutScalingPolicyInput) (fleet.ScalingPolicy, error) {
 	p := fleet.ScalingPolicy{Name: *in.Name, Metric: string(in.MetricName), TargetBased: in.PolicyType == types.PolicyTypeTargetBased}
 	rule := []member{
@@ -63,8 +63,8 @@ func policyFromWire(in *gamelift.PutScalingPolicyInput) (fleet.ScalingPolicy, er
 	return p, nil
 }
 
-// DescribeScalingPolicies lists the scaling policies of a fleet in the order in which they were added. They hold in all its
-// locations; a location that is named is given back.
+// DescribeScalingPolicies lists the scaling policies of a fleet in the order in which they were added. They apply in all its
+// locations; the answer repeats a named location.
 func (s *Service) DescribeScalingPolicies(ctx context.Context, in *gamelift.DescribeScalingPoliciesInput) (*gamelift.DescribeScalingPoliciesOutput, error) {
 	cursor, err := pageCursor("DescribeScalingPolicies", in, in.NextToken)
 	if err != nil {
@@ -81,7 +81,7 @@ func (s *Service) DescribeScalingPolicies(ctx context.Context, in *gamelift.Desc
 	}
 	out := &gamelift.DescribeScalingPoliciesOutput{ScalingPolicies: []types.ScalingPolicy{}}
 	if f.Managed == nil || in.StatusFilter != "" && in.StatusFilter != types.ScalingStatusTypeActive {
-		return out, nil // there are none, or all that there are are in force
+		return out, nil // there are none, or all of them are in force
 	}
 	size, from := pageSize(in.Limit, pageMax), 0
 	if cursor != "" {
@@ -131,7 +131,7 @@ func (s *Service) StopFleetActions(ctx context.Context, in *gamelift.StopFleetAc
 	return &gamelift.StopFleetActionsOutput{FleetId: &f.ID, FleetArn: fleetARN(f)}, nil
 }
 
-// StartFleetActions resumes it.
+// StartFleetActions resumes automatic scaling.
 func (s *Service) StartFleetActions(ctx context.Context, in *gamelift.StartFleetActionsInput) (*gamelift.StartFleetActionsOutput, error) {
 	f, err := s.switchScaling(ctx, *in.FleetId, value(in.Location), false)
 	if err != nil {
@@ -140,7 +140,7 @@ func (s *Service) StartFleetActions(ctx context.Context, in *gamelift.StartFleet
 	return &gamelift.StartFleetActionsOutput{FleetId: &f.ID, FleetArn: fleetARN(f)}, nil
 }
 
-// switchScaling: AUTO_SCALING is the only action that there is.
+// switchScaling suspends or resumes AUTO_SCALING, the only action.
 func (s *Service) switchScaling(ctx context.Context, fleetIDOrARN, location string, stop bool) (*fleet.Fleet, error) {
 	cmd := cell.SwitchScaling{Fleet: lastPart(fleetIDOrARN), Location: location, Stop: stop}
 	if err := s.engine.Do(ctx, &cmd); err != nil {

@@ -12,10 +12,10 @@ import (
 	"github.com/musterhq/muster/internal/domain/searchindex"
 )
 
-// searchPageMax is documented: a page of a search never holds more.
+// searchPageMax is documented: a page of a search never has more.
 const searchPageMax = 20
 
-// SearchGameSessions finds the ACTIVE game sessions of a fleet that a filter chooses. What was answered before is found,
+// SearchGameSessions finds the ACTIVE game sessions of a fleet that match a filter. It finds every change that was answered before,
 // unlike with the cloud's service, whose index lags behind.
 func (s *Service) SearchGameSessions(ctx context.Context, in *gamelift.SearchGameSessionsInput) (*gamelift.SearchGameSessionsOutput, error) {
 	q, err := searchQuery(in)
@@ -72,11 +72,11 @@ func searchQuery(in *gamelift.SearchGameSessionsInput) (q searchindex.Query, err
 	case cursor != "":
 		start, after, ok := search.ParseCursor(cursor)
 		if !ok {
-			return q, invalid("NextToken is not one of this version of Muster") // it was whole, and not ours
+			return q, invalid("NextToken is not one of this version of Muster") // it was intact, but not one of ours
 		}
 		q.Order.Start, q.After = start, &after
 	case q.Order.Attribute == search.None:
-		q.Order.Start = rand.Uint64() // so that players who search at the same time meet in different game sessions
+		q.Order.Start = rand.Uint64() // so that players who search at the same time find different game sessions
 	}
 	return q, nil
 }

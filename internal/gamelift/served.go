@@ -2,7 +2,7 @@ package gamelift
 
 import "slices"
 
-// Served are the names of the operations that work, sorted: each of them wants a test with real clients.
+// Served are the names of the implemented operations, sorted: each of them needs a test with real clients.
 func Served() []string {
 	var names []string
 	for i := range operations {

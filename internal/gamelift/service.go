@@ -25,11 +25,11 @@ type Service struct {
 	serverEndpoint string // where game servers connect
 	agentEndpoint  string // where host agents connect
 
-	// Log is told what an answer has no place for; nil: nothing is logged.
+	// Log gets messages for which an answer has no member; nil: nothing is logged.
 	Log *slog.Logger
 }
 
-// NewService makes the operations of a cell. publicURL is how game servers reach this installation: http, https, ws or
+// NewService makes the operations of a cell. publicURL is the URL of this installation for game servers: http, https, ws or
 // wss.
 func NewService(e *engine.Engine, secret identity.CellSecret, publicURL string) (*Service, error) {
 	u, err := url.Parse(publicURL)
@@ -48,7 +48,7 @@ func NewService(e *engine.Engine, secret identity.CellSecret, publicURL string) 
 	return &Service{engine: e, secret: secret, serverEndpoint: base, agentEndpoint: base + "/agent"}, nil
 }
 
-// newID makes an identifier that nobody can guess: who knows a player session's id may sit down on its seat.
+// newID makes an identifier that cannot be guessed: a player session's id is the credential for its seat.
 func newID() domain.UUID { return domain.UUID(uuid.New()) }
 
 // fleetByID finds a fleet or refuses.
@@ -66,7 +66,7 @@ func (s *Service) fleetByID(ctx context.Context, id string) (f fleet.Fleet, err 
 func fleetNotFound(id string) error { return domain.Refuse(domain.NotFound, "fleet %s not found", id) }
 
 // oneFleet is for the operations that take a fleet or an alias: exactly one of them, by id or ARN. An alias is resolved
-// at the time of the request; the fleet it stands for may be gone.
+// at the time of the request; its fleet may have been deleted.
 func (s *Service) oneFleet(ctx context.Context, fleetID, aliasID *string) (id string, err error) {
 	switch {
 	case fleetID != nil && aliasID != nil:
@@ -80,7 +80,7 @@ func (s *Service) oneFleet(ctx context.Context, fleetID, aliasID *string) (id st
 	}
 }
 
-// undeclared makes refusals that an operation has no error for what all have one for.
+// undeclared changes refusals for which an operation has no error to the one that all operations have.
 func undeclared(err error, reasons ...domain.Reason) error {
 	if r, ok := err.(*domain.Refusal); ok {
 		for _, reason := range reasons {
@@ -92,7 +92,7 @@ func undeclared(err error, reasons ...domain.Reason) error {
 	return err
 }
 
-// text is a member that is left out when there is nothing in it.
+// text is a member that is left out when it is empty.
 func text(s string) *string {
 	if s == "" {
 		return nil
@@ -100,7 +100,7 @@ func text(s string) *string {
 	return &s
 }
 
-// value is what a member holds, or nothing.
+// value is the value of a member, or zero.
 func value[T any](p *T) T {
 	if p == nil {
 		var zero T

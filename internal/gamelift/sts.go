@@ -10,8 +10,8 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// STS is another service of AWS, with a protocol of its own. One call of it is answered on the same port, since
-// `aws sts get-caller-identity` is how people check whether a profile works.
+// STS is another service of AWS, with a protocol of its own. The port answers one of its calls, because
+// people check with `aws sts get-caller-identity` whether a profile works.
 
 type stsAnswer struct {
 	XMLName   xml.Name `xml:"https://sts.amazonaws.com/doc/2011-06-15/ GetCallerIdentityResponse"`
@@ -61,7 +61,7 @@ func (h *Handler) answerSTS(w http.ResponseWriter, requestID string, caller Call
 	header.Set("Content-Type", "text/xml")
 	header.Set("Content-Length", strconv.Itoa(len(body)))
 	w.WriteHeader(status)
-	w.Write(body) //nolint:errcheck // the client is gone, and nobody is left to tell
+	w.Write(body) //nolint:errcheck // the client has closed the connection
 }
 
 func (h *Handler) callerIdentity(w http.ResponseWriter, r *http.Request, pooled *buffers) (Caller, smithy.APIError) {

@@ -53,7 +53,7 @@ func (s *Service) ListTagsForResource(ctx context.Context, in *gamelift.ListTags
 	return &gamelift.ListTagsForResourceOutput{Tags: tagsToWire(tags)}, nil
 }
 
-// taggable is what can carry tags, by the part of its ARN before the name.
+// taggable are the resources that can have tags, by the part of the ARN before the name.
 var taggable = map[string]cell.ResourceKind{
 	"fleet":           cell.FleetResource,
 	"location":        cell.LocationResource,

@@ -10,9 +10,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// The SDK's types carry no tags, and its CBOR clients are strict about how a value is written: a float32 member must
+// The SDK's types have no struct tags, and its CBOR clients are strict about the encoding of values: a float32 member must
 // not arrive as float64, a timestamp needs its tag. So both codecs write from the same plan, compiled once for each
-// type: what is unset is left out, what the SDK keeps for itself never shows.
+// type: unset members are left out, and the SDK's internal members are never written.
 
 type wireKind uint8
 

@@ -9,14 +9,14 @@ import (
 const (
 	// advanceMax is how far one call moves the connections' clock at most.
 	advanceMax = 24 * time.Hour
-	// pongPatience is how long a ping's answer is waited for when time is moved. It comes from this machine, which may be
-	// busy, or never: so it is waited for once, not at each ping of a connection that is dead.
+	// pongPatience is how long AdvanceLinks waits for the answer to a ping. The answer comes from this machine, which may be
+	// busy, or never: therefore it waits once, not at each ping of a dead connection.
 	pongPatience = 3 * time.Second
 )
 
-// AdvanceLinks lets time pass for the connections, as if no game server had sent a word of its own meanwhile: processes
-// fall silent. Pings go out on the way, so that a connection lives on whose other end answers them, and one that is dead
-// is found out. It returns when what follows is durable.
+// AdvanceLinks lets time pass for the connections, as if no game server had sent a message of its own meanwhile: processes
+// fall silent. It sends pings on the way, so that a connection stays open if its other end answers them, and a dead one
+// is detected. It returns when the consequences are durable.
 func (s *Server) AdvanceLinks(ctx context.Context, d time.Duration) error {
 	if d < 0 || d > advanceMax {
 		return fmt.Errorf("advance the connections' clock by %s: want 0 to %s", d, advanceMax)
@@ -34,7 +34,7 @@ func (s *Server) AdvanceLinks(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-// calm waits until pings that went out since are answered, what was due is done, and the core knows of the connections
+// calm waits until pings sent since then are answered, due work is done, and the core has recorded the connections
 // that were dropped.
 func (s *Server) calm(ctx context.Context, since time.Time, dropped []*link) error {
 	patience := time.Now().Add(pongPatience)
@@ -58,7 +58,7 @@ func (s *Server) calm(ctx context.Context, since time.Time, dropped []*link) err
 	}
 }
 
-// answered reports whether all pings since a moment were answered, and whether nothing of what was due is under way.
+// answered reports whether all pings since a moment were answered, and whether no due work is in progress.
 func (s *Server) answered(since time.Time) (answered, done bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

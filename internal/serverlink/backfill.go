@@ -19,7 +19,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// Backfill: a game server asks for more players, and is told what became of it. docs/spec/server-sdk.md#backfill.
+// Backfill: a game server requests more players, and receives the result. docs/spec/server-sdk.md#backfill.
 
 // backfillPlayer is a player as the SDKs send it. encoding/json takes the names in any case, as the SDKs spell them
 // differently.
@@ -48,7 +48,7 @@ const (
 	attributePairsMax = 10
 )
 
-// startBackfill asks the core for more players. Without an id of the caller's the ticket's is made of the request's, so that
+// startBackfill requests more players from the core. Without an id of the caller's, the ticket's id is derived from the request's, so that
 // a repeat finds it.
 func (l *link) startBackfill(ctx context.Context, r *request) (ticket string, err error) {
 	players, err := r.backfillPlayers()
@@ -145,7 +145,7 @@ func (a backfillAttribute) value() (v ruleset.Value, problem string) {
 	return v, ""
 }
 
-// stopBackfill cancels a backfill. One that has ended already is as the server wants it, also when only the archive knows
+// stopBackfill cancels a backfill. One that has already ended is a success, also when only the archive has
 // it.
 func (l *link) stopBackfill(ctx context.Context, r *request) error {
 	key := l.process.key
@@ -164,7 +164,7 @@ func appendTicket(b []byte, r *request, ticket string) []byte {
 	return append(appendMember(appendAnswer(b, r, 200), `,"TicketId":`, ticket), '}')
 }
 
-// hostedChanged tells the process of a game session what became of its backfill, if the process is connected here.
+// hostedChanged sends the result of a backfill to the process of the game session, if the process is connected here.
 func (s *Server) hostedChanged(e *cell.HostedChanged) {
 	h := e.Hosted
 	if h.Updates <= h.Told {
@@ -179,8 +179,8 @@ func (s *Server) hostedChanged(e *cell.HostedChanged) {
 	s.task(key, func(l *link) { l.pushUpdate(&h) })
 }
 
-// pushUpdate pushes an update that the process has not been told of yet. It is written down after it was sent: at worst the
-// process hears it twice, which does no harm.
+// pushUpdate pushes an update that the process has not received yet. It is recorded after it was sent: at worst the
+// process receives it twice, which does no harm.
 func (l *link) pushUpdate(h *matchmaking.Hosted) {
 	p := l.process
 	s := p.server
@@ -195,7 +195,7 @@ func (l *link) pushUpdate(h *matchmaking.Hosted) {
 		return
 	}
 	if p.currentLink() == nil {
-		return // owed still; the next connection gets it
+		return // still owed; the next connection gets it
 	}
 	b := newFrame()
 	*b = appendUpdateGameSession(*b, &g, h.Why.String(), h.Ticket)

@@ -25,10 +25,10 @@ func IsUpgrade(r *http.Request) bool {
 	return r.Method == http.MethodGet && strings.EqualFold(r.Header.Get("Upgrade"), "websocket")
 }
 
-// sdkText bounds what is kept of texts by which an SDK names itself.
+// sdkText bounds the kept part of an SDK's name and version.
 const sdkText = 64
 
-// ServeHTTP takes a game server's connection. Whatever the refusal, all SDKs try again on the same schedule; C++ names
+// ServeHTTP accepts a game server's connection. After any refusal all SDKs try again on the same schedule; C++ names
 // 403 in its error. docs/spec/server-sdk.md#refusals.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.stopping.Err() != nil {
@@ -47,10 +47,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if p := s.known(h.key); p != nil && p.bansNow(s.now()) {
-		s.refuse(w, http.StatusForbidden, fmt.Errorf("process %s was given up and did not end when it was told to", h.key.Process))
+		s.refuse(w, http.StatusForbidden, fmt.Errorf("process %s counted as crashed and did not end when the service told it to", h.key.Process))
 		return
 	}
-	// After the credentials: with another version of WebSocket a game server asks whether it may come, without a connection.
+	// After the credentials: with an unsupported WebSocket version a game server can check its credentials without a connection.
 	if err := frames.CheckUpgrade(r, ""); err != nil {
 		frames.RefuseUpgrade(w, r, err)
 		return
@@ -81,7 +81,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // newLinkID makes a number that no other connection of the cell has.
 func newLinkID() uint64 { return max(rand.Uint64(), 1) }
 
-// open takes the upgraded connection in, starts to read from it and pushes what is owed.
+// open registers the upgraded connection, starts to read from it and sends the pushes that are owed.
 func (s *Server) open(l *link, h *hello, found fleet.Process) {
 	reading := false
 	defer s.config.Panics.Confine(panicDoor, func() {
@@ -115,7 +115,7 @@ func (s *Server) open(l *link, h *hello, found fleet.Process) {
 		}
 		newest := l.id
 		if found.State != fleet.Ended {
-			newest = found.Link // two connections may have come at once: the core knows which was last
+			newest = found.Link // two connections may arrive at once: the core knows which was last
 		}
 		p.settle(l, newest, found)
 	})
@@ -198,7 +198,7 @@ func (s *Server) checkToken(h *hello, compute *fleet.Compute, cutOff bool) (cred
 	return credential{}, s.failed(h, reason, fmt.Errorf("%w: the auth token is not one of compute %s", errForbidden, h.key.Compute))
 }
 
-// failed counts a failed sign-in and gives the error to answer with: the one that says why, or that there were too many.
+// failed counts a failed sign-in and returns the error to answer with: the reason, or that there were too many failures.
 func (s *Server) failed(h *hello, reason signin.Reason, err error) error {
 	if slow := s.config.Signins.Fail(signin.Failure{From: h.from, Reason: reason, KeyID: h.signature.accessKey(), Cause: err}); slow != nil {
 		return slow
@@ -230,7 +230,7 @@ func (s *Server) checkSignature(h *hello, live bool) (credential, error) {
 	if err != nil {
 		return credential{}, s.failed(h, signin.Clock, fmt.Errorf("%w: %w", errForbidden, err))
 	}
-	left := s.config.ClockSkew + signatureReturn - age // in which the process may come back with it
+	left := s.config.ClockSkew + signatureReturn - age // within this time the process may come back with it
 	s.config.Signins.Trust(h.from, key)
 	if key.Role != identity.Admin && key.Role != identity.Backend {
 		return credential{}, fmt.Errorf("%w: access key %s has role %s; a game server needs %s or %s", errForbidden, key.ID, key.Role, identity.Backend, identity.Admin)
@@ -255,13 +255,13 @@ func (s *Server) refuse(w http.ResponseWriter, status int, err error) {
 	http.Error(w, err.Error(), status)
 }
 
-// The lines about refused game servers that the log gets within a time.
+// Bound of the log lines about refused game servers: refusalsLogged in each refusalsWithin.
 const (
 	refusalsLogged = 20
 	refusalsWithin = 10 * time.Second
 )
 
-// loseLink tells the core that a connection is gone. The service's own end is no fault of the game server: the core
+// loseLink records in the core that a connection is lost. The service's own stop is not the game server's fault: the core
 // counts no downtime against it.
 func (s *Server) loseLink(key fleet.Key, id uint64) {
 	if s.stopping.Err() != nil {

@@ -7,19 +7,19 @@ import (
 	"github.com/musterhq/muster/internal/domain/cell"
 )
 
-// credential is what authorised a link: an access key that signed the connection request, or an auth token of the
+// credential is the credential of a link: an access key that signed the connection request, or an auth token of the
 // compute.
 type credential struct {
 	accessKey    string          // id of the key; "" for a token
 	life         context.Context // of the key; nil for a token, and for an unknown key
 	registration domain.UUID     // of the compute, for a token
 	generation   uint32          // of the token; 0 for a signature
-	expires      domain.Time     // of the token, or when a live process can no longer come back with the signature; 0: never
-	fleeting     bool            // a signature that the SDK does not show with every connection
+	expires      domain.Time     // of the token, or the time after which a live process cannot come back with the signature; 0: never
+	fleeting     bool            // a signature that the SDK does not send with every connection
 }
 
-// voidNow reports whether the token of a link has become void since it was checked. Events that come later than the link
-// is attached find it there.
+// voidNow reports whether the token of a link has become void since it was checked. Events after the link
+// is attached find the link.
 func (s *Server) voidNow(l *link) bool {
 	void := false
 	_ = s.engine.Read(s.ctx, func(v *cell.View) error { // on an error the engine has stopped, and so will the link
@@ -30,7 +30,7 @@ func (s *Server) voidNow(l *link) bool {
 	return void
 }
 
-// registered ends connections that came with a token of an earlier registration of the compute. Their processes ended
+// registered closes connections that were made with a token of an earlier registration of the compute. Their processes ended
 // with it.
 func (s *Server) registered(e *cell.ComputeRegistered) {
 	for _, l := range s.linksOn(e.Compute.FleetID, e.Compute.Name) {
@@ -40,10 +40,10 @@ func (s *Server) registered(e *cell.ComputeRegistered) {
 	}
 }
 
-// tokensVoid ends connections that came with a token that is void now, or lets their processes know the new one.
+// tokensVoid closes connections that were made with a token that is void now, or sends their processes the new one.
 func (s *Server) tokensVoid(e *cell.TokenIssued) {
 	if e.Void == 0 || e.Void+1 != e.Generation {
-		return // only RotateToken makes the token before void
+		return // only RotateToken makes the previous token void
 	}
 	for _, l := range s.linksOn(e.Fleet, e.Compute) {
 		switch {

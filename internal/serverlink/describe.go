@@ -12,7 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 )
 
-// pageMax is how many player sessions one answer holds at most: Unreal's build of the SDK stores 50 and drops the rest.
+// pageMax is the largest number of player sessions in one answer: Unreal's build of the SDK stores 50 and drops the rest.
 // docs/spec/server-sdk.md#describe.
 const pageMax = 50
 
@@ -21,7 +21,7 @@ var playerStatuses = map[string]session.PlayerStatus{
 }
 
 // describePlayers answers DescribePlayerSessions: one page of the player sessions of a game session, of a player in this
-// fleet, or a single one. A process sees no game sessions but its own.
+// fleet, or a single one. A process can read only its own game session.
 func (l *link) describePlayers(ctx context.Context, b []byte, r *request) ([]byte, error) {
 	p := l.process
 	status, ok := playerStatuses[r.status]

@@ -1,6 +1,6 @@
 // Package serverlink is the door of game servers: the WebSocket protocol that the official server SDKs 5.x speak.
 //
-// It translates and authorises; the core decides. What must hold so that real game servers survive is written down in
+// It translates and authorises; the core decides. The requirements of real game servers are in
 // docs/spec/server-sdk.md.
 //
 // The way of a request: events.OnMessage on the connection's reading goroutine → readRequest → link.receive, which never

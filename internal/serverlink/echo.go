@@ -8,8 +8,8 @@ import (
 	"github.com/musterhq/muster/internal/frames"
 )
 
-// Echo is a door with nothing behind it: it takes every game server and answers every request with 200. `muster bench`
-// measures with it what the connections alone cost.
+// Echo is a door without a core: it accepts every game server and answers every request with 200. `muster bench`
+// measures with it the cost of the connections alone.
 func Echo() http.Handler {
 	reading := &frames.Config{MessageMax: messageMax, Running: new(sync.WaitGroup)}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -8,8 +8,8 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 )
 
-// What the service writes is written by hand: member names in their exact case (C++ compares case-sensitively), every
-// member of a message always, strings never null, numbers never with a fraction. A slip here does not fail, it makes an
+// The service's messages are written by hand: member names in their exact case (C++ compares case-sensitively), every
+// member of a message always, strings never null, numbers never with a fraction. A mistake here causes no error, it makes an
 // SDK drop the message or crash. docs/spec/server-sdk.md#json.
 
 // appendAnswer begins an answer; the caller adds members and the closing brace.
@@ -78,14 +78,14 @@ func appendCertificate(b []byte, r *request, path, compute string) []byte {
 	return append(b, '}')
 }
 
-// appendNoCredentials says that there are no role credentials here. Empty strings, not absence: C# tests AccessKeyId for
-// "", and with this answer the SDKs tell the game and never ask again. docs/spec/server-sdk.md#requests.
+// appendNoCredentials answers that there are no role credentials. Empty strings, not absence: C# tests AccessKeyId for
+// "", and after this answer the SDKs inform the game and never ask again. docs/spec/server-sdk.md#requests.
 func appendNoCredentials(b []byte, r *request) []byte {
 	return append(appendAnswer(b, r, 200),
 		`,"AssumedRoleUserArn":"","AssumedRoleId":"","AccessKeyId":"","SecretAccessKey":"","SessionToken":"","Expiration":0}`...)
 }
 
-// Pushes carry no RequestId, not even an empty one: the SDKs would take them for failed answers. docs/spec/server-sdk.md#push.
+// Pushes have no RequestId, not even an empty one: the SDKs would treat them as failed answers. docs/spec/server-sdk.md#push.
 
 // createGameSession is the push that starts a game session. docs/spec/server-sdk.md#create-game-session.
 type createGameSession struct {

@@ -8,7 +8,7 @@ import (
 	"github.com/musterhq/muster/internal/signin"
 )
 
-// answerStatuses says how a refusal is spelt to game servers. docs/spec/server-sdk.md#status-codes.
+// answerStatuses maps refusals to the status codes of answers to game servers. docs/spec/server-sdk.md#status-codes.
 var answerStatuses = map[domain.Reason]int{
 	domain.Invalid:          400,
 	domain.NotFound:         404,
@@ -27,7 +27,7 @@ var answerStatuses = map[domain.Reason]int{
 	domain.Stale:            409,
 }
 
-// answerStatus translates an error for a game server. What is no refusal is the service's own failure; its cause goes to
+// answerStatus translates an error for a game server. An error that is not a refusal is the service's own failure; its cause goes to
 // the log.
 func answerStatus(err error) (status int, message string) {
 	if r, ok := errors.AsType[*domain.Refusal](err); ok {
@@ -36,7 +36,7 @@ func answerStatus(err error) (status int, message string) {
 	return 500, "the service cannot do this now"
 }
 
-// connectStatus translates an error for a connection that is not taken.
+// connectStatus translates an error for a refused connection.
 func connectStatus(err error) int {
 	r, refused := errors.AsType[*domain.Refusal](err)
 	_, slowed := errors.AsType[*signin.Slowed](err)

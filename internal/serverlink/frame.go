@@ -16,10 +16,10 @@ const (
 // headRoom is space for the longest head of an unmasked frame: two bytes and an 8-byte length.
 const headRoom = 10
 
-// frameBuffers are shared by all links, so that an idle one holds none.
+// frameBuffers are shared by all links, so that an idle link holds none.
 var frameBuffers = sync.Pool{New: func() any { b := make([]byte, 0, 1024); return &b }}
 
-// keptFrame is the largest buffer that goes back: a rare huge push must not be held for ever.
+// keptFrame is the largest buffer that returns to the pool: a rare huge push must not be kept for ever.
 const keptFrame = 64 << 10
 
 // newFrame returns a buffer to append a payload to. sendFrame or putFrame take it back.
@@ -36,7 +36,7 @@ func putFrame(b *[]byte) {
 }
 
 // seal writes the head in front of the payload and returns the whole frame. The service sends single frames only: no SDK
-// was seen to take fragments.
+// is known to accept fragments.
 func seal(b []byte, opcode byte) []byte {
 	n := len(b) - headRoom
 	switch {

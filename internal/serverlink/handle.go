@@ -12,7 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// Bounds of what ActivateServerProcess brings to be remembered.
+// Bounds of the values in ActivateServerProcess that are kept.
 const (
 	portMax       = 65535
 	logPathsMax   = 100
@@ -66,7 +66,7 @@ func (l *link) handle(ctx context.Context, r *request) {
 	l.reply(b)
 }
 
-// change carries out the requests that change something and answer with the envelope only.
+// change carries out the requests that change state and answer with the envelope only.
 func (l *link) change(ctx context.Context, r *request) error {
 	p := l.process
 	s := p.server
@@ -91,7 +91,7 @@ func (l *link) change(ctx context.Context, r *request) error {
 		err = s.engine.Do(ctx, &cell.AcceptPlayer{Process: p.key, Game: gameID(r.gameSession), Player: id, Request: request})
 		return l.ifArchived(ctx, err, gameID(r.gameSession), id, func(old *cell.PlayerSession) error {
 			if old.Accept == request {
-				return nil // a repeat of what was answered with 200
+				return nil // a repeat of a request that was answered with 200
 			}
 			return domain.Refuse(domain.WrongPlayerState, "PlayerSession (psess-%s) has a status of %s instead of RESERVED", id, old.Status)
 		})
@@ -139,7 +139,7 @@ func (l *link) activate(ctx context.Context, r *request) error {
 	if err := s.engine.Do(ctx, &cmd); err != nil || cmd.Repeated {
 		return err
 	}
-	// What begins here has sent no heartbeats. Whether it is a new process on an old connection, only the core knows.
+	// A process that begins here has sent no heartbeats. Only the core knows whether it is a new process on an old connection.
 	return p.look(func(now fleet.Process, ok bool) {
 		if !ok {
 			return
@@ -154,8 +154,8 @@ func (l *link) activate(ctx context.Context, r *request) error {
 	})
 }
 
-// look asks the core for the process. The core stands still until take returns: what two connections of a process take
-// over at once, they take over in the order in which it happened. p.mu may be locked in take, but not around look.
+// look reads the process from the core. The core stands still until take returns: state that two connections of a process take
+// over at once, they take over in the order of the changes. p.mu may be locked in take, but not around look.
 func (p *process) look(take func(now fleet.Process, ok bool)) error {
 	return p.server.engine.Read(p.server.ctx, func(v *cell.View) error {
 		take(v.Process(p.key))
@@ -215,13 +215,13 @@ func gameARN(region string, id session.ID) string {
 	return arnLead + region + "::" + arnGame + string(id)
 }
 
-// gameID takes the id out of an ARN. Text that is none becomes an id that nothing has.
+// gameID extracts the id from an ARN. Any other text becomes an id that does not exist.
 func gameID(arn string) session.ID {
 	_, id, _ := strings.Cut(arn, arnGame)
 	return session.ID(id)
 }
 
-// playerID reads a player session id. What the service cannot have issued is not found.
+// playerID parses a player session id. An id that the service cannot have issued is not found.
 func playerID(text string) (domain.UUID, error) {
 	if rest, ok := strings.CutPrefix(text, playerPrefix); ok {
 		if id, ok := domain.ParseUUID(rest); ok {
@@ -240,14 +240,14 @@ func (p *process) endedHint() bool {
 	return p.ended
 }
 
-// unlike reports whether the core has to be told of a process's health.
+// unlike reports whether the core has to record a change of a process's health.
 func (p *process) unlike(h fleet.Health) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.ready && !p.ended && p.health != h
 }
 
-// reportHealth tells the core what the heartbeats say, or that there are none.
+// reportHealth records in the core the health from heartbeats, or that there are none.
 func (p *process) reportHealth(healthy bool) {
 	s := p.server
 	p.mu.Lock()
@@ -255,16 +255,16 @@ func (p *process) reportHealth(healthy bool) {
 	p.mu.Unlock()
 	if err := s.engine.Do(s.ctx, &cell.ReportHealth{Process: p.key, Healthy: healthy, LastHealthy: last}); err != nil {
 		s.log.Warn("the health of a game server could not be recorded", "process", p.key, "healthy", healthy, "error", err)
-		return // the next heartbeat, or the next look at the silence, tries again
+		return // the next heartbeat, or the next check of the silence, tries again
 	}
 	p.learn()
 }
 
-// learn asks the core for the health that it knows, after telling it one.
+// learn reads the recorded health from the core, after a change of it.
 func (p *process) learn() {
 	_ = p.look(func(now fleet.Process, ok bool) { // on an error the engine has stopped
 		if !ok {
-			return // the old knowledge stays
+			return // the known health stays
 		}
 		p.mu.Lock()
 		defer p.mu.Unlock()

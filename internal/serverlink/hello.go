@@ -8,7 +8,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/fleet"
 )
 
-// hello is what a game server says about itself in the query of its connection request. docs/spec/server-sdk.md#query.
+// hello has the parameters in the query of a game server's connection request. docs/spec/server-sdk.md#query.
 type hello struct {
 	key         fleet.Key
 	sdkVersion  string
@@ -17,10 +17,10 @@ type hello struct {
 	authorization string // the auth token, the word SigV4, or nothing
 	signature     signature
 
-	from string // address of the client, which the query does not say
+	from string // address of the client, which is not in the query
 }
 
-// processIDBytes bounds what becomes a key in memory. The SDKs allow any text; people use UUIDs.
+// processIDBytes bounds process ids, which become keys in memory. The SDKs allow any text; games use UUIDs.
 const processIDBytes = 1024
 
 var (
@@ -48,7 +48,7 @@ func parseHello(query string) (hello, error) {
 	}
 	switch {
 	case h.key.Process == "" || len(h.key.Process) > processIDBytes:
-		return hello{}, fmt.Errorf("pID has %d bytes, must have 1 to %d", len(h.key.Process), processIDBytes)
+		return hello{}, fmt.Errorf("pID has %d bytes, want 1 to %d", len(h.key.Process), processIDBytes)
 	case !fleetIDForm.MatchString(h.key.Fleet):
 		return hello{}, fmt.Errorf("FleetId %.300q must match %s", h.key.Fleet, fleetIDForm)
 	case len(h.key.Compute) > computeIDBytes || !computeIDForm.MatchString(h.key.Compute):

@@ -6,19 +6,19 @@ import (
 	"github.com/musterhq/muster/internal/frames"
 )
 
-// panicDoor is what panics of this door are counted under.
+// panicDoor is the label of panics of this door.
 const panicDoor = "serverlink"
 
-// errPanicked is why a connection ended that could not be let in.
-var errPanicked = errors.New("a panic while it was let in")
+// errPanicked is the reason why a connection ended that could not be opened.
+var errPanicked = errors.New("a panic while the connection was opened")
 
-// closeNormal is the close code after which a game server does not come back. docs/spec/server-sdk.md#reconnection.
+// closeNormal is the close code after which a game server does not reconnect. docs/spec/server-sdk.md#reconnection.
 const closeNormal = 1000
 
-// incoming is what a game server's frames lead to.
+// incoming handles a game server's frames.
 type incoming struct{ link *link }
 
-// Ping answers at once: C# waits 5 s for a pong before each of its requests.
+// Ping is answered at once: C# waits 5 s for a pong before each of its requests.
 func (x incoming) Ping(payload []byte) {
 	x.Pong()
 	b := newFrame()
@@ -26,10 +26,10 @@ func (x incoming) Ping(payload []byte) {
 	x.link.post(b, opPong)
 }
 
-// Pong notes a sign of life.
+// Pong records a sign of life.
 func (x incoming) Pong() { x.link.heard.Store(x.link.process.server.now().UnixNano()) }
 
-// Message takes a request.
+// Message accepts a request.
 func (x incoming) Message(data []byte) {
 	l := x.link
 	now := l.process.server.now()
@@ -39,7 +39,7 @@ func (x incoming) Message(data []byte) {
 	l.receive(r, ok, now)
 }
 
-// Wrong ends the connection of a game server that breaks the rules of WebSocket. It may come back.
+// Wrong ends the connection of a game server that violates the WebSocket protocol. It may come back.
 func (x incoming) Wrong(v *frames.Violation) {
 	s := x.link.process.server
 	s.counters.garbage.Add(1)
@@ -47,7 +47,7 @@ func (x incoming) Wrong(v *frames.Violation) {
 	x.link.dismiss(v.Code)
 }
 
-// End cleans up. Of a connection that was lost there is nobody to answer.
+// End cleans up. A lost connection gets no answer.
 func (x incoming) End(err error) {
 	if closed, ok := errors.AsType[*frames.Closed](err); ok {
 		x.link.answerClose(closed.Code)

@@ -10,26 +10,26 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 )
 
-// outMax is how many bytes may wait for a game server that does not read. Three of the largest pushes fit in.
+// outMax is how many bytes may wait for a game server that does not read: three of the largest pushes.
 const outMax = 4 << 20
 
 // link is one connection of a game server process. A process has one, for moments several.
 type link struct {
-	id      uint64 // unlike any other connection of the cell
+	id      uint64 // unique among the connections of the cell
 	process *process
 	conn    net.Conn // TCP, or TLS over it
 
 	endpoint string      // how this process reached the service
-	shown    credential  // what authorised it
-	outlive  func() bool // stops waiting for the end of the access key that authorised it; nil for a token
+	shown    credential  // with which it was authorised
+	outlive  func() bool // stops waiting for the end of its access key; nil for a token
 
 	// These are guarded by process.mu.
 	pinged       time.Time   // when the last ping left
 	mute         bool        // the ping before that one was not answered
-	refreshAfter time.Time   // no RefreshConnection before it
-	stale        bool        // the token that it came with is void, and an operator lets it stay until it has the new one
+	refreshAfter time.Time   // no RefreshConnection before this time
+	stale        bool        // its token is void, and an operator lets it stay until it has the new one
 	superseded   time.Time   // zero while it is the current one
-	evicted      bool        // told to end, as the survivor of a process that was given up
+	evicted      bool        // told to end, because its process counted as crashed
 	endBy        domain.Time // told to end until then; SDKs call the game's OnProcessTerminate for each such push
 
 	heard     atomic.Int64 // when the last frame came, Unix nanoseconds
@@ -38,12 +38,12 @@ type link struct {
 
 	out struct {
 		sync.Mutex
-		waiting *[]byte   // sealed frames that nobody has begun to write
-		pong    []byte    // answers the latest ping that came while others were written
-		busy    bool      // somebody writes
+		waiting *[]byte   // sealed frames whose writing has not begun
+		pong    []byte    // the answer to the latest ping that arrived during a write
+		busy    bool      // a goroutine writes
 		since   time.Time // since when
-		closed  bool      // no frame will be taken any more
-		over    bool      // the connection ends once what waits is written
+		closed  bool      // no frame is accepted any more
+		over    bool      // the connection ends once the waiting frames are written
 	}
 
 	work struct {
@@ -54,7 +54,7 @@ type link struct {
 	}
 }
 
-// send takes a buffer from newFrame and writes it, or leaves it to whoever is writing already. It may block as long as
+// send takes a buffer from newFrame and writes it, or leaves it to the goroutine that is already writing. It may block as long as
 // the connection does; post never does.
 func (l *link) send(b *[]byte, opcode byte) {
 	if l.queue(b, opcode) {
@@ -62,14 +62,14 @@ func (l *link) send(b *[]byte, opcode byte) {
 	}
 }
 
-// post is send for those who must not wait for a slow game server.
+// post is send for callers that must not wait for a slow game server.
 func (l *link) post(b *[]byte, opcode byte) {
 	if l.queue(b, opcode) {
 		l.process.server.running.Go(l.flush)
 	}
 }
 
-// queue puts a frame behind those that wait and reports whether its caller has to flush.
+// queue appends a frame to the waiting ones and reports whether its caller has to flush.
 func (l *link) queue(b *[]byte, opcode byte) (flush bool) {
 	defer putFrame(b)
 	l.out.Lock()
@@ -98,7 +98,7 @@ func (l *link) queue(b *[]byte, opcode byte) (flush bool) {
 	return true
 }
 
-// flush writes until nothing waits. All that gathered meanwhile goes in one write.
+// flush writes until no frame waits. Frames that gathered meanwhile go in one write.
 func (l *link) flush() {
 	defer l.process.server.config.Panics.Confine(panicDoor, l.drop)
 	l.out.Lock()
@@ -124,7 +124,7 @@ func (l *link) flush() {
 	}
 }
 
-// takeWaiting returns what is to be written next; nil when there is nothing. l.out is locked.
+// takeWaiting returns the frames to write next; nil when there are none. l.out is locked.
 func (l *link) takeWaiting() *[]byte {
 	batch := l.out.waiting
 	l.out.waiting = nil
@@ -141,7 +141,7 @@ func (l *link) takeWaiting() *[]byte {
 	return batch
 }
 
-// stuckSince is when the write that is still going on began; zero when none is.
+// stuckSince is when the present write began; zero when there is none.
 func (l *link) stuckSince() time.Time {
 	l.out.Lock()
 	defer l.out.Unlock()
@@ -151,7 +151,7 @@ func (l *link) stuckSince() time.Time {
 	return l.out.since
 }
 
-// alive reports whether the connection takes frames.
+// alive reports whether the connection accepts frames.
 func (l *link) alive() bool {
 	l.out.Lock()
 	defer l.out.Unlock()
@@ -164,25 +164,25 @@ func (l *link) drop() {
 	if t, ok := c.(*tls.Conn); ok {
 		c = t.NetConn() // not even a TLS alert, and no waiting behind a stuck write
 	}
-	_ = c.Close() // closed already is as good
+	_ = c.Close() // it may be closed already
 }
 
 // farewell is how long a game server may take to answer a close frame. Closing at once could turn into a reset, which
 // overtakes the frame.
 const farewell = 2 * time.Second
 
-// dismiss ends the connection with a close code. 1000 tells the game server not to come back.
+// dismiss ends the connection with a close code. 1000 tells the game server not to reconnect.
 func (l *link) dismiss(code uint16) {
 	if l.dismissed.Swap(true) {
 		return // its time to answer runs
 	}
 	l.post(closeFrame(code), opClose)
-	_ = l.conn.SetReadDeadline(time.Now().Add(farewell)) // fails on a connection that is gone already
+	_ = l.conn.SetReadDeadline(time.Now().Add(farewell)) // fails on a connection that has ended
 }
 
 // answerClose answers the close frame of a game server with its own code, and then ends the connection.
 func (l *link) answerClose(code uint16) {
-	_ = l.conn.SetWriteDeadline(time.Now().Add(farewell)) // fails on a connection that is gone already
+	_ = l.conn.SetWriteDeadline(time.Now().Add(farewell)) // fails on a connection that has ended
 	flush := l.queue(closeFrame(code), opClose)
 	l.out.Lock()
 	l.out.over = true

@@ -9,8 +9,8 @@ import (
 	"github.com/musterhq/muster/internal/rate"
 )
 
-// process is what this node remembers of a server process that is, or was a moment ago, connected to it. The truth about
-// it is in the core; here are its connections, its heartbeats, and what must be done to it at a certain time.
+// process is this node's record of a server process that is, or was a moment ago, connected to it. The source of truth about
+// it is the core; this record has its connections, its heartbeats, and the times of due work.
 type process struct {
 	key    fleet.Key
 	server *Server
@@ -20,28 +20,28 @@ type process struct {
 	mu      sync.Mutex
 	links   []*link   // open ones, the newest last
 	current *link     // gets the pushes; nil when there is none
-	left    time.Time // when the last connection ended; it is remembered for a while, since most come back
+	left    time.Time // when the last connection ended; the record is kept for a while, because most processes reconnect
 
 	ready       bool         // ActivateServerProcess has been carried out
-	readySince  time.Time    // since when a first heartbeat is awaited
+	readySince  time.Time    // from then on a first heartbeat is expected
 	health      fleet.Health // as the core knows it
 	settled     bool
 	lastBeat    time.Time // or when heartbeats began to be expected
 	lastHealthy time.Time
 
-	// ended is a hint: it may be late by a moment, so whoever acts on it asks the core first.
+	// ended is a hint: it may be late by a moment, so code that acts on it reads the core first.
 	ended      bool
 	refreshing time.Time // when its current link was told to open another connection; zero when no change is under way
 	refreshed  *link     // that link
-	choring    bool      // the watch has given it something to do
-	exitBy     time.Time // the connections are closed with 1000 then, if it has really ended
-	evictBy    time.Time // it is the survivor of one that was given up, and has until then to say something, or to end
+	choring    bool      // the watch has given it a task
+	exitBy     time.Time // then the connections are closed with 1000, if the process has really ended
+	evictBy    time.Time // it counted as crashed and came back; it has until then to end
 	evicted    bool      // it was told to end
-	banned     time.Time // it is refused until then
+	banned     time.Time // its connections are refused until then
 }
 
-// attach takes a new connection in, or returns nil when the door has closed. Which connection is the current one is
-// decided by settle, once the core has been asked. The caller owes s.running a Done.
+// attach registers a new connection, or returns nil when the door has closed. The current connection is
+// chosen by settle, from the state in the core. The caller owes s.running a Done.
 func (s *Server) attach(l *link, key fleet.Key) *process {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -61,14 +61,14 @@ func (s *Server) attach(l *link, key fleet.Key) *process {
 	return p
 }
 
-// known returns what is known of a process, or nil.
+// known returns the record of a process, or nil.
 func (s *Server) known(key fleet.Key) *process {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.processes[key]
 }
 
-// forget drops a process that has been without a connection for long, and is not refused any more.
+// forget drops the record of a process that has been without a connection for long, and is not refused any more.
 func (s *Server) forget(p *process, now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,8 +79,8 @@ func (s *Server) forget(p *process, now time.Time) {
 	}
 }
 
-// settle takes over what the core says of a process that has just connected with l. The link that the core knows as the
-// newest becomes the current one; l, if that is not here.
+// settle takes over the core's state of a process that has just connected with l. The link that the core has as the
+// newest becomes the current one, or l, if that link is not on this node.
 func (p *process) settle(l *link, newest uint64, found fleet.Process) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -100,7 +100,7 @@ func (p *process) settle(l *link, newest uint64, found fleet.Process) {
 	p.makeCurrent(current)
 }
 
-// makeCurrent turns pushes to l. The others may stay a while: their SDKs close them, and a close frame from here would
+// makeCurrent directs pushes to l. The other links may stay a while: their SDKs close them, and a close frame from here would
 // make Go drop the new connection. docs/spec/server-sdk.md#reconnection. p.mu is locked.
 func (p *process) makeCurrent(l *link) {
 	p.current = l
@@ -133,7 +133,7 @@ func (p *process) currentLink() *link {
 	return p.current
 }
 
-// know takes over what the core says of the process. anew says that nothing is remembered here of its heartbeats: they
+// know takes over the core's state of the process. anew means that this node has no record of its heartbeats: they
 // went to another node, or the service was down, and are awaited from now on. p.mu is locked.
 func (p *process) know(found fleet.Process, anew bool) {
 	p.ended = found.State == fleet.Ended
@@ -148,7 +148,7 @@ func (p *process) know(found fleet.Process, anew bool) {
 	}
 }
 
-// bansNow reports whether the process was given up and did not end when it was told to.
+// bansNow reports whether the process counted as crashed and did not end when it was told to.
 func (p *process) bansNow(now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -11,9 +11,9 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 )
 
-// Pushes follow from committed events, and, for a process that connects, from the state: whichever comes first.
+// Pushes follow from committed events, and, for a process that connects, from the state; the first of the two causes the push.
 
-// follow is told what was committed. It must not wait: everything that may is left to a link's own tasks.
+// follow handles committed events. It must not wait: work that may wait becomes a task of a link.
 func (s *Server) follow(c engine.Committed) {
 	for _, event := range c.Events {
 		switch e := event.Event.(type) {
@@ -33,7 +33,7 @@ func (s *Server) follow(c engine.Committed) {
 	}
 }
 
-// task gives the current link of a process something to do, if the process is connected here.
+// task adds a task to the current link of a process, if the process is connected here.
 func (s *Server) task(key fleet.Key, do func(*link)) {
 	if p := s.known(key); p != nil {
 		if l := p.currentLink(); l != nil {
@@ -42,7 +42,7 @@ func (s *Server) task(key fleet.Key, do func(*link)) {
 	}
 }
 
-// pushOwed pushes what a process that has just connected should know by now.
+// pushOwed sends the pushes that the state owes to a process that has just connected.
 func (s *Server) pushOwed(p *process, l *link) {
 	var hosted session.GameSession
 	var hosting bool
@@ -70,14 +70,14 @@ func (s *Server) pushOwed(p *process, l *link) {
 	}
 }
 
-// prompt tells the process of its game session. That it is told is in the journal before the first byte leaves, so it is
-// told once: the SDKs start the game again for each copy. If the connection breaks now, nobody can know whether the push
+// prompt sends the process its game session. The journal records this before the first byte leaves, so it is
+// sent once: the SDKs start the game again for each copy. If the connection breaks now, the service cannot know whether the push
 // arrived, and the activation timeout decides.
 func (l *link) prompt(id session.ID) {
 	p := l.process
 	s := p.server
 	if !l.alive() && p.currentLink() == nil {
-		return // owed still; the next connection gets it
+		return // still owed; the next connection gets it
 	}
 	cmd := cell.PromptGameSession{Process: p.key, Game: id}
 	if err := s.engine.Do(s.ctx, &cmd); err != nil {
@@ -107,12 +107,12 @@ func (p *process) push(b *[]byte) {
 	}
 }
 
-// terminationAhead is how far ahead a deadline is told at least: SDKs want one in the future, and a service that was down
-// may have moved the real one since it was noted.
+// terminationAhead is the shortest time to a deadline that is sent: SDKs require one in the future, and a service that was down
+// may have moved the real one since then.
 const terminationAhead = 10 * time.Second
 
-// pushTermination tells the current connection once: what has just connected may be told by the state, and a moment later
-// by the event.
+// pushTermination sends it once on the current connection: for a process that has just connected, the state may cause it, and a moment later
+// the event.
 func (l *link) pushTermination(deadline domain.Time) {
 	p := l.process
 	if !p.noteEnd(deadline) {
@@ -123,7 +123,7 @@ func (l *link) pushTermination(deadline domain.Time) {
 	p.push(b)
 }
 
-// noteEnd notes that the current connection is told to end, and reports whether that is news to it.
+// noteEnd records that the current connection is told to end, and reports whether it was not told before.
 func (p *process) noteEnd(deadline domain.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -148,9 +148,9 @@ func (l *link) refresh() {
 	}
 	if err := s.engine.Do(s.ctx, &cell.RefreshProcess{Process: p.key, Begin: true}); err != nil {
 		s.log.Debug("a game server's connection could not be refreshed yet; the service tries again", "process", p.key, "error", err)
-		return // it would not hear of its game session: tried again later
+		return // it would miss its game session: tried again later
 	}
-	// A newer connection that has come meanwhile must not be told to make room for another one.
+	// A newer connection that was made meanwhile must not be told to open another one.
 	if !p.refreshes(l) {
 		l.endRefresh()
 		return
@@ -161,7 +161,7 @@ func (l *link) refresh() {
 	l.send(b, opText)
 }
 
-// refreshes notes that l is told to make room for another connection, if it is still the current one.
+// refreshes records that l is told to open another connection, if it is still the current one.
 func (p *process) refreshes(l *link) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -172,8 +172,8 @@ func (p *process) refreshes(l *link) bool {
 	return true
 }
 
-// changedOver reports whether a refresh that was under way is over: another connection is there and the one before is closed,
-// which Go does after five seconds in which it sends nothing; or no other one has come for long. p.mu is locked.
+// changedOver reports whether a refresh in progress is over: another connection exists and the previous one is closed,
+// which Go does after five seconds in which it sends nothing; or no other one was made for long. p.mu is locked.
 func (p *process) changedOver(now time.Time) bool {
 	switch {
 	case p.refreshing.IsZero():
@@ -184,19 +184,19 @@ func (p *process) changedOver(now time.Time) bool {
 	return now.Sub(p.refreshing) >= p.server.config.Periods.ChangeOver
 }
 
-// endRefresh lets the process have game sessions again.
+// endRefresh lets the process get game sessions again.
 func (l *link) endRefresh() {
 	p := l.process
 	if err := p.server.engine.Do(p.server.ctx, &cell.RefreshProcess{Process: p.key}); err != nil {
 		p.server.log.Warn("the end of a game server's change to a new connection could not be recorded; the service tries again", "process", p.key, "error", err)
-		return // tried again with the next look
+		return // the next check tries again
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.refreshing, p.refreshed = time.Time{}, nil
 }
 
-// processEnded notes what has to be done about the connections of a process that has ended.
+// processEnded schedules the end of the connections of a process that has ended.
 func (s *Server) processEnded(e *cell.ProcessEnded) {
 	p := s.known(e.Process)
 	if p == nil || e.Reason == fleet.EndedReplaced { // the one that replaced it is on these connections
@@ -209,7 +209,7 @@ func (s *Server) processEnded(e *cell.ProcessEnded) {
 	case fleet.EndedNormally:
 		p.exitBy = now.Add(s.config.Periods.Exit)
 	case fleet.EndedWithCompute:
-		// It was not told yet: as for a survivor, below.
+		// It was not told yet: as for one that has come back, below.
 	case fleet.EndedCrashed:
 		// It has no connection but superseded ones, unless it has come back as a survivor.
 	default:
@@ -221,7 +221,7 @@ func (s *Server) processEnded(e *cell.ProcessEnded) {
 	}
 }
 
-// evict tells the survivor of a process that was given up to end: once on each connection, with one deadline. A process
+// evict tells a process that counted as crashed and has come back to end: once on each connection, with one deadline. A process
 // that ended in good order is left alone until its connections are closed. It reports whether l's process is such a
 // survivor. docs/spec/server-sdk.md#lives.
 func (l *link) evict() (survivor bool) {
@@ -257,5 +257,5 @@ func (l *link) evict() (survivor bool) {
 	return survivor
 }
 
-// hasEnded is what the core says about the end of a process. One that is forgotten ended long ago.
+// hasEnded reports whether a process has ended according to the core. A forgotten process ended long ago.
 func hasEnded(now fleet.Process, known bool) bool { return !known || now.State == fleet.Ended }

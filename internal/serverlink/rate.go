@@ -8,8 +8,8 @@ import (
 )
 
 // Rates guard the service against broken game code. They are far above docs/spec/gamelift-api.md#server-sdk-rates (AWS gives a process 3 calls
-// at once and 1 a second for most), because on own hardware a process may serve one game session after another, or a
-// host of players at once; what is over them is answered with 429, never with a closed connection.
+// at once and 1 a second for most), because on one's own hardware a process may serve one game session after another, or a
+// host of players at once; requests beyond them are answered with 429, never with a closed connection.
 type Rates struct {
 	Heartbeats rate.Limit
 	Lifecycle  rate.Limit // ready, activation, policy, backfill, end
@@ -42,10 +42,10 @@ func DefaultRates() Rates {
 	}
 }
 
-// pace bounds all that one connection sends: twice as many frames as it may make requests, because C# sends a ping before each,
-// and large ones count for more. It lets everything through that is answered; a flood is read no faster.
+// pace bounds all frames of one connection: twice as many frames as it may make requests, because C# sends a ping before each,
+// and large ones count for more. It admits every message that would be answered; a flood is read no faster.
 func (r *Rates) pace() rate.Limit {
-	burst, perSecond := messageMax>>10, 0.0 // the largest message at once, whatever the rates are
+	burst, perSecond := messageMax>>10, 0.0 // the largest message at once, for any rates
 	for c := range rateClasses {
 		burst += 2 * r.of(c).Burst
 		perSecond += 2 * math.Ceil(float64(time.Second)/float64(r.of(c).Every))

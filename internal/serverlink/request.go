@@ -38,7 +38,7 @@ const (
 // requestIDMax is the longest RequestId, in characters. The SDKs use 32 to 36. docs/spec/server-sdk.md#request.
 const requestIDMax = 128
 
-// request holds the members of all requests that the service acts on: each action has few, and SDKs of different ages
+// request has the members of all requests that the service uses: each action has few, and SDKs of different ages
 // and languages send unset ones or leave them out.
 type request struct {
 	action, id string
@@ -74,7 +74,7 @@ var actions = func() map[string]string {
 	return m
 }()
 
-// readRequest reads a message. It reports false for what cannot be answered, no JSON object or no RequestId; a request
+// readRequest reads a message. It returns false for a message that cannot be answered, no JSON object or no RequestId; a request
 // whose members have wrong types comes back with its fault. The message's bytes are not kept.
 func readRequest(message []byte) (request, bool) {
 	var r request

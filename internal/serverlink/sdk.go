@@ -2,7 +2,7 @@ package serverlink
 
 import "github.com/musterhq/muster/internal/domain/fleet"
 
-// warnOfSDK warns once, for each release, of game servers that do not come back after an outage.
+// warnOfSDK warns once, for each release, of game servers that do not reconnect after an outage.
 func (s *Server) warnOfSDK(h *hello) {
 	if !fleet.CannotReconnect(h.sdk()) {
 		return

@@ -23,20 +23,20 @@ import (
 	"github.com/musterhq/muster/internal/sigv4"
 )
 
-// Config is what the door needs.
+// Config has the parts and the limits of the door.
 type Config struct {
 	Engine *engine.Engine
 	Secret identity.CellSecret // what process tokens are derived from
 	Keys   KeyFinder
 
-	// AnyKey lets game servers sign with access keys that nobody knows: for development on one machine.
+	// AnyKey lets game servers sign with unknown access keys: for development on one machine.
 	AnyKey bool
 
 	// Endpoint is the URL that RefreshConnection sends game servers to; http and https mean ws and wss. Empty: the one they
-	// came by, which suits any number of names for one service, but not a proxy that takes the TLS off.
+	// came by, which suits any number of names for one service, but not a proxy that terminates TLS.
 	Endpoint string
 
-	// Links is the clock that connections live by: heartbeats, pings, and all of Periods but Stuck; nil: one that nobody
+	// Links is the clock of connections: heartbeats, pings, and all of Periods except Stuck; nil: one that is not
 	// moves.
 	Links *LinkClock
 
@@ -53,24 +53,24 @@ type Config struct {
 	Log     *slog.Logger
 }
 
-// KeyFinder finds access keys that work. *identity.Keys is one.
+// KeyFinder finds valid access keys. *identity.Keys implements it.
 type KeyFinder interface {
 	Find(id string) (identity.AccessKey, bool)
 }
 
-// Periods are how long the door waits for what.
+// Periods are the waiting times of the door.
 type Periods struct {
 	Ping       time.Duration // between two pings; two without a sign of life end the connection
 	Silence    time.Duration // without a heartbeat a process is unhealthy; healthy ones may come 120 s apart
 	Settle     time.Duration // from the answer to ActivateServerProcess until a first heartbeat is no longer waited for
 	Superseded time.Duration // how long an old connection may stay open beside its successor
 	Exit       time.Duration // from TerminateServerProcess to the end of the connection
-	Evict      time.Duration // how long a survivor of a process that was given up gets to end
-	Ban        time.Duration // how long it is refused after that
+	Evict      time.Duration // the time to end for a process that counted as crashed and came back
+	Ban        time.Duration // the time for which it is refused after that
 	Repeat     time.Duration // between two RefreshConnection pushes that led to nothing
 	ChangeOver time.Duration // from a RefreshConnection push until a new connection is no longer waited for
 	Stuck      time.Duration // a write that takes longer ends the connection
-	Watch      time.Duration // how often all of this is looked at
+	Watch      time.Duration // how often all of this is checked
 }
 
 // DefaultPeriods are those of docs/spec/server-sdk.md#timers, #frames, #reconnection and #lives.
@@ -94,7 +94,7 @@ type Server struct {
 	log      *slog.Logger
 	reading  frames.Config
 	stopping context.Context // ends when the service is stopping
-	ctx      context.Context // never ends: what has begun is carried out
+	ctx      context.Context // never ends: work that has begun is completed
 	unfollow func()
 	running  sync.WaitGroup
 	counters counters
@@ -102,19 +102,19 @@ type Server struct {
 	refusals rate.Lines
 	warned   sync.Map // releases of SDKs, see warnOfSDK
 
-	passing sync.Mutex // one look at all processes at a time
-	watched []*process // scratch of that look
+	passing sync.Mutex // one pass over all processes at a time
+	watched []*process // scratch memory of that pass
 
 	mu        sync.Mutex
 	processes map[fleet.Key]*process
 	closed    bool
 }
 
-// messageMax is the largest message taken from a game server. The largest that an SDK sends, a backfill request with 199
+// messageMax is the largest accepted message of a game server. The largest that an SDK sends, a backfill request with 199
 // players, stays below 1 MiB.
 const messageMax = 1<<20 + 1<<10
 
-// New opens the door. When ctx ends, the service is stopping: no more connections are taken, and those that are lost from
+// New opens the door. When ctx ends, the service is stopping: no more connections are accepted, and those that are lost from
 // then on are not the game servers' fault.
 func New(ctx context.Context, config Config) *Server {
 	if config.Rates == (Rates{}) {
@@ -136,7 +136,7 @@ func New(ctx context.Context, config Config) *Server {
 		config.Endpoint = "ws" + rest
 	}
 	s := &Server{refusals: rate.Lines{Most: refusalsLogged, Period: refusalsWithin}, config: config, engine: config.Engine, log: config.Log, stopping: ctx, ctx: context.WithoutCancel(ctx), processes: map[fleet.Key]*process{}, calls: config.Calls.Door("game_servers", slices.Collect(maps.Keys(actions))...)}
-	// SDKs pass on what games give them. A wrong byte in a player's name must not cost the game server its link: see unquote.
+	// SDKs send the texts of games unchanged. A wrong byte in a player's name must not cost the game server its link: see unquote.
 	s.reading = frames.Config{MessageMax: messageMax, AnyText: true, Pace: config.Rates.pace(), Running: &s.running, Panics: config.Panics, Door: panicDoor}
 	s.unfollow = s.engine.Follow(cell.Kinds(cell.KindGameSessionCreated, cell.KindProcessTerminationAsked, cell.KindProcessEnded, cell.KindHostedChanged,
 		cell.KindComputeRegistered, cell.KindTokenIssued), s.follow)
@@ -144,11 +144,11 @@ func New(ctx context.Context, config Config) *Server {
 	return s
 }
 
-// now is the time that connections live by.
+// now is the time on the connections' clock.
 func (s *Server) now() time.Time { return s.config.Links.now() }
 
 // Close drops every connection without a close frame, so that the game servers come back after a restart, and waits
-// until nothing of the door runs any more. The context given to New must have ended.
+// until all goroutines of the door have ended. The context given to New must have ended.
 func (s *Server) Close() {
 	<-s.stopping.Done()
 	s.mu.Lock()
@@ -171,15 +171,15 @@ type counters struct {
 	requests, garbage, throttled, refused, pushes, lost atomic.Uint64
 }
 
-// Stats counts since the start, except Links and Processes, which are of now.
+// Stats counts since the start; Links and Processes are the present numbers.
 type Stats struct {
 	Links, Processes int
 	Requests         uint64
 	Garbage          uint64 // messages that cannot be answered
 	Throttled        uint64 // requests answered with 429
-	Refused          uint64 // connections not taken
+	Refused          uint64 // refused connections
 	Pushes           uint64
-	Lost             uint64 // current connections of a process that ended, for whatever reason
+	Lost             uint64 // current connections of a process that ended, for any reason
 }
 
 // Stats reports the door's numbers.

@@ -13,7 +13,7 @@ const (
 	signingService = "gamelift"
 
 	// signatureReturn is how much older the signature of a live process may be. SDKs that reconnect repeat their first one,
-	// until they have a token, which they get before this is over. C++, which does not show its signature with every connection,
+	// until they have a token, which they get within this time. C++, which does not send its signature with every connection,
 	// gets one as soon as it is ready: within the five minutes of ProcessReady, and one cycle of attempts to connect (156 s). See
 	// docs/spec/server-sdk.md#authentication, #reconnection and #timers.
 	signatureReturn = 10 * time.Minute
@@ -37,9 +37,9 @@ func (s signature) check(key fleet.Key, secret string) error {
 	c, ok := sigv4.ParseCredential(s.credential)
 	switch {
 	case s.algorithm != sigv4.Algorithm:
-		return fmt.Errorf("X-Amz-Algorithm is %.40q, must be %q", s.algorithm, sigv4.Algorithm)
+		return fmt.Errorf("X-Amz-Algorithm is %.40q, want %q", s.algorithm, sigv4.Algorithm)
 	case !ok || c.Service != signingService || c.KeyID != s.accessKey():
-		return fmt.Errorf("X-Amz-Credential is %.200q, must be %s of the service %s", s.credential, sigv4.CredentialForm, signingService)
+		return fmt.Errorf("X-Amz-Credential is %.200q, want %s of the service %s", s.credential, sigv4.CredentialForm, signingService)
 	case !strings.HasPrefix(s.date, c.Day+"T"):
 		return fmt.Errorf("X-Amz-Date %.40q is not of the credential's day %.40q", s.date, c.Day)
 	case !sigv4.NewKey(secret, &c).Matches(s.date, sigv4.AppendIDs(nil, key.Compute, key.Fleet, key.Process), s.value):
@@ -48,13 +48,13 @@ func (s signature) check(key fleet.Key, secret string) error {
 	return nil
 }
 
-// checkAge tells the age of a signature. It refuses one that is older than past, or more than ahead in the future. What the client says of its
-// language does not matter: the C# SDK signs with local time but writes Z, and if its claim widened the bound, everybody
-// could make it. docs/spec/server-sdk.md#authentication; B053.
+// checkAge returns the age of a signature. It refuses one that is older than past, or more than ahead in the future. The client's
+// language does not matter: the C# SDK signs with local time but writes Z, and if its claim widened the bound, every client
+// could make the claim. docs/spec/server-sdk.md#authentication; B053.
 func (s signature) checkAge(now time.Time, past, ahead time.Duration) (age time.Duration, err error) {
 	at, ok := sigv4.ParseTime(s.date)
 	if !ok {
-		return 0, fmt.Errorf("X-Amz-Date %.40q must have the form YYYYMMDDTHHMMSSZ", s.date)
+		return 0, fmt.Errorf("X-Amz-Date %.40q, want the form YYYYMMDDTHHMMSSZ", s.date)
 	}
 	switch age = now.Sub(at); {
 	case age > past:

@@ -10,7 +10,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/fleet"
 )
 
-// watch looks at every process now and then for what is due. One goroutine with coarse steps costs an idle connection
+// watch checks every process from time to time for due work. One goroutine with coarse steps costs an idle connection
 // nothing, while a timer for each purpose would cost more than the connection.
 func (s *Server) watch() {
 	tick := time.NewTicker(s.config.Periods.Watch)
@@ -27,7 +27,7 @@ func (s *Server) watch() {
 	}
 }
 
-// watchAll looks at every process once and returns the connections that it gave up. s.passing is locked.
+// watchAll checks every process once and returns the connections that it dropped. s.passing is locked.
 func (s *Server) watchAll() (dropped []*link) {
 	s.mu.Lock()
 	s.watched = slices.AppendSeq(s.watched[:0], maps.Values(s.processes))
@@ -40,7 +40,7 @@ func (s *Server) watchAll() (dropped []*link) {
 	return dropped
 }
 
-// watchProcess does nothing that waits: what may is left to the links' own tasks. When it panics the process loses its connections.
+// watchProcess never waits: work that may wait becomes a task of a link. When it panics the process loses its connections.
 func (s *Server) watchProcess(p *process, now time.Time, wall domain.Time) (dropped []*link) {
 	defer s.config.Panics.Confine(panicDoor, p.drop)
 	x := s.dueOf(p, now, wall)
@@ -61,7 +61,7 @@ func (s *Server) watchProcess(p *process, now time.Time, wall domain.Time) (drop
 	return x.dropped
 }
 
-// due is what a look at a process leads to.
+// due is the work that a check of a process has found.
 type due struct {
 	forget             bool // it has no connection any more
 	dismissed, dropped []*link
@@ -104,7 +104,7 @@ func (p *process) drop() {
 	}
 }
 
-// chores lists what is due for a process and on which link it is to be done. p.mu is locked.
+// chores lists the due work of a process and the link for it. p.mu is locked.
 func (p *process) chores(now time.Time, wall domain.Time) (due []func(*link), on *link) {
 	t := &p.server.config.Periods
 	if p.choring {
@@ -112,7 +112,7 @@ func (p *process) chores(now time.Time, wall domain.Time) (due []func(*link), on
 	}
 	switch on = p.current; {
 	case on == nil:
-		on = p.links[0] // none that pushes could go to, but its tasks are carried out
+		on = p.links[0] // not one for pushes, but its tasks are carried out
 	case p.ready && !p.ended:
 		switch {
 		case p.health == fleet.Unheard && !p.settled && now.Sub(p.readySince) >= t.Settle:
@@ -181,8 +181,8 @@ func (l *link) settle() {
 	p.learn()
 }
 
-// expel closes the connections of a process that has ended and is still there. The survivor of a process that was given
-// up is refused from then on, for a while.
+// expel closes the connections of a process that has ended and is still connected. A process that counted as
+// crashed and came back is refused from then on, for a while.
 func (p *process) expel() {
 	var links []*link
 	err := p.look(func(now fleet.Process, ok bool) {
@@ -195,7 +195,7 @@ func (p *process) expel() {
 		}
 		if p.evicted {
 			p.banned = p.server.now().Add(p.server.config.Periods.Ban)
-			p.evicted = false // whoever comes after that is told again
+			p.evicted = false // a process that connects after that is told again
 		}
 		links = append(links, p.links...)
 	})

@@ -15,14 +15,14 @@ const (
 	waitingMax = 4 * messageMax
 )
 
-// task is one thing to do for a link, in the order in which its messages came: a request to carry out, or, without an
-// action, something that the door itself has to do.
+// task is one piece of work for a link, in the order in which its messages arrived: a request to carry out, or, without an
+// action, work of the door itself.
 type task struct {
 	request request
 	own     func(*link)
 }
 
-// receive handles a message. It never waits, so that pongs go out whatever a request costs.
+// receive handles a message. It never waits, so that pongs go out regardless of the cost of requests.
 func (l *link) receive(r request, ok bool, now time.Time) {
 	s := l.process.server
 	if !ok {
@@ -32,7 +32,7 @@ func (l *link) receive(r request, ok bool, now time.Time) {
 	s.counters.requests.Add(1)
 	switch r.action {
 	case pushCreateGameSession, pushUpdateGameSession, pushTerminateProcess, pushRefreshConnection:
-		s.counters.garbage.Add(1) // an answer with such an Action would be taken for the push
+		s.counters.garbage.Add(1) // an SDK would treat an answer with such an Action as the push
 		return
 	}
 	class, known := rateOf(r.action)
@@ -43,7 +43,7 @@ func (l *link) receive(r request, ok bool, now time.Time) {
 		l.fail(&r, 400, fmt.Sprintf("unknown action %.100q", r.action))
 	case !l.process.buckets[class].Take(s.config.Rates.of(class), now.UnixNano()):
 		s.counters.throttled.Add(1)
-		l.fail(&r, 429, "too many "+r.action+" requests of this process")
+		l.fail(&r, 429, "too many "+r.action+" requests of this process; send again later")
 	case r.action == actHeartbeatServerProcess && l.idle():
 		began := time.Now()
 		l.heartbeat(&r)
@@ -51,12 +51,12 @@ func (l *link) receive(r request, ok bool, now time.Time) {
 	default:
 		if !l.enqueue(&r) {
 			s.counters.throttled.Add(1)
-			l.fail(&r, 429, fmt.Sprintf("%d requests, or %d bytes of them, of this connection are waiting", tasksMax, waitingMax))
+			l.fail(&r, 429, fmt.Sprintf("%d requests of this connection, or %d bytes of them, are waiting; send again later", tasksMax, waitingMax))
 		}
 	}
 }
 
-// rateOf tells which rate an action counts for, and whether there is such an action.
+// rateOf returns the rate that an action counts for, and whether there is such an action.
 func rateOf(action string) (rateClass, bool) {
 	switch action {
 	case actHeartbeatServerProcess:
@@ -72,7 +72,7 @@ func rateOf(action string) (rateClass, bool) {
 	return 0, false
 }
 
-// idle reports whether nothing waits: only then may a message be handled at once without overtaking another.
+// idle reports whether no task waits: only then may a message be handled at once without overtaking another.
 func (l *link) idle() bool {
 	l.work.Lock()
 	defer l.work.Unlock()
@@ -91,7 +91,7 @@ func (l *link) enqueue(r *request) bool {
 	return true
 }
 
-// enqueueOwn adds a task of the door's own, whatever waits already: their number is small by nature.
+// enqueueOwn adds a task of the door's own without a bound: their number is small by nature.
 func (l *link) enqueueOwn(do func(*link)) {
 	l.work.Lock()
 	defer l.work.Unlock()
@@ -124,7 +124,7 @@ func (l *link) workOff() {
 	}
 }
 
-// do carries one task out. When it panics the connection ends; the others are carried out still, for some concern the process.
+// do carries one task out. When it panics the connection ends; the remaining tasks are still carried out, because some concern the process.
 func (l *link) do(t *task) {
 	s := l.process.server
 	defer s.config.Panics.Confine(panicDoor, l.drop)
@@ -143,8 +143,8 @@ func (l *link) fail(r *request, status int, message string) {
 	l.post(b, opText)
 }
 
-// reply writes an answer where its game server will see it: on the connection that the request came by, or, if that is
-// gone, on the current one. The SDKs match answers by RequestId only.
+// reply writes an answer on the connection of the request, or, if that is
+// closed, on the current one. The SDKs match answers by RequestId only.
 func (l *link) reply(b *[]byte) {
 	to := l
 	if !l.alive() {
@@ -155,7 +155,7 @@ func (l *link) reply(b *[]byte) {
 	to.send(b, opText)
 }
 
-// heartbeat notes a sign of life and answers 200, whatever the health. Only a change of status reaches the core.
+// heartbeat records a sign of life and answers 200 for any health. Only a change of status reaches the core.
 func (l *link) heartbeat(r *request) {
 	p := l.process
 	now := p.server.now()
@@ -175,7 +175,7 @@ func (l *link) heartbeat(r *request) {
 	*b = appendOK(*b, r)
 	l.post(b, opText)
 	switch {
-	case ended: // or so it seems: the heartbeat of a new process that uses the id must not be lost
+	case ended: // it seems so; but the heartbeat of a new process that uses the id must not be lost
 		l.enqueueOwn(func(l *link) {
 			if !l.evict() && l.process.unlike(status) {
 				l.process.reportHealth(healthy)

@@ -16,7 +16,7 @@ type Model struct {
 	Shapes     map[string]Shape     `json:"shapes"`
 }
 
-// Operation names its shapes and the errors it may answer.
+// Operation names its shapes and the errors that it may return.
 type Operation struct {
 	Input  string   `json:"input"`
 	Output string   `json:"output"` // empty where a success has no body
@@ -41,7 +41,7 @@ type Shape struct {
 	Fault     bool              `json:"fault"` // an exception that is the service's fault
 }
 
-// Load reads the embedded model once and gives the same one to all. Nobody may change it.
+// Load reads the embedded model once and returns the same model to all callers. They must not change it.
 var Load = sync.OnceValue(func() *Model {
 	m := new(Model)
 	if err := json.Unmarshal(file, m); err != nil {
