@@ -1,7 +1,6 @@
 package playerapi
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,11 +9,21 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/musterhq/muster/internal/jsonbody"
 )
 
 // depthMax is how deep a request may be nested. What players put into attributes goes to the clients of others, and many a JSON
 // reader gives up at 64.
 const depthMax = 32
+
+// valuesMax bounds the values and names of a request. The largest that a realm takes, 200 players with all that can be said of each, has
+// 4,000; attributes of 16 KiB may have 8,000.
+const valuesMax = 10_000
+
+// bounds hold before a request is decoded, which takes hundreds of bytes for some values of two. It also refuses what two readers could
+// read in two ways.
+var bounds = jsonbody.Bounds{Depth: depthMax, Values: valuesMax}
 
 // strictFormats refuses what encoding/json would silently accept.
 var strictFormats = map[string]huma.Format{
@@ -24,8 +33,8 @@ var strictFormats = map[string]huma.Format{
 // readJSON reads a request. It is read twice: first as whatever it is, to be held against its declaration.
 func readJSON(data []byte, into any) error {
 	if _, first := into.(*any); first {
-		if err := wellFormed(data); err != nil {
-			return err
+		if err := bounds.Check(data); err != nil {
+			return sayWhere(err)
 		}
 	}
 	err := json.Unmarshal(data, into)
@@ -38,25 +47,12 @@ func readJSON(data []byte, into any) error {
 	return err
 }
 
-// wellFormed refuses what two readers could read in two ways, and what some cannot read at all.
-func wellFormed(data []byte) error {
-	d := jsontext.NewDecoder(bytes.NewReader(data))
-	for {
-		_, err := d.ReadToken()
-		switch {
-		case err == io.EOF:
-			return nil
-		case err != nil:
-			return sayWhere(err)
-		case d.StackDepth() > depthMax:
-			return fmt.Errorf("nested more than %d deep", depthMax)
-		}
-	}
-}
-
 func sayWhere(err error) error {
 	wrong, ok := errors.AsType[*jsontext.SyntacticError](err)
+	_, tooMuch := errors.AsType[*jsonbody.BoundError](err)
 	switch {
+	case tooMuch:
+		return err
 	case !ok:
 		return errors.New("want valid JSON")
 	case wrong.Err == jsontext.ErrDuplicateName:

@@ -2,6 +2,7 @@ package playerapi
 
 import (
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -26,6 +27,8 @@ func TestWrongBodies(t *testing.T) {
 		{"a name twice in attributes", "Party.CreateParty", `{"attributes":{"a":1,"a":2}}`, `"a" is there twice`},
 		{"deep attributes", "Party.CreateParty", `{"attributes":` + nested(depthMax-1) + `}`, ""},
 		{"deeper attributes", "Party.CreateParty", `{"attributes":` + nested(depthMax) + `}`, "nested more than 32 deep"},
+		{"many values", "Party.CreateParty", `{"attributes":{"a":[0` + strings.Repeat(",0", valuesMax-6) + `]}}`, "attributes: 19997 bytes"},
+		{"one value more", "Party.CreateParty", `{"attributes":{"a":[0` + strings.Repeat(",0", valuesMax-5) + `]}}`, "more than 10000 values and names"},
 		{"no UTF-8 in attributes", "Party.CreateParty", "{\"attributes\":{\"a\":\"\xff\"}}", "invalid UTF-8"},
 		{"no UTF-8 in a name", "Party.SetPlayerPreferences", "{\"client_version\":\"\xff\"}", "invalid UTF-8"},
 		{"half a character", "Party.CreateParty", `{"attributes":{"a":"\ud800"}}`, "invalid"},
@@ -50,6 +53,13 @@ func TestWrongBodies(t *testing.T) {
 		}
 		if strings.Contains(message, "Go ") {
 			t.Errorf("%s: %q is for people who know Go", c.name, message)
+		}
+	}
+	many := `{"reason":[0` + strings.Repeat(",0", valuesMax) + `]}`
+	open := newLobby(t, func(c *Config) { c.Dev = true }) // its other realms ask for no key
+	for path, realm := range map[string]http.Handler{PartnerPrefix + "Events.List": open.door.Partner(), OperatorPrefix + "Operator.GetPlayer": open.door.Operator()} {
+		if _, o := open.send(realm, "", path, many); !strings.Contains(fmt.Sprint(o["message"]), "more than 10000 values and names") {
+			t.Errorf("many values for %s: %v", path, o)
 		}
 	}
 	// A wrong proof is not repeated.
