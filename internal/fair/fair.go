@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/rate"
 )
 
@@ -62,6 +63,36 @@ func (p *Pool) Refused() uint64 { return p.refused.Load() }
 
 // Most is the size of the pool.
 func (p *Pool) Most() int64 { return p.most }
+
+// Shares are a Pool by access key, and within it one by address for access keys of the role client, which every player of a game may
+// have: whatever is done with them, others find room.
+type Shares struct{ Keys, Clients *Pool }
+
+// NewShares makes Shares of most. One access key may have key of it, all keys of the role client together clients, and one address
+// with such a key address.
+func NewShares(most, key, clients, address int64) Shares {
+	return Shares{NewPool(most, max(1, key)), NewPool(max(1, clients), max(1, address))}
+}
+
+// Take takes n for a principal and reports whether there was as much. What was taken must be given back with Give.
+func (s *Shares) Take(p *identity.Principal, n int64) bool {
+	if !s.Keys.Take(p.ID, n) {
+		return false
+	}
+	if p.Role == identity.Client && !s.Clients.Take(p.Address, n) {
+		s.Keys.Give(p.ID, n)
+		return false
+	}
+	return true
+}
+
+// Give gives back n that was taken for a principal.
+func (s *Shares) Give(p *identity.Principal, n int64) {
+	s.Keys.Give(p.ID, n)
+	if p.Role == identity.Client {
+		s.Clients.Give(p.Address, n)
+	}
+}
 
 // Rate is a token bucket for each name.
 type Rate struct {

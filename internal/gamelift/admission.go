@@ -33,55 +33,39 @@ const (
 	translated = 2
 )
 
-// clientShare of places for requests is for all client keys together, addressShare of that for those from one address.
-const (
-	keyShare     = 2 // half
-	clientShare  = 2
-	addressShare = 8
-)
+// Parts of the places for requests: one access key has a half, all client keys together a half, and one address with
+// them an eighth of that.
+const keyPart, clientsPart, addressPart = 2, 2, 16
 
 // admission protects the process: it refuses requests beyond the bounds at once, before they take memory.
 type admission struct {
-	working       *fair.Pool // requests in progress, by key
-	clients       *fair.Pool // of client keys, by address
-	arriving      *fair.Pool // bytes of bodies, by address
-	decoded       *fair.Pool // bytes of decoded requests, by key
-	clientDecoded *fair.Pool // of client keys, by address
+	working  fair.Shares // requests in progress
+	arriving *fair.Pool  // bytes of bodies, by address
+	decoded  fair.Shares // bytes of decoded requests
 }
 
 func newAdmission(l Limits) admission {
 	most := int64(cmp.Or(l.Working, DefaultWorking))
-	share := func(of, part int64) int64 { return max(1, of/part) }
-	clients := share(most, clientShare)
 	return admission{
-		working:       fair.NewPool(most, share(most, keyShare)),
-		clients:       fair.NewPool(clients, share(clients, addressShare)),
-		arriving:      fair.NewPool(arrivingMax, arrivingShare),
-		decoded:       fair.NewPool(decodedMax, decodedShare),
-		clientDecoded: fair.NewPool(decodedClients, decodedFrom),
+		working:  fair.NewShares(most, most/keyPart, most/clientsPart, most/addressPart),
+		arriving: fair.NewPool(arrivingMax, arrivingShare),
+		decoded:  fair.NewShares(decodedMax, decodedShare, decodedClients, decodedFrom),
 	}
 }
 
 // work is the part of the admission that one request has taken.
 type work struct {
 	a       *admission
-	key     string
-	address string
-	client  bool
+	by      *identity.Principal
 	decoded int64
 }
 
-// enter begins the work for a caller whose signature is valid.
-func (a *admission) enter(caller *Caller, address string) (work, bool) {
-	x := work{a: a, key: caller.KeyID, address: address, client: caller.Role == identity.Client}
-	if !a.working.Take(x.key, 1) {
+// enter begins the work for a principal whose signature is valid.
+func (a *admission) enter(by *identity.Principal) (work, bool) {
+	if !a.working.Take(by, 1) {
 		return work{}, false
 	}
-	if x.client && !a.clients.Take(x.address, 1) {
-		a.working.Give(x.key, 1)
-		return work{}, false
-	}
-	return x, true
+	return work{a: a, by: by}, true
 }
 
 // decode takes memory for an input of so many bytes.
@@ -90,11 +74,7 @@ func (x *work) decode(bytes int64) bool {
 		return true
 	}
 	bytes *= translated
-	if !x.a.decoded.Take(x.key, bytes) {
-		return false
-	}
-	if x.client && !x.a.clientDecoded.Take(x.address, bytes) {
-		x.a.decoded.Give(x.key, bytes)
+	if !x.a.decoded.Take(x.by, bytes) {
 		return false
 	}
 	x.decoded = bytes
@@ -107,20 +87,14 @@ func (x *work) leave() {
 		return
 	}
 	if x.decoded > 0 {
-		x.a.decoded.Give(x.key, x.decoded)
+		x.a.decoded.Give(x.by, x.decoded)
 	}
-	if x.client {
-		x.a.clients.Give(x.address, 1)
-		if x.decoded > 0 {
-			x.a.clientDecoded.Give(x.address, x.decoded)
-		}
-	}
-	x.a.working.Give(x.key, 1)
+	x.a.working.Give(x.by, 1)
 }
 
 // pools are all of them by the names that metrics give them.
 func (a *admission) pools() map[string]*fair.Pool {
 	return map[string]*fair.Pool{
-		"working": a.working, "working_clients": a.clients, "arriving": a.arriving, "decoded": a.decoded, "decoded_clients": a.clientDecoded,
+		"working": a.working.Keys, "working_clients": a.working.Clients, "arriving": a.arriving, "decoded": a.decoded.Keys, "decoded_clients": a.decoded.Clients,
 	}
 }

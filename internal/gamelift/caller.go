@@ -3,20 +3,14 @@ package gamelift
 import (
 	"context"
 
-	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/identity"
 )
 
-// Caller is the principal of a request, according to its signature.
+// Caller is the principal of a request, with what the scope of its signature says.
 type Caller struct {
-	KeyID   string
-	Account string // 12 digits; the account part of the ARNs made for this caller
-	Region  string // from the signature's scope; the region part of these ARNs
-	Role    identity.Role
+	identity.Principal
+	Region string // of the ARNs that are made for this request
 }
-
-// maker is the core's mark for objects of the caller.
-func (c Caller) maker() domain.Maker { return domain.Maker(identity.MakerOf(c.KeyID, c.Role)) }
 
 // requestContext has the values of a request that operations read. It is a context of its own because two values
 // in the usual chain would be two allocations for every request.
@@ -41,14 +35,14 @@ func WithCaller(ctx context.Context, caller Caller) context.Context {
 }
 
 // localCaller is the caller of calls without a network that name none.
-var localCaller = Caller{Account: identity.DefaultAccount, Region: DefaultRegion, Role: identity.Admin}
+var localCaller = Caller{identity.Principal{Account: identity.DefaultAccount, Role: identity.Admin}, DefaultRegion}
 
 // DefaultRegion is the region in ARNs where no signature names one.
 const DefaultRegion = "us-east-1"
 
-func callerOf(ctx context.Context) Caller {
+func callerOf(ctx context.Context) *Caller {
 	if r, ok := ctx.Value(requestContextKey{}).(*requestContext); ok {
-		return r.caller
+		return &r.caller
 	}
-	return localCaller
+	return &localCaller
 }

@@ -31,12 +31,8 @@ func newClientRates(l Limits, now func() time.Time) clientRates {
 	}
 }
 
-// AllowClient counts a request that a client key made at another door of this port against the same rates.
-func (h *Handler) AllowClient(keyID, address string) bool {
-	return h.clients.addresses.Allow(address) && h.clients.keys.Allow(keyID)
-}
-
-// allow takes a token of the address, and then one of the key, so that one address cannot use up the key's.
-func (c *clientRates) allow(caller *Caller, address string) bool {
-	return caller.Role != identity.Client || c.addresses.Allow(address) && c.keys.Allow(caller.KeyID)
+// AllowClient counts a request against the rates of client keys, also one that was made at another door of this port. It takes a token
+// of the address, and then one of the key, so that one address cannot use up the key's.
+func (h *Handler) AllowClient(by *identity.Principal) bool {
+	return by.Role != identity.Client || h.clients.addresses.Allow(by.Address) && h.clients.keys.Allow(by.ID)
 }

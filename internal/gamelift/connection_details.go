@@ -44,7 +44,7 @@ func (s *Service) GetPlayerConnectionDetails(ctx context.Context, in *gamelift.G
 
 // seated are the players in a game session and those with a reserved seat, as far as the caller may see them.
 func (s *Service) seated(ctx context.Context, id session.ID) (map[string]bool, error) {
-	players, maker := map[string]bool{}, callerOf(ctx).maker()
+	players, maker := map[string]bool{}, callerOf(ctx).Maker()
 	for after := (engine.PlayerPlace{}); ; {
 		page, more, err := s.engine.PlayersIn(ctx, id, 0, after, pageMax)
 		if err != nil {

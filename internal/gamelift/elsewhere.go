@@ -7,6 +7,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
 
 	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/identity"
 )
 
 // Some operations have a meaning only in the cloud's own data centres. Their input is checked like any other, and then
@@ -34,7 +35,7 @@ var (
 )
 
 // elsewhere is an operation that has no meaning on one's own hosts.
-func elsewhere[I, O any](name string, a access, because string, call func(*Service, context.Context, *I) (*O, error)) operation {
+func elsewhere[I, O any](name string, a identity.Roles, because string, call func(*Service, context.Context, *I) (*O, error)) operation {
 	op := serve(name, a, call)
 	op.standing, op.note = notOnOwnHardware, because
 	return op

@@ -14,6 +14,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
 	"github.com/aws/smithy-go"
+
+	"github.com/musterhq/muster/internal/identity"
 )
 
 // allocated is how many bytes f allocates.
@@ -54,7 +56,7 @@ var amplified = []struct {
 func TestDecodedInputsAreBoundedBeforeTheyAreDecoded(t *testing.T) {
 	op := compiledOperations()["StartMatchmaking"]
 	for _, each := range amplified {
-		work := work{a: new(newAdmission(Limits{}))}
+		work := work{a: new(newAdmission(Limits{})), by: new(identity.Principal)}
 		var err error
 		took := allocated(func() { _, err = decodeInput(each.c, op, each.body, &work) })
 		if e, ok := err.(smithy.APIError); ok && e.ErrorCode() == codeEntityTooLarge && took < 64<<10 {
@@ -148,7 +150,7 @@ func TestCBORThatNoMemberNeeds(t *testing.T) {
 		"more than is there":  {append(bytes.Clone(member), 0x9b, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff), "not valid CBOR"},
 		"break with no begin": {append(bytes.Clone(member), 0xff), "not valid CBOR"},
 	} {
-		work := work{a: new(newAdmission(Limits{}))}
+		work := work{a: new(newAdmission(Limits{})), by: new(identity.Principal)}
 		var err error
 		took := allocated(func() {
 			_, err = decodeInput(cborCodec{}, compiledOperations()["CreateGameSession"], each.body, &work)
@@ -166,7 +168,7 @@ func TestCBORWithoutLengths(t *testing.T) {
 	body = body[:1] // a member's name comes in one piece, as from all SDKs
 	body = append(append(body, "\x69PlayerIds"...), 0x9f, 0x7f, 0x61, 'a', 0x61, 'b', 0xff, 0x61, 'c', 0xff)
 	body = append(append(body, "\x6dPlayerDataMap"...), 0xbf, 0x61, 'c', 0x61, 'd', 0xff, 0xff)
-	work := work{a: new(newAdmission(Limits{}))}
+	work := work{a: new(newAdmission(Limits{})), by: new(identity.Principal)}
 	in, err := decodeInput(cborCodec{}, compiledOperations()["CreatePlayerSessions"], body, &work)
 	if err != nil {
 		t.Fatal(err)
@@ -180,7 +182,7 @@ func TestCBORWithoutLengths(t *testing.T) {
 func TestCBORTimes(t *testing.T) {
 	for _, value := range [][]byte{{0xc1, 0x1a, 0x69, 0x5b, 0xdf, 0x00}, append([]byte{0xc1, cborFloat64}, binary.BigEndian.AppendUint64(nil, math.Float64bits(1767628544.5))...)} {
 		body := append(append([]byte{0xa1}, "\x69StartTime"...), value...)
-		work := work{a: new(newAdmission(Limits{}))}
+		work := work{a: new(newAdmission(Limits{})), by: new(identity.Principal)}
 		if _, err := decodeInput(cborCodec{}, compiledOperations()["DescribeFleetEvents"], body, &work); err != nil {
 			t.Errorf("%x: %v", value, err)
 		}
@@ -197,7 +199,7 @@ func TestJSONThatNoMemberNeeds(t *testing.T) {
 		"nested too deep":   {`{"x":` + strings.Repeat("[", 5000) + strings.Repeat("]", 5000) + `}`, "nested more than"},
 		"nested and broken": {`{"x":` + strings.Repeat("[", 5000), "nested more than"},
 	} {
-		work := work{a: new(newAdmission(Limits{}))}
+		work := work{a: new(newAdmission(Limits{})), by: new(identity.Principal)}
 		_, err := decodeInput(jsonCodec{}, compiledOperations()["CreateGameSession"], []byte(each.body), &work)
 		if err == nil || !strings.Contains(err.Error(), each.want) {
 			t.Errorf("%s: got %v, want one with %q", name, err, each.want)

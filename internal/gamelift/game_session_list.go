@@ -45,7 +45,7 @@ func (s *Service) DescribeGameSessionDetails(ctx context.Context, in *gamelift.D
 // names all players with their attributes.
 func seenGameSession(ctx context.Context, g *session.GameSession) types.GameSession {
 	wire := gameSessionToWire(g)
-	if callerOf(ctx).maker() != 0 {
+	if callerOf(ctx).Maker() != 0 {
 		wire.MatchmakerData = nil
 	}
 	return wire

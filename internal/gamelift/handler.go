@@ -165,13 +165,13 @@ func (h *Handler) handle(w http.ResponseWriter, r *http.Request, c codec, name, 
 		return nil, refused
 	}
 	connlimit.Prove(r.Context())
-	if !h.clients.allow(&caller, address) || !h.limiter.allow(caller.KeyID, name) {
+	if !h.AllowClient(&caller.Principal) || !h.limiter.allow(caller.ID, name) {
 		return nil, throttled()
 	}
-	if !op.access.allows(caller.Role) {
-		return nil, commonError(codeAccessDenied, "access key %s has the role %s, which may not call %s", caller.KeyID, caller.Role, name)
+	if !op.access.Allow(caller.Role) {
+		return nil, commonError(codeAccessDenied, "access key %s has the role %s, which may not call %s", caller.ID, caller.Role, name)
 	}
-	work, ok := h.admission.enter(&caller, address)
+	work, ok := h.admission.enter(&caller.Principal)
 	if !ok {
 		return nil, throttled()
 	}

@@ -19,7 +19,7 @@ func (s *Service) StartMatchmaking(ctx context.Context, in *gamelift.StartMatchm
 	if err != nil {
 		return nil, err
 	}
-	cmd := cell.StartMatchmaking{Configuration: lastPart(*in.ConfigurationName), Players: players, By: callerOf(ctx).maker()}
+	cmd := cell.StartMatchmaking{Configuration: lastPart(*in.ConfigurationName), Players: players, By: callerOf(ctx).Maker()}
 	cmd.ID, cmd.Chosen = ticketID(in.TicketId)
 	if err := s.engine.Do(ctx, &cmd); err != nil {
 		return nil, err
@@ -98,7 +98,7 @@ func (s *Service) DescribeMatchmaking(ctx context.Context, in *gamelift.Describe
 // ticket finds a ticket that the caller may see.
 func (s *Service) ticket(ctx context.Context, id string) (cell.Ticket, error) {
 	t, err := s.engine.Ticket(ctx, id)
-	if err == nil && !callerOf(ctx).maker().MayTouch(t.Maker) {
+	if err == nil && !callerOf(ctx).Maker().MayTouch(t.Maker) {
 		return cell.Ticket{}, domain.Refuse(domain.NotFound, cell.TicketNotFound)
 	}
 	return t, err
@@ -109,7 +109,7 @@ const ticketsDescribedMax = 10
 
 // StopMatchmaking cancels a ticket that has no game session yet. After a success no match follows.
 func (s *Service) StopMatchmaking(ctx context.Context, in *gamelift.StopMatchmakingInput) (*gamelift.StopMatchmakingOutput, error) {
-	if err := s.engine.Do(ctx, &cell.StopMatchmaking{ID: *in.TicketId, By: callerOf(ctx).maker()}); err != nil {
+	if err := s.engine.Do(ctx, &cell.StopMatchmaking{ID: *in.TicketId, By: callerOf(ctx).Maker()}); err != nil {
 		return nil, s.ticketRefusal(ctx, *in.TicketId, err)
 	}
 	return &gamelift.StopMatchmakingOutput{}, nil
@@ -130,7 +130,7 @@ func (s *Service) ticketRefusal(ctx context.Context, id string, refused error) e
 
 // AcceptMatch records the answers of players of a ticket to its proposed match.
 func (s *Service) AcceptMatch(ctx context.Context, in *gamelift.AcceptMatchInput) (*gamelift.AcceptMatchOutput, error) {
-	cmd := cell.AcceptMatch{Ticket: *in.TicketId, Players: in.PlayerIds, Accept: in.AcceptanceType == types.AcceptanceTypeAccept, By: callerOf(ctx).maker()}
+	cmd := cell.AcceptMatch{Ticket: *in.TicketId, Players: in.PlayerIds, Accept: in.AcceptanceType == types.AcceptanceTypeAccept, By: callerOf(ctx).Maker()}
 	if err := s.engine.Do(ctx, &cmd); err != nil {
 		if r, ok := errors.AsType[*domain.Refusal](err); ok && r.Reason == domain.NotFound {
 			if t, lookErr := s.ticket(ctx, cmd.Ticket); lookErr == nil {

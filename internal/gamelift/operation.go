@@ -15,7 +15,7 @@ import (
 // operation is one row of the table: the roles that may call it, and its function.
 type operation struct {
 	name   string
-	access access
+	access identity.Roles
 	make   func() any // a new input
 	call   func(*Service, context.Context, any) (any, error)
 
@@ -27,7 +27,7 @@ type operation struct {
 }
 
 // serve is an operation that the service implements.
-func serve[I, O any](name string, a access, call func(*Service, context.Context, *I) (*O, error)) operation {
+func serve[I, O any](name string, a identity.Roles, call func(*Service, context.Context, *I) (*O, error)) operation {
 	return operation{
 		name: name, access: a, input: reflect.TypeFor[I](), output: reflect.TypeFor[O](),
 		make: func() any { return new(I) },
@@ -46,19 +46,14 @@ func like(name string, op operation) operation {
 	return op
 }
 
-// access is the set of roles that may call an operation.
-type access uint8
-
-// The sets in use. Read operations show which players are in which game, and a client in players' hands needs only a part of that.
+// The sets of roles that may call an operation.
 const (
-	administer access = 1 << identity.Admin
-	operate           = administer | 1<<identity.Backend // sessions and computes of everyone
-	look              = operate | 1<<identity.ReadOnly
-	play              = operate | 1<<identity.Client // operations of game clients
-	playLook          = play | look
+	administer = identity.MayAdminister
+	operate    = identity.MayOperate
+	look       = identity.MayLook
+	play       = identity.MayPlay
+	playLook   = identity.MayPlayOrLook
 )
-
-func (a access) allows(role identity.Role) bool { return a&(1<<role) != 0 }
 
 // compiled is an operation ready to be called from the wire.
 type compiled struct {
@@ -95,7 +90,7 @@ func compileOperations(m *model.Model, table []operation) (map[string]*compiled,
 		c := &compiled{
 			operation: op, constraints: constraints, wire: plans.output(op.output),
 			noBody: described.Output == "", declares: map[string]bool{},
-			bounds: checks.boundsOf(described.Input, constraints, op.access.allows(identity.Client)),
+			bounds: checks.boundsOf(described.Input, constraints, op.access.Allow(identity.Client)),
 		}
 		for _, code := range described.Errors {
 			c.declares[code] = true

@@ -16,7 +16,7 @@ import (
 // StartGameSessionPlacement begins a placement and answers at once: a lack of capacity is no error.
 func (s *Service) StartGameSessionPlacement(ctx context.Context, in *gamelift.StartGameSessionPlacementInput) (*gamelift.StartGameSessionPlacementOutput, error) {
 	p := placement.Placement{
-		Maker: callerOf(ctx).maker(),
+		Maker: callerOf(ctx).Maker(),
 		ID:    *in.PlacementId, Queue: lastPart(*in.GameSessionQueueName), PlayersMax: *in.MaximumPlayerSessionCount,
 		Name: value(in.GameSessionName), Data: value(in.GameSessionData), Properties: propertiesFromWire(in.GameProperties),
 	}
@@ -53,7 +53,7 @@ func (s *Service) DescribeGameSessionPlacement(ctx context.Context, in *gamelift
 // placement finds a placement that the caller may see.
 func (s *Service) placement(ctx context.Context, id string) (placement.Placement, error) {
 	p, err := s.engine.Placement(ctx, id)
-	if err == nil && !callerOf(ctx).maker().MayTouch(p.Maker) {
+	if err == nil && !callerOf(ctx).Maker().MayTouch(p.Maker) {
 		return placement.Placement{}, domain.Refuse(domain.NotFound, "placement %s not found", id)
 	}
 	return p, err
@@ -61,7 +61,7 @@ func (s *Service) placement(ctx context.Context, id string) (placement.Placement
 
 // StopGameSessionPlacement cancels a placement that has no game session yet.
 func (s *Service) StopGameSessionPlacement(ctx context.Context, in *gamelift.StopGameSessionPlacementInput) (*gamelift.StopGameSessionPlacementOutput, error) {
-	cmd := cell.StopPlacement{ID: *in.PlacementId, By: callerOf(ctx).maker()}
+	cmd := cell.StopPlacement{ID: *in.PlacementId, By: callerOf(ctx).Maker()}
 	if err := s.engine.Do(ctx, &cmd); err != nil {
 		return nil, s.placementRefusal(ctx, cmd.ID, err)
 	}

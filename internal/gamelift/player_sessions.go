@@ -44,7 +44,7 @@ func (s *Service) reserve(ctx context.Context, arn string, players []cell.NewPla
 	if err != nil {
 		return nil, err
 	}
-	cmd := cell.ReservePlayers{Game: id, Players: players, By: callerOf(ctx).maker()}
+	cmd := cell.ReservePlayers{Game: id, Players: players, By: callerOf(ctx).Maker()}
 	if err := s.engine.Do(ctx, &cmd); err != nil {
 		return nil, s.gameRefusal(ctx, id, err)
 	}
@@ -62,7 +62,7 @@ func (s *Service) ReleasePlayerSession(ctx context.Context, in *gamelift.Describ
 		return nil, err
 	}
 	if known.Status.Live() { // otherwise it may be in the archive, which the core does not read
-		cmd := cell.ReleasePlayer{Player: known.ID, By: callerOf(ctx).maker()}
+		cmd := cell.ReleasePlayer{Player: known.ID, By: callerOf(ctx).Maker()}
 		if err := s.engine.Do(ctx, &cmd); err != nil {
 			return nil, err
 		}
@@ -100,7 +100,7 @@ func (s *Service) DescribePlayerSessions(ctx context.Context, in *gamelift.Descr
 	}
 	after := engine.PlayerPlace{Created: domain.Time(cursor.created)}
 	after.ID, _ = domain.ParseUUID(cursor.id)
-	if maker := callerOf(ctx).maker(); maker != 0 {
+	if maker := callerOf(ctx).Maker(); maker != 0 {
 		return s.ownPlayerSessions(ctx, in, status, maker)
 	}
 	page, more, err := s.playerPage(ctx, in, status, after, pageSize(in.Limit, pageMax))
@@ -172,7 +172,7 @@ func (s *Service) playerSession(ctx context.Context, id string) (cell.PlayerSess
 		return cell.PlayerSession{}, domain.Refuse(domain.NotFound, "player session %s not found", shortened(id))
 	}
 	p, err := s.engine.PlayerSession(ctx, parsed)
-	if err == nil && !callerOf(ctx).maker().MayTouch(p.Maker) {
+	if err == nil && !callerOf(ctx).Maker().MayTouch(p.Maker) {
 		return cell.PlayerSession{}, domain.Refuse(domain.NotFound, "player session %s not found", shortened(id))
 	}
 	return p, err

@@ -64,7 +64,7 @@ func (v *verifier) beginAt(door *signin.Door, r *http.Request, service string) (
 	header := r.Header.Get("Authorization")
 	s = signature{door: door, address: v.proxies.Of(r)}
 	if v.dev {
-		s.caller, s.dev = v.trusting(header), true
+		s.caller, s.dev = v.trusting(header, s.address), true
 		return s, nil
 	}
 	if header == "" {
@@ -99,7 +99,7 @@ func (v *verifier) beginAt(door *signin.Door, r *http.Request, service string) (
 	if slow := door.Refuse(s.address, key); slow != nil {
 		return s, slowed(slow)
 	}
-	s.key, s.date, s.caller = key, date, Caller{KeyID: key.ID, Account: key.Account, Region: a.Region, Role: key.Role}
+	s.key, s.date, s.caller = key, date, Caller{key.Principal(s.address), a.Region}
 	if claimed := r.Header.Get("X-Amz-Content-Sha256"); claimed != "" {
 		if s.proven = v.matches(r, []byte(claimed), date, key, &a); !s.proven {
 			return s, s.failed(signin.WrongSecret, wrongSignature())
@@ -154,13 +154,14 @@ func (v *verifier) verify(r *http.Request, body []byte, service string) (Caller,
 }
 
 // trusting takes from credentials what there is to take. A known key keeps its role, so that roles can be tried out.
-func (v *verifier) trusting(header string) Caller {
+func (v *verifier) trusting(header, address string) Caller {
 	caller := localCaller
+	caller.Address = address
 	a, problem := parseAuthorization(header)
 	if problem != "" {
 		return caller
 	}
-	caller.KeyID, caller.Region = a.KeyID, a.Region
+	caller.ID, caller.Region = a.KeyID, a.Region
 	if key, ok := v.keys.Find(a.KeyID); ok {
 		caller.Account, caller.Role = key.Account, key.Role
 	}

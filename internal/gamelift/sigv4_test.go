@@ -51,7 +51,7 @@ func TestRightSignaturePasses(t *testing.T) {
 	v := newVerifier()
 	for range 2 { // the second time with the remembered key
 		caller, refused := v.verify(signedRequest(t, "{}", nil), []byte("{}"), "gamelift")
-		if refused != nil || caller != (Caller{KeyID: "AKADMIN", Account: "123456789012", Region: "mars-1", Role: identity.Admin}) {
+		if refused != nil || caller != (Caller{identity.Principal{ID: "AKADMIN", Account: "123456789012", Role: identity.Admin, Address: "192.0.2.1"}, "mars-1"}) {
 			t.Errorf("got %+v %v", caller, refused)
 		}
 	}
@@ -149,16 +149,18 @@ func TestNewSecretIsUsedAtOnce(t *testing.T) {
 func TestDevAcceptsAnyCredentials(t *testing.T) {
 	v := newVerifier()
 	v.dev = true
+	local := localCaller
+	local.Address = "192.0.2.1"
 	for _, each := range []struct {
 		change func(*http.Request)
 		want   Caller
 	}{
-		{func(r *http.Request) { r.Header.Del("Authorization") }, localCaller},
-		{func(r *http.Request) { r.Header.Set("Authorization", "nonsense") }, localCaller},
+		{func(r *http.Request) { r.Header.Del("Authorization") }, local},
+		{func(r *http.Request) { r.Header.Set("Authorization", "nonsense") }, local},
 		{func(r *http.Request) {
 			r.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=any/20010101/there/gamelift/aws4_request, SignedHeaders=host, Signature="+strings.Repeat("0", 64))
-		}, Caller{KeyID: "any", Account: identity.DefaultAccount, Region: "there", Role: identity.Admin}},
-		{nil, Caller{KeyID: "AKADMIN", Account: "123456789012", Region: "mars-1", Role: identity.Admin}},
+		}, Caller{identity.Principal{ID: "any", Account: identity.DefaultAccount, Role: identity.Admin, Address: "192.0.2.1"}, "there"}},
+		{nil, Caller{identity.Principal{ID: "AKADMIN", Account: "123456789012", Role: identity.Admin, Address: "192.0.2.1"}, "mars-1"}},
 	} {
 		caller, refused := v.verify(signedRequest(t, "{}", each.change), nil, "gamelift")
 		if refused != nil || caller != each.want {

@@ -43,7 +43,7 @@ func (h *Handler) answerSTS(w http.ResponseWriter, requestID string, caller Call
 		status = statusOf(refused.ErrorCode())
 		answer = stsError{Type: "Sender", Code: refused.ErrorCode(), Message: refused.ErrorMessage(), RequestID: requestID}
 	} else {
-		name := caller.KeyID
+		name := caller.ID
 		if name == "" {
 			name = "anonymous"
 		}

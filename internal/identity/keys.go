@@ -53,17 +53,19 @@ var ErrRevoked = errors.New("the access key was revoked")
 // Life is done as soon as the key is revoked, with ErrRevoked as its cause. Everything that a request opens and that outlives the
 // request (a stream, a call that waits, a game server's link) has to end with the life of the key that opened it:
 // context.AfterFunc(key.Life(), end) ends it also when the key was revoked a moment before.
-func (k AccessKey) Life() context.Context {
-	if k.life == nil {
-		return context.Background()
-	}
-	return k.life.ctx
-}
+func (k AccessKey) Life() context.Context { return k.life.context() }
 
 // life ends once.
 type life struct {
 	ctx context.Context
 	end context.CancelCauseFunc
+}
+
+func (l *life) context() context.Context {
+	if l == nil {
+		return context.Background()
+	}
+	return l.ctx
 }
 
 // LogValue keeps the secret out of the log.

@@ -22,6 +22,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/access"
 	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/keyring"
 )
 
@@ -181,8 +182,8 @@ func (d *Door) problem(r *http.Request, err error) (status int, p problem) {
 
 // byUser is the actor of a request. Who can read the data directory may do everything, so the user's name is only a note.
 func byUser(r *http.Request, user string) access.Actor {
-	host, _, _ := net.SplitHostPort(r.RemoteAddr)
-	return access.Actor{Principal: Principal(user), Address: host, Door: doorName}
+	by := identity.Principal{ID: Principal(user)}
+	return by.Actor(r, doorName)
 }
 
 // Principal names a holder of the data directory in audit records.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/identity"
 )
 
 // RotateTokenPath replaces the auth token of a compute. The query names fleet and compute, and has keep-links=true where
@@ -20,9 +21,8 @@ type RotatedToken struct {
 }
 
 func (d *Door) rotateToken(w http.ResponseWriter, r *http.Request) {
-	by, status, refused := d.operate(r)
-	if refused != nil {
-		answer(w, status, Problem{refused.Error()})
+	by, ok := d.authorize(w, r, nil, identity.MayAdminister, "operate the service")
+	if !ok {
 		return
 	}
 	q := r.URL.Query()
@@ -36,7 +36,7 @@ func (d *Door) rotateToken(w http.ResponseWriter, r *http.Request) {
 		d.refuse(w, r, err)
 		return
 	}
-	d.log.Info("the auth token of a compute was replaced", "fleet", cmd.Fleet, "compute", cmd.Compute, "keep_links", cmd.KeepLinks, "principal", by)
+	d.log.Info("the auth token of a compute was replaced", "fleet", cmd.Fleet, "compute", cmd.Compute, "keep_links", cmd.KeepLinks, "principal", by.ID)
 	answer(w, http.StatusOK, RotatedToken{cmd.Fleet, cmd.Compute, cmd.Expires.Std()})
 }
 

@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/keyring"
 )
 
@@ -18,33 +20,26 @@ const Prefix = "/operator/v1/"
 // Config is what a Door needs.
 type Config struct {
 	Engine *engine.Engine
-	// Authorize reports whether a request may look at everything, and if not, with which HTTP status and text it is refused.
-	Authorize func(*http.Request) (status int, refused error)
-	// Operate reports whether a request may change something, and who sent it: the id of an access key.
-	Operate func(*http.Request) (keyID string, status int, refused error)
-	// AuthorizeAdmin tells which admin key has signed a request with this body, and if none has, with which HTTP status and
-	// text it is refused.
-	AuthorizeAdmin func(r *http.Request, body []byte) (keyID string, status int, refused error)
-	Keys           *keyring.Ring
-	Private        func(*http.Request) bool // whether nobody can overhear a request
-	Searches       Searches                 // nil: matches are not looked for here
-	Log            *slog.Logger
+	// Authenticate returns the principal that has signed a request with this body, or the HTTP status and text of the refusal.
+	Authenticate func(r *http.Request, body []byte) (by identity.Principal, status int, refused error)
+	Keys         *keyring.Ring
+	Private      func(*http.Request) bool // whether nobody can overhear a request
+	Searches     Searches                 // nil: matches are not looked for here
+	Log          *slog.Logger
 }
 
 // Door answers operators over HTTP, with JSON.
 type Door struct {
-	engine    *engine.Engine
-	config    Config
-	authorize func(*http.Request) (int, error)
-	operate   func(*http.Request) (string, int, error)
-	searches  Searches
-	log       *slog.Logger
-	routes    http.ServeMux
+	engine   *engine.Engine
+	config   Config
+	searches Searches
+	log      *slog.Logger
+	routes   http.ServeMux
 }
 
 // NewDoor makes a Door.
 func NewDoor(c Config) *Door {
-	d := &Door{config: c, engine: c.Engine, authorize: c.Authorize, operate: c.Operate, searches: c.Searches, log: c.Log}
+	d := &Door{config: c, engine: c.Engine, searches: c.Searches, log: c.Log}
 	for kind, explain := range map[string]func(context.Context, string) (*Explanation, error){
 		"fleet": d.explainFleet, "compute": d.explainCompute, "placement": d.explainPlacement, "process": d.explainProcess, "game-session": d.explainGameSession,
 		"ticket": d.explainTicket, "player": d.explainPlayer, "party": d.explainParty, "game-instance": d.explainGameInstance,
@@ -68,11 +63,21 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		d.routes.ServeHTTP(w, r)
 		return
 	}
-	if status, refused := d.authorize(r); refused != nil {
-		answer(w, status, Problem{refused.Error()})
-		return
+	if _, ok := d.authorize(w, r, nil, identity.MayLook, "look at everything"); ok {
+		d.routes.ServeHTTP(w, r)
 	}
-	d.routes.ServeHTTP(w, r)
+}
+
+// authorize returns the principal that has signed a request with this body. It answers the request itself if there is none, or if its role may not.
+func (d *Door) authorize(w http.ResponseWriter, r *http.Request, body []byte, may identity.Roles, what string) (by identity.Principal, ok bool) {
+	by, status, refused := d.config.Authenticate(r, body)
+	if refused == nil && !may.Allow(by.Role) {
+		status, refused = http.StatusForbidden, fmt.Errorf("access key %s has the role %s, which may not %s", by.ID, by.Role, what)
+	}
+	if refused != nil {
+		answer(w, status, Problem{refused.Error()})
+	}
+	return by, refused == nil
 }
 
 // Problem is the body of every answer that is none.

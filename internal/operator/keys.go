@@ -5,12 +5,12 @@ import (
 	"encoding/json"
 	"io"
 	"mime"
-	"net"
 	"net/http"
 	"strings"
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/access"
+	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/keyring"
 )
 
@@ -63,13 +63,11 @@ func (d *Door) forAdmins(do func(w http.ResponseWriter, r *http.Request, by acce
 			answer(w, http.StatusForbidden, Problem{err.Error()})
 			return
 		}
-		keyID, status, refused := d.config.AuthorizeAdmin(r, body)
-		if refused != nil {
-			answer(w, status, Problem{refused.Error()})
+		by, ok := d.authorize(w, r, body, identity.MayAdminister, "change access keys; want admin")
+		if !ok {
 			return
 		}
-		host, _, _ := net.SplitHostPort(r.RemoteAddr)
-		if err := do(w, r, access.Actor{Principal: keyID, Address: host, Door: "operator"}, body); err != nil {
+		if err := do(w, r, by.Actor(r, "operator"), body); err != nil {
 			d.refuse(w, r, err)
 		}
 	}

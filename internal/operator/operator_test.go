@@ -19,6 +19,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/placement"
 	"github.com/musterhq/muster/internal/domain/session"
 	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/journal/journaltest"
 )
 
@@ -49,16 +50,11 @@ func newOffice(t *testing.T) *office {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { o.engine.Close() })
-	o.door = NewDoor(Config{Engine: o.engine, Log: slog.New(slog.DiscardHandler), Authorize: func(r *http.Request) (int, error) {
+	o.door = NewDoor(Config{Engine: o.engine, Log: slog.New(slog.DiscardHandler), Authenticate: func(r *http.Request, _ []byte) (by identity.Principal, status int, refused error) {
 		if r.Header.Get("Authorization") != "" {
-			return http.StatusForbidden, errors.New("not you")
+			return by, http.StatusForbidden, errors.New("not you")
 		}
-		return http.StatusOK, nil
-	}, Operate: func(r *http.Request) (string, int, error) {
-		if r.Header.Get("Authorization") != "" {
-			return "", http.StatusForbidden, errors.New("not you")
-		}
-		return "MUSTX", http.StatusOK, nil
+		return identity.Principal{ID: "MUSTX", Role: identity.Admin}, http.StatusOK, nil
 	}})
 	for _, l := range []string{"custom-a", "custom-b"} {
 		o.do(&cell.CreateLocation{Name: l, Region: "us-east-1"})

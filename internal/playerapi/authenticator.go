@@ -29,7 +29,7 @@ type Authenticator struct{ AuthConfig }
 
 // Stranger is the principal of a request before it is authenticated.
 func (a *Authenticator) Stranger(r *http.Request) *Principal {
-	return &Principal{Address: clientaddress.Proxies(a.Transport.Proxies).Of(r), Host: r.Host, TLS: a.Transport.Secure(r)}
+	return &Principal{Principal: identity.Principal{Address: clientaddress.Proxies(a.Transport.Proxies).Of(r)}, Host: r.Host, TLS: a.Transport.Secure(r)}
 }
 
 // Signins counts the failed sign-ins of each realm.

@@ -43,9 +43,9 @@ func (a *Authenticator) identified(r *http.Request, p *Principal, realm string) 
 		if err := new(http.CrossOriginProtection).Check(asked); err != nil {
 			return refusal(flow.PermissionDenied, "%s", err)
 		}
-		p.Partner = "dev"
+		p.ID = "dev"
 		if keyID, _, ok := identity.Shown(r); ok {
-			p.Partner = keyID
+			p.ID = keyID
 		}
 		return nil
 	}
@@ -60,7 +60,7 @@ func (a *Authenticator) identified(r *http.Request, p *Principal, realm string) 
 	if key.Role != want && key.Role != identity.Admin && !(key.Role == identity.ReadOnly && onlyReads(r)) {
 		return refusal(flow.PermissionDenied, "access key %s has the role %s, want %s", key.ID, key.Role, want)
 	}
-	p.Partner, p.Life = key.ID, key.Life()
+	p.Principal = key.Principal(p.Address)
 	return nil
 }
 
@@ -72,7 +72,7 @@ func (a *Authenticator) server(p *Principal, rest string) *Problem {
 		return failed(a.Signins.Partners, signin.Failure{From: p.Address, Reason: signin.WrongToken},
 			refusal(flow.Unauthenticated, "the token is not one of a game server; Server.Exchange gives one"))
 	}
-	p.Partner, p.Instance = name, instance
+	p.ID, p.Instance = name, instance
 	return nil
 }
 

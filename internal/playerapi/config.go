@@ -64,7 +64,7 @@ func (d *operatorsDoor) declareConfig() {
 			if err != nil {
 				return nil, err
 			}
-			cmd := cell.SetFlowConfig{Document: string(document), By: principalOf(ctx).Partner, Reason: body.Reason}
+			cmd := cell.SetFlowConfig{Document: string(document), By: principalOf(ctx).ID, Reason: body.Reason}
 			err = d.State.Do(ctx, &cmd)
 			if err == nil {
 				err = d.State.Reconfigure(ctx) // whoever has the answer finds it in force

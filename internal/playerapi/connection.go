@@ -36,7 +36,7 @@ type connection struct {
 	gone  chan struct{} // closed when the connection has ended
 	feed  feed
 
-	life     context.Context     // of the access key that it was opened with; nil: none
+	life     context.Context     // of the access key that it was opened with
 	promised *flow.SessionConfig // of which the times of heartbeats hold for this line, whatever is set later
 	code     atomic.Uint32       // how it is to be closed; 0: not
 	write    sync.Mutex          // for one frame or more
@@ -74,7 +74,7 @@ func (x *Feeds) admit(r *http.Request, subprotocol, number string) (by *Principa
 	if problem = x.Auth.Trusted(r, by, partnerRealm); problem != nil {
 		return by, 0, false, problem
 	}
-	if wait, ok := x.Buckets.take(classPartner, by.Partner); !ok {
+	if wait, ok := x.Buckets.take(classPartner, by.ID); !ok {
 		return by, 0, false, later(flow.RateLimited, wait, "too many calls with one credential")
 	}
 	after, given, problem = parseNumber(r.URL.Query(), number)
@@ -94,7 +94,7 @@ func (x *Feeds) open(w http.ResponseWriter, r *http.Request, by *Principal, subp
 	}
 	l := &connection{
 		feeds: x, conn: conn, wakes: make(chan struct{}, 1), gone: make(chan struct{}), feed: f,
-		promised: &x.State.Settings().Sessions, life: by.Life,
+		promised: &x.State.Settings().Sessions, life: by.Life(),
 	}
 	l.heard()
 	return l, true
@@ -112,9 +112,7 @@ func (l *connection) heard() bool {
 
 // run tells until the connection ends, or the service stops.
 func (l *connection) run(ctx context.Context) {
-	if l.life != nil {
-		defer context.AfterFunc(l.life, l.revoked)()
-	}
+	defer context.AfterFunc(l.life, l.revoked)()
 	ping := time.NewTicker(l.promised.PingInterval)
 	defer ping.Stop()
 	frames, err := l.feed.hello(ctx, l.promised)

@@ -212,7 +212,7 @@ func (d *Door) serveTrusted(w http.ResponseWriter, r *http.Request, to *Realm) {
 		problem = d.auth.Trusted(r, by, to.Name)
 	}
 	if problem == nil {
-		if wait, ok := d.buckets.takeFor(classPartner, cmp.Or(by.Partner, by.Address), w.Header()); !ok {
+		if wait, ok := d.buckets.takeFor(classPartner, cmp.Or(by.ID, by.Address), w.Header()); !ok {
 			problem = later(flow.RateLimited, wait, "too many calls with one credential")
 		}
 	}
@@ -220,7 +220,7 @@ func (d *Door) serveTrusted(w http.ResponseWriter, r *http.Request, to *Realm) {
 		writeProblem(w, problem)
 		return
 	}
-	ctx, cancel := identity.Within(r.Context(), by.Life) // a call that waits ends when the access key is revoked
+	ctx, cancel := by.Within(r.Context()) // a call that waits ends when the access key is revoked
 	defer cancel()
 	to.Serve(w, r.WithContext(ctx), by)
 }

@@ -109,7 +109,7 @@ func operatorCall[B interface{ why() string }, A any](d *operatorsDoor, name, su
 		if err != nil {
 			return nil, err
 		}
-		d.State.Log.Info("operator call", "call", name, "by", principalOf(ctx).Partner, "reason", (*body).why(), "request", json.RawMessage(said))
+		d.State.Log.Info("operator call", "call", name, "by", principalOf(ctx).ID, "reason", (*body).why(), "request", json.RawMessage(said))
 		return f(ctx, body)
 	})
 }

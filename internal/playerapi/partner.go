@@ -97,7 +97,7 @@ func (d *partnersDoor) declarePartner() {
 			if err != nil {
 				return nil, err
 			}
-			d.State.Log.Info("party shut down", "party", body.PartyID, "by", principalOf(ctx).Partner, "reason", body.Reason)
+			d.State.Log.Info("party shut down", "party", body.PartyID, "by", principalOf(ctx).ID, "reason", body.Reason)
 			return &None{}, d.State.Do(ctx, &cell.ShutDownParty{Party: party})
 		})
 	declarePartner(d.realm, "Flow.SetPlayerAttributes", "What the studio says about a player, such as skill.",
@@ -169,7 +169,7 @@ func (d *partnersDoor) makeGame(ctx context.Context, request string, body *MakeG
 	}
 	if request != "" {
 		// A repeat of the request is about the same game instance, however long after.
-		sum := sha256.Sum256([]byte("make-game\x00" + principalOf(ctx).Partner + "\x00" + request))
+		sum := sha256.Sum256([]byte("make-game\x00" + principalOf(ctx).ID + "\x00" + request))
 		plan.ID = version4(domain.UUID(sum[:16]))
 	}
 	if plan.PlayersMax == 0 {

@@ -6,25 +6,25 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/playerapi/objects"
 )
 
-// Principal is who a request is made by, and the way it came. A request without a credential has only the way.
+// Principal is who a request is made by, and the way it came. A request without a credential has only the way. The ID of a player's is
+// empty, and that of a game server's is the id of its game instance.
 type Principal struct {
-	Address string      // of the client, behind trusted proxies
-	Host    string      // under which the client reached the service
-	TLS     bool        // between the client and the service, or its proxy
-	Answer  http.Header // headers of the answer to a call; nil for streams
-	Realm   string      // that the call belongs to; empty for streams
+	identity.Principal
+
+	Host   string      // under which the client reached the service
+	TLS    bool        // between the client and the service, or its proxy
+	Answer http.Header // headers of the answer to a call; nil for streams
+	Realm  string      // that the call belongs to; empty for streams
 
 	// Of a player.
 	Player         string
 	LoginSessionID domain.UUID
 
-	// Of a trusted server or an operator.
-	Partner  string          // the id of the access key; of a game server, the id of its game instance
-	Life     context.Context // ends when the access key is revoked; nil for a game server, and in development
-	Instance domain.UUID     // of a game server: the only game instance that it may act for
+	Instance domain.UUID // of a game server: the only game instance that it may act for
 }
 
 // The realms.
@@ -41,12 +41,12 @@ func (p *Principal) Actor() flow.Actor {
 		return flow.Actor{Kind: flow.ByPlayer, ID: objects.LoginSessionID(p.LoginSessionID)}
 	case !p.Instance.IsZero():
 		return flow.Actor{Kind: flow.ByGameServer, ID: objects.GameInstanceID(p.Instance)}
-	case p.Partner == "":
+	case p.ID == "":
 		return flow.Actor{}
 	case p.Realm == operatorRealm:
-		return flow.Actor{Kind: flow.ByOperatorCall, ID: p.Partner}
+		return flow.Actor{Kind: flow.ByOperatorCall, ID: p.ID}
 	}
-	return flow.Actor{Kind: flow.ByPartner, ID: p.Partner}
+	return flow.Actor{Kind: flow.ByPartner, ID: p.ID}
 }
 
 // InstanceFor reads the game instance that a call is about. A game server may leave it out, and may name only its own.

@@ -91,7 +91,7 @@ func (d *partnersDoor) subscribe(ctx context.Context, request string, body *Subs
 	if err != nil {
 		return nil, err
 	}
-	x := flow.Subscription{ID: newID(), URL: body.URL, Types: body.Types, Players: body.PlayerIDs, By: principalOf(ctx).Partner}
+	x := flow.Subscription{ID: newID(), URL: body.URL, Types: body.Types, Players: body.PlayerIDs, By: principalOf(ctx).ID}
 	if request != "" {
 		// A repeat of the request is about the same subscription, however long after.
 		sum := sha256.Sum256([]byte("subscribe\x00" + x.By + "\x00" + request))

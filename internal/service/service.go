@@ -204,8 +204,8 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	x.metrics.Register(handler, keys, x.panics.Collector(), x.limits, x.signins, metrics.Records(x.engine), metrics.Places(x.engine), x.engine, calls, x.events)
 	x.metrics.Register(metrics.Program(o.Version, x.Err)...)
 	doors.metrics = x.metrics
-	doors.operator = operator.NewDoor(operator.Config{Engine: x.engine, Authorize: handler.AuthorizeLooking, Operate: handler.AuthorizeOperating,
-		AuthorizeAdmin: handler.AuthorizeAdmin, Keys: keys, Private: x.transport.Private, Searches: x.matches, Log: log})
+	doors.operator = operator.NewDoor(operator.Config{Engine: x.engine, Authenticate: handler.Authenticate,
+		Keys: keys, Private: x.transport.Private, Searches: x.matches, Log: log})
 	x.notify = notify.Start(notify.Config{
 		Counts: x.ruleCounts, Panics: x.panics,
 		Engine: x.engine, Bus: s.NotifyEvents, Topics: s.Topics(), Log: log, ConfirmAt: confirmURL(x.publicURL),

@@ -73,7 +73,7 @@ func TestSecretsNeedTLS(t *testing.T) {
 		r := httptest.NewRequest("POST", c.over+"://muster.example/session/v1/JoinSession", nil)
 		r.RemoteAddr = c.from
 		r.Header.Set("Authorization", "Bearer K.s")
-		_, problem := d.authorize(r, play, "JoinSession")
+		_, problem := d.authorize(r, identity.MayPlay, "JoinSession")
 		got := 0
 		if problem != nil {
 			got = problem.status
@@ -112,9 +112,9 @@ func TestValuesAreCountedBeforeDecoding(t *testing.T) {
 func TestBodiesHaveAByteBudget(t *testing.T) {
 	bodies := newShares(bodyBytesMax)
 	largest := httptest.NewRequest(http.MethodPost, "/", strings.NewReader(strings.Repeat("x", bodyMax)))
-	mallory := caller{keyID: "game", role: identity.Client, address: "192.0.2.1"}
+	mallory := &identity.Principal{ID: "game", Role: identity.Client, Address: "192.0.2.1"}
 	taken := int64(0)
-	for bodies.takeN(mallory, bodyCost(largest)) {
+	for bodies.Take(mallory, bodyCost(largest)) {
 		taken += bodyCost(largest)
 	}
 	if share := int64(bodyBytesMax / 8); taken == 0 || taken > share {
@@ -124,7 +124,7 @@ func TestBodiesHaveAByteBudget(t *testing.T) {
 	if unknown, known := bodyCost(largest), bodyCost(httptest.NewRequest(http.MethodPost, "/", strings.NewReader(strings.Repeat("x", bodyMax)))); unknown != known {
 		t.Errorf("a body of unknown length costs %d, want %d", unknown, known)
 	}
-	if !bodies.takeN(caller{keyID: "backend", role: identity.Backend}, bodyCost(largest)) {
+	if !bodies.Take(&identity.Principal{ID: "backend", Role: identity.Backend}, bodyCost(largest)) {
 		t.Error("a backend finds no room")
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/fair"
 	"github.com/musterhq/muster/internal/identity"
 )
 
@@ -31,9 +32,9 @@ type calls struct {
 	now    func() time.Time
 	epoch  string // of this run of the service: event ids of another one mean nothing
 
-	pending  shares // calls under way
-	watching shares // tickets
-	readers  shares // open event streams
+	pending  fair.Shares // calls under way
+	watching fair.Shares // tickets
+	readers  fair.Shares // open event streams
 
 	mu      sync.Mutex
 	last    uint64 // number of the newest event
@@ -48,7 +49,7 @@ type calls struct {
 type call struct {
 	id    string
 	owner string // id of the access key
-	who   caller
+	by    *identity.Principal
 	node  *node
 	to    *stream // nil: it is only polled
 
@@ -91,14 +92,14 @@ type state struct {
 
 // begin notes a call that is about to be carried out.
 func (c *calls) begin(r *request, n *node) (*call, *Problem) {
-	if !c.pending.take(r.caller) {
-		return nil, spell(domain.Refuse(domain.Overloaded, "%d asynchronous calls are under way, and this access key or address has its share of them", c.pending.keys.Taken()))
+	if !c.pending.Take(r.principal, 1) {
+		return nil, spell(domain.Refuse(domain.Overloaded, "%d asynchronous calls are under way, and this access key or address has its share of them", c.pending.Keys.Taken()))
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	x := &call{id: "call-" + rand.Text(), owner: r.caller.keyID, who: r.caller, node: n, connected: make(chan struct{})}
+	x := &call{id: "call-" + rand.Text(), owner: r.principal.ID, by: r.principal, node: n, connected: make(chan struct{})}
 	if r.client != "" {
-		x.to = c.stream(streamKey{r.caller.keyID, r.client})
+		x.to = c.stream(streamKey{r.principal.ID, r.client})
 		x.to.users++
 	}
 	c.byID[x.id] = x
@@ -128,7 +129,7 @@ func (c *calls) complete(x *call, out any, problem *Problem) {
 	if x.done {
 		return
 	}
-	c.pending.give(x.who)
+	c.pending.Give(x.by, 1)
 	x.done, x.outcome, x.progress = true, data, nil
 	c.keep(&event{name: x.node.event, data: data, ends: x, to: x.to})
 	if x.to != nil {
@@ -234,7 +235,7 @@ func (d *Door) serveLater(w http.ResponseWriter, n *node, r *request, in any) {
 			with.run = n.begin
 			what = &with
 		}
-		ctx, cancel := identity.Within(d.ctx, r.caller.life)
+		ctx, cancel := r.principal.Within(d.ctx)
 		defer cancel()
 		out, problem := d.run(ctx, what, r, in)
 		d.calls.complete(c, out, problem)
@@ -244,10 +245,10 @@ func (d *Door) serveLater(w http.ResponseWriter, n *node, r *request, in any) {
 }
 
 func (d *Door) servePoll(w http.ResponseWriter, r *http.Request) {
-	who, problem := d.authorize(r, playLook, "calls")
+	by, problem := d.authorize(r, identity.MayPlayOrLook, "calls")
 	var c *call
 	if problem == nil {
-		c, problem = d.calls.find(who.keyID, r.PathValue("id"))
+		c, problem = d.calls.find(by.ID, r.PathValue("id"))
 	}
 	if problem != nil {
 		refuse(w, problem)

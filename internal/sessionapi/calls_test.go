@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/identity"
 )
 
 // line is a small memory for calls, with a clock.
@@ -37,7 +38,7 @@ func newLine(t *testing.T, limits Limits) *line {
 
 func (l *line) start(client string) *call {
 	l.Helper()
-	c, problem := l.begin(&request{caller: caller{keyID: "key"}, client: client}, &node{name: "N", event: "OnN"})
+	c, problem := l.begin(&request{principal: &identity.Principal{ID: "key"}, client: client}, &node{name: "N", event: "OnN"})
 	if problem != nil {
 		l.Fatal(problem)
 	}
@@ -52,7 +53,7 @@ func (l *line) heard(s *stream, after uint64) (events int, last uint64, text str
 
 func TestCallsCompleteOnce(t *testing.T) {
 	l := newLine(t, Limits{})
-	s, after, _ := l.read(caller{keyID: "key"}, "tool")
+	s, after, _ := l.read(&identity.Principal{ID: "key"}, "tool")
 	c := l.start("tool")
 	l.complete(c, 1, nil)
 	l.complete(c, 2, nil)
@@ -63,7 +64,7 @@ func TestCallsCompleteOnce(t *testing.T) {
 	if got := string(l.look(c)); !strings.Contains(got, `"answer":1`) {
 		t.Errorf("polled %s", got)
 	}
-	if n := l.pending.keys.Taken(); n != 0 {
+	if n := l.pending.Keys.Taken(); n != 0 {
 		t.Errorf("%d calls are pending", n)
 	}
 }
@@ -73,15 +74,15 @@ func TestCallsAreBounded(t *testing.T) {
 	for range 3 {
 		l.start("tool")
 	}
-	if _, problem := l.begin(&request{caller: caller{keyID: "key"}}, &node{}); problem == nil || problem.Name != overloaded || problem.status != 429 {
+	if _, problem := l.begin(&request{principal: &identity.Principal{ID: "key"}}, &node{}); problem == nil || problem.Name != overloaded || problem.status != 429 {
 		t.Errorf("a call of one key beyond its half: %v", problem)
 	}
 	for range 3 {
-		if _, problem := l.begin(&request{caller: caller{keyID: "other"}}, &node{}); problem != nil {
+		if _, problem := l.begin(&request{principal: &identity.Principal{ID: "other"}}, &node{}); problem != nil {
 			t.Errorf("a call of another key: %v", problem)
 		}
 	}
-	if _, problem := l.begin(&request{caller: caller{keyID: "third"}}, &node{}); problem == nil {
+	if _, problem := l.begin(&request{principal: &identity.Principal{ID: "third"}}, &node{}); problem == nil {
 		t.Error("a seventh call is under way")
 	}
 	l = newLine(t, Limits{Kept: 5})
@@ -110,10 +111,10 @@ func TestCallsAreBounded(t *testing.T) {
 	if len(l.line) != 1 {
 		t.Errorf("kept %d events", len(l.line))
 	}
-	if _, _, problem := l.read(caller{keyID: "key"}, "tool"); problem != nil {
+	if _, _, problem := l.read(&identity.Principal{ID: "key"}, "tool"); problem != nil {
 		t.Error(problem)
 	}
-	if _, _, problem := l.read(caller{keyID: "key"}, "tool"); problem == nil || problem.status != 503 {
+	if _, _, problem := l.read(&identity.Principal{ID: "key"}, "tool"); problem == nil || problem.status != 503 {
 		t.Errorf("one reader too many: %v", problem)
 	}
 }
@@ -121,7 +122,7 @@ func TestCallsAreBounded(t *testing.T) {
 // A slow reader is told that it missed something, and goes on with what is left.
 func TestSlowReader(t *testing.T) {
 	l := newLine(t, Limits{Kept: 5})
-	s, after, _ := l.read(caller{keyID: "key"}, "tool")
+	s, after, _ := l.read(&identity.Principal{ID: "key"}, "tool")
 	for range 3 {
 		l.complete(l.start("tool"), "x", nil)
 	}
@@ -161,8 +162,8 @@ func TestAbsentReader(t *testing.T) {
 	}
 	l.complete(c, "x", nil)
 	l.complete(l.start(""), "x", nil)
-	s, _, _ := l.read(caller{keyID: "key"}, "idle")
-	l.endRead(caller{keyID: "key"}, s)
+	s, _, _ := l.read(&identity.Principal{ID: "key"}, "idle")
+	l.endRead(&identity.Principal{ID: "key"}, s)
 	l.clock = l.clock.Add(59 * time.Second)
 	l.expire()
 	if len(l.byID) != 2 {
@@ -170,7 +171,7 @@ func TestAbsentReader(t *testing.T) {
 	}
 	l.clock = l.clock.Add(2 * time.Second)
 	l.expire()
-	if len(l.byID)+len(l.line)+len(l.streams)+l.bytes+int(l.pending.keys.Taken())+int(l.readers.keys.Taken()) != 0 {
+	if len(l.byID)+len(l.line)+len(l.streams)+l.bytes+int(l.pending.Keys.Taken())+int(l.readers.Keys.Taken()) != 0 {
 		t.Errorf("left: %d calls, %d events, %d streams, %d bytes", len(l.byID), len(l.line), len(l.streams), l.bytes)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/musterhq/muster/internal/clientaddress"
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/fair"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/panics"
 	"github.com/musterhq/muster/internal/signin"
@@ -34,8 +35,8 @@ type Config struct {
 	Private func(*http.Request) bool
 	Signins *signin.Door
 
-	Proxies clientaddress.Proxies            // for limits by address
-	Rate    func(keyID, address string) bool // of requests with keys of the role client; nil: not limited
+	Proxies clientaddress.Proxies          // for limits by address
+	Rate    func(*identity.Principal) bool // of requests with keys of the role client; nil: not limited
 
 	Working int              // requests that are worked on at a time; 0: defaultWorking
 	Limits  Limits           // zero: defaultLimits
@@ -64,12 +65,18 @@ type Door struct {
 
 	calls   *calls
 	news    news
-	working shares
-	bodies  shares // bytes
+	working fair.Shares
+	bodies  fair.Shares // bytes
 
 	ctx     context.Context // ends when the service is stopping
 	stop    context.CancelFunc
 	running sync.WaitGroup
+}
+
+// newShares are of a number of places, such as of calls under way, or of bytes.
+func newShares(most int) fair.Shares {
+	n := int64(most)
+	return fair.NewShares(n, n/2, n/2, n/8)
 }
 
 // NewDoor opens the door. Close ends what it has begun.
@@ -157,39 +164,39 @@ const asyncSuffix = "Async"
 
 // request is one call of a node, with what it may ask about it.
 type request struct {
-	caller caller
-	client string // which of the caller's event streams; "" for none
-	path   string // the {id} of the path
-	call   *call  // nil when it is answered at once
+	principal *identity.Principal
+	client    string // which of the caller's event streams; "" for none
+	path      string // the {id} of the path
+	call      *call  // nil when it is answered at once
 }
 
 func (d *Door) serveNode(w http.ResponseWriter, r *http.Request, n *node) {
-	who, problem := d.authorize(r, n.access, n.name) // before the body: a stranger makes the service hold none
+	by, problem := d.authorize(r, n.access, n.name) // before the body: a stranger makes the service hold none
 	if problem != nil {
 		refuse(w, problem)
 		return
 	}
-	if !d.rate(who) {
+	if d.config.Rate != nil && !d.config.Rate(by) {
 		refuse(w, spell(domain.Refuse(domain.Overloaded, "this access key or address makes more requests a second than it may")))
 		return
 	}
-	if !d.working.take(who) {
-		refuse(w, spell(domain.Refuse(domain.Overloaded, "%d requests are being worked on, and this access key or address has its share of them", d.working.keys.Taken())))
+	if !d.working.Take(by, 1) {
+		refuse(w, spell(domain.Refuse(domain.Overloaded, "%d requests are being worked on, and this access key or address has its share of them", d.working.Keys.Taken())))
 		return
 	}
-	defer d.working.give(who)
+	defer d.working.Give(by, 1)
 	cost := bodyCost(r)
-	if !d.bodies.takeN(who, cost) {
-		refuse(w, spell(domain.Refuse(domain.Overloaded, "bodies of other requests take %d bytes, and this access key or address has its share of them", d.bodies.keys.Taken())))
+	if !d.bodies.Take(by, cost) {
+		refuse(w, spell(domain.Refuse(domain.Overloaded, "bodies of other requests take %d bytes, and this access key or address has its share of them", d.bodies.Keys.Taken())))
 		return
 	}
-	defer d.bodies.giveN(who, cost)
+	defer d.bodies.Give(by, cost)
 	body, problem := readBody(w, r)
 	if problem != nil {
 		refuse(w, problem)
 		return
 	}
-	req := &request{caller: who, path: r.PathValue("id")}
+	req := &request{principal: by, path: r.PathValue("id")}
 	if req.client, problem = clientOf(r); problem != nil {
 		refuse(w, problem)
 		return
@@ -216,16 +223,11 @@ func (d *Door) serveNode(w http.ResponseWriter, r *http.Request, n *node) {
 	}
 }
 
-// rate reports whether the rates for client keys let a request through.
-func (d *Door) rate(who caller) bool {
-	return who.role != identity.Client || d.config.Rate == nil || d.config.Rate(who.keyID, who.address)
-}
-
 func (d *Door) serveAtOnce(w http.ResponseWriter, r *http.Request, n *node, req *request, in any) {
 	if n.waits {
 		patient(w)
 	}
-	ctx, cancel := identity.Within(r.Context(), req.caller.life)
+	ctx, cancel := req.principal.Within(r.Context())
 	defer cancel()
 	defer context.AfterFunc(d.ctx, cancel)()
 	out, problem := d.run(ctx, n, req, in)

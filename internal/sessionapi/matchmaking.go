@@ -153,7 +153,7 @@ type ticketAnswer struct {
 func (d *Door) startMatchmaking(ctx context.Context, r *request, in *startMatchmakingRequest) (*ticketAnswer, error) {
 	cmd := cell.StartMatchmaking{
 		Configuration: lastPart(in.ConfigurationName), ID: in.TicketID, Chosen: in.TicketID != "", Players: in.players,
-		By: r.caller.maker(),
+		By: r.principal.Maker(),
 	}
 	if !cmd.Chosen {
 		cmd.ID = newID().String()
@@ -178,7 +178,7 @@ func (c *checks) ticket(id string) {
 }
 
 func (d *Door) stopMatchmaking(ctx context.Context, r *request, in *stopMatchmakingRequest) (*nothing, error) {
-	err := d.engine.Do(ctx, &cell.StopMatchmaking{ID: in.TicketID, By: r.caller.maker()})
+	err := d.engine.Do(ctx, &cell.StopMatchmaking{ID: in.TicketID, By: r.principal.Maker()})
 	return &nothing{}, d.endedTicket(ctx, r, in.TicketID, err, cell.TicketCannotStop)
 }
 
@@ -202,7 +202,7 @@ func (in *acceptMatchRequest) check(c *checks) {
 }
 
 func (d *Door) acceptMatch(ctx context.Context, r *request, in *acceptMatchRequest) (*nothing, error) {
-	err := d.engine.Do(ctx, &cell.AcceptMatch{Ticket: in.TicketID, Players: in.PlayerIDs, Accept: *in.AcceptMatch, By: r.caller.maker()})
+	err := d.engine.Do(ctx, &cell.AcceptMatch{Ticket: in.TicketID, Players: in.PlayerIDs, Accept: *in.AcceptMatch, By: r.principal.Maker()})
 	return &nothing{}, d.endedTicket(ctx, r, in.TicketID, err, cell.TicketCannotAnswer)
 }
 
@@ -265,7 +265,7 @@ func stateOf(t *cell.Ticket) ticketState {
 // ticket finds a ticket that the caller may see.
 func (d *Door) ticket(ctx context.Context, r *request, id string) (cell.Ticket, error) {
 	t, err := d.engine.Ticket(ctx, id)
-	if err == nil && !r.caller.maker().MayTouch(t.Maker) {
+	if err == nil && !r.principal.Maker().MayTouch(t.Maker) {
 		return cell.Ticket{}, domain.Refuse(domain.NotFound, cell.TicketNotFound)
 	}
 	return t, err

@@ -1,6 +1,10 @@
 package sessionapi
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/musterhq/muster/internal/fair"
+)
 
 var (
 	placesTaken   = prometheus.NewDesc("muster_session_places_taken", "Requests at work, bytes of their bodies, calls under way, watched tickets and open event streams now.", []string{"kind"}, nil)
@@ -19,10 +23,10 @@ func (d *Door) Describe(to chan<- *prometheus.Desc) {
 
 // Collect is of prometheus.Collector.
 func (d *Door) Collect(to chan<- prometheus.Metric) {
-	for kind, s := range map[string]*shares{"working": &d.working, "body_bytes": &d.bodies, "calls": &d.calls.pending, "watches": &d.calls.watching, "streams": &d.calls.readers} {
-		to <- prometheus.MustNewConstMetric(placesTaken, prometheus.GaugeValue, float64(s.keys.Taken()), kind)
-		to <- prometheus.MustNewConstMetric(placesMost, prometheus.GaugeValue, float64(s.keys.Most()), kind)
-		to <- prometheus.MustNewConstMetric(placesRefused, prometheus.CounterValue, float64(s.keys.Refused()+s.clients.Refused()), kind)
+	for kind, s := range map[string]*fair.Shares{"working": &d.working, "body_bytes": &d.bodies, "calls": &d.calls.pending, "watches": &d.calls.watching, "streams": &d.calls.readers} {
+		to <- prometheus.MustNewConstMetric(placesTaken, prometheus.GaugeValue, float64(s.Keys.Taken()), kind)
+		to <- prometheus.MustNewConstMetric(placesMost, prometheus.GaugeValue, float64(s.Keys.Most()), kind)
+		to <- prometheus.MustNewConstMetric(placesRefused, prometheus.CounterValue, float64(s.Keys.Refused()+s.Clients.Refused()), kind)
 	}
 	d.calls.mu.Lock()
 	bytes := d.calls.bytes

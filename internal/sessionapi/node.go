@@ -3,13 +3,15 @@ package sessionapi
 import (
 	"context"
 	"reflect"
+
+	"github.com/musterhq/muster/internal/identity"
 )
 
 // node is one node of the script interface: docs/spec/session-interface.md#nodes.
 type node struct {
 	name   string
 	event  string // what completes its asynchronous form; "" when it has none
-	access access
+	access identity.Roles
 	waits  bool // its answer may wait for something
 
 	in, out reflect.Type
@@ -28,7 +30,7 @@ type input interface{ check(*checks) }
 func serve[I any, P interface {
 	*I
 	input
-}, O any](name, event string, a access, run func(*Door, context.Context, *request, *I) (*O, error)) *node {
+}, O any](name, event string, a identity.Roles, run func(*Door, context.Context, *request, *I) (*O, error)) *node {
 	return &node{
 		name: name, event: event, access: a, in: reflect.TypeFor[I](), out: reflect.TypeFor[O](),
 		read: func(body []byte) (any, *Problem) {
@@ -58,26 +60,26 @@ func waiting(n *node) *node {
 
 // nodes are those of the script interface, named as there.
 var nodes = []*node{
-	serve("ConfigureGameLiftClient", "", playLook, (*Door).configureClient),
-	serve("CreatePlayerId", "", playLook, (*Door).createPlayerID),
-	serve("GetResourceNameId", "", playLook, (*Door).resourceNameID),
-	serve("CreateSession", "OnCreateSessionAsyncComplete", play, (*Door).createSession),
+	serve("ConfigureGameLiftClient", "", identity.MayPlayOrLook, (*Door).configureClient),
+	serve("CreatePlayerId", "", identity.MayPlayOrLook, (*Door).createPlayerID),
+	serve("GetResourceNameId", "", identity.MayPlayOrLook, (*Door).resourceNameID),
+	serve("CreateSession", "OnCreateSessionAsyncComplete", identity.MayPlay, (*Door).createSession),
 	createOnQueueNode(),
-	serve("SearchSessions", "OnSearchSessionsAsyncComplete", playLook, (*Door).searchSessions),
+	serve("SearchSessions", "OnSearchSessionsAsyncComplete", identity.MayPlayOrLook, (*Door).searchSessions),
 	joinNode(),
-	serve("LeaveSession", "OnLeaveSessionAsyncComplete", play, (*Door).leaveSession),
-	serve("StartMatchmaking", "OnStartMatchmakingAsyncComplete", play, (*Door).startMatchmaking),
-	serve("StopMatchmaking", "OnStopMatchmakingAsyncComplete", play, (*Door).stopMatchmaking),
-	serve("AcceptMatch", "OnAcceptMatchAsyncComplete", play, (*Door).acceptMatch),
-	serve("StartPolling", "", playLook, (*Door).startPolling),
-	serve("StopPolling", "", playLook, (*Door).stopPolling),
+	serve("LeaveSession", "OnLeaveSessionAsyncComplete", identity.MayPlay, (*Door).leaveSession),
+	serve("StartMatchmaking", "OnStartMatchmakingAsyncComplete", identity.MayPlay, (*Door).startMatchmaking),
+	serve("StopMatchmaking", "OnStopMatchmakingAsyncComplete", identity.MayPlay, (*Door).stopMatchmaking),
+	serve("AcceptMatch", "OnAcceptMatchAsyncComplete", identity.MayPlay, (*Door).acceptMatch),
+	serve("StartPolling", "", identity.MayPlayOrLook, (*Door).startPolling),
+	serve("StopPolling", "", identity.MayPlayOrLook, (*Door).stopPolling),
 }
 
 // Beside the nodes: what a script asks about what a node began.
 var (
-	placementNode = serve("placements", "", playLook, (*Door).describePlacement)
-	ticketNode    = serve("tickets", "", playLook, (*Door).describeTicket)
-	connectedNode = serve("connected", "", play, (*Door).connected)
+	placementNode = serve("placements", "", identity.MayPlayOrLook, (*Door).describePlacement)
+	ticketNode    = serve("tickets", "", identity.MayPlayOrLook, (*Door).describeTicket)
+	connectedNode = serve("connected", "", identity.MayPlay, (*Door).connected)
 )
 
 // nothing is the body of requests that have none.
@@ -87,7 +89,7 @@ func (*nothing) check(*checks) {}
 
 // joinNode is JoinSession: answered at once it reserves a seat; asynchronously it completes when the player is in.
 func joinNode() *node {
-	n := serve("JoinSession", "OnJoinSessionAsyncComplete", play, (*Door).joinSession)
+	n := serve("JoinSession", "OnJoinSessionAsyncComplete", identity.MayPlay, (*Door).joinSession)
 	n.begin = func(d *Door, ctx context.Context, r *request, in any) (any, error) {
 		return d.joinAndWait(ctx, r, in.(*joinSessionRequest))
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/placement"
 	"github.com/musterhq/muster/internal/domain/session"
+	"github.com/musterhq/muster/internal/identity"
 )
 
 // listMax bounds the players and latencies of a placement.
@@ -114,7 +115,7 @@ func placementOf(p *placement.Placement) placementAnswer {
 // createOnQueueNode is CreateSessionOnQueue: answered at once it starts a placement; asynchronously it completes when that is over,
 // because a script that was told to go on has nothing to do with a placement that waits.
 func createOnQueueNode() *node {
-	n := waiting(serve("CreateSessionOnQueue", "OnCreateSessionAsyncComplete", play, (*Door).createSessionOnQueue))
+	n := waiting(serve("CreateSessionOnQueue", "OnCreateSessionAsyncComplete", identity.MayPlay, (*Door).createSessionOnQueue))
 	n.begin = func(d *Door, ctx context.Context, r *request, in any) (any, error) {
 		if x := in.(*createOnQueueRequest); x.Wait == nil {
 			wait := true
@@ -139,7 +140,7 @@ func (d *Door) createSessionOnQueue(ctx context.Context, r *request, in *createO
 	}
 	p := placement.Placement{
 		ID: in.PlacementID, Queue: lastPart(in.QueueName), PlayersMax: *in.MaxPlayer, Name: in.SessionName, Data: in.SessionData,
-		Properties: in.properties, Maker: r.caller.maker(),
+		Properties: in.properties, Maker: r.principal.Maker(),
 	}
 	if p.ID == "" {
 		p.ID = newID().String()
@@ -172,7 +173,7 @@ func (d *Door) createSessionOnQueue(ctx context.Context, r *request, in *createO
 // describePlacement is for scripts that ask now and then instead of waiting.
 func (d *Door) describePlacement(ctx context.Context, r *request, _ *nothing) (*placementAnswer, error) {
 	p, err := d.engine.Placement(ctx, r.path)
-	if err == nil && !r.caller.maker().MayTouch(p.Maker) {
+	if err == nil && !r.principal.Maker().MayTouch(p.Maker) {
 		err = domain.Refuse(domain.NotFound, "placement %s not found", shortened(r.path))
 	}
 	if err != nil {

@@ -40,7 +40,7 @@ func (d *Door) joinSession(ctx context.Context, r *request, in *joinSessionReque
 	if err != nil {
 		return nil, err
 	}
-	cmd := cell.ReservePlayers{Game: id, Players: []cell.NewPlayer{{ID: newID(), Player: in.PlayerID, Data: in.PlayerData}}, By: r.caller.maker()}
+	cmd := cell.ReservePlayers{Game: id, Players: []cell.NewPlayer{{ID: newID(), Player: in.PlayerID, Data: in.PlayerData}}, By: r.principal.Maker()}
 	if err := d.engine.Do(ctx, &cmd); err != nil {
 		return nil, d.ended(ctx, id, err)
 	}
@@ -106,7 +106,7 @@ func (in *connectedRequest) check(c *checks) {
 
 // connected is what a script says of the connection that it made for an asynchronous JoinSession.
 func (d *Door) connected(_ context.Context, r *request, in *connectedRequest) (*nothing, error) {
-	c, problem := d.calls.find(r.caller.keyID, r.path)
+	c, problem := d.calls.find(r.principal.ID, r.path)
 	if problem != nil {
 		return nil, problem
 	}
@@ -144,12 +144,12 @@ func (d *Door) leaveSession(ctx context.Context, r *request, in *leaveSessionReq
 	if err != nil {
 		return nil, err
 	}
-	cmd := cell.ReleasePlayer{Player: id, By: r.caller.maker()}
+	cmd := cell.ReleasePlayer{Player: id, By: r.principal.Maker()}
 	err = d.engine.Do(ctx, &cmd)
 	p := cmd.Released
 	if isRefused(err, domain.WrongPlayerState) || isRefused(err, domain.NotFound) { // connected, or gone long ago
 		p, err = d.engine.PlayerSession(ctx, id)
-		if err == nil && !r.caller.maker().MayTouch(p.Maker) {
+		if err == nil && !r.principal.Maker().MayTouch(p.Maker) {
 			err = domain.Refuse(domain.NotFound, "player session %s not found", shortened(in.PlayerSessionID))
 		}
 	}

@@ -75,7 +75,7 @@ func (d *Door) searchSessions(ctx context.Context, r *request, in *searchSession
 			break
 		}
 		config := configOf(&page.Games[i])
-		if r.caller.maker() != 0 {
+		if r.principal.Maker() != 0 {
 			config.MatchmakingData = "" // it names all players with their attributes
 		}
 		out.SessionConfigs = append(out.SessionConfigs, config)

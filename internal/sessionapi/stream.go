@@ -70,7 +70,7 @@ const missedEvent = "OnEventsMissed"
 // serveEvents follows a client's stream with server-sent events. It begins with what is kept, behind Last-Event-ID if that
 // is given.
 func (d *Door) serveEvents(w http.ResponseWriter, r *http.Request) {
-	who, problem := d.authorize(r, playLook, "events")
+	by, problem := d.authorize(r, identity.MayPlayOrLook, "events")
 	var client string
 	if problem == nil {
 		client, problem = clientOf(r)
@@ -87,12 +87,12 @@ func (d *Door) serveEvents(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer connlimit.Leave(r.Context())
-	s, after, problem := d.calls.read(who, client)
+	s, after, problem := d.calls.read(by, client)
 	if problem != nil {
 		refuse(w, problem)
 		return
 	}
-	defer d.calls.endRead(who, s)
+	defer d.calls.endRead(by, s)
 	patient(w)
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("Cache-Control", "no-store")
@@ -101,7 +101,7 @@ func (d *Door) serveEvents(w http.ResponseWriter, r *http.Request) {
 	alive := time.NewTicker(keepAlive)
 	defer alive.Stop()
 	writer := http.NewResponseController(w)
-	ctx, cancel := identity.Within(r.Context(), who.life)
+	ctx, cancel := by.Within(r.Context())
 	defer cancel()
 	// A reader that does not read must not keep the stream of a revoked key open.
 	defer context.AfterFunc(ctx, func() { _ = writer.SetWriteDeadline(time.Now()) })()
@@ -129,20 +129,20 @@ func (d *Door) serveEvents(w http.ResponseWriter, r *http.Request) {
 }
 
 // read opens a stream for a reader, who begins behind what is no longer kept.
-func (c *calls) read(who caller, client string) (s *stream, after uint64, problem *Problem) {
-	if !c.readers.take(who) {
+func (c *calls) read(by *identity.Principal, client string) (s *stream, after uint64, problem *Problem) {
+	if !c.readers.Take(by, 1) {
 		return nil, 0, &Problem{status: http.StatusServiceUnavailable, Name: overloaded,
-			Message: fmt.Sprintf("%d event streams are open, and this access key or address has its share of them", c.readers.keys.Taken())}
+			Message: fmt.Sprintf("%d event streams are open, and this access key or address has its share of them", c.readers.Keys.Taken())}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s = c.stream(streamKey{who.keyID, client})
+	s = c.stream(streamKey{by.ID, client})
 	s.users++
 	return s, s.dropped, nil
 }
 
-func (c *calls) endRead(who caller, s *stream) {
-	c.readers.give(who)
+func (c *calls) endRead(by *identity.Principal, s *stream) {
+	c.readers.Give(by, 1)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s.users--

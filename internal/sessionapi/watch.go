@@ -45,8 +45,8 @@ func (d *Door) startPolling(ctx context.Context, r *request, in *startPollingReq
 	if _, err := d.ticket(ctx, r, in.TicketID); err != nil {
 		return nil, err
 	}
-	watching, stop := identity.Within(d.ctx, r.caller.life)
-	w := &watch{door: d, key: watchKey{streamKey{r.caller.keyID, r.client}, in.TicketID}, stop: stop, player: in.PlayerID, who: r.caller}
+	watching, stop := r.principal.Within(d.ctx)
+	w := &watch{door: d, key: watchKey{streamKey{r.principal.ID, r.client}, in.TicketID}, stop: stop, player: in.PlayerID, by: r.principal}
 	if problem := d.calls.watch(w); problem != nil {
 		stop()
 		return nil, problem
@@ -69,7 +69,7 @@ func (d *Door) stopPolling(_ context.Context, r *request, in *stopPollingRequest
 	if r.client == "" {
 		return nil, missing("X-Client-Id", "the name of the event stream that heard of the ticket")
 	}
-	d.calls.stopWatch(watchKey{streamKey{r.caller.keyID, r.client}, in.TicketID})
+	d.calls.stopWatch(watchKey{streamKey{r.principal.ID, r.client}, in.TicketID})
 	return &nothing{}, nil
 }
 
@@ -91,7 +91,7 @@ type watch struct {
 	key    watchKey
 	stop   context.CancelFunc
 	player string
-	who    caller
+	by     *identity.Principal
 	to     *stream // set by calls.watch
 	asked  string  // the match whose acceptance was told last
 }
@@ -178,8 +178,8 @@ func (c *calls) watch(w *watch) *Problem {
 	case c.watches[w.key] != nil:
 		return &Problem{status: http.StatusConflict, Name: "AlreadyPolling", Field: "ticketId", Value: shortened(w.key.ticket),
 			Message: "ticket " + shortened(w.key.ticket) + " is watched on this event stream already"}
-	case !c.watching.take(w.who):
-		return spell(domain.Refuse(domain.Overloaded, "%d tickets are being watched, and this access key or address has its share of them", c.watching.keys.Taken()))
+	case !c.watching.Take(w.by, 1):
+		return spell(domain.Refuse(domain.Overloaded, "%d tickets are being watched, and this access key or address has its share of them", c.watching.Keys.Taken()))
 	}
 	if c.watches == nil {
 		c.watches = map[watchKey]*watch{}
@@ -202,7 +202,7 @@ func (c *calls) stopWatch(key watchKey) {
 
 // endWatch lets go what a watch holds, however it ended.
 func (c *calls) endWatch(w *watch) {
-	c.watching.give(w.who)
+	c.watching.Give(w.by, 1)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.watches[w.key] == w {

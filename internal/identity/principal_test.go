@@ -12,11 +12,12 @@ func TestWithin(t *testing.T) {
 	key := access.Key{ID: "MUST1", Role: Backend}
 	keys := newTestKeys(t, key)
 	found, _ := keys.Find("MUST1")
-	free, cancelFree := Within(t.Context(), nil)
+	principal, keyless := found.Principal("192.0.2.1"), Principal{}
+	free, cancelFree := keyless.Within(t.Context())
 	defer cancelFree()
-	held, cancelHeld := Within(t.Context(), found.Life())
+	held, cancelHeld := principal.Within(t.Context())
 	defer cancelHeld()
-	over, cancelOver := Within(t.Context(), found.Life())
+	over, cancelOver := principal.Within(t.Context())
 	cancelOver()
 	key.Revoked = 1
 	keys.Publish([]access.Key{key})

@@ -1,0 +1,73 @@
+package identity
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"net"
+	"net/http"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/access"
+)
+
+// Principal is who a request is made by, once that is authenticated: docs/glossary.md#principal. Doors ask it what the request may do,
+// shares of what is bounded are taken in its name, and audit records show it. (A player is cell.Caller, as the core knows players.)
+type Principal struct {
+	ID      string // of the access key; else what audit records show
+	Account string // 12 digits, for ARNs
+	Role    Role
+	Address string // of the client, as limits by address know it
+
+	life *life // of the access key; nil: nobody revokes it
+}
+
+// Principal is who uses the key, from an address.
+func (k AccessKey) Principal(address string) Principal {
+	return Principal{ID: k.ID, Account: k.Account, Role: k.Role, Address: address, life: k.life}
+}
+
+// Life is done as soon as the access key is revoked, as AccessKey.Life.
+func (p *Principal) Life() context.Context { return p.life.context() }
+
+// Maker is the number with which the core marks objects made with an access key of the role client: the first eight bytes of the
+// SHA-256 of its id. For other roles it is 0: they may change objects of all keys.
+func (p *Principal) Maker() domain.Maker {
+	if p.Role != Client {
+		return 0
+	}
+	sum := sha256.Sum256([]byte(p.ID))
+	return domain.Maker(max(binary.BigEndian.Uint64(sum[:8]), 1))
+}
+
+// Actor is the principal in the audit record of a request to a door.
+func (p *Principal) Actor(r *http.Request, door string) access.Actor {
+	host, _, _ := net.SplitHostPort(r.RemoteAddr)
+	return access.Actor{Principal: p.ID, Address: host, Door: door}
+}
+
+// Within returns a context that ends with ctx, and with the access key. A context that the key has ended has ErrRevoked as its
+// cause. The caller must call cancel.
+func (p *Principal) Within(ctx context.Context) (_ context.Context, cancel context.CancelFunc) {
+	ctx, end := context.WithCancelCause(ctx)
+	forget := context.AfterFunc(p.Life(), func() { end(ErrRevoked) })
+	return ctx, func() {
+		forget()
+		end(nil)
+	}
+}
+
+// Roles is a set of roles: who may make a call.
+type Roles uint8
+
+// The sets in use. Looking tells who plays where, which a client in players' hands needs only in part.
+const (
+	MayAdminister Roles = 1 << Admin
+	MayOperate          = MayAdminister | 1<<Backend // sessions and computes of everyone
+	MayLook             = MayOperate | 1<<ReadOnly
+	MayPlay             = MayOperate | 1<<Client // what a game client does
+	MayPlayOrLook       = MayPlay | MayLook
+)
+
+// Allow reports whether a role is in the set.
+func (r Roles) Allow(role Role) bool { return r&(1<<role) != 0 }
