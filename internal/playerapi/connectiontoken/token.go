@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"crypto/ed25519"
 	"crypto/sha256"
-	"encoding/base64"
 	"encoding/hex"
 	"encoding/json"
-	"strings"
 	"time"
+
+	"github.com/go-jose/go-jose/v4"
 
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
@@ -18,17 +18,20 @@ import (
 
 // Signer signs the tokens of one cell and verifies them.
 type Signer struct {
-	key    ed25519.PrivateKey
-	header string
-	keyID  string
+	jose   jose.Signer
+	public jose.JSONWebKey
 }
 
 // New makes a signer with the key of the cell.
 func New(key ed25519.PrivateKey) *Signer {
-	sum := sha256.Sum256(key.Public().(ed25519.PublicKey))
-	t := &Signer{key: key, keyID: hex.EncodeToString(sum[:8])}
-	header, _ := json.Marshal(map[string]string{"alg": "EdDSA", "typ": "JWT", "kid": t.keyID})
-	t.header = base64.RawURLEncoding.EncodeToString(header)
+	public := key.Public().(ed25519.PublicKey)
+	sum := sha256.Sum256(public)
+	t := &Signer{public: jose.JSONWebKey{Key: public, KeyID: hex.EncodeToString(sum[:8]), Use: "sig", Algorithm: string(jose.EdDSA)}}
+	var err error
+	t.jose, err = jose.NewSigner(jose.SigningKey{Algorithm: jose.EdDSA, Key: jose.JSONWebKey{Key: key, KeyID: t.public.KeyID}}, new(jose.SignerOptions).WithType("JWT"))
+	if err != nil {
+		panic("connection tokens: no signer for an Ed25519 key: " + err.Error())
+	}
 	return t
 }
 
@@ -65,44 +68,26 @@ func (t *Signer) Sign(player string, h *flow.Host) string {
 		Audience: objects.GameSessionARN(h.Region, h.GameSession), Subject: player, Session: objects.PlayerSessionID(h.Session), Instance: objects.GameInstanceID(h.Instance),
 		Attempt: h.Attempt, Epoch: h.Epoch, ID: hex.EncodeToString(unique[:16]), Expires: cmp.Or(h.TokenUntil, h.ReserveBy).Add(tokenLeeway).Std().Unix(),
 	})
-	text := t.header + "." + base64.RawURLEncoding.EncodeToString(claims)
-	return text + "." + base64.RawURLEncoding.EncodeToString(ed25519.Sign(t.key, []byte(text)))
+	signed, err := t.jose.Sign(claims)
+	if err != nil {
+		panic("connection tokens: an Ed25519 key does not sign: " + err.Error())
+	}
+	text, _ := signed.CompactSerialize() // a signature of its own always has this form
+	return text
 }
 
 // Verify reads a token of this cell. It accepts expired ones: the core knows whether the reservation still holds.
 func (t *Signer) Verify(token string) (claims Claims, ok bool) {
-	text, signature, found := cutLast(token, ".")
-	header, body, found2 := strings.Cut(text, ".")
-	if !found || !found2 || header != t.header {
+	signed, err := jose.ParseSignedCompact(token, []jose.SignatureAlgorithm{jose.EdDSA})
+	if err != nil {
 		return claims, false
 	}
-	raw, err := base64.RawURLEncoding.DecodeString(signature)
-	if err != nil || !ed25519.Verify(t.key.Public().(ed25519.PublicKey), []byte(text), raw) {
-		return claims, false
-	}
-	decoded, err := base64.RawURLEncoding.DecodeString(body)
-	return claims, err == nil && json.Unmarshal(decoded, &claims) == nil
-}
-
-func cutLast(s, sep string) (before, after string, found bool) {
-	if i := strings.LastIndex(s, sep); i >= 0 {
-		return s[:i], s[i+len(sep):], true
-	}
-	return s, "", false
+	text, err := signed.Verify(t.public.Key)
+	return claims, err == nil && json.Unmarshal(text, &claims) == nil
 }
 
 // JWKS is the public key as a JWK set, which game servers fetch.
 func (t *Signer) JWKS() []byte {
-	type key struct {
-		Type      string `json:"kty"`
-		Curve     string `json:"crv"`
-		ID        string `json:"kid"`
-		Use       string `json:"use"`
-		Algorithm string `json:"alg"`
-		X         string `json:"x"`
-	}
-	body, _ := json.Marshal(map[string][]key{"keys": {{
-		"OKP", "Ed25519", t.keyID, "sig", "EdDSA", base64.RawURLEncoding.EncodeToString(t.key.Public().(ed25519.PublicKey)),
-	}}})
+	body, _ := json.Marshal(jose.JSONWebKeySet{Keys: []jose.JSONWebKey{t.public}}) // a public key always has this form
 	return body
 }
