@@ -11,7 +11,7 @@ import (
 
 var errAttribute = errors.New("a string, a number, []string, map[string]float64, or JSON with exactly one of S, N, SL and SDM")
 
-// attributeOf makes the API's value from what a game writes.
+// attributeOf converts an attribute of MatchPlayer to the API's value.
 func attributeOf(value any) (types.AttributeValue, error) {
 	var a types.AttributeValue
 	switch v := value.(type) {
@@ -37,7 +37,7 @@ func attributeOf(value any) (types.AttributeValue, error) {
 	return a, nil
 }
 
-// attributeFromJSON reads the form that engines' nodes write.
+// attributeFromJSON reads the JSON that nodes of visual scripting produce.
 func attributeFromJSON(raw json.RawMessage) (types.AttributeValue, error) {
 	var read struct {
 		S   *string

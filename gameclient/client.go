@@ -12,32 +12,32 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 )
 
-// Connector is the game's own network layer, as far as this package needs it.
+// Connector is the part of the game's own network layer that a Client uses.
 type Connector interface {
-	// Connect connects to a game server and shows it the player session id of the seat. It returns nil when the server
-	// has let the player in, and an error when it has not or ctx has ended; nothing of the attempt is left open then.
+	// Connect connects to a game server and sends it the player session id of the seat. It returns nil when the server
+	// has admitted the player. Otherwise, or when ctx ends, it closes what it has opened and returns an error.
 	Connect(ctx context.Context, seat Seat) error
 
-	// Disconnect closes the connection. A connection that is gone already is no error.
+	// Disconnect closes the connection. It is not an error if the connection is already closed.
 	Disconnect(ctx context.Context) error
 }
 
-// Options are what a game may set about its Client. The zero value is ready to use.
+// Options configure a Client. The zero value is ready to use.
 type Options struct {
-	// API changes the SDK client below, such as its endpoint or its retries, as with gamelift.NewFromConfig.
+	// API configures the AWS SDK's client, such as its endpoint or its retries, as with gamelift.NewFromConfig.
 	API []func(*gamelift.Options)
 
-	// PollInterval is the longest pause between two looks of a wait: for a placement to end, a game session to become ACTIVE. The first
-	// pauses are shorter, from 20 ms on, each twice as long as the one before. Default 1 s.
+	// PollInterval is the longest pause between two polls, while a call waits for a placement to end or a game session to become ACTIVE.
+	// The first pause is 20 ms, and each next one is twice as long. Default 1 s, also for values of 0 and less.
 	PollInterval time.Duration
 
-	Logger *slog.Logger // of what nobody else can be told, such as a callback that panicked; default slog.Default()
+	// Logger receives errors that no call can return, such as a callback that panicked. Default slog.Default().
+	Logger *slog.Logger
 }
 
-// Client is a player's way to game sessions. Its methods may be called from any goroutine.
+// Client creates, finds and joins game sessions. Its methods may be called from any goroutine.
 //
-// A Client is connected to one game session at most: it is the player's end of the game. A program that plays for many
-// players has a Client for each.
+// A Client is connected to one game session at most. A program that plays for several players needs a Client for each.
 type Client struct {
 	api       *gamelift.Client
 	connector Connector
@@ -49,7 +49,7 @@ type Client struct {
 	seat Seat // while joining or joined
 }
 
-// part is how far a player is.
+// part is the state of a Client's only connection.
 type part uint8
 
 const (
@@ -59,9 +59,9 @@ const (
 	leaving
 )
 
-// New makes a Client, without any network traffic. Region, endpoint and credentials come with the configuration, by the
-// AWS SDK's conventions; config.LoadDefaultConfig reads them from the environment and the profile files. The connector
-// may be nil for a program that connects nobody, such as a backend: then only the calls that would connect fail.
+// New makes a Client, without any network traffic. Region, endpoint and credentials come from the configuration;
+// config.LoadDefaultConfig of the AWS SDK reads them from the environment and the profile files. The connector
+// may be nil for a program that does not connect players, such as a backend. Calls that would connect then fail with ErrNoConnector.
 func New(cfg aws.Config, connector Connector, optFns ...func(*Options)) *Client {
 	var o Options
 	for _, set := range optFns {
@@ -72,18 +72,18 @@ func New(cfg aws.Config, connector Connector, optFns ...func(*Options)) *Client 
 	return &Client{api: gamelift.NewFromConfig(cfg, o.API...), connector: connector, options: o}
 }
 
-// firstPause is much shorter than the default PollInterval: a placement with a free game server is over in a moment.
+// firstPause is much shorter than the default PollInterval, because a placement with a free game server ends within milliseconds.
 const firstPause = 20 * time.Millisecond
 
-// looks are the pauses between the looks of one wait.
-type looks struct{ next, longest time.Duration }
+// polls are the pauses between the polls of one wait.
+type polls struct{ next, longest time.Duration }
 
-func (c *Client) looks() *looks {
-	return &looks{min(firstPause, c.options.PollInterval), c.options.PollInterval}
+func (c *Client) polls() *polls {
+	return &polls{min(firstPause, c.options.PollInterval), c.options.PollInterval}
 }
 
-// pause waits for the next look, or for the end of ctx.
-func (l *looks) pause(ctx context.Context) error {
+// pause waits for the next poll, or for the end of ctx.
+func (l *polls) pause(ctx context.Context) error {
 	timer := time.NewTimer(l.next)
 	defer timer.Stop()
 	l.next = min(2*l.next, l.longest)

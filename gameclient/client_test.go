@@ -221,7 +221,7 @@ func TestErrorsOfTheService(t *testing.T) {
 	}
 	c.Close()
 	if _, err := client.CreateSession(t.Context(), CreateSessionRequest{FleetID: "fleet-1"}); !errors.Is(err, ErrUnavailable) {
-		t.Errorf("nobody there: got %v, want ErrUnavailable", err)
+		t.Errorf("without a server: got %v, want ErrUnavailable", err)
 	}
 }
 

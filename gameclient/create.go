@@ -12,24 +12,30 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
 )
 
-// CreateSessionRequest asks for a game session on a fleet. Empty fields are not sent.
+// CreateSessionRequest describes a game session to create on a fleet. Empty fields are not sent.
 type CreateSessionRequest struct {
-	FleetID    string // this, an id or an ARN
-	AliasID    string // or this
-	Location   string // required by fleets of own machines
-	CreatorID  string // whom the fleet's limits of new sessions count for
-	Name       string // free text
-	MaxPlayers int    // seats
-	Properties map[string]string
-	Data       string // one string for the game server
+	FleetID    string            // id or ARN; exactly one of FleetID and AliasID is required
+	AliasID    string            // id or ARN of an alias for a fleet
+	Location   string            // where the game server runs; required by ANYWHERE fleets
+	CreatorID  string            // the player or program that the fleet's limit of new sessions counts; up to 1,024 characters
+	Name       string            // free text, up to 1,024 characters
+	MaxPlayers int               // number of seats, from 0
+	Properties map[string]string // for the game server and for searches; up to 16, keys up to 32 and values up to 96 characters
+	Data       string            // for the game server alone; up to 262,144 characters
 
-	// IdempotencyToken makes a repeat of the request get the same game session instead of a second one; the SDK repeats a
-	// request by itself whose answer was lost. It becomes the last part of the session's ID.
+	// IdempotencyToken has 1 to 48 letters, digits and hyphens. Repeats of a request with the same token return the same game session;
+	// the SDK repeats a request by itself when it gets no answer. The token becomes the last part of the session's ID.
 	IdempotencyToken string
 }
 
-// CreateSession creates a game session on a fleet. It returns as soon as a game server was told to load it: the session
-// is ACTIVATING, and AwaitActive tells when players can join.
+// CreateSession creates a game session on a fleet. It returns as soon as the service has chosen a game server: the session
+// is ACTIVATING, and AwaitActive waits until players can join. The error is an *InvalidRequestError or an *Error:
+//
+//   - ErrNoCapacity: the fleet has no free game server at this location;
+//   - ErrNotFound: the fleet, alias or location does not exist;
+//   - ErrWrongStatus: the fleet is being deleted, or the alias is terminal;
+//   - ErrRefused: the creator has reached the fleet's limit, or a value is out of range;
+//   - ErrUnauthorized or ErrUnavailable.
 func (c *Client) CreateSession(ctx context.Context, r CreateSessionRequest) (Session, error) {
 	check := check{call: "CreateSession"}
 	check.that(r.FleetID != "" || r.AliasID != "", "FleetID", "", "the fleet's id, or AliasID")
@@ -53,7 +59,7 @@ func (c *check) players(n int) {
 	c.that(n >= 0 && n <= math.MaxInt32, "MaxPlayers", fmt.Sprint(n), "a number of seats from 0")
 }
 
-// propertiesOf lists properties by their names, so that equal requests are equal on the wire.
+// propertiesOf sorts properties by name, so that equal requests are equal on the wire.
 func propertiesOf(properties map[string]string) []types.GameProperty {
 	var list []types.GameProperty
 	for _, key := range slices.Sorted(maps.Keys(properties)) {
@@ -62,7 +68,8 @@ func propertiesOf(properties map[string]string) []types.GameProperty {
 	return list
 }
 
-// Session describes one game session as it is now.
+// Session describes a game session as it is now. The id is an ARN. An id without a game session fails with ErrNotFound; the service
+// keeps ended game sessions for 30 days.
 func (c *Client) Session(ctx context.Context, id string) (Session, error) {
 	check := check{call: "Session"}
 	check.need("ID", id)
@@ -83,15 +90,15 @@ func (c *Client) session(ctx context.Context, call, id string) (Session, error) 
 	return sessionOf(&answer.GameSessions[0]), nil
 }
 
-// AwaitActive waits until players can join a game session. It fails with ErrWrongStatus when the session ends before.
-// When ctx ends first, the session goes on loading.
+// AwaitActive polls a game session until it is ACTIVE and players can join it. It fails with ErrWrongStatus if the session ends before.
+// If ctx ends first, it fails with ErrUnavailable, and the game server continues to load.
 func (c *Client) AwaitActive(ctx context.Context, id string) (Session, error) {
 	check := check{call: "AwaitActive"}
 	check.need("ID", id)
 	if check.err != nil {
 		return Session{}, check.err
 	}
-	looks := c.looks()
+	polls := c.polls()
 	for {
 		s, err := c.session(ctx, "AwaitActive", id)
 		switch {
@@ -102,7 +109,7 @@ func (c *Client) AwaitActive(ctx context.Context, id string) (Session, error) {
 		case s.Status != SessionActivating:
 			return s, &Error{"AwaitActive", ErrWrongStatus, fmt.Errorf("game session %s is %s", id, s.Status)}
 		}
-		if err := looks.pause(ctx); err != nil {
+		if err := polls.pause(ctx); err != nil {
 			return s, failed("AwaitActive", err)
 		}
 	}

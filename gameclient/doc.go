@@ -1,61 +1,61 @@
-// Package gameclient is a player's way to game sessions: create one, search, join, leave, find a match, join a friend.
+// Package gameclient lets game clients and backends create, find, join and leave game sessions, request matches, and join friends.
 //
-// It works with Muster and, unchanged, with Amazon GameLift Servers: below it is the AWS SDK for Go, and this package
-// makes of its requests what a game wants to say. Package gameserver is its counterpart in the dedicated server.
+// It works with Muster and, unchanged, with Amazon GameLift Servers. It calls the AWS SDK for Go and offers a game's own operations
+// instead of the API's. Package gameserver is its counterpart in the dedicated server.
 //
 // # A client
 //
-// A [Client] is made from the AWS SDK's configuration and the game's own network layer, the [Connector]:
+// [New] makes a [Client] from the AWS SDK's configuration and the game's own network layer, the [Connector]:
 //
 //	cfg, err := config.LoadDefaultConfig(ctx) // region, endpoint and credentials: environment and profile files
 //	client := gameclient.New(cfg, connector)
 //
-// To play against another service, change AWS_ENDPOINT_URL_GAMELIFT (or the endpoint of the profile) and nothing else:
-// a Muster on the developer's machine, a Muster of the studio, the cloud. A game that ships holds credentials of
-// Muster's role "client", or asks the studio's backend, which uses this package too, with a nil connector.
+// AWS_ENDPOINT_URL_GAMELIFT, or the endpoint of the profile, selects the service: a Muster on the developer's machine, the studio's
+// Muster, or the cloud. Nothing else changes. A released game contains credentials of Muster's role "client", or it calls the studio's
+// backend, which uses this package too, with a nil connector.
 //
 // # Search, then join
 //
-// The way most games go: take the first session that has room, or make one.
+// Most games join the first session that has a free seat, or create one.
 //
 //	for s, err := range client.Sessions(ctx, gameclient.SearchSessionsRequest{FleetID: fleet, Filter: "hasAvailablePlayerSessions=true"}) {
 //		…
 //		seat, err := client.JoinSession(ctx, gameclient.JoinSessionRequest{SessionID: s.ID, PlayerID: player})
 //	}
 //
-// [Client.JoinOrCreate] is both in one call, and [Client.ReserveOrCreate] the same for a backend.
+// [Client.JoinOrCreate] does both in one call. [Client.ReserveOrCreate] does the same for a backend.
 //
-// A join is two things: a seat is reserved with the service, and the connector shows it to the game server. JoinSession
-// succeeds if and only if both did. When the second fails, the error is a [JoinError] with the seat, which stays
-// reserved for a while: [Client.Connect] tries again with it, [Client.Release] gives it back. LeaveSession disconnects;
-// the game server tells the service.
+// A join has two steps: the service reserves a seat, and the connector connects to the game server with it. JoinSession succeeds
+// if and only if both steps do. If the second step fails, the error is a [JoinError] with the seat, which stays reserved for 60 s by
+// default. [Client.Connect] tries the second step again, and [Client.Release] frees the seat. LeaveSession disconnects, and the game
+// server reports that to the service.
 //
 // # Creating
 //
-// CreateSession makes a session on a fleet that the caller names, AwaitActive waits until it has loaded.
-// CreateSessionOnQueue leaves the choice to a queue, and returns when the session is ACTIVE, with a seat for each of the
-// players it was made for.
+// CreateSession creates a session on the given fleet, and AwaitActive waits until the game server has loaded it.
+// CreateSessionOnQueue lets a queue choose the fleet. It returns when the session is ACTIVE, with a reserved seat for each player of the
+// request.
 //
 // # Matchmaking
 //
-// StartMatchmaking sends a wish for a match and returns a [Ticket]; AcceptMatch and StopMatchmaking answer and withdraw
-// it. A [Tracker] looks after tickets from the client: it tells when a match has to be accepted, and joins its session.
+// StartMatchmaking requests a match and returns a [Ticket]. AcceptMatch answers a match that was found, and StopMatchmaking cancels the
+// request. A [Tracker] polls tickets for the client: it reports when players have to accept a match, and joins the session of the match.
 //
 // # Without waiting
 //
-// Every call has an asynchronous form, named …Async, that returns a [Future] at once. It completes exactly once and can
-// be awaited, polled from a game loop, or observed by a callback:
+// The calls that take part in a game loop have an asynchronous form, named …Async, that returns a [Future] at once. A Future completes
+// exactly once. It can be awaited, polled from a game loop, or observed by a callback:
 //
 //	join := client.JoinSessionAsync(ctx, request)
 //	…
 //	if seat, completed, err := join.Poll(); completed { … } // in each frame
 //
-// [Start] makes a Future of any work, such as several calls in a row.
+// [Start] makes a Future of any function, such as several calls in a row.
 //
-// # A player's flow
+// # Player flow
 //
-// With a Muster that has player flow (muster serve --player-flow) a game needs no credentials and no AWS configuration: the
-// player logs in, and the service keeps the one record of party, search and game. [Login] gives a [Player]:
+// With a Muster that has player flow (muster serve --player-flow), a game needs no credentials and no AWS configuration: the
+// player logs in, and the service keeps the only record of the player's party, search and game. [Login] returns a [Player]:
 //
 //	player, err := gameclient.Login(ctx, gameclient.PlayerOptions{
 //		Endpoint: "https://play.example.com", Provider: gameclient.ProviderOIDC, Token: token,
@@ -66,30 +66,35 @@
 //	e, err := player.Await(ctx, gameclient.OnHostConnectionDetailsReceived)
 //	…                                                        // connect to e.Host.Address(), show e.Host.PlayerSessionID
 //
-// What happens meanwhile comes as events, each once, in order and without a gap, whatever happens to the network:
-// [Player.Events] is a loop over them, [Player.Next] waits for one, [Player.Poll] looks for one in each frame. A lost connection
-// is sought again for as long as it takes; where no WebSocket gets through, events come by long poll. Somebody must
-// take them, or at last an OnSync comes in place of those that were too many.
+// The service reports everything that happens to the player as events. Each event arrives once, in order and without a gap, even if
+// the connection is lost meanwhile. [Player.Events] iterates over them, [Player.Next] waits for one, and [Player.Poll] returns one
+// without waiting, for a game loop. The Player reconnects for as long as it takes; where no WebSocket gets through, it uses long polls.
+// The game must take the events: when 1,000 of them wait, the Player replaces them by one OnSync.
 //
-// After a crash the game logs in again and looks at AtLogin:
+// After a crash the game logs in again and checks AtLogin:
 //
 //	if game := player.AtLogin.Game; game != nil { // there is a game to return to
 //		details, err := player.Reconnect(ctx) // or player.DeclineReconnect(ctx), if game.Membership.CanDecline
 //	}
 //
-// A call that gets no answer is made again, and is carried out once. What was refused is a [FlowError], which says what to do
-// about it. With [IfRev] a call is carried out only if everything still is as the player has seen it. The login is refreshed by
-// itself while the program runs.
+// The Player repeats a call that gets no answer, up to four times in all; the service carries it out once. A refusal is a [FlowError],
+// which says what to do next. A call with [IfRev] is carried out only if the player's record has not changed since the game read
+// it. The Player refreshes its login while the program runs.
 //
 // # Interfaces
 //
-// A Client is a [Backend], which is made of [Creator], [Finder], [Reserver] and [Matchmaker], and a [Joiner]. A program that declares what it
-// needs as one of these can replace it in its tests.
+// A Client implements [Joiner] and [Backend], which consists of [Creator], [Finder], [Reserver] and [Matchmaker]. A program that declares
+// what it needs as one of these interfaces can replace the Client in its tests.
 //
 // # Errors
 //
-// A request that cannot be meant is an [InvalidRequestError] that names the field; nothing was sent. What the service
-// refused is an [Error] with the name of the call: errors.Is tells the kinds apart (ErrFull, ErrNoCapacity, ErrNotFound and so on), errors.As
-// finds the API's own exception. Cancelling a context ends the waiting and never undoes: a placement goes on, a seat
-// stays reserved.
+// An [InvalidRequestError] names a field with an impossible value; nothing was sent. Any other failed call is an [Error] with the name of the
+// call. errors.Is distinguishes its kinds (ErrFull, ErrNoCapacity, ErrNotFound and so on), and errors.As finds the API's own
+// exception. Cancelling a context ends the wait but undoes nothing: a placement continues, and a seat stays reserved.
+//
+// # Limits
+//
+// The service checks the lengths that the GameLift API documents: player ids have 1 to 1,024 characters, player data up to 2,048, names of
+// game sessions up to 1,024, their data up to 262,144. A game session has up to 16 properties, with keys up to 32 and values up to 96
+// characters. A request beyond them fails with ErrRefused.
 package gameclient

@@ -11,55 +11,55 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// What a caller may want to tell apart, with errors.Is. The text of the error says more, for people.
+// The kinds of errors, for errors.Is. The text of an error contains more detail.
 var (
 	// ErrFull: every seat of the game session is taken.
 	ErrFull = errors.New("the game session is full")
 
-	// ErrWrongStatus: the game session is not ACTIVE or takes no new players, or the fleet is being deleted.
+	// ErrWrongStatus: the game session is not ACTIVE or admits no new players, or the fleet is being deleted.
 	ErrWrongStatus = errors.New("the status does not allow it")
 
-	// ErrNoCapacity: no game server is free. Another location, or a later try, may have one.
+	// ErrNoCapacity: no game server is free. Another location may have one, or the same location later.
 	ErrNoCapacity = errors.New("no game server is free")
 
-	// ErrNotFound: what the request names is not there, or not any more.
+	// ErrNotFound: the fleet, game session, ticket or other thing in the request does not exist, or no longer exists.
 	ErrNotFound = errors.New("not found")
 
-	// ErrUnauthorized: the credentials are unknown, expired, or may not do this.
+	// ErrUnauthorized: the credentials are unknown or expired, or do not permit the call.
 	ErrUnauthorized = errors.New("not authorized")
 
-	// ErrRefused: the service understood and said no for another reason. Asking again does not help.
+	// ErrRefused: the service refused the call for another reason. The same call will fail again.
 	ErrRefused = errors.New("refused by the service")
 
-	// ErrUnavailable: no usable answer, or the service asks for patience. Asking again later may help; whether the
-	// request took effect is not known.
+	// ErrUnavailable: there was no usable answer, or the service limits the rate of calls, or ctx has ended. A later call may succeed.
+	// It is unknown whether the request took effect.
 	ErrUnavailable = errors.New("no answer from the service")
 
 	// ErrNoConnector: the Client was made without a Connector and cannot join. Nothing was reserved.
 	ErrNoConnector = errors.New("the client has no connector")
 
-	// ErrAlreadyJoined: the Client is in a game session, or on its way into or out of one.
+	// ErrAlreadyJoined: the Client is in a game session, or is joining or leaving one.
 	ErrAlreadyJoined = errors.New("already in a game session")
 
 	// ErrNotJoined: the Client is in no game session.
 	ErrNotJoined = errors.New("in no game session")
 
-	// ErrNotPlaying: the friend is in no game session now.
+	// ErrNotPlaying: the player is in no game session now.
 	ErrNotPlaying = errors.New("the player is in no game session")
 
 	// ErrNotMatched: the match has no seat for this player.
 	ErrNotMatched = errors.New("the match has no seat for this player")
 
-	// ErrTracked: the ticket is being tracked already.
-	ErrTracked = errors.New("the ticket is being tracked already")
+	// ErrTracked: the Tracker already tracks the ticket.
+	ErrTracked = errors.New("the ticket is already being tracked")
 )
 
-// InvalidRequestError is a request that cannot be meant. It is found before anything is sent.
+// InvalidRequestError is a request with an impossible value. The client finds it before it sends anything.
 type InvalidRequestError struct {
 	Call  string // "JoinSession"
 	Field string // "PlayerID", "Players[1].Attributes[skill]"
-	Value string
-	Want  string
+	Value string // the value in the request; empty if it is missing
+	Want  string // the values that are possible
 }
 
 func (e *InvalidRequestError) Error() string {
@@ -69,12 +69,11 @@ func (e *InvalidRequestError) Error() string {
 	return fmt.Sprintf("gameclient: %s: %s is %q: want %s", e.Call, e.Field, e.Value, e.Want)
 }
 
-// Error is a call that was not done. Kind is one of the errors above. Cause is the SDK's error, in which errors.As finds the API's
-// own exception, or the context's; nil when nothing was sent.
+// Error is a call that failed.
 type Error struct {
 	Call  string // "CreateSession"
-	Kind  error
-	Cause error
+	Kind  error  // one of the errors above
+	Cause error  // the SDK's error, in which errors.As finds the API's own exception, or the context's; nil if nothing was sent
 }
 
 func (e *Error) Error() string {
@@ -84,7 +83,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("gameclient: %s: %v: %v", e.Call, e.Kind, e.Cause)
 }
 
-// Unwrap makes errors.Is find the kind, and errors.As the SDK's own error.
+// Unwrap lets errors.Is find the kind, and errors.As the SDK's own error.
 func (e *Error) Unwrap() []error {
 	if e.Cause == nil {
 		return []error{e.Kind}
@@ -92,10 +91,10 @@ func (e *Error) Unwrap() []error {
 	return []error{e.Kind, e.Cause}
 }
 
-// Code is the API's name of the exception, such as GameSessionFullException; empty when there was no answer.
+// Code is the API's name of the exception, such as GameSessionFullException; empty if there was no answer.
 func (e *Error) Code() string { return codeOf(e.Cause) }
 
-// codeOf is the name of an exception. The SDK leaves its namespace in front of one that it does not expect.
+// codeOf is the name of an exception. The SDK leaves the namespace in front of exceptions that it does not expect.
 func codeOf(err error) string {
 	if api, ok := errors.AsType[smithy.APIError](err); ok {
 		code := api.ErrorCode()
@@ -104,22 +103,22 @@ func codeOf(err error) string {
 	return ""
 }
 
-// Stage is how far a join came.
+// Stage is the step in which a join failed.
 type Stage string
 
 // The stages of a join.
 const (
-	StageReserve Stage = "reserve" // taking the seat
+	StageReserve Stage = "reserve" // reserving the seat
 	StageConnect Stage = "connect" // connecting to the game server
 )
 
-// JoinError is a join that failed. After StageConnect the seat is still reserved: Connect may try again with it within
-// the reservation, by default 60 s, and Release gives it back.
+// JoinError is a join that failed. After StageConnect the seat is still reserved: Connect may try again until the reservation
+// ends, by default after 60 s, and Release frees the seat.
 type JoinError struct {
 	Call  string // "JoinSession"
-	Stage Stage
-	Seat  Seat // with its PlayerSessionID after StageConnect
-	Cause error
+	Stage Stage  // the step that failed
+	Seat  Seat   // with its PlayerSessionID after StageConnect
+	Cause error  // an *Error after StageReserve, the Connector's error after StageConnect
 }
 
 func (e *JoinError) Error() string {
@@ -134,13 +133,13 @@ func (e *JoinError) Error() string {
 
 func (e *JoinError) Unwrap() error { return e.Cause }
 
-// PlacementError is a placement that did not give a game session, or whose end was not waited for: then Cause says why,
-// Status is PENDING, and AwaitPlacement goes on waiting.
+// PlacementError is a placement that has ended without a game session, or a wait for a placement that was given up. In the second
+// case Status is PENDING, Cause says why the wait ended, and AwaitPlacement continues it.
 type PlacementError struct {
-	Call        string // "CreateSessionOnQueue"
-	PlacementID string
-	Status      PlacementStatus
-	Cause       error // nil when the placement has ended
+	Call        string          // "CreateSessionOnQueue"
+	PlacementID string          // for AwaitPlacement and StopPlacement
+	Status      PlacementStatus // CANCELLED, TIMED_OUT or FAILED after the end, otherwise PENDING
+	Cause       error           // nil if the placement has ended
 }
 
 func (e *PlacementError) Error() string {
@@ -170,7 +169,7 @@ var kindsByCode = map[string]error{
 	"InternalServiceException":            ErrUnavailable,
 }
 
-// failed translates what a call of the SDK came back with.
+// failed translates an error of the SDK.
 func failed(call string, err error) error {
 	return &Error{Call: call, Kind: kindOf(err), Cause: err}
 }
@@ -182,7 +181,7 @@ func kindOf(err error) error {
 	if kind := kindsByCode[codeOf(err)]; kind != nil {
 		return kind
 	}
-	// An exception without a kind of its own: the status tells a no from an outage.
+	// For other exceptions the status distinguishes a refusal from an outage.
 	if response, ok := errors.AsType[*smithyhttp.ResponseError](err); ok {
 		switch status := response.HTTPStatusCode(); {
 		case status == http.StatusTooManyRequests:

@@ -12,7 +12,7 @@ import (
 	"github.com/musterhq/muster/gameclient"
 )
 
-// network stands for the game's network layer.
+// network is the game's network layer.
 type network struct{}
 
 func (network) Connect(ctx context.Context, seat gameclient.Seat) error {
@@ -27,7 +27,7 @@ var (
 	cfg aws.Config // config.LoadDefaultConfig(ctx) reads it from the environment
 )
 
-// Search, take the first session with room, join.
+// Find a session with a free seat and join it.
 func Example() {
 	client := gameclient.New(cfg, network{})
 	player := gameclient.NewPlayerID(false, true)
@@ -40,7 +40,7 @@ func Example() {
 	for _, s := range page.Sessions {
 		_, err := client.JoinSession(ctx, gameclient.JoinSessionRequest{SessionID: s.ID, PlayerID: player})
 		if errors.Is(err, gameclient.ErrFull) {
-			continue // somebody was faster
+			continue // another player took the last seat
 		}
 		if err != nil {
 			log.Fatal(err)
@@ -58,7 +58,7 @@ func ExampleNewPlayerID() {
 	// Output: 32 38
 }
 
-// A connection that fails leaves the seat reserved: try again, then give it back.
+// If the connection fails, the seat stays reserved: try again, then release it.
 func ExampleClient_Release() {
 	client := gameclient.New(cfg, network{})
 	_, err := client.JoinSession(ctx, gameclient.JoinSessionRequest{SessionID: "arn:…", PlayerID: "ann"})
@@ -71,23 +71,23 @@ func ExampleClient_Release() {
 	}
 }
 
-// A backend makes a session with a seat for each player of a party, and hands the seats to their clients.
+// A backend creates a session with a seat for each player of a party, and sends the seats to their clients.
 func ExampleClient_CreateSessionOnQueue() {
-	client := gameclient.New(cfg, nil) // a backend connects nobody
+	client := gameclient.New(cfg, nil) // a backend needs no connector
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	placed, err := client.CreateSessionOnQueue(ctx, gameclient.CreateSessionOnQueueRequest{
 		Queue: "europe", MaxPlayers: 4, Players: []gameclient.PlacedPlayer{{ID: "ann"}, {ID: "bob"}},
 	})
 	if p, ok := errors.AsType[*gameclient.PlacementError](err); ok && p.Status == gameclient.PlacementPending {
-		log.Print("it goes on as ", p.PlacementID) // AwaitPlacement, or StopPlacement
+		log.Print("the placement continues: ", p.PlacementID) // AwaitPlacement or StopPlacement
 	}
 	for _, seat := range placed.Seats {
 		fmt.Println(seat.PlayerID, seat.Address(), seat.PlayerSessionID)
 	}
 }
 
-// A game loop looks once in each frame and never waits.
+// A game loop polls in each frame and never waits.
 func ExampleFuture_Poll() {
 	client := gameclient.New(cfg, network{})
 	join := client.JoinFriendAsync(ctx, gameclient.JoinFriendRequest{FriendID: "bob", PlayerID: "ann"})
@@ -100,7 +100,7 @@ func ExampleFuture_Poll() {
 	}
 }
 
-// A wish for a match, looked after by the client itself.
+// The client requests a match, polls the ticket, and joins the session of the match.
 func ExampleClient_NewTracker() {
 	client := gameclient.New(cfg, network{})
 	tracker := client.NewTracker(gameclient.MatchEvents{
@@ -123,7 +123,7 @@ func ExampleClient_NewTracker() {
 	}
 }
 
-// A player logs in, returns to the game that is on or searches for one, and connects.
+// A player logs in, returns to a running game or searches for one, and connects.
 func ExampleLogin() {
 	ctx := context.Background()
 	player, err := gameclient.Login(ctx, gameclient.PlayerOptions{
@@ -135,7 +135,7 @@ func ExampleLogin() {
 	defer player.Close()
 	connect := func(host gameclient.HostDetails) { fmt.Println(host.Address(), host.PlayerSessionID) } // the game's own
 
-	if player.AtLogin.Game != nil { // it was left by a crash
+	if player.AtLogin.Game != nil { // the program crashed during this game
 		host, err := player.Reconnect(ctx)
 		if err != nil {
 			log.Fatal(err)
@@ -146,7 +146,7 @@ func ExampleLogin() {
 	}
 	for e, err := range player.Events(ctx) {
 		if err != nil {
-			log.Fatal(err) // gameclient.ErrReplaced: another device has taken over
+			log.Fatal(err) // gameclient.ErrReplaced: another device has logged in
 		}
 		switch e.Type {
 		case gameclient.OnMatchFound:
@@ -154,7 +154,7 @@ func ExampleLogin() {
 		case gameclient.OnHostConnectionDetailsReceived:
 			connect(*e.Host)
 		case gameclient.OnReconnectAvailable:
-			fmt.Println("the game goes on: return until", e.Deadline)
+			fmt.Println("the game continues: return until", e.Deadline)
 		case gameclient.OnGameEnded:
 			fmt.Println("the result:", string(e.Result))
 			return

@@ -9,27 +9,27 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
 )
 
-// playerSessionPage is the largest page of player sessions that the service gives.
+// playerSessionPage is the largest page of player sessions that the service returns.
 const playerSessionPage = 50
 
-// JoinFriendRequest says who joins whom.
+// JoinFriendRequest names a player and the friend whose game session the player joins.
 type JoinFriendRequest struct {
-	FriendID   string // the friend's player id
-	PlayerID   string
-	PlayerData string // free text for the game server
+	FriendID   string // the friend's player id; 1 to 1,024 characters
+	PlayerID   string // another one than FriendID; 1 to 1,024 characters
+	PlayerData string // free text for the game server, up to 2,048 characters
 
-	// Admits is the game's own say, for example by a property of the session. Nil: every session that takes players.
+	// Admits lets the game decide, for example by a property of the session. Nil admits players to every session.
 	Admits func(Session) bool
 }
 
-// JoinFriend goes from a player's id to a joined session: it finds the game session where the friend plays, or is about
-// to, and joins it, if it has room and lets the player in. Otherwise errors.Is finds
+// JoinFriend finds the game session in which the friend plays or has a reserved seat, and joins it if it has a free seat and admits
+// players. Otherwise errors.Is finds
 //
 //   - ErrNotPlaying: the friend is in no game session;
-//   - ErrFull: the friend's session has no seat left;
-//   - ErrWrongStatus: it is not ACTIVE, takes no new players, or Admits said no.
+//   - ErrFull: the friend's session has no free seat;
+//   - ErrWrongStatus: it is not ACTIVE, it admits no new players, or Admits returned false.
 //
-// From there on it is JoinSession.
+// It also fails as FindPlayer and JoinSession do.
 func (c *Client) JoinFriend(ctx context.Context, r JoinFriendRequest) (Seat, error) {
 	check := check{call: "JoinFriend"}
 	check.need("FriendID", r.FriendID)
@@ -38,7 +38,7 @@ func (c *Client) JoinFriend(ctx context.Context, r JoinFriendRequest) (Seat, err
 	if check.err != nil {
 		return Seat{}, check.err
 	}
-	switch { // before anything is asked
+	switch { // before any request
 	case c.connector == nil:
 		return Seat{}, &Error{Call: "JoinFriend", Kind: ErrNoConnector}
 	case c.busy():
@@ -55,9 +55,9 @@ func (c *Client) JoinFriend(ctx context.Context, r JoinFriendRequest) (Seat, err
 	case s.Status != SessionActive:
 		err = fmt.Errorf("game session %s is %s", s.ID, s.Status)
 	case !s.AdmitsPlayers:
-		err = fmt.Errorf("game session %s takes no new players", s.ID)
+		err = fmt.Errorf("game session %s admits no new players", s.ID)
 	case r.Admits != nil && !r.Admits(s):
-		err = fmt.Errorf("game session %s does not let friends in", s.ID)
+		err = fmt.Errorf("game session %s does not admit friends", s.ID)
 	case !s.HasRoom():
 		return Seat{}, &Error{"JoinFriend", ErrFull, fmt.Errorf("game session %s: %d of %d seats are taken", s.ID, s.Players, s.MaxPlayers)}
 	}
@@ -73,8 +73,8 @@ func (c *Client) busy() bool {
 	return c.part != out
 }
 
-// FindPlayer is where a player plays, or is about to: the newest seat that is reserved or connected. ErrNotPlaying when
-// there is none. The PlayerSessionID is empty: it is for its player alone.
+// FindPlayer returns a player's newest seat that is reserved or connected, or fails with ErrNotPlaying. The seat's PlayerSessionID is
+// empty, because it admits its player alone. With a "client" access key, it finds only seats that were taken with the same key.
 func (c *Client) FindPlayer(ctx context.Context, playerID string) (Seat, error) {
 	check := check{call: "FindPlayer"}
 	check.need("PlayerID", playerID)

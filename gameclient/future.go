@@ -8,26 +8,26 @@ import (
 	"sync"
 )
 
-// Future is the asynchronous form of a call: the call is under way, and completes exactly once. Its result can be
-// awaited, polled from a game loop, or observed by a callback, by any number of goroutines and in any mixture: all see
-// the same.
+// Future is a call that runs in a goroutine of its own and completes exactly once. Any number of goroutines may await its result, poll
+// it, or observe it with a callback; all get the same result.
 type Future[T any] struct {
 	cancel context.CancelFunc
 	done   chan struct{}
 	report func(string, ...any)
 
 	mu        sync.Mutex
-	watching  []func(T, error)
+	observers []func(T, error)
 	completed bool
 
 	value T // written before done is closed
 	err   error
 }
 
-// errNoReturn is the result of work that ended its goroutine, as a test's FailNow does in a connector.
-var errNoReturn = errors.New("gameclient: the work ended without a result")
+// errNoReturn is the result of a function that ended its goroutine, as a test's FailNow does in a connector.
+var errNoReturn = errors.New("gameclient: the function ended its goroutine without a result")
 
-// Start makes a Future of any work, for example of several calls in a row. It returns at once.
+// Start runs work in a goroutine and returns a Future of its result at once. Work may be several calls in a row. Cancel cancels
+// the context that work gets.
 func Start[T any](ctx context.Context, c *Client, work func(context.Context) (T, error)) *Future[T] {
 	ctx, cancel := context.WithCancel(ctx)
 	f := &Future[T]{cancel: cancel, done: make(chan struct{}), report: c.options.Logger.Error}
@@ -47,11 +47,11 @@ func (f *Future[T]) complete(value T, err error) {
 	f.value, f.err = value, err
 	f.mu.Lock()
 	f.completed = true
-	watching := f.watching
-	f.watching = nil
+	observers := f.observers
+	f.observers = nil
 	close(f.done)
 	f.mu.Unlock()
-	for _, observe := range watching {
+	for _, observe := range observers {
 		f.tell(observe)
 	}
 }
@@ -59,7 +59,7 @@ func (f *Future[T]) complete(value T, err error) {
 // Done is closed when the call has completed.
 func (f *Future[T]) Done() <-chan struct{} { return f.done }
 
-// Poll tells, without waiting, whether the call has completed, and then its result.
+// Poll reports, without waiting, whether the call has completed, and its result if so.
 func (f *Future[T]) Poll() (value T, completed bool, err error) {
 	select {
 	case <-f.done:
@@ -69,20 +69,20 @@ func (f *Future[T]) Poll() (value T, completed bool, err error) {
 	}
 }
 
-// Await waits for the result, for as long as ctx allows. The call itself goes on when ctx ends: Cancel stops it.
+// Await waits for the result or the end of ctx. In the second case it returns the context's error and the call continues; Cancel stops
+// the call.
 func (f *Future[T]) Await(ctx context.Context) (T, error) {
 	select {
 	case <-f.done:
 		return f.value, f.err
 	case <-ctx.Done():
 		var none T
-		return none, fmt.Errorf("gameclient: await a call: %w", context.Cause(ctx))
+		return none, fmt.Errorf("gameclient: Await: %w", context.Cause(ctx))
 	}
 }
 
-// OnComplete calls observe with the result, once, from another goroutine than this one; also when the call has completed
-// already. Callbacks registered before run one after the other in their order. One that panics is logged and hurts
-// nobody else.
+// OnComplete calls observe once with the result, on another goroutine, also if the call has already completed. Callbacks that were
+// registered before completion run one after the other, in the order of registration. A panic in one is logged, and the others run.
 func (f *Future[T]) OnComplete(observe func(T, error)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -90,22 +90,22 @@ func (f *Future[T]) OnComplete(observe func(T, error)) {
 		go f.tell(observe)
 		return
 	}
-	f.watching = append(f.watching, observe)
+	f.observers = append(f.observers, observe)
 }
 
 func (f *Future[T]) tell(observe func(T, error)) {
 	defer func() {
 		if p := recover(); p != nil {
-			f.report("a callback of a game client panicked", "panic", p, "stack", string(debug.Stack()))
+			f.report("a callback of a Future panicked", "panic", p, "stack", string(debug.Stack()))
 		}
 	}()
 	observe(f.value, f.err)
 }
 
-// Cancel cancels the context of the call, which then completes with an error soon, unless it was about to succeed.
+// Cancel cancels the context of the call. The call then completes soon, with an error unless it was about to succeed.
 func (f *Future[T]) Cancel() { f.cancel() }
 
-// None is the result of a call that has none but its error.
+// None is the result of a call that returns only an error.
 type None = struct{}
 
 func errorOnly(err error) (None, error) { return None{}, err }

@@ -57,7 +57,7 @@ func TestFuture(t *testing.T) {
 	}
 }
 
-// Work that ends its goroutine leaves nobody waiting.
+// A function that ends its goroutine still completes its Future.
 func TestFutureOfWorkThatDoesNotReturn(t *testing.T) {
 	f := Start(t.Context(), newCloud(t).client(nil), func(context.Context) (int, error) {
 		runtime.Goexit()

@@ -4,7 +4,7 @@ import (
 	"testing"
 )
 
-// Whoever answers in the service's place may send anything: the client gives the stream up, and opens another.
+// A hostile service may send any bytes: the client closes the stream and opens another.
 func TestHostileService(t *testing.T) {
 	d := newDesk(t)
 	p := d.login()

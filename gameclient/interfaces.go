@@ -5,9 +5,10 @@ import (
 	"iter"
 )
 
-// The parts of a Client, for a program that wants to replace them in its tests. A Client is each of them. Take the smallest that is enough.
+// Interfaces of a Client, for programs that replace it in their tests. The methods are documented at Client. Use the smallest interface that
+// suffices.
 type (
-	// Creator makes game sessions.
+	// Creator creates game sessions.
 	Creator interface {
 		CreateSession(context.Context, CreateSessionRequest) (Session, error)
 		AwaitActive(ctx context.Context, id string) (Session, error)
@@ -16,7 +17,7 @@ type (
 		StopPlacement(ctx context.Context, id string) error
 	}
 
-	// Finder looks for game sessions and for players.
+	// Finder finds game sessions and players.
 	Finder interface {
 		Session(ctx context.Context, id string) (Session, error)
 		SearchSessions(context.Context, SearchSessionsRequest) (SearchPage, error)
@@ -24,14 +25,14 @@ type (
 		FindPlayer(ctx context.Context, playerID string) (Seat, error)
 	}
 
-	// Reserver takes seats for players who connect elsewhere.
+	// Reserver reserves seats for players who connect from another program.
 	Reserver interface {
 		Reserve(context.Context, JoinSessionRequest) (Seat, error)
 		ReserveOrCreate(context.Context, JoinOrCreateRequest) (Seat, error)
 		Release(ctx context.Context, playerSessionID string) (givenBack bool, err error)
 	}
 
-	// Matchmaker finds matches.
+	// Matchmaker requests matches.
 	Matchmaker interface {
 		StartMatchmaking(context.Context, StartMatchmakingRequest) (Ticket, error)
 		Ticket(ctx context.Context, id string) (Ticket, error)
@@ -39,7 +40,7 @@ type (
 		StopMatchmaking(ctx context.Context, ticketID string) error
 	}
 
-	// Backend is all that a program calls that connects nobody itself.
+	// Backend has all calls that need no Connector.
 	Backend interface {
 		Creator
 		Finder
@@ -47,7 +48,7 @@ type (
 		Matchmaker
 	}
 
-	// Joiner is a player's way into game sessions and out of them.
+	// Joiner joins and leaves game sessions, with the Client's Connector.
 	Joiner interface {
 		JoinSession(context.Context, JoinSessionRequest) (Seat, error)
 		JoinOrCreate(context.Context, JoinOrCreateRequest) (Seat, error)

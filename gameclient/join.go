@@ -10,19 +10,19 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// JoinSessionRequest says who joins which game session.
+// JoinSessionRequest names a player and the game session to join.
 type JoinSessionRequest struct {
 	SessionID  string // an ARN
-	PlayerID   string
-	PlayerData string // free text for the game server
+	PlayerID   string // 1 to 1,024 characters
+	PlayerData string // free text for the game server, up to 2,048 characters
 }
 
-// JoinSession takes a seat and connects to the game server. It returns nil if and only if the seat was reserved and the
-// connector has connected. Otherwise:
+// JoinSession reserves a seat and connects to the game server. The error is nil if and only if both have succeeded. Otherwise it is
 //
 //   - an *InvalidRequestError, ErrNoConnector or ErrAlreadyJoined: nothing was sent;
-//   - a *JoinError with StageReserve: there is no seat, for the reason that errors.Is finds in it;
-//   - a *JoinError with StageConnect: the seat in it is reserved still. Connect may try again, Release gives it back.
+//   - a *JoinError with StageReserve: no seat was reserved. errors.Is finds the reason in it, such as ErrFull, ErrWrongStatus or
+//     ErrNotFound;
+//   - a *JoinError with StageConnect: its seat is still reserved. Connect may try again, and Release frees the seat.
 func (c *Client) JoinSession(ctx context.Context, r JoinSessionRequest) (Seat, error) {
 	check := check{call: "JoinSession"}
 	check.need("SessionID", r.SessionID)
@@ -33,8 +33,9 @@ func (c *Client) JoinSession(ctx context.Context, r JoinSessionRequest) (Seat, e
 	return c.enter(ctx, "JoinSession", func() (Seat, error) { return c.reserve(ctx, "JoinSession", r) })
 }
 
-// Reserve takes a seat for a player who connects elsewhere: a backend hands the seat to the player's client, which calls
-// Connect. It needs no connector and leaves the Client where it is.
+// Reserve reserves a seat for a player of another program: a backend sends the seat to the player's client, which calls
+// Connect before the reservation ends, by default after 60 s. Reserve needs no connector and does not change the state of this Client. The
+// error is an *InvalidRequestError or an *Error, such as ErrFull, ErrWrongStatus or ErrNotFound.
 func (c *Client) Reserve(ctx context.Context, r JoinSessionRequest) (Seat, error) {
 	check := check{call: "Reserve"}
 	check.need("SessionID", r.SessionID)
@@ -59,8 +60,8 @@ func (c *Client) reserve(ctx context.Context, call string, r JoinSessionRequest)
 	return seatOf(answer.PlayerSession), nil
 }
 
-// Connect connects to the game server with a seat that is reserved already: by a join that failed at StageConnect, a
-// placement, or a match. It fails as JoinSession does at that stage.
+// Connect connects to the game server with a reserved seat: of a join that failed at StageConnect, of Reserve, of a placement, or of a
+// match. The seat needs a PlayerSessionID, an address and a port. Connect fails as JoinSession does, except at StageReserve.
 func (c *Client) Connect(ctx context.Context, seat Seat) error {
 	check := check{call: "Connect"}
 	check.need("Seat.PlayerSessionID", seat.PlayerSessionID)
@@ -73,7 +74,7 @@ func (c *Client) Connect(ctx context.Context, seat Seat) error {
 	return err
 }
 
-// enter goes from out to joined, one call at a time.
+// enter brings the Client from out to joined, one call at a time.
 func (c *Client) enter(ctx context.Context, call string, reserve func() (Seat, error)) (seat Seat, err error) {
 	if c.connector == nil {
 		return Seat{}, &Error{Call: call, Kind: ErrNoConnector}
@@ -93,7 +94,7 @@ func (c *Client) enter(ctx context.Context, call string, reserve func() (Seat, e
 	return seat, nil
 }
 
-// step goes from one part to the next, and tells whether the Client was there.
+// step changes the state, and reports whether it was from before.
 func (c *Client) step(from, to part, seat Seat) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -104,7 +105,7 @@ func (c *Client) step(from, to part, seat Seat) bool {
 	return true
 }
 
-// Joined is the seat that the Client plays on, and whether it is in a game session. A connection that was lost counts
+// Joined returns the seat of the game session that the Client has joined, and whether there is one. A lost connection counts as joined
 // until LeaveSession.
 func (c *Client) Joined() (Seat, bool) {
 	c.mu.Lock()
@@ -115,9 +116,9 @@ func (c *Client) Joined() (Seat, bool) {
 	return c.seat, true
 }
 
-// LeaveSession disconnects from the game server. The service is not told by the client: the game server notices, and
-// gives the seat back. Call it also after the connection was lost; the Client can join again afterwards, whatever the
-// connector's error was.
+// LeaveSession disconnects from the game server, which notices that and frees the seat; the client does not call the service. Call
+// it also after the connection was lost. The Client can join again afterwards, even if the connector returned an error. Without
+// a joined session it fails with ErrNotJoined.
 func (c *Client) LeaveSession(ctx context.Context) error {
 	if !c.step(joined, leaving, Seat{}) {
 		return &Error{Call: "LeaveSession", Kind: ErrNotJoined}
@@ -129,10 +130,10 @@ func (c *Client) LeaveSession(ctx context.Context) error {
 	return nil
 }
 
-// Release gives a reserved seat back that nobody will connect with. Against Muster it is free at once, and givenBack is
-// true. Against the cloud, which has no such call, givenBack is false: the seat is free when its reservation times out,
-// and there is nothing more to do. Releasing twice, or too late, is no error; a seat that a player has connected with
-// is the game server's to give back, and ErrRefused.
+// Release frees a reserved seat with which no player will connect. Muster frees it at once, and givenBack is true. The cloud service has
+// no such call: givenBack is false, and the seat becomes free when its reservation times out. It is not an error to release
+// a seat twice, or after its reservation. A seat whose player has connected fails with ErrRefused, because only the game server may
+// free it.
 func (c *Client) Release(ctx context.Context, playerSessionID string) (givenBack bool, err error) {
 	check := check{call: "Release"}
 	check.need("PlayerSessionID", playerSessionID)
@@ -160,7 +161,7 @@ func asRelease(o *gamelift.Options) {
 		if request, ok := in.Request.(*smithyhttp.Request); ok {
 			const from, to = "DescribePlayerSessions", "ReleasePlayerSession"
 			request.URL.Path = strings.Replace(request.URL.Path, "/operation/"+from, "/operation/"+to, 1)
-			if target := request.Header.Get("X-Amz-Target"); target != "" { // SDKs that speak JSON
+			if target := request.Header.Get("X-Amz-Target"); target != "" { // versions of the SDK that use JSON
 				request.Header.Set("X-Amz-Target", strings.Replace(target, from, to, 1))
 			}
 		}

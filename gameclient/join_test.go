@@ -162,7 +162,7 @@ func TestReleaseAgainstMuster(t *testing.T) {
 	}
 }
 
-// The cloud has no such operation: the seat times out, and nobody asks again.
+// The cloud has no such operation: the seat times out, and the client does not ask again.
 func TestReleaseAgainstTheCloud(t *testing.T) {
 	c := newCloud(t)
 	client := c.client(nil)
@@ -267,8 +267,8 @@ func TestPlacement(t *testing.T) {
 	}
 }
 
-// Whoever stops waiting can go on later: the error has the id.
-func TestPlacementNobodyWaitsFor(t *testing.T) {
+// A caller that stops waiting can continue later: the error has the id.
+func TestPlacementAfterTheWait(t *testing.T) {
 	c := newCloud(t)
 	pending := members{"GameSessionPlacement": members{"PlacementId": "p-1", "Status": "PENDING"}}
 	c.answer("StartGameSessionPlacement", pending)

@@ -6,23 +6,25 @@ import (
 	"strings"
 )
 
-// JoinOrCreateRequest says which game sessions a player likes, and which one is made when none of them has a free seat.
+// JoinOrCreateRequest describes the game sessions that a player may join, and the one to create if none of them has a free seat.
 type JoinOrCreateRequest struct {
-	PlayerID   string
-	PlayerData string // free text for the game server
+	PlayerID   string // 1 to 1,024 characters
+	PlayerData string // free text for the game server, up to 2,048 characters
 
-	// Search finds game sessions. "hasAvailablePlayerSessions=true" is added to a Filter that says nothing about it.
+	// Search finds game sessions; its FleetID or AliasID is required. JoinOrCreate adds "hasAvailablePlayerSessions=true" to a Filter
+	// that does not mention it.
 	Search SearchSessionsRequest
 
-	// Create is the game session that is made. An empty FleetID and AliasID, and an empty Location, are those of Search.
+	// Create is the game session to create. An empty FleetID and AliasID, and an empty Location, become those of Search.
 	Create CreateSessionRequest
 
-	// OnQueue makes the game session through a queue, in place of Create. The player is added to its Players.
+	// OnQueue, if not nil, creates the game session through a queue instead of Create. JoinOrCreate adds the player to its Players.
 	OnQueue *CreateSessionOnQueueRequest
 }
 
-// JoinOrCreate joins a game session that Search finds, or else makes one and joins that. It fails as JoinSession does, or as
-// CreateSession, AwaitActive and CreateSessionOnQueue do. Two clients that find nothing at the same time make two game sessions.
+// JoinOrCreate joins a game session that Search finds. If none has a free seat, it creates one and joins that. It fails as JoinSession
+// does; the *JoinError after StageReserve contains the errors of SearchSessions, CreateSession, AwaitActive and
+// CreateSessionOnQueue. Two clients that find no session at the same time create two.
 func (c *Client) JoinOrCreate(ctx context.Context, r JoinOrCreateRequest) (Seat, error) {
 	const call = "JoinOrCreate"
 	if err := r.check(call); err != nil {
@@ -31,7 +33,9 @@ func (c *Client) JoinOrCreate(ctx context.Context, r JoinOrCreateRequest) (Seat,
 	return c.enter(ctx, call, func() (Seat, error) { return c.reserveOrCreate(ctx, call, r) })
 }
 
-// ReserveOrCreate takes a seat in a game session that Search finds, or else in one that it makes, for a player who connects elsewhere.
+// ReserveOrCreate does for a player of another program what JoinOrCreate does for this one, without connecting: it reserves a seat in a
+// game session that Search finds, or in one that it creates. It fails as SearchSessions, Reserve, CreateSession, AwaitActive and
+// CreateSessionOnQueue do.
 func (c *Client) ReserveOrCreate(ctx context.Context, r JoinOrCreateRequest) (Seat, error) {
 	const call = "ReserveOrCreate"
 	if err := r.check(call); err != nil {
@@ -102,15 +106,15 @@ func (c *Client) createOnQueue(ctx context.Context, call string, r JoinOrCreateR
 	return Seat{}, &Error{call, ErrNotMatched, errors.New("placement " + placed.ID + " has no seat for player " + r.PlayerID)}
 }
 
-// taken reports whether a game session that a search has found cannot be joined any more, and another one may be.
+// taken reports whether only this game session cannot be joined, so that another one may be.
 func taken(err error) bool {
 	return errors.Is(err, ErrFull) || errors.Is(err, ErrWrongStatus) || errors.Is(err, ErrNotFound)
 }
 
-// under gives an error of one of our calls the name of the call that made it.
+// under adds the name of the outer call to an error of an inner one.
 func under(call string, err error) error {
 	if e, ok := err.(*Error); ok {
 		return &Error{call + ": " + e.Call, e.Kind, e.Cause}
 	}
-	return err // it names its call, or the placement
+	return err // it already names its call, or the placement
 }

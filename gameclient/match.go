@@ -13,61 +13,61 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
 )
 
-// StartMatchmakingRequest is a wish for a match, of one player or of a party that stays together.
+// StartMatchmakingRequest requests a match for one player, or for a party that stays together.
 type StartMatchmakingRequest struct {
-	TicketID      string // unique; the service makes one when it is empty
-	Configuration string // of matchmaking: name or ARN
-	Players       []MatchPlayer
+	TicketID      string        // unique; up to 128 letters, digits, hyphens and periods; if empty, the service chooses one
+	Configuration string        // name or ARN of the matchmaking configuration
+	Players       []MatchPlayer // at least one; a match contains all of them
 }
 
-// MatchPlayer is somebody who wants a match.
+// MatchPlayer is a player of a ticket.
 type MatchPlayer struct {
-	ID   string
-	Team string // for backfill only; a matchmaker chooses the teams itself
+	ID   string // 1 to 1,024 characters
+	Team string // for backfill only, because the matchmaker chooses the team otherwise
 
-	// Attributes are what the rules look at. A value is a string, a number (int or float64), a []string or a
-	// map[string]float64; or a json.RawMessage with exactly one of {"S":"x"}, {"N":23}, {"SL":["a"]}, {"SDM":{"k":1.5}}.
+	// Attributes are the values that the rules evaluate. A value is a string of up to 100 characters, a number (int or float64),
+	// a []string or a map[string]float64; or a json.RawMessage with exactly one of {"S":"x"}, {"N":23}, {"SL":["a"]}, {"SDM":{"k":1.5}}.
 	Attributes map[string]any
 
-	LatencyMilliseconds map[string]int // by location; from 1
+	LatencyMilliseconds map[string]int // round-trip times by location; from 1
 }
 
-// TicketStatus is how far a wish for a match is.
+// TicketStatus is the status of a matchmaking ticket.
 type TicketStatus string
 
 // The statuses of a ticket. The last four are final.
 const (
-	TicketQueued             TicketStatus = "QUEUED"
-	TicketSearching          TicketStatus = "SEARCHING"
+	TicketQueued             TicketStatus = "QUEUED"              // the matcher has not considered it yet
+	TicketSearching          TicketStatus = "SEARCHING"           // the matcher looks for a match
 	TicketRequiresAcceptance TicketStatus = "REQUIRES_ACCEPTANCE" // a match was found: AcceptMatch
-	TicketPlacing            TicketStatus = "PLACING"
-	TicketCompleted          TicketStatus = "COMPLETED"
-	TicketFailed             TicketStatus = "FAILED"
-	TicketCancelled          TicketStatus = "CANCELLED"
-	TicketTimedOut           TicketStatus = "TIMED_OUT"
+	TicketPlacing            TicketStatus = "PLACING"             // the match waits for a game session
+	TicketCompleted          TicketStatus = "COMPLETED"           // the game session is ACTIVE: Seats
+	TicketFailed             TicketStatus = "FAILED"              // the match got no game session
+	TicketCancelled          TicketStatus = "CANCELLED"           // by StopMatchmaking, a newer ticket of a player, or a missing acceptance
+	TicketTimedOut           TicketStatus = "TIMED_OUT"           // no match within the configuration's time
 )
 
-// Final tells whether the ticket has ended.
+// Final reports whether the ticket has ended.
 func (s TicketStatus) Final() bool {
 	return s == TicketCompleted || s == TicketFailed || s == TicketCancelled || s == TicketTimedOut
 }
 
-// Ticket is a wish for a match, and what came of it.
+// Ticket is a request for a match, and its result.
 type Ticket struct {
-	ID            string
-	Configuration string
-	Status        TicketStatus
-	StatusReason  string // for programs
-	StatusMessage string // for people
-	Started       time.Time
-	Ended         time.Time         // zero while it is open
-	EstimatedWait time.Duration     // zero: not known
-	Teams         map[string]string // of players, by their ids, once a match is found
-	SessionID     string            // of a completed ticket
+	ID            string            // as in the request, or chosen by the service
+	Configuration string            // name of the matchmaking configuration
+	Status        TicketStatus      // a service may know more of them
+	StatusReason  string            // for programs
+	StatusMessage string            // for people
+	Started       time.Time         // when the service got the request
+	Ended         time.Time         // zero while the ticket is open
+	EstimatedWait time.Duration     // in whole seconds; zero if unknown
+	Teams         map[string]string // names of teams by player id, once a match is found
+	SessionID     string            // ARN of the game session of a completed ticket
 	Seats         []Seat            // of a completed ticket: one for each of its players
 }
 
-// Seat is the seat of one player of a completed ticket.
+// Seat returns the seat of one player of a completed ticket, and whether there is one.
 func (t Ticket) Seat(playerID string) (Seat, bool) {
 	for _, s := range t.Seats {
 		if s.PlayerID == playerID {
@@ -77,7 +77,9 @@ func (t Ticket) Seat(playerID string) (Seat, bool) {
 	return Seat{}, false
 }
 
-// StartMatchmaking asks for a match. What comes of it is told by Ticket, or by a Tracker.
+// StartMatchmaking requests a match. Ticket or a Tracker reports the result. The error is an *InvalidRequestError, or an *Error:
+// ErrNotFound if the configuration does not exist, and ErrRefused if an attribute does not fit the rule set. A new ticket cancels
+// earlier tickets of its players.
 func (c *Client) StartMatchmaking(ctx context.Context, r StartMatchmakingRequest) (Ticket, error) {
 	check := check{call: "StartMatchmaking"}
 	check.need("Configuration", r.Configuration)
@@ -116,7 +118,8 @@ func (c *Client) StartMatchmaking(ctx context.Context, r StartMatchmakingRequest
 	return ticketOf(answer.MatchmakingTicket), nil
 }
 
-// StopMatchmaking withdraws a ticket. It is refused when a game session is being placed for it already.
+// StopMatchmaking cancels a ticket. It fails with ErrRefused if the ticket's match already waits for a game session, and with ErrNotFound
+// if there is no such ticket.
 func (c *Client) StopMatchmaking(ctx context.Context, ticketID string) error {
 	check := check{call: "StopMatchmaking"}
 	check.need("TicketID", ticketID)
@@ -129,7 +132,7 @@ func (c *Client) StopMatchmaking(ctx context.Context, ticketID string) error {
 	return nil
 }
 
-// MatchAnswer is what players say to a match that was found. There is no default.
+// MatchAnswer is the players' answer to a match that was found. There is no default.
 type MatchAnswer string
 
 // The answers.
@@ -138,14 +141,15 @@ const (
 	Reject MatchAnswer = "REJECT"
 )
 
-// AcceptMatchRequest answers for some players of a ticket.
+// AcceptMatchRequest is the answer of some players of a ticket.
 type AcceptMatchRequest struct {
-	TicketID  string
-	PlayerIDs []string
-	Answer    MatchAnswer
+	TicketID  string      // the ticket of these players
+	PlayerIDs []string    // at least one
+	Answer    MatchAnswer // Accept or Reject
 }
 
-// AcceptMatch accepts or rejects a match that was found.
+// AcceptMatch accepts or rejects a match that was found. It fails with ErrRefused if the ticket's status is not REQUIRES_ACCEPTANCE, and
+// with ErrNotFound if there is no such ticket.
 func (c *Client) AcceptMatch(ctx context.Context, r AcceptMatchRequest) error {
 	check := check{call: "AcceptMatch"}
 	check.need("TicketID", r.TicketID)
@@ -165,7 +169,7 @@ func (c *Client) AcceptMatch(ctx context.Context, r AcceptMatchRequest) error {
 	return nil
 }
 
-// Ticket describes a ticket as it is now.
+// Ticket describes a ticket as it is now. It fails with ErrNotFound if there is no such ticket.
 func (c *Client) Ticket(ctx context.Context, ticketID string) (Ticket, error) {
 	check := check{call: "Ticket"}
 	check.need("TicketID", ticketID)

@@ -10,59 +10,59 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
 )
 
-// CreateSessionOnQueueRequest asks for a game session wherever a queue finds room. Empty fields are not sent.
+// CreateSessionOnQueueRequest describes a game session to create on a fleet that a queue chooses. Empty fields are not sent.
 type CreateSessionOnQueueRequest struct {
-	Queue       string // name or ARN
-	PlacementID string // unique; made when empty
-	Name        string // free text
-	MaxPlayers  int    // seats
-	Properties  map[string]string
-	Data        string // one string for the game server
+	Queue       string            // name or ARN
+	PlacementID string            // unique; 1 to 48 letters, digits and hyphens; if empty, the Client chooses one
+	Name        string            // free text, up to 1,024 characters
+	MaxPlayers  int               // number of seats, from 0
+	Properties  map[string]string // as in CreateSessionRequest
+	Data        string            // for the game server alone; up to 262,144 characters
 
-	Players   []PlacedPlayer // who shall have a seat in it at once
-	Latencies []Latency      // the queue may choose by them
+	Players   []PlacedPlayer // the placement reserves a seat for each of them
+	Latencies []Latency      // by which the queue may choose the location
 }
 
-// PlacedPlayer is somebody for whom a placement takes a seat.
+// PlacedPlayer is a player for whom a placement reserves a seat.
 type PlacedPlayer struct {
-	ID   string
-	Data string
+	ID   string // 1 to 1,024 characters
+	Data string // free text for the game server, up to 2,048 characters
 }
 
-// Latency is how far a player is from a location.
+// Latency is a player's round-trip time to a location.
 type Latency struct {
-	PlayerID     string
-	Location     string
-	Milliseconds float32
+	PlayerID     string  // of Players, or another player of the game
+	Location     string  // its name
+	Milliseconds float32 // from 0
 }
 
-// PlacementStatus is how far a placement is.
+// PlacementStatus is the status of a placement.
 type PlacementStatus string
 
-// The statuses of a placement.
+// The statuses of a placement. All but the first are final.
 const (
-	PlacementPending   PlacementStatus = "PENDING"
-	PlacementFulfilled PlacementStatus = "FULFILLED"
-	PlacementCancelled PlacementStatus = "CANCELLED"
-	PlacementTimedOut  PlacementStatus = "TIMED_OUT"
-	PlacementFailed    PlacementStatus = "FAILED"
+	PlacementPending   PlacementStatus = "PENDING"   // the queue looks for a game server, or the game server loads
+	PlacementFulfilled PlacementStatus = "FULFILLED" // the game session is ACTIVE
+	PlacementCancelled PlacementStatus = "CANCELLED" // StopPlacement
+	PlacementTimedOut  PlacementStatus = "TIMED_OUT" // no game session within the queue's time
+	PlacementFailed    PlacementStatus = "FAILED"    // the service could not complete it
 )
 
-// Placement is a fulfilled placement: a game session that is ACTIVE, and the seats of those it was made for.
+// Placement is a fulfilled placement: an ACTIVE game session, and the seats of its players.
 type Placement struct {
-	ID        string
-	SessionID string
-	Location  string
-	IPAddress string
-	DNSName   string
-	Port      int
-	Seats     []Seat // one for each of Players, reserved: Connect takes one
+	ID        string // of the placement
+	SessionID string // ARN of the game session
+	Location  string // where the game server runs
+	IPAddress string // of the game server
+	DNSName   string // of the game server; empty if it has none
+	Port      int    // of the game server, 1 to 60,000
+	Seats     []Seat // one for each of Players, reserved for Connect
 }
 
-// CreateSessionOnQueue creates a game session through a placement and waits for its end: the session is ACTIVE then. A
-// placement that ends otherwise is a *PlacementError with its status. When ctx ends first, or the service is not reached, the
-// *PlacementError holds the placement's id, and ErrUnavailable is in it; the placement goes on if it was started,
-// AwaitPlacement waits for it again, and StopPlacement ends it.
+// CreateSessionOnQueue starts a placement and waits until it ends; the game session is ACTIVE then. If a placement ends in another way, the
+// error is a *PlacementError with its status. If ctx ends first, or the service cannot be reached, the error is a *PlacementError
+// with the placement's id and ErrUnavailable. A placement that was started continues then: AwaitPlacement waits for it again, and
+// StopPlacement ends it. Other errors are an *InvalidRequestError, or an *Error such as ErrNotFound if there is no such queue.
 func (c *Client) CreateSessionOnQueue(ctx context.Context, r CreateSessionOnQueueRequest) (Placement, error) {
 	check := check{call: "CreateSessionOnQueue"}
 	check.need("Queue", r.Queue)
@@ -99,7 +99,8 @@ func (c *Client) CreateSessionOnQueue(ctx context.Context, r CreateSessionOnQueu
 	return c.awaitPlacement(ctx, "CreateSessionOnQueue", id, answer.GameSessionPlacement)
 }
 
-// AwaitPlacement waits for the end of a placement that was started before.
+// AwaitPlacement waits for the end of a placement that was started before. It fails as CreateSessionOnQueue does, and with ErrNotFound if
+// there is no such placement.
 func (c *Client) AwaitPlacement(ctx context.Context, id string) (Placement, error) {
 	check := check{call: "AwaitPlacement"}
 	check.need("ID", id)
@@ -110,7 +111,7 @@ func (c *Client) AwaitPlacement(ctx context.Context, id string) (Placement, erro
 }
 
 func (c *Client) awaitPlacement(ctx context.Context, call, id string, p *types.GameSessionPlacement) (Placement, error) {
-	looks := c.looks()
+	polls := c.polls()
 	for {
 		if p != nil {
 			switch status := PlacementStatus(p.Status); status {
@@ -120,7 +121,7 @@ func (c *Client) awaitPlacement(ctx context.Context, call, id string, p *types.G
 			default:
 				return Placement{}, &PlacementError{Call: call, PlacementID: id, Status: status}
 			}
-			if err := looks.pause(ctx); err != nil {
+			if err := polls.pause(ctx); err != nil {
 				return Placement{}, &PlacementError{call, id, PlacementPending, failed(call, err)}
 			}
 		}
@@ -132,7 +133,7 @@ func (c *Client) awaitPlacement(ctx context.Context, call, id string, p *types.G
 	}
 }
 
-// unlessPending adds the placement's id to a failure that says nothing about the placement: it may still come.
+// unlessPending adds the placement's id to a failure that leaves its end open.
 func unlessPending(call, id string, failure error) error {
 	if errors.Is(failure, ErrUnavailable) {
 		return &PlacementError{call, id, PlacementPending, failure}
@@ -140,7 +141,7 @@ func unlessPending(call, id string, failure error) error {
 	return failure
 }
 
-// StopPlacement gives up a placement that is PENDING.
+// StopPlacement cancels a placement that is PENDING. One that has ended fails with ErrRefused, and an unknown one with ErrNotFound.
 func (c *Client) StopPlacement(ctx context.Context, id string) error {
 	check := check{call: "StopPlacement"}
 	check.need("ID", id)

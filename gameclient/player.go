@@ -14,80 +14,83 @@ import (
 	"time"
 )
 
-// The providers that every service may know. Others have the names that the studio gave them.
+// The identity providers that a service may have. The studio chooses the names of others.
 const (
-	ProviderDev     = "dev"     // believes everybody; only of a service under --dev. DevToken makes its tokens
-	ProviderBackend = "backend" // login tickets, which the studio's backend has issued for a player
-	ProviderOIDC    = "oidc"    // tokens of the studio's identity provider
+	ProviderDev     = "dev"     // accepts every token of DevToken without a check; only with muster serve --dev
+	ProviderBackend = "backend" // login tickets, which the studio's backend issues for a player
+	ProviderOIDC    = "oidc"    // tokens of the studio's OpenID provider
 )
 
-// DevToken is a token of the development provider: it says who the player is, and nobody asks.
+// DevToken is a token of the development provider for a player id of 1 to 128 characters. The service does not check it.
 func DevToken(player string) string {
-	token, _ := json.Marshal(map[string]string{"player_id": player}) // text always can be written
+	token, _ := json.Marshal(map[string]string{"player_id": player}) // never fails for strings
 	return string(token)
 }
 
-// PlayerOptions say where to log in, and as whom.
+// PlayerOptions are the options of a login. Endpoint, Provider and Token are required.
 type PlayerOptions struct {
-	Endpoint string // of the service: "https://play.example.com"
-	Provider string // who says who the player is: ProviderDev, ProviderBackend or another
-	Token    string // what the provider gave to the player; for ProviderBackend the login ticket
+	Endpoint string // URL of the service: "https://play.example.com"
+	Provider string // the identity provider that issued Token: ProviderDev, ProviderBackend, ProviderOIDC or another
+	Token    string // the player's token; for ProviderBackend the login ticket
 
-	ClientVersion string // of the game: players of different versions are not matched
-	DeviceLabel   string // "Ann's laptop": what another device is told when it loses the player to this one
+	ClientVersion string // of the game; players of different versions are not matched
+	DeviceLabel   string // such as "Ann's laptop"; a device that this login replaces gets it
 
-	// AutoReconnect has the details of a running game sent at once after a login, as an event, without Reconnect. For
-	// games that load faster than a seat is reserved (60 s by default).
+	// AutoReconnect makes the service send the connection details of a running game right after the login, as an event, without
+	// Reconnect. Use it in games that load within the reservation of a seat (60 s by default).
 	AutoReconnect bool
 
-	// OnQueued is told the place in the line while so many log in that this player has to wait.
+	// OnQueued, if not nil, is called while the player waits in the login queue, with the position in it (from 1) and the time until the
+	// next attempt.
 	OnQueued func(position int, wait time.Duration)
 
-	HTTPClient *http.Client // default http.DefaultClient; the TLS configuration of its transport holds for the events, too
-	LongPoll   bool         // never try a WebSocket for the events
+	HTTPClient *http.Client // default http.DefaultClient; the TLS configuration of its transport applies to the event stream, too
+	LongPoll   bool         // gets events by long poll only, never by WebSocket
 
-	Logger *slog.Logger // of lost connections; default: nothing is logged
+	Logger *slog.Logger // receives lost connections; nil: they are not logged
 }
 
-// Player is a player who has logged in, with everything that the service tells about this player. Its methods may be called
-// from any goroutine. It is in use until Logout or Close.
+// Player is a logged-in player. Its methods may be called from any goroutine. It follows the player's events and refreshes
+// the login until Logout or Close. Its calls fail with a *FlowError.
 type Player struct {
-	// ID is who the player is for the service.
+	// ID is the service's id for the player.
 	ID string
 
-	// AtLogin is how everything was when the player logged in: after a crash there may be a party, a search and a game in it.
+	// AtLogin is the player's state at the login. After a crash it may contain a party, a search and a game.
 	AtLogin Snapshot
 
 	options PlayerOptions
 	base    *url.URL
-	ahead   time.Duration // how far the service's clock is ahead of ours
+	ahead   time.Duration // of the service's clock, compared with this machine's
 	stop    context.CancelFunc
-	running sync.WaitGroup // what follows the events, and keeps the login
+	running sync.WaitGroup // follow and keepLogin
 
 	refreshing sync.Mutex
-	expiring   chan struct{} // has something in it when the service says that the login is about to expire
+	expiring   chan struct{} // holds an element when the service says that the login is about to expire
 
 	mu        sync.Mutex
 	token     string
 	expiresAt time.Time // when the login ends, by the service's clock
 	flow      Flow
 	events    []Event
-	last      uint64 // number of the last event that came in
-	taken     uint64 // and of the last one that the game has
-	acked     uint64 // and up to which the service was told so
-	whole     bool   // ask for everything: events were thrown away
+	last      uint64 // number of the last event that was received
+	taken     uint64 // of the last one that the game has taken
+	acked     uint64 // of the last one that was acknowledged to the service
+	whole     bool   // events were dropped: request an OnSync
 	online    bool
-	tried     bool          // to open a stream, whatever came of it
-	over      error         // no event comes any more, and why
+	tried     bool          // an attempt to open a stream has ended
+	over      error         // why no event can come any more
 	happened  chan struct{} // closed, and replaced, when flow, events, online or over change
 }
 
-// Login logs in and begins to follow the events of the player. Another device that is logged in as the same player loses
-// control. When so many log in that there is a line, Login waits in it, until ctx ends.
+// Login logs in and begins to follow the player's events. It replaces a login of the same player on another device, which gets
+// ErrReplaced. If the service has a login queue, Login waits in it until ctx ends.
 //
-// A login is never refused because of what the player is in: after a crash AtLogin says what that is. For a player to whom
-// nothing has ever happened, Login returns when the stream of events is open, or cannot be opened: such a player has no
-// event yet behind which a stream could begin, and what happened meanwhile would come as OnSync.
+// The service does not refuse a login because of a running party, search or game; AtLogin contains them. The error is an
+// *InvalidRequestError or a *FlowError, such as ErrUnauthorized for a token that the provider does not accept.
+//
+// For a player without any event, Login also waits until the event stream is open or an attempt to open it has failed. Otherwise an
+// event before the stream would arrive as OnSync.
 func Login(ctx context.Context, o PlayerOptions) (*Player, error) {
 	c := check{call: "Login"}
 	base, err := url.Parse(o.Endpoint)
@@ -135,13 +138,13 @@ func Login(ctx context.Context, o PlayerOptions) (*Player, error) {
 	p.running.Go(func() { p.follow(following) })
 	p.running.Go(func() { p.keepLogin(following) })
 	if p.AtLogin.Seq == 0 && !o.LongPoll {
-		// For the first stream. It must not make a login fail: who has no stream now gets one later.
+		// For the first stream. A failure is not the login's: the Player opens the stream later.
 		p.until(ctx, func() bool { return p.online || p.tried || p.over != nil })
 	}
 	return p, nil
 }
 
-// until waits until something holds, which is looked at with p.mu locked, or ctx ends.
+// until waits until holds, which is called with p.mu locked, returns true, or ctx ends.
 func (p *Player) until(ctx context.Context, holds func() bool) {
 	for {
 		p.mu.Lock()
@@ -166,22 +169,22 @@ type loginRequest struct {
 	Capabilities  []string `json:"capabilities,omitempty"`
 }
 
-// Flow is how the player stood when the service was last heard: in an answer or an event.
+// Flow returns the player's phase and keys as of the last answer or event of the service.
 func (p *Player) Flow() Flow {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.flow
 }
 
-// Online reports whether events come in now. While it is false the service may believe that the player is gone; the
-// connection is being sought meanwhile.
+// Online reports whether the Player receives events now. While it does not, it tries to reconnect, and the service may consider the player
+// offline.
 func (p *Player) Online() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.online
 }
 
-// Snapshot asks the service for everything about the player.
+// Snapshot requests the player's whole state.
 func (p *Player) Snapshot(ctx context.Context) (Snapshot, error) {
 	var answer struct {
 		Snapshot Snapshot `json:"flow_snapshot"`
@@ -190,21 +193,21 @@ func (p *Player) Snapshot(ctx context.Context) (Snapshot, error) {
 	return answer.Snapshot, err
 }
 
-// Logout ends the login: the player leaves the party and the search. A game goes on without the login. The Player is of no
-// use afterwards, also when the service could not be told; then it counts the player as offline after a while.
+// Logout ends the login: the player leaves the party and the search, but stays in a running game. Logout also closes the Player, even
+// if the call fails; the service then notices that the player is offline.
 func (p *Player) Logout(ctx context.Context) error {
 	err := p.call(ctx, "Session.Logout", struct{}{}, nil)
 	p.Close()
 	return err
 }
 
-// Close ends the following of events without a logout, as the end of the program does.
+// Close stops the Player without a logout, as the end of the program does. The login continues until it expires.
 func (p *Player) Close() {
 	p.stop()
 	p.running.Wait()
 }
 
-// noteFlow keeps the latest. Answers and events come in on two ways, so an older one may come later.
+// noteFlow keeps the latest. Answers and events use different connections, so an older one may arrive later.
 func (p *Player) noteFlow(f Flow) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -218,13 +221,13 @@ func (p *Player) noteFlowLocked(f Flow) {
 	}
 }
 
-// tellLocked wakes those who wait for a change.
+// tellLocked wakes the goroutines that wait for a change.
 func (p *Player) tellLocked() {
 	close(p.happened)
 	p.happened = make(chan struct{})
 }
 
-// address of a call or of the stream.
+// address is the URL of a call or of the stream.
 func (p *Player) address(name string) *url.URL {
 	u := *p.base
 	u.Path = strings.TrimSuffix(u.Path, "/") + "/playerflow/v1/player/" + name

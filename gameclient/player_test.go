@@ -185,7 +185,7 @@ func TestLoginWaitsInLine(t *testing.T) {
 	}
 }
 
-// What happens to a new player directly after the login comes as events, not as an OnSync that nobody awaits: a stream cannot
+// What happens to a new player directly after the login comes as events, not as an unexpected OnSync: a stream cannot
 // begin behind an event that is not there yet.
 func TestLoginOfANewPlayer(t *testing.T) {
 	d := newDesk(t)

@@ -15,15 +15,15 @@ import (
 )
 
 const (
-	callTries = 4                      // of one call while there is no answer
-	minPause  = 50 * time.Millisecond  // between two tries, whatever the service says
-	callPause = 200 * time.Millisecond // before the second try; then twice as long each time
+	callTries = 4                      // attempts of one call without an answer
+	minPause  = 50 * time.Millisecond  // between two attempts
+	callPause = 200 * time.Millisecond // before the second attempt, at most; doubles each time
 
-	answerBytes = 8 << 20 // the largest answer that is read
+	answerBytes = 8 << 20 // the largest answer
 )
 
-// call makes a call of the player. One that gets no answer is made again with the same request id: the service carries it
-// out once, and gives the first answer again.
+// call makes a call of the player. It repeats a call without an answer with the same request id, so that the service carries it
+// out once and repeats its first answer.
 func (p *Player) call(ctx context.Context, name string, body, answer any) error {
 	request := rand.Text()
 	for try := 1; ; try++ {
@@ -41,7 +41,7 @@ func (p *Player) call(ctx context.Context, name string, body, answer any) error 
 func (p *Player) callOnce(ctx context.Context, name, request string, body, answer any) error {
 	text, err := json.Marshal(body)
 	if err != nil {
-		return &InvalidRequestError{Call: name, Field: "body", Value: err.Error(), Want: "what JSON can say"}
+		return &InvalidRequestError{Call: name, Field: "body", Value: err.Error(), Want: "values that JSON can represent"}
 	}
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, p.address(name).String(), bytes.NewReader(text))
 	if err != nil {
@@ -66,12 +66,12 @@ func (p *Player) callOnce(ctx context.Context, name, request string, body, answe
 	if err != nil {
 		return noAnswer(name, err)
 	}
-	var stand struct {
+	var said struct {
 		Flow *Flow `json:"flow"`
 	}
-	// An answer that is not ours, such as the page of a proxy, has no flow; what it is shows below.
-	if json.Unmarshal(got, &stand) == nil && stand.Flow != nil {
-		p.noteFlow(*stand.Flow)
+	// An answer of another program, such as a proxy, has no flow; refusedCall handles it.
+	if json.Unmarshal(got, &said) == nil && said.Flow != nil {
+		p.noteFlow(*said.Flow)
 	}
 	if response.StatusCode != http.StatusOK {
 		return refusedCall(name, response.StatusCode, got)
@@ -85,7 +85,7 @@ func (p *Player) callOnce(ctx context.Context, name, request string, body, answe
 	return nil
 }
 
-// jitter is somewhere between nothing and d: clients that lost the service together shall not come back together.
+// jitter is a random time up to d, so that clients that lost the service together do not come back together.
 func jitter(d time.Duration) time.Duration { return time.Duration(mathrand.Int64N(int64(d) + 1)) }
 
 // sleep waits, or ends with ctx.

@@ -9,54 +9,54 @@ import (
 	"time"
 )
 
-// How it ended, when no event comes any more.
+// The errors after which no event comes any more.
 var (
 	// ErrReplaced: another device has logged in as this player and controls it now.
 	ErrReplaced = errors.New("another device has logged in as this player")
 
-	// ErrLoggedOut: the login has ended, by Logout, by time or by an operator. Login again.
+	// ErrLoggedOut: the login has expired, or Logout or an operator has ended it. Log in again.
 	ErrLoggedOut = errors.New("the login has ended")
 
 	// ErrClosed: Close was called.
 	ErrClosed = errors.New("the player was closed")
 )
 
-// Action is what the service advises after a refusal.
+// Action is the service's advice after a refusal.
 type Action string
 
 // The actions.
 const (
 	ActionLogin Action = "LOGIN" // log in again
 	ActionRetry Action = "RETRY" // try again after RetryAfter
-	ActionSync  Action = "SYNC"  // the client's picture is old: Snapshot shows how things are
-	ActionNone  Action = "NONE"  // nothing: it is so
+	ActionSync  Action = "SYNC"  // the client's state is out of date: call Snapshot
+	ActionNone  Action = "NONE"  // nothing helps now
 )
 
-// FlowError is a call of a Player that was not carried out. Code is what programs act upon, such as PLAYER_IN_GAME; one that a
-// game does not know it treats by the Action. Without an answer Code is empty and Cause says why.
+// FlowError is a call of a Player that was refused or got no answer. Programs decide by the Code, such as PLAYER_IN_GAME, and for
+// codes that they do not know by the Action. Without an answer Code is empty, and Cause says why.
 //
-// errors.Is knows the kinds: ErrUnauthorized, ErrNotFound, ErrFull (PARTY_FULL, GAME_FULL), ErrWrongStatus (what the player is
-// in does not allow it), ErrUnavailable (no answer, too many calls, maintenance), ErrRefused, and ErrReplaced when another
-// device has taken over.
+// errors.Is finds the kinds: ErrUnauthorized, ErrNotFound, ErrFull (PARTY_FULL, GAME_FULL), ErrWrongStatus (the player's party,
+// search or game does not allow the call), ErrUnavailable (no answer, too many calls, maintenance), ErrRefused, and ErrReplaced
+// if another device has logged in.
 type FlowError struct {
-	Call       string // "Party.CreateParty"
-	Status     int    // of HTTP; 0 without an answer
-	Code       string
-	Message    string // for people
-	Action     Action
-	RetryAfter time.Duration // when it is worth another try; 0: unknown
-	Details    ErrorDetails
-	Flow       *Flow // how the player stands, if the service said so
-	Cause      error // without an answer
+	Call       string        // "Party.CreateParty"
+	Status     int           // of HTTP; 0 without an answer
+	Code       string        // for programs; empty without an answer
+	Message    string        // for people
+	Action     Action        // advice; a service may know more of them
+	RetryAfter time.Duration // how long to wait before another attempt; 0: unknown
+	Details    ErrorDetails  // more about some codes
+	Flow       *Flow         // the player's state; nil if the answer has none
+	Cause      error         // why there was no answer; otherwise nil
 }
 
-// ErrorDetails says more about a refusal.
+// ErrorDetails contains more about a refusal. Fields that do not belong to its code are zero.
 type ErrorDetails struct {
-	Players        []string `json:"players"`          // whom the code speaks of
-	CanDecline     bool     `json:"can_decline"`      // of PLAYER_IN_GAME: DeclineReconnect would be allowed
+	Players        []string `json:"players"`          // the ids of the players that caused the refusal
+	CanDecline     bool     `json:"can_decline"`      // of PLAYER_IN_GAME: DeclineReconnect is allowed
 	GameInstanceID string   `json:"game_instance_id"` // of PLAYER_IN_GAME and others
 	Lock           *Lock    `json:"lock"`             // of MATCHMAKING_LOCKED
-	Position       int      `json:"position"`         // of LOGIN_QUEUED
+	Position       int      `json:"position"`         // of LOGIN_QUEUED, from 1
 }
 
 func (e *FlowError) Error() string {
@@ -66,7 +66,7 @@ func (e *FlowError) Error() string {
 	return fmt.Sprintf("gameclient: %s: %s: %s", e.Call, e.Code, e.Message)
 }
 
-// Unwrap makes errors.Is find the kind, and the context's error.
+// Unwrap lets errors.Is find the kind, and the context's error.
 func (e *FlowError) Unwrap() []error {
 	if e.Cause == nil {
 		return []error{e.kind()}

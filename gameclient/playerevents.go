@@ -10,19 +10,18 @@ import (
 	"time"
 )
 
-// EventType says what an event is about.
+// EventType is the type of an event.
 type EventType string
 
-// The types of events, with the fields of an Event that they set beside Seq, At, Type and Data. A later service may know more:
-// pass over what you do not know.
+// The types of events, with the fields of an Event that they set in addition to Seq, At, Type and Data. A later service may have
+// more types; ignore unknown ones.
 const (
-	// OnSync replaces everything that the client knows: Snapshot. It comes when events were missed for so long that the
-	// service does not have them any more.
+	// OnSync: Snapshot replaces all earlier state. It comes if the client has missed more events than the service keeps.
 	OnSync EventType = "OnSync"
 
 	OnGameSessionChanged EventType = "OnGameSessionChanged" // the keys have changed: Flow, Cause, AllowedActions
-	OnSessionReplaced    EventType = "OnSessionReplaced"    // another device has taken over
-	OnSessionExpiring    EventType = "OnSessionExpiring"    // Deadline
+	OnSessionReplaced    EventType = "OnSessionReplaced"    // another device has logged in as this player
+	OnSessionExpiring    EventType = "OnSessionExpiring"    // the login expires within 60 s; the Player refreshes it
 
 	OnPartyChanged         EventType = "OnPartyChanged"         // Party, Change
 	OnAddedToParty         EventType = "OnAddedToParty"         // PartyID
@@ -56,12 +55,12 @@ const (
 	OnAllowedActionsChanged EventType = "OnAllowedActionsChanged" // AllowedActions, when they change without the keys
 )
 
-// Event is one thing that has happened to a player. Which fields count depends on the Type.
+// Event is something that has happened to a player. Its Type decides which fields are set.
 type Event struct {
-	Seq  uint64 // rises by one with each event of the player, over devices and restarts; an OnSync has that of the last one
-	At   time.Time
-	Type EventType
-	Data json.RawMessage // all that the service said, for what this package does not know
+	Seq  uint64          // from 1; rises by one with each event of the player, over all devices; an OnSync has that of the last event
+	At   time.Time       // when it happened, by the service's clock
+	Type EventType       // a service may know more of them
+	Data json.RawMessage // the complete data of the event, for fields that this package does not know
 
 	Snapshot *Snapshot    // of OnSync
 	Flow     *Flow        // of OnGameSessionChanged
@@ -69,52 +68,51 @@ type Event struct {
 	EventData
 }
 
-// EventData is what events say.
+// EventData contains the fields of events. The constants of EventType say which ones an event sets; the others are zero.
 type EventData struct {
-	Cause          string   `json:"cause"`
-	Reason         string   `json:"reason"`
-	AllowedActions []string `json:"allowed_actions"`
+	Cause          string   `json:"cause"`           // what changed the keys, or caused the connection details: ALLOCATED, RESENT, RECONNECT, TAKEOVER
+	Reason         string   `json:"reason"`          // such as KICKED, TIMEOUT or HOST_LOST; a service may know more of them
+	AllowedActions []string `json:"allowed_actions"` // as in Snapshot
 
-	PartyID  string      `json:"party_id"`
-	PlayerID string      `json:"player_id"`
-	Party    *Party      `json:"party"`
-	Change   PartyChange `json:"change"`
-	Invite   *Invite     `json:"invite"`
-	Accepted bool        `json:"accepted"`
-	// MemberOnline is whether a member of the party is there.
-	MemberOnline bool `json:"online"`
+	PartyID      string      `json:"party_id"`  // "pty-…"
+	PlayerID     string      `json:"player_id"` // the other player of the event
+	Party        *Party      `json:"party"`     // after the change
+	Change       PartyChange `json:"change"`    // of OnPartyChanged
+	Invite       *Invite     `json:"invite"`    // of the events about invites
+	Accepted     bool        `json:"accepted"`  // the other player has accepted the invite
+	MemberOnline bool        `json:"online"`    // the member of the party is online
 
-	Search        *Search   `json:"ticket"`
-	SearchID      string    `json:"matchmaking_id"`
-	MatchID       string    `json:"match_id"`
-	Deadline      time.Time `json:"deadline"`
-	PlayersCount  int       `json:"players_count"`
-	AcceptedCount int       `json:"accepted_count"`
-	PendingCount  int       `json:"pending_count"`
-	Declined      bool      `json:"declined"`
+	Search        *Search   `json:"ticket"`         // after the change
+	SearchID      string    `json:"matchmaking_id"` // for AnswerMatch
+	MatchID       string    `json:"match_id"`       // of the match that was found
+	Deadline      time.Time `json:"deadline"`       // for the answer to a match, or for the return into a game
+	PlayersCount  int       `json:"players_count"`  // in the match
+	AcceptedCount int       `json:"accepted_count"` // players who have accepted the match
+	PendingCount  int       `json:"pending_count"`  // players who have not answered
+	Declined      bool      `json:"declined"`       // a player has declined the match
 
-	GameInstanceID    string           `json:"game_instance_id"`
-	Team              string           `json:"team"`
-	Reconnect         string           `json:"reconnect"`
-	Requeued          bool             `json:"requeued"` // the search goes on
-	Old               MembershipStatus `json:"old"`
-	New               MembershipStatus `json:"new"`
-	ReconnectDeadline time.Time        `json:"reconnect_deadline"`
-	CanDecline        bool             `json:"can_decline"`
-	HostSuspect       bool             `json:"host_suspect"`
-	EndReason         string           `json:"end_reason"`
-	Attributes        json.RawMessage  `json:"attributes"`
-	Result            json.RawMessage  `json:"result"`
+	GameInstanceID    string           `json:"game_instance_id"`   // "gi-…"
+	Team              string           `json:"team"`               // the player's team in the match
+	Reconnect         string           `json:"reconnect"`          // OFF, OPTIONAL or REQUIRED
+	Requeued          bool             `json:"requeued"`           // the search continues
+	Old               MembershipStatus `json:"old"`                // before the change
+	New               MembershipStatus `json:"new"`                // after the change
+	ReconnectDeadline time.Time        `json:"reconnect_deadline"` // the end of the kept seat; zero: none
+	CanDecline        bool             `json:"can_decline"`        // DeclineReconnect is allowed
+	HostSuspect       bool             `json:"host_suspect"`       // the service has lost contact with the game server
+	EndReason         string           `json:"end_reason"`         // why the game has ended
+	Attributes        json.RawMessage  `json:"attributes"`         // the game's JSON object
+	Result            json.RawMessage  `json:"result"`             // the game server's JSON object; nil if it sent none
 
-	Lock     *Lock     `json:"lock"`
-	StartsAt time.Time `json:"starts_at"`
-	Message  string    `json:"message"`
+	Lock     *Lock     `json:"lock"`      // the penalty
+	StartsAt time.Time `json:"starts_at"` // of the maintenance
+	Message  string    `json:"message"`   // for players
 }
 
-// PartyChange is what has changed in a party.
+// PartyChange is a change of a party.
 type PartyChange struct {
-	Kind     string `json:"kind"` // CREATED, JOINED, LEFT, KICKED, LEADER, READY, PREFERENCES, ATTRIBUTES, CODE
-	PlayerID string `json:"player_id"`
+	Kind     string `json:"kind"`      // CREATED, JOINED, LEFT, KICKED, LEADER, READY, PREFERENCES, ATTRIBUTES, CODE
+	PlayerID string `json:"player_id"` // the member that changed; empty if the whole party did
 }
 
 // readEvent reads one frame of the stream, or one event of a poll.
@@ -141,29 +139,29 @@ func readEvent(text []byte) (Event, error) {
 		e.Host = &HostDetails{}
 		_ = json.Unmarshal(e.Data, e.Host)
 	}
-	// What a later service says in another way is left out, and is in Data: an event that was never taken in would keep back
-	// all those behind it.
+	// Fields that a later service sends in another form stay zero and are in Data. To reject the event would block
+	// all later ones.
 	_ = json.Unmarshal(e.Data, &e.EventData)
 	return e, nil
 }
 
-// eventsMax is how many events wait for a game that does not take them. When there are more they are thrown away, and one
-// OnSync comes in their place, which says everything.
+// eventsMax is how many events may wait for the game. If there are more, the Player drops them and requests an OnSync, which contains
+// the whole state.
 const eventsMax = 1000
 
-// errGap makes the stream begin anew behind the last event that was taken in.
+// errGap makes the stream resume after the last event that was received.
 var errGap = errors.New("the numbers of the events have a gap")
 
-// take takes in what the service sent: each event once, in order.
+// take queues an event for the game, each once, in order.
 func (p *Player) take(e Event) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
 	case e.Type == OnSync:
-		p.events, p.whole = p.events[:0], false // it says all that those said
+		p.events, p.whole = p.events[:0], false // it replaces them
 		p.flow = e.Snapshot.Flow
 	case e.Seq <= p.last || p.whole:
-		return nil // known, or about to be told with everything
+		return nil // received before, or about to be replaced by an OnSync
 	case e.Seq != p.last+1:
 		return fmt.Errorf("%w: %d after %d", errGap, e.Seq, p.last)
 	case len(p.events) == eventsMax:
@@ -175,7 +173,7 @@ func (p *Player) take(e Event) error {
 	if e.Type == OnSessionExpiring {
 		select {
 		case p.expiring <- struct{}{}:
-		default: // it is known
+		default: // keepLogin has not taken the previous one yet
 		}
 	}
 	if e.Flow != nil {
@@ -185,7 +183,7 @@ func (p *Player) take(e Event) error {
 	return nil
 }
 
-// from is behind which event the service is to go on; 0 asks for everything.
+// from is the number of the event after which the service should continue; 0 requests an OnSync.
 func (p *Player) from() uint64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -195,7 +193,7 @@ func (p *Player) from() uint64 {
 	return p.last
 }
 
-// Poll is the next event, if there is one: for a game loop, in each frame.
+// Poll returns the next event without waiting, and whether there was one. A game loop calls it in each frame.
 func (p *Player) Poll() (Event, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -207,14 +205,14 @@ func (p *Player) Poll() (Event, bool) {
 
 func (p *Player) pop() Event {
 	e := p.events[0]
-	p.events[0] = Event{} // what it points to need not live as long as the array
+	p.events[0] = Event{} // frees what it points to
 	p.events = p.events[1:]
 	p.taken = e.Seq
 	return e
 }
 
-// Next waits for the next event. Each event is given out once, in order and without a gap, whatever happened to the
-// connection meanwhile. When no more can come the error is ErrReplaced, ErrLoggedOut or ErrClosed.
+// Next waits for the next event. It returns each event once, in order and without a gap, even if the connection was lost
+// meanwhile. The error is ErrReplaced, ErrLoggedOut or ErrClosed when no more events can come, or the context's.
 func (p *Player) Next(ctx context.Context) (Event, error) {
 	for {
 		p.mu.Lock()
@@ -236,7 +234,7 @@ func (p *Player) Next(ctx context.Context) (Event, error) {
 	}
 }
 
-// Events are the events as Next gives them, until ctx ends or no more can come: the last pair has the error.
+// Events iterates over the events that Next returns, until ctx ends or no more events can come. The last pair contains the error.
 func (p *Player) Events(ctx context.Context) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		for {
@@ -248,8 +246,8 @@ func (p *Player) Events(ctx context.Context) iter.Seq2[Event, error] {
 	}
 }
 
-// Await takes events until one of these types comes, and gives that one. Those before it are passed over; Flow has what
-// they changed.
+// Await returns the next event of one of these types. It discards the events before it; Flow includes what they changed. It fails as Next
+// does.
 func (p *Player) Await(ctx context.Context, types ...EventType) (Event, error) {
 	for {
 		e, err := p.Next(ctx)

@@ -7,164 +7,163 @@ import (
 	"time"
 )
 
-// Phase is where a player is, in one word.
+// Phase summarizes what a player does.
 type Phase string
 
-// The phases. A later service may know more.
+// The phases. A later service may have more.
 const (
-	PhaseIdle        Phase = "IDLE"
-	PhaseInParty     Phase = "IN_PARTY"
-	PhaseMatchmaking Phase = "MATCHMAKING"
-	PhaseInGame      Phase = "IN_GAME"
+	PhaseIdle        Phase = "IDLE"        // in no party, search or game
+	PhaseInParty     Phase = "IN_PARTY"    // in a party that does not search
+	PhaseMatchmaking Phase = "MATCHMAKING" // the party, or the player alone, searches for a match
+	PhaseInGame      Phase = "IN_GAME"     // in a game, or on the way into one
 )
 
-// Flow is how a player stands.
+// Flow is the short form of a player's state. Every answer contains it.
 type Flow struct {
-	Rev   uint64 `json:"rev"` // rises with each change of the keys
-	Seq   uint64 `json:"seq"` // number of the player's last event
-	Phase Phase  `json:"phase"`
-	Keys  Keys   `json:"keys"`
+	Rev   uint64 `json:"rev"`   // revision; rises with each change of the keys
+	Seq   uint64 `json:"seq"`   // number of the player's last event; 0: there was none
+	Phase Phase  `json:"phase"` // follows from the keys
+	Keys  Keys   `json:"keys"`  // the player's party, search and game
 }
 
-// Keys say what a player belongs to; empty where to nothing.
+// Keys are the ids of the player's party, search and game. A key is empty if there is none.
 type Keys struct {
-	PartyID        string `json:"PARTY_ID"`
-	MatchmakingID  string `json:"MATCHMAKING_ID"`
-	GameInstanceID string `json:"GAME_INSTANCE_ID"`
+	PartyID        string `json:"PARTY_ID"`         // "pty-…"
+	MatchmakingID  string `json:"MATCHMAKING_ID"`   // of the search
+	GameInstanceID string `json:"GAME_INSTANCE_ID"` // "gi-…"
 }
 
-// Snapshot is everything about a player, as of one moment. Where a player is in no party, search or game, the pointer is nil.
+// Snapshot is the whole state of a player at one moment. The pointers are nil if there is no such party, search or game.
 type Snapshot struct {
-	PlayerID   string    `json:"player_id"`
-	ServerTime time.Time `json:"server_time"` // deadlines are to be compared with it, not with the device's clock
+	PlayerID   string    `json:"player_id"`   // 1 to 128 characters
+	ServerTime time.Time `json:"server_time"` // compare deadlines with this clock, not with the device's
 	Flow
-	Party          *Party    `json:"party"`
-	Search         *Search   `json:"ticket"`
-	Game           *Game     `json:"game_instance"`
-	Invites        []Invite  `json:"invites"`
-	Locks          []Lock    `json:"locks"`
-	LastGame       *LastGame `json:"last_game"`
-	AllowedActions []string  `json:"allowed_actions"` // what the buttons of a game are bound to: "EnterMatchmaking", "DeclineReconnect"
+	Party          *Party    `json:"party"`           // the player's party
+	Search         *Search   `json:"ticket"`          // the search of the party, or of the player alone
+	Game           *Game     `json:"game_instance"`   // the player's game
+	Invites        []Invite  `json:"invites"`         // invites that the player can answer
+	Locks          []Lock    `json:"locks"`           // what keeps the player from searching
+	LastGame       *LastGame `json:"last_game"`       // the game that ended last, for a day
+	AllowedActions []string  `json:"allowed_actions"` // calls that are possible now, such as "EnterMatchmaking"; bind buttons to them
 }
 
-// Joinability is who may come to a party.
+// Joinability says which players may join a party.
 type Joinability string
 
-// The joinabilities.
+// The values of Joinability.
 const (
-	JoinabilityOpen       Joinability = "OPEN"        // everybody who knows its id
-	JoinabilityInviteOnly Joinability = "INVITE_ONLY" // who is invited or knows the code
-	JoinabilityClosed     Joinability = "CLOSED"
+	JoinabilityOpen       Joinability = "OPEN"        // every player who knows the party's id
+	JoinabilityInviteOnly Joinability = "INVITE_ONLY" // players who were invited or know the code
+	JoinabilityClosed     Joinability = "CLOSED"      // no player
 )
 
-// Party is players who want to play together.
+// Party is a group of players who play together and search as one.
 type Party struct {
-	ID          string          `json:"party_id"`
-	Rev         uint64          `json:"rev"`
-	LeaderIDs   []string        `json:"leader_ids"`
-	MembersMax  int             `json:"max_members"`
-	Joinability Joinability     `json:"joinability"`
-	InviteCode  string          `json:"invite_code"` // to tell a friend
-	Queue       string          `json:"queue"`
-	Regions     []string        `json:"regions"`
-	Attributes  json.RawMessage `json:"attributes"` // a JSON object of the game's own
-	Members     []Member        `json:"members"`
+	ID          string          `json:"party_id"`    // "pty-…"
+	Rev         uint64          `json:"rev"`         // revision; rises with each change of the party
+	LeaderIDs   []string        `json:"leader_ids"`  // player ids
+	MembersMax  int             `json:"max_members"` // from 1
+	Joinability Joinability     `json:"joinability"` // a service may know more values
+	InviteCode  string          `json:"invite_code"` // for JoinPartyByCode
+	Queue       string          `json:"queue"`       // the queue of a search that names none; may be empty
+	Regions     []string        `json:"regions"`     // the preferred regions, up to 32
+	Attributes  json.RawMessage `json:"attributes"`  // a JSON object of the game's, up to 16 KiB
+	Members     []Member        `json:"members"`     // in the order of their joining
 }
 
-// Member is a player of a party, as the others see this one.
+// Member is a member of a party, as the other members see it.
 type Member struct {
-	PlayerID            string          `json:"player_id"`
-	DisplayName         string          `json:"display_name"`
-	JoinedAt            time.Time       `json:"joined_at"`
-	Online              bool            `json:"online"`
-	Ready               bool            `json:"ready"`
-	Leader              bool            `json:"leader"`
-	ClientVersion       string          `json:"client_version"`
-	Phase               Phase           `json:"phase"`
-	Attributes          json.RawMessage `json:"attributes"`
-	LatencyMilliseconds map[string]int  `json:"latency_ms"`
+	PlayerID            string          `json:"player_id"`      // 1 to 128 characters
+	DisplayName         string          `json:"display_name"`   // from the identity provider; may be empty
+	JoinedAt            time.Time       `json:"joined_at"`      // when the player joined the party
+	Online              bool            `json:"online"`         // has an event stream or polls
+	Ready               bool            `json:"ready"`          // see Player.SetReady
+	Leader              bool            `json:"leader"`         // may start searches and change the party
+	ClientVersion       string          `json:"client_version"` // of the game
+	Phase               Phase           `json:"phase"`          // of this player
+	Attributes          json.RawMessage `json:"attributes"`     // a JSON object of the player's, up to 4 KiB
+	LatencyMilliseconds map[string]int  `json:"latency_ms"`     // by region
 }
 
-// Search is the wish of a party for a match, while it lives.
+// Search is a search for a match, of a party or of a player alone.
 type Search struct {
-	ID        string    `json:"matchmaking_id"`
-	Queue     string    `json:"queue"`
-	Status    string    `json:"status"` // QUEUED, SEARCHING, HELD, REQUIRES_ACCEPTANCE, PLACING, ENDED
-	EnteredAt time.Time `json:"entered_at"`
-	ExpiresAt time.Time `json:"expires_at"`
-	HeldBy    []string  `json:"held_by"` // members whose absence holds it back
-	// EstimatedWaitMilliseconds is how long searches of this queue take at present; 0: unknown.
-	EstimatedWaitMilliseconds int64       `json:"estimated_wait_ms"`
-	Acceptance                *Acceptance `json:"acceptance"`
+	ID                        string      `json:"matchmaking_id"`    // for AnswerMatch
+	Queue                     string      `json:"queue"`             // name of the matchmaking configuration
+	Status                    string      `json:"status"`            // QUEUED, SEARCHING, HELD, REQUIRES_ACCEPTANCE, PLACING, ENDED
+	EnteredAt                 time.Time   `json:"entered_at"`        // when the search began
+	ExpiresAt                 time.Time   `json:"expires_at"`        // when it ends without a match
+	HeldBy                    []string    `json:"held_by"`           // ids of offline members that hold the search
+	EstimatedWaitMilliseconds int64       `json:"estimated_wait_ms"` // the present wait in this queue; 0: unknown
+	Acceptance                *Acceptance `json:"acceptance"`        // the match that waits for answers; nil if none does
 }
 
 // Acceptance is a match that waits for the answers of its players: see Player.AnswerMatch.
 type Acceptance struct {
-	MatchID  string    `json:"match_id"`
-	Deadline time.Time `json:"deadline"`
-	Accepted []string  `json:"accepted"`
-	Pending  []string  `json:"pending"`
+	MatchID  string    `json:"match_id"` // of the match that was found
+	Deadline time.Time `json:"deadline"` // a missing answer declines the match then
+	Accepted []string  `json:"accepted"` // ids of players that have accepted
+	Pending  []string  `json:"pending"`  // ids of players that have not answered
 }
 
 // Game is the game that a player is in.
 type Game struct {
-	ID           string          `json:"game_instance_id"`
-	Status       string          `json:"status"`    // PENDING, ACTIVE, ENDING
-	Reconnect    string          `json:"reconnect"` // OFF, OPTIONAL, REQUIRED
-	CreatedAt    time.Time       `json:"created_at"`
-	Queue        string          `json:"queue"`
-	MatchID      string          `json:"match_id"`
-	Team         string          `json:"team"`
-	MembersCount int             `json:"members_count"`
-	Membership   Membership      `json:"membership"`
-	Host         *HostDetails    `json:"host"`
-	Attributes   json.RawMessage `json:"attributes"`
+	ID           string          `json:"game_instance_id"` // "gi-…"
+	Status       string          `json:"status"`           // PENDING, ACTIVE, ENDING
+	Reconnect    string          `json:"reconnect"`        // OFF, OPTIONAL, REQUIRED: whether a player may or must return
+	CreatedAt    time.Time       `json:"created_at"`       // when the match was made or the game was created
+	Queue        string          `json:"queue"`            // of the match; empty if no match created the game
+	MatchID      string          `json:"match_id"`         // empty if no match created the game
+	Team         string          `json:"team"`             // the player's team; may be empty
+	MembersCount int             `json:"members_count"`    // number of players, from 1
+	Membership   Membership      `json:"membership"`       // this player's part
+	Host         *HostDetails    `json:"host"`             // how to connect; nil while the player cannot
+	Attributes   json.RawMessage `json:"attributes"`       // the game's JSON object
 }
 
-// Membership is the player's seat in a game.
+// Membership is a player's part in a game.
 type Membership struct {
-	Status            MembershipStatus `json:"status"`
-	Attempt           int              `json:"attempt"`
-	ReservedUntil     time.Time        `json:"reservation_expires_at"` // zero: nothing is reserved
-	ReconnectDeadline time.Time        `json:"reconnect_deadline"`     // zero: none
-	Disconnects       int              `json:"disconnects"`
-	CanDecline        bool             `json:"can_decline"` // DeclineReconnect is allowed
-	CanLeave          bool             `json:"can_leave"`   // LeaveGame is allowed
+	Status            MembershipStatus `json:"status"`                 // a service may know more of them
+	Attempt           int              `json:"attempt"`                // 1, and one more with each return; 0 before the first
+	ReservedUntil     time.Time        `json:"reservation_expires_at"` // end of the reservation; zero: nothing is reserved
+	ReconnectDeadline time.Time        `json:"reconnect_deadline"`     // end of the kept seat; zero: none
+	Disconnects       int              `json:"disconnects"`            // lost connections so far
+	CanDecline        bool             `json:"can_decline"`            // DeclineReconnect is allowed
+	CanLeave          bool             `json:"can_leave"`              // LeaveGame is allowed
 }
 
-// MembershipStatus is how far the player is with the game.
+// MembershipStatus is the status of a player in a game.
 type MembershipStatus string
 
-// The statuses.
+// The statuses of a membership.
 const (
-	MembershipPending      MembershipStatus = "PENDING"      // the game server is being sought
-	MembershipReserved     MembershipStatus = "RESERVED"     // connect now
-	MembershipNoShow       MembershipStatus = "NO_SHOW"      // did not connect in time; may still
-	MembershipActive       MembershipStatus = "ACTIVE"       // plays
+	MembershipPending      MembershipStatus = "PENDING"      // the service looks for a game server
+	MembershipReserved     MembershipStatus = "RESERVED"     // the player can connect now
+	MembershipNoShow       MembershipStatus = "NO_SHOW"      // the player has not connected in time, but still may
+	MembershipActive       MembershipStatus = "ACTIVE"       // the player plays
 	MembershipDisconnected MembershipStatus = "DISCONNECTED" // the seat is kept: Reconnect or DeclineReconnect
 )
 
-// HostDetails is how to reach the game server. They are good for one connection, until ReservedUntil.
+// HostDetails say how to connect to the game server. They are valid for one connection, until ReservedUntil.
 type HostDetails struct {
-	GameInstanceID  string    `json:"game_instance_id"`
-	GameSessionID   string    `json:"game_session_id"`
-	Host            Host      `json:"host"`
-	PlayerSessionID string    `json:"player_session_id"` // to show to the game server, which accepts it
-	ConnectionToken string    `json:"connection_token"`  // to show to a game server that verifies players
-	ReservedUntil   time.Time `json:"reservation_expires_at"`
-	Attempt         int       `json:"attempt"`      // 1, and one more with each return
-	HostSuspect     bool      `json:"host_suspect"` // the game server has not been heard of for a while
+	GameInstanceID  string    `json:"game_instance_id"`       // "gi-…"
+	GameSessionID   string    `json:"game_session_id"`        // an ARN
+	Host            Host      `json:"host"`                   // the game server's address
+	PlayerSessionID string    `json:"player_session_id"`      // the game server admits the player with it
+	ConnectionToken string    `json:"connection_token"`       // for game servers that verify players
+	ReservedUntil   time.Time `json:"reservation_expires_at"` // the player must have connected by then
+	Attempt         int       `json:"attempt"`                // 1, and one more with each return
+	HostSuspect     bool      `json:"host_suspect"`           // the service has lost contact with the game server
 }
 
-// Host is an address.
+// Host is the address of a game server. IPAddress or DNSName may be empty, but not both.
 type Host struct {
-	IPAddress string `json:"ip_address"`
-	DNSName   string `json:"dns_name"`
-	Port      int    `json:"port"`
-	TLS       bool   `json:"tls"`
+	IPAddress string `json:"ip_address"` // IPv4 or IPv6
+	DNSName   string `json:"dns_name"`   // the name in the server's certificate
+	Port      int    `json:"port"`       // 1 to 60,000
+	TLS       bool   `json:"tls"`        // the game server has a TLS certificate
 }
 
-// Address is host:port, with the name where there is one: a certificate is for that.
+// Address is "host:port" for a dialer, with the DNS name if there is one, because certificates name it.
 func (d HostDetails) Address() string {
 	name := d.Host.DNSName
 	if name == "" {
@@ -173,40 +172,39 @@ func (d HostDetails) Address() string {
 	return net.JoinHostPort(name, strconv.Itoa(d.Host.Port))
 }
 
-// Invite lets one player into one party.
+// Invite is an invitation of a player into a party.
 type Invite struct {
-	ID           string    `json:"invite_id"`
-	PartyID      string    `json:"party_id"`
-	FromPlayerID string    `json:"from_player_id"`
-	ToPlayerID   string    `json:"to_player_id"`
-	CreatedAt    time.Time `json:"created_at"`
-	ExpiresAt    time.Time `json:"expires_at"`
+	ID           string    `json:"invite_id"`      // for Respond and CancelInvite
+	PartyID      string    `json:"party_id"`       // "pty-…"
+	FromPlayerID string    `json:"from_player_id"` // the member who invites
+	ToPlayerID   string    `json:"to_player_id"`   // the player who is invited
+	CreatedAt    time.Time `json:"created_at"`     // when it was sent
+	ExpiresAt    time.Time `json:"expires_at"`     // by default two minutes later
 }
 
 // Lock keeps a player from searching.
 type Lock struct {
-	Kind   string    `json:"kind"` // DODGE, LEAVE, AFK, REQUEUE, OPERATOR
-	Until  time.Time `json:"until"`
-	Level  int       `json:"level"`
-	Reason string    `json:"reason"`
+	Kind   string    `json:"kind"`   // DODGE, LEAVE, AFK, REQUEUE, OPERATOR
+	Until  time.Time `json:"until"`  // when it ends
+	Level  int       `json:"level"`  // step of the scale of penalties, from 0
+	Reason string    `json:"reason"` // for people; may be empty
 }
 
-// LastGame is how the last game ended, for a player who was away. It is kept for a day.
+// LastGame is the end of the player's last game, for a player who was offline then. The service keeps it for a day.
 type LastGame struct {
-	GameInstanceID      string          `json:"game_instance_id"`
-	EndReason           string          `json:"end_reason"` // empty: the game went on without the player
-	MembershipEndReason string          `json:"membership_end_reason"`
-	EndedAt             time.Time       `json:"ended_at"`
-	Result              json.RawMessage `json:"result"`
+	GameInstanceID      string          `json:"game_instance_id"`      // "gi-…"
+	EndReason           string          `json:"end_reason"`            // why the game ended; empty: it continued without the player
+	MembershipEndReason string          `json:"membership_end_reason"` // why the player's part in it ended
+	EndedAt             time.Time       `json:"ended_at"`              // the end of the player's part
+	Result              json.RawMessage `json:"result"`                // the game server's JSON object; nil if it sent none
 }
 
-// QueueInfo is a queue that players may search in.
+// QueueInfo describes a queue in which players may search.
 type QueueInfo struct {
-	Name               string `json:"name"`
-	Open               bool   `json:"open"`
-	PartyMax           int    `json:"max_party"`
-	AcceptanceRequired bool   `json:"acceptance_required"`
-	Reconnect          string `json:"reconnect"`
-	// EstimatedWaitMilliseconds is how long a search takes at present; 0: unknown.
-	EstimatedWaitMilliseconds int64 `json:"estimated_wait_ms"`
+	Name                      string `json:"name"`                // for EnterMatchmaking
+	Open                      bool   `json:"open"`                // whether searches may begin now
+	PartyMax                  int    `json:"max_party"`           // members of the largest party that may search
+	AcceptanceRequired        bool   `json:"acceptance_required"` // players have to accept a match
+	Reconnect                 string `json:"reconnect"`           // of its games: OFF, OPTIONAL, REQUIRED
+	EstimatedWaitMilliseconds int64  `json:"estimated_wait_ms"`   // the present wait; 0: unknown
 }

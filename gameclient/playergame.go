@@ -15,16 +15,18 @@ func (p *Player) search(ctx context.Context, name string, body any) (*Search, er
 	return answer.Search, err
 }
 
-// EnterMatchmaking begins the search of the party, or of this player alone; for leaders. The queue is a matchmaking
-// configuration; "" takes the party's preference. What follows comes as events: OnMatchFound, OnAddedToGame,
-// OnHostConnectionDetailsReceived, or OnMatchmakingFailed. Directly after Login it waits until this player is online; a friend who
-// is not is an error with the code MEMBER_OFFLINE.
+// EnterMatchmaking starts the search of the party, or of this player alone. Only leaders may call it. The queue is the name of a matchmaking
+// configuration, up to 128 characters; "" means the party's preference. Events report the result: OnMatchFound, OnAddedToGame,
+// OnHostConnectionDetailsReceived, or OnMatchmakingFailed. Right after Login it waits up to 5 s until this player is online.
+//
+// Codes of refusals are NOT_LEADER, PLAYERS_NOT_READY, MEMBER_OFFLINE, PARTY_TOO_LARGE, PARTY_VERSION_MISMATCH, PLAYER_IN_GAME,
+// QUEUE_NOT_FOUND, QUEUE_CLOSED and MATCHMAKING_LOCKED, among others.
 func (p *Player) EnterMatchmaking(ctx context.Context, queue string) (*Search, error) {
 	return p.EnterMatchmakingWith(ctx, queue, nil)
 }
 
-// EnterMatchmakingWith is EnterMatchmaking with attributes that count for this search only, such as the map that is wanted: a JSON
-// object. They stand above those of the player and the party, and below those of the studio.
+// EnterMatchmakingWith is EnterMatchmaking with attributes for this search only, such as a preferred map: a JSON
+// object. They override the attributes of the player and the party, and the studio's attributes override them.
 func (p *Player) EnterMatchmakingWith(ctx context.Context, queue string, attributes json.RawMessage) (*Search, error) {
 	body := object{}
 	if queue != "" {
@@ -37,34 +39,35 @@ func (p *Player) EnterMatchmakingWith(ctx context.Context, queue string, attribu
 	return p.search(ctx, "EnterMatchmaking", body)
 }
 
-// onlineWithin is how long a search waits for the events of a player who has just logged in. It is asked for without them, too: the
-// service knows best.
+// onlineWithin is how long a search waits for the event stream after a login. It is sent afterwards in any case, because the service
+// decides.
 const onlineWithin = 5 * time.Second
 
-// awaitOnline waits until the service counts this player as online, for a while.
+// awaitOnline waits up to onlineWithin until the service considers this player online.
 func (p *Player) awaitOnline(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, onlineWithin)
 	defer cancel()
 	p.until(ctx, func() bool { return p.online || p.over != nil })
 }
 
-// LeaveMatchmaking ends the search. After a success no match follows.
+// LeaveMatchmaking ends the search. After it has succeeded, no match follows. Codes of refusals are NOT_IN_MATCHMAKING and ALREADY_MATCHED.
 func (p *Player) LeaveMatchmaking(ctx context.Context) error {
 	return p.call(ctx, "Matchmaking.LeaveMatchmaking", object{}, nil)
 }
 
-// Search asks for the search as it is now. Without one the error has the code NOT_IN_MATCHMAKING.
+// Search requests the search as it is now. Without one, the error has the code NOT_IN_MATCHMAKING.
 func (p *Player) Search(ctx context.Context) (*Search, error) {
 	return p.search(ctx, "GetMatchmaking", object{})
 }
 
-// AnswerMatch accepts the match that was found for a search, or declines it. Id is that of the search, which OnMatchFound has.
+// AnswerMatch accepts or declines the match that was found for a search. The id is the search's: Event.SearchID of OnMatchFound. Without
+// a match that waits for an answer, the error has the code ACCEPTANCE_NOT_OPEN.
 func (p *Player) AnswerMatch(ctx context.Context, id string, accept bool) error {
 	_, err := p.search(ctx, "AcceptMatch", object{"matchmaking_id": id, "accept": accept})
 	return err
 }
 
-// Queues are those that players may search in.
+// Queues requests the queues in which players may search.
 func (p *Player) Queues(ctx context.Context) ([]QueueInfo, error) {
 	var answer struct {
 		Queues []QueueInfo `json:"queues"`
@@ -73,14 +76,14 @@ func (p *Player) Queues(ctx context.Context) ([]QueueInfo, error) {
 	return answer.Queues, err
 }
 
-// Game asks for the game that the player is in. Without one the error has the code NOT_IN_GAME.
+// Game requests the game that the player is in. Without one, the error has the code NOT_IN_GAME.
 func (p *Player) Game(ctx context.Context) (*Game, error) {
 	return p.game(ctx, "GetGameInstance", object{})
 }
 
-// HostDetails asks how to reach the game server. A player who has lost the connection, or never made it, gets a fresh
-// reservation on the seat that was kept; earlier details are void then. While the server is being sought the code is
-// HOST_NOT_READY, and the details come as OnHostConnectionDetailsReceived.
+// HostDetails requests the address of the game server. A player who has lost the connection, or has not connected yet, gets a new
+// reservation of the same seat, and earlier details become invalid. While the service looks for a game server, the error has the code
+// HOST_NOT_READY, and the details will come as OnHostConnectionDetailsReceived. Other codes are NOT_IN_GAME, NOT_DISCONNECTED and GAME_ENDED.
 func (p *Player) HostDetails(ctx context.Context) (HostDetails, error) {
 	game, err := p.currentGame("GetHostConnectionDetails")
 	if err != nil {
@@ -93,23 +96,23 @@ func (p *Player) HostDetails(ctx context.Context) (HostDetails, error) {
 	return answer.Host, err
 }
 
-// How long Reconnect pauses while the game server has not noticed what the player knows: at first, and then twice as long each
-// time, up to what the service allows for long (one call in two seconds).
+// The pauses of Reconnect while the game server has not noticed the lost connection: the first one, doubled each time up to the
+// rate that the service allows in the long run (one call in two seconds).
 const (
 	reconnectPause    = 250 * time.Millisecond
 	reconnectPauseMax = 2 * time.Second
 )
 
-// Reconnect is HostDetails for a player who comes back: it waits while the game server is still being sought, and while it has
-// not noticed that the earlier connection is gone (NOT_DISCONNECTED). With a connection that is alive on another device that
-// is until ctx ends. Then the error is that of the last answer.
+// Reconnect is HostDetails for a player who returns to a game. It waits while the service looks for a game server (HOST_NOT_READY), and
+// until the game server has noticed the loss of the earlier connection (NOT_DISCONNECTED). If that connection is alive, on another
+// device for example, Reconnect waits until ctx ends, and returns the error of the last answer.
 func (p *Player) Reconnect(ctx context.Context) (HostDetails, error) {
 	for pause := reconnectPause; ; pause = min(2*pause, reconnectPauseMax) {
 		details, err := p.HostDetails(ctx)
 		refused, ok := errors.AsType[*FlowError](err)
 		switch {
 		case ok && (refused.Code == "HOST_NOT_READY" || refused.Code == "NOT_DISCONNECTED"):
-		case ok && refused.Code == "RATE_LIMITED": // by an earlier Reconnect, say
+		case ok && refused.Code == "RATE_LIMITED": // because of an earlier Reconnect, for example
 		default:
 			return details, err
 		}
@@ -119,30 +122,32 @@ func (p *Player) Reconnect(ctx context.Context) (HostDetails, error) {
 	}
 }
 
-// DeclineReconnect gives up the seat that is kept. The player is free then.
+// DeclineReconnect gives up the kept seat. The player may then search or join another game. A REQUIRED game refuses it with the code
+// CANNOT_DECLINE_RECONNECT.
 func (p *Player) DeclineReconnect(ctx context.Context) error {
 	return p.leave(ctx, "DeclineReconnect")
 }
 
-// LeaveGame goes out of the game for good. Disconnect from the game server first: it keeps nobody from playing on.
+// LeaveGame leaves the game for good. Disconnect from the game server first, because LeaveGame does not close that connection. The code of a
+// refusal is LEAVE_NOT_ALLOWED.
 func (p *Player) LeaveGame(ctx context.Context) error {
 	return p.leave(ctx, "LeaveGame")
 }
 
-// CreateGameRequest is a game of a player's own. The zero value is as the service has it.
+// CreateGameRequest describes a game that a player creates. The zero value uses the service's defaults.
 type CreateGameRequest struct {
-	Attributes json.RawMessage `json:"attributes,omitempty"` // a JSON object, which all in the game see
-	MaxPlayers int             `json:"max_players,omitempty"`
+	Attributes json.RawMessage `json:"attributes,omitempty"`  // a JSON object, which all players of the game see
+	MaxPlayers int             `json:"max_players,omitempty"` // up to the service's maximum; 0 means the maximum
 }
 
-// CreateGame makes a game without matchmaking, where the service allows that. Friends come with JoinGame and its id; the details of
-// the server come as an event.
+// CreateGame creates a game without matchmaking, if the service allows that (directCreate). Friends join with JoinGame and the game's id.
+// The connection details come as an event.
 func (p *Player) CreateGame(ctx context.Context, r CreateGameRequest) (*Game, error) {
 	return p.game(ctx, "CreateGameInstance", r)
 }
 
-// JoinGame takes a free seat in a game that runs, where the service allows that. A code is for the studio's backend, which says what
-// it means; "" is none.
+// JoinGame takes a free seat in a running game, if the service allows that (directJoin). The code, up to 64 characters, is for the
+// studio's backend; "" means none. Codes of refusals are GAME_INSTANCE_NOT_FOUND, GAME_FULL, GAME_ENDED and JOIN_NOT_ALLOWED.
 func (p *Player) JoinGame(ctx context.Context, gameInstance, code string) (*Game, error) {
 	body := object{"game_instance_id": gameInstance}
 	if code != "" {
@@ -151,12 +156,12 @@ func (p *Player) JoinGame(ctx context.Context, gameInstance, code string) (*Game
 	return p.game(ctx, "JoinGameInstance", body)
 }
 
-// UpdateGame replaces the attributes of the game that the player is in, where the studio's backend allows that.
+// UpdateGame replaces the attributes of the player's game with a JSON object, if the studio's backend allows that.
 func (p *Player) UpdateGame(ctx context.Context, attributes json.RawMessage) (*Game, error) {
 	return p.game(ctx, "UpdateGameInstance", object{"attributes": attributes})
 }
 
-// game makes a call that answers with the game as it is now.
+// game makes a call whose answer contains the game.
 func (p *Player) game(ctx context.Context, name string, body any) (*Game, error) {
 	var answer struct {
 		Game *Game `json:"game_instance"`
@@ -173,7 +178,7 @@ func (p *Player) leave(ctx context.Context, name string) error {
 	return p.call(ctx, "GameInstance."+name, game, nil)
 }
 
-// currentGame names the game that the player is in, for all that this client knows.
+// currentGame is the id of the player's game, as far as this client knows.
 func (p *Player) currentGame(call string) (object, error) {
 	f := p.Flow()
 	if f.Keys.GameInstanceID == "" {

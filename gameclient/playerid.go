@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// NewPlayerID makes a random identifier for a player without an account, a UUID: with or without braces around it, with
-// or without dashes in it. A player who shall be found by friends needs one that lasts.
+// NewPlayerID returns a random UUID as the id of a player without an account, with or without braces around it and dashes in it. Keep the
+// id for as long as friends should find the player with it.
 func NewPlayerID(braces, dashes bool) string {
 	var id [16]byte
 	rand.Read(id[:]) // never fails; by hand, since a package for UUIDs would become a dependency of every game

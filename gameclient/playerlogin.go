@@ -5,17 +5,16 @@ import (
 	"time"
 )
 
-// A login lasts as long as its player gives signs of life, but its access token is replaced now and then: one that was found
-// somewhere is worth little.
+// A login lasts while its player is active, but the access token is replaced regularly, so that a stolen one soon becomes useless.
 const (
 	refreshAfter = 45 * time.Minute
-	refreshPause = 30 * time.Second // after an attempt that failed; the old token is good meanwhile
+	refreshPause = 30 * time.Second // after a failed attempt; the old token is still valid then
 )
 
-// Refresh takes a new access token and prolongs the login. It happens by itself: after 45 minutes, when half the time that is
-// left of the login is over, and when the service says that the login is about to expire.
+// Refresh gets a new access token and prolongs the login. The Player calls it by itself: after 45 minutes or half of the login's remaining
+// time, whichever is earlier, and when the service says that the login is about to expire.
 func (p *Player) Refresh(ctx context.Context) error {
-	p.refreshing.Lock() // two at once would each take the other's token away
+	p.refreshing.Lock() // two refreshes at once would invalidate each other's token
 	defer p.refreshing.Unlock()
 	var answer struct {
 		AccessToken string    `json:"access_token"`
@@ -30,7 +29,7 @@ func (p *Player) Refresh(ctx context.Context) error {
 	return nil
 }
 
-// keepLogin refreshes until ctx ends, or the login.
+// keepLogin refreshes the login until ctx or the login ends.
 func (p *Player) keepLogin(ctx context.Context) {
 	for wait := p.refreshIn(); ; wait = p.refreshIn() {
 		timer := time.NewTimer(wait)
@@ -48,7 +47,7 @@ func (p *Player) keepLogin(ctx context.Context) {
 				break
 			}
 			if endOf(err) != nil {
-				return // the events end with the reason
+				return // follow reports the reason
 			}
 			p.options.Logger.Info("the login was not refreshed", "player", p.ID, "err", err)
 			if sleep(ctx, refreshPause/2+jitter(refreshPause/2)) != nil {
@@ -58,7 +57,7 @@ func (p *Player) keepLogin(ctx context.Context) {
 	}
 }
 
-// refreshIn is how long the token may stay.
+// refreshIn is the time until the next refresh.
 func (p *Player) refreshIn() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -69,18 +68,18 @@ func (p *Player) refreshIn() time.Duration {
 	return min(refreshAfter, max(left/2, minPause))
 }
 
-// accessToken is the one that calls show now.
+// accessToken is the present token.
 func (p *Player) accessToken() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.token
 }
 
-// ackEvery is how many events the game has taken before the service is told. It counts them in the same steps, and need not
-// keep them any more.
+// ackEvery is how many events the game takes before they are acknowledged. The service counts in the same steps, and need not keep
+// acknowledged events.
 const ackEvery = 64
 
-// ackDue is up to which event the game has taken all, when that is worth telling.
+// ackDue returns the number of the last event that the game has taken, and whether it should be acknowledged.
 func (p *Player) ackDue() (seq uint64, due bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -91,11 +90,11 @@ func (p *Player) ackDue() (seq uint64, due bool) {
 	return p.taken, true
 }
 
-// revKey is where a context holds the revision that a call is good for.
+// revKey is the key of the revision in a context.
 type revKey struct{}
 
-// IfRev makes calls with the context conditional: they are refused with REV_CONFLICT, and change nothing, unless the flow record
-// of the player still has the revision, which Flow and Snapshot have. For a button that shall do what it said when it was drawn.
+// IfRev makes calls with the returned context conditional: the service refuses them with the code REV_CONFLICT unless the player's record
+// still has this revision, Flow.Rev. Use it for a button whose effect must be the one that the player saw on it.
 //
 //	err := player.LeaveParty(gameclient.IfRev(ctx, seen.Rev))
 func IfRev(ctx context.Context, rev uint64) context.Context {

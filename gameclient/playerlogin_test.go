@@ -65,7 +65,7 @@ func TestLoginThatEndsIsNotRefreshed(t *testing.T) {
 	if _, err := p.Next(t.Context()); !errors.Is(err, ErrLoggedOut) {
 		t.Errorf("the end: %v", err)
 	}
-	p.running.Wait() // nobody tries again
+	p.running.Wait() // there is no other attempt
 	if n := len(d.calls("Session.Refresh")); n != 1 {
 		t.Errorf("%d refreshes", n)
 	}

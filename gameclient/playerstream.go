@@ -14,31 +14,31 @@ import (
 )
 
 const (
-	// Pauses between attempts to get the events: of any length up to the first, then up to twice as long each time.
+	// Pauses between attempts to get events: a random time up to the first value, doubled with each failure up to the second.
 	streamPause    = 500 * time.Millisecond
 	streamPauseMax = 30 * time.Second
 
 	greetWithin = 10 * time.Second // from the beginning of an attempt to the first frame
 
 	pollWait  = 20 * time.Second // of one long poll
-	pollFor   = time.Minute      // then a stream is tried again
-	pollAfter = 2                // streams in a row that could not be opened
+	pollFor   = time.Minute      // then another attempt to open a stream
+	pollAfter = 2                // consecutive failures to open a stream
 
 	streamProtocol = "playerflow.v1"
 	frameMax       = 16 << 20 // bytes of one message of the service; more ends the stream
 )
 
-// Close codes after which a client does not come back by itself.
+// Close codes after which a client does not reconnect.
 const (
 	closeUnauthenticated = 4401
 	closeReplaced        = 4409
 	closeEnded           = 4410
 )
 
-// follow takes in the events until the login ends or Close is called. It has no limit of attempts: a player who was in a
-// tunnel is back when the tunnel ends.
+// follow receives events until the login ends or Close is called. It reconnects without limit, so that a player returns after an outage
+// of any length.
 func (p *Player) follow(ctx context.Context) {
-	defer p.stop() // the login need not be kept any more
+	defer p.stop() // ends keepLogin
 	for failures := 0; ; failures++ {
 		var greeted bool
 		var wait time.Duration
@@ -64,15 +64,15 @@ func (p *Player) follow(ctx context.Context) {
 		if greeted {
 			failures = 0
 		}
-		_ = sleep(ctx, wait+jitter(pauseMax(failures))) // what comes next sees the end of ctx
+		_ = sleep(ctx, wait+jitter(pauseMax(failures))) // the next attempt fails if ctx has ended
 	}
 }
 
-// pauseMax bounds the pause after so many failures in a row. It comes on top of what a service said that closes for a while:
-// it says the same to all, and they shall not come back in the same moment.
+// pauseMax bounds the pause after consecutive failures. The pause is added to the time that a closing service announces, which is
+// the same for all clients, so that they do not reconnect at the same moment.
 func pauseMax(failures int) time.Duration { return min(streamPause<<min(failures, 10), streamPauseMax) }
 
-// setOnline notes that events come in.
+// setOnline notes that the player receives events.
 func (p *Player) setOnline() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -92,7 +92,7 @@ func (p *Player) setOffline() {
 	}
 }
 
-// endOf is why no event can come any more; nil when it is worth another attempt.
+// endOf is the reason why no event can come any more; nil if another attempt may succeed.
 func endOf(err error) error {
 	if closed, ok := errors.AsType[*websocket.CloseError](err); ok {
 		switch closed.Code {
@@ -113,7 +113,7 @@ func endOf(err error) error {
 	return nil
 }
 
-// followPolls takes the events in by long poll. It ends after a while even if all is well, for another try with a stream.
+// followPolls receives events by long poll. It ends after pollFor, for another attempt with a stream.
 func (p *Player) followPolls(ctx context.Context) (answered bool, err error) {
 	for began := time.Now(); p.options.LongPoll || time.Since(began) < pollFor; {
 		var answer struct {
@@ -121,9 +121,9 @@ func (p *Player) followPolls(ctx context.Context) (answered bool, err error) {
 		}
 		request := map[string]any{"after_seq": p.from(), "wait_ms": pollWait.Milliseconds()}
 		if !answered {
-			delete(request, "wait_ms") // to know at once whether polls get through
+			delete(request, "wait_ms") // the first answer shows at once whether polls work
 		}
-		// A connection that is gone without a word must not be waited for.
+		// The time-out detects a connection that was lost silently.
 		patient, stop := context.WithTimeout(ctx, pollWait+greetWithin)
 		err := p.callOnce(patient, "Session.PollEvents", "", request, &answer)
 		stop()
@@ -142,23 +142,23 @@ func (p *Player) followPolls(ctx context.Context) (answered bool, err error) {
 			}
 		}
 		if seq, due := p.ackDue(); due {
-			// Told again with the next one if it gets lost.
+			// If it is lost, the next one includes it.
 			_ = p.callOnce(ctx, "Session.Ack", "", object{"seq": seq}, nil)
 		}
 	}
-	return answered, errors.New("time to try a stream again")
+	return answered, errors.New("long polls end for another attempt to open a stream")
 }
 
-// stream is one WebSocket. What reads it checks every length that the service, or whoever claims to be it, sends.
+// stream is one WebSocket. Its reader does not trust any length in a frame.
 type stream struct {
 	player   *Player
 	socket   *websocket.Conn
-	patience time.Duration // without any frame the connection is given up
+	patience time.Duration // closes the connection after this time without a frame
 	greeted  bool
-	wait     time.Duration // until the service wants to see the client again
+	wait     time.Duration // until the client may reconnect, as the service has asked
 }
 
-// followStream takes the events in by a WebSocket until that ends. The error is never nil.
+// followStream receives events by a WebSocket until it ends. The error is never nil.
 func (p *Player) followStream(ctx context.Context) (greeted bool, wait time.Duration, err error) {
 	u := p.address("stream")
 	u.Scheme = "ws" + u.Scheme[len("http"):]
@@ -171,7 +171,7 @@ func (p *Player) followStream(ctx context.Context) (greeted bool, wait time.Dura
 		}
 		return false, 0, err
 	}
-	defer socket.Close()                                          // closed already is as good
+	defer socket.Close()                                          // may already be closed
 	defer context.AfterFunc(ctx, func() { _ = socket.Close() })() // ends a read
 	if got := socket.Subprotocol(); got != streamProtocol {
 		return false, 0, fmt.Errorf("open the stream: the service speaks the subprotocol %.40q, want %s", got, streamProtocol)
@@ -189,17 +189,17 @@ func (p *Player) followStream(ctx context.Context) (greeted bool, wait time.Dura
 	return s.greeted, s.wait, err
 }
 
-// heard fails on a connection that is gone already, as the next read does.
+// heard extends the deadline for the next frame. It fails if the connection is closed, and so does the next read.
 func (s *stream) heard() { _ = s.socket.SetReadDeadline(time.Now().Add(s.patience)) }
 
-// ping answers: this is how the service knows that the player is there.
+// ping answers a ping, which shows the service that the player is online.
 func (s *stream) ping(payload string) error {
 	s.heard()
-	_ = s.socket.WriteControl(websocket.PongMessage, []byte(payload), time.Now().Add(s.patience)) // as the next read sees
+	_ = s.socket.WriteControl(websocket.PongMessage, []byte(payload), time.Now().Add(s.patience)) // the next read fails, too
 	return nil
 }
 
-// receive takes in one frame.
+// receive handles one frame.
 func (s *stream) receive(text []byte) error {
 	var control struct {
 		Type             string `json:"type"`
@@ -234,14 +234,14 @@ func (s *stream) receive(text []byte) error {
 		return err
 	}
 	if seq, due := s.player.ackDue(); due {
-		// One that cannot be sent ends the connection, as the next read sees.
+		// If it fails, so does the next read.
 		_ = s.socket.SetWriteDeadline(time.Now().Add(s.patience))
 		_ = s.socket.WriteMessage(websocket.TextMessage, fmt.Appendf(nil, `{"type":"ack","seq":%d}`, seq))
 	}
 	return nil
 }
 
-// tlsConfig is that of the calls.
+// tlsConfig is the TLS configuration of the calls, for the stream.
 func (p *Player) tlsConfig(host string) *tls.Config {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if t, ok := p.options.HTTPClient.Transport.(*http.Transport); ok && t.TLSClientConfig != nil {

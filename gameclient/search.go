@@ -9,24 +9,26 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 )
 
-// SearchSessionsRequest says which game sessions of a fleet are wanted. Empty fields are not sent.
+// SearchSessionsRequest describes the game sessions to find on a fleet. Empty fields are not sent.
 type SearchSessionsRequest struct {
-	FleetID    string // this, an id or an ARN
-	AliasID    string // or this
-	Location   string // only there
+	FleetID    string // id or ARN; exactly one of FleetID and AliasID is required
+	AliasID    string // id or ARN of an alias for a fleet
+	Location   string // finds only sessions there
 	Filter     string // such as "gameSessionProperties.level = 'arena' AND hasAvailablePlayerSessions=true"; empty: every ACTIVE session
 	Sort       string // such as "creationTimeMillis DESC"; empty: random order
-	MaxResults int    // in this page; the service gives 20 at most, and when 0
-	NextToken  string // of the page before
+	MaxResults int    // in this page, 1 to 20; 0 means 20
+	NextToken  string // of the page before; empty: the first page
 }
 
-// SearchPage is a part of what a search has found.
+// SearchPage is a page of game sessions that a search has found.
 type SearchPage struct {
-	Sessions  []Session
-	NextToken string // empty: the last page
+	Sessions  []Session // up to MaxResults
+	NextToken string    // for the next page; empty on the last one
 }
 
-// SearchSessions finds game sessions that are ACTIVE. None found is an empty page, not an error.
+// SearchSessions finds game sessions that are ACTIVE. A search that finds none returns an empty page, not an error. The error is an
+// *InvalidRequestError, or an *Error: ErrNotFound if the fleet does not exist, ErrRefused if Filter or Sort has a mistake; its text says
+// where.
 func (c *Client) SearchSessions(ctx context.Context, r SearchSessionsRequest) (SearchPage, error) {
 	check := check{call: "SearchSessions"}
 	check.that(r.FleetID != "" || r.AliasID != "", "FleetID", "", "the fleet's id, or AliasID")
@@ -53,7 +55,7 @@ func (c *Client) SearchSessions(ctx context.Context, r SearchSessionsRequest) (S
 	return page, nil
 }
 
-// Sessions is everything that a search finds, page after page. The first error ends it.
+// Sessions iterates over all game sessions that a search finds, page after page. The first error, as of SearchSessions, ends it.
 func (c *Client) Sessions(ctx context.Context, r SearchSessionsRequest) iter.Seq2[Session, error] {
 	return func(yield func(Session, error) bool) {
 		for {

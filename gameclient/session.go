@@ -9,7 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
 )
 
-// SessionStatus is where a game session is in its life.
+// SessionStatus is the status of a game session.
 type SessionStatus string
 
 // The statuses of a game session. A service may know more.
@@ -17,46 +17,46 @@ const (
 	SessionActivating  SessionStatus = "ACTIVATING"  // the game server is loading
 	SessionActive      SessionStatus = "ACTIVE"      // players can join
 	SessionTerminating SessionStatus = "TERMINATING" // about to end
-	SessionTerminated  SessionStatus = "TERMINATED"  // over
+	SessionTerminated  SessionStatus = "TERMINATED"  // it has ended
 	SessionError       SessionStatus = "ERROR"       // it never became ACTIVE
 )
 
 // Session is a game session as the service describes it to clients.
 type Session struct {
-	ID             string // an ARN
-	Name           string // free text of the creator
-	CreatorID      string
-	FleetID        string
-	Location       string
-	Status         SessionStatus
-	StatusReason   string // "INTERRUPTED", or most often empty
-	Created        time.Time
-	Ended          time.Time // zero while it lives
-	IPAddress      string
-	DNSName        string // empty when the host has none
-	Port           int
-	Players        int // seats taken, reserved ones included
-	MaxPlayers     int
-	AdmitsPlayers  bool              // the creation policy is ACCEPT_ALL
+	ID             string            // an ARN
+	Name           string            // free text of the creator
+	CreatorID      string            // of the request that created the session; empty if it had none
+	FleetID        string            // "fleet-…"
+	Location       string            // where the game server runs
+	Status         SessionStatus     // a service may know more of them
+	StatusReason   string            // usually empty; "INTERRUPTED" for example
+	Created        time.Time         // when the service created it
+	Ended          time.Time         // zero until the session ends
+	IPAddress      string            // of the game server
+	DNSName        string            // of the game server; empty if it has none
+	Port           int               // of the game server, 1 to 60,000
+	Players        int               // number of seats that are connected or reserved
+	MaxPlayers     int               // number of all seats
+	AdmitsPlayers  bool              // the player session creation policy is ACCEPT_ALL
 	Properties     map[string]string // never nil
-	Data           string            // one string for the game server
-	MatchmakerData string            // JSON, of a session that a match made; else empty
+	Data           string            // for the game server
+	MatchmakerData string            // JSON about the match that created the session; otherwise empty
 }
 
-// HasRoom tells whether a seat was free when the service described the session.
+// HasRoom reports whether a seat was free when the service described the session.
 func (s Session) HasRoom() bool { return s.Players < s.MaxPlayers }
 
-// Seat is what a player has taken in a game session, and the way there.
+// Seat is a player's seat in a game session, and the address of its game server.
 type Seat struct {
-	PlayerSessionID string // what the client shows to the game server
-	PlayerID        string
-	SessionID       string
-	IPAddress       string
-	DNSName         string // prefer it with TLS: certificates are issued for names
-	Port            int
+	PlayerSessionID string // the client sends it to the game server, which lets the player in with it
+	PlayerID        string // the player of this seat
+	SessionID       string // ARN of the game session
+	IPAddress       string // of the game server
+	DNSName         string // of the game server; use it with TLS, because certificates name it
+	Port            int    // of the game server, 1 to 60,000
 }
 
-// Address is "host:port" for a dialer, by the IP address, or by the DNS name when there is none.
+// Address is "host:port" for a dialer, with the IP address, or with the DNS name if there is none.
 func (s Seat) Address() string {
 	host := s.IPAddress
 	if host == "" {
@@ -106,7 +106,7 @@ func seatOf(p *types.PlayerSession) Seat {
 	}
 }
 
-// text is nil for an empty string, which the API knows as an absent member.
+// text is nil for an empty string, which the API expects to be absent.
 func text(s string) *string {
 	if s == "" {
 		return nil

@@ -8,33 +8,31 @@ import (
 	"time"
 )
 
-// MatchEvents are what a Tracker tells. Every field may be nil. They are called from a goroutine for each ticket, one
-// at a time.
+// MatchEvents are the callbacks of a Tracker. Every field may be nil. Each ticket has a goroutine that calls them, one at a time.
 type MatchEvents struct {
-	// OnAcceptance: a match was found that the players have to accept. It comes once for each match that is seen.
+	// OnAcceptance: a match was found that the players have to accept with AcceptMatch. The Tracker calls it once for each match.
 	OnAcceptance func(Ticket)
 
-	// OnComplete: the game session is there, and the client has joined it; or has not, and err says why: a *JoinError,
-	// whose seat Connect may try again, ErrNotMatched, ErrAlreadyJoined or ErrNoConnector.
+	// OnComplete: the match has a game session. If err is nil, the client has joined it. Otherwise err is a *JoinError,
+	// whose seat Connect may try again, or ErrNotMatched, ErrAlreadyJoined or ErrNoConnector.
 	OnComplete func(t Ticket, s Seat, err error)
 
 	// OnFailure: the ticket has ended as TIMED_OUT, FAILED or CANCELLED.
 	OnFailure func(Ticket)
 
-	// OnError: the ticket could not be looked at. The tracker goes on, unless TrackerOptions.MaxErrors has been reached.
+	// OnError: a poll has failed, as Client.Ticket does. The Tracker continues until there were TrackerOptions.MaxErrors in a row.
 	OnError func(ticketID string, err error)
 }
 
-// TrackerOptions are how a Tracker looks.
+// TrackerOptions configure a Tracker.
 type TrackerOptions struct {
-	Interval         time.Duration // between two looks; default 10 s
-	RepeatAcceptance bool          // tell OnAcceptance at every look, as long as an answer is wanted
-	MaxErrors        int           // errors in a row after which a ticket is given up; 0: none
+	Interval         time.Duration // between two polls; default 10 s, also for values of 0 and less
+	RepeatAcceptance bool          // call OnAcceptance at every poll until the players have answered
+	MaxErrors        int           // consecutive errors after which the Tracker drops a ticket; 0: it never does
 }
 
-// Tracker looks after matchmaking tickets from the client, and joins the game session of a match. It asks the service
-// again and again, which suits a game in development; with many players a backend listens to events instead, and hands
-// the seats to Client.Connect.
+// Tracker polls matchmaking tickets for a client, and joins the game session of a match. Polling suits a game in development. With many
+// players, a backend should receive matchmaking events instead, and send the seats to the clients, which call Client.Connect.
 type Tracker struct {
 	client  *Client
 	events  MatchEvents
@@ -45,19 +43,19 @@ type Tracker struct {
 }
 
 type tracked struct {
-	stop    context.CancelFunc
-	asked   bool // for acceptance of the match that is on the table
-	mistake int  // errors in a row
+	stop   context.CancelFunc
+	asked  bool // OnAcceptance was called for the present match
+	errors int  // in a row
 }
 
-// NewTracker makes a Tracker that tracks nothing yet.
+// NewTracker makes a Tracker without tickets. Close it to stop its goroutines.
 func (c *Client) NewTracker(events MatchEvents, o TrackerOptions) *Tracker {
 	o.Interval = cmp.Or(max(o.Interval, 0), 10*time.Second) // a ticker panics at less
 	return &Tracker{client: c, events: events, options: o, tickets: map[string]*tracked{}}
 }
 
-// StartPolling looks at a ticket at once and then at every interval until it ends, and joins as playerID. Several
-// tickets may be tracked at a time, each once: otherwise ErrTracked.
+// StartPolling polls a ticket at once and then at every interval until it ends, and joins the game session of its match as playerID.
+// A Tracker may track several tickets, each only once: a repeat fails with ErrTracked.
 func (t *Tracker) StartPolling(ticketID, playerID string) error {
 	check := check{call: "StartPolling"}
 	check.need("TicketID", ticketID)
@@ -77,8 +75,8 @@ func (t *Tracker) StartPolling(ticketID, playerID string) error {
 	return nil
 }
 
-// StopPolling forgets a ticket: no event of it begins after the one that may be under way. The ticket itself stays open;
-// StopMatchmaking ends it. It may be called from an event.
+// StopPolling drops a ticket: no callback for it begins afterwards, but one may still be running. The ticket itself stays open;
+// StopMatchmaking cancels it. A callback may call StopPolling.
 func (t *Tracker) StopPolling(ticketID string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -88,7 +86,7 @@ func (t *Tracker) StopPolling(ticketID string) {
 	}
 }
 
-// Close forgets all tickets.
+// Close drops all tickets, as StopPolling does.
 func (t *Tracker) Close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -107,38 +105,38 @@ func (t *Tracker) follow(ctx context.Context, x *tracked, ticketID, playerID str
 		}
 		x.stop()
 	}()
-	looks := time.NewTicker(t.options.Interval)
-	defer looks.Stop()
+	polls := time.NewTicker(t.options.Interval)
+	defer polls.Stop()
 	for {
-		if !t.look(ctx, x, ticketID, playerID) {
+		if !t.poll(ctx, x, ticketID, playerID) {
 			return
 		}
 		select {
-		case <-looks.C:
+		case <-polls.C:
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// look asks once, tells what there is to tell, and says whether to go on.
-func (t *Tracker) look(ctx context.Context, x *tracked, ticketID, playerID string) (goOn bool) {
+// poll polls once, calls the callbacks, and reports whether to continue.
+func (t *Tracker) poll(ctx context.Context, x *tracked, ticketID, playerID string) (goOn bool) {
 	ticket, err := t.client.Ticket(ctx, ticketID)
 	if ctx.Err() != nil {
 		return false
 	}
 	if err != nil {
-		x.mistake++
+		x.errors++
 		if t.events.OnError != nil {
 			t.events.OnError(ticketID, err)
 		}
-		return t.options.MaxErrors == 0 || x.mistake < t.options.MaxErrors
+		return t.options.MaxErrors == 0 || x.errors < t.options.MaxErrors
 	}
-	x.mistake = 0
+	x.errors = 0
 	switch ticket.Status {
 	case TicketCompleted:
 		seat, err := t.join(ctx, ticket, playerID)
-		if t.events.OnComplete != nil && (err == nil || ctx.Err() == nil) { // who has joined is told so, also when stopped meanwhile
+		if t.events.OnComplete != nil && (err == nil || ctx.Err() == nil) { // a client that has joined must know it, even after StopPolling
 			t.events.OnComplete(ticket, seat, err)
 		}
 	case TicketTimedOut, TicketFailed, TicketCancelled:
