@@ -1,4 +1,4 @@
-// Package callstats counts the calls that come in at the doors, by operation and outcome, and measures how long they take, in the
+// Package callstats counts the calls at the doors, by operation and outcome, and measures how long they take, in the
 // same way for all doors.
 package callstats
 
@@ -16,7 +16,7 @@ type Outcome uint8
 // The outcomes.
 const (
 	OK        Outcome = iota
-	Refused           // the answer is no: what was asked for cannot be, or the caller may not ask for it
+	Refused           // the request is impossible, or the caller is not allowed to make it
 	Throttled         // too much at a time; the same call may succeed later
 	Failed            // the service could not do its work
 	outcomes
@@ -26,7 +26,7 @@ var outcomeNames = [outcomes]string{OK: "ok", Refused: "refused", Throttled: "th
 
 func (o Outcome) String() string { return outcomeNames[o] }
 
-// OfStatus is the outcome that an HTTP status stands for.
+// OfStatus is the outcome of an HTTP status.
 func OfStatus(status int) Outcome {
 	switch {
 	case status == http.StatusTooManyRequests:
@@ -39,7 +39,7 @@ func OfStatus(status int) Outcome {
 	return OK
 }
 
-// Unknown is what calls are counted as that name no operation of their door. What callers make up is no label.
+// Unknown is the label of calls that name no operation of their door. Names that callers invent must not become labels.
 const Unknown = "unknown"
 
 // buckets are upper bounds in seconds. A commit takes a fraction of a millisecond to some, by the disk.
@@ -81,8 +81,8 @@ type Door struct {
 	unknown    *operation
 }
 
-// operation holds its metrics, so that a call looks up nothing but the operation. They are made with the first call: an operation
-// that nobody calls takes no lines of /metrics.
+// operation has its metrics, so that a call looks up only the operation. They are made with the first call: an operation
+// that is never called has no lines in /metrics.
 type operation struct {
 	begin   sync.Once
 	make    func(*operation)
@@ -136,7 +136,7 @@ func (d *Door) Handler(called string, h http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// Note returns a writer for the answer to a call, and what to defer: it counts the call by the status that was written.
+// Note returns a writer for the answer to a call, and a function to defer, which counts the call by the status that was written.
 func (d *Door) Note(w http.ResponseWriter, called string) (noted http.ResponseWriter, answered func()) {
 	if d == nil {
 		return w, func() {}
@@ -151,7 +151,7 @@ func (d *Door) Note(w http.ResponseWriter, called string) (noted http.ResponseWr
 	}
 }
 
-// noting notes the status of an answer.
+// noting records the status of an answer.
 type noting struct {
 	http.ResponseWriter
 	status int
@@ -172,7 +172,7 @@ func (n *noting) Write(b []byte) (int, error) {
 // Unwrap is for http.ResponseController.
 func (n *noting) Unwrap() http.ResponseWriter { return n.ResponseWriter }
 
-// Unwrapped is the server's own writer behind one of Note. http.MaxBytesReader wants it: through it, it ends the connection.
+// Unwrapped is the server's own writer behind one of Note. http.MaxBytesReader needs it to end the connection.
 func Unwrapped(w http.ResponseWriter) http.ResponseWriter {
 	if n, ok := w.(*noting); ok {
 		return n.ResponseWriter

@@ -8,9 +8,9 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 )
 
-// What a clock that is moved by hand wants to know: see engine.Beside.
+// The methods for a clock that is moved by hand: see engine.Beside.
 
-// Due is when time alone may bring about a match: when a rule set is relaxed for somebody who waits. Zero: never.
+// Due is when time alone may lead to a match, because a rule set relaxes for a waiting ticket. Zero: never.
 func (r *Runner) Due() (due domain.Time) {
 	now := domain.TimeOf(r.config.Engine.Now())
 	for _, l := range r.all() {
@@ -25,7 +25,7 @@ func (r *Runner) Due() (due domain.Time) {
 	return due
 }
 
-// Settle looks for matches now, and reports whether there was anything to tell the core, which knows it then.
+// Settle searches for matches now, and reports whether there were commands for the core, which has then executed them.
 func (r *Runner) Settle(ctx context.Context) (said bool, err error) {
 	select {
 	case <-r.loaded:
@@ -57,7 +57,7 @@ func (r *Runner) all() []*lane {
 	return lanes
 }
 
-// passNow is a pass whose findings are brought before it returns. It reports false when the lane ends.
+// passNow is a pass whose proposals reach the core before it returns. It reports false when the lane ends.
 func (l *lane) passNow(ctx context.Context) (said, ok bool) {
 	l.unbrought.Wait()
 	if more, err := l.hear(); err != nil || !more {

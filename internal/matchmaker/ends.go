@@ -6,7 +6,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/ruleset"
 )
 
-// lastEnds remembers what stood against the tickets that ended last in the pool, for those who ask after their end. A restart
+// lastEnds remembers what rejected the tickets that ended last in the pool, for explanations after their end. A restart
 // forgets it.
 type lastEnds struct {
 	byTicket map[uint64]ticketEnd
@@ -35,14 +35,14 @@ func (e *lastEnds) keep(no uint64, x ticketEnd) {
 	e.byTicket[no] = x
 }
 
-// keepEnd remembers what stood against a ticket that leaves the pool because it ended.
+// keepEnd remembers what rejected a ticket that leaves the pool because it ended.
 func (l *lane) keepEnd(no uint64) {
 	if why, ok := l.pool.matcher.ExplainEnd(no, domain.TimeOf(l.runner.config.Engine.Now())); ok {
 		l.ends.keep(no, ticketEnd{why, l.pool.rules})
 	}
 }
 
-// ExplainEnd says what stood against a ticket when it ended; false if it was not in a pool then, or that is forgotten.
+// ExplainEnd returns what rejected a ticket when it ended; false if it was not in a pool then, or that is forgotten.
 func (r *Runner) ExplainEnd(configuration string, no uint64) (matcher.Explanation, *ruleset.RuleSet, bool) {
 	l := r.lane(configuration)
 	if l == nil {

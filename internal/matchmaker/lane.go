@@ -12,17 +12,17 @@ import (
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 )
 
-// lane is one configuration at work: a goroutine that keeps the pool in step and looks for matches, and one that brings
-// what was found to the core.
+// lane works for one configuration: one goroutine updates the pool and searches for matches, and another one passes
+// the proposals to the core.
 type lane struct {
 	runner *Runner
 	name   string
 	wake   chan struct{}
 	found  chan round
 	over   chan struct{}  // closed when the lane has ended
-	asked  chan chan bool // a pass is wanted now; whether it had anything to say goes into the channel
+	asked  chan chan bool // requests a pass now; the channel receives whether it had commands
 
-	unbrought sync.WaitGroup // rounds that were found and that the core may not know yet
+	unbrought sync.WaitGroup // rounds whose commands the core may not have executed yet
 
 	inboxLock sync.Mutex
 	inbox     []word
@@ -35,7 +35,7 @@ type lane struct {
 	why  [domain.Stale + 1]atomic.Uint64 // the proposals, by reason
 }
 
-// word is something that a lane is told.
+// word is one message to a lane.
 type word struct {
 	kind   wordKind
 	ticket matchmaking.Ticket // started
@@ -54,7 +54,7 @@ const (
 	refused
 )
 
-// round is what a pass has to tell the core.
+// round has the commands of a pass for the core.
 type round struct {
 	news    []cell.Command
 	matches []*cell.ProposeMatches
@@ -70,7 +70,7 @@ func (l *lane) tell(w word) {
 	l.inboxLock.Unlock()
 	select {
 	case l.wake <- struct{}{}:
-	default: // it will look anyway
+	default: // it is awake already
 	}
 }
 
@@ -93,7 +93,7 @@ func (l *lane) run(ctx context.Context) {
 	defer timer.Stop()
 	slots := time.NewTicker(slotsEvery)
 	defer slots.Stop()
-	planned := time.Time{} // of the next pass; zero: nothing asks for one
+	planned := time.Time{} // of the next pass; zero: none is planned
 	for {
 		if planned.IsZero() {
 			timer.Reset(time.Hour)
@@ -141,11 +141,11 @@ func (l *lane) run(ctx context.Context) {
 	}
 }
 
-// slotsEvery is how often a lane with backfills looks how many players their game sessions take: a seat that comes free is
-// no news of a ticket.
+// slotsEvery is how often a lane with backfills reads how many players their game sessions can take: a seat that becomes free causes
+// no event about a ticket.
 const slotsEvery = time.Second
 
-// readSlots tells the pool how many players the game sessions of its backfills take, and reports whether that asks for a pass.
+// readSlots updates the pool with how many players the game sessions of its backfills can take, and reports whether that requires a pass.
 func (l *lane) readSlots(ctx context.Context) (asks bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -156,7 +156,7 @@ func (l *lane) readSlots(ctx context.Context) (asks bool) {
 	return l.pool.matcher.Dirty()
 }
 
-// next is when the next pass is due, the latest having begun at a time; zero when only news can change anything.
+// next is when the next pass is due after one that began at a time; zero when only an event can change the result.
 func (l *lane) next(began time.Time) time.Time {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -191,7 +191,7 @@ func (l *lane) dirty() bool {
 	return l.pool != nil && (l.pool.matcher.Dirty() || len(l.pool.queued) > 0 || len(l.pool.unfit) > 0)
 }
 
-// hear does what the lane was told. It reports false when the configuration is gone.
+// hear handles the messages to the lane. It reports false when the configuration was deleted.
 func (l *lane) hear() (bool, error) {
 	l.inboxLock.Lock()
 	words := l.inbox
@@ -222,7 +222,7 @@ func (l *lane) hear() (bool, error) {
 		case proposed:
 			l.pool.Remove(w.no)
 		case refused:
-			// What the state says now is the truth, and what changes it later comes behind this word.
+			// The present state is right, and later changes of it come after this message.
 			back, err := l.runner.waiting(w.nos)
 			if err != nil {
 				return false, err
@@ -237,7 +237,7 @@ func (l *lane) hear() (bool, error) {
 	return true, nil
 }
 
-// configure gives the lane a pool that fits its configuration, with all tickets that wait in it.
+// configure makes a pool that fits the lane's configuration, with all waiting tickets of it.
 func (l *lane) configure() error {
 	c, rules, err := l.runner.find(l.name)
 	if err != nil || rules == nil || l.pool != nil && l.pool.Fits(&c) {
@@ -255,7 +255,7 @@ func (l *lane) configure() error {
 	})
 }
 
-// pass looks for matches once. It reports false when the runner ends.
+// pass searches for matches once. It reports false when the runner ends.
 func (l *lane) pass(ctx context.Context) bool {
 	r := l.runner
 	select {
@@ -293,7 +293,7 @@ func (l *lane) look(ctx context.Context) round {
 // bringMost is how many commands of a lane are on their way at a time.
 const bringMost = 4
 
-// bring tells the core what a pass has to say. Proposals may overtake each other: each stands for itself.
+// bring sends the commands of a pass to the core. Proposals may overtake each other, because each is independent.
 func (l *lane) bring(ctx context.Context, x round) {
 	for _, cmd := range x.news {
 		if err := l.do(ctx, cmd); err != nil && over(err) {
@@ -333,7 +333,7 @@ func (l *lane) countRefused(cmd *cell.ProposeMatches, err error) {
 	}
 }
 
-// do carries a command out; one that finds too much waiting is tried again.
+// do executes a command; one that the full queue refuses is tried again.
 func (l *lane) do(ctx context.Context, cmd cell.Command) error {
 	for {
 		err := l.runner.config.Engine.Do(ctx, cmd)

@@ -11,13 +11,13 @@ import (
 	"github.com/musterhq/muster/internal/domain/ruleset"
 )
 
-// Status is how a configuration's matcher does.
+// Status has the figures of a configuration's matcher.
 type Status struct {
 	Configuration string
 	matcher.Stats
 	PassTook time.Duration // the latest pass
-	Refused  uint64        // commands with proposals that the core did not take
-	// RefusedMatches are the proposals in them, by reason: Conflict is a ticket that was cancelled, is held, or is not as it was.
+	Refused  uint64        // commands with proposals that the core refused
+	// RefusedMatches are the proposals in them, by reason: Conflict is a ticket that was cancelled, is held, or has changed.
 	RefusedMatches map[domain.Reason]uint64
 }
 
@@ -68,7 +68,7 @@ func (r *Runner) Counts(configuration string, no uint64) []matchmaking.RuleCount
 	return counts(l.pool.matcher.Counts(no))
 }
 
-// Explain says why a ticket waits, under which rule set; false for one that does not wait in a pool.
+// Explain returns why a ticket waits, with its rule set; false for one that does not wait in a pool.
 func (r *Runner) Explain(configuration string, no uint64, now domain.Time) (matcher.Explanation, *ruleset.RuleSet, bool) {
 	l := r.lane(configuration)
 	if l == nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/musterhq/muster/internal/domain/ruleset"
 )
 
-// Pool is the tickets of one configuration that wait, and what finds matches among them. It follows the state by what it
-// is told, in the order in which it happened; to be told something twice does no harm. It is not safe for concurrent use.
+// Pool has the waiting tickets of one configuration, and the matcher that finds matches among them. Its methods follow the events of the
+// state, in their order; an event that comes twice does no harm. It is not safe for concurrent use.
 type Pool struct {
 	configuration matchmaking.Configuration
 	rules         *ruleset.RuleSet
@@ -21,7 +21,7 @@ type Pool struct {
 	generations map[uint64]uint32      // of the tickets in it, by number
 	backfills   map[uint64]backfilling // of these, the backfill tickets
 	queued      []cell.TicketKey       // whose search has not begun yet
-	unfit       []cell.TicketKey       // that the rule set does not take
+	unfit       []cell.TicketKey       // that the rule set cannot match
 }
 
 // backfilling is a backfill ticket as the matcher has it, and its game session.
@@ -39,12 +39,12 @@ func NewPool(c matchmaking.Configuration, rules *ruleset.RuleSet) *Pool {
 	}
 }
 
-// Fits reports whether the pool finds what a configuration wants now. One that does not has to be filled anew.
+// Fits reports whether the pool fits a configuration as it is now. One that does not has to be filled anew.
 func (p *Pool) Fits(c *matchmaking.Configuration) bool {
 	return p.configuration.Version == c.Version && p.configuration.Standalone == c.Standalone && keptFree(&p.configuration) == keptFree(c)
 }
 
-// keptFree is how many slots new matches leave open. Without a game session that somebody could join nobody needs them.
+// keptFree is how many seats new matches leave free. It is 0 without a game session that players could join.
 // Source: API reference, AdditionalPlayerCount.
 func keptFree(c *matchmaking.Configuration) int32 {
 	if c.Standalone {
@@ -53,7 +53,7 @@ func keptFree(c *matchmaking.Configuration) int32 {
 	return c.AdditionalPlayers
 }
 
-// Add takes a ticket in, unless it has a later generation of it already.
+// Add adds a ticket, unless the pool already has a later generation of it.
 func (p *Pool) Add(t *matchmaking.Ticket) {
 	if known, ok := p.generations[t.No]; ok && known >= t.Generation || !t.Status.Waits() {
 		return
@@ -81,26 +81,26 @@ func (p *Pool) Add(t *matchmaking.Ticket) {
 	}
 }
 
-// Remove takes a ticket out. One that is not there does not matter.
+// Remove removes a ticket, if the pool has it.
 func (p *Pool) Remove(no uint64) {
 	delete(p.generations, no)
 	delete(p.backfills, no)
 	p.matcher.Remove(no)
 }
 
-// Slots tells the matcher how many players the game sessions of backfill tickets take now. None at all: the seats that are not
-// taken are kept for players who are away, and the ticket waits for them.
+// Slots updates the matcher with how many players the game sessions of backfill tickets can take now. If one takes none, its free seats
+// are kept for disconnected players, and the ticket waits for them.
 func (p *Pool) Slots(free func(game string) (slots int32, takes bool)) {
 	for _, no := range sortedKeys(p.backfills) {
 		b := p.backfills[no]
 		slots, takes := free(b.game)
 		switch {
 		case !takes:
-			// The proposal is to be made, and finds out: nobody else would end this ticket.
+			// The proposal must be made, so that the core refuses it: nothing else would end this ticket.
 			slots = -1
 		case slots <= 0:
 			slots = 0
-		case p.configuration.Standalone: // only the asker knows
+		case p.configuration.Standalone: // only the caller knows
 			slots = -1
 		}
 		if slots == b.ticket.FreeSlots {
@@ -123,7 +123,7 @@ func sortedKeys[V any](m map[uint64]V) []uint64 {
 	return keys
 }
 
-// News is what the state has to be told before a pass.
+// News are the commands to execute before a pass.
 func (p *Pool) News() (commands []cell.Command) {
 	for some := range slices.Chunk(p.queued, newsMost) {
 		commands = append(commands, &cell.BeginSearch{Tickets: some})
@@ -135,14 +135,14 @@ func (p *Pool) News() (commands []cell.Command) {
 	return commands
 }
 
-// Bounds of one command, so that none holds up others for long.
+// Bounds of one command, so that none delays others for long.
 const (
 	newsMost      = 1000
 	matchesMost   = 64
 	proposedsMost = 256 // tickets
 )
 
-// Pass looks for matches. Their tickets have left the pool; those of a proposal that is refused have to be added again.
+// Pass searches for matches. Their tickets leave the pool; those of a refused proposal have to be added again.
 func (p *Pool) Pass(now domain.Time, newID func() domain.UUID) (commands []*cell.ProposeMatches) {
 	var cmd *cell.ProposeMatches
 	tickets := 0
@@ -180,7 +180,7 @@ func (p *Pool) proposal(found *matcher.Proposal, id domain.UUID) cell.Proposal {
 	return x
 }
 
-// Refused lists the tickets of a command's refused proposals, which have left the pool for nothing.
+// Refused lists the tickets of a command's refused proposals, which have to return to the pool.
 func Refused(cmd *cell.ProposeMatches, err error) (tickets []uint64) {
 	for i, proposal := range cmd.Proposals {
 		if err == nil && cmd.Refused[i] == nil {

@@ -1,8 +1,8 @@
-// Package matchmaker runs the matchers: one for each configuration, fed with what is committed to the journal. What they
-// find goes to the core as commands, which checks it again.
+// Package matchmaker runs the matchers: one for each configuration, which follows committed events. Their
+// proposals go to the core as commands, and the core checks them again.
 //
-// Each configuration has a goroutine of its own, so that a rule set that takes long holds up nobody else; how many of
-// them look for matches at a time is bounded.
+// Each configuration has a goroutine of its own, so that a slow rule set does not delay the others; how many of
+// them search for matches at a time is bounded.
 package matchmaker
 
 import (
@@ -28,12 +28,12 @@ import (
 type Config struct {
 	Engine    *engine.Engine
 	Log       *slog.Logger
-	PassEvery time.Duration // time between two passes of a configuration, at least; 0: DefaultPassEvery
-	Virtual   bool          // the engine's clock is moved by hand, and tells nobody
-	Busy      int           // configurations that look for matches at a time; 0: one less than there are processors
+	PassEvery time.Duration // shortest time between two passes of a configuration; 0: DefaultPassEvery
+	Virtual   bool          // the engine's clock is moved by hand, so timers must not be used
+	Busy      int           // configurations that search for matches at a time; 0: one less than there are processors
 }
 
-// DefaultPassEvery collects the tickets that come at the same time, and is not felt by anybody. B112.
+// DefaultPassEvery collects the tickets that arrive at the same time, and is too short for players to notice. B112.
 const DefaultPassEvery = 100 * time.Millisecond
 
 // Runner is the running matchers.
@@ -43,7 +43,7 @@ type Runner struct {
 	cancel   context.CancelFunc
 	unfollow func()
 	done     sync.WaitGroup
-	busy     chan struct{} // a place for each configuration that looks for matches
+	busy     chan struct{} // a place for each configuration that searches for matches
 	loaded   chan struct{}
 	idle     idleTurns
 
@@ -52,7 +52,7 @@ type Runner struct {
 	where map[uint64]string // the configuration of each ticket that waits, by number
 }
 
-// Start begins to look for matches among what waits, and what comes.
+// Start begins to search for matches among the waiting and new tickets.
 func Start(c Config) *Runner {
 	c.PassEvery = cmp.Or(c.PassEvery, DefaultPassEvery)
 	c.Busy = cmp.Or(c.Busy, max(1, runtime.GOMAXPROCS(0)-1))
@@ -60,7 +60,7 @@ func Start(c Config) *Runner {
 		config: c, busy: make(chan struct{}, c.Busy), loaded: make(chan struct{}), lanes: map[string]*lane{}, where: map[uint64]string{},
 	}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
-	// What happens from now on waits until what was there is loaded; to be told of some of it twice does no harm.
+	// New events wait until the present tickets are loaded; some events may then come twice, which does no harm.
 	r.unfollow = c.Engine.Follow(Followed(), func(committed engine.Committed) {
 		select {
 		case <-r.loaded:
@@ -81,23 +81,23 @@ func Start(c Config) *Runner {
 	return r
 }
 
-// Followed is what a Runner wants to know.
+// Followed are the events that a Runner follows.
 func Followed() cell.KindMask {
 	return cell.Kinds(cell.KindConfigurationChanged, cell.KindConfigurationRemoved, cell.KindTicketStarted, cell.KindTicketEnded,
 		cell.KindMatchProposed, cell.KindMatchDropped)
 }
 
-// Close stops looking for matches.
+// Close stops the search for matches.
 func (r *Runner) Close() {
 	r.cancel()
 	r.unfollow()
 	r.done.Wait()
 }
 
-// loadStep is how many records are read with one look at the state.
+// loadStep is how many records one read of the state examines.
 const loadStep = 512
 
-// load takes all tickets in that wait.
+// load adds all waiting tickets.
 func (r *Runner) load() error {
 	for after := ""; ; {
 		var page []matchmaking.Configuration
@@ -116,7 +116,7 @@ func (r *Runner) load() error {
 	return r.eachWaiting(func(t *matchmaking.Ticket) { r.start(t) })
 }
 
-// eachWaiting yields all tickets that wait, some at a time.
+// eachWaiting yields all waiting tickets, some at a time.
 func (r *Runner) eachWaiting(yield func(*matchmaking.Ticket)) error {
 	for at := chunk.Ref(0); ; {
 		var some []matchmaking.Ticket
@@ -133,7 +133,7 @@ func (r *Runner) eachWaiting(yield func(*matchmaking.Ticket)) error {
 	}
 }
 
-// take does what follows from an event.
+// take handles an event.
 func (r *Runner) take(event cell.Event) {
 	switch e := event.(type) {
 	case *cell.ConfigurationChanged:
@@ -155,7 +155,7 @@ func (r *Runner) take(event cell.Event) {
 	}
 }
 
-// configure begins a configuration's lane, or tells it that the configuration has changed.
+// configure begins a configuration's lane, or informs it that the configuration has changed.
 func (r *Runner) configure(c *matchmaking.Configuration) {
 	r.mu.Lock()
 	x, ok := r.lanes[c.Name]
@@ -190,7 +190,7 @@ func (r *Runner) start(t *matchmaking.Ticket) {
 	}
 }
 
-// forget takes a ticket out of its pool; one that ended may be asked for later.
+// forget removes a ticket from its pool; the explanation of an ended one is kept.
 func (r *Runner) forget(no uint64, over bool) {
 	r.mu.Lock()
 	x := r.lanes[r.where[no]]
@@ -205,7 +205,7 @@ func (r *Runner) forget(no uint64, over bool) {
 	}
 }
 
-// comeBack puts a ticket back whose match was dropped.
+// comeBack returns a ticket to its pool when its match was dropped.
 func (r *Runner) comeBack(no uint64) {
 	var t cell.Ticket
 	err := r.config.Engine.Read(r.ctx, func(v *cell.View) error { t, _ = v.TicketNo(no); return nil })
@@ -224,7 +224,7 @@ func (r *Runner) find(name string) (c matchmaking.Configuration, rules *ruleset.
 	return c, rules, err
 }
 
-// waiting reads those of some tickets that wait now.
+// waiting reads those of the given tickets that wait now.
 func (r *Runner) waiting(numbers []uint64) (tickets []matchmaking.Ticket, err error) {
 	err = r.config.Engine.Read(r.ctx, func(v *cell.View) error {
 		for _, no := range numbers {
@@ -240,7 +240,7 @@ func (r *Runner) waiting(numbers []uint64) (tickets []matchmaking.Ticket, err er
 // newID makes the id of a match.
 func newID() domain.UUID { return domain.UUID(uuid.New()) }
 
-// over reports whether nothing can be done any more.
+// over reports whether an error means that the engine has stopped or the context has ended.
 func over(err error) bool {
 	return errors.Is(err, engine.ErrStopped) || errors.Is(err, context.Canceled)
 }

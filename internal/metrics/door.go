@@ -1,6 +1,6 @@
-// Package metrics is the door of machines that watch an installation: GET /metrics in Prometheus' text form.
+// Package metrics is the door of monitoring: GET /metrics in Prometheus' text form.
 //
-// It shows the matchers, whose work is bounded: what a rule set costs, and when it was cut short; and what others register.
+// It has the metrics of matchers (the cost of a rule set, and passes that reached their limit) and those that other packages register.
 package metrics
 
 import (
@@ -18,21 +18,21 @@ import (
 	"github.com/musterhq/muster/internal/signin"
 )
 
-// Path is where the door is.
+// Path is the path of the door.
 const Path = "/metrics"
 
 // Config is what a Door needs.
 type Config struct {
 	Keys        identity.Finder
-	Dev         bool // anybody may look
+	Dev         bool // every client may read
 	Matchmakers func() []matchmaker.Status
-	Private     func(*http.Request) bool // reports whether nobody on the way could read a request
+	Private     func(*http.Request) bool // reports whether a request could not be read on the way
 	Proxies     clientaddress.Proxies
 	Signins     *signin.Door
 	Log         *slog.Logger
 }
 
-// Door answers those who watch. They name an access key of any role but client, as user and password: Prometheus cannot
+// Door answers monitoring clients. They send an access key of any role except client, as user and password: Prometheus cannot
 // sign requests.
 type Door struct {
 	config   Config
@@ -47,7 +47,7 @@ func NewDoor(c Config) *Door {
 	return &Door{c, registry, promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorLog: slog.NewLogLogger(c.Log.Handler(), slog.LevelError)})}
 }
 
-// Register shows more: what nobody else shows under the same names.
+// Register adds collectors, whose names must be new.
 func (d *Door) Register(all ...prometheus.Collector) { d.registry.MustRegister(all...) }
 
 func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -65,16 +65,16 @@ func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	http.Error(w, refused, status)
 }
 
-// retryAfter is when one more try is worth it, in seconds: Prometheus scrapes less often.
+// retryAfter is when another attempt makes sense, in seconds: Prometheus scrapes less often.
 const retryAfter = "6"
 
-// Allows reports whether the caller may look at metrics.
+// Allows reports whether the caller may read metrics.
 func (d *Door) Allows(r *http.Request) bool {
 	_, refused := d.authorize(r)
 	return refused == ""
 }
 
-// authorize says with which HTTP status and text the caller is refused; an empty text means that it is not.
+// authorize returns the HTTP status and text of the refusal; an empty text means that the caller is allowed.
 func (d *Door) authorize(r *http.Request) (status int, refused string) {
 	if !d.config.Dev {
 		id, secret, _ := r.BasicAuth()

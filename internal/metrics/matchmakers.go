@@ -6,10 +6,10 @@ import (
 	"github.com/musterhq/muster/internal/matchmaker"
 )
 
-// matchmakers shows each matchmaking configuration's pool and what was done for it.
+// matchmakers has the metrics of each matchmaking configuration's pool and of the work on it.
 type matchmakers struct{ status func() []matchmaker.Status }
 
-// matchmakerMetric is one of their numbers.
+// matchmakerMetric is one of these metrics.
 type matchmakerMetric struct {
 	desc  *prometheus.Desc
 	kind  prometheus.ValueType

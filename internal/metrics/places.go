@@ -14,7 +14,7 @@ import (
 // otherPlace, so that an installation of ten thousand fleets does not make a hundred thousand series.
 const placesMax = 200
 
-// otherPlace is both labels of what has no series of its own. No fleet id and no custom location is called that.
+// otherPlace is both labels of the places without series of their own. No fleet id and no custom location has this name.
 const otherPlace = "other"
 
 func ofPlace(name, help string, more ...string) *prometheus.Desc {
@@ -37,22 +37,22 @@ var (
 	}
 )
 
-// Places shows what fleets have in their locations. It reads counters that the state keeps, and never counts records.
+// Places has the metrics of fleets by location. It reads counters in the state, and never counts records.
 func Places(e *engine.Engine) prometheus.Collector { return places{e} }
 
 type places struct{ engine *engine.Engine }
 
-// Describe is of prometheus.Collector.
+// Describe implements prometheus.Collector.
 func (places) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range placeMetrics {
 		to <- d
 	}
 }
 
-// Collect is of prometheus.Collector.
+// Collect implements prometheus.Collector.
 func (p places) Collect(to chan<- prometheus.Metric) {
 	var all []cell.PlaceCounts
-	_ = p.engine.Read(context.Background(), func(v *cell.View) error { // what was seen need not be durable, so it cannot fail
+	_ = p.engine.Read(context.Background(), func(v *cell.View) error { // the values need not be durable, so it cannot fail
 		named, rest, more := v.PlaceCounts(placesMax)
 		if all = named; more {
 			rest.Fleet, rest.Location = otherPlace, otherPlace

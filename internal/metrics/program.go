@@ -8,7 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 )
 
-// Program shows the process itself: which build it is, what the Go runtime and the system say of it, and whether it can do its work.
+// Program has the metrics of the process itself: the build, the Go runtime, the system's figures, and whether the service is healthy.
 func Program(release string, health func() error) []prometheus.Collector {
 	return []prometheus.Collector{
 		collectors.NewGoCollector(),
@@ -25,7 +25,7 @@ func Program(release string, health func() error) []prometheus.Collector {
 	}
 }
 
-// buildInfo is 1; its labels say what is running. release is empty for a build from source.
+// buildInfo is 1; its labels describe the build. release is empty for a build from source.
 func buildInfo(release string) prometheus.Collector {
 	revision := ""
 	if info, ok := debug.ReadBuildInfo(); ok {

@@ -18,25 +18,25 @@ var (
 	followerLags = prometheus.NewDesc("muster_follower_backlog", "Journal entries that the slowest internal reader has not taken yet.", nil, nil)
 )
 
-// Records shows how much of everything there is, and how much there may be.
+// Records has the numbers of records by kind, and their limits.
 func Records(e *engine.Engine) prometheus.Collector { return records{e} }
 
 type records struct{ engine *engine.Engine }
 
-// Describe is of prometheus.Collector.
+// Describe implements prometheus.Collector.
 func (records) Describe(to chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{recordCount, recordMost, waiting, waitingMost, followerLags} {
 		to <- d
 	}
 }
 
-// Collect is of prometheus.Collector.
+// Collect implements prometheus.Collector.
 func (r records) Collect(to chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, value int, labels ...string) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(value), labels...)
 	}
 	var counts []cell.RecordCount
-	_ = r.engine.Read(context.Background(), func(v *cell.View) error { // what was seen need not be durable, so it cannot fail
+	_ = r.engine.Read(context.Background(), func(v *cell.View) error { // the values need not be durable, so it cannot fail
 		counts = v.RecordCounts()
 		return nil
 	})

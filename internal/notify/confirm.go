@@ -12,7 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/signin"
 )
 
-// ConfirmPath is where receivers confirm their subscription to a topic, by opening the URL that they were sent.
+// ConfirmPath is the path at which receivers confirm their subscription to a topic, by opening the URL that they were sent.
 const ConfirmPath = "/sns/"
 
 type confirmAnswer struct {
@@ -21,12 +21,12 @@ type confirmAnswer struct {
 	RequestID       string   `xml:"ResponseMetadata>RequestId"`
 }
 
-// ServeHTTP takes a confirmation. The token in it came to the receiver alone, so whoever has it is the receiver, or was
-// shown it by the operator.
+// ServeHTTP accepts a confirmation. The token in it was sent to the receiver alone, so a client that has it is the receiver, or got
+// it from the operator.
 func (s *Sender) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	query := r.URL.Query()
 	if action := query.Get("Action"); action != "ConfirmSubscription" {
-		http.Error(w, "only Action=ConfirmSubscription is answered here", http.StatusBadRequest)
+		http.Error(w, "Action: want ConfirmSubscription", http.StatusBadRequest)
 		return
 	}
 	for _, x := range s.receivers {
@@ -54,5 +54,5 @@ func (s *Sender) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, slow.Error(), http.StatusTooManyRequests)
 		return
 	}
-	http.Error(w, "topic or token are not known", http.StatusForbidden)
+	http.Error(w, "TopicArn or Token is unknown: open the SubscribeURL of the latest confirmation request", http.StatusForbidden)
 }

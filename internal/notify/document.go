@@ -10,7 +10,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/placement"
 )
 
-// document is an event as the bus carries it, with a detail of its kind. The order of its members is that of the
+// document is an event in the form of the bus, with a detail of its kind. The order of its members is that of the
 // documentation; its examples of matchmaking have several.
 type document[D any] struct {
 	Version    string   `json:"version"`
@@ -74,7 +74,7 @@ func placementDocument(n *notice.Notice, p *placement.Placement) []byte {
 
 func milliseconds(t domain.Time) string { return t.Std().Format("2006-01-02T15:04:05.000Z") }
 
-// encode writes JSON with <, > and & as they are.
+// encode writes JSON without escaping <, > and &.
 func encode(v any) []byte {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -50,8 +50,8 @@ type matchGame struct {
 	Players             []matchPlayer `json:"players"`
 }
 
-// Counts tells how often each rule was evaluated with a ticket that has just ended, by the rule's place; nil when nobody
-// knows.
+// Counts returns how often each rule was evaluated with a ticket that has just ended, by the rule's place; nil when that is not
+// known.
 type Counts func(configuration string, ticket uint64) []notice.MatchRule
 
 // matchDocumentOf writes an event of matchmaking. Source: docs/spec/flexmatch.md#events.
@@ -104,7 +104,7 @@ func matchDocumentOf(n *notice.Notice, counts Counts) []byte {
 	return encode(d)
 }
 
-// counted are the rules of an event of one ticket with what its matcher has counted. The state does not keep that.
+// counted are the rules of an event of one ticket with the counts of its matcher, which the state does not keep.
 func counted(m *notice.Match, counts Counts) []notice.MatchRule {
 	if counts == nil || m.ID != "" || len(m.Tickets) != 1 {
 		return m.Rules

@@ -16,13 +16,13 @@ type message struct {
 	header http.Header
 }
 
-// busMessage is an event as the bus sends it to a webhook.
+// busMessage is an event in the form in which the bus sends it to a webhook.
 func busMessage(event []byte) message {
 	return message{event, http.Header{"Content-Type": {"application/json"}}}
 }
 
-// topicNotification is the body that topics send. Receivers that check its signature ask for a certificate of the cloud's
-// own, which nobody else has: the last four members are there for parsers that want them. Ours is a header.
+// topicNotification is the body that topics send. Receivers that check its signature require a certificate of the cloud
+// service: the last four members exist only for parsers that require them. Our signature is a header.
 type topicNotification struct {
 	Type             string
 	MessageID        string `json:"MessageId"`
@@ -35,7 +35,7 @@ type topicNotification struct {
 	UnsubscribeURL   string
 }
 
-// topicConfirmation asks a receiver whether it wants to hear of a topic: it does when it opens SubscribeURL.
+// topicConfirmation asks a receiver to confirm its subscription to a topic, by opening SubscribeURL.
 type topicConfirmation struct {
 	Type             string
 	MessageID        string `json:"MessageId"`

@@ -1,9 +1,9 @@
-// Package notify tells receivers outside what has happened: the ends of placements, and matchmaking, as webhooks in the shape of the event
-// bus and of the topics that backends of the cloud service listen to.
+// Package notify sends webhooks about the ends of placements and the events of matchmaking, in the form of the event
+// bus and of the topics of the cloud service.
 //
-// What is still to be told is in the state until the receiver has said that it has it: each notice is told at least
-// once, also when the service dies in between. Receivers have a goroutine and limits of their own, so one that hangs
-// holds up nobody else. Each placement has one notice for each receiver; between placements there is no order.
+// Each notice is in the state until its receiver has confirmed it, so it is delivered at least
+// once, also when the service crashes in between. Each receiver has a goroutine and limits of its own, so one that hangs
+// does not delay the others. Each placement has one notice for each receiver; between placements there is no order.
 package notify
 
 import (
@@ -27,30 +27,30 @@ import (
 // Config is what a Sender needs.
 type Config struct {
 	Engine *engine.Engine
-	Bus    string            // URL that is told of everything, in the shape of the event bus; empty: nobody
-	Topics map[string]string // ARN of a topic to the URL that listens to it
+	Bus    string            // URL for all events, in the form of the event bus; empty: none
+	Topics map[string]string // ARN of a topic to the URL of its receiver
 
-	Key       func(target string) string     // what messages are signed with; the target is an ARN, or BusTarget
-	Token     func(topic, url string) string // what a receiver confirms its subscription with
-	ConfirmAt string                         // URL of ConfirmPath, as receivers reach it
+	Key       func(target string) string     // signs messages; the target is an ARN, or BusTarget
+	Token     func(topic, url string) string // with which a receiver confirms its subscription
+	ConfirmAt string                         // URL of ConfirmPath, for receivers
 	Panics    *panics.Guard
 	Proxies   clientaddress.Proxies // for the address of a receiver that confirms
-	Signins   *signin.Door          // sees confirmations
+	Signins   *signin.Door          // of confirmations
 	Log       *slog.Logger
-	Counts    Counts // nil: nobody has counted
+	Counts    Counts // nil: no counts
 
 	FirstRetry time.Duration // 0: DefaultFirstRetry; doubled for each attempt that fails
-	LastRetry  time.Duration // 0: DefaultLastRetry; so long at most
+	LastRetry  time.Duration // 0: DefaultLastRetry; the longest pause
 	Patience   time.Duration // 0: DefaultPatience; for one answer
 }
 
-// panicDoor is what panics of this package are counted under.
+// panicDoor is the label of panics of this package.
 const panicDoor = "notify"
 
-// BusTarget names the receiver of the event bus where topics are named by their ARN.
+// BusTarget is the name of the event bus's receiver, where topics have their ARN.
 const BusTarget = "events"
 
-// IsTarget reports whether a text names a receiver; whether there is one is the settings' matter.
+// IsTarget reports whether a text has the form of a receiver's name; the settings decide whether that receiver exists.
 func IsTarget(text string) bool {
 	return text == BusTarget || strings.HasPrefix(text, "arn:") && strings.Contains(text, ":sns:")
 }
@@ -58,11 +58,11 @@ func IsTarget(text string) bool {
 // Defaults of a Config.
 const (
 	DefaultFirstRetry = time.Second
-	DefaultLastRetry  = 30 * time.Second // a receiver that is back waits no longer than that
+	DefaultLastRetry  = 30 * time.Second // a receiver that answers again waits no longer than that
 	DefaultPatience   = 10 * time.Second
 )
 
-// Sender is the running webhooks.
+// Sender sends the webhooks.
 type Sender struct {
 	config    Config
 	client    *http.Client
@@ -73,7 +73,7 @@ type Sender struct {
 	done      sync.WaitGroup
 }
 
-// Start begins to tell what the state says is owed, and what happens from now on.
+// Start begins to send the notices in the state, and those of new events.
 func Start(c Config) *Sender {
 	c.FirstRetry = cmp.Or(c.FirstRetry, DefaultFirstRetry)
 	c.LastRetry = cmp.Or(c.LastRetry, DefaultLastRetry)
@@ -98,7 +98,7 @@ func Start(c Config) *Sender {
 	return s
 }
 
-// Close stops telling. What is under way is cut off, and told again by the next run.
+// Close stops sending. It interrupts running requests, which the next run repeats.
 func (s *Sender) Close() {
 	s.unfollow()
 	s.cancel()
@@ -106,7 +106,7 @@ func (s *Sender) Close() {
 	s.client.CloseIdleConnections()
 }
 
-// committed wakes the receivers that have something to look at.
+// committed wakes the receivers that have new notices.
 func (s *Sender) committed(c engine.Committed) {
 	for _, e := range c.Events {
 		switch e := e.Event.(type) {
@@ -125,13 +125,13 @@ func (s *Sender) wake(topic string) {
 		if r.topic == topic {
 			select {
 			case r.wakes <- struct{}{}:
-			default: // it will look anyway
+			default: // it is awake already
 			}
 		}
 	}
 }
 
-// droppedLog says that notices were given up, but not once for each of them. Only the follower's goroutine uses it.
+// droppedLog logs dropped notices, several in one line. Only the follower's goroutine uses it.
 type droppedLog struct {
 	log    *slog.Logger
 	counts map[string]int

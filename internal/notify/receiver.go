@@ -16,12 +16,12 @@ import (
 
 const (
 	concurrency = 16        // requests to one receiver at a time
-	readAhead   = 256       // notices read with one look at the state
-	downAfter   = 3         // failures in a row, after which a receiver is asked once in a while whether it is back
-	confirmWait = time.Hour // before a receiver that took the question is asked again
+	readAhead   = 256       // notices in one read of the state
+	downAfter   = 3         // failures in a row, after which a receiver gets single requests with growing pauses
+	confirmWait = time.Hour // before a receiver that accepted the confirmation request gets another one
 )
 
-// receiver is one URL that is told. Its fields are used by its own goroutine alone.
+// receiver is one URL that gets notices. Only its own goroutine uses its fields.
 type receiver struct {
 	sender     *Sender
 	topic, url string
@@ -29,15 +29,15 @@ type receiver struct {
 
 	fresh    []notice.Notice // read, and not tried yet
 	cursor   uint64          // number of the last one read
-	more     bool            // there may be some behind the cursor
+	more     bool            // there may be some after the cursor
 	again    retries
 	underway int
 	results  chan attempt
 
 	failures int       // in a row
-	judged   time.Time // when it was last found to be down; what began before says nothing new
-	pause    time.Time // a receiver that is down is not asked before
-	have     []uint64  // notices that it has, and the state does not know yet
+	judged   time.Time // when it was last found to be down; attempts that began before count for nothing
+	pause    time.Time // a receiver that is down gets no request before
+	have     []uint64  // notices that it has confirmed, and that the state still has
 }
 
 // attempt is one notice on its way.
@@ -49,7 +49,7 @@ type attempt struct {
 	err    error
 }
 
-// retries is a heap of what has failed, by time of the next attempt.
+// retries is a heap of failed attempts, by time of the next one.
 type retries []attempt
 
 func (h retries) Len() int           { return len(h) }
@@ -67,7 +67,7 @@ func newReceiver(s *Sender, topic, url string) *receiver {
 	return &receiver{sender: s, topic: topic, url: url, wakes: make(chan struct{}, 1)}
 }
 
-// reset forgets all that the state has, too: what is owed is read again.
+// reset forgets all notices, because they are read from the state again.
 func (r *receiver) reset() {
 	r.fresh, r.cursor, r.more, r.again, r.have = nil, 0, true, nil, nil
 	r.underway, r.results = 0, make(chan attempt, concurrency) // the earlier ones end by themselves
@@ -75,7 +75,7 @@ func (r *receiver) reset() {
 
 func (r *receiver) target() string { return cmp.Or(r.topic, BusTarget) }
 
-// run tells until ctx ends, or the engine stops.
+// run sends notices until ctx ends, or the engine stops.
 func (r *receiver) run(ctx context.Context) {
 	r.reset()
 	if r.topic != notice.Bus && !r.confirmed(ctx) {
@@ -111,10 +111,10 @@ func (r *receiver) run(ctx context.Context) {
 			r.underway--
 		}
 	}
-	r.flush(context.WithoutCancel(ctx)) // or what has just been told would be told again by the next run
+	r.flush(context.WithoutCancel(ctx)) // or the next run would repeat the latest deliveries
 }
 
-// begin starts as many attempts as it may, and tells how long to wait if nothing happens.
+// begin starts as many attempts as allowed, and returns how long to wait if nothing happens.
 func (r *receiver) begin(ctx context.Context) (wait time.Duration, err error) {
 	for {
 		now := time.Now()
@@ -126,7 +126,7 @@ func (r *receiver) begin(ctx context.Context) (wait time.Duration, err error) {
 			most = 1
 		}
 		if r.underway >= most {
-			return time.Minute, nil // a result comes before
+			return time.Minute, nil // a result arrives before
 		}
 		x, ok, err := r.next(ctx, now)
 		switch {
@@ -143,7 +143,7 @@ func (r *receiver) begin(ctx context.Context) (wait time.Duration, err error) {
 	}
 }
 
-// next chooses what to try: what is due again, then what is new. A receiver that is down is asked with anything.
+// next chooses the notice to try: first those due again, then new ones. For a receiver that is down, any notice is the trial.
 func (r *receiver) next(ctx context.Context, now time.Time) (x attempt, ok bool, err error) {
 	if len(r.again) > 0 && !r.again[0].next.After(now) {
 		return heap.Pop(&r.again).(attempt), true, nil
@@ -172,7 +172,7 @@ func (r *receiver) next(ctx context.Context, now time.Time) (x attempt, ok bool,
 	}
 }
 
-// ended takes this outcome and the others that are there.
+// ended handles this outcome and the others that have arrived.
 func (r *receiver) ended(x attempt) {
 	for {
 		r.outcome(x)
@@ -184,13 +184,13 @@ func (r *receiver) ended(x attempt) {
 	}
 }
 
-// flush tells the state which notices the receiver has.
+// flush records in the state which notices the receiver has confirmed.
 func (r *receiver) flush(ctx context.Context) bool {
 	if len(r.have) == 0 {
 		return true
 	}
 	err := r.sender.config.Engine.Do(ctx, &cell.DeliverNotices{Topic: r.topic, Nos: r.have})
-	if err != nil { // they are told again by the next run at the latest; better now than then
+	if err != nil { // the next run would send them again, so this one tries to record them again
 		r.sender.config.Log.Warn("delivered notifications could not be recorded as delivered yet; they may be sent again", "target", r.target(), "error", err)
 		return false
 	}
@@ -222,7 +222,7 @@ func (r *receiver) outcome(x attempt) {
 	heap.Push(&r.again, x)
 }
 
-// backoff grows with each failure, and varies so that not all come at once.
+// backoff grows with each failure, and varies so that not all attempts happen at once.
 func (r *receiver) backoff(n int) time.Duration {
 	d := r.sender.config.LastRetry
 	if n < 30 {
@@ -231,7 +231,7 @@ func (r *receiver) backoff(n int) time.Duration {
 	return time.Duration(float64(d) * (0.75 + rand.Float64()/2))
 }
 
-// attempt tries once and says how that went. A panic is a failure like others: it comes again, later and later.
+// attempt tries once and reports the outcome. A panic is a failure like others: it is tried again, later and later.
 func (r *receiver) attempt(ctx context.Context, x attempt, results chan<- attempt) {
 	defer func() { results <- x }()
 	x.tries++
@@ -240,7 +240,7 @@ func (r *receiver) attempt(ctx context.Context, x attempt, results chan<- attemp
 	x.err = r.try(ctx, x)
 }
 
-// try tells a notice once. One that is not there any more was given up meanwhile, and counts as told.
+// try sends a notice once. One that no longer exists was dropped meanwhile, and counts as delivered.
 func (r *receiver) try(ctx context.Context, x attempt) error {
 	n := &x.notice
 	engine := r.sender.config.Engine
@@ -278,13 +278,13 @@ func (r *receiver) send(ctx context.Context, n *notice.Notice, event []byte) err
 	return r.post(ctx, m)
 }
 
-// post sends a message. Only an answer of 2xx says that the receiver has it.
+// post sends a message. Only an answer of 2xx confirms it.
 func (r *receiver) post(ctx context.Context, m message) error {
 	config := &r.sender.config
 	return webhook.Tell(ctx, r.sender.client, time.Now(), &webhook.Message{URL: r.url, Key: config.Key(r.target()), Header: m.header, Body: m.body})
 }
 
-// confirmed asks the receiver of a topic whether it wants to hear of it, until it has said so.
+// confirmed asks the receiver of a topic to confirm its subscription, until it has done so.
 func (r *receiver) confirmed(ctx context.Context) bool {
 	c := &r.sender.config
 	for tries := 0; ; tries++ {

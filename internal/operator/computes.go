@@ -10,10 +10,10 @@ import (
 )
 
 // RotateTokenPath replaces the auth token of a compute. The query names fleet and compute, and has keep-links=true where
-// connections that came with the old token are to stay. Only administrators may.
+// connections that were made with the old token are to stay. It requires the role admin.
 const RotateTokenPath = Prefix + "computes/rotate-token"
 
-// RotatedToken is the answer. It holds no token: GetComputeAuthToken gives the new one.
+// RotatedToken is the answer. It contains no token: GetComputeAuthToken returns the new one.
 type RotatedToken struct {
 	Fleet   string    `json:"fleet"`
 	Compute string    `json:"compute"`

@@ -23,8 +23,8 @@ type Config struct {
 	// Authenticate returns the principal that has signed a request with this body, or the HTTP status and text of the refusal.
 	Authenticate func(r *http.Request, body []byte) (by identity.Principal, status int, refused error)
 	Keys         *keyring.Ring
-	Private      func(*http.Request) bool // whether nobody can overhear a request
-	Searches     Searches                 // nil: matches are not looked for here
+	Private      func(*http.Request) bool // whether a request cannot be read on the way
+	Searches     Searches                 // nil: this process runs no matchers
 	Log          *slog.Logger
 }
 
@@ -59,7 +59,7 @@ func NewDoor(c Config) *Door {
 }
 
 func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.Method == http.MethodPost || isKeyPath(r.URL.Path) { // each handler asks for more than looking
+	if r.Method == http.MethodPost || isKeyPath(r.URL.Path) { // each handler requires more than the permission to read
 		d.routes.ServeHTTP(w, r)
 		return
 	}
@@ -80,7 +80,7 @@ func (d *Door) authorize(w http.ResponseWriter, r *http.Request, body []byte, ma
 	return by, refused == nil
 }
 
-// Problem is the body of every answer that is none.
+// Problem is the body of every refusal.
 type Problem struct {
 	Message string `json:"message"`
 }

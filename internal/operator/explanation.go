@@ -1,4 +1,4 @@
-// Package operator is the door of those who run an installation: it says what happened to a thing, and why. It changes
+// Package operator is the door of operators: it explains the state of an object, its past and the reasons. Explanations change
 // nothing.
 package operator
 
@@ -13,36 +13,36 @@ import (
 	"github.com/musterhq/muster/internal/domain/placement"
 )
 
-// Explanation is all that is known about one thing. The words in capitals are meant for programs and stay as they are;
+// Explanation is all that is known about one object. The words in capitals are for programs and do not change between releases;
 // sentences are for people.
 type Explanation struct {
 	Kind   string `json:"kind"` // "fleet", "compute", "placement", "process", "game-session", "ticket", "player", "party" or "game-instance"
 	ID     string `json:"id"`
 	Status string `json:"status"`
-	Why    string `json:"why"`            // why it is as it is, in a sentence
-	Next   string `json:"next,omitempty"` // what to do about it, if anything has to be done
+	Why    string `json:"why"`            // the reason of its state, in a sentence
+	Next   string `json:"next,omitempty"` // the next step for the operator, if there is one
 	Facts  []Fact `json:"facts"`
 
 	// Places are, for a fleet, its locations; for a placement that waits, where it may go and where it may not; for one that ended without a game
 	// session, how that was at its end.
 	Places []Place `json:"places,omitempty"`
-	// Search is, for a matchmaking ticket that waits, who could be matched with it and what stands against the others.
+	// Search is, for a matchmaking ticket that waits, which tickets could match it and which rules reject the others.
 	Search *Search `json:"search,omitempty"`
-	// Deadlines are, for a player, a party or a game instance, what happens by itself, the next first.
+	// Deadlines are those of a player, a party or a game instance, the next first.
 	Deadlines []Deadline `json:"deadlines,omitempty"`
 	Timeline  []Moment   `json:"timeline"` // oldest first
 }
 
-// Deadline is something that happens by itself.
+// Deadline is a moment at which something ends by itself.
 type Deadline struct {
 	At   *time.Time `json:"at,omitempty"`
 	Left string     `json:"left,omitempty"` // of a clock that stands still, in place of At
-	Kind string     `json:"kind"`           // the setting it comes from, or what it is for
+	Kind string     `json:"kind"`           // its setting, or its purpose
 	Of   string     `json:"of"`
 	Then string     `json:"then"`
 }
 
-// Fact is one thing that is known.
+// Fact is one known property.
 type Fact struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
@@ -57,14 +57,14 @@ type Place struct {
 	Detail   string `json:"detail,omitempty"`
 }
 
-// Moment is something that happened.
+// Moment is a past event.
 type Moment struct {
 	At     time.Time `json:"at"`
 	What   string    `json:"what"`
 	Detail string    `json:"detail,omitempty"`
 }
 
-// fact notes what is known; nothing is noted about nothing.
+// fact adds a fact, unless its value is empty.
 func (x *Explanation) fact(name, value string) {
 	if value != "" {
 		x.Facts = append(x.Facts, Fact{name, value})
@@ -81,13 +81,13 @@ func (x *Explanation) place(t *placement.Try, free int) {
 	x.Places = append(x.Places, Place{Fleet: t.Fleet, Location: t.Location, Outcome: t.Outcome.String(), Free: free, Detail: t.Detail})
 }
 
-// sorted brings the time line in order; of things that happened in one transaction the one noted first stays first.
+// sorted orders the time line; moments of one transaction keep the order in which they were added.
 func (x *Explanation) sorted() *Explanation {
 	slices.SortStableFunc(x.Timeline, func(a, b Moment) int { return a.At.Compare(b.At) })
 	return x
 }
 
-// placesInWords counts what keeps a placement from its places.
+// placesInWords counts the obstacles of a placement's places.
 func placesInWords(places []Place) string {
 	counts := map[string]int{}
 	for _, p := range places {

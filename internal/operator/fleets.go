@@ -64,7 +64,7 @@ func (d *Door) explainFleet(ctx context.Context, id string) (*Explanation, error
 	return x.sorted(), nil
 }
 
-// standings notes how many server processes there are and how they stand to game sessions.
+// standings adds the number of server processes, and how many are available to game sessions or why not.
 func (x *Explanation) standings(n *fleet.SiteCounts) {
 	var parts []string
 	for _, s := range fleet.Standings() {
@@ -83,7 +83,7 @@ func (x *Explanation) standings(n *fleet.SiteCounts) {
 func whyFleet(f *fleet.Fleet, places []cell.PlaceCounts, all *fleet.SiteCounts) (why, next string) {
 	switch {
 	case f.Status == fleet.Deleting:
-		return "It takes no game sessions: it is being deleted.", "nothing; it is gone when its game sessions have ended."
+		return "It takes no game sessions: it is being deleted.", "nothing; it will be deleted when its game sessions have ended."
 	case f.Status == fleet.Unstarted:
 		return "It takes no game sessions: no host has joined it yet.", "start its hosts; its processes are started there."
 	case len(places) == 0:
@@ -228,21 +228,21 @@ func whyCompute(c *fleet.Compute, n *fleet.SiteCounts, now domain.Time) (why, ne
 	return "It takes no game sessions: " + cell.NoneFree(n, "on it") + ".", processStep(n, c.FleetID, c.Location)
 }
 
-// processSteps say what helps when most processes stand like this.
+// processSteps are the next steps when most processes are in this state.
 var processSteps = map[fleet.Standing]string{
 	fleet.Ending:       "wait until they have ended, and start others.",
-	fleet.Starting:     "let the game servers call ProcessReady; after five minutes without it they are given up.",
+	fleet.Starting:     "make sure that the game servers call ProcessReady: after five minutes without it they count as crashed.",
 	fleet.Hosting:      "start more server processes, or register more computes: a process hosts one game session in its life.",
-	fleet.Disconnected: "look at the network between the computes and this service; a process that does not come back in time is given up.",
+	fleet.Disconnected: "check the network between the computes and this service; a process that does not come back in time counts as crashed.",
 	fleet.ChangingOver: "wait some seconds: they are opening another connection.",
-	fleet.Spent:        "let the game servers call ProcessEnding and exit after their game session, and start new ones.",
-	fleet.Sick:         "look at the game servers' own logs: their health callback answers false, or they no longer answer.",
+	fleet.Spent:        "make sure that the game servers call ProcessEnding and exit after their game session, and start new ones.",
+	fleet.Sick:         "check the game servers' own logs: their health callback returns false, or they no longer answer.",
 	fleet.Unproven:     "wait for the first health report, which comes within a minute.",
 	fleet.Drained:      "muster drain COMPUTE --undo lets new game sessions come again.",
-	fleet.Free:         "wait for the activations under way, or raise MaxConcurrentGameSessionActivations of the fleet's runtime configuration.",
+	fleet.Free:         "wait for the activations in progress, or raise MaxConcurrentGameSessionActivations of the fleet's runtime configuration.",
 }
 
-// processStep says what helps where no process is free.
+// processStep is the next step where no process is free.
 func processStep(n *fleet.SiteCounts, fleetID, location string) string {
 	switch {
 	case n.Computes == 0:

@@ -12,7 +12,7 @@ import (
 // playersMax bounds the player sessions in one time line.
 const playersMax = 500
 
-// explainGameSession takes the ARN of a game session, or the part of it behind "gamesession/".
+// explainGameSession takes the ARN of a game session, or the part of it after "gamesession/".
 func (d *Door) explainGameSession(ctx context.Context, id string) (*Explanation, error) {
 	if _, tail, ok := strings.Cut(id, ":gamesession/"); ok {
 		id = tail
@@ -51,7 +51,7 @@ func (d *Door) explainGameSession(ctx context.Context, id string) (*Explanation,
 	return x.sorted(), nil
 }
 
-// gameMoments is the life of a game session. One that was never found has none.
+// gameMoments is the life of a game session.
 func gameMoments(x *Explanation, g *session.GameSession) {
 	who := "process " + g.ProcessID + " on compute " + g.ComputeName
 	x.moment(g.Created, "GAME_SESSION_CREATED", "for "+who)
@@ -65,9 +65,9 @@ func whyGameSession(g *session.GameSession) string {
 	switch g.Status {
 	case session.Activating:
 		if !g.Prompted {
-			return "The server process was not told yet: it has no connection to us at the moment."
+			return "The server process does not have it yet, because it is not connected at the moment."
 		}
-		return "The server process was told, and has not activated it yet."
+		return "The server process has received it, and has not activated it yet."
 	case session.Active:
 		return "It is running."
 	case session.Terminating:
@@ -96,15 +96,15 @@ func causeInWords(c session.EndCause) string {
 	case session.EndedWithPlacement:
 		return "its placement ended before it was active"
 	default:
-		return "why was not recorded" // by an earlier release
+		return "the reason was not recorded" // by an earlier release
 	}
 }
 
-// seatsOf says how many seats are taken, and how many of them nobody sits on.
+// seatsOf says how many seats are taken, and how many of them are kept for players who are disconnected.
 func seatsOf(g *session.GameSession) string {
 	text := fmt.Sprintf("%d held of %d", g.SeatsHeld, g.PlayersMax)
 	if g.SeatsEmpty > 0 {
-		text += fmt.Sprintf(", %d of them kept for players who are away", g.SeatsEmpty)
+		text += fmt.Sprintf(", %d of them kept for disconnected players", g.SeatsEmpty)
 	}
 	return text
 }

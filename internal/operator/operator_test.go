@@ -215,7 +215,7 @@ func TestLifeOfAGameSession(t *testing.T) {
 	cmd := &cell.CreateGameSession{Fleet: "fleet-1", Location: "custom-a", Name: "gsess-1", PlayersMax: 4}
 	o.do(cmd)
 	arn := "game-session/arn:aws:gamelift:us-east-1::gamesession/fleet-1/custom-a/gsess-1"
-	o.want(o.explain(arn), "ACTIVATING", "was not told yet", "GAME_SESSION_CREATED")
+	o.want(o.explain(arn), "ACTIVATING", "does not have it yet", "GAME_SESSION_CREATED")
 	o.do(&cell.PromptGameSession{Process: key, Game: cmd.ID()})
 	o.do(&cell.ActivateGameSession{Process: key, Game: cmd.ID()})
 	o.do(&cell.ReservePlayers{Game: cmd.ID(), Players: []cell.NewPlayer{{ID: domain.UUID{1}, Player: "ann"}}})
@@ -265,7 +265,7 @@ func TestWhyAProcessGetsNoGameSession(t *testing.T) {
 	look("unhealthy")
 	o.do(&cell.LoseLink{Process: key, Link: o.links})
 	look("connection is lost. Its SDK, Go 5.5.0, will try again at about ")
-	look("It is given up 1m40s after the loss (--link-grace)")
+	look("It counts as crashed 1m40s after the loss (--link-grace)")
 	o.connect("s1")
 	o.do(&cell.ReportHealth{Process: key, Healthy: true})
 	o.start("p1")

@@ -19,7 +19,7 @@ func flowID(what, prefix, text string) (domain.UUID, error) {
 	return id, nil
 }
 
-// explainParty says who is in a party and what it waits for.
+// explainParty explains a party: its members and deadlines.
 func (d *Door) explainParty(ctx context.Context, text string) (*Explanation, error) {
 	id, err := flowID("party", "pty-", text)
 	if err != nil {
@@ -29,11 +29,11 @@ func (d *Door) explainParty(ctx context.Context, text string) (*Explanation, err
 	err = d.engine.Read(ctx, func(v *cell.View) error {
 		p, ok := v.Party(id)
 		if !ok {
-			return domain.Refuse(domain.NotFound, "party %s not found: it never was, or has ended", x.ID)
+			return domain.Refuse(domain.NotFound, "party %s not found: it never existed, or has ended", x.ID)
 		}
 		x.Status, x.Why = "IN_PARTY", fmt.Sprintf("It has %d of at most %d members, and does not search.", len(p.Members), p.MembersMax)
 		if s := p.Search; s != nil {
-			x.Status, x.Why = s.Status.String(), "It searches in queue "+s.Queue+": muster explain ticket mm-"+s.Ticket.String()+" says for whom it waits."
+			x.Status, x.Why = s.Status.String(), "It searches in queue "+s.Queue+": muster explain ticket mm-"+s.Ticket.String()+" says what it waits for."
 		}
 		x.fact("created", clock(p.Created))
 		partyFacts(x, &p)
@@ -57,7 +57,7 @@ func partyMembers(p *flow.PartyView) (players []string) {
 	return players
 }
 
-// membersDeadlines are the deadlines of players, those that several share once, without those of their login sessions.
+// membersDeadlines are the deadlines of players, shared ones once, without those of their login sessions.
 func membersDeadlines(v *cell.View, players []string, now domain.Time, of string) (all []Deadline) {
 	seen := map[cell.Timer]bool{}
 	for _, player := range players {
@@ -72,7 +72,7 @@ func membersDeadlines(v *cell.View, players []string, now domain.Time, of string
 	return all
 }
 
-// explainGameInstance says who plays in a game and on which host.
+// explainGameInstance explains a game instance: its players and its host.
 func (d *Door) explainGameInstance(ctx context.Context, text string) (*Explanation, error) {
 	id, err := flowID("game instance", "gi-", text)
 	if err != nil {
@@ -82,7 +82,7 @@ func (d *Door) explainGameInstance(ctx context.Context, text string) (*Explanati
 	err = d.engine.Read(ctx, func(v *cell.View) error {
 		g, members, ok := v.GameInstance(id)
 		if !ok {
-			return domain.Refuse(domain.NotFound, "game instance %s not found: it never was, or ended a while ago", x.ID)
+			return domain.Refuse(domain.NotFound, "game instance %s not found: it never existed, or ended a while ago", x.ID)
 		}
 		x.Status, x.Why = g.Status.String(), whyGame(&g, len(members))
 		x.fact("queue", g.Queue)

@@ -59,7 +59,7 @@ func processAt(t *placement.Try) string {
 	return "process " + t.Process + " of fleet " + t.Fleet + " in " + t.Location
 }
 
-// waitingPlacement says where a placement would go now, and what limits it.
+// waitingPlacement explains where a placement could go now, and what keeps it from the other places.
 func (d *Door) waitingPlacement(ctx context.Context, x *Explanation, p *placement.Placement) error {
 	now := domain.TimeOf(d.engine.Now())
 	return d.engine.Read(ctx, func(v *cell.View) error {
@@ -104,12 +104,12 @@ func whyPlacement(x *Explanation, p *placement.Placement, game *session.GameSess
 		return "StopGameSessionPlacement stopped it."
 	case placement.TimedOut:
 		if p.Game != "" {
-			return "Its time was over before process " + game.ProcessID + " had activated its game session."
+			return "It timed out before process " + game.ProcessID + " had activated its game session."
 		}
 		if len(x.Places) == 0 {
-			return "Its time was over, and its queue had no destinations."
+			return "It timed out: its queue had no destinations."
 		}
-		return "Its time was over. Of the places in its queue at the end: " + placesInWords(x.Places) + "."
+		return "It timed out. Of the places in its queue at the end: " + placesInWords(x.Places) + "."
 	default:
 		if p.Game == "" || game.Cause == session.EndedWithPlacement {
 			return "Its queue was deleted."
@@ -118,7 +118,7 @@ func whyPlacement(x *Explanation, p *placement.Placement, game *session.GameSess
 	}
 }
 
-// attempts counts the server processes that were given the game session, as far as they are remembered.
+// attempts counts the server processes that got the game session, as far as they are remembered.
 func attempts(p *placement.Placement) (n int) {
 	for _, t := range p.Tried {
 		if t.Outcome == placement.Reserved || t.Outcome == placement.ActivationFailed {

@@ -14,10 +14,10 @@ import (
 	"github.com/musterhq/muster/internal/domain/flow"
 )
 
-// playerCommits is how many of the last commits that changed a player's keys are told.
+// playerCommits is how many of the last commits that changed a player's keys an explanation shows.
 const playerCommits = 50
 
-// standing is what the state says about a player.
+// standing is the state of a player.
 type standing struct {
 	flow.Keys
 	snapshot cell.FlowSnapshot
@@ -26,7 +26,7 @@ type standing struct {
 	timers   []cell.Timer
 }
 
-// explainPlayer says where a player is, since when, and what that waits for.
+// explainPlayer explains where a player is, since when, and what ends that state.
 func (d *Door) explainPlayer(ctx context.Context, id string) (*Explanation, error) {
 	var s standing
 	now := domain.TimeOf(d.engine.Now())
@@ -36,7 +36,7 @@ func (d *Door) explainPlayer(ctx context.Context, id string) (*Explanation, erro
 		}
 		var ok bool
 		if s.snapshot, ok = v.FlowOf(id, now); !ok {
-			return domain.Refuse(domain.NotFound, "player %s not found: it never logged in, or was away for 30 days", id)
+			return domain.Refuse(domain.NotFound, "player %s not found: the player never logged in, or last did more than 30 days ago", id)
 		}
 		s.Keys = s.snapshot.Stand.Keys
 		s.line, _ = v.PlayerLine(id)
@@ -62,7 +62,7 @@ func (d *Door) explainPlayer(ctx context.Context, id string) (*Explanation, erro
 	return x.sorted(), nil
 }
 
-// whyPlayer is what an operator wants to know first: where the player is, for how long, and what ends it.
+// whyPlayer is the summary for operators: where the player is, for how long, and what ends that state.
 func whyPlayer(s *standing, now domain.Time) string {
 	text := map[flow.Phase]string{
 		flow.Idle: "The player is nowhere: in no party, no search and no game.", flow.InParty: "The player is in a party.", flow.Matchmaking: "The player's party searches for a match.",
@@ -74,10 +74,10 @@ func whyPlayer(s *standing, now domain.Time) string {
 	for _, h := range s.holdings {
 		switch {
 		case h.Key == "BANNED":
-			text += " The player is banned: an operator has to lift that."
+			text += " The player is banned until an operator lifts the ban."
 			continue
 		case h.Ends == "":
-			text += " " + h.Key + " (" + h.Status + ") ends by somebody's wish only."
+			text += " " + h.Key + " (" + h.Status + ") ends only by a call of a player, a game server or an operator."
 			continue
 		}
 		text += " " + h.Key

@@ -12,7 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// lookStep bounds what one look at the state passes over.
+// lookStep bounds the records that one read of the state examines.
 const lookStep = 256
 
 // explainProcess takes FLEET/COMPUTE/PROCESS, or the process id alone.
@@ -98,7 +98,7 @@ func (d *Door) process(ctx context.Context, keys []fleet.Key) (found *fleet.Proc
 	return found, err
 }
 
-// searchProcess looks for a process id on every compute, in small steps.
+// searchProcess searches a process id on every compute, in small steps.
 func (d *Door) searchProcess(ctx context.Context, id string) (found *fleet.Process, err error) {
 	var fleets []fleet.Fleet
 	for created, after := domain.Time(0), ""; ; {
@@ -132,7 +132,7 @@ func (d *Door) searchFleet(ctx context.Context, fleetID, id string) (found *flee
 	return found, err
 }
 
-// forgottenProcess explains from the event log of its fleet a process that is not remembered itself.
+// forgottenProcess explains a forgotten process from the event log of its fleet.
 func (d *Door) forgottenProcess(ctx context.Context, id string, keys []fleet.Key) (*Explanation, error) {
 	for _, key := range keys {
 		x := &Explanation{Kind: "process", ID: key.String(), Status: fleet.Ended.String()}
@@ -140,7 +140,7 @@ func (d *Door) forgottenProcess(ctx context.Context, id string, keys []fleet.Key
 			return nil, err
 		}
 		if n := len(x.Timeline); n > 0 {
-			x.sorted().Why = "It ended a while ago and is remembered by the event log of its fleet alone: " + x.Timeline[n-1].Detail
+			x.sorted().Why = "It ended a while ago; only the event log of its fleet still has it: " + x.Timeline[n-1].Detail
 			return x, nil
 		}
 	}
@@ -150,7 +150,7 @@ func (d *Door) forgottenProcess(ctx context.Context, id string, keys []fleet.Key
 	return nil, domain.Refuse(domain.NotFound, "process %s not found; one that ended is remembered for %s", id, d.engine.CellConfig().EndedKept)
 }
 
-// processEvents adds what the fleet's event log says of a process.
+// processEvents adds the entries about a process in the fleet's event log.
 func (d *Door) processEvents(ctx context.Context, x *Explanation, key fleet.Key, since domain.Time) error {
 	name := "process " + key.Process + " on compute " + key.Compute + " "
 	before := uint64(0)
@@ -188,9 +188,9 @@ func ordinal(n uint32) string {
 	return fmt.Sprint(n) + suffix
 }
 
-// returnOf says when a process that lost its connection is likely to try again, and until when that helps.
+// returnOf says when a process that lost its connection is likely to try again, and until when it may come back.
 func (d *Door) returnOf(p *fleet.Process) string {
-	until := fmt.Sprintf(" It is given up %s after the loss (--link-grace).", d.engine.CellConfig().LinkGrace)
+	until := fmt.Sprintf(" It counts as crashed %s after the loss (--link-grace).", d.engine.CellConfig().LinkGrace)
 	switch next, how := fleet.NextAttempt(p.SDK, p.LinkAt, domain.TimeOf(d.engine.Now())); how {
 	case fleet.ReturnNever:
 		return " Its SDK, " + p.SDK + ", never connects again." + until
@@ -252,6 +252,6 @@ func endInWords(r fleet.EndReason) string {
 	case fleet.EndedActivationLate:
 		return "it did not activate its game session in time"
 	default:
-		return "why is not known"
+		return "the reason is not known"
 	}
 }

@@ -12,22 +12,22 @@ import (
 	"github.com/musterhq/muster/internal/domain/ruleset"
 )
 
-// Search is why a ticket waits in its pool: who could be in a match with it now, what the rules say to whom, and what
+// Search is why a ticket waits in its pool: which tickets could be in a match with it now, which rules reject which tickets, and what
 // waiting changes. Rules are named as in the rule set.
 type Search struct {
-	Ended       bool     `json:"ended,omitempty"` // the ticket ended, and this is what stood against it then
+	Ended       bool     `json:"ended,omitempty"` // the ticket ended, and this was the state at its end
 	Waited      int64    `json:"waitedSeconds"`
-	Unmatchable string   `json:"unmatchable,omitempty"` // what no partner and no wait can help
+	Unmatchable string   `json:"unmatchable,omitempty"` // why it can never be matched
 	Needed      int32    `json:"playersNeeded"`         // that a match has at least, at the ticket's age
 	Short       int32    `json:"playersShort"`          // how many more players a match needs than the ticket and its possible partners have
 	Others      int      `json:"otherTickets"`          // in the pool
-	Effort      string   `json:"effort"`                // SEARCHED; CONTINUED: the search used up its budget and goes on; GIVEN_UP: it went on for as long as it may
-	Turns       int      `json:"turns,omitempty"`       // of a search that goes on
-	SeatsKept   bool     `json:"seatsKept,omitempty"`   // of a backfill: all free seats of its game session are kept for players who are away
+	Effort      string   `json:"effort"`                // SEARCHED; CONTINUED: the search used up its budget and continues; GIVEN_UP: it continued up to its limit
+	Turns       int      `json:"turns,omitempty"`       // of a search that continues
+	SeatsKept   bool     `json:"seatsKept,omitempty"`   // of a backfill: all free seats of its game session are kept for disconnected players
 	Alone       []string `json:"rejectedAlone,omitempty"`
 	Now         Partners `json:"now"`
 	Together    []string `json:"rejectedTogether,omitempty"` // rules against the first match of possible partners that is large enough
-	// Reasons say what the rules in Alone and Together have against it, with the values, by rule.
+	// Reasons are the reasons of the rules in Alone and Together, with the values, by rule.
 	Reasons map[string]string `json:"reasons,omitempty"`
 
 	backfill bool
@@ -37,13 +37,13 @@ type Search struct {
 	Rules    []Rule `json:"rules,omitempty"`  // how often each was evaluated with this ticket
 }
 
-// Partners counts the other tickets, pair by pair with this one.
+// Partners counts the other tickets, each paired with this one.
 type Partners struct {
-	Looked   int         `json:"looked"`         // at so many others, the oldest
-	More     bool        `json:"more,omitempty"` // there are more than were looked at
-	Possible int         `json:"possible"`       // with whom nothing stands against a match yet
+	Looked   int         `json:"looked"`         // so many others were examined, the oldest
+	More     bool        `json:"more,omitempty"` // there are more than were examined
+	Possible int         `json:"possible"`       // those that no rule rejects yet
 	Players  int32       `json:"players"`        // of those
-	NoRoom   int         `json:"noRoom"`         // who find no place on a team beside it
+	NoRoom   int         `json:"noRoom"`         // those that fit on no team beside it
 	Rejected []Rejection `json:"rejected,omitempty"`
 }
 
@@ -52,7 +52,7 @@ type Rejection struct {
 	Rule    string `json:"rule"`
 	Tickets int    `json:"tickets"`
 	With    string `json:"with,omitempty"`   // the oldest of them
-	Reason  string `json:"reason,omitempty"` // what the rule says against that one, with the values
+	Reason  string `json:"reason,omitempty"` // the rule's reason to reject that one, with the values
 }
 
 // Pair is one other ticket.
@@ -69,7 +69,7 @@ type Step struct {
 	At       time.Time `json:"at"`
 	Wait     int32     `json:"waitSeconds"`
 	Changes  []Change  `json:"changes"`
-	Partners *Partners `json:"partners,omitempty"` // then, if nobody came and nobody left
+	Partners *Partners `json:"partners,omitempty"` // at that time, if the pool does not change
 }
 
 // Change is one property of the rule set that a step replaces.
@@ -86,11 +86,11 @@ type Rule struct {
 	Failed uint64 `json:"failed"`
 }
 
-// Searches is where the tickets wait.
+// Searches explains the tickets that wait in the matchers' pools.
 type Searches interface {
-	// Explain says why a ticket waits, under which rule set; false for one that is in no pool.
+	// Explain returns why a ticket waits, with its rule set; false for one that is in no pool.
 	Explain(configuration string, no uint64, now domain.Time) (matcher.Explanation, *ruleset.RuleSet, bool)
-	// ExplainEnd says what stood against a ticket when it ended; false if that is not known.
+	// ExplainEnd returns what rejected a ticket when it ended; false if that is not known.
 	ExplainEnd(configuration string, no uint64) (matcher.Explanation, *ruleset.RuleSet, bool)
 }
 
@@ -157,7 +157,7 @@ func answersInWords(t *matchmaking.Ticket) string {
 	return strings.Join(all, ", ")
 }
 
-// acceptanceOf notes until when a proposed match waits for its players, and for whom.
+// acceptanceOf adds until when a proposed match waits for its players, and for which of them.
 func (d *Door) acceptanceOf(ctx context.Context, x *Explanation, t *cell.Ticket) error {
 	return d.engine.Read(ctx, func(v *cell.View) error {
 		match, ok := v.Match(t.Outcome.Match)
@@ -182,7 +182,7 @@ func (d *Door) acceptanceOf(ctx context.Context, x *Explanation, t *cell.Ticket)
 	})
 }
 
-// searchOf asks the pool in which the ticket waits, or waited until it ended.
+// searchOf reads the search from the pool in which the ticket waits, or waited until it ended.
 func (d *Door) searchOf(ctx context.Context, x *Explanation, t *cell.Ticket) error {
 	if d.searches == nil {
 		return nil
@@ -228,7 +228,7 @@ func (d *Door) searchOf(ctx context.Context, x *Explanation, t *cell.Ticket) err
 
 var effortNames = [...]string{matcher.Searched: "SEARCHED", matcher.Continued: "CONTINUED", matcher.GivenUp: "GIVEN_UP"}
 
-// search puts what the matcher says in the rule set's names.
+// search converts the matcher's explanation to the rule set's names.
 func search(found *matcher.Explanation, rules *ruleset.RuleSet, names map[uint64]string) *Search {
 	s := &Search{
 		Waited: found.Waited, Unmatchable: found.Unmatchable, Needed: found.Needed, Others: found.Others,
@@ -260,7 +260,7 @@ func search(found *matcher.Explanation, rules *ruleset.RuleSet, names map[uint64
 	}
 	s.Now, s.Alone, s.Together = partners(&found.Now), noted(found.Alone), noted(found.Together)
 	for _, p := range found.Oldest {
-		if id, ok := names[p.Key]; ok { // it may have gone meanwhile
+		if id, ok := names[p.Key]; ok { // it may have ended meanwhile
 			pair := Pair{Ticket: id, Possible: p.Possible, NoRoom: p.NoRoom}
 			pair.Rejected, pair.Reasons = named(p.Rejected)
 			s.Oldest = append(s.Oldest, pair)

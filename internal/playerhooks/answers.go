@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// readAnswer reads an answer. Fields that nobody knows are passed over, so that a receiver can be ahead of us.
+// readAnswer reads an answer. It ignores unknown fields, so that a receiver can be newer than the service.
 func readAnswer(body []byte, to answer) error {
 	if err := json.Unmarshal(body, to); err != nil {
 		return fmt.Errorf("its answer: %w", err)
@@ -26,7 +26,7 @@ type Verdict struct {
 	Message string `json:"message"` // with a no: for the player's client
 }
 
-// messageMax bounds what the studio says to a player.
+// messageMax bounds the studio's message to a player.
 const messageMax = 512
 
 func (v *Verdict) check() error {
@@ -46,10 +46,10 @@ type addition struct{}
 
 func (addition) verdict() (bool, string) { return true, "" }
 
-// EnterAnswer adds attributes to a search. They are the studio's own: above all that clients say.
+// EnterAnswer adds attributes to a search. They are the studio's own, and override those of clients.
 type EnterAnswer struct {
 	Verdict
-	Attributes *Object                `json:"attributes"` // of everybody in the search
+	Attributes *Object                `json:"attributes"` // of all players in the search
 	Players    map[string]EnterPlayer `json:"players"`
 }
 
@@ -66,7 +66,7 @@ func (a *EnterAnswer) check() error {
 	return errors.Join(errs...)
 }
 
-// PlayerDataAnswer is the PlayerData of player sessions, by player. Who is not in it gets none.
+// PlayerDataAnswer is the PlayerData of player sessions, by player. A player who is not in it gets none.
 type PlayerDataAnswer struct {
 	addition
 	Players map[string]string `json:"players"`
@@ -84,7 +84,7 @@ func (a *PlayerDataAnswer) check() error {
 	return nil
 }
 
-// RegionsAnswer is where a game is to be placed: the best location first.
+// RegionsAnswer are the locations for a game, the best first.
 type RegionsAnswer struct {
 	addition
 	Regions []string `json:"regions"`
@@ -104,7 +104,7 @@ func (a *RegionsAnswer) check() error {
 	return nil
 }
 
-// DirectAnswer is about a game that a player makes or joins. What is absent is as the service has it.
+// DirectAnswer is about a game that a player creates or joins. Absent fields have the service's values.
 type DirectAnswer struct {
 	Verdict
 	Team            string            `json:"team"`
@@ -141,7 +141,7 @@ func (a *UpdateAnswer) check() error {
 	return errors.Join(a.Verdict.check(), a.Attributes.within("attributes", partyAttributesMax))
 }
 
-// PenaltyAnswer is what the studio makes of a penalty.
+// PenaltyAnswer is the studio's decision about a penalty.
 type PenaltyAnswer struct {
 	addition
 	Decision string `json:"decision"` // KEEP, CLEAR or SET
@@ -171,14 +171,14 @@ const (
 	playerAttributesMax = 4 << 10
 )
 
-// UnmarshalJSON takes an object and nothing else, without the space between its parts. An empty one is none. Players get it as it
+// UnmarshalJSON accepts only an object, and removes the space between its parts. An empty one counts as none. Players get it as it
 // is, in text frames too, for which encoding/json is not strict enough.
 func (o *Object) UnmarshalJSON(text []byte) error {
 	if len(text) == 0 || text[0] != '{' {
 		return fmt.Errorf("%.20q, want an object", text)
 	}
 	if !utf8.Valid(text) {
-		return errors.New("an object that is no valid UTF-8, want one that is")
+		return errors.New("the object is not valid UTF-8")
 	}
 	var compact bytes.Buffer
 	if err := json.Compact(&compact, text); err != nil {
@@ -190,7 +190,7 @@ func (o *Object) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// MarshalJSON writes the object as it is; none is an empty one.
+// MarshalJSON writes the object as it is, and {} for none.
 func (o Object) MarshalJSON() ([]byte, error) {
 	if o == "" {
 		return []byte("{}"), nil

@@ -5,33 +5,33 @@ import (
 	"time"
 )
 
-// How patient a circuit is.
+// Thresholds of a circuit.
 const (
 	failuresMax  = 5 // in a row
-	playersLeast = 3 // whose questions they were
-	triesMax     = 3 // by as many players after each pause
+	playersLeast = 3 // different players in whose requests they happened
+	triesMax     = 3 // trial requests after each pause, each of another player
 	firstPause   = time.Second
 	longestPause = 30 * time.Second
 )
 
-// circuit keeps the questions of one hook away from a receiver that is down: after some failures in a row nobody is asked for a
-// while, then a few questions try whether it is back.
+// circuit stops the requests of one hook to a receiver that is down: after some failures in a row it sends none for a
+// while, then a few as a trial.
 //
-// What one player's question does to the receiver says little about it: it takes several players to begin a pause, and as many
-// to make the next one longer, so that nobody's questions keep the others from being asked.
+// The effect of one player's request on the receiver proves little: it takes several players to begin a pause, and as many
+// to make the next one longer, so that no player's requests can stop those for other players.
 type circuit struct {
 	now func() time.Time
 
 	mu       sync.Mutex
 	failures int             // in a row
-	players  map[string]bool // whose they were, as many as count
+	players  map[string]bool // in whose requests they happened, as many as count
 	pauses   int             // in a row
-	until    time.Time       // nobody is asked
-	tries    map[string]bool // by player, since the last pause: whether the question has failed
+	until    time.Time       // the end of the pause
+	tries    map[string]bool // by player, since the last pause: whether the request has failed
 	trying   time.Time       // when the first of them was sent
 }
 
-// closed reports whether a player's question may be sent. Who is told so must say how it went.
+// closed reports whether a player's request may be sent. If so, the caller must report its outcome.
 func (c *circuit) closed(player string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -60,7 +60,7 @@ func (c *circuit) underWay() (n int) {
 	return n
 }
 
-// answered notes that the receiver is there, and reports whether that is news.
+// answered records that the receiver works, and reports whether that ends a pause.
 func (c *circuit) answered() (back bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -69,12 +69,12 @@ func (c *circuit) answered() (back bool) {
 	return back
 }
 
-// failed notes that there was no answer, and reports whether a pause begins with it, and whether that is the first.
+// failed records that there was no answer, and returns the pause that begins with it, and whether that is the first.
 func (c *circuit) failed(player string) (pause time.Duration, opened bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.pauses > 0 {
-		if _, tried := c.tries[player]; !tried || c.now().Before(c.until) { // it was under way when the pause began
+		if _, tried := c.tries[player]; !tried || c.now().Before(c.until) { // it was in progress when the pause began
 			return 0, false
 		}
 		if c.tries[player] = true; len(c.tries) < triesMax || c.underWay() > 0 {
@@ -99,7 +99,7 @@ func (c *circuit) failed(player string) (pause time.Duration, opened bool) {
 	return pause, opened
 }
 
-// gaveUp notes a question that says nothing about the receiver.
+// gaveUp records a request that proves nothing about the receiver.
 func (c *circuit) gaveUp(player string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

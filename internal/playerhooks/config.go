@@ -13,20 +13,20 @@ import (
 	"github.com/musterhq/muster/internal/webhook"
 )
 
-// Config says which hooks are on.
+// Config has the hooks that are on.
 type Config struct {
 	Hooks       map[Name]Hook
-	Concurrency int // questions that may wait for one receiver
+	Concurrency int // requests that may wait for one receiver
 }
 
-// Hook is one that is on.
+// Hook is the configuration of one hook.
 type Hook struct {
 	URL       string
 	Timeout   time.Duration
 	OnTimeout OnTimeout
 }
 
-// OnTimeout is what holds when a hook gives no answer that can be used: none in time, an error, or no sense.
+// OnTimeout decides when a hook returns no usable answer: none in time, an error, or an invalid one.
 type OnTimeout string
 
 // The policies.
@@ -35,7 +35,7 @@ const (
 	Deny  OnTimeout = "DENY"
 )
 
-// Limits of what can be set.
+// Limits of the configuration.
 const (
 	DefaultTimeout     = 2 * time.Second
 	DefaultConcurrency = 64
@@ -44,7 +44,7 @@ const (
 	concurrencyMost           = 1024
 )
 
-// file is the configuration as operators write it.
+// file is the configuration file.
 type file struct {
 	URL         string                `json:"url"` // of hooks that name none
 	TimeoutMS   *int64                `json:"timeout_ms"`
@@ -75,7 +75,7 @@ func ReadFile(path string) (Config, error) {
 	return c, nil
 }
 
-// parse reports everything that is wrong, not only the first.
+// parse reports all mistakes, not only the first.
 func parse(text []byte) (Config, error) {
 	var f file
 	d := json.NewDecoder(bytes.NewReader(text))
@@ -84,7 +84,7 @@ func parse(text []byte) (Config, error) {
 		return Config{}, err
 	}
 	if d.More() {
-		return Config{}, errors.New("there is something behind the object")
+		return Config{}, errors.New("want nothing after the object")
 	}
 	c := Config{Hooks: map[Name]Hook{}, Concurrency: DefaultConcurrency}
 	var errs []error
@@ -101,7 +101,7 @@ func parse(text []byte) (Config, error) {
 	return c, errors.Join(errs...)
 }
 
-// hook is one section with what it leaves to the others.
+// hook is one section, with the common values for those that it leaves out.
 func (f *file) hook(name Name) (Hook, error) {
 	policy, known := names[name]
 	if !known {

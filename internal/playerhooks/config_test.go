@@ -49,7 +49,7 @@ func TestConfigSaysWhatIsWrong(t *testing.T) {
 		`{"url":"https://b.example","concurrency":0,"hooks":{"BeforeInvite":{}}}`:     "concurrency: 0",
 		`{"url":"https://b.example","concurrency":1025,"hooks":{"BeforeInvite":{}}}`:  "concurrency: 1025, want 1 to 1024",
 		`{"url":"https://b.example","hooks":{"BeforeInvite":{"retries":3}}}`:          "retries",
-		`{"hooks":{}} {}`: "behind the object",
+		`{"hooks":{}} {}`: "after the object",
 		`hooks`:           "invalid character",
 	} {
 		if _, err := parse([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {

@@ -1,9 +1,9 @@
-// Package playerhooks asks the studio's backend before something happens to players: whether a player may do it, and what
-// the studio adds to it. Each hook is one signed POST whose answer is waited for, for a short while only; what holds when
-// there is none is set for each hook.
+// Package playerhooks calls the studio's backend before it carries out players' calls: whether the player may do it, and what
+// the studio adds to it. Each hook is one signed POST with a short timeout; the configuration of the hook decides what happens when
+// there is no answer.
 //
-// A hook that is off costs nothing. One whose receiver is down costs little: after some failures of several players' questions nobody
-// is asked for a while, and never do more than a set number wait for one receiver.
+// A hook that is off costs nothing. One whose receiver is down costs little: after some failures of several players' requests none
+// is sent for a while, and the number that may wait for one receiver is bounded.
 package playerhooks
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/musterhq/muster/internal/rate"
 )
 
-// Name of a hook, as the configuration, the guide and the messages have it.
+// Name of a hook, in the configuration, the guide and the messages.
 type Name string
 
 // The hooks.
@@ -31,17 +31,17 @@ const (
 	DecidePenalty          Name = "DecidePenalty"
 )
 
-// names are all hooks. A silent receiver of one that only adds something does not keep players from playing, unless the
+// names are all hooks, with their default. A silent receiver of one that only adds data does not keep players from playing, unless the
 // studio says so.
 var names = map[Name]OnTimeout{
 	BeforeCreateParty: Deny, BeforeJoinParty: Deny, BeforeInvite: Deny, BeforeEnterMatchmaking: Deny, BeforeDirectJoin: Deny,
 	BeforePlayerUpdate: Deny, BuildPlayerData: Allow, ChooseRegions: Allow, DecidePenalty: Allow,
 }
 
-// KeyTarget names the receiver of hooks where keys of webhooks are asked for.
+// KeyTarget is the name of the hooks' receiver for `muster webhook-key`.
 const KeyTarget = "player-hooks"
 
-// Hooks are those that are on. Nil is none.
+// Hooks are the hooks that are on. Nil means none.
 type Hooks struct {
 	hooks     map[Name]*hook
 	receivers map[string]*receiver // by URL: hooks that share one share its connections
@@ -56,10 +56,10 @@ type hook struct {
 	receiver *receiver
 	circuit  circuit // its own: a receiver may answer other hooks well
 	log      *slog.Logger
-	told     rate.Lines // of answers that cannot be used
+	told     rate.Lines // about unusable answers
 }
 
-// New makes the hooks of a configuration. The key is what questions are signed with.
+// New makes the hooks of a configuration. The key signs the requests.
 func New(c Config, key string, log *slog.Logger) *Hooks {
 	if len(c.Hooks) == 0 {
 		return nil
@@ -76,7 +76,7 @@ func New(c Config, key string, log *slog.Logger) *Hooks {
 	return h
 }
 
-// Close drops the connections. Nobody may ask any more.
+// Close drops the connections. No request may follow.
 func (h *Hooks) Close() {
 	if h == nil {
 		return
@@ -86,7 +86,7 @@ func (h *Hooks) Close() {
 	}
 }
 
-// On reports whether a hook is to be asked.
+// On reports whether a hook is on.
 func (h *Hooks) On(n Name) bool {
 	if h == nil {
 		return false
@@ -95,7 +95,7 @@ func (h *Hooks) On(n Name) bool {
 	return on
 }
 
-// Denied is the studio's no.
+// Denied is the studio's refusal.
 type Denied struct {
 	Hook    Name
 	Message string // for the player's client
@@ -114,13 +114,13 @@ func (e *Silent) Error() string { return fmt.Sprintf("hook %s gave no answer: %s
 // Unwrap returns the cause.
 func (e *Silent) Unwrap() error { return e.err }
 
-// answer is what every kind of answer can do.
+// answer is the interface of every kind of answer.
 type answer interface {
-	check() error                            // whether it can be used
+	check() error                            // nil if it is usable
 	verdict() (allowed bool, message string) // of one that only adds something: allowed
 }
 
-// Ask puts a question to a hook and gives its answer: the zero one when the hook is off, or silent with ALLOW. The error is
+// Ask sends a request to a hook and returns its answer: the zero one when the hook is off, or does not answer with ALLOW. The error is
 // a *Denied, a *Silent, or the context's.
 func Ask[A any, P interface {
 	*A
@@ -146,7 +146,7 @@ func Ask[A any, P interface {
 		return got, nil
 	case err == nil:
 		return none, &Denied{n, message}
-	case ctx.Err() != nil: // who asked has gone
+	case ctx.Err() != nil: // the caller has gone
 		return none, ctx.Err()
 	case x.OnTimeout == Allow:
 		return none, nil

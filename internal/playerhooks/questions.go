@@ -1,6 +1,6 @@
 package playerhooks
 
-// What hooks are asked. PlayerID is who wishes it.
+// The data of the hooks' requests. PlayerID is the player whose call causes the request.
 
 type question interface{ asker() string }
 
@@ -22,7 +22,7 @@ func (q Penalty) asker() string       { return q.PlayerID }
 // PartyMade is the question of BeforeCreateParty.
 type PartyMade struct {
 	PlayerID    string `json:"player_id"`
-	Joinability string `json:"joinability,omitempty"` // as the player wishes it; absent: the service's
+	Joinability string `json:"joinability,omitempty"` // as the player requests it; absent: the service's
 	MaxMembers  int32  `json:"max_members,omitempty"`
 	Attributes  Object `json:"attributes"`
 }
@@ -42,7 +42,7 @@ type PlayerInvited struct {
 	TargetID string `json:"target_id"`
 }
 
-// Searcher is a player of a search, or of a game to be.
+// Searcher is a player of a search, or of a game to be created.
 type Searcher struct {
 	PlayerID      string           `json:"player_id"`
 	ClientVersion string           `json:"client_version,omitempty"`
@@ -69,7 +69,7 @@ type Direct struct {
 	PlayerID       string `json:"player_id"`
 	Action         string `json:"action"` // CREATE or JOIN
 	GameInstanceID string `json:"game_instance_id"`
-	Code           string `json:"code,omitempty"` // as the player has typed it; what it means is the studio's matter
+	Code           string `json:"code,omitempty"` // as the player typed it; only the studio knows its meaning
 	MaxPlayers     int32  `json:"max_players,omitempty"`
 	Attributes     Object `json:"attributes"`
 }
@@ -81,7 +81,7 @@ type Update struct {
 	Attributes     Object `json:"attributes"`
 }
 
-// Penalty is the question of DecidePenalty: what the service has made of it.
+// Penalty is the request of DecidePenalty: the service's own decision.
 type Penalty struct {
 	PlayerID       string `json:"player_id"`
 	Kind           string `json:"kind"` // DODGE, LEAVE or AFK

@@ -14,14 +14,14 @@ import (
 	"github.com/musterhq/muster/internal/webhook"
 )
 
-// answerMax bounds what is read of an answer.
+// answerMax bounds the size of an answer.
 const answerMax = 256 << 10
 
-// receiver is one URL that answers questions.
+// receiver is one URL that answers requests.
 type receiver struct {
 	url    string
 	key    string
-	slots  chan struct{} // as many as may wait for it at once
+	slots  chan struct{} // as many as requests may wait for it
 	client *http.Client
 	now    func() time.Time
 }
@@ -30,7 +30,7 @@ func newReceiver(to string, concurrency int, key string) *receiver {
 	return &receiver{url: to, key: key, slots: make(chan struct{}, concurrency), client: webhook.NewClient(concurrency), now: time.Now}
 }
 
-// message is a question as it is sent. A repeat by the transport, on a connection that broke, has the same id.
+// message is a request in its JSON form. A repeat by the transport, on a connection that broke, has the same id.
 type message struct {
 	Hook   Name   `json:"hook"`
 	ID     string `json:"id"`
@@ -39,11 +39,11 @@ type message struct {
 }
 
 var (
-	errCircuitOpen = errors.New("its receiver has failed again and again and is not asked now")
-	errCrowded     = errors.New("too many questions wait for its receiver")
+	errCircuitOpen = errors.New("its receiver has failed again and again; requests are paused")
+	errCrowded     = errors.New("too many requests wait for its receiver")
 )
 
-// unusable is an answer that is none: the receiver is there, and has not said what was asked.
+// unusable is an invalid answer: the receiver works, and its answer cannot be used.
 type unusable struct{ error }
 
 func (e unusable) Unwrap() error { return e.error }
@@ -53,7 +53,7 @@ func isUnusable(err error) bool {
 	return ok
 }
 
-// ask sends a question and lets read judge the answer.
+// ask sends a request and lets read check the answer.
 func (h *hook) ask(ctx context.Context, n Name, q question, read func([]byte) error) error {
 	player := askerOf(q)
 	if !h.circuit.closed(player) {
@@ -76,7 +76,7 @@ func (h *hook) ask(ctx context.Context, n Name, q question, read func([]byte) er
 	return err
 }
 
-// note tells the circuit and the log how a question went.
+// note reports the outcome of a request to the circuit and the log.
 func (h *hook) note(ctx context.Context, n Name, player string, err error) {
 	log := h.log.With("hook", n, "url", webhook.PlainURL(h.receiver.url))
 	switch {
@@ -84,7 +84,7 @@ func (h *hook) note(ctx context.Context, n Name, player string, err error) {
 		if h.circuit.answered() {
 			log.Info("the receiver of a hook answers again")
 		}
-	case errors.Is(ctx.Err(), context.Canceled): // the player's client has gone, which says nothing about the receiver
+	case errors.Is(ctx.Err(), context.Canceled): // the player's client has gone, which proves nothing about the receiver
 		h.circuit.gaveUp(player)
 		return
 	default:

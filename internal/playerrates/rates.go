@@ -1,5 +1,5 @@
-// Package playerrates is how often players and trusted servers may call player flow: the kinds of calls with their rates, and how
-// operators say other ones.
+// Package playerrates has the rates of calls of players and trusted servers: the kinds of calls with their rates, and the form in which
+// operators change them.
 package playerrates
 
 import (
@@ -43,7 +43,7 @@ func Defaults() []Kind {
 	}
 }
 
-// Bounds of what operators may say.
+// Bounds of the rates that operators may set.
 const (
 	countMax = 100_000
 	burstMax = 100_000
@@ -51,9 +51,9 @@ const (
 
 var units = map[string]time.Duration{"s": time.Second, "m": time.Minute, "h": time.Hour}
 
-// Parse returns the Defaults with what a text says otherwise: "party=5/s:20 enter=12/m details=off", separated by spaces. A kind
+// Parse returns the Defaults with the changes in a text: "party=5/s:20 enter=12/m details=off", separated by spaces. A kind
 // has so many calls in a second (s), minute (m) or hour (h), and after the colon so many at once; without it as many at once as
-// by default. It names every entry that is wrong.
+// by default. It reports every wrong entry.
 func Parse(text string) ([]Kind, error) {
 	all := Defaults()
 	var errs []error
@@ -98,7 +98,7 @@ func parse(value string, burst int) (rate.Limit, error) {
 		return rate.Limit{}, fmt.Errorf("want off, or 1 to %d calls in a unit of s, m or h, such as 5/s or 6/m:3", countMax)
 	case bursts:
 		if burst, err = strconv.Atoi(most); err != nil || burst < 1 || burst > burstMax {
-			return rate.Limit{}, fmt.Errorf("behind the colon: want 1 to %d calls at once", burstMax)
+			return rate.Limit{}, fmt.Errorf("after the colon: want 1 to %d calls at once", burstMax)
 		}
 	}
 	return rate.Every(per/time.Duration(n), burst), nil

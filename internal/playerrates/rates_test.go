@@ -37,8 +37,8 @@ func TestParse(t *testing.T) {
 func TestParseNamesWhatIsWrong(t *testing.T) {
 	for entry, want := range map[string]string{
 		"partys=1/s": "a KIND of other, login", "party": "want off, or 1 to 100000", "party=": "want off", "party=0/s": "want off", "party=-1/s": "want off",
-		"party=1/d": "s, m or h", "party=1": "s, m or h", "party=1/s:": "behind the colon", "party=1/s:0": "behind the colon",
-		"party=1/s:1e9": "behind the colon", "party=1000000/s": "100000", "party=1/s party=2/s": "twice", "=1/s": "a KIND of", "login-address=1/s": "a KIND of",
+		"party=1/d": "s, m or h", "party=1": "s, m or h", "party=1/s:": "after the colon", "party=1/s:0": "after the colon",
+		"party=1/s:1e9": "after the colon", "party=1000000/s": "100000", "party=1/s party=2/s": "twice", "=1/s": "a KIND of", "login-address=1/s": "a KIND of",
 	} {
 		if _, err := Parse(entry); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %q", entry, err, want)

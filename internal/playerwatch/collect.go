@@ -26,7 +26,7 @@ var (
 	lag        = described("deadline_lag_seconds", "How late the next deadline is: 0 unless the service cannot keep up.")
 )
 
-// phaseNames tell both kinds of players in games apart.
+// phaseNames distinguish both kinds of players in games.
 var phaseNames = map[flow.Phase]string{
 	flow.Idle: "IDLE", flow.InParty: "IN_PARTY", flow.Matchmaking: "MATCHMAKING", flow.InGameWithParty: "IN_GAME_WITH_PARTY", flow.InGame: "IN_GAME_WITHOUT_PARTY",
 }

@@ -1,5 +1,5 @@
-// Package playerwatch watches what happens to players, for those who run an installation: it counts committed events, surveys
-// everything now and then, and holds the invariants of player flow against the running state. A violation is a defect of ours
+// Package playerwatch has the metrics of players for operators: it counts committed events, surveys
+// all records from time to time, and checks the invariants of player flow on the running state. A violation is a defect of the service
 // and goes to the log as an error.
 package playerwatch
 
@@ -24,12 +24,12 @@ type Config struct {
 	Every  time.Duration // between two surveys; 0: DefaultEvery
 }
 
-// DefaultEvery is how often everything is looked at. A million players take some hundred milliseconds of one core.
+// DefaultEvery is how often all records are checked. A million players take some hundred milliseconds of one core.
 const DefaultEvery = 15 * time.Second
 
 const (
-	surveyStep  = 256                  // records looked at under one lock
-	surveyPause = 2 * time.Millisecond // between two steps: commands and others come first
+	surveyStep  = 256                  // records checked under one lock
+	surveyPause = 2 * time.Millisecond // between two steps: commands come first
 )
 
 // Watch watches until it is closed. It is a prometheus.Collector.
@@ -62,7 +62,7 @@ func Start(c Config) *Watch {
 	return w
 }
 
-// Close ends it.
+// Close stops the watch.
 func (w *Watch) Close() {
 	w.cancel()
 	w.unfollow()
@@ -87,7 +87,7 @@ func (w *Watch) survey(ctx context.Context) {
 	}
 }
 
-// Survey looks at everything once, in steps.
+// Survey checks all records once, in steps.
 func (w *Watch) Survey(ctx context.Context) error {
 	w.surveying.Lock()
 	defer w.surveying.Unlock()
@@ -117,7 +117,7 @@ func (w *Watch) Survey(ctx context.Context) error {
 	return nil
 }
 
-// report logs the violations that the survey before did not find.
+// report logs the violations that the previous survey did not find.
 func (w *Watch) report(s *cell.Survey) {
 	found := map[string]bool{}
 	for _, x := range s.Violations {
@@ -142,7 +142,7 @@ func (w *Watch) snapshot() (s *cell.Survey, took time.Duration, violated uint64)
 
 // overdue is how late the next deadline is.
 func (w *Watch) overdue() (late time.Duration) {
-	_ = w.config.Engine.Read(context.Background(), func(v *cell.View) error { // a stopped engine is late with nothing
+	_ = w.config.Engine.Read(context.Background(), func(v *cell.View) error { // a stopped engine has no late deadlines
 		late = v.Overdue(domain.TimeOf(w.config.Engine.Now()))
 		return nil
 	})

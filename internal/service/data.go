@@ -15,8 +15,8 @@ import (
 // keysPatience is how long a start waits for `muster keys`, which has the directory open for moments only.
 const keysPatience = 10 * time.Second
 
-// openData opens the data directory, and waits while `muster keys` changes something in it. Of descriptors the stores have a
-// reserve.
+// openData opens the data directory, and waits while `muster keys` has it open. The stores have a reserve of
+// descriptors.
 func (x *Service) openData(ctx context.Context, files connlimit.Reserve, accept []datadir.Part) (err error) {
 	o := datadir.Options{
 		Dir: x.settings.Data, Program: "muster serve", Log: x.log, Accept: accept,
@@ -41,7 +41,7 @@ func (x *Service) openData(ctx context.Context, files connlimit.Reserve, accept 
 	return nil
 }
 
-// commitData writes what was accepted into the journal, and makes the data directory complete.
+// commitData records the accepted losses in the journal, and makes the data directory complete.
 func (x *Service) commitData(ctx context.Context, accept []datadir.Part) error {
 	if err := x.data.Record(ctx, x.engine.Do); err != nil {
 		return err

@@ -13,10 +13,10 @@ import (
 	"github.com/musterhq/muster/internal/sessionapi"
 )
 
-// healthPaths are asked by load balancers and supervisors, which often speak plain HTTP. They show no secret.
+// healthPaths are for load balancers and supervisors, which often use plain HTTP. They reveal no secret.
 var healthPaths = []string{"/healthz", "/readyz", playerapi.ReadyPath}
 
-// guarded puts the guard of all ports in front of the doors of one.
+// guarded returns the doors of a port behind the guard of all ports.
 func (x *Service) guarded(doors http.Handler, refuse func(http.ResponseWriter, *http.Request, string)) http.Handler {
 	s := x.settings
 	c := edge.Config{
@@ -36,7 +36,7 @@ func (x *Service) guarded(doors http.Handler, refuse func(http.ResponseWriter, *
 	return edge.NewGuard(c, doors)
 }
 
-// allowsPage lets the pages that are named in player-origins call as players.
+// allowsPage lets the pages of the sites in player-origins call as players.
 func (x *Service) allowsPage(r *http.Request, origin string) bool {
 	path := r.URL.Path
 	if path != playerapi.KeysPath && !strings.HasPrefix(path, playerapi.PlayerPrefix) {

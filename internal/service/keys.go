@@ -8,7 +8,7 @@ import (
 	"github.com/musterhq/muster/internal/localdoor"
 )
 
-// openKeys makes the access keys of the state known to the doors.
+// openKeys publishes the access keys of the state to the doors.
 func (x *Service) openKeys(ctx context.Context, secret identity.CellSecret) (err error) {
 	if x.keys, err = keyring.Open(ctx, keyring.Config{Engine: x.engine, Dir: x.settings.Data, Secret: secret, Log: x.log}); err != nil {
 		return err

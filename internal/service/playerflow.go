@@ -19,7 +19,7 @@ import (
 	"github.com/musterhq/muster/internal/playerwatch"
 )
 
-// openPlayerFlow opens the door of player flow, and the listeners that trusted servers and operators have for themselves.
+// openPlayerFlow opens the door of player flow, and the separate listeners of trusted servers and operators.
 func (x *Service) openPlayerFlow(doors *router, calls *callstats.Calls) error {
 	s := x.settings
 	if !s.PlayerFlow {
@@ -80,7 +80,7 @@ func (x *Service) openPlayerFlow(doors *router, calls *callstats.Calls) error {
 	return x.openBeside("--operator-listen", s.OperatorListen, clients, x.players.Operator())
 }
 
-// playerProviders are those who say who a player is.
+// playerProviders are the identity providers of players.
 func (x *Service) playerProviders() (map[string]authentication.Provider, error) {
 	s := x.settings
 	providers := map[string]authentication.Provider{}
@@ -102,7 +102,7 @@ func (x *Service) playerProviders() (map[string]authentication.Provider, error) 
 	return providers, nil
 }
 
-// warnEvery is how often a log says what must not be overlooked.
+// warnEvery is how often the log repeats a warning that must not be overlooked.
 const warnEvery = time.Minute
 
 // warnOfDevLogins warns until the service stops.
@@ -145,7 +145,7 @@ func (x *Service) openBeside(flag, address string, clients func() *x509.CertPool
 	return nil
 }
 
-// Beside are the ports of trusted servers and operators, in this order, as far as they have their own.
+// Beside are the separate ports of trusted servers and operators, in this order.
 func (x *Service) Beside() (addresses []string) {
 	for _, port := range x.beside {
 		addresses = append(addresses, port.Addr().String())

@@ -10,7 +10,7 @@ import (
 	"github.com/musterhq/muster/internal/embeddb"
 )
 
-// store is what a room looks at.
+// store is a store that a room watches.
 type store interface {
 	Shortage() error
 	FreeSpace() (bytes uint64, ok bool)
@@ -18,7 +18,7 @@ type store interface {
 }
 
 // room watches whether the stores have space and descriptors. While space is short, changes are refused before they are
-// decided: what is under way, and what a database does in the background, needs the rest.
+// decided: running changes, and background work of the databases, need the rest.
 type room struct {
 	stores  []store
 	reserve uint64 // bytes
@@ -28,8 +28,8 @@ type room struct {
 	stop    context.CancelFunc
 }
 
-// roomEvery is how often a room looks. Even a disk that takes a gigabyte a second is not full before the next look, if the
-// reserve is what it is by default.
+// roomEvery is how often a room checks. Even a disk that takes a gigabyte a second is not full before the next check, if the
+// reserve has its default.
 const roomEvery = 50 * time.Millisecond
 
 func watchRoom(reserve uint64, log *slog.Logger, stores ...store) *room {
@@ -57,14 +57,14 @@ func (r *room) close() {
 	<-r.done
 }
 
-// stopWaiting lets the service end although there is no room.
+// stopWaiting lets the service end in spite of a shortage.
 func (r *room) stopWaiting() {
 	for _, s := range r.stores {
 		s.StopWaiting()
 	}
 }
 
-// Short says why there is no room for changes, nil while there is.
+// Short returns the shortage for which changes are refused, or nil.
 func (r *room) Short() error {
 	if err := r.short.Load(); err != nil {
 		return *err
@@ -89,7 +89,7 @@ func (r *room) look() {
 func (r *room) reason() error {
 	want := r.reserve
 	if r.Short() != nil {
-		want += want / 4 // not back and forth at the edge
+		want += want / 4 // so that it does not alternate at the limit
 	}
 	for _, s := range r.stores {
 		if err := s.Shortage(); err != nil {
@@ -102,7 +102,7 @@ func (r *room) reason() error {
 	return nil
 }
 
-// openBytes is the least free space with which stores are opened again: they write when they open.
+// openBytes is the smallest free space with which stores are opened again: they write when they open.
 const openBytes = 16 << 20
 
 // roomToOpen reports whether stores can be opened again.
@@ -116,7 +116,7 @@ func (r *room) roomToOpen() bool {
 }
 
 // Recoverable returns once the service has failed for a shortage, of space or descriptors, that is over: its memory is void,
-// but a new service on the same directory goes on where the journal ends. It returns false when ctx ends before.
+// but a new service on the same directory continues from the journal. It returns false when ctx ends before.
 func (x *Service) Recoverable(ctx context.Context) bool {
 	select {
 	case <-x.engine.Stopped():

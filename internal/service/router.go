@@ -16,7 +16,7 @@ import (
 	"github.com/musterhq/muster/internal/sessionapi"
 )
 
-// router tells apart what comes to the one port, by upgrade header and path.
+// router chooses the door of a request to the one port, by upgrade header and path.
 type router struct {
 	api      *gamelift.Handler
 	link     http.Handler
@@ -27,11 +27,11 @@ type router struct {
 	players  http.Handler // nil without player flow
 	clock    http.Handler // nil on real time
 	health   func() error
-	damage   func() []string          // what the store cannot read, while the service works all the same
-	looks    func(*http.Request) bool // may be told of both
+	damage   func() []string          // places that the store cannot read, although the service works
+	looks    func(*http.Request) bool // may read both
 }
 
-// confine lets a panic of a handler end its own connection and no more. The AWS API and the player API do so by themselves.
+// confine limits a panic of a handler to its own connection. The AWS API and the player API do so by themselves.
 func (d *router) confine(g *panics.Guard) {
 	for door, h := range map[string]*http.Handler{
 		"serverlink": &d.link, "operator": &d.operator, "sessionapi": &d.scripts, "notify": &d.notify, "metrics": &d.metrics,
@@ -50,7 +50,7 @@ func (d *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		d.players.ServeHTTP(w, r)
 	case serverlink.IsUpgrade(r):
 		if path := strings.TrimSuffix(r.URL.Path, "/"); path == "/agent" || strings.HasSuffix(path, "/agent") {
-			http.Error(w, "host agents are not served in this version of Muster", http.StatusNotImplemented)
+			http.Error(w, "this version of Muster does not serve host agents", http.StatusNotImplemented)
 			return
 		}
 		d.link.ServeHTTP(w, r)
@@ -69,13 +69,13 @@ func (d *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, notify.ConfirmPath):
 		d.notify.ServeHTTP(w, r)
 	default:
-		http.Error(w, "This is Muster. AWS clients POST here, game servers open a WebSocket; health is at /healthz.", http.StatusNotFound)
+		http.Error(w, "This is Muster. AWS clients send POST requests here, game servers open a WebSocket; health is at /healthz.", http.StatusNotFound)
 	}
 }
 
-// serveHealth says whether the service can do its work. The port is served only once the state is loaded, so an answer
-// of 200 means ready, too. The reason why it cannot is for those who may look at metrics: it names files. A damaged archive keeps the service from
-// nothing but showing what lies there, so it is no failure.
+// serveHealth answers whether the service works. The port is served only once the state is loaded, so an answer
+// of 200 means ready, too. The reason of a failure is only for callers who may read metrics, because it names files. A damaged archive is
+// no failure, because only the records in the damaged place cannot be read.
 func (d *router) serveHealth(w http.ResponseWriter, r *http.Request) {
 	answer, status := map[string]any{"status": "ok"}, http.StatusOK
 	if err := d.health(); err != nil {

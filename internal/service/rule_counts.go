@@ -2,7 +2,7 @@ package service
 
 import "github.com/musterhq/muster/internal/domain/notice"
 
-// ruleCounts asks the matchmakers how their rules judged a ticket, for those who tell of its end.
+// ruleCounts reads from the matchmakers how often each rule was evaluated with a ticket, for the notice of its end.
 func (x *Service) ruleCounts(configuration string, ticket uint64) []notice.MatchRule {
 	var told []notice.MatchRule
 	for _, n := range x.matches.Counts(configuration, ticket) {

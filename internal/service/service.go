@@ -1,5 +1,5 @@
-// Package service is a whole Muster, wired: the store, the engine, the doors and the port in front of them. The binary
-// runs it, and tests run the same thing in their own process.
+// Package service wires a complete Muster: the store, the engine, the doors and the port in front of them. The binary
+// runs it, and tests run the same service in their own process.
 package service
 
 import (
@@ -48,7 +48,7 @@ import (
 	"github.com/musterhq/muster/internal/signin"
 )
 
-// drain is how long requests that are under way may take when the service stops.
+// drain is how long running requests may take when the service stops.
 const drain = 5 * time.Second
 
 // Service is a running Muster.
@@ -82,14 +82,13 @@ type Service struct {
 	links serverlink.LinkClock
 
 	stopLinks   context.CancelFunc
-	stopWarning context.CancelFunc // nil when there is nothing to warn of
+	stopWarning context.CancelFunc // nil without a repeated warning
 	warning     sync.WaitGroup
 	publicURL   string
 	transport   edge.Transport
 }
 
-// Start opens the data directory, loads the state and answers on the port. What it opened before an error is closed
-// again.
+// Start opens the data directory, loads the state and serves the port. After an error it closes everything that it opened.
 func Start(ctx context.Context, s settings.Settings, log *slog.Logger) (*Service, error) {
 	return StartWith(ctx, NewOptions(s, log, nil))
 }
@@ -103,17 +102,17 @@ func NewOptions(s settings.Settings, log *slog.Logger, acceptLoss []datadir.Part
 	return o
 }
 
-// Options are what tests want to have a say in besides.
+// Options are the settings, and further parts that tests replace.
 type Options struct {
 	Settings settings.Settings
 	Log      *slog.Logger
 	Clock    *engine.Clock // nil: real time
 	Version  string        // of the release; empty: built from source
 
-	AcceptLoss []datadir.Part // parts of the data directory that the operator goes on without if they are lost
+	AcceptLoss []datadir.Part // parts of the data directory whose loss the operator accepts
 }
 
-// StartWith is Start with more to choose.
+// StartWith is Start with Options.
 func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	s, log := o.Settings, o.Log
 	if err := s.Check(); err != nil {
@@ -150,8 +149,8 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	x.limits = connlimit.New(connlimit.Config{Limits: limits, Exempt: s.SharedAddresses(), Log: log})
 	log.Info("limits of connections derived from the descriptor limit", "descriptors", descriptors, "connections", limits.Total, "unproven", limits.Unproven, "per_address", limits.PerAddress)
 	secret := x.data.Secret
-	// The port is bound before the state is loaded: a game server that comes back meanwhile waits a moment instead of
-	// being turned away for the many seconds of its next attempt.
+	// The port is bound before the state is loaded: a game server that reconnects meanwhile waits a moment instead of
+	// being refused until its next attempt many seconds later.
 	doors := &router{}
 	if x.port, err = x.openPort(doors); err != nil {
 		return nil, err
@@ -260,10 +259,10 @@ func (x *Service) openPort(doors *router) (*listen.Server, error) {
 	return port, nil
 }
 
-// wsaInUse is what Windows says of an address that another program uses.
+// wsaInUse is the Windows error of an address that another program uses.
 const wsaInUse = syscall.Errno(10048)
 
-// inUse adds to the error of a port that is taken which flag chooses another one.
+// inUse adds to the error of a port in use which flag chooses another one.
 func inUse(err error, flag string) error {
 	if errors.Is(err, syscall.EADDRINUSE) || errors.Is(err, wsaInUse) {
 		return fmt.Errorf("%w: another program, or another Muster, uses this port; choose a free one with %s HOST:PORT", err, flag)
@@ -271,7 +270,7 @@ func inUse(err error, flag string) error {
 	return err
 }
 
-// openACME prepares for a certificate from an authority, if the settings want one.
+// openACME prepares for a certificate from an authority, if the settings name one.
 func (x *Service) openACME() (err error) {
 	s := x.settings
 	if s.TLSACMEEmail == "" {
@@ -308,7 +307,7 @@ func (x *Service) certificate() (func(*tls.ClientHelloInfo) (*tls.Certificate, e
 	return nil, nil
 }
 
-// publicURL is where game servers are told to connect.
+// publicURL is the URL to which game servers connect.
 func publicURL(s settings.Settings, bound net.Addr) string {
 	if s.PublicURL != "" {
 		return s.PublicURL
@@ -326,7 +325,7 @@ func publicURL(s settings.Settings, bound net.Addr) string {
 	return scheme + "://" + net.JoinHostPort(host, port)
 }
 
-// confirmURL is where receivers of notifications confirm that they want them: the public URL, spoken to with HTTP.
+// confirmURL is the URL at which receivers of notifications confirm their subscriptions: the public URL with http or https.
 func confirmURL(publicURL string) string {
 	base := strings.TrimRight(publicURL, "/") + notify.ConfirmPath
 	if rest, ok := strings.CutPrefix(base, "ws"); ok { // ws, wss
@@ -338,10 +337,10 @@ func confirmURL(publicURL string) string {
 // Addr is the bound address.
 func (x *Service) Addr() net.Addr { return x.port.Addr() }
 
-// PublicURL is where game servers are told to connect.
+// PublicURL is the URL to which game servers connect.
 func (x *Service) PublicURL() string { return x.publicURL }
 
-// Err is nil while the service can do its work, and then the reason why it cannot.
+// Err is nil while the service works, and after that the reason of its failure.
 func (x *Service) Err() error {
 	if err := x.engine.Err(); err != nil {
 		return err
@@ -349,16 +348,16 @@ func (x *Service) Err() error {
 	return x.room.Short()
 }
 
-// Engine is for tests in the same process, which look at what no door shows.
+// Engine is for tests in the same process that check state that no door shows.
 func (x *Service) Engine() *engine.Engine { return x.engine }
 
 // Keys are the access keys.
 func (x *Service) Keys() *keyring.Ring { return x.keys }
 
-// Now is the time that deadlines run on.
+// Now is the time of deadlines.
 func (x *Service) Now() time.Time { return x.engine.Now() }
 
-// Advance moves the clock that deadlines run on, and returns when all that was due is decided, durable and told.
+// Advance moves the clock of deadlines, and returns when all due changes are decided, durable and delivered.
 func (x *Service) Advance(ctx context.Context, d time.Duration) error {
 	return x.engine.Advance(ctx, d)
 }
@@ -371,8 +370,8 @@ func (x *Service) AdvanceLinks(ctx context.Context, d time.Duration) error {
 // Served receives once, when the port is no longer served: nil after Stop.
 func (x *Service) Served() <-chan error { return x.served }
 
-// Stop ends the service in order: the port closes, requests that are under way finish, game servers lose their
-// connections without a close frame, and what was decided becomes durable.
+// Stop ends the service in order: the port closes, running requests finish, game servers lose their
+// connections without a close frame, and decided changes become durable.
 func (x *Service) Stop(ctx context.Context) error { return x.close(ctx) }
 
 func (x *Service) close(ctx context.Context) error {
@@ -391,7 +390,7 @@ func (x *Service) close(ctx context.Context) error {
 		x.warning.Wait()
 	}
 	if x.scripts != nil {
-		x.scripts.Close() // event streams would hold the port up
+		x.scripts.Close() // event streams would keep the port from closing
 	}
 	if x.players != nil {
 		x.players.Close()

@@ -6,7 +6,7 @@ import (
 	"github.com/musterhq/muster/internal/identity"
 )
 
-// checkPermissions refuses to start when other users of the machine may know the secret, and warns of the rest.
+// checkPermissions refuses to start when other users of the machine may read the secret, and warns of lesser problems.
 func (x *Service) checkPermissions() error {
 	warnings, err := identity.CheckPermissions(x.settings.Data)
 	for _, w := range warnings {
@@ -15,8 +15,8 @@ func (x *Service) checkPermissions() error {
 	return err
 }
 
-// warnOfListening says of each address that other machines reach without TLS what becomes of their requests, and where game servers
-// are sent when nobody has said it.
+// warnOfListening warns, for each address that other machines reach without TLS, what happens to their requests, and to which address game servers
+// connect when no setting names one.
 func (x *Service) warnOfListening() {
 	s := x.settings
 	for name, address := range map[string]string{"listen": s.Listen, "partner-listen": s.PartnerListen, "operator-listen": s.OperatorListen} {

@@ -26,11 +26,11 @@ type lines struct {
 	kinds map[string]*kind // by message, of which there are few
 }
 
-// kind is what was written of one message in this period.
+// kind counts the lines of one message in this period.
 type kind struct {
 	level   slog.Level
 	written int
-	more    int            // that were not written
+	more    int            // lines that were not written
 	reasons map[string]int // of those
 }
 
@@ -43,7 +43,7 @@ func (l *lines) write(level slog.Level, message, reason string, attributes ...an
 	l.writeMore(level, message, reason, func() []any { return attributes })
 }
 
-// writeMore is write for attributes that cost something.
+// writeMore is write for attributes that are expensive to make.
 func (l *lines) writeMore(level slog.Level, message, reason string, attributes func() []any) {
 	ctx := context.Background()
 	if !l.take(level, message, reason) {

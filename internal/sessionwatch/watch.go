@@ -1,4 +1,4 @@
-// Package sessionwatch tells operators what happens to game sessions and server processes, from the committed events: it counts
+// Package sessionwatch has the metrics and log lines of game sessions and server processes for operators, from the committed events: it counts
 // them, and writes each to the log, within a bound. An installation that starts a game session a minute can be read line by line,
 // and one that starts a million a day does not fill its disk.
 package sessionwatch
@@ -40,7 +40,7 @@ type Watch struct {
 	running  sync.WaitGroup
 }
 
-// followed are the events that tell of server processes, game sessions and placements.
+// followed are the events of server processes, game sessions and placements.
 var followed = cell.Kinds(cell.KindProcessConnected, cell.KindProcessLinkLost, cell.KindProcessActivated, cell.KindProcessEnded,
 	cell.KindGameSessionCreated, cell.KindGameSessionEnded, cell.KindPlacementEnded)
 
@@ -57,7 +57,7 @@ func Start(c Config) *Watch {
 	return w
 }
 
-// Close ends it. What was not written one by one is summed up.
+// Close stops the watch, and sums up the events that were not logged one by one.
 func (w *Watch) Close() {
 	w.engine.OnRefusal(nil)
 	w.unfollow()
@@ -79,7 +79,7 @@ func (w *Watch) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// follow tells what one journal entry says.
+// follow counts and logs the events of one journal entry.
 func (w *Watch) follow(committed engine.Committed) {
 	for _, event := range committed.Events {
 		switch e := event.Event.(type) {
@@ -129,7 +129,7 @@ func (w *Watch) processEnded(e *cell.ProcessEnded) {
 
 func (w *Watch) placementEnded(e *cell.PlacementEnded) {
 	w.numbers.placements.WithLabelValues(e.Status.String()).Inc()
-	if e.Status == placement.Fulfilled || e.Status == placement.Cancelled { // its game session has a line; somebody stopped it
+	if e.Status == placement.Fulfilled || e.Status == placement.Cancelled { // its game session has a line, or a caller stopped it
 		return
 	}
 	why := outcomes(e.Passed)
@@ -138,7 +138,7 @@ func (w *Watch) placementEnded(e *cell.PlacementEnded) {
 	})
 }
 
-// outcomes counts what kept a placement from the places of its queue, in the words that muster explain placement uses.
+// outcomes counts the obstacles of a placement at the places of its queue, in the words of muster explain placement.
 func outcomes(passed []placement.Try) string {
 	counts := map[string]int{}
 	for i := range passed {
@@ -152,11 +152,11 @@ func outcomes(passed []placement.Try) string {
 	return strings.Join(words, ", ")
 }
 
-// whyNoProcess says of the first place that had no free server process what its processes do.
+// whyNoProcess explains, for the first place that had no free server process, what its processes do.
 func (w *Watch) whyNoProcess(passed []placement.Try) (why string) {
 	for i := range passed {
 		if x := &passed[i]; x.Outcome == placement.NoFreeProcess {
-			_ = w.engine.Read(context.Background(), func(v *cell.View) error { // for the log only: a stopped engine says nothing
+			_ = w.engine.Read(context.Background(), func(v *cell.View) error { // for the log only: a stopped engine returns nothing
 				why = v.WhyNoProcess(x.Fleet, x.Location)
 				return nil
 			})
@@ -166,7 +166,7 @@ func (w *Watch) whyNoProcess(passed []placement.Try) (why string) {
 	return ""
 }
 
-// refused tells of a game session that was not created for want of something. What is wrong with a request is its sender's matter.
+// refused counts and logs a game session that was not created for lack of capacity. Mistakes in a request are its sender's matter.
 func (w *Watch) refused(cmd cell.Command, refusal *domain.Refusal) {
 	create, ok := cmd.(*cell.CreateGameSession)
 	if !ok {

@@ -14,16 +14,16 @@ import (
 	"time"
 )
 
-// Targets says where messages may go whose URL was named by a caller and not by the operator. The zero value allows every host, at
+// Targets are the allowed targets of messages whose URL was named by a caller and not by the operator. The zero value allows every host, at
 // addresses of the public Internet only.
 type Targets struct {
 	names    []string       // in lower case; "*.example.com" is any name below example.com, "*" any name
-	networks []netip.Prefix // allowed although their addresses are not public, and whatever the name
+	networks []netip.Prefix // allowed although their addresses are not public, with any name
 	Loopback bool           // this machine, too: in development mode
 }
 
 // ParseTargets reads an allow-list, separated by spaces: host names, patterns such as *.example.com and *, addresses and networks.
-// An empty one gives the zero value. Otherwise a target must have a name of the list and a public address, or an address in one of
+// An empty text is the zero value. Otherwise a target must have a name of the list and a public address, or an address in one of
 // the networks.
 func ParseTargets(text string) (t Targets, err error) {
 	var errs []error
@@ -42,10 +42,10 @@ func ParseTargets(text string) (t Targets, err error) {
 }
 
 // ErrNotAllowed is the reason why a message was not sent.
-var ErrNotAllowed = errors.New("webhooks may not go there; see --webhook-allow")
+var ErrNotAllowed = errors.New("the target is not allowed for webhooks; see --webhook-allow")
 
-// CheckURL is CheckURL for a URL that a caller names. It refuses what is wrong without asking the network, since an answer that
-// depended on what a name resolves to, or on who listens, would make this service a scanner of its own network. The address is
+// CheckURL is the function CheckURL for a URL that a caller names. It refuses wrong URLs without using the network, since an answer that
+// depended on a name's address, or on a listening program, would make this service a scanner of its own network. The address is
 // checked with each connection.
 func (t *Targets) CheckURL(text string) error {
 	if err := CheckURL(text); err != nil {
@@ -72,7 +72,7 @@ func (t *Targets) CheckURL(text string) error {
 
 // NewClient makes a client as NewClient does, whose every connection goes to an allowed address. It checks the address that it
 // connects to, after the name is resolved, so a name that resolves to something else the second time gains nothing. It uses no proxy
-// of the environment, behind which the address would be another's choice.
+// of the environment, because the proxy would choose the address.
 func (t Targets) NewClient(connections int) *http.Client {
 	client := NewClient(connections)
 	transport := client.Transport.(*http.Transport)
@@ -122,10 +122,10 @@ var special = prefixes(
 	"2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20",
 )
 
-// unicast is what is assigned of IPv6 to the public Internet; the rest is refused, whatever it will become.
+// unicast is the part of IPv6 that is assigned to the public Internet; the rest is refused, also if it is assigned later.
 var unicast = netip.MustParsePrefix("2000::/3")
 
-// nat64 holds an IPv4 address in its last four bytes: RFC 6052.
+// nat64 addresses have an IPv4 address in their last four bytes: RFC 6052.
 var nat64 = netip.MustParsePrefix("64:ff9b::/96")
 
 func prefixes(all ...string) (list []netip.Prefix) {

@@ -1,5 +1,5 @@
-// Package webhook is what all messages to receivers outside have in common: how they are signed, the client that
-// carries them, and where those about players may go.
+// Package webhook is the common part of all webhooks: the signature, the client that
+// sends them, and the allowed targets of those about players.
 package webhook
 
 import (
@@ -20,7 +20,7 @@ import (
 	"time"
 )
 
-// SignatureHeader says who sent a message and when: "t=<Unix seconds>,v1=<hex of HMAC-SHA256(key, t + "." + body)>".
+// SignatureHeader has the signature and time of a message: "t=<Unix seconds>,v1=<hex of HMAC-SHA256(key, t + "." + body)>".
 const SignatureHeader = "X-Muster-Signature"
 
 // Sign returns the value of SignatureHeader. Each receiver has a key of its own; see identity.CellSecret.WebhookKey.
@@ -32,15 +32,15 @@ func Sign(key string, now time.Time, body []byte) string {
 	return "t=" + t + ",v1=" + hex.EncodeToString(mac.Sum(nil))
 }
 
-// NewClient makes a client that keeps so many connections to one receiver. It follows no redirect: who is told was decided
-// by the operator, not by the receiver.
+// NewClient makes a client that keeps so many connections to one receiver. It follows no redirect: the operator chooses
+// the receiver, not the receiver itself.
 func NewClient(connections int) *http.Client {
 	transport := http.DefaultTransport.(*http.Transport).Clone()
 	transport.MaxIdleConnsPerHost = connections
 	return &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
-// Message is what one receiver is sent.
+// Message is a message to one receiver.
 type Message struct {
 	URL    string
 	Key    string      // signs it
@@ -48,8 +48,8 @@ type Message struct {
 	Body   []byte
 }
 
-// Post sends a message and returns the answer, whose body the caller closes. What it says of a failure does not repeat the
-// URL, which may hold a secret.
+// Post sends a message and returns the answer, whose body the caller closes. Its errors do not contain the
+// URL, which may contain a secret.
 func Post(ctx context.Context, client *http.Client, now time.Time, m *Message) (*http.Response, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, m.URL, bytes.NewReader(m.Body))
 	if err != nil {
@@ -69,10 +69,10 @@ func withoutURL(err error) error {
 	return err
 }
 
-// answerMax is how much of an answer that nobody reads is taken in, so that its connection can be used again.
+// answerMax is how much of an ignored answer is read, so that its connection can be used again.
 const answerMax = 64 << 10
 
-// Tell sends a message whose answer says only that the receiver has it: any 2xx does.
+// Tell sends a message whose answer only confirms it: any 2xx does.
 func Tell(ctx context.Context, client *http.Client, now time.Time, m *Message) error {
 	answer, err := Post(ctx, client, now, m)
 	if err != nil {
@@ -86,7 +86,7 @@ func Tell(ctx context.Context, client *http.Client, now time.Time, m *Message) e
 	return nil
 }
 
-// CheckURL wants what is said of players to be read by nobody on the way.
+// CheckURL requires a URL that keeps data about players from being read on the way.
 func CheckURL(text string) error {
 	u, err := url.Parse(text)
 	switch {
@@ -103,7 +103,7 @@ func loopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// PlainURL is a URL without what may be secret in it, for logs and listings: of many receivers the path is the secret.
+// PlainURL is a URL without its possibly secret parts, for logs and listings: of many receivers the path is the secret.
 func PlainURL(text string) string {
 	u, err := url.Parse(text)
 	if err != nil {
