@@ -119,7 +119,7 @@ func TestMetricsWhileSessionsRun(t *testing.T) {
 	e.atLeast(t, 100, "muster_journal_unsaved_bytes")
 	e.expect(t, 0, "muster_snapshots_failed_total")
 	e.expect(t, 0, "muster_archive_refused_total")
-	e.expect(t, 3, "muster_connections", "door", "game-servers", "state", "proven")
+	e.expect(t, 3, "muster_connections", "door", "game_servers", "state", "proven")
 	e.atLeast(t, 10, "go_goroutines")
 	e.atLeast(t, 1, "process_open_fds")
 	e.expect(t, 1, "muster_healthy")

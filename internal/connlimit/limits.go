@@ -19,7 +19,7 @@ const (
 	doors
 )
 
-var doorNames = [doors]string{"http", "game-servers", "player-streams", "partner-streams", "event-streams"}
+var doorNames = [doors]string{"http", "game_servers", "player_streams", "partner_streams", "event_streams"}
 
 func (d Door) String() string { return doorNames[d] }
 
