@@ -16,7 +16,7 @@ import (
 
 // accessKey finds an access key to sign with: of the environment, of a profile, or one with a suitable role of the service that runs
 // on the data directory. It is empty when there is none, which a service with --dev accepts, too.
-func accessKey(ctx context.Context, env environment, profile, data string, fits func(identity.Role) bool) (aws.Credentials, error) {
+func accessKey(ctx context.Context, env environment, profile, data string, may identity.Roles) (aws.Credentials, error) {
 	if key, err := environmentKey(env, profile); err != nil || key.AccessKeyID != "" {
 		return key, err
 	}
@@ -32,7 +32,7 @@ func accessKey(ctx context.Context, env environment, profile, data string, fits 
 		return aws.Credentials{}, err
 	}
 	for _, key := range keys {
-		if key.Works() && fits(key.Role) {
+		if key.Works() && may.Allow(key.Role) {
 			return aws.Credentials{AccessKeyID: key.ID, SecretAccessKey: client.Secret(key.ID)}, nil
 		}
 	}

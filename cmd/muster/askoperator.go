@@ -26,28 +26,54 @@ func signingRegion(env environment) string {
 	return cmp.Or(env["AWS_REGION"], env["AWS_DEFAULT_REGION"], "us-east-1") // the service accepts any region
 }
 
-// askOperator sends a request to the operators' door, signed if there is a key, and returns the body of the answer.
+// remoteService is a running service, and the access key that signs requests to it.
+type remoteService struct {
+	endpoint string
+	key      aws.Credentials // without an id: none
+	region   string
+}
+
+// call sends a request to the operators' door and decodes the answer into out. A nil in sends no body.
+func (s *remoteService) call(ctx context.Context, method, path string, in, out any) error {
+	var body []byte
+	if in != nil {
+		var err error
+		if body, err = json.Marshal(in); err != nil {
+			return err
+		}
+	}
+	answer, err := s.ask(ctx, method, path, body)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(answer, out); err != nil {
+		return fmt.Errorf("answer of the service: %w", err)
+	}
+	return nil
+}
+
+// ask sends a request to the operators' door, signed if there is a key, and returns the body of the answer.
 // path follows the door's prefix, escaped.
-func askOperator(ctx context.Context, endpoint string, key aws.Credentials, region, method, path string, body []byte) ([]byte, error) {
+func (s *remoteService) ask(ctx context.Context, method, path string, body []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, operatorPatience)
 	defer cancel()
-	r, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(endpoint, "/")+operator.Prefix+path, bytes.NewReader(body))
+	r, err := http.NewRequestWithContext(ctx, method, strings.TrimSuffix(s.endpoint, "/")+operator.Prefix+path, bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}
 	if body != nil {
 		r.Header.Set("Content-Type", "application/json")
 	}
-	if key.AccessKeyID != "" {
+	if s.key.AccessKeyID != "" {
 		sum := sha256.Sum256(body)
 		hash := hex.EncodeToString(sum[:])
-		if err := v4.NewSigner().SignHTTP(ctx, key, r, hash, "gamelift", region, time.Now()); err != nil {
+		if err := v4.NewSigner().SignHTTP(ctx, s.key, r, hash, "gamelift", s.region, time.Now()); err != nil {
 			return nil, fmt.Errorf("sign the request: %w", err)
 		}
 	}
 	answer, err := http.DefaultClient.Do(r)
 	if err != nil {
-		return nil, fmt.Errorf("ask the service: %w", noService(endpoint, err))
+		return nil, fmt.Errorf("ask the service: %w", noService(s.endpoint, err))
 	}
 	defer answer.Body.Close()
 	text, err := io.ReadAll(answer.Body)

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -27,18 +26,14 @@ type rotateTokenCommand struct {
 }
 
 func (c *rotateTokenCommand) Run(ctx context.Context, stdout io.Writer, env environment) error {
-	endpoint, key, err := c.reach(ctx, env, func(r identity.Role) bool { return r == identity.Admin })
+	service, err := c.reach(ctx, env, identity.MayAdminister)
 	if err != nil {
 		return err
 	}
 	query := url.Values{"fleet": {c.Fleet}, "compute": {c.Compute}, "keep-links": {strconv.FormatBool(c.KeepLinks)}}
-	body, err := askOperator(ctx, endpoint, key, signingRegion(env), http.MethodPost, "computes/rotate-token?"+query.Encode(), nil)
-	if err != nil {
-		return err
-	}
 	var rotated operator.RotatedToken
-	if err := json.Unmarshal(body, &rotated); err != nil {
-		return fmt.Errorf("answer of the service: %w", err)
+	if err := service.call(ctx, http.MethodPost, "computes/rotate-token?"+query.Encode(), nil, &rotated); err != nil {
+		return err
 	}
 	_, err = fmt.Fprintf(stdout, "compute %s of fleet %s has a new auth token, valid until %s; all earlier tokens are void. Get it with get-compute-auth-token.\n",
 		rotated.Compute, rotated.Fleet, rotated.Expires.Format(time.RFC3339))

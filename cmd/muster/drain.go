@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,20 +29,19 @@ type drainCommand struct {
 }
 
 func (c *drainCommand) Run(ctx context.Context, stdout io.Writer, env environment) error {
-	endpoint, key, err := c.reach(ctx, env, func(r identity.Role) bool { return r == identity.Admin })
+	service, err := c.reach(ctx, env, identity.MayAdminister)
 	if err != nil {
 		return err
 	}
-	if key.AccessKeyID == "" { // the SDK signs always; a service with --dev takes any key
-		key = aws.Credentials{AccessKeyID: "none", SecretAccessKey: "none"}
+	if service.key.AccessKeyID == "" { // the SDK signs always; a service with --dev takes any key
+		service.key = aws.Credentials{AccessKeyID: "none", SecretAccessKey: "none"}
 	}
 	api := gamelift.New(gamelift.Options{
-		BaseEndpoint: &endpoint, Region: cmp.Or(env["AWS_REGION"], env["AWS_DEFAULT_REGION"], "us-east-1"),
-		Credentials: credentials.StaticCredentialsProvider{Value: key},
+		BaseEndpoint: &service.endpoint, Region: service.region, Credentials: credentials.StaticCredentialsProvider{Value: service.key},
 	})
 	x, err := c.find(ctx, api)
 	if err != nil {
-		return noService(endpoint, err)
+		return noService(service.endpoint, err)
 	}
 	// The ARN of a compute does not contain its fleet; the service also accepts one that does.
 	arn := strings.TrimSuffix(*x.ComputeArn, "compute/"+c.Compute) + "compute/" + *x.FleetId + "/" + c.Compute

@@ -51,11 +51,11 @@ func (c *explainCommand) ask(ctx context.Context, env environment) ([]byte, erro
 	for i := range parts {
 		parts[i] = url.PathEscape(parts[i])
 	}
-	endpoint, key, err := c.reach(ctx, env, func(r identity.Role) bool { return r != identity.Client })
+	service, err := c.reach(ctx, env, identity.MayLook)
 	if err != nil {
 		return nil, err
 	}
-	return askOperator(ctx, endpoint, key, signingRegion(env), http.MethodGet, "explain/"+c.Kind+"/"+strings.Join(parts, "/"), nil)
+	return service.ask(ctx, http.MethodGet, "explain/"+c.Kind+"/"+strings.Join(parts, "/"), nil)
 }
 
 // printExplanation writes tables for people.

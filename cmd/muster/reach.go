@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 
-	"github.com/aws/aws-sdk-go-v2/aws"
-
 	"github.com/musterhq/muster/internal/identity"
 )
 
@@ -16,12 +14,12 @@ type serviceFlags struct {
 	Profile   string `placeholder:"NAME" help:"AWS profile whose access key to use. Otherwise: AWS_ACCESS_KEY_ID, AWS_PROFILE, a key of the data directory, or none."`
 }
 
-// reach returns the URL of the service and an access key of a suitable role. The key is empty when there is none; a service with --dev
-// needs none.
-func (f *serviceFlags) reach(ctx context.Context, env environment, will func(identity.Role) bool) (endpoint string, key aws.Credentials, err error) {
-	if endpoint, err = apiEndpoint(f.Listen, f.PublicURL); err != nil {
-		return "", key, err
+// reach returns the service with an access key of one of the roles. The key is empty when there is none; a service with --dev needs none.
+func (f *serviceFlags) reach(ctx context.Context, env environment, may identity.Roles) (s remoteService, err error) {
+	if s.endpoint, err = apiEndpoint(f.Listen, f.PublicURL); err != nil {
+		return s, err
 	}
-	key, err = accessKey(ctx, env, f.Profile, f.Data, will)
-	return endpoint, key, err
+	s.region = signingRegion(env)
+	s.key, err = accessKey(ctx, env, f.Profile, f.Data, may)
+	return s, err
 }

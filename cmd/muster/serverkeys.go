@@ -2,24 +2,17 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/netip"
 	"net/url"
-
-	"github.com/aws/aws-sdk-go-v2/aws"
 
 	"github.com/musterhq/muster/internal/keyring"
 	"github.com/musterhq/muster/internal/operator"
 )
 
 // serverKeys reads and changes the keys of a service over the network, with an admin key.
-type serverKeys struct {
-	endpoint string
-	key      aws.Credentials
-	region   string
-}
+type serverKeys struct{ remoteService }
 
 // newServerKeys refuses plain connections to other machines: the answer to create has a secret in it.
 func newServerKeys(server, profile string, env environment) (*serverKeys, error) {
@@ -41,25 +34,7 @@ func newServerKeys(server, profile string, env environment) (*serverKeys, error)
 	if key.AccessKeyID == "" {
 		return nil, fmt.Errorf("--server needs an admin key to sign with: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE, or --profile")
 	}
-	return &serverKeys{endpoint, key, signingRegion(env)}, nil
-}
-
-func (s *serverKeys) call(ctx context.Context, method, path string, in, out any) error {
-	var body []byte
-	if in != nil {
-		var err error
-		if body, err = json.Marshal(in); err != nil {
-			return err
-		}
-	}
-	answer, err := askOperator(ctx, s.endpoint, s.key, s.region, method, path, body)
-	if err != nil {
-		return err
-	}
-	if err := json.Unmarshal(answer, out); err != nil {
-		return fmt.Errorf("answer of the service: %w", err)
-	}
-	return nil
+	return &serverKeys{remoteService{endpoint, key, signingRegion(env)}}, nil
 }
 
 func (s *serverKeys) create(ctx context.Context, n keyring.New) (d keyring.Document, err error) {
