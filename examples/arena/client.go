@@ -79,10 +79,10 @@ func (c *Client) read(in *bufio.Scanner) {
 	}
 }
 
-// Move takes a step. The server tells everybody, this client too, if it was possible.
+// Move takes a step. If it is possible, the server sends it to all players, this client included.
 func (c *Client) Move(d Direction) error { return c.send(Message{Kind: Move, Direction: d}) }
 
-// Say talks to everybody.
+// Say sends a text to all players.
 func (c *Client) Say(text string) error { return c.send(Message{Kind: Say, Text: text}) }
 
 // Leave says goodbye and closes the connection. It is called once.

@@ -64,7 +64,7 @@ type Cell struct {
 	Y int `json:"y"`
 }
 
-// Player is what everybody sees of a player.
+// Player is a player as all others see it.
 type Player struct {
 	Name  string `json:"name"`
 	At    Cell   `json:"at"`

@@ -57,7 +57,7 @@ type client struct {
 	unsent  chan Message // closed when nothing more is to be sent
 }
 
-// NewRoom makes a room without a world, which turns everybody away.
+// NewRoom makes a room without a world, which refuses all players.
 func NewRoom(seats Seats, log *slog.Logger) *Room {
 	return &Room{
 		seats: seats, log: log,
@@ -87,7 +87,7 @@ func (r *Room) Serve(l net.Listener) error {
 	}
 }
 
-// Close tells everybody that the game is over and waits until their connections are, for as long as ctx allows.
+// Close tells all players that the game is over and waits until their connections have closed, for as long as ctx allows.
 // Call it after Serve has returned.
 func (r *Room) Close(ctx context.Context, why string) error {
 	r.mu.Lock()
@@ -156,7 +156,7 @@ func (r *Room) serve(conn net.Conn) {
 	<-writing
 }
 
-// admit asks the service before anybody sees the player.
+// admit asks the service before other players see the player.
 func (r *Room) admit(c *client, name string) bool {
 	if err := CheckName(name); err != nil {
 		refuse(c.conn, err.Error(), true) // the seat is still reserved: another name may be tried
@@ -253,14 +253,14 @@ func (r *Room) giveBack(c *client) {
 	}
 }
 
-// tell sends to everybody; the caller holds the lock.
+// tell sends a message to all players; the caller holds the lock.
 func (r *Room) tell(m Message) {
 	for c := range r.clients {
 		r.send(c, m)
 	}
 }
 
-// send never waits: who cannot keep up is disconnected, so that nobody waits for the slowest.
+// send never waits: a client that cannot keep up is disconnected, so that no player waits for the slowest.
 func (r *Room) send(c *client, m Message) {
 	select {
 	case c.unsent <- m:

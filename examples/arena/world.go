@@ -116,7 +116,7 @@ func (w *World) Exit(name string) Message {
 	return Message{Kind: Left, Name: name}
 }
 
-// Step moves a player. There is nothing to tell when a wall or somebody is in the way. won is the reason why the
+// Step moves a player. There is no message when a wall or another player is in the way. won is the reason why the
 // game is over, or empty.
 func (w *World) Step(name string, d Direction) (told []Message, won string) {
 	p := w.players[name]
@@ -173,7 +173,7 @@ func (w *World) verdict(last *Player) string {
 	return fmt.Sprintf("%s has won %d of %d rounds", best.Name, best.Wins, w.rounds)
 }
 
-// nextRound takes everybody's coins, also of those who are away.
+// nextRound takes all players' coins, also of disconnected players.
 func (w *World) nextRound(winner string) Message {
 	w.round++
 	for _, p := range w.players {

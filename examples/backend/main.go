@@ -55,7 +55,7 @@ func run(ctx context.Context, args []string) error {
 	if err != nil {
 		return fmt.Errorf("read the AWS configuration: %w", err)
 	}
-	b.client = gameclient.New(cfg, nil) // it connects nobody itself
+	b.client = gameclient.New(cfg, nil) // it makes no connections for players
 	listener, err := net.Listen("tcp", *listen)
 	if err != nil {
 		return err
@@ -142,7 +142,7 @@ func (b *backend) place(ctx context.Context, r createRequest) (any, error) {
 	}
 	placed, err := b.client.CreateSessionOnQueue(ctx, wanted)
 	if waiting, ok := errors.AsType[*gameclient.PlacementError](err); ok && waiting.Status == gameclient.PlacementPending {
-		// The game client has gone by now: nobody would play in the session that may come.
+		// The game client has closed its request: no player would join the session.
 		err = errors.Join(err, b.client.StopPlacement(context.WithoutCancel(ctx), waiting.PlacementID))
 	}
 	if err != nil {

@@ -75,7 +75,7 @@ func Rename(from, to string) error {
 }
 
 // MakeDir makes a directory with its missing parents, durably: after a power cut a directory whose name was never synced is
-// gone, with all that was synced in it. The name of a directory that is there already is synced, too, since whoever made it
+// gone, with all that was synced in it. The name of an existing directory is synced, too, since the program that created it
 // may not have. What this user may not read cannot be synced and is left to the file system.
 func MakeDir(dir string, mode fs.FileMode) error {
 	made := []string{dir}

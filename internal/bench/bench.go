@@ -28,7 +28,7 @@ type Options struct {
 	Quick       bool          // shows that everything works, in seconds; the numbers mean nothing
 	Dir         string        // for the data; empty: the system's directory for temporary files
 	Profiles    string        // where profiles of the server's processor time go; empty: none are taken
-	Progress    io.Writer     // what is being done; nil: nobody is told
+	Progress    io.Writer     // for lines about the progress; nil: none
 }
 
 // scenario is one part of the table.
@@ -45,12 +45,12 @@ var scenarios = []scenario{
 	{"search", "searches among 100,000 game sessions of a fleet, while they change", (*bench).search, false},
 	{"matchmaking", "tickets from their request to the durable match", (*bench).matchmaking, false},
 	{"idle", "idle game servers: memory of a connection, and their return after a crash", (*bench).idle, false},
-	{"player-flow", "players' event streams: memory, frames, their return after a crash, fresh logins in a line, a match of sixty", (*bench).flow, false},
+	{"player-flow", "players' event streams: memory, frames, their return after a crash, fresh logins in a queue, a match of sixty", (*bench).flow, false},
 	{"siege", "honest calls while the service is attacked: anonymous connections, malformed frames, worst bodies, wrong sign-ins", (*bench).siege, false},
 	{"core", "the core alone in process: rules, journal, snapshots, reads", (*bench).core, false},
 	{"restart", "start with 1,000,000 player sessions in 100,000 game sessions", (*bench).restart, false},
 	{"flow-restart", "start with 1,000,000 players logged in, in parties", (*bench).flowRestart, false},
-	{"soak", "a small load that goes on, and fails when the service grows; only by name", (*bench).soak, true},
+	{"soak", "a small constant load; fails when the service grows; only by name", (*bench).soak, true},
 }
 
 // Scenarios lists what can be measured, a name and a line about it each.

@@ -8,7 +8,7 @@ import (
 )
 
 // flow measures player flow: many players' event streams, changes that they are told of, their return after a crash,
-// fresh logins in a line, and a large match.
+// fresh logins in a queue, and a large match.
 func (b *bench) flow(ctx context.Context) error {
 	for _, scheme := range []string{"ws", "wss"} {
 		if err := b.flowOver(ctx, scheme); err != nil {
@@ -93,7 +93,7 @@ func (b *bench) flowMemory(ctx context.Context, s *server, a *audience, scheme s
 	resident := s.resident() - before
 	b.table.addFact(fmt.Sprintf("idle event stream over %s, with its player, login session, party and heartbeats: resident memory for each of %s", scheme, thousands(int64(n))),
 		"24 KiB", "%.1f KiB", float64(resident)/float64(n)/1024)
-	b.progress("  %.1f KiB for each stream, %d heartbeats heard", float64(resident)/float64(n)/1024, a.beats.Load())
+	b.progress("  %.1f KiB for each stream, %d heartbeats received", float64(resident)/float64(n)/1024, a.beats.Load())
 	return b.profileHeap(ctx, s, "flow-"+strings.ReplaceAll(scheme, " ", "-"))
 }
 
@@ -125,7 +125,7 @@ func (b *bench) flowReturn(ctx context.Context, s *server, a *audience, scheme s
 	first := a.firstBackAfter(down)
 	b.progress("  killed and started again: ready after %s, the first back after %s, all after %s", ready.Round(time.Millisecond),
 		first.Round(time.Millisecond), back.Round(time.Millisecond))
-	b.table.addFact(fmt.Sprintf("%s streams over %s with valid tokens, killed and started: the last has had its hello, nobody a gap", thousands(int64(n)), scheme), "45 s",
+	b.table.addFact(fmt.Sprintf("%s streams over %s with valid tokens, service killed and started: the last one has its hello, and none has a gap, after", thousands(int64(n)), scheme), "45 s",
 		"%.1f s (ready after %.1f s, first attach durable after %.1f s)", back.Seconds(), ready.Seconds(), first.Seconds())
 	return s, nil
 }

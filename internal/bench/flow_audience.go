@@ -32,7 +32,7 @@ type audience struct {
 	running sync.WaitGroup
 
 	mu        sync.Mutex
-	held      chan struct{} // nobody comes back until it is closed
+	held      chan struct{} // no client reconnects until it is closed
 	firstBack time.Time     // when the first one was greeted after that
 	wrong     error         // the first thing that was not as it is to be
 }
@@ -267,7 +267,7 @@ func (a *audience) waitFor(ctx context.Context, n int) error {
 	return nil
 }
 
-// heardAll waits until everybody has heard all that the answers to their calls spoke of.
+// heardAll waits until every client has received all events up to the latest answers of its calls.
 func (a *audience) heardAll(ctx context.Context) error {
 	limit := time.Now().Add(time.Minute)
 	for _, m := range a.players {
@@ -284,7 +284,7 @@ func (a *audience) heardAll(ctx context.Context) error {
 	return nil
 }
 
-// close ends all streams and waits until nobody tries to come back any more.
+// close ends all streams and waits until no client tries to reconnect any more.
 func (a *audience) close() {
 	a.stop()
 	for _, m := range a.players {

@@ -69,7 +69,7 @@ func (b *bench) flowChanges(ctx context.Context, s *server, a *audience) error {
 	if err != nil {
 		return err
 	}
-	if err := inParallel(l.workers, l.workers, func(worker int) error { // nobody goes on searching
+	if err := inParallel(l.workers, l.workers, func(worker int) error { // all searches end
 		for pair := worker; pair < pairs; pair += l.workers {
 			for pairSteps[max(steps[pair]-1, 0)%len(pairSteps)].call == "player/Matchmaking.EnterMatchmaking" {
 				if err := step(conns[worker], pair); err != nil {
@@ -95,7 +95,7 @@ func (b *bench) flowChanges(ctx context.Context, s *server, a *audience) error {
 	b.progress("  flow changes: %s", m)
 	b.progress("  commit to frame: p50 %s, p99 %s, p99.9 %s; %.0f frames a second", milliseconds(lags.quantile(0.5)), milliseconds(lags.quantile(0.99)), milliseconds(lags.quantile(0.999)), frames)
 	b.table.addLoad("flow changes, from the call to the answer", "changes", 1, m, 0)
-	b.table.addFact(fmt.Sprintf("%s flow changes a second, %s streams attached, %s frames a second: from the commit to the client's having the frame, p99",
+	b.table.addFact(fmt.Sprintf("%s flow changes a second, %s streams attached, %s frames a second: from the commit to the frame at the client, p99",
 		thousands(int64(m.perSecond())), thousands(int64(len(a.players))), thousands(int64(frames))), "100 ms",
 		"%s (p50 %s)", milliseconds(lags.quantile(0.99)), milliseconds(lags.quantile(0.5)))
 	return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/musterhq/muster/internal/linkclient"
 )
 
-// flowQueue is the matchmaking configuration that players search with; nobody ever suits.
+// flowQueue is the matchmaking configuration that players search with; it never finds a match.
 const flowQueue = "flow"
 
 const nobodySuits = `{"ruleLanguageVersion": "1.0", "playerAttributes": [{"name": "skill", "type": "number", "default": 1}],

@@ -18,8 +18,8 @@ type admission struct {
 	settled time.Time
 }
 
-// flowFreshLogins lets everybody log in anew at the same moment, as after an outage whose end nobody expected: who is in a
-// game gets in first, the others wait in a line and are told where they stand.
+// flowFreshLogins lets all players log in anew at the same moment, as after a sudden end of an outage: a player in a
+// game gets in first, the others wait in a queue and get their place.
 func (b *bench) flowFreshLogins(ctx context.Context, s *server, a *audience) error {
 	conns, err := dialAll(ctx, s.addr, comingIn)
 	if err != nil {
@@ -63,12 +63,12 @@ func (b *bench) flowFreshLogins(ctx context.Context, s *server, a *audience) err
 		return err
 	}
 	grown := float64(most-before) / (1 << 20)
-	b.progress("  %d fresh logins: all in and attached after %s; %d were queued and told so, at most %s out of order; the %d in a game after %s; memory grew by %.0f MiB at most",
+	b.progress("  %d fresh logins: all logged in and attached after %s; %d were queued, at most %s out of order; the %d in a game after %s; memory grew by %.0f MiB at most",
 		len(all), took.Round(time.Millisecond), queued, late.Round(time.Millisecond), inGame, first.Round(time.Millisecond), grown)
-	b.table.addFact(fmt.Sprintf("%s fresh logins at %d a second, nobody's keys changed: all in after", thousands(int64(len(all))), b.sizes.flowLogins),
+	b.table.addFact(fmt.Sprintf("%s fresh logins at %d a second, no player's keys changed: all logged in after", thousands(int64(len(all))), b.sizes.flowLogins),
 		fmt.Sprintf("%.0f s", float64(len(all))/float64(b.sizes.flowLogins)), "%.1f s", took.Seconds())
 	b.table.addFact(fmt.Sprintf("… of them in a game, not queued: all %d in after", inGame), "first", "%.1f s", first.Seconds())
-	b.table.addFact("… queued, told their place and when to come back; furthest out of order", "in order", "%s, %s", thousands(int64(queued)), milliseconds(late))
+	b.table.addFact("… queued with a place and a time to retry; furthest out of order", "in order", "%s, %s", thousands(int64(queued)), milliseconds(late))
 	b.table.addFact("… resident memory grew by, streams included", "bounded", "%.0f MiB", grown)
 	return nil
 }
@@ -135,7 +135,7 @@ func (m *flowPlayer) sameKeys(s *stand) error {
 	return nil
 }
 
-// keysKept asks for everybody's keys.
+// keysKept reads the keys of all players.
 func (a *audience) keysKept(ctx context.Context, pool chan *flowConn) error {
 	return inParallel(len(a.players), comingIn, func(i int) error {
 		c := <-pool
@@ -155,7 +155,7 @@ func (a *audience) keysKept(ctx context.Context, pool chan *flowConn) error {
 	})
 }
 
-// orderedWithin is how much later than somebody whose turn came after it anybody settled, at most.
+// orderedWithin is the longest time by which a player was logged in later than one whose turn came after.
 func orderedWithin(all []admission) (late time.Duration) {
 	queued := slices.DeleteFunc(slices.Clone(all), func(x admission) bool { return x.place.IsZero() })
 	slices.SortFunc(queued, func(x, y admission) int { return x.settled.Compare(y.settled) })

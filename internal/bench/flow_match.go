@@ -123,7 +123,7 @@ func (x *flowMatch) setUp() error {
 	return nil
 }
 
-// commit makes one match and measures from the proposal to its being durable; then everybody is free again.
+// commit makes one match and measures from the proposal until it is durable; then all players are free again.
 func (x *flowMatch) commit() (time.Duration, error) {
 	proposal := cell.Proposal{ID: randomID(), PlayersMax: matchPlayers, Tickets: make([]cell.ProposedTicket, matchParties)}
 	err := inParallel(matchParties, matchParties, func(i int) (err error) {

@@ -116,7 +116,7 @@ func (g *gameLoad) host(server *gameServer, p linkclient.Push) {
 	digits, _, _ := bytes.Cut(rest, []byte{'"'})
 	worker, err := strconv.Atoi(string(digits))
 	if err != nil || worker >= len(g.workers) {
-		panic(fmt.Sprintf("bench: a game session for nobody: %s", p.Raw))
+		panic(fmt.Sprintf("bench: a game session that no client waits for: %s", p.Raw))
 	}
 	active := g.workers[worker].active
 	server.client.Go("ActivateGameSession", `"GameSessionId":"`+p.GameSessionID()+`"`, func(a linkclient.Answer, err error) {
@@ -127,7 +127,7 @@ func (g *gameLoad) host(server *gameServer, p linkclient.Push) {
 	})
 }
 
-// startOver ends the process and begins the next one. A failure is told to whoever waits for a game session next.
+// startOver ends the process and begins the next one. The next client that waits for a game session gets a failure.
 func (g *gameServer) startOver(failed chan<- error) {
 	then := func(next func()) func(linkclient.Answer, error) {
 		return func(a linkclient.Answer, err error) {

@@ -108,7 +108,7 @@ func newPace(l load, begin time.Time, worker int) pace {
 }
 
 // next waits until the next unit is due and returns the time from which it counts: the planned one if the last unit ended
-// after it, since whoever wanted it then has been waiting; else now, since a late wake-up is the load's own fault.
+// after it, since its client has been waiting since then; otherwise now, since a late wake-up is the load's own fault.
 func (p *pace) next() time.Time {
 	now := time.Now()
 	if p.interval == 0 {

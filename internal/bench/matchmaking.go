@@ -332,7 +332,7 @@ func (b *bench) teamsArriving(ctx context.Context) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	b.progress("  %.0f tickets a second for five against five: %d matched, lag p50 %s", m.perSecond(), w.matched, milliseconds(middle(w.lags)))
-	b.table.addFact(fmt.Sprintf("five against five, %s tickets a second: from a match being possible to its being durable, median", thousands(int64(m.perSecond()))), "250 ms",
+	b.table.addFact(fmt.Sprintf("five against five, %s tickets a second: from when a match is possible until it is durable, median", thousands(int64(m.perSecond()))), "250 ms",
 		"%s (%s tickets matched a second)", milliseconds(middle(w.lags)), thousands(int64(float64(w.matched)/(3*b.options.Measure).Seconds())))
 	return nil
 }
@@ -354,7 +354,7 @@ func (b *bench) ticketMemory(ctx context.Context) error {
 	before := liveHeap()
 	err = c.load(ctx, b.sizes.teamTickets, func(n int) matchmaking.Player {
 		p := teamPlayer(n)
-		p.Attributes[0].Number = float64(n) // like nobody else
+		p.Attributes[0].Number = float64(n) // different from all others
 		return p
 	})
 	if err != nil {

@@ -22,7 +22,7 @@ type pair struct{ bare, durable, half *measured }
 
 const requestsInCycle = 3
 
-// players lets the bare service and the durable one take turns, so that whatever else the machine does hits both.
+// players lets the bare service and the durable one take turns, so that other work of the machine affects both.
 func (b *bench) players(ctx context.Context) error {
 	var kinds []kind
 	for _, n := range b.sizes.cycleConnections {

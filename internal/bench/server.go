@@ -99,7 +99,7 @@ func (b *bench) start(ctx context.Context, name, data string, arguments ...strin
 	}
 }
 
-// follow reads the log to its end; a pipe that nobody reads would stop the server.
+// follow reads the log to its end; a full pipe would stop the server.
 func (s *server) follow(log io.Reader, listening chan<- struct{}) {
 	lines := bufio.NewScanner(log)
 	lines.Buffer(nil, 1<<20)

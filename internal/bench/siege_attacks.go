@@ -64,8 +64,8 @@ var malformedFrames = [][]byte{
 	{0x81, 0x82, 0, 0, 0, 0, 0xC3, 0x28},                                                         // text that is not UTF-8
 }
 
-// webSocketDoors are the heads of requests that open a WebSocket, as far as somebody without a key of the studio gets: a
-// game server has a token, and a player's stream tells whoever opens it why it is refused.
+// webSocketDoors are the heads of requests that open a WebSocket, as far as a client without a key of the studio gets: a
+// game server has a token, and a player's stream sends every client the reason of its refusal.
 var webSocketDoors = []func(x *attacker, worker int) string{
 	func(x *attacker, worker int) string {
 		return fmt.Sprintf("GET /?pID=attack-%d&sdkVersion=5.5.0&sdkLanguage=Go&FleetId=%s&ComputeId=%s&Authorization=%s HTTP/1.1\r\n", worker, x.order.Fleet, compute, x.order.Token)

@@ -61,7 +61,7 @@ func (d *Demo) secondPlayer(ctx context.Context) error {
 	return err
 }
 
-// describeGameSession waits until everybody has left again.
+// describeGameSession waits until all players have left again.
 func (d *Demo) describeGameSession(ctx context.Context) error {
 	err := d.until(ctx, "all players have left", func() (bool, error) {
 		out, err := d.api.DescribeGameSessions(ctx, &gamelift.DescribeGameSessionsInput{GameSessionId: d.session.GameSessionId})

@@ -1,5 +1,5 @@
 // Package devclock is the door to the service's clock for tests in any language. It exists only in development mode with
-// a virtual clock: who may move the time may end everybody's game.
+// a virtual clock: a client that can move the time can end all games.
 package devclock
 
 import (
@@ -96,7 +96,7 @@ func (d *Door) advance(w http.ResponseWriter, r *http.Request) {
 	if links {
 		move = d.clock.AdvanceLinks
 	}
-	// Not with the request's own context: half a step helps nobody.
+	// Not with the request's own context: a step must not end halfway.
 	if err := move(context.WithoutCancel(r.Context()), by); err != nil {
 		d.log.Warn("the virtual clock did not advance as far as requested", "duration", by, "links", links, "error", err)
 		refuse(w, http.StatusInternalServerError, err)

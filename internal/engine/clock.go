@@ -97,7 +97,7 @@ func (e *Engine) nextStop() domain.Time {
 	return next
 }
 
-// endDue ends what is due and waits until everybody knows.
+// endDue ends everything that is due and waits until all followers have received it.
 func (e *Engine) endDue(ctx context.Context) error {
 	for more := true; more; {
 		tick := &cell.Tick{}

@@ -55,7 +55,7 @@ func (e *Engine) commitOne(ctx context.Context, spare **Group, unsaved *int64) b
 	e.seq.Durable(g.Number)
 	e.stateLock.Unlock()
 	e.durable.reached.Store(g.Number)
-	e.numbers.committed(g, appending)
+	e.metrics.committed(g, appending)
 	answer(g.calls)
 	e.durable.wake(g.Number)
 	e.feed(g)
@@ -107,7 +107,7 @@ func answer(calls []*Call) {
 	}
 }
 
-// failGroup answers everybody whose command is not known to be durable.
+// failGroup answers all callers whose commands are not known to be durable.
 func (e *Engine) failGroup(g *Group, cause error) {
 	e.fail(cause)
 	e.refuse(g.calls)

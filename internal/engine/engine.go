@@ -41,7 +41,7 @@
 //
 // # Failure
 //
-// A failed append is final. Nobody knows how much of it is durable, so what memory holds beyond the last durable group is void: every
+// A failed append is final. How much of it is durable is unknown, so the state in memory beyond the last durable group is void: every
 // command that waits gets ErrStopped, which means that its outcome is unknown, and so does a read that saw too much. A new engine begins
 // from the journal. While the owner says that there is no room to write (Config.Short), changes are refused before they are decided, so
 // that none has to fail. Only one engine may have a journal open; the journal sees to that.
@@ -79,8 +79,8 @@ type Config struct {
 	SnapshotEvery int64            // bytes of journal after which the next snapshot is taken; 0: DefaultSnapshotEvery
 	EndedLinger   time.Duration    // how long what has ended stays in memory; 0: DefaultEndedLinger
 	Retention     time.Duration    // how long the archive keeps it; 0: DefaultRetention
-	Short         func() error     // why no new changes may be taken for now, such as a full disk; nil: nobody tells
-	// Loaded looks at the state as it was loaded, before anything is appended. Its error ends Open. nil: nobody looks.
+	Short         func() error     // why new changes are refused for now, such as a full disk; nil: never
+	// Loaded looks at the state as it was loaded, before anything is appended. Its error ends Open. nil: no check.
 	Loaded   func(v *cell.View) error
 	QueueMax int // commands that may wait; more are refused as Overloaded; 0: DefaultQueueMax
 }
@@ -131,7 +131,7 @@ type Engine struct {
 
 	stateLock sync.RWMutex
 	seq       *Sequencer
-	poked     bool // a Tick has to run, whatever the plan says
+	poked     bool // a Tick has to run, regardless of the plan
 
 	commit  chan struct{} // something is in building
 	taken   chan struct{} // it was taken: there is room for more
@@ -150,7 +150,7 @@ type Engine struct {
 	saving     atomic.Bool  // a snapshot is on its way
 	freezeTook atomic.Int64 // nanoseconds that the last one stopped writers for
 
-	numbers   *numbers
+	metrics   *metrics
 	onRefusal atomic.Pointer[func(cell.Command, *domain.Refusal)]
 
 	failure atomic.Pointer[error]
@@ -193,7 +193,7 @@ func Open(ctx context.Context, config Config) (*Engine, error) {
 		snapshots: make(chan *pendingSnapshot, 1),
 		stopped:   make(chan struct{}),
 		carry:     make(chan chan struct{}),
-		numbers:   newNumbers(),
+		metrics:   newMetrics(),
 	}
 	e.durable.reached.Store(last)
 	e.fed.reached.Store(last)
@@ -202,7 +202,7 @@ func Open(ctx context.Context, config Config) (*Engine, error) {
 	}
 	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	e.cancel = cancel
-	e.numbers.unsaved.Store(unsaved)
+	e.metrics.unsaved.Store(unsaved)
 	e.done.Go(func() { e.decide() })
 	e.done.Go(func() { e.commitGroups(run, unsaved) })
 	e.done.Go(func() { e.saveSnapshots(run) })
@@ -474,7 +474,7 @@ func (e *Engine) fail(cause error) {
 	e.release()
 }
 
-// release wakes everybody who waits for what may never come.
+// release wakes all callers that wait for entries that may never come.
 func (e *Engine) release() {
 	e.durable.release()
 	e.fed.release()

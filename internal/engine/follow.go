@@ -15,7 +15,7 @@ type Committed struct {
 	Events []cell.Emitted
 }
 
-// follower is a reader of committed events with a queue of its own, so that a slow one holds up nobody.
+// follower is a reader of committed events with a queue of its own, so that a slow one delays no other.
 type follower struct {
 	kinds cell.KindMask
 	lock  sync.Mutex
@@ -27,8 +27,8 @@ type follower struct {
 }
 
 // Follow calls f, in a goroutine of its own, for every journal entry from now on that holds an event of the kinds, in
-// order. The events must not be changed. Whatever f pushes it must be able to derive from the state as well: after a
-// restart nobody repeats the events. The returned function ends it and waits for f.
+// order. The events must not be changed. f must be able to derive all its pushes from the state as well: after a
+// restart events are not repeated. The returned function ends it and waits for f.
 func (e *Engine) Follow(kinds cell.KindMask, f func(Committed)) (end func()) {
 	x := &follower{kinds: kinds, wake: make(chan struct{}, 1), done: make(chan struct{})}
 	e.stateLock.Lock() // the kinds are read under it: from the next command on
@@ -105,7 +105,7 @@ func (e *Engine) Backlog() (most int) {
 	return most
 }
 
-// followed is every kind that somebody follows.
+// followed are all kinds that have a follower.
 func (e *Engine) followed() cell.KindMask {
 	e.followersLock.Lock()
 	defer e.followersLock.Unlock()

@@ -379,11 +379,11 @@ func (e *Engine) archiveSome(ctx context.Context) (full bool, err error) {
 	e.config.Archive.SetMark(mark)
 	began := time.Now()
 	if err := e.config.Archive.Put(ctx, batch); err != nil {
-		e.numbers.archiveRefused.Inc()
+		e.metrics.archiveRefused.Inc()
 		return false, err
 	}
-	e.numbers.archive.Observe(time.Since(began).Seconds())
-	e.numbers.archived.Add(float64(len(batch)))
+	e.metrics.archive.Observe(time.Since(began).Seconds())
+	e.metrics.archived.Add(float64(len(batch)))
 	for left := taken; left > 0; left -= archiveLocked {
 		if err := e.submit(&cell.Forget{Count: min(left, archiveLocked)}); err != nil {
 			return false, err

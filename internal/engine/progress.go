@@ -37,7 +37,7 @@ func (p *progress) wake(reached uint64) {
 	p.waiting = left
 }
 
-// release wakes everybody: the engine has stopped.
+// release wakes all waiting callers: the engine has stopped.
 func (p *progress) release() {
 	p.lock.Lock()
 	defer p.lock.Unlock()

@@ -17,12 +17,12 @@ type pendingSnapshot struct {
 // freezeIfDue takes a snapshot when enough journal has gathered. The state is that after g: the next group is empty.
 func (e *Engine) freezeIfDue(g *Group, unsaved *int64) *pendingSnapshot {
 	*unsaved += int64(len(g.Batch))
-	e.numbers.unsaved.Store(*unsaved)
+	e.metrics.unsaved.Store(*unsaved)
 	if *unsaved < e.config.SnapshotEvery || len(e.snapshots) > 0 || e.saving.Load() || e.config.Short() != nil {
 		return nil
 	}
 	*unsaved = 0
-	e.numbers.unsaved.Store(0)
+	e.metrics.unsaved.Store(0)
 	e.saving.Store(true)
 	began := time.Now()
 	s := &pendingSnapshot{g.Number, e.seq.Cell().Freeze()}
@@ -53,11 +53,11 @@ func (e *Engine) saveSnapshot(ctx context.Context, s *pendingSnapshot) {
 	switch {
 	case ctx.Err() != nil:
 	case err != nil:
-		e.numbers.snapshotsFailed.Inc()
+		e.metrics.snapshotsFailed.Inc()
 		e.log.Error("a snapshot could not be saved: the journal keeps growing", "entry", s.at, "error", err)
 	default:
-		e.numbers.snapshot.Observe(time.Since(began).Seconds())
-		e.numbers.snapshotAt.SetToCurrentTime()
+		e.metrics.snapshot.Observe(time.Since(began).Seconds())
+		e.metrics.snapshotAt.SetToCurrentTime()
 		e.log.Info("snapshot saved", "entry", s.at, "took", time.Since(began).Round(time.Millisecond),
 			"writers_stopped", time.Duration(e.freezeTook.Load()))
 	}

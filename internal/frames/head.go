@@ -64,7 +64,7 @@ func (r *Reader) head(b []byte) (h head, wrong *Violation) {
 	switch {
 	case n < least:
 		return h, &Violation{CodeProtocol, fmt.Sprintf("a length of %d in a longer form than it needs", n)}
-	case control: // small, whatever messages may be
+	case control: // small, for any limit of messages
 	case n > most:
 		return h, &Violation{CodeTooLarge, fmt.Sprintf("a frame of %d bytes, want at most %d", n, most)}
 	case n+uint64(len(r.whole)) > most:

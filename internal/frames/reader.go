@@ -37,8 +37,8 @@ type Handler interface {
 	Ping(payload []byte)
 	Pong()
 	Message(data []byte)
-	Wrong(v *Violation) // whatever comes after it is read, so that no reset overtakes the close frame, and not told
-	End(err error)      // the last call: *Closed, or why the connection was lost. Nobody has closed it.
+	Wrong(v *Violation) // later bytes are read and dropped, so that no reset overtakes the close frame
+	End(err error)      // the last call: *Closed, or why the connection was lost. The connection is still open.
 }
 
 // Closed is a client's close frame. Code is 0 when it named none.

@@ -50,7 +50,7 @@ func isKey(text string) bool {
 	return err == nil && n == 16 && len(text) == encoded
 }
 
-// listed reports whether a header that is a list has a name, in whatever case.
+// listed reports whether a header that is a list has a name, in any case.
 func listed(h http.Header, header, want string) bool {
 	return slices.ContainsFunc(names(h, header), func(name string) bool { return strings.EqualFold(name, want) })
 }

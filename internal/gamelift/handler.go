@@ -178,15 +178,15 @@ func (h *Handler) handle(w http.ResponseWriter, r *http.Request, c codec, name, 
 	defer work.leave()
 	in, err := decodeInput(c, op, pooled.body, &work)
 	if err != nil {
-		return nil, h.spell(op, requestID, err)
+		return nil, h.apiError(op, requestID, err)
 	}
 	if err := op.constraints.check(in); err != nil {
-		return nil, h.spell(op, requestID, err)
+		return nil, h.apiError(op, requestID, err)
 	}
 	ctx := &requestContext{Context: r.Context(), caller: caller, requestID: requestID}
 	out, err := op.call(h.service, ctx, in)
 	if err != nil {
-		return nil, h.spell(op, requestID, err)
+		return nil, h.apiError(op, requestID, err)
 	}
 	if op.noBody {
 		return nil, nil
@@ -195,9 +195,9 @@ func (h *Handler) handle(w http.ResponseWriter, r *http.Request, c codec, name, 
 	return pooled.answer, nil
 }
 
-// spell maps an error to the answer. Clients with typed errors treat one that the operation does not declare as
+// apiError maps an error to the answer. Clients with typed errors treat one that the operation does not declare as
 // unknown, so it becomes the error that all operations declare.
-func (h *Handler) spell(op *compiled, requestID string, err error) smithy.APIError {
+func (h *Handler) apiError(op *compiled, requestID string, err error) smithy.APIError {
 	spelled, cause := toAPI(err)
 	code := spelled.ErrorCode()
 	if cause != nil && !errors.Is(cause, context.Canceled) {

@@ -50,7 +50,7 @@ func CheckPermissions(dir string) (warnings []string, err error) {
 		return nil, fmt.Errorf("cell secret %s has mode %#o: every user of this machine may know it, and with it the secrets of all keys and tokens; "+
 			"want chmod 600 %[1]s, and if others have used this machine, a new installation", path, mode.Perm())
 	case mode&(groupRead|groupWrite) != 0:
-		warnings = append(warnings, fmt.Sprintf("cell secret %s has mode %#o: its group can be anybody towards this service; chmod 600 %[1]s ends that", path, mode.Perm()))
+		warnings = append(warnings, fmt.Sprintf("cell secret %s has mode %#o: users of its group can act as any principal of this service; want chmod 600 %[1]s", path, mode.Perm()))
 	}
 	return warnings, checkOwner(path, info)
 }

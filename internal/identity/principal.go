@@ -19,7 +19,7 @@ type Principal struct {
 	Role    Role
 	Address string // of the client, as limits by address know it
 
-	life *life // of the access key; nil: nobody revokes it
+	life *life // of the access key; nil: it is never revoked
 }
 
 // Principal is who uses the key, from an address.

@@ -43,7 +43,7 @@ func handshake(ctx context.Context, opt *Options) (net.Conn, reader, error) {
 		return nil, reader{}, err
 	}
 	tcp := conn
-	stop := context.AfterFunc(ctx, func() { _ = tcp.Close() }) // ends whatever waits below
+	stop := context.AfterFunc(ctx, func() { _ = tcp.Close() }) // ends the calls below
 	if u.Scheme == "wss" {
 		cfg := &tls.Config{}
 		if opt.TLS != nil {
@@ -101,7 +101,7 @@ func query(opt *Options) string {
 // SigV4Query is the query of a game server that was started with an access key in place of a token, signed at the given
 // time.
 func SigV4Query(opt Options, accessKey, secret, region string, at time.Time) string {
-	date := at.Format(sigv4.TimeForm) // as C# does it: whatever zone at is in, the text says Z
+	date := at.Format(sigv4.TimeForm) // as C# does it: the text says Z for every zone of at
 	credential := sigv4.NewCredential(accessKey, region, "gamelift", at)
 	signature := sigv4.NewKey(secret, &credential).Append(nil, date, sigv4.AppendIDs(nil, opt.Compute, opt.Fleet, opt.Process))
 	q, err := url.ParseQuery(query(&opt))

@@ -79,7 +79,7 @@ func (c *Client) Revoke(ctx context.Context, id string) (d keyring.Document, err
 // Secret derives the secret of a key.
 func (c *Client) Secret(id string) string { return c.secret.AccessKeySecret(id) }
 
-// call sends a signed request. An answer that is not signed comes from somebody else: no service runs at that address.
+// call sends a signed request. An answer that is not signed comes from another program: no service runs at that address.
 func (c *Client) call(ctx context.Context, path string, in, out any) error {
 	body, err := json.Marshal(in)
 	if err != nil {

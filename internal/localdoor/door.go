@@ -1,7 +1,7 @@
 // Package localdoor is for those who hold the data directory of a running service: it lets the command line change what
 // the service keeps, on a loopback port that service.json in the directory names. Requests and answers are authenticated
 // by a key that is derived from the secret in the same directory, so it works for every user who can read that, root
-// included, and for nobody else.
+// included, and for no other.
 package localdoor
 
 import (
@@ -26,7 +26,7 @@ import (
 	"github.com/musterhq/muster/internal/keyring"
 )
 
-// Bounds of the door. They hold for local users without the secret, too; nobody else can connect.
+// Bounds of the door. They hold for local users without the secret, too; other machines cannot connect.
 const (
 	connectionsMax = 64
 	bodyMax        = 64 << 10 // bytes

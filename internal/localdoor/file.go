@@ -17,7 +17,7 @@ const (
 	fileFormat = 1
 )
 
-// serviceFile tells where the service of a data directory answers. One that was left by a crash does no harm: whatever
+// serviceFile tells where the service of a data directory answers. One that was left by a crash does no harm: a program that
 // listens on its port now cannot sign an answer.
 type serviceFile struct {
 	Format  int       `json:"format"`

@@ -49,7 +49,7 @@ func answerProof(key []byte, nonce string, status int, body []byte) string {
 
 func equal(a, b string) bool { return subtle.ConstantTimeCompare([]byte(a), []byte(b)) == 1 }
 
-// nonces remembers the nonces of the last minute, so that a request that somebody overheard is not taken twice.
+// nonces remembers the nonces of the last minute, so that an intercepted request is not accepted twice.
 type nonces struct {
 	mu    sync.Mutex
 	seen  map[string]bool

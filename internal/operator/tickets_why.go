@@ -57,7 +57,7 @@ func whyWaiting(s *Search) string {
 	case s.Unmatchable != "":
 		return "It can never be matched: " + s.Unmatchable + "."
 	case s.SeatsKept:
-		return "It waits for a seat: those of its game session that nobody sits on are kept for players who may come back."
+		return "It waits for a seat: the free seats of its game session are kept for players who may come back."
 	case len(s.Alone) > 0:
 		return begin + inWords("Rule", s.Alone) + " rejects it with any partner: " + s.Reasons[s.Alone[0]] + "." + nextStep(s)
 	case s.Others == 0:

@@ -45,7 +45,7 @@ const KeyTarget = "player-hooks"
 type Hooks struct {
 	hooks     map[Name]*hook
 	receivers map[string]*receiver // by URL: hooks that share one share its connections
-	numbers   *numbers
+	metrics   *metrics
 }
 
 // complainEvery keeps a hook that fails all the time from filling the log.
@@ -64,7 +64,7 @@ func New(c Config, key string, log *slog.Logger) *Hooks {
 	if len(c.Hooks) == 0 {
 		return nil
 	}
-	h := &Hooks{hooks: map[Name]*hook{}, receivers: map[string]*receiver{}, numbers: newNumbers()}
+	h := &Hooks{hooks: map[Name]*hook{}, receivers: map[string]*receiver{}, metrics: newMetrics()}
 	for name, x := range c.Hooks {
 		r := h.receivers[x.URL]
 		if r == nil {
@@ -140,7 +140,7 @@ func Ask[A any, P interface {
 	if err == nil {
 		allowed, message = P(&got).verdict()
 	}
-	h.numbers.note(n, began, allowed, err)
+	h.metrics.note(n, began, allowed, err)
 	switch {
 	case err == nil && allowed:
 		return got, nil

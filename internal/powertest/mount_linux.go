@@ -64,7 +64,7 @@ func (d *Disk) mount() error {
 	return closeOnExec()
 }
 
-// closeOnExec keeps programs that a test starts from inheriting the connection to the kernel: while one has it, whoever touches
+// closeOnExec keeps programs that a test starts from inheriting the connection to the kernel: while one has it, a program that touches
 // the mount of a test that was killed waits for ever.
 func closeOnExec() error {
 	const open = "/proc/self/fd"

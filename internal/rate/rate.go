@@ -1,7 +1,7 @@
 // Package rate bounds how often something happens: calls, frames and failures (Limit, Bucket), and lines in a log (Lines).
 //
 // A token bucket is one number here: the instant at which it is full again (the generic cell rate algorithm). A full bucket is
-// one in the past, so buckets that nobody uses can be forgotten, and a bucket of 8 bytes can stand wherever its owner keeps
+// one in the past, so unused buckets can be forgotten, and a bucket of 8 bytes can stand wherever its owner keeps
 // names: in an array of fixed size (fair), in sets whose least useful entry makes room (signin), in a map that is swept
 // (playerapi), beside an access key (gamelift), a server process (serverlink) or a connection (frames).
 //

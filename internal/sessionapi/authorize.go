@@ -48,9 +48,9 @@ func (d *Door) identify(r *http.Request) (*identity.Principal, *Problem) {
 		return nil, unauthorized(err.Error())
 	}
 	if key.Role != identity.Client && !d.config.Private(r) {
-		// A client key is in every copy of the game, so nothing is lost when somebody listens. Any other one is a secret.
+		// A client key is in every copy of the game, so it may be read on the way. Any other key is a secret.
 		return nil, &Problem{status: http.StatusForbidden, Name: accessDenied, Message: fmt.Sprintf(
-			"access key %s has the role %s and was sent without TLS: whoever listens has it now; use https, or a key of the role client", key.ID, key.Role)}
+			"access key %s has the role %s and was sent without TLS, where it can be read on the way: revoke it, and use https, or a key of the role client", key.ID, key.Role)}
 	}
 	by := key.Principal(from)
 	return &by, nil

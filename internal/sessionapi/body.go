@@ -60,7 +60,7 @@ func checkValues(body []byte) *Problem {
 }
 
 func readBody(w http.ResponseWriter, r *http.Request) ([]byte, *Problem) {
-	// A web page cannot send this type to another site without asking first, and nobody here gives it leave.
+	// A web page cannot send this type to another site without a preflight request, which this service does not allow.
 	if kind := r.Header.Get("Content-Type"); r.Method == http.MethodPost && (kind != "" || r.ContentLength != 0) {
 		if media, _, err := mime.ParseMediaType(kind); err != nil || media != "application/json" {
 			return nil, &Problem{status: http.StatusUnsupportedMediaType, Name: invalidRequest, Field: "Content-Type", Value: shortened(kind),

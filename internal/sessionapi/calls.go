@@ -68,7 +68,7 @@ type event struct {
 	data   []byte
 	at     time.Time
 	ends   *call   // nil: it ends none
-	to     *stream // nil: nobody hears it
+	to     *stream // nil: no stream gets its events
 }
 
 func newCalls(limits Limits, now func() time.Time) *calls {
@@ -93,7 +93,7 @@ type state struct {
 // begin notes a call that is about to be carried out.
 func (c *calls) begin(r *request, n *node) (*call, *Problem) {
 	if !c.pending.Take(r.principal, 1) {
-		return nil, spell(domain.Refuse(domain.Overloaded, "%d asynchronous calls are under way, and this access key or address has its share of them", c.pending.Keys.Taken()))
+		return nil, problemOf(domain.Refuse(domain.Overloaded, "%d asynchronous calls are under way, and this access key or address has its share of them", c.pending.Keys.Taken()))
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -117,7 +117,7 @@ func (c *calls) tell(x *call, name string, progress any) {
 	}
 }
 
-// complete ends a call. Whoever ends it first does.
+// complete ends a call. Only the first call of it counts.
 func (c *calls) complete(x *call, out any, problem *Problem) {
 	s := state{CallID: x.id, Node: x.node.name, State: "COMPLETED", Status: http.StatusOK, Answer: out, Error: problem}
 	if problem != nil {
@@ -183,7 +183,7 @@ func (x *call) say(made bool) {
 	}
 }
 
-// said is whether the connection was made; nil while nobody has said.
+// said is whether the connection was made; nil while that was not reported.
 func (x *call) said() *bool { return x.made.Load() }
 
 // find returns a call of an access key.

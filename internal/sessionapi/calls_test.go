@@ -179,7 +179,7 @@ func TestAbsentReader(t *testing.T) {
 // Each reason has a name of its own, except where clients can do the same about two.
 func TestRefusalsAreSpelled(t *testing.T) {
 	for _, reason := range domain.Reasons() {
-		p := spell(domain.Refuse(reason, "because"))
+		p := problemOf(domain.Refuse(reason, "because"))
 		if _, ok := refusals[reason]; !ok || p.status < 400 || p.Name == "" {
 			t.Errorf("%s becomes %d %s", reason, p.status, p.Name)
 		}

@@ -82,7 +82,7 @@ func (c *checks) fleet(fleetID, aliasID string) {
 	c.form("aliasId", aliasID, aliasForm, aliasWanted)
 }
 
-// maxPlayer is required: without it a game session would be made that nobody can join.
+// maxPlayer is required: without it the game session would have no seats.
 func (c *checks) maxPlayer(n *int32) {
 	switch {
 	case n == nil:

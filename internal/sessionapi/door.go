@@ -31,7 +31,7 @@ type Config struct {
 	Keys   Keys
 	Dev    bool // accept any credentials, also none; for loopback alone
 
-	// Private reports whether nobody on the way could read a request.
+	// Private reports whether a request could not be read on the way.
 	Private func(*http.Request) bool
 	Signins *signin.Door
 
@@ -177,17 +177,17 @@ func (d *Door) serveNode(w http.ResponseWriter, r *http.Request, n *node) {
 		return
 	}
 	if d.config.Rate != nil && !d.config.Rate(by) {
-		refuse(w, spell(domain.Refuse(domain.Overloaded, "this access key or address makes more requests a second than it may")))
+		refuse(w, problemOf(domain.Refuse(domain.Overloaded, "this access key or address makes more requests a second than it may")))
 		return
 	}
 	if !d.working.Take(by, 1) {
-		refuse(w, spell(domain.Refuse(domain.Overloaded, "%d requests are being worked on, and this access key or address has its share of them", d.working.Keys.Taken())))
+		refuse(w, problemOf(domain.Refuse(domain.Overloaded, "%d requests are being worked on, and this access key or address has its share of them", d.working.Keys.Taken())))
 		return
 	}
 	defer d.working.Give(by, 1)
 	cost := bodyCost(r)
 	if !d.bodies.Take(by, cost) {
-		refuse(w, spell(domain.Refuse(domain.Overloaded, "bodies of other requests take %d bytes, and this access key or address has its share of them", d.bodies.Keys.Taken())))
+		refuse(w, problemOf(domain.Refuse(domain.Overloaded, "bodies of other requests take %d bytes, and this access key or address has its share of them", d.bodies.Keys.Taken())))
 		return
 	}
 	defer d.bodies.Give(by, cost)
@@ -250,7 +250,7 @@ func (d *Door) run(ctx context.Context, n *node, req *request, in any) (out any,
 	if err == nil {
 		return out, nil
 	}
-	problem = spell(err)
+	problem = problemOf(err)
 	switch {
 	case errors.Is(context.Cause(ctx), identity.ErrRevoked):
 		problem = unauthorized("the access key was revoked")

@@ -13,7 +13,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/fleet"
 )
 
-// newID makes an identifier that nobody can guess: who knows a player session's id may sit down on its seat.
+// newID makes an identifier that cannot be guessed: a player session's id is the credential for its seat.
 func newID() domain.UUID { return domain.UUID(uuid.New()) }
 
 type configureRequest struct {

@@ -9,7 +9,7 @@ import (
 )
 
 // news wakes those who wait for the end of a placement, or for what becomes of a player session or a ticket. It follows the engine
-// only once somebody has waited: most installations never do, and their commits should not pay for it.
+// only after the first waiting call: most installations have none, and their commits should not pay for it.
 type news struct {
 	engine *engine.Engine
 

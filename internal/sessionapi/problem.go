@@ -63,9 +63,9 @@ var refusals = map[domain.Reason]struct {
 	domain.Stale:            {http.StatusInternalServerError, internalError}, // never leaves the engine
 }
 
-// spell makes a problem of any error. What is neither a refusal nor a problem already is ours: the client learns nothing
+// problemOf makes a problem of any error. What is neither a refusal nor a problem already is ours: the client learns nothing
 // of it, and the log has the cause.
-func spell(err error) *Problem {
+func problemOf(err error) *Problem {
 	if p, ok := errors.AsType[*Problem](err); ok {
 		return p
 	}
@@ -77,7 +77,7 @@ func spell(err error) *Problem {
 	switch {
 	case errors.Is(err, engine.ErrStopped): // a full disk, most often: who operates this must see why at once
 		return &Problem{status: http.StatusServiceUnavailable, Name: unavailable, Message: err.Error()}
-	case errors.Is(err, context.Canceled): // nobody is left to tell
+	case errors.Is(err, context.Canceled): // the caller has gone
 		return &Problem{status: http.StatusServiceUnavailable, Name: unavailable, Message: "the request was given up"}
 	}
 	return internalProblem()

@@ -36,7 +36,7 @@ func (c *calls) stream(key streamKey) *stream {
 	return s
 }
 
-// tidy lets a stream go that nobody uses. c.mu is locked.
+// tidy forgets an unused stream. c.mu is locked.
 func (c *calls) tidy(s *stream) {
 	if s.users == 0 && len(s.events) == 0 && c.streams[s.key] == s {
 		delete(c.streams, s.key)
@@ -149,7 +149,7 @@ func (c *calls) endRead(by *identity.Principal, s *stream) {
 	c.tidy(s)
 }
 
-// after reads a Last-Event-ID. One of another run of the service, or of nobody, means the beginning.
+// after reads a Last-Event-ID. One of another run of the service, or an invented one, means the beginning.
 func (c *calls) after(id string) uint64 {
 	epoch, number, _ := strings.Cut(id, "-")
 	n, err := strconv.ParseUint(number, 10, 64)

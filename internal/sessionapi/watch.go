@@ -58,7 +58,7 @@ func (d *Door) startPolling(ctx context.Context, r *request, in *startPollingReq
 			d.calls.publish(w, matchErrorEvent, matchNews{TicketID: in.TicketID, Error: internalProblem()}, true)
 		})
 		if err := w.follow(watching); err != nil && watching.Err() == nil {
-			d.calls.publish(w, matchErrorEvent, matchNews{TicketID: in.TicketID, Error: spell(err)}, true)
+			d.calls.publish(w, matchErrorEvent, matchNews{TicketID: in.TicketID, Error: problemOf(err)}, true)
 		}
 	})
 	return &nothing{}, nil
@@ -179,7 +179,7 @@ func (c *calls) watch(w *watch) *Problem {
 		return &Problem{status: http.StatusConflict, Name: "AlreadyPolling", Field: "ticketId", Value: shortened(w.key.ticket),
 			Message: "ticket " + shortened(w.key.ticket) + " is watched on this event stream already"}
 	case !c.watching.Take(w.by, 1):
-		return spell(domain.Refuse(domain.Overloaded, "%d tickets are being watched, and this access key or address has its share of them", c.watching.Keys.Taken()))
+		return problemOf(domain.Refuse(domain.Overloaded, "%d tickets are being watched, and this access key or address has its share of them", c.watching.Keys.Taken()))
 	}
 	if c.watches == nil {
 		c.watches = map[watchKey]*watch{}

@@ -34,7 +34,7 @@ type Watch struct {
 	engine   *engine.Engine
 	log      *slog.Logger
 	lines    *lines
-	numbers  *numbers
+	metrics  *metrics
 	unfollow func()
 	stop     context.CancelFunc
 	running  sync.WaitGroup
@@ -50,7 +50,7 @@ func Start(c Config) *Watch {
 		c.Period = time.Minute
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	w := &Watch{engine: c.Engine, log: c.Log, lines: newLines(c.Log, c.Each, c.Period), numbers: newNumbers(), stop: stop}
+	w := &Watch{engine: c.Engine, log: c.Log, lines: newLines(c.Log, c.Each, c.Period), metrics: newMetrics(), stop: stop}
 	w.unfollow = c.Engine.Follow(followed, w.follow)
 	c.Engine.OnRefusal(w.refused)
 	w.running.Go(func() { w.lines.sumUp(ctx) })
@@ -67,14 +67,14 @@ func (w *Watch) Close() {
 
 // Describe implements prometheus.Collector.
 func (w *Watch) Describe(to chan<- *prometheus.Desc) {
-	for _, x := range w.numbers.collectors() {
+	for _, x := range w.metrics.collectors() {
 		x.Describe(to)
 	}
 }
 
 // Collect implements prometheus.Collector.
 func (w *Watch) Collect(to chan<- prometheus.Metric) {
-	for _, x := range w.numbers.collectors() {
+	for _, x := range w.metrics.collectors() {
 		x.Collect(to)
 	}
 }
@@ -86,20 +86,20 @@ func (w *Watch) follow(committed engine.Committed) {
 		case *cell.ProcessConnected:
 			w.connected(e)
 		case *cell.ProcessLinkLost:
-			w.numbers.linksLost.Inc()
+			w.metrics.linksLost.Inc()
 			w.lines.write(slog.LevelInfo, "server process disconnected", "", "process", e.Process.String())
 		case *cell.ProcessActivated:
 			if e.New {
-				w.numbers.started.Inc()
+				w.metrics.started.Inc()
 			}
 			w.lines.write(slog.LevelInfo, "server process ready", "", "process", e.Process.String(), "port", e.Port, "sdk", e.SDK)
 		case *cell.ProcessEnded:
 			w.processEnded(e)
 		case *cell.GameSessionCreated:
-			w.numbers.created.Inc()
+			w.metrics.created.Inc()
 			w.lines.write(slog.LevelInfo, "game session created", "", "game_session", e.ID, "process", e.Process.String(), "players_max", e.PlayersMax, "placement", e.Placement)
 		case *cell.GameSessionEnded:
-			w.numbers.ended.WithLabelValues(e.Cause.String()).Inc()
+			w.metrics.ended.WithLabelValues(e.Cause.String()).Inc()
 			w.lines.write(slog.LevelInfo, "game session ended", e.Cause.String(), "game_session", e.ID, "reason", e.Cause.String())
 		case *cell.PlacementEnded:
 			w.placementEnded(e)
@@ -112,13 +112,13 @@ func (w *Watch) connected(e *cell.ProcessConnected) {
 		w.lines.write(slog.LevelInfo, "server process connected again", "", "process", e.Process.String(), "sdk", e.SDK)
 		return
 	}
-	w.numbers.started.Inc()
+	w.metrics.started.Inc()
 	w.lines.write(slog.LevelInfo, "server process connected", "", "process", e.Process.String(), "sdk", e.SDK)
 }
 
 func (w *Watch) processEnded(e *cell.ProcessEnded) {
 	reason := e.Reason.String()
-	w.numbers.processes.WithLabelValues(reason).Inc()
+	w.metrics.processes.WithLabelValues(reason).Inc()
 	switch e.Reason {
 	case fleet.EndedNormally, fleet.EndedReplaced, fleet.EndedWithCompute:
 		w.lines.write(slog.LevelInfo, "server process ended", reason, "process", e.Process.String(), "reason", reason)
@@ -128,7 +128,7 @@ func (w *Watch) processEnded(e *cell.ProcessEnded) {
 }
 
 func (w *Watch) placementEnded(e *cell.PlacementEnded) {
-	w.numbers.placements.WithLabelValues(e.Status.String()).Inc()
+	w.metrics.placements.WithLabelValues(e.Status.String()).Inc()
 	if e.Status == placement.Fulfilled || e.Status == placement.Cancelled { // its game session has a line, or a caller stopped it
 		return
 	}
@@ -172,7 +172,7 @@ func (w *Watch) refused(cmd cell.Command, refusal *domain.Refusal) {
 	if !ok {
 		return
 	}
-	w.numbers.refused.WithLabelValues(refusal.Reason.String()).Inc()
+	w.metrics.refused.WithLabelValues(refusal.Reason.String()).Inc()
 	switch refusal.Reason {
 	case domain.NoCapacity, domain.LimitExceeded, domain.WrongFleetStatus:
 		w.lines.write(slog.LevelInfo, "game session refused", refusal.Reason.String(), "fleet", create.Fleet, "location", create.Location,

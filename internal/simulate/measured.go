@@ -24,7 +24,7 @@ type measured struct {
 	words                []WordQuality
 	wordColumns          []int
 	worst, mean          []float64
-	reported             bool // somebody sent latencies
+	reported             bool // a player sent latencies
 	noRegion             int
 	levels               []LevelUse
 	rulesUsed            []RuleUse

@@ -19,10 +19,10 @@ type Population struct {
 	// clock. One entry: the same all day.
 	ArrivalsPerSecond []RateAt `json:"arrivalsPerSecond"`
 
-	// PartySizes are weights by size, "1" to "10". None: everybody comes alone.
+	// PartySizes are weights by size, "1" to "10". None: every player is alone.
 	PartySizes map[string]float64 `json:"partySizes,omitempty"`
 
-	// Homes are where parties play. None: nobody reports latencies.
+	// Homes are where parties play. None: no player reports latencies.
 	Homes map[string]Home `json:"homes,omitempty"`
 
 	// Attributes are by name, as the rule set declares them.

@@ -3,7 +3,7 @@
 //	arena-client -fleet FLEET -location custom-home -name Ann       join a game session with room, or create one
 //	arena-client -queue QUEUE -name Ann                             create one wherever the queue finds room
 //	arena-client -friend Ann -name Bob                              join the one where Ann plays
-//	arena-client -address 127.0.0.1:7777 -player-session psess-… -name Ann    with a seat that somebody else reserved
+//	arena-client -address 127.0.0.1:7777 -player-session psess-… -name Ann    with a seat that another program reserved
 //	arena-client -flow URL -name Ann -match casual -party 2         log in, lead a party, search when two are in it
 //	arena-client -flow URL -name Bob -code CODE                     log in, join that party, play where it plays
 //	arena-client -flow URL -name Bob                                log in and return to the game, after a crash

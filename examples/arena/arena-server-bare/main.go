@@ -186,7 +186,7 @@ func retry(err error) bool {
 	return !ok || no.StatusCode == 429 || no.StatusCode >= 500
 }
 
-// end tells everybody, and at last the service.
+// end informs all players, and then the service.
 func (s *server) end(listener net.Listener, served <-chan error, why error) error {
 	s.log.Info("ending", "why", why)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

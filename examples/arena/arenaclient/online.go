@@ -101,7 +101,7 @@ func (o *online) findOrCreate(ctx context.Context) (gameclient.Seat, error) {
 		}
 		seat, err := o.client.JoinSession(ctx, gameclient.JoinSessionRequest{SessionID: s.ID, PlayerID: o.player})
 		if errors.Is(err, gameclient.ErrFull) || errors.Is(err, gameclient.ErrWrongStatus) {
-			continue // somebody was faster
+			continue // another client was faster
 		}
 		return seat, err
 	}

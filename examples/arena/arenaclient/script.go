@@ -107,7 +107,7 @@ func (p *scripted) takeCoin(ctx context.Context) error {
 			switch own := who(m) == p.seen.me; {
 			case own && m.Kind == arena.Moved && m.Coin != nil:
 				return nil
-			case own && m.Kind == arena.Moved, !own && m.Player != nil && m.Player.At == to: // or somebody was there first
+			case own && m.Kind == arena.Moved, !own && m.Player != nil && m.Player.At == to: // or another player was there first
 				answered = true
 			}
 		}

@@ -110,7 +110,7 @@ func (m *Memory) keepPending() {
 
 func (m *Memory) last() uint64 { return m.first + uint64(len(m.entries)) - 1 }
 
-// outcome draws the fault of one call. It draws the same number of times whatever comes out, so that a seed's later
+// outcome draws the fault of one call. It draws the same number of times for every outcome, so that a seed's later
 // outcomes do not depend on earlier settings.
 func (m *Memory) outcome(notWritten, written, unsynced float64) Fault {
 	if len(m.next) > 0 {

@@ -1,7 +1,7 @@
 // Package devca is a certificate authority for development machines: it lets game servers speak TLS to a service that
 // was started a minute ago, with nothing bought or configured.
 //
-// C++ and Unreal game servers speak TLS whatever their URL says and check nothing; the Go SDK checks fully and has to be
+// C++ and Unreal game servers use TLS for every URL and check nothing; the Go SDK checks fully and has to be
 // told to trust the authority (TrustText says how).
 package devca
 

@@ -7,8 +7,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// numbers is what the engine measures of its work, once for each group of commands, so that a command costs nothing more.
-type numbers struct {
+// metrics is what the engine measures of its work, once for each group of commands, so that a command costs nothing more.
+type metrics struct {
 	commit   prometheus.Histogram
 	append   prometheus.Histogram
 	entries  prometheus.Counter
@@ -25,7 +25,7 @@ type numbers struct {
 	archiveRefused prometheus.Counter
 }
 
-func newNumbers() *numbers {
+func newMetrics() *metrics {
 	counter := func(name, help string) prometheus.Counter {
 		return prometheus.NewCounter(prometheus.CounterOpts{Name: "muster_" + name, Help: help})
 	}
@@ -34,7 +34,7 @@ func newNumbers() *numbers {
 	}
 	syncs := []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 5}
 	long := []float64{.001, .01, .05, .1, .5, 1, 5, 10, 30, 60, 300}
-	return &numbers{
+	return &metrics{
 		commit: histogram("commit_seconds",
 			"Time from the first decision of a group of commands until the group is durable and its callers are answered.", syncs...),
 		append:   histogram("journal_append_seconds", "Time to write an entry to the journal and sync it.", syncs...),
@@ -57,14 +57,14 @@ var (
 	lastEntry    = prometheus.NewDesc("muster_journal_last_entry", "Number of the newest durable entry of the journal.", nil, nil)
 )
 
-func (n *numbers) collectors() []prometheus.Collector {
+func (n *metrics) collectors() []prometheus.Collector {
 	return []prometheus.Collector{
 		n.commit, n.append, n.entries, n.bytes, n.commands, n.snapshot, n.snapshotsFailed, n.snapshotAt, n.archived, n.archive, n.archiveRefused,
 	}
 }
 
 // committed notes a group that became durable.
-func (n *numbers) committed(g *Group, appending time.Time) {
+func (n *metrics) committed(g *Group, appending time.Time) {
 	now := time.Now()
 	n.append.Observe(now.Sub(appending).Seconds())
 	n.commit.Observe(now.Sub(g.began).Seconds())
@@ -75,7 +75,7 @@ func (n *numbers) committed(g *Group, appending time.Time) {
 
 // Describe implements prometheus.Collector.
 func (e *Engine) Describe(to chan<- *prometheus.Desc) {
-	for _, x := range e.numbers.collectors() {
+	for _, x := range e.metrics.collectors() {
 		x.Describe(to)
 	}
 	to <- unsavedBytes
@@ -84,13 +84,13 @@ func (e *Engine) Describe(to chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (e *Engine) Collect(to chan<- prometheus.Metric) {
-	for _, x := range e.numbers.collectors() {
+	for _, x := range e.metrics.collectors() {
 		x.Collect(to)
 	}
 	gauge := func(d *prometheus.Desc, value float64) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value)
 	}
-	gauge(unsavedBytes, float64(e.numbers.unsaved.Load()))
+	gauge(unsavedBytes, float64(e.metrics.unsaved.Load()))
 	gauge(lastEntry, float64(e.durable.reached.Load()))
 }
 

@@ -2,8 +2,8 @@ package sessionwatch
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// numbers count committed events. They begin at 0 with every start, as Prometheus expects.
-type numbers struct {
+// metrics count committed events. They begin at 0 with every start, as Prometheus expects.
+type metrics struct {
 	started    prometheus.Counter
 	linksLost  prometheus.Counter
 	processes  *prometheus.CounterVec
@@ -13,14 +13,14 @@ type numbers struct {
 	refused    *prometheus.CounterVec
 }
 
-func newNumbers() *numbers {
+func newMetrics() *metrics {
 	counter := func(name, help string) prometheus.Counter {
 		return prometheus.NewCounter(prometheus.CounterOpts{Name: "muster_" + name, Help: help})
 	}
 	counters := func(name, help, label string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "muster_" + name, Help: help}, []string{label})
 	}
-	return &numbers{
+	return &metrics{
 		started:    counter("server_processes_started_total", "Server processes that came."),
 		linksLost:  counter("server_process_disconnections_total", "Times that the connection of a server process was lost; it may come back."),
 		processes:  counters("server_processes_ended_total", "Server processes that ended, by reason.", "reason"),
@@ -31,6 +31,6 @@ func newNumbers() *numbers {
 	}
 }
 
-func (n *numbers) collectors() []prometheus.Collector {
+func (n *metrics) collectors() []prometheus.Collector {
 	return []prometheus.Collector{n.started, n.linksLost, n.processes, n.created, n.ended, n.placements, n.refused}
 }

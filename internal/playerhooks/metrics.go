@@ -8,14 +8,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// numbers count the answers, for the door of those who watch.
-type numbers struct {
+// metrics count the answers, for the door of those who watch.
+type metrics struct {
 	answers *prometheus.CounterVec
 	seconds *prometheus.HistogramVec
 }
 
-func newNumbers() *numbers {
-	return &numbers{
+func newMetrics() *metrics {
+	return &metrics{
 		prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "muster_flow_hook_answers_total",
 			Help: "Questions to the studio's hooks by what came of them: ALLOWED, DENIED, SILENT, UNUSABLE when the answer was none, or SPARED while the receiver is left alone.",
@@ -27,7 +27,7 @@ func newNumbers() *numbers {
 	}
 }
 
-func (n *numbers) note(hook Name, began time.Time, allowed bool, err error) {
+func (n *metrics) note(hook Name, began time.Time, allowed bool, err error) {
 	outcome := "ALLOWED"
 	switch {
 	case errors.Is(err, errCircuitOpen):
@@ -47,10 +47,10 @@ func (n *numbers) note(hook Name, began time.Time, allowed bool, err error) {
 	}
 }
 
-// Collectors are the numbers of the hooks, for the door of those who watch.
+// Collectors are the metrics of the hooks.
 func (h *Hooks) Collectors() []prometheus.Collector {
 	if h == nil {
 		return nil
 	}
-	return []prometheus.Collector{h.numbers.answers, h.numbers.seconds}
+	return []prometheus.Collector{h.metrics.answers, h.metrics.seconds}
 }
