@@ -12,12 +12,13 @@ import (
 	"github.com/amazon-gamelift/amazon-gamelift-servers-go-server-sdk/v5/model/result"
 )
 
-// StartMatchBackfill asks the matchmaker for players for the free seats of a session that a match made. players are
-// those who play now, with their teams; nil: those whose player session is ACTIVE, with teams and attributes of the
-// matchmaker's data, and without latencies. The result comes with OnUpdateSessionBegin. A request takes the place of an
-// earlier one. An empty ticketID lets the service make one, which is returned.
+// StartMatchBackfill requests players from the matchmaker for the free seats of a session that a match created, and returns the ticket's
+// id. The players are those who play now, with their teams. If players is nil, they are the players whose player session is ACTIVE, with
+// the teams and attributes of the matchmaker's data and without latencies. OnUpdateSessionBegin reports the result. A request replaces
+// an earlier one. The ticketID has up to 128 letters, digits, hyphens and periods; if it is empty, the service chooses one.
 //
-// Only manual backfill needs it: with a configuration that fills up by itself, call nothing.
+// Call it for manual backfill only, not for configurations with automatic backfill. It fails with ErrNoMatch if no match created the
+// session, with ErrRefused for an impossible request, with ErrNoSession, ErrEnded or ErrUnavailable.
 func (s *Server) StartMatchBackfill(ctx context.Context, ticketID string, players []MatchPlayer) (string, error) {
 	const call = "StartMatchBackfill"
 	data, session, err := s.match(call)
@@ -42,7 +43,7 @@ func (s *Server) StartMatchBackfill(ctx context.Context, ticketID string, player
 	return answer.TicketID, err
 }
 
-// StopMatchBackfill withdraws a request for players.
+// StopMatchBackfill cancels a request for players. It fails as StartMatchBackfill does.
 func (s *Server) StopMatchBackfill(ctx context.Context, ticketID string) error {
 	const call = "StopMatchBackfill"
 	data, session, err := s.match(call)
@@ -54,7 +55,7 @@ func (s *Server) StopMatchBackfill(ctx context.Context, ticketID string) error {
 	return s.call(ctx, call, func() error { return s.sdk.StopMatchBackfill(stop) })
 }
 
-// match is what the matchmaker has said about the session here.
+// match is the matchmaker's data about this session.
 func (s *Server) match(call string) (MatchData, Session, error) {
 	if err := s.hosting(call); err != nil {
 		return MatchData{}, Session{}, err
@@ -67,8 +68,8 @@ func (s *Server) match(call string) (MatchData, Session, error) {
 	return data, session, nil
 }
 
-// roster joins those who are connected with what the matchmaker knows of them. Who joined without a match has no team,
-// and is left out.
+// roster lists the connected players with the matchmaker's data about them. Players who joined without a match have no team
+// and are left out.
 func (s *Server) roster(ctx context.Context, data MatchData) ([]MatchPlayer, error) {
 	known := map[string]MatchPlayer{}
 	for _, t := range data.Teams {
@@ -83,13 +84,13 @@ func (s *Server) roster(ctx context.Context, data MatchData) ([]MatchPlayer, err
 		}
 		if p, ok := known[ps.PlayerID]; ok {
 			roster = append(roster, p)
-			delete(known, ps.PlayerID) // a player with two seats plays once
+			delete(known, ps.PlayerID) // lists a player with two seats once
 		}
 	}
 	return roster, nil
 }
 
-// model is the player as the SDK has it.
+// model converts the player to the SDK's type.
 func (p MatchPlayer) model() (model.Player, error) {
 	player := model.Player{PlayerID: p.ID, Team: p.Team, LatencyInMS: p.LatencyMilliseconds}
 	if p.ID == "" {
@@ -113,8 +114,8 @@ func (p MatchPlayer) model() (model.Player, error) {
 	return player, nil
 }
 
-// fetch is Server.call for a call with a result. It travels through a channel: after a cancelled call the SDK may still
-// give one.
+// fetch is Server.call for a call with a result. A channel carries the result, because the SDK may still return one after a
+// cancelled call.
 func fetch[T any](ctx context.Context, s *Server, call string, do func() (T, error)) (T, error) {
 	results := make(chan T, 1)
 	err := s.call(ctx, call, func() error {

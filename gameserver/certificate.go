@@ -6,8 +6,8 @@ import (
 	"github.com/amazon-gamelift/amazon-gamelift-servers-go-server-sdk/v5/model/result"
 )
 
-// ExternalCertificate is the path of the TLS certificate with which this host shows itself to players, as the compute was
-// registered with; empty when there is none. The service tells it to processes that are ready, others get ErrNotReady.
+// ExternalCertificate returns the path of the TLS certificate with which the compute was registered, for connections of players; empty
+// if there is none. It fails with ErrNotReady before NotifyProcessReady.
 func (s *Server) ExternalCertificate(ctx context.Context) (path string, err error) {
 	s.mu.Lock()
 	at := s.stage
@@ -21,8 +21,8 @@ func (s *Server) ExternalCertificate(ctx context.Context) (path string, err erro
 	return answer.CertificatePath, err
 }
 
-// InternalCertificate would be the path of a certificate for servers among themselves. No service has one: it is always
-// ErrUnsupported, and there for games that ask for both.
+// InternalCertificate always fails with ErrUnsupported, because no service has certificates for connections between servers. It exists for
+// games of engines that ask for both certificates.
 func (s *Server) InternalCertificate(context.Context) (path string, err error) {
 	return "", &Error{Call: "InternalCertificate", Kind: ErrUnsupported}
 }

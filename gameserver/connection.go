@@ -8,27 +8,26 @@ import (
 	"github.com/amazon-gamelift/amazon-gamelift-servers-go-server-sdk/v5/model/request"
 )
 
-// ConnectionID is how the game's network layer names a connection. It is unique among those that are open.
+// ConnectionID is the network layer's id of a connection, unique among open connections.
 type ConnectionID = uint64
 
-// connection is one over which a player has joined, or is about to.
+// connection is the connection of a player who has joined or is joining.
 type connection struct {
 	playerSession string
 	accepted      bool
-	closed        bool // before the service had answered
+	closed        bool // before the service has answered
 }
 
-// ValidatePlayerJoin asks the service whether the client that shows playerSessionID over a new connection has a seat, and takes it. It
-// returns the player session: who the player is, and the data of whoever reserved the seat. Close that connection, and no other, when it
-// says no. It is AcceptPlayer with the book-keeping of connections: call HandlePlayerLeave when the connection has closed, at whatever
-// moment that is.
+// ValidatePlayerJoin accepts the player session of a client on a new connection, as AcceptPlayer does, and returns it: the player's id, and the
+// data of the reservation. It also records the connection: call HandlePlayerLeave when the connection has closed, even during this
+// call. If it fails, close this connection. It fails as AcceptPlayer does, and with ErrConnectionKnown if a player has this connection.
 func (s *Server) ValidatePlayerJoin(ctx context.Context, id ConnectionID, playerSessionID string) (PlayerSession, error) {
 	const call = "ValidatePlayerJoin"
 	if err := s.hosting(call); err != nil {
 		return PlayerSession{}, err
 	}
 	if playerSessionID == "" {
-		return PlayerSession{}, &Error{call, ErrRefused, errors.New("the client shows no player session id")}
+		return PlayerSession{}, &Error{call, ErrRefused, errors.New("the player session id is empty")}
 	}
 	c := &connection{playerSession: playerSessionID}
 	s.mu.Lock()
@@ -50,7 +49,7 @@ func (s *Server) ValidatePlayerJoin(ctx context.Context, id ConnectionID, player
 	s.mu.Unlock()
 	if err == nil && closed {
 		s.giveBack(playerSessionID)
-		err = &Error{call, ErrRefused, errors.New("the connection closed while the service was asked")}
+		err = &Error{call, ErrRefused, errors.New("the connection closed before the service had answered")}
 	}
 	if err != nil {
 		s.endIfEmpty() // a player may have left while this one was still expected
@@ -59,13 +58,13 @@ func (s *Server) ValidatePlayerJoin(ctx context.Context, id ConnectionID, player
 	return player, nil
 }
 
-// admit takes the seat of a player session, and tells whose it is. The question comes before the seat is taken: an answer that stays
-// out then leaves no seat behind.
+// admit accepts a player session and returns it. It describes the player session first, so that a missing answer to that leaves no seat
+// taken.
 func (s *Server) admit(ctx context.Context, call, playerSessionID string) (PlayerSession, error) {
 	query := request.NewDescribePlayerSessions()
 	query.PlayerSessionID = playerSessionID
 	page, err := s.describe(ctx, call, query)
-	if err != nil && !errors.Is(err, ErrRefused) { // a player session that is not there is refused below, in the service's words
+	if err != nil && !errors.Is(err, ErrRefused) { // accept refuses an unknown player session below, in the service's words
 		return PlayerSession{}, err
 	}
 	if err := s.accept(ctx, call, playerSessionID); err != nil {
@@ -80,10 +79,10 @@ func (s *Server) admit(ctx context.Context, call, playerSessionID string) (Playe
 	return player, nil
 }
 
-// HandlePlayerLeave says that a connection has closed. The player's seat is free then; when it was the last, the session
-// ends, unless Options.KeepWhenEmpty is set. A connection that ValidatePlayerJoin does not know, or has refused, is
-// nothing to worry about. When ctx is over, which it often is if it was the connection's own, the seat is given back
-// all the same, and the error only says that nobody waited for it.
+// HandlePlayerLeave reports that a connection has closed, which frees the player's seat. If it was the last player, the session
+// ends, unless Options.KeepWhenEmpty is set. It does nothing for connections that ValidatePlayerJoin does not know or has refused.
+// If ctx has ended, as the context of the connection itself often has, the seat is freed in the background, and the error is
+// ErrUnavailable.
 func (s *Server) HandlePlayerLeave(ctx context.Context, id ConnectionID) error {
 	s.mu.Lock()
 	c := s.connections[id]
@@ -92,7 +91,7 @@ func (s *Server) HandlePlayerLeave(ctx context.Context, id ConnectionID) error {
 		s.mu.Unlock()
 		return nil
 	case !c.accepted:
-		c.closed = true // ValidatePlayerJoin gives the seat back, should it get one
+		c.closed = true // ValidatePlayerJoin frees the seat if it gets one
 		s.mu.Unlock()
 		return nil
 	}
@@ -113,16 +112,16 @@ func (s *Server) HandlePlayerLeave(ctx context.Context, id ConnectionID) error {
 	}
 }
 
-// giveBack frees a seat whose player is gone before the game has heard of it.
+// giveBack frees the seat of a player who has disconnected before the game knew of the player.
 func (s *Server) giveBack(playerSessionID string) {
 	ctx, cancel := context.WithTimeout(context.Background(), reportTimeout)
 	defer cancel()
 	if err := s.RemovePlayer(ctx, playerSessionID); err != nil && !errors.Is(err, ErrEnded) {
-		s.log.Warn("give back the seat of a player who is gone", "player_session", playerSessionID, "err", err)
+		s.log.Warn("the seat of a disconnected player was not freed", "player_session", playerSessionID, "err", err)
 	}
 }
 
-// endIfEmpty is the passive end.
+// endIfEmpty ends the process after its last player has left.
 func (s *Server) endIfEmpty() {
 	s.mu.Lock()
 	empty := s.someLeft && len(s.connections) == 0 && !s.options.KeepWhenEmpty && !s.asked
@@ -133,17 +132,18 @@ func (s *Server) endIfEmpty() {
 	}
 }
 
-func (s *Server) endIfNobodyCame() {
+// endIfUnused ends the process if no player has joined.
+func (s *Server) endIfUnused() {
 	s.mu.Lock()
-	nobody := !s.someCame && len(s.connections) == 0 && !s.asked
+	unused := !s.someCame && len(s.connections) == 0 && !s.asked
 	s.mu.Unlock()
-	if nobody {
-		s.log.Info("nobody has joined", "for", s.options.EmptyTimeout)
+	if unused {
+		s.log.Info("no player has joined", "for", s.options.EmptyTimeout)
 		s.askEnd()
 	}
 }
 
-// Connected is how many players are connected, of those that came through ValidatePlayerJoin.
+// Connected returns the number of connected players that ValidatePlayerJoin has accepted.
 func (s *Server) Connected() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// live waits for whoever wants the end first, and ends the process.
+// live waits for End, the end of ctx or the service, and ends the process.
 func (s *Server) live(ctx context.Context) {
 	defer close(s.done)
 	select {
@@ -37,8 +37,8 @@ func (s *Server) live(ctx context.Context) {
 	}
 }
 
-// cleanUp lets the game tidy up, but not for longer than until: a session whose server never reports its end would
-// stay in the lists of all players.
+// cleanUp waits for OnDestroySessionBegin, but not longer than until, because a session whose server never reports its end stays
+// visible to players.
 func (s *Server) cleanUp(until time.Time, creating <-chan struct{}) {
 	ctx, cancel := context.WithDeadline(context.WithValue(context.Background(), serverKey{}, s), until)
 	defer cancel()
@@ -46,7 +46,7 @@ func (s *Server) cleanUp(until time.Time, creating <-chan struct{}) {
 	go func() {
 		if creating != nil {
 			select {
-			case <-creating: // a level is never torn down while it still loads
+			case <-creating: // a level must have loaded before it is torn down
 			case <-ctx.Done():
 			}
 		}

@@ -9,52 +9,52 @@ import (
 	"github.com/amazon-gamelift/amazon-gamelift-servers-go-server-sdk/v5/common"
 )
 
-// What a caller may want to tell apart, with errors.Is. The text of the error says more, for people.
+// The kinds of errors, for errors.Is. The text of an error contains more detail.
 var (
-	// ErrRefused: the service understood and said no. Asking again does not help.
+	// ErrRefused: the service refused the call. The same call will fail again.
 	ErrRefused = errors.New("refused by the service")
 
-	// ErrUnavailable: no usable answer, or the service asks for patience. Asking again later may help; whether the
-	// request took effect is not known.
+	// ErrUnavailable: there was no usable answer, or the service limits the rate of calls, or ctx has ended. A later call may succeed.
+	// It is unknown whether the request took effect.
 	ErrUnavailable = errors.New("no answer from the service")
 
-	// ErrUnauthorized: the service does not know this process: wrong or expired token, or not this fleet's compute.
+	// ErrUnauthorized: the service does not accept this process: the token is wrong or expired, or of another compute.
 	ErrUnauthorized = errors.New("not authorized")
 
-	// ErrWrongEndpoint: the URL leads to no game session service that this host trusts. Asking again does not help.
+	// ErrWrongEndpoint: there is no game session service at the URL, or this host does not trust its certificate. Another attempt will fail,
+	// too.
 	ErrWrongEndpoint = errors.New("no trusted game session service at this URL")
 
-	// ErrNoSession: there is no game session yet that this call could be about.
+	// ErrNoSession: the process has no game session yet.
 	ErrNoSession = errors.New("no game session yet")
 
 	// ErrEnded: the process is ending or has ended.
 	ErrEnded = errors.New("the server process has ended")
 
-	// ErrNotReady: a step that comes first is missing, Connect or NotifyProcessReady.
+	// ErrNotReady: Connect or NotifyProcessReady has not been called before.
 	ErrNotReady = errors.New("the process is not ready yet")
 
-	// ErrConnectionKnown: a player joins, or has joined, over this connection already.
+	// ErrConnectionKnown: a player is joining, or has joined, over this connection.
 	ErrConnectionKnown = errors.New("the connection belongs to a player already")
 
-	// ErrNoMatch: the game session was not made by a match, so there is nothing to fill up.
+	// ErrNoMatch: no match created the game session, so that backfill is impossible.
 	ErrNoMatch = errors.New("the game session was not made by a match")
 
-	// ErrNoFlow: the game session is none of player flow, or its game instance is forgotten.
+	// ErrNoFlow: the game session does not belong to player flow, or its game ended long ago.
 	ErrNoFlow = errors.New("the game session has no game instance")
 
-	// ErrUnsupported: the service has no such thing.
+	// ErrUnsupported: no service supports the call, or not in this mode.
 	ErrUnsupported = errors.New("not supported by the service")
 
-	// ErrAlreadyStarted: this Server was started before, or this program has, or had, its one Server with the official SDK.
+	// ErrAlreadyStarted: this Server was started before, or this program has or had another Server with the official SDK.
 	ErrAlreadyStarted = errors.New("a server was already started")
 )
 
-// Error is a call that failed. Kind is one of the errors above; Cause is the SDK's error, a
-// *common.GameLiftError, a *ConnectError, the context's, or of a GameInstance a *FlowError.
+// Error is a call that failed.
 type Error struct {
 	Call  string // "AcceptPlayer"
-	Kind  error
-	Cause error
+	Kind  error  // one of the errors above
+	Cause error  // a *common.GameLiftError of the SDK, a *ConnectError, the context's error, or a *FlowError of a GameInstance; may be nil
 }
 
 func (e *Error) Error() string {
@@ -64,7 +64,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("gameserver: %s: %v: %v", e.Call, e.Kind, e.Cause)
 }
 
-// Unwrap makes errors.Is find the kind, and errors.As the SDK's own error.
+// Unwrap lets errors.Is find the kind, and errors.As the SDK's own error.
 func (e *Error) Unwrap() []error {
 	if e.Cause == nil {
 		return []error{e.Kind}
@@ -72,8 +72,8 @@ func (e *Error) Unwrap() []error {
 	return []error{e.Kind, e.Cause}
 }
 
-// failed translates what a call came back with. The SDK wraps the answers to ProcessReady and ProcessEnding into
-// one type each and leaves the original only in the text, from which it can be read back.
+// failed translates the error of a call. The SDK wraps the errors of ProcessReady and ProcessEnding into
+// one type each and keeps the original only in the text.
 func failed(call string, err error) error {
 	if err == nil {
 		return nil
@@ -94,7 +94,7 @@ func failed(call string, err error) error {
 func kindOf(t common.GameLiftErrorType, text string) error {
 	switch t {
 	case common.BadRequestException, common.NotFoundException, common.ConflictException,
-		common.ForbiddenException, // the thing asked about belongs to another process
+		common.ForbiddenException, // the player session or game session belongs to another process
 		common.ValidationException, common.AlreadyInitialized:
 		return ErrRefused
 	case common.UnauthorizedException:

@@ -84,11 +84,11 @@ func ExampleParseMatchData() {
 	// Output: red ann 12.5 <nil>
 }
 
-// A session that a match made asks for players when somebody has left for good.
+// A session that a match made requests players when one has left for good.
 func ExampleServer_StartMatchBackfill() {
 	_ = gameserver.New(gameserver.Options{}, gameserver.Callbacks{
 		OnUpdateSessionBegin: func(ctx context.Context, u gameserver.Update) {
-			if u.Reason == gameserver.BackfillTimedOut { // nobody was found: ask again
+			if u.Reason == gameserver.BackfillTimedOut { // no player was found: try again
 				if _, err := gameserver.FromContext(ctx).StartMatchBackfill(ctx, "", nil); err != nil {
 					log.Print(err)
 				}

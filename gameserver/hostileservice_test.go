@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// Whoever answers in the service's place may send anything: the game server gives the connection up, and opens another.
+// A hostile service may send any bytes: the game server closes the connection and opens another.
 func TestHostileService(t *testing.T) {
 	hostile := [][]byte{
 		{0x81, 0x7F, 0x80, 0, 0, 0, 0, 0, 0, 0},                  // a length of 2^63

@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// GameInstance is what Muster's player flow knows of the game that this process hosts, and how the game server takes part in
-// it. None of it has to be used: players of player flow come with player sessions as all others do. It is for a game server
-// that wants to check who a player is, to tell a quit from a lost connection, to remove, release and add players, to fill
-// free seats, to report results, and to hear what its players do elsewhere.
+// GameInstance is the game of this process in Muster's player flow. A game server need not use it, because players of player flow
+// connect with player sessions like all others. With it a server verifies players, distinguishes a quit from a lost connection,
+// removes, releases and adds players, fills free seats, reports results, and gets notices of what its players do elsewhere.
 //
-// Calls that get no answer are made again, and are carried out once. Errors are *Error; what the service said is the
-// *FlowError in it. The methods may be called from any goroutine.
+// A call without an answer is repeated, up to four times in all; the service carries it out once. Errors are *Error, with a *FlowError if the
+// service refused the call: ErrNoFlow if the game ended long ago, ErrUnauthorized, ErrRefused or ErrUnavailable. The methods may
+// be called from any goroutine.
 type GameInstance struct {
-	ID string // "gi-…"
+	ID string // of the game, "gi-…"
 
 	server *Server
 	base   url.URL // of the calls, "…/playerflow/v1/partner/"
@@ -25,23 +25,23 @@ type GameInstance struct {
 	token  string
 }
 
-// GameInstanceOptions say where player flow is.
+// GameInstanceOptions are the options of a GameInstance.
 type GameInstanceOptions struct {
-	// Endpoint is the listener for the studio's servers, "https://host:port": the service's --partner-listen; the one port with
-	// --dev.
+	// Endpoint is the URL of the service's listener for trusted servers (--partner-listen), "https://host:port". With --dev, it is that of
+	// the only port.
 	Endpoint string
 
 	HTTPClient *http.Client // nil: http.DefaultClient
 }
 
-// GameInstance shows the service the auth token of this process, and gets the token for the calls about its game. It fails with
-// ErrNoSession before a game session has come, with ErrNoFlow when that is not one of player flow, and with ErrUnsupported
-// when the process has no auth token because it signs.
+// GameInstance exchanges the auth token of this process for a token of its game. It fails with an *OptionError for a wrong Endpoint, with
+// ErrNoSession before the process has a game session, with ErrNoFlow if that session does not belong to player flow, and with
+// ErrUnsupported if the process has no auth token because it signs.
 func (s *Server) GameInstance(ctx context.Context, o GameInstanceOptions) (*GameInstance, error) {
 	const call = "GameInstance"
 	u, err := url.Parse(o.Endpoint)
 	if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
-		return nil, &OptionError{"Endpoint", o.Endpoint, "http://host:port or https://host:port, the service's address for the studio's servers"}
+		return nil, &OptionError{"Endpoint", o.Endpoint, "http://host:port or https://host:port, the service's listener for trusted servers"}
 	}
 	hosted, ok := s.Session()
 	switch {
@@ -68,86 +68,87 @@ func (s *Server) GameInstance(ctx context.Context, o GameInstanceOptions) (*Game
 	return g, nil
 }
 
-// StartData is a game as the service knows it.
+// StartData is the service's state of a game.
 type StartData struct {
-	GameInstanceID string           `json:"game_instance_id"`
-	Status         string           `json:"status"`    // PENDING, ACTIVE, ENDING or ENDED
-	Reconnect      string           `json:"reconnect"` // OFF, OPTIONAL or REQUIRED
-	Players        []InstancePlayer `json:"players"`
-	Attributes     json.RawMessage  `json:"attributes"` // a JSON object
+	GameInstanceID string           `json:"game_instance_id"` // "gi-…"
+	Status         string           `json:"status"`           // PENDING, ACTIVE, ENDING or ENDED
+	Reconnect      string           `json:"reconnect"`        // OFF, OPTIONAL or REQUIRED: whether a player may or must return
+	Players        []InstancePlayer `json:"players"`          // who belong to the game now
+	Attributes     json.RawMessage  `json:"attributes"`       // a JSON object
 }
 
-// InstancePlayer is one of the players of a game. Notices say no more than the identifiers.
+// InstancePlayer is a player of a game. In notices, only the ids are set.
 type InstancePlayer struct {
-	PlayerID   string          `json:"player_id"`
-	PartyID    string          `json:"party_id"`
-	Team       string          `json:"team"`
+	PlayerID   string          `json:"player_id"`  // 1 to 128 characters
+	PartyID    string          `json:"party_id"`   // "pty-…"; empty without a party
+	Team       string          `json:"team"`       // in the match; may be empty
 	Status     string          `json:"status"`     // PENDING, RESERVED, NO_SHOW, ACTIVE or DISCONNECTED
 	Attributes json.RawMessage `json:"attributes"` // a JSON object
 }
 
-// StartData says who belongs to the game.
+// StartData requests the state of the game and its players.
 func (g *GameInstance) StartData(ctx context.Context) (StartData, error) {
 	return ask[StartData](ctx, g, "Game.GetStartData", nothing{})
 }
 
-// Ready says that the game takes players: the service waits for it with --player-manual-ready alone.
+// Ready reports that players may connect. The service waits for it only with the option manualReady.
 func (g *GameInstance) Ready(ctx context.Context) error {
 	return g.call(ctx, "Game.Ready", nothing{}, nil)
 }
 
-// KeepAlive says that the game goes on. Where the service is told to expect it, a game that falls silent is ended.
+// KeepAlive reports that the game continues. With the option enableKeepAlive, the service ends a game that misses several reports (by
+// default four, 15 s apart).
 func (g *GameInstance) KeepAlive(ctx context.Context) error {
 	return g.call(ctx, "Game.KeepAlive", nothing{}, nil)
 }
 
-// GameUpdate changes what the game server says about the game. What is nil stays as it is.
+// GameUpdate is a change of the game. Nil fields leave it unchanged.
 type GameUpdate struct {
-	Attributes       json.RawMessage            `json:"attributes,omitempty"` // a JSON object, which all players see
-	PlayerAttributes map[string]json.RawMessage `json:"player_attributes,omitempty"`
-	UnrankedLeaveOK  *bool                      `json:"unranked_leave_ok,omitempty"` // leaving is no offence from now on
+	Attributes       json.RawMessage            `json:"attributes,omitempty"`        // a JSON object, which all players see
+	PlayerAttributes map[string]json.RawMessage `json:"player_attributes,omitempty"` // JSON objects of single players, by player id
+	UnrankedLeaveOK  *bool                      `json:"unranked_leave_ok,omitempty"` // true: leaving the game is no offence any more
 }
 
-// Update tells all players of the game what has changed in it.
+// Update changes the game and notifies its players.
 func (g *GameInstance) Update(ctx context.Context, u GameUpdate) error {
 	return g.call(ctx, "Game.Update", u, nil)
 }
 
-// GameResult is how a game went.
+// GameResult is the result of a game.
 type GameResult struct {
-	Result  json.RawMessage            `json:"result,omitempty"`  // a JSON object
-	Results map[string]json.RawMessage `json:"results,omitempty"` // of single players, by their ids
+	Result  json.RawMessage            `json:"result,omitempty"`  // a JSON object for all players
+	Results map[string]json.RawMessage `json:"results,omitempty"` // JSON objects for single players, by player id
 }
 
-// End ends the game for all its players, who are free for the next one at once. The server process lives on until it
-// ends by itself; Server.End does that. Ending twice is no error.
+// End ends the game for all its players, who may join other games at once. The server process continues; Server.End ends
+// it. It is not an error to end a game twice.
 func (g *GameInstance) End(ctx context.Context, r GameResult) error {
 	return g.call(ctx, "Game.EndGame", r, nil)
 }
 
-// GameSearch is a wish for players from matchmaking.
+// GameSearch is a game's search for players.
 type GameSearch struct {
-	Queue string `json:"queue,omitempty"` // a matchmaking configuration; empty: the one that the game came of
-	Seats int    `json:"slots,omitempty"` // how many players at most; 0: as many as there is room for
-	// Teams of players, by their ids: of those whom no match has put into one, or who are in another one by now. Where the rule
-	// set has one team nobody needs to be told.
+	Queue string `json:"queue,omitempty"` // a matchmaking configuration; empty: the one of the game's match
+	Seats int    `json:"slots,omitempty"` // how many players at most, up to 1,000; 0: one for each free seat
+	// Teams are the teams of players without a team of the match, or with another one now, by player id. They are not needed if the rule set
+	// has a single team.
 	Teams map[string]string `json:"teams,omitempty"`
 }
 
 // SearchTicket is the search of a game.
 type SearchTicket struct {
-	ID      string    `json:"matchmaking_id"`
-	Queue   string    `json:"queue"`
-	Expires time.Time `json:"expires_at"`
+	ID      string    `json:"matchmaking_id"` // of the search
+	Queue   string    `json:"queue"`          // the matchmaking configuration
+	Expires time.Time `json:"expires_at"`     // when the search ends
 }
 
-// EnterMatchmaking looks for players for the free seats of the game. They come as all others do; a second search takes the place of
-// the first. A game that came of no match says in which queue, and who is in which team.
+// EnterMatchmaking searches for players for the free seats of the game. They connect like all others. A second search replaces
+// the first. For a game that no match created, the search must name the queue and the teams.
 func (g *GameInstance) EnterMatchmaking(ctx context.Context, search GameSearch) (SearchTicket, error) {
 	return ask[SearchTicket](ctx, g, "Game.EnterMatchmaking", search)
 }
 
-// LeaveMatchmaking ends the search, and tells which it was; empty when there was none.
+// LeaveMatchmaking ends the search and returns its id; empty if there was none.
 func (g *GameInstance) LeaveMatchmaking(ctx context.Context) (matchmakingID string, err error) {
 	answer, err := ask[SearchTicket](ctx, g, "Game.LeaveMatchmaking", nothing{})
 	return answer.ID, err
@@ -155,7 +156,7 @@ func (g *GameInstance) LeaveMatchmaking(ctx context.Context) (matchmakingID stri
 
 type nothing struct{}
 
-// address is where a call or the stream goes.
+// address is the URL of a call or of the stream.
 func (g *GameInstance) address(name string) *url.URL {
 	u := g.base
 	u.Path = strings.TrimSuffix(u.Path, "/") + "/" + name

@@ -13,18 +13,18 @@ import (
 )
 
 const (
-	flowTries   = 4 // of one call while there is no answer
-	flowPause   = 200 * time.Millisecond
-	flowPatient = 30 * time.Second // for one answer
-	answerBytes = 8 << 20          // the largest one that is read
+	flowTries   = 4                      // attempts of one call without an answer
+	flowPause   = 200 * time.Millisecond // before the second attempt; doubles each time
+	flowPatient = 30 * time.Second       // for one answer
+	answerBytes = 8 << 20                // the largest answer
 )
 
-// FlowError is what player flow said when it refused a call. Programs act upon the Code.
+// FlowError is a refusal of player flow.
 type FlowError struct {
-	Status     int // of HTTP
-	Code       string
+	Status     int           // of HTTP
+	Code       string        // for programs, such as GAME_ENDED; empty if another program has answered
 	Message    string        // for people
-	RetryAfter time.Duration // when it is worth another try; 0: unknown
+	RetryAfter time.Duration // how long to wait before another attempt; 0: unknown
 }
 
 func (e *FlowError) Error() string {
@@ -34,14 +34,14 @@ func (e *FlowError) Error() string {
 	return e.Code + ": " + e.Message
 }
 
-// ask makes a call and gives its answer.
+// ask makes a call and returns its answer.
 func ask[T any](ctx context.Context, g *GameInstance, name string, body any) (answer T, err error) {
 	err = g.call(ctx, name, body, &answer)
 	return answer, err
 }
 
-// call makes a call. One that gets no answer is made again with the same request id: the service carries it out once, and
-// gives the first answer again.
+// call makes a call. It repeats a call without an answer with the same request id, so that the service carries it out once and
+// repeats its first answer.
 func (g *GameInstance) call(ctx context.Context, name string, body, answer any) error {
 	text, err := json.Marshal(body)
 	if err != nil {
@@ -104,7 +104,7 @@ func refusedFlow(call string, status int, body []byte) error {
 		Message    string `json:"message"`
 		RetryAfter int64  `json:"retry_after_ms"`
 	}
-	if json.Unmarshal(body, &said) != nil || said.Code == "" { // a proxy, or no Muster at all
+	if json.Unmarshal(body, &said) != nil || said.Code == "" { // the answer of a proxy or another program
 		said.Message = fmt.Sprintf("%.200s", body)
 	}
 	kind := ErrRefused

@@ -17,53 +17,53 @@ import (
 	"github.com/gorilla/websocket"
 )
 
-// NoticeType says what a notice is about.
+// NoticeType is the type of a notice.
 type NoticeType string
 
-// The types of notices, with the fields of a Notice that they set beside Seq, At, Type and Data. A later service may know more: pass
-// over what you do not know.
+// The types of notices, with the fields of a Notice that they set in addition to Seq, At, Type and Data. A later service may have more
+// types; ignore unknown ones.
 const (
-	// OnSync is how the game stands: StartData. It comes first, and again when notices were missed for so long that the
-	// service does not have them any more; its Seq is that of the last one.
+	// OnSync: StartData is the state of the game. It comes first, and again if the server has missed more notices than the
+	// service keeps. Its Seq is that of the last notice.
 	OnSync NoticeType = "OnSync"
 
-	OnPlayersAdded            NoticeType = "OnPlayersAdded"            // Players: first all who belong to the game, later newcomers
+	OnPlayersAdded            NoticeType = "OnPlayersAdded"            // Players: at first all players of the game, later new ones
 	OnPlayerLeft              NoticeType = "OnPlayerLeft"              // PlayerID, Reason
 	OnPlayerDeclinedReconnect NoticeType = "OnPlayerDeclinedReconnect" // PlayerID; OnPlayerLeft follows
-	OnPlayerReconnecting      NoticeType = "OnPlayerReconnecting"      // PlayerID, Attempt, PlayerSessionID: the player will connect with it
-	OnPlayerSessionSuperseded NoticeType = "OnPlayerSessionSuperseded" // PlayerID, Attempt, Old, New: another device takes over
+	OnPlayerReconnecting      NoticeType = "OnPlayerReconnecting"      // PlayerID, Attempt, PlayerSessionID: the player returns with this player session
+	OnPlayerSessionSuperseded NoticeType = "OnPlayerSessionSuperseded" // PlayerID, Attempt, Old, New: the player continues on another device
 	OnReconnectExpired        NoticeType = "OnReconnectExpired"        // PlayerID; OnPlayerLeft follows
 
 	OnGameInstanceEnteredMatchmaking NoticeType = "OnGameInstanceEnteredMatchmaking" // MatchmakingID, Queue, Seats
 	OnGameInstanceLeftMatchmaking    NoticeType = "OnGameInstanceLeftMatchmaking"    // MatchmakingID, Queue, Seats, Reason
 )
 
-// Notice is one thing that has happened to the players of the game. Which fields count depends on the Type.
+// Notice is something that has happened to the players of the game. Its Type decides which fields are set.
 type Notice struct {
-	Seq  uint64 // rises by one with each notice of the game
-	At   time.Time
-	Type NoticeType
-	Data json.RawMessage // all that the service said, for what this package does not know
+	Seq  uint64          // from 1; rises by one with each notice of the game
+	At   time.Time       // when it happened, by the service's clock
+	Type NoticeType      // a service may know more of them
+	Data json.RawMessage // the complete data of the notice, for fields that this package does not know
 
 	StartData *StartData // of OnSync
 	NoticeData
 }
 
-// NoticeData is what notices say.
+// NoticeData contains the fields of notices. The constants of NoticeType say which ones a notice sets; the others are zero.
 type NoticeData struct {
-	Players         []InstancePlayer `json:"players"`
-	PlayerID        string           `json:"player_id"`
-	Reason          string           `json:"reason"`
-	Attempt         int              `json:"attempt"`
-	PlayerSessionID string           `json:"player_session_id"`
-	Old             string           `json:"old"` // player session
-	New             string           `json:"new"`
-	MatchmakingID   string           `json:"matchmaking_id"`
-	Queue           string           `json:"queue"`
-	Seats           int              `json:"slots"` // 0: as many as there is room for
+	Players         []InstancePlayer `json:"players"`           // with their ids only
+	PlayerID        string           `json:"player_id"`         // the player of the notice
+	Reason          string           `json:"reason"`            // such as LEFT or RECONNECT_EXPIRED; a service may know more of them
+	Attempt         int              `json:"attempt"`           // 1, and one more with each return
+	PlayerSessionID string           `json:"player_session_id"` // with which the player will connect
+	Old             string           `json:"old"`               // player session id that is no longer valid
+	New             string           `json:"new"`               // player session id that replaces it
+	MatchmakingID   string           `json:"matchmaking_id"`    // of the game's search
+	Queue           string           `json:"queue"`             // of the game's search
+	Seats           int              `json:"slots"`             // of the game's search; 0: one for each free seat
 }
 
-// Pauses between attempts to get the notices: of any length up to the first, then up to twice as long each time.
+// Pauses between attempts to get notices: a random time up to the first value, doubled with each failure up to the second.
 const (
 	noticesPause    = 500 * time.Millisecond
 	noticesPauseMax = 30 * time.Second
@@ -73,16 +73,16 @@ const (
 	noticeMax       = 16 << 20 // bytes of one message of the service; more ends the connection
 )
 
-// Close codes after which nothing comes any more.
+// Close codes after which no notice can come.
 const (
 	closeNotAllowed = 4401
 	closeGameOver   = 4410
 )
 
-// Notices tells what happens to the players of the game, each notice once and in order, beginning with an OnSync. A lost connection is
-// sought again for as long as it takes. The loop ends when the game is over, and with an error when ctx ends or the service
-// does not know this server any more. What one turn of the loop does should take seconds, not minutes: the service is not answered
-// meanwhile. A game server that hears none of it is correct as well.
+// Notices iterates over the notices of the game, each once and in order, beginning with an OnSync. It reconnects for as long as it takes.
+// The loop ends when the game has ended, and with an error when ctx ends or the service no longer accepts this server
+// (ErrUnauthorized). The body of the loop should take seconds at most, because the service gets no answer meanwhile. A game server need
+// not follow the notices.
 //
 //	for n, err := range instance.Notices(ctx) {
 //		if err != nil {
@@ -119,25 +119,25 @@ func (g *GameInstance) Notices(ctx context.Context) iter.Seq2[Notice, error] {
 			g.server.log.Info("the notices are interrupted", "game_instance", g.ID, "err", err)
 			pause := min(noticesPause<<min(failures, 10), noticesPauseMax)
 			select {
-			case <-time.After(l.wait + mathrand.N(pause)): // servers that lost the service together shall not come back together
+			case <-time.After(l.wait + mathrand.N(pause)): // servers that lost the service together must not reconnect together
 			case <-ctx.Done():
 			}
 		}
 	}
 }
 
-// listener takes notices in, by one WebSocket after the other.
+// listener receives notices, by one WebSocket after the other.
 type listener struct {
 	instance *GameInstance
 	socket   *websocket.Conn
 	yield    func(Notice, error) bool
-	after    uint64 // the last notice that was told
+	after    uint64 // number of the last notice that was yielded
 	enough   bool   // the loop was left
 	patience time.Duration
-	wait     time.Duration // until the service wants to see this server again
+	wait     time.Duration // until this server may reconnect, as the service has asked
 }
 
-// listen takes notices in until the connection ends. The error is never nil.
+// listen receives notices until the connection ends. The error is never nil.
 func (l *listener) listen(ctx context.Context) error {
 	g := l.instance
 	u := g.address("stream")
@@ -160,7 +160,7 @@ func (l *listener) listen(ctx context.Context) error {
 	default:
 		return fmt.Errorf("open the stream: status %d: %w", response.StatusCode, err)
 	}
-	defer socket.Close()                                          // closed already is as good
+	defer socket.Close()                                          // may already be closed
 	defer context.AfterFunc(ctx, func() { _ = socket.Close() })() // ends a read
 	if got := socket.Subprotocol(); got != noticesProtocol {
 		return fmt.Errorf("open the stream: the service speaks the subprotocol %.40q, want %s", got, noticesProtocol)
@@ -178,7 +178,7 @@ func (l *listener) listen(ctx context.Context) error {
 	return err
 }
 
-// dial connects the way the calls do.
+// dial connects as the calls do.
 func (g *GameInstance) dial(ctx context.Context, u *url.URL) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, noticesGreet)
 	defer cancel()
@@ -200,19 +200,19 @@ func withPort(u *url.URL, port string) string {
 	return net.JoinHostPort(u.Hostname(), port)
 }
 
-// heard fails on a connection that is gone already, as the next read does.
+// heard extends the deadline for the next frame. It fails if the connection is closed, and so does the next read.
 func (l *listener) heard() { _ = l.socket.SetReadDeadline(time.Now().Add(l.patience)) }
 
-// ping answers: this is how the service knows that the server listens.
+// ping answers a ping, which shows the service that the server listens.
 func (l *listener) ping(payload string) error {
 	l.heard()
-	_ = l.socket.WriteControl(websocket.PongMessage, []byte(payload), time.Now().Add(l.patience)) // as the next read sees
+	_ = l.socket.WriteControl(websocket.PongMessage, []byte(payload), time.Now().Add(l.patience)) // the next read fails, too
 	return nil
 }
 
 var errEnough = errors.New("the loop was left")
 
-// take takes in one frame. It runs in the goroutine of the loop.
+// take handles one frame. It runs in the goroutine of the loop.
 func (l *listener) take(text []byte) error {
 	var frame struct {
 		Type             NoticeType      `json:"type"`
@@ -232,7 +232,7 @@ func (l *listener) take(text []byte) error {
 		l.wait = time.Duration(frame.ReconnectAfterMS) * time.Millisecond
 	}
 	if frame.Seq == 0 && frame.Type != OnSync || frame.Seq <= l.after && frame.Type != OnSync {
-		return nil // a control frame, or a notice that was told before
+		return nil // a control frame, or a notice that was yielded before
 	}
 	n := Notice{Seq: frame.Seq, At: frame.TS, Type: frame.Type, Data: frame.Data}
 	if err := json.Unmarshal(frame.Data, &n.NoticeData); err != nil {

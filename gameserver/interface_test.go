@@ -77,7 +77,7 @@ func TestReadyIsASecondStep(t *testing.T) {
 	f.untilHeard("TerminateServerProcess")
 }
 
-// Nobody waits for the end of what never began.
+// Calls for the end of a process that never started return at once.
 func TestEndOfAServerThatNeverStarted(t *testing.T) {
 	if !ownProcess(t) {
 		return
@@ -250,7 +250,7 @@ func TestPassiveEnd(t *testing.T) {
 	if _, err := s.ValidatePlayerJoin(ctx, 1, "psess-used"); !errors.Is(err, ErrRefused) {
 		t.Errorf("got %v, want ErrRefused", err)
 	}
-	going("because somebody was refused")
+	going("because a player was refused")
 	for id, session := range map[ConnectionID]string{2: "psess-2", 3: "psess-3"} {
 		if _, err := s.ValidatePlayerJoin(ctx, id, session); err != nil {
 			t.Fatal(err)
@@ -259,7 +259,7 @@ func TestPassiveEnd(t *testing.T) {
 	if err := s.HandlePlayerLeave(ctx, 2); err != nil {
 		t.Error(err)
 	}
-	going("with somebody in it")
+	going("with a player in it")
 	if err := s.HandlePlayerLeave(ctx, 3); err != nil {
 		t.Error(err)
 	}
@@ -317,12 +317,12 @@ func TestConnectionThatClosesMeanwhile(t *testing.T) {
 		}
 		return n == 2
 	})
-	if err := s.Wait(); err != nil { // now nobody is left, or expected
+	if err := s.Wait(); err != nil { // no player is left or joining
 		t.Error(err)
 	}
 }
 
-func TestSessionNobodyJoins(t *testing.T) {
+func TestSessionWithoutPlayers(t *testing.T) {
 	if !ownProcess(t) {
 		return
 	}

@@ -8,15 +8,15 @@ import (
 	"sync/atomic"
 )
 
-// sdkLog gives the SDK a logger. Without one it creates a folder "logs" where the program was started, and fails
-// the program when it cannot.
+// sdkLog is a logger for the SDK. Without one, the SDK creates a folder "logs" in the working directory, and ends
+// the program if it cannot.
 type sdkLog struct {
 	log        *slog.Logger
 	connecting atomic.Bool
-	reason     atomic.Pointer[string] // what the service last said about a connection that it refused
+	reason     atomic.Pointer[string] // the service's last reason for a refused connection
 }
 
-// Debugf also gets what goes wrong while the SDK connects: it tries again for minutes and says so here alone. The SDK passes
+// Debugf also receives the errors of connection attempts, which the SDK repeats for minutes and reports only here. The SDK passes
 // errors, and the body of an HTTP answer as bytes.
 func (l *sdkLog) Debugf(format string, args ...any) {
 	text := sdkText(format, args)

@@ -6,33 +6,34 @@ import (
 	"fmt"
 )
 
-// MatchData is what the matchmaker says about a session that it made: Session.MatchmakerData, read.
+// MatchData is the content of Session.MatchmakerData: the match that created the session.
 type MatchData struct {
-	MatchID              string
-	ConfigurationARN     string
-	Teams                []Team
-	AutoBackfillTicketID string // the open ticket of a configuration that fills up by itself
-	AutoBackfill         bool
+	MatchID              string // unique
+	ConfigurationARN     string // of the matchmaking configuration
+	Teams                []Team // in the order of the rule set
+	AutoBackfillTicketID string // the open ticket of automatic backfill; empty if there is none
+	AutoBackfill         bool   // the configuration has automatic backfill: do not call StartMatchBackfill
 }
 
 // Team is a team of a match.
 type Team struct {
-	Name    string
-	Players []MatchPlayer
+	Name    string        // as in the rule set
+	Players []MatchPlayer // at least one
 }
 
-// MatchPlayer is a player as a matchmaker sees one.
+// MatchPlayer is a player of a match.
 type MatchPlayer struct {
-	ID   string
-	Team string
+	ID   string // 1 to 1,024 characters
+	Team string // name of the player's team
 
-	// Attributes are what the rules look at: a string, a number (int or float64), []string or map[string]float64 each.
+	// Attributes are the values that the rules evaluate: a string, a number (int or float64), []string or map[string]float64 each.
 	Attributes map[string]any
 
-	LatencyMilliseconds map[string]int // by location; the matchmaker's data has none
+	LatencyMilliseconds map[string]int // round-trip times by location, from 1; the matchmaker's data contains none
 }
 
-// ParseMatchData reads the JSON of Session.MatchmakerData.
+// ParseMatchData reads the JSON of Session.MatchmakerData. It fails for an empty string, for other text than JSON, and for JSON without a
+// configuration or teams.
 func ParseMatchData(data string) (MatchData, error) {
 	if data == "" {
 		return MatchData{}, errors.New("the session has no matchmaker data")
@@ -81,7 +82,7 @@ func ParseMatchData(data string) (MatchData, error) {
 	return m, nil
 }
 
-// attribute is one value with its type. Both the long and the short names of types are in use.
+// attribute is one value with its type. Services use both the long and the short names of types.
 type attribute struct {
 	Type  string          `json:"attributeType"`
 	Value json.RawMessage `json:"valueAttribute"`

@@ -12,53 +12,52 @@ import (
 	"github.com/amazon-gamelift/amazon-gamelift-servers-go-server-sdk/v5/server"
 )
 
-// The ports that the service accepts from a server process. Most kernels give out free ports up to 60999, so a
-// server that lets the kernel choose has to look at what it got.
+// The range of ports that the service accepts. Most kernels choose free ports up to 60999, so a server that lets the kernel choose
+// must check the port.
 const (
 	PortMin = 1
 	PortMax = 60000
 )
 
-// defaultEndTimeout is how long the game may take to clean up when nobody set a time. Supervisors commonly kill
-// 90 s after they asked (systemd's default); reporting the end must fit in there too.
+// defaultEndTimeout is the default of Options.EndTimeout. Supervisors commonly kill a process 90 s after they have asked it to end
+// (systemd's default), and the report of the end must fit in there too.
 const defaultEndTimeout = 60 * time.Second
 
-// Options say who this server process is and where its service is. Fields that the environment sets are replaced
-// by the environment (see the package documentation).
+// Options identify this server process and its service. Environment variables override fields (see the package documentation).
 type Options struct {
-	WebSocketURL string // the service, "wss://host:port" or "ws://host:port"; a compute's GameLiftServiceSdkEndpoint
+	WebSocketURL string // of the service, "wss://host:port" or "ws://host:port"; a compute's GameLiftServiceSdkEndpoint
 	AuthToken    string // from GetComputeAuthToken; leave empty to sign with the access key below
 	FleetID      string // "fleet-…", not an ARN
-	HostID       string // the name under which this host is registered in the fleet as a compute
-	ProcessID    string // unique among all processes ever started; empty: one is made
+	HostID       string // the name of this host's compute in the fleet
+	ProcessID    string // unique among all processes ever started; if empty, New chooses one
 
 	// An access key, instead of AuthToken.
-	Region       string
-	AccessKey    string
-	SecretKey    string
+	Region       string // such as "us-east-1"; required with an access key
+	AccessKey    string // its id
+	SecretKey    string // its secret
 	SessionToken string // only with temporary credentials
 
-	Port     int      // where game clients connect, 1 to 60000; open before Start
+	Port     int      // to which game clients connect, 1 to 60000; open it before Start
 	LogPaths []string // absolute paths of log files or folders that belong to the session
 
-	// EndTimeout is how long OnDestroySessionBegin may take when the service named no time: after End, or when the
-	// context of Start is cancelled. Default 60 s.
+	// EndTimeout is how long OnDestroySessionBegin may take if the service sets no time: after End, or when the
+	// context of Start is cancelled. Default 60 s; must not be negative.
 	EndTimeout time.Duration
 
-	// KeepWhenEmpty switches the passive end off. Without it the process ends by itself when a player who had joined
-	// with ValidatePlayerJoin has left and nobody is connected any more; a session that nobody has ever joined goes on.
+	// KeepWhenEmpty keeps the process alive without players. By default the process ends when the last player who had joined
+	// with ValidatePlayerJoin has left. It does not end before the first player has joined.
 	KeepWhenEmpty bool
 
-	// EmptyTimeout ends a session in which nobody has joined with ValidatePlayerJoin that long after it became ACTIVE.
-	// Zero: never.
+	// EmptyTimeout ends a session this long after it became ACTIVE if no player has joined with ValidatePlayerJoin. Zero: never; must not
+	// be negative.
 	EmptyTimeout time.Duration
 
 	SDK SDK // nil: the official one
 
-	Logger *slog.Logger // default slog.Default(); what the SDK says comes at level debug, its warnings as such
+	Logger *slog.Logger // default slog.Default(); receives the SDK's messages at level debug, and its warnings as warnings
 }
 
-// OptionsFrom makes options of what the official SDK's InitSDK takes. Set Port in them.
+// OptionsFrom converts the parameters of the official SDK's InitSDK to options. Port is not set.
 func OptionsFrom(p server.ServerParameters) Options {
 	return Options{
 		WebSocketURL: p.WebSocketURL, AuthToken: p.AuthToken, FleetID: p.FleetID, HostID: p.HostID, ProcessID: p.ProcessID,
@@ -66,8 +65,8 @@ func OptionsFrom(p server.ServerParameters) Options {
 	}
 }
 
-// AddFlags registers the flags that studios commonly start a server process with: -authtoken, -hostid, -fleetid,
-// -websocketurl, -processid and -port. The values the fields have now are the defaults.
+// AddFlags registers the flags with which studios commonly start a server process: -authtoken, -hostid, -fleetid,
+// -websocketurl, -processid and -port. The present values of the fields are the defaults.
 func (o *Options) AddFlags(fs *flag.FlagSet) {
 	fs.StringVar(&o.AuthToken, "authtoken", o.AuthToken, "`token` from get-compute-auth-token")
 	fs.StringVar(&o.HostID, "hostid", o.HostID, "`name` under which this host is registered in the fleet")
@@ -77,11 +76,11 @@ func (o *Options) AddFlags(fs *flag.FlagSet) {
 	fs.IntVar(&o.Port, "port", o.Port, "`port` on which game clients connect, 1 to 60000")
 }
 
-// OptionError says which option cannot be used, and what was expected of it.
+// OptionError names an option with an impossible value.
 type OptionError struct {
-	Field string // the field of Options
-	Value string // what it was; empty for secrets
-	Want  string
+	Field string // the field of Options or GameInstanceOptions
+	Value string // its value; empty if it is missing or a secret
+	Want  string // the values that are possible
 }
 
 func (e *OptionError) Error() string {
@@ -120,8 +119,8 @@ func (o Options) inForce(getenv func(string) string) Options {
 	return o
 }
 
-// check finds what the SDK would only report as a failed connection minutes later, or in words that do not name
-// the option. container tells that the SDK itself finds out the host and the keys.
+// check finds mistakes that the SDK would report only minutes later as a failed connection, or without the name of
+// the option. container says that the SDK itself finds the host and the keys.
 func (o Options) check(container bool) error {
 	u, err := url.Parse(o.WebSocketURL)
 	if err != nil || (u.Scheme != "ws" && u.Scheme != "wss") || u.Host == "" {

@@ -9,14 +9,14 @@ import (
 	"github.com/amazon-gamelift/amazon-gamelift-servers-go-server-sdk/v5/model/result"
 )
 
-// pageSize is what every SDK can hold at once; Unreal's drops the rest.
+// pageSize is the largest page that every SDK supports; Unreal's drops the rest of a larger one.
 const pageSize = 50
 
-// AcceptPlayer asks the service whether the client that shows playerSessionID has a seat in this session, and takes
-// it: RESERVED becomes ACTIVE. Let nobody play without it.
+// AcceptPlayer accepts the player session of a client that connects: RESERVED becomes ACTIVE. Only accepted players may play. It fails with
+// ErrRefused if there is no such reservation in this session, with ErrNoSession before a session, with ErrEnded after it, or with
+// ErrUnavailable.
 //
-// When ctx ends while the question is on its way, the seat is given back should the answer be yes after all: the
-// client was turned away by then.
+// If ctx ends before the answer, AcceptPlayer fails, and frees the seat should the service accept it afterwards.
 func (s *Server) AcceptPlayer(ctx context.Context, playerSessionID string) error {
 	return s.accept(ctx, "AcceptPlayer", playerSessionID)
 }
@@ -31,15 +31,15 @@ func (s *Server) accept(ctx context.Context, call, playerSessionID string) error
 	accept := func() error { return s.sdk.AcceptPlayerSession(playerSessionID) }
 	giveBack := func() {
 		if err := s.sdk.RemovePlayerSession(playerSessionID); err != nil {
-			s.log.Warn("give back the seat of a player who was accepted too late",
+			s.log.Warn("the seat of a player who was accepted too late was not freed",
 				"player_session", playerSessionID, "err", err)
 		}
 	}
 	return s.callOrUndo(ctx, call, accept, giveBack)
 }
 
-// RemovePlayer says that the client of an accepted player session is gone, which frees its seat. Removing a player
-// again is not an error.
+// RemovePlayer reports that the client of an accepted player session has disconnected, which frees its seat. It is not an error to remove
+// a player twice. It fails as AcceptPlayer does.
 func (s *Server) RemovePlayer(ctx context.Context, playerSessionID string) error {
 	if err := s.hosting("RemovePlayer"); err != nil {
 		return err
@@ -47,8 +47,8 @@ func (s *Server) RemovePlayer(ctx context.Context, playerSessionID string) error
 	return s.call(ctx, "RemovePlayer", func() error { return s.sdk.RemovePlayerSession(playerSessionID) })
 }
 
-// AdmitPlayers opens or closes the session for new player sessions. Those that exist keep their seats. A session
-// starts open.
+// AdmitPlayers opens or closes the session for new player sessions. Existing ones keep their seats. A session
+// starts open. It fails with ErrNoSession, ErrEnded or ErrUnavailable.
 func (s *Server) AdmitPlayers(ctx context.Context, open bool) error {
 	if err := s.hosting("AdmitPlayers"); err != nil {
 		return err
@@ -60,8 +60,8 @@ func (s *Server) AdmitPlayers(ctx context.Context, open bool) error {
 	return s.call(ctx, "AdmitPlayers", func() error { return s.sdk.UpdatePlayerSessionCreationPolicy(policy) })
 }
 
-// PlayerSessions lists the player sessions of this game session, all or those with one status, in the order of
-// their creation. The first error ends the list.
+// PlayerSessions iterates over the player sessions of this game session in the order of their creation: those with the given status, or
+// all if it is "". The first error, such as ErrNoSession, ends the loop.
 //
 //	for ps, err := range srv.PlayerSessions(ctx, gameserver.PlayerActive) {
 //		if err != nil {
@@ -100,7 +100,7 @@ func (s *Server) PlayerSessions(ctx context.Context, status PlayerStatus) iter.S
 }
 
 func (s *Server) describe(ctx context.Context, call string, q request.DescribePlayerSessionsRequest) (result.DescribePlayerSessionsResult, error) {
-	// The page travels through a channel: after a cancelled call the SDK may still write one.
+	// A channel carries the page, because the SDK may still write one after a cancelled call.
 	pages := make(chan result.DescribePlayerSessionsResult, 1)
 	err := s.call(ctx, call, func() error {
 		page, err := s.sdk.DescribePlayerSessions(q)
@@ -113,8 +113,8 @@ func (s *Server) describe(ctx context.Context, call string, q request.DescribePl
 	return <-pages, nil
 }
 
-// hosting refuses calls about a session that is not there, before the SDK does it in other words. It does not wait
-// for the answer to the activation: players may be here before that answer.
+// hosting refuses calls without a session, with a better error than the SDK's. It does not wait
+// for the answer to the activation, because players may connect before that answer.
 func (s *Server) hosting(call string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -127,12 +127,12 @@ func (s *Server) hosting(call string) error {
 	return nil
 }
 
-// call runs one blocking call of the SDK and stops waiting for it when ctx ends.
+// call runs one blocking call of the SDK and waits for it until ctx ends.
 func (s *Server) call(ctx context.Context, name string, do func() error) error {
 	return s.callOrUndo(ctx, name, do, nil)
 }
 
-// callOrUndo is call, with what to do if the call succeeds after ctx ended.
+// callOrUndo is call, and runs undo if the call succeeds after ctx has ended.
 func (s *Server) callOrUndo(ctx context.Context, name string, do func() error, undo func()) error {
 	if err := ctx.Err(); err != nil {
 		return failed(name, err)

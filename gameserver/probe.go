@@ -24,15 +24,15 @@ const (
 	connectPatience = 3 * time.Minute  // for a service that cannot be reached; the SDK's own is 184 s
 	askTimeout      = 20 * time.Second // for one answer
 	askPauseMax     = 30 * time.Second
-	reasonBytes     = 2 << 10 // of what the service says
+	reasonBytes     = 2 << 10 // of an error's text
 )
 
-// ConnectError is why the service did not take this process. The error that holds it has the kind: ErrUnauthorized for 401 and 403,
-// ErrWrongEndpoint for what cannot get better either, ErrUnavailable for the rest.
+// ConnectError is the reason why the service did not accept this process. It is inside an *Error with the kind ErrUnauthorized for
+// 401 and 403, ErrWrongEndpoint for other permanent failures, or ErrUnavailable.
 type ConnectError struct {
-	URL    string
+	URL    string // of the service
 	Status int    // of HTTP; 0: no answer
-	Reason string // the service's own words
+	Reason string // the service's own text, up to 2 KiB
 	Err    error  // why there was no answer; nil with a status
 }
 
@@ -48,7 +48,7 @@ func (e *ConnectError) Error() string {
 
 func (e *ConnectError) Unwrap() error { return e.Err }
 
-// kind is what a caller may want to tell apart.
+// kind is the kind of the error that contains e.
 func (e *ConnectError) kind() error {
 	switch status := e.Status; {
 	case status == http.StatusUnauthorized, status == http.StatusForbidden:
@@ -61,8 +61,8 @@ func (e *ConnectError) kind() error {
 	return ErrUnavailable
 }
 
-// endsHere reports whether no later attempt can go better: the service's certificate is not trusted or for another host, the port
-// speaks no TLS, the host name does not exist.
+// endsHere reports whether every later attempt would fail, too: the service's certificate is not trusted or for another host, the port
+// does not speak TLS, or the host name does not exist.
 func endsHere(err error) bool {
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		return true
@@ -76,16 +76,16 @@ func endsHere(err error) bool {
 	return errors.Is(err, http.ErrSchemeMismatch)
 }
 
-// canAsk reports whether the service can be asked. What the endpoints of the cloud answer to the question is not documented, and
-// the credentials of a container are known to the SDK alone.
+// canAsk reports whether the service can be asked before the SDK connects. The answer of the cloud's endpoints is not documented, and
+// only the SDK knows the credentials of a container.
 func (o *Options) canAsk() bool {
 	u, err := url.Parse(o.WebSocketURL)
 	return err == nil && !strings.HasSuffix(u.Hostname(), ".amazonaws.com") && !strings.HasSuffix(u.Hostname(), ".amazonaws.com.cn") &&
 		os.Getenv("GAMELIFT_COMPUTE_TYPE") != "CONTAINER"
 }
 
-// awaitService asks the service whether it would take this process, until it says yes, or no for good. The SDK by itself tries
-// again for three minutes whatever the reason is, and says nothing meanwhile.
+// awaitService asks the service whether it would accept this process, until it accepts or refuses for good. The SDK alone repeats every
+// attempt for three minutes, whatever the reason, and logs nothing meanwhile.
 func awaitService(ctx context.Context, o Options, log *slog.Logger) error {
 	began := time.Now()
 	for attempt, pause := 1, time.Second; ; attempt, pause = attempt+1, min(2*pause, askPauseMax) {
@@ -107,8 +107,8 @@ func awaitService(ctx context.Context, o Options, log *slog.Logger) error {
 	}
 }
 
-// askService sends the SDK's connection request with a version of WebSocket that does not exist. A service checks who asks, and
-// then refuses the version with 426, so that no connection comes of it. Services that check the version first answer 400.
+// askService sends the SDK's connection request with a version of WebSocket that does not exist. A service checks the credentials and
+// then refuses the version with 426, so that there is no connection. Services that check the version first answer 400.
 func askService(ctx context.Context, o Options) *ConnectError {
 	u, err := url.Parse(o.WebSocketURL)
 	if err != nil {
@@ -139,16 +139,16 @@ func askService(ctx context.Context, o Options) *ConnectError {
 	case http.StatusUpgradeRequired, http.StatusBadRequest, http.StatusSwitchingProtocols:
 		return nil
 	}
-	said, _ := io.ReadAll(io.LimitReader(answer.Body, reasonBytes)) // the status counts; this is for people
+	said, _ := io.ReadAll(io.LimitReader(answer.Body, reasonBytes)) // only the status decides; this is for people
 	return &ConnectError{URL: o.WebSocketURL, Status: answer.StatusCode, Reason: shortened(string(said))}
 }
 
-// shortened is what a service says, fit for an error.
+// shortened is the text of a service, for an error.
 func shortened(text string) string {
 	return strings.ToValidUTF8(strings.TrimSpace(text[:min(len(text), reasonBytes)]), "")
 }
 
-// query says who this process is, as the SDK does.
+// query identifies this process, as the SDK does.
 func (o *Options) query(now time.Time) url.Values {
 	who := url.Values{common.PidKey: {o.ProcessID}, common.ComputeIDKey: {o.HostID}, common.FleetIDKey: {o.FleetID}}
 	signed := who.Encode()

@@ -12,30 +12,30 @@ import (
 	"github.com/amazon-gamelift/amazon-gamelift-servers-go-server-sdk/v5/server"
 )
 
-// SDK is a server SDK as a Server uses it. The methods do what the functions of the same names in the official SDK do, and return
-// errors that hold a *common.GameLiftError. Options.SDK names another one than the official SDK: mustertest has one that allows
+// SDK is a server SDK. The methods do what the functions of the same names in the official SDK do, and return
+// errors that contain a *common.GameLiftError. Options.SDK replaces the official SDK: mustertest has one that allows
 // many servers in one program.
 type SDK interface {
-	InitSDK(server.ServerParameters) error
-	ProcessReady(server.ProcessParameters) error
-	ProcessEnding() error
-	Destroy() error
-	ActivateGameSession() error
-	GetTerminationTime() (int64, error) // in seconds since the epoch
-	UpdatePlayerSessionCreationPolicy(model.PlayerSessionCreationPolicy) error
-	AcceptPlayerSession(playerSessionID string) error
-	RemovePlayerSession(playerSessionID string) error
-	DescribePlayerSessions(request.DescribePlayerSessionsRequest) (result.DescribePlayerSessionsResult, error)
-	StartMatchBackfill(request.StartMatchBackfillRequest) (result.StartMatchBackfillResult, error)
-	StopMatchBackfill(request.StopMatchBackfillRequest) error
-	GetComputeCertificate() (result.GetComputeCertificateResult, error)
+	InitSDK(server.ServerParameters) error                                                                     // connects
+	ProcessReady(server.ProcessParameters) error                                                               // sets the callbacks and the port
+	ProcessEnding() error                                                                                      // reports the end
+	Destroy() error                                                                                            // disconnects
+	ActivateGameSession() error                                                                                // players may connect
+	GetTerminationTime() (int64, error)                                                                        // in seconds since 1970 UTC
+	UpdatePlayerSessionCreationPolicy(model.PlayerSessionCreationPolicy) error                                 // opens or closes the session
+	AcceptPlayerSession(playerSessionID string) error                                                          // RESERVED becomes ACTIVE
+	RemovePlayerSession(playerSessionID string) error                                                          // ACTIVE becomes COMPLETED
+	DescribePlayerSessions(request.DescribePlayerSessionsRequest) (result.DescribePlayerSessionsResult, error) // one page
+	StartMatchBackfill(request.StartMatchBackfillRequest) (result.StartMatchBackfillResult, error)             // requests players
+	StopMatchBackfill(request.StopMatchBackfillRequest) error                                                  // cancels the request
+	GetComputeCertificate() (result.GetComputeCertificateResult, error)                                        // the path of the certificate
 }
 
-// started is taken by the one Server of this program that uses the official SDK. That SDK keeps its state in package variables and
-// does not become new by its Destroy: a second process life in one program would miss reconnections.
+// started belongs to the only Server of this program that uses the official SDK. That SDK keeps its state in package variables, which its
+// Destroy does not reset: a second server process in one program would miss reconnections.
 var started atomic.Bool
 
-// official is the official SDK. Before it connects, it finds out whether the service would take this process.
+// official is the official SDK. Before it connects, it asks whether the service would accept this process.
 type official struct {
 	options Options
 	log     *slog.Logger
@@ -44,7 +44,7 @@ type official struct {
 // begin claims the SDK for one Server.
 func (official) begin() bool { return started.CompareAndSwap(false, true) }
 
-// release allows another attempt after one in which nothing lived.
+// release allows another attempt after a failed one.
 func (official) release() { started.Store(false) }
 
 // connect waits for the service and connects to it.
@@ -94,5 +94,5 @@ func (official) GetComputeCertificate() (result.GetComputeCertificateResult, err
 	return server.GetComputeCertificate()
 }
 
-// errSDKInUse tells the way round with the error that says so.
+// errSDKInUse says what to do instead.
 var errSDKInUse = errors.New("the official SDK allows one server process in a program; tests use Fleet.ServerOptions of package mustertest")

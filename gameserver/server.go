@@ -13,11 +13,10 @@ import (
 	"github.com/amazon-gamelift/amazon-gamelift-servers-go-server-sdk/v5/server"
 )
 
-// reportTimeout is how long the report of the end may take. The SDK itself gives an answer 20 s.
+// reportTimeout is how long the report of the end may take. The SDK itself waits 20 s for an answer.
 const reportTimeout = 25 * time.Second
 
-// Server is this program as the service sees it: one server process with at most one game session. Its methods may
-// be called from any goroutine.
+// Server is a server process of the service, with at most one game session. Its methods may be called from any goroutine.
 type Server struct {
 	options   Options
 	callbacks []Callbacks
@@ -26,10 +25,10 @@ type Server struct {
 
 	session       context.Context // cancelled, with the reason, when the process ends
 	cancelSession context.CancelCauseFunc
-	ask           chan struct{} // closed when somebody wants the end
-	done          chan struct{} // closed when all is over
+	ask           chan struct{} // closed when the process should end
+	done          chan struct{} // closed when the process has ended
 
-	updating sync.Mutex // held while an update is told to the game: the SDK delivers each in a goroutine of its own
+	updating sync.Mutex // held during the callbacks of an update: the SDK delivers each in a goroutine of its own
 
 	mu          sync.Mutex
 	stage       stage
@@ -37,13 +36,13 @@ type Server struct {
 	asked       bool          // ask is closed
 	hosted      *Session      // nil before OnCreateSessionBegin
 	creating    chan struct{} // closed when OnCreateSessionBegin and the activation are over; nil before
-	over        bool          // the end is being reported: no call makes sense any more
+	over        bool          // the end is being reported: all calls are refused
 	terminateAt time.Time     // the service's deadline; zero: none
 	failures    []error       // what Wait returns
 
 	connections map[ConnectionID]*connection
 	someCame    bool // a player was accepted
-	someLeft    bool // and the connection of one has closed
+	someLeft    bool // the connection of an accepted player has closed
 }
 
 // stage is how far a Server has come.
@@ -57,8 +56,8 @@ const (
 	gone            // given up, or ended
 )
 
-// New makes a Server that knows what to do and has done nothing yet. The parts of a game may each bring callbacks of
-// their own: all are called, in this order, and what they answer must be well for all.
+// New makes a Server. It does not connect, and reports wrong options only when Connect or Start does. It calls all sets of callbacks, in
+// this order.
 func New(o Options, c ...Callbacks) *Server {
 	o = o.inForce(os.Getenv)
 	s := &Server{
@@ -94,20 +93,21 @@ func (s *Server) Start(ctx context.Context) error {
 	})
 }
 
-// Connect connects to the service, which then knows the process and sends it nothing yet. A Server connects once, as a server process
-// has one life. The official SDK allows one Server that lived in a program; others are ErrAlreadyStarted, and tests use Fleet.ServerOptions
-// of package mustertest. After an error that came from the service or from the options, a new one may be tried.
+// Connect connects to the service. The service creates no game session before NotifyProcessReady. A Server can connect once, because a
+// server process ends with its session. The official SDK allows one such Server in a program. Others fail with ErrAlreadyStarted, and tests use
+// Fleet.ServerOptions of package mustertest. After an error of the service or of the options, a new Server may connect.
 //
-// A wrong option is an *OptionError. It is returned at once, and so is what cannot get better, with a *ConnectError that has the service's
-// reason: ErrUnauthorized for a wrong token or key, ErrWrongEndpoint for a certificate that is not trusted, a host name that does not exist
-// and a server that is no game session service. A service that cannot be reached is tried again for three minutes, and each attempt is
-// logged; give ctx a deadline to hear of it sooner.
+// A wrong option is an *OptionError. Connect returns it at once, and other permanent failures, too, with a *ConnectError that has the
+// service's reason: ErrUnauthorized for a wrong token or key, ErrWrongEndpoint for a certificate that is not trusted, a host name that does
+// not exist, or a server that is not a game session service. Connect tries for three minutes to reach a service, logs each attempt, and
+// then fails with ErrUnavailable; a deadline of ctx ends that sooner.
 func (s *Server) Connect(ctx context.Context) error {
 	return s.advance(ctx, "Connect", fresh, connected, s.connect)
 }
 
-// NotifyProcessReady tells the service that the game's port is open and a game session may come. Callbacks may be called
-// before it returns. When ctx ends later, the process ends as after End.
+// NotifyProcessReady reports to the service that the game's port is open and it may create a game session. Callbacks may be called
+// before it returns. When ctx ends later, the process ends as after End. It fails with ErrNotReady before Connect, and with
+// ErrAlreadyStarted if it was called before.
 func (s *Server) NotifyProcessReady(ctx context.Context) error {
 	return s.advance(ctx, "NotifyProcessReady", connected, ready, s.processReady)
 }
@@ -131,7 +131,7 @@ func (s *Server) advance(ctx context.Context, call string, from, to stage, do fu
 			reached = fresh
 		}
 	case <-ctx.Done():
-		// The SDK goes on trying by itself and cannot be stopped; what it reaches is given back.
+		// The SDK cannot be stopped. If it connects after all, the process ends at once.
 		go func() {
 			if <-came != nil {
 				s.abandon()
@@ -156,7 +156,7 @@ func (s *Server) advance(ctx context.Context, call string, from, to stage, do fu
 	return nil
 }
 
-// depart leaves a stage, if the Server is there.
+// depart leaves the stage from, or fails if the Server is in another one.
 func (s *Server) depart(call string, from stage) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -203,7 +203,7 @@ func (s *Server) processReady(context.Context) error {
 	})
 }
 
-// abandon ends an attempt in which nothing lived.
+// abandon ends a failed attempt to connect.
 func (s *Server) abandon() {
 	s.disconnect()
 	if x, ok := s.sdk.(official); ok {
@@ -217,11 +217,11 @@ func (s *Server) disconnect() {
 	}
 }
 
-// Done is closed when the end was reported and OnDestroySessionEnd has returned.
+// Done is closed when the Server has reported the end and OnDestroySessionEnd has returned.
 func (s *Server) Done() <-chan struct{} { return s.done }
 
-// Wait waits for the end of the process, after Start has succeeded. It returns nil after an orderly end, whoever wanted it; otherwise what
-// went wrong: a level that did not load, a clean-up that failed, an end that could not be reported.
+// Wait waits for the end of the process, after Start has succeeded. It returns nil after an orderly end. Otherwise it returns the
+// errors of OnCreateSessionBegin and OnDestroySessionBegin, and of calls to activate the session and to report the end.
 func (s *Server) Wait() error {
 	<-s.done
 	s.mu.Lock()
@@ -229,13 +229,13 @@ func (s *Server) Wait() error {
 	return errors.Join(s.failures...)
 }
 
-// End ends a started process in an orderly way and waits for it, for as long as ctx allows; when ctx ends first, the
-// process still ends. Calling it twice is the same as calling it once; a process that never started is ErrNotReady. It
-// must not be called from a callback, which it would wait for: return an error there, or use a goroutine.
+// End ends a started process in an orderly way and waits for the end until ctx ends; the process ends in any case. A second call only waits.
+// End returns the errors of Wait, ErrNotReady if the process never started, or ErrUnavailable if ctx ends first. It
+// must not be called from a callback, because it waits for the callbacks: return an error there, or use a goroutine.
 func (s *Server) End(ctx context.Context) error {
 	s.askEnd()
 	s.mu.Lock()
-	if s.stage == connected { // nobody will report it ready any more
+	if s.stage == connected { // it was never reported ready
 		s.stage, s.living = gone, true
 		go s.live(context.WithoutCancel(ctx))
 	}
@@ -270,7 +270,7 @@ func (s *Server) fail(err error) {
 	s.failures = append(s.failures, err)
 }
 
-// Session is the session that this process hosts, and whether there is one yet.
+// Session returns the game session of this process, and whether there is one yet.
 func (s *Server) Session() (Session, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -280,7 +280,7 @@ func (s *Server) Session() (Session, bool) {
 	return *s.hosted, true
 }
 
-// TerminationTime is when the service stops waiting for the end, and whether it wants one at all.
+// TerminationTime returns the time until which the service waits for the end of this process, and whether it has asked for the end.
 func (s *Server) TerminationTime() (time.Time, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -288,13 +288,13 @@ func (s *Server) TerminationTime() (time.Time, bool) {
 }
 
 func (s *Server) onHealth() bool {
-	well := true
+	healthy := true
 	for _, c := range s.callbacks {
 		if c.OnSessionHealthCheck != nil && !c.OnSessionHealthCheck(s.session) {
-			well = false
+			healthy = false
 		}
 	}
-	return well
+	return healthy
 }
 
 // onStart runs in a goroutine of the SDK.
@@ -302,9 +302,9 @@ func (s *Server) onStart(gs model.GameSession) {
 	hosted := sessionOf(gs)
 	s.mu.Lock()
 	if s.hosted != nil || s.asked {
-		// A second session in one life, or one that crossed with the end: the service will see it time out.
+		// A second session of this process, or one that crossed with its end. The service will time it out.
 		s.mu.Unlock()
-		s.log.Warn("game session not taken: this process has one or is ending", "session", hosted.ID)
+		s.log.Warn("ignored a game session: this process has one or is ending", "session", hosted.ID)
 		return
 	}
 	s.hosted = &hosted
@@ -312,7 +312,7 @@ func (s *Server) onStart(gs model.GameSession) {
 	defer close(s.creating)
 	s.mu.Unlock()
 
-	s.log.Info("game session wanted", "session", hosted.ID, "players_max", hosted.MaxPlayers)
+	s.log.Info("the service creates a game session", "session", hosted.ID, "players_max", hosted.MaxPlayers)
 	var loading []error
 	for _, c := range s.callbacks {
 		if c.OnCreateSessionBegin != nil {
@@ -325,7 +325,7 @@ func (s *Server) onStart(gs model.GameSession) {
 		return
 	}
 	if s.session.Err() != nil {
-		return // ending already: activating now would only let players in
+		return // the process is ending: the activation would only let players in
 	}
 	if err := s.call(s.session, "ActivateGameSession", s.sdk.ActivateGameSession); err != nil {
 		s.fail(err)
@@ -334,7 +334,7 @@ func (s *Server) onStart(gs model.GameSession) {
 	}
 	s.log.Info("game session active", "session", hosted.ID)
 	if wait := s.options.EmptyTimeout; wait > 0 {
-		time.AfterFunc(wait, s.endIfNobodyCame)
+		time.AfterFunc(wait, s.endIfUnused)
 	}
 	for _, c := range s.callbacks {
 		if c.OnCreateSessionEnd != nil {
@@ -352,6 +352,6 @@ func (s *Server) onTerminate() {
 	}
 	at := s.terminateAt
 	s.mu.Unlock()
-	s.log.Info("the service wants this process to end", "until", at)
+	s.log.Info("the service ends this process", "until", at)
 	s.askEnd()
 }

@@ -379,8 +379,8 @@ func TestReadyThatIsRefused(t *testing.T) {
 }
 
 // The SDK cannot be stopped while it connects. When its caller gave up, what it reaches must not stay behind as a
-// process that is ready and that nobody serves.
-func TestConnectionNobodyWaitsForIsGivenBack(t *testing.T) {
+// process that is ready but will never play.
+func TestCancelledConnectionIsClosed(t *testing.T) {
 	if !ownProcess(t) {
 		return
 	}

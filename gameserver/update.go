@@ -4,23 +4,23 @@ import (
 	"github.com/amazon-gamelift/amazon-gamelift-servers-go-server-sdk/v5/model"
 )
 
-// UpdateReason says why the service sends a session again.
+// UpdateReason is the reason of an update.
 type UpdateReason string
 
 // The reasons. All are results of match backfill.
 const (
 	MatchmakingDataUpdated UpdateReason = "MATCHMAKING_DATA_UPDATED" // players were added
-	BackfillFailed         UpdateReason = "BACKFILL_FAILED"
-	BackfillTimedOut       UpdateReason = "BACKFILL_TIMED_OUT"
-	BackfillCancelled      UpdateReason = "BACKFILL_CANCELLED"
-	UpdateUnknown          UpdateReason = "UNKNOWN"
+	BackfillFailed         UpdateReason = "BACKFILL_FAILED"          // the request could not be completed
+	BackfillTimedOut       UpdateReason = "BACKFILL_TIMED_OUT"       // no players were found in time
+	BackfillCancelled      UpdateReason = "BACKFILL_CANCELLED"       // by StopMatchBackfill or a newer request
+	UpdateUnknown          UpdateReason = "UNKNOWN"                  // the service gave no reason, or one that the SDK does not know
 )
 
 // Update is a result of match backfill.
 type Update struct {
-	Session          Session // as it is now
-	Reason           UpdateReason
-	BackfillTicketID string
+	Session          Session      // after the update
+	Reason           UpdateReason // the result of the request
+	BackfillTicketID string       // of the request
 }
 
 // onUpdate runs in a goroutine of the SDK, and another update may be in another.
@@ -35,7 +35,7 @@ func (s *Server) onUpdate(u model.UpdateGameSession) {
 	mine := s.hosted != nil && s.hosted.ID == update.Session.ID
 	s.mu.Unlock()
 	if !mine {
-		s.log.Warn("update of a game session that is not here", "session", update.Session.ID, "reason", update.Reason)
+		s.log.Warn("ignored the update of a game session of another process", "session", update.Session.ID, "reason", update.Reason)
 		return
 	}
 	s.log.Info("game session updated", "session", update.Session.ID, "reason", update.Reason, "ticket", update.BackfillTicketID)

@@ -12,21 +12,21 @@ import (
 	"github.com/musterhq/muster/internal/keyring"
 )
 
-// Region stands in the ARNs of what the clients of AWSConfig make.
+// Region is the region of AWSConfig, and so of ARNs.
 const Region = "us-east-1"
 
 // Roles of access keys.
 const (
-	Admin    = "admin"    // everything
-	Backend  = "backend"  // sessions and players of everyone, no fleets
-	Client   = "client"   // what a game client may
-	ReadOnly = "readonly" // looks at everything, changes nothing
+	Admin    = "admin"    // may do everything
+	Backend  = "backend"  // may use all game sessions, players and tickets, but not change fleets
+	Client   = "client"   // may do what a game client needs
+	ReadOnly = "readonly" // may read everything and change nothing
 )
 
 // testActor creates keys in the process of the service.
 var testActor = access.Actor{Principal: "mustertest", Door: "process"}
 
-// Credentials makes a new access key of a role.
+// Credentials creates an access key with a role. An unknown role fails the test.
 func (s *Server) Credentials(role string) aws.Credentials {
 	s.t.Helper()
 	parsed, err := identity.ParseRole(role)
@@ -40,9 +40,9 @@ func (s *Server) Credentials(role string) aws.Credentials {
 	return aws.Credentials{AccessKeyID: key.ID, SecretAccessKey: key.Secret, Source: "mustertest"}
 }
 
-// AWSConfig configures clients of the AWS SDK for Go. They may do what the role may, also where the service takes any
-// credentials. All configurations of a role share one access key, as the copies of a game share the client key that ships with
-// it: a client key does not see the seats that another one took.
+// AWSConfig returns a configuration for clients of the AWS SDK for Go. They have the permissions of the role, also if the service accepts any
+// credentials. All configurations of a role share one access key, as the copies of a game share theirs, because
+// a client key does not see the seats of another one.
 func (s *Server) AWSConfig(role string) aws.Config {
 	s.t.Helper()
 	c, made := s.keys[role]
@@ -59,7 +59,7 @@ func (s *Server) AWSConfig(role string) aws.Config {
 	}
 }
 
-// GameLift is an administrator's API client.
+// GameLift returns an API client with the role Admin.
 func (s *Server) GameLift() *gamelift.Client {
 	s.t.Helper()
 	return gamelift.NewFromConfig(s.AWSConfig(Admin))

@@ -10,18 +10,19 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
 )
 
-// Fleet is an ANYWHERE fleet with one location and one compute, whose game servers run in the test or where it likes.
+// Fleet is an ANYWHERE fleet with one location and one compute. Its game servers run in the test or in other processes.
 type Fleet struct {
-	ID, ARN  string
-	Location string
-	Compute  string
+	ID       string // "fleet-…"
+	ARN      string // for destinations of queues
+	Location string // name of its only location, "custom-test-1"
+	Compute  string // name of its only compute
 
 	srv     *Server
 	servers int
 	queues  int
 }
 
-// NewFleet makes a location, a fleet and a compute with the address 127.0.0.1.
+// NewFleet creates a location, a fleet and a compute with the address 127.0.0.1.
 func (s *Server) NewFleet() *Fleet {
 	s.t.Helper()
 	ctx, api := context.Background(), s.GameLift()
@@ -32,7 +33,7 @@ func (s *Server) NewFleet() *Fleet {
 			s.t.Fatalf("mustertest: new fleet: %s: %v", what, err)
 		}
 	}
-	for taken := true; taken; { // by an earlier test on the same data directory
+	for taken := true; taken; { // by an earlier test with the same data directory
 		s.fleets++
 		f.Location = fmt.Sprintf("custom-test-%d", s.fleets)
 		_, err := api.CreateLocation(ctx, &gamelift.CreateLocationInput{LocationName: &f.Location})
@@ -53,7 +54,8 @@ func (s *Server) NewFleet() *Fleet {
 	return f
 }
 
-// NewQueue makes a queue with the fleet as its only destination and gives its name.
+// NewQueue creates a queue with the fleet as its only destination and returns its name. A placement in it times out after timeoutSeconds, 10 to
+// 600.
 func (f *Fleet) NewQueue(timeoutSeconds int32) string {
 	f.srv.t.Helper()
 	f.queues++
@@ -68,12 +70,16 @@ func (f *Fleet) NewQueue(timeoutSeconds int32) string {
 	return name
 }
 
-// ServerParameters is what the server SDKs want to know to connect: each has members of these names.
+// ServerParameters are the parameters of a server SDK's InitSDK, which have these names in every language.
 type ServerParameters struct {
-	WebSocketURL, ProcessID, HostID, FleetID, AuthToken string
+	WebSocketURL string // of the service
+	ProcessID    string // unique
+	HostID       string // name of the compute
+	FleetID      string // "fleet-…"
+	AuthToken    string // of the compute
 }
 
-// ServerParameters are for one game server process with a server SDK of any language, in this process or another.
+// ServerParameters returns new parameters for one server process with any server SDK, in this process or another.
 func (f *Fleet) ServerParameters() ServerParameters {
 	f.srv.t.Helper()
 	token, err := f.srv.GameLift().GetComputeAuthToken(context.Background(), &gamelift.GetComputeAuthTokenInput{FleetId: &f.ID, ComputeName: &f.Compute})

@@ -11,10 +11,10 @@ import (
 	"github.com/musterhq/muster/internal/linkclient"
 )
 
-// GameServer stands in for a dedicated server, over the same protocol: a backend's test needs game sessions, not a game.
-// It comes back by itself when its connection is lost, as a server SDK does.
+// GameServer is a dedicated server without a game, for tests that need game sessions only. It uses the protocol of the server SDKs and
+// reconnects as they do.
 type GameServer struct {
-	ProcessID string
+	ProcessID string // "process-1"
 
 	fleet   *Fleet
 	with    GameServerOptions
@@ -24,33 +24,35 @@ type GameServer struct {
 
 	mu     sync.Mutex
 	client *linkclient.Client
-	over   bool // it is not to come back
+	over   bool // it must not reconnect
 	hosted string
 }
 
-// GameSession is what a game server is told to host.
+// GameSession is a game session that the service has created on a game server.
 type GameSession struct {
-	ID             string // the ARN
-	Name, Data     string
-	MaxPlayers     int
-	Port           int
-	MatchmakerData string
-	Properties     map[string]string
+	ID             string            // an ARN
+	Name           string            // free text of the creator
+	Data           string            // of the creator, for the game server
+	MaxPlayers     int               // number of seats
+	Port           int               // of the game server
+	MatchmakerData string            // JSON about the match that created the session; otherwise empty
+	Properties     map[string]string // of the creator; may be nil
 }
 
-// GameServerOptions say how a game server behaves that does not behave well. They run in a goroutine of their own.
+// GameServerOptions replace the behaviour of a game server. The functions run in goroutines of their own.
 type GameServerOptions struct {
-	OnGameSession func(*GameServer, GameSession) // nil: it activates the game session at once
-	OnTerminate   func(*GameServer)              // nil: it ends, as it is told
+	OnGameSession func(*GameServer, GameSession) // nil: activates the game session at once
+	OnTerminate   func(*GameServer)              // nil: ends the process, as the service demands
 }
 
-// StartGameServer connects a game server that does as it is told, and waits until it may be given a game session.
+// StartGameServer connects a game server that activates game sessions at once and ends when the service demands it. It waits until the
+// service can create a game session on the server.
 func (f *Fleet) StartGameServer() *GameServer {
 	f.srv.t.Helper()
 	return f.StartGameServerWith(GameServerOptions{})
 }
 
-// StartGameServerWith is StartGameServer with a behaviour of the test's choice.
+// StartGameServerWith is StartGameServer with another behaviour.
 func (f *Fleet) StartGameServerWith(with GameServerOptions) *GameServer {
 	f.srv.t.Helper()
 	p := f.ServerParameters()
@@ -70,7 +72,7 @@ func (f *Fleet) StartGameServerWith(with GameServerOptions) *GameServer {
 	if err == nil {
 		err = client.Heartbeat(ctx, true)
 	}
-	if err == nil { // when somebody waited for it, it hosts a game session already
+	if err == nil { // it already has a game session if a placement waited for a server
 		err = g.wait(func(p *fleet.Process) bool { return p.Eligible() || p.HadSession })
 	}
 	if err != nil {
@@ -79,8 +81,8 @@ func (f *Fleet) StartGameServerWith(with GameServerOptions) *GameServer {
 	return g
 }
 
-// wait waits until the service has noted something of the process, which it does after it has answered. One that has
-// ended is waited for no longer.
+// wait waits until noted is true for the process, because the service notes some things after its answer. It returns when the process
+// has ended.
 func (g *GameServer) wait(noted func(*fleet.Process) bool) error {
 	key := fleet.Key{Fleet: g.fleet.ID, Compute: g.fleet.Compute, Process: g.ProcessID}
 	for done := false; !done; time.Sleep(time.Millisecond) {
@@ -101,7 +103,7 @@ func (g *GameServer) push(c *linkclient.Client, p linkclient.Push) {
 	case "CreateGameSession":
 		told, err := p.GameSession()
 		if err != nil {
-			return // the service's own tests see to what it sends
+			return // the service's own tests check what it sends
 		}
 		s := GameSession{
 			ID: told.GameSessionId, Name: told.GameSessionName, Data: told.GameSessionData, MaxPlayers: told.MaximumPlayerSessionCount,
@@ -114,11 +116,11 @@ func (g *GameServer) push(c *linkclient.Client, p linkclient.Push) {
 			if g.with.OnGameSession != nil {
 				g.with.OnGameSession(g, s)
 			} else if g.Activate(s.ID) != nil {
-				return // it ended meanwhile
+				return // the session ended meanwhile
 			}
 			select {
 			case g.given <- s:
-			default: // nobody asks
+			default: // the test does not read them
 			}
 		})
 	case "TerminateProcess":
@@ -132,7 +134,7 @@ func (g *GameServer) push(c *linkclient.Client, p linkclient.Push) {
 	}
 }
 
-// lost comes back to a service that is restarting.
+// lost reconnects to a service that restarts.
 func (g *GameServer) lost(_ *linkclient.Client, why error) {
 	if _, dismissed := errors.AsType[*linkclient.CloseError](why); dismissed {
 		g.mu.Lock()
@@ -163,7 +165,7 @@ func (g *GameServer) lost(_ *linkclient.Client, why error) {
 	})
 }
 
-// comeBack waits until a lost connection has a successor that the service has noted.
+// comeBack waits until the service has noted a new connection in place of a lost one.
 func (g *GameServer) comeBack(lost *linkclient.Client, until time.Time) {
 	_ = g.wait(func(p *fleet.Process) bool { // a service that has failed fails other calls
 		g.mu.Lock()
@@ -178,33 +180,33 @@ func (g *GameServer) link() *linkclient.Client {
 	return g.client
 }
 
-// GameSession waits for the next game session that this server was given and, unless its options say otherwise, has
-// activated.
+// GameSession waits for the next game session that the service has created on this server and the server has activated, or that
+// OnGameSession has handled.
 func (g *GameServer) GameSession() GameSession { return <-g.given }
 
-// Activate says that players may come to a game session.
+// Activate makes a game session ACTIVE.
 func (g *GameServer) Activate(gameSessionID string) error {
 	return g.link().ActivateGameSession(context.Background(), gameSessionID)
 }
 
-// AcceptPlayer says that a player has connected.
+// AcceptPlayer reports that a player has connected: RESERVED becomes ACTIVE. It fails if there is no such reservation.
 func (g *GameServer) AcceptPlayer(playerSessionID string) error {
 	return g.link().AcceptPlayer(context.Background(), g.hosts(), playerSessionID)
 }
 
-// RemovePlayer says that a player has gone.
+// RemovePlayer reports that a player has disconnected, which frees the seat.
 func (g *GameServer) RemovePlayer(playerSessionID string) error {
 	return g.link().RemovePlayer(context.Background(), g.hosts(), playerSessionID)
 }
 
-// hosts is the game session that the server was given last.
+// hosts is the id of the server's last game session.
 func (g *GameServer) hosts() string {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.hosted
 }
 
-// Heartbeat reports the server's health. Only AdvanceLinks makes the service wait for one.
+// Heartbeat reports the server's health. The service expects one a minute, on the clock that AdvanceLinks moves.
 func (g *GameServer) Heartbeat(healthy bool) error {
 	if err := g.link().Heartbeat(context.Background(), healthy); err != nil {
 		return err
@@ -212,7 +214,7 @@ func (g *GameServer) Heartbeat(healthy bool) error {
 	return g.wait(func(p *fleet.Process) bool { return (p.Health == fleet.Healthy) == healthy })
 }
 
-// End ends the server process in good order, and its game session with it.
+// End ends the server process in an orderly way, and its game session with it.
 func (g *GameServer) End() error {
 	g.mu.Lock()
 	g.over = true
@@ -220,8 +222,8 @@ func (g *GameServer) End() error {
 	return g.link().Terminate(context.Background())
 }
 
-// Kill ends the server process without a word, as a crash does. The service gives it up when the grace for lost
-// connections is over (100 s).
+// Kill ends the server process as a crash does. The service ends its game session after the grace for lost
+// connections (100 s).
 func (g *GameServer) Kill() {
 	g.mu.Lock()
 	g.over = true

@@ -1,29 +1,33 @@
-// Package mustertest gives tests a Muster of their own: the real service, in the test's process, on a free port, with a
-// data directory that goes away, and with a clock that only the test moves.
+// Package mustertest runs a Muster for a test: the real service, in the test's process, on a free port, with a
+// temporary data directory, and with a clock that only the test moves.
 //
 //	srv := mustertest.Start(t)
 //	fleet := srv.NewFleet()
 //	fleet.StartGameServer()
 //	api := srv.GameLift() // the AWS SDK's own client
 //	…
-//	srv.Advance(60 * time.Second) // the reservation of a player who never came is over now
+//	srv.Advance(60 * time.Second) // the reservation of a player who never connected has ended
 //
 // # Time
 //
-// The clock stands still while nobody moves it, so nothing runs out while a debugger holds the test. [Server.Advance]
-// goes through every deadline on its way in order: reservations, activations, placements, matches, lost connections,
-// the life of game servers' auth tokens, and what is forgotten after a while. When it returns, all of it is decided, and
-// a question to the API shows it.
+// The clock stands still until the test moves it, so that nothing times out while a debugger holds the test. [Server.Advance]
+// passes every deadline in order: reservations, activations, placements, matches, lost connections,
+// game servers' auth tokens, and the removal of old records. When it returns, the next API call shows all effects.
 //
-// What happens between two machines stays on real time: signatures, certificates, pings, and how long a game server has
-// said nothing. [Server.AdvanceLinks] moves the last two.
+// Signatures, certificates, pings and the silence of game servers stay on real time, because another machine's clock is
+// involved. [Server.AdvanceLinks] moves the last two.
 //
-// Game servers live on real time. A server that is told to end learns of it while Advance goes on; where it shall have
-// the time to react, advance up to the telling, wait for the server, and advance again.
+// Game servers run on real time. A server that the service ends learns of it during Advance. To give it time to react, advance up to
+// that moment, wait for the server, and advance again.
 //
-// # Several at once
+// # Parallel tests
 //
-// Each Server is on its own; tests with one may run in parallel.
+// Servers are independent of each other; tests with a Server each may run in parallel.
+//
+// # Requirements
+//
+// This package belongs to the service's module and so requires all that the service does. To keep that out of a game's go.mod, put the tests
+// with this package into a module of their own.
 package mustertest
 
 import (
@@ -45,8 +49,7 @@ import (
 	"github.com/musterhq/muster/internal/settings"
 )
 
-// Server is a running Muster. Its methods fail the test when the service cannot do what they ask, so they are for the
-// goroutine of the test.
+// Server is a running Muster. A method that fails ends the test with Fatal, so call them from the test's goroutine.
 type Server struct {
 	t       testing.TB
 	options options
@@ -57,7 +60,7 @@ type Server struct {
 	keys    map[string]aws.Credentials // by role; what AWSConfig uses
 }
 
-// Start starts a Muster and stops it when the test ends. Without options it takes any credentials, as `muster serve --dev`
+// Start starts a Muster, in some 15 ms, and stops it when the test ends. Without options it accepts any credentials, as `muster serve --dev`
 // does, and its clock stands still.
 func Start(t testing.TB, with ...Option) *Server {
 	t.Helper()
@@ -72,7 +75,7 @@ func Start(t testing.TB, with ...Option) *Server {
 		o.settings.Data = t.TempDir()
 	}
 	s := &Server{t: t, options: o}
-	if !o.settings.Dev { // without any key the service would warn that nobody can use it
+	if !o.settings.Dev { // without any key the service would log a warning
 		keys, err := keyring.OpenOffline(context.Background(), o.settings.Data, cell.DefaultConfig())
 		if err == nil {
 			_, err = keys.Create(context.Background(), testActor, keyring.New{Role: access.Admin, Name: t.Name()})
@@ -86,13 +89,13 @@ func Start(t testing.TB, with ...Option) *Server {
 		s.clock = engine.NewClock(time.Now())
 	}
 	s.start()
-	s.options.settings.Listen = s.running.Addr().String() // it stays there over restarts
+	s.options.settings.Listen = s.running.Addr().String() // the same address after restarts
 	t.Cleanup(s.stop)
 	return s
 }
 
-// rebind is how long a restart waits for its own port, which another program may hold for a moment, and for game servers
-// to come back, which the service may refuse.
+// rebind is how long a restart waits for its own port, which another program may have for a moment, and for game servers
+// to reconnect, which the service may refuse.
 const rebind = 30 * time.Second
 
 func (s *Server) start() {
@@ -121,7 +124,7 @@ func (s *Server) stop() {
 	}
 }
 
-// Endpoint is where AWS clients and the HTTP face for scripts find the service: http://127.0.0.1:PORT.
+// Endpoint is the URL for AWS clients, players' clients and calls over HTTP: http://127.0.0.1:PORT.
 func (s *Server) Endpoint() string { return "http://" + s.options.settings.Listen }
 
 // ServerEndpoint is the WebSocket URL for the server SDKs: ws://127.0.0.1:PORT.
@@ -130,10 +133,11 @@ func (s *Server) ServerEndpoint() string { return "ws://" + s.options.settings.L
 // Data is the data directory.
 func (s *Server) Data() string { return s.options.settings.Data }
 
-// Now is the time that deadlines run on.
+// Now is the time on the service's clock.
 func (s *Server) Now() time.Time { return s.running.Now() }
 
-// Advance lets time pass. When it returns, everything that was due meanwhile has happened, in order, and is durable.
+// Advance moves the clock forward by d, which must not be negative. When it returns, all deadlines until then have taken effect, in order, and
+// are durable. It fails the test with the option RealTime.
 func (s *Server) Advance(d time.Duration) {
 	s.t.Helper()
 	if err := s.running.Advance(context.Background(), d); err != nil {
@@ -141,9 +145,9 @@ func (s *Server) Advance(d time.Duration) {
 	}
 }
 
-// AdvanceLinks lets time pass for the connections of game servers, as if none had sent a heartbeat meanwhile. Pings go out
-// on the way: a connection whose other end does not answer is lost, any other lives on. A game server is unhealthy after
-// 125 s without a heartbeat; how long it may be so is one of the deadlines that Advance moves.
+// AdvanceLinks moves the clock of game servers' connections forward by d, as if no server had sent a heartbeat meanwhile. The service sends
+// pings, and closes connections that do not answer. A game server is unhealthy after
+// 125 s without a heartbeat; the time that it may be unhealthy is one of the deadlines that Advance passes.
 func (s *Server) AdvanceLinks(d time.Duration) {
 	s.t.Helper()
 	if err := s.running.AdvanceLinks(context.Background(), d); err != nil {
@@ -151,15 +155,15 @@ func (s *Server) AdvanceLinks(d time.Duration) {
 	}
 }
 
-// Restart stops the service and starts it again at the same address with the same data, at the same time. Game servers of
-// StartGameServer that live are connected again when it returns.
+// Restart stops the service and starts it again with the same address, data and time. When it returns, the running game servers of
+// StartGameServer have reconnected.
 func (s *Server) Restart() {
 	s.t.Helper()
 	s.RestartAfter(0)
 }
 
-// RestartAfter is Restart with a service that was down for a while. What waited for somebody who could not reach it gets
-// that time back; what ends by the calendar has ended.
+// RestartAfter is Restart after a downtime. Deadlines that wait for clients or servers move by the downtime, because these could not reach
+// the service; other deadlines have passed. It needs the clock that stands still if down is not 0.
 func (s *Server) RestartAfter(down time.Duration) {
 	s.t.Helper()
 	before := make([]*linkclient.Client, len(s.servers))
@@ -171,7 +175,7 @@ func (s *Server) RestartAfter(down time.Duration) {
 	case s.clock != nil:
 		s.clock.Skip(down)
 	case down > 0:
-		s.t.Fatal("mustertest: RestartAfter on real time: leave RealTime out, or wait yourself")
+		s.t.Fatal("mustertest: RestartAfter needs a clock that stands still: remove the option RealTime, or wait in the test")
 	}
 	s.start()
 	until := time.Now().Add(rebind)

@@ -11,7 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/settings"
 )
 
-// Option changes what Start starts.
+// Option configures the service that Start starts.
 type Option func(*options) error
 
 type options struct {
@@ -20,28 +20,29 @@ type options struct {
 	level    slog.Level
 }
 
-// Setting sets one of the settings of `muster serve` by its name: Setting("reservation", "90s").
+// Setting sets a setting of `muster serve` by the name of its flag: Setting("reservation", "90s"). Start fails the test for a name that does
+// not exist and for a value out of range. `muster config` lists all settings.
 func Setting(name, value string) Option {
 	return func(o *options) error { return set(&o.settings, name, value) }
 }
 
-// Data keeps everything in a directory of the test's choice, which outlives it.
+// Data uses a data directory of the test's choice and keeps it after the test.
 func Data(dir string) Option { return Setting("data", dir) }
 
-// Signed refuses what is not signed with a key of [Server.Credentials], as a service outside development does.
+// Signed makes the service check signatures, as in production: calls need a key of [Server.Credentials] or [Server.AWSConfig].
 func Signed() Option { return Setting("dev", "false") }
 
-// RealTime takes the clock of the machine. Advance is refused then.
+// RealTime uses the clock of the machine. Advance fails the test then.
 func RealTime() Option {
 	return func(o *options) error { o.realTime = true; return nil }
 }
 
-// LogLevel chooses what the service logs to the test's output: everything from slog.LevelInfo on if not set.
+// LogLevel sets the lowest level that the service logs to the test's output. Default slog.LevelInfo.
 func LogLevel(level slog.Level) Option {
 	return func(o *options) error { o.level = level; return nil }
 }
 
-// set finds a setting by the name that its flag has.
+// set sets a setting by the name of its flag.
 func set(s *settings.Settings, name, text string) error {
 	v := reflect.ValueOf(s).Elem()
 	for i := range v.NumField() {

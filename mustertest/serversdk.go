@@ -20,20 +20,21 @@ import (
 	"github.com/musterhq/muster/internal/linkclient"
 )
 
-// ServerOptions are for one gameserver.Server in the test's process. Any number of them may run at once, one after the other and in
-// parallel tests: they speak the server SDK's protocol without the official SDK, which allows one server process in a program.
+// ServerOptions returns options for one gameserver.Server in the test's process. Any number of such Servers may run, also in
+// parallel tests, because they do not use the official SDK, which allows one server process in a program.
 func (f *Fleet) ServerOptions() gameserver.Options {
 	f.srv.t.Helper()
 	p := f.ServerParameters()
 	sdk := &serverSDK{stop: make(chan struct{})}
-	f.srv.t.Cleanup(func() { _ = sdk.Destroy() }) // a test may leave its server running
+	f.srv.t.Cleanup(func() { _ = sdk.Destroy() }) // the test may not have ended its server
 	return gameserver.Options{
 		WebSocketURL: p.WebSocketURL, AuthToken: p.AuthToken, FleetID: p.FleetID, HostID: p.HostID, ProcessID: p.ProcessID,
 		Port: 7000 + f.servers, SDK: sdk,
 	}
 }
 
-// GameServerOptions are options for a gameserver.Server with the official SDK, in another process or as the only one in this. Set Port.
+// GameServerOptions converts the parameters to options for a gameserver.Server with the official SDK, in another process or as the only one in
+// this process. Port is not set.
 func (p ServerParameters) GameServerOptions() gameserver.Options {
 	return gameserver.Options{
 		WebSocketURL: p.WebSocketURL, AuthToken: p.AuthToken, FleetID: p.FleetID, HostID: p.HostID, ProcessID: p.ProcessID,
@@ -45,7 +46,7 @@ const (
 	sdkHeartbeat = time.Minute
 )
 
-// serverSDK does what the official server SDK does for one server process, and keeps its state to itself.
+// serverSDK does what the official server SDK does for one server process, without package variables.
 type serverSDK struct {
 	stop    chan struct{} // closed by Destroy
 	running sync.WaitGroup
@@ -79,7 +80,7 @@ func (x *serverSDK) InitSDK(p server.ServerParameters) error {
 	return nil
 }
 
-// keep finds a connection again that was lost.
+// keep reconnects when the connection is lost.
 func (x *serverSDK) keep(client *linkclient.Client) {
 	for {
 		select {
@@ -107,7 +108,7 @@ func (x *serverSDK) keep(client *linkclient.Client) {
 	}
 }
 
-// take makes a connection the current one, and ends the one before.
+// take replaces the current connection.
 func (x *serverSDK) take(next *linkclient.Client) {
 	x.mu.Lock()
 	before := x.client
