@@ -24,10 +24,10 @@ func revokeAccessKey(w *Wishes, v *cell.View) cell.Command {
 	return &cell.RevokeAccessKey{ID: all[w.chance.IntN(len(all))].ID, By: access.Actor{Principal: "ops", Door: "local"}, Force: w.oneIn(3)}
 }
 
-// knownAccessKey is what somebody was told of an access key.
+// knownAccessKey is the acknowledged state of an access key.
 type knownAccessKey struct {
 	created bool // its creation was acknowledged
-	doubted bool // somebody has asked to revoke it
+	doubted bool // a command to revoke it was sent
 	revoked bool // and was told that it is
 }
 
@@ -41,8 +41,8 @@ func (k *known) accessKey(id string) *knownAccessKey {
 	return x
 }
 
-// checkAccessKeys: a key that was revoked never works again, one that was created is there, and works unless somebody
-// wanted it otherwise.
+// checkAccessKeys: a key that was revoked never works again, one that was created exists, and is valid unless a command
+// revoked it.
 func (w *World) checkAccessKeys(v *cell.View) {
 	now := map[string]access.Key{}
 	for _, k := range v.AccessKeys() {
@@ -57,7 +57,7 @@ func (w *World) checkAccessKeys(v *cell.View) {
 		case k.created && !ok:
 			w.violated("access key %s is gone", id)
 		case k.created && !k.doubted && !is.Works():
-			w.violated("access key %s does not work, and nobody revoked it", id)
+			w.violated("access key %s is not valid, and no command revoked it", id)
 		}
 	}
 }

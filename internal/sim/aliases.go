@@ -70,10 +70,10 @@ func (w *Wishes) fleetOrAlias(v *cell.View) (fleet.Fleet, bool) {
 	return w.fleet(v)
 }
 
-// knownAlias is what somebody was told of an alias.
+// knownAlias is the acknowledged state of an alias.
 type knownAlias struct {
 	updated domain.Time // 0: its creation was not acknowledged
-	doubted bool        // somebody has asked to delete it
+	doubted bool        // a command to delete it was sent
 }
 
 func (k *known) toldAlias(w *World, a *fleet.Alias) {

@@ -23,7 +23,7 @@ type chronicle struct {
 	lastNo  uint64
 	ever    map[noticeKey]notice.Notice
 	waiting map[string][]notice.Notice // by topic: not delivered and not given up
-	told    map[noticeKey]bool         // somebody outside has heard it
+	told    map[noticeKey]bool         // a receiver has got it
 
 	tickets ticketBook
 	pushes  pushBook
@@ -82,7 +82,7 @@ func (c *chronicle) event(w *World, at domain.Time, e cell.Event) {
 	case *cell.NoticesDelivered:
 		for _, no := range e.Nos {
 			if !c.told[noticeKey{e.Topic, uint64(no)}] {
-				w.violated("notice %d of topic %q counts as delivered, and nobody was told", no, e.Topic)
+				w.violated("notice %d of topic %q counts as delivered, and was never sent", no, e.Topic)
 			}
 			c.drop(w, e.Topic, uint64(no))
 		}
@@ -150,7 +150,7 @@ func (c *chronicle) written(w *World, n notice.Notice) {
 		return // of something else than a placement
 	}
 	if len(c.owed) == 0 {
-		w.violated("a notice that nobody is owed: %+v", n)
+		w.violated("a notice that is not owed: %+v", n)
 	}
 	want := c.owed[0]
 	want.No, want.ID = c.lastNo, n.ID

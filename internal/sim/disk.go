@@ -48,7 +48,7 @@ func (m *memory) crash() {
 	m.archive.Crash()
 }
 
-func (m *memory) stopped() { m.archive.Crash() } // whatever state it was in
+func (m *memory) stopped() { m.archive.Crash() } // in any state
 
 func (m *memory) heal() {
 	m.journal.SetFaults(journaltest.Faults{})

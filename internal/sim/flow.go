@@ -156,7 +156,7 @@ func disbandParty(w *Wishes, v *cell.View) cell.Command {
 	return &cell.DisbandParty{Caller: by}
 }
 
-// mate is another member of a player's party, or anybody.
+// mate is another member of a player's party, or any player.
 func (w *Wishes) mate(s *cell.FlowSnapshot) string {
 	if s.Party == nil || w.oneIn(8) {
 		return w.playerName()
@@ -468,7 +468,7 @@ func (w *World) checkFlow(v *cell.View) {
 	w.checkFeeds(v)
 }
 
-// settleFlow logs everybody out and lets the time go by until nobody remembers anything.
+// settleFlow logs all players out and lets time pass until all records are forgotten.
 func (w *World) settleFlow() {
 	if w.cell.Flow == nil {
 		return

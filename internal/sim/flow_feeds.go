@@ -102,7 +102,7 @@ func (w *World) feedDurable(e cell.Event) {
 	}
 }
 
-// checkFeeds: whoever listens can get everything behind what was taken, or is told how much is gone; a subscription that has
+// checkFeeds: a receiver can get every event after those that it confirmed, or is told how many are gone; a subscription that has
 // lapsed gets nothing.
 func (w *World) checkFeeds(v *cell.View) {
 	all, head := v.Subscriptions()

@@ -87,7 +87,7 @@ func (w *Wishes) furnish(v *cell.View) cell.Command {
 	return w.match(v)
 }
 
-// match is what the matchmaker finds for one of those who wait: as often as not somebody alone.
+// match is what the matchmaker finds for one of the waiting tickets: about half of the time that ticket alone.
 func (w *Wishes) match(v *cell.View) cell.Command {
 	waiting := w.waitingTickets(v)
 	if len(waiting) == 0 || w.oneIn(3) {

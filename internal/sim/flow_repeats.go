@@ -74,7 +74,7 @@ func (w *World) toldCall(cmd cell.Command) {
 	}
 }
 
-// toldStand holds the answer to a player's call against what is durable: whoever has it will never be told of less.
+// toldStand holds the answer to a player's call against what is durable: no later answer to its client may show less.
 func (w *World) toldStand(cmd cell.Command) {
 	by := callerOf(cmd)
 	if by == nil || by.Look {

@@ -70,13 +70,13 @@ func deregisterGameServer(w *Wishes, v *cell.View) cell.Command {
 	return &cell.DeregisterGameServer{Group: group, ID: id}
 }
 
-// knownServer is what somebody was told of a registration of a game server, by its connection: ids come again.
+// knownServer is the acknowledged state of a game server's registration, by its connection: ids are used again.
 type knownServer struct {
 	id, group string
 	claimBy   domain.ContactTime // until then it belongs to who claimed it last
 	healthBy  domain.ContactTime // until then it stays; 0: its registration was not acknowledged
 	utilized  bool
-	doubted   bool // somebody has asked to remove it, or its group
+	doubted   bool // a command to remove it, or its group, was sent
 }
 
 // askedServer notes a game server that is about to be registered: a wish to remove it may follow before the answer comes.
@@ -95,7 +95,7 @@ func (k *known) toldServer(w *World, x *gameservers.Server) *knownServer {
 	return old
 }
 
-// toldClaim notes that somebody has a game server for himself, which nobody else may have.
+// toldClaim records that a caller has claimed a game server, which no other caller may get.
 func (k *known) toldClaim(w *World, x *gameservers.Server) {
 	old := k.toldServer(w, x)
 	claimed := x.ClaimBy - domain.ContactTime(w.cell.GameServerClaim.Milliseconds())
@@ -114,7 +114,7 @@ func (k *known) doubtServers(group, id string) {
 	}
 }
 
-// refusedClaim: nobody is sent away while a game server is free.
+// refusedClaim: no claim is refused while a game server is free.
 func (w *World) refusedClaim(cmd *cell.ClaimGameServer, reason domain.Reason) {
 	v := w.node.seq.Cell().View()
 	g, err := v.GameServerGroup(cmd.Group)
@@ -154,7 +154,7 @@ func (w *World) checkGameServers(v *cell.View) {
 	}
 }
 
-// checkKnownServers: a game server that was acknowledged stays as long as its health is good, unless somebody removed it.
+// checkKnownServers: a game server that was acknowledged stays as long as its health is good, unless a command removed it.
 func (w *World) checkKnownServers(v *cell.View) {
 	contact := domain.ContactTime(w.time() - w.node.down)
 	for _, connection := range w.known.serverOrder {

@@ -32,7 +32,7 @@ func (h *history) append(w *World, number uint64, batch []byte) {
 	h.last, h.down = max(h.last, last), h.down+down
 }
 
-// catchUp reads what turned out to be durable although nobody was told.
+// catchUp reads entries that turned out to be durable although they were not acknowledged.
 func (h *history) catchUp(w *World, j journal.Journal) {
 	from := uint64(len(h.entries)) + 1
 	found := 0
@@ -44,7 +44,7 @@ func (h *history) catchUp(w *World, j journal.Journal) {
 		found++
 	}
 	if found > 1 {
-		w.violated("%d entries are durable that nobody was told of", found)
+		w.violated("%d entries are durable that were not acknowledged", found)
 	}
 	last, err := j.Last(background)
 	if err != nil {

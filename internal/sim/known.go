@@ -11,7 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// known is what anybody was ever told: by the answer to a command, or by a read. Each fact must be true for ever, or be
+// known is everything that clients were ever told: by the answer to a command, or by a read. Each fact must be true for ever, or be
 // followed only by what may follow it.
 type known struct {
 	players     map[domain.UUID]*knownPlayer
@@ -20,8 +20,8 @@ type known struct {
 	gameOrder   []session.ID
 	computes    map[[2]string]*knownCompute
 	computeKeys [][2]string
-	fleets      map[string]bool // false: somebody has asked to delete it
-	doubted     map[string]bool // fleets with computes that somebody has asked to remove
+	fleets      map[string]bool // false: a command to delete it was sent
+	doubted     map[string]bool // fleets with computes that a command was to remove
 	fleetsEver  []string
 	repeats     []repetition
 
@@ -175,7 +175,7 @@ func (k *known) learn(w *World, cmd cell.Command) {
 	k.remember(w, cmd)
 }
 
-// toldGame notes a game session as somebody was told of it, and holds it against what was told before.
+// toldGame records a game session as a client was told of it, and compares it with what was told before.
 func (k *known) toldGame(w *World, g session.GameSession) {
 	if g.Placement != "" {
 		return // another attempt of the placement may take the id
@@ -192,7 +192,7 @@ func (k *known) toldGame(w *World, g session.GameSession) {
 	old.status, old.prompted = g.Status, g.Prompted
 }
 
-// sawGame notes a game session that somebody read a while ago: others may have been told of later changes since.
+// sawGame records a game session that a client read a while ago: other clients may have been told of later changes since.
 func (k *known) sawGame(g *session.GameSession) {
 	if old := k.games[g.ID]; old != nil {
 		old.status, old.prompted = max(old.status, g.Status), old.prompted || g.Prompted
@@ -312,7 +312,7 @@ func (w *World) checkKnown() {
 	}
 	for _, id := range k.fleetsEver {
 		if f, ok := v.Fleet(id); k.fleets[id] && (!ok || f.Status == fleet.Deleting) {
-			w.violated("fleet %s is gone, and nobody wished it", id)
+			w.violated("fleet %s is gone, and no command deleted it", id)
 		}
 	}
 	w.checkPushes()

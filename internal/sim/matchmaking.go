@@ -131,7 +131,7 @@ func (w *Wishes) waitingTickets(v *cell.View) []matchmaking.Ticket {
 func (w *Wishes) ticketKey(t *matchmaking.Ticket) cell.TicketKey {
 	key := cell.TicketKey{No: t.No, Generation: t.Generation}
 	if w.oneIn(20) {
-		key.Generation-- // somebody looked too long ago
+		key.Generation-- // as if it was read too long ago
 	}
 	return key
 }

@@ -30,7 +30,7 @@ type node struct {
 	asked    map[*engine.Call]*request
 	spare    *engine.Group
 	flight   *engine.Group // taken, not known to be durable
-	appended bool          // flight is in the journal, nobody was told
+	appended bool          // flight is in the journal, and was not acknowledged
 	durable  uint64
 	readers  []reader
 	down     domain.Time // what the contact clock is behind
@@ -58,7 +58,7 @@ type frozen struct {
 	snapshot *cell.Snapshot
 }
 
-// errLost is the answer that never comes: the service died, and nobody knows what it did.
+// errLost stands for the answer that never comes: the service died, and its last changes are unknown.
 var errLost = errors.New("no answer")
 
 func (n *node) submit(cmd cell.Command, answer func(error)) {
@@ -220,7 +220,7 @@ func (n *node) commit() {
 			if !errors.Is(err, journal.ErrFailed) {
 				n.w.violated("append: %v", err)
 			}
-			n.w.stop() // nobody knows what is durable
+			n.w.stop() // it is unknown what is durable
 			return
 		}
 		n.appended = true
@@ -406,7 +406,7 @@ func (w *World) stop() {
 	w.leave(n)
 }
 
-// leave answers nobody any more.
+// leave answers no caller any more.
 func (w *World) leave(n *node) {
 	w.node = nil
 	w.counts.Lost += len(n.queue) + len(n.asked)

@@ -11,7 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/placement"
 )
 
-// The topics that queues name. Nobody listens to the last one.
+// The topics that queues name. The last one has no receiver.
 var topics = []string{"arn:aws:sns:us-east-1:1:lobby", "arn:aws:sns:us-east-1:1:statistics", "arn:aws:sns:us-east-1:1:nobody"}
 
 // drawNotify decides who wants to hear of the ends of placements, and how patient the service is with receivers.

@@ -93,13 +93,13 @@ func stopPlacement(w *Wishes, _ *cell.View) cell.Command {
 	return &cell.StopPlacement{ID: fmt.Sprint("placement-", w.chance.IntN(int(1+w.made)))}
 }
 
-// knownPlacement is what somebody was told of a placement.
+// knownPlacement is the acknowledged state of a placement.
 type knownPlacement struct {
-	ended placement.Status // 0: as far as anybody was told it is pending
+	ended placement.Status // 0: as far as clients were told it is pending
 	game  string           // with which it was fulfilled
 }
 
-// toldPlacement notes a placement as somebody was told of it.
+// toldPlacement records a placement as a client was told of it.
 func (k *known) toldPlacement(w *World, p placement.Placement) {
 	old := k.placements[p.ID]
 	if old == nil {
@@ -168,7 +168,7 @@ func (w *World) checkPlacements() {
 	}
 }
 
-// noPlacementIsLate is checked right after a tick had nothing left to do: nobody waits past the timeout, and nobody waits
+// noPlacementIsLate is checked right after a tick had nothing left to do: no placement waits past its timeout, and none waits
 // beside a free process that would do.
 func (w *World) noPlacementIsLate() {
 	v := w.node.seq.Cell().View()

@@ -11,7 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// searcher is somebody who reads what a search finds, page by page, while game sessions come, go and change, and the
+// searcher is a client that reads the results of a search, page by page, while game sessions start, end and change, and the
 // service maybe restarts.
 type searcher struct {
 	query  searchindex.Query

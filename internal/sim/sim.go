@@ -52,7 +52,7 @@ import (
 	"github.com/musterhq/muster/internal/journal/journaltest"
 )
 
-// World is one installation and everybody around it.
+// World is one installation and all its clients.
 type World struct {
 	seed   uint64
 	chance *rand.Rand
@@ -303,7 +303,7 @@ func (w *World) Heal() {
 	w.node.drain()
 }
 
-// Settle lets nobody come any more, and time go by until nothing waits.
+// Settle stops new clients, and lets time pass until nothing waits.
 func (w *World) Settle() {
 	n := w.node
 	n.loseAllLinks()
