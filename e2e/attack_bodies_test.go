@@ -221,7 +221,7 @@ func TestAttackCBORBignum(t *testing.T) {
 	s.staysHealthy()
 }
 
-// Bodies that begin and do not go on hold no place that somebody else needs, and lose their own.
+// Bodies that begin and stop hold no place that another client needs, and lose their own.
 func TestAttackHalfSentBodies(t *testing.T) {
 	s, admin := startProduction(t)
 	id, _ := s.key("client") // the secret is not known: the id of a key is no secret

@@ -170,7 +170,7 @@ func (s *service) freshClient(of *gamelift.Client) *gamelift.Client {
 }
 
 // Request heads that never end, connections that say nothing, half of a TLS handshake, upgrades that are not followed by
-// anything, and connections that stay after an anonymous request: each ends by itself within seconds, and nobody else
+// anything, and connections that stay after an anonymous request: each ends by itself within seconds, and no other client
 // notices.
 func TestAttackSlowConnectionsEnd(t *testing.T) {
 	t.Parallel()

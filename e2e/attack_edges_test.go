@@ -158,7 +158,7 @@ func TestAttackForwardedHeaders(t *testing.T) {
 	}
 }
 
-// Without TLS a key is refused where it is shown, and a body has to be signed, also when nobody asked for TLS.
+// Without TLS a key that is sent is refused, and a body has to be signed, also when no setting requires TLS.
 func TestAttackCleartextWithoutRequireTLS(t *testing.T) {
 	t.Parallel()
 	ip := elsewhere(t)
@@ -226,7 +226,7 @@ func TestAttackWebPages(t *testing.T) {
 			}
 		}
 	}
-	// What a page may send without asking first does not count as CBOR or JSON, whoever sends it.
+	// A type that a page may send without a preflight request does not count as CBOR or JSON, from any client.
 	for _, d := range doors {
 		if d.method != "POST" || d.name == "STS" {
 			continue

@@ -261,7 +261,7 @@ func TestAttackMalformedFrames(t *testing.T) {
 	x.unharmed(t)
 }
 
-// Clients that send as fast as they can, and do not read what they are answered, take no memory and nobody else's time.
+// Clients that send as fast as they can, and do not read the answers, take no memory and do not delay other clients.
 func TestAttackFloodsOfFrames(t *testing.T) {
 	t.Parallel()
 	x := newTarget(t)
@@ -313,7 +313,7 @@ func isTimeout(err error) bool {
 	return ok && n.Timeout()
 }
 
-// A message that never ends is cut off at the size that messages may have, whatever its fragments are.
+// A message that never ends is cut off at the size limit of messages, for any fragments.
 func TestAttackEndlessMessage(t *testing.T) {
 	t.Parallel()
 	x := newTarget(t)

@@ -32,7 +32,7 @@ func (s *service) works(id, secret string) bool {
 // revoke ends a key with the command line.
 func (s *service) revoke(id string) { s.command("keys", "revoke", "--data", s.data, id) }
 
-// serviceUser is somebody who is not root; nothing else on the machine runs under this number.
+// serviceUser is a user other than root; nothing else on the machine runs under this number.
 const serviceUser = 61234
 
 // startAsUser starts Muster under another user than the test's, which has to be root.
@@ -114,7 +114,7 @@ func TestAttackRevokedKeyAfterCrashes(t *testing.T) {
 	}
 }
 
-// An access key file that somebody puts back after its keys were taken over must not bring revoked keys back.
+// An access key file that is restored after its keys were imported must not bring revoked keys back.
 func TestAttackOldKeyFileComesBack(t *testing.T) {
 	t.Parallel()
 	s := newService(t, "--dev=false")
@@ -252,7 +252,7 @@ func TestAttackKeysOverTheNetwork(t *testing.T) {
 	}
 }
 
-// The number of keys is bounded: whoever has an admin key cannot fill the state with them.
+// The number of keys is bounded: a holder of an admin key cannot fill the state with them.
 func TestAttackKeysWithoutEnd(t *testing.T) {
 	t.Parallel()
 	s := newService(t, "--dev=false", "--limit-access-keys", "3")

@@ -92,7 +92,7 @@ func TestAttackTakeoverWithoutCredentials(t *testing.T) {
 }
 
 // A signature that was overheard long ago opens nothing, also not the connection of a process that is still there, and
-// whatever SDK its bearer claims to be.
+// for every SDK that its bearer claims to be.
 func TestAttackOldSignature(t *testing.T) {
 	t.Parallel()
 	p, _, keyID, secret := productionPlace(t)

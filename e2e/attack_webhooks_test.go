@@ -10,7 +10,7 @@ import (
 )
 
 // A backend's key makes no scanner of the service: what it names as a webhook is reached at public addresses only, and nothing
-// tells whether somebody listens elsewhere.
+// reveals whether a program listens elsewhere.
 func TestAttackWebhooksScan(t *testing.T) {
 	t.Parallel()
 	_, partner, _ := net.SplitHostPort(freeAddress(t))

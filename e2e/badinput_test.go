@@ -94,7 +94,7 @@ func TestBadRequests(t *testing.T) {
 	s.staysHealthy()
 }
 
-// A client that connects and says nothing, and one that stops in the middle, keep nobody else waiting.
+// A client that connects and says nothing, and one that stops in the middle, do not delay other clients.
 func TestSilentClients(t *testing.T) {
 	t.Parallel()
 	s := startService(t)

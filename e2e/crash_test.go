@@ -208,7 +208,7 @@ func TestReservationOutlivesAnOutage(t *testing.T) {
 	id := server.host(t, 2)
 	used, unused := p.mustReserve(id, "p1"), p.mustReserve(id, "p2")
 	p.kill()
-	time.Sleep(2 * time.Second) // longer than the reservation: its wall time passes while nobody is there
+	time.Sleep(2 * time.Second) // longer than the reservation: its wall time passes while the service is down
 	p.start()
 	server.connect()
 	must(t, server.Heartbeat(t.Context(), true))

@@ -102,7 +102,7 @@ func TestAttackFullDisk(t *testing.T) {
 	}
 }
 
-// A write that found no space in the middle is not tried again: nobody knows what of it is durable. The run ends, and
+// A write that found no space in the middle is not tried again: how much of it is durable is unknown. The run ends, and
 // once there is space the next one begins from the journal, in the same process.
 func TestAttackFullDiskInTheMiddleOfAWrite(t *testing.T) {
 	t.Parallel()

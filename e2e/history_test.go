@@ -280,7 +280,7 @@ func (h *history) note(psess string, status types.PlayerSessionStatus) {
 	delete(h.doubt, psess)
 }
 
-// start lets everybody work until ctx ends.
+// start runs all clients until ctx ends.
 func (h *history) start(ctx context.Context, hosts, churning, players int) *sync.WaitGroup {
 	var all sync.WaitGroup
 	for i := range hosts {

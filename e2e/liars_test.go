@@ -29,7 +29,7 @@ func wantStatus(t *testing.T, what string, err error, statuses ...int) {
 	}
 }
 
-// Game servers that lie are refused, and nobody else's session is touched.
+// Game servers that lie are refused, and no other session is affected.
 func TestGameServersThatLie(t *testing.T) {
 	t.Parallel()
 	p := startService(t).prepare()

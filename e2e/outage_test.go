@@ -156,7 +156,7 @@ func TestServerThatIsKilled(t *testing.T) {
 	}
 }
 
-// A seat that nobody will come for is free again at once, for somebody else.
+// A seat whose player will not come is free again at once, for another player.
 func TestReleaseGivesTheSeatBack(t *testing.T) {
 	t.Parallel()
 	h := host(t)

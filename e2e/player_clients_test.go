@@ -68,7 +68,7 @@ func wholeStory(t *testing.T, p *place, change ...func(*gameclient.PlayerOptions
 		_, err := player.SetReady(t.Context(), true)
 		must(t, err)
 	}
-	// Whoever has neither stream nor poll yet is not there, and cannot be searched for.
+	// A player without a stream or a poll is offline, and the party cannot search.
 	eventually(t, "both to be online", func() bool { return ann.Online() && bob.Online() })
 	_, err = ann.EnterMatchmaking(t.Context(), "duo")
 	must(t, err)

@@ -66,7 +66,7 @@ func TestClientThatDoesNotReadIsClosed(t *testing.T) {
 	slow.stands("IN_GAME", "ACTIVE") // losing a stream costs nothing
 }
 
-// Who is somewhere in player flow is out of reach for the plain API: nobody can end a stranger's search, or seat a player twice.
+// The plain API cannot touch a player who is in player flow: it cannot end a player's search, or seat a player twice.
 // Where strictPlayers is off, a player session beside player flow changes nothing there, and shows.
 func TestStrictPlayers(t *testing.T) {
 	t.Parallel()
@@ -92,7 +92,7 @@ func TestStrictPlayers(t *testing.T) {
 			t.Errorf("a search beside player flow for %s: %v", player.name, err)
 		}
 	}
-	p.mustReserve(id, "carl") // nobody knows him there
+	p.mustReserve(id, "carl") // he is unknown there
 	bob.stands("MATCHMAKING", "")
 
 	p.flowCall(t, "operator", "Operator.SetConfig", "", http.StatusOK, object{

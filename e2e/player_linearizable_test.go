@@ -19,12 +19,12 @@ import (
 // by the other one, or a read of both.
 type partyOp struct{ party, kind, player string }
 
-// partyState is all that matters of such a party. The match is what nobody calls for: it may come at any time during a search.
+// partyState is the relevant state of such a party. No call causes the match: it may come at any time during a search.
 type partyState struct {
 	phase    string // of the leader: IN_PARTY, MATCHMAKING, IN_GAME
 	alone    bool   // the other one has left
 	inGame   bool   // the other one is in the game
-	notReady bool   // somebody who ended a search is not ready any more
+	notReady bool   // a player who ended a search is not ready any more
 }
 
 func (s partyState) other() string {

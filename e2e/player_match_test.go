@@ -9,7 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 )
 
-// A party of two and a player alone are found for one match. First somebody declines, then somebody does not answer: the party of
+// A party of two and a player alone are found for one match. First one player declines, then one does not answer: the party of
 // the one who spoiled it is out, the others search on with their place kept. Then all accept, and play in one game.
 func TestPlayersAnswerAMatch(t *testing.T) {
 	t.Parallel()

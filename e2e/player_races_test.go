@@ -129,7 +129,7 @@ func raceServerDies(t *testing.T, p *place) {
 		o := p.partner(t, "Flow.GetPlayers", object{"player_ids": []string{ann.name}})
 		return o.at("players", "game_instance", "host_suspect") == true
 	})
-	p.advance(60 * time.Second) // his window is over, but nobody is thrown out while it is not known
+	p.advance(60 * time.Second) // his window is over, but no player is removed while it is not known
 	bob.stands("IN_GAME", "DISCONNECTED")
 	p.advance(40 * time.Second) // the grace for lost connections is over
 	for _, player := range all {

@@ -61,7 +61,7 @@ func TestReconnectIsOff(t *testing.T) {
 	p.noViolations(t)
 }
 
-// REQUIRED: nobody gets away before the game ends, unless its server lets him go.
+// REQUIRED: no player can leave before the game ends, unless its server releases the player.
 func TestReconnectIsRequired(t *testing.T) {
 	t.Parallel()
 	p := startFlow(t)
@@ -123,7 +123,7 @@ func TestTakeover(t *testing.T) {
 		t.Errorf("the takeover counts as a lost connection: %v", s)
 	}
 
-	// One that nobody uses changes nothing.
+	// An unused one changes nothing.
 	third := p.come("ann")[0]
 	third.call("GameInstance.GetHostConnectionDetails", g.object())
 	g.reserved(third, "TAKEOVER")

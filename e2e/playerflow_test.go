@@ -118,7 +118,7 @@ func (p *flowPlayer) read(c *websocket.Conn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.socket != nil && c != p.socket {
-		return // an earlier stream, which nobody looks at any more
+		return // an earlier stream, which the test no longer reads
 	}
 	p.code = code
 	p.tellMore()

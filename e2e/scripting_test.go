@@ -141,7 +141,7 @@ func TestVirtualClockGuide(t *testing.T) {
 	}
 }
 
-// Without the flag nobody can move the clock.
+// Without the flag no client can move the clock.
 func TestVirtualClockNeedsItsFlag(t *testing.T) {
 	t.Parallel()
 	s := startService(t)

@@ -135,7 +135,7 @@ func TestConnectionThatBreaks(t *testing.T) {
 	})
 }
 
-// The link's grace is over: crashed. Whoever comes back afterwards is told to end.
+// The link's grace is over: crashed. A process that comes back afterwards is told to end.
 func TestServerThatStaysAway(t *testing.T) {
 	t.Parallel()
 	p := startService(t, "--link-grace", "1s").prepare()
@@ -155,7 +155,7 @@ func TestServerThatStaysAway(t *testing.T) {
 	}
 }
 
-// kill -9 of the game server, with and without a session. The kernel says goodbye, so nobody has to wait long.
+// kill -9 of the game server, with and without a session. The kernel closes the connection, so the service notices at once.
 func TestKilledGameServer(t *testing.T) {
 	t.Parallel()
 	p := startService(t, "--link-grace", "1s").prepare()
@@ -242,7 +242,7 @@ func TestSessionThatIsNeverActivated(t *testing.T) {
 	server.must("ending")
 }
 
-// 62 player sessions come in two pages, and a reservation that nobody uses ends.
+// 62 player sessions come in two pages, and an unused reservation ends.
 func TestPlayerSessionsInPages(t *testing.T) {
 	t.Parallel()
 	forEachVersion(t, func(t *testing.T, version string) {
@@ -361,7 +361,7 @@ func TestTwoProcessesWithOneID(t *testing.T) {
 	}
 }
 
-// An orderly restart sends no close frame, so everybody comes back to the same session.
+// An orderly restart sends no close frame, so every game server comes back to the same session.
 func TestOrderlyRestartKeepsGameServers(t *testing.T) {
 	t.Parallel()
 	forEachVersion(t, func(t *testing.T, version string) {

@@ -42,7 +42,7 @@ type service struct {
 	logs    *output
 
 	client *gamelift.Client // of this start; connections to an earlier one are dead
-	calls  *calls           // counts what clients call; nil: nobody asks
+	calls  *calls           // counts the calls of clients; nil: not counted
 
 	mu     sync.Mutex
 	cmd    *exec.Cmd
@@ -76,7 +76,7 @@ func (s *service) in(t *testing.T) *service {
 
 // freeAddress is a loopback address below the ports that the kernel gives to clients: a client that keeps trying to
 // reach a service which is down would else at times be given that very port, and connect to itself. Until the test is over
-// it holds the UDP port of the same number, so that no other test, of whatever run, takes the port while nobody listens there.
+// it holds the UDP port of the same number, so that no other test, of any run, takes the port while it is free.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	for range 100 {

@@ -155,7 +155,7 @@ func TestArenaWithoutALibrary(t *testing.T) {
 	}
 }
 
-// A level that does not load ends process and session, and whoever waits for it hears so.
+// A level that does not load ends process and session, and callers that wait for it get an error.
 func TestLevelThatDoesNotLoad(t *testing.T) {
 	t.Parallel()
 	s := startService(t)
@@ -264,7 +264,7 @@ func TestSameClientAgainstTheCloud(t *testing.T) {
 	}
 }
 
-// openDoor lets everybody play.
+// openDoor accepts every player.
 type openDoor struct{}
 
 func (openDoor) Admit(context.Context, uint64, string) error     { return nil }

@@ -16,7 +16,7 @@ import (
 	"github.com/musterhq/muster/internal/linkclient"
 )
 
-// One port for both: the C++ and Unreal SDKs speak TLS 1.2 and check no certificate, whatever the URL says; the API
+// One port for both: the C++ and Unreal SDKs use TLS 1.2 for every URL and check no certificate; the API
 // is there over https as well, for those who trust the authority of --dev.
 func TestTLSOnTheSamePort(t *testing.T) {
 	t.Parallel()
@@ -51,7 +51,7 @@ func TestTLSOnTheSamePort(t *testing.T) {
 }
 
 // SDKs that were started with an access key send their first signature again when they reconnect, hours later. A
-// process that is known may do so; nobody else may.
+// known process may do so, and no other.
 func TestOldSignatureOfAReconnect(t *testing.T) {
 	t.Parallel()
 	s, _ := startProduction(t)

@@ -119,7 +119,7 @@ func TestCA(t *testing.T) {
 	}
 }
 
-// What somebody reads who asks a service that is not there.
+// The error of a command whose service does not run.
 func TestNoService(t *testing.T) {
 	free, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -47,7 +47,7 @@ func say(l line) {
 	outLock.Lock()
 	defer outLock.Unlock()
 	if err := out.Encode(l); err != nil {
-		os.Exit(3) // nobody listens
+		os.Exit(3) // the test has gone
 	}
 }
 

@@ -110,7 +110,7 @@ func TestReadsWaitForWhatTheySaw(t *testing.T) {
 	}
 }
 
-// TestFailedAppend: everybody who waits is told that the engine has stopped, and what was written counts after a restart.
+// TestFailedAppend: all waiting callers learn that the engine has stopped, and written entries count after a restart.
 func TestFailedAppend(t *testing.T) {
 	for name, fault := range map[string]journaltest.Fault{"not written": journaltest.NotWritten, "written": journaltest.Written, "unsynced": journaltest.Unsynced} {
 		t.Run(name, func(t *testing.T) {
@@ -159,7 +159,7 @@ func TestFailedAppend(t *testing.T) {
 	}
 }
 
-// TestCloseUnderLoad: everybody is answered, and what was acknowledged is there afterwards.
+// TestCloseUnderLoad: all callers are answered, and acknowledged changes exist afterwards.
 func TestCloseUnderLoad(t *testing.T) {
 	h := newHouse(t, engine.Config{})
 	h.hall()
@@ -322,7 +322,7 @@ func TestGroupsStayAppendable(t *testing.T) {
 	}
 }
 
-// TestReadThatPanics: it harms nobody else.
+// TestReadThatPanics: it does not affect other callers.
 func TestReadThatPanics(t *testing.T) {
 	h := newHouse(t, engine.Config{})
 	func() {

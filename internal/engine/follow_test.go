@@ -48,7 +48,7 @@ func TestFollowersSeeEverythingInOrder(t *testing.T) {
 			}
 		})
 	}
-	work.Wait() // a follower that stands still holds up nobody
+	work.Wait() // a follower that stands still delays no caller
 	until(t, "the quick follower", func() bool { return told[0].Load() == callers*each })
 	if told[1].Load() != 0 {
 		t.Error("the slow follower did not wait")
@@ -74,7 +74,7 @@ func TestFollowersSeeEverythingInOrder(t *testing.T) {
 	}
 }
 
-// TestFollowersHearNothingThatFailed: what is not durable is told to nobody.
+// TestFollowersHearNothingThatFailed: followers get only durable events.
 func TestFollowersHearNothingThatFailed(t *testing.T) {
 	h := newHouse(t, engine.Config{})
 	h.hall()

@@ -119,7 +119,7 @@ func (h *house) listPlayers(how string, want, limit int, next func(engine.Player
 	}
 }
 
-// TestTokensStayTaken: one token gives one game session, whoever asks and wherever it is meanwhile.
+// TestTokensStayTaken: one token gives one game session, for all callers, also when it is in the archive.
 func TestTokensStayTaken(t *testing.T) {
 	h := newHouse(t, engine.Config{EndedLinger: time.Nanosecond})
 	h.hall()

@@ -80,7 +80,7 @@ func TestDeadlines(t *testing.T) {
 	until(t, "the end of the reservation", func() bool { return h.status(2) == session.TimedOut })
 }
 
-// TestSignsOfLife: while somebody waits, the journal gets an entry every second, so that a crash costs nobody more.
+// TestSignsOfLife: while a contact deadline waits, the journal gets an entry every second, so that a crash costs no more than that.
 func TestSignsOfLife(t *testing.T) {
 	c := newClock()
 	h := newHouse(t, engine.Config{Now: c.time})

@@ -142,7 +142,7 @@ func TestFrames(t *testing.T) {
 
 func slicesOf(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
 
-// Whatever strangers send, it means the same in whatever pieces it comes.
+// The bytes of a client mean the same for every division into pieces.
 func FuzzFrames(f *testing.F) {
 	f.Add(slicesOf(frame(text, "one"), frame(opens, "on"), frame(ping, ""), frame(more, "e"), frame(goodbye, "\x03\xE8bye")), 3)
 	f.Add([]byte{text, 0x80 | 126, 0x10, 0, 1, 2, 3, 4}, 1)

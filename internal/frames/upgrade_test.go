@@ -100,7 +100,7 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
-// No request, whatever its bytes are, is upgraded that is not one for a WebSocket.
+// Only requests for a WebSocket are upgraded, for any bytes.
 func FuzzUpgrade(f *testing.F) {
 	f.Add([]byte(framestest.Head("/?a=b", "Sec-WebSocket-Protocol: a\r\n")+"\r\n"), "a")
 	f.Add([]byte(framestest.Head("*", "Content-Length: 0\r\nSec-WebSocket-Extensions: permessage-deflate; client_max_window_bits=-1\r\n")+"\r\n"), "")

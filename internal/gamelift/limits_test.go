@@ -202,7 +202,7 @@ func TestSDKsRetryWhatIsThrottled(t *testing.T) {
 	}(); err != nil {
 		t.Errorf("another key: %v", err)
 	}
-	// Who is nobody takes no tokens of a key.
+	// An unauthenticated client takes no tokens of a key.
 	clock.move(time.Second)
 	thief := key
 	thief.Secret = "wrong"

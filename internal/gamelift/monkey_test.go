@@ -64,7 +64,7 @@ func (m *monkey) fill(v reflect.Value, name string, shape model.Shape) {
 	}
 }
 
-// Whatever is asked in whatever state, the answer is one that the model lists: the handler logs any other, and the
+// For every request in every state, the answer is one that the model lists: the handler logs any other, and the
 // hall's log fails the test.
 func TestNoOperationAnswersAnUndeclaredError(t *testing.T) {
 	h := newHall(t, time.Millisecond)

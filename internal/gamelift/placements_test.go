@@ -75,7 +75,7 @@ func TestPlacementFromPendingToFulfilled(t *testing.T) {
 	refused(t, err, codeInvalidRequest)
 }
 
-// The region of a game session's ARN is its fleet's, whoever asked for the placement from wherever.
+// The region of a game session's ARN is its fleet's, for every caller and region of the placement.
 func TestPlacementNamesTheFleetsRegion(t *testing.T) {
 	h := newHall(t, time.Hour)
 	id := h.anywhere()

@@ -61,7 +61,7 @@ func TestMediaTypes(t *testing.T) {
 	}
 }
 
-// Whoever is refused before the operations is told in its own protocol.
+// A client that is refused before the operations gets the answer in its own protocol.
 func TestRefuse(t *testing.T) {
 	h := NewHandler(&Service{}, Config{Keys: keysForTest()})
 	for _, c := range []struct{ path, target, media, wantMedia, want string }{

@@ -28,7 +28,7 @@ func TestShown(t *testing.T) {
 	}
 }
 
-// A key without a secret, as one that is not there has none, is nobody's.
+// A key without a secret, such as one that does not exist, authenticates no caller.
 func TestProven(t *testing.T) {
 	record := access.Key{ID: "MUST1", Role: Backend}
 	goneRecord := access.Key{ID: "MUST2", Role: Admin, Revoked: 5}

@@ -90,7 +90,7 @@ func TestChangedAuthoritiesAreReadAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	look := func() { // as if nobody had looked for long
+	look := func() { // as if the last check was long ago
 		f.mu.Lock()
 		f.checkedAt = time.Time{}
 		f.mu.Unlock()
@@ -105,7 +105,7 @@ func TestChangedAuthoritiesAreReadAgain(t *testing.T) {
 	trusted := server.Pool()
 	client := func(own ...tls.Certificate) func() (string, error) {
 		config := &tls.Config{RootCAs: trusted, ClientSessionCache: tls.NewLRUClientSessionCache(8)}
-		if len(own) > 0 { // shown whatever the port asks for
+		if len(own) > 0 { // sent for every request of the port
 			config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return &own[0], nil }
 		}
 		c := &http.Client{Timeout: time.Minute, Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: config}}

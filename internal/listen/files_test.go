@@ -46,7 +46,7 @@ func TestChangedFilesAreReadAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	serial := func() string {
-		f.checkedAt = time.Time{} // as if nobody had looked for long
+		f.checkedAt = time.Time{} // as if the last check was long ago
 		c, err := f.Certificate(nil)
 		if err != nil {
 			t.Fatal(err)

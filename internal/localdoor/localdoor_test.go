@@ -204,7 +204,7 @@ func TestNonces(t *testing.T) {
 	}
 }
 
-// service.json of a service that is gone leads nobody astray, whoever has its port now.
+// service.json of a stopped service misleads no command, also when another program has its port now.
 func TestLeftoverServiceFile(t *testing.T) {
 	h := newHouse(t)
 	left, err := os.ReadFile(filepath.Join(h.dir, fileName))

@@ -129,7 +129,7 @@ func TestCases(t *testing.T) {
 	}
 }
 
-// readCase reads a case. A key that nobody looks at would be an expectation that always holds.
+// readCase reads a case. It refuses unknown keys, because they would be expectations that always hold.
 func readCase(t testing.TB, file string) *acceptanceCase {
 	text, err := os.Open(file)
 	if err != nil {

@@ -36,7 +36,7 @@ type world struct {
 	placements []placed      // those that were started
 	matches    []match
 	events     []told
-	status     map[int64]map[string]cell.Ticket // at the end of each second that somebody asks about
+	status     map[int64]map[string]cell.Ticket // at the end of each second that a case expects something of
 	rejected   map[string]error
 	ids        map[uint64]string // of tickets, by number
 }

@@ -40,7 +40,7 @@ type office struct {
 	engine *engine.Engine
 	sender *Sender
 	bus    *inbox
-	topic  *inbox // nil: nobody listens to the topic
+	topic  *inbox // nil: the topic has no receiver
 }
 
 func newOffice(t *testing.T, bus, topic *inbox) *office {

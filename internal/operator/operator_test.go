@@ -336,7 +336,7 @@ func (o *office) eventually(what string, done func(v *cell.View) bool) {
 	}
 }
 
-// Only somebody who may operate replaces a token, and what is wrong with the request is said.
+// Only an operator may replace a token, and errors name what is wrong with the request.
 func TestRotateToken(t *testing.T) {
 	o := newOffice(t)
 	rotate := func(query string, header ...string) (int, string) {

@@ -135,7 +135,7 @@ func TestCircuit(t *testing.T) {
 	}
 }
 
-// One player whose questions make the backend fail keeps nobody else from being asked, however often they come; nor do two.
+// One player whose questions make the backend fail does not stop the requests for others, however often they come; nor do two.
 func TestOnePlayersQuestionsPauseNothing(t *testing.T) {
 	x := newClinic(t, BeforeInvite)
 	poison := map[string]bool{"ann": true, "bob": true}
@@ -172,7 +172,7 @@ func TestOnePlayersQuestionsPauseNothing(t *testing.T) {
 	x.asks("and again", BeforeInvite, "cem", true, true)
 }
 
-// An answer that makes no sense says that the receiver is there. It is no answer, but nobody is spared for it.
+// An invalid answer shows that the receiver works. It counts as no answer, but begins no pause.
 func TestNonsensePausesNothing(t *testing.T) {
 	x := newClinic(t, BeforeInvite)
 	kinds := []func(Name, string) (int, string){

@@ -261,7 +261,7 @@ func TestNumbers(t *testing.T) {
 	for i := range failuresMax {
 		ask("", fmt.Sprint("player", i))
 	}
-	for range 2 { // which nobody hears
+	for range 2 { // which get no answer
 		_, _ = Ask[Verdict](t.Context(), h, BeforeInvite, nil)
 	}
 	registry := prometheus.NewPedanticRegistry()

@@ -8,7 +8,7 @@ import (
 	"github.com/musterhq/muster/internal/frames/framestest"
 )
 
-// Whatever a stranger sends to the door of game servers, from the first byte of a request on, is answered or ends its own connection.
+// All bytes that a stranger sends to the door of game servers, from the first one on, are answered or end the stranger's own connection.
 // A %T in the target stands for a good token.
 func FuzzDoor(f *testing.F) {
 	w := newWorld(f)

@@ -337,7 +337,7 @@ func TestLies(t *testing.T) {
 	s.ok(s.Heartbeat(background, true))
 }
 
-// Whoever does not read what it is sent is dropped, and holds nobody up.
+// A game server that does not read is dropped, and delays no other.
 func TestStuckReader(t *testing.T) {
 	w := newWorld(t, func(w *world) { w.config.Periods.Stuck = 2 * time.Second })
 	s, other := w.ready("p"), w.connect("other")

@@ -415,7 +415,7 @@ func TestRepeatedRequests(t *testing.T) {
 	last.ok(err)
 }
 
-// docs/spec/server-sdk.md#accept-7 and #accept-18: the service goes down in good order; no close frame is sent, everybody comes back, nobody counts as crashed.
+// docs/spec/server-sdk.md#accept-7 and #accept-18: the service goes down in good order; no close frame is sent, every game server comes back, none counts as crashed.
 func TestRestart(t *testing.T) {
 	w := newWorld(t)
 	servers := map[string]*server{}
@@ -426,7 +426,7 @@ func TestRestart(t *testing.T) {
 	for range 25 {
 		games = append(games, w.hostOn(servers, 2))
 	}
-	w.restart(10 * time.Minute) // longer than any grace: time in which nobody could reach us does not count
+	w.restart(10 * time.Minute) // longer than any grace: time in which the service was down does not count
 	var all sync.WaitGroup
 	returned := make(chan *server, len(servers))
 	for _, s := range servers {

@@ -51,7 +51,7 @@ type world struct {
 	ca      *devca.Authority
 	moved   atomic.Int64 // the clock is ahead by so much
 	hold    atomic.Pointer[chan struct{}]
-	logged  *logtest.Log // nil: nobody reads the log
+	logged  *logtest.Log // nil: no log
 
 	engine  *engine.Engine
 	journal journal.Journal
@@ -129,7 +129,7 @@ func (w *world) start() {
 	cfg.Engine, cfg.Secret, cfg.Log = e, w.secret, log
 	cfg.Keys = w.keys
 	w.door = New(ctx, cfg)
-	w.until("a port to listen on", func() bool { // after a restart somebody's client may hold the address for a moment
+	w.until("a port to listen on", func() bool { // after a restart another client may hold the address for a moment
 		w.port, err = listen.Open(listen.Config{Addr: cmp.Or(w.addr, "127.0.0.1:0"), Certificate: w.ca.Certificate, Log: log, Handler: http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
 			if !IsUpgrade(r) {
 				http.NotFound(rw, r)

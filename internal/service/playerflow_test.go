@@ -21,7 +21,7 @@ func TestPlayerFlowIsOff(t *testing.T) {
 	}
 }
 
-// Whoever reads the log a day later must not overlook that anybody could be any player.
+// An operator who reads the log a day later must not overlook that clients can log in as any player.
 func TestWarningOfDevLogins(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out bytes.Buffer

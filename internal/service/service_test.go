@@ -13,7 +13,7 @@ import (
 	"github.com/musterhq/muster/internal/settings"
 )
 
-// Without an access key every request is refused: whoever starts the service for the first time should not have to find
+// Without an access key every request is refused: an operator who starts the service for the first time should not have to find
 // out from the clients.
 func TestStartSaysThatKeysAreMissing(t *testing.T) {
 	s := settings.Defaults()

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Every node with an asynchronous form completes exactly once: one event, and the same for whoever polls.
+// Every node with an asynchronous form completes exactly once: one event, and the same answer to polls.
 func TestAsyncNodes(t *testing.T) {
 	s := newStage(t)
 	id, _ := s.create(4)
@@ -57,7 +57,7 @@ func TestAsyncNodes(t *testing.T) {
 	}
 }
 
-// A node is true only if the seat was reserved and the connection made, whoever says so.
+// A node is true only if the seat was reserved and the connection made, whether the script or the game server reports it.
 func TestAsyncJoin(t *testing.T) {
 	s := newStage(t)
 	id, server := s.create(8)

@@ -13,7 +13,7 @@ import (
 	"github.com/musterhq/muster/internal/identity"
 )
 
-// FuzzBodies: whatever is sent, a node answers with its input checked, or with a problem that JSON can say.
+// FuzzBodies: for every body a node answers with its input checked, or with a problem that JSON can express.
 func FuzzBodies(f *testing.F) {
 	for _, body := range []string{
 		"", "{}", "null", "[]", "{", `{"fleetId":"fleet-1","maxPlayer":2}`, `{"fleetId":"fleet-1","maxPlayer":1e9}`, `{"maxPlayer":-1.5}`,
@@ -51,7 +51,7 @@ func (k oneKey) Find(id string) (identity.AccessKey, bool) { return identity.Acc
 
 var proxies = []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}
 
-// Only a client key may be sent where somebody can listen.
+// Only a client key may be sent where it can be read on the way.
 func TestSecretsNeedTLS(t *testing.T) {
 	for _, c := range []struct {
 		role       identity.Role

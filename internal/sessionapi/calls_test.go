@@ -151,7 +151,7 @@ func TestSlowReader(t *testing.T) {
 	}
 }
 
-// Nobody listens: all of it is gone when its time is over, also the streams.
+// Without a listening client, all of it is forgotten after its time, also the streams.
 func TestAbsentReader(t *testing.T) {
 	l := newLine(t, Limits{})
 	c := l.start("tool")

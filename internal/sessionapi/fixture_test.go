@@ -26,7 +26,7 @@ func newStage(t *testing.T, with ...mustertest.Option) *stage {
 	return &stage{t, srv, srv.NewFleet()}
 }
 
-// answer is what a script gets to see, whatever the node.
+// answer is the answer of every node to a script.
 type answer struct {
 	status int
 	text   string

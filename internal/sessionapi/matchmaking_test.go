@@ -82,7 +82,7 @@ func TestMatchmaking(t *testing.T) {
 	if heard["OnAcceptMatchAsyncComplete"] != 1 || heard["OnMatchComplete"] != 1 {
 		t.Errorf("bob hears %v", heard)
 	}
-	// Whoever begins to watch late hears the end at once; a player who is not on the ticket has no seat.
+	// A client that begins to watch late gets the end at once; a player who is not on the ticket has no seat.
 	s.node("StartPolling", fields{"ticketId": annTicket, "playerId": "eve"}, "X-Client-Id", "ann")
 	if e := <-ann; e.name != "OnMatchComplete" || e.data.PlayerSessionID != "" || e.data.PlayerID != "eve" {
 		t.Errorf("hears %s %s", e.name, e.text)

@@ -90,7 +90,7 @@ func (s *scene) untilServed() (leaf *x509.Certificate) {
 	return leaf
 }
 
-// The certificate is got in the background; whatever name a client says, it gets that one, and no other is ever asked for.
+// The certificate is obtained in the background; a client gets it for every name, and no other is ever requested.
 func TestCertificateOfAnAuthority(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "acme")
 	authority := acmetest.New(t)
@@ -110,7 +110,7 @@ func TestCertificateOfAnAuthority(t *testing.T) {
 			t.Errorf("a client that says %q and offers %v: %v", name, protocols, err)
 		}
 	}
-	for _, name := range []string{"other.example.test", host, ""} { // a stranger's challenge, of which nobody knows
+	for _, name := range []string{"other.example.test", host, ""} { // a stranger's challenge, which is unknown
 		if _, err := s.shake(name, acmecert.Protocol); err == nil {
 			t.Errorf("a challenge for %q is answered", name)
 		}
@@ -138,7 +138,7 @@ func TestCertificateOfAnAuthority(t *testing.T) {
 		t.Errorf("files: %v, %v", files, err)
 	}
 
-	// The next start has it at once, whatever the authority does.
+	// The next start has it at once, without the authority.
 	authority.Down(true)
 	again := newScene(t, dir, authority)
 	if leaf, err := again.shake(host); err != nil || !leaf.Equal(first) {
