@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
 )
 
 // exposition is what /metrics shows, read by Prometheus' own parser.
@@ -20,7 +21,7 @@ type exposition map[string]*dto.MetricFamily
 
 func (s *service) exposition(t *testing.T) exposition {
 	t.Helper()
-	var parser expfmt.TextParser
+	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(strings.NewReader(s.metrics(t)))
 	must(t, err)
 	return families

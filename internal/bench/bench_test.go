@@ -2,8 +2,11 @@ package bench
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -95,5 +98,17 @@ func TestBareService(t *testing.T) {
 func TestUnknownScenario(t *testing.T) {
 	if _, err := Run(t.Context(), Options{Scenarios: []string{"player"}}); err == nil || !strings.Contains(err.Error(), "players") {
 		t.Errorf("got %v, want an error that lists the names", err)
+	}
+}
+
+// The soak reads the service's own measurements with Prometheus' parser, which panics without a scheme of names.
+func TestMetricsAreRead(t *testing.T) {
+	x := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		fmt.Fprint(w, "# TYPE muster_commit_seconds histogram\nmuster_commit_seconds_bucket{le=\"+Inf\"} 3\nmuster_commit_seconds_sum 1\nmuster_commit_seconds_count 3\n")
+	}))
+	defer x.Close()
+	families, err := (&server{addr: x.Listener.Addr().String()}).metrics(t.Context())
+	if err != nil || families["muster_commit_seconds"].GetMetric()[0].GetHistogram().GetSampleCount() != 3 {
+		t.Errorf("got %v %v", families, err)
 	}
 }

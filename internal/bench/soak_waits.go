@@ -7,6 +7,7 @@ import (
 
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
+	"github.com/prometheus/common/model"
 )
 
 // waits are the parts of an answer's time that the service measures itself.
@@ -31,7 +32,8 @@ func (s *server) metrics(ctx context.Context) (map[string]*dto.MetricFamily, err
 	if answer.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("metrics of %s: HTTP %d", s.name, answer.StatusCode)
 	}
-	return (&expfmt.TextParser{}).TextToMetricFamilies(answer.Body)
+	parser := expfmt.NewTextParser(model.UTF8Validation)
+	return parser.TextToMetricFamilies(answer.Body)
 }
 
 // reportWaits says how long the parts of an answer took since an earlier reading of the metrics. The histograms have
