@@ -6,13 +6,13 @@ import (
 	"crypto/x509/pkix"
 	"net/http/httptest"
 	"net/url"
-	"slices"
 	"strings"
 	"testing"
 
 	"github.com/musterhq/muster/internal/domain/access"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/keyring"
+	"github.com/musterhq/muster/internal/playerapi/objects"
 )
 
 // A certificate that the port has checked stands for an access key, as long as that works; each call has its roles.
@@ -72,7 +72,7 @@ func TestCredentials(t *testing.T) {
 		if c.call == audit {
 			realm = x.door.Operator()
 		}
-		r := httptest.NewRequestWithContext(t.Context(), "POST", Prefix+c.call, strings.NewReader(bodies[c.call]))
+		r := httptest.NewRequestWithContext(t.Context(), "POST", objects.Prefix+c.call, strings.NewReader(bodies[c.call]))
 		r.Header.Set("Content-Type", "application/json")
 		r.RemoteAddr = "203.0.113.1:1"
 		r.TLS = &tls.ConnectionState{}
@@ -91,7 +91,7 @@ func TestCredentials(t *testing.T) {
 			t.Errorf("%s: %d %s, want %d", c.name, w.Code, w.Body, c.status)
 		}
 	}
-	r := httptest.NewRequestWithContext(t.Context(), "POST", Prefix+issue, strings.NewReader(bodies[issue]))
+	r := httptest.NewRequestWithContext(t.Context(), "POST", objects.Prefix+issue, strings.NewReader(bodies[issue]))
 	r.Header.Set("Content-Type", "application/json")
 	r.RemoteAddr = "203.0.113.1:1"
 	r.SetBasicAuth(backend.ID, backend.Secret)
@@ -99,15 +99,5 @@ func TestCredentials(t *testing.T) {
 	x.door.Partner().ServeHTTP(w, r)
 	if w.Code != 403 || !strings.Contains(w.Body.String(), "without TLS") {
 		t.Errorf("a key over a connection that can be overheard: %d %s", w.Code, w.Body)
-	}
-	for _, call := range readCalls {
-		if _, ok := x.door.partner.classes[Prefix+call]; !ok {
-			if _, ok := x.door.operator.classes[Prefix+call]; !ok {
-				t.Errorf("there is no call %s", call)
-			}
-		}
-	}
-	if !slices.IsSorted(readCalls) {
-		t.Error("the calls that change nothing are out of order")
 	}
 }

@@ -17,10 +17,21 @@ import (
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/panics"
 	"github.com/musterhq/muster/internal/playerapi/authentication"
+	"github.com/musterhq/muster/internal/playerapi/calls"
 	"github.com/musterhq/muster/internal/playerapi/connectiontoken"
+	"github.com/musterhq/muster/internal/playerapi/feeds"
+	"github.com/musterhq/muster/internal/playerapi/objects"
+	"github.com/musterhq/muster/internal/playerapi/operators"
+	"github.com/musterhq/muster/internal/playerapi/partners"
+	"github.com/musterhq/muster/internal/playerapi/penalties"
+	"github.com/musterhq/muster/internal/playerapi/players"
+	"github.com/musterhq/muster/internal/playerapi/principal"
+	"github.com/musterhq/muster/internal/playerapi/problem"
+	"github.com/musterhq/muster/internal/playerapi/rates"
+	"github.com/musterhq/muster/internal/playerapi/state"
+	"github.com/musterhq/muster/internal/playerapi/streams"
 	"github.com/musterhq/muster/internal/playerhooks"
 	"github.com/musterhq/muster/internal/playerrates"
-	"github.com/musterhq/muster/internal/rate"
 	"github.com/musterhq/muster/internal/webhook"
 )
 
@@ -38,7 +49,7 @@ type Config struct {
 
 	Webhooks webhook.Targets // where subscriptions may have their events posted
 
-	Signins Signins
+	Signins authentication.Signins
 
 	LoginsPerAddress int                // a minute; 0: no limit
 	Rates            []playerrates.Kind // of calls; nil: the defaults
@@ -46,24 +57,23 @@ type Config struct {
 	Panics           *panics.Guard
 	Calls            *callstats.Calls // nil: calls are not counted
 	Log              *slog.Logger
-}
 
-// panicDoor is what panics of this door are counted under.
-const panicDoor = "playerapi"
+	now func() time.Time // for the rates; nil: the wall clock
+}
 
 // Door answers all three realms and carries the event streams.
 type Door struct {
 	config  Config
-	state   *State
-	auth    *Authenticator
+	state   *state.State
+	auth    *authentication.Authenticator
 	tokens  *connectiontoken.Signer
-	buckets *buckets
-	logins  *loginQueue
-	streams *Streams
-	feeds   *Feeds
-	desk    *PenaltyDesk
+	buckets *rates.Buckets
+	logins  *rates.LoginQueue
+	streams *streams.Streams
+	feeds   *feeds.Feeds
+	desk    *penalties.Desk
 
-	player, partner, operator *Realm
+	player, partner, operator *calls.Realm
 }
 
 // NewDoor opens the door. Close it before the engine.
@@ -71,29 +81,26 @@ func NewDoor(c Config) *Door {
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
-	d := &Door{config: c, tokens: connectiontoken.New(c.Secret.ConnectionKey()), buckets: newBuckets(time.Now), logins: newLoginQueue(time.Now)}
-	if c.Rates != nil {
-		d.buckets.rates = ratesOf(c.Rates)
+	if c.now == nil {
+		c.now = time.Now
 	}
-	if n := c.LoginsPerAddress; n > 0 {
-		d.buckets.rates[classLoginAddress] = rate.Limit{Every: time.Minute / time.Duration(n), Burst: max(5, n/6)}
-	}
-	d.state = openState(c.Engine, Translator{d.tokens.Sign}, c.Log, func(x *flow.Config) { d.logins.setRate(x.Logins.PerSecond) })
-	d.auth = &Authenticator{AuthConfig{
-		State: d.state, Secret: c.Secret, Keys: c.Keys, Providers: c.Providers, LoginKeys: c.LoginKeys, Dev: c.Dev, Transport: c.Transport, Signins: c.Signins,
+	d := &Door{config: c, tokens: connectiontoken.New(c.Secret.ConnectionKey()), buckets: rates.New(c.now, c.Rates, c.LoginsPerAddress), logins: rates.NewLoginQueue(time.Now)}
+	d.state = state.Open(c.Engine, objects.Translator{Sign: d.tokens.Sign}, c.Log, func(x *flow.Config) { d.logins.SetRate(x.Logins.PerSecond) })
+	d.auth = &authentication.Authenticator{Config: authentication.Config{
+		State: d.state, Secret: c.Secret, Keys: c.Keys, Providers: c.Providers, LoginKeys: c.LoginKeys, Dev: c.Dev, Transport: c.Transport, Signins: c.Signins, ReadCalls: readCalls,
 	}}
-	d.streams = openStreams(StreamsConfig{State: d.state, Auth: d.auth, Buckets: d.buckets, Allows: d.allowsStream, Panics: c.Panics})
-	d.desk = openPenaltyDesk(PenaltyConfig{State: d.state, Hooks: c.Hooks, Panics: c.Panics})
-	d.feeds = openFeeds(FeedsConfig{State: d.state, Auth: d.auth, Buckets: d.buckets, Webhooks: c.Webhooks, Panics: c.Panics})
+	d.streams = streams.Open(streams.Config{State: d.state, Auth: d.auth, Buckets: d.buckets, Allows: d.allowsStream, Panics: c.Panics})
+	d.desk = penalties.Open(penalties.Config{State: d.state, Hooks: c.Hooks, Panics: c.Panics})
+	d.feeds = feeds.Open(feeds.Config{State: d.state, Auth: d.auth, Buckets: d.buckets, Webhooks: c.Webhooks, Panics: c.Panics})
 
-	d.player = newRealm(d.state, playerRealm, "Muster player flow: players")
-	declarePlayers(d.player, PlayersConfig{
+	d.player = calls.New(d.state, principal.PlayerRealm, "Muster player flow: players")
+	players.Declare(d.player, players.Config{
 		State: d.state, Auth: d.auth, Hooks: c.Hooks, Streams: d.streams, Buckets: d.buckets, Logins: d.logins, PublicURL: c.PublicURL,
 	})
-	d.partner = newRealm(d.state, partnerRealm, "Muster player flow: trusted servers")
-	declarePartners(d.partner, PartnersConfig{State: d.state, Auth: d.auth, Tokens: d.tokens, Feeds: d.feeds})
-	d.operator = newRealm(d.state, operatorRealm, "Muster player flow: operators")
-	declareOperators(d.operator, OperatorsConfig{State: d.state, Streams: d.streams})
+	d.partner = calls.New(d.state, principal.PartnerRealm, "Muster player flow: trusted servers")
+	partners.Declare(d.partner, partners.Config{State: d.state, Auth: d.auth, Tokens: d.tokens, Feeds: d.feeds})
+	d.operator = calls.New(d.state, principal.OperatorRealm, "Muster player flow: operators")
+	operators.Declare(d.operator, operators.Config{State: d.state, Streams: d.streams})
 	d.player.Count(c.Calls, "players")
 	d.partner.Count(c.Calls, "partners")
 	d.operator.Count(c.Calls, "player_operators")
@@ -115,8 +122,8 @@ func (d *Door) Collectors() []prometheus.Collector {
 	}
 	return slices.Concat(d.state.Collectors(), d.streams.Collectors(), []prometheus.Collector{
 		d.feeds,
-		gauge("logins_waiting", "Players who have a place in the line of logins.", d.logins.waiting),
-		gauge("rate_buckets", "Callers whose rate of calls is remembered.", d.buckets.count),
+		gauge("logins_waiting", "Players who have a place in the line of logins.", d.logins.Waiting),
+		gauge("rate_buckets", "Callers whose rate of calls is remembered.", d.buckets.Count),
 	})
 }
 
@@ -128,14 +135,16 @@ func (d *Door) Operator() http.Handler { return d.guarded(d.serveOperator) }
 // All is all three at once, for development on one machine.
 func (d *Door) All() http.Handler { return d.guarded(d.ServeHTTP) }
 
-func (d *Door) guarded(h http.HandlerFunc) http.Handler { return d.config.Panics.Handler(panicDoor, h) }
+func (d *Door) guarded(h http.HandlerFunc) http.Handler {
+	return d.config.Panics.Handler(state.PanicDoor, h)
+}
 
 // ServeHTTP serves all realms at once, for development on one machine.
 func (d *Door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
-	case strings.HasPrefix(r.URL.Path, PartnerPrefix):
+	case strings.HasPrefix(r.URL.Path, objects.PartnerPrefix):
 		d.servePartner(w, r)
-	case strings.HasPrefix(r.URL.Path, OperatorPrefix):
+	case strings.HasPrefix(r.URL.Path, objects.OperatorPrefix):
 		d.serveOperator(w, r)
 	default:
 		d.servePlayer(w, r)
@@ -147,47 +156,47 @@ func (d *Door) servePlayer(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	switch {
-	case r.URL.Path == StreamPath:
+	case r.URL.Path == objects.StreamPath:
 		d.streams.ServeHTTP(w, r)
 		return
-	case r.URL.Path == KeysPath || r.URL.Path == ReadyPath || d.player.IsDocument(r.URL.Path):
+	case r.URL.Path == objects.KeysPath || r.URL.Path == objects.ReadyPath || d.player.IsDocument(r.URL.Path):
 		d.servePage(w, r)
 		return
 	}
 	w, answered := d.player.Begin(w, r)
 	defer answered()
-	class, problem := d.player.Check(r, d.elsewhere)
+	class, refused := d.player.Check(r, d.elsewhere)
 	by := d.auth.Stranger(r)
-	if problem == nil && class != classLogin {
-		problem = d.authenticatePlayer(w, r, by, class)
+	if refused == nil && class != rates.Login {
+		refused = d.authenticatePlayer(w, r, by, class)
 	}
-	if problem != nil {
-		writeProblem(w, problem)
+	if refused != nil {
+		problem.Write(w, refused)
 		return
 	}
 	d.player.Serve(w, r, by)
 }
 
 // authenticatePlayer writes into by which player makes a call, if the player may make it now.
-func (d *Door) authenticatePlayer(w http.ResponseWriter, r *http.Request, by *Principal, c class) *Problem {
+func (d *Door) authenticatePlayer(w http.ResponseWriter, r *http.Request, by *principal.Principal, c rates.Class) *problem.Problem {
 	l, err := d.auth.Player(r, by.Address)
 	if err != nil {
 		return d.state.Problem(r.Context(), err, "")
 	}
 	by.Player, by.LoginSessionID = l.Player, l.ID
-	if wait, ok := d.buckets.takeFor(c, by.Player, w.Header()); !ok {
-		problem := later(flow.RateLimited, wait, "too many calls of this kind")
-		problem.Flow = d.state.StandNow(r.Context(), by.Player)
-		return problem
+	if wait, ok := d.buckets.TakeFor(c, by.Player, w.Header()); !ok {
+		refused := problem.Later(flow.RateLimited, wait, "too many calls of this kind")
+		refused.Flow = d.state.StandNow(r.Context(), by.Player)
+		return refused
 	}
 	return nil
 }
 
 func (d *Door) servePartner(w http.ResponseWriter, r *http.Request) {
 	switch r.URL.Path {
-	case ServerStreamPath:
+	case objects.ServerStreamPath:
 		d.feeds.ServeGameServer(w, r)
-	case EventsPath:
+	case objects.EventsPath:
 		d.feeds.ServeSubscription(w, r)
 	default:
 		d.serveTrusted(w, r, d.partner)
@@ -199,25 +208,25 @@ func (d *Door) serveOperator(w http.ResponseWriter, r *http.Request) {
 }
 
 // serveTrusted answers the calls of trusted servers or operators.
-func (d *Door) serveTrusted(w http.ResponseWriter, r *http.Request, to *Realm) {
+func (d *Door) serveTrusted(w http.ResponseWriter, r *http.Request, to *calls.Realm) {
 	if to.IsDocument(r.URL.Path) {
 		to.ServeDocument(w, r)
 		return
 	}
 	w, answered := to.Begin(w, r)
 	defer answered()
-	_, problem := to.Check(r, d.elsewhere)
+	_, refused := to.Check(r, d.elsewhere)
 	by := d.auth.Stranger(r)
-	if problem == nil && r.URL.Path != exchangePath {
-		problem = d.auth.Trusted(r, by, to.Name)
+	if refused == nil && r.URL.Path != exchangePath {
+		refused = d.auth.Trusted(r, by, to.Name)
 	}
-	if problem == nil {
-		if wait, ok := d.buckets.takeFor(classPartner, cmp.Or(by.ID, by.Address), w.Header()); !ok {
-			problem = later(flow.RateLimited, wait, "too many calls with one credential")
+	if refused == nil {
+		if wait, ok := d.buckets.TakeFor(rates.Partner, cmp.Or(by.ID, by.Address), w.Header()); !ok {
+			refused = problem.Later(flow.RateLimited, wait, "too many calls with one credential")
 		}
 	}
-	if problem != nil {
-		writeProblem(w, problem)
+	if refused != nil {
+		problem.Write(w, refused)
 		return
 	}
 	ctx, cancel := by.Within(r.Context()) // a call that waits ends when the access key is revoked
@@ -225,18 +234,24 @@ func (d *Door) serveTrusted(w http.ResponseWriter, r *http.Request, to *Realm) {
 	to.Serve(w, r.WithContext(ctx), by)
 }
 
+// readCalls are the calls that access keys of the role readonly may make, too.
+var readCalls = []string{
+	objects.OperatorPrefix + "Operator.Audit", objects.OperatorPrefix + "Operator.ExplainStuck", objects.OperatorPrefix + "Operator.GetConfig",
+	objects.OperatorPrefix + "Operator.GetPlayer", objects.OperatorPrefix + "Operator.ListPlayers", objects.PartnerPrefix + "Flow.GetPlayers",
+}
+
 // exchangePath is the call of game servers that have no token yet.
-const exchangePath = PartnerPrefix + "Server.Exchange"
+const exchangePath = objects.PartnerPrefix + "Server.Exchange"
 
 // servePage answers requests that need no credential.
 func (d *Door) servePage(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.Method != http.MethodGet && r.Method != http.MethodHead:
-		writeProblem(w, wrongMethod(r.Method, "GET, HEAD"))
-	case r.URL.Path == KeysPath:
+		problem.Write(w, calls.WrongMethod(r.Method, "GET, HEAD"))
+	case r.URL.Path == objects.KeysPath:
 		w.Header().Set("Cache-Control", "max-age=600")
-		writeJSON(w, "application/jwk-set+json", http.StatusOK, d.tokens.JWKS())
-	case r.URL.Path == ReadyPath:
+		problem.WriteJSON(w, "application/jwk-set+json", http.StatusOK, d.tokens.JWKS())
+	case r.URL.Path == objects.ReadyPath:
 		d.serveReady(w)
 	default:
 		d.player.ServeDocument(w, r)
@@ -245,15 +260,15 @@ func (d *Door) servePage(w http.ResponseWriter, r *http.Request) {
 
 // serveReady tells load balancers whether to send players here.
 func (d *Door) serveReady(w http.ResponseWriter) {
-	problem := d.streams.Draining()
+	refused := d.streams.Draining()
 	if d.state.Err() != nil {
-		problem = later(flow.Unavailable, again, "the service cannot do its work")
+		refused = problem.Later(flow.Unavailable, problem.Again, "the service cannot do its work")
 	}
-	if problem != nil {
-		writeProblem(w, problem)
+	if refused != nil {
+		problem.Write(w, refused)
 		return
 	}
-	writeJSON(w, "application/json", http.StatusOK, []byte(`{"ready":true}`))
+	problem.WriteJSON(w, "application/json", http.StatusOK, []byte(`{"ready":true}`))
 }
 
 // Count is how many players' streams are attached.
@@ -261,16 +276,16 @@ func (d *Door) Count() int { return d.streams.Count() }
 
 // Refuse answers a request that does not reach the door.
 func Refuse(w http.ResponseWriter, message string) {
-	writeProblem(w, refusal(flow.PermissionDenied, "%s", message))
+	problem.Write(w, problem.New(flow.PermissionDenied, "%s", message))
 }
 
 // elsewhere says of a call that another listener has where that is.
 func (d *Door) elsewhere(path string) string {
 	for _, x := range []struct {
-		realm  *Realm
+		realm  *calls.Realm
 		listen string
 	}{{d.partner, "--partner-listen"}, {d.operator, "--operator-listen"}, {d.player, "--listen"}} {
-		if x.realm.Has(path) {
+		if _, ok := x.realm.Classes()[path]; ok {
 			return " here; it is served at " + x.listen
 		}
 	}

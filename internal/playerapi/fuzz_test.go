@@ -8,22 +8,26 @@ import (
 
 	"github.com/musterhq/muster/internal/frames/framestest"
 	"github.com/musterhq/muster/internal/listen"
-	"github.com/musterhq/muster/internal/rate"
+	"github.com/musterhq/muster/internal/playerapi/objects"
+	"github.com/musterhq/muster/internal/playerrates"
 )
 
 // The doors of a fuzz test: what a good target and good headers are. %T stands for a good token, %S for a subscription.
 var streamDoors = []struct{ target, headers string }{
-	{StreamPath + "?after_seq=0", "Sec-WebSocket-Protocol: playerflow.v1\r\nAuthorization: Bearer %T\r\n"},
-	{EventsPath + "?subscription_id=%S&after=0", "Sec-WebSocket-Protocol: playerflow.events.v1\r\n"},
+	{objects.StreamPath + "?after_seq=0", "Sec-WebSocket-Protocol: playerflow.v1\r\nAuthorization: Bearer %T\r\n"},
+	{objects.EventsPath + "?subscription_id=%S&after=0", "Sec-WebSocket-Protocol: playerflow.events.v1\r\n"},
 }
 
 // Whatever a stranger sends to the doors of players and partners, from the first byte of a request on, is answered or ends its own
 // connection.
 func FuzzDoors(f *testing.F) {
-	x := newLobby(f, func(c *Config) { c.Dev = true })
-	x.door.buckets.rates[classAttach], x.door.buckets.rates[classPartner] = rate.Limit{}, rate.Limit{}
+	unlimited, err := playerrates.Parse("attach=off partner=off")
+	if err != nil {
+		f.Fatal(err)
+	}
+	x := newLobby(f, func(c *Config) { c.Dev, c.Rates = true, unlimited })
 	token := x.login("ann")
-	_, made := x.send(x.door.Partner(), "", PartnerPrefix+"Events.Subscribe", "{}")
+	_, made := x.send(x.door.Partner(), "", objects.PartnerPrefix+"Events.Subscribe", "{}")
 	subscription, _ := made["subscription_id"].(string)
 	port, err := listen.Open(listen.Config{Addr: "127.0.0.1:0", Handler: x.door, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -41,7 +45,7 @@ func FuzzDoors(f *testing.F) {
 		}
 		f.Add(streamDoors[i].target+"&after_seq=-1&after=%ff", door.headers+"Origin: http://elsewhere\r\n", []byte{0x81})
 	}
-	f.Add(ServerStreamPath+"?game_session_id=:gamesession/", "Sec-WebSocket-Protocol: playerflow.partner.v1\r\nAuthorization: Bearer pfs_gi-1_x\r\n", []byte{})
+	f.Add(objects.ServerStreamPath+"?game_session_id=:gamesession/", "Sec-WebSocket-Protocol: playerflow.partner.v1\r\nAuthorization: Bearer pfs_gi-1_x\r\n", []byte{})
 	address, engineErr := port.Addr().String(), x.door.state.Err
 	f.Fuzz(func(t *testing.T, target, headers string, sent []byte) {
 		fill := strings.NewReplacer("%T", token, "%S", subscription).Replace

@@ -25,6 +25,7 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/journal/journaltest"
 	"github.com/musterhq/muster/internal/playerapi/authentication"
+	"github.com/musterhq/muster/internal/playerapi/objects"
 	"github.com/musterhq/muster/internal/playerhooks"
 )
 
@@ -181,7 +182,7 @@ func (s *backend) call(player, name, body string) (status int, answer map[string
 		s.ids++
 		s.do(&cell.AttachStream{Player: player, Session: id, Stream: uint64(s.ids)})
 	}
-	r, _ := http.NewRequestWithContext(s.Context(), http.MethodPost, s.url+PlayerPrefix+name, bytes.NewReader([]byte(body)))
+	r, _ := http.NewRequestWithContext(s.Context(), http.MethodPost, s.url+objects.PlayerPrefix+name, bytes.NewReader([]byte(body)))
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Authorization", "Bearer "+s.tokens[player])
 	response, err := http.DefaultClient.Do(r)
@@ -351,7 +352,7 @@ func (s *backend) match(first string) {
 	if err != nil {
 		s.Fatal(err)
 	}
-	cmd := &cell.ProposeMatches{Configuration: "duel", Version: version, Proposals: []cell.Proposal{{ID: newID(), PlayersMax: 2, Tickets: tickets}}}
+	cmd := &cell.ProposeMatches{Configuration: "duel", Version: version, Proposals: []cell.Proposal{{ID: objects.NewID(), PlayersMax: 2, Tickets: tickets}}}
 	s.do(cmd)
 	if cmd.Refused[0] != nil {
 		s.Fatal(cmd.Refused[0])

@@ -10,30 +10,33 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/playerapi/events"
+	"github.com/musterhq/muster/internal/playerapi/objects"
+	"github.com/musterhq/muster/internal/playerapi/rates"
 	"github.com/musterhq/muster/internal/rate"
 )
 
 // TestRates is the table of docs/spec/fair-play.md#rate-limits: each call with its rate and burst, and that it is refused over the limit.
 func TestRates(t *testing.T) {
 	perMinute := func(n int) time.Duration { return time.Minute / time.Duration(n) }
-	classed := map[class]struct {
+	classed := map[rates.Class]struct {
 		rate  rate.Limit
 		calls []string
 	}{
-		classLogin:            {rate.Limit{Every: perMinute(6), Burst: 5}, []string{"Session.Login"}},
-		classGetFlow:          {rate.Limit{Every: time.Second, Burst: 5}, []string{"Session.GetFlow"}},
-		classInvite:           {rate.Limit{Every: perMinute(10), Burst: 5}, []string{"Party.SendInvite"}},
-		classCode:             {rate.Limit{Every: perMinute(10), Burst: 5}, []string{"Party.JoinPartyByInviteCode"}},
-		classEnter:            {rate.Limit{Every: perMinute(6), Burst: 3}, []string{"Matchmaking.EnterMatchmaking"}},
-		classLeaveMatchmaking: {rate.Limit{Every: time.Second, Burst: 5}, []string{"Matchmaking.LeaveMatchmaking"}},
-		classAcceptMatch:      {rate.Limit{Every: time.Second, Burst: 5}, []string{"Matchmaking.AcceptMatch"}},
-		classDetails:          {rate.Limit{Every: 2 * time.Second, Burst: 3}, []string{"GameInstance.GetHostConnectionDetails"}},
+		rates.Login:            {rate.Limit{Every: perMinute(6), Burst: 5}, []string{"Session.Login"}},
+		rates.GetFlow:          {rate.Limit{Every: time.Second, Burst: 5}, []string{"Session.GetFlow"}},
+		rates.Invite:           {rate.Limit{Every: perMinute(10), Burst: 5}, []string{"Party.SendInvite"}},
+		rates.Code:             {rate.Limit{Every: perMinute(10), Burst: 5}, []string{"Party.JoinPartyByInviteCode"}},
+		rates.Enter:            {rate.Limit{Every: perMinute(6), Burst: 3}, []string{"Matchmaking.EnterMatchmaking"}},
+		rates.LeaveMatchmaking: {rate.Limit{Every: time.Second, Burst: 5}, []string{"Matchmaking.LeaveMatchmaking"}},
+		rates.AcceptMatch:      {rate.Limit{Every: time.Second, Burst: 5}, []string{"Matchmaking.AcceptMatch"}},
+		rates.Details:          {rate.Limit{Every: 2 * time.Second, Burst: 3}, []string{"GameInstance.GetHostConnectionDetails"}},
 		// The ways out have buckets of their own.
-		classLeaveParty: {rate.Limit{Every: time.Second / 5, Burst: 20}, []string{"Party.LeaveParty"}},
-		classLeaveGame:  {rate.Limit{Every: time.Second / 5, Burst: 20}, []string{"GameInstance.LeaveGame"}},
-		classDecline:    {rate.Limit{Every: time.Second / 5, Burst: 20}, []string{"GameInstance.DeclineReconnect"}},
-		classLogout:     {rate.Limit{Every: time.Second / 5, Burst: 20}, []string{"Session.Logout"}},
-		classParty: {rate.Limit{Every: time.Second / 2, Burst: 10}, []string{
+		rates.LeaveParty: {rate.Limit{Every: time.Second / 5, Burst: 20}, []string{"Party.LeaveParty"}},
+		rates.LeaveGame:  {rate.Limit{Every: time.Second / 5, Burst: 20}, []string{"GameInstance.LeaveGame"}},
+		rates.Decline:    {rate.Limit{Every: time.Second / 5, Burst: 20}, []string{"GameInstance.DeclineReconnect"}},
+		rates.Logout:     {rate.Limit{Every: time.Second / 5, Burst: 20}, []string{"Session.Logout"}},
+		rates.Party: {rate.Limit{Every: time.Second / 2, Burst: 10}, []string{
 			"Party.CreateParty", "Party.JoinPartyById", "Party.RespondToInvite", "Party.CancelInvite", "Party.KickPlayer", "Party.PromoteLeader", "Party.SetReady",
 			"Party.SetPartyPreferences", "Party.SetPlayerPreferences", "Party.RotateInviteCode", "Party.DisbandParty",
 		}},
@@ -41,42 +44,42 @@ func TestRates(t *testing.T) {
 	x := newLobby(t, nil)
 	named := map[string]bool{}
 	for c, want := range classed {
-		if got := x.door.buckets.rates[c]; got != want.rate {
+		if got := x.door.buckets.Limit(c); got != want.rate {
 			t.Errorf("%v: %v, want %v", want.calls, got, want.rate)
 		}
 		for _, call := range want.calls {
 			named[call] = true
-			if got, ok := x.door.player.classes[PlayerPrefix+call]; !ok || got != c {
+			if got, ok := x.door.player.Classes()[objects.PlayerPrefix+call]; !ok || got != c {
 				t.Errorf("%s shares the bucket of class %d, want %d", call, got, c)
 			}
 		}
 	}
-	for path, c := range x.door.player.classes {
-		if call := strings.TrimPrefix(path, PlayerPrefix); !named[call] && c != classOther && c != classParty {
+	for path, c := range x.door.player.Classes() {
+		if call := strings.TrimPrefix(path, objects.PlayerPrefix); !named[call] && c != rates.Other && c != rates.Party {
 			t.Errorf("%s has the bucket of class %d: the table does not say so", call, c)
 		}
 	}
 	for name, c := range map[string]struct {
-		class class
+		class rates.Class
 		rate  rate.Limit
 	}{
-		"everything else":                  {classOther, rate.Limit{Every: time.Second / 5, Burst: 20}},
-		"stream attach":                    {classAttach, rate.Limit{Every: perMinute(10), Burst: 5}},
-		"invites of one player to another": {classInvitePair, rate.Limit{Every: perMinute(3), Burst: 3}},
-		"wrong codes of one address":       {classCodeAddress, rate.Limit{Every: perMinute(20), Burst: 20}},
-		"partner token":                    {classPartner, rate.Limit{Every: time.Second / 200, Burst: 400}},
+		"everything else":                  {rates.Other, rate.Limit{Every: time.Second / 5, Burst: 20}},
+		"stream attach":                    {rates.Attach, rate.Limit{Every: perMinute(10), Burst: 5}},
+		"invites of one player to another": {rates.InvitePair, rate.Limit{Every: perMinute(3), Burst: 3}},
+		"wrong codes of one address":       {rates.CodeAddress, rate.Limit{Every: perMinute(20), Burst: 20}},
+		"partner token":                    {rates.Partner, rate.Limit{Every: time.Second / 200, Burst: 400}},
 	} {
-		if got := x.door.buckets.rates[c.class]; got != c.rate {
+		if got := x.door.buckets.Limit(c.class); got != c.rate {
 			t.Errorf("%s: %v, want %v", name, got, c.rate)
 		}
 	}
 	y := newLobby(t, func(c *Config) { c.LoginsPerAddress = 30 })
-	if got := y.door.buckets.rates[classLoginAddress]; got != (rate.Limit{Every: perMinute(30), Burst: 5}) {
+	if got := y.door.buckets.Limit(rates.LoginAddress); got != (rate.Limit{Every: perMinute(30), Burst: 5}) {
 		t.Errorf("logins of one address: %v, want 30/min, 5", got)
 	}
 
 	for c, want := range classed {
-		if c == classLogin || c == classLogout { // the first has no player yet, and after the second there is none any more
+		if c == rates.Login || c == rates.Logout { // the first has no player yet, and after the second there is none any more
 			continue
 		}
 		player := fmt.Sprint("player-", c)
@@ -136,7 +139,7 @@ func TestTransportLimits(t *testing.T) {
 	x := newLobby(t, nil)
 	token := x.login("ann")
 	big := func(n int) string { return strings.Repeat("x", n) }
-	made := x.wants(200, "")(x.call(token, "Party.CreateParty", `{"attributes":{"a":"`+big(partyAttributesMax-10)+`"}}`))
+	made := x.wants(200, "")(x.call(token, "Party.CreateParty", `{"attributes":{"a":"`+big(objects.PartyAttributesMax-10)+`"}}`))
 	rev := made["flow"].(map[string]any)["rev"].(float64)
 	for _, c := range []struct {
 		name, call, body string
@@ -144,10 +147,10 @@ func TestTransportLimits(t *testing.T) {
 		status           int
 		code             string
 	}{
-		{"party attributes over 16 KiB", "Party.SetPartyPreferences", `{"attributes":{"a":"` + big(partyAttributesMax) + `"}}`, nil, 400, "INVALID_ARGUMENT"},
-		{"player attributes of 4 KiB", "Party.SetPlayerPreferences", `{"attributes":{"a":"` + big(playerAttributesMax-10) + `"}}`, nil, 200, ""},
-		{"player attributes over 4 KiB", "Party.SetPlayerPreferences", `{"attributes":{"a":"` + big(playerAttributesMax) + `"}}`, nil, 400, "INVALID_ARGUMENT"},
-		{"a body over 64 KiB", "Party.SetPartyPreferences", `{"queue":"` + big(bodyMax) + `"}`, nil, 413, "INVALID_ARGUMENT"},
+		{"party attributes over 16 KiB", "Party.SetPartyPreferences", `{"attributes":{"a":"` + big(objects.PartyAttributesMax) + `"}}`, nil, 400, "INVALID_ARGUMENT"},
+		{"player attributes of 4 KiB", "Party.SetPlayerPreferences", `{"attributes":{"a":"` + big(objects.PlayerAttributesMax-10) + `"}}`, nil, 200, ""},
+		{"player attributes over 4 KiB", "Party.SetPlayerPreferences", `{"attributes":{"a":"` + big(objects.PlayerAttributesMax) + `"}}`, nil, 400, "INVALID_ARGUMENT"},
+		{"a body over 64 KiB", "Party.SetPartyPreferences", `{"queue":"` + big(64<<10) + `"}`, nil, 413, "INVALID_ARGUMENT"},
 		{"an unknown field", "Party.SetReady", `{"ready":true,"raedy":true}`, nil, 400, "INVALID_ARGUMENT"},
 		{"an unknown field inside", "Party.SetPlayerPreferences", `{"latency_ms":"fast"}`, nil, 400, "INVALID_ARGUMENT"},
 		{"no JSON", "Party.SetReady", `{"ready":`, nil, 400, "INVALID_ARGUMENT"},
@@ -184,8 +187,8 @@ func TestTransportLimits(t *testing.T) {
 func TestLargestEvent(t *testing.T) {
 	x := newLobby(t, nil)
 	leader := x.login("leader")
-	attributes := `{"attributes":{"a":"` + strings.Repeat("x", playerAttributesMax-10) + `"}}`
-	party := x.wants(200, "")(x.call(leader, "Party.CreateParty", `{"joinability":"OPEN","attributes":{"a":"`+strings.Repeat("x", partyAttributesMax-10)+`"}}`))
+	attributes := `{"attributes":{"a":"` + strings.Repeat("x", objects.PlayerAttributesMax-10) + `"}}`
+	party := x.wants(200, "")(x.call(leader, "Party.CreateParty", `{"joinability":"OPEN","attributes":{"a":"`+strings.Repeat("x", objects.PartyAttributesMax-10)+`"}}`))
 	id := party["party"].(map[string]any)["party_id"].(string)
 	x.call(leader, "Party.SetPlayerPreferences", attributes)
 	for i := range 7 {
@@ -203,10 +206,10 @@ func TestLargestEvent(t *testing.T) {
 		t.Fatalf("the last events: %v, %v", missed, err)
 	}
 	change, sync := &missed[0], &missed[1]
-	if got := len(event(sync.Seq, x.door.streams.events.Tail(t.Context(), sync.Seq, &sync.Told, "leader"))); got > frameMax || got < partyAttributesMax+8*playerAttributesMax-1000 {
+	if got := len(events.Whole(sync.Seq, events.Writer{State: x.door.state}.Tail(t.Context(), sync.Seq, &sync.Told, "leader"))); got > frameMax || got < objects.PartyAttributesMax+8*objects.PlayerAttributesMax-1000 {
 		t.Errorf("OnSync has %d bytes, want at most %d", got, frameMax)
 	}
-	if got := len(event(change.Seq, x.door.streams.events.Tail(t.Context(), change.Seq, &change.Told, "leader"))); got > frameMax {
+	if got := len(events.Whole(change.Seq, events.Writer{State: x.door.state}.Tail(t.Context(), change.Seq, &change.Told, "leader"))); got > frameMax {
 		t.Errorf("the event has %d bytes, want at most %d", got, frameMax)
 	}
 }

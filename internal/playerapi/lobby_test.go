@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"net/netip"
 	"strings"
 	"sync"
 	"testing"
@@ -13,13 +14,18 @@ import (
 	"github.com/musterhq/muster/internal/archive/archivetest"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/edge"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/journal/journaltest"
 	"github.com/musterhq/muster/internal/keyring"
 	"github.com/musterhq/muster/internal/playerapi/authentication"
+	"github.com/musterhq/muster/internal/playerapi/objects"
 	"github.com/musterhq/muster/internal/webhook"
 )
+
+// behindTLS trusts a proxy at any address to have taken TLS off.
+var behindTLS = edge.Transport{Proxies: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0"), netip.MustParsePrefix("::/0")}, BehindTLS: true}
 
 // lobby is a cell with player flow and the door in front of it, on a clock that the test moves.
 type lobby struct {
@@ -58,12 +64,11 @@ func newLobby(t testing.TB, change func(*Config)) *lobby {
 		t.Fatal(err)
 	}
 	t.Cleanup(x.keys.Close)
-	c := Config{Engine: e, Secret: x.keys.CellSecret(), Keys: x.keys, Providers: map[string]authentication.Provider{"dev": authentication.Development{}}, Webhooks: webhook.Targets{Loopback: true}, Log: slog.New(slog.DiscardHandler)}
+	c := Config{Engine: e, Secret: x.keys.CellSecret(), Keys: x.keys, Providers: map[string]authentication.Provider{"dev": authentication.Development{}}, Webhooks: webhook.Targets{Loopback: true}, Log: slog.New(slog.DiscardHandler), now: x.clock}
 	if change != nil {
 		change(&c)
 	}
 	x.door = NewDoor(c)
-	x.door.buckets.now = x.clock
 	t.Cleanup(x.door.Close)
 	return x
 }
@@ -83,7 +88,7 @@ func (x *lobby) pass(d time.Duration) {
 // call makes one call of a player; headers come in pairs.
 func (x *lobby) call(token, name, body string, headers ...string) (int, map[string]any) {
 	x.Helper()
-	return x.send(x.door.Player(), token, PlayerPrefix+name, body, headers...)
+	return x.send(x.door.Player(), token, objects.PlayerPrefix+name, body, headers...)
 }
 
 func (x *lobby) send(to http.Handler, token, path, body string, headers ...string) (int, map[string]any) {

@@ -13,6 +13,7 @@ import (
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/keyring"
 	"github.com/musterhq/muster/internal/logtest"
+	"github.com/musterhq/muster/internal/playerapi/objects"
 )
 
 // desk is an operator's.
@@ -36,7 +37,7 @@ func newDesk(t *testing.T) *desk {
 // operate makes one call of an operator.
 func (x *desk) operate(name, body string) (int, map[string]any) {
 	x.Helper()
-	return x.send(x.door.Operator(), x.key.ID+"."+x.key.Secret, OperatorPrefix+"Operator."+name, body)
+	return x.send(x.door.Operator(), x.key.ID+"."+x.key.Secret, objects.OperatorPrefix+"Operator."+name, body)
 }
 
 // TestEveryOperatorCallNeedsAReason: none is carried out without, and each says why in its document.
@@ -70,7 +71,7 @@ func TestEveryOperatorCallNeedsAReason(t *testing.T) {
 	}
 	calls := 0
 	for path, p := range api.Paths {
-		if p.Post == nil || !strings.HasPrefix(path, OperatorPrefix) {
+		if p.Post == nil || !strings.HasPrefix(path, objects.OperatorPrefix) {
 			continue
 		}
 		calls++
@@ -80,7 +81,7 @@ func TestEveryOperatorCallNeedsAReason(t *testing.T) {
 			t.Errorf("%s does not need a reason: %+v", path, schema)
 		}
 		for _, body := range []string{`{}`, `{"reason":""}`, `{"reason":"  "}`} {
-			o := x.wants(400, "INVALID_ARGUMENT")(x.operate(strings.TrimPrefix(path, OperatorPrefix+"Operator."), body))
+			o := x.wants(400, "INVALID_ARGUMENT")(x.operate(strings.TrimPrefix(path, objects.OperatorPrefix+"Operator."), body))
 			if message, _ := o["message"].(string); !strings.Contains(message, "reason") {
 				t.Errorf("%s with %s: %v", path, body, o)
 			}

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/playerapi/problem"
 )
 
 // AnyOrigin lets pages of all web sites call.
@@ -37,7 +38,7 @@ func (d *Door) crossOrigin(w http.ResponseWriter, r *http.Request) (answered boo
 		return false
 	}
 	if !allowed {
-		writeProblem(w, refusal(flow.PermissionDenied, "origin %.100q is none of those that may call", origin))
+		problem.Write(w, problem.New(flow.PermissionDenied, "origin %.100q is none of those that may call", origin))
 		return true
 	}
 	h.Set("Access-Control-Allow-Methods", originMethods)

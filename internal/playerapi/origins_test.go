@@ -20,7 +20,7 @@ func askedFrom(method, path string, headers ...string) *http.Request {
 // Pages of allowed sites may call as players, and nobody else's; partners and operators are for no page at all.
 func TestOrigins(t *testing.T) {
 	const page, other = "https://play.example.com", "https://evil.example"
-	const login = PlayerPrefix + "Session.Login"
+	const login = objects.PlayerPrefix + "Session.Login"
 	for _, c := range []struct {
 		name, origin, method, path string
 		allowed                    []string
@@ -36,12 +36,12 @@ func TestOrigins(t *testing.T) {
 		{"a page without a site", "null", http.MethodOptions, login, []string{page}, 403, ""},
 		{"nobody may", page, http.MethodOptions, login, nil, 405, ""},
 		{"a call", page, http.MethodPost, login, []string{page}, 400, page},
-		{"a call that is refused", page, http.MethodPost, PlayerPrefix + "Session.GetFlow", []string{page}, 401, page},
-		{"the keys", page, http.MethodGet, KeysPath, []string{page}, 200, page},
+		{"a call that is refused", page, http.MethodPost, objects.PlayerPrefix + "Session.GetFlow", []string{page}, 401, page},
+		{"the keys", page, http.MethodGet, objects.KeysPath, []string{page}, 200, page},
 		{"a call of another page", other, http.MethodPost, login, []string{page}, 400, ""},
 		{"a call of no page", "", http.MethodPost, login, []string{page}, 400, ""},
-		{"a partner's call", page, http.MethodOptions, PartnerPrefix + "Flow.GetPlayers", []string{AnyOrigin}, 405, ""},
-		{"an operator's call", page, http.MethodOptions, OperatorPrefix + "Operator.Audit", []string{AnyOrigin}, 405, ""},
+		{"a partner's call", page, http.MethodOptions, objects.PartnerPrefix + "Flow.GetPlayers", []string{AnyOrigin}, 405, ""},
+		{"an operator's call", page, http.MethodOptions, objects.OperatorPrefix + "Operator.Audit", []string{AnyOrigin}, 405, ""},
 	} {
 		x := newLobby(t, func(config *Config) { config.Origins = c.allowed })
 		r := askedFrom(c.method, c.path, "Origin", c.origin)
@@ -76,7 +76,7 @@ func TestOriginsOfStreams(t *testing.T) {
 		"": true, "https://play.example.com": true, "https://api.example.com": true, "http://API.example.com": true, "https://public.example.com": true,
 		"https://evil.example": false, "https://api.example.com.evil.example": false, "https://api.example.com:444": false, "null": false, "file://": false, "%": false,
 	} {
-		r := askedFrom(http.MethodGet, StreamPath)
+		r := askedFrom(http.MethodGet, objects.StreamPath)
 		if origin != "" {
 			r.Header.Set("Origin", origin)
 		}
@@ -85,7 +85,7 @@ func TestOriginsOfStreams(t *testing.T) {
 		}
 	}
 	x := newLobby(t, nil)
-	r := askedFrom(http.MethodGet, StreamPath, "Origin", "https://evil.example", "Upgrade", "websocket", "Connection", "Upgrade", "Sec-WebSocket-Version", "13", "Sec-WebSocket-Protocol", subprotocol)
+	r := askedFrom(http.MethodGet, objects.StreamPath, "Origin", "https://evil.example", "Upgrade", "websocket", "Connection", "Upgrade", "Sec-WebSocket-Version", "13", "Sec-WebSocket-Protocol", "playerflow.v1")
 	w := httptest.NewRecorder()
 	x.door.Player().ServeHTTP(w, r)
 	if w.Code != http.StatusForbidden {
@@ -98,11 +98,11 @@ func TestOriginsOfStreams(t *testing.T) {
 func TestDevelopmentStreamsAreForNoPage(t *testing.T) {
 	x := newLobby(t, func(c *Config) { c.Dev = true })
 	for path, here := range map[string]int{
-		ServerStreamPath + "?game_instance_id=gi-00000000-0000-4000-8000-000000000001":                         http.StatusNotFound,
-		EventsPath + "?subscription_id=" + objects.SubscriptionPrefix + "00000000-0000-4000-8000-000000000001": http.StatusNotFound,
+		objects.ServerStreamPath + "?game_instance_id=gi-00000000-0000-4000-8000-000000000001":                         http.StatusNotFound,
+		objects.EventsPath + "?subscription_id=" + objects.SubscriptionPrefix + "00000000-0000-4000-8000-000000000001": http.StatusNotFound,
 	} {
 		for origin, want := range map[string]int{"": here, "http://api.example.com": here, "https://evil.example": http.StatusForbidden} {
-			r := askedFrom(http.MethodGet, path, "Upgrade", "websocket", "Sec-WebSocket-Version", "13", "Sec-WebSocket-Protocol", serverProtocol+", "+eventsProtocol)
+			r := askedFrom(http.MethodGet, path, "Upgrade", "websocket", "Sec-WebSocket-Version", "13", "Sec-WebSocket-Protocol", "playerflow.partner.v1, playerflow.events.v1")
 			if origin != "" {
 				r.Header.Set("Origin", origin)
 			}

@@ -13,6 +13,8 @@ import (
 	"github.com/musterhq/muster/internal/domain/access"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/keyring"
+	"github.com/musterhq/muster/internal/playerapi/calls"
+	"github.com/musterhq/muster/internal/playerapi/objects"
 )
 
 // Who may make a call of trusted servers or operators, beside keys of the role admin. Each call is in one of these lists.
@@ -28,7 +30,7 @@ const (
 // TestRoles makes every call of both realms as everybody. A call that is added needs a line here.
 func TestRoles(t *testing.T) {
 	const own, other, player = "gi-00000000-0000-4000-8000-000000000001", "gi-00000000-0000-4000-8000-000000000002", `"player_id":"ann"`
-	calls := map[string]struct{ may, body string }{
+	all := map[string]struct{ may, body string }{
 		"partner/Events.List":               {ofBackends, ``},
 		"partner/Events.Subscribe":          {ofBackends, ``},
 		"partner/Events.Unsubscribe":        {ofBackends, `"subscription_id":"evs-00000000-0000-4000-8000-000000000001"`},
@@ -71,9 +73,9 @@ func TestRoles(t *testing.T) {
 		"operator/Operator.AnnounceMaintenance": {ofAdmins, `"message":"soon","starts_at":"` + time.Now().Add(time.Hour).UTC().Format(time.RFC3339) + `"`},
 	}
 	x := newLobby(t, nil)
-	for _, r := range []*Realm{x.door.partner, x.door.operator} {
-		for _, path := range slices.Sorted(maps.Keys(r.classes)) {
-			if _, ok := calls[strings.TrimPrefix(path, Prefix)]; !ok {
+	for _, r := range []*calls.Realm{x.door.partner, x.door.operator} {
+		for _, path := range slices.Sorted(maps.Keys(r.Classes())) {
+			if _, ok := all[strings.TrimPrefix(path, objects.Prefix)]; !ok {
 				t.Errorf("%s: nothing says here who may make this call", path)
 			}
 		}
@@ -93,13 +95,15 @@ func TestRoles(t *testing.T) {
 			}
 		}
 	}
-	server := func(of string) string { return serverPrefix + of + "_" + x.keys.CellSecret().PartnerToken(of) }
-	tokens["the server"], tokens["another server"], tokens["no server"] = server(own), server(other), serverPrefix+own+"_guessed"
+	server := func(of string) string {
+		return "pgs_" + of + "_" + x.keys.CellSecret().PartnerToken(of)
+	}
+	tokens["the server"], tokens["another server"], tokens["no server"] = server(own), server(other), "pgs_"+own+"_guessed"
 	allowed := map[string][]string{
 		ofBackends: {"backend"}, ofServers: {"backend", "the server"}, ofLookers: {"backend", "readonly"}, ofAdmins: nil, ofWatchers: {"readonly"},
 		ofProcess: slices.Collect(maps.Keys(tokens)),
 	}
-	for name, call := range calls {
+	for name, call := range all {
 		for who, token := range tokens {
 			body := `{` + call.body + `}`
 			switch {
@@ -112,7 +116,7 @@ func TestRoles(t *testing.T) {
 			if strings.HasPrefix(name, "operator/") {
 				realm = x.door.Operator()
 			}
-			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, Prefix+name, strings.NewReader(body))
+			r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, objects.Prefix+name, strings.NewReader(body))
 			r.Header.Set("Content-Type", "application/json")
 			r.TLS = &tls.ConnectionState{}
 			if token != "" {

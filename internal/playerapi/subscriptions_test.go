@@ -16,12 +16,13 @@ import (
 
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/frames/framestest"
+	"github.com/musterhq/muster/internal/playerapi/objects"
 )
 
 // What players are told is posted over TLS, or does not leave the machine, as with hooks.
 func TestSubscriptionsGoOverTLS(t *testing.T) {
 	x := newLobby(t, func(c *Config) { c.Dev = true })
-	const subscribe = PartnerPrefix + "Events.Subscribe"
+	const subscribe = objects.PartnerPrefix + "Events.Subscribe"
 	for _, url := range []string{"https://backend.example/players?key=1", "http://127.0.0.1:1/players", "http://localhost:1"} {
 		x.wants(200, "")(x.send(x.door.Partner(), "", subscribe, `{"url":"`+url+`"}`))
 	}
@@ -56,7 +57,7 @@ func TestLapsedSubscription(t *testing.T) {
 	x := newLobby(t, func(c *Config) { c.Dev, c.Log = true, slog.New(slog.NewTextHandler(&log, nil)) })
 	partner := httptest.NewServer(x.door.Partner())
 	defer partner.Close()
-	const id, subscribe, list = "X-Request-Id", PartnerPrefix + "Events.Subscribe", PartnerPrefix + "Events.List"
+	const id, subscribe, list = "X-Request-Id", objects.PartnerPrefix + "Events.Subscribe", objects.PartnerPrefix + "Events.List"
 	hook := `{"url":"` + receiver.URL + `"}`
 	posted := x.wants(200, "")(x.send(x.door.Partner(), "", subscribe, hook, id, "posted"))["subscription_id"].(string)
 	streamed := x.wants(200, "")(x.send(x.door.Partner(), "", subscribe, "{}", id, "streamed"))
@@ -65,7 +66,7 @@ func TestLapsedSubscription(t *testing.T) {
 	}
 	stream := func() (*websocket.Conn, *http.Response, error) {
 		return websocket.DefaultDialer.Dial("ws"+strings.TrimPrefix(partner.URL, "http")+streamed["stream_path"].(string),
-			http.Header{"Sec-WebSocket-Protocol": {eventsProtocol}})
+			http.Header{"Sec-WebSocket-Protocol": {"playerflow.events.v1"}})
 	}
 	streams := func() int {
 		t.Helper()

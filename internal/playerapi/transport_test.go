@@ -9,6 +9,9 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/musterhq/muster/internal/playerapi/objects"
+	"github.com/musterhq/muster/internal/playerapi/problem"
 )
 
 // What could be read in two ways, or not by all who get to see it, is refused, and the refusal says what is wrong with what.
@@ -25,10 +28,10 @@ func TestWrongBodies(t *testing.T) {
 		{"a name in capitals", "Party.CreateParty", `{"Joinability":"OPEN"}`, "Joinability: unexpected property"},
 		{"a name twice", "Party.CreateParty", `{"joinability":"OPEN","joinability":"CLOSED"}`, `"joinability" is there twice`},
 		{"a name twice in attributes", "Party.CreateParty", `{"attributes":{"a":1,"a":2}}`, `"a" is there twice`},
-		{"deep attributes", "Party.CreateParty", `{"attributes":` + nested(depthMax-1) + `}`, ""},
-		{"deeper attributes", "Party.CreateParty", `{"attributes":` + nested(depthMax) + `}`, "nested more than 32 deep"},
-		{"many values", "Party.CreateParty", `{"attributes":{"a":[0` + strings.Repeat(",0", valuesMax-6) + `]}}`, "attributes: 19997 bytes"},
-		{"one value more", "Party.CreateParty", `{"attributes":{"a":[0` + strings.Repeat(",0", valuesMax-5) + `]}}`, "more than 10000 values and names"},
+		{"deep attributes", "Party.CreateParty", `{"attributes":` + nested(32-1) + `}`, ""},
+		{"deeper attributes", "Party.CreateParty", `{"attributes":` + nested(32) + `}`, "nested more than 32 deep"},
+		{"many values", "Party.CreateParty", `{"attributes":{"a":[0` + strings.Repeat(",0", 10_000-6) + `]}}`, "attributes: 19997 bytes"},
+		{"one value more", "Party.CreateParty", `{"attributes":{"a":[0` + strings.Repeat(",0", 10_000-5) + `]}}`, "more than 10000 values and names"},
 		{"no UTF-8 in attributes", "Party.CreateParty", "{\"attributes\":{\"a\":\"\xff\"}}", "invalid UTF-8"},
 		{"no UTF-8 in a name", "Party.SetPlayerPreferences", "{\"client_version\":\"\xff\"}", "invalid UTF-8"},
 		{"half a character", "Party.CreateParty", `{"attributes":{"a":"\ud800"}}`, "invalid"},
@@ -55,9 +58,9 @@ func TestWrongBodies(t *testing.T) {
 			t.Errorf("%s: %q is for people who know Go", c.name, message)
 		}
 	}
-	many := `{"reason":[0` + strings.Repeat(",0", valuesMax) + `]}`
+	many := `{"reason":[0` + strings.Repeat(",0", 10_000) + `]}`
 	open := newLobby(t, func(c *Config) { c.Dev = true }) // its other realms ask for no key
-	for path, realm := range map[string]http.Handler{PartnerPrefix + "Events.List": open.door.Partner(), OperatorPrefix + "Operator.GetPlayer": open.door.Operator()} {
+	for path, realm := range map[string]http.Handler{objects.PartnerPrefix + "Events.List": open.door.Partner(), objects.OperatorPrefix + "Operator.GetPlayer": open.door.Operator()} {
 		if _, o := open.send(realm, "", path, many); !strings.Contains(fmt.Sprint(o["message"]), "more than 10000 values and names") {
 			t.Errorf("many values for %s: %v", path, o)
 		}
@@ -76,7 +79,7 @@ func TestEmptyBodies(t *testing.T) {
 	x.wants(200, "")(x.call(token, "Party.CreateParty", `{}`))
 	for call, want := range map[string]int{"Party.GetParty": 200, "Party.SetReady": 400, "Party.KickPlayer": 400} {
 		for name, body := range map[string]io.Reader{"none": nil, "announced": strings.NewReader(""), "chunked": struct{ io.Reader }{strings.NewReader("")}} {
-			w := x.ask(http.MethodPost, PlayerPrefix+call, body, "Authorization", "Bearer "+token)
+			w := x.ask(http.MethodPost, objects.PlayerPrefix+call, body, "Authorization", "Bearer "+token)
 			if w.Code != want {
 				t.Errorf("%s with an empty body (%s): %d %s, want %d", call, name, w.Code, w.Body, want)
 			}
@@ -88,9 +91,9 @@ func TestEmptyBodies(t *testing.T) {
 func TestLargestBody(t *testing.T) {
 	x := newLobby(t, nil)
 	token := x.login("ann")
-	for size, want := range map[int]int{bodyMax: 200, bodyMax + 1: 413} {
+	for size, want := range map[int]int{64 << 10: 200, 64<<10 + 1: 413} {
 		body := "{}" + strings.Repeat(" ", size-2)
-		if w := x.ask(http.MethodPost, PlayerPrefix+"Session.GetFlow", strings.NewReader(body), "Authorization", "Bearer "+token); w.Code != want {
+		if w := x.ask(http.MethodPost, objects.PlayerPrefix+"Session.GetFlow", strings.NewReader(body), "Authorization", "Bearer "+token); w.Code != want {
 			t.Errorf("%d bytes: %d %s, want %d", size, w.Code, w.Body, want)
 		}
 	}
@@ -120,23 +123,23 @@ func TestWrongRequests(t *testing.T) {
 		status             int
 		header, value      string
 	}{
-		{"a call by GET", "GET", PlayerPrefix + "Party.GetParty", nil, 405, "Allow", "POST"},
-		{"a call by OPTIONS", "OPTIONS", PlayerPrefix + "Party.GetParty", nil, 405, "Allow", "POST"},
-		{"no call", "POST", PlayerPrefix + "Party.Nothing", nil, 404, "", ""},
-		{"a call with a slash", "POST", PlayerPrefix + "Party.GetParty/", nil, 404, "", ""},
-		{"a call in capitals", "POST", PlayerPrefix + "party.getparty", nil, 404, "", ""},
-		{"the keys by POST", "POST", KeysPath, nil, 405, "Allow", "GET, HEAD"},
-		{"the document by POST", "POST", PlayerPrefix + documentName, nil, 405, "Allow", "GET, HEAD"},
-		{"readiness by PUT", "PUT", ReadyPath, nil, 405, "Allow", "GET, HEAD"},
-		{"a stream without an upgrade", "GET", StreamPath, nil, 426, "Upgrade", "websocket"},
-		{"a stream of an old kind", "GET", StreamPath, []string{"Upgrade", "websocket", "Sec-WebSocket-Version", "8"}, 426, "Sec-Websocket-Version", "13"},
-		{"a stream that speaks something else", "GET", StreamPath,
+		{"a call by GET", "GET", objects.PlayerPrefix + "Party.GetParty", nil, 405, "Allow", "POST"},
+		{"a call by OPTIONS", "OPTIONS", objects.PlayerPrefix + "Party.GetParty", nil, 405, "Allow", "POST"},
+		{"no call", "POST", objects.PlayerPrefix + "Party.Nothing", nil, 404, "", ""},
+		{"a call with a slash", "POST", objects.PlayerPrefix + "Party.GetParty/", nil, 404, "", ""},
+		{"a call in capitals", "POST", objects.PlayerPrefix + "party.getparty", nil, 404, "", ""},
+		{"the keys by POST", "POST", objects.KeysPath, nil, 405, "Allow", "GET, HEAD"},
+		{"the document by POST", "POST", objects.PlayerPrefix + "openapi.json", nil, 405, "Allow", "GET, HEAD"},
+		{"readiness by PUT", "PUT", objects.ReadyPath, nil, 405, "Allow", "GET, HEAD"},
+		{"a stream without an upgrade", "GET", objects.StreamPath, nil, 426, "Upgrade", "websocket"},
+		{"a stream of an old kind", "GET", objects.StreamPath, []string{"Upgrade", "websocket", "Sec-WebSocket-Version", "8"}, 426, "Sec-Websocket-Version", "13"},
+		{"a stream that speaks something else", "GET", objects.StreamPath,
 			[]string{"Upgrade", "websocket", "Sec-WebSocket-Version", "13", "Sec-WebSocket-Protocol", "chat, bearer.pfa_x"}, 400, "", ""},
-		{"a stream behind no number", "GET", StreamPath + "?after_seq=all",
+		{"a stream behind no number", "GET", objects.StreamPath + "?after_seq=all",
 			[]string{"Upgrade", "websocket", "Sec-WebSocket-Version", "13", "Sec-WebSocket-Protocol", "playerflow.v1"}, 400, "", ""},
 	} {
 		w := x.ask(c.method, c.path, nil, c.headers...)
-		var p Problem
+		var p problem.Problem
 		if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil || p.Code != "INVALID_ARGUMENT" || p.Message == "" || w.Code != c.status {
 			t.Errorf("%s: %d %s, want %d", c.name, w.Code, w.Body, c.status)
 		}
@@ -144,7 +147,7 @@ func TestWrongRequests(t *testing.T) {
 			t.Errorf("%s: %s is %q, want %q", c.name, c.header, got, c.value)
 		}
 	}
-	for _, path := range []string{KeysPath, ReadyPath, PlayerPrefix + documentName} {
+	for _, path := range []string{objects.KeysPath, objects.ReadyPath, objects.PlayerPrefix + "openapi.json"} {
 		if w := x.ask(http.MethodHead, path, nil); w.Code != http.StatusOK {
 			t.Errorf("HEAD %s: %d", path, w.Code)
 		}
@@ -157,7 +160,7 @@ func TestHeadersOfAnswers(t *testing.T) {
 	token := x.login("ann")
 	bearer := "Bearer " + token
 	ask := func(call string) *httptest.ResponseRecorder {
-		return x.ask(http.MethodPost, PlayerPrefix+call, nil, "Authorization", bearer, "X-Request-Id", "r-1")
+		return x.ask(http.MethodPost, objects.PlayerPrefix+call, nil, "Authorization", bearer, "X-Request-Id", "r-1")
 	}
 	refused := ask("Party.GetParty")
 	for range 5 {
@@ -165,7 +168,7 @@ func TestHeadersOfAnswers(t *testing.T) {
 	}
 	limited := ask("Session.GetFlow")
 	for name, w := range map[string]*httptest.ResponseRecorder{
-		"a success": ask("Party.ListInvites"), "a refusal": refused, "over the limit": limited, "wrong": x.ask(http.MethodPost, PlayerPrefix+"Session.GetFlow", nil, "X-Request-Id", "r-1"),
+		"a success": ask("Party.ListInvites"), "a refusal": refused, "over the limit": limited, "wrong": x.ask(http.MethodPost, objects.PlayerPrefix+"Session.GetFlow", nil, "X-Request-Id", "r-1"),
 	} {
 		if got := w.Header(); got.Get("Cache-Control") != "no-store" || got.Get("Content-Type") != "application/json" || got.Get("X-Request-Id") != "r-1" {
 			t.Errorf("%s: %v", name, got)
@@ -180,17 +183,6 @@ func TestHeadersOfAnswers(t *testing.T) {
 	}
 	if limited.Code != http.StatusTooManyRequests || limited.Header().Get("Retry-After") != "1" {
 		t.Errorf("over the limit: %d, Retry-After %q", limited.Code, limited.Header().Get("Retry-After"))
-	}
-}
-
-// A poll ends while there is time for the next one, however short the patience is, and it does wait.
-func TestPollEndsBeforeTheEndOfPatience(t *testing.T) {
-	for deadAfter, want := range map[time.Duration]time.Duration{
-		25 * time.Second: 20 * time.Second, 10 * time.Second: 5 * time.Second, 4 * time.Second: 2 * time.Second, 2 * time.Second: time.Second,
-	} {
-		if got := pollMost(deadAfter); got != want {
-			t.Errorf("deadAfter %s: a poll waits %s, want %s", deadAfter, got, want)
-		}
 	}
 }
 

@@ -9,12 +9,13 @@ import (
 	"github.com/musterhq/muster/internal/devclock"
 	"github.com/musterhq/muster/internal/edge"
 	"github.com/musterhq/muster/internal/playerapi"
+	"github.com/musterhq/muster/internal/playerapi/objects"
 	"github.com/musterhq/muster/internal/serverlink"
 	"github.com/musterhq/muster/internal/sessionapi"
 )
 
 // healthPaths are for load balancers and supervisors, which often use plain HTTP. They reveal no secret.
-var healthPaths = []string{"/healthz", "/readyz", playerapi.ReadyPath}
+var healthPaths = []string{"/healthz", "/readyz", objects.ReadyPath}
 
 // guarded returns the doors of a port behind the guard of all ports.
 func (x *Service) guarded(doors http.Handler, refuse func(http.ResponseWriter, *http.Request, string)) http.Handler {
@@ -39,7 +40,7 @@ func (x *Service) guarded(doors http.Handler, refuse func(http.ResponseWriter, *
 // allowsPage lets the pages of the sites in player-origins call as players.
 func (x *Service) allowsPage(r *http.Request, origin string) bool {
 	path := r.URL.Path
-	if path != playerapi.KeysPath && !strings.HasPrefix(path, playerapi.PlayerPrefix) {
+	if path != objects.KeysPath && !strings.HasPrefix(path, objects.PlayerPrefix) {
 		return false
 	}
 	origins := x.settings.Origins()
@@ -49,7 +50,7 @@ func (x *Service) allowsPage(r *http.Request, origin string) bool {
 // refuse answers in the form of the door that a request is for.
 func (d *router) refuse(w http.ResponseWriter, r *http.Request, message string) {
 	switch path := r.URL.Path; {
-	case strings.HasPrefix(path, playerapi.Prefix):
+	case strings.HasPrefix(path, objects.Prefix):
 		playerapi.Refuse(w, message)
 	case serverlink.IsUpgrade(r):
 		http.Error(w, message, http.StatusForbidden)

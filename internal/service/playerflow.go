@@ -53,7 +53,7 @@ func (x *Service) openPlayerFlow(doors *router, calls *callstats.Calls) error {
 	x.players = playerapi.NewDoor(playerapi.Config{
 		Hooks: x.hooks, Webhooks: targets, Transport: x.transport, Origins: s.Origins(),
 		Engine: x.engine, Secret: x.keys.CellSecret(), Keys: x.keys, Providers: providers, LoginKeys: keys, Dev: s.Dev,
-		Signins: playerapi.Signins{
+		Signins: authentication.Signins{
 			Players: x.signins.Door("players"), Partners: x.signins.Door("partners"), Operators: x.signins.Door("player_operators"),
 		},
 		LoginsPerAddress: s.PlayerLoginsPerAddress, Rates: rates,

@@ -11,7 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/notify"
 	"github.com/musterhq/muster/internal/operator"
 	"github.com/musterhq/muster/internal/panics"
-	"github.com/musterhq/muster/internal/playerapi"
+	"github.com/musterhq/muster/internal/playerapi/objects"
 	"github.com/musterhq/muster/internal/serverlink"
 	"github.com/musterhq/muster/internal/sessionapi"
 )
@@ -42,7 +42,7 @@ func (d *router) confine(g *panics.Guard) {
 
 func (d *router) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
-	case strings.HasPrefix(r.URL.Path, playerapi.Prefix):
+	case strings.HasPrefix(r.URL.Path, objects.Prefix):
 		if d.players == nil {
 			http.Error(w, "Player flow is off: muster serve --player-flow turns it on.", http.StatusNotFound)
 			return

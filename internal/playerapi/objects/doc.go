@@ -1,2 +1,3 @@
-// Package objects defines how the player API writes identifiers and instants.
+// Package objects defines the JSON objects of the player API, with its identifiers, instants and paths, and writes the state of the
+// core as these objects.
 package objects

@@ -1,6 +1,13 @@
 package objects
 
-import "github.com/musterhq/muster/internal/domain"
+import (
+	"github.com/google/uuid"
+
+	"github.com/musterhq/muster/internal/domain"
+)
+
+// NewID makes the random part of an identifier.
+func NewID() domain.UUID { return domain.UUID(uuid.New()) }
 
 // ID writes an identifier with its prefix; the zero UUID gives the empty string.
 func ID(prefix string, u domain.UUID) string {

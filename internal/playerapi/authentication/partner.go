@@ -1,0 +1,112 @@
+package authentication
+
+import (
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/musterhq/muster/internal/connlimit"
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/playerapi/objects"
+	"github.com/musterhq/muster/internal/playerapi/principal"
+	"github.com/musterhq/muster/internal/playerapi/problem"
+	"github.com/musterhq/muster/internal/signin"
+)
+
+// serverPrefix begins the tokens of game servers; the id of the game instance follows.
+const serverPrefix = "pgs_"
+
+// ServerToken is the token by which a game server makes the calls of its game instance.
+func (a *Authenticator) ServerToken(instance domain.UUID) string {
+	name := objects.GameInstanceID(instance)
+	return serverPrefix + name + "_" + a.Secret.PartnerToken(name)
+}
+
+// Trusted authenticates a trusted server or, in the realm of operators, an operator. It writes into p who that is.
+func (a *Authenticator) Trusted(r *http.Request, p *principal.Principal, realm string) *problem.Problem {
+	problem := a.identified(r, p, realm)
+	if problem == nil {
+		connlimit.Prove(r.Context())
+	}
+	return problem
+}
+
+func (a *Authenticator) identified(r *http.Request, p *principal.Principal, realm string) *problem.Problem {
+	if rest, ok := strings.CutPrefix(Bearer(r), serverPrefix); ok && realm != principal.OperatorRealm {
+		return a.server(p, rest)
+	}
+	if a.Dev {
+		// Without credentials any page in the developer's browser could call, or open a stream, which takes a GET.
+		asked := r.WithContext(r.Context())
+		asked.Method = http.MethodPost
+		if err := new(http.CrossOriginProtection).Check(asked); err != nil {
+			return problem.New(flow.PermissionDenied, "%s", err)
+		}
+		p.ID = "dev"
+		if keyID, _, ok := identity.Shown(r); ok {
+			p.ID = keyID
+		}
+		return nil
+	}
+	key, refused := a.accessKey(r, p.Address, a.Signins.of(realm))
+	if refused != nil {
+		return refused
+	}
+	want := identity.Backend
+	if realm == principal.OperatorRealm {
+		want = identity.Admin
+	}
+	if key.Role != want && key.Role != identity.Admin && !(key.Role == identity.ReadOnly && slices.Contains(a.ReadCalls, r.URL.Path)) {
+		return problem.New(flow.PermissionDenied, "access key %s has the role %s, want %s", key.ID, key.Role, want)
+	}
+	p.Principal = key.Principal(p.Address)
+	return nil
+}
+
+// server verifies the rest of a game server's token.
+func (a *Authenticator) server(p *principal.Principal, rest string) *problem.Problem {
+	name, mac, _ := strings.Cut(rest, "_")
+	instance, ok := domain.ParseUUID(strings.TrimPrefix(name, "gi-"))
+	if !identity.Equal(mac, a.Secret.PartnerToken(name)) || !ok {
+		return Failed(a.Signins.Partners, signin.Failure{From: p.Address, Reason: signin.WrongToken},
+			problem.New(flow.Unauthenticated, "the token is not one of a game server; Server.Exchange gives one"))
+	}
+	p.ID, p.Instance = name, instance
+	return nil
+}
+
+// accessKey finds the access key of a request: the one in its Authorization header, or the one that its certificate names, which the
+// port has verified. A revoked key invalidates the certificates that name it.
+func (a *Authenticator) accessKey(r *http.Request, from string, door *signin.Door) (identity.AccessKey, *problem.Problem) {
+	if keyID, certified := identity.Certified(r); certified && r.Header.Get("Authorization") == "" {
+		key, ok := a.Keys.Find(keyID)
+		if !ok {
+			return key, Failed(door, signin.Failure{From: from, Reason: signin.Certificate, KeyID: keyID},
+				problem.New(flow.Unauthenticated, "the certificate names access key %.60q, which does not exist or was revoked", keyID))
+		}
+		return key, nil
+	}
+	keyID, secret, ok := identity.Shown(r)
+	if !ok {
+		reason := signin.Malformed
+		if r.Header.Get("Authorization") == "" {
+			reason = signin.Missing
+		}
+		return identity.AccessKey{}, Failed(door, signin.Failure{From: from, Reason: reason},
+			problem.New(flow.Unauthenticated, "want Authorization: Bearer KEYID.SECRET, or Basic with both, or a client certificate"))
+	}
+	key, err := door.Proven(a.Keys, from, keyID, secret)
+	slow, ok := errors.AsType[*signin.Slowed](err)
+	switch {
+	case ok:
+		return key, slowed(slow)
+	case err != nil:
+		return key, problem.New(flow.Unauthenticated, "%s", err)
+	case !a.Transport.Private(r):
+		return key, problem.New(flow.PermissionDenied, "access key %s was sent without TLS, so others may have read it: revoke it, and use TLS", keyID)
+	}
+	return key, nil
+}

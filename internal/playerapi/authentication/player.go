@@ -1,0 +1,97 @@
+package authentication
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/musterhq/muster/internal/connlimit"
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/playerapi/principal"
+	"github.com/musterhq/muster/internal/playerapi/problem"
+	"github.com/musterhq/muster/internal/signin"
+)
+
+// accessPrefix begins every access token, so that one is recognised where it should not be.
+const accessPrefix = "pfa_"
+
+// AccessToken is the access token of a login session after a refresh; zero: after the login. A repeated call gets the same token.
+func (a *Authenticator) AccessToken(loginSession, refresh domain.UUID) string {
+	return accessPrefix + a.Secret.AccessToken(loginSession, refresh)
+}
+
+// Player finds the login session of a player's call, which came from an address.
+func (a *Authenticator) Player(r *http.Request, from string) (flow.Login, error) {
+	token := Bearer(r)
+	if token == "" {
+		return flow.Login{}, a.refusedToken(from, signin.Missing,
+			problem.New(flow.Unauthenticated, "the Authorization header is missing; want Bearer and the access token of Session.Login"))
+	}
+	return a.PlayerByToken(r.Context(), from, token)
+}
+
+// PlayerByToken finds the login session of an access token, which came from an address.
+func (a *Authenticator) PlayerByToken(ctx context.Context, from, token string) (flow.Login, error) {
+	var l flow.Login
+	var stale, ok bool
+	err := a.State.Read(ctx, func(v *cell.View) error {
+		l, stale, ok = v.LoginByToken(Hash(token), a.State.Instant())
+		return nil
+	})
+	switch {
+	case err != nil:
+		return l, err
+	case !ok:
+		return l, a.refusedToken(from, signin.WrongToken, problem.New(flow.SessionNotFound, "the login session of this access token has ended, or there never was one"))
+	case l.State != flow.LoginLive:
+		p := problem.New(flow.SessionReplaced, "a later login of the player has taken over")
+		p.Flow = a.State.StandNow(ctx, l.Player)
+		return l, a.refusedToken(from, signin.Expired, p)
+	case stale:
+		return l, a.refusedToken(from, signin.Expired, problem.New(flow.TokenExpired, "the access token was replaced by a newer one"))
+	}
+	connlimit.Prove(ctx)
+	return l, nil
+}
+
+func (a *Authenticator) refusedToken(from string, reason signin.Reason, problem *problem.Problem) *problem.Problem {
+	return Failed(a.Signins.Players, signin.Failure{From: from, Reason: reason, Player: true}, problem)
+}
+
+// BackendProvider is the provider of players who show a login ticket that a trusted backend has fetched, or a token that it has signed.
+const BackendProvider = "backend"
+
+// Login verifies what a player shows at the login, by the name of its provider.
+func (a *Authenticator) Login(ctx context.Context, name, token string) (Claim, error) {
+	if name == BackendProvider && (a.LoginKeys == nil || strings.HasPrefix(token, TicketPrefix)) {
+		claim, ok := ClaimOfTicket(token)
+		if !ok {
+			return claim, a.FailedLogin(ctx, nil)
+		}
+		return claim, nil
+	}
+	provider, ok := a.Providers[name]
+	if name == BackendProvider {
+		provider, ok = a.LoginKeys, true
+	}
+	if !ok {
+		known := append(slices.Sorted(maps.Keys(a.Providers)), BackendProvider)
+		return Claim{}, problem.New(flow.InvalidArgument, "provider: %.60q, want one of %s", name, strings.Join(known, ", "))
+	}
+	claim, err := provider.Identify(ctx, token)
+	if err != nil {
+		return Claim{}, a.FailedLogin(ctx, fmt.Errorf("provider %s: %w", name, err))
+	}
+	return claim, nil
+}
+
+// FailedLogin counts a failed login and returns the answer. The cause goes to the log only.
+func (a *Authenticator) FailedLogin(ctx context.Context, cause error) *problem.Problem {
+	return Failed(a.Signins.Players, signin.Failure{From: principal.Of(ctx).Address, Reason: signin.WrongToken, Player: true, Cause: cause},
+		problem.New(flow.Unauthenticated, "token: not valid for a login"))
+}

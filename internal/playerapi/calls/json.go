@@ -1,0 +1,64 @@
+package calls
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/musterhq/muster/internal/jsonbody"
+)
+
+// depthMax is how deep a request may be nested. What players put into attributes goes to the clients of others, and many a JSON
+// reader gives up at 64.
+const depthMax = 32
+
+// valuesMax bounds the values and names of a request. The largest that a realm takes, 200 players with all that can be said of each, has
+// 4,000; attributes of 16 KiB may have 8,000.
+const valuesMax = 10_000
+
+// bounds hold before a request is decoded, which takes hundreds of bytes for some values of two. It also refuses what two readers could
+// read in two ways.
+var bounds = jsonbody.Bounds{Depth: depthMax, Values: valuesMax}
+
+// strictFormats refuses what encoding/json would silently accept.
+var strictFormats = map[string]huma.Format{
+	"application/json": {Marshal: huma.DefaultJSONFormat.Marshal, Unmarshal: readJSON},
+}
+
+// readJSON reads a request. It is read twice: first as whatever it is, to be held against its declaration.
+func readJSON(data []byte, into any) error {
+	if _, first := into.(*any); first {
+		if err := bounds.Check(data); err != nil {
+			return sayWhere(err)
+		}
+	}
+	err := json.Unmarshal(data, into)
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		if strings.HasPrefix(wrong.Value, "number") {
+			return fmt.Errorf("%s: %s, want one that is not so large", wrong.Field, wrong.Value)
+		}
+		return fmt.Errorf("%s: %s, want something else", wrong.Field, wrong.Value)
+	}
+	return err
+}
+
+func sayWhere(err error) error {
+	wrong, ok := errors.AsType[*jsontext.SyntacticError](err)
+	_, tooMuch := errors.AsType[*jsonbody.BoundError](err)
+	switch {
+	case tooMuch:
+		return err
+	case !ok:
+		return errors.New("want valid JSON")
+	case wrong.Err == jsontext.ErrDuplicateName:
+		return fmt.Errorf("%q is there twice", wrong.JSONPointer.LastToken())
+	case errors.Is(wrong.Err, io.ErrUnexpectedEOF):
+		return errors.New("want valid JSON: it ends too early")
+	}
+	return fmt.Errorf("want valid JSON: %s at byte %d", wrong.Err, wrong.ByteOffset)
+}

@@ -1,0 +1,223 @@
+package feeds
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"sync"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/frames"
+	"github.com/musterhq/muster/internal/panics"
+	"github.com/musterhq/muster/internal/playerapi/authentication"
+	"github.com/musterhq/muster/internal/playerapi/events"
+	"github.com/musterhq/muster/internal/playerapi/objects"
+	"github.com/musterhq/muster/internal/playerapi/rates"
+	"github.com/musterhq/muster/internal/playerapi/socket"
+	"github.com/musterhq/muster/internal/playerapi/state"
+	"github.com/musterhq/muster/internal/webhook"
+)
+
+// FeedsConfig is what the feeds need.
+type Config struct {
+	State    *state.State
+	Auth     *authentication.Authenticator
+	Buckets  *rates.Buckets
+	Webhooks webhook.Targets // where subscriptions may have their events posted
+	Panics   *panics.Guard
+}
+
+// Feeds tell game servers and the studio's backends what happens, by streams and by webhooks. The state has what is to be told; the
+// feeds only follow when to look.
+type Feeds struct {
+	Config
+	events  events.Writer
+	ctx     context.Context // ends when the door closes
+	stop    context.CancelFunc
+	running sync.WaitGroup
+	client  *http.Client
+
+	unfollow func()
+	turn     sync.Mutex // for one subscription that comes or goes at a time; taken before mu
+	unlisten func()     // of what players are told; nil while nobody has subscribed
+	reading  frames.Config
+
+	mu         sync.Mutex
+	servers    map[domain.UUID]map[*connection]bool // by game instance
+	studio     map[domain.UUID]*connection          // by subscription
+	deliveries map[domain.UUID]*delivery            // by subscription
+	closed     bool
+}
+
+// openFeeds begins to follow the state, and to call the webhooks. Close it before the engine.
+func Open(c Config) *Feeds {
+	x := &Feeds{
+		Config: c, events: events.Writer{State: c.State}, client: c.Webhooks.NewClient(2),
+		servers: map[domain.UUID]map[*connection]bool{}, studio: map[domain.UUID]*connection{}, deliveries: map[domain.UUID]*delivery{},
+	}
+	x.client.Timeout = webhookPatience
+	x.ctx, x.stop = context.WithCancel(context.Background())
+	x.reading = frames.Config{MessageMax: socket.MessageMax, Pace: connectionPace, Running: &x.running, Panics: c.Panics, Door: state.PanicDoor}
+	x.unfollow = c.State.Follow(cell.Kinds(
+		cell.KindGameInstanceTold, cell.KindGameInstanceChanged, cell.KindEventsSubscribed, cell.KindEventsUnsubscribed,
+		cell.KindSubscriptionLapsed,
+	), x.follow)
+	var all []flow.Subscription
+	if err := c.State.Read(x.ctx, func(v *cell.View) error { all, _ = v.Subscriptions(); return nil }); err != nil {
+		c.State.Log.Error("the subscriptions of players' events cannot be read", "err", err)
+	}
+	for _, s := range all {
+		if s.Lapsed != 0 {
+			c.State.Log.Warn("a subscription of players' events has lapsed: nothing is told", "subscription", objects.SubscriptionID(s.ID), "since", objects.Stamp(s.Lapsed))
+			continue
+		}
+		if s.URL != "" && webhook.CheckURL(s.URL) != nil {
+			c.State.Log.Warn("a webhook of players' events gets them without TLS, so others on the way can read them; subscribe anew with https",
+				"subscription", objects.SubscriptionID(s.ID), "url", webhook.PlainURL(s.URL))
+		}
+		x.subscribed(s)
+	}
+	return x
+}
+
+// Close ends all lines and webhooks. What is under way is told again by the next run.
+func (x *Feeds) Close() {
+	x.mu.Lock()
+	x.closed = true
+	x.mu.Unlock()
+	x.stop()
+	x.unfollow()
+	x.turn.Lock()
+	if x.unlisten != nil {
+		x.unlisten()
+	}
+	x.turn.Unlock()
+	x.running.Wait()
+	x.client.CloseIdleConnections()
+}
+
+// follow wakes those who have something to look at.
+func (x *Feeds) follow(c engine.Committed) {
+	for _, e := range c.Events {
+		switch e := e.Event.(type) {
+		case *cell.GameInstanceTold:
+			x.wakeServers(e.Instance)
+		case *cell.GameInstanceChanged:
+			if !e.Instance.Live() {
+				x.wakeServers(e.Instance.ID)
+			}
+		case *cell.EventsSubscribed:
+			x.subscribed(e.Subscription)
+		case *cell.EventsUnsubscribed:
+			x.unsubscribed(e.ID)
+		case *cell.SubscriptionLapsed:
+			x.State.Log.Warn("a subscription of players' events lapses: its receiver has taken none for too long; Events.Subscribe with the same X-Request-Id lets it go on",
+				"subscription", objects.SubscriptionID(e.ID), "waiting", e.Waiting)
+			x.unsubscribed(e.ID)
+		}
+	}
+}
+
+func (x *Feeds) wakeServers(instance domain.UUID) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for l := range x.servers[instance] {
+		l.wake()
+	}
+}
+
+// subscribed begins to tell a subscription, or goes on with it. Players' events are followed only while there is one.
+func (x *Feeds) subscribed(s flow.Subscription) {
+	x.turn.Lock()
+	defer x.turn.Unlock()
+	x.mu.Lock()
+	if s.URL != "" && x.deliveries[s.ID] == nil && !x.closed {
+		d := newDelivery(x, &s)
+		x.deliveries[s.ID] = d
+		x.running.Go(func() {
+			defer d.stop()
+			x.Panics.Restart(d.ctx, state.PanicDoor, webhookLastRetry, d.run)
+		})
+	}
+	first := x.unlisten == nil && !x.closed
+	x.mu.Unlock()
+	if first {
+		x.unlisten = x.State.Follow(cell.Kinds(cell.KindPlayersTold), x.wakeStudio)
+		x.wakeStudio(engine.Committed{}) // for what happened before
+	}
+}
+
+// unsubscribed ends a subscription, or leaves it alone.
+func (x *Feeds) unsubscribed(id domain.UUID) {
+	x.turn.Lock()
+	defer x.turn.Unlock()
+	x.mu.Lock()
+	if d := x.deliveries[id]; d != nil {
+		d.stop()
+		delete(x.deliveries, id)
+	}
+	if l := x.studio[id]; l != nil {
+		l.end(socket.Ended)
+	}
+	x.mu.Unlock()
+	var left []flow.Subscription
+	err := x.State.Read(x.ctx, func(v *cell.View) error { left, _ = v.Subscriptions(); return nil })
+	listens := slices.ContainsFunc(left, func(s flow.Subscription) bool { return s.Lapsed == 0 })
+	if err == nil && !listens && x.unlisten != nil {
+		x.unlisten()
+		x.unlisten = nil
+	}
+}
+
+func (x *Feeds) wakeStudio(c engine.Committed) {
+	wanted := len(c.Events) == 0
+	for _, e := range c.Events {
+		told, ok := e.Event.(*cell.PlayersTold)
+		wanted = wanted || ok && told.No != 0
+	}
+	if !wanted {
+		return
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, l := range x.studio {
+		l.wake()
+	}
+	for _, d := range x.deliveries {
+		d.wake()
+	}
+}
+
+// serve runs a line that enter has made known, until it ends; then leave forgets it.
+func (x *Feeds) serve(l *connection, enter, leave func()) {
+	if !x.begin(l, enter) {
+		l.drop()
+		return
+	}
+	x.running.Go(func() {
+		defer x.forget(leave)
+		defer func() { <-l.gone }()
+		defer x.Panics.Confine(state.PanicDoor, l.drop)
+		l.run(x.ctx)
+	})
+}
+
+// begin starts to read from a line; false when the door is closed.
+func (x *Feeds) begin(l *connection, enter func()) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if !x.closed {
+		enter()
+		frames.Read(l.conn, &x.reading, fromReceiver{l})
+	}
+	return !x.closed
+}
+
+func (x *Feeds) forget(leave func()) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	leave()
+}

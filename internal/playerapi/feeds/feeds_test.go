@@ -1,0 +1,257 @@
+package feeds
+
+import (
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gorilla/websocket"
+
+	"github.com/musterhq/muster/internal/archive/archivetest"
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/placement"
+	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/frames/framestest"
+	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/journal/journaltest"
+	"github.com/musterhq/muster/internal/playerapi/authentication"
+	"github.com/musterhq/muster/internal/playerapi/objects"
+	"github.com/musterhq/muster/internal/playerapi/rates"
+	"github.com/musterhq/muster/internal/playerapi/socket"
+	"github.com/musterhq/muster/internal/playerapi/state"
+)
+
+// studio is the feeds of a cell, and its players, who act without the API.
+type studio struct {
+	testing.TB
+	feeds *Feeds
+}
+
+func newStudio(t testing.TB) *studio {
+	t.Helper()
+	disk, err := journaltest.NewMemory(1).Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended, err := archivetest.NewMemory(1).Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	players := flow.DefaultConfig()
+	config := cell.DefaultConfig()
+	config.Flow = &players
+	e, err := engine.Open(t.Context(), engine.Config{Journal: disk, Archive: ended, Cell: config})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { e.Close() })
+	s := state.Open(e, objects.Translator{Sign: func(string, *flow.Host) string { return "token" }}, slog.New(slog.DiscardHandler), func(*flow.Config) {})
+	t.Cleanup(s.Close)
+	secret, err := identity.OpenCellSecret(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := &studio{t, Open(Config{
+		State: s, Buckets: rates.New(time.Now, nil, 0),
+		Auth: &authentication.Authenticator{Config: authentication.Config{State: s, Secret: secret, Dev: true}},
+	})}
+	t.Cleanup(x.feeds.Close)
+	return x
+}
+
+func (x *studio) do(cmd cell.Command) {
+	x.Helper()
+	if err := x.feeds.State.Do(x.Context(), cmd); err != nil {
+		x.Fatal(err)
+	}
+}
+
+// subscribe makes a subscription of everything.
+func (x *studio) subscribe() domain.UUID {
+	x.Helper()
+	id := objects.NewID()
+	x.do(&cell.SubscribeEvents{Subscription: flow.Subscription{ID: id}})
+	return id
+}
+
+// login logs a player in, who makes a party; the result sets whether the player is ready.
+func (x *studio) login(player string) (ready func(bool)) {
+	x.Helper()
+	by := cell.Caller{Player: player, Session: objects.NewID()}
+	x.do(&cell.Login{Player: player, Session: by.Session, Token: objects.NewID()})
+	x.do(&cell.CreateParty{Caller: by, ID: objects.NewID()})
+	return func(ready bool) { x.do(&cell.SetReady{Caller: by, Ready: ready}) }
+}
+
+// taken is what the state knows that the receiver of a subscription has.
+func (x *studio) taken(id domain.UUID) (done uint64) {
+	x.Helper()
+	err := x.feeds.State.Read(x.Context(), func(v *cell.View) error {
+		all, _ := v.Subscriptions()
+		for _, s := range all {
+			if s.ID == id {
+				done = s.Done
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		x.Fatal(err)
+	}
+	return done
+}
+
+// connectionOf is the open connection of a subscription.
+func (x *studio) connectionOf(id domain.UUID) (c *connection) {
+	for c == nil {
+		runtime.Gosched()
+		x.feeds.mu.Lock()
+		c = x.feeds.studio[id]
+		x.feeds.mu.Unlock()
+	}
+	return c
+}
+
+// receiver is the other end of a connection. It passes on what it is told.
+type receiver struct {
+	got   chan map[string]any
+	ended chan int
+}
+
+func (c *receiver) read(s *websocket.Conn) {
+	c.ended <- framestest.Listen(s, func(message []byte) {
+		var o map[string]any
+		_ = json.Unmarshal(message, &o)
+		c.got <- o
+	})
+}
+
+// open opens a connection. Something has to read from it before anything is received.
+func (x *studio) open(serve http.HandlerFunc, protocol, token, query string) (*websocket.Conn, *receiver) {
+	x.Helper()
+	server := httptest.NewServer(serve)
+	x.Cleanup(server.Close)
+	head := http.Header{"Sec-WebSocket-Protocol": {protocol}}
+	if token != "" {
+		head.Set("Authorization", "Bearer "+token)
+	}
+	s, _, err := websocket.DefaultDialer.Dial("ws"+strings.TrimPrefix(server.URL, "http")+"/?"+query, head)
+	if err != nil {
+		x.Fatal(err)
+	}
+	x.Cleanup(func() { _ = s.NetConn().Close() })
+	return s, &receiver{got: make(chan map[string]any, 1000), ended: make(chan int, 1)}
+}
+
+func (x *studio) openSubscription(id domain.UUID, query string) (*websocket.Conn, *receiver) {
+	x.Helper()
+	return x.open(x.feeds.ServeSubscription, eventsProtocol, "", "subscription_id="+objects.SubscriptionID(id)+query)
+}
+
+// A receiver cannot hold a closed connection open by sending, and what it sends then does not count.
+func TestClosedConnectionEnds(t *testing.T) {
+	x := newStudio(t)
+	id := x.subscribe()
+	s, _ := x.openSubscription(id, "") // does not read, so it does not know
+	x.login("ann")
+	c := x.connectionOf(id)
+	c.close(socket.Superseded)
+	talked := make(chan struct{})
+	go func() { // for as long as the service listens
+		defer close(talked)
+		for s.WriteMessage(websocket.TextMessage, []byte(`{"type":"ack","no":1}`)) == nil {
+			time.Sleep(10 * time.Millisecond)
+		}
+	}()
+	<-c.gone
+	<-talked
+	if taken := x.taken(id); taken != 0 {
+		t.Errorf("%d events count as taken by a connection that was closed", taken)
+	}
+}
+
+// A receiver does not have what it was never told, whatever it says.
+func TestAckOfWhatIsToCome(t *testing.T) {
+	x := newStudio(t)
+	f := &eventFeed{of: x.feeds, id: x.subscribe()}
+	tell := func() uint64 {
+		if _, _, _, err := f.next(t.Context(), nil); err != nil {
+			t.Fatal(err)
+		}
+		return f.after
+	}
+	ready := x.login("ann")
+	told := tell()
+	ready(true)
+	f.take(t.Context(), 1<<63)
+	if taken := x.taken(f.id); told == 0 || taken != told {
+		t.Errorf("%d events are taken, %d were told", taken, told)
+	}
+	if tell(); x.taken(f.id) != told {
+		t.Errorf("what came behind the acknowledgement counts as taken: %d, %d were told by then", x.taken(f.id), told)
+	}
+}
+
+// A receiver that asks for events that are no longer kept is told of the gap once.
+func TestGapIsToldOnce(t *testing.T) {
+	x := newStudio(t)
+	f := &eventFeed{of: x.feeds, id: x.subscribe()}
+	ready := x.login("ann")
+	if _, _, _, err := f.next(t.Context(), nil); err != nil {
+		t.Fatal(err)
+	}
+	f.take(t.Context(), f.after) // so nothing is kept
+	s, c := x.openSubscription(f.id, "&after=0")
+	go c.read(s)
+	for _, want := range []string{"hello", "gap"} {
+		if o := <-c.got; o["type"] != want {
+			t.Fatalf("got %v, want %s", o, want)
+		}
+	}
+	x.connectionOf(f.id).wake()
+	if err := s.WriteMessage(websocket.TextMessage, []byte(`{"type":"ping"}`)); err != nil {
+		t.Fatal(err)
+	}
+	ready(true)
+	for {
+		o := <-c.got
+		if o["type"] == "gap" {
+			t.Fatalf("told of the gap again: %v", o)
+		}
+		if o["type"] == "OnPartyChanged" {
+			return
+		}
+	}
+}
+
+// A game has a few streams at once, and cannot take the connections of all others.
+func TestGameHasFewStreams(t *testing.T) {
+	x := newStudio(t)
+	instance := objects.NewID()
+	x.do(&cell.Login{Player: "ann", Session: objects.NewID(), Token: objects.NewID()})
+	x.do(&cell.CreateLocation{Name: "custom-a", Region: "eu-central-1"})
+	x.do(&cell.CreateFleet{Fleet: fleet.Fleet{ID: "fleet-1", Region: "eu-central-1", Name: "f"}, Locations: []string{"custom-a"}})
+	x.do(&cell.CreateQueue{Queue: placement.Queue{
+		Name: "q", Region: "eu-central-1", Timeout: 10 * time.Minute, Destinations: []string{"arn:aws:gamelift:eu-central-1::fleet/fleet-1"},
+	}})
+	x.do(&cell.MakeGame{Plan: cell.GamePlan{ID: instance, Queue: "q", PlayersMax: 1, Players: []cell.PlannedPlayer{{Player: "ann"}}}})
+	token := x.feeds.Auth.ServerToken(instance)
+	for range connectionsMax {
+		s, c := x.open(x.feeds.ServeGameServer, serverProtocol, token, "")
+		go c.read(s)
+		<-c.got
+	}
+	s, c := x.open(x.feeds.ServeGameServer, serverProtocol, token, "")
+	go c.read(s)
+	if code := <-c.ended; code != socket.RateLimited {
+		t.Errorf("one more than %d was closed with %d, want %d", connectionsMax, code, socket.RateLimited)
+	}
+}

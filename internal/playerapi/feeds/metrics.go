@@ -1,0 +1,54 @@
+package feeds
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/playerapi/objects"
+)
+
+// What the feeds show those who watch: looked at when they ask, so that it costs nothing meanwhile.
+var (
+	serverStreams = prometheus.NewDesc("muster_flow_server_streams", "Streams of game servers and of those who watch their games.", nil, nil)
+	eventsWaiting = prometheus.NewDesc("muster_flow_events_waiting", "Players' events behind what the receiver of a subscription has.", []string{"subscription"}, nil)
+	eventsLapsed  = prometheus.NewDesc("muster_flow_subscription_lapsed", "1 for a subscription that has lapsed: its receiver took no events for too long.", []string{"subscription"}, nil)
+	eventsFailing = prometheus.NewDesc("muster_flow_webhook_failures", "Attempts in a row that the webhook of a subscription did not take.", []string{"subscription"}, nil)
+)
+
+// Describe says what Collect shows.
+func (x *Feeds) Describe(to chan<- *prometheus.Desc) {
+	to <- serverStreams
+	to <- eventsWaiting
+	to <- eventsFailing
+	to <- eventsLapsed
+}
+
+// Collect shows the numbers of now.
+func (x *Feeds) Collect(to chan<- prometheus.Metric) {
+	x.mu.Lock()
+	n := 0
+	for _, lines := range x.servers {
+		n += len(lines)
+	}
+	x.mu.Unlock()
+	to <- prometheus.MustNewConstMetric(serverStreams, prometheus.GaugeValue, float64(n))
+	var all []flow.Subscription
+	var head uint64
+	if err := x.State.Read(x.ctx, func(v *cell.View) error { all, head = v.Subscriptions(); return nil }); err != nil {
+		return // the engine has stopped, which other numbers say
+	}
+	for _, s := range all {
+		id := objects.SubscriptionID(s.ID)
+		lapsed, waiting := 0.0, float64(head-s.Done)
+		if s.Lapsed != 0 {
+			lapsed, waiting = 1, 0
+		}
+		to <- prometheus.MustNewConstMetric(eventsLapsed, prometheus.GaugeValue, lapsed, id)
+		to <- prometheus.MustNewConstMetric(eventsWaiting, prometheus.GaugeValue, waiting, id)
+		if s.URL != "" {
+			_, failures, _ := x.Health(s.ID)
+			to <- prometheus.MustNewConstMetric(eventsFailing, prometheus.GaugeValue, float64(failures), id)
+		}
+	}
+}

@@ -1,0 +1,168 @@
+package feeds
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strconv"
+	"sync/atomic"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/playerapi/objects"
+	"github.com/musterhq/muster/internal/playerapi/principal"
+	"github.com/musterhq/muster/internal/playerapi/problem"
+	"github.com/musterhq/muster/internal/playerapi/socket"
+)
+
+// eventsProtocol is its subprotocol.
+const eventsProtocol = "playerflow.events.v1"
+
+// How much is read at once.
+const (
+	eventsStep  = 100
+	eventsBytes = 256 << 10
+)
+
+// serveEvents opens the stream of a subscription. A later stream of it takes the place of an earlier one.
+func (x *Feeds) ServeSubscription(w http.ResponseWriter, r *http.Request) {
+	by, after, given, refused := x.admit(r, eventsProtocol, "after")
+	if refused != nil {
+		problem.Write(w, refused)
+		return
+	}
+	ctx := principal.With(r.Context(), by)
+	s, err := x.streamedSubscription(ctx, by, r.URL.Query().Get("subscription_id"))
+	if err != nil {
+		problem.Write(w, x.State.Problem(ctx, err, ""))
+		return
+	}
+	if !given {
+		after = s.Done
+	}
+	f := &eventFeed{of: x, id: s.ID, after: after}
+	f.taken.Store(s.Done)
+	l, ok := x.open(w, r, by, eventsProtocol, f)
+	if !ok {
+		return
+	}
+	all := x.studio
+	x.serve(l, func() {
+		if old := all[s.ID]; old != nil {
+			old.end(socket.Superseded)
+		}
+		all[s.ID] = l
+	}, func() {
+		if all[s.ID] == l {
+			delete(all, s.ID)
+		}
+	})
+}
+
+func (x *Feeds) streamedSubscription(ctx context.Context, by *principal.Principal, text string) (s flow.Subscription, err error) {
+	if err := by.BackendOnly(); err != nil {
+		return s, err
+	}
+	id, err := problem.ParseID("subscription_id", objects.SubscriptionPrefix, text)
+	if err != nil {
+		return s, err
+	}
+	known := false
+	err = x.State.Read(ctx, func(v *cell.View) error {
+		all, _ := v.Subscriptions()
+		if i := slices.IndexFunc(all, func(x flow.Subscription) bool { return x.ID == id }); i >= 0 {
+			s, known = all[i], true
+		}
+		return nil
+	})
+	switch {
+	case err != nil:
+		return s, err
+	case !known:
+		p := problem.New(flow.InvalidArgument, "subscription_id: there is no subscription %s; Events.Subscribe makes one", text)
+		return s, p.WithStatus(http.StatusNotFound, nil)
+	case s.Lapsed != 0:
+		return s, problem.New(problem.Lapsed, "subscription_id: %s lapsed at %s, because nothing was taken for too long; Events.Subscribe with the X-Request-Id of before lets it go on, and players' states are to be asked for", text, objects.Stamp(s.Lapsed))
+	case s.URL != "":
+		return s, problem.New(flow.InvalidArgument, "subscription_id: %s has a webhook; want one without url", text)
+	}
+	return s, nil
+}
+
+// eventFeed is what a subscription is told.
+type eventFeed struct {
+	of    *Feeds
+	id    domain.UUID
+	after uint64 // number of the latest one that was told, or passed over
+	told  uint64 // number of the latest one that was told
+	gap   uint64 // number behind which a gap was told, plus one
+
+	taken atomic.Uint64 // what the state knows that the receiver has
+	seen  atomic.Uint64 // after, for those who are not the line
+}
+
+// take notes that the receiver has the events up to a number, if it was told of them: they need not be kept for it.
+func (f *eventFeed) take(ctx context.Context, no uint64) {
+	no = min(no, f.seen.Load())
+	// When it fails the engine has stopped, and the receiver gets them again.
+	if f.of.State.Do(ctx, &cell.TakeEvents{ID: f.id, No: no}) == nil {
+		f.taken.Store(max(no, f.taken.Load()))
+	}
+}
+
+// eventsHello is the first frame.
+type eventsHello struct {
+	Type           string `json:"type"`
+	SubscriptionID string `json:"subscription_id"`
+	After          uint64 `json:"after"`
+	Head           uint64 `json:"head"`
+	PingIntervalMS int64  `json:"ping_interval_ms"`
+	DeadAfterMS    int64  `json:"dead_after_ms"`
+}
+
+func (f *eventFeed) hello(ctx context.Context, promised *flow.SessionConfig) ([]byte, error) {
+	var head uint64
+	err := f.of.State.Read(ctx, func(v *cell.View) error { _, head = v.Subscriptions(); return nil })
+	f.after = min(f.after, head)
+	f.seen.Store(f.after)
+	body, _ := json.Marshal(eventsHello{
+		"hello", objects.SubscriptionID(f.id), f.after, head, promised.PingInterval.Milliseconds(), promised.DeadAfter.Milliseconds(),
+	})
+	return body, err
+}
+
+func (f *eventFeed) next(ctx context.Context, frames []byte) (all []byte, more bool, code uint16, err error) {
+	page, ok, err := f.of.studioEvents(ctx, f.id, f.after)
+	switch {
+	case err != nil:
+		return frames, false, 0, err
+	case !ok:
+		return frames, false, socket.Ended, nil
+	case page.Missed > 0 && f.gap != f.after+1: // once, although it stands until the receiver has acknowledged something
+		f.gap = f.after + 1
+		frames = socket.Append(frames, socket.Text, []byte(`{"type":"gap","missed":`+strconv.FormatUint(page.Missed, 10)+`}`))
+	}
+	for i := range page.Events {
+		frames = socket.Append(frames, socket.Text, f.of.events.Studio(&page.Events[i]))
+	}
+	f.after = page.Last
+	f.seen.Store(f.after)
+	if n := len(page.Events); n > 0 {
+		f.told = page.Events[n-1].No
+	}
+	// What it does not want it has, but not what comes before and was not acknowledged.
+	if taken := f.taken.Load(); taken >= f.told && f.after >= taken+passedOver {
+		f.take(ctx, f.after)
+	}
+	return frames, page.More, 0, nil
+}
+
+func (x *Feeds) studioEvents(ctx context.Context, id domain.UUID, after uint64) (page cell.StudioPage, ok bool, err error) {
+	err = x.State.Read(ctx, func(v *cell.View) error {
+		page, ok = v.StudioEvents(id, after, eventsStep, eventsBytes)
+		return nil
+	})
+	return page, ok, err
+}

@@ -1,0 +1,172 @@
+package feeds
+
+import (
+	"bytes"
+	"context"
+	"math/rand/v2"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/playerapi/objects"
+	"github.com/musterhq/muster/internal/playerapi/state"
+	"github.com/musterhq/muster/internal/webhook"
+)
+
+const (
+	webhookPatience   = 10 * time.Second // for one answer
+	webhookFirstRetry = time.Second      // doubled for each attempt that fails
+	webhookLastRetry  = 30 * time.Second // a receiver that is back waits no longer than that
+	// passedOver is how many events that a subscription does not want are worth a word in the journal.
+	passedOver = 1000
+)
+
+// delivery is the webhook of one subscription: one message at a time, so that the order of events is that of the commits. What
+// the receiver has not taken stays in the state, and is told again, by the next run as well.
+type delivery struct {
+	feeds *Feeds
+	id    domain.UUID
+	url   string
+	after uint64 // number of the latest event that was told, or passed over; its goroutine alone uses it
+	taken uint64 // that the state knows of
+	wakes chan struct{}
+	ctx   context.Context
+	stop  context.CancelFunc
+
+	mu       sync.Mutex
+	failures int // in a row
+}
+
+func newDelivery(x *Feeds, s *flow.Subscription) *delivery {
+	d := &delivery{feeds: x, id: s.ID, url: s.URL, after: s.Done, taken: s.Done, wakes: make(chan struct{}, 1)}
+	d.ctx, d.stop = context.WithCancel(x.ctx)
+	return d
+}
+
+func (d *delivery) wake() {
+	select {
+	case d.wakes <- struct{}{}:
+	default: // it will look anyway
+	}
+}
+
+// run tells until the subscription ends, or the service stops.
+func (d *delivery) run() {
+	for d.ctx.Err() == nil {
+		page, ok, err := d.feeds.studioEvents(d.ctx, d.id, d.after)
+		switch {
+		case err != nil || !ok:
+			if err != nil && d.ctx.Err() == nil {
+				d.feeds.State.Log.Error("a webhook of players' events stops", "subscription", objects.SubscriptionID(d.id), "err", err)
+			}
+			return
+		case len(page.Events) == 0 && page.Missed == 0:
+			if d.after = page.Last; d.after >= d.taken+passedOver {
+				d.take(d.after)
+			}
+			if !page.More && !d.wait(nil) {
+				return
+			}
+		case d.post(&page) == nil:
+			d.after = page.Last
+			d.take(d.after)
+		case !d.wait(time.After(d.pause())):
+			return
+		}
+	}
+}
+
+// wait waits until there may be something to do; false when it is over.
+func (d *delivery) wait(pause <-chan time.Time) bool {
+	wakes := d.wakes
+	if pause != nil { // nothing is sooner than the next attempt
+		wakes = nil
+	}
+	select {
+	case <-wakes:
+	case <-pause:
+	case <-d.ctx.Done():
+		return false
+	}
+	return true
+}
+
+// take tells the state which events the receiver has.
+func (d *delivery) take(no uint64) {
+	// When it fails the engine has stopped; the next run tells them again.
+	if d.feeds.State.Do(context.WithoutCancel(d.ctx), &cell.TakeEvents{ID: d.id, No: no}) == nil {
+		d.taken = no
+	}
+}
+
+// post sends one message with some events, and notes how it went. Only an answer of 2xx says that the receiver has them.
+func (d *delivery) post(page *cell.StudioPage) error {
+	err := d.try(page)
+	if d.ctx.Err() != nil {
+		return err
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	log := d.feeds.State.Log.With("subscription", objects.SubscriptionID(d.id), "url", webhook.PlainURL(d.url))
+	switch {
+	case err == nil && d.failures > 0:
+		log.Info("a webhook of players' events takes them again")
+		d.failures = 0
+	case err != nil:
+		if d.failures++; d.failures == 1 {
+			log.Warn("a webhook of players' events does not take them; they wait", "err", err)
+		}
+	}
+	return err
+}
+
+func (d *delivery) try(page *cell.StudioPage) (err error) {
+	x := d.feeds
+	defer x.Panics.Catch(state.PanicDoor, &err) // a failure like others: it is tried again, later and later
+	var body bytes.Buffer
+	body.WriteString(`{"subscription_id":"` + objects.SubscriptionID(d.id) + `","missed":` + strconv.FormatUint(page.Missed, 10) + `,"events":[`)
+	for i := range page.Events {
+		if i > 0 {
+			body.WriteByte(',')
+		}
+		body.Write(x.events.Studio(&page.Events[i]))
+	}
+	body.WriteString("]}")
+	return webhook.Tell(d.ctx, d.feeds.client, time.Now(), &webhook.Message{
+		URL: d.url, Key: x.Auth.Secret.WebhookKey(objects.SubscriptionID(d.id)), Header: http.Header{"Content-Type": {"application/json"}}, Body: body.Bytes(),
+	})
+}
+
+// pause grows with each failure, and varies so that not all come at once.
+func (d *delivery) pause() time.Duration {
+	d.mu.Lock()
+	n := d.failures - 1
+	d.mu.Unlock()
+	pause := webhookLastRetry
+	if n < 30 {
+		pause = min(pause, webhookFirstRetry<<max(n, 0))
+	}
+	return time.Duration(float64(pause) * (0.75 + rand.Float64()/2))
+}
+
+// notTaken is all that callers learn of an attempt that failed: whether nobody listened, somebody was slow, or the address is one that
+// webhooks may not go to would make this service a scanner of networks that its callers cannot reach.
+const notTaken = "the receiver did not take the last message; the log of the service has the reason"
+
+// Health is how a subscription goes.
+func (x *Feeds) Health(id domain.UUID) (attached bool, failures int, lastError string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if d := x.deliveries[id]; d != nil {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if failures = d.failures; failures > 0 {
+			lastError = notTaken
+		}
+	}
+	return x.studio[id] != nil, failures, lastError
+}

@@ -1,0 +1,151 @@
+package objects
+
+import (
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/flow"
+)
+
+// Translator writes the state of players as objects of the API.
+type Translator struct {
+	// Sign makes the connection token of a player for a reservation.
+	Sign func(player string, host *flow.Host) string
+}
+
+func StandOf(s flow.Stand) Stand {
+	return Stand{Rev: s.Rev, Seq: s.Seq, Phase: s.Keys.Phase().String(), Keys: KeysOf(s.Keys)}
+}
+
+func KeysOf(k flow.Keys) Keys {
+	return Keys{PartyID: PartyID(k.Party), MatchmakingID: TicketID(k.Ticket), GameInstanceID: GameInstanceID(k.Game)}
+}
+
+// Snapshot is everything that a player's client has to know.
+func (t Translator) Snapshot(s *cell.FlowSnapshot, now domain.Time) FlowSnapshot {
+	x := FlowSnapshot{
+		PlayerID: s.Player, Rev: s.Stand.Rev, Seq: s.Stand.Seq, ServerTime: Stamp(now),
+		Phase: s.Stand.Keys.Phase().String(), Keys: KeysOf(s.Stand.Keys), Invites: []Invite{}, Locks: []Lock{},
+		AllowedActions: s.Allowed.Names(),
+	}
+	if !s.Login.ID.IsZero() {
+		x.Session = &Session{SessionID: LoginSessionID(s.Login.ID), Epoch: s.Login.Epoch, DeviceLabel: s.Login.Device, ExpiresAt: Stamp(s.ExpiresAt), Insecure: s.Login.Insecure}
+	}
+	if s.Party != nil {
+		x.Party = PartyOf(s.Party)
+	}
+	if s.Search != nil {
+		x.Ticket = TicketOf(s.Search)
+	}
+	if s.Game != nil {
+		x.GameInstance = t.Game(s.Player, s.Game)
+	}
+	for i := range s.Invites {
+		x.Invites = append(x.Invites, *InviteOf(&s.Invites[i]))
+	}
+	for i := range s.Locks {
+		x.Locks = append(x.Locks, LockOf(&s.Locks[i]))
+	}
+	if l := s.LastGame; l != nil {
+		x.LastGame = &LastGame{
+			GameInstanceID: GameInstanceID(l.Instance), EndReason: l.EndReason.String(), MembershipEndReason: l.Membership.String(),
+			EndedAt: Stamp(l.Ended), Result: Object(l.Result),
+		}
+	}
+	for _, f := range s.Foreign {
+		x.ForeignSessions = append(x.ForeignSessions, ForeignSession{PlayerSessionID(f.ID), GameSessionARN(f.Region, string(f.GameID)), f.Status.String()})
+	}
+	return x
+}
+
+// SnapshotForOthers leaves out the connection token, which lets its bearer into a game.
+func (t Translator) SnapshotForOthers(s *cell.FlowSnapshot, now domain.Time) FlowSnapshot {
+	x := t.Snapshot(s, now)
+	if x.GameInstance != nil && x.GameInstance.Host != nil {
+		x.GameInstance.Host.ConnectionToken = ""
+	}
+	return x
+}
+
+func PartyOf(p *flow.PartyView) *Party {
+	if p == nil {
+		return nil
+	}
+	x := &Party{
+		PartyID: PartyID(p.ID), Rev: p.Rev, LeaderIDs: []string{}, MaxMembers: p.MembersMax, Joinability: p.Joinability.String(),
+		InviteCode: p.Code, Queue: p.Queue, Regions: OrEmpty(p.Regions), Attributes: Object(p.Attributes), Members: []Member{},
+	}
+	for i, m := range p.Members {
+		person := p.People[i]
+		if m.Leader {
+			x.LeaderIDs = append(x.LeaderIDs, m.Player)
+		}
+		latencies := make(map[string]int32, len(person.Latencies))
+		for _, l := range person.Latencies {
+			latencies[l.Region] = l.Milliseconds
+		}
+		x.Members = append(x.Members, Member{
+			PlayerID: m.Player, DisplayName: person.DisplayName, JoinedAt: Stamp(m.Joined), Online: person.Online,
+			OfflineSince: Stamp(person.OfflineSince), Ready: m.Ready, Leader: m.Leader, ClientVersion: person.ClientVersion,
+			Phase: person.Phase.String(), Attributes: Object(person.Attributes), LatencyMS: latencies,
+		})
+	}
+	return x
+}
+
+func OrEmpty(all []string) []string {
+	if all == nil {
+		return []string{}
+	}
+	return all
+}
+
+func TicketOf(s *flow.Search) *Ticket {
+	if s == nil {
+		return nil
+	}
+	x := &Ticket{
+		MatchmakingID: TicketID(s.Ticket), Queue: s.Queue, Status: s.Status.String(), EnteredAt: Stamp(s.Entered), ExpiresAt: Stamp(s.Expires),
+		EstimatedWaitMS: s.EstimateMS, HeldBy: OrEmpty(s.HeldBy),
+	}
+	if s.Status == flow.RequiresAcceptance {
+		x.Acceptance = &Acceptance{MatchID: ID("", s.Match), Deadline: Stamp(s.AcceptBy), Accepted: OrEmpty(s.Accepted), Pending: OrEmpty(s.Pending)}
+	}
+	return x
+}
+
+// Game is a game instance as one of its players sees it.
+func (t Translator) Game(player string, g *cell.GameView) *GameInstance {
+	m := &g.Membership
+	x := &GameInstance{
+		GameInstanceID: GameInstanceID(g.ID), Status: g.Status.String(), Reconnect: g.Rules.Reconnect.String(), CreatedAt: Stamp(g.Created), Queue: g.Queue,
+		MatchID: g.Match, Team: m.Team, MembersCount: g.MembersCount, HeldSeats: g.HeldSeats, HostSuspect: g.Suspect != 0, Attributes: Object(g.Attributes),
+		Membership: Membership{
+			Status: m.Status.String(), Attempt: m.Attempt, ReservationExpiresAt: Stamp(g.ReserveUntil), ReconnectDeadline: Stamp(g.HoldUntil),
+			Disconnects: m.Disconnects, CanDecline: g.CanDecline, CanLeave: g.CanLeave,
+		},
+	}
+	if g.Host != nil {
+		x.Host = t.Host(player, g.Host)
+	}
+	return x
+}
+
+// Host is how a player reaches a game server.
+func (t Translator) Host(player string, h *flow.Host) *HostConnectionDetails {
+	return &HostConnectionDetails{
+		GameInstanceID: GameInstanceID(h.Instance), GameSessionID: GameSessionARN(h.Region, h.GameSession),
+		Host:            Host{IPAddress: h.IPAddress, DNSName: h.DNSName, Port: h.Port, TLS: h.TLS},
+		PlayerSessionID: PlayerSessionID(h.Session), ConnectionToken: t.Sign(player, h), ReservationExpiresAt: Stamp(h.ReserveBy),
+		Attempt: h.Attempt, HostSuspect: h.Suspect,
+	}
+}
+
+func InviteOf(x *flow.InviteView) *Invite {
+	return &Invite{
+		InviteID: InviteID(x.ID), PartyID: PartyID(x.Party), FromPlayerID: x.From, ToPlayerID: x.To, CreatedAt: Stamp(x.Created), ExpiresAt: Stamp(x.Expires),
+	}
+}
+
+func LockOf(p *flow.Penalty) Lock {
+	return Lock{Kind: p.Kind.String(), Until: Stamp(p.Until), Level: p.Step(), Reason: p.Reason.String(), GameInstanceID: GameInstanceID(p.Instance)}
+}

@@ -1,0 +1,129 @@
+package operators
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/playerapi/objects"
+	"github.com/musterhq/muster/internal/playerapi/principal"
+	"github.com/musterhq/muster/internal/playerapi/problem"
+)
+
+// SetConfigRequest changes options.
+type SetConfigRequest struct {
+	Why
+	Config objects.Object `json:"config" doc:"A document as of the settings file: sections with options, and queues. Options that it does not name stay; null takes back what was set before."`
+}
+
+// ConfigAnswer is the configuration that is in force.
+type ConfigAnswer struct {
+	Config    objects.Object  `json:"config" doc:"All options, as a document."`
+	Overrides objects.Object  `json:"overrides" doc:"What operators have set, as a document."`
+	Ignored   []problem.Field `json:"ignored" doc:"What of that does not count, because it does not go with what the service was started with."`
+	Options   []OptionState   `json:"options"`
+	Changes   []Change        `json:"changes" doc:"The latest ones by operators, oldest first."`
+}
+
+// OptionState is one option.
+type OptionState struct {
+	Name    string `json:"name" doc:"With its section: PartyServiceConfig.maxMembers."`
+	Value   Value  `json:"value"`
+	Default Value  `json:"default"`
+	Source  string `json:"source" enum:"DEFAULT,START,OPERATOR" doc:"Who says so: nobody, the flags and the file that the service was started with, or SetConfig."`
+	Range   string `json:"range"`
+	Applies string `json:"applies" enum:"AT_ONCE,NEW_DEADLINES,NEW_PARTIES,NEW_GAMES" doc:"What a new value counts for."`
+	Queue   bool   `json:"queue" doc:"A queue may have its own."`
+	Note    string `json:"note,omitempty"`
+}
+
+// Change is what an operator has changed.
+type Change struct {
+	At     string         `json:"at" format:"date-time"`
+	By     string         `json:"by" doc:"The access key; empty in development."`
+	Reason string         `json:"reason"`
+	Config objects.Object `json:"config"`
+}
+
+// Value is the value of an option: a text, a number, a truth or a list.
+type Value string
+
+// MarshalJSON writes the value.
+func (v Value) MarshalJSON() ([]byte, error) { return []byte(v), nil }
+
+// Schema of a value: anything goes.
+func (Value) Schema(huma.Registry) *huma.Schema { return &huma.Schema{} }
+
+func (d *door) declareConfig() {
+	operatorCall(d, "Operator.GetConfig", "The configuration that is in force, and who says so.",
+		func(ctx context.Context, _ *Why) (*ConfigAnswer, error) { return d.configNow(ctx) })
+	operatorCall(d, "Operator.SetConfig", "Changes options while the service runs: all that is named, or nothing. It outlives restarts.",
+		func(ctx context.Context, body *SetConfigRequest) (*ConfigAnswer, error) {
+			document, err := body.Config.MarshalJSON()
+			if err != nil {
+				return nil, err
+			}
+			cmd := cell.SetFlowConfig{Document: string(document), By: principal.Of(ctx).ID, Reason: body.Reason}
+			err = d.State.Do(ctx, &cmd)
+			if err == nil {
+				err = d.State.Reconfigure(ctx) // whoever has the answer finds it in force
+			}
+			if err != nil {
+				return nil, err
+			}
+			return d.configNow(ctx)
+		})
+}
+
+func (d *door) configNow(ctx context.Context) (*ConfigAnswer, error) {
+	var c flow.Config
+	var set flow.Overrides
+	var ignored flow.Faults
+	err := d.State.Read(ctx, func(v *cell.View) error {
+		c = v.FlowConfig()
+		set, ignored = v.FlowOverrides()
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	answer := &ConfigAnswer{Config: objects.Object(c.Document()), Overrides: objects.Object(set.Document), Ignored: problem.FieldsOf(ignored), Changes: []Change{}}
+	for _, x := range set.Changes {
+		answer.Changes = append(answer.Changes, Change{objects.Stamp(x.At), x.By, x.Reason, objects.Object(x.Document)})
+	}
+	defaults, start := flow.DefaultConfig(), d.State.CellConfig().Flow
+	for _, o := range flow.Options() {
+		x := OptionState{
+			Name: o.Path(), Value: valueOf(&o, &c), Default: valueOf(&o, &defaults), Source: "DEFAULT", Range: o.Want(), Applies: o.When.String(),
+			Queue: o.Queue, Note: o.Note,
+		}
+		switch {
+		case set.Document != "" && flow.Says(set.Document, &o) && !ignores(ignored, o.Path()):
+			x.Source = "OPERATOR"
+		case valueOf(&o, start) != x.Default:
+			x.Source = "START"
+		}
+		answer.Options = append(answer.Options, x)
+	}
+	return answer, nil
+}
+
+func ignores(ignored flow.Faults, path string) bool {
+	for _, f := range ignored {
+		if f.Path == path {
+			return true
+		}
+	}
+	return false
+}
+
+func valueOf(o *flow.Option, c *flow.Config) Value {
+	text, err := json.Marshal(o.Value(c))
+	if err != nil {
+		return "null" // cannot be: it is a text, a number, a truth or a list of texts
+	}
+	return Value(text)
+}

@@ -1,0 +1,26 @@
+package operators
+
+import (
+	"github.com/musterhq/muster/internal/playerapi/calls"
+	"github.com/musterhq/muster/internal/playerapi/state"
+	"github.com/musterhq/muster/internal/playerapi/streams"
+)
+
+// OperatorsConfig is what the calls of operators need.
+type Config struct {
+	State   *state.State
+	Streams *streams.Streams
+}
+
+type door struct {
+	Config
+	realm *calls.Realm
+}
+
+// declareOperators declares the calls of operators.
+func Declare(r *calls.Realm, c Config) {
+	d := &door{c, r}
+	d.declareOperator()
+	d.declareConfig()
+	d.declareDrain()
+}

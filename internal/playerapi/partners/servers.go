@@ -1,0 +1,377 @@
+package partners
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/session"
+	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/playerapi/authentication"
+	"github.com/musterhq/muster/internal/playerapi/calls"
+	"github.com/musterhq/muster/internal/playerapi/objects"
+	"github.com/musterhq/muster/internal/playerapi/principal"
+	"github.com/musterhq/muster/internal/playerapi/problem"
+	"github.com/musterhq/muster/internal/signin"
+)
+
+// ExchangeRequest is a game server process that shows the token it connects to the service with.
+type ExchangeRequest struct {
+	AuthToken     string `json:"auth_token" maxLength:"64" doc:"The auth token of the process's compute: one in force, or the one that the process was started with."`
+	ProcessID     string `json:"process_id" maxLength:"1024"`
+	GameSessionID string `json:"game_session_id" maxLength:"1024"`
+}
+
+// ExchangeAnswer is a token for the calls of one game.
+type ExchangeAnswer struct {
+	PartnerToken   string `json:"partner_token"`
+	GameInstanceID string `json:"game_instance_id"`
+}
+
+// OneGameRequest is about one game. A game server may leave the id out: its token says which.
+type OneGameRequest struct {
+	GameInstanceID string `json:"game_instance_id,omitempty" maxLength:"64"`
+}
+
+// VerifyRequest is what a player has shown.
+type VerifyRequest struct {
+	GameInstanceID  string `json:"game_instance_id,omitempty" maxLength:"64"`
+	PlayerSessionID string `json:"player_session_id" maxLength:"64"`
+	ConnectionToken string `json:"connection_token" maxLength:"4096"`
+}
+
+// VerifyAnswer is who the player is.
+type VerifyAnswer struct {
+	PlayerID       string `json:"player_id"`
+	GameInstanceID string `json:"game_instance_id"`
+	Attempt        int32  `json:"attempt"`
+	Team           string `json:"team,omitempty"`
+	PartyID        string `json:"party_id,omitempty"`
+}
+
+// ConnectedRequest is about a player session.
+type ConnectedRequest struct {
+	GameInstanceID  string `json:"game_instance_id,omitempty" maxLength:"64"`
+	PlayerSessionID string `json:"player_session_id" maxLength:"64"`
+}
+
+// DisconnectedRequest says why a player is gone.
+type DisconnectedRequest struct {
+	GameInstanceID  string `json:"game_instance_id,omitempty" maxLength:"64"`
+	PlayerSessionID string `json:"player_session_id" maxLength:"64"`
+	Reason          string `json:"reason" enum:"CONNECTION_LOST,QUIT"`
+}
+
+// DisconnectedAnswer says whether anything was done.
+type DisconnectedAnswer struct {
+	Stale bool `json:"stale" doc:"The player has a newer player session: nothing was done about the player."`
+}
+
+// RemovePlayersRequest takes players out of a game that goes on.
+type RemovePlayersRequest struct {
+	GameInstanceID string         `json:"game_instance_id,omitempty" maxLength:"64"`
+	Players        []RemovePlayer `json:"players" minItems:"1" maxItems:"200"`
+}
+
+// RemovePlayer says why.
+type RemovePlayer struct {
+	PlayerID string          `json:"player_id" minLength:"1" maxLength:"128"`
+	Reason   string          `json:"reason" enum:"KICKED,AFK,ELIMINATED,OTHER"`
+	Penalise bool            `json:"penalise,omitempty"`
+	Result   *objects.Object `json:"result,omitempty"`
+}
+
+// ReleasePlayersRequest lets players go, never with a penalty.
+type ReleasePlayersRequest struct {
+	GameInstanceID string          `json:"game_instance_id,omitempty" maxLength:"64"`
+	PlayerIDs      []string        `json:"player_ids" minItems:"1" maxItems:"200"`
+	Result         *objects.Object `json:"result,omitempty"`
+}
+
+// UnknownAnswer lists those who were not in the game.
+type UnknownAnswer struct {
+	Unknown []string `json:"unknown"`
+}
+
+// AddPlayersRequest seats players who are idle or in a party.
+type AddPlayersRequest struct {
+	GameInstanceID string        `json:"game_instance_id,omitempty" maxLength:"64"`
+	Players        []SeatRequest `json:"players" minItems:"1" maxItems:"200"`
+}
+
+// AddPlayersAnswer lists those who could not be seated.
+type AddPlayersAnswer struct {
+	Failed []FailedPlayer `json:"failed"`
+}
+
+// FailedPlayer says why.
+type FailedPlayer struct {
+	PlayerID string       `json:"player_id"`
+	Code     problem.Code `json:"code"`
+}
+
+// UpdateRequest changes what the server says about the game.
+type UpdateRequest struct {
+	GameInstanceID   string                    `json:"game_instance_id,omitempty" maxLength:"64"`
+	Attributes       *objects.Object           `json:"attributes,omitempty"`
+	PlayerAttributes map[string]objects.Object `json:"player_attributes,omitempty"`
+	UnrankedLeaveOK  *bool                     `json:"unranked_leave_ok,omitempty" doc:"Leaving the game is no offence from now on."`
+}
+
+// EndGameRequest is the game's results.
+type EndGameRequest struct {
+	GameInstanceID string                    `json:"game_instance_id,omitempty" maxLength:"64"`
+	Result         *objects.Object           `json:"result,omitempty"`
+	Results        map[string]objects.Object `json:"results,omitempty" doc:"Of single players."`
+}
+
+func (d *door) declareServers() {
+	calls.Partner(d.realm, "Server.Exchange", "A game server gets a token for the calls of its game.", d.exchange)
+	calls.Partner(d.realm, "Game.GetStartData", "The game and its players.", d.startData)
+	calls.Partner(d.realm, "Game.VerifyPlayer", "Checks what a player has shown.", d.verifyPlayer)
+	gameCall(d, "Game.Ready", "The server takes players. Needed only with manual ready.",
+		func(instance domain.UUID) cell.Command { return &cell.ReadyGame{Instance: instance} })
+	gameCall(d, "Game.KeepAlive", "A sign of life of a server that promised them.",
+		func(instance domain.UUID) cell.Command { return &cell.KeepGameAlive{Instance: instance} })
+	calls.Partner(d.realm, "Game.PlayerConnected", "The player is in the game: the same as accepting the player session.",
+		func(ctx context.Context, _ string, body *ConnectedRequest) (*calls.None, error) {
+			instance, player, err := playerSessionFor(ctx, body.GameInstanceID, body.PlayerSessionID)
+			if err != nil {
+				return nil, err
+			}
+			return &calls.None{}, d.State.Do(ctx, &cell.ConnectMember{Instance: instance, PlayerSession: player})
+		})
+	calls.Partner(d.realm, "Game.PlayerDisconnected", "The player's connection is gone, and whether that was wanted.",
+		func(ctx context.Context, _ string, body *DisconnectedRequest) (*DisconnectedAnswer, error) {
+			instance, player, err := playerSessionFor(ctx, body.GameInstanceID, body.PlayerSessionID)
+			if err != nil {
+				return nil, err
+			}
+			cmd := cell.DisconnectMember{Instance: instance, PlayerSession: player, Quit: body.Reason == "QUIT"}
+			err = d.State.Do(ctx, &cmd)
+			return &DisconnectedAnswer{cmd.Stale}, err
+		})
+	calls.Partner(d.realm, "Game.RemovePlayers", "Takes players out of a game that goes on.", d.removePlayers)
+	calls.Partner(d.realm, "Game.ReleasePlayers", "Lets players go, never with a penalty.",
+		func(ctx context.Context, _ string, body *ReleasePlayersRequest) (*UnknownAnswer, error) {
+			instance, err := principal.Of(ctx).InstanceFor(body.GameInstanceID)
+			if err != nil {
+				return nil, err
+			}
+			cmd := cell.ReleaseMembers{Instance: instance, Players: body.PlayerIDs, Result: body.Result.OrNothing()}
+			err = d.State.Do(ctx, &cmd)
+			return &UnknownAnswer{objects.OrEmpty(cmd.Unknown)}, err
+		})
+	calls.Partner(d.realm, "Game.AddPlayers", "Seats players who are idle or in a party. A game server may seat again those who were in its game; others fail with JOIN_NOT_ALLOWED.", d.addPlayers)
+	calls.Partner(d.realm, "Game.Update", "Changes what the server says about the game and its players.", d.updateGame)
+	calls.Partner(d.realm, "Game.EndGame", "The game is over. A second call changes nothing.",
+		func(ctx context.Context, _ string, body *EndGameRequest) (*calls.None, error) {
+			instance, err := principal.Of(ctx).InstanceFor(body.GameInstanceID)
+			if err != nil {
+				return nil, err
+			}
+			return &calls.None{}, d.State.Do(ctx, &cell.EndGame{Instance: instance, Result: body.Result.OrNothing(), Results: texts(body.Results)})
+		})
+}
+
+// gameCall declares a call with nothing but the game.
+func gameCall(d *door, name, summary string, command func(instance domain.UUID) cell.Command) {
+	calls.Partner(d.realm, name, summary, func(ctx context.Context, _ string, body *OneGameRequest) (*calls.None, error) {
+		instance, err := principal.Of(ctx).InstanceFor(body.GameInstanceID)
+		if err != nil {
+			return nil, err
+		}
+		return &calls.None{}, d.State.Do(ctx, command(instance))
+	})
+}
+
+func texts(objects map[string]objects.Object) map[string]string {
+	all := make(map[string]string, len(objects))
+	for key, x := range objects {
+		all[key] = string(x)
+	}
+	return all
+}
+
+func playerSessionFor(ctx context.Context, instance, player string) (i, p domain.UUID, err error) {
+	if i, err = principal.Of(ctx).InstanceFor(instance); err == nil {
+		p, err = problem.ParseID("player_session_id", "psess-", player)
+	}
+	return i, p, err
+}
+
+func (d *door) exchange(ctx context.Context, _ string, body *ExchangeRequest) (*ExchangeAnswer, error) {
+	wrong := problem.New(flow.Unauthenticated, "the token, the process and the game session do not belong together")
+	_, name, _ := strings.Cut(body.GameSessionID, ":gamesession/")
+	var instance domain.UUID
+	err := d.State.Read(ctx, func(v *cell.View) error {
+		g, ok := v.GameSession(session.ID(name))
+		if !ok || g.ProcessID != body.ProcessID {
+			return wrong
+		}
+		compute, ok := v.Compute(g.FleetID, g.ComputeName)
+		if !ok {
+			return wrong
+		}
+		// The newest token, the one before, and the one that the process was started with: a game does not see those that
+		// its SDK got since.
+		generations := []uint32{compute.TokenGeneration, max(compute.TokenGeneration, 1) - 1}
+		if p, ok := v.Process(fleet.Key{Fleet: g.FleetID, Compute: g.ComputeName, Process: g.ProcessID}); ok && p.State != fleet.Ended {
+			generations = append(generations, p.Token)
+		}
+		for _, generation := range generations {
+			if generation > compute.TokensVoid && identity.Equal(body.AuthToken, d.Auth.Secret.ProcessToken(g.FleetID, g.ComputeName, compute.Registration, generation)) {
+				if instance, ok = v.GameInstanceOf(g.ID); !ok {
+					if ended, ok := endedInstance(v, &g); ok {
+						return gameOver(ended)
+					}
+					return problem.New(flow.GameInstanceNotFound, "game session %s hosts no game instance of player flow", body.GameSessionID)
+				}
+				return nil
+			}
+		}
+		return wrong
+	})
+	if err == wrong {
+		return nil, authentication.Failed(d.Auth.Signins.Partners, signin.Failure{From: principal.Of(ctx).Address, Reason: signin.WrongToken}, wrong)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &ExchangeAnswer{d.Auth.ServerToken(instance), objects.GameInstanceID(instance)}, nil
+}
+
+// endedInstance is the game instance that a game session hosted, if that is still known.
+func endedInstance(v *cell.View, g *session.GameSession) (domain.UUID, bool) {
+	for _, p := range g.Properties {
+		if p.Key != cell.InstanceProperty {
+			continue
+		}
+		id, ok := domain.ParseUUID(strings.TrimPrefix(p.Value, "gi-"))
+		x, _, known := v.GameInstance(id)
+		return id, ok && known && !x.Live()
+	}
+	return domain.UUID{}, false
+}
+
+func (d *door) startData(ctx context.Context, _ string, body *OneGameRequest) (*objects.StartDataAnswer, error) {
+	instance, err := principal.Of(ctx).InstanceFor(body.GameInstanceID)
+	if err != nil {
+		return nil, err
+	}
+	var answer *objects.StartDataAnswer
+	err = d.State.Read(ctx, func(v *cell.View) error {
+		x, members, ok := v.GameInstance(instance)
+		if !ok {
+			return problem.New(flow.GameInstanceNotFound, "game instance %s not found", objects.GameInstanceID(instance))
+		}
+		if !x.Live() {
+			return gameOver(instance)
+		}
+		answer = objects.StartDataOf(&x, members)
+		return nil
+	})
+	return answer, err
+}
+
+// gameOver is what every call of a game is answered when the game has ended, but for Game.EndGame, which has nothing left to do.
+func gameOver(instance domain.UUID) *problem.Problem {
+	return problem.New(flow.GameHasEnded, "game instance %s has ended", objects.GameInstanceID(instance))
+}
+
+// checkLive refuses calls about a game that has ended.
+func (d *door) checkLive(ctx context.Context, instance domain.UUID) error {
+	return d.State.Read(ctx, func(v *cell.View) error {
+		if x, _, ok := v.GameInstance(instance); ok && !x.Live() {
+			return gameOver(instance)
+		}
+		return nil
+	})
+}
+
+func (d *door) verifyPlayer(ctx context.Context, _ string, body *VerifyRequest) (*VerifyAnswer, error) {
+	instance, player, err := playerSessionFor(ctx, body.GameInstanceID, body.PlayerSessionID)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.checkLive(ctx, instance); err != nil {
+		return nil, err
+	}
+	claims, ok := d.Tokens.Verify(body.ConnectionToken)
+	switch {
+	case !ok || claims.Session != body.PlayerSessionID:
+		return nil, problem.New(flow.InvalidToken, "the connection token is not one for player session %s", body.PlayerSessionID)
+	case claims.Instance != objects.GameInstanceID(instance):
+		return nil, problem.New(flow.WrongGame, "the connection token is for game instance %s", claims.Instance)
+	}
+	var m flow.Membership
+	err = d.State.Read(ctx, func(v *cell.View) (err error) {
+		m, err = v.VerifyPlayer(instance, player, claims.Epoch, claims.Attempt)
+		return err
+	})
+	if err == nil && m.Player != claims.Subject {
+		err = problem.New(flow.InvalidToken, "the connection token is for another player")
+	}
+	return &VerifyAnswer{m.Player, objects.GameInstanceID(m.Instance), m.Attempt, m.Team, objects.PartyID(m.Party)}, err
+}
+
+var removedReasons = map[string]flow.Reason{
+	"KICKED": flow.RemovedKicked, "AFK": flow.RemovedAFK, "ELIMINATED": flow.RemovedEliminated, "OTHER": flow.Removed,
+}
+
+func (d *door) removePlayers(ctx context.Context, _ string, body *RemovePlayersRequest) (*UnknownAnswer, error) {
+	instance, err := principal.Of(ctx).InstanceFor(body.GameInstanceID)
+	if err != nil {
+		return nil, err
+	}
+	cmd := cell.RemoveMembers{Instance: instance}
+	for _, x := range body.Players {
+		cmd.Players = append(cmd.Players, cell.RemovedMember{
+			Player: x.PlayerID, Reason: removedReasons[x.Reason], Penalise: x.Penalise, Result: x.Result.OrNothing(),
+		})
+	}
+	err = d.State.Do(ctx, &cmd)
+	return &UnknownAnswer{objects.OrEmpty(cmd.Unknown)}, err
+}
+
+func (d *door) addPlayers(ctx context.Context, _ string, body *AddPlayersRequest) (*AddPlayersAnswer, error) {
+	instance, err := principal.Of(ctx).InstanceFor(body.GameInstanceID)
+	if err != nil {
+		return nil, err
+	}
+	cmd := cell.AddMembers{Instance: instance, ByGame: !principal.Of(ctx).Instance.IsZero()}
+	for _, x := range body.Players {
+		cmd.Players = append(cmd.Players, cell.PlannedPlayer{Player: x.PlayerID, Team: x.Team, Data: x.Data})
+	}
+	if err := d.State.Do(ctx, &cmd); err != nil {
+		return nil, err
+	}
+	answer := &AddPlayersAnswer{Failed: []FailedPlayer{}}
+	for _, x := range cmd.Failed {
+		answer.Failed = append(answer.Failed, FailedPlayer{x.Player, problem.Code(x.Why)})
+	}
+	return answer, nil
+}
+
+func (d *door) updateGame(ctx context.Context, _ string, body *UpdateRequest) (*calls.None, error) {
+	instance, err := principal.Of(ctx).InstanceFor(body.GameInstanceID)
+	if err == nil {
+		err = problem.CheckSize("attributes", body.Attributes, objects.PartyAttributesMax)
+	}
+	for _, player := range slices.Sorted(maps.Keys(body.PlayerAttributes)) {
+		if x := body.PlayerAttributes[player]; err == nil {
+			err = problem.CheckSize("player_attributes", &x, objects.PlayerAttributesMax)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &calls.None{}, d.State.Do(ctx, &cell.UpdateGame{
+		Instance: instance, Attributes: body.Attributes.Text(), PlayerAttributes: texts(body.PlayerAttributes), Unranked: body.UnrankedLeaveOK,
+	})
+}

@@ -1,0 +1,148 @@
+package partners
+
+import (
+	"context"
+	"errors"
+	"net/url"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/playerapi/calls"
+	"github.com/musterhq/muster/internal/playerapi/objects"
+	"github.com/musterhq/muster/internal/playerapi/principal"
+	"github.com/musterhq/muster/internal/playerapi/problem"
+)
+
+// SubscribeRequest is what a backend of the studio wants to hear of.
+type SubscribeRequest struct {
+	URL       string   `json:"url,omitempty" maxLength:"2048" doc:"Of a webhook: https, or http to the machine of the service, where the operator allows it; empty: the events come by the stream of the subscription."`
+	Types     []string `json:"types,omitempty" maxItems:"64" doc:"Event types, as players hear them; none: all but OnAllowedActionsChanged."`
+	PlayerIDs []string `json:"player_ids,omitempty" maxItems:"1000" doc:"Only events that are for one of these; none: for anybody."`
+}
+
+// SubscribeAnswer is the subscription.
+type SubscribeAnswer struct {
+	SubscriptionID string `json:"subscription_id"`
+	SigningKey     string `json:"signing_key,omitempty" doc:"What the messages to the webhook are signed with."`
+	StreamPath     string `json:"stream_path,omitempty" doc:"Where its stream is, if it has no webhook."`
+	Head           uint64 `json:"head" doc:"Number of the latest event: those behind it are told."`
+	LapsedAt       string `json:"lapsed_at,omitempty" format:"date-time" doc:"The subscription had lapsed then and goes on now: what happened in between is not told."`
+}
+
+// UnsubscribeRequest ends a subscription.
+type UnsubscribeRequest struct {
+	SubscriptionID string `json:"subscription_id" maxLength:"64"`
+}
+
+// UnsubscribeAnswer says whether there was one.
+type UnsubscribeAnswer struct {
+	Known bool `json:"known"`
+}
+
+// SubscriptionsAnswer lists all subscriptions.
+type SubscriptionsAnswer struct {
+	Subscriptions []Subscription `json:"subscriptions"`
+	Head          uint64         `json:"head" doc:"Number of the latest event."`
+}
+
+// Subscription is one of them, and how it goes.
+type Subscription struct {
+	SubscriptionID string   `json:"subscription_id"`
+	URL            string   `json:"url,omitempty"`
+	Types          []string `json:"types"`
+	PlayerIDs      []string `json:"player_ids"`
+	CreatedAt      string   `json:"created_at" format:"date-time"`
+	CreatedBy      string   `json:"created_by"`
+	Taken          uint64   `json:"taken" doc:"Number of the latest event that its receiver has."`
+	Attached       bool     `json:"attached" doc:"Its stream is open."`
+	Failures       int      `json:"failures,omitempty" doc:"Attempts in a row that its webhook did not take."`
+	LastError      string   `json:"last_error,omitempty" doc:"That the last attempt failed. Why, only the log of the service says."`
+	LapsesAt       string   `json:"lapses_at,omitempty" format:"date-time" doc:"When it lapses unless its receiver takes something; absent: nothing waits for it."`
+	LapsedAt       string   `json:"lapsed_at,omitempty" format:"date-time" doc:"Since when nothing is kept or told: its receiver took nothing for too long. Events.Subscribe with the X-Request-Id of before lets it go on."`
+}
+
+func (d *door) declareEvents() {
+	calls.Partner(d.realm, "Events.Subscribe", "Tells the studio's backend what players are told, by a webhook or a stream.", d.subscribe)
+	calls.Partner(d.realm, "Events.Unsubscribe", "Ends a subscription. A second call changes nothing.",
+		func(ctx context.Context, _ string, body *UnsubscribeRequest) (*UnsubscribeAnswer, error) {
+			id, err := problem.ParseID("subscription_id", objects.SubscriptionPrefix, body.SubscriptionID)
+			if err == nil {
+				err = principal.Of(ctx).BackendOnly()
+			}
+			if err != nil {
+				return nil, err
+			}
+			cmd := cell.UnsubscribeEvents{ID: id}
+			err = d.State.Do(ctx, &cmd)
+			return &UnsubscribeAnswer{cmd.Known}, err
+		})
+	calls.Partner(d.realm, "Events.List", "All subscriptions, and how they go.", d.listSubscriptions)
+}
+
+func (d *door) subscribe(ctx context.Context, request string, body *SubscribeRequest) (*SubscribeAnswer, error) {
+	err := principal.Of(ctx).BackendOnly()
+	if err == nil && body.URL != "" {
+		err = d.checkWebhook(body.URL)
+	}
+	for _, name := range body.Types {
+		if err == nil && (!flow.KnownMessage(name) || name == flow.OnSync.String()) {
+			err = problem.New(flow.InvalidArgument, "types: %.60q is no event that players hear", name)
+		}
+	}
+	if err != nil {
+		return nil, err
+	}
+	by := principal.Of(ctx).ID
+	x := flow.Subscription{ID: idOf("subscribe", by, request), URL: body.URL, Types: body.Types, Players: body.PlayerIDs, By: by}
+	cmd := cell.SubscribeEvents{Subscription: x}
+	if err := d.State.Do(ctx, &cmd); err != nil {
+		return nil, err
+	}
+	answer := &SubscribeAnswer{SubscriptionID: objects.SubscriptionID(x.ID), Head: cmd.Subscription.Done, LapsedAt: objects.Stamp(cmd.Lapsed)}
+	if cmd.Subscription.URL != "" {
+		answer.SigningKey = d.Auth.Secret.WebhookKey(answer.SubscriptionID)
+	} else {
+		answer.StreamPath = objects.EventsPath + "?subscription_id=" + answer.SubscriptionID
+	}
+	return answer, nil
+}
+
+// checkWebhook checks that messages can be posted to a URL, and read by nobody on the way.
+func (d *door) checkWebhook(text string) error {
+	err := d.Feeds.Webhooks.CheckURL(text)
+	if u, _ := url.Parse(text); err == nil && u.User != nil {
+		err = errors.New("want one without a user; the messages are signed")
+	}
+	if err == nil {
+		return nil
+	}
+	p := problem.New(flow.InvalidArgument, "url: %s", err)
+	p.Details = problem.Details{Fields: []problem.Field{{Field: "url", Message: err.Error()}}}
+	return p
+}
+
+func (d *door) listSubscriptions(ctx context.Context, _ string, _ *calls.None) (*SubscriptionsAnswer, error) {
+	if err := principal.Of(ctx).BackendOnly(); err != nil {
+		return nil, err
+	}
+	answer := &SubscriptionsAnswer{Subscriptions: []Subscription{}}
+	var all []flow.Subscription
+	var lapses []domain.Time
+	err := d.State.Read(ctx, func(v *cell.View) error {
+		all, answer.Head = v.Subscriptions()
+		for i := range all {
+			lapses = append(lapses, v.LapsesAt(&all[i]))
+		}
+		return nil
+	})
+	for i, s := range all {
+		x := Subscription{
+			SubscriptionID: objects.SubscriptionID(s.ID), URL: s.URL, Types: objects.OrEmpty(s.Types), PlayerIDs: objects.OrEmpty(s.Players), CreatedAt: objects.Stamp(s.Created),
+			CreatedBy: s.By, Taken: s.Done, LapsesAt: objects.Stamp(lapses[i]), LapsedAt: objects.Stamp(s.Lapsed),
+		}
+		x.Attached, x.Failures, x.LastError = d.Feeds.Health(s.ID)
+		answer.Subscriptions = append(answer.Subscriptions, x)
+	}
+	return answer, err
+}

@@ -1,0 +1,151 @@
+package penalties
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/panics"
+	"github.com/musterhq/muster/internal/playerapi/objects"
+	"github.com/musterhq/muster/internal/playerapi/state"
+	"github.com/musterhq/muster/internal/playerhooks"
+	"github.com/musterhq/muster/internal/rate"
+)
+
+// PenaltyConfig is what a desk needs.
+type Config struct {
+	State  *state.State
+	Hooks  *playerhooks.Hooks // nil: the studio decides about no penalties
+	Panics *panics.Guard
+}
+
+// PenaltyDesk asks the studio what it makes of each penalty. That cannot be done in the commit that gives it, so the penalty
+// holds as it was computed until the answer comes; if none comes, or the service dies before, it goes on to hold.
+type Desk struct {
+	Config
+	asked    chan offence
+	unfollow func()
+	cancel   context.CancelFunc
+	done     sync.WaitGroup
+
+	// Only the follower uses these.
+	seen map[offenceKey]domain.Time // penalties of a moment ago, which other changes of the player repeat
+	told rate.Lines                 // of those that are not asked about
+}
+
+type offence struct {
+	player  string
+	penalty flow.Penalty
+}
+
+type offenceKey struct {
+	player string
+	kind   flow.PenaltyKind
+}
+
+const (
+	penaltiesWaiting = 1024
+	penaltiesAtOnce  = 8
+	offenceFresh     = 10 * time.Second // between an offence and the first that is heard of it
+)
+
+func Open(c Config) *Desk {
+	if !c.Hooks.On(playerhooks.DecidePenalty) {
+		return nil
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	x := &Desk{Config: c, asked: make(chan offence, penaltiesWaiting), cancel: cancel, seen: map[offenceKey]domain.Time{}, told: rate.Lines{Most: 1, Period: 10 * time.Second}}
+	for range penaltiesAtOnce {
+		x.done.Go(func() { x.work(ctx) })
+	}
+	x.unfollow = c.State.Follow(cell.Kinds(cell.KindPlayerChanged), x.committed)
+	return x
+}
+
+func (x *Desk) Close() {
+	if x == nil {
+		return
+	}
+	x.unfollow()
+	x.cancel()
+	x.done.Wait()
+}
+
+// committed looks for penalties that are new.
+func (x *Desk) committed(c engine.Committed) {
+	for _, e := range c.Events {
+		e, ok := e.Event.(*cell.PlayerChanged)
+		if !ok {
+			continue
+		}
+		for _, p := range e.Penalties {
+			key := offenceKey{e.Player, p.Kind}
+			if p.Reason == flow.ByTheOperator || c.At.Sub(p.Since) > offenceFresh || x.seen[key] == p.Since {
+				continue
+			}
+			x.remember(key, p.Since)
+			select {
+			case x.asked <- offence{e.Player, p}:
+			default:
+				x.drop()
+			}
+		}
+	}
+}
+
+func (x *Desk) remember(key offenceKey, since domain.Time) {
+	if len(x.seen) >= penaltiesWaiting {
+		for old, at := range x.seen {
+			if since.Sub(at) > offenceFresh {
+				delete(x.seen, old)
+			}
+		}
+	}
+	x.seen[key] = since
+}
+
+func (x *Desk) drop() {
+	if write, before := x.told.Note(time.Now()); write {
+		x.State.Log.Warn("penalties hold as they were computed: too many wait for the studio's decision", "count", before+1)
+	}
+}
+
+func (x *Desk) work(ctx context.Context) {
+	for {
+		select {
+		case o := <-x.asked:
+			x.decide(ctx, &o)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (x *Desk) decide(ctx context.Context, o *offence) {
+	defer x.Panics.Confine(state.PanicDoor, nil) // the penalty holds as it was computed
+	p := &o.penalty
+	answer, err := playerhooks.Ask[playerhooks.PenaltyAnswer](ctx, x.Hooks, playerhooks.DecidePenalty, playerhooks.Penalty{
+		PlayerID: o.player, Kind: p.Kind.String(), Level: p.Step(), Since: objects.Stamp(p.Since), Until: objects.Stamp(p.Until), Reason: p.Reason.String(),
+		GameInstanceID: objects.GameInstanceID(p.Instance),
+	})
+	decision := &cell.DecidePenalty{Player: o.player, Kind: p.Kind, Since: p.Since}
+	_, silent := errors.AsType[*playerhooks.Silent](err)
+	switch {
+	case silent: // on_timeout DENY: no penalty without the studio's word
+		decision.Clear = true
+	case err != nil || answer.Decision == "" || answer.Decision == "KEEP":
+		return
+	case answer.Decision == "CLEAR":
+		decision.Clear = true
+	default:
+		decision.Level, decision.Lock = flow.LevelAt(p.Kind, answer.Level), time.Duration(answer.LockMS)*time.Millisecond
+	}
+	if err := x.State.Do(ctx, decision); err != nil && ctx.Err() == nil {
+		x.State.Log.Warn("the studio's decision about a penalty was not written down", "player", o.player, "err", err)
+	}
+}

@@ -1,0 +1,144 @@
+package players
+
+import (
+	"context"
+
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/playerapi/calls"
+	"github.com/musterhq/muster/internal/playerapi/objects"
+	"github.com/musterhq/muster/internal/playerapi/problem"
+	"github.com/musterhq/muster/internal/playerapi/rates"
+	"github.com/musterhq/muster/internal/playerhooks"
+)
+
+// CreateGameRequest makes a game of the player's own.
+type CreateGameRequest struct {
+	Attributes *objects.Object `json:"attributes,omitempty" doc:"What those who are in the game see of it."`
+	MaxPlayers int32           `json:"max_players,omitempty" minimum:"0" maximum:"1000" doc:"0: as many as the service has it, which is the most, too."`
+}
+
+// JoinGameRequest takes a free seat in a game that runs.
+type JoinGameRequest struct {
+	GameInstanceID string `json:"game_instance_id" maxLength:"64"`
+	Code           string `json:"code,omitempty" maxLength:"64" doc:"For the studio's backend, which says what it means. Refused when that is not asked."`
+}
+
+// UpdateGameRequest changes the attributes of the game that the player is in.
+type UpdateGameRequest struct {
+	Attributes objects.Object `json:"attributes" doc:"All of them: others are gone."`
+}
+
+func (d *door) declareDirectGames() {
+	calls.Player(d.realm, "GameInstance.CreateGameInstance", rates.Party, "Makes a game of the player's own, without matchmaking. Off by default.", d.createGame)
+	calls.Player(d.realm, "GameInstance.JoinGameInstance", rates.Party, "Takes a free seat in a game that runs. Off by default.", d.joinGame)
+	calls.Player(d.realm, "GameInstance.UpdateGameInstance", rates.Party,
+		"Changes the attributes of the player's game. Off unless the studio's backend is asked.", d.updateOwnGame)
+}
+
+// gameAfter is the answer of a call that was carried out: with how the player stood right after it.
+func (d *door) gameAfter(ctx context.Context, by *cell.Caller, err error) (*GameAnswer, error) {
+	if err != nil {
+		return nil, err
+	}
+	answer, err := d.gameNow(ctx, by.Player)
+	if err != nil {
+		return nil, err
+	}
+	answer.Flow = objects.StandOf(by.Flow)
+	if answer.GameInstance != nil && answer.GameInstance.GameInstanceID != answer.Flow.Keys.GameInstanceID {
+		answer.GameInstance = nil // the player has moved on since
+	}
+	return answer, nil
+}
+
+func (d *door) createGame(ctx context.Context, by *cell.Caller, body *CreateGameRequest) (*GameAnswer, error) {
+	if err := problem.CheckSize("attributes", body.Attributes, objects.PartyAttributesMax); err != nil {
+		return nil, err
+	}
+	cmd := cell.CreateGameInstance{Caller: *by, Plan: cell.GamePlan{ID: objects.NewID()}, Size: body.MaxPlayers}
+	if body.Attributes != nil {
+		cmd.Plan.Attributes = string(*body.Attributes)
+	}
+	hooks := d.Hooks
+	hooked := hooks.On(playerhooks.BeforeDirectJoin) || hooks.On(playerhooks.BuildPlayerData) || hooks.On(playerhooks.ChooseRegions)
+	err := d.consulted(ctx, &cmd.Caller, &cmd, hooked, func() error { return d.planGame(ctx, &cmd) })
+	return d.gameAfter(ctx, &cmd.Caller, err)
+}
+
+// planGame asks everything that the studio has to say of a game that a player wants to make.
+func (d *door) planGame(ctx context.Context, cmd *cell.CreateGameInstance) error {
+	plan := &cmd.Plan
+	answer, err := playerhooks.Ask[playerhooks.DirectAnswer](ctx, d.Hooks, playerhooks.BeforeDirectJoin, playerhooks.Direct{
+		PlayerID: cmd.Player, Action: purposeCreate, GameInstanceID: objects.GameInstanceID(plan.ID), MaxPlayers: cmd.Size, Attributes: playerhooks.Object(plan.Attributes),
+	})
+	if err != nil {
+		return err
+	}
+	plan.Queue, plan.PlayersMax, plan.Reconnect = answer.Queue, answer.MaxPlayers, objects.ReconnectOf(answer.Reconnect)
+	plan.Name, plan.Data, plan.Properties = answer.Name, answer.GameSessionData, objects.PropertiesOf(answer.GameProperties)
+	if answer.Attributes != nil {
+		plan.Attributes = answer.Attributes.Text()
+	}
+	if cmd.Data, _, err = d.playerData(ctx, cmd.Player, purposeCreate, objects.GameInstanceID(plan.ID)); err != nil {
+		return err
+	}
+	if !d.Hooks.On(playerhooks.ChooseRegions) {
+		return nil
+	}
+	q, err := d.searchOf(ctx, cmd.Player, purposeCreate)
+	if err != nil {
+		return err
+	}
+	q.GameInstanceID = objects.GameInstanceID(plan.ID)
+	regions, err := playerhooks.Ask[playerhooks.RegionsAnswer](ctx, d.Hooks, playerhooks.ChooseRegions, q)
+	plan.Regions = regions.Regions
+	return err
+}
+
+func (d *door) joinGame(ctx context.Context, by *cell.Caller, body *JoinGameRequest) (*GameAnswer, error) {
+	instance, err := problem.ParseID("game_instance_id", "gi-", body.GameInstanceID)
+	if err != nil {
+		return nil, err
+	}
+	hooks := d.Hooks
+	if body.Code != "" && !hooks.On(playerhooks.BeforeDirectJoin) {
+		return nil, problem.New(flow.InvalidArgument, "code: given, but nobody here can check it; want none")
+	}
+	cmd := cell.JoinGameInstance{Caller: *by, Instance: instance}
+	hooked := hooks.On(playerhooks.BeforeDirectJoin) || hooks.On(playerhooks.BuildPlayerData)
+	err = d.consulted(ctx, &cmd.Caller, &cmd, hooked, func() error {
+		answer, err := playerhooks.Ask[playerhooks.DirectAnswer](ctx, hooks, playerhooks.BeforeDirectJoin, playerhooks.Direct{
+			PlayerID: by.Player, Action: purposeJoin, GameInstanceID: body.GameInstanceID, Code: body.Code,
+		})
+		if err != nil {
+			return err
+		}
+		cmd.Team = answer.Team
+		cmd.Data, _, err = d.playerData(ctx, by.Player, purposeJoin, body.GameInstanceID)
+		return err
+	})
+	return d.gameAfter(ctx, &cmd.Caller, err)
+}
+
+func (d *door) updateOwnGame(ctx context.Context, by *cell.Caller, body *UpdateGameRequest) (*GameAnswer, error) {
+	hooks := d.Hooks
+	if !hooks.On(playerhooks.BeforePlayerUpdate) {
+		return nil, problem.New(flow.PermissionDenied, "players do not change the attributes of games here")
+	}
+	if err := problem.CheckSize("attributes", &body.Attributes, objects.PartyAttributesMax); err != nil {
+		return nil, err
+	}
+	cmd := cell.UpdateOwnGame{Caller: *by, Attributes: string(body.Attributes)}
+	err := d.consulted(ctx, &cmd.Caller, &cmd, true, func() error {
+		answer, err := playerhooks.Ask[playerhooks.UpdateAnswer](ctx, hooks, playerhooks.BeforePlayerUpdate, playerhooks.Update{
+			PlayerID: by.Player, GameInstanceID: objects.GameInstanceID(cmd.Made), Attributes: playerhooks.Object(body.Attributes),
+		})
+		cmd.Instance = cmd.Made
+		if answer.Attributes != nil {
+			cmd.Attributes = answer.Attributes.Text()
+		}
+		return err
+	})
+	return d.gameAfter(ctx, &cmd.Caller, err)
+}

@@ -1,0 +1,84 @@
+package principal
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/identity"
+	"github.com/musterhq/muster/internal/playerapi/objects"
+	"github.com/musterhq/muster/internal/playerapi/problem"
+)
+
+// Principal is who a request is made by, and how it came. Before it is authenticated only the latter is known. The ID of a player's
+// principal is empty, and that of a game server's is the id of its game instance.
+type Principal struct {
+	identity.Principal
+
+	Host   string      // under which the client reached the service
+	TLS    bool        // between the client and the service, or its proxy
+	Answer http.Header // headers of the answer to a call; nil for streams
+	Realm  string      // that the call belongs to; empty for streams
+
+	// Of a player.
+	Player         string
+	LoginSessionID domain.UUID
+
+	Instance domain.UUID // of a game server: the only game instance that it may act for
+}
+
+// The realms.
+const (
+	PlayerRealm   = "player"
+	PartnerRealm  = "partner"
+	OperatorRealm = "operator"
+)
+
+// Actor is how the journal names the principal.
+func (p *Principal) Actor() flow.Actor {
+	switch {
+	case p.Player != "":
+		return flow.Actor{Kind: flow.ByPlayer, ID: objects.LoginSessionID(p.LoginSessionID)}
+	case !p.Instance.IsZero():
+		return flow.Actor{Kind: flow.ByGameServer, ID: objects.GameInstanceID(p.Instance)}
+	case p.ID == "":
+		return flow.Actor{}
+	case p.Realm == OperatorRealm:
+		return flow.Actor{Kind: flow.ByOperatorCall, ID: p.ID}
+	}
+	return flow.Actor{Kind: flow.ByPartner, ID: p.ID}
+}
+
+// InstanceFor reads the game instance that a call is about. A game server may leave it out, and may name only its own.
+func (p *Principal) InstanceFor(text string) (domain.UUID, error) {
+	if text == "" && !p.Instance.IsZero() {
+		return p.Instance, nil
+	}
+	instance, err := problem.ParseID("game_instance_id", "gi-", text)
+	if err == nil && !p.Instance.IsZero() && p.Instance != instance {
+		err = problem.New(flow.PermissionDenied, "game_instance_id: the token is for game instance %s", objects.GameInstanceID(p.Instance))
+	}
+	return instance, err
+}
+
+// BackendOnly refuses game servers.
+func (p *Principal) BackendOnly() error {
+	if !p.Instance.IsZero() {
+		return problem.New(flow.PermissionDenied, "the token of a game server is for the calls of its own game only")
+	}
+	return nil
+}
+
+type principalKey struct{}
+
+// withPrincipal returns a context that carries a principal.
+func With(ctx context.Context, p *Principal) context.Context {
+	return context.WithValue(ctx, principalKey{}, p)
+}
+
+// principalOf is the principal of a request; nil when the service acts by itself.
+func Of(ctx context.Context) *Principal {
+	p, _ := ctx.Value(principalKey{}).(*Principal)
+	return p
+}

@@ -1,0 +1,40 @@
+package problem
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/musterhq/muster/internal/domain/flow"
+)
+
+// Code is why a call was refused, one of spellings.
+type Code string
+
+// codeName is what the documents call it.
+const CodeName = "ErrorCode"
+
+// Schema of a code: all that there are, with their meaning.
+func (Code) Schema(r huma.Registry) *huma.Schema {
+	if all := r.Map(); all[CodeName] == nil {
+		all[CodeName] = codeSchema()
+	}
+	return &huma.Schema{Ref: "#/components/schemas/" + CodeName}
+}
+
+func codeSchema() *huma.Schema {
+	s := &huma.Schema{Type: huma.TypeString, Description: "What programs act upon. Clients treat a code that they do not know by its HTTP status.\n\n" +
+		"| code | HTTP status | action | meaning |\n| --- | --- | --- | --- |\n"}
+	for _, code := range slices.SortedFunc(maps.Keys(spellings), func(a, b flow.Code) int {
+		return cmp.Or(cmp.Compare(spellings[a].status, spellings[b].status), strings.Compare(string(a), string(b)))
+	}) {
+		x := spellings[code]
+		s.Enum = append(s.Enum, string(code))
+		s.Description += fmt.Sprintf("| %s | %d | %s | %s |\n", code, x.status, x.action, x.meaning)
+	}
+	return s
+}

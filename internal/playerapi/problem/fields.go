@@ -1,0 +1,62 @@
+package problem
+
+import (
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/playerapi/objects"
+)
+
+// parseID reads an identifier from a field of a request.
+func ParseID(field, prefix, text string) (domain.UUID, error) {
+	if rest, ok := strings.CutPrefix(text, prefix); ok {
+		if u, ok := domain.ParseUUID(rest); ok {
+			return u, nil
+		}
+	}
+	return domain.UUID{}, New(flow.InvalidArgument, "%s: %.60q, want %s and a UUID", field, text, prefix)
+}
+
+// parseNumber reads the number of an event from a query.
+func ParseNumber(query url.Values, field string) (n uint64, given bool, problem *Problem) {
+	text := query.Get(field)
+	if text == "" {
+		return 0, false, nil
+	}
+	n, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return 0, false, New(flow.InvalidArgument, "%s: %.30q, want the number of an event", field, text)
+	}
+	return n, true, nil
+}
+
+// checkSize refuses an object that is larger than most bytes.
+func CheckSize(field string, o *objects.Object, most int) error {
+	if o != nil && len(*o) > most {
+		return New(flow.InvalidArgument, "%s: %d bytes, want at most %d", field, len(*o), most)
+	}
+	return nil
+}
+
+// latenciesMax bounds the regions to which a client reports its latency.
+const latenciesMax = 64
+
+// latenciesOf checks the latencies that a client has measured.
+func Latencies(measured map[string]int32) ([]flow.Latency, error) {
+	if len(measured) > latenciesMax {
+		return nil, New(flow.InvalidArgument, "latency_ms: %d regions, want at most %d", len(measured), latenciesMax)
+	}
+	all := make([]flow.Latency, 0, len(measured))
+	for _, region := range slices.Sorted(maps.Keys(measured)) {
+		if ms := measured[region]; ms < 0 || len(region) == 0 || len(region) > 64 {
+			return nil, New(flow.InvalidArgument, "latency_ms: %.64q: %d, want a region and a time that is not negative", region, ms)
+		}
+		all = append(all, flow.Latency{Region: region, Milliseconds: measured[region]})
+	}
+	return all, nil
+}

@@ -1,0 +1,185 @@
+package problem
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/playerapi/objects"
+)
+
+// Problem is the body of every answer that is a refusal.
+type Problem struct {
+	status  int
+	headers http.Header // beside those that follow from the fields
+
+	Code         Code           `json:"code"`
+	Message      string         `json:"message" doc:"For people; never parsed."`
+	Details      Details        `json:"details" doc:"Which fields it has depends on the code; often none."`
+	RetryAfterMS *int64         `json:"retry_after_ms,omitempty" doc:"When it is worth another try."`
+	Action       string         `json:"action" enum:"LOGIN,RETRY,SYNC,NONE" doc:"What a client does about it: log in again, try again later, ask for the flow, or nothing."`
+	Flow         *objects.Stand `json:"flow,omitempty" doc:"How the player stands, when it is known who asks."`
+}
+
+// Details says more about a refusal.
+type Details struct {
+	Players        []string      `json:"players,omitempty" doc:"Whom the code speaks of."`
+	CanDecline     *bool         `json:"can_decline,omitempty" doc:"Of PLAYER_IN_GAME: whether all who are named may decline their game."`
+	InGame         []InGame      `json:"in_game,omitempty" doc:"Of PLAYER_IN_GAME: each of them."`
+	GameInstanceID string        `json:"game_instance_id,omitempty"`
+	Lock           *objects.Lock `json:"lock,omitempty" doc:"Of MATCHMAKING_LOCKED."`
+	Position       int           `json:"position,omitempty" doc:"Of LOGIN_QUEUED: place in the line."`
+	Fields         []Field       `json:"fields,omitempty" doc:"Of INVALID_ARGUMENT: what is wrong with the request."`
+	Hook           string        `json:"hook,omitempty" doc:"Of what the studio's backend did not allow, or could not be asked about."`
+	HookMessage    string        `json:"hook_message,omitempty" doc:"What the studio's backend says to the player."`
+}
+
+// InGame is one of the players who are in a game.
+type InGame struct {
+	PlayerID   string `json:"player_id"`
+	CanDecline bool   `json:"can_decline" doc:"Whether this player may decline to come back to the game."`
+}
+
+// Field is one thing that is wrong with a request.
+type Field struct {
+	Field   string `json:"field"`
+	Message string `json:"message"`
+}
+
+func (p *Problem) Error() string { return string(p.Code) + ": " + p.Message }
+
+// GetStatus is the HTTP status.
+func (p *Problem) GetStatus() int { return p.status }
+
+// GetHeaders are the headers of the answer: when to try again is there for proxies and libraries as well, in whole seconds.
+func (p *Problem) GetHeaders() http.Header {
+	h := http.Header{}
+	maps.Copy(h, p.headers)
+	if p.RetryAfterMS != nil {
+		h.Set("Retry-After", strconv.FormatInt((*p.RetryAfterMS+999)/1000, 10))
+	}
+	return h
+}
+
+// The actions.
+const (
+	actionLogin = "LOGIN"
+	actionRetry = "RETRY"
+	actionSync  = "SYNC"
+	actionNone  = "NONE"
+)
+
+// Codes that only this door answers with.
+const (
+	LoginQueued = flow.Code("LOGIN_QUEUED")
+	Maintenance = flow.Code("MAINTENANCE")
+	Lapsed      = flow.Code("SUBSCRIPTION_LAPSED")
+)
+
+type spelling struct {
+	status  int
+	action  string
+	meaning string // a sentence for the documents
+}
+
+// spellings is the table of docs/spec/player-api.md#errors. SYNC is for what only a client with an old picture would ask.
+var spellings = map[flow.Code]spelling{
+	flow.InvalidArgument:          {400, actionNone, "A field, a header or the body is not what the call takes; details.fields says which and what is wanted."},
+	flow.CannotTargetSelf:         {400, actionNone, "The call is about another player, and names the caller."},
+	flow.Unauthenticated:          {401, actionLogin, "The token, or what was shown at the login, is not valid."},
+	flow.SessionNotFound:          {401, actionLogin, "The login session has ended."},
+	flow.TokenExpired:             {401, actionLogin, "The access token was replaced by a newer one."},
+	flow.PermissionDenied:         {403, actionNone, "The credential is valid, and not for this call."},
+	flow.NotLeader:                {403, actionSync, "Only a leader of the party may do that."},
+	flow.KickedNeedsInvite:        {403, actionNone, "The player was kicked from this party and needs a new invite."},
+	flow.JoinNotAllowed:           {403, actionNone, "The rules of the service or the studio do not let the player in."},
+	flow.PlayerBanned:             {403, actionNone, "The player is banned."},
+	flow.PartyNotFound:            {404, actionNone, "There is no such party, or no party with this code."},
+	flow.InviteNotFound:           {404, actionSync, "There is no such invite, or not for this player."},
+	flow.TargetNotInParty:         {404, actionSync, "The player who is named is not in the party."},
+	flow.QueueNotFound:            {404, actionNone, "There is no such queue, or players may not enter it."},
+	flow.GameInstanceNotFound:     {404, actionNone, "There is no such game instance, or it ended long ago."},
+	flow.PlayerNotFound:           {404, actionNone, "Nothing is known of the player."},
+	flow.SessionReplaced:          {409, actionNone, "The player has logged in again, and this login session controls the player no more."},
+	flow.AlreadyLoggedIn:          {409, actionNone, "The player is online on another device, and a second login is not allowed."},
+	flow.RevConflict:              {409, actionSync, "The flow record has another revision than X-If-Rev."},
+	flow.NotInParty:               {409, actionSync, "The player is in no party."},
+	flow.AlreadyInParty:           {409, actionSync, "The player is in a party already, and on_existing is FAIL, or it is this party."},
+	flow.PartyFull:                {409, actionNone, "The party has as many members as it may have."},
+	flow.PartyClosed:              {409, actionNone, "The party takes no members this way."},
+	flow.PartyInMatchmaking:       {409, actionNone, "The party searches, and takes no members meanwhile."},
+	flow.PartyChangeLocked:        {409, actionNone, "Parties do not change while their members are in a game."},
+	flow.PartyVersionMismatch:     {409, actionNone, "The clients of the members have different versions."},
+	flow.ClientVersionUnsupported: {409, actionNone, "The queue does not take this version of the client."},
+	flow.PlayersNotReady:          {409, actionNone, "The members in details.players are not ready."},
+	flow.MembersOffline:           {409, actionNone, "The members in details.players are offline."},
+	flow.PartyTooLarge:            {409, actionNone, "The queue takes no party of this size."},
+	flow.InMatchmaking:            {409, actionSync, "The player searches; the search has to end first."},
+	flow.NotInMatchmaking:         {409, actionSync, "The player does not search."},
+	flow.AlreadyMatched:           {409, actionSync, "A match was found before: the search cannot end any more."},
+	flow.AcceptanceNotOpen:        {409, actionSync, "There is no match to accept or decline."},
+	flow.PlayerInGame:             {409, actionSync, "The players in details.players are in a game."},
+	flow.NotInGame:                {409, actionSync, "The player is not in this game, or in none."},
+	flow.HostNotReady:             {409, actionRetry, "The game has no host yet."},
+	flow.NotDisconnected:          {409, actionSync, "The player has not lost the connection to the game."},
+	flow.CannotDeclineReconnect:   {409, actionNone, "The rules of the game do not let the player decline to come back."},
+	flow.LeaveNotAllowed:          {409, actionNone, "The rules of the game do not let the player leave."},
+	flow.GameIsEnding:             {409, actionNone, "The host of the game is about to end."},
+	flow.GameFull:                 {409, actionSync, "The game has no free seat."},
+	flow.InvalidToken:             {409, actionNone, "The connection token, or the player session, is not valid. To game servers."},
+	flow.WrongGame:                {409, actionNone, "The connection token is for another game. To game servers."},
+	flow.Superseded:               {409, actionNone, "The player has asked for newer connection details. To game servers."},
+	flow.InviteExpired:            {410, actionSync, "The invite is too old."},
+	flow.GameHasEnded:             {410, actionSync, "The game is over."},
+	Lapsed:                        {410, actionSync, "The subscription has lapsed; Events.Subscribe with the same X-Request-Id lets it go on."},
+	flow.MatchmakingLocked:        {423, actionRetry, "A lock keeps a member from searching until its end; see details.lock."},
+	flow.RateLimited:              {429, actionRetry, "Too many calls of this kind, or as many records as there may be; retry_after_ms says when to try again, if that is known."},
+	LoginQueued:                   {429, actionRetry, "Too many players log in now; details.position is the place in the line."},
+	flow.LoginFlapping:            {429, actionRetry, "The player has logged in too often in a short time."},
+	flow.Unavailable:              {503, actionRetry, "The service cannot answer now."},
+	flow.QueueIsClosed:            {503, actionNone, "The queue is closed."},
+	Maintenance:                   {503, actionRetry, "The service takes no players for a while."},
+}
+
+// refusal makes a Problem with nothing but a code and a text.
+func New(code flow.Code, format string, args ...any) *Problem {
+	s, ok := spellings[code]
+	if !ok {
+		s = spelling{status: http.StatusConflict, action: actionNone}
+	}
+	return &Problem{status: s.status, Code: Code(code), Action: s.action, Message: fmt.Sprintf(format, args...)}
+}
+
+// later makes a Problem that says when to try again.
+func Later(code flow.Code, wait time.Duration, format string, args ...any) *Problem {
+	p := New(code, format, args...)
+	p.RetryAfterMS = new(max(wait.Milliseconds(), 1))
+	return p
+}
+
+// withStatus changes the HTTP status of a problem, and adds headers to its answer.
+func (p *Problem) WithStatus(status int, headers http.Header) *Problem {
+	p.status, p.headers = status, headers
+	return p
+}
+
+// writeProblem answers a request with a problem.
+func Write(w http.ResponseWriter, p *Problem) {
+	body, _ := json.Marshal(p)
+	w.Header().Set("Cache-Control", "no-store")
+	for name, values := range p.GetHeaders() {
+		w.Header()[name] = values
+	}
+	WriteJSON(w, "application/json", p.status, body)
+}
+
+// writeJSON answers a request with a document.
+func WriteJSON(w http.ResponseWriter, contentType string, status int, body []byte) {
+	w.Header().Set("Content-Type", contentType)
+	w.WriteHeader(status)
+	_, _ = w.Write(append(body, '\n')) // the client has gone if it fails
+}

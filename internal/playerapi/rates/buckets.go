@@ -1,0 +1,175 @@
+package rates
+
+import (
+	"net/http"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/musterhq/muster/internal/playerrates"
+	"github.com/musterhq/muster/internal/rate"
+)
+
+// class is a group of calls that share a bucket: docs/spec/fair-play.md#rate-limits. What lets a player get out has a bucket of its own.
+type Class uint8
+
+const (
+	Other Class = iota
+	Login
+	LoginAddress
+	Attach
+	GetFlow
+	Party
+	Invite
+	InvitePair
+	Code
+	CodeAddress // failures only
+	Enter
+	LeaveMatchmaking
+	AcceptMatch
+	Details
+	LeaveParty
+	LeaveGame
+	Decline
+	Logout
+	Frames // what a client sends on its stream
+	Partner
+	classes
+)
+
+// classNames are the kinds of calls as operators and headers name them. Logins of one address have a setting of their own.
+var classNames = [classes]string{
+	Other: "other", Login: "login", LoginAddress: "login-address", Attach: "attach", GetFlow: "get-flow", Party: "party",
+	Invite: "invite", InvitePair: "invite-pair", Code: "code", CodeAddress: "code-address", Enter: "enter",
+	LeaveMatchmaking: "leave-matchmaking", AcceptMatch: "accept-match", Details: "details", LeaveParty: "leave-party",
+	LeaveGame: "leave-game", Decline: "decline", Logout: "logout", Frames: "frames", Partner: "partner",
+}
+
+// ratesOf are the rates of the classes, of which each has one but that of logins of one address.
+func ratesOf(kinds []playerrates.Kind) (rates [classes]rate.Limit) {
+	for _, k := range kinds {
+		if at := slices.Index(classNames[:], k.Name); at >= 0 {
+			rates[at] = k.Rate
+		}
+	}
+	return rates
+}
+
+// buckets limits rates. A bucket is one instant: when it is full again; so one that is full needs no memory.
+type Buckets struct {
+	now   func() time.Time
+	rates [classes]rate.Limit
+
+	mu     sync.Mutex
+	fullAt map[bucketKey]int64 // Unix nanoseconds
+	swept  int64
+}
+
+type bucketKey struct {
+	class Class
+	who   string
+}
+
+// newBuckets makes full buckets. Without kinds, each class has its default rate; loginsPerAddress is a number a minute, and 0 no limit.
+func New(now func() time.Time, kinds []playerrates.Kind, loginsPerAddress int) *Buckets {
+	if kinds == nil {
+		kinds = playerrates.Defaults()
+	}
+	b := &Buckets{now: now, rates: ratesOf(kinds), fullAt: map[bucketKey]int64{}}
+	if loginsPerAddress > 0 {
+		b.rates[LoginAddress] = rate.Limit{Every: time.Minute / time.Duration(loginsPerAddress), Burst: max(5, loginsPerAddress/6)}
+	}
+	return b
+}
+
+// Limit is the rate of a class.
+func (b *Buckets) Limit(c Class) rate.Limit { return b.rates[c] }
+
+// sweepEvery bounds memory: buckets that are full are forgotten.
+const sweepEvery = 10 * time.Second
+
+// budget is how a bucket stands.
+type budget struct {
+	ok   bool          // the call is let through
+	wait time.Duration // if not: until one is
+	left int           // calls that would be let through at once after it
+	full time.Duration // until the bucket is full again
+}
+
+// take lets one call through, or says how long to wait.
+func (b *Buckets) Take(c Class, who string) (wait time.Duration, ok bool) {
+	x := b.look(c, who, true)
+	return x.wait, x.ok
+}
+
+// open reports whether a call would be let through.
+func (b *Buckets) Open(c Class, who string) (wait time.Duration, ok bool) {
+	x := b.look(c, who, false)
+	return x.wait, x.ok
+}
+
+// takeFor is take for a request, whose answer says what is left.
+func (b *Buckets) TakeFor(c Class, who string, answer http.Header) (wait time.Duration, ok bool) {
+	x := b.look(c, who, true)
+	b.tell(c, &x, answer)
+	return x.wait, x.ok
+}
+
+// Headers of an answer that say what its caller may still call. Source: draft-ietf-httpapi-ratelimit-headers-10.
+const (
+	rateLimitHeader  = "Ratelimit"
+	ratePolicyHeader = "Ratelimit-Policy"
+)
+
+// tell says in the headers of an answer what a bucket takes: so many calls (q) in as many seconds as it takes to fill (w), and how
+// many are left (r) until it is full again (t, in seconds).
+func (b *Buckets) tell(c Class, x *budget, answer http.Header) {
+	limit := b.rates[c]
+	if limit.Every <= 0 {
+		return
+	}
+	name := `"` + classNames[c] + `"`
+	answer.Add(ratePolicyHeader, name+";q="+strconv.Itoa(limit.Burst)+";w="+seconds(limit.Every*time.Duration(limit.Burst)))
+	answer.Add(rateLimitHeader, name+";r="+strconv.Itoa(x.left)+";t="+seconds(x.full))
+}
+
+// seconds are whole ones, rounded up.
+func seconds(d time.Duration) string {
+	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10)
+}
+
+// count is the number of buckets that are remembered.
+func (b *Buckets) Count() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.fullAt)
+}
+
+func (b *Buckets) look(c Class, who string, take bool) budget {
+	limit := b.rates[c]
+	if limit.Every <= 0 {
+		return budget{ok: true}
+	}
+	now := b.now().UnixNano()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if now-b.swept > int64(sweepEvery) {
+		b.swept = now
+		for key, at := range b.fullAt {
+			if at <= now {
+				delete(b.fullAt, key)
+			}
+		}
+	}
+	key := bucketKey{c, who}
+	full := max(b.fullAt[key], now)
+	next, early := limit.Next(full, now, 1)
+	if early > 0 {
+		return budget{wait: early, full: time.Duration(full - now)}
+	}
+	if take {
+		b.fullAt[key], full = next, next
+	}
+	return budget{ok: true, left: int(-early / limit.Every), full: time.Duration(full - now)}
+}

@@ -1,0 +1,118 @@
+package rates
+
+import (
+	"sync"
+	"time"
+)
+
+// loginQueue lets logins in at a rate, in the order of their first try. Who waits holds no connection: each has a place,
+// which is an instant, is told how long that is, and comes back. Players who are in a game go past the queue, and what
+// they take is taken from those who wait.
+type LoginQueue struct {
+	now func() time.Time
+
+	mu     sync.Mutex
+	every  time.Duration // between two logins; 0: no limit
+	next   time.Time     // the first instant that nobody has
+	places map[string]time.Time
+	swept  time.Time
+}
+
+const (
+	// loginSaved is how much of the rate may be saved up while nobody comes.
+	loginSaved = time.Second
+	// placeKept is how long a place waits for its holder to come back.
+	placeKept = time.Minute
+	// placesMax bounds memory. Whoever comes when there are so many is told to come again, without a place.
+	placesMax = 200_000
+	// loginRetryMax is the longest that somebody is told to wait: a queue may become shorter.
+	loginRetryMax = 30 * time.Second
+)
+
+func NewLoginQueue(now func() time.Time) *LoginQueue {
+	return &LoginQueue{now: now, places: map[string]time.Time{}}
+}
+
+// setRate changes how many are let in; 0: all. Whoever waits keeps the place in the line, which moves at the new rate from now on.
+func (q *LoginQueue) SetRate(perSecond int) {
+	now := q.now()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	was := q.every
+	if q.every = 0; perSecond > 0 {
+		q.every = time.Second / time.Duration(perSecond)
+	}
+	if q.every == 0 { // nobody waits any more, also when there is a limit again
+		clear(q.places)
+		q.next = time.Time{}
+	}
+	if was == 0 || q.every == 0 || was == q.every {
+		return
+	}
+	pace := float64(q.every) / float64(was)
+	moved := func(at time.Time) time.Time {
+		if !at.After(now) {
+			return at
+		}
+		return now.Add(time.Duration(float64(at.Sub(now)) * pace))
+	}
+	q.next = moved(q.next)
+	for player, place := range q.places {
+		q.places[player] = moved(place)
+	}
+}
+
+// admit lets a player in, or tells the place in the line and how long to wait.
+func (q *LoginQueue) Admit(player string, inGame bool) (position int, wait time.Duration, ok bool) {
+	now := q.now()
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if q.every == 0 {
+		clear(q.places)
+		q.next = time.Time{}
+		return 0, 0, true
+	}
+	q.sweep(now)
+	place, waits := q.places[player]
+	if !waits {
+		if q.next.Before(now.Add(-loginSaved)) {
+			q.next = now.Add(-loginSaved)
+		}
+		place = q.next
+		if inGame || !place.After(now) {
+			q.next = q.next.Add(q.every)
+			return 0, 0, true
+		}
+		if len(q.places) >= placesMax {
+			return placesMax, loginRetryMax, false
+		}
+		q.next = q.next.Add(q.every)
+		q.places[player] = place
+	}
+	if inGame || !place.After(now) {
+		delete(q.places, player)
+		return 0, 0, true
+	}
+	wait = place.Sub(now)
+	return int(wait/q.every) + 1, min(wait, loginRetryMax), false
+}
+
+// waiting is the number of players who have a place in the line.
+func (q *LoginQueue) Waiting() int {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return len(q.places)
+}
+
+// sweep forgets those who did not come back.
+func (q *LoginQueue) sweep(now time.Time) {
+	if now.Sub(q.swept) < sweepEvery {
+		return
+	}
+	q.swept = now
+	for player, place := range q.places {
+		if now.Sub(place) > placeKept {
+			delete(q.places, player)
+		}
+	}
+}

@@ -1,0 +1,99 @@
+package socket
+
+import (
+	"crypto/tls"
+	"encoding/binary"
+	"net"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// Opcodes of RFC 6455, 5.2.
+const (
+	Text  = 0x1
+	Close = 0x8
+	Ping  = 0x9
+	Pong  = 0xA
+)
+
+// appendFrame appends one unmasked frame, whose payload comes in parts.
+func Append(b []byte, opcode byte, parts ...[]byte) []byte {
+	n := 0
+	for _, p := range parts {
+		n += len(p)
+	}
+	b = append(b, 0x80|opcode)
+	switch {
+	case n > 0xFFFF:
+		b = append(b, 127)
+		b = binary.BigEndian.AppendUint64(b, uint64(n))
+	case n > 125:
+		b = append(b, 126)
+		b = binary.BigEndian.AppendUint16(b, uint16(n))
+	default:
+		b = append(b, byte(n))
+	}
+	for _, p := range parts {
+		b = append(b, p...)
+	}
+	return b
+}
+
+// heartbeat is both: the frame that libraries answer by themselves, and the one that clients see.
+var Heartbeat = Append(Append(nil, Ping), Text, []byte(`{"type":"ping"}`))
+
+// frameBuffers are shared by all streams, so that an idle one holds none.
+var Buffers = sync.Pool{New: func() any { b := make([]byte, 0, 2048); return &b }}
+
+// keptFrame is the largest buffer that goes back: a rare huge one must not be held for ever.
+const KeptFrame = 64 << 10
+
+func PutBuffer(b *[]byte) {
+	if cap(*b) <= KeptFrame {
+		*b = (*b)[:0]
+		Buffers.Put(b)
+	}
+}
+
+// Close codes: docs/spec/player-api.md#close-codes. After 4401, 4409 and 4410 a client does not come back by itself.
+const (
+	Unauthenticated = 4401
+	Superseded      = 4406
+	TooSlow         = 4408
+	Replaced        = 4409
+	Ended           = 4410
+	RateLimited     = 4429
+	Draining        = 4503
+)
+
+var closeTexts = map[uint16]string{
+	Unauthenticated: "unauthenticated", Superseded: "stream superseded", TooSlow: "too slow", Replaced: "session replaced",
+	Ended: "session ended", RateLimited: "rate limited", Draining: "draining",
+}
+
+// bye tells a client after which time to come back.
+func Bye(after time.Duration) []byte {
+	return []byte(`{"type":"bye","reconnect_after_ms":` + strconv.FormatInt(after.Milliseconds(), 10) + `}`)
+}
+
+// appendClose appends a close frame with a code of this API.
+func AppendClose(b []byte, code uint16) []byte {
+	return Append(b, Close, []byte{byte(code >> 8), byte(code)}, []byte(closeTexts[code]))
+}
+
+// appendCloseAnswer appends the answer to a client's close frame, which may have no code.
+func AppendCloseAnswer(b []byte, code uint16) []byte {
+	if code == 0 {
+		return Append(b, Close)
+	}
+	return Append(b, Close, []byte{byte(code >> 8), byte(code)})
+}
+
+// drop ends a connection without waiting for the client, which a close of TLS would do.
+func Drop(c net.Conn) {
+	if t, ok := c.(*tls.Conn); ok {
+		c = t.NetConn()
+	}
+	_ = c.Close() // fails when it is closed already
+}

@@ -1,0 +1,37 @@
+package socket
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/frames"
+	"github.com/musterhq/muster/internal/playerapi/problem"
+)
+
+// upgradeWanted refuses what is no wish for a WebSocket as it is spoken here.
+func Check(r *http.Request, subprotocol string) *problem.Problem {
+	const version = "13" // RFC 6455; there never was a later one
+	h := r.Header
+	switch {
+	case r.Method != http.MethodGet || !strings.EqualFold(h.Get("Upgrade"), "websocket") || h.Get("Sec-WebSocket-Version") != version:
+		p := problem.New(flow.InvalidArgument, "want GET with an upgrade to WebSocket, version %s, and the subprotocol %s", version, subprotocol)
+		return p.WithStatus(http.StatusUpgradeRequired, http.Header{"Upgrade": {"websocket"}, "Sec-Websocket-Version": {version}})
+	case !slices.Contains(frames.Offered(r.Header), subprotocol):
+		return problem.New(flow.InvalidArgument, "Sec-WebSocket-Protocol: want %s among its names", subprotocol)
+	}
+	return nil
+}
+
+const (
+	// messageMax bounds a message of a client, in bytes.
+	MessageMax = 4 << 10
+	// clientPatience is how long one write may take.
+	ClientPatience = 10 * time.Second
+	// farewell is how long a client may take to answer a close frame.
+	Farewell = 2 * time.Second
+	// comeBack is after which time the clients of a service that stops come back. They spread it by themselves.
+	ComeBack = 2 * time.Second
+)

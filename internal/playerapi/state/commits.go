@@ -1,0 +1,55 @@
+package state
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/flow"
+)
+
+// commits counts the commands of calls: how long they take, and how many are refused.
+type commits struct {
+	seconds prometheus.Histogram
+	refused *prometheus.CounterVec
+	cancels *prometheus.CounterVec
+}
+
+func newCommits() *commits {
+	return &commits{
+		seconds: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name: "muster_flow_commit_seconds", Help: "From a call's command to its durable commit.",
+			Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5},
+		}),
+		refused: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "muster_flow_refused_calls_total", Help: "Commands of calls that were refused.",
+		}, []string{"code"}),
+		cancels: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "muster_flow_cancels_total", Help: "Calls of LeaveMatchmaking: which of the cancel and the match came first.",
+		}, []string{"outcome"}),
+	}
+}
+
+// Collectors are the metrics of the calls' commands.
+func (s *State) Collectors() []prometheus.Collector {
+	return []prometheus.Collector{s.commits.seconds, s.commits.refused, s.commits.cancels}
+}
+
+// count notes the outcome of a command.
+func (c *commits) count(cmd cell.Command, err error, took time.Duration) {
+	outcome := "cancelled"
+	if err == nil {
+		c.seconds.Observe(took.Seconds())
+	} else {
+		code := flow.CodeOf(err)
+		c.refused.WithLabelValues(string(code)).Inc()
+		outcome = "refused"
+		if code == flow.AlreadyMatched {
+			outcome = "matched"
+		}
+	}
+	if _, ok := cmd.(*cell.LeaveMatchmaking); ok {
+		c.cancels.WithLabelValues(outcome).Inc()
+	}
+}

@@ -1,0 +1,53 @@
+package state
+
+import (
+	"context"
+
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/engine"
+)
+
+// Settings is the configuration of player flow that is in force. It must not be changed.
+func (s *State) Settings() *flow.Config { return s.inForce.Load() }
+
+// Reconfigure puts the configuration of the state into force. A change by an operator calls it, too, so that the answer means that the
+// change is in force.
+func (s *State) Reconfigure(ctx context.Context) error {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	var c flow.Config
+	err := s.Read(ctx, func(v *cell.View) error { c = v.FlowConfig(); return nil })
+	if err == nil {
+		s.goBy(&c)
+	}
+	return err
+}
+
+func (s *State) goBy(c *flow.Config) {
+	s.inForce.Store(c)
+	s.apply(c)
+}
+
+// followConfig puts the present configuration into force, and each later one.
+func (s *State) followConfig() {
+	s.turn.Lock() // a change that is followed meanwhile waits until the present one is in force
+	defer s.turn.Unlock()
+	s.unfollow = s.Follow(cell.Kinds(cell.KindFlowConfigChanged), func(engine.Committed) {
+		_ = s.Reconfigure(context.Background()) // fails only when the engine has stopped
+	})
+	c := *s.CellConfig().Flow
+	var ignored flow.Faults
+	err := s.Read(context.Background(), func(v *cell.View) error {
+		c = v.FlowConfig()
+		_, ignored = v.FlowOverrides()
+		return nil
+	})
+	if err != nil {
+		s.Log.Error("cannot read the options that operators have set; using those of the start", "err", err)
+	}
+	for _, f := range ignored {
+		s.Log.Warn("ignoring an option that an operator has set: it contradicts the settings of the start", "option", f.Path, "why", f.Message)
+	}
+	s.goBy(&c)
+}

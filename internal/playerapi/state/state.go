@@ -1,0 +1,119 @@
+package state
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/playerapi/objects"
+	"github.com/musterhq/muster/internal/playerapi/principal"
+	"github.com/musterhq/muster/internal/playerapi/problem"
+)
+
+// State is the engine as the player API uses it: commands carry the principal of the request and are counted.
+type State struct {
+	*engine.Engine
+	Objects objects.Translator
+	Log     *slog.Logger
+	commits *commits
+
+	turn     sync.Mutex // for one change of inForce at a time
+	inForce  atomic.Pointer[flow.Config]
+	apply    func(*flow.Config)
+	unfollow func()
+}
+
+// panicDoor is the door under which panics of the player API are counted.
+const PanicDoor = "playerapi"
+
+// openState begins to follow the configuration. Each configuration that comes into force is handed to apply. Close it before the
+// engine.
+func Open(e *engine.Engine, o objects.Translator, log *slog.Logger, apply func(*flow.Config)) *State {
+	s := &State{Engine: e, Objects: o, Log: log, commits: newCommits(), apply: apply}
+	s.followConfig()
+	return s
+}
+
+// Close ends the following of the configuration.
+func (s *State) Close() { s.unfollow() }
+
+// Do carries out a command, as Engine.Do.
+func (s *State) Do(ctx context.Context, cmd cell.Command) error {
+	asked := cmd
+	if p := principal.Of(ctx); p != nil {
+		if by := p.Actor(); by != (flow.Actor{}) {
+			asked = cell.Asked{Command: cmd, By: by}
+		}
+	}
+	began := time.Now()
+	err := s.Engine.Do(ctx, asked)
+	s.commits.count(cmd, err, time.Since(began))
+	return err
+}
+
+// Instant is the present time of the core.
+func (s *State) Instant() domain.Time { return domain.TimeOf(s.Now()) }
+
+// Stand is the phase and the keys of a player; those of an unknown player are empty.
+func (s *State) Stand(ctx context.Context, player string) (stand objects.Stand, err error) {
+	err = s.Read(ctx, func(v *cell.View) error {
+		x, _ := v.Stand(player)
+		stand = objects.StandOf(x)
+		return nil
+	})
+	return stand, err
+}
+
+// Snapshot is everything that a player's client has to know.
+func (s *State) Snapshot(ctx context.Context, player string) (objects.FlowSnapshot, error) {
+	var x cell.FlowSnapshot
+	var ok bool
+	err := s.Read(ctx, func(v *cell.View) error {
+		x, ok = v.FlowOf(player, s.Instant())
+		return nil
+	})
+	switch {
+	case err != nil:
+		return objects.FlowSnapshot{}, err
+	case !ok:
+		return objects.FlowSnapshot{}, problem.New(flow.PlayerNotFound, "player %s not found", player)
+	}
+	return s.Objects.Snapshot(&x, s.Instant()), nil
+}
+
+// EventsAfter are the events of a player behind a number, and the number of the latest. It is not ok when some of them are no
+// longer kept, or when the number is ahead of the latest.
+func (s *State) EventsAfter(ctx context.Context, player string, after uint64) (missed []cell.PlayerEvent, head uint64, ok bool, err error) {
+	err = s.Read(ctx, func(v *cell.View) error {
+		missed, head, ok = v.EventsAfter(player, after, flow.EventsLimit)
+		return nil
+	})
+	return missed, head, ok, err
+}
+
+// Problem is the answer to a request that failed. Errors that are no refusals go to the log and never to the client. The answer to
+// a player says how the player stands now.
+func (s *State) Problem(ctx context.Context, err error, player string) *problem.Problem {
+	p := problem.Of(err, s.Instant(), s.Log)
+	if player != "" && p.Flow == nil {
+		p.Flow = s.StandNow(ctx, player)
+	}
+	return p
+}
+
+// StandNow is how a player stands, for the answer to a call that failed; nil for an unknown player.
+func (s *State) StandNow(ctx context.Context, player string) (stand *objects.Stand) {
+	_ = s.Read(ctx, func(v *cell.View) error { // the answer goes out without it
+		if x, ok := v.Stand(player); ok {
+			stand = new(objects.StandOf(x))
+		}
+		return nil
+	})
+	return stand
+}

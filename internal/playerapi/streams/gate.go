@@ -1,0 +1,96 @@
+package streams
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/playerapi/problem"
+)
+
+// gate is closed while clients are kept away for maintenance.
+type gate struct {
+	turn sync.Mutex // for one drain, or the end of one, at a time
+
+	mu     sync.Mutex
+	after  time.Duration // in which clients may come again; 0: the gate is open
+	closed chan struct{} // closed with the gate
+}
+
+func newGate() *gate { return &gate{closed: make(chan struct{})} }
+
+// shut closes the gate, or changes when clients may come again. It returns the previous time; 0: the gate was open.
+func (g *gate) shut(after time.Duration) (was time.Duration) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	was, g.after = g.after, after
+	if was == 0 {
+		close(g.closed)
+	}
+	return was
+}
+
+func (g *gate) open() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.after != 0 {
+		g.after, g.closed = 0, make(chan struct{})
+	}
+}
+
+// away is when clients may come again, while the gate is closed.
+func (g *gate) away() (after time.Duration, closed bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.after, g.after != 0
+}
+
+// closing returns a channel that is closed with the gate.
+func (g *gate) closing() <-chan struct{} {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.closed
+}
+
+// Draining is the answer to clients that come while players are kept away; nil when they may come.
+func (x *Streams) Draining() *problem.Problem {
+	if after, closed := x.gate.away(); closed {
+		return problem.Later(problem.Maintenance, after, "the service takes no players now, for maintenance; parties, searches and seats are kept")
+	}
+	return nil
+}
+
+// SendAway keeps clients away: it closes their streams, and tells them after which time to come again. Players who stay away keep all
+// that they have for the time of hold. It returns how many streams it has closed.
+func (x *Streams) SendAway(ctx context.Context, after, hold time.Duration) (closed int, err error) {
+	x.gate.turn.Lock()
+	defer x.gate.turn.Unlock()
+	was := x.gate.shut(after) // from here on nobody comes, and the end of a stream makes no player absent
+	if err := x.State.Do(ctx, &cell.AwaitPlayers{For: hold}); err != nil {
+		if was == 0 {
+			x.gate.open()
+		}
+		return 0, err
+	}
+	all := x.all()
+	for _, s := range all {
+		s.sayBye(after)
+	}
+	return len(all), nil
+}
+
+// Readmit lets clients come again.
+func (x *Streams) Readmit(ctx context.Context) error {
+	x.gate.turn.Lock()
+	defer x.gate.turn.Unlock()
+	if _, closed := x.gate.away(); !closed {
+		return nil
+	}
+	// The players get their time to come back before the gate opens: once it is open, those who have come must not be awaited.
+	if err := x.State.Do(ctx, &cell.AwaitPlayers{}); err != nil {
+		return err
+	}
+	x.gate.open()
+	return nil
+}

@@ -1,0 +1,118 @@
+package streams
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/playerapi/events"
+	"github.com/musterhq/muster/internal/playerapi/objects"
+)
+
+// PollRequest asks for events.
+type PollRequest struct {
+	AfterSeq uint64 `json:"after_seq,omitempty" doc:"The last event that the client has; 0 for none."`
+	WaitMS   int64  `json:"wait_ms,omitempty" minimum:"0" maximum:"25000" doc:"How long to wait while there is none."`
+}
+
+// PollAnswer is events, in order and without a gap.
+type PollAnswer struct {
+	Events  []events.Event `json:"events" doc:"As on the stream. With SNAPSHOT the first is an OnSync."`
+	HeadSeq uint64         `json:"head_seq"`
+	Resume  string         `json:"resume" enum:"REPLAY,SNAPSHOT"`
+	Flow    objects.Stand  `json:"flow"`
+}
+
+// pollEventsMax bounds one answer.
+const pollEventsMax = 256
+
+// pollMargin is how long before a silent player counts as gone a poll ends, at most: so long the next one may take to come.
+const pollMargin = 5 * time.Second
+
+// pollMost is the longest that a poll waits for a player who counts as gone after so long.
+func pollMost(deadAfter time.Duration) time.Duration { return deadAfter - min(pollMargin, deadAfter/2) }
+
+// Poll gives a client that cannot keep a stream open its events, and waits for one. The player counts as online meanwhile.
+func (x *Streams) Poll(ctx context.Context, by *cell.Caller, body *PollRequest) (*PollAnswer, error) {
+	if refused := x.Draining(); refused != nil {
+		return nil, refused
+	}
+	begun := cell.PollEvents{Player: by.Player, Session: by.Session, After: &body.AfterSeq}
+	if err := x.State.Do(ctx, &begun); err != nil {
+		return nil, err
+	}
+	wait := min(time.Duration(body.WaitMS)*time.Millisecond, pollMost(x.State.Settings().Sessions.DeadAfter))
+	if wait <= 0 || begun.Sync != 0 {
+		return x.pollNow(ctx, &begun)
+	}
+	news := make(chan struct{}, 1)
+	x.listen(by.Player, news)
+	defer x.unlisten(by.Player, news)
+	sentAway := x.gate.closing()
+	timeout := time.NewTimer(wait)
+	defer timeout.Stop()
+	for {
+		answer, err := x.pollNow(ctx, &begun)
+		if err != nil || len(answer.Events) > 0 {
+			return answer, err
+		}
+		select {
+		case <-news:
+			continue
+		case <-timeout.C:
+		case <-sentAway:
+		case <-x.ctx.Done():
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		return answer, nil
+	}
+}
+
+// pollNow is what there is for a poll that has begun.
+func (x *Streams) pollNow(ctx context.Context, begun *cell.PollEvents) (*PollAnswer, error) {
+	stand, err := x.State.Stand(ctx, begun.Player) // before the events: the answer's seq is never ahead of them
+	if err != nil {
+		return nil, err
+	}
+	answer := &PollAnswer{Events: []events.Event{}, Resume: events.ResumeReplay, Flow: stand}
+	after := *begun.After
+	if begun.Sync != 0 {
+		answer.Resume, after = events.ResumeSnapshot, begun.Sync-1
+	}
+	missed, head, ok, err := x.State.EventsAfter(ctx, begun.Player, after)
+	switch {
+	case err != nil:
+		return nil, err
+	case !ok: // so much has happened since the poll began that it is not all there any more
+		again := cell.PollEvents{Player: begun.Player, Session: begun.Session, After: &after}
+		if err := x.State.Do(ctx, &again); err != nil {
+			return nil, err
+		}
+		return x.pollNow(ctx, &again)
+	}
+	answer.HeadSeq = head
+	for i := range missed[:min(len(missed), pollEventsMax)] {
+		e := &missed[i]
+		answer.Events = append(answer.Events, events.Event(events.Whole(e.Seq, x.events.Tail(x.ctx, e.Seq, &e.Told, begun.Player))))
+	}
+	return answer, nil
+}
+
+func (x *Streams) listen(player string, news chan struct{}) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.polls[player] = append(x.polls[player], news)
+}
+
+func (x *Streams) unlisten(player string, news chan struct{}) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	left := slices.DeleteFunc(x.polls[player], func(c chan struct{}) bool { return c == news })
+	if len(left) == 0 {
+		delete(x.polls, player)
+	} else {
+		x.polls[player] = left
+	}
+}

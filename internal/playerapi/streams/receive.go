@@ -1,0 +1,35 @@
+package streams
+
+import (
+	"errors"
+	"time"
+
+	"github.com/musterhq/muster/internal/frames"
+	"github.com/musterhq/muster/internal/playerapi/socket"
+)
+
+// heardFrom is what a client's frames lead to.
+type heardFrom struct{ stream *stream }
+
+func (h heardFrom) Ping(payload []byte) {
+	h.Pong()
+	h.stream.send(socket.Pong, payload)
+}
+
+func (h heardFrom) Pong() { h.stream.heard.Store(time.Now().UnixNano()) }
+
+func (h heardFrom) Message(data []byte) { h.stream.receive(data) }
+
+func (h heardFrom) Wrong(v *frames.Violation) { h.stream.close(v.Code) }
+
+func (h heardFrom) End(err error) {
+	s := h.stream
+	closed, ok := errors.AsType[*frames.Closed](err)
+	if !ok {
+		closed = &frames.Closed{}
+	}
+	s.end(ok, closed.Code)
+	if x := s.of; x.leave(s) {
+		x.lose(s)
+	}
+}

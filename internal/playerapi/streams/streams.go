@@ -1,0 +1,300 @@
+package streams
+
+import (
+	"context"
+	"hash/maphash"
+	"maps"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/frames"
+	"github.com/musterhq/muster/internal/panics"
+	"github.com/musterhq/muster/internal/playerapi/authentication"
+	"github.com/musterhq/muster/internal/playerapi/events"
+	"github.com/musterhq/muster/internal/playerapi/rates"
+	"github.com/musterhq/muster/internal/playerapi/socket"
+	"github.com/musterhq/muster/internal/playerapi/state"
+	"github.com/musterhq/muster/internal/rate"
+)
+
+// StreamsConfig is what the streams need.
+type Config struct {
+	State   *state.State
+	Auth    *authentication.Authenticator
+	Buckets *rates.Buckets
+	Allows  func(*http.Request) bool // reports whether the web page that asks, if it is one, may open a stream
+	Panics  *panics.Guard
+}
+
+// Streams are the connections of all players' clients, and the polls that wait.
+type Streams struct {
+	Config
+	events   events.Writer
+	metrics  *streamMetrics
+	gate     *gate
+	reading  frames.Config
+	ctx      context.Context // ends when the door closes
+	stop     context.CancelFunc
+	unfollow func()
+	running  sync.WaitGroup
+	seed     maphash.Seed
+
+	// attaching orders two attaches of one player, so that the core and we agree which came last.
+	attaching [256]sync.Mutex
+
+	mu       sync.Mutex
+	players  map[string]*stream
+	sessions map[domain.UUID]*stream
+	polls    map[string][]chan struct{}
+	closed   bool
+}
+
+// subprotocol of the stream.
+const subprotocol = "playerflow.v1"
+
+// streamPace is above what classFrames lets a player send, and counts pings and fragments, too.
+var streamPace = rate.PerSecond(40, 200)
+
+const (
+	watchEvery = time.Second
+	// watchParts is in how many parts all streams are looked at meanwhile: so many heartbeats are not written at once.
+	watchParts = 10
+)
+
+// openStreams begins to follow what players are told. Close it before the engine.
+func Open(c Config) *Streams {
+	x := &Streams{
+		Config: c, events: events.Writer{State: c.State}, metrics: newStreamMetrics(), gate: newGate(), seed: maphash.MakeSeed(), players: map[string]*stream{}, sessions: map[domain.UUID]*stream{}, polls: map[string][]chan struct{}{},
+	}
+	x.ctx, x.stop = context.WithCancel(context.Background())
+	x.reading = frames.Config{MessageMax: socket.MessageMax, Pace: streamPace, Running: &x.running, Panics: c.Panics, Door: state.PanicDoor}
+	x.unfollow = c.State.Follow(cell.Kinds(cell.KindPlayersTold, cell.KindLoginChanged, cell.KindLoginRemoved), x.follow)
+	x.running.Go(x.watch)
+	return x
+}
+
+// attach makes a stream the one of its player and greets its client. A code means that it may not be.
+func (x *Streams) attach(s *stream, after uint64) (code uint16) {
+	turn := &x.attaching[maphash.String(x.seed, s.player)%uint64(len(x.attaching))]
+	turn.Lock()
+	defer turn.Unlock()
+	if code = x.enter(s); code != 0 {
+		return code
+	}
+	cmd := cell.AttachStream{Player: s.player, Session: s.session, Stream: s.number, After: after}
+	if err := x.State.Do(x.ctx, &cmd); err != nil {
+		x.leave(s)
+		return closeCodeOf(err)
+	}
+	hello, events, head, err := x.beginning(s, &cmd, after)
+	if err != nil {
+		x.leave(s)
+		x.lose(s)
+		return socket.Draining
+	}
+	s.greet(hello, events, head)
+	return 0
+}
+
+// enter registers a stream, in place of an earlier one of the player. From now on it gathers events. A code means that it may
+// not be.
+func (x *Streams) enter(s *stream) (code uint16) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if _, away := x.gate.away(); away || x.closed {
+		return socket.Draining
+	}
+	old := x.players[s.player]
+	switch {
+	case old == nil:
+	case old.epoch > s.epoch: // a later login came while this stream was on its way
+		return socket.Replaced
+	case old.session == s.session:
+		old.close(socket.Superseded)
+	default:
+		delete(x.sessions, old.session)
+		old.close(socket.Replaced)
+	}
+	x.players[s.player], x.sessions[s.session] = s, s
+	x.metrics.open.Set(float64(len(x.players)))
+	return 0
+}
+
+// leave reports whether the stream was the one of its player.
+func (x *Streams) leave(s *stream) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.players[s.player] != s {
+		return false
+	}
+	delete(x.players, s.player)
+	delete(x.sessions, s.session)
+	x.metrics.open.Set(float64(len(x.players)))
+	_, away := x.gate.away()
+	return !away && !x.closed
+}
+
+func (x *Streams) lose(s *stream) {
+	// When it fails the engine has stopped, and after its restart everybody has to come back anyhow.
+	_ = x.State.Do(context.WithoutCancel(x.ctx), &cell.LoseStream{Player: s.player, Stream: s.number})
+}
+
+// follow passes on what has happened. Streams that end are closed behind what they are told in the same entry.
+func (x *Streams) follow(c engine.Committed) {
+	for i := range c.Events {
+		if e, ok := c.Events[i].Event.(*cell.PlayersTold); ok {
+			x.tell(e, flow.Told{At: c.Events[i].At, Commit: c.Number, Part: c.Events[i].Part, Type: e.Type, Body: e.Body})
+		}
+	}
+	for _, e := range c.Events {
+		switch e := e.Event.(type) {
+		case *cell.LoginChanged:
+			if e.Login.State != flow.LoginLive {
+				x.end(e.Login.ID, socket.Replaced)
+			}
+		case *cell.LoginRemoved:
+			x.end(e.ID, socket.Ended)
+		}
+	}
+}
+
+// tell passes on an event that the outboxes hold as told.
+func (x *Streams) tell(e *cell.PlayersTold, as flow.Told) {
+	told := x.attached(e)
+	if len(told) == 0 {
+		return
+	}
+	defer x.Panics.Confine(state.PanicDoor, func() { // they come back, and are told by what serves each alone
+		for _, to := range told {
+			to.stream.drop()
+		}
+	})
+	// Nobody waits for the writing of it. Who attaches from here on begins behind this entry, which is durable.
+	tail := x.events.Tail(x.ctx, told[0].seq, &as, told[0].stream.player)
+	for _, to := range told {
+		to.stream.tell(to.seq, tail)
+	}
+}
+
+// addressed is a stream, and the number that an event has for its player.
+type addressed struct {
+	stream *stream
+	seq    uint64
+}
+
+// attached finds the streams of those who are told, and wakes their polls.
+func (x *Streams) attached(e *cell.PlayersTold) (told []addressed) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, to := range e.To {
+		if s := x.players[to.Player]; s != nil {
+			told = append(told, addressed{s, to.Seq})
+		}
+		for _, poll := range x.polls[to.Player] {
+			select {
+			case poll <- struct{}{}:
+			default:
+			}
+		}
+	}
+	return told
+}
+
+func (x *Streams) end(session domain.UUID, code uint16) {
+	x.mu.Lock()
+	s := x.sessions[session]
+	x.mu.Unlock()
+	if s != nil {
+		s.close(code)
+	}
+}
+
+// watch sends heartbeats, ends streams that are silent, and keeps login sessions alive whose clients are only listening.
+func (x *Streams) watch() {
+	ticker := time.NewTicker(watchEvery / watchParts)
+	defer ticker.Stop()
+	var all []*stream
+	for part := uint64(0); ; part = (part + 1) % watchParts {
+		select {
+		case <-x.ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		x.mu.Lock()
+		for _, s := range x.players {
+			if s.number%watchParts == part {
+				all = append(all, s)
+			}
+		}
+		x.mu.Unlock()
+		now := time.Now().UnixNano()
+		config := &x.State.Settings().Sessions
+		for _, s := range all {
+			x.look(s, now, config)
+		}
+		clear(all)
+		all = all[:0]
+	}
+}
+
+// look does what is due for one stream.
+func (x *Streams) look(s *stream, now int64, config *flow.SessionConfig) {
+	defer x.Panics.Confine(state.PanicDoor, s.drop)
+	// A client goes by what it was greeted with: it hears from us no less often, and has no less time to answer.
+	switch {
+	case now-s.heard.Load() > int64(max(config.DeadAfter, s.promised.DeadAfter)):
+		s.drop()
+	case now-s.pinged >= int64(min(config.PingInterval, s.promised.PingInterval)):
+		s.pinged = now
+		s.beat()
+	}
+	if now-s.renewed > int64(config.IdleExpiry/10) {
+		s.renewed = now
+		_ = x.State.Do(x.ctx, &cell.PollEvents{Player: s.player, Session: s.session}) // a session that has ended closes its stream
+	}
+}
+
+// reads starts to read from a stream; false when the door is closed.
+func (x *Streams) reads(s *stream) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.closed {
+		return false
+	}
+	frames.Read(s.conn, &x.reading, heardFrom{s})
+	return true
+}
+
+// Close tells clients to come back, and waits until no stream is left. Presence stays as it is: after the restart everybody
+// has a while to come back.
+func (x *Streams) Close() {
+	x.stop()
+	x.unfollow()
+	x.mu.Lock()
+	x.closed = true
+	x.mu.Unlock()
+	for _, s := range x.all() {
+		s.sayBye(socket.ComeBack)
+	}
+	x.running.Wait()
+}
+
+// all lists the streams.
+func (x *Streams) all() []*stream {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return slices.Collect(maps.Values(x.players))
+}
+
+// Count is how many streams are attached.
+func (x *Streams) Count() int {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return len(x.players)
+}
