@@ -49,7 +49,7 @@ func (p *Player) keepLogin(ctx context.Context) {
 			if endOf(err) != nil {
 				return // follow reports the reason
 			}
-			p.options.Logger.Info("the login was not refreshed", "player", p.ID, "err", err)
+			p.options.Logger.Info("the login was not refreshed", "player", p.ID, "error", err)
 			if sleep(ctx, refreshPause/2+jitter(refreshPause/2)) != nil {
 				return
 			}

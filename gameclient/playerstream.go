@@ -60,7 +60,7 @@ func (p *Player) follow(ctx context.Context) {
 			p.mu.Unlock()
 			return
 		}
-		p.options.Logger.Info("the events are interrupted", "player", p.ID, "err", err)
+		p.options.Logger.Info("the events are interrupted", "player", p.ID, "error", err)
 		if greeted {
 			failures = 0
 		}

@@ -117,7 +117,7 @@ func (s *Server) giveBack(playerSessionID string) {
 	ctx, cancel := context.WithTimeout(context.Background(), reportTimeout)
 	defer cancel()
 	if err := s.RemovePlayer(ctx, playerSessionID); err != nil && !errors.Is(err, ErrEnded) {
-		s.log.Warn("the seat of a disconnected player was not freed", "player_session", playerSessionID, "err", err)
+		s.log.Warn("the seat of a disconnected player was not freed", "player_session", playerSessionID, "error", err)
 	}
 }
 

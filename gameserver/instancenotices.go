@@ -116,7 +116,7 @@ func (g *GameInstance) Notices(ctx context.Context) iter.Seq2[Notice, error] {
 			if l.after > before {
 				failures = 0
 			}
-			g.server.log.Info("the notices are interrupted", "game_instance", g.ID, "err", err)
+			g.server.log.Info("the notices are interrupted", "game_instance", g.ID, "error", err)
 			pause := min(noticesPause<<min(failures, 10), noticesPauseMax)
 			select {
 			case <-time.After(l.wait + mathrand.N(pause)): // servers that lost the service together must not reconnect together

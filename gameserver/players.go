@@ -32,7 +32,7 @@ func (s *Server) accept(ctx context.Context, call, playerSessionID string) error
 	giveBack := func() {
 		if err := s.sdk.RemovePlayerSession(playerSessionID); err != nil {
 			s.log.Warn("the seat of a player who was accepted too late was not freed",
-				"player_session", playerSessionID, "err", err)
+				"player_session", playerSessionID, "error", err)
 		}
 	}
 	return s.callOrUndo(ctx, call, accept, giveBack)

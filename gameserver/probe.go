@@ -98,7 +98,7 @@ func awaitService(ctx context.Context, o Options, log *slog.Logger) error {
 		case refused.kind() != ErrUnavailable || time.Since(began)+pause > connectPatience:
 			return refused
 		}
-		log.Warn("the game session service cannot be reached yet", "attempt", attempt, "again_in", pause, "err", refused)
+		log.Warn("the game session service cannot be reached yet", "attempt", attempt, "retry_in", pause, "error", refused)
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():

@@ -90,7 +90,7 @@ func TestConnectWaitsForTheService(t *testing.T) {
 	if !errors.Is(err, context.Canceled) || asked.Load() != 2 {
 		t.Errorf("asked %d times: %v", asked.Load(), err)
 	}
-	for _, want := range []string{"attempt=1", "again_in=1s", "503", "the service is stopping"} {
+	for _, want := range []string{"attempt=1", "retry_in=1s", "503", "the service is stopping"} {
 		if !strings.Contains(said.String(), want) {
 			t.Errorf("the log lacks %q:\n%s", want, said.String())
 		}

@@ -213,7 +213,7 @@ func (s *Server) abandon() {
 
 func (s *Server) disconnect() {
 	if err := s.sdk.Destroy(); err != nil {
-		s.log.Debug("close the connection", "err", err) // the process is over either way
+		s.log.Debug("close the connection", "error", err) // the process is over either way
 	}
 }
 
@@ -304,7 +304,7 @@ func (s *Server) onStart(gs model.GameSession) {
 	if s.hosted != nil || s.asked {
 		// A second session of this process, or one that crossed with its end. The service will time it out.
 		s.mu.Unlock()
-		s.log.Warn("ignored a game session: this process has one or is ending", "session", hosted.ID)
+		s.log.Warn("ignored a game session: this process has one or is ending", "game_session", hosted.ID)
 		return
 	}
 	s.hosted = &hosted
@@ -312,7 +312,7 @@ func (s *Server) onStart(gs model.GameSession) {
 	defer close(s.creating)
 	s.mu.Unlock()
 
-	s.log.Info("the service creates a game session", "session", hosted.ID, "players_max", hosted.MaxPlayers)
+	s.log.Info("the service creates a game session", "game_session", hosted.ID, "players_max", hosted.MaxPlayers)
 	var loading []error
 	for _, c := range s.callbacks {
 		if c.OnCreateSessionBegin != nil {
@@ -332,7 +332,7 @@ func (s *Server) onStart(gs model.GameSession) {
 		s.askEnd()
 		return
 	}
-	s.log.Info("game session active", "session", hosted.ID)
+	s.log.Info("game session active", "game_session", hosted.ID)
 	if wait := s.options.EmptyTimeout; wait > 0 {
 		time.AfterFunc(wait, s.endIfUnused)
 	}

@@ -35,10 +35,10 @@ func (s *Server) onUpdate(u model.UpdateGameSession) {
 	mine := s.hosted != nil && s.hosted.ID == update.Session.ID
 	s.mu.Unlock()
 	if !mine {
-		s.log.Warn("ignored the update of a game session of another process", "session", update.Session.ID, "reason", update.Reason)
+		s.log.Warn("ignored the update of a game session of another process", "game_session", update.Session.ID, "reason", update.Reason)
 		return
 	}
-	s.log.Info("game session updated", "session", update.Session.ID, "reason", update.Reason, "ticket", update.BackfillTicketID)
+	s.log.Info("game session updated", "game_session", update.Session.ID, "reason", update.Reason, "ticket", update.BackfillTicketID)
 	for _, c := range s.callbacks {
 		if c.OnUpdateSessionBegin != nil {
 			c.OnUpdateSessionBegin(s.session, update)

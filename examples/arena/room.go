@@ -165,7 +165,7 @@ func (r *Room) admit(c *client, name string) bool {
 	ctx, cancel := context.WithTimeout(context.Background(), acceptWithin)
 	defer cancel()
 	if err := r.seats.Admit(ctx, c.id, c.session); err != nil {
-		r.log.Info("player turned away", "player_session", c.session, "name", name, "err", err)
+		r.log.Info("player turned away", "player_session", c.session, "name", name, "error", err)
 		refuse(c.conn, err.Error(), r.Retry(err))
 		return false
 	}
@@ -249,7 +249,7 @@ func (r *Room) giveBack(c *client) {
 	ctx, cancel := context.WithTimeout(context.Background(), acceptWithin)
 	defer cancel()
 	if err := r.seats.HandlePlayerLeave(ctx, c.id); err != nil {
-		r.log.Warn("give a player's place back", "player_session", c.session, "err", err)
+		r.log.Warn("give a player's place back", "player_session", c.session, "error", err)
 	}
 }
 

@@ -160,7 +160,7 @@ func (b *backend) giveBack(seats []seat) {
 	defer cancel()
 	for _, s := range seats {
 		if _, err := b.client.Release(ctx, s.PlayerSession); err != nil {
-			slog.Warn("give a seat back", "player_session", s.PlayerSession, "err", err) // it times out
+			slog.Warn("give a seat back", "player_session", s.PlayerSession, "error", err) // it times out
 		}
 	}
 }
@@ -214,7 +214,7 @@ func serve[Q any](do func(context.Context, Q) (any, error)) http.HandlerFunc {
 		}
 		out, err := do(r.Context(), q)
 		if err != nil {
-			slog.Warn("request failed", "path", r.URL.Path, "err", err)
+			slog.Warn("request failed", "path", r.URL.Path, "error", err)
 			answer(w, status(err), map[string]string{"error": err.Error()})
 			return
 		}

@@ -95,7 +95,7 @@ func TestEveryOperatorCallNeedsAReason(t *testing.T) {
 	}
 	x.login("ann")
 	x.wants(200, "")(x.operate("GetPlayer", `{"reason":"she asked why","player_id":"ann"}`))
-	for _, want := range []string{"operator call", "call=Operator.GetPlayer", "by=" + x.key.ID, `reason="she asked why"`} {
+	for _, want := range []string{"operator call", "call=Operator.GetPlayer", "principal=" + x.key.ID, `reason="she asked why"`} {
 		if text := x.log.String(); !strings.Contains(text, want) {
 			t.Errorf("the log does not say %s: %s", want, text)
 		}

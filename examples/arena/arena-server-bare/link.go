@@ -155,7 +155,7 @@ func (l *link) receive(body []byte) {
 		answer
 	}
 	if err := json.Unmarshal(body, &head); err != nil {
-		l.log.Warn("the service sent something that is no message", "err", err)
+		l.log.Warn("the service sent something that is no message", "error", err)
 		return
 	}
 	if head.RequestId == "" {
@@ -178,7 +178,7 @@ func (l *link) lose(c *websocket.Conn, err error) {
 	}
 	l.mu.Unlock()
 	if lost {
-		l.log.Warn("connection to the service lost", "err", err)
+		l.log.Warn("connection to the service lost", "error", err)
 		go l.redial()
 	}
 }
@@ -192,7 +192,7 @@ func (l *link) redial() {
 		if err == nil || over {
 			return
 		}
-		l.log.Warn("come back", "err", err)
+		l.log.Warn("come back", "error", err)
 		time.Sleep(redialAfter)
 	}
 }
@@ -203,7 +203,7 @@ func (l *link) refresh(url, token string) {
 	l.who.url, l.who.token = url, token
 	l.mu.Unlock()
 	if err := l.connect(); err != nil {
-		l.log.Warn("go over to a new connection", "err", err) // the old one still works
+		l.log.Warn("go over to a new connection", "error", err) // the old one still works
 	}
 }
 

@@ -102,7 +102,7 @@ type server struct {
 func (s *server) beat(ctx context.Context, every time.Duration) {
 	for {
 		if err := s.link.do("HeartbeatServerProcess", map[string]any{"HealthStatus": true}); err != nil {
-			s.log.Warn("report health", "err", err)
+			s.log.Warn("report health", "error", err)
 		}
 		select {
 		case <-time.After(every):
@@ -120,7 +120,7 @@ func (s *server) hear(action string, message []byte) {
 		RefreshConnectionEndpoint, AuthToken string
 	}
 	if err := json.Unmarshal(message, &m); err != nil {
-		s.log.Warn("the service sent what cannot be read", "action", action, "err", err)
+		s.log.Warn("the service sent what cannot be read", "action", action, "error", err)
 		return
 	}
 	switch action {
@@ -136,7 +136,7 @@ func (s *server) hear(action string, message []byte) {
 func (s *server) create(game string, properties map[string]string) {
 	world, err := arena.Load(properties, uint64(len(game)))
 	if err != nil {
-		s.log.Error("load the level", "err", err)
+		s.log.Error("load the level", "error", err)
 		s.stop(err) // the process ends, and the game session with it
 		return
 	}

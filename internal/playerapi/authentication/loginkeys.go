@@ -160,7 +160,7 @@ func (k *LoginKeys) find(keyID string) (loginKey, bool) {
 			}
 		}
 		if err != nil {
-			k.Log.Error("changed login keys not usable, the old ones stay in force", "err", err)
+			k.Log.Error("changed login keys not usable, the old ones stay in force", "error", err)
 		}
 	}
 	key, ok := k.keys[keyID]

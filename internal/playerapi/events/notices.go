@@ -10,7 +10,7 @@ func (w Writer) Notice(x *flow.Noticed) []byte {
 	n, err := flow.DecodeNotice(x.Body)
 	data := fields{}
 	if err != nil {
-		w.State.Log.Error("a notice in the outbox cannot be read", "type", x.Type.String(), "err", err)
+		w.State.Log.Error("a notice in the outbox cannot be read", "type", x.Type.String(), "error", err)
 	} else {
 		data = noticeData(x.Type, n)
 	}

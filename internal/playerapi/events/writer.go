@@ -26,7 +26,7 @@ func (w Writer) Tail(ctx context.Context, seq uint64, x *flow.Told, player strin
 	var data any = map[string]any{}
 	if err != nil {
 		// Written by ourselves; a client that does not see the number would wait for it for ever.
-		w.State.Log.Error("an event in the outbox cannot be read", "player", player, "type", x.Type.String(), "err", err)
+		w.State.Log.Error("an event in the outbox cannot be read", "player", player, "type", x.Type.String(), "error", err)
 	} else {
 		data = w.data(x.Type, m, player)
 	}
@@ -36,7 +36,7 @@ func (w Writer) Tail(ctx context.Context, seq uint64, x *flow.Told, player strin
 func (w Writer) tail(commit string, at domain.Time, kind string, data any) []byte {
 	body, err := written(data)
 	if err != nil {
-		w.State.Log.Error("an event cannot be written", "type", kind, "err", err)
+		w.State.Log.Error("an event cannot be written", "type", kind, "error", err)
 		body = []byte("{}")
 	}
 	b := make([]byte, 0, len(body)+120)
@@ -74,7 +74,7 @@ func Whole(seq uint64, tail []byte) []byte {
 func (w Writer) syncTail(ctx context.Context, seq uint64, x *flow.Told, player string) []byte {
 	s, err := w.State.Snapshot(ctx, player)
 	if err != nil { // the service stops
-		w.State.Log.Debug("no snapshot for an OnSync", "player", player, "err", err)
+		w.State.Log.Debug("no snapshot for an OnSync", "player", player, "error", err)
 	}
 	s.Seq = seq
 	return w.tail(flow.CommitName(x.Commit, x.Part), x.At, flow.OnSync.String(), s)

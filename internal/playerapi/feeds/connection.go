@@ -93,7 +93,7 @@ func (x *Feeds) open(w http.ResponseWriter, r *http.Request, by *principal.Princ
 	}
 	conn, err := frames.Upgrade(w, r, subprotocol)
 	if err != nil {
-		x.State.Log.Debug("upgrade of a partner's stream failed", "err", err)
+		x.State.Log.Debug("upgrade of a partner's stream failed", "error", err)
 		return nil, false
 	}
 	l := &connection{

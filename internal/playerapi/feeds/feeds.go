@@ -67,7 +67,7 @@ func Open(c Config) *Feeds {
 	), x.follow)
 	var all []flow.Subscription
 	if err := c.State.Read(x.ctx, func(v *cell.View) error { all, _ = v.Subscriptions(); return nil }); err != nil {
-		c.State.Log.Error("the subscriptions of players' events cannot be read", "err", err)
+		c.State.Log.Error("the subscriptions of players' events cannot be read", "error", err)
 	}
 	for _, s := range all {
 		if s.Lapsed != 0 {

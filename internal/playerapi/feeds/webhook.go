@@ -61,7 +61,7 @@ func (d *delivery) run() {
 		switch {
 		case err != nil || !ok:
 			if err != nil && d.ctx.Err() == nil {
-				d.feeds.State.Log.Error("a webhook of players' events stops", "subscription", objects.SubscriptionID(d.id), "err", err)
+				d.feeds.State.Log.Error("a webhook of players' events stops", "subscription", objects.SubscriptionID(d.id), "error", err)
 			}
 			return
 		case len(page.Events) == 0 && page.Missed == 0:
@@ -118,7 +118,7 @@ func (d *delivery) post(page *cell.StudioPage) error {
 		d.failures = 0
 	case err != nil:
 		if d.failures++; d.failures == 1 {
-			log.Warn("a webhook of players' events does not take them; they wait", "err", err)
+			log.Warn("a webhook of players' events does not take them; they wait", "error", err)
 		}
 	}
 	return err

@@ -112,7 +112,7 @@ func operatorCall[B interface{ why() string }, A any](d *door, name, summary str
 		if err != nil {
 			return nil, err
 		}
-		d.State.Log.Info("operator call", "call", name, "by", principal.Of(ctx).ID, "reason", (*body).why(), "request", json.RawMessage(said))
+		d.State.Log.Info("operator call", "call", name, "principal", principal.Of(ctx).ID, "reason", (*body).why(), "request", json.RawMessage(said))
 		return f(ctx, body)
 	})
 }

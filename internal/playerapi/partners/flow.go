@@ -96,7 +96,7 @@ func (d *door) declarePartner() {
 			if err != nil {
 				return nil, err
 			}
-			d.State.Log.Info("party shut down", "party", body.PartyID, "by", principal.Of(ctx).ID, "reason", body.Reason)
+			d.State.Log.Info("party shut down", "party", body.PartyID, "principal", principal.Of(ctx).ID, "reason", body.Reason)
 			return &calls.None{}, d.State.Do(ctx, &cell.ShutDownParty{Party: party})
 		})
 	calls.Partner(d.realm, "Flow.SetPlayerAttributes", "What the studio says about a player, such as skill.",

@@ -146,6 +146,6 @@ func (x *Desk) decide(ctx context.Context, o *offence) {
 		decision.Level, decision.Lock = flow.LevelAt(p.Kind, answer.Level), time.Duration(answer.LockMS)*time.Millisecond
 	}
 	if err := x.State.Do(ctx, decision); err != nil && ctx.Err() == nil {
-		x.State.Log.Warn("the studio's decision about a penalty was not written down", "player", o.player, "err", err)
+		x.State.Log.Warn("the studio's decision about a penalty was not written down", "player", o.player, "error", err)
 	}
 }

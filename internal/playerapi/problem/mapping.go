@@ -34,7 +34,7 @@ func Of(err error, now domain.Time, log *slog.Logger) *Problem {
 		return problemOfDenied(denied)
 	}
 	if silent, ok := errors.AsType[*playerhooks.Silent](err); ok {
-		log.Debug("a player's call was refused because a hook did not answer", "err", err)
+		log.Debug("a player's call was refused because a hook did not answer", "error", err)
 		p := Later(flow.Unavailable, Again, "the studio's backend cannot be asked now; try again later")
 		p.Details = Details{Hook: string(silent.Hook)}
 		return p
@@ -42,7 +42,7 @@ func Of(err error, now domain.Time, log *slog.Logger) *Problem {
 	refused, ok := errors.AsType[*domain.Refusal](err)
 	if !ok {
 		if !errors.Is(err, engine.ErrStopped) && !errors.Is(err, context.Canceled) {
-			log.Error("player flow request failed", "err", err)
+			log.Error("player flow request failed", "error", err)
 		}
 		return Later(flow.Unavailable, Again, "the service cannot answer now; try again later")
 	}

@@ -44,7 +44,7 @@ func (s *State) followConfig() {
 		return nil
 	})
 	if err != nil {
-		s.Log.Error("cannot read the options that operators have set; using those of the start", "err", err)
+		s.Log.Error("cannot read the options that operators have set; using those of the start", "error", err)
 	}
 	for _, f := range ignored {
 		s.Log.Warn("ignoring an option that an operator has set: it contradicts the settings of the start", "option", f.Path, "why", f.Message)

@@ -63,7 +63,7 @@ func (x *Streams) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	conn, err := frames.Upgrade(w, r, subprotocol)
 	if err != nil {
-		x.State.Log.Debug("upgrade of a player's stream failed", "err", err)
+		x.State.Log.Debug("upgrade of a player's stream failed", "error", err)
 		return
 	}
 	s := &stream{of: x, number: max(rand.Uint64(), 1), player: l.Player, session: l.ID, epoch: l.Epoch, conn: conn}
