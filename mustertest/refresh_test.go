@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"github.com/musterhq/muster/gameserver"
-	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/hosting"
 )
 
 // A game server of the library takes the token that it is told, and comes back with it: the one before is void.
@@ -32,7 +32,7 @@ func TestServerOfTheLibraryTakesANewToken(t *testing.T) {
 		}
 	}
 	linked()
-	if err := srv.running.Engine().Do(t.Context(), &cell.RotateToken{Fleet: f.ID, Compute: f.Compute, KeepLinks: true}); err != nil {
+	if err := srv.running.Engine().Do(t.Context(), &hosting.RotateToken{Fleet: f.ID, Compute: f.Compute, KeepLinks: true}); err != nil {
 		t.Fatal(err)
 	}
 	linked()

@@ -90,7 +90,7 @@ func (d *dataKeys) open(ctx context.Context) (*keyring.Offline, error) {
 	}
 	config := cell.DefaultConfig()
 	if d.keysMax > 0 {
-		config.AccessKeysMax = d.keysMax
+		config.Access.AccessKeysMax = d.keysMax
 	}
 	return keyring.OpenOffline(ctx, d.dir, config)
 }

@@ -12,6 +12,8 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/heap"
 	"github.com/musterhq/muster/internal/settings"
@@ -44,8 +46,8 @@ func (b *bench) core(ctx context.Context) error {
 func (b *bench) coreAlone() error {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	c := cell.New(settings.Defaults().Cell())
-	env := cell.Env{Now: domain.TimeOf(time.Now()), Number: 1}
-	do := func(cmd cell.Command) error {
+	env := kernel.Env{Now: domain.TimeOf(time.Now()), Number: 1}
+	do := func(cmd kernel.Command) error {
 		if len(env.Batch) > 1<<16 { // as large as a group of the engine gets
 			env.Batch, env.Number = env.Batch[:0], env.Number+1
 		}
@@ -66,7 +68,7 @@ func (b *bench) coreAlone() error {
 	runtime.GC()
 	began, used := time.Now(), processorTime(nil)
 	for i := range b.sizes.coreSteps {
-		reserve := cell.ReservePlayers{Game: games[i%len(games)].id, Players: []cell.NewPlayer{{ID: randomID(), Player: "player-" + strconv.Itoa(i)}}}
+		reserve := hosting.ReservePlayers{Game: games[i%len(games)].id, Players: []hosting.NewPlayer{{ID: randomID(), Player: "player-" + strconv.Itoa(i)}}}
 		if err := do(&reserve); err != nil {
 			return err
 		}
@@ -218,11 +220,11 @@ func (c *changes) unit(caller int) error {
 	case 0:
 		x.count++
 		x.game, x.player = &c.games[(x.count*callers+caller)%len(c.games)], randomID()
-		return c.cell.Do(c.ctx, &cell.ReservePlayers{Game: x.game.id, Players: []cell.NewPlayer{{ID: x.player, Player: "caller-" + strconv.Itoa(caller)}}})
+		return c.cell.Do(c.ctx, &hosting.ReservePlayers{Game: x.game.id, Players: []hosting.NewPlayer{{ID: x.player, Player: "caller-" + strconv.Itoa(caller)}}})
 	case 1:
-		return c.cell.Do(c.ctx, &cell.AcceptPlayer{Process: x.game.process, Game: x.game.id, Player: x.player, Request: rand.Uint64() | 1})
+		return c.cell.Do(c.ctx, &hosting.AcceptPlayer{Process: x.game.process, Game: x.game.id, Player: x.player, Request: rand.Uint64() | 1})
 	default:
-		return c.cell.Do(c.ctx, &cell.RemovePlayer{Process: x.game.process, Game: x.game.id, Player: x.player})
+		return c.cell.Do(c.ctx, &hosting.RemovePlayer{Process: x.game.process, Game: x.game.id, Player: x.player})
 	}
 }
 

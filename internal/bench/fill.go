@@ -13,6 +13,8 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/session"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/settings"
@@ -72,16 +74,16 @@ const (
 )
 
 // do is how commands reach the core: an engine's Do, or a cell's Execute.
-type do func(cell.Command) error
+type do func(kernel.Command) error
 
 // fillHosts makes location, fleet and computes.
 func fillHosts(do do) error {
-	commands := []cell.Command{
-		&cell.CreateLocation{Name: location, Region: region, Account: "000000000000"},
-		&cell.CreateFleet{Fleet: fleet.Fleet{ID: localFleet, Region: region, Account: "000000000000", Name: "bench"}, Locations: []string{location}},
+	commands := []kernel.Command{
+		&hosting.CreateLocation{Name: location, Region: region, Account: "000000000000"},
+		&hosting.CreateFleet{Fleet: fleet.Fleet{ID: localFleet, Region: region, Account: "000000000000", Name: "bench"}, Locations: []string{location}},
 	}
 	for i := range localComputes {
-		commands = append(commands, &cell.RegisterCompute{Compute: fleet.Compute{
+		commands = append(commands, &hosting.RegisterCompute{Compute: fleet.Compute{
 			FleetID: localFleet, Name: "host-" + strconv.Itoa(i), Location: location, IPAddress: "127.0.0.1",
 		}})
 	}
@@ -96,11 +98,11 @@ func fillHosts(do do) error {
 // fillGame makes a game session with players who are all connected.
 func fillGame(do do, i, players int) (localGame, error) {
 	key := fleet.Key{Fleet: localFleet, Compute: "host-" + strconv.Itoa(i%localComputes), Process: randomID().String()}
-	create := &cell.CreateGameSession{Fleet: localFleet, Location: location, Name: "gsess-" + randomID().String(), PlayersMax: seatsMax}
-	for _, cmd := range []cell.Command{
-		&cell.ConnectProcess{Process: key, Link: uint64(i) + 1, SDK: "Go 5.5.0"},
-		&cell.ActivateProcess{Process: key, Link: uint64(i) + 1, Port: 7777, SDK: "Go 5.5.0", Request: uint64(i) + 1},
-		&cell.ReportHealth{Process: key, Healthy: true},
+	create := &hosting.CreateGameSession{Fleet: localFleet, Location: location, Name: "gsess-" + randomID().String(), PlayersMax: seatsMax}
+	for _, cmd := range []kernel.Command{
+		&hosting.ConnectProcess{Process: key, Link: uint64(i) + 1, SDK: "Go 5.5.0"},
+		&hosting.ActivateProcess{Process: key, Link: uint64(i) + 1, Port: 7777, SDK: "Go 5.5.0", Request: uint64(i) + 1},
+		&hosting.ReportHealth{Process: key, Healthy: true},
 		create,
 	} {
 		if err := do(cmd); err != nil {
@@ -109,27 +111,27 @@ func fillGame(do do, i, players int) (localGame, error) {
 	}
 	made := &create.Game // perhaps on the process of another caller
 	g := localGame{id: made.ID, process: fleet.Key{Fleet: made.FleetID, Compute: made.ComputeName, Process: made.ProcessID}}
-	for _, cmd := range []cell.Command{
-		&cell.PromptGameSession{Process: g.process, Game: g.id},
-		&cell.ActivateGameSession{Process: g.process, Game: g.id},
+	for _, cmd := range []kernel.Command{
+		&hosting.PromptGameSession{Process: g.process, Game: g.id},
+		&hosting.ActivateGameSession{Process: g.process, Game: g.id},
 	} {
 		if err := do(cmd); err != nil {
 			return g, fmt.Errorf("%T: %w", cmd, err)
 		}
 	}
 	for len(g.players) < players {
-		reserve := &cell.ReservePlayers{Game: g.id}
+		reserve := &hosting.ReservePlayers{Game: g.id}
 		for range min(seatsInCommand, players-len(g.players)) {
 			id := randomID()
 			g.players = append(g.players, id)
-			reserve.Players = append(reserve.Players, cell.NewPlayer{ID: id, Player: playerOf(i, len(g.players))})
+			reserve.Players = append(reserve.Players, hosting.NewPlayer{ID: id, Player: playerOf(i, len(g.players))})
 		}
 		if err := do(reserve); err != nil {
 			return g, err
 		}
 	}
 	for _, id := range g.players { // who is connected waits for nothing, so the state stays as it is
-		if err := do(&cell.AcceptPlayer{Process: g.process, Game: g.id, Player: id, Request: rand.Uint64() | 1}); err != nil {
+		if err := do(&hosting.AcceptPlayer{Process: g.process, Game: g.id, Player: id, Request: rand.Uint64() | 1}); err != nil {
 			return g, err
 		}
 	}
@@ -141,7 +143,7 @@ func playerOf(game, n int) string { return "player-" + strconv.Itoa(game) + "-" 
 
 // fill fills a cell through its engine.
 func (c *localCell) fill(ctx context.Context, games, players int) ([]localGame, error) {
-	through := func(cmd cell.Command) error { return c.Do(ctx, cmd) }
+	through := func(cmd kernel.Command) error { return c.Do(ctx, cmd) }
 	if err := fillHosts(through); err != nil {
 		return nil, err
 	}

@@ -8,8 +8,11 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/domain/placement"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/domain/ruleset"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/settings"
@@ -45,7 +48,7 @@ func (b *bench) flowMatches(ctx context.Context) (err error) {
 		}
 	}()
 	x := &flowMatch{ctx: ctx, cell: c, moved: make(chan int, 1)}
-	end := c.Follow(cell.Kinds(cell.KindPlayerKeysChanged), x.count)
+	end := c.Follow(kernel.Kinds(playerflow.KindPlayerKeysChanged), x.count)
 	defer end()
 	if err := x.setUp(); err != nil {
 		return err
@@ -69,14 +72,14 @@ func (b *bench) flowMatches(ctx context.Context) (err error) {
 type flowMatch struct {
 	ctx     context.Context
 	cell    *localCell
-	players [matchPlayers]cell.Caller
+	players [matchPlayers]playerflow.Caller
 	moved   chan int // how many players came into a game in one journal entry
 }
 
 func (x *flowMatch) count(c engine.Committed) {
 	n := 0
 	for _, e := range c.Events {
-		if e := e.Event.(*cell.PlayerKeysChanged); !e.Keys.Game.IsZero() {
+		if e := e.Event.(*playerflow.PlayerKeysChanged); !e.Keys.Game.IsZero() {
 			n++
 		}
 	}
@@ -85,7 +88,7 @@ func (x *flowMatch) count(c engine.Committed) {
 	}
 }
 
-func (x *flowMatch) do(commands ...cell.Command) error {
+func (x *flowMatch) do(commands ...kernel.Command) error {
 	for _, cmd := range commands {
 		if err := x.cell.Do(x.ctx, cmd); err != nil {
 			return fmt.Errorf("%T: %w", cmd, err)
@@ -95,7 +98,7 @@ func (x *flowMatch) do(commands ...cell.Command) error {
 }
 
 func (x *flowMatch) setUp() error {
-	if err := fillHosts(func(cmd cell.Command) error { return x.do(cmd) }); err != nil {
+	if err := fillHosts(func(cmd kernel.Command) error { return x.do(cmd) }); err != nil {
 		return err
 	}
 	rules, problems := ruleset.Parse(largeMatch)
@@ -103,9 +106,9 @@ func (x *flowMatch) setUp() error {
 		panic(problems) // written here
 	}
 	err := x.do(
-		&cell.CreateQueue{Queue: placement.Queue{Name: queueName, Region: region, Timeout: 10 * time.Minute, Destinations: []string{"arn:aws:gamelift:" + region + "::fleet/" + localFleet}}},
-		&cell.CreateRuleSet{RuleSet: matchmaking.RuleSet{Name: "large", Region: region, Account: "000000000000", Body: largeMatch}, Compiled: rules},
-		&cell.CreateConfiguration{Configuration: matchmaking.Configuration{
+		&hosting.CreateQueue{Queue: placement.Queue{Name: queueName, Region: region, Timeout: 10 * time.Minute, Destinations: []string{"arn:aws:gamelift:" + region + "::fleet/" + localFleet}}},
+		&matchmaking.CreateRuleSet{RuleSet: matchmaking.RuleSet{Name: "large", Region: region, Account: "000000000000", Body: largeMatch}, Compiled: rules},
+		&matchmaking.CreateConfiguration{Configuration: matchmaking.Configuration{
 			Name: "large", Region: region, Account: "000000000000", RuleSet: "large", RequestTimeout: time.Hour,
 			Queues: []string{"arn:aws:gamelift:" + region + "::gamesessionqueue/" + queueName},
 		}},
@@ -114,18 +117,18 @@ func (x *flowMatch) setUp() error {
 		return err
 	}
 	for i := range x.players {
-		login := &cell.Login{Player: playerOf(0, i+1), Session: randomID(), Token: randomID()}
-		if err := x.do(login, &cell.AttachStream{Player: login.Player, Session: login.Session, Stream: uint64(i) + 1}); err != nil {
+		login := &playerflow.Login{Player: playerOf(0, i+1), Session: randomID(), Token: randomID()}
+		if err := x.do(login, &playerflow.AttachStream{Player: login.Player, Session: login.Session, Stream: uint64(i) + 1}); err != nil {
 			return err
 		}
-		x.players[i] = cell.Caller{Player: login.Player, Session: login.Session}
+		x.players[i] = playerflow.Caller{Player: login.Player, Session: login.Session}
 	}
 	return nil
 }
 
 // commit makes one match and measures from the proposal until it is durable; then all players are free again.
 func (x *flowMatch) commit() (time.Duration, error) {
-	proposal := cell.Proposal{ID: randomID(), PlayersMax: matchPlayers, Tickets: make([]cell.ProposedTicket, matchParties)}
+	proposal := matchmaking.Proposal{ID: randomID(), PlayersMax: matchPlayers, Tickets: make([]matchmaking.ProposedTicket, matchParties)}
 	err := inParallel(matchParties, matchParties, func(i int) (err error) {
 		proposal.Tickets[i].Team = []string{"red", "blue"}[i%2]
 		proposal.Tickets[i].TicketKey, err = x.search(x.players[i*partySize : (i+1)*partySize])
@@ -142,7 +145,7 @@ func (x *flowMatch) commit() (time.Duration, error) {
 	}); err != nil {
 		return 0, err
 	}
-	cmd := &cell.ProposeMatches{Configuration: "large", Version: version, Proposals: []cell.Proposal{proposal}}
+	cmd := &matchmaking.ProposeMatches{Configuration: "large", Version: version, Proposals: []matchmaking.Proposal{proposal}}
 	began := time.Now()
 	err = x.do(cmd)
 	took := time.Since(began)
@@ -159,30 +162,30 @@ func (x *flowMatch) commit() (time.Duration, error) {
 }
 
 // search makes a party and lets it search.
-func (x *flowMatch) search(players []cell.Caller) (cell.TicketKey, error) {
+func (x *flowMatch) search(players []playerflow.Caller) (matchmaking.TicketKey, error) {
 	party, ticket := randomID(), randomID()
-	err := x.do(&cell.CreateParty{Caller: players[0], ID: party, Joinability: flow.Open})
+	err := x.do(&playerflow.CreateParty{Caller: players[0], ID: party, Joinability: flow.Open})
 	for i, player := range players {
 		if i > 0 && err == nil {
-			err = x.do(&cell.JoinParty{Caller: player, Party: party})
+			err = x.do(&playerflow.JoinParty{Caller: player, Party: party})
 		}
 		if err == nil {
-			err = x.do(&cell.SetReady{Caller: player, Ready: true})
+			err = x.do(&playerflow.SetReady{Caller: player, Ready: true})
 		}
 	}
 	if err == nil {
-		err = x.do(&cell.EnterMatchmaking{Caller: players[0], Ticket: ticket, Queue: "large"})
+		err = x.do(&playerflow.EnterMatchmaking{Caller: players[0], Ticket: ticket, Queue: "large"})
 	}
 	if err != nil {
-		return cell.TicketKey{}, err
+		return matchmaking.TicketKey{}, err
 	}
-	var key cell.TicketKey
+	var key matchmaking.TicketKey
 	return key, x.cell.Read(x.ctx, func(v *cell.View) error {
 		t, ok := v.Ticket("mm-" + ticket.String())
 		if !ok {
 			return fmt.Errorf("ticket mm-%s is not to be found", ticket)
 		}
-		key = cell.TicketKey{No: t.No, Generation: t.Generation}
+		key = matchmaking.TicketKey{No: t.No, Generation: t.Generation}
 		return nil
 	})
 }
@@ -197,11 +200,11 @@ func (x *flowMatch) free() error {
 	}); err != nil {
 		return err
 	}
-	if err := x.do(&cell.ForceEnd{Instance: game}); err != nil {
+	if err := x.do(&playerflow.ForceEnd{Instance: game}); err != nil {
 		return err
 	}
 	for i := 0; i < matchPlayers; i += partySize {
-		if err := x.do(&cell.DisbandParty{Caller: x.players[i]}); err != nil {
+		if err := x.do(&playerflow.DisbandParty{Caller: x.players[i]}); err != nil {
 			return err
 		}
 	}

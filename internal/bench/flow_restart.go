@@ -6,8 +6,9 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/settings"
 )
 
@@ -37,14 +38,14 @@ func (b *bench) fillFlow(ctx context.Context, dir string) error {
 	err = inParallel(b.sizes.flowRecords/2, filling, func(i int) error {
 		party := randomID()
 		for n := range 2 {
-			login := &cell.Login{Player: "player-" + strconv.Itoa(2*i+n), Session: randomID(), Token: randomID(), Device: "PC", ClientVersion: "1.0"}
+			login := &playerflow.Login{Player: "player-" + strconv.Itoa(2*i+n), Session: randomID(), Token: randomID(), Device: "PC", ClientVersion: "1.0"}
 			if err := c.Do(ctx, login); err != nil {
 				return err
 			}
-			caller := cell.Caller{Player: login.Player, Session: login.Session}
-			var goes cell.Command = &cell.CreateParty{Caller: caller, ID: party, Joinability: flow.Open}
+			caller := playerflow.Caller{Player: login.Player, Session: login.Session}
+			var goes kernel.Command = &playerflow.CreateParty{Caller: caller, ID: party, Joinability: flow.Open}
 			if n == 1 {
-				goes = &cell.JoinParty{Caller: caller, Party: party}
+				goes = &playerflow.JoinParty{Caller: caller, Party: party}
 			}
 			if err := c.Do(ctx, goes); err != nil {
 				return err

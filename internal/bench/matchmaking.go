@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/domain"
-	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/domain/ruleset"
 	"github.com/musterhq/muster/internal/engine"
@@ -94,9 +94,9 @@ func (b *bench) openMatchCell(ctx context.Context, body string) (*matchCell, err
 	if len(problems) > 0 {
 		panic(problems) // written here
 	}
-	for _, cmd := range []cell.Command{
-		&cell.CreateRuleSet{RuleSet: matchmaking.RuleSet{Name: "bench", Region: region, Account: "000000000000", Body: body}, Compiled: rules},
-		&cell.CreateConfiguration{Configuration: matchmaking.Configuration{
+	for _, cmd := range []kernel.Command{
+		&matchmaking.CreateRuleSet{RuleSet: matchmaking.RuleSet{Name: "bench", Region: region, Account: "000000000000", Body: body}, Compiled: rules},
+		&matchmaking.CreateConfiguration{Configuration: matchmaking.Configuration{
 			Name: matchConfiguration, Region: region, Account: "000000000000", RuleSet: "bench", Standalone: true, RequestTimeout: time.Hour,
 		}},
 	} {
@@ -109,7 +109,7 @@ func (b *bench) openMatchCell(ctx context.Context, body string) (*matchCell, err
 }
 
 func (c *matchCell) start(ctx context.Context, n int, player func(int) matchmaking.Player) error {
-	return c.Do(ctx, &cell.StartMatchmaking{Configuration: matchConfiguration, ID: randomID().String(), Players: []matchmaking.Player{player(n)}})
+	return c.Do(ctx, &matchmaking.StartMatchmaking{Configuration: matchConfiguration, ID: randomID().String(), Players: []matchmaking.Player{player(n)}})
 }
 
 func (c *matchCell) load(ctx context.Context, n int, player func(int) matchmaking.Player) error {
@@ -134,15 +134,15 @@ type matchWatch struct {
 
 func (c *matchCell) watch() (w *matchWatch, end func()) {
 	w = &matchWatch{rules: c.rules, began: map[uint64]domain.Time{}, from: time.Now()}
-	return w, c.Follow(cell.Kinds(cell.KindTicketStarted, cell.KindMatchProposed), func(committed engine.Committed) {
+	return w, c.Follow(kernel.Kinds(matchmaking.KindTicketStarted, matchmaking.KindMatchProposed), func(committed engine.Committed) {
 		now := time.Now()
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		for _, event := range committed.Events {
 			switch e := event.Event.(type) {
-			case *cell.TicketStarted:
+			case *matchmaking.TicketStarted:
 				w.began[e.Ticket.No] = e.Ticket.Start
-			case *cell.MatchProposed:
+			case *matchmaking.MatchProposed:
 				w.match(now, &e.Match)
 			}
 		}

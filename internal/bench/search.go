@@ -10,7 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/domain/search"
 	"github.com/musterhq/muster/internal/domain/searchindex"
 	"github.com/musterhq/muster/internal/domain/session"
@@ -145,7 +145,7 @@ type searchLoad struct {
 func (s *searchLoad) describeGames() error {
 	return inParallel(len(s.games), filling, func(i int) error {
 		name := "game " + strconv.Itoa(i)
-		return s.cell.Do(s.ctx, &cell.UpdateGameSession{ID: s.games[i].id, Title: &name, Properties: []session.Property{
+		return s.cell.Do(s.ctx, &hosting.UpdateGameSession{ID: s.games[i].id, Title: &name, Properties: []session.Property{
 			{Key: "mode", Value: "mode-" + strconv.Itoa(rand.IntN(20))}, {Key: "map", Value: "map-" + strconv.Itoa(rand.IntN(20))}, rating(),
 		}})
 	})
@@ -160,7 +160,7 @@ func (s *searchLoad) change(players *changes, caller int) error {
 	if rand.IntN(4) > 0 {
 		return players.unit(caller)
 	}
-	return s.cell.Do(s.ctx, &cell.UpdateGameSession{ID: s.games[rand.IntN(len(s.games))].id, Properties: []session.Property{rating()}})
+	return s.cell.Do(s.ctx, &hosting.UpdateGameSession{ID: s.games[rand.IntN(len(s.games))].id, Properties: []session.Property{rating()}})
 }
 
 // search reads a first page, from the texts on, as a client's request is.

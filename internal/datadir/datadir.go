@@ -19,7 +19,9 @@ import (
 	"github.com/musterhq/muster/internal/archive"
 	archivepebble "github.com/musterhq/muster/internal/archive/pebble"
 	"github.com/musterhq/muster/internal/atomicfile"
+	"github.com/musterhq/muster/internal/domain/access"
 	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/journal"
 	journalpebble "github.com/musterhq/muster/internal/journal/pebble"
@@ -262,10 +264,10 @@ func (d *Dir) CheckState(v *cell.View) error {
 }
 
 // Record writes the accepted losses into the journal. do carries a command out and returns once it is durable.
-func (d *Dir) Record(ctx context.Context, do func(context.Context, cell.Command) error) error {
+func (d *Dir) Record(ctx context.Context, do func(context.Context, kernel.Command) error) error {
 	for _, l := range d.losses {
 		d.log.Warn("an accepted loss is recorded in the journal", "part", string(l.Part), "detail", l.What)
-		cmd := &cell.AcceptLoss{Part: string(l.Part), What: l.What}
+		cmd := &access.AcceptLoss{Part: string(l.Part), What: l.What}
 		if l.Part == Secret {
 			cmd.Secret = d.Secret.Check()
 		}

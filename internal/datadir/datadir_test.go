@@ -18,6 +18,8 @@ import (
 	archivepebble "github.com/musterhq/muster/internal/archive/pebble"
 	"github.com/musterhq/muster/internal/domain/access"
 	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/placement"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/identity"
@@ -92,7 +94,7 @@ func refuses(t *testing.T, dir string, part Part) string {
 	return err.Error()
 }
 
-func (h *house) must(cmd cell.Command) {
+func (h *house) must(cmd kernel.Command) {
 	h.t.Helper()
 	if err := h.Do(h.t.Context(), cmd); err != nil {
 		h.t.Fatal(err)
@@ -103,13 +105,13 @@ func (h *house) must(cmd cell.Command) {
 func (h *house) furnish(from, to int) {
 	h.t.Helper()
 	if from == 0 {
-		h.must(&cell.TakeOverAccessKeys{Secret: h.data.Secret.Check()})
-		h.must(&cell.CreateAccessKey{Key: access.Key{ID: "MUSTKEY", Role: access.Admin}})
-		h.must(&cell.CreateQueue{Queue: placement.Queue{Name: "cup", Timeout: time.Minute}})
+		h.must(&access.TakeOverAccessKeys{Secret: h.data.Secret.Check()})
+		h.must(&access.CreateAccessKey{Key: access.Key{ID: "MUSTKEY", Role: access.Admin}})
+		h.must(&hosting.CreateQueue{Queue: placement.Queue{Name: "cup", Timeout: time.Minute}})
 	}
 	for n := from; n < to; n++ {
-		h.must(&cell.StartPlacement{Placement: placement.Placement{ID: fmt.Sprint("p", n), Queue: "cup", PlayersMax: 2}})
-		h.must(&cell.StopPlacement{ID: fmt.Sprint("p", n)})
+		h.must(&hosting.StartPlacement{Placement: placement.Placement{ID: fmt.Sprint("p", n), Queue: "cup", PlayersMax: 2}})
+		h.must(&hosting.StopPlacement{ID: fmt.Sprint("p", n)})
 	}
 	for deadline := time.Now().Add(time.Minute); h.memory() > 0; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
@@ -472,7 +474,7 @@ func TestMissingOrForeignSnapshotsStopTheStart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		frozen := func() (s *cell.Snapshot) {
+		frozen := func() (s *kernel.Snapshot) {
 			c := cell.New(cell.DefaultConfig())
 			for entry, err := range h.data.Journal.Read(t.Context(), 1) {
 				if err == nil {

@@ -25,6 +25,8 @@ func TestClosedDoorsAreNoticed(t *testing.T) {
 		{"internal/serverlink", "internal/gamelift", "two truths"},
 		{"gameserver", "internal/identity", "public"},
 		{"internal/serverlink", "github.com/amazon-gamelift/amazon-gamelift-servers-go-server-sdk/v5/server", "out of the service"},
+		{"internal/domain/hosting", "internal/domain/matchmaking", "only the cell"},
+		{"internal/domain/hosting", "internal/domain/notice", ""},
 		{"internal/domain/cell", "internal/domain/fleet", ""},
 		{"internal/domain/fleet", "internal/domain", ""},
 		{"internal/domain/fleet", "strings", ""},

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/domain/placement"
 	"github.com/musterhq/muster/internal/domain/session"
 	"github.com/musterhq/muster/internal/engine"
@@ -16,13 +16,13 @@ func TestAnArchivedAttemptIsNotListedBesideItsSuccessor(t *testing.T) {
 	h := newHouse(t, engine.Config{EndedLinger: time.Nanosecond})
 	h.hall()
 	first := h.server("p1")
-	h.must(&cell.CreateQueue{Queue: placement.Queue{
+	h.must(&hosting.CreateQueue{Queue: placement.Queue{
 		Name: "queue", Region: "us-east-1", Account: "1", Timeout: 10 * time.Minute, Destinations: []string{"arn:aws:gamelift:us-east-1:1:fleet/" + testFleet},
 	}})
-	h.must(&cell.StartPlacement{Placement: placement.Placement{ID: "placed", Queue: "queue", PlayersMax: 2}})
+	h.must(&hosting.StartPlacement{Placement: placement.Placement{ID: "placed", Queue: "queue", PlayersMax: 2}})
 	list := func() []session.GameSession {
 		t.Helper()
-		page, more, err := h.GameSessions(t.Context(), testFleet, cell.GameFilter{}, cell.GamePlace{}, 10)
+		page, more, err := h.GameSessions(t.Context(), testFleet, hosting.GameFilter{}, hosting.GamePlace{}, 10)
 		if err != nil || more {
 			t.Fatalf("list: more %t, %v", more, err)
 		}
@@ -31,7 +31,7 @@ func TestAnArchivedAttemptIsNotListedBesideItsSuccessor(t *testing.T) {
 	if page := list(); len(page) != 1 || page[0].ProcessID != first.Process {
 		t.Fatalf("the placement's first attempt: %+v", page)
 	}
-	h.must(&cell.EndProcess{Process: first, Request: 1})
+	h.must(&hosting.EndProcess{Process: first, Request: 1})
 	for h.inMemory() > 0 {
 		time.Sleep(time.Millisecond)
 	}
@@ -44,10 +44,10 @@ func TestAnArchivedAttemptIsNotListedBesideItsSuccessor(t *testing.T) {
 	if len(page) != 1 || page[0].ProcessID != second.Process || page[0].Status != session.Activating {
 		t.Errorf("the second attempt: got %d game sessions, want it alone: %+v", len(page), page)
 	}
-	if page, _, err := h.GameSessions(t.Context(), testFleet, cell.GameFilter{Status: session.Terminated}, cell.GamePlace{}, 10); err != nil || len(page) != 0 {
+	if page, _, err := h.GameSessions(t.Context(), testFleet, hosting.GameFilter{Status: session.Terminated}, hosting.GamePlace{}, 10); err != nil || len(page) != 0 {
 		t.Errorf("TERMINATED game sessions: got %d and %v, want none", len(page), err)
 	}
-	h.must(&cell.EndProcess{Process: second, Request: 2})
+	h.must(&hosting.EndProcess{Process: second, Request: 2})
 	for h.inMemory() > 0 {
 		time.Sleep(time.Millisecond)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/musterhq/muster/internal/archive"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 )
 
 // ChangesOf returns the last changes of a player's keys, at most limit of them, the latest first. A player of whom nothing
@@ -68,7 +69,7 @@ func (e *Engine) changesBetween(ctx context.Context, player string, from, end in
 			if r.Created >= end {
 				return all, nil
 			}
-			x, err := cell.DecodeChange(r.Data)
+			x, err := playerflow.DecodeChange(r.Data)
 			if err != nil {
 				return nil, err
 			}

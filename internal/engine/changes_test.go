@@ -8,6 +8,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/engine"
 )
 
@@ -29,28 +30,28 @@ func (h *house) revisions(player string, limit int) (revs []uint64) {
 func TestChangesAreFoundWhereverTheyAre(t *testing.T) {
 	settings := flow.DefaultConfig()
 	config := cell.DefaultConfig()
-	config.Flow = &settings
+	config.PlayerFlow.Flow = &settings
 	clock := engine.NewClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	h := newHouse(t, engine.Config{Cell: config, Clock: clock})
 	id := func(n int) domain.UUID { return domain.UUID{0: 0xf1, 1: byte(n >> 8), 2: byte(n)} }
-	h.must(&cell.Login{Player: "ann", Session: id(1), Token: id(2)})
-	by := cell.Caller{Player: "ann", Session: id(1)}
+	h.must(&playerflow.Login{Player: "ann", Session: id(1), Token: id(2)})
+	by := playerflow.Caller{Player: "ann", Session: id(1)}
 	made, rev := 10, uint64(0)
 	change := func(n int) { // n changes at once
 		for range n {
 			made++
 			rev++
 			if rev%2 == 1 {
-				h.must(&cell.CreateParty{Caller: by, ID: id(made)})
+				h.must(&playerflow.CreateParty{Caller: by, ID: id(made)})
 			} else {
-				h.must(&cell.LeaveParty{Caller: by})
+				h.must(&playerflow.LeaveParty{Caller: by})
 			}
 		}
 	}
 	for range 40 {
 		change(10)
 		for range 3 { // the login session lives on signs of life
-			h.must(&cell.PollEvents{Player: "ann", Session: id(1)})
+			h.must(&playerflow.PollEvents{Player: "ann", Session: id(1)})
 			if err := h.Advance(t.Context(), 8*time.Hour); err != nil {
 				t.Fatal(err)
 			}

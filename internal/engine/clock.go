@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/domain"
-	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
 // Clock stands still until Engine.Advance moves it: a game whose time-outs are tested needs no real minutes, and nothing
@@ -100,7 +100,7 @@ func (e *Engine) nextStop() domain.Time {
 // endDue ends everything that is due and waits until all followers have received it.
 func (e *Engine) endDue(ctx context.Context) error {
 	for more := true; more; {
-		tick := &cell.Tick{}
+		tick := &kernel.Tick{}
 		if err := e.Do(ctx, tick); err != nil {
 			return err
 		}

@@ -9,7 +9,8 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/domain"
-	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/session"
 	"github.com/musterhq/muster/internal/engine"
 )
@@ -35,7 +36,7 @@ func TestAdvance(t *testing.T) {
 	}
 	var lock sync.Mutex
 	var at []domain.Time
-	end := h.Follow(cell.Kinds(cell.KindPlayerEnded), func(x engine.Committed) {
+	end := h.Follow(kernel.Kinds(hosting.KindPlayerEnded), func(x engine.Committed) {
 		lock.Lock()
 		defer lock.Unlock()
 		at = append(at, x.At-1_700_000_000_000)

@@ -61,6 +61,9 @@ import (
 	"github.com/musterhq/muster/internal/archive"
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/journal"
 )
 
@@ -151,7 +154,7 @@ type Engine struct {
 	freezeTook atomic.Int64 // nanoseconds that the last one stopped writers for
 
 	metrics   *metrics
-	onRefusal atomic.Pointer[func(cell.Command, *domain.Refusal)]
+	onRefusal atomic.Pointer[func(kernel.Command, *domain.Refusal)]
 
 	failure atomic.Pointer[error]
 	stopped chan struct{} // closed once failed or closed
@@ -162,7 +165,7 @@ type Engine struct {
 
 var calls = sync.Pool{New: func() any { return newCall(nil) }}
 
-func newCall(cmd cell.Command) *Call { return &Call{Cmd: cmd, done: make(chan struct{}, 1)} }
+func newCall(cmd kernel.Command) *Call { return &Call{Cmd: cmd, done: make(chan struct{}, 1)} }
 
 // groupBytesMax is how large a group may be when another command is added to it. While an append hangs, commands wait from
 // then on. The journal takes 64 MiB, far above this and the largest command.
@@ -206,7 +209,7 @@ func Open(ctx context.Context, config Config) (*Engine, error) {
 	e.done.Go(func() { e.decide() })
 	e.done.Go(func() { e.commitGroups(run, unsaved) })
 	e.done.Go(func() { e.saveSnapshots(run) })
-	if err := e.Do(ctx, &cell.Resume{}); err != nil {
+	if err := e.Do(ctx, &kernel.Resume{}); err != nil {
 		e.Close()
 		return nil, err
 	}
@@ -254,14 +257,14 @@ func load(ctx context.Context, config Config) (c *cell.Cell, last uint64, unsave
 
 // Do carries a command out and returns once its outcome is durable. An error is a *domain.Refusal, and then nothing has
 // changed; or it wraps ErrStopped, and then the outcome is unknown.
-func (e *Engine) Do(ctx context.Context, cmd cell.Command) error {
+func (e *Engine) Do(ctx context.Context, cmd kernel.Command) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	if e.config.Short() != nil && !hasHappened(cmd) {
 		return domain.Refuse(domain.Overloaded, "the service has no room to record changes at the moment")
 	}
-	if claim, ok := cell.ClaimIn(cmd); ok {
+	if claim, ok := kernel.ClaimIn(cmd); ok {
 		return e.told(cmd, e.doClaim(ctx, cmd, claim))
 	}
 	return e.told(cmd, e.submit(cmd))
@@ -269,15 +272,15 @@ func (e *Engine) Do(ctx context.Context, cmd cell.Command) error {
 
 // hasHappened reports whether a command tells what refusing it would not undo: connections that came and went, and signs of
 // life. These are small, and are taken as long as they can be written.
-func hasHappened(cmd cell.Command) bool {
+func hasHappened(cmd kernel.Command) bool {
 	switch cmd.(type) {
-	case *cell.Resume, *cell.ConnectProcess, *cell.LoseLink, *cell.SettleProcess, *cell.RefreshProcess, *cell.ReportHealth, *cell.AttachStream, *cell.LoseStream, *cell.PollEvents:
+	case *kernel.Resume, *hosting.ConnectProcess, *hosting.LoseLink, *hosting.SettleProcess, *hosting.RefreshProcess, *hosting.ReportHealth, *playerflow.AttachStream, *playerflow.LoseStream, *playerflow.PollEvents:
 		return true
 	}
 	return false
 }
 
-func (e *Engine) submit(cmd cell.Command) error {
+func (e *Engine) submit(cmd kernel.Command) error {
 	c := calls.Get().(*Call)
 	c.Cmd, c.Err = cmd, nil
 	e.queueLock.Lock()
@@ -411,7 +414,7 @@ func (e *Engine) tick() (wait time.Duration, ok bool) {
 	if !e.waitForRoom() {
 		return 0, false
 	}
-	e.execute([]*Call{newCall(&cell.Tick{})})
+	e.execute([]*Call{newCall(&kernel.Tick{})})
 	signal(e.commit)
 	if e.failure.Load() != nil {
 		return 0, false

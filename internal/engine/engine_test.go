@@ -10,6 +10,7 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/domain/session"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/journal"
@@ -81,7 +82,7 @@ func TestReadsWaitForWhatTheySaw(t *testing.T) {
 	}
 	read, refused := make(chan int32, 1), make(chan error, 1)
 	go func() { read <- h.held(seen) }()
-	go func() { refused <- h.Do(t.Context(), &cell.ReservePlayers{Game: "fleet-1/x/none"}) }()
+	go func() { refused <- h.Do(t.Context(), &hosting.ReservePlayers{Game: "fleet-1/x/none"}) }()
 	short, cancel := context.WithCancel(t.Context())
 	gaveUp := make(chan error, 1)
 	go func() { _, err := h.GameSession(short, seen); gaveUp <- err }()
@@ -125,7 +126,7 @@ func TestFailedAppend(t *testing.T) {
 			until(t, "the append", func() bool { return h.gate.held.Load() == 1 })
 			for i := range manyWaiters {
 				go func() { answers <- h.reserve(game, i+1) }()
-				go func() { answers <- h.Do(t.Context(), &cell.DeleteLocation{Name: "none"}) }() // refused, after what is not durable
+				go func() { answers <- h.Do(t.Context(), &hosting.DeleteLocation{Name: "none"}) }() // refused, after what is not durable
 				go func() { _, err := h.GameSession(t.Context(), game); answers <- err }()
 			}
 			h.gate.open()
@@ -273,7 +274,7 @@ func TestOverload(t *testing.T) {
 	<-reading
 	answers := make(chan error, 40)
 	for range 40 {
-		go func() { answers <- h.Do(context.Background(), &cell.DeleteLocation{Name: "none"}) }()
+		go func() { answers <- h.Do(context.Background(), &hosting.DeleteLocation{Name: "none"}) }()
 	}
 	overloaded := 0
 	for range 10 { // the others wait: ten in the queue, some that were taken from it before
@@ -307,7 +308,7 @@ func TestGroupsStayAppendable(t *testing.T) {
 	large := strings.Repeat("x", 512<<10)
 	for i := range 150 {
 		go func() {
-			answers <- h.Do(context.Background(), &cell.ReservePlayers{Game: game, Players: []cell.NewPlayer{{ID: playerID(i), Player: "ann", Data: large}}})
+			answers <- h.Do(context.Background(), &hosting.ReservePlayers{Game: game, Players: []hosting.NewPlayer{{ID: playerID(i), Player: "ann", Data: large}}})
 		}()
 	}
 	until(t, "the append", func() bool { return h.gate.held.Load() == 1 })

@@ -14,6 +14,8 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/session"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/journal"
@@ -73,7 +75,7 @@ func (h *house) reopen() {
 	h.open()
 }
 
-func (h *house) must(cmd cell.Command) {
+func (h *house) must(cmd kernel.Command) {
 	h.t.Helper()
 	if err := h.Do(h.t.Context(), cmd); err != nil {
 		h.t.Fatalf("%T: %v", cmd, err)
@@ -83,9 +85,9 @@ func (h *house) must(cmd cell.Command) {
 // hall makes a location, a fleet and a compute.
 func (h *house) hall() {
 	h.t.Helper()
-	h.must(&cell.CreateLocation{Name: testLocation})
-	h.must(&cell.CreateFleet{Fleet: fleet.Fleet{ID: testFleet}, Locations: []string{testLocation}})
-	h.must(&cell.RegisterCompute{Compute: fleet.Compute{FleetID: testFleet, Name: testCompute, Location: testLocation, IPAddress: "127.0.0.1"}})
+	h.must(&hosting.CreateLocation{Name: testLocation})
+	h.must(&hosting.CreateFleet{Fleet: fleet.Fleet{ID: testFleet}, Locations: []string{testLocation}})
+	h.must(&hosting.RegisterCompute{Compute: fleet.Compute{FleetID: testFleet, Name: testCompute, Location: testLocation, IPAddress: "127.0.0.1"}})
 }
 
 var links atomic.Uint64
@@ -95,9 +97,9 @@ func (h *house) server(id string) fleet.Key {
 	h.t.Helper()
 	key := fleet.Key{Fleet: testFleet, Compute: testCompute, Process: id}
 	link := links.Add(1)
-	h.must(&cell.ConnectProcess{Process: key, Link: link})
-	h.must(&cell.ActivateProcess{Process: key, Link: link, Port: 7777, Request: cell.RequestHash(fmt.Sprint(id, link))})
-	h.must(&cell.ReportHealth{Process: key, Healthy: true})
+	h.must(&hosting.ConnectProcess{Process: key, Link: link})
+	h.must(&hosting.ActivateProcess{Process: key, Link: link, Port: 7777, Request: kernel.RequestHash(fmt.Sprint(id, link))})
+	h.must(&hosting.ReportHealth{Process: key, Healthy: true})
 	return key
 }
 
@@ -105,9 +107,9 @@ func (h *house) server(id string) fleet.Key {
 func (h *house) game(name string, players int32) session.ID {
 	h.t.Helper()
 	key := h.server("p-" + name)
-	cmd := &cell.CreateGameSession{Fleet: testFleet, Location: testLocation, Name: name, PlayersMax: players}
+	cmd := &hosting.CreateGameSession{Fleet: testFleet, Location: testLocation, Name: name, PlayersMax: players}
 	h.must(cmd)
-	h.must(&cell.ActivateGameSession{Process: key, Game: cmd.Game.ID})
+	h.must(&hosting.ActivateGameSession{Process: key, Game: cmd.Game.ID})
 	return cmd.Game.ID
 }
 
@@ -122,7 +124,7 @@ func (h *house) held(id session.ID) int32 {
 }
 
 func (h *house) reserve(game session.ID, n int) error {
-	return h.Do(context.Background(), &cell.ReservePlayers{Game: game, Players: []cell.NewPlayer{{ID: playerID(n), Player: fmt.Sprint("player-", n)}}})
+	return h.Do(context.Background(), &hosting.ReservePlayers{Game: game, Players: []hosting.NewPlayer{{ID: playerID(n), Player: fmt.Sprint("player-", n)}}})
 }
 
 func playerID(n int) (id domain.UUID) {

@@ -5,19 +5,19 @@ import (
 	"sync"
 
 	"github.com/musterhq/muster/internal/domain"
-	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
 // Committed is what one journal entry says to a follower: the events of the kinds it asked for.
 type Committed struct {
 	Number uint64
 	At     domain.Time
-	Events []cell.Emitted
+	Events []kernel.Emitted
 }
 
 // follower is a reader of committed events with a queue of its own, so that a slow one delays no other.
 type follower struct {
-	kinds cell.KindMask
+	kinds kernel.KindMask
 	lock  sync.Mutex
 	queue []Committed
 	idle  []chan struct{} // to be closed when all of the queue was given to f
@@ -29,7 +29,7 @@ type follower struct {
 // Follow calls f, in a goroutine of its own, for every journal entry from now on that holds an event of the kinds, in
 // order. The events must not be changed. f must be able to derive all its pushes from the state as well: after a
 // restart events are not repeated. The returned function ends it and waits for f.
-func (e *Engine) Follow(kinds cell.KindMask, f func(Committed)) (end func()) {
+func (e *Engine) Follow(kinds kernel.KindMask, f func(Committed)) (end func()) {
 	x := &follower{kinds: kinds, wake: make(chan struct{}, 1), done: make(chan struct{})}
 	e.stateLock.Lock() // the kinds are read under it: from the next command on
 	e.followersLock.Lock()
@@ -106,10 +106,10 @@ func (e *Engine) Backlog() (most int) {
 }
 
 // followed are all kinds that have a follower.
-func (e *Engine) followed() cell.KindMask {
+func (e *Engine) followed() kernel.KindMask {
 	e.followersLock.Lock()
 	defer e.followersLock.Unlock()
-	var all cell.KindMask
+	var all kernel.KindMask
 	for _, x := range e.followers {
 		all.Add(x.kinds)
 	}
@@ -124,7 +124,7 @@ func (e *Engine) feed(g *Group) {
 	e.followersLock.Lock()
 	defer e.followersLock.Unlock()
 	for _, x := range e.followers {
-		var mine []cell.Emitted
+		var mine []kernel.Emitted
 		for _, event := range g.Events {
 			if x.kinds.Has(event.Event.Kind()) {
 				mine = append(mine, event)

@@ -6,7 +6,8 @@ import (
 	"testing"
 
 	"github.com/musterhq/muster/internal/domain"
-	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/engine"
 )
 
@@ -22,7 +23,7 @@ func TestFollowersSeeEverythingInOrder(t *testing.T) {
 	var ends []func()
 	var told [2]atomic.Int64
 	for i := range seen {
-		ends = append(ends, h.Follow(cell.Kinds(cell.KindPlayerReserved), func(c engine.Committed) {
+		ends = append(ends, h.Follow(kernel.Kinds(hosting.KindPlayerReserved), func(c engine.Committed) {
 			if i == 1 {
 				<-slow
 			}
@@ -31,13 +32,13 @@ func TestFollowersSeeEverythingInOrder(t *testing.T) {
 			}
 			at[i] = c.Number
 			for _, e := range c.Events {
-				seen[i] = append(seen[i], e.Event.(*cell.PlayerReserved).PlayerSession)
+				seen[i] = append(seen[i], e.Event.(*hosting.PlayerReserved).PlayerSession)
 				told[i].Add(1)
 			}
 		}))
 	}
 	var others atomic.Int64
-	end := h.Follow(cell.Kinds(cell.KindPlayerAccepted), func(engine.Committed) { others.Add(1) })
+	end := h.Follow(kernel.Kinds(hosting.KindPlayerAccepted), func(engine.Committed) { others.Add(1) })
 	var work sync.WaitGroup
 	for caller := range callers {
 		work.Go(func() {
@@ -80,7 +81,7 @@ func TestFollowersHearNothingThatFailed(t *testing.T) {
 	h.hall()
 	game := h.game("g1", 4)
 	var told atomic.Int64
-	end := h.Follow(cell.Kinds(cell.KindPlayerReserved), func(c engine.Committed) { told.Add(int64(len(c.Events))) })
+	end := h.Follow(kernel.Kinds(hosting.KindPlayerReserved), func(c engine.Committed) { told.Add(int64(len(c.Events))) })
 	if err := h.reserve(game, 1); err != nil {
 		t.Fatal(err)
 	}

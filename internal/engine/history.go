@@ -11,6 +11,9 @@ import (
 	"github.com/musterhq/muster/internal/archive"
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/domain/placement"
 	"github.com/musterhq/muster/internal/domain/session"
 )
@@ -20,10 +23,10 @@ import (
 
 // doClaim carries out a command, which is a claim or has one in it: its caller chose an id. Whether the archive knows the
 // id is looked up first; if the archive has grown meanwhile, it is looked up again.
-func (e *Engine) doClaim(ctx context.Context, cmd cell.Command, claim cell.Claim) error {
+func (e *Engine) doClaim(ctx context.Context, cmd kernel.Command, claim kernel.Claim) error {
 	for {
 		kind, id := claim.Claimed()
-		if kind == cell.Nothing {
+		if kind == kernel.Nothing {
 			return e.submit(cmd)
 		}
 		e.stateLock.RLock()
@@ -56,9 +59,9 @@ func ignoreDamage(err error) error {
 }
 
 // archiveKinds are the archive's kinds of what the cell lets go.
-var archiveKinds = map[cell.ClaimKind]archive.Kind{
-	cell.AGameSession: archive.GameSession, cell.APlayerSession: archive.PlayerSession, cell.APlacement: archive.Placement,
-	cell.ATicket: archive.Ticket, cell.AChange: archive.PlayerChange,
+var archiveKinds = map[kernel.ClaimKind]archive.Kind{
+	kernel.AGameSession: archive.GameSession, kernel.APlayerSession: archive.PlayerSession, kernel.APlacement: archive.Placement,
+	kernel.ATicket: archive.Ticket, kernel.AChange: archive.PlayerChange,
 }
 
 func isRefused(err error, reason domain.Reason) bool {
@@ -81,12 +84,12 @@ func (e *Engine) GameSession(ctx context.Context, id session.ID) (session.GameSe
 	if !ok {
 		return g, domain.Refuse(domain.NotFound, "game session %s not found", id)
 	}
-	return cell.DecodeGameSession(record.Data)
+	return hosting.DecodeGameSession(record.Data)
 }
 
 // PlayerSession finds a player session, live or ended. It refuses with NotFound.
-func (e *Engine) PlayerSession(ctx context.Context, id domain.UUID) (cell.PlayerSession, error) {
-	var p cell.PlayerSession
+func (e *Engine) PlayerSession(ctx context.Context, id domain.UUID) (hosting.PlayerSession, error) {
+	var p hosting.PlayerSession
 	var ok bool
 	err := e.Read(ctx, func(v *cell.View) error { p, ok = v.PlayerSession(id); return nil })
 	if err != nil || ok {
@@ -99,7 +102,7 @@ func (e *Engine) PlayerSession(ctx context.Context, id domain.UUID) (cell.Player
 	if !ok {
 		return p, domain.Refuse(domain.NotFound, "player session psess-%s not found", id)
 	}
-	return cell.DecodePlayerSession(record.Data)
+	return hosting.DecodePlayerSession(record.Data)
 }
 
 // Placement finds a placement, pending or ended. It refuses with NotFound.
@@ -117,12 +120,12 @@ func (e *Engine) Placement(ctx context.Context, id string) (placement.Placement,
 	if !ok {
 		return p, domain.Refuse(domain.NotFound, "placement %s not found", id)
 	}
-	return cell.DecodePlacement(record.Data)
+	return hosting.DecodePlacement(record.Data)
 }
 
 // Ticket finds a ticket of matchmaking, active or ended. It refuses with NotFound.
-func (e *Engine) Ticket(ctx context.Context, id string) (cell.Ticket, error) {
-	var t cell.Ticket
+func (e *Engine) Ticket(ctx context.Context, id string) (matchmaking.TicketView, error) {
+	var t matchmaking.TicketView
 	var ok bool
 	err := e.Read(ctx, func(v *cell.View) error { t, ok = v.Ticket(id); return nil })
 	if err != nil || ok {
@@ -133,9 +136,9 @@ func (e *Engine) Ticket(ctx context.Context, id string) (cell.Ticket, error) {
 		return t, err
 	}
 	if !ok {
-		return t, domain.Refuse(domain.NotFound, cell.TicketNotFound)
+		return t, domain.Refuse(domain.NotFound, matchmaking.TicketNotFound)
 	}
-	t.Ticket, err = cell.DecodeTicket(record.Data)
+	t.Ticket, err = matchmaking.DecodeTicket(record.Data)
 	return t, err
 }
 
@@ -144,7 +147,7 @@ const scanStep = 256
 
 // GameSessions lists the game sessions of a fleet, live and ended, in creation order, beginning behind `after`. more says
 // that there are others behind the last one.
-func (e *Engine) GameSessions(ctx context.Context, fleetID string, f cell.GameFilter, after cell.GamePlace, limit int) (page []session.GameSession, more bool, err error) {
+func (e *Engine) GameSessions(ctx context.Context, fleetID string, f hosting.GameFilter, after hosting.GamePlace, limit int) (page []session.GameSession, more bool, err error) {
 	for at, done := after, false; !done && len(page) <= limit; {
 		err = e.Read(ctx, func(v *cell.View) error {
 			var some []session.GameSession
@@ -170,7 +173,7 @@ func (e *Engine) GameSessions(ctx context.Context, fleetID string, f cell.GameFi
 	return page[:min(limit, len(page))], more, nil
 }
 
-func (e *Engine) addArchivedGames(ctx context.Context, page []session.GameSession, fleetID string, f cell.GameFilter, after cell.GamePlace, limit int) ([]session.GameSession, error) {
+func (e *Engine) addArchivedGames(ctx context.Context, page []session.GameSession, fleetID string, f hosting.GameFilter, after hosting.GamePlace, limit int) ([]session.GameSession, error) {
 	at := archive.Cursor{Created: int64(after.Created), ID: string(after.ID)}
 	for found := 0; found <= limit; {
 		records, err := e.config.Archive.List(ctx, archive.GameSession, archive.ByFleet, fleetID, at, limit+1)
@@ -179,7 +182,7 @@ func (e *Engine) addArchivedGames(ctx context.Context, page []session.GameSessio
 		}
 		var some []session.GameSession
 		for _, r := range records {
-			g, err := cell.DecodeGameSession(r.Data)
+			g, err := hosting.DecodeGameSession(r.Data)
 			if err != nil {
 				return nil, err
 			}
@@ -223,8 +226,8 @@ type PlayerPlace struct {
 
 // PlayersIn lists the player sessions of a game session, live and ended, in creation order, beginning behind `after`.
 // Status 0 chooses all.
-func (e *Engine) PlayersIn(ctx context.Context, game session.ID, status session.PlayerStatus, after PlayerPlace, limit int) ([]cell.PlayerSession, bool, error) {
-	var page []cell.PlayerSession
+func (e *Engine) PlayersIn(ctx context.Context, game session.ID, status session.PlayerStatus, after PlayerPlace, limit int) ([]hosting.PlayerSession, bool, error) {
+	var page []hosting.PlayerSession
 	err := e.Read(ctx, func(v *cell.View) error {
 		page = v.PlayersIn(game, status, after.Created, after.ID, limit+1)
 		return nil
@@ -239,8 +242,8 @@ func (e *Engine) PlayersIn(ctx context.Context, game session.ID, status session.
 }
 
 // PlayersNamed lists the player sessions of a player, live and ended, like PlayersIn.
-func (e *Engine) PlayersNamed(ctx context.Context, player string, after PlayerPlace, limit int) ([]cell.PlayerSession, bool, error) {
-	var page []cell.PlayerSession
+func (e *Engine) PlayersNamed(ctx context.Context, player string, after PlayerPlace, limit int) ([]hosting.PlayerSession, bool, error) {
+	var page []hosting.PlayerSession
 	err := e.Read(ctx, func(v *cell.View) error {
 		page = v.PlayersNamed(player, after.Created, after.ID, limit+1)
 		return nil
@@ -251,7 +254,7 @@ func (e *Engine) PlayersNamed(ctx context.Context, player string, after PlayerPl
 	return e.withArchivedPlayers(ctx, page, archive.ByPlayer, player, 0, after, limit)
 }
 
-func (e *Engine) withArchivedPlayers(ctx context.Context, page []cell.PlayerSession, index archive.Index, key string, status session.PlayerStatus, after PlayerPlace, limit int) ([]cell.PlayerSession, bool, error) {
+func (e *Engine) withArchivedPlayers(ctx context.Context, page []hosting.PlayerSession, index archive.Index, key string, status session.PlayerStatus, after PlayerPlace, limit int) ([]hosting.PlayerSession, bool, error) {
 	at := archive.Cursor{Created: int64(after.Created)}
 	if !after.ID.IsZero() {
 		at.ID = string(after.ID[:])
@@ -262,7 +265,7 @@ func (e *Engine) withArchivedPlayers(ctx context.Context, page []cell.PlayerSess
 			return nil, false, err
 		}
 		for _, r := range records {
-			p, err := cell.DecodePlayerSession(r.Data)
+			p, err := hosting.DecodePlayerSession(r.Data)
 			if err != nil {
 				return nil, false, err
 			}
@@ -276,10 +279,10 @@ func (e *Engine) withArchivedPlayers(ctx context.Context, page []cell.PlayerSess
 			break
 		}
 	}
-	slices.SortFunc(page, func(a, b cell.PlayerSession) int {
+	slices.SortFunc(page, func(a, b hosting.PlayerSession) int {
 		return cmp.Or(cmp.Compare(a.Created, b.Created), strings.Compare(string(a.ID[:]), string(b.ID[:])))
 	})
-	page = slices.CompactFunc(page, func(a, b cell.PlayerSession) bool { return a.ID == b.ID })
+	page = slices.CompactFunc(page, func(a, b hosting.PlayerSession) bool { return a.ID == b.ID })
 	return page[:min(limit, len(page))], len(page) > limit, nil
 }
 
@@ -347,7 +350,7 @@ func (e *Engine) archiveSome(ctx context.Context) (full bool, err error) {
 	var batch []archive.Record
 	taken, mark := 0, archive.Mark{}
 	for bytes := 0; !full; full = taken >= archiveMost || bytes >= archiveBytes {
-		var some []cell.EndedRecord
+		var some []kernel.EndedRecord
 		err := e.Read(ctx, func(v *cell.View) error {
 			some = v.Ended(taken, archiveLocked, before)
 			if taken == 0 {
@@ -362,7 +365,7 @@ func (e *Engine) archiveSome(ctx context.Context) (full bool, err error) {
 			if x.Counts() {
 				mark.Forgotten++
 			}
-			if x.Kind != cell.Nothing {
+			if x.Kind != kernel.Nothing {
 				batch = append(batch, toRecord(x))
 				bytes += len(x.Data)
 			}
@@ -385,14 +388,14 @@ func (e *Engine) archiveSome(ctx context.Context) (full bool, err error) {
 	e.metrics.archive.Observe(time.Since(began).Seconds())
 	e.metrics.archived.Add(float64(len(batch)))
 	for left := taken; left > 0; left -= archiveLocked {
-		if err := e.submit(&cell.Forget{Count: min(left, archiveLocked)}); err != nil {
+		if err := e.submit(&kernel.Forget{Count: min(left, archiveLocked)}); err != nil {
 			return false, err
 		}
 	}
 	return full, nil
 }
 
-func toRecord(x cell.EndedRecord) archive.Record {
+func toRecord(x kernel.EndedRecord) archive.Record {
 	return archive.Record{
 		Kind: archiveKinds[x.Kind], ID: x.ID, Created: int64(x.Created), Ended: int64(x.Ended),
 		Fleet: x.Fleet, Group: x.GameID, Player: x.Player, Data: x.Data,

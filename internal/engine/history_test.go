@@ -13,6 +13,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/domain/session"
 	"github.com/musterhq/muster/internal/engine"
 )
@@ -34,7 +35,7 @@ func TestListsBesideTheMove(t *testing.T) {
 	for i := range games {
 		game := h.game(fmt.Sprintf("g%02d", i), players)
 		for j := range players {
-			cmd := &cell.ReservePlayers{Game: game, Players: []cell.NewPlayer{{ID: playerID(players*i + j), Player: "ann"}}}
+			cmd := &hosting.ReservePlayers{Game: game, Players: []hosting.NewPlayer{{ID: playerID(players*i + j), Player: "ann"}}}
 			h.must(cmd)
 		}
 	}
@@ -42,17 +43,17 @@ func TestListsBesideTheMove(t *testing.T) {
 	var work sync.WaitGroup
 	work.Go(func() {
 		for i := range games {
-			h.must(&cell.EndProcess{Process: fleet.Key{Fleet: testFleet, Compute: testCompute, Process: fmt.Sprintf("p-g%02d", i)}, Request: 1})
+			h.must(&hosting.EndProcess{Process: fleet.Key{Fleet: testFleet, Compute: testCompute, Process: fmt.Sprintf("p-g%02d", i)}, Request: 1})
 			time.Sleep(10 * time.Millisecond)
 		}
 	})
 	rounds := 0
 	for done := false; !done || h.inMemory() > 0; rounds++ {
 		h.listGames(games, 1+rounds%70)
-		h.listPlayers("by player", games*players, 1+rounds%50, func(after engine.PlayerPlace, limit int) ([]cell.PlayerSession, bool, error) {
+		h.listPlayers("by player", games*players, 1+rounds%50, func(after engine.PlayerPlace, limit int) ([]hosting.PlayerSession, bool, error) {
 			return h.PlayersNamed(t.Context(), "ann", after, limit)
 		})
-		h.listPlayers("by game session", players, 1+rounds%4, func(after engine.PlayerPlace, limit int) ([]cell.PlayerSession, bool, error) {
+		h.listPlayers("by game session", players, 1+rounds%4, func(after engine.PlayerPlace, limit int) ([]hosting.PlayerSession, bool, error) {
 			return h.PlayersIn(t.Context(), first, 0, after, limit)
 		})
 		for i := range 3 {
@@ -70,7 +71,7 @@ func TestListsBesideTheMove(t *testing.T) {
 	if page, _, err := h.PlayersIn(t.Context(), first, session.TimedOut, engine.PlayerPlace{}, 10); err != nil || len(page) != players {
 		t.Errorf("%d player sessions timed out, %v", len(page), err)
 	}
-	if page, _, err := h.GameSessions(t.Context(), testFleet, cell.GameFilter{Status: session.Active}, cell.GamePlace{}, 10); err != nil || len(page) != 0 {
+	if page, _, err := h.GameSessions(t.Context(), testFleet, hosting.GameFilter{Status: session.Active}, hosting.GamePlace{}, 10); err != nil || len(page) != 0 {
 		t.Errorf("%d game sessions are ACTIVE, %v", len(page), err)
 	}
 }
@@ -78,10 +79,10 @@ func TestListsBesideTheMove(t *testing.T) {
 func (h *house) listGames(want, limit int) {
 	h.t.Helper()
 	seen := map[session.ID]bool{}
-	for after, more := (cell.GamePlace{}), true; more; {
+	for after, more := (hosting.GamePlace{}), true; more; {
 		var page []session.GameSession
 		var err error
-		page, more, err = h.GameSessions(h.t.Context(), testFleet, cell.GameFilter{}, after, limit)
+		page, more, err = h.GameSessions(h.t.Context(), testFleet, hosting.GameFilter{}, after, limit)
 		if err != nil {
 			h.t.Fatal(err)
 		}
@@ -89,7 +90,7 @@ func (h *house) listGames(want, limit int) {
 			if seen[g.ID] || g.Created < after.Created || g.Created == after.Created && g.ID <= after.ID {
 				h.t.Fatalf("pages of %d: %s comes twice or out of order", limit, g.ID)
 			}
-			seen[g.ID], after = true, cell.GamePlace{Created: g.Created, ID: g.ID}
+			seen[g.ID], after = true, hosting.GamePlace{Created: g.Created, ID: g.ID}
 		}
 	}
 	if len(seen) != want {
@@ -97,11 +98,11 @@ func (h *house) listGames(want, limit int) {
 	}
 }
 
-func (h *house) listPlayers(how string, want, limit int, next func(engine.PlayerPlace, int) ([]cell.PlayerSession, bool, error)) {
+func (h *house) listPlayers(how string, want, limit int, next func(engine.PlayerPlace, int) ([]hosting.PlayerSession, bool, error)) {
 	h.t.Helper()
 	seen := map[domain.UUID]bool{}
 	for after, more := (engine.PlayerPlace{}), true; more; {
-		var page []cell.PlayerSession
+		var page []hosting.PlayerSession
 		var err error
 		page, more, err = next(after, limit)
 		if err != nil {
@@ -133,7 +134,7 @@ func TestTokensStayTaken(t *testing.T) {
 	for caller := range callers {
 		work.Go(func() {
 			for i := caller; !stop.Load(); i++ {
-				cmd := &cell.CreateGameSession{Fleet: testFleet, Location: testLocation, Name: fmt.Sprint("token-", i%tokens), PlayersMax: 4, Parameters: 5}
+				cmd := &hosting.CreateGameSession{Fleet: testFleet, Location: testLocation, Name: fmt.Sprint("token-", i%tokens), PlayersMax: 4, Parameters: 5}
 				if err := h.Do(t.Context(), cmd); err != nil {
 					t.Errorf("create: %v", err)
 					return
@@ -143,11 +144,11 @@ func TestTokensStayTaken(t *testing.T) {
 		})
 	}
 	until(t, "all game sessions", func() bool {
-		page, _, err := h.GameSessions(t.Context(), testFleet, cell.GameFilter{}, cell.GamePlace{}, 100)
+		page, _, err := h.GameSessions(t.Context(), testFleet, hosting.GameFilter{}, hosting.GamePlace{}, 100)
 		return err == nil && len(page) == tokens
 	})
 	for i := range tokens + 1 {
-		h.must(&cell.EndProcess{Process: fleet.Key{Fleet: testFleet, Compute: testCompute, Process: fmt.Sprint("p", i)}, Request: 1})
+		h.must(&hosting.EndProcess{Process: fleet.Key{Fleet: testFleet, Compute: testCompute, Process: fmt.Sprint("p", i)}, Request: 1})
 	}
 	until(t, "the move to the archive", func() bool { return h.inMemory() == 0 })
 	stop.Store(true)
@@ -159,7 +160,7 @@ func TestTokensStayTaken(t *testing.T) {
 			t.Errorf("token %d gave %d game sessions", i, n)
 		}
 	}
-	other := &cell.CreateGameSession{Fleet: testFleet, Location: testLocation, Name: "token-0", PlayersMax: 4, Parameters: 6}
+	other := &hosting.CreateGameSession{Fleet: testFleet, Location: testLocation, Name: "token-0", PlayersMax: 4, Parameters: 6}
 	if err := h.Do(t.Context(), other); !isRefusal(err, domain.TokenMismatch) {
 		t.Errorf("other parameters for a token in the archive: %v", err)
 	}
@@ -171,7 +172,7 @@ func TestFailedArchive(t *testing.T) {
 	h.hall()
 	game := h.game("g1", 4)
 	h.vault.FailNext(archivetest.Written)
-	h.must(&cell.EndProcess{Process: fleet.Key{Fleet: testFleet, Compute: testCompute, Process: "p-g1"}, Request: 1})
+	h.must(&hosting.EndProcess{Process: fleet.Key{Fleet: testFleet, Compute: testCompute, Process: "p-g1"}, Request: 1})
 	<-h.Stopped()
 	if err := h.Err(); !errors.Is(err, archive.ErrFailed) {
 		t.Errorf("Err: %v", err)

@@ -7,6 +7,7 @@ import (
 	crand "crypto/rand"
 
 	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
 // Offline changes a cell that no engine runs: for tools beside a data directory whose service is down. To the cell a
@@ -34,12 +35,12 @@ func OpenOffline(ctx context.Context, config Config) (*Offline, error) {
 }
 
 // Do carries a command out. Its errors are those of Engine.Do.
-func (o *Offline) Do(ctx context.Context, cmd cell.Command) error {
+func (o *Offline) Do(ctx context.Context, cmd kernel.Command) error {
 	if o.failed != nil {
 		return fmt.Errorf("%w: %w", ErrStopped, o.failed)
 	}
 	call := newCall(cmd)
-	o.seq.Execute(o.cell.Last().Std(), cell.KindMask{}, []*Call{call})
+	o.seq.Execute(o.cell.Last().Std(), kernel.KindMask{}, []*Call{call})
 	g := o.seq.Take(&Group{})
 	if g == nil {
 		return call.Err

@@ -6,6 +6,7 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
 // Sequencer decides commands one after another and gathers their transactions in groups: the part of the engine that has no
@@ -25,7 +26,7 @@ type Sequencer struct {
 type Group struct {
 	Number uint64
 	Batch  []byte
-	Events []cell.Emitted // of the kinds that are followed
+	Events []kernel.Emitted // of the kinds that are followed
 	At     domain.Time
 	calls  []*Call
 	began  time.Time // when the engine had the first decision in it
@@ -33,7 +34,7 @@ type Group struct {
 
 // Call is a command on its way.
 type Call struct {
-	Cmd  cell.Command
+	Cmd  kernel.Command
 	Err  error
 	done chan struct{} // receives once
 }
@@ -47,9 +48,9 @@ func NewSequencer(c *cell.Cell, last uint64, seed [32]byte) *Sequencer {
 // Execute decides some commands at one time and tells how many of them, from the first one on: it stops when the group is
 // full. Those that it returns can be answered: they changed nothing, and what they saw is durable. The others that it
 // decided wait in the group that is being built.
-func (s *Sequencer) Execute(now time.Time, follow cell.KindMask, some []*Call) (answered []*Call, decided int) {
+func (s *Sequencer) Execute(now time.Time, follow kernel.KindMask, some []*Call) (answered []*Call, decided int) {
 	g := s.building
-	env := cell.Env{Now: domain.TimeOf(now), Number: g.Number, Follow: follow, Batch: g.Batch, Events: g.Events}
+	env := kernel.Env{Now: domain.TimeOf(now), Number: g.Number, Follow: follow, Batch: g.Batch, Events: g.Events}
 	for _, c := range some {
 		if decided > 0 && len(env.Batch) >= groupBytesMax {
 			break

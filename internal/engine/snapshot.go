@@ -5,13 +5,13 @@ import (
 	"io"
 	"time"
 
-	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
 // pendingSnapshot is the state after a journal entry, on its way to the disk.
 type pendingSnapshot struct {
 	at     uint64
-	frozen *cell.Snapshot
+	frozen *kernel.Snapshot
 }
 
 // freezeIfDue takes a snapshot when enough journal has gathered. The state is that after g: the next group is empty.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/domain"
-	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/domain/session"
 	"github.com/musterhq/muster/internal/engine"
 )
@@ -37,7 +37,7 @@ func (h *house) status(n int) session.PlayerStatus {
 func (h *house) sync() {
 	h.t.Helper()
 	for range 2 {
-		if err := h.Do(h.t.Context(), &cell.DeleteLocation{Name: "none"}); !isRefusal(err, domain.NotFound) {
+		if err := h.Do(h.t.Context(), &hosting.DeleteLocation{Name: "none"}); !isRefusal(err, domain.NotFound) {
 			h.t.Fatal(err)
 		}
 	}

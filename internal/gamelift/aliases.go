@@ -10,6 +10,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/catalog"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/hosting"
 )
 
 // CreateAlias creates a name for a fleet, or one that only has a message.
@@ -19,7 +20,7 @@ func (s *Service) CreateAlias(ctx context.Context, in *gamelift.CreateAliasInput
 		return nil, err
 	}
 	caller := callerOf(ctx)
-	cmd := cell.CreateAlias{Alias: fleet.Alias{
+	cmd := hosting.CreateAlias{Alias: fleet.Alias{
 		ID: "alias-" + newID().String(), Region: caller.Region, Account: caller.Account, Name: *in.Name,
 		Description: value(in.Description), Fleet: route.Fleet, Terminal: route.Terminal, Message: route.Message,
 		Tags: tagsFromWire(in.Tags),
@@ -101,7 +102,7 @@ func (s *Service) resolveAlias(ctx context.Context, id string) (fleetID string, 
 
 // UpdateAlias changes the given members and keeps the others; a routing strategy is replaced as a whole.
 func (s *Service) UpdateAlias(ctx context.Context, in *gamelift.UpdateAliasInput) (*gamelift.UpdateAliasOutput, error) {
-	cmd := cell.UpdateAlias{ID: lastPart(*in.AliasId), Name: in.Name, Description: in.Description}
+	cmd := hosting.UpdateAlias{ID: lastPart(*in.AliasId), Name: in.Name, Description: in.Description}
 	if in.RoutingStrategy != nil {
 		route, err := routeFromWire(in.RoutingStrategy)
 		if err != nil {
@@ -118,33 +119,33 @@ func (s *Service) UpdateAlias(ctx context.Context, in *gamelift.UpdateAliasInput
 
 // DeleteAlias removes an alias; its fleet stays.
 func (s *Service) DeleteAlias(ctx context.Context, in *gamelift.DeleteAliasInput) (*gamelift.DeleteAliasOutput, error) {
-	if err := s.engine.Do(ctx, &cell.DeleteAlias{ID: lastPart(*in.AliasId)}); err != nil {
+	if err := s.engine.Do(ctx, &hosting.DeleteAlias{ID: lastPart(*in.AliasId)}); err != nil {
 		return nil, err
 	}
 	return &gamelift.DeleteAliasOutput{}, nil
 }
 
 // routeFromWire reads a routing strategy. It refuses members that the type does not use: to keep them would suggest an effect.
-func routeFromWire(r *types.RoutingStrategy) (cell.Route, error) {
+func routeFromWire(r *types.RoutingStrategy) (hosting.Route, error) {
 	switch r.Type {
 	case types.RoutingStrategyTypeSimple:
 		switch {
 		case r.FleetId == nil:
-			return cell.Route{}, invalid("RoutingStrategy.FleetId: required with the type SIMPLE")
+			return hosting.Route{}, invalid("RoutingStrategy.FleetId: required with the type SIMPLE")
 		case r.Message != nil:
-			return cell.Route{}, invalid("RoutingStrategy.Message: only an alias of the type TERMINAL has one")
+			return hosting.Route{}, invalid("RoutingStrategy.Message: only an alias of the type TERMINAL has one")
 		}
-		return cell.Route{Fleet: lastPart(*r.FleetId)}, nil
+		return hosting.Route{Fleet: lastPart(*r.FleetId)}, nil
 	case types.RoutingStrategyTypeTerminal:
 		switch {
 		case r.Message == nil:
-			return cell.Route{}, invalid("RoutingStrategy.Message: required with the type TERMINAL")
+			return hosting.Route{}, invalid("RoutingStrategy.Message: required with the type TERMINAL")
 		case r.FleetId != nil:
-			return cell.Route{}, invalid("RoutingStrategy.FleetId: only an alias of the type SIMPLE has one")
+			return hosting.Route{}, invalid("RoutingStrategy.FleetId: only an alias of the type SIMPLE has one")
 		}
-		return cell.Route{Terminal: true, Message: *r.Message}, nil
+		return hosting.Route{Terminal: true, Message: *r.Message}, nil
 	default:
-		return cell.Route{}, invalid("RoutingStrategy.Type: required; SIMPLE or TERMINAL")
+		return hosting.Route{}, invalid("RoutingStrategy.Type: required; SIMPLE or TERMINAL")
 	}
 }
 

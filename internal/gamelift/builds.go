@@ -10,6 +10,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/hosting"
 )
 
 // sdkDefault is the assumed server SDK of a build that names none. Source: the API reference.
@@ -34,7 +35,7 @@ func (s *Service) CreateBuild(ctx context.Context, in *gamelift.CreateBuildInput
 		OperatingSystem: string(in.OperatingSystem), SDK: *cmp.Or(in.ServerSdkVersion, text(sdkDefault)), Tags: tagsFromWire(in.Tags),
 		Storage: fleet.Storage{Bucket: value(l.Bucket), Key: value(l.Key), Version: value(l.ObjectVersion), Role: value(l.RoleArn)},
 	}
-	cmd := cell.CreateBuild{Build: b}
+	cmd := hosting.CreateBuild{Build: b}
 	if err := s.engine.Do(ctx, &cmd); err != nil {
 		return nil, err
 	}
@@ -92,7 +93,7 @@ func (s *Service) ListBuilds(ctx context.Context, in *gamelift.ListBuildsInput) 
 
 // UpdateBuild changes a build's name and version.
 func (s *Service) UpdateBuild(ctx context.Context, in *gamelift.UpdateBuildInput) (*gamelift.UpdateBuildOutput, error) {
-	cmd := cell.UpdateBuild{ID: lastPart(*in.BuildId), Name: in.Name, Version: in.Version}
+	cmd := hosting.UpdateBuild{ID: lastPart(*in.BuildId), Name: in.Name, Version: in.Version}
 	if err := s.engine.Do(ctx, &cmd); err != nil {
 		return nil, err
 	}
@@ -101,7 +102,7 @@ func (s *Service) UpdateBuild(ctx context.Context, in *gamelift.UpdateBuildInput
 
 // DeleteBuild forgets a build; its files stay where they are.
 func (s *Service) DeleteBuild(ctx context.Context, in *gamelift.DeleteBuildInput) (*gamelift.DeleteBuildOutput, error) {
-	if err := s.engine.Do(ctx, &cell.DeleteBuild{ID: lastPart(*in.BuildId)}); err != nil {
+	if err := s.engine.Do(ctx, &hosting.DeleteBuild{ID: lastPart(*in.BuildId)}); err != nil {
 		return nil, err
 	}
 	return &gamelift.DeleteBuildOutput{}, nil

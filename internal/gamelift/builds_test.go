@@ -8,8 +8,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
 
-	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/hosting"
 )
 
 func TestBuilds(t *testing.T) {
@@ -27,7 +27,7 @@ func TestBuilds(t *testing.T) {
 	_, err := h.sdk.CreateBuild(ctx, &gamelift.CreateBuildInput{OperatingSystem: types.OperatingSystemWindows2022}) // as upload-build does
 	refused(t, err, codeInvalidRequest)
 	empty := fleet.Build{ID: "build-of-an-older-version", OperatingSystem: "WINDOWS_2022", SDK: "5.5.0"}
-	if err := h.engine.Do(ctx, &cell.CreateBuild{Build: empty}); err != nil {
+	if err := h.engine.Do(ctx, &hosting.CreateBuild{Build: empty}); err != nil {
 		t.Fatal(err)
 	}
 	if b := must(h.sdk.DescribeBuild(ctx, &gamelift.DescribeBuildInput{BuildId: &empty.ID}))(t).Build; b.Status != types.BuildStatusInitialized || *b.SizeOnDisk != 0 {
@@ -97,7 +97,7 @@ func TestPlayerConnectionDetails(t *testing.T) {
 	refused(t, err, "NotFoundException")
 	_, err = h.sdk.GetGameSessionLogUrl(ctx, &gamelift.GetGameSessionLogUrlInput{GameSessionId: game.GameSessionId})
 	refused(t, err, "NotFoundException")
-	h.do(&cell.EndProcess{Process: key, Request: 99})
+	h.do(&hosting.EndProcess{Process: key, Request: 99})
 	_, err = ask(game.GameSessionId, "ann")
 	refused(t, err, "InvalidGameSessionStatusException")
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/hosting"
 )
 
 // Capacity and utilization without a location are those of a fleet's home location. An ANYWHERE fleet has none: then they
@@ -71,7 +72,7 @@ func (s *Service) DescribeFleetLocationUtilization(ctx context.Context, in *game
 }
 
 // utilization reads one fleet at a time, so that a long list does not delay other callers.
-func (s *Service) utilization(ctx context.Context, fleetID, location string) (u cell.Utilization, err error) {
+func (s *Service) utilization(ctx context.Context, fleetID, location string) (u hosting.Utilization, err error) {
 	err = s.engine.Read(ctx, func(v *cell.View) error {
 		u = v.Utilization(fleetID, location)
 		return nil
@@ -79,7 +80,7 @@ func (s *Service) utilization(ctx context.Context, fleetID, location string) (u 
 	return u, err
 }
 
-func (s *Service) locationUtilization(ctx context.Context, idOrARN, location string) (f fleet.Fleet, u cell.Utilization, err error) {
+func (s *Service) locationUtilization(ctx context.Context, idOrARN, location string) (f fleet.Fleet, u hosting.Utilization, err error) {
 	if f, err = s.fleetByID(ctx, lastPart(idOrARN)); err != nil {
 		return f, u, err
 	}
@@ -92,7 +93,7 @@ func (s *Service) locationUtilization(ctx context.Context, idOrARN, location str
 
 // UpdateFleetCapacity sets the desired number of hosts in a location of a fleet of a build.
 func (s *Service) UpdateFleetCapacity(ctx context.Context, in *gamelift.UpdateFleetCapacityInput) (*gamelift.UpdateFleetCapacityOutput, error) {
-	cmd := cell.SetCapacity{
+	cmd := hosting.SetCapacity{
 		Fleet: lastPart(*in.FleetId), Location: value(in.Location), Desired: in.DesiredInstances, Min: in.MinSize, Max: in.MaxSize,
 	}
 	if m := in.ManagedCapacityConfiguration; m != nil {
@@ -116,7 +117,7 @@ func (s *Service) UpdateFleetCapacity(ctx context.Context, in *gamelift.UpdateFl
 
 // capacityToWire shows registered hosts as active instances, and the desired number. The service does not start or stop hosts of
 // an ANYWHERE fleet, so nothing is desired there.
-func capacityToWire(f *fleet.Fleet, location string, u cell.Utilization) types.FleetCapacity {
+func capacityToWire(f *fleet.Fleet, location string, u hosting.Utilization) types.FleetCapacity {
 	idle, none := u.Computes-u.ComputesWithGame, int32(0)
 	c := types.FleetCapacity{
 		FleetId: &f.ID, FleetArn: fleetARN(f), Location: text(location),
@@ -147,7 +148,7 @@ func managedCapacityToWire(c *fleet.Capacity) *types.ManagedCapacityConfiguratio
 	}
 }
 
-func utilizationToWire(f *fleet.Fleet, location string, u cell.Utilization) types.FleetUtilization {
+func utilizationToWire(f *fleet.Fleet, location string, u hosting.Utilization) types.FleetUtilization {
 	active, players := u.GameSessions-u.Activating, u.SeatsHeld-u.SeatsEmpty
 	return types.FleetUtilization{
 		FleetId: &f.ID, FleetArn: fleetARN(f), Location: text(location),

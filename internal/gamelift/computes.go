@@ -10,6 +10,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/hosting"
 )
 
 // computeActive is the status of every registered compute. Its spelling is not the enum's; see B017.
@@ -17,7 +18,7 @@ const computeActive = types.ComputeStatus("Active")
 
 // RegisterCompute adds a host to a fleet, or refreshes the address of one.
 func (s *Service) RegisterCompute(ctx context.Context, in *gamelift.RegisterComputeInput) (*gamelift.RegisterComputeOutput, error) {
-	cmd := cell.RegisterCompute{Compute: fleet.Compute{
+	cmd := hosting.RegisterCompute{Compute: fleet.Compute{
 		FleetID: lastPart(*in.FleetId), Name: *in.ComputeName, Location: value(in.Location), IPAddress: value(in.IpAddress),
 		DNSName: value(in.DnsName), CertificatePath: value(in.CertificatePath), Registration: domain.UUID(uuid.New()),
 	}}
@@ -34,7 +35,7 @@ func (s *Service) RegisterCompute(ctx context.Context, in *gamelift.RegisterComp
 
 // DeregisterCompute removes a host with all that runs on it.
 func (s *Service) DeregisterCompute(ctx context.Context, in *gamelift.DeregisterComputeInput) (*gamelift.DeregisterComputeOutput, error) {
-	if err := s.engine.Do(ctx, &cell.DeregisterCompute{Fleet: lastPart(*in.FleetId), Name: computeName(*in.ComputeName)}); err != nil {
+	if err := s.engine.Do(ctx, &hosting.DeregisterCompute{Fleet: lastPart(*in.FleetId), Name: computeName(*in.ComputeName)}); err != nil {
 		return nil, err
 	}
 	return &gamelift.DeregisterComputeOutput{}, nil
@@ -99,7 +100,7 @@ func (s *Service) ListCompute(ctx context.Context, in *gamelift.ListComputeInput
 // GetComputeAuthToken returns the token that the server processes of a compute connect with: the same one while enough of
 // its life is left.
 func (s *Service) GetComputeAuthToken(ctx context.Context, in *gamelift.GetComputeAuthTokenInput) (*gamelift.GetComputeAuthTokenOutput, error) {
-	cmd := cell.IssueToken{Fleet: lastPart(*in.FleetId), Compute: computeName(*in.ComputeName)}
+	cmd := hosting.IssueToken{Fleet: lastPart(*in.FleetId), Compute: computeName(*in.ComputeName)}
 	if err := s.engine.Do(ctx, &cmd); err != nil {
 		return nil, err
 	}

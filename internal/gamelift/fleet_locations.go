@@ -7,13 +7,13 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
 
 	"github.com/musterhq/muster/internal/domain"
-	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/hosting"
 )
 
 // CreateFleetLocations adds custom locations to a fleet; see B018.
 func (s *Service) CreateFleetLocations(ctx context.Context, in *gamelift.CreateFleetLocationsInput) (*gamelift.CreateFleetLocationsOutput, error) {
-	cmd := cell.AddFleetLocations{ID: lastPart(*in.FleetId), Locations: locationNames(in.Locations)}
+	cmd := hosting.AddFleetLocations{ID: lastPart(*in.FleetId), Locations: locationNames(in.Locations)}
 	if err := s.engine.Do(ctx, &cmd); err != nil {
 		return nil, err
 	}
@@ -25,7 +25,7 @@ func (s *Service) CreateFleetLocations(ctx context.Context, in *gamelift.CreateF
 
 // DeleteFleetLocations begins to remove locations from a fleet with all that runs there.
 func (s *Service) DeleteFleetLocations(ctx context.Context, in *gamelift.DeleteFleetLocationsInput) (*gamelift.DeleteFleetLocationsOutput, error) {
-	cmd := cell.RemoveFleetLocations{ID: lastPart(*in.FleetId), Locations: in.Locations}
+	cmd := hosting.RemoveFleetLocations{ID: lastPart(*in.FleetId), Locations: in.Locations}
 	if err := s.engine.Do(ctx, &cmd); err != nil {
 		return nil, undeclared(err, domain.WrongFleetStatus)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/hosting"
 )
 
 // CreateFleet creates an ANYWHERE fleet, which is ACTIVE at once, see B011; or a fleet of a build, which is NEW until an agent
@@ -39,7 +40,7 @@ func (s *Service) CreateFleet(ctx context.Context, in *gamelift.CreateFleetInput
 	if in.AnywhereConfiguration != nil {
 		f.Cost = in.AnywhereConfiguration.Cost
 	}
-	cmd := cell.CreateFleet{Fleet: f, Locations: locationNames(in.Locations)}
+	cmd := hosting.CreateFleet{Fleet: f, Locations: locationNames(in.Locations)}
 	if err := s.engine.Do(ctx, &cmd); err != nil {
 		return nil, err
 	}
@@ -129,7 +130,7 @@ func (s *Service) namedFleets(ctx context.Context, idsOrARNs []string) (page []f
 
 // UpdateFleetAttributes changes the given members and keeps the others.
 func (s *Service) UpdateFleetAttributes(ctx context.Context, in *gamelift.UpdateFleetAttributesInput) (*gamelift.UpdateFleetAttributesOutput, error) {
-	cmd := cell.UpdateFleetAttributes{
+	cmd := hosting.UpdateFleetAttributes{
 		ID: lastPart(*in.FleetId), Name: in.Name, Description: in.Description, MetricGroups: in.MetricGroups,
 		FullProtection: fullProtection(in.NewGameSessionProtectionPolicy),
 		CreationPolicy: creationPolicyFromWire(in.ResourceCreationLimitPolicy),
@@ -145,7 +146,7 @@ func (s *Service) UpdateFleetAttributes(ctx context.Context, in *gamelift.Update
 
 // DeleteFleet begins to remove a fleet with all that runs in it.
 func (s *Service) DeleteFleet(ctx context.Context, in *gamelift.DeleteFleetInput) (*gamelift.DeleteFleetOutput, error) {
-	if err := s.engine.Do(ctx, &cell.DeleteFleet{ID: lastPart(*in.FleetId)}); err != nil {
+	if err := s.engine.Do(ctx, &hosting.DeleteFleet{ID: lastPart(*in.FleetId)}); err != nil {
 		return nil, err
 	}
 	return &gamelift.DeleteFleetOutput{}, nil

@@ -14,7 +14,7 @@ import (
 // CreateGameServerGroup creates a group of game servers. It is ACTIVE at once; its members about instances are stored.
 func (s *Service) CreateGameServerGroup(ctx context.Context, in *gamelift.CreateGameServerGroupInput) (*gamelift.CreateGameServerGroupOutput, error) {
 	caller := callerOf(ctx)
-	cmd := cell.CreateGameServerGroup{Group: gameservers.Group{
+	cmd := gameservers.CreateGameServerGroup{Group: gameservers.Group{
 		Name: *in.GameServerGroupName, Region: caller.Region, Account: caller.Account, Role: *in.RoleArn,
 		SizeMin: *in.MinSize, SizeMax: *in.MaxSize,
 		Template: gameservers.LaunchTemplate{
@@ -76,7 +76,7 @@ func (s *Service) ListGameServerGroups(ctx context.Context, in *gamelift.ListGam
 
 // UpdateGameServerGroup changes the given members and keeps the others.
 func (s *Service) UpdateGameServerGroup(ctx context.Context, in *gamelift.UpdateGameServerGroupInput) (*gamelift.UpdateGameServerGroupOutput, error) {
-	cmd := cell.UpdateGameServerGroup{
+	cmd := gameservers.UpdateGameServerGroup{
 		Name: lastPart(*in.GameServerGroupName), Role: in.RoleArn, Instances: instanceTypesFromWire(in.InstanceDefinitions),
 		Balancing: given(in.BalancingStrategy), Protection: given(in.GameServerProtectionPolicy),
 	}
@@ -89,7 +89,7 @@ func (s *Service) UpdateGameServerGroup(ctx context.Context, in *gamelift.Update
 // DeleteGameServerGroup removes a group when its last game server has gone, or at once by force. There is no Auto Scaling
 // group to retain, so RETAIN is a safe delete.
 func (s *Service) DeleteGameServerGroup(ctx context.Context, in *gamelift.DeleteGameServerGroupInput) (*gamelift.DeleteGameServerGroupOutput, error) {
-	cmd := cell.DeleteGameServerGroup{
+	cmd := gameservers.DeleteGameServerGroup{
 		Name: lastPart(*in.GameServerGroupName), Force: in.DeleteOption == types.GameServerGroupDeleteOptionForceDelete,
 	}
 	if err := s.engine.Do(ctx, &cmd); err != nil {
@@ -111,7 +111,7 @@ func (s *Service) ResumeGameServerGroup(ctx context.Context, in *gamelift.Resume
 }
 
 func (s *Service) suspend(ctx context.Context, nameOrARN string, suspended bool) (*types.GameServerGroup, error) {
-	cmd := cell.UpdateGameServerGroup{Name: lastPart(nameOrARN), Suspended: &suspended}
+	cmd := gameservers.UpdateGameServerGroup{Name: lastPart(nameOrARN), Suspended: &suspended}
 	if err := s.engine.Do(ctx, &cmd); err != nil {
 		return nil, err
 	}

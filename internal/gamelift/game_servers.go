@@ -15,7 +15,7 @@ import (
 
 // RegisterGameServer adds a game server to a group; it can be claimed from now on.
 func (s *Service) RegisterGameServer(ctx context.Context, in *gamelift.RegisterGameServerInput) (*gamelift.RegisterGameServerOutput, error) {
-	cmd := cell.RegisterGameServer{Server: gameservers.Server{
+	cmd := gameservers.RegisterGameServer{Server: gameservers.Server{
 		ID: *in.GameServerId, Group: lastPart(*in.GameServerGroupName), Instance: *in.InstanceId,
 		Connection: value(in.ConnectionInfo), Data: value(in.GameServerData),
 	}}
@@ -29,7 +29,7 @@ func (s *Service) RegisterGameServer(ctx context.Context, in *gamelift.RegisterG
 // ClaimGameServer keeps a free game server for the caller: the named one, or the one that waited longest. The
 // claim is valid for a minute, in which the game server has to report that it is utilized.
 func (s *Service) ClaimGameServer(ctx context.Context, in *gamelift.ClaimGameServerInput) (*gamelift.ClaimGameServerOutput, error) {
-	cmd := cell.ClaimGameServer{Group: lastPart(*in.GameServerGroupName), ID: value(in.GameServerId), Data: in.GameServerData}
+	cmd := gameservers.ClaimGameServer{Group: lastPart(*in.GameServerGroupName), ID: value(in.GameServerId), Data: in.GameServerData}
 	if f := in.FilterOption; f != nil && len(f.InstanceStatuses) > 0 {
 		cmd.None = !slices.Contains(f.InstanceStatuses, types.FilterInstanceStatusActive)
 	}
@@ -45,7 +45,7 @@ func (s *Service) ClaimGameServer(ctx context.Context, in *gamelift.ClaimGameSer
 
 // UpdateGameServer is a game server's report: that it is healthy, utilized, or has other data.
 func (s *Service) UpdateGameServer(ctx context.Context, in *gamelift.UpdateGameServerInput) (*gamelift.UpdateGameServerOutput, error) {
-	cmd := cell.UpdateGameServer{
+	cmd := gameservers.UpdateGameServer{
 		Group: lastPart(*in.GameServerGroupName), ID: *in.GameServerId, Data: in.GameServerData,
 		Healthy: in.HealthCheck == types.GameServerHealthCheckHealthy,
 	}
@@ -62,7 +62,7 @@ func (s *Service) UpdateGameServer(ctx context.Context, in *gamelift.UpdateGameS
 
 // DeregisterGameServer removes a game server.
 func (s *Service) DeregisterGameServer(ctx context.Context, in *gamelift.DeregisterGameServerInput) (*gamelift.DeregisterGameServerOutput, error) {
-	if err := s.engine.Do(ctx, &cell.DeregisterGameServer{Group: lastPart(*in.GameServerGroupName), ID: *in.GameServerId}); err != nil {
+	if err := s.engine.Do(ctx, &gameservers.DeregisterGameServer{Group: lastPart(*in.GameServerGroupName), ID: *in.GameServerId}); err != nil {
 		return nil, err
 	}
 	return &gamelift.DeregisterGameServerOutput{}, nil

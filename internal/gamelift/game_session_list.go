@@ -7,7 +7,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
 
 	"github.com/musterhq/muster/internal/domain"
-	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
@@ -68,7 +68,7 @@ func (s *Service) listGameSessions(ctx context.Context, operation string, bound 
 	if err != nil {
 		return nil, nil, err
 	}
-	filter := cell.GameFilter{Location: value(in.Location)}
+	filter := hosting.GameFilter{Location: value(in.Location)}
 	unused := false
 	if in.StatusFilter != nil {
 		if filter.Status, unused, err = gameStatus(*in.StatusFilter); err != nil {
@@ -82,7 +82,7 @@ func (s *Service) listGameSessions(ctx context.Context, operation string, bound 
 	page, more := []session.GameSession(nil), false
 	if !unused {
 		page, more, err = s.engine.GameSessions(ctx, fleetID, filter,
-			cell.GamePlace{Created: domain.Time(after.created), ID: session.ID(after.id)}, pageSize(in.Limit, gamePageMax))
+			hosting.GamePlace{Created: domain.Time(after.created), ID: session.ID(after.id)}, pageSize(in.Limit, gamePageMax))
 		if err != nil {
 			return nil, nil, err
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
 
 	"github.com/musterhq/muster/internal/domain"
-	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
@@ -21,7 +21,7 @@ func (s *Service) CreateGameSession(ctx context.Context, in *gamelift.CreateGame
 	if in.IdempotencyToken != nil && in.GameSessionId != nil {
 		return nil, invalid("IdempotencyToken and GameSessionId are both given; at most one of them is wanted")
 	}
-	cmd := cell.CreateGameSession{
+	cmd := hosting.CreateGameSession{
 		Fleet: fleetID, Location: value(in.Location), Title: value(in.Name), Data: value(in.GameSessionData),
 		Properties: propertiesFromWire(in.GameProperties), Creator: value(in.CreatorId), PlayersMax: *in.MaximumPlayerSessionCount,
 	}
@@ -43,7 +43,7 @@ func (s *Service) UpdateGameSession(ctx context.Context, in *gamelift.UpdateGame
 	if err != nil {
 		return nil, err
 	}
-	cmd := cell.UpdateGameSession{
+	cmd := hosting.UpdateGameSession{
 		ID: id, Title: in.Name, PlayersMax: in.MaximumPlayerSessionCount, Properties: propertiesFromWire(in.GameProperties),
 		FullProtection: fullProtection(in.ProtectionPolicy),
 	}
@@ -64,7 +64,7 @@ func (s *Service) TerminateGameSession(ctx context.Context, in *gamelift.Termina
 	if err != nil {
 		return nil, err
 	}
-	cmd := cell.TerminateGameSession{ID: id, Force: in.TerminationMode == types.TerminationModeForceTerminate}
+	cmd := hosting.TerminateGameSession{ID: id, Force: in.TerminationMode == types.TerminationModeForceTerminate}
 	if err := s.engine.Do(ctx, &cmd); err != nil {
 		return nil, s.gameRefusal(ctx, id, err)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
 
-	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/hosting"
 )
 
 func TestGameSessionFromBirthToEnd(t *testing.T) {
@@ -43,7 +43,7 @@ func TestGameSessionFromBirthToEnd(t *testing.T) {
 	}
 	_, err := h.sdk.UpdateGameSession(t.Context(), &gamelift.UpdateGameSessionInput{GameSessionId: created.GameSessionId, Name: aws.String("x")})
 	refused(t, err, "NotReadyException")
-	h.do(&cell.ActivateGameSession{Process: key, Game: h.gameID(*created.GameSessionId)})
+	h.do(&hosting.ActivateGameSession{Process: key, Game: h.gameID(*created.GameSessionId)})
 	if s := status(); s != types.GameSessionStatusActive {
 		t.Errorf("got %s", s)
 	}
@@ -53,7 +53,7 @@ func TestGameSessionFromBirthToEnd(t *testing.T) {
 	if ending.Status != types.GameSessionStatusTerminating {
 		t.Errorf("got %s", ending.Status)
 	}
-	h.do(&cell.EndProcess{Process: key, Request: 99})
+	h.do(&hosting.EndProcess{Process: key, Request: 99})
 	ended := must(h.sdk.DescribeGameSessions(t.Context(), &gamelift.DescribeGameSessionsInput{GameSessionId: created.GameSessionId}))(t).GameSessions[0]
 	if ended.Status != types.GameSessionStatusTerminated || ended.StatusReason != types.GameSessionStatusReasonTriggeredOnProcessTerminate || ended.TerminationTime == nil {
 		t.Errorf("got %+v", ended)
@@ -104,7 +104,7 @@ func TestIdempotencyTokenGivesTheSameSession(t *testing.T) {
 			}
 			want := types.GameSessionStatusActivating
 			if archived {
-				h.do(&cell.EndProcess{Process: key, Request: 99})
+				h.do(&hosting.EndProcess{Process: key, Request: 99})
 				h.archived(*first.GameSessionId)
 				want = types.GameSessionStatusTerminated
 			}
@@ -160,7 +160,7 @@ func TestEndedGameSessionIsNotNotFound(t *testing.T) {
 	h := newHall(t, time.Millisecond)
 	id := h.anywhere()
 	game, key := h.activeGame(id, "p1")
-	h.do(&cell.EndProcess{Process: key, Request: 99})
+	h.do(&hosting.EndProcess{Process: key, Request: 99})
 	h.archived(*game.GameSessionId)
 	got := must(h.sdk.DescribeGameSessions(t.Context(), &gamelift.DescribeGameSessionsInput{GameSessionId: game.GameSessionId}))(t)
 	if got.GameSessions[0].Status != types.GameSessionStatusTerminated {
@@ -217,7 +217,7 @@ func TestGameSessionsArePagedOverMemoryAndArchive(t *testing.T) {
 		game, key := h.activeGame(id, fmt.Sprint("p", i))
 		made = append(made, *game.GameSessionId)
 		if i%2 == 0 {
-			h.do(&cell.EndProcess{Process: key, Request: 99})
+			h.do(&hosting.EndProcess{Process: key, Request: 99})
 			h.archived(*game.GameSessionId)
 			ended = append(ended, *game.GameSessionId)
 		}

@@ -14,6 +14,8 @@ import (
 
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/session"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/identity"
@@ -84,13 +86,13 @@ func (h *hall) serverReady(fleetID, process string) fleet.Key {
 	h.Helper()
 	h.links++
 	key := fleet.Key{Fleet: fleetID, Compute: "DesktopPC", Process: process}
-	h.do(&cell.ConnectProcess{Process: key, Link: h.links, SDK: "Go 5.5.0"})
-	h.do(&cell.ActivateProcess{Process: key, Link: h.links, Port: 7777, Request: h.links})
-	h.do(&cell.ReportHealth{Process: key, Healthy: true})
+	h.do(&hosting.ConnectProcess{Process: key, Link: h.links, SDK: "Go 5.5.0"})
+	h.do(&hosting.ActivateProcess{Process: key, Link: h.links, Port: 7777, Request: h.links})
+	h.do(&hosting.ReportHealth{Process: key, Healthy: true})
 	return key
 }
 
-func (h *hall) do(cmd cell.Command) {
+func (h *hall) do(cmd kernel.Command) {
 	h.Helper()
 	if err := h.engine.Do(h.Context(), cmd); err != nil {
 		h.Fatalf("%T: %v", cmd, err)
@@ -104,7 +106,7 @@ func (h *hall) activeGame(fleetID, process string) (types.GameSession, fleet.Key
 	created := must(h.sdk.CreateGameSession(h.Context(), &gamelift.CreateGameSessionInput{
 		FleetId: &fleetID, Location: aws.String("custom-home"), MaximumPlayerSessionCount: aws.Int32(2),
 	}))(h.T)
-	h.do(&cell.ActivateGameSession{Process: key, Game: h.gameID(*created.GameSession.GameSessionId)})
+	h.do(&hosting.ActivateGameSession{Process: key, Game: h.gameID(*created.GameSession.GameSessionId)})
 	return *created.GameSession, key
 }
 

@@ -9,12 +9,13 @@ import (
 
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/hosting"
 )
 
 // CreateLocation makes a custom location.
 func (s *Service) CreateLocation(ctx context.Context, in *gamelift.CreateLocationInput) (*gamelift.CreateLocationOutput, error) {
 	caller := callerOf(ctx)
-	cmd := cell.CreateLocation{
+	cmd := hosting.CreateLocation{
 		Name: *in.LocationName, Region: caller.Region, Account: caller.Account, Tags: tagsFromWire(in.Tags),
 	}
 	if err := s.engine.Do(ctx, &cmd); err != nil {
@@ -26,7 +27,7 @@ func (s *Service) CreateLocation(ctx context.Context, in *gamelift.CreateLocatio
 
 // DeleteLocation removes a custom location that no fleet uses.
 func (s *Service) DeleteLocation(ctx context.Context, in *gamelift.DeleteLocationInput) (*gamelift.DeleteLocationOutput, error) {
-	if err := s.engine.Do(ctx, &cell.DeleteLocation{Name: lastPart(*in.LocationName)}); err != nil {
+	if err := s.engine.Do(ctx, &hosting.DeleteLocation{Name: lastPart(*in.LocationName)}); err != nil {
 		return nil, err
 	}
 	return &gamelift.DeleteLocationOutput{}, nil

@@ -9,7 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
 
-	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
 // managed makes a build and a fleet of it, with a custom location beside its home.
@@ -196,7 +196,7 @@ func TestRuntimeConfigurationActs(t *testing.T) {
 	_, err := h.sdk.CreateGameSession(t.Context(), create)
 	refused(t, err, "FleetCapacityExceededException") // one is ACTIVATING on the host
 	h.later(21 * time.Second)
-	h.do(&cell.Tick{})
+	h.do(&kernel.Tick{})
 	late := must(h.sdk.DescribeGameSessions(t.Context(), &gamelift.DescribeGameSessionsInput{GameSessionId: first.GameSessionId}))(t).GameSessions[0]
 	if late.Status != types.GameSessionStatusTerminated {
 		t.Errorf("after 21 s the game session is %s", late.Status)

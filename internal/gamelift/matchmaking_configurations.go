@@ -17,7 +17,7 @@ func (s *Service) CreateMatchmakingConfiguration(ctx context.Context, in *gameli
 	if in.AcceptanceTimeoutSeconds != nil && *in.AcceptanceTimeoutSeconds == 0 {
 		return nil, invalid("AcceptanceTimeoutSeconds: 0, want 1 to 600")
 	}
-	cmd := cell.CreateConfiguration{Configuration: matchmaking.Configuration{
+	cmd := matchmaking.CreateConfiguration{Configuration: matchmaking.Configuration{
 		Name: *in.Name, Region: caller.Region, Account: caller.Account, Description: value(in.Description), RuleSet: lastPart(*in.RuleSetName),
 		RequestTimeout: duration(in.RequestTimeoutSeconds), AcceptanceTimeout: duration(in.AcceptanceTimeoutSeconds), AcceptanceRequired: *in.AcceptanceRequired,
 		Standalone: in.FlexMatchMode == types.FlexMatchModeStandalone, Queues: in.GameSessionQueueArns, AdditionalPlayers: value(in.AdditionalPlayerCount),
@@ -36,7 +36,7 @@ func duration(seconds *int32) time.Duration { return time.Duration(value(seconds
 // UpdateMatchmakingConfiguration changes the given members and keeps the others. It affects the matches that are made
 // afterwards.
 func (s *Service) UpdateMatchmakingConfiguration(ctx context.Context, in *gamelift.UpdateMatchmakingConfigurationInput) (*gamelift.UpdateMatchmakingConfigurationOutput, error) {
-	cmd := cell.UpdateConfiguration{
+	cmd := matchmaking.UpdateConfiguration{
 		Name: lastPart(*in.Name), Description: in.Description, AcceptanceRequired: in.AcceptanceRequired, AdditionalPlayers: in.AdditionalPlayerCount,
 		Data: in.GameSessionData, NotificationTarget: in.NotificationTarget, CustomEventData: in.CustomEventData,
 	}
@@ -70,7 +70,7 @@ func (s *Service) UpdateMatchmakingConfiguration(ctx context.Context, in *gameli
 
 // DeleteMatchmakingConfiguration removes a configuration without active tickets.
 func (s *Service) DeleteMatchmakingConfiguration(ctx context.Context, in *gamelift.DeleteMatchmakingConfigurationInput) (*gamelift.DeleteMatchmakingConfigurationOutput, error) {
-	if err := s.engine.Do(ctx, &cell.DeleteConfiguration{Name: lastPart(*in.Name)}); err != nil {
+	if err := s.engine.Do(ctx, &matchmaking.DeleteConfiguration{Name: lastPart(*in.Name)}); err != nil {
 		return nil, err
 	}
 	return &gamelift.DeleteMatchmakingConfigurationOutput{}, nil

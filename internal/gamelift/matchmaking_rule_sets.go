@@ -23,7 +23,7 @@ func (s *Service) CreateMatchmakingRuleSet(ctx context.Context, in *gamelift.Cre
 	}
 	s.warnOf(*in.Name, *in.RuleSetBody)
 	caller := callerOf(ctx)
-	cmd := cell.CreateRuleSet{Compiled: rules, RuleSet: matchmaking.RuleSet{
+	cmd := matchmaking.CreateRuleSet{Compiled: rules, RuleSet: matchmaking.RuleSet{
 		Name: *in.Name, Region: caller.Region, Account: caller.Account, Body: *in.RuleSetBody, Tags: tagsFromWire(in.Tags),
 	}}
 	if err := s.engine.Do(ctx, &cmd); err != nil {
@@ -75,7 +75,7 @@ func compileRuleSet(body string) (*ruleset.RuleSet, error) {
 
 // DeleteMatchmakingRuleSet removes a rule set that no configuration uses.
 func (s *Service) DeleteMatchmakingRuleSet(ctx context.Context, in *gamelift.DeleteMatchmakingRuleSetInput) (*gamelift.DeleteMatchmakingRuleSetOutput, error) {
-	if err := s.engine.Do(ctx, &cell.DeleteRuleSet{Name: lastPart(*in.Name)}); err != nil {
+	if err := s.engine.Do(ctx, &matchmaking.DeleteRuleSet{Name: lastPart(*in.Name)}); err != nil {
 		return nil, err
 	}
 	return &gamelift.DeleteMatchmakingRuleSetOutput{}, nil

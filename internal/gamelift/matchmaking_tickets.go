@@ -19,7 +19,7 @@ func (s *Service) StartMatchmaking(ctx context.Context, in *gamelift.StartMatchm
 	if err != nil {
 		return nil, err
 	}
-	cmd := cell.StartMatchmaking{Configuration: lastPart(*in.ConfigurationName), Players: players, By: callerOf(ctx).Maker()}
+	cmd := matchmaking.StartMatchmaking{Configuration: lastPart(*in.ConfigurationName), Players: players, By: callerOf(ctx).Maker()}
 	cmd.ID, cmd.Chosen = ticketID(in.TicketId)
 	if err := s.engine.Do(ctx, &cmd); err != nil {
 		return nil, err
@@ -33,7 +33,7 @@ func (s *Service) StartMatchBackfill(ctx context.Context, in *gamelift.StartMatc
 	if err != nil {
 		return nil, err
 	}
-	cmd := cell.StartMatchBackfill{Configuration: lastPart(*in.ConfigurationName), Players: players}
+	cmd := matchmaking.StartMatchBackfill{Configuration: lastPart(*in.ConfigurationName), Players: players}
 	cmd.ID, cmd.Chosen = ticketID(in.TicketId)
 	if cmd.Game, err = s.backfilled(ctx, cmd.Configuration, in.GameSessionArn); err != nil {
 		return nil, err
@@ -96,10 +96,10 @@ func (s *Service) DescribeMatchmaking(ctx context.Context, in *gamelift.Describe
 }
 
 // ticket finds a ticket that the caller may see.
-func (s *Service) ticket(ctx context.Context, id string) (cell.Ticket, error) {
+func (s *Service) ticket(ctx context.Context, id string) (matchmaking.TicketView, error) {
 	t, err := s.engine.Ticket(ctx, id)
 	if err == nil && !callerOf(ctx).Maker().MayTouch(t.Maker) {
-		return cell.Ticket{}, domain.Refuse(domain.NotFound, cell.TicketNotFound)
+		return matchmaking.TicketView{}, domain.Refuse(domain.NotFound, matchmaking.TicketNotFound)
 	}
 	return t, err
 }
@@ -109,7 +109,7 @@ const ticketsDescribedMax = 10
 
 // StopMatchmaking cancels a ticket that has no game session yet. After a success no match follows.
 func (s *Service) StopMatchmaking(ctx context.Context, in *gamelift.StopMatchmakingInput) (*gamelift.StopMatchmakingOutput, error) {
-	if err := s.engine.Do(ctx, &cell.StopMatchmaking{ID: *in.TicketId, By: callerOf(ctx).Maker()}); err != nil {
+	if err := s.engine.Do(ctx, &matchmaking.StopMatchmaking{ID: *in.TicketId, By: callerOf(ctx).Maker()}); err != nil {
 		return nil, s.ticketRefusal(ctx, *in.TicketId, err)
 	}
 	return &gamelift.StopMatchmakingOutput{}, nil
@@ -125,16 +125,16 @@ func (s *Service) ticketRefusal(ctx context.Context, id string, refused error) e
 	if err != nil {
 		return err // also NotFound, or another error
 	}
-	return cell.TicketCannotStop(t.Status)
+	return matchmaking.TicketCannotStop(t.Status)
 }
 
 // AcceptMatch records the answers of players of a ticket to its proposed match.
 func (s *Service) AcceptMatch(ctx context.Context, in *gamelift.AcceptMatchInput) (*gamelift.AcceptMatchOutput, error) {
-	cmd := cell.AcceptMatch{Ticket: *in.TicketId, Players: in.PlayerIds, Accept: in.AcceptanceType == types.AcceptanceTypeAccept, By: callerOf(ctx).Maker()}
+	cmd := matchmaking.AcceptMatch{Ticket: *in.TicketId, Players: in.PlayerIds, Accept: in.AcceptanceType == types.AcceptanceTypeAccept, By: callerOf(ctx).Maker()}
 	if err := s.engine.Do(ctx, &cmd); err != nil {
 		if r, ok := errors.AsType[*domain.Refusal](err); ok && r.Reason == domain.NotFound {
 			if t, lookErr := s.ticket(ctx, cmd.Ticket); lookErr == nil {
-				return nil, cell.TicketCannotAnswer(t.Status)
+				return nil, matchmaking.TicketCannotAnswer(t.Status)
 			}
 		}
 		return nil, err
@@ -142,7 +142,7 @@ func (s *Service) AcceptMatch(ctx context.Context, in *gamelift.AcceptMatchInput
 	return &gamelift.AcceptMatchOutput{}, nil
 }
 
-func ticketToWire(t *cell.Ticket) types.MatchmakingTicket {
+func ticketToWire(t *matchmaking.TicketView) types.MatchmakingTicket {
 	arn := "arn:aws:gamelift:" + t.Region + ":" + t.Account + ":matchmakingconfiguration/" + t.Configuration
 	game := ticketGame(&t.Ticket)
 	wire := types.MatchmakingTicket{
@@ -174,7 +174,7 @@ func ticketGame(t *matchmaking.Ticket) *string {
 	}
 }
 
-func connectionToWire(t *cell.Ticket, game *string) *types.GameSessionConnectionInfo {
+func connectionToWire(t *matchmaking.TicketView, game *string) *types.GameSessionConnectionInfo {
 	wire := &types.GameSessionConnectionInfo{GameSessionArn: game}
 	o := t.Outcome
 	if t.Status != matchmaking.Completed || o == nil || o.Game == "" {

@@ -8,7 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
 
 	"github.com/musterhq/muster/internal/domain"
-	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/domain/placement"
 	"github.com/musterhq/muster/internal/domain/session"
 )
@@ -34,7 +34,7 @@ func (s *Service) StartGameSessionPlacement(ctx context.Context, in *gamelift.St
 	if o := in.PriorityConfigurationOverride; o != nil {
 		p.Override = &placement.Override{Locations: o.LocationOrder, Only: o.PlacementFallbackStrategy == types.PlacementFallbackStrategyNone}
 	}
-	cmd := cell.StartPlacement{Placement: p}
+	cmd := hosting.StartPlacement{Placement: p}
 	if err := s.engine.Do(ctx, &cmd); err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func (s *Service) placement(ctx context.Context, id string) (placement.Placement
 
 // StopGameSessionPlacement cancels a placement that has no game session yet.
 func (s *Service) StopGameSessionPlacement(ctx context.Context, in *gamelift.StopGameSessionPlacementInput) (*gamelift.StopGameSessionPlacementOutput, error) {
-	cmd := cell.StopPlacement{ID: *in.PlacementId, By: callerOf(ctx).Maker()}
+	cmd := hosting.StopPlacement{ID: *in.PlacementId, By: callerOf(ctx).Maker()}
 	if err := s.engine.Do(ctx, &cmd); err != nil {
 		return nil, s.placementRefusal(ctx, cmd.ID, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
 
 	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/hosting"
 )
 
 // place starts a placement for two players.
@@ -58,7 +59,7 @@ func TestPlacementFromPendingToFulfilled(t *testing.T) {
 	_, err := h.sdk.StopGameSessionPlacement(t.Context(), &gamelift.StopGameSessionPlacementInput{PlacementId: aws.String("p-1")})
 	refused(t, err, codeInvalidRequest)
 
-	h.do(&cell.ActivateGameSession{Process: key, Game: h.gameID(arn)})
+	h.do(&hosting.ActivateGameSession{Process: key, Game: h.gameID(arn)})
 	got = h.placed("p-1")
 	if got.Status != types.GameSessionPlacementStateFulfilled || got.EndTime == nil || len(got.PlacedPlayerSessions) != 2 || *got.PlacedPlayerSessions[1].PlayerId != "p2" {
 		t.Fatalf("got %+v", got)

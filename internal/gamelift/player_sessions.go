@@ -8,7 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
 
 	"github.com/musterhq/muster/internal/domain"
-	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/domain/session"
 	"github.com/musterhq/muster/internal/engine"
 )
@@ -17,8 +17,8 @@ const playerSessionPrefix = "psess-"
 
 // CreatePlayerSession reserves a seat for a player.
 func (s *Service) CreatePlayerSession(ctx context.Context, in *gamelift.CreatePlayerSessionInput) (*gamelift.CreatePlayerSessionOutput, error) {
-	player := cell.NewPlayer{ID: newID(), Player: *in.PlayerId, Data: value(in.PlayerData)}
-	reserved, err := s.reserve(ctx, *in.GameSessionId, []cell.NewPlayer{player})
+	player := hosting.NewPlayer{ID: newID(), Player: *in.PlayerId, Data: value(in.PlayerData)}
+	reserved, err := s.reserve(ctx, *in.GameSessionId, []hosting.NewPlayer{player})
 	if err != nil {
 		return nil, err
 	}
@@ -28,9 +28,9 @@ func (s *Service) CreatePlayerSession(ctx context.Context, in *gamelift.CreatePl
 
 // CreatePlayerSessions reserves a seat for each of some players, or none; see B040.
 func (s *Service) CreatePlayerSessions(ctx context.Context, in *gamelift.CreatePlayerSessionsInput) (*gamelift.CreatePlayerSessionsOutput, error) {
-	players := make([]cell.NewPlayer, len(in.PlayerIds))
+	players := make([]hosting.NewPlayer, len(in.PlayerIds))
 	for i, id := range in.PlayerIds {
-		players[i] = cell.NewPlayer{ID: newID(), Player: id, Data: in.PlayerDataMap[id]}
+		players[i] = hosting.NewPlayer{ID: newID(), Player: id, Data: in.PlayerDataMap[id]}
 	}
 	reserved, err := s.reserve(ctx, *in.GameSessionId, players)
 	if err != nil {
@@ -39,12 +39,12 @@ func (s *Service) CreatePlayerSessions(ctx context.Context, in *gamelift.CreateP
 	return &gamelift.CreatePlayerSessionsOutput{PlayerSessions: playerSessionsToWire(reserved)}, nil
 }
 
-func (s *Service) reserve(ctx context.Context, arn string, players []cell.NewPlayer) ([]cell.PlayerSession, error) {
+func (s *Service) reserve(ctx context.Context, arn string, players []hosting.NewPlayer) ([]hosting.PlayerSession, error) {
 	id, err := s.gameSessionID(ctx, arn)
 	if err != nil {
 		return nil, err
 	}
-	cmd := cell.ReservePlayers{Game: id, Players: players, By: callerOf(ctx).Maker()}
+	cmd := hosting.ReservePlayers{Game: id, Players: players, By: callerOf(ctx).Maker()}
 	if err := s.engine.Do(ctx, &cmd); err != nil {
 		return nil, s.gameRefusal(ctx, id, err)
 	}
@@ -62,13 +62,13 @@ func (s *Service) ReleasePlayerSession(ctx context.Context, in *gamelift.Describ
 		return nil, err
 	}
 	if known.Status.Live() { // otherwise it may be in the archive, which the core does not read
-		cmd := cell.ReleasePlayer{Player: known.ID, By: callerOf(ctx).Maker()}
+		cmd := hosting.ReleasePlayer{Player: known.ID, By: callerOf(ctx).Maker()}
 		if err := s.engine.Do(ctx, &cmd); err != nil {
 			return nil, err
 		}
 		known = cmd.Released
 	}
-	return &gamelift.DescribePlayerSessionsOutput{PlayerSessions: playerSessionsToWire([]cell.PlayerSession{known})}, nil
+	return &gamelift.DescribePlayerSessionsOutput{PlayerSessions: playerSessionsToWire([]hosting.PlayerSession{known})}, nil
 }
 
 // DescribePlayerSessions shows one player session, those of a game session, or those of a player everywhere, to find a
@@ -92,7 +92,7 @@ func (s *Service) DescribePlayerSessions(ctx context.Context, in *gamelift.Descr
 		if err != nil {
 			return nil, err
 		}
-		return &gamelift.DescribePlayerSessionsOutput{PlayerSessions: playerSessionsToWire([]cell.PlayerSession{p})}, nil
+		return &gamelift.DescribePlayerSessionsOutput{PlayerSessions: playerSessionsToWire([]hosting.PlayerSession{p})}, nil
 	}
 	cursor, err := pagePlace("DescribePlayerSessions", in, in.NextToken)
 	if err != nil {
@@ -150,7 +150,7 @@ func (s *Service) ownPlayerSessions(ctx context.Context, in *gamelift.DescribePl
 	return out, nil
 }
 
-func (s *Service) playerPage(ctx context.Context, in *gamelift.DescribePlayerSessionsInput, status session.PlayerStatus, after engine.PlayerPlace, size int) ([]cell.PlayerSession, bool, error) {
+func (s *Service) playerPage(ctx context.Context, in *gamelift.DescribePlayerSessionsInput, status session.PlayerStatus, after engine.PlayerPlace, size int) ([]hosting.PlayerSession, bool, error) {
 	if in.PlayerId != nil { // the status filter acts on game sessions only
 		return s.engine.PlayersNamed(ctx, *in.PlayerId, after, size)
 	}
@@ -165,15 +165,15 @@ func (s *Service) playerPage(ctx context.Context, in *gamelift.DescribePlayerSes
 	return page, more, err
 }
 
-func (s *Service) playerSession(ctx context.Context, id string) (cell.PlayerSession, error) {
+func (s *Service) playerSession(ctx context.Context, id string) (hosting.PlayerSession, error) {
 	digits, prefixed := strings.CutPrefix(id, playerSessionPrefix)
 	parsed, ok := domain.ParseUUID(digits)
 	if !prefixed || !ok {
-		return cell.PlayerSession{}, domain.Refuse(domain.NotFound, "player session %s not found", shortened(id))
+		return hosting.PlayerSession{}, domain.Refuse(domain.NotFound, "player session %s not found", shortened(id))
 	}
 	p, err := s.engine.PlayerSession(ctx, parsed)
 	if err == nil && !callerOf(ctx).Maker().MayTouch(p.Maker) {
-		return cell.PlayerSession{}, domain.Refuse(domain.NotFound, "player session %s not found", shortened(id))
+		return hosting.PlayerSession{}, domain.Refuse(domain.NotFound, "player session %s not found", shortened(id))
 	}
 	return p, err
 }
@@ -190,7 +190,7 @@ func playerStatus(filter *string) (session.PlayerStatus, error) {
 	return 0, invalid("PlayerSessionStatusFilter: '%s' is not one of RESERVED, ACTIVE, COMPLETED, TIMEDOUT", shortened(*filter))
 }
 
-func playerSessionsToWire(players []cell.PlayerSession) []types.PlayerSession {
+func playerSessionsToWire(players []hosting.PlayerSession) []types.PlayerSession {
 	wire := make([]types.PlayerSession, len(players))
 	for i := range players {
 		wire[i] = playerSessionToWire(&players[i])
@@ -198,7 +198,7 @@ func playerSessionsToWire(players []cell.PlayerSession) []types.PlayerSession {
 	return wire
 }
 
-func playerSessionToWire(p *cell.PlayerSession) types.PlayerSession {
+func playerSessionToWire(p *hosting.PlayerSession) types.PlayerSession {
 	id, created, port := playerSessionPrefix+p.ID.String(), p.Created.Std(), int32(p.Port)
 	wire := types.PlayerSession{
 		PlayerSessionId: &id, PlayerId: &p.Player, GameSessionId: gameSessionARN(p.Region, p.GameID),

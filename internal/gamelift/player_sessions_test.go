@@ -12,7 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
 
 	"github.com/musterhq/muster/internal/domain"
-	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/hosting"
 )
 
 func TestPlayerSessionFromReservationToEnd(t *testing.T) {
@@ -33,11 +33,11 @@ func TestPlayerSessionFromReservationToEnd(t *testing.T) {
 		out := must(h.sdk.DescribePlayerSessions(t.Context(), &gamelift.DescribePlayerSessionsInput{PlayerId: aws.String("PlayerOne")}))(t)
 		return out.PlayerSessions[0].Status
 	}
-	h.do(&cell.AcceptPlayer{Process: key, Game: h.gameID(*game.GameSessionId), Player: seat, Request: 5})
+	h.do(&hosting.AcceptPlayer{Process: key, Game: h.gameID(*game.GameSessionId), Player: seat, Request: 5})
 	if s := status(); s != types.PlayerSessionStatusActive {
 		t.Errorf("got %s", s)
 	}
-	h.do(&cell.RemovePlayer{Process: key, Game: h.gameID(*game.GameSessionId), Player: seat})
+	h.do(&hosting.RemovePlayer{Process: key, Game: h.gameID(*game.GameSessionId), Player: seat})
 	if s := status(); s != types.PlayerSessionStatusCompleted {
 		t.Errorf("got %s", s)
 	}
@@ -66,7 +66,7 @@ func TestPlayerSessionsAreRefused(t *testing.T) {
 		return err
 	}
 	refused(t, join("ann"), "InvalidGameSessionStatusException") // ACTIVATING
-	h.do(&cell.ActivateGameSession{Process: key, Game: h.gameID(*game.GameSessionId)})
+	h.do(&hosting.ActivateGameSession{Process: key, Game: h.gameID(*game.GameSessionId)})
 	refused(t, join("ann", "bob", "cyd"), "GameSessionFullException")
 	refused(t, join("ann", "ann"), codeInvalidRequest)
 	if err := join("ann"); err != nil {
@@ -104,7 +104,7 @@ func TestDescribePlayerSessions(t *testing.T) {
 		}))(t)
 		anns = append(anns, *out.PlayerSessions[0].PlayerSessionId)
 		if i < 4 {
-			h.do(&cell.EndProcess{Process: key, Request: 99})
+			h.do(&hosting.EndProcess{Process: key, Request: 99})
 			h.archived(*game.GameSessionId)
 		} else {
 			in := gamelift.DescribePlayerSessionsInput{GameSessionId: game.GameSessionId, PlayerSessionStatusFilter: aws.String("RESERVED")}
@@ -169,7 +169,7 @@ func TestReleasePlayerSession(t *testing.T) {
 	}
 	bob := *reserve("bob").PlayerSessionId
 	seat, _ := domain.ParseUUID(strings.TrimPrefix(bob, "psess-"))
-	h.do(&cell.AcceptPlayer{Process: key, Game: h.gameID(*game.GameSessionId), Player: seat, Request: 5})
+	h.do(&hosting.AcceptPlayer{Process: key, Game: h.gameID(*game.GameSessionId), Player: seat, Request: 5})
 	for _, c := range []struct{ member, id, code, part string }{
 		{"PlayerSessionId", bob, "InvalidRequestException", "is ACTIVE"},
 		{"PlayerSessionId", "psess-00000000-0000-0000-0000-000000000000", "NotFoundException", "not found"},

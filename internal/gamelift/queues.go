@@ -11,6 +11,7 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/domain/placement"
 )
 
@@ -40,7 +41,7 @@ func (s *Service) CreateGameSessionQueue(ctx context.Context, in *gamelift.Creat
 	if p := in.PriorityConfiguration; p != nil {
 		q.PriorityOrder, q.LocationOrder = priorityFromWire(p.PriorityOrder), p.LocationOrder
 	}
-	cmd := cell.CreateQueue{Queue: q}
+	cmd := hosting.CreateQueue{Queue: q}
 	if err := s.engine.Do(ctx, &cmd); err != nil {
 		return nil, err
 	}
@@ -50,7 +51,7 @@ func (s *Service) CreateGameSessionQueue(ctx context.Context, in *gamelift.Creat
 // UpdateGameSessionQueue changes the given members and keeps the others. A given list or structure replaces
 // the previous one, also when it is empty.
 func (s *Service) UpdateGameSessionQueue(ctx context.Context, in *gamelift.UpdateGameSessionQueueInput) (*gamelift.UpdateGameSessionQueueOutput, error) {
-	cmd := cell.UpdateQueue{
+	cmd := hosting.UpdateQueue{
 		Name: lastPart(*in.Name), CustomEventData: in.CustomEventData, NotificationTarget: in.NotificationTarget,
 	}
 	if in.TimeoutInSeconds != nil {
@@ -88,7 +89,7 @@ func (s *Service) UpdateGameSessionQueue(ctx context.Context, in *gamelift.Updat
 
 // DeleteGameSessionQueue removes a queue. Placements that wait in it fail.
 func (s *Service) DeleteGameSessionQueue(ctx context.Context, in *gamelift.DeleteGameSessionQueueInput) (*gamelift.DeleteGameSessionQueueOutput, error) {
-	if err := s.engine.Do(ctx, &cell.DeleteQueue{Name: lastPart(*in.Name)}); err != nil {
+	if err := s.engine.Do(ctx, &hosting.DeleteQueue{Name: lastPart(*in.Name)}); err != nil {
 		return nil, err
 	}
 	return &gamelift.DeleteGameSessionQueueOutput{}, nil

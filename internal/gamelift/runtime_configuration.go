@@ -7,8 +7,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
 
-	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/hosting"
 )
 
 // DescribeRuntimeConfiguration shows what was set; a fleet that was never given any has an empty one.
@@ -22,7 +22,7 @@ func (s *Service) DescribeRuntimeConfiguration(ctx context.Context, in *gamelift
 
 // UpdateRuntimeConfiguration replaces a fleet's runtime configuration.
 func (s *Service) UpdateRuntimeConfiguration(ctx context.Context, in *gamelift.UpdateRuntimeConfigurationInput) (*gamelift.UpdateRuntimeConfigurationOutput, error) {
-	cmd := cell.UpdateRuntime{Fleet: lastPart(*in.FleetId), Runtime: *runtimeFromWire(in.RuntimeConfiguration)}
+	cmd := hosting.UpdateRuntime{Fleet: lastPart(*in.FleetId), Runtime: *runtimeFromWire(in.RuntimeConfiguration)}
 	if err := s.engine.Do(ctx, &cmd); err != nil {
 		return nil, err
 	}

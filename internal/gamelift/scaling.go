@@ -8,8 +8,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
 
 	"github.com/musterhq/muster/internal/domain"
-	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/hosting"
 )
 
 // PutScalingPolicy adds a scaling policy to a fleet of a build, or replaces the one with its name.
@@ -18,7 +18,7 @@ func (s *Service) PutScalingPolicy(ctx context.Context, in *gamelift.PutScalingP
 	if err != nil {
 		return nil, err
 	}
-	if err := s.engine.Do(ctx, &cell.PutScalingPolicy{Fleet: lastPart(*in.FleetId), Policy: p}); err != nil {
+	if err := s.engine.Do(ctx, &hosting.PutScalingPolicy{Fleet: lastPart(*in.FleetId), Policy: p}); err != nil {
 		return nil, undeclared(err, domain.WrongFleetStatus)
 	}
 	return &gamelift.PutScalingPolicyOutput{Name: in.Name}, nil
@@ -116,7 +116,7 @@ func policyToWire(f *fleet.Fleet, p *fleet.ScalingPolicy, location *string) type
 
 // DeleteScalingPolicy removes a scaling policy.
 func (s *Service) DeleteScalingPolicy(ctx context.Context, in *gamelift.DeleteScalingPolicyInput) (*gamelift.DeleteScalingPolicyOutput, error) {
-	if err := s.engine.Do(ctx, &cell.DeleteScalingPolicy{Fleet: lastPart(*in.FleetId), Name: *in.Name}); err != nil {
+	if err := s.engine.Do(ctx, &hosting.DeleteScalingPolicy{Fleet: lastPart(*in.FleetId), Name: *in.Name}); err != nil {
 		return nil, err
 	}
 	return &gamelift.DeleteScalingPolicyOutput{}, nil
@@ -142,7 +142,7 @@ func (s *Service) StartFleetActions(ctx context.Context, in *gamelift.StartFleet
 
 // switchScaling suspends or resumes AUTO_SCALING, the only action.
 func (s *Service) switchScaling(ctx context.Context, fleetIDOrARN, location string, stop bool) (*fleet.Fleet, error) {
-	cmd := cell.SwitchScaling{Fleet: lastPart(fleetIDOrARN), Location: location, Stop: stop}
+	cmd := hosting.SwitchScaling{Fleet: lastPart(fleetIDOrARN), Location: location, Stop: stop}
 	if err := s.engine.Do(ctx, &cmd); err != nil {
 		return nil, undeclared(err, domain.WrongFleetStatus)
 	}

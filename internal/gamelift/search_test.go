@@ -11,7 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
 
-	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/hosting"
 )
 
 // namedGame makes an ACTIVE game session with the name, for two players.
@@ -25,7 +25,7 @@ func (h *hall) namedGame(fleetID, name string, properties ...string) string {
 		in.GameProperties = append(in.GameProperties, types.GameProperty{Key: &properties[i], Value: &properties[i+1]})
 	}
 	created := must(h.sdk.CreateGameSession(h.Context(), in))(h.T)
-	h.do(&cell.ActivateGameSession{Process: key, Game: h.gameID(*created.GameSession.GameSessionId)})
+	h.do(&hosting.ActivateGameSession{Process: key, Game: h.gameID(*created.GameSession.GameSessionId)})
 	return *created.GameSession.GameSessionId
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 // Principal is who a request is made by, once that is authenticated: docs/glossary.md#principal. Doors ask it what the request may do,
-// shares of what is bounded are taken in its name, and audit records show it. (A player is cell.Caller, as the core knows players.)
+// shares of what is bounded are taken in its name, and audit records show it. (A player is playerflow.Caller, as the core knows players.)
 type Principal struct {
 	ID      string // of the access key; else what audit records show
 	Account string // 12 digits, for ARNs

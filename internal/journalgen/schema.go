@@ -11,17 +11,21 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// rooms says which file has the events of each room.
+// rooms are the parts of the core that own events, with the packages that have their code.
 var rooms = map[string]string{
-	"kernel":      kernel + "/events_kernel_gen.go",
-	"hosting":     "internal/domain/cell/events_hosting_gen.go",
-	"matchmaking": "internal/domain/cell/events_matchmaking_gen.go",
-	"playerflow":  "internal/domain/cell/events_playerflow_gen.go",
-	"access":      "internal/domain/cell/events_access_gen.go",
+	"kernel":      kernel,
+	"hosting":     "internal/domain/hosting",
+	"gameservers": "internal/domain/gameservers",
+	"notice":      "internal/domain/notice",
+	"matchmaking": "internal/domain/matchmaking",
+	"playerflow":  "internal/domain/playerflow",
+	"access":      "internal/domain/access",
 }
 
 // kernel is the package that has the types Event and Kind.
-const kernel = "internal/domain/cell"
+const kernel = "internal/domain/kernel"
+
+func kernelName(name string) string { return path.Base(kernel) + "." + name }
 
 // generate returns the generated files by their paths in the repository.
 func generate(protoDir string) (map[string][]byte, error) {
@@ -39,18 +43,22 @@ func generate(protoDir string) (map[string][]byte, error) {
 	for i := range events.Len() {
 		event := events.Get(i)
 		room, _ := options(event)["room"].(string)
-		file, ok := rooms[room]
+		dir, ok := rooms[room]
 		if !ok {
 			return nil, fmt.Errorf("%s: the option room is %q, want one of the rooms that journalgen knows", event.FullName(), room)
 		}
 		if byRoom[room] == nil {
-			byRoom[room] = &writer{room: room, dir: path.Dir(file), done: done}
+			byRoom[room] = &writer{room: room, dir: dir, done: done}
 		}
 		byRoom[room].event(event)
 	}
 	files := map[string][]byte{}
 	for room, w := range byRoom {
-		if files[rooms[room]], err = w.file(); err != nil {
+		name := w.dir + "/events_gen.go"
+		if w.guest() {
+			name = w.dir + "/events_" + room + "_gen.go"
+		}
+		if files[name], err = w.file(); err != nil {
 			return nil, fmt.Errorf("room %s: %w", room, err)
 		}
 	}

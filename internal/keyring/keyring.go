@@ -12,6 +12,7 @@ import (
 
 	"github.com/musterhq/muster/internal/domain/access"
 	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/identity"
 )
@@ -54,7 +55,7 @@ func Open(ctx context.Context, c Config) (*Ring, error) {
 	// harm; no door is open yet.
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.unfollow = c.Engine.Follow(cell.Kinds(cell.KindAccessKeyCreated, cell.KindAccessKeyRevoked, cell.KindAccessKeysForgotten), r.follow)
+	r.unfollow = c.Engine.Follow(kernel.Kinds(access.KindAccessKeyCreated, access.KindAccessKeyRevoked, access.KindAccessKeysForgotten), r.follow)
 	var all []access.Key
 	if err := c.Engine.Read(ctx, func(v *cell.View) error { all = v.AccessKeys(); return nil }); err != nil {
 		go r.unfollow() // follow may wait for r.mu
@@ -77,13 +78,13 @@ func (r *Ring) follow(c engine.Committed) {
 	defer r.mu.Unlock()
 	for _, e := range c.Events {
 		switch e := e.Event.(type) {
-		case *cell.AccessKeyCreated:
+		case *access.AccessKeyCreated:
 			r.known[e.Key.ID] = e.Key
-		case *cell.AccessKeyRevoked:
+		case *access.AccessKeyRevoked:
 			k := r.known[e.ID]
 			k.Revoked, k.RevokedBy = e.At, e.By
 			r.known[e.ID] = k
-		case *cell.AccessKeysForgotten:
+		case *access.AccessKeysForgotten:
 			for _, id := range e.IDs {
 				delete(r.known, id)
 			}
@@ -139,7 +140,7 @@ func (r *Ring) Create(ctx context.Context, by access.Actor, n New) (identity.Acc
 // Revoke ends a key. When it returns, every door refuses the key, and its connections are being closed. The
 // last admin key ends only by force.
 func (r *Ring) Revoke(ctx context.Context, by access.Actor, id string, force bool) (access.Key, error) {
-	cmd := &cell.RevokeAccessKey{ID: id, By: by, Force: force}
+	cmd := &access.RevokeAccessKey{ID: id, By: by, Force: force}
 	if err := r.engine.Do(ctx, cmd); err != nil {
 		return access.Key{}, err
 	}
@@ -179,5 +180,5 @@ func (r *Ring) Collect(to chan<- prometheus.Metric) {
 	}
 	gauge(keysDesc, working, "working")
 	gauge(keysDesc, all-working, "revoked")
-	gauge(limitDesc, r.engine.CellConfig().AccessKeysMax)
+	gauge(limitDesc, r.engine.CellConfig().Access.AccessKeysMax)
 }

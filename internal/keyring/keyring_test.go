@@ -16,6 +16,8 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/access"
 	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/identity"
 	journalpebble "github.com/musterhq/muster/internal/journal/pebble"
@@ -276,7 +278,7 @@ func TestRefusedKeys(t *testing.T) {
 func TestOfflineChangeMovesNoDeadline(t *testing.T) {
 	dir := t.TempDir()
 	x := mustStart(t, dir)
-	if err := x.engine.Do(t.Context(), &cell.CreateLocation{Name: "custom-home"}); err != nil {
+	if err := x.engine.Do(t.Context(), &hosting.CreateLocation{Name: "custom-home"}); err != nil {
 		t.Fatal(err)
 	}
 	x.stop(t)
@@ -321,7 +323,7 @@ func lastOf(t *testing.T, dir string) (last domain.Time) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := cell.EachEvent(entry.Batch, func(at domain.Time, _ cell.Event) { last = max(last, at) }); err != nil {
+		if err := cell.EachEvent(entry.Batch, func(at domain.Time, _ kernel.Event) { last = max(last, at) }); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -58,7 +58,7 @@ func (o *Offline) Create(ctx context.Context, by access.Actor, n New) (identity.
 
 // Revoke ends a key.
 func (o *Offline) Revoke(ctx context.Context, by access.Actor, id string, force bool) (access.Key, error) {
-	cmd := &cell.RevokeAccessKey{ID: id, By: by, Force: force, At: now()}
+	cmd := &access.RevokeAccessKey{ID: id, By: by, Force: force, At: now()}
 	err := o.cell.Do(ctx, cmd)
 	return cmd.Key, err
 }

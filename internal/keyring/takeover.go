@@ -46,7 +46,7 @@ type fileKey struct {
 
 // takeOver makes the cell the owner of its keys, and imports a file of an earlier release. The import is durable before
 // the file is renamed; after a crash in between the same file is recognised and only renamed. Any other file is refused: it
-// could bring back keys that were revoked since. at is 0 while the service runs; see cell.CreateAccessKey.
+// could bring back keys that were revoked since. at is 0 while the service runs; see access.CreateAccessKey.
 func takeOver(ctx context.Context, s store, dir string, secret identity.CellSecret, log *slog.Logger, at domain.Time) error {
 	content, err := readKeyFile(dir)
 	if err != nil {
@@ -77,7 +77,7 @@ func takeOver(ctx context.Context, s store, dir string, secret identity.CellSecr
 		if err != nil {
 			return err
 		}
-		cmd := &cell.TakeOverAccessKeys{Digest: digest, Secret: secret.Check(), Keys: keys, At: at}
+		cmd := &access.TakeOverAccessKeys{Digest: digest, Secret: secret.Check(), Keys: keys, At: at}
 		if err := s.Do(ctx, cmd); err != nil {
 			return fmt.Errorf("take over %s: %w", path, err)
 		}

@@ -49,7 +49,7 @@ func newHouse(t *testing.T) *house {
 		t.Fatal(err)
 	}
 	config := cell.DefaultConfig()
-	config.AccessKeysMax = 3
+	config.Access.AccessKeysMax = 3
 	e, err := engine.Open(t.Context(), engine.Config{Journal: disk, Archive: archive, Cell: config})
 	if err != nil {
 		t.Fatal(err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/domain/ruleset"
 )
@@ -17,10 +18,10 @@ import (
 func BenchmarkTickets(b *testing.B) {
 	rules, _ := ruleset.Parse(duel)
 	c := cell.New(cell.DefaultConfig())
-	env := cell.Env{Now: caseBegan, Number: 1}
-	for _, cmd := range []cell.Command{
-		&cell.CreateRuleSet{RuleSet: matchmaking.RuleSet{Name: "duel", Body: duel}, Compiled: rules},
-		&cell.CreateConfiguration{Configuration: matchmaking.Configuration{Name: "ranked", RuleSet: "duel", RequestTimeout: time.Hour, Standalone: true}},
+	env := kernel.Env{Now: caseBegan, Number: 1}
+	for _, cmd := range []kernel.Command{
+		&matchmaking.CreateRuleSet{RuleSet: matchmaking.RuleSet{Name: "duel", Body: duel}, Compiled: rules},
+		&matchmaking.CreateConfiguration{Configuration: matchmaking.Configuration{Name: "ranked", RuleSet: "duel", RequestTimeout: time.Hour, Standalone: true}},
 	} {
 		if _, err := c.Execute(cmd, &env); err != nil {
 			b.Fatal(err)
@@ -29,7 +30,7 @@ func BenchmarkTickets(b *testing.B) {
 	before := heapInUse()
 	b.ResetTimer()
 	for i := range b.N {
-		cmd := &cell.StartMatchmaking{Configuration: "ranked", ID: fmt.Sprintf("ticket-%012d-abcdefghijklmnop", i), Players: []matchmaking.Player{{
+		cmd := &matchmaking.StartMatchmaking{Configuration: "ranked", ID: fmt.Sprintf("ticket-%012d-abcdefghijklmnop", i), Players: []matchmaking.Player{{
 			ID: fmt.Sprintf("player-%012d-abcdefghijklmnop", i),
 			Attributes: []ruleset.NamedValue{
 				{Name: "skill", Value: ruleset.Value{Kind: ruleset.Number, Number: float64(i % 1000)}}, {Name: "mode", Value: ruleset.Value{Kind: ruleset.String, Text: "siege"}},
@@ -63,20 +64,20 @@ func BenchmarkDuels(b *testing.B) {
 	for begun := 0; begun < b.N; begun += waiting {
 		b.StopTimer()
 		c := cell.New(cell.DefaultConfig())
-		env := cell.Env{Now: caseBegan, Number: 1}
-		execute := func(cmd cell.Command) {
+		env := kernel.Env{Now: caseBegan, Number: 1}
+		execute := func(cmd kernel.Command) {
 			env.Batch = env.Batch[:0]
 			if _, err := c.Execute(cmd, &env); err != nil {
 				b.Fatal(err)
 			}
 		}
-		execute(&cell.CreateRuleSet{RuleSet: matchmaking.RuleSet{Name: "duel", Body: duel}, Compiled: rules})
-		execute(&cell.CreateConfiguration{Configuration: matchmaking.Configuration{Name: "ranked", RuleSet: "duel", RequestTimeout: time.Hour, Standalone: true}})
+		execute(&matchmaking.CreateRuleSet{RuleSet: matchmaking.RuleSet{Name: "duel", Body: duel}, Compiled: rules})
+		execute(&matchmaking.CreateConfiguration{Configuration: matchmaking.Configuration{Name: "ranked", RuleSet: "duel", RequestTimeout: time.Hour, Standalone: true}})
 		v := c.View()
 		made, _ := v.Configuration("ranked")
 		pool := NewPool(made, rules)
 		for i := range waiting {
-			cmd := &cell.StartMatchmaking{Configuration: "ranked", ID: fmt.Sprint("ticket-", i), Players: []matchmaking.Player{{
+			cmd := &matchmaking.StartMatchmaking{Configuration: "ranked", ID: fmt.Sprint("ticket-", i), Players: []matchmaking.Player{{
 				ID: fmt.Sprint("player-", i), Attributes: []ruleset.NamedValue{{Name: "skill", Value: ruleset.Value{Kind: ruleset.Number, Number: float64(i * 7919 % 3000)}}},
 			}}}
 			execute(cmd)

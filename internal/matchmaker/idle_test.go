@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/domain/ruleset"
 )
@@ -35,9 +34,9 @@ const equalSums = `{"ruleLanguageVersion":"1.0","playerAttributes":[{"name":"ski
 func TestPoolThatStandsStillIsSearchedOn(t *testing.T) {
 	h := newHouse(t)
 	h.rules("equal", equalSums)
-	h.do(&cell.CreateConfiguration{Configuration: matchmaking.Configuration{Name: "equal", RuleSet: "equal", RequestTimeout: time.Hour, Standalone: true}})
+	h.do(&matchmaking.CreateConfiguration{Configuration: matchmaking.Configuration{Name: "equal", RuleSet: "equal", RequestTimeout: time.Hour, Standalone: true}})
 	for i, skill := range []float64{1e6, 3e6, 9e6, 27e6, 1, 2, 4, 8, 16, 3, 5, 6, 7, 10} {
-		h.do(&cell.StartMatchmaking{Configuration: "equal", ID: fmt.Sprint("t", i), Chosen: true, Players: []matchmaking.Player{{
+		h.do(&matchmaking.StartMatchmaking{Configuration: "equal", ID: fmt.Sprint("t", i), Chosen: true, Players: []matchmaking.Player{{
 			ID: fmt.Sprint("p", i), Attributes: []ruleset.NamedValue{{Name: "skill", Value: ruleset.Value{Kind: ruleset.Number, Number: skill}}}}}})
 	}
 	h.eventually("the match is found", func() bool { return h.status("t4") == matchmaking.Completed })

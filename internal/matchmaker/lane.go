@@ -9,6 +9,7 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 )
 
@@ -56,8 +57,8 @@ const (
 
 // round has the commands of a pass for the core.
 type round struct {
-	news    []cell.Command
-	matches []*cell.ProposeMatches
+	news    []kernel.Command
+	matches []*matchmaking.ProposeMatches
 }
 
 func newLane(r *Runner, name string) *lane {
@@ -321,7 +322,7 @@ func (l *lane) bring(ctx context.Context, x round) {
 }
 
 // countRefused counts the proposals that did not become matches.
-func (l *lane) countRefused(cmd *cell.ProposeMatches, err error) {
+func (l *lane) countRefused(cmd *matchmaking.ProposeMatches, err error) {
 	if refusal, ok := errors.AsType[*domain.Refusal](err); ok {
 		l.why[refusal.Reason].Add(uint64(len(cmd.Proposals)))
 		return
@@ -334,7 +335,7 @@ func (l *lane) countRefused(cmd *cell.ProposeMatches, err error) {
 }
 
 // do executes a command; one that the full queue refuses is tried again.
-func (l *lane) do(ctx context.Context, cmd cell.Command) error {
+func (l *lane) do(ctx context.Context, cmd kernel.Command) error {
 	for {
 		err := l.runner.config.Engine.Do(ctx, cmd)
 		if refusal, ok := err.(*domain.Refusal); !ok || refusal.Reason != domain.Overloaded {

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/musterhq/muster/internal/domain"
-	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/matcher"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/domain/ruleset"
@@ -18,10 +18,10 @@ type Pool struct {
 	matcher       *matcher.Matcher
 	reader        matchmaking.RosterReader
 
-	generations map[uint64]uint32      // of the tickets in it, by number
-	backfills   map[uint64]backfilling // of these, the backfill tickets
-	queued      []cell.TicketKey       // whose search has not begun yet
-	unfit       []cell.TicketKey       // that the rule set cannot match
+	generations map[uint64]uint32       // of the tickets in it, by number
+	backfills   map[uint64]backfilling  // of these, the backfill tickets
+	queued      []matchmaking.TicketKey // whose search has not begun yet
+	unfit       []matchmaking.TicketKey // that the rule set cannot match
 }
 
 // backfilling is a backfill ticket as the matcher has it, and its game session.
@@ -59,7 +59,7 @@ func (p *Pool) Add(t *matchmaking.Ticket) {
 		return
 	}
 	p.Remove(t.No)
-	key := cell.TicketKey{No: t.No, Generation: t.Generation}
+	key := matchmaking.TicketKey{No: t.No, Generation: t.Generation}
 	x := matcher.Ticket{Key: t.No, Start: t.Start, No: t.No, Backfill: t.Backfill, FreeSlots: -1}
 	for _, player := range p.reader.Decode(t.Roster) {
 		to := matcher.Player{ID: player.ID, Team: player.Team, Attributes: player.Attributes}
@@ -124,12 +124,12 @@ func sortedKeys[V any](m map[uint64]V) []uint64 {
 }
 
 // News are the commands to execute before a pass.
-func (p *Pool) News() (commands []cell.Command) {
+func (p *Pool) News() (commands []kernel.Command) {
 	for some := range slices.Chunk(p.queued, newsMost) {
-		commands = append(commands, &cell.BeginSearch{Tickets: some})
+		commands = append(commands, &matchmaking.BeginSearch{Tickets: some})
 	}
 	for some := range slices.Chunk(p.unfit, newsMost) {
-		commands = append(commands, &cell.FailTickets{Tickets: some})
+		commands = append(commands, &matchmaking.FailTickets{Tickets: some})
 	}
 	p.queued, p.unfit = nil, nil
 	return commands
@@ -143,12 +143,12 @@ const (
 )
 
 // Pass searches for matches. Their tickets leave the pool; those of a refused proposal have to be added again.
-func (p *Pool) Pass(now domain.Time, newID func() domain.UUID) (commands []*cell.ProposeMatches) {
-	var cmd *cell.ProposeMatches
+func (p *Pool) Pass(now domain.Time, newID func() domain.UUID) (commands []*matchmaking.ProposeMatches) {
+	var cmd *matchmaking.ProposeMatches
 	tickets := 0
 	for _, found := range p.matcher.Pass(now) {
 		if cmd == nil || len(cmd.Proposals) == matchesMost || tickets+len(found.Tickets) > proposedsMost {
-			cmd = &cell.ProposeMatches{Configuration: p.configuration.Name, Version: p.configuration.Version}
+			cmd = &matchmaking.ProposeMatches{Configuration: p.configuration.Name, Version: p.configuration.Version}
 			commands = append(commands, cmd)
 			tickets = 0
 		}
@@ -158,9 +158,9 @@ func (p *Pool) Pass(now domain.Time, newID func() domain.UUID) (commands []*cell
 	return commands
 }
 
-func (p *Pool) proposal(found *matcher.Proposal, id domain.UUID) cell.Proposal {
-	x := cell.Proposal{
-		ID: id, Tickets: make([]cell.ProposedTicket, len(found.Tickets)), PlayersMax: found.MaxPlayers, Region: found.Region,
+func (p *Pool) proposal(found *matcher.Proposal, id domain.UUID) matchmaking.Proposal {
+	x := matchmaking.Proposal{
+		ID: id, Tickets: make([]matchmaking.ProposedTicket, len(found.Tickets)), PlayersMax: found.MaxPlayers, Region: found.Region,
 		Counts: counts(found.Counts),
 	}
 	for team, seats := range found.Teams {
@@ -170,7 +170,7 @@ func (p *Pool) proposal(found *matcher.Proposal, id domain.UUID) cell.Proposal {
 	}
 	for i, no := range found.Tickets {
 		to := &x.Tickets[i]
-		to.TicketKey = cell.TicketKey{No: no, Generation: p.generations[no]}
+		to.TicketKey = matchmaking.TicketKey{No: no, Generation: p.generations[no]}
 		if _, ok := p.backfills[no]; ok {
 			to.Team = "" // its players have theirs
 		}
@@ -181,7 +181,7 @@ func (p *Pool) proposal(found *matcher.Proposal, id domain.UUID) cell.Proposal {
 }
 
 // Refused lists the tickets of a command's refused proposals, which have to return to the pool.
-func Refused(cmd *cell.ProposeMatches, err error) (tickets []uint64) {
+func Refused(cmd *matchmaking.ProposeMatches, err error) (tickets []uint64) {
 	for i, proposal := range cmd.Proposals {
 		if err == nil && cmd.Refused[i] == nil {
 			continue

@@ -19,6 +19,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/chunk"
+	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/domain/ruleset"
 	"github.com/musterhq/muster/internal/engine"
@@ -82,9 +83,9 @@ func Start(c Config) *Runner {
 }
 
 // Followed are the events that a Runner follows.
-func Followed() cell.KindMask {
-	return cell.Kinds(cell.KindConfigurationChanged, cell.KindConfigurationRemoved, cell.KindTicketStarted, cell.KindTicketEnded,
-		cell.KindMatchProposed, cell.KindMatchDropped)
+func Followed() kernel.KindMask {
+	return kernel.Kinds(matchmaking.KindConfigurationChanged, matchmaking.KindConfigurationRemoved, matchmaking.KindTicketStarted, matchmaking.KindTicketEnded,
+		matchmaking.KindMatchProposed, matchmaking.KindMatchDropped)
 }
 
 // Close stops the search for matches.
@@ -134,21 +135,21 @@ func (r *Runner) eachWaiting(yield func(*matchmaking.Ticket)) error {
 }
 
 // take handles an event.
-func (r *Runner) take(event cell.Event) {
+func (r *Runner) take(event kernel.Event) {
 	switch e := event.(type) {
-	case *cell.ConfigurationChanged:
+	case *matchmaking.ConfigurationChanged:
 		r.configure(&e.Configuration)
-	case *cell.ConfigurationRemoved:
+	case *matchmaking.ConfigurationRemoved:
 		r.remove(e.Name)
-	case *cell.TicketStarted:
+	case *matchmaking.TicketStarted:
 		r.start(&e.Ticket)
-	case *cell.TicketEnded:
+	case *matchmaking.TicketEnded:
 		r.forget(uint64(e.Ticket), true)
-	case *cell.MatchProposed:
+	case *matchmaking.MatchProposed:
 		for _, s := range e.Match.Seats {
 			r.forget(s.Ticket, false)
 		}
-	case *cell.MatchDropped:
+	case *matchmaking.MatchDropped:
 		for _, no := range e.Returned {
 			r.comeBack(uint64(no))
 		}
@@ -207,7 +208,7 @@ func (r *Runner) forget(no uint64, over bool) {
 
 // comeBack returns a ticket to its pool when its match was dropped.
 func (r *Runner) comeBack(no uint64) {
-	var t cell.Ticket
+	var t matchmaking.TicketView
 	err := r.config.Engine.Read(r.ctx, func(v *cell.View) error { t, _ = v.TicketNo(no); return nil })
 	if err == nil && t.No == no && t.Status.Waits() {
 		r.start(&t.Ticket)

@@ -12,6 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/archive/archivetest"
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/domain/ruleset"
 	"github.com/musterhq/muster/internal/engine"
@@ -40,7 +41,7 @@ func newHouse(t *testing.T) *house {
 	h.open()
 	t.Cleanup(h.close)
 	h.rules("duel", duel)
-	h.do(&cell.CreateConfiguration{Configuration: matchmaking.Configuration{Name: "ranked", RuleSet: "duel", RequestTimeout: time.Hour, Standalone: true}})
+	h.do(&matchmaking.CreateConfiguration{Configuration: matchmaking.Configuration{Name: "ranked", RuleSet: "duel", RequestTimeout: time.Hour, Standalone: true}})
 	return h
 }
 
@@ -66,7 +67,7 @@ func (h *house) close() {
 	h.disk.Close()
 }
 
-func (h *house) do(cmd cell.Command) {
+func (h *house) do(cmd kernel.Command) {
 	h.Helper()
 	if err := h.engine.Do(h.Context(), cmd); err != nil {
 		h.Fatalf("%T: %v", cmd, err)
@@ -79,12 +80,12 @@ func (h *house) rules(name, body string) {
 	if len(problems) > 0 {
 		h.Fatal(problems)
 	}
-	h.do(&cell.CreateRuleSet{RuleSet: matchmaking.RuleSet{Name: name, Body: body}, Compiled: rules})
+	h.do(&matchmaking.CreateRuleSet{RuleSet: matchmaking.RuleSet{Name: name, Body: body}, Compiled: rules})
 }
 
 func (h *house) search(id string, skill float64) {
 	h.Helper()
-	h.do(&cell.StartMatchmaking{Configuration: "ranked", ID: id, Players: []matchmaking.Player{{
+	h.do(&matchmaking.StartMatchmaking{Configuration: "ranked", ID: id, Players: []matchmaking.Player{{
 		ID: "player " + id, Attributes: []ruleset.NamedValue{{Name: "skill", Value: ruleset.Value{Kind: ruleset.Number, Number: skill}}},
 	}}})
 }
@@ -162,12 +163,12 @@ func TestRunnerTakesAnotherRuleSet(t *testing.T) {
 	h := newHouse(t)
 	h.search("low", 0)
 	h.search("high", 100)
-	h.do(&cell.StartMatchmaking{Configuration: "ranked", ID: "none", Players: []matchmaking.Player{{ID: "without skill"}}})
+	h.do(&matchmaking.StartMatchmaking{Configuration: "ranked", ID: "none", Players: []matchmaking.Player{{ID: "without skill"}}})
 	h.eventually("they search", func() bool {
 		return h.status("low") == matchmaking.Searching && h.status("high") == matchmaking.Searching
 	})
 	h.rules("wide", strings.Replace(duel, `"maxDistance":50`, `"maxDistance":500`, 1))
-	h.do(&cell.UpdateConfiguration{Name: "ranked", RuleSet: new("wide")})
+	h.do(&matchmaking.UpdateConfiguration{Name: "ranked", RuleSet: new("wide")})
 	h.eventually("they are matched by the new one", func() bool {
 		return h.status("low") == matchmaking.Completed && h.status("high") == matchmaking.Completed
 	})
@@ -175,12 +176,12 @@ func TestRunnerTakesAnotherRuleSet(t *testing.T) {
 	h.search("last", 7)
 	h.rules("words", strings.NewReplacer(`"type":"number"`, `"type":"string"`, `,
 "rules"`, `,"x"`).Replace(duel))
-	h.do(&cell.UpdateConfiguration{Name: "ranked", RuleSet: new("words")})
+	h.do(&matchmaking.UpdateConfiguration{Name: "ranked", RuleSet: new("words")})
 	h.eventually("one that does not fit fails", func() bool { return h.status("last") == matchmaking.Failed })
 	if h.status("none") != matchmaking.Searching {
 		t.Errorf("none is %s", h.status("none"))
 	}
-	h.do(&cell.StopMatchmaking{ID: "none"})
-	h.do(&cell.DeleteConfiguration{Name: "ranked"})
+	h.do(&matchmaking.StopMatchmaking{ID: "none"})
+	h.do(&matchmaking.DeleteConfiguration{Name: "ranked"})
 	h.eventually("its lane is gone", func() bool { return len(h.runner.Status()) == 0 })
 }

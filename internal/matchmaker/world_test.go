@@ -12,6 +12,8 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/domain/notice"
 	"github.com/musterhq/muster/internal/domain/placement"
@@ -36,7 +38,7 @@ type world struct {
 	placements []placed      // those that were started
 	matches    []match
 	events     []told
-	status     map[int64]map[string]cell.Ticket // at the end of each second that a case expects something of
+	status     map[int64]map[string]matchmaking.TicketView // at the end of each second that a case expects something of
 	rejected   map[string]error
 	ids        map[uint64]string // of tickets, by number
 }
@@ -65,9 +67,9 @@ func (m *match) has(ticket string) bool { return slices.Contains(m.tickets, tick
 
 func (w *world) second() int64 { return int64(w.now-caseBegan) / 1000 }
 
-func (w *world) do(cmd cell.Command) error {
+func (w *world) do(cmd kernel.Command) error {
 	w.seed++
-	env := cell.Env{Now: w.now, Number: w.number, Follow: cell.AllKinds()}
+	env := kernel.Env{Now: w.now, Number: w.number, Follow: kernel.AllKinds()}
 	binary.BigEndian.PutUint64(env.Seed[8:], w.seed)
 	if emitted, err := w.cell.Execute(cmd, &env); err != nil || !emitted {
 		return err
@@ -79,7 +81,7 @@ func (w *world) do(cmd cell.Command) error {
 	return nil
 }
 
-func (w *world) must(cmd cell.Command) {
+func (w *world) must(cmd kernel.Command) {
 	w.t.Helper()
 	if err := w.do(cmd); err != nil {
 		w.t.Fatalf("second %d: %T: %v", w.second(), cmd, err)
@@ -87,33 +89,33 @@ func (w *world) must(cmd cell.Command) {
 }
 
 // take follows the state as a Runner does.
-func (w *world) take(event cell.Event) {
+func (w *world) take(event kernel.Event) {
 	switch e := event.(type) {
-	case *cell.TicketStarted:
+	case *matchmaking.TicketStarted:
 		w.ids[e.Ticket.No] = e.Ticket.ID
 		w.pool.Add(&e.Ticket)
-	case *cell.TicketEnded:
+	case *matchmaking.TicketEnded:
 		w.pool.Remove(uint64(e.Ticket))
-	case *cell.MatchProposed:
+	case *matchmaking.MatchProposed:
 		w.note(e)
-	case *cell.MatchDropped:
+	case *matchmaking.MatchDropped:
 		for _, no := range e.Returned {
 			w.comeBack(uint64(no))
 		}
-	case *cell.PlacementStarted:
+	case *hosting.PlacementStarted:
 		plan := casePlacement{Result: "FULFILLED"}
 		if p := w.c.Config.Placements; len(p) > 0 {
 			plan = p[min(len(w.placements), len(p)-1)]
 		}
 		w.placements = append(w.placements, placed{id: e.Placement.ID, due: w.second() + plan.After, plan: plan})
-	case *cell.NoticeWritten:
+	case *notice.NoticeWritten:
 		if e.Notice.Match != nil {
 			w.events = append(w.events, told{w.second(), *e.Notice.Match})
 		}
 	}
 }
 
-func (w *world) note(e *cell.MatchProposed) {
+func (w *world) note(e *matchmaking.MatchProposed) {
 	m := match{at: w.second(), teams: map[string][]string{}}
 	v := w.cell.View()
 	for _, s := range e.Match.Seats {
@@ -174,23 +176,23 @@ func mentionsAny(text string, words []string) bool {
 
 func newCaseWorld(t *testing.T, c *acceptanceCase, body string, rules *ruleset.RuleSet) *world {
 	config := cell.DefaultConfig()
-	config.Notify = &cell.Notify{Bus: true, Max: 1 << 30, Age: time.Hour * 1000}
-	w := &world{t: t, c: c, rules: rules, cell: cell.New(config), now: caseBegan, number: 1, status: map[int64]map[string]cell.Ticket{}, rejected: map[string]error{}, ids: map[uint64]string{}}
-	w.must(&cell.CreateRuleSet{RuleSet: matchmaking.RuleSet{Name: "rules", Body: body}, Compiled: rules})
+	config.Notify = &notice.Notify{Bus: true, Max: 1 << 30, Age: time.Hour * 1000}
+	w := &world{t: t, c: c, rules: rules, cell: cell.New(config), now: caseBegan, number: 1, status: map[int64]map[string]matchmaking.TicketView{}, rejected: map[string]error{}, ids: map[uint64]string{}}
+	w.must(&matchmaking.CreateRuleSet{RuleSet: matchmaking.RuleSet{Name: "rules", Body: body}, Compiled: rules})
 	x := matchmaking.Configuration{
 		Name: "case", Region: "us-east-1", RuleSet: "rules", RequestTimeout: seconds(c.Config.RequestTimeout, 600),
 		AcceptanceRequired: c.Config.AcceptanceRequired, AcceptanceTimeout: seconds(c.Config.AcceptanceTimeout, 30),
 		Standalone: c.Config.FlexMatchMode != "WITH_QUEUE", AdditionalPlayers: c.Config.AdditionalPlayers,
 	}
 	if !x.Standalone {
-		w.must(&cell.CreateLocation{Name: "custom-a", Region: "us-east-1"})
-		w.must(&cell.CreateFleet{Fleet: fleet.Fleet{ID: "fleet-1", Region: "us-east-1", Name: "case"}, Locations: []string{"custom-a"}})
-		w.must(&cell.RegisterCompute{Compute: fleet.Compute{FleetID: "fleet-1", Name: "host", Location: "custom-a", IPAddress: "127.0.0.1"}})
-		w.must(&cell.CreateQueue{Queue: placement.Queue{Name: "q", Region: "us-east-1", Destinations: []string{"arn:aws:gamelift:us-east-1::fleet/fleet-1"}}})
+		w.must(&hosting.CreateLocation{Name: "custom-a", Region: "us-east-1"})
+		w.must(&hosting.CreateFleet{Fleet: fleet.Fleet{ID: "fleet-1", Region: "us-east-1", Name: "case"}, Locations: []string{"custom-a"}})
+		w.must(&hosting.RegisterCompute{Compute: fleet.Compute{FleetID: "fleet-1", Name: "host", Location: "custom-a", IPAddress: "127.0.0.1"}})
+		w.must(&hosting.CreateQueue{Queue: placement.Queue{Name: "q", Region: "us-east-1", Destinations: []string{"arn:aws:gamelift:us-east-1::fleet/fleet-1"}}})
 		x.Queues = []string{"q"}
 	}
 	w.pool = NewPool(x, rules)
-	w.must(&cell.CreateConfiguration{Configuration: x})
+	w.must(&matchmaking.CreateConfiguration{Configuration: x})
 	v := w.cell.View()
 	made, _ := v.Configuration("case")
 	w.pool = NewPool(made, rules)
@@ -217,7 +219,7 @@ func (w *world) step(second int64) {
 		}
 	}
 	w.reportPlacements(second)
-	for tick := (cell.Tick{}); ; {
+	for tick := (kernel.Tick{}); ; {
 		w.must(&tick)
 		if !tick.More {
 			break
@@ -275,7 +277,7 @@ func (w *world) planQueue() {
 	}
 	if timeout != w.timeout {
 		w.timeout = timeout
-		w.must(&cell.UpdateQueue{Name: "q", Timeout: &timeout})
+		w.must(&hosting.UpdateQueue{Name: "q", Timeout: &timeout})
 	}
 }
 
@@ -287,10 +289,10 @@ func (w *world) reportPlacements(second int64) {
 		}
 		p.done = true
 		key := fleet.Key{Fleet: "fleet-1", Compute: "host", Process: "server of " + p.id}
-		w.must(&cell.ConnectProcess{Process: key, Link: 7})
-		w.must(&cell.ActivateProcess{Process: key, Link: 7, Port: 7777, Request: 1})
-		w.must(&cell.ReportHealth{Process: key, Healthy: true})
-		w.must(&cell.ActivateGameSession{Process: key, Game: session.MakeID("fleet-1", "custom-a", p.id)})
+		w.must(&hosting.ConnectProcess{Process: key, Link: 7})
+		w.must(&hosting.ActivateProcess{Process: key, Link: 7, Port: 7777, Request: 1})
+		w.must(&hosting.ReportHealth{Process: key, Healthy: true})
+		w.must(&hosting.ActivateGameSession{Process: key, Game: session.MakeID("fleet-1", "custom-a", p.id)})
 	}
 }
 
@@ -302,9 +304,9 @@ func (w *world) submit(t *caseTicket) {
 			players[i].Latencies = append(players[i].Latencies, matchmaking.Latency{Region: region, Milliseconds: p.LatencyMs[region]})
 		}
 	}
-	var cmd cell.Command = &cell.StartMatchmaking{Configuration: "case", ID: t.ID, Players: players}
+	var cmd kernel.Command = &matchmaking.StartMatchmaking{Configuration: "case", ID: t.ID, Players: players}
 	if t.Kind == "backfill" {
-		cmd = &cell.StartMatchBackfill{Configuration: "case", ID: t.ID, Players: players, Game: t.GameSession}
+		cmd = &matchmaking.StartMatchBackfill{Configuration: "case", ID: t.ID, Players: players, Game: t.GameSession}
 	}
 	if err := w.do(cmd); err != nil {
 		w.rejected[t.ID] = err
@@ -344,9 +346,9 @@ func (w *world) value(text json.RawMessage) ruleset.Value {
 }
 
 func (w *world) act(a caseAction) {
-	var cmd cell.Command = &cell.StopMatchmaking{ID: a.Ticket}
+	var cmd kernel.Command = &matchmaking.StopMatchmaking{ID: a.Ticket}
 	if a.Op != "stop" {
-		cmd = &cell.AcceptMatch{Ticket: a.Ticket, Players: a.Players, Accept: a.Op == "accept"}
+		cmd = &matchmaking.AcceptMatch{Ticket: a.Ticket, Players: a.Players, Accept: a.Op == "accept"}
 	}
 	if err := w.do(cmd); err != nil {
 		w.t.Logf("second %d: %s of %s: %v", a.At, a.Op, a.Ticket, err) // a case may try what is refused; it looks at the status
@@ -363,7 +365,7 @@ func (w *world) remember(second int64, ticket string) {
 		w.t.Errorf("second %d: ticket %s is gone", second, ticket)
 	}
 	if w.status[second] == nil {
-		w.status[second] = map[string]cell.Ticket{}
+		w.status[second] = map[string]matchmaking.TicketView{}
 	}
 	w.status[second][ticket] = t
 }

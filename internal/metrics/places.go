@@ -7,6 +7,7 @@ import (
 
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/engine"
 )
 
@@ -51,7 +52,7 @@ func (places) Describe(to chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (p places) Collect(to chan<- prometheus.Metric) {
-	var all []cell.PlaceCounts
+	var all []hosting.PlaceCounts
 	_ = p.engine.Read(context.Background(), func(v *cell.View) error { // the values need not be durable, so it cannot fail
 		named, rest, more := v.PlaceCounts(placesMax)
 		if all = named; more {
@@ -65,7 +66,7 @@ func (p places) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-func collectPlace(to chan<- prometheus.Metric, x *cell.PlaceCounts) {
+func collectPlace(to chan<- prometheus.Metric, x *hosting.PlaceCounts) {
 	gauge := func(d *prometheus.Desc, value int32, labels ...string) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(value), append([]string{x.Fleet, x.Location}, labels...)...)
 	}

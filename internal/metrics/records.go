@@ -6,6 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/engine"
 )
 
@@ -35,7 +36,7 @@ func (r records) Collect(to chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, value int, labels ...string) {
 		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(value), labels...)
 	}
-	var counts []cell.RecordCount
+	var counts []kernel.RecordCount
 	_ = r.engine.Read(context.Background(), func(v *cell.View) error { // the values need not be durable, so it cannot fail
 		counts = v.RecordCounts()
 		return nil

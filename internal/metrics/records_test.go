@@ -7,6 +7,7 @@ import (
 
 	"github.com/musterhq/muster/internal/archive/archivetest"
 	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/journal/journaltest"
 )
@@ -21,13 +22,13 @@ func TestRecordsAreShown(t *testing.T) {
 		t.Fatal(err)
 	}
 	config := cell.DefaultConfig()
-	config.LocationsMax = 7
+	config.Hosting.LocationsMax = 7
 	e, err := engine.Open(t.Context(), engine.Config{Journal: j, Archive: a, Cell: config})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer func() { _ = e.Close() }()
-	if err := e.Do(t.Context(), &cell.CreateLocation{Name: "custom-home", Region: "us-east-1"}); err != nil {
+	if err := e.Do(t.Context(), &hosting.CreateLocation{Name: "custom-home", Region: "us-east-1"}); err != nil {
 		t.Fatal(err)
 	}
 	d, _ := door(t, true)

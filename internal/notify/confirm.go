@@ -8,7 +8,7 @@ import (
 
 	"github.com/google/uuid"
 
-	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/notice"
 	"github.com/musterhq/muster/internal/signin"
 )
 
@@ -36,7 +36,7 @@ func (s *Sender) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if subtle.ConstantTimeCompare([]byte(s.config.Token(x.topic, x.url)), []byte(query.Get("Token"))) != 1 {
 			break
 		}
-		if err := s.config.Engine.Do(r.Context(), &cell.ConfirmSubscription{Topic: x.topic, URL: x.url}); err != nil {
+		if err := s.config.Engine.Do(r.Context(), &notice.ConfirmSubscription{Topic: x.topic, URL: x.url}); err != nil {
 			s.config.Log.Error("the confirmation of a subscription could not be saved", "topic", x.topic, "error", err)
 			http.Error(w, "the subscription was not confirmed; try again", http.StatusServiceUnavailable)
 			return

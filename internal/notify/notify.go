@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/clientaddress"
-	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/notice"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/panics"
@@ -89,7 +89,7 @@ func Start(c Config) *Sender {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
-	s.unfollow = c.Engine.Follow(cell.Kinds(cell.KindNoticeWritten, cell.KindNoticesDropped, cell.KindSubscriptionConfirmed), s.committed)
+	s.unfollow = c.Engine.Follow(kernel.Kinds(notice.KindNoticeWritten, notice.KindNoticesDropped, notice.KindSubscriptionConfirmed), s.committed)
 	for _, r := range s.receivers {
 		s.done.Go(func() {
 			c.Panics.Restart(ctx, panicDoor, c.LastRetry, func() { r.run(ctx) })
@@ -110,11 +110,11 @@ func (s *Sender) Close() {
 func (s *Sender) committed(c engine.Committed) {
 	for _, e := range c.Events {
 		switch e := e.Event.(type) {
-		case *cell.NoticeWritten:
+		case *notice.NoticeWritten:
 			s.wake(e.Notice.Topic)
-		case *cell.SubscriptionConfirmed:
+		case *notice.SubscriptionConfirmed:
 			s.wake(e.Topic)
-		case *cell.NoticesDropped:
+		case *notice.NoticesDropped:
 			s.dropped.note(e.Topic, len(e.Nos))
 		}
 	}

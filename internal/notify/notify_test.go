@@ -19,6 +19,8 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/notice"
 	"github.com/musterhq/muster/internal/domain/placement"
 	"github.com/musterhq/muster/internal/domain/session"
@@ -47,10 +49,10 @@ func newOffice(t *testing.T, bus, topic *inbox) *office {
 	o := &office{T: t, memory: journaltest.NewMemory(1), old: archivetest.NewMemory(1), bus: bus, topic: topic}
 	o.open()
 	t.Cleanup(o.close)
-	o.do(&cell.CreateLocation{Name: "custom-a", Region: "eu-central-1"})
-	o.do(&cell.CreateFleet{Fleet: fleet.Fleet{ID: "fleet-1", Region: "eu-central-1", Name: "f"}, Locations: []string{"custom-a"}})
-	o.do(&cell.RegisterCompute{Compute: fleet.Compute{FleetID: "fleet-1", Name: "host", Location: "custom-a", IPAddress: "192.0.2.10", DNSName: "host.games.example"}})
-	o.do(&cell.CreateQueue{Queue: placement.Queue{
+	o.do(&hosting.CreateLocation{Name: "custom-a", Region: "eu-central-1"})
+	o.do(&hosting.CreateFleet{Fleet: fleet.Fleet{ID: "fleet-1", Region: "eu-central-1", Name: "f"}, Locations: []string{"custom-a"}})
+	o.do(&hosting.RegisterCompute{Compute: fleet.Compute{FleetID: "fleet-1", Name: "host", Location: "custom-a", IPAddress: "192.0.2.10", DNSName: "host.games.example"}})
+	o.do(&hosting.CreateQueue{Queue: placement.Queue{
 		Name: "eu-queue", Region: "eu-central-1", Account: "000000000000", CustomEventData: "eu-live", NotificationTarget: topicARN(topic),
 		Destinations: []string{"arn:aws:gamelift:eu-central-1::fleet/fleet-1"},
 	}})
@@ -75,7 +77,7 @@ func (o *office) open() {
 		o.Fatal(err)
 	}
 	config := cell.DefaultConfig()
-	config.Notify = &cell.Notify{Bus: o.bus != nil, Topics: []string{topic}, Max: 10_000, Age: time.Hour}
+	config.Notify = &notice.Notify{Bus: o.bus != nil, Topics: []string{topic}, Max: 10_000, Age: time.Hour}
 	if o.engine, err = engine.Open(o.Context(), engine.Config{Journal: o.disk, Archive: o.past, Cell: config, EndedLinger: time.Millisecond}); err != nil {
 		o.Fatal(err)
 	}
@@ -100,7 +102,7 @@ func (o *office) close() {
 	o.disk.Close()
 }
 
-func (o *office) do(cmd cell.Command) {
+func (o *office) do(cmd kernel.Command) {
 	o.Helper()
 	if err := o.engine.Do(o.Context(), cmd); err != nil {
 		o.Fatalf("%T: %v", cmd, err)
@@ -110,21 +112,21 @@ func (o *office) do(cmd cell.Command) {
 // stop starts a placement and stops it.
 func (o *office) stop(id string) {
 	o.Helper()
-	o.do(&cell.StartPlacement{Placement: placement.Placement{ID: id, Queue: "eu-queue", PlayersMax: 2}})
-	o.do(&cell.StopPlacement{ID: id})
+	o.do(&hosting.StartPlacement{Placement: placement.Placement{ID: id, Queue: "eu-queue", PlayersMax: 2}})
+	o.do(&hosting.StopPlacement{ID: id})
 }
 
 // fulfil plays a placement for two players to its good end.
 func (o *office) fulfil(id string) {
 	o.Helper()
 	key := fleet.Key{Fleet: "fleet-1", Compute: "host", Process: "server of " + id}
-	o.do(&cell.ConnectProcess{Process: key, Link: 7})
-	o.do(&cell.ActivateProcess{Process: key, Link: 7, Port: 7777, Request: 1})
-	o.do(&cell.ReportHealth{Process: key, Healthy: true})
-	o.do(&cell.StartPlacement{Placement: placement.Placement{ID: id, Queue: "eu-queue", PlayersMax: 2, Players: []placement.Player{
+	o.do(&hosting.ConnectProcess{Process: key, Link: 7})
+	o.do(&hosting.ActivateProcess{Process: key, Link: 7, Port: 7777, Request: 1})
+	o.do(&hosting.ReportHealth{Process: key, Healthy: true})
+	o.do(&hosting.StartPlacement{Placement: placement.Placement{ID: id, Queue: "eu-queue", PlayersMax: 2, Players: []placement.Player{
 		{Player: "p<1>", ID: domain.UUID{1}}, {Player: "p2", ID: domain.UUID{2}},
 	}}})
-	o.do(&cell.ActivateGameSession{Process: key, Game: session.MakeID("fleet-1", "custom-a", id)})
+	o.do(&hosting.ActivateGameSession{Process: key, Game: session.MakeID("fleet-1", "custom-a", id)})
 }
 
 func (o *office) owed(topic string) (n int) {
@@ -210,7 +212,7 @@ func placements(letters []letter) (ids []string) {
 
 func (o *office) confirm() {
 	o.Helper()
-	o.do(&cell.ConfirmSubscription{Topic: topic, URL: o.topic.url(o.T)})
+	o.do(&notice.ConfirmSubscription{Topic: topic, URL: o.topic.url(o.T)})
 }
 
 // The documents are the examples of the API's notes.

@@ -189,7 +189,7 @@ func (r *receiver) flush(ctx context.Context) bool {
 	if len(r.have) == 0 {
 		return true
 	}
-	err := r.sender.config.Engine.Do(ctx, &cell.DeliverNotices{Topic: r.topic, Nos: r.have})
+	err := r.sender.config.Engine.Do(ctx, &notice.DeliverNotices{Topic: r.topic, Nos: r.have})
 	if err != nil { // the next run would send them again, so this one tries to record them again
 		r.sender.config.Log.Warn("delivered notifications could not be recorded as delivered yet; they may be sent again", "target", r.target(), "error", err)
 		return false

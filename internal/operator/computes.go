@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/identity"
 )
 
@@ -31,7 +31,7 @@ func (d *Door) rotateToken(w http.ResponseWriter, r *http.Request) {
 		answer(w, http.StatusBadRequest, Problem{"keep-links is " + strconv.Quote(keep[:min(len(keep), shownMax)]) + ", want true or false"})
 		return
 	}
-	cmd := cell.RotateToken{Fleet: q.Get("fleet"), Compute: q.Get("compute"), KeepLinks: keep == "true"}
+	cmd := hosting.RotateToken{Fleet: q.Get("fleet"), Compute: q.Get("compute"), KeepLinks: keep == "true"}
 	if err := d.engine.Do(r.Context(), &cmd); err != nil {
 		d.refuse(w, r, err)
 		return

@@ -9,6 +9,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/domain/placement"
 )
 
@@ -22,7 +23,7 @@ const freeProcess = "FREE_PROCESS"
 func (d *Door) explainFleet(ctx context.Context, id string) (*Explanation, error) {
 	id = id[strings.LastIndexByte(id, '/')+1:]
 	var f fleet.Fleet
-	var places []cell.PlaceCounts
+	var places []hosting.PlaceCounts
 	var events []fleet.Event
 	found := false
 	err := d.engine.Read(ctx, func(v *cell.View) error {
@@ -47,7 +48,7 @@ func (d *Door) explainFleet(ctx context.Context, id string) (*Explanation, error
 		all.Add(&p.Hosts)
 		games, players = games+p.Sessions.GameSessions, players+p.Sessions.PlayersActive+p.Sessions.PlayersReserved
 		outcome := freeProcess
-		detail := cell.NoneFree(&p.Hosts, "in "+p.Location)
+		detail := hosting.NoneFree(&p.Hosts, "in "+p.Location)
 		if detail != "" {
 			outcome = placement.NoFreeProcess.String()
 		}
@@ -80,7 +81,7 @@ func (x *Explanation) standings(n *fleet.SiteCounts) {
 }
 
 // whyFleet says whether the fleet takes game sessions, why not, and what to do.
-func whyFleet(f *fleet.Fleet, places []cell.PlaceCounts, all *fleet.SiteCounts) (why, next string) {
+func whyFleet(f *fleet.Fleet, places []hosting.PlaceCounts, all *fleet.SiteCounts) (why, next string) {
 	switch {
 	case f.Status == fleet.Deleting:
 		return "It takes no game sessions: it is being deleted.", "nothing; it will be deleted when its game sessions have ended."
@@ -97,9 +98,9 @@ func whyFleet(f *fleet.Fleet, places []cell.PlaceCounts, all *fleet.SiteCounts) 
 		}
 		return fmt.Sprintf("It takes game sessions: %s free, %s.", processesAre(all.Idle), strings.Join(at, ", ")), ""
 	case len(places) == 1:
-		return "It takes no game sessions: " + cell.NoneFree(all, "in "+places[0].Location) + ".", processStep(all, f.ID, places[0].Location)
+		return "It takes no game sessions: " + hosting.NoneFree(all, "in "+places[0].Location) + ".", processStep(all, f.ID, places[0].Location)
 	}
-	return "It takes no game sessions: " + cell.NoneFree(all, fmt.Sprintf("in its %d locations", len(places))) + ".", processStep(all, f.ID, "LOCATION")
+	return "It takes no game sessions: " + hosting.NoneFree(all, fmt.Sprintf("in its %d locations", len(places))) + ".", processStep(all, f.ID, "LOCATION")
 }
 
 func processesAre(n int32) string {
@@ -225,7 +226,7 @@ func whyCompute(c *fleet.Compute, n *fleet.SiteCounts, now domain.Time) (why, ne
 		return "It takes no game sessions: no server process is connected, and the newest auth token has expired.",
 			"aws gamelift get-compute-auth-token --fleet-id " + c.FleetID + " --compute-name " + c.Name + ", and start a game server with the new token."
 	}
-	return "It takes no game sessions: " + cell.NoneFree(n, "on it") + ".", processStep(n, c.FleetID, c.Location)
+	return "It takes no game sessions: " + hosting.NoneFree(n, "on it") + ".", processStep(n, c.FleetID, c.Location)
 }
 
 // processSteps are the next steps when most processes are in this state.

@@ -8,6 +8,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/hosting"
 )
 
 // A fleet says whether it takes game sessions, why not, and what to do next.
@@ -19,18 +20,18 @@ func TestWhyAFleetTakesNoGameSessions(t *testing.T) {
 			t.Errorf("got %s: %s Next: %s\nwant %q and %q", x.Status, x.Why, x.Next, why, next)
 		}
 	}
-	o.do(&cell.CreateFleet{Fleet: fleet.Fleet{ID: "fleet-2", Region: "us-east-1", Name: "empty"}, Locations: []string{"custom-a"}})
+	o.do(&hosting.CreateFleet{Fleet: fleet.Fleet{ID: "fleet-2", Region: "us-east-1", Name: "empty"}, Locations: []string{"custom-a"}})
 	if x := o.explain("fleet/fleet-2"); !strings.Contains(x.Why, "no compute is registered in custom-a") || !strings.Contains(x.Next, "register-compute --fleet-id fleet-2") {
 		t.Errorf("got %+v", x)
 	}
 	look("no server process is connected in its 2 locations", "get-compute-auth-token")
 	key := o.connect("s1")
 	look("the only server process in its 2 locations has not called ProcessReady", "call ProcessReady")
-	o.do(&cell.ActivateProcess{Process: key, Link: o.links, Port: 7777, Request: 1})
+	o.do(&hosting.ActivateProcess{Process: key, Link: o.links, Port: 7777, Request: 1})
 	look("has not reported its health yet", "first health report")
-	o.do(&cell.ReportHealth{Process: key, Healthy: true})
+	o.do(&hosting.ReportHealth{Process: key, Healthy: true})
 	look("1 server process is free, 1 in custom-a", "")
-	o.do(&cell.CreateGameSession{Fleet: "fleet-1", Location: "custom-a", Name: "g1", PlayersMax: 4})
+	o.do(&hosting.CreateGameSession{Fleet: "fleet-1", Location: "custom-a", Name: "g1", PlayersMax: 4})
 	look("hosts a game session", "more server processes")
 	x := o.explain("fleet/arn:aws:gamelift:us-east-1::fleet/fleet-1")
 	if x.known("server processes") != "1: 1 HOSTING" || x.known("game sessions") != "1" || len(x.Places) != 2 ||
@@ -54,18 +55,18 @@ func TestWhyAComputeTakesNoGameSessions(t *testing.T) {
 		}
 	}
 	look("no auth token was ever issued", "get-compute-auth-token --fleet-id fleet-1 --compute-name rack/host")
-	o.do(&cell.IssueToken{Fleet: "fleet-1", Compute: "rack/host"})
+	o.do(&hosting.IssueToken{Fleet: "fleet-1", Compute: "rack/host"})
 	look("no server process is connected on it", "start a game server")
 	key := o.ready("s1")
 	look("1 server process is free", "")
-	o.do(&cell.ReportHealth{Process: key, Healthy: false, LastHealthy: domain.TimeOf(o.engine.Now())})
+	o.do(&hosting.ReportHealth{Process: key, Healthy: false, LastHealthy: domain.TimeOf(o.engine.Now())})
 	look("the only server process on it is unhealthy or silent", "health callback")
-	o.do(&cell.ReportHealth{Process: key, Healthy: true})
+	o.do(&hosting.ReportHealth{Process: key, Healthy: true})
 	o.do(&cell.TagResource{Resource: cell.Resource{Kind: cell.ComputeResource, ID: "fleet-1/rack/host"}, Tags: []fleet.Tag{{Key: fleet.DrainTag, Value: "true"}}})
 	look("it is being drained", "--undo")
 
-	o.do(&cell.CreateFleet{Fleet: fleet.Fleet{ID: "fleet-2", Region: "us-east-1", Name: "f2"}, Locations: []string{"custom-a"}})
-	o.do(&cell.RegisterCompute{Compute: fleet.Compute{FleetID: "fleet-2", Name: "rack/host", Location: "custom-a", IPAddress: "127.0.0.1"}})
+	o.do(&hosting.CreateFleet{Fleet: fleet.Fleet{ID: "fleet-2", Region: "us-east-1", Name: "f2"}, Locations: []string{"custom-a"}})
+	o.do(&hosting.RegisterCompute{Compute: fleet.Compute{FleetID: "fleet-2", Name: "rack/host", Location: "custom-a", IPAddress: "127.0.0.1"}})
 	if status, body := o.ask("explain/compute/rack/host"); status != http.StatusConflict || !strings.Contains(body, "fleet-2") {
 		t.Errorf("two computes of one name: %d %s", status, body)
 	}

@@ -16,6 +16,8 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/placement"
 	"github.com/musterhq/muster/internal/domain/session"
 	"github.com/musterhq/muster/internal/engine"
@@ -57,18 +59,18 @@ func newOffice(t *testing.T) *office {
 		return identity.Principal{ID: "MUSTX", Role: identity.Admin}, http.StatusOK, nil
 	}})
 	for _, l := range []string{"custom-a", "custom-b"} {
-		o.do(&cell.CreateLocation{Name: l, Region: "us-east-1"})
+		o.do(&hosting.CreateLocation{Name: l, Region: "us-east-1"})
 	}
-	o.do(&cell.CreateFleet{Fleet: fleet.Fleet{ID: "fleet-1", Region: "us-east-1", Name: "f"}, Locations: []string{"custom-a", "custom-b"}})
-	o.do(&cell.RegisterCompute{Compute: fleet.Compute{FleetID: "fleet-1", Name: "rack/host", Location: "custom-a", IPAddress: "127.0.0.1"}})
-	o.do(&cell.CreateQueue{Queue: placement.Queue{
+	o.do(&hosting.CreateFleet{Fleet: fleet.Fleet{ID: "fleet-1", Region: "us-east-1", Name: "f"}, Locations: []string{"custom-a", "custom-b"}})
+	o.do(&hosting.RegisterCompute{Compute: fleet.Compute{FleetID: "fleet-1", Name: "rack/host", Location: "custom-a", IPAddress: "127.0.0.1"}})
+	o.do(&hosting.CreateQueue{Queue: placement.Queue{
 		Name: "q", Region: "us-east-1", Timeout: time.Minute, Destinations: []string{"arn:aws:gamelift:us-east-1::fleet/fleet-1"},
 		LatencyPolicies: []placement.LatencyPolicy{{Cap: 50, Duration: 20 * time.Second}},
 	}})
 	return o
 }
 
-func (o *office) do(cmd cell.Command) {
+func (o *office) do(cmd kernel.Command) {
 	o.Helper()
 	if err := o.engine.Do(o.Context(), cmd); err != nil {
 		o.Fatalf("%T: %v", cmd, err)
@@ -79,21 +81,21 @@ func (o *office) connect(process string) fleet.Key {
 	o.Helper()
 	o.links++
 	key := fleet.Key{Fleet: "fleet-1", Compute: "rack/host", Process: process}
-	o.do(&cell.ConnectProcess{Process: key, Link: o.links, SDK: "Go 5.5.0"})
+	o.do(&hosting.ConnectProcess{Process: key, Link: o.links, SDK: "Go 5.5.0"})
 	return key
 }
 
 func (o *office) ready(process string) fleet.Key {
 	o.Helper()
 	key := o.connect(process)
-	o.do(&cell.ActivateProcess{Process: key, Link: o.links, Port: 7777, Request: o.links})
-	o.do(&cell.ReportHealth{Process: key, Healthy: true})
+	o.do(&hosting.ActivateProcess{Process: key, Link: o.links, Port: 7777, Request: o.links})
+	o.do(&hosting.ReportHealth{Process: key, Healthy: true})
 	return key
 }
 
 func (o *office) start(id string) {
 	o.Helper()
-	o.do(&cell.StartPlacement{Placement: placement.Placement{
+	o.do(&hosting.StartPlacement{Placement: placement.Placement{
 		ID: id, Queue: "q", PlayersMax: 4, Players: []placement.Player{{Player: "ann", ID: domain.UUID{1}}},
 		Latencies: []placement.Latency{{Player: "ann", Location: "custom-a", Milliseconds: 10}, {Player: "ann", Location: "custom-b", Milliseconds: 99}},
 	}})
@@ -164,12 +166,12 @@ func TestHowAPlacementWent(t *testing.T) {
 	o.start("p1")
 	o.want(o.explain("placement/p1"), "PENDING", "waits for process bad on compute rack/host to activate",
 		"STARTED", "PROCESS_RESERVED", "GAME_SESSION_CREATED")
-	o.do(&cell.EndProcess{Process: bad, Request: 99})
+	o.do(&hosting.EndProcess{Process: bad, Request: 99})
 	o.later(time.Second)
 	good := o.ready("good")
 	x := o.explain("placement/p1")
-	o.do(&cell.PromptGameSession{Process: good, Game: session.ID(x.known("game session"))})
-	o.do(&cell.ActivateGameSession{Process: good, Game: session.ID(x.known("game session"))})
+	o.do(&hosting.PromptGameSession{Process: good, Game: session.ID(x.known("game session"))})
+	o.do(&hosting.ActivateGameSession{Process: good, Game: session.ID(x.known("game session"))})
 	timeline := []string{"STARTED", "ACTIVATION_FAILED", "PROCESS_RESERVED", "GAME_SESSION_CREATED", "GAME_SESSION_PUSHED", "GAME_SESSION_ACTIVATED", "FULFILLED"}
 	o.want(o.explain("placement/p1"), "FULFILLED", "at attempt 2", timeline...)
 	o.later(time.Minute) // it lies in the archive now
@@ -191,19 +193,19 @@ func TestWhyAPlacementEnded(t *testing.T) {
 		t.Errorf("got %+v", x.Places)
 	}
 	o.start("stopped")
-	o.do(&cell.StopPlacement{ID: "stopped"})
+	o.do(&hosting.StopPlacement{ID: "stopped"})
 	o.want(o.explain("placement/stopped"), "CANCELLED", "StopGameSessionPlacement", "STARTED", "CANCELLED")
 
 	key := o.ready("s1")
 	o.start("failed")
-	o.do(&cell.TerminateGameSession{ID: session.ID(o.explain("placement/failed").known("game session"))})
+	o.do(&hosting.TerminateGameSession{ID: session.ID(o.explain("placement/failed").known("game session"))})
 	if x := o.explain("placement/failed"); x.Status != "FAILED" || !strings.Contains(x.Why, "ended before it was active") {
 		t.Errorf("got %+v", x)
 	}
-	o.do(&cell.EndProcess{Process: key, Request: 99})
+	o.do(&hosting.EndProcess{Process: key, Request: 99})
 	o.ready("s2")
 	o.start("orphan")
-	o.do(&cell.DeleteQueue{Name: "q"})
+	o.do(&hosting.DeleteQueue{Name: "q"})
 	if x := o.explain("placement/orphan"); x.Status != "FAILED" || x.Why != "Its queue was deleted." {
 		t.Errorf("got %+v", x)
 	}
@@ -212,16 +214,16 @@ func TestWhyAPlacementEnded(t *testing.T) {
 func TestLifeOfAGameSession(t *testing.T) {
 	o := newOffice(t)
 	key := o.ready("s1")
-	cmd := &cell.CreateGameSession{Fleet: "fleet-1", Location: "custom-a", Name: "gsess-1", PlayersMax: 4}
+	cmd := &hosting.CreateGameSession{Fleet: "fleet-1", Location: "custom-a", Name: "gsess-1", PlayersMax: 4}
 	o.do(cmd)
 	arn := "game-session/arn:aws:gamelift:us-east-1::gamesession/fleet-1/custom-a/gsess-1"
 	o.want(o.explain(arn), "ACTIVATING", "does not have it yet", "GAME_SESSION_CREATED")
-	o.do(&cell.PromptGameSession{Process: key, Game: cmd.ID()})
-	o.do(&cell.ActivateGameSession{Process: key, Game: cmd.ID()})
-	o.do(&cell.ReservePlayers{Game: cmd.ID(), Players: []cell.NewPlayer{{ID: domain.UUID{1}, Player: "ann"}}})
+	o.do(&hosting.PromptGameSession{Process: key, Game: cmd.ID()})
+	o.do(&hosting.ActivateGameSession{Process: key, Game: cmd.ID()})
+	o.do(&hosting.ReservePlayers{Game: cmd.ID(), Players: []hosting.NewPlayer{{ID: domain.UUID{1}, Player: "ann"}}})
 	o.later(time.Second)
-	o.do(&cell.AcceptPlayer{Process: key, Game: cmd.ID(), Player: domain.UUID{1}, Request: 7})
-	o.do(&cell.LoseLink{Process: key, Link: o.links})
+	o.do(&hosting.AcceptPlayer{Process: key, Game: cmd.ID(), Player: domain.UUID{1}, Request: 7})
+	o.do(&hosting.LoseLink{Process: key, Link: o.links})
 	o.later(2 * time.Minute)
 	o.eventually("the process is given up", func(v *cell.View) bool { p, _ := v.Process(key); return p.State == fleet.Ended })
 	life := []string{
@@ -257,20 +259,20 @@ func TestWhyAProcessGetsNoGameSession(t *testing.T) {
 		}
 	}
 	look("not called ProcessReady")
-	o.do(&cell.ActivateProcess{Process: key, Link: o.links, Port: 7777, Request: 1})
+	o.do(&hosting.ActivateProcess{Process: key, Link: o.links, Port: 7777, Request: 1})
 	look("before its first good health report")
-	o.do(&cell.ReportHealth{Process: key, Healthy: true})
+	o.do(&hosting.ReportHealth{Process: key, Healthy: true})
 	look("free for a game session")
-	o.do(&cell.ReportHealth{Process: key, Healthy: false, LastHealthy: domain.TimeOf(o.engine.Now())})
+	o.do(&hosting.ReportHealth{Process: key, Healthy: false, LastHealthy: domain.TimeOf(o.engine.Now())})
 	look("unhealthy")
-	o.do(&cell.LoseLink{Process: key, Link: o.links})
+	o.do(&hosting.LoseLink{Process: key, Link: o.links})
 	look("connection is lost. Its SDK, Go 5.5.0, will try again at about ")
 	look("It counts as crashed 1m40s after the loss (--link-grace)")
 	o.connect("s1")
-	o.do(&cell.ReportHealth{Process: key, Healthy: true})
+	o.do(&hosting.ReportHealth{Process: key, Healthy: true})
 	o.start("p1")
 	look("hosts game session fleet-1/custom-a/p1, which is ACTIVATING")
-	o.do(&cell.EndProcess{Process: key, Request: 99})
+	o.do(&hosting.EndProcess{Process: key, Request: 99})
 	look("it said so itself")
 }
 
@@ -281,11 +283,11 @@ func TestLivesOfAProcess(t *testing.T) {
 	if x := o.explain("process/s1"); x.known("connection") != "open" || x.known("life") != "" {
 		t.Errorf("first life: got %+v", x.Facts)
 	}
-	o.do(&cell.EndProcess{Process: key, Request: 99})
+	o.do(&hosting.EndProcess{Process: key, Request: 99})
 	if x := o.explain("process/s1"); x.Status != "ENDED" || x.known("connection") != "" {
 		t.Errorf("ended: got %s, %+v", x.Status, x.Facts)
 	}
-	o.do(&cell.ActivateProcess{Process: key, Link: o.links, Port: 7777, Request: 100})
+	o.do(&hosting.ActivateProcess{Process: key, Link: o.links, Port: 7777, Request: 100})
 	if x := o.explain("process/s1"); x.known("life") != "the 2nd under this id" || x.known("connection") != "open" {
 		t.Errorf("second life: got %+v", x.Facts)
 	}
@@ -365,7 +367,7 @@ func TestRotateToken(t *testing.T) {
 			t.Errorf("%s: got %d %s, want %d with %q", c.query, status, body, c.status, c.says)
 		}
 	}
-	issued := cell.IssueToken{Fleet: "fleet-1", Compute: "rack/host"}
+	issued := hosting.IssueToken{Fleet: "fleet-1", Compute: "rack/host"}
 	o.do(&issued)
 	if issued.Generation != 2 || issued.Registered.TokensVoid != 1 {
 		t.Errorf("after two rotations: generation %d, void through %d; want 2 and 1", issued.Generation, issued.Registered.TokensVoid)

@@ -12,6 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 )
 
 // playerCommits is how many of the last commits that changed a player's keys an explanation shows.
@@ -20,10 +21,10 @@ const playerCommits = 50
 // standing is the state of a player.
 type standing struct {
 	flow.Keys
-	snapshot cell.FlowSnapshot
-	line     cell.PlayerLine
-	holdings []cell.Holding
-	timers   []cell.Timer
+	snapshot playerflow.FlowSnapshot
+	line     playerflow.PlayerLine
+	holdings []playerflow.Holding
+	timers   []playerflow.Timer
 }
 
 // explainPlayer explains where a player is, since when, and what ends that state.
@@ -176,7 +177,7 @@ func changeInWords(c *flow.Change) string {
 	return text
 }
 
-func deadlineOf(t *cell.Timer) Deadline {
+func deadlineOf(t *playerflow.Timer) Deadline {
 	x := Deadline{Kind: t.Kind, Of: t.Of, Then: t.Then}
 	if t.Left != 0 {
 		x.Left = t.Left.Round(time.Second).String()

@@ -147,7 +147,7 @@ func (d *Door) forgottenProcess(ctx context.Context, id string, keys []fleet.Key
 	if len(keys) == 0 {
 		return nil, domain.Refuse(domain.NotFound, "process %s not found on any compute; for one that ended a while ago say FLEET/COMPUTE/PROCESS", id)
 	}
-	return nil, domain.Refuse(domain.NotFound, "process %s not found; one that ended is remembered for %s", id, d.engine.CellConfig().EndedKept)
+	return nil, domain.Refuse(domain.NotFound, "process %s not found; one that ended is remembered for %s", id, d.engine.CellConfig().Hosting.EndedKept)
 }
 
 // processEvents adds the entries about a process in the fleet's event log.
@@ -190,7 +190,7 @@ func ordinal(n uint32) string {
 
 // returnOf says when a process that lost its connection is likely to try again, and until when it may come back.
 func (d *Door) returnOf(p *fleet.Process) string {
-	until := fmt.Sprintf(" It counts as crashed %s after the loss (--link-grace).", d.engine.CellConfig().LinkGrace)
+	until := fmt.Sprintf(" It counts as crashed %s after the loss (--link-grace).", d.engine.CellConfig().Hosting.LinkGrace)
 	switch next, how := fleet.NextAttempt(p.SDK, p.LinkAt, domain.TimeOf(d.engine.Now())); how {
 	case fleet.ReturnNever:
 		return " Its SDK, " + p.SDK + ", never connects again." + until

@@ -158,7 +158,7 @@ func answersInWords(t *matchmaking.Ticket) string {
 }
 
 // acceptanceOf adds until when a proposed match waits for its players, and for which of them.
-func (d *Door) acceptanceOf(ctx context.Context, x *Explanation, t *cell.Ticket) error {
+func (d *Door) acceptanceOf(ctx context.Context, x *Explanation, t *matchmaking.TicketView) error {
 	return d.engine.Read(ctx, func(v *cell.View) error {
 		match, ok := v.Match(t.Outcome.Match)
 		if !ok {
@@ -183,7 +183,7 @@ func (d *Door) acceptanceOf(ctx context.Context, x *Explanation, t *cell.Ticket)
 }
 
 // searchOf reads the search from the pool in which the ticket waits, or waited until it ended.
-func (d *Door) searchOf(ctx context.Context, x *Explanation, t *cell.Ticket) error {
+func (d *Door) searchOf(ctx context.Context, x *Explanation, t *matchmaking.TicketView) error {
 	if d.searches == nil {
 		return nil
 	}

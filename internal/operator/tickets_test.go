@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/domain/ruleset"
 	"github.com/musterhq/muster/internal/matchmaker"
@@ -28,8 +28,8 @@ func (o *office) matchmaking() {
 	if len(problems) > 0 {
 		o.Fatal(problems)
 	}
-	o.do(&cell.CreateRuleSet{RuleSet: matchmaking.RuleSet{Name: "duel", Region: "us-east-1", Body: duel}, Compiled: rules})
-	o.do(&cell.CreateConfiguration{Configuration: matchmaking.Configuration{
+	o.do(&matchmaking.CreateRuleSet{RuleSet: matchmaking.RuleSet{Name: "duel", Region: "us-east-1", Body: duel}, Compiled: rules})
+	o.do(&matchmaking.CreateConfiguration{Configuration: matchmaking.Configuration{
 		Name: "duel", Region: "us-east-1", RuleSet: "duel", Standalone: true, RequestTimeout: 2 * time.Hour,
 	}})
 	runner := matchmaker.Start(matchmaker.Config{Engine: o.engine, Log: slog.New(slog.DiscardHandler), PassEvery: time.Millisecond})
@@ -43,7 +43,7 @@ func (o *office) ticket(id string, skill float64, mode string) {
 	if skill >= 0 {
 		p.Attributes = append(p.Attributes, ruleset.NamedValue{Name: "skill", Value: ruleset.Value{Kind: ruleset.Number, Number: skill}})
 	}
-	o.do(&cell.StartMatchmaking{Configuration: "duel", ID: id, Chosen: true, Players: []matchmaking.Player{p}})
+	o.do(&matchmaking.StartMatchmaking{Configuration: "duel", ID: id, Chosen: true, Players: []matchmaking.Player{p}})
 }
 
 // explained asks until the answer is as it will be once the matcher has caught up.
@@ -123,7 +123,7 @@ func (o *office) configuration(name string, change func(*matchmaking.Configurati
 	o.Helper()
 	c := matchmaking.Configuration{Name: name, Region: "us-east-1", RuleSet: "duel", Standalone: true, RequestTimeout: 2 * time.Hour}
 	change(&c)
-	o.do(&cell.CreateConfiguration{Configuration: c})
+	o.do(&matchmaking.CreateConfiguration{Configuration: c})
 }
 
 func (o *office) says(x *Explanation, wants ...string) {
@@ -144,10 +144,10 @@ func TestTicketThatWaitsForAnswersIsExplained(t *testing.T) {
 	o.matchmaking()
 	o.configuration("asked", func(c *matchmaking.Configuration) { c.AcceptanceRequired, c.AcceptanceTimeout = true, 10*time.Minute })
 	for _, name := range []string{"ann", "bob"} {
-		o.do(&cell.StartMatchmaking{Configuration: "asked", ID: name, Chosen: true, Players: []matchmaking.Player{duelist(name+"-player", 10)}})
+		o.do(&matchmaking.StartMatchmaking{Configuration: "asked", ID: name, Chosen: true, Players: []matchmaking.Player{duelist(name+"-player", 10)}})
 	}
 	o.explained("ann", func(x *Explanation) bool { return x.Status == "REQUIRES_ACCEPTANCE" })
-	o.do(&cell.AcceptMatch{Ticket: "ann", Players: []string{"ann-player"}, Accept: true})
+	o.do(&matchmaking.AcceptMatch{Ticket: "ann", Players: []string{"ann-player"}, Accept: true})
 	x := o.explain("ticket/ann")
 	o.says(&x, "No answer yet from bob-player (ticket bob).", "They can accept until 20")
 	if strings.Contains(x.Why, "ann-player") {
@@ -160,12 +160,12 @@ func TestTicketThatTimedOutKeepsWhatStoodAgainstIt(t *testing.T) {
 	o.matchmaking()
 	o.configuration("short", func(c *matchmaking.Configuration) { c.RequestTimeout = time.Minute })
 	for name, skill := range map[string]float64{"ann": 10, "far": 55} {
-		o.do(&cell.StartMatchmaking{Configuration: "short", ID: name, Chosen: true, Players: []matchmaking.Player{duelist(name, skill)}})
+		o.do(&matchmaking.StartMatchmaking{Configuration: "short", ID: name, Chosen: true, Players: []matchmaking.Player{duelist(name, skill)}})
 	}
-	o.do(&cell.StartMatchmaking{Configuration: "short", ID: "unable", Chosen: true, Players: []matchmaking.Player{{ID: "unable"}}})
+	o.do(&matchmaking.StartMatchmaking{Configuration: "short", ID: "unable", Chosen: true, Players: []matchmaking.Player{{ID: "unable"}}})
 	o.explained("ann", func(x *Explanation) bool { return x.Search != nil && x.Search.Others == 2 })
 	o.offset.Add(int64(2 * time.Minute))
-	o.do(&cell.CreateLocation{Name: "custom-c", Region: "us-east-1"}) // wakes the clock
+	o.do(&hosting.CreateLocation{Name: "custom-c", Region: "us-east-1"}) // wakes the clock
 	x := o.explained("unable", func(x *Explanation) bool { return x.Status == "TIMED_OUT" && x.Search != nil })
 	o.says(&x, "timing out", "It can never be matched: player", "skill")
 	x = o.explained("ann", func(x *Explanation) bool { return x.Status == "TIMED_OUT" && x.Search != nil })

@@ -6,12 +6,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 )
 
 // whyTicket says in sentences why a ticket is as it is.
-func whyTicket(x *Explanation, t *cell.Ticket) string {
+func whyTicket(x *Explanation, t *matchmaking.TicketView) string {
 	switch t.Status {
 	case matchmaking.RequiresAcceptance:
 		return whyAcceptance(x)

@@ -19,8 +19,11 @@ import (
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/domain/placement"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/domain/session"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/journal/journaltest"
@@ -63,7 +66,7 @@ func newBackend(t *testing.T, policy playerhooks.OnTimeout, on ...playerhooks.Na
 	rules := flow.DefaultConfig()
 	rules.Games.DirectCreate, rules.Games.DirectJoin, rules.Games.DirectQueue = true, true, "q"
 	rules.Penalties.Mode = flow.PenaltiesEnforced
-	config.Flow = &rules
+	config.PlayerFlow.Flow = &rules
 	disk, err := journaltest.NewMemory(1).Open()
 	if err != nil {
 		t.Fatal(err)
@@ -94,22 +97,22 @@ func newBackend(t *testing.T, policy playerhooks.OnTimeout, on ...playerhooks.Na
 
 // hall is a fleet, a queue over it, and a matchmaking queue of two teams of one or two.
 func (s *backend) hall() {
-	s.do(&cell.CreateLocation{Name: "custom-a", Region: "eu-central-1"})
-	s.do(&cell.CreateFleet{Fleet: fleet.Fleet{ID: "fleet-1", Region: "eu-central-1", Name: "f"}, Locations: []string{"custom-a"}})
-	s.do(&cell.RegisterCompute{Compute: fleet.Compute{FleetID: "fleet-1", Name: "host", Location: "custom-a", IPAddress: "192.0.2.10"}})
-	s.do(&cell.CreateQueue{Queue: placement.Queue{
+	s.do(&hosting.CreateLocation{Name: "custom-a", Region: "eu-central-1"})
+	s.do(&hosting.CreateFleet{Fleet: fleet.Fleet{ID: "fleet-1", Region: "eu-central-1", Name: "f"}, Locations: []string{"custom-a"}})
+	s.do(&hosting.RegisterCompute{Compute: fleet.Compute{FleetID: "fleet-1", Name: "host", Location: "custom-a", IPAddress: "192.0.2.10"}})
+	s.do(&hosting.CreateQueue{Queue: placement.Queue{
 		Name: "q", Region: "eu-central-1", Timeout: 10 * time.Minute, Destinations: []string{"arn:aws:gamelift:eu-central-1::fleet/fleet-1"},
 	}})
-	s.do(&cell.CreateRuleSet{RuleSet: matchmaking.RuleSet{Name: "rules", Region: "eu-central-1", Body: `{"name":"r","ruleLanguageVersion":"1.0",
+	s.do(&matchmaking.CreateRuleSet{RuleSet: matchmaking.RuleSet{Name: "rules", Region: "eu-central-1", Body: `{"name":"r","ruleLanguageVersion":"1.0",
 		"playerAttributes":[{"name":"skill","type":"number","default":10}],
 		"teams":[{"name":"red","minPlayers":1,"maxPlayers":2},{"name":"blue","minPlayers":1,"maxPlayers":2}]}`}})
-	s.do(&cell.CreateConfiguration{Configuration: matchmaking.Configuration{
+	s.do(&matchmaking.CreateConfiguration{Configuration: matchmaking.Configuration{
 		Name: "duel", Region: "eu-central-1", RuleSet: "rules", RequestTimeout: 5 * time.Minute,
 		Queues: []string{"arn:aws:gamelift:eu-central-1::gamesessionqueue/q"},
 	}})
 }
 
-func (s *backend) do(cmd cell.Command) {
+func (s *backend) do(cmd kernel.Command) {
 	s.Helper()
 	if err := s.engine.Do(s.Context(), cmd); err != nil {
 		s.Fatalf("%T: %v", cmd, err)
@@ -180,7 +183,7 @@ func (s *backend) call(player, name, body string) (status int, answer map[string
 		s.tokens[player], _ = login["access_token"].(string)
 		id, _ := domain.ParseUUID(strings.TrimPrefix(login["session_id"].(string), "fs-"))
 		s.ids++
-		s.do(&cell.AttachStream{Player: player, Session: id, Stream: uint64(s.ids)})
+		s.do(&playerflow.AttachStream{Player: player, Session: id, Stream: uint64(s.ids)})
 	}
 	r, _ := http.NewRequestWithContext(s.Context(), http.MethodPost, s.url+objects.PlayerPrefix+name, bytes.NewReader([]byte(body)))
 	r.Header.Set("Content-Type", "application/json")
@@ -225,11 +228,11 @@ func (s *backend) activate(id string) {
 	s.Helper()
 	key := fleet.Key{Fleet: "fleet-1", Compute: "host", Process: "server of " + id}
 	game := session.MakeID("fleet-1", "custom-a", id)
-	s.do(&cell.ConnectProcess{Process: key, Link: 7})
-	s.do(&cell.ActivateProcess{Process: key, Link: 7, Port: 7777, Request: 1})
-	s.do(&cell.ReportHealth{Process: key, Healthy: true})
-	s.do(&cell.PromptGameSession{Process: key, Game: game})
-	s.do(&cell.ActivateGameSession{Process: key, Game: game})
+	s.do(&hosting.ConnectProcess{Process: key, Link: 7})
+	s.do(&hosting.ActivateProcess{Process: key, Link: 7, Port: 7777, Request: 1})
+	s.do(&hosting.ReportHealth{Process: key, Healthy: true})
+	s.do(&hosting.PromptGameSession{Process: key, Game: game})
+	s.do(&hosting.ActivateGameSession{Process: key, Game: game})
 }
 
 // A no of the studio ends the call, and nothing has changed; a silent studio is what the policy says.
@@ -335,14 +338,14 @@ func TestHooksOfSearches(t *testing.T) {
 // match proposes the match of all who search, and holds the first one's skill against what the studio said.
 func (s *backend) match(first string) {
 	s.Helper()
-	var tickets []cell.ProposedTicket
+	var tickets []matchmaking.ProposedTicket
 	var version uint64
 	err := s.engine.Read(s.Context(), func(v *cell.View) error {
 		c, _ := v.Configuration("duel")
 		version = c.Version
 		waiting, _ := v.WaitingTickets(0, 100)
 		for i, x := range waiting {
-			tickets = append(tickets, cell.ProposedTicket{TicketKey: cell.TicketKey{No: x.No, Generation: x.Generation}, Team: []string{"red", "blue"}[i]})
+			tickets = append(tickets, matchmaking.ProposedTicket{TicketKey: matchmaking.TicketKey{No: x.No, Generation: x.Generation}, Team: []string{"red", "blue"}[i]})
 			if players := matchmaking.DecodeRoster(x.Roster); x.ID == first && players[0].Attributes[0].Value.Number != 77 {
 				s.Errorf("the skill is %v", players[0].Attributes)
 			}
@@ -352,7 +355,7 @@ func (s *backend) match(first string) {
 	if err != nil {
 		s.Fatal(err)
 	}
-	cmd := &cell.ProposeMatches{Configuration: "duel", Version: version, Proposals: []cell.Proposal{{ID: objects.NewID(), PlayersMax: 2, Tickets: tickets}}}
+	cmd := &matchmaking.ProposeMatches{Configuration: "duel", Version: version, Proposals: []matchmaking.Proposal{{ID: objects.NewID(), PlayersMax: 2, Tickets: tickets}}}
 	s.do(cmd)
 	if cmd.Refused[0] != nil {
 		s.Fatal(cmd.Refused[0])
@@ -466,8 +469,8 @@ func TestHookOfReconnect(t *testing.T) {
 	key, game := fleet.Key{Fleet: "fleet-1", Compute: "host", Process: "server of " + id}, session.MakeID("fleet-1", "custom-a", id)
 	play := func(playerSession string, request uint64) {
 		ps, _ := domain.ParseUUID(strings.TrimPrefix(playerSession, "psess-"))
-		s.do(&cell.AcceptPlayer{Process: key, Game: game, Player: ps, Request: request})
-		s.do(&cell.RemovePlayer{Process: key, Game: game, Player: ps})
+		s.do(&hosting.AcceptPlayer{Process: key, Game: game, Player: ps, Request: request})
+		s.do(&hosting.RemovePlayer{Process: key, Game: game, Player: ps})
 	}
 	play(first, 10)
 	s.questions()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/playerapi/events"
 	"github.com/musterhq/muster/internal/playerapi/objects"
 	"github.com/musterhq/muster/internal/playerapi/rates"
@@ -197,7 +198,7 @@ func TestLargestEvent(t *testing.T) {
 		x.wants(200, "")(x.call(token, "Party.SetPlayerPreferences", attributes))
 	}
 	const frameMax = 64 << 10
-	attached := &cell.AttachStream{Player: "leader", Session: x.sessionOf("leader"), Stream: 1}
+	attached := &playerflow.AttachStream{Player: "leader", Session: x.sessionOf("leader"), Stream: 1}
 	if err := x.door.state.Do(t.Context(), attached); err != nil {
 		t.Fatal(err)
 	}

@@ -50,7 +50,7 @@ func newLobby(t testing.TB, change func(*Config)) *lobby {
 	x := &lobby{TB: t, now: time.Now()}
 	players := flow.DefaultConfig()
 	config := cell.DefaultConfig()
-	config.Flow = &players
+	config.PlayerFlow.Flow = &players
 	e, err := engine.Open(t.Context(), engine.Config{Journal: disk, Archive: ended, Cell: config, Now: x.clock})
 	if err != nil {
 		t.Fatal(err)

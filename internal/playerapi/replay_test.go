@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/playerapi/authentication"
 )
 
@@ -32,7 +32,7 @@ func TestTicketLoginIsRepeated(t *testing.T) {
 	x := newLobby(t, nil)
 	const id = "X-Request-Id"
 	ticket, hash := authentication.NewTicket("ann")
-	issue := &cell.IssueLoginTicket{Hash: hash, Player: "ann", Life: time.Minute, Once: true}
+	issue := &playerflow.IssueLoginTicket{Hash: hash, Player: "ann", Life: time.Minute, Once: true}
 	if err := x.door.state.Do(t.Context(), issue); err != nil {
 		t.Fatal(err)
 	}
@@ -80,7 +80,7 @@ func TestRefreshIsRepeated(t *testing.T) {
 func TestInsecureLoginsAreMarked(t *testing.T) {
 	x := newLobby(t, nil)
 	ticket, hash := authentication.NewTicket("bob")
-	if err := x.door.state.Do(t.Context(), &cell.IssueLoginTicket{Hash: hash, Player: "bob", Life: time.Minute, Once: true}); err != nil {
+	if err := x.door.state.Do(t.Context(), &playerflow.IssueLoginTicket{Hash: hash, Player: "bob", Life: time.Minute, Once: true}); err != nil {
 		t.Fatal(err)
 	}
 	body, _ := json.Marshal(map[string]string{"provider": "backend", "token": ticket})

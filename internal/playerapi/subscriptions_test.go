@@ -14,7 +14,7 @@ import (
 	"github.com/gorilla/websocket"
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/frames/framestest"
 	"github.com/musterhq/muster/internal/playerapi/objects"
 )
@@ -98,7 +98,7 @@ func TestLapsedSubscription(t *testing.T) {
 		t.Errorf("the stream: %d", got)
 	}
 	x.pass(7*24*time.Hour + time.Second)
-	if err := x.door.state.Do(t.Context(), &cell.Tick{}); err != nil {
+	if err := x.door.state.Do(t.Context(), &kernel.Tick{}); err != nil {
 		t.Fatal(err)
 	}
 	for sub, at := range field("lapsed_at") {

@@ -3,8 +3,8 @@ package playerwatch
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 )
 
 func described(name, help string, labels ...string) *prometheus.Desc {
@@ -68,7 +68,7 @@ func (w *Watch) Collect(to chan<- prometheus.Metric) {
 	}
 	for queue, x := range s.Ages {
 		buckets := map[float64]uint64{}
-		for i, step := range cell.SearchAgeSteps {
+		for i, step := range playerflow.SearchAgeSteps {
 			buckets[step.Seconds()] = uint64(x.UpTo[i])
 		}
 		to <- prometheus.MustNewConstHistogram(ages, uint64(x.Count), x.Sum.Seconds(), buckets, queue)

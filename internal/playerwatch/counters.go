@@ -6,13 +6,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/musterhq/muster/internal/domain"
-	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/engine"
 )
 
 // counted are the events that are counted.
-var counted = cell.Kinds(cell.KindFlowCommitted, cell.KindMembershipChanged, cell.KindMembershipEnded, cell.KindGameInstanceChanged, cell.KindPlayerChanged)
+var counted = kernel.Kinds(playerflow.KindFlowCommitted, playerflow.KindMembershipChanged, playerflow.KindMembershipEnded, playerflow.KindGameInstanceChanged, playerflow.KindPlayerChanged)
 
 // counters count committed events. They begin at 0 with every start, as Prometheus expects.
 type counters struct {
@@ -51,27 +52,27 @@ func (c *counters) collectors() []prometheus.Collector {
 func (c *counters) follow(committed engine.Committed) {
 	for _, event := range committed.Events {
 		switch e := event.Event.(type) {
-		case *cell.FlowCommitted:
+		case *playerflow.FlowCommitted:
 			c.commits.WithLabelValues(e.Cause).Inc()
 			c.moved.Add(float64(len(e.Players)))
-		case *cell.MembershipChanged:
+		case *playerflow.MembershipChanged:
 			was, _ := event.Before.(flow.Membership)
 			if name := transition(&was, &e.Membership); name != "" {
 				c.connections.WithLabelValues(name).Inc()
 			}
-		case *cell.MembershipEnded:
+		case *playerflow.MembershipEnded:
 			c.membershipEnded(e)
-		case *cell.GameInstanceChanged:
+		case *playerflow.GameInstanceChanged:
 			was, _ := event.Before.(flow.InstanceStatus)
 			c.instanceChanged(committed.At, was, &e.Instance)
-		case *cell.PlayerChanged:
+		case *playerflow.PlayerChanged:
 			was, _ := event.Before.([]flow.Penalty)
 			c.penalised(was, e.Penalties)
 		}
 	}
 }
 
-func (c *counters) membershipEnded(e *cell.MembershipEnded) {
+func (c *counters) membershipEnded(e *playerflow.MembershipEnded) {
 	reason := flow.NoReason
 	if e.LastGame != nil {
 		reason = e.LastGame.Membership

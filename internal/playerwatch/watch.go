@@ -14,6 +14,7 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/engine"
 )
 
@@ -44,7 +45,7 @@ type Watch struct {
 	known     map[string]bool // violations of the latest one, which the log has
 
 	lock     sync.Mutex
-	latest   *cell.Survey // nil: none is complete
+	latest   *playerflow.Survey // nil: none is complete
 	took     time.Duration
 	violated uint64 // in all surveys
 }
@@ -91,7 +92,7 @@ func (w *Watch) survey(ctx context.Context) {
 func (w *Watch) Survey(ctx context.Context) error {
 	w.surveying.Lock()
 	defer w.surveying.Unlock()
-	s := cell.NewSurvey()
+	s := playerflow.NewSurvey()
 	began := time.Now()
 	for done := false; !done; {
 		err := w.config.Engine.Read(ctx, func(v *cell.View) error {
@@ -118,7 +119,7 @@ func (w *Watch) Survey(ctx context.Context) error {
 }
 
 // report logs the violations that the previous survey did not find.
-func (w *Watch) report(s *cell.Survey) {
+func (w *Watch) report(s *playerflow.Survey) {
 	found := map[string]bool{}
 	for _, x := range s.Violations {
 		found[x.String()] = true
@@ -134,7 +135,7 @@ func (w *Watch) report(s *cell.Survey) {
 }
 
 // snapshot is the latest complete survey, or nil.
-func (w *Watch) snapshot() (s *cell.Survey, took time.Duration, violated uint64) {
+func (w *Watch) snapshot() (s *playerflow.Survey, took time.Duration, violated uint64) {
 	w.lock.Lock()
 	defer w.lock.Unlock()
 	return w.latest, w.took, w.violated

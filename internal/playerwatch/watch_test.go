@@ -12,6 +12,8 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/journal/journaltest"
 	"github.com/musterhq/muster/internal/logtest"
@@ -52,7 +54,7 @@ func TestWatch(t *testing.T) {
 	}
 	settings := flow.DefaultConfig()
 	config := cell.DefaultConfig()
-	config.Flow = &settings
+	config.PlayerFlow.Flow = &settings
 	clock := engine.NewClock(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	e, err := engine.Open(t.Context(), engine.Config{Journal: disk, Archive: ended, Cell: config, Clock: clock})
 	if err != nil {
@@ -62,7 +64,7 @@ func TestWatch(t *testing.T) {
 	log := &logtest.Log{}
 	w := playerwatch.Start(playerwatch.Config{Engine: e, Log: slog.New(slog.NewTextHandler(log, nil)), Every: time.Hour})
 	defer w.Close()
-	must := func(cmd cell.Command) {
+	must := func(cmd kernel.Command) {
 		t.Helper()
 		if err := e.Do(t.Context(), cmd); err != nil {
 			t.Fatal(err)
@@ -70,13 +72,13 @@ func TestWatch(t *testing.T) {
 	}
 	for i, player := range []string{"ann", "bob", "cyd"} {
 		id := domain.UUID{0: 0xf1, 1: byte(i)}
-		must(&cell.Login{Player: player, Session: id, Token: domain.UUID{0: 0xf2, 1: byte(i)}})
+		must(&playerflow.Login{Player: player, Session: id, Token: domain.UUID{0: 0xf2, 1: byte(i)}})
 		if player != "cyd" {
-			must(&cell.CreateParty{Caller: cell.Caller{Player: player, Session: id}, ID: domain.UUID{0: 0xf3, 1: byte(i)}})
+			must(&playerflow.CreateParty{Caller: playerflow.Caller{Player: player, Session: id}, ID: domain.UUID{0: 0xf3, 1: byte(i)}})
 		}
 	}
-	must(&cell.ForceRelease{Player: "bob", Party: true})
-	must(&cell.SetPenalty{Player: "cyd", Penalty: flow.Penalty{Kind: flow.ByOperator, Level: 1}})
+	must(&playerflow.ForceRelease{Player: "bob", Party: true})
+	must(&playerflow.SetPenalty{Player: "cyd", Penalty: flow.Penalty{Kind: flow.ByOperator, Level: 1}})
 	if err := e.Advance(t.Context(), 0); err != nil { // the followers have been told then
 		t.Fatal(err)
 	}

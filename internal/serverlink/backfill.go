@@ -56,7 +56,7 @@ func (l *link) startBackfill(ctx context.Context, r *request) (ticket string, er
 		return "", err
 	}
 	key := l.process.key
-	cmd := cell.StartMatchBackfill{
+	cmd := matchmaking.StartMatchBackfill{
 		Configuration: lastPart(r.configuration), ID: r.ticket, Chosen: true, Players: players, Game: string(gameID(r.game)), Server: &key,
 	}
 	if cmd.ID == "" {
@@ -149,7 +149,7 @@ func (a backfillAttribute) value() (v ruleset.Value, problem string) {
 // it.
 func (l *link) stopBackfill(ctx context.Context, r *request) error {
 	key := l.process.key
-	err := l.process.server.engine.Do(ctx, &cell.StopMatchmaking{ID: r.ticket, Server: &key})
+	err := l.process.server.engine.Do(ctx, &matchmaking.StopMatchmaking{ID: r.ticket, Server: &key})
 	if !refusedAs(err, domain.NotFound) {
 		return err
 	}
@@ -165,7 +165,7 @@ func appendTicket(b []byte, r *request, ticket string) []byte {
 }
 
 // hostedChanged sends the result of a backfill to the process of the game session, if the process is connected here.
-func (s *Server) hostedChanged(e *cell.HostedChanged) {
+func (s *Server) hostedChanged(e *matchmaking.HostedChanged) {
 	h := e.Hosted
 	if h.Updates <= h.Told {
 		return
@@ -200,7 +200,7 @@ func (l *link) pushUpdate(h *matchmaking.Hosted) {
 	b := newFrame()
 	*b = appendUpdateGameSession(*b, &g, h.Why.String(), h.Ticket)
 	p.push(b)
-	if err := s.engine.Do(s.ctx, &cell.TellHosted{Game: g.ID, Update: h.Updates}); err != nil {
+	if err := s.engine.Do(s.ctx, &matchmaking.TellHosted{Game: g.ID, Update: h.Updates}); err != nil {
 		s.log.Debug("the update of a game session could not be recorded as sent; it will be sent again", "process", p.key, "game_session", g.ID, "error", err)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/frames"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/signin"
@@ -60,7 +61,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.refuse(w, http.StatusServiceUnavailable, err)
 		return
 	}
-	connect := cell.ConnectProcess{Process: h.key, Link: newLinkID(), SDK: h.sdk(), Token: shown.generation}
+	connect := hosting.ConnectProcess{Process: h.key, Link: newLinkID(), SDK: h.sdk(), Token: shown.generation}
 	if err := s.engine.Do(r.Context(), &connect); err != nil {
 		connlimit.Leave(r.Context())
 		s.refuse(w, connectStatus(err), err)
@@ -268,7 +269,7 @@ func (s *Server) loseLink(key fleet.Key, id uint64) {
 		return
 	}
 	s.counters.lost.Add(1)
-	if err := s.engine.Do(s.ctx, &cell.LoseLink{Process: key, Link: id}); err != nil {
+	if err := s.engine.Do(s.ctx, &hosting.LoseLink{Process: key, Link: id}); err != nil {
 		s.log.Warn("the loss of a game server's connection could not be recorded", "process", key, "error", err)
 	}
 }

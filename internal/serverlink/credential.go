@@ -5,6 +5,7 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/hosting"
 )
 
 // credential is the credential of a link: an access key that signed the connection request, or an auth token of the
@@ -32,7 +33,7 @@ func (s *Server) voidNow(l *link) bool {
 
 // registered closes connections that were made with a token of an earlier registration of the compute. Their processes ended
 // with it.
-func (s *Server) registered(e *cell.ComputeRegistered) {
+func (s *Server) registered(e *hosting.ComputeRegistered) {
 	for _, l := range s.linksOn(e.Compute.FleetID, e.Compute.Name) {
 		if l.shown.generation != 0 && l.shown.registration != e.Compute.Registration {
 			l.drop()
@@ -41,7 +42,7 @@ func (s *Server) registered(e *cell.ComputeRegistered) {
 }
 
 // tokensVoid closes connections that were made with a token that is void now, or sends their processes the new one.
-func (s *Server) tokensVoid(e *cell.TokenIssued) {
+func (s *Server) tokensVoid(e *hosting.TokenIssued) {
 	if e.Void == 0 || e.Void+1 != e.Generation {
 		return // only RotateToken makes the previous token void
 	}

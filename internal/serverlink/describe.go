@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/musterhq/muster/internal/domain"
-	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/domain/session"
 	"github.com/musterhq/muster/internal/engine"
 )
@@ -55,7 +55,7 @@ func (l *link) describePlayers(ctx context.Context, b []byte, r *request) ([]byt
 	if err != nil {
 		return b, err
 	}
-	var page []cell.PlayerSession
+	var page []hosting.PlayerSession
 	var more bool
 	if r.gameSession != "" {
 		g, err := p.server.engine.GameSession(ctx, gameID(r.gameSession))
@@ -82,7 +82,7 @@ func (l *link) describePlayers(ctx context.Context, b []byte, r *request) ([]byt
 	return appendPlayerSessions(b, r, toPlayerSessions(page...), next), nil
 }
 
-func (l *link) onePlayer(ctx context.Context, text string) (one cell.PlayerSession, err error) {
+func (l *link) onePlayer(ctx context.Context, text string) (one hosting.PlayerSession, err error) {
 	p := l.process
 	id, err := playerID(text)
 	if err == nil {
@@ -99,7 +99,7 @@ func (l *link) onePlayer(ctx context.Context, text string) (one cell.PlayerSessi
 }
 
 // playersNamed lists the player sessions of a player in this process's fleet.
-func (p *process) playersNamed(ctx context.Context, player string, status session.PlayerStatus, after engine.PlayerPlace, limit int) (page []cell.PlayerSession, more bool, err error) {
+func (p *process) playersNamed(ctx context.Context, player string, status session.PlayerStatus, after engine.PlayerPlace, limit int) (page []hosting.PlayerSession, more bool, err error) {
 	for {
 		some, rest, err := p.server.engine.PlayersNamed(ctx, player, after, limit+1)
 		if err != nil {
@@ -121,7 +121,7 @@ func (p *process) playersNamed(ctx context.Context, player string, status sessio
 	}
 }
 
-func toPlayerSessions(page ...cell.PlayerSession) []playerSession {
+func toPlayerSessions(page ...hosting.PlayerSession) []playerSession {
 	out := make([]playerSession, len(page))
 	for i := range page {
 		p := &page[i]
@@ -134,7 +134,7 @@ func toPlayerSessions(page ...cell.PlayerSession) []playerSession {
 }
 
 // placeText makes a NextToken: where the next page begins.
-func placeText(last cell.PlayerSession) string {
+func placeText(last hosting.PlayerSession) string {
 	return base64.RawURLEncoding.EncodeToString([]byte(strconv.FormatInt(int64(last.Created), 36) + "." + last.ID.String()))
 }
 

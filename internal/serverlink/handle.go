@@ -9,6 +9,8 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
@@ -74,22 +76,22 @@ func (l *link) change(ctx context.Context, r *request) error {
 	case actActivateServerProcess:
 		return l.activate(ctx, r)
 	case actActivateGameSession:
-		return s.engine.Do(ctx, &cell.ActivateGameSession{Process: p.key, Game: gameID(r.gameSession)})
+		return s.engine.Do(ctx, &hosting.ActivateGameSession{Process: p.key, Game: gameID(r.gameSession)})
 	case actUpdatePlayerSessionCreationPolicy:
 		if r.policy != "ACCEPT_ALL" && r.policy != "DENY_ALL" {
 			return domain.Refuse(domain.Invalid, "PlayerSessionPolicy is %.40q, must be ACCEPT_ALL or DENY_ALL", r.policy)
 		}
-		return s.engine.Do(ctx, &cell.SetPlayerPolicy{
-			Process: p.key, Game: gameID(r.gameSession), Deny: r.policy == "DENY_ALL", Request: cell.RequestHash(r.id),
+		return s.engine.Do(ctx, &hosting.SetPlayerPolicy{
+			Process: p.key, Game: gameID(r.gameSession), Deny: r.policy == "DENY_ALL", Request: kernel.RequestHash(r.id),
 		})
 	case actAcceptPlayerSession:
 		id, err := playerID(r.playerSession)
 		if err != nil {
 			return err
 		}
-		request := cell.RequestHash(r.id)
-		err = s.engine.Do(ctx, &cell.AcceptPlayer{Process: p.key, Game: gameID(r.gameSession), Player: id, Request: request})
-		return l.ifArchived(ctx, err, gameID(r.gameSession), id, func(old *cell.PlayerSession) error {
+		request := kernel.RequestHash(r.id)
+		err = s.engine.Do(ctx, &hosting.AcceptPlayer{Process: p.key, Game: gameID(r.gameSession), Player: id, Request: request})
+		return l.ifArchived(ctx, err, gameID(r.gameSession), id, func(old *hosting.PlayerSession) error {
 			if old.Accept == request {
 				return nil // a repeat of a request that was answered with 200
 			}
@@ -100,15 +102,15 @@ func (l *link) change(ctx context.Context, r *request) error {
 		if err != nil {
 			return err
 		}
-		err = s.engine.Do(ctx, &cell.RemovePlayer{Process: p.key, Game: gameID(r.gameSession), Player: id})
-		return l.ifArchived(ctx, err, gameID(r.gameSession), id, func(old *cell.PlayerSession) error {
+		err = s.engine.Do(ctx, &hosting.RemovePlayer{Process: p.key, Game: gameID(r.gameSession), Player: id})
+		return l.ifArchived(ctx, err, gameID(r.gameSession), id, func(old *hosting.PlayerSession) error {
 			if old.Status == session.Completed {
 				return nil
 			}
 			return domain.Refuse(domain.WrongPlayerState, "PlayerSession (psess-%s) has a status of %s", id, old.Status)
 		})
 	case actTerminateServerProcess:
-		return s.engine.Do(ctx, &cell.EndProcess{Process: p.key, Request: cell.RequestHash(r.id)})
+		return s.engine.Do(ctx, &hosting.EndProcess{Process: p.key, Request: kernel.RequestHash(r.id)})
 	case actStopMatchBackfill:
 		return l.stopBackfill(ctx, r)
 	}
@@ -129,8 +131,8 @@ func (l *link) activate(ctx context.Context, r *request) error {
 			return domain.Refuse(domain.Invalid, "LogPaths[%d] has %d bytes, at most %d are kept", i, len(path), logPathBytes)
 		}
 	}
-	cmd := cell.ActivateProcess{
-		Process: p.key, Link: l.id, Port: uint16(r.port), LogPaths: r.logPaths, Request: cell.RequestHash(r.id),
+	cmd := hosting.ActivateProcess{
+		Process: p.key, Link: l.id, Port: uint16(r.port), LogPaths: r.logPaths, Request: kernel.RequestHash(r.id),
 		Tool: strings.TrimSpace(cut(r.toolName, toolTextBytes) + " " + cut(r.toolVersion, sdkText)),
 	}
 	if r.sdkLanguage != "" {
@@ -164,7 +166,7 @@ func (p *process) look(take func(now fleet.Process, ok bool)) error {
 }
 
 // ifArchived decides about a player session that has left memory since it ended.
-func (l *link) ifArchived(ctx context.Context, err error, game session.ID, id domain.UUID, decide func(*cell.PlayerSession) error) error {
+func (l *link) ifArchived(ctx context.Context, err error, game session.ID, id domain.UUID, decide func(*hosting.PlayerSession) error) error {
 	if !refusedAs(err, domain.NotFound) {
 		return err
 	}
@@ -253,7 +255,7 @@ func (p *process) reportHealth(healthy bool) {
 	p.mu.Lock()
 	last := domain.TimeOf(s.engine.Now().Add(-s.now().Sub(p.lastHealthy)))
 	p.mu.Unlock()
-	if err := s.engine.Do(s.ctx, &cell.ReportHealth{Process: p.key, Healthy: healthy, LastHealthy: last}); err != nil {
+	if err := s.engine.Do(s.ctx, &hosting.ReportHealth{Process: p.key, Healthy: healthy, LastHealthy: last}); err != nil {
 		s.log.Warn("the health of a game server could not be recorded", "process", p.key, "healthy", healthy, "error", err)
 		return // the next heartbeat, or the next check of the silence, tries again
 	}

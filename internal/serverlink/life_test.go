@@ -9,8 +9,9 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/musterhq/muster/internal/domain"
-	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/session"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/linkclient"
@@ -41,7 +42,7 @@ func TestUnhealthy(t *testing.T) {
 	if !slices.Contains(w.fleetEvents(), "SERVER_PROCESS_TERMINATED_UNHEALTHY") {
 		t.Errorf("fleet events %v", w.fleetEvents())
 	}
-	w.pass(w.cell.TerminateGrace)
+	w.pass(w.cell.Hosting.TerminateGrace)
 	if code := s.ended(); code != 1000 {
 		t.Errorf("connection ended with %d, want close code 1000", code)
 	}
@@ -54,7 +55,7 @@ func TestNeverHealthy(t *testing.T) {
 	s.ok(s.Activate(background, 7777))
 	s.ok(s.Heartbeat(background, false))
 	w.until("the report", func() bool { return w.process("p").Health == fleet.Unhealthy })
-	w.pass(w.cell.UnhealthyAfter + time.Second)
+	w.pass(w.cell.Hosting.UnhealthyAfter + time.Second)
 	s.push("TerminateProcess")
 }
 
@@ -67,7 +68,7 @@ func TestSilence(t *testing.T) {
 	w.until("the process to be healthy again", func() bool { return w.process("p").Health == fleet.Healthy })
 	w.passLinks(w.config.Periods.Silence)
 	w.until("the silence to be noticed again", func() bool { return w.process("p").Health == fleet.Unhealthy })
-	w.pass(w.cell.UnhealthyAfter)
+	w.pass(w.cell.Hosting.UnhealthyAfter)
 	s.push("TerminateProcess")
 }
 
@@ -76,10 +77,10 @@ func TestTermination(t *testing.T) {
 	w := newWorld(t)
 	s := w.ready("p")
 	g := s.host(1)
-	w.must(&cell.TerminateGameSession{ID: g.ID})
+	w.must(&hosting.TerminateGameSession{ID: g.ID})
 	p := s.push("TerminateProcess")
-	if left := time.UnixMilli(p.until).Sub(w.now()); left < w.cell.TerminateGrace-time.Minute || left > w.cell.TerminateGrace {
-		t.Errorf("%s to end, want about %s", left, w.cell.TerminateGrace)
+	if left := time.UnixMilli(p.until).Sub(w.now()); left < w.cell.Hosting.TerminateGrace-time.Minute || left > w.cell.Hosting.TerminateGrace {
+		t.Errorf("%s to end, want about %s", left, w.cell.Hosting.TerminateGrace)
 	}
 	if got := w.game(g.ID).Status; got != session.Terminating {
 		t.Errorf("game session is %s", got)
@@ -92,9 +93,9 @@ func TestTermination(t *testing.T) {
 
 	s = w.ready("stubborn")
 	g = s.host(1)
-	w.must(&cell.TerminateGameSession{ID: g.ID})
+	w.must(&hosting.TerminateGameSession{ID: g.ID})
 	s.push("TerminateProcess")
-	w.pass(w.cell.TerminateGrace + time.Second)
+	w.pass(w.cell.Hosting.TerminateGrace + time.Second)
 	if code := s.ended(); code != 1000 {
 		t.Errorf("connection ended with %d, want close code 1000", code)
 	}
@@ -116,7 +117,7 @@ func TestNeverActivated(t *testing.T) {
 	s := w.ready("p")
 	g := w.create(1)
 	s.push("CreateGameSession")
-	w.pass(w.cell.Activation + time.Second)
+	w.pass(w.cell.Hosting.Activation + time.Second)
 	s.push("TerminateProcess")
 	if got := w.game(g.ID).Status; got != session.Terminated {
 		t.Errorf("game session is %s", got)
@@ -128,7 +129,7 @@ func TestNeverReady(t *testing.T) {
 	w := newWorld(t)
 	s := w.connect("p")
 	s.ok(s.Heartbeat(background, true)) // too early, but no harm
-	w.pass(w.cell.ReadyTimeout + time.Second)
+	w.pass(w.cell.Hosting.ReadyTimeout + time.Second)
 	if code := s.ended(); code != 1000 {
 		t.Errorf("connection ended with %d, want close code 1000", code)
 	}
@@ -145,7 +146,7 @@ func TestSurvivor(t *testing.T) {
 	g := s.host(1)
 	s.Drop()
 	w.until("the loss to be noticed", func() bool { return !w.process("p").Linked })
-	w.pass(w.cell.LinkGrace + time.Second)
+	w.pass(w.cell.Hosting.LinkGrace + time.Second)
 	w.until("the process to count as crashed", func() bool { return w.process("p").State == fleet.Ended })
 
 	s = s.again()
@@ -247,7 +248,7 @@ func TestLateEndOfTheProcessBefore(t *testing.T) {
 	s := w.ready("p")
 	s.ok(s.Terminate(background))
 	s.ok(s.Activate(background, 7777))
-	w.door.processEnded(&cell.ProcessEnded{Process: s.known().key, Reason: fleet.EndedNormally})
+	w.door.processEnded(&hosting.ProcessEnded{Process: s.known().key, Reason: fleet.EndedNormally})
 	s.ok(s.Heartbeat(background, true))
 	w.until("the process to be eligible", func() bool { return w.eligible("p") })
 }
@@ -257,14 +258,14 @@ func TestToldToEndOnce(t *testing.T) {
 	w := newWorld(t)
 	s := w.ready("p")
 	g := s.host(1)
-	w.must(&cell.TerminateGameSession{ID: g.ID})
+	w.must(&hosting.TerminateGameSession{ID: g.ID})
 	s.push("TerminateProcess")
-	asked := &cell.ProcessTerminationAsked{Process: s.known().key, Time: w.process("p").TerminationTime}
-	w.door.follow(engine.Committed{Events: []cell.Emitted{{Event: asked}}})
+	asked := &hosting.ProcessTerminationAsked{Process: s.known().key, Time: w.process("p").TerminationTime}
+	w.door.follow(engine.Committed{Events: []kernel.Emitted{{Event: asked}}})
 	s.noPush()
 	s = s.again()
 	s.push("TerminateProcess") // what it was told before may not have arrived
-	w.door.follow(engine.Committed{Events: []cell.Emitted{{Event: asked}}})
+	w.door.follow(engine.Committed{Events: []kernel.Emitted{{Event: asked}}})
 	s.noPush()
 }
 
@@ -272,7 +273,7 @@ func TestDeregisteredCompute(t *testing.T) {
 	w := newWorld(t)
 	s := w.ready("p")
 	g := s.host(1)
-	w.must(&cell.DeregisterCompute{Fleet: testFleet, Name: testCompute})
+	w.must(&hosting.DeregisterCompute{Fleet: testFleet, Name: testCompute})
 	s.push("TerminateProcess")
 	s.fails(s.ActivateGameSession(background, gameARN(testRegion, g.ID)), 400)
 	s.ok(s.Heartbeat(background, true))
@@ -343,7 +344,7 @@ func TestStuckReader(t *testing.T) {
 	s, other := w.ready("p"), w.connect("other")
 	g := s.host(50)
 	for i := range 50 {
-		w.must(&cell.ReservePlayers{Game: g.ID, Players: []cell.NewPlayer{{ID: domain.UUID(uuid.New()), Player: named(i), Data: strings.Repeat("d", 2000)}}})
+		w.must(&hosting.ReservePlayers{Game: g.ID, Players: []hosting.NewPlayer{{ID: domain.UUID(uuid.New()), Player: named(i), Data: strings.Repeat("d", 2000)}}})
 	}
 	block := make(chan struct{})
 	for i := range 250 { // 100 kB each; no socket buffers take all of them
@@ -373,7 +374,7 @@ func TestSilentSurvivor(t *testing.T) {
 		defer p.mu.Unlock()
 		return !p.evictBy.IsZero()
 	})
-	w.passLinks(w.cell.ReadyTimeout + time.Second)
+	w.passLinks(w.cell.Hosting.ReadyTimeout + time.Second)
 	if code := s.ended(); code != 1000 {
 		t.Errorf("connection ended with %d, want close code 1000", code)
 	}

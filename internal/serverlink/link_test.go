@@ -13,6 +13,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/domain/session"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/linkclient"
@@ -55,10 +56,10 @@ func TestTokensExpire(t *testing.T) {
 	first := w.token()
 	old := func(o *linkclient.Options) { o.Token = first }
 	w.connect("early", old)
-	w.pass(w.cell.TokenLife - w.cell.TokenOverlap + time.Minute)
+	w.pass(w.cell.Hosting.TokenLife - w.cell.Hosting.TokenOverlap + time.Minute)
 	w.token() // the next one is issued
 	later := w.ready("later", old)
-	w.pass(w.cell.TokenOverlap)
+	w.pass(w.cell.Hosting.TokenOverlap)
 	_, err := w.tryConnect("too late", old)
 	refusedWith(t, err, http.StatusForbidden)
 	_, err = w.tryConnect("later", old) // the real one is connected
@@ -201,12 +202,12 @@ func TestLinksKnowTheirCredential(t *testing.T) {
 func TestTokensOfAnEarlierRegistration(t *testing.T) {
 	w := newWorld(t)
 	register := func(id byte) {
-		w.must(&cell.RegisterCompute{Compute: fleet.Compute{
+		w.must(&hosting.RegisterCompute{Compute: fleet.Compute{
 			FleetID: testFleet, Name: "host", Location: testLocation, IPAddress: "127.0.0.1", Registration: domain.UUID{id},
 		}})
 	}
 	token := func() string {
-		cmd := &cell.IssueToken{Fleet: testFleet, Compute: "host"}
+		cmd := &hosting.IssueToken{Fleet: testFleet, Compute: "host"}
 		w.must(cmd)
 		return w.secret.ProcessToken(testFleet, "host", cmd.Registered.Registration, cmd.Generation)
 	}
@@ -216,7 +217,7 @@ func TestTokensOfAnEarlierRegistration(t *testing.T) {
 	register(1)
 	leaked := token()
 	s := w.connect("p", with(leaked))
-	w.must(&cell.DeregisterCompute{Fleet: testFleet, Name: "host"})
+	w.must(&hosting.DeregisterCompute{Fleet: testFleet, Name: "host"})
 	_, err := w.tryConnect("p", with(leaked))
 	refusedWith(t, err, http.StatusForbidden)
 	register(2)
@@ -246,7 +247,7 @@ func TestRotatedToken(t *testing.T) {
 	leaked := w.token()
 	old := func(o *linkclient.Options) { o.Token = leaked }
 	intruder := w.ready("p", old)
-	w.must(&cell.RotateToken{Fleet: testFleet, Compute: testCompute})
+	w.must(&hosting.RotateToken{Fleet: testFleet, Compute: testCompute})
 	if code := intruder.ended(); code != 0 {
 		t.Errorf("ended with close code %d, want none", code)
 	}
@@ -264,7 +265,7 @@ func TestRotatedTokenKeepsLinks(t *testing.T) {
 	w := newWorld(t)
 	before := w.token()
 	s := w.ready("p")
-	w.must(&cell.RotateToken{Fleet: testFleet, Compute: testCompute, KeepLinks: true})
+	w.must(&hosting.RotateToken{Fleet: testFleet, Compute: testCompute, KeepLinks: true})
 	p := s.push("RefreshConnection")
 	if p.fresh.AuthToken == before || p.fresh.AuthToken != w.token() {
 		t.Errorf("told token %s, the one before was %s, the one in force is %s", p.fresh.AuthToken, before, w.token())
@@ -308,7 +309,7 @@ func TestRefreshConnection(t *testing.T) {
 	w := newWorld(t, func(w *world) { w.config.Periods.Superseded, w.config.Periods.Repeat = time.Hour, 20*time.Millisecond })
 	s := w.ready("p", secure, path("/game"))
 	g := s.host(1)
-	w.pass(w.cell.TokenLife - time.Minute)
+	w.pass(w.cell.Hosting.TokenLife - time.Minute)
 	first := s.push("RefreshConnection")
 	again := s.push("RefreshConnection") // repeated, because no new connection came
 	if first.fresh != again.fresh || first.fresh.RefreshConnectionEndpoint != "wss://"+w.addr+"/game" || first.fresh.AuthToken == s.opt.Token {
@@ -317,7 +318,7 @@ func TestRefreshConnection(t *testing.T) {
 	next := s.again(secure, func(o *linkclient.Options) { o.Token = again.fresh.AuthToken })
 	s.ok(s.SetPolicy(background, gameARN(testRegion, g.ID), "DENY_ALL"))
 	next.ok(next.SetPolicy(background, gameARN(testRegion, g.ID), "ACCEPT_ALL"))
-	w.must(&cell.TerminateGameSession{ID: g.ID})
+	w.must(&hosting.TerminateGameSession{ID: g.ID})
 	next.push("TerminateProcess") // pushes go to the new one
 	next.noPush()
 	if p := w.process("p"); !p.Linked {
@@ -328,7 +329,7 @@ func TestRefreshConnection(t *testing.T) {
 func TestConfiguredEndpoint(t *testing.T) {
 	w := newWorld(t, func(w *world) { w.config.Endpoint = "https://games.example/muster" })
 	s := w.ready("p")
-	w.pass(w.cell.TokenLife - time.Minute)
+	w.pass(w.cell.Hosting.TokenLife - time.Minute)
 	if got, want := s.push("RefreshConnection").fresh.RefreshConnectionEndpoint, "wss://games.example/muster"; got != want {
 		t.Errorf("refresh leads to %s, want %s: Go blocks all its calls while the endpoint fails", got, want)
 	}
@@ -354,7 +355,7 @@ func TestReconnect(t *testing.T) {
 	g := s.host(4)
 	s.Reset()
 	w.until("the loss to be noticed", func() bool { return !w.process("p").Linked })
-	w.pass(w.cell.LinkGrace / 2)
+	w.pass(w.cell.Hosting.LinkGrace / 2)
 	next := s.again()
 	next.noPush()
 	next.ok(next.AcceptPlayer(background, gameARN(testRegion, g.ID), w.reserve(g.ID, "ann")))
@@ -371,11 +372,11 @@ func TestOwedPushes(t *testing.T) {
 	g := s.host(1)
 	s.Drop()
 	w.until("the loss to be noticed", func() bool { return !w.process("p").Linked })
-	w.must(&cell.TerminateGameSession{ID: g.ID})
+	w.must(&hosting.TerminateGameSession{ID: g.ID})
 	next := s.again()
 	p := next.push("TerminateProcess")
-	if left := time.UnixMilli(p.until).Sub(w.now()); left < w.cell.TerminateGrace-time.Minute || left > w.cell.TerminateGrace {
-		t.Errorf("%s to end, want almost %s", left, w.cell.TerminateGrace)
+	if left := time.UnixMilli(p.until).Sub(w.now()); left < w.cell.Hosting.TerminateGrace-time.Minute || left > w.cell.Hosting.TerminateGrace {
+		t.Errorf("%s to end, want almost %s", left, w.cell.Hosting.TerminateGrace)
 	}
 	next.noPush()
 }
@@ -476,7 +477,7 @@ func TestDeath(t *testing.T) {
 	if got := w.game(g.ID).Status; got != session.Active {
 		t.Errorf("game session is %s at once, before the grace is over", got)
 	}
-	w.pass(w.cell.LinkGrace + time.Second)
+	w.pass(w.cell.Hosting.LinkGrace + time.Second)
 	w.until("both to count as crashed", func() bool {
 		return w.process("one").EndReason == fleet.EndedCrashed && w.process("two").EndReason == fleet.EndedCrashed
 	})

@@ -74,7 +74,7 @@ func (s *Server) forget(p *process, now time.Time) {
 	defer s.mu.Unlock()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(p.links) == 0 && now.Sub(p.left) >= s.engine.CellConfig().LinkGrace && now.After(p.banned) {
+	if len(p.links) == 0 && now.Sub(p.left) >= s.engine.CellConfig().Hosting.LinkGrace && now.After(p.banned) {
 		delete(s.processes, p.key)
 	}
 }
@@ -89,7 +89,7 @@ func (p *process) settle(l *link, newest uint64, found fleet.Process) {
 		p.exitBy = time.Time{} // that was for the connections it had
 	}
 	if p.ended && p.evictBy.IsZero() {
-		p.evictBy = p.server.now().Add(p.server.engine.CellConfig().ReadyTimeout)
+		p.evictBy = p.server.now().Add(p.server.engine.CellConfig().Hosting.ReadyTimeout)
 	}
 	current := l
 	for _, other := range p.links {

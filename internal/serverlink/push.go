@@ -6,6 +6,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/domain/session"
 	"github.com/musterhq/muster/internal/engine"
@@ -17,17 +18,17 @@ import (
 func (s *Server) follow(c engine.Committed) {
 	for _, event := range c.Events {
 		switch e := event.Event.(type) {
-		case *cell.GameSessionCreated:
+		case *hosting.GameSessionCreated:
 			s.task(e.Process, func(l *link) { l.prompt(e.ID) })
-		case *cell.ProcessTerminationAsked:
+		case *hosting.ProcessTerminationAsked:
 			s.task(e.Process, func(l *link) { l.pushTermination(e.Time) })
-		case *cell.ProcessEnded:
+		case *hosting.ProcessEnded:
 			s.processEnded(e)
-		case *cell.HostedChanged:
+		case *matchmaking.HostedChanged:
 			s.hostedChanged(e)
-		case *cell.ComputeRegistered:
+		case *hosting.ComputeRegistered:
 			s.registered(e)
-		case *cell.TokenIssued:
+		case *hosting.TokenIssued:
 			s.tokensVoid(e)
 		}
 	}
@@ -79,7 +80,7 @@ func (l *link) prompt(id session.ID) {
 	if !l.alive() && p.currentLink() == nil {
 		return // still owed; the next connection gets it
 	}
-	cmd := cell.PromptGameSession{Process: p.key, Game: id}
+	cmd := hosting.PromptGameSession{Process: p.key, Game: id}
 	if err := s.engine.Do(s.ctx, &cmd); err != nil {
 		s.log.Debug("a game session could not be pushed to its game server", "process", p.key, "game_session", id, "error", err)
 		return
@@ -138,7 +139,7 @@ func (p *process) noteEnd(deadline domain.Time) bool {
 func (l *link) refresh() {
 	p := l.process
 	s := p.server
-	cmd := cell.IssueToken{Fleet: p.key.Fleet, Compute: p.key.Compute}
+	cmd := hosting.IssueToken{Fleet: p.key.Fleet, Compute: p.key.Compute}
 	if err := s.engine.Do(s.ctx, &cmd); err != nil {
 		s.log.Warn("a game server's auth token could not be renewed; the service tries again", "process", p.key, "error", err)
 		return
@@ -146,7 +147,7 @@ func (l *link) refresh() {
 	if cmd.Generation <= l.shown.generation {
 		return // still the same one: tried again later
 	}
-	if err := s.engine.Do(s.ctx, &cell.RefreshProcess{Process: p.key, Begin: true}); err != nil {
+	if err := s.engine.Do(s.ctx, &hosting.RefreshProcess{Process: p.key, Begin: true}); err != nil {
 		s.log.Debug("a game server's connection could not be refreshed yet; the service tries again", "process", p.key, "error", err)
 		return // it would miss its game session: tried again later
 	}
@@ -187,7 +188,7 @@ func (p *process) changedOver(now time.Time) bool {
 // endRefresh lets the process get game sessions again.
 func (l *link) endRefresh() {
 	p := l.process
-	if err := p.server.engine.Do(p.server.ctx, &cell.RefreshProcess{Process: p.key}); err != nil {
+	if err := p.server.engine.Do(p.server.ctx, &hosting.RefreshProcess{Process: p.key}); err != nil {
 		p.server.log.Warn("the end of a game server's change to a new connection could not be recorded; the service tries again", "process", p.key, "error", err)
 		return // the next check tries again
 	}
@@ -197,7 +198,7 @@ func (l *link) endRefresh() {
 }
 
 // processEnded schedules the end of the connections of a process that has ended.
-func (s *Server) processEnded(e *cell.ProcessEnded) {
+func (s *Server) processEnded(e *hosting.ProcessEnded) {
 	p := s.known(e.Process)
 	if p == nil || e.Reason == fleet.EndedReplaced { // the one that replaced it is on these connections
 		return

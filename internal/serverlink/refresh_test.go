@@ -5,8 +5,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/linkclient"
 	"github.com/musterhq/muster/internal/logtest"
@@ -37,7 +37,7 @@ func TestSignedConnectionIsRefreshedBeforeTheSignatureEnds(t *testing.T) {
 
 	w.pass(sigv4.ServerSkew + signatureReturn - signatureReplaced + time.Second)
 	told := s.push("RefreshConnection")
-	create := cell.CreateGameSession{Fleet: testFleet, Location: testLocation, Name: "gsess-1", PlayersMax: 1}
+	create := hosting.CreateGameSession{Fleet: testFleet, Location: testLocation, Name: "gsess-1", PlayersMax: 1}
 	if err := w.engine.Do(background, &create); err == nil {
 		t.Error("a process that is changing over got a game session")
 	}
@@ -57,7 +57,7 @@ func TestSignedConnectionIsRefreshedBeforeTheSignatureEnds(t *testing.T) {
 func TestRefreshThatLeadsToNothing(t *testing.T) {
 	w := newWorld(t, func(w *world) { w.config.Periods.ChangeOver = 20 * time.Millisecond })
 	s := w.ready("p")
-	w.pass(w.cell.TokenLife - time.Minute)
+	w.pass(w.cell.Hosting.TokenLife - time.Minute)
 	s.push("RefreshConnection")
 	w.until("the process to be eligible again", func() bool { return w.eligible("p") })
 	s.host(1)
@@ -65,7 +65,7 @@ func TestRefreshThatLeadsToNothing(t *testing.T) {
 
 // A token whose life is shorter than the usual overlap is replaced once, near its end.
 func TestShortTokensAreReplacedOnce(t *testing.T) {
-	w := newWorld(t, func(w *world) { w.cell.TokenLife = 10 * time.Minute })
+	w := newWorld(t, func(w *world) { w.cell.Hosting.TokenLife = 10 * time.Minute })
 	s := w.ready("p")
 	w.look()
 	s.noPush()

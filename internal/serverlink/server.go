@@ -12,8 +12,10 @@ import (
 
 	"github.com/musterhq/muster/internal/callstats"
 	"github.com/musterhq/muster/internal/clientaddress"
-	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/frames"
 	"github.com/musterhq/muster/internal/identity"
@@ -138,8 +140,8 @@ func New(ctx context.Context, config Config) *Server {
 	s := &Server{refusals: rate.Lines{Most: refusalsLogged, Period: refusalsWithin}, config: config, engine: config.Engine, log: config.Log, stopping: ctx, ctx: context.WithoutCancel(ctx), processes: map[fleet.Key]*process{}, calls: config.Calls.Door("game_servers", slices.Collect(maps.Keys(actions))...)}
 	// SDKs send the texts of games unchanged. A wrong byte in a player's name must not cost the game server its link: see unquote.
 	s.reading = frames.Config{MessageMax: messageMax, AnyText: true, Pace: config.Rates.pace(), Running: &s.running, Panics: config.Panics, Door: panicDoor}
-	s.unfollow = s.engine.Follow(cell.Kinds(cell.KindGameSessionCreated, cell.KindProcessTerminationAsked, cell.KindProcessEnded, cell.KindHostedChanged,
-		cell.KindComputeRegistered, cell.KindTokenIssued), s.follow)
+	s.unfollow = s.engine.Follow(kernel.Kinds(hosting.KindGameSessionCreated, hosting.KindProcessTerminationAsked, hosting.KindProcessEnded, matchmaking.KindHostedChanged,
+		hosting.KindComputeRegistered, hosting.KindTokenIssued), s.follow)
 	s.running.Go(s.watch)
 	return s
 }

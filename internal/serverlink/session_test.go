@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/domain/session"
 	"github.com/musterhq/muster/internal/linkclient"
 )
@@ -136,7 +136,7 @@ func TestLargestSession(t *testing.T) {
 	w := newWorld(t)
 	s := w.ready("p", secure)
 	data, matchmaker := strings.Repeat("d\n", 131_072), strings.Repeat("ü", 195_000)
-	w.must(&cell.CreateGameSession{Fleet: testFleet, Location: testLocation, Name: "g", Data: data, MatchmakerData: matchmaker,
+	w.must(&hosting.CreateGameSession{Fleet: testFleet, Location: testLocation, Name: "g", Data: data, MatchmakerData: matchmaker,
 		PlayersMax: 200, Properties: []session.Property{{Key: "map", Value: "a"}}})
 	p := s.push("CreateGameSession")
 	if p.game.GameSessionData != data || p.game.MatchmakerData != matchmaker || p.game.GameProperties["map"] != "a" ||

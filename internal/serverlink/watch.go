@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/domain"
-	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/hosting"
 )
 
 // watch checks every process from time to time for due work. One goroutine with coarse steps costs an idle connection
@@ -167,14 +167,14 @@ func (l *link) needsRefresh(now time.Time, wall domain.Time) bool {
 	}
 	// The processes of a compute share a token: spread out, not all of them reconnect in the same moment.
 	config := l.process.server.engine.CellConfig()
-	overlap := config.TokenReplaced()
+	overlap := config.Hosting.TokenReplaced()
 	later := time.Duration(l.id%64) * overlap / 256
 	return l.shown.expires.Sub(wall) <= overlap-later
 }
 
 func (l *link) settle() {
 	p := l.process
-	if err := p.server.engine.Do(p.server.ctx, &cell.SettleProcess{Process: p.key}); err != nil {
+	if err := p.server.engine.Do(p.server.ctx, &hosting.SettleProcess{Process: p.key}); err != nil {
 		p.server.log.Warn("the readiness of a game server could not be recorded", "process", p.key, "error", err)
 		return
 	}

@@ -20,6 +20,8 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/session"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/identity"
@@ -87,9 +89,9 @@ func newWorld(t testing.TB, change ...func(*world)) *world {
 	}
 	w.start()
 	t.Cleanup(func() { w.stop() })
-	w.must(&cell.CreateLocation{Name: testLocation, Region: testRegion})
-	w.must(&cell.CreateFleet{Fleet: fleet.Fleet{ID: testFleet, Region: testRegion, Name: "dev"}, Locations: []string{testLocation}})
-	w.must(&cell.RegisterCompute{Compute: fleet.Compute{FleetID: testFleet, Name: testCompute, Location: testLocation, IPAddress: "127.0.0.1", CertificatePath: "/tls/cert.pem"}})
+	w.must(&hosting.CreateLocation{Name: testLocation, Region: testRegion})
+	w.must(&hosting.CreateFleet{Fleet: fleet.Fleet{ID: testFleet, Region: testRegion, Name: "dev"}, Locations: []string{testLocation}})
+	w.must(&hosting.RegisterCompute{Compute: fleet.Compute{FleetID: testFleet, Name: testCompute, Location: testLocation, IPAddress: "127.0.0.1", CertificatePath: "/tls/cert.pem"}})
 	return w
 }
 
@@ -172,7 +174,7 @@ func (w *world) pass(d time.Duration) {
 	w.engine.Poke()
 }
 
-func (w *world) must(cmd cell.Command) {
+func (w *world) must(cmd kernel.Command) {
 	w.Helper()
 	if err := w.engine.Do(context.Background(), cmd); err != nil {
 		w.Fatalf("%T: %v", cmd, err)
@@ -191,7 +193,7 @@ func (w *world) until(what string, ok func() bool) {
 
 func (w *world) token() string {
 	w.Helper()
-	cmd := &cell.IssueToken{Fleet: testFleet, Compute: testCompute}
+	cmd := &hosting.IssueToken{Fleet: testFleet, Compute: testCompute}
 	w.must(cmd)
 	return w.secret.ProcessToken(testFleet, testCompute, cmd.Registered.Registration, cmd.Generation)
 }
@@ -223,7 +225,7 @@ func (w *world) game(id session.ID) session.GameSession {
 // create makes a game session as soon as a process is free.
 func (w *world) create(players int32) session.GameSession {
 	w.Helper()
-	cmd := cell.CreateGameSession{Fleet: testFleet, Location: testLocation, Name: "gsess-" + uuid.NewString(), Title: "Debug", PlayersMax: players}
+	cmd := hosting.CreateGameSession{Fleet: testFleet, Location: testLocation, Name: "gsess-" + uuid.NewString(), Title: "Debug", PlayersMax: players}
 	w.until("a process for a game session", func() bool { return w.engine.Do(context.Background(), &cmd) == nil })
 	return cmd.Game
 }
@@ -232,7 +234,7 @@ func (w *world) create(players int32) session.GameSession {
 func (w *world) reserve(game session.ID, player string) string {
 	w.Helper()
 	id := domain.UUID(uuid.New())
-	w.must(&cell.ReservePlayers{Game: game, Players: []cell.NewPlayer{{ID: id, Player: player, Data: "data of " + player}}})
+	w.must(&hosting.ReservePlayers{Game: game, Players: []hosting.NewPlayer{{ID: id, Player: player, Data: "data of " + player}}})
 	return "psess-" + id.String()
 }
 

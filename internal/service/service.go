@@ -119,7 +119,7 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 		return nil, err
 	}
 	core := s.Cell()
-	if err := s.ReadPlayerFlow(core.Flow); err != nil {
+	if err := s.ReadPlayerFlow(core.PlayerFlow.Flow); err != nil {
 		return nil, err
 	}
 	x := &Service{
@@ -157,7 +157,7 @@ func StartWith(ctx context.Context, o Options) (_ *Service, err error) {
 	}
 	x.publicURL = publicURL(s, x.port.Addr())
 	x.warnOfListening()
-	core.Tokens = connectiontoken.Hasher(secret)
+	core.PlayerFlow.Tokens = connectiontoken.Hasher(secret)
 	x.engine, err = engine.Open(ctx, engine.Config{
 		Journal: x.data.Journal, Archive: x.data.Archive, Cell: core, Log: log, Clock: x.clock, Loaded: x.data.CheckState,
 		SnapshotEvery: int64(s.SnapshotEvery), EndedLinger: s.EndedLinger, Short: x.room.Short,

@@ -10,7 +10,6 @@ import (
 	"slices"
 
 	"github.com/musterhq/muster/internal/domain"
-	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/domain/ruleset"
 	"github.com/musterhq/muster/internal/domain/session"
@@ -151,7 +150,7 @@ type ticketAnswer struct {
 }
 
 func (d *Door) startMatchmaking(ctx context.Context, r *request, in *startMatchmakingRequest) (*ticketAnswer, error) {
-	cmd := cell.StartMatchmaking{
+	cmd := matchmaking.StartMatchmaking{
 		Configuration: lastPart(in.ConfigurationName), ID: in.TicketID, Chosen: in.TicketID != "", Players: in.players,
 		By: r.principal.Maker(),
 	}
@@ -178,8 +177,8 @@ func (c *checks) ticket(id string) {
 }
 
 func (d *Door) stopMatchmaking(ctx context.Context, r *request, in *stopMatchmakingRequest) (*nothing, error) {
-	err := d.engine.Do(ctx, &cell.StopMatchmaking{ID: in.TicketID, By: r.principal.Maker()})
-	return &nothing{}, d.endedTicket(ctx, r, in.TicketID, err, cell.TicketCannotStop)
+	err := d.engine.Do(ctx, &matchmaking.StopMatchmaking{ID: in.TicketID, By: r.principal.Maker()})
+	return &nothing{}, d.endedTicket(ctx, r, in.TicketID, err, matchmaking.TicketCannotStop)
 }
 
 type acceptMatchRequest struct {
@@ -202,8 +201,8 @@ func (in *acceptMatchRequest) check(c *checks) {
 }
 
 func (d *Door) acceptMatch(ctx context.Context, r *request, in *acceptMatchRequest) (*nothing, error) {
-	err := d.engine.Do(ctx, &cell.AcceptMatch{Ticket: in.TicketID, Players: in.PlayerIDs, Accept: *in.AcceptMatch, By: r.principal.Maker()})
-	return &nothing{}, d.endedTicket(ctx, r, in.TicketID, err, cell.TicketCannotAnswer)
+	err := d.engine.Do(ctx, &matchmaking.AcceptMatch{Ticket: in.TicketID, Players: in.PlayerIDs, Accept: *in.AcceptMatch, By: r.principal.Maker()})
+	return &nothing{}, d.endedTicket(ctx, r, in.TicketID, err, matchmaking.TicketCannotAnswer)
 }
 
 // endedTicket says that a ticket has ended where the core, which remembers the archived ones no longer, says that there is
@@ -236,7 +235,7 @@ type ticketState struct {
 	Players           []placedPlayer `json:"players"`
 }
 
-func stateOf(t *cell.Ticket) ticketState {
+func stateOf(t *matchmaking.TicketView) ticketState {
 	s := ticketState{
 		TicketID: t.ID, ConfigurationName: t.Configuration, Status: t.Status.String(), StartTime: int64(t.Start), EndTime: int64(t.End),
 		Players: []placedPlayer{},
@@ -263,10 +262,10 @@ func stateOf(t *cell.Ticket) ticketState {
 }
 
 // ticket finds a ticket that the caller may see.
-func (d *Door) ticket(ctx context.Context, r *request, id string) (cell.Ticket, error) {
+func (d *Door) ticket(ctx context.Context, r *request, id string) (matchmaking.TicketView, error) {
 	t, err := d.engine.Ticket(ctx, id)
 	if err == nil && !r.principal.Maker().MayTouch(t.Maker) {
-		return cell.Ticket{}, domain.Refuse(domain.NotFound, cell.TicketNotFound)
+		return matchmaking.TicketView{}, domain.Refuse(domain.NotFound, matchmaking.TicketNotFound)
 	}
 	return t, err
 }

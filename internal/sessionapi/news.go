@@ -4,7 +4,9 @@ import (
 	"context"
 	"sync"
 
-	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/engine"
 )
 
@@ -14,7 +16,7 @@ type news struct {
 	engine *engine.Engine
 
 	mu       sync.Mutex
-	waiting  map[any]map[chan struct{}]struct{} // by placement or match id (string), player session id (domain.UUID), cell.TicketNo
+	waiting  map[any]map[chan struct{}]struct{} // by placement or match id (string), player session id (domain.UUID), matchmaking.TicketNo
 	unfollow func()
 }
 
@@ -43,8 +45,8 @@ func (n *news) add(key any, woken chan struct{}) {
 	defer n.mu.Unlock()
 	if n.unfollow == nil {
 		n.waiting = map[any]map[chan struct{}]struct{}{}
-		n.unfollow = n.engine.Follow(cell.Kinds(cell.KindPlacementEnded, cell.KindPlayerAccepted, cell.KindPlayerEnded,
-			cell.KindTicketEnded, cell.KindMatchProposed, cell.KindMatchDropped, cell.KindMatchCompleted), n.committed)
+		n.unfollow = n.engine.Follow(kernel.Kinds(hosting.KindPlacementEnded, hosting.KindPlayerAccepted, hosting.KindPlayerEnded,
+			matchmaking.KindTicketEnded, matchmaking.KindMatchProposed, matchmaking.KindMatchDropped, matchmaking.KindMatchCompleted), n.committed)
 	}
 	if n.waiting[key] == nil {
 		n.waiting[key] = map[chan struct{}]struct{}{}
@@ -69,21 +71,21 @@ func (n *news) committed(c engine.Committed) {
 	defer n.mu.Unlock()
 	for _, e := range c.Events {
 		switch e := e.Event.(type) {
-		case *cell.PlacementEnded:
+		case *hosting.PlacementEnded:
 			n.wake(e.ID)
-		case *cell.PlayerAccepted:
+		case *hosting.PlayerAccepted:
 			n.wake(e.PlayerSession)
-		case *cell.PlayerEnded:
+		case *hosting.PlayerEnded:
 			n.wake(e.PlayerSession)
-		case *cell.TicketEnded:
+		case *matchmaking.TicketEnded:
 			n.wake(e.Ticket)
-		case *cell.MatchProposed:
+		case *matchmaking.MatchProposed:
 			for _, s := range e.Match.Seats {
-				n.wake(cell.TicketNo(s.Ticket))
+				n.wake(matchmaking.TicketNo(s.Ticket))
 			}
-		case *cell.MatchDropped:
+		case *matchmaking.MatchDropped:
 			n.wake(e.ID)
-		case *cell.MatchCompleted:
+		case *matchmaking.MatchCompleted:
 			n.wake(e.ID)
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/musterhq/muster/internal/domain"
-	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/domain/placement"
 	"github.com/musterhq/muster/internal/domain/session"
 	"github.com/musterhq/muster/internal/identity"
@@ -132,7 +132,7 @@ const startedEvent = "OnCreateSessionOnQueueStarted"
 // createSessionOnQueue starts a placement. Like the script interface's own node it answers with the placement's id; with
 // wait it answers at the end.
 func (d *Door) createSessionOnQueue(ctx context.Context, r *request, in *createOnQueueRequest) (*createOnQueueAnswer, error) {
-	if most := d.engine.CellConfig().PlayersInGameMax; *in.MaxPlayer > most {
+	if most := d.engine.CellConfig().Hosting.PlayersInGameMax; *in.MaxPlayer > most {
 		return nil, invalid("maxPlayer", *in.MaxPlayer, fmt.Sprintf("at most %d", most))
 	}
 	if n := len(in.Players); n > int(*in.MaxPlayer) {
@@ -151,7 +151,7 @@ func (d *Door) createSessionOnQueue(ctx context.Context, r *request, in *createO
 	for _, l := range in.Latencies {
 		p.Latencies = append(p.Latencies, placement.Latency{Player: l.PlayerID, Location: l.Location, Milliseconds: l.Milliseconds})
 	}
-	cmd := cell.StartPlacement{Placement: p}
+	cmd := hosting.StartPlacement{Placement: p}
 	if err := d.engine.Do(ctx, &cmd); err != nil {
 		return nil, err
 	}

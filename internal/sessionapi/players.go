@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/musterhq/muster/internal/domain"
-	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
@@ -40,7 +40,7 @@ func (d *Door) joinSession(ctx context.Context, r *request, in *joinSessionReque
 	if err != nil {
 		return nil, err
 	}
-	cmd := cell.ReservePlayers{Game: id, Players: []cell.NewPlayer{{ID: newID(), Player: in.PlayerID, Data: in.PlayerData}}, By: r.principal.Maker()}
+	cmd := hosting.ReservePlayers{Game: id, Players: []hosting.NewPlayer{{ID: newID(), Player: in.PlayerID, Data: in.PlayerData}}, By: r.principal.Maker()}
 	if err := d.engine.Do(ctx, &cmd); err != nil {
 		return nil, d.ended(ctx, id, err)
 	}
@@ -144,7 +144,7 @@ func (d *Door) leaveSession(ctx context.Context, r *request, in *leaveSessionReq
 	if err != nil {
 		return nil, err
 	}
-	cmd := cell.ReleasePlayer{Player: id, By: r.principal.Maker()}
+	cmd := hosting.ReleasePlayer{Player: id, By: r.principal.Maker()}
 	err = d.engine.Do(ctx, &cmd)
 	p := cmd.Released
 	if isRefused(err, domain.WrongPlayerState) || isRefused(err, domain.NotFound) { // connected, or gone long ago

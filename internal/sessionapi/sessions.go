@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/musterhq/muster/internal/domain"
-	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
@@ -104,10 +104,10 @@ func (d *Door) createSession(ctx context.Context, _ *request, in *createSessionR
 	if err != nil {
 		return nil, err
 	}
-	if most := d.engine.CellConfig().PlayersInGameMax; *in.MaxPlayer > most {
+	if most := d.engine.CellConfig().Hosting.PlayersInGameMax; *in.MaxPlayer > most {
 		return nil, invalid("maxPlayer", *in.MaxPlayer, fmt.Sprintf("at most %d", most))
 	}
-	cmd := cell.CreateGameSession{
+	cmd := hosting.CreateGameSession{
 		Fleet: f.ID, Location: in.Location, Title: in.SessionName, Data: in.SessionData, Properties: in.properties,
 		Creator: in.CreatorID, PlayersMax: *in.MaxPlayer,
 	}

@@ -5,7 +5,6 @@ import (
 	"net/http"
 
 	"github.com/musterhq/muster/internal/domain"
-	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/identity"
 )
@@ -118,7 +117,7 @@ func (w *watch) follow(ctx context.Context) error {
 		again := false // what happened before it was listened for
 		if no == 0 && t.Status.Active() {
 			no, again = t.No, true
-			listen(cell.TicketNo(no))
+			listen(matchmaking.TicketNo(no))
 		}
 		if t.Outcome != nil && t.Outcome.Match != match && t.Status.Active() {
 			if match != "" {
@@ -144,7 +143,7 @@ func (w *watch) follow(ctx context.Context) error {
 }
 
 // tell says what there is to say, and reports whether that was all.
-func (w *watch) tell(t *cell.Ticket) (over bool) {
+func (w *watch) tell(t *matchmaking.TicketView) (over bool) {
 	state := stateOf(t)
 	news := matchNews{TicketID: t.ID, Ticket: &state}
 	switch t.Status {

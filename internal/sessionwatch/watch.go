@@ -17,6 +17,8 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/placement"
 	"github.com/musterhq/muster/internal/engine"
 )
@@ -41,8 +43,8 @@ type Watch struct {
 }
 
 // followed are the events of server processes, game sessions and placements.
-var followed = cell.Kinds(cell.KindProcessConnected, cell.KindProcessLinkLost, cell.KindProcessActivated, cell.KindProcessEnded,
-	cell.KindGameSessionCreated, cell.KindGameSessionEnded, cell.KindPlacementEnded)
+var followed = kernel.Kinds(hosting.KindProcessConnected, hosting.KindProcessLinkLost, hosting.KindProcessActivated, hosting.KindProcessEnded,
+	hosting.KindGameSessionCreated, hosting.KindGameSessionEnded, hosting.KindPlacementEnded)
 
 // Start begins to watch. Close it before the engine.
 func Start(c Config) *Watch {
@@ -83,31 +85,31 @@ func (w *Watch) Collect(to chan<- prometheus.Metric) {
 func (w *Watch) follow(committed engine.Committed) {
 	for _, event := range committed.Events {
 		switch e := event.Event.(type) {
-		case *cell.ProcessConnected:
+		case *hosting.ProcessConnected:
 			w.connected(e)
-		case *cell.ProcessLinkLost:
+		case *hosting.ProcessLinkLost:
 			w.metrics.linksLost.Inc()
 			w.lines.write(slog.LevelInfo, "server process disconnected", "", "process", e.Process.String())
-		case *cell.ProcessActivated:
+		case *hosting.ProcessActivated:
 			if e.New {
 				w.metrics.started.Inc()
 			}
 			w.lines.write(slog.LevelInfo, "server process ready", "", "process", e.Process.String(), "port", e.Port, "sdk", e.SDK)
-		case *cell.ProcessEnded:
+		case *hosting.ProcessEnded:
 			w.processEnded(e)
-		case *cell.GameSessionCreated:
+		case *hosting.GameSessionCreated:
 			w.metrics.created.Inc()
 			w.lines.write(slog.LevelInfo, "game session created", "", "game_session", e.ID, "process", e.Process.String(), "players_max", e.PlayersMax, "placement", e.Placement)
-		case *cell.GameSessionEnded:
+		case *hosting.GameSessionEnded:
 			w.metrics.ended.WithLabelValues(e.Cause.String()).Inc()
 			w.lines.write(slog.LevelInfo, "game session ended", e.Cause.String(), "game_session", e.ID, "reason", e.Cause.String())
-		case *cell.PlacementEnded:
+		case *hosting.PlacementEnded:
 			w.placementEnded(e)
 		}
 	}
 }
 
-func (w *Watch) connected(e *cell.ProcessConnected) {
+func (w *Watch) connected(e *hosting.ProcessConnected) {
 	if !e.New {
 		w.lines.write(slog.LevelInfo, "server process connected again", "", "process", e.Process.String(), "sdk", e.SDK)
 		return
@@ -116,7 +118,7 @@ func (w *Watch) connected(e *cell.ProcessConnected) {
 	w.lines.write(slog.LevelInfo, "server process connected", "", "process", e.Process.String(), "sdk", e.SDK)
 }
 
-func (w *Watch) processEnded(e *cell.ProcessEnded) {
+func (w *Watch) processEnded(e *hosting.ProcessEnded) {
 	reason := e.Reason.String()
 	w.metrics.processes.WithLabelValues(reason).Inc()
 	switch e.Reason {
@@ -127,7 +129,7 @@ func (w *Watch) processEnded(e *cell.ProcessEnded) {
 	}
 }
 
-func (w *Watch) placementEnded(e *cell.PlacementEnded) {
+func (w *Watch) placementEnded(e *hosting.PlacementEnded) {
 	w.metrics.placements.WithLabelValues(e.Status.String()).Inc()
 	if e.Status == placement.Fulfilled || e.Status == placement.Cancelled { // its game session has a line, or a caller stopped it
 		return
@@ -167,8 +169,8 @@ func (w *Watch) whyNoProcess(passed []placement.Try) (why string) {
 }
 
 // refused counts and logs a game session that was not created for lack of capacity. Mistakes in a request are its sender's matter.
-func (w *Watch) refused(cmd cell.Command, refusal *domain.Refusal) {
-	create, ok := cmd.(*cell.CreateGameSession)
+func (w *Watch) refused(cmd kernel.Command, refusal *domain.Refusal) {
+	create, ok := cmd.(*hosting.CreateGameSession)
 	if !ok {
 		return
 	}

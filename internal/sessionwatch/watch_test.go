@@ -13,6 +13,8 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/placement"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/journal/journaltest"
@@ -49,16 +51,16 @@ func newScene(t *testing.T) *scene {
 	t.Cleanup(func() { s.engine.Close() })
 	s.watch = Start(Config{Engine: s.engine, Log: slog.New(slog.NewTextHandler(&s.log, nil)), Each: 20, Period: time.Hour})
 	t.Cleanup(s.watch.Close)
-	s.do(&cell.CreateLocation{Name: "custom-a", Region: "us-east-1"})
-	s.do(&cell.CreateFleet{Fleet: fleet.Fleet{ID: "fleet-1", Region: "us-east-1", Name: "f"}, Locations: []string{"custom-a"}})
-	s.do(&cell.RegisterCompute{Compute: fleet.Compute{FleetID: "fleet-1", Name: "host", Location: "custom-a", IPAddress: "127.0.0.1"}})
-	s.do(&cell.CreateQueue{Queue: placement.Queue{
+	s.do(&hosting.CreateLocation{Name: "custom-a", Region: "us-east-1"})
+	s.do(&hosting.CreateFleet{Fleet: fleet.Fleet{ID: "fleet-1", Region: "us-east-1", Name: "f"}, Locations: []string{"custom-a"}})
+	s.do(&hosting.RegisterCompute{Compute: fleet.Compute{FleetID: "fleet-1", Name: "host", Location: "custom-a", IPAddress: "127.0.0.1"}})
+	s.do(&hosting.CreateQueue{Queue: placement.Queue{
 		Name: "q", Region: "us-east-1", Timeout: time.Minute, Destinations: []string{"arn:aws:gamelift:us-east-1::fleet/fleet-1"},
 	}})
 	return s
 }
 
-func (s *scene) do(cmd cell.Command) {
+func (s *scene) do(cmd kernel.Command) {
 	s.Helper()
 	if err := s.engine.Do(s.Context(), cmd); err != nil {
 		s.Fatalf("%T: %v", cmd, err)
@@ -68,9 +70,9 @@ func (s *scene) do(cmd cell.Command) {
 func (s *scene) ready(process string, link uint64) fleet.Key {
 	s.Helper()
 	key := fleet.Key{Fleet: "fleet-1", Compute: "host", Process: process}
-	s.do(&cell.ConnectProcess{Process: key, Link: link, SDK: "Go 5.5.0"})
-	s.do(&cell.ActivateProcess{Process: key, Link: link, Port: 7777, Request: link})
-	s.do(&cell.ReportHealth{Process: key, Healthy: true})
+	s.do(&hosting.ConnectProcess{Process: key, Link: link, SDK: "Go 5.5.0"})
+	s.do(&hosting.ActivateProcess{Process: key, Link: link, Port: 7777, Request: link})
+	s.do(&hosting.ReportHealth{Process: key, Healthy: true})
 	return key
 }
 
@@ -103,7 +105,7 @@ func (s *scene) later(d time.Duration) {
 
 func TestTheLogTellsOfSessionsAndServers(t *testing.T) {
 	s := newScene(t)
-	refused := &cell.CreateGameSession{Fleet: "fleet-1", Location: "custom-a", Name: "g0", PlayersMax: 4}
+	refused := &hosting.CreateGameSession{Fleet: "fleet-1", Location: "custom-a", Name: "g0", PlayersMax: 4}
 	if err := s.engine.Do(t.Context(), refused); err == nil {
 		t.Fatal("a game session without a server process")
 	}
@@ -112,24 +114,24 @@ func TestTheLogTellsOfSessionsAndServers(t *testing.T) {
 	key := s.ready("p1", 1)
 	s.says(`msg="server process connected"`, "process=fleet-1/host/p1", `sdk="Go 5.5.0"`)
 	s.says("server process ready", "port=7777")
-	s.do(&cell.LoseLink{Process: key, Link: 1})
+	s.do(&hosting.LoseLink{Process: key, Link: 1})
 	s.says("server process disconnected", "process=fleet-1/host/p1")
-	s.do(&cell.ConnectProcess{Process: key, Link: 2, SDK: "Go 5.5.0"})
+	s.do(&hosting.ConnectProcess{Process: key, Link: 2, SDK: "Go 5.5.0"})
 	s.says("server process connected again")
 
-	s.do(&cell.StartPlacement{Placement: placement.Placement{ID: "first", Queue: "q", PlayersMax: 4}})
+	s.do(&hosting.StartPlacement{Placement: placement.Placement{ID: "first", Queue: "q", PlayersMax: 4}})
 	s.says("game session created", "game_session=fleet-1/custom-a/first", "process=fleet-1/host/p1", "placement=first")
-	s.do(&cell.StartPlacement{Placement: placement.Placement{ID: "second", Queue: "q", PlayersMax: 4, Players: []placement.Player{{Player: "ann", ID: domain.UUID{1}}}}})
-	s.do(&cell.ActivateGameSession{Process: key, Game: "fleet-1/custom-a/first"})
+	s.do(&hosting.StartPlacement{Placement: placement.Placement{ID: "second", Queue: "q", PlayersMax: 4, Players: []placement.Player{{Player: "ann", ID: domain.UUID{1}}}}})
+	s.do(&hosting.ActivateGameSession{Process: key, Game: "fleet-1/custom-a/first"})
 	s.later(61 * time.Second)
 	s.says("placement got no game session", "placement=second", "status=TIMED_OUT", `places="NO_FREE_PROCESS 1"`, "the only server process in custom-a hosts a game session")
 
-	s.do(&cell.LoseLink{Process: key, Link: 2})
+	s.do(&hosting.LoseLink{Process: key, Link: 2})
 	s.later(10 * time.Minute)
 	s.says("game session ended", "game_session=fleet-1/custom-a/first", "reason=SERVER_CRASHED")
 	s.says("server process ended badly", "level=WARN", "reason=CRASHED")
 	other := s.ready("p2", 3)
-	s.do(&cell.EndProcess{Process: other, Request: 9})
+	s.do(&hosting.EndProcess{Process: other, Request: 9})
 	s.says(`msg="server process ended"`, "process=fleet-1/host/p2", "reason=ENDED")
 
 	registry := prometheus.NewPedanticRegistry()

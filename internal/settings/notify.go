@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/notice"
 )
 
 // topicARN is the API model's pattern of a notification target, restricted to topics.
@@ -56,10 +56,10 @@ func checkWebhook(name, text string) error {
 }
 
 // notify returns the part of the settings that the core needs to write notices; nil without receivers.
-func (s Settings) notify() *cell.Notify {
+func (s Settings) notify() *notice.Notify {
 	topics := slices.Sorted(maps.Keys(s.Topics()))
 	if s.NotifyEvents == "" && len(topics) == 0 {
 		return nil
 	}
-	return &cell.Notify{Bus: s.NotifyEvents != "", Topics: topics, Max: s.LimitNotices, Age: s.NotifyMaxAge}
+	return &notice.Notify{Bus: s.NotifyEvents != "", Topics: topics, Max: s.LimitNotices, Age: s.NotifyMaxAge}
 }

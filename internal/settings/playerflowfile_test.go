@@ -26,7 +26,7 @@ func withPlayerFlowFile(t *testing.T, content string) Settings {
 func TestPlayerFlowFile(t *testing.T) {
 	s := withPlayerFlowFile(t, `{"PartyServiceConfig": {"maxMembers": 4}, "queues": [{"name": "ranked", "reconnect": "REQUIRED"}]}`)
 	s.PlayerReconnectWindow = 2 * time.Minute
-	c := s.Cell().Flow
+	c := s.Cell().PlayerFlow.Flow
 	if err := s.ReadPlayerFlow(c); err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func TestPlayerFlowFileFaults(t *testing.T) {
 	} {
 		s := withPlayerFlowFile(t, content)
 		s.PlayerReconnect = "REQUIRED"
-		c := s.Cell().Flow
+		c := s.Cell().PlayerFlow.Flow
 		before := c.Document()
 		err := s.ReadPlayerFlow(c)
 		if err == nil {
@@ -91,7 +91,7 @@ func TestPlayerFlowFileFaults(t *testing.T) {
 	}
 	s := withPlayerFlowFile(t, `{}`)
 	s.PlayerFlowConfig += ".not"
-	if err := s.ReadPlayerFlow(s.Cell().Flow); err == nil || !strings.Contains(err.Error(), "player-flow-config") {
+	if err := s.ReadPlayerFlow(s.Cell().PlayerFlow.Flow); err == nil || !strings.Contains(err.Error(), "player-flow-config") {
 		t.Errorf("a file that there is not: %v", err)
 	}
 	s.PlayerFlow = false
@@ -122,7 +122,7 @@ func TestPlayerFlowExample(t *testing.T) {
 	}
 	s := Defaults()
 	s.PlayerFlow, s.PlayerFlowConfig = true, name
-	if err := s.ReadPlayerFlow(s.Cell().Flow); err != nil {
+	if err := s.ReadPlayerFlow(s.Cell().PlayerFlow.Flow); err != nil {
 		t.Error(err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/notice"
 	"github.com/musterhq/muster/internal/sigv4"
 )
 
@@ -134,28 +135,28 @@ func Defaults() Settings {
 		LogFormat: "text",
 		LogEvents: 20,
 
-		Reservation:       core.Reservation,
-		ActivationTimeout: core.Activation,
-		LinkGrace:         core.LinkGrace,
-		TokenLifetime:     core.TokenLife,
+		Reservation:       core.Hosting.Reservation,
+		ActivationTimeout: core.Hosting.Activation,
+		LinkGrace:         core.Hosting.LinkGrace,
+		TokenLifetime:     core.Hosting.TokenLife,
 		ServerClockSkew:   sigv4.ServerSkew,
 		EndedLinger:       20 * time.Second,
 
-		LimitFleets:                core.FleetsMax,
-		LimitLocations:             core.LocationsMax,
-		LimitLocationsPerFleet:     core.LocationsInFleetMax,
-		LimitComputesPerFleet:      core.ComputesInFleetMax,
-		LimitProcessesPerCompute:   core.ProcessesOnComputeMax,
-		LimitQueues:                core.QueuesMax,
-		LimitRuleSets:              core.RuleSetsMax,
-		LimitConfigurations:        core.MatchmakersMax,
-		LimitAccessKeys:            core.AccessKeysMax,
-		LimitPlayersPerGameSession: core.PlayersInGameMax,
-		LimitPlayers:               core.PlayersMax,
+		LimitFleets:                core.Hosting.FleetsMax,
+		LimitLocations:             core.Hosting.LocationsMax,
+		LimitLocationsPerFleet:     core.Hosting.LocationsInFleetMax,
+		LimitComputesPerFleet:      core.Hosting.ComputesInFleetMax,
+		LimitProcessesPerCompute:   core.Hosting.ProcessesOnComputeMax,
+		LimitQueues:                core.Hosting.QueuesMax,
+		LimitRuleSets:              core.Matchmaking.RuleSetsMax,
+		LimitConfigurations:        core.Matchmaking.MatchmakersMax,
+		LimitAccessKeys:            core.Access.AccessKeysMax,
+		LimitPlayersPerGameSession: core.Hosting.PlayersInGameMax,
+		LimitPlayers:               core.PlayerFlow.PlayersMax,
 
-		LimitTicketBytes:        Bytes(core.TicketBytesMax),
-		LimitPlacementBytes:     Bytes(core.PlacementBytesMax),
-		LimitPlayerSessionBytes: Bytes(core.PlayerSessionBytesMax),
+		LimitTicketBytes:        Bytes(core.Matchmaking.TicketBytesMax),
+		LimitPlacementBytes:     Bytes(core.Hosting.PlacementBytesMax),
+		LimitPlayerSessionBytes: Bytes(core.Hosting.PlayerSessionBytesMax),
 
 		Limits:               "default",
 		LimitWorkingRequests: 8192,
@@ -164,8 +165,8 @@ func Defaults() Settings {
 
 		DiskReserve: 64 << 20,
 
-		NotifyMaxAge: cell.DefaultNoticeAge,
-		LimitNotices: cell.DefaultNoticesMax,
+		NotifyMaxAge: notice.DefaultNoticeAge,
+		LimitNotices: notice.DefaultNoticesMax,
 
 		MatchEvery: 100 * time.Millisecond,
 
@@ -185,25 +186,25 @@ func Defaults() Settings {
 // Cell returns the part of the settings that the core needs.
 func (s Settings) Cell() cell.Config {
 	c := cell.DefaultConfig()
-	c.Reservation = s.Reservation
-	c.Activation = s.ActivationTimeout
-	c.LinkGrace = s.LinkGrace
-	c.TokenLife = s.TokenLifetime
-	c.FleetsMax = s.LimitFleets
-	c.LocationsMax = s.LimitLocations
-	c.LocationsInFleetMax = s.LimitLocationsPerFleet
-	c.ComputesInFleetMax = s.LimitComputesPerFleet
-	c.ProcessesOnComputeMax = s.LimitProcessesPerCompute
-	c.QueuesMax = s.LimitQueues
-	c.RuleSetsMax = s.LimitRuleSets
-	c.MatchmakersMax = s.LimitConfigurations
-	c.AccessKeysMax = s.LimitAccessKeys
-	c.PlayersInGameMax = s.LimitPlayersPerGameSession
-	c.TicketBytesMax = int64(s.LimitTicketBytes)
-	c.PlacementBytesMax = int64(s.LimitPlacementBytes)
-	c.PlayerSessionBytesMax = int64(s.LimitPlayerSessionBytes)
-	c.PlayersMax = s.LimitPlayers
+	c.Hosting.Reservation = s.Reservation
+	c.Hosting.Activation = s.ActivationTimeout
+	c.Hosting.LinkGrace = s.LinkGrace
+	c.Hosting.TokenLife = s.TokenLifetime
+	c.Hosting.FleetsMax = s.LimitFleets
+	c.Hosting.LocationsMax = s.LimitLocations
+	c.Hosting.LocationsInFleetMax = s.LimitLocationsPerFleet
+	c.Hosting.ComputesInFleetMax = s.LimitComputesPerFleet
+	c.Hosting.ProcessesOnComputeMax = s.LimitProcessesPerCompute
+	c.Hosting.QueuesMax = s.LimitQueues
+	c.Matchmaking.RuleSetsMax = s.LimitRuleSets
+	c.Matchmaking.MatchmakersMax = s.LimitConfigurations
+	c.Access.AccessKeysMax = s.LimitAccessKeys
+	c.Hosting.PlayersInGameMax = s.LimitPlayersPerGameSession
+	c.Matchmaking.TicketBytesMax = int64(s.LimitTicketBytes)
+	c.Hosting.PlacementBytesMax = int64(s.LimitPlacementBytes)
+	c.Hosting.PlayerSessionBytesMax = int64(s.LimitPlayerSessionBytes)
+	c.PlayerFlow.PlayersMax = s.LimitPlayers
 	c.Notify = s.notify()
-	c.Flow = s.playerFlow()
+	c.PlayerFlow.Flow = s.playerFlow()
 	return c
 }

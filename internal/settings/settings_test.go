@@ -44,12 +44,12 @@ func TestSettingsOfTheCoreReachIt(t *testing.T) {
 		LimitTicketBytes: 14, LimitPlacementBytes: 15, LimitPlayerSessionBytes: 16, LimitAccessKeys: 17, LimitPlayers: 18,
 	}.Cell()
 	want := cell.DefaultConfig()
-	want.Reservation, want.Activation, want.LinkGrace, want.TokenLife = 1, 2, 3, 4
-	want.FleetsMax, want.LocationsMax, want.LocationsInFleetMax = 5, 6, 7
-	want.ComputesInFleetMax, want.ProcessesOnComputeMax, want.PlayersInGameMax = 8, 9, 10
-	want.QueuesMax, want.RuleSetsMax, want.MatchmakersMax, want.AccessKeysMax = 11, 12, 13, 17
-	want.TicketBytesMax, want.PlacementBytesMax, want.PlayerSessionBytesMax = 14, 15, 16
-	want.PlayersMax = 18
+	want.Hosting.Reservation, want.Hosting.Activation, want.Hosting.LinkGrace, want.Hosting.TokenLife = 1, 2, 3, 4
+	want.Hosting.FleetsMax, want.Hosting.LocationsMax, want.Hosting.LocationsInFleetMax = 5, 6, 7
+	want.Hosting.ComputesInFleetMax, want.Hosting.ProcessesOnComputeMax, want.Hosting.PlayersInGameMax = 8, 9, 10
+	want.Hosting.QueuesMax, want.Matchmaking.RuleSetsMax, want.Matchmaking.MatchmakersMax, want.Access.AccessKeysMax = 11, 12, 13, 17
+	want.Matchmaking.TicketBytesMax, want.Hosting.PlacementBytesMax, want.Hosting.PlayerSessionBytesMax = 14, 15, 16
+	want.PlayerFlow.PlayersMax = 18
 	if got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}

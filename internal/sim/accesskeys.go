@@ -5,23 +5,24 @@ import (
 
 	"github.com/musterhq/muster/internal/domain/access"
 	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-func createAccessKey(w *Wishes, v *cell.View) cell.Command {
+func createAccessKey(w *Wishes, v *cell.View) kernel.Command {
 	if _, ok := v.AccessKeysTakenOver(); !ok || w.oneIn(20) {
-		return &cell.TakeOverAccessKeys{Digest: fmt.Sprint("file-", w.chance.IntN(2)), Keys: []access.Key{{ID: "key-file", Role: access.Admin, Created: 1}}}
+		return &access.TakeOverAccessKeys{Digest: fmt.Sprint("file-", w.chance.IntN(2)), Keys: []access.Key{{ID: "key-file", Role: access.Admin, Created: 1}}}
 	}
-	return &cell.CreateAccessKey{Key: access.Key{
+	return &access.CreateAccessKey{Key: access.Key{
 		ID: fmt.Sprint("key-", w.number()), Role: access.Role(1 + w.chance.IntN(4)), Account: "1", Name: "lobby", CreatedBy: access.Actor{Principal: "ops", Door: "operator"},
 	}}
 }
 
-func revokeAccessKey(w *Wishes, v *cell.View) cell.Command {
+func revokeAccessKey(w *Wishes, v *cell.View) kernel.Command {
 	all := v.AccessKeys()
 	if len(all) == 0 {
 		return nil
 	}
-	return &cell.RevokeAccessKey{ID: all[w.chance.IntN(len(all))].ID, By: access.Actor{Principal: "ops", Door: "local"}, Force: w.oneIn(3)}
+	return &access.RevokeAccessKey{ID: all[w.chance.IntN(len(all))].ID, By: access.Actor{Principal: "ops", Door: "local"}, Force: w.oneIn(3)}
 }
 
 // knownAccessKey is the acknowledged state of an access key.

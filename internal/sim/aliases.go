@@ -7,6 +7,8 @@ import (
 	"github.com/musterhq/muster/internal/domain/catalog"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
 // aliasesMax is how many aliases there are at a time.
@@ -28,34 +30,34 @@ func (w *Wishes) aliases(v *cell.View) (arns []string) {
 	return arns
 }
 
-func createAlias(w *Wishes, v *cell.View) cell.Command {
+func createAlias(w *Wishes, v *cell.View) kernel.Command {
 	f, ok := w.fleet(v)
 	if !ok || len(w.aliases(v)) == aliasesMax {
 		return nil
 	}
-	return &cell.CreateAlias{Alias: fleet.Alias{ID: fmt.Sprint("alias-", w.number()), Region: "us-east-1", Account: "1", Name: "live", Fleet: f.ID}}
+	return &hosting.CreateAlias{Alias: fleet.Alias{ID: fmt.Sprint("alias-", w.number()), Region: "us-east-1", Account: "1", Name: "live", Fleet: f.ID}}
 }
 
 // updateAlias moves an alias, mostly to a fleet that it does not stand for, or to none.
-func updateAlias(w *Wishes, v *cell.View) cell.Command {
+func updateAlias(w *Wishes, v *cell.View) kernel.Command {
 	a, _ := w.alias(v)
 	f, ok := w.fleet(v)
 	if f.ID == a.Fleet {
 		f, ok = w.fleet(v)
 	}
-	cmd := &cell.UpdateAlias{ID: a.ID, Route: &cell.Route{Fleet: f.ID}}
+	cmd := &hosting.UpdateAlias{ID: a.ID, Route: &hosting.Route{Fleet: f.ID}}
 	if !ok || w.oneIn(5) {
-		cmd.Route = &cell.Route{Terminal: true, Message: "closed"}
+		cmd.Route = &hosting.Route{Terminal: true, Message: "closed"}
 	}
 	return cmd
 }
 
-func deleteAlias(w *Wishes, v *cell.View) cell.Command {
+func deleteAlias(w *Wishes, v *cell.View) kernel.Command {
 	a, ok := w.alias(v)
 	if !ok || !w.oneIn(4) {
 		return nil
 	}
-	return &cell.DeleteAlias{ID: a.ID}
+	return &hosting.DeleteAlias{ID: a.ID}
 }
 
 // fleetOrAlias is a fleet, named itself or by an alias, as a backend has them in its settings.

@@ -7,6 +7,8 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/notice"
 	"github.com/musterhq/muster/internal/domain/placement"
 )
@@ -43,50 +45,50 @@ func newChronicle() chronicle {
 
 // read takes the events of a journal entry.
 func (c *chronicle) read(w *World, batch []byte) {
-	err := cell.EachEvent(batch, func(at domain.Time, e cell.Event) { c.event(w, at, e) })
+	err := cell.EachEvent(batch, func(at domain.Time, e kernel.Event) { c.event(w, at, e) })
 	if err != nil {
 		w.violated("%v", err)
 	}
 	c.nothingOwed(w)
 }
 
-func (c *chronicle) event(w *World, at domain.Time, e cell.Event) {
+func (c *chronicle) event(w *World, at domain.Time, e kernel.Event) {
 	c.tickets.event(w, e)
 	c.pushes.event(w, at, e)
 	switch e := e.(type) {
-	case *cell.QueueChanged:
+	case *hosting.QueueChanged:
 		c.queues[e.Queue.Name] = e.Queue
-	case *cell.QueueRemoved:
+	case *hosting.QueueRemoved:
 		for id, queue := range c.pending {
 			if queue == e.Name {
 				w.violated("queue %s is gone, and %s is pending in it", queue, id)
 			}
 		}
 		delete(c.queues, e.Name)
-	case *cell.PlacementStarted:
+	case *hosting.PlacementStarted:
 		c.pending[e.Placement.ID] = e.Placement.Queue
-	case *cell.PlacementEnded:
+	case *hosting.PlacementEnded:
 		c.ended(w, at, e)
-	case *cell.AliasChanged:
+	case *hosting.AliasChanged:
 		c.aliases[e.Alias.ID] = e.Alias.Fleet
-	case *cell.AliasRemoved:
+	case *hosting.AliasRemoved:
 		delete(c.aliases, e.ID)
-	case *cell.ComputeRegistered:
+	case *hosting.ComputeRegistered:
 		c.draining[[2]string{e.Compute.FleetID, e.Compute.Name}] = slices.Contains(e.Compute.Tags, fleet.Tag{Key: "muster:drain", Value: "true"})
-	case *cell.ComputeRemoved:
+	case *hosting.ComputeRemoved:
 		delete(c.draining, [2]string{e.Fleet, e.Name})
-	case *cell.GameSessionCreated:
+	case *hosting.GameSessionCreated:
 		c.placed(w, e)
-	case *cell.NoticeWritten:
+	case *notice.NoticeWritten:
 		c.written(w, e.Notice)
-	case *cell.NoticesDelivered:
+	case *notice.NoticesDelivered:
 		for _, no := range e.Nos {
 			if !c.told[noticeKey{e.Topic, uint64(no)}] {
 				w.violated("notice %d of topic %q counts as delivered, and was never sent", no, e.Topic)
 			}
 			c.drop(w, e.Topic, uint64(no))
 		}
-	case *cell.NoticesDropped:
+	case *notice.NoticesDropped:
 		for _, no := range e.Nos {
 			c.givenUp(w, at, e.Topic, uint64(no))
 		}
@@ -94,7 +96,7 @@ func (c *chronicle) event(w *World, at domain.Time, e cell.Event) {
 }
 
 // placed checks where a game session goes.
-func (c *chronicle) placed(w *World, e *cell.GameSessionCreated) {
+func (c *chronicle) placed(w *World, e *hosting.GameSessionCreated) {
 	if c.draining[[2]string{e.Process.Fleet, e.Process.Compute}] {
 		w.violated("%s was given to %s, whose compute is being drained", e.ID, e.Process)
 	}
@@ -115,7 +117,7 @@ func (c *chronicle) placed(w *World, e *cell.GameSessionCreated) {
 }
 
 // ended notes who is to hear of the end of a placement.
-func (c *chronicle) ended(w *World, at domain.Time, e *cell.PlacementEnded) {
+func (c *chronicle) ended(w *World, at domain.Time, e *hosting.PlacementEnded) {
 	c.nothingOwed(w)
 	queue, ok := c.pending[e.ID]
 	if !ok {

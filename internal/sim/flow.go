@@ -8,6 +8,8 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 )
 
 // Players with a flow record: they log in, lose their streams, form parties, search, play, crash and come back. Some of
@@ -36,8 +38,8 @@ func (w *World) drawFlow() {
 		config.Games.KeepAlive = 15 * time.Second
 	}
 	config.Games.WrapData = bit(8)
-	w.cell.Tokens = hashes{}
-	w.cell.Flow = &config
+	w.cell.PlayerFlow.Tokens = hashes{}
+	w.cell.PlayerFlow.Flow = &config
 	w.wishes.AddFlow()
 	w.told = told{rev: map[string]uint64{}, seq: map[string]uint64{}, announced: map[string]uint64{}}
 }
@@ -75,9 +77,9 @@ func (w *Wishes) AddFlow() {
 func (w *Wishes) playerName() string { return fmt.Sprint("player-", w.chance.IntN(12)) }
 
 // someone is a player's client that is logged in, or now and then one that only says so.
-func (w *Wishes) someone(v *cell.View) (cell.FlowSnapshot, cell.Caller) {
+func (w *Wishes) someone(v *cell.View) (playerflow.FlowSnapshot, playerflow.Caller) {
 	s, _ := v.FlowOf(w.playerName(), w.now)
-	by := cell.Caller{Player: s.Player, Session: s.Login.ID}
+	by := playerflow.Caller{Player: s.Player, Session: s.Login.ID}
 	if w.oneIn(20) {
 		by.Session = w.uuid()
 	}
@@ -87,56 +89,56 @@ func (w *Wishes) someone(v *cell.View) (cell.FlowSnapshot, cell.Caller) {
 	return s, by
 }
 
-func logIn(w *Wishes, v *cell.View) cell.Command {
+func logIn(w *Wishes, v *cell.View) kernel.Command {
 	name := w.playerName()
 	if s, ok := v.FlowOf(name, w.now); ok && !s.Login.ID.IsZero() && !w.oneIn(4) {
 		return nil
 	}
-	return &cell.Login{Player: name, Session: w.uuid(), Token: w.uuid(), Device: "phone", AutoReconnect: w.oneIn(3)}
+	return &playerflow.Login{Player: name, Session: w.uuid(), Token: w.uuid(), Device: "phone", AutoReconnect: w.oneIn(3)}
 }
 
-func attachStream(w *Wishes, v *cell.View) cell.Command {
+func attachStream(w *Wishes, v *cell.View) kernel.Command {
 	s, by := w.someone(v)
 	if s.Presence == flow.Online && !w.oneIn(5) {
 		return nil
 	}
-	return &cell.AttachStream{Player: by.Player, Session: by.Session, Stream: w.number()}
+	return &playerflow.AttachStream{Player: by.Player, Session: by.Session, Stream: w.number()}
 }
 
-func loseStream(w *Wishes, v *cell.View) cell.Command {
+func loseStream(w *Wishes, v *cell.View) kernel.Command {
 	s, _ := w.someone(v)
-	return &cell.LoseStream{Player: s.Player, Stream: s.Stream}
+	return &playerflow.LoseStream{Player: s.Player, Stream: s.Stream}
 }
 
-func pollEvents(w *Wishes, v *cell.View) cell.Command {
+func pollEvents(w *Wishes, v *cell.View) kernel.Command {
 	_, by := w.someone(v)
-	return &cell.PollEvents{Player: by.Player, Session: by.Session}
+	return &playerflow.PollEvents{Player: by.Player, Session: by.Session}
 }
 
-func logOut(w *Wishes, v *cell.View) cell.Command {
+func logOut(w *Wishes, v *cell.View) kernel.Command {
 	_, by := w.someone(v)
-	return &cell.Logout{Caller: by}
+	return &playerflow.Logout{Caller: by}
 }
 
-func refreshLogin(w *Wishes, v *cell.View) cell.Command {
+func refreshLogin(w *Wishes, v *cell.View) kernel.Command {
 	_, by := w.someone(v)
-	return &cell.RefreshLogin{Caller: by, Token: w.uuid()}
+	return &playerflow.RefreshLogin{Caller: by, Token: w.uuid()}
 }
 
-func ackEvents(w *Wishes, v *cell.View) cell.Command {
+func ackEvents(w *Wishes, v *cell.View) kernel.Command {
 	s, by := w.someone(v)
-	return &cell.AckEvents{Player: by.Player, Session: by.Session, Seq: s.Stand.Seq + uint64(w.chance.IntN(3))}
+	return &playerflow.AckEvents{Player: by.Player, Session: by.Session, Seq: s.Stand.Seq + uint64(w.chance.IntN(3))}
 }
 
-func createParty(w *Wishes, v *cell.View) cell.Command {
+func createParty(w *Wishes, v *cell.View) kernel.Command {
 	_, by := w.someone(v)
-	return &cell.CreateParty{Caller: by, ID: w.uuid(), Joinability: flow.Joinability(w.chance.IntN(4)), FailOnExisting: w.oneIn(3), MembersMax: int32(w.chance.IntN(5))}
+	return &playerflow.CreateParty{Caller: by, ID: w.uuid(), Joinability: flow.Joinability(w.chance.IntN(4)), FailOnExisting: w.oneIn(3), MembersMax: int32(w.chance.IntN(5))}
 }
 
-func joinParty(w *Wishes, v *cell.View) cell.Command {
+func joinParty(w *Wishes, v *cell.View) kernel.Command {
 	other, _ := v.FlowOf(w.playerName(), w.now)
 	s, by := w.someone(v)
-	cmd := &cell.JoinParty{Caller: by, Party: other.Stand.Keys.Party, FailOnExisting: w.oneIn(5)}
+	cmd := &playerflow.JoinParty{Caller: by, Party: other.Stand.Keys.Party, FailOnExisting: w.oneIn(5)}
 	switch {
 	case len(s.Invites) > 0 && w.oneIn(2):
 		cmd.Invite = s.Invites[w.chance.IntN(len(s.Invites))].ID
@@ -146,72 +148,72 @@ func joinParty(w *Wishes, v *cell.View) cell.Command {
 	return cmd
 }
 
-func leaveParty(w *Wishes, v *cell.View) cell.Command {
+func leaveParty(w *Wishes, v *cell.View) kernel.Command {
 	_, by := w.someone(v)
-	return &cell.LeaveParty{Caller: by}
+	return &playerflow.LeaveParty{Caller: by}
 }
 
-func disbandParty(w *Wishes, v *cell.View) cell.Command {
+func disbandParty(w *Wishes, v *cell.View) kernel.Command {
 	_, by := w.someone(v)
-	return &cell.DisbandParty{Caller: by}
+	return &playerflow.DisbandParty{Caller: by}
 }
 
 // mate is another member of a player's party, or any player.
-func (w *Wishes) mate(s *cell.FlowSnapshot) string {
+func (w *Wishes) mate(s *playerflow.FlowSnapshot) string {
 	if s.Party == nil || w.oneIn(8) {
 		return w.playerName()
 	}
 	return s.Party.Members[w.chance.IntN(len(s.Party.Members))].Player
 }
 
-func kickPlayer(w *Wishes, v *cell.View) cell.Command {
+func kickPlayer(w *Wishes, v *cell.View) kernel.Command {
 	s, by := w.someone(v)
-	return &cell.KickPlayer{Caller: by, Target: w.mate(&s)}
+	return &playerflow.KickPlayer{Caller: by, Target: w.mate(&s)}
 }
 
-func promoteLeader(w *Wishes, v *cell.View) cell.Command {
+func promoteLeader(w *Wishes, v *cell.View) kernel.Command {
 	s, by := w.someone(v)
-	return &cell.PromoteLeader{Caller: by, Target: w.mate(&s)}
+	return &playerflow.PromoteLeader{Caller: by, Target: w.mate(&s)}
 }
 
-func setReady(w *Wishes, v *cell.View) cell.Command {
+func setReady(w *Wishes, v *cell.View) kernel.Command {
 	_, by := w.someone(v)
-	return &cell.SetReady{Caller: by, Ready: !w.oneIn(12)}
+	return &playerflow.SetReady{Caller: by, Ready: !w.oneIn(12)}
 }
 
-func setPreferences(w *Wishes, v *cell.View) cell.Command {
+func setPreferences(w *Wishes, v *cell.View) kernel.Command {
 	_, by := w.someone(v)
 	if w.oneIn(2) {
-		return &cell.SetPlayerPreferences{Caller: by, Latencies: &[]flow.Latency{{Region: "us-east-1", Milliseconds: int32(w.chance.IntN(100))}}}
+		return &playerflow.SetPlayerPreferences{Caller: by, Latencies: &[]flow.Latency{{Region: "us-east-1", Milliseconds: int32(w.chance.IntN(100))}}}
 	}
-	return &cell.SetPartyPreferences{Caller: by, Joinability: flow.Joinability(w.chance.IntN(4))}
+	return &playerflow.SetPartyPreferences{Caller: by, Joinability: flow.Joinability(w.chance.IntN(4))}
 }
 
-func sendInvite(w *Wishes, v *cell.View) cell.Command {
+func sendInvite(w *Wishes, v *cell.View) kernel.Command {
 	_, by := w.someone(v)
-	return &cell.SendInvite{Caller: by, ID: w.uuid(), Target: w.playerName()}
+	return &playerflow.SendInvite{Caller: by, ID: w.uuid(), Target: w.playerName()}
 }
 
-func cancelInvite(w *Wishes, v *cell.View) cell.Command {
+func cancelInvite(w *Wishes, v *cell.View) kernel.Command {
 	other, _ := v.FlowOf(w.playerName(), w.now)
 	_, by := w.someone(v)
 	if len(other.Invites) == 0 {
 		return nil
 	}
-	return &cell.CancelInvite{Caller: by, Invite: other.Invites[0].ID}
+	return &playerflow.CancelInvite{Caller: by, Invite: other.Invites[0].ID}
 }
 
-func declineInvite(w *Wishes, v *cell.View) cell.Command {
+func declineInvite(w *Wishes, v *cell.View) kernel.Command {
 	s, by := w.someone(v)
 	if len(s.Invites) == 0 {
 		return nil
 	}
-	return &cell.DeclineInvite{Caller: by, Invite: s.Invites[0].ID}
+	return &playerflow.DeclineInvite{Caller: by, Invite: s.Invites[0].ID}
 }
 
-func enterMatchmaking(w *Wishes, v *cell.View) cell.Command {
+func enterMatchmaking(w *Wishes, v *cell.View) kernel.Command {
 	_, by := w.someone(v)
-	cmd := &cell.EnterMatchmaking{Caller: by, Ticket: w.uuid(), Party: w.uuid(), Queue: w.matchmakerName()}
+	cmd := &playerflow.EnterMatchmaking{Caller: by, Ticket: w.uuid(), Party: w.uuid(), Queue: w.matchmakerName()}
 	if w.oneIn(3) { // with what hooks have said
 		cmd.Advice = flow.Advice{Trusted: `{"skill":10}`, Regions: []string{"us-east-1"}, Players: []flow.PlayerAdvice{{Player: by.Player, Data: "data of " + by.Player}}}
 	}
@@ -219,21 +221,21 @@ func enterMatchmaking(w *Wishes, v *cell.View) cell.Command {
 	return cmd
 }
 
-func leaveMatchmaking(w *Wishes, v *cell.View) cell.Command {
+func leaveMatchmaking(w *Wishes, v *cell.View) kernel.Command {
 	_, by := w.someone(v)
-	return &cell.LeaveMatchmaking{Caller: by}
+	return &playerflow.LeaveMatchmaking{Caller: by}
 }
 
-func answerMatch(w *Wishes, v *cell.View) cell.Command {
+func answerMatch(w *Wishes, v *cell.View) kernel.Command {
 	s, by := w.someone(v)
 	if s.Search == nil {
 		return nil
 	}
-	return &cell.AnswerMatch{Caller: by, Ticket: s.Search.Ticket, Accept: !w.oneIn(8)}
+	return &playerflow.AnswerMatch{Caller: by, Ticket: s.Search.Ticket, Accept: !w.oneIn(8)}
 }
 
 // played is the game instance of a player; most of the time one that is active.
-func (w *Wishes) played(v *cell.View) (s cell.FlowSnapshot, by cell.Caller, instance domain.UUID) {
+func (w *Wishes) played(v *cell.View) (s playerflow.FlowSnapshot, by playerflow.Caller, instance domain.UUID) {
 	for i := range 10 {
 		if s, by = w.someone(v); s.Game != nil && (s.Game.Status == flow.InstanceActive || i > 7) {
 			return s, by, s.Game.ID
@@ -242,71 +244,71 @@ func (w *Wishes) played(v *cell.View) (s cell.FlowSnapshot, by cell.Caller, inst
 	return s, by, w.uuid()
 }
 
-func hostDetails(w *Wishes, v *cell.View) cell.Command {
+func hostDetails(w *Wishes, v *cell.View) kernel.Command {
 	_, by, g := w.played(v)
 	by.Look = w.oneIn(10)
-	cmd := &cell.GetHostConnectionDetails{Caller: by, Instance: g}
+	cmd := &playerflow.GetHostConnectionDetails{Caller: by, Instance: g}
 	if w.oneIn(3) {
 		cmd.Data = new("said anew")
 	}
 	return cmd
 }
 
-func declineReconnect(w *Wishes, v *cell.View) cell.Command {
+func declineReconnect(w *Wishes, v *cell.View) kernel.Command {
 	_, by, g := w.played(v)
-	return &cell.DeclineReconnect{Caller: by, Instance: g}
+	return &playerflow.DeclineReconnect{Caller: by, Instance: g}
 }
 
-func leaveGame(w *Wishes, v *cell.View) cell.Command {
+func leaveGame(w *Wishes, v *cell.View) kernel.Command {
 	_, by, g := w.played(v)
-	return &cell.LeaveGame{Caller: by, Instance: g}
+	return &playerflow.LeaveGame{Caller: by, Instance: g}
 }
 
-func (w *Wishes) plan() cell.GamePlan {
-	return cell.GamePlan{ID: w.uuid(), Queue: w.queueName(), PlayersMax: int32(1 + w.chance.IntN(5)), Reconnect: flow.Reconnect(w.chance.IntN(4))}
+func (w *Wishes) plan() playerflow.GamePlan {
+	return playerflow.GamePlan{ID: w.uuid(), Queue: w.queueName(), PlayersMax: int32(1 + w.chance.IntN(5)), Reconnect: flow.Reconnect(w.chance.IntN(4))}
 }
 
-func createInstance(w *Wishes, v *cell.View) cell.Command {
+func createInstance(w *Wishes, v *cell.View) kernel.Command {
 	_, by := w.someone(v)
-	return &cell.CreateGameInstance{Caller: by, Plan: w.plan()}
+	return &playerflow.CreateGameInstance{Caller: by, Plan: w.plan()}
 }
 
-func joinInstance(w *Wishes, v *cell.View) cell.Command {
+func joinInstance(w *Wishes, v *cell.View) kernel.Command {
 	_, _, g := w.played(v)
 	_, by := w.someone(v)
-	return &cell.JoinGameInstance{Caller: by, Instance: g, Data: "data of a joiner"}
+	return &playerflow.JoinGameInstance{Caller: by, Instance: g, Data: "data of a joiner"}
 }
 
-func updateInstance(w *Wishes, v *cell.View) cell.Command {
+func updateInstance(w *Wishes, v *cell.View) kernel.Command {
 	_, by, _ := w.played(v)
-	return &cell.UpdateOwnGame{Caller: by, Attributes: `{"map":"harbour"}`}
+	return &playerflow.UpdateOwnGame{Caller: by, Attributes: `{"map":"harbour"}`}
 }
 
 // decidePenalty is the studio's word about the latest penalty of a player.
-func decidePenalty(w *Wishes, v *cell.View) cell.Command {
+func decidePenalty(w *Wishes, v *cell.View) kernel.Command {
 	for range 10 {
 		player := w.playerName()
 		for _, p := range v.Penalties(player) {
-			return &cell.DecidePenalty{Player: player, Kind: p.Kind, Since: p.Since, Clear: w.oneIn(2), Level: int32(w.chance.IntN(4)), Lock: time.Minute}
+			return &playerflow.DecidePenalty{Player: player, Kind: p.Kind, Since: p.Since, Clear: w.oneIn(2), Level: int32(w.chance.IntN(4)), Lock: time.Minute}
 		}
 	}
 	return nil
 }
 
-func makeGame(w *Wishes, v *cell.View) cell.Command {
+func makeGame(w *Wishes, v *cell.View) kernel.Command {
 	plan := w.plan()
 	for range 1 + w.chance.IntN(4) {
-		plan.Players = append(plan.Players, cell.PlannedPlayer{Player: w.playerName(), Team: "red"})
+		plan.Players = append(plan.Players, playerflow.PlannedPlayer{Player: w.playerName(), Team: "red"})
 	}
-	return &cell.MakeGame{Plan: plan}
+	return &playerflow.MakeGame{Plan: plan}
 }
 
-func readyGame(w *Wishes, v *cell.View) cell.Command {
+func readyGame(w *Wishes, v *cell.View) kernel.Command {
 	_, _, g := w.played(v)
-	return &cell.ReadyGame{Instance: g}
+	return &playerflow.ReadyGame{Instance: g}
 }
 
-func connectMember(w *Wishes, v *cell.View) cell.Command {
+func connectMember(w *Wishes, v *cell.View) kernel.Command {
 	s, _, g := w.played(v)
 	if s.Game == nil {
 		return nil
@@ -315,10 +317,10 @@ func connectMember(w *Wishes, v *cell.View) cell.Command {
 	if next := s.Game.Membership.Next; !next.IsZero() && !w.oneIn(4) {
 		id = next
 	}
-	return &cell.ConnectMember{Instance: g, PlayerSession: id}
+	return &playerflow.ConnectMember{Instance: g, PlayerSession: id}
 }
 
-func disconnectMember(w *Wishes, v *cell.View) cell.Command {
+func disconnectMember(w *Wishes, v *cell.View) kernel.Command {
 	s, _, g := w.played(v)
 	if s.Game == nil {
 		return nil
@@ -327,61 +329,61 @@ func disconnectMember(w *Wishes, v *cell.View) cell.Command {
 	if w.oneIn(6) {
 		id = s.Game.Membership.Next
 	}
-	return &cell.DisconnectMember{Instance: g, PlayerSession: id, Quit: w.oneIn(4)}
+	return &playerflow.DisconnectMember{Instance: g, PlayerSession: id, Quit: w.oneIn(4)}
 }
 
-func removeMembers(w *Wishes, v *cell.View) cell.Command {
+func removeMembers(w *Wishes, v *cell.View) kernel.Command {
 	s, _, g := w.played(v)
-	return &cell.RemoveMembers{Instance: g, Players: []cell.RemovedMember{{Player: s.Player, Reason: flow.RemovedAFK, Penalise: w.oneIn(2)}}}
+	return &playerflow.RemoveMembers{Instance: g, Players: []playerflow.RemovedMember{{Player: s.Player, Reason: flow.RemovedAFK, Penalise: w.oneIn(2)}}}
 }
 
-func releaseMembers(w *Wishes, v *cell.View) cell.Command {
+func releaseMembers(w *Wishes, v *cell.View) kernel.Command {
 	s, _, g := w.played(v)
-	return &cell.ReleaseMembers{Instance: g, Players: []string{s.Player}}
+	return &playerflow.ReleaseMembers{Instance: g, Players: []string{s.Player}}
 }
 
-func addMembers(w *Wishes, v *cell.View) cell.Command {
+func addMembers(w *Wishes, v *cell.View) kernel.Command {
 	_, _, g := w.played(v)
-	return &cell.AddMembers{Instance: g, Players: []cell.PlannedPlayer{{Player: w.playerName()}, {Player: w.playerName()}}}
+	return &playerflow.AddMembers{Instance: g, Players: []playerflow.PlannedPlayer{{Player: w.playerName()}, {Player: w.playerName()}}}
 }
 
-func keepGameAlive(w *Wishes, v *cell.View) cell.Command {
+func keepGameAlive(w *Wishes, v *cell.View) kernel.Command {
 	_, _, g := w.played(v)
-	return &cell.KeepGameAlive{Instance: g}
+	return &playerflow.KeepGameAlive{Instance: g}
 }
 
-func endGame(w *Wishes, v *cell.View) cell.Command {
+func endGame(w *Wishes, v *cell.View) kernel.Command {
 	_, _, g := w.played(v)
-	return &cell.EndGame{Instance: g, Result: "{}"}
+	return &playerflow.EndGame{Instance: g, Result: "{}"}
 }
 
 // operate is what operators and backends do now and then.
-func operate(w *Wishes, v *cell.View) cell.Command {
+func operate(w *Wishes, v *cell.View) kernel.Command {
 	s, _, g := w.played(v)
 	switch w.chance.IntN(9) {
 	case 0:
-		return &cell.ForceLogout{Player: s.Player}
+		return &playerflow.ForceLogout{Player: s.Player}
 	case 1:
-		return &cell.ForceRelease{Player: s.Player, Party: w.oneIn(2), Ticket: w.oneIn(2), Game: w.oneIn(2)}
+		return &playerflow.ForceRelease{Player: s.Player, Party: w.oneIn(2), Ticket: w.oneIn(2), Game: w.oneIn(2)}
 	case 2:
-		return &cell.ForceEnd{Instance: g}
+		return &playerflow.ForceEnd{Instance: g}
 	case 3:
-		return &cell.ShutDownParty{Party: s.Stand.Keys.Party}
+		return &playerflow.ShutDownParty{Party: s.Stand.Keys.Party}
 	case 4:
-		return &cell.BanPlayer{Player: w.playerName(), Banned: w.oneIn(4)}
+		return &playerflow.BanPlayer{Player: w.playerName(), Banned: w.oneIn(4)}
 	case 5:
-		return &cell.SetQueue{Name: w.matchmakerName(), Closed: w.oneIn(3)}
+		return &playerflow.SetQueue{Name: w.matchmakerName(), Closed: w.oneIn(3)}
 	case 6:
-		return &cell.SetPlayerAttributes{Player: w.playerName(), Attributes: `{"skill":3}`}
+		return &playerflow.SetPlayerAttributes{Player: w.playerName(), Attributes: `{"skill":3}`}
 	case 7:
-		return &cell.SetBlocks{Player: w.playerName(), Blocked: []string{w.playerName()}}
+		return &playerflow.SetBlocks{Player: w.playerName(), Blocked: []string{w.playerName()}}
 	}
-	return &cell.SetPenalty{Player: w.playerName(), Penalty: flow.Penalty{Kind: flow.ByOperator, Level: int32(w.chance.IntN(2)), Until: w.now.Add(5 * time.Second)}}
+	return &playerflow.SetPenalty{Player: w.playerName(), Penalty: flow.Penalty{Kind: flow.ByOperator, Level: int32(w.chance.IntN(2)), Until: w.now.Add(5 * time.Second)}}
 }
 
 // configure is what operators do to the service as a whole: they change and take back options, send all clients away, and tell
 // players of it.
-func configure(w *Wishes, _ *cell.View) cell.Command {
+func configure(w *Wishes, _ *cell.View) kernel.Command {
 	options := []string{
 		`"PartyServiceConfig":{"maxMembers":%d,"leaderMode":"MULTIPLE"}`, `"PartyServiceConfig":{"requireReady":false,"offlineRemoval":"%ds"}`,
 		`"GameInstanceServiceConfig":{"reconnect":"REQUIRED","reservationTimeout":"%ds"}`, `"GameInstanceServiceConfig":{"holdSlots":false,"maxDisconnectsPerGame":%d}`,
@@ -390,14 +392,14 @@ func configure(w *Wishes, _ *cell.View) cell.Command {
 	}
 	switch w.chance.IntN(6) {
 	case 0:
-		return &cell.AwaitPlayers{For: time.Duration(w.chance.IntN(60)) * time.Second}
+		return &playerflow.AwaitPlayers{For: time.Duration(w.chance.IntN(60)) * time.Second}
 	case 1:
-		return &cell.AnnounceMaintenance{StartsAt: w.now.Add(time.Minute), Text: "soon", Limit: 1 + w.chance.IntN(8), After: flow.Ref(w.chance.IntN(8))}
+		return &playerflow.AnnounceMaintenance{StartsAt: w.now.Add(time.Minute), Text: "soon", Limit: 1 + w.chance.IntN(8), After: flow.Ref(w.chance.IntN(8))}
 	case 2:
-		return &cell.SetFlowConfig{Document: `{"PartyServiceConfig":null,"MatchmakingServiceConfig":null,"PenaltyServiceConfig":null}`, By: "op", Reason: "back"}
+		return &playerflow.SetFlowConfig{Document: `{"PartyServiceConfig":null,"MatchmakingServiceConfig":null,"PenaltyServiceConfig":null}`, By: "op", Reason: "back"}
 	}
 	document := "{" + fmt.Sprintf(options[w.chance.IntN(len(options))], 3+w.chance.IntN(10)) + "}"
-	return &cell.SetFlowConfig{Document: document, By: "op", Reason: "a try"}
+	return &playerflow.SetFlowConfig{Document: document, By: "op", Reason: "a try"}
 }
 
 // told is what the journal says that players were told.
@@ -408,21 +410,21 @@ type told struct {
 // flowDurable reads a durable entry as a follower does: the numbers of each player's events have no gaps, and each
 // revision is told exactly once.
 func (w *World) flowDurable(batch []byte) {
-	if w.cell.Flow == nil {
+	if w.cell.PlayerFlow.Flow == nil {
 		return
 	}
-	err := cell.EachEvent(batch, func(_ domain.Time, e cell.Event) {
+	err := cell.EachEvent(batch, func(_ domain.Time, e kernel.Event) {
 		w.feedDurable(e)
 		w.games.event(w, e)
 		switch e := e.(type) {
-		case *cell.PlayerKeysChanged:
+		case *playerflow.PlayerKeysChanged:
 			if old := w.told.rev[e.Player]; e.Rev != old && e.Rev != old+1 {
 				w.violated("I9 %s: revision %d follows %d", e.Player, e.Rev, old)
 			}
 			w.told.rev[e.Player] = e.Rev
-		case *cell.PlayersTold:
+		case *playerflow.PlayersTold:
 			w.playersTold(e)
-		case *cell.PlayerForgotten:
+		case *playerflow.PlayerForgotten:
 			delete(w.told.rev, e.Player)
 			delete(w.told.seq, e.Player)
 			delete(w.told.announced, e.Player)
@@ -435,7 +437,7 @@ func (w *World) flowDurable(batch []byte) {
 	w.games.reservations(w, &v)
 }
 
-func (w *World) playersTold(e *cell.PlayersTold) {
+func (w *World) playersTold(e *playerflow.PlayersTold) {
 	m, err := flow.DecodeMessage(e.Body)
 	if err != nil {
 		w.violated("%s: %v", e.Type, err)
@@ -459,7 +461,7 @@ func (w *World) playersTold(e *cell.PlayersTold) {
 
 // checkFlow holds the invariants of player flow after every step.
 func (w *World) checkFlow(v *cell.View) {
-	if w.cell.Flow == nil {
+	if w.cell.PlayerFlow.Flow == nil {
 		return
 	}
 	for _, broken := range v.Audit() {
@@ -470,20 +472,20 @@ func (w *World) checkFlow(v *cell.View) {
 
 // settleFlow logs all players out and lets time pass until all records are forgotten.
 func (w *World) settleFlow() {
-	if w.cell.Flow == nil {
+	if w.cell.PlayerFlow.Flow == nil {
 		return
 	}
 	n := w.node
 	for i := range 12 {
-		n.submit(&cell.BanPlayer{Player: fmt.Sprint("player-", i)}, func(error) {})
-		n.submit(&cell.ForceLogout{Player: fmt.Sprint("player-", i)}, func(error) {})
+		n.submit(&playerflow.BanPlayer{Player: fmt.Sprint("player-", i)}, func(error) {})
+		n.submit(&playerflow.ForceLogout{Player: fmt.Sprint("player-", i)}, func(error) {})
 	}
 	n.drain()
 }
 
 // forgetFlow lets the days go by until what is remembered of players who are away is gone.
 func (w *World) forgetFlow() {
-	if w.cell.Flow == nil {
+	if w.cell.PlayerFlow.Flow == nil {
 		return
 	}
 	n := w.node

@@ -4,17 +4,19 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 )
 
 // Backends of the studio that listen to what players are told, and game servers that look for more players.
 
 var feedMakers = []maker{{1, subscribe}, {1, unsubscribe}, {4, takeEvents}, {6, enterBackfill}, {2, leaveBackfill}}
 
-func subscribe(w *Wishes, v *cell.View) cell.Command {
+func subscribe(w *Wishes, v *cell.View) kernel.Command {
 	all, _ := v.Subscriptions()
 	for _, x := range all {
 		if x.Lapsed != 0 && w.oneIn(2) {
-			return &cell.SubscribeEvents{Subscription: flow.Subscription{ID: x.ID}} // goes on, with a gap
+			return &playerflow.SubscribeEvents{Subscription: flow.Subscription{ID: x.ID}} // goes on, with a gap
 		}
 	}
 	if len(all) > 2 {
@@ -27,7 +29,7 @@ func subscribe(w *Wishes, v *cell.View) cell.Command {
 	if w.oneIn(3) {
 		x.Players = []string{w.playerName()}
 	}
-	return &cell.SubscribeEvents{Subscription: x}
+	return &playerflow.SubscribeEvents{Subscription: x}
 }
 
 func (w *Wishes) subscription(v *cell.View) (flow.Subscription, uint64, bool) {
@@ -38,36 +40,36 @@ func (w *Wishes) subscription(v *cell.View) (flow.Subscription, uint64, bool) {
 	return all[w.chance.IntN(len(all))], head, true
 }
 
-func unsubscribe(w *Wishes, v *cell.View) cell.Command {
+func unsubscribe(w *Wishes, v *cell.View) kernel.Command {
 	x, _, ok := w.subscription(v)
 	if !ok {
 		return nil
 	}
-	return &cell.UnsubscribeEvents{ID: x.ID}
+	return &playerflow.UnsubscribeEvents{ID: x.ID}
 }
 
-func takeEvents(w *Wishes, v *cell.View) cell.Command {
+func takeEvents(w *Wishes, v *cell.View) kernel.Command {
 	x, head, ok := w.subscription(v)
 	if !ok {
 		return nil
 	}
-	return &cell.TakeEvents{ID: x.ID, No: x.Done + w.chance.Uint64N(head-x.Done+3)}
+	return &playerflow.TakeEvents{ID: x.ID, No: x.Done + w.chance.Uint64N(head-x.Done+3)}
 }
 
-func enterBackfill(w *Wishes, v *cell.View) cell.Command {
+func enterBackfill(w *Wishes, v *cell.View) kernel.Command {
 	s, _, g := w.played(v)
 	if s.Game == nil {
 		return nil
 	}
-	return &cell.EnterBackfill{Instance: g, Ticket: w.uuid(), Slots: int32(w.chance.IntN(3))}
+	return &playerflow.EnterBackfill{Instance: g, Ticket: w.uuid(), Slots: int32(w.chance.IntN(3))}
 }
 
-func leaveBackfill(w *Wishes, v *cell.View) cell.Command {
+func leaveBackfill(w *Wishes, v *cell.View) kernel.Command {
 	s, _, g := w.played(v)
 	if s.Game == nil {
 		return nil
 	}
-	return &cell.LeaveBackfill{Instance: g}
+	return &playerflow.LeaveBackfill{Instance: g}
 }
 
 // feedsTold is what followers have read of the feeds.
@@ -78,9 +80,9 @@ type feedsTold struct {
 
 // feedDurable reads a durable event as a follower does: the numbers of the studio's events, and of each game server's notices,
 // have no gaps.
-func (w *World) feedDurable(e cell.Event) {
+func (w *World) feedDurable(e kernel.Event) {
 	switch e := e.(type) {
-	case *cell.PlayersTold:
+	case *playerflow.PlayersTold:
 		if e.No == 0 {
 			return
 		}
@@ -88,7 +90,7 @@ func (w *World) feedDurable(e cell.Event) {
 			w.violated("the studio's event %d, kept from %d on, follows %d", e.No, e.Kept, w.feeds.studio)
 		}
 		w.feeds.studio = e.No
-	case *cell.GameInstanceTold:
+	case *playerflow.GameInstanceTold:
 		if w.feeds.instances == nil {
 			w.feeds.instances = map[domain.UUID]uint64{}
 		}

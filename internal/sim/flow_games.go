@@ -6,6 +6,8 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
@@ -37,13 +39,13 @@ var neverUnder = map[flow.Reconnect]string{
 	flow.ReconnectRequired: "RECONNECT_EXPIRED DECLINED TOO_MANY_DISCONNECTS DISCONNECTED NO_SHOW",
 }
 
-func (b *gameBook) event(w *World, e cell.Event) {
+func (b *gameBook) event(w *World, e kernel.Event) {
 	if b.members == nil {
 		b.rules, b.status = map[domain.UUID]flow.Rules{}, map[domain.UUID]flow.InstanceStatus{}
 		b.members, b.owner, b.late = map[string]flow.Membership{}, map[domain.UUID]string{}, map[string]bool{}
 	}
 	switch e := e.(type) {
-	case *cell.FlowResumed: // all hosts are suspect, and no hold has a deadline
+	case *playerflow.FlowResumed: // all hosts are suspect, and no hold has a deadline
 		for player, m := range b.members {
 			if m.HoldBy != 0 {
 				m.HoldBy, m.HoldLeft = 0, 1
@@ -51,14 +53,14 @@ func (b *gameBook) event(w *World, e cell.Event) {
 				w.saw("hold stopped by a restart")
 			}
 		}
-	case *cell.GameInstanceChanged:
+	case *playerflow.GameInstanceChanged:
 		b.instance(w, &e.Instance)
-	case *cell.GameInstanceForgotten:
+	case *playerflow.GameInstanceForgotten:
 		delete(b.rules, e.ID)
 		delete(b.status, e.ID)
-	case *cell.MembershipChanged:
+	case *playerflow.MembershipChanged:
 		b.membership(w, &e.Membership)
-	case *cell.MembershipEnded:
+	case *playerflow.MembershipEnded:
 		m, ok := b.members[e.Player]
 		if !ok || e.LastGame.Instance != m.Instance {
 			w.violated("%s comes out of gi-%s, and was in gi-%s", e.Player, e.LastGame.Instance, m.Instance)

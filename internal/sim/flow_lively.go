@@ -8,7 +8,11 @@ import (
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/domain/placement"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
@@ -18,14 +22,14 @@ import (
 
 // makeLively lets the world of some seeds be lively: time goes by in seconds, and a restart comes between any two steps.
 func (w *World) makeLively() {
-	if w.cell.Flow == nil || w.seed%2 != 0 {
+	if w.cell.PlayerFlow.Flow == nil || w.seed%2 != 0 {
 		return
 	}
 	w.lively, w.wishes.lively = true, true
 	w.habits.leaps, w.habits.repeats = true, true
 	w.habits.crash, w.habits.takeover = 150+w.chance.IntN(400), 400+w.chance.IntN(600)
 	w.habits.lazyTicks = min(w.habits.lazyTicks, time.Second)
-	games := &w.cell.Flow.Games
+	games := &w.cell.PlayerFlow.Flow.Games
 	games.Reconnect, games.DisconnectsMax = flow.Reconnect(1+w.chance.IntN(3)), int32(w.chance.IntN(2))
 	games.DenyTakeover, games.NoHold, games.ManualReady = w.oneIn(8), w.oneIn(3), w.oneIn(3)
 	games.LaxPlayers, games.Requeue = w.oneIn(4), w.oneIn(3)
@@ -44,7 +48,7 @@ func (w *World) leap() int {
 }
 
 // next is what would be done next in a lively world.
-func (w *Wishes) next(v *cell.View) cell.Command {
+func (w *Wishes) next(v *cell.View) kernel.Command {
 	switch w.chance.IntN(5) {
 	case 0, 1:
 		return w.serve(v)
@@ -57,16 +61,16 @@ func (w *Wishes) next(v *cell.View) cell.Command {
 }
 
 // furnish makes what games need: hosts, queues and matchmakers.
-func (w *Wishes) furnish(v *cell.View) cell.Command {
+func (w *Wishes) furnish(v *cell.View) kernel.Command {
 	if name := w.queueName(); !w.oneIn(3) {
 		var arns []string
 		for _, f := range v.Fleets(0, "", 100) {
 			arns = append(arns, "arn:aws:gamelift:us-east-1:1:fleet/"+f.ID)
 		}
 		if q, ok := v.Queue(name); !ok {
-			return &cell.CreateQueue{Queue: placement.Queue{Name: name, Region: "us-east-1", Account: "1", Destinations: arns, Timeout: time.Minute}}
+			return &hosting.CreateQueue{Queue: placement.Queue{Name: name, Region: "us-east-1", Account: "1", Destinations: arns, Timeout: time.Minute}}
 		} else if !slices.Equal(q.Destinations, arns) {
-			return &cell.UpdateQueue{Name: name, Destinations: &arns}
+			return &hosting.UpdateQueue{Name: name, Destinations: &arns}
 		}
 	}
 	if name := w.matchmakerName(); !w.oneIn(3) {
@@ -74,7 +78,7 @@ func (w *Wishes) furnish(v *cell.View) cell.Command {
 			if w.oneIn(2) {
 				return createRuleSet(w, v)
 			}
-			cmd := createMatchmaker(w, v).(*cell.CreateConfiguration)
+			cmd := createMatchmaker(w, v).(*matchmaking.CreateConfiguration)
 			if x := &cmd.Configuration; x.Standalone && !w.oneIn(4) {
 				x.Standalone, x.Queues = false, []string{w.queueName()}
 			}
@@ -88,7 +92,7 @@ func (w *Wishes) furnish(v *cell.View) cell.Command {
 }
 
 // match is what the matchmaker finds for one of the waiting tickets: about half of the time that ticket alone.
-func (w *Wishes) match(v *cell.View) cell.Command {
+func (w *Wishes) match(v *cell.View) kernel.Command {
 	waiting := w.waitingTickets(v)
 	if len(waiting) == 0 || w.oneIn(3) {
 		return proposeMatches(w, v)
@@ -100,21 +104,21 @@ func (w *Wishes) match(v *cell.View) cell.Command {
 	if !ok || waiting[0].Backfill {
 		return nil
 	}
-	return &cell.ProposeMatches{Configuration: c.Name, Version: c.Version, Proposals: []cell.Proposal{{
-		ID: w.uuid(), PlayersMax: int32(2 + w.chance.IntN(6)), Tickets: []cell.ProposedTicket{{TicketKey: w.ticketKey(&waiting[0]), Team: "red"}},
+	return &matchmaking.ProposeMatches{Configuration: c.Name, Version: c.Version, Proposals: []matchmaking.Proposal{{
+		ID: w.uuid(), PlayersMax: int32(2 + w.chance.IntN(6)), Tickets: []matchmaking.ProposedTicket{{TicketKey: w.ticketKey(&waiting[0]), Team: "red"}},
 	}}}
 }
 
 // serve is what a game server does next.
-func (w *Wishes) serve(v *cell.View) cell.Command {
+func (w *Wishes) serve(v *cell.View) kernel.Command {
 	key, ok := w.process(v)
 	if !ok {
 		return registerCompute(w, v)
 	}
-	hosting := !w.oneIn(3)
+	hosted := !w.oneIn(3)
 	for range 6 { // one that hosts a game, or one that is to be had for one
 		p, ok := v.Process(key)
-		if hosting && p.Session != 0 || !hosting && (!ok || p.Session == 0 && !p.Eligible()) {
+		if hosted && p.Session != 0 || !hosted && (!ok || p.Session == 0 && !p.Eligible()) {
 			break
 		}
 		key, _ = w.process(v)
@@ -122,40 +126,40 @@ func (w *Wishes) serve(v *cell.View) cell.Command {
 	p, ok := v.Process(key)
 	switch {
 	case !ok:
-		return &cell.ConnectProcess{Process: key, Link: w.number(), SDK: "Go 5.5.0"}
+		return &hosting.ConnectProcess{Process: key, Link: w.number(), SDK: "Go 5.5.0"}
 	case p.State == fleet.Ended, p.HadSession && p.Session == 0: // a process hosts one game; another takes its name
-		return &cell.ActivateProcess{Process: key, Link: w.number(), Port: uint16(7000 + w.chance.IntN(9)), Request: w.request(), SDK: "Go 5.5.0"}
+		return &hosting.ActivateProcess{Process: key, Link: w.number(), Port: uint16(7000 + w.chance.IntN(9)), Request: w.request(), SDK: "Go 5.5.0"}
 	case !p.Linked && w.oneIn(3):
 		return nil // it may never come back
 	case !p.Linked:
-		return &cell.ConnectProcess{Process: key, Link: w.number(), SDK: "Go 5.5.0"}
+		return &hosting.ConnectProcess{Process: key, Link: w.number(), SDK: "Go 5.5.0"}
 	case p.TerminateBy != 0 && !w.oneIn(4):
-		return &cell.EndProcess{Process: key, Request: w.request()}
+		return &hosting.EndProcess{Process: key, Request: w.request()}
 	case p.State != fleet.ProcessReady:
-		return &cell.ActivateProcess{Process: key, Link: p.Link, Port: uint16(7000 + w.chance.IntN(9)), Request: w.request(), SDK: "Go 5.5.0"}
+		return &hosting.ActivateProcess{Process: key, Link: p.Link, Port: uint16(7000 + w.chance.IntN(9)), Request: w.request(), SDK: "Go 5.5.0"}
 	case p.Health != fleet.Healthy && !w.oneIn(3):
-		return &cell.ReportHealth{Process: key, Healthy: true, LastHealthy: w.now}
+		return &hosting.ReportHealth{Process: key, Healthy: true, LastHealthy: w.now}
 	}
 	g, ok := v.Hosting(key)
 	if !ok {
-		return &cell.ReportHealth{Process: key, Healthy: !w.oneIn(20), LastHealthy: w.now}
+		return &hosting.ReportHealth{Process: key, Healthy: !w.oneIn(20), LastHealthy: w.now}
 	}
 	switch {
 	case g.Status == session.Activating && !g.Prompted:
-		return &cell.PromptGameSession{Process: key, Game: g.ID}
+		return &hosting.PromptGameSession{Process: key, Game: g.ID}
 	case g.Status == session.Activating:
-		return &cell.ActivateGameSession{Process: key, Game: g.ID}
+		return &hosting.ActivateGameSession{Process: key, Game: g.ID}
 	}
 	if id, ok := v.GameInstanceOf(g.ID); ok && !w.oneIn(8) {
 		return w.referee(v, &p, &g, id)
 	}
 	switch {
 	case w.oneIn(10): // the host is lost, for a while or for good
-		return &cell.LoseLink{Process: key, Link: p.Link}
+		return &hosting.LoseLink{Process: key, Link: p.Link}
 	case g.Status == session.Terminating || !w.plays(v, g.ID) || w.oneIn(30):
-		return &cell.EndProcess{Process: key, Request: w.request()}
+		return &hosting.EndProcess{Process: key, Request: w.request()}
 	}
-	return &cell.ReportHealth{Process: key, Healthy: !w.oneIn(10), LastHealthy: w.now}
+	return &hosting.ReportHealth{Process: key, Healthy: !w.oneIn(10), LastHealthy: w.now}
 }
 
 // plays reports whether a game session hosts a game instance that has not ended.
@@ -165,10 +169,10 @@ func (w *Wishes) plays(v *cell.View, id session.ID) bool {
 }
 
 // referee is what a game server does about the players of a game instance.
-func (w *Wishes) referee(v *cell.View, p *fleet.Process, g *session.GameSession, id domain.UUID) cell.Command {
+func (w *Wishes) referee(v *cell.View, p *fleet.Process, g *session.GameSession, id domain.UUID) kernel.Command {
 	x, members, _ := v.GameInstance(id)
 	if !x.Ready && x.Status == flow.InstanceActive && !w.oneIn(3) {
-		return &cell.ReadyGame{Instance: id}
+		return &playerflow.ReadyGame{Instance: id}
 	}
 	draw := w.chance.IntN(100)
 	if len(members) == 0 && draw < 60 {
@@ -193,13 +197,13 @@ func (w *Wishes) referee(v *cell.View, p *fleet.Process, g *session.GameSession,
 			lost = m.Next
 		}
 		if w.oneIn(2) {
-			return &cell.RemovePlayer{Process: p.Key, Game: g.ID, Player: lost}
+			return &hosting.RemovePlayer{Process: p.Key, Game: g.ID, Player: lost}
 		}
-		return &cell.DisconnectMember{Instance: id, PlayerSession: lost, Quit: w.oneIn(10)}
+		return &playerflow.DisconnectMember{Instance: id, PlayerSession: lost, Quit: w.oneIn(10)}
 	case draw < 66:
-		return &cell.AddMembers{Instance: id, Players: []cell.PlannedPlayer{{Player: w.playerName(), Team: "blue"}, {Player: w.playerName(), Team: "red"}}}
+		return &playerflow.AddMembers{Instance: id, Players: []playerflow.PlannedPlayer{{Player: w.playerName(), Team: "blue"}, {Player: w.playerName(), Team: "red"}}}
 	case draw < 74:
-		cmd := &cell.EnterBackfill{Instance: id, Ticket: w.uuid(), Slots: int32(w.chance.IntN(2))}
+		cmd := &playerflow.EnterBackfill{Instance: id, Ticket: w.uuid(), Slots: int32(w.chance.IntN(2))}
 		if x.Queue == "" || w.oneIn(8) {
 			cmd.Queue, cmd.Teams = w.matchmakerName(), map[string]string{}
 			for _, m := range members {
@@ -210,24 +214,24 @@ func (w *Wishes) referee(v *cell.View, p *fleet.Process, g *session.GameSession,
 		}
 		return cmd
 	case draw < 77:
-		return &cell.LeaveBackfill{Instance: id}
+		return &playerflow.LeaveBackfill{Instance: id}
 	case draw < 80:
 		own := map[string]string{w.playerName(): `{"lives":2}`}
-		return &cell.UpdateGame{Instance: id, Attributes: new(`{"round":2}`), PlayerAttributes: own, Unranked: new(w.oneIn(4))}
+		return &playerflow.UpdateGame{Instance: id, Attributes: new(`{"round":2}`), PlayerAttributes: own, Unranked: new(w.oneIn(4))}
 	case draw < 86:
-		return &cell.KeepGameAlive{Instance: id}
+		return &playerflow.KeepGameAlive{Instance: id}
 	case draw < 88:
-		return &cell.RemoveMembers{Instance: id, Players: []cell.RemovedMember{{Player: w.memberName(members), Reason: flow.RemovedAFK, Penalise: w.oneIn(2)}}}
+		return &playerflow.RemoveMembers{Instance: id, Players: []playerflow.RemovedMember{{Player: w.memberName(members), Reason: flow.RemovedAFK, Penalise: w.oneIn(2)}}}
 	case draw < 93:
-		return &cell.ReleaseMembers{Instance: id, Players: []string{w.memberName(members)}, Result: `{"place":4}`}
+		return &playerflow.ReleaseMembers{Instance: id, Players: []string{w.memberName(members)}, Result: `{"place":4}`}
 	case draw < 95:
-		return &cell.EndGame{Instance: id, Result: `{"won":"red"}`, Results: map[string]string{w.memberName(members): `{"place":1}`}}
+		return &playerflow.EndGame{Instance: id, Result: `{"won":"red"}`, Results: map[string]string{w.memberName(members): `{"place":1}`}}
 	case draw < 97:
-		return &cell.TerminateGameSession{ID: g.ID, Force: w.oneIn(3)}
+		return &hosting.TerminateGameSession{ID: g.ID, Force: w.oneIn(3)}
 	case draw < 98:
-		return &cell.SetPlayerPolicy{Process: p.Key, Game: g.ID, Deny: w.oneIn(2), Request: w.request()}
+		return &hosting.SetPlayerPolicy{Process: p.Key, Game: g.ID, Deny: w.oneIn(2), Request: w.request()}
 	}
-	return &cell.ReportHealth{Process: p.Key, Healthy: w.oneIn(2), LastHealthy: w.now}
+	return &hosting.ReportHealth{Process: p.Key, Healthy: w.oneIn(2), LastHealthy: w.now}
 }
 
 func (w *Wishes) memberName(members []flow.Membership) string {
@@ -238,15 +242,15 @@ func (w *Wishes) memberName(members []flow.Membership) string {
 }
 
 // accept lets a player in, by either of the two ways that a game server has.
-func (w *Wishes) accept(p *fleet.Process, g *session.GameSession, instance, id domain.UUID) cell.Command {
+func (w *Wishes) accept(p *fleet.Process, g *session.GameSession, instance, id domain.UUID) kernel.Command {
 	if w.oneIn(2) {
-		return &cell.AcceptPlayer{Process: p.Key, Game: g.ID, Player: id, Request: w.request()}
+		return &hosting.AcceptPlayer{Process: p.Key, Game: g.ID, Player: id, Request: w.request()}
 	}
-	return &cell.ConnectMember{Instance: instance, PlayerSession: id}
+	return &playerflow.ConnectMember{Instance: instance, PlayerSession: id}
 }
 
 // live is what a player does next.
-func (w *Wishes) live(v *cell.View) cell.Command {
+func (w *Wishes) live(v *cell.View) kernel.Command {
 	s, by := w.someone(v)
 	by.Request = ""
 	if w.oneIn(2) { // it comes again; see repetitionOf
@@ -258,9 +262,9 @@ func (w *Wishes) live(v *cell.View) cell.Command {
 		if s.Player != "" {
 			name = s.Player
 		}
-		return &cell.Login{Player: name, Session: w.uuid(), Token: w.uuid(), Device: "phone", AutoReconnect: w.oneIn(4)}
+		return &playerflow.Login{Player: name, Session: w.uuid(), Token: w.uuid(), Device: "phone", AutoReconnect: w.oneIn(4)}
 	case s.Presence != flow.Online && !w.oneIn(4):
-		return &cell.AttachStream{Player: by.Player, Session: by.Session, Stream: w.number()}
+		return &playerflow.AttachStream{Player: by.Player, Session: by.Session, Stream: w.number()}
 	case s.Game == nil:
 		return w.lookForGame(v, &s, by)
 	}
@@ -268,9 +272,9 @@ func (w *Wishes) live(v *cell.View) cell.Command {
 }
 
 // play is what a player does who is in a game.
-func (w *Wishes) play(s *cell.FlowSnapshot, by cell.Caller) cell.Command {
+func (w *Wishes) play(s *playerflow.FlowSnapshot, by playerflow.Caller) kernel.Command {
 	m, id := &s.Game.Membership, s.Game.ID
-	details := &cell.GetHostConnectionDetails{Caller: by, Instance: id}
+	details := &playerflow.GetHostConnectionDetails{Caller: by, Instance: id}
 	if w.oneIn(4) {
 		details.Data = new("said anew")
 	}
@@ -279,15 +283,15 @@ func (w *Wishes) play(s *cell.FlowSnapshot, by cell.Caller) cell.Command {
 	case s.Game.Status == flow.InstanceEnding && draw < 40:
 		return details
 	case draw < 3:
-		return &cell.LeaveGame{Caller: by, Instance: id}
+		return &playerflow.LeaveGame{Caller: by, Instance: id}
 	case draw < 6:
-		return &cell.DeclineReconnect{Caller: by, Instance: id}
+		return &playerflow.DeclineReconnect{Caller: by, Instance: id}
 	case draw < 14:
-		return &cell.LoseStream{Player: s.Player, Stream: s.Stream}
+		return &playerflow.LoseStream{Player: s.Player, Stream: s.Stream}
 	case draw < 24: // another device
-		return &cell.Login{Player: s.Player, Session: w.uuid(), Token: w.uuid(), Device: "console", AutoReconnect: w.oneIn(2)}
+		return &playerflow.Login{Player: s.Player, Session: w.uuid(), Token: w.uuid(), Device: "console", AutoReconnect: w.oneIn(2)}
 	case draw < 26:
-		return &cell.UpdateOwnGame{Caller: by, Attributes: `{"map":"harbour"}`}
+		return &playerflow.UpdateOwnGame{Caller: by, Attributes: `{"map":"harbour"}`}
 	case m.Status == flow.MemberPending && draw < 80, m.Status == flow.MemberActive && draw < 70, draw > 90:
 		return nil
 	}
@@ -295,41 +299,41 @@ func (w *Wishes) play(s *cell.FlowSnapshot, by cell.Caller) cell.Command {
 }
 
 // lookForGame is what a player does who is in no game.
-func (w *Wishes) lookForGame(v *cell.View, s *cell.FlowSnapshot, by cell.Caller) cell.Command {
+func (w *Wishes) lookForGame(v *cell.View, s *playerflow.FlowSnapshot, by playerflow.Caller) kernel.Command {
 	_, _, g := w.played(v)
 	switch draw := w.chance.IntN(100); {
 	case draw < 20:
 		return w.gameOfIdle(v, s.Player)
 	case draw < 50:
-		return &cell.JoinGameInstance{Caller: by, Instance: g, Team: "red", Data: "data of a joiner"}
+		return &playerflow.JoinGameInstance{Caller: by, Instance: g, Team: "red", Data: "data of a joiner"}
 	case draw < 54:
 		plan := w.plan()
 		plan.PlayersMax = int32(1 + w.chance.IntN(6))
-		return &cell.CreateGameInstance{Caller: by, Plan: plan}
+		return &playerflow.CreateGameInstance{Caller: by, Plan: plan}
 	case draw < 62 && s.Party == nil:
 		return joinParty(w, v)
 	case draw < 70:
-		return &cell.SetReady{Caller: by, Ready: true}
+		return &playerflow.SetReady{Caller: by, Ready: true}
 	case draw < 88:
-		return &cell.EnterMatchmaking{Caller: by, Ticket: w.uuid(), Party: w.uuid(), Queue: w.matchmakerName()}
+		return &playerflow.EnterMatchmaking{Caller: by, Ticket: w.uuid(), Party: w.uuid(), Queue: w.matchmakerName()}
 	case draw < 95:
 		return answerMatch(w, v)
 	}
-	return &cell.LoseStream{Player: s.Player, Stream: s.Stream}
+	return &playerflow.LoseStream{Player: s.Player, Stream: s.Stream}
 }
 
 // gameOfIdle is a game for players who are free, most of the time with room for more.
-func (w *Wishes) gameOfIdle(v *cell.View, first string) cell.Command {
+func (w *Wishes) gameOfIdle(v *cell.View, first string) kernel.Command {
 	plan := w.plan()
-	plan.Players = []cell.PlannedPlayer{{Player: first, Team: "red", Data: "planned"}}
+	plan.Players = []playerflow.PlannedPlayer{{Player: first, Team: "red", Data: "planned"}}
 	for range w.chance.IntN(5) {
 		s, ok := v.FlowOf(w.playerName(), w.now)
 		if !ok || s.Player == first || s.Game != nil || s.Search != nil && !w.oneIn(8) {
 			continue
 		}
 		first = s.Player
-		plan.Players = append(plan.Players, cell.PlannedPlayer{Player: s.Player, Team: "red"})
+		plan.Players = append(plan.Players, playerflow.PlannedPlayer{Player: s.Player, Team: "red"})
 	}
 	plan.PlayersMax = int32(len(plan.Players) + w.chance.IntN(4))
-	return &cell.MakeGame{Plan: plan}
+	return &playerflow.MakeGame{Plan: plan}
 }

@@ -6,26 +6,27 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/domain"
-	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 )
 
 // onceOnly begins the request ids that no two wishes share, so that a repeat is known to be one.
 const onceOnly = "once-"
 
 // callerOf finds the player who wishes something; nil when the command is not a player's.
-func callerOf(cmd cell.Command) *cell.Caller {
+func callerOf(cmd kernel.Command) *playerflow.Caller {
 	x := reflect.ValueOf(cmd).Elem().FieldByName("Caller")
 	if !x.IsValid() {
 		return nil
 	}
-	by, _ := x.Addr().Interface().(*cell.Caller)
+	by, _ := x.Addr().Interface().(*playerflow.Caller)
 	return by
 }
 
 // repetitionOfCall is a player's call that comes again with its X-Request-Id, restarts or not: it gets the answer of then, the
 // same reservation too (docs/spec/reconnect.md#r14), unless another device has taken over or the player has logged out.
-func repetitionOfCall(w *World, first cell.Command) repetition {
+func repetitionOfCall(w *World, first kernel.Command) repetition {
 	by := callerOf(first)
 	if by == nil || !strings.HasPrefix(by.Request, onceOnly) || by.Repeated {
 		return repetition{}
@@ -33,17 +34,17 @@ func repetitionOfCall(w *World, first cell.Command) repetition {
 	at := w.now
 	answer := *by
 	return repetition{
-		func() cell.Command {
+		func() kernel.Command {
 			if w.now.Sub(at) > 5*time.Minute { // it is remembered for ten, and may have to wait yet
 				return nil
 			}
 			again := reflect.New(reflect.TypeOf(first).Elem())
 			again.Elem().Set(reflect.ValueOf(first).Elem())
-			cmd := again.Interface().(cell.Command)
-			*callerOf(cmd) = cell.Caller{Player: answer.Player, Session: answer.Session, Request: answer.Request}
+			cmd := again.Interface().(kernel.Command)
+			*callerOf(cmd) = playerflow.Caller{Player: answer.Player, Session: answer.Session, Request: answer.Request}
 			return cmd
 		},
-		func(cmd cell.Command, got domain.Reason) bool {
+		func(cmd kernel.Command, got domain.Reason) bool {
 			if got != 0 {
 				v := w.node.seq.Cell().View()
 				l, ok := v.Login(answer.Session)
@@ -57,17 +58,17 @@ func repetitionOfCall(w *World, first cell.Command) repetition {
 }
 
 // toldCall holds the answer to a call against what is durable.
-func (w *World) toldCall(cmd cell.Command) {
-	if w.cell.Flow == nil {
+func (w *World) toldCall(cmd kernel.Command) {
+	if w.cell.PlayerFlow.Flow == nil {
 		return
 	}
 	w.toldStand(cmd)
 	switch cmd := cmd.(type) {
-	case *cell.GetHostConnectionDetails:
+	case *playerflow.GetHostConnectionDetails:
 		if made := cmd.Made; !cmd.Repeated && !made.IsZero() && w.games.owner[made] != cmd.Player {
 			w.violated("%s was told of psess-%s, which is not durable", cmd.Player, made)
 		}
-	case *cell.EndGame:
+	case *playerflow.EndGame:
 		if s, ok := w.games.status[cmd.Instance]; ok && s != flow.InstanceEnded {
 			w.violated("gi-%s has ended, says the answer; durable is %s", cmd.Instance, s)
 		}
@@ -75,7 +76,7 @@ func (w *World) toldCall(cmd cell.Command) {
 }
 
 // toldStand holds the answer to a player's call against what is durable: no later answer to its client may show less.
-func (w *World) toldStand(cmd cell.Command) {
+func (w *World) toldStand(cmd kernel.Command) {
 	by := callerOf(cmd)
 	if by == nil || by.Look {
 		return

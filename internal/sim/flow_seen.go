@@ -4,8 +4,9 @@ import (
 	"fmt"
 	"reflect"
 
-	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 )
 
 // saw notes what a run has come to, so that a test can see that the draws reach it.
@@ -17,8 +18,8 @@ func (w *World) saw(format string, args ...any) {
 }
 
 // sawCommand notes how a command of player flow ended, right after it was decided.
-func (w *World) sawCommand(cmd cell.Command, err error) {
-	if w.cell.Flow == nil {
+func (w *World) sawCommand(cmd kernel.Command, err error) {
+	if w.cell.PlayerFlow.Flow == nil {
 		return
 	}
 	name := reflect.TypeOf(cmd).Elem().Name()
@@ -32,35 +33,35 @@ func (w *World) sawCommand(cmd cell.Command, err error) {
 	}
 	w.saw("%s", name)
 	switch cmd := cmd.(type) {
-	case *cell.Login:
+	case *playerflow.Login:
 		if s := w.games.members[cmd.Player].Status; s != 0 {
 			w.saw("%s while %s", name, s)
 		}
-	case *cell.GetHostConnectionDetails:
+	case *playerflow.GetHostConnectionDetails:
 		if cmd.Lost {
 			w.saw("%s seat lost", name)
 		}
 		if cmd.Repeated {
 			w.saw("%s repeated", name)
 		}
-	case *cell.AddMembers:
+	case *playerflow.AddMembers:
 		for _, x := range cmd.Failed {
 			w.saw("%s failed %s", name, x.Why)
 		}
 		if len(cmd.Failed) < len(cmd.Players) {
 			w.saw("%s seated", name)
 		}
-	case *cell.ReleaseMembers:
+	case *playerflow.ReleaseMembers:
 		w.saw("%s unknown %d", name, len(cmd.Unknown))
-	case *cell.DisconnectMember:
+	case *playerflow.DisconnectMember:
 		if cmd.Stale {
 			w.saw("%s stale", name)
 		}
-	case *cell.EnterBackfill:
+	case *playerflow.EnterBackfill:
 		if len(cmd.Teams) > 0 {
 			w.saw("%s with teams", name)
 		}
-	case *cell.LeaveBackfill:
+	case *playerflow.LeaveBackfill:
 		if cmd.Ticket != "" {
 			w.saw("%s ended one", name)
 		}

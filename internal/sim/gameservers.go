@@ -7,6 +7,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/catalog"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/gameservers"
+	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
 func (w *Wishes) groupName() string { return fmt.Sprint("group-", w.chance.IntN(2)) }
@@ -20,44 +21,44 @@ func (w *Wishes) gameServer(v *cell.View) (group, id string) {
 	return group, fmt.Sprint("server-", w.chance.IntN(6))
 }
 
-func createGroup(w *Wishes, _ *cell.View) cell.Command {
-	return &cell.CreateGameServerGroup{Group: gameservers.Group{
+func createGroup(w *Wishes, _ *cell.View) kernel.Command {
+	return &gameservers.CreateGameServerGroup{Group: gameservers.Group{
 		Name: w.groupName(), Region: "us-east-1", Account: "1", Role: "arn:aws:iam::1:role/r", SizeMax: 1,
 		Template: gameservers.LaunchTemplate{ID: "lt-1"}, Instances: []gameservers.InstanceType{{Name: "c5.large"}, {Name: "c4.large"}},
 	}}
 }
 
-func updateGroup(w *Wishes, _ *cell.View) cell.Command {
+func updateGroup(w *Wishes, _ *cell.View) kernel.Command {
 	suspended := w.oneIn(2)
-	return &cell.UpdateGameServerGroup{Name: w.groupName(), Suspended: &suspended}
+	return &gameservers.UpdateGameServerGroup{Name: w.groupName(), Suspended: &suspended}
 }
 
-func deleteGroup(w *Wishes, _ *cell.View) cell.Command {
+func deleteGroup(w *Wishes, _ *cell.View) kernel.Command {
 	if !w.oneIn(4) {
 		return nil
 	}
-	return &cell.DeleteGameServerGroup{Name: w.groupName(), Force: w.oneIn(3)}
+	return &gameservers.DeleteGameServerGroup{Name: w.groupName(), Force: w.oneIn(3)}
 }
 
-func registerGameServer(w *Wishes, _ *cell.View) cell.Command {
-	return &cell.RegisterGameServer{Server: gameservers.Server{
+func registerGameServer(w *Wishes, _ *cell.View) kernel.Command {
+	return &gameservers.RegisterGameServer{Server: gameservers.Server{
 		ID: fmt.Sprint("server-", w.chance.IntN(6)), Group: w.groupName(), Instance: fmt.Sprint("i-", w.chance.IntN(2)),
 		Connection: fmt.Sprint("10.0.0.1:", w.number()), // no other registration has it
 	}}
 }
 
-func claimGameServer(w *Wishes, v *cell.View) cell.Command {
+func claimGameServer(w *Wishes, v *cell.View) kernel.Command {
 	if w.oneIn(2) {
-		return &cell.ClaimGameServer{Group: w.groupName(), None: w.oneIn(10)}
+		return &gameservers.ClaimGameServer{Group: w.groupName(), None: w.oneIn(10)}
 	}
 	group, id := w.gameServer(v)
 	data := fmt.Sprint("match-", w.number())
-	return &cell.ClaimGameServer{Group: group, ID: id, Data: &data}
+	return &gameservers.ClaimGameServer{Group: group, ID: id, Data: &data}
 }
 
-func updateGameServer(w *Wishes, v *cell.View) cell.Command {
+func updateGameServer(w *Wishes, v *cell.View) kernel.Command {
 	group, id := w.gameServer(v)
-	cmd := &cell.UpdateGameServer{Group: group, ID: id, Healthy: !w.oneIn(5)}
+	cmd := &gameservers.UpdateGameServer{Group: group, ID: id, Healthy: !w.oneIn(5)}
 	if w.oneIn(4) {
 		utilized := !w.oneIn(4)
 		cmd.Utilized = &utilized
@@ -65,9 +66,9 @@ func updateGameServer(w *Wishes, v *cell.View) cell.Command {
 	return cmd
 }
 
-func deregisterGameServer(w *Wishes, v *cell.View) cell.Command {
+func deregisterGameServer(w *Wishes, v *cell.View) kernel.Command {
 	group, id := w.gameServer(v)
-	return &cell.DeregisterGameServer{Group: group, ID: id}
+	return &gameservers.DeregisterGameServer{Group: group, ID: id}
 }
 
 // knownServer is the acknowledged state of a game server's registration, by its connection: ids are used again.
@@ -98,7 +99,7 @@ func (k *known) toldServer(w *World, x *gameservers.Server) *knownServer {
 // toldClaim records that a caller has claimed a game server, which no other caller may get.
 func (k *known) toldClaim(w *World, x *gameservers.Server) {
 	old := k.toldServer(w, x)
-	claimed := x.ClaimBy - domain.ContactTime(w.cell.GameServerClaim.Milliseconds())
+	claimed := x.ClaimBy - domain.ContactTime(w.cell.GameServers.GameServerClaim.Milliseconds())
 	if old.utilized || claimed < old.claimBy {
 		w.violated("game server %s is claimed at %v; it was claimed until %v, utilized %t", x.ID, claimed, old.claimBy, old.utilized)
 	}
@@ -115,7 +116,7 @@ func (k *known) doubtServers(group, id string) {
 }
 
 // refusedClaim: no claim is refused while a game server is free.
-func (w *World) refusedClaim(cmd *cell.ClaimGameServer, reason domain.Reason) {
+func (w *World) refusedClaim(cmd *gameservers.ClaimGameServer, reason domain.Reason) {
 	v := w.node.seq.Cell().View()
 	g, err := v.GameServerGroup(cmd.Group)
 	if reason != domain.NoCapacity || cmd.None || err != nil || g.Deleting {
@@ -141,8 +142,8 @@ func eachGameServer(v *cell.View, f func(*gameservers.Group, *gameservers.Server
 
 func (w *World) checkGameServers(v *cell.View) {
 	eachGameServer(v, func(g *gameservers.Group, x *gameservers.Server) {
-		w.waits("game server "+x.ID+" to be healthy", true, x.HealthBy, w.cell.GameServerHealth)
-		w.waits("game server "+x.ID+" to be utilized", x.ClaimBy != 0, x.ClaimBy, w.cell.GameServerClaim)
+		w.waits("game server "+x.ID+" to be healthy", true, x.HealthBy, w.cell.GameServers.GameServerHealth)
+		w.waits("game server "+x.ID+" to be utilized", x.ClaimBy != 0, x.ClaimBy, w.cell.GameServers.GameServerClaim)
 		if x.Utilized && x.ClaimBy != 0 || x.Group != g.Name {
 			w.violated("game server %s in group %s: %+v", x.ID, g.Name, x)
 		}

@@ -8,6 +8,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/gameservers"
+	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/domain/session"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/sim/canon"
@@ -23,17 +24,17 @@ func (w *World) decided(together []*request, call *engine.Call) {
 		if !ok {
 			w.violated("%T: %v is no refusal", call.Cmd, call.Err)
 		}
-		if cmd, ok := call.Cmd.(*cell.ClaimGameServer); ok && len(together) == 1 {
+		if cmd, ok := call.Cmd.(*gameservers.ClaimGameServer); ok && len(together) == 1 {
 			w.refusedClaim(cmd, refusal.Reason)
 		}
 		return
 	}
 	switch cmd := call.Cmd.(type) {
-	case *cell.CreateFleet:
+	case *hosting.CreateFleet:
 		w.known.fleetsEver = append(w.known.fleetsEver, cmd.Fleet.ID)
-	case *cell.ReservePlayers:
+	case *hosting.ReservePlayers:
 		for _, r := range together {
-			if _, ok := r.call.Cmd.(*cell.UpdateGameSession); ok {
+			if _, ok := r.call.Cmd.(*hosting.UpdateGameSession); ok {
 				return // the maximum may have been lowered since
 			}
 		}
@@ -165,7 +166,7 @@ func (w *World) mayActivate(v *cell.View, x *fleet.Compute) bool {
 func (w *World) checkGames(v *cell.View, at func(fleet, location string) *tally) map[fleet.Key]int {
 	hosted := map[fleet.Key]int{}
 	for _, id := range w.known.fleetsEver {
-		games, _, _ := v.GameSessions(id, cell.GameFilter{}, 0, "", 1<<20)
+		games, _, _ := v.GameSessions(id, hosting.GameFilter{}, 0, "", 1<<20)
 		for i := range games {
 			g := &games[i]
 			held := seated(v, g.ID)
@@ -186,9 +187,9 @@ func (w *World) checkGames(v *cell.View, at func(fleet, location string) *tally)
 			if g.Status == session.Activating {
 				t.activating++
 			}
-			w.waits(string(g.ID)+" to be activated", g.Status == session.Activating, g.ActivateBy, w.cell.Activation)
+			w.waits(string(g.ID)+" to be activated", g.Status == session.Activating, g.ActivateBy, w.cell.Hosting.Activation)
 			for _, p := range v.PlayersIn(g.ID, session.Reserved, 0, domain.UUID{}, 1<<20) {
-				w.waits("a seat for psess-"+p.ID.String(), true, p.ReserveBy, w.cell.Reservation)
+				w.waits("a seat for psess-"+p.ID.String(), true, p.ReserveBy, w.cell.Hosting.Reservation)
 			}
 		}
 	}
@@ -199,10 +200,10 @@ func (w *World) checkGames(v *cell.View, at func(fleet, location string) *tally)
 func (w *World) checkProcess(p *fleet.Process) {
 	who := p.Key.String()
 	told := p.TerminateBy != 0
-	w.waits(who+" to be ready", p.State == fleet.Initialized && !told, p.ReadyBy, w.cell.ReadyTimeout)
-	w.waits(who+" to be back", p.State != fleet.Ended && !p.Linked, p.LostBy, w.cell.LinkGrace)
-	w.waits(who+" to be healthy", p.State == fleet.ProcessReady && p.Health != fleet.Healthy && !told, p.UnhealthyBy, w.cell.UnhealthyAfter)
-	w.waits(who+" to end", told, p.TerminateBy, w.cell.TerminateGrace)
+	w.waits(who+" to be ready", p.State == fleet.Initialized && !told, p.ReadyBy, w.cell.Hosting.ReadyTimeout)
+	w.waits(who+" to be back", p.State != fleet.Ended && !p.Linked, p.LostBy, w.cell.Hosting.LinkGrace)
+	w.waits(who+" to be healthy", p.State == fleet.ProcessReady && p.Health != fleet.Healthy && !told, p.UnhealthyBy, w.cell.Hosting.UnhealthyAfter)
+	w.waits(who+" to end", told, p.TerminateBy, w.cell.Hosting.TerminateGrace)
 	if (p.State == fleet.Ended) != (p.ForgetAt != 0) {
 		w.violated("%s is %s, to be forgotten at %v", who, p.State, p.ForgetAt)
 	}
@@ -228,7 +229,7 @@ func (w *World) nothingIsLate() {
 		}
 	}
 	for _, id := range w.known.fleetsEver {
-		games, _, _ := v.GameSessions(id, cell.GameFilter{}, 0, "", 1<<20)
+		games, _, _ := v.GameSessions(id, hosting.GameFilter{}, 0, "", 1<<20)
 		for _, g := range games {
 			late(string(g.ID), g.ActivateBy)
 			for _, p := range v.PlayersIn(g.ID, session.Reserved, 0, domain.UUID{}, 1<<20) {

@@ -6,8 +6,13 @@ import (
 
 	"github.com/musterhq/muster/internal/archive"
 	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/access"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/gameservers"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/notice"
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
@@ -64,28 +69,28 @@ func newKnown() known {
 }
 
 // learner returns what to do with the answer to a command. A wish to delete counts from now on, answered or not.
-func (k *known) learner(w *World, cmd cell.Command) func(error) {
+func (k *known) learner(w *World, cmd kernel.Command) func(error) {
 	switch cmd := cmd.(type) {
-	case *cell.DeleteFleet:
+	case *hosting.DeleteFleet:
 		k.fleets[cmd.ID], k.doubted[cmd.ID] = false, true
-	case *cell.RemoveFleetLocations:
+	case *hosting.RemoveFleetLocations:
 		k.doubted[cmd.ID] = true
-	case *cell.DeregisterCompute:
+	case *hosting.DeregisterCompute:
 		k.doubted[cmd.Fleet] = true
-	case *cell.CreateAlias:
+	case *hosting.CreateAlias:
 		k.aliases[cmd.Alias.ID] = &knownAlias{}
 		k.aliasOrder = append(k.aliasOrder, cmd.Alias.ID)
-	case *cell.DeleteAlias:
+	case *hosting.DeleteAlias:
 		if a := k.aliases[cmd.ID]; a != nil {
 			a.doubted = true
 		}
-	case *cell.RevokeAccessKey:
+	case *access.RevokeAccessKey:
 		k.accessKey(cmd.ID).doubted = true
-	case *cell.RegisterGameServer:
+	case *gameservers.RegisterGameServer:
 		k.askedServer(&cmd.Server)
-	case *cell.DeregisterGameServer:
+	case *gameservers.DeregisterGameServer:
 		k.doubtServers(cmd.Group, cmd.ID)
-	case *cell.DeleteGameServerGroup:
+	case *gameservers.DeleteGameServerGroup:
 		if cmd.Force {
 			k.doubtServers(cmd.Name, "")
 		}
@@ -105,70 +110,70 @@ func (k *known) learner(w *World, cmd cell.Command) func(error) {
 }
 
 // learn notes what the answer to a command says.
-func (k *known) learn(w *World, cmd cell.Command) {
+func (k *known) learn(w *World, cmd kernel.Command) {
 	switch cmd := cmd.(type) {
-	case *cell.CreateFleet:
+	case *hosting.CreateFleet:
 		if _, ok := k.fleets[cmd.Fleet.ID]; !ok {
 			k.fleets[cmd.Fleet.ID] = true
 		}
-	case *cell.RegisterCompute:
+	case *hosting.RegisterCompute:
 		key := [2]string{cmd.Compute.FleetID, cmd.Compute.Name}
 		if k.computes[key] == nil {
 			k.computes[key] = &knownCompute{}
 			k.computeKeys = append(k.computeKeys, key)
 		}
-	case *cell.IssueToken:
+	case *hosting.IssueToken:
 		if x := k.computes[[2]string{cmd.Fleet, cmd.Compute}]; x != nil && !k.doubted[cmd.Fleet] {
 			if cmd.Generation < x.generation {
 				w.violated("token generation %d of %s after %d", cmd.Generation, cmd.Compute, x.generation)
 			}
 			x.generation = cmd.Generation
 		}
-	case *cell.CreateGameSession:
+	case *hosting.CreateGameSession:
 		k.toldGame(w, cmd.Game)
 		if k.games[cmd.Game.ID].parameters != cmd.Parameters {
 			w.violated("%s was given for parameters %d", cmd.Game.ID, cmd.Parameters)
 		}
-	case *cell.UpdateGameSession:
+	case *hosting.UpdateGameSession:
 		k.toldGame(w, cmd.Game)
-	case *cell.TerminateGameSession:
+	case *hosting.TerminateGameSession:
 		k.toldGame(w, cmd.Game)
-	case *cell.PromptGameSession:
+	case *hosting.PromptGameSession:
 		k.toldGame(w, cmd.Prompted)
 		k.toldPush(cmd)
-	case *cell.StartPlacement:
+	case *hosting.StartPlacement:
 		k.toldPlacement(w, cmd.Placement)
-	case *cell.StopPlacement:
+	case *hosting.StopPlacement:
 		k.toldPlacement(w, cmd.Placement)
-	case *cell.CreateAccessKey:
+	case *access.CreateAccessKey:
 		k.accessKey(cmd.Key.ID).created = true
-	case *cell.RevokeAccessKey:
+	case *access.RevokeAccessKey:
 		k.accessKey(cmd.ID).revoked = true
-	case *cell.CreateAlias:
+	case *hosting.CreateAlias:
 		k.toldAlias(w, &cmd.Alias)
-	case *cell.UpdateAlias:
+	case *hosting.UpdateAlias:
 		k.toldAlias(w, &cmd.Alias)
-	case *cell.RegisterGameServer:
+	case *gameservers.RegisterGameServer:
 		k.toldServer(w, &cmd.Server)
-	case *cell.ClaimGameServer:
+	case *gameservers.ClaimGameServer:
 		k.toldClaim(w, &cmd.Server)
-	case *cell.UpdateGameServer:
+	case *gameservers.UpdateGameServer:
 		k.toldServer(w, &cmd.Server)
-	case *cell.ConfirmSubscription:
+	case *notice.ConfirmSubscription:
 		k.subscriptions = append(k.subscriptions, [2]string{cmd.Topic, cmd.URL})
-	case *cell.ReservePlayers:
+	case *hosting.ReservePlayers:
 		for i := range cmd.Reserved {
 			k.toldPlayer(w, &cmd.Reserved[i])
 		}
-	case *cell.AcceptPlayer:
+	case *hosting.AcceptPlayer:
 		if p := k.players[cmd.Player]; p != nil {
 			p.status, p.accept = max(p.status, session.PlayerActive), cmd.Request
 		}
-	case *cell.RemovePlayer:
+	case *hosting.RemovePlayer:
 		if p := k.players[cmd.Player]; p != nil {
 			p.status = session.Completed
 		}
-	case *cell.ReleasePlayer:
+	case *hosting.ReleasePlayer:
 		k.toldPlayer(w, &cmd.Released)
 	}
 	w.toldCall(cmd)
@@ -200,7 +205,7 @@ func (k *known) sawGame(g *session.GameSession) {
 }
 
 // sawPlayer is the same for a player session.
-func (k *known) sawPlayer(p *cell.PlayerSession) {
+func (k *known) sawPlayer(p *hosting.PlayerSession) {
 	if old := k.players[p.ID]; old != nil {
 		old.status, old.accept = max(old.status, p.Status), max(old.accept, p.Accept)
 	}
@@ -219,7 +224,7 @@ func (k *knownGame) mayBe(g *session.GameSession) error {
 	return nil
 }
 
-func (k *known) toldPlayer(w *World, p *cell.PlayerSession) {
+func (k *known) toldPlayer(w *World, p *hosting.PlayerSession) {
 	old := k.players[p.ID]
 	if old == nil {
 		old = &knownPlayer{game: p.GameID, player: p.Player, created: p.Created}
@@ -232,7 +237,7 @@ func (k *known) toldPlayer(w *World, p *cell.PlayerSession) {
 	old.status, old.accept = p.Status, p.Accept
 }
 
-func (k *knownPlayer) mayBe(p *cell.PlayerSession) error {
+func (k *knownPlayer) mayBe(p *hosting.PlayerSession) error {
 	possible := map[session.PlayerStatus]string{
 		session.Reserved: "RESERVED ACTIVE COMPLETED TIMEDOUT", session.PlayerActive: "ACTIVE COMPLETED",
 		session.Completed: "COMPLETED", session.TimedOut: "TIMEDOUT",
@@ -343,22 +348,22 @@ func (w *World) archivedGame(a archive.Archive, id session.ID) (session.GameSess
 	if data == nil {
 		return session.GameSession{}, false
 	}
-	g, err := cell.DecodeGameSession(data)
+	g, err := hosting.DecodeGameSession(data)
 	if err != nil || g.Live() {
 		w.violated("archive: %s is %s, %v", id, g.Status, err)
 	}
 	return g, true
 }
 
-func (w *World) archivedPlayer(a archive.Archive, id domain.UUID) (cell.PlayerSession, bool) {
+func (w *World) archivedPlayer(a archive.Archive, id domain.UUID) (hosting.PlayerSession, bool) {
 	record, ok, err := a.Get(background, archive.PlayerSession, string(id[:]))
 	if err != nil {
 		w.unreadable("archive", err)
 	}
 	if !ok {
-		return cell.PlayerSession{}, false
+		return hosting.PlayerSession{}, false
 	}
-	p, err := cell.DecodePlayerSession(record.Data)
+	p, err := hosting.DecodePlayerSession(record.Data)
 	if err != nil || p.Status.Live() {
 		w.violated("archive: psess-%s is %s, %v", id, p.Status, err)
 	}

@@ -6,6 +6,8 @@ import (
 
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
 // anywhere is the fleets that can host something: no agent ever joins those of a build.
@@ -18,20 +20,20 @@ func anywhere(v *cell.View) (all []fleet.Fleet) {
 	return all
 }
 
-func createBuild(w *Wishes, _ *cell.View) cell.Command {
+func createBuild(w *Wishes, _ *cell.View) kernel.Command {
 	b := fleet.Build{ID: fmt.Sprint("build-", w.chance.IntN(3)), Region: "us-east-1", OperatingSystem: "AMAZON_LINUX_2023"}
 	if !w.oneIn(4) {
 		b.Storage = fleet.Storage{Bucket: "builds", Key: b.ID}
 	}
-	return &cell.CreateBuild{Build: b}
+	return &hosting.CreateBuild{Build: b}
 }
 
-func createManagedFleet(w *Wishes, v *cell.View) cell.Command {
+func createManagedFleet(w *Wishes, v *cell.View) kernel.Command {
 	if len(v.Fleets(0, "", 100))-len(anywhere(v)) > 1 {
 		return nil
 	}
 	id := fmt.Sprint("fleet-", w.number())
-	return &cell.CreateFleet{
+	return &hosting.CreateFleet{
 		Fleet: fleet.Fleet{ID: id, Region: "us-east-1", Account: "1", Name: id, Runtime: w.runtime(2), Managed: &fleet.Managed{
 			Build: fmt.Sprint("build-", w.chance.IntN(3)), InstanceType: "c5.large",
 		}},
@@ -48,32 +50,32 @@ func (w *Wishes) runtime(launches int) *fleet.Runtime {
 	return r
 }
 
-func updateRuntime(w *Wishes, v *cell.View) cell.Command {
+func updateRuntime(w *Wishes, v *cell.View) kernel.Command {
 	f, _ := w.fleet(v)
 	launches := 0
 	if f.Managed != nil {
 		launches = 1
 	}
-	return &cell.UpdateRuntime{Fleet: f.ID, Runtime: *w.runtime(launches)}
+	return &hosting.UpdateRuntime{Fleet: f.ID, Runtime: *w.runtime(launches)}
 }
 
-func setCapacity(w *Wishes, v *cell.View) cell.Command {
+func setCapacity(w *Wishes, v *cell.View) kernel.Command {
 	f, _ := w.fleet(v)
 	desired, most := int32(w.chance.IntN(3)), int32(w.chance.IntN(4))
-	return &cell.SetCapacity{Fleet: f.ID, Desired: &desired, Max: &most}
+	return &hosting.SetCapacity{Fleet: f.ID, Desired: &desired, Max: &most}
 }
 
-func switchScaling(w *Wishes, v *cell.View) cell.Command {
+func switchScaling(w *Wishes, v *cell.View) kernel.Command {
 	f, _ := w.fleet(v)
-	return &cell.SwitchScaling{Fleet: f.ID, Stop: w.oneIn(2)}
+	return &hosting.SwitchScaling{Fleet: f.ID, Stop: w.oneIn(2)}
 }
 
-func putScalingPolicy(w *Wishes, v *cell.View) cell.Command {
+func putScalingPolicy(w *Wishes, v *cell.View) kernel.Command {
 	f, _ := w.fleet(v)
-	return &cell.PutScalingPolicy{Fleet: f.ID, Policy: fleet.ScalingPolicy{Name: fmt.Sprint("policy-", w.chance.IntN(3)), TargetBased: true, Target: float64(w.chance.IntN(100))}}
+	return &hosting.PutScalingPolicy{Fleet: f.ID, Policy: fleet.ScalingPolicy{Name: fmt.Sprint("policy-", w.chance.IntN(3)), TargetBased: true, Target: float64(w.chance.IntN(100))}}
 }
 
-func deleteScalingPolicy(w *Wishes, v *cell.View) cell.Command {
+func deleteScalingPolicy(w *Wishes, v *cell.View) kernel.Command {
 	f, _ := w.fleet(v)
-	return &cell.DeleteScalingPolicy{Fleet: f.ID, Name: fmt.Sprint("policy-", w.chance.IntN(3))}
+	return &hosting.DeleteScalingPolicy{Fleet: f.ID, Name: fmt.Sprint("policy-", w.chance.IntN(3))}
 }

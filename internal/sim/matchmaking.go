@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/keyvalue"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/domain/ruleset"
@@ -25,20 +26,20 @@ func (w *Wishes) ruleSetName() string { return fmt.Sprint("rules-", w.chance.Int
 
 func (w *Wishes) matchmakerName() string { return fmt.Sprint("matchmaker-", w.chance.IntN(3)) }
 
-func createRuleSet(w *Wishes, _ *cell.View) cell.Command {
+func createRuleSet(w *Wishes, _ *cell.View) kernel.Command {
 	at := w.chance.IntN(len(ruleSetBodies))
 	rules, problems := ruleset.Parse(ruleSetBodies[at])
 	if len(problems) > 0 {
 		panic(problems[0].String())
 	}
-	return &cell.CreateRuleSet{RuleSet: matchmaking.RuleSet{Name: fmt.Sprint("rules-", at), Region: "us-east-1", Body: ruleSetBodies[at]}, Compiled: rules}
+	return &matchmaking.CreateRuleSet{RuleSet: matchmaking.RuleSet{Name: fmt.Sprint("rules-", at), Region: "us-east-1", Body: ruleSetBodies[at]}, Compiled: rules}
 }
 
-func deleteRuleSet(w *Wishes, _ *cell.View) cell.Command {
-	return &cell.DeleteRuleSet{Name: w.ruleSetName()}
+func deleteRuleSet(w *Wishes, _ *cell.View) kernel.Command {
+	return &matchmaking.DeleteRuleSet{Name: w.ruleSetName()}
 }
 
-func createMatchmaker(w *Wishes, _ *cell.View) cell.Command {
+func createMatchmaker(w *Wishes, _ *cell.View) kernel.Command {
 	x := matchmaking.Configuration{
 		Name: w.matchmakerName(), Region: "us-east-1", Account: "1", RuleSet: w.ruleSetName(),
 		RequestTimeout:     time.Duration(1+w.chance.IntN(120)) * time.Second,
@@ -57,11 +58,11 @@ func createMatchmaker(w *Wishes, _ *cell.View) cell.Command {
 			x.Tags = append(x.Tags, tag)
 		}
 	}
-	return &cell.CreateConfiguration{Configuration: x}
+	return &matchmaking.CreateConfiguration{Configuration: x}
 }
 
-func updateMatchmaker(w *Wishes, _ *cell.View) cell.Command {
-	cmd := &cell.UpdateConfiguration{Name: w.matchmakerName()}
+func updateMatchmaker(w *Wishes, _ *cell.View) kernel.Command {
+	cmd := &matchmaking.UpdateConfiguration{Name: w.matchmakerName()}
 	switch w.chance.IntN(4) {
 	case 0:
 		cmd.RuleSet = new(w.ruleSetName())
@@ -75,11 +76,11 @@ func updateMatchmaker(w *Wishes, _ *cell.View) cell.Command {
 	return cmd
 }
 
-func deleteMatchmaker(w *Wishes, _ *cell.View) cell.Command {
+func deleteMatchmaker(w *Wishes, _ *cell.View) kernel.Command {
 	if !w.oneIn(3) {
 		return nil
 	}
-	return &cell.DeleteConfiguration{Name: w.matchmakerName()}
+	return &matchmaking.DeleteConfiguration{Name: w.matchmakerName()}
 }
 
 // matchPlayers draws players from a few, some of them with attributes of either kind.
@@ -108,13 +109,13 @@ func (w *Wishes) ticketID() string {
 	return fmt.Sprint("ticket-", w.number())
 }
 
-func startMatchmaking(w *Wishes, _ *cell.View) cell.Command {
-	return &cell.StartMatchmaking{Configuration: w.matchmakerName(), ID: w.ticketID(), Chosen: true, Players: w.matchPlayers(2)}
+func startMatchmaking(w *Wishes, _ *cell.View) kernel.Command {
+	return &matchmaking.StartMatchmaking{Configuration: w.matchmakerName(), ID: w.ticketID(), Chosen: true, Players: w.matchPlayers(2)}
 }
 
-func startBackfill(w *Wishes, v *cell.View) cell.Command {
+func startBackfill(w *Wishes, v *cell.View) kernel.Command {
 	g, _ := w.game(v)
-	cmd := &cell.StartMatchBackfill{Configuration: w.matchmakerName(), ID: w.ticketID(), Chosen: true, Players: w.matchPlayers(2), Game: string(g.ID)}
+	cmd := &matchmaking.StartMatchBackfill{Configuration: w.matchmakerName(), ID: w.ticketID(), Chosen: true, Players: w.matchPlayers(2), Game: string(g.ID)}
 	for i := range cmd.Players {
 		cmd.Players[i].Team = matchTeams[w.chance.IntN(2)]
 	}
@@ -128,24 +129,24 @@ func (w *Wishes) waitingTickets(v *cell.View) []matchmaking.Ticket {
 	return all
 }
 
-func (w *Wishes) ticketKey(t *matchmaking.Ticket) cell.TicketKey {
-	key := cell.TicketKey{No: t.No, Generation: t.Generation}
+func (w *Wishes) ticketKey(t *matchmaking.Ticket) matchmaking.TicketKey {
+	key := matchmaking.TicketKey{No: t.No, Generation: t.Generation}
 	if w.oneIn(20) {
 		key.Generation-- // as if it was read too long ago
 	}
 	return key
 }
 
-func beginSearch(w *Wishes, v *cell.View) cell.Command {
-	cmd := &cell.BeginSearch{}
+func beginSearch(w *Wishes, v *cell.View) kernel.Command {
+	cmd := &matchmaking.BeginSearch{}
 	for _, t := range w.waitingTickets(v) {
 		cmd.Tickets = append(cmd.Tickets, w.ticketKey(&t))
 	}
 	return cmd
 }
 
-func failTickets(w *Wishes, v *cell.View) cell.Command {
-	cmd := &cell.FailTickets{}
+func failTickets(w *Wishes, v *cell.View) kernel.Command {
+	cmd := &matchmaking.FailTickets{}
 	for _, t := range w.waitingTickets(v) {
 		cmd.Tickets = append(cmd.Tickets, w.ticketKey(&t))
 	}
@@ -153,7 +154,7 @@ func failTickets(w *Wishes, v *cell.View) cell.Command {
 }
 
 // proposeMatches puts waiting tickets together whether they suit or not: that is the matcher's matter, not the core's.
-func proposeMatches(w *Wishes, v *cell.View) cell.Command {
+func proposeMatches(w *Wishes, v *cell.View) kernel.Command {
 	waiting := w.waitingTickets(v)
 	if len(waiting) == 0 {
 		return nil
@@ -165,15 +166,15 @@ func proposeMatches(w *Wishes, v *cell.View) cell.Command {
 	if !ok {
 		return nil
 	}
-	cmd := &cell.ProposeMatches{Configuration: c.Name, Version: c.Version}
+	cmd := &matchmaking.ProposeMatches{Configuration: c.Name, Version: c.Version}
 	if w.oneIn(20) {
 		cmd.Version--
 	}
 	for range 1 + w.chance.IntN(2) {
-		p := cell.Proposal{ID: w.uuid(), PlayersMax: int32(3 + w.chance.IntN(8))}
+		p := matchmaking.Proposal{ID: w.uuid(), PlayersMax: int32(3 + w.chance.IntN(8))}
 		for range 1 + w.chance.IntN(3) {
 			t := &waiting[w.chance.IntN(len(waiting))]
-			x := cell.ProposedTicket{TicketKey: w.ticketKey(t), Team: matchTeams[w.chance.IntN(2)]}
+			x := matchmaking.ProposedTicket{TicketKey: w.ticketKey(t), Team: matchTeams[w.chance.IntN(2)]}
 			if t.Backfill {
 				x.Team = ""
 			}
@@ -185,7 +186,7 @@ func proposeMatches(w *Wishes, v *cell.View) cell.Command {
 }
 
 // proposeBackfill puts a backfill ticket together with a new one of its configuration, if there are any.
-func proposeBackfill(w *Wishes, v *cell.View, waiting []matchmaking.Ticket) cell.Command {
+func proposeBackfill(w *Wishes, v *cell.View, waiting []matchmaking.Ticket) kernel.Command {
 	for i := range waiting {
 		for j := range waiting {
 			more, alone := &waiting[i], &waiting[j]
@@ -193,9 +194,9 @@ func proposeBackfill(w *Wishes, v *cell.View, waiting []matchmaking.Ticket) cell
 			if !ok || !more.Backfill || alone.Backfill || alone.Configuration != more.Configuration {
 				continue
 			}
-			return &cell.ProposeMatches{Configuration: c.Name, Version: c.Version, Proposals: []cell.Proposal{{
+			return &matchmaking.ProposeMatches{Configuration: c.Name, Version: c.Version, Proposals: []matchmaking.Proposal{{
 				ID: w.uuid(), PlayersMax: 4,
-				Tickets: []cell.ProposedTicket{{TicketKey: w.ticketKey(more)}, {TicketKey: w.ticketKey(alone), Team: matchTeams[w.chance.IntN(2)]}},
+				Tickets: []matchmaking.ProposedTicket{{TicketKey: w.ticketKey(more)}, {TicketKey: w.ticketKey(alone), Team: matchTeams[w.chance.IntN(2)]}},
 			}}}
 		}
 	}
@@ -203,21 +204,21 @@ func proposeBackfill(w *Wishes, v *cell.View, waiting []matchmaking.Ticket) cell
 }
 
 // someTicket is the id of a ticket, most of the time of one that is still in memory.
-func (w *Wishes) someTicket(v *cell.View, of func(*cell.Ticket) bool) (cell.Ticket, bool) {
+func (w *Wishes) someTicket(v *cell.View, of func(*matchmaking.TicketView) bool) (matchmaking.TicketView, bool) {
 	for range 30 {
 		if t, ok := v.Ticket(fmt.Sprint("ticket-", 1+w.made-min(w.made, uint64(w.chance.IntN(300))))); ok && of(&t) {
 			return t, true
 		}
 	}
-	return cell.Ticket{}, false
+	return matchmaking.TicketView{}, false
 }
 
-func acceptMatch(w *Wishes, v *cell.View) cell.Command {
-	t, ok := w.someTicket(v, func(t *cell.Ticket) bool { return t.Status == matchmaking.RequiresAcceptance })
+func acceptMatch(w *Wishes, v *cell.View) kernel.Command {
+	t, ok := w.someTicket(v, func(t *matchmaking.TicketView) bool { return t.Status == matchmaking.RequiresAcceptance })
 	if !ok {
 		return nil
 	}
-	cmd := &cell.AcceptMatch{Ticket: t.ID, Accept: !w.oneIn(8)}
+	cmd := &matchmaking.AcceptMatch{Ticket: t.ID, Accept: !w.oneIn(8)}
 	for id := range t.EachPlayer {
 		if !w.oneIn(6) {
 			cmd.Players = append(cmd.Players, id)
@@ -226,18 +227,18 @@ func acceptMatch(w *Wishes, v *cell.View) cell.Command {
 	return cmd
 }
 
-func stopMatchmaking(w *Wishes, v *cell.View) cell.Command {
-	t, ok := w.someTicket(v, func(*cell.Ticket) bool { return true })
+func stopMatchmaking(w *Wishes, v *cell.View) kernel.Command {
+	t, ok := w.someTicket(v, func(*matchmaking.TicketView) bool { return true })
 	if !ok {
 		return nil
 	}
-	return &cell.StopMatchmaking{ID: t.ID}
+	return &matchmaking.StopMatchmaking{ID: t.ID}
 }
 
-func tellHosted(w *Wishes, v *cell.View) cell.Command {
+func tellHosted(w *Wishes, v *cell.View) kernel.Command {
 	g, _ := w.game(v)
 	h, _ := v.Hosted(g.ID)
-	return &cell.TellHosted{Game: g.ID, Update: h.Updates}
+	return &matchmaking.TellHosted{Game: g.ID, Update: h.Updates}
 }
 
 // ticketBook reads what happens to tickets: each one is in one match at a time, and ends once.
@@ -246,16 +247,16 @@ type ticketBook struct {
 	seats map[string][]uint64 // of a match that is on its way
 }
 
-func (b *ticketBook) event(w *World, event cell.Event) {
+func (b *ticketBook) event(w *World, event kernel.Event) {
 	if b.match == nil {
 		b.match, b.seats = map[uint64]string{}, map[string][]uint64{}
 	}
 	switch e := event.(type) {
-	case *cell.TicketStarted:
+	case *matchmaking.TicketStarted:
 		b.match[e.Ticket.No] = ""
-	case *cell.TicketEnded:
+	case *matchmaking.TicketEnded:
 		b.end(w, uint64(e.Ticket))
-	case *cell.MatchProposed:
+	case *matchmaking.MatchProposed:
 		for _, s := range e.Match.Seats {
 			if in, ok := b.match[s.Ticket]; !ok || in != "" {
 				w.violated("match %s has ticket number %d, which is in match %q, waits or was ever there: %t", e.Match.ID, s.Ticket, in, ok)
@@ -263,7 +264,7 @@ func (b *ticketBook) event(w *World, event cell.Event) {
 			b.match[s.Ticket] = e.Match.ID
 			b.seats[e.Match.ID] = append(b.seats[e.Match.ID], s.Ticket)
 		}
-	case *cell.MatchDropped:
+	case *matchmaking.MatchDropped:
 		for _, no := range e.Returned {
 			if b.match[uint64(no)] != e.ID {
 				w.violated("match %s gives ticket number %d back, which is in %q", e.ID, no, b.match[uint64(no)])
@@ -276,7 +277,7 @@ func (b *ticketBook) event(w *World, event cell.Event) {
 			}
 		}
 		delete(b.seats, e.ID)
-	case *cell.MatchCompleted:
+	case *matchmaking.MatchCompleted:
 		seats, ok := b.seats[e.ID]
 		if !ok {
 			w.violated("match %s was completed, and is not on its way", e.ID)

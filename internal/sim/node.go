@@ -10,6 +10,8 @@ import (
 	"github.com/musterhq/muster/internal/archive"
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/journal"
 	"github.com/musterhq/muster/internal/sim/canon"
@@ -55,13 +57,13 @@ type reader struct {
 
 type frozen struct {
 	at       uint64
-	snapshot *cell.Snapshot
+	snapshot *kernel.Snapshot
 }
 
 // errLost stands for the answer that never comes: the service died, and its last changes are unknown.
 var errLost = errors.New("no answer")
 
-func (n *node) submit(cmd cell.Command, answer func(error)) {
+func (n *node) submit(cmd kernel.Command, answer func(error)) {
 	n.w.counts.Commands++
 	n.queue = append(n.queue, &request{call: engine.Call{Cmd: cmd}, answer: answer})
 }
@@ -71,7 +73,7 @@ func (n *node) wish() {
 	v := n.seq.Cell().View()
 	switch cmd := n.w.wishes.Next(&v, n.w.time()).(type) {
 	case nil:
-	case cell.Claim:
+	case kernel.Claim:
 		n.claim(cmd)
 	default:
 		n.submit(cmd, n.w.known.learner(n.w, cmd))
@@ -79,9 +81,9 @@ func (n *node) wish() {
 }
 
 // claim looks the id up in the archive before it submits the command, and again when it is stale, as the engine does.
-func (n *node) claim(cmd cell.Claim) {
+func (n *node) claim(cmd kernel.Claim) {
 	learn := n.w.known.learner(n.w, cmd)
-	if kind, _ := cmd.Claimed(); kind == cell.Nothing {
+	if kind, _ := cmd.Claimed(); kind == kernel.Nothing {
 		n.submit(cmd, learn)
 		return
 	}
@@ -97,8 +99,8 @@ func (n *node) claim(cmd cell.Claim) {
 }
 
 // lookUp asks the archive for a claimed id and then submits the command, at once or after others.
-func (n *node) lookUp(cmd cell.Claim, submit func()) {
-	if kind, id := cmd.Claimed(); kind != cell.Nothing {
+func (n *node) lookUp(cmd kernel.Claim, submit func()) {
+	if kind, id := cmd.Claimed(); kind != kernel.Nothing {
 		at := n.seq.Cell().Forgotten()
 		data := n.w.archived(n.archive, archiveKinds[kind], id)
 		if err := cmd.SetArchived(data, at); err != nil {
@@ -113,9 +115,9 @@ func (n *node) lookUp(cmd cell.Claim, submit func()) {
 }
 
 // archiveKinds are the archive's kinds of what the cell lets go.
-var archiveKinds = map[cell.ClaimKind]archive.Kind{
-	cell.AGameSession: archive.GameSession, cell.APlayerSession: archive.PlayerSession, cell.APlacement: archive.Placement,
-	cell.ATicket: archive.Ticket, cell.AChange: archive.PlayerChange,
+var archiveKinds = map[kernel.ClaimKind]archive.Kind{
+	kernel.AGameSession: archive.GameSession, kernel.APlayerSession: archive.PlayerSession, kernel.APlacement: archive.Placement,
+	kernel.ATicket: archive.Ticket, kernel.AChange: archive.PlayerChange,
 }
 
 // decide takes some commands from the queue. One that must change nothing is decided alone, so that it can be seen.
@@ -164,7 +166,7 @@ func (n *node) execute(some []*request) {
 	}
 	var answered []*engine.Call
 	for len(calls) > 0 { // a group that is full ends a step
-		some, decided := n.seq.Execute(n.w.now, cell.AllKinds(), calls)
+		some, decided := n.seq.Execute(n.w.now, kernel.AllKinds(), calls)
 		answered, calls = append(answered, some...), calls[decided:]
 	}
 	for _, r := range some {
@@ -193,7 +195,7 @@ func (n *node) answer(calls []*engine.Call) {
 // tick ends what is due.
 func (n *node) tick() {
 	for {
-		tick := &cell.Tick{}
+		tick := &kernel.Tick{}
 		n.execute([]*request{{call: engine.Call{Cmd: tick}, answer: func(error) {}}})
 		if !tick.More {
 			n.w.nothingIsLate()
@@ -303,7 +305,7 @@ func (n *node) move() {
 	}
 	var batch []archive.Record
 	for _, x := range records {
-		if x.Kind != cell.Nothing {
+		if x.Kind != kernel.Nothing {
 			batch = append(batch, archive.Record{
 				Kind: archiveKinds[x.Kind], ID: x.ID, Created: int64(x.Created), Ended: int64(x.Ended), Fleet: x.Fleet, Group: x.GameID, Player: x.Player, Data: x.Data,
 			})
@@ -318,7 +320,7 @@ func (n *node) move() {
 	for left := len(records); left > 0; {
 		some := 1 + n.w.chance.IntN(left)
 		left -= some
-		n.submit(&cell.Forget{Count: some}, func(err error) {
+		n.submit(&kernel.Forget{Count: some}, func(err error) {
 			if err == nil {
 				n.forgetDue -= some
 			}
@@ -347,7 +349,7 @@ func (w *World) start() {
 	}
 	w.checkKnown()
 	w.checkNotices()
-	n.execute([]*request{{call: engine.Call{Cmd: &cell.Resume{}}, answer: func(error) {
+	n.execute([]*request{{call: engine.Call{Cmd: &kernel.Resume{}}, answer: func(error) {
 		if w.history.down != n.down {
 			w.violated("down for %v until now, the journal says %v", n.down, w.history.down)
 		}
@@ -443,7 +445,7 @@ func (w *World) takeOver() {
 func (n *node) loseAllLinks() {
 	v := n.seq.Cell().View()
 	for _, p := range everyProcess(&v) {
-		n.submit(&cell.LoseLink{Process: p.Key, Link: p.Link}, func(error) {})
+		n.submit(&hosting.LoseLink{Process: p.Key, Link: p.Link}, func(error) {})
 	}
 	n.drain()
 }

@@ -7,6 +7,8 @@ import (
 
 	"github.com/musterhq/muster/internal/archive"
 	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/notice"
 	"github.com/musterhq/muster/internal/domain/placement"
 )
@@ -15,11 +17,11 @@ import (
 var topics = []string{"arn:aws:sns:us-east-1:1:lobby", "arn:aws:sns:us-east-1:1:statistics", "arn:aws:sns:us-east-1:1:nobody"}
 
 // drawNotify decides who wants to hear of the ends of placements, and how patient the service is with receivers.
-func (w *World) drawNotify(often func(int) bool) *cell.Notify {
+func (w *World) drawNotify(often func(int) bool) *notice.Notify {
 	if !often(85) {
 		return nil
 	}
-	to := &cell.Notify{Bus: often(80), Max: 1000, Age: cell.DefaultNoticeAge}
+	to := &notice.Notify{Bus: often(80), Max: 1000, Age: notice.DefaultNoticeAge}
 	for _, topic := range topics[:2] {
 		if often(70) {
 			to.Topics = append(to.Topics, topic)
@@ -68,7 +70,7 @@ func (n *node) tellSome() {
 // heard is what happens in a receiver.
 func (n *node) heard(topic string, some []notice.Notice) {
 	w := n.w
-	have := &cell.DeliverNotices{Topic: topic}
+	have := &notice.DeliverNotices{Topic: topic}
 	for _, x := range some {
 		key := noticeKey{topic, x.No}
 		if !sameNotice(w.chronicle.ever[key], x) {
@@ -99,7 +101,7 @@ func (w *World) placementOf(n *node, id string) placement.Placement {
 	if data == nil {
 		w.violated("%s is gone", id)
 	}
-	p, err := cell.DecodePlacement(data)
+	p, err := hosting.DecodePlacement(data)
 	if err != nil || p.Status == placement.Pending {
 		w.violated("archive: %s is %s, %v", id, p.Status, err)
 	}
@@ -116,6 +118,6 @@ func (w *World) checkNotices() {
 	}
 }
 
-func confirmSubscription(w *Wishes, _ *cell.View) cell.Command {
-	return &cell.ConfirmSubscription{Topic: topics[w.chance.IntN(len(topics))], URL: fmt.Sprint("http://receiver-", w.chance.IntN(2))}
+func confirmSubscription(w *Wishes, _ *cell.View) kernel.Command {
+	return &notice.ConfirmSubscription{Topic: topics[w.chance.IntN(len(topics))], URL: fmt.Sprint("http://receiver-", w.chance.IntN(2))}
 }

@@ -6,6 +6,8 @@ import (
 
 	"github.com/musterhq/muster/internal/archive"
 	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/placement"
 	"github.com/musterhq/muster/internal/domain/session"
 )
@@ -28,7 +30,7 @@ func (w *Wishes) destinations(v *cell.View) (arns []string) {
 	return arns
 }
 
-func createQueue(w *Wishes, v *cell.View) cell.Command {
+func createQueue(w *Wishes, v *cell.View) kernel.Command {
 	q := placement.Queue{
 		Name: w.queueName(), Region: "us-east-1", Account: "1", Destinations: w.destinations(v),
 		Timeout: time.Duration(10+w.chance.IntN(60)) * time.Second,
@@ -45,12 +47,12 @@ func createQueue(w *Wishes, v *cell.View) cell.Command {
 	if w.oneIn(2) {
 		q.NotificationTarget, q.CustomEventData = topics[w.chance.IntN(len(topics))], "green"
 	}
-	return &cell.CreateQueue{Queue: q}
+	return &hosting.CreateQueue{Queue: q}
 }
 
-func updateQueue(w *Wishes, v *cell.View) cell.Command {
+func updateQueue(w *Wishes, v *cell.View) kernel.Command {
 	arns := w.destinations(v)
-	cmd := &cell.UpdateQueue{Name: w.queueName(), Destinations: &arns}
+	cmd := &hosting.UpdateQueue{Name: w.queueName(), Destinations: &arns}
 	if w.oneIn(2) {
 		target, data := topics[w.chance.IntN(len(topics))], fmt.Sprint("blue-", w.number())
 		cmd.NotificationTarget, cmd.CustomEventData = &target, &data
@@ -58,11 +60,11 @@ func updateQueue(w *Wishes, v *cell.View) cell.Command {
 	return cmd
 }
 
-func deleteQueue(w *Wishes, _ *cell.View) cell.Command {
+func deleteQueue(w *Wishes, _ *cell.View) kernel.Command {
 	if !w.oneIn(4) {
 		return nil
 	}
-	return &cell.DeleteQueue{Name: w.queueName()}
+	return &hosting.DeleteQueue{Name: w.queueName()}
 }
 
 // placementID is mostly a new one; ids that were used come again.
@@ -73,7 +75,7 @@ func (w *Wishes) placementID() string {
 	return fmt.Sprint("placement-", w.number())
 }
 
-func startPlacement(w *Wishes, _ *cell.View) cell.Command {
+func startPlacement(w *Wishes, _ *cell.View) kernel.Command {
 	p := placement.Placement{ID: w.placementID(), Queue: w.queueName(), PlayersMax: int32(w.chance.IntN(4)), Name: "placed"}
 	for i := range w.chance.IntN(int(p.PlayersMax) + 1) {
 		p.Players = append(p.Players, placement.Player{Player: fmt.Sprint("player-", i), ID: w.uuid()})
@@ -86,11 +88,11 @@ func startPlacement(w *Wishes, _ *cell.View) cell.Command {
 	case 1:
 		p.Override = &placement.Override{Locations: []string{w.locationName()}, Only: w.oneIn(2)}
 	}
-	return &cell.StartPlacement{Placement: p}
+	return &hosting.StartPlacement{Placement: p}
 }
 
-func stopPlacement(w *Wishes, _ *cell.View) cell.Command {
-	return &cell.StopPlacement{ID: fmt.Sprint("placement-", w.chance.IntN(int(1+w.made)))}
+func stopPlacement(w *Wishes, _ *cell.View) kernel.Command {
+	return &hosting.StopPlacement{ID: fmt.Sprint("placement-", w.chance.IntN(int(1+w.made)))}
 }
 
 // knownPlacement is the acknowledged state of a placement.
@@ -128,7 +130,7 @@ func (w *World) checkPlacements() {
 	v := w.node.seq.Cell().View()
 	live := map[string]int{}
 	for _, id := range w.known.fleetsEver {
-		games, _, _ := v.GameSessions(id, cell.GameFilter{}, 0, "", 1<<20)
+		games, _, _ := v.GameSessions(id, hosting.GameFilter{}, 0, "", 1<<20)
 		for _, g := range games {
 			if !g.Live() || g.Placement == "" {
 				continue
@@ -153,7 +155,7 @@ func (w *World) checkPlacements() {
 				w.violated("%s is gone", id)
 			}
 			var err error
-			if p, err = cell.DecodePlacement(data); err != nil {
+			if p, err = hosting.DecodePlacement(data); err != nil {
 				w.violated("archive: %s: %v", id, err)
 			}
 		}

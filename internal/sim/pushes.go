@@ -2,8 +2,9 @@ package sim
 
 import (
 	"github.com/musterhq/muster/internal/domain"
-	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
@@ -34,9 +35,9 @@ func newPushBook() pushBook {
 	return pushBook{attempts: map[session.ID]*attempt{}, pushed: map[push]bool{}}
 }
 
-func (b *pushBook) event(w *World, at domain.Time, e cell.Event) {
+func (b *pushBook) event(w *World, at domain.Time, e kernel.Event) {
 	switch e := e.(type) {
-	case *cell.GameSessionCreated:
+	case *hosting.GameSessionCreated:
 		if old := b.attempts[e.ID]; old != nil {
 			switch {
 			case !old.ended:
@@ -46,7 +47,7 @@ func (b *pushBook) event(w *World, at domain.Time, e cell.Event) {
 			}
 		}
 		b.attempts[e.ID] = &attempt{process: e.Process, created: at}
-	case *cell.GameSessionPrompted:
+	case *hosting.GameSessionPrompted:
 		a := b.attempts[e.ID]
 		if a == nil || a.pushed || a.ended {
 			w.violated("%s was to be pushed when it was %+v", e.ID, a)
@@ -58,7 +59,7 @@ func (b *pushBook) event(w *World, at domain.Time, e cell.Event) {
 			}
 		}
 		b.pushed[push{e.ID, a.process, a.created}] = true
-	case *cell.GameSessionEnded:
+	case *hosting.GameSessionEnded:
 		if a := b.attempts[e.ID]; a != nil {
 			a.ended = true
 		}
@@ -66,7 +67,7 @@ func (b *pushBook) event(w *World, at domain.Time, e cell.Event) {
 }
 
 // toldPush notes that a game server was told of its game session: its event was acknowledged, and the push has left.
-func (k *known) toldPush(cmd *cell.PromptGameSession) {
+func (k *known) toldPush(cmd *hosting.PromptGameSession) {
 	k.pushes = append(k.pushes, push{cmd.Prompted.ID, cmd.Process, cmd.Prompted.Created})
 }
 

@@ -4,22 +4,23 @@ import (
 	"errors"
 
 	"github.com/musterhq/muster/internal/domain"
-	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
 // repetition is a request that was acknowledged and comes once more with the same RequestId or token, because its answer
 // was lost on the way or its sender is impatient. It must change nothing, and check says which answers are right.
 type repetition struct {
-	again func() cell.Command // nil: not now
-	check func(cmd cell.Command, reason domain.Reason) bool
+	again func() kernel.Command // nil: not now
+	check func(cmd kernel.Command, reason domain.Reason) bool
 }
 
 // repeatsMax bounds how many acknowledged requests may come again.
 const repeatsMax = 60
 
 // remember notes an acknowledged request that may come again.
-func (k *known) remember(w *World, cmd cell.Command) {
+func (k *known) remember(w *World, cmd kernel.Command) {
 	r := repetitionOf(w, cmd)
 	if r.again == nil {
 		return
@@ -31,28 +32,28 @@ func (k *known) remember(w *World, cmd cell.Command) {
 	}
 }
 
-func repetitionOf(w *World, cmd cell.Command) repetition {
+func repetitionOf(w *World, cmd kernel.Command) repetition {
 	accepted := domain.Reason(0)
 	switch first := cmd.(type) {
-	case *cell.AcceptPlayer:
+	case *hosting.AcceptPlayer:
 		return repetition{
-			func() cell.Command { again := *first; return &again },
-			func(_ cell.Command, got domain.Reason) bool {
+			func() kernel.Command { again := *first; return &again },
+			func(_ kernel.Command, got domain.Reason) bool {
 				p, archived := w.archivedPlayer(w.node.archive, first.Player)
 				return got == accepted || got == domain.NotFound && archived && p.Accept == first.Request
 			},
 		}
-	case *cell.RemovePlayer:
+	case *hosting.RemovePlayer:
 		return repetition{
-			func() cell.Command { again := *first; return &again },
-			func(_ cell.Command, got domain.Reason) bool {
+			func() kernel.Command { again := *first; return &again },
+			func(_ kernel.Command, got domain.Reason) bool {
 				p, archived := w.archivedPlayer(w.node.archive, first.Player)
 				return got == accepted || got == domain.NotFound && archived && p.Status == session.Completed
 			},
 		}
-	case *cell.EndProcess:
+	case *hosting.EndProcess:
 		return repetition{
-			func() cell.Command {
+			func() kernel.Command {
 				v := w.node.seq.Cell().View()
 				if p, ok := v.Process(first.Process); ok && p.Ending != first.Request || len(w.node.queue) > 0 {
 					return nil // superseded
@@ -60,30 +61,30 @@ func repetitionOf(w *World, cmd cell.Command) repetition {
 				again := *first
 				return &again
 			},
-			func(_ cell.Command, got domain.Reason) bool { return got == accepted || got == domain.NotFound },
+			func(_ kernel.Command, got domain.Reason) bool { return got == accepted || got == domain.NotFound },
 		}
-	case *cell.ActivateGameSession:
+	case *hosting.ActivateGameSession:
 		return repetition{
-			func() cell.Command { again := *first; return &again },
-			func(_ cell.Command, got domain.Reason) bool {
+			func() kernel.Command { again := *first; return &again },
+			func(_ kernel.Command, got domain.Reason) bool {
 				return got == accepted || got == domain.NotFound || got == domain.WrongGameStatus && w.ended(first.Game)
 			},
 		}
-	case *cell.PromptGameSession:
+	case *hosting.PromptGameSession:
 		meant := w.createdAt(first.Game)
 		return repetition{
-			func() cell.Command {
+			func() kernel.Command {
 				if w.createdAt(first.Game) != meant || len(w.node.queue) > 0 {
 					return nil // a placement has tried again, and has another one of this name
 				}
 				again := *first
 				return &again
 			},
-			func(_ cell.Command, got domain.Reason) bool { return got != accepted },
+			func(_ kernel.Command, got domain.Reason) bool { return got != accepted },
 		}
-	case *cell.ActivateProcess:
+	case *hosting.ActivateProcess:
 		return repetition{
-			func() cell.Command {
+			func() kernel.Command {
 				v := w.node.seq.Cell().View()
 				if p, ok := v.Process(first.Process); !ok || p.Activation != first.Request || len(w.node.queue) > 0 {
 					return nil // superseded
@@ -91,13 +92,13 @@ func repetitionOf(w *World, cmd cell.Command) repetition {
 				again := *first
 				return &again
 			},
-			func(cmd cell.Command, got domain.Reason) bool {
-				return got == accepted && cmd.(*cell.ActivateProcess).Repeated || got == domain.NotFound // its host is gone meanwhile
+			func(cmd kernel.Command, got domain.Reason) bool {
+				return got == accepted && cmd.(*hosting.ActivateProcess).Repeated || got == domain.NotFound // its host is gone meanwhile
 			},
 		}
-	case *cell.SetPlayerPolicy:
+	case *hosting.SetPlayerPolicy:
 		return repetition{
-			func() cell.Command {
+			func() kernel.Command {
 				v := w.node.seq.Cell().View()
 				if g, ok := v.GameSession(first.Game); !ok || g.Policy != first.Request || !g.Live() || len(w.node.queue) > 0 {
 					return nil // superseded
@@ -105,18 +106,18 @@ func repetitionOf(w *World, cmd cell.Command) repetition {
 				again := *first
 				return &again
 			},
-			func(_ cell.Command, got domain.Reason) bool {
+			func(_ kernel.Command, got domain.Reason) bool {
 				return got == accepted || got == domain.WrongGameStatus && w.ended(first.Game) // a tick came first
 			},
 		}
-	case *cell.CreateGameSession:
+	case *hosting.CreateGameSession:
 		if first.Parameters == 0 {
 			return repetition{}
 		}
 		return repetition{
-			func() cell.Command { again := *first; again.Game = session.GameSession{}; return &again },
-			func(cmd cell.Command, got domain.Reason) bool {
-				g := cmd.(*cell.CreateGameSession).Game
+			func() kernel.Command { again := *first; again.Game = session.GameSession{}; return &again },
+			func(cmd kernel.Command, got domain.Reason) bool {
+				g := cmd.(*hosting.CreateGameSession).Game
 				same := g.ID == first.Game.ID && g.Created == first.Game.Created && g.ProcessID == first.Game.ProcessID
 				return got == accepted && same || got == domain.NotFound // its fleet is gone
 			},
@@ -147,12 +148,12 @@ func (n *node) repeat() {
 	n.sendAgain(r, cmd)
 }
 
-func (n *node) sendAgain(r repetition, cmd cell.Command) {
+func (n *node) sendAgain(r repetition, cmd kernel.Command) {
 	submit := func() {
 		n.submit(cmd, func(err error) { n.repeated(r, cmd, err) })
 		n.queue[len(n.queue)-1].still = true
 	}
-	if claim, ok := cmd.(cell.Claim); ok {
+	if claim, ok := cmd.(kernel.Claim); ok {
 		n.lookUp(claim, submit)
 	} else {
 		submit()
@@ -160,7 +161,7 @@ func (n *node) sendAgain(r repetition, cmd cell.Command) {
 }
 
 // repeated checks the answer to a request that was acknowledged before.
-func (n *node) repeated(r repetition, cmd cell.Command, err error) {
+func (n *node) repeated(r repetition, cmd kernel.Command, err error) {
 	var reason domain.Reason
 	if refusal, ok := errors.AsType[*domain.Refusal](err); ok {
 		reason = refusal.Reason

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/domain/search"
 	"github.com/musterhq/muster/internal/domain/searchindex"
 	"github.com/musterhq/muster/internal/domain/session"
@@ -121,7 +122,7 @@ func (w *World) newSearcher(n *node) *searcher {
 
 // all is what the search would find now, all of it: by a look at each game session.
 func (s *searcher) all(v *cell.View) (places []search.Place) {
-	games, _, _ := v.GameSessions(s.query.Fleet, cell.GameFilter{Location: s.query.Location, Status: session.Active}, 0, "", 1<<20)
+	games, _, _ := v.GameSessions(s.query.Fleet, hosting.GameFilter{Location: s.query.Location, Status: session.Active}, 0, "", 1<<20)
 	for i := range games {
 		if s.chosen(&games[i]) {
 			places = append(places, s.query.Order.PlaceOf(games[i].Row()))

@@ -9,6 +9,8 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
@@ -28,7 +30,7 @@ type Wishes struct {
 
 type maker struct {
 	weight int
-	make   func(w *Wishes, v *cell.View) cell.Command
+	make   func(w *Wishes, v *cell.View) kernel.Command
 }
 
 // NewWishes switches some kinds of commands off, so that what the others do alone is seen too.
@@ -45,7 +47,7 @@ func NewWishes(chance *rand.Rand) *Wishes {
 }
 
 // Next makes a command; nil when the chosen kind has nothing to aim at.
-func (w *Wishes) Next(v *cell.View, now domain.Time) cell.Command {
+func (w *Wishes) Next(v *cell.View, now domain.Time) kernel.Command {
 	w.now = now
 	if cmd := w.begin(v); cmd != nil {
 		return cmd
@@ -67,7 +69,7 @@ func (w *Wishes) Next(v *cell.View, now domain.Time) cell.Command {
 }
 
 // begin makes what everything else needs, most of the time when there is none.
-func (w *Wishes) begin(v *cell.View) cell.Command {
+func (w *Wishes) begin(v *cell.View) kernel.Command {
 	if w.oneIn(3) {
 		return nil
 	}
@@ -106,7 +108,7 @@ func (w *Wishes) oneIn(n int) bool { return w.chance.IntN(n) == 0 }
 
 func (w *Wishes) number() uint64 { w.made++; return w.made }
 
-func (w *Wishes) request() uint64 { return cell.RequestHash(fmt.Sprint("request-", w.number())) }
+func (w *Wishes) request() uint64 { return kernel.RequestHash(fmt.Sprint("request-", w.number())) }
 
 func (w *Wishes) uuid() domain.UUID {
 	var id domain.UUID
@@ -143,7 +145,7 @@ func (w *Wishes) process(v *cell.View) (fleet.Key, bool) {
 
 func (w *Wishes) game(v *cell.View) (session.GameSession, bool) {
 	f, _ := w.fleet(v)
-	games, _, _ := v.GameSessions(f.ID, cell.GameFilter{}, 0, "", 1000)
+	games, _, _ := v.GameSessions(f.ID, hosting.GameFilter{}, 0, "", 1000)
 	if len(games) == 0 {
 		return session.GameSession{}, false
 	}
@@ -171,60 +173,60 @@ func (w *Wishes) player(v *cell.View, g *session.GameSession) (domain.UUID, bool
 	return players[w.chance.IntN(len(players))].ID, true
 }
 
-func createLocation(w *Wishes, _ *cell.View) cell.Command {
-	return &cell.CreateLocation{Name: w.locationName(), Region: "us-east-1", Account: "1"}
+func createLocation(w *Wishes, _ *cell.View) kernel.Command {
+	return &hosting.CreateLocation{Name: w.locationName(), Region: "us-east-1", Account: "1"}
 }
 
-func deleteLocation(w *Wishes, _ *cell.View) cell.Command {
-	return &cell.DeleteLocation{Name: w.locationName()}
+func deleteLocation(w *Wishes, _ *cell.View) kernel.Command {
+	return &hosting.DeleteLocation{Name: w.locationName()}
 }
 
-func createFleet(w *Wishes, v *cell.View) cell.Command {
+func createFleet(w *Wishes, v *cell.View) kernel.Command {
 	if len(anywhere(v)) >= 2 {
 		return nil
 	}
 	id := fmt.Sprint("fleet-", w.number())
-	cmd := &cell.CreateFleet{Fleet: fleet.Fleet{ID: id, Region: "us-east-1", Account: "1", Name: id}, Locations: []string{w.locationName()}}
+	cmd := &hosting.CreateFleet{Fleet: fleet.Fleet{ID: id, Region: "us-east-1", Account: "1", Name: id}, Locations: []string{w.locationName()}}
 	if w.oneIn(3) {
 		cmd.Locations = []string{"custom-0", "custom-1"}
 	}
 	return cmd
 }
 
-func updateFleet(w *Wishes, v *cell.View) cell.Command {
+func updateFleet(w *Wishes, v *cell.View) kernel.Command {
 	f, _ := w.fleet(v)
 	protected := w.oneIn(2)
-	cmd := &cell.UpdateFleetAttributes{ID: f.ID, FullProtection: &protected}
+	cmd := &hosting.UpdateFleetAttributes{ID: f.ID, FullProtection: &protected}
 	if w.oneIn(2) {
 		cmd.CreationPolicy = &fleet.CreationPolicy{Sessions: int32(w.chance.IntN(3)), Period: time.Duration(w.chance.IntN(3)) * time.Minute}
 	}
 	return cmd
 }
 
-func deleteFleet(w *Wishes, v *cell.View) cell.Command {
+func deleteFleet(w *Wishes, v *cell.View) kernel.Command {
 	if f, ok := w.fleet(v); ok && w.oneIn(4) {
-		return &cell.DeleteFleet{ID: f.ID}
+		return &hosting.DeleteFleet{ID: f.ID}
 	}
 	return nil
 }
 
-func addLocations(w *Wishes, v *cell.View) cell.Command {
+func addLocations(w *Wishes, v *cell.View) kernel.Command {
 	f, _ := w.fleet(v)
-	return &cell.AddFleetLocations{ID: f.ID, Locations: []string{w.locationName()}}
+	return &hosting.AddFleetLocations{ID: f.ID, Locations: []string{w.locationName()}}
 }
 
-func removeLocations(w *Wishes, v *cell.View) cell.Command {
+func removeLocations(w *Wishes, v *cell.View) kernel.Command {
 	f, _ := w.fleet(v)
-	return &cell.RemoveFleetLocations{ID: f.ID, Locations: []string{w.locationName()}}
+	return &hosting.RemoveFleetLocations{ID: f.ID, Locations: []string{w.locationName()}}
 }
 
-func tagResource(w *Wishes, v *cell.View) cell.Command {
+func tagResource(w *Wishes, v *cell.View) kernel.Command {
 	f, _ := w.fleet(v)
 	return &cell.TagResource{Resource: cell.Resource{Kind: cell.FleetResource, ID: f.ID}, Tags: []fleet.Tag{{Key: fmt.Sprint(w.chance.IntN(3)), Value: fmt.Sprint(w.number())}}, Untag: []string{"0"}}
 }
 
 // drainCompute keeps new game sessions away from a compute, or lets them come again.
-func drainCompute(w *Wishes, v *cell.View) cell.Command {
+func drainCompute(w *Wishes, v *cell.View) kernel.Command {
 	x, ok := w.compute(v)
 	if !ok {
 		return nil
@@ -241,37 +243,37 @@ func drainCompute(w *Wishes, v *cell.View) cell.Command {
 	return cmd
 }
 
-func registerCompute(w *Wishes, v *cell.View) cell.Command {
+func registerCompute(w *Wishes, v *cell.View) kernel.Command {
 	f, ok := w.fleet(v)
 	if !ok || len(f.Locations) == 0 {
 		return nil
 	}
 	at := f.Locations[w.chance.IntN(len(f.Locations))].Name
-	return &cell.RegisterCompute{Compute: fleet.Compute{FleetID: f.ID, Name: fmt.Sprint("host-", w.chance.IntN(2)), Location: at, IPAddress: fmt.Sprint("10.0.0.", w.chance.IntN(9))}}
+	return &hosting.RegisterCompute{Compute: fleet.Compute{FleetID: f.ID, Name: fmt.Sprint("host-", w.chance.IntN(2)), Location: at, IPAddress: fmt.Sprint("10.0.0.", w.chance.IntN(9))}}
 }
 
-func deregisterCompute(w *Wishes, v *cell.View) cell.Command {
+func deregisterCompute(w *Wishes, v *cell.View) kernel.Command {
 	x, ok := w.compute(v)
 	if !ok || !w.oneIn(4) {
 		return nil
 	}
-	return &cell.DeregisterCompute{Fleet: x.FleetID, Name: x.Name}
+	return &hosting.DeregisterCompute{Fleet: x.FleetID, Name: x.Name}
 }
 
-func issueToken(w *Wishes, v *cell.View) cell.Command {
+func issueToken(w *Wishes, v *cell.View) kernel.Command {
 	x, _ := w.compute(v)
 	if w.oneIn(8) {
-		return &cell.RotateToken{Fleet: x.FleetID, Compute: x.Name, KeepLinks: w.oneIn(2)}
+		return &hosting.RotateToken{Fleet: x.FleetID, Compute: x.Name, KeepLinks: w.oneIn(2)}
 	}
-	return &cell.IssueToken{Fleet: x.FleetID, Compute: x.Name}
+	return &hosting.IssueToken{Fleet: x.FleetID, Compute: x.Name}
 }
 
-func createGame(w *Wishes, v *cell.View) cell.Command {
+func createGame(w *Wishes, v *cell.View) kernel.Command {
 	f, ok := w.fleetOrAlias(v)
 	if !ok || len(f.Locations) == 0 {
 		return nil
 	}
-	cmd := &cell.CreateGameSession{
+	cmd := &hosting.CreateGameSession{
 		Fleet: f.ID, Location: f.Locations[w.chance.IntN(len(f.Locations))].Name, Title: "game", PlayersMax: int32(w.chance.IntN(4)),
 		Properties: []session.Property{{Key: "mode", Value: fmt.Sprint(w.chance.IntN(3))}},
 	}
@@ -289,12 +291,12 @@ func createGame(w *Wishes, v *cell.View) cell.Command {
 	return cmd
 }
 
-func updateGame(w *Wishes, v *cell.View) cell.Command {
+func updateGame(w *Wishes, v *cell.View) kernel.Command {
 	g, ok := w.game(v)
 	if !ok {
 		return nil
 	}
-	cmd := &cell.UpdateGameSession{ID: g.ID}
+	cmd := &hosting.UpdateGameSession{ID: g.ID}
 	if w.oneIn(2) {
 		most := int32(w.chance.IntN(5))
 		cmd.PlayersMax = &most
@@ -309,95 +311,95 @@ func updateGame(w *Wishes, v *cell.View) cell.Command {
 	return cmd
 }
 
-func terminateGame(w *Wishes, v *cell.View) cell.Command {
+func terminateGame(w *Wishes, v *cell.View) kernel.Command {
 	g, _ := w.game(v)
-	return &cell.TerminateGameSession{ID: g.ID, Force: w.oneIn(5)}
+	return &hosting.TerminateGameSession{ID: g.ID, Force: w.oneIn(5)}
 }
 
-func reservePlayers(w *Wishes, v *cell.View) cell.Command {
+func reservePlayers(w *Wishes, v *cell.View) kernel.Command {
 	g, _ := w.game(v)
-	cmd := &cell.ReservePlayers{Game: g.ID}
+	cmd := &hosting.ReservePlayers{Game: g.ID}
 	for range 1 + w.chance.IntN(2) {
-		cmd.Players = append(cmd.Players, cell.NewPlayer{ID: w.uuid(), Player: fmt.Sprint("player-", w.chance.IntN(20))})
+		cmd.Players = append(cmd.Players, hosting.NewPlayer{ID: w.uuid(), Player: fmt.Sprint("player-", w.chance.IntN(20))})
 	}
 	return cmd
 }
 
-func connectProcess(w *Wishes, v *cell.View) cell.Command {
+func connectProcess(w *Wishes, v *cell.View) kernel.Command {
 	key, _ := w.process(v)
 	if p, ok := v.Process(key); ok && p.Linked && p.State != fleet.Ended && !w.oneIn(10) {
 		return nil
 	}
-	return &cell.ConnectProcess{Process: key, Link: w.number(), SDK: "Go 5.5.0"}
+	return &hosting.ConnectProcess{Process: key, Link: w.number(), SDK: "Go 5.5.0"}
 }
 
-func loseLink(w *Wishes, v *cell.View) cell.Command {
+func loseLink(w *Wishes, v *cell.View) kernel.Command {
 	key, _ := w.process(v)
 	p, _ := v.Process(key)
 	if w.oneIn(4) {
 		p.Link = w.number()
 	}
-	return &cell.LoseLink{Process: key, Link: p.Link}
+	return &hosting.LoseLink{Process: key, Link: p.Link}
 }
 
-func activateProcess(w *Wishes, v *cell.View) cell.Command {
+func activateProcess(w *Wishes, v *cell.View) kernel.Command {
 	key, _ := w.process(v)
 	p, _ := v.Process(key)
 	if p.State == fleet.ProcessReady && !w.oneIn(15) {
 		return nil
 	}
-	return &cell.ActivateProcess{Process: key, Link: p.Link, Port: uint16(7000 + w.chance.IntN(9)), Request: w.request(), SDK: "Go 5.5.0"}
+	return &hosting.ActivateProcess{Process: key, Link: p.Link, Port: uint16(7000 + w.chance.IntN(9)), Request: w.request(), SDK: "Go 5.5.0"}
 }
 
-func reportHealth(w *Wishes, v *cell.View) cell.Command {
+func reportHealth(w *Wishes, v *cell.View) kernel.Command {
 	key, _ := w.process(v)
-	return &cell.ReportHealth{Process: key, Healthy: !w.oneIn(6), LastHealthy: w.now.Add(-time.Duration(w.chance.IntN(100)) * time.Second)}
+	return &hosting.ReportHealth{Process: key, Healthy: !w.oneIn(6), LastHealthy: w.now.Add(-time.Duration(w.chance.IntN(100)) * time.Second)}
 }
 
-func settleProcess(w *Wishes, v *cell.View) cell.Command {
+func settleProcess(w *Wishes, v *cell.View) kernel.Command {
 	key, _ := w.process(v)
-	return &cell.SettleProcess{Process: key}
+	return &hosting.SettleProcess{Process: key}
 }
 
-func refreshProcess(w *Wishes, v *cell.View) cell.Command {
+func refreshProcess(w *Wishes, v *cell.View) kernel.Command {
 	key, _ := w.process(v)
-	return &cell.RefreshProcess{Process: key, Begin: w.oneIn(3)}
+	return &hosting.RefreshProcess{Process: key, Begin: w.oneIn(3)}
 }
 
-func promptGame(w *Wishes, v *cell.View) cell.Command {
+func promptGame(w *Wishes, v *cell.View) kernel.Command {
 	g, _ := w.game(v)
-	return &cell.PromptGameSession{Process: w.host(v, &g), Game: g.ID}
+	return &hosting.PromptGameSession{Process: w.host(v, &g), Game: g.ID}
 }
 
-func activateGame(w *Wishes, v *cell.View) cell.Command {
+func activateGame(w *Wishes, v *cell.View) kernel.Command {
 	g, _ := w.game(v)
-	return &cell.ActivateGameSession{Process: w.host(v, &g), Game: g.ID}
+	return &hosting.ActivateGameSession{Process: w.host(v, &g), Game: g.ID}
 }
 
-func setPolicy(w *Wishes, v *cell.View) cell.Command {
+func setPolicy(w *Wishes, v *cell.View) kernel.Command {
 	g, _ := w.game(v)
-	return &cell.SetPlayerPolicy{Process: w.host(v, &g), Game: g.ID, Deny: w.oneIn(3), Request: w.request()}
+	return &hosting.SetPlayerPolicy{Process: w.host(v, &g), Game: g.ID, Deny: w.oneIn(3), Request: w.request()}
 }
 
-func acceptPlayer(w *Wishes, v *cell.View) cell.Command {
+func acceptPlayer(w *Wishes, v *cell.View) kernel.Command {
 	g, _ := w.game(v)
 	p, _ := w.player(v, &g)
-	return &cell.AcceptPlayer{Process: w.host(v, &g), Game: g.ID, Player: p, Request: w.request()}
+	return &hosting.AcceptPlayer{Process: w.host(v, &g), Game: g.ID, Player: p, Request: w.request()}
 }
 
-func removePlayer(w *Wishes, v *cell.View) cell.Command {
+func removePlayer(w *Wishes, v *cell.View) kernel.Command {
 	g, _ := w.game(v)
 	p, _ := w.player(v, &g)
-	return &cell.RemovePlayer{Process: w.host(v, &g), Game: g.ID, Player: p}
+	return &hosting.RemovePlayer{Process: w.host(v, &g), Game: g.ID, Player: p}
 }
 
-func releasePlayer(w *Wishes, v *cell.View) cell.Command {
+func releasePlayer(w *Wishes, v *cell.View) kernel.Command {
 	g, _ := w.game(v)
 	p, _ := w.player(v, &g)
-	return &cell.ReleasePlayer{Player: p}
+	return &hosting.ReleasePlayer{Player: p}
 }
 
-func endProcess(w *Wishes, v *cell.View) cell.Command {
+func endProcess(w *Wishes, v *cell.View) kernel.Command {
 	key, _ := w.process(v)
-	return &cell.EndProcess{Process: key, Request: w.request()}
+	return &hosting.EndProcess{Process: key, Request: w.request()}
 }

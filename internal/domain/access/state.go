@@ -9,8 +9,8 @@ import (
 // Ref names a record inside this package's table; see chunk.Ref.
 type Ref = chunk.Ref
 
-// State is all access keys.
-type State struct {
+// Records is all access keys.
+type Records struct {
 	Keys *catalog.Catalog[Key]
 
 	TakenOver *TakenOver // nil: an access key file, if there is one, has not been imported yet
@@ -19,11 +19,11 @@ type State struct {
 	admins  int // those of them with the role admin
 }
 
-// New returns an empty State.
-func New() *State { return &State{Keys: catalog.New(place)} }
+// NewRecords returns empty Records.
+func NewRecords() *Records { return &Records{Keys: catalog.New(place)} }
 
 // Put stores a key, new or changed.
-func (s *State) Put(k Key) {
+func (s *Records) Put(k Key) {
 	if r, ok := s.Keys.Find(k.ID); ok {
 		s.count(s.Keys.Get(r), -1)
 	}
@@ -32,14 +32,14 @@ func (s *State) Put(k Key) {
 }
 
 // Drop removes a key.
-func (s *State) Drop(id string) {
+func (s *Records) Drop(id string) {
 	if r, ok := s.Keys.Find(id); ok {
 		s.count(s.Keys.Get(r), -1)
 		s.Keys.Drop(r)
 	}
 }
 
-func (s *State) count(k *Key, n int) {
+func (s *Records) count(k *Key, n int) {
 	if !k.Works() {
 		return
 	}
@@ -50,13 +50,13 @@ func (s *State) count(k *Key, n int) {
 }
 
 // Working is the number of keys that work.
-func (s *State) Working() int { return s.working }
+func (s *Records) Working() int { return s.working }
 
 // Admins is the number of keys that work and have the role admin.
-func (s *State) Admins() int { return s.admins }
+func (s *Records) Admins() int { return s.admins }
 
 // RevokedBefore gives the ids of the keys that were revoked before a time, in creation order.
-func (s *State) RevokedBefore(t domain.Time) (ids []string) {
+func (s *Records) RevokedBefore(t domain.Time) (ids []string) {
 	s.Keys.From(catalog.Place{}, func(k *Key) bool {
 		if !k.Works() && k.Revoked < t {
 			ids = append(ids, k.ID)
@@ -67,7 +67,7 @@ func (s *State) RevokedBefore(t domain.Time) (ids []string) {
 }
 
 // Restore rebuilds the indexes from the records, after a snapshot was loaded.
-func (s *State) Restore() {
+func (s *Records) Restore() {
 	s.Keys.Restore()
 	s.working, s.admins = 0, 0
 	for _, k := range s.Keys.All() {

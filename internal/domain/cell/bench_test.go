@@ -6,6 +6,8 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
@@ -19,7 +21,7 @@ func million(b *testing.B, players int) (*world, []session.ID) {
 		w.journal = w.journal[:0]
 	}
 	for i := range players {
-		w.must(&ReservePlayers{Game: games[i%len(games)], Players: []NewPlayer{{ID: playerID(i), Player: fmt.Sprintf("player-%08d", i)}}})
+		w.must(&hosting.ReservePlayers{Game: games[i%len(games)], Players: []hosting.NewPlayer{{ID: playerID(i), Player: fmt.Sprintf("player-%08d", i)}}})
 		w.journal = w.journal[:0]
 	}
 	return w, games
@@ -32,14 +34,14 @@ func BenchmarkReserve(b *testing.B) {
 	const live = 1_000_000
 	w, games := million(b, live)
 	runtime.GC()
-	env := Env{Now: w.now, Number: 2}
+	env := kernel.Env{Now: w.now, Number: 2}
 	n := live
 	b.ReportAllocs()
 	for b.Loop() {
 		if len(env.Batch) > 1<<16 {
 			env.Batch, env.Number = env.Batch[:0], env.Number+1
 		}
-		cmd := ReservePlayers{Game: games[n%len(games)], Players: []NewPlayer{{ID: playerID(n), Player: fmt.Sprintf("player-%08d", n)}}}
+		cmd := hosting.ReservePlayers{Game: games[n%len(games)], Players: []hosting.NewPlayer{{ID: playerID(n), Player: fmt.Sprintf("player-%08d", n)}}}
 		if _, err := w.cell.Execute(&cmd, &env); err != nil {
 			b.Fatal(err)
 		}
@@ -54,16 +56,16 @@ func BenchmarkReserve(b *testing.B) {
 }
 
 // empty lets all reservations run out and leave memory, but for the last million.
-func empty(w *world, env *Env) {
-	for r, p := range w.cell.sessions.Players.All() {
+func empty(w *world, env *kernel.Env) {
+	for r, p := range w.cell.hosting.Sessions.Players.All() {
 		_ = r
-		if w.cell.sessions.Players.Len()-w.cell.ended.used <= 1_000_000 {
+		if w.cell.hosting.Sessions.Players.Len()-w.cell.Ended.Len() <= 1_000_000 {
 			break
 		}
-		w.cell.sessions.EndPlayer(r, p.Created, session.TimedOut, w.cell.ended.next())
-		w.cell.ended.push(endedPlayer, r)
+		w.cell.hosting.Sessions.EndPlayer(r, p.Created, session.TimedOut, w.cell.Ended.Next())
+		w.cell.Ended.Push(kernel.Ended{Room: hosting.Room, Ref: r})
 	}
-	_, _ = w.cell.Execute(&Forget{w.cell.ended.used}, env)
+	_, _ = w.cell.Execute(&kernel.Forget{Count: w.cell.Ended.Len()}, env)
 }
 
 // BenchmarkMemory reports the live heap for each live player session.

@@ -7,7 +7,10 @@ import (
 	"testing"
 
 	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/wire"
+	"google.golang.org/protobuf/encoding/protowire"
 )
 
 // played is a cell with one of everything, and its journal.
@@ -15,13 +18,13 @@ func played(t testing.TB) *world {
 	w := newWorld(t, DefaultConfig())
 	w.hall()
 	game := w.game("g1", 4)
-	w.must(&ReservePlayers{Game: game, Players: []NewPlayer{{ID: playerID(1), Player: "ann"}, {ID: playerID(2), Player: "bob", Data: "blue"}}})
-	w.must(&AcceptPlayer{Process: processKey("p-g1"), Game: game, Player: playerID(1), Request: 5})
-	w.must(&RemovePlayer{Process: processKey("p-g1"), Game: game, Player: playerID(1)})
-	w.must(&IssueToken{Fleet: testFleet, Compute: testCompute})
+	w.must(&hosting.ReservePlayers{Game: game, Players: []hosting.NewPlayer{{ID: playerID(1), Player: "ann"}, {ID: playerID(2), Player: "bob", Data: "blue"}}})
+	w.must(&hosting.AcceptPlayer{Process: processKey("p-g1"), Game: game, Player: playerID(1), Request: 5})
+	w.must(&hosting.RemovePlayer{Process: processKey("p-g1"), Game: game, Player: playerID(1)})
+	w.must(&hosting.IssueToken{Fleet: testFleet, Compute: testCompute})
 	w.server("p2")
-	w.must(&CreateGameSession{Fleet: testFleet, Location: testLocation, Name: "g2", Creator: "ann", Parameters: 3})
-	w.must(&EndProcess{Process: processKey("p2"), Request: 9})
+	w.must(&hosting.CreateGameSession{Fleet: testFleet, Location: testLocation, Name: "g2", Creator: "ann", Parameters: 3})
+	w.must(&hosting.EndProcess{Process: processKey("p2"), Request: 9})
 	return w
 }
 
@@ -33,11 +36,11 @@ func TestForeignEntries(t *testing.T) {
 	for name, batch := range map[string][]byte{
 		"unknown field of a batch":       {7<<3 | lengthDelimited, 0},
 		"transaction without its time":   transaction(transactionEvents<<3|lengthDelimited, 0),
-		"unknown field of a transaction": transaction(transactionAt<<3, 1, 7<<3|lengthDelimited, 2, byte(KindTicked)<<3|lengthDelimited, 0),
+		"unknown field of a transaction": transaction(transactionAt<<3, 1, 7<<3|lengthDelimited, 2, byte(kernel.KindTicked)<<3|lengthDelimited, 0),
 		"event of an unknown kind":       transaction(transactionAt<<3, 1, transactionEvents<<3|lengthDelimited, 2, 9<<3|lengthDelimited, 0),
 		// 257 is no Ticked, although a byte of it is.
 		"event of a kind beyond a byte": transaction(transactionAt<<3, 1, transactionEvents<<3|lengthDelimited, 3, 0x8a, 0x10, 0),
-		"two events in one":             transaction(transactionAt<<3, 1, transactionEvents<<3|lengthDelimited, 4, byte(KindTicked)<<3|lengthDelimited, 0, byte(KindTicked)<<3|lengthDelimited, 0),
+		"two events in one":             transaction(transactionAt<<3, 1, transactionEvents<<3|lengthDelimited, 4, byte(kernel.KindTicked)<<3|lengthDelimited, 0, byte(kernel.KindTicked)<<3|lengthDelimited, 0),
 		"empty event":                   transaction(transactionAt<<3, 1, transactionEvents<<3|lengthDelimited, 0),
 		// 0x82, 0x02 is the tag of ProcessActivated, 65536 its port.
 		"a port beyond its type": transaction(transactionAt<<3, 1, transactionEvents<<3|lengthDelimited, 7, 0x82, 0x02, 4, 2<<3, 0x80, 0x80, 4),
@@ -56,7 +59,7 @@ func FuzzEntry(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, batch []byte) {
 		var again []byte
-		err := eachEvent(batch, new(wire.Reader), func() {}, func(_ domain.Time, e Event) { again = wire.Append(again[:0], e) })
+		err := EachEvent(batch, func(_ domain.Time, e kernel.Event) { again = wire.Append(again[:0], e) })
 		if err != nil && !errors.Is(err, wire.ErrMalformed) && !bytes.Contains([]byte(err.Error()), []byte("later release")) {
 			t.Errorf("%v is neither damage nor a later release", err)
 		}
@@ -111,8 +114,8 @@ func promisesMany(snapshot []byte) bool {
 		if n <= 0 || length > uint64(len(rest)-n) {
 			return false
 		}
-		kind, body, _, err := next(rest[n : n+int(length)])
-		var head snapshotHead
+		kind, body, _, err := nextField(rest[n : n+int(length)])
+		var head kernel.Head
 		if err == nil && kind == partHead && wire.Unmarshal(body, &head) == nil && head.Players > 1000 {
 			return true
 		}
@@ -129,12 +132,35 @@ func FuzzArchived(f *testing.F) {
 		f.Add(x.Data)
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
-		_, err := DecodeGameSession(data)
-		_, err2 := DecodePlayerSession(data)
+		_, err := hosting.DecodeGameSession(data)
+		_, err2 := hosting.DecodePlayerSession(data)
 		for _, err := range []error{err, err2} {
 			if err != nil && !errors.Is(err, wire.ErrMalformed) {
 				t.Error(err)
 			}
 		}
 	})
+}
+
+// Field numbers of proto/journal.proto, and the wire type of what has a length.
+const (
+	batchTransaction  = 1
+	transactionAt     = 1
+	transactionEvents = 2
+	lengthDelimited   = 2
+)
+
+const partHead = 1 // of a snapshot
+
+// nextField splits one length-delimited field off b.
+func nextField(b []byte) (num uint64, body, rest []byte, err error) {
+	n, kind, tag := protowire.ConsumeTag(b)
+	if tag < 0 || kind != protowire.BytesType {
+		return 0, nil, nil, wire.ErrMalformed
+	}
+	body, length := protowire.ConsumeBytes(b[tag:])
+	if length < 0 {
+		return 0, nil, nil, wire.ErrMalformed
+	}
+	return uint64(n), body, b[tag+length:], nil
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
@@ -34,32 +36,32 @@ func until(t domain.ContactTime) string {
 func gameName(id session.ID) string { return string(id)[strings.LastIndex(string(id), "/")+1:] }
 
 // describe is an event in the words of the scripts.
-func (s *script) describe(e Event) string {
-	name := strings.TrimPrefix(fmt.Sprintf("%T", e), "*cell.")
+func (s *script) describe(e kernel.Event) string {
+	name := typeName(e)
 	return name + " " + strings.TrimSpace(s.details(e))
 }
 
-func (s *script) details(e Event) string {
+func (s *script) details(e kernel.Event) string {
 	switch e := e.(type) {
-	case *Resumed:
+	case *hosting.Resumed:
 		return fmt.Sprintf("down=%s links%s seats%s", time.Duration(e.Downtime)*time.Millisecond, until(e.LostBy), until(e.SeatsBy))
-	case *LocationChanged:
+	case *hosting.LocationChanged:
 		return e.Location.Name + tagList(e.Location.Tags)
-	case *LocationRemoved:
+	case *hosting.LocationRemoved:
 		return e.Name
-	case *FleetChanged:
+	case *hosting.FleetChanged:
 		return e.Fleet.ID + fleetDetails(&e.Fleet)
-	case *FleetRemoved:
+	case *hosting.FleetRemoved:
 		return e.ID
-	case *ComputeRegistered:
+	case *hosting.ComputeRegistered:
 		text := e.Compute.Name + " at " + e.Compute.IPAddress
 		if id := e.Compute.Registration; !id.IsZero() {
 			text += fmt.Sprintf(" registration=%d", id[0])
 		}
 		return text
-	case *ComputeRemoved:
+	case *hosting.ComputeRemoved:
 		return e.Name
-	case *TokenIssued:
+	case *hosting.TokenIssued:
 		text := fmt.Sprintf("%s generation=%d expires=%s", e.Compute, e.Generation, since(int64(e.Expires)))
 		if e.Void != 0 {
 			text += fmt.Sprintf(" void=%d", e.Void)
@@ -68,29 +70,29 @@ func (s *script) details(e Event) string {
 			text += " keep-links"
 		}
 		return text
-	case *FleetEventWritten:
+	case *hosting.FleetEventWritten:
 		return e.Event.Code
-	case *CreationCounted:
+	case *hosting.CreationCounted:
 		return fmt.Sprintf("%s until=%s", e.Creation.Creator, since(int64(e.Creation.Until)))
-	case *GameSessionCreated:
+	case *hosting.GameSessionCreated:
 		return gameName(e.ID) + " on " + e.Process.Process + until(e.ActivateBy)
-	case *GameSessionPrompted:
+	case *hosting.GameSessionPrompted:
 		return gameName(e.ID)
-	case *GameSessionActivated:
+	case *hosting.GameSessionActivated:
 		return gameName(e.ID)
-	case *GameSessionChanged:
+	case *hosting.GameSessionChanged:
 		return fmt.Sprintf("%s name=%s players-max=%d deny=%t protected=%t properties=%v", gameName(e.ID), e.Name, e.PlayersMax, e.DenyPlayers, e.FullProtection, e.Properties)
-	case *GameSessionTerminating:
+	case *hosting.GameSessionTerminating:
 		return gameName(e.ID)
-	case *GameSessionEnded:
+	case *hosting.GameSessionEnded:
 		return gameName(e.ID) + [...]string{"", " TRIGGERED_ON_PROCESS_TERMINATE", " FORCE_TERMINATED", " INTERRUPTED"}[e.Reason]
-	case *PlayerReserved:
+	case *hosting.PlayerReserved:
 		return s.names[e.PlayerSession] + " " + e.Player + until(e.ReserveBy)
-	case *PlayerAccepted:
+	case *hosting.PlayerAccepted:
 		return s.names[e.PlayerSession]
-	case *PlayerEnded:
+	case *hosting.PlayerEnded:
 		return s.names[e.PlayerSession] + " " + e.Status.String()
-	case *Forgotten:
+	case *kernel.Forgotten:
 		return fmt.Sprint(e.Count)
 	}
 	if details := accessDetails(e); details != "" {
@@ -99,25 +101,25 @@ func (s *script) details(e Event) string {
 	return processDetails(e)
 }
 
-func processDetails(e Event) string {
+func processDetails(e kernel.Event) string {
 	switch e := e.(type) {
-	case *ProcessConnected:
+	case *hosting.ProcessConnected:
 		return fmt.Sprintf("%s link=%d", e.Process.Process, e.Link) + when(e.New, " new") + until(e.ReadyBy)
-	case *ProcessLinkLost:
+	case *hosting.ProcessLinkLost:
 		return e.Process.Process + until(e.LostBy)
-	case *ProcessActivated:
+	case *hosting.ProcessActivated:
 		return fmt.Sprintf("%s port=%d", e.Process.Process, e.Port) + when(e.New, " new") + until(e.UnhealthyBy)
-	case *ProcessHealthChanged:
+	case *hosting.ProcessHealthChanged:
 		return e.Process.Process + [...]string{" unheard", " healthy", " unhealthy"}[e.Health] + until(e.UnhealthyBy)
-	case *ProcessSettled:
+	case *hosting.ProcessSettled:
 		return e.Process.Process
-	case *ProcessRefreshing:
+	case *hosting.ProcessRefreshing:
 		return e.Process.Process + when(e.Begun, " begun")
-	case *ProcessTerminationAsked:
+	case *hosting.ProcessTerminationAsked:
 		return fmt.Sprintf("%s for %s told=%s", e.Process.Process, endReasons[e.Why], since(int64(e.Time))) + until(e.By)
-	case *ProcessEnded:
+	case *hosting.ProcessEnded:
 		return fmt.Sprintf("%s %s remembered=%s", e.Process.Process, endReasons[e.Reason], since(int64(e.ForgetAt)))
-	case *ProcessForgotten:
+	case *hosting.ProcessForgotten:
 		return e.Process.Process
 	}
 	return placementDetails(e)
@@ -149,4 +151,10 @@ func when(yes bool, text string) string {
 		return text
 	}
 	return ""
+}
+
+// typeName is the name of a value's type without its package.
+func typeName(x any) string {
+	name := fmt.Sprintf("%T", x)
+	return name[strings.LastIndexByte(name, '.')+1:]
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
@@ -20,7 +22,7 @@ type world struct {
 	number  uint64
 	journal [][]byte
 	seed    uint64
-	events  []Event
+	events  []kernel.Event
 }
 
 const testFleet, testLocation, testCompute = "fleet-1", "custom-home", "host"
@@ -30,9 +32,9 @@ func newWorld(t testing.TB, config Config) *world {
 }
 
 // do executes a command as a journal entry of its own.
-func (w *world) do(cmd Command) error {
+func (w *world) do(cmd kernel.Command) error {
 	w.seed++
-	env := Env{Now: w.now, Number: w.number, Follow: AllKinds()}
+	env := kernel.Env{Now: w.now, Number: w.number, Follow: kernel.AllKinds()}
 	binary.BigEndian.PutUint64(env.Seed[8:], w.seed)
 	emitted, err := w.cell.Execute(cmd, &env)
 	w.events = nil
@@ -46,7 +48,7 @@ func (w *world) do(cmd Command) error {
 	return err
 }
 
-func (w *world) must(cmd Command) {
+func (w *world) must(cmd kernel.Command) {
 	w.t.Helper()
 	if err := w.do(cmd); err != nil {
 		w.t.Fatalf("%T: %v", cmd, err)
@@ -55,9 +57,9 @@ func (w *world) must(cmd Command) {
 
 // hall makes a location, a fleet and a compute.
 func (w *world) hall() {
-	w.must(&CreateLocation{Name: testLocation, Region: "us-east-1"})
-	w.must(&CreateFleet{Fleet: fleet.Fleet{ID: testFleet, Region: "us-east-1", Name: "dev"}, Locations: []string{testLocation}})
-	w.must(&RegisterCompute{Compute: fleet.Compute{FleetID: testFleet, Name: testCompute, Location: testLocation, IPAddress: "127.0.0.1"}})
+	w.must(&hosting.CreateLocation{Name: testLocation, Region: "us-east-1"})
+	w.must(&hosting.CreateFleet{Fleet: fleet.Fleet{ID: testFleet, Region: "us-east-1", Name: "dev"}, Locations: []string{testLocation}})
+	w.must(&hosting.RegisterCompute{Compute: fleet.Compute{FleetID: testFleet, Name: testCompute, Location: testLocation, IPAddress: "127.0.0.1"}})
 }
 
 func processKey(id string) fleet.Key {
@@ -67,19 +69,19 @@ func processKey(id string) fleet.Key {
 // server connects a process and makes it ready and healthy.
 func (w *world) server(id string) fleet.Key {
 	key := processKey(id)
-	w.must(&ConnectProcess{Process: key, Link: 7, SDK: "Go 5.5.0"})
-	w.must(&ActivateProcess{Process: key, Link: 7, Port: 7777, Request: RequestHash("activate " + id + fmt.Sprint(w.seed))})
-	w.must(&ReportHealth{Process: key, Healthy: true})
+	w.must(&hosting.ConnectProcess{Process: key, Link: 7, SDK: "Go 5.5.0"})
+	w.must(&hosting.ActivateProcess{Process: key, Link: 7, Port: 7777, Request: kernel.RequestHash("activate " + id + fmt.Sprint(w.seed))})
+	w.must(&hosting.ReportHealth{Process: key, Healthy: true})
 	return key
 }
 
 // game starts an ACTIVE game session on a new process.
 func (w *world) game(name string, players int32) session.ID {
 	key := w.server("p-" + name)
-	cmd := &CreateGameSession{Fleet: testFleet, Location: testLocation, Name: name, PlayersMax: players}
+	cmd := &hosting.CreateGameSession{Fleet: testFleet, Location: testLocation, Name: name, PlayersMax: players}
 	w.must(cmd)
-	w.must(&PromptGameSession{Process: key, Game: cmd.ID()})
-	w.must(&ActivateGameSession{Process: key, Game: cmd.ID()})
+	w.must(&hosting.PromptGameSession{Process: key, Game: cmd.ID()})
+	w.must(&hosting.ActivateGameSession{Process: key, Game: cmd.ID()})
 	return cmd.ID()
 }
 
@@ -99,4 +101,12 @@ func (w *world) restart() {
 		w.t.Fatal(err)
 	}
 	w.cell = loaded
+}
+
+// mix spreads a small number over 64 bits (the finaliser of splitmix64).
+func mix(x uint64) uint64 {
+	x *= 0x9e3779b97f4a7c15
+	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
+	x = (x ^ x>>27) * 0x94d049bb133111eb
+	return x ^ x>>31
 }

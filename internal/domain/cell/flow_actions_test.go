@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 )
 
 // actionsTold are what a player was told to be allowed, behind an event.
@@ -29,8 +31,8 @@ func (w *flowWorld) actionsTold(player string, since uint64) (all []flow.Actions
 // wantAllowed holds what a player was told last, since a number, against the state, and looks for one action in it.
 func (w *flowWorld) wantAllowed(player string, since uint64, action flow.Actions, want bool) {
 	w.t.Helper()
-	r, _ := w.cell.flow.Player(player)
-	now, told := w.cell.allowedActions(r), w.actionsTold(player, since)
+	r, _ := w.cell.playerflow.Flow.Player(player)
+	now, told := w.cell.playerflow.AllowedActions(r), w.actionsTold(player, since)
 	if len(told) != 1 || told[0] != now || (now&action != 0) != want {
 		w.t.Errorf("%s was told %v, and may do %v; want to be told once, and %v: %v", player, told, now.Names(), action.Names(), want)
 	}
@@ -42,11 +44,11 @@ func TestActionsAreTold(t *testing.T) {
 	w.queues()
 	w.party("a", "b")
 	rev, since := w.player("a").Rev, w.seq("a")
-	w.must(&SetReady{w.as("a"), true})
+	w.must(&playerflow.SetReady{Caller: w.as("a"), Ready: true})
 	if told := w.actionsTold("a", since); len(told) != 0 {
 		t.Errorf("nothing is allowed that was not, and a is told %v", told)
 	}
-	w.must(&SetReady{w.as("b"), true})
+	w.must(&playerflow.SetReady{Caller: w.as("b"), Ready: true})
 	w.wantAllowed("a", since, flow.CanEnterMatchmaking, true)
 	since = w.seq("a")
 	w.offline("b")
@@ -55,10 +57,10 @@ func TestActionsAreTold(t *testing.T) {
 	w.attach("b")
 	w.wantAllowed("a", since, flow.CanEnterMatchmaking, true)
 	since = w.seq("a")
-	w.must(&SetReady{w.as("b"), false})
+	w.must(&playerflow.SetReady{Caller: w.as("b"), Ready: false})
 	w.wantAllowed("a", since, flow.CanEnterMatchmaking, false)
 	since, other := w.seq("a"), w.seq("b")
-	w.must(&PromoteLeader{w.as("a"), "b"})
+	w.must(&playerflow.PromoteLeader{Caller: w.as("a"), Target: "b"})
 	w.wantAllowed("a", since, flow.CanKickPlayer, false)
 	w.wantAllowed("b", other, flow.CanKickPlayer, true)
 	if after := w.player("a").Rev; after != rev {
@@ -78,12 +80,12 @@ func TestActionsOfGamesAndLocksAreTold(t *testing.T) {
 	w.lose(g, w.member("a").Session)
 	w.wantAllowed("a", since, flow.CanDeclineReconnect, true)
 	since = w.seq("a")
-	w.must(&TerminateGameSession{ID: w.gameOf(g).ID})
+	w.must(&hosting.TerminateGameSession{ID: w.gameOf(g).ID})
 	w.wantAllowed("a", since, flow.CanGetHostConnectionDetails, false)
-	w.must(&ForceEnd{g})
+	w.must(&playerflow.ForceEnd{Instance: g})
 
 	since = w.seq("a")
-	w.must(&SetPenalty{Player: "a", Penalty: flow.Penalty{Kind: flow.ByOperator, Until: w.now.Add(time.Minute)}})
+	w.must(&playerflow.SetPenalty{Player: "a", Penalty: flow.Penalty{Kind: flow.ByOperator, Until: w.now.Add(time.Minute)}})
 	w.wantAllowed("a", since, flow.CanEnterMatchmaking, false)
 	since = w.seq("a")
 	w.pass(time.Minute + time.Second)
@@ -94,9 +96,9 @@ func TestActionsOfGamesAndLocksAreTold(t *testing.T) {
 func TestActionsOfThoseWhoAreGone(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.party("a", "b")
-	w.must(&Logout{Caller: w.as("b")})
+	w.must(&playerflow.Logout{Caller: w.as("b")})
 	since := w.seq("b")
-	w.must(&SetPenalty{Player: "b", Penalty: flow.Penalty{Kind: flow.ByOperator, Until: w.now.Add(time.Minute)}})
+	w.must(&playerflow.SetPenalty{Player: "b", Penalty: flow.Penalty{Kind: flow.ByOperator, Until: w.now.Add(time.Minute)}})
 	if told := w.actionsTold("b", since); len(told) != 0 {
 		t.Errorf("b, who is not logged in, is told %v", told)
 	}
@@ -109,9 +111,9 @@ func TestRequeueLockIsTold(t *testing.T) {
 	w.online("a")
 	var locks []flow.Penalty
 	leave := func() {
-		w.must(&EnterMatchmaking{Caller: w.as("a"), Ticket: w.id(), Queue: testQueue})
+		w.must(&playerflow.EnterMatchmaking{Caller: w.as("a"), Ticket: w.id(), Queue: testQueue})
 		since := w.seq("a")
-		w.must(&LeaveMatchmaking{Caller: w.as("a")})
+		w.must(&playerflow.LeaveMatchmaking{Caller: w.as("a")})
 		v := w.cell.View()
 		events, _, _ := v.EventsAfter("a", since, 100)
 		for _, e := range events {

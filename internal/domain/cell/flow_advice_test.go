@@ -10,28 +10,31 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/domain/placement"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 )
 
 // callerOf is the caller of a command that can only look; nil of one that cannot.
-func callerOf(cmd Command) *Caller {
+func callerOf(cmd kernel.Command) *playerflow.Caller {
 	switch cmd := cmd.(type) {
-	case *CreateParty:
+	case *playerflow.CreateParty:
 		return &cmd.Caller
-	case *JoinParty:
+	case *playerflow.JoinParty:
 		return &cmd.Caller
-	case *SendInvite:
+	case *playerflow.SendInvite:
 		return &cmd.Caller
-	case *EnterMatchmaking:
+	case *playerflow.EnterMatchmaking:
 		return &cmd.Caller
-	case *GetHostConnectionDetails:
+	case *playerflow.GetHostConnectionDetails:
 		return &cmd.Caller
-	case *CreateGameInstance:
+	case *playerflow.CreateGameInstance:
 		return &cmd.Caller
-	case *JoinGameInstance:
+	case *playerflow.JoinGameInstance:
 		return &cmd.Caller
-	case *UpdateOwnGame:
+	case *playerflow.UpdateOwnGame:
 		return &cmd.Caller
 	}
 	return nil
@@ -40,7 +43,7 @@ func callerOf(cmd Command) *Caller {
 // TestLook: a command that only looks is refused with what it would be refused with, and changes nothing. Then it is carried
 // out as if nobody had looked. Each cell of T1.
 func TestLook(t *testing.T) {
-	eachT1(t, func(t *testing.T, w *flowWorld, _ row, _ int, cmd Command, want string) {
+	eachT1(t, func(t *testing.T, w *flowWorld, _ row, _ int, cmd kernel.Command, want string) {
 		by := callerOf(cmd)
 		if by == nil {
 			t.Skip("no hook asks before it")
@@ -77,7 +80,7 @@ func TestLookAtDetails(t *testing.T) {
 	g := w.play(false, flow.ReconnectOptional, "a")
 	look := func() bool {
 		t.Helper()
-		cmd := &GetHostConnectionDetails{Caller: w.as("a"), Instance: g}
+		cmd := &playerflow.GetHostConnectionDetails{Caller: w.as("a"), Instance: g}
 		cmd.Look = true
 		w.must(cmd)
 		return cmd.Would
@@ -91,14 +94,14 @@ func TestLookAtDetails(t *testing.T) {
 		t.Error("the way back needs a reservation")
 	}
 	data := "level=3"
-	cmd := &GetHostConnectionDetails{Caller: w.as("a"), Instance: g, Data: &data}
+	cmd := &playerflow.GetHostConnectionDetails{Caller: w.as("a"), Instance: g, Data: &data}
 	w.must(cmd)
 	if got := w.dataOf(cmd.Made); got != data {
 		t.Errorf("PlayerData is %q", got)
 	}
 	w.connect(g, "a")
 	w.lose(g, cmd.Made)
-	again := &GetHostConnectionDetails{Caller: w.as("a"), Instance: g}
+	again := &playerflow.GetHostConnectionDetails{Caller: w.as("a"), Instance: g}
 	w.must(again)
 	if got := w.dataOf(again.Made); got != data {
 		t.Errorf("PlayerData that nobody has changed is %q", got)
@@ -108,11 +111,11 @@ func TestLookAtDetails(t *testing.T) {
 // dataOf is the PlayerData of a player session.
 func (w *flowWorld) dataOf(id domain.UUID) string {
 	w.t.Helper()
-	r, ok := w.cell.sessions.PlayerByID(id)
+	r, ok := w.cell.hosting.Sessions.PlayerByID(id)
 	if !ok {
 		w.t.Fatalf("no player session %s", id)
 	}
-	return w.cell.sessions.Players.Get(r).Data
+	return w.cell.hosting.Sessions.Players.Get(r).Data
 }
 
 // enterWith lets a party enter the test queue with what was said of its search.
@@ -122,12 +125,12 @@ func (w *flowWorld) enterWith(a flow.Advice, players ...string) domain.UUID {
 	w.party(players...)
 	w.ready()
 	for _, player := range players[1:] {
-		w.must(&SetReady{w.as(player), true})
+		w.must(&playerflow.SetReady{Caller: w.as(player), Ready: true})
 	}
 	if len(players) > 1 {
-		w.must(&SetReady{w.as(players[0]), true})
+		w.must(&playerflow.SetReady{Caller: w.as(players[0]), Ready: true})
 	}
-	cmd := &EnterMatchmaking{Caller: w.as(players[0]), Ticket: w.id(), Queue: testQueue, Advice: a}
+	cmd := &playerflow.EnterMatchmaking{Caller: w.as(players[0]), Ticket: w.id(), Queue: testQueue, Advice: a}
 	w.must(cmd)
 	return cmd.Made
 }
@@ -165,14 +168,14 @@ func TestAttributesOfASearch(t *testing.T) {
 			w := newFlowWorld(t, nil)
 			w.queues()
 			w.online("a")
-			w.must(&CreateParty{Caller: w.as("a"), ID: w.id(), Attributes: party})
+			w.must(&playerflow.CreateParty{Caller: w.as("a"), ID: w.id(), Attributes: party})
 			if tc.client != nil {
-				w.must(&SetPlayerPreferences{Caller: w.as("a"), Attributes: tc.client})
+				w.must(&playerflow.SetPlayerPreferences{Caller: w.as("a"), Attributes: tc.client})
 			}
 			if tc.trusted != nil {
-				w.must(&SetPlayerAttributes{Player: "a", Attributes: *tc.trusted})
+				w.must(&playerflow.SetPlayerAttributes{Player: "a", Attributes: *tc.trusted})
 			}
-			cmd := &EnterMatchmaking{Caller: w.as("a"), Ticket: w.id(), Queue: testQueue, Advice: tc.advice}
+			cmd := &playerflow.EnterMatchmaking{Caller: w.as("a"), Ticket: w.id(), Queue: testQueue, Advice: tc.advice}
 			w.must(cmd)
 			if got := w.skillOf(cmd.Made, "a"); got != tc.want {
 				t.Errorf("skill is %g, want %g", got, tc.want)
@@ -190,16 +193,16 @@ func TestAdviceGoesIntoTheGame(t *testing.T) {
 		Players: []flow.PlayerAdvice{{Player: "a", Data: "data of a"}, {Player: "b", Data: "data of b"}},
 	}, "a", "b")
 	blue := w.enterWith(flow.Advice{Regions: []string{"west", "north"}, Players: []flow.PlayerAdvice{{Player: "c", Data: "data of c"}}}, "c")
-	if w.cell.flow.Advices.Len() != 2 {
-		t.Fatalf("%d are kept", w.cell.flow.Advices.Len())
+	if w.cell.playerflow.Flow.Advices.Len() != 2 {
+		t.Fatalf("%d are kept", w.cell.playerflow.Flow.Advices.Len())
 	}
 	if refused := w.propose(testQueue, red, blue); refused != nil {
 		t.Fatal(refused)
 	}
 	g := w.keys("a").Game
 	match := w.instance(g).Placement
-	r, _ := w.cell.placements.Placement(match)
-	p := w.cell.placements.Placements.Get(r)
+	r, _ := w.cell.hosting.Placements.Placement(match)
+	p := w.cell.hosting.Placements.Placements.Get(r)
 	// east: 0 for two and 2 for one; west: 1 for two and 0 for one, which is the same; north: 2 and 1.
 	if want := "east west north"; strings.Join(p.Regions, " ") != want {
 		t.Errorf("regions %v, want %s", p.Regions, want)
@@ -210,7 +213,7 @@ func TestAdviceGoesIntoTheGame(t *testing.T) {
 			t.Errorf("PlayerData of %s is %q", player, got)
 		}
 	}
-	if n := w.cell.flow.Advices.Len(); n != 0 {
+	if n := w.cell.playerflow.Flow.Advices.Len(); n != 0 {
 		t.Errorf("%d are kept", n)
 	}
 }
@@ -222,14 +225,14 @@ func TestAdviceEnds(t *testing.T) {
 	}
 	left := func(t *testing.T, w *flowWorld, want int) {
 		t.Helper()
-		if n := w.cell.flow.Advices.Len(); n != want {
+		if n := w.cell.playerflow.Flow.Advices.Len(); n != want {
 			t.Errorf("%d are kept, want %d", n, want)
 		}
 	}
 	t.Run("left", func(t *testing.T) {
 		w := newFlowWorld(t, nil)
 		w.enterWith(said("a"), "a")
-		w.must(&LeaveMatchmaking{w.as("a")})
+		w.must(&playerflow.LeaveMatchmaking{Caller: w.as("a")})
 		left(t, w, 0)
 	})
 	t.Run("all of a party leave before there is a host", func(t *testing.T) {
@@ -238,9 +241,9 @@ func TestAdviceEnds(t *testing.T) {
 			t.Fatal(refused)
 		}
 		g := w.keys("a").Game
-		w.must(&LeaveGame{Caller: w.as("a"), Instance: g})
+		w.must(&playerflow.LeaveGame{Caller: w.as("a"), Instance: g})
 		left(t, w, 2)
-		w.must(&LeaveGame{Caller: w.as("b"), Instance: g})
+		w.must(&playerflow.LeaveGame{Caller: w.as("b"), Instance: g})
 		left(t, w, 1)
 		w.startMatch(w.instance(g).Placement)
 		left(t, w, 0)
@@ -251,7 +254,7 @@ func TestAdviceEnds(t *testing.T) {
 			if refused := w.propose(testQueue, w.enterWith(said("a"), "a"), w.enterWith(said("b"), "b")); refused != nil {
 				t.Fatal(refused)
 			}
-			w.must(&StopPlacement{ID: w.instance(w.keys("a").Game).Placement})
+			w.must(&hosting.StopPlacement{ID: w.instance(w.keys("a").Game).Placement})
 			if !requeue {
 				left(t, w, 0)
 				return
@@ -279,8 +282,8 @@ func TestEnterAboutOthers(t *testing.T) {
 	w.queues()
 	w.party("me", "friend")
 	w.ready()
-	w.refused(&EnterMatchmaking{Caller: w.as("me"), Ticket: w.id(), Queue: testQueue, About: []string{"me"}}, flow.RevConflict)
-	w.must(&EnterMatchmaking{Caller: w.as("me"), Ticket: w.id(), Queue: testQueue, About: []string{"me", "friend"}})
+	w.refused(&playerflow.EnterMatchmaking{Caller: w.as("me"), Ticket: w.id(), Queue: testQueue, About: []string{"me"}}, flow.RevConflict)
+	w.must(&playerflow.EnterMatchmaking{Caller: w.as("me"), Ticket: w.id(), Queue: testQueue, About: []string{"me", "friend"}})
 }
 
 // TestPlacementOrder: the locations that a placement wants come before all that the queue has of order; the filter stays.
@@ -311,14 +314,14 @@ func TestCreateGameInstanceDefaults(t *testing.T) {
 		c.Games.DirectCreate, c.Games.DirectQueue, c.Games.DirectPlayersMax = true, "q", 4
 	})
 	w.party("a")
-	w.must(&SetPlayerPreferences{Caller: w.as("a"), Latencies: &[]flow.Latency{{Region: testLocation, Milliseconds: 20}}})
+	w.must(&playerflow.SetPlayerPreferences{Caller: w.as("a"), Latencies: &[]flow.Latency{{Region: testLocation, Milliseconds: 20}}})
 	for _, size := range []int32{-1, 5} {
-		w.refused(&CreateGameInstance{Caller: w.as("a"), Plan: GamePlan{ID: w.id()}, Size: size}, flow.InvalidArgument)
+		w.refused(&playerflow.CreateGameInstance{Caller: w.as("a"), Plan: playerflow.GamePlan{ID: w.id()}, Size: size}, flow.InvalidArgument)
 	}
-	cmd := &CreateGameInstance{Caller: w.as("a"), Plan: GamePlan{ID: w.id(), Attributes: `{"mode":"sandbox"}`}, Data: "data of a"}
+	cmd := &playerflow.CreateGameInstance{Caller: w.as("a"), Plan: playerflow.GamePlan{ID: w.id(), Attributes: `{"mode":"sandbox"}`}, Data: "data of a"}
 	w.must(cmd)
-	r, _ := w.cell.placements.Placement("gi-" + cmd.Made.String())
-	p := w.cell.placements.Placements.Get(r)
+	r, _ := w.cell.hosting.Placements.Placement("gi-" + cmd.Made.String())
+	p := w.cell.hosting.Placements.Placements.Get(r)
 	if p.Queue != "q" || p.PlayersMax != 4 || len(p.Latencies) != 1 || p.Players[0].Data != "data of a" {
 		t.Errorf("the placement is %+v", p)
 	}
@@ -326,17 +329,17 @@ func TestCreateGameInstanceDefaults(t *testing.T) {
 		t.Errorf("attributes %s", got)
 	}
 	w.activateHost(w.server("late"), cmd.Made)
-	w.must(&LeaveGame{Caller: w.as("a"), Instance: cmd.Made})
-	small := &CreateGameInstance{Caller: w.as("a"), Plan: GamePlan{ID: w.id(), PlayersMax: 9}, Size: 2} // the studio's word is above it
+	w.must(&playerflow.LeaveGame{Caller: w.as("a"), Instance: cmd.Made})
+	small := &playerflow.CreateGameInstance{Caller: w.as("a"), Plan: playerflow.GamePlan{ID: w.id(), PlayersMax: 9}, Size: 2} // the studio's word is above it
 	w.must(small)
-	r, _ = w.cell.placements.Placement("gi-" + small.Made.String())
-	if got := w.cell.placements.Placements.Get(r).PlayersMax; got != 9 {
+	r, _ = w.cell.hosting.Placements.Placement("gi-" + small.Made.String())
+	if got := w.cell.hosting.Placements.Placements.Get(r).PlayersMax; got != 9 {
 		t.Errorf("%d players", got)
 	}
 	nowhere := newFlowWorld(t, func(c *flow.Config) { c.Games.DirectCreate = true })
 	nowhere.online("a")
-	nowhere.refused(&CreateGameInstance{Caller: nowhere.as("a"), Plan: GamePlan{ID: nowhere.id()}}, flow.JoinNotAllowed)
-	look := &CreateGameInstance{Caller: nowhere.as("a"), Plan: GamePlan{ID: nowhere.id()}}
+	nowhere.refused(&playerflow.CreateGameInstance{Caller: nowhere.as("a"), Plan: playerflow.GamePlan{ID: nowhere.id()}}, flow.JoinNotAllowed)
+	look := &playerflow.CreateGameInstance{Caller: nowhere.as("a"), Plan: playerflow.GamePlan{ID: nowhere.id()}}
 	look.Look = true
 	nowhere.must(look)
 	if !look.Would {
@@ -349,7 +352,7 @@ func TestUpdateOwnGame(t *testing.T) {
 	for phase, want := range []flow.Code{flow.NotInGame, flow.NotInGame, flow.NotInGame, "", ""} {
 		w := newFlowWorld(t, nil)
 		phases[phase](w)
-		cmd := &UpdateOwnGame{Caller: w.as("me"), Attributes: `{"map":"harbour"}`}
+		cmd := &playerflow.UpdateOwnGame{Caller: w.as("me"), Attributes: `{"map":"harbour"}`}
 		if want != "" {
 			w.refused(cmd, want)
 			continue
@@ -360,10 +363,10 @@ func TestUpdateOwnGame(t *testing.T) {
 		if got := w.instance(w.keys("me").Game).Attributes; got != `{"map":"harbour"}` {
 			t.Errorf("attributes %s", got)
 		}
-		w.refused(&UpdateOwnGame{Caller: w.as("me"), Attributes: "{}", Instance: w.id()}, flow.NotInGame)
+		w.refused(&playerflow.UpdateOwnGame{Caller: w.as("me"), Attributes: "{}", Instance: w.id()}, flow.NotInGame)
 		game := w.gameOf(w.keys("me").Game)
-		w.must(&TerminateGameSession{ID: game.ID})
-		w.refused(&UpdateOwnGame{Caller: w.as("me"), Attributes: "{}"}, flow.GameIsEnding)
+		w.must(&hosting.TerminateGameSession{ID: game.ID})
+		w.refused(&playerflow.UpdateOwnGame{Caller: w.as("me"), Attributes: "{}"}, flow.GameIsEnding)
 	}
 }
 
@@ -372,7 +375,7 @@ func TestJoinWithData(t *testing.T) {
 	w := newFlowWorld(t, func(c *flow.Config) { c.Games.DirectJoin = true })
 	w.online("host", "me")
 	g := w.play(false, 0, "host")
-	w.must(&JoinGameInstance{Caller: w.as("me"), Instance: g, Team: "red", Data: "skin=7"})
+	w.must(&playerflow.JoinGameInstance{Caller: w.as("me"), Instance: g, Team: "red", Data: "skin=7"})
 	if m := w.member("me"); m.Team != "red" || w.dataOf(m.Session) != "skin=7" {
 		t.Errorf("team %s, PlayerData %s", m.Team, w.dataOf(m.Session))
 	}
@@ -385,12 +388,12 @@ func TestDecidePenalty(t *testing.T) {
 	offend := func() flow.Penalty {
 		t.Helper()
 		g := w.play(false, flow.ReconnectOptional, "a")
-		w.must(&LeaveGame{Caller: w.as("a"), Instance: g})
+		w.must(&playerflow.LeaveGame{Caller: w.as("a"), Instance: g})
 		return w.player("a").Penalties[0]
 	}
 	first := offend()
 	seq := w.seq("a")
-	w.must(&DecidePenalty{Player: "a", Kind: first.Kind, Since: first.Since, Clear: true})
+	w.must(&playerflow.DecidePenalty{Player: "a", Kind: first.Kind, Since: first.Since, Clear: true})
 	w.wantTold("a", seq, "PenaltyLifted")
 	if n := len(w.player("a").Penalties); n != 0 {
 		t.Errorf("%d penalties", n)
@@ -403,34 +406,34 @@ func TestDecidePenalty(t *testing.T) {
 		t.Fatalf("%+v", third)
 	}
 	entries := len(w.journal)
-	w.must(&DecidePenalty{Player: "a", Kind: second.Kind, Since: second.Since, Clear: true}) // too late
+	w.must(&playerflow.DecidePenalty{Player: "a", Kind: second.Kind, Since: second.Since, Clear: true}) // too late
 	if len(w.journal) != entries {
 		t.Error("a decision about an earlier offence did something")
 	}
-	w.must(&DecidePenalty{Player: "a", Kind: third.Kind, Since: third.Since, Clear: true})
+	w.must(&playerflow.DecidePenalty{Player: "a", Kind: third.Kind, Since: third.Since, Clear: true})
 	if p := w.player("a").Penalties[0]; p.Level != second.Level || p.Until != 0 {
 		t.Errorf("%+v", p)
 	}
 	seq = w.seq("a")
-	w.must(&DecidePenalty{Player: "a", Kind: third.Kind, Since: third.Since, Level: 3, Lock: time.Minute})
+	w.must(&playerflow.DecidePenalty{Player: "a", Kind: third.Kind, Since: third.Since, Level: 3, Lock: time.Minute})
 	w.wantTold("a", seq, "PenaltyApplied")
 	if p := w.player("a").Penalties[0]; p.Level != 3 || p.Until != w.now.Add(time.Minute) || p.Since != third.Since {
 		t.Errorf("%+v", p)
 	}
-	w.refused(&DecidePenalty{Player: "nobody"}, flow.PlayerNotFound)
+	w.refused(&playerflow.DecidePenalty{Player: "nobody"}, flow.PlayerNotFound)
 }
 
 // Scales have no places below their first one, whoever says so, and no decay brings a player there.
 func TestPlacesOnScales(t *testing.T) {
 	w := newFlowWorld(t, func(c *flow.Config) { c.Penalties.DodgeDecay = 0 })
 	w.online("me")
-	w.refused(&SetPenalty{Player: "me", Penalty: flow.Penalty{Kind: flow.Dodge, Level: -2, Until: w.now.Add(time.Hour)}}, flow.InvalidArgument)
+	w.refused(&playerflow.SetPenalty{Player: "me", Penalty: flow.Penalty{Kind: flow.Dodge, Level: -2, Until: w.now.Add(time.Hour)}}, flow.InvalidArgument)
 	g := w.play(true, flow.ReconnectOptional, "me")
-	w.must(&LeaveGame{Caller: w.as("me"), Instance: g})
+	w.must(&playerflow.LeaveGame{Caller: w.as("me"), Instance: g})
 	since := w.player("me").Penalties[0].Since
-	w.refused(&DecidePenalty{Player: "me", Kind: flow.Dodge, Since: since, Level: -2, Lock: time.Hour}, flow.InvalidArgument)
+	w.refused(&playerflow.DecidePenalty{Player: "me", Kind: flow.Dodge, Since: since, Level: -2, Lock: time.Hour}, flow.InvalidArgument)
 	long := flow.Penalty{Kind: flow.Dodge, Level: 2, Since: 1}
-	if got := decayed(long, time.Millisecond, domain.Time(1).Add(60*24*time.Hour)); got != 0 {
+	if got := playerflow.Decayed(long, time.Millisecond, domain.Time(1).Add(60*24*time.Hour)); got != 0 {
 		t.Errorf("after sixty thousand periods and more the level is %d", got)
 	}
 }

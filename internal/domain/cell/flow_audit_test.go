@@ -13,7 +13,7 @@ import (
 // TestAuditSeesWhatParts damages the state by hand where players, hosting and matchmaking speak of the same thing.
 func TestAuditSeesWhatParts(t *testing.T) {
 	instance := func(w *flowWorld, player string) *flow.Instance {
-		return w.cell.flow.Instances.Mut(w.member(player).InstanceRef())
+		return w.cell.playerflow.Flow.Instances.Mut(w.member(player).InstanceRef())
 	}
 	for _, c := range []struct {
 		name   string
@@ -22,28 +22,28 @@ func TestAuditSeesWhatParts(t *testing.T) {
 		want   string
 	}{
 		{"a placement has ended", func(w *flowWorld) { w.play(true, flow.ReconnectOptional, "me") }, func(w *flowWorld) {
-			r, _ := w.cell.placements.Placement(instance(w, "me").Placement)
-			w.cell.placements.Placements.Mut(r).Status = placement.TimedOut
+			r, _ := w.cell.hosting.Placements.Placement(instance(w, "me").Placement)
+			w.cell.hosting.Placements.Placements.Mut(r).Status = placement.TimedOut
 		}, "looks for no host"},
 		{"a game session is about to end", func(w *flowWorld) { w.play(false, flow.ReconnectOptional, "me") }, func(w *flowWorld) {
-			r, _ := w.cell.sessions.Game(session.ID(instance(w, "me").Game))
-			w.cell.sessions.Games.Mut(r).Status = session.Terminating
+			r, _ := w.cell.hosting.Sessions.Game(session.ID(instance(w, "me").Game))
+			w.cell.hosting.Sessions.Games.Mut(r).Status = session.Terminating
 		}, "its game session TERMINATING"},
 		{"a game session is gone", func(w *flowWorld) { w.play(false, flow.ReconnectOptional, "me") }, func(w *flowWorld) {
 			instance(w, "me").Game += "x"
 		}, "is not live"},
 		{"a player session was accepted", func(w *flowWorld) { w.play(false, flow.ReconnectOptional, "me") }, func(w *flowWorld) {
-			r, _ := w.cell.sessions.PlayerByID(w.member("me").Session)
-			w.cell.sessions.Players.Mut(r).Status = session.PlayerActive
+			r, _ := w.cell.hosting.Sessions.PlayerByID(w.member("me").Session)
+			w.cell.hosting.Sessions.Players.Mut(r).Status = session.PlayerActive
 		}, "membership is RESERVED, its player session ACTIVE"},
 		{"a ticket is for somebody else", func(w *flowWorld) { w.search("me") }, func(w *flowWorld) {
-			r, _ := w.cell.flow.Party(w.keys("me").Party)
-			p := w.cell.flow.Parties.Mut(r)
+			r, _ := w.cell.playerflow.Flow.Party(w.keys("me").Party)
+			p := w.cell.playerflow.Flow.Parties.Mut(r)
 			p.Members = append(p.Members, flow.Member{Player: "me"})
 		}, "those of its ticket"},
 		{"a ticket has another end", func(w *flowWorld) { w.search("me") }, func(w *flowWorld) {
-			r, _ := w.cell.matchmaking.Ticket("mm-" + w.keys("me").Ticket.String())
-			x := w.cell.matchmaking.Tickets.Mut(r)
+			r, _ := w.cell.matchmaking.Records.Ticket("mm-" + w.keys("me").Ticket.String())
+			x := w.cell.matchmaking.Records.Tickets.Mut(r)
 			x.TimeoutAt = x.TimeoutAt.Add(time.Second)
 		}, "it searches in duel until"},
 	} {

@@ -8,6 +8,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 )
 
 // fullGame is a game of six players, a to f, of a match of a and b. All play, but for a, whose seat is kept.
@@ -16,7 +17,7 @@ func fullGame(t *testing.T) (*flowWorld, *flow.Instance) {
 	x := w.matchedGame("a", "b")
 	for i, player := range []string{"c", "d", "e", "f"} {
 		w.online(player)
-		w.must(&JoinGameInstance{Caller: w.as(player), Instance: x.ID, Team: []string{"red", "blue"}[i%2]})
+		w.must(&playerflow.JoinGameInstance{Caller: w.as(player), Instance: x.ID, Team: []string{"red", "blue"}[i%2]})
 	}
 	w.connect(x.ID, "a", "b", "c", "d", "e", "f")
 	w.lose(x.ID, w.member("a").Session)
@@ -26,7 +27,7 @@ func fullGame(t *testing.T) (*flowWorld, *flow.Instance) {
 // askBySDK is what a server asks that knows nothing of player flow, and that one of its players is gone.
 func (w *flowWorld) askBySDK(x *flow.Instance, players ...string) {
 	w.t.Helper()
-	cmd := &StartMatchBackfill{Configuration: testQueue, ID: "more", Game: x.Game, Server: new(processKey(w.gameOf(x.ID).ProcessID))}
+	cmd := &matchmaking.StartMatchBackfill{Configuration: testQueue, ID: "more", Game: x.Game, Server: new(processKey(w.gameOf(x.ID).ProcessID))}
 	for _, player := range players {
 		cmd.Players = append(cmd.Players, matchmaking.Player{ID: player, Team: w.member(player).Team})
 	}
@@ -42,8 +43,8 @@ func (w *flowWorld) wantSlots(x *flow.Instance, free int32, takes bool) {
 }
 
 func (w *flowWorld) statusOfTicket(id string) matchmaking.Status {
-	r, _ := w.cell.matchmaking.Ticket(id)
-	return w.cell.matchmaking.Tickets.Get(r).Status
+	r, _ := w.cell.matchmaking.Records.Ticket(id)
+	return w.cell.matchmaking.Records.Tickets.Get(r).Status
 }
 
 // A backfill stays open while the seat that it is for is kept for a player who may come back, and is served when the player is out.
@@ -89,15 +90,15 @@ func TestBackfillEndsWhenThePlayerIsBack(t *testing.T) {
 // more: the team has room again.
 func TestGameAsksForAKeptSeat(t *testing.T) {
 	w, x := fullGame(t)
-	w.refused(&EnterBackfill{Instance: x.ID, Ticket: w.id(), Slots: 2}, flow.GameFull)
-	more := &EnterBackfill{Instance: x.ID, Ticket: w.id(), Slots: 1}
+	w.refused(&playerflow.EnterBackfill{Instance: x.ID, Ticket: w.id(), Slots: 2}, flow.GameFull)
+	more := &playerflow.EnterBackfill{Instance: x.ID, Ticket: w.id(), Slots: 1}
 	w.must(more)
 	roster := func() (players string, ticket matchmaking.Ticket) {
-		r, ok := w.cell.matchmaking.BackfillOf(x.Game)
+		r, ok := w.cell.matchmaking.Records.BackfillOf(x.Game)
 		if !ok {
 			t.Fatal("there is no backfill")
 		}
-		ticket = *w.cell.matchmaking.Tickets.Get(r)
+		ticket = *w.cell.matchmaking.Records.Tickets.Get(r)
 		for id := range ticket.EachPlayer {
 			players += id
 		}
@@ -124,24 +125,24 @@ func TestGameAsksForAKeptSeat(t *testing.T) {
 func TestSeatTakenWhileAMatchIsAccepted(t *testing.T) {
 	w, x := fullGame(t)
 	w.pass(3*time.Minute + time.Second)
-	cmd := &StartMatchBackfill{Configuration: acceptQueue, ID: "more", Game: x.Game}
+	cmd := &matchmaking.StartMatchBackfill{Configuration: acceptQueue, ID: "more", Game: x.Game}
 	for _, player := range []string{"b", "c", "d", "e", "f"} {
 		cmd.Players = append(cmd.Players, matchmaking.Player{ID: player, Team: w.member(player).Team})
 	}
 	w.must(cmd)
 	ticket := w.ticket(w.searchIn(acceptQueue, "g"))
-	c, _ := w.cell.matchmaking.Configuration(acceptQueue)
-	r, _ := w.cell.matchmaking.Ticket("more")
-	backfill := w.cell.matchmaking.Tickets.Get(r)
-	match := &ProposeMatches{Configuration: acceptQueue, Version: c.Version, Proposals: []Proposal{{ID: w.id(), PlayersMax: 6, Tickets: []ProposedTicket{
-		{TicketKey{backfill.No, backfill.Generation}, ""}, {TicketKey{ticket.No, ticket.Generation}, "red"},
+	c, _ := w.cell.matchmaking.Records.Configuration(acceptQueue)
+	r, _ := w.cell.matchmaking.Records.Ticket("more")
+	backfill := w.cell.matchmaking.Records.Tickets.Get(r)
+	match := &matchmaking.ProposeMatches{Configuration: acceptQueue, Version: c.Version, Proposals: []matchmaking.Proposal{{ID: w.id(), PlayersMax: 6, Tickets: []matchmaking.ProposedTicket{
+		{TicketKey: matchmaking.TicketKey{No: backfill.No, Generation: backfill.Generation}, Team: ""}, {TicketKey: matchmaking.TicketKey{No: ticket.No, Generation: ticket.Generation}, Team: "red"},
 	}}}}
 	if w.must(match); match.Refused[0] != nil {
 		t.Fatal(match.Refused[0])
 	}
 	w.online("h")
-	w.must(&JoinGameInstance{Caller: w.as("h"), Instance: x.ID, Team: "red"})
-	w.must(&AcceptMatch{Ticket: ticket.ID, Players: []string{"g"}, Accept: true})
+	w.must(&playerflow.JoinGameInstance{Caller: w.as("h"), Instance: x.ID, Team: "red"})
+	w.must(&matchmaking.AcceptMatch{Ticket: ticket.ID, Players: []string{"g"}, Accept: true})
 	for _, id := range []string{"more", ticket.ID} {
 		if s := w.statusOfTicket(id); !s.Waits() {
 			t.Errorf("ticket %s is %s, want it to search on", id, s)
@@ -153,34 +154,34 @@ func TestSeatTakenWhileAMatchIsAccepted(t *testing.T) {
 // wayBack lets a player ask for the way back into a game.
 func (w *flowWorld) wayBack(g domain.UUID, player string) {
 	w.t.Helper()
-	w.must(&GetHostConnectionDetails{Caller: w.as(player), Instance: g})
+	w.must(&playerflow.GetHostConnectionDetails{Caller: w.as(player), Instance: g})
 }
 
 // With STANDALONE the seats of a game instance are known, too: a match for one that is kept is refused, and nobody's search ends.
 func TestStandaloneBackfillWaitsForAKeptSeat(t *testing.T) {
 	w, x := fullGame(t)
-	w.must(&CreateConfiguration{Configuration: matchmaking.Configuration{
+	w.must(&matchmaking.CreateConfiguration{Configuration: matchmaking.Configuration{
 		Name: "alone", Region: "us-east-1", RuleSet: "rules", RequestTimeout: 10 * time.Minute, Standalone: true,
 	}})
-	cmd := &StartMatchBackfill{Configuration: "alone", ID: "more", Game: x.Game}
+	cmd := &matchmaking.StartMatchBackfill{Configuration: "alone", ID: "more", Game: x.Game}
 	for i, player := range []string{"b", "c", "d", "e", "f"} {
 		cmd.Players = append(cmd.Players, matchmaking.Player{ID: player, Team: []string{"red", "blue"}[i%2]})
 	}
 	w.must(cmd)
-	w.must(&StartMatchmaking{Configuration: "alone", ID: "new", Players: []matchmaking.Player{{ID: "z"}}})
+	w.must(&matchmaking.StartMatchmaking{Configuration: "alone", ID: "new", Players: []matchmaking.Player{{ID: "z"}}})
 	propose := func() *domain.Refusal {
-		c, _ := w.cell.matchmaking.Configuration("alone")
-		keys := [2]TicketKey{}
+		c, _ := w.cell.matchmaking.Records.Configuration("alone")
+		keys := [2]matchmaking.TicketKey{}
 		for i, id := range []string{"more", "new"} {
-			r, ok := w.cell.matchmaking.Ticket(id)
+			r, ok := w.cell.matchmaking.Records.Ticket(id)
 			if !ok {
 				t.Fatal(fmt.Sprint("no ticket ", id))
 			}
-			x := w.cell.matchmaking.Tickets.Get(r)
-			keys[i] = TicketKey{x.No, x.Generation}
+			x := w.cell.matchmaking.Records.Tickets.Get(r)
+			keys[i] = matchmaking.TicketKey{No: x.No, Generation: x.Generation}
 		}
-		match := &ProposeMatches{Configuration: "alone", Version: c.Version, Proposals: []Proposal{{ID: w.id(), PlayersMax: 6, Tickets: []ProposedTicket{
-			{keys[0], ""}, {keys[1], "blue"},
+		match := &matchmaking.ProposeMatches{Configuration: "alone", Version: c.Version, Proposals: []matchmaking.Proposal{{ID: w.id(), PlayersMax: 6, Tickets: []matchmaking.ProposedTicket{
+			{TicketKey: keys[0], Team: ""}, {TicketKey: keys[1], Team: "blue"},
 		}}}}
 		w.must(match)
 		return match.Refused[0]

@@ -8,7 +8,9 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
@@ -27,18 +29,18 @@ func (w *flowWorld) matchedGame(red, blue string) *flow.Instance {
 func TestNewcomersReservation(t *testing.T) {
 	w := newFlowWorld(t, func(c *flow.Config) { c.Games.Reservation = 5 * time.Minute })
 	x := w.matchedGame("a", "b")
-	more := &EnterBackfill{Instance: x.ID, Ticket: w.id()}
+	more := &playerflow.EnterBackfill{Instance: x.ID, Ticket: w.id()}
 	w.must(more)
 	ticket := w.enterWith(flow.Advice{Players: []flow.PlayerAdvice{{Player: "c", Data: "level=3"}}}, "c")
 	if refused := w.proposeBackfill(more.Made.ID, ticket, "red"); refused != nil {
 		t.Fatal(refused)
 	}
-	r, _ := w.cell.sessions.PlayerByID(w.member("c").Session)
-	p := w.cell.sessions.Players.Get(r)
+	r, _ := w.cell.hosting.Sessions.PlayerByID(w.member("c").Session)
+	p := w.cell.hosting.Sessions.Players.Get(r)
 	if p.Data != "level=3" {
 		t.Errorf("PlayerData is %q", p.Data)
 	}
-	if want := w.cell.contact(w.now).Add(5 * time.Minute); p.ReserveBy != want {
+	if want := w.cell.ContactTime(w.now).Add(5 * time.Minute); p.ReserveBy != want {
 		t.Errorf("the reservation ends at %d, want %d", p.ReserveBy, want)
 	}
 }
@@ -49,7 +51,7 @@ func TestSeatsOfThoseWhoWaitForTheServer(t *testing.T) {
 	w := newFlowWorld(t, func(c *flow.Config) { c.Games.ManualReady, c.Games.AllocationTimeout = true, 10*time.Minute })
 	x := w.matchedGame("a", "b")
 	free := func() int32 {
-		n, _ := w.cell.freeSlots(x.Game)
+		n, _ := w.cell.matchmaking.FreeSlots(x.Game)
 		return n
 	}
 	if n := free(); n != 4 {
@@ -69,18 +71,18 @@ func TestRoomForThoseWhoJoinBeforeReady(t *testing.T) {
 	x := w.matchedGame("a", "b")
 	for _, player := range []string{"c", "d", "e", "f"} {
 		w.online(player)
-		w.must(&JoinGameInstance{Caller: w.as(player), Instance: x.ID})
+		w.must(&playerflow.JoinGameInstance{Caller: w.as(player), Instance: x.ID})
 	}
 	w.online("g")
-	w.refused(&JoinGameInstance{Caller: w.as("g"), Instance: x.ID}, flow.GameFull)
-	w.must(&ReadyGame{x.ID})
+	w.refused(&playerflow.JoinGameInstance{Caller: w.as("g"), Instance: x.ID}, flow.GameFull)
+	w.must(&playerflow.ReadyGame{Instance: x.ID})
 	for _, player := range []string{"a", "b", "c", "d", "e", "f"} {
 		if m := w.member(player); m.Status != flow.MemberReserved {
 			t.Errorf("%s is %s", player, m.Status)
 		}
 	}
-	if g, _ := w.cell.sessions.Game(session.ID(x.Game)); w.cell.sessions.Games.Get(g).SeatsHeld != 6 {
-		t.Errorf("%d seats are held", w.cell.sessions.Games.Get(g).SeatsHeld)
+	if g, _ := w.cell.hosting.Sessions.Game(session.ID(x.Game)); w.cell.hosting.Sessions.Games.Get(g).SeatsHeld != 6 {
+		t.Errorf("%d seats are held", w.cell.hosting.Sessions.Games.Get(g).SeatsHeld)
 	}
 }
 
@@ -90,21 +92,21 @@ func TestBackfillLeavesLeaversAlone(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	x := w.matchedGame("a", "b")
 	w.connect(x.ID, "a", "b")
-	w.must(&LeaveGame{Caller: w.as("a"), Instance: x.ID})
-	again := &EnterMatchmaking{Caller: w.as("a"), Ticket: w.id(), Queue: testQueue}
+	w.must(&playerflow.LeaveGame{Caller: w.as("a"), Instance: x.ID})
+	again := &playerflow.EnterMatchmaking{Caller: w.as("a"), Ticket: w.id(), Queue: testQueue}
 	w.must(again)
 
-	more := &EnterBackfill{Instance: x.ID, Ticket: w.id()}
+	more := &playerflow.EnterBackfill{Instance: x.ID, Ticket: w.id()}
 	w.must(more)
 	if w.keys("a").Ticket != again.Made {
 		t.Errorf("a has keys %+v", w.keys("a"))
 	}
-	r, _ := w.cell.matchmaking.Ticket(more.Made.ID)
-	if roster := matchmaking.DecodeRoster(w.cell.matchmaking.Tickets.Get(r).Roster); len(roster) != 1 || roster[0].ID != "b" {
+	r, _ := w.cell.matchmaking.Records.Ticket(more.Made.ID)
+	if roster := matchmaking.DecodeRoster(w.cell.matchmaking.Records.Tickets.Get(r).Roster); len(roster) != 1 || roster[0].ID != "b" {
 		t.Errorf("the game says that these are there: %+v", roster)
 	}
 
-	named := &StartMatchBackfill{Configuration: testQueue, ID: "named", Game: x.Game, Players: []matchmaking.Player{{ID: "a", Team: "red"}, {ID: "b", Team: "blue"}}}
+	named := &matchmaking.StartMatchBackfill{Configuration: testQueue, ID: "named", Game: x.Game, Players: []matchmaking.Player{{ID: "a", Team: "red"}, {ID: "b", Team: "blue"}}}
 	refused, ok := errors.AsType[*domain.Refusal](w.do(named))
 	if !ok || refused.Reason != domain.Invalid || w.keys("a").Ticket != again.Made {
 		t.Errorf("a server named a: %v; a has keys %+v", refused, w.keys("a"))
@@ -121,13 +123,13 @@ func TestStudioGameIsBackfilled(t *testing.T) {
 	w.queues()
 	w.online("a", "b", "zoe")
 	key := w.server("studio")
-	plan := GamePlan{ID: w.id(), Queue: "q", PlayersMax: 4, Players: []PlannedPlayer{{Player: "a"}, {Player: "b", Team: "blue"}}}
-	w.must(&MakeGame{Plan: plan})
+	plan := playerflow.GamePlan{ID: w.id(), Queue: "q", PlayersMax: 4, Players: []playerflow.PlannedPlayer{{Player: "a"}, {Player: "b", Team: "blue"}}}
+	w.must(&playerflow.MakeGame{Plan: plan})
 	w.activateHost(key, plan.ID)
 	w.connect(plan.ID, "a", "b")
 	game := w.instance(plan.ID).Game
-	more := func(queue string, teams map[string]string) *EnterBackfill {
-		return &EnterBackfill{Instance: plan.ID, Ticket: w.id(), Queue: queue, Teams: teams}
+	more := func(queue string, teams map[string]string) *playerflow.EnterBackfill {
+		return &playerflow.EnterBackfill{Instance: plan.ID, Ticket: w.id(), Queue: queue, Teams: teams}
 	}
 	w.refused(more("", nil), flow.InvalidArgument)
 	w.refused(more("nosuch", nil), flow.QueueNotFound)
@@ -160,8 +162,8 @@ func TestStudioGameIsBackfilled(t *testing.T) {
 
 	second := more(testQueue, nil) // the teams are known now
 	w.must(second)
-	w.must(&EndProcess{Process: key, Request: 1})
-	if r, _ := w.cell.matchmaking.Ticket(second.Made.ID); w.cell.matchmaking.Tickets.Get(r).Status.Active() {
+	w.must(&hosting.EndProcess{Process: key, Request: 1})
+	if r, _ := w.cell.matchmaking.Records.Ticket(second.Made.ID); w.cell.matchmaking.Records.Tickets.Get(r).Status.Active() {
 		t.Error("a game that is over searches on")
 	}
 }
@@ -169,20 +171,20 @@ func TestStudioGameIsBackfilled(t *testing.T) {
 // Where the rule set has one team, everybody is in it; and a server that has moved players to another team says so.
 func TestTeamsOfABackfill(t *testing.T) {
 	w := newFlowWorld(t, nil)
-	w.must(&CreateRuleSet{RuleSet: matchmaking.RuleSet{
+	w.must(&matchmaking.CreateRuleSet{RuleSet: matchmaking.RuleSet{
 		Name: "one", Region: "us-east-1", Body: `{"name":"one","ruleLanguageVersion":"1.0","teams":[{"name":"all","minPlayers":1,"maxPlayers":8}]}`,
 	}})
-	w.must(&CreateConfiguration{Configuration: matchmaking.Configuration{
+	w.must(&matchmaking.CreateConfiguration{Configuration: matchmaking.Configuration{
 		Name: "open", Region: "us-east-1", RuleSet: "one", RequestTimeout: 5 * time.Minute, Queues: []string{"arn:aws:gamelift:us-east-1::gamesessionqueue/q"},
 	}})
 	w.online("me")
 	g := w.play(false, flow.ReconnectOptional, "me")
 	roster := func(queue string, g domain.UUID, teams map[string]string) string {
-		more := &EnterBackfill{Instance: g, Ticket: w.id(), Queue: queue, Teams: teams}
+		more := &playerflow.EnterBackfill{Instance: g, Ticket: w.id(), Queue: queue, Teams: teams}
 		w.must(more)
-		r, _ := w.cell.matchmaking.Ticket(more.Made.ID)
+		r, _ := w.cell.matchmaking.Records.Ticket(more.Made.ID)
 		text := ""
-		for _, p := range matchmaking.DecodeRoster(w.cell.matchmaking.Tickets.Get(r).Roster) {
+		for _, p := range matchmaking.DecodeRoster(w.cell.matchmaking.Records.Tickets.Get(r).Roster) {
 			text += p.ID + ":" + p.Team + " "
 		}
 		return text

@@ -6,20 +6,21 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/domain/matchmaking"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 )
 
 // BenchmarkMatchOf60 commits a match of sixty players of fifteen parties: keys, memberships, placement, what all are told.
 func BenchmarkMatchOf60(b *testing.B) {
 	w := newFlowWorld(b, nil)
-	w.must(&CreateRuleSet{RuleSet: matchmaking.RuleSet{Name: "large", Body: `{"name":"large","ruleLanguageVersion":"1.0","playerAttributes":[{"name":"skill","type":"number","default":1}],
+	w.must(&matchmaking.CreateRuleSet{RuleSet: matchmaking.RuleSet{Name: "large", Body: `{"name":"large","ruleLanguageVersion":"1.0","playerAttributes":[{"name":"skill","type":"number","default":1}],
 		"algorithm":{"strategy":"balanced","balancedAttribute":"skill","batchingPreference":"largestPopulation"},"teams":[
 		{"name":"red","minPlayers":1,"maxPlayers":32},{"name":"blue","minPlayers":1,"maxPlayers":32}]}`}})
-	w.must(&CreateConfiguration{Configuration: matchmaking.Configuration{
+	w.must(&matchmaking.CreateConfiguration{Configuration: matchmaking.Configuration{
 		Name: "large", RuleSet: "large", RequestTimeout: time.Minute, Queues: []string{"arn:aws:gamelift:us-east-1::gamesessionqueue/q"},
 	}})
 	for b.Loop() {
 		b.StopTimer()
-		var tickets []ProposedTicket
+		var tickets []matchmaking.ProposedTicket
 		var players []string
 		for party := range 15 {
 			var members []string
@@ -29,24 +30,24 @@ func BenchmarkMatchOf60(b *testing.B) {
 			players = append(players, members...)
 			w.party(members...)
 			for _, m := range members {
-				w.must(&SetReady{w.as(m), true})
+				w.must(&playerflow.SetReady{Caller: w.as(m), Ready: true})
 			}
-			cmd := &EnterMatchmaking{Caller: w.as(members[0]), Ticket: w.id(), Queue: "large"}
+			cmd := &playerflow.EnterMatchmaking{Caller: w.as(members[0]), Ticket: w.id(), Queue: "large"}
 			w.must(cmd)
 			x := w.ticket(cmd.Made)
-			tickets = append(tickets, ProposedTicket{TicketKey{x.No, x.Generation}, []string{"red", "blue"}[party%2]})
+			tickets = append(tickets, matchmaking.ProposedTicket{TicketKey: matchmaking.TicketKey{No: x.No, Generation: x.Generation}, Team: []string{"red", "blue"}[party%2]})
 		}
-		c, _ := w.cell.matchmaking.Configuration("large")
-		cmd := &ProposeMatches{Configuration: "large", Version: c.Version, Proposals: []Proposal{{ID: w.id(), PlayersMax: 64, Tickets: tickets}}}
+		c, _ := w.cell.matchmaking.Records.Configuration("large")
+		cmd := &matchmaking.ProposeMatches{Configuration: "large", Version: c.Version, Proposals: []matchmaking.Proposal{{ID: w.id(), PlayersMax: 64, Tickets: tickets}}}
 		b.StartTimer()
 		w.must(cmd)
 		b.StopTimer()
 		if cmd.Refused[0] != nil {
 			b.Fatal(cmd.Refused[0])
 		}
-		w.must(&ForceEnd{w.keys(players[0]).Game})
+		w.must(&playerflow.ForceEnd{Instance: w.keys(players[0]).Game})
 		for party := range 15 {
-			w.must(&DisbandParty{w.as(fmt.Sprintf("p%d-0", party))})
+			w.must(&playerflow.DisbandParty{Caller: w.as(fmt.Sprintf("p%d-0", party))})
 		}
 		w.journal = nil
 		b.StartTimer()
@@ -60,7 +61,7 @@ func BenchmarkPartyChange(b *testing.B) {
 	ready := false
 	for b.Loop() {
 		ready = !ready
-		w.must(&SetReady{w.as("b"), ready})
+		w.must(&playerflow.SetReady{Caller: w.as("b"), Ready: ready})
 		w.journal = nil
 	}
 }
@@ -72,8 +73,8 @@ func BenchmarkIdlePlayers(b *testing.B) {
 	for b.Loop() {
 		n++
 		id := fmt.Sprint("player-", n)
-		w.must(&Login{Player: id, Session: w.id(), Token: w.id()})
-		w.must(&Logout{Caller{Player: id, Session: w.cell.flow.Logins.Get(w.player(id).Login()).ID}})
+		w.must(&playerflow.Login{Player: id, Session: w.id(), Token: w.id()})
+		w.must(&playerflow.Logout{Caller: playerflow.Caller{Player: id, Session: w.cell.playerflow.Flow.Logins.Get(w.player(id).Login()).ID}})
 		w.journal = nil
 	}
 }

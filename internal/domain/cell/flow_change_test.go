@@ -7,6 +7,9 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
@@ -47,14 +50,14 @@ func TestChangesTellCauseAndCaller(t *testing.T) {
 	v := w.cell.View()
 	x, _, _ := v.GameInstance(game)
 	hosted := session.MakeID(testFleet, testLocation, x.Match)
-	w.must(&PromptGameSession{Process: key, Game: hosted})
-	w.must(&ActivateGameSession{Process: key, Game: hosted})
+	w.must(&hosting.PromptGameSession{Process: key, Game: hosted})
+	w.must(&hosting.ActivateGameSession{Process: key, Game: hosted})
 	w.connect(x.ID, "ann", "ben", "cid")
-	w.must(Asked{&RemoveMembers{Instance: x.ID, Players: []RemovedMember{{Player: "cid", Reason: flow.RemovedKicked}}}, flow.Actor{Kind: flow.ByPartner, ID: "KEY1"}})
+	w.must(playerflow.Asked{Command: &playerflow.RemoveMembers{Instance: x.ID, Players: []playerflow.RemovedMember{{Player: "cid", Reason: flow.RemovedKicked}}}, By: flow.Actor{Kind: flow.ByPartner, ID: "KEY1"}})
 	w.lose(x.ID, w.member("ben").Session)
 	w.pass(w.config.Games.ReconnectWindow)
-	w.must(Asked{&ForceRelease{Player: "ann", Party: true}, flow.Actor{Kind: flow.ByOperatorCall, ID: "KEY2"}})
-	w.must(&EndProcess{Process: key, Request: 7})
+	w.must(playerflow.Asked{Command: &playerflow.ForceRelease{Player: "ann", Party: true}, By: flow.Actor{Kind: flow.ByOperatorCall, ID: "KEY2"}})
+	w.must(&hosting.EndProcess{Process: key, Request: 7})
 
 	w.wantChanges("ann", "1 P CreateParty by PLAYER", "2 PM EnterMatchmaking by PLAYER", "3 PG MatchCommitted by MATCHMAKER",
 		"4 G ForceRelease by OPERATOR", "5  HostEnded by GAME_SERVER")
@@ -79,12 +82,12 @@ func TestEveryRevisionHasItsChange(t *testing.T) {
 	w.offline("ann")
 	w.offline("cid")
 	w.now = w.now.Add(time.Hour) // one Tick finds all of it due
-	w.must(&Tick{})
+	w.must(&kernel.Tick{})
 	w.pass(0)
 	w.wantChanges("ann", "1 P CreateParty by PLAYER", "2 PM EnterMatchmaking by PLAYER", "3  OfflineGrace by DEADLINE")
 	w.wantChanges("ben", "1 P JoinParty by PLAYER", "2 PM EnterMatchmaking by PLAYER", "3 P OfflineGrace by DEADLINE")
 	w.wantChanges("cid", "1 P CreateParty by PLAYER", "2  OfflineRemoval by DEADLINE")
-	for _, p := range w.cell.flow.Players.All() {
+	for _, p := range w.cell.playerflow.Flow.Players.All() {
 		if got := uint64(len(w.changes(p.ID))); got != p.Rev {
 			t.Errorf("%s: %d changes, revision %d", p.ID, got, p.Rev)
 		}
@@ -95,19 +98,19 @@ func TestEveryRevisionHasItsChange(t *testing.T) {
 func TestChangesLeaveForTheArchive(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.party("ann", "ben")
-	w.must(&LeaveParty{Caller: w.as("ann")})
+	w.must(&playerflow.LeaveParty{Caller: w.as("ann")})
 	v := w.cell.View()
 	records := v.Ended(0, 2, w.now)
-	w.must(&Forget{Count: len(records)})
+	w.must(&kernel.Forget{Count: len(records)})
 	for i, want := range []string{"ann CreateParty", "ben JoinParty"} {
-		x, err := DecodeChange(records[i].Data)
-		if got := x.Player + " " + x.Cause; err != nil || got != want || records[i].Kind != AChange || records[i].Player != x.Player {
+		x, err := playerflow.DecodeChange(records[i].Data)
+		if got := x.Player + " " + x.Cause; err != nil || got != want || records[i].Kind != kernel.AChange || records[i].Player != x.Player {
 			t.Errorf("record %d is %+v: %s, %v; want %s", i, records[i], got, err, want)
 		}
 	}
 	w.wantChanges("ann", "2  LeaveParty by PLAYER")
 	w.wantChanges("ben")
-	w.must(&LeaveParty{Caller: w.as("ben")})
+	w.must(&playerflow.LeaveParty{Caller: w.as("ben")})
 	w.wantChanges("ben", "2  LeaveParty by PLAYER")
 	w.check()
 }
@@ -118,13 +121,13 @@ func BenchmarkKeyChange(b *testing.B) {
 	w.online("a")
 	for i := 0; b.Loop(); i++ {
 		if i%2 == 0 {
-			w.must(&CreateParty{Caller: w.as("a"), ID: w.id()})
+			w.must(&playerflow.CreateParty{Caller: w.as("a"), ID: w.id()})
 		} else {
-			w.must(&LeaveParty{Caller: w.as("a")})
+			w.must(&playerflow.LeaveParty{Caller: w.as("a")})
 		}
 		if i%256 == 255 {
 			v := w.cell.View()
-			w.must(&Forget{Count: len(v.Ended(0, 256, w.now))})
+			w.must(&kernel.Forget{Count: len(v.Ended(0, 256, w.now))})
 		}
 		w.journal = nil
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 )
 
 // TestSessionExpiring tells the player of a login session that nobody hears of, a minute before it ends.
@@ -13,15 +14,15 @@ func TestSessionExpiring(t *testing.T) {
 	t.Run("it ends", func(t *testing.T) {
 		w := newFlowWorld(t, hour)
 		w.login("a")
-		w.pass(time.Hour - expiryNotice - time.Second)
+		w.pass(time.Hour - playerflow.ExpiryNotice - time.Second)
 		w.wantTold("a", 0, "")
 		w.pass(2 * time.Second)
 		w.wantTold("a", 0, "SessionExpiring")
 		m, _ := flow.DecodeMessage(w.player("a").Outbox()[0].Body)
-		if want := w.cell.wall(w.cell.flow.Logins.Get(w.player("a").Login()).ExpireBy); m.Deadline != want {
+		if want := w.cell.WallTime(w.cell.playerflow.Flow.Logins.Get(w.player("a").Login()).ExpireBy); m.Deadline != want {
 			t.Errorf("it is said to end at %d, want %d", m.Deadline, want)
 		}
-		w.pass(expiryNotice)
+		w.pass(playerflow.ExpiryNotice)
 		if w.player("a").Login() != 0 {
 			t.Error("the login session has not ended")
 		}
@@ -30,16 +31,16 @@ func TestSessionExpiring(t *testing.T) {
 	t.Run("a sign of life after the notice", func(t *testing.T) {
 		w := newFlowWorld(t, hour)
 		w.login("a")
-		w.pass(time.Hour - expiryNotice/2)
+		w.pass(time.Hour - playerflow.ExpiryNotice/2)
 		w.wantTold("a", 0, "SessionExpiring")
 		w.attach("a")
 		w.offline("a")
 		since := w.seq("a")
-		w.pass(time.Hour - 2*expiryNotice)
+		w.pass(time.Hour - 2*playerflow.ExpiryNotice)
 		if told := w.seq("a"); told != since || w.player("a").Login() == 0 {
 			t.Errorf("told %d times more, want none; logged in: %t", told-since, w.player("a").Login() != 0)
 		}
-		w.pass(expiryNotice + time.Second)
+		w.pass(playerflow.ExpiryNotice + time.Second)
 		w.wantTold("a", since, "SessionExpiring")
 	})
 	t.Run("who is here is not told", func(t *testing.T) {
@@ -57,17 +58,17 @@ func TestSessionExpiring(t *testing.T) {
 func TestReadyTimeout(t *testing.T) {
 	minute := func(c *flow.Config) { c.Parties.ReadyTimeout = time.Minute }
 	ready := func(w *flowWorld, player string) bool {
-		r, _ := w.cell.flow.Party(w.keys(player).Party)
-		p := w.cell.flow.Parties.Get(r)
+		r, _ := w.cell.playerflow.Flow.Party(w.keys(player).Party)
+		p := w.cell.playerflow.Flow.Parties.Get(r)
 		i, _ := p.Member(player)
 		return p.Members[i].Ready
 	}
 	t.Run("in a party", func(t *testing.T) {
 		w := newFlowWorld(t, minute)
 		w.party("a", "b")
-		w.must(&SetReady{w.as("a"), true})
+		w.must(&playerflow.SetReady{Caller: w.as("a"), Ready: true})
 		w.pass(30 * time.Second)
-		w.must(&SetReady{w.as("b"), true})
+		w.must(&playerflow.SetReady{Caller: w.as("b"), Ready: true})
 		before := w.seq("b")
 		w.pass(29 * time.Second)
 		w.wantTold("b", before, "")
@@ -88,7 +89,7 @@ func TestReadyTimeout(t *testing.T) {
 		if !ready(w, "a") || !ready(w, "b") {
 			t.Error("who searches is not ready")
 		}
-		w.must(&LeaveMatchmaking{w.as("a")})
+		w.must(&playerflow.LeaveMatchmaking{Caller: w.as("a")})
 		w.pass(59 * time.Second)
 		if !ready(w, "b") {
 			t.Error("the clock did not begin anew after the search")
@@ -101,7 +102,7 @@ func TestReadyTimeout(t *testing.T) {
 	t.Run("off", func(t *testing.T) {
 		w := newFlowWorld(t, nil)
 		w.party("a", "b")
-		w.must(&SetReady{w.as("a"), true})
+		w.must(&playerflow.SetReady{Caller: w.as("a"), Ready: true})
 		w.pass(30 * time.Minute)
 		if !ready(w, "a") {
 			t.Error("a is not ready, and readyTimeout is off")

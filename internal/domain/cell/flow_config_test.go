@@ -7,11 +7,12 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 )
 
 func (w *flowWorld) setConfig(document string) {
 	w.t.Helper()
-	w.must(&SetFlowConfig{Document: document, By: "op", Reason: "test"})
+	w.must(&playerflow.SetFlowConfig{Document: document, By: "op", Reason: "test"})
 }
 
 // What operators set is in force before what the service was started with, survives both kinds of restart, and can be taken
@@ -23,7 +24,7 @@ func TestSetFlowConfig(t *testing.T) {
 	w.setConfig(`{"PartyServiceConfig": {"changeInGame": null}, "queues": [{"name": "duel", "reconnect": "OFF"}]}`)
 	inForce := func() (string, int) {
 		v := w.cell.View()
-		c, set := v.FlowConfig(), len(w.cell.flow.Overrides.Changes)
+		c, set := v.FlowConfig(), len(w.cell.playerflow.Flow.Overrides.Changes)
 		rules := c.RulesOf("duel")
 		return fmt.Sprint(c.Parties.MembersMax, c.Parties.NoChangeInGame, c.Penalties.Mode == flow.PenaltiesEnforced, rules.Reconnect), set
 	}
@@ -34,7 +35,7 @@ func TestSetFlowConfig(t *testing.T) {
 		w.restart()
 	}
 	party := w.party("a", "b")
-	if r, _ := w.cell.flow.Party(party); w.cell.flow.Parties.Get(r).MembersMax != 2 {
+	if r, _ := w.cell.playerflow.Flow.Party(party); w.cell.playerflow.Flow.Parties.Get(r).MembersMax != 2 {
 		t.Error("a new party does not have the new maximum")
 	}
 	v := w.cell.View()
@@ -62,13 +63,13 @@ func TestSizeOfOverrides(t *testing.T) {
 		return `{"queues":[` + strings.Join(list, ",") + `]}`
 	}
 	most := 1
-	for len(queues(most+1)) <= overridesMax {
+	for len(queues(most+1)) <= playerflow.OverridesMax {
 		most++
 	}
 	w.setConfig(queues(most))
-	before := w.cell.flow.Overrides.Document
-	w.refused(&SetFlowConfig{Document: queues(most + 1), By: "op", Reason: "test"}, flow.InvalidArgument)
-	if w.cell.flow.Overrides.Document != before {
+	before := w.cell.playerflow.Flow.Overrides.Document
+	w.refused(&playerflow.SetFlowConfig{Document: queues(most + 1), By: "op", Reason: "test"}, flow.InvalidArgument)
+	if w.cell.playerflow.Flow.Overrides.Document != before {
 		t.Error("a refused change left something behind")
 	}
 }
@@ -76,7 +77,7 @@ func TestSizeOfOverrides(t *testing.T) {
 // A change is taken as a whole or not at all, and all that is wrong is named.
 func TestSetFlowConfigRefusals(t *testing.T) {
 	w := newFlowWorld(t, nil)
-	refusal := w.refused(&SetFlowConfig{Document: `{"PartyServiceConfig": {"maxMembers": 2, "leaderGrace": "2h", "x": 1}, "y": {}}`}, flow.InvalidArgument)
+	refusal := w.refused(&playerflow.SetFlowConfig{Document: `{"PartyServiceConfig": {"maxMembers": 2, "leaderGrace": "2h", "x": 1}, "y": {}}`}, flow.InvalidArgument)
 	if len(refusal.Faults) != 3 {
 		t.Errorf("%d faults, want 3: %v", len(refusal.Faults), refusal.Faults)
 	}
@@ -84,13 +85,13 @@ func TestSetFlowConfigRefusals(t *testing.T) {
 		``, `[]`, `{"PartyServiceConfig": {"x": null}}`, `{"x": null}`, `{"x": {"y": null}}`, `{"SessionServiceConfig": {"pingInterval": "30s"}}`,
 		`{"PartyServiceConfig": {"maxMembers": 2, "maxMembers": 3}}`,
 	} {
-		w.refused(&SetFlowConfig{Document: document}, flow.InvalidArgument)
+		w.refused(&playerflow.SetFlowConfig{Document: document}, flow.InvalidArgument)
 	}
 	w.setConfig(`{"SessionServiceConfig": {"pingInterval": "30s", "deadAfter": "60s"}}`)
-	w.refused(&SetFlowConfig{Document: `{"SessionServiceConfig": {"deadAfter": null}}`}, flow.InvalidArgument)
-	w.cell.config.Flow = nil
-	w.refused(&SetFlowConfig{Document: `{}`}, flow.Unavailable)
-	w.cell.config.Flow = w.config
+	w.refused(&playerflow.SetFlowConfig{Document: `{"SessionServiceConfig": {"deadAfter": null}}`}, flow.InvalidArgument)
+	w.cell.config.PlayerFlow.Flow = nil
+	w.refused(&playerflow.SetFlowConfig{Document: `{}`}, flow.Unavailable)
+	w.cell.config.PlayerFlow.Flow = w.config
 }
 
 // What operators have set and what the service is started with may contradict each other after a restart: then the latter
@@ -116,7 +117,7 @@ func TestRulesOfGamesThatRun(t *testing.T) {
 	w.lose(g, w.member("me").Session)
 	w.wantPhase("me", flow.InGame)
 	w.online("other")
-	if r, _ := w.cell.flow.Instance(w.play(false, 0, "other")); w.cell.flow.Instances.Get(r).Rules.Reconnect != flow.ReconnectOff {
+	if r, _ := w.cell.playerflow.Flow.Instance(w.play(false, 0, "other")); w.cell.playerflow.Flow.Instances.Get(r).Rules.Reconnect != flow.ReconnectOff {
 		t.Error("a new game instance does not have the new rule")
 	}
 }
@@ -127,7 +128,7 @@ func TestConfigChangesKept(t *testing.T) {
 	for i := range 60 {
 		w.setConfig(fmt.Sprintf(`{"PartyServiceConfig": {"maxMembers": %d}}`, i+1))
 	}
-	all := w.cell.flow.Overrides.Changes
+	all := w.cell.playerflow.Flow.Overrides.Changes
 	if len(all) != 50 || !strings.Contains(all[49].Document, "60") || !strings.Contains(all[0].Document, "11") {
 		t.Errorf("%d changes, from %s", len(all), all[0].Document)
 	}
@@ -149,8 +150,8 @@ func TestAcceptanceTimeout(t *testing.T) {
 		if refused := w.propose(acceptQueue, red, blue); refused != nil {
 			t.Fatal(refused)
 		}
-		party, _ := w.cell.flow.PartyByTicket(red)
-		if got := w.cell.flow.Parties.Get(party).Search.AcceptBy; got != w.now.Add(want) {
+		party, _ := w.cell.playerflow.Flow.PartyByTicket(red)
+		if got := w.cell.playerflow.Flow.Parties.Get(party).Search.AcceptBy; got != w.now.Add(want) {
 			t.Errorf("%s: %s to accept, want %s", document, got.Sub(w.now), want)
 		}
 	}
@@ -162,14 +163,14 @@ func TestAwaitPlayers(t *testing.T) {
 	w.online("a", "b", "c")
 	red, blue := w.search("a", "b"), w.search("c")
 	before := w.seq("a")
-	w.must(&AwaitPlayers{For: time.Hour})
+	w.must(&playerflow.AwaitPlayers{For: time.Hour})
 	w.pass(3 * time.Minute)
 	w.wantPhase("b", flow.Matchmaking)
 	w.wantTold("a", before, "")
 	if refused := w.propose(testQueue, red, blue); refused == nil {
 		t.Error("players who are away were matched")
 	}
-	w.must(&AwaitPlayers{})
+	w.must(&playerflow.AwaitPlayers{})
 	w.attach("c")
 	w.pass(59 * time.Second)
 	w.attach("a")
@@ -178,7 +179,7 @@ func TestAwaitPlayers(t *testing.T) {
 	if refused := w.propose(testQueue, red, blue); refused != nil {
 		t.Error(refused)
 	}
-	w.must(&AwaitPlayers{})
+	w.must(&playerflow.AwaitPlayers{})
 	w.attach("a")
 	w.pass(time.Minute)
 	if got := w.player("b").Presence; got != flow.Offline {
@@ -200,7 +201,7 @@ func TestAnnounceMaintenance(t *testing.T) {
 	w.offline("p3")
 	at := w.now.Add(time.Hour)
 	total, calls := 0, 0
-	for cmd := (&AnnounceMaintenance{StartsAt: at, Text: "new season", Limit: 2}); ; cmd.After = cmd.Next {
+	for cmd := (&playerflow.AnnounceMaintenance{StartsAt: at, Text: "new season", Limit: 2}); ; cmd.After = cmd.Next {
 		w.must(cmd)
 		total, calls = total+cmd.Told, calls+1
 		if cmd.Told > 2 {
@@ -231,12 +232,12 @@ func TestAnnounceMaintenance(t *testing.T) {
 func TestLeaderModeChanges(t *testing.T) {
 	w := newFlowWorld(t, func(c *flow.Config) { c.Parties.MultipleLeaders = true })
 	w.party("a", "b", "c")
-	w.must(&PromoteLeader{w.as("a"), "b"})
+	w.must(&playerflow.PromoteLeader{Caller: w.as("a"), Target: "b"})
 	w.setConfig(`{"PartyServiceConfig": {"leaderMode": "SINGLE"}}`)
 	w.check()
-	w.must(&PromoteLeader{w.as("b"), "c"})
-	r, _ := w.cell.flow.Party(w.keys("a").Party)
-	for _, m := range w.cell.flow.Parties.Get(r).Members {
+	w.must(&playerflow.PromoteLeader{Caller: w.as("b"), Target: "c"})
+	r, _ := w.cell.playerflow.Flow.Party(w.keys("a").Party)
+	for _, m := range w.cell.playerflow.Flow.Parties.Get(r).Members {
 		if m.Leader != (m.Player == "c") {
 			t.Errorf("%s leads: %t", m.Player, m.Leader)
 		}
@@ -251,7 +252,7 @@ func TestAnnounceMaintenanceToFew(t *testing.T) {
 		w.login(fmt.Sprint("away", i))
 	}
 	w.online("here")
-	cmd := &AnnounceMaintenance{StartsAt: w.now.Add(time.Hour), Limit: 1}
+	cmd := &playerflow.AnnounceMaintenance{StartsAt: w.now.Add(time.Hour), Limit: 1}
 	calls := 1
 	for w.must(cmd); cmd.Next != 0; calls++ {
 		if cmd.Told != 0 && cmd.Next != 0 && calls == 1 {

@@ -8,7 +8,9 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
@@ -20,9 +22,9 @@ func TestPendingGameIsEnded(t *testing.T) {
 		reason flow.Reason
 		told   string
 	}{
-		{"by an operator", func(w *flowWorld, g domain.UUID) { w.must(&ForceEnd{g}) }, flow.ByTheOperator,
+		{"by an operator", func(w *flowWorld, g domain.UUID) { w.must(&playerflow.ForceEnd{Instance: g}) }, flow.ByTheOperator,
 			"GameSessionChanged GameEnded:OPERATOR RemovedFromGame:OPERATOR"},
-		{"by the studio", func(w *flowWorld, g domain.UUID) { w.must(&EndGame{Instance: g}) }, flow.Finished,
+		{"by the studio", func(w *flowWorld, g domain.UUID) { w.must(&playerflow.EndGame{Instance: g}) }, flow.Finished,
 			"GameSessionChanged GameEnded:FINISHED RemovedFromGame:GAME_ENDED"},
 		{"after all time", func(w *flowWorld, _ domain.UUID) { w.pass(61 * time.Second) }, flow.AbsoluteTimeout,
 			"GameSessionChanged GameEnded:ABSOLUTE_TIMEOUT RemovedFromGame:ABSOLUTE_TIMEOUT"},
@@ -41,11 +43,11 @@ func TestPendingGameIsEnded(t *testing.T) {
 			if x := w.instance(g); x.EndReason != row.reason {
 				t.Errorf("it is %s (%s)", x.Status, x.EndReason)
 			}
-			r, _ := w.cell.flow.Party(w.keys("b").Party)
-			if x := w.cell.flow.Parties.Get(r); !x.Members[1].Ready {
+			r, _ := w.cell.playerflow.Flow.Party(w.keys("b").Party)
+			if x := w.cell.playerflow.Flow.Parties.Get(r); !x.Members[1].Ready {
 				t.Error("b is not ready any more, and has never played")
 			}
-			if p, _ := w.cell.placements.Placement(match); w.cell.placements.Placements.Get(p).Status == 1 || w.ticket(red).Status.Active() {
+			if p, _ := w.cell.hosting.Placements.Placement(match); w.cell.hosting.Placements.Placements.Get(p).Status == 1 || w.ticket(red).Status.Active() {
 				t.Error("a host is looked for on")
 			}
 		})
@@ -60,10 +62,10 @@ func TestOnlySearchersSearchAgain(t *testing.T) {
 	x := w.matchedGame("a", "b")
 	g := x.ID
 	w.party("solo")
-	w.must(&JoinGameInstance{Caller: w.as("solo"), Instance: g})
+	w.must(&playerflow.JoinGameInstance{Caller: w.as("solo"), Instance: g})
 	w.online("late") // into the party of one who has searched
-	w.must(&JoinParty{Caller: w.as("late"), Party: w.keys("b").Party})
-	w.must(&JoinGameInstance{Caller: w.as("late"), Instance: g})
+	w.must(&playerflow.JoinParty{Caller: w.as("late"), Party: w.keys("b").Party})
+	w.must(&playerflow.JoinGameInstance{Caller: w.as("late"), Instance: g})
 	w.pass(3 * time.Minute)
 	for player, want := range map[string]flow.Phase{"a": flow.Matchmaking, "solo": flow.InParty, "b": flow.InParty, "late": flow.InParty} {
 		if got := w.keys(player).Phase(); got != want {
@@ -77,8 +79,8 @@ func TestReadyWhileEnding(t *testing.T) {
 	w := newFlowWorld(t, func(c *flow.Config) { c.Games.ManualReady = true })
 	w.online("me")
 	g := w.play(false, flow.ReconnectOptional, "me")
-	w.must(&TerminateGameSession{ID: w.gameOf(g).ID})
-	w.refused(&ReadyGame{g}, flow.GameIsEnding)
+	w.must(&hosting.TerminateGameSession{ID: w.gameOf(g).ID})
+	w.refused(&playerflow.ReadyGame{Instance: g}, flow.GameIsEnding)
 	w.pass(31 * time.Second)
 	w.wantPhase("me", flow.Idle)
 }
@@ -89,9 +91,9 @@ func TestJoinWhereNobodyIsLetIn(t *testing.T) {
 	w.online("me", "mate", "friend")
 	g := w.play(false, flow.ReconnectOptional, "me")
 	game := w.gameOf(g)
-	w.must(&SetPlayerPolicy{Process: processKey(game.ProcessID), Game: game.ID, Deny: true, Request: 1})
-	w.refused(&JoinGameInstance{Caller: w.as("mate"), Instance: g}, flow.JoinNotAllowed)
-	add := &AddMembers{Instance: g, Players: []PlannedPlayer{{Player: "friend"}}}
+	w.must(&hosting.SetPlayerPolicy{Process: processKey(game.ProcessID), Game: game.ID, Deny: true, Request: 1})
+	w.refused(&playerflow.JoinGameInstance{Caller: w.as("mate"), Instance: g}, flow.JoinNotAllowed)
+	add := &playerflow.AddMembers{Instance: g, Players: []playerflow.PlannedPlayer{{Player: "friend"}}}
 	w.must(add)
 	if len(add.Failed) != 0 {
 		t.Error(add.Failed)
@@ -104,12 +106,12 @@ func TestNoBackfillOfFinishedGames(t *testing.T) {
 		w := newFlowWorld(t, nil)
 		x := w.matchedGame("a", "b")
 		w.connect(x.ID, "a", "b")
-		more := &EnterBackfill{Instance: x.ID, Ticket: w.id()}
+		more := &playerflow.EnterBackfill{Instance: x.ID, Ticket: w.id()}
 		w.must(more)
 		before := w.noticeHead(x.ID)
-		w.must(&EndGame{Instance: x.ID})
-		r, _ := w.cell.matchmaking.Ticket(more.Made.ID)
-		if s := w.cell.matchmaking.Tickets.Get(r).Status; s.Active() {
+		w.must(&playerflow.EndGame{Instance: x.ID})
+		r, _ := w.cell.matchmaking.Records.Ticket(more.Made.ID)
+		if s := w.cell.matchmaking.Records.Tickets.Get(r).Status; s.Active() {
 			t.Errorf("the backfill is %s", s)
 		}
 		if got := w.noticed(x.ID, before); !strings.Contains(got, "GameInstanceLeftMatchmaking") {
@@ -121,18 +123,18 @@ func TestNoBackfillOfFinishedGames(t *testing.T) {
 		w.fillsUp()
 		x := w.matchedGame("a", "b")
 		w.connect(x.ID, "a", "b")
-		if _, open := w.cell.matchmaking.BackfillOf(x.Game); !open {
+		if _, open := w.cell.matchmaking.Records.BackfillOf(x.Game); !open {
 			t.Fatal("there is no automatic backfill")
 		}
 		sessions := []domain.UUID{w.member("a").Session, w.member("b").Session}
 		g := session.ID(x.Game)
 		key := w.gameOf(x.ID).ProcessID
-		w.must(&EndGame{Instance: x.ID})
+		w.must(&playerflow.EndGame{Instance: x.ID})
 		for _, id := range sessions {
-			if r, open := w.cell.matchmaking.BackfillOf(string(g)); open {
-				t.Errorf("%s searches", w.cell.matchmaking.Tickets.Get(r).ID)
+			if r, open := w.cell.matchmaking.Records.BackfillOf(string(g)); open {
+				t.Errorf("%s searches", w.cell.matchmaking.Records.Tickets.Get(r).ID)
 			}
-			w.must(&RemovePlayer{Process: processKey(key), Game: g, Player: id})
+			w.must(&hosting.RemovePlayer{Process: processKey(key), Game: g, Player: id})
 		}
 	})
 }
@@ -142,7 +144,7 @@ func (w *flowWorld) fillsUp() {
 	w.t.Helper()
 	w.queues()
 	yes := true
-	w.must(&UpdateConfiguration{Name: testQueue, AutoBackfill: &yes})
+	w.must(&matchmaking.UpdateConfiguration{Name: testQueue, AutoBackfill: &yes})
 	w.must(&TagResource{
 		Resource: Resource{Kind: ConfigurationResource, ID: testQueue}, Tags: []fleet.Tag{{Key: matchmaking.BackfillLeaversTag, Value: "true"}},
 	})
@@ -157,11 +159,11 @@ func TestAutomaticBackfillKnowsKeptSeats(t *testing.T) {
 	g := x.ID
 	w.connect(g, "a", "b")
 	roster := func() (players []string) {
-		r, ok := w.cell.matchmaking.BackfillOf(w.instance(g).Game)
+		r, ok := w.cell.matchmaking.Records.BackfillOf(w.instance(g).Game)
 		if !ok {
 			return nil
 		}
-		for _, p := range matchmaking.DecodeRoster(w.cell.matchmaking.Tickets.Get(r).Roster) {
+		for _, p := range matchmaking.DecodeRoster(w.cell.matchmaking.Records.Tickets.Get(r).Roster) {
 			players = append(players, p.ID)
 		}
 		return players
@@ -177,6 +179,6 @@ func TestAutomaticBackfillKnowsKeptSeats(t *testing.T) {
 	want("a is away", "a", "b")
 	w.pass(3*time.Minute + time.Second)
 	want("a is gone", "b")
-	w.must(&RemoveMembers{Instance: g, Players: []RemovedMember{{Player: "b", Reason: flow.RemovedKicked}}})
+	w.must(&playerflow.RemoveMembers{Instance: g, Players: []playerflow.RemovedMember{{Player: "b", Reason: flow.RemovedKicked}}})
 	want("nobody is there")
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 )
 
 // TestEstimates tells those who search how long it takes when that has changed, every ten seconds at most, and however many
@@ -14,14 +15,14 @@ import (
 func TestEstimates(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.queues()
-	const many = estimateStep + 10
+	const many = playerflow.EstimateStep + 10
 	waiting := func(i int) string { return fmt.Sprint("waiting-", i) }
 	for i := range many {
 		w.search(waiting(i))
 	}
 	estimate := func(i int) int64 {
-		r, _ := w.cell.flow.Party(w.keys(waiting(i)).Party)
-		return w.cell.flow.Parties.Get(r).Search.EstimateMS
+		r, _ := w.cell.playerflow.Flow.Party(w.keys(waiting(i)).Party)
+		return w.cell.playerflow.Flow.Parties.Get(r).Search.EstimateMS
 	}
 	var before [many]uint64
 	mark := func() {
@@ -80,12 +81,12 @@ func TestEstimates(t *testing.T) {
 	w.pass(time.Second)
 	w.wantTold("newcomer", late, "")
 	w.wantTold(waiting(0), held, "MatchmakingStatus")
-	if s := w.cell.flow.Parties.Get(partyOf(w, waiting(0))).Search; s.Status != flow.Held || s.EstimateMS != 3000 {
+	if s := w.cell.playerflow.Flow.Parties.Get(partyOf(w, waiting(0))).Search; s.Status != flow.Held || s.EstimateMS != 3000 {
 		t.Errorf("%+v", s)
 	}
 }
 
 func partyOf(w *flowWorld, player string) flow.Ref {
-	r, _ := w.cell.flow.Party(w.keys(player).Party)
+	r, _ := w.cell.playerflow.Flow.Party(w.keys(player).Party)
 	return r
 }

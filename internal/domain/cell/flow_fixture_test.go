@@ -12,8 +12,11 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/domain/placement"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/domain/session"
 	"github.com/musterhq/muster/internal/sim/canon"
 )
@@ -36,11 +39,11 @@ func newFlowWorld(t testing.TB, change func(*flow.Config)) *flowWorld {
 	if err := settings.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	config.Flow = &settings
-	config.Tokens = testTokens{}
+	config.PlayerFlow.Flow = &settings
+	config.PlayerFlow.Tokens = testTokens{}
 	w := &flowWorld{world: newWorld(t, config), config: &settings, logins: map[string]domain.UUID{}}
 	w.hall()
-	w.must(&CreateQueue{Queue: placement.Queue{Name: "q", Region: "us-east-1", Timeout: 10 * time.Minute, Destinations: []string{"arn:aws:gamelift:us-east-1::fleet/" + testFleet}}})
+	w.must(&hosting.CreateQueue{Queue: placement.Queue{Name: "q", Region: "us-east-1", Timeout: 10 * time.Minute, Destinations: []string{"arn:aws:gamelift:us-east-1::fleet/" + testFleet}}})
 	if _, test := t.(*testing.T); test { // benchmarks keep no journal
 		t.Cleanup(func() {
 			if !t.Failed() {
@@ -72,9 +75,9 @@ func (w *flowWorld) id() domain.UUID {
 }
 
 // login logs a player in; online attaches a stream, too.
-func (w *flowWorld) login(player string) Caller {
+func (w *flowWorld) login(player string) playerflow.Caller {
 	w.t.Helper()
-	cmd := &Login{Player: player, Session: w.id(), Token: w.id(), Device: "test"}
+	cmd := &playerflow.Login{Player: player, Session: w.id(), Token: w.id(), Device: "test"}
 	w.must(cmd)
 	w.logins[player] = cmd.Session
 	return w.as(player)
@@ -93,25 +96,25 @@ func (w *flowWorld) online(players ...string) {
 func (w *flowWorld) attach(player string) {
 	w.t.Helper()
 	w.stream++
-	w.must(&AttachStream{Player: player, Session: w.logins[player], Stream: w.stream, After: w.player(player).Seq})
+	w.must(&playerflow.AttachStream{Player: player, Session: w.logins[player], Stream: w.stream, After: w.player(player).Seq})
 }
 
 func (w *flowWorld) offline(player string) {
 	w.t.Helper()
-	r, _ := w.cell.flow.Player(player)
-	w.must(&LoseStream{Player: player, Stream: w.cell.flow.Players.Get(r).Stream})
+	r, _ := w.cell.playerflow.Flow.Player(player)
+	w.must(&playerflow.LoseStream{Player: player, Stream: w.cell.playerflow.Flow.Players.Get(r).Stream})
 }
 
-func (w *flowWorld) as(player string) Caller {
-	return Caller{Player: player, Session: w.logins[player]}
+func (w *flowWorld) as(player string) playerflow.Caller {
+	return playerflow.Caller{Player: player, Session: w.logins[player]}
 }
 
 func (w *flowWorld) player(id string) *flow.Player {
-	r, ok := w.cell.flow.Player(id)
+	r, ok := w.cell.playerflow.Flow.Player(id)
 	if !ok {
 		w.t.Fatalf("player %s is not known", id)
 	}
-	return w.cell.flow.Players.Get(r)
+	return w.cell.playerflow.Flow.Players.Get(r)
 }
 
 func (w *flowWorld) keys(id string) flow.Keys { return w.player(id).Keys }
@@ -122,7 +125,7 @@ func (w *flowWorld) member(id string) *flow.Membership {
 	if r == 0 {
 		w.t.Fatalf("player %s is in no game", id)
 	}
-	return w.cell.flow.Memberships.Get(r)
+	return w.cell.playerflow.Flow.Memberships.Get(r)
 }
 
 // party makes a party of players who are online; the first one leads it.
@@ -130,9 +133,9 @@ func (w *flowWorld) party(players ...string) domain.UUID {
 	w.t.Helper()
 	w.online(players...)
 	id := w.id()
-	w.must(&CreateParty{Caller: w.as(players[0]), ID: id, Joinability: flow.Open})
+	w.must(&playerflow.CreateParty{Caller: w.as(players[0]), ID: id, Joinability: flow.Open})
 	for _, player := range players[1:] {
-		w.must(&JoinParty{Caller: w.as(player), Party: id})
+		w.must(&playerflow.JoinParty{Caller: w.as(player), Party: id})
 	}
 	return id
 }
@@ -140,16 +143,16 @@ func (w *flowWorld) party(players ...string) domain.UUID {
 // play puts players into a new game instance; unless pending it is active, and everybody has a reservation.
 func (w *flowWorld) play(pending bool, mode flow.Reconnect, players ...string) domain.UUID {
 	w.t.Helper()
-	plan := GamePlan{ID: w.id(), Queue: "q", PlayersMax: int32(len(players)) + 1, Reconnect: mode}
+	plan := playerflow.GamePlan{ID: w.id(), Queue: "q", PlayersMax: int32(len(players)) + 1, Reconnect: mode}
 	for _, player := range players {
-		plan.Players = append(plan.Players, PlannedPlayer{Player: player})
+		plan.Players = append(plan.Players, playerflow.PlannedPlayer{Player: player})
 	}
 	if pending {
-		w.must(&MakeGame{Plan: plan})
+		w.must(&playerflow.MakeGame{Plan: plan})
 		return plan.ID
 	}
 	key := w.server(fmt.Sprint("server-", w.made))
-	w.must(&MakeGame{Plan: plan})
+	w.must(&playerflow.MakeGame{Plan: plan})
 	w.activateHost(key, plan.ID)
 	return plan.ID
 }
@@ -158,14 +161,14 @@ func (w *flowWorld) play(pending bool, mode flow.Reconnect, players ...string) d
 func (w *flowWorld) activateHost(key fleet.Key, instance domain.UUID) {
 	w.t.Helper()
 	game := session.MakeID(testFleet, testLocation, "gi-"+instance.String())
-	w.must(&PromptGameSession{Process: key, Game: game})
-	w.must(&ActivateGameSession{Process: key, Game: game})
+	w.must(&hosting.PromptGameSession{Process: key, Game: game})
+	w.must(&hosting.ActivateGameSession{Process: key, Game: game})
 }
 
 func (w *flowWorld) gameOf(instance domain.UUID) *session.GameSession {
-	r, _ := w.cell.flow.Instance(instance)
-	g, _ := w.cell.sessions.Game(session.ID(w.cell.flow.Instances.Get(r).Game))
-	return w.cell.sessions.Games.Get(g)
+	r, _ := w.cell.playerflow.Flow.Instance(instance)
+	g, _ := w.cell.hosting.Sessions.Game(session.ID(w.cell.playerflow.Flow.Instances.Get(r).Game))
+	return w.cell.hosting.Sessions.Games.Get(g)
 }
 
 // accept lets the game server accept a player session.
@@ -173,7 +176,7 @@ func (w *flowWorld) accept(instance, playerSession domain.UUID) error {
 	w.seed++
 	g := w.gameOf(instance)
 	key := processKey(g.ProcessID)
-	return w.do(&AcceptPlayer{Process: key, Game: g.ID, Player: playerSession, Request: RequestHash(fmt.Sprint("accept-", w.seed))})
+	return w.do(&hosting.AcceptPlayer{Process: key, Game: g.ID, Player: playerSession, Request: kernel.RequestHash(fmt.Sprint("accept-", w.seed))})
 }
 
 // connect lets a player who has a reservation connect.
@@ -190,7 +193,7 @@ func (w *flowWorld) connect(instance domain.UUID, players ...string) {
 func (w *flowWorld) lose(instance, playerSession domain.UUID) {
 	w.t.Helper()
 	g := w.gameOf(instance)
-	w.must(&RemovePlayer{Process: processKey(g.ProcessID), Game: g.ID, Player: playerSession})
+	w.must(&hosting.RemovePlayer{Process: processKey(g.ProcessID), Game: g.ID, Player: playerSession})
 }
 
 // pass lets time go by with all that becomes due.
@@ -203,7 +206,7 @@ func (w *flowWorld) pass(d time.Duration) {
 			break
 		}
 		w.now = max(w.now, next)
-		w.must(&Tick{})
+		w.must(&kernel.Tick{})
 	}
 	w.now = end
 }
@@ -217,7 +220,7 @@ func (w *flowWorld) dump() []byte {
 }
 
 // refused executes a command that must be refused with a code, and must change nothing.
-func (w *flowWorld) refused(cmd Command, code flow.Code) *flow.Refusal {
+func (w *flowWorld) refused(cmd kernel.Command, code flow.Code) *flow.Refusal {
 	w.t.Helper()
 	before, entries := w.dump(), len(w.journal)
 	err := w.do(cmd)
@@ -241,7 +244,7 @@ func (w *flowWorld) told(player string, since uint64) string {
 	if since == 0 {
 		events = nil
 		for i, x := range w.player(player).Outbox() {
-			events = append(events, PlayerEvent{w.player(player).FirstKept() + uint64(i), x})
+			events = append(events, playerflow.PlayerEvent{Seq: w.player(player).FirstKept() + uint64(i), Told: x})
 		}
 	}
 	var all []string
@@ -290,12 +293,12 @@ const testRules = `{"name":"r","ruleLanguageVersion":"1.0","playerAttributes":[{
 // queues makes the configurations, once.
 func (w *flowWorld) queues() {
 	w.t.Helper()
-	if _, ok := w.cell.matchmaking.Configuration(testQueue); ok {
+	if _, ok := w.cell.matchmaking.Records.Configuration(testQueue); ok {
 		return
 	}
-	w.must(&CreateRuleSet{RuleSet: matchmaking.RuleSet{Name: "rules", Region: "us-east-1", Body: testRules}})
+	w.must(&matchmaking.CreateRuleSet{RuleSet: matchmaking.RuleSet{Name: "rules", Region: "us-east-1", Body: testRules}})
 	for _, name := range []string{testQueue, otherQueue, acceptQueue} {
-		w.must(&CreateConfiguration{Configuration: matchmaking.Configuration{
+		w.must(&matchmaking.CreateConfiguration{Configuration: matchmaking.Configuration{
 			Name: name, Region: "us-east-1", RuleSet: "rules", RequestTimeout: 5 * time.Minute, AcceptanceTimeout: 20 * time.Second,
 			AcceptanceRequired: name == acceptQueue, Queues: []string{"arn:aws:gamelift:us-east-1::gamesessionqueue/q"},
 		}})
@@ -309,10 +312,10 @@ func (w *flowWorld) searchIn(queue string, players ...string) domain.UUID {
 	w.party(players...)
 	if len(players) > 1 {
 		for _, player := range players {
-			w.must(&SetReady{w.as(player), true})
+			w.must(&playerflow.SetReady{Caller: w.as(player), Ready: true})
 		}
 	}
-	cmd := &EnterMatchmaking{Caller: w.as(players[0]), Ticket: w.id(), Queue: queue}
+	cmd := &playerflow.EnterMatchmaking{Caller: w.as(players[0]), Ticket: w.id(), Queue: queue}
 	w.must(cmd)
 	return cmd.Made
 }
@@ -323,20 +326,20 @@ func (w *flowWorld) search(players ...string) domain.UUID {
 }
 
 func (w *flowWorld) ticket(id domain.UUID) *matchmaking.Ticket {
-	r, ok := w.cell.matchmaking.Ticket("mm-" + id.String())
+	r, ok := w.cell.matchmaking.Records.Ticket("mm-" + id.String())
 	if !ok {
 		w.t.Fatalf("ticket mm-%s is not known", id)
 	}
-	return w.cell.matchmaking.Tickets.Get(r)
+	return w.cell.matchmaking.Records.Tickets.Get(r)
 }
 
 // propose proposes a match of two tickets, and returns why it was refused.
 func (w *flowWorld) propose(queue string, red, blue domain.UUID) *domain.Refusal {
 	w.t.Helper()
-	c, _ := w.cell.matchmaking.Configuration(queue)
+	c, _ := w.cell.matchmaking.Records.Configuration(queue)
 	a, b := w.ticket(red), w.ticket(blue)
-	cmd := &ProposeMatches{Configuration: queue, Version: c.Version, Proposals: []Proposal{{ID: w.id(), PlayersMax: 6, Tickets: []ProposedTicket{
-		{TicketKey{a.No, a.Generation}, "red"}, {TicketKey{b.No, b.Generation}, "blue"},
+	cmd := &matchmaking.ProposeMatches{Configuration: queue, Version: c.Version, Proposals: []matchmaking.Proposal{{ID: w.id(), PlayersMax: 6, Tickets: []matchmaking.ProposedTicket{
+		{TicketKey: matchmaking.TicketKey{No: a.No, Generation: a.Generation}, Team: "red"}, {TicketKey: matchmaking.TicketKey{No: b.No, Generation: b.Generation}, Team: "blue"},
 	}}}}
 	w.must(cmd)
 	return cmd.Refused[0]

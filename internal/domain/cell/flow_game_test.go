@@ -8,16 +8,18 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
 func (w *flowWorld) instance(id domain.UUID) *flow.Instance {
 	w.t.Helper()
-	r, ok := w.cell.flow.Instance(id)
+	r, ok := w.cell.playerflow.Flow.Instance(id)
 	if !ok {
 		w.t.Fatalf("gi-%s is not known", id)
 	}
-	return w.cell.flow.Instances.Get(r)
+	return w.cell.playerflow.Flow.Instances.Get(r)
 }
 
 // TestT3 holds the rows of docs/spec/player-flow.md#t3. Each ends a game of "me", who is in a party, and "solo", who is not.
@@ -32,38 +34,38 @@ func TestT3(t *testing.T) {
 	}{
 		{"allocation timeout", true, func(w *flowWorld, _ domain.UUID) { w.pass(2*time.Minute + time.Second) }, flow.AllocationFailed,
 			"GameSessionChanged FailedToAllocateGameInstance:TIMEOUT", false},
-		{"placement stopped", true, func(w *flowWorld, g domain.UUID) { w.must(&StopPlacement{ID: "gi-" + g.String()}) }, flow.AllocationFailed,
+		{"placement stopped", true, func(w *flowWorld, g domain.UUID) { w.must(&hosting.StopPlacement{ID: "gi-" + g.String()}) }, flow.AllocationFailed,
 			"GameSessionChanged FailedToAllocateGameInstance:CANCELLED", false},
-		{"queue deleted", true, func(w *flowWorld, _ domain.UUID) { w.must(&DeleteQueue{Name: "q"}) }, flow.AllocationFailed,
+		{"queue deleted", true, func(w *flowWorld, _ domain.UUID) { w.must(&hosting.DeleteQueue{Name: "q"}) }, flow.AllocationFailed,
 			"GameSessionChanged FailedToAllocateGameInstance:HOST_ERROR", false},
-		{"EndGame", false, func(w *flowWorld, g domain.UUID) { w.must(&EndGame{Instance: g}) }, flow.Finished,
+		{"EndGame", false, func(w *flowWorld, g domain.UUID) { w.must(&playerflow.EndGame{Instance: g}) }, flow.Finished,
 			"GameSessionChanged GameEnded:FINISHED RemovedFromGame:GAME_ENDED", true},
 		{"process ended", false, func(w *flowWorld, g domain.UUID) {
-			w.must(&EndProcess{Process: processKey(w.gameOf(g).ProcessID), Request: 1})
+			w.must(&hosting.EndProcess{Process: processKey(w.gameOf(g).ProcessID), Request: 1})
 		}, flow.Finished, "GameSessionChanged GameEnded:FINISHED RemovedFromGame:GAME_ENDED", false},
 		{"process ended when it was told to", false, func(w *flowWorld, g domain.UUID) {
-			w.must(&TerminateGameSession{ID: w.gameOf(g).ID})
-			w.must(&EndProcess{Process: processKey(w.gameOf(g).ProcessID), Request: 1})
+			w.must(&hosting.TerminateGameSession{ID: w.gameOf(g).ID})
+			w.must(&hosting.EndProcess{Process: processKey(w.gameOf(g).ProcessID), Request: 1})
 		}, flow.Terminated, "GameSessionChanged GameEnded:TERMINATED RemovedFromGame:GAME_TERMINATED", false},
 		{"process died", false, func(w *flowWorld, g domain.UUID) {
-			w.must(&LoseLink{Process: processKey(w.gameOf(g).ProcessID), Link: 7})
+			w.must(&hosting.LoseLink{Process: processKey(w.gameOf(g).ProcessID), Link: 7})
 			w.pass(101 * time.Second)
 		}, flow.HostLost, "GameSessionChanged GameEnded:HOST_LOST RemovedFromGame:HOST_LOST", false},
 		{"terminated", false, func(w *flowWorld, g domain.UUID) {
-			w.must(&TerminateGameSession{ID: w.gameOf(g).ID})
-			w.refused(&GetHostConnectionDetails{Caller: w.as("me"), Instance: g}, flow.GameIsEnding)
+			w.must(&hosting.TerminateGameSession{ID: w.gameOf(g).ID})
+			w.refused(&playerflow.GetHostConnectionDetails{Caller: w.as("me"), Instance: g}, flow.GameIsEnding)
 			w.pass(31 * time.Second)
 		}, flow.Terminated, "GameSessionChanged GameEnded:TERMINATED RemovedFromGame:GAME_TERMINATED", true},
 		{"absolute timeout", false, func(w *flowWorld, _ domain.UUID) { w.pass(6*time.Hour + time.Second) }, flow.AbsoluteTimeout,
 			"GameSessionChanged GameEnded:ABSOLUTE_TIMEOUT RemovedFromGame:ABSOLUTE_TIMEOUT", true},
-		{"force end", false, func(w *flowWorld, g domain.UUID) { w.must(&ForceEnd{g}) }, flow.ByTheOperator,
+		{"force end", false, func(w *flowWorld, g domain.UUID) { w.must(&playerflow.ForceEnd{Instance: g}) }, flow.ByTheOperator,
 			"GameSessionChanged GameEnded:OPERATOR RemovedFromGame:OPERATOR", true},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			w := newFlowWorld(t, nil)
 			w.party("me")
 			w.online("solo")
-			w.must(&SetReady{w.as("me"), true})
+			w.must(&playerflow.SetReady{Caller: w.as("me"), Ready: true})
 			g := w.play(row.pending, flow.ReconnectRequired, "me", "solo")
 			var game session.ID
 			if !row.pending {
@@ -78,25 +80,25 @@ func TestT3(t *testing.T) {
 			w.wantPhase("me", flow.InParty)
 			w.wantPhase("solo", flow.Idle)
 			w.wantTold("solo", before, row.told)
-			r, _ := w.cell.flow.Party(w.keys("me").Party)
-			if ready := w.cell.flow.Parties.Get(r).Members[0].Ready; ready != row.pending {
+			r, _ := w.cell.playerflow.Flow.Party(w.keys("me").Party)
+			if ready := w.cell.playerflow.Flow.Parties.Get(r).Members[0].Ready; ready != row.pending {
 				t.Errorf("ready is %t", ready)
 			}
 			if len(w.player("me").Penalties) != 0 {
 				t.Errorf("penalties %v", w.player("me").Penalties)
 			}
-			if code := flow.CodeOf(w.do(&GetHostConnectionDetails{Caller: w.as("me"), Instance: g})); code != flow.GameHasEnded {
+			if code := flow.CodeOf(w.do(&playerflow.GetHostConnectionDetails{Caller: w.as("me"), Instance: g})); code != flow.GameHasEnded {
 				t.Errorf("details of an ended game: %s", code)
 			}
 			if !row.pending {
-				if x, _ := w.cell.sessions.Game(game); w.cell.sessions.Games.Get(x).Live() != row.lives {
+				if x, _ := w.cell.hosting.Sessions.Game(game); w.cell.hosting.Sessions.Games.Get(x).Live() != row.lives {
 					t.Errorf("the game session lives: %t", !row.lives)
 				}
-			} else if p, _ := w.cell.placements.Placement("gi-" + g.String()); w.cell.placements.Placements.Get(p).Status == 1 {
+			} else if p, _ := w.cell.hosting.Placements.Placement("gi-" + g.String()); w.cell.hosting.Placements.Placements.Get(p).Status == 1 {
 				t.Error("the placement is still pending")
 			}
 			w.pass(11 * time.Minute)
-			if _, ok := w.cell.flow.Instance(g); ok {
+			if _, ok := w.cell.playerflow.Flow.Instance(g); ok {
 				t.Error("the game instance is remembered for ever")
 			}
 		})
@@ -108,7 +110,7 @@ func TestEmptyGame(t *testing.T) {
 	w := newFlowWorld(t, func(c *flow.Config) { c.Games.EmptyTimeout = time.Minute })
 	w.online("me")
 	g := w.play(false, flow.ReconnectOptional, "me")
-	w.must(&LeaveGame{Caller: w.as("me"), Instance: g})
+	w.must(&playerflow.LeaveGame{Caller: w.as("me"), Instance: g})
 	w.pass(59 * time.Second)
 	if !w.instance(g).Live() {
 		t.Error("it has ended too early")
@@ -127,8 +129,8 @@ func TestManualReady(t *testing.T) {
 	if m := w.member("me"); m.Status != flow.MemberPending || w.gameOf(g).SeatsHeld != 0 {
 		t.Errorf("membership is %s, %d seats are held", m.Status, w.gameOf(g).SeatsHeld)
 	}
-	w.refused(&GetHostConnectionDetails{Caller: w.as("me"), Instance: g}, flow.HostNotReady)
-	w.must(&ReadyGame{g})
+	w.refused(&playerflow.GetHostConnectionDetails{Caller: w.as("me"), Instance: g}, flow.HostNotReady)
+	w.must(&playerflow.ReadyGame{Instance: g})
 	w.connect(g, "me")
 }
 
@@ -141,15 +143,15 @@ func TestKeepAlive(t *testing.T) {
 	w.connect(g, "me", "mate")
 	w.lose(g, w.member("me").Session)
 	w.pass(10 * time.Second)
-	w.must(&KeepGameAlive{g})
+	w.must(&playerflow.KeepGameAlive{Instance: g})
 	w.pass(20 * time.Second)
 	if x := w.instance(g); x.Suspect == 0 || w.member("me").HoldBy != 0 {
 		t.Fatalf("suspect since %d, hold until %d", x.Suspect, w.member("me").HoldBy)
 	}
 	left := w.member("me").HoldLeft
 	w.pass(20 * time.Second)
-	w.must(&KeepGameAlive{g})
-	if m := w.member("me"); w.instance(g).Suspect != 0 || int64(m.HoldBy) != int64(w.cell.contact(w.now))+left {
+	w.must(&playerflow.KeepGameAlive{Instance: g})
+	if m := w.member("me"); w.instance(g).Suspect != 0 || int64(m.HoldBy) != int64(w.cell.ContactTime(w.now))+left {
 		t.Errorf("hold until %d, %d were left", m.HoldBy, left)
 	}
 	w.pass(61 * time.Second)
@@ -163,18 +165,18 @@ func TestMakeGameIsAllOrNothing(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.online("a", "b")
 	w.search("c")
-	plan := func(players ...string) *MakeGame {
-		p := GamePlan{ID: w.id(), Queue: "q", PlayersMax: 4}
+	plan := func(players ...string) *playerflow.MakeGame {
+		p := playerflow.GamePlan{ID: w.id(), Queue: "q", PlayersMax: 4}
 		for _, x := range players {
-			p.Players = append(p.Players, PlannedPlayer{Player: x})
+			p.Players = append(p.Players, playerflow.PlannedPlayer{Player: x})
 		}
-		return &MakeGame{Plan: p}
+		return &playerflow.MakeGame{Plan: p}
 	}
 	w.refused(plan("a", "b", "c"), flow.InMatchmaking)
 	w.refused(plan("a", "nobody"), flow.PlayerNotFound)
 	w.refused(plan("a", "a"), flow.InvalidArgument)
 	w.refused(plan(), flow.InvalidArgument)
-	if err := w.do(&MakeGame{Plan: GamePlan{ID: w.id(), Queue: "nosuch", PlayersMax: 4, Players: []PlannedPlayer{{Player: "a"}}}}); err == nil {
+	if err := w.do(&playerflow.MakeGame{Plan: playerflow.GamePlan{ID: w.id(), Queue: "nosuch", PlayersMax: 4, Players: []playerflow.PlannedPlayer{{Player: "a"}}}}); err == nil {
 		t.Error("there is no such queue")
 	}
 	game := plan("a", "b")
@@ -192,7 +194,7 @@ func TestLeaverWhilePending(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.online("me", "mate")
 	g := w.play(true, flow.ReconnectOptional, "me", "mate")
-	w.must(&LeaveGame{Caller: w.as("me"), Instance: g})
+	w.must(&playerflow.LeaveGame{Caller: w.as("me"), Instance: g})
 	if p := w.player("me").Penalties; len(p) != 1 || p[0].Kind != flow.Dodge || p[0].Until != 0 {
 		t.Errorf("penalties %+v, want a warning", p)
 	}
@@ -209,17 +211,17 @@ func TestServerCalls(t *testing.T) {
 	w.online("a", "b", "c", "d", "e")
 	g := w.play(false, flow.ReconnectOptional, "a", "b", "c") // four seats
 	for _, player := range []string{"a", "b", "c"} {
-		w.must(&ConnectMember{Instance: g, PlayerSession: w.member(player).Session})
+		w.must(&playerflow.ConnectMember{Instance: g, PlayerSession: w.member(player).Session})
 	}
-	if err := w.do(&ConnectMember{Instance: g, PlayerSession: w.id()}); flow.CodeOf(err) != flow.InvalidToken {
+	if err := w.do(&playerflow.ConnectMember{Instance: g, PlayerSession: w.id()}); flow.CodeOf(err) != flow.InvalidToken {
 		t.Error(err)
 	}
-	add := &AddMembers{Instance: g, Players: []PlannedPlayer{{Player: "d", Team: "red"}, {Player: "e"}, {Player: "a"}, {Player: "nobody"}}}
+	add := &playerflow.AddMembers{Instance: g, Players: []playerflow.PlannedPlayer{{Player: "d", Team: "red"}, {Player: "e"}, {Player: "a"}, {Player: "nobody"}}}
 	w.must(add)
 	if fmt.Sprint(add.Failed) != "[{e GAME_FULL} {nobody PLAYER_NOT_FOUND}]" || w.member("d").Status != flow.MemberReserved {
 		t.Errorf("failed: %v", add.Failed)
 	}
-	lost := &DisconnectMember{Instance: g, PlayerSession: w.member("a").Session}
+	lost := &playerflow.DisconnectMember{Instance: g, PlayerSession: w.member("a").Session}
 	w.must(lost)
 	if w.member("a").Status != flow.MemberDisconnected || lost.Stale {
 		t.Errorf("a is %s", w.member("a").Status)
@@ -228,32 +230,32 @@ func TestServerCalls(t *testing.T) {
 	if !lost.Stale || w.member("a").Disconnects != 1 {
 		t.Error("a late word counted")
 	}
-	w.must(&DisconnectMember{Instance: g, PlayerSession: w.member("b").Session, Quit: true})
+	w.must(&playerflow.DisconnectMember{Instance: g, PlayerSession: w.member("b").Session, Quit: true})
 	if last := w.player("b").LastGame; last == nil || last.Membership != flow.Left {
 		t.Errorf("%+v", last)
 	}
-	w.must(&RemoveMembers{Instance: g, Players: []RemovedMember{{Player: "c", Reason: flow.RemovedAFK, Penalise: true}, {Player: "zoe"}}})
+	w.must(&playerflow.RemoveMembers{Instance: g, Players: []playerflow.RemovedMember{{Player: "c", Reason: flow.RemovedAFK, Penalise: true}, {Player: "zoe"}}})
 	if p := w.player("c").Penalties; len(p) != 1 || p[0].Kind != flow.AFK {
 		t.Errorf("penalties %v", p)
 	}
-	again := &RemoveMembers{Instance: g, Players: []RemovedMember{{Player: "c", Reason: flow.RemovedAFK, Penalise: true}, {Player: "zoe"}, {Player: "b"}}}
+	again := &playerflow.RemoveMembers{Instance: g, Players: []playerflow.RemovedMember{{Player: "c", Reason: flow.RemovedAFK, Penalise: true}, {Player: "zoe"}, {Player: "b"}}}
 	w.must(again)
 	if p := w.player("c").Penalties; strings.Join(again.Unknown, " ") != "zoe b" || p[0].Level != 1 {
 		t.Errorf("a repeat: unknown %v, penalties %v", again.Unknown, p)
 	}
 	text := `{"map":"dust"}`
 	before := w.seq("d")
-	w.must(&UpdateGame{Instance: g, Attributes: &text, PlayerAttributes: map[string]string{"d": `{"lives":3}`}})
+	w.must(&playerflow.UpdateGame{Instance: g, Attributes: &text, PlayerAttributes: map[string]string{"d": `{"lives":3}`}})
 	w.wantTold("d", before, "GameInstanceUpdated")
 	if w.member("d").Attributes != `{"lives":3}` {
 		t.Error("the player's attributes are lost")
 	}
-	release := &ReleaseMembers{Instance: g, Players: []string{"a", "zoe"}}
+	release := &playerflow.ReleaseMembers{Instance: g, Players: []string{"a", "zoe"}}
 	w.must(release)
 	if strings.Join(release.Unknown, " ") != "zoe" || len(w.player("a").Penalties) != 0 {
 		t.Errorf("%+v, penalties %v", release, w.player("a").Penalties)
 	}
-	repeat := &ReleaseMembers{Instance: g, Players: []string{"a", "zoe"}}
+	repeat := &playerflow.ReleaseMembers{Instance: g, Players: []string{"a", "zoe"}}
 	w.must(repeat)
 	if strings.Join(repeat.Unknown, " ") != "zoe" {
 		t.Errorf("a repeat: %+v", repeat)
@@ -285,7 +287,7 @@ func TestLossOfMany(t *testing.T) {
 func TestServerThatIsNeverReady(t *testing.T) {
 	w := newFlowWorld(t, func(c *flow.Config) { c.Games.ManualReady, c.Games.AbsoluteTimeout = true, 0 })
 	w.party("me")
-	w.must(&SetReady{w.as("me"), true})
+	w.must(&playerflow.SetReady{Caller: w.as("me"), Ready: true})
 	g := w.play(false, flow.ReconnectRequired, "me")
 	w.restart()
 	before := w.seq("me")
@@ -294,8 +296,8 @@ func TestServerThatIsNeverReady(t *testing.T) {
 	w.pass(2 * time.Second)
 	w.wantTold("me", before, "GameSessionChanged FailedToAllocateGameInstance:TIMEOUT")
 	w.wantPhase("me", flow.InParty)
-	r, _ := w.cell.flow.Party(w.keys("me").Party)
-	if !w.cell.flow.Parties.Get(r).Members[0].Ready {
+	r, _ := w.cell.playerflow.Flow.Party(w.keys("me").Party)
+	if !w.cell.playerflow.Flow.Parties.Get(r).Members[0].Ready {
 		t.Error("an allocation that failed made a player not ready")
 	}
 	if host := w.gameOf(g); host.Status != session.Terminating {
@@ -305,7 +307,7 @@ func TestServerThatIsNeverReady(t *testing.T) {
 	w.online("other")
 	g = w.play(false, flow.ReconnectRequired, "other")
 	w.pass(time.Minute)
-	w.must(&ReadyGame{g})
+	w.must(&playerflow.ReadyGame{Instance: g})
 	w.pass(2 * time.Minute)
 	w.wantPhase("other", flow.InGame)
 }
@@ -328,11 +330,11 @@ func TestNeverReadyAndAgain(t *testing.T) {
 	}
 	g := w.keys("a").Game
 	w.startMatch(w.instance(g).Placement)
-	w.must(&ReadyGame{g})
+	w.must(&playerflow.ReadyGame{Instance: g})
 	if got := w.dataOf(w.member("a").Session); got != "data of a" {
 		t.Errorf("PlayerData is %q", got)
 	}
-	if n := w.cell.flow.Advices.Len(); n != 0 {
+	if n := w.cell.playerflow.Flow.Advices.Len(); n != 0 {
 		t.Errorf("%d are kept", n)
 	}
 }
@@ -344,24 +346,24 @@ func TestGameServerSeatsNoStrangers(t *testing.T) {
 	w.online("a", "b", "stranger", "friend")
 	g := w.play(false, flow.ReconnectOptional, "a", "b") // four seats
 	for _, player := range []string{"a", "b"} {
-		w.must(&ConnectMember{Instance: g, PlayerSession: w.member(player).Session})
+		w.must(&playerflow.ConnectMember{Instance: g, PlayerSession: w.member(player).Session})
 	}
-	w.must(&ReleaseMembers{Instance: g, Players: []string{"a"}})
-	add := &AddMembers{Instance: g, ByGame: true, Players: []PlannedPlayer{{Player: "stranger"}, {Player: "a"}}}
+	w.must(&playerflow.ReleaseMembers{Instance: g, Players: []string{"a"}})
+	add := &playerflow.AddMembers{Instance: g, ByGame: true, Players: []playerflow.PlannedPlayer{{Player: "stranger"}, {Player: "a"}}}
 	w.must(add)
 	if fmt.Sprint(add.Failed) != "[{stranger JOIN_NOT_ALLOWED}]" || w.player("stranger").Membership() != 0 || !w.member("a").Unasked {
 		t.Fatalf("failed: %v; a %+v", add.Failed, w.member("a"))
 	}
-	w.must(&RemoveMembers{Instance: g, Players: []RemovedMember{{Player: "a", Reason: flow.RemovedAFK, Penalise: true}, {Player: "stranger", Reason: flow.RemovedAFK, Penalise: true}}})
+	w.must(&playerflow.RemoveMembers{Instance: g, Players: []playerflow.RemovedMember{{Player: "a", Reason: flow.RemovedAFK, Penalise: true}, {Player: "stranger", Reason: flow.RemovedAFK, Penalise: true}}})
 	w.must(add)
-	w.must(&ConnectMember{Instance: g, PlayerSession: w.member("a").Session})
-	w.must(&DisconnectMember{Instance: g, PlayerSession: w.member("a").Session, Quit: true})
+	w.must(&playerflow.ConnectMember{Instance: g, PlayerSession: w.member("a").Session})
+	w.must(&playerflow.DisconnectMember{Instance: g, PlayerSession: w.member("a").Session, Quit: true})
 	for _, player := range []string{"a", "stranger"} {
 		if p := w.player(player).Penalties; len(p) != 0 {
 			t.Errorf("%s was penalised: %v", player, p)
 		}
 	}
-	named := &AddMembers{Instance: g, Players: []PlannedPlayer{{Player: "friend"}}} // by the studio's backend
+	named := &playerflow.AddMembers{Instance: g, Players: []playerflow.PlannedPlayer{{Player: "friend"}}} // by the studio's backend
 	w.must(named)
 	if len(named.Failed) != 0 || w.member("friend").Unasked {
 		t.Errorf("failed: %v; friend %+v", named.Failed, w.member("friend"))

@@ -6,11 +6,13 @@ import (
 	"path/filepath"
 	"regexp"
 	"testing"
+
+	"github.com/musterhq/muster/internal/domain/playerflow"
 )
 
 // TestInvariantsHaveMeanings: whatever an audit can report is explained where operators read it.
 func TestInvariantsHaveMeanings(t *testing.T) {
-	files, err := filepath.Glob("flow_audit*.go")
+	files, err := filepath.Glob("../playerflow/audit*.go")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,11 +30,11 @@ func TestInvariantsHaveMeanings(t *testing.T) {
 		}
 	}
 	for name := range names {
-		if (Violation{Invariant: name}).Meaning() == "" {
+		if (playerflow.Violation{Invariant: name}).Meaning() == "" {
 			t.Errorf("an audit can report %s, which has no meaning in invariants", name)
 		}
 	}
-	for name := range invariants {
+	for name := range playerflow.Invariants {
 		if !names[name] {
 			t.Errorf("invariants explains %s, which no audit reports", name)
 		}

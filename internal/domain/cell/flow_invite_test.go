@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 )
 
 // TestInvitesTellNothing: whether a player exists, and whom a player blocks, is not to be learned from invites: what the sender is
@@ -13,14 +14,14 @@ func TestInvitesTellNothing(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.party("a")
 	w.online("free", "blocks")
-	w.must(&SetBlocks{Player: "blocks", Blocked: []string{"a"}})
+	w.must(&playerflow.SetBlocks{Player: "blocks", Blocked: []string{"a"}})
 	before, heard := w.seq("a"), map[string]uint64{"free": w.seq("free"), "blocks": w.seq("blocks")}
 	targets := []string{"free", "blocks", "nobody"}
-	sent := map[string]*SendInvite{}
+	sent := map[string]*playerflow.SendInvite{}
 	for _, target := range targets {
-		sent[target] = &SendInvite{Caller: w.as("a"), ID: w.id(), Target: target}
+		sent[target] = &playerflow.SendInvite{Caller: w.as("a"), ID: w.id(), Target: target}
 		w.must(sent[target])
-		again := &SendInvite{Caller: w.as("a"), ID: w.id(), Target: target}
+		again := &playerflow.SendInvite{Caller: w.as("a"), ID: w.id(), Target: target}
 		w.must(again)
 		if sent[target].Made != sent[target].ID || again.Made != sent[target].ID {
 			t.Errorf("%s: made %v, then %v, want %v twice", target, sent[target].Made, again.Made, sent[target].ID)
@@ -29,18 +30,18 @@ func TestInvitesTellNothing(t *testing.T) {
 	w.wantTold("a", before, "")
 	w.wantTold("free", heard["free"], "PartyInviteReceived")
 	w.wantTold("blocks", heard["blocks"], "")
-	if n := len(w.cell.flow.InvitesTo("blocks")) + len(w.cell.flow.InvitesTo("nobody")); n != 0 {
+	if n := len(w.cell.playerflow.Flow.InvitesTo("blocks")) + len(w.cell.playerflow.Flow.InvitesTo("nobody")); n != 0 {
 		t.Errorf("%d invites can be seen that must not", n)
 	}
-	w.refused(&JoinParty{Caller: w.as("blocks"), Invite: sent["blocks"].ID}, flow.InviteNotFound)
-	w.refused(&DeclineInvite{Caller: w.as("blocks"), Invite: sent["blocks"].ID}, flow.InviteNotFound)
+	w.refused(&playerflow.JoinParty{Caller: w.as("blocks"), Invite: sent["blocks"].ID}, flow.InviteNotFound)
+	w.refused(&playerflow.DeclineInvite{Caller: w.as("blocks"), Invite: sent["blocks"].ID}, flow.InviteNotFound)
 
 	// All can be taken back, and all expire, with the same words.
 	for _, target := range targets {
 		before := w.seq("a")
-		w.must(&CancelInvite{Caller: w.as("a"), Invite: sent[target].ID})
+		w.must(&playerflow.CancelInvite{Caller: w.as("a"), Invite: sent[target].ID})
 		w.wantTold("a", before, "PartyInviteCancelled:CANCELLED")
-		w.must(&SendInvite{Caller: w.as("a"), ID: w.id(), Target: target})
+		w.must(&playerflow.SendInvite{Caller: w.as("a"), ID: w.id(), Target: target})
 	}
 	before = w.seq("a")
 	w.pass(2*time.Minute + time.Second)
@@ -53,24 +54,24 @@ func TestInvitesTellNothing(t *testing.T) {
 func TestInviteIsSeenLater(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.party("a")
-	first := &SendInvite{Caller: w.as("a"), ID: w.id(), Target: "friend"}
+	first := &playerflow.SendInvite{Caller: w.as("a"), ID: w.id(), Target: "friend"}
 	w.must(first)
 	w.online("friend")
-	if len(w.cell.flow.InvitesTo("friend")) != 0 {
+	if len(w.cell.playerflow.Flow.InvitesTo("friend")) != 0 {
 		t.Error("the invite is seen at once")
 	}
-	again := &SendInvite{Caller: w.as("a"), ID: w.id(), Target: "friend"}
+	again := &playerflow.SendInvite{Caller: w.as("a"), ID: w.id(), Target: "friend"}
 	w.must(again)
-	if again.Made != first.ID || len(w.cell.flow.InvitesTo("friend")) != 1 {
+	if again.Made != first.ID || len(w.cell.playerflow.Flow.InvitesTo("friend")) != 1 {
 		t.Errorf("made %v, want %v, and one that is seen", again.Made, first.ID)
 	}
-	w.must(&JoinParty{Caller: w.as("friend"), Invite: first.ID})
+	w.must(&playerflow.JoinParty{Caller: w.as("friend"), Invite: first.ID})
 	// Unseen invites count like others.
-	w.must(&KickPlayer{w.as("a"), "friend"})
-	most := w.cell.flowConfig.Parties.InvitesMax
+	w.must(&playerflow.KickPlayer{Caller: w.as("a"), Target: "friend"})
+	most := w.cell.playerflow.Config.Parties.InvitesMax
 	for i := range most {
-		w.must(&SendInvite{Caller: w.as("a"), ID: w.id(), Target: "nobody-" + string(rune('a'+i))})
+		w.must(&playerflow.SendInvite{Caller: w.as("a"), ID: w.id(), Target: "nobody-" + string(rune('a'+i))})
 	}
-	w.refused(&SendInvite{Caller: w.as("a"), ID: w.id(), Target: "friend"}, flow.RateLimited)
-	w.refused(&SendInvite{Caller: w.as("a"), ID: w.id(), Target: "not a name"}, flow.InvalidArgument)
+	w.refused(&playerflow.SendInvite{Caller: w.as("a"), ID: w.id(), Target: "friend"}, flow.RateLimited)
+	w.refused(&playerflow.SendInvite{Caller: w.as("a"), ID: w.id(), Target: "not a name"}, flow.InvalidArgument)
 }

@@ -7,7 +7,10 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
@@ -20,10 +23,10 @@ func TestEnterChecks(t *testing.T) {
 	w.queues()
 	w.online("solo")
 	w.party("a", "b", "c")
-	enter := func(queue string) Command {
-		return &EnterMatchmaking{Caller: w.as("a"), Ticket: w.id(), Party: w.id(), Queue: queue}
+	enter := func(queue string) kernel.Command {
+		return &playerflow.EnterMatchmaking{Caller: w.as("a"), Ticket: w.id(), Party: w.id(), Queue: queue}
 	}
-	w.refused(&EnterMatchmaking{Caller: w.as("b"), Ticket: w.id(), Queue: testQueue}, flow.NotLeader)
+	w.refused(&playerflow.EnterMatchmaking{Caller: w.as("b"), Ticket: w.id(), Queue: testQueue}, flow.NotLeader)
 	g := w.play(false, flow.ReconnectOptional, "b", "c")
 	w.connect(g, "b", "c")
 	w.offline("b")
@@ -34,38 +37,38 @@ func TestEnterChecks(t *testing.T) {
 	if r := w.refused(enter(testQueue), flow.PlayerInGame); r != nil && (strings.Join(r.Players, " ") != "b c" || strings.Join(r.Decliners, " ") != "b") {
 		t.Errorf("one may decline: %+v", r)
 	}
-	w.must(&LeaveGame{Caller: w.as("c"), Instance: g})
+	w.must(&playerflow.LeaveGame{Caller: w.as("c"), Instance: g})
 	if r := w.refused(enter(testQueue), flow.PlayerInGame); r != nil && (strings.Join(r.Players, " ") != "b" || strings.Join(r.Decliners, " ") != "b") {
 		t.Errorf("%+v", r)
 	}
-	w.must(&DeclineReconnect{Caller: w.as("b"), Instance: g})
+	w.must(&playerflow.DeclineReconnect{Caller: w.as("b"), Instance: g})
 	if r := w.refused(enter(testQueue), flow.MembersOffline); r != nil && strings.Join(r.Players, " ") != "b" {
 		t.Errorf("%+v", r)
 	}
 	w.attach("b")
-	w.must(&SetReady{w.as("a"), true})
+	w.must(&playerflow.SetReady{Caller: w.as("a"), Ready: true})
 	if r := w.refused(enter(testQueue), flow.PlayersNotReady); r != nil && strings.Join(r.Players, " ") != "b c" {
 		t.Errorf("%+v", r)
 	}
 	for _, player := range []string{"b", "c"} {
-		w.must(&SetReady{w.as(player), true})
+		w.must(&playerflow.SetReady{Caller: w.as(player), Ready: true})
 	}
 	w.refused(enter(testQueue), flow.ClientVersionUnsupported)
 	v1, v2 := "1", "2"
 	for _, player := range []string{"a", "b", "c"} {
-		w.must(&SetPlayerPreferences{Caller: w.as(player), ClientVersion: &v1})
+		w.must(&playerflow.SetPlayerPreferences{Caller: w.as(player), ClientVersion: &v1})
 	}
-	w.must(&SetPlayerPreferences{Caller: w.as("c"), ClientVersion: &v2})
+	w.must(&playerflow.SetPlayerPreferences{Caller: w.as("c"), ClientVersion: &v2})
 	w.refused(enter("nosuch"), flow.PartyVersionMismatch)
-	w.must(&SetPlayerPreferences{Caller: w.as("c"), ClientVersion: &v1})
+	w.must(&playerflow.SetPlayerPreferences{Caller: w.as("c"), ClientVersion: &v1})
 	w.refused(enter("nosuch"), flow.QueueNotFound)
 	w.refused(enter("unknown"), flow.QueueNotFound)
-	w.must(&SetQueue{Name: testQueue, Closed: true})
+	w.must(&playerflow.SetQueue{Name: testQueue, Closed: true})
 	w.refused(enter(testQueue), flow.QueueIsClosed)
-	w.must(&SetQueue{Name: testQueue})
+	w.must(&playerflow.SetQueue{Name: testQueue})
 	w.refused(enter(testQueue), flow.PartyTooLarge)
-	w.must(&LeaveParty{w.as("c")})
-	w.must(&SetPenalty{Player: "b", Penalty: flow.Penalty{Kind: flow.ByOperator, Until: w.now.Add(time.Minute), Level: 1}})
+	w.must(&playerflow.LeaveParty{Caller: w.as("c")})
+	w.must(&playerflow.SetPenalty{Player: "b", Penalty: flow.Penalty{Kind: flow.ByOperator, Until: w.now.Add(time.Minute), Level: 1}})
 	if r := w.refused(enter(testQueue), flow.MatchmakingLocked); r != nil && (r.Players[0] != "b" || r.Lock.Kind != flow.ByOperator) {
 		t.Errorf("%+v", r)
 	}
@@ -97,32 +100,32 @@ func TestMatchCommit(t *testing.T) {
 	if w.member("a").Team != "red" || w.member("c").Team != "blue" {
 		t.Error("the teams are others")
 	}
-	w.refused(&LeaveMatchmaking{w.as("a")}, flow.AlreadyMatched)
+	w.refused(&playerflow.LeaveMatchmaking{Caller: w.as("a")}, flow.AlreadyMatched)
 
-	r, _ := w.cell.flow.Instance(game)
-	match := w.cell.flow.Instances.Get(r).Placement
+	r, _ := w.cell.playerflow.Flow.Instance(game)
+	match := w.cell.playerflow.Flow.Instances.Get(r).Placement
 	seq := w.seq("a")
 	w.startMatch(match)
 	w.wantTold("a", seq, "GameMembershipChanged HostConnectionDetailsReceived:ALLOCATED")
-	p, _ := w.cell.sessions.PlayerByID(w.member("a").Session)
-	if w.cell.sessions.Players.Get(p).Status != session.Reserved || w.gameOf(game).SeatsHeld != 3 {
+	p, _ := w.cell.hosting.Sessions.PlayerByID(w.member("a").Session)
+	if w.cell.hosting.Sessions.Players.Get(p).Status != session.Reserved || w.gameOf(game).SeatsHeld != 3 {
 		t.Error("the seats are not reserved once")
 	}
 	if got := w.gameOf(game).Properties; len(got) != 3 || got[0].Value != "gi-"+game.String() {
 		t.Errorf("properties %v", got)
 	}
 	w.connect(game, "a", "b", "c")
-	w.refused(&LeaveMatchmaking{w.as("a")}, flow.NotInMatchmaking)
-	w.must(&EndGame{Instance: game, Result: `{"winner":"red"}`, Results: map[string]string{"a": `{"score":7}`}})
+	w.refused(&playerflow.LeaveMatchmaking{Caller: w.as("a")}, flow.NotInMatchmaking)
+	w.must(&playerflow.EndGame{Instance: game, Result: `{"winner":"red"}`, Results: map[string]string{"a": `{"score":7}`}})
 	w.wantPhase("a", flow.InParty)
 	if last := w.player("a").LastGame; last.Result != `{"score":7}` || last.EndReason != flow.Finished {
 		t.Errorf("%+v", last)
 	}
-	if i, _ := w.cell.flow.Party(w.keys("a").Party); w.cell.flow.Parties.Get(i).Members[0].Ready {
+	if i, _ := w.cell.playerflow.Flow.Party(w.keys("a").Party); w.cell.playerflow.Flow.Parties.Get(i).Members[0].Ready {
 		t.Error("a is still ready")
 	}
 	entries := len(w.journal)
-	w.must(&EndGame{Instance: game}) // R15
+	w.must(&playerflow.EndGame{Instance: game}) // R15
 	if len(w.journal) != entries {
 		t.Error("a second EndGame did something")
 	}
@@ -133,8 +136,8 @@ func (w *flowWorld) startMatch(placement string) {
 	w.t.Helper()
 	key := w.server("server of " + placement)
 	game := session.MakeID(testFleet, testLocation, placement)
-	w.must(&PromptGameSession{Process: key, Game: game})
-	w.must(&ActivateGameSession{Process: key, Game: game})
+	w.must(&hosting.PromptGameSession{Process: key, Game: game})
+	w.must(&hosting.ActivateGameSession{Process: key, Game: game})
 }
 
 // TestHeldTicket: a member who is away holds the ticket back; the proposal is refused and costs nobody anything; back in
@@ -145,12 +148,12 @@ func TestHeldTicket(t *testing.T) {
 	before := w.seq("a")
 	w.offline("b")
 	w.wantTold("a", before, "PartyMemberPresence MatchmakingStatus")
-	dump := w.cell.flow.Players.Len()
+	dump := w.cell.playerflow.Flow.Players.Len()
 	keys := w.keys("c")
 	if refused := w.propose(testQueue, red, blue); refused == nil {
 		t.Fatal("a held ticket was matched")
 	}
-	if w.keys("c") != keys || w.cell.flow.Players.Len() != dump {
+	if w.keys("c") != keys || w.cell.playerflow.Flow.Players.Len() != dump {
 		t.Error("the healthy ticket was touched")
 	}
 	w.pass(14 * time.Second)
@@ -189,28 +192,28 @@ func TestT2Acceptance(t *testing.T) {
 		}
 		w.offline("b") // not held now: the deadline decides
 		w.attach("b")
-		w.must(&AnswerMatch{Caller: w.as("a"), Ticket: red, Accept: true})
-		w.must(&AnswerMatch{Caller: w.as("b"), Ticket: red, Accept: true})
+		w.must(&playerflow.AnswerMatch{Caller: w.as("a"), Ticket: red, Accept: true})
+		w.must(&playerflow.AnswerMatch{Caller: w.as("b"), Ticket: red, Accept: true})
 		w.wantPhase("a", flow.Matchmaking)
 		before := w.seq("c")
-		w.must(&AnswerMatch{Caller: w.as("c"), Ticket: blue, Accept: true})
+		w.must(&playerflow.AnswerMatch{Caller: w.as("c"), Ticket: blue, Accept: true})
 		w.wantTold("c", before, "GameSessionChanged MatchAcceptanceChanged AddedToGame")
 		w.wantPhase("b", flow.InGameWithParty)
-		w.must(&AnswerMatch{Caller: w.as("a"), Ticket: red, Accept: true}) // ok: this match came of it
-		w.refused(&AnswerMatch{Caller: w.as("a"), Ticket: red}, flow.AcceptanceNotOpen)
+		w.must(&playerflow.AnswerMatch{Caller: w.as("a"), Ticket: red, Accept: true}) // ok: this match came of it
+		w.refused(&playerflow.AnswerMatch{Caller: w.as("a"), Ticket: red}, flow.AcceptanceNotOpen)
 	})
 	t.Run("accepted by one who is away since", func(t *testing.T) { // B186
 		w, red, blue := begin(t)
-		w.must(&AnswerMatch{Caller: w.as("a"), Ticket: red, Accept: true})
-		w.must(&AnswerMatch{Caller: w.as("b"), Ticket: red, Accept: true})
+		w.must(&playerflow.AnswerMatch{Caller: w.as("a"), Ticket: red, Accept: true})
+		w.must(&playerflow.AnswerMatch{Caller: w.as("b"), Ticket: red, Accept: true})
 		w.offline("b")
-		w.must(&AnswerMatch{Caller: w.as("c"), Ticket: blue, Accept: true})
+		w.must(&playerflow.AnswerMatch{Caller: w.as("c"), Ticket: blue, Accept: true})
 		w.wantPhase("b", flow.InGameWithParty)
 	})
 	t.Run("declined", func(t *testing.T) {
 		w, red, _ := begin(t)
 		before := w.seq("c")
-		w.must(&AnswerMatch{Caller: w.as("b"), Ticket: red, Accept: false})
+		w.must(&playerflow.AnswerMatch{Caller: w.as("b"), Ticket: red, Accept: false})
 		w.wantPhase("a", flow.InParty)
 		w.wantPhase("b", flow.InParty)
 		w.wantPhase("c", flow.Matchmaking)
@@ -225,7 +228,7 @@ func TestT2Acceptance(t *testing.T) {
 	t.Run("left", func(t *testing.T) {
 		w, _, blue := begin(t)
 		entered := w.ticket(blue).Start
-		w.must(&LeaveMatchmaking{w.as("a")})
+		w.must(&playerflow.LeaveMatchmaking{Caller: w.as("a")})
 		w.wantPhase("b", flow.InParty)
 		w.wantPhase("c", flow.Matchmaking)
 		if w.ticket(blue).Start != entered {
@@ -234,7 +237,7 @@ func TestT2Acceptance(t *testing.T) {
 	})
 	t.Run("timed out", func(t *testing.T) {
 		w, red, _ := begin(t)
-		w.must(&AnswerMatch{Caller: w.as("a"), Ticket: red, Accept: true})
+		w.must(&playerflow.AnswerMatch{Caller: w.as("a"), Ticket: red, Accept: true})
 		w.pass(21 * time.Second)
 		w.wantPhase("a", flow.InParty)
 		w.wantPhase("c", flow.InParty)
@@ -254,10 +257,13 @@ func TestT2SearchEnds(t *testing.T) {
 		want string
 	}{
 		"timeout": {func(w *flowWorld, _ domain.UUID) { w.pass(5*time.Minute + time.Second) }, "MatchmakingFailed:TIMEOUT"},
-		"stopped": {func(w *flowWorld, id domain.UUID) { w.must(&StopMatchmaking{ID: "mm-" + id.String()}) }, "MatchmakingFailed:TICKET_SUPERSEDED"},
-		"closed":  {func(w *flowWorld, _ domain.UUID) { w.must(&SetQueue{Name: testQueue, Closed: true}); w.must(&Tick{}) }, "MatchmakingFailed:QUEUE_CLOSED"},
-		"kicked":  {func(w *flowWorld, _ domain.UUID) { w.must(&KickPlayer{w.as("a"), "b"}) }, "LeftMatchmaking:MEMBER_KICKED PartyChanged:KICKED"},
-		"left":    {func(w *flowWorld, _ domain.UUID) { w.must(&LeaveParty{w.as("b")}) }, "LeftMatchmaking:MEMBER_LEFT PartyChanged:LEFT"},
+		"stopped": {func(w *flowWorld, id domain.UUID) { w.must(&matchmaking.StopMatchmaking{ID: "mm-" + id.String()}) }, "MatchmakingFailed:TICKET_SUPERSEDED"},
+		"closed": {func(w *flowWorld, _ domain.UUID) {
+			w.must(&playerflow.SetQueue{Name: testQueue, Closed: true})
+			w.must(&kernel.Tick{})
+		}, "MatchmakingFailed:QUEUE_CLOSED"},
+		"kicked": {func(w *flowWorld, _ domain.UUID) { w.must(&playerflow.KickPlayer{Caller: w.as("a"), Target: "b"}) }, "LeftMatchmaking:MEMBER_KICKED PartyChanged:KICKED"},
+		"left":   {func(w *flowWorld, _ domain.UUID) { w.must(&playerflow.LeaveParty{Caller: w.as("b")}) }, "LeftMatchmaking:MEMBER_LEFT PartyChanged:LEFT"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newFlowWorld(t, nil)
@@ -278,19 +284,19 @@ func TestRequeueLock(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.queues()
 	w.online("a")
-	enter := func() Command {
-		return &EnterMatchmaking{Caller: w.as("a"), Ticket: w.id(), Party: w.id(), Queue: testQueue}
+	enter := func() kernel.Command {
+		return &playerflow.EnterMatchmaking{Caller: w.as("a"), Ticket: w.id(), Party: w.id(), Queue: testQueue}
 	}
 	for range 3 {
 		w.must(enter())
-		w.must(&LeaveMatchmaking{w.as("a")})
+		w.must(&playerflow.LeaveMatchmaking{Caller: w.as("a")})
 	}
 	if r := w.refused(enter(), flow.MatchmakingLocked); r != nil && (r.Lock.Kind != flow.Requeue || r.Until != w.now.Add(15*time.Second)) {
 		t.Errorf("%+v", r)
 	}
 	w.pass(16 * time.Second)
 	w.must(enter())
-	w.must(&LeaveMatchmaking{w.as("a")})
+	w.must(&playerflow.LeaveMatchmaking{Caller: w.as("a")})
 	if r := w.refused(enter(), flow.MatchmakingLocked); r != nil && r.Until != w.now.Add(30*time.Second) {
 		t.Errorf("locked until %v, want 30 s", r.Until.Sub(w.now))
 	}
@@ -333,7 +339,7 @@ func TestStrictPlayers(t *testing.T) {
 		ticket := w.search("a", "b")
 		game := w.game("foreign", 4)
 		keys := w.keys("b")
-		err := w.do(&ReservePlayers{Game: game, Players: []NewPlayer{{ID: w.id(), Player: "b"}}})
+		err := w.do(&hosting.ReservePlayers{Game: game, Players: []hosting.NewPlayer{{ID: w.id(), Player: "b"}}})
 		if (err == nil) != lax {
 			t.Errorf("lax %t: %v", lax, err)
 		}
@@ -344,7 +350,7 @@ func TestStrictPlayers(t *testing.T) {
 		if s, _ := v.FlowOf("b", w.now); (len(s.Foreign) == 1) != lax {
 			t.Errorf("lax %t: foreign sessions %v", lax, s.Foreign)
 		}
-		err = w.do(&StartMatchmaking{Configuration: testQueue, ID: "raw", Players: w.ticket(ticket).PlayersOf()})
+		err = w.do(&matchmaking.StartMatchmaking{Configuration: testQueue, ID: "raw", Players: w.ticket(ticket).PlayersOf()})
 		if (err == nil) != lax {
 			t.Errorf("lax %t: %v", lax, err)
 		}
@@ -363,14 +369,14 @@ func TestBackfillCommit(t *testing.T) {
 	w.connect(g, "a", "b")
 	rev := w.player("a").Rev
 	game := w.gameOf(g)
-	backfill := &StartMatchBackfill{Configuration: testQueue, ID: "more", Game: string(game.ID), Players: []matchmaking.Player{{ID: "a", Team: "red"}, {ID: "b", Team: "blue"}}}
+	backfill := &matchmaking.StartMatchBackfill{Configuration: testQueue, ID: "more", Game: string(game.ID), Players: []matchmaking.Player{{ID: "a", Team: "red"}, {ID: "b", Team: "blue"}}}
 	w.must(backfill)
 	ticket := w.ticket(w.search("c", "d"))
-	c, _ := w.cell.matchmaking.Configuration(testQueue)
-	more, _ := w.cell.matchmaking.Ticket("more")
-	x := w.cell.matchmaking.Tickets.Get(more)
-	cmd := &ProposeMatches{Configuration: testQueue, Version: c.Version, Proposals: []Proposal{{ID: w.id(), PlayersMax: 6, Tickets: []ProposedTicket{
-		{TicketKey{x.No, x.Generation}, ""}, {TicketKey{ticket.No, ticket.Generation}, "red"},
+	c, _ := w.cell.matchmaking.Records.Configuration(testQueue)
+	more, _ := w.cell.matchmaking.Records.Ticket("more")
+	x := w.cell.matchmaking.Records.Tickets.Get(more)
+	cmd := &matchmaking.ProposeMatches{Configuration: testQueue, Version: c.Version, Proposals: []matchmaking.Proposal{{ID: w.id(), PlayersMax: 6, Tickets: []matchmaking.ProposedTicket{
+		{TicketKey: matchmaking.TicketKey{No: x.No, Generation: x.Generation}, Team: ""}, {TicketKey: matchmaking.TicketKey{No: ticket.No, Generation: ticket.Generation}, Team: "red"},
 	}}}}
 	w.must(cmd)
 	if cmd.Refused[0] != nil {
@@ -392,7 +398,7 @@ func TestMatchWithStrangers(t *testing.T) {
 	red := w.search("a")
 	w.online("stranger")
 	stranger := w.id()
-	w.must(&StartMatchmaking{Configuration: testQueue, ID: "mm-" + stranger.String(), Players: []matchmaking.Player{{ID: "stranger"}}})
+	w.must(&matchmaking.StartMatchmaking{Configuration: testQueue, ID: "mm-" + stranger.String(), Players: []matchmaking.Player{{ID: "stranger"}}})
 	if refused := w.propose(testQueue, red, stranger); refused != nil {
 		t.Fatal(refused)
 	}

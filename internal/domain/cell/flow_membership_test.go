@@ -7,6 +7,9 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/domain/search"
 	"github.com/musterhq/muster/internal/domain/searchindex"
 )
@@ -72,14 +75,14 @@ var t4 = []struct {
 }
 
 // trigger does something about the membership of "me".
-func (w *flowWorld) trigger(name string, instance domain.UUID) (Command, bool) {
+func (w *flowWorld) trigger(name string, instance domain.UUID) (kernel.Command, bool) {
 	switch name {
 	case "details":
-		return &GetHostConnectionDetails{Caller: w.as("me"), Instance: instance}, false
+		return &playerflow.GetHostConnectionDetails{Caller: w.as("me"), Instance: instance}, false
 	case "leave":
-		return &LeaveGame{Caller: w.as("me"), Instance: instance}, false
+		return &playerflow.LeaveGame{Caller: w.as("me"), Instance: instance}, false
 	case "decline":
-		return &DeclineReconnect{Caller: w.as("me"), Instance: instance}, false
+		return &playerflow.DeclineReconnect{Caller: w.as("me"), Instance: instance}, false
 	case "accept":
 		w.connect(instance, "me")
 	case "expire":
@@ -90,19 +93,19 @@ func (w *flowWorld) trigger(name string, instance domain.UUID) (Command, bool) {
 	case "lose":
 		w.lose(instance, w.member("me").Session)
 	case "remove":
-		return &RemoveMembers{Instance: instance, Players: []RemovedMember{{Player: "me", Reason: flow.RemovedKicked}}}, false
+		return &playerflow.RemoveMembers{Instance: instance, Players: []playerflow.RemovedMember{{Player: "me", Reason: flow.RemovedKicked}}}, false
 	case "back and lost too often":
 		for range 5 {
-			w.must(&GetHostConnectionDetails{Caller: w.as("me"), Instance: instance})
+			w.must(&playerflow.GetHostConnectionDetails{Caller: w.as("me"), Instance: instance})
 			w.connect(instance, "me")
 			w.lose(instance, w.member("me").Session)
 		}
 	case "release":
-		return &ReleaseMembers{Instance: instance, Players: []string{"me"}}, false
+		return &playerflow.ReleaseMembers{Instance: instance, Players: []string{"me"}}, false
 	case "end":
-		return &EndGame{Instance: instance, Result: `{"winner":"red"}`}, false
+		return &playerflow.EndGame{Instance: instance, Result: `{"winner":"red"}`}, false
 	case "force release":
-		return &ForceRelease{Player: "me", Game: true}, false
+		return &playerflow.ForceRelease{Player: "me", Game: true}, false
 	}
 	return nil, true
 }
@@ -177,7 +180,7 @@ func TestReservationAgain(t *testing.T) {
 	g := w.play(false, flow.ReconnectOptional, "me", "mate")
 	first := w.member("me").Session
 	ask := func() domain.UUID {
-		cmd := &GetHostConnectionDetails{Caller: w.as("me"), Instance: g}
+		cmd := &playerflow.GetHostConnectionDetails{Caller: w.as("me"), Instance: g}
 		w.must(cmd)
 		return cmd.Host.Session
 	}
@@ -230,20 +233,20 @@ func TestHeldSeat(t *testing.T) {
 	}
 	wantAnswers(1, "true")
 	defer func() { wantAnswers(3, "false") }()
-	w.must(&ReservePlayers{Game: game, Players: []NewPlayer{{ID: w.id(), Player: "stranger"}}})
-	if err := w.do(&ReservePlayers{Game: game, Players: []NewPlayer{{ID: w.id(), Player: "another"}}}); err == nil {
+	w.must(&hosting.ReservePlayers{Game: game, Players: []hosting.NewPlayer{{ID: w.id(), Player: "stranger"}}})
+	if err := w.do(&hosting.ReservePlayers{Game: game, Players: []hosting.NewPlayer{{ID: w.id(), Player: "another"}}}); err == nil {
 		t.Error("the seat that is kept was sold")
 	}
 	wantAnswers(2, "false") // nobody else gets the third seat
 	deny := true
-	w.must(&UpdateGameSession{ID: game, DenyPlayers: &deny})
+	w.must(&hosting.UpdateGameSession{ID: game, DenyPlayers: &deny})
 	w.check()
-	w.must(&GetHostConnectionDetails{Caller: w.as("me"), Instance: g})
+	w.must(&playerflow.GetHostConnectionDetails{Caller: w.as("me"), Instance: g})
 	if x := w.gameOf(g); x.SeatsHeld != 3 || x.SeatsEmpty != 0 {
 		t.Errorf("%d seats held, %d of them empty", x.SeatsHeld, x.SeatsEmpty)
 	}
 	w.connect(g, "me")
-	w.must(&LeaveGame{Caller: w.as("me"), Instance: g})
+	w.must(&playerflow.LeaveGame{Caller: w.as("me"), Instance: g})
 	if x := w.gameOf(g); x.SeatsHeld != 3 { // until its game server says that the player is gone
 		t.Errorf("%d seats held", x.SeatsHeld)
 	}
@@ -256,8 +259,8 @@ func TestSeatLost(t *testing.T) {
 	g := w.play(false, flow.ReconnectOptional, "me", "mate")
 	w.connect(g, "me", "mate")
 	w.lose(g, w.member("me").Session)
-	w.must(&ReservePlayers{Game: w.gameOf(g).ID, Players: []NewPlayer{{ID: w.id(), Player: "x"}, {ID: w.id(), Player: "y"}}})
-	cmd := &GetHostConnectionDetails{Caller: w.as("me"), Instance: g}
+	w.must(&hosting.ReservePlayers{Game: w.gameOf(g).ID, Players: []hosting.NewPlayer{{ID: w.id(), Player: "x"}, {ID: w.id(), Player: "y"}}})
+	cmd := &playerflow.GetHostConnectionDetails{Caller: w.as("me"), Instance: g}
 	w.must(cmd)
 	if !cmd.Lost || w.player("me").LastGame.Membership != flow.SlotLost {
 		t.Errorf("lost %t, last game %+v", cmd.Lost, w.player("me").LastGame)
@@ -273,13 +276,13 @@ func TestHoldIsFixed(t *testing.T) {
 	w.lose(g, w.member("me").Session)
 	by := w.member("me").HoldBy
 	w.pass(30 * time.Second)
-	w.must(&GetHostConnectionDetails{Caller: w.as("me"), Instance: g})
+	w.must(&playerflow.GetHostConnectionDetails{Caller: w.as("me"), Instance: g})
 	w.pass(70 * time.Second)
 	if m := w.member("me"); m.Status != flow.MemberDisconnected || m.HoldBy != by {
 		t.Errorf("membership is %s until %d, want DISCONNECTED until %d", m.Status, m.HoldBy, by)
 	}
 	w.pass(70 * time.Second) // 170 s after the loss
-	w.must(&GetHostConnectionDetails{Caller: w.as("me"), Instance: g})
+	w.must(&playerflow.GetHostConnectionDetails{Caller: w.as("me"), Instance: g})
 	w.pass(30 * time.Second) // the deadline is over, the reservation is not
 	w.connect(g, "me")
 	w.pass(time.Hour)
@@ -288,7 +291,7 @@ func TestHoldIsFixed(t *testing.T) {
 	}
 	w.lose(g, w.member("me").Session)
 	w.pass(170 * time.Second)
-	w.must(&GetHostConnectionDetails{Caller: w.as("me"), Instance: g})
+	w.must(&playerflow.GetHostConnectionDetails{Caller: w.as("me"), Instance: g})
 	w.pass(time.Minute + time.Second)
 	if last := w.player("me").LastGame; last == nil || last.Membership != flow.ReconnectExpired {
 		t.Errorf("last game %+v, want RECONNECT_EXPIRED", last)
@@ -302,9 +305,9 @@ func TestHoldIsOver(t *testing.T) {
 		ends := map[string]func(w *flowWorld, g, id domain.UUID){
 			"the server's SDK": func(w *flowWorld, g, id domain.UUID) { w.lose(g, id) },
 			"the server": func(w *flowWorld, g, id domain.UUID) {
-				w.must(&DisconnectMember{Instance: g, PlayerSession: id})
+				w.must(&playerflow.DisconnectMember{Instance: g, PlayerSession: id})
 			},
-			"a backend": func(w *flowWorld, _, id domain.UUID) { w.must(&ReleasePlayer{Player: id}) },
+			"a backend": func(w *flowWorld, _, id domain.UUID) { w.must(&hosting.ReleasePlayer{Player: id}) },
 		}
 		for by, end := range ends {
 			w := newFlowWorld(t, nil)
@@ -319,8 +322,8 @@ func TestHoldIsOver(t *testing.T) {
 			} else {
 				w.pass(61 * time.Second)
 			}
-			w.pass(time.Duration(w.member("me").HoldBy-w.cell.contact(w.now))*time.Millisecond - 10*time.Second)
-			w.must(&GetHostConnectionDetails{Caller: w.as("me"), Instance: g})
+			w.pass(time.Duration(w.member("me").HoldBy-w.cell.ContactTime(w.now))*time.Millisecond - 10*time.Second)
+			w.must(&playerflow.GetHostConnectionDetails{Caller: w.as("me"), Instance: g})
 			w.pass(20 * time.Second) // the deadline is over, the reservation is not
 			end(w, g, w.member("me").Session)
 			if last := w.player("me").LastGame; last == nil || last.Membership != want {

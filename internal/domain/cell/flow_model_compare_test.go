@@ -34,7 +34,7 @@ func (p *flowPlay) compare() {
 	for _, party := range p.m.parties {
 		p.compareParty(party)
 	}
-	if n := p.cell.flow.Parties.Len(); n != len(p.m.parties) {
+	if n := p.cell.playerflow.Flow.Parties.Len(); n != len(p.m.parties) {
 		p.t.Errorf("%d parties, in the model %d", n, len(p.m.parties))
 	}
 	v := p.cell.View()
@@ -45,12 +45,12 @@ func (p *flowPlay) compare() {
 
 func (p *flowPlay) compareParty(party *modelParty) {
 	p.t.Helper()
-	r, ok := p.cell.flow.Party(party.id)
+	r, ok := p.cell.playerflow.Flow.Party(party.id)
 	if !ok {
 		p.t.Errorf("party pty-%s is gone", party.id)
 		return
 	}
-	x := p.cell.flow.Parties.Get(r)
+	x := p.cell.playerflow.Flow.Parties.Get(r)
 	if len(x.Members) != len(party.members) {
 		p.t.Errorf("party pty-%s has %d members, in the model %d", party.id, len(x.Members), len(party.members))
 		return

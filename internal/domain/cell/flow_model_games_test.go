@@ -7,6 +7,9 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
@@ -16,7 +19,7 @@ func (p *flowPlay) asksDetails(x *modelPlayer) {
 	if refusal == "" && x.seat.status == flow.MemberPending {
 		refusal = flow.HostNotReady
 	}
-	p.try(x, &GetHostConnectionDetails{Caller: p.as(x.name), Instance: id}, refusal, func() { p.m.details(x.seat) })
+	p.try(x, &playerflow.GetHostConnectionDetails{Caller: p.as(x.name), Instance: id}, refusal, func() { p.m.details(x.seat) })
 }
 
 // player4 is most times somebody in a game.
@@ -50,7 +53,7 @@ func (p *flowPlay) declines(x *modelPlayer) {
 	case s.status == flow.MemberActive || s.status == flow.MemberPending:
 		refusal = flow.NotDisconnected
 	}
-	p.try(x, &DeclineReconnect{Caller: p.as(x.name), Instance: id}, refusal, func() { p.m.endSeat(x.seat) })
+	p.try(x, &playerflow.DeclineReconnect{Caller: p.as(x.name), Instance: id}, refusal, func() { p.m.endSeat(x.seat) })
 }
 
 func (p *flowPlay) leavesGame(x *modelPlayer) {
@@ -59,13 +62,13 @@ func (p *flowPlay) leavesGame(x *modelPlayer) {
 	if refusal == "" && x.seat.game.mode == flow.ReconnectRequired {
 		refusal = flow.LeaveNotAllowed
 	}
-	p.try(x, &LeaveGame{Caller: p.as(x.name), Instance: id}, refusal, func() { p.m.goesAway(x.seat) })
+	p.try(x, &playerflow.LeaveGame{Caller: p.as(x.name), Instance: id}, refusal, func() { p.m.goesAway(x.seat) })
 }
 
 // joinsGame is the way into a game that runs without matchmaking.
 func (p *flowPlay) joinsGame(x *modelPlayer) {
 	g, ok := one(p, p.live(func(*modelGame) bool { return true }))
-	cmd := &JoinGameInstance{Caller: p.as(x.name), Instance: p.id(), Team: "red"}
+	cmd := &playerflow.JoinGameInstance{Caller: p.as(x.name), Instance: p.id(), Team: "red"}
 	if ok && p.rand.IntN(8) > 0 {
 		cmd.Instance = g.id
 	}
@@ -107,7 +110,7 @@ func (p *flowPlay) backfilled(*modelPlayer) {
 		party = searching[i]
 	}
 	p.doing = fmt.Sprintf("backfill of gi-%s", g.id)
-	more := &EnterBackfill{Instance: g.id, Ticket: p.id(), Queue: testQueue, Slots: int32(p.rand.IntN(3)), Teams: map[string]string{}}
+	more := &playerflow.EnterBackfill{Instance: g.id, Ticket: p.id(), Queue: testQueue, Slots: int32(p.rand.IntN(3)), Teams: map[string]string{}}
 	for _, s := range g.seats {
 		if !g.matched {
 			more.Teams[s.player.name] = "blue"
@@ -143,7 +146,7 @@ func (p *flowPlay) backfilled(*modelPlayer) {
 		}
 		party.search = nil
 	}
-	p.must(&LeaveBackfill{Instance: g.id})
+	p.must(&playerflow.LeaveBackfill{Instance: g.id})
 }
 
 // disconnectsGhost lets a game server end the connection of somebody who has left.
@@ -171,7 +174,7 @@ func (p *flowPlay) disconnectsGhost(*modelPlayer) {
 
 // made is a game that the studio's backend makes.
 func (p *flowPlay) made(*modelPlayer) {
-	plan := GamePlan{ID: p.id(), Queue: "q", PlayersMax: 4, Reconnect: flow.ReconnectOff + flow.Reconnect(p.rand.IntN(3))}
+	plan := playerflow.GamePlan{ID: p.id(), Queue: "q", PlayersMax: 4, Reconnect: flow.ReconnectOff + flow.Reconnect(p.rand.IntN(3))}
 	var players []*modelPlayer
 	free := true
 	for range 1 + p.rand.IntN(4) {
@@ -180,10 +183,10 @@ func (p *flowPlay) made(*modelPlayer) {
 			continue
 		}
 		players = append(players, x)
-		plan.Players = append(plan.Players, PlannedPlayer{Player: x.name})
+		plan.Players = append(plan.Players, playerflow.PlannedPlayer{Player: x.name})
 		free = free && x.seat == nil && x.phase() != flow.Matchmaking
 	}
-	cmd := &MakeGame{Plan: plan}
+	cmd := &playerflow.MakeGame{Plan: plan}
 	p.doing = fmt.Sprintf("a game of %d is made, all are free: %t", len(players), free)
 	if !free {
 		before := len(p.journal)
@@ -208,15 +211,15 @@ func (p *flowPlay) allocation(*modelPlayer) {
 	p.doing = "allocation"
 	p.made1()
 	for _, g := range waiting {
-		r, _ := p.cell.flow.Instance(g.id)
-		id := session.MakeID(testFleet, testLocation, p.cell.flow.Instances.Get(r).Placement)
-		game, ok := p.cell.sessions.Game(id)
+		r, _ := p.cell.playerflow.Flow.Instance(g.id)
+		id := session.MakeID(testFleet, testLocation, p.cell.playerflow.Flow.Instances.Get(r).Placement)
+		game, ok := p.cell.hosting.Sessions.Game(id)
 		if !ok {
 			continue
 		}
-		key := processKey(p.cell.sessions.Games.Get(game).ProcessID)
-		p.must(&PromptGameSession{Process: key, Game: id})
-		p.must(&ActivateGameSession{Process: key, Game: id})
+		key := processKey(p.cell.hosting.Sessions.Games.Get(game).ProcessID)
+		p.must(&hosting.PromptGameSession{Process: key, Game: id})
+		p.must(&hosting.ActivateGameSession{Process: key, Game: id})
 		p.hosts[g] = key
 		p.m.allocated(g, p.config.Games.ManualReady)
 		return
@@ -230,7 +233,7 @@ func (p *flowPlay) getsReady(*modelPlayer) {
 	if ok {
 		p.doing = fmt.Sprintf("gi-%s is ready", g.id)
 		p.happened["READY"]++
-		p.must(&ReadyGame{g.id})
+		p.must(&playerflow.ReadyGame{Instance: g.id})
 		p.m.getsReady(g)
 	}
 }
@@ -243,7 +246,7 @@ func (p *flowPlay) stranger(*modelPlayer) {
 	}
 	p.doing = fmt.Sprintf("a stranger wants to join gi-%s, %d of %d seats are free", g.id, g.free(), g.most)
 	id := p.id()
-	err := p.do(&ReservePlayers{Game: p.gameOf(g.id).ID, Players: []NewPlayer{{ID: id, Player: "stranger-" + id.String()}}})
+	err := p.do(&hosting.ReservePlayers{Game: p.gameOf(g.id).ID, Players: []hosting.NewPlayer{{ID: id, Player: "stranger-" + id.String()}}})
 	switch refused, _ := errors.AsType[*domain.Refusal](err); {
 	case (err == nil) != (g.free() > 0):
 		p.t.Errorf("the stranger: %v, in the model %d seats are free", err, g.free())
@@ -309,7 +312,7 @@ func (p *flowPlay) hosted() (*modelSeat, bool) {
 func (p *flowPlay) released(*modelPlayer) {
 	if s, ok := p.hosted(); ok {
 		p.doing = s.player.name + " is released"
-		p.must(&ReleaseMembers{Instance: s.game.id, Players: []string{s.player.name}})
+		p.must(&playerflow.ReleaseMembers{Instance: s.game.id, Players: []string{s.player.name}})
 		p.m.goesAway(s)
 	}
 }
@@ -317,7 +320,7 @@ func (p *flowPlay) released(*modelPlayer) {
 func (p *flowPlay) removed(*modelPlayer) {
 	if s, ok := p.hosted(); ok {
 		p.doing = s.player.name + " is removed"
-		p.must(&RemoveMembers{Instance: s.game.id, Players: []RemovedMember{{Player: s.player.name, Reason: flow.RemovedAFK}}})
+		p.must(&playerflow.RemoveMembers{Instance: s.game.id, Players: []playerflow.RemovedMember{{Player: s.player.name, Reason: flow.RemovedAFK}}})
 		p.m.endSeat(s)
 	}
 }
@@ -325,7 +328,7 @@ func (p *flowPlay) removed(*modelPlayer) {
 func (p *flowPlay) gameEnds(*modelPlayer) {
 	if s, ok := p.hosted(); ok {
 		p.doing = "a game ends"
-		p.must(&EndGame{Instance: s.game.id})
+		p.must(&playerflow.EndGame{Instance: s.game.id})
 		p.m.endGame(s.game)
 	}
 }
@@ -333,7 +336,7 @@ func (p *flowPlay) gameEnds(*modelPlayer) {
 func (p *flowPlay) hostDies(*modelPlayer) {
 	if s, ok := p.hosted(); ok {
 		p.doing = "a game server's process ends"
-		p.must(&EndProcess{Process: p.hosts[s.game], Request: RequestHash(p.id().String())})
+		p.must(&hosting.EndProcess{Process: p.hosts[s.game], Request: kernel.RequestHash(p.id().String())})
 		delete(p.hosts, s.game)
 		p.m.endGame(s.game)
 	}

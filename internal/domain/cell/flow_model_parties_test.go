@@ -4,12 +4,13 @@ import (
 	"slices"
 
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 )
 
 // --- what players do
 
 func (p *flowPlay) createParty(x *modelPlayer) {
-	cmd := &CreateParty{Caller: p.as(x.name), ID: p.id(), FailOnExisting: p.rand.IntN(3) == 0}
+	cmd := &playerflow.CreateParty{Caller: p.as(x.name), ID: p.id(), FailOnExisting: p.rand.IntN(3) == 0}
 	refusal := flow.Code("")
 	switch {
 	case x.phase() == flow.Matchmaking:
@@ -38,13 +39,13 @@ func (p *flowPlay) joinParty(x *modelPlayer) {
 	case len(target.members) == modelMembersMax:
 		refusal = flow.PartyFull
 	}
-	p.try(x, &JoinParty{Caller: p.as(x.name), Party: target.id}, refusal, func() { p.m.leaveParty(x); p.m.join(x, target) })
+	p.try(x, &playerflow.JoinParty{Caller: p.as(x.name), Party: target.id}, refusal, func() { p.m.leaveParty(x); p.m.join(x, target) })
 }
 
 // kicked is asked of the party's record: the model has no invites that would undo it.
 func (p *flowPlay) kicked(party *modelParty, x *modelPlayer) bool {
-	r, _ := p.cell.flow.Party(party.id)
-	return slices.ContainsFunc(p.cell.flow.Parties.Get(r).Kicked, func(k flow.Kicked) bool { return k.Player == x.name })
+	r, _ := p.cell.playerflow.Flow.Party(party.id)
+	return slices.ContainsFunc(p.cell.playerflow.Flow.Parties.Get(r).Kicked, func(k flow.Kicked) bool { return k.Player == x.name })
 }
 
 func notIn(x *modelPlayer) flow.Code {
@@ -62,7 +63,7 @@ func notLeading(x *modelPlayer) flow.Code {
 }
 
 func (p *flowPlay) leavesParty(x *modelPlayer) {
-	p.try(x, &LeaveParty{p.as(x.name)}, notIn(x), func() { p.m.leaveParty(x) })
+	p.try(x, &playerflow.LeaveParty{Caller: p.as(x.name)}, notIn(x), func() { p.m.leaveParty(x) })
 }
 
 func (p *flowPlay) companion(x *modelPlayer) (target *modelPlayer, refusal flow.Code) {
@@ -82,12 +83,12 @@ func (p *flowPlay) companion(x *modelPlayer) (target *modelPlayer, refusal flow.
 
 func (p *flowPlay) kick(x *modelPlayer) {
 	target, refusal := p.companion(x)
-	p.try(x, &KickPlayer{p.as(x.name), target.name}, refusal, func() { p.m.leaveParty(target) })
+	p.try(x, &playerflow.KickPlayer{Caller: p.as(x.name), Target: target.name}, refusal, func() { p.m.leaveParty(target) })
 }
 
 func (p *flowPlay) promote(x *modelPlayer) {
 	target, refusal := p.companion(x)
-	p.try(x, &PromoteLeader{p.as(x.name), target.name}, refusal, func() { x.party.leader, x.party.leaderBy = target, 0 })
+	p.try(x, &playerflow.PromoteLeader{Caller: p.as(x.name), Target: target.name}, refusal, func() { x.party.leader, x.party.leaderBy = target, 0 })
 }
 
 func (p *flowPlay) setReady(x *modelPlayer) {
@@ -95,7 +96,7 @@ func (p *flowPlay) setReady(x *modelPlayer) {
 	if refusal == "" && x.seat != nil {
 		refusal = flow.PlayerInGame
 	}
-	p.try(x, &SetReady{p.as(x.name), ready}, refusal, func() {
+	p.try(x, &playerflow.SetReady{Caller: p.as(x.name), Ready: ready}, refusal, func() {
 		switch {
 		case x.party.search == nil:
 			x.party.ready[x] = ready
@@ -110,9 +111,9 @@ func (p *flowPlay) setPreferences(x *modelPlayer) {
 	if refusal == "" && x.party.search != nil {
 		refusal = flow.InMatchmaking
 	}
-	p.try(x, &SetPartyPreferences{Caller: p.as(x.name), Regions: &[]string{"us-east-1"}}, refusal, func() { clear(x.party.ready) })
+	p.try(x, &playerflow.SetPartyPreferences{Caller: p.as(x.name), Regions: &[]string{"us-east-1"}}, refusal, func() { clear(x.party.ready) })
 }
 
 func (p *flowPlay) disbands(x *modelPlayer) {
-	p.try(x, &DisbandParty{p.as(x.name)}, notLeading(x), func() { p.m.disband(x.party) })
+	p.try(x, &playerflow.DisbandParty{Caller: p.as(x.name)}, notLeading(x), func() { p.m.disband(x.party) })
 }

@@ -11,6 +11,9 @@ import (
 
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 )
 
 // TestFlowModel lets random players do random things while random things happen to them, and holds the cell against the
@@ -144,7 +147,7 @@ func one[T any](p *flowPlay, of []T) (x T, ok bool) {
 }
 
 // try executes a player's command. The model says with which code it is refused, or what it changes.
-func (p *flowPlay) try(x *modelPlayer, cmd Command, refusal flow.Code, change func()) {
+func (p *flowPlay) try(x *modelPlayer, cmd kernel.Command, refusal flow.Code, change func()) {
 	p.t.Helper()
 	if !x.loggedIn {
 		return
@@ -172,7 +175,7 @@ func (p *flowPlay) pass(d time.Duration) {
 		p.flowWorld.pass(step)
 		for _, g := range p.m.games {
 			if key, ok := p.hosts[g]; ok {
-				p.must(&ReportHealth{Process: key, Healthy: true})
+				p.must(&hosting.ReportHealth{Process: key, Healthy: true})
 			}
 		}
 	}
@@ -185,7 +188,7 @@ func (p *flowPlay) pass(d time.Duration) {
 
 // logsOut ends the login session; whoever has none logs in again.
 func (p *flowPlay) logsOut(x *modelPlayer) {
-	p.try(x, &Logout{p.as(x.name)}, "", func() {
+	p.try(x, &playerflow.Logout{Caller: p.as(x.name)}, "", func() {
 		if x.seat == nil {
 			p.m.leaveParty(x)
 		}
@@ -233,7 +236,7 @@ func (p *flowPlay) timePasses(*modelPlayer) {
 
 // forced is the operator's way out, from any phase.
 func (p *flowPlay) forced(x *modelPlayer) {
-	cmd := &ForceRelease{Player: x.name, Party: p.rand.IntN(2) == 0, Ticket: p.rand.IntN(2) == 0, Game: p.rand.IntN(2) == 0}
+	cmd := &playerflow.ForceRelease{Player: x.name, Party: p.rand.IntN(2) == 0, Ticket: p.rand.IntN(2) == 0, Game: p.rand.IntN(2) == 0}
 	p.doing = fmt.Sprintf("%+v", cmd)
 	p.must(cmd)
 	if cmd.Game && x.seat != nil {

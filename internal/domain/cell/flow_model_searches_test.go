@@ -5,11 +5,12 @@ import (
 	"slices"
 
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 )
 
 func (p *flowPlay) enter(x *modelPlayer) {
 	queue, _ := one(p, []string{testQueue, testQueue, acceptQueue, "nosuch"})
-	cmd := &EnterMatchmaking{Caller: p.as(x.name), Ticket: p.id(), Party: p.id(), Queue: queue}
+	cmd := &playerflow.EnterMatchmaking{Caller: p.as(x.name), Ticket: p.id(), Party: p.id(), Queue: queue}
 	members := []*modelPlayer{x}
 	if x.party != nil {
 		members = x.party.members
@@ -52,7 +53,7 @@ func (p *flowPlay) enter(x *modelPlayer) {
 func (p *flowPlay) allReady(members []*modelPlayer) {
 	for _, m := range members {
 		if m.phase() == flow.InParty && m.loggedIn {
-			p.must(&SetReady{p.as(m.name), true})
+			p.must(&playerflow.SetReady{Caller: p.as(m.name), Ready: true})
 			m.party.ready[m] = true
 		}
 	}
@@ -66,14 +67,14 @@ func (p *flowPlay) leavesMatchmaking(x *modelPlayer) {
 	case x.phase() != flow.Matchmaking:
 		refusal = flow.NotInMatchmaking
 	}
-	p.try(x, &LeaveMatchmaking{p.as(x.name)}, refusal, func() { p.m.wish(x) })
+	p.try(x, &playerflow.LeaveMatchmaking{Caller: p.as(x.name)}, refusal, func() { p.m.wish(x) })
 }
 
 func (p *flowPlay) answers(x *modelPlayer) {
 	if asked := p.asked(); len(asked) > 0 && p.rand.IntN(10) > 0 {
 		x, _ = one(p, asked)
 	}
-	cmd := &AnswerMatch{Caller: p.as(x.name), Accept: p.rand.IntN(8) > 0}
+	cmd := &playerflow.AnswerMatch{Caller: p.as(x.name), Accept: p.rand.IntN(8) > 0}
 	refusal := flow.AcceptanceNotOpen
 	switch {
 	case x.seat != nil:

@@ -8,6 +8,7 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 )
 
 // noticed is what the server of a game instance was told behind a number: type, player and reason of each notice.
@@ -39,8 +40,8 @@ func (w *flowWorld) noticed(instance domain.UUID, after uint64) string {
 }
 
 func (w *flowWorld) noticeHead(instance domain.UUID) uint64 {
-	r, _ := w.cell.flow.Instance(instance)
-	return w.cell.flow.Instances.Get(r).NoticeSeq()
+	r, _ := w.cell.playerflow.Flow.Instance(instance)
+	return w.cell.playerflow.Flow.Instances.Get(r).NoticeSeq()
 }
 
 func (w *flowWorld) wantNoticed(instance domain.UUID, after uint64, want string) {
@@ -105,17 +106,17 @@ func TestServerIsToldOfPlayers(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.online("me", "mate", "late", "guest")
 	key := w.server("server")
-	plan := GamePlan{ID: w.id(), Queue: "q", PlayersMax: 5, Reconnect: flow.ReconnectOptional, Players: []PlannedPlayer{
+	plan := playerflow.GamePlan{ID: w.id(), Queue: "q", PlayersMax: 5, Reconnect: flow.ReconnectOptional, Players: []playerflow.PlannedPlayer{
 		{Player: "me", Team: "red"}, {Player: "mate"}, {Player: "late"},
 	}}
-	w.must(&MakeGame{Plan: plan})
-	w.must(&LeaveGame{Caller: w.as("late"), Instance: plan.ID})
+	w.must(&playerflow.MakeGame{Plan: plan})
+	w.must(&playerflow.LeaveGame{Caller: w.as("late"), Instance: plan.ID})
 	if w.noticeHead(plan.ID) != 0 {
 		t.Error("somebody was told before there was a server")
 	}
 	w.activateHost(key, plan.ID)
 	w.wantNoticed(plan.ID, 0, "PlayersAdded:me:mate PlayerLeft:late:LEFT")
-	w.must(&AddMembers{Instance: plan.ID, Players: []PlannedPlayer{{Player: "guest", Team: "blue"}, {Player: "late"}}})
+	w.must(&playerflow.AddMembers{Instance: plan.ID, Players: []playerflow.PlannedPlayer{{Player: "guest", Team: "blue"}, {Player: "late"}}})
 	w.wantNoticed(plan.ID, 2, "PlayersAdded:guest:late")
 
 	v := w.cell.View()
@@ -133,7 +134,7 @@ func TestServerOutboxIsBounded(t *testing.T) {
 	g := w.play(false, flow.ReconnectOptional, "me", "mate")
 	w.connect(g, "me", "mate")
 	for range flow.NoticesMax { // each time another device takes over
-		w.must(&GetHostConnectionDetails{Caller: w.as("me"), Instance: g})
+		w.must(&playerflow.GetHostConnectionDetails{Caller: w.as("me"), Instance: g})
 		if err := w.accept(g, w.member("me").Next); err != nil {
 			t.Fatal(err)
 		}
@@ -147,13 +148,13 @@ func TestServerOutboxIsBounded(t *testing.T) {
 		t.Errorf("%d notices are kept, complete %t, live %t", len(notices), ok, live)
 	}
 	w.check()
-	w.must(&EndGame{Instance: g})
+	w.must(&playerflow.EndGame{Instance: g})
 	v = w.cell.View()
 	if _, _, live, ok := v.ServerNotices(g, head, 1000); live || !ok {
 		t.Errorf("ended: live %t, complete %t", live, ok)
 	}
 	w.pass(11 * time.Minute)
-	if _, known := w.cell.flow.Instance(g); known {
+	if _, known := w.cell.playerflow.Flow.Instance(g); known {
 		t.Error("the game instance is still known")
 	}
 }

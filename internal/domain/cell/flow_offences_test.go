@@ -7,6 +7,9 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 )
 
 // offences are the places of players on the scales.
@@ -26,14 +29,17 @@ func TestWaysRoundAnAnswer(t *testing.T) {
 		do   func(w *flowWorld)
 		want string
 	}{
-		"leaves the party": {func(w *flowWorld) { w.must(&LeaveParty{w.as("b")}) }, "b DODGE:1 "},
-		"logs out":         {func(w *flowWorld) { w.must(&Logout{w.as("b")}) }, "b DODGE:1 "},
-		"is not ready":     {func(w *flowWorld) { w.must(&SetReady{w.as("b"), false}) }, "b DODGE:1 "},
-		"kicks":            {func(w *flowWorld) { w.must(&KickPlayer{w.as("a"), "b"}) }, "a DODGE:1 "},
-		"disbands":         {func(w *flowWorld) { w.must(&DisbandParty{w.as("a")}) }, "a DODGE:1 "},
-		"is released":      {func(w *flowWorld) { w.must(&ForceRelease{Player: "b", Party: true, Ticket: true}) }, ""},
-		"is shut down":     {func(w *flowWorld) { w.must(&ShutDownParty{w.keys("a").Party}) }, ""},
-		"is closed":        {func(w *flowWorld) { w.must(&SetQueue{Name: acceptQueue, Closed: true}); w.must(&Tick{}) }, ""},
+		"leaves the party": {func(w *flowWorld) { w.must(&playerflow.LeaveParty{Caller: w.as("b")}) }, "b DODGE:1 "},
+		"logs out":         {func(w *flowWorld) { w.must(&playerflow.Logout{Caller: w.as("b")}) }, "b DODGE:1 "},
+		"is not ready":     {func(w *flowWorld) { w.must(&playerflow.SetReady{Caller: w.as("b"), Ready: false}) }, "b DODGE:1 "},
+		"kicks":            {func(w *flowWorld) { w.must(&playerflow.KickPlayer{Caller: w.as("a"), Target: "b"}) }, "a DODGE:1 "},
+		"disbands":         {func(w *flowWorld) { w.must(&playerflow.DisbandParty{Caller: w.as("a")}) }, "a DODGE:1 "},
+		"is released":      {func(w *flowWorld) { w.must(&playerflow.ForceRelease{Player: "b", Party: true, Ticket: true}) }, ""},
+		"is shut down":     {func(w *flowWorld) { w.must(&playerflow.ShutDownParty{Party: w.keys("a").Party}) }, ""},
+		"is closed": {func(w *flowWorld) {
+			w.must(&playerflow.SetQueue{Name: acceptQueue, Closed: true})
+			w.must(&kernel.Tick{})
+		}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newFlowWorld(t, nil)
@@ -64,9 +70,9 @@ func TestNoOffenceInAGameThatEnds(t *testing.T) {
 	g := w.play(false, flow.ReconnectOptional, "lost", "never", "quits")
 	w.connect(g, "lost", "quits")
 	w.lose(g, w.member("lost").Session)
-	w.must(&TerminateGameSession{ID: w.gameOf(g).ID})
-	w.must(&LeaveGame{Caller: w.as("quits"), Instance: g})
-	w.must(&ReportHealth{Process: processKey(w.gameOf(g).ProcessID), Healthy: true})
+	w.must(&hosting.TerminateGameSession{ID: w.gameOf(g).ID})
+	w.must(&playerflow.LeaveGame{Caller: w.as("quits"), Instance: g})
+	w.must(&hosting.ReportHealth{Process: processKey(w.gameOf(g).ProcessID), Healthy: true})
 	for range 20 {
 		w.pass(20 * time.Second)
 		if !w.instance(g).Live() {
@@ -87,8 +93,8 @@ func TestNoOffenceBehindARestart(t *testing.T) {
 	w.online("c")
 	g := w.play(false, flow.ReconnectOff, "c")
 	w.now += 600_000
-	w.must(&Resume{})
-	w.must(&ConnectProcess{Process: processKey(w.gameOf(g).ProcessID), Link: 8})
+	w.must(&kernel.Resume{})
+	w.must(&hosting.ConnectProcess{Process: processKey(w.gameOf(g).ProcessID), Link: 8})
 	w.attach("b")
 	w.pass(59 * time.Second) // of a minute to come back
 	w.wantPhase("a", flow.InParty)
@@ -113,14 +119,14 @@ func TestSearchesOverADowntime(t *testing.T) {
 	}
 	w.pass(10 * time.Second)
 	w.now += domain.Time(20 * time.Minute / time.Millisecond)
-	w.must(&Resume{})
+	w.must(&kernel.Resume{})
 	for _, player := range []string{"a", "b", "c", "d", "e"} {
 		w.attach(player)
 		w.wantPhase(player, map[bool]flow.Phase{true: flow.InGameWithParty, false: flow.Matchmaking}[player > "c"])
 	}
 	w.check()
-	w.must(&AnswerMatch{Caller: w.as("b"), Ticket: red, Accept: true})
-	w.must(&AnswerMatch{Caller: w.as("c"), Ticket: blue, Accept: true})
+	w.must(&playerflow.AnswerMatch{Caller: w.as("b"), Ticket: red, Accept: true})
+	w.must(&playerflow.AnswerMatch{Caller: w.as("c"), Ticket: blue, Accept: true})
 	w.wantPhase("b", flow.InGameWithParty)
 	if x := w.instance(g); x.Status != flow.InstancePending {
 		t.Errorf("the game that waits for a host is %s", x.Status)
@@ -148,10 +154,10 @@ func TestLossOfManyWithoutReturn(t *testing.T) {
 			if name != "OFF" {
 				for _, player := range []string{"a", "b", "c", "d"} {
 					w.lose(g, w.member(player).Session)
-					w.must(&GetHostConnectionDetails{Caller: w.as(player), Instance: g})
+					w.must(&playerflow.GetHostConnectionDetails{Caller: w.as(player), Instance: g})
 					w.connect(g, player)
 					w.pass(40 * time.Second)
-					w.must(&ReportHealth{Process: processKey(w.gameOf(g).ProcessID), Healthy: true})
+					w.must(&hosting.ReportHealth{Process: processKey(w.gameOf(g).ProcessID), Healthy: true})
 				}
 			}
 			w.lose(g, w.member("a").Session)
@@ -164,7 +170,7 @@ func TestLossOfManyWithoutReturn(t *testing.T) {
 				t.Errorf("two of four: %q", got)
 			}
 			w.pass(40 * time.Second)
-			w.must(&ReportHealth{Process: processKey(w.gameOf(g).ProcessID), Healthy: true})
+			w.must(&hosting.ReportHealth{Process: processKey(w.gameOf(g).ProcessID), Healthy: true})
 			w.lose(g, w.member("c").Session)
 			if got := w.offences("a", "b", "c", "d"); got != "c LEAVE:1 " {
 				t.Errorf("and later one more: %q", got)
@@ -180,8 +186,8 @@ func TestOffenceKeepsTheLongerLock(t *testing.T) {
 	g := w.play(false, flow.ReconnectOptional, "me")
 	w.connect(g, "me")
 	until := w.now.Add(7 * 24 * time.Hour)
-	w.must(&SetPenalty{Player: "me", Penalty: flow.Penalty{Kind: flow.Leave, Level: 1, Until: until}})
-	w.must(&LeaveGame{Caller: w.as("me"), Instance: g})
+	w.must(&playerflow.SetPenalty{Player: "me", Penalty: flow.Penalty{Kind: flow.Leave, Level: 1, Until: until}})
+	w.must(&playerflow.LeaveGame{Caller: w.as("me"), Instance: g})
 	if p := w.player("me").Penalties; len(p) != 1 || p[0].Level != 2 || p[0].Until != until {
 		t.Errorf("%+v, want level 2 until %d", p, until)
 	}
@@ -193,16 +199,16 @@ func TestActionsOfAPlayerWithoutAParty(t *testing.T) {
 	w.queues()
 	w.online("me")
 	may := func() bool {
-		r, _ := w.cell.flow.Player("me")
-		return w.cell.allowedActions(r)&flow.CanEnterMatchmaking != 0
+		r, _ := w.cell.playerflow.Flow.Player("me")
+		return w.cell.playerflow.AllowedActions(r)&flow.CanEnterMatchmaking != 0
 	}
-	enter := func() Command {
-		return &EnterMatchmaking{Caller: w.as("me"), Ticket: w.id(), Party: w.id(), Queue: testQueue}
+	enter := func() kernel.Command {
+		return &playerflow.EnterMatchmaking{Caller: w.as("me"), Ticket: w.id(), Party: w.id(), Queue: testQueue}
 	}
 	if !may() {
 		t.Error("searching is possible")
 	}
-	w.must(&SetPenalty{Player: "me", Penalty: flow.Penalty{Kind: flow.ByOperator, Level: 1, Until: w.now.Add(time.Minute)}})
+	w.must(&playerflow.SetPenalty{Player: "me", Penalty: flow.Penalty{Kind: flow.ByOperator, Level: 1, Until: w.now.Add(time.Minute)}})
 	if w.refused(enter(), flow.MatchmakingLocked); may() {
 		t.Error("searching is locked")
 	}

@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/matchmaking"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 )
 
 // substates are situations of a player named "me" beyond the five phases.
@@ -65,7 +68,7 @@ func eachSituation(t *testing.T, f func(t *testing.T, w *flowWorld)) {
 // holds.
 func TestForceReleaseKeepsInvariants(t *testing.T) {
 	for set := 1; set < 8; set++ {
-		cmd := ForceRelease{Player: "me", Party: set&1 != 0, Ticket: set&2 != 0, Game: set&4 != 0}
+		cmd := playerflow.ForceRelease{Player: "me", Party: set&1 != 0, Ticket: set&2 != 0, Game: set&4 != 0}
 		t.Run(fmt.Sprintf("party=%t ticket=%t game=%t", cmd.Party, cmd.Ticket, cmd.Game), func(t *testing.T) {
 			eachSituation(t, func(t *testing.T, w *flowWorld) {
 				before, rev := w.keys("me"), w.player("me").Rev
@@ -99,7 +102,7 @@ func TestEverythingThatHoldsAPlayerEnds(t *testing.T) {
 	eachSituation(t, func(t *testing.T, w *flowWorld) {
 		v := w.cell.View()
 		holdings, _ := v.ExplainStuck("me", w.now)
-		held := map[string]Holding{}
+		held := map[string]playerflow.Holding{}
 		for _, h := range holdings {
 			held[h.Key] = h
 		}
@@ -158,8 +161,8 @@ func TestTimersOfADisconnectedPlayer(t *testing.T) {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	g := w.gameOf(w.keys("me").Game)
-	r, _ := w.cell.fleets.Process(processKey(g.ProcessID))
-	w.must(&LoseLink{Process: processKey(g.ProcessID), Link: w.cell.fleets.Processes.Get(r).Link})
+	r, _ := w.cell.hosting.Fleets.Process(processKey(g.ProcessID))
+	w.must(&hosting.LoseLink{Process: processKey(g.ProcessID), Link: w.cell.hosting.Fleets.Processes.Get(r).Link})
 	if got, want := names(), "reconnectWindow stopped, linkGrace, absoluteTimeout, sessionIdleExpiry"; got != want {
 		t.Errorf("with a host that is suspected to be lost: got %s, want %s", got, want)
 	}
@@ -181,12 +184,12 @@ func TestFindPlayers(t *testing.T) {
 	g := w.play(false, flow.ReconnectOptional, "player")
 	w.connect(g, "player")
 	key := processKey(w.gameOf(g).ProcessID)
-	r, _ := w.cell.fleets.Process(key)
-	w.must(&LoseLink{Process: key, Link: w.cell.fleets.Processes.Get(r).Link})
-	find := func(f PlayerFilter, limit, most int) (names string) {
+	r, _ := w.cell.hosting.Fleets.Process(key)
+	w.must(&hosting.LoseLink{Process: key, Link: w.cell.hosting.Fleets.Processes.Get(r).Link})
+	find := func(f playerflow.PlayerFilter, limit, most int) (names string) {
 		v := w.cell.View()
 		for after, more := flow.Ref(0), true; more; {
-			var page []PlayerLine
+			var page []playerflow.PlayerLine
 			page, after, more = v.FindPlayers(&f, w.now, after, limit, most)
 			if len(page) > limit {
 				t.Errorf("%d of at most %d", len(page), limit)
@@ -199,15 +202,15 @@ func TestFindPlayers(t *testing.T) {
 	}
 	inParty := flow.InParty
 	for _, c := range []struct {
-		filter PlayerFilter
+		filter playerflow.PlayerFilter
 		want   string
 	}{
-		{PlayerFilter{}, "idle old new player"},
-		{PlayerFilter{Phase: &inParty}, "old new"},
-		{PlayerFilter{Phase: &inParty, OlderThan: time.Minute}, "old"},
-		{PlayerFilter{OlderThan: time.Second}, "idle old"},
-		{PlayerFilter{HostLost: new(true)}, "player"},
-		{PlayerFilter{HostLost: new(false)}, "idle old new"},
+		{playerflow.PlayerFilter{}, "idle old new player"},
+		{playerflow.PlayerFilter{Phase: &inParty}, "old new"},
+		{playerflow.PlayerFilter{Phase: &inParty, OlderThan: time.Minute}, "old"},
+		{playerflow.PlayerFilter{OlderThan: time.Second}, "idle old"},
+		{playerflow.PlayerFilter{HostLost: new(true)}, "player"},
+		{playerflow.PlayerFilter{HostLost: new(false)}, "idle old new"},
 	} {
 		for limit := 1; limit <= 5; limit++ {
 			for most := 1; most <= 5; most++ {
@@ -230,7 +233,7 @@ func TestSurvey(t *testing.T) {
 	g := w.play(false, flow.ReconnectOptional, "d", "e")
 	w.connect(g, "d")
 	for most := 1; most < 10; most++ {
-		s := NewSurvey()
+		s := playerflow.NewSurvey()
 		for {
 			v := w.cell.View()
 			if v.Survey(s, w.now, most) {
@@ -239,45 +242,45 @@ func TestSurvey(t *testing.T) {
 		}
 		ages := s.Ages[testQueue]
 		if s.Players[flow.Idle] != 1 || s.Players[flow.Matchmaking] != 3 || s.Players[flow.InGame] != 2 || s.Violated != 0 ||
-			s.Searches[SearchKind{testQueue, flow.Queued}] != 2 || s.Games[GameKind{"", flow.InstanceActive}] != 1 ||
+			s.Searches[playerflow.SearchKind{Queue: testQueue, Status: flow.Queued}] != 2 || s.Games[playerflow.GameKind{Queue: "", Status: flow.InstanceActive}] != 1 ||
 			s.Members[flow.MemberActive] != 1 || s.Members[flow.MemberReserved] != 1 ||
 			ages.Count != 2 || ages.Oldest != 20*time.Second || ages.UpTo != [...]int{1, 1, 2, 2, 2, 2, 2} {
 			t.Errorf("steps of %d: %+v, ages %+v", most, s, ages)
 		}
 	}
-	party, _ := w.cell.flow.Party(w.keys("a").Party)
-	expires := w.cell.flow.Parties.Get(party).Search.Expires
-	w.cell.flow.Parties.Mut(party).Search.Expires = 0 // as no command ever does
+	party, _ := w.cell.playerflow.Flow.Party(w.keys("a").Party)
+	expires := w.cell.playerflow.Flow.Parties.Get(party).Search.Expires
+	w.cell.playerflow.Flow.Parties.Mut(party).Search.Expires = 0 // as no command ever does
 	v := w.cell.View()
-	s, want := NewSurvey(), v.Audit()
+	s, want := playerflow.NewSurvey(), v.Audit()
 	v.Survey(s, w.now, 1000)
 	if fmt.Sprint(s.Violations) != fmt.Sprint(want) || len(want) != 1 || s.Violated != 1 {
 		t.Errorf("got %v, want %v", s.Violations, want)
 	}
-	w.cell.flow.Parties.Mut(party).Search.Expires = expires
+	w.cell.playerflow.Flow.Parties.Mut(party).Search.Expires = expires
 }
 
 // A queue is closed by its name; a name that is no queue's closes nothing, and says so.
 func TestSetQueueKnowsItsQueues(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.queues()
-	w.refused(&SetQueue{Name: "rankd", Closed: true}, flow.QueueNotFound)
-	w.must(&SetQueue{Name: testQueue, Closed: true})
-	w.must(&DeleteConfiguration{Name: testQueue})
-	w.must(&SetQueue{Name: testQueue})
-	w.refused(&SetQueue{Name: testQueue, Closed: true}, flow.QueueNotFound)
+	w.refused(&playerflow.SetQueue{Name: "rankd", Closed: true}, flow.QueueNotFound)
+	w.must(&playerflow.SetQueue{Name: testQueue, Closed: true})
+	w.must(&matchmaking.DeleteConfiguration{Name: testQueue})
+	w.must(&playerflow.SetQueue{Name: testQueue})
+	w.refused(&playerflow.SetQueue{Name: testQueue, Closed: true}, flow.QueueNotFound)
 }
 
 // The studio's backend knows its players before they come, and with whom they want nothing to do.
 func TestBlocksBeforeTheFirstLogin(t *testing.T) {
 	w := newFlowWorld(t, nil)
-	w.refused(&SetBlocks{Player: "no name", Blocked: []string{"ann"}}, flow.InvalidArgument)
-	w.refused(&SetBlocks{Player: "zoe", Blocked: []string{"no name"}}, flow.InvalidArgument)
-	w.must(&SetBlocks{Player: "zoe", Blocked: []string{"ann"}})
+	w.refused(&playerflow.SetBlocks{Player: "no name", Blocked: []string{"ann"}}, flow.InvalidArgument)
+	w.refused(&playerflow.SetBlocks{Player: "zoe", Blocked: []string{"no name"}}, flow.InvalidArgument)
+	w.must(&playerflow.SetBlocks{Player: "zoe", Blocked: []string{"ann"}})
 	w.online("ann", "zoe")
-	w.must(&CreateParty{Caller: w.as("ann"), ID: w.id()})
-	w.must(&SendInvite{Caller: w.as("ann"), ID: w.id(), Target: "zoe"})
-	if n := len(w.cell.flow.InvitesTo("zoe")); n != 0 {
+	w.must(&playerflow.CreateParty{Caller: w.as("ann"), ID: w.id()})
+	w.must(&playerflow.SendInvite{Caller: w.as("ann"), ID: w.id(), Target: "zoe"})
+	if n := len(w.cell.playerflow.Flow.InvitesTo("zoe")); n != 0 {
 		t.Errorf("zoe sees %d invites of somebody whom she blocks", n)
 	}
 }

@@ -6,6 +6,8 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 )
 
 // TestT2Party holds the rows of docs/spec/player-flow.md#t2 that are about parties.
@@ -14,7 +16,7 @@ func TestT2Party(t *testing.T) {
 		w := newFlowWorld(t, nil)
 		w.party("a")
 		w.online("b")
-		w.must(&SendInvite{Caller: w.as("a"), ID: w.id(), Target: "b"})
+		w.must(&playerflow.SendInvite{Caller: w.as("a"), ID: w.id(), Target: "b"})
 		before := w.seq("a")
 		w.pass(2*time.Minute + time.Second)
 		w.wantTold("a", before, "PartyInviteCancelled:EXPIRED")
@@ -25,17 +27,17 @@ func TestT2Party(t *testing.T) {
 		id := w.party("a", "b")
 		w.offline("a")
 		w.pass(29 * time.Second)
-		r, _ := w.cell.flow.Party(id)
-		if !w.cell.flow.Parties.Get(r).Leads("a") {
+		r, _ := w.cell.playerflow.Flow.Party(id)
+		if !w.cell.playerflow.Flow.Parties.Get(r).Leads("a") {
 			t.Error("the lead was taken too early")
 		}
 		w.pass(2 * time.Second)
-		if !w.cell.flow.Parties.Get(r).Leads("b") || w.cell.flow.Parties.Get(r).Leads("a") {
+		if !w.cell.playerflow.Flow.Parties.Get(r).Leads("b") || w.cell.playerflow.Flow.Parties.Get(r).Leads("a") {
 			t.Error("b does not lead")
 		}
 		w.attach("a")
 		w.pass(time.Minute)
-		if w.cell.flow.Parties.Get(r).Leads("a") {
+		if w.cell.playerflow.Flow.Parties.Get(r).Leads("a") {
 			t.Error("a got the lead back by coming back")
 		}
 	})
@@ -60,7 +62,7 @@ func TestT2Party(t *testing.T) {
 		w.offline("b")
 		w.pass(10 * time.Minute)
 		w.wantPhase("b", flow.InGameWithParty)
-		w.must(&EndGame{Instance: g})
+		w.must(&playerflow.EndGame{Instance: g})
 		w.pass(119 * time.Second) // the timer begins anew
 		w.wantPhase("b", flow.InParty)
 		w.pass(2 * time.Second)
@@ -78,7 +80,7 @@ func TestT2Party(t *testing.T) {
 		w.pass(2 * time.Minute)
 		w.wantPhase("a", flow.Idle)
 		w.wantPhase("b", flow.Idle)
-		if w.cell.flow.Parties.Len() != 0 {
+		if w.cell.playerflow.Flow.Parties.Len() != 0 {
 			t.Error("the party is still there")
 		}
 	})
@@ -89,7 +91,7 @@ func TestT2Party(t *testing.T) {
 		w := newFlowWorld(t, nil)
 		phases[phase](w)
 		before := w.seq("me")
-		w.must(&ShutDownParty{w.keys("me").Party})
+		w.must(&playerflow.ShutDownParty{Party: w.keys("me").Party})
 		w.wantPhase("me", want)
 		w.wantPhase("friend", flow.Idle)
 		told := "GameSessionChanged RemovedFromParty:SHUT_DOWN"
@@ -107,8 +109,8 @@ func TestOneRevisionForEachCommit(t *testing.T) {
 	w.party("a", "b")
 	w.party("c", "d")
 	rev, before := w.player("a").Rev, w.seq("a")
-	r, _ := w.cell.flow.Player("c")
-	w.must(&JoinParty{Caller: w.as("a"), Party: w.cell.flow.Players.Get(r).Keys.Party})
+	r, _ := w.cell.playerflow.Flow.Player("c")
+	w.must(&playerflow.JoinParty{Caller: w.as("a"), Party: w.cell.playerflow.Flow.Players.Get(r).Keys.Party})
 	if got := w.player("a").Rev; got != rev+1 {
 		t.Errorf("rev rose from %d to %d by one commit", rev, got)
 	}
@@ -117,7 +119,7 @@ func TestOneRevisionForEachCommit(t *testing.T) {
 		t.Error("the revision of somebody whose keys are the same rose")
 	}
 	before = w.seq("a")
-	w.must(&SetReady{w.as("a"), true})
+	w.must(&playerflow.SetReady{Caller: w.as("a"), Ready: true})
 	w.wantTold("a", before, "PartyChanged:READY")
 	if got := w.player("a").Rev; got != rev+1 {
 		t.Errorf("rev rose to %d, and no key changed", got)
@@ -129,8 +131,8 @@ func TestEventsHaveNoGaps(t *testing.T) {
 	w := newFlowWorld(t, func(c *flow.Config) { c.Sessions.EventsKept, c.Sessions.EventsKeptFor = 20, time.Minute })
 	w.party("a", "b")
 	for range 40 {
-		w.must(&SetReady{w.as("b"), true})
-		w.must(&SetReady{w.as("b"), false})
+		w.must(&playerflow.SetReady{Caller: w.as("b"), Ready: true})
+		w.must(&playerflow.SetReady{Caller: w.as("b"), Ready: false})
 		w.pass(10 * time.Second)
 	}
 	v := w.cell.View()
@@ -153,10 +155,10 @@ func TestEventsHaveNoGaps(t *testing.T) {
 	if rest, _, ok := v.EventsAfter("a", p.Seq, 1000); !ok || len(rest) != 0 {
 		t.Error("a client that has everything gets something")
 	}
-	w.must(&AckEvents{Player: "a", Session: w.logins["a"], Seq: p.Seq})
+	w.must(&playerflow.AckEvents{Player: "a", Session: w.logins["a"], Seq: p.Seq})
 	seq := w.player("a").Seq
 	w.login("a")
-	w.must(&Resume{})
+	w.must(&kernel.Resume{})
 	if got := w.player("a").Seq; got != seq+1 { // OnSessionReplaced
 		t.Errorf("the numbers go on with %d behind %d", got, seq)
 	}
@@ -166,13 +168,13 @@ func TestEventsHaveNoGaps(t *testing.T) {
 func TestOutboxesOfThoseAwayAreDropped(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.party("a")
-	w.must(&Logout{w.as("a")})
+	w.must(&playerflow.Logout{Caller: w.as("a")})
 	w.pass(16 * time.Minute)
 	if p := w.player("a"); len(p.Outbox()) != 0 || p.Seq == 0 {
 		t.Errorf("%d events are kept, the last number is %d", len(p.Outbox()), p.Seq)
 	}
 	w.pass(31 * 24 * time.Hour)
-	if _, ok := w.cell.flow.Player("a"); ok {
+	if _, ok := w.cell.playerflow.Flow.Player("a"); ok {
 		t.Error("the player is still known")
 	}
 }
@@ -183,24 +185,24 @@ func TestRepeatedRequest(t *testing.T) {
 	w.online("a")
 	by := w.as("a")
 	by.Request = "r1"
-	first := &CreateParty{Caller: by, ID: w.id()}
+	first := &playerflow.CreateParty{Caller: by, ID: w.id()}
 	w.must(first)
-	w.must(&SetReady{w.as("a"), true})
+	w.must(&playerflow.SetReady{Caller: w.as("a"), Ready: true})
 	entries, dump := len(w.journal), string(w.dump())
-	again := &CreateParty{Caller: by, ID: w.id()}
+	again := &playerflow.CreateParty{Caller: by, ID: w.id()}
 	w.must(again)
 	if !again.Repeated || again.Made != first.Made || again.Flow != first.Flow || len(w.journal) != entries || string(w.dump()) != dump {
 		t.Errorf("repeat: %+v, first %+v", again.Caller, first.Caller)
 	}
 	other := w.login("b")
 	other.Request = "r1"
-	w.must(&CreateParty{Caller: other, ID: w.id()})
+	w.must(&playerflow.CreateParty{Caller: other, ID: w.id()})
 	w.pass(10*time.Minute + time.Second)
 	w.must(again)
 	if again.Repeated && again.Made == first.Made {
 		t.Error("the request is remembered for ever")
 	}
-	if n := w.cell.flow.Requests.Len(); n != 1 {
+	if n := w.cell.playerflow.Flow.Requests.Len(); n != 1 {
 		t.Errorf("%d requests are remembered, want 1", n)
 	}
 }
@@ -213,9 +215,9 @@ func TestIfRev(t *testing.T) {
 	by := w.as("a")
 	old := rev - 1
 	by.IfRev = &old
-	w.refused(&LeaveParty{by}, flow.RevConflict)
+	w.refused(&playerflow.LeaveParty{Caller: by}, flow.RevConflict)
 	by.IfRev = &rev
-	w.must(&LeaveParty{by})
+	w.must(&playerflow.LeaveParty{Caller: by})
 }
 
 // TestInvitesOutliveTheirSender, and a kick ends those of the kicked.
@@ -223,25 +225,25 @@ func TestInvitesOutliveTheirSender(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	id := w.party("a", "b")
 	w.online("c")
-	invite := &SendInvite{Caller: w.as("b"), ID: w.id(), Target: "c"}
+	invite := &playerflow.SendInvite{Caller: w.as("b"), ID: w.id(), Target: "c"}
 	w.must(invite)
-	again := &SendInvite{Caller: w.as("a"), ID: w.id(), Target: "c"}
+	again := &playerflow.SendInvite{Caller: w.as("a"), ID: w.id(), Target: "c"}
 	w.must(again)
 	if again.Made != invite.ID {
 		t.Error("a second invite was made")
 	}
-	w.must(&LeaveParty{w.as("b")})
-	w.refused(&CancelInvite{Caller: w.as("b"), Invite: invite.ID}, flow.InviteNotFound)
-	w.must(&JoinParty{Caller: w.as("c"), Invite: invite.ID})
+	w.must(&playerflow.LeaveParty{Caller: w.as("b")})
+	w.refused(&playerflow.CancelInvite{Caller: w.as("b"), Invite: invite.ID}, flow.InviteNotFound)
+	w.must(&playerflow.JoinParty{Caller: w.as("c"), Invite: invite.ID})
 	if w.keys("c").Party != id {
 		t.Error("c is in another party")
 	}
-	if len(w.cell.flow.InvitesTo("c")) != 0 {
+	if len(w.cell.playerflow.Flow.InvitesTo("c")) != 0 {
 		t.Error("the invite is still there")
 	}
-	w.refused(&CancelInvite{Caller: w.as("c"), Invite: domain.UUID{1}}, flow.InviteNotFound)
+	w.refused(&playerflow.CancelInvite{Caller: w.as("c"), Invite: domain.UUID{1}}, flow.InviteNotFound)
 	w.online("d")
-	w.must(&SendInvite{Caller: w.as("a"), ID: domain.UUID{2}, Target: "d"})
-	w.refused(&CancelInvite{Caller: w.as("c"), Invite: domain.UUID{2}}, flow.NotLeader)
-	w.refused(&SendInvite{Caller: w.as("a"), ID: w.id(), Target: "a"}, flow.CannotTargetSelf)
+	w.must(&playerflow.SendInvite{Caller: w.as("a"), ID: domain.UUID{2}, Target: "d"})
+	w.refused(&playerflow.CancelInvite{Caller: w.as("c"), Invite: domain.UUID{2}}, flow.NotLeader)
+	w.refused(&playerflow.SendInvite{Caller: w.as("a"), ID: w.id(), Target: "a"}, flow.CannotTargetSelf)
 }

@@ -9,6 +9,8 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 )
 
 // testTokens stand for the hashes of tokens: they depend on all that a token says.
@@ -19,13 +21,13 @@ func (testTokens) TokenHash(player string, h *flow.Host) string {
 }
 
 // bound checks that the PlayerData of a member's latest reservation tells the token that the player gets with the details.
-func (w *flowWorld) bound(player string, want wrapped) {
+func (w *flowWorld) bound(player string, want playerflow.Wrapped) {
 	w.t.Helper()
-	host := w.cell.hostOf(w.member(player))
-	r, _ := w.cell.sessions.PlayerByID(host.Session)
-	var got wrapped
-	if err := json.Unmarshal([]byte(w.cell.sessions.Players.Get(r).Data), &got); err != nil {
-		w.t.Fatalf("PlayerData %q: %v", w.cell.sessions.Players.Get(r).Data, err)
+	host := w.cell.playerflow.HostOf(w.member(player))
+	r, _ := w.cell.hosting.Sessions.PlayerByID(host.Session)
+	var got playerflow.Wrapped
+	if err := json.Unmarshal([]byte(w.cell.hosting.Sessions.Players.Get(r).Data), &got); err != nil {
+		w.t.Fatalf("PlayerData %q: %v", w.cell.hosting.Sessions.Players.Get(r).Data, err)
 	}
 	want.Version, want.Instance, want.Token = 1, "gi-"+w.member(player).Instance.String(), testTokens{}.TokenHash(player, host)
 	if got != want {
@@ -40,30 +42,30 @@ func TestWrappedPlayerData(t *testing.T) {
 	w.online("me")
 	g := domain.UUID{}
 	{ // by a placement, with PlayerData of the studio
-		plan := GamePlan{ID: w.id(), Queue: "q", PlayersMax: 3, Players: []PlannedPlayer{{Player: "me", Team: "red", Data: `skin="blue"`}}}
-		w.must(&MakeGame{Plan: plan})
+		plan := playerflow.GamePlan{ID: w.id(), Queue: "q", PlayersMax: 3, Players: []playerflow.PlannedPlayer{{Player: "me", Team: "red", Data: `skin="blue"`}}}
+		w.must(&playerflow.MakeGame{Plan: plan})
 		w.startMatch("gi-" + plan.ID.String())
 		g = plan.ID
 	}
-	want := wrapped{Attempt: 1, Team: "red", Data: `skin="blue"`}
+	want := playerflow.Wrapped{Attempt: 1, Team: "red", Data: `skin="blue"`}
 	w.bound("me", want)
 
 	// A reconnect has another token, and so has a takeover.
 	w.connect(g, "me")
 	w.lose(g, w.member("me").Session)
-	w.must(&GetHostConnectionDetails{Caller: w.as("me"), Instance: g})
+	w.must(&playerflow.GetHostConnectionDetails{Caller: w.as("me"), Instance: g})
 	want.Attempt = 2
 	w.bound("me", want)
 	w.connect(g, "me")
 	w.login("me")
-	w.must(&GetHostConnectionDetails{Caller: w.as("me"), Instance: g})
+	w.must(&playerflow.GetHostConnectionDetails{Caller: w.as("me"), Instance: g})
 	want.Attempt = 3
 	w.bound("me", want)
 
 	// Who comes later.
 	w.online("guest")
-	w.must(&AddMembers{Instance: g, Players: []PlannedPlayer{{Player: "guest"}}})
-	w.bound("guest", wrapped{Attempt: 1})
+	w.must(&playerflow.AddMembers{Instance: g, Players: []playerflow.PlannedPlayer{{Player: "guest"}}})
+	w.bound("guest", playerflow.Wrapped{Attempt: 1})
 }
 
 // TestWrappedPlayerDataOutlivesDowntime: the token stays the same while the reservation does, and is made anew with another
@@ -73,25 +75,25 @@ func TestWrappedPlayerDataOutlivesDowntime(t *testing.T) {
 	w.online("me")
 	g := w.play(false, flow.ReconnectOptional, "me")
 	first := w.member("me").Session
-	w.must(&Resume{})
+	w.must(&kernel.Resume{})
 	w.now = w.now.Add(20 * time.Second)
-	w.must(&Resume{}) // the service was down: 60 s are left of the reservation, 40 s of the token
+	w.must(&kernel.Resume{}) // the service was down: 60 s are left of the reservation, 40 s of the token
 	w.attach("me")
-	details := &GetHostConnectionDetails{Caller: w.as("me"), Instance: g}
+	details := &playerflow.GetHostConnectionDetails{Caller: w.as("me"), Instance: g}
 	w.must(details)
 	if details.Host.Session != first {
 		t.Error("the reservation was made anew")
 	}
-	w.bound("me", wrapped{Attempt: 1})
+	w.bound("me", playerflow.Wrapped{Attempt: 1})
 	w.now = w.now.Add(35 * time.Second)
-	w.must(&Resume{})
+	w.must(&kernel.Resume{})
 	w.attach("me")
-	again := &GetHostConnectionDetails{Caller: w.as("me"), Instance: g}
+	again := &playerflow.GetHostConnectionDetails{Caller: w.as("me"), Instance: g}
 	w.must(again)
 	if again.Host.Session == first {
 		t.Error("the token of the reservation is about to end, and nobody got another one")
 	}
-	w.bound("me", wrapped{Attempt: 2})
+	w.bound("me", playerflow.Wrapped{Attempt: 2})
 }
 
 // TestPlayerDataIsTheStudios by default.
@@ -99,8 +101,8 @@ func TestPlayerDataIsTheStudios(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.online("me")
 	w.play(false, flow.ReconnectOptional, "me")
-	r, _ := w.cell.sessions.PlayerByID(w.member("me").Session)
-	if data := w.cell.sessions.Players.Get(r).Data; strings.Contains(data, "pf") {
+	r, _ := w.cell.hosting.Sessions.PlayerByID(w.member("me").Session)
+	if data := w.cell.hosting.Sessions.Players.Get(r).Data; strings.Contains(data, "pf") {
 		t.Errorf("PlayerData is %q", data)
 	}
 }

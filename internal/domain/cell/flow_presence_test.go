@@ -6,11 +6,12 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 )
 
 func (w *flowWorld) poll(player string) {
 	w.t.Helper()
-	w.must(&PollEvents{Player: player, Session: w.logins[player]})
+	w.must(&playerflow.PollEvents{Player: player, Session: w.logins[player]})
 }
 
 // TestPollsKeepAPlayerOnline: a poll counts for deadAfter, whenever the one before it was and whatever the stream does.
@@ -58,7 +59,7 @@ func TestPollsKeepAPlayerOnline(t *testing.T) {
 		w.pass(20 * time.Second)
 		online(t, w)
 		w.wantTold("b", before, "")
-		if r, _ := w.cell.flow.PartyByTicket(ticket); w.cell.flow.Parties.Get(r).Search.Status == flow.Held {
+		if r, _ := w.cell.playerflow.Flow.PartyByTicket(ticket); w.cell.playerflow.Flow.Parties.Get(r).Search.Status == flow.Held {
 			t.Error("the search is held back")
 		}
 		w.pass(6 * time.Second)
@@ -96,13 +97,13 @@ func TestSyncHasANewNumber(t *testing.T) {
 	attach := func(after uint64) uint64 {
 		t.Helper()
 		w.stream++
-		cmd := &AttachStream{Player: "a", Session: w.logins["a"], Stream: w.stream, After: after}
+		cmd := &playerflow.AttachStream{Player: "a", Session: w.logins["a"], Stream: w.stream, After: after}
 		w.must(cmd)
 		return cmd.Sync
 	}
 	poll := func(after uint64) uint64 {
 		t.Helper()
-		cmd := &PollEvents{Player: "a", Session: w.logins["a"], After: &after}
+		cmd := &playerflow.PollEvents{Player: "a", Session: w.logins["a"], After: &after}
 		w.must(cmd)
 		return cmd.Sync
 	}

@@ -6,17 +6,18 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 )
 
 // TestLoginAgain: a login whose answer was lost gives the same login session again, and nobody else that session.
 func TestLoginAgain(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	ticket := w.id()
-	w.must(&IssueLoginTicket{Hash: ticket, Player: "ann", Life: time.Minute, Once: true})
-	first := &Login{Player: "ann", Ticket: ticket, Request: "r1", Session: w.id(), Token: w.id()}
+	w.must(&playerflow.IssueLoginTicket{Hash: ticket, Player: "ann", Life: time.Minute, Once: true})
+	first := &playerflow.Login{Player: "ann", Ticket: ticket, Request: "r1", Session: w.id(), Token: w.id()}
 	w.must(first)
-	again := func(player, request string, ticket domain.UUID) *Login {
-		return &Login{Player: player, Ticket: ticket, Request: request, Session: w.id(), Token: w.id()}
+	again := func(player, request string, ticket domain.UUID) *playerflow.Login {
+		return &playerflow.Login{Player: player, Ticket: ticket, Request: request, Session: w.id(), Token: w.id()}
 	}
 	number := w.number
 	repeat := again("ann", "r1", ticket)
@@ -39,7 +40,7 @@ func TestLoginAgain(t *testing.T) {
 		t.Errorf("a login with another proof got %+v", other.Made)
 	}
 	w.refused(again("ann", "r1", ticket), flow.SessionReplaced)
-	w.must(&Logout{Caller: Caller{Player: "ann", Session: other.Session}})
+	w.must(&playerflow.Logout{Caller: playerflow.Caller{Player: "ann", Session: other.Session}})
 	anew := again("ann", "r1", domain.UUID{})
 	w.must(anew)
 	if anew.Made.ID != anew.Session {
@@ -59,25 +60,26 @@ func TestCallsOfOneKey(t *testing.T) {
 	w.online("ann", "eve")
 	ann := w.as("ann")
 	ann.Request = "r"
-	w.must(&CreateParty{Caller: ann, ID: w.id()})
-	x, ok := w.cell.flow.Request(requestKey(&ann))
+	w.must(&playerflow.CreateParty{Caller: ann, ID: w.id()})
+	x, ok := w.cell.playerflow.Flow.Request(playerflow.RequestKey(&ann))
 	if !ok {
 		t.Fatal("the call is not remembered")
 	}
 	rec := *x
 	rec.Player = "eve" // as if eve had found a request id with ann's hash
-	w.cell.flow.AddRequest(rec, w.now.Add(-requestsKept))
-	tx := &tx{c: w.cell, now: w.now}
-	if _, ok := tx.remembered(&ann); ok {
+	w.cell.playerflow.Flow.AddRequest(rec, w.now.Add(-playerflow.RequestsKept))
+	tx := w.cell.playerflow
+	tx.Tx.Now = w.now
+	if _, ok := tx.Remembered(&ann); ok {
 		t.Error("an answer of eve is given to ann")
 	}
 	rec.Player, rec.Proof = "ann", w.id()
-	w.cell.flow.AddRequest(rec, w.now.Add(-requestsKept))
-	if _, ok := tx.remembered(&ann); ok {
+	w.cell.playerflow.Flow.AddRequest(rec, w.now.Add(-playerflow.RequestsKept))
+	if _, ok := tx.Remembered(&ann); ok {
 		t.Error("an answer is given for another proof")
 	}
 	rec.Proof = domain.UUID{}
-	w.cell.flow.AddRequest(rec, w.now.Add(-requestsKept))
+	w.cell.playerflow.Flow.AddRequest(rec, w.now.Add(-playerflow.RequestsKept))
 }
 
 // TestRefreshAgain: the repeat is told what the first token was made of, and apart from other calls with its request id.
@@ -86,19 +88,19 @@ func TestRefreshAgain(t *testing.T) {
 	w.online("ann")
 	by := w.as("ann")
 	by.Request = "r"
-	w.must(&CreateParty{Caller: by, ID: w.id()})
-	first := &RefreshLogin{Caller: by, Token: w.id(), Nonce: w.id()}
+	w.must(&playerflow.CreateParty{Caller: by, ID: w.id()})
+	first := &playerflow.RefreshLogin{Caller: by, Token: w.id(), Nonce: w.id()}
 	w.must(first)
 	if first.Repeated || first.Made != first.Nonce || first.Login.Token != first.Token {
 		t.Fatalf("the first: %+v", first)
 	}
-	repeat := &RefreshLogin{Caller: by, Token: w.id(), Nonce: w.id()}
+	repeat := &playerflow.RefreshLogin{Caller: by, Token: w.id(), Nonce: w.id()}
 	w.must(repeat)
 	if !repeat.Repeated || repeat.Made != first.Nonce || repeat.Login.Token != first.Token {
 		t.Errorf("the repeat: %+v", repeat)
 	}
 	by.Request = "r2"
-	next := &RefreshLogin{Caller: by, Token: w.id(), Nonce: w.id()}
+	next := &playerflow.RefreshLogin{Caller: by, Token: w.id(), Nonce: w.id()}
 	w.must(next)
 	if next.Repeated || next.Login.Token != next.Token {
 		t.Errorf("another refresh: %+v", next)
@@ -109,8 +111,8 @@ func TestRefreshAgain(t *testing.T) {
 func TestSignedTokenOnce(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	once, until := w.id(), w.now.Add(time.Minute)
-	login := func(once domain.UUID, until domain.Time, request string) *Login {
-		return &Login{Player: "ann", Once: once, Until: until, Request: request, Session: w.id(), Token: w.id()}
+	login := func(once domain.UUID, until domain.Time, request string) *playerflow.Login {
+		return &playerflow.Login{Player: "ann", Once: once, Until: until, Request: request, Session: w.id(), Token: w.id()}
 	}
 	first := login(once, until, "r")
 	w.must(first)
@@ -123,11 +125,11 @@ func TestSignedTokenOnce(t *testing.T) {
 	if repeat.Made.ID != first.Session {
 		t.Errorf("the repeat got %+v", repeat.Made)
 	}
-	w.refused(&Login{Player: "ann", Ticket: once, Session: w.id(), Token: w.id()}, flow.Unauthenticated)
+	w.refused(&playerflow.Login{Player: "ann", Ticket: once, Session: w.id(), Token: w.id()}, flow.Unauthenticated)
 	w.refused(login(w.id(), w.now, ""), flow.Unauthenticated)
-	w.refused(login(w.id(), w.now.Add(signedTokenMax+time.Millisecond), ""), flow.Unauthenticated)
+	w.refused(login(w.id(), w.now.Add(playerflow.SignedTokenMax+time.Millisecond), ""), flow.Unauthenticated)
 	w.pass(time.Minute)
-	if w.cell.flow.Tickets.Len() != 0 {
+	if w.cell.playerflow.Flow.Tickets.Len() != 0 {
 		t.Error("a token that has expired is remembered")
 	}
 	w.refused(login(once, until, ""), flow.Unauthenticated)
@@ -139,16 +141,16 @@ func TestTicketsThatAreWorthATry(t *testing.T) {
 	ticket := w.id()
 	knows := func(player string, ticket domain.UUID, request string) bool {
 		v := w.cell.View()
-		return v.KnowsTicket(&Login{Player: player, Ticket: ticket, Request: request}, w.now)
+		return v.KnowsTicket(&playerflow.Login{Player: player, Ticket: ticket, Request: request}, w.now)
 	}
 	if knows("ann", ticket, "r") {
 		t.Error("a ticket that nobody has issued")
 	}
-	w.must(&IssueLoginTicket{Hash: ticket, Player: "ann", Life: time.Minute, Once: true})
+	w.must(&playerflow.IssueLoginTicket{Hash: ticket, Player: "ann", Life: time.Minute, Once: true})
 	if !knows("ann", ticket, "") {
 		t.Error("a good ticket is not known")
 	}
-	w.must(&Login{Player: "ann", Ticket: ticket, Request: "r", Session: w.id(), Token: w.id()})
+	w.must(&playerflow.Login{Player: "ann", Ticket: ticket, Request: "r", Session: w.id(), Token: w.id()})
 	if !knows("ann", ticket, "r") || knows("ann", ticket, "") || knows("ann", ticket, "r2") || knows("bob", ticket, "r") || knows("ann", w.id(), "r") {
 		t.Error("a used ticket is known for something else than the repeat")
 	}

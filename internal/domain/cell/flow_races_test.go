@@ -6,6 +6,9 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
@@ -27,14 +30,14 @@ func lostGame(t *testing.T) (*flowWorld, domain.UUID) {
 
 func (w *flowWorld) details(g domain.UUID) *flow.Host {
 	w.t.Helper()
-	cmd := &GetHostConnectionDetails{Caller: w.as("me"), Instance: g}
+	cmd := &playerflow.GetHostConnectionDetails{Caller: w.as("me"), Instance: g}
 	w.must(cmd)
 	return cmd.Host
 }
 
 func (w *flowWorld) statusOf(id domain.UUID) session.PlayerStatus {
-	r, _ := w.cell.sessions.PlayerByID(id)
-	return w.cell.sessions.Players.Get(r).Status
+	r, _ := w.cell.hosting.Sessions.PlayerByID(id)
+	return w.cell.hosting.Sessions.Players.Get(r).Status
 }
 
 // openReservations counts the reservations of "me".
@@ -52,16 +55,16 @@ func (w *flowWorld) openReservations() (n int) {
 func TestRaces(t *testing.T) {
 	t.Run("R1 end first", func(t *testing.T) {
 		w, g := lostGame(t)
-		w.must(&EndGame{Instance: g})
-		w.refused(&GetHostConnectionDetails{Caller: w.as("me"), Instance: g}, flow.GameHasEnded)
+		w.must(&playerflow.EndGame{Instance: g})
+		w.refused(&playerflow.GetHostConnectionDetails{Caller: w.as("me"), Instance: g}, flow.GameHasEnded)
 	})
 	t.Run("R1 details first", func(t *testing.T) {
 		w, g := lostGame(t)
 		host := w.details(g)
 		game := w.gameOf(g)
 		key, id := processKey(game.ProcessID), game.ID
-		w.must(&EndGame{Instance: g})
-		if err := w.do(&AcceptPlayer{Process: key, Game: id, Player: host.Session, Request: 99}); err == nil {
+		w.must(&playerflow.EndGame{Instance: g})
+		if err := w.do(&hosting.AcceptPlayer{Process: key, Game: id, Player: host.Session, Request: 99}); err == nil {
 			t.Error("a reservation outlived its game instance")
 		}
 	})
@@ -97,9 +100,9 @@ func TestRaces(t *testing.T) {
 		w, g := lostGame(t)
 		a := w.as("me")
 		w.login("me")
-		w.refused(&GetHostConnectionDetails{Caller: a, Instance: g}, flow.SessionReplaced)
+		w.refused(&playerflow.GetHostConnectionDetails{Caller: a, Instance: g}, flow.SessionReplaced)
 		w.details(g)
-		w.refused(&GetHostConnectionDetails{Caller: a, Instance: g}, flow.SessionReplaced)
+		w.refused(&playerflow.GetHostConnectionDetails{Caller: a, Instance: g}, flow.SessionReplaced)
 		if w.openReservations() != 1 {
 			t.Errorf("%d reservations are open", w.openReservations())
 		}
@@ -119,7 +122,7 @@ func TestRaces(t *testing.T) {
 		host := w.details(g)
 		w.now += 60_000 // both at the same instant
 		w.connect(g, "me")
-		w.must(&Tick{})
+		w.must(&kernel.Tick{})
 		if w.member("me").Status != flow.MemberActive || w.statusOf(host.Session) != session.PlayerActive {
 			t.Error("the reservation expired although it was accepted")
 		}
@@ -128,7 +131,7 @@ func TestRaces(t *testing.T) {
 		w, g := lostGame(t)
 		key := processKey(w.gameOf(g).ProcessID)
 		w.pass(150 * time.Second)
-		w.must(&LoseLink{Process: key, Link: 7})
+		w.must(&hosting.LoseLink{Process: key, Link: 7})
 		if host := w.details(g); !host.Suspect {
 			t.Error("the host is not suspect")
 		}
@@ -145,9 +148,9 @@ func TestRaces(t *testing.T) {
 		w, g := lostGame(t)
 		key := processKey(w.gameOf(g).ProcessID)
 		w.pass(150 * time.Second)
-		w.must(&LoseLink{Process: key, Link: 7})
+		w.must(&hosting.LoseLink{Process: key, Link: 7})
 		w.pass(60 * time.Second)
-		w.must(&ConnectProcess{Process: key, Link: 8})
+		w.must(&hosting.ConnectProcess{Process: key, Link: 8})
 		w.pass(29 * time.Second)
 		if w.keys("me").Game.IsZero() {
 			t.Fatal("the time of suspicion counted")
@@ -173,7 +176,7 @@ func TestRaces(t *testing.T) {
 			t.Errorf("old %s, membership %+v", w.statusOf(old), w.member("me"))
 		}
 		w.lose(g, old) // a late report
-		stale := &DisconnectMember{Instance: g, PlayerSession: old}
+		stale := &playerflow.DisconnectMember{Instance: g, PlayerSession: old}
 		w.must(stale)
 		if !stale.Stale || w.member("me").Status != flow.MemberActive || w.gameOf(g).SeatsHeld != 2 {
 			t.Errorf("stale %t, membership %+v", stale.Stale, w.member("me"))
@@ -194,17 +197,17 @@ func TestRaces(t *testing.T) {
 		g := w.play(false, 0, "me")
 		w.connect(g, "me")
 		w.login("me")
-		w.refused(&GetHostConnectionDetails{Caller: w.as("me"), Instance: g}, flow.NotDisconnected)
+		w.refused(&playerflow.GetHostConnectionDetails{Caller: w.as("me"), Instance: g}, flow.NotDisconnected)
 	})
 	t.Run("R8 decline first", func(t *testing.T) {
 		w, g := lostGame(t)
-		w.must(&DeclineReconnect{Caller: w.as("me"), Instance: g})
-		w.refused(&GetHostConnectionDetails{Caller: w.as("me"), Instance: g}, flow.NotInGame)
+		w.must(&playerflow.DeclineReconnect{Caller: w.as("me"), Instance: g})
+		w.refused(&playerflow.GetHostConnectionDetails{Caller: w.as("me"), Instance: g}, flow.NotInGame)
 	})
 	t.Run("R8 details first", func(t *testing.T) {
 		w, g := lostGame(t)
 		host := w.details(g)
-		w.must(&DeclineReconnect{Caller: w.as("me"), Instance: g})
+		w.must(&playerflow.DeclineReconnect{Caller: w.as("me"), Instance: g})
 		if err := w.accept(g, host.Session); err == nil {
 			t.Error("a void reservation was accepted")
 		}
@@ -213,7 +216,7 @@ func TestRaces(t *testing.T) {
 		w, g := lostGame(t)
 		w.now += 180_000
 		w.details(g) // before the Tick
-		w.must(&Tick{})
+		w.must(&kernel.Tick{})
 		w.pass(59 * time.Second)
 		w.connect(g, "me")
 	})
@@ -236,12 +239,12 @@ func TestRaces(t *testing.T) {
 	})
 	t.Run("R10", func(t *testing.T) {
 		w, g := lostGame(t)
-		w.must(&ReservePlayers{Game: w.gameOf(g).ID, Players: []NewPlayer{{ID: w.id(), Player: "x"}}})
-		if free, _ := w.cell.freeSlots(string(w.gameOf(g).ID)); free != 0 {
+		w.must(&hosting.ReservePlayers{Game: w.gameOf(g).ID, Players: []hosting.NewPlayer{{ID: w.id(), Player: "x"}}})
+		if free, _ := w.cell.matchmaking.FreeSlots(string(w.gameOf(g).ID)); free != 0 {
 			t.Errorf("%d slots are free for a backfill", free)
 		}
-		w.must(&DeclineReconnect{Caller: w.as("me"), Instance: g})
-		if free, _ := w.cell.freeSlots(string(w.gameOf(g).ID)); free != 1 {
+		w.must(&playerflow.DeclineReconnect{Caller: w.as("me"), Instance: g})
+		if free, _ := w.cell.matchmaking.FreeSlots(string(w.gameOf(g).ID)); free != 1 {
 			t.Errorf("%d slots are free for a backfill", free)
 		}
 	})
@@ -251,7 +254,7 @@ func TestRaces(t *testing.T) {
 		g := w.play(false, flow.ReconnectOptional, "me", "mate")
 		w.connect(g, "me", "mate")
 		w.lose(g, w.member("me").Session)
-		w.must(&KickPlayer{w.as("mate"), "me"})
+		w.must(&playerflow.KickPlayer{Caller: w.as("mate"), Target: "me"})
 		w.wantPhase("me", flow.InGame)
 		w.details(g)
 		w.connect(g, "me")
@@ -262,9 +265,9 @@ func TestRaces(t *testing.T) {
 		key := w.server("late")
 		g := w.play(true, 0, "me")
 		game := session.MakeID(testFleet, testLocation, "gi-"+g.String())
-		w.must(&PromptGameSession{Process: key, Game: game})
+		w.must(&hosting.PromptGameSession{Process: key, Game: game})
 		w.pass(2*time.Minute + time.Second)
-		if err := w.do(&ActivateGameSession{Process: key, Game: game}); err == nil {
+		if err := w.do(&hosting.ActivateGameSession{Process: key, Game: game}); err == nil {
 			t.Error("an orphan was activated")
 		}
 		w.wantPhase("me", flow.Idle)
@@ -273,12 +276,12 @@ func TestRaces(t *testing.T) {
 		w, g := lostGame(t)
 		by := w.as("me")
 		by.Request = "once"
-		first := &GetHostConnectionDetails{Caller: by, Instance: g}
+		first := &playerflow.GetHostConnectionDetails{Caller: by, Instance: g}
 		w.must(first)
 		w.now += 300_000
-		w.must(&Resume{})
-		w.must(&ConnectProcess{Process: processKey(w.gameOf(g).ProcessID), Link: 8})
-		again := &GetHostConnectionDetails{Caller: by, Instance: g}
+		w.must(&kernel.Resume{})
+		w.must(&hosting.ConnectProcess{Process: processKey(w.gameOf(g).ProcessID), Link: 8})
+		again := &playerflow.GetHostConnectionDetails{Caller: by, Instance: g}
 		w.must(again)
 		if again.Made != first.Made || again.Host.Session != first.Made || !again.Repeated {
 			t.Errorf("%+v, first %+v", again, first)
@@ -289,7 +292,7 @@ func TestRaces(t *testing.T) {
 		w, g := race(t)
 		w.offline("me")
 		seq := w.seq("me")
-		w.must(&EndGame{Instance: g, Result: `{"won":true}`})
+		w.must(&playerflow.EndGame{Instance: g, Result: `{"won":true}`})
 		w.wantTold("me", seq, "GameSessionChanged GameEnded:FINISHED RemovedFromGame:GAME_ENDED")
 		v := w.cell.View()
 		if s, _ := v.FlowOf("me", w.now); s.LastGame == nil || s.LastGame.Result != `{"won":true}` || s.Game != nil {
@@ -303,15 +306,15 @@ func TestRaces(t *testing.T) {
 	t.Run("R17", func(t *testing.T) {
 		w, g := lostGame(t)
 		host := w.details(g)
-		w.must(&RemoveMembers{Instance: g, Players: []RemovedMember{{Player: "me", Reason: flow.RemovedKicked}}})
+		w.must(&playerflow.RemoveMembers{Instance: g, Players: []playerflow.RemovedMember{{Player: "me", Reason: flow.RemovedKicked}}})
 		if w.statusOf(host.Session) != session.TimedOut || w.player("me").LastGame.Membership != flow.Removed {
 			t.Errorf("%s, %+v", w.statusOf(host.Session), w.player("me").LastGame)
 		}
-		w.refused(&GetHostConnectionDetails{Caller: w.as("me"), Instance: g}, flow.NotInGame)
+		w.refused(&playerflow.GetHostConnectionDetails{Caller: w.as("me"), Instance: g}, flow.NotInGame)
 	})
 	t.Run("R18", func(t *testing.T) {
 		w, g := lostGame(t)
-		w.must(&ForceLogout{"me"})
+		w.must(&playerflow.ForceLogout{Player: "me"})
 		w.login("me")
 		w.details(g)
 		w.connect(g, "me")
@@ -342,7 +345,7 @@ func TestRaces(t *testing.T) {
 	t.Run("automatic reconnect", func(t *testing.T) {
 		w, g := lostGame(t)
 		w.offline("me")
-		login := &Login{Player: "me", Session: w.id(), Token: w.id(), AutoReconnect: true}
+		login := &playerflow.Login{Player: "me", Session: w.id(), Token: w.id(), AutoReconnect: true}
 		w.must(login)
 		w.logins["me"] = login.Session
 		before := w.seq("me")
@@ -357,9 +360,9 @@ func TestClockJumps(t *testing.T) {
 	for _, jump := range []domain.Time{3_600_000, -3_600_000} {
 		w, g := lostGame(t)
 		w.now += jump
-		w.must(&Resume{})
-		w.must(&ConnectProcess{Process: processKey(w.gameOf(g).ProcessID), Link: 8})
-		w.now = max(w.now, w.cell.last)
+		w.must(&kernel.Resume{})
+		w.must(&hosting.ConnectProcess{Process: processKey(w.gameOf(g).ProcessID), Link: 8})
+		w.now = max(w.now, w.cell.Last())
 		w.pass(2 * time.Minute)
 		w.attach("me")
 		w.details(g)

@@ -6,13 +6,15 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
 // relaunch is a client that died and logs in again, before anybody has noticed.
 func (w *flowWorld) relaunch(player string, auto bool) (since uint64) {
 	w.t.Helper()
-	login := &Login{Player: player, Session: w.id(), Token: w.id(), AutoReconnect: auto}
+	login := &playerflow.Login{Player: player, Session: w.id(), Token: w.id(), AutoReconnect: auto}
 	w.must(login)
 	w.logins[player] = login.Session
 	return w.seq(player)
@@ -125,9 +127,9 @@ func TestCommitsAndTimes(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.online("a")
 	a := w.as("a")
-	env := Env{Number: w.number, Follow: Kinds(KindPlayersTold)}
-	for i, cmd := range []Command{
-		&CreateParty{Caller: a, ID: w.id(), Joinability: flow.Open}, &SetReady{a, true}, &SetReady{a, true}, &SetReady{a, false},
+	env := kernel.Env{Number: w.number, Follow: kernel.Kinds(playerflow.KindPlayersTold)}
+	for i, cmd := range []kernel.Command{
+		&playerflow.CreateParty{Caller: a, ID: w.id(), Joinability: flow.Open}, &playerflow.SetReady{Caller: a, Ready: true}, &playerflow.SetReady{Caller: a, Ready: true}, &playerflow.SetReady{Caller: a, Ready: false},
 	} {
 		w.now = w.now.Add(7 * time.Millisecond)
 		env.Now, env.Seed = w.now, domain.UUID{15: byte(i)}
@@ -140,7 +142,7 @@ func TestCommitsAndTimes(t *testing.T) {
 	var order []string
 	var live []flow.Told
 	for _, e := range env.Events {
-		x := e.Event.(*PlayersTold)
+		x := e.Event.(*playerflow.PlayersTold)
 		told := flow.Told{At: e.At, Commit: env.Number, Part: e.Part, Type: x.Type, Body: x.Body}
 		live = append(live, told)
 		name := flow.CommitName(told.Commit, told.Part)
@@ -159,8 +161,8 @@ func TestCommitsAndTimes(t *testing.T) {
 		}
 	}
 	for name, c := range map[string]*Cell{"outbox": w.cell, "replay": replayed} {
-		r, _ := c.flow.Player("a")
-		kept := c.flow.Players.Get(r).Outbox()
+		r, _ := c.playerflow.Flow.Player("a")
+		kept := c.playerflow.Flow.Players.Get(r).Outbox()
 		kept = kept[len(kept)-len(live):]
 		for i := range live {
 			if kept[i] != live[i] {

@@ -8,6 +8,8 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 )
 
 // Nobody gets the seat of a member who waits for Game.Ready: not over the plain API either.
@@ -19,9 +21,9 @@ func TestStrangersLeaveTheSeatsOfThoseWhoWait(t *testing.T) {
 		w.online("a", "b")
 		g := w.play(false, flow.ReconnectOptional, "a", "b") // three seats
 		stranger := func(names ...string) error {
-			cmd := &ReservePlayers{Game: w.gameOf(g).ID}
+			cmd := &hosting.ReservePlayers{Game: w.gameOf(g).ID}
 			for _, name := range names {
-				cmd.Players = append(cmd.Players, NewPlayer{ID: w.id(), Player: name})
+				cmd.Players = append(cmd.Players, hosting.NewPlayer{ID: w.id(), Player: name})
 			}
 			return w.do(cmd)
 		}
@@ -37,7 +39,7 @@ func TestStrangersLeaveTheSeatsOfThoseWhoWait(t *testing.T) {
 		if err := stranger("a"); (err == nil) != lax {
 			t.Errorf("lax %t: the own seat, over the plain API: %v", lax, err)
 		}
-		w.must(&ReadyGame{g})
+		w.must(&playerflow.ReadyGame{Instance: g})
 		w.connect(g, "a", "b")
 		if n := w.gameOf(g).SeatsHeld; n != 3 {
 			t.Errorf("%d seats are held", n)
@@ -50,7 +52,7 @@ func TestLeaverBeforeReady(t *testing.T) {
 	w := newFlowWorld(t, func(c *flow.Config) { c.Games.ManualReady = true })
 	x := w.matchedGame("a", "b")
 	g := x.ID
-	w.must(&LeaveGame{Caller: w.as("a"), Instance: g})
+	w.must(&playerflow.LeaveGame{Caller: w.as("a"), Instance: g})
 	if n := w.gameOf(g).SeatsHeld; n != 1 {
 		t.Errorf("%d seats are held", n)
 	}
@@ -61,8 +63,8 @@ func TestLeaverWhoPlaysOn(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.online("me", "mate")
 	g := w.play(true, flow.ReconnectOptional, "me", "mate")
-	w.must(&LeaveGame{Caller: w.as("me"), Instance: g})
-	w.must(&EndGame{Instance: w.play(true, flow.ReconnectOptional, "me")})
+	w.must(&playerflow.LeaveGame{Caller: w.as("me"), Instance: g})
+	w.must(&playerflow.EndGame{Instance: w.play(true, flow.ReconnectOptional, "me")})
 	w.startMatch("gi-" + g.String())
 	if n := w.gameOf(g).SeatsHeld; n != 1 {
 		t.Errorf("%d seats are held", n)
@@ -85,7 +87,7 @@ func TestFlappingHostKeepsNoSeat(t *testing.T) {
 			} else {
 				w.pass(61 * time.Second)
 			}
-			w.pass(time.Duration(w.member("me").HoldBy-w.cell.contact(w.now))*time.Millisecond - 5*time.Second)
+			w.pass(time.Duration(w.member("me").HoldBy-w.cell.ContactTime(w.now))*time.Millisecond - 5*time.Second)
 			w.details(g) // behind the deadline by 55 s
 			key := processKey(w.gameOf(g).ProcessID)
 			w.pass(10 * time.Second)
@@ -93,11 +95,11 @@ func TestFlappingHostKeepsNoSeat(t *testing.T) {
 				if round == 6 {
 					t.Fatalf("the seat is kept: %+v", w.member("me"))
 				}
-				w.must(&LoseLink{Process: key, Link: uint64(6 + round)})
+				w.must(&hosting.LoseLink{Process: key, Link: uint64(6 + round)})
 				w.pass(70 * time.Second)
 				w.details(g)
-				w.must(&ConnectProcess{Process: key, Link: uint64(7 + round)})
-				w.must(&ReportHealth{Process: key, Healthy: true})
+				w.must(&hosting.ConnectProcess{Process: key, Link: uint64(7 + round)})
+				w.must(&hosting.ReportHealth{Process: key, Healthy: true})
 				w.pass(15 * time.Second)
 			}
 			want := map[string]flow.Reason{"lost": flow.ReconnectExpired, "never came": flow.NoShow}[mode]
@@ -115,13 +117,13 @@ func TestLastReservationIsGood(t *testing.T) {
 	w.details(g)
 	w.pass(10 * time.Second)
 	key := processKey(w.gameOf(g).ProcessID)
-	w.must(&LoseLink{Process: key, Link: 7})
+	w.must(&hosting.LoseLink{Process: key, Link: 7})
 	w.pass(60 * time.Second)
 	if s := w.member("me").Status; s != flow.MemberDisconnected {
 		t.Fatalf("the membership is %s", s)
 	}
 	w.details(g)
-	w.must(&ConnectProcess{Process: key, Link: 8})
+	w.must(&hosting.ConnectProcess{Process: key, Link: 8})
 	w.connect(g, "me")
 	w.lose(g, w.member("me").Session) // a new loss has the whole window
 	w.pass(170 * time.Second)

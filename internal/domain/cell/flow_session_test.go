@@ -8,6 +8,9 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 )
 
 // TestT5Login: a login changes no key in any phase, takes the control, and tells the old client.
@@ -22,7 +25,7 @@ func TestT5Login(t *testing.T) {
 			t.Errorf("S%d: the login changed the keys from %v to %v", phase, keys, w.keys("me"))
 		}
 		w.wantTold("me", before, "SessionReplaced")
-		w.refused(&CreateParty{Caller: old, ID: w.id()}, flow.SessionReplaced)
+		w.refused(&playerflow.CreateParty{Caller: old, ID: w.id()}, flow.SessionReplaced)
 		if p := w.player("me"); p.Presence != flow.Online || p.PresenceBy == 0 {
 			t.Errorf("S%d: presence %s until %d: the new client has not had the time to attach", phase, p.Presence, p.PresenceBy)
 		}
@@ -41,7 +44,7 @@ func TestT5Login(t *testing.T) {
 func TestT5Reject(t *testing.T) {
 	w := newFlowWorld(t, func(c *flow.Config) { c.Sessions.RejectDuplicates = true })
 	w.online("me")
-	again := func() Command { return &Login{Player: "me", Session: w.id(), Token: w.id()} }
+	again := func() kernel.Command { return &playerflow.Login{Player: "me", Session: w.id(), Token: w.id()} }
 	w.refused(again(), flow.AlreadyLoggedIn)
 	w.offline("me")
 	w.must(again())
@@ -55,9 +58,9 @@ func TestT5Flapping(t *testing.T) {
 		w.online("me")
 		w.login("me")
 	}
-	w.refused(&Login{Player: "me", Session: w.id(), Token: w.id()}, flow.LoginFlapping)
+	w.refused(&playerflow.Login{Player: "me", Session: w.id(), Token: w.id()}, flow.LoginFlapping)
 	w.attach("me")
-	w.must(&CreateParty{Caller: w.as("me"), ID: w.id()})
+	w.must(&playerflow.CreateParty{Caller: w.as("me"), ID: w.id()})
 	w.pass(61 * time.Second)
 	w.login("me")
 }
@@ -80,7 +83,7 @@ func TestT5Expiry(t *testing.T) {
 	if w.player("a").Login() != 0 {
 		t.Error("the login session is still there")
 	}
-	w.refused(&LeaveParty{w.as("a")}, flow.SessionNotFound)
+	w.refused(&playerflow.LeaveParty{Caller: w.as("a")}, flow.SessionNotFound)
 }
 
 // TestT5Ban takes a player out of everything.
@@ -88,14 +91,14 @@ func TestT5Ban(t *testing.T) {
 	for phase := range phases {
 		w := newFlowWorld(t, nil)
 		phases[phase](w)
-		w.must(&BanPlayer{Player: "me", Banned: true})
+		w.must(&playerflow.BanPlayer{Player: "me", Banned: true})
 		w.wantPhase("me", flow.Idle)
 		if phase == 2 {
 			w.wantPhase("friend", flow.InParty)
 		}
-		w.refused(&Login{Player: "me", Session: w.id(), Token: w.id()}, flow.PlayerBanned)
-		w.refused(&CreateParty{Caller: w.as("me"), ID: w.id()}, flow.SessionNotFound)
-		w.must(&BanPlayer{Player: "me"})
+		w.refused(&playerflow.Login{Player: "me", Session: w.id(), Token: w.id()}, flow.PlayerBanned)
+		w.refused(&playerflow.CreateParty{Caller: w.as("me"), ID: w.id()}, flow.SessionNotFound)
+		w.must(&playerflow.BanPlayer{Player: "me"})
 		w.login("me")
 	}
 }
@@ -111,18 +114,18 @@ func TestT5Restart(t *testing.T) {
 	w.lose(g, w.member("c").Session)
 	w.online("d")
 	w.offline("d")
-	left := w.cell.wall(w.member("c").HoldBy) - w.now
+	left := w.cell.WallTime(w.member("c").HoldBy) - w.now
 
 	w.now += 3_600_000
-	w.must(&Resume{})
+	w.must(&kernel.Resume{})
 	if p := w.player("a"); p.Presence != flow.Unknown || !p.Here() {
 		t.Errorf("a is %s", p.Presence)
 	}
 	if w.player("d").Presence != flow.Offline {
 		t.Error("d was offline and is not any more")
 	}
-	r, _ := w.cell.flow.PartyByTicket(ticket)
-	if s := w.cell.partyView(r).Search; s.Status != flow.Held || len(s.HeldBy) != 2 {
+	r, _ := w.cell.playerflow.Flow.PartyByTicket(ticket)
+	if s := w.cell.playerflow.PartyView(r).Search; s.Status != flow.Held || len(s.HeldBy) != 2 {
 		t.Errorf("search %+v", s)
 	}
 	if m := w.member("c"); m.HoldBy != 0 || m.HoldLeft != int64(left) { // its server has not come back either
@@ -130,11 +133,11 @@ func TestT5Restart(t *testing.T) {
 	}
 	w.attach("a")
 	w.attach("b")
-	if s := w.cell.flow.Parties.Get(r).Search; s.Status != flow.Searching && s.Status != flow.Queued {
+	if s := w.cell.playerflow.Flow.Parties.Get(r).Search; s.Status != flow.Searching && s.Status != flow.Queued {
 		t.Errorf("search %+v", s)
 	}
-	w.must(&ConnectProcess{Process: processKey(w.gameOf(g).ProcessID), Link: 8})
-	if m := w.member("c"); m.HoldLeft != 0 || domain.Time(m.HoldBy) != domain.Time(w.cell.contact(w.now))+left {
+	w.must(&hosting.ConnectProcess{Process: processKey(w.gameOf(g).ProcessID), Link: 8})
+	if m := w.member("c"); m.HoldLeft != 0 || domain.Time(m.HoldBy) != domain.Time(w.cell.ContactTime(w.now))+left {
 		t.Errorf("hold until %d, %d left, want %d from now", m.HoldBy, m.HoldLeft, left)
 	}
 	w.pass(61 * time.Second)
@@ -151,11 +154,11 @@ func TestPresence(t *testing.T) {
 	before := w.seq("b")
 	first := w.player("a").Stream
 	w.attach("a")
-	w.must(&LoseStream{Player: "a", Stream: first})
+	w.must(&playerflow.LoseStream{Player: "a", Stream: first})
 	w.wantTold("b", before, "")
 	w.offline("a")
 	w.wantTold("b", before, "PartyMemberPresence")
-	poll := &PollEvents{Player: "a", Session: w.logins["a"]}
+	poll := &playerflow.PollEvents{Player: "a", Session: w.logins["a"]}
 	w.must(poll)
 	w.wantTold("b", before, "PartyMemberPresence PartyMemberPresence")
 	entries := len(w.journal)
@@ -176,18 +179,18 @@ func TestPresence(t *testing.T) {
 func TestLoginTicket(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	hash := w.id()
-	w.must(&IssueLoginTicket{Hash: hash, Player: "ann", DisplayName: "Ann", Life: time.Minute, Once: true})
-	login := &Login{Ticket: hash, Session: w.id(), Token: w.id()}
+	w.must(&playerflow.IssueLoginTicket{Hash: hash, Player: "ann", DisplayName: "Ann", Life: time.Minute, Once: true})
+	login := &playerflow.Login{Ticket: hash, Session: w.id(), Token: w.id()}
 	w.must(login)
 	if login.Player != "ann" || login.Made.Epoch != 1 || w.player("ann").Profile.DisplayName != "Ann" {
 		t.Errorf("%+v", login)
 	}
-	w.refused(&Login{Ticket: hash, Session: w.id(), Token: w.id()}, flow.Unauthenticated)
-	w.must(&IssueLoginTicket{Hash: hash, Player: "ann", Life: time.Minute, Once: true})
+	w.refused(&playerflow.Login{Ticket: hash, Session: w.id(), Token: w.id()}, flow.Unauthenticated)
+	w.must(&playerflow.IssueLoginTicket{Hash: hash, Player: "ann", Life: time.Minute, Once: true})
 	w.pass(61 * time.Second)
-	w.refused(&Login{Ticket: hash, Session: w.id(), Token: w.id()}, flow.Unauthenticated)
-	w.refused(&IssueLoginTicket{Hash: hash, Player: "an n", Life: time.Minute}, flow.InvalidArgument)
-	w.refused(&IssueLoginTicket{Hash: hash, Player: "ann", Life: time.Hour}, flow.InvalidArgument)
+	w.refused(&playerflow.Login{Ticket: hash, Session: w.id(), Token: w.id()}, flow.Unauthenticated)
+	w.refused(&playerflow.IssueLoginTicket{Hash: hash, Player: "an n", Life: time.Minute}, flow.InvalidArgument)
+	w.refused(&playerflow.IssueLoginTicket{Hash: hash, Player: "ann", Life: time.Hour}, flow.InvalidArgument)
 }
 
 // TestTokens: the old one is good for a while after a rotation, and says later that it is stale.
@@ -195,9 +198,9 @@ func TestTokens(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.online("a")
 	v := w.cell.View()
-	old := w.cell.flow.Logins.Get(w.player("a").Login()).Token
+	old := w.cell.playerflow.Flow.Logins.Get(w.player("a").Login()).Token
 	fresh := w.id()
-	w.must(&RefreshLogin{Caller: w.as("a"), Token: fresh})
+	w.must(&playerflow.RefreshLogin{Caller: w.as("a"), Token: fresh})
 	if l, stale, ok := v.LoginByToken(old, w.now); !ok || stale || l.ID != w.logins["a"] {
 		t.Errorf("the old token: %+v stale %t known %t", l, stale, ok)
 	}
@@ -213,7 +216,7 @@ func TestTokens(t *testing.T) {
 // TestFlowOff: without the setting nothing of it is there.
 func TestFlowOff(t *testing.T) {
 	w := newWorld(t, DefaultConfig())
-	for _, cmd := range []Command{&Login{Player: "a"}, &CreateParty{}, &MakeGame{}, &BanPlayer{}, &AttachStream{}} {
+	for _, cmd := range []kernel.Command{&playerflow.Login{Player: "a"}, &playerflow.CreateParty{}, &playerflow.MakeGame{}, &playerflow.BanPlayer{}, &playerflow.AttachStream{}} {
 		if err := w.do(cmd); flow.CodeOf(err) != flow.Unavailable || err == nil {
 			t.Errorf("%T: %v", cmd, err)
 		}
@@ -229,7 +232,7 @@ func TestSwitchedOff(t *testing.T) {
 	w.connect(g, "c")
 	game := w.gameOf(g)
 	config := w.cell.config
-	config.Flow = nil
+	config.PlayerFlow.Flow = nil
 	off := New(config)
 	for i, batch := range w.journal {
 		if err := off.Replay(uint64(i+1), batch); err != nil {
@@ -237,9 +240,9 @@ func TestSwitchedOff(t *testing.T) {
 		}
 	}
 	w.cell = off
-	w.must(&Resume{})
-	w.must(&ConnectProcess{Process: processKey(game.ProcessID), Link: 8})
-	w.must(&EndProcess{Process: processKey(game.ProcessID), Request: 5})
+	w.must(&kernel.Resume{})
+	w.must(&hosting.ConnectProcess{Process: processKey(game.ProcessID), Link: 8})
+	w.must(&hosting.EndProcess{Process: processKey(game.ProcessID), Request: 5})
 	w.pass(2 * time.Hour)
 	for _, player := range []string{"a", "b", "c"} {
 		w.wantPhase(player, flow.Idle)
@@ -286,10 +289,10 @@ func TestFlowQueues(t *testing.T) {
 		c.Queues = []flow.QueueConfig{{Name: acceptQueue, PartyMax: 2, Own: []flow.Setting{{Name: "reconnect", Value: `"REQUIRED"`}}}, {Name: testQueue}}
 	})
 	w.queues()
-	w.must(&SetQueue{Name: testQueue, Closed: true})
+	w.must(&playerflow.SetQueue{Name: testQueue, Closed: true})
 	v := w.cell.View()
 	got := v.FlowQueues(w.now)
-	want := []QueueView{{Name: testQueue, PartyMax: 3, Reconnect: flow.ReconnectOptional},
+	want := []playerflow.QueueView{{Name: testQueue, PartyMax: 3, Reconnect: flow.ReconnectOptional},
 		{Name: acceptQueue, Open: true, PartyMax: 2, AcceptanceRequired: true, Reconnect: flow.ReconnectRequired}}
 	if !slices.Equal(got, want) {
 		t.Errorf("%+v\nwant %+v", got, want)
@@ -300,20 +303,20 @@ func TestFlowQueues(t *testing.T) {
 func TestLongDowntime(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.party("a", "b")
-	w.must(&SendInvite{Caller: w.as("a"), ID: w.id(), Target: w.online1("c")})
+	w.must(&playerflow.SendInvite{Caller: w.as("a"), ID: w.id(), Target: w.online1("c")})
 	w.login("b")
 	for _, player := range []string{"a", "b", "c"} {
-		w.must(&Logout{w.as(player)})
+		w.must(&playerflow.Logout{Caller: w.as(player)})
 	}
 	w.now += 40 * 24 * 3_600_000
-	w.must(&Resume{})
-	w.must(&Tick{})
-	w.must(&Tick{})
-	if _, ok := w.cell.flow.Player("b"); ok {
+	w.must(&kernel.Resume{})
+	w.must(&kernel.Tick{})
+	w.must(&kernel.Tick{})
+	if _, ok := w.cell.playerflow.Flow.Player("b"); ok {
 		t.Error("b is still known")
 	}
-	if w.cell.flow.Logins.Len() != 1 {
-		t.Errorf("%d login sessions are remembered", w.cell.flow.Logins.Len())
+	if w.cell.playerflow.Flow.Logins.Len() != 1 {
+		t.Errorf("%d login sessions are remembered", w.cell.playerflow.Flow.Logins.Len())
 	}
 	w.check()
 	w.pass(2 * time.Hour)

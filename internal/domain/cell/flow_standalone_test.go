@@ -6,8 +6,10 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/domain/placement"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
@@ -21,7 +23,7 @@ func newStandaloneWorld(t *testing.T, change func(*flow.Config)) *flowWorld {
 		}
 	})
 	w.queues()
-	w.must(&CreateConfiguration{Configuration: matchmaking.Configuration{
+	w.must(&matchmaking.CreateConfiguration{Configuration: matchmaking.Configuration{
 		Name: alone, Region: "us-east-1", RuleSet: "rules", RequestTimeout: 5 * time.Minute, Standalone: true,
 	}})
 	return w
@@ -55,8 +57,8 @@ func TestStandalone(t *testing.T) {
 
 	key := w.server("host")
 	id := session.MakeID(testFleet, testLocation, "gi-"+game.String())
-	w.must(&PromptGameSession{Process: key, Game: id})
-	w.must(&ActivateGameSession{Process: key, Game: id})
+	w.must(&hosting.PromptGameSession{Process: key, Game: id})
+	w.must(&hosting.ActivateGameSession{Process: key, Game: id})
 	if m := w.member("a"); m.Status != flow.MemberReserved {
 		t.Errorf("a is %s", m.Status)
 	}
@@ -71,7 +73,7 @@ func TestStandaloneIsEntered(t *testing.T) {
 	for _, queue := range []string{"", "missing"} {
 		w := newStandaloneWorld(t, func(c *flow.Config) { c.Search.PlacementQueue = queue })
 		w.party("a")
-		w.refused(&EnterMatchmaking{Caller: w.as("a"), Ticket: w.id(), Queue: alone}, flow.QueueNotFound)
+		w.refused(&playerflow.EnterMatchmaking{Caller: w.as("a"), Ticket: w.id(), Queue: alone}, flow.QueueNotFound)
 	}
 }
 
@@ -87,7 +89,7 @@ func TestStandaloneWithoutHost(t *testing.T) {
 	w.wantTold("a", before, "GameSessionChanged EnteredMatchmaking FailedToAllocateGameInstance:TIMEOUT")
 	w.wantPhase("a", flow.Matchmaking)
 
-	w.must(&DeleteQueue{Name: "q"})
+	w.must(&hosting.DeleteQueue{Name: "q"})
 	before = w.seq("b")
 	if refused := w.propose(alone, w.keys("a").Ticket, w.keys("b").Ticket); refused != nil {
 		t.Fatal(refused)
@@ -104,14 +106,14 @@ func TestStandaloneBackfill(t *testing.T) {
 	w.connect(g, "host")
 	backfill := func(game string) domain.UUID {
 		id := w.id()
-		w.must(&StartMatchBackfill{Configuration: alone, ID: "mm-" + id.String(), Game: game, Players: []matchmaking.Player{{ID: "host", Team: "red"}}})
+		w.must(&matchmaking.StartMatchBackfill{Configuration: alone, ID: "mm-" + id.String(), Game: game, Players: []matchmaking.Player{{ID: "host", Team: "red"}}})
 		return id
 	}
 	propose := func(ticket, team domain.UUID) {
-		c, _ := w.cell.matchmaking.Configuration(alone)
+		c, _ := w.cell.matchmaking.Records.Configuration(alone)
 		a, b := w.ticket(ticket), w.ticket(team)
-		cmd := &ProposeMatches{Configuration: alone, Version: c.Version, Proposals: []Proposal{{ID: w.id(), PlayersMax: 2, Tickets: []ProposedTicket{
-			{TicketKey{a.No, a.Generation}, "blue"}, {TicketKey{b.No, b.Generation}, ""},
+		cmd := &matchmaking.ProposeMatches{Configuration: alone, Version: c.Version, Proposals: []matchmaking.Proposal{{ID: w.id(), PlayersMax: 2, Tickets: []matchmaking.ProposedTicket{
+			{TicketKey: matchmaking.TicketKey{No: a.No, Generation: a.Generation}, Team: "blue"}, {TicketKey: matchmaking.TicketKey{No: b.No, Generation: b.Generation}, Team: ""},
 		}}}}
 		w.must(cmd)
 		if cmd.Refused[0] != nil {

@@ -7,11 +7,14 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/matchmaking"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 )
 
 func (w *flowWorld) subscribe(change func(*flow.Subscription)) domain.UUID {
 	w.t.Helper()
-	cmd := &SubscribeEvents{Subscription: flow.Subscription{ID: w.id(), By: "backend"}}
+	cmd := &playerflow.SubscribeEvents{Subscription: flow.Subscription{ID: w.id(), By: "backend"}}
 	if change != nil {
 		change(&cmd.Subscription)
 	}
@@ -48,7 +51,7 @@ func (w *flowWorld) heard(id domain.UUID, after uint64) (types string, last uint
 func TestStudioEvents(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.party("ann", "bob")
-	studio := &w.cell.flow.Studio
+	studio := &w.cell.playerflow.Flow.Studio
 	if studio.Head() != 0 || len(studio.After(0)) != 0 {
 		t.Fatalf("%d events are kept for nobody", studio.Head())
 	}
@@ -56,7 +59,7 @@ func TestStudioEvents(t *testing.T) {
 	ready := w.subscribe(func(s *flow.Subscription) {
 		s.Types, s.Players = []string{"OnPartyChanged", "OnSync"}, []string{"nobody", "cyd", "ann-is-not-meant", "cyd"}
 	})
-	w.must(&SetReady{w.as("bob"), true})
+	w.must(&playerflow.SetReady{Caller: w.as("bob"), Ready: true})
 	w.party("cyd")
 	got, last := w.heard(all, 0)
 	if want := "PartyChanged:ann:bob GameSessionChanged:cyd AddedToParty:cyd PartyChanged:cyd"; !strings.HasSuffix(got, want) {
@@ -71,21 +74,21 @@ func TestStudioEvents(t *testing.T) {
 		t.Errorf("the event has number %d for bob, want %d", seq, w.seq("bob"))
 	}
 	w.check()
-	w.must(&TakeEvents{ID: all, No: last})
+	w.must(&playerflow.TakeEvents{ID: all, No: last})
 	if len(studio.After(0)) == 0 {
 		t.Error("what the other one does not have yet was forgotten")
 	}
-	w.must(&TakeEvents{ID: ready, No: last + 7}) // no further than there is
+	w.must(&playerflow.TakeEvents{ID: ready, No: last + 7}) // no further than there is
 	if len(studio.After(0)) != 0 || studio.Head() != last {
 		t.Errorf("%d events are kept that all have, up to %d", len(studio.After(0)), studio.Head())
 	}
-	w.must(&UnsubscribeEvents{ID: all})
-	w.must(&SetReady{w.as("bob"), false})
+	w.must(&playerflow.UnsubscribeEvents{ID: all})
+	w.must(&playerflow.SetReady{Caller: w.as("bob"), Ready: false})
 	if studio.Head() != last {
 		t.Error("an event is kept that nobody wants")
 	}
-	w.must(&UnsubscribeEvents{ID: ready})
-	cmd := &UnsubscribeEvents{ID: ready}
+	w.must(&playerflow.UnsubscribeEvents{ID: ready})
+	cmd := &playerflow.UnsubscribeEvents{ID: ready}
 	if w.must(cmd); cmd.Known {
 		t.Error("a subscription ended twice")
 	}
@@ -96,14 +99,14 @@ func TestStudioEventsOutliveAcks(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.party("ann")
 	id := w.subscribe(nil)
-	for range ackStep {
-		w.must(&SetPartyPreferences{Caller: w.as("ann"), Attributes: new("{}")})
+	for range playerflow.AckStep {
+		w.must(&playerflow.SetPartyPreferences{Caller: w.as("ann"), Attributes: new("{}")})
 	}
-	w.must(&AckEvents{Player: "ann", Session: w.logins["ann"], Seq: w.seq("ann")})
+	w.must(&playerflow.AckEvents{Player: "ann", Session: w.logins["ann"], Seq: w.seq("ann")})
 	if n := len(w.player("ann").Outbox()); n != 0 {
 		t.Errorf("%d events are kept for ann", n)
 	}
-	if got, _ := w.heard(id, 0); strings.Count(got, "PartyChanged:ann") != ackStep {
+	if got, _ := w.heard(id, 0); strings.Count(got, "PartyChanged:ann") != playerflow.AckStep {
 		t.Errorf("heard %s", got)
 	}
 }
@@ -115,7 +118,7 @@ func TestStudioHearsOfPenalties(t *testing.T) {
 	id := w.subscribe(func(s *flow.Subscription) { s.Types = []string{"OnPenaltyApplied"} })
 	g := w.play(false, flow.ReconnectOptional, "me", "mate")
 	since := w.seq("me")
-	w.must(&LeaveGame{Caller: w.as("me"), Instance: g})
+	w.must(&playerflow.LeaveGame{Caller: w.as("me"), Instance: g})
 	if got, _ := w.heard(id, 0); got != "PenaltyApplied:me" {
 		t.Errorf("heard %q", got)
 	}
@@ -126,12 +129,12 @@ func TestStudioHearsOfPenalties(t *testing.T) {
 
 func TestSubscriptionsAreBounded(t *testing.T) {
 	w := newFlowWorld(t, nil)
-	for range subscriptionsMax {
+	for range playerflow.SubscriptionsMax {
 		w.subscribe(nil)
 	}
-	w.refused(&SubscribeEvents{Subscription: flow.Subscription{ID: w.id()}}, flow.InvalidArgument)
-	first := w.cell.flow.Studio.Subscriptions()[0]
-	again := &SubscribeEvents{Subscription: flow.Subscription{ID: first.ID, URL: "https://other.example"}}
+	w.refused(&playerflow.SubscribeEvents{Subscription: flow.Subscription{ID: w.id()}}, flow.InvalidArgument)
+	first := w.cell.playerflow.Flow.Studio.Subscriptions()[0]
+	again := &playerflow.SubscribeEvents{Subscription: flow.Subscription{ID: first.ID, URL: "https://other.example"}}
 	if w.must(again); again.Subscription.URL != "" {
 		t.Errorf("a repeat changed the subscription: %+v", again.Subscription)
 	}
@@ -140,11 +143,11 @@ func TestSubscriptionsAreBounded(t *testing.T) {
 // proposeBackfill proposes a match of a game instance's backfill and one party, and returns why it was refused.
 func (w *flowWorld) proposeBackfill(backfill string, party domain.UUID, team string) *domain.Refusal {
 	w.t.Helper()
-	c, _ := w.cell.matchmaking.Configuration(testQueue)
-	r, _ := w.cell.matchmaking.Ticket(backfill)
-	a, b := w.cell.matchmaking.Tickets.Get(r), w.ticket(party)
-	cmd := &ProposeMatches{Configuration: testQueue, Version: c.Version, Proposals: []Proposal{{ID: w.id(), PlayersMax: 6, Tickets: []ProposedTicket{
-		{TicketKey{a.No, a.Generation}, ""}, {TicketKey{b.No, b.Generation}, team},
+	c, _ := w.cell.matchmaking.Records.Configuration(testQueue)
+	r, _ := w.cell.matchmaking.Records.Ticket(backfill)
+	a, b := w.cell.matchmaking.Records.Tickets.Get(r), w.ticket(party)
+	cmd := &matchmaking.ProposeMatches{Configuration: testQueue, Version: c.Version, Proposals: []matchmaking.Proposal{{ID: w.id(), PlayersMax: 6, Tickets: []matchmaking.ProposedTicket{
+		{TicketKey: matchmaking.TicketKey{No: a.No, Generation: a.Generation}, Team: ""}, {TicketKey: matchmaking.TicketKey{No: b.No, Generation: b.Generation}, Team: team},
 	}}}}
 	w.must(cmd)
 	return cmd.Refused[0]
@@ -160,14 +163,14 @@ func TestGameEntersMatchmaking(t *testing.T) {
 	w.connect(g, "a", "b")
 	head, rev := w.noticeHead(g), w.player("a").Rev
 
-	w.refused(&EnterBackfill{Instance: g, Ticket: w.id(), Queue: "none"}, flow.QueueNotFound)
-	w.refused(&EnterBackfill{Instance: g, Ticket: w.id(), Slots: -1}, flow.InvalidArgument)
-	w.refused(&EnterBackfill{Instance: g, Ticket: w.id(), Slots: 5}, flow.GameFull)
-	w.refused(&EnterBackfill{Instance: w.id(), Ticket: w.id()}, flow.GameInstanceNotFound)
+	w.refused(&playerflow.EnterBackfill{Instance: g, Ticket: w.id(), Queue: "none"}, flow.QueueNotFound)
+	w.refused(&playerflow.EnterBackfill{Instance: g, Ticket: w.id(), Slots: -1}, flow.InvalidArgument)
+	w.refused(&playerflow.EnterBackfill{Instance: g, Ticket: w.id(), Slots: 5}, flow.GameFull)
+	w.refused(&playerflow.EnterBackfill{Instance: w.id(), Ticket: w.id()}, flow.GameInstanceNotFound)
 
-	first := &EnterBackfill{Instance: g, Ticket: w.id(), Slots: 1}
+	first := &playerflow.EnterBackfill{Instance: g, Ticket: w.id(), Slots: 1}
 	w.must(first)
-	w.must(&EnterBackfill{Instance: g, Ticket: first.Ticket, Slots: 3}) // a repeat
+	w.must(&playerflow.EnterBackfill{Instance: g, Ticket: first.Ticket, Slots: 3}) // a repeat
 	w.wantNoticed(g, head, "GameInstanceEnteredMatchmaking")
 	v := w.cell.View()
 	if free, ok := v.FreeSlots(w.instance(g).Game); !ok || free != 1 {
@@ -176,7 +179,7 @@ func TestGameEntersMatchmaking(t *testing.T) {
 	if refused := w.proposeBackfill(first.Made.ID, w.search("x", "y"), "red"); refused == nil || refused.Reason != domain.Full {
 		t.Errorf("two players for one slot: %v", refused)
 	}
-	second := &EnterBackfill{Instance: g, Ticket: w.id(), Slots: 2}
+	second := &playerflow.EnterBackfill{Instance: g, Ticket: w.id(), Slots: 2}
 	w.must(second)
 	w.wantNoticed(g, head+1, "GameInstanceLeftMatchmaking:REPLACED GameInstanceEnteredMatchmaking")
 	if refused := w.proposeBackfill(second.Made.ID, w.search("c", "d"), "blue"); refused != nil {
@@ -186,12 +189,12 @@ func TestGameEntersMatchmaking(t *testing.T) {
 	if w.keys("c").Game != g || w.player("a").Rev != rev {
 		t.Errorf("c has %v, a's revision went from %d to %d", w.keys("c"), rev, w.player("a").Rev)
 	}
-	w.must(&EnterBackfill{Instance: g, Ticket: w.id()})
-	stop := &LeaveBackfill{Instance: g}
+	w.must(&playerflow.EnterBackfill{Instance: g, Ticket: w.id()})
+	stop := &playerflow.LeaveBackfill{Instance: g}
 	if w.must(stop); stop.Ticket == "" {
 		t.Error("there was no search to end")
 	}
-	w.must(&LeaveBackfill{Instance: g})
+	w.must(&playerflow.LeaveBackfill{Instance: g})
 	w.wantNoticed(g, head+5, "GameInstanceEnteredMatchmaking GameInstanceLeftMatchmaking:REQUESTED")
 }
 
@@ -201,7 +204,7 @@ func TestMissedEvents(t *testing.T) {
 	mine := w.subscribe(func(s *flow.Subscription) { s.Players = []string{"ann"} })
 	w.subscribe(nil)
 	w.party("ann")
-	studio := &w.cell.flow.Studio
+	studio := &w.cell.playerflow.Flow.Studio
 	defer func(before flow.Studio) { *studio = before }(*studio)                                                  // it is not written by commands here
 	studio.Write(flow.StudioEvent{No: studio.Head() + 1, To: []flow.Hearer{{Player: "bob"}}}, studio.Head()+1, 0) // gives up all before it
 	lost := studio.Head() - 1
@@ -221,12 +224,12 @@ func TestMissedEvents(t *testing.T) {
 func TestSubscriptionsLapse(t *testing.T) {
 	const day = 24 * time.Hour
 	w := newFlowWorld(t, func(c *flow.Config) { c.Sessions.SubscriptionLife = 7 * day })
-	studio := &w.cell.flow.Studio
+	studio := &w.cell.playerflow.Flow.Studio
 	find := func(id domain.UUID) flow.Subscription { x, _ := studio.Find(id); return x }
 	gone := w.subscribe(nil)
 	quiet := w.subscribe(func(s *flow.Subscription) { s.Players = []string{"zoe"} })
 	well := w.subscribe(nil)
-	take := func(id domain.UUID) { w.must(&TakeEvents{ID: id, No: studio.Head()}) }
+	take := func(id domain.UUID) { w.must(&playerflow.TakeEvents{ID: id, No: studio.Head()}) }
 
 	w.pass(30 * day)
 	for _, id := range []domain.UUID{gone, quiet, well} {
@@ -265,7 +268,7 @@ func TestSubscriptionsLapse(t *testing.T) {
 	if _, ok := v.StudioEvents(gone, 0, 10, 1000); ok {
 		t.Error("one that has lapsed is told events")
 	}
-	w.must(&TakeEvents{ID: gone, No: studio.Head()})
+	w.must(&playerflow.TakeEvents{ID: gone, No: studio.Head()})
 	if x := find(gone); x.Lapsed == 0 || x.Done == studio.Head() {
 		t.Errorf("a late word changes one that has lapsed: %+v", x)
 	}
@@ -274,7 +277,7 @@ func TestSubscriptionsLapse(t *testing.T) {
 // Whoever comes back late is told that there is a gap, once, and goes on behind it.
 func TestLapsedSubscriptionGoesOn(t *testing.T) {
 	w := newFlowWorld(t, func(c *flow.Config) { c.Sessions.SubscriptionLife = time.Hour })
-	studio := func() *flow.Studio { return &w.cell.flow.Studio }
+	studio := func() *flow.Studio { return &w.cell.playerflow.Flow.Studio }
 	id := w.subscribe(nil)
 	find := func() flow.Subscription { x, _ := studio().Find(id); return x }
 	w.party("ann")
@@ -288,13 +291,13 @@ func TestLapsedSubscriptionGoesOn(t *testing.T) {
 		t.Error("events are numbered for nobody")
 	}
 	w.restart()
-	again := &SubscribeEvents{Subscription: flow.Subscription{ID: id}}
+	again := &playerflow.SubscribeEvents{Subscription: flow.Subscription{ID: id}}
 	w.must(again)
 	if again.Lapsed == 0 || again.Subscription.Done != waiting || find().Lapsed != 0 {
 		t.Fatalf("%+v", again)
 	}
 	w.restart()
-	page := func() StudioPage {
+	page := func() playerflow.StudioPage {
 		t.Helper()
 		v := w.cell.View()
 		page, ok := v.StudioEvents(id, find().Done, 1000, 1<<20)
@@ -308,11 +311,11 @@ func TestLapsedSubscriptionGoesOn(t *testing.T) {
 			t.Errorf("%d missed, want %d", p.Missed, waiting)
 		}
 	}
-	w.must(&TakeEvents{ID: id, No: waiting - 1}) // of before
+	w.must(&playerflow.TakeEvents{ID: id, No: waiting - 1}) // of before
 	if page().Missed == 0 {
 		t.Error("a late word about earlier events hides the gap")
 	}
-	w.must(&TakeEvents{ID: id, No: waiting})
+	w.must(&playerflow.TakeEvents{ID: id, No: waiting})
 	if p := page(); p.Missed != 0 || find().TakeBy != 0 {
 		t.Errorf("%d missed, %+v", p.Missed, find())
 	}
@@ -320,7 +323,7 @@ func TestLapsedSubscriptionGoesOn(t *testing.T) {
 	if got, _ := w.heard(id, waiting); !strings.Contains(got, "PartyChanged:cem") {
 		t.Errorf("it goes on with %s", got)
 	}
-	w.must(&SubscribeEvents{Subscription: flow.Subscription{ID: id}})
+	w.must(&playerflow.SubscribeEvents{Subscription: flow.Subscription{ID: id}})
 	if find().Lost != 0 {
 		t.Error("a repeat makes a gap")
 	}
@@ -330,7 +333,7 @@ func TestLapsedSubscriptionGoesOn(t *testing.T) {
 // count, and neither does a time when the service was down.
 func TestTimeOfReceivers(t *testing.T) {
 	w := newFlowWorld(t, func(c *flow.Config) { c.Sessions.SubscriptionLife = time.Hour })
-	studio := &w.cell.flow.Studio
+	studio := &w.cell.playerflow.Flow.Studio
 	id := w.subscribe(func(s *flow.Subscription) { s.Players = []string{"ann"} })
 	all := w.subscribe(nil)
 	takeBy := func() domain.Time {
@@ -353,21 +356,21 @@ func TestTimeOfReceivers(t *testing.T) {
 		t.Error("more to take gives more time")
 	}
 	first := studio.After(0)
-	w.must(&TakeEvents{ID: id, No: first[0].No})
+	w.must(&playerflow.TakeEvents{ID: id, No: first[0].No})
 	if takeBy() != w.now.Add(time.Hour) {
 		t.Error("whoever takes some has no new time for the rest")
 	}
-	w.must(&TakeEvents{ID: all, No: studio.Head()})
-	w.must(&Tick{})
+	w.must(&playerflow.TakeEvents{ID: all, No: studio.Head()})
+	w.must(&kernel.Tick{})
 	w.now = w.now.Add(100 * time.Hour)
-	w.must(&Resume{})
-	studio = &w.cell.flow.Studio
+	w.must(&kernel.Resume{})
+	studio = &w.cell.playerflow.Flow.Studio
 	w.pass(50 * time.Minute)
 	if x, _ := studio.Find(id); x.Lapsed != 0 {
 		t.Error("lapsed while the service was down")
 	}
 	last := studio.Head()
-	w.must(&TakeEvents{ID: id, No: last})
+	w.must(&playerflow.TakeEvents{ID: id, No: last})
 	w.party("cem")
 	if takeBy() != 0 {
 		t.Error("has everything, and is to take something")
@@ -380,12 +383,12 @@ func TestLapsedSubscriptionsMakeRoom(t *testing.T) {
 	first := w.subscribe(nil)
 	w.party("ann")
 	w.pass(time.Hour)
-	for range subscriptionsMax - 1 {
+	for range playerflow.SubscriptionsMax - 1 {
 		w.subscribe(nil)
 	}
 	w.subscribe(nil)
-	if _, ok := w.cell.flow.Studio.Find(first); ok {
+	if _, ok := w.cell.playerflow.Flow.Studio.Find(first); ok {
 		t.Error("it is still there")
 	}
-	w.refused(&SubscribeEvents{Subscription: flow.Subscription{ID: w.id()}}, flow.InvalidArgument)
+	w.refused(&playerflow.SubscribeEvents{Subscription: flow.Subscription{ID: w.id()}}, flow.InvalidArgument)
 }

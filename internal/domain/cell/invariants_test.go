@@ -8,8 +8,13 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/chunk"
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/gameservers"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
+	"github.com/musterhq/muster/internal/domain/notice"
 	"github.com/musterhq/muster/internal/domain/placement"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/domain/session"
 	"github.com/musterhq/muster/internal/sim/canon"
 )
@@ -23,10 +28,10 @@ func checkCounts(c *Cell) error {
 	type at struct{ fleet, location string }
 	var errs []error
 	counts, idle := map[at]session.Counts{}, map[at]int{}
-	for r, g := range c.sessions.Games.All() {
+	for r, g := range c.hosting.Sessions.Games.All() {
 		held, players, empty, reserved, active := int32(0), int32(0), int32(0), int32(0), int32(0)
 		seats := map[session.Ref]uint16{}
-		c.sessions.PlayersIn(r, func(_ session.Ref, p *session.PlayerSession) bool {
+		c.hosting.Sessions.PlayersIn(r, func(_ session.Ref, p *session.PlayerSession) bool {
 			players++
 			switch p.Status {
 			case session.Reserved:
@@ -36,7 +41,7 @@ func checkCounts(c *Cell) error {
 			}
 			if p.Status.Live() {
 				seats[p.Seat]++
-				if seat := c.sessions.Seats.Get(p.Seat); seat.Game != r {
+				if seat := c.hosting.Sessions.Seats.Get(p.Seat); seat.Game != r {
 					errs = append(errs, fmt.Errorf("psess-%s: its seat is of game %d", p.ID, seat.Game))
 				}
 			} else if p.Seat != 0 {
@@ -44,14 +49,14 @@ func checkCounts(c *Cell) error {
 			}
 			return true
 		})
-		for seat, x := range c.sessions.Seats.All() {
+		for seat, x := range c.hosting.Sessions.Seats.All() {
 			if x.Game == r && x.Kept && x.Holders == 0 {
 				empty++
 				seats[seat] = 0
 			}
 		}
 		for seat, holders := range seats {
-			if x := c.sessions.Seats.Get(seat); x.Holders != holders {
+			if x := c.hosting.Sessions.Seats.Get(seat); x.Holders != holders {
 				errs = append(errs, fmt.Errorf("%s: a seat has %d holders, counted %d", g.ID, x.Holders, holders))
 			}
 		}
@@ -79,27 +84,27 @@ func checkCounts(c *Cell) error {
 	var allSessions session.Counts
 	for place, want := range counts {
 		allSessions.Add(&want)
-		if got := c.sessions.Utilization(place.fleet, place.location); got != want {
+		if got := c.hosting.Sessions.Utilization(place.fleet, place.location); got != want {
 			errs = append(errs, fmt.Errorf("utilization of %v is %+v, counted %+v", place, got, want))
 		}
 	}
-	if got := c.sessions.AllCounts(); got != allSessions {
+	if got := c.hosting.Sessions.AllCounts(); got != allSessions {
 		errs = append(errs, fmt.Errorf("the counts of all sessions are %+v, counted %+v", got, allSessions))
 	}
 	type onCompute struct{ processes, ready, hosting int32 }
 	computes, activating := map[fleet.Ref]onCompute{}, map[fleet.Ref]int32{}
-	for _, p := range c.fleets.Processes.All() {
-		if p.Session != 0 && c.sessions.Games.Get(p.Session).Status == session.Activating {
+	for _, p := range c.hosting.Fleets.Processes.All() {
+		if p.Session != 0 && c.hosting.Sessions.Games.Get(p.Session).Status == session.Activating {
 			activating[p.Compute]++
 		}
 	}
 	full := func(r fleet.Ref) bool {
-		runtime := c.fleets.Fleets.Get(c.fleets.Computes.Get(r).Fleet).Runtime
+		runtime := c.hosting.Fleets.Fleets.Get(c.hosting.Fleets.Computes.Get(r).Fleet).Runtime
 		return runtime != nil && runtime.ActivationsMax > 0 && activating[r] >= runtime.ActivationsMax
 	}
 	heldBack := map[at]int{}
 	sites, running, hosting := map[at]fleet.SiteCounts{}, map[at]int32{}, map[at]int32{}
-	for _, p := range c.fleets.Processes.All() {
+	for _, p := range c.hosting.Fleets.Processes.All() {
 		site := sites[at{p.Key.Fleet, p.Location}]
 		if p.State == fleet.ProcessReady && p.Health == fleet.Healthy {
 			site.Healthy++
@@ -123,14 +128,14 @@ func checkCounts(c *Cell) error {
 		}
 		computes[p.Compute] = n
 		switch place := (at{p.Key.Fleet, p.Location}); {
-		case !p.Eligible() || c.fleets.Computes.Get(p.Compute).Draining():
+		case !p.Eligible() || c.hosting.Fleets.Computes.Get(p.Compute).Draining():
 		case full(p.Compute):
 			heldBack[place]++
 		default:
 			idle[place]++
 		}
 	}
-	for r, x := range c.fleets.Computes.All() {
+	for r, x := range c.hosting.Fleets.Computes.All() {
 		if got := (onCompute{x.Processes, x.Ready, x.Hosting}); got != computes[r] {
 			errs = append(errs, fmt.Errorf("compute %s counts %+v, counted %+v", x.Name, got, computes[r]))
 		}
@@ -143,16 +148,16 @@ func checkCounts(c *Cell) error {
 		}
 		n.Idle = int32(idle[place])
 		sites[place] = n
-		if got, want := c.fleets.HeldBack(place.fleet, place.location), heldBack[place]; got != want {
+		if got, want := c.hosting.Fleets.HeldBack(place.fleet, place.location), heldBack[place]; got != want {
 			errs = append(errs, fmt.Errorf("%v holds %d processes back, counted %d", place, got, want))
 		}
-		if got := c.fleets.IdleCount(place.fleet, place.location); got != idle[place] {
+		if got := c.hosting.Fleets.IdleCount(place.fleet, place.location); got != idle[place] {
 			errs = append(errs, fmt.Errorf("%v has %d idle processes, counted %d", place, got, idle[place]))
 		}
 	}
 	var all fleet.SiteCounts
 	for place, want := range sites {
-		got := c.fleets.SiteCounts(place.fleet, place.location)
+		got := c.hosting.Fleets.SiteCounts(place.fleet, place.location)
 		all.Add(&got)
 		if got.Computes != want.Computes || got.ComputesWithGame != want.ComputesWithGame || got.Processes != want.Processes ||
 			got.Healthy != want.Healthy || got.Idle != want.Idle {
@@ -164,7 +169,7 @@ func checkCounts(c *Cell) error {
 				got.Running(), got.Of(fleet.Hosting), got.Of(fleet.Free), running[place], hosting[place], free))
 		}
 	}
-	if got := c.fleets.AllCounts(); got != all {
+	if got := c.hosting.Fleets.AllCounts(); got != all {
 		errs = append(errs, fmt.Errorf("the counts of all hosts are %+v, counted %+v", got, all))
 	}
 	return errors.Join(errs...)
@@ -173,18 +178,18 @@ func checkCounts(c *Cell) error {
 // checkHosting holds game sessions and processes against each other: one process, one game session, in one life.
 func checkHosting(c *Cell) error {
 	var errs []error
-	for r, g := range c.sessions.Games.All() {
+	for r, g := range c.hosting.Sessions.Games.All() {
 		switch {
-		case g.Live() && c.fleets.Processes.Get(g.Process).Session != r:
+		case g.Live() && c.hosting.Fleets.Processes.Get(g.Process).Session != r:
 			errs = append(errs, fmt.Errorf("%s lives on a process that hosts another", g.ID))
-		case g.Live() && c.fleets.Processes.Get(g.Process).State != fleet.ProcessReady:
-			errs = append(errs, fmt.Errorf("%s lives on a process that is %s", g.ID, c.fleets.Processes.Get(g.Process).State))
+		case g.Live() && c.hosting.Fleets.Processes.Get(g.Process).State != fleet.ProcessReady:
+			errs = append(errs, fmt.Errorf("%s lives on a process that is %s", g.ID, c.hosting.Fleets.Processes.Get(g.Process).State))
 		case !g.Live() && (g.Process != 0 || g.SeatsHeld != 0):
 			errs = append(errs, fmt.Errorf("%s has ended, has process %d and %d seats held", g.ID, g.Process, g.SeatsHeld))
 		}
 	}
-	for r, p := range c.fleets.Processes.All() {
-		if p.Session != 0 && (!p.HadSession || c.sessions.Games.Get(p.Session).Process != r) {
+	for r, p := range c.hosting.Fleets.Processes.All() {
+		if p.Session != 0 && (!p.HadSession || c.hosting.Sessions.Games.Get(p.Session).Process != r) {
 			errs = append(errs, fmt.Errorf("process %s hosts a game session that is not its own", p.Key))
 		}
 	}
@@ -193,66 +198,64 @@ func checkHosting(c *Cell) error {
 
 // checkDeadlines holds the deadlines in the records against those that wait.
 func checkDeadlines(c *Cell) error {
-	want := map[deadline]bool{}
-	note := func(kind waits, ref chunk.Ref, at int64) {
+	want := map[kernel.Deadline]bool{}
+	note := func(kind kernel.Wait, ref chunk.Ref, at int64) {
 		if at != 0 {
-			want[deadline{at, ref, kind}] = true
+			want[kernel.Deadline{At: at, Ref: ref, Kind: kind}] = true
 		}
 	}
-	for r, p := range c.sessions.Players.All() {
-		note(reservation, r, int64(p.ReserveBy))
+	for r, p := range c.hosting.Sessions.Players.All() {
+		note(hosting.Reservation, r, int64(p.ReserveBy))
 	}
-	for r, g := range c.sessions.Games.All() {
-		note(activation, r, int64(g.ActivateBy))
+	for r, g := range c.hosting.Sessions.Games.All() {
+		note(hosting.Activation, r, int64(g.ActivateBy))
 	}
-	for r, p := range c.fleets.Processes.All() {
-		for kind, at := range map[waits]domain.ContactTime{ready: p.ReadyBy, lost: p.LostBy, unhealthy: p.UnhealthyBy, termination: p.TerminateBy} {
+	for r, p := range c.hosting.Fleets.Processes.All() {
+		for kind, at := range map[kernel.Wait]domain.ContactTime{hosting.Ready: p.ReadyBy, hosting.Lost: p.LostBy, hosting.Unhealthy: p.UnhealthyBy, hosting.Termination: p.TerminateBy} {
 			note(kind, r, int64(at))
 		}
 		if p.State == fleet.Ended {
-			note(forgetProcess, r, int64(p.ForgetAt))
+			note(hosting.ForgetProcess, r, int64(p.ForgetAt))
 		}
 	}
-	for r, x := range c.gameServers.Servers.All() {
-		note(gameServerClaim, r, int64(x.ClaimBy))
-		note(gameServerHealth, r, int64(x.HealthBy))
+	for r, x := range c.gameservers.Records.Servers.All() {
+		note(gameservers.GameServerClaim, r, int64(x.ClaimBy))
+		note(gameservers.GameServerHealth, r, int64(x.HealthBy))
 	}
-	for r, x := range c.fleets.Creations.All() {
-		note(creation, r, int64(x.Until))
+	for r, x := range c.hosting.Fleets.Creations.All() {
+		note(hosting.Creation, r, int64(x.Until))
 	}
-	for r, f := range c.fleets.Fleets.All() {
-		if mustSweep(f) {
-			note(sweep, r, int64(sweepAt))
+	for r, f := range c.hosting.Fleets.Fleets.All() {
+		if f.Sweeps() {
+			note(hosting.Sweep, r, int64(kernel.AtOnce))
 		}
 	}
-	for r, p := range c.placements.Placements.All() {
+	for r, p := range c.hosting.Placements.Placements.All() {
 		if p.Status == placement.Pending {
-			note(placementTimeout, r, int64(p.TimeoutAt))
+			note(hosting.PlacementTimeout, r, int64(p.TimeoutAt))
 		}
 	}
-	for r, n := range c.notices.Notices.All() {
-		note(noticeAge, r, int64(n.Until))
+	for r, n := range c.notices.Records.Notices.All() {
+		note(notice.NoticeAge, r, int64(n.Until))
 	}
-	for r, x := range c.matchmaking.Tickets.All() {
+	for r, x := range c.matchmaking.Records.Tickets.All() {
 		if x.Status.Waits() {
-			note(ticketTimeout, r, int64(x.TimeoutAt))
+			note(matchmaking.TicketTimeout, r, int64(x.TimeoutAt))
 		}
 	}
-	for r, x := range c.matchmaking.Matches.All() {
-		note(acceptanceTimeout, r, int64(x.AcceptBy))
+	for r, x := range c.matchmaking.Records.Matches.All() {
+		note(matchmaking.AcceptanceTimeout, r, int64(x.AcceptBy))
 	}
 	noteFlow(c, note)
 	var errs []error
-	for _, h := range []*heap{&c.waiting.contact, &c.waiting.wall} {
-		for i, d := range h.entries {
-			if !want[d] && d.kind != placementRound { // which no record has: after a restart all choose again
-				errs = append(errs, fmt.Errorf("something waits that no record has: %+v", d))
-			}
-			if parent := (i - 1) / 4; i > 0 && d.before(h.entries[parent]) {
-				errs = append(errs, fmt.Errorf("heap is out of order at %d", i))
-			}
-			delete(want, d)
+	if err := c.Waiting.Check(); err != nil {
+		errs = append(errs, err)
+	}
+	for d := range c.Waiting.All() {
+		if !want[d] && d.Kind != hosting.PlacementRound { // which no record has: after a restart all choose again
+			errs = append(errs, fmt.Errorf("something waits that no record has: %+v", d))
 		}
+		delete(want, d)
 	}
 	for d := range want {
 		errs = append(errs, fmt.Errorf("no deadline waits for %+v", d))
@@ -284,7 +287,7 @@ func (w *world) checkRestarts() error {
 // checkMatchmaking holds tickets, matches and the game sessions that came of them against each other and their indexes.
 func checkMatchmaking(c *Cell) error {
 	var errs []error
-	m := c.matchmaking
+	m := c.matchmaking.Records
 	active := map[string]int{}
 	for r, t := range m.Tickets.All() {
 		if !t.Status.Active() {
@@ -330,12 +333,12 @@ func checkMatchmaking(c *Cell) error {
 				errs = append(errs, fmt.Errorf("match %s has ticket number %d, which does not know it", x.ID, s.Ticket))
 			}
 		}
-		if r, ok := c.placements.Placement(x.ID); !asked && (!ok || c.placements.Placements.Get(r).Status != placement.Pending) {
+		if r, ok := c.hosting.Placements.Placement(x.ID); !asked && (!ok || c.hosting.Placements.Placements.Get(r).Status != placement.Pending) {
 			errs = append(errs, fmt.Errorf("match %s is accepted, and nothing is placed for it", x.ID))
 		}
 	}
 	for _, h := range m.Hosted.All() {
-		if r, ok := c.sessions.Game(session.ID(h.Game)); !ok || !c.sessions.Games.Get(r).Live() || h.Of == nil {
+		if r, ok := c.hosting.Sessions.Game(session.ID(h.Game)); !ok || !c.hosting.Sessions.Games.Get(r).Live() || h.Of == nil {
 			errs = append(errs, fmt.Errorf("game session %s came of a match, and has ended", h.Game))
 		}
 	}
@@ -343,71 +346,71 @@ func checkMatchmaking(c *Cell) error {
 }
 
 // noteFlow notes the deadlines in the records of player flow.
-func noteFlow(c *Cell, note func(kind waits, ref chunk.Ref, at int64)) {
-	for r, p := range c.flow.Players.All() {
-		note(playerPresence, r, int64(p.PresenceBy))
-		note(partyRemoval, r, int64(p.RemoveBy))
-		note(queueRemoval, r, int64(p.LeaveQueueBy))
-		note(playerAge, r, int64(c.playerAgesAt(p)))
-		note(playerUnlock, r, int64(p.UnlockAt))
+func noteFlow(c *Cell, note func(kind kernel.Wait, ref chunk.Ref, at int64)) {
+	for r, p := range c.playerflow.Flow.Players.All() {
+		note(playerflow.PlayerPresence, r, int64(p.PresenceBy))
+		note(playerflow.PartyRemoval, r, int64(p.RemoveBy))
+		note(playerflow.QueueRemoval, r, int64(p.LeaveQueueBy))
+		note(playerflow.PlayerAge, r, int64(c.playerflow.PlayerAgesAt(p)))
+		note(playerflow.PlayerUnlock, r, int64(p.UnlockAt))
 	}
-	for r, l := range c.flow.Logins.All() {
-		note(loginExpiry, r, int64(loginActsAt(l)))
+	for r, l := range c.playerflow.Flow.Logins.All() {
+		note(playerflow.LoginExpiry, r, int64(playerflow.LoginActsAt(l)))
 	}
-	for r, p := range c.flow.Parties.All() {
-		note(partyLeader, r, int64(p.LeaderBy))
-		note(partyStale, r, int64(p.StaleBy))
-		note(partyReady, r, int64(p.ReadyBy()))
+	for r, p := range c.playerflow.Flow.Parties.All() {
+		note(playerflow.PartyLeader, r, int64(p.LeaderBy))
+		note(playerflow.PartyStale, r, int64(p.StaleBy))
+		note(playerflow.PartyReady, r, int64(p.ReadyBy()))
 	}
-	for r, x := range c.flow.Invites.All() {
-		note(inviteExpiry, r, int64(x.ExpireBy))
+	for r, x := range c.playerflow.Flow.Invites.All() {
+		note(playerflow.InviteExpiry, r, int64(x.ExpireBy))
 	}
-	for r, x := range c.flow.Instances.All() {
-		for kind, at := range map[waits]domain.ContactTime{
-			instanceAllocation: x.AllocateBy, instanceAbsolute: x.AbsoluteBy, instanceEnding: x.EndBy, instanceEmpty: x.EmptyBy, instanceKeepAlive: x.KeepAliveBy,
+	for r, x := range c.playerflow.Flow.Instances.All() {
+		for kind, at := range map[kernel.Wait]domain.ContactTime{
+			playerflow.InstanceAllocation: x.AllocateBy, playerflow.InstanceAbsolute: x.AbsoluteBy, playerflow.InstanceEnding: x.EndBy, playerflow.InstanceEmpty: x.EmptyBy, playerflow.InstanceKeepAlive: x.KeepAliveBy,
 		} {
 			note(kind, r, int64(at))
 		}
-		note(instanceForget, r, int64(x.ForgetAt))
+		note(playerflow.InstanceForget, r, int64(x.ForgetAt))
 	}
-	for r, m := range c.flow.Memberships.All() {
-		note(seatHold, r, int64(m.HoldBy))
+	for r, m := range c.playerflow.Flow.Memberships.All() {
+		note(playerflow.SeatHold, r, int64(m.HoldBy))
 	}
-	for r, q := range c.flow.Queues.All() {
-		note(queueEstimate, r, int64(q.TellAt))
+	for r, q := range c.playerflow.Flow.Queues.All() {
+		note(playerflow.QueueEstimate, r, int64(q.TellAt))
 		if q.Closed && !q.Drained {
-			note(queueDrain, r, int64(sweepAt))
+			note(playerflow.QueueDrain, r, int64(kernel.AtOnce))
 		}
 	}
-	for r, x := range c.flow.Tickets.All() {
-		note(loginTicketAge, r, int64(x.Until))
+	for r, x := range c.playerflow.Flow.Tickets.All() {
+		note(playerflow.LoginTicketAge, r, int64(x.Until))
 	}
 	var first domain.ContactTime
-	for _, x := range c.flow.Studio.Subscriptions() {
+	for _, x := range c.playerflow.Flow.Studio.Subscriptions() {
 		if x.TakeBy != 0 && (first == 0 || x.TakeBy < first) {
 			first = x.TakeBy
 		}
 	}
-	note(studioReceivers, 0, int64(first))
+	note(playerflow.StudioReceivers, 0, int64(first))
 }
 
 // checkHeld counts again what the records in memory hold.
 func (c *Cell) checkHeld() (errs []error) {
 	var tickets, placements, players domain.Held
-	for _, t := range c.matchmaking.Tickets.All() {
+	for _, t := range c.matchmaking.Records.Tickets.All() {
 		tickets.Add(t.Maker, t.Bytes())
 	}
-	for _, p := range c.placements.Placements.All() {
+	for _, p := range c.hosting.Placements.Placements.All() {
 		placements.Add(p.Maker, p.Bytes())
 	}
-	for _, p := range c.sessions.Players.All() {
+	for _, p := range c.hosting.Sessions.Players.All() {
 		players.Add(p.Maker, p.Bytes())
 	}
 	for _, each := range []struct {
 		what      string
 		got, want *domain.Held
 	}{
-		{"tickets", c.matchmaking.Held(), &tickets}, {"placements", c.placements.Held(), &placements}, {"player sessions", c.sessions.Held(), &players},
+		{"tickets", c.matchmaking.Records.Held(), &tickets}, {"placements", c.hosting.Placements.Held(), &placements}, {"player sessions", c.hosting.Sessions.Held(), &players},
 	} {
 		if got, want := fmt.Sprint(*each.got), fmt.Sprint(*each.want); got != want {
 			errs = append(errs, fmt.Errorf("%s hold %s, counted %s", each.what, want, got))

@@ -11,8 +11,11 @@ import (
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/gameservers"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/domain/placement"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/domain/ruleset"
 	"github.com/musterhq/muster/internal/domain/session"
 )
@@ -36,9 +39,9 @@ func (w *world) wantCount(kind string, count, most int) {
 // numbers.
 func TestLimitsOfRecords(t *testing.T) {
 	config := DefaultConfig()
-	config.FleetsMax, config.LocationsMax, config.LocationsInFleetMax, config.ComputesInFleetMax, config.ProcessesOnComputeMax = 3, 4, 3, 3, 3
-	config.AliasesMax, config.BuildsMax, config.GameServerGroupsMax, config.GameServersInGroupMax = 3, 3, 3, 3
-	config.QueuesMax, config.RuleSetsMax, config.MatchmakersMax = 3, 3, 3
+	config.Hosting.FleetsMax, config.Hosting.LocationsMax, config.Hosting.LocationsInFleetMax, config.Hosting.ComputesInFleetMax, config.Hosting.ProcessesOnComputeMax = 3, 4, 3, 3, 3
+	config.Hosting.AliasesMax, config.Hosting.BuildsMax, config.GameServers.GameServerGroupsMax, config.GameServers.GameServersInGroupMax = 3, 3, 3, 3
+	config.Hosting.QueuesMax, config.Matchmaking.RuleSetsMax, config.Matchmaking.MatchmakersMax = 3, 3, 3
 	rules, err := ruleset.Parse(duoRules)
 	if err != nil {
 		t.Fatal(err)
@@ -48,41 +51,45 @@ func TestLimitsOfRecords(t *testing.T) {
 		kind string
 		have int // made by hall
 		most int
-		make func(name string) Command
+		make func(name string) kernel.Command
 	}{
-		{"locations", 1, 4, func(name string) Command { return &CreateLocation{Name: "custom-" + name, Region: "us-east-1"} }},
-		{"fullest_fleet_locations", 1, 3, func(name string) Command {
-			return &AddFleetLocations{ID: testFleet, Locations: []string{"custom-" + name}}
+		{"locations", 1, 4, func(name string) kernel.Command {
+			return &hosting.CreateLocation{Name: "custom-" + name, Region: "us-east-1"}
 		}},
-		{"fleets", 1, 3, func(name string) Command {
-			return &CreateFleet{Fleet: fleet.Fleet{ID: "fleet-" + name, Region: "us-east-1", Name: name}, Locations: []string{testLocation}}
+		{"fullest_fleet_locations", 1, 3, func(name string) kernel.Command {
+			return &hosting.AddFleetLocations{ID: testFleet, Locations: []string{"custom-" + name}}
 		}},
-		{"fullest_fleet_computes", 1, 3, func(name string) Command {
-			return &RegisterCompute{Compute: fleet.Compute{FleetID: testFleet, Name: name, Location: testLocation, IPAddress: "127.0.0.1"}}
+		{"fleets", 1, 3, func(name string) kernel.Command {
+			return &hosting.CreateFleet{Fleet: fleet.Fleet{ID: "fleet-" + name, Region: "us-east-1", Name: name}, Locations: []string{testLocation}}
 		}},
-		{"fullest_compute_server_processes", 0, 3, func(name string) Command {
-			return &ConnectProcess{Process: processKey(name), Link: 7, SDK: "Go 5.5.0"}
+		{"fullest_fleet_computes", 1, 3, func(name string) kernel.Command {
+			return &hosting.RegisterCompute{Compute: fleet.Compute{FleetID: testFleet, Name: name, Location: testLocation, IPAddress: "127.0.0.1"}}
 		}},
-		{"aliases", 0, 3, func(name string) Command {
-			return &CreateAlias{Alias: fleet.Alias{ID: "alias-" + name, Name: name, Fleet: testFleet}}
+		{"fullest_compute_server_processes", 0, 3, func(name string) kernel.Command {
+			return &hosting.ConnectProcess{Process: processKey(name), Link: 7, SDK: "Go 5.5.0"}
 		}},
-		{"builds", 0, 3, func(name string) Command { return &CreateBuild{Build: fleet.Build{ID: "build-" + name, Name: name}} }},
-		{"game_server_groups", 0, 3, func(name string) Command {
-			return &CreateGameServerGroup{Group: gameservers.Group{
+		{"aliases", 0, 3, func(name string) kernel.Command {
+			return &hosting.CreateAlias{Alias: fleet.Alias{ID: "alias-" + name, Name: name, Fleet: testFleet}}
+		}},
+		{"builds", 0, 3, func(name string) kernel.Command {
+			return &hosting.CreateBuild{Build: fleet.Build{ID: "build-" + name, Name: name}}
+		}},
+		{"game_server_groups", 0, 3, func(name string) kernel.Command {
+			return &gameservers.CreateGameServerGroup{Group: gameservers.Group{
 				Name: name, SizeMax: 1, Template: gameservers.LaunchTemplate{Name: "arena"}, Instances: []gameservers.InstanceType{{Name: "c5.large", Weight: "2"}},
 			}}
 		}},
-		{"fullest_group_game_servers", 0, 3, func(name string) Command {
-			return &RegisterGameServer{Server: gameservers.Server{ID: name, Group: "n0", Instance: "i-" + name}}
+		{"fullest_group_game_servers", 0, 3, func(name string) kernel.Command {
+			return &gameservers.RegisterGameServer{Server: gameservers.Server{ID: name, Group: "n0", Instance: "i-" + name}}
 		}},
-		{"queues", 0, 3, func(name string) Command {
-			return &CreateQueue{Queue: placement.Queue{Name: name, Region: "us-east-1", Timeout: time.Minute}}
+		{"queues", 0, 3, func(name string) kernel.Command {
+			return &hosting.CreateQueue{Queue: placement.Queue{Name: name, Region: "us-east-1", Timeout: time.Minute}}
 		}},
-		{"rule_sets", 0, 3, func(name string) Command {
-			return &CreateRuleSet{RuleSet: matchmaking.RuleSet{Name: name, Region: "us-east-1", Body: duoRules}, Compiled: rules}
+		{"rule_sets", 0, 3, func(name string) kernel.Command {
+			return &matchmaking.CreateRuleSet{RuleSet: matchmaking.RuleSet{Name: name, Region: "us-east-1", Body: duoRules}, Compiled: rules}
 		}},
-		{"matchmaking_configurations", 0, 3, func(name string) Command {
-			return &CreateConfiguration{Configuration: matchmaking.Configuration{
+		{"matchmaking_configurations", 0, 3, func(name string) kernel.Command {
+			return &matchmaking.CreateConfiguration{Configuration: matchmaking.Configuration{
 				Name: name, Region: "us-east-1", Account: "1", RuleSet: "n0", RequestTimeout: time.Minute, Standalone: true,
 			}}
 		}},
@@ -92,12 +99,12 @@ func TestLimitsOfRecords(t *testing.T) {
 			w.hall()
 			switch c.kind {
 			case "fullest_fleet_locations":
-				w.must(&CreateLocation{Name: "custom-n0", Region: "us-east-1"})
-				w.must(&CreateLocation{Name: "custom-n1", Region: "us-east-1"})
+				w.must(&hosting.CreateLocation{Name: "custom-n0", Region: "us-east-1"})
+				w.must(&hosting.CreateLocation{Name: "custom-n1", Region: "us-east-1"})
 			case "fullest_group_game_servers":
 				w.registry("n0")
 			case "matchmaking_configurations":
-				w.must(&CreateRuleSet{RuleSet: matchmaking.RuleSet{Name: "n0", Region: "us-east-1", Body: duoRules}, Compiled: rules})
+				w.must(&matchmaking.CreateRuleSet{RuleSet: matchmaking.RuleSet{Name: "n0", Region: "us-east-1", Body: duoRules}, Compiled: rules})
 			}
 			for i := c.have; i < c.most; i++ {
 				w.wantCount(c.kind, i, c.most)
@@ -111,7 +118,7 @@ func TestLimitsOfRecords(t *testing.T) {
 			last := "n9"
 			if c.kind == "fullest_fleet_locations" {
 				last = "n2"
-				w.must(&CreateLocation{Name: "custom-n2", Region: "us-east-1"})
+				w.must(&hosting.CreateLocation{Name: "custom-n2", Region: "us-east-1"})
 			}
 			err := w.do(c.make(last))
 			if refusal, ok := errors.AsType[*domain.Refusal](err); !ok || refusal.Reason != want {
@@ -125,16 +132,16 @@ func TestLimitsOfRecords(t *testing.T) {
 // TestLimitOfScalingPolicies: the policy after ScalingPoliciesMax is refused, and one that is there can still be replaced.
 func TestLimitOfScalingPolicies(t *testing.T) {
 	config := DefaultConfig()
-	config.ScalingPoliciesMax = 3
+	config.Hosting.ScalingPoliciesMax = 3
 	w := newWorld(t, config)
 	w.hall()
 	const managed = "fleet-managed"
-	w.must(&CreateBuild{Build: fleet.Build{ID: "build-1", Region: "us-east-1", Storage: fleet.Storage{Bucket: "builds", Key: "game.zip"}}})
-	w.must(&CreateFleet{Fleet: fleet.Fleet{ID: managed, Region: "us-east-1", Managed: &fleet.Managed{Build: "build-1", InstanceType: "c5.large"}, Runtime: &fleet.Runtime{
+	w.must(&hosting.CreateBuild{Build: fleet.Build{ID: "build-1", Region: "us-east-1", Storage: fleet.Storage{Bucket: "builds", Key: "game.zip"}}})
+	w.must(&hosting.CreateFleet{Fleet: fleet.Fleet{ID: managed, Region: "us-east-1", Managed: &fleet.Managed{Build: "build-1", InstanceType: "c5.large"}, Runtime: &fleet.Runtime{
 		Launches: []fleet.Launch{{Path: "/local/game/arena", Copies: 1}},
 	}}, Locations: []string{testLocation}})
 	put := func(i int) error {
-		return w.do(&PutScalingPolicy{Fleet: managed, Policy: fleet.ScalingPolicy{Name: fmt.Sprint("policy ", i), TargetBased: true, Target: 20}})
+		return w.do(&hosting.PutScalingPolicy{Fleet: managed, Policy: fleet.ScalingPolicy{Name: fmt.Sprint("policy ", i), TargetBased: true, Target: 20}})
 	}
 	for i := range 3 {
 		if err := put(i); err != nil {
@@ -167,12 +174,12 @@ func TestLimitsOfTickets(t *testing.T) {
 		players, bytesEach int
 		taken              bool
 	}{
-		{"players", playersInTicketMax, 100, true},
-		{"one player more", playersInTicketMax + 1, 100, false},
-		{"bytes", 8, ticketBytesMax/8 - 100, true},
-		{"more bytes", 8, ticketBytesMax / 8, false},
+		{"players", matchmaking.PlayersInTicketMax, 100, true},
+		{"one player more", matchmaking.PlayersInTicketMax + 1, 100, false},
+		{"bytes", 8, matchmaking.TicketBytesMax/8 - 100, true},
+		{"more bytes", 8, matchmaking.TicketBytesMax / 8, false},
 	} {
-		err := w.do(&StartMatchmaking{Configuration: "ranked", ID: "t-" + c.name, Players: party(c.players, c.bytesEach)})
+		err := w.do(&matchmaking.StartMatchmaking{Configuration: "ranked", ID: "t-" + c.name, Players: party(c.players, c.bytesEach)})
 		refusal, refused := errors.AsType[*domain.Refusal](err)
 		if c.taken && err != nil || !c.taken && (!refused || refusal.Reason != domain.Invalid) {
 			t.Errorf("%s: got %v, want it taken: %t", c.name, err, c.taken)
@@ -186,11 +193,11 @@ func TestEndedRecordsAreCounted(t *testing.T) {
 	w.hall()
 	w.game("arena", 2)
 	w.wantCount("awaiting_archive", 0, 0)
-	w.must(&EndProcess{Process: processKey("p-arena"), Request: 9})
+	w.must(&hosting.EndProcess{Process: processKey("p-arena"), Request: 9})
 	w.wantCount("awaiting_archive", 1, 0)
 	w.restart()
 	w.wantCount("awaiting_archive", 1, 0)
-	w.must(&Forget{Count: 1})
+	w.must(&kernel.Forget{Count: 1})
 	w.wantCount("awaiting_archive", 0, 0)
 }
 
@@ -198,20 +205,20 @@ func TestEndedRecordsAreCounted(t *testing.T) {
 // described by the studio.
 func TestLimitOfPlayers(t *testing.T) {
 	w := newFlowWorld(t, nil)
-	w.cell.config.PlayersMax = 3
-	w.must(&SetPlayerAttributes{Player: "trusted", Attributes: `{"rank":1}`})
-	w.must(&SetBlocks{Player: "blocker", Blocked: []string{"eve"}})
+	w.cell.config.PlayerFlow.PlayersMax = 3
+	w.must(&playerflow.SetPlayerAttributes{Player: "trusted", Attributes: `{"rank":1}`})
+	w.must(&playerflow.SetBlocks{Player: "blocker", Blocked: []string{"eve"}})
 	w.login("ann")
 	w.wantCount("players", 3, 3)
-	for _, cmd := range []Command{
-		&Login{Player: "late", Session: w.id(), Token: w.id()},
-		&SetPlayerAttributes{Player: "late", Attributes: `{}`},
-		&SetBlocks{Player: "late", Blocked: []string{"eve"}},
+	for _, cmd := range []kernel.Command{
+		&playerflow.Login{Player: "late", Session: w.id(), Token: w.id()},
+		&playerflow.SetPlayerAttributes{Player: "late", Attributes: `{}`},
+		&playerflow.SetBlocks{Player: "late", Blocked: []string{"eve"}},
 	} {
 		w.refused(cmd, flow.RateLimited)
 	}
-	w.must(&SetPlayerAttributes{Player: "trusted", Attributes: `{"rank":2}`})
-	w.must(&SetBlocks{Player: "blocker"})
+	w.must(&playerflow.SetPlayerAttributes{Player: "trusted", Attributes: `{"rank":2}`})
+	w.must(&playerflow.SetBlocks{Player: "blocker"})
 	w.login("ann")
 	w.login("trusted")
 	w.wantCount("players", 3, 3)
@@ -220,28 +227,28 @@ func TestLimitOfPlayers(t *testing.T) {
 // TestLimitOfLoginTickets: tickets and used signed tokens share one limit, and what has expired makes room.
 func TestLimitOfLoginTickets(t *testing.T) {
 	w := newFlowWorld(t, nil)
-	w.cell.config.LoginTicketsMax = 2
-	ticket := &IssueLoginTicket{Hash: w.id(), Player: "ann", Life: time.Minute}
+	w.cell.config.PlayerFlow.LoginTicketsMax = 2
+	ticket := &playerflow.IssueLoginTicket{Hash: w.id(), Player: "ann", Life: time.Minute}
 	w.must(ticket)
-	w.must(&Login{Player: "bob", Once: w.id(), Until: w.now.Add(time.Minute), Session: w.id(), Token: w.id()})
+	w.must(&playerflow.Login{Player: "bob", Once: w.id(), Until: w.now.Add(time.Minute), Session: w.id(), Token: w.id()})
 	w.wantCount("login_tickets", 2, 2)
-	w.refused(&IssueLoginTicket{Hash: w.id(), Player: "cyd", Life: time.Minute}, flow.RateLimited)
-	w.refused(&Login{Player: "cyd", Once: w.id(), Until: w.now.Add(time.Minute), Session: w.id(), Token: w.id()}, flow.RateLimited)
+	w.refused(&playerflow.IssueLoginTicket{Hash: w.id(), Player: "cyd", Life: time.Minute}, flow.RateLimited)
+	w.refused(&playerflow.Login{Player: "cyd", Once: w.id(), Until: w.now.Add(time.Minute), Session: w.id(), Token: w.id()}, flow.RateLimited)
 	w.must(ticket) // a repeat takes no more room
-	w.must(&Login{Ticket: ticket.Hash, Player: "ann", Session: w.id(), Token: w.id()})
+	w.must(&playerflow.Login{Ticket: ticket.Hash, Player: "ann", Session: w.id(), Token: w.id()})
 	w.pass(2 * time.Minute)
 	w.wantCount("login_tickets", 0, 2)
-	w.must(&IssueLoginTicket{Hash: w.id(), Player: "cyd", Life: time.Minute})
+	w.must(&playerflow.IssueLoginTicket{Hash: w.id(), Player: "cyd", Life: time.Minute})
 }
 
 // TestLimitOfRememberedRequests: the oldest answer makes room for the newest.
 func TestLimitOfRememberedRequests(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.party("ann")
-	w.cell.config.RequestsMax = 3
+	w.cell.config.PlayerFlow.RequestsMax = 3
 	rotate := func(request string) uint64 {
 		w.now++
-		cmd := &RotateInviteCode{Caller: w.as("ann")}
+		cmd := &playerflow.RotateInviteCode{Caller: w.as("ann")}
 		cmd.Request = request
 		before := w.number
 		w.must(cmd)
@@ -264,42 +271,42 @@ func TestLimitOfRememberedRequests(t *testing.T) {
 // it is sent again after there is room.
 func TestLimitOfInvites(t *testing.T) {
 	w := newFlowWorld(t, nil)
-	w.cell.config.InvitesToPlayerMax = 2
+	w.cell.config.PlayerFlow.InvitesToPlayerMax = 2
 	w.online("idol")
-	invites := map[string]*SendInvite{}
+	invites := map[string]*playerflow.SendInvite{}
 	for _, fan := range []string{"a", "b", "c"} {
 		w.party(fan)
-		invites[fan] = &SendInvite{Caller: w.as(fan), ID: w.id(), Target: "idol"}
+		invites[fan] = &playerflow.SendInvite{Caller: w.as(fan), ID: w.id(), Target: "idol"}
 		w.must(invites[fan])
 	}
-	if n := len(w.cell.flow.InvitesTo("idol")); n != 2 {
+	if n := len(w.cell.playerflow.Flow.InvitesTo("idol")); n != 2 {
 		t.Fatalf("%d invites, want 2", n)
 	}
-	w.refused(&JoinParty{Caller: w.as("idol"), Invite: invites["c"].ID}, flow.InviteNotFound)
-	w.must(&DeclineInvite{Caller: w.as("idol"), Invite: invites["a"].ID})
-	w.must(&SendInvite{Caller: w.as("c"), ID: w.id(), Target: "idol"})
-	w.must(&JoinParty{Caller: w.as("idol"), Invite: invites["c"].ID})
+	w.refused(&playerflow.JoinParty{Caller: w.as("idol"), Invite: invites["c"].ID}, flow.InviteNotFound)
+	w.must(&playerflow.DeclineInvite{Caller: w.as("idol"), Invite: invites["a"].ID})
+	w.must(&playerflow.SendInvite{Caller: w.as("c"), ID: w.id(), Target: "idol"})
+	w.must(&playerflow.JoinParty{Caller: w.as("idol"), Invite: invites["c"].ID})
 }
 
 // TestLimitOfSubscriptions: the metrics show the subscriptions of backends and their limit.
 func TestLimitOfSubscriptions(t *testing.T) {
 	w := newFlowWorld(t, nil)
-	for range subscriptionsMax {
-		w.must(&SubscribeEvents{Subscription: flow.Subscription{ID: w.id()}})
+	for range playerflow.SubscriptionsMax {
+		w.must(&playerflow.SubscribeEvents{Subscription: flow.Subscription{ID: w.id()}})
 	}
-	w.wantCount("event_subscriptions", subscriptionsMax, subscriptionsMax)
-	w.refused(&SubscribeEvents{Subscription: flow.Subscription{ID: w.id()}}, flow.InvalidArgument)
+	w.wantCount("event_subscriptions", playerflow.SubscriptionsMax, playerflow.SubscriptionsMax)
+	w.refused(&playerflow.SubscribeEvents{Subscription: flow.Subscription{ID: w.id()}}, flow.InvalidArgument)
 }
 
 // TestLimitOfBlocks: a player's list of blocked players is bounded.
 func TestLimitOfBlocks(t *testing.T) {
 	w := newFlowWorld(t, nil)
-	blocked := make([]string, blockedMax+1)
+	blocked := make([]string, playerflow.BlockedMax+1)
 	for i := range blocked {
 		blocked[i] = fmt.Sprint("p", i)
 	}
-	w.must(&SetBlocks{Player: "ann", Blocked: blocked[:blockedMax]})
-	w.refused(&SetBlocks{Player: "ann", Blocked: blocked}, flow.InvalidArgument)
+	w.must(&playerflow.SetBlocks{Player: "ann", Blocked: blocked[:playerflow.BlockedMax]})
+	w.refused(&playerflow.SetBlocks{Player: "ann", Blocked: blocked}, flow.InvalidArgument)
 }
 
 // TestLimitsInsideRecords reaches limits of what one record holds.
@@ -308,22 +315,22 @@ func TestLimitsInsideRecords(t *testing.T) {
 	w := newWorld(t, config)
 	w.hall()
 	w.server("p")
-	queue := func(n int) Command {
+	queue := func(n int) kernel.Command {
 		q := placement.Queue{Name: "q", Region: "us-east-1", Timeout: time.Minute}
 		for range n {
 			q.Destinations = append(q.Destinations, "arn:aws:gamelift:us-east-1::fleet/"+testFleet)
 		}
-		return &CreateQueue{Queue: q}
+		return &hosting.CreateQueue{Queue: q}
 	}
-	alias := func(n int) Command {
+	alias := func(n int) kernel.Command {
 		a := fleet.Alias{ID: "alias-1", Name: "live", Fleet: testFleet}
 		for i := range n {
 			a.Tags = append(a.Tags, fleet.Tag{Key: fmt.Sprint("k", i), Value: "v"})
 		}
-		return &CreateAlias{Alias: a}
+		return &hosting.CreateAlias{Alias: a}
 	}
-	game := func(n int) Command {
-		cmd := &CreateGameSession{Fleet: testFleet, Location: testLocation, Name: "g", PlayersMax: 2}
+	game := func(n int) kernel.Command {
+		cmd := &hosting.CreateGameSession{Fleet: testFleet, Location: testLocation, Name: "g", PlayersMax: 2}
 		for i := range n {
 			cmd.Properties = append(cmd.Properties, session.Property{Key: fmt.Sprint("k", i), Value: "v"})
 		}
@@ -332,12 +339,12 @@ func TestLimitsInsideRecords(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		most   int
-		make   func(n int) Command
+		make   func(n int) kernel.Command
 		reason domain.Reason
 	}{
-		{"destinations of a queue", config.DestinationsInQueueMax, queue, domain.LimitExceeded},
-		{"tags", config.TagsMax, alias, domain.Invalid},
-		{"game properties", config.PropertiesInGameMax, game, domain.Invalid},
+		{"destinations of a queue", config.Hosting.DestinationsInQueueMax, queue, domain.LimitExceeded},
+		{"tags", config.Hosting.TagsMax, alias, domain.Invalid},
+		{"game properties", config.Hosting.PropertiesInGameMax, game, domain.Invalid},
 	} {
 		err := w.do(c.make(c.most + 1))
 		if refusal, ok := errors.AsType[*domain.Refusal](err); !ok || refusal.Reason != c.reason {
@@ -354,10 +361,10 @@ func TestLimitOfFleetEvents(t *testing.T) {
 	w := newWorld(t, DefaultConfig())
 	w.hall()
 	for i := range 5000 {
-		w.cell.fleets.AddEvent(fleet.Event{FleetID: testFleet, No: uint64(100 + i)})
+		w.cell.hosting.Fleets.AddEvent(fleet.Event{FleetID: testFleet, No: uint64(100 + i)})
 	}
-	events := w.cell.fleets.EventsOf(testFleet)
-	if newest := w.cell.fleets.Events.Get(events[len(events)-1]).No; newest != 5099 {
+	events := w.cell.hosting.Fleets.EventsOf(testFleet)
+	if newest := w.cell.hosting.Fleets.Events.Get(events[len(events)-1]).No; newest != 5099 {
 		t.Errorf("the newest event is %d, want 5099", newest)
 	}
 	w.wantCount("fleet_events", 2000, 0)
@@ -367,14 +374,14 @@ func TestLimitOfFleetEvents(t *testing.T) {
 func TestLimitOfKicked(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	id := w.party("ann")
-	for i := range kickedMax + 3 {
+	for i := range playerflow.KickedMax + 3 {
 		player := fmt.Sprint("p", i)
 		w.online(player)
-		w.must(&JoinParty{Caller: w.as(player), Party: id})
-		w.must(&KickPlayer{Caller: w.as("ann"), Target: player})
+		w.must(&playerflow.JoinParty{Caller: w.as(player), Party: id})
+		w.must(&playerflow.KickPlayer{Caller: w.as("ann"), Target: player})
 	}
-	r, _ := w.cell.flow.Party(id)
-	if kicked := w.cell.flow.Parties.Get(r).Kicked; len(kicked) != kickedMax || kicked[0].Player != "p3" {
-		t.Errorf("%d kicked players are remembered, from %s on; want %d from p3 on", len(kicked), kicked[0].Player, kickedMax)
+	r, _ := w.cell.playerflow.Flow.Party(id)
+	if kicked := w.cell.playerflow.Flow.Parties.Get(r).Kicked; len(kicked) != playerflow.KickedMax || kicked[0].Player != "p3" {
+		t.Errorf("%d kicked players are remembered, from %s on; want %d from p3 on", len(kicked), kicked[0].Player, playerflow.KickedMax)
 	}
 }

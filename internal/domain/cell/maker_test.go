@@ -5,19 +5,20 @@ import (
 	"testing"
 
 	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/domain/wire"
 )
 
 // Journals of installations without client keys stay as they are, byte for byte.
 func TestMakerOfOthersIsNotWritten(t *testing.T) {
-	e := PlayerReserved{Player: "ann", GameSession: "fleet-1/home/g"}
+	e := hosting.PlayerReserved{Player: "ann", GameSession: "fleet-1/home/g"}
 	without := wire.Append(nil, &e)
 	e.Maker = 7
 	with := wire.Append(nil, &e)
 	if len(with) != len(without)+9 || !strings.HasPrefix(string(with), string(without)) {
 		t.Errorf("%x with a maker, %x without", with, without)
 	}
-	var back PlayerReserved
+	var back hosting.PlayerReserved
 	if err := new(wire.Reader).Read(with, &back); err != nil || back.Maker != 7 {
 		t.Errorf("read %+v, %v", back, err)
 	}

@@ -10,6 +10,8 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/domain/placement"
 	"github.com/musterhq/muster/internal/domain/ruleset"
@@ -26,7 +28,7 @@ func (w *world) matchmaker(change func(*matchmaking.Configuration)) {
 	if len(problems) > 0 {
 		w.t.Fatal(problems)
 	}
-	w.must(&CreateRuleSet{RuleSet: matchmaking.RuleSet{Name: "duo", Region: "us-east-1", Body: duoRules}, Compiled: rules})
+	w.must(&matchmaking.CreateRuleSet{RuleSet: matchmaking.RuleSet{Name: "duo", Region: "us-east-1", Body: duoRules}, Compiled: rules})
 	c := matchmaking.Configuration{
 		Name: "ranked", Region: "us-east-1", Account: "1", RuleSet: "duo", RequestTimeout: time.Minute, AcceptanceTimeout: 20 * time.Second, Queues: []string{"q"},
 	}
@@ -34,7 +36,7 @@ func (w *world) matchmaker(change func(*matchmaking.Configuration)) {
 	if c.Standalone {
 		c.Queues = nil
 	}
-	w.must(&CreateConfiguration{Configuration: c})
+	w.must(&matchmaking.CreateConfiguration{Configuration: c})
 }
 
 func people(ids ...string) []matchmaking.Player {
@@ -49,11 +51,11 @@ func people(ids ...string) []matchmaking.Player {
 func (w *world) search(ids ...string) string {
 	w.t.Helper()
 	id := "t-" + strings.Join(ids, "-")
-	w.must(&StartMatchmaking{Configuration: "ranked", ID: id, Players: people(ids...)})
+	w.must(&matchmaking.StartMatchmaking{Configuration: "ranked", ID: id, Players: people(ids...)})
 	return id
 }
 
-func (w *world) ticket(id string) Ticket {
+func (w *world) ticket(id string) matchmaking.TicketView {
 	w.t.Helper()
 	v := w.cell.View()
 	t, ok := v.Ticket(id)
@@ -75,12 +77,12 @@ func (w *world) wantStatus(id, status string, reason ...matchmaking.Reason) {
 // propose makes a match of tickets; the first is on red, the others on blue, and a backfill ticket on neither.
 func (w *world) propose(ids ...string) *domain.Refusal {
 	w.t.Helper()
-	p := Proposal{PlayersMax: 4}
+	p := matchmaking.Proposal{PlayersMax: 4}
 	binary.BigEndian.PutUint64(p.ID[8:], w.seed+1)
 	team := "red"
 	for _, id := range ids {
 		t := w.ticket(id)
-		x := ProposedTicket{TicketKey: TicketKey{t.No, t.Generation}, Team: team}
+		x := matchmaking.ProposedTicket{TicketKey: matchmaking.TicketKey{No: t.No, Generation: t.Generation}, Team: team}
 		if t.Backfill {
 			x.Team = ""
 		} else {
@@ -90,7 +92,7 @@ func (w *world) propose(ids ...string) *domain.Refusal {
 	}
 	v := w.cell.View()
 	c, _ := v.Configuration("ranked")
-	cmd := &ProposeMatches{Configuration: "ranked", Version: c.Version, Proposals: []Proposal{p}}
+	cmd := &matchmaking.ProposeMatches{Configuration: "ranked", Version: c.Version, Proposals: []matchmaking.Proposal{p}}
 	w.must(cmd)
 	return cmd.Refused[0]
 }
@@ -107,7 +109,7 @@ func (w *world) host(ticket string) (fleet.Key, session.ID) {
 	match := w.ticket(ticket).Outcome.Match
 	key := w.serverAt("custom-a", "server of "+match)
 	game := session.MakeID(testFleet, "custom-a", match)
-	w.must(&ActivateGameSession{Process: key, Game: game})
+	w.must(&hosting.ActivateGameSession{Process: key, Game: game})
 	return key, game
 }
 
@@ -126,13 +128,13 @@ func TestMatchIsPlaced(t *testing.T) {
 	w.arena(func(*matchmaking.Configuration) {})
 	ann, bob := w.search("ann"), w.search("bob", "cyd")
 	w.wantStatus(ann, "QUEUED")
-	w.must(&BeginSearch{Tickets: []TicketKey{{w.ticket(ann).No, 1}}})
+	w.must(&matchmaking.BeginSearch{Tickets: []matchmaking.TicketKey{{No: w.ticket(ann).No, Generation: 1}}})
 	w.wantStatus(ann, "SEARCHING")
 	if refused := w.propose(ann, bob); refused != nil {
 		t.Fatal(refused)
 	}
 	w.wantStatus(ann, "PLACING")
-	if err := w.do(&StopMatchmaking{ID: ann}); err == nil || !strings.Contains(err.Error(), "PLACING") {
+	if err := w.do(&matchmaking.StopMatchmaking{ID: ann}); err == nil || !strings.Contains(err.Error(), "PLACING") {
 		t.Errorf("a ticket that is being placed was stopped: %v", err)
 	}
 	w.check()
@@ -161,20 +163,20 @@ func TestStaleProposalIsRefused(t *testing.T) {
 	w := newWorld(t, DefaultConfig())
 	w.matchmaker(func(c *matchmaking.Configuration) { c.Standalone = true })
 	ann, bob := w.search("ann"), w.search("bob")
-	old := TicketKey{w.ticket(ann).No, 1}
-	w.must(&StopMatchmaking{ID: ann})
+	old := matchmaking.TicketKey{No: w.ticket(ann).No, Generation: 1}
+	w.must(&matchmaking.StopMatchmaking{ID: ann})
 	w.wantStatus(ann, "CANCELLED", matchmaking.StoppedByRequest)
-	cmd := &ProposeMatches{Configuration: "ranked", Version: 1, Proposals: []Proposal{
-		{ID: playerID(1), PlayersMax: 4, Tickets: []ProposedTicket{{old, "red"}, {TicketKey{w.ticket(bob).No, 1}, "blue"}}},
-		{ID: playerID(2), PlayersMax: 4, Tickets: []ProposedTicket{{TicketKey{w.ticket(bob).No, 1}, "blue"}}},
-		{ID: playerID(3), PlayersMax: 4, Tickets: []ProposedTicket{{TicketKey{w.ticket(bob).No, 1}, "blue"}}},
+	cmd := &matchmaking.ProposeMatches{Configuration: "ranked", Version: 1, Proposals: []matchmaking.Proposal{
+		{ID: playerID(1), PlayersMax: 4, Tickets: []matchmaking.ProposedTicket{{TicketKey: old, Team: "red"}, {TicketKey: matchmaking.TicketKey{No: w.ticket(bob).No, Generation: 1}, Team: "blue"}}},
+		{ID: playerID(2), PlayersMax: 4, Tickets: []matchmaking.ProposedTicket{{TicketKey: matchmaking.TicketKey{No: w.ticket(bob).No, Generation: 1}, Team: "blue"}}},
+		{ID: playerID(3), PlayersMax: 4, Tickets: []matchmaking.ProposedTicket{{TicketKey: matchmaking.TicketKey{No: w.ticket(bob).No, Generation: 1}, Team: "blue"}}},
 	}}
 	w.must(cmd)
 	if cmd.Refused[0] == nil || cmd.Refused[1] != nil || cmd.Refused[2] == nil {
 		t.Errorf("refused: %v; want the first, whose ticket was stopped, and the third, whose ticket is matched already", cmd.Refused)
 	}
 	w.wantStatus(bob, "COMPLETED")
-	if err := w.do(&ProposeMatches{Configuration: "ranked", Version: 2}); err == nil {
+	if err := w.do(&matchmaking.ProposeMatches{Configuration: "ranked", Version: 2}); err == nil {
 		t.Error("a proposal for another rule set was taken")
 	}
 	w.check()
@@ -185,7 +187,7 @@ func TestAcceptance(t *testing.T) {
 	w.matchmaker(func(c *matchmaking.Configuration) { c.Standalone, c.AcceptanceRequired = true, true })
 	accept := func(ticket string, yes bool, players ...string) {
 		t.Helper()
-		w.must(&AcceptMatch{Ticket: ticket, Players: players, Accept: yes})
+		w.must(&matchmaking.AcceptMatch{Ticket: ticket, Players: players, Accept: yes})
 	}
 	ann, bob := w.search("ann"), w.search("bob", "cyd")
 	w.propose(ann, bob)
@@ -193,7 +195,7 @@ func TestAcceptance(t *testing.T) {
 	accept(ann, true, "ann")
 	accept(bob, true, "bob")
 	w.wantStatus(bob, "REQUIRES_ACCEPTANCE")
-	if err := w.do(&AcceptMatch{Ticket: bob, Players: []string{"ann"}, Accept: true}); err == nil {
+	if err := w.do(&matchmaking.AcceptMatch{Ticket: bob, Players: []string{"ann"}, Accept: true}); err == nil {
 		t.Error("a player of another ticket answered")
 	}
 	w.check()
@@ -220,7 +222,7 @@ func TestAcceptance(t *testing.T) {
 
 	gil := w.search("gil")
 	w.propose(dee, gil)
-	w.must(&StopMatchmaking{ID: gil})
+	w.must(&matchmaking.StopMatchmaking{ID: gil})
 	w.wantStatus(gil, "CANCELLED", matchmaking.StoppedByRequest)
 	w.wantStatus(dee, "SEARCHING")
 	w.check()
@@ -238,7 +240,7 @@ func TestTicketThatComesBackTooOldEnds(t *testing.T) {
 	w.propose(ann, bob)
 	w.advance(15 * time.Second)
 	w.wantStatus(ann, "REQUIRES_ACCEPTANCE") // its time is up, and a match in progress is not thrown away
-	w.must(&AcceptMatch{Ticket: bob, Players: []string{"bob"}})
+	w.must(&matchmaking.AcceptMatch{Ticket: bob, Players: []string{"bob"}})
 	w.wantStatus(ann, "TIMED_OUT")
 	w.check()
 }
@@ -282,7 +284,7 @@ func TestPlacementThatFails(t *testing.T) {
 		w.wantStatus(ann, tc.timeout)
 		cyd, dee := w.search("cyd"), w.search("dee")
 		w.propose(cyd, dee)
-		w.must(&StopPlacement{ID: w.ticket(cyd).Outcome.Match})
+		w.must(&hosting.StopPlacement{ID: w.ticket(cyd).Outcome.Match})
 		w.wantStatus(dee, tc.failure)
 		w.check()
 	}
@@ -304,7 +306,7 @@ func TestManualBackfill(t *testing.T) {
 	roster := people("ann", "bob")
 	roster[0].Team, roster[1].Team = "red", "blue"
 	backfill := func(id string, server *fleet.Key) error {
-		return w.do(&StartMatchBackfill{Configuration: "ranked", ID: id, Players: slices.Clone(roster), Game: string(game), Server: server})
+		return w.do(&matchmaking.StartMatchBackfill{Configuration: "ranked", ID: id, Players: slices.Clone(roster), Game: string(game), Server: server})
 	}
 	if err := backfill("b1", &key); err != nil {
 		t.Fatal(err)
@@ -342,12 +344,12 @@ func TestManualBackfill(t *testing.T) {
 		!strings.Contains(g.MatchmakerData, `"matchId":"`+g.Name+`"`) {
 		t.Errorf("after the backfill: %+v, %s", h, g.MatchmakerData)
 	}
-	w.must(&TellHosted{Game: game, Update: 2})
+	w.must(&matchmaking.TellHosted{Game: game, Update: 2})
 	w.check()
 	if err := backfill("b3", &key); err != nil {
 		t.Fatal(err)
 	}
-	w.must(&EndProcess{Process: key, Request: 9})
+	w.must(&hosting.EndProcess{Process: key, Request: 9})
 	w.wantStatus("b3", "FAILED", matchmaking.GameSessionLost)
 	if err := backfill("b4", nil); err == nil {
 		t.Error("a game session that has ended got a backfill")
@@ -363,8 +365,8 @@ func TestBackfillOfAFullGameSession(t *testing.T) {
 	_, game := w.host(ann)
 	roster := people("ann")
 	roster[0].Team = "red"
-	w.must(&StartMatchBackfill{Configuration: "ranked", ID: "b1", Players: roster, Game: string(game)})
-	w.must(&ReservePlayers{Game: game, Players: []NewPlayer{{ID: playerID(8), Player: "x"}, {ID: playerID(9), Player: "y"}}})
+	w.must(&matchmaking.StartMatchBackfill{Configuration: "ranked", ID: "b1", Players: roster, Game: string(game)})
+	w.must(&hosting.ReservePlayers{Game: game, Players: []hosting.NewPlayer{{ID: playerID(8), Player: "x"}, {ID: playerID(9), Player: "y"}}})
 	cyd := w.search("cyd")
 	if refused := w.propose("b1", cyd); refused == nil {
 		t.Error("a full game session got a newcomer")
@@ -381,11 +383,11 @@ func TestAutomaticBackfill(t *testing.T) {
 	w.propose(ann, bob)
 	_, game := w.host(ann)
 	open := func() string {
-		r, ok := w.cell.matchmaking.BackfillOf(string(game))
+		r, ok := w.cell.matchmaking.Records.BackfillOf(string(game))
 		if !ok {
 			return ""
 		}
-		x := w.cell.matchmaking.Tickets.Get(r)
+		x := w.cell.matchmaking.Records.Tickets.Get(r)
 		v := w.cell.View()
 		if g, _ := v.GameSession(game); !x.Automatic || !strings.Contains(g.MatchmakerData, `"autoBackfillTicketId":"`+x.ID+`"`) {
 			t.Errorf("open backfill %+v, match data %s", x, g.MatchmakerData)
@@ -426,17 +428,17 @@ func TestBackfillForLeavers(t *testing.T) {
 	ann, bob := w.search("ann", "amy"), w.search("bob", "ben")
 	w.propose(ann, bob)
 	key, game := w.host(ann)
-	if _, ok := w.cell.matchmaking.BackfillOf(string(game)); ok {
+	if _, ok := w.cell.matchmaking.Records.BackfillOf(string(game)); ok {
 		t.Error("a full game session has a backfill")
 	}
 	amy := w.ticket(ann).Outcome.Sessions[1]
-	w.must(&AcceptPlayer{Process: key, Game: game, Player: amy, Request: 5})
-	w.must(&RemovePlayer{Process: key, Game: game, Player: amy})
-	r, ok := w.cell.matchmaking.BackfillOf(string(game))
+	w.must(&hosting.AcceptPlayer{Process: key, Game: game, Player: amy, Request: 5})
+	w.must(&hosting.RemovePlayer{Process: key, Game: game, Player: amy})
+	r, ok := w.cell.matchmaking.Records.BackfillOf(string(game))
 	if !ok {
 		t.Fatal("no backfill for a player who left")
 	}
-	if x := w.cell.matchmaking.Tickets.Get(r); x.Players != 3 {
+	if x := w.cell.matchmaking.Records.Tickets.Get(r); x.Players != 3 {
 		t.Errorf("%d players are there, want 3", x.Players)
 	}
 	w.check()
@@ -445,7 +447,7 @@ func TestBackfillForLeavers(t *testing.T) {
 func TestRuleSetThatTicketsDoNotFit(t *testing.T) {
 	w := newWorld(t, DefaultConfig())
 	w.matchmaker(func(c *matchmaking.Configuration) { c.Standalone = true })
-	w.must(&StartMatchmaking{Configuration: "ranked", ID: "t1", Players: []matchmaking.Player{{
+	w.must(&matchmaking.StartMatchmaking{Configuration: "ranked", ID: "t1", Players: []matchmaking.Player{{
 		ID: "ann", Attributes: []ruleset.NamedValue{{Name: "skill", Value: ruleset.Value{Kind: ruleset.Number, Number: 3}}},
 	}}})
 	bob := w.search("bob")
@@ -454,18 +456,18 @@ func TestRuleSetThatTicketsDoNotFit(t *testing.T) {
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
-	w.must(&CreateRuleSet{RuleSet: matchmaking.RuleSet{Name: "words", Body: body}, Compiled: rules})
-	w.must(&UpdateConfiguration{Name: "ranked", RuleSet: new("words")})
-	keys := []TicketKey{{w.ticket("t1").No, 1}, {w.ticket(bob).No, 1}}
-	w.must(&FailTickets{Tickets: keys})
+	w.must(&matchmaking.CreateRuleSet{RuleSet: matchmaking.RuleSet{Name: "words", Body: body}, Compiled: rules})
+	w.must(&matchmaking.UpdateConfiguration{Name: "ranked", RuleSet: new("words")})
+	keys := []matchmaking.TicketKey{{No: w.ticket("t1").No, Generation: 1}, {No: w.ticket(bob).No, Generation: 1}}
+	w.must(&matchmaking.FailTickets{Tickets: keys})
 	w.wantStatus("t1", "FAILED", matchmaking.IncompatibleRuleSet)
 	w.wantStatus(bob, "QUEUED")
-	for _, cmd := range []Command{&DeleteRuleSet{Name: "words"}, &DeleteConfiguration{Name: "ranked"}} {
+	for _, cmd := range []kernel.Command{&matchmaking.DeleteRuleSet{Name: "words"}, &matchmaking.DeleteConfiguration{Name: "ranked"}} {
 		if err := w.do(cmd); err == nil {
 			t.Errorf("%T of what is in use succeeded", cmd)
 		}
 	}
-	w.must(&DeleteRuleSet{Name: "duo"})
+	w.must(&matchmaking.DeleteRuleSet{Name: "duo"})
 	w.check()
 }
 
@@ -473,23 +475,23 @@ func TestTicketIDs(t *testing.T) {
 	w := newWorld(t, DefaultConfig())
 	w.matchmaker(func(c *matchmaking.Configuration) { c.Standalone = true })
 	ann := w.search("ann")
-	again := &StartMatchmaking{Configuration: "ranked", ID: ann, Players: people("ann")}
+	again := &matchmaking.StartMatchmaking{Configuration: "ranked", ID: ann, Players: people("ann")}
 	w.must(again)
 	if again.Ticket.No != w.ticket(ann).No || again.Ticket.ID != ann {
 		t.Errorf("a repeat got %+v", again.Ticket)
 	}
-	if err := w.do(&StartMatchmaking{Configuration: "ranked", ID: ann, Players: people("bob")}); err == nil {
+	if err := w.do(&matchmaking.StartMatchmaking{Configuration: "ranked", ID: ann, Players: people("bob")}); err == nil {
 		t.Error("another request got the id")
 	}
-	w.must(&StopMatchmaking{ID: ann})
-	if err := w.do(&StartMatchmaking{Configuration: "ranked", ID: ann, Players: people("ann")}); err == nil {
+	w.must(&matchmaking.StopMatchmaking{ID: ann})
+	if err := w.do(&matchmaking.StartMatchmaking{Configuration: "ranked", ID: ann, Players: people("ann")}); err == nil {
 		t.Error("the id of a ticket that ended was used again")
 	}
 	for name, players := range map[string][]matchmaking.Player{
 		"nobody": nil, "eleven": people(strings.Split("abcdefghijk", "")...), "twice": people("ann", "ann"),
 		"wrong kind": {{ID: "ann", Attributes: []ruleset.NamedValue{{Name: "skill", Value: ruleset.Value{Kind: ruleset.String, Text: "x"}}}}},
 	} {
-		if err := w.do(&StartMatchmaking{Configuration: "ranked", ID: "t-" + name, Players: players}); err == nil {
+		if err := w.do(&matchmaking.StartMatchmaking{Configuration: "ranked", ID: "t-" + name, Players: players}); err == nil {
 			t.Errorf("%s: taken", name)
 		}
 	}

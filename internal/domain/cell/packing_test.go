@@ -6,6 +6,8 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
 // computes makes a hall of three computes with three servers each.
@@ -13,20 +15,20 @@ func (w *world) computes() {
 	w.hall()
 	for _, name := range []string{testCompute, "host-b", "host-c"} {
 		if name != testCompute {
-			w.must(&RegisterCompute{Compute: fleet.Compute{FleetID: testFleet, Name: name, Location: testLocation, IPAddress: "127.0.0.1"}})
+			w.must(&hosting.RegisterCompute{Compute: fleet.Compute{FleetID: testFleet, Name: name, Location: testLocation, IPAddress: "127.0.0.1"}})
 		}
 		for i := range 3 {
 			key := fleet.Key{Fleet: testFleet, Compute: name, Process: fmt.Sprint(name, "-", i)}
-			w.must(&ConnectProcess{Process: key, Link: 7})
-			w.must(&ActivateProcess{Process: key, Link: 7, Port: 7777, Request: RequestHash(key.Process)})
-			w.must(&ReportHealth{Process: key, Healthy: true})
+			w.must(&hosting.ConnectProcess{Process: key, Link: 7})
+			w.must(&hosting.ActivateProcess{Process: key, Link: 7, Port: 7777, Request: kernel.RequestHash(key.Process)})
+			w.must(&hosting.ReportHealth{Process: key, Healthy: true})
 		}
 	}
 }
 
 // nextOn creates a game session and tells on which compute it is.
 func (w *world) nextOn(name string) string {
-	cmd := &CreateGameSession{Fleet: testFleet, Location: testLocation, Name: name, PlayersMax: 2}
+	cmd := &hosting.CreateGameSession{Fleet: testFleet, Location: testLocation, Name: name, PlayersMax: 2}
 	if err := w.do(cmd); err != nil {
 		return err.Error()
 	}
@@ -77,7 +79,7 @@ func TestDrainedComputeGetsNothingNew(t *testing.T) {
 		t.Errorf("before on %s, then on %s", running, got)
 	}
 	// It registers again, as agents do at every start, and stays drained.
-	w.must(&RegisterCompute{Compute: fleet.Compute{FleetID: testFleet, Name: testCompute, Location: testLocation, IPAddress: "127.0.0.2"}})
+	w.must(&hosting.RegisterCompute{Compute: fleet.Compute{FleetID: testFleet, Name: testCompute, Location: testLocation, IPAddress: "127.0.0.2"}})
 	v := w.cell.View()
 	if n := v.Utilization(testFleet, "").IdleProcesses; n != 5 {
 		t.Errorf("%d processes could take a game session, want 5", n)
@@ -97,14 +99,14 @@ func TestDrainedComputeGetsNothingNew(t *testing.T) {
 func TestOwnTagsThatMeanNothing(t *testing.T) {
 	w := newWorld(t, DefaultConfig())
 	w.hall()
-	w.must(&CreateFleet{Fleet: fleet.Fleet{ID: "fleet-2", Region: "us-east-1", Name: "other"}, Locations: []string{testLocation}})
-	w.must(&RegisterCompute{Compute: fleet.Compute{FleetID: "fleet-2", Name: testCompute, Location: testLocation, IPAddress: "127.0.0.1"}})
+	w.must(&hosting.CreateFleet{Fleet: fleet.Fleet{ID: "fleet-2", Region: "us-east-1", Name: "other"}, Locations: []string{testLocation}})
+	w.must(&hosting.RegisterCompute{Compute: fleet.Compute{FleetID: "fleet-2", Name: testCompute, Location: testLocation, IPAddress: "127.0.0.1"}})
 	for name, err := range map[string]error{
 		"wrong value":    w.tag(FleetResource, testFleet, fleet.PackingTag, "sprayed"),
 		"wrong place":    w.tag(FleetResource, testFleet, fleet.DrainTag, "true"),
 		"unknown":        w.tag(ComputeResource, testFleet+"/"+testCompute, "muster:drian", "true"),
 		"which of two":   w.tag(ComputeResource, testCompute, fleet.DrainTag, "true"),
-		"in a new fleet": w.do(&CreateFleet{Fleet: fleet.Fleet{ID: "fleet-3", Tags: []fleet.Tag{{Key: "muster:x"}}}, Locations: []string{testLocation}}),
+		"in a new fleet": w.do(&hosting.CreateFleet{Fleet: fleet.Fleet{ID: "fleet-3", Tags: []fleet.Tag{{Key: "muster:x"}}}, Locations: []string{testLocation}}),
 	} {
 		if r, ok := err.(*domain.Refusal); !ok || r.Reason != domain.Invalid {
 			t.Errorf("%s: got %v, want a refusal", name, err)

@@ -6,6 +6,8 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/placement"
 	"github.com/musterhq/muster/internal/domain/session"
 )
@@ -14,23 +16,23 @@ import (
 func (w *world) grounds(q placement.Queue) {
 	locations := []string{"custom-a", "custom-b", "custom-c"}
 	for _, l := range locations {
-		w.must(&CreateLocation{Name: l, Region: "us-east-1"})
+		w.must(&hosting.CreateLocation{Name: l, Region: "us-east-1"})
 	}
-	w.must(&CreateFleet{Fleet: fleet.Fleet{ID: testFleet, Region: "us-east-1", Name: "dev"}, Locations: locations})
+	w.must(&hosting.CreateFleet{Fleet: fleet.Fleet{ID: testFleet, Region: "us-east-1", Name: "dev"}, Locations: locations})
 	for _, l := range locations {
-		w.must(&RegisterCompute{Compute: fleet.Compute{FleetID: testFleet, Name: "host-" + l, Location: l, IPAddress: "127.0.0.1"}})
+		w.must(&hosting.RegisterCompute{Compute: fleet.Compute{FleetID: testFleet, Name: "host-" + l, Location: l, IPAddress: "127.0.0.1"}})
 	}
 	q.Name, q.Region = "q", "us-east-1"
 	q.Destinations = []string{"arn:aws:gamelift:us-east-1::fleet/" + testFleet}
-	w.must(&CreateQueue{Queue: q})
+	w.must(&hosting.CreateQueue{Queue: q})
 }
 
 // serverAt connects a process at a location and makes it ready and healthy.
 func (w *world) serverAt(location, id string) fleet.Key {
 	key := fleet.Key{Fleet: testFleet, Compute: "host-" + location, Process: id}
-	w.must(&ConnectProcess{Process: key, Link: 7})
-	w.must(&ActivateProcess{Process: key, Link: 7, Port: 7777, Request: RequestHash(id)})
-	w.must(&ReportHealth{Process: key, Healthy: true})
+	w.must(&hosting.ConnectProcess{Process: key, Link: 7})
+	w.must(&hosting.ActivateProcess{Process: key, Link: 7, Port: 7777, Request: kernel.RequestHash(id)})
+	w.must(&hosting.ReportHealth{Process: key, Healthy: true})
 	return key
 }
 
@@ -40,7 +42,7 @@ func (w *world) start(p placement.Placement) {
 	if p.PlayersMax == 0 {
 		p.PlayersMax = 8
 	}
-	w.must(&StartPlacement{Placement: p, archivedID: archivedID{ArchivedAt: w.cell.Forgotten()}})
+	w.must(&hosting.StartPlacement{Placement: p, ArchivedID: kernel.ArchivedID{ArchivedAt: w.cell.Forgotten()}})
 }
 
 func (w *world) placement(id string) placement.Placement {
@@ -57,7 +59,7 @@ func (w *world) placement(id string) placement.Placement {
 func (w *world) advance(d time.Duration) {
 	for end := w.now.Add(d); w.now < end; {
 		w.now = min(w.now.Add(time.Second), end)
-		for tick := (Tick{}); ; {
+		for tick := (kernel.Tick{}); ; {
 			w.must(&tick)
 			if !tick.More {
 				break
@@ -78,7 +80,7 @@ func TestPlacementIsFulfilled(t *testing.T) {
 	if p.Game != testFleet+"/custom-b/p1" || p.Status != placement.Pending {
 		t.Fatalf("with a server: %+v", p)
 	}
-	w.must(&ActivateGameSession{Process: key, Game: session.ID(p.Game)})
+	w.must(&hosting.ActivateGameSession{Process: key, Game: session.ID(p.Game)})
 	p = w.placement("p1")
 	if p.Status != placement.Fulfilled || p.End != w.now {
 		t.Fatalf("after the activation: %+v", p)
@@ -95,12 +97,12 @@ func TestPlacementTriesAgain(t *testing.T) {
 	bad := w.serverAt("custom-a", "bad")
 	w.start(placement.Placement{ID: "p1"})
 	good := w.serverAt("custom-b", "good")
-	w.must(&EndProcess{Process: bad, Request: 9}) // dies before it activates
+	w.must(&hosting.EndProcess{Process: bad, Request: 9}) // dies before it activates
 	p := w.placement("p1")
 	if p.Game != testFleet+"/custom-b/p1" || len(p.Tried) != 2 || p.Tried[0].Outcome != placement.ActivationFailed {
 		t.Fatalf("after the failure: %+v", p)
 	}
-	w.must(&ActivateGameSession{Process: good, Game: session.ID(p.Game)})
+	w.must(&hosting.ActivateGameSession{Process: good, Game: session.ID(p.Game)})
 	if p := w.placement("p1"); p.Status != placement.Fulfilled {
 		t.Fatalf("in the end: %+v", p)
 	}
@@ -111,20 +113,20 @@ func TestPlacementTakesItsIDBackFromAFailedAttempt(t *testing.T) {
 	w.grounds(placement.Queue{})
 	w.serverAt("custom-a", "s1")
 	w.start(placement.Placement{ID: "p1"})
-	w.must(&EndProcess{Process: fleet.Key{Fleet: testFleet, Compute: "host-custom-a", Process: "s1"}, Request: 9})
+	w.must(&hosting.EndProcess{Process: fleet.Key{Fleet: testFleet, Compute: "host-custom-a", Process: "s1"}, Request: 9})
 	w.now++
 	key := w.serverAt("custom-a", "s2")
 	p := w.placement("p1")
-	w.must(&ActivateGameSession{Process: key, Game: session.ID(p.Game)})
+	w.must(&hosting.ActivateGameSession{Process: key, Game: session.ID(p.Game)})
 	v := w.cell.View()
 	if g, ok := v.GameSession(session.ID(p.Game)); !ok || g.Status != session.Active || g.ProcessID != "s2" {
 		t.Fatalf("under the id: %+v", g)
 	}
-	all, _, _ := v.GameSessions(testFleet, GameFilter{}, 0, "", 100)
+	all, _, _ := v.GameSessions(testFleet, hosting.GameFilter{}, 0, "", 100)
 	if len(all) != 1 {
 		t.Fatalf("%d game sessions, want the one that succeeded", len(all))
 	}
-	w.must(&Forget{Count: 100}) // the failed attempt leaves memory and takes nothing along
+	w.must(&kernel.Forget{Count: 100}) // the failed attempt leaves memory and takes nothing along
 	if g, ok := v.GameSession(session.ID(p.Game)); !ok || g.Status != session.Active {
 		t.Fatalf("after Forget: %+v", g)
 	}
@@ -138,10 +140,10 @@ func TestFailedAttemptBehindItsSuccessorInASnapshot(t *testing.T) {
 	first, second := w.serverAt("custom-a", "s1"), w.serverAt("custom-a", "s2")
 	w.start(placement.Placement{ID: "gone"})
 	w.start(placement.Placement{ID: "p1"})
-	w.must(&EndProcess{Process: first, Request: 8})
-	w.must(&StopPlacement{ID: "gone"})
-	w.must(&Forget{Count: 2})
-	w.must(&EndProcess{Process: second, Request: 9})
+	w.must(&hosting.EndProcess{Process: first, Request: 8})
+	w.must(&hosting.StopPlacement{ID: "gone"})
+	w.must(&kernel.Forget{Count: 2})
+	w.must(&hosting.EndProcess{Process: second, Request: 9})
 	w.now++
 	w.serverAt("custom-a", "s3") // the game session takes the record of the one that is gone
 	if err := w.checkRestarts(); err != nil {
@@ -172,20 +174,20 @@ func TestPlacementIsStopped(t *testing.T) {
 	w := newWorld(t, DefaultConfig())
 	w.grounds(placement.Queue{})
 	w.start(placement.Placement{ID: "p1"})
-	w.must(&StopPlacement{ID: "p1"})
+	w.must(&hosting.StopPlacement{ID: "p1"})
 	if p := w.placement("p1"); p.Status != placement.Cancelled {
 		t.Fatalf("%+v", p)
 	}
 	w.serverAt("custom-a", "s1")
 	w.start(placement.Placement{ID: "p2"})
-	if err := w.do(&StopPlacement{ID: "p2"}); err == nil {
+	if err := w.do(&hosting.StopPlacement{ID: "p2"}); err == nil {
 		t.Fatal("a placement with a game session was stopped")
 	}
-	w.must(&TerminateGameSession{ID: session.ID(w.placement("p2").Game)})
+	w.must(&hosting.TerminateGameSession{ID: session.ID(w.placement("p2").Game)})
 	if p := w.placement("p2"); p.Status != placement.Failed {
 		t.Fatalf("%+v", p)
 	}
-	if err := w.do(&StartPlacement{Placement: placement.Placement{ID: "p1", Queue: "q"}, archivedID: archivedID{ArchivedAt: w.cell.Forgotten()}}); err == nil {
+	if err := w.do(&hosting.StartPlacement{Placement: placement.Placement{ID: "p1", Queue: "q"}, ArchivedID: kernel.ArchivedID{ArchivedAt: w.cell.Forgotten()}}); err == nil {
 		t.Fatal("an id was used twice")
 	}
 }
@@ -231,7 +233,7 @@ func TestQueueDeletedWhilePlacementsWait(t *testing.T) {
 	w := newWorld(t, DefaultConfig())
 	w.grounds(placement.Queue{})
 	w.start(placement.Placement{ID: "p1"})
-	w.must(&DeleteQueue{Name: "q"})
+	w.must(&hosting.DeleteQueue{Name: "q"})
 	if p := w.placement("p1"); p.Status != placement.Failed {
 		t.Fatalf("%+v", p)
 	}
@@ -242,15 +244,15 @@ func TestQueueDeletedWhilePlacementsWait(t *testing.T) {
 func TestTerminalAliasIsPassedOver(t *testing.T) {
 	w := newWorld(t, DefaultConfig())
 	w.grounds(placement.Queue{})
-	w.must(&CreateAlias{Alias: fleet.Alias{ID: "alias-1", Region: "us-east-1", Name: "closed", Terminal: true, Message: "closed"}})
-	w.must(&UpdateQueue{Name: "q", Destinations: &[]string{"arn:aws:gamelift:us-east-1::alias/alias-1"}})
+	w.must(&hosting.CreateAlias{Alias: fleet.Alias{ID: "alias-1", Region: "us-east-1", Name: "closed", Terminal: true, Message: "closed"}})
+	w.must(&hosting.UpdateQueue{Name: "q", Destinations: &[]string{"arn:aws:gamelift:us-east-1::alias/alias-1"}})
 	w.serverAt("custom-a", "s1")
 	w.start(placement.Placement{ID: "p1"})
 	v := w.cell.View()
 	if c := v.Choices("p1", w.now); len(c) != 1 || c[0].Outcome != placement.AliasTerminal {
 		t.Fatalf("choices: %+v", c)
 	}
-	w.must(&UpdateAlias{ID: "alias-1", Route: &Route{Fleet: testFleet}})
+	w.must(&hosting.UpdateAlias{ID: "alias-1", Route: &hosting.Route{Fleet: testFleet}})
 	w.advance(time.Second)
 	if p := w.placement("p1"); p.Location != "custom-a" {
 		t.Fatalf("once it stands for a fleet: %+v", p)
@@ -259,17 +261,17 @@ func TestTerminalAliasIsPassedOver(t *testing.T) {
 
 // When an alias has moved or is gone, a process that becomes free in its former fleet gets none of those who waited there.
 func TestNobodyWaitsInAnAliasFormerFleet(t *testing.T) {
-	leave := map[string]Command{
-		"moved":    &UpdateAlias{ID: "alias-1", Route: &Route{Fleet: "fleet-next"}},
-		"terminal": &UpdateAlias{ID: "alias-1", Route: &Route{Terminal: true, Message: "closed"}},
-		"deleted":  &DeleteAlias{ID: "alias-1"},
+	leave := map[string]kernel.Command{
+		"moved":    &hosting.UpdateAlias{ID: "alias-1", Route: &hosting.Route{Fleet: "fleet-next"}},
+		"terminal": &hosting.UpdateAlias{ID: "alias-1", Route: &hosting.Route{Terminal: true, Message: "closed"}},
+		"deleted":  &hosting.DeleteAlias{ID: "alias-1"},
 	}
 	for what, cmd := range leave {
 		w := newWorld(t, DefaultConfig())
 		w.grounds(placement.Queue{})
-		w.must(&CreateFleet{Fleet: fleet.Fleet{ID: "fleet-next", Region: "us-east-1", Name: "next"}, Locations: []string{"custom-a"}})
-		w.must(&CreateAlias{Alias: fleet.Alias{ID: "alias-1", Region: "us-east-1", Name: "live", Fleet: testFleet}})
-		w.must(&UpdateQueue{Name: "q", Destinations: &[]string{"arn:aws:gamelift:us-east-1::alias/alias-1"}})
+		w.must(&hosting.CreateFleet{Fleet: fleet.Fleet{ID: "fleet-next", Region: "us-east-1", Name: "next"}, Locations: []string{"custom-a"}})
+		w.must(&hosting.CreateAlias{Alias: fleet.Alias{ID: "alias-1", Region: "us-east-1", Name: "live", Fleet: testFleet}})
+		w.must(&hosting.UpdateQueue{Name: "q", Destinations: &[]string{"arn:aws:gamelift:us-east-1::alias/alias-1"}})
 		w.start(placement.Placement{ID: "p1"})
 		w.must(cmd)
 		w.serverAt("custom-a", "s1")
@@ -286,8 +288,8 @@ func TestPlacementNumbersAreNotRepeated(t *testing.T) {
 	w.grounds(placement.Queue{})
 	w.start(placement.Placement{ID: "p1"})
 	w.start(placement.Placement{ID: "p2"})
-	w.must(&StopPlacement{ID: "p2"})
-	w.must(&StopPlacement{ID: "p1"})
+	w.must(&hosting.StopPlacement{ID: "p2"})
+	w.must(&hosting.StopPlacement{ID: "p1"})
 	w.restart()
 	w.start(placement.Placement{ID: "p3"})
 	if had, got := w.placement("p2").No, w.placement("p3").No; got != had+1 {

@@ -11,6 +11,8 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/notice"
 	"github.com/musterhq/muster/internal/sim"
 	"github.com/musterhq/muster/internal/sim/canon"
 )
@@ -19,7 +21,7 @@ import (
 // loaded a snapshot and replayed the rest are the same, with the same indexes and deadlines.
 func TestRestartsAreAlike(t *testing.T) {
 	config := cell.DefaultConfig()
-	config.Notify = &cell.Notify{Bus: true, Topics: []string{"arn:aws:sns:us-east-1:1:lobby"}, Max: 20, Age: time.Hour}
+	config.Notify = &notice.Notify{Bus: true, Topics: []string{"arn:aws:sns:us-east-1:1:lobby"}, Max: 20, Age: time.Hour}
 	for seed := range uint64(12) {
 		chance := rand.New(rand.NewPCG(seed, 0))
 		wishes := sim.NewWishes(chance)
@@ -27,7 +29,7 @@ func TestRestartsAreAlike(t *testing.T) {
 		if seed%2 == 1 {
 			players := flow.DefaultConfig()
 			players.Games.DirectCreate, players.Games.DirectJoin, players.Games.LaxPlayers = true, true, seed%4 == 1
-			config.Flow = &players
+			config.PlayerFlow.Flow = &players
 			wishes.AddFlow()
 		}
 		live, now := cell.New(config), domain.Time(1_700_000_000_000)
@@ -39,22 +41,22 @@ func TestRestartsAreAlike(t *testing.T) {
 			cmd := wishes.Next(&v, now)
 			switch n := chance.IntN(1000); {
 			case n < 2:
-				now, cmd = now.Add(time.Duration(chance.IntN(200_000))*time.Millisecond), &cell.Resume{}
+				now, cmd = now.Add(time.Duration(chance.IntN(200_000))*time.Millisecond), &kernel.Resume{}
 			case n < 10:
-				now, cmd = now.Add(time.Duration(chance.IntN(100_000))*time.Millisecond), &cell.Tick{}
+				now, cmd = now.Add(time.Duration(chance.IntN(100_000))*time.Millisecond), &kernel.Tick{}
 			case n < 100:
-				now, cmd = now.Add(time.Duration(chance.IntN(1000))*time.Millisecond), &cell.Tick{}
+				now, cmd = now.Add(time.Duration(chance.IntN(1000))*time.Millisecond), &kernel.Tick{}
 			case n < 110:
-				cmd = &cell.Forget{Count: chance.IntN(4)}
+				cmd = &kernel.Forget{Count: chance.IntN(4)}
 			case n < 120:
 				if all := v.Notices("", 0, 5); len(all) > 0 {
-					cmd = &cell.DeliverNotices{Nos: []uint64{all[chance.IntN(len(all))].No}}
+					cmd = &notice.DeliverNotices{Nos: []uint64{all[chance.IntN(len(all))].No}}
 				}
 			}
 			if cmd == nil {
 				continue
 			}
-			env := cell.Env{Now: now, Number: uint64(len(journal) + 1)}
+			env := kernel.Env{Now: now, Number: uint64(len(journal) + 1)}
 			binary.LittleEndian.PutUint64(env.Seed[:], chance.Uint64())
 			if emitted, _ := live.Execute(cmd, &env); !emitted {
 				continue
@@ -91,7 +93,7 @@ func TestRestartsAreAlike(t *testing.T) {
 
 // frozenCell is a snapshot that was written once, and must say the same later, whatever the cell does meanwhile.
 type frozenCell struct {
-	snapshot *cell.Snapshot
+	snapshot *kernel.Snapshot
 	dump     []byte
 }
 

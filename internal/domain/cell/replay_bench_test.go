@@ -5,7 +5,9 @@ import (
 	"testing"
 
 	"github.com/musterhq/muster/internal/domain"
-	"github.com/musterhq/muster/internal/domain/wire"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 )
 
 // recorded is a journal of a cell at work: game sessions fill up and end, players log in, form parties and play.
@@ -15,15 +17,15 @@ func recorded(b *testing.B) (Config, [][]byte) {
 		game := w.game(fmt.Sprintf("gsess-%032d", i), 200)
 		for j := range 100 {
 			id := playerID(i*100 + j)
-			w.must(&ReservePlayers{Game: game, Players: []NewPlayer{{ID: id, Player: fmt.Sprintf("guest-%d-%d", i, j)}}})
-			w.must(&AcceptPlayer{Process: processKey("p-" + fmt.Sprintf("gsess-%032d", i)), Game: game, Player: id, Request: uint64(i*100 + j)})
+			w.must(&hosting.ReservePlayers{Game: game, Players: []hosting.NewPlayer{{ID: id, Player: fmt.Sprintf("guest-%d-%d", i, j)}}})
+			w.must(&hosting.AcceptPlayer{Process: processKey("p-" + fmt.Sprintf("gsess-%032d", i)), Game: game, Player: id, Request: uint64(i*100 + j)})
 		}
 	}
 	for i := range 200 {
 		name := func(j int) string { return fmt.Sprintf("p%d-%d", i, j) }
 		w.party(name(0), name(1), name(2), name(3))
 		for n := range 20 {
-			w.must(&SetReady{w.as(name(n % 4)), n/4%2 == 0})
+			w.must(&playerflow.SetReady{Caller: w.as(name(n % 4)), Ready: n/4%2 == 0})
 		}
 	}
 	return w.cell.config, w.journal
@@ -34,7 +36,7 @@ func BenchmarkReplay(b *testing.B) {
 	config, journal := recorded(b)
 	events := 0
 	for _, batch := range journal {
-		_ = eachEvent(batch, &wire.Reader{}, func() {}, func(_ domain.Time, _ Event) { events++ })
+		_ = EachEvent(batch, func(_ domain.Time, _ kernel.Event) { events++ })
 	}
 	b.ReportAllocs()
 	for b.Loop() {

@@ -11,19 +11,21 @@ import (
 	"testing"
 
 	"github.com/bufbuild/protocompile"
-	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoreflect"
-	"google.golang.org/protobuf/types/dynamicpb"
-
 	"github.com/musterhq/muster/internal/domain/access"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/gameservers"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/domain/notice"
 	"github.com/musterhq/muster/internal/domain/placement"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/domain/session"
 	"github.com/musterhq/muster/internal/domain/wire"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/dynamicpb"
 )
 
 const protoDir = "../../../proto"
@@ -45,7 +47,7 @@ func TestSchema(t *testing.T) {
 		"Location": func() wire.Message { return &fleet.Location{} }, "Fleet": func() wire.Message { return &fleet.Fleet{} },
 		"Compute": func() wire.Message { return &fleet.Compute{} }, "Process": func() wire.Message { return &fleet.Process{} },
 		"FleetEvent": func() wire.Message { return &fleet.Event{} }, "Creation": func() wire.Message { return &fleet.Creation{} },
-		"GameSession": func() wire.Message { return &session.GameSession{} }, "PlayerSession": func() wire.Message { return &PlayerSession{} },
+		"GameSession": func() wire.Message { return &session.GameSession{} }, "PlayerSession": func() wire.Message { return &hosting.PlayerSession{} },
 		"GameServerGroup": func() wire.Message { return &gameservers.Group{} }, "GameServer": func() wire.Message { return &gameservers.Server{} },
 		"Build":                    func() wire.Message { return &fleet.Build{} },
 		"Alias":                    func() wire.Message { return &fleet.Alias{} },
@@ -60,7 +62,7 @@ func TestSchema(t *testing.T) {
 		"Match":                    func() wire.Message { return &matchmaking.Match{} },
 		"Hosted":                   func() wire.Message { return &matchmaking.Hosted{} },
 		"RecentWaits":              func() wire.Message { return &matchmaking.Recent{} },
-		"SnapshotHead":             func() wire.Message { return &snapshotHead{} },
+		"SnapshotHead":             func() wire.Message { return &kernel.Head{} },
 		"FlowPlayer":               func() wire.Message { return &flow.Player{} },
 		"LoginSession":             func() wire.Message { return &flow.Login{} }, "Party": func() wire.Message { return &flow.Party{} },
 		"PartyInvite": func() wire.Message { return &flow.Invite{} }, "GameInstance": func() wire.Message { return &flow.Instance{} },
@@ -70,25 +72,25 @@ func TestSchema(t *testing.T) {
 		"FlowMessage":  func() wire.Message { return &flow.Message{} },
 		"GameNotice":   func() wire.Message { return &flow.Notice{} }, "GameServerOutbox": func() wire.Message { return &flow.ServerOutbox{} },
 		"EventSubscription": func() wire.Message { return &flow.Subscription{} }, "StudioEvent": func() wire.Message { return &flow.StudioEvent{} },
-		"FlowFeed":      func() wire.Message { return &feedPart{} },
+		"FlowFeed":      func() wire.Message { return &playerflow.FeedPart{} },
 		"FlowChange":    func() wire.Message { return &flow.Change{} },
 		"FlowOverrides": func() wire.Message { return &flow.Overrides{} },
 		"AccessKey":     func() wire.Message { return &access.Key{} }, "AccessTakenOver": func() wire.Message { return &access.TakenOver{} },
-		"Loss": func() wire.Message { return &Loss{} },
+		"Loss": func() wire.Message { return &access.Loss{} },
 	}
 	events := file.Messages().ByName("Event").Oneofs().ByName("event").Fields()
 	for i := range events.Len() {
 		f := events.Get(i)
-		if e := newEvent(Kind(f.Number())); e == nil {
+		if e := kinds.NewEvent(kernel.Kind(f.Number())); e == nil {
 			t.Errorf("no event for %s = %d", f.Name(), f.Number())
 		} else if name := reflect.TypeOf(e).Elem().Name(); name != string(f.Message().Name()) {
 			t.Errorf("kind %d is %s, the schema says %s", f.Number(), name, f.Message().Name())
 		} else {
-			messages[name] = func() wire.Message { return newEvent(Kind(f.Number())) }
+			messages[name] = func() wire.Message { return kinds.NewEvent(kernel.Kind(f.Number())) }
 		}
 	}
 	for k := range 256 {
-		if newEvent(Kind(k)) != nil && events.ByNumber(protoreflect.FieldNumber(k)) == nil {
+		if kinds.NewEvent(kernel.Kind(k)) != nil && events.ByNumber(protoreflect.FieldNumber(k)) == nil {
 			t.Errorf("kind %d is not in the schema", k)
 		}
 	}

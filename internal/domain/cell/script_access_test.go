@@ -5,26 +5,27 @@ import (
 	"io"
 
 	"github.com/musterhq/muster/internal/domain/access"
+	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
 // accessCommand makes a command about access keys; nil when it is another one.
-func (s *script) accessCommand(verb string, a arguments) Command {
+func (s *script) accessCommand(verb string, a arguments) kernel.Command {
 	by := access.Actor{Principal: a.or("by", "ops"), Door: "operator"}
 	role, _ := access.ParseRole(a.or("role", "backend"))
 	switch verb {
 	case "take-over":
-		cmd := &TakeOverAccessKeys{Digest: a.or("file", ""), Secret: "check"}
+		cmd := &access.TakeOverAccessKeys{Digest: a.or("file", ""), Secret: "check"}
 		for _, id := range a.list("keys") {
 			cmd.Keys = append(cmd.Keys, access.Key{ID: id, Role: role, Created: s.now.Add(-a.duration("age"))})
 		}
 		return cmd
 	case "create-key":
-		return &CreateAccessKey{Key: access.Key{ID: a.or("id", ""), Role: role, Name: a.or("name", ""), CreatedBy: by}}
+		return &access.CreateAccessKey{Key: access.Key{ID: a.or("id", ""), Role: role, Name: a.or("name", ""), CreatedBy: by}}
 	case "accept-loss":
-		return &AcceptLoss{Part: a.or("part", ""), What: a.or("what", ""), Secret: a.or("secret", "")}
+		return &access.AcceptLoss{Part: a.or("part", ""), What: a.or("what", ""), Secret: a.or("secret", "")}
 	case "revoke-key":
 		_, force := a.find("force")
-		return &RevokeAccessKey{ID: a.or("id", ""), By: by, Force: force}
+		return &access.RevokeAccessKey{ID: a.or("id", ""), By: by, Force: force}
 	}
 	return nil
 }
@@ -44,17 +45,17 @@ func (s *script) showKeys(out io.Writer) {
 }
 
 // accessDetails is an event about access keys in the words of the scripts.
-func accessDetails(e Event) string {
+func accessDetails(e kernel.Event) string {
 	switch e := e.(type) {
-	case *AccessKeysTakenOver:
+	case *access.AccessKeysTakenOver:
 		return fmt.Sprintf("file=%s keys=%d", e.TakenOver.Digest, len(e.Keys))
-	case *AccessKeyCreated:
+	case *access.AccessKeyCreated:
 		return fmt.Sprintf("%s %s by %s", e.Key.ID, e.Key.Role, e.Key.CreatedBy.Principal)
-	case *AccessKeyRevoked:
+	case *access.AccessKeyRevoked:
 		return fmt.Sprintf("%s at %s by %s", e.ID, since(int64(e.At)), e.By.Principal)
-	case *AccessKeysForgotten:
+	case *access.AccessKeysForgotten:
 		return fmt.Sprint(e.IDs)
-	case *LossAccepted:
+	case *access.LossAccepted:
 		return fmt.Sprintf("%s %s%s", e.Loss.Part, e.Loss.What, when(e.Secret != "", " secret="+e.Secret))
 	}
 	return ""
@@ -63,7 +64,7 @@ func accessDetails(e Event) string {
 // checkAccess counts the keys that work again.
 func checkAccess(c *Cell) error {
 	working, admins := 0, 0
-	for _, k := range c.access.Keys.All() {
+	for _, k := range c.access.Records.Keys.All() {
 		if k.Works() {
 			working++
 			if k.Role == access.Admin {
@@ -71,8 +72,8 @@ func checkAccess(c *Cell) error {
 			}
 		}
 	}
-	if working != c.access.Working() || admins != c.access.Admins() {
-		return fmt.Errorf("%d access keys work, %d of them admins; counted %d and %d", c.access.Working(), c.access.Admins(), working, admins)
+	if working != c.access.Records.Working() || admins != c.access.Records.Admins() {
+		return fmt.Errorf("%d access keys work, %d of them admins; counted %d and %d", c.access.Records.Working(), c.access.Records.Admins(), working, admins)
 	}
 	return nil
 }

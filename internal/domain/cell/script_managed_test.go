@@ -6,11 +6,13 @@ import (
 	"strings"
 
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/placement"
 )
 
 // managedCommand makes a command about what hosts are to run and how many there are to be; nil when it is another one.
-func (s *script) managedCommand(verb string, a arguments, fleetID string) Command {
+func (s *script) managedCommand(verb string, a arguments, fleetID string) kernel.Command {
 	optional := func(key string) *int32 {
 		if _, ok := a.find(key); !ok {
 			return nil
@@ -24,16 +26,16 @@ func (s *script) managedCommand(verb string, a arguments, fleetID string) Comman
 		if a.or("empty", "") == "" {
 			b.Storage = fleet.Storage{Bucket: "builds", Key: "game.zip"}
 		}
-		return &CreateBuild{Build: b}
+		return &hosting.CreateBuild{Build: b}
 	case "create-managed":
 		f := fleet.Fleet{ID: fleetID, Region: "us-east-1", Runtime: a.runtime(), Managed: &fleet.Managed{
 			Build: a.or("build", "build-1"), InstanceType: a.or("instance", "c5.large"),
 		}}
-		return &CreateFleet{Fleet: f, Locations: a.list("locations")}
+		return &hosting.CreateFleet{Fleet: f, Locations: a.list("locations")}
 	case "update-runtime":
-		return &UpdateRuntime{Fleet: fleetID, Runtime: *cmp.Or(a.runtime(), &fleet.Runtime{})}
+		return &hosting.UpdateRuntime{Fleet: fleetID, Runtime: *cmp.Or(a.runtime(), &fleet.Runtime{})}
 	case "set-capacity":
-		cmd := &SetCapacity{
+		cmd := &hosting.SetCapacity{
 			Fleet: fleetID, Location: a.or("location", ""), Desired: optional("desired"), Min: optional("min"), Max: optional("max"), FromZero: a.flag("from-zero"),
 		}
 		if d := a.duration("inactivity"); d != 0 {
@@ -41,11 +43,11 @@ func (s *script) managedCommand(verb string, a arguments, fleetID string) Comman
 		}
 		return cmd
 	case "stop-scaling", "start-scaling":
-		return &SwitchScaling{Fleet: fleetID, Location: a.or("location", ""), Stop: verb == "stop-scaling"}
+		return &hosting.SwitchScaling{Fleet: fleetID, Location: a.or("location", ""), Stop: verb == "stop-scaling"}
 	case "put-policy":
-		return &PutScalingPolicy{Fleet: fleetID, Policy: fleet.ScalingPolicy{Name: a.or("name", ""), TargetBased: true, Target: float64(a.number("target", 0))}}
+		return &hosting.PutScalingPolicy{Fleet: fleetID, Policy: fleet.ScalingPolicy{Name: a.or("name", ""), TargetBased: true, Target: float64(a.number("target", 0))}}
 	case "delete-policy":
-		return &DeleteScalingPolicy{Fleet: fleetID, Name: a.or("name", "")}
+		return &hosting.DeleteScalingPolicy{Fleet: fleetID, Name: a.or("name", "")}
 	case "create-queue":
 		q := placement.Queue{Name: a.or("queue", "q"), Region: "us-east-1", Tags: a.tags("tags")}
 		for _, name := range a.list("to", testFleet) {
@@ -55,14 +57,14 @@ func (s *script) managedCommand(verb string, a arguments, fleetID string) Comman
 			}
 			q.Destinations = append(q.Destinations, "arn:aws:gamelift:us-east-1::"+kind+name)
 		}
-		return &CreateQueue{Queue: q}
+		return &hosting.CreateQueue{Queue: q}
 	case "create-alias":
-		return &CreateAlias{Alias: fleet.Alias{ID: a.or("alias", "alias-1"), Fleet: fleetID, Tags: a.tags("tags")}}
+		return &hosting.CreateAlias{Alias: fleet.Alias{ID: a.or("alias", "alias-1"), Fleet: fleetID, Tags: a.tags("tags")}}
 	case "start-placement":
 		p := placement.Placement{ID: a.or("placement", "p"), Queue: a.or("queue", "q"), PlayersMax: 4}
-		return &StartPlacement{Placement: p, archivedID: archivedID{ArchivedAt: s.cell.Forgotten()}}
+		return &hosting.StartPlacement{Placement: p, ArchivedID: kernel.ArchivedID{ArchivedAt: s.cell.Forgotten()}}
 	case "stop-placement":
-		return &StopPlacement{ID: a.or("placement", "p")}
+		return &hosting.StopPlacement{ID: a.or("placement", "p")}
 	}
 	return nil
 }
@@ -103,13 +105,13 @@ func capacityDetails(l fleet.FleetLocation) (text string) {
 }
 
 // placementDetails is a placement's events in the words of the scripts.
-func placementDetails(e Event) string {
+func placementDetails(e kernel.Event) string {
 	switch e := e.(type) {
-	case *PlacementStarted:
+	case *hosting.PlacementStarted:
 		return e.Placement.ID
-	case *PlacementRetried:
+	case *hosting.PlacementRetried:
 		return e.ID
-	case *PlacementEnded:
+	case *hosting.PlacementEnded:
 		text := e.ID + " " + e.Status.String()
 		for _, t := range e.Passed {
 			text += "\n  " + strings.TrimSpace(t.Fleet+" "+t.Location) + ": " + t.Outcome.String() + when(t.Detail != "", ", "+t.Detail)

@@ -9,9 +9,10 @@ import (
 	"time"
 
 	"github.com/cockroachdb/datadriven"
-
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
@@ -21,8 +22,8 @@ import (
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
 		config := DefaultConfig()
-		config.PropertiesInGameMax, config.LocationsInFleetMax, config.ComputesInFleetMax, config.ProcessesOnComputeMax = 2, 2, 3, 9
-		config.AccessKeysMax = 4
+		config.Hosting.PropertiesInGameMax, config.Hosting.LocationsInFleetMax, config.Hosting.ComputesInFleetMax, config.Hosting.ProcessesOnComputeMax = 2, 2, 3, 9
+		config.Access.AccessKeysMax = 4
 		s := &script{world: newWorld(t, config), names: map[domain.UUID]string{}}
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			out := &strings.Builder{}
@@ -73,10 +74,10 @@ func (s *script) line(out *strings.Builder, verb string, a arguments) {
 		} else if note := result(cmd); note != "" && len(s.events) == 0 {
 			fmt.Fprintln(out, note)
 		}
-		tick, ok := cmd.(*Tick)
+		tick, ok := cmd.(*kernel.Tick)
 		again = ok && tick.More
 		if again {
-			cmd = &Tick{}
+			cmd = &kernel.Tick{}
 		}
 	}
 }
@@ -90,42 +91,42 @@ func (s *script) readable(text string) string {
 }
 
 // result is what a command answers that changed nothing.
-func result(cmd Command) string {
+func result(cmd kernel.Command) string {
 	switch cmd := cmd.(type) {
-	case *Tick:
+	case *kernel.Tick:
 		return ""
-	case *CreateGameSession:
+	case *hosting.CreateGameSession:
 		return fmt.Sprintf("the same game session, %s", cmd.Game.Status)
-	case *ActivateProcess:
+	case *hosting.ActivateProcess:
 		return "repeated"
-	case *ConnectProcess:
+	case *hosting.ConnectProcess:
 		return fmt.Sprintf("found %s", cmd.Found.State)
-	case *IssueToken:
+	case *hosting.IssueToken:
 		return fmt.Sprintf("the same token, generation=%d expires=%s", cmd.Generation, since(int64(cmd.Expires)))
 	}
 	return "nothing"
 }
 
 // command makes the command of a line.
-func (s *script) command(verb string, a arguments) Command {
+func (s *script) command(verb string, a arguments) kernel.Command {
 	key := fleet.Key{Fleet: a.or("fleet", testFleet), Compute: a.or("compute", testCompute), Process: a.or("process", "")}
 	game := session.MakeID(key.Fleet, a.or("location", testLocation), a.or("game", ""))
-	request := RequestHash(a.or("request", verb+key.Process+game.Fleet()))
+	request := kernel.RequestHash(a.or("request", verb+key.Process+game.Fleet()))
 	switch verb {
 	case "create-location":
-		return &CreateLocation{Name: a.or("location", testLocation), Tags: a.tags("tags")}
+		return &hosting.CreateLocation{Name: a.or("location", testLocation), Tags: a.tags("tags")}
 	case "delete-location":
-		return &DeleteLocation{Name: a.or("location", testLocation)}
+		return &hosting.DeleteLocation{Name: a.or("location", testLocation)}
 	case "create-fleet":
-		return &CreateFleet{Fleet: fleet.Fleet{ID: key.Fleet, CreationPolicy: a.policy(), Runtime: a.runtime(), CertificateType: a.or("certificate", "DISABLED"), Tags: a.tags("tags")}, Locations: a.list("locations", testLocation)}
+		return &hosting.CreateFleet{Fleet: fleet.Fleet{ID: key.Fleet, CreationPolicy: a.policy(), Runtime: a.runtime(), CertificateType: a.or("certificate", "DISABLED"), Tags: a.tags("tags")}, Locations: a.list("locations", testLocation)}
 	case "update-fleet":
-		return &UpdateFleetAttributes{ID: key.Fleet, FullProtection: a.flag("protected"), CreationPolicy: a.policy()}
+		return &hosting.UpdateFleetAttributes{ID: key.Fleet, FullProtection: a.flag("protected"), CreationPolicy: a.policy()}
 	case "delete-fleet":
-		return &DeleteFleet{ID: key.Fleet}
+		return &hosting.DeleteFleet{ID: key.Fleet}
 	case "add-locations":
-		return &AddFleetLocations{ID: key.Fleet, Locations: a.list("locations", testLocation)}
+		return &hosting.AddFleetLocations{ID: key.Fleet, Locations: a.list("locations", testLocation)}
 	case "remove-locations":
-		return &RemoveFleetLocations{ID: key.Fleet, Locations: a.list("locations", testLocation)}
+		return &hosting.RemoveFleetLocations{ID: key.Fleet, Locations: a.list("locations", testLocation)}
 	case "tag":
 		resource := Resource{FleetResource, key.Fleet}
 		if name := a.or("location", ""); name != "" {
@@ -138,17 +139,17 @@ func (s *script) command(verb string, a arguments) Command {
 	case "register":
 		var registration domain.UUID
 		registration[0] = byte(a.number("registration", 0))
-		return &RegisterCompute{Compute: fleet.Compute{
+		return &hosting.RegisterCompute{Compute: fleet.Compute{
 			FleetID: key.Fleet, Name: key.Compute, Location: a.or("location", testLocation), IPAddress: a.or("ip", "127.0.0.1"), Registration: registration,
 		}}
 	case "deregister":
-		return &DeregisterCompute{Fleet: key.Fleet, Name: key.Compute}
+		return &hosting.DeregisterCompute{Fleet: key.Fleet, Name: key.Compute}
 	case "rotate-token":
-		return &RotateToken{Fleet: key.Fleet, Compute: key.Compute, KeepLinks: a.flag("keep-links") != nil}
+		return &hosting.RotateToken{Fleet: key.Fleet, Compute: key.Compute, KeepLinks: a.flag("keep-links") != nil}
 	case "issue-token":
-		return &IssueToken{Fleet: key.Fleet, Compute: key.Compute}
+		return &hosting.IssueToken{Fleet: key.Fleet, Compute: key.Compute}
 	case "create-game":
-		cmd := &CreateGameSession{
+		cmd := &hosting.CreateGameSession{
 			Fleet: key.Fleet, Location: a.or("location", testLocation), Name: a.or("game", ""), Title: a.or("title", ""), Properties: a.properties(),
 			Creator: a.or("creator", ""), PlayersMax: a.number("players-max", 4), Parameters: uint64(a.number("parameters", 0)), ArchivedAt: uint64(a.number("archived-at", int32(s.cell.Forgotten()))),
 		}
@@ -157,29 +158,29 @@ func (s *script) command(verb string, a arguments) Command {
 		}
 		return cmd
 	case "update-game":
-		cmd := &UpdateGameSession{ID: game, DenyPlayers: a.flag("deny"), FullProtection: a.flag("protected"), Properties: a.properties()}
+		cmd := &hosting.UpdateGameSession{ID: game, DenyPlayers: a.flag("deny"), FullProtection: a.flag("protected"), Properties: a.properties()}
 		if n := a.number("players-max", -1); n >= 0 {
 			cmd.PlayersMax = &n
 		}
 		return cmd
 	case "terminate-game":
 		_, force := a.find("force")
-		return &TerminateGameSession{ID: game, Force: force}
+		return &hosting.TerminateGameSession{ID: game, Force: force}
 	case "reserve":
-		cmd := &ReservePlayers{Game: game}
+		cmd := &hosting.ReservePlayers{Game: game}
 		players := a.list("player")
 		for i, id := range a.list("id") {
-			cmd.Players = append(cmd.Players, NewPlayer{ID: s.namedID(id), Player: players[i]})
+			cmd.Players = append(cmd.Players, hosting.NewPlayer{ID: s.namedID(id), Player: players[i]})
 		}
 		return cmd
 	case "release":
-		return &ReleasePlayer{Player: s.namedID(a.or("id", ""))}
+		return &hosting.ReleasePlayer{Player: s.namedID(a.or("id", ""))}
 	case "tick":
-		return &Tick{}
+		return &kernel.Tick{}
 	case "resume":
-		return &Resume{}
+		return &kernel.Resume{}
 	case "forget":
-		return &Forget{Count: int(a.number("count", 1))}
+		return &kernel.Forget{Count: int(a.number("count", 1))}
 	}
 	if cmd := s.accessCommand(verb, a); cmd != nil {
 		return cmd
@@ -191,33 +192,33 @@ func (s *script) command(verb string, a arguments) Command {
 }
 
 // serverCommand makes a command that a game server sends.
-func (s *script) serverCommand(verb string, a arguments, key fleet.Key, game session.ID, request uint64) Command {
+func (s *script) serverCommand(verb string, a arguments, key fleet.Key, game session.ID, request uint64) kernel.Command {
 	link := uint64(a.number("link", 1))
 	switch verb {
 	case "connect":
-		return &ConnectProcess{Process: key, Link: link}
+		return &hosting.ConnectProcess{Process: key, Link: link}
 	case "lose-link":
-		return &LoseLink{Process: key, Link: link}
+		return &hosting.LoseLink{Process: key, Link: link}
 	case "ready":
-		return &ActivateProcess{Process: key, Link: link, Port: uint16(a.number("port", 7777)), Request: request}
+		return &hosting.ActivateProcess{Process: key, Link: link, Port: uint16(a.number("port", 7777)), Request: request}
 	case "health":
-		return &ReportHealth{Process: key, Healthy: *a.flag("good"), LastHealthy: scriptBegan.Add(a.duration("last"))}
+		return &hosting.ReportHealth{Process: key, Healthy: *a.flag("good"), LastHealthy: scriptBegan.Add(a.duration("last"))}
 	case "settle":
-		return &SettleProcess{Process: key}
+		return &hosting.SettleProcess{Process: key}
 	case "refresh":
-		return &RefreshProcess{Process: key, Begin: *a.flag("begin")}
+		return &hosting.RefreshProcess{Process: key, Begin: *a.flag("begin")}
 	case "prompt":
-		return &PromptGameSession{Process: key, Game: game}
+		return &hosting.PromptGameSession{Process: key, Game: game}
 	case "activate":
-		return &ActivateGameSession{Process: key, Game: game}
+		return &hosting.ActivateGameSession{Process: key, Game: game}
 	case "policy":
-		return &SetPlayerPolicy{Process: key, Game: game, Deny: *a.flag("deny"), Request: request}
+		return &hosting.SetPlayerPolicy{Process: key, Game: game, Deny: *a.flag("deny"), Request: request}
 	case "accept":
-		return &AcceptPlayer{Process: key, Game: game, Player: s.namedID(a.or("id", "")), Request: request}
+		return &hosting.AcceptPlayer{Process: key, Game: game, Player: s.namedID(a.or("id", "")), Request: request}
 	case "remove":
-		return &RemovePlayer{Process: key, Game: game, Player: s.namedID(a.or("id", ""))}
+		return &hosting.RemovePlayer{Process: key, Game: game, Player: s.namedID(a.or("id", ""))}
 	case "end":
-		return &EndProcess{Process: key, Request: request}
+		return &hosting.EndProcess{Process: key, Request: request}
 	}
 	a.d.Fatalf(a.t, "no command %q", verb)
 	return nil

@@ -21,14 +21,14 @@ func checkSearch(c *Cell) error {
 		if err != nil {
 			return err
 		}
-		q := searchindex.Query{Filter: filter, Most: c.sessions.Games.Len() + 1}
+		q := searchindex.Query{Filter: filter, Most: c.hosting.Sessions.Games.Len() + 1}
 		if each.order != "" {
 			if q.Order, err = search.ParseOrder(each.order); err != nil {
 				return err
 			}
 		}
 		want := map[string][]search.Place{}
-		for _, g := range c.sessions.Games.All() {
+		for _, g := range c.hosting.Sessions.Games.All() {
 			places := want[g.FleetID]
 			if g.Status == session.Active && filter.Match(g.Row()) {
 				places = append(places, q.Order.PlaceOf(g.Row()))

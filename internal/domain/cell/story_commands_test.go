@@ -5,10 +5,12 @@ import (
 	"strings"
 
 	"github.com/musterhq/muster/internal/domain"
-	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
@@ -16,65 +18,65 @@ import (
 const storyRules = `{"ruleLanguageVersion":"1.0","teams":[{"name":"red","minPlayers":1,"maxPlayers":2},{"name":"blue","minPlayers":1,"maxPlayers":2}]}`
 
 // storyCommands make the commands of a line.
-var storyCommands = map[string]func(s *story, a words) []cell.Command{
+var storyCommands = map[string]func(s *story, a words) []kernel.Command{
 	// Hosting
-	"server": func(s *story, a words) (all []cell.Command) {
+	"server": func(s *story, a words) (all []kernel.Command) {
 		for _, name := range a.names() {
 			key := storyProcess(name)
-			all = append(all, &cell.ConnectProcess{Process: key, Link: 1}, &cell.ActivateProcess{Process: key, Link: 1, Port: 7777, Request: s.request()},
-				&cell.ReportHealth{Process: key, Healthy: true})
+			all = append(all, &hosting.ConnectProcess{Process: key, Link: 1}, &hosting.ActivateProcess{Process: key, Link: 1, Port: 7777, Request: s.request()},
+				&hosting.ReportHealth{Process: key, Healthy: true})
 		}
 		return all
 	},
-	"activate": func(s *story, a words) []cell.Command {
+	"activate": func(s *story, a words) []kernel.Command {
 		key, game := s.serverOf(a.one())
-		return []cell.Command{&cell.PromptGameSession{Process: key, Game: game}, &cell.ActivateGameSession{Process: key, Game: game}}
+		return []kernel.Command{&hosting.PromptGameSession{Process: key, Game: game}, &hosting.ActivateGameSession{Process: key, Game: game}}
 	},
-	"lose-link": func(s *story, a words) []cell.Command {
-		return []cell.Command{&cell.LoseLink{Process: storyProcess(a.one()), Link: uint64(a.number("link", 1))}}
+	"lose-link": func(s *story, a words) []kernel.Command {
+		return []kernel.Command{&hosting.LoseLink{Process: storyProcess(a.one()), Link: uint64(a.number("link", 1))}}
 	},
-	"relink": func(s *story, a words) []cell.Command {
-		return []cell.Command{&cell.ConnectProcess{Process: storyProcess(a.one()), Link: uint64(a.number("link", 2))}}
+	"relink": func(s *story, a words) []kernel.Command {
+		return []kernel.Command{&hosting.ConnectProcess{Process: storyProcess(a.one()), Link: uint64(a.number("link", 2))}}
 	},
-	"end-server": func(s *story, a words) []cell.Command {
-		return []cell.Command{&cell.EndProcess{Process: storyProcess(a.one()), Request: s.request()}}
+	"end-server": func(s *story, a words) []kernel.Command {
+		return []kernel.Command{&hosting.EndProcess{Process: storyProcess(a.one()), Request: s.request()}}
 	},
-	"terminate": func(s *story, a words) []cell.Command {
+	"terminate": func(s *story, a words) []kernel.Command {
 		_, game := s.serverOf(a.one())
-		return []cell.Command{&cell.TerminateGameSession{ID: game}}
+		return []kernel.Command{&hosting.TerminateGameSession{ID: game}}
 	},
-	"reserve": func(s *story, a words) []cell.Command {
+	"reserve": func(s *story, a words) []kernel.Command {
 		_, game := s.serverOf(a.or("on", ""))
-		cmd := &cell.ReservePlayers{Game: game}
+		cmd := &hosting.ReservePlayers{Game: game}
 		for _, player := range a.names() {
-			cmd.Players = append(cmd.Players, cell.NewPlayer{ID: s.made(), Player: player})
+			cmd.Players = append(cmd.Players, hosting.NewPlayer{ID: s.made(), Player: player})
 		}
-		return []cell.Command{cmd}
+		return []kernel.Command{cmd}
 	},
-	"connect": func(s *story, a words) (all []cell.Command) {
+	"connect": func(s *story, a words) (all []kernel.Command) {
 		for _, player := range a.names() {
 			key, game, id := s.seat(player, a.or("with", ""))
 			if other := a.or("to", ""); other != "" {
 				key, game = s.serverOf(other)
 			}
-			all = append(all, &cell.AcceptPlayer{Process: key, Game: game, Player: id, Request: s.request()})
+			all = append(all, &hosting.AcceptPlayer{Process: key, Game: game, Player: id, Request: s.request()})
 		}
 		return all
 	},
-	"lose": func(s *story, a words) []cell.Command {
+	"lose": func(s *story, a words) []kernel.Command {
 		key, game, id := s.seat(a.one(), a.or("with", ""))
-		return []cell.Command{&cell.RemovePlayer{Process: key, Game: game, Player: id}}
+		return []kernel.Command{&hosting.RemovePlayer{Process: key, Game: game, Player: id}}
 	},
-	"stop-placement": func(s *story, a words) []cell.Command {
-		return []cell.Command{&cell.StopPlacement{ID: s.placementID(a.one())}}
+	"stop-placement": func(s *story, a words) []kernel.Command {
+		return []kernel.Command{&hosting.StopPlacement{ID: s.placementID(a.one())}}
 	},
-	"tick": func(*story, words) []cell.Command { return []cell.Command{&cell.Tick{}} },
+	"tick": func(*story, words) []kernel.Command { return []kernel.Command{&kernel.Tick{}} },
 
 	// Matchmaking
-	"queue": func(s *story, a words) (all []cell.Command) {
+	"queue": func(s *story, a words) (all []kernel.Command) {
 		if s.kinds["rules"] == 0 {
 			s.kinds["rules"]++
-			all = append(all, &cell.CreateRuleSet{RuleSet: matchmaking.RuleSet{Name: "rules", Region: "us-east-1", Body: storyRules}})
+			all = append(all, &matchmaking.CreateRuleSet{RuleSet: matchmaking.RuleSet{Name: "rules", Region: "us-east-1", Body: storyRules}})
 		}
 		x := matchmaking.Configuration{
 			Name: a.one("accept", "standalone", "auto-backfill"), Region: "us-east-1", RuleSet: "rules", RequestTimeout: a.duration(a.or("timeout", "5m")),
@@ -86,205 +88,221 @@ var storyCommands = map[string]func(s *story, a words) []cell.Command{
 		if v := a.or("on-placement-failure", ""); v != "" {
 			x.Tags = append(x.Tags, fleet.Tag{Key: matchmaking.PlacementFailureTag, Value: v})
 		}
-		return append(all, &cell.CreateConfiguration{Configuration: x})
+		return append(all, &matchmaking.CreateConfiguration{Configuration: x})
 	},
-	"start": func(s *story, a words) []cell.Command {
-		return []cell.Command{&cell.StartMatchmaking{Configuration: a.or("in", "duel"), ID: a.one(), Players: storyPeople(a.list("players"), "")}}
+	"start": func(s *story, a words) []kernel.Command {
+		return []kernel.Command{&matchmaking.StartMatchmaking{Configuration: a.or("in", "duel"), ID: a.one(), Players: storyPeople(a.list("players"), "")}}
 	},
-	"start-backfill": func(s *story, a words) []cell.Command {
+	"start-backfill": func(s *story, a words) []kernel.Command {
 		_, game := s.serverOf(a.or("on", ""))
-		return []cell.Command{&cell.StartMatchBackfill{
+		return []kernel.Command{&matchmaking.StartMatchBackfill{
 			Configuration: a.or("in", "duel"), ID: a.one(), Game: string(game), Slots: a.number("slots", 0),
 			Players: append(storyPeople(a.list("red"), "red"), storyPeople(a.list("blue"), "blue")...),
 		}}
 	},
-	"begin": func(s *story, a words) []cell.Command {
-		cmd := &cell.BeginSearch{}
+	"begin": func(s *story, a words) []kernel.Command {
+		cmd := &matchmaking.BeginSearch{}
 		for _, name := range a.names() {
 			cmd.Tickets = append(cmd.Tickets, s.ticketKey(name))
 		}
-		return []cell.Command{cmd}
+		return []kernel.Command{cmd}
 	},
-	"propose": func(s *story, a words) []cell.Command {
-		p := cell.Proposal{ID: s.made(), PlayersMax: storySeats}
+	"propose": func(s *story, a words) []kernel.Command {
+		p := matchmaking.Proposal{ID: s.made(), PlayersMax: storySeats}
 		for _, team := range []string{"backfill", "red", "blue"} {
 			for _, name := range a.list(team) {
 				key := s.ticketKey(name)
 				if g := a.number("generation", 0); g > 0 {
 					key.Generation = uint32(g)
 				}
-				p.Tickets = append(p.Tickets, cell.ProposedTicket{TicketKey: key, Team: strings.TrimPrefix(team, "backfill")})
+				p.Tickets = append(p.Tickets, matchmaking.ProposedTicket{TicketKey: key, Team: strings.TrimPrefix(team, "backfill")})
 			}
 		}
 		v := s.cell.View()
 		c, _ := v.Configuration(a.or("in", "duel"))
-		return []cell.Command{&cell.ProposeMatches{Configuration: c.Name, Version: c.Version, Proposals: []cell.Proposal{p}}}
+		return []kernel.Command{&matchmaking.ProposeMatches{Configuration: c.Name, Version: c.Version, Proposals: []matchmaking.Proposal{p}}}
 	},
-	"accept":      func(s *story, a words) []cell.Command { return storyAnswer(s, a, true) },
-	"reject":      func(s *story, a words) []cell.Command { return storyAnswer(s, a, false) },
-	"stop-ticket": func(s *story, a words) []cell.Command { return []cell.Command{&cell.StopMatchmaking{ID: a.one()}} },
+	"accept": func(s *story, a words) []kernel.Command { return storyAnswer(s, a, true) },
+	"reject": func(s *story, a words) []kernel.Command { return storyAnswer(s, a, false) },
+	"stop-ticket": func(s *story, a words) []kernel.Command {
+		return []kernel.Command{&matchmaking.StopMatchmaking{ID: a.one()}}
+	},
 
 	// Logins and streams
-	"login": func(s *story, a words) (all []cell.Command) {
+	"login": func(s *story, a words) (all []kernel.Command) {
 		for _, player := range a.names("auto-reconnect") {
 			all = append(all, s.login(player, a.has("auto-reconnect")))
 		}
 		return all
 	},
-	"logout": func(s *story, a words) []cell.Command { return []cell.Command{&cell.Logout{Caller: s.caller(a)}} },
-	"online": func(s *story, a words) []cell.Command { return s.online(a.names()...) },
-	"offline": func(s *story, a words) (all []cell.Command) {
+	"logout": func(s *story, a words) []kernel.Command {
+		return []kernel.Command{&playerflow.Logout{Caller: s.caller(a)}}
+	},
+	"online": func(s *story, a words) []kernel.Command { return s.online(a.names()...) },
+	"offline": func(s *story, a words) (all []kernel.Command) {
 		for _, player := range a.names() {
 			x := s.look(player)
 			s.seen[player] = x.Stand.Seq
-			all = append(all, &cell.LoseStream{Player: player, Stream: x.Stream})
+			all = append(all, &playerflow.LoseStream{Player: player, Stream: x.Stream})
 		}
 		return all
 	},
-	"force-logout": func(s *story, a words) []cell.Command { return []cell.Command{&cell.ForceLogout{Player: a.one()}} },
-	"ban": func(s *story, a words) []cell.Command {
-		return []cell.Command{&cell.BanPlayer{Player: a.one(), Banned: true}}
+	"force-logout": func(s *story, a words) []kernel.Command {
+		return []kernel.Command{&playerflow.ForceLogout{Player: a.one()}}
+	},
+	"ban": func(s *story, a words) []kernel.Command {
+		return []kernel.Command{&playerflow.BanPlayer{Player: a.one(), Banned: true}}
 	},
 
 	// Parties
-	"party": func(s *story, a words) (all []cell.Command) {
+	"party": func(s *story, a words) (all []kernel.Command) {
 		names := a.names()
 		all = s.online(names...)
 		id := s.made()
-		all = append(all, &cell.CreateParty{Caller: s.callerOf(names[0]), ID: id, Joinability: flow.Open})
+		all = append(all, &playerflow.CreateParty{Caller: s.callerOf(names[0]), ID: id, Joinability: flow.Open})
 		for _, player := range names[1:] {
-			all = append(all, &cell.JoinParty{Caller: s.callerOf(player), Party: id})
+			all = append(all, &playerflow.JoinParty{Caller: s.callerOf(player), Party: id})
 		}
 		return all
 	},
-	"create-party": func(s *story, a words) []cell.Command {
-		cmd := &cell.CreateParty{Caller: s.caller(a), ID: s.made()}
+	"create-party": func(s *story, a words) []kernel.Command {
+		cmd := &playerflow.CreateParty{Caller: s.caller(a), ID: s.made()}
 		if a.has("open") {
 			cmd.Joinability = flow.Open
 		}
-		return []cell.Command{cmd}
+		return []kernel.Command{cmd}
 	},
-	"join": func(s *story, a words) []cell.Command {
-		cmd := &cell.JoinParty{Caller: s.caller(a)}
+	"join": func(s *story, a words) []kernel.Command {
+		cmd := &playerflow.JoinParty{Caller: s.caller(a)}
 		if to := a.or("to", ""); strings.HasPrefix(to, "invite") {
 			cmd.Invite = s.id(to)
 		} else {
 			cmd.Party = s.id(to)
 		}
-		return []cell.Command{cmd}
+		return []kernel.Command{cmd}
 	},
-	"leave-party": func(s *story, a words) []cell.Command { return []cell.Command{&cell.LeaveParty{Caller: s.caller(a)}} },
-	"kick": func(s *story, a words) []cell.Command {
-		return []cell.Command{&cell.KickPlayer{Caller: s.callerOf(a.or("by", "")), Target: a.one()}}
+	"leave-party": func(s *story, a words) []kernel.Command {
+		return []kernel.Command{&playerflow.LeaveParty{Caller: s.caller(a)}}
 	},
-	"promote": func(s *story, a words) []cell.Command {
-		return []cell.Command{&cell.PromoteLeader{Caller: s.callerOf(a.or("by", "")), Target: a.one()}}
+	"kick": func(s *story, a words) []kernel.Command {
+		return []kernel.Command{&playerflow.KickPlayer{Caller: s.callerOf(a.or("by", "")), Target: a.one()}}
 	},
-	"ready": func(s *story, a words) (all []cell.Command) {
+	"promote": func(s *story, a words) []kernel.Command {
+		return []kernel.Command{&playerflow.PromoteLeader{Caller: s.callerOf(a.or("by", "")), Target: a.one()}}
+	},
+	"ready": func(s *story, a words) (all []kernel.Command) {
 		for _, player := range a.names() {
-			all = append(all, &cell.SetReady{Caller: s.callerOf(player), Ready: true})
+			all = append(all, &playerflow.SetReady{Caller: s.callerOf(player), Ready: true})
 		}
 		return all
 	},
-	"unready": func(s *story, a words) []cell.Command { return []cell.Command{&cell.SetReady{Caller: s.caller(a)}} },
-	"disband": func(s *story, a words) []cell.Command { return []cell.Command{&cell.DisbandParty{Caller: s.caller(a)}} },
-	"invite": func(s *story, a words) []cell.Command {
-		return []cell.Command{&cell.SendInvite{Caller: s.callerOf(a.or("by", "")), ID: s.made(), Target: a.one()}}
+	"unready": func(s *story, a words) []kernel.Command {
+		return []kernel.Command{&playerflow.SetReady{Caller: s.caller(a)}}
 	},
-	"cancel-invite": func(s *story, a words) []cell.Command {
-		return []cell.Command{&cell.CancelInvite{Caller: s.callerOf(a.or("by", "")), Invite: s.id(a.one())}}
+	"disband": func(s *story, a words) []kernel.Command {
+		return []kernel.Command{&playerflow.DisbandParty{Caller: s.caller(a)}}
 	},
-	"decline-invite": func(s *story, a words) []cell.Command {
-		return []cell.Command{&cell.DeclineInvite{Caller: s.callerOf(a.or("by", "")), Invite: s.id(a.one())}}
+	"invite": func(s *story, a words) []kernel.Command {
+		return []kernel.Command{&playerflow.SendInvite{Caller: s.callerOf(a.or("by", "")), ID: s.made(), Target: a.one()}}
+	},
+	"cancel-invite": func(s *story, a words) []kernel.Command {
+		return []kernel.Command{&playerflow.CancelInvite{Caller: s.callerOf(a.or("by", "")), Invite: s.id(a.one())}}
+	},
+	"decline-invite": func(s *story, a words) []kernel.Command {
+		return []kernel.Command{&playerflow.DeclineInvite{Caller: s.callerOf(a.or("by", "")), Invite: s.id(a.one())}}
 	},
 
 	// Searches of players
-	"search": func(s *story, a words) []cell.Command {
-		return []cell.Command{&cell.EnterMatchmaking{Caller: s.caller(a), Ticket: s.made(), Party: s.madeIfNeeded(a.one()), Queue: a.or("in", "duel")}}
+	"search": func(s *story, a words) []kernel.Command {
+		return []kernel.Command{&playerflow.EnterMatchmaking{Caller: s.caller(a), Ticket: s.made(), Party: s.madeIfNeeded(a.one()), Queue: a.or("in", "duel")}}
 	},
-	"stop-search": func(s *story, a words) []cell.Command {
-		return []cell.Command{&cell.LeaveMatchmaking{Caller: s.caller(a)}}
+	"stop-search": func(s *story, a words) []kernel.Command {
+		return []kernel.Command{&playerflow.LeaveMatchmaking{Caller: s.caller(a)}}
 	},
-	"accept-match":  func(s *story, a words) []cell.Command { return storyAnswerMatch(s, a, true) },
-	"decline-match": func(s *story, a words) []cell.Command { return storyAnswerMatch(s, a, false) },
-	"close-queue": func(s *story, a words) []cell.Command {
-		return []cell.Command{&cell.SetQueue{Name: a.one(), Closed: true}}
+	"accept-match":  func(s *story, a words) []kernel.Command { return storyAnswerMatch(s, a, true) },
+	"decline-match": func(s *story, a words) []kernel.Command { return storyAnswerMatch(s, a, false) },
+	"close-queue": func(s *story, a words) []kernel.Command {
+		return []kernel.Command{&playerflow.SetQueue{Name: a.one(), Closed: true}}
 	},
 
 	// Games
-	"play": func(s *story, a words) []cell.Command {
-		plan := cell.GamePlan{ID: s.made(), Queue: "q", PlayersMax: a.number("seats", storySeats)}
+	"play": func(s *story, a words) []kernel.Command {
+		plan := playerflow.GamePlan{ID: s.made(), Queue: "q", PlayersMax: a.number("seats", storySeats)}
 		for _, player := range a.names() {
-			plan.Players = append(plan.Players, cell.PlannedPlayer{Player: player})
+			plan.Players = append(plan.Players, playerflow.PlannedPlayer{Player: player})
 		}
-		return []cell.Command{&cell.MakeGame{Plan: plan}}
+		return []kernel.Command{&playerflow.MakeGame{Plan: plan}}
 	},
-	"details": func(s *story, a words) []cell.Command {
-		return []cell.Command{&cell.GetHostConnectionDetails{Caller: s.caller(a), Instance: s.gameOf(a)}}
+	"details": func(s *story, a words) []kernel.Command {
+		return []kernel.Command{&playerflow.GetHostConnectionDetails{Caller: s.caller(a), Instance: s.gameOf(a)}}
 	},
-	"decline": func(s *story, a words) []cell.Command {
-		return []cell.Command{&cell.DeclineReconnect{Caller: s.caller(a), Instance: s.gameOf(a)}}
+	"decline": func(s *story, a words) []kernel.Command {
+		return []kernel.Command{&playerflow.DeclineReconnect{Caller: s.caller(a), Instance: s.gameOf(a)}}
 	},
-	"leave-game": func(s *story, a words) []cell.Command {
-		return []cell.Command{&cell.LeaveGame{Caller: s.caller(a), Instance: s.gameOf(a)}}
+	"leave-game": func(s *story, a words) []kernel.Command {
+		return []kernel.Command{&playerflow.LeaveGame{Caller: s.caller(a), Instance: s.gameOf(a)}}
 	},
-	"backfill": func(s *story, a words) []cell.Command {
+	"backfill": func(s *story, a words) []kernel.Command {
 		teams := map[string]string{}
 		for _, team := range []string{"red", "blue"} {
 			for _, player := range a.list(team) {
 				teams[player] = team
 			}
 		}
-		return []cell.Command{&cell.EnterBackfill{Instance: s.id(a.one()), Ticket: s.made(), Queue: a.or("in", ""), Slots: a.number("slots", 0), Teams: teams}}
+		return []kernel.Command{&playerflow.EnterBackfill{Instance: s.id(a.one()), Ticket: s.made(), Queue: a.or("in", ""), Slots: a.number("slots", 0), Teams: teams}}
 	},
-	"stop-backfill": func(s *story, a words) []cell.Command {
-		return []cell.Command{&cell.LeaveBackfill{Instance: s.id(a.one())}}
+	"stop-backfill": func(s *story, a words) []kernel.Command {
+		return []kernel.Command{&playerflow.LeaveBackfill{Instance: s.id(a.one())}}
 	},
-	"report-lost": func(s *story, a words) []cell.Command {
-		return []cell.Command{&cell.DisconnectMember{Instance: s.gameOf(a), PlayerSession: s.id(a.or("with", ""))}}
+	"report-lost": func(s *story, a words) []kernel.Command {
+		return []kernel.Command{&playerflow.DisconnectMember{Instance: s.gameOf(a), PlayerSession: s.id(a.or("with", ""))}}
 	},
-	"remove": func(s *story, a words) []cell.Command {
-		return []cell.Command{&cell.RemoveMembers{Instance: s.gameOf(a), Players: []cell.RemovedMember{{Player: a.one(), Reason: flow.RemovedKicked}}}}
+	"remove": func(s *story, a words) []kernel.Command {
+		return []kernel.Command{&playerflow.RemoveMembers{Instance: s.gameOf(a), Players: []playerflow.RemovedMember{{Player: a.one(), Reason: flow.RemovedKicked}}}}
 	},
-	"release": func(s *story, a words) []cell.Command {
-		return []cell.Command{&cell.ReleaseMembers{Instance: s.gameOf(a), Players: a.names()}}
+	"release": func(s *story, a words) []kernel.Command {
+		return []kernel.Command{&playerflow.ReleaseMembers{Instance: s.gameOf(a), Players: a.names()}}
 	},
-	"end-game":  func(s *story, a words) []cell.Command { return []cell.Command{&cell.EndGame{Instance: s.id(a.one())}} },
-	"force-end": func(s *story, a words) []cell.Command { return []cell.Command{&cell.ForceEnd{Instance: s.id(a.one())}} },
-	"force-release": func(s *story, a words) []cell.Command {
-		return []cell.Command{&cell.ForceRelease{Player: a.one("party", "ticket", "game"), Party: a.has("party"), Ticket: a.has("ticket"), Game: a.has("game")}}
+	"end-game": func(s *story, a words) []kernel.Command {
+		return []kernel.Command{&playerflow.EndGame{Instance: s.id(a.one())}}
+	},
+	"force-end": func(s *story, a words) []kernel.Command {
+		return []kernel.Command{&playerflow.ForceEnd{Instance: s.id(a.one())}}
+	},
+	"force-release": func(s *story, a words) []kernel.Command {
+		return []kernel.Command{&playerflow.ForceRelease{Player: a.one("party", "ticket", "game"), Party: a.has("party"), Ticket: a.has("ticket"), Game: a.has("game")}}
 	},
 }
 
-func storyAnswer(s *story, a words, yes bool) []cell.Command {
-	return []cell.Command{&cell.AcceptMatch{Ticket: a.one(), Players: a.list("players"), Accept: yes}}
+func storyAnswer(s *story, a words, yes bool) []kernel.Command {
+	return []kernel.Command{&matchmaking.AcceptMatch{Ticket: a.one(), Players: a.list("players"), Accept: yes}}
 }
 
-func storyAnswerMatch(s *story, a words, yes bool) (all []cell.Command) {
+func storyAnswerMatch(s *story, a words, yes bool) (all []kernel.Command) {
 	for _, player := range a.names() {
 		x := s.look(player)
-		all = append(all, &cell.AnswerMatch{Caller: s.callerOf(player), Ticket: x.Stand.Keys.Ticket, Accept: yes})
+		all = append(all, &playerflow.AnswerMatch{Caller: s.callerOf(player), Ticket: x.Stand.Keys.Ticket, Accept: yes})
 	}
 	return all
 }
 
 // login makes the command of a login, on another device than the logins before.
-func (s *story) login(player string, autoReconnect bool) *cell.Login {
+func (s *story) login(player string, autoReconnect bool) *playerflow.Login {
 	id := s.made()
 	delete(s.seen, player) // a client that has just begun has seen nothing
 	s.logins[player] = append(s.logins[player], id)
-	return &cell.Login{Player: player, Session: id, Token: s.made(), AutoReconnect: autoReconnect}
+	return &playerflow.Login{Player: player, Session: id, Token: s.made(), AutoReconnect: autoReconnect}
 }
 
 // online logs players in, if they are not, and opens their streams. A client that only lost its stream resumes it.
-func (s *story) online(players ...string) (all []cell.Command) {
+func (s *story) online(players ...string) (all []kernel.Command) {
 	for _, player := range players {
 		if s.logins[player] == nil {
 			all = append(all, s.login(player, false))
 		}
 		s.stream++
 		s.missed[player] = s.look(player).Stand.Seq
-		all = append(all, &cell.AttachStream{Player: player, Session: s.callerOf(player).Session, Stream: s.stream, After: s.seen[player]})
+		all = append(all, &playerflow.AttachStream{Player: player, Session: s.callerOf(player).Session, Stream: s.stream, After: s.seen[player]})
 	}
 	return all
 }
@@ -314,7 +332,7 @@ func storyProcess(name string) fleet.Key {
 
 func (s *story) request() uint64 {
 	s.seed++
-	return cell.RequestHash(fmt.Sprint("request-", s.seed))
+	return kernel.RequestHash(fmt.Sprint("request-", s.seed))
 }
 
 // serverOf is a server process with the game session that it got last.
@@ -344,7 +362,7 @@ func (s *story) seat(player, with string) (fleet.Key, session.ID, domain.UUID) {
 	return storyProcess(s.server[p.GameID]), p.GameID, id
 }
 
-func (s *story) look(player string) cell.FlowSnapshot {
+func (s *story) look(player string) playerflow.FlowSnapshot {
 	v := s.cell.View()
 	x, _ := v.FlowOf(player, s.now)
 	return x
@@ -363,8 +381,8 @@ func (s *story) gameOf(a words) domain.UUID {
 }
 
 // callerOf is a player by the latest login session.
-func (s *story) callerOf(player string) cell.Caller {
-	c := cell.Caller{Player: player}
+func (s *story) callerOf(player string) playerflow.Caller {
+	c := playerflow.Caller{Player: player}
 	if logins := s.logins[player]; len(logins) > 0 {
 		c.Session = logins[len(logins)-1]
 	}
@@ -372,7 +390,7 @@ func (s *story) callerOf(player string) cell.Caller {
 }
 
 // caller is the player of a line, which may name an earlier login session by its epoch.
-func (s *story) caller(a words) cell.Caller {
+func (s *story) caller(a words) playerflow.Caller {
 	c := s.callerOf(a.one("open"))
 	if n := int(a.number("epoch", 0)); n > 0 {
 		c.Session = s.logins[c.Player][n-1]
@@ -396,13 +414,13 @@ func (s *story) ticketID(name string) string {
 	return name
 }
 
-func (s *story) ticketKey(name string) cell.TicketKey {
+func (s *story) ticketKey(name string) matchmaking.TicketKey {
 	v := s.cell.View()
 	t, ok := v.Ticket(s.ticketID(name))
 	if !ok {
 		s.d.Fatalf(s.t, "there is no ticket %q", name)
 	}
-	return cell.TicketKey{No: t.No, Generation: t.Generation}
+	return matchmaking.TicketKey{No: t.No, Generation: t.Generation}
 }
 
 func (s *story) placementID(name string) string {

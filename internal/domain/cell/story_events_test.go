@@ -7,9 +7,12 @@ import (
 	"strings"
 
 	"github.com/musterhq/muster/internal/domain"
-	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
+	"github.com/musterhq/muster/internal/domain/notice"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 )
 
 // storyHidden are kinds of events that say nothing about the story: memory that is trimmed, clocks, answers that are kept
@@ -21,20 +24,20 @@ var storyHidden = []string{
 
 // printEvents prints the events of one transaction. OnGameSessionChanged is not printed, because every change of a player's keys
 // sends one; that it does is checked here (I9). OnAllowedActionsChanged follows from the rest.
-func (s *story) printEvents(events []cell.Emitted) {
+func (s *story) printEvents(events []kernel.Emitted) {
 	moved, told := map[string]int{}, map[string]int{}
 	for i, e := range events {
 		switch e := e.Event.(type) {
-		case *cell.PresenceChanged:
-			if slices.ContainsFunc(events[i+1:], func(later cell.Emitted) bool {
-				x, ok := later.Event.(*cell.PresenceChanged)
+		case *playerflow.PresenceChanged:
+			if slices.ContainsFunc(events[i+1:], func(later kernel.Emitted) bool {
+				x, ok := later.Event.(*playerflow.PresenceChanged)
 				return ok && x.Player == e.Player
 			}) {
 				continue // what follows it in the same transaction says it all
 			}
-		case *cell.PlayerKeysChanged:
+		case *playerflow.PlayerKeysChanged:
 			moved[e.Player] = 1
-		case *cell.PlayersTold:
+		case *playerflow.PlayersTold:
 			if e.Type == flow.OnGameSessionChanged {
 				for _, to := range e.To {
 					told[to.Player]++
@@ -70,19 +73,19 @@ func (s *story) changed(record, text string) string {
 }
 
 // event is an event in words; empty when it says nothing new.
-func (s *story) event(e cell.Event) string {
+func (s *story) event(e kernel.Event) string {
 	switch e := e.(type) {
-	case *cell.PlayerKeysChanged:
+	case *playerflow.PlayerKeysChanged:
 		return fmt.Sprintf("%s is now %s %s", e.Player, e.Keys.Phase(), s.keys(e.Keys))
-	case *cell.PlayerLoggedIn:
+	case *playerflow.PlayerLoggedIn:
 		s.shown[fmt.Sprintf("login %d of %s", e.Login.Epoch, e.Login.Player)] = "is live"
 		return fmt.Sprintf("%s logs in, epoch %d", e.Login.Player, e.Login.Epoch)
-	case *cell.LoginChanged:
+	case *playerflow.LoginChanged:
 		state := map[flow.LoginState]string{flow.LoginLive: "is live", flow.LoginReplaced: "is replaced"}[e.Login.State]
 		return s.changed(fmt.Sprintf("login %d of %s", e.Login.Epoch, e.Login.Player), state)
-	case *cell.LoginRemoved:
+	case *playerflow.LoginRemoved:
 		return s.name(e.ID, "login") + " is removed"
-	case *cell.PresenceChanged:
+	case *playerflow.PresenceChanged:
 		text := "is " + e.Presence.String()
 		for _, x := range []struct {
 			what string
@@ -93,34 +96,34 @@ func (s *story) event(e cell.Event) string {
 			}
 		}
 		return s.changed(e.Player, text)
-	case *cell.PlayersTold:
+	case *playerflow.PlayersTold:
 		var to []string
 		for _, x := range e.To {
 			to = append(to, x.Player)
 		}
 		return s.message("tell "+strings.Join(to, ", "), e.Type, e.Body)
-	case *cell.GameInstanceTold:
+	case *playerflow.GameInstanceTold:
 		return s.notice(e)
-	case *cell.PlayerChanged:
+	case *playerflow.PlayerChanged:
 		var penalties []string
 		for _, p := range e.Penalties {
 			penalties = append(penalties, fmt.Sprintf("%s step %d", p.Kind, p.Step())+storyWhen(p.Until != 0, ", locked until "+s.at(p.Until)))
 		}
 		return s.changed("penalties of "+e.Player, storyWhen(penalties != nil || s.shown["penalties of "+e.Player] != "", "["+strings.Join(penalties, "; ")+"]"))
-	case *cell.PartyChanged:
+	case *playerflow.PartyChanged:
 		return s.changed(s.name(e.Party.ID, "party"), s.party(&e.Party))
-	case *cell.PartyRemoved:
+	case *playerflow.PartyRemoved:
 		return s.name(e.ID, "party") + " ends"
-	case *cell.InviteChanged:
+	case *playerflow.InviteChanged:
 		x := e.Invite
 		text := fmt.Sprintf("from %s to %s into %s, until %s", x.From, x.To, s.name(x.Party, "party"), s.by(x.ExpireBy))
 		if x.Expired {
 			text = "has expired"
 		}
 		return s.changed(s.name(x.ID, "invite"), text)
-	case *cell.InviteRemoved:
+	case *playerflow.InviteRemoved:
 		return s.name(e.ID, "invite") + " is removed"
-	case *cell.GameInstanceChanged:
+	case *playerflow.GameInstanceChanged:
 		x := e.Instance
 		text := "is " + x.Status.String() + storyWhen(x.EndReason != 0, " "+x.EndReason.String())
 		switch {
@@ -130,25 +133,25 @@ func (s *story) event(e cell.Event) string {
 			text += ", host wanted by " + s.by(x.AllocateBy)
 		}
 		return s.changed(s.name(x.ID, "game"), text)
-	case *cell.MembershipChanged:
+	case *playerflow.MembershipChanged:
 		m := e.Membership
 		return s.changed(m.Player+" in "+s.name(m.Instance, "game"), s.membership(&m))
-	case *cell.MembershipEnded:
+	case *playerflow.MembershipEnded:
 		record := e.Player + " in " + s.name(e.LastGame.Instance, "game")
 		delete(s.shown, record)
 		return record + " ended " + e.LastGame.Membership.String()
-	case *cell.FlowQueueChanged:
+	case *playerflow.FlowQueueChanged:
 		return s.changed(e.Queue.Name, storyWhen(e.Queue.Closed, "is closed")+storyWhen(!e.Queue.Closed, "is open"))
 	}
 	return cmp.Or(s.eventOfHosting(e), s.eventOfMatchmaking(e), s.unknown(e))
 }
 
 // unknown is the name of an event that has no words of its own, so that none is overlooked.
-func (s *story) unknown(e cell.Event) string {
+func (s *story) unknown(e kernel.Event) string {
 	name := strings.TrimPrefix(fmt.Sprintf("%T", e), "*")
 	name = name[strings.LastIndexByte(name, '.')+1:]
 	switch e.(type) {
-	case *cell.HostedChanged, *cell.GameSessionActivated, *cell.ProcessHealthChanged, *cell.ProcessConnected, *cell.ProcessActivated:
+	case *matchmaking.HostedChanged, *hosting.GameSessionActivated, *hosting.ProcessHealthChanged, *hosting.ProcessConnected, *hosting.ProcessActivated:
 		return ""
 	}
 	if slices.Contains(storyHidden, name) {
@@ -157,48 +160,48 @@ func (s *story) unknown(e cell.Event) string {
 	return name
 }
 
-func (s *story) eventOfHosting(event cell.Event) string {
+func (s *story) eventOfHosting(event kernel.Event) string {
 	switch e := event.(type) {
-	case *cell.GameSessionCreated:
+	case *hosting.GameSessionCreated:
 		s.server[e.ID], s.hosted[e.Process.Process] = e.Process.Process, e.ID
 		return fmt.Sprintf("%s gets the game session of %s", e.Process.Process, e.ID)
-	case *cell.GameSessionActivated:
+	case *hosting.GameSessionActivated:
 		return s.server[e.ID] + " has an ACTIVE game session"
-	case *cell.GameSessionTerminating:
+	case *hosting.GameSessionTerminating:
 		return s.server[e.ID] + " has a TERMINATING game session"
-	case *cell.GameSessionEnded:
+	case *hosting.GameSessionEnded:
 		return fmt.Sprintf("%s has no game session any more: %s", s.server[e.ID], e.Cause)
-	case *cell.PlayerReserved:
+	case *hosting.PlayerReserved:
 		return fmt.Sprintf("%s is RESERVED for %s until %s", s.name(e.PlayerSession, "ps"), e.Player, s.by(e.ReserveBy)) + storyWhen(e.Kept, ", on the kept seat")
-	case *cell.PlayerAccepted:
+	case *hosting.PlayerAccepted:
 		return s.name(e.PlayerSession, "ps") + " is ACTIVE"
-	case *cell.PlayerEnded:
+	case *hosting.PlayerEnded:
 		return fmt.Sprintf("%s is %s", s.name(e.PlayerSession, "ps"), e.Status)
-	case *cell.ProcessConnected:
+	case *hosting.ProcessConnected:
 		return e.Process.Process + " is connected"
-	case *cell.ProcessActivated:
+	case *hosting.ProcessActivated:
 		return e.Process.Process + " is ready"
-	case *cell.ProcessLinkLost:
+	case *hosting.ProcessLinkLost:
 		return fmt.Sprintf("%s has lost its link; it is lost at %s", e.Process.Process, s.by(e.LostBy))
-	case *cell.ProcessEnded:
+	case *hosting.ProcessEnded:
 		return fmt.Sprintf("%s is %s", e.Process.Process, e.Reason)
-	case *cell.ProcessTerminationAsked:
+	case *hosting.ProcessTerminationAsked:
 		return e.Process.Process + " is asked to terminate"
-	case *cell.PlacementStarted:
+	case *hosting.PlacementStarted:
 		return "placement of " + e.Placement.ID + " starts"
-	case *cell.PlacementRetried:
+	case *hosting.PlacementRetried:
 		return "placement of " + e.ID + " tries again"
-	case *cell.PlacementEnded:
+	case *hosting.PlacementEnded:
 		return fmt.Sprintf("placement of %s is %s", e.ID, e.Status)
-	case *cell.Resumed:
+	case *hosting.Resumed:
 		return fmt.Sprintf("the service was down for %s", s.now.Sub(domain.Time(int64(s.now)-e.Downtime)))
 	}
 	return ""
 }
 
-func (s *story) eventOfMatchmaking(event cell.Event) string {
+func (s *story) eventOfMatchmaking(event kernel.Event) string {
 	switch e := event.(type) {
-	case *cell.TicketStarted:
+	case *matchmaking.TicketStarted:
 		t := e.Ticket
 		name := s.readable(t.ID)
 		s.ticket[t.No], s.ticketIDs[name] = name, t.ID
@@ -208,11 +211,11 @@ func (s *story) eventOfMatchmaking(event cell.Event) string {
 		}
 		kind := storyWhen(t.Automatic, "automatic ") + storyWhen(t.Backfill, "backfill ")
 		return fmt.Sprintf("%s%s is QUEUED in %s with %s, until %s", kind, name, t.Configuration, strings.Join(players, ", "), s.at(t.TimeoutAt))
-	case *cell.TicketsSearching:
+	case *matchmaking.TicketsSearching:
 		return s.tickets(e.Tickets) + " SEARCHING"
-	case *cell.TicketEnded:
+	case *matchmaking.TicketEnded:
 		return fmt.Sprintf("%s is %s: %s", s.ticket[uint64(e.Ticket)], e.Status, cmp.Or(e.Reason.Code(), "no reason"))
-	case *cell.MatchProposed:
+	case *matchmaking.MatchProposed:
 		if id, ok := domain.ParseUUID(e.Match.ID); ok {
 			s.name(id, "match")
 		}
@@ -221,22 +224,22 @@ func (s *story) eventOfMatchmaking(event cell.Event) string {
 			seats = append(seats, fmt.Sprintf("%s %s", cmp.Or(x.Team, "backfill"), s.ticket[x.Ticket]))
 		}
 		return fmt.Sprintf("%s is proposed: %s", e.Match.ID, strings.Join(seats, ", ")) + storyWhen(e.Match.AcceptBy != 0, "; to be accepted by "+s.at(e.Match.AcceptBy))
-	case *cell.PlayersAnswered:
+	case *matchmaking.PlayersAnswered:
 		var answers []string
 		for _, x := range []byte(e.Answers) {
 			answers = append(answers, [...]string{"?", "yes", "no"}[matchmaking.Answer(x)])
 		}
 		return fmt.Sprintf("%s answers %s", s.ticket[uint64(e.Ticket)], strings.Join(answers, ", "))
-	case *cell.MatchAccepted:
+	case *matchmaking.MatchAccepted:
 		return e.ID + " is accepted"
-	case *cell.MatchDropped:
+	case *matchmaking.MatchDropped:
 		return e.ID + " is dropped" + storyWhen(len(e.Returned) > 0, "; "+s.tickets(e.Returned)+" SEARCHING again")
-	case *cell.MatchCompleted:
+	case *matchmaking.MatchCompleted:
 		return e.ID + " is COMPLETED"
-	case *cell.HostedChanged:
+	case *matchmaking.HostedChanged:
 		h := e.Hosted
 		return s.changed("the server of "+s.readable(h.Game), storyWhen(h.Updates > 0, fmt.Sprintf("is told of %s: %s, update %d", h.Ticket, h.Why, h.Updates)))
-	case *cell.NoticeWritten:
+	case *notice.NoticeWritten:
 		if m := e.Notice.Match; m != nil {
 			var tickets []string
 			for _, t := range m.Tickets {
@@ -249,7 +252,7 @@ func (s *story) eventOfMatchmaking(event cell.Event) string {
 	return ""
 }
 
-func (s *story) tickets(numbers []cell.TicketNo) string {
+func (s *story) tickets(numbers []matchmaking.TicketNo) string {
 	var names []string
 	for _, no := range numbers {
 		names = append(names, s.ticket[uint64(no)])
@@ -297,7 +300,7 @@ func (s *story) message(to string, kind flow.MessageType, body string) string {
 }
 
 // notice is what a game server is told.
-func (s *story) notice(e *cell.GameInstanceTold) string {
+func (s *story) notice(e *playerflow.GameInstanceTold) string {
 	n, err := flow.DecodeNotice(e.Body)
 	if err != nil {
 		s.t.Fatal(err)
@@ -360,12 +363,12 @@ func (s *story) membership(m *flow.Membership) string {
 }
 
 // printResult prints what a command answers beside its events.
-func (s *story) printResult(cmd cell.Command, err error) {
+func (s *story) printResult(cmd kernel.Command, err error) {
 	if err != nil {
 		return
 	}
 	switch cmd := cmd.(type) {
-	case *cell.GetHostConnectionDetails:
+	case *playerflow.GetHostConnectionDetails:
 		if cmd.Lost {
 			s.printf("refused %s: the seat is lost", flow.GameFull)
 			return
@@ -378,11 +381,11 @@ func (s *story) printResult(cmd cell.Command, err error) {
 		if cmd.Repeated {
 			s.printf("a repeat of the same request")
 		}
-	case *cell.DisconnectMember:
+	case *playerflow.DisconnectMember:
 		if cmd.Stale {
 			s.printf("stale")
 		}
-	case *cell.ProposeMatches:
+	case *matchmaking.ProposeMatches:
 		for _, r := range cmd.Refused {
 			if r != nil {
 				s.printf("refused %s: %s", r.Reason, r.Detail)
@@ -392,7 +395,7 @@ func (s *story) printResult(cmd cell.Command, err error) {
 }
 
 // printReplay prints what a stream begins with: the whole state, or the events that the client has not seen.
-func (s *story) printReplay(cmd *cell.AttachStream) {
+func (s *story) printReplay(cmd *playerflow.AttachStream) {
 	if cmd.Sync != 0 {
 		s.printf("  to %s: OnSync", cmd.Player)
 		return

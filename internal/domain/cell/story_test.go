@@ -13,13 +13,16 @@ import (
 	"time"
 
 	"github.com/cockroachdb/datadriven"
-
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
+	"github.com/musterhq/muster/internal/domain/notice"
 	"github.com/musterhq/muster/internal/domain/placement"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/domain/session"
 	"github.com/musterhq/muster/internal/sim/canon"
 )
@@ -98,16 +101,16 @@ func (s *story) begin(options *flow.Config) {
 	s.ticket, s.shown, s.seen, s.missed = map[uint64]string{}, map[string]string{}, map[string]uint64{}, map[string]uint64{}
 	s.config = cell.DefaultConfig()
 	if s.withFlow {
-		s.config.Flow = options
+		s.config.PlayerFlow.Flow = options
 	} else {
-		s.config.Notify = &cell.Notify{Bus: true, Max: 100, Age: time.Hour}
+		s.config.Notify = &notice.Notify{Bus: true, Max: 100, Age: time.Hour}
 	}
 	s.cell, s.now = cell.New(s.config), storyBegan
 	s.quietly(
-		&cell.CreateLocation{Name: storyHome, Region: "us-east-1"},
-		&cell.CreateFleet{Fleet: fleet.Fleet{ID: storyFleet, Region: "us-east-1"}, Locations: []string{storyHome}},
-		&cell.RegisterCompute{Compute: fleet.Compute{FleetID: storyFleet, Name: storyHost, Location: storyHome, IPAddress: "127.0.0.1"}},
-		&cell.CreateQueue{Queue: placement.Queue{Name: "q", Region: "us-east-1", Timeout: 10 * time.Minute, Destinations: []string{storyAccount + "fleet/" + storyFleet}}},
+		&hosting.CreateLocation{Name: storyHome, Region: "us-east-1"},
+		&hosting.CreateFleet{Fleet: fleet.Fleet{ID: storyFleet, Region: "us-east-1"}, Locations: []string{storyHome}},
+		&hosting.RegisterCompute{Compute: fleet.Compute{FleetID: storyFleet, Name: storyHost, Location: storyHome, IPAddress: "127.0.0.1"}},
+		&hosting.CreateQueue{Queue: placement.Queue{Name: "q", Region: "us-east-1", Timeout: 10 * time.Minute, Destinations: []string{storyAccount + "fleet/" + storyFleet}}},
 	)
 }
 
@@ -142,15 +145,15 @@ func (s *story) play(verb string, a words) {
 }
 
 // do executes a command and prints its events, or why it is refused.
-func (s *story) do(cmd cell.Command) {
+func (s *story) do(cmd kernel.Command) {
 	s.seed++
-	env := cell.Env{Now: s.now, Number: uint64(len(s.journal)) + 1, Follow: cell.AllKinds()}
+	env := kernel.Env{Now: s.now, Number: uint64(len(s.journal)) + 1, Follow: kernel.AllKinds()}
 	binary.BigEndian.PutUint64(env.Seed[8:], s.seed)
 	emitted, err := s.cell.Execute(cmd, &env)
 	if emitted {
 		s.journal = append(s.journal, env.Batch)
 	}
-	if attached, ok := cmd.(*cell.AttachStream); ok && err == nil {
+	if attached, ok := cmd.(*playerflow.AttachStream); ok && err == nil {
 		s.printReplay(attached) // what the stream begins with goes before what follows from its coming
 	}
 	s.printEvents(env.Events)
@@ -171,7 +174,7 @@ func (s *story) do(cmd cell.Command) {
 }
 
 // quietly executes commands that only prepare a script.
-func (s *story) quietly(all ...cell.Command) {
+func (s *story) quietly(all ...kernel.Command) {
 	was := s.quiet
 	s.quiet = true
 	for _, cmd := range all {
@@ -191,7 +194,7 @@ func (s *story) wait(d time.Duration) {
 		s.now = max(s.now, next)
 		whole := s.out
 		s.out = &strings.Builder{}
-		s.do(&cell.Tick{})
+		s.do(&kernel.Tick{})
 		if text := s.out.String(); text != "" {
 			fmt.Fprintf(whole, "after %s:\n%s", spell(s.now.Sub(storyBegan)), text)
 		}
@@ -205,7 +208,7 @@ func (s *story) restart(down time.Duration) {
 	s.checkReplay()
 	s.cell = s.restored()
 	s.now, s.down = s.now.Add(down), s.down+s.now.Add(down).Sub(s.cell.Last())
-	s.do(&cell.Resume{})
+	s.do(&kernel.Resume{})
 }
 
 func (s *story) restored() *cell.Cell {

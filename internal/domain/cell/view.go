@@ -1,338 +1,86 @@
 package cell
 
 import (
-	"slices"
-	"strings"
-
 	"github.com/musterhq/muster/internal/domain"
-	"github.com/musterhq/muster/internal/domain/fleet"
-	"github.com/musterhq/muster/internal/domain/session"
+	"github.com/musterhq/muster/internal/domain/access"
+	"github.com/musterhq/muster/internal/domain/gameservers"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/matchmaking"
+	"github.com/musterhq/muster/internal/domain/notice"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 )
 
-// View reads the state. What it returns are copies, whose slices must not be changed. It notes the newest change that it
-// has shown, so that its reader can wait until that is durable: nothing that was ever told can be lost.
+// View reads the state of all rooms. What it returns are copies, whose slices must not be changed. It notes the newest change
+// that it has shown, so that its reader can wait until that is durable: nothing that was ever told can be lost.
 type View struct {
-	c    *Cell
-	seen uint64
+	hostingView
+	gameserversView
+	noticeView
+	matchmakingView
+	playerflowView
+	accessView
+	own kernel.Reader
+	c   *Cell
 }
 
-// View returns a View. It is good as long as nobody executes a command.
-func (c *Cell) View() View { return View{c: c} }
+type (
+	hostingView     = hosting.View
+	gameserversView = gameservers.View
+	noticeView      = notice.View
+	matchmakingView = matchmaking.View
+	playerflowView  = playerflow.View
+	accessView      = access.View
+)
+
+// View returns a View. It is good as long as no command is executed.
+func (c *Cell) View() View {
+	return View{c.hosting.View(), c.gameservers.View(), c.notices.View(), c.matchmaking.View(), c.playerflow.View(), c.access.View(), c.Reader(), c}
+}
 
 // Seen is the journal number of the newest change that was shown.
-func (v *View) Seen() uint64 { return v.seen }
-
-func (v *View) saw(changed uint64) { v.seen = max(v.seen, changed) }
-
-// sawAll is for answers that depend on what is not there.
-func (v *View) sawAll() { v.saw(v.c.changed) }
-
-// Location returns a custom location.
-func (v *View) Location(name string) (fleet.Location, bool) {
-	r, ok := v.c.fleets.Location(name)
-	if !ok {
-		v.sawAll()
-		return fleet.Location{}, false
-	}
-	l := *v.c.fleets.Locations.Get(r)
-	v.saw(l.Changed)
-	return l, true
+func (v *View) Seen() uint64 {
+	return max(v.hostingView.Seen(), v.gameserversView.Seen(), v.noticeView.Seen(), v.matchmakingView.Seen(), v.playerflowView.Seen(), v.accessView.Seen(), v.own.Seen())
 }
 
-// Locations returns up to limit custom locations in the order of their names, beginning behind `after`.
-func (v *View) Locations(after string, limit int) []fleet.Location {
-	v.sawAll()
-	var page []fleet.Location
-	v.c.fleets.LocationsFrom(after, func(l *fleet.Location) bool {
-		page = append(page, *l)
-		return len(page) < limit
-	})
-	return page
+// Forgotten is how many records have left memory for the archive; see Kernel.Forgotten.
+func (v *View) Forgotten() uint64 {
+	v.own.SawAll()
+	return v.c.Forgotten()
 }
 
-// Fleet returns a fleet.
-func (v *View) Fleet(id string) (fleet.Fleet, bool) {
-	r, ok := v.c.fleets.Fleet(id)
-	if !ok {
-		v.sawAll()
-		return fleet.Fleet{}, false
-	}
-	f := *v.c.fleets.Fleets.Get(r)
-	v.saw(f.Changed)
-	return f, true
-}
-
-// Fleets returns up to limit fleets in creation order, beginning behind the fleet (created, id).
-func (v *View) Fleets(created domain.Time, id string, limit int) []fleet.Fleet {
-	v.sawAll()
-	var page []fleet.Fleet
-	v.c.fleets.FleetsFrom(int64(created), id, func(f *fleet.Fleet) bool {
-		page = append(page, *f)
-		return len(page) < limit
-	})
-	return page
-}
-
-// FleetsOfBuild returns those of Fleets that are to run a build.
-func (v *View) FleetsOfBuild(build string, created domain.Time, id string, limit int) []fleet.Fleet {
-	v.sawAll()
-	var page []fleet.Fleet
-	v.c.fleets.FleetsFrom(int64(created), id, func(f *fleet.Fleet) bool {
-		if f.Managed != nil && f.Managed.Build == build {
-			page = append(page, *f)
+// Ended returns up to `most` of the records that ended before `before`, in the order they ended, beginning with the
+// skip-th.
+func (v *View) Ended(skip, most int, before domain.Time) []kernel.EndedRecord {
+	var all []kernel.EndedRecord
+	for i := skip; i < v.c.Kernel.Ended.Len() && len(all) < most; i++ {
+		x := v.endedRecord(v.c.Kernel.Ended.At(i))
+		if x.Ended > before {
+			break
 		}
-		return len(page) < limit
-	})
-	return page
-}
-
-// Compute returns a compute of a fleet.
-func (v *View) Compute(fleetID, name string) (fleet.Compute, bool) {
-	r, ok := v.c.fleets.Compute(fleetID, name)
-	if !ok {
-		v.sawAll()
-		return fleet.Compute{}, false
-	}
-	x := *v.c.fleets.Computes.Get(r)
-	v.saw(x.Changed)
-	return x, true
-}
-
-// Computes returns up to limit computes of a fleet in creation order, beginning behind (created, name). A location other
-// than "" leaves out the other ones.
-func (v *View) Computes(fleetID, location string, created domain.Time, name string, limit int) []fleet.Compute {
-	v.sawAll()
-	var page []fleet.Compute
-	take := func(_ fleet.Ref, x *fleet.Compute) bool {
-		page = append(page, *x)
-		return len(page) < limit
-	}
-	if location == "" {
-		v.c.fleets.ComputesFrom(fleetID, int64(created), name, take)
-	} else {
-		v.c.fleets.ComputesIn(fleetID, location, int64(created), name, take)
-	}
-	return page
-}
-
-// Process returns a server process.
-func (v *View) Process(key fleet.Key) (fleet.Process, bool) {
-	r, ok := v.c.fleets.Process(key)
-	if !ok {
-		v.sawAll()
-		return fleet.Process{}, false
-	}
-	p := *v.c.fleets.Processes.Get(r)
-	v.saw(p.Changed)
-	return p, true
-}
-
-// Hosting returns the game session that a process hosts.
-func (v *View) Hosting(key fleet.Key) (session.GameSession, bool) {
-	r, ok := v.c.fleets.Process(key)
-	if !ok || v.c.fleets.Processes.Get(r).Session == 0 {
-		v.sawAll()
-		return session.GameSession{}, false
-	}
-	return v.game(v.c.fleets.Processes.Get(r).Session), true
-}
-
-// ProcessesOn returns the processes of a compute that have not ended.
-func (v *View) ProcessesOn(fleetID, compute string) []fleet.Process {
-	v.sawAll()
-	var all []fleet.Process
-	if r, ok := v.c.fleets.Compute(fleetID, compute); ok {
-		v.c.fleets.ProcessesOn(r, func(_ fleet.Ref, p *fleet.Process) bool {
-			if p.State != fleet.Ended {
-				all = append(all, *p)
-			}
-			return true
-		})
+		all = append(all, x)
 	}
 	return all
 }
 
-// Utilization is what a fleet's location does.
-type Utilization struct {
-	session.Counts
-	Processes        int32 // ready or hosting
-	IdleProcesses    int32 // could take a game session now
-	Computes         int32
-	ComputesWithGame int32
-}
-
-// Utilization counts what runs in a location of a fleet; location "" means all of them.
-func (v *View) Utilization(fleetID, location string) Utilization {
-	v.sawAll()
-	var u Utilization
-	r, ok := v.c.fleets.Fleet(fleetID)
-	if !ok {
-		return u
+func (v *View) endedRecord(e kernel.Ended) kernel.EndedRecord {
+	switch e.Room {
+	case matchmaking.Room:
+		return v.matchmakingView.EndedRecord(e)
+	case playerflow.Room:
+		return v.playerflowView.EndedRecord(e)
+	default:
+		return v.hostingView.EndedRecord(e)
 	}
-	for _, l := range v.c.fleets.Fleets.Get(r).Locations {
-		if location != "" && l.Name != location {
-			continue
-		}
-		n := v.c.sessions.Utilization(fleetID, l.Name)
-		u.Add(&n)
-		at := v.c.fleets.SiteCounts(fleetID, l.Name)
-		u.Computes += at.Computes
-		u.ComputesWithGame += at.ComputesWithGame
-		u.Processes += at.Processes
-		u.IdleProcesses += at.Idle
-	}
-	return u
 }
 
-// FleetEvents returns a fleet's event log between two times, newest first, beginning behind the event numbered before
-// (0: with the newest).
-func (v *View) FleetEvents(fleetID string, from, to domain.Time, before uint64, limit int) []fleet.Event {
-	v.sawAll()
-	var page []fleet.Event
-	for _, r := range slices.Backward(v.c.fleets.EventsOf(fleetID)) {
-		e := v.c.fleets.Events.Get(r)
-		if (before == 0 || e.No < before) && e.At >= from && (to == 0 || e.At <= to) {
-			page = append(page, *e)
-			if len(page) == limit {
-				break
-			}
-		}
-	}
-	return page
-}
-
-// GameSession returns a game session that is in memory; the engine looks into the archive for others.
-func (v *View) GameSession(id session.ID) (session.GameSession, bool) {
-	r, ok := v.c.sessions.Game(id)
-	if !ok {
-		v.sawAll()
-		return session.GameSession{}, false
-	}
-	return v.game(r), true
-}
-
-func (v *View) game(r session.Ref) session.GameSession {
-	g := *v.c.sessions.Games.Get(r)
-	v.saw(g.Changed)
-	return g
-}
-
-// GameFilter chooses game sessions of a fleet. Zero members choose all.
-type GameFilter struct {
-	Location string
-	Status   session.Status
-}
-
-// Matches reports whether the filter chooses g.
-func (f GameFilter) Matches(g *session.GameSession) bool {
-	return (f.Location == "" || g.Location == f.Location) && (f.Status == 0 || g.Status == f.Status)
-}
-
-// GameSessions returns game sessions of a fleet that are in memory, in creation order, beginning behind (created, id). It
-// looks at no more than `most` records: at is the place where the next look begins, and done says that there is no more.
-func (v *View) GameSessions(fleetID string, f GameFilter, created domain.Time, id session.ID, most int) (page []session.GameSession, at GamePlace, done bool) {
-	v.sawAll()
-	done, at = true, GamePlace{created, id}
-	looked := 0
-	v.c.sessions.GamesFrom(fleetID, created, id, func(_ session.Ref, g *session.GameSession) bool {
-		if looked == most {
-			done = false
-			return false
-		}
-		looked++
-		at = GamePlace{g.Created, g.ID}
-		if f.Matches(g) {
-			page = append(page, *g)
-		}
-		return true
-	})
-	return page, at, done
-}
-
-// GamePlace is a place in the creation order of game sessions.
-type GamePlace struct {
-	Created domain.Time
-	ID      session.ID
-}
-
-// PlayerSession is a player session with what the API shows of its game session.
-type PlayerSession struct {
-	session.PlayerSession
-	GameID          session.ID
-	FleetID         string
-	Region, Account string
-	IPAddress       string
-	DNSName         string
-	Port            uint16
-}
-
-func (c *Cell) playerSession(p *session.PlayerSession, g *session.GameSession) PlayerSession {
-	return PlayerSession{*p, g.ID, g.FleetID, g.Region, g.Account, g.IPAddress, g.DNSName, g.Port}
-}
-
-// PlayerSession returns a player session that is in memory.
-func (v *View) PlayerSession(id domain.UUID) (PlayerSession, bool) {
-	r, ok := v.c.sessions.PlayerByID(id)
-	if !ok {
-		v.sawAll()
-		return PlayerSession{}, false
-	}
-	return v.player(v.c.sessions.Players.Get(r)), true
-}
-
-func (v *View) player(p *session.PlayerSession) PlayerSession {
-	v.saw(p.Changed)
-	return v.c.playerSession(p, v.c.sessions.Games.Get(p.Game))
-}
-
-// PlayersIn returns the player sessions of a game session that are in memory, in creation order, beginning behind
-// (created, id). Status 0 chooses all.
-func (v *View) PlayersIn(game session.ID, status session.PlayerStatus, created domain.Time, id domain.UUID, limit int) []PlayerSession {
-	v.sawAll()
-	r, ok := v.c.sessions.Game(game)
-	if !ok {
-		return nil
-	}
-	var all []*session.PlayerSession
-	v.c.sessions.PlayersIn(r, func(_ session.Ref, p *session.PlayerSession) bool {
-		if (status == 0 || p.Status == status) && playerAfter(p, created, id) {
-			all = append(all, p)
-		}
-		return true
-	})
-	return v.page(all, limit)
-}
-
-// PlayersNamed returns the player sessions of a player that are in memory, like PlayersIn.
-func (v *View) PlayersNamed(player string, created domain.Time, id domain.UUID, limit int) []PlayerSession {
-	v.sawAll()
-	var all []*session.PlayerSession
-	v.c.sessions.PlayersNamed(player, func(_ session.Ref, p *session.PlayerSession) bool {
-		if playerAfter(p, created, id) {
-			all = append(all, p)
-		}
-		return true
-	})
-	return v.page(all, limit)
-}
-
-func playerAfter(p *session.PlayerSession, created domain.Time, id domain.UUID) bool {
-	return p.Created > created || p.Created == created && strings.Compare(string(p.ID[:]), string(id[:])) > 0
-}
-
-// page sorts by (created, id) and cuts.
-func (v *View) page(all []*session.PlayerSession, limit int) []PlayerSession {
-	slices.SortFunc(all, func(a, b *session.PlayerSession) int {
-		if a.Created != b.Created {
-			return int(a.Created - b.Created)
-		}
-		return strings.Compare(string(a.ID[:]), string(b.ID[:]))
-	})
-	page := make([]PlayerSession, 0, min(limit, len(all)))
-	for _, p := range all[:min(limit, len(all))] {
-		page = append(page, v.player(p))
-	}
-	return page
+// RecordCounts counts everything that callers can make. It says nothing that has to be durable: it is for metrics.
+func (v *View) RecordCounts() []kernel.RecordCount {
+	all := v.HostingCounts()
+	all = append(all, v.GameServerCounts()...)
+	all = append(all, v.MatchmakingCounts()...)
+	all = append(all, v.NoticeCounts()...)
+	return append(all, v.FlowCounts()...)
 }
 
 // Held is how many bytes tickets, placements and player sessions hold, and how many they may.
@@ -345,21 +93,7 @@ type Held struct {
 func (v *View) Held() Held {
 	c := v.c
 	return Held{
-		c.matchmaking.Held().Bytes(), c.placements.Held().Bytes(), c.sessions.Held().Bytes(),
-		c.config.TicketBytesMax, c.config.PlacementBytesMax, c.config.PlayerSessionBytesMax,
-	}
-}
-
-// Totals counts the records in memory, for metrics and logs.
-type Totals struct {
-	Fleets, Computes, Processes, GameSessions, PlayerSessions, Ended int
-}
-
-// Totals counts the records in memory.
-func (v *View) Totals() Totals {
-	c := v.c
-	return Totals{
-		c.fleets.Fleets.Len(), c.fleets.Computes.Len(), c.fleets.Processes.Len(),
-		c.sessions.Games.Len(), c.sessions.Players.Len(), c.ended.used,
+		c.matchmaking.Records.Held().Bytes(), c.hosting.Placements.Held().Bytes(), c.hosting.Sessions.Held().Bytes(),
+		c.config.Matchmaking.TicketBytesMax, c.config.Hosting.PlacementBytesMax, c.config.Hosting.PlayerSessionBytesMax,
 	}
 }

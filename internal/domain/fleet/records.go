@@ -241,3 +241,13 @@ type Creation struct {
 	At, Until        domain.Time
 	Changed          uint64
 }
+
+// Sweeps reports whether something of the fleet is being deleted.
+func (f *Fleet) Sweeps() bool {
+	for _, l := range f.Locations {
+		if l.Status == Deleting {
+			return true
+		}
+	}
+	return f.Status == Deleting
+}

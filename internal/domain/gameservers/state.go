@@ -1,17 +1,16 @@
 package gameservers
 
 import (
-	"github.com/musterhq/muster/internal/domain/sorted"
-
 	"github.com/musterhq/muster/internal/domain/catalog"
 	"github.com/musterhq/muster/internal/domain/chunk"
+	"github.com/musterhq/muster/internal/domain/sorted"
 )
 
 // Ref names a record inside this package's tables; see chunk.Ref.
 type Ref = chunk.Ref
 
-// State is all groups and game servers, with their indexes.
-type State struct {
+// Records is all groups and game servers, with their indexes.
+type Records struct {
 	Groups  *catalog.Catalog[Group]
 	Servers *catalog.Catalog[Server]
 
@@ -37,13 +36,13 @@ func byRegistration(a, b member) bool {
 	return a.ID < b.ID
 }
 
-// New returns an empty State.
-func New() *State {
-	return &State{Groups: catalog.New(groupPlace), Servers: catalog.New(serverPlace), groups: map[string]*members{}}
+// NewRecords returns empty Records.
+func NewRecords() *Records {
+	return &Records{Groups: catalog.New(groupPlace), Servers: catalog.New(serverPlace), groups: map[string]*members{}}
 }
 
 // members is for changes: it makes the entry of a group when there is none. Reads run beside one another and must not.
-func (s *State) members(group string) *members {
+func (s *Records) members(group string) *members {
 	m := s.groups[group]
 	if m == nil {
 		tree := func() sorted.Set[member] {
@@ -56,7 +55,7 @@ func (s *State) members(group string) *members {
 }
 
 // PutServer stores a game server, new or changed. Its group, its instance and its registration never change.
-func (s *State) PutServer(x Server) Ref {
+func (s *Records) PutServer(x Server) Ref {
 	old, known := s.Servers.Find(x.ID)
 	x.indexed = known && s.Servers.Get(old).indexed
 	r := s.Servers.Put(x)
@@ -68,7 +67,7 @@ func (s *State) PutServer(x Server) Ref {
 	return r
 }
 
-func (s *State) join(m *members, r Ref) {
+func (s *Records) join(m *members, r Ref) {
 	x := s.Servers.Get(r)
 	m.all.Set(member{serverPlace(x), r})
 	n, _ := m.instances.Get(x.Instance)
@@ -76,7 +75,7 @@ func (s *State) join(m *members, r Ref) {
 }
 
 // reindex puts a game server among the free ones, or takes it out.
-func (s *State) reindex(m *members, r Ref) {
+func (s *Records) reindex(m *members, r Ref) {
 	x := s.Servers.Get(r)
 	free := x.Free()
 	if free == x.indexed {
@@ -92,7 +91,7 @@ func (s *State) reindex(m *members, r Ref) {
 }
 
 // DropServer removes a game server.
-func (s *State) DropServer(r Ref) {
+func (s *Records) DropServer(r Ref) {
 	x := s.Servers.Get(r)
 	at, m := member{serverPlace(x), r}, s.members(x.Group)
 	m.all.Delete(at)
@@ -106,13 +105,13 @@ func (s *State) DropServer(r Ref) {
 }
 
 // DropGroup removes a group, which has no game servers any more.
-func (s *State) DropGroup(r Ref) {
+func (s *Records) DropGroup(r Ref) {
 	delete(s.groups, s.Groups.Get(r).Name)
 	s.Groups.Drop(r)
 }
 
 // Count is the number of game servers in a group.
-func (s *State) Count(group string) int {
+func (s *Records) Count(group string) int {
 	if m := s.groups[group]; m != nil {
 		return m.all.Len()
 	}
@@ -120,7 +119,7 @@ func (s *State) Count(group string) int {
 }
 
 // Free is the game server of a group that has waited longest for a claim.
-func (s *State) Free(group string) (Ref, bool) {
+func (s *Records) Free(group string) (Ref, bool) {
 	m := s.groups[group]
 	if m == nil {
 		return 0, false
@@ -131,7 +130,7 @@ func (s *State) Free(group string) (Ref, bool) {
 
 // ServersOf yields the game servers of a group in the order of registration or in the opposite one, beginning behind a
 // place; without one at the end of its own.
-func (s *State) ServersOf(group string, after catalog.Place, newestFirst bool, yield func(*Server) bool) {
+func (s *Records) ServersOf(group string, after catalog.Place, newestFirst bool, yield func(*Server) bool) {
 	m := s.groups[group]
 	if m == nil {
 		return
@@ -149,7 +148,7 @@ func (s *State) ServersOf(group string, after catalog.Place, newestFirst bool, y
 }
 
 // InstancesOf yields the instances that a group's game servers are on, by id, beginning behind one.
-func (s *State) InstancesOf(group, after string, yield func(id string) bool) {
+func (s *Records) InstancesOf(group, after string, yield func(id string) bool) {
 	m := s.groups[group]
 	if m == nil {
 		return
@@ -158,7 +157,7 @@ func (s *State) InstancesOf(group, after string, yield func(id string) bool) {
 }
 
 // Restore rebuilds the indexes from the records, after a snapshot was loaded.
-func (s *State) Restore() {
+func (s *Records) Restore() {
 	s.Groups.Restore()
 	s.Servers.Restore()
 	for r, x := range s.Servers.All() {

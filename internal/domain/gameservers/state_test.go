@@ -9,7 +9,7 @@ import (
 // TestReadsChangeNothing: readers run beside one another, so looking for the game servers of a group that has none must not
 // make an entry for it.
 func TestReadsChangeNothing(t *testing.T) {
-	s := New()
+	s := NewRecords()
 	s.Groups.Put(Group{Name: "empty"})
 	for _, newestFirst := range []bool{false, true} {
 		s.ServersOf("empty", catalog.Place{}, newestFirst, func(*Server) bool { t.Error("a game server in an empty group"); return true })

@@ -1,16 +1,15 @@
 package matchmaking
 
 import (
-	"github.com/musterhq/muster/internal/domain/sorted"
-
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/chunk"
 	"github.com/musterhq/muster/internal/domain/ruleset"
+	"github.com/musterhq/muster/internal/domain/sorted"
 )
 
-// State is everything about matchmaking, with its indexes. The indexes are not part of a snapshot: they are built again
+// Records is everything about matchmaking, with its indexes. The indexes are not part of a snapshot: they are built again
 // from the records.
-type State struct {
+type Records struct {
 	RuleSets       chunk.Table[RuleSet]
 	Configurations chunk.Table[Configuration]
 	Tickets        chunk.Table[Ticket]
@@ -39,11 +38,11 @@ type Counts struct {
 }
 
 // Held is what the tickets in memory hold, also those that have ended and are not forgotten yet.
-func (s *State) Held() *domain.Held { return &s.held }
+func (s *Records) Held() *domain.Held { return &s.held }
 
-// New returns an empty State.
-func New() *State {
-	return &State{
+// NewRecords returns empty Records.
+func NewRecords() *Records {
+	return &Records{
 		ruleSets: sorted.NewMap[string, Ref](), configurations: sorted.NewMap[string, Ref](),
 		compiled: map[string]*ruleset.RuleSet{}, settings: map[string]*Configuration{},
 		tickets: map[string]Ref{}, numbers: map[uint64]Ref{}, players: map[string]Ref{}, backfills: map[string]Ref{},
@@ -52,16 +51,16 @@ func New() *State {
 }
 
 // RuleSet finds a rule set.
-func (s *State) RuleSet(name string) (Ref, bool) { return s.ruleSets.Get(name) }
+func (s *Records) RuleSet(name string) (Ref, bool) { return s.ruleSets.Get(name) }
 
 // Compiled is a rule set's compiled form; nil when there is none.
-func (s *State) Compiled(name string) *ruleset.RuleSet { return s.compiled[name] }
+func (s *Records) Compiled(name string) *ruleset.RuleSet { return s.compiled[name] }
 
 // KeepCompiled saves PutRuleSet the compilation of a new rule set. It may be nil.
-func (s *State) KeepCompiled(name string, compiled *ruleset.RuleSet) { s.compiled[name] = compiled }
+func (s *Records) KeepCompiled(name string, compiled *ruleset.RuleSet) { s.compiled[name] = compiled }
 
 // PutRuleSet stores a rule set, or replaces it. The body, which never changes, is compiled unless it was before.
-func (s *State) PutRuleSet(x RuleSet) {
+func (s *Records) PutRuleSet(x RuleSet) {
 	r, ok := s.ruleSets.Get(x.Name)
 	if !ok {
 		r, _ = s.RuleSets.Add()
@@ -74,7 +73,7 @@ func (s *State) PutRuleSet(x RuleSet) {
 }
 
 // RemoveRuleSet drops a rule set. No configuration may use it.
-func (s *State) RemoveRuleSet(name string) {
+func (s *Records) RemoveRuleSet(name string) {
 	if r, ok := s.ruleSets.Get(name); ok {
 		s.ruleSets.Delete(name)
 		s.RuleSets.Remove(r)
@@ -83,18 +82,18 @@ func (s *State) RemoveRuleSet(name string) {
 }
 
 // RuleSetsFrom yields rule sets in the order of their names, beginning behind `after`.
-func (s *State) RuleSetsFrom(after string, yield func(*RuleSet) bool) {
+func (s *Records) RuleSetsFrom(after string, yield func(*RuleSet) bool) {
 	s.ruleSets.Ascend(after, func(name string, r Ref) bool { return name == after || yield(s.RuleSets.Get(r)) })
 }
 
 // Configuration finds a configuration as it is now. It is never changed in place.
-func (s *State) Configuration(name string) (*Configuration, bool) {
+func (s *Records) Configuration(name string) (*Configuration, bool) {
 	c, ok := s.settings[name]
 	return c, ok
 }
 
 // PutConfiguration stores a configuration, or replaces it.
-func (s *State) PutConfiguration(x Configuration) {
+func (s *Records) PutConfiguration(x Configuration) {
 	r, ok := s.configurations.Get(x.Name)
 	if !ok {
 		r, _ = s.Configurations.Add()
@@ -105,7 +104,7 @@ func (s *State) PutConfiguration(x Configuration) {
 }
 
 // RemoveConfiguration drops a configuration. No active ticket may be in it.
-func (s *State) RemoveConfiguration(name string) {
+func (s *Records) RemoveConfiguration(name string) {
 	if r, ok := s.configurations.Get(name); ok {
 		s.configurations.Delete(name)
 		s.Configurations.Remove(r)
@@ -118,12 +117,12 @@ func (s *State) RemoveConfiguration(name string) {
 }
 
 // ConfigurationsFrom yields configurations in the order of their names, beginning behind `after`.
-func (s *State) ConfigurationsFrom(after string, yield func(*Configuration) bool) {
+func (s *Records) ConfigurationsFrom(after string, yield func(*Configuration) bool) {
 	s.configurations.Ascend(after, func(name string, r Ref) bool { return name == after || yield(s.Configurations.Get(r)) })
 }
 
 // UsesRuleSet returns a configuration that uses a rule set, or a match that is on its way under it.
-func (s *State) UsesRuleSet(name string) (configuration string, used bool) {
+func (s *Records) UsesRuleSet(name string) (configuration string, used bool) {
 	s.configurations.Scan(func(_ string, r Ref) bool {
 		if c := s.Configurations.Get(r); c.RuleSet == name {
 			configuration, used = c.Name, true
@@ -139,7 +138,7 @@ func (s *State) UsesRuleSet(name string) (configuration string, used bool) {
 }
 
 // Counts tells how much is going on in a configuration.
-func (s *State) Counts(configuration string) Counts {
+func (s *Records) Counts(configuration string) Counts {
 	if c := s.counts[configuration]; c != nil {
 		return *c
 	}
@@ -147,13 +146,13 @@ func (s *State) Counts(configuration string) Counts {
 }
 
 // Match finds a match that is on its way.
-func (s *State) Match(id string) (Ref, bool) {
+func (s *Records) Match(id string) (Ref, bool) {
 	r, ok := s.matches[id]
 	return r, ok
 }
 
 // AddMatch stores a match.
-func (s *State) AddMatch(m Match) Ref {
+func (s *Records) AddMatch(m Match) Ref {
 	r, rec := s.Matches.Add()
 	*rec = m
 	s.matches[m.ID] = r
@@ -161,19 +160,19 @@ func (s *State) AddMatch(m Match) Ref {
 }
 
 // RemoveMatch drops a match.
-func (s *State) RemoveMatch(r Ref) {
+func (s *Records) RemoveMatch(r Ref) {
 	delete(s.matches, s.Matches.Get(r).ID)
 	s.Matches.Remove(r)
 }
 
 // HostedBy finds what is known of a game session that came of a match.
-func (s *State) HostedBy(game string) (Ref, bool) {
+func (s *Records) HostedBy(game string) (Ref, bool) {
 	r, ok := s.hosted[game]
 	return r, ok
 }
 
 // PutHosted stores what is known of a game session, or replaces it.
-func (s *State) PutHosted(h Hosted) {
+func (s *Records) PutHosted(h Hosted) {
 	r, ok := s.hosted[h.Game]
 	if !ok {
 		r, _ = s.Hosted.Add()
@@ -183,7 +182,7 @@ func (s *State) PutHosted(h Hosted) {
 }
 
 // RemoveHosted drops what is known of a game session.
-func (s *State) RemoveHosted(game string) {
+func (s *Records) RemoveHosted(game string) {
 	if r, ok := s.hosted[game]; ok {
 		delete(s.hosted, game)
 		s.Hosted.Remove(r)
@@ -191,7 +190,7 @@ func (s *State) RemoveHosted(game string) {
 }
 
 // NoteWait adds to what the estimated wait time is made of.
-func (s *State) NoteWait(configuration string, at, start domain.Time) {
+func (s *Records) NoteWait(configuration string, at, start domain.Time) {
 	r, ok := s.recent[configuration]
 	if !ok {
 		r, _ = s.Recent.Add()
@@ -202,14 +201,14 @@ func (s *State) NoteWait(configuration string, at, start domain.Time) {
 }
 
 // RestoreRecent puts a Recent back.
-func (s *State) RestoreRecent(x Recent) {
+func (s *Records) RestoreRecent(x Recent) {
 	r, rec := s.Recent.Add()
 	*rec = x
 	s.recent[x.Configuration] = r
 }
 
 // EstimatedWait is the mean wait of the tickets that were matched lately, in seconds; not known when they are too few.
-func (s *State) EstimatedWait(configuration string, now domain.Time) (seconds int32, ok bool) {
+func (s *Records) EstimatedWait(configuration string, now domain.Time) (seconds int32, ok bool) {
 	r, ok := s.recent[configuration]
 	if !ok {
 		return 0, false

@@ -1,33 +1,35 @@
 package matchmaking
 
-import "github.com/musterhq/muster/internal/domain"
+import (
+	"github.com/musterhq/muster/internal/domain"
+)
 
 // Ticket finds a ticket that is in memory.
-func (s *State) Ticket(id string) (Ref, bool) {
+func (s *Records) Ticket(id string) (Ref, bool) {
 	r, ok := s.tickets[id]
 	return r, ok
 }
 
 // TicketNo finds an active ticket by its number.
-func (s *State) TicketNo(no uint64) (Ref, bool) {
+func (s *Records) TicketNo(no uint64) (Ref, bool) {
 	r, ok := s.numbers[no]
 	return r, ok
 }
 
 // TicketOf finds the newest active ticket of a player.
-func (s *State) TicketOf(player string) (Ref, bool) {
+func (s *Records) TicketOf(player string) (Ref, bool) {
 	r, ok := s.players[player]
 	return r, ok
 }
 
 // BackfillOf finds the active backfill ticket of a game session.
-func (s *State) BackfillOf(game string) (Ref, bool) {
+func (s *Records) BackfillOf(game string) (Ref, bool) {
 	r, ok := s.backfills[game]
 	return r, ok
 }
 
 // AddTicket stores a ticket. From now on its players' newest ticket is this one, if it is active.
-func (s *State) AddTicket(t Ticket) Ref {
+func (s *Records) AddTicket(t Ticket) Ref {
 	r, rec := s.Tickets.Add()
 	*rec = t
 	s.tickets[t.ID] = r
@@ -51,7 +53,7 @@ func (s *State) AddTicket(t Ticket) Ref {
 }
 
 // newer reports whether a player's ticket a counts more than b: one that is placed already leaves the place to another.
-func (s *State) newer(a, b Ref) bool {
+func (s *Records) newer(a, b Ref) bool {
 	x, y := s.Tickets.Get(a), s.Tickets.Get(b)
 	if (x.Status == Placing) != (y.Status == Placing) {
 		return y.Status == Placing
@@ -59,7 +61,7 @@ func (s *State) newer(a, b Ref) bool {
 	return x.No > y.No
 }
 
-func (s *State) count(t *Ticket, by int) {
+func (s *Records) count(t *Ticket, by int) {
 	c := s.counts[t.Configuration]
 	if c == nil {
 		c = &Counts{}
@@ -72,7 +74,7 @@ func (s *State) count(t *Ticket, by int) {
 }
 
 // Return puts a ticket back that was being placed: its players' newest ticket is it, unless they have begun another one.
-func (s *State) Return(r Ref) {
+func (s *Records) Return(r Ref) {
 	eachPlayer(s.Tickets.Get(r).Roster, func(id string) bool {
 		if _, ok := s.players[id]; !ok {
 			s.players[id] = r
@@ -82,7 +84,7 @@ func (s *State) Return(r Ref) {
 }
 
 // Rival finds an active ticket of one of the ticket's players that is newer.
-func (s *State) Rival(r Ref) (rival Ref, ok bool) {
+func (s *Records) Rival(r Ref) (rival Ref, ok bool) {
 	eachPlayer(s.Tickets.Get(r).Roster, func(id string) bool {
 		rival, ok = s.players[id]
 		ok = ok && rival != r
@@ -92,7 +94,7 @@ func (s *State) Rival(r Ref) (rival Ref, ok bool) {
 }
 
 // EndTicket marks a ticket as ended, as the no-th record that did.
-func (s *State) EndTicket(r Ref, at domain.Time, status Status, reason Reason, no uint64) *Ticket {
+func (s *Records) EndTicket(r Ref, at domain.Time, status Status, reason Reason, no uint64) *Ticket {
 	t := s.Tickets.Get(r)
 	s.count(t, -1)
 	delete(s.numbers, t.No)
@@ -111,7 +113,7 @@ func (s *State) EndTicket(r Ref, at domain.Time, status Status, reason Reason, n
 }
 
 // RemoveTicket drops a ticket that has ended.
-func (s *State) RemoveTicket(r Ref) {
+func (s *Records) RemoveTicket(r Ref) {
 	t := s.Tickets.Get(r)
 	s.held.Add(t.Maker, -t.Bytes())
 	if s.tickets[t.ID] == r {

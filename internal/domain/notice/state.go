@@ -4,14 +4,13 @@ import (
 	"iter"
 	"maps"
 
-	"github.com/musterhq/muster/internal/domain/sorted"
-
 	"github.com/musterhq/muster/internal/domain/chunk"
+	"github.com/musterhq/muster/internal/domain/sorted"
 )
 
-// State is all notices that are still to be told, and the subscriptions. The indexes are not part of a snapshot: they are
+// Records is all notices that are still to be told, and the subscriptions. The indexes are not part of a snapshot: they are
 // built again from the records.
-type State struct {
+type Records struct {
 	Notices       chunk.Table[Notice]
 	Subscriptions chunk.Table[Subscription]
 
@@ -19,13 +18,13 @@ type State struct {
 	subscribed map[[2]string]Ref                  // by topic and URL
 }
 
-// New returns an empty State.
-func New() *State {
-	return &State{topics: map[string]sorted.Map[uint64, Ref]{}, subscribed: map[[2]string]Ref{}}
+// NewRecords returns empty Records.
+func NewRecords() *Records {
+	return &Records{topics: map[string]sorted.Map[uint64, Ref]{}, subscribed: map[[2]string]Ref{}}
 }
 
 // Add stores a notice.
-func (s *State) Add(n Notice) Ref {
+func (s *Records) Add(n Notice) Ref {
 	r, rec := s.Notices.Add()
 	*rec = n
 	t := s.topics[n.Topic]
@@ -38,7 +37,7 @@ func (s *State) Add(n Notice) Ref {
 }
 
 // Find finds a notice of a topic.
-func (s *State) Find(topic string, no uint64) (Ref, bool) {
+func (s *Records) Find(topic string, no uint64) (Ref, bool) {
 	if t := s.topics[topic]; t != nil {
 		return t.Get(no)
 	}
@@ -46,7 +45,7 @@ func (s *State) Find(topic string, no uint64) (Ref, bool) {
 }
 
 // Remove drops a notice.
-func (s *State) Remove(r Ref) {
+func (s *Records) Remove(r Ref) {
 	n := s.Notices.Get(r)
 	t := s.topics[n.Topic]
 	t.Delete(n.No)
@@ -57,10 +56,10 @@ func (s *State) Remove(r Ref) {
 }
 
 // Topics yields the topics that have notices, in no particular order.
-func (s *State) Topics() iter.Seq[string] { return maps.Keys(s.topics) }
+func (s *Records) Topics() iter.Seq[string] { return maps.Keys(s.topics) }
 
 // Count is the number of notices of a topic.
-func (s *State) Count(topic string) int {
+func (s *Records) Count(topic string) int {
 	if t := s.topics[topic]; t != nil {
 		return t.Len()
 	}
@@ -68,7 +67,7 @@ func (s *State) Count(topic string) int {
 }
 
 // First is the oldest notice of a topic.
-func (s *State) First(topic string) (no uint64, ok bool) {
+func (s *Records) First(topic string) (no uint64, ok bool) {
 	if t := s.topics[topic]; t != nil {
 		no, _, ok = t.Min()
 	}
@@ -76,14 +75,14 @@ func (s *State) First(topic string) (no uint64, ok bool) {
 }
 
 // From yields the notices of a topic in order, beginning behind a number.
-func (s *State) From(topic string, after uint64, yield func(*Notice) bool) {
+func (s *Records) From(topic string, after uint64, yield func(*Notice) bool) {
 	if t := s.topics[topic]; t != nil {
 		t.Ascend(after+1, func(_ uint64, r Ref) bool { return yield(s.Notices.Get(r)) })
 	}
 }
 
 // Subscribe stores a subscription, or replaces it.
-func (s *State) Subscribe(x Subscription) {
+func (s *Records) Subscribe(x Subscription) {
 	key := [2]string{x.Topic, x.URL}
 	r, ok := s.subscribed[key]
 	if !ok {
@@ -94,7 +93,7 @@ func (s *State) Subscribe(x Subscription) {
 }
 
 // Subscription finds a subscription.
-func (s *State) Subscription(topic, url string) (Ref, bool) {
+func (s *Records) Subscription(topic, url string) (Ref, bool) {
 	r, ok := s.subscribed[[2]string{topic, url}]
 	return r, ok
 }

@@ -19,7 +19,7 @@ import (
 	exactjson "github.com/go-jose/go-jose/v4/json" // takes names as they are written, and each once
 
 	"github.com/musterhq/muster/internal/domain"
-	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 )
 
 const (
@@ -214,7 +214,7 @@ func (k *LoginKeys) Identify(_ context.Context, token string) (Claim, error) {
 	if err != nil {
 		return Claim{}, err
 	}
-	if err := cell.CheckPlayerID(claims.Player); err != nil {
+	if err := playerflow.CheckPlayerID(claims.Player); err != nil {
 		return Claim{}, fmt.Errorf("sub: %w", err)
 	}
 	if claims.ID == "" || len(claims.ID) > signedNameMax {

@@ -16,7 +16,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 	exactjson "github.com/go-jose/go-jose/v4/json"
 
-	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 )
 
 // OIDCConfig is a studio's identity provider.
@@ -148,7 +148,7 @@ func (o *OIDC) Identify(ctx context.Context, token string) (Claim, error) {
 		return Claim{}, fmt.Errorf("claim %s is missing or no text", o.config.Claim)
 	}
 	player = o.config.Prefix + player
-	if err := cell.CheckPlayerID(player); err != nil {
+	if err := playerflow.CheckPlayerID(player); err != nil {
 		return Claim{}, fmt.Errorf("claim %s: %w", o.config.Claim, err)
 	}
 	name, _ := claims[o.config.NameClaim].(string)

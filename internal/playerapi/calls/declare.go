@@ -8,8 +8,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/playerapi/principal"
 	"github.com/musterhq/muster/internal/playerapi/problem"
 	"github.com/musterhq/muster/internal/playerapi/rates"
@@ -35,10 +35,10 @@ type None struct{}
 
 // declarePlayer declares a call of players, with the class of calls that limits its rate. by is the player's login session, for a
 // command.
-func Player[B, A any](r *Realm, name string, c rates.Class, summary string, f func(ctx context.Context, by *cell.Caller, body *B) (*A, error)) {
+func Player[B, A any](r *Realm, name string, c rates.Class, summary string, f func(ctx context.Context, by *playerflow.Caller, body *B) (*A, error)) {
 	declare(r, name, c, summary, func(ctx context.Context, call *playerInput[B]) (*A, error) {
 		p := principal.Of(ctx)
-		by := cell.Caller{Player: p.Player, Session: p.LoginSessionID, Request: call.RequestID}
+		by := playerflow.Caller{Player: p.Player, Session: p.LoginSessionID, Request: call.RequestID}
 		if call.IfRev != "" {
 			rev, err := strconv.ParseUint(call.IfRev, 10, 64)
 			if err != nil {

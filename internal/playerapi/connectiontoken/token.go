@@ -10,8 +10,8 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 
-	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/playerapi/objects"
 )
@@ -36,7 +36,7 @@ func New(key ed25519.PrivateKey) *Signer {
 }
 
 // Hasher lets the core compute the hashes of connection tokens without the key, for playerDataMode WRAP.
-func Hasher(secret identity.CellSecret) cell.TokenHasher {
+func Hasher(secret identity.CellSecret) playerflow.TokenHasher {
 	return New(secret.ConnectionKey())
 }
 

@@ -9,6 +9,8 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/frames"
 	"github.com/musterhq/muster/internal/panics"
@@ -61,9 +63,9 @@ func Open(c Config) *Feeds {
 	x.client.Timeout = webhookPatience
 	x.ctx, x.stop = context.WithCancel(context.Background())
 	x.reading = frames.Config{MessageMax: socket.MessageMax, Pace: connectionPace, Running: &x.running, Panics: c.Panics, Door: state.PanicDoor}
-	x.unfollow = c.State.Follow(cell.Kinds(
-		cell.KindGameInstanceTold, cell.KindGameInstanceChanged, cell.KindEventsSubscribed, cell.KindEventsUnsubscribed,
-		cell.KindSubscriptionLapsed,
+	x.unfollow = c.State.Follow(kernel.Kinds(
+		playerflow.KindGameInstanceTold, playerflow.KindGameInstanceChanged, playerflow.KindEventsSubscribed, playerflow.KindEventsUnsubscribed,
+		playerflow.KindSubscriptionLapsed,
 	), x.follow)
 	var all []flow.Subscription
 	if err := c.State.Read(x.ctx, func(v *cell.View) error { all, _ = v.Subscriptions(); return nil }); err != nil {
@@ -103,17 +105,17 @@ func (x *Feeds) Close() {
 func (x *Feeds) follow(c engine.Committed) {
 	for _, e := range c.Events {
 		switch e := e.Event.(type) {
-		case *cell.GameInstanceTold:
+		case *playerflow.GameInstanceTold:
 			x.wakeServers(e.Instance)
-		case *cell.GameInstanceChanged:
+		case *playerflow.GameInstanceChanged:
 			if !e.Instance.Live() {
 				x.wakeServers(e.Instance.ID)
 			}
-		case *cell.EventsSubscribed:
+		case *playerflow.EventsSubscribed:
 			x.subscribed(e.Subscription)
-		case *cell.EventsUnsubscribed:
+		case *playerflow.EventsUnsubscribed:
 			x.unsubscribed(e.ID)
-		case *cell.SubscriptionLapsed:
+		case *playerflow.SubscriptionLapsed:
 			x.State.Log.Warn("a subscription of players' events lapses: its receiver has taken none for too long; Events.Subscribe with the same X-Request-Id lets it go on",
 				"subscription", objects.SubscriptionID(e.ID), "waiting", e.Waiting)
 			x.unsubscribed(e.ID)
@@ -145,7 +147,7 @@ func (x *Feeds) subscribed(s flow.Subscription) {
 	first := x.unlisten == nil && !x.closed
 	x.mu.Unlock()
 	if first {
-		x.unlisten = x.State.Follow(cell.Kinds(cell.KindPlayersTold), x.wakeStudio)
+		x.unlisten = x.State.Follow(kernel.Kinds(playerflow.KindPlayersTold), x.wakeStudio)
 		x.wakeStudio(engine.Committed{}) // for what happened before
 	}
 }
@@ -175,7 +177,7 @@ func (x *Feeds) unsubscribed(id domain.UUID) {
 func (x *Feeds) wakeStudio(c engine.Committed) {
 	wanted := len(c.Events) == 0
 	for _, e := range c.Events {
-		told, ok := e.Event.(*cell.PlayersTold)
+		told, ok := e.Event.(*playerflow.PlayersTold)
 		wanted = wanted || ok && told.No != 0
 	}
 	if !wanted {

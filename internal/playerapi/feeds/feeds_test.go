@@ -17,7 +17,10 @@ import (
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/placement"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/frames/framestest"
 	"github.com/musterhq/muster/internal/identity"
@@ -47,7 +50,7 @@ func newStudio(t testing.TB) *studio {
 	}
 	players := flow.DefaultConfig()
 	config := cell.DefaultConfig()
-	config.Flow = &players
+	config.PlayerFlow.Flow = &players
 	e, err := engine.Open(t.Context(), engine.Config{Journal: disk, Archive: ended, Cell: config})
 	if err != nil {
 		t.Fatal(err)
@@ -67,7 +70,7 @@ func newStudio(t testing.TB) *studio {
 	return x
 }
 
-func (x *studio) do(cmd cell.Command) {
+func (x *studio) do(cmd kernel.Command) {
 	x.Helper()
 	if err := x.feeds.State.Do(x.Context(), cmd); err != nil {
 		x.Fatal(err)
@@ -78,17 +81,17 @@ func (x *studio) do(cmd cell.Command) {
 func (x *studio) subscribe() domain.UUID {
 	x.Helper()
 	id := objects.NewID()
-	x.do(&cell.SubscribeEvents{Subscription: flow.Subscription{ID: id}})
+	x.do(&playerflow.SubscribeEvents{Subscription: flow.Subscription{ID: id}})
 	return id
 }
 
 // login logs a player in, who makes a party; the result sets whether the player is ready.
 func (x *studio) login(player string) (ready func(bool)) {
 	x.Helper()
-	by := cell.Caller{Player: player, Session: objects.NewID()}
-	x.do(&cell.Login{Player: player, Session: by.Session, Token: objects.NewID()})
-	x.do(&cell.CreateParty{Caller: by, ID: objects.NewID()})
-	return func(ready bool) { x.do(&cell.SetReady{Caller: by, Ready: ready}) }
+	by := playerflow.Caller{Player: player, Session: objects.NewID()}
+	x.do(&playerflow.Login{Player: player, Session: by.Session, Token: objects.NewID()})
+	x.do(&playerflow.CreateParty{Caller: by, ID: objects.NewID()})
+	return func(ready bool) { x.do(&playerflow.SetReady{Caller: by, Ready: ready}) }
 }
 
 // taken is what the state knows that the receiver of a subscription has.
@@ -236,13 +239,13 @@ func TestGapIsToldOnce(t *testing.T) {
 func TestGameHasFewStreams(t *testing.T) {
 	x := newStudio(t)
 	instance := objects.NewID()
-	x.do(&cell.Login{Player: "ann", Session: objects.NewID(), Token: objects.NewID()})
-	x.do(&cell.CreateLocation{Name: "custom-a", Region: "eu-central-1"})
-	x.do(&cell.CreateFleet{Fleet: fleet.Fleet{ID: "fleet-1", Region: "eu-central-1", Name: "f"}, Locations: []string{"custom-a"}})
-	x.do(&cell.CreateQueue{Queue: placement.Queue{
+	x.do(&playerflow.Login{Player: "ann", Session: objects.NewID(), Token: objects.NewID()})
+	x.do(&hosting.CreateLocation{Name: "custom-a", Region: "eu-central-1"})
+	x.do(&hosting.CreateFleet{Fleet: fleet.Fleet{ID: "fleet-1", Region: "eu-central-1", Name: "f"}, Locations: []string{"custom-a"}})
+	x.do(&hosting.CreateQueue{Queue: placement.Queue{
 		Name: "q", Region: "eu-central-1", Timeout: 10 * time.Minute, Destinations: []string{"arn:aws:gamelift:eu-central-1::fleet/fleet-1"},
 	}})
-	x.do(&cell.MakeGame{Plan: cell.GamePlan{ID: instance, Queue: "q", PlayersMax: 1, Players: []cell.PlannedPlayer{{Player: "ann"}}}})
+	x.do(&playerflow.MakeGame{Plan: playerflow.GamePlan{ID: instance, Queue: "q", PlayersMax: 1, Players: []playerflow.PlannedPlayer{{Player: "ann"}}}})
 	token := x.feeds.Auth.ServerToken(instance)
 	for range connectionsMax {
 		s, c := x.open(x.feeds.ServeGameServer, serverProtocol, token, "")

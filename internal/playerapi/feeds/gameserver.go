@@ -9,6 +9,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/domain/session"
 	"github.com/musterhq/muster/internal/playerapi/events"
 	"github.com/musterhq/muster/internal/playerapi/objects"
@@ -132,7 +133,7 @@ func (f *serverFeed) hello(ctx context.Context, promised *flow.SessionConfig) ([
 }
 
 func (f *serverFeed) next(ctx context.Context, frames []byte) (all []byte, more bool, code uint16, err error) {
-	var notices []cell.ServerNotice
+	var notices []playerflow.ServerNotice
 	var head uint64
 	var commit string
 	var live, known bool

@@ -11,6 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/playerapi/objects"
 	"github.com/musterhq/muster/internal/playerapi/principal"
 	"github.com/musterhq/muster/internal/playerapi/problem"
@@ -107,7 +108,7 @@ type eventFeed struct {
 func (f *eventFeed) take(ctx context.Context, no uint64) {
 	no = min(no, f.seen.Load())
 	// When it fails the engine has stopped, and the receiver gets them again.
-	if f.of.State.Do(ctx, &cell.TakeEvents{ID: f.id, No: no}) == nil {
+	if f.of.State.Do(ctx, &playerflow.TakeEvents{ID: f.id, No: no}) == nil {
 		f.taken.Store(max(no, f.taken.Load()))
 	}
 }
@@ -159,7 +160,7 @@ func (f *eventFeed) next(ctx context.Context, frames []byte) (all []byte, more b
 	return frames, page.More, 0, nil
 }
 
-func (x *Feeds) studioEvents(ctx context.Context, id domain.UUID, after uint64) (page cell.StudioPage, ok bool, err error) {
+func (x *Feeds) studioEvents(ctx context.Context, id domain.UUID, after uint64) (page playerflow.StudioPage, ok bool, err error) {
 	err = x.State.Read(ctx, func(v *cell.View) error {
 		page, ok = v.StudioEvents(id, after, eventsStep, eventsBytes)
 		return nil

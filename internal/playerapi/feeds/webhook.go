@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/domain"
-	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/playerapi/objects"
 	"github.com/musterhq/muster/internal/playerapi/state"
 	"github.com/musterhq/muster/internal/webhook"
@@ -98,13 +98,13 @@ func (d *delivery) wait(pause <-chan time.Time) bool {
 // take tells the state which events the receiver has.
 func (d *delivery) take(no uint64) {
 	// When it fails the engine has stopped; the next run tells them again.
-	if d.feeds.State.Do(context.WithoutCancel(d.ctx), &cell.TakeEvents{ID: d.id, No: no}) == nil {
+	if d.feeds.State.Do(context.WithoutCancel(d.ctx), &playerflow.TakeEvents{ID: d.id, No: no}) == nil {
 		d.taken = no
 	}
 }
 
 // post sends one message with some events, and notes how it went. Only an answer of 2xx says that the receiver has them.
-func (d *delivery) post(page *cell.StudioPage) error {
+func (d *delivery) post(page *playerflow.StudioPage) error {
 	err := d.try(page)
 	if d.ctx.Err() != nil {
 		return err
@@ -124,7 +124,7 @@ func (d *delivery) post(page *cell.StudioPage) error {
 	return err
 }
 
-func (d *delivery) try(page *cell.StudioPage) (err error) {
+func (d *delivery) try(page *playerflow.StudioPage) (err error) {
 	x := d.feeds
 	defer x.Panics.Catch(state.PanicDoor, &err) // a failure like others: it is tried again, later and later
 	var body bytes.Buffer

@@ -2,8 +2,8 @@ package objects
 
 import (
 	"github.com/musterhq/muster/internal/domain"
-	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 )
 
 // Translator writes the state of players as objects of the API.
@@ -21,7 +21,7 @@ func KeysOf(k flow.Keys) Keys {
 }
 
 // Snapshot is everything that a player's client has to know.
-func (t Translator) Snapshot(s *cell.FlowSnapshot, now domain.Time) FlowSnapshot {
+func (t Translator) Snapshot(s *playerflow.FlowSnapshot, now domain.Time) FlowSnapshot {
 	x := FlowSnapshot{
 		PlayerID: s.Player, Rev: s.Stand.Rev, Seq: s.Stand.Seq, ServerTime: Stamp(now),
 		Phase: s.Stand.Keys.Phase().String(), Keys: KeysOf(s.Stand.Keys), Invites: []Invite{}, Locks: []Lock{},
@@ -58,7 +58,7 @@ func (t Translator) Snapshot(s *cell.FlowSnapshot, now domain.Time) FlowSnapshot
 }
 
 // SnapshotForOthers leaves out the connection token, which lets its bearer into a game.
-func (t Translator) SnapshotForOthers(s *cell.FlowSnapshot, now domain.Time) FlowSnapshot {
+func (t Translator) SnapshotForOthers(s *playerflow.FlowSnapshot, now domain.Time) FlowSnapshot {
 	x := t.Snapshot(s, now)
 	if x.GameInstance != nil && x.GameInstance.Host != nil {
 		x.GameInstance.Host.ConnectionToken = ""
@@ -114,7 +114,7 @@ func TicketOf(s *flow.Search) *Ticket {
 }
 
 // Game is a game instance as one of its players sees it.
-func (t Translator) Game(player string, g *cell.GameView) *GameInstance {
+func (t Translator) Game(player string, g *playerflow.GameView) *GameInstance {
 	m := &g.Membership
 	x := &GameInstance{
 		GameInstanceID: GameInstanceID(g.ID), Status: g.Status.String(), Reconnect: g.Rules.Reconnect.String(), CreatedAt: Stamp(g.Created), Queue: g.Queue,

@@ -7,6 +7,7 @@ import (
 
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/playerapi/calls"
 	"github.com/musterhq/muster/internal/playerapi/objects"
 	"github.com/musterhq/muster/internal/playerapi/principal"
@@ -121,11 +122,11 @@ func (d *door) declareOperator() {
 	d.declareOperatorLooks()
 	operatorCall(d, "Operator.ForceLogout", "Ends the login session of a player. The keys stay.",
 		func(ctx context.Context, body *OnePlayerRequest) (*calls.None, error) {
-			return &calls.None{}, d.State.Do(ctx, &cell.ForceLogout{Player: body.PlayerID})
+			return &calls.None{}, d.State.Do(ctx, &playerflow.ForceLogout{Player: body.PlayerID})
 		})
 	operatorCall(d, "Operator.ForceRelease", "Takes keys from a player, with all that goes with them.",
 		func(ctx context.Context, body *ForceReleaseRequest) (*calls.None, error) {
-			cmd := cell.ForceRelease{Player: body.PlayerID}
+			cmd := playerflow.ForceRelease{Player: body.PlayerID}
 			for _, key := range body.Keys {
 				cmd.Party = cmd.Party || key == "PARTY_ID"
 				cmd.Ticket = cmd.Ticket || key == "MATCHMAKING_ID"
@@ -139,7 +140,7 @@ func (d *door) declareOperator() {
 			if err != nil {
 				return nil, err
 			}
-			return &calls.None{}, d.State.Do(ctx, &cell.ForceEnd{Instance: instance})
+			return &calls.None{}, d.State.Do(ctx, &playerflow.ForceEnd{Instance: instance})
 		})
 	operatorCall(d, "Operator.ShutDownParty", "Ends a party for all its members.",
 		func(ctx context.Context, body *OnePartyRequest) (*calls.None, error) {
@@ -147,11 +148,11 @@ func (d *door) declareOperator() {
 			if err != nil {
 				return nil, err
 			}
-			return &calls.None{}, d.State.Do(ctx, &cell.ShutDownParty{Party: party})
+			return &calls.None{}, d.State.Do(ctx, &playerflow.ShutDownParty{Party: party})
 		})
 	operatorCall(d, "Operator.SetQueue", "Opens a queue for players, or closes it and ends the searches in it.",
 		func(ctx context.Context, body *SetQueueRequest) (*calls.None, error) {
-			return &calls.None{}, d.State.Do(ctx, &cell.SetQueue{Name: body.Queue, Closed: !body.Open})
+			return &calls.None{}, d.State.Do(ctx, &playerflow.SetQueue{Name: body.Queue, Closed: !body.Open})
 		})
 	operatorCall(d, "Operator.SetPenalty", "Puts a player on a scale.",
 		func(ctx context.Context, body *PenaltyRequest) (*calls.None, error) {
@@ -160,15 +161,15 @@ func (d *door) declareOperator() {
 			if body.LockMS > 0 {
 				p.Until = d.State.Instant().Add(time.Duration(body.LockMS) * time.Millisecond)
 			}
-			return &calls.None{}, d.State.Do(ctx, &cell.SetPenalty{Player: body.PlayerID, Penalty: p})
+			return &calls.None{}, d.State.Do(ctx, &playerflow.SetPenalty{Player: body.PlayerID, Penalty: p})
 		})
 	operatorCall(d, "Operator.ClearPenalty", "Takes a player off a scale.",
 		func(ctx context.Context, body *ClearPenaltyRequest) (*calls.None, error) {
-			return &calls.None{}, d.State.Do(ctx, &cell.SetPenalty{Player: body.PlayerID, Penalty: flow.Penalty{Kind: penaltyKindOf(body.Kind)}})
+			return &calls.None{}, d.State.Do(ctx, &playerflow.SetPenalty{Player: body.PlayerID, Penalty: flow.Penalty{Kind: penaltyKindOf(body.Kind)}})
 		})
 	operatorCall(d, "Operator.BanPlayer", "Refuses a player's logins and takes the player out of everything; or lets the player in again.",
 		func(ctx context.Context, body *BanRequest) (*calls.None, error) {
-			return &calls.None{}, d.State.Do(ctx, &cell.BanPlayer{Player: body.PlayerID, Banned: body.Banned})
+			return &calls.None{}, d.State.Do(ctx, &playerflow.BanPlayer{Player: body.PlayerID, Banned: body.Banned})
 		})
 	operatorCall(d, "Operator.ExplainStuck", "What holds a player, and the deadline that frees them.",
 		func(ctx context.Context, body *OnePlayerRequest) (*StuckAnswer, error) {

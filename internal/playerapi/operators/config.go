@@ -8,6 +8,7 @@ import (
 
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/playerapi/objects"
 	"github.com/musterhq/muster/internal/playerapi/principal"
 	"github.com/musterhq/muster/internal/playerapi/problem"
@@ -66,7 +67,7 @@ func (d *door) declareConfig() {
 			if err != nil {
 				return nil, err
 			}
-			cmd := cell.SetFlowConfig{Document: string(document), By: principal.Of(ctx).ID, Reason: body.Reason}
+			cmd := playerflow.SetFlowConfig{Document: string(document), By: principal.Of(ctx).ID, Reason: body.Reason}
 			err = d.State.Do(ctx, &cmd)
 			if err == nil {
 				err = d.State.Reconfigure(ctx) // whoever has the answer finds it in force
@@ -94,7 +95,7 @@ func (d *door) configNow(ctx context.Context) (*ConfigAnswer, error) {
 	for _, x := range set.Changes {
 		answer.Changes = append(answer.Changes, Change{objects.Stamp(x.At), x.By, x.Reason, objects.Object(x.Document)})
 	}
-	defaults, start := flow.DefaultConfig(), d.State.CellConfig().Flow
+	defaults, start := flow.DefaultConfig(), d.State.CellConfig().PlayerFlow.Flow
 	for _, o := range flow.Options() {
 		x := OptionState{
 			Name: o.Path(), Value: valueOf(&o, &c), Default: valueOf(&o, &defaults), Source: "DEFAULT", Range: o.Want(), Applies: o.When.String(),

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/domain"
-	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/playerapi/problem"
 )
 
@@ -82,7 +82,7 @@ func (d *door) announceMaintenance(ctx context.Context, body *AnnounceMaintenanc
 		return nil, problem.New(flow.InvalidArgument, "starts_at: %.40q, want a time such as 2030-01-02T03:04:05Z", body.StartsAt)
 	}
 	answer := &AnnounceMaintenanceAnswer{}
-	cmd := cell.AnnounceMaintenance{StartsAt: domain.TimeOf(at), Text: body.Message, Limit: announceStep}
+	cmd := playerflow.AnnounceMaintenance{StartsAt: domain.TimeOf(at), Text: body.Message, Limit: announceStep}
 	// An operator whose connection breaks has told all players, or the service has gone.
 	ctx = context.WithoutCancel(ctx)
 	for {

@@ -3,7 +3,7 @@ package partners
 import (
 	"context"
 
-	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/playerapi/calls"
 	"github.com/musterhq/muster/internal/playerapi/objects"
 	"github.com/musterhq/muster/internal/playerapi/principal"
@@ -38,7 +38,7 @@ func (d *door) declareBackfill() {
 			if err != nil {
 				return nil, err
 			}
-			cmd := cell.LeaveBackfill{Instance: instance}
+			cmd := playerflow.LeaveBackfill{Instance: instance}
 			err = d.State.Do(ctx, &cmd)
 			return &GameSearchEndedAnswer{cmd.Ticket}, err
 		})
@@ -49,7 +49,7 @@ func (d *door) gameEntersMatchmaking(ctx context.Context, request string, body *
 	if err != nil {
 		return nil, err
 	}
-	cmd := cell.EnterBackfill{Instance: instance, Ticket: idOf("backfill", objects.GameInstanceID(instance), request), Queue: body.Queue, Slots: body.Slots, Teams: body.Teams}
+	cmd := playerflow.EnterBackfill{Instance: instance, Ticket: idOf("backfill", objects.GameInstanceID(instance), request), Queue: body.Queue, Slots: body.Slots, Teams: body.Teams}
 	if err := d.State.Do(ctx, &cmd); err != nil {
 		return nil, err
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/placement"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/playerapi/authentication"
 	"github.com/musterhq/muster/internal/playerapi/calls"
 	"github.com/musterhq/muster/internal/playerapi/objects"
@@ -97,7 +98,7 @@ func (d *door) declarePartner() {
 				return nil, err
 			}
 			d.State.Log.Info("party shut down", "party", body.PartyID, "principal", principal.Of(ctx).ID, "reason", body.Reason)
-			return &calls.None{}, d.State.Do(ctx, &cell.ShutDownParty{Party: party})
+			return &calls.None{}, d.State.Do(ctx, &playerflow.ShutDownParty{Party: party})
 		})
 	calls.Partner(d.realm, "Flow.SetPlayerAttributes", "What the studio says about a player, such as skill.",
 		func(ctx context.Context, _ string, body *PlayerAttributesRequest) (*calls.None, error) {
@@ -108,14 +109,14 @@ func (d *door) declarePartner() {
 			if err != nil {
 				return nil, err
 			}
-			return &calls.None{}, d.State.Do(ctx, &cell.SetPlayerAttributes{Player: body.PlayerID, Attributes: string(body.Attributes)})
+			return &calls.None{}, d.State.Do(ctx, &playerflow.SetPlayerAttributes{Player: body.PlayerID, Attributes: string(body.Attributes)})
 		})
 	calls.Partner(d.realm, "Flow.SetBlocks", "Invites and joins between these players are refused.",
 		func(ctx context.Context, _ string, body *BlocksRequest) (*calls.None, error) {
 			if err := principal.Of(ctx).BackendOnly(); err != nil {
 				return nil, err
 			}
-			return &calls.None{}, d.State.Do(ctx, &cell.SetBlocks{Player: body.PlayerID, Blocked: body.Blocked})
+			return &calls.None{}, d.State.Do(ctx, &playerflow.SetBlocks{Player: body.PlayerID, Blocked: body.Blocked})
 		})
 }
 
@@ -128,7 +129,7 @@ func (d *door) issueLoginTicket(ctx context.Context, _ string, body *IssueLoginT
 		life = time.Minute
 	}
 	ticket, hash := authentication.NewTicket(body.PlayerID)
-	cmd := cell.IssueLoginTicket{
+	cmd := playerflow.IssueLoginTicket{
 		Hash: hash, Player: body.PlayerID, DisplayName: body.DisplayName, Life: life, Once: body.SingleUse == nil || *body.SingleUse,
 	}
 	if err := d.State.Do(ctx, &cmd); err != nil {
@@ -163,7 +164,7 @@ func (d *door) makeGame(ctx context.Context, request string, body *MakeGameReque
 	if err != nil {
 		return nil, err
 	}
-	plan := cell.GamePlan{
+	plan := playerflow.GamePlan{
 		ID: idOf("make-game", principal.Of(ctx).ID, request), Queue: body.Queue, PlayersMax: body.MaxPlayers, Reconnect: objects.ReconnectOf(body.Reconnect), Name: body.Name, Data: body.Data,
 	}
 	if plan.PlayersMax == 0 {
@@ -173,7 +174,7 @@ func (d *door) makeGame(ctx context.Context, request string, body *MakeGameReque
 		plan.Attributes = string(*body.Attributes)
 	}
 	for _, x := range body.Players {
-		plan.Players = append(plan.Players, cell.PlannedPlayer{Player: x.PlayerID, Team: x.Team, Data: x.Data})
+		plan.Players = append(plan.Players, playerflow.PlannedPlayer{Player: x.PlayerID, Team: x.Team, Data: x.Data})
 		latencies, err := problem.Latencies(x.LatencyMS)
 		if err != nil {
 			return nil, err
@@ -183,7 +184,7 @@ func (d *door) makeGame(ctx context.Context, request string, body *MakeGameReque
 		}
 	}
 	plan.Properties = objects.PropertiesOf(body.Properties)
-	cmd := cell.MakeGame{Plan: plan}
+	cmd := playerflow.MakeGame{Plan: plan}
 	if err := d.State.Do(ctx, &cmd); err != nil {
 		return nil, err
 	}

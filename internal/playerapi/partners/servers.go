@@ -10,6 +10,8 @@ import (
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/domain/session"
 	"github.com/musterhq/muster/internal/identity"
 	"github.com/musterhq/muster/internal/playerapi/authentication"
@@ -135,16 +137,16 @@ func (d *door) declareServers() {
 	calls.Partner(d.realm, "Game.GetStartData", "The game and its players.", d.startData)
 	calls.Partner(d.realm, "Game.VerifyPlayer", "Checks what a player has shown.", d.verifyPlayer)
 	gameCall(d, "Game.Ready", "The server takes players. Needed only with manual ready.",
-		func(instance domain.UUID) cell.Command { return &cell.ReadyGame{Instance: instance} })
+		func(instance domain.UUID) kernel.Command { return &playerflow.ReadyGame{Instance: instance} })
 	gameCall(d, "Game.KeepAlive", "A sign of life of a server that promised them.",
-		func(instance domain.UUID) cell.Command { return &cell.KeepGameAlive{Instance: instance} })
+		func(instance domain.UUID) kernel.Command { return &playerflow.KeepGameAlive{Instance: instance} })
 	calls.Partner(d.realm, "Game.PlayerConnected", "The player is in the game: the same as accepting the player session.",
 		func(ctx context.Context, _ string, body *ConnectedRequest) (*calls.None, error) {
 			instance, player, err := playerSessionFor(ctx, body.GameInstanceID, body.PlayerSessionID)
 			if err != nil {
 				return nil, err
 			}
-			return &calls.None{}, d.State.Do(ctx, &cell.ConnectMember{Instance: instance, PlayerSession: player})
+			return &calls.None{}, d.State.Do(ctx, &playerflow.ConnectMember{Instance: instance, PlayerSession: player})
 		})
 	calls.Partner(d.realm, "Game.PlayerDisconnected", "The player's connection is gone, and whether that was wanted.",
 		func(ctx context.Context, _ string, body *DisconnectedRequest) (*DisconnectedAnswer, error) {
@@ -152,7 +154,7 @@ func (d *door) declareServers() {
 			if err != nil {
 				return nil, err
 			}
-			cmd := cell.DisconnectMember{Instance: instance, PlayerSession: player, Quit: body.Reason == "QUIT"}
+			cmd := playerflow.DisconnectMember{Instance: instance, PlayerSession: player, Quit: body.Reason == "QUIT"}
 			err = d.State.Do(ctx, &cmd)
 			return &DisconnectedAnswer{cmd.Stale}, err
 		})
@@ -163,7 +165,7 @@ func (d *door) declareServers() {
 			if err != nil {
 				return nil, err
 			}
-			cmd := cell.ReleaseMembers{Instance: instance, Players: body.PlayerIDs, Result: body.Result.OrNothing()}
+			cmd := playerflow.ReleaseMembers{Instance: instance, Players: body.PlayerIDs, Result: body.Result.OrNothing()}
 			err = d.State.Do(ctx, &cmd)
 			return &UnknownAnswer{objects.OrEmpty(cmd.Unknown)}, err
 		})
@@ -175,12 +177,12 @@ func (d *door) declareServers() {
 			if err != nil {
 				return nil, err
 			}
-			return &calls.None{}, d.State.Do(ctx, &cell.EndGame{Instance: instance, Result: body.Result.OrNothing(), Results: texts(body.Results)})
+			return &calls.None{}, d.State.Do(ctx, &playerflow.EndGame{Instance: instance, Result: body.Result.OrNothing(), Results: texts(body.Results)})
 		})
 }
 
 // gameCall declares a call with nothing but the game.
-func gameCall(d *door, name, summary string, command func(instance domain.UUID) cell.Command) {
+func gameCall(d *door, name, summary string, command func(instance domain.UUID) kernel.Command) {
 	calls.Partner(d.realm, name, summary, func(ctx context.Context, _ string, body *OneGameRequest) (*calls.None, error) {
 		instance, err := principal.Of(ctx).InstanceFor(body.GameInstanceID)
 		if err != nil {
@@ -249,7 +251,7 @@ func (d *door) exchange(ctx context.Context, _ string, body *ExchangeRequest) (*
 // endedInstance is the game instance that a game session hosted, if that is still known.
 func endedInstance(v *cell.View, g *session.GameSession) (domain.UUID, bool) {
 	for _, p := range g.Properties {
-		if p.Key != cell.InstanceProperty {
+		if p.Key != playerflow.InstanceProperty {
 			continue
 		}
 		id, ok := domain.ParseUUID(strings.TrimPrefix(p.Value, "gi-"))
@@ -329,9 +331,9 @@ func (d *door) removePlayers(ctx context.Context, _ string, body *RemovePlayersR
 	if err != nil {
 		return nil, err
 	}
-	cmd := cell.RemoveMembers{Instance: instance}
+	cmd := playerflow.RemoveMembers{Instance: instance}
 	for _, x := range body.Players {
-		cmd.Players = append(cmd.Players, cell.RemovedMember{
+		cmd.Players = append(cmd.Players, playerflow.RemovedMember{
 			Player: x.PlayerID, Reason: removedReasons[x.Reason], Penalise: x.Penalise, Result: x.Result.OrNothing(),
 		})
 	}
@@ -344,9 +346,9 @@ func (d *door) addPlayers(ctx context.Context, _ string, body *AddPlayersRequest
 	if err != nil {
 		return nil, err
 	}
-	cmd := cell.AddMembers{Instance: instance, ByGame: !principal.Of(ctx).Instance.IsZero()}
+	cmd := playerflow.AddMembers{Instance: instance, ByGame: !principal.Of(ctx).Instance.IsZero()}
 	for _, x := range body.Players {
-		cmd.Players = append(cmd.Players, cell.PlannedPlayer{Player: x.PlayerID, Team: x.Team, Data: x.Data})
+		cmd.Players = append(cmd.Players, playerflow.PlannedPlayer{Player: x.PlayerID, Team: x.Team, Data: x.Data})
 	}
 	if err := d.State.Do(ctx, &cmd); err != nil {
 		return nil, err
@@ -371,7 +373,7 @@ func (d *door) updateGame(ctx context.Context, _ string, body *UpdateRequest) (*
 	if err != nil {
 		return nil, err
 	}
-	return &calls.None{}, d.State.Do(ctx, &cell.UpdateGame{
+	return &calls.None{}, d.State.Do(ctx, &playerflow.UpdateGame{
 		Instance: instance, Attributes: body.Attributes.Text(), PlayerAttributes: texts(body.PlayerAttributes), Unranked: body.UnrankedLeaveOK,
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/playerapi/calls"
 	"github.com/musterhq/muster/internal/playerapi/objects"
 	"github.com/musterhq/muster/internal/playerapi/principal"
@@ -73,7 +74,7 @@ func (d *door) declareEvents() {
 			if err != nil {
 				return nil, err
 			}
-			cmd := cell.UnsubscribeEvents{ID: id}
+			cmd := playerflow.UnsubscribeEvents{ID: id}
 			err = d.State.Do(ctx, &cmd)
 			return &UnsubscribeAnswer{cmd.Known}, err
 		})
@@ -95,7 +96,7 @@ func (d *door) subscribe(ctx context.Context, request string, body *SubscribeReq
 	}
 	by := principal.Of(ctx).ID
 	x := flow.Subscription{ID: idOf("subscribe", by, request), URL: body.URL, Types: body.Types, Players: body.PlayerIDs, By: by}
-	cmd := cell.SubscribeEvents{Subscription: x}
+	cmd := playerflow.SubscribeEvents{Subscription: x}
 	if err := d.State.Do(ctx, &cmd); err != nil {
 		return nil, err
 	}

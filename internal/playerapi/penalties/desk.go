@@ -7,8 +7,9 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/domain"
-	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/panics"
 	"github.com/musterhq/muster/internal/playerapi/objects"
@@ -63,7 +64,7 @@ func Open(c Config) *Desk {
 	for range penaltiesAtOnce {
 		x.done.Go(func() { x.work(ctx) })
 	}
-	x.unfollow = c.State.Follow(cell.Kinds(cell.KindPlayerChanged), x.committed)
+	x.unfollow = c.State.Follow(kernel.Kinds(playerflow.KindPlayerChanged), x.committed)
 	return x
 }
 
@@ -79,7 +80,7 @@ func (x *Desk) Close() {
 // committed looks for penalties that are new.
 func (x *Desk) committed(c engine.Committed) {
 	for _, e := range c.Events {
-		e, ok := e.Event.(*cell.PlayerChanged)
+		e, ok := e.Event.(*playerflow.PlayerChanged)
 		if !ok {
 			continue
 		}
@@ -133,7 +134,7 @@ func (x *Desk) decide(ctx context.Context, o *offence) {
 		PlayerID: o.player, Kind: p.Kind.String(), Level: p.Step(), Since: objects.Stamp(p.Since), Until: objects.Stamp(p.Until), Reason: p.Reason.String(),
 		GameInstanceID: objects.GameInstanceID(p.Instance),
 	})
-	decision := &cell.DecidePenalty{Player: o.player, Kind: p.Kind, Since: p.Since}
+	decision := &playerflow.DecidePenalty{Player: o.player, Kind: p.Kind, Since: p.Since}
 	_, silent := errors.AsType[*playerhooks.Silent](err)
 	switch {
 	case silent: // on_timeout DENY: no penalty without the studio's word

@@ -3,8 +3,8 @@ package players
 import (
 	"context"
 
-	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/playerapi/calls"
 	"github.com/musterhq/muster/internal/playerapi/objects"
 	"github.com/musterhq/muster/internal/playerapi/problem"
@@ -37,7 +37,7 @@ func (d *door) declareDirectGames() {
 }
 
 // gameAfter is the answer of a call that was carried out: with how the player stood right after it.
-func (d *door) gameAfter(ctx context.Context, by *cell.Caller, err error) (*GameAnswer, error) {
+func (d *door) gameAfter(ctx context.Context, by *playerflow.Caller, err error) (*GameAnswer, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -52,11 +52,11 @@ func (d *door) gameAfter(ctx context.Context, by *cell.Caller, err error) (*Game
 	return answer, nil
 }
 
-func (d *door) createGame(ctx context.Context, by *cell.Caller, body *CreateGameRequest) (*GameAnswer, error) {
+func (d *door) createGame(ctx context.Context, by *playerflow.Caller, body *CreateGameRequest) (*GameAnswer, error) {
 	if err := problem.CheckSize("attributes", body.Attributes, objects.PartyAttributesMax); err != nil {
 		return nil, err
 	}
-	cmd := cell.CreateGameInstance{Caller: *by, Plan: cell.GamePlan{ID: objects.NewID()}, Size: body.MaxPlayers}
+	cmd := playerflow.CreateGameInstance{Caller: *by, Plan: playerflow.GamePlan{ID: objects.NewID()}, Size: body.MaxPlayers}
 	if body.Attributes != nil {
 		cmd.Plan.Attributes = string(*body.Attributes)
 	}
@@ -67,7 +67,7 @@ func (d *door) createGame(ctx context.Context, by *cell.Caller, body *CreateGame
 }
 
 // planGame asks everything that the studio has to say of a game that a player wants to make.
-func (d *door) planGame(ctx context.Context, cmd *cell.CreateGameInstance) error {
+func (d *door) planGame(ctx context.Context, cmd *playerflow.CreateGameInstance) error {
 	plan := &cmd.Plan
 	answer, err := playerhooks.Ask[playerhooks.DirectAnswer](ctx, d.Hooks, playerhooks.BeforeDirectJoin, playerhooks.Direct{
 		PlayerID: cmd.Player, Action: purposeCreate, GameInstanceID: objects.GameInstanceID(plan.ID), MaxPlayers: cmd.Size, Attributes: playerhooks.Object(plan.Attributes),
@@ -96,7 +96,7 @@ func (d *door) planGame(ctx context.Context, cmd *cell.CreateGameInstance) error
 	return err
 }
 
-func (d *door) joinGame(ctx context.Context, by *cell.Caller, body *JoinGameRequest) (*GameAnswer, error) {
+func (d *door) joinGame(ctx context.Context, by *playerflow.Caller, body *JoinGameRequest) (*GameAnswer, error) {
 	instance, err := problem.ParseID("game_instance_id", "gi-", body.GameInstanceID)
 	if err != nil {
 		return nil, err
@@ -105,7 +105,7 @@ func (d *door) joinGame(ctx context.Context, by *cell.Caller, body *JoinGameRequ
 	if body.Code != "" && !hooks.On(playerhooks.BeforeDirectJoin) {
 		return nil, problem.New(flow.InvalidArgument, "code: given, but nobody here can check it; want none")
 	}
-	cmd := cell.JoinGameInstance{Caller: *by, Instance: instance}
+	cmd := playerflow.JoinGameInstance{Caller: *by, Instance: instance}
 	hooked := hooks.On(playerhooks.BeforeDirectJoin) || hooks.On(playerhooks.BuildPlayerData)
 	err = d.consulted(ctx, &cmd.Caller, &cmd, hooked, func() error {
 		answer, err := playerhooks.Ask[playerhooks.DirectAnswer](ctx, hooks, playerhooks.BeforeDirectJoin, playerhooks.Direct{
@@ -121,7 +121,7 @@ func (d *door) joinGame(ctx context.Context, by *cell.Caller, body *JoinGameRequ
 	return d.gameAfter(ctx, &cmd.Caller, err)
 }
 
-func (d *door) updateOwnGame(ctx context.Context, by *cell.Caller, body *UpdateGameRequest) (*GameAnswer, error) {
+func (d *door) updateOwnGame(ctx context.Context, by *playerflow.Caller, body *UpdateGameRequest) (*GameAnswer, error) {
 	hooks := d.Hooks
 	if !hooks.On(playerhooks.BeforePlayerUpdate) {
 		return nil, problem.New(flow.PermissionDenied, "players do not change the attributes of games here")
@@ -129,7 +129,7 @@ func (d *door) updateOwnGame(ctx context.Context, by *cell.Caller, body *UpdateG
 	if err := problem.CheckSize("attributes", &body.Attributes, objects.PartyAttributesMax); err != nil {
 		return nil, err
 	}
-	cmd := cell.UpdateOwnGame{Caller: *by, Attributes: string(body.Attributes)}
+	cmd := playerflow.UpdateOwnGame{Caller: *by, Attributes: string(body.Attributes)}
 	err := d.consulted(ctx, &cmd.Caller, &cmd, true, func() error {
 		answer, err := playerhooks.Ask[playerhooks.UpdateAnswer](ctx, hooks, playerhooks.BeforePlayerUpdate, playerhooks.Update{
 			PlayerID: by.Player, GameInstanceID: objects.GameInstanceID(cmd.Made), Attributes: playerhooks.Object(body.Attributes),

@@ -5,6 +5,7 @@ import (
 
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/playerapi/calls"
 	"github.com/musterhq/muster/internal/playerapi/objects"
 	"github.com/musterhq/muster/internal/playerapi/problem"
@@ -31,7 +32,7 @@ type HostAnswer struct {
 
 func (d *door) declareGames() {
 	calls.Player(d.realm, "GameInstance.GetGameInstance", rates.Other, "The game that the player is in.",
-		func(ctx context.Context, by *cell.Caller, _ *calls.None) (*GameAnswer, error) {
+		func(ctx context.Context, by *playerflow.Caller, _ *calls.None) (*GameAnswer, error) {
 			answer, err := d.gameNow(ctx, by.Player)
 			if err == nil && answer.GameInstance == nil {
 				return nil, problem.New(flow.NotInGame, "player %s is in no game", by.Player)
@@ -41,34 +42,34 @@ func (d *door) declareGames() {
 	calls.Player(d.realm, "GameInstance.GetHostConnectionDetails", rates.Details,
 		"How to reach the game server. To a player who lost the connection it gives a fresh reservation on the kept seat.", d.hostConnectionDetails)
 	calls.Player(d.realm, "GameInstance.DeclineReconnect", rates.Decline, "Gives up the seat that is kept.",
-		func(ctx context.Context, by *cell.Caller, body *GameRequest) (*Done, error) {
+		func(ctx context.Context, by *playerflow.Caller, body *GameRequest) (*Done, error) {
 			instance, err := problem.ParseID("game_instance_id", "gi-", body.GameInstanceID)
 			if err != nil {
 				return nil, err
 			}
-			cmd := cell.DeclineReconnect{Caller: *by, Instance: instance}
+			cmd := playerflow.DeclineReconnect{Caller: *by, Instance: instance}
 			err = d.State.Do(ctx, &cmd)
 			return &Done{objects.StandOf(cmd.Flow)}, err
 		})
 	calls.Player(d.realm, "GameInstance.LeaveGame", rates.LeaveGame, "Goes out of the game for good.",
-		func(ctx context.Context, by *cell.Caller, body *GameRequest) (*Done, error) {
+		func(ctx context.Context, by *playerflow.Caller, body *GameRequest) (*Done, error) {
 			instance, err := problem.ParseID("game_instance_id", "gi-", body.GameInstanceID)
 			if err != nil {
 				return nil, err
 			}
-			cmd := cell.LeaveGame{Caller: *by, Instance: instance}
+			cmd := playerflow.LeaveGame{Caller: *by, Instance: instance}
 			err = d.State.Do(ctx, &cmd)
 			return &Done{objects.StandOf(cmd.Flow)}, err
 		})
 	d.declareDirectGames()
 }
 
-func (d *door) hostConnectionDetails(ctx context.Context, by *cell.Caller, body *GameRequest) (*HostAnswer, error) {
+func (d *door) hostConnectionDetails(ctx context.Context, by *playerflow.Caller, body *GameRequest) (*HostAnswer, error) {
 	instance, err := problem.ParseID("game_instance_id", "gi-", body.GameInstanceID)
 	if err != nil {
 		return nil, err
 	}
-	cmd := cell.GetHostConnectionDetails{Caller: *by, Instance: instance}
+	cmd := playerflow.GetHostConnectionDetails{Caller: *by, Instance: instance}
 	err = d.consulted(ctx, &cmd.Caller, &cmd, d.Hooks.On(playerhooks.BuildPlayerData), func() error {
 		data, known, err := d.playerData(ctx, by.Player, purposeReconnect, body.GameInstanceID)
 		if known {

@@ -6,6 +6,8 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/playerapi/objects"
 	"github.com/musterhq/muster/internal/playerhooks"
 )
@@ -17,7 +19,7 @@ import (
 const askedMax = 3
 
 // consulted carries out a player's wish; if a hook wants to hear of it, not before ask has heard it. by is the command's.
-func (d *door) consulted(ctx context.Context, by *cell.Caller, cmd cell.Command, hooked bool, ask func() error) error {
+func (d *door) consulted(ctx context.Context, by *playerflow.Caller, cmd kernel.Command, hooked bool, ask func() error) error {
 	if !hooked {
 		return d.State.Do(ctx, cmd)
 	}
@@ -78,7 +80,7 @@ const (
 )
 
 // adviseSearch asks everything that the studio has to say of a search that is about to begin.
-func (d *door) adviseSearch(ctx context.Context, cmd *cell.EnterMatchmaking) error {
+func (d *door) adviseSearch(ctx context.Context, cmd *playerflow.EnterMatchmaking) error {
 	q, err := d.searchOf(ctx, cmd.Player, purposeMatchmaking)
 	if err != nil {
 		return err
@@ -124,7 +126,7 @@ func (d *door) playerData(ctx context.Context, player, purpose, instance string)
 	return data, known, err
 }
 
-func (d *door) createParty(ctx context.Context, cmd *cell.CreateParty) error {
+func (d *door) createParty(ctx context.Context, cmd *playerflow.CreateParty) error {
 	return d.consulted(ctx, &cmd.Caller, cmd, d.Hooks.On(playerhooks.BeforeCreateParty), func() error {
 		q := playerhooks.PartyMade{PlayerID: cmd.Player, MaxMembers: cmd.MembersMax, Attributes: playerhooks.Object(cmd.Attributes)}
 		if cmd.Joinability != 0 {
@@ -135,7 +137,7 @@ func (d *door) createParty(ctx context.Context, cmd *cell.CreateParty) error {
 	})
 }
 
-func (d *door) joinParty(ctx context.Context, cmd *cell.JoinParty, way string) error {
+func (d *door) joinParty(ctx context.Context, cmd *playerflow.JoinParty, way string) error {
 	return d.consulted(ctx, &cmd.Caller, cmd, d.Hooks.On(playerhooks.BeforeJoinParty), func() error {
 		q := playerhooks.PartyJoined{PlayerID: cmd.Player, PartyID: objects.PartyID(cmd.Made), By: way, Members: []string{}}
 		err := d.State.Read(ctx, func(v *cell.View) error {
@@ -152,7 +154,7 @@ func (d *door) joinParty(ctx context.Context, cmd *cell.JoinParty, way string) e
 	})
 }
 
-func (d *door) sendInvite(ctx context.Context, cmd *cell.SendInvite) error {
+func (d *door) sendInvite(ctx context.Context, cmd *playerflow.SendInvite) error {
 	return d.consulted(ctx, &cmd.Caller, cmd, d.Hooks.On(playerhooks.BeforeInvite), func() error {
 		var party domain.UUID
 		err := d.State.Read(ctx, func(v *cell.View) error {

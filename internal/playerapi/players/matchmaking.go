@@ -5,6 +5,7 @@ import (
 
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/playerapi/calls"
 	"github.com/musterhq/muster/internal/playerapi/objects"
 	"github.com/musterhq/muster/internal/playerapi/problem"
@@ -50,18 +51,18 @@ func (d *door) declareMatchmaking() {
 	calls.Player(d.realm, "Matchmaking.EnterMatchmaking", rates.Enter, "Begins the search of the party.",
 		d.enterMatchmaking)
 	calls.Player(d.realm, "Matchmaking.LeaveMatchmaking", rates.LeaveMatchmaking, "Ends the search. A success is final: no match follows.",
-		func(ctx context.Context, by *cell.Caller, _ *calls.None) (*Done, error) {
-			cmd := cell.LeaveMatchmaking{Caller: *by}
+		func(ctx context.Context, by *playerflow.Caller, _ *calls.None) (*Done, error) {
+			cmd := playerflow.LeaveMatchmaking{Caller: *by}
 			err := d.State.Do(ctx, &cmd)
 			return &Done{objects.StandOf(cmd.Flow)}, err
 		})
 	calls.Player(d.realm, "Matchmaking.AcceptMatch", rates.AcceptMatch, "Accepts a match that was found, or declines it.",
-		func(ctx context.Context, by *cell.Caller, body *AcceptMatchRequest) (*TicketAnswer, error) {
+		func(ctx context.Context, by *playerflow.Caller, body *AcceptMatchRequest) (*TicketAnswer, error) {
 			ticket, err := problem.ParseID("matchmaking_id", "mm-", body.MatchmakingID)
 			if err != nil {
 				return nil, err
 			}
-			cmd := cell.AnswerMatch{Caller: *by, Ticket: ticket, Accept: body.Accept}
+			cmd := playerflow.AnswerMatch{Caller: *by, Ticket: ticket, Accept: body.Accept}
 			if err := d.State.Do(ctx, &cmd); err != nil {
 				return nil, err
 			}
@@ -72,7 +73,7 @@ func (d *door) declareMatchmaking() {
 			return answer, nil
 		})
 	calls.Player(d.realm, "Matchmaking.GetMatchmaking", rates.Other, "The search of the party.",
-		func(ctx context.Context, by *cell.Caller, _ *calls.None) (*TicketAnswer, error) {
+		func(ctx context.Context, by *playerflow.Caller, _ *calls.None) (*TicketAnswer, error) {
 			s, err := d.State.Snapshot(ctx, by.Player)
 			if err == nil && s.Ticket == nil {
 				return nil, problem.New(flow.NotInMatchmaking, "player %s is not in matchmaking", by.Player)
@@ -82,11 +83,11 @@ func (d *door) declareMatchmaking() {
 	calls.Player(d.realm, "Matchmaking.ListQueues", rates.Other, "The queues that players may enter.", d.listQueues)
 }
 
-func (d *door) enterMatchmaking(ctx context.Context, by *cell.Caller, body *EnterMatchmakingRequest) (*TicketAnswer, error) {
+func (d *door) enterMatchmaking(ctx context.Context, by *playerflow.Caller, body *EnterMatchmakingRequest) (*TicketAnswer, error) {
 	if err := problem.CheckSize("attributes", body.Attributes, objects.PartyAttributesMax); err != nil {
 		return nil, err
 	}
-	cmd := cell.EnterMatchmaking{Caller: *by, Ticket: objects.NewID(), Party: objects.NewID(), Queue: body.Queue}
+	cmd := playerflow.EnterMatchmaking{Caller: *by, Ticket: objects.NewID(), Party: objects.NewID(), Queue: body.Queue}
 	if body.Attributes != nil {
 		cmd.Advice.Attributes = string(*body.Attributes)
 	}
@@ -102,7 +103,7 @@ func (d *door) enterMatchmaking(ctx context.Context, by *cell.Caller, body *Ente
 	return answer, nil
 }
 
-func (d *door) listQueues(ctx context.Context, by *cell.Caller, _ *calls.None) (*QueuesAnswer, error) {
+func (d *door) listQueues(ctx context.Context, by *playerflow.Caller, _ *calls.None) (*QueuesAnswer, error) {
 	answer := &QueuesAnswer{Queues: []Queue{}}
 	err := d.State.Read(ctx, func(v *cell.View) error {
 		s, _ := v.Stand(by.Player)

@@ -7,6 +7,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/playerapi/calls"
 	"github.com/musterhq/muster/internal/playerapi/objects"
 	"github.com/musterhq/muster/internal/playerapi/principal"
@@ -100,11 +101,11 @@ type SetPlayerPreferencesRequest struct {
 
 func (d *door) declareParty() {
 	calls.Player(d.realm, "Party.CreateParty", rates.Party, "Makes a party; the player leads it.",
-		func(ctx context.Context, by *cell.Caller, body *CreatePartyRequest) (*PartyAnswer, error) {
+		func(ctx context.Context, by *playerflow.Caller, body *CreatePartyRequest) (*PartyAnswer, error) {
 			if err := problem.CheckSize("attributes", body.Attributes, objects.PartyAttributesMax); err != nil {
 				return nil, err
 			}
-			cmd := cell.CreateParty{
+			cmd := playerflow.CreateParty{
 				Caller: *by, ID: objects.NewID(), Joinability: objects.JoinabilityOf(body.Joinability), MembersMax: body.MaxMembers, FailOnExisting: body.fail(),
 			}
 			if body.Attributes != nil {
@@ -113,7 +114,7 @@ func (d *door) declareParty() {
 			return d.partyAfter(ctx, &cmd.Caller, d.createParty(ctx, &cmd))
 		})
 	calls.Player(d.realm, "Party.GetParty", rates.Other, "The party of the player.",
-		func(ctx context.Context, by *cell.Caller, _ *calls.None) (*PartyAnswer, error) {
+		func(ctx context.Context, by *playerflow.Caller, _ *calls.None) (*PartyAnswer, error) {
 			answer, err := d.partyNow(ctx, by.Player)
 			if err == nil && answer.Party == nil {
 				return nil, problem.New(flow.NotInParty, "player %s is in no party", by.Player)
@@ -121,29 +122,29 @@ func (d *door) declareParty() {
 			return answer, err
 		})
 	calls.Player(d.realm, "Party.JoinPartyById", rates.Party, "Goes to a party that is open, or to which the player is invited.",
-		func(ctx context.Context, by *cell.Caller, body *JoinPartyByIDRequest) (*PartyAnswer, error) {
+		func(ctx context.Context, by *playerflow.Caller, body *JoinPartyByIDRequest) (*PartyAnswer, error) {
 			party, err := problem.ParseID("party_id", "pty-", body.PartyID)
 			if err != nil {
 				return nil, err
 			}
-			cmd := cell.JoinParty{Caller: *by, Party: party, FailOnExisting: body.fail()}
+			cmd := playerflow.JoinParty{Caller: *by, Party: party, FailOnExisting: body.fail()}
 			return d.partyAfter(ctx, &cmd.Caller, d.joinParty(ctx, &cmd, "ID"))
 		})
 	calls.Player(d.realm, "Party.JoinPartyByInviteCode", rates.Code, "Goes to a party whose code the player was told.", d.joinByCode)
 	calls.Player(d.realm, "Party.SendInvite", rates.Invite, "Invites a player into the party.",
-		func(ctx context.Context, by *cell.Caller, body *PlayerRequest) (*InviteAnswer, error) {
+		func(ctx context.Context, by *playerflow.Caller, body *PlayerRequest) (*InviteAnswer, error) {
 			if wait, ok := d.Buckets.TakeFor(rates.InvitePair, by.Player+"\x00"+body.PlayerID, principal.Of(ctx).Answer); !ok {
 				return nil, problem.Later(flow.RateLimited, wait, "too many invites to one player")
 			}
-			cmd := cell.SendInvite{Caller: *by, ID: objects.NewID(), Target: body.PlayerID}
+			cmd := playerflow.SendInvite{Caller: *by, ID: objects.NewID(), Target: body.PlayerID}
 			answer, err := d.partyAfter(ctx, &cmd.Caller, d.sendInvite(ctx, &cmd))
 			if err != nil {
 				return nil, err
 			}
 			return &InviteAnswer{objects.InviteID(cmd.Made), answer.Party, answer.Flow}, nil
 		})
-	inviteCall := func(name, summary string, f func(ctx context.Context, by *cell.Caller, invite domain.UUID) (*cell.Caller, error)) {
-		calls.Player(d.realm, name, rates.Party, summary, func(ctx context.Context, by *cell.Caller, body *InviteRequest) (*PartyAnswer, error) {
+	inviteCall := func(name, summary string, f func(ctx context.Context, by *playerflow.Caller, invite domain.UUID) (*playerflow.Caller, error)) {
+		calls.Player(d.realm, name, rates.Party, summary, func(ctx context.Context, by *playerflow.Caller, body *InviteRequest) (*PartyAnswer, error) {
 			invite, err := problem.ParseID("invite_id", "inv-", body.InviteID)
 			if err != nil {
 				return nil, err
@@ -153,58 +154,58 @@ func (d *door) declareParty() {
 		})
 	}
 	inviteCall("Party.CancelInvite", "Takes an invite back.",
-		func(ctx context.Context, by *cell.Caller, invite domain.UUID) (*cell.Caller, error) {
-			cmd := cell.CancelInvite{Caller: *by, Invite: invite}
+		func(ctx context.Context, by *playerflow.Caller, invite domain.UUID) (*playerflow.Caller, error) {
+			cmd := playerflow.CancelInvite{Caller: *by, Invite: invite}
 			return &cmd.Caller, d.State.Do(ctx, &cmd)
 		})
 	calls.Player(d.realm, "Party.RespondToInvite", rates.Party, "Accepts an invite, or declines it.",
-		func(ctx context.Context, by *cell.Caller, body *RespondToInviteRequest) (*PartyAnswer, error) {
+		func(ctx context.Context, by *playerflow.Caller, body *RespondToInviteRequest) (*PartyAnswer, error) {
 			invite, err := problem.ParseID("invite_id", "inv-", body.InviteID)
 			if err != nil {
 				return nil, err
 			}
 			if body.Accept {
-				cmd := cell.JoinParty{Caller: *by, Invite: invite, FailOnExisting: body.fail()}
+				cmd := playerflow.JoinParty{Caller: *by, Invite: invite, FailOnExisting: body.fail()}
 				return d.partyAfter(ctx, &cmd.Caller, d.joinParty(ctx, &cmd, "INVITE"))
 			}
-			cmd := cell.DeclineInvite{Caller: *by, Invite: invite}
+			cmd := playerflow.DeclineInvite{Caller: *by, Invite: invite}
 			return d.partyAfter(ctx, &cmd.Caller, d.State.Do(ctx, &cmd))
 		})
 	calls.Player(d.realm, "Party.ListInvites", rates.Other, "The invites that the player can answer.",
-		func(ctx context.Context, by *cell.Caller, _ *calls.None) (*InvitesAnswer, error) {
+		func(ctx context.Context, by *playerflow.Caller, _ *calls.None) (*InvitesAnswer, error) {
 			s, err := d.State.Snapshot(ctx, by.Player)
 			return &InvitesAnswer{s.Invites, s.Party, standOfSnapshot(&s)}, err
 		})
 	calls.Player(d.realm, "Party.LeaveParty", rates.LeaveParty, "Goes out of the party.",
-		func(ctx context.Context, by *cell.Caller, _ *calls.None) (*PartyAnswer, error) {
-			cmd := cell.LeaveParty{Caller: *by}
+		func(ctx context.Context, by *playerflow.Caller, _ *calls.None) (*PartyAnswer, error) {
+			cmd := playerflow.LeaveParty{Caller: *by}
 			return d.partyAfter(ctx, &cmd.Caller, d.State.Do(ctx, &cmd))
 		})
 	calls.Player(d.realm, "Party.KickPlayer", rates.Party, "Takes another member out of the party.",
-		func(ctx context.Context, by *cell.Caller, body *PlayerRequest) (*PartyAnswer, error) {
-			cmd := cell.KickPlayer{Caller: *by, Target: body.PlayerID}
+		func(ctx context.Context, by *playerflow.Caller, body *PlayerRequest) (*PartyAnswer, error) {
+			cmd := playerflow.KickPlayer{Caller: *by, Target: body.PlayerID}
 			return d.partyAfter(ctx, &cmd.Caller, d.State.Do(ctx, &cmd))
 		})
 	calls.Player(d.realm, "Party.PromoteLeader", rates.Party, "Makes another member the leader.",
-		func(ctx context.Context, by *cell.Caller, body *PlayerRequest) (*PartyAnswer, error) {
-			cmd := cell.PromoteLeader{Caller: *by, Target: body.PlayerID}
+		func(ctx context.Context, by *playerflow.Caller, body *PlayerRequest) (*PartyAnswer, error) {
+			cmd := playerflow.PromoteLeader{Caller: *by, Target: body.PlayerID}
 			return d.partyAfter(ctx, &cmd.Caller, d.State.Do(ctx, &cmd))
 		})
 	calls.Player(d.realm, "Party.SetReady", rates.Party, "Says whether the player is ready; not to be ready ends a search.",
-		func(ctx context.Context, by *cell.Caller, body *SetReadyRequest) (*PartyAnswer, error) {
-			cmd := cell.SetReady{Caller: *by, Ready: body.Ready}
+		func(ctx context.Context, by *playerflow.Caller, body *SetReadyRequest) (*PartyAnswer, error) {
+			cmd := playerflow.SetReady{Caller: *by, Ready: body.Ready}
 			return d.partyAfter(ctx, &cmd.Caller, d.State.Do(ctx, &cmd))
 		})
 	calls.Player(d.realm, "Party.SetPartyPreferences", rates.Party, "Changes what the party wants; nobody is ready for it any more.", d.setPartyPreferences)
 	calls.Player(d.realm, "Party.SetPlayerPreferences", rates.Party, "Changes what the player's client says about itself.", d.setPlayerPreferences)
 	calls.Player(d.realm, "Party.RotateInviteCode", rates.Party, "Gives the party another code.",
-		func(ctx context.Context, by *cell.Caller, _ *calls.None) (*PartyAnswer, error) {
-			cmd := cell.RotateInviteCode{Caller: *by}
+		func(ctx context.Context, by *playerflow.Caller, _ *calls.None) (*PartyAnswer, error) {
+			cmd := playerflow.RotateInviteCode{Caller: *by}
 			return d.partyAfter(ctx, &cmd.Caller, d.State.Do(ctx, &cmd))
 		})
 	calls.Player(d.realm, "Party.DisbandParty", rates.Party, "Ends the party for all its members.",
-		func(ctx context.Context, by *cell.Caller, _ *calls.None) (*PartyAnswer, error) {
-			cmd := cell.DisbandParty{Caller: *by}
+		func(ctx context.Context, by *playerflow.Caller, _ *calls.None) (*PartyAnswer, error) {
+			cmd := playerflow.DisbandParty{Caller: *by}
 			return d.partyAfter(ctx, &cmd.Caller, d.State.Do(ctx, &cmd))
 		})
 }
@@ -215,12 +216,12 @@ func spoken(code string) string {
 }
 
 // joinByCode counts failures of an address beside the calls of a player: codes are short, and could be guessed.
-func (d *door) joinByCode(ctx context.Context, by *cell.Caller, body *JoinPartyByCodeRequest) (*PartyAnswer, error) {
+func (d *door) joinByCode(ctx context.Context, by *playerflow.Caller, body *JoinPartyByCodeRequest) (*PartyAnswer, error) {
 	address := principal.Of(ctx).Address
 	if wait, ok := d.Buckets.Open(rates.CodeAddress, address); !ok {
 		return nil, problem.Later(flow.RateLimited, wait, "too many wrong codes from one address")
 	}
-	cmd := cell.JoinParty{Caller: *by, Code: spoken(body.Code), FailOnExisting: body.fail()}
+	cmd := playerflow.JoinParty{Caller: *by, Code: spoken(body.Code), FailOnExisting: body.fail()}
 	err := d.joinParty(ctx, &cmd, "CODE")
 	if err != nil && flow.CodeOf(err) == flow.PartyNotFound {
 		d.Buckets.Take(rates.CodeAddress, address)
@@ -228,19 +229,19 @@ func (d *door) joinByCode(ctx context.Context, by *cell.Caller, body *JoinPartyB
 	return d.partyAfter(ctx, &cmd.Caller, err)
 }
 
-func (d *door) setPartyPreferences(ctx context.Context, by *cell.Caller, body *SetPartyPreferencesRequest) (*PartyAnswer, error) {
+func (d *door) setPartyPreferences(ctx context.Context, by *playerflow.Caller, body *SetPartyPreferencesRequest) (*PartyAnswer, error) {
 	if err := problem.CheckSize("attributes", body.Attributes, objects.PartyAttributesMax); err != nil {
 		return nil, err
 	}
-	cmd := cell.SetPartyPreferences{Caller: *by, Queue: body.Queue, Regions: body.Regions, Joinability: objects.JoinabilityOf(body.Joinability), Attributes: body.Attributes.Text()}
+	cmd := playerflow.SetPartyPreferences{Caller: *by, Queue: body.Queue, Regions: body.Regions, Joinability: objects.JoinabilityOf(body.Joinability), Attributes: body.Attributes.Text()}
 	return d.partyAfter(ctx, &cmd.Caller, d.State.Do(ctx, &cmd))
 }
 
-func (d *door) setPlayerPreferences(ctx context.Context, by *cell.Caller, body *SetPlayerPreferencesRequest) (*PartyAnswer, error) {
+func (d *door) setPlayerPreferences(ctx context.Context, by *playerflow.Caller, body *SetPlayerPreferencesRequest) (*PartyAnswer, error) {
 	if err := problem.CheckSize("attributes", body.Attributes, objects.PlayerAttributesMax); err != nil {
 		return nil, err
 	}
-	cmd := cell.SetPlayerPreferences{Caller: *by, Attributes: body.Attributes.Text(), ClientVersion: body.ClientVersion}
+	cmd := playerflow.SetPlayerPreferences{Caller: *by, Attributes: body.Attributes.Text(), ClientVersion: body.ClientVersion}
 	if body.LatencyMS != nil {
 		latencies, err := problem.Latencies(*body.LatencyMS)
 		if err != nil {
@@ -252,7 +253,7 @@ func (d *door) setPlayerPreferences(ctx context.Context, by *cell.Caller, body *
 }
 
 // partyAfter is the answer of a call that was carried out: with how the player stood right after it.
-func (d *door) partyAfter(ctx context.Context, by *cell.Caller, err error) (*PartyAnswer, error) {
+func (d *door) partyAfter(ctx context.Context, by *playerflow.Caller, err error) (*PartyAnswer, error) {
 	if err != nil {
 		return nil, err
 	}

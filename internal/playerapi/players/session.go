@@ -10,6 +10,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/playerapi/authentication"
 	"github.com/musterhq/muster/internal/playerapi/calls"
 	"github.com/musterhq/muster/internal/playerapi/objects"
@@ -71,8 +72,8 @@ const autoReconnect = "auto_reconnect"
 func (d *door) declareSession() {
 	calls.Player(d.realm, "Session.Login", rates.Login, "Begins a login session. Never refused because of what the player is in.", d.login)
 	calls.Player(d.realm, "Session.Refresh", rates.Other, "A new access token; the old one is good for a while more.",
-		func(ctx context.Context, by *cell.Caller, _ *calls.None) (*RefreshAnswer, error) {
-			cmd := cell.RefreshLogin{Caller: *by, Nonce: objects.NewID()}
+		func(ctx context.Context, by *playerflow.Caller, _ *calls.None) (*RefreshAnswer, error) {
+			cmd := playerflow.RefreshLogin{Caller: *by, Nonce: objects.NewID()}
 			cmd.Token = authentication.Hash(d.Auth.AccessToken(by.Session, cmd.Nonce))
 			if err := d.State.Do(ctx, &cmd); err != nil {
 				return nil, err
@@ -84,13 +85,13 @@ func (d *door) declareSession() {
 			})
 		})
 	calls.Player(d.realm, "Session.Logout", rates.Logout, "Ends the login session. A game goes on without it.",
-		func(ctx context.Context, by *cell.Caller, _ *calls.None) (*Done, error) {
-			cmd := cell.Logout{Caller: *by}
+		func(ctx context.Context, by *playerflow.Caller, _ *calls.None) (*Done, error) {
+			cmd := playerflow.Logout{Caller: *by}
 			err := d.State.Do(ctx, &cmd)
 			return &Done{objects.StandOf(cmd.Flow)}, err
 		})
 	calls.Player(d.realm, "Session.GetFlow", rates.GetFlow, "Everything about the player, as of one moment.",
-		func(ctx context.Context, by *cell.Caller, body *GetFlowRequest) (*SnapshotAnswer, error) {
+		func(ctx context.Context, by *playerflow.Caller, body *GetFlowRequest) (*SnapshotAnswer, error) {
 			s, err := d.State.Snapshot(ctx, by.Player)
 			if err != nil {
 				return nil, err
@@ -101,8 +102,8 @@ func (d *door) declareSession() {
 		})
 	calls.Player(d.realm, "Session.PollEvents", rates.Other, "Events by long poll, for clients that cannot keep a stream open.", d.Streams.Poll)
 	calls.Player(d.realm, "Session.Ack", rates.Other, "The client has the events up to a number.",
-		func(ctx context.Context, by *cell.Caller, body *AckRequest) (*Done, error) {
-			if err := d.State.Do(ctx, &cell.AckEvents{Player: by.Player, Session: by.Session, Seq: body.Seq}); err != nil {
+		func(ctx context.Context, by *playerflow.Caller, body *AckRequest) (*Done, error) {
+			if err := d.State.Do(ctx, &playerflow.AckEvents{Player: by.Player, Session: by.Session, Seq: body.Seq}); err != nil {
 				return nil, err
 			}
 			return d.done(ctx, by.Player)
@@ -148,7 +149,7 @@ func keepParts(s *objects.FlowSnapshot, include []string) {
 	}
 }
 
-func (d *door) login(ctx context.Context, by *cell.Caller, body *LoginRequest) (*LoginAnswer, error) {
+func (d *door) login(ctx context.Context, by *playerflow.Caller, body *LoginRequest) (*LoginAnswer, error) {
 	x := principal.Of(ctx)
 	if problem := d.Streams.Draining(); problem != nil {
 		return nil, problem
@@ -163,7 +164,7 @@ func (d *door) login(ctx context.Context, by *cell.Caller, body *LoginRequest) (
 	if err != nil {
 		return nil, err
 	}
-	cmd := cell.Login{
+	cmd := playerflow.Login{
 		Player: claim.Player, Ticket: claim.Ticket, Once: claim.Once, Until: claim.Until, Request: by.Request, Session: objects.NewID(),
 		Device: body.DeviceLabel, ClientVersion: body.ClientVersion, DisplayName: claim.DisplayName,
 		AutoReconnect: slices.Contains(body.Capabilities, autoReconnect), Insecure: claim.Insecure,
@@ -201,7 +202,7 @@ func (d *door) login(ctx context.Context, by *cell.Caller, body *LoginRequest) (
 
 // checkTicket refuses a login ticket that cannot be good before anything is counted for the player whom it names: that name
 // is believed only with the ticket.
-func (d *door) checkTicket(ctx context.Context, cmd *cell.Login) error {
+func (d *door) checkTicket(ctx context.Context, cmd *playerflow.Login) error {
 	if cmd.Ticket.IsZero() {
 		return nil
 	}

@@ -5,8 +5,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 )
 
 // commits counts the commands of calls: how long they take, and how many are refused.
@@ -37,7 +38,7 @@ func (s *State) Collectors() []prometheus.Collector {
 }
 
 // count notes the outcome of a command.
-func (c *commits) count(cmd cell.Command, err error, took time.Duration) {
+func (c *commits) count(cmd kernel.Command, err error, took time.Duration) {
 	outcome := "cancelled"
 	if err == nil {
 		c.seconds.Observe(took.Seconds())
@@ -49,7 +50,7 @@ func (c *commits) count(cmd cell.Command, err error, took time.Duration) {
 			outcome = "matched"
 		}
 	}
-	if _, ok := cmd.(*cell.LeaveMatchmaking); ok {
+	if _, ok := cmd.(*playerflow.LeaveMatchmaking); ok {
 		c.cancels.WithLabelValues(outcome).Inc()
 	}
 }

@@ -5,6 +5,8 @@ import (
 
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/engine"
 )
 
@@ -33,10 +35,10 @@ func (s *State) goBy(c *flow.Config) {
 func (s *State) followConfig() {
 	s.turn.Lock() // a change that is followed meanwhile waits until the present one is in force
 	defer s.turn.Unlock()
-	s.unfollow = s.Follow(cell.Kinds(cell.KindFlowConfigChanged), func(engine.Committed) {
+	s.unfollow = s.Follow(kernel.Kinds(playerflow.KindFlowConfigChanged), func(engine.Committed) {
 		_ = s.Reconfigure(context.Background()) // fails only when the engine has stopped
 	})
-	c := *s.CellConfig().Flow
+	c := *s.CellConfig().PlayerFlow.Flow
 	var ignored flow.Faults
 	err := s.Read(context.Background(), func(v *cell.View) error {
 		c = v.FlowConfig()

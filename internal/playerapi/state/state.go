@@ -10,6 +10,8 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/playerapi/objects"
 	"github.com/musterhq/muster/internal/playerapi/principal"
@@ -44,11 +46,11 @@ func Open(e *engine.Engine, o objects.Translator, log *slog.Logger, apply func(*
 func (s *State) Close() { s.unfollow() }
 
 // Do carries out a command, as Engine.Do.
-func (s *State) Do(ctx context.Context, cmd cell.Command) error {
+func (s *State) Do(ctx context.Context, cmd kernel.Command) error {
 	asked := cmd
 	if p := principal.Of(ctx); p != nil {
 		if by := p.Actor(); by != (flow.Actor{}) {
-			asked = cell.Asked{Command: cmd, By: by}
+			asked = playerflow.Asked{Command: cmd, By: by}
 		}
 	}
 	began := time.Now()
@@ -72,7 +74,7 @@ func (s *State) Stand(ctx context.Context, player string) (stand objects.Stand, 
 
 // Snapshot is everything that a player's client has to know.
 func (s *State) Snapshot(ctx context.Context, player string) (objects.FlowSnapshot, error) {
-	var x cell.FlowSnapshot
+	var x playerflow.FlowSnapshot
 	var ok bool
 	err := s.Read(ctx, func(v *cell.View) error {
 		x, ok = v.FlowOf(player, s.Instant())
@@ -89,7 +91,7 @@ func (s *State) Snapshot(ctx context.Context, player string) (objects.FlowSnapsh
 
 // EventsAfter are the events of a player behind a number, and the number of the latest. It is not ok when some of them are no
 // longer kept, or when the number is ahead of the latest.
-func (s *State) EventsAfter(ctx context.Context, player string, after uint64) (missed []cell.PlayerEvent, head uint64, ok bool, err error) {
+func (s *State) EventsAfter(ctx context.Context, player string, after uint64) (missed []playerflow.PlayerEvent, head uint64, ok bool, err error) {
 	err = s.Read(ctx, func(v *cell.View) error {
 		missed, head, ok = v.EventsAfter(player, after, flow.EventsLimit)
 		return nil

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/connlimit"
-	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/frames"
 	"github.com/musterhq/muster/internal/playerapi/authentication"
 	"github.com/musterhq/muster/internal/playerapi/events"
@@ -116,7 +116,7 @@ func closeCodeOf(err error) uint16 {
 }
 
 // beginning is what a client is sent first: the events that it missed, or everything there is, and then what was told meanwhile.
-func (x *Streams) beginning(s *stream, cmd *cell.AttachStream, after uint64) (first []byte, all []told, head uint64, err error) {
+func (x *Streams) beginning(s *stream, cmd *playerflow.AttachStream, after uint64) (first []byte, all []told, head uint64, err error) {
 	resume := events.ResumeReplay
 	if cmd.Sync != 0 {
 		resume, after = events.ResumeSnapshot, cmd.Sync-1

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/playerapi/events"
 	"github.com/musterhq/muster/internal/playerapi/objects"
 )
@@ -34,11 +34,11 @@ const pollMargin = 5 * time.Second
 func pollMost(deadAfter time.Duration) time.Duration { return deadAfter - min(pollMargin, deadAfter/2) }
 
 // Poll gives a client that cannot keep a stream open its events, and waits for one. The player counts as online meanwhile.
-func (x *Streams) Poll(ctx context.Context, by *cell.Caller, body *PollRequest) (*PollAnswer, error) {
+func (x *Streams) Poll(ctx context.Context, by *playerflow.Caller, body *PollRequest) (*PollAnswer, error) {
 	if refused := x.Draining(); refused != nil {
 		return nil, refused
 	}
-	begun := cell.PollEvents{Player: by.Player, Session: by.Session, After: &body.AfterSeq}
+	begun := playerflow.PollEvents{Player: by.Player, Session: by.Session, After: &body.AfterSeq}
 	if err := x.State.Do(ctx, &begun); err != nil {
 		return nil, err
 	}
@@ -71,7 +71,7 @@ func (x *Streams) Poll(ctx context.Context, by *cell.Caller, body *PollRequest) 
 }
 
 // pollNow is what there is for a poll that has begun.
-func (x *Streams) pollNow(ctx context.Context, begun *cell.PollEvents) (*PollAnswer, error) {
+func (x *Streams) pollNow(ctx context.Context, begun *playerflow.PollEvents) (*PollAnswer, error) {
 	stand, err := x.State.Stand(ctx, begun.Player) // before the events: the answer's seq is never ahead of them
 	if err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ func (x *Streams) pollNow(ctx context.Context, begun *cell.PollEvents) (*PollAns
 	case err != nil:
 		return nil, err
 	case !ok: // so much has happened since the poll began that it is not all there any more
-		again := cell.PollEvents{Player: begun.Player, Session: begun.Session, After: &after}
+		again := playerflow.PollEvents{Player: begun.Player, Session: begun.Session, After: &after}
 		if err := x.State.Do(ctx, &again); err != nil {
 			return nil, err
 		}

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/domain"
-	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/playerapi/rates"
 	"github.com/musterhq/muster/internal/playerapi/socket"
 	"github.com/musterhq/muster/internal/playerapi/state"
@@ -248,7 +248,7 @@ func (s *stream) receive(data []byte) {
 		s.send(socket.Text, []byte(`{"type":"pong"}`))
 	case "pong":
 	case "ack":
-		cmd := &cell.AckEvents{Player: s.player, Session: s.session, Seq: f.Seq}
+		cmd := &playerflow.AckEvents{Player: s.player, Session: s.session, Seq: f.Seq}
 		_ = s.of.State.Do(s.of.ctx, cmd) // a session that has ended is told so by its close code
 	default:
 		s.send(socket.Text, []byte(`{"type":"error","code":"INVALID_ARGUMENT","message":"want the type ping, pong or ack"}`))

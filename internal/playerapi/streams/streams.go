@@ -10,8 +10,9 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/domain"
-	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/frames"
 	"github.com/musterhq/muster/internal/panics"
@@ -74,7 +75,7 @@ func Open(c Config) *Streams {
 	}
 	x.ctx, x.stop = context.WithCancel(context.Background())
 	x.reading = frames.Config{MessageMax: socket.MessageMax, Pace: streamPace, Running: &x.running, Panics: c.Panics, Door: state.PanicDoor}
-	x.unfollow = c.State.Follow(cell.Kinds(cell.KindPlayersTold, cell.KindLoginChanged, cell.KindLoginRemoved), x.follow)
+	x.unfollow = c.State.Follow(kernel.Kinds(playerflow.KindPlayersTold, playerflow.KindLoginChanged, playerflow.KindLoginRemoved), x.follow)
 	x.running.Go(x.watch)
 	return x
 }
@@ -87,7 +88,7 @@ func (x *Streams) attach(s *stream, after uint64) (code uint16) {
 	if code = x.enter(s); code != 0 {
 		return code
 	}
-	cmd := cell.AttachStream{Player: s.player, Session: s.session, Stream: s.number, After: after}
+	cmd := playerflow.AttachStream{Player: s.player, Session: s.session, Stream: s.number, After: after}
 	if err := x.State.Do(x.ctx, &cmd); err != nil {
 		x.leave(s)
 		return closeCodeOf(err)
@@ -142,30 +143,30 @@ func (x *Streams) leave(s *stream) bool {
 
 func (x *Streams) lose(s *stream) {
 	// When it fails the engine has stopped, and after its restart everybody has to come back anyhow.
-	_ = x.State.Do(context.WithoutCancel(x.ctx), &cell.LoseStream{Player: s.player, Stream: s.number})
+	_ = x.State.Do(context.WithoutCancel(x.ctx), &playerflow.LoseStream{Player: s.player, Stream: s.number})
 }
 
 // follow passes on what has happened. Streams that end are closed behind what they are told in the same entry.
 func (x *Streams) follow(c engine.Committed) {
 	for i := range c.Events {
-		if e, ok := c.Events[i].Event.(*cell.PlayersTold); ok {
+		if e, ok := c.Events[i].Event.(*playerflow.PlayersTold); ok {
 			x.tell(e, flow.Told{At: c.Events[i].At, Commit: c.Number, Part: c.Events[i].Part, Type: e.Type, Body: e.Body})
 		}
 	}
 	for _, e := range c.Events {
 		switch e := e.Event.(type) {
-		case *cell.LoginChanged:
+		case *playerflow.LoginChanged:
 			if e.Login.State != flow.LoginLive {
 				x.end(e.Login.ID, socket.Replaced)
 			}
-		case *cell.LoginRemoved:
+		case *playerflow.LoginRemoved:
 			x.end(e.ID, socket.Ended)
 		}
 	}
 }
 
 // tell passes on an event that the outboxes hold as told.
-func (x *Streams) tell(e *cell.PlayersTold, as flow.Told) {
+func (x *Streams) tell(e *playerflow.PlayersTold, as flow.Told) {
 	told := x.attached(e)
 	if len(told) == 0 {
 		return
@@ -189,7 +190,7 @@ type addressed struct {
 }
 
 // attached finds the streams of those who are told, and wakes their polls.
-func (x *Streams) attached(e *cell.PlayersTold) (told []addressed) {
+func (x *Streams) attached(e *playerflow.PlayersTold) (told []addressed) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, to := range e.To {
@@ -256,7 +257,7 @@ func (x *Streams) look(s *stream, now int64, config *flow.SessionConfig) {
 	}
 	if now-s.renewed > int64(config.IdleExpiry/10) {
 		s.renewed = now
-		_ = x.State.Do(x.ctx, &cell.PollEvents{Player: s.player, Session: s.session}) // a session that has ended closes its stream
+		_ = x.State.Do(x.ctx, &playerflow.PollEvents{Player: s.player, Session: s.session}) // a session that has ended closes its stream
 	}
 }
 

@@ -7,8 +7,9 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/domain"
-	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/engine"
 	"github.com/musterhq/muster/internal/playerapi/objects"
 )
@@ -29,12 +30,12 @@ func BenchmarkTell(b *testing.B) {
 	x := &Streams{players: map[string]*stream{}, sessions: map[domain.UUID]*stream{}, polls: map[string][]chan struct{}{}}
 	var bytes atomic.Int64
 	view := &flow.PartyView{Party: flow.Party{ID: objects.NewID(), Rev: 7, MembersMax: 8, Code: "ABCDEF"}}
-	body := &cell.PlayersTold{Type: flow.OnPartyChanged}
+	body := &playerflow.PlayersTold{Type: flow.OnPartyChanged}
 	for _, player := range []string{"ann", "bob"} {
 		x.players[player] = &stream{of: x, player: player, conn: sink{bytes: &bytes}, next: 1}
 		view.Members = append(view.Members, flow.Member{Player: player, Leader: player == "ann"})
 		view.People = append(view.People, flow.MemberView{DisplayName: player, Online: true, ClientVersion: "1.0", Phase: flow.InParty})
-		body.To = append(body.To, cell.Addressee{Player: player})
+		body.To = append(body.To, playerflow.Addressee{Player: player})
 	}
 	body.Body = (&flow.Message{Party: view, Change: flow.ReadyChanged, Player: "bob"}).Encode()
 	seq := uint64(0)
@@ -44,7 +45,7 @@ func BenchmarkTell(b *testing.B) {
 		for i := range body.To {
 			body.To[i].Seq = seq
 		}
-		x.follow(engine.Committed{Number: seq, At: domain.TimeOf(time.Unix(1_700_000_000, 0)), Events: []cell.Emitted{{Event: body}}})
+		x.follow(engine.Committed{Number: seq, At: domain.TimeOf(time.Unix(1_700_000_000, 0)), Events: []kernel.Emitted{{Event: body}}})
 		if seq%64 == 0 { // nobody falls so far behind that the stream is closed
 			x.running.Wait()
 		}

@@ -1,0 +1,37 @@
+package access
+
+import (
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/kernel"
+)
+
+// Apply folds an event into the state.
+func (c *State) Apply(_ domain.Time, event kernel.Event) {
+	if e, ok := event.(*LossAccepted); ok {
+		c.applyLoss(e)
+		return
+	}
+	number := c.Touch()
+	switch e := event.(type) {
+	case *AccessKeysTakenOver:
+		taken := e.TakenOver
+		c.Records.TakenOver = &taken
+		for _, k := range e.Keys {
+			k.Changed = number
+			c.Records.Put(k)
+		}
+	case *AccessKeyCreated:
+		k := e.Key
+		k.Changed = number
+		c.Records.Put(k)
+	case *AccessKeyRevoked:
+		r, _ := c.Records.Keys.Find(e.ID)
+		k := *c.Records.Keys.Get(r)
+		k.Revoked, k.RevokedBy, k.Changed = e.At, e.By, number
+		c.Records.Put(k)
+	case *AccessKeysForgotten:
+		for _, id := range e.IDs {
+			c.Records.Drop(id)
+		}
+	}
+}

@@ -1,0 +1,139 @@
+package access
+
+import (
+	"slices"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/catalog"
+	"github.com/musterhq/muster/internal/domain/kernel"
+)
+
+// TakeOverAccessKeys makes the cell the owner of its access keys, and imports those of a file. It happens once: whatever
+// a file says later is refused, because it could bring back keys that were revoked since.
+type TakeOverAccessKeys struct {
+	Digest, Secret string // see access.TakenOver
+	Keys           []Key
+	At             domain.Time // 0: now
+}
+
+func (cmd *TakeOverAccessKeys) Decide(k *kernel.Tx) error {
+	t := kernel.Of[*Tx](k)
+	if was := t.Records.TakenOver; was != nil {
+		return domain.Refuse(domain.Conflict, "the access keys of a file were taken over at %s already", was.At.Std().Format("2006-01-02 15:04:05Z"))
+	}
+	keys := slices.Clone(cmd.Keys)
+	known := map[string]bool{}
+	for i := range keys {
+		if err := keys[i].Check(); err != nil {
+			return err
+		}
+		if known[keys[i].ID] {
+			return domain.Refuse(domain.Invalid, "access key %s is there twice", keys[i].ID)
+		}
+		known[keys[i].ID] = true
+	}
+	at := cmd.At
+	if at == 0 {
+		at = t.Now
+	}
+	t.Emit(&AccessKeysTakenOver{TakenOver{At: at, Digest: cmd.Digest, Secret: cmd.Secret}, keys})
+	return nil
+}
+
+// CreateAccessKey makes an access key. The same command again finds the key that is there.
+type CreateAccessKey struct {
+	Key Key         // ID, Role, Account, Name, CreatedBy
+	At  domain.Time // 0: now; a change that is made while no service runs happens later than the last transaction
+
+	// Result: Key as it was stored.
+}
+
+func (cmd *CreateAccessKey) Decide(k *kernel.Tx) error {
+	t := kernel.Of[*Tx](k)
+	key := &cmd.Key
+	if err := key.Check(); err != nil {
+		return err
+	}
+	if r, ok := t.Records.Keys.Find(key.ID); ok {
+		old := t.Records.Keys.Get(r)
+		if old.Role != key.Role || old.Name != key.Name || !old.Works() {
+			return domain.Refuse(domain.Conflict, "access key %s exists already", key.ID)
+		}
+		*key = *old
+		return nil
+	}
+	if key.Created = cmd.At; key.Created == 0 {
+		key.Created = t.Now
+	}
+	key.Revoked, key.RevokedBy = 0, Actor{}
+	old := t.Records.RevokedBefore(key.Created.Add(-t.Config.RevokedKeyKept))
+	if n, most := t.Records.Keys.Len()-len(old), t.Config.AccessKeysMax; n >= most {
+		return domain.Refuse(domain.LimitExceeded, "%d access keys exist, of which %d work; the limit is %d, and a revoked key counts until %s after its end",
+			n, t.Records.Working(), most, t.Config.RevokedKeyKept)
+	}
+	if len(old) > 0 {
+		t.Emit(&AccessKeysForgotten{old})
+	}
+	t.Emit(&AccessKeyCreated{*key})
+	key.Changed = t.Number()
+	return nil
+}
+
+// RevokeAccessKey ends a key for good. Revoking it again changes nothing.
+type RevokeAccessKey struct {
+	ID    string
+	By    Actor
+	Force bool        // the last admin key, too
+	At    domain.Time // 0: now; see CreateAccessKey
+
+	// Result: the key as it is now.
+	Key Key
+}
+
+func (cmd *RevokeAccessKey) Decide(k *kernel.Tx) error {
+	t := kernel.Of[*Tx](k)
+	r, ok := t.Records.Keys.Find(cmd.ID)
+	if !ok {
+		return domain.Refuse(domain.NotFound, "there is no access key %.200q", cmd.ID)
+	}
+	cmd.Key = *t.Records.Keys.Get(r)
+	switch {
+	case !cmd.Key.Works():
+		return nil
+	case cmd.Key.Role == Admin && t.Records.Admins() == 1 && !cmd.Force:
+		return domain.Refuse(domain.Conflict, "access key %s is the last one with the role admin; create another one first, or force it", cmd.ID)
+	}
+	at := cmd.At
+	if at == 0 {
+		at = t.Now
+	}
+	t.Emit(&AccessKeyRevoked{cmd.ID, at, cmd.By.Cut()})
+	cmd.Key = *t.Records.Keys.Get(r)
+	return nil
+}
+
+// AccessKeys returns all access keys in creation order, revoked ones too.
+func (v *View) AccessKeys() []Key {
+	v.SawAll()
+	all := make([]Key, 0, v.c.Records.Keys.Len())
+	v.c.Records.Keys.From(catalog.Place{}, func(k *Key) bool {
+		all = append(all, *k)
+		return true
+	})
+	return all
+}
+
+// AccessKeyCounts returns how many access keys there are, and how many of them work.
+func (v *View) AccessKeyCounts() (all, working int) {
+	v.SawAll()
+	return v.c.Records.Keys.Len(), v.c.Records.Working()
+}
+
+// AccessKeysTakenOver tells whether the cell owns its access keys.
+func (v *View) AccessKeysTakenOver() (TakenOver, bool) {
+	v.SawAll()
+	if v.c.Records.TakenOver == nil {
+		return TakenOver{}, false
+	}
+	return *v.c.Records.TakenOver, true
+}

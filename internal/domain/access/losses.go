@@ -1,0 +1,76 @@
+package access
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/wire"
+)
+
+// Bounds of what is remembered of accepted losses: the newest ones, and so many bytes of text for each.
+const (
+	LossesMax   = 32
+	LossTextMax = 1024
+)
+
+// Loss is data of this installation that was lost, and that its operator chose to go on without.
+type Loss struct {
+	At   domain.Time
+	Part string // of the data directory, in the words of the command line
+	What string // for people
+}
+
+// Fields of a Loss.
+func (l *Loss) Fields(c *wire.Codec) {
+	wire.Int(c, 1, &l.At)
+	c.String(2, &l.Part)
+	c.String(3, &l.What)
+}
+
+// AcceptLoss records what the operator goes on without. With another cell secret every access key has ended, because what
+// its holder signs with is no longer what the service derives.
+type AcceptLoss struct {
+	Part, What string
+	Secret     string // see LossAccepted
+}
+
+func (cmd *AcceptLoss) Decide(k *kernel.Tx) error {
+	t := kernel.Of[*Tx](k)
+	if cmd.Part == "" || len(cmd.Part) > LossTextMax {
+		return domain.Refuse(domain.Invalid, "part %.100q: want 1 to %d bytes", cmd.Part, LossTextMax)
+	}
+	what := cmd.What
+	if len(what) > LossTextMax {
+		what = strings.ToValidUTF8(what[:LossTextMax], "")
+	}
+	if was := t.Records.TakenOver; cmd.Secret != "" && was != nil && was.Secret != cmd.Secret {
+		by := Actor{Principal: "accept-loss " + cmd.Part, Door: "process"}
+		v := t.View()
+		for _, k := range v.AccessKeys() {
+			if k.Works() {
+				t.Emit(&AccessKeyRevoked{k.ID, t.Now, by.Cut()})
+			}
+		}
+	}
+	t.Emit(&LossAccepted{Loss{t.Now, cmd.Part, what}, cmd.Secret})
+	return nil
+}
+
+func (c *State) applyLoss(e *LossAccepted) {
+	c.Touch()
+	c.losses = append(slices.Clone(c.losses), e.Loss) // a snapshot may hold the old ones
+	c.losses = c.losses[max(0, len(c.losses)-LossesMax):]
+	if e.Secret != "" && c.Records.TakenOver != nil {
+		was := *c.Records.TakenOver
+		was.Secret = e.Secret
+		c.Records.TakenOver = &was
+	}
+}
+
+// Losses are the accepted losses that are remembered, the oldest first.
+func (v *View) Losses() []Loss {
+	v.SawAll()
+	return slices.Clone(v.c.losses)
+}

@@ -1,0 +1,69 @@
+package cell
+
+import (
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/matchmaking"
+	"github.com/musterhq/muster/internal/domain/placement"
+	"github.com/musterhq/muster/internal/domain/playerflow"
+	"github.com/musterhq/muster/internal/domain/session"
+)
+
+// hooks tells matchmaking and player flow what happens to game sessions. Where both have a part, the order is that of the calls.
+type hooks struct {
+	matchmaking *matchmaking.Tx
+	playerflow  *playerflow.Tx
+}
+
+var _ hosting.Hooks = (*hooks)(nil)
+
+func (h *hooks) MayBeForeign(field string, i int, player string) error {
+	return h.playerflow.MayBeForeign(field, i, player)
+}
+
+func (h *hooks) Awaited(game session.Ref, but []string) int32 {
+	return h.playerflow.Awaited(game, but)
+}
+
+func (h *hooks) ReservationFor(placement string) time.Duration {
+	return h.playerflow.ReservationFor(placement)
+}
+
+func (h *hooks) SeatTaken(player string, id domain.UUID) { h.playerflow.SeatTaken(player, id) }
+
+func (h *hooks) SeatEnding(player string, id domain.UUID) (last bool) {
+	return h.playerflow.SeatEnding(player, id)
+}
+
+func (h *hooks) SeatEnded(e hosting.SeatEnd) {
+	if e.Status == session.TimedOut {
+		h.playerflow.SeatTimedOut(e.Player, e.Session)
+	} else {
+		h.playerflow.SeatCompleted(e.Player, e.Session, e.Last)
+	}
+	h.matchmaking.PlayerLeft(e.Game)
+}
+
+func (h *hooks) HostChanged(process fleet.Key) { h.playerflow.HostChanged(process) }
+
+func (h *hooks) GameTerminating(id session.ID) { h.playerflow.GameTerminating(id) }
+
+func (h *hooks) GameEnding(r session.Ref, cause session.EndCause) { h.playerflow.GameEnding(r, cause) }
+
+func (h *hooks) GameEmptied(id session.ID) { h.matchmaking.BackfillLost(id) }
+
+func (h *hooks) PlacementEnded(id string, status placement.Status) {
+	h.matchmaking.MatchPlaced(id, status)
+	if status != placement.Fulfilled {
+		h.playerflow.NotPlaced(id, status)
+	}
+}
+
+func (h *hooks) Placed(id string, game session.ID) { h.playerflow.Placed(id, game) }
+
+func (h *hooks) KeptSeat(player string) session.Ref { return h.playerflow.KeptSeat(player) }
+
+func (h *hooks) GameGone(id session.ID) { h.matchmaking.GameGone(id) }

@@ -1,0 +1,129 @@
+package gameservers
+
+import (
+	"github.com/musterhq/muster/internal/domain/chunk"
+	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/keyvalue"
+)
+
+// Room is the room's number.
+const Room kernel.RoomNo = 1
+
+// Contact deadlines.
+const (
+	GameServerClaim  = kernel.Wait(Room)*kernel.WaitsOfRoom + iota // a claimed game server's being utilized
+	GameServerHealth                                               // its next good word
+)
+
+// Tagger merges tags with the limit that resources of all kinds have.
+type Tagger interface {
+	Tagged(own keyvalue.Own, have, add []keyvalue.Pair) ([]keyvalue.Pair, error)
+}
+
+// State is the room's records and limits.
+type State struct {
+	*kernel.Kernel
+	Config  *Config
+	Records *Records
+	tags    Tagger
+}
+
+// Tx is the room: its state, and its part of the transaction that is being decided.
+type Tx struct {
+	*kernel.Tx
+	*State
+	kernel.Plain
+}
+
+// New returns the room without records.
+func New(k *kernel.Kernel, config *Config, tags Tagger) *Tx {
+	return &Tx{Tx: k.Tx(), State: &State{Kernel: k, Config: config, Records: NewRecords(), tags: tags}}
+}
+
+// Events has the constructors of the room's events.
+func (*Tx) Events() []func() kernel.Event { return events }
+
+// View reads the room's state.
+type View struct {
+	kernel.Reader
+	c *State
+}
+
+// View returns a View. It is good as long as no command is executed.
+func (s *State) View() View { return View{s.Reader(), s} }
+
+// Due ends what d waits for.
+func (t *Tx) Due(d kernel.Deadline) (heavy bool) {
+	if d.Kind == GameServerClaim {
+		t.claimOver(d.Ref)
+	} else {
+		t.removeGameServer(t.Records.Servers.Get(d.Ref))
+	}
+	return false
+}
+
+// GroupTags returns the tags of a group.
+func (s *State) GroupTags(name string) (kernel.Tagged, error) {
+	found, err := s.groupByName(name)
+	if err != nil {
+		return kernel.Tagged{}, err
+	}
+	g := *found
+	return kernel.Tagged{Tags: g.Tags, Store: func(tags []keyvalue.Pair) kernel.Event { g.Tags = tags; return &GameServerGroupChanged{g} }}, nil
+}
+
+type frozen struct {
+	groups  chunk.Frozen[Group]
+	servers chunk.Frozen[Server]
+}
+
+// Freeze returns what a snapshot holds of the room.
+func (s *State) Freeze(*kernel.Head) kernel.Frozen {
+	return &frozen{s.Records.Groups.Freeze(), s.Records.Servers.Freeze()}
+}
+
+// Field numbers of message SnapshotPart in proto/journal.proto.
+const (
+	partGroup  = 14
+	partServer = 15
+)
+
+// Write writes the parts.
+func (f *frozen) Write(w *kernel.PartWriter) {
+	kernel.WriteAll(w, partGroup, f.groups)
+	kernel.WriteAll(w, partServer, f.servers)
+}
+
+// Load reads a part of a snapshot.
+func (s *State) Load(l *kernel.Loader, kind uint64, body []byte) (known bool, err error) {
+	switch kind {
+	case partGroup:
+		return true, kernel.LoadInto(l, body, &s.Records.Groups.Table)
+	case partServer:
+		return true, kernel.LoadInto(l, body, &s.Records.Servers.Table)
+	}
+	return false, nil
+}
+
+// Restore rebuilds what a snapshot does not hold.
+func (s *State) Restore(*kernel.Head) error {
+	s.Records.Restore()
+	for r, x := range s.Records.Servers.All() {
+		s.Waiting.Set(GameServerClaim, r, x.ClaimBy)
+		s.Waiting.Set(GameServerHealth, r, x.HealthBy)
+	}
+	return nil
+}
+
+// GameServerCounts counts the records of the room; the fullest group is the one with most game servers.
+func (v *View) GameServerCounts() []kernel.RecordCount {
+	c, most := v.c.Records, 0
+	for _, g := range c.Groups.All() {
+		most = max(most, c.Count(g.Name))
+	}
+	return []kernel.RecordCount{
+		{Kind: "game_server_groups", Count: c.Groups.Len(), Most: v.c.Config.GameServerGroupsMax},
+		{Kind: "game_servers", Count: c.Servers.Len()},
+		{Kind: "fullest_group_game_servers", Count: most, Most: v.c.Config.GameServersInGroupMax},
+	}
+}

@@ -1,0 +1,73 @@
+package gameservers
+
+import (
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/catalog"
+)
+
+// GameServerGroup returns a group, or refuses.
+func (v *View) GameServerGroup(name string) (Group, error) {
+	g, err := v.c.groupByName(name)
+	if err != nil {
+		v.SawAll()
+		return Group{}, err
+	}
+	v.Saw(g.Changed)
+	return *g, nil
+}
+
+// GameServerGroups returns up to limit groups in creation order, beginning behind a place.
+func (v *View) GameServerGroups(after catalog.Place, limit int) []Group {
+	v.SawAll()
+	return v.c.Records.Groups.Page(after, limit, nil)
+}
+
+// GameServer returns a game server of a group, or refuses.
+func (v *View) GameServer(group, id string) (Server, error) {
+	x, err := v.c.GameServer(group, id)
+	if err != nil {
+		v.SawAll()
+		return Server{}, err
+	}
+	v.Saw(x.Changed)
+	return *x, nil
+}
+
+// GameServers returns up to limit game servers of a group in the order of registration, or in the opposite one, beginning
+// behind a place.
+func (v *View) GameServers(group string, after catalog.Place, newestFirst bool, limit int) (page []Server, err error) {
+	v.SawAll()
+	if _, err := v.c.groupByName(group); err != nil {
+		return nil, err
+	}
+	v.c.Records.ServersOf(group, after, newestFirst, func(x *Server) bool {
+		page = append(page, *x)
+		return len(page) < limit
+	})
+	return page, nil
+}
+
+// GameServerInstances returns up to limit of the instances that a group's game servers are on, beginning behind one; of
+// the wanted ones, if any are named: then all of them have to be there.
+func (v *View) GameServerInstances(group, after string, wanted []string, limit int) (page []string, err error) {
+	v.SawAll()
+	if _, err := v.c.groupByName(group); err != nil {
+		return nil, err
+	}
+	for _, id := range wanted {
+		there := false
+		v.c.Records.InstancesOf(group, "", func(x string) bool { there = x == id; return !there })
+		if !there {
+			return nil, domain.Refuse(domain.NotFound, "instance %s has no game server in group %s", id, group)
+		}
+		page = append(page, id)
+	}
+	if len(wanted) > 0 {
+		return page, nil
+	}
+	v.c.Records.InstancesOf(group, after, func(id string) bool {
+		page = append(page, id)
+		return len(page) < limit
+	})
+	return page, nil
+}

@@ -1,0 +1,250 @@
+package hosting
+
+import (
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/session"
+)
+
+// Apply folds an event into the state.
+func (c *State) Apply(at domain.Time, event kernel.Event) {
+	c.Tx().AtEnd(Room) // places may have become free
+	switch e := event.(type) {
+	case *Resumed:
+		c.applyResumed(e)
+	case *LocationChanged:
+		c.applyLocation(e)
+	case *LocationRemoved:
+		r, _ := c.Fleets.Location(e.Name)
+		c.Fleets.RemoveLocation(r)
+		c.Touch()
+	case *FleetChanged:
+		c.applyFleet(e)
+	case *FleetRemoved:
+		r, _ := c.Fleets.Fleet(e.ID)
+		c.Waiting.Clear(Sweep, r)
+		c.Fleets.RemoveFleet(r)
+		c.Touch()
+	case *ComputeRegistered:
+		c.applyCompute(e)
+	case *ComputeRemoved:
+		c.applyComputeRemoved(e)
+	case *TokenIssued:
+		r, _ := c.Fleets.Compute(e.Fleet, e.Compute)
+		x := c.Fleets.Computes.Mut(r)
+		x.TokenGeneration, x.TokenExpires, x.PreviousExpires, x.TokensVoid = e.Generation, e.Expires, e.PreviousExpires, e.Void
+		x.Changed = c.Touch()
+	case *FleetEventWritten:
+		c.eventNo = e.Event.No
+		x := e.Event
+		x.Changed = c.Touch()
+		c.Fleets.AddEvent(x)
+	case *CreationCounted:
+		x := e.Creation
+		x.Changed = c.Touch()
+		c.Waiting.SetWall(Creation, c.Fleets.AddCreation(x), x.Until)
+	case *CreationsForgotten:
+		for d, ok := c.Waiting.NextWall(); ok && d.At <= int64(at) && d.Kind == Creation; d, ok = c.Waiting.NextWall() {
+			c.Waiting.Clear(Creation, d.Ref)
+			c.Fleets.RemoveCreation(d.Ref)
+		}
+	case *AliasChanged, *AliasRemoved, *BuildChanged, *BuildRemoved:
+		c.applyCatalog(event)
+	case *ProcessConnected, *ProcessLinkLost, *ProcessActivated, *ProcessHealthChanged, *ProcessSettled, *ProcessRefreshing,
+		*ProcessTerminationAsked, *ProcessEnded, *ProcessForgotten:
+		c.applyProcess(at, event)
+	case *GameSessionCreated:
+		c.applyGameCreated(at, e)
+	case *GameSessionPrompted, *GameSessionActivated, *GameSessionChanged, *GameSessionTerminating, *GameSessionEnded:
+		c.applyGame(at, event)
+	case *PlayerReserved:
+		game, _ := c.Sessions.Game(e.GameSession)
+		p := session.PlayerSession{
+			ID: e.PlayerSession, Player: e.Player, Data: e.Data, Game: game,
+			Created: at, ReserveBy: e.ReserveBy, Status: session.Reserved, Maker: e.Maker, Changed: c.Touch(),
+		}
+		var r session.Ref
+		if seat := c.keptSeat(e); seat != 0 {
+			r = c.Sessions.ReserveOn(seat, p)
+		} else {
+			r = c.Sessions.Reserve(p)
+		}
+		c.Sessions.Games.Mut(game).Changed = c.Number()
+		c.Waiting.Set(Reservation, r, e.ReserveBy)
+	case *PlayerAccepted:
+		r, _ := c.Sessions.PlayerByID(e.PlayerSession)
+		c.Sessions.AcceptPlayer(r, e.Request)
+		p := c.Sessions.Players.Mut(r)
+		p.Accepted, p.Changed = at, c.Touch()
+		c.Waiting.Clear(Reservation, r)
+	case *GameSessionMatched:
+		r, _ := c.Sessions.Game(e.ID)
+		g := c.Sessions.Games.Mut(r)
+		g.MatchmakerData, g.Changed = e.MatchmakerData, c.Touch()
+	case *PlayerDataWrapped:
+		r, _ := c.Sessions.PlayerByID(e.PlayerSession)
+		c.Sessions.SetPlayerData(r, e.Data).Changed = c.Touch()
+	case *PlayerEnded:
+		r, _ := c.Sessions.PlayerByID(e.PlayerSession)
+		c.Sessions.EndPlayer(r, at, e.Status, c.Ended.Next())
+		c.ended(endedPlayer, r)
+		p := c.Sessions.Players.Mut(r)
+		p.Changed = c.Touch()
+		c.Sessions.Games.Mut(p.Game).Changed = c.Number()
+		c.Waiting.Clear(Reservation, r)
+	case *QueueChanged, *QueueRemoved, *PlacementStarted, *PlacementRetried, *PlacementPassed, *PlacementEnded:
+		c.applyPlacement(at, event)
+	}
+}
+
+// keptSeat is the seat that is kept for the player of a reservation, or that an older player session still sits on; 0: none is.
+func (c *State) keptSeat(e *PlayerReserved) session.Ref {
+	if !e.Kept || c.hooks == nil {
+		return 0
+	}
+	return c.hooks.KeptSeat(e.Player)
+}
+
+// applyResumed moves the contact clock by the time the service was down, and takes every link as lost from now: what was
+// connected then has to come back. So has what was already on its way back: its next attempt may lie half a minute
+// ahead, whatever was left of its grace.
+func (c *State) applyResumed(e *Resumed) {
+	c.AddDowntime(domain.Time(e.Downtime))
+	for r, p := range c.Fleets.Processes.All() {
+		if p.Linked || p.LostBy != 0 {
+			c.unlink(r, e.LostBy)
+		}
+	}
+	for r, p := range c.Sessions.Players.All() {
+		if p.Status == session.Reserved && p.ReserveBy < e.SeatsBy {
+			x := c.Sessions.Players.Mut(r)
+			x.ReserveBy, x.Changed = e.SeatsBy, c.Number()
+			c.Waiting.Set(Reservation, r, e.SeatsBy)
+		}
+	}
+	c.Touch()
+}
+
+func (c *State) applyLocation(e *LocationChanged) {
+	l := e.Location
+	l.Changed = c.Touch()
+	if r, ok := c.Fleets.Location(l.Name); ok {
+		*c.Fleets.Locations.Mut(r) = l
+		return
+	}
+	c.Fleets.AddLocation(l)
+}
+
+func (c *State) applyFleet(e *FleetChanged) {
+	f := e.Fleet
+	f.Changed = c.Touch()
+	r, ok := c.Fleets.Fleet(f.ID)
+	if !ok {
+		c.Fleets.AddFleet(f)
+		return
+	}
+	c.Fleets.ChangeFleet(r, f)
+	if f.Sweeps() {
+		c.Waiting.SetWall(Sweep, r, kernel.AtOnce)
+	} else {
+		c.Waiting.Clear(Sweep, r)
+	}
+}
+
+func (c *State) applyCompute(e *ComputeRegistered) {
+	is := e.Compute
+	is.Changed = c.Touch()
+	if r, ok := c.Fleets.Compute(is.FleetID, is.Name); ok {
+		x := c.Fleets.Computes.Mut(r)
+		x.IPAddress, x.DNSName, x.CertificatePath = is.IPAddress, is.DNSName, is.CertificatePath
+		x.Changed = c.Number()
+		c.Fleets.SetComputeTags(r, is.Tags)
+		return
+	}
+	f, _ := c.Fleets.Fleet(is.FleetID)
+	is.Fleet, is.FleetID = f, c.Fleets.Fleets.Get(f).ID
+	c.Fleets.AddCompute(is)
+}
+
+func (c *State) applyComputeRemoved(e *ComputeRemoved) {
+	r, _ := c.Fleets.Compute(e.Fleet, e.Name)
+	c.Fleets.ProcessesOn(r, func(p fleet.Ref, _ *fleet.Process) bool {
+		c.clearProcess(p)
+		c.Waiting.Clear(ForgetProcess, p)
+		return true
+	})
+	c.Fleets.RemoveCompute(r)
+	c.Touch()
+}
+
+func (c *State) applyGameCreated(at domain.Time, e *GameSessionCreated) {
+	p, _ := c.Fleets.Process(e.Process)
+	process := c.Fleets.Processes.Get(p)
+	compute := c.Fleets.Computes.Get(process.Compute)
+	f := c.Fleets.Fleets.Get(compute.Fleet)
+	port := process.Port
+	location := process.Location
+	g := c.Sessions.AddGame(session.GameSession{
+		ID: e.ID, FleetID: f.ID, Location: location, Region: f.Region, Account: f.Account,
+		Name: e.Name, Data: e.Data, MatchmakerData: e.MatchmakerData, Properties: e.Properties, Creator: e.Creator,
+		ComputeName: compute.Name, ProcessID: process.Key.Process, IPAddress: compute.IPAddress, DNSName: compute.DNSName, Port: port,
+		PlayersMax: e.PlayersMax, Status: session.Activating, FullProtection: e.FullProtection,
+		Created: at, ActivateBy: e.ActivateBy, Process: p, Placement: e.Placement, Parameters: e.Parameters, Changed: c.Touch(),
+	})
+	x := c.Fleets.Processes.Mut(p)
+	x.Session, x.Activating, x.HadSession, x.Game, x.Changed = g, true, true, string(e.ID), c.Number()
+	c.Fleets.Reindex(p)
+	c.Waiting.Set(Activation, g, e.ActivateBy)
+	if e.Placement != "" {
+		c.applyPlaced(at, e.Placement, c.Sessions.Games.Get(g))
+	}
+}
+
+func (c *State) applyGame(at domain.Time, event kernel.Event) {
+	change := func(id session.ID, f func(*session.GameSession)) session.Ref {
+		r, _ := c.Sessions.Game(id)
+		c.Sessions.ChangeGame(r, f)
+		c.Sessions.Games.Mut(r).Changed = c.Touch()
+		return r
+	}
+	switch e := event.(type) {
+	case *GameSessionPrompted:
+		change(e.ID, func(g *session.GameSession) { g.Prompted, g.PromptedAt = true, at })
+	case *GameSessionActivated:
+		r := change(e.ID, func(g *session.GameSession) { g.Status, g.ActivateBy, g.ActivatedAt = session.Active, 0, at })
+		c.activated(r)
+	case *GameSessionChanged:
+		change(e.ID, func(g *session.GameSession) {
+			g.Name, g.PlayersMax, g.DenyPlayers, g.FullProtection = e.Name, e.PlayersMax, e.DenyPlayers, e.FullProtection
+			g.Properties, g.Policy = e.Properties, e.Policy
+		})
+	case *GameSessionTerminating:
+		r := change(e.ID, func(g *session.GameSession) { g.Status, g.ActivateBy, g.TerminatingAt = session.Terminating, 0, at })
+		c.activated(r)
+	case *GameSessionEnded:
+		r, _ := c.Sessions.Game(e.ID)
+		p := c.Sessions.Games.Get(r).Process
+		c.Sessions.EndGame(r, at, e.Reason, c.Ended.Next())
+		c.ended(endedGame, r)
+		g := c.Sessions.Games.Mut(r)
+		g.Cause, g.Changed = e.Cause, c.Touch()
+		if c.hooks != nil {
+			c.hooks.GameGone(e.ID)
+		}
+		c.Waiting.Clear(Activation, r)
+		if p != 0 {
+			x := c.Fleets.Processes.Mut(p)
+			x.Session, x.Activating, x.Changed = 0, false, c.Number()
+			c.Fleets.Reindex(p)
+		}
+	}
+}
+
+// activated notes that a game session no longer waits for its server: its compute may begin another one.
+func (c *State) activated(r session.Ref) {
+	c.Waiting.Clear(Activation, r)
+	p := c.Sessions.Games.Get(r).Process
+	c.Fleets.Processes.Mut(p).Activating = false
+	c.Fleets.Reindex(p)
+}

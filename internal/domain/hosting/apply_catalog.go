@@ -1,0 +1,26 @@
+package hosting
+
+import (
+	"github.com/musterhq/muster/internal/domain/kernel"
+)
+
+// applyCatalog folds in what changes one record that nothing else counts.
+func (c *State) applyCatalog(event kernel.Event) {
+	number := c.Touch()
+	switch e := event.(type) {
+	case *AliasChanged:
+		a := e.Alias
+		a.Changed = number
+		c.Fleets.Aliases.Put(a)
+	case *AliasRemoved:
+		r, _ := c.Fleets.Aliases.Find(e.ID)
+		c.Fleets.Aliases.Drop(r)
+	case *BuildChanged:
+		b := e.Build
+		b.Changed = number
+		c.Fleets.Builds.Put(b)
+	case *BuildRemoved:
+		r, _ := c.Fleets.Builds.Find(e.ID)
+		c.Fleets.Builds.Drop(r)
+	}
+}

@@ -1,0 +1,124 @@
+package hosting
+
+import (
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/kernel"
+)
+
+func (c *State) applyProcess(at domain.Time, event kernel.Event) {
+	switch e := event.(type) {
+	case *ProcessConnected:
+		c.applyConnected(at, e)
+	case *ProcessActivated:
+		c.applyActivated(at, e)
+	case *ProcessLinkLost:
+		r, _ := c.Fleets.Process(e.Process)
+		c.unlink(r, e.LostBy)
+	case *ProcessHealthChanged:
+		r := c.changeProcess(e.Process, func(p *fleet.Process) { p.Health, p.HealthAt, p.UnhealthyBy = e.Health, at, e.UnhealthyBy })
+		c.Waiting.Set(Unhealthy, r, e.UnhealthyBy)
+	case *ProcessSettled:
+		c.changeProcess(e.Process, func(p *fleet.Process) { p.Settled = true })
+	case *ProcessRefreshing:
+		c.changeProcess(e.Process, func(p *fleet.Process) { p.Refreshing = e.Begun })
+	case *ProcessTerminationAsked:
+		r := c.changeProcess(e.Process, func(p *fleet.Process) {
+			p.TerminateBy, p.TerminationTime, p.TerminateWhy, p.AskedAt = e.By, e.Time, e.Why, at
+			p.ReadyBy, p.UnhealthyBy = 0, 0
+		})
+		c.Waiting.Clear(Ready, r)
+		c.Waiting.Clear(Unhealthy, r)
+		c.Waiting.Set(Termination, r, e.By)
+	case *ProcessEnded:
+		c.applyProcessEnded(at, e)
+	case *ProcessForgotten:
+		r, _ := c.Fleets.Process(e.Process)
+		c.clearProcess(r)
+		c.Waiting.Clear(ForgetProcess, r)
+		c.Fleets.RemoveProcess(r)
+		c.Touch()
+	}
+}
+
+// changeProcess lets f change a process and brings the index of idle ones up to date.
+func (c *State) changeProcess(key fleet.Key, f func(*fleet.Process)) fleet.Ref {
+	r, _ := c.Fleets.Process(key)
+	p := c.Fleets.Processes.Mut(r)
+	f(p)
+	p.Changed = c.Touch()
+	c.Fleets.Reindex(r)
+	return r
+}
+
+func (c *State) unlink(r fleet.Ref, lostBy domain.ContactTime) {
+	p := c.Fleets.Processes.Mut(r)
+	p.Linked, p.Refreshing, p.LinkAt, p.Changed = false, false, c.Last(), c.Touch()
+	if p.State == fleet.Ended {
+		lostBy = 0 // nobody waits for it
+	}
+	p.LostBy = lostBy
+	c.Waiting.Set(Lost, r, lostBy)
+	c.Fleets.Reindex(r)
+}
+
+func (c *State) applyConnected(at domain.Time, e *ProcessConnected) {
+	r, ok := c.Fleets.Process(e.Process)
+	if !ok {
+		compute, _ := c.Fleets.Compute(e.Process.Fleet, e.Process.Compute)
+		x := c.Fleets.Computes.Mut(compute)
+		x.ProcessesEver++
+		key := fleet.Key{Fleet: x.FleetID, Compute: x.Name, Process: e.Process.Process} // shares the strings
+		r = c.Fleets.AddProcess(fleet.Process{
+			Key: key, Compute: compute, Location: x.Location, State: fleet.Initialized, Life: 1, Connected: at, ReadyBy: e.ReadyBy, Token: e.Token,
+		})
+		c.Waiting.Set(Ready, r, e.ReadyBy)
+	}
+	c.changeProcess(e.Process, func(p *fleet.Process) {
+		p.Linked, p.Link, p.LinkAt, p.LostBy, p.SDK = true, e.Link, at, 0, e.SDK
+	})
+	c.Waiting.Clear(Lost, r)
+}
+
+func (c *State) applyActivated(at domain.Time, e *ProcessActivated) {
+	if e.New {
+		r, _ := c.Fleets.Process(e.Process)
+		c.clearProcess(r)
+		c.Waiting.Clear(ForgetProcess, r)
+		c.Fleets.Renew(r, at)
+		c.Fleets.Computes.Mut(c.Fleets.Processes.Get(r).Compute).ProcessesEver++
+	}
+	r := c.changeProcess(e.Process, func(p *fleet.Process) {
+		if p.State == fleet.Initialized {
+			p.Ready = at
+		}
+		p.State, p.Port, p.LogPaths, p.Activation, p.ReadyBy = fleet.ProcessReady, e.Port, e.LogPaths, e.Request, 0
+		// What was known of the health was that of another start; before a heartbeat of this one it would lose a game session.
+		p.Health, p.HealthAt, p.Settled, p.UnhealthyBy = fleet.Unheard, 0, false, e.UnhealthyBy
+		if e.SDK != "" {
+			p.SDK = e.SDK
+		}
+		p.Tool = e.Tool
+		if e.New {
+			p.Linked, p.Link = true, e.Link
+		}
+	})
+	c.Waiting.Clear(Ready, r)
+	c.Waiting.Set(Unhealthy, r, e.UnhealthyBy)
+}
+
+func (c *State) applyProcessEnded(at domain.Time, e *ProcessEnded) {
+	r := c.changeProcess(e.Process, func(p *fleet.Process) {
+		p.State, p.EndedAt, p.ForgetAt, p.EndReason, p.Ending = fleet.Ended, at, e.ForgetAt, e.Reason, e.Request
+		p.ReadyBy, p.LostBy, p.UnhealthyBy, p.TerminateBy = 0, 0, 0, 0
+	})
+	c.clearProcess(r)
+	c.Waiting.SetWall(ForgetProcess, r, e.ForgetAt)
+}
+
+// clearProcess clears every deadline of a process but that of its record.
+func (c *State) clearProcess(r fleet.Ref) {
+	for kind := Ready; kind <= Termination; kind++ {
+		c.Waiting.Clear(kind, r)
+	}
+}

@@ -1,0 +1,75 @@
+package hosting
+
+import (
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/kernel"
+)
+
+// CreateBuild notes where a game server's files lie.
+type CreateBuild struct {
+	Build fleet.Build // all but Created
+
+	// Result: Build as it was stored.
+}
+
+func (cmd *CreateBuild) Decide(k *kernel.Tx) error {
+	t := kernel.Of[*Tx](k)
+	b := &cmd.Build
+	if n, most := t.Fleets.Builds.Len(), t.Config.BuildsMax; n >= most {
+		return domain.Refuse(domain.Invalid, "%d builds exist; the limit is %d", n, most) // the API declares no limit here
+	}
+	if b.Storage != (fleet.Storage{}) && (b.Storage.Bucket == "" || b.Storage.Key == "") {
+		return domain.Refuse(domain.Invalid, "StorageLocation: Bucket and Key are required")
+	}
+	tags, err := t.Tagged(nil, nil, b.Tags)
+	if err != nil {
+		return err
+	}
+	b.Created, b.Tags = t.Now, tags
+	t.Emit(&BuildChanged{*b})
+	return nil
+}
+
+func (c *State) buildByID(id string) (*fleet.Build, error) {
+	r, ok := c.Fleets.Builds.Find(id)
+	if !ok {
+		return nil, domain.Refuse(domain.NotFound, "build %s not found", id)
+	}
+	return c.Fleets.Builds.Get(r), nil
+}
+
+// UpdateBuild changes what is given and keeps the rest.
+type UpdateBuild struct {
+	ID            string
+	Name, Version *string
+
+	// Result
+	Build fleet.Build
+}
+
+func (cmd *UpdateBuild) Decide(k *kernel.Tx) error {
+	t := kernel.Of[*Tx](k)
+	old, err := t.buildByID(cmd.ID)
+	if err != nil {
+		return err
+	}
+	b := *old
+	kernel.Patch(&b.Name, cmd.Name)
+	kernel.Patch(&b.Version, cmd.Version)
+	t.Emit(&BuildChanged{b})
+	cmd.Build = b
+	return nil
+}
+
+// DeleteBuild forgets a build; its files stay where they are.
+type DeleteBuild struct{ ID string }
+
+func (cmd *DeleteBuild) Decide(k *kernel.Tx) error {
+	t := kernel.Of[*Tx](k)
+	if _, err := t.buildByID(cmd.ID); err != nil {
+		return err
+	}
+	t.Emit(&BuildRemoved{cmd.ID})
+	return nil
+}

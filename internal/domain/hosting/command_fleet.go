@@ -1,0 +1,322 @@
+package hosting
+
+import (
+	"slices"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/kernel"
+)
+
+// CreateLocation makes a custom location.
+type CreateLocation struct {
+	Name, Region, Account string
+	Tags                  []fleet.Tag
+
+	// Result
+	Location fleet.Location
+}
+
+func (cmd *CreateLocation) Decide(k *kernel.Tx) error {
+	t := kernel.Of[*Tx](k)
+	if _, ok := t.Fleets.Location(cmd.Name); ok {
+		return domain.Refuse(domain.Conflict, "location %s exists already", cmd.Name)
+	}
+	if n := t.Fleets.Locations.Len(); n >= t.Config.LocationsMax {
+		return domain.Refuse(domain.LimitExceeded, "%d custom locations exist; the limit is %d", n, t.Config.LocationsMax)
+	}
+	tags, err := t.Tagged(nil, nil, cmd.Tags)
+	if err != nil {
+		return err
+	}
+	cmd.Location = fleet.Location{Name: cmd.Name, Region: cmd.Region, Account: cmd.Account, Created: t.Now, Tags: tags}
+	t.Emit(&LocationChanged{cmd.Location})
+	return nil
+}
+
+// DeleteLocation removes a custom location that no fleet uses.
+type DeleteLocation struct{ Name string }
+
+func (cmd *DeleteLocation) Decide(k *kernel.Tx) error {
+	t := kernel.Of[*Tx](k)
+	if _, ok := t.Fleets.Location(cmd.Name); !ok {
+		return domain.Refuse(domain.NotFound, "location %s not found", cmd.Name)
+	}
+	for _, f := range t.Fleets.Fleets.All() {
+		if _, used := f.HasLocation(cmd.Name); used {
+			return domain.Refuse(domain.Invalid, "location %s is in use by fleet %s", cmd.Name, f.ID)
+		}
+	}
+	t.Emit(&LocationRemoved{cmd.Name})
+	return nil
+}
+
+// CreateFleet makes an ANYWHERE fleet, which is ACTIVE at once: there is no host to start; or a fleet of a build, which is
+// NEW until an agent on a host joins it.
+type CreateFleet struct {
+	Fleet     fleet.Fleet // ID, Region, Account, Name and whatever the operator wants; not Status, Created, Locations
+	Locations []string    // beside the home location, which a fleet of a build always has
+
+	// Result: Fleet as it was stored.
+}
+
+func (cmd *CreateFleet) Decide(k *kernel.Tx) error {
+	t := kernel.Of[*Tx](k)
+	c := t.State
+	switch n := c.Fleets.Fleets.Len(); {
+	case n >= c.Config.FleetsMax:
+		return domain.Refuse(domain.LimitExceeded, "%d fleets exist; the limit is %d", n, c.Config.FleetsMax)
+	case len(cmd.Locations) == 0 && cmd.Fleet.Managed == nil:
+		return domain.Refuse(domain.Invalid, "Locations: an ANYWHERE fleet needs at least one custom location")
+	}
+	f := &cmd.Fleet
+	f.Status, f.Created, f.Locations = fleet.Active, t.Now, nil
+	if f.Managed != nil {
+		if err := t.checkManaged(f); err != nil {
+			return err
+		}
+		f.Status = fleet.Unstarted
+		f.Locations = addedLocations(f, []string{f.Home()})
+	}
+	more := slices.DeleteFunc(slices.Clone(cmd.Locations), func(name string) bool { return name == f.Home() }) // it may be named, too
+	if err := t.newLocations(f.Locations, more); err != nil {
+		return err
+	}
+	if err := t.checkRuntime(f, f.Runtime); err != nil {
+		return err
+	}
+	tags, err := t.Tagged(ownFleetTags, nil, f.Tags)
+	if err != nil {
+		return err
+	}
+	f.Tags, f.Locations = tags, addedLocations(f, more)
+	t.Emit(&FleetChanged{*f})
+	t.fleetEvent(f.ID, "FLEET_CREATED", "Fleet "+f.ID+" was created")
+	for _, l := range f.Locations {
+		t.locationAdded(f, l.Name)
+	}
+	if f.Status == fleet.Active {
+		t.fleetEvent(f.ID, "FLEET_STATE_ACTIVE", "Fleet "+f.ID+" changed state to ACTIVE")
+	} else {
+		t.fleetEvent(f.ID, "GENERIC_EVENT", "No agent has joined fleet "+f.ID+": it stays NEW, and nothing runs in it, until one does")
+	}
+	return nil
+}
+
+// addedLocations is the locations of a fleet with more.
+func addedLocations(f *fleet.Fleet, names []string) []fleet.FleetLocation {
+	all := slices.Clone(f.Locations)
+	for _, name := range names {
+		l := fleet.FleetLocation{Name: name, Status: f.Status}
+		if f.Managed != nil {
+			l.Capacity = fleet.Capacity{Max: 1} // B085
+		}
+		all = append(all, l)
+	}
+	return all
+}
+
+func (t *Tx) locationAdded(f *fleet.Fleet, name string) {
+	code, state := "LOCATION_STATE_ACTIVE", "ACTIVE"
+	if f.Status != fleet.Active {
+		code, state = "LOCATION_STATE_CREATED", "CREATED"
+	}
+	t.fleetEvent(f.ID, code, "Location "+name+" of fleet "+f.ID+" changed state to "+state)
+}
+
+// newLocations checks names that are to be added to those a fleet has.
+func (t *Tx) newLocations(have []fleet.FleetLocation, names []string) error {
+	if n := len(have) + len(names); n > t.Config.LocationsInFleetMax {
+		return domain.Refuse(domain.LimitExceeded, "Locations: %d locations in the fleet; the limit is %d", n, t.Config.LocationsInFleetMax)
+	}
+	for i, name := range names {
+		if _, ok := t.Fleets.Location(name); !ok {
+			return domain.Refuse(domain.NotFound, "Locations[%d].Location: location %s not found", i, name)
+		}
+		if slices.Contains(names[:i], name) {
+			return domain.Refuse(domain.Invalid, "Locations[%d].Location: %s is named twice", i, name)
+		}
+		if slices.ContainsFunc(have, func(l fleet.FleetLocation) bool { return l.Name == name }) {
+			return domain.Refuse(domain.Conflict, "Locations[%d].Location: the fleet has location %s already", i, name)
+		}
+	}
+	return nil
+}
+
+// fleetByID finds a fleet or refuses.
+func (t *Tx) fleetByID(id string) (fleet.Ref, *fleet.Fleet, error) {
+	r, ok := t.Fleets.Fleet(id)
+	if !ok {
+		return 0, nil, domain.Refuse(domain.NotFound, "fleet %s not found", id)
+	}
+	return r, t.Fleets.Fleets.Get(r), nil
+}
+
+// lastingFleet finds a fleet that is not being deleted.
+func (t *Tx) lastingFleet(id string) (*fleet.Fleet, error) {
+	_, f, err := t.fleetByID(id)
+	if err == nil && f.Status == fleet.Deleting {
+		err = domain.Refuse(domain.WrongFleetStatus, "%s", notActive(f))
+	}
+	return f, err
+}
+
+// notActive says what keeps game sessions and computes from a fleet.
+func notActive(f *fleet.Fleet) string {
+	if f.Status == fleet.Unstarted {
+		return "fleet " + f.ID + " is NEW: no agent has joined it yet"
+	}
+	return "fleet " + f.ID + " is being deleted"
+}
+
+// UpdateFleetAttributes changes what is given and keeps the rest.
+type UpdateFleetAttributes struct {
+	ID             string
+	Name           *string
+	Description    *string
+	FullProtection *bool // new game sessions only
+	CreationPolicy *fleet.CreationPolicy
+	MetricGroups   []string
+	Cost           *string
+
+	// Result
+	Fleet fleet.Fleet
+}
+
+func (cmd *UpdateFleetAttributes) Decide(k *kernel.Tx) error {
+	t := kernel.Of[*Tx](k)
+	old, err := t.lastingFleet(cmd.ID)
+	if err != nil {
+		return err
+	}
+	if cmd.Cost != nil && old.Managed != nil {
+		return domain.Refuse(domain.Invalid, "AnywhereConfiguration: fleet %s is not an ANYWHERE fleet", old.ID)
+	}
+	f := *old
+	kernel.Patch(&f.Name, cmd.Name)
+	kernel.Patch(&f.Description, cmd.Description)
+	kernel.Patch(&f.FullProtection, cmd.FullProtection)
+	if cmd.CreationPolicy != nil {
+		f.CreationPolicy = cmd.CreationPolicy
+	}
+	if cmd.MetricGroups != nil {
+		f.MetricGroups = cmd.MetricGroups
+	}
+	if cmd.Cost != nil {
+		f.Cost = cmd.Cost
+	}
+	protectionChanged, was := f.FullProtection != old.FullProtection, protection(old.FullProtection)
+	t.Emit(&FleetChanged{f})
+	t.replanAll(t.Now)
+	if protectionChanged {
+		t.fleetEvent(f.ID, "FLEET_NEW_GAME_SESSION_PROTECTION_POLICY_UPDATED",
+			"New game session protection policy changed from "+was+" to "+protection(f.FullProtection))
+	}
+	cmd.Fleet = f
+	return nil
+}
+
+func protection(full bool) string {
+	if full {
+		return "FullProtection"
+	}
+	return "NoProtection"
+}
+
+// DeleteFleet begins to remove a fleet: from now on it takes nothing new. Its computes, processes and game sessions end
+// in steps right after, so that a large fleet stops nobody else.
+type DeleteFleet struct{ ID string }
+
+func (cmd *DeleteFleet) Decide(k *kernel.Tx) error {
+	t := kernel.Of[*Tx](k)
+	old, err := t.lastingFleet(cmd.ID)
+	if err != nil {
+		return err
+	}
+	for _, l := range old.Locations {
+		if n := l.Capacity.Desired; n > 0 {
+			return domain.Refuse(domain.WrongFleetStatus, "fleet %s is to have %d hosts in %s; set its desired instances to 0 first", old.ID, n, l.Name)
+		}
+	}
+	f := *old
+	f.Status = fleet.Deleting
+	t.Emit(&FleetChanged{f})
+	t.replanAll(t.Now)
+	t.fleetEvent(f.ID, "FLEET_DELETED", "Request to delete fleet "+f.ID)
+	return nil
+}
+
+// AddFleetLocations adds custom locations to a fleet.
+type AddFleetLocations struct {
+	ID        string
+	Locations []string
+
+	// Result
+	Fleet fleet.Fleet
+}
+
+func (cmd *AddFleetLocations) Decide(k *kernel.Tx) error {
+	t := kernel.Of[*Tx](k)
+	old, err := t.lastingFleet(cmd.ID)
+	if err != nil {
+		return err
+	}
+	if err := t.newLocations(old.Locations, cmd.Locations); err != nil {
+		return err
+	}
+	f := *old
+	f.Locations = addedLocations(&f, cmd.Locations)
+	t.Emit(&FleetChanged{f})
+	t.replanAll(t.Now)
+	for _, name := range cmd.Locations {
+		t.locationAdded(&f, name)
+	}
+	cmd.Fleet = f
+	return nil
+}
+
+// RemoveFleetLocations begins to remove locations from a fleet; what runs there ends in steps right after.
+type RemoveFleetLocations struct {
+	ID        string
+	Locations []string
+
+	// Result: the fleet, with the locations DELETING
+	Fleet fleet.Fleet
+}
+
+func (cmd *RemoveFleetLocations) Decide(k *kernel.Tx) error {
+	t := kernel.Of[*Tx](k)
+	old, err := t.lastingFleet(cmd.ID)
+	if err != nil {
+		return err
+	}
+	f := *old
+	f.Locations = slices.Clone(f.Locations)
+	for i, name := range cmd.Locations {
+		at := slices.IndexFunc(f.Locations, func(l fleet.FleetLocation) bool { return l.Name == name })
+		switch {
+		case at < 0:
+			return domain.Refuse(domain.Invalid, "Locations[%d]: fleet %s has no location %s", i, f.ID, name)
+		case name == f.Home():
+			return domain.Refuse(domain.Invalid, "Locations[%d]: %s is the home location of fleet %s; delete the fleet instead", i, name, f.ID)
+		}
+		f.Locations[at].Status = fleet.Deleting
+	}
+	if !slices.ContainsFunc(f.Locations, func(l fleet.FleetLocation) bool { return l.Status != fleet.Deleting }) {
+		return domain.Refuse(domain.Invalid, "Locations: fleet %s would have no location left; delete the fleet instead", f.ID)
+	}
+	t.Emit(&FleetChanged{f})
+	t.replanAll(t.Now)
+	for _, name := range cmd.Locations {
+		t.fleetEvent(f.ID, "LOCATION_STATE_DELETING", "Location "+name+" of fleet "+f.ID+" changed state to DELETING")
+	}
+	cmd.Fleet = f
+	return nil
+}
+
+// fleetEvent writes to a fleet's event log.
+func (t *Tx) fleetEvent(fleetID, code, message string) {
+	t.Emit(&FleetEventWritten{fleet.Event{
+		FleetID: fleetID, ID: t.NewID(), Code: code, Message: message, At: t.Now, No: t.eventNo + 1,
+	}})
+}

@@ -1,0 +1,311 @@
+package hosting
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/session"
+)
+
+// CreateGameSession gives a free server process a game session. The call does not wait for the server.
+type CreateGameSession struct {
+	Fleet, Location string
+	Name            string // last part of the id: the caller's idempotency token, or "gsess-<uuid>"
+	Title           string // what the API calls Name
+	Data            string
+	MatchmakerData  string
+	Properties      []session.Property
+	Creator         string
+	PlayersMax      int32
+
+	// Parameters is a hash of all of the above, when the caller chose Name; else zero. Then a repeat gets the same game
+	// session, and Name stays taken for as long as the archive keeps it.
+	Parameters uint64
+	Archived   *session.GameSession // what the archive has under the id; filled in by the engine
+	ArchivedAt uint64               // Cell.Forgotten when it looked
+
+	// Result
+	Game session.GameSession
+}
+
+// ID names the game session that would be created.
+func (cmd *CreateGameSession) ID() session.ID {
+	return session.MakeID(cmd.Fleet, cmd.Location, cmd.Name)
+}
+
+func (cmd *CreateGameSession) Decide(k *kernel.Tx) error {
+	t := kernel.Of[*Tx](k)
+	c := t.State
+	// Checks. Their order is part of the API: a client sees the first one that fails.
+	r, f, err := t.fleetByID(cmd.Fleet)
+	if err != nil {
+		return err
+	}
+	if cmd.PlayersMax > c.Config.PlayersInGameMax {
+		return domain.Refuse(domain.Invalid, "MaximumPlayerSessionCount: %d is more than %d", cmd.PlayersMax, c.Config.PlayersInGameMax)
+	}
+	if err := t.CheckProperties(cmd.Properties); err != nil {
+		return err
+	}
+	id := cmd.ID()
+	if done, err := cmd.repeated(t, id); done || err != nil {
+		return err
+	}
+	if f.Status != fleet.Active {
+		return domain.Refuse(domain.WrongFleetStatus, "%s", notActive(f))
+	}
+	switch status, ok := f.HasLocation(cmd.Location); {
+	case cmd.Location == "":
+		return domain.Refuse(domain.Invalid, "Location: required for an ANYWHERE fleet; fleet %s has %s", f.ID, locationNames(f))
+	case !ok || status != fleet.Active:
+		return domain.Refuse(domain.Invalid, "Location: fleet %s has no location %q; it has %s", f.ID, cmd.Location, locationNames(f))
+	}
+	period, err := t.checkCreator(f, cmd.Creator)
+	if err != nil {
+		return err
+	}
+	p, ok := c.Fleets.PickIdle(f.ID, cmd.Location)
+	if !ok {
+		return domain.Refuse(domain.NoCapacity, "Unable to reserve a process on fleet %s: %s", f.ID, c.whyNoProcess(f.ID, cmd.Location))
+	}
+
+	// Facts.
+	f = c.Fleets.Fleets.Get(r)
+	t.Emit(&GameSessionCreated{
+		ID: id, Process: c.Fleets.Processes.Get(p).Key, Name: cmd.Title, Data: cmd.Data, MatchmakerData: cmd.MatchmakerData,
+		Properties: cmd.Properties, Creator: cmd.Creator, PlayersMax: cmd.PlayersMax, FullProtection: f.FullProtection,
+		ActivateBy: t.activateBy(f), Parameters: cmd.Parameters,
+	})
+	if period > 0 {
+		t.Emit(&CreationCounted{fleet.Creation{FleetID: f.ID, Creator: cmd.Creator, At: t.Now, Until: t.Now.Add(period)}})
+	}
+	g, _ := c.Sessions.Game(id)
+	cmd.Game = *c.Sessions.Games.Get(g)
+	return nil
+}
+
+// activateBy is when a game session that a fleet gets now must be active.
+func (t *Tx) activateBy(f *fleet.Fleet) domain.ContactTime {
+	return t.Contact.Add(cmp.Or(f.ActivationTimeout(), t.Config.Activation))
+}
+
+// repeated recognises a command that was carried out before, by the id that its caller chose.
+func (cmd *CreateGameSession) repeated(t *Tx, id session.ID) (done bool, err error) {
+	old := cmd.Archived
+	if r, ok := t.Sessions.Game(id); ok {
+		old = t.Sessions.Games.Get(r)
+	} else if cmd.Parameters != 0 && cmd.ArchivedAt != t.Forgotten() {
+		return false, domain.Refuse(domain.Stale, "the archive has grown since it was asked for %s", id)
+	}
+	if old == nil {
+		return false, nil
+	}
+	if old.Parameters != cmd.Parameters || cmd.Parameters == 0 {
+		return false, domain.Refuse(domain.TokenMismatch, "IdempotencyToken: %q was used with other parameters before", cmd.Name)
+	}
+	cmd.Game = *old
+	return true, nil
+}
+
+// CheckProperties checks a whole set of game properties.
+func (t *Tx) CheckProperties(properties []session.Property) error {
+	if n, most := len(properties), t.Config.PropertiesInGameMax; n > most {
+		return domain.Refuse(domain.Invalid, "GameProperties: %d properties; at most %d are allowed", n, most)
+	}
+	for i, p := range properties {
+		for _, q := range properties[:i] {
+			if p.Key == q.Key {
+				return domain.Refuse(domain.Invalid, "GameProperties[%d].Key: %q is given twice", i, p.Key)
+			}
+		}
+	}
+	return nil
+}
+
+// checkCreator applies the fleet's creation policy and returns for how long this creation counts; 0 means not at all.
+func (t *Tx) checkCreator(f *fleet.Fleet, name string) (time.Duration, error) {
+	most, period := int32(1), time.Second // without a policy: one a second for each creator
+	if p := f.CreationPolicy; p != nil {
+		if p.Sessions == 0 || p.Period == 0 {
+			return 0, nil
+		}
+		if name == "" {
+			return 0, domain.Refuse(domain.Invalid, "CreatorId: required, because fleet %s limits game sessions for each creator", f.ID)
+		}
+		most, period = p.Sessions, p.Period
+	}
+	if name == "" {
+		return 0, nil
+	}
+	made := int32(0)
+	for _, r := range t.Fleets.CreationsOf(f.ID, name) {
+		if t.Fleets.Creations.Get(r).Until > t.Now {
+			made++
+		}
+	}
+	if made >= most {
+		return 0, domain.Refuse(domain.LimitExceeded, "CreatorId: %q made %d game sessions in fleet %s within %s; the limit is %d",
+			name, made, f.ID, period, most)
+	}
+	return period, nil
+}
+
+// gameByID finds a game session in memory or refuses.
+func (t *Tx) gameByID(id session.ID) (session.Ref, *session.GameSession, error) {
+	r, ok := t.Sessions.Game(id)
+	if !ok {
+		return 0, nil, domain.Refuse(domain.NotFound, "game session %s not found", id)
+	}
+	return r, t.Sessions.Games.Get(r), nil
+}
+
+// UpdateGameSession changes what is given and keeps the rest.
+type UpdateGameSession struct {
+	ID             session.ID
+	Title          *string
+	PlayersMax     *int32
+	DenyPlayers    *bool
+	FullProtection *bool
+	Properties     []session.Property // added, or overwriting the value of a key
+
+	// Result
+	Game session.GameSession
+}
+
+func (cmd *UpdateGameSession) Decide(k *kernel.Tx) error {
+	t := kernel.Of[*Tx](k)
+	r, g, err := t.gameByID(cmd.ID)
+	switch {
+	case err != nil:
+		return err
+	case g.Status == session.Activating:
+		return domain.Refuse(domain.NotReady, "game session %s is ACTIVATING", cmd.ID)
+	case g.Status != session.Active:
+		return domain.Refuse(domain.WrongGameStatus, "game session %s is %s", cmd.ID, g.Status)
+	case cmd.PlayersMax != nil && *cmd.PlayersMax > t.Config.PlayersInGameMax:
+		return domain.Refuse(domain.Invalid, "MaximumPlayerSessionCount: %d is more than %d", *cmd.PlayersMax, t.Config.PlayersInGameMax)
+	}
+	if err := t.CheckProperties(cmd.Properties); err != nil {
+		return err
+	}
+	merged := g.Properties
+	if len(cmd.Properties) > 0 {
+		merged = slices.Clone(g.Properties)
+		for _, p := range cmd.Properties {
+			if i := slices.IndexFunc(merged, func(q session.Property) bool { return q.Key == p.Key }); i >= 0 {
+				merged[i] = p
+			} else {
+				merged = append(merged, p)
+			}
+		}
+		if err := t.CheckProperties(merged); err != nil {
+			return err
+		}
+	}
+	e := changedFrom(g)
+	e.Properties = merged
+	kernel.Patch(&e.Name, cmd.Title)
+	kernel.Patch(&e.PlayersMax, cmd.PlayersMax)
+	kernel.Patch(&e.DenyPlayers, cmd.DenyPlayers)
+	kernel.Patch(&e.FullProtection, cmd.FullProtection)
+	t.Emit(e)
+	cmd.Game = *t.Sessions.Games.Get(r)
+	return nil
+}
+
+// changedFrom is the event that changes nothing.
+func changedFrom(g *session.GameSession) *GameSessionChanged {
+	return &GameSessionChanged{
+		ID: g.ID, Name: g.Name, PlayersMax: g.PlayersMax, DenyPlayers: g.DenyPlayers, FullProtection: g.FullProtection,
+		Properties: g.Properties, Policy: g.Policy,
+	}
+}
+
+// TerminateGameSession tells the server process to end, and its game session with it.
+type TerminateGameSession struct {
+	ID    session.ID
+	Force bool // kill the process: only an agent on its host can
+
+	// Result
+	Game session.GameSession
+}
+
+func (cmd *TerminateGameSession) Decide(k *kernel.Tx) error {
+	t := kernel.Of[*Tx](k)
+	r, g, err := t.gameByID(cmd.ID)
+	switch {
+	case err != nil:
+		return err
+	case !g.Live():
+		return domain.Refuse(domain.WrongGameStatus, "game session %s is TERMINATED", cmd.ID)
+	case cmd.Force:
+		return domain.Refuse(domain.Invalid, "TerminationMode: FORCE_TERMINATE needs a host agent, and compute %s has none; use TRIGGER_ON_PROCESS_TERMINATE", g.ComputeName)
+	}
+	if g.Status != session.Terminating {
+		p := g.Process
+		t.failPlacementOf(g)
+		t.Emit(&GameSessionTerminating{cmd.ID})
+		if t.hooks != nil {
+			t.hooks.GameTerminating(cmd.ID)
+		}
+		t.askTermination(p, fleet.EndedForced)
+	}
+	cmd.Game = *t.Sessions.Games.Get(r)
+	return nil
+}
+
+// endGame ends a game session and its player sessions.
+func (t *Tx) endGame(r session.Ref, reason session.StatusReason, cause session.EndCause) {
+	if t.hooks != nil {
+		t.hooks.GameEnding(r, cause)
+	}
+	var sitting []*PlayerEnded
+	t.Sessions.PlayersIn(r, func(_ session.Ref, p *session.PlayerSession) bool {
+		switch p.Status {
+		case session.Reserved:
+			sitting = append(sitting, &PlayerEnded{p.ID, session.TimedOut})
+		case session.PlayerActive:
+			sitting = append(sitting, &PlayerEnded{p.ID, session.Completed})
+		}
+		return true
+	})
+	for _, e := range sitting {
+		t.Emit(e)
+	}
+	g := t.Sessions.Games.Get(r)
+	id, of := g.ID, g.Placement
+	if t.hooks != nil {
+		t.hooks.GameEmptied(id)
+	}
+	t.Emit(&GameSessionEnded{id, reason, cause})
+	t.placedGameEnded(of, id)
+}
+
+// describeProcess is how messages of the event log name a process.
+func describeProcess(p *fleet.Process) string {
+	return strings.Join([]string{"process", p.Key.Process, "on compute", p.Key.Compute, "in", p.Location}, " ")
+}
+
+// Claimed returns the id if it was chosen.
+func (cmd *CreateGameSession) Claimed() (kernel.ClaimKind, string) {
+	if cmd.Parameters == 0 {
+		return kernel.Nothing, ""
+	}
+	return kernel.AGameSession, string(cmd.ID())
+}
+
+// SetArchived takes what the archive had.
+func (cmd *CreateGameSession) SetArchived(data []byte, at uint64) error {
+	cmd.Archived, cmd.ArchivedAt = nil, at
+	if data == nil {
+		return nil
+	}
+	g, err := DecodeGameSession(data)
+	cmd.Archived = &g
+	return err
+}

@@ -1,0 +1,75 @@
+package hosting
+
+import (
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/kernel"
+)
+
+// checkManaged checks what a fleet of a build is to be, and completes it from the build.
+func (t *Tx) checkManaged(f *fleet.Fleet) error {
+	m := *f.Managed
+	b, err := t.buildByID(m.Build)
+	switch {
+	case err != nil:
+		return err
+	case !b.Ready():
+		return domain.Refuse(domain.NotReady, "build %s is INITIALIZED: it has no StorageLocation that hosts could fetch it from", b.ID)
+	case f.Cost != nil:
+		return domain.Refuse(domain.Invalid, "AnywhereConfiguration: only an ANYWHERE fleet has one")
+	case m.InstanceType == "":
+		return domain.Refuse(domain.Invalid, "EC2InstanceType: required")
+	case f.Runtime == nil:
+		return domain.Refuse(domain.Invalid, "RuntimeConfiguration: required")
+	}
+	m.BuildRegion, m.BuildAccount, m.OperatingSystem = b.Region, b.Account, b.OperatingSystem
+	f.Managed = &m
+	return nil
+}
+
+// checkRuntime checks what a runtime configuration is to be; nil is none.
+func (t *Tx) checkRuntime(f *fleet.Fleet, r *fleet.Runtime) error {
+	switch {
+	case r == nil:
+		return nil
+	case f.Managed == nil && len(r.Launches) > 0:
+		return domain.Refuse(domain.Invalid, "RuntimeConfiguration.ServerProcesses: an ANYWHERE fleet whose hosts run no agent has nobody to start them")
+	case f.Managed != nil && len(r.Launches) == 0:
+		return domain.Refuse(domain.Invalid, "RuntimeConfiguration.ServerProcesses: required, at least one")
+	}
+	if n, most := r.Copies(), t.Config.LaunchesOnComputeMax; n > int64(most) {
+		return domain.Refuse(domain.LimitExceeded, "RuntimeConfiguration.ServerProcesses: %d processes on each host; the limit is %d", n, most)
+	}
+	return nil
+}
+
+// UpdateRuntime replaces a fleet's runtime configuration. Game sessions that are ACTIVATING keep the time they were given.
+type UpdateRuntime struct {
+	Fleet   string
+	Runtime fleet.Runtime
+}
+
+func (cmd *UpdateRuntime) Decide(k *kernel.Tx) error {
+	t := kernel.Of[*Tx](k)
+	old, err := t.lastingFleet(cmd.Fleet)
+	if err != nil {
+		return err
+	}
+	if err := t.checkRuntime(old, &cmd.Runtime); err != nil {
+		return err
+	}
+	f := *old
+	f.Runtime = &cmd.Runtime
+	t.Emit(&FleetChanged{f})
+	return nil
+}
+
+// managedFleet finds a fleet of a build that is not being deleted. For an ANYWHERE fleet it refuses: its hosts come and go
+// as their owner wants.
+func (t *Tx) managedFleet(id, what string) (*fleet.Fleet, error) {
+	f, err := t.lastingFleet(id)
+	if err == nil && f.Managed == nil {
+		err = domain.Refuse(domain.Invalid, "%s not supported for this fleet: %s is an ANYWHERE fleet, whose hosts register themselves", what, id)
+	}
+	return f, err
+}

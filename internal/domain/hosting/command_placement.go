@@ -1,0 +1,307 @@
+package hosting
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/placement"
+	"github.com/musterhq/muster/internal/domain/session"
+)
+
+// StartPlacement begins a placement in a queue. It never waits and never says that there is no room.
+type StartPlacement struct {
+	Placement placement.Placement // what the caller wants: ID, Queue, PlayersMax, …, Players with ids of their sessions to be
+
+	kernel.ArchivedID
+
+	// Result: Placement as it was stored, pending.
+}
+
+// Claimed returns the id: the caller always chooses it.
+func (cmd *StartPlacement) Claimed() (kernel.ClaimKind, string) {
+	return kernel.APlacement, cmd.Placement.ID
+}
+
+func (cmd *StartPlacement) Decide(k *kernel.Tx) error {
+	t := kernel.Of[*Tx](k)
+	for i, x := range cmd.Placement.Players {
+		if err := t.mayBeForeign("DesiredPlayerSessions", i, x.Player); err != nil {
+			return err
+		}
+	}
+	if err := cmd.check(t); err != nil {
+		return err
+	}
+	if err := t.checkPlacementRoom(&cmd.Placement); err != nil {
+		return err
+	}
+	t.BeginPlacement(cmd.Placement)
+	return nil
+}
+
+// check completes the placement and looks whether it may begin.
+func (cmd *StartPlacement) check(t *Tx) error {
+	p, c := &cmd.Placement, t.State
+	r, ok := c.Placements.Queue(p.Queue)
+	if !ok {
+		return domain.Refuse(domain.NotFound, "queue %s not found", p.Queue)
+	}
+	q := c.Placements.Queues.Get(r)
+	if p.PlayersMax > c.Config.PlayersInGameMax {
+		return domain.Refuse(domain.Invalid, "MaximumPlayerSessionCount: %d is more than %d", p.PlayersMax, c.Config.PlayersInGameMax)
+	}
+	if err := t.CheckProperties(p.Properties); err != nil {
+		return err
+	}
+	if err := checkWishes(p, q); err != nil {
+		return err
+	}
+	_, known := c.Placements.Placement(p.ID)
+	switch {
+	case known || cmd.Archived:
+		return domain.Refuse(domain.Invalid, "PlacementId: %s was used before", p.ID)
+	case cmd.ArchivedAt != c.Forgotten():
+		return domain.Refuse(domain.Stale, "the archive has grown since it was asked for placement %s", p.ID)
+	}
+	p.Region, p.Account, p.Status, p.Start = q.Region, q.Account, placement.Pending, t.Now
+	p.TimeoutAt, p.No = t.Now.Add(q.Timeout), c.placementNo+1
+	return nil
+}
+
+// placementBytesMax bounds one placement, so that it fits into a record of the archive when it has ended. Game session data
+// of 262,144 characters, which may have four bytes each, leaves room for players and latencies.
+const placementBytesMax = 2 << 20
+
+// checkPlacementRoom protects journal and memory from placements that bring all the data they may.
+func (t *Tx) checkPlacementRoom(p *placement.Placement) error {
+	bytes := p.Bytes()
+	if bytes > placementBytesMax {
+		return domain.Refuse(domain.Invalid, "GameSessionData, PlayerLatencies and DesiredPlayerSessions: %d bytes in all; at most %d are taken", bytes, placementBytesMax)
+	}
+	return t.Placements.Held().Room(p.Maker, bytes, t.Config.PlacementBytesMax, "placements")
+}
+
+func checkWishes(p *placement.Placement, q *placement.Queue) error {
+	if int32(len(p.Players)) > p.PlayersMax {
+		return domain.Refuse(domain.Invalid, "DesiredPlayerSessions: %d players, but MaximumPlayerSessionCount is %d", len(p.Players), p.PlayersMax)
+	}
+	seen := make(map[string]bool, len(p.Players))
+	for i, x := range p.Players {
+		if seen[x.Player] {
+			return domain.Refuse(domain.Invalid, "DesiredPlayerSessions[%d].PlayerId: the same player is named twice", i)
+		}
+		seen[x.Player] = true
+	}
+	for i, l := range p.Latencies {
+		if l.Milliseconds < 0 {
+			return domain.Refuse(domain.Invalid, "PlayerLatencies[%d].LatencyInMilliseconds: %g is less than 0", i, l.Milliseconds)
+		}
+	}
+	o := p.Override
+	switch {
+	case o == nil:
+		return nil
+	case len(p.Latencies) > 0:
+		return domain.Refuse(domain.Invalid, "PriorityConfigurationOverride: cannot be given together with PlayerLatencies")
+	case len(q.PriorityOrder) == 0 || q.PriorityOrder[0] != placement.ByLocation:
+		return domain.Refuse(domain.Invalid, "PriorityConfigurationOverride: queue %s does not have LOCATION first in its PriorityOrder", q.Name)
+	case len(o.Locations) == 0:
+		return domain.Refuse(domain.Invalid, "PriorityConfigurationOverride.LocationOrder: empty, want 1 to 10 locations")
+	}
+	return distinct("PriorityConfigurationOverride.LocationOrder", o.Locations)
+}
+
+// StopPlacement cancels a placement that has no game session yet.
+type StopPlacement struct {
+	ID string
+	By domain.Maker
+
+	// Result
+	Placement placement.Placement
+}
+
+func (cmd *StopPlacement) Decide(k *kernel.Tx) error {
+	t := kernel.Of[*Tx](k)
+	r, ok := t.Placements.Placement(cmd.ID)
+	if !ok || !cmd.By.MayTouch(t.Placements.Placements.Get(r).Maker) {
+		return domain.Refuse(domain.NotFound, "placement %s not found", cmd.ID)
+	}
+	switch p := t.Placements.Placements.Get(r); {
+	case p.Status != placement.Pending:
+		return domain.Refuse(domain.Invalid, "placement %s is %s; only a PENDING one can be stopped", p.ID, p.Status)
+	case p.Game != "":
+		return domain.Refuse(domain.Invalid, "placement %s has a game session already: %s", p.ID, p.Game)
+	}
+	t.endPlacement(r, placement.Cancelled)
+	cmd.Placement = *t.Placements.Placements.Get(r)
+	return nil
+}
+
+// endPlacement ends a pending placement without success. A game session that is being activated for it ends, too: it
+// would hold a process that nobody asks for.
+func (t *Tx) endPlacement(r placement.Ref, status placement.Status) {
+	p := t.Placements.Placements.Get(r)
+	id, game := p.ID, session.ID(p.Game)
+	t.finishPlacement(id, status, t.passedOver(r))
+	if g, ok := t.Sessions.Game(game); ok && game != "" {
+		if x := t.Sessions.Games.Get(g); x.Live() && x.Placement == id {
+			process := x.Process
+			t.endGame(g, session.NoReason, session.EndedWithPlacement)
+			t.askTermination(process, fleet.EndedActivationLate)
+		}
+	}
+}
+
+// passedOver says why a placement that ends without a game session went nowhere.
+func (t *Tx) passedOver(r placement.Ref) []placement.Try {
+	p := t.Placements.Placements.Get(r)
+	if p.Game != "" {
+		return nil
+	}
+	best, passed := t.candidates(r, t.Now)
+	for _, c := range best {
+		passed = append(passed, t.noneFree(c.Place, t.Now))
+	}
+	const most = 24
+	return passed[:min(most, len(passed))]
+}
+
+// noneFree says that a place has no process for a placement, and what keeps those back that look free.
+func (c *State) noneFree(at placement.Place, now domain.Time) placement.Try {
+	try := placement.Try{At: now, Fleet: at.Fleet, Location: at.Location, Outcome: placement.NoFreeProcess}
+	if n := c.Fleets.HeldBack(at.Fleet, at.Location); n > 0 {
+		try.Detail = fmt.Sprintf("%d idle processes are on computes with as many ACTIVATING game sessions as the fleet allows", n)
+	}
+	return try
+}
+
+// failPlacementOf ends the placement whose game session is terminated before it was active.
+func (t *Tx) failPlacementOf(g *session.GameSession) {
+	if r, ok := t.pendingFor(g.Placement, g.ID); ok {
+		t.finishPlacement(t.Placements.Placements.Get(r).ID, placement.Failed, nil)
+	}
+}
+
+// pendingFor finds the placement that waits for a game session to become active.
+func (t *Tx) pendingFor(id string, game session.ID) (placement.Ref, bool) {
+	if id == "" {
+		return 0, false
+	}
+	r, ok := t.Placements.Placement(id)
+	if !ok {
+		return 0, false
+	}
+	p := t.Placements.Placements.Get(r)
+	return r, p.Status == placement.Pending && p.Game == string(game)
+}
+
+// placedGameEnded makes a placement try again whose game session ended before it was active.
+func (t *Tx) placedGameEnded(id string, game session.ID) {
+	if r, ok := t.pendingFor(id, game); ok {
+		t.Emit(&PlacementRetried{id})
+		t.dirty = append(t.dirty, r)
+	}
+}
+
+// fulfilPlacement reserves the seats of a placement's players, if the game session that became active is one's, and ends
+// the placement.
+func (t *Tx) fulfilPlacement(game session.ID) {
+	g, _ := t.Sessions.Game(game)
+	r, ok := t.pendingFor(t.Sessions.Games.Get(g).Placement, game)
+	if !ok {
+		return
+	}
+	p := t.Placements.Placements.Get(r)
+	id, players, maker := p.ID, p.Players, p.Maker
+	var own time.Duration
+	if t.hooks != nil {
+		own = t.hooks.ReservationFor(id)
+	}
+	by := t.Contact.Add(cmp.Or(own, t.Config.Reservation))
+	for _, x := range players {
+		t.Emit(&PlayerReserved{PlayerSession: x.ID, GameSession: game, Player: x.Player, Data: x.Data, ReserveBy: by, Maker: cmp.Or(x.Maker, maker)})
+	}
+	t.finishPlacement(id, placement.Fulfilled, nil)
+	if t.hooks != nil {
+		t.hooks.Placed(id, game)
+	}
+}
+
+// Settle lets waiting placements have what a command has set free, and finds the first place for new ones. It runs at the
+// end of each command, in the same transaction.
+func (t *Tx) Settle() {
+	for {
+		if n := len(t.dirty); n > 0 {
+			r := t.dirty[0]
+			t.dirty = t.dirty[1:]
+			if t.Placements.Placements.Get(r).Status == placement.Pending {
+				t.round(r)
+			}
+			continue
+		}
+		freed := slices.Clone(t.Fleets.TakeFreed())
+		if len(freed) == 0 {
+			return
+		}
+		for _, at := range freed {
+			place := placement.Place(at)
+			for r, ok := t.Placements.FirstWaiting(place); ok; r, ok = t.Placements.FirstWaiting(place) {
+				if !t.place(r, place) {
+					break
+				}
+			}
+		}
+	}
+}
+
+// Reset forgets what Settle would do.
+func (t *Tx) Reset() {
+	t.dirty = t.dirty[:0]
+	t.Fleets.TakeFreed()
+}
+
+// round tries every place where a placement may go now, best first. If none has a free process, it waits at all of them,
+// until the next latency cap takes over.
+func (t *Tx) round(r placement.Ref) {
+	for {
+		best, _ := t.candidates(r, t.Now)
+		for _, c := range best {
+			if t.place(r, c.Place) {
+				return
+			}
+		}
+		p := t.Placements.Placements.Get(r)
+		if o := p.Override; o != nil && !o.Only && !p.PassedOnce {
+			t.Emit(&PlacementPassed{p.ID})
+			continue // one more round, over the queue's other locations as well
+		}
+		places := make([]placement.Place, len(best))
+		for i, c := range best {
+			places[i] = c.Place
+		}
+		t.Placements.Wait(r, places)
+		t.planRound(r, t.Now)
+		return
+	}
+}
+
+// place gives a placement a game session on a free process at a place, if there is one.
+func (t *Tx) place(r placement.Ref, at placement.Place) bool {
+	process, ok := t.Fleets.PickIdle(at.Fleet, at.Location)
+	if !ok {
+		return false
+	}
+	in, _ := t.Fleets.Fleet(at.Fleet)
+	f, p := t.Fleets.Fleets.Get(in), t.Placements.Placements.Get(r)
+	t.Emit(&GameSessionCreated{
+		ID: session.MakeID(at.Fleet, at.Location, p.ID), Process: t.Fleets.Processes.Get(process).Key,
+		Name: p.Name, Data: p.Data, MatchmakerData: p.MatchmakerData, Properties: p.Properties, PlayersMax: p.PlayersMax,
+		FullProtection: f.FullProtection, ActivateBy: t.activateBy(f), Placement: p.ID,
+	})
+	return true
+}

@@ -1,0 +1,112 @@
+package hosting
+
+import (
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/session"
+)
+
+// NewPlayer is a player who wants a seat.
+type NewPlayer struct {
+	ID     domain.UUID // of the player session to be
+	Player string
+	Data   string
+}
+
+// ReservePlayers takes seats in a game session: one for each player, or none.
+type ReservePlayers struct {
+	Game    session.ID
+	Players []NewPlayer
+	By      domain.Maker
+
+	// Result: one for each of Players, in their order.
+	Reserved []PlayerSession
+}
+
+func (cmd *ReservePlayers) Decide(k *kernel.Tx) error {
+	t := kernel.Of[*Tx](k)
+	r, g, err := t.gameByID(cmd.Game)
+	taken := int32(0)
+	if err == nil {
+		taken = g.SeatsHeld
+		if t.hooks != nil {
+			taken += t.hooks.Awaited(r, cmd.names())
+		}
+	}
+	switch wanted := int32(len(cmd.Players)); {
+	case len(cmd.Players) > t.Config.PlayersInOneCommandMax:
+		return domain.Refuse(domain.Invalid, "PlayerIds: %d players; at most %d are allowed", wanted, t.Config.PlayersInOneCommandMax)
+	case err != nil:
+		return err
+	case g.Status != session.Active:
+		return domain.Refuse(domain.WrongGameStatus, "game session %s is %s; players can join an ACTIVE one", g.ID, g.Status)
+	case g.DenyPlayers:
+		return domain.Refuse(domain.WrongGameStatus, "game session %s accepts no new players (DENY_ALL)", g.ID)
+	case taken+wanted > g.PlayersMax: // not ==: the maximum can be lowered below what is held
+		return domain.Refuse(domain.Full, "game session %s: %d of %d player slots are taken, %d wanted", g.ID, taken, g.PlayersMax, wanted)
+	}
+	for i, p := range cmd.Players {
+		for _, q := range cmd.Players[:i] {
+			if p.Player == q.Player {
+				return domain.Refuse(domain.Invalid, "PlayerIds[%d]: the same player is named twice", i)
+			}
+		}
+	}
+	for i, p := range cmd.Players {
+		if err := t.mayBeForeign("PlayerIds", i, p.Player); err != nil {
+			return err
+		}
+	}
+	bytes := 0
+	for i := range cmd.Players {
+		bytes += (&session.PlayerSession{Player: cmd.Players[i].Player, Data: cmd.Players[i].Data}).Bytes()
+	}
+	if err := t.Sessions.Held().Room(cmd.By, bytes, t.Config.PlayerSessionBytesMax, "player sessions"); err != nil {
+		return err
+	}
+	by := t.Contact.Add(t.Config.Reservation)
+	id := g.ID
+	cmd.Reserved = make([]PlayerSession, len(cmd.Players))
+	for i, p := range cmd.Players {
+		t.Emit(&PlayerReserved{PlayerSession: p.ID, GameSession: id, Player: p.Player, Data: p.Data, ReserveBy: by, Maker: cmd.By})
+		made, _ := t.Sessions.PlayerByID(p.ID)
+		cmd.Reserved[i] = t.playerSession(t.Sessions.Players.Get(made), t.Sessions.Games.Get(r))
+	}
+	return nil
+}
+
+func (cmd *ReservePlayers) names() []string {
+	all := make([]string, len(cmd.Players))
+	for i, p := range cmd.Players {
+		all[i] = p.Player
+	}
+	return all
+}
+
+// ReleasePlayer gives back the seat of a player who will not come, before its time is up. Whoever holds the identifier of
+// the player session and may touch it may do so. A player who has connected is the game server's to remove.
+type ReleasePlayer struct {
+	Player domain.UUID
+	By     domain.Maker
+
+	// Result
+	Released PlayerSession
+}
+
+func (cmd *ReleasePlayer) Decide(k *kernel.Tx) error {
+	t := kernel.Of[*Tx](k)
+	r, ok := t.Sessions.PlayerByID(cmd.Player)
+	if !ok || !cmd.By.MayTouch(t.Sessions.Players.Get(r).Maker) {
+		return domain.Refuse(domain.NotFound, "player session psess-%s not found", cmd.Player)
+	}
+	switch p := t.Sessions.Players.Get(r); p.Status {
+	case session.Reserved:
+		t.endSeat(p, session.Completed)
+	case session.PlayerActive:
+		return domain.Refuse(domain.WrongPlayerState,
+			"player session psess-%s is ACTIVE: its game server gives the seat back when the player leaves", p.ID)
+	}
+	p := t.Sessions.Players.Get(r)
+	cmd.Released = t.playerSession(p, t.Sessions.Games.Get(p.Game))
+	return nil
+}

@@ -1,0 +1,105 @@
+package hosting
+
+import (
+	"strings"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/keyvalue"
+)
+
+// The tags that the service itself acts on, and their values.
+var (
+	ownFleetTags   = keyvalue.Own{fleet.PackingTag: {fleet.Pack, fleet.Spread}}
+	ownComputeTags = keyvalue.Own{fleet.DrainTag: {"true", "false"}}
+)
+
+// Tagged merges tags; see keyvalue.Merge.
+func (s *State) Tagged(own keyvalue.Own, have, add []fleet.Tag) ([]fleet.Tag, error) {
+	return keyvalue.Merge(have, add, own, s.Config.TagsMax)
+}
+
+// FleetTags returns the tags of a fleet.
+func (s *State) FleetTags(id string) (kernel.Tagged, error) {
+	r, ok := s.Fleets.Fleet(id)
+	if !ok {
+		return kernel.Tagged{}, domain.Refuse(domain.NotFound, "fleet %s not found", id)
+	}
+	f := *s.Fleets.Fleets.Get(r)
+	return kernel.Tagged{Tags: f.Tags, Own: ownFleetTags, Store: func(tags []fleet.Tag) kernel.Event { f.Tags = tags; return &FleetChanged{f} }}, nil
+}
+
+// LocationTags returns the tags of a custom location.
+func (s *State) LocationTags(name string) (kernel.Tagged, error) {
+	r, ok := s.Fleets.Location(name)
+	if !ok {
+		return kernel.Tagged{}, domain.Refuse(domain.NotFound, "location %s not found", name)
+	}
+	l := *s.Fleets.Locations.Get(r)
+	return kernel.Tagged{Tags: l.Tags, Store: func(tags []fleet.Tag) kernel.Event { l.Tags = tags; return &LocationChanged{l} }}, nil
+}
+
+// QueueTags returns the tags of a queue.
+func (s *State) QueueTags(name string) (kernel.Tagged, error) {
+	r, ok := s.Placements.Queue(name)
+	if !ok {
+		return kernel.Tagged{}, domain.Refuse(domain.NotFound, "queue %s not found", name)
+	}
+	q := *s.Placements.Queues.Get(r)
+	return kernel.Tagged{Tags: q.Tags, Store: func(tags []fleet.Tag) kernel.Event { q.Tags = tags; return &QueueChanged{q} }}, nil
+}
+
+// ComputeTags returns the tags of a compute, which is named as computeNamed says.
+func (s *State) ComputeTags(id string) (kernel.Tagged, error) {
+	r, err := s.computeNamed(id)
+	if err != nil {
+		return kernel.Tagged{}, err
+	}
+	x := *s.Fleets.Computes.Get(r)
+	return kernel.Tagged{Tags: x.Tags, Own: ownComputeTags, Store: func(tags []fleet.Tag) kernel.Event { x.Tags = tags; return &ComputeRegistered{x} }}, nil
+}
+
+// AliasTags returns the tags of an alias.
+func (s *State) AliasTags(id string) (kernel.Tagged, error) {
+	found, err := s.aliasByID(id)
+	if err != nil {
+		return kernel.Tagged{}, err
+	}
+	a := *found
+	return kernel.Tagged{Tags: a.Tags, Store: func(tags []fleet.Tag) kernel.Event { a.Tags = tags; return &AliasChanged{a} }}, nil
+}
+
+// BuildTags returns the tags of a build.
+func (s *State) BuildTags(id string) (kernel.Tagged, error) {
+	found, err := s.buildByID(id)
+	if err != nil {
+		return kernel.Tagged{}, err
+	}
+	b := *found
+	return kernel.Tagged{Tags: b.Tags, Store: func(tags []fleet.Tag) kernel.Event { b.Tags = tags; return &BuildChanged{b} }}, nil
+}
+
+// computeNamed finds a compute by "<fleet id>/<name>", or by a name that only one fleet has: the ARN of a compute, as the
+// API makes it, does not tell the fleet.
+func (c *State) computeNamed(id string) (found fleet.Ref, err error) {
+	if f, name, ok := strings.Cut(id, "/"); ok {
+		if r, ok := c.Fleets.Compute(f, name); ok {
+			return r, nil
+		}
+	}
+	in := ""
+	for _, f := range c.Fleets.Fleets.All() {
+		r, ok := c.Fleets.Compute(f.ID, id)
+		switch {
+		case ok && found != 0:
+			return 0, domain.Refuse(domain.Invalid, "compute %s is registered in fleets %s and %s; name it as compute/<fleet id>/%s", id, in, f.ID, id)
+		case ok:
+			found, in = r, f.ID
+		}
+	}
+	if found == 0 {
+		return 0, domain.Refuse(domain.NotFound, "compute %s not found", id)
+	}
+	return found, nil
+}

@@ -1,0 +1,131 @@
+package hosting
+
+import (
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/placement"
+	"github.com/musterhq/muster/internal/domain/session"
+)
+
+// Room is the room's number.
+const Room kernel.RoomNo = 0
+
+const (
+	contact = kernel.Wait(Room) * kernel.WaitsOfRoom
+	wall    = kernel.FirstWall + contact
+)
+
+// Contact deadlines.
+const (
+	Reservation = contact + iota // a player session's seat
+	Activation                   // a game session's activation
+	Ready                        // a process's ProcessReady
+	Lost                         // a process's link
+	Unhealthy                    // a process's next good heartbeat
+	Termination                  // a process's end
+)
+
+// Wall deadlines.
+const (
+	ForgetProcess    = wall + iota // an ended process
+	Creation                       // a creation that the creation policy counts
+	Sweep                          // a fleet that is being deleted
+	PlacementTimeout               // a pending placement
+	PlacementRound                 // a pending placement whose choices have changed
+)
+
+// Due ends what d waits for.
+func (t *Tx) Due(d kernel.Deadline) (heavy bool) {
+	c := t.State
+	switch d.Kind {
+	case Reservation:
+		t.endSeat(c.Sessions.Players.Get(d.Ref), session.TimedOut)
+	case Activation:
+		g := c.Sessions.Games.Get(d.Ref)
+		p, id := g.Process, g.ID
+		who := describeProcess(c.Fleets.Processes.Get(p))
+		t.endGame(d.Ref, session.NoReason, session.EndedNotActivated)
+		t.fleetEvent(id.Fleet(), "GAME_SESSION_ACTIVATION_TIMEOUT", "Game session "+string(id)+" was not activated in time by "+who)
+		t.askTermination(p, fleet.EndedActivationLate)
+	case Ready:
+		t.endProcess(d.Ref, fleet.EndedNeverReady, 0)
+	case Lost:
+		t.endProcess(d.Ref, fleet.EndedCrashed, 0)
+	case Unhealthy:
+		p := c.Fleets.Processes.Get(d.Ref)
+		fleetID, who := p.Key.Fleet, describeProcess(p)
+		t.askTermination(d.Ref, fleet.EndedUnhealthy)
+		t.fleetEvent(fleetID, "SERVER_PROCESS_TERMINATED_UNHEALTHY", "Server "+who+" sent no good health report for "+c.Config.UnhealthyAfter.String()+"; it was told to end")
+	case Termination:
+		p := c.Fleets.Processes.Get(d.Ref)
+		fleetID, who := p.Key.Fleet, describeProcess(p)
+		t.endProcess(d.Ref, p.TerminateWhy, 0)
+		t.fleetEvent(fleetID, "SERVER_PROCESS_FORCE_TERMINATED", "Server "+who+" did not end in time after it was told to; it was given up")
+	case ForgetProcess:
+		t.Emit(&ProcessForgotten{c.Fleets.Processes.Get(d.Ref).Key})
+	case Creation:
+		t.Emit(&CreationsForgotten{})
+	case Sweep:
+		t.sweepFleet(d.Ref)
+		return true
+	case PlacementTimeout:
+		t.endPlacement(d.Ref, placement.TimedOut)
+	case PlacementRound:
+		c.Waiting.Clear(PlacementRound, d.Ref)
+		t.round(d.Ref)
+	}
+	return false
+}
+
+// sweepFleet removes one compute of what is being deleted in a fleet, or, when none is left, the locations or the fleet.
+func (t *Tx) sweepFleet(r fleet.Ref) {
+	c := t.State
+	f := *c.Fleets.Fleets.Get(r)
+	left := fleet.Ref(0)
+	for _, l := range f.Locations {
+		if left == 0 && (f.Status == fleet.Deleting || l.Status == fleet.Deleting) {
+			c.Fleets.ComputesIn(f.ID, l.Name, 0, "", func(x fleet.Ref, _ *fleet.Compute) bool {
+				left = x
+				return false
+			})
+		}
+	}
+	switch {
+	case left != 0:
+		t.removeCompute(left)
+	case f.Status == fleet.Deleting:
+		t.Emit(&FleetRemoved{f.ID})
+	default:
+		var kept []fleet.FleetLocation
+		var gone []string
+		for _, l := range f.Locations {
+			if l.Status == fleet.Deleting {
+				gone = append(gone, l.Name)
+			} else {
+				kept = append(kept, l)
+			}
+		}
+		f.Locations = kept
+		t.Emit(&FleetChanged{f})
+		for _, name := range gone {
+			t.fleetEvent(f.ID, "LOCATION_STATE_DELETED", "Location "+name+" of fleet "+f.ID+" changed state to DELETED")
+		}
+	}
+}
+
+// seatsWait is how long every reservation waits after a restart, if reservations wait that long: the game server that has to tell
+// of the player comes back with its SDK's next attempt, up to 32 s later. See B012.
+const seatsWait = 35 * time.Second
+
+// Resume takes every link as lost from the time at which the service went down, and gives game servers the time to come back
+// and tell which players have connected.
+func (t *Tx) Resume(down domain.Time, then domain.ContactTime) {
+	t.replanAll(t.Now)
+	// The contact clock stands where it stood when the service died; the grace of the links runs from there.
+	t.Emit(&Resumed{
+		Downtime: int64(down), LostBy: then.Add(t.Config.LinkGrace), SeatsBy: then.Add(min(seatsWait, t.Config.Reservation)),
+	})
+}

@@ -1,0 +1,123 @@
+package hosting
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/placement"
+)
+
+// destination resolves one of a queue's destinations: the ARN of a fleet or an alias, of which only the last part counts.
+func (c *State) destination(index int, arn string) placement.Destination {
+	d := placement.Destination{Index: index}
+	name := arn[strings.LastIndexByte(arn, '/')+1:]
+	if strings.HasPrefix(name, "alias-") {
+		target, problem, detail := c.aliasTarget(name)
+		if problem != 0 {
+			d.Fleet, d.Problem, d.Detail = name, problem, detail
+			return d
+		}
+		name = target
+	}
+	d.Fleet = name
+	r, ok := c.Fleets.Fleet(name)
+	if !ok {
+		d.Problem, d.Detail = placement.NoSuchFleet, "fleet "+name+" not found"
+		return d
+	}
+	f := c.Fleets.Fleets.Get(r)
+	if f.Status != fleet.Active {
+		d.Problem, d.Detail = placement.FleetNotActive, "the fleet is "+f.Status.String()
+		return d
+	}
+	for _, l := range f.Locations {
+		if l.Status == fleet.Active {
+			d.Locations = append(d.Locations, l.Name)
+		}
+	}
+	if len(d.Locations) == 0 {
+		d.Problem, d.Detail = placement.NoLocation, "the fleet has no active location"
+	}
+	if f.Cost != nil {
+		d.Cost, _ = strconv.ParseFloat(*f.Cost, 64) // the API takes digits only
+	}
+	return d
+}
+
+// candidates are the places where a placement may go now, best first; places where an attempt failed come after the
+// others. What it may not use comes with the reason.
+func (c *State) candidates(r placement.Ref, now domain.Time) ([]placement.Candidate, []placement.Try) {
+	p := c.Placements.Placements.Get(r)
+	queue, ok := c.Placements.Queue(p.Queue)
+	if !ok {
+		return nil, nil
+	}
+	q := c.Placements.Queues.Get(queue)
+	destinations := make([]placement.Destination, len(q.Destinations))
+	for i, arn := range q.Destinations {
+		destinations[i] = c.destination(i, arn)
+	}
+	best, passed := q.Candidates(p, destinations, now)
+	if slices.ContainsFunc(p.Tried, func(t placement.Try) bool { return t.Outcome == placement.ActivationFailed }) {
+		slices.SortStableFunc(best, func(a, b placement.Candidate) int { return failures(p, a.Place) - failures(p, b.Place) })
+	}
+	return best, passed
+}
+
+// failures counts the attempts at a place that came to nothing.
+func failures(p *placement.Placement, at placement.Place) int {
+	n := 0
+	for _, t := range p.Tried {
+		if t.Outcome == placement.ActivationFailed && t.Fleet == at.Fleet && t.Location == at.Location {
+			n++
+		}
+	}
+	return n
+}
+
+// planRound notes when the latency cap of a waiting placement changes.
+func (c *State) planRound(r placement.Ref, now domain.Time) {
+	p := c.Placements.Placements.Get(r)
+	next := domain.Time(0)
+	if queue, ok := c.Placements.Queue(p.Queue); ok && len(p.Latencies) > 0 {
+		if _, until := c.Placements.Queues.Get(queue).Cap(now.Sub(p.Start)); until > 0 {
+			next = p.Start.Add(until)
+		}
+	}
+	c.Waiting.SetWall(PlacementRound, r, next)
+}
+
+// replan makes the pending placements of a queue choose again, in steps: what they may choose from has changed. Until then
+// they wait nowhere, or one might still go where it must not. The choice itself is no part of the state; only what comes of
+// it is.
+func (c *State) replan(queue string, now domain.Time) {
+	c.Placements.PendingIn(queue, func(r placement.Ref, p *placement.Placement) bool {
+		if p.Game == "" {
+			c.Placements.Wait(r, nil)
+			c.Waiting.SetWall(PlacementRound, r, now)
+		}
+		return true
+	})
+}
+
+// replanAll does so for every queue: a fleet, an alias or the process has changed.
+func (c *State) replanAll(now domain.Time) {
+	for _, q := range c.Placements.Queues.All() {
+		c.replan(q.Name, now)
+	}
+}
+
+// aliasTarget is the fleet that an alias stands for now; a queue asks anew for each attempt.
+func (c *State) aliasTarget(id string) (fleetID string, problem placement.Outcome, detail string) {
+	r, ok := c.Fleets.Aliases.Find(id)
+	if !ok {
+		return "", placement.NoSuchFleet, "alias " + id + " not found"
+	}
+	if a := c.Fleets.Aliases.Get(r); !a.Terminal {
+		return a.Fleet, 0, ""
+	}
+	return "", placement.AliasTerminal, "alias " + id + " is terminal: it stands for no fleet"
+}

@@ -1,0 +1,69 @@
+package hosting
+
+import (
+	"github.com/musterhq/muster/internal/domain/chunk"
+	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/wire"
+)
+
+// What ends in this room and goes to the archive.
+const (
+	endedPlayer kernel.EndedKind = iota
+	endedGame
+	endedPlacement
+)
+
+func (s *State) ended(kind kernel.EndedKind, r chunk.Ref) {
+	s.Ended.Push(kernel.Ended{Room: Room, Kind: kind, Ref: r})
+}
+
+// EachEnded yields the records in memory that have ended.
+func (s *State) EachEnded(yield func(no uint64, e kernel.Ended)) {
+	for r, g := range s.Sessions.Games.All() {
+		if g.EndedNo != 0 {
+			yield(g.EndedNo, kernel.Ended{Room: Room, Kind: endedGame, Ref: r})
+		}
+	}
+	for r, p := range s.Sessions.Players.All() {
+		if p.EndedNo != 0 {
+			yield(p.EndedNo, kernel.Ended{Room: Room, Kind: endedPlayer, Ref: r})
+		}
+	}
+	for r, p := range s.Placements.Placements.All() {
+		if p.EndedNo != 0 {
+			yield(p.EndedNo, kernel.Ended{Room: Room, Kind: endedPlacement, Ref: r})
+		}
+	}
+}
+
+// Drop forgets an ended record.
+func (s *State) Drop(e kernel.Ended) (counts bool) {
+	switch e.Kind {
+	case endedGame:
+		s.Sessions.DropGame(e.Ref)
+	case endedPlacement:
+		s.Placements.Remove(e.Ref)
+	default:
+		s.Sessions.DropPlayer(e.Ref)
+		return false
+	}
+	return true
+}
+
+// EndedRecord returns a record that has ended, for the archive.
+func (v *View) EndedRecord(e kernel.Ended) kernel.EndedRecord {
+	switch e.Kind {
+	case endedGame:
+		g := v.game(e.Ref)
+		if g.Replaced {
+			return kernel.EndedRecord{Ended: g.Ended}
+		}
+		return kernel.EndedRecord{Kind: kernel.AGameSession, ID: string(g.ID), Created: g.Created, Ended: g.Ended, Fleet: g.FleetID, Data: wire.Append(nil, &g)}
+	case endedPlacement:
+		p := v.placement(e.Ref)
+		return kernel.EndedRecord{Kind: kernel.APlacement, ID: p.ID, Created: p.Start, Ended: p.End, Data: wire.Append(nil, &p)}
+	default:
+		p := v.player(v.c.Sessions.Players.Get(e.Ref))
+		return kernel.EndedRecord{Kind: kernel.APlayerSession, ID: string(p.ID[:]), Created: p.Created, Ended: p.Ended, GameID: string(p.GameID), Player: p.Player, Data: wire.Append(nil, &p)}
+	}
+}

@@ -1,0 +1,103 @@
+package hosting
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/musterhq/muster/internal/domain/fleet"
+)
+
+// standingsInWords says what a process does that is not free, of one and of several.
+var standingsInWords = map[fleet.Standing][2]string{
+	fleet.Hosting:      {"hosts a game session", "host a game session"},
+	fleet.Starting:     {"has not called ProcessReady", "have not called ProcessReady"},
+	fleet.Unproven:     {"has not reported its health yet", "have not reported their health yet"},
+	fleet.Sick:         {"is unhealthy or silent", "are unhealthy or silent"},
+	fleet.Disconnected: {"has lost its connection", "have lost their connection"},
+	fleet.ChangingOver: {"is changing over to another connection", "are changing over to another connection"},
+	fleet.Drained:      {"is on a compute that is being drained", "are on computes that are being drained"},
+	fleet.Spent:        {"has had its game session", "have had their game session"},
+	fleet.Ending:       {"was told to end", "were told to end"},
+}
+
+// heldBackInWords is of processes that are free themselves.
+var heldBackInWords = [2]string{
+	"waits because its compute activates as many game sessions as the runtime configuration allows",
+	"wait because their computes activate as many game sessions as the runtime configuration allows",
+}
+
+// whyNoProcess says why no server process is free in a location of a fleet, and "" if one is. It counts nothing: what it costs does
+// not depend on how many processes there are.
+func (c *State) whyNoProcess(fleetID, location string) string {
+	n := c.Fleets.SiteCounts(fleetID, location)
+	return NoneFree(&n, "in "+location)
+}
+
+// NoneFree says of a place, such as "in custom-home", why none of its server processes is free; "" if one is.
+func NoneFree(n *fleet.SiteCounts, place string) string {
+	running := n.Running()
+	switch {
+	case n.Idle > 0:
+		return ""
+	case n.Computes == 0:
+		return "no compute is registered " + place
+	case running == 0 && n.Computes == 1:
+		return "no server process is connected " + place
+	case running == 0:
+		return fmt.Sprintf("no server process is connected %s, which has %d computes", place, n.Computes)
+	}
+	var parts []string
+	say := func(some int32, words [2]string) {
+		switch {
+		case some == 0:
+		case running == 1:
+			parts = append(parts, words[0])
+		case some == 1:
+			parts = append(parts, "1 "+words[0])
+		default:
+			parts = append(parts, fmt.Sprintf("%d %s", some, words[1]))
+		}
+	}
+	for _, s := range fleet.Standings() {
+		if words, ok := standingsInWords[s]; ok {
+			say(n.Of(s), words)
+		}
+	}
+	say(n.HeldBack(), heldBackInWords)
+	if running == 1 {
+		return fmt.Sprintf("the only server process %s %s", place, parts[0])
+	}
+	return fmt.Sprintf("none of the %d server processes %s is free: %s", running, place, strings.Join(parts, ", "))
+}
+
+// WhyNoProcess says why no server process is free in a location of a fleet; "" if one is.
+func (v *View) WhyNoProcess(fleetID, location string) string {
+	v.SawAll()
+	return v.c.whyNoProcess(fleetID, location)
+}
+
+// ComputeCounts counts what one compute has.
+func (v *View) ComputeCounts(fleetID, name string) (n fleet.SiteCounts) {
+	v.SawAll()
+	if r, ok := v.c.Fleets.Compute(fleetID, name); ok {
+		n = v.c.Fleets.ComputeCounts(r)
+	}
+	return n
+}
+
+// Places returns the locations of a fleet with what it has there, in the fleet's order.
+func (v *View) Places(fleetID string) (places []PlaceCounts) {
+	v.SawAll()
+	r, ok := v.c.Fleets.Fleet(fleetID)
+	if !ok {
+		return nil
+	}
+	for _, l := range v.c.Fleets.Fleets.Get(r).Locations {
+		places = append(places, v.placeCounts(fleetID, l.Name))
+	}
+	return places
+}
+
+func (v *View) placeCounts(fleetID, location string) PlaceCounts {
+	return PlaceCounts{fleetID, location, v.c.Sessions.Utilization(fleetID, location), v.c.Fleets.SiteCounts(fleetID, location)}
+}

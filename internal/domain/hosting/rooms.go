@@ -1,0 +1,143 @@
+package hosting
+
+import (
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/placement"
+	"github.com/musterhq/muster/internal/domain/session"
+)
+
+// What hosting offers to other rooms. Each of them declares the part that it needs as an interface. Records are for reading:
+// a pointer is good until the next event.
+
+// FindGame finds a game session that is in memory.
+func (s *State) FindGame(id session.ID) (session.Ref, bool) { return s.Sessions.Game(id) }
+
+// Game returns a game session.
+func (s *State) Game(r session.Ref) *session.GameSession { return s.Sessions.Games.Get(r) }
+
+// FindPlayer finds a player session that is in memory.
+func (s *State) FindPlayer(id domain.UUID) (session.Ref, bool) { return s.Sessions.PlayerByID(id) }
+
+// PlayerSession returns a player session.
+func (s *State) PlayerSession(r session.Ref) *session.PlayerSession { return s.Sessions.Players.Get(r) }
+
+// PlayersNamed yields the player sessions of a player that are in memory.
+func (s *State) PlayersNamed(player string, yield func(session.Ref, *session.PlayerSession) bool) {
+	s.Sessions.PlayersNamed(player, yield)
+}
+
+// FindProcess finds a server process.
+func (s *State) FindProcess(key fleet.Key) (fleet.Ref, bool) { return s.Fleets.Process(key) }
+
+// Process returns a server process.
+func (s *State) Process(r fleet.Ref) *fleet.Process { return s.Fleets.Processes.Get(r) }
+
+// HasCertificate reports whether a compute was registered with a certificate, so that its game servers speak TLS.
+func (s *State) HasCertificate(fleetID, compute string) bool {
+	r, ok := s.Fleets.Compute(fleetID, compute)
+	return ok && s.Fleets.Computes.Get(r).CertificatePath != ""
+}
+
+// FindPlacement finds a placement that is in memory.
+func (s *State) FindPlacement(id string) (placement.Ref, bool) { return s.Placements.Placement(id) }
+
+// Placement returns a placement.
+func (s *State) Placement(r placement.Ref) *placement.Placement {
+	return s.Placements.Placements.Get(r)
+}
+
+// FindQueue finds a queue.
+func (s *State) FindQueue(name string) (placement.Ref, bool) { return s.Placements.Queue(name) }
+
+// Queue returns a queue.
+func (s *State) Queue(r placement.Ref) *placement.Queue { return s.Placements.Queues.Get(r) }
+
+// ReservationTime is how long a seat waits for its player.
+func (s *State) ReservationTime() time.Duration { return s.Config.Reservation }
+
+// PlayersMax is how many players a game session may be made for.
+func (s *State) PlayersMax() int32 { return s.Config.PlayersInGameMax }
+
+// CheckPlacement completes a placement and refuses one that may not begin. Its id is the caller's own and new.
+func (t *Tx) CheckPlacement(p *placement.Placement) error {
+	cmd := StartPlacement{Placement: *p}
+	cmd.ArchivedAt = t.Forgotten()
+	err := cmd.check(t)
+	*p = cmd.Placement
+	return err
+}
+
+// BeginPlacement starts a placement, which was checked in the same transaction.
+func (t *Tx) BeginPlacement(p placement.Placement) {
+	p.No = t.placementNo + 1
+	t.Emit(&PlacementStarted{p})
+	made, _ := t.Placements.Placement(p.ID)
+	t.dirty = append(t.dirty, made)
+}
+
+// StopPlacement ends a placement that has not ended, without success.
+func (t *Tx) StopPlacement(id string) {
+	if r, ok := t.Placements.Placement(id); ok && t.Placements.Placements.Get(r).Status == placement.Pending {
+		t.endPlacement(r, placement.Cancelled)
+	}
+}
+
+// TerminateGame tells the server process of a game session to end, unless it was told before.
+func (t *Tx) TerminateGame(id session.ID) {
+	r, ok := t.Sessions.Game(id)
+	if !ok {
+		return
+	}
+	if g := t.Sessions.Games.Get(r); g.Live() && g.Status != session.Terminating {
+		p := g.Process
+		t.Emit(&GameSessionTerminating{id})
+		t.askTermination(p, fleet.EndedForced)
+	}
+}
+
+// Reserve takes a seat for a player.
+func (t *Tx) Reserve(r session.Reservation) {
+	t.Emit(&PlayerReserved{
+		PlayerSession: r.PlayerSession, GameSession: r.Game, Player: r.Player, Data: r.Data, ReserveBy: r.By, Maker: r.Maker, Kept: r.Kept,
+	})
+}
+
+// EndSeat ends a player session without calling SeatEnded.
+func (t *Tx) EndSeat(id domain.UUID, status session.PlayerStatus) { t.Emit(&PlayerEnded{id, status}) }
+
+// WrapData gives a player session other PlayerData.
+func (t *Tx) WrapData(id domain.UUID, data string) { t.Emit(&PlayerDataWrapped{id, data}) }
+
+// SetMatchmakerData gives a game session other matchmaker data.
+func (t *Tx) SetMatchmakerData(id session.ID, data string) { t.Emit(&GameSessionMatched{id, data}) }
+
+// What other rooms do to seats and placements while they apply an event of their own.
+
+// KeepSeat keeps the seat of a player session when that ends.
+func (s *State) KeepSeat(player session.Ref) (seat session.Ref) { return s.Sessions.Keep(player) }
+
+// KeepEmptySeat keeps a seat that has no player session.
+func (s *State) KeepEmptySeat(game session.Ref) (seat session.Ref) { return s.Sessions.KeepEmpty(game) }
+
+// ReleaseSeat stops keeping a seat.
+func (s *State) ReleaseSeat(seat session.Ref) {
+	game := s.Sessions.Seats.Get(seat).Game
+	s.Sessions.Release(seat)
+	s.Sessions.Games.Mut(game).Changed = s.Touch()
+}
+
+// ShareSeat puts a player session on the seat of another one.
+func (s *State) ShareSeat(player, with session.Ref) { s.Sessions.Share(player, with) }
+
+// DelayPlacement moves the end of a placement that waits.
+func (s *State) DelayPlacement(id string, by domain.Time) {
+	r, ok := s.Placements.Placement(id)
+	if !ok || s.Placements.Placements.Get(r).Status != placement.Pending {
+		return
+	}
+	s.changePlacement(id, func(p *placement.Placement) { p.TimeoutAt += by })
+	s.Waiting.SetWall(PlacementTimeout, r, s.Placements.Placements.Get(r).TimeoutAt)
+}

@@ -1,0 +1,179 @@
+package hosting
+
+import (
+	"fmt"
+
+	"github.com/musterhq/muster/internal/domain/chunk"
+	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/placement"
+	"github.com/musterhq/muster/internal/domain/session"
+	"github.com/musterhq/muster/internal/domain/wire"
+)
+
+// frozen is the room at one moment.
+type frozen struct {
+	locations  chunk.Frozen[fleet.Location]
+	fleets     chunk.Frozen[fleet.Fleet]
+	computes   chunk.Frozen[fleet.Compute]
+	processes  chunk.Frozen[fleet.Process]
+	events     chunk.Frozen[fleet.Event]
+	creations  chunk.Frozen[fleet.Creation]
+	aliases    chunk.Frozen[fleet.Alias]
+	builds     chunk.Frozen[fleet.Build]
+	games      chunk.Frozen[session.GameSession]
+	players    chunk.Frozen[session.PlayerSession]
+	queues     chunk.Frozen[placement.Queue]
+	placements chunk.Frozen[placement.Placement]
+}
+
+// Freeze returns what a snapshot holds of the room.
+func (s *State) Freeze(h *kernel.Head) kernel.Frozen {
+	f := &frozen{
+		s.Fleets.Locations.Freeze(), s.Fleets.Fleets.Freeze(), s.Fleets.Computes.Freeze(), s.Fleets.Processes.Freeze(),
+		s.Fleets.Events.Freeze(), s.Fleets.Creations.Freeze(), s.Fleets.Aliases.Freeze(), s.Fleets.Builds.Freeze(),
+		s.Sessions.Games.Freeze(), s.Sessions.Players.Freeze(), s.Placements.Queues.Freeze(), s.Placements.Placements.Freeze(),
+	}
+	h.EventNo, h.PlacementNo = s.eventNo, s.placementNo
+	h.Games, h.Players = int64(f.games.Len()), int64(f.players.Len())
+	return f
+}
+
+// Field numbers of message SnapshotPart in proto/journal.proto.
+const (
+	partLocation  = 2
+	partFleet     = 3
+	partCompute   = 4
+	partProcess   = 5
+	partEvent     = 6
+	partCreation  = 7
+	partGame      = 8 // followed by its player sessions
+	partPlayer    = 9 // of the game session before it
+	partAlias     = 11
+	partBuild     = 12
+	partQueue     = 16
+	partPlacement = 17
+)
+
+// Write writes the parts, each kind behind those that it names.
+func (f *frozen) Write(w *kernel.PartWriter) {
+	kernel.WriteAll(w, partLocation, f.locations)
+	kernel.WriteAll(w, partFleet, f.fleets)
+	kernel.WriteAll(w, partCompute, f.computes)
+	kernel.WriteAll(w, partProcess, f.processes)
+	kernel.WriteAll(w, partEvent, f.events)
+	kernel.WriteAll(w, partCreation, f.creations)
+	kernel.WriteAll(w, partAlias, f.aliases)
+	kernel.WriteAll(w, partBuild, f.builds)
+	for _, g := range f.games.All() {
+		copied := *g
+		w.Part(partGame, &copied)
+		for r := g.FirstPlayer(); r != 0; {
+			p := *f.players.Get(r)
+			w.Part(partPlayer, &p)
+			r = p.NextInGame()
+		}
+	}
+	kernel.WriteAll(w, partQueue, f.queues)
+	kernel.WriteAll(w, partPlacement, f.placements)
+}
+
+// roomMax bounds the room that is made for player sessions beforehand; more of them make their own.
+const roomMax = 1 << 21
+
+// Load reads a part of a snapshot.
+func (s *State) Load(l *kernel.Loader, kind uint64, body []byte) (known bool, err error) {
+	f := s.Fleets
+	switch kind {
+	case partLocation:
+		err = kernel.LoadInto(l, body, &f.Locations)
+	case partFleet:
+		err = kernel.LoadInto(l, body, &f.Fleets)
+	case partCompute:
+		err = kernel.LoadInto(l, body, &f.Computes)
+	case partProcess:
+		err = kernel.LoadInto(l, body, &f.Processes)
+	case partEvent:
+		err = kernel.LoadInto(l, body, &f.Events)
+	case partCreation:
+		err = kernel.LoadInto(l, body, &f.Creations)
+	case partAlias:
+		err = kernel.LoadInto(l, body, &f.Aliases.Table)
+	case partBuild:
+		err = kernel.LoadInto(l, body, &f.Builds.Table)
+	case partGame:
+		if s.Sessions.Games.Len() == 0 {
+			s.Sessions.RestorePlayers(int(min(max(l.Head.Players, 0), roomMax)))
+		}
+		err = kernel.LoadWith(l, body, func(g session.GameSession) { s.restoring = s.Sessions.AddGame(g) })
+	case partPlayer:
+		if s.restoring == 0 {
+			return true, fmt.Errorf("snapshot has a player session before any game session: %w", wire.ErrMalformed)
+		}
+		p := session.PlayerSession{Game: s.restoring}
+		err = l.Reader.Read(body, &p)
+		s.Sessions.RestorePlayer(p)
+	case partQueue:
+		err = kernel.LoadWith(l, body, s.Placements.PutQueue)
+	case partPlacement:
+		err = kernel.LoadWith(l, body, func(p placement.Placement) { s.Placements.Add(p) })
+	default:
+		return false, nil
+	}
+	return true, err
+}
+
+// Restore rebuilds what a snapshot does not hold.
+func (s *State) Restore(h *kernel.Head) error {
+	if got := int64(s.Sessions.Players.Len()); got != h.Players {
+		return fmt.Errorf("snapshot holds %d player sessions, want %d: %w", got, h.Players, wire.ErrMalformed)
+	}
+	if err := s.Fleets.Restore(); err != nil {
+		return fmt.Errorf("snapshot: %w: %w", err, wire.ErrMalformed)
+	}
+	s.eventNo, s.placementNo = h.EventNo, h.PlacementNo
+	for r, g := range s.Sessions.Games.All() {
+		if g.Live() {
+			p, ok := s.Fleets.Process(fleet.Key{Fleet: g.FleetID, Compute: g.ComputeName, Process: g.ProcessID})
+			if !ok {
+				return fmt.Errorf("snapshot: game session %s has no server process: %w", g.ID, wire.ErrMalformed)
+			}
+			s.Sessions.Games.Mut(r).Process = p
+			x := s.Fleets.Processes.Mut(p)
+			x.Session, x.Activating = r, g.Status == session.Activating
+			s.Fleets.Reindex(p)
+			s.Waiting.Set(Activation, r, g.ActivateBy)
+		}
+	}
+	s.restoreDeadlines()
+	return nil
+}
+
+func (s *State) restoreDeadlines() {
+	for r, p := range s.Sessions.Players.All() {
+		s.Waiting.Set(Reservation, r, p.ReserveBy)
+	}
+	for r, p := range s.Fleets.Processes.All() {
+		s.Waiting.Set(Ready, r, p.ReadyBy)
+		s.Waiting.Set(Lost, r, p.LostBy)
+		s.Waiting.Set(Unhealthy, r, p.UnhealthyBy)
+		s.Waiting.Set(Termination, r, p.TerminateBy)
+		if p.State == fleet.Ended {
+			s.Waiting.SetWall(ForgetProcess, r, p.ForgetAt)
+		}
+	}
+	for r, x := range s.Fleets.Creations.All() {
+		s.Waiting.SetWall(Creation, r, x.Until)
+	}
+	for r, p := range s.Placements.Placements.All() {
+		if p.Status == placement.Pending {
+			s.Waiting.SetWall(PlacementTimeout, r, p.TimeoutAt)
+			s.placementNo = max(s.placementNo, p.No) // older snapshots do not tell it
+		}
+	}
+	for r, f := range s.Fleets.Fleets.All() {
+		if f.Sweeps() {
+			s.Waiting.SetWall(Sweep, r, kernel.AtOnce)
+		}
+	}
+}

@@ -1,0 +1,69 @@
+package hosting
+
+import (
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/placement"
+)
+
+// Queue returns a queue.
+func (v *View) Queue(name string) (placement.Queue, bool) {
+	r, ok := v.c.Placements.Queue(name)
+	if !ok {
+		v.SawAll()
+		return placement.Queue{}, false
+	}
+	q := *v.c.Placements.Queues.Get(r)
+	v.Saw(q.Changed)
+	return q, true
+}
+
+// Queues returns up to limit queues in the order of their names, beginning behind `after`.
+func (v *View) Queues(after string, limit int) []placement.Queue {
+	v.SawAll()
+	var page []placement.Queue
+	v.c.Placements.QueuesFrom(after, func(q *placement.Queue) bool {
+		page = append(page, *q)
+		return len(page) < limit
+	})
+	return page
+}
+
+// Placement returns a placement that is in memory; the engine looks into the archive for others.
+func (v *View) Placement(id string) (placement.Placement, bool) {
+	r, ok := v.c.Placements.Placement(id)
+	if !ok {
+		v.SawAll()
+		return placement.Placement{}, false
+	}
+	return v.placement(r), true
+}
+
+func (v *View) placement(r placement.Ref) placement.Placement {
+	p := *v.c.Placements.Placements.Get(r)
+	v.Saw(p.Changed)
+	return p
+}
+
+// Choice is a place that a waiting placement could go to, or why it cannot.
+type Choice struct {
+	placement.Try
+	Free int // processes free there now
+}
+
+// Choices says, for a placement that waits, where it would go next, best first, and what it passes over and why.
+func (v *View) Choices(id string, now domain.Time) (choices []Choice) {
+	v.SawAll()
+	now = max(now, v.c.Last())
+	r, ok := v.c.Placements.Placement(id)
+	if !ok || v.c.Placements.Placements.Get(r).Status != placement.Pending {
+		return nil
+	}
+	best, passed := v.c.candidates(r, now)
+	for _, b := range best {
+		choices = append(choices, Choice{v.c.noneFree(b.Place, now), v.c.Fleets.IdleCount(b.Fleet, b.Location)})
+	}
+	for _, p := range passed {
+		choices = append(choices, Choice{Try: p})
+	}
+	return choices
+}

@@ -1,0 +1,29 @@
+package hosting
+
+import (
+	"github.com/musterhq/muster/internal/domain/search"
+	"github.com/musterhq/muster/internal/domain/searchindex"
+	"github.com/musterhq/muster/internal/domain/session"
+)
+
+// Search passes over some of the game sessions that a search is about, and reports whether that was all. It shows
+// nothing yet; see SearchResults.
+func (v *View) Search(scan *searchindex.Scan) (done bool) { return v.c.Sessions.Search(scan) }
+
+// SearchResults returns the game sessions at some places of a search, and their places. One that is no longer what was
+// asked for is left out, so that the answer is true of one moment.
+func (v *View) SearchResults(q *searchindex.Query, places []search.Place) ([]session.GameSession, []search.Place) {
+	v.SawAll()
+	results, kept := make([]session.GameSession, 0, len(places)), make([]search.Place, 0, len(places))
+	for _, p := range places {
+		r, ok := v.c.Sessions.Game(session.ID(p.ID))
+		if !ok {
+			continue
+		}
+		g := v.c.Sessions.Games.Get(r)
+		if g.Status == session.Active && (q.Location == "" || g.Location == q.Location) && q.Filter.Match(g.Row()) {
+			results, kept = append(results, *g), append(kept, p)
+		}
+	}
+	return results, kept
+}

@@ -1,0 +1,72 @@
+package kernel
+
+import (
+	"github.com/musterhq/muster/internal/domain"
+)
+
+// ClaimKind is what a Claim names, and what an EndedRecord is.
+type ClaimKind uint8
+
+// The kinds.
+const (
+	Nothing ClaimKind = iota
+	AGameSession
+	APlayerSession
+	APlacement
+	ATicket
+	AChange // of a player's keys
+)
+
+// Claim is a command whose caller may have chosen the id of what it makes. The engine looks such an id up in the archive
+// before it queues the command.
+type Claim interface {
+	Command
+	// Claimed is what the command would make; Nothing if the caller did not choose the id.
+	Claimed() (ClaimKind, string)
+	// SetArchived takes what the archive had when Kernel.Forgotten was at; nil for nothing.
+	SetArchived(data []byte, at uint64) error
+}
+
+// ClaimIn returns the Claim that a command is, also when another command wraps it.
+func ClaimIn(cmd Command) (Claim, bool) {
+	if w, ok := cmd.(interface{ Unwrap() Command }); ok {
+		cmd = w.Unwrap()
+	}
+	claim, ok := cmd.(Claim)
+	return claim, ok
+}
+
+// ArchivedID is whether the archive knows the id of what a command claims. The engine fills it in.
+type ArchivedID struct {
+	Archived   bool
+	ArchivedAt uint64 // Kernel.Forgotten when it looked
+}
+
+// SetArchived takes what the archive had.
+func (x *ArchivedID) SetArchived(data []byte, at uint64) error {
+	x.Archived, x.ArchivedAt = data != nil, at
+	return nil
+}
+
+// EndedRecord is something that has ended, for the archive.
+type EndedRecord struct {
+	Kind           ClaimKind // Nothing: it need not be kept
+	ID             string    // session.ID, a placement's or ticket's id, the sixteen bytes of a player session's UUID, or the number of a flow.Change
+	Created, Ended domain.Time
+	Fleet          string // of a game session
+	GameID, Player string // of a player session; Player also of a flow.Change
+	Data           []byte // for the room's decoder: hosting.DecodeGameSession and so on
+}
+
+// Counts reports whether Kernel.Forgotten counts the record.
+func (e *EndedRecord) Counts() bool { return e.Kind != APlayerSession && e.Kind != AChange }
+
+// RequestHash makes the number under which a request id is remembered with what it changed, so that a repeat gets the same
+// answer. It is never zero (FNV-1a, 64 bits).
+func RequestHash(id string) uint64 {
+	h := uint64(14695981039346656037)
+	for i := range len(id) {
+		h = (h ^ uint64(id[i])) * 1099511628211
+	}
+	return max(h, 1)
+}

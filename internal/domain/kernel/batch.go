@@ -1,0 +1,88 @@
+package kernel
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/wire"
+)
+
+// EachEvent calls f for each event of a journal entry, with the time of its transaction.
+func (k *Kernel) EachEvent(batch []byte, f func(at domain.Time, e Event)) error {
+	return k.eachEvent(batch, &wire.Reader{}, func() {}, f)
+}
+
+// eachEvent walks a journal entry: transactions, their time, their events. It calls begin before each transaction.
+func (k *Kernel) eachEvent(batch []byte, r *wire.Reader, begin func(), f func(domain.Time, Event)) error {
+	for len(batch) > 0 {
+		num, body, rest, err := next(batch)
+		if err != nil {
+			return err
+		}
+		batch = rest
+		if num != batchTransaction {
+			return fmt.Errorf("batch has a field %d, want transactions only: %w", num, wire.ErrMalformed)
+		}
+		begin()
+		if err := k.eachOfTransaction(body, r, f); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (k *Kernel) eachOfTransaction(b []byte, r *wire.Reader, f func(domain.Time, Event)) error {
+	if len(b) == 0 || b[0] != transactionAt<<3 {
+		return fmt.Errorf("transaction does not begin with its time: %w", wire.ErrMalformed)
+	}
+	at, n := binary.Uvarint(b[1:])
+	if n <= 0 {
+		return wire.ErrMalformed
+	}
+	for b = b[1+n:]; len(b) > 0; {
+		num, event, rest, err := next(b)
+		if err != nil {
+			return err
+		}
+		if num != transactionEvents {
+			return fmt.Errorf("transaction has a field %d, want events only: %w", num, wire.ErrMalformed)
+		}
+		b = rest
+		kind, body, rest, err := next(event)
+		if err != nil {
+			return err
+		}
+		if len(rest) > 0 {
+			return fmt.Errorf("event of kind %d is followed by another one: %w", kind, wire.ErrMalformed)
+		}
+		var e Event
+		if kind <= math.MaxUint8 {
+			e = k.NewEvent(Kind(kind))
+		}
+		if e == nil {
+			// Skipping it would make this process quietly different from the one that wrote it.
+			return fmt.Errorf("event of unknown kind %d: written by a later release", kind)
+		}
+		if err := r.Read(body, e); err != nil {
+			return fmt.Errorf("event %T: %w", e, err)
+		}
+		f(domain.Time(at), e)
+	}
+	return nil
+}
+
+// next splits one length-delimited field off b.
+func next(b []byte) (num uint64, body, rest []byte, err error) {
+	tag, n := binary.Uvarint(b)
+	if n <= 0 || tag&7 != lengthDelimited {
+		return 0, nil, nil, wire.ErrMalformed
+	}
+	l, m := binary.Uvarint(b[n:])
+	if m <= 0 || l > uint64(len(b)-n-m) {
+		return 0, nil, nil, wire.ErrMalformed
+	}
+	b = b[n+m:]
+	return tag >> 3, b[:l], b[l:], nil
+}

@@ -1,0 +1,189 @@
+package kernel
+
+import (
+	"fmt"
+	"iter"
+	"math"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/chunk"
+)
+
+// Wait is a kind of deadline. Contact deadlines wait for a client or server that could not reach the service while it was
+// down. Wall deadlines end on time, also when the service was down.
+type Wait uint8
+
+// WaitsOfRoom is how many kinds of each clock a room may have: a room's kinds of contact deadlines begin at its number times
+// WaitsOfRoom, its kinds of wall deadlines at FirstWall plus that.
+const WaitsOfRoom = 16
+
+// AtOnce is the wall deadline of what is due at once, before every other one. It is the same after a snapshot was loaded, which
+// does not know when the wait began.
+const AtOnce = domain.Time(1)
+
+// FirstWall is the first of all kinds of wall deadlines.
+const FirstWall Wait = roomsMax * WaitsOfRoom
+
+func (w Wait) room() RoomNo { return RoomNo(w % FirstWall / WaitsOfRoom) }
+
+// Deadline is the end of a wait of a record.
+type Deadline struct {
+	At   int64 // Unix milliseconds on the clock of its kind
+	Ref  chunk.Ref
+	Kind Wait
+}
+
+// before orders deadlines. Ties end in one order everywhere, so that every run of the same commands is the same.
+func (a Deadline) before(b Deadline) bool {
+	if a.At != b.At {
+		return a.At < b.At
+	}
+	if a.Kind != b.Kind {
+		return a.Kind < b.Kind
+	}
+	return a.Ref < b.Ref
+}
+
+// Deadlines is every deadline of a cell: two heaps, because the two clocks drift apart with every restart. Places in
+// the heaps are kept beside the records, so that moving an entry copies no frozen block.
+type Deadlines struct{ contact, wall heap }
+
+func newDeadlines() Deadlines {
+	var d Deadlines
+	d.contact.places = make([][]int32, 2*int(FirstWall))
+	d.wall.places = make([][]int32, 2*int(FirstWall))
+	return d
+}
+
+// Set moves a contact deadline, or clears it when at is 0.
+func (d *Deadlines) Set(kind Wait, ref chunk.Ref, at domain.ContactTime) {
+	d.contact.set(kind, ref, int64(at))
+}
+
+// SetWall moves a wall deadline, or clears it when at is 0.
+func (d *Deadlines) SetWall(kind Wait, ref chunk.Ref, at domain.Time) {
+	d.wall.set(kind, ref, int64(at))
+}
+
+// Clear removes a deadline, if there is one.
+func (d *Deadlines) Clear(kind Wait, ref chunk.Ref) {
+	if kind < FirstWall {
+		d.contact.set(kind, ref, 0)
+	} else {
+		d.wall.set(kind, ref, 0)
+	}
+}
+
+// NextWall is the wall deadline that ends first.
+func (d *Deadlines) NextWall() (Deadline, bool) { return d.wall.next() }
+
+// All yields every deadline, in no particular order.
+func (d *Deadlines) All() iter.Seq[Deadline] {
+	return func(yield func(Deadline) bool) {
+		for _, h := range []*heap{&d.contact, &d.wall} {
+			for _, x := range h.entries {
+				if !yield(x) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Check holds the heaps against their invariants, for tests.
+func (d *Deadlines) Check() error {
+	for _, h := range []*heap{&d.contact, &d.wall} {
+		for i, x := range h.entries {
+			if i > 0 && x.before(h.entries[(i-1)/4]) {
+				return fmt.Errorf("deadline %+v is before its parent in the heap", x)
+			}
+			if at := h.places[x.Kind][x.Ref]; int(at) != i+1 {
+				return fmt.Errorf("deadline %+v is at %d in the heap, and is noted at %d", x, i, at-1)
+			}
+		}
+	}
+	return nil
+}
+
+// heap is a 4-ary heap with the place of each entry, so that a deadline can be moved or cleared. Every operation takes time
+// logarithmic in the number of deadlines. It holds two invariants: no entry is before its parent, (i-1)/4, and
+// places[kind][ref] is the index of the entry plus one.
+type heap struct {
+	entries []Deadline
+	places  [][]int32 // by kind and reference: place in entries plus one, 0 when there is none
+}
+
+func (h *heap) next() (Deadline, bool) {
+	if len(h.entries) == 0 {
+		return Deadline{At: math.MaxInt64}, false
+	}
+	return h.entries[0], true
+}
+
+// set moves the deadline of (kind, ref) to at, or clears it when at is 0.
+func (h *heap) set(kind Wait, ref chunk.Ref, at int64) {
+	places := h.places[kind]
+	if int(ref) >= len(places) {
+		if at == 0 {
+			return
+		}
+		places = append(places, make([]int32, int(ref)+1-len(places)+len(places)/4)...)
+		h.places[kind] = places
+	}
+	place := int(places[ref]) - 1
+	switch {
+	case place < 0 && at == 0:
+	case place < 0:
+		h.entries = append(h.entries, Deadline{at, ref, kind})
+		h.up(len(h.entries) - 1)
+	case at == 0:
+		places[ref] = 0
+		last := len(h.entries) - 1
+		moved := h.entries[last]
+		h.entries = h.entries[:last]
+		if place < last {
+			h.put(place, moved)
+			h.down(h.up(place))
+		}
+	default:
+		h.entries[place].At = at
+		h.down(h.up(place))
+	}
+}
+
+func (h *heap) put(place int, d Deadline) {
+	h.entries[place] = d
+	h.places[d.Kind][d.Ref] = int32(place + 1)
+}
+
+func (h *heap) up(place int) int {
+	d := h.entries[place]
+	for place > 0 {
+		parent := (place - 1) / 4
+		if !d.before(h.entries[parent]) {
+			break
+		}
+		h.put(place, h.entries[parent])
+		place = parent
+	}
+	h.put(place, d)
+	return place
+}
+
+func (h *heap) down(place int) {
+	d := h.entries[place]
+	for {
+		least, at := d, place
+		for child := 4*place + 1; child <= 4*place+4 && child < len(h.entries); child++ {
+			if h.entries[child].before(least) {
+				least, at = h.entries[child], child
+			}
+		}
+		if at == place {
+			break
+		}
+		h.put(place, least)
+		place = at
+	}
+	h.put(place, d)
+}

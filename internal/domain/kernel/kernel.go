@@ -1,0 +1,206 @@
+// Package kernel is what the rooms of the core share: the transaction, the two clocks, deadlines, the list of what has
+// ended, and the parts of a snapshot. It knows no noun. The rooms (hosting, gameservers, notice, matchmaking, playerflow,
+// access) own records, commands and events; package cell composes them.
+//
+// A command is checked against the state. If it may happen, it emits events, and each event is applied at once. The events
+// of one command are one transaction: the journal gets all of them in one piece, or none. A replay calls the same Apply, so
+// memory after a restart is what it was before.
+package kernel
+
+import (
+	"fmt"
+	"math/bits"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/wire"
+)
+
+// Command is a wish. The exported fields below "Result" are filled in when it succeeds.
+type Command interface {
+	// Decide checks the command and emits what follows from it. An error is a *domain.Refusal, and then nothing was emitted.
+	Decide(t *Tx) error
+}
+
+// Room is a part of the core that owns records and everything that happens to them.
+type Room interface {
+	// Events has a constructor of an empty event at each kind of the room.
+	Events() []func() Event
+	// Apply folds one of the room's events into its state. It never fails: the thing has happened.
+	Apply(at domain.Time, e Event)
+	// Due ends what a deadline of the room waits for. It always moves or clears the deadline. It reports whether that was so
+	// much work that a Tick should end with it.
+	Due(d Deadline) (heavy bool)
+	// Settle runs behind a command that called Tx.AtEnd for this room, in the same transaction. Reset drops what there is to
+	// settle: it runs in place of Settle if the command was refused, and behind each entry of a replay.
+	Settle()
+	Reset()
+
+	// Freeze returns what a snapshot holds of the room.
+	Freeze(*Head) Frozen
+	// Load reads a part of a snapshot; known is false for a part of another room.
+	Load(l *Loader, kind uint64, body []byte) (known bool, err error)
+	// Restore rebuilds what a snapshot does not hold: indexes, references between records, deadlines.
+	Restore(*Head) error
+	// EachEnded yields the records in memory that have ended, with the numbers that Ended.Next gave.
+	EachEnded(yield func(no uint64, e Ended))
+	// Drop forgets an ended record, which the archive has. It reports whether Kernel.Forgotten counts it.
+	Drop(e Ended) (counts bool)
+}
+
+// RoomNo is the number of a room. Of several rooms that have something to settle, the one with the lowest number comes first,
+// and so it is for deadlines of the same instant.
+type RoomNo uint8
+
+// roomsMax bounds the rooms: the kinds of deadlines are numbered by room.
+const roomsMax = 8
+
+// Kernel is what the rooms of one cell share. One goroutine at a time may call Execute, Replay or Freeze; views may be used
+// beside each other but not beside those.
+type Kernel struct {
+	Waiting Deadlines
+	Ended   EndedQueue
+
+	rooms  [roomsMax]Room
+	owners [256]Room // of events, by kind; nil for the kernel's own
+
+	constructors [256]func() Event
+	before       func(Event)
+	tx           Tx
+
+	last     domain.Time // when the last transaction happened
+	downtime domain.Time // how long the service was down since the cell began: contact deadlines are moved by it
+	number   uint64      // of the journal entry that is being built or replayed
+	part     uint32      // number of the transaction in it that is being applied, from 1
+	changed  uint64      // number of the last change
+
+	forgotten uint64 // records that left memory for the archive and that Forgotten counts
+	replayed  wire.Reader
+}
+
+// New returns a Kernel without rooms.
+func New() *Kernel {
+	k := &Kernel{Waiting: newDeadlines()}
+	k.tx.k = k
+	k.own(events, nil)
+	return k
+}
+
+// Register adds a room under its number. It panics if the number or the kind of an event is taken.
+func (k *Kernel) Register(no RoomNo, r Room) {
+	if k.rooms[no] != nil {
+		panic(fmt.Sprintf("%T and %T have the same number %d", r, k.rooms[no], no))
+	}
+	k.rooms[no] = r
+	k.own(r.Events(), r)
+}
+
+func (k *Kernel) own(events []func() Event, by Room) {
+	for kind, construct := range events {
+		if construct == nil {
+			continue
+		}
+		if k.constructors[kind] != nil {
+			panic(fmt.Sprintf("%T owns events of kind %d, which another room owns", by, kind))
+		}
+		k.owners[kind], k.constructors[kind] = by, construct
+	}
+}
+
+// Before makes the kernel call f for each event that a command emits, before it is applied. A replay does not call it.
+func (k *Kernel) Before(f func(Event)) { k.before = f }
+
+// Tx returns the transaction that commands of this kernel are decided in. Only one exists at a time.
+func (k *Kernel) Tx() *Tx { return &k.tx }
+
+// Execute decides a command. An error is a *domain.Refusal, and then nothing has changed. It reports whether anything
+// was emitted.
+func (k *Kernel) Execute(cmd Command, env *Env) (emitted bool, err error) {
+	t := &k.tx
+	now := max(env.Now, k.last)
+	*t = Tx{k: k, env: env, Now: now, Contact: k.ContactTime(now), Cmd: cmd, start: len(env.Batch)}
+	k.begin(env.Number)
+	err = cmd.Decide(t)
+	for t.ends != 0 {
+		no := bits.TrailingZeros8(t.ends)
+		if err == nil {
+			k.rooms[no].Settle()
+		} else {
+			k.rooms[no].Reset()
+		}
+		t.ends &^= 1 << no // what a room does while it settles is settled with it
+	}
+	if t.open {
+		if err != nil {
+			panic(fmt.Sprintf("%T refused after it had emitted: %v", cmd, err))
+		}
+		t.close()
+	}
+	t.env, t.Cmd = nil, nil // the engine uses them again
+	return t.open, err
+}
+
+// Replay applies one journal entry.
+func (k *Kernel) Replay(number uint64, batch []byte) error {
+	k.begin(number)
+	err := k.eachEvent(batch, &k.replayed, func() { k.part++ }, k.apply)
+	for _, room := range k.rooms {
+		if room != nil {
+			room.Reset() // what followed from the events is in events of their own
+		}
+	}
+	return err
+}
+
+// apply folds a fact into the state of the room that owns it.
+func (k *Kernel) apply(at domain.Time, e Event) {
+	k.last = max(k.last, at)
+	if room := k.owners[e.Kind()]; room != nil {
+		room.Apply(at, e)
+		return
+	}
+	switch e := e.(type) {
+	case *Ticked:
+	case *Forgotten:
+		k.forget(int(e.Count))
+		k.Touch()
+	default:
+		panic(fmt.Sprintf("no room applies %T", e))
+	}
+}
+
+// begin says which journal entry transactions belong to from now on.
+func (k *Kernel) begin(number uint64) {
+	if k.number != number {
+		k.number, k.part = number, 0
+	}
+}
+
+// Touch returns the number to note in a record that is being changed.
+func (k *Kernel) Touch() uint64 {
+	k.changed = k.number
+	return k.number
+}
+
+// Number is the number of the journal entry that is being built or replayed.
+func (k *Kernel) Number() uint64 { return k.number }
+
+// Part is the number of the transaction in that entry, from 1.
+func (k *Kernel) Part() uint32 { return k.part }
+
+// Last is when the last transaction happened; zero when none ever did.
+func (k *Kernel) Last() domain.Time { return k.last }
+
+// Forgotten counts the game sessions, placements and tickets that left memory for the archive. A look-up in the archive that
+// began at one count may be relied on only while the count is the same.
+func (k *Kernel) Forgotten() uint64 { return k.forgotten }
+
+// ContactTime converts an instant to the clock that stands still while the service is down.
+func (k *Kernel) ContactTime(t domain.Time) domain.ContactTime {
+	return domain.ContactTime(t - k.downtime)
+}
+
+// WallTime converts back.
+func (k *Kernel) WallTime(t domain.ContactTime) domain.Time { return domain.Time(t) + k.downtime }
+
+// AddDowntime moves the contact clock by the time that the service was down.
+func (k *Kernel) AddDowntime(d domain.Time) { k.downtime += d }

@@ -1,0 +1,212 @@
+package kernel
+
+import (
+	"bufio"
+	"encoding/binary"
+	"fmt"
+	"io"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/chunk"
+	"github.com/musterhq/muster/internal/domain/wire"
+)
+
+// Snapshot is a cell at one moment. It can be written while the cell goes on, because tables copy a block of records
+// before they change it once it was frozen (package chunk).
+type Snapshot struct {
+	head  Head
+	rooms []Frozen
+}
+
+// Frozen is a room at one moment.
+type Frozen interface{ Write(w *PartWriter) }
+
+// Head is what a cell keeps beside its records. Each room fills in its part in Freeze and takes it back in Restore.
+type Head struct {
+	Last, Downtime domain.Time
+	Forgotten      uint64
+	EventNo        uint64 // fleet events ever written
+	Games, Players int64  // game sessions and player sessions in the snapshot
+	EndedNo        uint64
+	NoticeNo       uint64 // notices ever written
+	PlacementNo    uint64 // placements ever started
+	TicketNo       uint64 // tickets ever started
+}
+
+// Fields of a Head.
+func (h *Head) Fields(c *wire.Codec) {
+	wire.Int(c, 1, &h.Last)
+	wire.Int(c, 2, &h.Downtime)
+	wire.Int(c, 3, &h.Forgotten)
+	wire.Int(c, 4, &h.EventNo)
+	wire.Int(c, 5, &h.Games)
+	wire.Int(c, 6, &h.Players)
+	wire.Int(c, 7, &h.EndedNo)
+	wire.Int(c, 8, &h.NoticeNo)
+	wire.Int(c, 9, &h.PlacementNo)
+	wire.Int(c, 10, &h.TicketNo)
+}
+
+// Freeze takes a Snapshot. It costs microseconds, whatever the cell holds.
+func (k *Kernel) Freeze() *Snapshot {
+	s := &Snapshot{head: Head{Last: k.last, Downtime: k.downtime, Forgotten: k.forgotten, EndedNo: k.Ended.no}}
+	for _, room := range k.rooms {
+		if room != nil {
+			s.rooms = append(s.rooms, room.Freeze(&s.head))
+		}
+	}
+	return s
+}
+
+// Field numbers of message SnapshotPart in proto/journal.proto. A snapshot is a sequence of parts, each behind its
+// length. The other numbers belong to the rooms.
+const (
+	partHead = 1
+	partEnd  = 10
+)
+
+// Write writes the snapshot.
+func (s *Snapshot) Write(to io.Writer) error {
+	w := &PartWriter{w: bufio.NewWriterSize(to, 1<<18)}
+	w.Part(partHead, &s.head)
+	for _, room := range s.rooms {
+		room.Write(w)
+	}
+	w.Part(partEnd, &Ticked{})
+	if w.err != nil {
+		return w.err
+	}
+	return w.w.Flush()
+}
+
+// PartWriter writes the parts of a snapshot.
+type PartWriter struct {
+	w   *bufio.Writer
+	c   wire.Codec
+	err error
+}
+
+// Part writes one record. Records are copied first: reading and writing share code, and a frozen record must not be
+// written to.
+func (w *PartWriter) Part(kind uint8, m wire.Message) {
+	if w.err != nil {
+		return
+	}
+	w.c.Buf = append(w.c.Buf[:0], 0)
+	w.c.Buf = binary.AppendUvarint(w.c.Buf, uint64(kind)<<3|lengthDelimited)
+	w.c.Buf = append(w.c.Buf, 0)
+	body := len(w.c.Buf) - 1
+	m.Fields(&w.c)
+	w.c.Buf = wire.PrefixLength(w.c.Buf, body)
+	w.c.Buf = wire.PrefixLength(w.c.Buf, 0)
+	_, w.err = w.w.Write(w.c.Buf)
+}
+
+// WriteAll writes all records of a table.
+func WriteAll[T any, M interface {
+	*T
+	wire.Message
+}](w *PartWriter, kind uint8, records chunk.Frozen[T]) {
+	for _, r := range records.All() {
+		copied := *r
+		w.Part(kind, M(&copied))
+	}
+}
+
+// Load fills an empty cell from a snapshot.
+func (k *Kernel) Load(from io.Reader) error {
+	r := bufio.NewReaderSize(from, 1<<18)
+	var l Loader
+	l.Reader.Intern()
+	var buf []byte
+	for !l.ended {
+		n, err := binary.ReadUvarint(r)
+		if err != nil {
+			return fmt.Errorf("snapshot ends before its end mark: %w", err)
+		}
+		if n > maxPart {
+			return fmt.Errorf("snapshot part of %d bytes: %w", n, wire.ErrMalformed)
+		}
+		if uint64(cap(buf)) < n {
+			buf = make([]byte, n)
+		}
+		buf = buf[:n]
+		if _, err := io.ReadFull(r, buf); err != nil {
+			return fmt.Errorf("snapshot: %w", err)
+		}
+		if err := k.load(&l, buf); err != nil {
+			return err
+		}
+	}
+	return k.restore(&l.Head)
+}
+
+// maxPart bounds what a damaged length makes us allocate; the largest record is a game session with full data.
+const maxPart = 16 << 20
+
+// Loader is what rooms read the parts of a snapshot with.
+type Loader struct {
+	Reader wire.Reader
+	Head   Head // the first part
+	ended  bool
+}
+
+func (k *Kernel) load(l *Loader, b []byte) error {
+	kind, body, _, err := next(b)
+	if err != nil {
+		return fmt.Errorf("snapshot part: %w", err)
+	}
+	switch kind {
+	case partHead:
+		return l.Reader.Read(body, &l.Head)
+	case partEnd:
+		l.ended = true
+		return nil
+	}
+	for _, room := range k.rooms {
+		if room == nil {
+			continue
+		}
+		if known, err := room.Load(l, kind, body); known || err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("snapshot part of unknown kind %d: written by a later release", kind)
+}
+
+// restore rebuilds what the snapshot does not hold, room by room.
+func (k *Kernel) restore(h *Head) error {
+	k.last, k.downtime, k.forgotten = h.Last, h.Downtime, h.Forgotten
+	k.restoreEnded(h.EndedNo)
+	for _, room := range k.rooms {
+		if room == nil {
+			continue
+		}
+		if err := room.Restore(h); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// LoadInto adds a record to a table.
+func LoadInto[T any, M interface {
+	*T
+	wire.Message
+}](l *Loader, body []byte, t *chunk.Table[T]) error {
+	_, record := t.Add()
+	return l.Reader.Read(body, M(record))
+}
+
+// LoadWith reads a record and hands it to put.
+func LoadWith[T any, M interface {
+	*T
+	wire.Message
+}](l *Loader, body []byte, put func(T)) error {
+	var x T
+	err := l.Reader.Read(body, M(&x))
+	if err == nil {
+		put(x)
+	}
+	return err
+}

@@ -1,0 +1,393 @@
+package matchmaking
+
+import (
+	"slices"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/placement"
+	"github.com/musterhq/muster/internal/domain/ruleset"
+	"github.com/musterhq/muster/internal/domain/session"
+)
+
+// What follows from a match that nobody has to accept any more: a placement, a game session, its backfills.
+
+// advanceMatch begins what a match is for.
+func (t *Tx) advanceMatch(match Ref) {
+	x := t.Records.Matches.Get(match)
+	_, backfill := x.Backfill()
+	switch {
+	case x.Of.Standalone:
+		t.hooks.StandaloneCommitted(match)
+		t.completeMatch(match, "", nil)
+	case backfill:
+		t.completeBackfill(match)
+	default:
+		t.hooks.MatchCommitted(match)
+		t.placeMatch(match)
+	}
+}
+
+// completeMatch ends a match with success.
+func (t *Tx) completeMatch(match Ref, game session.ID, sessions []domain.UUID) {
+	id := t.Records.Matches.Get(match).ID
+	t.tellSucceeded(match, game, sessions)
+	t.Emit(&MatchCompleted{id, game, sessions})
+}
+
+// MatchedPlayers are all players of a match with their teams and the attributes that were used, and the latencies that
+// they had. The rule set cannot have been deleted meanwhile.
+func (t *Tx) MatchedPlayers(match Ref) (players []Player, latencies []placement.Latency) {
+	m := t.Records
+	x := m.Matches.Get(match)
+	rules := m.Compiled(x.Of.RuleSet)
+	for _, s := range x.Seats {
+		r, _ := m.TicketNo(s.Ticket)
+		for _, p := range m.Tickets.Get(r).PlayersOf() {
+			for _, l := range p.Latencies {
+				latencies = append(latencies, placement.Latency{Player: p.ID, Location: l.Region, Milliseconds: float32(l.Milliseconds)})
+			}
+			players = append(players, Used(rules, p))
+		}
+	}
+	return players, latencies
+}
+
+// makersOf gives, for the players of a match whose ticket a client key made, that key.
+func (t *Tx) makersOf(match Ref) (makers map[string]domain.Maker) {
+	m := t.Records
+	for _, s := range m.Matches.Get(match).Seats {
+		r, _ := m.TicketNo(s.Ticket)
+		x := m.Tickets.Get(r)
+		if x.Maker == 0 {
+			continue
+		}
+		if makers == nil {
+			makers = map[string]domain.Maker{}
+		}
+		for id := range x.EachPlayer {
+			makers[id] = x.Maker
+		}
+	}
+	return makers
+}
+
+// placeMatch starts the placement of a match's game session, in the same transaction.
+func (t *Tx) placeMatch(match Ref) {
+	m := t.Records
+	x := *m.Matches.Get(match)
+	queue := ""
+	for _, arn := range x.Of.Queues {
+		if name := queueName(arn); t.HasQueue(name) {
+			queue = name
+			break
+		}
+	}
+	players, latencies := t.MatchedPlayers(match)
+	makers := t.makersOf(match)
+	started := Hosted{Match: x.ID, Of: x.Of}
+	data := started.Data(t.teams(x.Of), players, "")
+	if queue == "" || len(data) > DataMax {
+		t.failMatch(match, UnexpectedError)
+		return
+	}
+	r, _ := t.hosting.FindQueue(queue)
+	q := t.hosting.Queue(r)
+	p := placement.Placement{
+		ID: x.ID, Queue: q.Name, Region: q.Region, Account: q.Account, Status: placement.Pending, Start: t.Now, TimeoutAt: t.Now.Add(q.Timeout),
+		PlayersMax: max(x.PlayersMax, int32(len(players))), Name: x.ID, Data: x.Of.Data, MatchmakerData: data,
+		Properties: t.hooks.MatchProperties(&x), Latencies: latencies, Players: make([]placement.Player, len(players)),
+	}
+	for i := range players {
+		p.Players[i] = placement.Player{Player: players[i].ID, Data: t.hooks.PlayerData(players[i].ID), ID: t.NewID(), Maker: makers[players[i].ID]}
+	}
+	p.Regions = t.hooks.Regions(x.ID)
+	t.hosting.BeginPlacement(p)
+}
+
+// teams are those of the configuration's rule set.
+func (t *Tx) teams(c *Configuration) []ruleset.Team {
+	if rules := t.Records.Compiled(c.RuleSet); rules != nil {
+		return rules.Teams
+	}
+	return nil
+}
+
+// MatchPlaced goes on with the match whose placement has ended, if it is a match's.
+func (t *Tx) MatchPlaced(id string, status placement.Status) {
+	match, ok := t.Records.Match(id)
+	if !ok {
+		return
+	}
+	of := t.Records.Matches.Get(match).Of
+	switch {
+	case status == placement.Fulfilled:
+		t.matchHosted(match)
+	case t.hooks.OwnsPlacement(id):
+		t.failMatch(match, UnexpectedError)
+	case status == placement.TimedOut && of.RequeueOnTimeout():
+		t.dropMatch(match, drop{others: PlacementTimedOut})
+	case status != placement.TimedOut && of.RequeueOnFailure():
+		t.dropMatch(match, drop{others: PlacementFailed})
+	default:
+		t.failMatch(match, UnexpectedError)
+	}
+}
+
+// matchHosted completes a match whose game session is active.
+func (t *Tx) matchHosted(match Ref) {
+	x := *t.Records.Matches.Get(match)
+	r, _ := t.hosting.FindPlacement(x.ID)
+	p := t.hosting.Placement(r)
+	game, sessions := session.ID(p.Game), make([]domain.UUID, len(p.Players))
+	for i := range p.Players {
+		sessions[i] = p.Players[i].ID
+	}
+	players, _ := t.MatchedPlayers(match)
+	t.Emit(&HostedChanged{Hosted{Game: string(game), Match: x.ID, Roster: EncodeRoster(players), Automatic: x.Of.AutoBackfill}})
+	t.completeMatch(match, game, sessions)
+	t.automaticBackfill(game)
+}
+
+// completeBackfill brings the newcomers of a match into its running game session. If that takes them no more, they search
+// on: they did nothing wrong. The backfill does, too, if seats may come free again. B114.
+func (t *Tx) completeBackfill(match Ref) {
+	m := t.Records
+	x := *m.Matches.Get(match)
+	seat, _ := x.Backfill()
+	r, _ := m.TicketNo(seat.Ticket)
+	ticket := *m.Tickets.Get(r)
+	game := session.ID(ticket.Game)
+	players, _ := t.MatchedPlayers(match)
+	roster, newcomers := t.split(ticket.Roster, players)
+	free, ok := t.FreeSlots(ticket.Game)
+	switch {
+	case !ok || t.tooMuchData(game, players):
+		t.dropMatch(match, drop{blamed: map[uint64]end{seat.Ticket: {Failed, GameSessionLost}}})
+		return
+	case free < int32(len(newcomers)):
+		t.dropMatch(match, drop{})
+		return
+	}
+	ofParties, makers := t.hooks.Newcomers(match, game), t.makersOf(match)
+	sessions := make([]domain.UUID, len(newcomers))
+	for i, p := range newcomers {
+		sessions[i] = t.NewID()
+		n, ok := ofParties[p.ID]
+		if !ok {
+			n.Wait = t.hosting.ReservationTime()
+		}
+		t.hosting.Reserve(session.Reservation{PlayerSession: sessions[i], Game: game, Player: p.ID, Data: n.Data, By: t.Contact.Add(n.Wait), Maker: makers[p.ID]})
+	}
+	t.hooks.BackfillEnded(&ticket, true, NoReason)
+	t.hooks.BackfillCommitted(match, game)
+	t.updateData(game, append(roster, newcomers...), "", DataUpdated, ticket.ID)
+	t.completeMatch(match, game, sessions)
+	t.automaticBackfill(game)
+}
+
+// tooMuchData reports whether the match data of a game session would become longer than it may be.
+func (t *Tx) tooMuchData(game session.ID, players []Player) bool {
+	r, ok := t.Records.HostedBy(string(game))
+	if !ok {
+		return false
+	}
+	h := t.Records.Hosted.Get(r)
+	const ticket = 64 // room for the id of an automatic backfill
+	return len(h.Data(t.teams(h.Of), players, ""))+ticket > DataMax
+}
+
+// split tells the players of a backfill's roster from the newcomers; both stay in their order.
+func (t *Tx) split(roster string, players []Player) (there, newcomers []Player) {
+	known := map[string]bool{}
+	backfill := Ticket{Roster: roster}
+	for id := range backfill.EachPlayer {
+		known[id] = true
+	}
+	for _, p := range players {
+		if known[p.ID] {
+			there = append(there, p)
+		} else {
+			newcomers = append(newcomers, p)
+		}
+	}
+	return there, newcomers
+}
+
+// updateData gives a game session new match data, and its server process word of it.
+func (t *Tx) updateData(game session.ID, players []Player, autoTicket string, why Update, ticket string) {
+	r, ok := t.Records.HostedBy(string(game))
+	if !ok {
+		return
+	}
+	h := *t.Records.Hosted.Get(r)
+	t.hosting.SetMatchmakerData(game, h.Data(t.teams(h.Of), players, autoTicket))
+	h.Roster = EncodeRoster(players)
+	h.Updates, h.Why, h.Ticket = h.Updates+1, why, ticket
+	t.ChangeHosted(h)
+}
+
+// ChangeHosted states what is known of a game session now.
+func (t *Tx) ChangeHosted(h Hosted) {
+	h.Of = nil
+	t.Emit(&HostedChanged{h})
+}
+
+// backfillEnded does what follows from the end of a backfill ticket without success: its server process has to be told,
+// and the service may go on by itself. Source: docs/spec/flexmatch.md#automatic-backfill; B115.
+func (t *Tx) backfillEnded(x *Ticket, status Status, why Reason) {
+	if !x.Backfill {
+		return
+	}
+	t.hooks.BackfillEnded(x, false, why)
+	r, ok := t.Records.HostedBy(x.Game)
+	if !ok {
+		return
+	}
+	game := session.ID(x.Game)
+	if g, ok := t.hosting.FindGame(game); !ok || !t.hosting.Game(g).Live() {
+		return
+	}
+	h := *t.Records.Hosted.Get(r)
+	update := map[Status]Update{
+		TimedOut: BackfillTimedOut, Failed: BackfillFailed, Cancelled: BackfillCancelled,
+	}[status]
+	replaced := why == Replaced || why == ReplacedByServer
+	if x.Automatic && status != TimedOut && !replaced && h.Automatic {
+		h.Automatic = false // turned off: it must not come back by itself
+		t.ChangeHosted(h)
+	}
+	if x.Automatic {
+		t.updateData(game, DecodeRoster(h.Roster), "", update, x.ID)
+	} else if why != ReplacedByServer {
+		h.Updates, h.Why, h.Ticket = h.Updates+1, update, x.ID
+		t.ChangeHosted(h)
+	}
+	if x.Automatic && status == TimedOut {
+		t.automaticBackfill(game)
+	}
+}
+
+// automaticBackfill makes the next automatic backfill ticket of a game session, if it is to have one and takes players.
+func (t *Tx) automaticBackfill(game session.ID) {
+	m := t.Records
+	at, ok := m.HostedBy(string(game))
+	if !ok || !m.Hosted.Get(at).Automatic {
+		return
+	}
+	h := *m.Hosted.Get(at)
+	_, open := m.BackfillOf(string(game))
+	c, ok := m.Configuration(h.Of.Name)
+	if open || !ok || c.Standalone {
+		return
+	}
+	players := t.rosterNow(&h)
+	_, takes := t.FreeSlots(string(game))
+	rules := m.Compiled(c.RuleSet)
+	switch {
+	case !takes || rules == nil || int32(len(players)) >= rules.PlayersMax:
+		return
+	case len(players) == 0 || len(players) > playersInBackfillMax || len(h.Roster) > TicketBytesMax:
+		return
+	case t.CheckPlayers(c, players) != nil || t.checkTeams(c, players) != nil:
+		return // the rule set is another one, and the players of this game session do not fit it
+	case slices.ContainsFunc(players, func(p Player) bool { _, searches := m.TicketOf(p.ID); return searches }):
+		return // as if the player's ticket had cancelled it
+	}
+	g, _ := t.hosting.FindGame(game)
+	x := Ticket{
+		ID: "auto-backfill-" + t.NewID().String(), Backfill: true, Automatic: true, Players: int32(len(players)), Game: string(game),
+		GameRegion: t.hosting.Game(g).Region, Roster: EncodeRoster(players),
+	}
+	t.StartTicket(c, x)
+	t.updateData(game, players, x.ID, DataUpdated, x.ID)
+}
+
+// rosterNow are the players of a game session as its automatic backfill tells the matchmaker of them: those of the match data,
+// without those who have left if its configuration wants that. A seat that is kept for a player who is away is the player's.
+func (t *Tx) rosterNow(h *Hosted) []Player {
+	players := DecodeRoster(h.Roster)
+	if !h.Of.BackfillLeavers() {
+		return players
+	}
+	return slices.DeleteFunc(players, func(p Player) bool {
+		if plays, known := t.hooks.PlaysIn(h.Game, p.ID); known {
+			return !plays
+		}
+		return !t.Sits(p.ID, session.ID(h.Game))
+	})
+}
+
+// Sits reports whether a player has a seat in a game session.
+func (t *Tx) Sits(player string, game session.ID) (yes bool) {
+	g, _ := t.hosting.FindGame(game)
+	t.hosting.PlayersNamed(player, func(_ session.Ref, p *session.PlayerSession) bool {
+		yes = yes || p.Game == g && p.Status.Live()
+		return !yes
+	})
+	return yes
+}
+
+// PlayerLeft makes room for others: the open backfill of a game session stops naming a player who has left for good. That is
+// for rosters that the core has made: automatic ones, if the configuration wants it, and those of Game.EnterMatchmaking.
+func (t *Tx) PlayerLeft(r session.Ref) {
+	m := t.Records
+	game := t.hosting.Game(r).ID
+	at, ok := m.HostedBy(string(game))
+	if !ok {
+		return
+	}
+	open, searching := m.BackfillOf(string(game))
+	if searching && t.hooks.RenewBackfill(open) {
+		return
+	}
+	if !m.Hosted.Get(at).Automatic || !m.Hosted.Get(at).Of.BackfillLeavers() {
+		return
+	}
+	if searching {
+		if x := m.Tickets.Get(open); !x.Automatic || !x.Status.Waits() {
+			return // what comes of it makes the next one
+		} else if x.Roster == EncodeRoster(t.rosterNow(m.Hosted.Get(at))) {
+			return // it names nobody who has left
+		}
+		t.EndTicket(open, Cancelled, Replaced)
+	}
+	t.automaticBackfill(game)
+}
+
+// BackfillLost ends the backfill of a game session that ends.
+func (t *Tx) BackfillLost(game session.ID) {
+	m := t.Records
+	if _, ok := m.HostedBy(string(game)); !ok {
+		return
+	}
+	r, ok := m.BackfillOf(string(game))
+	if !ok {
+		return
+	}
+	x := m.Tickets.Get(r)
+	if x.Status != RequiresAcceptance {
+		t.EndTicket(r, Failed, GameSessionLost)
+		return
+	}
+	match, _ := m.Match(x.Outcome.Match)
+	t.dropMatch(match, drop{
+		acceptance: "Rejected", others: ProposedMatchRejected,
+		blamed: map[uint64]end{x.No: {Failed, GameSessionLost}},
+	})
+}
+
+// TellHosted says that a server process was told of an update of its backfill.
+type TellHosted struct {
+	Game   session.ID
+	Update uint64
+}
+
+func (cmd *TellHosted) Decide(k *kernel.Tx) error {
+	t := kernel.Of[*Tx](k)
+	r, ok := t.Records.HostedBy(string(cmd.Game))
+	if ok && t.Records.Hosted.Get(r).Told < cmd.Update {
+		t.Emit(&HostedTold{cmd.Game, cmd.Update})
+	}
+	return nil
+}

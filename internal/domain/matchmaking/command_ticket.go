@@ -1,0 +1,444 @@
+package matchmaking
+
+import (
+	"unicode/utf8"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/session"
+)
+
+// Bounds of a ticket. Source: docs/spec/flexmatch.md#limits.
+const (
+	PlayersInTicketMax   = 10
+	playersInBackfillMax = 199
+)
+
+// StartMatchmaking begins the search for a match for some players who stay together.
+type StartMatchmaking struct {
+	Configuration string
+	ID            string
+	Chosen        bool // the caller chose the id
+	Players       []Player
+	By            domain.Maker
+
+	kernel.ArchivedID
+
+	// Result
+	Ticket TicketView
+}
+
+// Claimed returns the id if it was chosen.
+func (cmd *StartMatchmaking) Claimed() (kernel.ClaimKind, string) {
+	if !cmd.Chosen {
+		return kernel.Nothing, ""
+	}
+	return kernel.ATicket, cmd.ID
+}
+
+func (cmd *StartMatchmaking) Decide(k *kernel.Tx) error {
+	t := kernel.Of[*Tx](k)
+	c, ok := t.Records.Configuration(cmd.Configuration)
+	if !ok {
+		return domain.Refuse(domain.NotFound, "matchmaking configuration %s not found", cmd.Configuration)
+	}
+	if n := len(cmd.Players); n < 1 || n > PlayersInTicketMax {
+		return domain.Refuse(domain.Invalid, "Players: %d players; want 1 to %d", n, PlayersInTicketMax)
+	}
+	if err := t.CheckPlayers(c, cmd.Players); err != nil {
+		return err
+	}
+	for i, p := range cmd.Players {
+		if err := t.hooks.MayBeForeign("Players", i, p.ID); err != nil {
+			return err
+		}
+	}
+	for i := range cmd.Players {
+		cmd.Players[i].Team = "" // the matchmaker's to give; see B108
+	}
+	x := Ticket{
+		ID: cmd.ID, Configuration: c.Name, Players: int32(len(cmd.Players)), Roster: EncodeRoster(cmd.Players),
+		Maker: cmd.By,
+	}
+	if old, err := t.sameTicket(&x, cmd.Chosen, cmd.Archived, cmd.ArchivedAt); old != 0 || err != nil {
+		cmd.Ticket = t.TicketView(old, t.Now)
+		return err
+	}
+	if err := t.CheckRoom(&x); err != nil {
+		return err
+	}
+	if err := t.checkRivals(cmd.Players, cmd.By); err != nil {
+		return err
+	}
+	r := t.StartTicket(c, x)
+	cmd.Ticket = t.TicketView(r, t.Now)
+	return nil
+}
+
+// CheckPlayers checks the players of a request: each one once, with attributes of the kinds that the rule set declares.
+func (t *Tx) CheckPlayers(c *Configuration, players []Player) error {
+	rules := t.Records.Compiled(c.RuleSet)
+	if rules == nil {
+		return domain.Refuse(domain.Invalid, "ConfigurationName: rule set %s cannot be used by this release", c.RuleSet)
+	}
+	seen := make(map[string]bool, len(players))
+	for i, p := range players {
+		if seen[p.ID] {
+			return domain.Refuse(domain.Invalid, "Players[%d].PlayerId: the same player is named twice", i)
+		}
+		seen[p.ID] = true
+		if _, err := rules.Player(p.Attributes); err != nil {
+			return domain.Refuse(domain.Invalid, "Players[%d].PlayerAttributes: %v", i, err)
+		}
+	}
+	return nil
+}
+
+// sameTicket finds the active ticket that the very same request made before, or refuses an id that is taken. Clients
+// repeat a request whose answer they did not get.
+func (t *Tx) sameTicket(x *Ticket, chosen, archived bool, archivedAt uint64) (Ref, error) {
+	if r, ok := t.Records.Ticket(x.ID); ok {
+		old := t.Records.Tickets.Get(r)
+		if old.Status.Active() && old.Backfill == x.Backfill && old.Configuration == x.Configuration && old.Game == x.Game && old.Roster == x.Roster && old.Maker == x.Maker {
+			return r, nil
+		}
+		return 0, domain.Refuse(domain.Invalid, "TicketId: %s was used before", x.ID)
+	}
+	switch {
+	case archived:
+		return 0, domain.Refuse(domain.Invalid, "TicketId: %s was used before", x.ID)
+	case chosen && archivedAt != t.Forgotten():
+		return 0, domain.Refuse(domain.Stale, "the archive has grown since it was asked for ticket %s", x.ID)
+	}
+	return 0, nil
+}
+
+// TicketBytesMax bounds the players of one ticket, so that a step of commands stays within what a journal entry takes, and
+// a record within what the archive takes. B118.
+const TicketBytesMax = 768 << 10
+
+// CheckRoom protects journal and memory from tickets that bring all the data they may.
+func (t *Tx) CheckRoom(x *Ticket) error {
+	if bytes := len(x.Roster); bytes > TicketBytesMax {
+		return domain.Refuse(domain.Invalid, "Players: %d bytes in all; at most %d are taken", bytes, TicketBytesMax)
+	}
+	return t.Records.Held().Room(x.Maker, x.Bytes(), t.Config.TicketBytesMax, "tickets")
+}
+
+// checkRivals keeps a client key from ending tickets that it may not touch by starting others for their players.
+func (t *Tx) checkRivals(players []Player, by domain.Maker) error {
+	for i := range players {
+		r, ok := t.Records.TicketOf(players[i].ID)
+		if !ok {
+			continue
+		}
+		if x := t.Records.Tickets.Get(r); x.Status != Placing && !by.MayTouch(x.Maker) {
+			return domain.Refuse(domain.Invalid, "Players[%d].PlayerId: the player has a ticket that another access key made", i)
+		}
+	}
+	return nil
+}
+
+// StartTicket queues a ticket. Other tickets of its players end: everybody has one at most.
+func (t *Tx) StartTicket(c *Configuration, x Ticket) Ref {
+	t.cancelRivals(&x)
+	x.No, x.Status, x.Generation = t.ticketNo+1, Queued, 1
+	if x.Start == 0 {
+		x.Start = t.Now
+	}
+	x.Configuration, x.Region, x.Account = c.Name, c.Region, c.Account
+	if x.TimeoutAt == 0 {
+		x.TimeoutAt = t.Now.Add(c.RequestTimeout)
+	}
+	t.Emit(&TicketStarted{x})
+	r, _ := t.Records.TicketNo(x.No)
+	if x.Backfill {
+		t.hooks.BackfillBegun(&x)
+	}
+	return r
+}
+
+// cancelRivals ends the active tickets of a ticket's players. One that is being placed is left alone: its players have a
+// match. Source: docs/spec/flexmatch.md#duplicate-player; B109.
+func (t *Tx) cancelRivals(x *Ticket) {
+	for id := range x.EachPlayer {
+		r, ok := t.Records.TicketOf(id)
+		if !ok || t.Records.Tickets.Get(r).Status == Placing {
+			continue
+		}
+		t.CancelTicket(r, DuplicatePlayer)
+	}
+}
+
+// CancelTicket ends a ticket that waits or whose match is being accepted; then the others of the match search on.
+func (t *Tx) CancelTicket(r Ref, why Reason) {
+	x := t.Records.Tickets.Get(r)
+	if x.Status != RequiresAcceptance {
+		t.EndTicket(r, Cancelled, why)
+		return
+	}
+	match, _ := t.Records.Match(x.Outcome.Match)
+	t.dropMatch(match, drop{acceptance: "Rejected", others: ProposedMatchRejected, blamed: map[uint64]end{x.No: {Cancelled, why}}})
+}
+
+// StartMatchBackfill begins the search for more players for a running game session.
+type StartMatchBackfill struct {
+	Configuration string
+	ID            string
+	Chosen        bool
+	Players       []Player   // who are there, with their teams
+	Game          string     // id of the game session; with STANDALONE whatever the caller calls it, or nothing
+	Slots         int32      // how many players are wanted; 0: as many as there is room for
+	Server        *fleet.Key // the server process that asks; nil: not one
+
+	Unmatched bool // the game session need not have come of a match
+
+	kernel.ArchivedID
+
+	// Result
+	Ticket TicketView
+}
+
+// Claimed returns the id if it was chosen.
+func (cmd *StartMatchBackfill) Claimed() (kernel.ClaimKind, string) {
+	if !cmd.Chosen {
+		return kernel.Nothing, ""
+	}
+	return kernel.ATicket, cmd.ID
+}
+
+func (cmd *StartMatchBackfill) Decide(k *kernel.Tx) error {
+	t := kernel.Of[*Tx](k)
+	begin, err := t.CheckBackfill(cmd)
+	if err == nil {
+		begin()
+	}
+	return err
+}
+
+// CheckBackfill looks whether the backfill may begin; what it returns begins it and cannot fail.
+func (t *Tx) CheckBackfill(cmd *StartMatchBackfill) (begin func(), err error) {
+	c, ok := t.Records.Configuration(cmd.Configuration)
+	if !ok {
+		return nil, domain.Refuse(domain.NotFound, "matchmaking configuration %s not found", cmd.Configuration)
+	}
+	if n := len(cmd.Players); n < 1 || n > playersInBackfillMax {
+		return nil, domain.Refuse(domain.Invalid, "Players: %d players; want 1 to %d", n, playersInBackfillMax)
+	}
+	if err := t.CheckPlayers(c, cmd.Players); err != nil {
+		return nil, err
+	}
+	if err := t.checkTeams(c, cmd.Players); err != nil {
+		return nil, err
+	}
+	for i, p := range cmd.Players {
+		if err := t.hooks.MayBeBackfilled("Players", i, p.ID); err != nil {
+			return nil, err
+		}
+	}
+	x := Ticket{
+		ID: cmd.ID, Configuration: c.Name, Backfill: true, Players: int32(len(cmd.Players)), Game: cmd.Game, Slots: cmd.Slots,
+		Roster: EncodeRoster(cmd.Players),
+	}
+	if !c.Standalone {
+		g, err := t.checkBackfilled(cmd)
+		if err != nil {
+			return nil, err
+		}
+		x.GameRegion = g.Region
+	}
+	old, err := t.sameTicket(&x, cmd.Chosen, cmd.Archived, cmd.ArchivedAt)
+	switch {
+	case err != nil:
+		return nil, err
+	case old != 0:
+		return func() { cmd.Ticket = t.TicketView(old, t.Now) }, nil
+	}
+	if err := t.CheckRoom(&x); err != nil {
+		return nil, err
+	}
+	return func() {
+		if r, ok := t.Records.BackfillOf(x.Game); ok && x.Game != "" {
+			why := Replaced
+			if cmd.Server != nil {
+				why = ReplacedByServer
+			}
+			t.CancelTicket(r, why)
+		}
+		cmd.Ticket = t.TicketView(t.StartTicket(c, x), t.Now)
+	}, nil
+}
+
+// checkTeams checks that every player is in a team of the rule set.
+func (t *Tx) checkTeams(c *Configuration, players []Player) error {
+	rules := t.Records.Compiled(c.RuleSet)
+	for i, p := range players {
+		known := false
+		for _, team := range rules.Teams {
+			known = known || team.Name == p.Team
+		}
+		switch {
+		case p.Team == "":
+			return domain.Refuse(domain.Invalid, "Players[%d].Team: required for a backfill", i)
+		case !known:
+			return domain.Refuse(domain.Invalid, "Players[%d].Team: rule set %s has no team %q", i, c.RuleSet, ShortText(p.Team))
+		}
+	}
+	return nil
+}
+
+// ShortText keeps a message readable when the value is the problem.
+func ShortText(s string) string {
+	const longest = 100
+	if len(s) <= longest {
+		return s
+	}
+	cut := longest
+	for cut > 0 && !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return s[:cut] + "…"
+}
+
+// checkBackfilled finds the game session that a backfill is for.
+func (t *Tx) checkBackfilled(cmd *StartMatchBackfill) (*session.GameSession, error) {
+	game, server := cmd.Game, cmd.Server
+	if game == "" {
+		return nil, domain.Refuse(domain.Invalid, "GameSessionArn: required, because FlexMatchMode is WITH_QUEUE")
+	}
+	if server != nil {
+		if _, _, err := t.hosting.Hosted(*server, session.ID(game)); err != nil {
+			return nil, err
+		}
+	}
+	r, ok := t.hosting.FindGame(session.ID(game))
+	if !ok {
+		return nil, domain.Refuse(domain.NotFound, "GameSessionArn: game session %s not found", game)
+	}
+	g := t.hosting.Game(r)
+	if _, ok := t.Records.HostedBy(game); !ok && !cmd.Unmatched {
+		return nil, domain.Refuse(domain.Invalid, "GameSessionArn: game session %s did not come of a match, or its match is still being placed", game)
+	}
+	if !TakesPlayers(g) {
+		return nil, domain.Refuse(domain.Invalid, "GameSessionArn: game session %s is %s and accepts no new players", game, g.Status)
+	}
+	return g, nil
+}
+
+func TakesPlayers(g *session.GameSession) bool { return g.Status == session.Active && !g.DenyPlayers }
+
+// StopMatchmaking cancels a ticket that has no game session yet. Once it has succeeded no match follows.
+type StopMatchmaking struct {
+	ID     string
+	By     domain.Maker
+	Server *fleet.Key // the server process that stops the backfill of its game session; nil: not one
+}
+
+// TicketNotFound is what clients of the cloud service are told, word for word.
+const TicketNotFound = "Matchmaking ticket was not found."
+
+func (cmd *StopMatchmaking) Decide(k *kernel.Tx) error {
+	t := kernel.Of[*Tx](k)
+	r, ok := t.Records.Ticket(cmd.ID)
+	if !ok {
+		return domain.Refuse(domain.NotFound, TicketNotFound)
+	}
+	x := t.Records.Tickets.Get(r)
+	if !cmd.By.MayTouch(x.Maker) {
+		return domain.Refuse(domain.NotFound, TicketNotFound)
+	}
+	if cmd.Server != nil {
+		if !x.Backfill {
+			return domain.Refuse(domain.NotFound, TicketNotFound)
+		}
+		if !x.Status.Active() {
+			return nil // it ended already: what the server wants is so
+		}
+		if _, _, err := t.hosting.Hosted(*cmd.Server, session.ID(x.Game)); err != nil {
+			return err
+		}
+	}
+	if x.Status == Placing || !x.Status.Active() {
+		return TicketCannotStop(x.Status)
+	}
+	t.CancelTicket(r, StoppedByRequest)
+	return nil
+}
+
+// TicketCannotStop refuses to stop a ticket in its status, with the words of the cloud service.
+func TicketCannotStop(s Status) error {
+	return domain.Refuse(domain.Invalid, "Matchmaking ticket is in %s status and cannot be canceled.", s)
+}
+
+// EndTicket ends a ticket that is in no match, or whose match is about to be dropped. Who has to be told is told.
+func (t *Tx) EndTicket(r Ref, status Status, why Reason) {
+	x := *t.Records.Tickets.Get(r)
+	t.Emit(&TicketEnded{TicketNo(x.No), status, why})
+	t.tellTicketEnd(r, status, why)
+	t.backfillEnded(&x, status, why)
+	t.hooks.TicketEnded(&x, why)
+}
+
+// TicketKey names a ticket as it was when somebody looked.
+type TicketKey struct {
+	No         uint64
+	Generation uint32
+}
+
+// waitingTicket finds a ticket that waits and has not changed.
+func (t *Tx) waitingTicket(key TicketKey) (Ref, *Ticket, bool) {
+	r, ok := t.Records.TicketNo(key.No)
+	if !ok {
+		return 0, nil, false
+	}
+	x := t.Records.Tickets.Get(r)
+	return r, x, x.Generation == key.Generation && x.Status.Waits()
+}
+
+// BeginSearch says that a matchmaker has taken tickets into its pool. Those that have moved on do not matter.
+type BeginSearch struct{ Tickets []TicketKey }
+
+func (cmd *BeginSearch) Decide(k *kernel.Tx) error {
+	t := kernel.Of[*Tx](k)
+	e := &TicketsSearching{}
+	var begun []Ref
+	for _, key := range cmd.Tickets {
+		if r, x, ok := t.waitingTicket(key); ok && x.Status == Queued {
+			e.Tickets = append(e.Tickets, TicketNo(key.No))
+			begun = append(begun, r)
+		}
+	}
+	if len(begun) == 0 {
+		return nil
+	}
+	t.Emit(e)
+	for _, r := range begun {
+		t.tellSearching(r)
+		t.hooks.SearchBegun(t.Records.Tickets.Get(r))
+	}
+	return nil
+}
+
+// FailTickets says that tickets do not fit the rule set that their configuration has now. It is checked again.
+type FailTickets struct{ Tickets []TicketKey }
+
+func (cmd *FailTickets) Decide(k *kernel.Tx) error {
+	t := kernel.Of[*Tx](k)
+	for _, key := range cmd.Tickets {
+		r, x, ok := t.waitingTicket(key)
+		if !ok {
+			continue
+		}
+		c, _ := t.Records.Configuration(x.Configuration)
+		players := DecodeRoster(x.Roster)
+		err := t.CheckPlayers(c, players)
+		if err == nil && x.Backfill {
+			err = t.checkTeams(c, players)
+		}
+		if err != nil {
+			t.EndTicket(r, Failed, IncompatibleRuleSet)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,182 @@
+package matchmaking
+
+import (
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/notice"
+	"github.com/musterhq/muster/internal/domain/session"
+)
+
+// Events of matchmaking, as receivers are told. Source: docs/spec/flexmatch.md#events.
+
+// rulesToldMax is how many rules an event tells of.
+const rulesToldMax = 50
+
+// someoneListens reports whether anybody is told what happens in a configuration.
+func (t *Tx) someoneListens(c *Configuration) bool {
+	return c != nil && t.notices.Listens(c.NotificationTarget)
+}
+
+// tellOf writes an event down. The settings are those of now, as far as the configuration is still there.
+func (t *Tx) tellOf(c *Configuration, e notice.Match) {
+	if now, ok := t.Records.Configuration(c.Name); ok {
+		c = now
+	}
+	if !t.someoneListens(c) {
+		return
+	}
+	e.Configuration, e.Region, e.Account = c.Name, c.Region, c.Account
+	t.notices.Tell(notice.Notice{CustomEventData: c.CustomEventData, Match: &e}, c.NotificationTarget)
+}
+
+func noticeTicket(x *Ticket) notice.MatchTicket {
+	told := notice.MatchTicket{No: x.No, ID: x.ID, Start: x.Start}
+	for i, p := range x.PlayersOf() {
+		player := notice.MatchPlayer{ID: p.ID, Team: p.Team}
+		if x.Outcome != nil {
+			player.Answer = uint8(x.Outcome.Answer(i))
+		}
+		told.Players = append(told.Players, player)
+	}
+	return told
+}
+
+// metrics names the rules of a configuration with what was counted.
+func (t *Tx) metrics(c *Configuration, counts []RuleCount) []notice.MatchRule {
+	rules := t.Records.Compiled(c.RuleSet)
+	if rules == nil {
+		return nil
+	}
+	told := make([]notice.MatchRule, min(len(rules.Rules), rulesToldMax))
+	for i := range told {
+		told[i].Name = rules.Rules[i].Name
+	}
+	for _, n := range counts {
+		if int(n.Rule) < len(told) {
+			told[n.Rule].Passed, told[n.Rule].Failed = n.Passed, n.Failed
+		}
+	}
+	return told
+}
+
+func (t *Tx) tellSearching(r Ref) {
+	x := t.Records.Tickets.Get(r)
+	c, _ := t.Records.Configuration(x.Configuration)
+	if !t.someoneListens(c) {
+		return
+	}
+	e := notice.Match{Type: "MatchmakingSearching", Tickets: []notice.MatchTicket{noticeTicket(x)}}
+	e.EstimatedWait, e.WaitKnown = t.Records.EstimatedWait(c.Name, t.Now)
+	t.tellOf(c, e)
+}
+
+// tellTicketEnd tells of a ticket that ended alone. Of a cancellation that nobody asked for the cloud service says
+// nothing; a configuration may want it said.
+func (t *Tx) tellTicketEnd(r Ref, status Status, why Reason) {
+	x := t.Records.Tickets.Get(r)
+	c, _ := t.Records.Configuration(x.Configuration)
+	if !t.someoneListens(c) {
+		return
+	}
+	e := notice.Match{Reason: why.Code(), Message: why.Message(gameARN(x)), Tickets: []notice.MatchTicket{noticeTicket(x)}, Rules: t.metrics(c, nil)}
+	switch {
+	case status == TimedOut:
+		e.Type = "MatchmakingTimedOut"
+	case status == Failed:
+		e.Type = "MatchmakingFailed"
+	case why == StoppedByRequest || c.TellsSilentCancels():
+		e.Type = "MatchmakingCancelled"
+	default:
+		return
+	}
+	t.tellOf(c, e)
+}
+
+// gameARN is the ARN of a backfill ticket's game session.
+func gameARN(x *Ticket) string {
+	switch {
+	case x.Game == "" || x.GameRegion == "":
+		return x.Game
+	default:
+		return "arn:aws:gamelift:" + x.GameRegion + "::gamesession/" + x.Game
+	}
+}
+
+// tellMatch tells of all tickets of a match; more adds what the event has beside them.
+func (t *Tx) tellMatch(match Ref, kind string, more func(*notice.Match)) {
+	m := t.Records
+	x := m.Matches.Get(match)
+	if !t.someoneListens(x.Of) {
+		return
+	}
+	e := notice.Match{Type: kind, ID: x.ID}
+	for _, s := range x.Seats {
+		if r, ok := m.TicketNo(s.Ticket); ok {
+			e.Tickets = append(e.Tickets, noticeTicket(m.Tickets.Get(r)))
+		}
+	}
+	if more != nil {
+		more(&e)
+	}
+	t.tellOf(x.Of, e)
+}
+
+func (t *Tx) tellProposed(match Ref) {
+	x := t.Records.Matches.Get(match)
+	of, asked, counts, answerIn := x.Of, x.AcceptBy != 0, x.Counts, x.AcceptBy.Sub(t.Now)
+	t.tellMatch(match, "PotentialMatchCreated", func(e *notice.Match) {
+		e.Rules = t.metrics(of, counts)
+		if asked {
+			e.AcceptanceRequired, e.AcceptanceTimeout = true, int32(answerIn.Seconds())
+		}
+	})
+}
+
+func (t *Tx) tellAccepted(match Ref, how string) {
+	t.tellMatch(match, "AcceptMatchCompleted", func(e *notice.Match) {
+		e.Acceptance = how
+		if how == "Accepted" { // its example shows the teams without the answers
+			for i := range e.Tickets {
+				for j := range e.Tickets[i].Players {
+					e.Tickets[i].Players[j].Answer = 0
+				}
+			}
+		}
+	})
+}
+
+func (t *Tx) tellSucceeded(match Ref, game session.ID, sessions []domain.UUID) {
+	region, standalone := t.Records.Matches.Get(match).Region, t.Records.Matches.Get(match).Of.Standalone
+	t.tellMatch(match, "MatchmakingSucceeded", func(e *notice.Match) {
+		if standalone {
+			e.Location = region
+			return
+		}
+		r, _ := t.hosting.FindGame(game)
+		g := t.hosting.Game(r)
+		e.Game = "arn:aws:gamelift:" + g.Region + "::gamesession/" + string(game)
+		e.IPAddress, e.DNSName, e.Port, e.Compute, e.Location = g.IPAddress, g.DNSName, g.Port, g.ComputeName, g.Location
+		left := sessions
+		for i := range e.Tickets {
+			players := e.Tickets[i].Players
+			if at, ok := t.Records.TicketNo(e.Tickets[i].No); ok && t.Records.Tickets.Get(at).Backfill || len(left) < len(players) {
+				continue
+			}
+			for j := range players {
+				players[j].Session, players[j].Answer = left[j], 0
+			}
+			left = left[len(players):]
+		}
+	})
+}
+
+func (t *Tx) tellFailed(match Ref, why Reason) {
+	of, counts := t.Records.Matches.Get(match).Of, t.Records.Matches.Get(match).Counts
+	t.tellMatch(match, "MatchmakingFailed", func(e *notice.Match) {
+		e.Reason, e.Message, e.Rules = why.Code(), why.Message(""), t.metrics(of, counts)
+		for i := range e.Tickets {
+			for j := range e.Tickets[i].Players {
+				e.Tickets[i].Players[j].Answer = 0
+			}
+		}
+	})
+}

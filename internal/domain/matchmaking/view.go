@@ -1,0 +1,160 @@
+package matchmaking
+
+import (
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/chunk"
+	"github.com/musterhq/muster/internal/domain/ruleset"
+	"github.com/musterhq/muster/internal/domain/session"
+)
+
+// Ticket is a ticket as clients are shown it.
+type TicketView struct {
+	Ticket
+	EstimatedWait int32 // seconds; of one that has not ended
+	WaitKnown     bool
+}
+
+func (c *State) TicketView(r Ref, now domain.Time) (t TicketView) {
+	if r == 0 {
+		return t
+	}
+	t.Ticket = *c.Records.Tickets.Get(r)
+	if t.Status.Active() {
+		t.EstimatedWait, t.WaitKnown = c.Records.EstimatedWait(t.Configuration, now)
+	}
+	return t
+}
+
+func (v *View) ticket(r Ref) TicketView {
+	t := v.c.TicketView(r, v.c.Last())
+	v.Saw(t.Changed)
+	return t
+}
+
+// Ticket returns a ticket that is in memory; the engine looks into the archive for others.
+func (v *View) Ticket(id string) (TicketView, bool) {
+	r, ok := v.c.Records.Ticket(id)
+	if !ok {
+		v.SawAll()
+		return TicketView{}, false
+	}
+	return v.ticket(r), true
+}
+
+// TicketNo returns an active ticket by its number.
+func (v *View) TicketNo(no uint64) (TicketView, bool) {
+	r, ok := v.c.Records.TicketNo(no)
+	if !ok {
+		v.SawAll()
+		return TicketView{}, false
+	}
+	return v.ticket(r), true
+}
+
+// WaitingTickets returns those of the next records that wait in a pool, in no particular order, and where to go on; 0 at the
+// end. It is for a matchmaker that begins.
+func (v *View) WaitingTickets(after chunk.Ref, step int) (waiting []Ticket, next chunk.Ref) {
+	v.SawAll()
+	at := after
+	for t := range v.c.Records.Tickets.From(after, &at) {
+		if t.Status.Waits() {
+			waiting = append(waiting, *t)
+		}
+		if step--; step == 0 {
+			return waiting, at
+		}
+	}
+	return waiting, 0
+}
+
+// RuleSet returns a rule set.
+func (v *View) RuleSet(name string) (RuleSet, bool) {
+	r, ok := v.c.Records.RuleSet(name)
+	if !ok {
+		v.SawAll()
+		return RuleSet{}, false
+	}
+	x := *v.c.Records.RuleSets.Get(r)
+	v.Saw(x.Changed)
+	return x, true
+}
+
+// CompiledRuleSet returns the compiled form of a rule set; nil when there is none. It never changes.
+func (v *View) CompiledRuleSet(name string) *ruleset.RuleSet {
+	v.SawAll()
+	return v.c.Records.Compiled(name)
+}
+
+// RuleSets returns up to limit rule sets in the order of their names, beginning behind `after`.
+func (v *View) RuleSets(after string, limit int) (page []RuleSet) {
+	v.SawAll()
+	v.c.Records.RuleSetsFrom(after, func(x *RuleSet) bool {
+		page = append(page, *x)
+		return len(page) < limit
+	})
+	return page
+}
+
+// Configuration returns a matchmaking configuration.
+func (v *View) Configuration(name string) (Configuration, bool) {
+	c, ok := v.c.Records.Configuration(name)
+	if !ok {
+		v.SawAll()
+		return Configuration{}, false
+	}
+	v.Saw(c.Changed)
+	return *c, true
+}
+
+// Configurations returns up to limit matchmaking configurations in the order of their names, beginning behind `after`; a
+// rule set other than "" leaves out those that use another one.
+func (v *View) Configurations(after, ruleSet string, limit int) (page []Configuration) {
+	v.SawAll()
+	v.c.Records.ConfigurationsFrom(after, func(c *Configuration) bool {
+		if ruleSet == "" || c.RuleSet == ruleSet {
+			page = append(page, *c)
+		}
+		return len(page) < limit
+	})
+	return page
+}
+
+// TicketCounts tells how much is going on in a matchmaking configuration.
+func (v *View) TicketCounts(configuration string) Counts {
+	v.SawAll()
+	return v.c.Records.Counts(configuration)
+}
+
+// FreeSlots is how many players a game session takes, and its backfill wants; not ok: it takes nobody.
+func (v *View) FreeSlots(game string) (free int32, ok bool) {
+	v.SawAll()
+	free, ok = v.c.FreeSlots(game)
+	if r, open := v.c.Records.BackfillOf(game); open {
+		if most := v.c.Records.Tickets.Get(r).Slots; most > 0 {
+			free = min(free, most)
+		}
+	}
+	return free, ok
+}
+
+// Match returns a match whose players are asked, or that is being placed.
+func (v *View) Match(id string) (Match, bool) {
+	v.SawAll()
+	r, ok := v.c.Records.Match(id)
+	if !ok {
+		return Match{}, false
+	}
+	return *v.c.Records.Matches.Get(r), true
+}
+
+// Hosted returns what is known of a game session that came of a match.
+func (v *View) Hosted(game session.ID) (Hosted, bool) {
+	r, ok := v.c.Records.HostedBy(string(game))
+	if !ok {
+		v.SawAll()
+		return Hosted{}, false
+	}
+	h := *v.c.Records.Hosted.Get(r)
+	v.Saw(h.Changed)
+	return h, true
+}

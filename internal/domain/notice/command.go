@@ -1,0 +1,137 @@
+package notice
+
+import (
+	"slices"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/kernel"
+)
+
+// Notify says who is told of the ends of placements.
+type Notify struct {
+	Bus    bool     // somebody is told of all of them
+	Topics []string // ARNs; a queue may name one of them
+
+	Max int           // notices that may wait for one receiver; then the oldest are given up
+	Age time.Duration // how long each of them may wait
+}
+
+// Defaults of a Notify.
+const (
+	DefaultNoticesMax = 100_000
+	DefaultNoticeAge  = 24 * time.Hour
+)
+
+// Tell writes a notice down for the bus and for a topic, as far as anybody listens to them.
+func (t *Tx) Tell(n Notice, topic string) {
+	to := t.notify
+	if to == nil {
+		return
+	}
+	n.ID, n.At, n.Until = t.NewID(), t.Now, t.Now.Add(to.Age)
+	if to.Bus {
+		t.notice(n, Bus, to.Max)
+	}
+	if topic != Bus && slices.Contains(to.Topics, topic) {
+		t.notice(n, topic, to.Max)
+	}
+}
+
+// notice writes a notice down for one receiver, and gives up its oldest one when there are too many.
+func (t *Tx) notice(n Notice, topic string, most int) {
+	for t.Records.Count(topic) >= most {
+		no, _ := t.Records.First(topic)
+		t.Emit(&NoticesDropped{topic, []NoticeNo{NoticeNo(no)}})
+	}
+	n.Topic, n.No = topic, t.noticeNo+1
+	t.Emit(&NoticeWritten{n})
+}
+
+// DeliverNotices says that a receiver has some of its notices. Those that are not there any more do not matter.
+type DeliverNotices struct {
+	Topic string
+	Nos   []uint64
+}
+
+func (cmd *DeliverNotices) Decide(k *kernel.Tx) error {
+	t := kernel.Of[*Tx](k)
+	e := &NoticesDelivered{Topic: cmd.Topic}
+	for _, no := range cmd.Nos {
+		if _, ok := t.Records.Find(cmd.Topic, no); ok && !slices.Contains(e.Nos, NoticeNo(no)) {
+			e.Nos = append(e.Nos, NoticeNo(no))
+		}
+	}
+	if len(e.Nos) > 0 {
+		t.Emit(e)
+	}
+	return nil
+}
+
+// ConfirmSubscription says that the receiver at a URL wants to hear of a topic.
+type ConfirmSubscription struct{ Topic, URL string }
+
+func (cmd *ConfirmSubscription) Decide(k *kernel.Tx) error {
+	t := kernel.Of[*Tx](k)
+	if cmd.Topic == "" || cmd.URL == "" {
+		return domain.Refuse(domain.Invalid, "subscription of %q to topic %q: want both", cmd.URL, cmd.Topic)
+	}
+	if _, ok := t.Records.Subscription(cmd.Topic, cmd.URL); !ok {
+		t.Emit(&SubscriptionConfirmed{cmd.Topic, cmd.URL})
+	}
+	return nil
+}
+
+// noticeDue gives up a notice that nobody took in time.
+func (t *Tx) noticeDue(r Ref) {
+	n := t.Records.Notices.Get(r)
+	t.Emit(&NoticesDropped{n.Topic, []NoticeNo{NoticeNo(n.No)}})
+}
+
+// Apply folds an event into the state.
+func (c *State) Apply(at domain.Time, event kernel.Event) {
+	switch e := event.(type) {
+	case *NoticeWritten:
+		c.noticeNo = e.Notice.No
+		c.Waiting.SetWall(NoticeAge, c.Records.Add(e.Notice), e.Notice.Until)
+	case *NoticesDelivered:
+		c.removeNotices(e.Topic, e.Nos)
+	case *NoticesDropped:
+		c.removeNotices(e.Topic, e.Nos)
+	case *SubscriptionConfirmed:
+		c.Records.Subscribe(Subscription{Topic: e.Topic, URL: e.URL, Confirmed: at, Changed: c.Number()})
+	}
+	c.Touch()
+}
+
+func (c *State) removeNotices(topic string, nos []NoticeNo) {
+	for _, no := range nos {
+		r, _ := c.Records.Find(topic, uint64(no))
+		c.Waiting.Clear(NoticeAge, r)
+		c.Records.Remove(r)
+	}
+}
+
+// Notices returns up to limit notices that wait for the receiver of a topic, in their order, beginning behind a number.
+func (v *View) Notices(topic string, after uint64, limit int) []Notice {
+	v.SawAll()
+	var page []Notice
+	v.c.Records.From(topic, after, func(n *Notice) bool {
+		page = append(page, *n)
+		return len(page) < limit
+	})
+	return page
+}
+
+// NoticeCount is the number of notices that wait for the receiver of a topic.
+func (v *View) NoticeCount(topic string) int {
+	v.SawAll()
+	return v.c.Records.Count(topic)
+}
+
+// Subscribed reports whether the receiver at a URL has confirmed that it wants to hear of a topic.
+func (v *View) Subscribed(topic, url string) bool {
+	v.SawAll()
+	_, ok := v.c.Records.Subscription(topic, url)
+	return ok
+}

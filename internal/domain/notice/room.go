@@ -1,0 +1,114 @@
+package notice
+
+import (
+	"slices"
+
+	"github.com/musterhq/muster/internal/domain/chunk"
+	"github.com/musterhq/muster/internal/domain/kernel"
+)
+
+// Room is the room's number.
+const Room kernel.RoomNo = 2
+
+// NoticeAge is the wall deadline of a notice that no receiver has taken.
+const NoticeAge = kernel.FirstWall + kernel.Wait(Room)*kernel.WaitsOfRoom
+
+// State is the room's records.
+type State struct {
+	*kernel.Kernel
+	Records *Records
+	notify  *Notify // nil: there are no receivers
+
+	noticeNo uint64 // notices ever written
+}
+
+// Tx is the room: its state, and its part of the transaction that is being decided.
+type Tx struct {
+	*kernel.Tx
+	*State
+	kernel.Plain
+}
+
+// New returns the room without records.
+func New(k *kernel.Kernel, notify *Notify) *Tx {
+	return &Tx{Tx: k.Tx(), State: &State{Kernel: k, Records: NewRecords(), notify: notify}}
+}
+
+// Events has the constructors of the room's events.
+func (*Tx) Events() []func() kernel.Event { return events }
+
+// View reads the room's state.
+type View struct {
+	kernel.Reader
+	c *State
+}
+
+// View returns a View. It is good as long as no command is executed.
+func (s *State) View() View { return View{s.Reader(), s} }
+
+// Listens reports whether any receiver takes the notices of a topic.
+func (s *State) Listens(topic string) bool {
+	return s.notify != nil && (s.notify.Bus || topic != Bus && slices.Contains(s.notify.Topics, topic))
+}
+
+// Due gives up a notice that was not taken in time.
+func (t *Tx) Due(d kernel.Deadline) (heavy bool) {
+	t.noticeDue(d.Ref)
+	return false
+}
+
+type frozen struct {
+	notices       chunk.Frozen[Notice]
+	subscriptions chunk.Frozen[Subscription]
+}
+
+// Freeze returns what a snapshot holds of the room.
+func (s *State) Freeze(h *kernel.Head) kernel.Frozen {
+	h.NoticeNo = s.noticeNo
+	return &frozen{s.Records.Notices.Freeze(), s.Records.Subscriptions.Freeze()}
+}
+
+// Field numbers of message SnapshotPart in proto/journal.proto.
+const (
+	partNotice       = 18
+	partSubscription = 19
+)
+
+// Write writes the parts.
+func (f *frozen) Write(w *kernel.PartWriter) {
+	kernel.WriteAll(w, partNotice, f.notices)
+	kernel.WriteAll(w, partSubscription, f.subscriptions)
+}
+
+// Load reads a part of a snapshot.
+func (s *State) Load(l *kernel.Loader, kind uint64, body []byte) (known bool, err error) {
+	switch kind {
+	case partNotice:
+		return true, kernel.LoadWith(l, body, func(n Notice) { s.Records.Add(n) })
+	case partSubscription:
+		return true, kernel.LoadWith(l, body, s.Records.Subscribe)
+	}
+	return false, nil
+}
+
+// Restore rebuilds what a snapshot does not hold.
+func (s *State) Restore(h *kernel.Head) error {
+	s.noticeNo = h.NoticeNo
+	for r, n := range s.Records.Notices.All() {
+		s.Waiting.SetWall(NoticeAge, r, n.Until)
+	}
+	return nil
+}
+
+// NoticeCounts counts the records of the room; the fullest receiver is the one with most notices.
+func (v *View) NoticeCounts() []kernel.RecordCount {
+	all := []kernel.RecordCount{{Kind: "notices", Count: v.c.Records.Notices.Len()}}
+	if v.c.notify == nil {
+		return all
+	}
+	most := 0
+	for topic := range v.c.Records.Topics() {
+		most = max(most, v.c.Records.Count(topic))
+	}
+	return append(all, kernel.RecordCount{Kind: "fullest_receiver_notices", Count: most, Most: v.c.notify.Max})
+}

@@ -1,0 +1,78 @@
+package playerflow
+
+import (
+	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/matchmaking"
+)
+
+// Asked is a command whose own fields do not tell who asks for it, with who that is.
+type Asked struct {
+	kernel.Command
+	By flow.Actor
+}
+
+func (a Asked) Decide(k *kernel.Tx) error {
+	t := kernel.Of[*Tx](k)
+	t.Cmd, t.own().by = a.Command, a.By
+	return a.Command.Decide(k)
+}
+
+// Unwrap returns the command itself.
+func (a Asked) Unwrap() kernel.Command { return a.Command }
+
+// account writes down who changed the keys of players, and why: once for all whom the same thing happened to.
+func (t *Tx) account() {
+	changed := t.own().changed
+	for len(changed) > 0 {
+		e := &FlowCommitted{Cause: changed[0].cause, By: t.actor()}
+		n := 0
+		for n < len(changed) && changed[n].cause == e.Cause {
+			if p := t.Flow.Players.Get(changed[n].player); p.ID != "" { // whoever was forgotten since has no history
+				e.Players = append(e.Players, p.ID)
+			}
+			n++
+		}
+		changed = changed[n:]
+		if len(e.Players) > 0 {
+			t.Emit(e)
+		}
+	}
+}
+
+// causeNow is what keys are changed by: the call, the deadline, or else the command.
+func (t *Tx) causeNow() string {
+	if t.Cause == "" {
+		return t.CommandName()
+	}
+	return t.Cause
+}
+
+// actor is who asks for the command.
+func (t *Tx) actor() flow.Actor {
+	own := t.own()
+	if own.by != (flow.Actor{}) {
+		return own.by
+	}
+	if own.caller != nil {
+		return flow.Actor{Kind: flow.ByPlayer, ID: "fs-" + own.caller.Session.String()}
+	}
+	switch cmd := t.Cmd.(type) {
+	case *kernel.Tick, *kernel.Resume:
+		return flow.Actor{Kind: flow.ByDeadline}
+	case *matchmaking.ProposeMatches:
+		return flow.Actor{Kind: flow.ByMatchmaker}
+	case interface{ ServerProcess() *fleet.Key }:
+		return serverProcess(cmd.ServerProcess())
+	}
+	return flow.Actor{Kind: flow.ByAWSClient}
+}
+
+// serverProcess is a game server as an actor; nil: it was somebody else, over the API.
+func serverProcess(key *fleet.Key) flow.Actor {
+	if key == nil {
+		return flow.Actor{Kind: flow.ByAWSClient}
+	}
+	return flow.Actor{Kind: flow.ByGameServer, ID: key.Fleet + "/" + key.Compute + "/" + key.Process}
+}

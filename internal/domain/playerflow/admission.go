@@ -1,0 +1,131 @@
+package playerflow
+
+import (
+	"slices"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/session"
+)
+
+// admitMembers gives every pending member a reservation.
+func (t *Tx) admitMembers(r flow.Ref) {
+	t.settleAdvice(r)
+	for _, m := range slices.Clone(t.Flow.Instances.Get(r).Members()) {
+		if t.Flow.Memberships.Get(m).Status == flow.MemberPending {
+			t.admit(m)
+		}
+	}
+}
+
+// admit gives a pending member a reservation, or the one that the placement made.
+func (t *Tx) admit(r flow.Ref) {
+	m := *t.Flow.Memberships.Get(r)
+	x := t.Flow.Instances.Get(m.InstanceRef())
+	keep := x.Rules.Reconnect != flow.ReconnectOff && !x.Rules.NoHold
+	g, _ := t.hosting.FindGame(session.ID(x.Game))
+	id, ok := t.reservationIn(g, m.Player)
+	if !ok {
+		if game := t.hosting.Game(g); game.SeatsHeld >= game.PlayersMax {
+			t.endMembership(r, flow.SlotLost)
+			return
+		}
+		id = t.reserve(r, false)
+	}
+	t.changeMembership(r, func(m *flow.Membership) {
+		m.Status, m.Attempt, m.Session, m.Keep = flow.MemberReserved, 1, id, keep
+		m.Epoch = t.Flow.Players.Get(m.PlayerRef()).Epoch
+	})
+	t.wrapData(r)
+	t.tellHost(r, flow.Allocated)
+}
+
+// reservationIn finds the reservation of a player in a game session.
+func (c *State) reservationIn(g session.Ref, player string) (id domain.UUID, ok bool) {
+	c.hosting.PlayersNamed(player, func(_ session.Ref, p *session.PlayerSession) bool {
+		if p.Game == g && p.Status == session.Reserved {
+			id, ok = p.ID, true
+		}
+		return !ok
+	})
+	return id, ok
+}
+
+// reserve makes a player session for a member: on the seat that is the member's already, or on a free one.
+func (t *Tx) reserve(r flow.Ref, kept bool) domain.UUID {
+	m := t.Flow.Memberships.Get(r)
+	x := t.Flow.Instances.Get(m.InstanceRef())
+	by := t.Contact.Add(x.Rules.Reservation)
+	if m.Overdue {
+		by = min(by, t.lastChance(m))
+	}
+	id := t.NewID()
+	t.hosting.Reserve(session.Reservation{
+		PlayerSession: id, Game: session.ID(x.Game), Player: m.Player, Data: m.Data,
+		By: by, Kept: kept,
+	})
+	return id
+}
+
+// lastChance is when the reservation ends that a member has behind the deadline: another one lasts no longer, or a player could
+// keep a seat for ever by asking again and again. While the host is suspected it does not come nearer. See holdOver.
+func (t *Tx) lastChance(m *flow.Membership) domain.ContactTime {
+	by := m.HoldBy
+	if by == 0 {
+		by = t.Contact + domain.ContactTime(m.HoldLeft)
+	}
+	return max(by.Add(-holdOverdue), t.Contact)
+}
+
+// tellHost tells a member how to reach the game server.
+func (t *Tx) tellHost(r flow.Ref, cause flow.Reason) {
+	m := t.Flow.Memberships.Get(r)
+	host := t.HostOf(m)
+	t.tellPlayers(flow.OnHostConnectionDetailsReceived, flow.Message{Host: host, Instance: m.Instance, Reason: cause}, m.Player)
+}
+
+// tellReconnect tells a member that the game goes on.
+func (t *Tx) tellReconnect(r flow.Ref) {
+	m := t.Flow.Memberships.Get(r)
+	x := t.Flow.Instances.Get(m.InstanceRef())
+	t.tellPlayers(flow.OnReconnectAvailable, flow.Message{
+		Instance: m.Instance, Reconnect: x.Rules.Reconnect, Deadline: t.holdUntil(m), CanDecline: x.Rules.Reconnect == flow.ReconnectOptional,
+		Suspect: x.Suspect != 0,
+	}, m.Player)
+}
+
+// openHostOf is hostOf while the player session is reserved: one that was used lets nobody in.
+func (c *State) openHostOf(m *flow.Membership) *flow.Host {
+	host := c.HostOf(m)
+	if host == nil {
+		return nil
+	}
+	if p, _ := c.hosting.FindPlayer(host.Session); c.hosting.PlayerSession(p).Status != session.Reserved {
+		return nil
+	}
+	return host
+}
+
+// HostOf is how a member reaches the game server, by the latest player session; nil when there was none yet.
+func (c *State) HostOf(m *flow.Membership) *flow.Host {
+	x := c.Flow.Instances.Get(m.InstanceRef())
+	id := m.Session
+	if !m.Next.IsZero() {
+		id = m.Next
+	}
+	p, ok := c.hosting.FindPlayer(id)
+	if !ok {
+		return nil
+	}
+	ps := c.hosting.PlayerSession(p)
+	g := c.hosting.Game(ps.Game)
+	host := &flow.Host{
+		Instance: x.ID, GameSession: string(g.ID), Region: g.Region, IPAddress: g.IPAddress, DNSName: g.DNSName, Port: g.Port,
+		Session: ps.ID, Attempt: m.Attempt, Epoch: m.Epoch, Suspect: x.Suspect != 0, TokenUntil: m.TokenUntil,
+	}
+	if ps.ReserveBy != 0 {
+		host.ReserveBy = c.WallTime(ps.ReserveBy)
+	}
+	host.TLS = c.hosting.HasCertificate(g.FleetID, g.ComputeName)
+	return host
+}

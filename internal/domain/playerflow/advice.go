@@ -1,0 +1,156 @@
+package playerflow
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/kernel"
+)
+
+// What was said of single searches: attributes for the matchmaker, PlayerData and the order of locations for the game that
+// comes of it. A match is committed and placed in one transaction, which cannot wait for anybody: so the studio is asked
+// when the search begins.
+
+func (c *State) applyAdvice(event kernel.Event) {
+	switch e := event.(type) {
+	case *SearchAdvised:
+		a := e.Advice
+		a.Changed = c.Touch()
+		c.Flow.AddAdvice(a)
+	case *SearchAdviceDropped:
+		c.Flow.RemoveAdvice(e.Ticket)
+		c.Touch()
+	}
+}
+
+// advise keeps what was said of a search, if anything was.
+func (t *Tx) advise(a flow.Advice) {
+	if !a.IsZero() {
+		t.Emit(&SearchAdvised{a})
+	}
+}
+
+// advised is what was said of a search; the zero one when that is nothing.
+func (t *Tx) advised(ticket domain.UUID) flow.Advice {
+	if a, ok := t.Flow.Advice(ticket); ok {
+		return *a
+	}
+	return flow.Advice{Ticket: ticket}
+}
+
+func (t *Tx) dropAdvice(ticket domain.UUID) {
+	if _, ok := t.Flow.Advice(ticket); ok {
+		t.Emit(&SearchAdviceDropped{ticket})
+	}
+}
+
+// settleAdvice forgets what was said of the searches of those who are in a game that takes players now.
+func (t *Tx) settleAdvice(r flow.Ref) {
+	for _, m := range t.Flow.Instances.Get(r).Members() {
+		t.dropAdvice(t.Flow.Memberships.Get(m).Ticket)
+	}
+}
+
+// adviceOfLeaver forgets what was said of a search when the last one of those who searched together has left the game.
+func (t *Tx) adviceOfLeaver(left *flow.Membership) {
+	r, ok := t.Flow.Instance(left.Instance)
+	if !ok || left.Ticket.IsZero() {
+		return
+	}
+	for _, m := range t.Flow.Instances.Get(r).Members() {
+		if t.Flow.Memberships.Get(m).Ticket == left.Ticket {
+			return
+		}
+	}
+	t.dropAdvice(left.Ticket)
+}
+
+// advicesOf are what was said of the searches that memberships came out of.
+func (t *Tx) advicesOf(members []flow.Membership) map[domain.UUID]flow.Advice {
+	var all map[domain.UUID]flow.Advice
+	for _, m := range members {
+		if a, ok := t.Flow.Advice(m.Ticket); ok {
+			if all == nil {
+				all = map[domain.UUID]flow.Advice{}
+			}
+			all[m.Ticket] = *a
+		}
+	}
+	return all
+}
+
+// wantedRegions is the order of locations that the studio wants for the game of a match. Where parties differ, a location's
+// place is the sum of its places over all players whose party has an order; behind the last one when it is not in it.
+func (t *Tx) wantedRegions(r flow.Ref) []string {
+	var orders [][]string
+	var weights []int
+	players := map[domain.UUID]int{}
+	var tickets []domain.UUID
+	for _, m := range t.Flow.Instances.Get(r).Members() {
+		ticket := t.Flow.Memberships.Get(m).Ticket
+		if players[ticket]++; players[ticket] == 1 {
+			tickets = append(tickets, ticket)
+		}
+	}
+	for _, ticket := range tickets {
+		t.addRegions(ticket, players[ticket], &orders, &weights)
+	}
+	return mergeOrders(orders, weights)
+}
+
+func (t *Tx) addRegions(ticket domain.UUID, players int, orders *[][]string, weights *[]int) {
+	if a, ok := t.Flow.Advice(ticket); ok && len(a.Regions) > 0 {
+		*orders, *weights = append(*orders, a.Regions), append(*weights, players)
+	}
+}
+
+// mergeOrders makes one order of several: by the sum of places, equal ones by name.
+func mergeOrders(orders [][]string, weights []int) []string {
+	sums := map[string]int{}
+	for _, order := range orders {
+		for _, name := range order {
+			sums[name] = 0
+		}
+	}
+	for name := range sums {
+		for i, order := range orders {
+			place := slices.Index(order, name)
+			if place < 0 {
+				place = len(order)
+			}
+			sums[name] += weights[i] * place
+		}
+	}
+	return slices.SortedFunc(maps.Keys(sums), func(a, b string) int { return cmp.Or(cmp.Compare(sums[a], sums[b]), cmp.Compare(a, b)) })
+}
+
+// PlayerData is the PlayerData of a player who was matched; empty when nobody has said anything.
+func (t *Tx) PlayerData(player string) string {
+	r, ok := t.Flow.Player(player)
+	if !ok || t.Flow.Players.Get(r).Membership() == 0 {
+		return ""
+	}
+	return t.Flow.Memberships.Get(t.Flow.Players.Get(r).Membership()).Data
+}
+
+// advice checks that somebody still needs what was said of a search.
+func (a *auditor) advice(x *flow.Advice) {
+	if _, searching := a.c.Flow.PartyByTicket(x.Ticket); searching {
+		return
+	}
+	if a.waiting == nil { // counted once: there may be as many searches as memberships
+		a.waiting = map[domain.UUID]bool{}
+		for _, m := range a.c.Flow.Memberships.All() {
+			if !a.c.Flow.Instances.Get(m.InstanceRef()).Ready {
+				a.waiting[m.Ticket] = true
+			}
+		}
+	}
+	if a.waiting[x.Ticket] {
+		return
+	}
+	a.fail("advice", "mm-"+x.Ticket.String(), "it is kept, and nobody searches or waits for a host with this ticket")
+}

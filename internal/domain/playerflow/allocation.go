@@ -1,0 +1,103 @@
+package playerflow
+
+import (
+	"slices"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/placement"
+	"github.com/musterhq/muster/internal/domain/session"
+)
+
+// Placed gives a game instance the host that its placement found. Seats of players who have left meanwhile are
+// free at once.
+func (t *Tx) Placed(id string, game session.ID) {
+	r, ok := t.Flow.InstanceOfPlacement(id)
+	if !ok {
+		return
+	}
+	t.hostInstance(r, game)
+}
+
+// ReservationFor is how long a seat waits for its player in the game session of a placement; 0: player flow does not say.
+func (t *Tx) ReservationFor(id string) time.Duration {
+	if r, ok := t.Flow.InstanceOfPlacement(id); ok {
+		return t.Flow.Instances.Get(r).Rules.Reservation
+	}
+	return 0
+}
+
+// hostInstance lets a game instance be active in a game session. With manualReady the time for that runs until Game.Ready: before
+// nobody can play.
+func (t *Tx) hostInstance(r flow.Ref, game session.ID) {
+	t.Cause = "Allocated"
+	t.changeInstance(r, func(x *flow.Instance) {
+		x.Status, x.Game, x.Ready = flow.InstanceActive, string(game), x.Ready || !x.Rules.ManualReady
+		if x.Ready {
+			x.AllocateBy = 0
+		}
+		if x.Rules.KeepAlive > 0 {
+			x.KeepAliveBy = t.Contact.Add(x.Rules.KeepAlive)
+		}
+	})
+	x := t.Flow.Instances.Get(r)
+	t.tellHosted(r)
+	t.freeSeatsOfLeavers(r, game)
+	if x.Ready {
+		t.admitMembers(r)
+	}
+	t.planEmpty(r)
+}
+
+// freeSeatsOfLeavers closes the reservations that a placement made for players who had left the game before. Others without a
+// membership were matched over the plain API.
+func (t *Tx) freeSeatsOfLeavers(r flow.Ref, game session.ID) {
+	gone := t.Flow.Instances.Get(r).Gone
+	if len(gone) == 0 {
+		return
+	}
+	t.changeInstance(r, func(x *flow.Instance) { x.Gone = nil })
+	g, _ := t.hosting.FindGame(game)
+	for _, l := range gone {
+		if id, ok := t.reservationIn(g, l.Player); ok {
+			t.tellServer(r, flow.OnPlayerLeft, flow.Notice{Player: l.Player, Reason: l.Reason.String()})
+			t.hosting.EndSeat(id, session.TimedOut)
+		}
+	}
+}
+
+// NotPlaced ends a game instance that gets no host.
+func (t *Tx) NotPlaced(id string, status placement.Status) {
+	r, ok := t.Flow.InstanceOfPlacement(id)
+	if !ok {
+		return
+	}
+	why := flow.HostError
+	switch status {
+	case placement.TimedOut:
+		why = flow.NoCapacity
+	case placement.Cancelled:
+		why = flow.AllocationCancelled
+	}
+	t.failAllocation(r, why)
+}
+
+// failAllocation ends a game instance that nobody can play in.
+func (t *Tx) failAllocation(r flow.Ref, why flow.Reason) {
+	t.Cause = "AllocationFailed"
+	x := t.Flow.Instances.Get(r)
+	id, pending, game := x.ID, x.Placement, x.Game
+	var out []flow.Membership
+	for _, ref := range x.Members() {
+		out = append(out, *t.Flow.Memberships.Get(ref))
+	}
+	advices := t.advicesOf(out)
+	t.closeInstance(r, flow.AllocationFailed, flow.AllocationFailed, "")
+	t.hosting.StopPlacement(pending)
+	requeued := t.requeue(t.Flow.Instances.Get(r), out, advices)
+	for _, m := range out {
+		_, again := slices.BinarySearch(requeued, m.Player)
+		t.tellPlayers(flow.OnFailedToAllocateGameInstance, flow.Message{Instance: id, Reason: why, Requeued: again}, m.Player)
+	}
+	t.stopHost(game) // one that was found and did not get ready
+}

@@ -1,0 +1,346 @@
+package playerflow
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/session"
+)
+
+// Apply folds an event into the state.
+func (c *State) Apply(at domain.Time, event kernel.Event) {
+	switch e := event.(type) {
+	case *PlayerKeysChanged, *PlayerLoggedIn, *PresenceChanged, *PlayersTold, *EventsTrimmed, *PlayerChanged, *PlayerForgotten:
+		c.applyPlayer(at, event)
+	case *SearchAdvised, *SearchAdviceDropped:
+		c.applyAdvice(event)
+	case *GameInstanceTold, *EventsSubscribed, *EventsUnsubscribed, *EventsTaken, *SubscriptionLapsed:
+		c.applyFeed(at, event)
+	case *FlowResumed:
+		c.applyFlowResumed(e)
+	case *LoginChanged:
+		c.putLogin(e.Login)
+	case *LoginRemoved:
+		r, _ := c.Flow.Login(e.ID)
+		player, ok := c.Flow.Player(c.Flow.Logins.Get(r).Player)
+		c.Waiting.Clear(LoginExpiry, r)
+		c.Flow.RemoveLogin(r)
+		c.Touch()
+		if ok {
+			c.waitForPlayer(player)
+		}
+	case *RequestAnswered:
+		c.Flow.AddRequest(e.Request, e.Since)
+		c.Touch()
+	case *PartyChanged:
+		p := e.Party
+		p.Changed = c.Touch()
+		c.waitForParty(c.Flow.PutParty(p))
+	case *PartyRemoved:
+		r, _ := c.Flow.Party(e.ID)
+		c.Waiting.Clear(PartyLeader, r)
+		c.Waiting.Clear(PartyStale, r)
+		c.Waiting.Clear(PartyReady, r)
+		c.Flow.RemoveParty(r)
+		c.Touch()
+	case *InviteChanged:
+		x := e.Invite
+		x.Changed = c.Touch()
+		c.Waiting.Set(InviteExpiry, c.Flow.PutInvite(x), x.ExpireBy)
+	case *InviteRemoved:
+		r, _ := c.Flow.Invite(e.ID)
+		c.Waiting.Clear(InviteExpiry, r)
+		c.Flow.RemoveInvite(r)
+		c.Touch()
+	case *GameInstanceChanged:
+		x := e.Instance
+		x.Changed = c.Touch()
+		c.waitForInstance(c.Flow.PutInstance(x))
+	case *GameInstanceForgotten:
+		r, _ := c.Flow.Instance(e.ID)
+		c.Waiting.Clear(InstanceForget, r)
+		c.Flow.RemoveInstance(r)
+		c.Touch()
+	case *MembershipChanged:
+		c.applyMembership(e)
+	case *MembershipEnded:
+		c.applyMembershipEnded(e)
+	case *LoginTicketChanged:
+		x := e.Ticket
+		x.Changed = c.Touch()
+		c.Waiting.SetWall(LoginTicketAge, c.Flow.AddLoginTicket(x), x.Until)
+	case *LoginTicketRemoved:
+		r, _ := c.Flow.LoginTicket(e.Hash)
+		c.Waiting.Clear(LoginTicketAge, r)
+		c.Flow.RemoveLoginTicket(r)
+		c.Touch()
+	case *FlowCommitted:
+		for _, id := range e.Players {
+			r, _ := c.Flow.Player(id)
+			p := c.Flow.Players.Get(r)
+			x := flow.Change{
+				EndedNo: c.Ended.Next(), Player: p.ID, At: at, Commit: c.Number(), Part: c.Part(), Rev: p.Rev, Keys: p.Keys, Cause: e.Cause, By: e.By, Changed: c.Touch(),
+			}
+			c.Ended.Push(kernel.Ended{Room: Room, Kind: endedChange, Ref: c.Flow.AddChange(x)})
+		}
+	case *FlowQueueChanged:
+		q := e.Queue
+		q.Changed = c.Touch()
+		c.waitForQueue(c.Flow.SetQueue(q))
+	case *FlowConfigChanged:
+		c.Flow.Overrides.Change(e.Document, e.Change)
+		c.Flow.Overrides.Changed = c.Touch()
+		c.overrideFlowConfig()
+	case *PlayersAwaited:
+		c.applyPlayersAwaited(e)
+	default:
+		panic(fmt.Sprintf("no apply for %T", event))
+	}
+}
+
+func (c *State) applyFlowResumed(e *FlowResumed) {
+	c.Touch()
+	for r, p := range c.Flow.Players.All() {
+		if p.Presence == flow.Online {
+			c.awaitPlayer(r, e.PresenceBy)
+		}
+	}
+	for r, x := range c.Flow.Instances.All() {
+		if x.Live() && x.Game != "" && x.Suspect == 0 {
+			c.applySuspicion(r, e.Now)
+		}
+		if x.Status == flow.InstancePending && e.Down > 0 {
+			c.hosting.DelayPlacement(x.Placement, domain.Time(e.Down))
+		}
+	}
+	for r, p := range c.Flow.Parties.All() {
+		if p.Search != nil && e.Down > 0 {
+			c.delaySearch(r, e.Down)
+		}
+	}
+}
+
+// delaySearch moves the ends of a party's search, of its ticket, and of the match that waits for its answer. They are on the
+// calendar, as those of tickets that backends start themselves are, which end on time.
+func (c *State) delaySearch(r flow.Ref, by int64) {
+	p := c.Flow.Parties.Mut(r)
+	s := *p.Search
+	s.Expires += domain.Time(by)
+	s.AcceptBy = c.matchmaking.DelaySearch("mm-"+s.Ticket.String(), s.Match.String(), s.AcceptBy, domain.Time(by))
+	p.Search, p.Changed = &s, c.Number()
+}
+
+// awaitPlayer gives a player time to come back whose client is not known to be here any more.
+func (c *State) awaitPlayer(r flow.Ref, by domain.ContactTime) {
+	x := c.Flow.Players.Mut(r)
+	x.Presence, x.Stream, x.PresenceBy, x.PolledBy, x.Changed = flow.Unknown, 0, by, 0, c.Number()
+	c.waitForPlayer(r)
+}
+
+// applySuspicion stops the clocks of those whose seats are kept while nobody knows whether the host is still there.
+func (c *State) applySuspicion(r flow.Ref, now domain.ContactTime) {
+	x := c.Flow.Instances.Mut(r)
+	x.Suspect, x.Changed = now, c.Number()
+	for _, ref := range c.Flow.Instances.Get(r).Members() {
+		if m := c.Flow.Memberships.Get(ref); m.HoldBy != 0 {
+			m = c.Flow.Memberships.Mut(ref)
+			m.HoldLeft, m.HoldBy, m.Changed = max(int64(m.HoldBy-now), 1), 0, c.Number()
+			c.Waiting.Set(SeatHold, ref, 0)
+		}
+	}
+}
+
+func (c *State) applyPlayer(at domain.Time, event kernel.Event) {
+	switch e := event.(type) {
+	case *PlayerKeysChanged:
+		c.mutPlayer(e.Player, func(p *flow.Player) { p.Keys, p.Rev, p.Since = e.Keys, e.Rev, at })
+	case *PlayerLoggedIn:
+		r, ok := c.Flow.Player(e.Login.Player)
+		if !ok {
+			r = c.Flow.AddPlayer(flow.Player{ID: e.Login.Player, OfflineSince: at})
+		}
+		p := c.Flow.Players.Mut(r)
+		p.Epoch, p.Changed = e.Login.Epoch, c.Touch()
+		p.Replaced, p.ReplacedSince, p.FlapUntil = e.Replaced, e.ReplacedSince, e.FlapUntil
+		p.Profile = e.Profile
+		if p.Presence == flow.Online { // the client that is here is not the one that counts any more
+			p.Stream, p.PresenceBy = 0, e.PresenceBy
+		}
+		p.PolledBy = 0
+		c.putLogin(e.Login)
+	case *PresenceChanged:
+		c.mutPlayer(e.Player, func(p *flow.Player) {
+			p.Presence, p.Stream, p.PresenceBy, p.OfflineSince = e.Presence, e.Stream, e.PresenceBy, e.OfflineSince
+			p.RemoveBy, p.LeaveQueueBy, p.PolledBy = e.RemoveBy, e.LeaveQueueBy, e.PolledBy
+		})
+	case *PlayersTold:
+		told := flow.Told{At: at, Commit: c.Number(), Part: c.Part(), Type: e.Type, Body: e.Body}
+		for _, to := range e.To {
+			if to.Seq == 0 {
+				continue
+			}
+			r, _ := c.Flow.Player(to.Player)
+			c.Flow.Tell(r, told, to.First).Changed = c.Touch()
+			c.waitForPlayer(r)
+		}
+		if e.No != 0 {
+			c.applyStudioEvent(at, e)
+		}
+	case *EventsTrimmed:
+		r, _ := c.Flow.Player(e.Player)
+		c.Flow.Trim(r, e.First).Changed = c.Touch()
+		c.waitForPlayer(r)
+	case *PlayerChanged:
+		if _, ok := c.Flow.Player(e.Player); !ok {
+			c.Flow.AddPlayer(flow.Player{ID: e.Player, OfflineSince: at})
+		}
+		c.mutPlayer(e.Player, func(p *flow.Player) {
+			p.Banned, p.Leaves, p.LeavesSince = e.Banned, e.Leaves, e.LeavesSince
+			p.RequeueLevel, p.RequeueUntil = e.RequeueLevel, e.RequeueUntil
+			p.Profile, p.LastGame, p.Penalties, p.Blocked, p.UnlockAt = e.Profile, e.LastGame, e.Penalties, e.Blocked, e.UnlockAt
+		})
+	case *PlayerForgotten:
+		r, _ := c.Flow.Player(e.Player)
+		for _, kind := range []kernel.Wait{PlayerPresence, PartyRemoval, QueueRemoval, PlayerAge, PlayerUnlock} {
+			c.Waiting.Clear(kind, r)
+		}
+		c.Flow.RemovePlayer(r)
+		c.Touch()
+	}
+}
+
+func (c *State) mutPlayer(id string, f func(*flow.Player)) {
+	r, _ := c.Flow.Player(id)
+	p := c.Flow.Players.Mut(r)
+	f(p)
+	p.Changed = c.Touch()
+	c.waitForPlayer(r)
+}
+
+func (c *State) putLogin(l flow.Login) {
+	l.Changed = c.Touch()
+	r := c.Flow.PutLogin(l)
+	c.Waiting.Set(LoginExpiry, r, LoginActsAt(&l))
+	player, _ := c.Flow.Player(l.Player)
+	c.waitForPlayer(player)
+}
+
+// waitForPlayer sets the deadlines of a player from the record.
+func (c *State) waitForPlayer(r flow.Ref) {
+	p := c.Flow.Players.Get(r)
+	c.Waiting.Set(PlayerPresence, r, p.PresenceBy)
+	c.Waiting.Set(PartyRemoval, r, p.RemoveBy)
+	c.Waiting.Set(QueueRemoval, r, p.LeaveQueueBy)
+	c.Waiting.SetWall(PlayerAge, r, c.PlayerAgesAt(p))
+	c.Waiting.SetWall(PlayerUnlock, r, p.UnlockAt)
+}
+
+// How long is remembered what a player who is away may ask for.
+const (
+	outboxKept   = 15 * time.Minute
+	playerKept   = 30 * 24 * time.Hour
+	lastGameKept = 24 * time.Hour
+	replacedKept = time.Hour        // a replaced login session, to tell its client why
+	expiredKept  = 10 * time.Minute // an expired invite, to tell its guest why
+	RequestsKept = 10 * time.Minute
+)
+
+// PlayerAgesAt is when something about a player who is away can be forgotten; 0 when nothing can.
+func (c *State) PlayerAgesAt(p *flow.Player) domain.Time {
+	if p.Here() {
+		return 0
+	}
+	var next domain.Time
+	consider := func(at domain.Time) {
+		if next == 0 || at < next {
+			next = at
+		}
+	}
+	if len(p.Outbox()) > 0 {
+		consider(p.Outbox()[len(p.Outbox())-1].At.Add(outboxKept))
+	}
+	if p.LastGame != nil {
+		consider(p.LastGame.Ended.Add(lastGameKept))
+	}
+	if p.Keys == (flow.Keys{}) && p.Login() == 0 && !p.Banned && len(p.Blocked) == 0 && (p.Profile == nil || p.Profile.Trusted == "") {
+		consider(p.OfflineSince.Add(playerKept))
+	}
+	return next
+}
+
+func (c *State) waitForParty(r flow.Ref) {
+	p := c.Flow.Parties.Get(r)
+	c.Waiting.Set(PartyLeader, r, p.LeaderBy)
+	c.Waiting.Set(PartyStale, r, p.StaleBy)
+	c.Waiting.Set(PartyReady, r, p.ReadyBy())
+}
+
+// waitForQueue lets the searches of a closed queue end at once, and those of others be told what is expected.
+func (c *State) waitForQueue(r flow.Ref) {
+	at := domain.Time(0)
+	if q := c.Flow.Queues.Get(r); q.Closed && !q.Drained {
+		at = kernel.AtOnce
+	}
+	c.Waiting.SetWall(QueueDrain, r, at)
+	c.Waiting.SetWall(QueueEstimate, r, c.Flow.Queues.Get(r).TellAt)
+}
+
+func (c *State) waitForInstance(r flow.Ref) {
+	x := c.Flow.Instances.Get(r)
+	c.Waiting.Set(InstanceAllocation, r, x.AllocateBy)
+	c.Waiting.Set(InstanceAbsolute, r, x.AbsoluteBy)
+	c.Waiting.Set(InstanceEnding, r, x.EndBy)
+	c.Waiting.Set(InstanceEmpty, r, x.EmptyBy)
+	c.Waiting.Set(InstanceKeepAlive, r, x.KeepAliveBy)
+	c.Waiting.SetWall(InstanceForget, r, x.ForgetAt)
+}
+
+func (c *State) applyMembership(e *MembershipChanged) {
+	is := e.Membership
+	is.Changed = c.Touch()
+	r := c.Flow.PutMembership(is)
+	m := c.Flow.Memberships.Get(r)
+	c.Waiting.Set(SeatHold, r, m.HoldBy)
+	c.Flow.Players.Mut(m.PlayerRef()).Changed = c.Number()
+	switch m = c.Flow.Memberships.Get(r); {
+	case m.Keep && m.Seat == 0:
+		player, _ := c.hosting.FindPlayer(m.Session)
+		seat := c.hosting.KeepSeat(player)
+		c.Flow.Memberships.Mut(r).Seat = seat
+	case !m.Keep && m.Seat != 0:
+		c.hosting.ReleaseSeat(m.Seat)
+		c.Flow.Memberships.Mut(r).Seat = 0
+	}
+}
+
+func (c *State) applyMembershipEnded(e *MembershipEnded) {
+	player, _ := c.Flow.Player(e.Player)
+	r := c.Flow.Players.Get(player).Membership()
+	if seat := c.Flow.Memberships.Get(r).Seat; seat != 0 {
+		c.hosting.ReleaseSeat(seat)
+	}
+	c.Waiting.Clear(SeatHold, r)
+	c.Flow.RemoveMembership(r)
+	p := c.Flow.Players.Mut(player)
+	p.LastGame, p.Changed = e.LastGame, c.Touch()
+	c.waitForPlayer(player)
+}
+
+// KeptSeat is the seat that a player has by a membership: kept, or with a player session on it; 0 for none.
+func (c *State) KeptSeat(player string) session.Ref {
+	r, ok := c.Flow.Player(player)
+	if !ok || c.Flow.Players.Get(r).Membership() == 0 {
+		return 0
+	}
+	m := c.Flow.Memberships.Get(c.Flow.Players.Get(r).Membership())
+	if m.Seat != 0 {
+		return m.Seat
+	}
+	if p, ok := c.hosting.FindPlayer(m.Session); ok {
+		return c.hosting.PlayerSession(p).Seat
+	}
+	return 0
+}

@@ -1,0 +1,82 @@
+package playerflow
+
+import (
+	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/matchmaking"
+	"github.com/musterhq/muster/internal/domain/session"
+)
+
+// What matchmaking asks and tells player flow (matchmaking.Hooks), as far as it is no more than another name for what the room
+// does anyway. What hosting asks and tells has no other place than package cell.
+
+// Awaited is how many seats of a game session are promised to members of its game instance who wait for Game.Ready, beside
+// those who are to get one now.
+func (s *State) Awaited(game session.Ref, but []string) int32 {
+	r, ok := s.Flow.InstanceOfGame(string(s.hosting.Game(game).ID))
+	if !ok {
+		return 0
+	}
+	n := s.unseated(r, game)
+	for _, player := range but {
+		if m, ok := s.memberIn(r, player); ok && s.waitsForSeat(s.Flow.Memberships.Get(m), game) {
+			n--
+		}
+	}
+	return n
+}
+
+// PromisedSeats is how many seats of a game session belong to members of its game instance who hold none yet.
+func (s *State) PromisedSeats(game session.Ref) (n int32, known bool) {
+	r, ok := s.Flow.InstanceOfGame(string(s.hosting.Game(game).ID))
+	if !ok {
+		return 0, false
+	}
+	return s.unseated(r, game), true
+}
+
+// KeptSeats is how many seats of a game session belong to members of its game instance who are not there and may never come.
+func (s *State) KeptSeats(game session.Ref) int32 {
+	r, ok := s.Flow.InstanceOfGame(string(s.hosting.Game(game).ID))
+	if !ok {
+		return 0
+	}
+	return s.keptSeats(r, game)
+}
+
+// PlaysIn reports whether a player is in the game instance of a game session.
+func (t *Tx) PlaysIn(game, player string) (yes, known bool) {
+	r, ok := t.Flow.InstanceOfGame(game)
+	return ok && t.playsIn(r, player), ok
+}
+
+// Regions is the order of locations that is wanted for the game session of a match.
+func (t *Tx) Regions(match string) []string {
+	r, ok := t.Flow.InstanceOfPlacement(match)
+	if !ok {
+		return nil
+	}
+	return t.wantedRegions(r)
+}
+
+// BackfillBegun tells the server that a backfill of its game instance has begun.
+func (t *Tx) BackfillBegun(x *matchmaking.Ticket) {
+	t.tellBackfill(x, flow.OnGameInstanceEnteredMatchmaking, "")
+}
+
+// BackfillEnded tells the server that a backfill of its game instance has ended.
+func (t *Tx) BackfillEnded(x *matchmaking.Ticket, matched bool, why matchmaking.Reason) {
+	reason := backfillMatched
+	if !matched {
+		reason = backfillReason(why)
+	}
+	t.tellBackfill(x, flow.OnGameInstanceLeftMatchmaking, reason)
+}
+
+// RenewBackfill takes players who have left out of an open backfill that Game.EnterMatchmaking has made.
+func (t *Tx) RenewBackfill(open matchmaking.Ref) (done bool) {
+	if !isGameBackfill(t.matchmaking.Ticket(open)) {
+		return false
+	}
+	t.renewGameBackfill(open)
+	return true
+}

@@ -1,0 +1,149 @@
+package playerflow
+
+import (
+	"encoding/binary"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/matchmaking"
+	"github.com/musterhq/muster/internal/domain/placement"
+	"github.com/musterhq/muster/internal/domain/ruleset"
+	"github.com/musterhq/muster/internal/domain/session"
+	"github.com/musterhq/muster/internal/domain/wire"
+)
+
+// Room is the room's number.
+const Room kernel.RoomNo = 4
+
+// State is the room's records, rules and limits.
+type State struct {
+	*kernel.Kernel
+	Limits      *Limits
+	Config      flow.Config // Limits.Flow with what an operator has changed; the defaults without it, for what is left of when it was on
+	Flow        *flow.State
+	hosting     Hosting
+	matchmaking Matchmaking
+}
+
+// Tx is the room: its state, and its part of the transaction that is being decided.
+type Tx struct {
+	*kernel.Tx
+	*State
+	scratch flowTx
+}
+
+// Hosting is what player flow needs of game sessions, server processes and placements.
+type Hosting interface {
+	FindGame(id session.ID) (session.Ref, bool)
+	Game(r session.Ref) *session.GameSession
+	FindPlayer(id domain.UUID) (session.Ref, bool)
+	PlayerSession(r session.Ref) *session.PlayerSession
+	PlayersNamed(player string, yield func(session.Ref, *session.PlayerSession) bool)
+	FindProcess(key fleet.Key) (fleet.Ref, bool)
+	Process(r fleet.Ref) *fleet.Process
+	HasCertificate(fleetID, compute string) bool
+	FindPlacement(id string) (placement.Ref, bool)
+	Placement(r placement.Ref) *placement.Placement
+
+	CheckPlacement(p *placement.Placement) error
+	BeginPlacement(p placement.Placement)
+	StopPlacement(id string)
+	TerminateGame(id session.ID)
+	Reserve(r session.Reservation)
+	Accept(p *session.PlayerSession, request uint64)
+	EndSeat(id domain.UUID, status session.PlayerStatus)
+	WrapData(id domain.UUID, data string)
+
+	// These change what hosting keeps while an event of player flow is applied.
+	KeepSeat(player session.Ref) (seat session.Ref)
+	KeepEmptySeat(game session.Ref) (seat session.Ref)
+	ReleaseSeat(seat session.Ref)
+	ShareSeat(player, with session.Ref)
+	DelayPlacement(id string, by domain.Time)
+}
+
+// Matchmaking is what player flow needs of tickets and matches.
+type Matchmaking interface {
+	FindTicket(id string) (matchmaking.Ref, bool)
+	FindTicketNo(no uint64) (matchmaking.Ref, bool)
+	Ticket(r matchmaking.Ref) *matchmaking.Ticket
+	TicketView(r matchmaking.Ref, now domain.Time) matchmaking.TicketView
+	Match(r matchmaking.Ref) *matchmaking.Match
+	MatchedPlayers(match matchmaking.Ref) (players []matchmaking.Player, latencies []placement.Latency)
+	EachConfiguration(yield func(*matchmaking.Configuration) bool)
+	Configuration(name string) (*matchmaking.Configuration, bool)
+	Compiled(ruleSet string) *ruleset.RuleSet
+	EstimatedWait(configuration string, now domain.Time) (seconds int32, ok bool)
+	HostedMatch(game string) (matchmaking.Hosted, bool)
+	BackfillOf(game string) (matchmaking.Ref, bool)
+	Sits(player string, game session.ID) bool
+	HasQueue(name string) bool
+
+	CheckRoom(x *matchmaking.Ticket) error
+	CheckPlayers(c *matchmaking.Configuration, players []matchmaking.Player) error
+	CheckBackfill(start *matchmaking.StartMatchBackfill) (begin func(), err error)
+	StartTicket(c *matchmaking.Configuration, x matchmaking.Ticket) matchmaking.Ref
+	EndTicket(r matchmaking.Ref, status matchmaking.Status, why matchmaking.Reason)
+	CancelTicket(r matchmaking.Ref, why matchmaking.Reason)
+	SetHosted(h matchmaking.Hosted)
+	ChangeHosted(h matchmaking.Hosted)
+	// PlayerLeft makes room for others in the backfill of a game session that a player has left for good.
+	PlayerLeft(game session.Ref)
+
+	// DelaySearch changes what matchmaking keeps while an event of player flow is applied.
+	DelaySearch(ticket, match string, acceptBy, by domain.Time) domain.Time
+}
+
+// New returns the room without records.
+func New(k *kernel.Kernel, limits *Limits, hosting Hosting, m Matchmaking) *Tx {
+	s := &State{Kernel: k, Limits: limits, Config: flow.DefaultConfig(), Flow: flow.New(), hosting: hosting, matchmaking: m}
+	t := &Tx{Tx: k.Tx(), State: s}
+	if limits.Flow != nil {
+		s.Config = *limits.Flow
+		k.Before(t.noteActions)
+	}
+	return t
+}
+
+// own is the room's part of the transaction. To ask for it is to have the room settle at the end.
+func (t *Tx) own() *flowTx {
+	t.AtEnd(Room)
+	return &t.scratch
+}
+
+// Events has the constructors of the room's events.
+func (*Tx) Events() []func() kernel.Event { return events }
+
+// View reads the room's state.
+type View struct {
+	kernel.Reader
+	c *State
+}
+
+// View returns a View. It is good as long as no command is executed.
+func (s *State) View() View { return View{s.Reader(), s} }
+
+const endedChange kernel.EndedKind = 0
+
+// EachEnded yields the changes of players' keys in memory: they are past when they happen.
+func (s *State) EachEnded(yield func(no uint64, e kernel.Ended)) {
+	for r, x := range s.Flow.Changes.All() {
+		yield(x.EndedNo, kernel.Ended{Room: Room, Kind: endedChange, Ref: r})
+	}
+}
+
+// Drop forgets a change.
+func (s *State) Drop(e kernel.Ended) (counts bool) {
+	s.Flow.RemoveChange(e.Ref)
+	return false
+}
+
+// EndedRecord returns a change, for the archive.
+func (v *View) EndedRecord(e kernel.Ended) kernel.EndedRecord {
+	x := *v.c.Flow.Changes.Get(e.Ref)
+	v.Saw(x.Changed)
+	id := binary.BigEndian.AppendUint64(nil, x.EndedNo) // those of one millisecond come in order
+	return kernel.EndedRecord{Kind: kernel.AChange, ID: string(id), Created: x.At, Ended: x.At, Player: x.Player, Data: wire.Append(nil, &x)}
+}

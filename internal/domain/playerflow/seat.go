@@ -1,0 +1,232 @@
+package playerflow
+
+import (
+	"slices"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/session"
+)
+
+// memberOf finds the membership that a player session belongs to, if it is the current one or the one that takes over.
+func (t *Tx) memberOf(player string, id domain.UUID) (r flow.Ref, next, ok bool) {
+	p, known := t.Flow.Player(player)
+	if !known || t.Flow.Players.Get(p).Membership() == 0 {
+		return 0, false, false
+	}
+	r = t.Flow.Players.Get(p).Membership()
+	m := t.Flow.Memberships.Get(r)
+	return r, m.Next == id, m.Next == id || m.Session == id
+}
+
+// SeatTaken notes that a player has connected to the game server.
+func (t *Tx) SeatTaken(player string, id domain.UUID) {
+	r, next, ok := t.memberOf(player, id)
+	if !ok {
+		return
+	}
+	t.Cause = "PlayerAccepted"
+	old := t.Flow.Memberships.Get(r).Session
+	t.changeMembership(r, func(m *flow.Membership) {
+		m.Status, m.Session, m.Next, m.HoldBy, m.HoldLeft, m.Overdue, m.WasActive, m.Excused = flow.MemberActive, id, domain.UUID{}, 0, 0, false, true, false
+	})
+	if next {
+		if p, ok := t.hosting.FindPlayer(old); ok && t.hosting.PlayerSession(p).Status.Live() {
+			t.hosting.EndSeat(old, session.Completed)
+		}
+	}
+}
+
+// SeatCompleted notes that a game server has ended a player session without a reason. Of one that is not current it
+// says nothing about the player. Last is what lastReservation said before.
+func (t *Tx) SeatCompleted(player string, id domain.UUID, last bool) {
+	r, next, ok := t.memberOf(player, id)
+	if !ok {
+		return
+	}
+	t.Cause = "PlayerCompleted"
+	if next {
+		t.changeMembership(r, func(m *flow.Membership) { m.Next = domain.UUID{} })
+		return
+	}
+	m := t.Flow.Memberships.Get(r)
+	x := t.Flow.Instances.Get(m.InstanceRef())
+	switch {
+	case m.Status == flow.MemberReserved:
+		t.reservationOver(r, last)
+	case x.Rules.Completed == flow.CompletedLeft:
+		t.endMembership(r, flow.Left)
+	case x.Rules.Completed == flow.CompletedAuto && x.Status == flow.InstanceEnding:
+		t.endMembership(r, flow.GameEnded)
+	default:
+		t.connectionLost(r)
+	}
+}
+
+// connectionLost is what becomes of a member who played and has lost the game connection.
+func (t *Tx) connectionLost(r flow.Ref) {
+	m := *t.Flow.Memberships.Get(r)
+	rules := t.Flow.Instances.Get(m.InstanceRef()).Rules
+	lost := m.Disconnects + 1
+	over := flow.NoReason
+	switch {
+	case rules.Reconnect == flow.ReconnectOff:
+		over = flow.Disconnected
+	case rules.Reconnect == flow.ReconnectOptional && rules.DisconnectsMax > 0 && lost > rules.DisconnectsMax:
+		over = flow.TooManyDisconnects
+	}
+	if over != flow.NoReason {
+		t.changeMembership(r, func(m *flow.Membership) { m.Disconnects, m.LostAt = lost, t.Now })
+		t.excuseMany(r)
+		t.endMembership(r, over)
+		t.noteLoss(m.InstanceRef(), m.Player)
+		return
+	}
+	t.changeMembership(r, func(m *flow.Membership) {
+		m.Status, m.Disconnects, m.LostAt = flow.MemberDisconnected, lost, t.Now
+		if rules.Reconnect == flow.ReconnectOptional {
+			m.HoldBy = t.Contact.Add(rules.ReconnectWindow)
+		}
+		if !m.Next.IsZero() { // who was about to take over still may
+			m.Status, m.Session, m.Next = flow.MemberReserved, m.Next, domain.UUID{}
+		}
+	})
+	t.excuseMany(r)
+	t.tellReconnect(r)
+}
+
+// excuseMany makes it no offence to have lost the connection when half of the players lost theirs at the same time, as the member
+// r does now. Of those whose seat was lost with it the penalty is taken back.
+func (t *Tx) excuseMany(r flow.Ref) {
+	instance := t.Flow.Memberships.Get(r).InstanceRef()
+	x := t.Flow.Instances.Get(instance)
+	var together []flow.Ref
+	members, gone := x.Members(), t.recent(x.Lost)
+	for _, ref := range members {
+		m := t.Flow.Memberships.Get(ref)
+		if m.LostAt != 0 && t.Now.Sub(m.LostAt) <= t.Config.Games.LossesTogether && (m.Status != flow.MemberActive || ref == r) {
+			together = append(together, ref)
+		}
+	}
+	if n := len(together) + len(gone); n < 2 || 2*n < len(members)+len(gone) {
+		return
+	}
+	for _, ref := range together {
+		if !t.Flow.Memberships.Get(ref).Excused {
+			t.changeMembership(ref, func(m *flow.Membership) { m.Excused = true })
+		}
+	}
+	id := x.ID
+	for _, l := range gone {
+		t.pardon(l, id)
+	}
+}
+
+// recent are the losses that count as one with a loss now.
+func (t *Tx) recent(all []flow.Loss) []flow.Loss {
+	return slices.DeleteFunc(slices.Clone(all), func(l flow.Loss) bool { return t.Now.Sub(l.At) > t.Config.Games.LossesTogether })
+}
+
+// noteLoss remembers for a while who was in a game until the connection was lost.
+func (t *Tx) noteLoss(r flow.Ref, player string) {
+	t.changeInstance(r, func(x *flow.Instance) { x.Lost = append(t.recent(x.Lost), flow.Loss{Player: player, At: t.Now}) })
+}
+
+// pardon takes the penalty for a loss back.
+func (t *Tx) pardon(l flow.Loss, instance domain.UUID) {
+	r, ok := t.Flow.Player(l.Player)
+	if !ok {
+		return
+	}
+	i := slices.IndexFunc(t.Flow.Players.Get(r).Penalties, func(p flow.Penalty) bool {
+		return p.Kind == flow.Leave && p.Since == l.At && p.Instance == instance
+	})
+	if i >= 0 {
+		t.liftPenalty(r, i)
+	}
+}
+
+// SeatTimedOut notes that a reservation has expired.
+func (t *Tx) SeatTimedOut(player string, id domain.UUID) {
+	r, next, ok := t.memberOf(player, id)
+	if !ok {
+		return
+	}
+	t.Cause = "ReservationExpired"
+	if next {
+		t.changeMembership(r, func(m *flow.Membership) { m.Next = domain.UUID{} })
+		return
+	}
+	t.reservationOver(r, false) // if it was the last one, the hold ends right behind it
+}
+
+// SeatEnding reports whether the hold of a seat has ended, and waits for this player session alone.
+func (t *Tx) SeatEnding(player string, id domain.UUID) bool {
+	r, next, ok := t.memberOf(player, id)
+	if !ok || next {
+		return false
+	}
+	return t.Flow.Memberships.Get(r).Overdue
+}
+
+// reservationOver is what becomes of a member who has not come in time. The last reservation ends the membership with it, or
+// whoever lets it end early would get another one.
+func (t *Tx) reservationOver(r flow.Ref, last bool) {
+	m := *t.Flow.Memberships.Get(r)
+	x := t.Flow.Instances.Get(m.InstanceRef())
+	rules, suspect := x.Rules, x.Suspect != 0
+	switch {
+	case last && !suspect && m.WasActive:
+		t.endMembership(r, flow.ReconnectExpired)
+		return
+	case last && !suspect:
+		t.endMembership(r, flow.NoShow)
+		return
+	}
+	if m.WasActive {
+		t.changeMembership(r, func(m *flow.Membership) { m.Status = flow.MemberDisconnected })
+		return
+	}
+	if rules.Reconnect == flow.ReconnectOff && !suspect {
+		t.endMembership(r, flow.NoShow)
+		return
+	}
+	first := m.HoldBy == 0 && m.HoldLeft == 0
+	t.changeMembership(r, func(m *flow.Membership) {
+		m.Status = flow.MemberNoShow
+		switch {
+		case !first:
+		case rules.Reconnect == flow.ReconnectOptional:
+			m.HoldBy = t.Contact.Add(rules.NoShowHold)
+		case rules.Reconnect == flow.ReconnectOff: // it ends once the host is known to be there
+			m.HoldBy = t.Contact.Add(time.Millisecond)
+		}
+	})
+	if rules.Reconnect != flow.ReconnectOff {
+		t.tellReconnect(r)
+	}
+}
+
+// holdOverdue is how long a hold that is over lasts behind the reservation that was open.
+const holdOverdue = time.Millisecond
+
+// holdOver ends a membership whose player has not come back in time; not before an open reservation has ended.
+func (t *Tx) holdOver(r flow.Ref) {
+	t.Cause = "HoldOver"
+	m := t.Flow.Memberships.Get(r)
+	switch m.Status {
+	case flow.MemberReserved:
+		by := t.Contact
+		if p, ok := t.hosting.FindPlayer(m.Session); ok {
+			by = max(by, t.hosting.PlayerSession(p).ReserveBy)
+		}
+		t.changeMembership(r, func(m *flow.Membership) { m.HoldBy, m.Overdue = by.Add(holdOverdue), true })
+	case flow.MemberDisconnected:
+		t.endMembership(r, flow.ReconnectExpired)
+	case flow.MemberNoShow:
+		t.endMembership(r, flow.NoShow)
+	default:
+		t.changeMembership(r, func(m *flow.Membership) { m.HoldBy = 0 })
+	}
+}

@@ -1,0 +1,191 @@
+package playerflow
+
+import (
+	"fmt"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/chunk"
+	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/session"
+	"github.com/musterhq/muster/internal/domain/wire"
+)
+
+// flowSnapshot is what a snapshot holds of player flow.
+type flowSnapshot struct {
+	players     chunk.Frozen[flow.Player]
+	logins      chunk.Frozen[flow.Login]
+	parties     chunk.Frozen[flow.Party]
+	invites     chunk.Frozen[flow.Invite]
+	instances   chunk.Frozen[flow.Instance]
+	memberships chunk.Frozen[flow.Membership]
+	requests    chunk.Frozen[flow.Request]
+	tickets     chunk.Frozen[flow.LoginTicket]
+	queues      chunk.Frozen[flow.Queue]
+	overrides   flow.Overrides
+	studio      flow.Studio
+	changes     chunk.Frozen[flow.Change]
+	advices     chunk.Frozen[flow.Advice]
+}
+
+// Freeze returns what a snapshot holds of the room.
+func (c *State) Freeze(*kernel.Head) kernel.Frozen {
+	f := c.Flow
+	return &flowSnapshot{
+		f.Players.Freeze(), f.Logins.Freeze(), f.Parties.Freeze(), f.Invites.Freeze(), f.Instances.Freeze(), f.Memberships.Freeze(),
+		f.Requests.Freeze(), f.Tickets.Freeze(), f.Queues.Freeze(), f.Overrides, f.Studio, f.Changes.Freeze(), f.Advices.Freeze(),
+	}
+}
+
+// Field numbers of message SnapshotPart in proto/journal.proto.
+const (
+	partFlowPlayer    = 30
+	partLogin         = 31
+	partParty         = 32
+	partInvite        = 33
+	partInstance      = 34
+	partMembership    = 35
+	partRequest       = 36
+	partLoginTicket   = 37
+	partFlowQueue     = 38
+	partFlowOverrides = 39
+	partFlowFeed      = 41
+	partFlowChange    = 43
+	partSearchAdvice  = 44
+)
+
+// Write writes the parts, each kind behind those that it names.
+func (s *flowSnapshot) Write(w *kernel.PartWriter) {
+	kernel.WriteAll(w, partFlowPlayer, s.players)
+	kernel.WriteAll(w, partLogin, s.logins)
+	kernel.WriteAll(w, partParty, s.parties)
+	kernel.WriteAll(w, partInvite, s.invites)
+	kernel.WriteAll(w, partInstance, s.instances)
+	kernel.WriteAll(w, partMembership, s.memberships)
+	kernel.WriteAll(w, partRequest, s.requests)
+	kernel.WriteAll(w, partLoginTicket, s.tickets)
+	kernel.WriteAll(w, partFlowQueue, s.queues)
+	if len(s.overrides.Changes) > 0 {
+		w.Part(partFlowOverrides, &s.overrides)
+	}
+	s.writeFeeds(w)
+	kernel.WriteAll(w, partFlowChange, s.changes)
+	kernel.WriteAll(w, partSearchAdvice, s.advices)
+}
+
+// Load reads a part of a snapshot.
+func (c *State) Load(l *kernel.Loader, kind uint64, body []byte) (known bool, err error) {
+	f := c.Flow
+	switch kind {
+	case partFlowPlayer:
+		return true, kernel.LoadWith(l, body, func(p flow.Player) { f.AddPlayer(p) })
+	case partLogin:
+		var x flow.Login
+		if err := l.Reader.Read(body, &x); err != nil {
+			return true, err
+		}
+		if _, ok := f.Player(x.Player); !ok && x.State == flow.LoginLive {
+			return true, fmt.Errorf("snapshot: login session fs-%s of an unknown player: %w", x.ID, wire.ErrMalformed)
+		}
+		f.PutLogin(x)
+	case partParty:
+		return true, kernel.LoadWith(l, body, func(p flow.Party) { f.PutParty(p) })
+	case partInvite:
+		return true, kernel.LoadWith(l, body, func(x flow.Invite) { f.PutInvite(x) })
+	case partInstance:
+		return true, kernel.LoadWith(l, body, func(x flow.Instance) { f.PutInstance(x) })
+	case partMembership:
+		var m flow.Membership
+		if err := l.Reader.Read(body, &m); err != nil {
+			return true, err
+		}
+		_, member := f.Player(m.Player)
+		if _, ok := f.Instance(m.Instance); !ok || !member {
+			return true, fmt.Errorf("snapshot: membership of player %q in gi-%s without one of them: %w", m.Player, m.Instance, wire.ErrMalformed)
+		}
+		f.PutMembership(m)
+	case partRequest:
+		return true, kernel.LoadWith(l, body, func(x flow.Request) { f.RestoreRequest(x) })
+	case partLoginTicket:
+		return true, kernel.LoadWith(l, body, func(x flow.LoginTicket) { f.AddLoginTicket(x) })
+	case partFlowOverrides:
+		return true, l.Reader.Read(body, &f.Overrides)
+	case partSearchAdvice:
+		return true, kernel.LoadWith(l, body, func(a flow.Advice) { f.AddAdvice(a) })
+	case partFlowChange:
+		return true, kernel.LoadInto(l, body, &f.Changes)
+	case partFlowFeed:
+		return true, c.loadFeed(l, body)
+	case partFlowQueue:
+		return true, kernel.LoadWith(l, body, func(q flow.Queue) { c.waitForQueue(f.SetQueue(q)) })
+	default:
+		return false, nil
+	}
+	return true, nil
+}
+
+// Restore rebuilds what the snapshot does not hold: deadlines, and which seats are kept or shared.
+func (c *State) Restore(*kernel.Head) error {
+	f := c.Flow
+	f.Restored()
+	c.overrideFlowConfig()
+	for r := range f.Players.All() {
+		c.waitForPlayer(r)
+	}
+	for r, l := range f.Logins.All() {
+		c.Waiting.Set(LoginExpiry, r, LoginActsAt(l))
+	}
+	for r := range f.Parties.All() {
+		c.waitForParty(r)
+	}
+	for r, x := range f.Invites.All() {
+		c.Waiting.Set(InviteExpiry, r, x.ExpireBy)
+	}
+	for r := range f.Instances.All() {
+		c.waitForInstance(r)
+	}
+	for r, x := range f.Tickets.All() {
+		c.Waiting.SetWall(LoginTicketAge, r, x.Until)
+	}
+	for r, m := range f.Memberships.All() {
+		c.Waiting.Set(SeatHold, r, m.HoldBy)
+		if err := c.restoreSeat(r); err != nil {
+			return err
+		}
+	}
+	c.waitForReceivers()
+	return nil
+}
+
+// restoreSeat brings the live player sessions of a membership onto one seat, and keeps it if it is kept.
+func (c *State) restoreSeat(r flow.Ref) error {
+	m := c.Flow.Memberships.Get(r)
+	live := func(id domain.UUID) session.Ref {
+		if p, ok := c.hosting.FindPlayer(id); ok && c.hosting.PlayerSession(p).Status.Live() {
+			return p
+		}
+		return 0
+	}
+	current, next := live(m.Session), live(m.Next)
+	if current != 0 && next != 0 {
+		c.hosting.ShareSeat(next, current)
+	}
+	if !m.Keep {
+		return nil
+	}
+	var seat session.Ref
+	switch {
+	case current != 0:
+		seat = c.hosting.KeepSeat(current)
+	case next != 0:
+		seat = c.hosting.KeepSeat(next)
+	default:
+		game, ok := c.hosting.FindGame(session.ID(c.Flow.Instances.Get(m.InstanceRef()).Game))
+		if !ok {
+			return fmt.Errorf("snapshot: a seat is kept for player %q in a game session that there is not: %w", m.Player, wire.ErrMalformed)
+		}
+		seat = c.hosting.KeepEmptySeat(game)
+	}
+	c.Flow.Memberships.Mut(r).Seat = seat
+	return nil
+}

@@ -1,0 +1,86 @@
+package playerflow
+
+import (
+	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/matchmaking"
+	"github.com/musterhq/muster/internal/domain/placement"
+	"github.com/musterhq/muster/internal/domain/session"
+)
+
+// Commit mode STANDALONE: the matchmaking configuration places nothing, player flow does. The matchmaker's success, the
+// commit and the placement are one transaction, so no match is ever refused behind its success, and nobody has to be
+// submitted again. docs/spec/player-hosting.md#standalone; B157.
+
+// takesParties reports whether parties may search in a configuration: a standalone one needs a queue that hosts its games.
+func (c *State) takesParties(of *matchmaking.Configuration) bool {
+	if !of.Standalone {
+		return true
+	}
+	own := c.Config.Of(of.Name)
+	return c.matchmaking.HasQueue(own.Search.PlacementQueue)
+}
+
+// StandaloneCommitted moves the parties of a match into a game instance and starts its placement. Other players of the match
+// are the matter of those who sent them.
+func (t *Tx) StandaloneCommitted(match matchmaking.Ref) {
+	x := *t.matchmaking.Match(match)
+	if _, backfill := x.Backfill(); backfill {
+		t.commitStandaloneBackfill(match)
+		return
+	}
+	_, latencies := t.matchmaking.MatchedPlayers(match)
+	all := t.takeMatched(match)
+	if len(all) == 0 {
+		return
+	}
+	t.Cause = "MatchCommitted"
+	id, rules := t.NewID(), t.Config.RulesOf(x.Of.Name)
+	own := t.Config.Of(x.Of.Name)
+	start := placement.Placement{
+		ID: "gi-" + id.String(), Queue: own.Search.PlacementQueue, PlayersMax: x.PlayersMax, Name: x.ID,
+		Properties: flowProperties(x.Of.Properties, id, rules.Reconnect, x.Of.Name),
+	}
+	r := t.beginInstance(flow.Instance{ID: id, Rules: rules, Queue: x.Of.Name, Match: x.ID, Placement: start.ID}, t.newMembers(all))
+	ours := map[string]bool{}
+	for _, ref := range t.Flow.Instances.Get(r).Members() {
+		m := t.Flow.Memberships.Get(ref)
+		ours[m.Player] = true
+		if !rules.ManualReady {
+			start.Players = append(start.Players, placement.Player{Player: m.Player, Data: m.Data, ID: t.NewID()})
+		}
+	}
+	for _, l := range latencies {
+		if ours[l.Player] {
+			start.Latencies = append(start.Latencies, l)
+		}
+	}
+	start.PlayersMax = max(x.PlayersMax, int32(len(ours)))
+	start.Regions = t.wantedRegions(r)
+	if t.hosting.CheckPlacement(&start) != nil { // the queue was deleted while they searched
+		t.failAllocation(r, flow.HostError)
+		return
+	}
+	t.hosting.BeginPlacement(start)
+}
+
+// commitStandaloneBackfill seats the parties of a match in the game that asked for more players, if that is one of player flow
+// and takes them. Whatever else the asker means by its game session, nobody here can bring them there.
+func (t *Tx) commitStandaloneBackfill(match matchmaking.Ref) {
+	x := *t.matchmaking.Match(match)
+	seat, _ := x.Backfill()
+	ticket, _ := t.matchmaking.FindTicketNo(seat.Ticket)
+	game := t.matchmaking.Ticket(ticket).Game
+	newcomers := int32(0)
+	var parties []flow.Ref
+	t.eachSearching(match, func(x *matchmaking.Ticket, _ string, party flow.Ref) {
+		newcomers += x.Players
+		parties = append(parties, party)
+	})
+	if r, ok := t.Flow.InstanceOfGame(game); ok && t.hasRoom(r, newcomers) == nil && t.letsIn(r) {
+		t.BackfillCommitted(match, session.ID(game))
+		return
+	}
+	for _, party := range parties {
+		t.endSearch(party, flow.OnMatchmakingFailed, flow.EngineFailed, "")
+	}
+}

@@ -1,0 +1,272 @@
+package playerflow
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/wire"
+)
+
+// What the studio's backends hear of what players are told. It is kept beside the players' outboxes, because those are cut
+// when a player's client says that it has the events; and only while somebody has subscribed.
+
+// tellStudio gives an event the number that it has for the studio, if anybody there wants it.
+func (t *Tx) tellStudio(e *PlayersTold) {
+	s := &t.Flow.Studio
+	if !s.Listens() || e.Type == flow.OnSync { // it is one client's, and says nothing that others did not
+		return
+	}
+	wanted, first := s.Wanted(e.Type, hearers(e))
+	if !wanted {
+		return
+	}
+	if first {
+		e.TakeBy = t.takeBy()
+	}
+	e.No, e.Kept = s.Head()+1, s.KeptWith(flow.StudioEventSize(e.Body, len(e.To)))
+}
+
+// takeBy is until when receivers have time to take what waits for them; 0: for ever.
+func (t *Tx) takeBy() domain.ContactTime {
+	if life := t.Config.Sessions.SubscriptionLife; life > 0 {
+		return t.Contact.Add(life)
+	}
+	return 0
+}
+
+// receiversDue ends the patience with receivers that have taken nothing of what waits for them.
+func (t *Tx) receiversDue() {
+	s := &t.Flow.Studio
+	for _, x := range s.Subscriptions() {
+		if x.TakeBy != 0 && x.TakeBy <= t.Contact {
+			t.Emit(&SubscriptionLapsed{x.ID, s.Head() - x.Done})
+		}
+	}
+}
+
+// waitForReceivers has the subscription looked at that lapses first.
+func (c *State) waitForReceivers() {
+	var next domain.ContactTime
+	for _, x := range c.Flow.Studio.Subscriptions() {
+		if x.TakeBy != 0 && (next == 0 || x.TakeBy < next) {
+			next = x.TakeBy
+		}
+	}
+	c.Waiting.Set(StudioReceivers, 0, next)
+}
+
+func hearers(e *PlayersTold) []flow.Hearer {
+	all := make([]flow.Hearer, len(e.To))
+	for i, to := range e.To {
+		all[i] = flow.Hearer{Player: to.Player, Seq: to.Seq}
+	}
+	return all
+}
+
+// tellOnlyStudio notes an event about a player that the player does not hear of.
+func (t *Tx) tellOnlyStudio(kind flow.MessageType, m flow.Message, about string) {
+	if t.Flow.Studio.Listens() {
+		t.own().told = append(t.own().told, telling{kind: kind, body: m.Encode(), to: []string{about}, studio: true})
+	}
+}
+
+// writeForStudio writes an event down that no player is told.
+func (t *Tx) writeForStudio(kind flow.MessageType, body string, about []string) {
+	e := &PlayersTold{Type: kind, Body: body}
+	for _, player := range about {
+		e.To = append(e.To, Addressee{Player: player})
+	}
+	if t.tellStudio(e); e.No != 0 {
+		t.Emit(e)
+	}
+}
+
+func (c *State) applyStudioEvent(at domain.Time, e *PlayersTold) {
+	c.Flow.Studio.Write(flow.StudioEvent{No: e.No, At: at, Commit: c.Number(), Part: c.Part(), Type: e.Type, Body: e.Body, To: hearers(e)}, e.Kept, e.TakeBy)
+	if e.TakeBy != 0 {
+		c.waitForReceivers()
+	}
+	c.Touch()
+}
+
+// SubscriptionsMax bounds how many backends may listen.
+const SubscriptionsMax = 32
+
+// SubscribeEvents lets a backend hear what players are told from now on (Events.Subscribe). A repeat with the same id changes
+// nothing, but for a subscription that has lapsed: that goes on.
+type SubscribeEvents struct {
+	Subscription flow.Subscription // ID, URL, Types, Players, By
+
+	// Result: Subscription as it is now.
+	Lapsed domain.Time // since when it had lapsed until now; 0: it had not
+}
+
+func (cmd *SubscribeEvents) Decide(k *kernel.Tx) error {
+	t := kernel.Of[*Tx](k)
+	if err := t.flowOn(); err != nil {
+		return err
+	}
+	s := &t.Flow.Studio
+	if x, ok := s.Find(cmd.Subscription.ID); ok {
+		if cmd.Lapsed = x.Lapsed; x.Lapsed != 0 { // what was not kept is told with the next message, whether or not it has a number
+			x.Lost, x.Done = x.Lost+max(s.Head()-x.Done, 1), s.Head()
+			x.Lapsed, x.TakeBy = 0, t.takeBy()
+			t.Emit(&EventsSubscribed{x})
+		}
+		cmd.Subscription = x
+		return nil
+	}
+	if n := len(s.Subscriptions()); n >= SubscriptionsMax {
+		lapsed := slices.IndexFunc(s.Subscriptions(), func(x flow.Subscription) bool { return x.Lapsed != 0 })
+		if lapsed < 0 {
+			return flow.Refuse(flow.Refusal{Code: flow.InvalidArgument}, "subscriptions: there are %d already; want at most %d", n, SubscriptionsMax)
+		}
+		t.Emit(&EventsUnsubscribed{s.Subscriptions()[lapsed].ID}) // the oldest that has lapsed makes room
+	}
+	x := &cmd.Subscription
+	x.Created, x.Done = t.Now, s.Head()
+	x.Players = slices.Compact(slices.Sorted(slices.Values(x.Players)))
+	t.Emit(&EventsSubscribed{*x})
+	return nil
+}
+
+// UnsubscribeEvents ends a subscription (Events.Unsubscribe). One that there is not does not matter.
+type UnsubscribeEvents struct {
+	ID domain.UUID
+
+	// Result
+	Known bool
+}
+
+func (cmd *UnsubscribeEvents) Decide(k *kernel.Tx) error {
+	t := kernel.Of[*Tx](k)
+	if _, cmd.Known = t.Flow.Studio.Find(cmd.ID); cmd.Known {
+		t.Emit(&EventsUnsubscribed{cmd.ID})
+	}
+	return nil
+}
+
+// TakeEvents says that the receiver of a subscription has the events up to a number.
+type TakeEvents struct {
+	ID domain.UUID
+	No uint64
+}
+
+func (cmd *TakeEvents) Decide(k *kernel.Tx) error {
+	t := kernel.Of[*Tx](k)
+	s := &t.Flow.Studio
+	x, ok := s.Find(cmd.ID)
+	no := min(cmd.No, s.Head())
+	if !ok || x.Lapsed != 0 || no < x.Done || no == x.Done && x.Lost == 0 {
+		return nil
+	}
+	e := &EventsTaken{ID: cmd.ID, No: no}
+	if s.Waits(cmd.ID, no) {
+		e.TakeBy = t.takeBy()
+	}
+	t.Emit(e)
+	return nil
+}
+
+// StudioPage is what the receiver of a subscription gets next.
+type StudioPage struct {
+	Events []flow.StudioEvent // that it wants; they must not be changed
+	Last   uint64             // number of the last one that was looked at, or given up
+	More   bool               // there are some behind it
+	Missed uint64             // events that were given up: too many were waiting
+}
+
+// studioLook is how many events one look goes through at most.
+const studioLook = 2000
+
+// StudioEvents are the events of a subscription behind a number, as many as fit. Not ok: there is no such subscription, or it
+// has lapsed.
+func (v *View) StudioEvents(id domain.UUID, after uint64, limit, bytes int) (page StudioPage, ok bool) {
+	v.SawAll()
+	s := &v.c.Flow.Studio
+	x, ok := s.Find(id)
+	if !ok || x.Lapsed != 0 {
+		return page, false
+	}
+	page.Last = after
+	if first := s.FirstKept(); after+1 < first {
+		page.Missed, page.Last = first-1-after, first-1
+	}
+	if after <= x.Done {
+		page.Missed += x.Lost
+	}
+	for i, e := range s.After(after) {
+		if len(page.Events) == limit || bytes <= 0 || i == studioLook {
+			page.More = true
+			break
+		}
+		page.Last = e.No
+		if x.Wants(e.Type, e.To) {
+			page.Events = append(page.Events, e)
+			bytes -= len(e.Body)
+		}
+	}
+	return page, true
+}
+
+// Subscriptions are those of the studio, oldest first, and the number of the latest event.
+func (v *View) Subscriptions() (all []flow.Subscription, head uint64) {
+	v.SawAll()
+	return v.c.Flow.Studio.Subscriptions(), v.c.Flow.Studio.Head()
+}
+
+// LapsesAt is when a subscription lapses unless its receiver takes something; 0: nothing waits for it.
+func (v *View) LapsesAt(x *flow.Subscription) domain.Time {
+	if x.TakeBy == 0 {
+		return 0
+	}
+	return v.c.WallTime(x.TakeBy)
+}
+
+// FeedPart is one record of a snapshot about what servers and the studio are told: one of its members.
+type FeedPart struct {
+	Server       *flow.ServerOutbox
+	Subscription *flow.Subscription
+	Event        *flow.StudioEvent
+	Head         uint64
+}
+
+// Fields of the record.
+func (p *FeedPart) Fields(c *wire.Codec) {
+	wire.Optional(c, 1, &p.Server, (*flow.ServerOutbox).Fields)
+	wire.Optional(c, 2, &p.Subscription, (*flow.Subscription).Fields)
+	wire.Optional(c, 3, &p.Event, (*flow.StudioEvent).Fields)
+	wire.Int(c, 4, &p.Head)
+}
+
+func (s *flowSnapshot) writeFeeds(w *kernel.PartWriter) {
+	for _, x := range s.instances.All() {
+		if box := x.ServerOutbox(); box != nil {
+			w.Part(partFlowFeed, &FeedPart{Server: box})
+		}
+	}
+	if head := s.studio.Head(); head > 0 {
+		w.Part(partFlowFeed, &FeedPart{Head: head})
+	}
+	for _, x := range s.studio.Subscriptions() {
+		w.Part(partFlowFeed, &FeedPart{Subscription: &x})
+	}
+	for _, e := range s.studio.After(0) {
+		w.Part(partFlowFeed, &FeedPart{Event: &e})
+	}
+}
+
+func (c *State) loadFeed(l *kernel.Loader, body []byte) error {
+	var p FeedPart
+	if err := l.Reader.Read(body, &p); err != nil {
+		return err
+	}
+	if p.Server != nil && !c.Flow.RestoreServerOutbox(*p.Server) {
+		return fmt.Errorf("snapshot: an outbox of gi-%s, which there is not: %w", p.Server.Instance, wire.ErrMalformed)
+	}
+	c.Flow.Studio.Restore(p.Head, p.Subscription, p.Event)
+	return nil
+}

@@ -1,0 +1,67 @@
+package playerflow
+
+import (
+	"slices"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/flow"
+)
+
+// HostChanged notes whether the host of a game instance is suspected to be gone: its link is lost, or it does not report
+// that it is healthy. While it is, no clock of a kept seat runs.
+func (t *Tx) HostChanged(key fleet.Key) {
+	process, ok := t.hosting.FindProcess(key)
+	if !ok || t.hosting.Process(process).Session == 0 {
+		return
+	}
+	p := t.hosting.Process(process)
+	r, ok := t.Flow.InstanceOfGame(string(t.hosting.Game(p.Session).ID))
+	if !ok {
+		return
+	}
+	well := p.Linked && p.Health != fleet.Unhealthy && !t.Flow.Instances.Get(r).MissedOne
+	t.suspect(r, !well)
+}
+
+func (t *Tx) suspect(r flow.Ref, suspect bool) {
+	x := t.Flow.Instances.Get(r)
+	if !x.Live() || suspect == (x.Suspect != 0) {
+		return
+	}
+	t.changeInstance(r, func(x *flow.Instance) {
+		x.Suspect = 0
+		if suspect {
+			x.Suspect = t.Contact
+		}
+	})
+	for _, ref := range slices.Clone(t.Flow.Instances.Get(r).Members()) {
+		m := t.Flow.Memberships.Get(ref)
+		switch {
+		case suspect && m.HoldBy != 0: // changeMembership stops the clock
+			t.changeMembership(ref, func(*flow.Membership) {})
+		case !suspect && m.HoldLeft != 0:
+			t.changeMembership(ref, func(m *flow.Membership) {
+				m.HoldBy, m.HoldLeft = t.Contact+domain.ContactTime(m.HoldLeft), 0
+			})
+		}
+	}
+}
+
+// keepAliveMissed suspects a host that did not say that it is alive, and later gives it up.
+func (t *Tx) keepAliveMissed(r flow.Ref) {
+	x := t.Flow.Instances.Get(r)
+	if !x.MissedOne && x.Rules.KeepAliveMisses > 1 {
+		t.changeInstance(r, func(x *flow.Instance) {
+			x.MissedOne = true
+			x.KeepAliveBy = t.Contact.Add(x.Rules.KeepAlive * time.Duration(x.Rules.KeepAliveMisses-1))
+		})
+		t.suspect(r, true)
+		return
+	}
+	t.Cause = "KeepAliveLost"
+	game := x.Game
+	t.endInstance(r, flow.HostLost, flow.HostLost, "", nil)
+	t.stopHost(game)
+}

@@ -1,0 +1,127 @@
+package playerflow
+
+import (
+	"slices"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/kernel"
+)
+
+// What a player may do changes with the keys, which OnGameSessionChanged says, and with much else: a member who is ready, a
+// leader who leaves, a seat that is lost, a lock that ends. Whoever is concerned by an event of a transaction is noted with what
+// was allowed before it, and is told behind the last one if that is something else now.
+
+// actionsBefore is what a player was allowed to do before a transaction.
+type actionsBefore struct {
+	player  string
+	allowed flow.Actions
+}
+
+// noteActions notes the players whose actions an event may change. It runs before the event is applied. What befalls one member of a
+// party matters to its leaders as well, who may search only with all.
+func (t *Tx) noteActions(event kernel.Event) {
+	switch e := event.(type) {
+	case *PlayerKeysChanged: // the player hears of that anyway
+		if r, ok := t.Flow.Player(e.Player); ok && t.Flow.Players.Get(r).Keys.Game != e.Keys.Game {
+			t.noteLeaders(r)
+		}
+	case *PresenceChanged:
+		if r, ok := t.Flow.Player(e.Player); ok && t.Flow.Players.Get(r).Here() != (e.Presence != flow.Offline) {
+			t.noteActor(e.Player)
+			t.noteLeaders(r)
+		}
+	case *PlayerChanged:
+		r, ok := t.Flow.Player(e.Player)
+		if !ok {
+			return
+		}
+		p := t.Flow.Players.Get(r)
+		if e.UnlockAt != p.UnlockAt || e.RequeueUntil != p.RequeueUntil || !slices.Equal(e.Penalties, p.Penalties) {
+			t.noteActor(e.Player)
+			t.noteLeaders(r)
+		}
+	case *MembershipChanged:
+		if r, ok := t.Flow.Player(e.Membership.Player); ok {
+			if now := t.Flow.Players.Get(r).Membership(); now == 0 || t.Flow.Memberships.Get(now).Status != e.Membership.Status {
+				t.noteActor(e.Membership.Player)
+			}
+		}
+	case *PartyChanged:
+		t.noteMembers(e.Party.ID)
+		for _, m := range e.Party.Members {
+			t.noteActor(m.Player)
+		}
+	case *GameInstanceChanged:
+		r, ok := t.Flow.Instance(e.Instance.ID)
+		if !ok || t.Flow.Instances.Get(r).Status == e.Instance.Status {
+			return
+		}
+		for _, m := range t.Flow.Instances.Get(r).Members() {
+			t.noteActor(t.Flow.Memberships.Get(m).Player)
+		}
+	}
+}
+
+// noteLeaders notes the leaders of a player's party.
+func (t *Tx) noteLeaders(r flow.Ref) {
+	party, ok := t.Flow.Party(t.Flow.Players.Get(r).Keys.Party)
+	if !ok {
+		return
+	}
+	for _, m := range t.Flow.Parties.Get(party).Members {
+		if m.Leader {
+			t.noteActor(m.Player)
+		}
+	}
+}
+
+func (t *Tx) noteMembers(party domain.UUID) {
+	r, ok := t.Flow.Party(party)
+	if !ok {
+		return
+	}
+	for _, m := range t.Flow.Parties.Get(r).Members {
+		t.noteActor(m.Player)
+	}
+}
+
+// noteActor notes a player who is logged in: another one hears at the login what is allowed.
+func (t *Tx) noteActor(player string) {
+	if t.own().isActor[player] {
+		return
+	}
+	r, ok := t.Flow.Player(player)
+	if !ok || t.Flow.Players.Get(r).Login() == 0 {
+		return
+	}
+	note(&t.own().isActor, player)
+	t.own().actors = append(t.own().actors, actionsBefore{player, t.AllowedActions(r)})
+}
+
+// tellActions tells the players who may do something else than before the transaction, but for those whose keys have changed:
+// OnGameSessionChanged says it.
+func (t *Tx) tellActions() {
+	if len(t.own().actors) == 0 {
+		return
+	}
+	var order []flow.Actions
+	to := map[flow.Actions][]string{}
+	for _, x := range t.own().actors {
+		r, ok := t.Flow.Player(x.player)
+		if !ok || t.own().isChanged[r] || t.Flow.Players.Get(r).Login() == 0 {
+			continue
+		}
+		now := t.AllowedActions(r)
+		if now == x.allowed {
+			continue
+		}
+		if to[now] == nil {
+			order = append(order, now)
+		}
+		to[now] = append(to[now], x.player)
+	}
+	for _, allowed := range order {
+		t.write(flow.OnAllowedActionsChanged, (&flow.Message{Allowed: allowed}).Encode(), to[allowed])
+	}
+}

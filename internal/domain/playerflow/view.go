@@ -1,0 +1,306 @@
+package playerflow
+
+import (
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/session"
+)
+
+// FlowSnapshot is everything that a player's client has to know, as of one moment.
+type FlowSnapshot struct {
+	Player    string
+	Stand     flow.Stand
+	Now       domain.Time // of the last change of the cell: for the server's time take the engine's clock
+	Presence  flow.Presence
+	Stream    uint64     // number of the attached stream; 0: none
+	Login     flow.Login // ID zero: not logged in
+	ExpiresAt domain.Time
+	Profile   flow.Profile
+	Party     *flow.PartyView
+	Search    *flow.Search
+	Game      *GameView
+	Invites   []flow.InviteView // that can be answered, oldest first
+	Locks     []flow.Penalty
+	LastGame  *flow.LastGame
+	Allowed   flow.Actions
+	Foreign   []ForeignSession // live player sessions that belong to no membership
+	FirstKept uint64           // number of the oldest event that can be replayed
+	Banned    bool
+}
+
+// GameView is a game instance as one of its players sees it.
+type GameView struct {
+	flow.Instance
+	MembersCount int
+	HeldSeats    int32 // of its game session: kept for players who are away
+	Membership   flow.Membership
+	HoldUntil    domain.Time // reconnect_deadline; 0: none
+	ReserveUntil domain.Time // of an open reservation
+	CanDecline   bool
+	CanLeave     bool
+	Host         *flow.Host
+}
+
+// FlowEnabled reports whether there is player flow.
+func (v *View) FlowEnabled() bool { return v.c.Limits.Flow != nil }
+
+// LoginByToken finds the login session of an access token. State LoginReplaced means that a later login has taken over;
+// a token that a newer one has replaced too long ago is Stale.
+func (v *View) LoginByToken(token domain.UUID, now domain.Time) (l flow.Login, stale, ok bool) {
+	r, ok := v.c.Flow.LoginByToken(token)
+	if !ok {
+		v.SawAll()
+		return flow.Login{}, false, false
+	}
+	l = *v.c.Flow.Logins.Get(r)
+	v.Saw(l.Changed)
+	return l, l.Token != token && l.PreviousBy <= now, true
+}
+
+// Login finds a login session.
+func (v *View) Login(id domain.UUID) (flow.Login, bool) {
+	r, ok := v.c.Flow.Login(id)
+	if !ok {
+		v.SawAll()
+		return flow.Login{}, false
+	}
+	l := *v.c.Flow.Logins.Get(r)
+	v.Saw(l.Changed)
+	return l, true
+}
+
+// LoginExpires is when a login session ends without a further sign of life.
+func (v *View) LoginExpires(l *flow.Login) domain.Time { return v.c.WallTime(l.ExpireBy) }
+
+// Stand is what every answer to a player carries.
+func (v *View) Stand(player string) (flow.Stand, bool) {
+	r, ok := v.c.Flow.Player(player)
+	if !ok {
+		v.SawAll()
+		return flow.Stand{}, false
+	}
+	p := v.c.Flow.Players.Get(r)
+	v.Saw(p.Changed)
+	return flow.Stand{Rev: p.Rev, Seq: p.Seq, Keys: p.Keys}, true
+}
+
+// FlowOf returns everything about a player.
+func (v *View) FlowOf(player string, now domain.Time) (FlowSnapshot, bool) {
+	v.SawAll() // it shows what is not there as well
+	r, ok := v.c.Flow.Player(player)
+	if !ok {
+		return FlowSnapshot{}, false
+	}
+	c := v.c
+	p := c.Flow.Players.Get(r)
+	s := FlowSnapshot{
+		Player: p.ID, Stand: flow.Stand{Rev: p.Rev, Seq: p.Seq, Keys: p.Keys}, Now: c.Last(), Presence: p.Presence, Stream: p.Stream, Profile: profileOf(p),
+		LastGame: p.LastGame, Allowed: c.AllowedActions(r), FirstKept: p.FirstKept(), Banned: p.Banned,
+	}
+	if p.Login() != 0 {
+		s.Login = *c.Flow.Logins.Get(p.Login())
+		s.ExpiresAt = c.WallTime(s.Login.ExpireBy)
+	}
+	if party, ok := c.Flow.Party(p.Keys.Party); ok {
+		view := c.PartyView(party)
+		s.Party, s.Search = &view, view.Search
+	}
+	if p.Membership() != 0 {
+		s.Game = c.gameView(p.Membership())
+	}
+	for _, x := range c.Flow.InvitesTo(p.ID) {
+		if invite := c.Flow.Invites.Get(x); !invite.Expired {
+			s.Invites = append(s.Invites, *c.inviteView(invite))
+		}
+	}
+	for _, x := range p.Penalties {
+		if x.Until > now {
+			s.Locks = append(s.Locks, x)
+		}
+	}
+	if lock := c.lockAt(p, now); lock != nil && lock.Kind == flow.Requeue {
+		s.Locks = append(s.Locks, *lock)
+	}
+	c.hosting.PlayersNamed(p.ID, func(_ session.Ref, x *session.PlayerSession) bool {
+		if x.Status.Live() && (s.Game == nil || x.ID != s.Game.Membership.Session && x.ID != s.Game.Membership.Next) {
+			v.Saw(x.Changed)
+			g := c.hosting.Game(x.Game)
+			s.Foreign = append(s.Foreign, ForeignSession{x.ID, g.ID, g.Region, x.Status})
+		}
+		return true
+	})
+	return s, true
+}
+
+// ForeignSession is a player session that a backend made outside player flow.
+type ForeignSession struct {
+	ID     domain.UUID
+	GameID session.ID
+	Region string
+	Status session.PlayerStatus
+}
+
+// gameView is a game instance as one of its players sees it.
+func (c *State) gameView(r flow.Ref) *GameView {
+	m := *c.Flow.Memberships.Get(r)
+	x := *c.Flow.Instances.Get(m.InstanceRef())
+	view := &GameView{
+		Instance: x, MembersCount: len(x.Members()), Membership: m, HoldUntil: c.holdUntil(&m), CanDecline: c.mayDecline(&m),
+		CanLeave: x.Rules.Reconnect != flow.ReconnectRequired,
+	}
+	if g, ok := c.hosting.FindGame(session.ID(x.Game)); ok {
+		view.HeldSeats = c.hosting.Game(g).SeatsEmpty
+	}
+	if m.Status != flow.MemberPending {
+		view.Host = c.openHostOf(&m)
+		if view.Host != nil {
+			view.ReserveUntil = view.Host.ReserveBy
+		}
+	}
+	return view
+}
+
+// PartyView is a party as its members see it.
+func (c *State) PartyView(r flow.Ref) flow.PartyView {
+	p := *c.Flow.Parties.Get(r)
+	view := flow.PartyView{Party: p, People: make([]flow.MemberView, len(p.Members))}
+	var held []string
+	for i, m := range p.Members {
+		ref, _ := c.Flow.Player(m.Player)
+		x := c.Flow.Players.Get(ref)
+		profile := profileOf(x)
+		view.People[i] = flow.MemberView{
+			DisplayName: profile.DisplayName, Online: x.Here(), OfflineSince: x.OfflineSince, ClientVersion: profile.ClientVersion,
+			Phase: x.Keys.Phase(), Attributes: profile.Attributes, Latencies: profile.Latencies,
+		}
+		if x.Presence != flow.Online {
+			held = append(held, m.Player)
+		}
+	}
+	if s := p.Search; s != nil && s.Status <= flow.Held && len(held) > 0 { // after a restart nobody was told of it
+		now := *s
+		now.Status, now.HeldBy = flow.Held, held
+		view.Search = &now
+	}
+	return view
+}
+
+func (c *State) inviteView(x *flow.Invite) *flow.InviteView {
+	return &flow.InviteView{Invite: *x, Expires: c.WallTime(x.ExpireBy)}
+}
+
+// Party returns a party as its members see it.
+func (v *View) Party(id domain.UUID) (flow.PartyView, bool) {
+	v.SawAll()
+	r, ok := v.c.Flow.Party(id)
+	if !ok {
+		return flow.PartyView{}, false
+	}
+	return v.c.PartyView(r), true
+}
+
+// PlayerEvent is one event of a player's stream, in order.
+type PlayerEvent struct {
+	Seq uint64
+	flow.Told
+}
+
+// EventsAfter returns the events of a player behind number `after`, and the number of the last one there is. Not ok means
+// that they are not all there any more, or that `after` is ahead of the head: the client needs a FlowOf.
+func (v *View) EventsAfter(player string, after uint64, limit int) (events []PlayerEvent, head uint64, ok bool) {
+	r, known := v.c.Flow.Player(player)
+	if !known {
+		v.SawAll()
+		return nil, 0, false
+	}
+	p := v.c.Flow.Players.Get(r)
+	v.Saw(p.Changed)
+	if after > p.Seq || after+1 < p.FirstKept() {
+		return nil, p.Seq, false
+	}
+	for i, x := range p.Outbox()[after+1-p.FirstKept():] {
+		if len(events) == limit {
+			break
+		}
+		events = append(events, PlayerEvent{after + 1 + uint64(i), x})
+	}
+	return events, p.Seq, true
+}
+
+// GameInstance returns a game instance and its members.
+func (v *View) GameInstance(id domain.UUID) (x flow.Instance, members []flow.Membership, ok bool) {
+	v.SawAll()
+	r, ok := v.c.Flow.Instance(id)
+	if !ok {
+		return flow.Instance{}, nil, false
+	}
+	x = *v.c.Flow.Instances.Get(r)
+	for _, m := range x.Members() {
+		members = append(members, *v.c.Flow.Memberships.Get(m))
+	}
+	return x, members, true
+}
+
+// GameInstanceOf returns the id of the live game instance that a game session hosts.
+func (v *View) GameInstanceOf(game session.ID) (domain.UUID, bool) {
+	v.SawAll()
+	r, ok := v.c.Flow.InstanceOfGame(string(game))
+	if !ok {
+		return domain.UUID{}, false
+	}
+	return v.c.Flow.Instances.Get(r).ID, true
+}
+
+// VerifyPlayer checks what a connection token says against the state, for a game server that wants to let its bearer in.
+func (v *View) VerifyPlayer(instance, playerSession domain.UUID, epoch uint32, attempt int32) (flow.Membership, error) {
+	v.SawAll()
+	refuse := func(code flow.Code, why string) (flow.Membership, error) {
+		return flow.Membership{}, flow.Refuse(flow.Refusal{Code: code}, "player session psess-%s: %s", playerSession, why)
+	}
+	r, ok := v.c.hosting.FindPlayer(playerSession)
+	if !ok {
+		return refuse(flow.InvalidToken, "not found")
+	}
+	p := v.c.hosting.PlayerSession(r)
+	x, known := v.c.Flow.Instance(instance)
+	if !known || v.c.Flow.Instances.Get(x).Game != string(v.c.hosting.Game(p.Game).ID) {
+		return refuse(flow.WrongGame, "it is for another game session")
+	}
+	player, ok := v.c.Flow.Player(p.Player)
+	if !ok || v.c.Flow.Players.Get(player).Membership() == 0 {
+		return refuse(flow.InvalidToken, "its player is in no game")
+	}
+	m := *v.c.Flow.Memberships.Get(v.c.Flow.Players.Get(player).Membership())
+	current := m.Session
+	if !m.Next.IsZero() {
+		current = m.Next
+	}
+	switch {
+	case m.Instance != instance:
+		return refuse(flow.WrongGame, "its player is in another game")
+	case current != playerSession || m.Epoch != epoch || m.Attempt != attempt:
+		return refuse(flow.Superseded, "the player has asked for details again")
+	case !p.Status.Live():
+		return refuse(flow.InvalidToken, "it is "+p.Status.String())
+	}
+	return m, nil
+}
+
+// QueueClosed reports whether operators have closed a queue for players.
+func (v *View) QueueClosed(queue string) bool {
+	v.SawAll()
+	return v.c.Flow.Closed(queue)
+}
+
+// FlowTotals counts the records of player flow, for metrics and logs.
+type FlowTotals struct {
+	Players, Logins, Parties, Invites, Instances, Memberships, Requests int
+}
+
+// FlowTotals counts the records of player flow.
+func (v *View) FlowTotals() FlowTotals {
+	f := v.c.Flow
+	return FlowTotals{
+		f.Players.Len(), f.Logins.Len(), f.Parties.Len(), f.Invites.Len(), f.Instances.Len(), f.Memberships.Len(), f.Requests.Len(),
+	}
+}

@@ -1,0 +1,85 @@
+package playerflow
+
+import (
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/flow"
+)
+
+// ChangesOf returns the changes of a player's keys that are not in the archive yet, oldest first.
+func (v *View) ChangesOf(player string) (all []flow.Change) {
+	v.SawAll()
+	v.c.Flow.ChangesOf(player, func(x *flow.Change) bool {
+		all = append(all, *x)
+		return true
+	})
+	return all
+}
+
+// PlayerFilter chooses players. Its zero value chooses all.
+type PlayerFilter struct {
+	Phase     *flow.Phase
+	OlderThan time.Duration // whose keys have not changed for so long
+	HostLost  *bool         // in a game whose host is suspected to be lost; or not
+}
+
+// PlayerLine is a player in a list.
+type PlayerLine struct {
+	ID       string
+	Keys     flow.Keys
+	Since    domain.Time // when the keys were changed last; 0: before that was noted, or never
+	Presence flow.Presence
+	HostLost bool
+}
+
+// FindPlayers returns players whom a filter chooses, in the order of their places in memory, beginning behind a place. It looks
+// at `most` of them, however few it finds; last is the place of the last one that it looked at, and more says that others
+// are behind it.
+func (v *View) FindPlayers(f *PlayerFilter, now domain.Time, after flow.Ref, limit, most int) (page []PlayerLine, last flow.Ref, more bool) {
+	v.SawAll()
+	last = after
+	looked := 0
+	var at flow.Ref
+	for p := range v.c.Flow.Players.From(after, &at) {
+		if len(page) == limit || looked == most {
+			return page, last, true
+		}
+		looked++
+		last = at
+		x := v.c.playerLine(p)
+		if f.chooses(&x, now) {
+			page = append(page, x)
+		}
+	}
+	return page, last, false
+}
+
+func (f *PlayerFilter) chooses(x *PlayerLine, now domain.Time) bool {
+	switch {
+	case f.Phase != nil && x.Keys.Phase() != *f.Phase,
+		f.OlderThan > 0 && x.Since.Add(f.OlderThan) > now,
+		f.HostLost != nil && x.HostLost != *f.HostLost:
+		return false
+	}
+	return true
+}
+
+// PlayerLine returns one player as in a list.
+func (v *View) PlayerLine(player string) (PlayerLine, bool) {
+	v.SawAll()
+	r, ok := v.c.Flow.Player(player)
+	if !ok {
+		return PlayerLine{}, false
+	}
+	return v.c.playerLine(v.c.Flow.Players.Get(r)), true
+}
+
+func (c *State) playerLine(p *flow.Player) PlayerLine {
+	x := PlayerLine{ID: p.ID, Keys: p.Keys, Since: p.Since, Presence: p.Presence}
+	if p.Membership() != 0 {
+		m := c.Flow.Memberships.Get(p.Membership())
+		x.HostLost = c.Flow.Instances.Get(m.InstanceRef()).Suspect != 0
+	}
+	return x
+}

@@ -1,0 +1,26 @@
+package playerflow
+
+import (
+	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/kernel"
+)
+
+// FlowCounts is empty without player flow.
+func (v *View) FlowCounts() []kernel.RecordCount {
+	limits, f := v.c.Limits, v.c.Flow
+	if limits.Flow == nil {
+		return nil
+	}
+	return []kernel.RecordCount{
+		{Kind: "players", Count: f.Players.Len(), Most: limits.PlayersMax},
+		{Kind: "login_sessions", Count: f.Logins.Len()},
+		{Kind: "login_tickets", Count: f.Tickets.Len(), Most: limits.LoginTicketsMax},
+		{Kind: "remembered_requests", Count: f.Requests.Len(), Most: limits.RequestsMax},
+		{Kind: "parties", Count: f.Parties.Len()},
+		{Kind: "invites", Count: f.Invites.Len()},
+		{Kind: "game_instances", Count: f.Instances.Len()},
+		{Kind: "memberships", Count: f.Memberships.Len()},
+		{Kind: "event_subscriptions", Count: len(f.Studio.Subscriptions()), Most: SubscriptionsMax},
+		{Kind: "kept_events", Count: f.Studio.Kept(), Most: flow.StudioEventsMax},
+	}
+}

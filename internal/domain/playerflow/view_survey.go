@@ -1,0 +1,151 @@
+package playerflow
+
+import (
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/chunk"
+	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/kernel"
+)
+
+// Survey counts everything of player flow and holds the invariants against it, in steps between which commands go on. Each
+// record is looked at once, with all that it refers to at that moment; the counts are those of the time the survey took.
+type Survey struct {
+	Players  map[flow.Phase]int
+	Presence map[flow.Presence]int
+	Searches map[SearchKind]int
+	Ages     map[string]*SearchAges // of the searches, by queue
+	Games    map[GameKind]int
+	Members  map[flow.MembershipStatus]int
+
+	Violations []Violation // the first ViolationsKept
+	Violated   int         // all of them
+
+	stage surveyStage
+	after flow.Ref
+}
+
+// SearchKind is what searches are counted by.
+type SearchKind struct {
+	Queue  string
+	Status flow.SearchStatus
+}
+
+// GameKind is what game instances are counted by.
+type GameKind struct {
+	Queue  string
+	Status flow.InstanceStatus
+}
+
+// SearchAgeSteps are the ages that searches are counted by: how many are no older than each.
+var SearchAgeSteps = [...]time.Duration{
+	5 * time.Second, 15 * time.Second, 30 * time.Second, time.Minute, 2 * time.Minute, 5 * time.Minute, 15 * time.Minute,
+}
+
+// SearchAges is how old the searches in one queue are.
+type SearchAges struct {
+	UpTo   [len(SearchAgeSteps)]int
+	Count  int
+	Sum    time.Duration
+	Oldest time.Duration
+}
+
+// ViolationsKept is how many violations a survey tells; it counts them all.
+const ViolationsKept = 100
+
+type surveyStage uint8
+
+const (
+	surveyPlayers surveyStage = iota
+	surveyParties
+	surveyInstances
+	surveyDone
+)
+
+// NewSurvey begins one.
+func NewSurvey() *Survey {
+	return &Survey{
+		Players: map[flow.Phase]int{}, Presence: map[flow.Presence]int{}, Searches: map[SearchKind]int{}, Ages: map[string]*SearchAges{},
+		Games: map[GameKind]int{}, Members: map[flow.MembershipStatus]int{},
+	}
+}
+
+// Survey goes on with one: it looks at no more than `most` further records, and reports whether it is at its end.
+func (v *View) Survey(s *Survey, now domain.Time, most int) (done bool) {
+	v.SawAll()
+	a := auditor{c: v.c}
+	for looked := 0; looked < most && s.stage != surveyDone; {
+		var n int
+		switch s.stage {
+		case surveyPlayers:
+			n = step(s, &v.c.Flow.Players, most-looked, func(r flow.Ref, p *flow.Player) {
+				a.player(r, p)
+				s.Players[p.Keys.Phase()]++
+				s.Presence[p.Presence]++
+				if p.Membership() != 0 {
+					s.Members[v.c.Flow.Memberships.Get(p.Membership()).Status]++
+				}
+			})
+		case surveyParties:
+			n = step(s, &v.c.Flow.Parties, most-looked, func(r flow.Ref, p *flow.Party) {
+				a.party(p)
+				if p.Search != nil {
+					s.search(v.c.PartyView(r).Search, now)
+				}
+			})
+		case surveyInstances:
+			n = step(s, &v.c.Flow.Instances, most-looked, func(r flow.Ref, x *flow.Instance) {
+				a.instance(r, x)
+				if x.Live() {
+					s.Games[GameKind{x.Queue, x.Status}]++
+				}
+			})
+		}
+		looked += n
+	}
+	s.Violated += len(a.found)
+	s.Violations = append(s.Violations, a.found[:min(len(a.found), ViolationsKept-len(s.Violations))]...)
+	return s.stage == surveyDone
+}
+
+// step looks at up to `most` records of a table, and goes to the next stage at its end.
+func step[T any](s *Survey, t *chunk.Table[T], most int, look func(flow.Ref, *T)) (n int) {
+	var at flow.Ref
+	for record := range t.From(s.after, &at) {
+		if n == most {
+			return n
+		}
+		look(at, record)
+		s.after = at
+		n++
+	}
+	s.stage, s.after = s.stage+1, 0
+	return n
+}
+
+func (s *Survey) search(x *flow.Search, now domain.Time) {
+	s.Searches[SearchKind{x.Queue, x.Status}]++
+	ages := s.Ages[x.Queue]
+	if ages == nil {
+		ages = &SearchAges{}
+		s.Ages[x.Queue] = ages
+	}
+	age := max(now.Sub(x.Entered), 0)
+	for i, most := range SearchAgeSteps {
+		if age <= most {
+			ages.UpTo[i]++
+		}
+	}
+	ages.Count++
+	ages.Sum += age
+	ages.Oldest = max(ages.Oldest, age)
+}
+
+// Overdue is how late the next deadline is; 0 when it lies ahead.
+func (v *View) Overdue(now domain.Time) time.Duration {
+	if next := v.c.NextDue(); next > kernel.AtOnce && next < now {
+		return now.Sub(next)
+	}
+	return 0
+}
