@@ -44,7 +44,7 @@ type Config struct {
 	Providers map[string]authentication.Provider // who says who a player is, by the name in Login; "backend" is always there
 	LoginKeys *authentication.LoginKeys          // of backends that sign tokens for their players; nil: they fetch login tickets only
 	Dev       bool                               // partners and operators need no credentials
-	Transport edge.Transport                     // tells which requests nobody could read on the way; X-Forwarded-For of its proxies is believed, too
+	Transport edge.Transport                     // tells which requests came over TLS; its proxies are trusted for X-Forwarded-For, too
 	Origins   []string                           // of web pages that may call as players; AnyOrigin: all
 
 	Webhooks webhook.Targets // where subscriptions may have their events posted
@@ -122,7 +122,7 @@ func (d *Door) Collectors() []prometheus.Collector {
 	}
 	return slices.Concat(d.state.Collectors(), d.streams.Collectors(), []prometheus.Collector{
 		d.feeds,
-		gauge("logins_waiting", "Players who have a place in the line of logins.", d.logins.Waiting),
+		gauge("logins_waiting", "Players who have a place in the login queue.", d.logins.Waiting),
 		gauge("rate_buckets", "Callers whose rate of calls is remembered.", d.buckets.Count),
 	})
 }

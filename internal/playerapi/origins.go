@@ -38,7 +38,7 @@ func (d *Door) crossOrigin(w http.ResponseWriter, r *http.Request) (answered boo
 		return false
 	}
 	if !allowed {
-		problem.Write(w, problem.New(flow.PermissionDenied, "origin %.100q is none of those that may call", origin))
+		problem.Write(w, problem.New(flow.PermissionDenied, "origin %.100q may not call; the setting player-origins lists the allowed ones", origin))
 		return true
 	}
 	h.Set("Access-Control-Allow-Methods", originMethods)
@@ -53,8 +53,8 @@ func (d *Door) allowsOrigin(origin string) bool {
 	return slices.Contains(d.config.Origins, origin) || slices.Contains(d.config.Origins, AnyOrigin)
 }
 
-// allowsStream reports whether a page may open a stream. Browsers ask nobody before they open a WebSocket, so it is looked at
-// here; whoever is no browser names no origin.
+// allowsStream reports whether a page may open a stream. Browsers open a WebSocket without a preflight, so the origin is checked
+// here. Clients that are no browsers send none.
 func (d *Door) allowsStream(r *http.Request) bool {
 	origin := r.Header.Get("Origin")
 	if origin == "" || d.allowsOrigin(origin) {

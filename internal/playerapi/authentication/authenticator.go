@@ -53,7 +53,7 @@ func slowed(slow *signin.Slowed) *problem.Problem {
 	return problem.Later(flow.RateLimited, slow.Wait, "%s", slow)
 }
 
-// failed counts a failed sign-in. It returns the answer: the problem, or that there were too many failures.
+// Failed counts a failed sign-in. It returns the answer: the problem, or that there were too many failures.
 func Failed(door *signin.Door, f signin.Failure, problem *problem.Problem) *problem.Problem {
 	if slow := door.Fail(f); slow != nil {
 		return slowed(slow)
@@ -61,7 +61,7 @@ func Failed(door *signin.Door, f signin.Failure, problem *problem.Problem) *prob
 	return problem
 }
 
-// bearer is the bearer token of a request; empty: it has none.
+// Bearer is the bearer token of a request; empty: it has none.
 func Bearer(r *http.Request) string {
 	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") {

@@ -46,8 +46,8 @@ type LoginKeys struct {
 // LoginKeysConfig says whose tokens are taken.
 type LoginKeysConfig struct {
 	Path      string
-	Audiences []string         // a token must be for one of them; none: it must be for nobody in particular
-	Issuers   []string         // and from one of them; none: whoever has the key
+	Audiences []string         // a token must be for one of them; none: it must name no audience
+	Issuers   []string         // and from one of them; none: the key alone decides
 	Now       func() time.Time // of the core, which also forgets used tokens by it
 	Log       *slog.Logger
 }
@@ -243,7 +243,7 @@ func (k *LoginKeys) meant(claims *signedClaims) error {
 	return nil
 }
 
-// until is when a token ends for us: from then on nobody can use it, and that it was used may be forgotten.
+// until is when a token ends for us: from then on it is refused, so that its use may be forgotten.
 func (c *signedClaims) until(now time.Time) (time.Time, error) {
 	expires, ok := numericDate(c.Expires)
 	switch {

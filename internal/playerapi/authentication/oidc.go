@@ -41,7 +41,7 @@ const (
 	keysKept        = 10 * time.Minute // when the provider does not say how long
 	keysKeptLeast   = time.Minute
 	keysKeptMost    = 24 * time.Hour
-	keysAskedEvery  = 30 * time.Second // for a key that nobody knows: made-up ones must not become a storm
+	keysAskedEvery  = 30 * time.Second // for an unknown key: made-up ids must not cause a storm of requests
 	keysGoodFor     = 24 * time.Hour   // while the provider is down
 	documentBytes   = 1 << 20
 	providerTimeout = 10 * time.Second
@@ -61,7 +61,7 @@ type OIDC struct {
 	fetching chan struct{} // closed when the fetch that is under way has ended; nil: none is
 }
 
-// NewOIDC checks the configuration. It asks nobody: a provider that is down must not keep the service from starting.
+// NewOIDC checks the configuration. It asks no provider: one that is down must not keep the service from starting.
 func NewOIDC(c OIDCConfig) (*OIDC, error) {
 	for name, address := range map[string]string{"issuer": c.Issuer, "jwks": c.JWKS} {
 		u, err := url.Parse(address)
@@ -73,7 +73,7 @@ func NewOIDC(c OIDCConfig) (*OIDC, error) {
 		}
 	}
 	if len(c.Audiences) == 0 {
-		return nil, errors.New("oidc audience: empty; a token for anybody would be good here")
+		return nil, errors.New("oidc audience: empty; want at least one, or tokens for other services would be valid here")
 	}
 	if len(c.Algorithms) == 0 {
 		c.Algorithms = []string{"RS256", "ES256", "EdDSA"}
@@ -170,7 +170,7 @@ func checkType(header jose.Header, good ...string) error {
 	return nil
 }
 
-// clip shortens a name that somebody chose.
+// clip shortens a display name.
 func clip(name string) string {
 	const most = 64
 	letters := []rune(name)
@@ -266,7 +266,7 @@ func (o *OIDC) key(ctx context.Context, keyID string) (*jose.JSONWebKey, error) 
 	return found, nil
 }
 
-// known is for those who hold mu.
+// known finds a key. The caller holds mu.
 func (o *OIDC) known(keyID string) *jose.JSONWebKey {
 	for i := range o.keys.Keys {
 		k := &o.keys.Keys[i]

@@ -33,7 +33,7 @@ type output[B any] struct{ Body *B }
 // None is a call without parameters, or an answer without fields.
 type None struct{}
 
-// declarePlayer declares a call of players, with the class of calls that limits its rate. by is the player's login session, for a
+// Player declares a call of players, with the class of calls that limits its rate. by is the player's login session, for a
 // command.
 func Player[B, A any](r *Realm, name string, c rates.Class, summary string, f func(ctx context.Context, by *playerflow.Caller, body *B) (*A, error)) {
 	declare(r, name, c, summary, func(ctx context.Context, call *playerInput[B]) (*A, error) {
@@ -50,7 +50,7 @@ func Player[B, A any](r *Realm, name string, c rates.Class, summary string, f fu
 	})
 }
 
-// declarePartner declares a call of trusted servers or operators. request is its X-Request-Id, which may be empty.
+// Partner declares a call of trusted servers or operators. request is its X-Request-Id, which may be empty.
 func Partner[B, A any](r *Realm, name, summary string, f func(ctx context.Context, request string, body *B) (*A, error)) {
 	declare(r, name, rates.Partner, summary, func(ctx context.Context, call *partnerInput[B]) (*A, error) {
 		return f(ctx, call.RequestID, &call.Body)

@@ -42,7 +42,7 @@ func readJSON(data []byte, into any) error {
 		if strings.HasPrefix(wrong.Value, "number") {
 			return fmt.Errorf("%s: %s, want one that is not so large", wrong.Field, wrong.Value)
 		}
-		return fmt.Errorf("%s: %s, want something else", wrong.Field, wrong.Value)
+		return fmt.Errorf("%s: %s, want another type", wrong.Field, wrong.Value)
 	}
 	return err
 }

@@ -32,7 +32,7 @@ type Realm struct {
 	documents func() (newest, older []byte, err error) // made when first asked for, when all calls are declared
 }
 
-// newRealm makes a realm without calls; its name is part of their paths.
+// New makes a realm without calls; its name is part of their paths.
 func New(state *state.State, name, title string) *Realm {
 	setUpHuma()
 	c := huma.DefaultConfig(title, "1")
@@ -93,7 +93,7 @@ func (r *Realm) Check(request *http.Request, hint func(path string) string) (rat
 	return c, checkMedia(request)
 }
 
-// wrongMethod refuses a method.
+// WrongMethod refuses a method.
 func WrongMethod(method, want string) *problem.Problem {
 	return problem.New(flow.InvalidArgument, "method %.20q, want %s", method, want).WithStatus(http.StatusMethodNotAllowed, http.Header{"Allow": {want}})
 }

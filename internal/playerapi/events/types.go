@@ -180,7 +180,7 @@ type (
 	}
 )
 
-// eventForms are the events, with what they say, in the order of docs/spec/player-api.md#events.
+// forms are the events, with what they say, in the order of docs/spec/player-api.md#events.
 var forms = []struct {
 	kind flow.MessageType
 	data reflect.Type
@@ -241,7 +241,7 @@ type Event string
 // MarshalJSON writes the event.
 func (e Event) MarshalJSON() ([]byte, error) { return []byte(e), nil }
 
-// eventKinds are the names of all events.
+// Kinds are the names of all events.
 func Kinds() (names []any) {
 	for _, x := range forms {
 		names = append(names, x.kind.String())
@@ -249,7 +249,7 @@ func Kinds() (names []any) {
 	return names
 }
 
-// eventName is what the documents call any event. Each one has its own name there, too.
+// Name is what the documents call any event. Each one has its own name there, too.
 const Name = "Event"
 
 // Schema of an event: one of all there are, told apart by their type.

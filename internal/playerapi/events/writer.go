@@ -60,7 +60,7 @@ func written(data any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte{'\n'}), err
 }
 
-// event writes a whole event.
+// Whole writes a whole event.
 func Whole(seq uint64, tail []byte) []byte {
 	b := make([]byte, 0, len(tail)+30)
 	b = append(b, `{"seq":`...)
@@ -90,7 +90,7 @@ func (f fields) unlessEmpty(key, value string) fields {
 	return f
 }
 
-// eventData is what an event says, of the type that eventForms has for it.
+// data is what an event says, of the type that eventForms has for it.
 func (w Writer) data(kind flow.MessageType, m *flow.Message, player string) any {
 	switch kind {
 	case flow.OnGameSessionChanged:

@@ -20,18 +20,18 @@ import (
 	"github.com/musterhq/muster/internal/rate"
 )
 
-// feed is where the frames of a line come from. Only the goroutine of the line calls it, except take.
+// feed is where the frames of a connection come from. Only the goroutine of the connection calls it, except take.
 type feed interface {
-	// hello is the first frame. It promises the times by which the line is kept.
+	// hello is the first frame. It promises the intervals of heartbeats.
 	hello(ctx context.Context, promised *flow.SessionConfig) ([]byte, error)
-	// next appends what the receiver does not have yet to frames. more: there is some behind it already. A code ends the line
+	// next appends what the receiver does not have yet to frames. more: there is some behind it already. A code ends the connection
 	// behind these frames.
 	next(ctx context.Context, frames []byte) (all []byte, more bool, code uint16, err error)
 	// take notes that the receiver has what came up to a number.
 	take(ctx context.Context, no uint64)
 }
 
-// line is the WebSocket of a game server or of the studio's backend. Unlike a player's stream it holds nothing that waits: its
+// connection is the WebSocket of a game server or of the studio's backend. Unlike a player's stream it holds nothing that waits: its
 // goroutine reads what is new from the state, as fast as the receiver takes it. There are far fewer of them than of players.
 type connection struct {
 	feeds *Feeds
@@ -57,13 +57,13 @@ func (l *connection) wake() {
 	}
 }
 
-// end closes the line with a code.
+// end closes the connection with a code.
 func (l *connection) end(code uint16) {
 	l.code.Store(uint32(code))
 	l.wake()
 }
 
-// revokedFarewell is how long the receiver of a line has to end it after its access key was revoked.
+// revokedFarewell is how long a receiver has to close the connection after its access key was revoked.
 const revokedFarewell = 500 * time.Millisecond
 
 // connectionPace is for acknowledgements, of which each may be for one event.
@@ -85,7 +85,7 @@ func (x *Feeds) admit(r *http.Request, subprotocol, number string) (by *principa
 	return by, after, given, refused
 }
 
-// open makes a line of a request. What it returns has to be run, once the feeds know it.
+// open makes a connection of a request. The caller registers it and runs it.
 func (x *Feeds) open(w http.ResponseWriter, r *http.Request, by *principal.Principal, subprotocol string, f feed) (*connection, bool) {
 	if connlimit.Use(r.Context(), connlimit.PartnerStreams) != nil {
 		problem.Write(w, problem.Later(flow.RateLimited, problem.Again, "%s", connlimit.ErrFull))
@@ -164,7 +164,7 @@ func (l *connection) run(ctx context.Context) {
 	}
 }
 
-// revoked ends the line because its access key was revoked. A receiver that does not read, or does not answer the close
+// revoked ends the connection because its access key was revoked. A receiver that does not read, or does not answer the close
 // frame, is left alone soon.
 func (l *connection) revoked() {
 	l.end(socket.Unauthenticated)

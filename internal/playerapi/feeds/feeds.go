@@ -44,7 +44,7 @@ type Feeds struct {
 
 	unfollow func()
 	turn     sync.Mutex // for one subscription that comes or goes at a time; taken before mu
-	unlisten func()     // of what players are told; nil while nobody has subscribed
+	unlisten func()     // of what players are told; nil without subscriptions
 	reading  frames.Config
 
 	mu         sync.Mutex
@@ -54,7 +54,7 @@ type Feeds struct {
 	closed     bool
 }
 
-// openFeeds begins to follow the state, and to call the webhooks. Close it before the engine.
+// Open begins to follow the state, and to call the webhooks. Close it before the engine.
 func Open(c Config) *Feeds {
 	x := &Feeds{
 		Config: c, events: events.Writer{State: c.State}, client: c.Webhooks.NewClient(2),
@@ -85,7 +85,7 @@ func Open(c Config) *Feeds {
 	return x
 }
 
-// Close ends all lines and webhooks. What is under way is told again by the next run.
+// Close ends all connections and webhooks. The next run repeats what is under way.
 func (x *Feeds) Close() {
 	x.mu.Lock()
 	x.closed = true
@@ -193,7 +193,7 @@ func (x *Feeds) wakeStudio(c engine.Committed) {
 	}
 }
 
-// serve runs a line that enter has made known, until it ends; then leave forgets it.
+// serve runs a connection, which enter registers, until it ends; then leave removes it.
 func (x *Feeds) serve(l *connection, enter, leave func()) {
 	if !x.begin(l, enter) {
 		l.drop()
@@ -207,7 +207,7 @@ func (x *Feeds) serve(l *connection, enter, leave func()) {
 	})
 }
 
-// begin starts to read from a line; false when the door is closed.
+// begin starts to read from a connection; false when the door is closed.
 func (x *Feeds) begin(l *connection, enter func()) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()

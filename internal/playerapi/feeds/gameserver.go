@@ -29,7 +29,7 @@ const (
 	connectionsMax = 16
 )
 
-// serveServerStream opens the stream of a game instance, for its server or for a service account that names it.
+// ServeGameServer opens the stream of a game instance, for its server or for a service account that names it.
 func (x *Feeds) ServeGameServer(w http.ResponseWriter, r *http.Request) {
 	by, after, _, refused := x.admit(r, serverProtocol, "after_seq")
 	if refused != nil {

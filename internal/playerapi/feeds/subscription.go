@@ -27,7 +27,7 @@ const (
 	eventsBytes = 256 << 10
 )
 
-// serveEvents opens the stream of a subscription. A later stream of it takes the place of an earlier one.
+// ServeSubscription opens the stream of a subscription. A later stream of it takes the place of an earlier one.
 func (x *Feeds) ServeSubscription(w http.ResponseWriter, r *http.Request) {
 	by, after, given, refused := x.admit(r, eventsProtocol, "after")
 	if refused != nil {
@@ -101,7 +101,7 @@ type eventFeed struct {
 	gap   uint64 // number behind which a gap was told, plus one
 
 	taken atomic.Uint64 // what the state knows that the receiver has
-	seen  atomic.Uint64 // after, for those who are not the line
+	seen  atomic.Uint64 // after, for other goroutines than that of the connection
 }
 
 // take notes that the receiver has the events up to a number, if it was told of them: they need not be kept for it.

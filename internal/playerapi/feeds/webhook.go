@@ -153,7 +153,7 @@ func (d *delivery) pause() time.Duration {
 	return time.Duration(float64(pause) * (0.75 + rand.Float64()/2))
 }
 
-// notTaken is all that callers learn of an attempt that failed: whether nobody listened, somebody was slow, or the address is one that
+// notTaken is all that callers learn of an attempt that failed: whether no server listened, the server was slow, or the address is one that
 // webhooks may not go to would make this service a scanner of networks that its callers cannot reach.
 const notTaken = "the receiver did not take the last message; the log of the service has the reason"
 

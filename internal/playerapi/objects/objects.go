@@ -32,7 +32,7 @@ type FlowSnapshot struct {
 	ServerTime      string           `json:"server_time" format:"date-time"`
 	Phase           string           `json:"phase" enum:"IDLE,IN_PARTY,MATCHMAKING,IN_GAME"`
 	Keys            Keys             `json:"keys"`
-	Session         *Session         `json:"session,omitempty" doc:"The login session that controls the player; absent when nobody is logged in."`
+	Session         *Session         `json:"session,omitempty" doc:"The login session that controls the player; absent while the player is not logged in."`
 	Party           *Party           `json:"party,omitempty"`
 	Ticket          *Ticket          `json:"ticket,omitempty"`
 	GameInstance    *GameInstance    `json:"game_instance,omitempty"`
@@ -113,7 +113,7 @@ type GameInstance struct {
 	MembersCount   int                    `json:"members_count"`
 	HeldSeats      int32                  `json:"held_seats,omitempty" doc:"Seats that are kept for players who are away; the counts of the hosting API leave them out."`
 	Membership     Membership             `json:"membership"`
-	HostSuspect    bool                   `json:"host_suspect,omitempty" doc:"The game server has not been heard of for a while."`
+	HostSuspect    bool                   `json:"host_suspect,omitempty" doc:"The game server has not sent a sign of life for a while."`
 	Host           *HostConnectionDetails `json:"host,omitempty" doc:"Only while a player session is reserved that was not used yet."`
 	Attributes     Object                 `json:"attributes"`
 }

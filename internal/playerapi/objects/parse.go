@@ -8,7 +8,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// joinabilityOf reads the name; 0 for none.
+// JoinabilityOf reads the name; 0 for none.
 func JoinabilityOf(name string) flow.Joinability {
 	all := []flow.Joinability{flow.Open, flow.InviteOnly, flow.Closed}
 	if i := slices.IndexFunc(all, func(j flow.Joinability) bool { return j.String() == name }); i >= 0 {
@@ -17,7 +17,7 @@ func JoinabilityOf(name string) flow.Joinability {
 	return 0
 }
 
-// reconnectOf reads the name; 0 for none.
+// ReconnectOf reads the name; 0 for none.
 func ReconnectOf(name string) flow.Reconnect {
 	for _, r := range []flow.Reconnect{flow.ReconnectOff, flow.ReconnectOptional, flow.ReconnectRequired} {
 		if r.String() == name {
@@ -27,7 +27,7 @@ func ReconnectOf(name string) flow.Reconnect {
 	return 0
 }
 
-// propertiesOf lists game properties in the order of their keys.
+// PropertiesOf lists game properties in the order of their keys.
 func PropertiesOf(named map[string]string) (all []session.Property) {
 	for _, key := range slices.Sorted(maps.Keys(named)) {
 		all = append(all, session.Property{Key: key, Value: named[key]})

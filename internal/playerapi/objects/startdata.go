@@ -22,7 +22,7 @@ type StartPlayer struct {
 	Attributes Object `json:"attributes"`
 }
 
-// startDataOf describes a game instance for its server.
+// StartDataOf describes a game instance for its server.
 func StartDataOf(x *flow.Instance, members []flow.Membership) *StartDataAnswer {
 	answer := &StartDataAnswer{
 		GameInstanceID: GameInstanceID(x.ID), Status: x.Status.String(), Reconnect: x.Rules.Reconnect.String(), Attributes: Object(x.Attributes),

@@ -16,7 +16,7 @@ import (
 
 // Why is part of every call of an operator; it goes to the log.
 type Why struct {
-	Reason string `json:"reason" minLength:"1" maxLength:"256" pattern:"\\S" patternDescription:"something to read" doc:"Why it is done; it goes to the log."`
+	Reason string `json:"reason" minLength:"1" maxLength:"256" pattern:"\\S" patternDescription:"something to read" doc:"The reason for the call; it goes to the log."`
 }
 
 func (w Why) why() string { return w.Reason }
@@ -94,8 +94,8 @@ type Holding struct {
 	Key    string `json:"key" enum:"PARTY_ID,MATCHMAKING_ID,GAME_INSTANCE_ID,LOGIN,LOCK,BANNED"`
 	By     string `json:"by,omitempty" doc:"The party, ticket or game instance."`
 	Status string `json:"status,omitempty"`
-	Ends   string `json:"ends,omitempty" doc:"What will end it first; absent: only somebody's wish."`
-	Until  string `json:"until,omitempty" format:"date-time" doc:"Absent when it depends on somebody else."`
+	Ends   string `json:"ends,omitempty" doc:"What will end it first; absent: only a call of a player, a game server or an operator."`
+	Until  string `json:"until,omitempty" format:"date-time" doc:"Absent when no deadline will end it."`
 }
 
 // Violation is an invariant that does not hold: a defect of the service.
@@ -171,7 +171,7 @@ func (d *door) declareOperator() {
 		func(ctx context.Context, body *BanRequest) (*calls.None, error) {
 			return &calls.None{}, d.State.Do(ctx, &playerflow.BanPlayer{Player: body.PlayerID, Banned: body.Banned})
 		})
-	operatorCall(d, "Operator.ExplainStuck", "What holds a player, and the deadline that frees them.",
+	operatorCall(d, "Operator.ExplainStuck", "What holds a player, and the deadline that will free the player.",
 		func(ctx context.Context, body *OnePlayerRequest) (*StuckAnswer, error) {
 			answer := &StuckAnswer{Holdings: []Holding{}}
 			err := d.State.Read(ctx, func(v *cell.View) error {

@@ -34,7 +34,7 @@ type OptionState struct {
 	Name    string `json:"name" doc:"With its section: PartyServiceConfig.maxMembers."`
 	Value   Value  `json:"value"`
 	Default Value  `json:"default"`
-	Source  string `json:"source" enum:"DEFAULT,START,OPERATOR" doc:"Who says so: nobody, the flags and the file that the service was started with, or SetConfig."`
+	Source  string `json:"source" enum:"DEFAULT,START,OPERATOR" doc:"Where the value comes from: DEFAULT, START (flags and settings file), or OPERATOR (SetConfig)."`
 	Range   string `json:"range"`
 	Applies string `json:"applies" enum:"AT_ONCE,NEW_DEADLINES,NEW_PARTIES,NEW_GAMES" doc:"What a new value counts for."`
 	Queue   bool   `json:"queue" doc:"A queue may have its own."`
@@ -59,7 +59,7 @@ func (v Value) MarshalJSON() ([]byte, error) { return []byte(v), nil }
 func (Value) Schema(huma.Registry) *huma.Schema { return &huma.Schema{} }
 
 func (d *door) declareConfig() {
-	operatorCall(d, "Operator.GetConfig", "The configuration that is in force, and who says so.",
+	operatorCall(d, "Operator.GetConfig", "The configuration that is in force, and where each value comes from.",
 		func(ctx context.Context, _ *Why) (*ConfigAnswer, error) { return d.configNow(ctx) })
 	operatorCall(d, "Operator.SetConfig", "Changes options while the service runs: all that is named, or nothing. It outlives restarts.",
 		func(ctx context.Context, body *SetConfigRequest) (*ConfigAnswer, error) {
@@ -70,7 +70,7 @@ func (d *door) declareConfig() {
 			cmd := playerflow.SetFlowConfig{Document: string(document), By: principal.Of(ctx).ID, Reason: body.Reason}
 			err = d.State.Do(ctx, &cmd)
 			if err == nil {
-				err = d.State.Reconfigure(ctx) // whoever has the answer finds it in force
+				err = d.State.Reconfigure(ctx) // the answer means that it is in force
 			}
 			if err != nil {
 				return nil, err

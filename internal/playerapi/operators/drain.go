@@ -47,7 +47,7 @@ const (
 )
 
 func (d *door) declareDrain() {
-	operatorCall(d, "Operator.Drain", "Sends players' clients away before work on this machine, or lets them come again. Nobody loses a key.", d.drain)
+	operatorCall(d, "Operator.Drain", "Sends players' clients away before work on this machine, or lets them come again. No player loses a key.", d.drain)
 	operatorCall(d, "Operator.AnnounceMaintenance", "Tells all players who are online that the service will be down.", d.announceMaintenance)
 }
 

@@ -17,7 +17,7 @@ type door struct {
 	realm *calls.Realm
 }
 
-// declareOperators declares the calls of operators.
+// Declare declares the calls of operators.
 func Declare(r *calls.Realm, c Config) {
 	d := &door{c, r}
 	d.declareOperator()

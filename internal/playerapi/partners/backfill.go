@@ -31,7 +31,7 @@ type GameSearchEndedAnswer struct {
 }
 
 func (d *door) declareBackfill() {
-	calls.Partner(d.realm, "Game.EnterMatchmaking", "The game searches for more players. A second search takes the place of the first; nobody's keys change.", d.gameEntersMatchmaking)
+	calls.Partner(d.realm, "Game.EnterMatchmaking", "The game searches for more players. A second search replaces the first. No player's keys change.", d.gameEntersMatchmaking)
 	calls.Partner(d.realm, "Game.LeaveMatchmaking", "The game does not search any more. Where it does not, nothing happens.",
 		func(ctx context.Context, _ string, body *OneGameRequest) (*GameSearchEndedAnswer, error) {
 			instance, err := principal.Of(ctx).InstanceFor(body.GameInstanceID)

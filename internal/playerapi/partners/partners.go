@@ -21,7 +21,7 @@ type door struct {
 	realm *calls.Realm
 }
 
-// declarePartners declares the calls of trusted servers.
+// Declare declares the calls of trusted servers.
 func Declare(r *calls.Realm, c Config) {
 	d := &door{c, r}
 	d.declarePartner()

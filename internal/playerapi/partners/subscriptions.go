@@ -19,7 +19,7 @@ import (
 type SubscribeRequest struct {
 	URL       string   `json:"url,omitempty" maxLength:"2048" doc:"Of a webhook: https, or http to the machine of the service, where the operator allows it; empty: the events come by the stream of the subscription."`
 	Types     []string `json:"types,omitempty" maxItems:"64" doc:"Event types, as players hear them; none: all but OnAllowedActionsChanged."`
-	PlayerIDs []string `json:"player_ids,omitempty" maxItems:"1000" doc:"Only events that are for one of these; none: for anybody."`
+	PlayerIDs []string `json:"player_ids,omitempty" maxItems:"1000" doc:"Only events for these players; none: for all players."`
 }
 
 // SubscribeAnswer is the subscription.
@@ -109,7 +109,7 @@ func (d *door) subscribe(ctx context.Context, request string, body *SubscribeReq
 	return answer, nil
 }
 
-// checkWebhook checks that messages can be posted to a URL, and read by nobody on the way.
+// checkWebhook checks that the service may post messages to a URL, and that others cannot read them on the way.
 func (d *door) checkWebhook(text string) error {
 	err := d.Feeds.Webhooks.CheckURL(text)
 	if u, _ := url.Parse(text); err == nil && u.User != nil {

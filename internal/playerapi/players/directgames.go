@@ -103,7 +103,7 @@ func (d *door) joinGame(ctx context.Context, by *playerflow.Caller, body *JoinGa
 	}
 	hooks := d.Hooks
 	if body.Code != "" && !hooks.On(playerhooks.BeforeDirectJoin) {
-		return nil, problem.New(flow.InvalidArgument, "code: given, but nobody here can check it; want none")
+		return nil, problem.New(flow.InvalidArgument, "code: want none, because no hook of the studio's backend is configured to check it")
 	}
 	cmd := playerflow.JoinGameInstance{Caller: *by, Instance: instance}
 	hooked := hooks.On(playerhooks.BeforeDirectJoin) || hooks.On(playerhooks.BuildPlayerData)
@@ -124,7 +124,7 @@ func (d *door) joinGame(ctx context.Context, by *playerflow.Caller, body *JoinGa
 func (d *door) updateOwnGame(ctx context.Context, by *playerflow.Caller, body *UpdateGameRequest) (*GameAnswer, error) {
 	hooks := d.Hooks
 	if !hooks.On(playerhooks.BeforePlayerUpdate) {
-		return nil, problem.New(flow.PermissionDenied, "players do not change the attributes of games here")
+		return nil, problem.New(flow.PermissionDenied, "players may not change the attributes of games: no hook of the studio's backend is configured to check it")
 	}
 	if err := problem.CheckSize("attributes", &body.Attributes, objects.PartyAttributesMax); err != nil {
 		return nil, err

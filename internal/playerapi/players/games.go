@@ -41,7 +41,7 @@ func (d *door) declareGames() {
 		})
 	calls.Player(d.realm, "GameInstance.GetHostConnectionDetails", rates.Details,
 		"How to reach the game server. To a player who lost the connection it gives a fresh reservation on the kept seat.", d.hostConnectionDetails)
-	calls.Player(d.realm, "GameInstance.DeclineReconnect", rates.Decline, "Gives up the seat that is kept.",
+	calls.Player(d.realm, "GameInstance.DeclineReconnect", rates.Decline, "Gives up the seat that is held for the player.",
 		func(ctx context.Context, by *playerflow.Caller, body *GameRequest) (*Done, error) {
 			instance, err := problem.ParseID("game_instance_id", "gi-", body.GameInstanceID)
 			if err != nil {
@@ -51,7 +51,7 @@ func (d *door) declareGames() {
 			err = d.State.Do(ctx, &cmd)
 			return &Done{objects.StandOf(cmd.Flow)}, err
 		})
-	calls.Player(d.realm, "GameInstance.LeaveGame", rates.LeaveGame, "Goes out of the game for good.",
+	calls.Player(d.realm, "GameInstance.LeaveGame", rates.LeaveGame, "Leaves the game for good.",
 		func(ctx context.Context, by *playerflow.Caller, body *GameRequest) (*Done, error) {
 			instance, err := problem.ParseID("game_instance_id", "gi-", body.GameInstanceID)
 			if err != nil {

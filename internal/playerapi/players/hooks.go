@@ -12,7 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/playerhooks"
 )
 
-// Where the studio's backend is asked. First the core says whether it would carry the wish out, so that nobody is asked in
+// Where the studio's backend is asked. First the core says whether it would carry the wish out, so that no hook is asked in
 // vain and refusals come in their order; then the hooks are asked; then the core checks everything again and carries it out.
 
 // askedMax is how often the studio is asked about one call whose party changes meanwhile.

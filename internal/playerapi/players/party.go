@@ -121,7 +121,7 @@ func (d *door) declareParty() {
 			}
 			return answer, err
 		})
-	calls.Player(d.realm, "Party.JoinPartyById", rates.Party, "Goes to a party that is open, or to which the player is invited.",
+	calls.Player(d.realm, "Party.JoinPartyById", rates.Party, "Joins a party that is open, or to which the player is invited.",
 		func(ctx context.Context, by *playerflow.Caller, body *JoinPartyByIDRequest) (*PartyAnswer, error) {
 			party, err := problem.ParseID("party_id", "pty-", body.PartyID)
 			if err != nil {
@@ -130,7 +130,7 @@ func (d *door) declareParty() {
 			cmd := playerflow.JoinParty{Caller: *by, Party: party, FailOnExisting: body.fail()}
 			return d.partyAfter(ctx, &cmd.Caller, d.joinParty(ctx, &cmd, "ID"))
 		})
-	calls.Player(d.realm, "Party.JoinPartyByInviteCode", rates.Code, "Goes to a party whose code the player was told.", d.joinByCode)
+	calls.Player(d.realm, "Party.JoinPartyByInviteCode", rates.Code, "Joins a party by its invite code.", d.joinByCode)
 	calls.Player(d.realm, "Party.SendInvite", rates.Invite, "Invites a player into the party.",
 		func(ctx context.Context, by *playerflow.Caller, body *PlayerRequest) (*InviteAnswer, error) {
 			if wait, ok := d.Buckets.TakeFor(rates.InvitePair, by.Player+"\x00"+body.PlayerID, principal.Of(ctx).Answer); !ok {
@@ -176,7 +176,7 @@ func (d *door) declareParty() {
 			s, err := d.State.Snapshot(ctx, by.Player)
 			return &InvitesAnswer{s.Invites, s.Party, standOfSnapshot(&s)}, err
 		})
-	calls.Player(d.realm, "Party.LeaveParty", rates.LeaveParty, "Goes out of the party.",
+	calls.Player(d.realm, "Party.LeaveParty", rates.LeaveParty, "Leaves the party.",
 		func(ctx context.Context, by *playerflow.Caller, _ *calls.None) (*PartyAnswer, error) {
 			cmd := playerflow.LeaveParty{Caller: *by}
 			return d.partyAfter(ctx, &cmd.Caller, d.State.Do(ctx, &cmd))
@@ -196,7 +196,7 @@ func (d *door) declareParty() {
 			cmd := playerflow.SetReady{Caller: *by, Ready: body.Ready}
 			return d.partyAfter(ctx, &cmd.Caller, d.State.Do(ctx, &cmd))
 		})
-	calls.Player(d.realm, "Party.SetPartyPreferences", rates.Party, "Changes what the party wants; nobody is ready for it any more.", d.setPartyPreferences)
+	calls.Player(d.realm, "Party.SetPartyPreferences", rates.Party, "Changes the preferences of the party. Its members are no longer ready.", d.setPartyPreferences)
 	calls.Player(d.realm, "Party.SetPlayerPreferences", rates.Party, "Changes what the player's client says about itself.", d.setPlayerPreferences)
 	calls.Player(d.realm, "Party.RotateInviteCode", rates.Party, "Gives the party another code.",
 		func(ctx context.Context, by *playerflow.Caller, _ *calls.None) (*PartyAnswer, error) {

@@ -25,7 +25,7 @@ type door struct {
 	realm *calls.Realm
 }
 
-// declarePlayers declares the calls of players.
+// Declare declares the calls of players.
 func Declare(r *calls.Realm, c Config) {
 	d := &door{c, r}
 	d.declareSession()

@@ -239,7 +239,7 @@ func (d *door) queueLogin(ctx context.Context, player string) error {
 	if ok {
 		return nil
 	}
-	p := problem.Later(problem.LoginQueued, wait, "%d players log in before this one", position)
+	p := problem.Later(problem.LoginQueued, wait, "%d players are ahead in the login queue; try again after the wait", position)
 	p.Details = problem.Details{Position: position}
 	return p
 }

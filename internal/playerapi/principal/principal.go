@@ -72,12 +72,12 @@ func (p *Principal) BackendOnly() error {
 
 type principalKey struct{}
 
-// withPrincipal returns a context that carries a principal.
+// With returns a context that carries a principal.
 func With(ctx context.Context, p *Principal) context.Context {
 	return context.WithValue(ctx, principalKey{}, p)
 }
 
-// principalOf is the principal of a request; nil when the service acts by itself.
+// Of is the principal of a request; nil when the service acts by itself.
 func Of(ctx context.Context) *Principal {
 	p, _ := ctx.Value(principalKey{}).(*Principal)
 	return p

@@ -15,7 +15,7 @@ import (
 // Code is why a call was refused, one of spellings.
 type Code string
 
-// codeName is what the documents call it.
+// CodeName is what the documents call it.
 const CodeName = "ErrorCode"
 
 // Schema of a code: all that there are, with their meaning.

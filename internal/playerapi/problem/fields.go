@@ -12,7 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/playerapi/objects"
 )
 
-// parseID reads an identifier from a field of a request.
+// ParseID reads an identifier from a field of a request.
 func ParseID(field, prefix, text string) (domain.UUID, error) {
 	if rest, ok := strings.CutPrefix(text, prefix); ok {
 		if u, ok := domain.ParseUUID(rest); ok {
@@ -22,7 +22,7 @@ func ParseID(field, prefix, text string) (domain.UUID, error) {
 	return domain.UUID{}, New(flow.InvalidArgument, "%s: %.60q, want %s and a UUID", field, text, prefix)
 }
 
-// parseNumber reads the number of an event from a query.
+// ParseNumber reads the number of an event from a query.
 func ParseNumber(query url.Values, field string) (n uint64, given bool, problem *Problem) {
 	text := query.Get(field)
 	if text == "" {
@@ -35,7 +35,7 @@ func ParseNumber(query url.Values, field string) (n uint64, given bool, problem 
 	return n, true, nil
 }
 
-// checkSize refuses an object that is larger than most bytes.
+// CheckSize refuses an object that is larger than most bytes.
 func CheckSize(field string, o *objects.Object, most int) error {
 	if o != nil && len(*o) > most {
 		return New(flow.InvalidArgument, "%s: %d bytes, want at most %d", field, len(*o), most)
@@ -46,7 +46,7 @@ func CheckSize(field string, o *objects.Object, most int) error {
 // latenciesMax bounds the regions to which a client reports its latency.
 const latenciesMax = 64
 
-// latenciesOf checks the latencies that a client has measured.
+// Latencies checks the latencies that a client has measured.
 func Latencies(measured map[string]int32) ([]flow.Latency, error) {
 	if len(measured) > latenciesMax {
 		return nil, New(flow.InvalidArgument, "latency_ms: %d regions, want at most %d", len(measured), latenciesMax)

@@ -21,10 +21,10 @@ var nearest = map[domain.Reason]flow.Code{
 	domain.TerminalRoute: flow.QueueNotFound,
 }
 
-// again is how long a client should wait when the service cannot tell.
+// Again is how long a client should wait when the service cannot tell.
 const Again = time.Second
 
-// problemOf maps an error to the answer for the client. An error that is neither a Problem, nor a refusal, nor the verdict of a hook
+// Of maps an error to the answer for the client. An error that is neither a Problem, nor a refusal, nor the verdict of a hook
 // goes to the log, and the client learns only that the service is unavailable.
 func Of(err error, now domain.Time, log *slog.Logger) *Problem {
 	if p, ok := errors.AsType[*Problem](err); ok {
@@ -101,7 +101,7 @@ func problemOfRefusal(why *flow.Refusal, detail string, now domain.Time) *Proble
 	return p
 }
 
-// fieldsOf lists the faults of a configuration as wrong fields.
+// FieldsOf lists the faults of a configuration as wrong fields.
 func FieldsOf(faults flow.Faults) []Field {
 	all := []Field{}
 	for _, f := range faults {

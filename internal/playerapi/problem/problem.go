@@ -22,7 +22,7 @@ type Problem struct {
 	Details      Details        `json:"details" doc:"Which fields it has depends on the code; often none."`
 	RetryAfterMS *int64         `json:"retry_after_ms,omitempty" doc:"When it is worth another try."`
 	Action       string         `json:"action" enum:"LOGIN,RETRY,SYNC,NONE" doc:"What a client does about it: log in again, try again later, ask for the flow, or nothing."`
-	Flow         *objects.Stand `json:"flow,omitempty" doc:"How the player stands, when it is known who asks."`
+	Flow         *objects.Stand `json:"flow,omitempty" doc:"How the player stands, when the player is known."`
 }
 
 // Details says more about a refusal.
@@ -32,7 +32,7 @@ type Details struct {
 	InGame         []InGame      `json:"in_game,omitempty" doc:"Of PLAYER_IN_GAME: each of them."`
 	GameInstanceID string        `json:"game_instance_id,omitempty"`
 	Lock           *objects.Lock `json:"lock,omitempty" doc:"Of MATCHMAKING_LOCKED."`
-	Position       int           `json:"position,omitempty" doc:"Of LOGIN_QUEUED: place in the line."`
+	Position       int           `json:"position,omitempty" doc:"Of LOGIN_QUEUED: place in the login queue."`
 	Fields         []Field       `json:"fields,omitempty" doc:"Of INVALID_ARGUMENT: what is wrong with the request."`
 	Hook           string        `json:"hook,omitempty" doc:"Of what the studio's backend did not allow, or could not be asked about."`
 	HookMessage    string        `json:"hook_message,omitempty" doc:"What the studio's backend says to the player."`
@@ -138,14 +138,14 @@ var spellings = map[flow.Code]spelling{
 	Lapsed:                        {410, actionSync, "The subscription has lapsed; Events.Subscribe with the same X-Request-Id lets it go on."},
 	flow.MatchmakingLocked:        {423, actionRetry, "A lock keeps a member from searching until its end; see details.lock."},
 	flow.RateLimited:              {429, actionRetry, "Too many calls of this kind, or as many records as there may be; retry_after_ms says when to try again, if that is known."},
-	LoginQueued:                   {429, actionRetry, "Too many players log in now; details.position is the place in the line."},
+	LoginQueued:                   {429, actionRetry, "Too many players log in now; details.position is the place in the login queue."},
 	flow.LoginFlapping:            {429, actionRetry, "The player has logged in too often in a short time."},
 	flow.Unavailable:              {503, actionRetry, "The service cannot answer now."},
 	flow.QueueIsClosed:            {503, actionNone, "The queue is closed."},
 	Maintenance:                   {503, actionRetry, "The service takes no players for a while."},
 }
 
-// refusal makes a Problem with nothing but a code and a text.
+// New makes a Problem with nothing but a code and a text.
 func New(code flow.Code, format string, args ...any) *Problem {
 	s, ok := spellings[code]
 	if !ok {
@@ -154,20 +154,20 @@ func New(code flow.Code, format string, args ...any) *Problem {
 	return &Problem{status: s.status, Code: Code(code), Action: s.action, Message: fmt.Sprintf(format, args...)}
 }
 
-// later makes a Problem that says when to try again.
+// Later makes a Problem that says when to try again.
 func Later(code flow.Code, wait time.Duration, format string, args ...any) *Problem {
 	p := New(code, format, args...)
 	p.RetryAfterMS = new(max(wait.Milliseconds(), 1))
 	return p
 }
 
-// withStatus changes the HTTP status of a problem, and adds headers to its answer.
+// WithStatus changes the HTTP status of a problem, and adds headers to its answer.
 func (p *Problem) WithStatus(status int, headers http.Header) *Problem {
 	p.status, p.headers = status, headers
 	return p
 }
 
-// writeProblem answers a request with a problem.
+// Write answers a request with a problem.
 func Write(w http.ResponseWriter, p *Problem) {
 	body, _ := json.Marshal(p)
 	w.Header().Set("Cache-Control", "no-store")
@@ -177,7 +177,7 @@ func Write(w http.ResponseWriter, p *Problem) {
 	WriteJSON(w, "application/json", p.status, body)
 }
 
-// writeJSON answers a request with a document.
+// WriteJSON answers a request with a document.
 func WriteJSON(w http.ResponseWriter, contentType string, status int, body []byte) {
 	w.Header().Set("Content-Type", contentType)
 	w.WriteHeader(status)

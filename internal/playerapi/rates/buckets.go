@@ -11,7 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/rate"
 )
 
-// class is a group of calls that share a bucket: docs/spec/fair-play.md#rate-limits. What lets a player get out has a bucket of its own.
+// Class is a group of calls that share a bucket: docs/spec/fair-play.md#rate-limits. What lets a player get out has a bucket of its own.
 type Class uint8
 
 const (
@@ -56,7 +56,7 @@ func ratesOf(kinds []playerrates.Kind) (rates [classes]rate.Limit) {
 	return rates
 }
 
-// buckets limits rates. A bucket is one instant: when it is full again; so one that is full needs no memory.
+// Buckets limits rates. A bucket is one instant: when it is full again; so one that is full needs no memory.
 type Buckets struct {
 	now   func() time.Time
 	rates [classes]rate.Limit
@@ -71,7 +71,7 @@ type bucketKey struct {
 	who   string
 }
 
-// newBuckets makes full buckets. Without kinds, each class has its default rate; loginsPerAddress is a number a minute, and 0 no limit.
+// New makes full buckets. Without kinds, each class has its default rate; loginsPerAddress is a number a minute, and 0 no limit.
 func New(now func() time.Time, kinds []playerrates.Kind, loginsPerAddress int) *Buckets {
 	if kinds == nil {
 		kinds = playerrates.Defaults()
@@ -97,19 +97,19 @@ type budget struct {
 	full time.Duration // until the bucket is full again
 }
 
-// take lets one call through, or says how long to wait.
+// Take lets one call through, or says how long to wait.
 func (b *Buckets) Take(c Class, who string) (wait time.Duration, ok bool) {
 	x := b.look(c, who, true)
 	return x.wait, x.ok
 }
 
-// open reports whether a call would be let through.
+// Open reports whether a call would be let through.
 func (b *Buckets) Open(c Class, who string) (wait time.Duration, ok bool) {
 	x := b.look(c, who, false)
 	return x.wait, x.ok
 }
 
-// takeFor is take for a request, whose answer says what is left.
+// TakeFor is take for a request, whose answer says what is left.
 func (b *Buckets) TakeFor(c Class, who string, answer http.Header) (wait time.Duration, ok bool) {
 	x := b.look(c, who, true)
 	b.tell(c, &x, answer)
@@ -139,7 +139,7 @@ func seconds(d time.Duration) string {
 	return strconv.FormatInt(int64((d+time.Second-1)/time.Second), 10)
 }
 
-// count is the number of buckets that are remembered.
+// Count is the number of buckets that are remembered.
 func (b *Buckets) Count() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()

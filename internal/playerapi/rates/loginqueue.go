@@ -5,27 +5,27 @@ import (
 	"time"
 )
 
-// loginQueue lets logins in at a rate, in the order of their first try. Who waits holds no connection: each has a place,
-// which is an instant, is told how long that is, and comes back. Players who are in a game go past the queue, and what
-// they take is taken from those who wait.
+// LoginQueue lets logins in at a rate, in the order of their first try. A player who waits holds no connection: each has a place,
+// which is an instant, is told how long that is, and comes back. Players who are in a game do not wait, and what
+// they take delays those who do.
 type LoginQueue struct {
 	now func() time.Time
 
 	mu     sync.Mutex
 	every  time.Duration // between two logins; 0: no limit
-	next   time.Time     // the first instant that nobody has
+	next   time.Time     // the first instant without a player
 	places map[string]time.Time
 	swept  time.Time
 }
 
 const (
-	// loginSaved is how much of the rate may be saved up while nobody comes.
+	// loginSaved is how much of the rate may be saved up while no player comes.
 	loginSaved = time.Second
 	// placeKept is how long a place waits for its holder to come back.
 	placeKept = time.Minute
-	// placesMax bounds memory. Whoever comes when there are so many is told to come again, without a place.
+	// placesMax bounds memory. Players beyond that are told to come again, and get no place.
 	placesMax = 200_000
-	// loginRetryMax is the longest that somebody is told to wait: a queue may become shorter.
+	// loginRetryMax is the longest wait that a player is told: the queue may become shorter.
 	loginRetryMax = 30 * time.Second
 )
 
@@ -33,7 +33,7 @@ func NewLoginQueue(now func() time.Time) *LoginQueue {
 	return &LoginQueue{now: now, places: map[string]time.Time{}}
 }
 
-// setRate changes how many are let in; 0: all. Whoever waits keeps the place in the line, which moves at the new rate from now on.
+// SetRate changes how many are let in; 0: all. Players who wait keep their place in the queue, which moves at the new rate from now on.
 func (q *LoginQueue) SetRate(perSecond int) {
 	now := q.now()
 	q.mu.Lock()
@@ -42,7 +42,7 @@ func (q *LoginQueue) SetRate(perSecond int) {
 	if q.every = 0; perSecond > 0 {
 		q.every = time.Second / time.Duration(perSecond)
 	}
-	if q.every == 0 { // nobody waits any more, also when there is a limit again
+	if q.every == 0 { // without a limit no player waits; a later limit begins with an empty queue
 		clear(q.places)
 		q.next = time.Time{}
 	}
@@ -62,7 +62,7 @@ func (q *LoginQueue) SetRate(perSecond int) {
 	}
 }
 
-// admit lets a player in, or tells the place in the line and how long to wait.
+// Admit lets a player in, or returns the place in the queue and how long to wait.
 func (q *LoginQueue) Admit(player string, inGame bool) (position int, wait time.Duration, ok bool) {
 	now := q.now()
 	q.mu.Lock()
@@ -97,14 +97,14 @@ func (q *LoginQueue) Admit(player string, inGame bool) (position int, wait time.
 	return int(wait/q.every) + 1, min(wait, loginRetryMax), false
 }
 
-// waiting is the number of players who have a place in the line.
+// Waiting is the number of players who have a place in the queue.
 func (q *LoginQueue) Waiting() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return len(q.places)
 }
 
-// sweep forgets those who did not come back.
+// sweep forgets players who did not come back.
 func (q *LoginQueue) sweep(now time.Time) {
 	if now.Sub(q.swept) < sweepEvery {
 		return

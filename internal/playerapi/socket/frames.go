@@ -17,7 +17,7 @@ const (
 	Pong  = 0xA
 )
 
-// appendFrame appends one unmasked frame, whose payload comes in parts.
+// Append appends one unmasked frame, whose payload comes in parts.
 func Append(b []byte, opcode byte, parts ...[]byte) []byte {
 	n := 0
 	for _, p := range parts {
@@ -40,13 +40,13 @@ func Append(b []byte, opcode byte, parts ...[]byte) []byte {
 	return b
 }
 
-// heartbeat is both: the frame that libraries answer by themselves, and the one that clients see.
+// Heartbeat is both: the frame that libraries answer by themselves, and the one that clients see.
 var Heartbeat = Append(Append(nil, Ping), Text, []byte(`{"type":"ping"}`))
 
-// frameBuffers are shared by all streams, so that an idle one holds none.
+// Buffers are shared by all streams, so that an idle one holds none.
 var Buffers = sync.Pool{New: func() any { b := make([]byte, 0, 2048); return &b }}
 
-// keptFrame is the largest buffer that goes back: a rare huge one must not be held for ever.
+// KeptFrame is the largest buffer that goes back: a rare huge one must not be held for ever.
 const KeptFrame = 64 << 10
 
 func PutBuffer(b *[]byte) {
@@ -72,17 +72,17 @@ var closeTexts = map[uint16]string{
 	Ended: "session ended", RateLimited: "rate limited", Draining: "draining",
 }
 
-// bye tells a client after which time to come back.
+// Bye tells a client after which time to come back.
 func Bye(after time.Duration) []byte {
 	return []byte(`{"type":"bye","reconnect_after_ms":` + strconv.FormatInt(after.Milliseconds(), 10) + `}`)
 }
 
-// appendClose appends a close frame with a code of this API.
+// AppendClose appends a close frame with a code of this API.
 func AppendClose(b []byte, code uint16) []byte {
 	return Append(b, Close, []byte{byte(code >> 8), byte(code)}, []byte(closeTexts[code]))
 }
 
-// appendCloseAnswer appends the answer to a client's close frame, which may have no code.
+// AppendCloseAnswer appends the answer to a client's close frame, which may have no code.
 func AppendCloseAnswer(b []byte, code uint16) []byte {
 	if code == 0 {
 		return Append(b, Close)
@@ -90,7 +90,7 @@ func AppendCloseAnswer(b []byte, code uint16) []byte {
 	return Append(b, Close, []byte{byte(code >> 8), byte(code)})
 }
 
-// drop ends a connection without waiting for the client, which a close of TLS would do.
+// Drop ends a connection without waiting for the client, which a close of TLS would do.
 func Drop(c net.Conn) {
 	if t, ok := c.(*tls.Conn); ok {
 		c = t.NetConn()

@@ -11,7 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/playerapi/problem"
 )
 
-// upgradeWanted refuses what is no wish for a WebSocket as it is spoken here.
+// Check refuses what is no upgrade to a WebSocket with the subprotocol.
 func Check(r *http.Request, subprotocol string) *problem.Problem {
 	const version = "13" // RFC 6455; there never was a later one
 	h := r.Header
@@ -26,12 +26,12 @@ func Check(r *http.Request, subprotocol string) *problem.Problem {
 }
 
 const (
-	// messageMax bounds a message of a client, in bytes.
+	// MessageMax bounds a message of a client, in bytes.
 	MessageMax = 4 << 10
-	// clientPatience is how long one write may take.
+	// ClientPatience is how long one write may take.
 	ClientPatience = 10 * time.Second
-	// farewell is how long a client may take to answer a close frame.
+	// Farewell is how long a client may take to answer a close frame.
 	Farewell = 2 * time.Second
-	// comeBack is after which time the clients of a service that stops come back. They spread it by themselves.
+	// ComeBack is after which time the clients of a service that stops come back. They spread it by themselves.
 	ComeBack = 2 * time.Second
 )

@@ -31,10 +31,10 @@ type State struct {
 	unfollow func()
 }
 
-// panicDoor is the door under which panics of the player API are counted.
+// PanicDoor is the door under which panics of the player API are counted.
 const PanicDoor = "playerapi"
 
-// openState begins to follow the configuration. Each configuration that comes into force is handed to apply. Close it before the
+// Open begins to follow the configuration. Each configuration that comes into force is handed to apply. Close it before the
 // engine.
 func Open(e *engine.Engine, o objects.Translator, log *slog.Logger, apply func(*flow.Config)) *State {
 	s := &State{Engine: e, Objects: o, Log: log, commits: newCommits(), apply: apply}

@@ -35,7 +35,7 @@ func streamToken(r *http.Request) string {
 	return ""
 }
 
-// serveStream opens a client's stream. Whoever may not have one is told by a close code: browsers do not see the status of
+// ServeHTTP opens a client's stream. A client that may not have one is told by a close code: browsers do not see the status of
 // an upgrade that failed.
 func (x *Streams) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if refused := socket.Check(r, subprotocol); refused != nil {

@@ -66,7 +66,7 @@ func (x *Streams) Draining() *problem.Problem {
 func (x *Streams) SendAway(ctx context.Context, after, hold time.Duration) (closed int, err error) {
 	x.gate.turn.Lock()
 	defer x.gate.turn.Unlock()
-	was := x.gate.shut(after) // from here on nobody comes, and the end of a stream makes no player absent
+	was := x.gate.shut(after) // from here on no client is let in, and the end of a stream makes no player absent
 	if err := x.State.Do(ctx, &playerflow.AwaitPlayers{For: hold}); err != nil {
 		if was == 0 {
 			x.gate.open()

@@ -44,7 +44,7 @@ type stream struct {
 	waiting *[]byte
 	frames  int
 	begun   int  // bytes of waiting that the client begins with, which do not count
-	busy    bool // somebody writes
+	busy    bool // a goroutine writes
 	closed  bool // no frame is taken any more
 	over    bool // nothing comes any more: the connection ends once what waits is written
 }
@@ -66,7 +66,7 @@ func (s *stream) tell(seq uint64, tail []byte) {
 	}
 }
 
-// tellNow is for those who hold mu.
+// tellNow passes an event on. The caller holds mu.
 func (s *stream) tellNow(seq uint64, tail []byte) {
 	s.next = seq + 1
 	head := strconv.AppendUint([]byte(`{"seq":`), seq, 10)
@@ -94,7 +94,7 @@ func (s *stream) greet(hello []byte, events []told, head uint64) {
 	s.early = nil
 }
 
-// uncounted leaves what waits so far out of the bounds. It is for those who hold mu.
+// uncounted leaves what waits so far out of the bounds. The caller holds mu.
 func (s *stream) uncounted() {
 	if s.frames = 0; s.waiting != nil {
 		s.begun = len(*s.waiting)
@@ -108,7 +108,7 @@ func (s *stream) send(opcode byte, payload ...[]byte) {
 	s.put(opcode, payload...)
 }
 
-// put is for those who hold mu.
+// put queues one frame. The caller holds mu.
 func (s *stream) put(opcode byte, payload ...[]byte) {
 	if s.closed {
 		return

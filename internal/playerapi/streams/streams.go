@@ -59,7 +59,7 @@ type Streams struct {
 // subprotocol of the stream.
 const subprotocol = "playerflow.v1"
 
-// streamPace is above what classFrames lets a player send, and counts pings and fragments, too.
+// streamPace is above what rates.Frames lets a player send, and counts pings and fragments, too.
 var streamPace = rate.PerSecond(40, 200)
 
 const (
@@ -68,7 +68,7 @@ const (
 	watchParts = 10
 )
 
-// openStreams begins to follow what players are told. Close it before the engine.
+// Open begins to follow what players are told. Close it before the engine.
 func Open(c Config) *Streams {
 	x := &Streams{
 		Config: c, events: events.Writer{State: c.State}, metrics: newStreamMetrics(), gate: newGate(), seed: maphash.MakeSeed(), players: map[string]*stream{}, sessions: map[domain.UUID]*stream{}, polls: map[string][]chan struct{}{},
@@ -142,7 +142,7 @@ func (x *Streams) leave(s *stream) bool {
 }
 
 func (x *Streams) lose(s *stream) {
-	// When it fails the engine has stopped, and after its restart everybody has to come back anyhow.
+	// When it fails the engine has stopped, and after its restart all clients have to come back anyway.
 	_ = x.State.Do(context.WithoutCancel(x.ctx), &playerflow.LoseStream{Player: s.player, Stream: s.number})
 }
 
@@ -176,7 +176,7 @@ func (x *Streams) tell(e *playerflow.PlayersTold, as flow.Told) {
 			to.stream.drop()
 		}
 	})
-	// Nobody waits for the writing of it. Who attaches from here on begins behind this entry, which is durable.
+	// No caller waits for the write. A client that attaches from here on begins behind this entry, which is durable.
 	tail := x.events.Tail(x.ctx, told[0].seq, &as, told[0].stream.player)
 	for _, to := range told {
 		to.stream.tell(to.seq, tail)
@@ -272,7 +272,7 @@ func (x *Streams) reads(s *stream) bool {
 	return true
 }
 
-// Close tells clients to come back, and waits until no stream is left. Presence stays as it is: after the restart everybody
+// Close tells clients to come back, and waits until no stream is left. Presence stays as it is: after the restart every player
 // has a while to come back.
 func (x *Streams) Close() {
 	x.stop()
