@@ -251,7 +251,7 @@ func load(ctx context.Context, config Config) (c *cell.Cell, last uint64, unsave
 	}
 	totals := v.Totals()
 	config.Log.Info("state loaded", "snapshot", at, "journal", last, "took", time.Since(began).Round(time.Millisecond),
-		"fleets", totals.Fleets, "gameSessions", totals.GameSessions, "playerSessions", totals.PlayerSessions)
+		"fleets", totals.Fleets, "game_sessions", totals.GameSessions, "player_sessions", totals.PlayerSessions)
 	return c, last, unsaved, nil
 }
 
