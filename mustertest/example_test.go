@@ -12,7 +12,7 @@ import (
 	"github.com/musterhq/muster/mustertest"
 )
 
-// seats is a backend under test: it finds seats for players.
+// seats is a backend under test: it reserves seats for players.
 type seats struct{ api *gamelift.Client }
 
 func (s seats) take(ctx context.Context, gameSession, player string) (playerSession string, err error) {
@@ -23,7 +23,7 @@ func (s seats) take(ctx context.Context, gameSession, player string) (playerSess
 	return *out.PlayerSession.PlayerSessionId, nil
 }
 
-// Does the backend find a seat again for a player whose first reservation ran out? A minute passes in a moment.
+// Does the backend reserve a second seat for a player whose first reservation has ended? The test moves the clock by a minute.
 func ExampleStart() {
 	t, finish := newT() // in a test: its own t
 	defer finish()
@@ -55,7 +55,7 @@ func ExampleStart() {
 	// Output: ann plays
 }
 
-// How does a game look after a server that hangs? Its connection is up, and its heartbeats have stopped.
+// The service ends a server that hangs: its connection is open, but its heartbeats have stopped.
 func ExampleServer_AdvanceLinks() {
 	t, finish := newT()
 	defer finish()
@@ -66,14 +66,14 @@ func ExampleServer_AdvanceLinks() {
 	server := fleet.StartGameServerWith(mustertest.GameServerOptions{
 		OnTerminate: func(*mustertest.GameServer) { close(told) },
 	})
-	srv.AdvanceLinks(130 * time.Second) // it is unhealthy now
-	srv.Advance(3 * time.Minute)        // and has been for so long that it is told to end
+	srv.AdvanceLinks(130 * time.Second) // the server is unhealthy now
+	srv.Advance(3 * time.Minute)        // the service ends a server that is unhealthy for so long
 	<-told
 	fmt.Println(server.ProcessID, "was told to end")
 	// Output: process-1 was told to end
 }
 
-// The service is there for clients of any kind.
+// Any client can use the service.
 func ExampleServer_Endpoint() {
 	t, finish := newT()
 	defer finish()

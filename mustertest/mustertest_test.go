@@ -171,7 +171,7 @@ func TestCrashedServerIsGivenUp(t *testing.T) {
 	s.wantGame(game, types.GameSessionStatusTerminated)
 }
 
-// Over a restart nothing is lost, and what waits for somebody who could not reach the service waits on.
+// A restart loses nothing, and deadlines of clients that could not reach the service move by the downtime.
 func TestRestart(t *testing.T) {
 	s := newStage(t)
 	server := s.fleet.StartGameServer()
@@ -306,6 +306,6 @@ func TestMatchmaking(t *testing.T) {
 	want("cid", types.MatchmakingConfigurationStatusTimedOut)
 	start("dan", 1)
 	start("eve", 1.5)
-	s.srv.Advance(0) // nobody has to wait
+	s.srv.Advance(0) // without waiting
 	want("eve", types.MatchmakingConfigurationStatusPlacing)
 }

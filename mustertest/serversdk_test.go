@@ -129,7 +129,7 @@ func TestServerOfTheLibraryIsRefused(t *testing.T) {
 	}
 }
 
-// Does a game let in whom it should? The game's server and the service are in the test, and so may several more be.
+// The game's own server runs in the test, beside the service. Several servers may run at once.
 func ExampleFleet_ServerOptions() {
 	t, finish := newT() // in a test: its own t
 	defer finish()

@@ -111,7 +111,7 @@ func TestGameInstanceThroughMuster(t *testing.T) {
 	}
 	_, err = game.Verify(ctx, annAt.PlayerSessionID, bobAt.ConnectionToken)
 	if said, ok := errors.AsType[*gameserver.FlowError](err); !ok || said.Code != "INVALID_TOKEN" || !errors.Is(err, gameserver.ErrRefused) {
-		t.Errorf("the token of somebody else: %v", err)
+		t.Errorf("the token of another player: %v", err)
 	}
 	admit(t, server, 1, annAt.PlayerSessionID)
 	admit(t, server, 2, bobAt.PlayerSessionID)

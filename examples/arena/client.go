@@ -9,7 +9,7 @@ import (
 	"sync"
 )
 
-// RefusedError is the server's no to a join.
+// RefusedError is the server's refusal of a join.
 type RefusedError struct {
 	Why   string
 	Retry bool // the same player session may try again
@@ -60,8 +60,8 @@ func Dial(ctx context.Context, address, playerSession, name string) (*Client, er
 	return c, nil
 }
 
-// Events are the messages of the server, in order. The channel is closed when the connection is. Whoever does not
-// read it falls behind and is disconnected by the server.
+// Events are the messages of the server, in order. It closes the channel with the connection. The server
+// disconnects a client that reads too slowly.
 func (c *Client) Events() <-chan Message { return c.events }
 
 func (c *Client) read(in *bufio.Scanner) {
@@ -85,7 +85,7 @@ func (c *Client) Move(d Direction) error { return c.send(Message{Kind: Move, Dir
 // Say sends a text to all players.
 func (c *Client) Say(text string) error { return c.send(Message{Kind: Say, Text: text}) }
 
-// Leave says goodbye and closes the connection. It is called once.
+// Leave sends a leave message and closes the connection. Call it once.
 func (c *Client) Leave() error {
 	close(c.left)
 	err := c.send(Message{Kind: Leave})

@@ -1,5 +1,5 @@
 // Package arena is a small multiplayer game, complete enough to show what a game does with a game session service:
-// players walk on a grid, talk, and race for coins, round after round. Who has left may come back to the same score.
+// players walk on a grid, talk, and race for coins, round after round. A player who has left may return to the old score.
 //
 // The rules are in world.go, the server's connections in room.go, a client's in client.go; folder arena-server is the
 // dedicated server, arena-server-bare the same without a library, arena-client the program for players.
@@ -8,7 +8,7 @@
 // the player session id that it got from the service; the answer is a welcome or a refusal.
 package arena
 
-// Kind says what a message is about.
+// Kind is the kind of a message.
 type Kind string
 
 // What clients send.
@@ -42,7 +42,7 @@ const (
 	East  Direction = "east"
 )
 
-// Message is one line on the wire. Which fields count depends on Kind.
+// Message is one line on the wire. Its Kind decides which fields are set.
 type Message struct {
 	Kind          Kind      `json:"kind"`
 	PlayerSession string    `json:"playerSession,omitempty"`

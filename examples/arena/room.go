@@ -14,16 +14,16 @@ import (
 )
 
 const (
-	joinWithin   = 10 * time.Second // a connection that says nothing is not kept
-	acceptWithin = 15 * time.Second // how long a client waits for the service to say whether it may play
+	joinWithin   = 10 * time.Second // from the connection to the join
+	acceptWithin = 15 * time.Second // for the service to accept a player
 	writeWithin  = 5 * time.Second
 	lineBytes    = 4096
 	unsentMax    = 256 // messages to a client that reads too slowly; then it is disconnected
 )
 
-// Seats is what a room asks the service about its players.
+// Seats is the part of the service that a room uses.
 type Seats interface {
-	// Admit takes the seat of a player session for a connection. An error turns the client away.
+	// Admit accepts a player session for a connection. The room refuses the client after an error.
 	Admit(ctx context.Context, connection uint64, playerSessionID string) error
 	HandlePlayerLeave(ctx context.Context, connection uint64) error
 }
@@ -36,11 +36,11 @@ type Room struct {
 	// Won is called when the game has come to its end, in a player's goroutine: it must not wait for the room.
 	Won func(why string)
 
-	// Retry tells whether a player who was turned away with this error may come again with the same player session.
+	// Retry reports whether a player who was refused with this error may try again with the same player session.
 	Retry func(error) bool
 
 	serving     sync.WaitGroup
-	connections atomic.Uint64 // so many have there been
+	connections atomic.Uint64 // the number of connections so far
 
 	mu      sync.Mutex
 	world   *World // nil before Open and after Close
@@ -114,7 +114,7 @@ func (r *Room) Close(ctx context.Context, why string) error {
 	}
 }
 
-// Players is how many play now.
+// Players returns the number of players.
 func (r *Room) Players() int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -244,7 +244,7 @@ func (r *Room) leave(c *client) {
 	r.giveBack(c)
 }
 
-// giveBack tells the service, which may end the session with its last player.
+// giveBack frees a seat at the service. The session may end with its last player.
 func (r *Room) giveBack(c *client) {
 	ctx, cancel := context.WithTimeout(context.Background(), acceptWithin)
 	defer cancel()
@@ -271,7 +271,7 @@ func (r *Room) send(c *client, m Message) {
 	}
 }
 
-// drop forgets a connection; its writer closes it after the last message.
+// drop removes a connection; its writer closes it after the last message.
 func (r *Room) drop(c *client) {
 	if r.clients[c] {
 		delete(r.clients, c)

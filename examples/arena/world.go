@@ -30,7 +30,7 @@ type World struct {
 	round         int // from 1
 	coin          Cell
 	players       map[string]*Player
-	away          map[string]*Player // who has left, with the score to come back to
+	away          map[string]*Player // players who have left, with their scores
 	dice          *rand.Rand
 }
 
@@ -69,7 +69,7 @@ func Load(properties map[string]string, seed uint64) (*World, error) {
 	return w, nil
 }
 
-// CheckName says what is wrong with a name, or nil.
+// CheckName returns the mistake in a name, or nil.
 func CheckName(name string) error {
 	runes := []rune(name)
 	if len(runes) == 0 || len(runes) > nameRunesMax || slices.ContainsFunc(runes, func(r rune) bool {
@@ -80,7 +80,7 @@ func CheckName(name string) error {
 	return nil
 }
 
-// Enter places a player on the first free cell and tells what the others see, or why it cannot be. Who was here before
+// Enter places a player on the first free cell and returns the message for the others, or an error. A player who was here before
 // gets the old score back.
 func (w *World) Enter(name string) (Message, error) {
 	if err := CheckName(name); err != nil {
@@ -157,12 +157,12 @@ func (w *World) Step(name string, d Direction) (told []Message, won string) {
 	return told, ""
 }
 
-// verdict says who has won the game, when its last round was won.
+// verdict names the winner of the game after its last round.
 func (w *World) verdict(last *Player) string {
 	if w.rounds == 1 {
 		return fmt.Sprintf("%s has reached the goal of %d", last.Name, w.goal)
 	}
-	best := last // of equals the one who won the last round
+	best := last // with equal scores, the winner of the last round wins
 	for _, others := range []map[string]*Player{w.players, w.away} {
 		for _, p := range others {
 			if p.Wins > best.Wins || p.Wins == best.Wins && best != last && p.Name < best.Name {
@@ -187,7 +187,7 @@ func (w *World) nextRound(winner string) Message {
 	return m
 }
 
-// Talk cleans up what a player says; nil when nothing is left of it.
+// Talk cleans up the text of a player; nil if nothing is left of it.
 func (w *World) Talk(name, text string) *Message {
 	text = strings.Map(func(r rune) rune {
 		if unicode.IsPrint(r) {
@@ -204,7 +204,7 @@ func (w *World) Talk(name, text string) *Message {
 	return &Message{Kind: Said, Name: name, Text: text}
 }
 
-// Look is everything, for a player who just came.
+// Look returns the whole world, for a new player.
 func (w *World) Look(name string) Message {
 	players := make([]Player, 0, len(w.players))
 	for _, p := range slices.SortedFunc(maps.Values(w.players), func(a, b *Player) int { return cmp.Compare(a.Name, b.Name) }) {

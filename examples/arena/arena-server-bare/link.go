@@ -20,14 +20,14 @@ const (
 	messageMax   = 32 << 20 // bytes of one message of the service
 )
 
-// identity is how a game server introduces itself, in the query of its WebSocket's URL.
+// identity identifies a game server, in the query of its WebSocket's URL.
 type identity struct {
 	url                         string // ws://host:port
 	token, fleet, host, process string
 }
 
-// link is the connection to the service: requests and their answers, and what the service sends by itself. It comes back
-// when it is lost, and sends again what has no answer yet: the service does nothing twice that has the same request id.
+// link is the connection to the service: requests with their answers, and messages of the service. It reconnects
+// when it is lost, and repeats requests without an answer; the service carries out each request id once.
 type link struct {
 	log  *slog.Logger
 	push func(action string, message []byte) // runs in a goroutine for each message
@@ -49,7 +49,7 @@ type answer struct {
 	ErrorMessage string
 }
 
-// refused is the service's no to a request.
+// refused is the service's refusal of a request.
 type refused struct {
 	action string
 	answer
@@ -92,7 +92,7 @@ func (l *link) connect() error {
 	return nil
 }
 
-// write sends a frame; the caller holds the lock. What gets lost with the connection is sent again over the next.
+// write sends a frame; the caller holds the lock. If the connection is lost, the next one sends the frame again.
 func (l *link) write(frame []byte) {
 	if l.conn != nil {
 		_ = l.conn.WriteMessage(websocket.TextMessage, frame)
@@ -135,7 +135,7 @@ func (l *link) do(action string, members map[string]any) error {
 
 var errNoAnswer = errors.New("the service has not answered")
 
-// read reads until the connection ends, and then comes back over a new one. Players play on meanwhile.
+// read reads until the connection ends, and then reconnects. The game continues meanwhile.
 func (l *link) read(conn *websocket.Conn) {
 	for {
 		_, message, err := conn.ReadMessage()
@@ -197,13 +197,13 @@ func (l *link) redial() {
 	}
 }
 
-// refresh goes over to the address and token that the service wants to be used from now on.
+// refresh connects with a new address and token of the service.
 func (l *link) refresh(url, token string) {
 	l.mu.Lock()
 	l.who.url, l.who.token = url, token
 	l.mu.Unlock()
 	if err := l.connect(); err != nil {
-		l.log.Warn("go over to a new connection", "error", err) // the old one still works
+		l.log.Warn("the connection was not refreshed", "error", err) // the old one still works
 	}
 }
 

@@ -27,7 +27,7 @@ import (
 	"github.com/musterhq/muster/examples/arena"
 )
 
-// The protocol has versions by the SDKs that speak it.
+// The versions of the protocol are those of the SDKs.
 const (
 	sdkVersion  = "5.5.0"
 	sdkLanguage = "Go"
@@ -86,7 +86,7 @@ func run(ctx context.Context, args []string, stderr io.Writer) error {
 	return s.end(listener, served, context.Cause(ctx))
 }
 
-// server is a server process: one game session, then it ends.
+// server is a server process: it hosts one game session and then ends.
 type server struct {
 	log  *slog.Logger
 	link *link
@@ -112,7 +112,7 @@ func (s *server) beat(ctx context.Context, every time.Duration) {
 	}
 }
 
-// hear is told what the service says by itself.
+// hear handles messages of the service.
 func (s *server) hear(action string, message []byte) {
 	var m struct {
 		GameSessionId                        string
@@ -127,7 +127,7 @@ func (s *server) hear(action string, message []byte) {
 	case "CreateGameSession":
 		s.create(m.GameSessionId, m.GameProperties)
 	case "TerminateProcess":
-		s.stop(errors.New("the service wants this process to end"))
+		s.stop(errors.New("the service ends this process"))
 	case "RefreshConnection":
 		s.link.refresh(m.RefreshConnectionEndpoint, m.AuthToken)
 	}
@@ -151,7 +151,7 @@ func (s *server) create(game string, properties map[string]string) {
 	s.log.Info("game session active", "session", game)
 }
 
-// Admit asks whether a client has a seat, and takes it.
+// Admit accepts the player session of a client.
 func (s *server) Admit(_ context.Context, connection uint64, playerSession string) error {
 	if err := s.link.do("AcceptPlayerSession", s.player(playerSession)); err != nil {
 		return err
@@ -162,7 +162,7 @@ func (s *server) Admit(_ context.Context, connection uint64, playerSession strin
 	return nil
 }
 
-// HandlePlayerLeave frees the seat of a client that is gone.
+// HandlePlayerLeave frees the seat of a client that has disconnected.
 func (s *server) HandlePlayerLeave(_ context.Context, connection uint64) error {
 	s.mu.Lock()
 	playerSession, ok := s.sessions[connection]
@@ -180,13 +180,13 @@ func (s *server) player(session string) map[string]any {
 	return map[string]any{"GameSessionId": s.game, "PlayerSessionId": session}
 }
 
-// retry: the service had no time, and did not say no.
+// retry reports whether the service has failed, and not refused.
 func retry(err error) bool {
 	no, ok := errors.AsType[*refused](err)
 	return !ok || no.StatusCode == 429 || no.StatusCode >= 500
 }
 
-// end informs all players, and then the service.
+// end notifies all players, and then the service.
 func (s *server) end(listener net.Listener, served <-chan error, why error) error {
 	s.log.Info("ending", "why", why)
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

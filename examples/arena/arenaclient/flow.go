@@ -12,10 +12,10 @@ import (
 	"github.com/musterhq/muster/gameclient"
 )
 
-// goodbye is how long a player who goes waits for the service to hear it.
+// goodbye is how long a player who leaves waits for the answer of the service.
 const goodbye = 15 * time.Second
 
-// flow is how to get into a game as a player who logs in: with friends, through a search; or back, after a crash.
+// flow brings a player into a game by player flow: with friends, through a search, or back after a crash.
 type flow struct {
 	endpoint, ticket string
 	code, queue      string
@@ -38,7 +38,7 @@ func (f *flow) addFlags(flags *flag.FlagSet) {
 
 func (f *flow) wanted() bool { return f.endpoint != "" }
 
-// join logs in and gets this player into a game: the one that is on, or the next.
+// join logs in and brings this player into the running game, or into a new one.
 func (f *flow) join(ctx context.Context) (*arena.Client, error) {
 	login := gameclient.PlayerOptions{Endpoint: f.endpoint, Provider: gameclient.ProviderDev, Token: gameclient.DevToken(f.name), DeviceLabel: "terminal"}
 	if f.ticket != "" {
@@ -78,7 +78,7 @@ func (f *flow) join(ctx context.Context) (*arena.Client, error) {
 	return nil, ctx.Err()
 }
 
-// gather makes a party, or goes to that of a friend.
+// gather creates a party, or joins that of a friend.
 func (f *flow) gather(ctx context.Context) (party *gameclient.Party, err error) {
 	switch {
 	case f.code != "":
@@ -98,7 +98,7 @@ func (f *flow) gather(ctx context.Context) (party *gameclient.Party, err error) 
 	return f.player.SetReady(ctx, true)
 }
 
-// wish begins the search when the party is complete.
+// wish starts the search when the party is complete.
 func (f *flow) wish(ctx context.Context, party *gameclient.Party) error {
 	if f.queue == "" || f.searching || party == nil || len(party.Members) < f.party {
 		return nil
@@ -113,10 +113,10 @@ func (f *flow) wish(ctx context.Context, party *gameclient.Party) error {
 	return err
 }
 
-// see takes one event, and gives the details of the game server when they have come.
+// see handles one event, and returns the connection details when they have come.
 func (f *flow) see(ctx context.Context, e gameclient.Event) (*gameclient.HostDetails, error) {
 	if e.PartyID != "" && e.PartyID != f.inParty {
-		return nil, nil // of the party before, which this player has left for this one
+		return nil, nil // the event is about an earlier party
 	}
 	switch e.Type {
 	case gameclient.OnPartyChanged:
@@ -142,19 +142,19 @@ func (f *flow) see(ctx context.Context, e gameclient.Event) (*gameclient.HostDet
 	return nil, nil
 }
 
-// watch takes the events while the game is on. Another device that takes over ends it here.
+// watch handles events during the game. It ends when another device logs in as this player.
 func (f *flow) watch(ctx context.Context, lost context.CancelCauseFunc) {
 	for e, err := range f.player.Events(ctx) {
 		switch {
 		case errors.Is(err, gameclient.ErrReplaced):
 			lost(err)
-		case err == nil && e.Type == gameclient.OnRemovedFromGame && e.Reason != "LEFT": // that it knows
+		case err == nil && e.Type == gameclient.OnRemovedFromGame && e.Reason != "LEFT": // this client knows that
 			fmt.Fprintln(f.out, "removed from the game:", e.Reason)
 		}
 	}
 }
 
-// leave says goodbye, to the game for good.
+// leave leaves the game for good, and logs out.
 func (f *flow) leave(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), goodbye)
 	defer cancel()

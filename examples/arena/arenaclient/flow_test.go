@@ -7,7 +7,7 @@ import (
 	"github.com/musterhq/muster/gameclient"
 )
 
-// Who still is in a party from before goes to the new one, and is told of leaving the old one.
+// A player who is still in an earlier party leaves it for the new one, and gets an event about that.
 func TestLeavingTheOldPartyEndsNothing(t *testing.T) {
 	f := flow{inParty: "pty-new"}
 	removed := gameclient.Event{Type: gameclient.OnRemovedFromParty, EventData: gameclient.EventData{PartyID: "pty-old", Reason: "SWITCHED"}}

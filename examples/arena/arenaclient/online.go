@@ -13,15 +13,15 @@ import (
 	"github.com/musterhq/muster/gameclient"
 )
 
-// seatsInNew is how many players a game session has room for that this client creates.
+// seatsInNew is the number of seats of a game session that this client creates.
 const seatsInNew = 4
 
-// online is how to get into a game through the service. One of Session, Friend, Queue and Fleet says into which.
+// online brings a player into a game through the service. One of Session, Friend, Queue and Fleet chooses the game.
 type online struct {
 	session, friend, queue, fleet string
 	location, level               string
-	player                        string // who this is for the service
-	name                          string // and for the others
+	player                        string // the player's id at the service
+	name                          string // the name in the game
 
 	client *gameclient.Client
 	link   *link
@@ -53,7 +53,7 @@ func (o *online) open(ctx context.Context) error {
 	return nil
 }
 
-// join gets this player into a game. The next join goes back into the same one.
+// join brings this player into a game. The next join returns to the same game.
 func (o *online) join(ctx context.Context) (*arena.Client, error) {
 	var seat gameclient.Seat
 	var err error
@@ -77,7 +77,7 @@ func (o *online) join(ctx context.Context) (*arena.Client, error) {
 	return o.link.playing, nil
 }
 
-// again tries once more with the seat that is reserved, unless the game server has refused it for good.
+// again tries once more with the reserved seat, unless the game server has refused it for good.
 func (o *online) again(ctx context.Context, failed *gameclient.JoinError) (gameclient.Seat, error) {
 	refused, ok := errors.AsType[*arena.RefusedError](failed)
 	if ok && !refused.Retry {
@@ -90,7 +90,7 @@ func (o *online) again(ctx context.Context, failed *gameclient.JoinError) (gamec
 	return failed.Seat, nil
 }
 
-// leave disconnects; the game server tells the service.
+// leave disconnects; the game server reports that to the service.
 func (o *online) leave(ctx context.Context) error { return o.client.LeaveSession(ctx) }
 
 func (o *online) findOrCreate(ctx context.Context) (gameclient.Seat, error) {

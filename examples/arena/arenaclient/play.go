@@ -60,7 +60,7 @@ func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	return show(ctx, &scripted{client: client, out: stdout, online: &o}, *script, stdin)
 }
 
-// playFlow plays as a player who logs in. One who quits leaves the game for good; one who fails may come back.
+// playFlow plays as a player who logs in. A player who quits leaves the game for good; after a failure, the player may return.
 func playFlow(ctx context.Context, f *flow, script string, stdin io.Reader) error {
 	client, err := f.join(ctx)
 	if f.player != nil {
@@ -142,7 +142,7 @@ func act(c *arena.Client, line string) error {
 	return nil
 }
 
-// walk reads a line of one of the four letters, once or several times: so many steps. Anything else is said.
+// walk reads a line of one of the four letters, once or several times: so many steps. Anything else is chat.
 func walk(line string) (direction arena.Direction, steps int) {
 	direction, ok := map[byte]arena.Direction{'w': arena.North, 'a': arena.West, 's': arena.South, 'd': arena.East}[line[0]]
 	if !ok || strings.Trim(line, line[:1]) != "" {

@@ -12,13 +12,13 @@ import (
 	"github.com/musterhq/muster/gameclient"
 )
 
-// returnAgain is how long a player waits to return to a game that is not free of the one who left.
+// returnAgain is how long a player waits to return to a game that has not noticed the disconnection yet.
 const returnAgain = 100 * time.Millisecond
 
-// scripted is a player who plays by itself.
+// scripted plays by a script.
 type scripted struct {
 	client *arena.Client
-	online *online // nil: it came with a seat and cannot return
+	online *online // nil: the player got a seat from another program and cannot return
 	out    io.Writer
 	seen   *screen // what it knows of the game
 }
@@ -107,7 +107,7 @@ func (p *scripted) takeCoin(ctx context.Context) error {
 			switch own := who(m) == p.seen.me; {
 			case own && m.Kind == arena.Moved && m.Coin != nil:
 				return nil
-			case own && m.Kind == arena.Moved, !own && m.Player != nil && m.Player.At == to: // or another player was there first
+			case own && m.Kind == arena.Moved, !own && m.Player != nil && m.Player.At == to: // or another player was faster
 				answered = true
 			}
 		}
@@ -126,7 +126,7 @@ func (p *scripted) wait(ctx context.Context, kind arena.Kind, name string) error
 	}
 }
 
-// next is the next event, printed.
+// next prints the next event and returns it.
 func (p *scripted) next(ctx context.Context) (arena.Message, error) {
 	select {
 	case m, ok := <-p.client.Events():
