@@ -5,6 +5,35 @@
 // A command is checked against the state. If it may happen, it emits events, and each event is applied at once. The events
 // of one command are one transaction: the journal gets all of them in one piece, or none. A replay calls the same Apply, so
 // memory after a restart is what it was before.
+//
+// # A transaction
+//
+// Decide has two halves. The first looks and may refuse. The second states facts with Tx.Emit, which encodes an event behind the
+// transaction's bytes in Env.Batch and applies it at once: what follows in the same command sees it. A refusal behind the first event would
+// leave half a command in the state, so it panics. A room that has more to say at the end calls AtEnd; its Settle runs in the same
+// transaction when the command is decided, and may emit.
+//
+// Apply is the only code that writes to records. It uses the event, the transaction's time and the state, and nothing else, so that the same
+// journal gives the same state at any time and on any machine. Time and randomness come with the command (Env), periods are added up
+// before an event is emitted, and each deadline is in the event that sets it: a setting that changes moves nothing that waits already.
+//
+// # Two clocks
+//
+// Wall deadlines are instants. They pass while the service is down. Contact deadlines wait for a client or server that could not reach it
+// meanwhile, and are kept on a clock that stood still:
+//
+//	contact time = wall time - all downtime so far
+//
+// A restart moves all of them by changing that one number; no record and no deadline is written. The downtime is the start less the last
+// transaction. Because a Tick emits Ticked at least every second while a contact deadline waits, a crash takes at most a second too much
+// for downtime, in favour of those who wait. Records hold contact times, and what is shown is converted when it is read.
+//
+// # Restarts
+//
+// A cell that goes on, one that replays the journal, and one that loads a snapshot and replays the rest are the same. A snapshot holds
+// records and a few counters (Head); indexes, references between records and deadlines are rebuilt from them by Restore. So a record has
+// everything that its deadlines and indexes need, and nothing depends on the places of records, which differ after a restart. An
+// event or a part of an unknown kind ends a start: to skip it would make this process quietly different from the one that wrote it.
 package kernel
 
 import (

@@ -47,7 +47,9 @@ func (h *Head) Fields(c *wire.Codec) {
 	wire.Int(c, 10, &h.TicketNo)
 }
 
-// Freeze takes a Snapshot. It costs microseconds, whatever the cell holds.
+// Freeze takes a Snapshot. It costs microseconds, whatever the cell holds: of each table the list of its blocks, 8 bytes for 64
+// records. From then on the first change to a block copies it, so memory grows by what changes until the snapshot is written. The
+// engine calls it between two groups, when the state is exactly that after a journal entry.
 func (k *Kernel) Freeze() *Snapshot {
 	s := &Snapshot{head: Head{Last: k.last, Downtime: k.downtime, Forgotten: k.forgotten, EndedNo: k.Ended.no}}
 	for _, room := range k.rooms {

@@ -9,6 +9,30 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
+// How a seat waits for its player
+//
+//	            accepted               connection lost                 hold over
+//	RESERVED ----------------> ACTIVE ----------------> DISCONNECTED ------------> ended RECONNECT_EXPIRED
+//	   |  ^                                               |     ^
+//	   |  +----------- GetHostConnectionDetails ----------+     |
+//	   +-- reservation over, was ACTIVE before -----------------+
+//	   |                          hold over
+//	   +-- never ACTIVE --> NO_SHOW --------> ended NO_SHOW      (NO_SHOW --> RESERVED as from DISCONNECTED)
+//
+// A membership outlives its player sessions, of which Session is the current one and Next one that takes over when it is accepted. A word
+// about any other is late and changes nothing (memberOf; R7).
+//
+// HoldBy is when the hold ends. It is set once for each loss, by connectionLost or by the first reservation that nobody used, and
+// cleared by an acceptance alone: asking for details, logging in and failed attempts do not move it. When it passes while a reservation
+// is open, the hold ends right behind that reservation (holdOver), and Overdue says that this is the last: another device gets one with the
+// same end. So a player has the hold and at most one reservation more (docs/spec/reconnect.md#timers, R9).
+//
+// While the host is suspected to be gone, HoldBy is zero and HoldLeft has what was left of it; changeMembership does that, so a hold that
+// begins meanwhile stands still, too. When the host is back the rest runs on (R6).
+//
+// With Keep the session package counts the seat as held (SeatsHeld, SeatsEmpty) while no player session is on it, so hosting sells it
+// to no one else (R10).
+
 // memberOf finds the membership that a player session belongs to, if it is the current one or the one that takes over.
 func (t *Tx) memberOf(player string, id domain.UUID) (r flow.Ref, next, ok bool) {
 	p, known := t.Flow.Player(player)

@@ -194,6 +194,22 @@ func (t *Tx) tellPlayers(kind flow.MessageType, m flow.Message, to ...string) {
 }
 
 // Settle plans the deadlines of those who were touched, and writes down what players and servers are told.
+//
+// While a command is decided, and while hosting and matchmaking call the hooks, records change and what they concern is noted: touch,
+// setKeys, tellPlayers. What follows from the state as a whole is worked out here, once, behind the last of these changes:
+//
+//  1. planPlayer and planParty compare the deadlines of each touched player and party with those that the state asks for. One that runs
+//     already keeps its end, so a touch too many changes nothing. They touch no others, so one pass is enough.
+//  2. account writes down who changed the keys of players, and why.
+//  3. OnGameSessionChanged for each player whose keys changed, with the keys of before and of now: exactly one, however many steps it
+//     took (I9), and before everything else, so that a client knows its phase when it hears the rest.
+//  4. What was noted with tellPlayers, in its order.
+//  5. OnAllowedActionsChanged, for players who may do something else than before the transaction.
+//  6. What game servers are told.
+//  7. The caller's answer: revision and number of the last event, which count all of that.
+//
+// A change that is not noted is missing here: keys that are not changed by setKeys send no event, and a player who is not touched has
+// a deadline too many or too few. Audit finds both (I9, I12, held).
 func (t *Tx) Settle() {
 	f := &t.scratch
 	for i := 0; i < len(f.players); i++ { // planning touches no others
