@@ -27,7 +27,7 @@ type CreateGameSession struct {
 	// session, and Name stays taken for as long as the archive keeps it.
 	Parameters uint64
 	Archived   *session.GameSession // what the archive has under the id; filled in by the engine
-	ArchivedAt uint64               // Cell.Forgotten when it looked
+	ArchivedAt uint64               // Kernel.Forgotten when it looked
 
 	// Result
 	Game session.GameSession

@@ -5,8 +5,8 @@ import (
 	"github.com/musterhq/muster/internal/domain/flow"
 )
 
-// What happens to game instances and memberships: the other half of the commands in command_flow_game.go and
-// command_flow_server.go, and what follows when hosting does something.
+// What happens to game instances and memberships: the other half of the commands in command_game.go and
+// command_server.go, and what follows when hosting does something.
 
 // newMember is a player who gets a membership.
 type newMember struct {

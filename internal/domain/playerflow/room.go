@@ -1,3 +1,25 @@
+// Package playerflow is the room of players: login sessions, parties, searches, game instances and memberships, and what players,
+// game servers and the studio are told. It always knows where a player is, and brings a player who crashed back into the game. Its
+// records are in package flow.
+//
+// It is on when Limits.Flow is set. A refusal of its commands has a *flow.Refusal as its cause (errors.AsType), whose Code is the player
+// API's; flow.CodeOf gives it. Commands of players embed a Caller: Player, Session (the login session that View.LoginByToken gave), Request
+// (X-Request-Id), IfRev. After them Caller.Flow is what every answer carries, and Caller.Made the id of what was made.
+//
+//	sessions: Login RefreshLogin Logout AttachStream LoseStream PollEvents AckEvents IssueLoginTicket
+//	parties:  CreateParty JoinParty (by id, code, or an accepted invite) LeaveParty KickPlayer PromoteLeader SetReady
+//	          SetPartyPreferences SetPlayerPreferences RotateInviteCode DisbandParty SendInvite CancelInvite DeclineInvite
+//	search:   EnterMatchmaking LeaveMatchmaking AnswerMatch (AcceptMatch of the player API)
+//	games:    GetHostConnectionDetails DeclineReconnect LeaveGame CreateGameInstance JoinGameInstance
+//	partner:  MakeGame (Flow.CreateGameInstance) ReadyGame ConnectMember DisconnectMember RemoveMembers ReleaseMembers
+//	          AddMembers UpdateGame KeepGameAlive EndGame ShutDownParty SetPlayerAttributes SetBlocks
+//	operator: ForceLogout ForceRelease ForceEnd ShutDownParty BanPlayer SetPenalty SetQueue SetFlowConfig
+//	          AwaitPlayers AnnounceMaintenance
+//
+// What players are told is written in the transaction that causes it (Tx.Settle): each player has an outbox whose numbers have no gaps. A
+// stream follows KindPlayersTold, which names the players and their numbers, and catches up with View.EventsAfter, or with View.FlowOf when
+// that says that some of them are gone: register first, then read, then drop what has a number that was seen. KindLoginChanged (with state
+// LoginReplaced) and KindLoginRemoved say that a stream has to be closed.
 package playerflow
 
 import (
