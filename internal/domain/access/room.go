@@ -41,7 +41,7 @@ type View struct {
 }
 
 // View returns a View. It is good as long as no command is executed.
-func (s *State) View() View { return View{s.Reader(), s} }
+func (c *State) View() View { return View{c.Reader(), c} }
 
 type frozen struct {
 	keys      chunk.Frozen[Key]
@@ -50,8 +50,8 @@ type frozen struct {
 }
 
 // Freeze returns what a snapshot holds of the room.
-func (s *State) Freeze(*kernel.Head) kernel.Frozen {
-	return &frozen{s.Records.Keys.Freeze(), s.Records.TakenOver, s.losses}
+func (c *State) Freeze(*kernel.Head) kernel.Frozen {
+	return &frozen{c.Records.Keys.Freeze(), c.Records.TakenOver, c.losses}
 }
 
 // Field numbers of message SnapshotPart in proto/journal.proto.
@@ -74,20 +74,20 @@ func (f *frozen) Write(w *kernel.PartWriter) {
 }
 
 // Load reads a part of a snapshot.
-func (s *State) Load(l *kernel.Loader, kind uint64, body []byte) (known bool, err error) {
+func (c *State) Load(l *kernel.Loader, kind uint64, body []byte) (known bool, err error) {
 	switch kind {
 	case partAccessKey:
-		return true, kernel.LoadInto(l, body, &s.Records.Keys.Table)
+		return true, kernel.LoadInto(l, body, &c.Records.Keys.Table)
 	case partTakenOver:
-		return true, kernel.LoadWith(l, body, func(x TakenOver) { s.Records.TakenOver = &x })
+		return true, kernel.LoadWith(l, body, func(x TakenOver) { c.Records.TakenOver = &x })
 	case partLoss:
-		return true, kernel.LoadWith(l, body, func(x Loss) { s.losses = append(s.losses, x) })
+		return true, kernel.LoadWith(l, body, func(x Loss) { c.losses = append(c.losses, x) })
 	}
 	return false, nil
 }
 
 // Restore rebuilds what a snapshot does not hold.
-func (s *State) Restore(*kernel.Head) error {
-	s.Records.Restore()
+func (c *State) Restore(*kernel.Head) error {
+	c.Records.Restore()
 	return nil
 }

@@ -50,7 +50,7 @@ type View struct {
 }
 
 // View returns a View. It is good as long as no command is executed.
-func (s *State) View() View { return View{s.Reader(), s} }
+func (c *State) View() View { return View{c.Reader(), c} }
 
 // Due ends what d waits for.
 func (t *Tx) Due(d kernel.Deadline) (heavy bool) {
@@ -63,8 +63,8 @@ func (t *Tx) Due(d kernel.Deadline) (heavy bool) {
 }
 
 // GroupTags returns the tags of a group.
-func (s *State) GroupTags(name string) (kernel.Tagged, error) {
-	found, err := s.groupByName(name)
+func (c *State) GroupTags(name string) (kernel.Tagged, error) {
+	found, err := c.groupByName(name)
 	if err != nil {
 		return kernel.Tagged{}, err
 	}
@@ -78,8 +78,8 @@ type frozen struct {
 }
 
 // Freeze returns what a snapshot holds of the room.
-func (s *State) Freeze(*kernel.Head) kernel.Frozen {
-	return &frozen{s.Records.Groups.Freeze(), s.Records.Servers.Freeze()}
+func (c *State) Freeze(*kernel.Head) kernel.Frozen {
+	return &frozen{c.Records.Groups.Freeze(), c.Records.Servers.Freeze()}
 }
 
 // Field numbers of message SnapshotPart in proto/journal.proto.
@@ -95,22 +95,22 @@ func (f *frozen) Write(w *kernel.PartWriter) {
 }
 
 // Load reads a part of a snapshot.
-func (s *State) Load(l *kernel.Loader, kind uint64, body []byte) (known bool, err error) {
+func (c *State) Load(l *kernel.Loader, kind uint64, body []byte) (known bool, err error) {
 	switch kind {
 	case partGroup:
-		return true, kernel.LoadInto(l, body, &s.Records.Groups.Table)
+		return true, kernel.LoadInto(l, body, &c.Records.Groups.Table)
 	case partServer:
-		return true, kernel.LoadInto(l, body, &s.Records.Servers.Table)
+		return true, kernel.LoadInto(l, body, &c.Records.Servers.Table)
 	}
 	return false, nil
 }
 
 // Restore rebuilds what a snapshot does not hold.
-func (s *State) Restore(*kernel.Head) error {
-	s.Records.Restore()
-	for r, x := range s.Records.Servers.All() {
-		s.Waiting.Set(GameServerClaim, r, x.ClaimBy)
-		s.Waiting.Set(GameServerHealth, r, x.HealthBy)
+func (c *State) Restore(*kernel.Head) error {
+	c.Records.Restore()
+	for r, x := range c.Records.Servers.All() {
+		c.Waiting.Set(GameServerClaim, r, x.ClaimBy)
+		c.Waiting.Set(GameServerHealth, r, x.HealthBy)
 	}
 	return nil
 }

@@ -16,53 +16,53 @@ var (
 )
 
 // Tagged merges tags; see keyvalue.Merge.
-func (s *State) Tagged(own keyvalue.Own, have, add []fleet.Tag) ([]fleet.Tag, error) {
-	return keyvalue.Merge(have, add, own, s.Config.TagsMax)
+func (c *State) Tagged(own keyvalue.Own, have, add []fleet.Tag) ([]fleet.Tag, error) {
+	return keyvalue.Merge(have, add, own, c.Config.TagsMax)
 }
 
 // FleetTags returns the tags of a fleet.
-func (s *State) FleetTags(id string) (kernel.Tagged, error) {
-	r, ok := s.Fleets.Fleet(id)
+func (c *State) FleetTags(id string) (kernel.Tagged, error) {
+	r, ok := c.Fleets.Fleet(id)
 	if !ok {
 		return kernel.Tagged{}, domain.Refuse(domain.NotFound, "fleet %s not found", id)
 	}
-	f := *s.Fleets.Fleets.Get(r)
+	f := *c.Fleets.Fleets.Get(r)
 	return kernel.Tagged{Tags: f.Tags, Own: ownFleetTags, Store: func(tags []fleet.Tag) kernel.Event { f.Tags = tags; return &FleetChanged{f} }}, nil
 }
 
 // LocationTags returns the tags of a custom location.
-func (s *State) LocationTags(name string) (kernel.Tagged, error) {
-	r, ok := s.Fleets.Location(name)
+func (c *State) LocationTags(name string) (kernel.Tagged, error) {
+	r, ok := c.Fleets.Location(name)
 	if !ok {
 		return kernel.Tagged{}, domain.Refuse(domain.NotFound, "location %s not found", name)
 	}
-	l := *s.Fleets.Locations.Get(r)
+	l := *c.Fleets.Locations.Get(r)
 	return kernel.Tagged{Tags: l.Tags, Store: func(tags []fleet.Tag) kernel.Event { l.Tags = tags; return &LocationChanged{l} }}, nil
 }
 
 // QueueTags returns the tags of a queue.
-func (s *State) QueueTags(name string) (kernel.Tagged, error) {
-	r, ok := s.Placements.Queue(name)
+func (c *State) QueueTags(name string) (kernel.Tagged, error) {
+	r, ok := c.Placements.Queue(name)
 	if !ok {
 		return kernel.Tagged{}, domain.Refuse(domain.NotFound, "queue %s not found", name)
 	}
-	q := *s.Placements.Queues.Get(r)
+	q := *c.Placements.Queues.Get(r)
 	return kernel.Tagged{Tags: q.Tags, Store: func(tags []fleet.Tag) kernel.Event { q.Tags = tags; return &QueueChanged{q} }}, nil
 }
 
 // ComputeTags returns the tags of a compute, which is named as computeNamed says.
-func (s *State) ComputeTags(id string) (kernel.Tagged, error) {
-	r, err := s.computeNamed(id)
+func (c *State) ComputeTags(id string) (kernel.Tagged, error) {
+	r, err := c.computeNamed(id)
 	if err != nil {
 		return kernel.Tagged{}, err
 	}
-	x := *s.Fleets.Computes.Get(r)
+	x := *c.Fleets.Computes.Get(r)
 	return kernel.Tagged{Tags: x.Tags, Own: ownComputeTags, Store: func(tags []fleet.Tag) kernel.Event { x.Tags = tags; return &ComputeRegistered{x} }}, nil
 }
 
 // AliasTags returns the tags of an alias.
-func (s *State) AliasTags(id string) (kernel.Tagged, error) {
-	found, err := s.aliasByID(id)
+func (c *State) AliasTags(id string) (kernel.Tagged, error) {
+	found, err := c.aliasByID(id)
 	if err != nil {
 		return kernel.Tagged{}, err
 	}
@@ -71,8 +71,8 @@ func (s *State) AliasTags(id string) (kernel.Tagged, error) {
 }
 
 // BuildTags returns the tags of a build.
-func (s *State) BuildTags(id string) (kernel.Tagged, error) {
-	found, err := s.buildByID(id)
+func (c *State) BuildTags(id string) (kernel.Tagged, error) {
+	found, err := c.buildByID(id)
 	if err != nil {
 		return kernel.Tagged{}, err
 	}

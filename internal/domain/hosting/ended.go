@@ -13,23 +13,23 @@ const (
 	endedPlacement
 )
 
-func (s *State) ended(kind kernel.EndedKind, r chunk.Ref) {
-	s.Ended.Push(kernel.Ended{Room: Room, Kind: kind, Ref: r})
+func (c *State) ended(kind kernel.EndedKind, r chunk.Ref) {
+	c.Ended.Push(kernel.Ended{Room: Room, Kind: kind, Ref: r})
 }
 
 // EachEnded yields the records in memory that have ended.
-func (s *State) EachEnded(yield func(no uint64, e kernel.Ended)) {
-	for r, g := range s.Sessions.Games.All() {
+func (c *State) EachEnded(yield func(no uint64, e kernel.Ended)) {
+	for r, g := range c.Sessions.Games.All() {
 		if g.EndedNo != 0 {
 			yield(g.EndedNo, kernel.Ended{Room: Room, Kind: endedGame, Ref: r})
 		}
 	}
-	for r, p := range s.Sessions.Players.All() {
+	for r, p := range c.Sessions.Players.All() {
 		if p.EndedNo != 0 {
 			yield(p.EndedNo, kernel.Ended{Room: Room, Kind: endedPlayer, Ref: r})
 		}
 	}
-	for r, p := range s.Placements.Placements.All() {
+	for r, p := range c.Placements.Placements.All() {
 		if p.EndedNo != 0 {
 			yield(p.EndedNo, kernel.Ended{Room: Room, Kind: endedPlacement, Ref: r})
 		}
@@ -37,14 +37,14 @@ func (s *State) EachEnded(yield func(no uint64, e kernel.Ended)) {
 }
 
 // Drop forgets an ended record.
-func (s *State) Drop(e kernel.Ended) (counts bool) {
+func (c *State) Drop(e kernel.Ended) (counts bool) {
 	switch e.Kind {
 	case endedGame:
-		s.Sessions.DropGame(e.Ref)
+		c.Sessions.DropGame(e.Ref)
 	case endedPlacement:
-		s.Placements.Remove(e.Ref)
+		c.Placements.Remove(e.Ref)
 	default:
-		s.Sessions.DropPlayer(e.Ref)
+		c.Sessions.DropPlayer(e.Ref)
 		return false
 	}
 	return true

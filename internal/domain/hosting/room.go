@@ -62,4 +62,4 @@ type View struct {
 }
 
 // View returns a View. It is good as long as no command is executed.
-func (s *State) View() View { return View{s.Reader(), s} }
+func (c *State) View() View { return View{c.Reader(), c} }

@@ -13,53 +13,53 @@ import (
 // a pointer is good until the next event.
 
 // FindGame finds a game session that is in memory.
-func (s *State) FindGame(id session.ID) (session.Ref, bool) { return s.Sessions.Game(id) }
+func (c *State) FindGame(id session.ID) (session.Ref, bool) { return c.Sessions.Game(id) }
 
 // Game returns a game session.
-func (s *State) Game(r session.Ref) *session.GameSession { return s.Sessions.Games.Get(r) }
+func (c *State) Game(r session.Ref) *session.GameSession { return c.Sessions.Games.Get(r) }
 
 // FindPlayer finds a player session that is in memory.
-func (s *State) FindPlayer(id domain.UUID) (session.Ref, bool) { return s.Sessions.PlayerByID(id) }
+func (c *State) FindPlayer(id domain.UUID) (session.Ref, bool) { return c.Sessions.PlayerByID(id) }
 
 // PlayerSession returns a player session.
-func (s *State) PlayerSession(r session.Ref) *session.PlayerSession { return s.Sessions.Players.Get(r) }
+func (c *State) PlayerSession(r session.Ref) *session.PlayerSession { return c.Sessions.Players.Get(r) }
 
 // PlayersNamed yields the player sessions of a player that are in memory.
-func (s *State) PlayersNamed(player string, yield func(session.Ref, *session.PlayerSession) bool) {
-	s.Sessions.PlayersNamed(player, yield)
+func (c *State) PlayersNamed(player string, yield func(session.Ref, *session.PlayerSession) bool) {
+	c.Sessions.PlayersNamed(player, yield)
 }
 
 // FindProcess finds a server process.
-func (s *State) FindProcess(key fleet.Key) (fleet.Ref, bool) { return s.Fleets.Process(key) }
+func (c *State) FindProcess(key fleet.Key) (fleet.Ref, bool) { return c.Fleets.Process(key) }
 
 // Process returns a server process.
-func (s *State) Process(r fleet.Ref) *fleet.Process { return s.Fleets.Processes.Get(r) }
+func (c *State) Process(r fleet.Ref) *fleet.Process { return c.Fleets.Processes.Get(r) }
 
 // HasCertificate reports whether a compute was registered with a certificate, so that its game servers speak TLS.
-func (s *State) HasCertificate(fleetID, compute string) bool {
-	r, ok := s.Fleets.Compute(fleetID, compute)
-	return ok && s.Fleets.Computes.Get(r).CertificatePath != ""
+func (c *State) HasCertificate(fleetID, compute string) bool {
+	r, ok := c.Fleets.Compute(fleetID, compute)
+	return ok && c.Fleets.Computes.Get(r).CertificatePath != ""
 }
 
 // FindPlacement finds a placement that is in memory.
-func (s *State) FindPlacement(id string) (placement.Ref, bool) { return s.Placements.Placement(id) }
+func (c *State) FindPlacement(id string) (placement.Ref, bool) { return c.Placements.Placement(id) }
 
 // Placement returns a placement.
-func (s *State) Placement(r placement.Ref) *placement.Placement {
-	return s.Placements.Placements.Get(r)
+func (c *State) Placement(r placement.Ref) *placement.Placement {
+	return c.Placements.Placements.Get(r)
 }
 
 // FindQueue finds a queue.
-func (s *State) FindQueue(name string) (placement.Ref, bool) { return s.Placements.Queue(name) }
+func (c *State) FindQueue(name string) (placement.Ref, bool) { return c.Placements.Queue(name) }
 
 // Queue returns a queue.
-func (s *State) Queue(r placement.Ref) *placement.Queue { return s.Placements.Queues.Get(r) }
+func (c *State) Queue(r placement.Ref) *placement.Queue { return c.Placements.Queues.Get(r) }
 
 // ReservationTime is how long a seat waits for its player.
-func (s *State) ReservationTime() time.Duration { return s.Config.Reservation }
+func (c *State) ReservationTime() time.Duration { return c.Config.Reservation }
 
 // PlayersMax is how many players a game session may be made for.
-func (s *State) PlayersMax() int32 { return s.Config.PlayersInGameMax }
+func (c *State) PlayersMax() int32 { return c.Config.PlayersInGameMax }
 
 // CheckPlacement completes a placement and refuses one that may not begin. Its id is the caller's own and new.
 func (t *Tx) CheckPlacement(p *placement.Placement) error {
@@ -117,27 +117,27 @@ func (t *Tx) SetMatchmakerData(id session.ID, data string) { t.Emit(&GameSession
 // What other rooms do to seats and placements while they apply an event of their own.
 
 // KeepSeat keeps the seat of a player session when that ends.
-func (s *State) KeepSeat(player session.Ref) (seat session.Ref) { return s.Sessions.Keep(player) }
+func (c *State) KeepSeat(player session.Ref) (seat session.Ref) { return c.Sessions.Keep(player) }
 
 // KeepEmptySeat keeps a seat that has no player session.
-func (s *State) KeepEmptySeat(game session.Ref) (seat session.Ref) { return s.Sessions.KeepEmpty(game) }
+func (c *State) KeepEmptySeat(game session.Ref) (seat session.Ref) { return c.Sessions.KeepEmpty(game) }
 
 // ReleaseSeat stops keeping a seat.
-func (s *State) ReleaseSeat(seat session.Ref) {
-	game := s.Sessions.Seats.Get(seat).Game
-	s.Sessions.Release(seat)
-	s.Sessions.Games.Mut(game).Changed = s.Touch()
+func (c *State) ReleaseSeat(seat session.Ref) {
+	game := c.Sessions.Seats.Get(seat).Game
+	c.Sessions.Release(seat)
+	c.Sessions.Games.Mut(game).Changed = c.Touch()
 }
 
 // ShareSeat puts a player session on the seat of another one.
-func (s *State) ShareSeat(player, with session.Ref) { s.Sessions.Share(player, with) }
+func (c *State) ShareSeat(player, with session.Ref) { c.Sessions.Share(player, with) }
 
 // DelayPlacement moves the end of a placement that waits.
-func (s *State) DelayPlacement(id string, by domain.Time) {
-	r, ok := s.Placements.Placement(id)
-	if !ok || s.Placements.Placements.Get(r).Status != placement.Pending {
+func (c *State) DelayPlacement(id string, by domain.Time) {
+	r, ok := c.Placements.Placement(id)
+	if !ok || c.Placements.Placements.Get(r).Status != placement.Pending {
 		return
 	}
-	s.changePlacement(id, func(p *placement.Placement) { p.TimeoutAt += by })
-	s.Waiting.SetWall(PlacementTimeout, r, s.Placements.Placements.Get(r).TimeoutAt)
+	c.changePlacement(id, func(p *placement.Placement) { p.TimeoutAt += by })
+	c.Waiting.SetWall(PlacementTimeout, r, c.Placements.Placements.Get(r).TimeoutAt)
 }

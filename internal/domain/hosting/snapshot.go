@@ -28,13 +28,13 @@ type frozen struct {
 }
 
 // Freeze returns what a snapshot holds of the room.
-func (s *State) Freeze(h *kernel.Head) kernel.Frozen {
+func (c *State) Freeze(h *kernel.Head) kernel.Frozen {
 	f := &frozen{
-		s.Fleets.Locations.Freeze(), s.Fleets.Fleets.Freeze(), s.Fleets.Computes.Freeze(), s.Fleets.Processes.Freeze(),
-		s.Fleets.Events.Freeze(), s.Fleets.Creations.Freeze(), s.Fleets.Aliases.Freeze(), s.Fleets.Builds.Freeze(),
-		s.Sessions.Games.Freeze(), s.Sessions.Players.Freeze(), s.Placements.Queues.Freeze(), s.Placements.Placements.Freeze(),
+		c.Fleets.Locations.Freeze(), c.Fleets.Fleets.Freeze(), c.Fleets.Computes.Freeze(), c.Fleets.Processes.Freeze(),
+		c.Fleets.Events.Freeze(), c.Fleets.Creations.Freeze(), c.Fleets.Aliases.Freeze(), c.Fleets.Builds.Freeze(),
+		c.Sessions.Games.Freeze(), c.Sessions.Players.Freeze(), c.Placements.Queues.Freeze(), c.Placements.Placements.Freeze(),
 	}
-	h.EventNo, h.PlacementNo = s.eventNo, s.placementNo
+	h.EventNo, h.PlacementNo = c.eventNo, c.placementNo
 	h.Games, h.Players = int64(f.games.Len()), int64(f.players.Len())
 	return f
 }
@@ -82,8 +82,8 @@ func (f *frozen) Write(w *kernel.PartWriter) {
 const roomMax = 1 << 21
 
 // Load reads a part of a snapshot.
-func (s *State) Load(l *kernel.Loader, kind uint64, body []byte) (known bool, err error) {
-	f := s.Fleets
+func (c *State) Load(l *kernel.Loader, kind uint64, body []byte) (known bool, err error) {
+	f := c.Fleets
 	switch kind {
 	case partLocation:
 		err = kernel.LoadInto(l, body, &f.Locations)
@@ -102,21 +102,21 @@ func (s *State) Load(l *kernel.Loader, kind uint64, body []byte) (known bool, er
 	case partBuild:
 		err = kernel.LoadInto(l, body, &f.Builds.Table)
 	case partGame:
-		if s.Sessions.Games.Len() == 0 {
-			s.Sessions.RestorePlayers(int(min(max(l.Head.Players, 0), roomMax)))
+		if c.Sessions.Games.Len() == 0 {
+			c.Sessions.RestorePlayers(int(min(max(l.Head.Players, 0), roomMax)))
 		}
-		err = kernel.LoadWith(l, body, func(g session.GameSession) { s.restoring = s.Sessions.AddGame(g) })
+		err = kernel.LoadWith(l, body, func(g session.GameSession) { c.restoring = c.Sessions.AddGame(g) })
 	case partPlayer:
-		if s.restoring == 0 {
+		if c.restoring == 0 {
 			return true, fmt.Errorf("snapshot has a player session before any game session: %w", wire.ErrMalformed)
 		}
-		p := session.PlayerSession{Game: s.restoring}
+		p := session.PlayerSession{Game: c.restoring}
 		err = l.Reader.Read(body, &p)
-		s.Sessions.RestorePlayer(p)
+		c.Sessions.RestorePlayer(p)
 	case partQueue:
-		err = kernel.LoadWith(l, body, s.Placements.PutQueue)
+		err = kernel.LoadWith(l, body, c.Placements.PutQueue)
 	case partPlacement:
-		err = kernel.LoadWith(l, body, func(p placement.Placement) { s.Placements.Add(p) })
+		err = kernel.LoadWith(l, body, func(p placement.Placement) { c.Placements.Add(p) })
 	default:
 		return false, nil
 	}
@@ -124,56 +124,56 @@ func (s *State) Load(l *kernel.Loader, kind uint64, body []byte) (known bool, er
 }
 
 // Restore rebuilds what a snapshot does not hold.
-func (s *State) Restore(h *kernel.Head) error {
-	if got := int64(s.Sessions.Players.Len()); got != h.Players {
+func (c *State) Restore(h *kernel.Head) error {
+	if got := int64(c.Sessions.Players.Len()); got != h.Players {
 		return fmt.Errorf("snapshot holds %d player sessions, want %d: %w", got, h.Players, wire.ErrMalformed)
 	}
-	if err := s.Fleets.Restore(); err != nil {
+	if err := c.Fleets.Restore(); err != nil {
 		return fmt.Errorf("snapshot: %w: %w", err, wire.ErrMalformed)
 	}
-	s.eventNo, s.placementNo = h.EventNo, h.PlacementNo
-	for r, g := range s.Sessions.Games.All() {
+	c.eventNo, c.placementNo = h.EventNo, h.PlacementNo
+	for r, g := range c.Sessions.Games.All() {
 		if g.Live() {
-			p, ok := s.Fleets.Process(fleet.Key{Fleet: g.FleetID, Compute: g.ComputeName, Process: g.ProcessID})
+			p, ok := c.Fleets.Process(fleet.Key{Fleet: g.FleetID, Compute: g.ComputeName, Process: g.ProcessID})
 			if !ok {
 				return fmt.Errorf("snapshot: game session %s has no server process: %w", g.ID, wire.ErrMalformed)
 			}
-			s.Sessions.Games.Mut(r).Process = p
-			x := s.Fleets.Processes.Mut(p)
+			c.Sessions.Games.Mut(r).Process = p
+			x := c.Fleets.Processes.Mut(p)
 			x.Session, x.Activating = r, g.Status == session.Activating
-			s.Fleets.Reindex(p)
-			s.Waiting.Set(Activation, r, g.ActivateBy)
+			c.Fleets.Reindex(p)
+			c.Waiting.Set(Activation, r, g.ActivateBy)
 		}
 	}
-	s.restoreDeadlines()
+	c.restoreDeadlines()
 	return nil
 }
 
-func (s *State) restoreDeadlines() {
-	for r, p := range s.Sessions.Players.All() {
-		s.Waiting.Set(Reservation, r, p.ReserveBy)
+func (c *State) restoreDeadlines() {
+	for r, p := range c.Sessions.Players.All() {
+		c.Waiting.Set(Reservation, r, p.ReserveBy)
 	}
-	for r, p := range s.Fleets.Processes.All() {
-		s.Waiting.Set(Ready, r, p.ReadyBy)
-		s.Waiting.Set(Lost, r, p.LostBy)
-		s.Waiting.Set(Unhealthy, r, p.UnhealthyBy)
-		s.Waiting.Set(Termination, r, p.TerminateBy)
+	for r, p := range c.Fleets.Processes.All() {
+		c.Waiting.Set(Ready, r, p.ReadyBy)
+		c.Waiting.Set(Lost, r, p.LostBy)
+		c.Waiting.Set(Unhealthy, r, p.UnhealthyBy)
+		c.Waiting.Set(Termination, r, p.TerminateBy)
 		if p.State == fleet.Ended {
-			s.Waiting.SetWall(ForgetProcess, r, p.ForgetAt)
+			c.Waiting.SetWall(ForgetProcess, r, p.ForgetAt)
 		}
 	}
-	for r, x := range s.Fleets.Creations.All() {
-		s.Waiting.SetWall(Creation, r, x.Until)
+	for r, x := range c.Fleets.Creations.All() {
+		c.Waiting.SetWall(Creation, r, x.Until)
 	}
-	for r, p := range s.Placements.Placements.All() {
+	for r, p := range c.Placements.Placements.All() {
 		if p.Status == placement.Pending {
-			s.Waiting.SetWall(PlacementTimeout, r, p.TimeoutAt)
-			s.placementNo = max(s.placementNo, p.No) // older snapshots do not tell it
+			c.Waiting.SetWall(PlacementTimeout, r, p.TimeoutAt)
+			c.placementNo = max(c.placementNo, p.No) // older snapshots do not tell it
 		}
 	}
-	for r, f := range s.Fleets.Fleets.All() {
+	for r, f := range c.Fleets.Fleets.All() {
 		if f.Sweeps() {
-			s.Waiting.SetWall(Sweep, r, kernel.AtOnce)
+			c.Waiting.SetWall(Sweep, r, kernel.AtOnce)
 		}
 	}
 }

@@ -182,16 +182,3 @@ func (c *State) applyHosted(event kernel.Event) {
 		}
 	}
 }
-
-// restoreMatchmaking rebuilds what the snapshot does not hold.
-func (c *State) restoreMatchmaking(ticketNo uint64) {
-	c.ticketNo = ticketNo
-	for r, t := range c.Records.Tickets.All() {
-		if t.Status.Waits() {
-			c.Waiting.SetWall(TicketTimeout, r, t.TimeoutAt)
-		}
-	}
-	for r, x := range c.Records.Matches.All() {
-		c.Waiting.SetWall(AcceptanceTimeout, r, x.AcceptBy)
-	}
-}

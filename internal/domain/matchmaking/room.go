@@ -153,7 +153,7 @@ type View struct {
 }
 
 // View returns a View. It is good as long as no command is executed.
-func (s *State) View() View { return View{s.Reader(), s} }
+func (c *State) View() View { return View{c.Reader(), c} }
 
 // Due ends what d waits for.
 func (t *Tx) Due(d kernel.Deadline) (heavy bool) {
@@ -176,8 +176,8 @@ func (t *Tx) Reset() {}
 const endedTicket kernel.EndedKind = 0
 
 // EachEnded yields the tickets in memory that have ended.
-func (s *State) EachEnded(yield func(no uint64, e kernel.Ended)) {
-	for r, x := range s.Records.Tickets.All() {
+func (c *State) EachEnded(yield func(no uint64, e kernel.Ended)) {
+	for r, x := range c.Records.Tickets.All() {
 		if x.EndedNo != 0 {
 			yield(x.EndedNo, kernel.Ended{Room: Room, Kind: endedTicket, Ref: r})
 		}
@@ -185,8 +185,8 @@ func (s *State) EachEnded(yield func(no uint64, e kernel.Ended)) {
 }
 
 // Drop forgets an ended ticket.
-func (s *State) Drop(e kernel.Ended) (counts bool) {
-	s.Records.RemoveTicket(e.Ref)
+func (c *State) Drop(e kernel.Ended) (counts bool) {
+	c.Records.RemoveTicket(e.Ref)
 	return true
 }
 
@@ -200,9 +200,9 @@ type frozen struct {
 }
 
 // Freeze returns what a snapshot holds of the room.
-func (s *State) Freeze(h *kernel.Head) kernel.Frozen {
-	h.TicketNo = s.ticketNo
-	r := s.Records
+func (c *State) Freeze(h *kernel.Head) kernel.Frozen {
+	h.TicketNo = c.ticketNo
+	r := c.Records
 	return &frozen{r.RuleSets.Freeze(), r.Configurations.Freeze(), r.Tickets.Freeze(), r.Matches.Freeze(), r.Hosted.Freeze(), r.Recent.Freeze()}
 }
 
@@ -227,8 +227,8 @@ func (f *frozen) Write(w *kernel.PartWriter) {
 }
 
 // Load reads a part of a snapshot.
-func (s *State) Load(l *kernel.Loader, kind uint64, body []byte) (known bool, err error) {
-	r := s.Records
+func (c *State) Load(l *kernel.Loader, kind uint64, body []byte) (known bool, err error) {
+	r := c.Records
 	switch kind {
 	case partRuleSet:
 		err = kernel.LoadWith(l, body, r.PutRuleSet)
@@ -249,15 +249,15 @@ func (s *State) Load(l *kernel.Loader, kind uint64, body []byte) (known bool, er
 }
 
 // Restore rebuilds what a snapshot does not hold.
-func (s *State) Restore(h *kernel.Head) error {
-	s.ticketNo = h.TicketNo
-	for r, t := range s.Records.Tickets.All() {
+func (c *State) Restore(h *kernel.Head) error {
+	c.ticketNo = h.TicketNo
+	for r, t := range c.Records.Tickets.All() {
 		if t.Status.Waits() {
-			s.Waiting.SetWall(TicketTimeout, r, t.TimeoutAt)
+			c.Waiting.SetWall(TicketTimeout, r, t.TimeoutAt)
 		}
 	}
-	for r, x := range s.Records.Matches.All() {
-		s.Waiting.SetWall(AcceptanceTimeout, r, x.AcceptBy)
+	for r, x := range c.Records.Matches.All() {
+		c.Waiting.SetWall(AcceptanceTimeout, r, x.AcceptBy)
 	}
 	return nil
 }
@@ -280,7 +280,7 @@ func (v *View) MatchmakingCounts() []kernel.RecordCount {
 }
 
 // GameGone forgets what is known of a game session that has ended.
-func (s *State) GameGone(game session.ID) { s.Records.RemoveHosted(string(game)) }
+func (c *State) GameGone(game session.ID) { c.Records.RemoveHosted(string(game)) }
 
 // ownConfigurationTags are the tags that the service itself acts on, and their values.
 var ownConfigurationTags = keyvalue.Own{
@@ -289,18 +289,18 @@ var ownConfigurationTags = keyvalue.Own{
 }
 
 // RuleSetTags returns the tags of a rule set.
-func (s *State) RuleSetTags(name string) (kernel.Tagged, error) {
-	r, ok := s.Records.RuleSet(name)
+func (c *State) RuleSetTags(name string) (kernel.Tagged, error) {
+	r, ok := c.Records.RuleSet(name)
 	if !ok {
 		return kernel.Tagged{}, domain.Refuse(domain.NotFound, "rule set %s not found", name)
 	}
-	x := *s.Records.RuleSets.Get(r)
+	x := *c.Records.RuleSets.Get(r)
 	return kernel.Tagged{Tags: x.Tags, Store: func(tags []keyvalue.Pair) kernel.Event { x.Tags = tags; return &RuleSetChanged{x} }}, nil
 }
 
 // ConfigurationTags returns the tags of a matchmaking configuration.
-func (s *State) ConfigurationTags(name string) (kernel.Tagged, error) {
-	now, ok := s.Records.Configuration(name)
+func (c *State) ConfigurationTags(name string) (kernel.Tagged, error) {
+	now, ok := c.Records.Configuration(name)
 	if !ok {
 		return kernel.Tagged{}, domain.Refuse(domain.NotFound, "matchmaking configuration %s not found", name)
 	}

@@ -1,6 +1,8 @@
 package matchmaking
 
-import "github.com/musterhq/muster/internal/domain/fleet"
+import (
+	"github.com/musterhq/muster/internal/domain/fleet"
+)
 
 // ServerProcess is the game server that asks for the command; nil: an AWS client does.
 

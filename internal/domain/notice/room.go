@@ -44,11 +44,11 @@ type View struct {
 }
 
 // View returns a View. It is good as long as no command is executed.
-func (s *State) View() View { return View{s.Reader(), s} }
+func (c *State) View() View { return View{c.Reader(), c} }
 
 // Listens reports whether any receiver takes the notices of a topic.
-func (s *State) Listens(topic string) bool {
-	return s.notify != nil && (s.notify.Bus || topic != Bus && slices.Contains(s.notify.Topics, topic))
+func (c *State) Listens(topic string) bool {
+	return c.notify != nil && (c.notify.Bus || topic != Bus && slices.Contains(c.notify.Topics, topic))
 }
 
 // Due gives up a notice that was not taken in time.
@@ -63,9 +63,9 @@ type frozen struct {
 }
 
 // Freeze returns what a snapshot holds of the room.
-func (s *State) Freeze(h *kernel.Head) kernel.Frozen {
-	h.NoticeNo = s.noticeNo
-	return &frozen{s.Records.Notices.Freeze(), s.Records.Subscriptions.Freeze()}
+func (c *State) Freeze(h *kernel.Head) kernel.Frozen {
+	h.NoticeNo = c.noticeNo
+	return &frozen{c.Records.Notices.Freeze(), c.Records.Subscriptions.Freeze()}
 }
 
 // Field numbers of message SnapshotPart in proto/journal.proto.
@@ -81,21 +81,21 @@ func (f *frozen) Write(w *kernel.PartWriter) {
 }
 
 // Load reads a part of a snapshot.
-func (s *State) Load(l *kernel.Loader, kind uint64, body []byte) (known bool, err error) {
+func (c *State) Load(l *kernel.Loader, kind uint64, body []byte) (known bool, err error) {
 	switch kind {
 	case partNotice:
-		return true, kernel.LoadWith(l, body, func(n Notice) { s.Records.Add(n) })
+		return true, kernel.LoadWith(l, body, func(n Notice) { c.Records.Add(n) })
 	case partSubscription:
-		return true, kernel.LoadWith(l, body, s.Records.Subscribe)
+		return true, kernel.LoadWith(l, body, c.Records.Subscribe)
 	}
 	return false, nil
 }
 
 // Restore rebuilds what a snapshot does not hold.
-func (s *State) Restore(h *kernel.Head) error {
-	s.noticeNo = h.NoticeNo
-	for r, n := range s.Records.Notices.All() {
-		s.Waiting.SetWall(NoticeAge, r, n.Until)
+func (c *State) Restore(h *kernel.Head) error {
+	c.noticeNo = h.NoticeNo
+	for r, n := range c.Records.Notices.All() {
+		c.Waiting.SetWall(NoticeAge, r, n.Until)
 	}
 	return nil
 }

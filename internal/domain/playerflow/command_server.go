@@ -273,13 +273,13 @@ func (cmd *RemoveMembers) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-func (t *State) memberIn(r flow.Ref, player string) (flow.Ref, bool) {
-	p, ok := t.Flow.Player(player)
-	if !ok || t.Flow.Players.Get(p).Membership() == 0 {
+func (c *State) memberIn(r flow.Ref, player string) (flow.Ref, bool) {
+	p, ok := c.Flow.Player(player)
+	if !ok || c.Flow.Players.Get(p).Membership() == 0 {
 		return 0, false
 	}
-	m := t.Flow.Players.Get(p).Membership()
-	return m, t.Flow.Memberships.Get(m).InstanceRef() == r
+	m := c.Flow.Players.Get(p).Membership()
+	return m, c.Flow.Memberships.Get(m).InstanceRef() == r
 }
 
 // wentOut reports whether a player's last game was this one, and ended for the player by the same call: it is a repeat.

@@ -11,14 +11,14 @@ import (
 
 // Awaited is how many seats of a game session are promised to members of its game instance who wait for Game.Ready, beside
 // those who are to get one now.
-func (s *State) Awaited(game session.Ref, but []string) int32 {
-	r, ok := s.Flow.InstanceOfGame(string(s.hosting.Game(game).ID))
+func (c *State) Awaited(game session.Ref, but []string) int32 {
+	r, ok := c.Flow.InstanceOfGame(string(c.hosting.Game(game).ID))
 	if !ok {
 		return 0
 	}
-	n := s.unseated(r, game)
+	n := c.unseated(r, game)
 	for _, player := range but {
-		if m, ok := s.memberIn(r, player); ok && s.waitsForSeat(s.Flow.Memberships.Get(m), game) {
+		if m, ok := c.memberIn(r, player); ok && c.waitsForSeat(c.Flow.Memberships.Get(m), game) {
 			n--
 		}
 	}
@@ -26,21 +26,21 @@ func (s *State) Awaited(game session.Ref, but []string) int32 {
 }
 
 // PromisedSeats is how many seats of a game session belong to members of its game instance who hold none yet.
-func (s *State) PromisedSeats(game session.Ref) (n int32, known bool) {
-	r, ok := s.Flow.InstanceOfGame(string(s.hosting.Game(game).ID))
+func (c *State) PromisedSeats(game session.Ref) (n int32, known bool) {
+	r, ok := c.Flow.InstanceOfGame(string(c.hosting.Game(game).ID))
 	if !ok {
 		return 0, false
 	}
-	return s.unseated(r, game), true
+	return c.unseated(r, game), true
 }
 
 // KeptSeats is how many seats of a game session belong to members of its game instance who are not there and may never come.
-func (s *State) KeptSeats(game session.Ref) int32 {
-	r, ok := s.Flow.InstanceOfGame(string(s.hosting.Game(game).ID))
+func (c *State) KeptSeats(game session.Ref) int32 {
+	r, ok := c.Flow.InstanceOfGame(string(c.hosting.Game(game).ID))
 	if !ok {
 		return 0
 	}
-	return s.keptSeats(r, game)
+	return c.keptSeats(r, game)
 }
 
 // PlaysIn reports whether a player is in the game instance of a game session.

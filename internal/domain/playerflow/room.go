@@ -145,20 +145,20 @@ type View struct {
 }
 
 // View returns a View. It is good as long as no command is executed.
-func (s *State) View() View { return View{s.Reader(), s} }
+func (c *State) View() View { return View{c.Reader(), c} }
 
 const endedChange kernel.EndedKind = 0
 
 // EachEnded yields the changes of players' keys in memory: they are past when they happen.
-func (s *State) EachEnded(yield func(no uint64, e kernel.Ended)) {
-	for r, x := range s.Flow.Changes.All() {
+func (c *State) EachEnded(yield func(no uint64, e kernel.Ended)) {
+	for r, x := range c.Flow.Changes.All() {
 		yield(x.EndedNo, kernel.Ended{Room: Room, Kind: endedChange, Ref: r})
 	}
 }
 
 // Drop forgets a change.
-func (s *State) Drop(e kernel.Ended) (counts bool) {
-	s.Flow.RemoveChange(e.Ref)
+func (c *State) Drop(e kernel.Ended) (counts bool) {
+	c.Flow.RemoveChange(e.Ref)
 	return false
 }
 
