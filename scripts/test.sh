@@ -3,6 +3,9 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+# One set of flags, that of the binary: otherwise each package is compiled once for the build and once for the tests.
+export GOFLAGS="${GOFLAGS:-} -trimpath"
+
 step() { printf '\n== %s (%ds)\n' "$1" $SECONDS; }
 
 # A package that takes longer hangs; a busy machine takes several times what an idle one does.
