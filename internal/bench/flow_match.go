@@ -48,7 +48,7 @@ func (b *bench) flowMatches(ctx context.Context) (err error) {
 		}
 	}()
 	x := &flowMatch{ctx: ctx, cell: c, moved: make(chan int, 1)}
-	end := c.Follow(kernel.Kinds(playerflow.KindPlayerKeysChanged), x.count)
+	end := c.Follow(kernel.Kinds(new(playerflow.PlayerKeysChanged)), x.count)
 	defer end()
 	if err := x.setUp(); err != nil {
 		return err

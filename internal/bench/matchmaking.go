@@ -134,7 +134,7 @@ type matchWatch struct {
 
 func (c *matchCell) watch() (w *matchWatch, end func()) {
 	w = &matchWatch{rules: c.rules, began: map[uint64]domain.Time{}, from: time.Now()}
-	return w, c.Follow(kernel.Kinds(matchmaking.KindTicketStarted, matchmaking.KindMatchProposed), func(committed engine.Committed) {
+	return w, c.Follow(kernel.Kinds(new(matchmaking.TicketStarted), new(matchmaking.MatchProposed)), func(committed engine.Committed) {
 		now := time.Now()
 		w.mu.Lock()
 		defer w.mu.Unlock()

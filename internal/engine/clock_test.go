@@ -36,7 +36,7 @@ func TestAdvance(t *testing.T) {
 	}
 	var lock sync.Mutex
 	var at []domain.Time
-	end := h.Follow(kernel.Kinds(hosting.KindPlayerEnded), func(x engine.Committed) {
+	end := h.Follow(kernel.Kinds(new(hosting.PlayerEnded)), func(x engine.Committed) {
 		lock.Lock()
 		defer lock.Unlock()
 		at = append(at, x.At-1_700_000_000_000)

@@ -23,7 +23,7 @@ func TestFollowersSeeEverythingInOrder(t *testing.T) {
 	var ends []func()
 	var told [2]atomic.Int64
 	for i := range seen {
-		ends = append(ends, h.Follow(kernel.Kinds(hosting.KindPlayerReserved), func(c engine.Committed) {
+		ends = append(ends, h.Follow(kernel.Kinds(new(hosting.PlayerReserved)), func(c engine.Committed) {
 			if i == 1 {
 				<-slow
 			}
@@ -38,7 +38,7 @@ func TestFollowersSeeEverythingInOrder(t *testing.T) {
 		}))
 	}
 	var others atomic.Int64
-	end := h.Follow(kernel.Kinds(hosting.KindPlayerAccepted), func(engine.Committed) { others.Add(1) })
+	end := h.Follow(kernel.Kinds(new(hosting.PlayerAccepted)), func(engine.Committed) { others.Add(1) })
 	var work sync.WaitGroup
 	for caller := range callers {
 		work.Go(func() {
@@ -81,7 +81,7 @@ func TestFollowersHearNothingThatFailed(t *testing.T) {
 	h.hall()
 	game := h.game("g1", 4)
 	var told atomic.Int64
-	end := h.Follow(kernel.Kinds(hosting.KindPlayerReserved), func(c engine.Committed) { told.Add(int64(len(c.Events))) })
+	end := h.Follow(kernel.Kinds(new(hosting.PlayerReserved)), func(c engine.Committed) { told.Add(int64(len(c.Events))) })
 	if err := h.reserve(game, 1); err != nil {
 		t.Fatal(err)
 	}

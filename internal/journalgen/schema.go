@@ -54,11 +54,7 @@ func generate(protoDir string) (map[string][]byte, error) {
 	}
 	files := map[string][]byte{}
 	for room, w := range byRoom {
-		name := w.dir + "/events_gen.go"
-		if w.guest() {
-			name = w.dir + "/events_" + room + "_gen.go"
-		}
-		if files[name], err = w.file(); err != nil {
+		if files[w.dir+"/events_gen.go"], err = w.file(); err != nil {
 			return nil, fmt.Errorf("room %s: %w", room, err)
 		}
 	}

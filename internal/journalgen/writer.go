@@ -17,21 +17,16 @@ import (
 type writer struct {
 	room, dir string
 	done      map[protoreflect.FullName]bool // messages of all rooms that have their code
-	kinds     bytes.Buffer
 	table     bytes.Buffer
 	types     bytes.Buffer
 	err       error
 }
 
-// guest tells whether the room's code is in a package with that of other rooms.
-func (w *writer) guest() bool { return path.Base(w.dir) != w.room }
-
-// event writes the kind of an event, its constructor, and its type.
+// event writes the constructor of an event, its type, and its kind.
 func (w *writer) event(f protoreflect.FieldDescriptor) {
 	name := f.Message().Name()
-	fmt.Fprintf(&w.kinds, "Kind%s %s = %d\n", name, kernelName("Kind"), f.Number())
-	fmt.Fprintf(&w.table, "Kind%s: func() %s { return new(%[1]s) },\n", name, kernelName("Event"))
-	w.message(f.Message(), fmt.Sprintf("func (*%s) Kind() %s { return Kind%[1]s }\n", name, kernelName("Kind")))
+	fmt.Fprintf(&w.table, "%s[%s],\n", kernelName("Empty"), name)
+	w.message(f.Message(), fmt.Sprintf("func (*%s) Kind() %s { return %d }\n", name, kernelName("Kind"), f.Number()))
 }
 
 // message writes the type of a message with its methods, and behind it those of messages that it brings.
@@ -105,13 +100,8 @@ func (w *writer) file() ([]byte, error) {
 	if w.err != nil {
 		return nil, w.err
 	}
-	table := "events"
-	if w.guest() {
-		table = w.room + "Events"
-	}
 	var code bytes.Buffer
-	fmt.Fprintf(&code, "// The kinds of events of the room %s.\nconst (\n%s)\n\n", w.room, w.kinds.Bytes())
-	fmt.Fprintf(&code, "// %s has a constructor of an empty event at each kind of the room %s.\nvar %[1]s = []func() %[3]s{\n%s}\n\n", table, w.room, kernelName("Event"), w.table.Bytes())
+	fmt.Fprintf(&code, "// events has a constructor for each event of the room %s.\nvar events = []func() %s{\n%s}\n\n", w.room, kernelName("Event"), w.table.Bytes())
 	code.Write(w.types.Bytes())
 	own := regexp.MustCompile(`\b` + path.Base(w.dir) + `\.([A-Z])`) // a package does not qualify its own names
 	body := own.ReplaceAll(code.Bytes(), []byte("$1"))

@@ -55,7 +55,7 @@ func Open(ctx context.Context, c Config) (*Ring, error) {
 	// harm; no door is open yet.
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.unfollow = c.Engine.Follow(kernel.Kinds(access.KindAccessKeyCreated, access.KindAccessKeyRevoked, access.KindAccessKeysForgotten), r.follow)
+	r.unfollow = c.Engine.Follow(kernel.Kinds(new(access.AccessKeyCreated), new(access.AccessKeyRevoked), new(access.AccessKeysForgotten)), r.follow)
 	var all []access.Key
 	if err := c.Engine.Read(ctx, func(v *cell.View) error { all = v.AccessKeys(); return nil }); err != nil {
 		go r.unfollow() // follow may wait for r.mu

@@ -84,8 +84,8 @@ func Start(c Config) *Runner {
 
 // Followed are the events that a Runner follows.
 func Followed() kernel.KindMask {
-	return kernel.Kinds(matchmaking.KindConfigurationChanged, matchmaking.KindConfigurationRemoved, matchmaking.KindTicketStarted, matchmaking.KindTicketEnded,
-		matchmaking.KindMatchProposed, matchmaking.KindMatchDropped)
+	return kernel.Kinds(new(matchmaking.ConfigurationChanged), new(matchmaking.ConfigurationRemoved), new(matchmaking.TicketStarted), new(matchmaking.TicketEnded),
+		new(matchmaking.MatchProposed), new(matchmaking.MatchDropped))
 }
 
 // Close stops the search for matches.

@@ -89,7 +89,7 @@ func Start(c Config) *Sender {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	s.cancel = cancel
-	s.unfollow = c.Engine.Follow(kernel.Kinds(notice.KindNoticeWritten, notice.KindNoticesDropped, notice.KindSubscriptionConfirmed), s.committed)
+	s.unfollow = c.Engine.Follow(kernel.Kinds(new(notice.NoticeWritten), new(notice.NoticesDropped), new(notice.SubscriptionConfirmed)), s.committed)
 	for _, r := range s.receivers {
 		s.done.Go(func() {
 			c.Panics.Restart(ctx, panicDoor, c.LastRetry, func() { r.run(ctx) })

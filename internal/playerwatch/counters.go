@@ -13,7 +13,7 @@ import (
 )
 
 // counted are the events that are counted.
-var counted = kernel.Kinds(playerflow.KindFlowCommitted, playerflow.KindMembershipChanged, playerflow.KindMembershipEnded, playerflow.KindGameInstanceChanged, playerflow.KindPlayerChanged)
+var counted = kernel.Kinds(new(playerflow.FlowCommitted), new(playerflow.MembershipChanged), new(playerflow.MembershipEnded), new(playerflow.GameInstanceChanged), new(playerflow.PlayerChanged))
 
 // counters count committed events. They begin at 0 with every start, as Prometheus expects.
 type counters struct {

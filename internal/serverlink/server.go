@@ -140,8 +140,8 @@ func New(ctx context.Context, config Config) *Server {
 	s := &Server{refusals: rate.Lines{Most: refusalsLogged, Period: refusalsWithin}, config: config, engine: config.Engine, log: config.Log, stopping: ctx, ctx: context.WithoutCancel(ctx), processes: map[fleet.Key]*process{}, calls: config.Calls.Door("game_servers", slices.Collect(maps.Keys(actions))...)}
 	// SDKs send the texts of games unchanged. A wrong byte in a player's name must not cost the game server its link: see unquote.
 	s.reading = frames.Config{MessageMax: messageMax, AnyText: true, Pace: config.Rates.pace(), Running: &s.running, Panics: config.Panics, Door: panicDoor}
-	s.unfollow = s.engine.Follow(kernel.Kinds(hosting.KindGameSessionCreated, hosting.KindProcessTerminationAsked, hosting.KindProcessEnded, matchmaking.KindHostedChanged,
-		hosting.KindComputeRegistered, hosting.KindTokenIssued), s.follow)
+	s.unfollow = s.engine.Follow(kernel.Kinds(new(hosting.GameSessionCreated), new(hosting.ProcessTerminationAsked), new(hosting.ProcessEnded), new(matchmaking.HostedChanged),
+		new(hosting.ComputeRegistered), new(hosting.TokenIssued)), s.follow)
 	s.running.Go(s.watch)
 	return s
 }

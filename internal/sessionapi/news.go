@@ -45,8 +45,8 @@ func (n *news) add(key any, woken chan struct{}) {
 	defer n.mu.Unlock()
 	if n.unfollow == nil {
 		n.waiting = map[any]map[chan struct{}]struct{}{}
-		n.unfollow = n.engine.Follow(kernel.Kinds(hosting.KindPlacementEnded, hosting.KindPlayerAccepted, hosting.KindPlayerEnded,
-			matchmaking.KindTicketEnded, matchmaking.KindMatchProposed, matchmaking.KindMatchDropped, matchmaking.KindMatchCompleted), n.committed)
+		n.unfollow = n.engine.Follow(kernel.Kinds(new(hosting.PlacementEnded), new(hosting.PlayerAccepted), new(hosting.PlayerEnded),
+			new(matchmaking.TicketEnded), new(matchmaking.MatchProposed), new(matchmaking.MatchDropped), new(matchmaking.MatchCompleted)), n.committed)
 	}
 	if n.waiting[key] == nil {
 		n.waiting[key] = map[chan struct{}]struct{}{}

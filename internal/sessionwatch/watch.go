@@ -43,8 +43,8 @@ type Watch struct {
 }
 
 // followed are the events of server processes, game sessions and placements.
-var followed = kernel.Kinds(hosting.KindProcessConnected, hosting.KindProcessLinkLost, hosting.KindProcessActivated, hosting.KindProcessEnded,
-	hosting.KindGameSessionCreated, hosting.KindGameSessionEnded, hosting.KindPlacementEnded)
+var followed = kernel.Kinds(new(hosting.ProcessConnected), new(hosting.ProcessLinkLost), new(hosting.ProcessActivated), new(hosting.ProcessEnded),
+	new(hosting.GameSessionCreated), new(hosting.GameSessionEnded), new(hosting.PlacementEnded))
 
 // Start begins to watch. Close it before the engine.
 func Start(c Config) *Watch {

@@ -8,22 +8,13 @@ import (
 	"github.com/musterhq/muster/internal/domain/wire"
 )
 
-// The kinds of events of the room access.
-const (
-	KindAccessKeysTakenOver kernel.Kind = 170
-	KindAccessKeyCreated    kernel.Kind = 171
-	KindAccessKeyRevoked    kernel.Kind = 172
-	KindAccessKeysForgotten kernel.Kind = 173
-	KindLossAccepted        kernel.Kind = 180
-)
-
-// events has a constructor of an empty event at each kind of the room access.
+// events has a constructor for each event of the room access.
 var events = []func() kernel.Event{
-	KindAccessKeysTakenOver: func() kernel.Event { return new(AccessKeysTakenOver) },
-	KindAccessKeyCreated:    func() kernel.Event { return new(AccessKeyCreated) },
-	KindAccessKeyRevoked:    func() kernel.Event { return new(AccessKeyRevoked) },
-	KindAccessKeysForgotten: func() kernel.Event { return new(AccessKeysForgotten) },
-	KindLossAccepted:        func() kernel.Event { return new(LossAccepted) },
+	kernel.Empty[AccessKeysTakenOver],
+	kernel.Empty[AccessKeyCreated],
+	kernel.Empty[AccessKeyRevoked],
+	kernel.Empty[AccessKeysForgotten],
+	kernel.Empty[LossAccepted],
 }
 
 // AccessKeysTakenOver says that the cell owns its access keys from now on, and which ones a file held until then.
@@ -32,7 +23,7 @@ type AccessKeysTakenOver struct {
 	Keys      []Key
 }
 
-func (*AccessKeysTakenOver) Kind() kernel.Kind { return KindAccessKeysTakenOver }
+func (*AccessKeysTakenOver) Kind() kernel.Kind { return 170 }
 func (e *AccessKeysTakenOver) Fields(c *wire.Codec) {
 	wire.Sub(c, 1, &e.TakenOver, true, (*TakenOver).Fields)
 	wire.Many(c, 2, &e.Keys, (*Key).Fields)
@@ -41,7 +32,7 @@ func (e *AccessKeysTakenOver) Fields(c *wire.Codec) {
 // AccessKeyCreated is a new access key.
 type AccessKeyCreated struct{ Key Key }
 
-func (*AccessKeyCreated) Kind() kernel.Kind      { return KindAccessKeyCreated }
+func (*AccessKeyCreated) Kind() kernel.Kind      { return 171 }
 func (e *AccessKeyCreated) Fields(c *wire.Codec) { wire.Sub(c, 1, &e.Key, true, (*Key).Fields) }
 
 // AccessKeyRevoked is the end of an access key. Its record stays.
@@ -51,7 +42,7 @@ type AccessKeyRevoked struct {
 	By Actor
 }
 
-func (*AccessKeyRevoked) Kind() kernel.Kind { return KindAccessKeyRevoked }
+func (*AccessKeyRevoked) Kind() kernel.Kind { return 172 }
 func (e *AccessKeyRevoked) Fields(c *wire.Codec) {
 	c.String(1, &e.ID)
 	wire.Int(c, 2, &e.At)
@@ -61,7 +52,7 @@ func (e *AccessKeyRevoked) Fields(c *wire.Codec) {
 // AccessKeysForgotten says that the records of keys which were revoked long ago are gone.
 type AccessKeysForgotten struct{ IDs []string }
 
-func (*AccessKeysForgotten) Kind() kernel.Kind      { return KindAccessKeysForgotten }
+func (*AccessKeysForgotten) Kind() kernel.Kind      { return 173 }
 func (e *AccessKeysForgotten) Fields(c *wire.Codec) { c.Strings(1, &e.IDs) }
 
 // LossAccepted says that the operator went on without something that was lost.
@@ -70,7 +61,7 @@ type LossAccepted struct {
 	Secret string // what TakenOver.Secret is from now on; empty: the cell secret was not lost
 }
 
-func (*LossAccepted) Kind() kernel.Kind { return KindLossAccepted }
+func (*LossAccepted) Kind() kernel.Kind { return 180 }
 func (e *LossAccepted) Fields(c *wire.Codec) {
 	wire.Sub(c, 1, &e.Loss, true, (*Loss).Fields)
 	c.String(2, &e.Secret)

@@ -36,11 +36,11 @@ func TestForeignEntries(t *testing.T) {
 	for name, batch := range map[string][]byte{
 		"unknown field of a batch":       {7<<3 | lengthDelimited, 0},
 		"transaction without its time":   transaction(transactionEvents<<3|lengthDelimited, 0),
-		"unknown field of a transaction": transaction(transactionAt<<3, 1, 7<<3|lengthDelimited, 2, byte(kernel.KindTicked)<<3|lengthDelimited, 0),
+		"unknown field of a transaction": transaction(transactionAt<<3, 1, 7<<3|lengthDelimited, 2, byte(new(kernel.Ticked).Kind())<<3|lengthDelimited, 0),
 		"event of an unknown kind":       transaction(transactionAt<<3, 1, transactionEvents<<3|lengthDelimited, 2, 9<<3|lengthDelimited, 0),
 		// 257 is no Ticked, although a byte of it is.
 		"event of a kind beyond a byte": transaction(transactionAt<<3, 1, transactionEvents<<3|lengthDelimited, 3, 0x8a, 0x10, 0),
-		"two events in one":             transaction(transactionAt<<3, 1, transactionEvents<<3|lengthDelimited, 4, byte(kernel.KindTicked)<<3|lengthDelimited, 0, byte(kernel.KindTicked)<<3|lengthDelimited, 0),
+		"two events in one":             transaction(transactionAt<<3, 1, transactionEvents<<3|lengthDelimited, 4, byte(new(kernel.Ticked).Kind())<<3|lengthDelimited, 0, byte(new(kernel.Ticked).Kind())<<3|lengthDelimited, 0),
 		"empty event":                   transaction(transactionAt<<3, 1, transactionEvents<<3|lengthDelimited, 0),
 		// 0x82, 0x02 is the tag of ProcessActivated, 65536 its port.
 		"a port beyond its type": transaction(transactionAt<<3, 1, transactionEvents<<3|lengthDelimited, 7, 0x82, 0x02, 4, 2<<3, 0x80, 0x80, 4),

@@ -127,7 +127,7 @@ func TestCommitsAndTimes(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.online("a")
 	a := w.as("a")
-	env := kernel.Env{Number: w.number, Follow: kernel.Kinds(playerflow.KindPlayersTold)}
+	env := kernel.Env{Number: w.number, Follow: kernel.Kinds(new(playerflow.PlayersTold))}
 	for i, cmd := range []kernel.Command{
 		&playerflow.CreateParty{Caller: a, ID: w.id(), Joinability: flow.Open}, &playerflow.SetReady{Caller: a, Ready: true}, &playerflow.SetReady{Caller: a, Ready: true}, &playerflow.SetReady{Caller: a, Ready: false},
 	} {

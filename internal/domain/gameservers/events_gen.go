@@ -7,26 +7,18 @@ import (
 	"github.com/musterhq/muster/internal/domain/wire"
 )
 
-// The kinds of events of the room gameservers.
-const (
-	KindGameServerGroupChanged kernel.Kind = 26
-	KindGameServerGroupRemoved kernel.Kind = 27
-	KindGameServerChanged      kernel.Kind = 28
-	KindGameServerRemoved      kernel.Kind = 29
-)
-
-// events has a constructor of an empty event at each kind of the room gameservers.
+// events has a constructor for each event of the room gameservers.
 var events = []func() kernel.Event{
-	KindGameServerGroupChanged: func() kernel.Event { return new(GameServerGroupChanged) },
-	KindGameServerGroupRemoved: func() kernel.Event { return new(GameServerGroupRemoved) },
-	KindGameServerChanged:      func() kernel.Event { return new(GameServerChanged) },
-	KindGameServerRemoved:      func() kernel.Event { return new(GameServerRemoved) },
+	kernel.Empty[GameServerGroupChanged],
+	kernel.Empty[GameServerGroupRemoved],
+	kernel.Empty[GameServerChanged],
+	kernel.Empty[GameServerRemoved],
 }
 
 // GameServerGroupChanged is a group as it is now: new, or changed.
 type GameServerGroupChanged struct{ Group Group }
 
-func (*GameServerGroupChanged) Kind() kernel.Kind { return KindGameServerGroupChanged }
+func (*GameServerGroupChanged) Kind() kernel.Kind { return 26 }
 func (e *GameServerGroupChanged) Fields(c *wire.Codec) {
 	wire.Sub(c, 1, &e.Group, true, (*Group).Fields)
 }
@@ -34,17 +26,17 @@ func (e *GameServerGroupChanged) Fields(c *wire.Codec) {
 // GameServerGroupRemoved is the end of a group and of the game servers that are still in it.
 type GameServerGroupRemoved struct{ Name string }
 
-func (*GameServerGroupRemoved) Kind() kernel.Kind      { return KindGameServerGroupRemoved }
+func (*GameServerGroupRemoved) Kind() kernel.Kind      { return 27 }
 func (e *GameServerGroupRemoved) Fields(c *wire.Codec) { c.String(1, &e.Name) }
 
 // GameServerChanged is a game server as it is now: new, claimed, utilized, healthy.
 type GameServerChanged struct{ Server Server }
 
-func (*GameServerChanged) Kind() kernel.Kind      { return KindGameServerChanged }
+func (*GameServerChanged) Kind() kernel.Kind      { return 28 }
 func (e *GameServerChanged) Fields(c *wire.Codec) { wire.Sub(c, 1, &e.Server, true, (*Server).Fields) }
 
 // GameServerRemoved is the end of a game server.
 type GameServerRemoved struct{ ID string }
 
-func (*GameServerRemoved) Kind() kernel.Kind      { return KindGameServerRemoved }
+func (*GameServerRemoved) Kind() kernel.Kind      { return 29 }
 func (e *GameServerRemoved) Fields(c *wire.Codec) { c.String(1, &e.ID) }

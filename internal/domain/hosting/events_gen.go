@@ -11,94 +11,49 @@ import (
 	"github.com/musterhq/muster/internal/domain/wire"
 )
 
-// The kinds of events of the room hosting.
-const (
-	KindResumed                 kernel.Kind = 2
-	KindLocationChanged         kernel.Kind = 10
-	KindLocationRemoved         kernel.Kind = 11
-	KindFleetChanged            kernel.Kind = 12
-	KindFleetRemoved            kernel.Kind = 13
-	KindComputeRegistered       kernel.Kind = 14
-	KindComputeRemoved          kernel.Kind = 15
-	KindTokenIssued             kernel.Kind = 16
-	KindFleetEventWritten       kernel.Kind = 17
-	KindCreationCounted         kernel.Kind = 18
-	KindCreationsForgotten      kernel.Kind = 19
-	KindAliasChanged            kernel.Kind = 20
-	KindAliasRemoved            kernel.Kind = 21
-	KindBuildChanged            kernel.Kind = 22
-	KindBuildRemoved            kernel.Kind = 23
-	KindProcessConnected        kernel.Kind = 30
-	KindProcessLinkLost         kernel.Kind = 31
-	KindProcessActivated        kernel.Kind = 32
-	KindProcessHealthChanged    kernel.Kind = 33
-	KindProcessSettled          kernel.Kind = 34
-	KindProcessRefreshing       kernel.Kind = 38
-	KindProcessTerminationAsked kernel.Kind = 35
-	KindProcessEnded            kernel.Kind = 36
-	KindProcessForgotten        kernel.Kind = 37
-	KindGameSessionCreated      kernel.Kind = 40
-	KindGameSessionPrompted     kernel.Kind = 41
-	KindGameSessionActivated    kernel.Kind = 42
-	KindGameSessionChanged      kernel.Kind = 43
-	KindGameSessionTerminating  kernel.Kind = 44
-	KindGameSessionEnded        kernel.Kind = 45
-	KindPlayerReserved          kernel.Kind = 50
-	KindPlayerAccepted          kernel.Kind = 51
-	KindPlayerEnded             kernel.Kind = 52
-	KindQueueChanged            kernel.Kind = 70
-	KindQueueRemoved            kernel.Kind = 71
-	KindPlacementStarted        kernel.Kind = 72
-	KindPlacementRetried        kernel.Kind = 73
-	KindPlacementPassed         kernel.Kind = 74
-	KindPlacementEnded          kernel.Kind = 75
-	KindGameSessionMatched      kernel.Kind = 104
-	KindPlayerDataWrapped       kernel.Kind = 144
-)
-
-// events has a constructor of an empty event at each kind of the room hosting.
+// events has a constructor for each event of the room hosting.
 var events = []func() kernel.Event{
-	KindResumed:                 func() kernel.Event { return new(Resumed) },
-	KindLocationChanged:         func() kernel.Event { return new(LocationChanged) },
-	KindLocationRemoved:         func() kernel.Event { return new(LocationRemoved) },
-	KindFleetChanged:            func() kernel.Event { return new(FleetChanged) },
-	KindFleetRemoved:            func() kernel.Event { return new(FleetRemoved) },
-	KindComputeRegistered:       func() kernel.Event { return new(ComputeRegistered) },
-	KindComputeRemoved:          func() kernel.Event { return new(ComputeRemoved) },
-	KindTokenIssued:             func() kernel.Event { return new(TokenIssued) },
-	KindFleetEventWritten:       func() kernel.Event { return new(FleetEventWritten) },
-	KindCreationCounted:         func() kernel.Event { return new(CreationCounted) },
-	KindCreationsForgotten:      func() kernel.Event { return new(CreationsForgotten) },
-	KindAliasChanged:            func() kernel.Event { return new(AliasChanged) },
-	KindAliasRemoved:            func() kernel.Event { return new(AliasRemoved) },
-	KindBuildChanged:            func() kernel.Event { return new(BuildChanged) },
-	KindBuildRemoved:            func() kernel.Event { return new(BuildRemoved) },
-	KindProcessConnected:        func() kernel.Event { return new(ProcessConnected) },
-	KindProcessLinkLost:         func() kernel.Event { return new(ProcessLinkLost) },
-	KindProcessActivated:        func() kernel.Event { return new(ProcessActivated) },
-	KindProcessHealthChanged:    func() kernel.Event { return new(ProcessHealthChanged) },
-	KindProcessSettled:          func() kernel.Event { return new(ProcessSettled) },
-	KindProcessRefreshing:       func() kernel.Event { return new(ProcessRefreshing) },
-	KindProcessTerminationAsked: func() kernel.Event { return new(ProcessTerminationAsked) },
-	KindProcessEnded:            func() kernel.Event { return new(ProcessEnded) },
-	KindProcessForgotten:        func() kernel.Event { return new(ProcessForgotten) },
-	KindGameSessionCreated:      func() kernel.Event { return new(GameSessionCreated) },
-	KindGameSessionPrompted:     func() kernel.Event { return new(GameSessionPrompted) },
-	KindGameSessionActivated:    func() kernel.Event { return new(GameSessionActivated) },
-	KindGameSessionChanged:      func() kernel.Event { return new(GameSessionChanged) },
-	KindGameSessionTerminating:  func() kernel.Event { return new(GameSessionTerminating) },
-	KindGameSessionEnded:        func() kernel.Event { return new(GameSessionEnded) },
-	KindPlayerReserved:          func() kernel.Event { return new(PlayerReserved) },
-	KindPlayerAccepted:          func() kernel.Event { return new(PlayerAccepted) },
-	KindPlayerEnded:             func() kernel.Event { return new(PlayerEnded) },
-	KindQueueChanged:            func() kernel.Event { return new(QueueChanged) },
-	KindQueueRemoved:            func() kernel.Event { return new(QueueRemoved) },
-	KindPlacementStarted:        func() kernel.Event { return new(PlacementStarted) },
-	KindPlacementRetried:        func() kernel.Event { return new(PlacementRetried) },
-	KindPlacementPassed:         func() kernel.Event { return new(PlacementPassed) },
-	KindPlacementEnded:          func() kernel.Event { return new(PlacementEnded) },
-	KindGameSessionMatched:      func() kernel.Event { return new(GameSessionMatched) },
-	KindPlayerDataWrapped:       func() kernel.Event { return new(PlayerDataWrapped) },
+	kernel.Empty[Resumed],
+	kernel.Empty[LocationChanged],
+	kernel.Empty[LocationRemoved],
+	kernel.Empty[FleetChanged],
+	kernel.Empty[FleetRemoved],
+	kernel.Empty[ComputeRegistered],
+	kernel.Empty[ComputeRemoved],
+	kernel.Empty[TokenIssued],
+	kernel.Empty[FleetEventWritten],
+	kernel.Empty[CreationCounted],
+	kernel.Empty[CreationsForgotten],
+	kernel.Empty[AliasChanged],
+	kernel.Empty[AliasRemoved],
+	kernel.Empty[BuildChanged],
+	kernel.Empty[BuildRemoved],
+	kernel.Empty[ProcessConnected],
+	kernel.Empty[ProcessLinkLost],
+	kernel.Empty[ProcessActivated],
+	kernel.Empty[ProcessHealthChanged],
+	kernel.Empty[ProcessSettled],
+	kernel.Empty[ProcessRefreshing],
+	kernel.Empty[ProcessTerminationAsked],
+	kernel.Empty[ProcessEnded],
+	kernel.Empty[ProcessForgotten],
+	kernel.Empty[GameSessionCreated],
+	kernel.Empty[GameSessionPrompted],
+	kernel.Empty[GameSessionActivated],
+	kernel.Empty[GameSessionChanged],
+	kernel.Empty[GameSessionTerminating],
+	kernel.Empty[GameSessionEnded],
+	kernel.Empty[PlayerReserved],
+	kernel.Empty[PlayerAccepted],
+	kernel.Empty[PlayerEnded],
+	kernel.Empty[QueueChanged],
+	kernel.Empty[QueueRemoved],
+	kernel.Empty[PlacementStarted],
+	kernel.Empty[PlacementRetried],
+	kernel.Empty[PlacementPassed],
+	kernel.Empty[PlacementEnded],
+	kernel.Empty[GameSessionMatched],
+	kernel.Empty[PlayerDataWrapped],
 }
 
 // Resumed says that the service was down until now.
@@ -108,7 +63,7 @@ type Resumed struct {
 	SeatsBy  domain.ContactTime // no reservation ends before; 0 in journals of releases that gave none more time
 }
 
-func (*Resumed) Kind() kernel.Kind { return KindResumed }
+func (*Resumed) Kind() kernel.Kind { return 2 }
 func (e *Resumed) Fields(c *wire.Codec) {
 	wire.Int(c, 1, &e.Downtime)
 	wire.Int(c, 2, &e.LostBy)
@@ -118,7 +73,7 @@ func (e *Resumed) Fields(c *wire.Codec) {
 // LocationChanged is a custom location as it is now: new, or with other tags.
 type LocationChanged struct{ Location fleet.Location }
 
-func (*LocationChanged) Kind() kernel.Kind { return KindLocationChanged }
+func (*LocationChanged) Kind() kernel.Kind { return 10 }
 func (e *LocationChanged) Fields(c *wire.Codec) {
 	wire.Sub(c, 1, &e.Location, true, (*fleet.Location).Fields)
 }
@@ -126,25 +81,25 @@ func (e *LocationChanged) Fields(c *wire.Codec) {
 // LocationRemoved is the end of a custom location.
 type LocationRemoved struct{ Name string }
 
-func (*LocationRemoved) Kind() kernel.Kind      { return KindLocationRemoved }
+func (*LocationRemoved) Kind() kernel.Kind      { return 11 }
 func (e *LocationRemoved) Fields(c *wire.Codec) { c.String(1, &e.Name) }
 
 // FleetChanged is a fleet as it is now: new, or with other attributes.
 type FleetChanged struct{ Fleet fleet.Fleet }
 
-func (*FleetChanged) Kind() kernel.Kind      { return KindFleetChanged }
+func (*FleetChanged) Kind() kernel.Kind      { return 12 }
 func (e *FleetChanged) Fields(c *wire.Codec) { wire.Sub(c, 1, &e.Fleet, true, (*fleet.Fleet).Fields) }
 
 // FleetRemoved is the end of a fleet. Its computes ended before.
 type FleetRemoved struct{ ID string }
 
-func (*FleetRemoved) Kind() kernel.Kind      { return KindFleetRemoved }
+func (*FleetRemoved) Kind() kernel.Kind      { return 13 }
 func (e *FleetRemoved) Fields(c *wire.Codec) { c.String(1, &e.ID) }
 
 // ComputeRegistered is a compute as it is now: new, or with another address.
 type ComputeRegistered struct{ Compute fleet.Compute }
 
-func (*ComputeRegistered) Kind() kernel.Kind { return KindComputeRegistered }
+func (*ComputeRegistered) Kind() kernel.Kind { return 14 }
 func (e *ComputeRegistered) Fields(c *wire.Codec) {
 	wire.Sub(c, 1, &e.Compute, true, (*fleet.Compute).Fields)
 }
@@ -155,7 +110,7 @@ type ComputeRemoved struct {
 	Name  string
 }
 
-func (*ComputeRemoved) Kind() kernel.Kind { return KindComputeRemoved }
+func (*ComputeRemoved) Kind() kernel.Kind { return 15 }
 func (e *ComputeRemoved) Fields(c *wire.Codec) {
 	c.String(1, &e.Fleet)
 	c.String(2, &e.Name)
@@ -172,7 +127,7 @@ type TokenIssued struct {
 	KeepLinks       bool   // connections that came with a token that is void by this event stay
 }
 
-func (*TokenIssued) Kind() kernel.Kind { return KindTokenIssued }
+func (*TokenIssued) Kind() kernel.Kind { return 16 }
 func (e *TokenIssued) Fields(c *wire.Codec) {
 	c.String(1, &e.Fleet)
 	c.String(2, &e.Compute)
@@ -186,7 +141,7 @@ func (e *TokenIssued) Fields(c *wire.Codec) {
 // FleetEventWritten is an entry of a fleet's event log.
 type FleetEventWritten struct{ Event fleet.Event }
 
-func (*FleetEventWritten) Kind() kernel.Kind { return KindFleetEventWritten }
+func (*FleetEventWritten) Kind() kernel.Kind { return 17 }
 func (e *FleetEventWritten) Fields(c *wire.Codec) {
 	wire.Sub(c, 1, &e.Event, true, (*fleet.Event).Fields)
 }
@@ -194,7 +149,7 @@ func (e *FleetEventWritten) Fields(c *wire.Codec) {
 // CreationCounted says that a creator made a game session, for the fleet's creation policy.
 type CreationCounted struct{ Creation fleet.Creation }
 
-func (*CreationCounted) Kind() kernel.Kind { return KindCreationCounted }
+func (*CreationCounted) Kind() kernel.Kind { return 18 }
 func (e *CreationCounted) Fields(c *wire.Codec) {
 	wire.Sub(c, 1, &e.Creation, true, (*fleet.Creation).Fields)
 }
@@ -202,31 +157,31 @@ func (e *CreationCounted) Fields(c *wire.Codec) {
 // CreationsForgotten says that creations which ran out before now no longer count.
 type CreationsForgotten struct{}
 
-func (*CreationsForgotten) Kind() kernel.Kind  { return KindCreationsForgotten }
+func (*CreationsForgotten) Kind() kernel.Kind  { return 19 }
 func (*CreationsForgotten) Fields(*wire.Codec) {}
 
 // AliasChanged is an alias as it is now: new, or with another fleet.
 type AliasChanged struct{ Alias fleet.Alias }
 
-func (*AliasChanged) Kind() kernel.Kind      { return KindAliasChanged }
+func (*AliasChanged) Kind() kernel.Kind      { return 20 }
 func (e *AliasChanged) Fields(c *wire.Codec) { wire.Sub(c, 1, &e.Alias, true, (*fleet.Alias).Fields) }
 
 // AliasRemoved is the end of an alias.
 type AliasRemoved struct{ ID string }
 
-func (*AliasRemoved) Kind() kernel.Kind      { return KindAliasRemoved }
+func (*AliasRemoved) Kind() kernel.Kind      { return 21 }
 func (e *AliasRemoved) Fields(c *wire.Codec) { c.String(1, &e.ID) }
 
 // BuildChanged is a build as it is now: new, or with another name.
 type BuildChanged struct{ Build fleet.Build }
 
-func (*BuildChanged) Kind() kernel.Kind      { return KindBuildChanged }
+func (*BuildChanged) Kind() kernel.Kind      { return 22 }
 func (e *BuildChanged) Fields(c *wire.Codec) { wire.Sub(c, 1, &e.Build, true, (*fleet.Build).Fields) }
 
 // BuildRemoved is the end of a build.
 type BuildRemoved struct{ ID string }
 
-func (*BuildRemoved) Kind() kernel.Kind      { return KindBuildRemoved }
+func (*BuildRemoved) Kind() kernel.Kind      { return 23 }
 func (e *BuildRemoved) Fields(c *wire.Codec) { c.String(1, &e.ID) }
 
 // ProcessConnected says that a process's newest connection is Link. With New a process begins: its key was not in use.
@@ -239,7 +194,7 @@ type ProcessConnected struct {
 	Token   uint32             // with New: generation of the auth token that it was started with
 }
 
-func (*ProcessConnected) Kind() kernel.Kind { return KindProcessConnected }
+func (*ProcessConnected) Kind() kernel.Kind { return 30 }
 func (e *ProcessConnected) Fields(c *wire.Codec) {
 	wire.Sub(c, 1, &e.Process, true, (*fleet.Key).Fields)
 	c.Fixed64(2, &e.Link)
@@ -255,7 +210,7 @@ type ProcessLinkLost struct {
 	LostBy  domain.ContactTime
 }
 
-func (*ProcessLinkLost) Kind() kernel.Kind { return KindProcessLinkLost }
+func (*ProcessLinkLost) Kind() kernel.Kind { return 31 }
 func (e *ProcessLinkLost) Fields(c *wire.Codec) {
 	wire.Sub(c, 1, &e.Process, true, (*fleet.Key).Fields)
 	wire.Int(c, 2, &e.LostBy)
@@ -275,7 +230,7 @@ type ProcessActivated struct {
 	Link        uint64
 }
 
-func (*ProcessActivated) Kind() kernel.Kind { return KindProcessActivated }
+func (*ProcessActivated) Kind() kernel.Kind { return 32 }
 func (e *ProcessActivated) Fields(c *wire.Codec) {
 	wire.Sub(c, 1, &e.Process, true, (*fleet.Key).Fields)
 	wire.Int(c, 2, &e.Port)
@@ -295,7 +250,7 @@ type ProcessHealthChanged struct {
 	UnhealthyBy domain.ContactTime
 }
 
-func (*ProcessHealthChanged) Kind() kernel.Kind { return KindProcessHealthChanged }
+func (*ProcessHealthChanged) Kind() kernel.Kind { return 33 }
 func (e *ProcessHealthChanged) Fields(c *wire.Codec) {
 	wire.Sub(c, 1, &e.Process, true, (*fleet.Key).Fields)
 	wire.Int(c, 2, &e.Health)
@@ -305,7 +260,7 @@ func (e *ProcessHealthChanged) Fields(c *wire.Codec) {
 // ProcessSettled says that the process may have game sessions although no heartbeat has come yet.
 type ProcessSettled struct{ Process fleet.Key }
 
-func (*ProcessSettled) Kind() kernel.Kind      { return KindProcessSettled }
+func (*ProcessSettled) Kind() kernel.Kind      { return 34 }
 func (e *ProcessSettled) Fields(c *wire.Codec) { wire.Sub(c, 1, &e.Process, true, (*fleet.Key).Fields) }
 
 // ProcessRefreshing says that the process is about to be told to open another connection, or that it has changed over or will not.
@@ -314,7 +269,7 @@ type ProcessRefreshing struct {
 	Begun   bool
 }
 
-func (*ProcessRefreshing) Kind() kernel.Kind { return KindProcessRefreshing }
+func (*ProcessRefreshing) Kind() kernel.Kind { return 38 }
 func (e *ProcessRefreshing) Fields(c *wire.Codec) {
 	wire.Sub(c, 1, &e.Process, true, (*fleet.Key).Fields)
 	c.Bool(2, &e.Begun)
@@ -328,7 +283,7 @@ type ProcessTerminationAsked struct {
 	Why     fleet.EndReason // as ProcessEnded.reason
 }
 
-func (*ProcessTerminationAsked) Kind() kernel.Kind { return KindProcessTerminationAsked }
+func (*ProcessTerminationAsked) Kind() kernel.Kind { return 35 }
 func (e *ProcessTerminationAsked) Fields(c *wire.Codec) {
 	wire.Sub(c, 1, &e.Process, true, (*fleet.Key).Fields)
 	wire.Int(c, 2, &e.By)
@@ -345,7 +300,7 @@ type ProcessEnded struct {
 	ForgetAt domain.Time
 }
 
-func (*ProcessEnded) Kind() kernel.Kind { return KindProcessEnded }
+func (*ProcessEnded) Kind() kernel.Kind { return 36 }
 func (e *ProcessEnded) Fields(c *wire.Codec) {
 	wire.Sub(c, 1, &e.Process, true, (*fleet.Key).Fields)
 	wire.Int(c, 2, &e.Reason)
@@ -356,7 +311,7 @@ func (e *ProcessEnded) Fields(c *wire.Codec) {
 // ProcessForgotten says that an ended process is no longer remembered.
 type ProcessForgotten struct{ Process fleet.Key }
 
-func (*ProcessForgotten) Kind() kernel.Kind { return KindProcessForgotten }
+func (*ProcessForgotten) Kind() kernel.Kind { return 37 }
 func (e *ProcessForgotten) Fields(c *wire.Codec) {
 	wire.Sub(c, 1, &e.Process, true, (*fleet.Key).Fields)
 }
@@ -378,7 +333,7 @@ type GameSessionCreated struct {
 	Placement      string // id of the placement that it is made for
 }
 
-func (*GameSessionCreated) Kind() kernel.Kind { return KindGameSessionCreated }
+func (*GameSessionCreated) Kind() kernel.Kind { return 40 }
 func (e *GameSessionCreated) Fields(c *wire.Codec) {
 	wire.Text(c, 1, &e.ID)
 	wire.Sub(c, 2, &e.Process, true, (*fleet.Key).Fields)
@@ -397,13 +352,13 @@ func (e *GameSessionCreated) Fields(c *wire.Codec) {
 // GameSessionPrompted says that the process is about to be told of its game session. It is never told again.
 type GameSessionPrompted struct{ ID session.ID }
 
-func (*GameSessionPrompted) Kind() kernel.Kind      { return KindGameSessionPrompted }
+func (*GameSessionPrompted) Kind() kernel.Kind      { return 41 }
 func (e *GameSessionPrompted) Fields(c *wire.Codec) { wire.Text(c, 1, &e.ID) }
 
 // GameSessionActivated says that players may come.
 type GameSessionActivated struct{ ID session.ID }
 
-func (*GameSessionActivated) Kind() kernel.Kind      { return KindGameSessionActivated }
+func (*GameSessionActivated) Kind() kernel.Kind      { return 42 }
 func (e *GameSessionActivated) Fields(c *wire.Codec) { wire.Text(c, 1, &e.ID) }
 
 // GameSessionChanged is what can be changed about a game session, as it is now.
@@ -417,7 +372,7 @@ type GameSessionChanged struct {
 	Policy         uint64
 }
 
-func (*GameSessionChanged) Kind() kernel.Kind { return KindGameSessionChanged }
+func (*GameSessionChanged) Kind() kernel.Kind { return 43 }
 func (e *GameSessionChanged) Fields(c *wire.Codec) {
 	wire.Text(c, 1, &e.ID)
 	c.String(2, &e.Name)
@@ -431,7 +386,7 @@ func (e *GameSessionChanged) Fields(c *wire.Codec) {
 // GameSessionTerminating says that the game session is to end as soon as its process does.
 type GameSessionTerminating struct{ ID session.ID }
 
-func (*GameSessionTerminating) Kind() kernel.Kind      { return KindGameSessionTerminating }
+func (*GameSessionTerminating) Kind() kernel.Kind      { return 44 }
 func (e *GameSessionTerminating) Fields(c *wire.Codec) { wire.Text(c, 1, &e.ID) }
 
 // GameSessionEnded is the end of a game session. Its player sessions ended before, in the same transaction.
@@ -444,7 +399,7 @@ type GameSessionEnded struct {
 	Cause session.EndCause
 }
 
-func (*GameSessionEnded) Kind() kernel.Kind { return KindGameSessionEnded }
+func (*GameSessionEnded) Kind() kernel.Kind { return 45 }
 func (e *GameSessionEnded) Fields(c *wire.Codec) {
 	wire.Text(c, 1, &e.ID)
 	wire.Int(c, 2, &e.Reason)
@@ -462,7 +417,7 @@ type PlayerReserved struct {
 	Maker         domain.Maker // the access key of the role client that it was made with; 0 for others
 }
 
-func (*PlayerReserved) Kind() kernel.Kind { return KindPlayerReserved }
+func (*PlayerReserved) Kind() kernel.Kind { return 50 }
 func (e *PlayerReserved) Fields(c *wire.Codec) {
 	c.UUID(1, &e.PlayerSession)
 	wire.Text(c, 2, &e.GameSession)
@@ -479,7 +434,7 @@ type PlayerAccepted struct {
 	Request       uint64
 }
 
-func (*PlayerAccepted) Kind() kernel.Kind { return KindPlayerAccepted }
+func (*PlayerAccepted) Kind() kernel.Kind { return 51 }
 func (e *PlayerAccepted) Fields(c *wire.Codec) {
 	c.UUID(1, &e.PlayerSession)
 	c.Fixed64(2, &e.Request)
@@ -491,7 +446,7 @@ type PlayerEnded struct {
 	Status        session.PlayerStatus // 3 completed, 4 timed out
 }
 
-func (*PlayerEnded) Kind() kernel.Kind { return KindPlayerEnded }
+func (*PlayerEnded) Kind() kernel.Kind { return 52 }
 func (e *PlayerEnded) Fields(c *wire.Codec) {
 	c.UUID(1, &e.PlayerSession)
 	wire.Int(c, 2, &e.Status)
@@ -500,7 +455,7 @@ func (e *PlayerEnded) Fields(c *wire.Codec) {
 // QueueChanged is a queue as it is now: new, or with other attributes.
 type QueueChanged struct{ Queue placement.Queue }
 
-func (*QueueChanged) Kind() kernel.Kind { return KindQueueChanged }
+func (*QueueChanged) Kind() kernel.Kind { return 70 }
 func (e *QueueChanged) Fields(c *wire.Codec) {
 	wire.Sub(c, 1, &e.Queue, true, (*placement.Queue).Fields)
 }
@@ -508,13 +463,13 @@ func (e *QueueChanged) Fields(c *wire.Codec) {
 // QueueRemoved is the end of a queue. Its pending placements ended before, in the same transaction.
 type QueueRemoved struct{ Name string }
 
-func (*QueueRemoved) Kind() kernel.Kind      { return KindQueueRemoved }
+func (*QueueRemoved) Kind() kernel.Kind      { return 71 }
 func (e *QueueRemoved) Fields(c *wire.Codec) { c.String(1, &e.Name) }
 
 // PlacementStarted is a new placement, pending.
 type PlacementStarted struct{ Placement placement.Placement }
 
-func (*PlacementStarted) Kind() kernel.Kind { return KindPlacementStarted }
+func (*PlacementStarted) Kind() kernel.Kind { return 72 }
 func (e *PlacementStarted) Fields(c *wire.Codec) {
 	wire.Sub(c, 1, &e.Placement, true, (*placement.Placement).Fields)
 }
@@ -522,13 +477,13 @@ func (e *PlacementStarted) Fields(c *wire.Codec) {
 // PlacementRetried says that the attempt did not become an active game session; the placement waits for another one.
 type PlacementRetried struct{ ID string }
 
-func (*PlacementRetried) Kind() kernel.Kind      { return KindPlacementRetried }
+func (*PlacementRetried) Kind() kernel.Kind      { return 73 }
 func (e *PlacementRetried) Fields(c *wire.Codec) { c.String(1, &e.ID) }
 
 // PlacementPassed says that the locations of the override had their one pass; from now on the queue's others count, too.
 type PlacementPassed struct{ ID string }
 
-func (*PlacementPassed) Kind() kernel.Kind      { return KindPlacementPassed }
+func (*PlacementPassed) Kind() kernel.Kind      { return 74 }
 func (e *PlacementPassed) Fields(c *wire.Codec) { c.String(1, &e.ID) }
 
 // PlacementEnded is the end of a placement. When it was fulfilled, its players were reserved before, in the same
@@ -539,7 +494,7 @@ type PlacementEnded struct {
 	Passed []placement.Try
 }
 
-func (*PlacementEnded) Kind() kernel.Kind { return KindPlacementEnded }
+func (*PlacementEnded) Kind() kernel.Kind { return 75 }
 func (e *PlacementEnded) Fields(c *wire.Codec) {
 	c.String(1, &e.ID)
 	wire.Int(c, 2, &e.Status)
@@ -552,7 +507,7 @@ type GameSessionMatched struct {
 	MatchmakerData string
 }
 
-func (*GameSessionMatched) Kind() kernel.Kind { return KindGameSessionMatched }
+func (*GameSessionMatched) Kind() kernel.Kind { return 104 }
 func (e *GameSessionMatched) Fields(c *wire.Codec) {
 	wire.Text(c, 1, &e.ID)
 	c.String(2, &e.MatchmakerData)
@@ -564,7 +519,7 @@ type PlayerDataWrapped struct {
 	Data          string
 }
 
-func (*PlayerDataWrapped) Kind() kernel.Kind { return KindPlayerDataWrapped }
+func (*PlayerDataWrapped) Kind() kernel.Kind { return 144 }
 func (e *PlayerDataWrapped) Fields(c *wire.Codec) {
 	c.UUID(1, &e.PlayerSession)
 	c.String(2, &e.Data)

@@ -21,13 +21,22 @@ func (k *Kernel) NewEvent(kind Kind) Event {
 	return nil
 }
 
+// Empty returns a new event of the type T.
+func Empty[T any, E interface {
+	*T
+	Event
+}]() Event {
+	return E(new(T))
+}
+
 // KindMask is a set of kinds.
 type KindMask [4]uint64
 
-// Kinds makes a set.
-func Kinds(kinds ...Kind) KindMask {
+// Kinds returns the set of the kinds of events.
+func Kinds(events ...Event) KindMask {
 	var m KindMask
-	for _, k := range kinds {
+	for _, e := range events {
+		k := e.Kind()
 		m[k/64] |= 1 << (k % 64)
 	}
 	return m

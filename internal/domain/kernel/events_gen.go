@@ -6,27 +6,21 @@ import (
 	"github.com/musterhq/muster/internal/domain/wire"
 )
 
-// The kinds of events of the room kernel.
-const (
-	KindTicked    Kind = 1
-	KindForgotten Kind = 60
-)
-
-// events has a constructor of an empty event at each kind of the room kernel.
+// events has a constructor for each event of the room kernel.
 var events = []func() Event{
-	KindTicked:    func() Event { return new(Ticked) },
-	KindForgotten: func() Event { return new(Forgotten) },
+	Empty[Ticked],
+	Empty[Forgotten],
 }
 
 // Ticked says that the service was alive at this moment. One is written at least every second while a peer that could
 // not reach us would be late.
 type Ticked struct{}
 
-func (*Ticked) Kind() Kind         { return KindTicked }
+func (*Ticked) Kind() Kind         { return 1 }
 func (*Ticked) Fields(*wire.Codec) {}
 
 // Forgotten says that the Count records that ended first are safe in the archive and leave memory.
 type Forgotten struct{ Count int64 }
 
-func (*Forgotten) Kind() Kind             { return KindForgotten }
+func (*Forgotten) Kind() Kind             { return 60 }
 func (e *Forgotten) Fields(c *wire.Codec) { wire.Int(c, 1, &e.Count) }

@@ -52,7 +52,7 @@ type Command interface {
 
 // Room is a part of the core that owns records and everything that happens to them.
 type Room interface {
-	// Events has a constructor of an empty event at each kind of the room.
+	// Events has a constructor for each event of the room.
 	Events() []func() Event
 	// Apply folds one of the room's events into its state. It never fails: the thing has happened.
 	Apply(at domain.Time, e Event)
@@ -124,10 +124,8 @@ func (k *Kernel) Register(no RoomNo, r Room) {
 }
 
 func (k *Kernel) own(events []func() Event, by Room) {
-	for kind, construct := range events {
-		if construct == nil {
-			continue
-		}
+	for _, construct := range events {
+		kind := construct().Kind()
 		if k.constructors[kind] != nil {
 			panic(fmt.Sprintf("%T owns events of kind %d, which another room owns", by, kind))
 		}

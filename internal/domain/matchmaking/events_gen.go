@@ -9,58 +9,40 @@ import (
 	"github.com/musterhq/muster/internal/domain/wire"
 )
 
-// The kinds of events of the room matchmaking.
-const (
-	KindRuleSetChanged       kernel.Kind = 90
-	KindRuleSetRemoved       kernel.Kind = 91
-	KindConfigurationChanged kernel.Kind = 92
-	KindConfigurationRemoved kernel.Kind = 93
-	KindTicketStarted        kernel.Kind = 94
-	KindTicketsSearching     kernel.Kind = 95
-	KindTicketEnded          kernel.Kind = 96
-	KindMatchProposed        kernel.Kind = 97
-	KindPlayersAnswered      kernel.Kind = 98
-	KindMatchAccepted        kernel.Kind = 99
-	KindMatchDropped         kernel.Kind = 100
-	KindMatchCompleted       kernel.Kind = 101
-	KindHostedChanged        kernel.Kind = 102
-	KindHostedTold           kernel.Kind = 103
-)
-
-// events has a constructor of an empty event at each kind of the room matchmaking.
+// events has a constructor for each event of the room matchmaking.
 var events = []func() kernel.Event{
-	KindRuleSetChanged:       func() kernel.Event { return new(RuleSetChanged) },
-	KindRuleSetRemoved:       func() kernel.Event { return new(RuleSetRemoved) },
-	KindConfigurationChanged: func() kernel.Event { return new(ConfigurationChanged) },
-	KindConfigurationRemoved: func() kernel.Event { return new(ConfigurationRemoved) },
-	KindTicketStarted:        func() kernel.Event { return new(TicketStarted) },
-	KindTicketsSearching:     func() kernel.Event { return new(TicketsSearching) },
-	KindTicketEnded:          func() kernel.Event { return new(TicketEnded) },
-	KindMatchProposed:        func() kernel.Event { return new(MatchProposed) },
-	KindPlayersAnswered:      func() kernel.Event { return new(PlayersAnswered) },
-	KindMatchAccepted:        func() kernel.Event { return new(MatchAccepted) },
-	KindMatchDropped:         func() kernel.Event { return new(MatchDropped) },
-	KindMatchCompleted:       func() kernel.Event { return new(MatchCompleted) },
-	KindHostedChanged:        func() kernel.Event { return new(HostedChanged) },
-	KindHostedTold:           func() kernel.Event { return new(HostedTold) },
+	kernel.Empty[RuleSetChanged],
+	kernel.Empty[RuleSetRemoved],
+	kernel.Empty[ConfigurationChanged],
+	kernel.Empty[ConfigurationRemoved],
+	kernel.Empty[TicketStarted],
+	kernel.Empty[TicketsSearching],
+	kernel.Empty[TicketEnded],
+	kernel.Empty[MatchProposed],
+	kernel.Empty[PlayersAnswered],
+	kernel.Empty[MatchAccepted],
+	kernel.Empty[MatchDropped],
+	kernel.Empty[MatchCompleted],
+	kernel.Empty[HostedChanged],
+	kernel.Empty[HostedTold],
 }
 
 // RuleSetChanged is a rule set: new, or with other tags.
 type RuleSetChanged struct{ RuleSet RuleSet }
 
-func (*RuleSetChanged) Kind() kernel.Kind      { return KindRuleSetChanged }
+func (*RuleSetChanged) Kind() kernel.Kind      { return 90 }
 func (e *RuleSetChanged) Fields(c *wire.Codec) { wire.Sub(c, 1, &e.RuleSet, true, (*RuleSet).Fields) }
 
 // RuleSetRemoved is the end of a rule set.
 type RuleSetRemoved struct{ Name string }
 
-func (*RuleSetRemoved) Kind() kernel.Kind      { return KindRuleSetRemoved }
+func (*RuleSetRemoved) Kind() kernel.Kind      { return 91 }
 func (e *RuleSetRemoved) Fields(c *wire.Codec) { c.String(1, &e.Name) }
 
 // ConfigurationChanged is a matchmaking configuration as it is now.
 type ConfigurationChanged struct{ Configuration Configuration }
 
-func (*ConfigurationChanged) Kind() kernel.Kind { return KindConfigurationChanged }
+func (*ConfigurationChanged) Kind() kernel.Kind { return 92 }
 func (e *ConfigurationChanged) Fields(c *wire.Codec) {
 	wire.Sub(c, 1, &e.Configuration, true, (*Configuration).Fields)
 }
@@ -68,19 +50,19 @@ func (e *ConfigurationChanged) Fields(c *wire.Codec) {
 // ConfigurationRemoved is the end of a matchmaking configuration. No ticket was active in it.
 type ConfigurationRemoved struct{ Name string }
 
-func (*ConfigurationRemoved) Kind() kernel.Kind      { return KindConfigurationRemoved }
+func (*ConfigurationRemoved) Kind() kernel.Kind      { return 93 }
 func (e *ConfigurationRemoved) Fields(c *wire.Codec) { c.String(1, &e.Name) }
 
 // TicketStarted is a new ticket, queued.
 type TicketStarted struct{ Ticket Ticket }
 
-func (*TicketStarted) Kind() kernel.Kind      { return KindTicketStarted }
+func (*TicketStarted) Kind() kernel.Kind      { return 94 }
 func (e *TicketStarted) Fields(c *wire.Codec) { wire.Sub(c, 1, &e.Ticket, true, (*Ticket).Fields) }
 
 // TicketsSearching says that the matchmaker has taken tickets into its pool.
 type TicketsSearching struct{ Tickets []TicketNo }
 
-func (*TicketsSearching) Kind() kernel.Kind { return KindTicketsSearching }
+func (*TicketsSearching) Kind() kernel.Kind { return 95 }
 func (e *TicketsSearching) Fields(c *wire.Codec) {
 	wire.Many(c, 1, &e.Tickets, func(x *TicketNo, c *wire.Codec) { wire.Int(c, 1, x) })
 }
@@ -95,7 +77,7 @@ type TicketEnded struct {
 	Reason Reason
 }
 
-func (*TicketEnded) Kind() kernel.Kind { return KindTicketEnded }
+func (*TicketEnded) Kind() kernel.Kind { return 96 }
 func (e *TicketEnded) Fields(c *wire.Codec) {
 	wire.Int(c, 1, &e.Ticket)
 	wire.Int(c, 2, &e.Status)
@@ -108,7 +90,7 @@ type MatchProposed struct {
 	Match         Match // without configuration
 }
 
-func (*MatchProposed) Kind() kernel.Kind { return KindMatchProposed }
+func (*MatchProposed) Kind() kernel.Kind { return 97 }
 func (e *MatchProposed) Fields(c *wire.Codec) {
 	c.Shared(1, &e.Configuration)
 	wire.Sub(c, 2, &e.Match, true, (*Match).Fields)
@@ -120,7 +102,7 @@ type PlayersAnswered struct {
 	Answers string // a Answer for each player
 }
 
-func (*PlayersAnswered) Kind() kernel.Kind { return KindPlayersAnswered }
+func (*PlayersAnswered) Kind() kernel.Kind { return 98 }
 func (e *PlayersAnswered) Fields(c *wire.Codec) {
 	wire.Int(c, 1, &e.Ticket)
 	c.String(2, &e.Answers)
@@ -129,7 +111,7 @@ func (e *PlayersAnswered) Fields(c *wire.Codec) {
 // MatchAccepted says that no player has to be asked any more.
 type MatchAccepted struct{ ID string }
 
-func (*MatchAccepted) Kind() kernel.Kind      { return KindMatchAccepted }
+func (*MatchAccepted) Kind() kernel.Kind      { return 99 }
 func (e *MatchAccepted) Fields(c *wire.Codec) { c.String(1, &e.ID) }
 
 // MatchDropped is the end of a match without success. Its tickets that have not ended return to the pool.
@@ -139,7 +121,7 @@ type MatchDropped struct {
 	Returned []TicketNo
 }
 
-func (*MatchDropped) Kind() kernel.Kind { return KindMatchDropped }
+func (*MatchDropped) Kind() kernel.Kind { return 100 }
 func (e *MatchDropped) Fields(c *wire.Codec) {
 	c.String(1, &e.ID)
 	wire.Int(c, 2, &e.Reason)
@@ -153,7 +135,7 @@ type MatchCompleted struct {
 	Sessions []domain.UUID // of the players of all new tickets, in the order of the seats
 }
 
-func (*MatchCompleted) Kind() kernel.Kind { return KindMatchCompleted }
+func (*MatchCompleted) Kind() kernel.Kind { return 101 }
 func (e *MatchCompleted) Fields(c *wire.Codec) {
 	c.String(1, &e.ID)
 	wire.Text(c, 2, &e.Game)
@@ -165,7 +147,7 @@ type HostedChanged struct {
 	Hosted Hosted // without configuration: it stays what it is, and is the match's at first
 }
 
-func (*HostedChanged) Kind() kernel.Kind      { return KindHostedChanged }
+func (*HostedChanged) Kind() kernel.Kind      { return 102 }
 func (e *HostedChanged) Fields(c *wire.Codec) { wire.Sub(c, 1, &e.Hosted, true, (*Hosted).Fields) }
 
 // HostedTold says that a server process has been told of an update of its backfill.
@@ -174,7 +156,7 @@ type HostedTold struct {
 	Update uint64
 }
 
-func (*HostedTold) Kind() kernel.Kind { return KindHostedTold }
+func (*HostedTold) Kind() kernel.Kind { return 103 }
 func (e *HostedTold) Fields(c *wire.Codec) {
 	wire.Text(c, 1, &e.Game)
 	wire.Int(c, 2, &e.Update)

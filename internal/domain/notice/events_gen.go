@@ -7,26 +7,18 @@ import (
 	"github.com/musterhq/muster/internal/domain/wire"
 )
 
-// The kinds of events of the room notice.
-const (
-	KindNoticeWritten         kernel.Kind = 80
-	KindNoticesDelivered      kernel.Kind = 81
-	KindNoticesDropped        kernel.Kind = 82
-	KindSubscriptionConfirmed kernel.Kind = 83
-)
-
-// events has a constructor of an empty event at each kind of the room notice.
+// events has a constructor for each event of the room notice.
 var events = []func() kernel.Event{
-	KindNoticeWritten:         func() kernel.Event { return new(NoticeWritten) },
-	KindNoticesDelivered:      func() kernel.Event { return new(NoticesDelivered) },
-	KindNoticesDropped:        func() kernel.Event { return new(NoticesDropped) },
-	KindSubscriptionConfirmed: func() kernel.Event { return new(SubscriptionConfirmed) },
+	kernel.Empty[NoticeWritten],
+	kernel.Empty[NoticesDelivered],
+	kernel.Empty[NoticesDropped],
+	kernel.Empty[SubscriptionConfirmed],
 }
 
 // NoticeWritten says that a receiver is to be told of something that happened in the same transaction.
 type NoticeWritten struct{ Notice Notice }
 
-func (*NoticeWritten) Kind() kernel.Kind      { return KindNoticeWritten }
+func (*NoticeWritten) Kind() kernel.Kind      { return 80 }
 func (e *NoticeWritten) Fields(c *wire.Codec) { wire.Sub(c, 1, &e.Notice, true, (*Notice).Fields) }
 
 // NoticesDelivered says that the receiver has these notices.
@@ -35,7 +27,7 @@ type NoticesDelivered struct {
 	Nos   []NoticeNo
 }
 
-func (*NoticesDelivered) Kind() kernel.Kind { return KindNoticesDelivered }
+func (*NoticesDelivered) Kind() kernel.Kind { return 81 }
 func (e *NoticesDelivered) Fields(c *wire.Codec) {
 	c.String(1, &e.Topic)
 	wire.Many(c, 2, &e.Nos, func(x *NoticeNo, c *wire.Codec) { wire.Int(c, 1, x) })
@@ -50,7 +42,7 @@ type NoticesDropped struct {
 	Nos   []NoticeNo
 }
 
-func (*NoticesDropped) Kind() kernel.Kind { return KindNoticesDropped }
+func (*NoticesDropped) Kind() kernel.Kind { return 82 }
 func (e *NoticesDropped) Fields(c *wire.Codec) {
 	c.String(1, &e.Topic)
 	wire.Many(c, 2, &e.Nos, func(x *NoticeNo, c *wire.Codec) { wire.Int(c, 1, x) })
@@ -62,7 +54,7 @@ type SubscriptionConfirmed struct {
 	URL   string
 }
 
-func (*SubscriptionConfirmed) Kind() kernel.Kind { return KindSubscriptionConfirmed }
+func (*SubscriptionConfirmed) Kind() kernel.Kind { return 83 }
 func (e *SubscriptionConfirmed) Fields(c *wire.Codec) {
 	c.String(1, &e.Topic)
 	c.String(2, &e.URL)

@@ -9,76 +9,40 @@ import (
 	"github.com/musterhq/muster/internal/domain/wire"
 )
 
-// The kinds of events of the room playerflow.
-const (
-	KindPlayerKeysChanged     kernel.Kind = 120
-	KindPlayerLoggedIn        kernel.Kind = 121
-	KindLoginChanged          kernel.Kind = 122
-	KindLoginRemoved          kernel.Kind = 123
-	KindPresenceChanged       kernel.Kind = 124
-	KindFlowResumed           kernel.Kind = 125
-	KindPlayersTold           kernel.Kind = 126
-	KindEventsTrimmed         kernel.Kind = 127
-	KindRequestAnswered       kernel.Kind = 128
-	KindPlayerChanged         kernel.Kind = 129
-	KindPlayerForgotten       kernel.Kind = 130
-	KindPartyChanged          kernel.Kind = 131
-	KindPartyRemoved          kernel.Kind = 132
-	KindInviteChanged         kernel.Kind = 133
-	KindInviteRemoved         kernel.Kind = 134
-	KindGameInstanceChanged   kernel.Kind = 135
-	KindGameInstanceForgotten kernel.Kind = 136
-	KindMembershipChanged     kernel.Kind = 137
-	KindMembershipEnded       kernel.Kind = 138
-	KindLoginTicketChanged    kernel.Kind = 139
-	KindLoginTicketRemoved    kernel.Kind = 140
-	KindFlowQueueChanged      kernel.Kind = 141
-	KindFlowConfigChanged     kernel.Kind = 142
-	KindPlayersAwaited        kernel.Kind = 143
-	KindGameInstanceTold      kernel.Kind = 150
-	KindEventsSubscribed      kernel.Kind = 151
-	KindEventsUnsubscribed    kernel.Kind = 152
-	KindEventsTaken           kernel.Kind = 153
-	KindSearchAdvised         kernel.Kind = 154
-	KindSearchAdviceDropped   kernel.Kind = 155
-	KindFlowCommitted         kernel.Kind = 159
-	KindSubscriptionLapsed    kernel.Kind = 160
-)
-
-// events has a constructor of an empty event at each kind of the room playerflow.
+// events has a constructor for each event of the room playerflow.
 var events = []func() kernel.Event{
-	KindPlayerKeysChanged:     func() kernel.Event { return new(PlayerKeysChanged) },
-	KindPlayerLoggedIn:        func() kernel.Event { return new(PlayerLoggedIn) },
-	KindLoginChanged:          func() kernel.Event { return new(LoginChanged) },
-	KindLoginRemoved:          func() kernel.Event { return new(LoginRemoved) },
-	KindPresenceChanged:       func() kernel.Event { return new(PresenceChanged) },
-	KindFlowResumed:           func() kernel.Event { return new(FlowResumed) },
-	KindPlayersTold:           func() kernel.Event { return new(PlayersTold) },
-	KindEventsTrimmed:         func() kernel.Event { return new(EventsTrimmed) },
-	KindRequestAnswered:       func() kernel.Event { return new(RequestAnswered) },
-	KindPlayerChanged:         func() kernel.Event { return new(PlayerChanged) },
-	KindPlayerForgotten:       func() kernel.Event { return new(PlayerForgotten) },
-	KindPartyChanged:          func() kernel.Event { return new(PartyChanged) },
-	KindPartyRemoved:          func() kernel.Event { return new(PartyRemoved) },
-	KindInviteChanged:         func() kernel.Event { return new(InviteChanged) },
-	KindInviteRemoved:         func() kernel.Event { return new(InviteRemoved) },
-	KindGameInstanceChanged:   func() kernel.Event { return new(GameInstanceChanged) },
-	KindGameInstanceForgotten: func() kernel.Event { return new(GameInstanceForgotten) },
-	KindMembershipChanged:     func() kernel.Event { return new(MembershipChanged) },
-	KindMembershipEnded:       func() kernel.Event { return new(MembershipEnded) },
-	KindLoginTicketChanged:    func() kernel.Event { return new(LoginTicketChanged) },
-	KindLoginTicketRemoved:    func() kernel.Event { return new(LoginTicketRemoved) },
-	KindFlowQueueChanged:      func() kernel.Event { return new(FlowQueueChanged) },
-	KindFlowConfigChanged:     func() kernel.Event { return new(FlowConfigChanged) },
-	KindPlayersAwaited:        func() kernel.Event { return new(PlayersAwaited) },
-	KindGameInstanceTold:      func() kernel.Event { return new(GameInstanceTold) },
-	KindEventsSubscribed:      func() kernel.Event { return new(EventsSubscribed) },
-	KindEventsUnsubscribed:    func() kernel.Event { return new(EventsUnsubscribed) },
-	KindEventsTaken:           func() kernel.Event { return new(EventsTaken) },
-	KindSearchAdvised:         func() kernel.Event { return new(SearchAdvised) },
-	KindSearchAdviceDropped:   func() kernel.Event { return new(SearchAdviceDropped) },
-	KindFlowCommitted:         func() kernel.Event { return new(FlowCommitted) },
-	KindSubscriptionLapsed:    func() kernel.Event { return new(SubscriptionLapsed) },
+	kernel.Empty[PlayerKeysChanged],
+	kernel.Empty[PlayerLoggedIn],
+	kernel.Empty[LoginChanged],
+	kernel.Empty[LoginRemoved],
+	kernel.Empty[PresenceChanged],
+	kernel.Empty[FlowResumed],
+	kernel.Empty[PlayersTold],
+	kernel.Empty[EventsTrimmed],
+	kernel.Empty[RequestAnswered],
+	kernel.Empty[PlayerChanged],
+	kernel.Empty[PlayerForgotten],
+	kernel.Empty[PartyChanged],
+	kernel.Empty[PartyRemoved],
+	kernel.Empty[InviteChanged],
+	kernel.Empty[InviteRemoved],
+	kernel.Empty[GameInstanceChanged],
+	kernel.Empty[GameInstanceForgotten],
+	kernel.Empty[MembershipChanged],
+	kernel.Empty[MembershipEnded],
+	kernel.Empty[LoginTicketChanged],
+	kernel.Empty[LoginTicketRemoved],
+	kernel.Empty[FlowQueueChanged],
+	kernel.Empty[FlowConfigChanged],
+	kernel.Empty[PlayersAwaited],
+	kernel.Empty[GameInstanceTold],
+	kernel.Empty[EventsSubscribed],
+	kernel.Empty[EventsUnsubscribed],
+	kernel.Empty[EventsTaken],
+	kernel.Empty[SearchAdvised],
+	kernel.Empty[SearchAdviceDropped],
+	kernel.Empty[FlowCommitted],
+	kernel.Empty[SubscriptionLapsed],
 }
 
 // PlayerKeysChanged is a player's keys as they are now. Rev rises by one with each transaction that changes them.
@@ -88,7 +52,7 @@ type PlayerKeysChanged struct {
 	Keys   flow.Keys
 }
 
-func (*PlayerKeysChanged) Kind() kernel.Kind { return KindPlayerKeysChanged }
+func (*PlayerKeysChanged) Kind() kernel.Kind { return 120 }
 func (e *PlayerKeysChanged) Fields(c *wire.Codec) {
 	c.String(1, &e.Player)
 	wire.Int(c, 2, &e.Rev)
@@ -105,7 +69,7 @@ type PlayerLoggedIn struct {
 	PresenceBy    domain.ContactTime
 }
 
-func (*PlayerLoggedIn) Kind() kernel.Kind { return KindPlayerLoggedIn }
+func (*PlayerLoggedIn) Kind() kernel.Kind { return 121 }
 func (e *PlayerLoggedIn) Fields(c *wire.Codec) {
 	wire.Sub(c, 1, &e.Login, true, (*flow.Login).Fields)
 	wire.Int(c, 2, &e.Replaced)
@@ -118,13 +82,13 @@ func (e *PlayerLoggedIn) Fields(c *wire.Codec) {
 // LoginChanged is a login session as it is now.
 type LoginChanged struct{ Login flow.Login }
 
-func (*LoginChanged) Kind() kernel.Kind      { return KindLoginChanged }
+func (*LoginChanged) Kind() kernel.Kind      { return 122 }
 func (e *LoginChanged) Fields(c *wire.Codec) { wire.Sub(c, 1, &e.Login, true, (*flow.Login).Fields) }
 
 // LoginRemoved is the end of a login session, or of the memory of it.
 type LoginRemoved struct{ ID domain.UUID }
 
-func (*LoginRemoved) Kind() kernel.Kind      { return KindLoginRemoved }
+func (*LoginRemoved) Kind() kernel.Kind      { return 123 }
 func (e *LoginRemoved) Fields(c *wire.Codec) { c.UUID(1, &e.ID) }
 
 // PresenceChanged is where a player's client is now, and what waits for it.
@@ -139,7 +103,7 @@ type PresenceChanged struct {
 	PolledBy     domain.ContactTime
 }
 
-func (*PresenceChanged) Kind() kernel.Kind { return KindPresenceChanged }
+func (*PresenceChanged) Kind() kernel.Kind { return 124 }
 func (e *PresenceChanged) Fields(c *wire.Codec) {
 	c.String(1, &e.Player)
 	wire.Int(c, 2, &e.Presence)
@@ -160,7 +124,7 @@ type FlowResumed struct {
 	Down       int64 // milliseconds
 }
 
-func (*FlowResumed) Kind() kernel.Kind { return KindFlowResumed }
+func (*FlowResumed) Kind() kernel.Kind { return 125 }
 func (e *FlowResumed) Fields(c *wire.Codec) {
 	wire.Int(c, 1, &e.PresenceBy)
 	wire.Int(c, 2, &e.Now)
@@ -179,7 +143,7 @@ type PlayersTold struct {
 	TakeBy domain.ContactTime
 }
 
-func (*PlayersTold) Kind() kernel.Kind { return KindPlayersTold }
+func (*PlayersTold) Kind() kernel.Kind { return 126 }
 func (e *PlayersTold) Fields(c *wire.Codec) {
 	wire.Int(c, 1, &e.Type)
 	c.String(2, &e.Body)
@@ -209,7 +173,7 @@ type EventsTrimmed struct {
 	First  uint64
 }
 
-func (*EventsTrimmed) Kind() kernel.Kind { return KindEventsTrimmed }
+func (*EventsTrimmed) Kind() kernel.Kind { return 127 }
 func (e *EventsTrimmed) Fields(c *wire.Codec) {
 	c.String(1, &e.Player)
 	wire.Int(c, 2, &e.First)
@@ -221,7 +185,7 @@ type RequestAnswered struct {
 	Since   domain.Time
 }
 
-func (*RequestAnswered) Kind() kernel.Kind { return KindRequestAnswered }
+func (*RequestAnswered) Kind() kernel.Kind { return 128 }
 func (e *RequestAnswered) Fields(c *wire.Codec) {
 	wire.Sub(c, 1, &e.Request, true, (*flow.Request).Fields)
 	wire.Int(c, 2, &e.Since)
@@ -242,7 +206,7 @@ type PlayerChanged struct {
 	UnlockAt     domain.Time // end of the next lock that ends
 }
 
-func (*PlayerChanged) Kind() kernel.Kind { return KindPlayerChanged }
+func (*PlayerChanged) Kind() kernel.Kind { return 129 }
 func (e *PlayerChanged) Fields(c *wire.Codec) {
 	c.String(1, &e.Player)
 	c.Bool(2, &e.Banned)
@@ -260,37 +224,37 @@ func (e *PlayerChanged) Fields(c *wire.Codec) {
 // PlayerForgotten says that nothing more is to be known about a player who was away for long.
 type PlayerForgotten struct{ Player string }
 
-func (*PlayerForgotten) Kind() kernel.Kind      { return KindPlayerForgotten }
+func (*PlayerForgotten) Kind() kernel.Kind      { return 130 }
 func (e *PlayerForgotten) Fields(c *wire.Codec) { c.String(1, &e.Player) }
 
 // PartyChanged is a party as it is now.
 type PartyChanged struct{ Party flow.Party }
 
-func (*PartyChanged) Kind() kernel.Kind      { return KindPartyChanged }
+func (*PartyChanged) Kind() kernel.Kind      { return 131 }
 func (e *PartyChanged) Fields(c *wire.Codec) { wire.Sub(c, 1, &e.Party, true, (*flow.Party).Fields) }
 
 // PartyRemoved is the end of a party. Its members left before, in the same transaction.
 type PartyRemoved struct{ ID domain.UUID }
 
-func (*PartyRemoved) Kind() kernel.Kind      { return KindPartyRemoved }
+func (*PartyRemoved) Kind() kernel.Kind      { return 132 }
 func (e *PartyRemoved) Fields(c *wire.Codec) { c.UUID(1, &e.ID) }
 
 // InviteChanged is an invite as it is now.
 type InviteChanged struct{ Invite flow.Invite }
 
-func (*InviteChanged) Kind() kernel.Kind      { return KindInviteChanged }
+func (*InviteChanged) Kind() kernel.Kind      { return 133 }
 func (e *InviteChanged) Fields(c *wire.Codec) { wire.Sub(c, 1, &e.Invite, true, (*flow.Invite).Fields) }
 
 // InviteRemoved is the end of an invite.
 type InviteRemoved struct{ ID domain.UUID }
 
-func (*InviteRemoved) Kind() kernel.Kind      { return KindInviteRemoved }
+func (*InviteRemoved) Kind() kernel.Kind      { return 134 }
 func (e *InviteRemoved) Fields(c *wire.Codec) { c.UUID(1, &e.ID) }
 
 // GameInstanceChanged is a game instance as it is now.
 type GameInstanceChanged struct{ Instance flow.Instance }
 
-func (*GameInstanceChanged) Kind() kernel.Kind { return KindGameInstanceChanged }
+func (*GameInstanceChanged) Kind() kernel.Kind { return 135 }
 func (e *GameInstanceChanged) Fields(c *wire.Codec) {
 	wire.Sub(c, 1, &e.Instance, true, (*flow.Instance).Fields)
 }
@@ -298,13 +262,13 @@ func (e *GameInstanceChanged) Fields(c *wire.Codec) {
 // GameInstanceForgotten says that an ended game instance leaves memory.
 type GameInstanceForgotten struct{ ID domain.UUID }
 
-func (*GameInstanceForgotten) Kind() kernel.Kind      { return KindGameInstanceForgotten }
+func (*GameInstanceForgotten) Kind() kernel.Kind      { return 136 }
 func (e *GameInstanceForgotten) Fields(c *wire.Codec) { c.UUID(1, &e.ID) }
 
 // MembershipChanged is a player's membership as it is now.
 type MembershipChanged struct{ Membership flow.Membership }
 
-func (*MembershipChanged) Kind() kernel.Kind { return KindMembershipChanged }
+func (*MembershipChanged) Kind() kernel.Kind { return 137 }
 func (e *MembershipChanged) Fields(c *wire.Codec) {
 	wire.Sub(c, 1, &e.Membership, true, (*flow.Membership).Fields)
 }
@@ -315,7 +279,7 @@ type MembershipEnded struct {
 	LastGame *flow.LastGame
 }
 
-func (*MembershipEnded) Kind() kernel.Kind { return KindMembershipEnded }
+func (*MembershipEnded) Kind() kernel.Kind { return 138 }
 func (e *MembershipEnded) Fields(c *wire.Codec) {
 	c.String(1, &e.Player)
 	wire.Optional(c, 2, &e.LastGame, (*flow.LastGame).Fields)
@@ -324,7 +288,7 @@ func (e *MembershipEnded) Fields(c *wire.Codec) {
 // LoginTicketChanged is a login ticket that a backend has issued.
 type LoginTicketChanged struct{ Ticket flow.LoginTicket }
 
-func (*LoginTicketChanged) Kind() kernel.Kind { return KindLoginTicketChanged }
+func (*LoginTicketChanged) Kind() kernel.Kind { return 139 }
 func (e *LoginTicketChanged) Fields(c *wire.Codec) {
 	wire.Sub(c, 1, &e.Ticket, true, (*flow.LoginTicket).Fields)
 }
@@ -332,13 +296,13 @@ func (e *LoginTicketChanged) Fields(c *wire.Codec) {
 // LoginTicketRemoved is the end of a login ticket: it was used, or is too old.
 type LoginTicketRemoved struct{ Hash domain.UUID }
 
-func (*LoginTicketRemoved) Kind() kernel.Kind      { return KindLoginTicketRemoved }
+func (*LoginTicketRemoved) Kind() kernel.Kind      { return 140 }
 func (e *LoginTicketRemoved) Fields(c *wire.Codec) { c.UUID(1, &e.Hash) }
 
 // FlowQueueChanged is what operators have decided about a matchmaking queue.
 type FlowQueueChanged struct{ Queue flow.Queue }
 
-func (*FlowQueueChanged) Kind() kernel.Kind { return KindFlowQueueChanged }
+func (*FlowQueueChanged) Kind() kernel.Kind { return 141 }
 func (e *FlowQueueChanged) Fields(c *wire.Codec) {
 	wire.Sub(c, 1, &e.Queue, true, (*flow.Queue).Fields)
 }
@@ -350,7 +314,7 @@ type FlowConfigChanged struct {
 	Change   flow.ConfigChange
 }
 
-func (*FlowConfigChanged) Kind() kernel.Kind { return KindFlowConfigChanged }
+func (*FlowConfigChanged) Kind() kernel.Kind { return 142 }
 func (e *FlowConfigChanged) Fields(c *wire.Codec) {
 	c.String(1, &e.Document)
 	wire.Sub(c, 2, &e.Change, e.Change != flow.ConfigChange{}, (*flow.ConfigChange).Fields)
@@ -359,7 +323,7 @@ func (e *FlowConfigChanged) Fields(c *wire.Codec) {
 // PlayersAwaited says that the service has closed the streams itself: players who were online have until PresenceBy to come back.
 type PlayersAwaited struct{ PresenceBy domain.ContactTime }
 
-func (*PlayersAwaited) Kind() kernel.Kind      { return KindPlayersAwaited }
+func (*PlayersAwaited) Kind() kernel.Kind      { return 143 }
 func (e *PlayersAwaited) Fields(c *wire.Codec) { wire.Int(c, 1, &e.PresenceBy) }
 
 // GameInstanceTold is one notice for the server of a game instance: its outbox takes it. First is the number of the oldest
@@ -372,7 +336,7 @@ type GameInstanceTold struct {
 	Body     string          // a flow.Notice; see flow.DecodeNotice
 }
 
-func (*GameInstanceTold) Kind() kernel.Kind { return KindGameInstanceTold }
+func (*GameInstanceTold) Kind() kernel.Kind { return 150 }
 func (e *GameInstanceTold) Fields(c *wire.Codec) {
 	c.UUID(1, &e.Instance)
 	wire.Int(c, 2, &e.Seq)
@@ -384,7 +348,7 @@ func (e *GameInstanceTold) Fields(c *wire.Codec) {
 // EventsSubscribed is a subscription of the studio as it is now.
 type EventsSubscribed struct{ Subscription flow.Subscription }
 
-func (*EventsSubscribed) Kind() kernel.Kind { return KindEventsSubscribed }
+func (*EventsSubscribed) Kind() kernel.Kind { return 151 }
 func (e *EventsSubscribed) Fields(c *wire.Codec) {
 	wire.Sub(c, 1, &e.Subscription, true, (*flow.Subscription).Fields)
 }
@@ -392,7 +356,7 @@ func (e *EventsSubscribed) Fields(c *wire.Codec) {
 // EventsUnsubscribed is the end of one.
 type EventsUnsubscribed struct{ ID domain.UUID }
 
-func (*EventsUnsubscribed) Kind() kernel.Kind      { return KindEventsUnsubscribed }
+func (*EventsUnsubscribed) Kind() kernel.Kind      { return 152 }
 func (e *EventsUnsubscribed) Fields(c *wire.Codec) { c.UUID(1, &e.ID) }
 
 // EventsTaken says that the receiver of a subscription has the events up to a number, and until when it has time for the next;
@@ -403,7 +367,7 @@ type EventsTaken struct {
 	TakeBy domain.ContactTime // 0: nothing that it wants waits
 }
 
-func (*EventsTaken) Kind() kernel.Kind { return KindEventsTaken }
+func (*EventsTaken) Kind() kernel.Kind { return 153 }
 func (e *EventsTaken) Fields(c *wire.Codec) {
 	c.UUID(1, &e.ID)
 	wire.Int(c, 2, &e.No)
@@ -413,13 +377,13 @@ func (e *EventsTaken) Fields(c *wire.Codec) {
 // SearchAdvised is what was said of a search that begins.
 type SearchAdvised struct{ Advice flow.Advice }
 
-func (*SearchAdvised) Kind() kernel.Kind      { return KindSearchAdvised }
+func (*SearchAdvised) Kind() kernel.Kind      { return 154 }
 func (e *SearchAdvised) Fields(c *wire.Codec) { wire.Sub(c, 1, &e.Advice, true, (*flow.Advice).Fields) }
 
 // SearchAdviceDropped says that no search needs it any more.
 type SearchAdviceDropped struct{ Ticket domain.UUID }
 
-func (*SearchAdviceDropped) Kind() kernel.Kind      { return KindSearchAdviceDropped }
+func (*SearchAdviceDropped) Kind() kernel.Kind      { return 155 }
 func (e *SearchAdviceDropped) Fields(c *wire.Codec) { c.UUID(1, &e.Ticket) }
 
 // FlowCommitted says why the keys of players are other ones than before the transaction, and who wished it. It comes behind
@@ -430,7 +394,7 @@ type FlowCommitted struct {
 	Players []string
 }
 
-func (*FlowCommitted) Kind() kernel.Kind { return KindFlowCommitted }
+func (*FlowCommitted) Kind() kernel.Kind { return 159 }
 func (e *FlowCommitted) Fields(c *wire.Codec) {
 	c.Shared(1, &e.Cause)
 	wire.Sub(c, 2, &e.By, e.By != flow.Actor{}, (*flow.Actor).Fields)
@@ -444,7 +408,7 @@ type SubscriptionLapsed struct {
 	Waiting uint64
 }
 
-func (*SubscriptionLapsed) Kind() kernel.Kind { return KindSubscriptionLapsed }
+func (*SubscriptionLapsed) Kind() kernel.Kind { return 160 }
 func (e *SubscriptionLapsed) Fields(c *wire.Codec) {
 	c.UUID(1, &e.ID)
 	wire.Int(c, 2, &e.Waiting)

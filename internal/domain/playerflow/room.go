@@ -17,9 +17,9 @@
 //	          AwaitPlayers AnnounceMaintenance
 //
 // What players are told is written in the transaction that causes it (Tx.Settle): each player has an outbox whose numbers have no gaps. A
-// stream follows KindPlayersTold, which names the players and their numbers, and catches up with View.EventsAfter, or with View.FlowOf when
-// that says that some of them are gone: register first, then read, then drop what has a number that was seen. KindLoginChanged (with state
-// LoginReplaced) and KindLoginRemoved say that a stream has to be closed.
+// stream follows PlayersTold, which names the players and their numbers, and catches up with View.EventsAfter, or with View.FlowOf when
+// that says that some of them are gone: register first, then read, then drop what has a number that was seen. LoginChanged (with state
+// LoginReplaced) and LoginRemoved say that a stream has to be closed.
 package playerflow
 
 import (

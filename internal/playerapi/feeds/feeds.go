@@ -64,8 +64,8 @@ func Open(c Config) *Feeds {
 	x.ctx, x.stop = context.WithCancel(context.Background())
 	x.reading = frames.Config{MessageMax: socket.MessageMax, Pace: connectionPace, Running: &x.running, Panics: c.Panics, Door: state.PanicDoor}
 	x.unfollow = c.State.Follow(kernel.Kinds(
-		playerflow.KindGameInstanceTold, playerflow.KindGameInstanceChanged, playerflow.KindEventsSubscribed, playerflow.KindEventsUnsubscribed,
-		playerflow.KindSubscriptionLapsed,
+		new(playerflow.GameInstanceTold), new(playerflow.GameInstanceChanged), new(playerflow.EventsSubscribed), new(playerflow.EventsUnsubscribed),
+		new(playerflow.SubscriptionLapsed),
 	), x.follow)
 	var all []flow.Subscription
 	if err := c.State.Read(x.ctx, func(v *cell.View) error { all, _ = v.Subscriptions(); return nil }); err != nil {
@@ -147,7 +147,7 @@ func (x *Feeds) subscribed(s flow.Subscription) {
 	first := x.unlisten == nil && !x.closed
 	x.mu.Unlock()
 	if first {
-		x.unlisten = x.State.Follow(kernel.Kinds(playerflow.KindPlayersTold), x.wakeStudio)
+		x.unlisten = x.State.Follow(kernel.Kinds(new(playerflow.PlayersTold)), x.wakeStudio)
 		x.wakeStudio(engine.Committed{}) // for what happened before
 	}
 }

@@ -64,7 +64,7 @@ func Open(c Config) *Desk {
 	for range penaltiesAtOnce {
 		x.done.Go(func() { x.work(ctx) })
 	}
-	x.unfollow = c.State.Follow(kernel.Kinds(playerflow.KindPlayerChanged), x.committed)
+	x.unfollow = c.State.Follow(kernel.Kinds(new(playerflow.PlayerChanged)), x.committed)
 	return x
 }
 

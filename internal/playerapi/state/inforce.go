@@ -35,7 +35,7 @@ func (s *State) goBy(c *flow.Config) {
 func (s *State) followConfig() {
 	s.turn.Lock() // a change that is followed meanwhile waits until the present one is in force
 	defer s.turn.Unlock()
-	s.unfollow = s.Follow(kernel.Kinds(playerflow.KindFlowConfigChanged), func(engine.Committed) {
+	s.unfollow = s.Follow(kernel.Kinds(new(playerflow.FlowConfigChanged)), func(engine.Committed) {
 		_ = s.Reconfigure(context.Background()) // fails only when the engine has stopped
 	})
 	c := *s.CellConfig().PlayerFlow.Flow

@@ -75,7 +75,7 @@ func Open(c Config) *Streams {
 	}
 	x.ctx, x.stop = context.WithCancel(context.Background())
 	x.reading = frames.Config{MessageMax: socket.MessageMax, Pace: streamPace, Running: &x.running, Panics: c.Panics, Door: state.PanicDoor}
-	x.unfollow = c.State.Follow(kernel.Kinds(playerflow.KindPlayersTold, playerflow.KindLoginChanged, playerflow.KindLoginRemoved), x.follow)
+	x.unfollow = c.State.Follow(kernel.Kinds(new(playerflow.PlayersTold), new(playerflow.LoginChanged), new(playerflow.LoginRemoved)), x.follow)
 	x.running.Go(x.watch)
 	return x
 }
