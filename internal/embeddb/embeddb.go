@@ -243,6 +243,9 @@ func (db *DB) Err() error {
 	return nil
 }
 
+// Failed is closed with the first failure, which Err then returns.
+func (db *DB) Failed() <-chan struct{} { return db.stop.failed }
+
 // Explain returns why a read failed: err itself, unless a write had failed before. Pebble then misses what it believes
 // it has written, and reports that as corruption.
 func (db *DB) Explain(err error) error {

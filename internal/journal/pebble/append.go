@@ -7,6 +7,7 @@ import (
 
 	"github.com/cockroachdb/pebble/v2"
 
+	"github.com/musterhq/muster/internal/embeddb"
 	"github.com/musterhq/muster/internal/journal"
 )
 
@@ -38,7 +39,7 @@ func (j *Journal) Append(ctx context.Context, next uint64, batch []byte) error {
 		return fmt.Errorf("append entry %d: %w", next, err)
 	}
 	j.last.Store(next)
-	j.synced.note(synced{next, j.db.LogPosition()})
+	j.synced.Note(embeddb.Synced{Entry: next, At: j.db.LogPosition()})
 	return nil
 }
 

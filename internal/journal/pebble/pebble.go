@@ -59,7 +59,7 @@ func (options Options) tune(o *pebble.Options) {
 type Journal struct {
 	db        *embeddb.DB
 	snapshots *snapshots
-	synced    *syncedFile
+	synced    *embeddb.SyncedFile
 
 	writing sync.Mutex // held for a whole append or trim: with one commit in flight, a torn tail can be distinguished from damage
 
@@ -100,13 +100,13 @@ func open(options Options) (_ *Journal, err error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	known, err := readSynced(files, files.PathJoin(options.Dir, syncedName))
+	known, err := embeddb.ReadSynced(files, files.PathJoin(options.Dir, embeddb.SyncedName))
 	if err != nil {
 		log.Warn("the file that records how far the journal was synced cannot be used: a loss at the end of the journal would go undetected", "error", err)
 	}
 	db, err := embeddb.Open(embeddb.Config{
 		Dir: options.Dir, FS: options.FS, Logger: options.Logger, Program: options.Program,
-		Synced: known.at, CutTail: options.AcceptLostTail,
+		Synced: known.At, CutTail: options.AcceptLostTail,
 	}, options.tune)
 	if err != nil {
 		if inUse, ok := errors.AsType[*embeddb.InUse](err); ok {
@@ -130,12 +130,12 @@ func open(options Options) (_ *Journal, err error) {
 		log.Warn("an unfinished write at the end of the journal's newest log was cut off; it had not been acknowledged",
 			"file", tail.File, "offset", tail.Readable, "bytes", tail.Rest, "entries", "at most 1", "lastEntry", j.last.Load())
 	}
-	j.synced = openSynced(files, files.PathJoin(options.Dir, syncedName), log)
+	j.synced = embeddb.OpenSynced(files, files.PathJoin(options.Dir, embeddb.SyncedName), log)
 	return j, nil
 }
 
 // load finds the numbers of the first and the last entry and checks them against the snapshots and the file `synced`.
-func (j *Journal) load(known synced, acceptLostTail bool) error {
+func (j *Journal) load(known embeddb.Synced, acceptLostTail bool) error {
 	if err := j.checkFormat(); err != nil {
 		return err
 	}
@@ -163,9 +163,9 @@ func (j *Journal) load(known synced, acceptLostTail bool) error {
 		last = at
 	case at > last:
 		return &journal.Damaged{Entry: last + 1, Tail: true, Err: fmt.Errorf("missing: the latest snapshot was taken after entry %d", at)}
-	case last < known.entry && !acceptLostTail:
+	case last < known.Entry && !acceptLostTail:
 		return &journal.Damaged{Entry: last + 1, Tail: true,
-			Err: fmt.Errorf("missing, and with it all entries up to %d: %d entries were on the disk and are lost", known.entry, known.entry-last)}
+			Err: fmt.Errorf("missing, and with it all entries up to %d: %d entries were on the disk and are lost", known.Entry, known.Entry-last)}
 	case at+1 < first:
 		return &journal.Damaged{File: j.snapshots.dir, Err: fmt.Errorf("the snapshot after entry %d or a later one is missing: the oldest entry is %d", first-1, first)}
 	}
@@ -300,7 +300,7 @@ func (j *Journal) Close() error {
 	defer j.snapshots.saving.Unlock()
 	j.writing.Lock()
 	defer j.writing.Unlock()
-	j.synced.close()
+	j.synced.Close()
 	if err := j.db.Close(); err != nil {
 		return fmt.Errorf("close journal: %w", err)
 	}

@@ -94,7 +94,7 @@ func (j *Journal) SaveSnapshot(ctx context.Context, at uint64, write func(io.Wri
 	if err := j.snapshots.save(at, j.Installation(), goOn, write); err != nil {
 		return fmt.Errorf("save snapshot after entry %d: %w", at, err)
 	}
-	j.synced.sync()
+	j.synced.Sync()
 	return nil
 }
 

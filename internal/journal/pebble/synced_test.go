@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/musterhq/muster/internal/embeddb"
 	"github.com/musterhq/muster/internal/embeddb/embeddbtest"
 	"github.com/musterhq/muster/internal/journal"
 	"github.com/musterhq/muster/internal/logtest"
@@ -142,7 +143,7 @@ func TestATornTailIsToldAndCut(t *testing.T) {
 		}
 	}
 	path, before := newestLog(t, disk)
-	known := embeddbtest.ReadFile(t, disk.Mem(), faultDir+"/"+syncedName)
+	known := embeddbtest.ReadFile(t, disk.Mem(), faultDir+"/"+embeddb.SyncedName)
 	if err := j.Append(t.Context(), 5, bytes.Repeat([]byte{5}, 5000)); err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +151,7 @@ func TestATornTailIsToldAndCut(t *testing.T) {
 	for _, written := range []int{20, 1000, 4900} {
 		killed := disk.Crash()
 		embeddbtest.WriteFile(t, killed.Mem(), path, append(bytes.Clone(after[:len(before)+written]), make([]byte, 40_000)...))
-		embeddbtest.WriteFile(t, killed.Mem(), faultDir+"/"+syncedName, known)
+		embeddbtest.WriteFile(t, killed.Mem(), faultDir+"/"+embeddb.SyncedName, known)
 		got, said, err := openLogged(t, killed, false)
 		if err != nil || got != 4 || !strings.Contains(said, "was cut") || !strings.Contains(said, fmt.Sprintf("bytes=%d", written)) {
 			t.Errorf("%d bytes written: %d entries, %v, said %q", written, got, err, said)
@@ -165,17 +166,17 @@ func TestATornTailIsToldAndCut(t *testing.T) {
 func TestAJournalThatDoesNotKnowHowFarItWasSynced(t *testing.T) {
 	whole := embeddbtest.NewDisk()
 	logged(t, whole, 3)
-	known := embeddbtest.ReadFile(t, whole.Mem(), faultDir+"/"+syncedName)
+	known := embeddbtest.ReadFile(t, whole.Mem(), faultDir+"/"+embeddb.SyncedName)
 	for name, content := range map[string][]byte{"empty": {}, "cut": known[:9], "flipped": flipped(known, 20)} {
 		disk := whole.Crash()
-		embeddbtest.WriteFile(t, disk.Mem(), faultDir+"/"+syncedName, content)
+		embeddbtest.WriteFile(t, disk.Mem(), faultDir+"/"+embeddb.SyncedName, content)
 		got, said, err := openLogged(t, disk, false)
 		if err != nil || got != 3 || strings.Contains(said, "cannot be used") != (name != "empty") {
 			t.Errorf("%s: %d entries, %v, said %q", name, got, err, said)
 		}
 	}
 	disk := whole.Crash()
-	if err := disk.Remove(faultDir + "/" + syncedName); err != nil {
+	if err := disk.Remove(faultDir + "/" + embeddb.SyncedName); err != nil {
 		t.Fatal(err)
 	}
 	if got, _, err := openLogged(t, disk, false); err != nil || got != 3 {

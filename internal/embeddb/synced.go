@@ -1,0 +1,132 @@
+package embeddb
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"io/fs"
+	"log/slog"
+	"sync"
+
+	"github.com/cockroachdb/pebble/v2/vfs"
+)
+
+// The file `synced` beside the database records how far a journal is known to be on the disk. A log that was cut, by a tool or by
+// a file system, looks like one whose last write did not end; only a record outside the log can distinguish them. The file is
+// overwritten after each append and not synced, which costs a microsecond or two: it may be behind, by the writes that the system
+// has not carried out yet when the power fails, and is never ahead. After a kill it is behind by at most one entry.
+const (
+	SyncedName  = "synced"
+	syncedMagic = "MUSTSYN1"
+	syncedSize  = len(syncedMagic) + 3*8 + 4
+)
+
+// Synced is a durable entry, and the end of the log after it.
+type Synced struct {
+	Entry uint64
+	At    LogPosition
+}
+
+func (s Synced) encode(b []byte) []byte {
+	b = append(b, syncedMagic...)
+	b = binary.LittleEndian.AppendUint64(b, s.Entry)
+	b = binary.LittleEndian.AppendUint64(b, s.At.Log)
+	b = binary.LittleEndian.AppendUint64(b, uint64(s.At.Offset))
+	return binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
+}
+
+// ReadSynced returns the content of the file; zero when there is none, and an error when it is damaged.
+func ReadSynced(files vfs.FS, path string) (s Synced, err error) {
+	file, err := files.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return s, nil
+	}
+	if err != nil {
+		return s, err
+	}
+	defer file.Close()
+	content, err := io.ReadAll(io.LimitReader(file, int64(syncedSize)+1))
+	switch {
+	case err != nil:
+		return s, err
+	case len(content) == 0: // the power failed before its first write
+		return s, nil
+	case len(content) != syncedSize:
+		return s, fmt.Errorf("%s has %d bytes, want %d", path, len(content), syncedSize)
+	case crc32.Checksum(content[:syncedSize-4], castagnoli) != binary.LittleEndian.Uint32(content[syncedSize-4:]):
+		return s, fmt.Errorf("%s is damaged: its checksum does not match", path)
+	}
+	numbers := content[len(syncedMagic):]
+	s.Entry = binary.LittleEndian.Uint64(numbers)
+	s.At.Log, s.At.Offset = binary.LittleEndian.Uint64(numbers[8:]), int64(binary.LittleEndian.Uint64(numbers[16:]))
+	return s, nil
+}
+
+// SyncedFile is the open file. Its errors are logged once and stop nothing: the journal is as safe without it, but detects fewer losses.
+type SyncedFile struct {
+	log *slog.Logger
+
+	mu   sync.Mutex // also against a close beside a snapshot that ends
+	file vfs.File   // nil: it cannot be written
+	buf  []byte
+}
+
+// OpenSynced opens the file to write, and creates it when there is none.
+func OpenSynced(files vfs.FS, path string, log *slog.Logger) *SyncedFile {
+	s := &SyncedFile{log: log}
+	file, err := files.OpenReadWrite(path, vfs.WriteCategoryUnspecified)
+	if err == nil {
+		s.file = file
+		err = syncDir(files, files.PathDir(path))
+	}
+	s.check(err)
+	return s
+}
+
+// Note records what was synced just now.
+func (s *SyncedFile) Note(to Synced) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.file != nil {
+		s.buf = to.encode(s.buf[:0])
+		_, err := s.file.WriteAt(s.buf, 0)
+		s.check(err)
+	}
+}
+
+// Sync makes the file durable: from time to time, and when the journal is closed.
+func (s *SyncedFile) Sync() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.file != nil {
+		s.check(s.file.Sync())
+	}
+}
+
+// Close makes the file durable and closes it.
+func (s *SyncedFile) Close() {
+	if s == nil {
+		return
+	}
+	s.Sync()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.file != nil {
+		_ = s.file.Close()
+		s.file = nil
+	}
+}
+
+// check is called with mu held.
+func (s *SyncedFile) check(err error) {
+	if err == nil {
+		return
+	}
+	s.log.Warn("the service can no longer record how far the journal is synced: a loss at the end of the journal may go undetected", "error", err)
+	if s.file != nil {
+		_ = s.file.Close()
+		s.file = nil
+	}
+}
