@@ -7,7 +7,6 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// Apply folds an event into the state.
 func (c *State) Apply(at domain.Time, event kernel.Event) {
 	c.Tx().AtEnd(Room) // places may have become free
 	switch e := event.(type) {
@@ -98,7 +97,8 @@ func (c *State) Apply(at domain.Time, event kernel.Event) {
 	}
 }
 
-// keptSeat is the seat that is kept for the player of a reservation, or that an older player session still sits on; 0: none is.
+// keptSeat returns the seat that is held for the player of a reservation, or that an older player session of the player still takes; 0
+// for none.
 func (c *State) keptSeat(e *PlayerReserved) session.Ref {
 	if !e.Kept || c.hooks == nil {
 		return 0
@@ -106,9 +106,8 @@ func (c *State) keptSeat(e *PlayerReserved) session.Ref {
 	return c.hooks.KeptSeat(e.Player)
 }
 
-// applyResumed moves the contact clock by the time the service was down, and takes every link as lost from now: what was
-// connected then has to come back. So has what was already on its way back: its next attempt may lie half a minute
-// ahead, whatever was left of its grace.
+// applyResumed moves the contact clock by the downtime and counts every connection as lost from now on: each server process has to
+// connect again. A process that was already reconnecting gets a new grace, too, because its next attempt may be half a minute ahead.
 func (c *State) applyResumed(e *Resumed) {
 	c.AddDowntime(domain.Time(e.Downtime))
 	for r, p := range c.Fleets.Processes.All() {
@@ -241,7 +240,7 @@ func (c *State) applyGame(at domain.Time, event kernel.Event) {
 	}
 }
 
-// activated notes that a game session no longer waits for its server: its compute may begin another one.
+// activated frees the compute of a game session that has left ACTIVATING for the next one.
 func (c *State) activated(r session.Ref) {
 	c.Waiting.Clear(Activation, r)
 	p := c.Sessions.Games.Get(r).Process

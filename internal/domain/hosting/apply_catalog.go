@@ -4,7 +4,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// applyCatalog folds in what changes one record that nothing else counts.
+// applyCatalog applies events that change one record and no count or index of others.
 func (c *State) applyCatalog(event kernel.Event) {
 	number := c.Touch()
 	switch e := event.(type) {

@@ -46,7 +46,7 @@ func (c *State) applyPlacement(at domain.Time, event kernel.Event) {
 	}
 }
 
-// failed notes that the latest attempt came to nothing.
+// failed marks the latest attempt of a placement as failed.
 func failed(p *placement.Placement) {
 	p.Tried = slices.Clone(p.Tried)
 	if n := len(p.Tried); n > 0 && p.Tried[n-1].Outcome == placement.Reserved {
@@ -60,7 +60,6 @@ func (c *State) changePlacement(id string, f func(*placement.Placement)) placeme
 	return r
 }
 
-// applyPlaced notes the game session that was created for a placement.
 func (c *State) applyPlaced(at domain.Time, id string, g *session.GameSession) {
 	r := c.changePlacement(id, func(p *placement.Placement) {
 		p.Game, p.GameRegion, p.IPAddress, p.DNSName, p.Port, p.Location = string(g.ID), g.Region, g.IPAddress, g.DNSName, g.Port, g.Location

@@ -41,7 +41,7 @@ func (c *State) applyProcess(at domain.Time, event kernel.Event) {
 	}
 }
 
-// changeProcess lets f change a process and brings the index of idle ones up to date.
+// changeProcess calls f to change a process, and updates the index of idle processes.
 func (c *State) changeProcess(key fleet.Key, f func(*fleet.Process)) fleet.Ref {
 	r, _ := c.Fleets.Process(key)
 	p := c.Fleets.Processes.Mut(r)
@@ -55,7 +55,7 @@ func (c *State) unlink(r fleet.Ref, lostBy domain.ContactTime) {
 	p := c.Fleets.Processes.Mut(r)
 	p.Linked, p.Refreshing, p.LinkAt, p.Changed = false, false, c.Last(), c.Touch()
 	if p.State == fleet.Ended {
-		lostBy = 0 // nobody waits for it
+		lostBy = 0 // an ended process needs no grace
 	}
 	p.LostBy = lostBy
 	c.Waiting.Set(Lost, r, lostBy)
@@ -93,7 +93,7 @@ func (c *State) applyActivated(at domain.Time, e *ProcessActivated) {
 			p.Ready = at
 		}
 		p.State, p.Port, p.LogPaths, p.Activation, p.ReadyBy = fleet.ProcessReady, e.Port, e.LogPaths, e.Request, 0
-		// What was known of the health was that of another start; before a heartbeat of this one it would lose a game session.
+		// The stored health belongs to an earlier start. Kept, it could end this one's game session before its first heartbeat.
 		p.Health, p.HealthAt, p.Settled, p.UnhealthyBy = fleet.Unheard, 0, false, e.UnhealthyBy
 		if e.SDK != "" {
 			p.SDK = e.SDK
@@ -116,7 +116,7 @@ func (c *State) applyProcessEnded(at domain.Time, e *ProcessEnded) {
 	c.Waiting.SetWall(ForgetProcess, r, e.ForgetAt)
 }
 
-// clearProcess clears every deadline of a process but that of its record.
+// clearProcess clears all deadlines of a process except that of its record.
 func (c *State) clearProcess(r fleet.Ref) {
 	for kind := Ready; kind <= Termination; kind++ {
 		c.Waiting.Clear(kind, r)

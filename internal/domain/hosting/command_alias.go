@@ -6,11 +6,11 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// CreateAlias makes a name for a fleet.
+// CreateAlias creates an alias.
 type CreateAlias struct {
 	Alias fleet.Alias // ID, Region, Account, Name, Description, Tags, and a fleet or a message
 
-	// Result: Alias as it was stored.
+	// Result: Alias, as stored.
 }
 
 func (cmd *CreateAlias) Decide(k *kernel.Tx) error {
@@ -31,7 +31,7 @@ func (cmd *CreateAlias) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// checkRoute checks what an alias stands for.
+// checkRoute checks the target of an alias.
 func (t *Tx) checkRoute(a *fleet.Alias) error {
 	if a.Terminal {
 		return nil
@@ -43,7 +43,6 @@ func (t *Tx) checkRoute(a *fleet.Alias) error {
 	return err
 }
 
-// aliasByID finds an alias or refuses.
 func (c *State) aliasByID(id string) (*fleet.Alias, error) {
 	r, ok := c.Fleets.Aliases.Find(id)
 	if !ok {
@@ -52,7 +51,7 @@ func (c *State) aliasByID(id string) (*fleet.Alias, error) {
 	return c.Fleets.Aliases.Get(r), nil
 }
 
-// resolveAlias is the fleet that an alias stands for now. The fleet itself may be gone.
+// resolveAlias returns the fleet that an alias points to now. The fleet itself may be gone.
 func (c *State) resolveAlias(id string) (fleetID string, err error) {
 	a, err := c.aliasByID(id)
 	switch {
@@ -64,14 +63,14 @@ func (c *State) resolveAlias(id string) (fleetID string, err error) {
 	return a.Fleet, nil
 }
 
-// Route is what an alias is to stand for: a fleet, or nothing but a message.
+// Route is the target of an alias: a fleet, or only a message.
 type Route struct {
 	Fleet    string
 	Terminal bool
 	Message  string
 }
 
-// UpdateAlias changes what is given and keeps the rest. The next request sees it; running game sessions stay.
+// UpdateAlias changes the given fields and keeps the others. The next request sees the change; running game sessions stay.
 type UpdateAlias struct {
 	ID                string
 	Name, Description *string

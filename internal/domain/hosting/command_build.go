@@ -6,11 +6,11 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// CreateBuild notes where a game server's files lie.
+// CreateBuild registers where the files of a game server are stored.
 type CreateBuild struct {
 	Build fleet.Build // all but Created
 
-	// Result: Build as it was stored.
+	// Result: Build, as stored.
 }
 
 func (cmd *CreateBuild) Decide(k *kernel.Tx) error {
@@ -39,7 +39,7 @@ func (c *State) buildByID(id string) (*fleet.Build, error) {
 	return c.Fleets.Builds.Get(r), nil
 }
 
-// UpdateBuild changes what is given and keeps the rest.
+// UpdateBuild changes the given fields and keeps the others.
 type UpdateBuild struct {
 	ID            string
 	Name, Version *string
@@ -62,7 +62,7 @@ func (cmd *UpdateBuild) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// DeleteBuild forgets a build; its files stay where they are.
+// DeleteBuild removes a build; its files stay where they are.
 type DeleteBuild struct{ ID string }
 
 func (cmd *DeleteBuild) Decide(k *kernel.Tx) error {

@@ -11,11 +11,11 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// inactivityDefault is how long nobody plays before the last host goes, where the wish does not say. Source: the table of
-// timers in the service's quotas.
+// inactivityDefault is the time without players after which the last host is removed, unless the request sets another. Source: the table
+// of timers in the service's quotas.
 const inactivityDefault = 30 * time.Minute
 
-// SetCapacity says how many hosts a location of a managed fleet is to have. It changes what is given and keeps the rest.
+// SetCapacity sets the number of hosts in a location of a managed fleet. It changes the given fields and keeps the others.
 type SetCapacity struct {
 	Fleet             string
 	Location          string // empty: the home location
@@ -66,7 +66,7 @@ func (cmd *SetCapacity) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// fleetLocation is where a location stands in a fleet's; empty means the home location.
+// fleetLocation returns the index of a location in a fleet's list; an empty name means the home location.
 func fleetLocation(f *fleet.Fleet, name string) (int, error) {
 	name = cmp.Or(name, f.Home())
 	at := slices.IndexFunc(f.Locations, func(l fleet.FleetLocation) bool { return l.Name == name })
@@ -76,7 +76,7 @@ func fleetLocation(f *fleet.Fleet, name string) (int, error) {
 	return at, nil
 }
 
-// changedAt is a fleet with one of its locations changed.
+// changedAt returns a copy of a fleet with one location changed.
 func changedAt(old *fleet.Fleet, at int, change func(*fleet.FleetLocation)) fleet.Fleet {
 	f := *old
 	f.Locations = slices.Clone(f.Locations)
@@ -113,7 +113,7 @@ func (cmd *SwitchScaling) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// PutScalingPolicy adds a scaling policy to a managed fleet, in the place of the one with its name if there is one.
+// PutScalingPolicy adds a scaling policy to a managed fleet, or replaces the policy of the same name.
 type PutScalingPolicy struct {
 	Fleet  string
 	Policy fleet.ScalingPolicy
@@ -148,7 +148,6 @@ func (t *Tx) storePolicies(old *fleet.Fleet, all []fleet.ScalingPolicy) {
 	t.Emit(&FleetChanged{f})
 }
 
-// DeleteScalingPolicy removes a scaling policy.
 type DeleteScalingPolicy struct{ Fleet, Name string }
 
 func (cmd *DeleteScalingPolicy) Decide(k *kernel.Tx) error {

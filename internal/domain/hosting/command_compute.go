@@ -6,12 +6,12 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// RegisterCompute adds a host to a fleet. The same name again, in the same location, refreshes the address: agents and
-// the game server wrapper register at every start.
+// RegisterCompute adds a host to a fleet. A repeat with the same name and location updates the address, because agents and the game
+// server wrapper register at every start.
 type RegisterCompute struct {
 	Compute fleet.Compute // FleetID, Name, Location, IPAddress, DNSName, CertificatePath; Registration, random, for a new one
 
-	// Result: Compute as it is stored now.
+	// Result: Compute, as stored.
 }
 
 func (cmd *RegisterCompute) Decide(k *kernel.Tx) error {
@@ -66,7 +66,6 @@ func locationNames(f *fleet.Fleet) string {
 	return names
 }
 
-// computeByName finds a compute or refuses.
 func (t *Tx) computeByName(fleetID, name string) (fleet.Ref, *fleet.Compute, error) {
 	if _, _, err := t.fleetByID(fleetID); err != nil {
 		return 0, nil, err
@@ -78,7 +77,8 @@ func (t *Tx) computeByName(fleetID, name string) (fleet.Ref, *fleet.Compute, err
 	return r, t.Fleets.Computes.Get(r), nil
 }
 
-// DeregisterCompute removes a host. Its tokens are void, and what runs on it has ended as far as the service knows.
+// DeregisterCompute removes a host. It voids the host's tokens and ends its server processes and game sessions in the state; the
+// processes themselves may go on.
 type DeregisterCompute struct{ Fleet, Name string }
 
 func (cmd *DeregisterCompute) Decide(k *kernel.Tx) error {
@@ -91,7 +91,7 @@ func (cmd *DeregisterCompute) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// removeCompute ends everything on a compute and drops it.
+// removeCompute ends everything on a compute and removes it.
 func (t *Tx) removeCompute(r fleet.Ref) {
 	var running []fleet.Ref
 	t.Fleets.ProcessesOn(r, func(p fleet.Ref, x *fleet.Process) bool {
@@ -107,7 +107,7 @@ func (t *Tx) removeCompute(r fleet.Ref) {
 	t.Emit(&ComputeRemoved{x.FleetID, x.Name})
 }
 
-// IssueToken says which auth token of a compute is good: the same one as before while enough of its life is left.
+// IssueToken determines the auth token of a compute: the present one while enough of its life is left, else a new one.
 type IssueToken struct {
 	Fleet, Compute string
 
@@ -137,10 +137,10 @@ func (cmd *IssueToken) Decide(k *kernel.Tx) error {
 }
 
 // RotateToken replaces the auth token of a compute at once: all tokens that were issued before are void, for new
-// connections and for Server.Exchange. Connections that came with one of them end.
+// connections and for Server.Exchange. Connections that were authenticated with one of them end.
 type RotateToken struct {
 	Fleet, Compute string
-	KeepLinks      bool // such connections stay, and their processes are told the new token
+	KeepLinks      bool // such connections stay, and their processes get the new token
 
 	// Result
 	Generation uint32

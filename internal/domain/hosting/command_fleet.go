@@ -8,7 +8,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// CreateLocation makes a custom location.
+// CreateLocation creates a custom location.
 type CreateLocation struct {
 	Name, Region, Account string
 	Tags                  []fleet.Tag
@@ -51,13 +51,13 @@ func (cmd *DeleteLocation) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// CreateFleet makes an ANYWHERE fleet, which is ACTIVE at once: there is no host to start; or a fleet of a build, which is
-// NEW until an agent on a host joins it.
+// CreateFleet creates a fleet. An ANYWHERE fleet is ACTIVE at once, because there is no host to start. A fleet of a build is NEW until an
+// agent on a host joins it.
 type CreateFleet struct {
-	Fleet     fleet.Fleet // ID, Region, Account, Name and whatever the operator wants; not Status, Created, Locations
+	Fleet     fleet.Fleet // ID, Region, Account, Name and the caller's optional fields; not Status, Created, Locations
 	Locations []string    // beside the home location, which a fleet of a build always has
 
-	// Result: Fleet as it was stored.
+	// Result: Fleet, as stored.
 }
 
 func (cmd *CreateFleet) Decide(k *kernel.Tx) error {
@@ -78,7 +78,7 @@ func (cmd *CreateFleet) Decide(k *kernel.Tx) error {
 		f.Status = fleet.Unstarted
 		f.Locations = addedLocations(f, []string{f.Home()})
 	}
-	more := slices.DeleteFunc(slices.Clone(cmd.Locations), func(name string) bool { return name == f.Home() }) // it may be named, too
+	more := slices.DeleteFunc(slices.Clone(cmd.Locations), func(name string) bool { return name == f.Home() }) // the caller may name the home location, too
 	if err := t.newLocations(f.Locations, more); err != nil {
 		return err
 	}
@@ -103,7 +103,7 @@ func (cmd *CreateFleet) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// addedLocations is the locations of a fleet with more.
+// addedLocations returns the locations of a fleet with names added.
 func addedLocations(f *fleet.Fleet, names []string) []fleet.FleetLocation {
 	all := slices.Clone(f.Locations)
 	for _, name := range names {
@@ -124,7 +124,7 @@ func (t *Tx) locationAdded(f *fleet.Fleet, name string) {
 	t.fleetEvent(f.ID, code, "Location "+name+" of fleet "+f.ID+" changed state to "+state)
 }
 
-// newLocations checks names that are to be added to those a fleet has.
+// newLocations checks names that a caller adds to the locations of a fleet.
 func (t *Tx) newLocations(have []fleet.FleetLocation, names []string) error {
 	if n := len(have) + len(names); n > t.Config.LocationsInFleetMax {
 		return domain.Refuse(domain.LimitExceeded, "Locations: %d locations in the fleet; the limit is %d", n, t.Config.LocationsInFleetMax)
@@ -143,7 +143,6 @@ func (t *Tx) newLocations(have []fleet.FleetLocation, names []string) error {
 	return nil
 }
 
-// fleetByID finds a fleet or refuses.
 func (t *Tx) fleetByID(id string) (fleet.Ref, *fleet.Fleet, error) {
 	r, ok := t.Fleets.Fleet(id)
 	if !ok {
@@ -152,7 +151,7 @@ func (t *Tx) fleetByID(id string) (fleet.Ref, *fleet.Fleet, error) {
 	return r, t.Fleets.Fleets.Get(r), nil
 }
 
-// lastingFleet finds a fleet that is not being deleted.
+// lastingFleet finds a fleet and refuses one that is being deleted.
 func (t *Tx) lastingFleet(id string) (*fleet.Fleet, error) {
 	_, f, err := t.fleetByID(id)
 	if err == nil && f.Status == fleet.Deleting {
@@ -161,7 +160,7 @@ func (t *Tx) lastingFleet(id string) (*fleet.Fleet, error) {
 	return f, err
 }
 
-// notActive says what keeps game sessions and computes from a fleet.
+// notActive explains why a fleet takes no game sessions and computes; "" if it does.
 func notActive(f *fleet.Fleet) string {
 	if f.Status == fleet.Unstarted {
 		return "fleet " + f.ID + " is NEW: no agent has joined it yet"
@@ -169,7 +168,7 @@ func notActive(f *fleet.Fleet) string {
 	return "fleet " + f.ID + " is being deleted"
 }
 
-// UpdateFleetAttributes changes what is given and keeps the rest.
+// UpdateFleetAttributes changes the given fields and keeps the others.
 type UpdateFleetAttributes struct {
 	ID             string
 	Name           *string
@@ -223,8 +222,8 @@ func protection(full bool) string {
 	return "NoProtection"
 }
 
-// DeleteFleet begins to remove a fleet: from now on it takes nothing new. Its computes, processes and game sessions end
-// in steps right after, so that a large fleet stops nobody else.
+// DeleteFleet begins to remove a fleet, which takes nothing new from then on. Its computes, processes and game sessions end in small
+// steps afterwards, so that a large fleet does not delay other commands.
 type DeleteFleet struct{ ID string }
 
 func (cmd *DeleteFleet) Decide(k *kernel.Tx) error {
@@ -275,7 +274,8 @@ func (cmd *AddFleetLocations) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// RemoveFleetLocations begins to remove locations from a fleet; what runs there ends in steps right after.
+// RemoveFleetLocations begins to remove locations from a fleet; their computes, processes and game sessions end in small steps
+// afterwards.
 type RemoveFleetLocations struct {
 	ID        string
 	Locations []string
@@ -314,7 +314,6 @@ func (cmd *RemoveFleetLocations) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// fleetEvent writes to a fleet's event log.
 func (t *Tx) fleetEvent(fleetID, code, message string) {
 	t.Emit(&FleetEventWritten{fleet.Event{
 		FleetID: fleetID, ID: t.NewID(), Code: code, Message: message, At: t.Now, No: t.eventNo + 1,

@@ -12,7 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// CreateGameSession gives a free server process a game session. The call does not wait for the server.
+// CreateGameSession creates a game session on a free server process. The call does not wait for the server.
 type CreateGameSession struct {
 	Fleet, Location string
 	Name            string // last part of the id: the caller's idempotency token, or "gsess-<uuid>"
@@ -23,8 +23,8 @@ type CreateGameSession struct {
 	Creator         string
 	PlayersMax      int32
 
-	// Parameters is a hash of all of the above, when the caller chose Name; else zero. Then a repeat gets the same game
-	// session, and Name stays taken for as long as the archive keeps it.
+	// Parameters is a hash of all fields above if the caller chose Name, else zero. With a chosen Name a repeat gets the same game
+	// session, and Name stays taken while the archive keeps the record.
 	Parameters uint64
 	Archived   *session.GameSession // what the archive has under the id; filled in by the engine
 	ArchivedAt uint64               // Kernel.Forgotten when it looked
@@ -33,7 +33,7 @@ type CreateGameSession struct {
 	Game session.GameSession
 }
 
-// ID names the game session that would be created.
+// ID returns the id of the game session that the command creates.
 func (cmd *CreateGameSession) ID() session.ID {
 	return session.MakeID(cmd.Fleet, cmd.Location, cmd.Name)
 }
@@ -89,12 +89,12 @@ func (cmd *CreateGameSession) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// activateBy is when a game session that a fleet gets now must be active.
+// activateBy returns when a game session that is created now must be active.
 func (t *Tx) activateBy(f *fleet.Fleet) domain.ContactTime {
 	return t.Contact.Add(cmp.Or(f.ActivationTimeout(), t.Config.Activation))
 }
 
-// repeated recognises a command that was carried out before, by the id that its caller chose.
+// repeated recognises a command that was executed before, by the id that its caller chose.
 func (cmd *CreateGameSession) repeated(t *Tx, id session.ID) (done bool, err error) {
 	old := cmd.Archived
 	if r, ok := t.Sessions.Game(id); ok {
@@ -127,7 +127,7 @@ func (t *Tx) CheckProperties(properties []session.Property) error {
 	return nil
 }
 
-// checkCreator applies the fleet's creation policy and returns for how long this creation counts; 0 means not at all.
+// checkCreator applies the fleet's creation policy and returns how long this creation counts towards it; 0 if it does not count.
 func (t *Tx) checkCreator(f *fleet.Fleet, name string) (time.Duration, error) {
 	most, period := int32(1), time.Second // without a policy: one a second for each creator
 	if p := f.CreationPolicy; p != nil {
@@ -155,7 +155,6 @@ func (t *Tx) checkCreator(f *fleet.Fleet, name string) (time.Duration, error) {
 	return period, nil
 }
 
-// gameByID finds a game session in memory or refuses.
 func (t *Tx) gameByID(id session.ID) (session.Ref, *session.GameSession, error) {
 	r, ok := t.Sessions.Game(id)
 	if !ok {
@@ -164,7 +163,7 @@ func (t *Tx) gameByID(id session.ID) (session.Ref, *session.GameSession, error) 
 	return r, t.Sessions.Games.Get(r), nil
 }
 
-// UpdateGameSession changes what is given and keeps the rest.
+// UpdateGameSession changes the given fields and keeps the others.
 type UpdateGameSession struct {
 	ID             session.ID
 	Title          *string
@@ -218,7 +217,7 @@ func (cmd *UpdateGameSession) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// changedFrom is the event that changes nothing.
+// changedFrom returns an event with the present values, for the command to overwrite.
 func changedFrom(g *session.GameSession) *GameSessionChanged {
 	return &GameSessionChanged{
 		ID: g.ID, Name: g.Name, PlayersMax: g.PlayersMax, DenyPlayers: g.DenyPlayers, FullProtection: g.FullProtection,
@@ -226,10 +225,10 @@ func changedFrom(g *session.GameSession) *GameSessionChanged {
 	}
 }
 
-// TerminateGameSession tells the server process to end, and its game session with it.
+// TerminateGameSession asks the server process of a game session to end; the game session ends with it.
 type TerminateGameSession struct {
 	ID    session.ID
-	Force bool // kill the process: only an agent on its host can
+	Force bool // kill the process, which only an agent on its host can do
 
 	// Result
 	Game session.GameSession
@@ -259,7 +258,6 @@ func (cmd *TerminateGameSession) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// endGame ends a game session and its player sessions.
 func (t *Tx) endGame(r session.Ref, reason session.StatusReason, cause session.EndCause) {
 	if t.hooks != nil {
 		t.hooks.GameEnding(r, cause)
@@ -286,12 +284,12 @@ func (t *Tx) endGame(r session.Ref, reason session.StatusReason, cause session.E
 	t.placedGameEnded(of, id)
 }
 
-// describeProcess is how messages of the event log name a process.
+// describeProcess names a process in messages of the event log.
 func describeProcess(p *fleet.Process) string {
 	return strings.Join([]string{"process", p.Key.Process, "on compute", p.Key.Compute, "in", p.Location}, " ")
 }
 
-// Claimed returns the id if it was chosen.
+// Claimed returns the id if the caller chose it.
 func (cmd *CreateGameSession) Claimed() (kernel.ClaimKind, string) {
 	if cmd.Parameters == 0 {
 		return kernel.Nothing, ""
@@ -299,7 +297,7 @@ func (cmd *CreateGameSession) Claimed() (kernel.ClaimKind, string) {
 	return kernel.AGameSession, string(cmd.ID())
 }
 
-// SetArchived takes what the archive had.
+// SetArchived stores the record that the archive has under the id.
 func (cmd *CreateGameSession) SetArchived(data []byte, at uint64) error {
 	cmd.Archived, cmd.ArchivedAt = nil, at
 	if data == nil {

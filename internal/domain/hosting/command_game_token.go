@@ -9,17 +9,16 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// Choose takes the caller's own name for the game session. It is called last: a repeat is told from another wish under the
-// same name by everything else, whichever door it comes by.
+// Choose sets the caller's own name for the game session. It must be called last, because a hash of all other fields distinguishes a
+// repeat from a different request under the same name, at every door.
 func (cmd *CreateGameSession) Choose(name string) {
 	cmd.Name, cmd.Parameters = name, cmd.parametersHash()
 }
 
-// parametersHash leaves out fleet, location and name: they are the game session's id. The order of properties means
-// nothing.
+// parametersHash leaves out fleet, location and name: they are the game session's id. The order of properties does not matter.
 func (cmd *CreateGameSession) parametersHash() uint64 {
 	h := fnv.New64a()
-	put := func(s string) { // length first, so that no two lists make the same bytes
+	put := func(s string) { // length first, so that different lists give different bytes
 		var size [8]byte
 		binary.BigEndian.PutUint64(size[:], uint64(len(s)))
 		h.Write(size[:])
@@ -35,5 +34,5 @@ func (cmd *CreateGameSession) parametersHash() uint64 {
 	var players [4]byte
 	binary.BigEndian.PutUint32(players[:], uint32(cmd.PlayersMax))
 	h.Write(players[:])
-	return max(h.Sum64(), 1) // zero means that nobody chose a name
+	return max(h.Sum64(), 1) // zero means that the caller chose no name
 }

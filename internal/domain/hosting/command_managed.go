@@ -6,7 +6,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// checkManaged checks what a fleet of a build is to be, and completes it from the build.
+// checkManaged checks a new fleet of a build and completes it from the build.
 func (t *Tx) checkManaged(f *fleet.Fleet) error {
 	m := *f.Managed
 	b, err := t.buildByID(m.Build)
@@ -27,13 +27,13 @@ func (t *Tx) checkManaged(f *fleet.Fleet) error {
 	return nil
 }
 
-// checkRuntime checks what a runtime configuration is to be; nil is none.
+// checkRuntime checks a runtime configuration; nil is none.
 func (t *Tx) checkRuntime(f *fleet.Fleet, r *fleet.Runtime) error {
 	switch {
 	case r == nil:
 		return nil
 	case f.Managed == nil && len(r.Launches) > 0:
-		return domain.Refuse(domain.Invalid, "RuntimeConfiguration.ServerProcesses: an ANYWHERE fleet whose hosts run no agent has nobody to start them")
+		return domain.Refuse(domain.Invalid, "RuntimeConfiguration.ServerProcesses: an ANYWHERE fleet whose hosts run no agent cannot start processes")
 	case f.Managed != nil && len(r.Launches) == 0:
 		return domain.Refuse(domain.Invalid, "RuntimeConfiguration.ServerProcesses: required, at least one")
 	}
@@ -64,8 +64,8 @@ func (cmd *UpdateRuntime) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// managedFleet finds a fleet of a build that is not being deleted. For an ANYWHERE fleet it refuses: its hosts come and go
-// as their owner wants.
+// managedFleet finds a fleet of a build that is not being deleted. For an ANYWHERE fleet it refuses, because the owner of such hosts adds
+// and removes them.
 func (t *Tx) managedFleet(id, what string) (*fleet.Fleet, error) {
 	f, err := t.lastingFleet(id)
 	if err == nil && f.Managed == nil {

@@ -13,16 +13,16 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// StartPlacement begins a placement in a queue. It never waits and never says that there is no room.
+// StartPlacement begins a placement in a queue. It does not wait for a free process and is not refused for want of one.
 type StartPlacement struct {
-	Placement placement.Placement // what the caller wants: ID, Queue, PlayersMax, …, Players with ids of their sessions to be
+	Placement placement.Placement // as requested: ID, Queue, PlayersMax, …, Players with the ids of their future player sessions
 
 	kernel.ArchivedID
 
-	// Result: Placement as it was stored, pending.
+	// Result: Placement, as stored, pending.
 }
 
-// Claimed returns the id: the caller always chooses it.
+// Claimed returns the id, which the caller always chooses.
 func (cmd *StartPlacement) Claimed() (kernel.ClaimKind, string) {
 	return kernel.APlacement, cmd.Placement.ID
 }
@@ -44,7 +44,7 @@ func (cmd *StartPlacement) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// check completes the placement and looks whether it may begin.
+// check completes the placement and refuses one that may not begin.
 func (cmd *StartPlacement) check(t *Tx) error {
 	p, c := &cmd.Placement, t.State
 	r, ok := c.Placements.Queue(p.Queue)
@@ -77,11 +77,11 @@ func (cmd *StartPlacement) check(t *Tx) error {
 // of 262,144 characters, which may have four bytes each, leaves room for players and latencies.
 const placementBytesMax = 2 << 20
 
-// checkPlacementRoom protects journal and memory from placements that bring all the data they may.
+// checkPlacementRoom bounds what placements with the largest permitted data take in the journal and in memory.
 func (t *Tx) checkPlacementRoom(p *placement.Placement) error {
 	bytes := p.Bytes()
 	if bytes > placementBytesMax {
-		return domain.Refuse(domain.Invalid, "GameSessionData, PlayerLatencies and DesiredPlayerSessions: %d bytes in all; at most %d are taken", bytes, placementBytesMax)
+		return domain.Refuse(domain.Invalid, "GameSessionData, PlayerLatencies and DesiredPlayerSessions: %d bytes in all; want at most %d", bytes, placementBytesMax)
 	}
 	return t.Placements.Held().Room(p.Maker, bytes, t.Config.PlacementBytesMax, "placements")
 }
@@ -142,8 +142,8 @@ func (cmd *StopPlacement) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// endPlacement ends a pending placement without success. A game session that is being activated for it ends, too: it
-// would hold a process that nobody asks for.
+// endPlacement ends a pending placement without success. A game session that is ACTIVATING for it ends, too, because it would hold a
+// process for no caller.
 func (t *Tx) endPlacement(r placement.Ref, status placement.Status) {
 	p := t.Placements.Placements.Get(r)
 	id, game := p.ID, session.ID(p.Game)
@@ -157,7 +157,7 @@ func (t *Tx) endPlacement(r placement.Ref, status placement.Status) {
 	}
 }
 
-// passedOver says why a placement that ends without a game session went nowhere.
+// passedOver explains why a placement ends without a game session.
 func (t *Tx) passedOver(r placement.Ref) []placement.Try {
 	p := t.Placements.Placements.Get(r)
 	if p.Game != "" {
@@ -171,7 +171,7 @@ func (t *Tx) passedOver(r placement.Ref) []placement.Try {
 	return passed[:min(most, len(passed))]
 }
 
-// noneFree says that a place has no process for a placement, and what keeps those back that look free.
+// noneFree reports that a place has no process for a placement, and why processes that look free are not.
 func (c *State) noneFree(at placement.Place, now domain.Time) placement.Try {
 	try := placement.Try{At: now, Fleet: at.Fleet, Location: at.Location, Outcome: placement.NoFreeProcess}
 	if n := c.Fleets.HeldBack(at.Fleet, at.Location); n > 0 {
@@ -180,7 +180,7 @@ func (c *State) noneFree(at placement.Place, now domain.Time) placement.Try {
 	return try
 }
 
-// failPlacementOf ends the placement whose game session is terminated before it was active.
+// failPlacementOf ends the placement of a game session that is terminated before it was active.
 func (t *Tx) failPlacementOf(g *session.GameSession) {
 	if r, ok := t.pendingFor(g.Placement, g.ID); ok {
 		t.finishPlacement(t.Placements.Placements.Get(r).ID, placement.Failed, nil)
@@ -200,7 +200,7 @@ func (t *Tx) pendingFor(id string, game session.ID) (placement.Ref, bool) {
 	return r, p.Status == placement.Pending && p.Game == string(game)
 }
 
-// placedGameEnded makes a placement try again whose game session ended before it was active.
+// placedGameEnded lets a placement try again after its game session ended before it was active.
 func (t *Tx) placedGameEnded(id string, game session.ID) {
 	if r, ok := t.pendingFor(id, game); ok {
 		t.Emit(&PlacementRetried{id})
@@ -208,8 +208,7 @@ func (t *Tx) placedGameEnded(id string, game session.ID) {
 	}
 }
 
-// fulfilPlacement reserves the seats of a placement's players, if the game session that became active is one's, and ends
-// the placement.
+// fulfilPlacement ends the placement that a newly active game session belongs to, if any, and reserves the seats of its players.
 func (t *Tx) fulfilPlacement(game session.ID) {
 	g, _ := t.Sessions.Game(game)
 	r, ok := t.pendingFor(t.Sessions.Games.Get(g).Placement, game)
@@ -232,8 +231,8 @@ func (t *Tx) fulfilPlacement(game session.ID) {
 	}
 }
 
-// Settle lets waiting placements have what a command has set free, and finds the first place for new ones. It runs at the
-// end of each command, in the same transaction.
+// Settle gives capacity that a command has freed to waiting placements, and tries new placements for the first time. It runs at the end
+// of each command, in the same transaction.
 func (t *Tx) Settle() {
 	for {
 		if n := len(t.dirty); n > 0 {
@@ -259,14 +258,14 @@ func (t *Tx) Settle() {
 	}
 }
 
-// Reset forgets what Settle would do.
+// Reset discards the pending work of Settle.
 func (t *Tx) Reset() {
 	t.dirty = t.dirty[:0]
 	t.Fleets.TakeFreed()
 }
 
-// round tries every place where a placement may go now, best first. If none has a free process, it waits at all of them,
-// until the next latency cap takes over.
+// round tries every place that a placement may use now, best first. If none has a free process, the placement waits at all of them until
+// its next latency cap applies.
 func (t *Tx) round(r placement.Ref) {
 	for {
 		best, _ := t.candidates(r, t.Now)
@@ -290,7 +289,7 @@ func (t *Tx) round(r placement.Ref) {
 	}
 }
 
-// place gives a placement a game session on a free process at a place, if there is one.
+// place creates the game session of a placement on a free process at a place, if there is one.
 func (t *Tx) place(r placement.Ref, at placement.Place) bool {
 	process, ok := t.Fleets.PickIdle(at.Fleet, at.Location)
 	if !ok {

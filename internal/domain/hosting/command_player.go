@@ -6,14 +6,14 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// NewPlayer is a player who wants a seat.
+// NewPlayer describes the player session that ReservePlayers creates.
 type NewPlayer struct {
-	ID     domain.UUID // of the player session to be
+	ID     domain.UUID // of the new player session
 	Player string
 	Data   string
 }
 
-// ReservePlayers takes seats in a game session: one for each player, or none.
+// ReservePlayers reserves seats in a game session for all given players or for none.
 type ReservePlayers struct {
 	Game    session.ID
 	Players []NewPlayer
@@ -83,8 +83,8 @@ func (cmd *ReservePlayers) names() []string {
 	return all
 }
 
-// ReleasePlayer gives back the seat of a player who will not come, before its time is up. Whoever holds the identifier of
-// the player session and may touch it may do so. A player who has connected is the game server's to remove.
+// ReleasePlayer frees the seat of a player who will not come before the reservation expires. A caller needs the id of the player session
+// and the right to change it. Only the game server can remove a player who has connected.
 type ReleasePlayer struct {
 	Player domain.UUID
 	By     domain.Maker

@@ -7,15 +7,15 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// ConnectProcess says that a server process has opened a connection, authenticated for its compute.
+// ConnectProcess records that a server process has opened a connection, authenticated for its compute.
 type ConnectProcess struct {
 	Process fleet.Key
-	Link    uint64 // a number that no other connection of the cell has
+	Link    uint64 // unique among all connections of the cell
 	SDK     string
-	Token   uint32 // generation of the compute's auth token that it showed; 0: it signed
+	Token   uint32 // generation of the compute's auth token that it presented; 0: it signed instead
 
-	// Result: the process as it is now. State Ended means that the key belongs to a process that has ended: a new one
-	// begins when ActivateProcess is the first request, anything else is a survivor.
+	// Result: the process. State Ended means that the key belongs to a process that has ended. If its first request is ActivateProcess, a
+	// new process begins; after any other request it is a survivor of the ended one.
 	Found fleet.Process
 }
 
@@ -45,7 +45,7 @@ func (cmd *ConnectProcess) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// LoseLink says that a process's connection is gone. It is ignored when the process has opened another one since.
+// LoseLink records that the connection of a process is gone. It is ignored if the process has opened another one since.
 type LoseLink struct {
 	Process fleet.Key
 	Link    uint64
@@ -64,7 +64,7 @@ func (cmd *LoseLink) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// ActivateProcess says that a process is ready to host a game session (ActivateServerProcess).
+// ActivateProcess records that a process is ready to host a game session (ActivateServerProcess).
 type ActivateProcess struct {
 	Process   fleet.Key
 	Link      uint64
@@ -73,7 +73,7 @@ type ActivateProcess struct {
 	SDK, Tool string
 	Request   uint64
 
-	// Result: Repeated when this very request was carried out before.
+	// Result: whether this very request was executed before.
 	Repeated bool
 }
 
@@ -89,8 +89,8 @@ func (cmd *ActivateProcess) Decide(k *kernel.Tx) error {
 		return nil
 	}
 	if p.State == fleet.ProcessReady && (p.HadSession || p.TerminateBy != 0) {
-		// A process hosts one game session in its life, and does not get ready after it was told to end: this is another
-		// one that took the id.
+		// A process hosts one game session in its life and does not become ready after it was asked to end, so this is another process
+		// with the same id.
 		t.endProcess(r, fleet.EndedReplaced, 0)
 		p = t.Fleets.Processes.Get(r)
 	}
@@ -101,11 +101,11 @@ func (cmd *ActivateProcess) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// ReportHealth says what a process's heartbeats say, when that has changed. Silence is unhealthy too.
+// ReportHealth records a change of a process's health, as its heartbeats report it. A process without heartbeats is unhealthy, too.
 type ReportHealth struct {
 	Process     fleet.Key
 	Healthy     bool
-	LastHealthy domain.Time // last good heartbeat, or when its silence began to count; with !Healthy
+	LastHealthy domain.Time // last good heartbeat, or when the process became silent; with !Healthy
 }
 
 func (cmd *ReportHealth) Decide(k *kernel.Tx) error {
@@ -131,7 +131,7 @@ func (cmd *ReportHealth) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// SettleProcess says that a process has been ready for a while and no heartbeat has come: its health callback is slow.
+// SettleProcess records that a process has been ready for a while without a heartbeat: its health callback is slow.
 type SettleProcess struct{ Process fleet.Key }
 
 func (cmd *SettleProcess) Decide(k *kernel.Tx) error {
@@ -146,9 +146,9 @@ func (cmd *SettleProcess) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// RefreshProcess says that a process is about to be told to open another connection (RefreshConnection), or, without Begin,
-// that it has changed over or will not. In between it gets no game session: SDKs do not read or write for some seconds while
-// they change over. It is refused for a process whose game session is not active yet.
+// RefreshProcess precedes the message that asks a process to open another connection (RefreshConnection); without Begin, it records that
+// the process has changed over or will not. In between the process gets no game session, because SDKs do not read or write for some
+// seconds while they change over. It is refused for a process whose game session is not active yet.
 type RefreshProcess struct {
 	Process fleet.Key
 	Begin   bool
@@ -171,8 +171,8 @@ func (cmd *RefreshProcess) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// PromptGameSession says that a process is about to be told of its game session. Only after it succeeded may the first
-// byte be written; it succeeds once.
+// PromptGameSession precedes the message that gives a process its game session. It succeeds once, and the first byte of the message may
+// be written only after that.
 type PromptGameSession struct {
 	Process fleet.Key
 	Game    session.ID
@@ -188,7 +188,7 @@ func (cmd *PromptGameSession) Decide(k *kernel.Tx) error {
 	case err != nil:
 		return err
 	case g.Prompted:
-		return domain.Refuse(domain.Conflict, "server process %s was told of game session %s already", cmd.Process.Process, cmd.Game)
+		return domain.Refuse(domain.Conflict, "server process %s has received game session %s already", cmd.Process.Process, cmd.Game)
 	case g.Status != session.Activating:
 		return domain.Refuse(domain.WrongGameStatus, "game session %s is %s", cmd.Game, g.Status)
 	}
@@ -197,7 +197,7 @@ func (cmd *PromptGameSession) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// Hosted finds a game session that this process hosts or hosted.
+// Hosted finds a game session that the process hosts or hosted.
 func (t *Tx) Hosted(key fleet.Key, id session.ID) (session.Ref, *session.GameSession, error) {
 	r, g, err := t.gameByID(id)
 	if err == nil && (g.ProcessID != key.Process || g.ComputeName != key.Compute || g.FleetID != key.Fleet) {
@@ -206,7 +206,7 @@ func (t *Tx) Hosted(key fleet.Key, id session.ID) (session.Ref, *session.GameSes
 	return r, g, err
 }
 
-// ActivateGameSession says that the server has loaded the game and players may come.
+// ActivateGameSession records that the server has loaded the game and takes players.
 type ActivateGameSession struct {
 	Process fleet.Key
 	Game    session.ID
@@ -228,7 +228,7 @@ func (cmd *ActivateGameSession) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// SetPlayerPolicy says whether a game session takes new players (UpdatePlayerSessionCreationPolicy).
+// SetPlayerPolicy sets whether a game session takes new players (UpdatePlayerSessionCreationPolicy).
 type SetPlayerPolicy struct {
 	Process fleet.Key
 	Game    session.ID
@@ -245,7 +245,7 @@ func (cmd *SetPlayerPolicy) Decide(k *kernel.Tx) error {
 	case !g.Live():
 		return domain.Refuse(domain.WrongGameStatus, "game session %s is %s", g.ID, g.Status)
 	case g.Policy == cmd.Request:
-		return nil // a repeat must not undo what was set since
+		return nil // a repeat must not undo a later change
 	}
 	e := changedFrom(g)
 	e.DenyPlayers, e.Policy = cmd.Deny, cmd.Request
@@ -253,7 +253,7 @@ func (cmd *SetPlayerPolicy) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// AcceptPlayer says that a player has connected to the game server with a player session.
+// AcceptPlayer records that a player has connected to the game server with a player session.
 type AcceptPlayer struct {
 	Process fleet.Key
 	Game    session.ID
@@ -276,7 +276,7 @@ func (cmd *AcceptPlayer) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// Accept marks a player session as connected, with what follows from it.
+// Accept marks a player session as connected, and calls the hooks.
 func (t *Tx) Accept(p *session.PlayerSession, request uint64) {
 	player, id := p.Player, p.ID
 	t.Emit(&PlayerAccepted{id, request})
@@ -285,7 +285,7 @@ func (t *Tx) Accept(p *session.PlayerSession, request uint64) {
 	}
 }
 
-// RemovePlayer says that a player has left the game server.
+// RemovePlayer records that a player has left the game server.
 type RemovePlayer struct {
 	Process fleet.Key
 	Game    session.ID
@@ -307,7 +307,7 @@ func (cmd *RemovePlayer) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// playerIn finds a player session of a game session that this process hosts or hosted.
+// playerIn finds a player session of a game session that the process hosts or hosted.
 func (t *Tx) playerIn(key fleet.Key, game session.ID, id domain.UUID) (*session.PlayerSession, error) {
 	g, _, err := t.Hosted(key, game)
 	if err != nil {
@@ -324,7 +324,7 @@ func (t *Tx) playerIn(key fleet.Key, game session.ID, id domain.UUID) (*session.
 	return p, nil
 }
 
-// EndProcess says that a process ends in good order (TerminateServerProcess).
+// EndProcess records that a process ends in good order (TerminateServerProcess).
 type EndProcess struct {
 	Process fleet.Key
 	Request uint64
@@ -336,21 +336,21 @@ func (cmd *EndProcess) Decide(k *kernel.Tx) error {
 	if !ok {
 		return domain.Refuse(domain.NotFound, "server process %s not found", cmd.Process.Process)
 	}
-	// A repeat that comes when another process has the id already must not end that one.
+	// A late repeat must not end another process that has taken over the id.
 	if p := t.Fleets.Processes.Get(r); p.State != fleet.Ended && p.Ending != cmd.Request {
 		t.endProcess(r, fleet.EndedNormally, cmd.Request)
 	}
 	return nil
 }
 
-// endCauses is what the end of a process means for the game session that it hosts.
+// endCauses maps the end of a process to the end of the game session that it hosts.
 var endCauses = [...]session.EndCause{
 	fleet.EndedNormally: session.EndedByServer, fleet.EndedCrashed: session.EndedByCrash, fleet.EndedReplaced: session.EndedByReplacement,
 	fleet.EndedUnhealthy: session.EndedUnhealthy, fleet.EndedForced: session.EndedByForce, fleet.EndedWithCompute: session.EndedWithCompute,
 	fleet.EndedActivationLate: session.EndedNotActivated,
 }
 
-// endProcess ends a process and its game session, and writes it to the fleet's event log when it is no normal end.
+// endProcess ends a process and its game session. An abnormal end goes to the fleet's event log.
 func (t *Tx) endProcess(r fleet.Ref, reason fleet.EndReason, request uint64) {
 	c := t.State
 	if g := c.Fleets.Processes.Get(r).Session; g != 0 {
@@ -373,7 +373,7 @@ func (t *Tx) endProcess(r fleet.Ref, reason fleet.EndReason, request uint64) {
 	}
 }
 
-// askTermination tells a process to end.
+// askTermination asks a process to end.
 func (t *Tx) askTermination(r fleet.Ref, why fleet.EndReason) {
 	p := t.Fleets.Processes.Get(r)
 	if p.TerminateBy != 0 || p.State == fleet.Ended {

@@ -9,11 +9,11 @@ import (
 	"github.com/musterhq/muster/internal/domain/placement"
 )
 
-// CreateQueue makes a queue.
+// CreateQueue creates a queue.
 type CreateQueue struct {
 	Queue placement.Queue // all but Created
 
-	// Result: Queue as it is stored.
+	// Result: Queue, as stored.
 }
 
 func (cmd *CreateQueue) Decide(k *kernel.Tx) error {
@@ -43,10 +43,10 @@ func (cmd *CreateQueue) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// defaultQueueTimeout is that of docs/spec/gamelift-api.md#queues.
+// Source: docs/spec/gamelift-api.md#queues.
 const defaultQueueTimeout = 600 * time.Second
 
-// checkQueue checks what a queue is to be; a zero timeout stands for the default.
+// checkQueue checks a queue and replaces a zero timeout by the default.
 func (t *Tx) checkQueue(q *placement.Queue) error {
 	if q.Timeout != 0 && (q.Timeout < 10*time.Second || q.Timeout > 600*time.Second) {
 		return domain.Refuse(domain.Invalid, "TimeoutInSeconds: %d, want 10 to 600", int(q.Timeout/time.Second))
@@ -69,7 +69,7 @@ func (t *Tx) checkQueue(q *placement.Queue) error {
 	return distinct("PriorityConfiguration.LocationOrder", q.LocationOrder)
 }
 
-// checkDestinations checks those that are given now. One that was given before may be gone: the queue passes it over.
+// checkDestinations checks new destinations. One that was stored before may be gone; the queue skips it.
 func (t *Tx) checkDestinations(q *placement.Queue) error {
 	if n, most := len(q.Destinations), t.Config.DestinationsInQueueMax; n > most {
 		return domain.Refuse(domain.LimitExceeded, "Destinations: %d destinations; the limit is %d", n, most)
@@ -106,7 +106,7 @@ func distinct(field string, names []string) error {
 	return nil
 }
 
-// UpdateQueue changes what is given and keeps the rest. Lists are replaced as a whole.
+// UpdateQueue changes the given fields and keeps the others. Lists are replaced as a whole.
 type UpdateQueue struct {
 	Name               string
 	Timeout            *time.Duration

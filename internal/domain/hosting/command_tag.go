@@ -9,7 +9,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/keyvalue"
 )
 
-// The tags that the service itself acts on, and their values.
+// The service itself acts on these tags and values.
 var (
 	ownFleetTags   = keyvalue.Own{fleet.PackingTag: {fleet.Pack, fleet.Spread}}
 	ownComputeTags = keyvalue.Own{fleet.DrainTag: {"true", "false"}}
@@ -50,7 +50,7 @@ func (c *State) QueueTags(name string) (kernel.Tagged, error) {
 	return kernel.Tagged{Tags: q.Tags, Store: func(tags []fleet.Tag) kernel.Event { q.Tags = tags; return &QueueChanged{q} }}, nil
 }
 
-// ComputeTags returns the tags of a compute, which is named as computeNamed says.
+// ComputeTags returns the tags of a compute, which computeNamed finds.
 func (c *State) ComputeTags(id string) (kernel.Tagged, error) {
 	r, err := c.computeNamed(id)
 	if err != nil {
@@ -80,8 +80,8 @@ func (c *State) BuildTags(id string) (kernel.Tagged, error) {
 	return kernel.Tagged{Tags: b.Tags, Store: func(tags []fleet.Tag) kernel.Event { b.Tags = tags; return &BuildChanged{b} }}, nil
 }
 
-// computeNamed finds a compute by "<fleet id>/<name>", or by a name that only one fleet has: the ARN of a compute, as the
-// API makes it, does not tell the fleet.
+// computeNamed finds a compute by "<fleet id>/<name>", or by a name that only one fleet has: the API's ARN of a compute does not contain
+// the fleet.
 func (c *State) computeNamed(id string) (found fleet.Ref, err error) {
 	if f, name, ok := strings.Cut(id, "/"); ok {
 		if r, ok := c.Fleets.Compute(f, name); ok {

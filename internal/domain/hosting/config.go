@@ -4,14 +4,14 @@ import (
 	"time"
 )
 
-// Config holds the limits and periods that the room's commands are decided with. Deadlines are written into events when they are
-// set, so a change of the configuration never changes what waits already.
+// Config holds the limits and periods of the room's commands. Events contain the deadlines that they set, so a change of the
+// configuration does not move existing deadlines.
 type Config struct {
 	Reservation  time.Duration // how long a seat waits for its player
 	Activation   time.Duration // how long a game session waits for its server to activate it
 	ReadyTimeout time.Duration // from a process's connection to its ProcessReady
-	// LinkGrace is how long a lost link may be away before the process counts as crashed. It is longer than the time at which an
-	// SDK makes its fifth or sixth attempt: Go at 88 s, C++ at 92 s (docs/spec/server-sdk.md#reconnection).
+	// LinkGrace is the time that a process has to reconnect before it counts as crashed. It is longer than the time at which an SDK makes
+	// its fifth or sixth attempt: Go at 88 s, C++ at 92 s (docs/spec/server-sdk.md#reconnection).
 	LinkGrace      time.Duration
 	UnhealthyAfter time.Duration // from the last good heartbeat to the request to terminate
 	TerminateGrace time.Duration // from that request to the end by force
@@ -34,8 +34,8 @@ type Config struct {
 	PlayersInOneCommandMax int
 	QueuesMax              int
 	DestinationsInQueueMax int
-	PlacementBytesMax      int64 // that all placements in memory hold
-	PlayerSessionBytesMax  int64 // that all player sessions in memory hold
+	PlacementBytesMax      int64 // of all placements in memory
+	PlayerSessionBytesMax  int64 // of all player sessions in memory
 }
 
 // DefaultConfig returns the periods of the cloud service, and limits far above its quotas.
@@ -70,6 +70,6 @@ func DefaultConfig() Config {
 	}
 }
 
-// TokenReplaced is how much of an auth token's life is left when a new one takes its place: TokenOverlap, but no more than a
-// quarter of the life. With a longer one a short-lived token would be due for replacement as soon as it is issued.
+// TokenReplaced is the rest of an auth token's life at which a new token replaces it: TokenOverlap, but at most a quarter of the life.
+// With a longer overlap a short-lived token would be due for replacement when it is issued.
 func (c *Config) TokenReplaced() time.Duration { return min(c.TokenOverlap, c.TokenLife/4) }

@@ -21,7 +21,7 @@ const (
 // Contact deadlines.
 const (
 	Reservation = contact + iota // a player session's seat
-	Activation                   // a game session's activation
+	Activation                   // a game session's ACTIVATING
 	Ready                        // a process's ProcessReady
 	Lost                         // a process's link
 	Unhealthy                    // a process's next good heartbeat
@@ -34,10 +34,10 @@ const (
 	Creation                       // a creation that the creation policy counts
 	Sweep                          // a fleet that is being deleted
 	PlacementTimeout               // a pending placement
-	PlacementRound                 // a pending placement whose choices have changed
+	PlacementRound                 // a pending placement whose candidates have changed
 )
 
-// Due ends what d waits for.
+// Due ends what has reached deadline d.
 func (t *Tx) Due(d kernel.Deadline) (heavy bool) {
 	c := t.State
 	switch d.Kind {
@@ -80,7 +80,8 @@ func (t *Tx) Due(d kernel.Deadline) (heavy bool) {
 	return false
 }
 
-// sweepFleet removes one compute of what is being deleted in a fleet, or, when none is left, the locations or the fleet.
+// sweepFleet removes one compute of a fleet, or of its locations, that are being deleted; after the last compute it removes the locations
+// or the fleet.
 func (t *Tx) sweepFleet(r fleet.Ref) {
 	c := t.State
 	f := *c.Fleets.Fleets.Get(r)
@@ -116,15 +117,15 @@ func (t *Tx) sweepFleet(r fleet.Ref) {
 	}
 }
 
-// seatsWait is how long every reservation waits after a restart, if reservations wait that long: the game server that has to tell
-// of the player comes back with its SDK's next attempt, up to 32 s later. See B012.
+// seatsWait is the least time that every reservation has after a restart, but never more than Config.Reservation: the game server that
+// reports the player reconnects with its SDK's next attempt, up to 32 s later. See B012.
 const seatsWait = 35 * time.Second
 
-// Resume takes every link as lost from the time at which the service went down, and gives game servers the time to come back
-// and tell which players have connected.
+// Resume counts every connection as lost from the time at which the service went down, and gives game servers time to reconnect and
+// report which players have connected.
 func (t *Tx) Resume(down domain.Time, then domain.ContactTime) {
 	t.replanAll(t.Now)
-	// The contact clock stands where it stood when the service died; the grace of the links runs from there.
+	// The contact clock continues from where the service stopped, and the grace of the connections starts there.
 	t.Emit(&Resumed{
 		Downtime: int64(down), LostBy: then.Add(t.Config.LinkGrace), SeatsBy: then.Add(min(seatsWait, t.Config.Reservation)),
 	})

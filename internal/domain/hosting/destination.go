@@ -47,8 +47,8 @@ func (c *State) destination(index int, arn string) placement.Destination {
 	return d
 }
 
-// candidates are the places where a placement may go now, best first; places where an attempt failed come after the
-// others. What it may not use comes with the reason.
+// candidates returns the places that a placement may use now, best first, with places where an attempt failed at the end; and the places
+// that it may not use, with the reason.
 func (c *State) candidates(r placement.Ref, now domain.Time) ([]placement.Candidate, []placement.Try) {
 	p := c.Placements.Placements.Get(r)
 	queue, ok := c.Placements.Queue(p.Queue)
@@ -67,7 +67,7 @@ func (c *State) candidates(r placement.Ref, now domain.Time) ([]placement.Candid
 	return best, passed
 }
 
-// failures counts the attempts at a place that came to nothing.
+// failures counts the failed attempts at a place.
 func failures(p *placement.Placement, at placement.Place) int {
 	n := 0
 	for _, t := range p.Tried {
@@ -78,7 +78,7 @@ func failures(p *placement.Placement, at placement.Place) int {
 	return n
 }
 
-// planRound notes when the latency cap of a waiting placement changes.
+// planRound schedules the next change of a waiting placement's latency cap.
 func (c *State) planRound(r placement.Ref, now domain.Time) {
 	p := c.Placements.Placements.Get(r)
 	next := domain.Time(0)
@@ -90,9 +90,8 @@ func (c *State) planRound(r placement.Ref, now domain.Time) {
 	c.Waiting.SetWall(PlacementRound, r, next)
 }
 
-// replan makes the pending placements of a queue choose again, in steps: what they may choose from has changed. Until then
-// they wait nowhere, or one might still go where it must not. The choice itself is no part of the state; only what comes of
-// it is.
+// replan lets the pending placements of a queue choose again, in small steps, after their candidates have changed. Until then they wait
+// at no place, so that none goes where it no longer may. The candidates are not part of the state, only the outcome is.
 func (c *State) replan(queue string, now domain.Time) {
 	c.Placements.PendingIn(queue, func(r placement.Ref, p *placement.Placement) bool {
 		if p.Game == "" {
@@ -103,14 +102,14 @@ func (c *State) replan(queue string, now domain.Time) {
 	})
 }
 
-// replanAll does so for every queue: a fleet, an alias or the process has changed.
+// replanAll replans every queue, because a fleet, an alias or the process has changed.
 func (c *State) replanAll(now domain.Time) {
 	for _, q := range c.Placements.Queues.All() {
 		c.replan(q.Name, now)
 	}
 }
 
-// aliasTarget is the fleet that an alias stands for now; a queue asks anew for each attempt.
+// aliasTarget returns the fleet that an alias points to now; a queue resolves the alias at each attempt.
 func (c *State) aliasTarget(id string) (fleetID string, problem placement.Outcome, detail string) {
 	r, ok := c.Fleets.Aliases.Find(id)
 	if !ok {

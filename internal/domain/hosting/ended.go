@@ -6,7 +6,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/wire"
 )
 
-// What ends in this room and goes to the archive.
+// Kinds of ended records, which go to the archive.
 const (
 	endedPlayer kernel.EndedKind = iota
 	endedGame
@@ -36,7 +36,7 @@ func (c *State) EachEnded(yield func(no uint64, e kernel.Ended)) {
 	}
 }
 
-// Drop forgets an ended record.
+// Drop removes an ended record from memory.
 func (c *State) Drop(e kernel.Ended) (counts bool) {
 	switch e.Kind {
 	case endedGame:

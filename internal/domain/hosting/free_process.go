@@ -7,7 +7,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/fleet"
 )
 
-// standingsInWords says what a process does that is not free, of one and of several.
+// standingsInWords says why a process is not free, in singular and plural.
 var standingsInWords = map[fleet.Standing][2]string{
 	fleet.Hosting:      {"hosts a game session", "host a game session"},
 	fleet.Starting:     {"has not called ProcessReady", "have not called ProcessReady"},
@@ -20,20 +20,20 @@ var standingsInWords = map[fleet.Standing][2]string{
 	fleet.Ending:       {"was told to end", "were told to end"},
 }
 
-// heldBackInWords is of processes that are free themselves.
+// heldBackInWords is for processes that are idle, but that their compute's activations hold back.
 var heldBackInWords = [2]string{
 	"waits because its compute activates as many game sessions as the runtime configuration allows",
 	"wait because their computes activate as many game sessions as the runtime configuration allows",
 }
 
-// whyNoProcess says why no server process is free in a location of a fleet, and "" if one is. It counts nothing: what it costs does
-// not depend on how many processes there are.
+// whyNoProcess says why no server process is free in a location of a fleet, and "" if one is. It reads counts that are kept up to date,
+// so its cost does not depend on the number of processes.
 func (c *State) whyNoProcess(fleetID, location string) string {
 	n := c.Fleets.SiteCounts(fleetID, location)
 	return NoneFree(&n, "in "+location)
 }
 
-// NoneFree says of a place, such as "in custom-home", why none of its server processes is free; "" if one is.
+// NoneFree says why no server process of a place, such as "in custom-home", is free; "" if one is.
 func NoneFree(n *fleet.SiteCounts, place string) string {
 	running := n.Running()
 	switch {
@@ -76,7 +76,7 @@ func (v *View) WhyNoProcess(fleetID, location string) string {
 	return v.c.whyNoProcess(fleetID, location)
 }
 
-// ComputeCounts counts what one compute has.
+// ComputeCounts returns the counts of one compute.
 func (v *View) ComputeCounts(fleetID, name string) (n fleet.SiteCounts) {
 	v.SawAll()
 	if r, ok := v.c.Fleets.Compute(fleetID, name); ok {
@@ -85,7 +85,7 @@ func (v *View) ComputeCounts(fleetID, name string) (n fleet.SiteCounts) {
 	return n
 }
 
-// Places returns the locations of a fleet with what it has there, in the fleet's order.
+// Places returns the counts of a fleet's locations, in the fleet's order.
 func (v *View) Places(fleetID string) (places []PlaceCounts) {
 	v.SawAll()
 	r, ok := v.c.Fleets.Fleet(fleetID)

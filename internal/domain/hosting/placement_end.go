@@ -5,7 +5,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/placement"
 )
 
-// finishPlacement ends a placement and writes down who is to be told.
+// finishPlacement ends a placement and records the notices about it.
 func (t *Tx) finishPlacement(id string, status placement.Status, passed []placement.Try) {
 	t.Emit(&PlacementEnded{id, status, passed})
 	t.tellPlacementEnd(id)
@@ -14,7 +14,7 @@ func (t *Tx) finishPlacement(id string, status placement.Status, passed []placem
 	}
 }
 
-// tellPlacementEnd writes down who is to be told of the end of a placement.
+// tellPlacementEnd records the notices about the end of a placement.
 func (t *Tx) tellPlacementEnd(id string) {
 	r, _ := t.Placements.Placement(id)
 	queue, ok := t.Placements.Queue(t.Placements.Placements.Get(r).Queue)

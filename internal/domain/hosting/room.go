@@ -1,10 +1,9 @@
 // Package hosting is the room of fleets, computes, server processes, game sessions, player sessions and placements, with
-// aliases, builds and queues. It knows nothing of matchmaking and of player flow: it calls Hooks where they have a say or a
-// part, and pays for a nil check where there are none.
+// aliases, builds and queues. It does not import matchmaking or player flow, which take part through Hooks; without hooks it pays for a
+// nil check.
 //
 // A command's Decide checks it and emits events. The order of checks is part of the API. Apply folds events into the state.
-// Files are named for what they hold: command_*.go has the commands of a noun, event_*.go its events, apply*.go what the
-// events do, view*.go what callers may read.
+// Files: command_*.go has the commands of a noun, events_gen.go the events, apply*.go what the events do, view*.go what callers may read.
 package hosting
 
 import (
@@ -23,43 +22,43 @@ type State struct {
 	Sessions   *session.State
 	Placements *placement.State
 
-	eventNo     uint64      // fleet events ever written
-	placementNo uint64      // placements ever started
+	eventNo     uint64      // number of the latest fleet event
+	placementNo uint64      // number of the latest placement
 	restoring   session.Ref // the latest game session while a snapshot is read
-	hooks       Hooks       // nil: hosting is alone
+	hooks       Hooks       // nil: no other room takes part
 }
 
-// Tx is the room: its state, and its part of the transaction that is being decided.
+// Tx is the room: its state, and its part of the present transaction.
 type Tx struct {
 	*kernel.Tx
 	*State
 	notices Notices
-	dirty   []placement.Ref // placements that have to look for a place before the transaction ends
+	dirty   []placement.Ref // placements that Settle has to try before the transaction ends
 }
 
-// Notices writes down who is to be told of what.
+// Notices records what webhook receivers are to get.
 type Notices interface {
-	// Tell writes a notice down for the bus and for a topic, as far as any receiver takes them.
+	// Tell records a notice for the bus and for a topic, if either has a receiver.
 	Tell(n notice.Notice, topic string)
 }
 
-// New returns the room without records.
+// New returns an empty room.
 func New(k *kernel.Kernel, config *Config, notices Notices) *Tx {
 	s := &State{Kernel: k, Config: config, Fleets: fleet.New(), Sessions: session.New(), Placements: placement.New()}
 	return &Tx{Tx: k.Tx(), State: s, notices: notices}
 }
 
-// Connect tells the room who takes part in what happens here. It is called once, before the first command.
+// Connect sets the hooks. It is called once, before the first command.
 func (t *Tx) Connect(h Hooks) { t.hooks = h }
 
-// Events has the constructors of the room's events.
+// Events returns the constructors of the room's events.
 func (*Tx) Events() []func() kernel.Event { return events }
 
-// View reads the room's state. What it returns are copies, whose slices must not be changed.
+// View reads the room's state. It returns copies, whose slices must not be changed.
 type View struct {
 	kernel.Reader
 	c *State
 }
 
-// View returns a View. It is good as long as no command is executed.
+// View returns a View. It is valid until the next command is executed.
 func (c *State) View() View { return View{c.Reader(), c} }

@@ -9,22 +9,22 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// What hosting offers to other rooms. Each of them declares the part that it needs as an interface. Records are for reading:
-// a pointer is good until the next event.
+// This file has what hosting offers to other rooms. Each declares the part that it needs as an interface. Records are read-only, and a
+// pointer is valid until the next event.
 
-// FindGame finds a game session that is in memory.
+// FindGame finds a game session in memory.
 func (c *State) FindGame(id session.ID) (session.Ref, bool) { return c.Sessions.Game(id) }
 
 // Game returns a game session.
 func (c *State) Game(r session.Ref) *session.GameSession { return c.Sessions.Games.Get(r) }
 
-// FindPlayer finds a player session that is in memory.
+// FindPlayer finds a player session in memory.
 func (c *State) FindPlayer(id domain.UUID) (session.Ref, bool) { return c.Sessions.PlayerByID(id) }
 
 // PlayerSession returns a player session.
 func (c *State) PlayerSession(r session.Ref) *session.PlayerSession { return c.Sessions.Players.Get(r) }
 
-// PlayersNamed yields the player sessions of a player that are in memory.
+// PlayersNamed yields the player sessions of a player in memory.
 func (c *State) PlayersNamed(player string, yield func(session.Ref, *session.PlayerSession) bool) {
 	c.Sessions.PlayersNamed(player, yield)
 }
@@ -41,7 +41,7 @@ func (c *State) HasCertificate(fleetID, compute string) bool {
 	return ok && c.Fleets.Computes.Get(r).CertificatePath != ""
 }
 
-// FindPlacement finds a placement that is in memory.
+// FindPlacement finds a placement in memory.
 func (c *State) FindPlacement(id string) (placement.Ref, bool) { return c.Placements.Placement(id) }
 
 // Placement returns a placement.
@@ -55,13 +55,13 @@ func (c *State) FindQueue(name string) (placement.Ref, bool) { return c.Placemen
 // Queue returns a queue.
 func (c *State) Queue(r placement.Ref) *placement.Queue { return c.Placements.Queues.Get(r) }
 
-// ReservationTime is how long a seat waits for its player.
+// ReservationTime returns how long a seat waits for its player.
 func (c *State) ReservationTime() time.Duration { return c.Config.Reservation }
 
-// PlayersMax is how many players a game session may be made for.
+// PlayersMax returns the greatest MaximumPlayerSessionCount.
 func (c *State) PlayersMax() int32 { return c.Config.PlayersInGameMax }
 
-// CheckPlacement completes a placement and refuses one that may not begin. Its id is the caller's own and new.
+// CheckPlacement completes a placement and refuses one that may not begin. The calling room has made its id, which is new.
 func (t *Tx) CheckPlacement(p *placement.Placement) error {
 	cmd := StartPlacement{Placement: *p}
 	cmd.ArchivedAt = t.Forgotten()
@@ -70,7 +70,7 @@ func (t *Tx) CheckPlacement(p *placement.Placement) error {
 	return err
 }
 
-// BeginPlacement starts a placement, which was checked in the same transaction.
+// BeginPlacement starts a placement that was checked in the same transaction.
 func (t *Tx) BeginPlacement(p placement.Placement) {
 	p.No = t.placementNo + 1
 	t.Emit(&PlacementStarted{p})
@@ -78,14 +78,14 @@ func (t *Tx) BeginPlacement(p placement.Placement) {
 	t.dirty = append(t.dirty, made)
 }
 
-// StopPlacement ends a placement that has not ended, without success.
+// StopPlacement cancels a pending placement.
 func (t *Tx) StopPlacement(id string) {
 	if r, ok := t.Placements.Placement(id); ok && t.Placements.Placements.Get(r).Status == placement.Pending {
 		t.endPlacement(r, placement.Cancelled)
 	}
 }
 
-// TerminateGame tells the server process of a game session to end, unless it was told before.
+// TerminateGame asks the server process of a game session to end, unless it was asked before.
 func (t *Tx) TerminateGame(id session.ID) {
 	r, ok := t.Sessions.Game(id)
 	if !ok {
@@ -98,7 +98,7 @@ func (t *Tx) TerminateGame(id session.ID) {
 	}
 }
 
-// Reserve takes a seat for a player.
+// Reserve reserves a seat for a player.
 func (t *Tx) Reserve(r session.Reservation) {
 	t.Emit(&PlayerReserved{
 		PlayerSession: r.PlayerSession, GameSession: r.Game, Player: r.Player, Data: r.Data, ReserveBy: r.By, Maker: r.Maker, Kept: r.Kept,
@@ -108,21 +108,21 @@ func (t *Tx) Reserve(r session.Reservation) {
 // EndSeat ends a player session without calling SeatEnded.
 func (t *Tx) EndSeat(id domain.UUID, status session.PlayerStatus) { t.Emit(&PlayerEnded{id, status}) }
 
-// WrapData gives a player session other PlayerData.
+// WrapData replaces the PlayerData of a player session.
 func (t *Tx) WrapData(id domain.UUID, data string) { t.Emit(&PlayerDataWrapped{id, data}) }
 
-// SetMatchmakerData gives a game session other matchmaker data.
+// SetMatchmakerData replaces the matchmaker data of a game session.
 func (t *Tx) SetMatchmakerData(id session.ID, data string) { t.Emit(&GameSessionMatched{id, data}) }
 
-// What other rooms do to seats and placements while they apply an event of their own.
+// Other rooms call these while they apply events of their own.
 
-// KeepSeat keeps the seat of a player session when that ends.
+// KeepSeat holds the seat of a player session beyond its end.
 func (c *State) KeepSeat(player session.Ref) (seat session.Ref) { return c.Sessions.Keep(player) }
 
-// KeepEmptySeat keeps a seat that has no player session.
+// KeepEmptySeat holds a seat that has no player session.
 func (c *State) KeepEmptySeat(game session.Ref) (seat session.Ref) { return c.Sessions.KeepEmpty(game) }
 
-// ReleaseSeat stops keeping a seat.
+// ReleaseSeat stops holding a seat.
 func (c *State) ReleaseSeat(seat session.Ref) {
 	game := c.Sessions.Seats.Get(seat).Game
 	c.Sessions.Release(seat)
@@ -132,7 +132,7 @@ func (c *State) ReleaseSeat(seat session.Ref) {
 // ShareSeat puts a player session on the seat of another one.
 func (c *State) ShareSeat(player, with session.Ref) { c.Sessions.Share(player, with) }
 
-// DelayPlacement moves the end of a placement that waits.
+// DelayPlacement moves the timeout of a pending placement.
 func (c *State) DelayPlacement(id string, by domain.Time) {
 	r, ok := c.Placements.Placement(id)
 	if !ok || c.Placements.Placements.Get(r).Status != placement.Pending {

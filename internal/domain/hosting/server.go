@@ -2,7 +2,7 @@ package hosting
 
 import "github.com/musterhq/muster/internal/domain/fleet"
 
-// ServerProcess is the game server that asks for the command: it is the actor of what follows.
+// ServerProcess returns the game server that sent the command and is the actor of its consequences.
 
 func (cmd *ConnectProcess) ServerProcess() *fleet.Key      { return &cmd.Process }
 func (cmd *LoseLink) ServerProcess() *fleet.Key            { return &cmd.Process }

@@ -11,7 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/wire"
 )
 
-// frozen is the room at one moment.
+// frozen is the room's state at one moment.
 type frozen struct {
 	locations  chunk.Frozen[fleet.Location]
 	fleets     chunk.Frozen[fleet.Fleet]
@@ -27,7 +27,7 @@ type frozen struct {
 	placements chunk.Frozen[placement.Placement]
 }
 
-// Freeze returns what a snapshot holds of the room.
+// Freeze returns the room's part of a snapshot.
 func (c *State) Freeze(h *kernel.Head) kernel.Frozen {
 	f := &frozen{
 		c.Fleets.Locations.Freeze(), c.Fleets.Fleets.Freeze(), c.Fleets.Computes.Freeze(), c.Fleets.Processes.Freeze(),
@@ -55,7 +55,7 @@ const (
 	partPlacement = 17
 )
 
-// Write writes the parts, each kind behind those that it names.
+// Write writes each kind of record after the kinds that it refers to.
 func (f *frozen) Write(w *kernel.PartWriter) {
 	kernel.WriteAll(w, partLocation, f.locations)
 	kernel.WriteAll(w, partFleet, f.fleets)
@@ -78,10 +78,9 @@ func (f *frozen) Write(w *kernel.PartWriter) {
 	kernel.WriteAll(w, partPlacement, f.placements)
 }
 
-// roomMax bounds the room that is made for player sessions beforehand; more of them make their own.
+// roomMax bounds the player sessions that memory is allocated for in advance, because the count comes from the file.
 const roomMax = 1 << 21
 
-// Load reads a part of a snapshot.
 func (c *State) Load(l *kernel.Loader, kind uint64, body []byte) (known bool, err error) {
 	f := c.Fleets
 	switch kind {
@@ -123,7 +122,7 @@ func (c *State) Load(l *kernel.Loader, kind uint64, body []byte) (known bool, er
 	return true, err
 }
 
-// Restore rebuilds what a snapshot does not hold.
+// Restore rebuilds what a snapshot does not contain.
 func (c *State) Restore(h *kernel.Head) error {
 	if got := int64(c.Sessions.Players.Len()); got != h.Players {
 		return fmt.Errorf("snapshot holds %d player sessions, want %d: %w", got, h.Players, wire.ErrMalformed)
@@ -168,7 +167,7 @@ func (c *State) restoreDeadlines() {
 	for r, p := range c.Placements.Placements.All() {
 		if p.Status == placement.Pending {
 			c.Waiting.SetWall(PlacementTimeout, r, p.TimeoutAt)
-			c.placementNo = max(c.placementNo, p.No) // older snapshots do not tell it
+			c.placementNo = max(c.placementNo, p.No) // older snapshots do not have it
 		}
 	}
 	for r, f := range c.Fleets.Fleets.All() {

@@ -21,7 +21,7 @@ func (v *View) Location(name string) (fleet.Location, bool) {
 	return l, true
 }
 
-// Locations returns up to limit custom locations in the order of their names, beginning behind `after`.
+// Locations returns up to limit custom locations, ordered by name, beginning after `after`.
 func (v *View) Locations(after string, limit int) []fleet.Location {
 	v.SawAll()
 	var page []fleet.Location
@@ -44,7 +44,7 @@ func (v *View) Fleet(id string) (fleet.Fleet, bool) {
 	return f, true
 }
 
-// Fleets returns up to limit fleets in creation order, beginning behind the fleet (created, id).
+// Fleets returns up to limit fleets in creation order, beginning after the fleet (created, id).
 func (v *View) Fleets(created domain.Time, id string, limit int) []fleet.Fleet {
 	v.SawAll()
 	var page []fleet.Fleet
@@ -55,7 +55,7 @@ func (v *View) Fleets(created domain.Time, id string, limit int) []fleet.Fleet {
 	return page
 }
 
-// FleetsOfBuild returns those of Fleets that are to run a build.
+// FleetsOfBuild is Fleets for those that run a build.
 func (v *View) FleetsOfBuild(build string, created domain.Time, id string, limit int) []fleet.Fleet {
 	v.SawAll()
 	var page []fleet.Fleet
@@ -80,8 +80,8 @@ func (v *View) Compute(fleetID, name string) (fleet.Compute, bool) {
 	return x, true
 }
 
-// Computes returns up to limit computes of a fleet in creation order, beginning behind (created, name). A location other
-// than "" leaves out the other ones.
+// Computes returns up to limit computes of a fleet in creation order, beginning after (created, name). A location other than "" limits
+// them to that location.
 func (v *View) Computes(fleetID, location string, created domain.Time, name string, limit int) []fleet.Compute {
 	v.SawAll()
 	var page []fleet.Compute
@@ -119,7 +119,7 @@ func (v *View) Hosting(key fleet.Key) (session.GameSession, bool) {
 	return v.game(v.c.Fleets.Processes.Get(r).Session), true
 }
 
-// ProcessesOn returns the processes of a compute that have not ended.
+// ProcessesOn returns the running processes of a compute.
 func (v *View) ProcessesOn(fleetID, compute string) []fleet.Process {
 	v.SawAll()
 	var all []fleet.Process
@@ -134,11 +134,11 @@ func (v *View) ProcessesOn(fleetID, compute string) []fleet.Process {
 	return all
 }
 
-// Utilization is what a fleet's location does.
+// Utilization counts what runs in a location of a fleet.
 type Utilization struct {
 	session.Counts
 	Processes        int32 // ready or hosting
-	IdleProcesses    int32 // could take a game session now
+	IdleProcesses    int32 // a game session could start there now
 	Computes         int32
 	ComputesWithGame int32
 }
@@ -166,8 +166,8 @@ func (v *View) Utilization(fleetID, location string) Utilization {
 	return u
 }
 
-// FleetEvents returns a fleet's event log between two times, newest first, beginning behind the event numbered before
-// (0: with the newest).
+// FleetEvents returns a fleet's event log between two times, newest first, beginning after the event with number `before` (0: with the
+// newest).
 func (v *View) FleetEvents(fleetID string, from, to domain.Time, before uint64, limit int) []fleet.Event {
 	v.SawAll()
 	var page []fleet.Event
@@ -183,7 +183,7 @@ func (v *View) FleetEvents(fleetID string, from, to domain.Time, before uint64, 
 	return page
 }
 
-// GameSession returns a game session that is in memory; the engine looks into the archive for others.
+// GameSession returns a game session in memory; the engine reads others from the archive.
 func (v *View) GameSession(id session.ID) (session.GameSession, bool) {
 	r, ok := v.c.Sessions.Game(id)
 	if !ok {
@@ -199,19 +199,19 @@ func (v *View) game(r session.Ref) session.GameSession {
 	return g
 }
 
-// GameFilter chooses game sessions of a fleet. Zero members choose all.
+// GameFilter selects game sessions of a fleet. Zero fields select all.
 type GameFilter struct {
 	Location string
 	Status   session.Status
 }
 
-// Matches reports whether the filter chooses g.
+// Matches reports whether the filter selects g.
 func (f GameFilter) Matches(g *session.GameSession) bool {
 	return (f.Location == "" || g.Location == f.Location) && (f.Status == 0 || g.Status == f.Status)
 }
 
-// GameSessions returns game sessions of a fleet that are in memory, in creation order, beginning behind (created, id). It
-// looks at no more than `most` records: at is the place where the next look begins, and done says that there is no more.
+// GameSessions returns game sessions of a fleet in memory, in creation order, beginning after (created, id). It reads at most `most`
+// records; `at` is where the next call begins, and done reports that there are no more.
 func (v *View) GameSessions(fleetID string, f GameFilter, created domain.Time, id session.ID, most int) (page []session.GameSession, at GamePlace, done bool) {
 	v.SawAll()
 	done, at = true, GamePlace{created, id}
@@ -237,7 +237,7 @@ type GamePlace struct {
 	ID      session.ID
 }
 
-// PlayerSession is a player session with what the API shows of its game session.
+// PlayerSession is a player session with the fields of its game session that the API shows.
 type PlayerSession struct {
 	session.PlayerSession
 	GameID          session.ID
@@ -252,7 +252,7 @@ func (c *State) playerSession(p *session.PlayerSession, g *session.GameSession) 
 	return PlayerSession{*p, g.ID, g.FleetID, g.Region, g.Account, g.IPAddress, g.DNSName, g.Port}
 }
 
-// PlayerSession returns a player session that is in memory.
+// PlayerSession returns a player session in memory.
 func (v *View) PlayerSession(id domain.UUID) (PlayerSession, bool) {
 	r, ok := v.c.Sessions.PlayerByID(id)
 	if !ok {
@@ -267,8 +267,8 @@ func (v *View) player(p *session.PlayerSession) PlayerSession {
 	return v.c.playerSession(p, v.c.Sessions.Games.Get(p.Game))
 }
 
-// PlayersIn returns the player sessions of a game session that are in memory, in creation order, beginning behind
-// (created, id). Status 0 chooses all.
+// PlayersIn returns the player sessions of a game session in memory, in creation order, beginning after (created, id). Status 0 selects
+// all.
 func (v *View) PlayersIn(game session.ID, status session.PlayerStatus, created domain.Time, id domain.UUID, limit int) []PlayerSession {
 	v.SawAll()
 	r, ok := v.c.Sessions.Game(game)
@@ -285,7 +285,7 @@ func (v *View) PlayersIn(game session.ID, status session.PlayerStatus, created d
 	return v.page(all, limit)
 }
 
-// PlayersNamed returns the player sessions of a player that are in memory, like PlayersIn.
+// PlayersNamed returns the player sessions of a player in memory, like PlayersIn.
 func (v *View) PlayersNamed(player string, created domain.Time, id domain.UUID, limit int) []PlayerSession {
 	v.SawAll()
 	var all []*session.PlayerSession
@@ -302,7 +302,7 @@ func playerAfter(p *session.PlayerSession, created domain.Time, id domain.UUID) 
 	return p.Created > created || p.Created == created && strings.Compare(string(p.ID[:]), string(id[:])) > 0
 }
 
-// page sorts by (created, id) and cuts.
+// page sorts by (created, id) and keeps the first limit.
 func (v *View) page(all []*session.PlayerSession, limit int) []PlayerSession {
 	slices.SortFunc(all, func(a, b *session.PlayerSession) int {
 		if a.Created != b.Created {

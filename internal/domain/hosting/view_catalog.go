@@ -10,14 +10,14 @@ func (v *View) Alias(id string) (fleet.Alias, bool) {
 	return found(v, v.c.Fleets.Aliases, id, func(a *fleet.Alias) uint64 { return a.Changed })
 }
 
-// ResolveAlias is the id of the fleet that an alias stands for now, or a refusal: there is no such alias, or it is a
-// terminal one. The fleet itself may be gone.
+// ResolveAlias returns the id of the fleet that an alias points to now. It refuses an alias that does not exist or is terminal. The fleet
+// itself may be gone.
 func (v *View) ResolveAlias(id string) (fleetID string, err error) {
 	v.SawAll()
 	return v.c.resolveAlias(id)
 }
 
-// Aliases returns up to limit aliases that keep allows, in creation order, beginning behind a place.
+// Aliases returns up to limit aliases for which keep is true, in creation order, beginning after a place.
 func (v *View) Aliases(after catalog.Place, limit int, keep func(*fleet.Alias) bool) []fleet.Alias {
 	v.SawAll()
 	return v.c.Fleets.Aliases.Page(after, limit, keep)
@@ -28,13 +28,13 @@ func (v *View) Build(id string) (fleet.Build, bool) {
 	return found(v, v.c.Fleets.Builds, id, func(b *fleet.Build) uint64 { return b.Changed })
 }
 
-// Builds returns up to limit builds that keep allows, in creation order, beginning behind a place.
+// Builds returns up to limit builds for which keep is true, in creation order, beginning after a place.
 func (v *View) Builds(after catalog.Place, limit int, keep func(*fleet.Build) bool) []fleet.Build {
 	v.SawAll()
 	return v.c.Fleets.Builds.Page(after, limit, keep)
 }
 
-// found copies a record of a catalog; changed tells the number of its last change.
+// found copies a record of a catalog; changed returns the number of its last change.
 func found[T any](v *View, c *catalog.Catalog[T], id string, changed func(*T) uint64) (record T, ok bool) {
 	r, ok := c.Find(id)
 	if !ok {

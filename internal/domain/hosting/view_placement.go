@@ -17,7 +17,7 @@ func (v *View) Queue(name string) (placement.Queue, bool) {
 	return q, true
 }
 
-// Queues returns up to limit queues in the order of their names, beginning behind `after`.
+// Queues returns up to limit queues, ordered by name, beginning after `after`.
 func (v *View) Queues(after string, limit int) []placement.Queue {
 	v.SawAll()
 	var page []placement.Queue
@@ -28,7 +28,7 @@ func (v *View) Queues(after string, limit int) []placement.Queue {
 	return page
 }
 
-// Placement returns a placement that is in memory; the engine looks into the archive for others.
+// Placement returns a placement in memory; the engine reads others from the archive.
 func (v *View) Placement(id string) (placement.Placement, bool) {
 	r, ok := v.c.Placements.Placement(id)
 	if !ok {
@@ -44,13 +44,13 @@ func (v *View) placement(r placement.Ref) placement.Placement {
 	return p
 }
 
-// Choice is a place that a waiting placement could go to, or why it cannot.
+// Choice is a place that a waiting placement may use, or the reason why it may not.
 type Choice struct {
 	placement.Try
-	Free int // processes free there now
+	Free int // free processes there now
 }
 
-// Choices says, for a placement that waits, where it would go next, best first, and what it passes over and why.
+// Choices returns where a waiting placement would go next, best first, and which places it passes over and why.
 func (v *View) Choices(id string, now domain.Time) (choices []Choice) {
 	v.SawAll()
 	now = max(now, v.c.Last())

@@ -6,8 +6,8 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// HostingCounts counts the records of the room. The kinds that begin with "fullest" are about the owner that has most of
-// something, because each owner has a limit of its own.
+// HostingCounts counts the records of the room. Kinds that begin with "fullest" count for the owner with the most records, because the
+// limit is per owner.
 func (v *View) HostingCounts() []kernel.RecordCount {
 	f, s, p, most := v.c.Fleets, v.c.Sessions, v.c.Placements, v.c.Config
 	var locations, computes, processes int
@@ -37,16 +37,16 @@ func (v *View) HostingCounts() []kernel.RecordCount {
 	}
 }
 
-// PlaceCounts is what a fleet has in one location.
+// PlaceCounts has the counts of a fleet in one location.
 type PlaceCounts struct {
 	Fleet, Location string
 	Sessions        session.Counts
 	Hosts           fleet.SiteCounts
 }
 
-// PlaceCounts counts by location of fleets, the oldest fleets first, for at most so many places. rest counts all others in one,
-// and more says that there are any. What it costs does not depend on how many sessions there are. It says nothing that has to be
-// durable: it is for metrics.
+// PlaceCounts returns the counts of at most `most` locations of fleets, those of the oldest fleets first. rest has the sum of all others,
+// and more reports whether there are any. The cost does not depend on the number of sessions. The counts are for metrics and may be ahead
+// of what is durable.
 func (v *View) PlaceCounts(most int) (places []PlaceCounts, rest PlaceCounts, more bool) {
 	c := v.c
 	rest = PlaceCounts{Sessions: c.Sessions.AllCounts(), Hosts: c.Fleets.AllCounts()}

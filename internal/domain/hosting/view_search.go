@@ -6,12 +6,11 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// Search passes over some of the game sessions that a search is about, and reports whether that was all. It shows
-// nothing yet; see SearchResults.
+// Search examines some of the game sessions of a search and reports whether these were the last. SearchResults returns what it found.
 func (v *View) Search(scan *searchindex.Scan) (done bool) { return v.c.Sessions.Search(scan) }
 
-// SearchResults returns the game sessions at some places of a search, and their places. One that is no longer what was
-// asked for is left out, so that the answer is true of one moment.
+// SearchResults returns the game sessions at some places of a search, and their places. It leaves out those that no longer match, so that
+// the answer is true at one moment.
 func (v *View) SearchResults(q *searchindex.Query, places []search.Place) ([]session.GameSession, []search.Place) {
 	v.SawAll()
 	results, kept := make([]session.GameSession, 0, len(places)), make([]search.Place, 0, len(places))

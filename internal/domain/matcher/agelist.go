@@ -2,17 +2,17 @@ package matcher
 
 import "sort"
 
-// ageList is tickets by age, oldest first, in chunks, so that taking one out of a long list moves little.
+// ageList has tickets by age, oldest first, in chunks, so that a removal from a long list moves little.
 type ageList struct {
 	chunks  [][]int32
 	tickets int
 	players int32
 }
 
-// chunkMax is how many tickets a chunk has at most.
+// chunkMax is the most tickets in a chunk.
 const chunkMax = 256
 
-// place returns where a ticket is, or belongs.
+// place returns where a ticket is or belongs.
 func (m *Matcher) place(l *ageList, slot int32) (chunk, at int) {
 	chunk = len(l.chunks)
 	if n := len(l.chunks); n > 0 {
@@ -88,7 +88,7 @@ func (m *Matcher) firstAfter(l *ageList, start int64, including bool) (chunk, at
 	return chunk, sort.Search(len(c), func(i int) bool { return after(c[i]) })
 }
 
-// at returns the ticket at a place, and the next place; false behind the end.
+// at returns the ticket at a place, and the next place; false past the end.
 func (l *ageList) at(chunk, i int) (slot int32, ok bool) {
 	if chunk >= len(l.chunks) {
 		return 0, false

@@ -8,8 +8,8 @@ import (
 	"github.com/musterhq/muster/internal/domain/ruleset"
 )
 
-// balancer exchanges tickets between the teams of a match until no exchange of two equally large ones brings the teams'
-// averages closer together. Sizes stay as they are, and so does a roster.
+// balancer exchanges tickets between the teams of a match until no exchange of two tickets of equal size brings the teams' averages
+// closer together. It keeps the sizes of teams and does not move a roster.
 type balancer struct {
 	m       *Matcher
 	match   *found
@@ -18,11 +18,11 @@ type balancer struct {
 	sizes   []float64
 	values  []float64 // of each ticket: the sum over its players
 	players []int32
-	free    bool // no rule looks at teams, so that every exchange is legal
-	checks  int  // of legality that are left
+	free    bool // no rule depends on teams, so every exchange is legal
+	checks  int  // of legality, still allowed
 }
 
-// balanceChecks is how many exchanges are held against the rules, for one match.
+// balanceChecks is the most exchanges that are checked against the rules for one match.
 const balanceChecks = 2000
 
 func (m *Matcher) balance(f *found) {
@@ -60,7 +60,7 @@ func (m *Matcher) balance(f *found) {
 	m.stats.Steps += uint64(len(f.tickets) * len(f.tickets))
 }
 
-// deal gives the single players out anew, the highest first, each to the team that needs most to come to the average.
+// deal distributes the single players again, the highest value first, each to the team that is furthest below the average.
 func (b *balancer) deal() {
 	var singles []int
 	total, players := 0.0, 0.0
@@ -98,7 +98,7 @@ func (b *balancer) deal() {
 
 func (b *balancer) mean(team int) float64 { return b.sums[team] / b.sizes[team] }
 
-// spread is the highest average less the lowest, with the two teams.
+// spread returns the difference between the highest and the lowest average, with the two teams.
 func (b *balancer) spread() (spread float64, high, low int) {
 	high, low = -1, -1
 	for team := range b.sums {
@@ -118,20 +118,19 @@ func (b *balancer) spread() (spread float64, high, low int) {
 	return b.mean(high) - b.mean(low), high, low
 }
 
-// swap is an exchange and the spread after it.
 type swap struct {
 	a, b  int // places of tickets
 	after float64
 }
 
-// exchange makes the best exchange; false when none is better. One that leaves both the highest and the lowest team alone
-// does not change the spread.
+// exchange makes the best exchange; false if none reduces the spread. An exchange without the highest or the lowest team does not change
+// it.
 func (b *balancer) exchange() bool {
 	spread, high, low := b.spread()
 	if !(spread > 0) || math.IsInf(spread, 0) {
 		return false
 	}
-	gain := 1e-9 * max(1, spread) // less is rounding
+	gain := 1e-9 * max(1, spread) // a smaller gain is rounding
 	var swaps []swap
 	best := swap{after: spread - gain}
 	for i, x := range b.match.tickets {
@@ -173,7 +172,7 @@ func (b *balancer) exchange() bool {
 	return false
 }
 
-// after is the spread after an exchange.
+// after returns the spread after an exchange.
 func (b *balancer) after(i, k int) float64 {
 	x, y := b.match.tickets[i].team, b.match.tickets[k].team
 	d := b.values[i] - b.values[k]
@@ -210,7 +209,7 @@ func (b *balancer) legal() bool {
 	return l.Accepts(&b.m.search.cand.Candidate)
 }
 
-// tellsNoTeams reports whether no rule of a level can tell teams apart.
+// tellsNoTeams reports whether no rule of a level depends on teams.
 func (l *levelPlan) tellsNoTeams() bool {
 	for i, rule := range l.level.Rules {
 		switch rule.Form.(type) {

@@ -32,7 +32,7 @@ const balanced200 = `{"ruleLanguageVersion":"1.0","playerAttributes":[{"name":"s
 "teams":[{"name":"red","minPlayers":100,"maxPlayers":100},{"name":"blue","minPlayers":100,"maxPlayers":100}],
 "rules":[{"name":"Ping","type":"latency","maxLatency":150}]}`
 
-// evenTeams asks for what only a whole match shows.
+// evenTeams has a rule that only a complete match can fail.
 const evenTeams = `{"ruleLanguageVersion":"1.0","playerAttributes":[{"name":"skill","type":"number","default":10}],
 "teams":[{"name":"red","minPlayers":5,"maxPlayers":5},{"name":"blue","minPlayers":5,"maxPlayers":5}],
 "rules":[{"name":"Even","type":"distance","measurements":"avg(teams[*].players.attributes[skill])",
@@ -48,7 +48,7 @@ func text(name, s string) ruleset.NamedValue {
 	return ruleset.NamedValue{Name: name, Value: ruleset.Value{Kind: ruleset.String, Text: s}}
 }
 
-// skilled is a ticket of one player, with skill as people have it: bell-shaped around 1500.
+// skilled is a ticket of one player, whose skill is normally distributed around 1500.
 func skilled(r *rand.Rand, key uint64, start domain.Time) Ticket {
 	skill := math.Round(1500 + 300*r.NormFloat64())
 	return Ticket{Key: key, Start: start, No: key, Players: []Player{{ID: fmt.Sprint("player-", key), Attributes: []ruleset.NamedValue{number("skill", skill)}}}}
@@ -56,7 +56,7 @@ func skilled(r *rand.Rand, key uint64, start domain.Time) Ticket {
 
 var benchRegions = []string{"eu-central-1", "eu-west-1", "us-east-1", "us-west-2", "ap-northeast-1"}
 
-// travelled is a ticket with four attributes and latencies to five regions, of which one or two are near.
+// travelled is a ticket with four attributes and latencies to five regions, one or two of them near.
 func travelled(r *rand.Rand, key uint64, start domain.Time) Ticket {
 	t := skilled(r, key, start)
 	p := &t.Players[0]
@@ -95,7 +95,7 @@ func passAll(m *Matcher, now domain.Time) (matched int) {
 	return matched
 }
 
-// benchPool measures matching a loaded pool until nothing is left to find; adding is outside of the time.
+// benchPool measures how long a loaded pool takes to find all its matches, without the time to add tickets.
 func benchPool(b *testing.B, body string, tickets []Ticket) {
 	rules := mustParse(b, body)
 	matched := 0
@@ -155,8 +155,8 @@ func BenchmarkBalanced200From10000Tickets(b *testing.B) {
 	b.ReportMetric(b.Elapsed().Seconds()*1000/float64(all+first), "ms/match")
 }
 
-// BenchmarkWaitingPoolWithFewChanges: 100,000 tickets that cannot match, since only eight are near each other, and a
-// hundred that come for each pass.
+// BenchmarkWaitingPoolOf100000WithFewChanges has 100,000 tickets that cannot match, because only eight are near each other, and adds a
+// hundred before each pass.
 func BenchmarkWaitingPoolOf100000WithFewChanges(b *testing.B) {
 	rules := mustParse(b, fiveOnFive)
 	m := New(rules, Config{Name: "bench"})
@@ -189,8 +189,7 @@ func BenchmarkWaitingPoolOf100000WithFewChanges(b *testing.B) {
 }
 
 // BenchmarkArrivals plays ten seconds of 5,000 arrivals a second into a pool of 100,000 waiting tickets, a pass each 100 ms
-// of the tickets' time, and reports how long passes take: a ticket waits half an interval and a pass until the match
-// that it completes is proposed.
+// of the tickets' time, and reports how long passes take: a ticket waits half an interval and one pass until its match is proposed.
 func BenchmarkArrivalsOf5000EachSecondInto100000(b *testing.B) {
 	rules := mustParse(b, fiveOnFive)
 	var passes []float64
@@ -230,7 +229,7 @@ func BenchmarkArrivalsOf5000EachSecondInto100000(b *testing.B) {
 	b.ReportMetric(float64(matched)/b.Elapsed().Seconds(), "matched/s")
 }
 
-// BenchmarkMemory reports what a waiting ticket of one player with four attributes and five latencies takes.
+// BenchmarkMemoryOfWaitingTicket reports the memory of a waiting ticket of one player with four attributes and five latencies.
 func BenchmarkMemoryOfWaitingTicket(b *testing.B) {
 	rules := mustParse(b, fiveOnFive)
 	const n = 100_000
@@ -253,8 +252,8 @@ func BenchmarkMemoryOfWaitingTicket(b *testing.B) {
 	b.ReportMetric(float64(bytes)/float64(b.N*n), "B/ticket")
 }
 
-// BenchmarkPassOfHopelessRules: 10,000 tickets whose matches all fail at the end, the worst that a rule set does. What
-// counts is how long one pass keeps its core; the next goes on.
+// BenchmarkPassOfHopelessRulesOver10000Tickets has 10,000 tickets whose candidates all fail when they are complete, which is the worst
+// case. It measures how long one pass takes; the next continues.
 func BenchmarkPassOfHopelessRulesOver10000Tickets(b *testing.B) {
 	m := New(mustParse(b, hopelessRules), Config{Name: "bench"})
 	loadPool(b, m, drawTickets(10_000, skilled))

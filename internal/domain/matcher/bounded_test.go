@@ -11,7 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/ruleset"
 )
 
-// A rule set that no match satisfies, and that only the whole match shows: the search goes back over its choices.
+// No match satisfies this rule set, and only a complete candidate shows it, so the search backtracks.
 const hopelessRules = `{"ruleLanguageVersion":"1.0","playerAttributes":[{"name":"skill","type":"number","default":10}],
 "teams":[{"name":"a","minPlayers":5,"maxPlayers":5},{"name":"b","minPlayers":5,"maxPlayers":5}],
 "expansions":[{"target":"rules[Never].minDistance","steps":[{"waitTimeSeconds":10,"value":900000}]}],
@@ -27,7 +27,7 @@ func TestIdenticalTicketsAreTriedOnce(t *testing.T) {
 	m.Pass(benchStart)
 	m.Pass(benchStart + 10_000)
 	if s := m.Stats(); s.Searches > 4*(1+retries*restarts) || s.Waiting != 0 {
-		t.Errorf("got %+v, want the others not looked around, and nothing left to do", s)
+		t.Errorf("got %+v, want no search around the others, and nothing left to do", s)
 	}
 }
 
@@ -43,7 +43,7 @@ func TestHopelessRulesCostABudgetAndAPassItsWork(t *testing.T) {
 	for m.Dirty() {
 		before := m.Stats().Steps
 		m.Pass(benchStart)
-		// A search that has begun is finished, and so is one with the full budget before: each takes what its budget allows.
+		// A pass finishes the search that it has begun, and one with the full budget before; each may use its whole budget.
 		if steps := m.Stats().Steps - before; steps > 10_000+2*(20*500+1000) {
 			t.Fatalf("a pass of %d steps, want little more than 10,000", steps)
 		}
@@ -118,15 +118,15 @@ func TestAddRefuses(t *testing.T) {
 		`team "green"`:        {Key: 4, Backfill: true, Players: []Player{{ID: "cyd", Team: "green"}}},
 	} {
 		if err := m.Add(ticket); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("got %v, want it to say %s", err, want)
+			t.Errorf("got %v, want it to contain %s", err, want)
 		}
 	}
 	if m.Len() != 1 {
-		t.Errorf("%d tickets, want what was refused to leave nothing", m.Len())
+		t.Errorf("%d tickets, want none of the refused ones", m.Len())
 	}
 }
 
-// TestManyStepsDoNotMakeTicketsLarge: an expansion of a thousand steps is one feature too many for each ticket.
+// TestManyStepsDoNotMakeTicketsLarge: an expansion of a thousand steps does not give each ticket a thousand features.
 func TestManyStepsDoNotMakeTicketsLarge(t *testing.T) {
 	var steps []string
 	for i := range 1000 {
@@ -151,8 +151,7 @@ func TestManyStepsDoNotMakeTicketsLarge(t *testing.T) {
 	}
 }
 
-// TestHardTicketsDoNotHoldUpOthers: thousands of anchors that use up every budget are waiting when two tickets come that
-// match at once.
+// TestHardTicketsDoNotHoldUpOthers: thousands of anchors that exhaust every budget wait when two tickets arrive that match at once.
 func TestHardTicketsDoNotHoldUpOthers(t *testing.T) {
 	m := New(mustParse(t, hopelessOrEasy), Config{Work: 100_000})
 	r := rand.New(rand.NewPCG(1, 1))
@@ -184,7 +183,7 @@ func TestHardTicketsDoNotHoldUpOthers(t *testing.T) {
 	}
 }
 
-// hopelessOrEasy is for pairs whose skills are a million apart, as none of people's are.
+// hopelessOrEasy is for pairs whose skills are a million apart, which no real skills are.
 const hopelessOrEasy = `{"ruleLanguageVersion":"1.0","playerAttributes":[{"name":"skill","type":"number","default":10}],
 "teams":[{"name":"a","minPlayers":1,"maxPlayers":5},{"name":"b","minPlayers":1,"maxPlayers":5}],
 "rules":[{"name":"Apart","type":"distance","measurements":"avg(teams[a].players.attributes[skill])","referenceValue":"avg(teams[b].players.attributes[skill])","minDistance":1000000}]}`

@@ -15,7 +15,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/ruleset"
 )
 
-// The acceptance cases that are about building matches. Those about acceptance, placement and stopping need the core.
+// These are the documented cases of building matches. Those of acceptance, placement and stopping need the core.
 
 type testCase struct {
 	Name        string
@@ -153,7 +153,7 @@ func runCase(t *testing.T, c *testCase, name string) {
 				m.Remove(uint64(i))
 			}
 		}
-		// A runner would not call without need.
+		// A runner calls Pass only when there is something to do.
 		due, ok := m.Due(now - 1)
 		for m.Dirty() || ok && due <= now {
 			for _, p := range m.Pass(now) {
@@ -231,7 +231,7 @@ func matchOf(rules *ruleset.RuleSet, c *testCase, p *Proposal, at int64) caseMat
 	return m
 }
 
-// checkLegal holds a proposal against the reference evaluator.
+// checkLegal checks a proposal with the reference evaluator.
 func checkLegal(t *testing.T, rules *ruleset.RuleSet, c *testCase, p *Proposal, now domain.Time) {
 	t.Helper()
 	tickets := map[uint64]Ticket{}

@@ -2,8 +2,8 @@ package matcher
 
 import "github.com/musterhq/muster/internal/domain/ruleset"
 
-// check is one condition that no later ticket repairs: a candidate that fails it is given up. Its state is some words of
-// the candidate's.
+// check is a condition that no later ticket can repair, so the search gives up a candidate that fails it. Its state is a few words of the
+// candidate's state.
 type check struct {
 	kind   checkKind
 	soft   bool // of a part of compound rules: failing sets a bit, and the compound rules decide
@@ -16,7 +16,7 @@ type check struct {
 	teams  uint64 // whose players count, a bit for each
 	column int
 	other  int
-	// computed: numbers come out of an average, and are equal when they nearly are
+	// computed: the numbers are averages, which count as equal within a tolerance
 	computed bool
 }
 
@@ -34,7 +34,7 @@ const (
 	checkBlock                        // strings of each player's list (column) that are ids of players; most
 )
 
-// stateWords is how much of a candidate's state a check needs.
+// stateWords returns the size of a check's state.
 func (c *check) stateWords() int {
 	switch c.kind {
 	case checkSpread, checkRegions:
@@ -52,7 +52,7 @@ type levelBuilder struct {
 	softs int
 }
 
-// maxSofts is how many bits there are for checks of parts of compound rules. Rules beyond are judged at the end only.
+// maxSofts is the number of bits for checks of parts of compound rules. Rules beyond are judged only on complete candidates.
 const maxSofts = 64
 
 func (b *levelBuilder) rule(i int, rule *ruleset.Rule) {
@@ -95,7 +95,7 @@ func (b *levelBuilder) rule(i int, rule *ruleset.Rule) {
 	}
 }
 
-// shapes adds checks for the measurements whose pattern is known, and reports whether they say all that the rule says.
+// shapes adds checks for the measurements of known patterns, and reports whether these cover the whole rule.
 func (b *levelBuilder) shapes(i int, rule *ruleset.Rule) (covered bool) {
 	covered = len(rule.Shapes) > 0
 	for _, shape := range rule.Shapes {
@@ -115,7 +115,7 @@ func (b *levelBuilder) shapes(i int, rule *ruleset.Rule) (covered bool) {
 	return covered
 }
 
-// shape makes a measurement's check. all: the check is all that it asks, given that its teams have players.
+// shape makes the check of a measurement. all: the check covers the measurement, provided that its teams have players.
 func (b *levelBuilder) shape(rule *ruleset.Rule, shape ruleset.Shape) (c check, all, ok bool) {
 	c = check{teams: allTeams, column: shape.Column, other: shape.Other}
 	if !shape.All {
@@ -188,7 +188,7 @@ func atLeast(b ruleset.Bounds) int {
 	return int(b.Min)
 }
 
-// add puts a check in its place; false when there is none.
+// add puts a check in its place; false if there is no room.
 func (b *levelBuilder) add(rule int, c check) bool {
 	c.rule = rule
 	if b.p.rules.Rules[rule].Replaced {
@@ -208,8 +208,8 @@ func (b *levelBuilder) add(rule int, c check) bool {
 	return true
 }
 
-// The first word of a candidate's state are the bits of soft checks of whole tickets that failed; the first of those
-// that checks by team change are the bits of theirs.
+// The first word of a candidate's state has the bits of failed soft checks of whole tickets. The first word that checks by team change
+// has the bits of theirs.
 func (b *levelBuilder) finish() {
 	b.l.words = 1
 	place := func(checks []check) {

@@ -2,13 +2,12 @@ package matcher
 
 import "github.com/musterhq/muster/internal/domain/ruleset"
 
-// class hashes all that rules can see of a ticket. Tickets of one class are as good as each other, so that a search which
-// failed with one need not try the next: this is what keeps ten thousand identical tickets cheap. Two tickets that only
-// look equal by chance cost one of them a try.
+// class hashes everything that rules can read of a ticket. Tickets of one class are interchangeable, so a search that failed with one
+// skips the others, which keeps ten thousand identical tickets cheap. A hash collision costs the second ticket one try.
 func (m *Matcher) class(t *ticket, r *record) uint64 {
 	h := mix(hashSeed, uint64(t.players))
 	if t.backfill {
-		return mix(h, r.key) // its roster's teams and free slots are its own
+		return mix(h, r.key) // a backfill's teams and free seats are unique
 	}
 	for p := range r.players {
 		if m.plan.ids {

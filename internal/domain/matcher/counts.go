@@ -1,8 +1,7 @@
 package matcher
 
-// A waiting ticket's counts say how often each rule was evaluated with it and another ticket, and with whole candidates
-// that it was the anchor of: what an operator needs to see which rule keeps it waiting. Tickets that an index left out
-// count as rejected by the index's rule, since they are.
+// A waiting ticket counts how often each rule was evaluated with it and another ticket, and with complete candidates of which it was the
+// anchor. The counts show an operator which rule keeps it waiting. Tickets that an index left out count as rejected by the index's rule.
 
 // counters returns a ticket's counts: passed and failed for each rule.
 func (m *Matcher) counters(slot int32) []uint32 {
@@ -12,8 +11,7 @@ func (m *Matcher) counters(slot int32) []uint32 {
 
 func add(to *uint32, n uint64) { *to = uint32(min(uint64(*to)+n, 1<<32-1)) }
 
-// count notes the checks of a ticket with the anchor, whose soft ones failed as the bits say; at is the place of the
-// failing one.
+// count counts the checks of a ticket with the anchor. softs has the failed soft checks, and `at` is the check that failed.
 func (s *search) count(at int, ok bool, softs uint64) {
 	counts := s.m.counters(s.anchor)
 	if ok || at < 0 {
@@ -32,7 +30,7 @@ func (s *search) count(at int, ok bool, softs uint64) {
 	s.m.stats.Evaluations += uint64(at + 1)
 }
 
-// countFinal notes what a rule said of a whole candidate.
+// countFinal counts the result of a rule for a complete candidate.
 func (s *search) countFinal(rule int, holds bool) {
 	counts := s.m.counters(s.anchor)
 	if holds {
@@ -43,7 +41,7 @@ func (s *search) countFinal(rule int, holds bool) {
 	s.m.stats.Evaluations++
 }
 
-// countOutside notes the tickets that the walk leaves out.
+// countOutside counts the tickets that the walk leaves out.
 func (s *search) countOutside() {
 	p := s.m.plan
 	if len(p.equals) == 0 && p.near < 0 {

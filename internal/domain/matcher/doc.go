@@ -1,9 +1,9 @@
-// Package matcher is for finding matches: a pool of tickets, a rule set and the time go in, proposals come out.
+// Package matcher finds matches: from a pool of tickets, a rule set and the time it makes proposals.
 //
-// It is a pure function of what was added, in which order, of the times of the passes, and of the configuration's name,
-// so that a test, a simulation and the service get the same matches from the same tickets. It knows no clock and no
-// journal: whoever runs it submits the proposals as commands, and gives the tickets of a refused one back.
+// Its results depend only on the tickets and their order, the times of the passes, and the configuration's name, so that a test, a
+// simulation and the service get the same matches from the same tickets. It uses no clock and no journal: its caller submits the
+// proposals as commands and adds the tickets of a refused proposal again.
 //
-// What is legal is decided by ruleset.Level. The matcher agrees with it and is fast because it asks it seldom: DESIGN.md
-// says how.
+// ruleset.Level decides what is legal. The matcher is fast because it rarely calls it and uses checks that agree with it; DESIGN.md
+// explains them.
 package matcher

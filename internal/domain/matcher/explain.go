@@ -13,7 +13,7 @@ func (m *Matcher) Explain(key uint64, now domain.Time) (Explanation, bool) {
 	if !ok {
 		return Explanation{}, false
 	}
-	stats := m.stats // looking is no work of the matcher's
+	stats := m.stats // an explanation does not count as work
 	defer func() { m.stats = stats }()
 	e := m.explain(slot, now, explainLooked)
 	if e.Unmatchable != "" {
@@ -42,7 +42,7 @@ func (m *Matcher) Explain(key uint64, now domain.Time) (Explanation, bool) {
 	return e, true
 }
 
-// ExplainEnd says what stood against a ticket that is about to leave the pool: a cheap part of Explain, since many tickets may
+// ExplainEnd says why a ticket that is about to leave the pool found no match. It is a cheap part of Explain, because many tickets may
 // time out at the same moment.
 func (m *Matcher) ExplainEnd(key uint64, now domain.Time) (Explanation, bool) {
 	slot, ok := m.pool.slots[key]
@@ -56,7 +56,7 @@ func (m *Matcher) ExplainEnd(key uint64, now domain.Time) (Explanation, bool) {
 	return e, true
 }
 
-// explain is what is said of every ticket, after a look at so many others.
+// explain makes the common part of both explanations, from at most `looked` other tickets.
 func (m *Matcher) explain(slot int32, now domain.Time, looked int) Explanation {
 	t, r := &m.pool.tickets[slot], &m.pool.records[slot]
 	level := m.level(slot, now)
@@ -75,7 +75,7 @@ func (m *Matcher) explain(slot int32, now domain.Time, looked int) Explanation {
 	return e
 }
 
-// partners looks at the ticket together with each of the oldest others, as they are at a time.
+// partners judges the ticket together with each of the oldest others at a time.
 func (m *Matcher) partners(slot int32, now domain.Time, most int) (p Partners, oldest []Partner) {
 	rejected := make([]Rejection, m.ruleCount())
 	for _, chunk := range m.pool.ages.chunks {
@@ -116,7 +116,7 @@ func (m *Matcher) partners(slot int32, now domain.Time, most int) (p Partners, o
 	return p, oldest
 }
 
-// pair looks at two tickets at the level that a match of them has, and returns the rules against them.
+// pair judges two tickets at the level that their match would have, and returns the rules that reject them.
 func (m *Matcher) pair(slot, other int32, now domain.Time) (one Partner, rules []int) {
 	two := [2]joined{{slot: slot}, {slot: other}}
 	one = Partner{Key: m.pool.records[other].key, Level: m.ageLevel(two[:], now)}
@@ -126,7 +126,7 @@ func (m *Matcher) pair(slot, other int32, now domain.Time) (one Partner, rules [
 	return one, rules
 }
 
-// objections puts reasons to the rules that are against some tickets.
+// objections adds reasons to the rules that reject some tickets.
 func (m *Matcher) objections(level int, rules []int, tickets ...int32) (all []Objection) {
 	for _, rule := range rules {
 		all = append(all, Objection{rule, m.reasonAgainst(level, rule, tickets...)})
@@ -134,7 +134,7 @@ func (m *Matcher) objections(level int, rules []int, tickets ...int32) (all []Ob
 	return all
 }
 
-// reasonAgainst says in words what a rule has against tickets, as they stand where the fewest rules are against them.
+// reasonAgainst says in words why a rule rejects tickets, in the team assignment that the fewest rules reject.
 func (m *Matcher) reasonAgainst(level, rule int, tickets ...int32) (reason string) {
 	s, fewest := &m.search, math.MaxInt
 	s.level, s.take = &m.plan.levels[level], which{}
@@ -177,8 +177,7 @@ func (m *Matcher) roomFor(level int, slot, other int32) bool {
 	return false
 }
 
-// against returns the rules that no further ticket could reconcile with these. Where it depends on teams, they stand
-// where the fewest rules are against them.
+// against returns the rules that reject these tickets whatever other ticket joins, in the team assignment that the fewest rules reject.
 func (m *Matcher) against(level int, tickets ...int32) []int {
 	s := &m.search
 	s.level, s.take = &m.plan.levels[level], which{}
@@ -230,7 +229,7 @@ func (s *search) standNext(tickets []int32, f func()) {
 	}
 }
 
-// sameAsEarlier reports whether another team that nobody stands on is tried in place of this one.
+// sameAsEarlier reports whether an equivalent empty team is tried in place of this one.
 func (s *search) sameAsEarlier(team int) bool {
 	taken := func(team int) bool {
 		return slices.ContainsFunc(s.joined, func(j joined) bool { return int(j.team) == team || j.team < 0 })
@@ -243,7 +242,7 @@ func (s *search) sameAsEarlier(team int) bool {
 	return false
 }
 
-// stand joins a ticket whatever the rules say, and notes those of its checks that fail.
+// stand adds a ticket to a team whatever the rules say, and records which of its checks fail.
 func (s *search) stand(slot int32, team int) {
 	depth := len(s.joined)
 	to := s.state(depth + 1)
@@ -285,7 +284,7 @@ func (s *search) stand(slot int32, team int) {
 	s.arenaAt[depth+1] = len(s.arena)
 }
 
-// standing returns the rules that are against the tickets as they stand.
+// standing returns the rules that reject the tickets in the present team assignment.
 func (s *search) standing() []int {
 	depth := len(s.joined)
 	rules := slices.Clone(s.failed[depth-1])

@@ -50,7 +50,7 @@ func TestExplain(t *testing.T) {
 		t.Errorf("alone: got %v, want Ping", e.Alone)
 	}
 	if _, ok := m.Explain(6, now); ok {
-		t.Error("explained a ticket that is not there")
+		t.Error("explained a ticket that is not in the pool")
 	}
 }
 
@@ -72,7 +72,7 @@ func TestExplainNamesRulesThatOnlyJudgeTheWhole(t *testing.T) {
 		t.Errorf("got %+v, want one possible partner and Mentor against the match", e)
 	}
 	if e, _ := m.Explain(2, benchStart); e.Unmatchable == "" {
-		t.Error("got nothing, want to hear of the missing skill")
+		t.Error("got nothing, want the missing skill named")
 	}
 }
 
@@ -83,7 +83,7 @@ func rulesOf(objections []Objection) (rules []int) {
 	return rules
 }
 
-// TestBackfillsWithoutHope: no newcomer can join these rosters, whoever comes.
+// TestBackfillsWithoutHope: no newcomer at all can join these rosters.
 func TestBackfillsWithoutHope(t *testing.T) {
 	roster := func(red, blue int) (players []Player) {
 		for i := range red + blue {

@@ -12,8 +12,8 @@ import (
 	"github.com/musterhq/muster/internal/domain/ruleset"
 )
 
-// FuzzMatcher plays rule sets, those of the cases and what becomes of them, with tickets as strange as requests allow:
-// nothing may panic or go on for ever, and every proposal is legal.
+// FuzzMatcher plays mutations of the cases' rule sets with tickets as strange as requests allow: nothing may panic or run for ever, and
+// every proposal is legal.
 func FuzzMatcher(f *testing.F) {
 	files, _ := filepath.Glob("../ruleset/testdata/cases/*.json")
 	for i, file := range files {
@@ -125,7 +125,7 @@ func playStrange(t *testing.T, rules *ruleset.RuleSet, seed uint64) {
 	}
 	m.Pass(now)
 	if n := len(m.pool.groups) + len(m.pool.texts.numbers) + len(m.pool.regions.bits) + m.pool.ages.tickets + m.pool.players; n != 0 {
-		t.Errorf("an empty pool holds on to %d things", n)
+		t.Errorf("an empty pool keeps %d records", n)
 	}
 }
 
@@ -138,7 +138,7 @@ func TestStrangeTickets(t *testing.T) {
 		body := randomRules(rand.New(rand.NewPCG(seed, 9)))
 		rules, problems := ruleset.Parse(body)
 		if len(problems) > 0 {
-			continue // an expansion that makes no sense, say
+			continue // such as an invalid expansion
 		}
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			playStrange(t, rules, seed)

@@ -15,7 +15,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/ruleset"
 )
 
-// guideTry is tickets for an example of the guides, and how many of their players find a match.
+// guideTry has tickets for an example of the guides, and how many of their players find a match.
 type guideTry struct {
 	what    string
 	tickets [][]Player
@@ -25,7 +25,7 @@ type guideTry struct {
 }
 
 // TestGuideRuleSets plays tickets against every rule set that the guides show. Every example has tickets that match and tickets
-// that do not, so what the text claims of it is tried.
+// that do not, so the claims of the text are tested.
 func TestGuideRuleSets(t *testing.T) {
 	examples := guideRuleSets(t)
 	for name := range guideTries {
@@ -156,7 +156,7 @@ func readText(t *testing.T, file string) string {
 	return strings.ReplaceAll(string(text), "\r", "")
 }
 
-// Players of the tries. A value is a number, a string, a list of strings, a map of numbers, or a latency.
+// Values of the players below are numbers, strings, lists of strings, maps of numbers, or latencies.
 
 type (
 	ofPlayer map[string]any
@@ -189,7 +189,7 @@ func person(of ofPlayer) Player {
 	return p
 }
 
-// alone is one ticket for each player.
+// alone makes one ticket for each player.
 func alone(of ...ofPlayer) (tickets [][]Player) {
 	for _, x := range of {
 		tickets = append(tickets, []Player{person(x)})
@@ -209,7 +209,7 @@ func times(n int, of ofPlayer) []ofPlayer { return slices.Repeat([]ofPlayer{of},
 
 func both(a, b []ofPlayer) [][]Player { return alone(slices.Concat(a, b)...) }
 
-// each is n players who differ in one value.
+// each makes n players who differ in one value.
 func each[T any](n int, name string, value func(i int) T) (all []ofPlayer) {
 	for i := range n {
 		all = append(all, ofPlayer{name: value(i)})

@@ -73,7 +73,7 @@ var guideTries = map[string][]guideTry{
 				times(4, ofPlayer{"maps": map[string]float64{"harbour": 9}}), times(6, ofPlayer{"maps": map[string]float64{"desert": 9}})...)),
 			also: func(_ *ruleset.RuleSet, _ map[uint64]Ticket, p *Proposal) string {
 				if !slices.Equal(p.Tickets, []uint64{0, 1, 6, 7, 8, 9, 10, 11}) {
-					return fmt.Sprint("got the tickets ", p.Tickets, ", want those who like the desert")
+					return fmt.Sprint("got the tickets ", p.Tickets, ", want those of players who like the desert")
 				}
 				return ""
 			}},
@@ -120,7 +120,7 @@ var guideTries = map[string][]guideTry{
 	},
 }
 
-// roles are players above the limit for beginners.
+// roles makes players above the limit for beginners.
 func roles(names ...string) (all []ofPlayer) {
 	for _, name := range names {
 		all = append(all, ofPlayer{"skill": 500, "role": name})

@@ -15,7 +15,7 @@ type candidate struct {
 	order  []joined
 }
 
-// judge decides about the candidate as it is, and keeps it if it is legal and the best so far; true: and it is full.
+// judge keeps the present candidate if it is legal and the best so far; true if it is also full.
 func (s *search) judge() bool {
 	if s.missing > 0 || s.players <= s.best.players {
 		return false
@@ -36,14 +36,13 @@ func (s *search) judge() bool {
 	return s.best.full
 }
 
-// full reports whether the search may stop with the candidate. A game session that takes no more is not a full match for
-// somebody who might find a larger one.
+// full reports whether the search may stop with the candidate. A backfill whose game session has no more room is not a full match for a
+// new ticket that might find a larger one.
 func (s *search) full() bool {
 	return s.players >= s.target && (s.roster == nil || s.joined[0].team < 0 || s.players >= s.level.target)
 }
 
-// legal judges the candidate at its own level. That is usually the one that the search works at; if not, all rules are
-// evaluated anew.
+// legal judges the candidate at its own level, which is usually the level of the search; if not, all rules are evaluated again.
 func (s *search) legal(level int) bool {
 	if level != s.level.index {
 		l := &s.m.plan.levels[level]
@@ -69,7 +68,7 @@ func (s *search) legal(level int) bool {
 	return legal
 }
 
-// noteWhyNot remembers what the rules have against the candidate, for an explanation.
+// noteWhyNot records the rules that reject the candidate, for an explanation.
 func (s *search) noteWhyNot() {
 	for _, rule := range s.level.required {
 		if s.verdict(rule) != ruleset.Holds {
@@ -95,7 +94,7 @@ func (s *search) evaluated(cost int) {
 	s.m.stats.Steps += uint64(cost * 10)
 }
 
-// verdict is what a rule says of the complete candidate.
+// verdict returns the verdict of a rule on the complete candidate.
 func (s *search) verdict(rule int) ruleset.Verdict {
 	p := &s.level.rules[rule]
 	r := s.level.level.Rules[rule]
@@ -130,7 +129,7 @@ func verdictOf(holds bool) ruleset.Verdict {
 	return ruleset.Fails
 }
 
-// compound is three-valued logic, as the reference has it: what is undefined does not become true by a not.
+// compound evaluates three-valued logic like the reference: the negation of undefined is undefined.
 func (s *search) compound(st *ruleset.Statement) ruleset.Verdict {
 	if st.Logic == ruleset.LogicRule {
 		return s.verdict(st.Rule)
@@ -158,8 +157,8 @@ func (s *search) compound(st *ruleset.Statement) ruleset.Verdict {
 	}
 }
 
-// teamMeans compares the teams' averages with the average of all. Its sums may round differently from the reference's, so
-// that it is not sure near the bound.
+// teamMeans compares the teams' averages with the average of all. Its sums may round differently from the reference's, so near the bound
+// its verdict is not sure.
 func (s *search) teamMeans(shape *ruleset.Shape, form *ruleset.Distance) (v ruleset.Verdict, sure bool) {
 	var sums [64]float64
 	size := 0.0 // of all numbers: sums of huge ones overflow, depending on their order
@@ -206,7 +205,7 @@ func (s *search) teamMeans(shape *ruleset.Shape, form *ruleset.Distance) (v rule
 	return 0, false
 }
 
-// ageLevel is the level of a candidate, by the age of its newest or its oldest ticket.
+// ageLevel returns the level of a candidate, by the age of its newest or its oldest ticket.
 func (m *Matcher) ageLevel(joined []joined, now domain.Time) int {
 	start := m.pool.tickets[joined[0].slot].start
 	for _, j := range joined[1:] {
@@ -219,7 +218,7 @@ func (m *Matcher) ageLevel(joined []joined, now domain.Time) int {
 	return m.rules.LevelAt(age(start, now))
 }
 
-// fill makes the reference's candidate of the search's.
+// fill converts the search's candidate to the reference's form.
 func (s *search) fill() {
 	if s.cand.filled {
 		return

@@ -6,14 +6,14 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 )
 
-// large is how matches of more than 40 players are made: few rules, a batch for each location, teams filled in the
-// documented order and then balanced. There is nothing to go back over, so a pass looks at the whole pool.
+// large makes matches of more than 40 players: few rules, a batch for each location, teams filled in the documented order and then
+// balanced. It does not backtrack, so a pass covers the whole pool.
 type large struct {
 	now   domain.Time
 	until uint64
 	level *levelPlan
 	cut   bool // the work was used up
-	turn  int  // passes cut short in a row: each starts at another place, so that all get their turn
+	turn  int  // passes cut short in a row: each starts at another place, so that every batch gets its turn
 	sizes []int32
 	match found
 }
@@ -51,7 +51,7 @@ func (m *Matcher) passLarge(now domain.Time, until uint64) (proposals []Proposal
 	return proposals
 }
 
-// reached returns the tickets that a match of a level may have, backfills first, then by age.
+// reached returns the tickets that a match of a level may contain, backfills first, then by age.
 func (m *Matcher) reached(level int, now domain.Time) []int32 {
 	waits := m.rules.Waits()
 	var first, rest []int32
@@ -83,7 +83,7 @@ func (m *Matcher) countPlayers(tickets []int32) (n int32) {
 	return n
 }
 
-// formAll makes matches of a batch until it gives no more.
+// formAll makes matches of a batch until it contains no more.
 func (m *Matcher) formAll(batch []int32, proposals *[]Proposal) {
 	for {
 		batch = slices.DeleteFunc(batch, func(slot int32) bool { return m.pool.tickets[slot].shelf == nil })
@@ -108,8 +108,8 @@ func (m *Matcher) form(batch []int32) bool {
 	return m.fill(-1, batch[news:])
 }
 
-// fill is the order of docs/spec/flexmatch.md#large-matches: teams below their minimum first, of those the one with the most open slots; then the one
-// with the most open slots. A ticket that fits nowhere is passed over.
+// fill fills teams in the order of docs/spec/flexmatch.md#large-matches: first teams below their minimum, of these the one with the most
+// open slots, then the team with the most open slots. It skips a ticket that fits nowhere.
 func (m *Matcher) fill(backfill int32, news []int32) bool {
 	g := &m.large
 	level := g.level.level
@@ -134,7 +134,7 @@ func (m *Matcher) fill(backfill int32, news []int32) bool {
 			}
 		}
 	}
-	smallest := int32(1) // party that found no place: none of this size does any more
+	smallest := int32(1) // size of a party that found no room: no other of this size will
 	full := make([]bool, 0, 16)
 	for _, slot := range news {
 		if g.match.players >= target {
@@ -177,7 +177,7 @@ func (m *Matcher) teamFor(players int32) int {
 	return best
 }
 
-// filled reports whether what fill made is a match.
+// filled reports whether fill has made a match.
 func (m *Matcher) filled(backfill int32) bool {
 	g := &m.large
 	if len(g.match.tickets) == 0 || backfill >= 0 && len(g.match.tickets) == 1 {
@@ -192,7 +192,7 @@ func (m *Matcher) filled(backfill int32) bool {
 	if level == g.level.index {
 		return true
 	}
-	// Its tickets are older than they had to be, or none is as old as this level asks: another level judges.
+	// The ages of its tickets give another level than this one, which judges.
 	g.match.level = level
 	l := &m.plan.levels[level]
 	if backfill < 0 && g.match.players > l.target {

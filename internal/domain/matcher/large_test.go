@@ -10,14 +10,15 @@ import (
 	"github.com/musterhq/muster/internal/domain/ruleset"
 )
 
-// TestDocumentedFillOrder is the example of docs/spec/flexmatch.md#large-matches: Red and Blue take 10 (at least 5), Green 3 (at least 2).
+// TestDocumentedFillOrder plays the example of docs/spec/flexmatch.md#large-matches: Red and Blue take 10 (at least 5), Green 3 (at least
+// 2).
 func TestDocumentedFillOrder(t *testing.T) {
 	const body = `{"ruleLanguageVersion":"1.0","playerAttributes":[{"name":"skill","type":"number","default":10}],
 "algorithm":{"strategy":"balanced","balancedAttribute":"skill","batchingPreference":"largestPopulation"},
 "teams":[{"name":"Red","minPlayers":5,"maxPlayers":10},{"name":"Blue","minPlayers":5,"maxPlayers":10},{"name":"Green","minPlayers":2,"maxPlayers":3},
 {"name":"Rest","minPlayers":0,"maxPlayers":20}]}`
-	// The team Rest only makes the rule set a large one. It is always the one with the most open slots once the others
-	// have their minimum, so that 12 players show the minimums, and 32 that the others come after it.
+	// The team Rest only makes the rule set a large one. It always has the most open slots once the others have their minimum, so 12
+	// players show the minimums, and 32 show that the others come after it.
 	for players, want := range map[int][]int{12: {5, 5, 2, 0}, 13: {5, 5, 2, 1}, 32: {7, 7, 2, 16}, 43: {10, 10, 3, 20}} {
 		m := New(mustParse(t, body), Config{})
 		for key := range uint64(players) {
@@ -39,8 +40,8 @@ func TestDocumentedFillOrder(t *testing.T) {
 	}
 }
 
-// TestBalanceLeavesNoImprovingExchange looks at random large matches with parties: none is illegal, and no exchange of two
-// equally large tickets brings the averages closer.
+// TestBalanceLeavesNoImprovingExchange makes random large matches with parties: all are legal, and no exchange of two tickets of equal
+// size brings the averages closer.
 func TestBalanceLeavesNoImprovingExchange(t *testing.T) {
 	matches := 0
 	for seed := range uint64(40) {
@@ -75,7 +76,7 @@ func TestBalanceLeavesNoImprovingExchange(t *testing.T) {
 		}
 	}
 	if matches < 60 {
-		t.Errorf("%d matches, want more to look at", matches)
+		t.Errorf("%d matches, want more", matches)
 	}
 }
 
@@ -95,7 +96,7 @@ func largeTicket(r *rand.Rand, rules *ruleset.RuleSet, key uint64) Ticket {
 	return t
 }
 
-// bestExchange is how much closer the averages come by the best exchange of two tickets.
+// bestExchange returns by how much the best exchange of two tickets reduces the spread.
 func bestExchange(pool map[uint64]Ticket, p *Proposal) float64 {
 	team := make([]int, len(p.Tickets))
 	for at, seats := range p.Teams {

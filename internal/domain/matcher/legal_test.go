@@ -9,7 +9,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/ruleset"
 )
 
-// illegal holds a proposal against the contract of legal matches, with the reference evaluator; "" is legal.
+// illegal checks a proposal against the contract of legal matches, with the reference evaluator; "" is legal.
 func illegal(rules *ruleset.RuleSet, tickets map[uint64]Ticket, p *Proposal, now domain.Time, additional int32) string {
 	c := ruleset.Candidate{Teams: make([][]ruleset.Player, len(rules.Teams))}
 	seen := map[Seat]bool{}

@@ -16,7 +16,7 @@ type location struct {
 	tickets []int32
 }
 
-// batches cuts tickets by location, as the batching preference says. A ticket may be in several.
+// batches groups tickets by location, as the batching preference says. A ticket may be in several.
 func (m *Matcher) batches(tickets []int32) [][]int32 {
 	locations := m.locations(tickets)
 	m.stats.Steps += uint64(len(tickets) * len(locations))
@@ -24,7 +24,7 @@ func (m *Matcher) batches(tickets []int32) [][]int32 {
 		if m.plan.latency {
 			return nil
 		}
-		return [][]int32{tickets} // nobody says where
+		return [][]int32{tickets} // no ticket has latencies
 	}
 	if turn := m.large.turn % len(locations); turn > 0 {
 		locations = append(locations[turn:], locations[:turn]...)
@@ -95,8 +95,8 @@ type choice struct {
 	latency float64 // the party's average
 }
 
-// choices returns the locations that all players of a ticket accept, the fastest first. Where no rule asks for
-// latencies, players without any accept what the others do.
+// choices returns the locations that all players of a ticket accept, the fastest first. If no rule needs latencies, players without any
+// accept what the others accept.
 func (m *Matcher) choices(slot int32, to []choice) []choice {
 	players := m.pool.records[slot].players
 	first := slices.IndexFunc(players, func(p ruleset.Player) bool { return len(p.Latencies) > 0 })
@@ -127,7 +127,7 @@ func (m *Matcher) choices(slot int32, to []choice) []choice {
 	return to
 }
 
-// largeMost is the lowest maximum latency of the level's rules.
+// largeMost returns the lowest maximum latency of the level's rules.
 func (m *Matcher) largeMost() float64 {
 	most := math.Inf(1)
 	for _, rule := range m.large.level.level.Rules {

@@ -5,7 +5,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/ruleset"
 )
 
-// Matcher is one configuration's pool and what it knows about it. It is not safe for concurrent use.
+// Matcher has the pool of one configuration, with its indexes and the state of its searches. It is not safe for concurrent use.
 type Matcher struct {
 	rules  *ruleset.RuleSet
 	config Config
@@ -17,7 +17,7 @@ type Matcher struct {
 	seed   uint64 // of the configuration's name
 	rounds uint64
 	exact  int   // see exactPool; tests set it
-	kept   found // a match that may be bettered
+	kept   found // a match that may be improved
 	stats  Stats
 }
 
@@ -36,10 +36,9 @@ func New(rules *ruleset.RuleSet, c Config) *Matcher {
 	return m
 }
 
-// Len is how many tickets the pool holds.
+// Len returns the number of tickets in the pool.
 func (m *Matcher) Len() int { return len(m.pool.slots) }
 
-// Stats returns what the matcher has done.
 func (m *Matcher) Stats() Stats {
 	s := m.stats
 	s.Tickets, s.Players, s.Unmatchable, s.Waiting = len(m.pool.slots), m.pool.players, m.pool.faulty, m.queue.len()
@@ -47,11 +46,11 @@ func (m *Matcher) Stats() Stats {
 	return s
 }
 
-// Dirty reports whether Pass has something to do that does not depend on time.
+// Dirty reports whether Pass has work that does not depend on time.
 func (m *Matcher) Dirty() bool { return m.queue.len() > 0 }
 
-// Unfinished reports whether searches that used up their budget are to be continued. A Pass that has nothing else to do gives
-// one of them another budget; unlike Dirty it is no hurry.
+// Unfinished reports whether searches that exhausted their budget can continue. A Pass without other work gives one of them another
+// budget, which is less urgent than Dirty.
 func (m *Matcher) Unfinished() bool { return len(m.queue.hard) > 0 }
 
 // Due returns when time alone can make a match possible: the next moment at which a ticket reaches a wait of the rule set.
@@ -70,10 +69,10 @@ func (m *Matcher) Due(now domain.Time) (at domain.Time, ok bool) {
 	return at, ok
 }
 
-// Pass looks for matches, in bounded work; if some is left, Dirty stays true and the next call goes on.
+// Pass searches for matches with bounded work; if some is left, Dirty stays true and the next call continues.
 func (m *Matcher) Pass(now domain.Time) []Proposal { return m.PassSteps(now, m.config.Work) }
 
-// PassSteps is Pass with another bound on its work; it looks around one ticket at least.
+// PassSteps is Pass with another bound on its work; it searches around at least one ticket.
 func (m *Matcher) PassSteps(now domain.Time, steps int) []Proposal {
 	m.stats.Passes++
 	m.reachWaits(now)

@@ -7,14 +7,14 @@ import (
 	"github.com/musterhq/muster/internal/domain/ruleset"
 )
 
-// stage is one go through the round's tickets.
+// stage is one iteration over the round's tickets.
 type stage struct {
-	news      bool // look around new requests
+	news      bool // search around new requests
 	backfills bool // and around backfills
 	take      which
 }
 
-// stages orders requests for new matches and for backfills as backfillPriority says.
+// stages orders new requests and backfills as backfillPriority says.
 func (m *Matcher) stages() []stage {
 	switch {
 	case m.pool.backfills == 0:
@@ -35,7 +35,7 @@ var (
 	stagesLow     = []stage{{news: true}, {true, true, which{backfills: true, required: true}}}
 )
 
-// passSmall works on rounds until all is done or the work is.
+// passSmall works on rounds until all are done or the bound on work is reached.
 func (m *Matcher) passSmall(now domain.Time, until uint64) (proposals []Proposal) {
 	q := &m.queue
 	if q.len() == 0 {
@@ -44,7 +44,7 @@ func (m *Matcher) passSmall(now domain.Time, until uint64) (proposals []Proposal
 	}
 	m.interleave()
 	if m.stats.Passes%2 == 0 {
-		m.nextHeavy(now, &proposals) // one at least, however much comes
+		m.nextHeavy(now, &proposals) // at least one, however many tickets arrive
 	}
 	for {
 		if m.stats.Steps >= until && q.len() > 0 {
@@ -71,7 +71,7 @@ func (m *Matcher) passSmall(now domain.Time, until uint64) (proposals []Proposal
 	}
 }
 
-// nextHeavy searches around the next ticket that needs the full budget; false when there is none.
+// nextHeavy searches around the next ticket that needs the full budget; false if there is none.
 func (m *Matcher) nextHeavy(now domain.Time, proposals *[]Proposal) bool {
 	q := &m.queue
 	for len(q.heavy) > 0 {
@@ -99,7 +99,7 @@ func (m *Matcher) nextHeavy(now domain.Time, proposals *[]Proposal) bool {
 	return false
 }
 
-// look finds all matches of a ticket: it may have some without it, since the oldest of a match decides who is in it.
+// look finds the matches around a ticket. Some may not contain it, because the oldest ticket of a match chooses the others.
 func (m *Matcher) look(slot int32, now domain.Time, proposals *[]Proposal) {
 	q := &m.queue
 	st, t := q.stages[q.stage], &m.pool.tickets[slot]
@@ -128,7 +128,7 @@ func (m *Matcher) look(slot int32, now domain.Time, proposals *[]Proposal) {
 	}
 }
 
-// match proposes the match of the oldest ticket of those that some match with this one has; false when there is none.
+// match finds a match with this ticket and proposes the one that its oldest ticket finds; false if there is none.
 func (m *Matcher) match(slot int32, take which, now domain.Time, proposals *[]Proposal) bool {
 	s := &m.search
 	m.around(slot, take, now, true)
@@ -139,7 +139,7 @@ func (m *Matcher) match(slot int32, take which, now domain.Time, proposals *[]Pr
 	return true
 }
 
-// proposeBest proposes what was found around a ticket, or what its oldest member finds if that is no smaller.
+// proposeBest proposes the match that was found around a ticket, or the match that its oldest ticket finds if that is no smaller.
 func (m *Matcher) proposeBest(slot int32, take which, now domain.Time, proposals *[]Proposal) {
 	s := &m.search
 	m.kept.keep(&s.best)
@@ -157,7 +157,7 @@ func (f *found) keep(other *found) {
 	f.players, f.level, f.full = other.players, other.level, other.full
 }
 
-// elder is the ticket of a match that comes first among anchors.
+// elder returns the ticket of a match that comes first among anchors.
 func (m *Matcher) elder(tickets []joined) int32 {
 	first := tickets[0].slot
 	for _, j := range tickets[1:] {
@@ -177,8 +177,8 @@ func (m *Matcher) anchorBefore(a, b int32) bool {
 	return m.older(a, b)
 }
 
-// around searches around a ticket at every level that may give it a match; fresh: only those that are new to it. What it
-// finds is in search.best.
+// around searches around a ticket at every level that may have a match; fresh: only levels where it was not searched yet. The result is
+// in search.best.
 func (m *Matcher) around(slot int32, take which, now domain.Time, fresh bool) {
 	s := &m.search
 	s.best.players, s.best.full, s.gaveUp = 0, false, false
@@ -188,8 +188,9 @@ func (m *Matcher) around(slot int32, take which, now domain.Time, fresh bool) {
 	}
 }
 
-// levelsAround are the levels that a match with a ticket may have; fresh: only those that are new to it. If the newest ticket
-// decides, they are the ticket's own and all before it. If the oldest does, this ticket is that, or one that is older still.
+// levelsAround returns the levels that a match with a ticket may have; fresh: only levels where it was not searched yet. If the newest
+// ticket decides the level, they are the ticket's own and all lower ones. If the oldest decides, they are its own and all higher ones,
+// since an older ticket may join.
 func (m *Matcher) levelsAround(slot int32, now domain.Time, fresh bool) (top, lowest int) {
 	t, own := &m.pool.tickets[slot], m.level(slot, now)
 	if !m.rules.Algorithm.OldestAge {
@@ -205,11 +206,11 @@ func (m *Matcher) levelsAround(slot int32, now domain.Time, fresh bool) (top, lo
 	return top, own
 }
 
-// startsAt are the starts of tickets that a match at a level may have.
+// startsAt returns the range of start times for the tickets of a match at a level.
 func (m *Matcher) startsAt(k int, now domain.Time) span {
 	starts := span{math.MinInt64, math.MaxInt64}
 	switch {
-	case !m.rules.Algorithm.OldestAge && k > 0: // a start in the future is one of now
+	case !m.rules.Algorithm.OldestAge && k > 0: // a start in the future counts as now
 		starts.to = int64(now) - int64(m.rules.Waits()[k])*1000
 	case m.rules.Algorithm.OldestAge && k+1 < len(m.plan.levels):
 		starts.from = int64(now) - int64(m.rules.Waits()[k+1])*1000 + 1
@@ -217,7 +218,7 @@ func (m *Matcher) startsAt(k int, now domain.Time) span {
 	return starts
 }
 
-// quickBudget is what a search of a round may spend. In a small pool the oldest decides, whatever it costs.
+// quickBudget returns the budget of a search of a round. In a small pool the oldest ticket decides, at any cost.
 func (m *Matcher) quickBudget() int {
 	if m.pool.ages.tickets <= m.exact {
 		return m.config.Budget
@@ -225,8 +226,8 @@ func (m *Matcher) quickBudget() int {
 	return max(1, m.config.Budget/quickShare)
 }
 
-// endRound forgets the round, and tries a few anchors again whose search was exhausted. A small pool waits with that until
-// there is nothing else to do.
+// endRound discards the round, and retries a few anchors whose search was exhausted. A small pool does that only when there is nothing
+// else to do.
 func (m *Matcher) endRound(now domain.Time, proposals *[]Proposal) {
 	q := &m.queue
 	for _, slot := range q.round {

@@ -7,8 +7,8 @@ import (
 	"github.com/musterhq/muster/internal/domain/ruleset"
 )
 
-// plan is a rule set as the matcher works with it: which numbers of a ticket are kept at hand (features), which of them
-// the pool is sorted by, and for each level what is checked when a ticket joins a candidate.
+// plan is a rule set as the matcher uses it: which numbers of a ticket are precomputed (features), by which of them the pool is sorted,
+// and which checks each level makes when a ticket joins a candidate.
 type plan struct {
 	rules    *ruleset.RuleSet
 	features []feature
@@ -19,16 +19,16 @@ type plan struct {
 	latency  bool  // there is a latency rule
 	ids      bool  // a rule reads the ids of players
 
-	equals   []int // words of features whose difference keeps two tickets apart for good; the pool is split by them
+	equals   []int // words of features that must be equal within a match at every level; the pool is split by them
 	equalsBy []int // the rule of each
-	near     int   // word of the feature that the pool is sorted by; -1 without
+	near     int   // word of the feature by which the pool is sorted; -1 without
 	nearRule int
-	widths   []float64 // of the cells it is sorted into, ascending
-	place    int       // word of the value that decides about the cell: any between the ticket's lowest and highest
-	ring     bool      // it is also the first value that the sort rules go by, the nearest first
+	widths   []float64 // of the cells into which it is sorted, ascending
+	place    int       // word of the value that determines the cell: any between the ticket's lowest and highest
+	ring     bool      // it is also the first value by which the sort rules sort, the nearest first
 }
 
-// feature is something about the players of a ticket that the checks read: one or two words of its row.
+// feature is a property of a ticket's players that the checks read: one or two words of its row.
 type feature struct {
 	kind   featureKind
 	column int
@@ -43,9 +43,9 @@ type featureKind uint8
 const (
 	featureRange   featureKind = iota + 1 // lowest and highest value: two words, bits of floats
 	featureParty                          // the same, of the party's aggregate
-	featureEqual                          // the value that all players have, or mixed
-	featureCount                          // how many players have the text, or have it in their list
-	featureRegions                        // a bit for each region with at most so many milliseconds for every player
+	featureEqual                          // the value that all players share, or mixed
+	featureCount                          // the number of players who have the text, or have it in their list
+	featureRegions                        // a bit for each region with at most `most` milliseconds for every player
 )
 
 // literal is a comparison of one player's value: a bit of every ticket.
@@ -55,10 +55,10 @@ type literal struct {
 	value     ruleset.Value
 }
 
-// maxLiterals is how many comparisons have a bit; a rule set with more has the others judged at the end.
+// maxLiterals is the number of comparisons with a bit; further ones are judged only on complete candidates.
 const maxLiterals = 64
 
-// maxEquals is how many features the pool is split by.
+// maxEquals is the most features by which the pool is split.
 const maxEquals = 3
 
 // levelPlan is a level as the matcher checks it.
@@ -74,15 +74,15 @@ type levelPlan struct {
 	compounds     []int // required compound rules whose parts have checks
 	target        int32 // players of a full new match
 	spread        float64
-	teamless      bool  // no rule can tell teams apart
-	alike         []int // for each team, the first team that it could be exchanged with
+	teamless      bool  // no rule depends on teams
+	alike         []int // for each team, the first team that it is interchangeable with
 }
 
-// rulePlan is how a rule is judged on a whole candidate.
+// rulePlan says how a rule is judged on a complete candidate.
 type rulePlan struct {
-	covered bool   // it holds if none of its checks has failed
+	covered bool   // the rule holds if none of its checks has failed
 	fails   uint64 // bits of its checks that fail softly, because it is part of a compound rule
-	byTeam  bool   // some of them look at a team; a roster stands on several at once
+	byTeam  bool   // some of them depend on the team; a roster is on several at once
 	quick   ruleset.Pattern
 }
 
@@ -115,7 +115,7 @@ func (p *plan) planLevel(index int, additional int32) levelPlan {
 	return b.l
 }
 
-// feature returns the word of a feature, which it adds if it is new.
+// feature returns the word of a feature, and adds a new one.
 func (p *plan) feature(f feature) int {
 	for i := range p.features {
 		known := p.features[i]
@@ -133,11 +133,11 @@ func (p *plan) feature(f feature) int {
 	return f.word
 }
 
-// maxVariants is how many features of a kind a rule set may ask for that differ by a bound or a text. Each takes memory
-// of every ticket, and an expansion could ask for thousands; rules beyond are judged at the end.
+// maxVariants is the most features of a kind that differ only by a bound or a text. Each takes memory in every ticket, and an expansion
+// could need thousands; rules beyond are judged only on complete candidates.
 const maxVariants = 16
 
-// room reports whether there is room for a feature, or it is there already.
+// room reports whether a feature exists or can be added.
 func (p *plan) room(f feature) bool {
 	n := 0
 	for i := range p.features {
@@ -153,7 +153,7 @@ func (p *plan) room(f feature) bool {
 	return n < maxVariants
 }
 
-// literal returns the bit of a comparison, which it adds if it is new; false when there are too many.
+// literal returns the bit of a comparison, and adds a new one; false if there are too many.
 func (p *plan) literal(l literal) (bit int, ok bool) {
 	for i, known := range p.literals {
 		if known.column == l.column && known.operation == l.operation && known.value.Kind == l.value.Kind &&
@@ -168,7 +168,7 @@ func (p *plan) literal(l literal) (bit int, ok bool) {
 	return len(p.literals) - 1, true
 }
 
-// chooseIndexes finds the checks that are there at every level, so that the pool may be split and sorted by them.
+// chooseIndexes finds the checks that every level has, by which the pool may be split and sorted.
 func (p *plan) chooseIndexes() {
 	everywhere := func(kind checkKind, word int) (most []float64, ok bool) {
 		for i := range p.levels {
@@ -201,11 +201,10 @@ func (p *plan) chooseIndexes() {
 	}
 }
 
-// ringCells is how many cells a distance is cut into when the nearest tickets are asked for first: a few cells around the
-// anchor are then enough.
+// ringCells is the number of cells in a distance when the nearest tickets come first: then a few cells around the anchor are enough.
 const ringCells = 32
 
-// chooseRing recognises rule sets that ask for tickets near the anchor, the nearest first: both with the same attribute.
+// chooseRing recognises rule sets that want tickets near the anchor and the nearest first, by the same attribute.
 func (p *plan) chooseRing() {
 	if p.near < 0 || len(p.sorts) == 0 {
 		return
@@ -229,9 +228,9 @@ func (p *plan) chooseRing() {
 }
 
 const (
-	minWidth  = 1e-3 // a distance of zero needs cells too, wider than what floats lose
+	minWidth  = 1e-3 // a distance of zero needs cells, too, wider than rounding errors
 	maxWidths = 4
-	widthStep = 4 // distances less than so much apart share cells
+	widthStep = 4 // distances that differ by less than this factor share cells
 )
 
 // cellWidths chooses cells for the distances of all levels.
@@ -247,7 +246,7 @@ func cellWidths(most []float64) []float64 {
 	return widths
 }
 
-// widthFor returns which cells to use for a distance: the widest that are not wider.
+// widthFor returns the widths to use for a distance: the widest that does not exceed it.
 func (p *plan) widthFor(distance float64) int {
 	at := 0
 	if p.ring {

@@ -11,7 +11,7 @@ const allTeams = ^uint64(0)
 
 var noLimit = math.Inf(1)
 
-// sortByCost puts checks first that read one word, and the hard ones before the soft.
+// sortByCost puts checks that read one word first, and hard checks before soft ones.
 func sortByCost(checks []check) {
 	cost := func(c check) int {
 		at := int(c.kind)
@@ -49,8 +49,8 @@ func reads(level *ruleset.Level, f func(*ruleset.Expr)) {
 	}
 }
 
-// alikeTeams returns for each team the first one of the same size that no rule tells from it: an empty one of them is
-// as good as another.
+// alikeTeams returns for each team the first one of the same size that no rule distinguishes from it: while both are empty, they are
+// interchangeable.
 func alikeTeams(level *ruleset.Level) []int {
 	var selections [][]int
 	reads(level, func(e *ruleset.Expr) { selections = append(selections, e.Teams) })

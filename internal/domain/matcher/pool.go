@@ -8,14 +8,14 @@ import (
 	"github.com/musterhq/muster/internal/domain/ruleset"
 )
 
-// ticket is what a search reads of a ticket while it walks the pool: a cache line. Its row has the features, its record
+// ticket has what a search reads of each ticket while it walks the pool, in one cache line. The ticket's row has the features, its record
 // the rest.
 type ticket struct {
 	start    domain.Time
 	no       uint64
 	literals uint64 // bits of plan.literals that hold for all its players
-	class    uint64 // a hash of all that a search can tell it from others by; equal: no use to try both
-	shelf    *shelf // nil: it is unmatchable, and in no index
+	class    uint64 // see Matcher.class; of tickets with equal classes a search tries only one
+	shelf    *shelf // nil: it is unmatchable and in no index
 	players  int32
 	searched int32 // levels at which no match was found around it, 0 to searched-1
 	backfill bool
@@ -23,7 +23,7 @@ type ticket struct {
 	effort   Effort
 }
 
-// record is the rest of a ticket.
+// record has the rest of a ticket.
 type record struct {
 	key     uint64
 	players []ruleset.Player
@@ -31,23 +31,23 @@ type record struct {
 	fault   string  // why it is unmatchable
 }
 
-// roster is what only a backfill has: its players stand on teams already.
+// roster has what only a backfill has: its players are on teams already.
 type roster struct {
 	free  int32 // newcomers
 	sizes []int32
 	parts []part
 }
 
-// part is the players of a roster on one team.
+// part has the players of a roster on one team.
 type part struct {
 	team    int
-	who     []int32 // places in record.players
+	who     []int32 // indexes into record.players
 	players []ruleset.Player
 	row     []uint64
 	bits    uint64 // literals
 }
 
-// pool is all tickets, in slots that are used again.
+// pool has all tickets, in slots that are reused.
 type pool struct {
 	tickets []ticket
 	records []record
@@ -55,18 +55,18 @@ type pool struct {
 	counts  []uint32 // for each slot and rule: passed, failed
 	free    []int32
 	slots   map[uint64]int32
-	ages    ageList // of all that are matchable
+	ages    ageList // of all matchable tickets
 	groups  map[groupKey]*group
 	regions regionTable
 	texts   textTable
 	players int
 	faulty  int // tickets
 
-	backfills int // those that are matchable
+	backfills int // matchable ones
 }
 
-// Add puts a ticket into the pool. It fails, and changes nothing, for an attribute of another kind than declared, a
-// roster player on a team that does not exist, and a key that is in the pool already.
+// Add puts a ticket into the pool. It fails, and changes nothing, for an attribute of a type other than declared, a roster player on a
+// team that does not exist, and a key that is in the pool already.
 func (m *Matcher) Add(t Ticket) error {
 	if _, ok := m.pool.slots[t.Key]; ok {
 		return fmt.Errorf("ticket %d: is in the pool already, want a key that is not", t.Key)
@@ -158,7 +158,7 @@ func (m *Matcher) rosterFaultAt(level *ruleset.Level, r *roster, players int32) 
 	switch {
 	case players >= level.Slots:
 		return fmt.Sprintf("its roster has %d players, and the teams take no more", players)
-	case r.free > 0 && missing > r.free: // none at all is for now
+	case r.free > 0 && missing > r.free: // no free seats at all is a temporary state
 		return fmt.Sprintf("its teams lack %d players to their minimum, and its game session takes %d", missing, r.free)
 	}
 	return ""
@@ -173,7 +173,7 @@ func (m *Matcher) teamNamed(name string) int {
 	return -1
 }
 
-// slot returns a place that no ticket has.
+// slot returns an unused slot.
 func (m *Matcher) slot() int32 {
 	p := &m.pool
 	if n := len(p.free); n > 0 {
@@ -197,7 +197,7 @@ func (m *Matcher) row(slot int32) []uint64 {
 	return m.pool.rows[int(slot)*w : int(slot)*w+w : int(slot)*w+w]
 }
 
-// index computes what searches read of a ticket, and puts it where they find it.
+// index computes what searches read of a ticket, and adds it to the indexes.
 func (m *Matcher) index(slot int32) {
 	t, r := &m.pool.tickets[slot], &m.pool.records[slot]
 	if r.fault != "" {
@@ -223,7 +223,7 @@ func (m *Matcher) index(slot int32) {
 	m.enqueue(slot)
 }
 
-// Remove takes a ticket out of the pool; one that is not there is no mistake.
+// Remove removes a ticket from the pool; it ignores a key that is not there.
 func (m *Matcher) Remove(key uint64) {
 	if slot, ok := m.pool.slots[key]; ok {
 		m.remove(slot)
@@ -247,7 +247,7 @@ func (m *Matcher) remove(slot int32) {
 	m.pool.free = append(m.pool.free, slot)
 }
 
-// older orders tickets: by start, then as the caller says.
+// older orders tickets by start, then by the caller's number.
 func (m *Matcher) older(a, b int32) bool {
 	s, t := &m.pool.tickets[a], &m.pool.tickets[b]
 	if s.start != t.start {
@@ -259,7 +259,7 @@ func (m *Matcher) older(a, b int32) bool {
 	return m.pool.records[a].key < m.pool.records[b].key
 }
 
-// age is how long a ticket has waited, in whole seconds.
+// age returns how long a ticket has waited, in whole seconds.
 func age(start, now domain.Time) int64 {
 	if now <= start {
 		return 0
@@ -267,7 +267,7 @@ func age(start, now domain.Time) int64 {
 	return int64(now-start) / 1000
 }
 
-// level is the rule set's level for a ticket's age.
+// level returns the rule set's level for a ticket's age.
 func (m *Matcher) level(slot int32, now domain.Time) int {
 	return m.rules.LevelAt(age(m.pool.tickets[slot].start, now))
 }

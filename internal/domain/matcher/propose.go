@@ -6,7 +6,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/ruleset"
 )
 
-// propose makes a proposal of a match, and takes its tickets out of the pool.
+// propose makes a proposal from a match, and removes its tickets from the pool.
 func (m *Matcher) propose(f *found) Proposal {
 	m.balance(f)
 	tickets := f.tickets
@@ -42,7 +42,7 @@ func (m *Matcher) propose(f *found) Proposal {
 	return p
 }
 
-// eachSeat calls f for every player, by the age of tickets and then in the ticket's order.
+// eachSeat calls f for every player, in the order of the tickets' age and then of the ticket.
 func (m *Matcher) eachSeat(tickets []joined, f func(team int, seat Seat)) {
 	for i, j := range tickets {
 		r := &m.pool.records[j.slot]
@@ -61,8 +61,8 @@ func (m *Matcher) eachSeat(tickets []joined, f func(team int, seat Seat)) {
 	}
 }
 
-// region returns the one with the lowest average latency, of those that every player reported and that satisfy the
-// latency rules; "" when there is none.
+// region returns the region with the lowest average latency of those that every player reported and that satisfy the latency rules; "" if
+// there is none.
 func (m *Matcher) region(level *ruleset.Level, tickets []joined) string {
 	first := m.pool.records[tickets[0].slot].players[0].Latencies
 	best, lowest := "", int64(0)

@@ -10,9 +10,8 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 )
 
-// How good matches are, and not only how many: the skill gap within matches of 1v1, for the same people who arrive in the
-// same seconds, against the baseline first come, first served, and against the pairs that an optimum makes of a small
-// pool that everybody is in from the start.
+// These tests measure how good matches are, not only how many: the skill gap within 1v1 matches of the same players with the same arrival
+// times, compared with first come, first served, and with the optimal pairs of a small pool that contains all players from the start.
 
 // arrival is one player of a population.
 type arrival struct {
@@ -20,7 +19,7 @@ type arrival struct {
 	skill float64
 }
 
-// population draws people who arrive over a time, with skill as people have it.
+// population draws players with random arrival times and normally distributed skill.
 func population(seed uint64, n int, over int64) []arrival {
 	r := rand.New(rand.NewPCG(seed, 11))
 	people := make([]arrival, n)
@@ -31,11 +30,11 @@ func population(seed uint64, n int, over int64) []arrival {
 	return people
 }
 
-// quality is what came of a population.
+// quality is the result for a population.
 type quality struct {
 	gap     float64 // within a match, on average
-	wait    float64 // seconds, on average, of those who were matched
-	matched float64 // of all, in percent
+	wait    float64 // seconds, on average, of matched players
+	matched float64 // of all players, in percent
 	who     []arrival
 }
 
@@ -64,8 +63,8 @@ func playPopulation(tb testing.TB, body string, people []arrival, interval, unti
 	return q.of(matched, len(people))
 }
 
-// firstCome pairs the two who came first, whatever their skill within a limit, as a queue does; at the times of passes, so
-// that waits can be compared.
+// firstCome pairs the two players who arrived first and whose skills are within a limit, as a queue does, at the times of passes, so that
+// waits can be compared.
 func firstCome(people []arrival, limit float64, interval int64) quality {
 	var q quality
 	var waiting []arrival
@@ -85,7 +84,8 @@ func firstCome(people []arrival, limit float64, interval int64) quality {
 	return q.of(matched, len(people))
 }
 
-// optimum pairs neighbours in skill, of those whom the matcher matched too. For an even number of people and gaps that add up there is nothing better.
+// optimum pairs neighbours in skill among the players whom the matcher matched, too. For an even number of players this minimizes the sum
+// of gaps.
 func optimum(people []arrival) quality {
 	sorted := slices.Clone(people)
 	slices.SortFunc(sorted, func(a, b arrival) int { return int(a.skill - b.skill) })
@@ -101,7 +101,7 @@ func (q quality) of(matched, all int) quality {
 	return quality{q.gap / n, q.wait / n, 100 * float64(matched) / float64(all), q.who}
 }
 
-// TestQualityAgainstBaselineAndOptimum holds what the benchmark reports to account.
+// TestQualityAgainstBaselineAndOptimum bounds the figures that the benchmark reports.
 func TestQualityAgainstBaselineAndOptimum(t *testing.T) {
 	closest := fmt.Sprintf(oneOnOne, closestFirst)
 	people := population(1, 5000, 60_000)

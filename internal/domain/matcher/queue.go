@@ -6,30 +6,30 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 )
 
-// queue is the tickets around which something may have become possible: those that are new, and those that reached a
-// wait. A match that was not possible before has one of them, so nobody else needs a look. They are looked at in rounds,
-// the oldest first; when a round takes several passes, what comes meanwhile takes turns with what is left of it.
+// queue has the tickets around which a match may have become possible: new tickets, and those that reached a wait time. A match that was
+// not possible before contains one of them, so no other ticket needs a search. They are searched in rounds, the oldest first; if a round
+// takes several passes, tickets that arrive meanwhile alternate with the rest of it.
 type queue struct {
 	round    []int32
 	at       int // in round
 	stage    int // of stages
 	stages   []stage
 	coming   []int32
-	now      domain.Time          // up to which waits have been reached
-	failed   map[failure]bool     // true: as far as a quick search tells
-	heavy    []heavy              // that a quick search gave up, for when there is nothing else to do
+	now      domain.Time          // wait times up to it have been reached
+	failed   map[failure]bool     // true: by a quick search only
+	heavy    []heavy              // where a quick search gave up, for times without other work
 	hopeless map[failure]struct{} // of heavy
 	hard     []hard               // anchors whose full search was exhausted too: see goOn
 }
 
-// heavy is an anchor that deserves the full budget. The slot may have been given to another ticket since.
+// heavy is an anchor that needs the full budget. Its slot may have been reused since.
 type heavy struct {
 	slot int32
 	key  uint64
 	take which
 }
 
-// failure says that no ticket of a class has a match, so that of many alike only one is looked at in a round.
+// failure says that no ticket of a class has a match, so that a round searches only around one of many equal tickets.
 type failure struct {
 	class    uint64
 	searched int32
@@ -39,15 +39,14 @@ type failure struct {
 
 func (q *queue) len() int { return len(q.round) - q.at + len(q.coming) + len(q.heavy) }
 
-// exactPool is the size up to which a change makes the matcher look around all tickets anew, as the documented algorithm
-// does. Above, who gets the last free ticket of several that could may depend on who came last.
+// exactPool is the pool size up to which every change makes the matcher search around all tickets again, as the documented algorithm
+// does. In larger pools, which of several tickets gets the last free partner may depend on which arrived last.
 const exactPool = 64
 
-// quickShare is the part of a search's budget that it has in a round, so that tickets which need more do not keep those
-// from theirs that need less.
+// In a round a search gets one quickShare-th of its budget, so that tickets that need more do not delay those that need less.
 const quickShare = 10
 
-// retries is how many exhausted anchors the end of a round goes on with.
+// retries is the number of exhausted anchors that the end of a round continues.
 const retries = 2
 
 // queued says where a ticket is in the queue.
@@ -57,7 +56,7 @@ const (
 	notQueued queued = iota
 	inComing
 	inRound
-	inBoth // it reached a wait while its round was under way
+	inBoth // it reached a wait time during its round
 )
 
 func (m *Matcher) enqueue(slot int32) {
@@ -76,7 +75,7 @@ func (m *Matcher) enqueue(slot int32) {
 // inThisRound reports whether a slot that the round names still holds the ticket that it meant.
 func (t *ticket) inThisRound() bool { return t.queued == inRound || t.queued == inBoth }
 
-// leaveRound takes a ticket off the round.
+// leaveRound removes a ticket from the round.
 func (t *ticket) leaveRound(searched int) {
 	t.searched = int32(searched)
 	if t.queued == inBoth {
@@ -86,7 +85,7 @@ func (t *ticket) leaveRound(searched int) {
 	}
 }
 
-// reachWaits queues the tickets that reached a wait since the last pass.
+// reachWaits queues the tickets that reached a wait time since the last pass.
 func (m *Matcher) reachWaits(now domain.Time) {
 	if now <= m.queue.now {
 		return
@@ -110,7 +109,7 @@ func (m *Matcher) reachWaits(now domain.Time) {
 	m.queue.now = now
 }
 
-// nextRound takes what came in the meantime; false when there is nothing.
+// nextRound takes the tickets that arrived meanwhile; false if there are none.
 func (m *Matcher) nextRound() bool {
 	q := &m.queue
 	q.round, q.coming, q.at, q.stage = q.coming, q.round[:0], 0, 0
@@ -130,7 +129,7 @@ func (m *Matcher) nextRound() bool {
 	}
 	live := q.round[:0]
 	for _, slot := range q.round {
-		if t := &m.pool.tickets[slot]; t.queued == inComing { // else it has left, and came twice
+		if t := &m.pool.tickets[slot]; t.queued == inComing { // otherwise it has left, or is listed twice
 			t.queued = inRound
 			live = append(live, slot)
 		}
@@ -154,7 +153,7 @@ func (m *Matcher) sortByAge(slots []int32) {
 	})
 }
 
-// interleave lets what came since the last pass take turns with what that pass left of its round.
+// interleave alternates tickets that arrived since the last pass with the rest of that pass's round.
 func (m *Matcher) interleave() {
 	q := &m.queue
 	if q.at >= len(q.round) || q.stage > 0 || len(q.coming) == 0 {

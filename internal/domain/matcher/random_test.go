@@ -12,7 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/ruleset"
 )
 
-// Random rule sets and pools, small enough to hold against a search of everything.
+// These tests use random rule sets and pools that are small enough for a brute-force search.
 
 func pick[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
 
@@ -150,14 +150,14 @@ func TestProposalsAreLegalAndNoneIsMissed(t *testing.T) {
 	}
 }
 
-// playRandom adds tickets in two steps, and lets time pass to every wait. Where nothing is left to do, brute force must
-// not find a match either.
+// playRandom adds tickets in two steps and advances time to every wait time. When the matcher has no work left, brute force must not find
+// a match, either.
 func playRandom(t *testing.T, seed uint64, tickets int) (proposals, left int) {
 	r := rand.New(rand.NewPCG(seed, 1))
 	body := randomRules(r)
 	rules, problems := ruleset.Parse(body)
 	if len(problems) > 0 {
-		return 0, 0 // an expansion that makes no sense, say
+		return 0, 0 // such as an invalid expansion
 	}
 	additional := int32(0)
 	if r.IntN(6) == 0 {
@@ -166,7 +166,7 @@ func playRandom(t *testing.T, seed uint64, tickets int) (proposals, left int) {
 	now := domain.Time(1_700_000_000_000)
 	m := New(rules, Config{Name: "random", AdditionalPlayers: additional, Budget: 1_000_000})
 	if r.IntN(3) > 0 {
-		m.exact = 0 // look around what changed, as in a large pool
+		m.exact = 0 // search only around changes, as in a large pool
 	}
 	pool := map[uint64]Ticket{}
 	for step := range 5 {
@@ -307,9 +307,9 @@ func legalSet(rules *ruleset.RuleSet, chosen []Ticket, teams [][]ruleset.Player,
 	return l.Accepts(&ruleset.Candidate{Teams: teams})
 }
 
-// TestOldestDecidesAndFullerIsBetter: in a small pool the first match is that of the oldest ticket that has one, with as
-// many players as any of its matches has. Of those it is nearly always the one whose tickets come first: not where parties
-// would have to change teams for it, since the first full match is taken.
+// TestOldestDecidesAndFullerIsBetter: in a small pool the first match is one of the oldest ticket that has any, with as many players as
+// any of its matches. Of these it is nearly always the one whose tickets come first, except where parties would have to change teams for
+// it, because the search takes the first full match.
 func TestOldestDecidesAndFullerIsBetter(t *testing.T) {
 	looked, later := 0, 0
 	for seed := range uint64(1200) {
@@ -373,6 +373,6 @@ func TestOldestDecidesAndFullerIsBetter(t *testing.T) {
 	}
 	t.Logf("%d first matches, %d of tickets that come later than they had to", looked, later)
 	if looked < 200 || later > looked/20 {
-		t.Errorf("looked at %d first matches, of which %d could have older tickets; want more, and fewer", looked, later)
+		t.Errorf("of %d first matches %d could have older tickets; want more matches, and fewer of those", looked, later)
 	}
 }

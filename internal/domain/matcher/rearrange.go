@@ -1,7 +1,7 @@
 package matcher
 
-// rearrange tries the tickets of a full candidate that was rejected on other teams. Rules about averages reject most
-// first tries, and nearly always some other way to seat the same players satisfies them: better than younger tickets.
+// rearrange tries other team assignments for the tickets of a full candidate that was rejected. Rules about averages reject most first
+// assignments, and nearly always another one of the same players satisfies them, which is better than younger tickets.
 func (s *search) rearrange() bool {
 	if s.roster != nil || s.level.teamless || len(s.sizes) < 2 {
 		return false
@@ -24,10 +24,10 @@ func (s *search) rearrange() bool {
 	return full
 }
 
-// rearrangeShare is how much, as a part of the search's budget, may go into seating the first full candidate.
+// One rearrangeShare-th of the search's budget may go into assignments of the first full candidate.
 const rearrangeShare = 4
 
-// assign seats the tickets from a place on; true: the match is full and legal.
+// assign puts the tickets from a place on into teams; true: the match is full and legal.
 func (s *search) assign(at, budget int) bool {
 	if at == len(s.seq) {
 		return s.judge()

@@ -4,8 +4,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/ruleset"
 )
 
-// manyRegions is the bit of all regions that have none of their own: with more than 63 in use the others share it, and
-// are compared by name.
+// manyRegions is the bit that all regions beyond the first 63 share; these are compared by name.
 const manyRegions = uint64(1) << 63
 
 // regionTable gives each region in use a bit and one copy of its name.
@@ -20,7 +19,7 @@ type countedRegion struct {
 	users int
 }
 
-// take keeps a player's latencies. A region that is named twice counts once, as first named.
+// take stores a player's latencies. Of a region that is named twice the first latency counts.
 func (t *regionTable) take(sent []Latency) []ruleset.RegionLatency {
 	if len(sent) == 0 {
 		return nil
@@ -67,7 +66,7 @@ func (t *regionTable) giveBack(latencies []ruleset.RegionLatency) {
 	}
 }
 
-// within returns the bits of the regions that every player reported with at most so many milliseconds.
+// within returns the bits of the regions that every player reported with at most `most` milliseconds.
 func (t *regionTable) within(most float64, players []ruleset.Player) uint64 {
 	all := ^uint64(0)
 	for p := range players {
@@ -89,7 +88,7 @@ func regionBit(at int) uint64 {
 	return 1 << at
 }
 
-// others returns the regions without a bit of their own that every player reported with at most so many milliseconds.
+// others returns the regions without a bit of their own that every player reported with at most `most` milliseconds.
 func (t *regionTable) others(most float64, players []ruleset.Player) (names []string) {
 	for _, l := range players[0].Latencies {
 		all := regionBit(t.bits[l.Region]) == manyRegions

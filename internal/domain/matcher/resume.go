@@ -7,35 +7,35 @@ import (
 	"github.com/musterhq/muster/internal/domain/ruleset"
 )
 
-// hard is an anchor whose full search used up its budget without a match. While there is nothing else to do the matcher goes
-// on with one such anchor in each pass: by turns in an order left to chance, which finds what is not rare, and in the search's
-// own order from where that stopped, which ends with a match or the proof that there is none.
+// hard is an anchor whose full search exhausted its budget without a match. When there is no other work, each pass continues one such
+// anchor, alternately in a random order, which finds matches that are not rare, and in the search's own order from where it stopped,
+// which ends with a match or the proof that there is none.
 type hard struct {
 	slot  int32
-	key   uint64 // the slot may have been given to another ticket since
+	key   uint64 // the slot may have been reused since
 	own   int    // the ticket's level when its search gave up
 	turns int
-	level int      // at which the search in order goes on; -1: that one is over
-	path  []joined // from where; nil: from the beginning
+	level int      // at which the search in order continues; -1: it is complete
+	path  []joined // where it continues; nil: at the beginning
 	keys  []uint64 // of the path's tickets
 }
 
 const (
-	hardMax  = 1024 // anchors to go on with
+	hardMax  = 1024 // anchors to continue
 	turnsMax = 400  // of an anchor, until something changes in the pool: 8,000,000 evaluations
 	restarts = 4    // orders tried in a turn, each with its part of the budget
 )
 
-// Effort says how hard a match was looked for around a ticket.
+// Effort says how far the search around a ticket went.
 type Effort uint8
 
 const (
-	Searched  Effort = iota // to the end, as far as is known
-	Continued               // the search used up its budget, and goes on while there is nothing else to do
-	GivenUp                 // it went on for as long as it may
+	Searched  Effort = iota // complete, as far as is known
+	Continued               // the search exhausted its budget, and continues when there is no other work
+	GivenUp                 // the search was continued as often as is allowed
 )
 
-// noteEffort remembers what became of the full search around a ticket that found no match.
+// noteEffort records the outcome of a full search around a ticket that found no match.
 func (m *Matcher) noteEffort(slot int32, now domain.Time) {
 	q, t := &m.queue, &m.pool.tickets[slot]
 	listed := t.effort == Continued
@@ -48,10 +48,10 @@ func (m *Matcher) noteEffort(slot int32, now domain.Time) {
 	}
 }
 
-// unknownLevel is of an anchor that no search in order has begun for.
+// unknownLevel marks an anchor without a search in order so far.
 const unknownLevel = -2
 
-// goOn gives the next of the exhausted anchors another budget.
+// goOn gives the next exhausted anchor another budget.
 func (m *Matcher) goOn(now domain.Time, proposals *[]Proposal) {
 	q := &m.queue
 	for len(q.hard) > 0 {
@@ -69,7 +69,7 @@ func (m *Matcher) goOn(now domain.Time, proposals *[]Proposal) {
 		if m.continueSearch(&h, take, now) {
 			t.effort = Searched
 			m.proposeBest(h.slot, take, now, proposals)
-			if t.shelf != nil && m.pool.records[h.slot].key == h.key { // its oldest member found a match without it
+			if t.shelf != nil && m.pool.records[h.slot].key == h.key { // the oldest ticket of the match chose others
 				m.enqueue(h.slot)
 			}
 			return
@@ -119,8 +119,8 @@ func (m *Matcher) continueSearch(h *hard, take which, now domain.Time) bool {
 	return false
 }
 
-// stillThere reports whether the tickets of a path are all in the pool. One that came meanwhile does not matter: the matches
-// with it are its own to find.
+// stillThere reports whether the tickets of a path are all in the pool. Tickets that arrived meanwhile do not matter, because their own
+// searches find the matches with them.
 func (m *Matcher) stillThere(h *hard) bool {
 	for i, j := range h.path {
 		if m.pool.tickets[j.slot].shelf == nil || m.pool.records[j.slot].key != h.keys[i] {
@@ -130,7 +130,7 @@ func (m *Matcher) stillThere(h *hard) bool {
 	return true
 }
 
-// otherOrders tries a few orders that are left to chance.
+// otherOrders tries a few random orders.
 func (m *Matcher) otherOrders(h *hard, take which, now domain.Time) bool {
 	s := &m.search
 	s.budget = max(1, m.config.Budget/restarts)
@@ -146,7 +146,7 @@ func (m *Matcher) otherOrders(h *hard, take which, now domain.Time) bool {
 	return s.best.players > 0
 }
 
-// resumeAt is the place in seq from which tickets are tried: the first, or the one at which the search that goes on stopped.
+// resumeAt returns the place in seq from which tickets are tried: the first, or the one at which the continued search stopped.
 func (s *search) resumeAt(pos int) int {
 	depth := len(s.joined)
 	if depth >= len(s.resume) {
@@ -168,7 +168,7 @@ func (s *search) resumeAt(pos int) int {
 	}
 }
 
-// resumeTeam is the team on which the next ticket stood when the search stopped; -1: try all.
+// resumeTeam returns the team of the next ticket when the search stopped; -1: try all.
 func (s *search) resumeTeam() int {
 	if depth := len(s.joined); depth < len(s.resume)-1 {
 		return int(s.resume[depth].team)
@@ -176,7 +176,7 @@ func (s *search) resumeTeam() int {
 	return -1
 }
 
-// effortOf is how hard a match was looked for around a ticket, or around one of its class, which stands for all of them.
+// effortOf returns how far the search around a ticket went, or around one of its class, which counts for all of them.
 func (m *Matcher) effortOf(slot int32) (e Effort, turns int) {
 	class := m.pool.tickets[slot].class
 	for i := range m.queue.hard {

@@ -7,11 +7,11 @@ import (
 	"github.com/musterhq/muster/internal/domain/ruleset"
 )
 
-// mixed is the word of featureEqual when the players differ, or when nobody has joined yet. It is no number's bits and no
-// text's number.
+// mixed is the word of featureEqual when the players differ, or before a player has joined. No number has these bits, and no text this
+// index.
 const mixed = ^uint64(0)
 
-// fillRow computes the features of players who stand together.
+// fillRow computes the features of players who join together.
 func (m *Matcher) fillRow(row []uint64, players []ruleset.Player) {
 	for i := range m.plan.features {
 		f := &m.plan.features[i]
@@ -26,7 +26,7 @@ func (m *Matcher) fillRow(row []uint64, players []ruleset.Player) {
 		case featureParty:
 			x := partyNumber(f.party, f.column, players)
 			row[f.word], row[f.word+1] = floatBits(x), floatBits(x)
-			if math.IsNaN(x) || math.IsInf(x, 0) { // an average of huge numbers: no value, so it is near nothing
+			if math.IsNaN(x) || math.IsInf(x, 0) { // the average of huge numbers can overflow: such a ticket is near no other
 				row[f.word], row[f.word+1] = floatBits(math.Inf(-1)), floatBits(math.Inf(1))
 			}
 		case featureEqual:
@@ -113,7 +113,7 @@ func (m *Matcher) giveBackRow(row []uint64) {
 	}
 }
 
-// textTable gives equal texts equal numbers, and forgets those that no ticket has.
+// textTable numbers texts, equal ones equally, and drops those that no ticket has.
 type textTable struct {
 	numbers map[string]uint64
 	texts   []countedText

@@ -15,14 +15,14 @@ import (
 	"github.com/musterhq/muster/internal/domain/ruleset"
 )
 
-// TestScripts plays testdata: a rule set, tickets that come, and passes that find matches. Times count from the beginning.
+// TestScripts plays testdata: a rule set, tickets that arrive, and passes that find matches. Times count from the beginning.
 //
 //	rules          the rule set as JSON: an empty pool
 //	add            a ticket a line: id, start=5s, the players' values as skill=10 or skill=(10,20) for a party, and
 //	               us-east-1=40 for latencies; backfill=red with free=2 for the roster of a game session on one team
 //	remove a       a ticket leaves
-//	pass at=5s     the matches, the oldest ticket of each first, and when the next wait is reached
-//	why a at=5s    what stands between a ticket and a match
+//	pass at=5s     the matches, the oldest ticket of each first, and when the next wait time is reached
+//	why a at=5s    why a ticket has no match
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		s := &script{}
@@ -70,7 +70,7 @@ func (s *script) instant(t *testing.T, d *datadriven.TestData, text string) doma
 	return scriptBegan.Add(passed)
 }
 
-// key is the number of a ticket, which is also its place among those of the same start.
+// key returns the number of a ticket, which also orders it among those of the same start.
 func (s *script) key(name string) uint64 {
 	at := slices.Index(s.names, name)
 	if at < 0 {

@@ -4,9 +4,9 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 )
 
-// search looks for a match around one ticket, the anchor, at one level. Its first walk through the pool is greedy: every
-// ticket that fits is taken. If that gives no full match, it goes back over its choices under a budget. It keeps the
-// match with the most players, of those the one whose tickets come first.
+// search looks for a match around one ticket, the anchor, at one level. Its first walk through the pool is greedy and takes every ticket
+// that fits. If that gives no full match, it backtracks within a budget. It keeps the match with the most players, and of several such
+// matches the one whose tickets come first.
 type search struct {
 	m      *Matcher
 	level  *levelPlan
@@ -16,9 +16,9 @@ type search struct {
 
 	walk   walk
 	sorter sorter
-	seq    []int32 // tickets in order that go with the anchor, as far as they were asked for
+	seq    []int32 // tickets that are compatible with the anchor, in order, as far as they were needed
 	before []int32 // players in seq before each place
-	loaded bool    // that is all there is
+	loaded bool    // seq is complete
 	total  int32   // when loaded: players in seq
 
 	joined  []joined
@@ -29,28 +29,28 @@ type search struct {
 	arenaAt []int    // its length at each depth
 	sizes   []int32  // of teams
 	players int32
-	missing int32 // players that teams lack to their minimum, all together
+	missing int32 // players that teams lack to their minimum, in all
 	target  int32 // players of a full match
 	roster  *roster
 	held    int32 // players of the roster
 
-	back      bool   // the greedy walk is over
+	back      bool   // the greedy walk is over: backtracking
 	spent     int    // evaluations since
 	budget    int    // of them
 	exhausted bool   // the budget is used up
-	gaveUp    bool   // and so it was at some level around this anchor
-	shuffle   uint64 // a seed: try tickets in another order, which a search that was exhausted before may need
+	gaveUp    bool   // so was that of some level around this anchor
+	shuffle   uint64 // a seed: try tickets in a random order, for a search that was exhausted before
 
-	resume  []joined // where the search goes on: see stopped
-	stopped []joined // of an exhausted search: the candidate, and behind it the ticket to be tried next
+	resume  []joined // where the search continues; see stopped
+	stopped []joined // of an exhausted search: the candidate, followed by the ticket to try next
 
 	best  found
 	cand  candidate
 	units [2]unit
-	seats *search // for seating the same tickets anew
+	seats *search // for other team assignments of the same tickets
 
-	// For explanations only: the rules that are against each depth of the candidate, and, when asked, those that rejected
-	// the first one that was large enough.
+	// For explanations only: the rules that reject the candidate at each depth, and on request those that rejected the first large enough
+	// candidate.
 	failing []int
 	failed  [][]int
 	whyNot  []Objection
@@ -63,7 +63,7 @@ type joined struct {
 	team int32 // -1: a backfill, whose players have their teams
 }
 
-// found is a match; without players there is none.
+// found is a match; no match if it has no players.
 type found struct {
 	tickets []joined
 	players int32
@@ -71,10 +71,10 @@ type found struct {
 	full    bool
 }
 
-// span is the starts of tickets that a search may take, both ends included.
+// span is the range of start times for the tickets of a search, both ends included.
 type span struct{ from, to int64 }
 
-// run searches around an anchor for something better than best.
+// run searches around an anchor for a match better than best.
 func (s *search) run(anchor int32, level *levelPlan, now domain.Time, starts span, take which) {
 	resume := s.resume
 	s.resume = nil
@@ -86,7 +86,7 @@ func (s *search) run(anchor int32, level *levelPlan, now domain.Time, starts spa
 		return
 	}
 	if !t.backfill && s.target < level.level.Minimum {
-		return // the slots that are to stay free leave too few
+		return // too few slots are left beside those that stay free
 	}
 	at, ok := s.admit(s.unit(anchor, 0))
 	if !ok {
@@ -146,7 +146,7 @@ func (s *search) unit(slot int32, which int) *unit {
 	return u
 }
 
-// at returns the i-th ticket that goes with the anchor.
+// at returns the i-th ticket that is compatible with the anchor.
 func (s *search) at(i int) (slot int32, ok bool) {
 	for i >= len(s.seq) {
 		if len(s.m.plan.sorts) > 0 {
@@ -180,8 +180,7 @@ func (s *search) push(slot int32) {
 	s.seq, s.before = append(s.seq, slot), append(s.before, sum)
 }
 
-// goesWithAnchor reports whether the anchor and another ticket alone are against no rule. It is these looks that are
-// counted as evaluations.
+// goesWithAnchor reports whether no rule rejects the anchor together with another ticket. The matcher counts these calls as evaluations.
 func (s *search) goesWithAnchor(slot int32) bool {
 	joined, arena := s.joined, len(s.arena)
 	s.joined = s.joined[:1]
@@ -192,7 +191,7 @@ func (s *search) goesWithAnchor(slot int32) bool {
 	return ok
 }
 
-// extend adds tickets from a place on; true: a full match was found.
+// extend adds tickets from a place on; true if it found a full match.
 func (s *search) extend(pos int) bool {
 	if s.players >= s.target {
 		full := s.judge()
@@ -233,7 +232,7 @@ func (s *search) extend(pos int) bool {
 		if s.place(slot, i+1) {
 			return true
 		}
-		s.resume = nil // it was followed to its end
+		s.resume = nil // its path is complete
 		if s.exhausted {
 			return false
 		}
@@ -256,7 +255,7 @@ func contains(classes []uint64, class uint64) bool {
 	return false
 }
 
-// place tries a ticket on every team, the one with the most open slots first, and goes on from there.
+// place tries a ticket on every team, the one with the most open slots first, and continues from each.
 func (s *search) place(slot int32, next int) bool {
 	if s.m.pool.tickets[slot].backfill {
 		return s.placeRoster(slot, next)
@@ -274,7 +273,7 @@ func (s *search) place(slot int32, next int) bool {
 		}
 		teams &^= 1 << team
 		if s.sizes[team] == 0 && !(s.roster == nil && s.take.backfills && s.m.pool.backfills > 0) {
-			teams &^= s.alikeEmpty(team) // a roster would tell them apart
+			teams &^= s.alikeEmpty(team) // with a roster the teams differ
 		}
 		if from >= 0 && team != from {
 			continue // it was tried before the search stopped
@@ -294,7 +293,7 @@ func (s *search) place(slot int32, next int) bool {
 	return false
 }
 
-// emptiest returns the team with the most open slots, of those that have enough; -1 if none has.
+// emptiest returns the team with the most open slots of those with enough; -1 if none has enough.
 func (s *search) emptiest(teams uint64, players int32) int {
 	best, most := -1, players-1
 	for i, size := range s.level.level.Teams {
@@ -305,7 +304,7 @@ func (s *search) emptiest(teams uint64, players int32) int {
 	return best
 }
 
-// alikeEmpty returns the other empty teams that no rule tells from this empty one.
+// alikeEmpty returns the other empty teams that no rule distinguishes from this empty one.
 func (s *search) alikeEmpty(team int) (teams uint64) {
 	alike := s.level.alike
 	for i := range alike {
@@ -316,7 +315,7 @@ func (s *search) alikeEmpty(team int) (teams uint64) {
 	return teams
 }
 
-// seat puts an admitted ticket on a team, unless a rule or the other teams' needs are against it.
+// seat puts an admitted ticket on a team, unless a rule or the other teams' minimums prevent it.
 func (s *search) seat(slot int32, team int) bool {
 	t := &s.m.pool.tickets[slot]
 	size := s.level.level.Teams[team]
@@ -389,7 +388,7 @@ func (s *search) placeRoster(slot int32, next int) bool {
 	return false
 }
 
-// shuffleAll asks for all tickets and puts them into an order that depends on the seed alone.
+// shuffleAll loads all tickets and puts them into an order that depends on the seed alone.
 func (s *search) shuffleAll() {
 	s.joined = append(s.joined, joined{s.anchor, -1})
 	for i := 0; ; i++ {

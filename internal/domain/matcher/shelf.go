@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// groupKey is the words of the features that the pool is split by. Tickets of different groups never meet.
+// groupKey has the words of the features by which the pool is split. Tickets of different groups never match.
 type groupKey [maxEquals]uint64
 
 type group struct {
@@ -13,8 +13,8 @@ type group struct {
 	tickets int
 }
 
-// shelf is the tickets of a group that fit the same teams: a walk leaves out those whose teams are full. Backfills have
-// shelves of their own. Inside, tickets are sorted into cells by a number, where a rule asks for near ones, and by age.
+// shelf has the tickets of a group that fit the same teams, so that a walk skips tickets whose teams are full. Backfills have shelves of
+// their own. A shelf sorts tickets into cells by a number, if a rule wants near ones, and by age.
 type shelf struct {
 	group    *group
 	key      groupKey
@@ -22,10 +22,10 @@ type shelf struct {
 	backfill bool
 	tickets  int
 	widths   []map[int64]*ageList // one for each of plan.widths
-	list     ageList              // where there are no cells
+	list     ageList              // if there are no cells
 }
 
-// teams returns the teams that a ticket fits by itself, at one level or another.
+// fits returns the teams that a ticket fits by itself at some level.
 func (m *Matcher) fits(slot int32) uint64 {
 	t := &m.pool.tickets[slot]
 	if m.rules.Large || t.backfill {
@@ -61,7 +61,7 @@ func (m *Matcher) groupKey(row []uint64) (key groupKey) {
 	return key
 }
 
-// shelve puts a ticket where searches find it.
+// shelve adds a ticket to its shelf.
 func (m *Matcher) shelve(slot int32) {
 	t := &m.pool.tickets[slot]
 	key, teams := m.groupKey(m.row(slot)), m.fits(slot)
@@ -104,7 +104,6 @@ func (m *Matcher) shelve(slot int32) {
 	}
 }
 
-// unshelve is the opposite of shelve.
 func (m *Matcher) unshelve(slot int32) {
 	t := &m.pool.tickets[slot]
 	s := t.shelf
@@ -133,7 +132,7 @@ func (m *Matcher) unshelve(slot int32) {
 	}
 }
 
-// cell returns where a number lies. Numbers too large for a cell of their own share the last.
+// cell returns the cell of a number. Numbers too large for a cell of their own share the last.
 func cell(x, width float64) int64 {
 	const edge = 1 << 53
 	switch at := math.Floor(x / width); {

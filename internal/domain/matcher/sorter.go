@@ -6,8 +6,8 @@ import (
 	"github.com/musterhq/muster/internal/domain/ruleset"
 )
 
-// sorter orders the tickets that are tried after the anchor by the sort rules. It is a heap: of a crowded pool only the
-// first few are asked for.
+// sorter orders the tickets that are tried after the anchor by the sort rules. It is a heap, because of a crowded pool only the first few
+// are needed.
 type sorter struct {
 	rules   []*ruleset.Sort
 	anchors []ruleset.Anchor
@@ -25,7 +25,7 @@ type sortEntry struct {
 	keys int32 // where its keys start
 }
 
-// sortWalk takes everything that goes with the anchor out of the walk, and orders it.
+// sortWalk takes all tickets that are compatible with the anchor from the walk, and orders them.
 func (s *search) sortWalk() {
 	o := &s.sorter
 	o.rules, o.anchors, o.entries, o.keys = o.rules[:0], o.anchors[:0], o.entries[:0], o.keys[:0]
@@ -54,7 +54,7 @@ func (s *search) sortWalk() {
 	}
 }
 
-// sortIn puts a ticket behind the others, if it goes with the anchor.
+// sortIn appends a ticket if it is compatible with the anchor.
 func (s *search) sortIn(slot int32) bool {
 	o := &s.sorter
 	s.m.stats.Steps++
@@ -69,7 +69,6 @@ func (s *search) sortIn(slot int32) bool {
 	return true
 }
 
-// nextSorted returns the next ticket; false when there is none.
 func (s *search) nextSorted() (slot int32, ok bool) {
 	o := &s.sorter
 	for o.ring && !s.loaded {
@@ -92,7 +91,7 @@ func (s *search) nextSorted() (slot int32, ok bool) {
 	return o.pop(s.m)
 }
 
-// reach returns how near to the anchor tickets in the next cells to the left and to the right can be.
+// reach returns the least distance from the anchor of tickets in the next cells to the left and to the right.
 func (o *sorter) reach(s *search) (left, right float64) {
 	width := s.m.plan.widths[s.walk.width]
 	left, right = math.Inf(1), math.Inf(1)
@@ -106,7 +105,7 @@ func (o *sorter) reach(s *search) (left, right float64) {
 	return left, right
 }
 
-// sortCell puts the tickets of a cell in their order.
+// sortCell adds the tickets of a cell in their order.
 func (s *search) sortCell(at int64) {
 	o := &s.sorter
 	for _, shelf := range s.walk.shelves {
@@ -136,7 +135,7 @@ func (o *sorter) up(m *Matcher, i int) {
 	}
 }
 
-// key is what one rule says of a ticket. The case of two single players and a number is by far the most frequent.
+// key returns the sort key of a ticket by one rule. The case of two single players and a number is by far the most frequent.
 func (o *sorter) key(rule *ruleset.Sort, a ruleset.Anchor, players, anchor []ruleset.Player) ruleset.SortKey {
 	if rule.Kind != ruleset.Number || len(players) > 1 || len(anchor) > 1 {
 		return rule.Key(a, o.values(players))
@@ -156,7 +155,6 @@ func (o *sorter) values(players []ruleset.Player) [][]ruleset.Value {
 	return o.party
 }
 
-// pop returns the next ticket; false when there is none.
 func (o *sorter) pop(m *Matcher) (slot int32, ok bool) {
 	last := len(o.entries) - 1
 	if last < 0 {

@@ -7,10 +7,10 @@ import (
 	"github.com/musterhq/muster/internal/domain/ruleset"
 )
 
-// A candidate's state is a row of words for each ticket that has joined, so that taking one out again is nothing but
-// forgetting its row. Lists of strings lie in an arena that grows and shrinks the same way; their word says where.
+// A candidate's state has a row of words for each ticket that has joined, so that removing the last ticket only drops its row. Lists of
+// strings are in an arena that grows and shrinks in the same way; a word of the row says where.
 
-// unit is players who join together: a ticket, or those of a roster on one team.
+// unit has players who join together: a ticket, or the players of a roster on one team.
 type unit struct {
 	row     []uint64
 	bits    uint64
@@ -22,7 +22,7 @@ func (s *search) state(depth int) []uint64 {
 	return s.words[depth*w : depth*w+w : depth*w+w]
 }
 
-// start makes the state of a candidate without tickets.
+// start initializes the state of a candidate without tickets.
 func (s *search) start() {
 	s.arena = s.arena[:0]
 	st := s.state(0)
@@ -41,8 +41,8 @@ func (s *search) start() {
 	}
 }
 
-// admit computes the state with a ticket as far as its team does not matter; at is the place of the failing check, -1
-// when compound rules reject.
+// admit computes the part of the state with a ticket that does not depend on its team; `at` is the index of the failing check, -1 if
+// compound rules reject.
 func (s *search) admit(u *unit) (at int, ok bool) {
 	depth := len(s.joined)
 	to := s.state(depth + 1)
@@ -70,7 +70,7 @@ func (s *search) join(to []uint64, u *unit) (at int, ok bool) {
 	return 0, true
 }
 
-// admitTo adds the checks that depend on the team to what was admitted. first: not another part of the same roster.
+// admitTo adds the checks that depend on the team to the admitted state. first: not another part of the same roster.
 func (s *search) admitTo(team int, u *unit, first bool) bool {
 	depth := len(s.joined)
 	to, w := s.state(depth+1), s.level.teamWord
@@ -91,7 +91,7 @@ func (s *search) admitTo(team int, u *unit, first bool) bool {
 	return to[w] == before || !s.hopeless(to[0]|to[w])
 }
 
-// holds joins players to a check's state, and reports whether it still holds.
+// holds adds players to a check's state, and reports whether the check still holds.
 func (s *search) holds(c *check, st []uint64, u *unit) bool {
 	switch c.kind {
 	case checkSpread:
@@ -129,7 +129,7 @@ func (s *search) holds(c *check, st []uint64, u *unit) bool {
 	return true
 }
 
-// members calls f for all players who count for a check and joined before.
+// members calls f for all players who have joined and count for a check.
 func (s *search) members(c *check, f func(*ruleset.Player) bool) bool {
 	for i := range s.joined {
 		j := &s.joined[i]
@@ -177,12 +177,12 @@ func (s *search) differ(c *check, u *unit) bool {
 	return true
 }
 
-// otherRegion keeps the regions that all accept, of those that share a bit, and reports whether there is one.
+// otherRegion keeps the regions that all accept among those that share a bit, and reports whether there is one.
 func (s *search) otherRegion(c *check, st []uint64, u *unit) bool {
 	return s.narrow(st, c.state+1, s.m.pool.regions.others(c.most, u.players)) > 0
 }
 
-// narrow keeps the strings of a state's list that are in another, which the first one is; it returns how many they are.
+// narrow intersects a state's list of strings with another list, or sets it to the first one; it returns the length.
 func (s *search) narrow(st []uint64, word int, list []string) int {
 	from := len(s.arena)
 	if st[word] == ^uint64(0) {
@@ -198,7 +198,7 @@ func (s *search) narrow(st []uint64, word int, list []string) int {
 	return len(s.arena) - from
 }
 
-// common keeps what is in the lists of all, and returns how much it is.
+// common keeps the strings that are in the lists of all players, and returns their number.
 func (s *search) common(c *check, column int, st []uint64, u *unit) int {
 	for i := range u.players {
 		v := &u.players[i].Values[column]
@@ -216,7 +216,7 @@ func (s *search) list(word uint64) []string {
 	return s.arena[from : from+n]
 }
 
-// accepted reports whether everybody's list has enough of what is in the lists of all.
+// accepted reports whether every player's list has enough of the strings that are in the lists of all.
 func (s *search) accepted(c *check, st []uint64, u *unit) bool {
 	accepted := s.list(st[c.state])
 	enough := func(p *ruleset.Player) bool {
@@ -242,7 +242,7 @@ func (s *search) accepted(c *check, st []uint64, u *unit) bool {
 	return s.members(c, enough)
 }
 
-// blocks reports whether somebody's list names too many of the players.
+// blocks reports whether a player's list names too many of the players.
 func (s *search) blocks(c *check, u *unit) bool {
 	tooMany := func(p *ruleset.Player) bool {
 		n := 0.0
@@ -262,7 +262,7 @@ func (s *search) blocks(c *check, u *unit) bool {
 	return !s.members(c, func(p *ruleset.Player) bool { return len(p.Values[c.column].List) == 0 || !tooMany(p) })
 }
 
-// hopeless reports whether the soft checks that failed make a compound rule fail, whatever else joins.
+// hopeless reports whether the failed soft checks make a compound rule fail, whatever ticket joins.
 func (s *search) hopeless(fails uint64) bool {
 	return slices.ContainsFunc(s.level.compounds, func(rule int) bool { return s.ruleLost(rule, fails) })
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/musterhq/muster/internal/domain/ruleset"
 )
 
-// strictFives are five against five with averages that are nearly the same, and a tank and a healer for each team: few of the
-// many ways to put ten players together are legal.
+// strictFives is five against five with nearly equal averages, and a tank and a healer on each team: few of the many combinations of ten
+// players are legal.
 const strictFives = `{"ruleLanguageVersion":"1.0","playerAttributes":[{"name":"skill","type":"number"},{"name":"roles","type":"string_list"},
 {"name":"modes","type":"string_list","default":["any"]}],
 "teams":[{"name":"red","minPlayers":5,"maxPlayers":5},{"name":"blue","minPlayers":5,"maxPlayers":5}],
@@ -22,7 +22,7 @@ const strictFives = `{"ruleLanguageVersion":"1.0","playerAttributes":[{"name":"s
 {"name":"Modes","type":"collection","operation":"intersection","measurements":"flatten(teams[*].players.attributes[modes])","minCount":1},
 {"name":"Total","type":"comparison","operation":"<=","measurements":"stddev(flatten(teams[*].players.attributes[skill]))","referenceValue":%d}]}`
 
-// solvable draws a pool that has a match for certain, since ten of its players are made to fit, and strangers around them.
+// solvable draws a pool that certainly has a match: ten players that fit, and random others.
 func solvable(r *rand.Rand) (body string, tickets []Ticket) {
 	apart, most, deviation := 1+r.IntN(20), 1+r.IntN(2), 100+r.IntN(100)
 	body = fmt.Sprintf(strictFives, apart, most, most, deviation)
@@ -74,8 +74,8 @@ func stillPool(t *testing.T, seed uint64, c Config) *Matcher {
 	return m
 }
 
-// TestSolvablePoolsThatStandStillMatch: nobody comes and no wait is reached, but the matcher goes on until it has found the match
-// that there is.
+// TestSolvablePoolsThatStandStillMatch: no ticket arrives and no wait time is reached, but the matcher continues until it finds the match
+// that exists.
 func TestSolvablePoolsThatStandStillMatch(t *testing.T) {
 	const pools, passesMost = 120, 200
 	late := 0
@@ -118,7 +118,7 @@ func TestSearchThatGoesOnIsRepeatable(t *testing.T) {
 	}
 }
 
-// inOrder goes on with the first exhausted anchor in the search's own order until that ends.
+// inOrder continues the first exhausted anchor in the search's own order until that ends.
 func inOrder(m *Matcher) (found bool) {
 	h := m.queue.hard[0]
 	h.turns = 1
@@ -128,7 +128,7 @@ func inOrder(m *Matcher) (found bool) {
 	return found
 }
 
-// TestSearchGoesOnWhereItStopped: many small budgets look at what one large budget does, and at little of it twice.
+// TestSearchGoesOnWhereItStopped: many small budgets cover the same candidates as one large budget, and few of them twice.
 func TestSearchGoesOnWhereItStopped(t *testing.T) {
 	compared, matches := 0, 0
 	for seed := range uint64(400) {
@@ -170,13 +170,13 @@ func TestSearchGoesOnWhereItStopped(t *testing.T) {
 	}
 }
 
-// equalSums is for two teams of five with the same sum.
+// equalSums wants two teams of five with the same sum.
 const equalSums = `{"ruleLanguageVersion":"1.0","playerAttributes":[{"name":"skill","type":"number"}],
 "teams":[{"name":"red","minPlayers":5,"maxPlayers":5},{"name":"blue","minPlayers":5,"maxPlayers":5}],
 "rules":[{"name":"Equal","type":"comparison","measurements":["sum(teams[red].players.attributes[skill])"],
 "referenceValue":"sum(teams[blue].players.attributes[skill])","operation":"="}]}`
 
-// TestSearchThatGoesOnEnds: an anchor without a match is given up when that is proved, or when it has had its turns.
+// TestSearchThatGoesOnEnds: the matcher gives up an anchor when it has proved that there is no match, or after its last turn.
 func TestSearchThatGoesOnEnds(t *testing.T) {
 	for budget, want := range map[int]Effort{20_000: Searched, 20: GivenUp} {
 		m := New(mustParse(t, equalSums), Config{Name: "still", Budget: budget})
@@ -190,7 +190,7 @@ func TestSearchThatGoesOnEnds(t *testing.T) {
 			m.Pass(benchStart)
 		}
 		if e, _ := m.Explain(0, benchStart); budget == 20 && e.Effort != Continued {
-			t.Errorf("effort %d, want that the search goes on", e.Effort)
+			t.Errorf("effort %d, want the search to continue", e.Effort)
 		}
 		for passes := 0; m.Unfinished(); passes++ {
 			if m.Pass(benchStart); passes > 12*turnsMax {
@@ -203,7 +203,7 @@ func TestSearchThatGoesOnEnds(t *testing.T) {
 	}
 }
 
-// TestSearchGoesOnThroughChanges: tickets come and go while searches go on, and what is found is legal.
+// TestSearchGoesOnThroughChanges: tickets arrive and leave while searches continue, and every match is legal.
 func TestSearchGoesOnThroughChanges(t *testing.T) {
 	for seed := range uint64(20) {
 		body, tickets := solvable(rand.New(rand.NewPCG(seed, 13)))

@@ -6,12 +6,12 @@ import (
 	"github.com/musterhq/muster/internal/domain/ruleset"
 )
 
-// walk gives the tickets that may be near an anchor, one by one and in order, so that a search in a crowded pool looks at
-// few of them. It merges the lists of the anchor's group that can hold such tickets.
+// walk yields the tickets that may be near an anchor, in order, so that a search in a crowded pool reads few of them. It merges those
+// lists of the anchor's group that can contain such tickets.
 type walk struct {
 	m       *Matcher
 	cursors []cursor // a heap, the next ticket on top
-	from    int64    // starts that are allowed, both included
+	from    int64    // range of start times, both included
 	to      int64
 	first   bool  // backfills before all others
 	players int64 // in all its lists
@@ -20,7 +20,7 @@ type walk struct {
 	shelves   []*shelf // that it goes through
 	width     int      // which cells
 	low, high int64    // the first and the last
-	ring      bool     // it is not the walk's order that is asked for, but the nearest first: see sorter
+	ring      bool     // the nearest tickets come first instead of the walk's order: see sorter
 }
 
 // cursor is a place in a list.
@@ -32,13 +32,13 @@ type cursor struct {
 	backfill  bool
 }
 
-// which says what a search may take besides the anchor.
+// which says which tickets a search may take besides the anchor.
 type which struct {
 	backfills bool // take them
-	required  bool // and only matches with one count
+	required  bool // only matches with one count
 }
 
-// begin looks up the lists for an anchor.
+// begin finds the lists for an anchor.
 func (w *walk) begin(m *Matcher, anchor int32, l *levelPlan, starts span, take which) {
 	w.m, w.cursors, w.from, w.to, w.players, w.tickets = m, w.cursors[:0], starts.from, starts.to, 0, 0
 	w.shelves = w.shelves[:0]
@@ -48,7 +48,7 @@ func (w *walk) begin(m *Matcher, anchor int32, l *levelPlan, starts span, take w
 	if m.plan.near >= 0 {
 		row := m.row(anchor)
 		lowest, highest := math.Float64frombits(row[m.plan.near]), math.Float64frombits(row[m.plan.near+1])
-		reach := l.spread + 2e-9*max(1, l.spread, math.Abs(lowest), math.Abs(highest)) // what rules tolerate
+		reach := l.spread + 2e-9*max(1, l.spread, math.Abs(lowest), math.Abs(highest)) // the rules' tolerance
 		w.width = m.plan.widthFor(l.spread)
 		w.low, w.high = cell(highest-reach, m.plan.widths[w.width]), cell(lowest+reach, m.plan.widths[w.width])
 	}
@@ -63,19 +63,19 @@ func (w *walk) begin(m *Matcher, anchor int32, l *levelPlan, starts span, take w
 		w.shelves = append(w.shelves, s)
 		w.addCells(s)
 	}
-	if !t.backfill { // its own list is among those that were added
+	if !t.backfill { // its own list is among the added ones
 		w.players -= int64(t.players)
 	}
 }
 
-// manyCells is when it is cheaper to look at all cells that there are.
+// manyCells is the number of cells from which iterating over all existing cells is cheaper.
 const manyCells = 300
 
 func (w *walk) addCells(s *shelf) {
 	cells := s.widths[w.width]
 	if w.high-w.low >= manyCells {
 		w.ring = false
-		for at, list := range cells { // in any order: the heap puts them right
+		for at, list := range cells { // in any order: the heap sorts them
 			if w.low <= at && at <= w.high {
 				w.add(list, s.backfill)
 			}
@@ -106,7 +106,7 @@ func (w *walk) add(list *ageList, backfill bool) {
 	}
 }
 
-// load reads the ticket at a cursor; false at the end of what is allowed.
+// load reads the ticket at a cursor; false at the end of the range.
 func (w *walk) load(c *cursor) bool {
 	slot, ok := c.list.at(c.chunk, c.at)
 	if !ok {
@@ -116,7 +116,6 @@ func (w *walk) load(c *cursor) bool {
 	return c.start <= w.to
 }
 
-// next returns the next ticket; false when there is none.
 func (w *walk) next() (slot int32, ok bool) {
 	if len(w.cursors) == 0 {
 		return 0, false

@@ -8,9 +8,9 @@ import (
 	"github.com/musterhq/muster/internal/domain/ruleset"
 )
 
-// window narrows a batch by the batchDistance rules one after the other, and forms a match of what is left. Texts split it.
-// Numbers give windows, of which those with the anchor are tried, the one with most players first; the anchor is the
-// first ticket, then the next.
+// window narrows a batch by one batchDistance rule after another, and forms a match from the rest. A rule about texts splits the batch. A
+// rule about numbers gives windows; those with the anchor are tried, the one with the most players first. The anchor is the first ticket,
+// then the next.
 func (m *Matcher) window(batch []int32, rule int, anchor *int32) bool {
 	g := &m.large
 	if m.stats.Steps >= g.until {
@@ -61,7 +61,6 @@ func (m *Matcher) splitByText(batch []int32, rule int, c *check, anchor *int32) 
 	return false
 }
 
-// valued is a ticket with its value.
 type valued struct {
 	slot  int32
 	place int // in the batch
@@ -79,7 +78,7 @@ func (m *Matcher) slide(batch []int32, rule int, c *check, anchor *int32) bool {
 	}
 	slices.SortFunc(sorted, func(a, b valued) int { return cmp.Or(cmp.Compare(a.value, b.value), cmp.Compare(a.place, b.place)) })
 	windows := m.windows(sorted, c)
-	byPlace := make([]int, len(batch)) // where each ticket is among the sorted, plus one
+	byPlace := make([]int, len(batch)) // each ticket's index among the sorted, plus one
 	for i := range sorted {
 		byPlace[sorted[i].place] = i + 1
 	}
@@ -118,13 +117,13 @@ func (m *Matcher) slide(batch []int32, rule int, c *check, anchor *int32) bool {
 	return false
 }
 
-// valueWindow is some of the sorted tickets, from one to before another.
+// valueWindow is a range of the sorted tickets, without its end.
 type valueWindow struct {
 	from, to int
 	players  int32
 }
 
-// windows returns the windows that start at a ticket's value and have enough players, those with most first.
+// windows returns the windows that start at a ticket's value and have enough players, those with the most players first.
 func (m *Matcher) windows(sorted []valued, c *check) (windows []valueWindow) {
 	to, players := 0, int32(0)
 	for from := range sorted {

@@ -6,7 +6,6 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// Apply folds an event into the state.
 func (c *State) Apply(at domain.Time, event kernel.Event) {
 	switch event.(type) {
 	case *RuleSetChanged, *RuleSetRemoved, *ConfigurationChanged, *ConfigurationRemoved:

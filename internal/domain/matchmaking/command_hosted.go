@@ -10,9 +10,9 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// What follows from a match that nobody has to accept any more: a placement, a game session, its backfills.
+// This file has what follows once a match needs no more acceptances: its placement, its game session, and backfills.
 
-// advanceMatch begins what a match is for.
+// advanceMatch begins the placement or the backfill of an accepted match.
 func (t *Tx) advanceMatch(match Ref) {
 	x := t.Records.Matches.Get(match)
 	_, backfill := x.Backfill()
@@ -35,8 +35,8 @@ func (t *Tx) completeMatch(match Ref, game session.ID, sessions []domain.UUID) {
 	t.Emit(&MatchCompleted{id, game, sessions})
 }
 
-// MatchedPlayers are all players of a match with their teams and the attributes that were used, and the latencies that
-// they had. The rule set cannot have been deleted meanwhile.
+// MatchedPlayers returns all players of a match with their teams, the attributes that the matcher used, and their latencies. The rule set
+// still exists, because a match prevents its deletion.
 func (t *Tx) MatchedPlayers(match Ref) (players []Player, latencies []placement.Latency) {
 	m := t.Records
 	x := m.Matches.Get(match)
@@ -53,7 +53,7 @@ func (t *Tx) MatchedPlayers(match Ref) (players []Player, latencies []placement.
 	return players, latencies
 }
 
-// makersOf gives, for the players of a match whose ticket a client key made, that key.
+// makersOf maps those players of a match whose tickets were made with a client key to that key.
 func (t *Tx) makersOf(match Ref) (makers map[string]domain.Maker) {
 	m := t.Records
 	for _, s := range m.Matches.Get(match).Seats {
@@ -105,7 +105,6 @@ func (t *Tx) placeMatch(match Ref) {
 	t.hosting.BeginPlacement(p)
 }
 
-// teams are those of the configuration's rule set.
 func (t *Tx) teams(c *Configuration) []ruleset.Team {
 	if rules := t.Records.Compiled(c.RuleSet); rules != nil {
 		return rules.Teams
@@ -113,7 +112,7 @@ func (t *Tx) teams(c *Configuration) []ruleset.Team {
 	return nil
 }
 
-// MatchPlaced goes on with the match whose placement has ended, if it is a match's.
+// MatchPlaced continues the match that a placement, which has ended, belongs to, if any.
 func (t *Tx) MatchPlaced(id string, status placement.Status) {
 	match, ok := t.Records.Match(id)
 	if !ok {
@@ -149,8 +148,8 @@ func (t *Tx) matchHosted(match Ref) {
 	t.automaticBackfill(game)
 }
 
-// completeBackfill brings the newcomers of a match into its running game session. If that takes them no more, they search
-// on: they did nothing wrong. The backfill does, too, if seats may come free again. B114.
+// completeBackfill reserves seats for the newcomers of a match in its running game session. If there is no room any more, they search on,
+// because they are not at fault; so does the backfill, if seats may become free again. B114.
 func (t *Tx) completeBackfill(match Ref) {
 	m := t.Records
 	x := *m.Matches.Get(match)
@@ -186,7 +185,7 @@ func (t *Tx) completeBackfill(match Ref) {
 	t.automaticBackfill(game)
 }
 
-// tooMuchData reports whether the match data of a game session would become longer than it may be.
+// tooMuchData reports whether the new match data of a game session would be longer than DataMax.
 func (t *Tx) tooMuchData(game session.ID, players []Player) bool {
 	r, ok := t.Records.HostedBy(string(game))
 	if !ok {
@@ -197,7 +196,7 @@ func (t *Tx) tooMuchData(game session.ID, players []Player) bool {
 	return len(h.Data(t.teams(h.Of), players, ""))+ticket > DataMax
 }
 
-// split tells the players of a backfill's roster from the newcomers; both stay in their order.
+// split separates the players of a backfill's roster from the newcomers; both keep their order.
 func (t *Tx) split(roster string, players []Player) (there, newcomers []Player) {
 	known := map[string]bool{}
 	backfill := Ticket{Roster: roster}
@@ -214,7 +213,7 @@ func (t *Tx) split(roster string, players []Player) (there, newcomers []Player) 
 	return there, newcomers
 }
 
-// updateData gives a game session new match data, and its server process word of it.
+// updateData sets the match data of a game session and notifies its server process.
 func (t *Tx) updateData(game session.ID, players []Player, autoTicket string, why Update, ticket string) {
 	r, ok := t.Records.HostedBy(string(game))
 	if !ok {
@@ -227,14 +226,14 @@ func (t *Tx) updateData(game session.ID, players []Player, autoTicket string, wh
 	t.ChangeHosted(h)
 }
 
-// ChangeHosted states what is known of a game session now.
+// ChangeHosted replaces the record of a matched game session.
 func (t *Tx) ChangeHosted(h Hosted) {
 	h.Of = nil
 	t.Emit(&HostedChanged{h})
 }
 
-// backfillEnded does what follows from the end of a backfill ticket without success: its server process has to be told,
-// and the service may go on by itself. Source: docs/spec/flexmatch.md#automatic-backfill; B115.
+// backfillEnded handles a backfill ticket that ended without success: its server process is notified, and the service may start the next
+// backfill by itself. Source: docs/spec/flexmatch.md#automatic-backfill; B115.
 func (t *Tx) backfillEnded(x *Ticket, status Status, why Reason) {
 	if !x.Backfill {
 		return
@@ -254,7 +253,7 @@ func (t *Tx) backfillEnded(x *Ticket, status Status, why Reason) {
 	}[status]
 	replaced := why == Replaced || why == ReplacedByServer
 	if x.Automatic && status != TimedOut && !replaced && h.Automatic {
-		h.Automatic = false // turned off: it must not come back by itself
+		h.Automatic = false // the server has turned it off: the service must not start it again
 		t.ChangeHosted(h)
 	}
 	if x.Automatic {
@@ -268,7 +267,7 @@ func (t *Tx) backfillEnded(x *Ticket, status Status, why Reason) {
 	}
 }
 
-// automaticBackfill makes the next automatic backfill ticket of a game session, if it is to have one and takes players.
+// automaticBackfill creates the next automatic backfill ticket of a game session that wants one and has room.
 func (t *Tx) automaticBackfill(game session.ID) {
 	m := t.Records
 	at, ok := m.HostedBy(string(game))
@@ -290,7 +289,7 @@ func (t *Tx) automaticBackfill(game session.ID) {
 	case len(players) == 0 || len(players) > playersInBackfillMax || len(h.Roster) > TicketBytesMax:
 		return
 	case t.CheckPlayers(c, players) != nil || t.checkTeams(c, players) != nil:
-		return // the rule set is another one, and the players of this game session do not fit it
+		return // the rule set was changed, and the players of this game session do not fit the new one
 	case slices.ContainsFunc(players, func(p Player) bool { _, searches := m.TicketOf(p.ID); return searches }):
 		return // as if the player's ticket had cancelled it
 	}
@@ -303,8 +302,8 @@ func (t *Tx) automaticBackfill(game session.ID) {
 	t.updateData(game, players, x.ID, DataUpdated, x.ID)
 }
 
-// rosterNow are the players of a game session as its automatic backfill tells the matchmaker of them: those of the match data,
-// without those who have left if its configuration wants that. A seat that is kept for a player who is away is the player's.
+// rosterNow returns the players that the automatic backfill of a game session names: those of the match data, without those who have left
+// if the configuration says so. A disconnected player whose seat is held has not left.
 func (t *Tx) rosterNow(h *Hosted) []Player {
 	players := DecodeRoster(h.Roster)
 	if !h.Of.BackfillLeavers() {
@@ -328,8 +327,8 @@ func (t *Tx) Sits(player string, game session.ID) (yes bool) {
 	return yes
 }
 
-// PlayerLeft makes room for others: the open backfill of a game session stops naming a player who has left for good. That is
-// for rosters that the core has made: automatic ones, if the configuration wants it, and those of Game.EnterMatchmaking.
+// PlayerLeft renews the open backfill of a game session without a player who has left for good. It does so only for rosters that the core
+// has made: automatic ones, if the configuration says so, and those of Game.EnterMatchmaking.
 func (t *Tx) PlayerLeft(r session.Ref) {
 	m := t.Records
 	game := t.hosting.Game(r).ID
@@ -346,9 +345,9 @@ func (t *Tx) PlayerLeft(r session.Ref) {
 	}
 	if searching {
 		if x := m.Tickets.Get(open); !x.Automatic || !x.Status.Waits() {
-			return // what comes of it makes the next one
+			return // the outcome of the match starts the next one
 		} else if x.Roster == EncodeRoster(t.rosterNow(m.Hosted.Get(at))) {
-			return // it names nobody who has left
+			return // it names no player who has left
 		}
 		t.EndTicket(open, Cancelled, Replaced)
 	}
@@ -377,7 +376,7 @@ func (t *Tx) BackfillLost(game session.ID) {
 	})
 }
 
-// TellHosted says that a server process was told of an update of its backfill.
+// TellHosted records that a server process has received an update of its backfill.
 type TellHosted struct {
 	Game   session.ID
 	Update uint64

@@ -9,23 +9,23 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// ProposeMatches brings what a matchmaker has found. Each proposal is checked again and stands for itself: all of it
-// happens, or nothing.
+// ProposeMatches submits what a matchmaker has found. Each proposal is checked again, and takes effect or is refused as a whole,
+// independently of the others.
 type ProposeMatches struct {
 	Configuration string
 	Version       uint64 // of the configuration whose rule set they were found with
 	Proposals     []Proposal
 
-	// Result: one for each of Proposals; nil: it is a match now.
+	// Result: one for each of Proposals; nil: it has become a match.
 	Refused []*domain.Refusal
 }
 
 // Proposal is a match as a matchmaker found it.
 type Proposal struct {
-	ID         domain.UUID // of the match to be
+	ID         domain.UUID // of the future match
 	Tickets    []ProposedTicket
 	PlayersMax int32  // of the game session
-	Region     string // that suits everybody; empty: none is known
+	Region     string // that suits all players; empty: none is known
 	Counts     []RuleCount
 }
 
@@ -57,7 +57,7 @@ func (cmd *ProposeMatches) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// proposedBytesMax is after how many bytes no more matches are added to a transaction: match data may be long.
+// proposedBytesMax is the size of a transaction after which no more matches are added, because match data may be long.
 const proposedBytesMax = 512 << 10
 
 // propose makes a match of a proposal, or refuses it.
@@ -121,7 +121,7 @@ func (t *Tx) knownPlacement(id string) bool {
 	return ok
 }
 
-// seats puts the tickets of a match in the order of their age.
+// seats sorts the tickets of a match by age.
 func seats(m *Records, refs []Ref, tickets []ProposedTicket) []Seat {
 	order := make([]int, len(refs))
 	for i := range order {
@@ -138,9 +138,9 @@ func seats(m *Records, refs []Ref, tickets []ProposedTicket) []Seat {
 	return all
 }
 
-// checkSlots checks that the game session of a backfill takes so many players. If it takes nobody any more, the backfill is
-// over; while its last seats are kept for players who may not come, the backfill waits for them. With STANDALONE only the
-// asker knows what its game session takes, unless that is a game instance.
+// checkSlots checks that the game session of a backfill has room for the newcomers. If it takes no more players, the backfill ends; while
+// its last seats are held for players who may never come, the backfill waits. With STANDALONE only the caller knows the room in its game
+// session, unless that is a game instance.
 func (t *Tx) checkSlots(c *Configuration, backfill Ref, newcomers int32) *domain.Refusal {
 	x := t.Records.Tickets.Get(backfill)
 	id := x.Game
@@ -170,7 +170,7 @@ func (c *State) hostsInstance(game string) bool {
 	return ok
 }
 
-// FreeSlots is how many players a game session takes now; not ok: it takes no more, ever.
+// FreeSlots returns how many players a game session has room for now; not ok: it never takes more.
 func (c *State) FreeSlots(game string) (free int32, ok bool) {
 	r, ok := c.hosting.FindGame(session.ID(game))
 	if !ok {
@@ -186,7 +186,7 @@ func (c *State) FreeSlots(game string) (free int32, ok bool) {
 	return 0, TakesPlayers(g) && known && c.hooks.KeptSeats(r) > 0
 }
 
-// AcceptMatch is what players of a ticket say to its proposed match.
+// AcceptMatch has the answers of players of a ticket to its proposed match.
 type AcceptMatch struct {
 	Ticket  string
 	Players []string
@@ -248,7 +248,7 @@ func (cmd *AcceptMatch) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// TicketCannotAnswer refuses an answer to a match that is not there to be answered.
+// TicketCannotAnswer refuses an answer for a ticket that has no proposed match.
 func TicketCannotAnswer(s Status) error {
 	return domain.Refuse(domain.Invalid, "Matchmaking ticket is in %s status; only a proposed match can be accepted or rejected.", s)
 }
@@ -274,7 +274,7 @@ func (c *State) accepted(no uint64) bool {
 	return true
 }
 
-// acceptanceDue drops a match that not everybody has accepted in time. Whoever did not answer is out; see B111.
+// acceptanceDue drops a match that not all players have accepted in time. Tickets with a player who did not answer end; see B111.
 func (t *Tx) acceptanceDue(match Ref) {
 	d := drop{acceptance: "TimedOut", others: ProposedMatchTimedOut, blamed: map[uint64]end{}}
 	for _, s := range t.Records.Matches.Get(match).Seats {
@@ -285,17 +285,16 @@ func (t *Tx) acceptanceDue(match Ref) {
 	t.dropMatch(match, d)
 }
 
-// end is how a ticket ends.
 type end struct {
 	status Status
 	reason Reason
 }
 
-// drop is how a match comes to nothing.
+// drop describes how a match fails.
 type drop struct {
 	acceptance string         // of AcceptMatchCompleted; empty: its players had accepted, or were not asked
 	others     Reason         // of the tickets that search on
-	blamed     map[uint64]end // by number of the ticket: those that do not
+	blamed     map[uint64]end // by number of the ticket: those that end
 }
 
 // dropMatch ends a match without success. Tickets that are not to blame search on with their age, unless their time is
@@ -323,7 +322,7 @@ func (t *Tx) dropMatch(match Ref, d drop) {
 	for _, no := range dropped.Returned {
 		r, ok := m.TicketNo(uint64(no))
 		if !ok || m.Tickets.Get(r).Status != Searching {
-			continue // what befell one before befell this one, too
+			continue // the end of an earlier ticket has ended this one, too
 		}
 		if _, rival := m.Rival(r); rival { // a player has begun another search while this one was placed
 			t.EndTicket(r, Cancelled, DuplicatePlayer)
@@ -336,7 +335,7 @@ func (t *Tx) dropMatch(match Ref, d drop) {
 	}
 }
 
-// failMatch ends a match and all its tickets with it.
+// failMatch ends a match and all its tickets.
 func (t *Tx) failMatch(match Ref, why Reason) {
 	m := t.Records
 	x := m.Matches.Get(match)

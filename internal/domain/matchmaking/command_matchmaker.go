@@ -10,13 +10,12 @@ import (
 	"github.com/musterhq/muster/internal/domain/ruleset"
 )
 
-// CreateRuleSet makes a rule set. Whether it is one was found out by compiling it, which can take a while: that is the
-// caller's part.
+// CreateRuleSet creates a rule set. The caller has compiled it, because compiling can take long, and has refused an invalid one.
 type CreateRuleSet struct {
 	RuleSet  RuleSet // all but Created
 	Compiled *ruleset.RuleSet
 
-	// Result: RuleSet as it is stored.
+	// Result: RuleSet, as stored.
 }
 
 func (cmd *CreateRuleSet) Decide(k *kernel.Tx) error {
@@ -53,11 +52,10 @@ func (cmd *DeleteRuleSet) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// CreateConfiguration makes a matchmaking configuration.
 type CreateConfiguration struct {
 	Configuration Configuration // all but Created and Version
 
-	// Result: Configuration as it is stored.
+	// Result: Configuration, as stored.
 }
 
 func (cmd *CreateConfiguration) Decide(k *kernel.Tx) error {
@@ -90,8 +88,7 @@ const (
 	acceptanceTimeoutMax = 600 * time.Second
 )
 
-// checkConfiguration checks a configuration as it is to be. Source of what excludes what:
-// docs/spec/flexmatch.md#configurations; see B110.
+// checkConfiguration checks a complete configuration. Source of the combinations: docs/spec/flexmatch.md#configurations; see B110.
 func (t *Tx) checkConfiguration(x *Configuration) error {
 	if _, ok := t.Records.RuleSet(x.RuleSet); !ok {
 		return domain.Refuse(domain.NotFound, "RuleSetName: rule set %s not found", x.RuleSet)
@@ -115,7 +112,7 @@ func (t *Tx) checkConfiguration(x *Configuration) error {
 	return t.hosting.CheckProperties(x.Properties)
 }
 
-// checkQueues checks the queues that are given now. One that was given before may be gone.
+// checkQueues checks new queues. One that was stored before may be gone.
 func (t *Tx) checkQueues(arns []string) error {
 	for i, arn := range arns {
 		if name := queueName(arn); !t.HasQueue(name) {
@@ -130,10 +127,10 @@ func (c *State) HasQueue(name string) bool {
 	return ok
 }
 
-// queueName is the last part of a queue's ARN, or what is a name already.
+// queueName returns the last part of a queue's ARN, or a name as it is.
 func queueName(arn string) string { return arn[strings.LastIndexByte(arn, '/')+1:] }
 
-// UpdateConfiguration changes what is given and keeps the rest.
+// UpdateConfiguration changes the given fields and keeps the others.
 type UpdateConfiguration struct {
 	Name               string
 	Description        *string
@@ -175,7 +172,7 @@ func (cmd *UpdateConfiguration) Decide(k *kernel.Tx) error {
 	kernel.Patch(&x.NotificationTarget, cmd.NotificationTarget)
 	kernel.Patch(&x.CustomEventData, cmd.CustomEventData)
 	if x.Standalone && cmd.Queues == nil {
-		x.Queues = nil // they meant something in the other mode only
+		x.Queues = nil // only the other mode uses them
 	}
 	if err := t.checkConfiguration(&x); err != nil {
 		return err

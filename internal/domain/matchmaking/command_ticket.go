@@ -15,7 +15,7 @@ const (
 	playersInBackfillMax = 199
 )
 
-// StartMatchmaking begins the search for a match for some players who stay together.
+// StartMatchmaking begins the search for a match for players who stay together.
 type StartMatchmaking struct {
 	Configuration string
 	ID            string
@@ -29,7 +29,7 @@ type StartMatchmaking struct {
 	Ticket TicketView
 }
 
-// Claimed returns the id if it was chosen.
+// Claimed returns the id if the caller chose it.
 func (cmd *StartMatchmaking) Claimed() (kernel.ClaimKind, string) {
 	if !cmd.Chosen {
 		return kernel.Nothing, ""
@@ -55,7 +55,7 @@ func (cmd *StartMatchmaking) Decide(k *kernel.Tx) error {
 		}
 	}
 	for i := range cmd.Players {
-		cmd.Players[i].Team = "" // the matchmaker's to give; see B108
+		cmd.Players[i].Team = "" // only the matchmaker assigns teams; see B108
 	}
 	x := Ticket{
 		ID: cmd.ID, Configuration: c.Name, Players: int32(len(cmd.Players)), Roster: EncodeRoster(cmd.Players),
@@ -76,7 +76,7 @@ func (cmd *StartMatchmaking) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// CheckPlayers checks the players of a request: each one once, with attributes of the kinds that the rule set declares.
+// CheckPlayers checks the players of a request: no duplicates, and attributes of the types that the rule set declares.
 func (t *Tx) CheckPlayers(c *Configuration, players []Player) error {
 	rules := t.Records.Compiled(c.RuleSet)
 	if rules == nil {
@@ -95,8 +95,8 @@ func (t *Tx) CheckPlayers(c *Configuration, players []Player) error {
 	return nil
 }
 
-// sameTicket finds the active ticket that the very same request made before, or refuses an id that is taken. Clients
-// repeat a request whose answer they did not get.
+// sameTicket finds the active ticket of an earlier, identical request, because clients repeat a request whose answer they did not get. It
+// refuses an id that is taken otherwise.
 func (t *Tx) sameTicket(x *Ticket, chosen, archived bool, archivedAt uint64) (Ref, error) {
 	if r, ok := t.Records.Ticket(x.ID); ok {
 		old := t.Records.Tickets.Get(r)
@@ -114,19 +114,19 @@ func (t *Tx) sameTicket(x *Ticket, chosen, archived bool, archivedAt uint64) (Re
 	return 0, nil
 }
 
-// TicketBytesMax bounds the players of one ticket, so that a step of commands stays within what a journal entry takes, and
-// a record within what the archive takes. B118.
+// TicketBytesMax bounds the players of one ticket, so that a step of commands fits into a journal entry and a record into the archive.
+// B118.
 const TicketBytesMax = 768 << 10
 
-// CheckRoom protects journal and memory from tickets that bring all the data they may.
+// CheckRoom bounds what tickets with the largest permitted data take in the journal and in memory.
 func (t *Tx) CheckRoom(x *Ticket) error {
 	if bytes := len(x.Roster); bytes > TicketBytesMax {
-		return domain.Refuse(domain.Invalid, "Players: %d bytes in all; at most %d are taken", bytes, TicketBytesMax)
+		return domain.Refuse(domain.Invalid, "Players: %d bytes in all; want at most %d", bytes, TicketBytesMax)
 	}
 	return t.Records.Held().Room(x.Maker, x.Bytes(), t.Config.TicketBytesMax, "tickets")
 }
 
-// checkRivals keeps a client key from ending tickets that it may not touch by starting others for their players.
+// checkRivals prevents a client key from ending another key's tickets by starting new ones for their players.
 func (t *Tx) checkRivals(players []Player, by domain.Maker) error {
 	for i := range players {
 		r, ok := t.Records.TicketOf(players[i].ID)
@@ -140,7 +140,7 @@ func (t *Tx) checkRivals(players []Player, by domain.Maker) error {
 	return nil
 }
 
-// StartTicket queues a ticket. Other tickets of its players end: everybody has one at most.
+// StartTicket queues a ticket. Other tickets of its players end, because a player has at most one.
 func (t *Tx) StartTicket(c *Configuration, x Ticket) Ref {
 	t.cancelRivals(&x)
 	x.No, x.Status, x.Generation = t.ticketNo+1, Queued, 1
@@ -159,8 +159,8 @@ func (t *Tx) StartTicket(c *Configuration, x Ticket) Ref {
 	return r
 }
 
-// cancelRivals ends the active tickets of a ticket's players. One that is being placed is left alone: its players have a
-// match. Source: docs/spec/flexmatch.md#duplicate-player; B109.
+// cancelRivals ends the other active tickets of a ticket's players, except those in placement, whose players have a match. Source:
+// docs/spec/flexmatch.md#duplicate-player; B109.
 func (t *Tx) cancelRivals(x *Ticket) {
 	for id := range x.EachPlayer {
 		r, ok := t.Records.TicketOf(id)
@@ -171,7 +171,7 @@ func (t *Tx) cancelRivals(x *Ticket) {
 	}
 }
 
-// CancelTicket ends a ticket that waits or whose match is being accepted; then the others of the match search on.
+// CancelTicket ends a ticket that waits or whose match awaits acceptance; the other tickets of the match search on.
 func (t *Tx) CancelTicket(r Ref, why Reason) {
 	x := t.Records.Tickets.Get(r)
 	if x.Status != RequiresAcceptance {
@@ -187,12 +187,12 @@ type StartMatchBackfill struct {
 	Configuration string
 	ID            string
 	Chosen        bool
-	Players       []Player   // who are there, with their teams
-	Game          string     // id of the game session; with STANDALONE whatever the caller calls it, or nothing
-	Slots         int32      // how many players are wanted; 0: as many as there is room for
-	Server        *fleet.Key // the server process that asks; nil: not one
+	Players       []Player   // present players, with their teams
+	Game          string     // id of the game session; with STANDALONE any name that the caller gives it, or none
+	Slots         int32      // players wanted; 0: as many as there is room for
+	Server        *fleet.Key // the server process that calls; nil: another caller
 
-	Unmatched bool // the game session need not have come of a match
+	Unmatched bool // the game session may have been created without a match
 
 	kernel.ArchivedID
 
@@ -200,7 +200,7 @@ type StartMatchBackfill struct {
 	Ticket TicketView
 }
 
-// Claimed returns the id if it was chosen.
+// Claimed returns the id if the caller chose it.
 func (cmd *StartMatchBackfill) Claimed() (kernel.ClaimKind, string) {
 	if !cmd.Chosen {
 		return kernel.Nothing, ""
@@ -217,7 +217,7 @@ func (cmd *StartMatchBackfill) Decide(k *kernel.Tx) error {
 	return err
 }
 
-// CheckBackfill looks whether the backfill may begin; what it returns begins it and cannot fail.
+// CheckBackfill checks whether the backfill may begin and returns a function that begins it and cannot fail.
 func (t *Tx) CheckBackfill(cmd *StartMatchBackfill) (begin func(), err error) {
 	c, ok := t.Records.Configuration(cmd.Configuration)
 	if !ok {
@@ -270,7 +270,7 @@ func (t *Tx) CheckBackfill(cmd *StartMatchBackfill) (begin func(), err error) {
 	}, nil
 }
 
-// checkTeams checks that every player is in a team of the rule set.
+// checkTeams checks that every player names a team of the rule set.
 func (t *Tx) checkTeams(c *Configuration, players []Player) error {
 	rules := t.Records.Compiled(c.RuleSet)
 	for i, p := range players {
@@ -288,7 +288,7 @@ func (t *Tx) checkTeams(c *Configuration, players []Player) error {
 	return nil
 }
 
-// ShortText keeps a message readable when the value is the problem.
+// ShortText shortens a value for an error message.
 func ShortText(s string) string {
 	const longest = 100
 	if len(s) <= longest {
@@ -318,7 +318,7 @@ func (t *Tx) checkBackfilled(cmd *StartMatchBackfill) (*session.GameSession, err
 	}
 	g := t.hosting.Game(r)
 	if _, ok := t.Records.HostedBy(game); !ok && !cmd.Unmatched {
-		return nil, domain.Refuse(domain.Invalid, "GameSessionArn: game session %s did not come of a match, or its match is still being placed", game)
+		return nil, domain.Refuse(domain.Invalid, "GameSessionArn: game session %s was not created by a match, or its match is still being placed", game)
 	}
 	if !TakesPlayers(g) {
 		return nil, domain.Refuse(domain.Invalid, "GameSessionArn: game session %s is %s and accepts no new players", game, g.Status)
@@ -328,14 +328,14 @@ func (t *Tx) checkBackfilled(cmd *StartMatchBackfill) (*session.GameSession, err
 
 func TakesPlayers(g *session.GameSession) bool { return g.Status == session.Active && !g.DenyPlayers }
 
-// StopMatchmaking cancels a ticket that has no game session yet. Once it has succeeded no match follows.
+// StopMatchmaking cancels a ticket that has no game session yet. After it has succeeded no match follows.
 type StopMatchmaking struct {
 	ID     string
 	By     domain.Maker
-	Server *fleet.Key // the server process that stops the backfill of its game session; nil: not one
+	Server *fleet.Key // the server process that stops the backfill of its game session; nil: another caller
 }
 
-// TicketNotFound is what clients of the cloud service are told, word for word.
+// TicketNotFound is the message of the cloud service, word for word.
 const TicketNotFound = "Matchmaking ticket was not found."
 
 func (cmd *StopMatchmaking) Decide(k *kernel.Tx) error {
@@ -353,7 +353,7 @@ func (cmd *StopMatchmaking) Decide(k *kernel.Tx) error {
 			return domain.Refuse(domain.NotFound, TicketNotFound)
 		}
 		if !x.Status.Active() {
-			return nil // it ended already: what the server wants is so
+			return nil // it has ended already, as the server wants
 		}
 		if _, _, err := t.hosting.Hosted(*cmd.Server, session.ID(x.Game)); err != nil {
 			return err
@@ -366,12 +366,12 @@ func (cmd *StopMatchmaking) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// TicketCannotStop refuses to stop a ticket in its status, with the words of the cloud service.
+// TicketCannotStop refuses to stop a ticket in its status, in the words of the cloud service.
 func TicketCannotStop(s Status) error {
 	return domain.Refuse(domain.Invalid, "Matchmaking ticket is in %s status and cannot be canceled.", s)
 }
 
-// EndTicket ends a ticket that is in no match, or whose match is about to be dropped. Who has to be told is told.
+// EndTicket ends a ticket that is in no match, or whose match is about to be dropped, and records the notices.
 func (t *Tx) EndTicket(r Ref, status Status, why Reason) {
 	x := *t.Records.Tickets.Get(r)
 	t.Emit(&TicketEnded{TicketNo(x.No), status, why})
@@ -380,7 +380,7 @@ func (t *Tx) EndTicket(r Ref, status Status, why Reason) {
 	t.hooks.TicketEnded(&x, why)
 }
 
-// TicketKey names a ticket as it was when somebody looked.
+// TicketKey names a ticket and its generation when a matchmaker read it.
 type TicketKey struct {
 	No         uint64
 	Generation uint32
@@ -396,7 +396,7 @@ func (t *Tx) waitingTicket(key TicketKey) (Ref, *Ticket, bool) {
 	return r, x, x.Generation == key.Generation && x.Status.Waits()
 }
 
-// BeginSearch says that a matchmaker has taken tickets into its pool. Those that have moved on do not matter.
+// BeginSearch records that a matchmaker has taken tickets into its pool. It ignores those that have changed since.
 type BeginSearch struct{ Tickets []TicketKey }
 
 func (cmd *BeginSearch) Decide(k *kernel.Tx) error {
@@ -420,7 +420,7 @@ func (cmd *BeginSearch) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// FailTickets says that tickets do not fit the rule set that their configuration has now. It is checked again.
+// FailTickets ends tickets that do not fit the present rule set of their configuration, which it checks again.
 type FailTickets struct{ Tickets []TicketKey }
 
 func (cmd *FailTickets) Decide(k *kernel.Tx) error {

@@ -1,11 +1,11 @@
 package matchmaking
 
-// Config holds the limits and periods that the room's commands are decided with. Deadlines are written into events when they are
-// set, so a change of the configuration never changes what waits already.
+// Config holds the limits and periods of the room's commands. Events contain the deadlines that they set, so a change of the
+// configuration does not move existing deadlines.
 type Config struct {
 	RuleSetsMax    int
 	MatchmakersMax int   // matchmaking configurations
-	TicketBytesMax int64 // that all tickets in memory hold
+	TicketBytesMax int64 // of all tickets in memory
 }
 
 // DefaultConfig returns the periods of the cloud service, and limits far above its quotas.

@@ -9,16 +9,16 @@ import (
 	"github.com/musterhq/muster/internal/domain/ruleset"
 )
 
-// DataMax is how many bytes the match data of a game session may have. The API model says characters; nobody who comes near
-// it will miss the difference.
+// DataMax is the maximum size of a game session's match data in bytes. The API model counts characters; the difference matters only near
+// the limit.
 const DataMax = 390_000
 
-// Used gives a player the attributes that a rule set declares, with the values that were used: its own or the defaults.
-// What was sent beside them does not reach the game server.
+// Used gives a player the attributes that a rule set declares, with the player's own values or the defaults. Undeclared attributes do not
+// reach the game server.
 func Used(rules *ruleset.RuleSet, p Player) Player {
 	p.Latencies = nil
 	if rules == nil {
-		return p // this release does not take a rule set that an earlier one took
+		return p // this release rejects a rule set that an earlier release accepted
 	}
 	values, err := rules.Player(p.Attributes)
 	if err != nil {
@@ -33,12 +33,12 @@ func Used(rules *ruleset.RuleSet, p Player) Player {
 	return p
 }
 
-// ARN of the configuration.
+// ARN returns the ARN of the configuration.
 func (c *Configuration) ARN() string {
 	return "arn:aws:gamelift:" + c.Region + ":" + c.Account + ":matchmakingconfiguration/" + c.Name
 }
 
-// Data writes the match data of a game session as game servers read it: JSON, the teams in the rule set's order.
+// Data returns the match data of a game session as game servers read it: JSON, with the teams in the rule set's order.
 func (h *Hosted) Data(teams []ruleset.Team, players []Player, autoTicket string) string {
 	var b strings.Builder
 	b.WriteString(`{"matchId":`)
@@ -68,8 +68,7 @@ func (h *Hosted) Data(teams []ruleset.Team, players []Player, autoTicket string)
 	return b.String()
 }
 
-// TeamNames are all teams of a rule set, and behind them those that only players name: the rule set may be another one by
-// now.
+// TeamNames returns all teams of a rule set, followed by those that only players name, because the rule set may have been replaced.
 func TeamNames(teams []ruleset.Team, players []Player) []string {
 	names := make([]string, 0, len(teams))
 	known := make(map[string]bool, len(teams))
@@ -149,7 +148,7 @@ func writeAttribute(b *strings.Builder, v *ruleset.Value) {
 	b.WriteByte('}')
 }
 
-// double writes a number so that it is seen to be one with a fraction: 10.0. Servers tell kinds apart by that.
+// double writes a number with a fraction, such as 10.0, because servers tell types apart by it.
 func double(b *strings.Builder, x float64) {
 	form := byte('f')
 	if a := math.Abs(x); a != 0 && (a < 1e-6 || a >= 1e21) {
@@ -164,7 +163,7 @@ func double(b *strings.Builder, x float64) {
 
 const hexDigits = "0123456789abcdef"
 
-// quote writes a JSON string. Bytes that are no UTF-8 become the replacement character.
+// quote writes a JSON string. Bytes that are not UTF-8 become the replacement character.
 func quote(b *strings.Builder, s string) {
 	b.WriteByte('"')
 	begin := 0

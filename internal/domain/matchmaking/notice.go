@@ -6,17 +6,17 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// Events of matchmaking, as receivers are told. Source: docs/spec/flexmatch.md#events.
+// This file has the matchmaking events that receivers get. Source: docs/spec/flexmatch.md#events.
 
-// rulesToldMax is how many rules an event tells of.
+// rulesToldMax is the most rules that an event lists.
 const rulesToldMax = 50
 
-// someoneListens reports whether anybody is told what happens in a configuration.
+// someoneListens reports whether any receiver gets the events of a configuration.
 func (t *Tx) someoneListens(c *Configuration) bool {
 	return c != nil && t.notices.Listens(c.NotificationTarget)
 }
 
-// tellOf writes an event down. The settings are those of now, as far as the configuration is still there.
+// tellOf records an event, with the present settings if the configuration still exists.
 func (t *Tx) tellOf(c *Configuration, e notice.Match) {
 	if now, ok := t.Records.Configuration(c.Name); ok {
 		c = now
@@ -40,7 +40,7 @@ func noticeTicket(x *Ticket) notice.MatchTicket {
 	return told
 }
 
-// metrics names the rules of a configuration with what was counted.
+// metrics returns the rule names of a configuration with their counts.
 func (t *Tx) metrics(c *Configuration, counts []RuleCount) []notice.MatchRule {
 	rules := t.Records.Compiled(c.RuleSet)
 	if rules == nil {
@@ -69,8 +69,8 @@ func (t *Tx) tellSearching(r Ref) {
 	t.tellOf(c, e)
 }
 
-// tellTicketEnd tells of a ticket that ended alone. Of a cancellation that nobody asked for the cloud service says
-// nothing; a configuration may want it said.
+// tellTicketEnd records the event of a ticket that ended alone. For a cancellation that no caller requested the cloud service sends no
+// event; a configuration may ask for one.
 func (t *Tx) tellTicketEnd(r Ref, status Status, why Reason) {
 	x := t.Records.Tickets.Get(r)
 	c, _ := t.Records.Configuration(x.Configuration)
@@ -91,7 +91,7 @@ func (t *Tx) tellTicketEnd(r Ref, status Status, why Reason) {
 	t.tellOf(c, e)
 }
 
-// gameARN is the ARN of a backfill ticket's game session.
+// gameARN returns the ARN of a backfill ticket's game session.
 func gameARN(x *Ticket) string {
 	switch {
 	case x.Game == "" || x.GameRegion == "":
@@ -101,7 +101,7 @@ func gameARN(x *Ticket) string {
 	}
 }
 
-// tellMatch tells of all tickets of a match; more adds what the event has beside them.
+// tellMatch records an event about all tickets of a match; more adds the fields that only this kind has.
 func (t *Tx) tellMatch(match Ref, kind string, more func(*notice.Match)) {
 	m := t.Records
 	x := m.Matches.Get(match)
@@ -134,7 +134,7 @@ func (t *Tx) tellProposed(match Ref) {
 func (t *Tx) tellAccepted(match Ref, how string) {
 	t.tellMatch(match, "AcceptMatchCompleted", func(e *notice.Match) {
 		e.Acceptance = how
-		if how == "Accepted" { // its example shows the teams without the answers
+		if how == "Accepted" { // the documented example shows the teams without the answers
 			for i := range e.Tickets {
 				for j := range e.Tickets[i].Players {
 					e.Tickets[i].Players[j].Answer = 0

@@ -3,7 +3,7 @@ package matchmaking
 // Reason is why a ticket is in its status, as StatusReason and StatusMessage say it.
 type Reason uint8
 
-// The reasons. Those of the cloud service are known from its events; the others are ours, see B113.
+// The cloud service's reasons are those that its events contain; the others are our own, see B113.
 const (
 	NoReason Reason = iota
 	ProposedMatchRejected
@@ -19,7 +19,7 @@ const (
 	GameSessionLost
 	PlacementFailed  // the ticket searches on
 	Replaced         // by a newer backfill request for its game session
-	ReplacedByServer // the same; the server process asked, and need not be told
+	ReplacedByServer // the same, requested by the server process, which needs no notice
 )
 
 var reasonTexts = [...]struct{ code, message string }{
@@ -39,10 +39,10 @@ var reasonTexts = [...]struct{ code, message string }{
 	GameSessionLost:       {"UNEXPECTED_ERROR", "The game session was not found, or was in a state which wouldn't accept new player sessions."},
 }
 
-// Code is the StatusReason; empty when there is none.
+// Code returns the StatusReason; empty if there is none.
 func (r Reason) Code() string { return reasonTexts[r].code }
 
-// Message is the StatusMessage of a ticket. arn is that of its game session.
+// Message returns the StatusMessage of a ticket. arn is that of its game session.
 func (r Reason) Message(arn string) string {
 	if r == GameSessionLost {
 		if arn == "" {

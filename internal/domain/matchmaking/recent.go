@@ -6,8 +6,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 )
 
-// Recent is how long the tickets of a configuration waited that were matched last: what its estimated wait time is made of.
-// Source of the numbers: B112.
+// Recent has the waits of a configuration's latest matched tickets, from which it estimates the wait time. Source of the numbers: B112.
 type Recent struct {
 	Configuration string
 
@@ -27,14 +26,14 @@ const (
 	recentFor   = 10 * time.Minute
 )
 
-// note adds a ticket that was matched.
+// note adds the wait of a matched ticket.
 func (r *Recent) note(at domain.Time, wait time.Duration) {
 	r.ring[r.next] = sample{at, wait.Milliseconds()}
 	r.next = (r.next + 1) % recentMost
 	r.used = min(r.used+1, recentMost)
 }
 
-// samples are the samples, oldest first.
+// samples returns the samples, oldest first.
 func (r *Recent) samples() []sample {
 	if r.used == 0 {
 		return nil
@@ -53,7 +52,7 @@ func (r *Recent) restore(all []sample) {
 	}
 }
 
-// estimate is the mean in whole seconds.
+// estimate returns the mean in whole seconds.
 func (r *Recent) estimate(now domain.Time) (seconds int32, ok bool) {
 	sum, n := int64(0), int64(0)
 	for _, s := range r.ring[:r.used] {

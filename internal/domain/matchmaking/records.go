@@ -1,6 +1,5 @@
-// Package matchmaking holds rule sets and configurations as resources, the tickets that wait in a configuration's pool,
-// the matches that are on their way, and the game sessions that came of matches: their data and their indexes. How matches
-// are found is not its matter; what becomes of them is decided by the cell.
+// Package matchmaking is the room of rule sets, matchmaking configurations, the tickets that wait in a configuration's pool, pending
+// matches, and game sessions that matches created. Package matcher finds matches; this package checks its proposals and carries them out.
 package matchmaking
 
 import (
@@ -35,14 +34,14 @@ type Configuration struct {
 	Description     string
 
 	RuleSet string
-	Version uint64 // counts the rule sets that it has had: a proposal for another one is stale
+	Version uint64 // counts its rule sets: a proposal for an earlier one is stale
 
-	RequestTimeout     time.Duration // whole seconds, as the next one
+	RequestTimeout     time.Duration // whole seconds, as is AcceptanceTimeout
 	AcceptanceTimeout  time.Duration
 	AcceptanceRequired bool
 	Standalone         bool     // FlexMatchMode is STANDALONE: nothing is placed
 	Queues             []string // ARNs; the first that exists takes the placements
-	AdditionalPlayers  int32    // slots that new matches keep free
+	AdditionalPlayers  int32    // seats that new matches keep free
 	AutoBackfill       bool
 	Properties         []keyvalue.Pair
 	Data               string // GameSessionData
@@ -53,12 +52,12 @@ type Configuration struct {
 	Changed uint64
 }
 
-// Tags of a configuration that the service acts on: settings that the API has no member for.
+// The service acts on these tags of a configuration: they are settings for which the API has no member.
 const (
 	PlacementTimeoutTag = "muster:on-placement-timeout"     // Requeue, the default, or Fail
 	PlacementFailureTag = "muster:on-placement-failure"     // Fail, the default, or Requeue
-	BackfillLeaversTag  = "muster:backfill-leavers"         // "true": an automatic backfill fills the slots of players who left
-	SilentCancelTag     = "muster:events-for-silent-cancel" // "true": MatchmakingCancelled also where the cloud says nothing
+	BackfillLeaversTag  = "muster:backfill-leavers"         // "true": an automatic backfill fills the seats of players who left
+	SilentCancelTag     = "muster:events-for-silent-cancel" // "true": MatchmakingCancelled also where the cloud sends no event
 
 	Requeue = "REQUEUE"
 	Fail    = "FAIL"
@@ -73,16 +72,16 @@ func (c *Configuration) tag(key string) string {
 	return ""
 }
 
-// RequeueOnTimeout reports whether tickets search on when their placement has timed out.
+// RequeueOnTimeout reports whether tickets search on after their placement has timed out.
 func (c *Configuration) RequeueOnTimeout() bool { return c.tag(PlacementTimeoutTag) != Fail }
 
-// RequeueOnFailure reports whether tickets search on when their placement has failed.
+// RequeueOnFailure reports whether tickets search on after their placement has failed.
 func (c *Configuration) RequeueOnFailure() bool { return c.tag(PlacementFailureTag) == Requeue }
 
 // BackfillLeavers reports whether players who have left a game session make room for others.
 func (c *Configuration) BackfillLeavers() bool { return c.tag(BackfillLeaversTag) == "true" }
 
-// TellsSilentCancels reports whether MatchmakingCancelled is sent where the cloud service says nothing.
+// TellsSilentCancels reports whether MatchmakingCancelled is sent where the cloud service sends no event.
 func (c *Configuration) TellsSilentCancels() bool { return c.tag(SilentCancelTag) == "true" }
 
 // Status of a ticket.
@@ -110,11 +109,11 @@ func (s Status) Waits() bool { return s == Queued || s == Searching }
 // Active reports whether the ticket has not ended.
 func (s Status) Active() bool { return s < Completed }
 
-// Ticket is a wish for a match of 1 to 10 players who stay together, or for more players in a running game session. It
-// is kept small: a hundred thousand of them may wait.
+// Ticket is a request for a match by 1 to 10 players who stay together, or for more players in a running game session. It is small,
+// because a hundred thousand may wait.
 type Ticket struct {
 	ID              string
-	No              uint64 // counts the tickets of the cell: their age among those of one millisecond
+	No              uint64 // numbers the tickets of the cell; it orders those of one millisecond by age
 	Configuration   string
 	Region, Account string // of the configuration's ARN
 	Maker           domain.Maker
@@ -122,25 +121,25 @@ type Ticket struct {
 	Reason          Reason
 	Backfill        bool
 	Automatic       bool   // a backfill ticket that the service made
-	Generation      uint32 // counts its ways into the pool: a proposal with an earlier one is stale
+	Generation      uint32 // counts its entries into the pool: a proposal with an earlier one is stale
 	Players         int32
 	Start, End      domain.Time // Start never changes
 	TimeoutAt       domain.Time // applies while it waits
 
-	// Roster is its players as one protobuf message, MatchPlayers: a third of the memory of decoded ones. Players decodes it.
+	// Roster has its players as one protobuf message, MatchPlayers, in a third of the memory of decoded players. PlayersOf decodes it.
 	Roster string
 
-	Slots      int32  // of a backfill ticket: how many players are wanted; 0: as many as there is room for
-	Game       string // of a backfill ticket: the id of its game session, or with STANDALONE what its caller calls it
+	Slots      int32  // of a backfill ticket: players wanted; 0: as many as there is room for
+	Game       string // of a backfill ticket: the id of its game session, or with STANDALONE the caller's name for it
 	GameRegion string
 
-	Outcome *Outcome // since it is part of a match; never changed in place
+	Outcome *Outcome // set when it enters a match; never changed in place
 
 	EndedNo uint64
 	Changed uint64
 }
 
-// Answer is what a player says to a proposed match.
+// Answer is a player's answer to a proposed match.
 type Answer uint8
 
 // The answers.
@@ -150,11 +149,11 @@ const (
 	Rejected
 )
 
-// Outcome is what a match has brought a ticket.
+// Outcome is the result of a match for a ticket.
 type Outcome struct {
 	Match    string
 	Team     string        // of all its players; empty in a backfill ticket, whose players have their own
-	Answers  []byte        // an Answer for each player; empty: nobody has said anything
+	Answers  []byte        // an Answer for each player; empty: no player has answered
 	Sessions []domain.UUID // a player session for each player, once placed
 
 	Game       string
@@ -164,7 +163,7 @@ type Outcome struct {
 	Port       uint16
 }
 
-// Answer is what a player of the ticket has said.
+// Answer returns the answer of a player of the ticket.
 func (o *Outcome) Answer(player int) Answer {
 	if player >= len(o.Answers) {
 		return NoAnswer
@@ -178,21 +177,21 @@ type Seat struct {
 	Team   string // of its players; empty: it is the backfill ticket
 }
 
-// RuleCount is how often a rule held and failed while a match was looked for.
+// RuleCount counts how often a rule held and failed in the search for a match.
 type RuleCount struct {
-	Rule           int32 // its place in the rule set
+	Rule           int32 // index in the rule set
 	Passed, Failed uint64
 }
 
-// Match is a proposal on its way: until all have accepted, and then until its game session is there.
+// Match is a pending match: until all players have accepted, and then until its game session is active.
 type Match struct {
 	ID         string // a UUID; also the id of its placement and the name of its game session
 	Of         *Configuration
 	Seats      []Seat // by the age of the tickets
 	Proposed   domain.Time
-	AcceptBy   domain.Time // 0: nobody is asked (any more)
-	PlayersMax int32       // of the game session: all slots of the rule set at the candidate's age
-	Region     string      // that suits all; with STANDALONE
+	AcceptBy   domain.Time // 0: no acceptance is required, or no more
+	PlayersMax int32       // of the game session: all seats of the rule set's teams at the candidate's age
+	Region     string      // suits all players; with STANDALONE
 	Counts     []RuleCount
 
 	Changed uint64
@@ -208,7 +207,7 @@ func (m *Match) Backfill() (Seat, bool) {
 	return Seat{}, false
 }
 
-// Update is what a server process is told about its backfill.
+// Update is a notice to a server process about its backfill.
 type Update uint8
 
 // The updates.
@@ -223,16 +222,16 @@ func (u Update) String() string {
 	return [...]string{"", "MATCHMAKING_DATA_UPDATED", "BACKFILL_FAILED", "BACKFILL_TIMED_OUT", "BACKFILL_CANCELLED"}[u]
 }
 
-// Hosted is a game session that came of a match, as long as it lives.
+// Hosted is a game session that a match created, until it ends.
 type Hosted struct {
 	Game   string // its id
-	Match  string // that started it
+	Match  string // that created it
 	Of     *Configuration
-	Roster string // its players by the latest match data, with their teams and the values that were used
+	Roster string // the players of the latest match data, with their teams and the values that the matcher used
 
-	Automatic bool // an automatic backfill follows while slots are free
+	Automatic bool // an automatic backfill follows while seats are free
 
-	// What its server process has to be told, until it was: at least once.
+	// The latest update, which its server process must receive at least once.
 	Updates uint64 // counts them
 	Told    uint64
 	Why     Update

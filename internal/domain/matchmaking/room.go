@@ -21,7 +21,7 @@ const wall = kernel.FirstWall + kernel.Wait(Room)*kernel.WaitsOfRoom
 
 // Wall deadlines.
 const (
-	AcceptanceTimeout = wall + iota // a match whose players are asked
+	AcceptanceTimeout = wall + iota // a match that awaits acceptance
 	TicketTimeout                   // a ticket that waits in its pool
 )
 
@@ -34,10 +34,10 @@ type State struct {
 	hooks   Hooks
 	notices Notices
 
-	ticketNo uint64 // tickets ever started
+	ticketNo uint64 // number of the latest ticket
 }
 
-// Tx is the room: its state, and its part of the transaction that is being decided.
+// Tx is the room: its state, and its part of the present transaction.
 type Tx struct {
 	*kernel.Tx
 	*State
@@ -56,7 +56,7 @@ type Hosting interface {
 	PlayersMax() int32
 	Tagged(own keyvalue.Own, have, add []keyvalue.Pair) ([]keyvalue.Pair, error)
 
-	// CheckProperties refuses game properties that a game session cannot have.
+	// CheckProperties refuses invalid game properties.
 	CheckProperties(properties []session.Property) error
 	// Hosted refuses a game session that is not hosted by a server process.
 	Hosted(process fleet.Key, id session.ID) (session.Ref, *session.GameSession, error)
@@ -65,54 +65,55 @@ type Hosting interface {
 	SetMatchmakerData(id session.ID, data string)
 }
 
-// Notices writes down who is to be told of what.
+// Notices records what webhook receivers are to get.
 type Notices interface {
 	Listens(topic string) bool
 	Tell(n notice.Notice, topic string)
 }
 
-// Hooks is how player flow takes part in what happens to tickets and matches. Tickets and matches that have nothing to do with
-// parties get the answer that changes nothing.
+// Hooks lets player flow take part in what happens to tickets and matches. For a ticket or match without a party each hook returns the
+// value that changes nothing.
 type Hooks interface {
-	// MayBeForeign refuses a ticket with a player, element i of a field of the call, whom player flow knows to be somewhere else.
+	// MayBeForeign refuses a ticket with a player whom player flow has in another search or game. The player is element i of a field of
+	// the call.
 	MayBeForeign(field string, i int, player string) error
-	// MayBeBackfilled refuses a backfill with a player who searches: it would end that search.
+	// MayBeBackfilled refuses a backfill with a player who is searching, because it would end that search.
 	MayBeBackfilled(field string, i int, player string) error
-	// HeldBack reports whether a member of a party who is away keeps a ticket from being matched.
+	// HeldBack reports whether an absent party member prevents a ticket from being matched.
 	HeldBack(x *Ticket) bool
-	// AcceptanceTimeout is how long the players of a match may take to accept it.
+	// AcceptanceTimeout returns how long the players of a match have to accept it.
 	AcceptanceTimeout(c *Configuration, tickets []Ref) time.Duration
 
-	// PromisedSeats is how many seats of a game session belong to players who hold none yet; known is false for a game session
-	// that hosts no game instance.
+	// PromisedSeats returns the number of seats of a game session that are promised to players without a seat; known is false for a game
+	// session without a game instance.
 	PromisedSeats(game session.Ref) (n int32, known bool)
-	// KeptSeats is how many seats of a game session belong to members of its game instance who are not there and may never come.
+	// KeptSeats returns the number of seats of a game session that are held for absent members of its game instance, who may never come.
 	KeptSeats(game session.Ref) int32
-	// PlaysIn reports whether a player is in the game instance of a game session; known is false if it hosts none.
+	// PlaysIn reports whether a player is in the game instance of a game session; known is false if there is none.
 	PlaysIn(game, player string) (yes, known bool)
 
-	// Newcomers is what player flow says of the reservations of those players of a match who came of parties.
+	// Newcomers returns how the players of a match who came from parties are to be reserved.
 	Newcomers(match Ref, game session.ID) map[string]Newcomer
-	// MatchProperties are the properties of the game session of a match.
+	// MatchProperties returns the game properties for the game session of a match.
 	MatchProperties(x *Match) []session.Property
-	// PlayerData is the PlayerData of a matched player; empty when none was given.
+	// PlayerData returns the PlayerData of a matched player; empty if there is none.
 	PlayerData(player string) string
-	// Regions is the order of locations that is wanted for the game session of a match; nil: any.
+	// Regions returns the preferred order of locations for the game session of a match; nil: any.
 	Regions(match string) []string
-	// OwnsPlacement reports whether a game instance waits for the placement of a match: then its rules say what follows from a
-	// placement that fails.
+	// OwnsPlacement reports whether a game instance waits for the placement of a match; its rules then decide what follows a failed
+	// placement.
 	OwnsPlacement(match string) bool
 
-	// SearchBegun says that the matchmaker has taken a ticket into its pool.
+	// SearchBegun runs when the matchmaker has taken a ticket into its pool.
 	SearchBegun(x *Ticket)
-	// MatchesMade says that matches of a configuration were made.
+	// MatchesMade runs when matches of a configuration were made.
 	MatchesMade(configuration string)
 	MatchProposed(match Ref)
 	MatchAnswered(match Ref, declined bool)
-	// TicketReturned says that a ticket searches on: its match came to nothing without its doing.
+	// TicketReturned runs when a ticket searches on after its match failed through no fault of its own.
 	TicketReturned(x *Ticket)
 	TicketEnded(x *Ticket, why Reason)
-	// MatchFailed says that a match came to nothing after it was final.
+	// MatchFailed runs when a match failed after its acceptance.
 	MatchFailed(id string)
 
 	// MatchCommitted, StandaloneCommitted and BackfillCommitted move the players of a final match from their tickets into a game
@@ -121,29 +122,28 @@ type Hooks interface {
 	StandaloneCommitted(match Ref)
 	BackfillCommitted(match Ref, game session.ID)
 
-	// BackfillBegun and BackfillEnded are about backfill tickets. Matched says that the backfill has brought players.
+	// BackfillBegun and BackfillEnded run for backfill tickets. matched: the backfill has brought players.
 	BackfillBegun(x *Ticket)
 	BackfillEnded(x *Ticket, matched bool, why Reason)
-	// RenewBackfill takes players who have left out of an open backfill whose roster player flow has made; done is false for any
-	// other.
+	// RenewBackfill removes players who have left from an open backfill whose roster player flow has made; done is false for any other.
 	RenewBackfill(open Ref) (done bool)
 }
 
-// Newcomer is what is known of the reservation of a player whom a backfill brings.
+// Newcomer describes the reservation of a player whom a backfill brings.
 type Newcomer struct {
 	Data string        // PlayerData
 	Wait time.Duration // how long the seat waits
 }
 
-// New returns the room without records. Connect completes it.
+// New returns an empty room, which Connect completes.
 func New(k *kernel.Kernel, config *Config, hosting Hosting, notices Notices) *Tx {
 	return &Tx{Tx: k.Tx(), State: &State{Kernel: k, Config: config, Records: NewRecords(), hosting: hosting, notices: notices}}
 }
 
-// Connect tells the room who takes part in what happens here. It is called once, before the first command.
+// Connect sets the hooks. It is called once, before the first command.
 func (t *Tx) Connect(h Hooks) { t.hooks = h }
 
-// Events has the constructors of the room's events.
+// Events returns the constructors of the room's events.
 func (*Tx) Events() []func() kernel.Event { return events }
 
 // View reads the room's state.
@@ -152,10 +152,10 @@ type View struct {
 	c *State
 }
 
-// View returns a View. It is good as long as no command is executed.
+// View returns a View. It is valid until the next command is executed.
 func (c *State) View() View { return View{c.Reader(), c} }
 
-// Due ends what d waits for.
+// Due ends what has reached deadline d.
 func (t *Tx) Due(d kernel.Deadline) (heavy bool) {
 	if d.Kind == AcceptanceTimeout {
 		t.Cause = "AcceptanceTimeout"
@@ -167,10 +167,10 @@ func (t *Tx) Due(d kernel.Deadline) (heavy bool) {
 	return false
 }
 
-// Settle is never called: everything follows at once.
+// Settle is never called, because the room leaves no work for the end of a command.
 func (t *Tx) Settle() {}
 
-// Reset is nothing, as Settle is.
+// Reset does nothing, for the same reason.
 func (t *Tx) Reset() {}
 
 const endedTicket kernel.EndedKind = 0
@@ -184,7 +184,7 @@ func (c *State) EachEnded(yield func(no uint64, e kernel.Ended)) {
 	}
 }
 
-// Drop forgets an ended ticket.
+// Drop removes an ended ticket from memory.
 func (c *State) Drop(e kernel.Ended) (counts bool) {
 	c.Records.RemoveTicket(e.Ref)
 	return true
@@ -199,7 +199,7 @@ type frozen struct {
 	recent         chunk.Frozen[Recent]
 }
 
-// Freeze returns what a snapshot holds of the room.
+// Freeze returns the room's part of a snapshot.
 func (c *State) Freeze(h *kernel.Head) kernel.Frozen {
 	h.TicketNo = c.ticketNo
 	r := c.Records
@@ -216,7 +216,7 @@ const (
 	partRecentWaits   = 25
 )
 
-// Write writes the parts, each kind behind those that it names.
+// Write writes each kind of record after the kinds that it refers to.
 func (f *frozen) Write(w *kernel.PartWriter) {
 	kernel.WriteAll(w, partRuleSet, f.ruleSets)
 	kernel.WriteAll(w, partConfiguration, f.configurations)
@@ -226,7 +226,6 @@ func (f *frozen) Write(w *kernel.PartWriter) {
 	kernel.WriteAll(w, partRecentWaits, f.recent)
 }
 
-// Load reads a part of a snapshot.
 func (c *State) Load(l *kernel.Loader, kind uint64, body []byte) (known bool, err error) {
 	r := c.Records
 	switch kind {
@@ -248,7 +247,7 @@ func (c *State) Load(l *kernel.Loader, kind uint64, body []byte) (known bool, er
 	return true, err
 }
 
-// Restore rebuilds what a snapshot does not hold.
+// Restore rebuilds what a snapshot does not contain.
 func (c *State) Restore(h *kernel.Head) error {
 	c.ticketNo = h.TicketNo
 	for r, t := range c.Records.Tickets.All() {
@@ -279,10 +278,10 @@ func (v *View) MatchmakingCounts() []kernel.RecordCount {
 	}
 }
 
-// GameGone forgets what is known of a game session that has ended.
+// GameGone removes the record of a matched game session that has ended.
 func (c *State) GameGone(game session.ID) { c.Records.RemoveHosted(string(game)) }
 
-// ownConfigurationTags are the tags that the service itself acts on, and their values.
+// ownConfigurationTags has the tags that the service itself acts on, and their values.
 var ownConfigurationTags = keyvalue.Own{
 	PlacementTimeoutTag: {Requeue, Fail}, PlacementFailureTag: {Fail, Requeue},
 	BackfillLeaversTag: {"true", "false"}, SilentCancelTag: {"true", "false"},

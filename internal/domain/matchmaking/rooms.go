@@ -5,9 +5,9 @@ import (
 	"github.com/musterhq/muster/internal/domain/ruleset"
 )
 
-// What matchmaking offers to player flow. Records are for reading: a pointer is good until the next event.
+// This file has what matchmaking offers to player flow. Records are read-only, and a pointer is valid until the next event.
 
-// FindTicket finds a ticket that is in memory by its id.
+// FindTicket finds a ticket in memory by its id.
 func (c *State) FindTicket(id string) (Ref, bool) { return c.Records.Ticket(id) }
 
 // FindTicketNo finds an active ticket by its number.
@@ -16,7 +16,7 @@ func (c *State) FindTicketNo(no uint64) (Ref, bool) { return c.Records.TicketNo(
 // Ticket returns a ticket.
 func (c *State) Ticket(r Ref) *Ticket { return c.Records.Tickets.Get(r) }
 
-// Match returns a match that is on its way.
+// Match returns a pending match.
 func (c *State) Match(r Ref) *Match { return c.Records.Matches.Get(r) }
 
 // EachConfiguration yields the configurations in the order of their names.
@@ -24,20 +24,20 @@ func (c *State) EachConfiguration(yield func(*Configuration) bool) {
 	c.Records.ConfigurationsFrom("", yield)
 }
 
-// Configuration finds a configuration as it is now. It is never changed in place.
+// Configuration returns the present settings, which are never changed in place.
 func (c *State) Configuration(name string) (*Configuration, bool) {
 	return c.Records.Configuration(name)
 }
 
-// Compiled is a rule set's compiled form; nil when there is none.
+// Compiled returns the compiled form of a rule set; nil if there is none.
 func (c *State) Compiled(name string) *ruleset.RuleSet { return c.Records.Compiled(name) }
 
-// EstimatedWait is the mean wait of the tickets that were matched lately, in seconds; not known when they are too few.
+// EstimatedWait returns the mean wait of recently matched tickets in seconds; not ok if there were too few.
 func (c *State) EstimatedWait(configuration string, now domain.Time) (seconds int32, ok bool) {
 	return c.Records.EstimatedWait(configuration, now)
 }
 
-// HostedMatch is what is known of a game session that came of a match.
+// HostedMatch returns the record of a game session that a match created.
 func (c *State) HostedMatch(game string) (Hosted, bool) {
 	r, ok := c.Records.HostedBy(game)
 	if !ok {
@@ -49,9 +49,9 @@ func (c *State) HostedMatch(game string) (Hosted, bool) {
 // BackfillOf finds the active backfill ticket of a game session.
 func (c *State) BackfillOf(game string) (Ref, bool) { return c.Records.BackfillOf(game) }
 
-// DelaySearch moves the ends of a ticket that searches and of the match that waits for its answer, while an event of player flow
-// is applied. AcceptBy is when the match ends as the ticket's party knows it, 0 if it knows of none; DelaySearch returns when it
-// ends now. Of the parties of a match, the first one moves its end.
+// DelaySearch moves the deadlines of a searching ticket and of the match that awaits its answer, while an event of player flow is
+// applied. acceptBy is the match's deadline in the record of the ticket's party, 0 if it has none; DelaySearch returns the new one. Of
+// the parties of a match, only the first moves its deadline.
 func (c *State) DelaySearch(ticket, match string, acceptBy, by domain.Time) domain.Time {
 	m := c.Records
 	if at, ok := m.Ticket(ticket); ok {
@@ -73,5 +73,5 @@ func (c *State) DelaySearch(ticket, match string, acceptBy, by domain.Time) doma
 	return x.AcceptBy
 }
 
-// SetHosted notes a game session that is to be backfilled as if it came of a match.
+// SetHosted records a game session that is to be backfilled as if a match had created it.
 func (t *Tx) SetHosted(h Hosted) { t.Emit(&HostedChanged{h}) }

@@ -16,7 +16,7 @@ type Player struct {
 	Latencies  []Latency // by region
 }
 
-// Latency is what a player measured to one region.
+// Latency is a player's latency to one region.
 type Latency struct {
 	Region       string
 	Milliseconds int32
@@ -27,7 +27,7 @@ type players struct{ all []Player }
 
 func (p *players) Fields(c *wire.Codec) { wire.Many(c, 1, &p.all, (*Player).Fields) }
 
-// Fields of a Player.
+// Fields encodes or decodes a Player.
 func (p *Player) Fields(c *wire.Codec) {
 	c.String(1, &p.ID)
 	c.Shared(2, &p.Team)
@@ -61,16 +61,16 @@ func (l *Latency) fields(c *wire.Codec) {
 // EncodeRoster packs players for a record.
 func EncodeRoster(all []Player) string { return string(wire.Append(nil, &players{all})) }
 
-// DecodeRoster unpacks the players of a record. What it returns is the caller's.
+// DecodeRoster unpacks the players of a record. The caller may change the result.
 func DecodeRoster(roster string) []Player {
 	var p players
 	if err := wire.Unmarshal([]byte(roster), &p); err != nil {
-		return nil // nobody but EncodeRoster wrote it
+		return nil // only EncodeRoster writes rosters
 	}
 	return p.all
 }
 
-// RosterReader unpacks many rosters and shares equal names of attributes and regions among them.
+// RosterReader unpacks many rosters, which share the memory of equal attribute and region names.
 type RosterReader struct {
 	reader wire.Reader
 	begun  bool
@@ -89,7 +89,7 @@ func (r *RosterReader) Decode(roster string) []Player {
 	return p.all
 }
 
-// eachPlayer yields the ids of a roster's players, as parts of its own memory.
+// eachPlayer yields the ids of a roster's players without copying them.
 func eachPlayer(roster string, yield func(id string) bool) {
 	for len(roster) > 0 {
 		_, player, rest, ok := field(roster)
@@ -113,7 +113,7 @@ func eachPlayer(roster string, yield func(id string) bool) {
 	}
 }
 
-// field splits a length-delimited field off a message: the only kind that a roster begins with.
+// field splits a length-delimited field off a message; rosters begin with no other kind.
 func field(s string) (num uint64, body, rest string, ok bool) {
 	tag, n := uvarint(s)
 	if n <= 0 || tag&7 != 2 {

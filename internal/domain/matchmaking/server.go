@@ -4,7 +4,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/fleet"
 )
 
-// ServerProcess is the game server that asks for the command; nil: an AWS client does.
+// ServerProcess returns the game server that sent the command; nil if an AWS client sent it.
 
 func (cmd *StartMatchBackfill) ServerProcess() *fleet.Key { return cmd.Server }
 func (cmd *StopMatchmaking) ServerProcess() *fleet.Key    { return cmd.Server }

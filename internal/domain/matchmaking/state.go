@@ -7,8 +7,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/sorted"
 )
 
-// Records is everything about matchmaking, with its indexes. The indexes are not part of a snapshot: they are built again
-// from the records.
+// Records has all records of matchmaking, with their indexes. Snapshots contain no indexes; they are rebuilt from the records.
 type Records struct {
 	RuleSets       chunk.Table[RuleSet]
 	Configurations chunk.Table[Configuration]
@@ -20,7 +19,7 @@ type Records struct {
 	ruleSets       sorted.Map[string, Ref]
 	configurations sorted.Map[string, Ref]
 	compiled       map[string]*ruleset.RuleSet
-	settings       map[string]*Configuration // as the configurations are now; shared with matches, never changed
+	settings       map[string]*Configuration // present settings; shared with matches, never changed in place
 	tickets        map[string]Ref
 	numbers        map[uint64]Ref // of active tickets, by No
 	players        map[string]Ref // the newest active ticket of each player
@@ -32,12 +31,12 @@ type Records struct {
 	held           domain.Held
 }
 
-// Counts is how much is going on in a configuration.
+// Counts has the numbers of active tickets in a configuration.
 type Counts struct {
 	Active int // tickets that have not ended
 }
 
-// Held is what the tickets in memory hold, also those that have ended and are not forgotten yet.
+// Held counts the bytes of the tickets in memory, including those that have ended.
 func (s *Records) Held() *domain.Held { return &s.held }
 
 // NewRecords returns empty Records.
@@ -53,26 +52,26 @@ func NewRecords() *Records {
 // RuleSet finds a rule set.
 func (s *Records) RuleSet(name string) (Ref, bool) { return s.ruleSets.Get(name) }
 
-// Compiled is a rule set's compiled form; nil when there is none.
+// Compiled returns the compiled form of a rule set; nil if there is none.
 func (s *Records) Compiled(name string) *ruleset.RuleSet { return s.compiled[name] }
 
-// KeepCompiled saves PutRuleSet the compilation of a new rule set. It may be nil.
+// KeepCompiled stores the compiled form of a new rule set, so that PutRuleSet need not compile it. It may be nil.
 func (s *Records) KeepCompiled(name string, compiled *ruleset.RuleSet) { s.compiled[name] = compiled }
 
-// PutRuleSet stores a rule set, or replaces it. The body, which never changes, is compiled unless it was before.
+// PutRuleSet stores or replaces a rule set, and compiles its body unless that was done before.
 func (s *Records) PutRuleSet(x RuleSet) {
 	r, ok := s.ruleSets.Get(x.Name)
 	if !ok {
 		r, _ = s.RuleSets.Add()
 		s.ruleSets.Set(x.Name, r)
 		if s.compiled[x.Name] == nil {
-			s.compiled[x.Name], _ = ruleset.Parse(x.Body) // it was valid when it was made
+			s.compiled[x.Name], _ = ruleset.Parse(x.Body) // it was valid when it was created
 		}
 	}
 	*s.RuleSets.Mut(r) = x
 }
 
-// RemoveRuleSet drops a rule set. No configuration may use it.
+// RemoveRuleSet removes a rule set, which no configuration may use.
 func (s *Records) RemoveRuleSet(name string) {
 	if r, ok := s.ruleSets.Get(name); ok {
 		s.ruleSets.Delete(name)
@@ -81,18 +80,18 @@ func (s *Records) RemoveRuleSet(name string) {
 	delete(s.compiled, name)
 }
 
-// RuleSetsFrom yields rule sets in the order of their names, beginning behind `after`.
+// RuleSetsFrom yields rule sets, ordered by name, beginning after `after`.
 func (s *Records) RuleSetsFrom(after string, yield func(*RuleSet) bool) {
 	s.ruleSets.Ascend(after, func(name string, r Ref) bool { return name == after || yield(s.RuleSets.Get(r)) })
 }
 
-// Configuration finds a configuration as it is now. It is never changed in place.
+// Configuration returns the present settings, which are never changed in place.
 func (s *Records) Configuration(name string) (*Configuration, bool) {
 	c, ok := s.settings[name]
 	return c, ok
 }
 
-// PutConfiguration stores a configuration, or replaces it.
+// PutConfiguration stores or replaces a configuration.
 func (s *Records) PutConfiguration(x Configuration) {
 	r, ok := s.configurations.Get(x.Name)
 	if !ok {
@@ -103,7 +102,7 @@ func (s *Records) PutConfiguration(x Configuration) {
 	s.settings[x.Name] = &x
 }
 
-// RemoveConfiguration drops a configuration. No active ticket may be in it.
+// RemoveConfiguration removes a configuration, in which no active ticket may be.
 func (s *Records) RemoveConfiguration(name string) {
 	if r, ok := s.configurations.Get(name); ok {
 		s.configurations.Delete(name)
@@ -116,12 +115,12 @@ func (s *Records) RemoveConfiguration(name string) {
 	delete(s.settings, name)
 }
 
-// ConfigurationsFrom yields configurations in the order of their names, beginning behind `after`.
+// ConfigurationsFrom yields configurations, ordered by name, beginning after `after`.
 func (s *Records) ConfigurationsFrom(after string, yield func(*Configuration) bool) {
 	s.configurations.Ascend(after, func(name string, r Ref) bool { return name == after || yield(s.Configurations.Get(r)) })
 }
 
-// UsesRuleSet returns a configuration that uses a rule set, or a match that is on its way under it.
+// UsesRuleSet returns a configuration that uses a rule set, or that has a pending match made with it.
 func (s *Records) UsesRuleSet(name string) (configuration string, used bool) {
 	s.configurations.Scan(func(_ string, r Ref) bool {
 		if c := s.Configurations.Get(r); c.RuleSet == name {
@@ -137,7 +136,6 @@ func (s *Records) UsesRuleSet(name string) (configuration string, used bool) {
 	return configuration, used
 }
 
-// Counts tells how much is going on in a configuration.
 func (s *Records) Counts(configuration string) Counts {
 	if c := s.counts[configuration]; c != nil {
 		return *c
@@ -145,13 +143,12 @@ func (s *Records) Counts(configuration string) Counts {
 	return Counts{}
 }
 
-// Match finds a match that is on its way.
+// Match finds a pending match.
 func (s *Records) Match(id string) (Ref, bool) {
 	r, ok := s.matches[id]
 	return r, ok
 }
 
-// AddMatch stores a match.
 func (s *Records) AddMatch(m Match) Ref {
 	r, rec := s.Matches.Add()
 	*rec = m
@@ -159,19 +156,18 @@ func (s *Records) AddMatch(m Match) Ref {
 	return r
 }
 
-// RemoveMatch drops a match.
 func (s *Records) RemoveMatch(r Ref) {
 	delete(s.matches, s.Matches.Get(r).ID)
 	s.Matches.Remove(r)
 }
 
-// HostedBy finds what is known of a game session that came of a match.
+// HostedBy finds the record of a game session that a match created.
 func (s *Records) HostedBy(game string) (Ref, bool) {
 	r, ok := s.hosted[game]
 	return r, ok
 }
 
-// PutHosted stores what is known of a game session, or replaces it.
+// PutHosted stores or replaces the record of a matched game session.
 func (s *Records) PutHosted(h Hosted) {
 	r, ok := s.hosted[h.Game]
 	if !ok {
@@ -181,7 +177,6 @@ func (s *Records) PutHosted(h Hosted) {
 	*s.Hosted.Mut(r) = h
 }
 
-// RemoveHosted drops what is known of a game session.
 func (s *Records) RemoveHosted(game string) {
 	if r, ok := s.hosted[game]; ok {
 		delete(s.hosted, game)
@@ -189,7 +184,7 @@ func (s *Records) RemoveHosted(game string) {
 	}
 }
 
-// NoteWait adds to what the estimated wait time is made of.
+// NoteWait adds a sample to the estimated wait time.
 func (s *Records) NoteWait(configuration string, at, start domain.Time) {
 	r, ok := s.recent[configuration]
 	if !ok {
@@ -200,14 +195,13 @@ func (s *Records) NoteWait(configuration string, at, start domain.Time) {
 	s.Recent.Mut(r).note(at, at.Sub(start))
 }
 
-// RestoreRecent puts a Recent back.
 func (s *Records) RestoreRecent(x Recent) {
 	r, rec := s.Recent.Add()
 	*rec = x
 	s.recent[x.Configuration] = r
 }
 
-// EstimatedWait is the mean wait of the tickets that were matched lately, in seconds; not known when they are too few.
+// EstimatedWait returns the mean wait of recently matched tickets in seconds; not ok if there were too few.
 func (s *Records) EstimatedWait(configuration string, now domain.Time) (seconds int32, ok bool) {
 	r, ok := s.recent[configuration]
 	if !ok {

@@ -4,7 +4,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 )
 
-// Ticket finds a ticket that is in memory.
+// Ticket finds a ticket in memory.
 func (s *Records) Ticket(id string) (Ref, bool) {
 	r, ok := s.tickets[id]
 	return r, ok
@@ -28,7 +28,7 @@ func (s *Records) BackfillOf(game string) (Ref, bool) {
 	return r, ok
 }
 
-// AddTicket stores a ticket. From now on its players' newest ticket is this one, if it is active.
+// AddTicket stores a ticket, which becomes its players' newest if it is active.
 func (s *Records) AddTicket(t Ticket) Ref {
 	r, rec := s.Tickets.Add()
 	*rec = t
@@ -40,7 +40,7 @@ func (s *Records) AddTicket(t Ticket) Ref {
 	s.numbers[t.No] = r
 	s.count(&t, 1)
 	eachPlayer(t.Roster, func(id string) bool {
-		// After a restart tickets come in no order: the newest one counts.
+		// A snapshot has tickets in no order, so the newest one is searched for.
 		if old, ok := s.players[id]; !ok || s.newer(r, old) {
 			s.players[id] = r
 		}
@@ -52,7 +52,7 @@ func (s *Records) AddTicket(t Ticket) Ref {
 	return r
 }
 
-// newer reports whether a player's ticket a counts more than b: one that is placed already leaves the place to another.
+// newer reports whether ticket a takes precedence over b as a player's newest: one in placement yields to any other.
 func (s *Records) newer(a, b Ref) bool {
 	x, y := s.Tickets.Get(a), s.Tickets.Get(b)
 	if (x.Status == Placing) != (y.Status == Placing) {
@@ -73,7 +73,7 @@ func (s *Records) count(t *Ticket, by int) {
 	}
 }
 
-// Return puts a ticket back that was being placed: its players' newest ticket is it, unless they have begun another one.
+// Return moves a ticket from placement back into the pool. It is its players' newest ticket again, unless they have started another.
 func (s *Records) Return(r Ref) {
 	eachPlayer(s.Tickets.Get(r).Roster, func(id string) bool {
 		if _, ok := s.players[id]; !ok {
@@ -83,7 +83,7 @@ func (s *Records) Return(r Ref) {
 	})
 }
 
-// Rival finds an active ticket of one of the ticket's players that is newer.
+// Rival finds a newer active ticket of one of the ticket's players.
 func (s *Records) Rival(r Ref) (rival Ref, ok bool) {
 	eachPlayer(s.Tickets.Get(r).Roster, func(id string) bool {
 		rival, ok = s.players[id]
@@ -93,7 +93,7 @@ func (s *Records) Rival(r Ref) (rival Ref, ok bool) {
 	return rival, ok
 }
 
-// EndTicket marks a ticket as ended, as the no-th record that did.
+// EndTicket marks a ticket as ended; no is its number among ended records.
 func (s *Records) EndTicket(r Ref, at domain.Time, status Status, reason Reason, no uint64) *Ticket {
 	t := s.Tickets.Get(r)
 	s.count(t, -1)
@@ -112,7 +112,6 @@ func (s *Records) EndTicket(r Ref, at domain.Time, status Status, reason Reason,
 	return t
 }
 
-// RemoveTicket drops a ticket that has ended.
 func (s *Records) RemoveTicket(r Ref) {
 	t := s.Tickets.Get(r)
 	s.held.Add(t.Maker, -t.Bytes())
@@ -122,7 +121,7 @@ func (s *Records) RemoveTicket(r Ref) {
 	s.Tickets.Remove(r)
 }
 
-// Bytes is roughly how much memory the ticket takes, with its place in the indexes.
+// Bytes estimates the memory that the ticket takes, with its index entries.
 func (t *Ticket) Bytes() int {
 	const record = 512
 	return record + len(t.ID) + len(t.Roster)
@@ -131,7 +130,7 @@ func (t *Ticket) Bytes() int {
 // EachPlayer yields the ids of the ticket's players, in its order.
 func (t *Ticket) EachPlayer(yield func(id string) bool) { eachPlayer(t.Roster, yield) }
 
-// PlayersOf is the players of a ticket with their teams.
+// PlayersOf returns the players of a ticket with their teams.
 func (t *Ticket) PlayersOf() []Player {
 	all := DecodeRoster(t.Roster)
 	if t.Outcome != nil && !t.Backfill {

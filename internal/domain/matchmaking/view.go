@@ -7,10 +7,10 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// Ticket is a ticket as clients are shown it.
+// TicketView is a ticket as clients see it.
 type TicketView struct {
 	Ticket
-	EstimatedWait int32 // seconds; of one that has not ended
+	EstimatedWait int32 // seconds; of an active ticket
 	WaitKnown     bool
 }
 
@@ -31,7 +31,7 @@ func (v *View) ticket(r Ref) TicketView {
 	return t
 }
 
-// Ticket returns a ticket that is in memory; the engine looks into the archive for others.
+// Ticket returns a ticket in memory; the engine reads others from the archive.
 func (v *View) Ticket(id string) (TicketView, bool) {
 	r, ok := v.c.Records.Ticket(id)
 	if !ok {
@@ -51,8 +51,8 @@ func (v *View) TicketNo(no uint64) (TicketView, bool) {
 	return v.ticket(r), true
 }
 
-// WaitingTickets returns those of the next records that wait in a pool, in no particular order, and where to go on; 0 at the
-// end. It is for a matchmaker that begins.
+// WaitingTickets returns the waiting tickets among the next step records, in no particular order, and where the next call begins; 0 at
+// the end. A matchmaker fills its pool with them when it starts.
 func (v *View) WaitingTickets(after chunk.Ref, step int) (waiting []Ticket, next chunk.Ref) {
 	v.SawAll()
 	at := after
@@ -79,13 +79,13 @@ func (v *View) RuleSet(name string) (RuleSet, bool) {
 	return x, true
 }
 
-// CompiledRuleSet returns the compiled form of a rule set; nil when there is none. It never changes.
+// CompiledRuleSet returns the compiled form of a rule set, which never changes; nil if there is none.
 func (v *View) CompiledRuleSet(name string) *ruleset.RuleSet {
 	v.SawAll()
 	return v.c.Records.Compiled(name)
 }
 
-// RuleSets returns up to limit rule sets in the order of their names, beginning behind `after`.
+// RuleSets returns up to limit rule sets, ordered by name, beginning after `after`.
 func (v *View) RuleSets(after string, limit int) (page []RuleSet) {
 	v.SawAll()
 	v.c.Records.RuleSetsFrom(after, func(x *RuleSet) bool {
@@ -106,8 +106,8 @@ func (v *View) Configuration(name string) (Configuration, bool) {
 	return *c, true
 }
 
-// Configurations returns up to limit matchmaking configurations in the order of their names, beginning behind `after`; a
-// rule set other than "" leaves out those that use another one.
+// Configurations returns up to limit matchmaking configurations, ordered by name, beginning after `after`; ruleSet, if not "", limits
+// them to those that use it.
 func (v *View) Configurations(after, ruleSet string, limit int) (page []Configuration) {
 	v.SawAll()
 	v.c.Records.ConfigurationsFrom(after, func(c *Configuration) bool {
@@ -119,13 +119,12 @@ func (v *View) Configurations(after, ruleSet string, limit int) (page []Configur
 	return page
 }
 
-// TicketCounts tells how much is going on in a matchmaking configuration.
 func (v *View) TicketCounts(configuration string) Counts {
 	v.SawAll()
 	return v.c.Records.Counts(configuration)
 }
 
-// FreeSlots is how many players a game session takes, and its backfill wants; not ok: it takes nobody.
+// FreeSlots returns how many players a game session has room for and its backfill wants; not ok: it takes none.
 func (v *View) FreeSlots(game string) (free int32, ok bool) {
 	v.SawAll()
 	free, ok = v.c.FreeSlots(game)
@@ -137,7 +136,7 @@ func (v *View) FreeSlots(game string) (free int32, ok bool) {
 	return free, ok
 }
 
-// Match returns a match whose players are asked, or that is being placed.
+// Match returns a match that awaits acceptance or placement.
 func (v *View) Match(id string) (Match, bool) {
 	v.SawAll()
 	r, ok := v.c.Records.Match(id)
@@ -147,7 +146,7 @@ func (v *View) Match(id string) (Match, bool) {
 	return *v.c.Records.Matches.Get(r), true
 }
 
-// Hosted returns what is known of a game session that came of a match.
+// Hosted returns the record of a game session that a match created.
 func (v *View) Hosted(game session.ID) (Hosted, bool) {
 	r, ok := v.c.Records.HostedBy(string(game))
 	if !ok {
