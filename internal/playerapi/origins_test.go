@@ -92,25 +92,3 @@ func TestOriginsOfStreams(t *testing.T) {
 		t.Errorf("the stream of a foreign page: %d %s", w.Code, w.Body)
 	}
 }
-
-// In development nobody shows a key, so what a page of another site asks for is refused, and so are its streams: browsers open
-// those with a GET that asks nobody.
-func TestDevelopmentStreamsAreForNoPage(t *testing.T) {
-	x := newLobby(t, func(c *Config) { c.Dev = true })
-	for path, here := range map[string]int{
-		objects.ServerStreamPath + "?game_instance_id=gi-00000000-0000-4000-8000-000000000001":                         http.StatusNotFound,
-		objects.EventsPath + "?subscription_id=" + objects.SubscriptionPrefix + "00000000-0000-4000-8000-000000000001": http.StatusNotFound,
-	} {
-		for origin, want := range map[string]int{"": here, "http://api.example.com": here, "https://evil.example": http.StatusForbidden} {
-			r := askedFrom(http.MethodGet, path, "Upgrade", "websocket", "Sec-WebSocket-Version", "13", "Sec-WebSocket-Protocol", "playerflow.partner.v1, playerflow.events.v1")
-			if origin != "" {
-				r.Header.Set("Origin", origin)
-			}
-			w := httptest.NewRecorder()
-			x.door.Partner().ServeHTTP(w, r)
-			if w.Code != want {
-				t.Errorf("%s from %q: %d, want %d", path, origin, w.Code, want)
-			}
-		}
-	}
-}
