@@ -1,8 +1,10 @@
 package playerapi
 
 import (
+	"context"
 	"encoding/json"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -38,13 +40,17 @@ func TestSubscriptionsGoOverTLS(t *testing.T) {
 	}
 }
 
+// refusing is the key of a connection's context that says whether its messages are refused.
+type refusing struct{}
+
 // A subscription whose receiver takes nothing lapses, in the sight of everybody; who subscribes again is told of the gap.
 func TestLapsedSubscription(t *testing.T) {
 	var down atomic.Bool
 	down.Store(true)
 	messages := make(chan map[string]any, 100)
-	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if down.Load() {
+	receiver := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Context().Value(refusing{}).(bool) {
+			w.Header().Set("Connection", "close")
 			w.WriteHeader(http.StatusInternalServerError)
 			return
 		}
@@ -52,6 +58,11 @@ func TestLapsedSubscription(t *testing.T) {
 		_ = json.NewDecoder(r.Body).Decode(&m)
 		messages <- m
 	}))
+	// A message that was sent while the receiver was down may be read only after it is up again. The receiver refuses it all the same.
+	receiver.Config.ConnContext = func(ctx context.Context, _ net.Conn) context.Context {
+		return context.WithValue(ctx, refusing{}, down.Load())
+	}
+	receiver.Start()
 	defer receiver.Close()
 	var log safeLog
 	x := newLobby(t, func(c *Config) { c.Dev, c.Log = true, slog.New(slog.NewTextHandler(&log, nil)) })
