@@ -18,7 +18,6 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
-	"github.com/musterhq/muster/internal/domain/chunk"
 	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/domain/ruleset"
@@ -119,7 +118,7 @@ func (r *Runner) load() error {
 
 // eachWaiting yields all waiting tickets, some at a time.
 func (r *Runner) eachWaiting(yield func(*matchmaking.Ticket)) error {
-	for at := chunk.Ref(0); ; {
+	for at := matchmaking.TicketRef(0); ; {
 		var some []matchmaking.Ticket
 		err := r.config.Engine.Read(r.ctx, func(v *cell.View) error { some, at = v.WaitingTickets(at, loadStep); return nil })
 		if err != nil {

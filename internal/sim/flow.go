@@ -394,7 +394,7 @@ func configure(w *Wishes, _ *cell.View) kernel.Command {
 	case 0:
 		return &playerflow.AwaitPlayers{For: time.Duration(w.chance.IntN(60)) * time.Second}
 	case 1:
-		return &playerflow.AnnounceMaintenance{StartsAt: w.now.Add(time.Minute), Text: "soon", Limit: 1 + w.chance.IntN(8), After: flow.Ref(w.chance.IntN(8))}
+		return &playerflow.AnnounceMaintenance{StartsAt: w.now.Add(time.Minute), Text: "soon", Limit: 1 + w.chance.IntN(8), After: flow.PlayerRef(w.chance.IntN(8))}
 	case 2:
 		return &playerflow.SetFlowConfig{Document: `{"PartyServiceConfig":null,"MatchmakingServiceConfig":null,"PenaltyServiceConfig":null}`, By: "op", Reason: "back"}
 	}

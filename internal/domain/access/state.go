@@ -3,11 +3,7 @@ package access
 import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/catalog"
-	"github.com/musterhq/muster/internal/domain/chunk"
 )
-
-// Ref names a record inside this package's table; see chunk.Ref.
-type Ref = chunk.Ref
 
 // Records is all access keys.
 type Records struct {

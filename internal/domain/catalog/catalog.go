@@ -9,9 +9,6 @@ import (
 	"github.com/musterhq/muster/internal/domain/chunk"
 )
 
-// Ref names a record of a Catalog as long as it is not removed.
-type Ref = chunk.Ref
-
 // Place is a record's place in creation order; equal times are ordered by identifier.
 type Place struct {
 	Created domain.Time
@@ -29,31 +26,31 @@ func (a Place) before(b Place) bool {
 type Catalog[T any] struct {
 	chunk.Table[T]
 	place func(*T) Place
-	byID  map[string]Ref
-	order sorted.Set[entry]
+	byID  map[string]chunk.Ref[T]
+	order sorted.Set[entry[T]]
 }
 
-type entry struct {
+type entry[T any] struct {
 	Place
-	ref Ref
+	ref chunk.Ref[T]
 }
 
 // New returns an empty Catalog; place tells where a record stands.
 func New[T any](place func(*T) Place) *Catalog[T] {
 	return &Catalog[T]{
-		place: place, byID: map[string]Ref{},
-		order: sorted.NewSet(func(a, b entry) bool { return a.before(b.Place) }),
+		place: place, byID: map[string]chunk.Ref[T]{},
+		order: sorted.NewSet(func(a, b entry[T]) bool { return a.before(b.Place) }),
 	}
 }
 
 // Find finds a record by its identifier.
-func (c *Catalog[T]) Find(id string) (Ref, bool) {
+func (c *Catalog[T]) Find(id string) (chunk.Ref[T], bool) {
 	r, ok := c.byID[id]
 	return r, ok
 }
 
 // Put stores a record, in the place of the one with its identifier if there is one.
-func (c *Catalog[T]) Put(record T) Ref {
+func (c *Catalog[T]) Put(record T) chunk.Ref[T] {
 	at := c.place(&record)
 	r, ok := c.byID[at.ID]
 	if !ok {
@@ -64,22 +61,22 @@ func (c *Catalog[T]) Put(record T) Ref {
 	return r
 }
 
-func (c *Catalog[T]) index(at Place, r Ref) {
+func (c *Catalog[T]) index(at Place, r chunk.Ref[T]) {
 	c.byID[at.ID] = r
-	c.order.Set(entry{at, r})
+	c.order.Set(entry[T]{at, r})
 }
 
 // Drop removes a record and its entries in the indexes.
-func (c *Catalog[T]) Drop(r Ref) {
+func (c *Catalog[T]) Drop(r chunk.Ref[T]) {
 	at := c.place(c.Get(r))
 	delete(c.byID, at.ID)
-	c.order.Delete(entry{Place: at})
+	c.order.Delete(entry[T]{Place: at})
 	c.Remove(r)
 }
 
 // From yields the records in creation order, beginning behind a place.
 func (c *Catalog[T]) From(after Place, yield func(*T) bool) {
-	c.order.Ascend(entry{Place: after}, func(e entry) bool {
+	c.order.Ascend(entry[T]{Place: after}, func(e entry[T]) bool {
 		return !after.before(e.Place) || yield(c.Get(e.ref))
 	})
 }

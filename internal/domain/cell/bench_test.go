@@ -63,7 +63,7 @@ func empty(w *world, env *kernel.Env) {
 			break
 		}
 		w.cell.hosting.Sessions.EndPlayer(r, p.Created, session.TimedOut, w.cell.Ended.Next())
-		w.cell.Ended.Push(kernel.Ended{Room: hosting.Room, Ref: r})
+		w.cell.Ended.Push(kernel.Ended{Room: hosting.Room, Ref: r.Any()})
 	}
 	_, _ = w.cell.Execute(&kernel.Forget{Count: w.cell.Ended.Len()}, env)
 }

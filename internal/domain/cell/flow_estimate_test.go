@@ -86,7 +86,7 @@ func TestEstimates(t *testing.T) {
 	}
 }
 
-func partyOf(w *flowWorld, player string) flow.Ref {
+func partyOf(w *flowWorld, player string) flow.PartyRef {
 	r, _ := w.cell.playerflow.Flow.Party(w.keys(player).Party)
 	return r
 }

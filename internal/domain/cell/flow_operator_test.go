@@ -188,7 +188,7 @@ func TestFindPlayers(t *testing.T) {
 	w.must(&hosting.LoseLink{Process: key, Link: w.cell.hosting.Fleets.Processes.Get(r).Link})
 	find := func(f playerflow.PlayerFilter, limit, most int) (names string) {
 		v := w.cell.View()
-		for after, more := flow.Ref(0), true; more; {
+		for after, more := flow.PlayerRef(0), true; more; {
 			var page []playerflow.PlayerLine
 			page, after, more = v.FindPlayers(&f, w.now, after, limit, most)
 			if len(page) > limit {

@@ -24,7 +24,7 @@ func (h *hooks) MayBeForeign(field string, i int, player string) error {
 	return h.playerflow.MayBeForeign(field, i, player)
 }
 
-func (h *hooks) Awaited(game session.Ref, but []string) int32 {
+func (h *hooks) Awaited(game session.GameRef, but []string) int32 {
 	return h.playerflow.Awaited(game, but)
 }
 
@@ -51,7 +51,9 @@ func (h *hooks) HostChanged(process fleet.Key) { h.playerflow.HostChanged(proces
 
 func (h *hooks) GameTerminating(id session.ID) { h.playerflow.GameTerminating(id) }
 
-func (h *hooks) GameEnding(r session.Ref, cause session.EndCause) { h.playerflow.GameEnding(r, cause) }
+func (h *hooks) GameEnding(r session.GameRef, cause session.EndCause) {
+	h.playerflow.GameEnding(r, cause)
+}
 
 func (h *hooks) GameEmptied(id session.ID) { h.matchmaking.BackfillLost(id) }
 
@@ -64,6 +66,6 @@ func (h *hooks) PlacementEnded(id string, status placement.Status) {
 
 func (h *hooks) Placed(id string, game session.ID) { h.playerflow.Placed(id, game) }
 
-func (h *hooks) KeptSeat(player string) session.Ref { return h.playerflow.KeptSeat(player) }
+func (h *hooks) KeptSeat(player string) session.SeatRef { return h.playerflow.KeptSeat(player) }
 
 func (h *hooks) GameGone(id session.ID) { h.matchmaking.GameGone(id) }

@@ -30,8 +30,8 @@ func checkCounts(c *Cell) error {
 	counts, idle := map[at]session.Counts{}, map[at]int{}
 	for r, g := range c.hosting.Sessions.Games.All() {
 		held, players, empty, reserved, active := int32(0), int32(0), int32(0), int32(0), int32(0)
-		seats := map[session.Ref]uint16{}
-		c.hosting.Sessions.PlayersIn(r, func(_ session.Ref, p *session.PlayerSession) bool {
+		seats := map[session.SeatRef]uint16{}
+		c.hosting.Sessions.PlayersIn(r, func(_ session.PlayerRef, p *session.PlayerSession) bool {
 			players++
 			switch p.Status {
 			case session.Reserved:
@@ -92,13 +92,13 @@ func checkCounts(c *Cell) error {
 		errs = append(errs, fmt.Errorf("the counts of all sessions are %+v, counted %+v", got, allSessions))
 	}
 	type onCompute struct{ processes, ready, hosting int32 }
-	computes, activating := map[fleet.Ref]onCompute{}, map[fleet.Ref]int32{}
+	computes, activating := map[fleet.ComputeRef]onCompute{}, map[fleet.ComputeRef]int32{}
 	for _, p := range c.hosting.Fleets.Processes.All() {
-		if p.Session != 0 && c.hosting.Sessions.Games.Get(p.Session).Status == session.Activating {
+		if p.Session != 0 && c.hosting.Sessions.Games.Get(session.GameRef(p.Session)).Status == session.Activating {
 			activating[p.Compute]++
 		}
 	}
-	full := func(r fleet.Ref) bool {
+	full := func(r fleet.ComputeRef) bool {
 		runtime := c.hosting.Fleets.Fleets.Get(c.hosting.Fleets.Computes.Get(r).Fleet).Runtime
 		return runtime != nil && runtime.ActivationsMax > 0 && activating[r] >= runtime.ActivationsMax
 	}
@@ -180,16 +180,16 @@ func checkHosting(c *Cell) error {
 	var errs []error
 	for r, g := range c.hosting.Sessions.Games.All() {
 		switch {
-		case g.Live() && c.hosting.Fleets.Processes.Get(g.Process).Session != r:
+		case g.Live() && session.GameRef(c.hosting.Fleets.Processes.Get(fleet.ProcessRef(g.Process)).Session) != r:
 			errs = append(errs, fmt.Errorf("%s lives on a process that hosts another", g.ID))
-		case g.Live() && c.hosting.Fleets.Processes.Get(g.Process).State != fleet.ProcessReady:
-			errs = append(errs, fmt.Errorf("%s lives on a process that is %s", g.ID, c.hosting.Fleets.Processes.Get(g.Process).State))
+		case g.Live() && c.hosting.Fleets.Processes.Get(fleet.ProcessRef(g.Process)).State != fleet.ProcessReady:
+			errs = append(errs, fmt.Errorf("%s lives on a process that is %s", g.ID, c.hosting.Fleets.Processes.Get(fleet.ProcessRef(g.Process)).State))
 		case !g.Live() && (g.Process != 0 || g.SeatsHeld != 0):
 			errs = append(errs, fmt.Errorf("%s has ended, has process %d and %d seats held", g.ID, g.Process, g.SeatsHeld))
 		}
 	}
 	for r, p := range c.hosting.Fleets.Processes.All() {
-		if p.Session != 0 && (!p.HadSession || c.hosting.Sessions.Games.Get(p.Session).Process != r) {
+		if p.Session != 0 && (!p.HadSession || fleet.ProcessRef(c.hosting.Sessions.Games.Get(session.GameRef(p.Session)).Process) != r) {
 			errs = append(errs, fmt.Errorf("process %s hosts a game session that is not its own", p.Key))
 		}
 	}
@@ -199,52 +199,52 @@ func checkHosting(c *Cell) error {
 // checkDeadlines holds the deadlines in the records against those that wait.
 func checkDeadlines(c *Cell) error {
 	want := map[kernel.Deadline]bool{}
-	note := func(kind kernel.Wait, ref chunk.Ref, at int64) {
+	note := func(kind kernel.Wait, ref chunk.AnyRef, at int64) {
 		if at != 0 {
 			want[kernel.Deadline{At: at, Ref: ref, Kind: kind}] = true
 		}
 	}
 	for r, p := range c.hosting.Sessions.Players.All() {
-		note(hosting.Reservation, r, int64(p.ReserveBy))
+		note(hosting.Reservation, r.Any(), int64(p.ReserveBy))
 	}
 	for r, g := range c.hosting.Sessions.Games.All() {
-		note(hosting.Activation, r, int64(g.ActivateBy))
+		note(hosting.Activation, r.Any(), int64(g.ActivateBy))
 	}
 	for r, p := range c.hosting.Fleets.Processes.All() {
 		for kind, at := range map[kernel.Wait]domain.ContactTime{hosting.Ready: p.ReadyBy, hosting.Lost: p.LostBy, hosting.Unhealthy: p.UnhealthyBy, hosting.Termination: p.TerminateBy} {
-			note(kind, r, int64(at))
+			note(kind, r.Any(), int64(at))
 		}
 		if p.State == fleet.Ended {
-			note(hosting.ForgetProcess, r, int64(p.ForgetAt))
+			note(hosting.ForgetProcess, r.Any(), int64(p.ForgetAt))
 		}
 	}
 	for r, x := range c.gameservers.Records.Servers.All() {
-		note(gameservers.GameServerClaim, r, int64(x.ClaimBy))
-		note(gameservers.GameServerHealth, r, int64(x.HealthBy))
+		note(gameservers.GameServerClaim, r.Any(), int64(x.ClaimBy))
+		note(gameservers.GameServerHealth, r.Any(), int64(x.HealthBy))
 	}
 	for r, x := range c.hosting.Fleets.Creations.All() {
-		note(hosting.Creation, r, int64(x.Until))
+		note(hosting.Creation, r.Any(), int64(x.Until))
 	}
 	for r, f := range c.hosting.Fleets.Fleets.All() {
 		if f.Sweeps() {
-			note(hosting.Sweep, r, int64(kernel.AtOnce))
+			note(hosting.Sweep, r.Any(), int64(kernel.AtOnce))
 		}
 	}
 	for r, p := range c.hosting.Placements.Placements.All() {
 		if p.Status == placement.Pending {
-			note(hosting.PlacementTimeout, r, int64(p.TimeoutAt))
+			note(hosting.PlacementTimeout, r.Any(), int64(p.TimeoutAt))
 		}
 	}
 	for r, n := range c.notices.Records.Notices.All() {
-		note(notice.NoticeAge, r, int64(n.Until))
+		note(notice.NoticeAge, r.Any(), int64(n.Until))
 	}
 	for r, x := range c.matchmaking.Records.Tickets.All() {
 		if x.Status.Waits() {
-			note(matchmaking.TicketTimeout, r, int64(x.TimeoutAt))
+			note(matchmaking.TicketTimeout, r.Any(), int64(x.TimeoutAt))
 		}
 	}
 	for r, x := range c.matchmaking.Records.Matches.All() {
-		note(matchmaking.AcceptanceTimeout, r, int64(x.AcceptBy))
+		note(matchmaking.AcceptanceTimeout, r.Any(), int64(x.AcceptBy))
 	}
 	noteFlow(c, note)
 	var errs []error
@@ -346,44 +346,44 @@ func checkMatchmaking(c *Cell) error {
 }
 
 // noteFlow notes the deadlines in the records of player flow.
-func noteFlow(c *Cell, note func(kind kernel.Wait, ref chunk.Ref, at int64)) {
+func noteFlow(c *Cell, note func(kind kernel.Wait, ref chunk.AnyRef, at int64)) {
 	for r, p := range c.playerflow.Flow.Players.All() {
-		note(playerflow.PlayerPresence, r, int64(p.PresenceBy))
-		note(playerflow.PartyRemoval, r, int64(p.RemoveBy))
-		note(playerflow.QueueRemoval, r, int64(p.LeaveQueueBy))
-		note(playerflow.PlayerAge, r, int64(c.playerflow.PlayerAgesAt(p)))
-		note(playerflow.PlayerUnlock, r, int64(p.UnlockAt))
+		note(playerflow.PlayerPresence, r.Any(), int64(p.PresenceBy))
+		note(playerflow.PartyRemoval, r.Any(), int64(p.RemoveBy))
+		note(playerflow.QueueRemoval, r.Any(), int64(p.LeaveQueueBy))
+		note(playerflow.PlayerAge, r.Any(), int64(c.playerflow.PlayerAgesAt(p)))
+		note(playerflow.PlayerUnlock, r.Any(), int64(p.UnlockAt))
 	}
 	for r, l := range c.playerflow.Flow.Logins.All() {
-		note(playerflow.LoginExpiry, r, int64(playerflow.LoginActsAt(l)))
+		note(playerflow.LoginExpiry, r.Any(), int64(playerflow.LoginActsAt(l)))
 	}
 	for r, p := range c.playerflow.Flow.Parties.All() {
-		note(playerflow.PartyLeader, r, int64(p.LeaderBy))
-		note(playerflow.PartyStale, r, int64(p.StaleBy))
-		note(playerflow.PartyReady, r, int64(p.ReadyBy()))
+		note(playerflow.PartyLeader, r.Any(), int64(p.LeaderBy))
+		note(playerflow.PartyStale, r.Any(), int64(p.StaleBy))
+		note(playerflow.PartyReady, r.Any(), int64(p.ReadyBy()))
 	}
 	for r, x := range c.playerflow.Flow.Invites.All() {
-		note(playerflow.InviteExpiry, r, int64(x.ExpireBy))
+		note(playerflow.InviteExpiry, r.Any(), int64(x.ExpireBy))
 	}
 	for r, x := range c.playerflow.Flow.Instances.All() {
 		for kind, at := range map[kernel.Wait]domain.ContactTime{
 			playerflow.InstanceAllocation: x.AllocateBy, playerflow.InstanceAbsolute: x.AbsoluteBy, playerflow.InstanceEnding: x.EndBy, playerflow.InstanceEmpty: x.EmptyBy, playerflow.InstanceKeepAlive: x.KeepAliveBy,
 		} {
-			note(kind, r, int64(at))
+			note(kind, r.Any(), int64(at))
 		}
-		note(playerflow.InstanceForget, r, int64(x.ForgetAt))
+		note(playerflow.InstanceForget, r.Any(), int64(x.ForgetAt))
 	}
 	for r, m := range c.playerflow.Flow.Memberships.All() {
-		note(playerflow.SeatHold, r, int64(m.HoldBy))
+		note(playerflow.SeatHold, r.Any(), int64(m.HoldBy))
 	}
 	for r, q := range c.playerflow.Flow.Queues.All() {
-		note(playerflow.QueueEstimate, r, int64(q.TellAt))
+		note(playerflow.QueueEstimate, r.Any(), int64(q.TellAt))
 		if q.Closed && !q.Drained {
-			note(playerflow.QueueDrain, r, int64(kernel.AtOnce))
+			note(playerflow.QueueDrain, r.Any(), int64(kernel.AtOnce))
 		}
 	}
 	for r, x := range c.playerflow.Flow.Tickets.All() {
-		note(playerflow.LoginTicketAge, r, int64(x.Until))
+		note(playerflow.LoginTicketAge, r.Any(), int64(x.Until))
 	}
 	var first domain.ContactTime
 	for _, x := range c.playerflow.Flow.Studio.Subscriptions() {

@@ -27,9 +27,16 @@ import (
 // size is the number of records in a block: one word of used bits.
 const size = 64
 
-// Ref names a record of one Table as long as it is not removed. Zero names none. A Ref never leaves the process: events
+// Ref names a record of a Table[T] as long as it is not removed. Zero names none. A Ref never leaves the process: events
 // and snapshots name records by their identifiers.
-type Ref uint32
+type Ref[T any] uint32
+
+// Any forgets what kind of record r names.
+func (r Ref[T]) Any() AnyRef { return AnyRef(r) }
+
+// AnyRef is a Ref to a record of some kind, for what is kept for records of all kinds, and for records that a package must
+// not know. Converting it back to a Ref takes knowledge of the kind from elsewhere: nothing checks it.
+type AnyRef uint32
 
 type block[T any] struct {
 	epoch   uint32
@@ -41,7 +48,7 @@ type block[T any] struct {
 type Table[T any] struct {
 	blocks []*block[T]
 	epoch  uint32
-	free   []Ref
+	free   []Ref[T]
 	count  int
 }
 
@@ -49,13 +56,13 @@ type Table[T any] struct {
 func (t *Table[T]) Len() int { return t.count }
 
 // Get returns the record for reading. The pointer is good until the next Mut, Add or Remove.
-func (t *Table[T]) Get(r Ref) *T {
+func (t *Table[T]) Get(r Ref[T]) *T {
 	return &t.blocks[(r-1)/size].records[(r-1)%size]
 }
 
 // Mut returns the record for writing, copying its block first if a Frozen still shows it. No other pointer to a record
 // may be used after a call of Mut: it may point into the frozen block.
-func (t *Table[T]) Mut(r Ref) *T {
+func (t *Table[T]) Mut(r Ref[T]) *T {
 	i := (r - 1) / size
 	b := t.blocks[i]
 	if b.epoch != t.epoch {
@@ -69,7 +76,7 @@ func (t *Table[T]) Mut(r Ref) *T {
 
 // Add makes room for a record and returns it, zeroed, for writing. The most recently freed place is used first, so that
 // the table stays dense and the choice depends on nothing but the order of calls.
-func (t *Table[T]) Add() (Ref, *T) {
+func (t *Table[T]) Add() (Ref[T], *T) {
 	if n := len(t.free); n > 0 {
 		r := t.free[n-1]
 		t.free = t.free[:n-1]
@@ -83,7 +90,7 @@ func (t *Table[T]) Add() (Ref, *T) {
 	}
 	last := len(t.blocks) - 1
 	place := bits.TrailingZeros64(^t.blocks[last].used)
-	r := Ref(last*size + place + 1)
+	r := Ref[T](last*size + place + 1)
 	rec := t.Mut(r)
 	t.blocks[last].used |= 1 << place
 	t.count++
@@ -91,7 +98,7 @@ func (t *Table[T]) Add() (Ref, *T) {
 }
 
 // Remove drops a record; its Ref may be given out again.
-func (t *Table[T]) Remove(r Ref) {
+func (t *Table[T]) Remove(r Ref[T]) {
 	var zero T
 	*t.Mut(r) = zero
 	t.blocks[(r-1)/size].used &^= 1 << ((r - 1) % size)
@@ -100,17 +107,17 @@ func (t *Table[T]) Remove(r Ref) {
 }
 
 // All yields the records in the order of their places.
-func (t *Table[T]) All() iter.Seq2[Ref, *T] { return each(t.blocks) }
+func (t *Table[T]) All() iter.Seq2[Ref[T], *T] { return each(t.blocks) }
 
 // From yields the records behind a place, and notes in at the place of each.
-func (t *Table[T]) From(after Ref, at *Ref) iter.Seq[*T] {
+func (t *Table[T]) From(after Ref[T], at *Ref[T]) iter.Seq[*T] {
 	return func(yield func(*T) bool) {
 		first := int(after) / size
 		if first > len(t.blocks) {
 			return
 		}
 		for r, record := range each(t.blocks[first:]) {
-			if *at = r + Ref(first*size); *at > after && !yield(record) {
+			if *at = r + Ref[T](first*size); *at > after && !yield(record) {
 				return
 			}
 		}
@@ -133,17 +140,17 @@ type Frozen[T any] struct {
 func (f Frozen[T]) Len() int { return f.count }
 
 // Get returns a record that was there when the table was frozen.
-func (f Frozen[T]) Get(r Ref) *T { return &f.blocks[(r-1)/size].records[(r-1)%size] }
+func (f Frozen[T]) Get(r Ref[T]) *T { return &f.blocks[(r-1)/size].records[(r-1)%size] }
 
 // All yields the records in the order of their places.
-func (f Frozen[T]) All() iter.Seq2[Ref, *T] { return each(f.blocks) }
+func (f Frozen[T]) All() iter.Seq2[Ref[T], *T] { return each(f.blocks) }
 
-func each[T any](blocks []*block[T]) iter.Seq2[Ref, *T] {
-	return func(yield func(Ref, *T) bool) {
+func each[T any](blocks []*block[T]) iter.Seq2[Ref[T], *T] {
+	return func(yield func(Ref[T], *T) bool) {
 		for i, b := range blocks {
 			for used := b.used; used != 0; used &= used - 1 {
 				place := bits.TrailingZeros64(used)
-				if !yield(Ref(i*size+place+1), &b.records[place]) {
+				if !yield(Ref[T](i*size+place+1), &b.records[place]) {
 					return
 				}
 			}

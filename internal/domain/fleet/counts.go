@@ -129,10 +129,10 @@ func (s *State) SiteCounts(fleet, location string) SiteCounts {
 }
 
 // ComputeCounts counts what one compute has. It looks at each of its processes.
-func (s *State) ComputeCounts(r Ref) SiteCounts {
+func (s *State) ComputeCounts(r ComputeRef) SiteCounts {
 	c := s.Computes.Get(r)
 	n := SiteCounts{Computes: 1, Processes: c.Ready, ComputesWithGame: min(c.Hosting, 1)}
-	s.ProcessesOn(r, func(_ Ref, p *Process) bool {
+	s.ProcessesOn(r, func(_ ProcessRef, p *Process) bool {
 		if p.State != Ended {
 			n.standing[p.Standing(c)]++
 		}

@@ -28,16 +28,19 @@ func tagged(tags []Tag, key, value string) bool {
 
 // site is what a fleet has in one location.
 type site struct {
-	order     sorted.Set[ordered] // its computes in creation order
-	processes sorted.Set[idle]    // that could take a game session, as far as their compute may begin one
-	packed    sorted.Set[Ref]     // the computes that may, and have such processes
-	spread    sorted.Set[host]    // the same ones, the emptiest first
+	order     sorted.Set[ordered[Compute]] // its computes in creation order
+	processes sorted.Set[idle]             // that could take a game session, as far as their compute may begin one
+	packed    sorted.Set[ComputeRef]       // the computes that may, and have such processes
+	spread    sorted.Set[host]             // the same ones, the emptiest first
 
 	counts SiteCounts // but for Computes
 }
 
 // idle is a process that could take a game session, ordered so that computes fill up one after another.
-type idle struct{ compute, process Ref }
+type idle struct {
+	compute ComputeRef
+	process ProcessRef
+}
 
 func (a idle) before(b idle) bool {
 	if a.compute != b.compute {
@@ -49,7 +52,7 @@ func (a idle) before(b idle) bool {
 // host is a compute that could take a game session, ordered so that they are spread.
 type host struct {
 	hosting int32
-	compute Ref
+	compute ComputeRef
 }
 
 func (a host) before(b host) bool {
@@ -61,9 +64,9 @@ func (a host) before(b host) bool {
 
 func newSite() *site {
 	return &site{
-		order:     newOrder(),
+		order:     newOrder[Compute](),
 		processes: sorted.NewSet(idle.before),
-		packed:    sorted.NewSet(func(a, b Ref) bool { return a < b }),
+		packed:    sorted.NewSet(func(a, b ComputeRef) bool { return a < b }),
 		spread:    sorted.NewSet(host.before),
 	}
 }
@@ -78,7 +81,7 @@ type counted struct {
 
 // Reindex brings the compute's counts and the index of idle processes up to date with the record. Call it after each
 // change of a process.
-func (s *State) Reindex(r Ref) {
+func (s *State) Reindex(r ProcessRef) {
 	p := s.Processes.Get(r)
 	s.setCounted(r, counted{
 		running: p.State != Ended,
@@ -91,19 +94,19 @@ func (s *State) Reindex(r Ref) {
 }
 
 // SetComputeTags replaces a compute's tags. One of them may take its processes out of the choice, or put them back.
-func (s *State) SetComputeTags(compute Ref, tags []Tag) {
+func (s *State) SetComputeTags(compute ComputeRef, tags []Tag) {
 	was := s.Computes.Get(compute).Draining()
 	s.Computes.Mut(compute).Tags = tags
 	if was == s.Computes.Get(compute).Draining() {
 		return
 	}
-	s.ProcessesOn(compute, func(r Ref, _ *Process) bool {
+	s.ProcessesOn(compute, func(r ProcessRef, _ *Process) bool {
 		s.Reindex(r)
 		return true
 	})
 }
 
-func (s *State) setCounted(r Ref, want counted) {
+func (s *State) setCounted(r ProcessRef, want counted) {
 	p := s.Processes.Get(r)
 	have, compute := p.counted, p.Compute
 	if have == want {
@@ -142,7 +145,7 @@ func (x *Compute) offer() offer {
 }
 
 // reoffer brings the choice up to date after a change of a compute, and notes that there is something to have.
-func (s *State) reoffer(compute Ref, was offer) {
+func (s *State) reoffer(compute ComputeRef, was offer) {
 	c := s.Computes.Get(compute)
 	at, is := s.siteOf(c), c.offer()
 	if was.open {
@@ -171,7 +174,7 @@ func (s *State) reoffer(compute Ref, was offer) {
 
 // limitActivations tells the computes of a fleet how many game sessions they may begin at a time.
 func (s *State) limitActivations(fleet string, most int32) {
-	s.ComputesFrom(fleet, 0, "", func(r Ref, _ *Compute) bool {
+	s.ComputesFrom(fleet, 0, "", func(r ComputeRef, _ *Compute) bool {
 		c := s.Computes.Mut(r)
 		was := c.offer()
 		c.activations = most
@@ -205,7 +208,7 @@ func step(was, is bool) int32 {
 // memory, so that hosts fill up one after another and the last ones can be emptied; or, in a fleet that spreads, of the
 // compute with the fewest game sessions; see B029. A compute with as many ACTIVATING ones as the fleet allows is left out.
 // The event names the process, so another order after a restart does no harm.
-func (s *State) PickIdle(fleet, location string) (first Ref, ok bool) {
+func (s *State) PickIdle(fleet, location string) (first ProcessRef, ok bool) {
 	at := s.sites[place{fleet, location}]
 	if at == nil {
 		return 0, false

@@ -10,8 +10,15 @@ import (
 	"github.com/musterhq/muster/internal/domain/keyvalue"
 )
 
-// Ref names a record inside this package's tables; see chunk.Ref.
-type Ref = chunk.Ref
+// These name a record inside one of this package's tables; see chunk.Ref.
+type (
+	Ref         = chunk.Ref[Fleet]
+	LocationRef = chunk.Ref[Location]
+	ComputeRef  = chunk.Ref[Compute]
+	ProcessRef  = chunk.Ref[Process]
+	EventRef    = chunk.Ref[Event]
+	CreationRef = chunk.Ref[Creation]
+)
 
 // Tag is a label that an operator puts on a resource.
 type Tag = keyvalue.Pair
@@ -116,7 +123,7 @@ type Compute struct {
 	idle         int32 // of these, free for a game session
 	activating   int32 // game sessions that are not active yet
 	activations  int32 // how many of them there may be, by the fleet's runtime configuration; 0: any number
-	firstProcess Ref
+	firstProcess ProcessRef
 	Changed      uint64
 }
 
@@ -173,7 +180,7 @@ func (r EndReason) String() string {
 // Process is one running game server.
 type Process struct {
 	Key        Key
-	Compute    Ref
+	Compute    ComputeRef
 	Location   string
 	State      ProcessState
 	Linked     bool   // a connection to some node is open
@@ -195,8 +202,8 @@ type Process struct {
 	Activation uint64 // hash of the RequestId that made it ready: a repeat gets the same answer
 	Ending     uint64 // hash of the RequestId that ended it
 
-	Session    Ref  // the game session it hosts, in the session package's table
-	Activating bool // which is not active yet
+	Session    chunk.AnyRef // the game session it hosts, in the session package's table
+	Activating bool         // which is not active yet
 	HadSession bool
 
 	ReadyBy     domain.ContactTime // ProcessReady must have come
@@ -213,7 +220,7 @@ type Process struct {
 	AskedAt  domain.Time // when it was told to end
 	Game     string      // id of the game session that it hosts or hosted
 
-	next, prev Ref // on its compute
+	next, prev ProcessRef // on its compute
 	counted    counted
 	Changed    uint64
 }

@@ -24,15 +24,15 @@ type State struct {
 	Aliases   *catalog.Catalog[Alias]
 	Builds    *catalog.Catalog[Build]
 
-	locations sorted.Map[string, Ref]
+	locations sorted.Map[string, LocationRef]
 	fleets    map[string]Ref
-	order     sorted.Set[ordered] // fleets in creation order
-	computes  map[computeKey]Ref
-	byFleet   map[string]sorted.Set[ordered] // computes of a fleet in creation order
-	processes map[Key]Ref
+	order     sorted.Set[ordered[Fleet]] // fleets in creation order
+	computes  map[computeKey]ComputeRef
+	byFleet   map[string]sorted.Set[ordered[Compute]] // computes of a fleet in creation order
+	processes map[Key]ProcessRef
 	sites     map[place]*site
-	events    map[string][]Ref // of a fleet, oldest first
-	creations map[creator][]Ref
+	events    map[string][]EventRef // of a fleet, oldest first
+	creations map[creator][]CreationRef
 
 	freed []Place // where a process has become free since TakeFreed
 
@@ -46,13 +46,13 @@ type (
 )
 
 // ordered is an entry of an index in creation order; equal times are ordered by id.
-type ordered struct {
+type ordered[T any] struct {
 	created int64
 	id      string
-	ref     Ref
+	ref     chunk.Ref[T]
 }
 
-func (a ordered) before(b ordered) bool {
+func (a ordered[T]) before(b ordered[T]) bool {
 	if a.created != b.created {
 		return a.created < b.created
 	}
@@ -62,27 +62,27 @@ func (a ordered) before(b ordered) bool {
 // New returns an empty State.
 func New() *State {
 	return &State{
-		locations: sorted.NewMap[string, Ref](),
+		locations: sorted.NewMap[string, LocationRef](),
 		fleets:    map[string]Ref{},
-		order:     newOrder(),
-		computes:  map[computeKey]Ref{},
-		byFleet:   map[string]sorted.Set[ordered]{},
-		processes: map[Key]Ref{},
+		order:     newOrder[Fleet](),
+		computes:  map[computeKey]ComputeRef{},
+		byFleet:   map[string]sorted.Set[ordered[Compute]]{},
+		processes: map[Key]ProcessRef{},
 		sites:     map[place]*site{},
-		events:    map[string][]Ref{},
-		creations: map[creator][]Ref{},
+		events:    map[string][]EventRef{},
+		creations: map[creator][]CreationRef{},
 		Aliases:   catalog.New(aliasPlace),
 		Builds:    catalog.New(buildPlace),
 	}
 }
 
 // Index trees are only touched under the cell's own lock.
-func newOrder() sorted.Set[ordered] {
-	return sorted.NewSet(ordered.before)
+func newOrder[T any]() sorted.Set[ordered[T]] {
+	return sorted.NewSet(ordered[T].before)
 }
 
 // Location finds a custom location by name.
-func (s *State) Location(name string) (Ref, bool) { return s.locations.Get(name) }
+func (s *State) Location(name string) (LocationRef, bool) { return s.locations.Get(name) }
 
 // AddLocation stores a custom location.
 func (s *State) AddLocation(l Location) {
@@ -92,14 +92,14 @@ func (s *State) AddLocation(l Location) {
 }
 
 // RemoveLocation drops a custom location.
-func (s *State) RemoveLocation(r Ref) {
+func (s *State) RemoveLocation(r LocationRef) {
 	s.locations.Delete(s.Locations.Get(r).Name)
 	s.Locations.Remove(r)
 }
 
 // LocationsFrom yields custom locations in the order of their names, beginning behind `after`.
 func (s *State) LocationsFrom(after string, yield func(*Location) bool) {
-	s.locations.Ascend(after, func(name string, r Ref) bool {
+	s.locations.Ascend(after, func(name string, r LocationRef) bool {
 		return name == after || yield(s.Locations.Get(r))
 	})
 }
@@ -115,8 +115,8 @@ func (s *State) AddFleet(f Fleet) {
 	r, rec := s.Fleets.Add()
 	*rec = f
 	s.fleets[f.ID] = r
-	s.order.Set(ordered{int64(f.Created), f.ID, r})
-	s.byFleet[f.ID] = newOrder()
+	s.order.Set(ordered[Fleet]{int64(f.Created), f.ID, r})
+	s.byFleet[f.ID] = newOrder[Compute]()
 }
 
 // ChangeFleet stores a fleet as it is now.
@@ -132,7 +132,7 @@ func (s *State) ChangeFleet(r Ref, f Fleet) {
 func (s *State) RemoveFleet(r Ref) {
 	f := s.Fleets.Get(r)
 	id := f.ID
-	s.order.Delete(ordered{int64(f.Created), id, r})
+	s.order.Delete(ordered[Fleet]{int64(f.Created), id, r})
 	delete(s.fleets, id)
 	delete(s.byFleet, id)
 	for _, e := range s.events[id] {
@@ -144,14 +144,14 @@ func (s *State) RemoveFleet(r Ref) {
 
 // FleetsFrom yields fleets in creation order, beginning behind (created, id).
 func (s *State) FleetsFrom(created int64, id string, yield func(*Fleet) bool) {
-	from := ordered{created: created, id: id}
-	s.order.Ascend(from, func(o ordered) bool {
+	from := ordered[Fleet]{created: created, id: id}
+	s.order.Ascend(from, func(o ordered[Fleet]) bool {
 		return !from.before(o) || yield(s.Fleets.Get(o.ref))
 	})
 }
 
 // Compute finds a compute of a fleet.
-func (s *State) Compute(fleet, name string) (Ref, bool) {
+func (s *State) Compute(fleet, name string) (ComputeRef, bool) {
 	r, ok := s.computes[computeKey{fleet, name}]
 	return r, ok
 }
@@ -171,11 +171,11 @@ func (s *State) AddCompute(c Compute) {
 	s.indexCompute(r)
 }
 
-func (s *State) indexCompute(r Ref) {
+func (s *State) indexCompute(r ComputeRef) {
 	c := s.Computes.Mut(r)
 	c.Fleet = s.fleets[c.FleetID]
 	c.activations = s.Fleets.Get(c.Fleet).activationsMax()
-	entry, at := ordered{int64(c.Created), c.Name, r}, place{c.FleetID, c.Location}
+	entry, at := ordered[Compute]{int64(c.Created), c.Name, r}, place{c.FleetID, c.Location}
 	s.computes[computeKey{c.FleetID, c.Name}] = r
 	s.byFleet[c.FleetID].Set(entry)
 	if s.sites[at] == nil {
@@ -185,13 +185,13 @@ func (s *State) indexCompute(r Ref) {
 }
 
 // RemoveCompute drops a compute. Its processes must be gone or ended; those that ended are let go of.
-func (s *State) RemoveCompute(r Ref) {
+func (s *State) RemoveCompute(r ComputeRef) {
 	for p := s.Computes.Get(r).firstProcess; p != 0; p = s.Computes.Get(r).firstProcess {
 		s.RemoveProcess(p)
 	}
 	c := s.Computes.Get(r)
 	delete(s.computes, computeKey{c.FleetID, c.Name})
-	entry, at := ordered{int64(c.Created), c.Name, r}, s.siteOf(c)
+	entry, at := ordered[Compute]{int64(c.Created), c.Name, r}, s.siteOf(c)
 	s.byFleet[c.FleetID].Delete(entry)
 	if at.order.Delete(entry); at.order.Len() == 0 {
 		delete(s.sites, place{c.FleetID, c.Location})
@@ -200,34 +200,34 @@ func (s *State) RemoveCompute(r Ref) {
 }
 
 // ComputesFrom yields the computes of a fleet in creation order, beginning behind (created, name).
-func (s *State) ComputesFrom(fleet string, created int64, name string, yield func(Ref, *Compute) bool) {
+func (s *State) ComputesFrom(fleet string, created int64, name string, yield func(ComputeRef, *Compute) bool) {
 	if t := s.byFleet[fleet]; t != nil {
 		s.computesFrom(t, created, name, yield)
 	}
 }
 
 // ComputesIn yields those in one location.
-func (s *State) ComputesIn(fleet, location string, created int64, name string, yield func(Ref, *Compute) bool) {
+func (s *State) ComputesIn(fleet, location string, created int64, name string, yield func(ComputeRef, *Compute) bool) {
 	if at := s.sites[place{fleet, location}]; at != nil {
 		s.computesFrom(at.order, created, name, yield)
 	}
 }
 
-func (s *State) computesFrom(t sorted.Set[ordered], created int64, name string, yield func(Ref, *Compute) bool) {
-	from := ordered{created: created, id: name}
-	t.Ascend(from, func(o ordered) bool {
+func (s *State) computesFrom(t sorted.Set[ordered[Compute]], created int64, name string, yield func(ComputeRef, *Compute) bool) {
+	from := ordered[Compute]{created: created, id: name}
+	t.Ascend(from, func(o ordered[Compute]) bool {
 		return !from.before(o) || yield(o.ref, s.Computes.Get(o.ref))
 	})
 }
 
 // Process finds a server process.
-func (s *State) Process(k Key) (Ref, bool) {
+func (s *State) Process(k Key) (ProcessRef, bool) {
 	r, ok := s.processes[k]
 	return r, ok
 }
 
 // AddProcess stores a process on its compute.
-func (s *State) AddProcess(p Process) Ref {
+func (s *State) AddProcess(p Process) ProcessRef {
 	r, rec := s.Processes.Add()
 	*rec = p
 	rec.counted = counted{}
@@ -235,7 +235,7 @@ func (s *State) AddProcess(p Process) Ref {
 	return r
 }
 
-func (s *State) link(r, compute Ref) {
+func (s *State) link(r ProcessRef, compute ComputeRef) {
 	c := s.Computes.Mut(compute)
 	head := c.firstProcess
 	c.firstProcess = r
@@ -248,7 +248,7 @@ func (s *State) link(r, compute Ref) {
 }
 
 // RemoveProcess drops a process.
-func (s *State) RemoveProcess(r Ref) {
+func (s *State) RemoveProcess(r ProcessRef) {
 	s.setCounted(r, counted{})
 	p := *s.Processes.Get(r)
 	if p.prev != 0 {
@@ -264,7 +264,7 @@ func (s *State) RemoveProcess(r Ref) {
 }
 
 // Renew begins another life under a key: the process that used it has ended. The link, if any, goes over to it.
-func (s *State) Renew(r Ref, at domain.Time) {
+func (s *State) Renew(r ProcessRef, at domain.Time) {
 	s.setCounted(r, counted{})
 	p := s.Processes.Mut(r)
 	*p = Process{
@@ -274,7 +274,7 @@ func (s *State) Renew(r Ref, at domain.Time) {
 }
 
 // ProcessesOn yields the processes of a compute, the ended ones too, newest first.
-func (s *State) ProcessesOn(compute Ref, yield func(Ref, *Process) bool) {
+func (s *State) ProcessesOn(compute ComputeRef, yield func(ProcessRef, *Process) bool) {
 	for r := s.Computes.Get(compute).firstProcess; r != 0; {
 		p := s.Processes.Get(r)
 		next := p.next
@@ -305,10 +305,10 @@ func (s *State) AddEvent(e Event) {
 }
 
 // EventsOf returns the event log of a fleet, oldest first. Only for reading.
-func (s *State) EventsOf(fleet string) []Ref { return s.events[fleet] }
+func (s *State) EventsOf(fleet string) []EventRef { return s.events[fleet] }
 
 // AddCreation remembers a creation.
-func (s *State) AddCreation(c Creation) Ref {
+func (s *State) AddCreation(c Creation) CreationRef {
 	r, rec := s.Creations.Add()
 	*rec = c
 	at := creator{c.FleetID, c.Creator}
@@ -317,10 +317,10 @@ func (s *State) AddCreation(c Creation) Ref {
 }
 
 // RemoveCreation forgets a creation.
-func (s *State) RemoveCreation(r Ref) {
+func (s *State) RemoveCreation(r CreationRef) {
 	c := s.Creations.Get(r)
 	at := creator{c.FleetID, c.Creator}
-	left := slices.DeleteFunc(s.creations[at], func(x Ref) bool { return x == r })
+	left := slices.DeleteFunc(s.creations[at], func(x CreationRef) bool { return x == r })
 	if len(left) == 0 {
 		delete(s.creations, at)
 	} else {
@@ -330,7 +330,9 @@ func (s *State) RemoveCreation(r Ref) {
 }
 
 // CreationsOf returns what a creator made lately in a fleet. Only for reading.
-func (s *State) CreationsOf(fleet, name string) []Ref { return s.creations[creator{fleet, name}] }
+func (s *State) CreationsOf(fleet, name string) []CreationRef {
+	return s.creations[creator{fleet, name}]
+}
 
 // Restore rebuilds the indexes from the records, after a snapshot was loaded. Records name one another by identifier
 // there, so references are found again first; one that names nothing is an error.
@@ -342,8 +344,8 @@ func (s *State) Restore() error {
 	}
 	for r, f := range s.Fleets.All() {
 		s.fleets[f.ID] = r
-		s.order.Set(ordered{int64(f.Created), f.ID, r})
-		s.byFleet[f.ID] = newOrder()
+		s.order.Set(ordered[Fleet]{int64(f.Created), f.ID, r})
+		s.byFleet[f.ID] = newOrder[Compute]()
 	}
 	for _, c := range s.Computes.All() {
 		if _, ok := s.fleets[c.FleetID]; !ok {
@@ -367,7 +369,7 @@ func (s *State) Restore() error {
 		s.events[e.FleetID] = append(s.events[e.FleetID], r)
 	}
 	for _, log := range s.events {
-		slices.SortFunc(log, func(a, b Ref) int { return cmp.Compare(s.Events.Get(a).No, s.Events.Get(b).No) })
+		slices.SortFunc(log, func(a, b EventRef) int { return cmp.Compare(s.Events.Get(a).No, s.Events.Get(b).No) })
 	}
 	for r, c := range s.Creations.All() {
 		at := creator{c.FleetID, c.Creator}

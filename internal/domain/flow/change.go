@@ -22,7 +22,7 @@ type Change struct {
 	By      Actor
 	Changed uint64
 
-	next Ref // of the same player; 0: none waits behind it
+	next ChangeRef // of the same player; 0: none waits behind it
 }
 
 // Fields of a Change.
@@ -77,10 +77,10 @@ func (a Actor) String() string {
 }
 
 // waitingChanges are the changes of one player that are not in the archive yet, linked from the oldest to the latest.
-type waitingChanges struct{ first, last Ref }
+type waitingChanges struct{ first, last ChangeRef }
 
 // AddChange stores a change behind the earlier ones of its player.
-func (s *State) AddChange(x Change) Ref {
+func (s *State) AddChange(x Change) ChangeRef {
 	r, rec := s.Changes.Add()
 	x.next = 0
 	*rec = x
@@ -96,7 +96,7 @@ func (s *State) AddChange(x Change) Ref {
 }
 
 // RemoveChange drops a player's oldest change.
-func (s *State) RemoveChange(r Ref) {
+func (s *State) RemoveChange(r ChangeRef) {
 	x := *s.Changes.Get(r)
 	if of := s.changes[x.Player]; x.next == 0 {
 		delete(s.changes, x.Player)
@@ -129,11 +129,11 @@ func (s *State) LastChange(player string) (*Change, bool) {
 
 // restoreChanges links the changes that came from a snapshot in the order of their places.
 func (s *State) restoreChanges() {
-	var all []Ref
+	var all []ChangeRef
 	for r := range s.Changes.All() {
 		all = append(all, r)
 	}
-	slices.SortFunc(all, func(a, b Ref) int { return cmp.Compare(s.Changes.Get(a).EndedNo, s.Changes.Get(b).EndedNo) })
+	slices.SortFunc(all, func(a, b ChangeRef) int { return cmp.Compare(s.Changes.Get(a).EndedNo, s.Changes.Get(b).EndedNo) })
 	for _, r := range all {
 		x := s.Changes.Mut(r)
 		x.next = 0

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/chunk"
 )
 
 // Reconnect is what becomes of a player's seat when the game connection is lost.
@@ -95,12 +96,12 @@ type Instance struct {
 	Lost        []Loss             // who was in it until the connection was lost, a moment ago
 	Changed     uint64
 
-	members []Ref // live memberships, who came first is first
+	members []MembershipRef // live memberships, who came first is first
 	box     noticeBox
 }
 
 // Members are the live memberships.
-func (x *Instance) Members() []Ref { return x.members }
+func (x *Instance) Members() []MembershipRef { return x.members }
 
 // Live reports whether the game instance has not ended.
 func (x *Instance) Live() bool { return x.Status != InstanceEnded }
@@ -162,13 +163,13 @@ type Membership struct {
 	Attributes  string // that the game server set; a JSON object
 	Changed     uint64
 
-	Seat     Ref // in the session package's table; 0 while it is not kept
-	instance Ref
-	player   Ref
+	Seat     chunk.AnyRef // in the session package's table; 0 while it is not kept
+	instance InstanceRef
+	player   PlayerRef
 }
 
 // InstanceRef is its game instance.
-func (m *Membership) InstanceRef() Ref { return m.instance }
+func (m *Membership) InstanceRef() InstanceRef { return m.instance }
 
 // PlayerRef is its player.
-func (m *Membership) PlayerRef() Ref { return m.player }
+func (m *Membership) PlayerRef() PlayerRef { return m.player }

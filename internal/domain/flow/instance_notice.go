@@ -118,7 +118,7 @@ func (x *Instance) FirstNotice() uint64 { return x.box.seq - uint64(len(x.box.no
 const NoticesMax = 256
 
 // TellServer appends a notice to the outbox of a game instance, whose oldest kept one becomes number first.
-func (s *State) TellServer(r Ref, n Noticed, first uint64) *Instance {
+func (s *State) TellServer(r InstanceRef, n Noticed, first uint64) *Instance {
 	x := s.Instances.Mut(r)
 	x.box.seq++
 	x.box.notices = append(x.box.notices, n)

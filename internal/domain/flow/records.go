@@ -10,8 +10,20 @@ import (
 	"github.com/musterhq/muster/internal/domain/chunk"
 )
 
-// Ref names a record inside this package's tables; see chunk.Ref.
-type Ref = chunk.Ref
+// These name a record inside one of this package's tables; see chunk.Ref.
+type (
+	PlayerRef      = chunk.Ref[Player]
+	LoginRef       = chunk.Ref[Login]
+	PartyRef       = chunk.Ref[Party]
+	InviteRef      = chunk.Ref[Invite]
+	InstanceRef    = chunk.Ref[Instance]
+	MembershipRef  = chunk.Ref[Membership]
+	LoginTicketRef = chunk.Ref[LoginTicket]
+	RequestRef     = chunk.Ref[Request]
+	QueueRef       = chunk.Ref[Queue]
+	AdviceRef      = chunk.Ref[Advice]
+	ChangeRef      = chunk.Ref[Change]
+)
 
 // Keys say which part of the platform a player belongs to. Zero means absent.
 type Keys struct {
@@ -101,8 +113,8 @@ type Player struct {
 	bytes   int // of the outbox
 	Changed uint64
 
-	login      Ref // the live one
-	membership Ref // the live one
+	login      LoginRef      // the live one
+	membership MembershipRef // the live one
 }
 
 // Outbox is what the player was told last, oldest first. The last one's number is Seq.
@@ -115,10 +127,10 @@ func (p *Player) FirstKept() uint64 { return p.Seq - uint64(len(p.outbox)) + 1 }
 func (p *Player) OutboxBytes() int { return p.bytes }
 
 // Login is the live login session; 0 when there is none.
-func (p *Player) Login() Ref { return p.login }
+func (p *Player) Login() LoginRef { return p.login }
 
 // Membership is the live one; 0 when there is none.
-func (p *Player) Membership() Ref { return p.membership }
+func (p *Player) Membership() MembershipRef { return p.membership }
 
 // Here reports whether the player counts as online.
 func (p *Player) Here() bool { return p.Presence != Offline }

@@ -26,46 +26,46 @@ type State struct {
 	Changes     chunk.Table[Change]
 	Studio      Studio
 
-	players     map[string]Ref
-	logins      map[domain.UUID]Ref
-	tokens      map[domain.UUID]Ref
-	parties     map[domain.UUID]Ref
-	codes       map[string]Ref
-	searches    map[domain.UUID]Ref // parties by ticket
-	invites     map[domain.UUID]Ref
-	invitesTo   map[string][]Ref
-	invitesOf   map[domain.UUID][]Ref
-	instances   map[domain.UUID]Ref
-	placements  map[string]Ref
-	games       map[string]Ref
-	tickets     map[domain.UUID]Ref
-	requests    map[uint64]Ref
-	requestTime []Ref // oldest first, from requestHead on
+	players     map[string]PlayerRef
+	logins      map[domain.UUID]LoginRef
+	tokens      map[domain.UUID]LoginRef
+	parties     map[domain.UUID]PartyRef
+	codes       map[string]PartyRef
+	searches    map[domain.UUID]PartyRef // parties by ticket
+	invites     map[domain.UUID]InviteRef
+	invitesTo   map[string][]InviteRef
+	invitesOf   map[domain.UUID][]InviteRef
+	instances   map[domain.UUID]InstanceRef
+	placements  map[string]InstanceRef
+	games       map[string]InstanceRef
+	tickets     map[domain.UUID]LoginTicketRef
+	requests    map[uint64]RequestRef
+	requestTime []RequestRef // oldest first, from requestHead on
 	requestHead int
-	queues      map[string]Ref
+	queues      map[string]QueueRef
 	searching   map[string]sorted.Set[domain.UUID] // tickets of parties by queue
-	advised     map[domain.UUID]Ref                // by ticket
+	advised     map[domain.UUID]AdviceRef          // by ticket
 	changes     map[string]waitingChanges
 }
 
 // New returns an empty State.
 func New() *State {
 	return &State{
-		players: map[string]Ref{}, logins: map[domain.UUID]Ref{}, tokens: map[domain.UUID]Ref{}, parties: map[domain.UUID]Ref{},
-		codes: map[string]Ref{}, searches: map[domain.UUID]Ref{}, invites: map[domain.UUID]Ref{}, invitesTo: map[string][]Ref{},
-		invitesOf: map[domain.UUID][]Ref{}, instances: map[domain.UUID]Ref{}, placements: map[string]Ref{}, games: map[string]Ref{},
-		tickets: map[domain.UUID]Ref{}, requests: map[uint64]Ref{}, queues: map[string]Ref{}, searching: map[string]sorted.Set[domain.UUID]{}, advised: map[domain.UUID]Ref{}, changes: map[string]waitingChanges{},
+		players: map[string]PlayerRef{}, logins: map[domain.UUID]LoginRef{}, tokens: map[domain.UUID]LoginRef{}, parties: map[domain.UUID]PartyRef{},
+		codes: map[string]PartyRef{}, searches: map[domain.UUID]PartyRef{}, invites: map[domain.UUID]InviteRef{}, invitesTo: map[string][]InviteRef{},
+		invitesOf: map[domain.UUID][]InviteRef{}, instances: map[domain.UUID]InstanceRef{}, placements: map[string]InstanceRef{}, games: map[string]InstanceRef{},
+		tickets: map[domain.UUID]LoginTicketRef{}, requests: map[uint64]RequestRef{}, queues: map[string]QueueRef{}, searching: map[string]sorted.Set[domain.UUID]{}, advised: map[domain.UUID]AdviceRef{}, changes: map[string]waitingChanges{},
 	}
 }
 
 // Player finds a player.
-func (s *State) Player(id string) (Ref, bool) {
+func (s *State) Player(id string) (PlayerRef, bool) {
 	r, ok := s.players[id]
 	return r, ok
 }
 
 // AddPlayer stores a player of whom nothing was known.
-func (s *State) AddPlayer(p Player) Ref {
+func (s *State) AddPlayer(p Player) PlayerRef {
 	r, rec := s.Players.Add()
 	*rec = p
 	rec.login, rec.membership = 0, 0
@@ -78,7 +78,7 @@ func (s *State) AddPlayer(p Player) Ref {
 }
 
 // RemovePlayer forgets a player.
-func (s *State) RemovePlayer(r Ref) {
+func (s *State) RemovePlayer(r PlayerRef) {
 	delete(s.players, s.Players.Get(r).ID)
 	s.Players.Remove(r)
 }
@@ -87,7 +87,7 @@ func (s *State) RemovePlayer(r Ref) {
 func toldSize(x Told) int { return 40 + len(x.Body) }
 
 // Tell appends one event to a player's outbox, whose oldest kept one becomes number first.
-func (s *State) Tell(r Ref, x Told, first uint64) *Player {
+func (s *State) Tell(r PlayerRef, x Told, first uint64) *Player {
 	p := s.Players.Mut(r)
 	p.Seq++
 	p.outbox = append(p.outbox, x)
@@ -114,7 +114,7 @@ func (p *Player) trim(first uint64) {
 }
 
 // Trim drops the events of a player before number first.
-func (s *State) Trim(r Ref, first uint64) *Player {
+func (s *State) Trim(r PlayerRef, first uint64) *Player {
 	p := s.Players.Mut(r)
 	p.trim(first)
 	return p
@@ -124,19 +124,19 @@ func (s *State) Trim(r Ref, first uint64) *Player {
 const EventsLimit = eventsLimit
 
 // Login finds a login session, also one that was replaced a while ago.
-func (s *State) Login(id domain.UUID) (Ref, bool) {
+func (s *State) Login(id domain.UUID) (LoginRef, bool) {
 	r, ok := s.logins[id]
 	return r, ok
 }
 
 // LoginByToken finds the login session of an access token.
-func (s *State) LoginByToken(token domain.UUID) (Ref, bool) {
+func (s *State) LoginByToken(token domain.UUID) (LoginRef, bool) {
 	r, ok := s.tokens[token]
 	return r, ok
 }
 
 // PutLogin stores a login session or replaces it.
-func (s *State) PutLogin(l Login) Ref {
+func (s *State) PutLogin(l Login) LoginRef {
 	r, ok := s.logins[l.ID]
 	if ok {
 		old := s.Logins.Get(r)
@@ -165,7 +165,7 @@ func (s *State) PutLogin(l Login) Ref {
 }
 
 // RemoveLogin forgets a login session.
-func (s *State) RemoveLogin(r Ref) {
+func (s *State) RemoveLogin(r LoginRef) {
 	l := *s.Logins.Get(r)
 	delete(s.tokens, l.Token)
 	delete(s.tokens, l.Previous)
@@ -177,25 +177,25 @@ func (s *State) RemoveLogin(r Ref) {
 }
 
 // Party finds a party.
-func (s *State) Party(id domain.UUID) (Ref, bool) {
+func (s *State) Party(id domain.UUID) (PartyRef, bool) {
 	r, ok := s.parties[id]
 	return r, ok
 }
 
 // PartyByCode finds a party by its invite code.
-func (s *State) PartyByCode(code string) (Ref, bool) {
+func (s *State) PartyByCode(code string) (PartyRef, bool) {
 	r, ok := s.codes[code]
 	return r, ok
 }
 
 // PartyByTicket finds the party that a ticket is for.
-func (s *State) PartyByTicket(ticket domain.UUID) (Ref, bool) {
+func (s *State) PartyByTicket(ticket domain.UUID) (PartyRef, bool) {
 	r, ok := s.searches[ticket]
 	return r, ok
 }
 
 // PutParty stores a party or replaces it.
-func (s *State) PutParty(p Party) Ref {
+func (s *State) PutParty(p Party) PartyRef {
 	r, ok := s.parties[p.ID]
 	if ok {
 		s.unindexParty(s.Parties.Get(r))
@@ -225,7 +225,7 @@ func (s *State) unindexParty(p *Party) {
 }
 
 // RemoveParty drops a party. Its members must have left, and its invites must have gone before.
-func (s *State) RemoveParty(r Ref) {
+func (s *State) RemoveParty(r PartyRef) {
 	p := s.Parties.Get(r)
 	s.unindexParty(p)
 	delete(s.parties, p.ID)
@@ -233,19 +233,19 @@ func (s *State) RemoveParty(r Ref) {
 }
 
 // Invite finds an invite, also one that has expired a while ago.
-func (s *State) Invite(id domain.UUID) (Ref, bool) {
+func (s *State) Invite(id domain.UUID) (InviteRef, bool) {
 	r, ok := s.invites[id]
 	return r, ok
 }
 
 // InvitesTo are the invites that a player sees, oldest first.
-func (s *State) InvitesTo(player string) []Ref { return s.invitesTo[player] }
+func (s *State) InvitesTo(player string) []InviteRef { return s.invitesTo[player] }
 
 // InvitesOf are the invites to a party, oldest first.
-func (s *State) InvitesOf(party domain.UUID) []Ref { return s.invitesOf[party] }
+func (s *State) InvitesOf(party domain.UUID) []InviteRef { return s.invitesOf[party] }
 
 // PutInvite stores an invite or replaces it.
-func (s *State) PutInvite(x Invite) Ref {
+func (s *State) PutInvite(x Invite) InviteRef {
 	r, ok := s.invites[x.ID]
 	if !ok {
 		r, _ = s.Invites.Add()
@@ -260,7 +260,7 @@ func (s *State) PutInvite(x Invite) Ref {
 }
 
 // RemoveInvite drops an invite.
-func (s *State) RemoveInvite(r Ref) {
+func (s *State) RemoveInvite(r InviteRef) {
 	x := s.Invites.Get(r)
 	without(s.invitesTo, x.To, r)
 	without(s.invitesOf, x.Party, r)
@@ -268,8 +268,8 @@ func (s *State) RemoveInvite(r Ref) {
 	s.Invites.Remove(r)
 }
 
-func without[K comparable](m map[K][]Ref, key K, r Ref) {
-	left := slices.DeleteFunc(slices.Clone(m[key]), func(x Ref) bool { return x == r })
+func without[K comparable, T any](m map[K][]chunk.Ref[T], key K, r chunk.Ref[T]) {
+	left := slices.DeleteFunc(slices.Clone(m[key]), func(x chunk.Ref[T]) bool { return x == r })
 	if len(left) == 0 {
 		delete(m, key)
 	} else {
@@ -278,25 +278,25 @@ func without[K comparable](m map[K][]Ref, key K, r Ref) {
 }
 
 // Instance finds a game instance, also one that has ended a while ago.
-func (s *State) Instance(id domain.UUID) (Ref, bool) {
+func (s *State) Instance(id domain.UUID) (InstanceRef, bool) {
 	r, ok := s.instances[id]
 	return r, ok
 }
 
 // InstanceOfPlacement finds the game instance that a placement finds a host for.
-func (s *State) InstanceOfPlacement(id string) (Ref, bool) {
+func (s *State) InstanceOfPlacement(id string) (InstanceRef, bool) {
 	r, ok := s.placements[id]
 	return r, ok
 }
 
 // InstanceOfGame finds the game instance that a game session hosts.
-func (s *State) InstanceOfGame(id string) (Ref, bool) {
+func (s *State) InstanceOfGame(id string) (InstanceRef, bool) {
 	r, ok := s.games[id]
 	return r, ok
 }
 
 // PutInstance stores a game instance or replaces it.
-func (s *State) PutInstance(x Instance) Ref {
+func (s *State) PutInstance(x Instance) InstanceRef {
 	r, ok := s.instances[x.ID]
 	if !ok {
 		r, _ = s.Instances.Add()
@@ -328,7 +328,7 @@ func (s *State) unindexInstance(x *Instance) {
 }
 
 // RemoveInstance forgets a game instance that has ended.
-func (s *State) RemoveInstance(r Ref) {
+func (s *State) RemoveInstance(r InstanceRef) {
 	x := s.Instances.Get(r)
 	s.unindexInstance(x)
 	delete(s.instances, x.ID)
@@ -336,7 +336,7 @@ func (s *State) RemoveInstance(r Ref) {
 }
 
 // PutMembership stores a membership or replaces it.
-func (s *State) PutMembership(m Membership) Ref {
+func (s *State) PutMembership(m Membership) MembershipRef {
 	player, _ := s.Player(m.Player)
 	r := s.Players.Get(player).membership
 	if r == 0 {
@@ -355,22 +355,22 @@ func (s *State) PutMembership(m Membership) Ref {
 }
 
 // RemoveMembership drops a membership that has ended. Its seat must have been given back.
-func (s *State) RemoveMembership(r Ref) {
+func (s *State) RemoveMembership(r MembershipRef) {
 	m := *s.Memberships.Get(r)
 	s.Players.Mut(m.player).membership = 0
 	x := s.Instances.Mut(m.instance)
-	x.members = slices.DeleteFunc(slices.Clone(x.members), func(y Ref) bool { return y == r })
+	x.members = slices.DeleteFunc(slices.Clone(x.members), func(y MembershipRef) bool { return y == r })
 	s.Memberships.Remove(r)
 }
 
 // LoginTicket finds a login ticket by its hash.
-func (s *State) LoginTicket(hash domain.UUID) (Ref, bool) {
+func (s *State) LoginTicket(hash domain.UUID) (LoginTicketRef, bool) {
 	r, ok := s.tickets[hash]
 	return r, ok
 }
 
 // AddLoginTicket stores a login ticket.
-func (s *State) AddLoginTicket(x LoginTicket) Ref {
+func (s *State) AddLoginTicket(x LoginTicket) LoginTicketRef {
 	if r, ok := s.tickets[x.Hash]; ok {
 		*s.Tickets.Mut(r) = x
 		return r
@@ -382,7 +382,7 @@ func (s *State) AddLoginTicket(x LoginTicket) Ref {
 }
 
 // RemoveLoginTicket drops a login ticket.
-func (s *State) RemoveLoginTicket(r Ref) {
+func (s *State) RemoveLoginTicket(r LoginTicketRef) {
 	delete(s.tickets, s.Tickets.Get(r).Hash)
 	s.Tickets.Remove(r)
 }
@@ -422,7 +422,7 @@ func (s *State) AddRequest(x Request, since domain.Time) {
 	s.RestoreRequest(x)
 }
 
-func (s *State) dropRequest(r Ref) {
+func (s *State) dropRequest(r RequestRef) {
 	delete(s.requests, s.Requests.Get(r).Key)
 	s.Requests.Remove(r)
 }
@@ -438,8 +438,8 @@ func (s *State) RestoreRequest(x Request) {
 // Restored puts in order what came from a snapshot in the order of its places.
 func (s *State) Restored() {
 	s.restoreChanges()
-	slices.SortStableFunc(s.requestTime, func(a, b Ref) int { return int(s.Requests.Get(a).At - s.Requests.Get(b).At) })
-	older := func(a, b Ref) int {
+	slices.SortStableFunc(s.requestTime, func(a, b RequestRef) int { return int(s.Requests.Get(a).At - s.Requests.Get(b).At) })
+	older := func(a, b InviteRef) int {
 		x, y := s.Invites.Get(a), s.Invites.Get(b)
 		if x.Created != y.Created {
 			return int(x.Created - y.Created)
@@ -455,7 +455,7 @@ func (s *State) Restored() {
 }
 
 // QueueNamed finds what is known of a queue.
-func (s *State) QueueNamed(name string) (Ref, bool) {
+func (s *State) QueueNamed(name string) (QueueRef, bool) {
 	r, ok := s.queues[name]
 	return r, ok
 }
@@ -471,14 +471,14 @@ func (s *State) search(x *Search) {
 }
 
 // SearchingIn yields the parties that search in a queue, in the order of their tickets, beginning behind a ticket.
-func (s *State) SearchingIn(queue string, after domain.UUID, yield func(Ref) bool) {
+func (s *State) SearchingIn(queue string, after domain.UUID, yield func(PartyRef) bool) {
 	if all := s.searching[queue]; all != nil {
 		all.Ascend(after, func(ticket domain.UUID) bool { return ticket == after || yield(s.searches[ticket]) })
 	}
 }
 
 // SetQueue stores what is known of a queue.
-func (s *State) SetQueue(q Queue) Ref {
+func (s *State) SetQueue(q Queue) QueueRef {
 	r, ok := s.queues[q.Name]
 	if !ok {
 		r, _ = s.Queues.Add()

@@ -16,7 +16,7 @@ func (c *State) Apply(_ domain.Time, event kernel.Event) {
 		c.Records.Groups.Put(g)
 	case *GameServerGroupRemoved:
 		for {
-			last := Ref(0)
+			last := ServerRef(0)
 			c.Records.ServersOf(e.Name, catalog.Place{}, false, func(x *Server) bool {
 				last, _ = c.Records.Servers.Find(x.ID)
 				return false
@@ -32,16 +32,16 @@ func (c *State) Apply(_ domain.Time, event kernel.Event) {
 		s := e.Server
 		s.Changed = number
 		r := c.Records.PutServer(s)
-		c.Waiting.Set(GameServerClaim, r, s.ClaimBy)
-		c.Waiting.Set(GameServerHealth, r, s.HealthBy)
+		c.Waiting.Set(GameServerClaim, r.Any(), s.ClaimBy)
+		c.Waiting.Set(GameServerHealth, r.Any(), s.HealthBy)
 	case *GameServerRemoved:
 		r, _ := c.Records.Servers.Find(e.ID)
 		c.dropGameServer(r)
 	}
 }
 
-func (c *State) dropGameServer(r Ref) {
-	c.Waiting.Clear(GameServerClaim, r)
-	c.Waiting.Clear(GameServerHealth, r)
+func (c *State) dropGameServer(r ServerRef) {
+	c.Waiting.Clear(GameServerClaim, r.Any())
+	c.Waiting.Clear(GameServerHealth, r.Any())
 	c.Records.DropServer(r)
 }

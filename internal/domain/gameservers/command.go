@@ -261,7 +261,7 @@ func (t *Tx) removeGameServer(x *Server) {
 }
 
 // claimOver makes a game server free again that nobody used.
-func (t *Tx) claimOver(r Ref) {
+func (t *Tx) claimOver(r ServerRef) {
 	x := *t.Records.Servers.Get(r)
 	x.ClaimBy = 0
 	t.Emit(&GameServerChanged{x})

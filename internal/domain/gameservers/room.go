@@ -55,9 +55,9 @@ func (c *State) View() View { return View{c.Reader(), c} }
 // Due ends what d waits for.
 func (t *Tx) Due(d kernel.Deadline) (heavy bool) {
 	if d.Kind == GameServerClaim {
-		t.claimOver(d.Ref)
+		t.claimOver(ServerRef(d.Ref))
 	} else {
-		t.removeGameServer(t.Records.Servers.Get(d.Ref))
+		t.removeGameServer(t.Records.Servers.Get(ServerRef(d.Ref)))
 	}
 	return false
 }
@@ -109,8 +109,8 @@ func (c *State) Load(l *kernel.Loader, kind uint64, body []byte) (known bool, er
 func (c *State) Restore(*kernel.Head) error {
 	c.Records.Restore()
 	for r, x := range c.Records.Servers.All() {
-		c.Waiting.Set(GameServerClaim, r, x.ClaimBy)
-		c.Waiting.Set(GameServerHealth, r, x.HealthBy)
+		c.Waiting.Set(GameServerClaim, r.Any(), x.ClaimBy)
+		c.Waiting.Set(GameServerHealth, r.Any(), x.HealthBy)
 	}
 	return nil
 }

@@ -6,8 +6,11 @@ import (
 	"github.com/musterhq/muster/internal/domain/sorted"
 )
 
-// Ref names a record inside this package's tables; see chunk.Ref.
-type Ref = chunk.Ref
+// These name a record inside one of this package's tables; see chunk.Ref.
+type (
+	GroupRef  = chunk.Ref[Group]
+	ServerRef = chunk.Ref[Server]
+)
 
 // Records is all groups and game servers, with their indexes.
 type Records struct {
@@ -26,7 +29,7 @@ type members struct {
 
 type member struct {
 	catalog.Place
-	ref Ref
+	ref ServerRef
 }
 
 func byRegistration(a, b member) bool {
@@ -55,7 +58,7 @@ func (s *Records) members(group string) *members {
 }
 
 // PutServer stores a game server, new or changed. Its group, its instance and its registration never change.
-func (s *Records) PutServer(x Server) Ref {
+func (s *Records) PutServer(x Server) ServerRef {
 	old, known := s.Servers.Find(x.ID)
 	x.indexed = known && s.Servers.Get(old).indexed
 	r := s.Servers.Put(x)
@@ -67,7 +70,7 @@ func (s *Records) PutServer(x Server) Ref {
 	return r
 }
 
-func (s *Records) join(m *members, r Ref) {
+func (s *Records) join(m *members, r ServerRef) {
 	x := s.Servers.Get(r)
 	m.all.Set(member{serverPlace(x), r})
 	n, _ := m.instances.Get(x.Instance)
@@ -75,7 +78,7 @@ func (s *Records) join(m *members, r Ref) {
 }
 
 // reindex puts a game server among the free ones, or takes it out.
-func (s *Records) reindex(m *members, r Ref) {
+func (s *Records) reindex(m *members, r ServerRef) {
 	x := s.Servers.Get(r)
 	free := x.Free()
 	if free == x.indexed {
@@ -91,7 +94,7 @@ func (s *Records) reindex(m *members, r Ref) {
 }
 
 // DropServer removes a game server.
-func (s *Records) DropServer(r Ref) {
+func (s *Records) DropServer(r ServerRef) {
 	x := s.Servers.Get(r)
 	at, m := member{serverPlace(x), r}, s.members(x.Group)
 	m.all.Delete(at)
@@ -105,7 +108,7 @@ func (s *Records) DropServer(r Ref) {
 }
 
 // DropGroup removes a group, which has no game servers any more.
-func (s *Records) DropGroup(r Ref) {
+func (s *Records) DropGroup(r GroupRef) {
 	delete(s.groups, s.Groups.Get(r).Name)
 	s.Groups.Drop(r)
 }
@@ -119,7 +122,7 @@ func (s *Records) Count(group string) int {
 }
 
 // Free is the game server of a group that has waited longest for a claim.
-func (s *Records) Free(group string) (Ref, bool) {
+func (s *Records) Free(group string) (ServerRef, bool) {
 	m := s.groups[group]
 	if m == nil {
 		return 0, false

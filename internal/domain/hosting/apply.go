@@ -22,7 +22,7 @@ func (c *State) Apply(at domain.Time, event kernel.Event) {
 		c.applyFleet(e)
 	case *FleetRemoved:
 		r, _ := c.Fleets.Fleet(e.ID)
-		c.Waiting.Clear(Sweep, r)
+		c.Waiting.Clear(Sweep, r.Any())
 		c.Fleets.RemoveFleet(r)
 		c.Touch()
 	case *ComputeRegistered:
@@ -42,11 +42,11 @@ func (c *State) Apply(at domain.Time, event kernel.Event) {
 	case *CreationCounted:
 		x := e.Creation
 		x.Changed = c.Touch()
-		c.Waiting.SetWall(Creation, c.Fleets.AddCreation(x), x.Until)
+		c.Waiting.SetWall(Creation, c.Fleets.AddCreation(x).Any(), x.Until)
 	case *CreationsForgotten:
 		for d, ok := c.Waiting.NextWall(); ok && d.At <= int64(at) && d.Kind == Creation; d, ok = c.Waiting.NextWall() {
 			c.Waiting.Clear(Creation, d.Ref)
-			c.Fleets.RemoveCreation(d.Ref)
+			c.Fleets.RemoveCreation(fleet.CreationRef(d.Ref))
 		}
 	case *AliasChanged, *AliasRemoved, *BuildChanged, *BuildRemoved:
 		c.applyCatalog(event)
@@ -63,20 +63,20 @@ func (c *State) Apply(at domain.Time, event kernel.Event) {
 			ID: e.PlayerSession, Player: e.Player, Data: e.Data, Game: game,
 			Created: at, ReserveBy: e.ReserveBy, Status: session.Reserved, Maker: e.Maker, Changed: c.Touch(),
 		}
-		var r session.Ref
+		var r session.PlayerRef
 		if seat := c.keptSeat(e); seat != 0 {
 			r = c.Sessions.ReserveOn(seat, p)
 		} else {
 			r = c.Sessions.Reserve(p)
 		}
 		c.Sessions.Games.Mut(game).Changed = c.Number()
-		c.Waiting.Set(Reservation, r, e.ReserveBy)
+		c.Waiting.Set(Reservation, r.Any(), e.ReserveBy)
 	case *PlayerAccepted:
 		r, _ := c.Sessions.PlayerByID(e.PlayerSession)
 		c.Sessions.AcceptPlayer(r, e.Request)
 		p := c.Sessions.Players.Mut(r)
 		p.Accepted, p.Changed = at, c.Touch()
-		c.Waiting.Clear(Reservation, r)
+		c.Waiting.Clear(Reservation, r.Any())
 	case *GameSessionMatched:
 		r, _ := c.Sessions.Game(e.ID)
 		g := c.Sessions.Games.Mut(r)
@@ -87,11 +87,11 @@ func (c *State) Apply(at domain.Time, event kernel.Event) {
 	case *PlayerEnded:
 		r, _ := c.Sessions.PlayerByID(e.PlayerSession)
 		c.Sessions.EndPlayer(r, at, e.Status, c.Ended.Next())
-		c.ended(endedPlayer, r)
+		c.ended(endedPlayer, r.Any())
 		p := c.Sessions.Players.Mut(r)
 		p.Changed = c.Touch()
 		c.Sessions.Games.Mut(p.Game).Changed = c.Number()
-		c.Waiting.Clear(Reservation, r)
+		c.Waiting.Clear(Reservation, r.Any())
 	case *QueueChanged, *QueueRemoved, *PlacementStarted, *PlacementRetried, *PlacementPassed, *PlacementEnded:
 		c.applyPlacement(at, event)
 	}
@@ -99,7 +99,7 @@ func (c *State) Apply(at domain.Time, event kernel.Event) {
 
 // keptSeat returns the seat that is held for the player of a reservation, or that an older player session of the player still takes; 0
 // for none.
-func (c *State) keptSeat(e *PlayerReserved) session.Ref {
+func (c *State) keptSeat(e *PlayerReserved) session.SeatRef {
 	if !e.Kept || c.hooks == nil {
 		return 0
 	}
@@ -119,7 +119,7 @@ func (c *State) applyResumed(e *Resumed) {
 		if p.Status == session.Reserved && p.ReserveBy < e.SeatsBy {
 			x := c.Sessions.Players.Mut(r)
 			x.ReserveBy, x.Changed = e.SeatsBy, c.Number()
-			c.Waiting.Set(Reservation, r, e.SeatsBy)
+			c.Waiting.Set(Reservation, r.Any(), e.SeatsBy)
 		}
 	}
 	c.Touch()
@@ -145,9 +145,9 @@ func (c *State) applyFleet(e *FleetChanged) {
 	}
 	c.Fleets.ChangeFleet(r, f)
 	if f.Sweeps() {
-		c.Waiting.SetWall(Sweep, r, kernel.AtOnce)
+		c.Waiting.SetWall(Sweep, r.Any(), kernel.AtOnce)
 	} else {
-		c.Waiting.Clear(Sweep, r)
+		c.Waiting.Clear(Sweep, r.Any())
 	}
 }
 
@@ -168,9 +168,9 @@ func (c *State) applyCompute(e *ComputeRegistered) {
 
 func (c *State) applyComputeRemoved(e *ComputeRemoved) {
 	r, _ := c.Fleets.Compute(e.Fleet, e.Name)
-	c.Fleets.ProcessesOn(r, func(p fleet.Ref, _ *fleet.Process) bool {
+	c.Fleets.ProcessesOn(r, func(p fleet.ProcessRef, _ *fleet.Process) bool {
 		c.clearProcess(p)
-		c.Waiting.Clear(ForgetProcess, p)
+		c.Waiting.Clear(ForgetProcess, p.Any())
 		return true
 	})
 	c.Fleets.RemoveCompute(r)
@@ -189,19 +189,19 @@ func (c *State) applyGameCreated(at domain.Time, e *GameSessionCreated) {
 		Name: e.Name, Data: e.Data, MatchmakerData: e.MatchmakerData, Properties: e.Properties, Creator: e.Creator,
 		ComputeName: compute.Name, ProcessID: process.Key.Process, IPAddress: compute.IPAddress, DNSName: compute.DNSName, Port: port,
 		PlayersMax: e.PlayersMax, Status: session.Activating, FullProtection: e.FullProtection,
-		Created: at, ActivateBy: e.ActivateBy, Process: p, Placement: e.Placement, Parameters: e.Parameters, Changed: c.Touch(),
+		Created: at, ActivateBy: e.ActivateBy, Process: p.Any(), Placement: e.Placement, Parameters: e.Parameters, Changed: c.Touch(),
 	})
 	x := c.Fleets.Processes.Mut(p)
-	x.Session, x.Activating, x.HadSession, x.Game, x.Changed = g, true, true, string(e.ID), c.Number()
+	x.Session, x.Activating, x.HadSession, x.Game, x.Changed = g.Any(), true, true, string(e.ID), c.Number()
 	c.Fleets.Reindex(p)
-	c.Waiting.Set(Activation, g, e.ActivateBy)
+	c.Waiting.Set(Activation, g.Any(), e.ActivateBy)
 	if e.Placement != "" {
 		c.applyPlaced(at, e.Placement, c.Sessions.Games.Get(g))
 	}
 }
 
 func (c *State) applyGame(at domain.Time, event kernel.Event) {
-	change := func(id session.ID, f func(*session.GameSession)) session.Ref {
+	change := func(id session.ID, f func(*session.GameSession)) session.GameRef {
 		r, _ := c.Sessions.Game(id)
 		c.Sessions.ChangeGame(r, f)
 		c.Sessions.Games.Mut(r).Changed = c.Touch()
@@ -223,15 +223,15 @@ func (c *State) applyGame(at domain.Time, event kernel.Event) {
 		c.activated(r)
 	case *GameSessionEnded:
 		r, _ := c.Sessions.Game(e.ID)
-		p := c.Sessions.Games.Get(r).Process
+		p := fleet.ProcessRef(c.Sessions.Games.Get(r).Process)
 		c.Sessions.EndGame(r, at, e.Reason, c.Ended.Next())
-		c.ended(endedGame, r)
+		c.ended(endedGame, r.Any())
 		g := c.Sessions.Games.Mut(r)
 		g.Cause, g.Changed = e.Cause, c.Touch()
 		if c.hooks != nil {
 			c.hooks.GameGone(e.ID)
 		}
-		c.Waiting.Clear(Activation, r)
+		c.Waiting.Clear(Activation, r.Any())
 		if p != 0 {
 			x := c.Fleets.Processes.Mut(p)
 			x.Session, x.Activating, x.Changed = 0, false, c.Number()
@@ -241,9 +241,9 @@ func (c *State) applyGame(at domain.Time, event kernel.Event) {
 }
 
 // activated frees the compute of a game session that has left ACTIVATING for the next one.
-func (c *State) activated(r session.Ref) {
-	c.Waiting.Clear(Activation, r)
-	p := c.Sessions.Games.Get(r).Process
+func (c *State) activated(r session.GameRef) {
+	c.Waiting.Clear(Activation, r.Any())
+	p := fleet.ProcessRef(c.Sessions.Games.Get(r).Process)
 	c.Fleets.Processes.Mut(p).Activating = false
 	c.Fleets.Reindex(p)
 }

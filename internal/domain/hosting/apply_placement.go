@@ -23,7 +23,7 @@ func (c *State) applyPlacement(at domain.Time, event kernel.Event) {
 		p.Changed = c.Touch()
 		c.placementNo = p.No
 		r := c.Placements.Add(p)
-		c.Waiting.SetWall(PlacementTimeout, r, p.TimeoutAt)
+		c.Waiting.SetWall(PlacementTimeout, r.Any(), p.TimeoutAt)
 	case *PlacementRetried:
 		c.changePlacement(e.ID, func(p *placement.Placement) {
 			failed(p)
@@ -40,9 +40,9 @@ func (c *State) applyPlacement(at domain.Time, event kernel.Event) {
 			p.Status, p.End, p.EndedNo = e.Status, at, no
 			p.Tried = append(slices.Clone(p.Tried), e.Passed...)
 		})
-		c.ended(endedPlacement, r)
-		c.Waiting.Clear(PlacementTimeout, r)
-		c.Waiting.Clear(PlacementRound, r)
+		c.ended(endedPlacement, r.Any())
+		c.Waiting.Clear(PlacementTimeout, r.Any())
+		c.Waiting.Clear(PlacementRound, r.Any())
 	}
 }
 
@@ -68,5 +68,5 @@ func (c *State) applyPlaced(at domain.Time, id string, g *session.GameSession) {
 		})
 	})
 	c.Placements.Wait(r, nil)
-	c.Waiting.Clear(PlacementRound, r)
+	c.Waiting.Clear(PlacementRound, r.Any())
 }

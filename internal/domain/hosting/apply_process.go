@@ -17,7 +17,7 @@ func (c *State) applyProcess(at domain.Time, event kernel.Event) {
 		c.unlink(r, e.LostBy)
 	case *ProcessHealthChanged:
 		r := c.changeProcess(e.Process, func(p *fleet.Process) { p.Health, p.HealthAt, p.UnhealthyBy = e.Health, at, e.UnhealthyBy })
-		c.Waiting.Set(Unhealthy, r, e.UnhealthyBy)
+		c.Waiting.Set(Unhealthy, r.Any(), e.UnhealthyBy)
 	case *ProcessSettled:
 		c.changeProcess(e.Process, func(p *fleet.Process) { p.Settled = true })
 	case *ProcessRefreshing:
@@ -27,22 +27,22 @@ func (c *State) applyProcess(at domain.Time, event kernel.Event) {
 			p.TerminateBy, p.TerminationTime, p.TerminateWhy, p.AskedAt = e.By, e.Time, e.Why, at
 			p.ReadyBy, p.UnhealthyBy = 0, 0
 		})
-		c.Waiting.Clear(Ready, r)
-		c.Waiting.Clear(Unhealthy, r)
-		c.Waiting.Set(Termination, r, e.By)
+		c.Waiting.Clear(Ready, r.Any())
+		c.Waiting.Clear(Unhealthy, r.Any())
+		c.Waiting.Set(Termination, r.Any(), e.By)
 	case *ProcessEnded:
 		c.applyProcessEnded(at, e)
 	case *ProcessForgotten:
 		r, _ := c.Fleets.Process(e.Process)
 		c.clearProcess(r)
-		c.Waiting.Clear(ForgetProcess, r)
+		c.Waiting.Clear(ForgetProcess, r.Any())
 		c.Fleets.RemoveProcess(r)
 		c.Touch()
 	}
 }
 
 // changeProcess calls f to change a process, and updates the index of idle processes.
-func (c *State) changeProcess(key fleet.Key, f func(*fleet.Process)) fleet.Ref {
+func (c *State) changeProcess(key fleet.Key, f func(*fleet.Process)) fleet.ProcessRef {
 	r, _ := c.Fleets.Process(key)
 	p := c.Fleets.Processes.Mut(r)
 	f(p)
@@ -51,14 +51,14 @@ func (c *State) changeProcess(key fleet.Key, f func(*fleet.Process)) fleet.Ref {
 	return r
 }
 
-func (c *State) unlink(r fleet.Ref, lostBy domain.ContactTime) {
+func (c *State) unlink(r fleet.ProcessRef, lostBy domain.ContactTime) {
 	p := c.Fleets.Processes.Mut(r)
 	p.Linked, p.Refreshing, p.LinkAt, p.Changed = false, false, c.Last(), c.Touch()
 	if p.State == fleet.Ended {
 		lostBy = 0 // an ended process needs no grace
 	}
 	p.LostBy = lostBy
-	c.Waiting.Set(Lost, r, lostBy)
+	c.Waiting.Set(Lost, r.Any(), lostBy)
 	c.Fleets.Reindex(r)
 }
 
@@ -72,19 +72,19 @@ func (c *State) applyConnected(at domain.Time, e *ProcessConnected) {
 		r = c.Fleets.AddProcess(fleet.Process{
 			Key: key, Compute: compute, Location: x.Location, State: fleet.Initialized, Life: 1, Connected: at, ReadyBy: e.ReadyBy, Token: e.Token,
 		})
-		c.Waiting.Set(Ready, r, e.ReadyBy)
+		c.Waiting.Set(Ready, r.Any(), e.ReadyBy)
 	}
 	c.changeProcess(e.Process, func(p *fleet.Process) {
 		p.Linked, p.Link, p.LinkAt, p.LostBy, p.SDK = true, e.Link, at, 0, e.SDK
 	})
-	c.Waiting.Clear(Lost, r)
+	c.Waiting.Clear(Lost, r.Any())
 }
 
 func (c *State) applyActivated(at domain.Time, e *ProcessActivated) {
 	if e.New {
 		r, _ := c.Fleets.Process(e.Process)
 		c.clearProcess(r)
-		c.Waiting.Clear(ForgetProcess, r)
+		c.Waiting.Clear(ForgetProcess, r.Any())
 		c.Fleets.Renew(r, at)
 		c.Fleets.Computes.Mut(c.Fleets.Processes.Get(r).Compute).ProcessesEver++
 	}
@@ -103,8 +103,8 @@ func (c *State) applyActivated(at domain.Time, e *ProcessActivated) {
 			p.Linked, p.Link = true, e.Link
 		}
 	})
-	c.Waiting.Clear(Ready, r)
-	c.Waiting.Set(Unhealthy, r, e.UnhealthyBy)
+	c.Waiting.Clear(Ready, r.Any())
+	c.Waiting.Set(Unhealthy, r.Any(), e.UnhealthyBy)
 }
 
 func (c *State) applyProcessEnded(at domain.Time, e *ProcessEnded) {
@@ -113,12 +113,12 @@ func (c *State) applyProcessEnded(at domain.Time, e *ProcessEnded) {
 		p.ReadyBy, p.LostBy, p.UnhealthyBy, p.TerminateBy = 0, 0, 0, 0
 	})
 	c.clearProcess(r)
-	c.Waiting.SetWall(ForgetProcess, r, e.ForgetAt)
+	c.Waiting.SetWall(ForgetProcess, r.Any(), e.ForgetAt)
 }
 
 // clearProcess clears all deadlines of a process except that of its record.
-func (c *State) clearProcess(r fleet.Ref) {
+func (c *State) clearProcess(r fleet.ProcessRef) {
 	for kind := Ready; kind <= Termination; kind++ {
-		c.Waiting.Clear(kind, r)
+		c.Waiting.Clear(kind, r.Any())
 	}
 }

@@ -66,7 +66,7 @@ func locationNames(f *fleet.Fleet) string {
 	return names
 }
 
-func (t *Tx) computeByName(fleetID, name string) (fleet.Ref, *fleet.Compute, error) {
+func (t *Tx) computeByName(fleetID, name string) (fleet.ComputeRef, *fleet.Compute, error) {
 	if _, _, err := t.fleetByID(fleetID); err != nil {
 		return 0, nil, err
 	}
@@ -92,9 +92,9 @@ func (cmd *DeregisterCompute) Decide(k *kernel.Tx) error {
 }
 
 // removeCompute ends everything on a compute and removes it.
-func (t *Tx) removeCompute(r fleet.Ref) {
-	var running []fleet.Ref
-	t.Fleets.ProcessesOn(r, func(p fleet.Ref, x *fleet.Process) bool {
+func (t *Tx) removeCompute(r fleet.ComputeRef) {
+	var running []fleet.ProcessRef
+	t.Fleets.ProcessesOn(r, func(p fleet.ProcessRef, x *fleet.Process) bool {
 		if x.State != fleet.Ended {
 			running = append(running, p)
 		}

@@ -155,7 +155,7 @@ func (t *Tx) checkCreator(f *fleet.Fleet, name string) (time.Duration, error) {
 	return period, nil
 }
 
-func (t *Tx) gameByID(id session.ID) (session.Ref, *session.GameSession, error) {
+func (t *Tx) gameByID(id session.ID) (session.GameRef, *session.GameSession, error) {
 	r, ok := t.Sessions.Game(id)
 	if !ok {
 		return 0, nil, domain.Refuse(domain.NotFound, "game session %s not found", id)
@@ -246,7 +246,7 @@ func (cmd *TerminateGameSession) Decide(k *kernel.Tx) error {
 		return domain.Refuse(domain.Invalid, "TerminationMode: FORCE_TERMINATE needs a host agent, and compute %s has none; use TRIGGER_ON_PROCESS_TERMINATE", g.ComputeName)
 	}
 	if g.Status != session.Terminating {
-		p := g.Process
+		p := fleet.ProcessRef(g.Process)
 		t.failPlacementOf(g)
 		t.Emit(&GameSessionTerminating{cmd.ID})
 		if t.hooks != nil {
@@ -258,12 +258,12 @@ func (cmd *TerminateGameSession) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-func (t *Tx) endGame(r session.Ref, reason session.StatusReason, cause session.EndCause) {
+func (t *Tx) endGame(r session.GameRef, reason session.StatusReason, cause session.EndCause) {
 	if t.hooks != nil {
 		t.hooks.GameEnding(r, cause)
 	}
 	var sitting []*PlayerEnded
-	t.Sessions.PlayersIn(r, func(_ session.Ref, p *session.PlayerSession) bool {
+	t.Sessions.PlayersIn(r, func(_ session.PlayerRef, p *session.PlayerSession) bool {
 		switch p.Status {
 		case session.Reserved:
 			sitting = append(sitting, &PlayerEnded{p.ID, session.TimedOut})

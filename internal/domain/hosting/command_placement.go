@@ -150,7 +150,7 @@ func (t *Tx) endPlacement(r placement.Ref, status placement.Status) {
 	t.finishPlacement(id, status, t.passedOver(r))
 	if g, ok := t.Sessions.Game(game); ok && game != "" {
 		if x := t.Sessions.Games.Get(g); x.Live() && x.Placement == id {
-			process := x.Process
+			process := fleet.ProcessRef(x.Process)
 			t.endGame(g, session.NoReason, session.EndedWithPlacement)
 			t.askTermination(process, fleet.EndedActivationLate)
 		}

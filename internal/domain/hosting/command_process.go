@@ -198,7 +198,7 @@ func (cmd *PromptGameSession) Decide(k *kernel.Tx) error {
 }
 
 // Hosted finds a game session that the process hosts or hosted.
-func (t *Tx) Hosted(key fleet.Key, id session.ID) (session.Ref, *session.GameSession, error) {
+func (t *Tx) Hosted(key fleet.Key, id session.ID) (session.GameRef, *session.GameSession, error) {
 	r, g, err := t.gameByID(id)
 	if err == nil && (g.ProcessID != key.Process || g.ComputeName != key.Compute || g.FleetID != key.Fleet) {
 		err = domain.Refuse(domain.NotYours, "game session %s is not hosted by server process %s", id, key.Process)
@@ -351,9 +351,9 @@ var endCauses = [...]session.EndCause{
 }
 
 // endProcess ends a process and its game session. An abnormal end goes to the fleet's event log.
-func (t *Tx) endProcess(r fleet.Ref, reason fleet.EndReason, request uint64) {
+func (t *Tx) endProcess(r fleet.ProcessRef, reason fleet.EndReason, request uint64) {
 	c := t.State
-	if g := c.Fleets.Processes.Get(r).Session; g != 0 {
+	if g := session.GameRef(c.Fleets.Processes.Get(r).Session); g != 0 {
 		status := session.NoReason
 		if c.Sessions.Games.Get(g).Status == session.Terminating {
 			status = session.TriggeredOnProcessTerminate
@@ -374,7 +374,7 @@ func (t *Tx) endProcess(r fleet.Ref, reason fleet.EndReason, request uint64) {
 }
 
 // askTermination asks a process to end.
-func (t *Tx) askTermination(r fleet.Ref, why fleet.EndReason) {
+func (t *Tx) askTermination(r fleet.ProcessRef, why fleet.EndReason) {
 	p := t.Fleets.Processes.Get(r)
 	if p.TerminateBy != 0 || p.State == fleet.Ended {
 		return

@@ -82,7 +82,7 @@ func (c *State) BuildTags(id string) (kernel.Tagged, error) {
 
 // computeNamed finds a compute by "<fleet id>/<name>", or by a name that only one fleet has: the API's ARN of a compute does not contain
 // the fleet.
-func (c *State) computeNamed(id string) (found fleet.Ref, err error) {
+func (c *State) computeNamed(id string) (found fleet.ComputeRef, err error) {
 	if f, name, ok := strings.Cut(id, "/"); ok {
 		if r, ok := c.Fleets.Compute(f, name); ok {
 			return r, nil

@@ -42,40 +42,40 @@ func (t *Tx) Due(d kernel.Deadline) (heavy bool) {
 	c := t.State
 	switch d.Kind {
 	case Reservation:
-		t.endSeat(c.Sessions.Players.Get(d.Ref), session.TimedOut)
+		t.endSeat(c.Sessions.Players.Get(session.PlayerRef(d.Ref)), session.TimedOut)
 	case Activation:
-		g := c.Sessions.Games.Get(d.Ref)
-		p, id := g.Process, g.ID
+		g := c.Sessions.Games.Get(session.GameRef(d.Ref))
+		p, id := fleet.ProcessRef(g.Process), g.ID
 		who := describeProcess(c.Fleets.Processes.Get(p))
-		t.endGame(d.Ref, session.NoReason, session.EndedNotActivated)
+		t.endGame(session.GameRef(d.Ref), session.NoReason, session.EndedNotActivated)
 		t.fleetEvent(id.Fleet(), "GAME_SESSION_ACTIVATION_TIMEOUT", "Game session "+string(id)+" was not activated in time by "+who)
 		t.askTermination(p, fleet.EndedActivationLate)
 	case Ready:
-		t.endProcess(d.Ref, fleet.EndedNeverReady, 0)
+		t.endProcess(fleet.ProcessRef(d.Ref), fleet.EndedNeverReady, 0)
 	case Lost:
-		t.endProcess(d.Ref, fleet.EndedCrashed, 0)
+		t.endProcess(fleet.ProcessRef(d.Ref), fleet.EndedCrashed, 0)
 	case Unhealthy:
-		p := c.Fleets.Processes.Get(d.Ref)
+		p := c.Fleets.Processes.Get(fleet.ProcessRef(d.Ref))
 		fleetID, who := p.Key.Fleet, describeProcess(p)
-		t.askTermination(d.Ref, fleet.EndedUnhealthy)
+		t.askTermination(fleet.ProcessRef(d.Ref), fleet.EndedUnhealthy)
 		t.fleetEvent(fleetID, "SERVER_PROCESS_TERMINATED_UNHEALTHY", "Server "+who+" sent no good health report for "+c.Config.UnhealthyAfter.String()+"; it was told to end")
 	case Termination:
-		p := c.Fleets.Processes.Get(d.Ref)
+		p := c.Fleets.Processes.Get(fleet.ProcessRef(d.Ref))
 		fleetID, who := p.Key.Fleet, describeProcess(p)
-		t.endProcess(d.Ref, p.TerminateWhy, 0)
+		t.endProcess(fleet.ProcessRef(d.Ref), p.TerminateWhy, 0)
 		t.fleetEvent(fleetID, "SERVER_PROCESS_FORCE_TERMINATED", "Server "+who+" did not end in time after it was told to; it was given up")
 	case ForgetProcess:
-		t.Emit(&ProcessForgotten{c.Fleets.Processes.Get(d.Ref).Key})
+		t.Emit(&ProcessForgotten{c.Fleets.Processes.Get(fleet.ProcessRef(d.Ref)).Key})
 	case Creation:
 		t.Emit(&CreationsForgotten{})
 	case Sweep:
-		t.sweepFleet(d.Ref)
+		t.sweepFleet(fleet.Ref(d.Ref))
 		return true
 	case PlacementTimeout:
-		t.endPlacement(d.Ref, placement.TimedOut)
+		t.endPlacement(placement.Ref(d.Ref), placement.TimedOut)
 	case PlacementRound:
 		c.Waiting.Clear(PlacementRound, d.Ref)
-		t.round(d.Ref)
+		t.round(placement.Ref(d.Ref))
 	}
 	return false
 }
@@ -85,10 +85,10 @@ func (t *Tx) Due(d kernel.Deadline) (heavy bool) {
 func (t *Tx) sweepFleet(r fleet.Ref) {
 	c := t.State
 	f := *c.Fleets.Fleets.Get(r)
-	left := fleet.Ref(0)
+	left := fleet.ComputeRef(0)
 	for _, l := range f.Locations {
 		if left == 0 && (f.Status == fleet.Deleting || l.Status == fleet.Deleting) {
-			c.Fleets.ComputesIn(f.ID, l.Name, 0, "", func(x fleet.Ref, _ *fleet.Compute) bool {
+			c.Fleets.ComputesIn(f.ID, l.Name, 0, "", func(x fleet.ComputeRef, _ *fleet.Compute) bool {
 				left = x
 				return false
 			})

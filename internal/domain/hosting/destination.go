@@ -87,7 +87,7 @@ func (c *State) planRound(r placement.Ref, now domain.Time) {
 			next = p.Start.Add(until)
 		}
 	}
-	c.Waiting.SetWall(PlacementRound, r, next)
+	c.Waiting.SetWall(PlacementRound, r.Any(), next)
 }
 
 // replan lets the pending placements of a queue choose again, in small steps, after their candidates have changed. Until then they wait
@@ -96,7 +96,7 @@ func (c *State) replan(queue string, now domain.Time) {
 	c.Placements.PendingIn(queue, func(r placement.Ref, p *placement.Placement) bool {
 		if p.Game == "" {
 			c.Placements.Wait(r, nil)
-			c.Waiting.SetWall(PlacementRound, r, now)
+			c.Waiting.SetWall(PlacementRound, r.Any(), now)
 		}
 		return true
 	})

@@ -17,7 +17,7 @@ type Hooks interface {
 	MayBeForeign(field string, i int, player string) error
 	// Awaited returns the number of seats of a game session that are promised to players without a seat, other than `but`, who get theirs
 	// now.
-	Awaited(game session.Ref, but []string) int32
+	Awaited(game session.GameRef, but []string) int32
 	// ReservationFor returns how long the players of a placement have to connect; 0 for the usual time.
 	ReservationFor(placement string) time.Duration
 
@@ -32,7 +32,7 @@ type Hooks interface {
 	// GameTerminating runs when the process of a game session was asked to end.
 	GameTerminating(id session.ID)
 	// GameEnding runs when a game session ends, before its player sessions end.
-	GameEnding(r session.Ref, cause session.EndCause)
+	GameEnding(r session.GameRef, cause session.EndCause)
 	// GameEmptied runs when all player sessions of an ending game session have ended.
 	GameEmptied(id session.ID)
 	// PlacementEnded runs when a placement has ended; on success the seats of its players are reserved.
@@ -41,7 +41,7 @@ type Hooks interface {
 	Placed(id string, game session.ID)
 
 	// KeptSeat returns the seat that a membership holds for a player; 0 for none. It runs while an event is applied and only reads.
-	KeptSeat(player string) session.Ref
+	KeptSeat(player string) session.SeatRef
 	// GameGone runs while the event that ends a game session is applied.
 	GameGone(id session.ID)
 }
@@ -50,7 +50,7 @@ type Hooks interface {
 type SeatEnd struct {
 	Session domain.UUID
 	Player  string
-	Game    session.Ref
+	Game    session.GameRef
 	Status  session.PlayerStatus // TimedOut or Completed
 	Last    bool                 // see Hooks.SeatEnding
 }

@@ -22,10 +22,10 @@ type State struct {
 	Sessions   *session.State
 	Placements *placement.State
 
-	eventNo     uint64      // number of the latest fleet event
-	placementNo uint64      // number of the latest placement
-	restoring   session.Ref // the latest game session while a snapshot is read
-	hooks       Hooks       // nil: no other room takes part
+	eventNo     uint64          // number of the latest fleet event
+	placementNo uint64          // number of the latest placement
+	restoring   session.GameRef // the latest game session while a snapshot is read
+	hooks       Hooks           // nil: no other room takes part
 }
 
 // Tx is the room: its state, and its part of the present transaction.

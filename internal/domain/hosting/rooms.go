@@ -13,27 +13,31 @@ import (
 // pointer is valid until the next event.
 
 // FindGame finds a game session in memory.
-func (c *State) FindGame(id session.ID) (session.Ref, bool) { return c.Sessions.Game(id) }
+func (c *State) FindGame(id session.ID) (session.GameRef, bool) { return c.Sessions.Game(id) }
 
 // Game returns a game session.
-func (c *State) Game(r session.Ref) *session.GameSession { return c.Sessions.Games.Get(r) }
+func (c *State) Game(r session.GameRef) *session.GameSession { return c.Sessions.Games.Get(r) }
 
 // FindPlayer finds a player session in memory.
-func (c *State) FindPlayer(id domain.UUID) (session.Ref, bool) { return c.Sessions.PlayerByID(id) }
+func (c *State) FindPlayer(id domain.UUID) (session.PlayerRef, bool) {
+	return c.Sessions.PlayerByID(id)
+}
 
 // PlayerSession returns a player session.
-func (c *State) PlayerSession(r session.Ref) *session.PlayerSession { return c.Sessions.Players.Get(r) }
+func (c *State) PlayerSession(r session.PlayerRef) *session.PlayerSession {
+	return c.Sessions.Players.Get(r)
+}
 
 // PlayersNamed yields the player sessions of a player in memory.
-func (c *State) PlayersNamed(player string, yield func(session.Ref, *session.PlayerSession) bool) {
+func (c *State) PlayersNamed(player string, yield func(session.PlayerRef, *session.PlayerSession) bool) {
 	c.Sessions.PlayersNamed(player, yield)
 }
 
 // FindProcess finds a server process.
-func (c *State) FindProcess(key fleet.Key) (fleet.Ref, bool) { return c.Fleets.Process(key) }
+func (c *State) FindProcess(key fleet.Key) (fleet.ProcessRef, bool) { return c.Fleets.Process(key) }
 
 // Process returns a server process.
-func (c *State) Process(r fleet.Ref) *fleet.Process { return c.Fleets.Processes.Get(r) }
+func (c *State) Process(r fleet.ProcessRef) *fleet.Process { return c.Fleets.Processes.Get(r) }
 
 // HasCertificate reports whether a compute was registered with a certificate, so that its game servers speak TLS.
 func (c *State) HasCertificate(fleetID, compute string) bool {
@@ -50,10 +54,10 @@ func (c *State) Placement(r placement.Ref) *placement.Placement {
 }
 
 // FindQueue finds a queue.
-func (c *State) FindQueue(name string) (placement.Ref, bool) { return c.Placements.Queue(name) }
+func (c *State) FindQueue(name string) (placement.QueueRef, bool) { return c.Placements.Queue(name) }
 
 // Queue returns a queue.
-func (c *State) Queue(r placement.Ref) *placement.Queue { return c.Placements.Queues.Get(r) }
+func (c *State) Queue(r placement.QueueRef) *placement.Queue { return c.Placements.Queues.Get(r) }
 
 // ReservationTime returns how long a seat waits for its player.
 func (c *State) ReservationTime() time.Duration { return c.Config.Reservation }
@@ -92,7 +96,7 @@ func (t *Tx) TerminateGame(id session.ID) {
 		return
 	}
 	if g := t.Sessions.Games.Get(r); g.Live() && g.Status != session.Terminating {
-		p := g.Process
+		p := fleet.ProcessRef(g.Process)
 		t.Emit(&GameSessionTerminating{id})
 		t.askTermination(p, fleet.EndedForced)
 	}
@@ -117,20 +121,24 @@ func (t *Tx) SetMatchmakerData(id session.ID, data string) { t.Emit(&GameSession
 // Other rooms call these while they apply events of their own.
 
 // KeepSeat holds the seat of a player session beyond its end.
-func (c *State) KeepSeat(player session.Ref) (seat session.Ref) { return c.Sessions.Keep(player) }
+func (c *State) KeepSeat(player session.PlayerRef) (seat session.SeatRef) {
+	return c.Sessions.Keep(player)
+}
 
 // KeepEmptySeat holds a seat that has no player session.
-func (c *State) KeepEmptySeat(game session.Ref) (seat session.Ref) { return c.Sessions.KeepEmpty(game) }
+func (c *State) KeepEmptySeat(game session.GameRef) (seat session.SeatRef) {
+	return c.Sessions.KeepEmpty(game)
+}
 
 // ReleaseSeat stops holding a seat.
-func (c *State) ReleaseSeat(seat session.Ref) {
+func (c *State) ReleaseSeat(seat session.SeatRef) {
 	game := c.Sessions.Seats.Get(seat).Game
 	c.Sessions.Release(seat)
 	c.Sessions.Games.Mut(game).Changed = c.Touch()
 }
 
 // ShareSeat puts a player session on the seat of another one.
-func (c *State) ShareSeat(player, with session.Ref) { c.Sessions.Share(player, with) }
+func (c *State) ShareSeat(player, with session.PlayerRef) { c.Sessions.Share(player, with) }
 
 // DelayPlacement moves the timeout of a pending placement.
 func (c *State) DelayPlacement(id string, by domain.Time) {
@@ -139,5 +147,5 @@ func (c *State) DelayPlacement(id string, by domain.Time) {
 		return
 	}
 	c.changePlacement(id, func(p *placement.Placement) { p.TimeoutAt += by })
-	c.Waiting.SetWall(PlacementTimeout, r, c.Placements.Placements.Get(r).TimeoutAt)
+	c.Waiting.SetWall(PlacementTimeout, r.Any(), c.Placements.Placements.Get(r).TimeoutAt)
 }

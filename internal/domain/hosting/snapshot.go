@@ -137,11 +137,11 @@ func (c *State) Restore(h *kernel.Head) error {
 			if !ok {
 				return fmt.Errorf("snapshot: game session %s has no server process: %w", g.ID, wire.ErrMalformed)
 			}
-			c.Sessions.Games.Mut(r).Process = p
+			c.Sessions.Games.Mut(r).Process = p.Any()
 			x := c.Fleets.Processes.Mut(p)
-			x.Session, x.Activating = r, g.Status == session.Activating
+			x.Session, x.Activating = r.Any(), g.Status == session.Activating
 			c.Fleets.Reindex(p)
-			c.Waiting.Set(Activation, r, g.ActivateBy)
+			c.Waiting.Set(Activation, r.Any(), g.ActivateBy)
 		}
 	}
 	c.restoreDeadlines()
@@ -150,29 +150,29 @@ func (c *State) Restore(h *kernel.Head) error {
 
 func (c *State) restoreDeadlines() {
 	for r, p := range c.Sessions.Players.All() {
-		c.Waiting.Set(Reservation, r, p.ReserveBy)
+		c.Waiting.Set(Reservation, r.Any(), p.ReserveBy)
 	}
 	for r, p := range c.Fleets.Processes.All() {
-		c.Waiting.Set(Ready, r, p.ReadyBy)
-		c.Waiting.Set(Lost, r, p.LostBy)
-		c.Waiting.Set(Unhealthy, r, p.UnhealthyBy)
-		c.Waiting.Set(Termination, r, p.TerminateBy)
+		c.Waiting.Set(Ready, r.Any(), p.ReadyBy)
+		c.Waiting.Set(Lost, r.Any(), p.LostBy)
+		c.Waiting.Set(Unhealthy, r.Any(), p.UnhealthyBy)
+		c.Waiting.Set(Termination, r.Any(), p.TerminateBy)
 		if p.State == fleet.Ended {
-			c.Waiting.SetWall(ForgetProcess, r, p.ForgetAt)
+			c.Waiting.SetWall(ForgetProcess, r.Any(), p.ForgetAt)
 		}
 	}
 	for r, x := range c.Fleets.Creations.All() {
-		c.Waiting.SetWall(Creation, r, x.Until)
+		c.Waiting.SetWall(Creation, r.Any(), x.Until)
 	}
 	for r, p := range c.Placements.Placements.All() {
 		if p.Status == placement.Pending {
-			c.Waiting.SetWall(PlacementTimeout, r, p.TimeoutAt)
+			c.Waiting.SetWall(PlacementTimeout, r.Any(), p.TimeoutAt)
 			c.placementNo = max(c.placementNo, p.No) // older snapshots do not have it
 		}
 	}
 	for r, f := range c.Fleets.Fleets.All() {
 		if f.Sweeps() {
-			c.Waiting.SetWall(Sweep, r, kernel.AtOnce)
+			c.Waiting.SetWall(Sweep, r.Any(), kernel.AtOnce)
 		}
 	}
 }

@@ -85,7 +85,7 @@ func (v *View) Compute(fleetID, name string) (fleet.Compute, bool) {
 func (v *View) Computes(fleetID, location string, created domain.Time, name string, limit int) []fleet.Compute {
 	v.SawAll()
 	var page []fleet.Compute
-	take := func(_ fleet.Ref, x *fleet.Compute) bool {
+	take := func(_ fleet.ComputeRef, x *fleet.Compute) bool {
 		page = append(page, *x)
 		return len(page) < limit
 	}
@@ -116,7 +116,7 @@ func (v *View) Hosting(key fleet.Key) (session.GameSession, bool) {
 		v.SawAll()
 		return session.GameSession{}, false
 	}
-	return v.game(v.c.Fleets.Processes.Get(r).Session), true
+	return v.game(session.GameRef(v.c.Fleets.Processes.Get(r).Session)), true
 }
 
 // ProcessesOn returns the running processes of a compute.
@@ -124,7 +124,7 @@ func (v *View) ProcessesOn(fleetID, compute string) []fleet.Process {
 	v.SawAll()
 	var all []fleet.Process
 	if r, ok := v.c.Fleets.Compute(fleetID, compute); ok {
-		v.c.Fleets.ProcessesOn(r, func(_ fleet.Ref, p *fleet.Process) bool {
+		v.c.Fleets.ProcessesOn(r, func(_ fleet.ProcessRef, p *fleet.Process) bool {
 			if p.State != fleet.Ended {
 				all = append(all, *p)
 			}
@@ -193,7 +193,7 @@ func (v *View) GameSession(id session.ID) (session.GameSession, bool) {
 	return v.game(r), true
 }
 
-func (v *View) game(r session.Ref) session.GameSession {
+func (v *View) game(r session.GameRef) session.GameSession {
 	g := *v.c.Sessions.Games.Get(r)
 	v.Saw(g.Changed)
 	return g
@@ -216,7 +216,7 @@ func (v *View) GameSessions(fleetID string, f GameFilter, created domain.Time, i
 	v.SawAll()
 	done, at = true, GamePlace{created, id}
 	looked := 0
-	v.c.Sessions.GamesFrom(fleetID, created, id, func(_ session.Ref, g *session.GameSession) bool {
+	v.c.Sessions.GamesFrom(fleetID, created, id, func(_ session.GameRef, g *session.GameSession) bool {
 		if looked == most {
 			done = false
 			return false
@@ -276,7 +276,7 @@ func (v *View) PlayersIn(game session.ID, status session.PlayerStatus, created d
 		return nil
 	}
 	var all []*session.PlayerSession
-	v.c.Sessions.PlayersIn(r, func(_ session.Ref, p *session.PlayerSession) bool {
+	v.c.Sessions.PlayersIn(r, func(_ session.PlayerRef, p *session.PlayerSession) bool {
 		if (status == 0 || p.Status == status) && playerAfter(p, created, id) {
 			all = append(all, p)
 		}
@@ -289,7 +289,7 @@ func (v *View) PlayersIn(game session.ID, status session.PlayerStatus, created d
 func (v *View) PlayersNamed(player string, created domain.Time, id domain.UUID, limit int) []PlayerSession {
 	v.SawAll()
 	var all []*session.PlayerSession
-	v.c.Sessions.PlayersNamed(player, func(_ session.Ref, p *session.PlayerSession) bool {
+	v.c.Sessions.PlayersNamed(player, func(_ session.PlayerRef, p *session.PlayerSession) bool {
 		if playerAfter(p, created, id) {
 			all = append(all, p)
 		}

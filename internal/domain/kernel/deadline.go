@@ -29,7 +29,7 @@ func (w Wait) room() RoomNo { return RoomNo(w % FirstWall / WaitsOfRoom) }
 // Deadline is the end of a wait of a record.
 type Deadline struct {
 	At   int64 // Unix milliseconds on the clock of its kind
-	Ref  chunk.Ref
+	Ref  chunk.AnyRef
 	Kind Wait
 }
 
@@ -61,17 +61,17 @@ func newDeadlines() Deadlines {
 }
 
 // Set moves a contact deadline, or clears it when at is 0.
-func (d *Deadlines) Set(kind Wait, ref chunk.Ref, at domain.ContactTime) {
+func (d *Deadlines) Set(kind Wait, ref chunk.AnyRef, at domain.ContactTime) {
 	d.contact.set(kind, ref, int64(at))
 }
 
 // SetWall moves a wall deadline, or clears it when at is 0.
-func (d *Deadlines) SetWall(kind Wait, ref chunk.Ref, at domain.Time) {
+func (d *Deadlines) SetWall(kind Wait, ref chunk.AnyRef, at domain.Time) {
 	d.wall.set(kind, ref, int64(at))
 }
 
 // Clear removes a deadline, if there is one.
-func (d *Deadlines) Clear(kind Wait, ref chunk.Ref) {
+func (d *Deadlines) Clear(kind Wait, ref chunk.AnyRef) {
 	if kind < FirstWall {
 		d.contact.set(kind, ref, 0)
 	} else {
@@ -126,7 +126,7 @@ func (h *heap) next() (Deadline, bool) {
 }
 
 // set moves the deadline of (kind, ref) to at, or clears it when at is 0.
-func (h *heap) set(kind Wait, ref chunk.Ref, at int64) {
+func (h *heap) set(kind Wait, ref chunk.AnyRef, at int64) {
 	places := h.places[kind]
 	if int(ref) >= len(places) {
 		if at == 0 {

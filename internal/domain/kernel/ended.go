@@ -14,7 +14,7 @@ type EndedKind uint8
 type Ended struct {
 	Room RoomNo
 	Kind EndedKind
-	Ref  chunk.Ref
+	Ref  chunk.AnyRef
 }
 
 // EndedQueue lists what has ended and is still in memory, in the order it ended. The archive takes from the front.

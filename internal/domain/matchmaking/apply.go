@@ -45,7 +45,7 @@ func (c *State) applyTicket(at domain.Time, event kernel.Event) {
 		x := e.Ticket
 		x.Changed = c.Touch()
 		c.ticketNo = x.No
-		c.Waiting.SetWall(TicketTimeout, m.AddTicket(x), x.TimeoutAt)
+		c.Waiting.SetWall(TicketTimeout, m.AddTicket(x).Any(), x.TimeoutAt)
 	case *TicketsSearching:
 		for _, no := range e.Tickets {
 			r, _ := m.TicketNo(uint64(no))
@@ -58,10 +58,10 @@ func (c *State) applyTicket(at domain.Time, event kernel.Event) {
 	}
 }
 
-func (c *State) applyTicketEnd(at domain.Time, r Ref, status Status, reason Reason) {
+func (c *State) applyTicketEnd(at domain.Time, r TicketRef, status Status, reason Reason) {
 	c.Records.EndTicket(r, at, status, reason, c.Ended.Next()).Changed = c.Touch()
-	c.Ended.Push(kernel.Ended{Room: Room, Kind: endedTicket, Ref: r})
-	c.Waiting.Clear(TicketTimeout, r)
+	c.Ended.Push(kernel.Ended{Room: Room, Kind: endedTicket, Ref: r.Any()})
+	c.Waiting.Clear(TicketTimeout, r.Any())
 }
 
 func (c *State) applyMatch(at domain.Time, event kernel.Event) {
@@ -79,7 +79,7 @@ func (c *State) applyMatch(at domain.Time, event kernel.Event) {
 		r, _ := m.Match(e.ID)
 		x := m.Matches.Mut(r)
 		x.AcceptBy, x.Changed = 0, c.Touch()
-		c.Waiting.Clear(AcceptanceTimeout, r)
+		c.Waiting.Clear(AcceptanceTimeout, r.Any())
 		for _, s := range x.Seats {
 			if r, ok := m.TicketNo(s.Ticket); ok {
 				t := m.Tickets.Mut(r)
@@ -97,7 +97,7 @@ func (c *State) applyProposed(at domain.Time, e *MatchProposed) {
 	m, x := c.Records, e.Match
 	x.Of, _ = m.Configuration(e.Configuration)
 	x.Proposed, x.Changed = at, c.Touch()
-	c.Waiting.SetWall(AcceptanceTimeout, m.AddMatch(x), x.AcceptBy)
+	c.Waiting.SetWall(AcceptanceTimeout, m.AddMatch(x).Any(), x.AcceptBy)
 	status := Placing
 	if x.AcceptBy != 0 {
 		status = RequiresAcceptance
@@ -107,7 +107,7 @@ func (c *State) applyProposed(at domain.Time, e *MatchProposed) {
 		t := m.Tickets.Mut(r)
 		t.Status, t.Reason, t.Changed = status, NoReason, c.Number()
 		t.Outcome = &Outcome{Match: x.ID, Team: s.Team}
-		c.Waiting.Clear(TicketTimeout, r)
+		c.Waiting.Clear(TicketTimeout, r.Any())
 		if !t.Backfill {
 			m.NoteWait(t.Configuration, at, t.Start)
 		}
@@ -123,13 +123,13 @@ func (c *State) applyDropped(e *MatchDropped) {
 		t.Status, t.Reason, t.Outcome, t.Changed = Searching, e.Reason, nil, c.Touch()
 		t.Generation++
 		m.Return(r)
-		c.Waiting.SetWall(TicketTimeout, r, t.TimeoutAt)
+		c.Waiting.SetWall(TicketTimeout, r.Any(), t.TimeoutAt)
 	}
 	c.removeMatch(at)
 }
 
-func (c *State) removeMatch(r Ref) {
-	c.Waiting.Clear(AcceptanceTimeout, r)
+func (c *State) removeMatch(r MatchRef) {
+	c.Waiting.Clear(AcceptanceTimeout, r.Any())
 	c.Records.RemoveMatch(r)
 	c.Touch()
 }

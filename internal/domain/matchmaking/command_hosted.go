@@ -13,7 +13,7 @@ import (
 // This file has what follows once a match needs no more acceptances: its placement, its game session, and backfills.
 
 // advanceMatch begins the placement or the backfill of an accepted match.
-func (t *Tx) advanceMatch(match Ref) {
+func (t *Tx) advanceMatch(match MatchRef) {
 	x := t.Records.Matches.Get(match)
 	_, backfill := x.Backfill()
 	switch {
@@ -29,7 +29,7 @@ func (t *Tx) advanceMatch(match Ref) {
 }
 
 // completeMatch ends a match with success.
-func (t *Tx) completeMatch(match Ref, game session.ID, sessions []domain.UUID) {
+func (t *Tx) completeMatch(match MatchRef, game session.ID, sessions []domain.UUID) {
 	id := t.Records.Matches.Get(match).ID
 	t.tellSucceeded(match, game, sessions)
 	t.Emit(&MatchCompleted{id, game, sessions})
@@ -37,7 +37,7 @@ func (t *Tx) completeMatch(match Ref, game session.ID, sessions []domain.UUID) {
 
 // MatchedPlayers returns all players of a match with their teams, the attributes that the matcher used, and their latencies. The rule set
 // still exists, because a match prevents its deletion.
-func (t *Tx) MatchedPlayers(match Ref) (players []Player, latencies []placement.Latency) {
+func (t *Tx) MatchedPlayers(match MatchRef) (players []Player, latencies []placement.Latency) {
 	m := t.Records
 	x := m.Matches.Get(match)
 	rules := m.Compiled(x.Of.RuleSet)
@@ -54,7 +54,7 @@ func (t *Tx) MatchedPlayers(match Ref) (players []Player, latencies []placement.
 }
 
 // makersOf maps those players of a match whose tickets were made with a client key to that key.
-func (t *Tx) makersOf(match Ref) (makers map[string]domain.Maker) {
+func (t *Tx) makersOf(match MatchRef) (makers map[string]domain.Maker) {
 	m := t.Records
 	for _, s := range m.Matches.Get(match).Seats {
 		r, _ := m.TicketNo(s.Ticket)
@@ -73,7 +73,7 @@ func (t *Tx) makersOf(match Ref) (makers map[string]domain.Maker) {
 }
 
 // placeMatch starts the placement of a match's game session, in the same transaction.
-func (t *Tx) placeMatch(match Ref) {
+func (t *Tx) placeMatch(match MatchRef) {
 	m := t.Records
 	x := *m.Matches.Get(match)
 	queue := ""
@@ -134,7 +134,7 @@ func (t *Tx) MatchPlaced(id string, status placement.Status) {
 }
 
 // matchHosted completes a match whose game session is active.
-func (t *Tx) matchHosted(match Ref) {
+func (t *Tx) matchHosted(match MatchRef) {
 	x := *t.Records.Matches.Get(match)
 	r, _ := t.hosting.FindPlacement(x.ID)
 	p := t.hosting.Placement(r)
@@ -150,7 +150,7 @@ func (t *Tx) matchHosted(match Ref) {
 
 // completeBackfill reserves seats for the newcomers of a match in its running game session. If there is no room any more, they search on,
 // because they are not at fault; so does the backfill, if seats may become free again. B114.
-func (t *Tx) completeBackfill(match Ref) {
+func (t *Tx) completeBackfill(match MatchRef) {
 	m := t.Records
 	x := *m.Matches.Get(match)
 	seat, _ := x.Backfill()
@@ -320,7 +320,7 @@ func (t *Tx) rosterNow(h *Hosted) []Player {
 // Sits reports whether a player has a seat in a game session.
 func (t *Tx) Sits(player string, game session.ID) (yes bool) {
 	g, _ := t.hosting.FindGame(game)
-	t.hosting.PlayersNamed(player, func(_ session.Ref, p *session.PlayerSession) bool {
+	t.hosting.PlayersNamed(player, func(_ session.PlayerRef, p *session.PlayerSession) bool {
 		yes = yes || p.Game == g && p.Status.Live()
 		return !yes
 	})
@@ -329,7 +329,7 @@ func (t *Tx) Sits(player string, game session.ID) (yes bool) {
 
 // PlayerLeft renews the open backfill of a game session without a player who has left for good. It does so only for rosters that the core
 // has made: automatic ones, if the configuration says so, and those of Game.EnterMatchmaking.
-func (t *Tx) PlayerLeft(r session.Ref) {
+func (t *Tx) PlayerLeft(r session.GameRef) {
 	m := t.Records
 	game := t.hosting.Game(r).ID
 	at, ok := m.HostedBy(string(game))

@@ -67,8 +67,8 @@ func (t *Tx) propose(c *Configuration, p *Proposal) *domain.Refusal {
 	if _, ok := m.Match(id); ok || t.knownPlacement(id) {
 		return domain.Refuse(domain.Conflict, "match %s exists already", id)
 	}
-	refs := make([]Ref, len(p.Tickets))
-	backfill, newcomers := Ref(0), int32(0)
+	refs := make([]TicketRef, len(p.Tickets))
+	backfill, newcomers := TicketRef(0), int32(0)
 	for i, x := range p.Tickets {
 		r, ticket, ok := t.waitingTicket(x.TicketKey)
 		switch {
@@ -122,7 +122,7 @@ func (t *Tx) knownPlacement(id string) bool {
 }
 
 // seats sorts the tickets of a match by age.
-func seats(m *Records, refs []Ref, tickets []ProposedTicket) []Seat {
+func seats(m *Records, refs []TicketRef, tickets []ProposedTicket) []Seat {
 	order := make([]int, len(refs))
 	for i := range order {
 		order[i] = i
@@ -141,7 +141,7 @@ func seats(m *Records, refs []Ref, tickets []ProposedTicket) []Seat {
 // checkSlots checks that the game session of a backfill has room for the newcomers. If it takes no more players, the backfill ends; while
 // its last seats are held for players who may never come, the backfill waits. With STANDALONE only the caller knows the room in its game
 // session, unless that is a game instance.
-func (t *Tx) checkSlots(c *Configuration, backfill Ref, newcomers int32) *domain.Refusal {
+func (t *Tx) checkSlots(c *Configuration, backfill TicketRef, newcomers int32) *domain.Refusal {
 	x := t.Records.Tickets.Get(backfill)
 	id := x.Game
 	free, ok := t.FreeSlots(id)
@@ -253,7 +253,7 @@ func TicketCannotAnswer(s Status) error {
 	return domain.Refuse(domain.Invalid, "Matchmaking ticket is in %s status; only a proposed match can be accepted or rejected.", s)
 }
 
-func (t *Tx) allAccepted(match Ref) bool {
+func (t *Tx) allAccepted(match MatchRef) bool {
 	for _, s := range t.Records.Matches.Get(match).Seats {
 		if s.Team != "" && !t.accepted(s.Ticket) {
 			return false
@@ -275,7 +275,7 @@ func (c *State) accepted(no uint64) bool {
 }
 
 // acceptanceDue drops a match that not all players have accepted in time. Tickets with a player who did not answer end; see B111.
-func (t *Tx) acceptanceDue(match Ref) {
+func (t *Tx) acceptanceDue(match MatchRef) {
 	d := drop{acceptance: "TimedOut", others: ProposedMatchTimedOut, blamed: map[uint64]end{}}
 	for _, s := range t.Records.Matches.Get(match).Seats {
 		if s.Team != "" && !t.accepted(s.Ticket) {
@@ -299,7 +299,7 @@ type drop struct {
 
 // dropMatch ends a match without success. Tickets that are not to blame search on with their age, unless their time is
 // up.
-func (t *Tx) dropMatch(match Ref, d drop) {
+func (t *Tx) dropMatch(match MatchRef, d drop) {
 	m := t.Records
 	x := m.Matches.Get(match)
 	id, seats := x.ID, x.Seats
@@ -336,7 +336,7 @@ func (t *Tx) dropMatch(match Ref, d drop) {
 }
 
 // failMatch ends a match and all its tickets.
-func (t *Tx) failMatch(match Ref, why Reason) {
+func (t *Tx) failMatch(match MatchRef, why Reason) {
 	m := t.Records
 	x := m.Matches.Get(match)
 	id, seats := x.ID, x.Seats

@@ -97,7 +97,7 @@ func (t *Tx) CheckPlayers(c *Configuration, players []Player) error {
 
 // sameTicket finds the active ticket of an earlier, identical request, because clients repeat a request whose answer they did not get. It
 // refuses an id that is taken otherwise.
-func (t *Tx) sameTicket(x *Ticket, chosen, archived bool, archivedAt uint64) (Ref, error) {
+func (t *Tx) sameTicket(x *Ticket, chosen, archived bool, archivedAt uint64) (TicketRef, error) {
 	if r, ok := t.Records.Ticket(x.ID); ok {
 		old := t.Records.Tickets.Get(r)
 		if old.Status.Active() && old.Backfill == x.Backfill && old.Configuration == x.Configuration && old.Game == x.Game && old.Roster == x.Roster && old.Maker == x.Maker {
@@ -141,7 +141,7 @@ func (t *Tx) checkRivals(players []Player, by domain.Maker) error {
 }
 
 // StartTicket queues a ticket. Other tickets of its players end, because a player has at most one.
-func (t *Tx) StartTicket(c *Configuration, x Ticket) Ref {
+func (t *Tx) StartTicket(c *Configuration, x Ticket) TicketRef {
 	t.cancelRivals(&x)
 	x.No, x.Status, x.Generation = t.ticketNo+1, Queued, 1
 	if x.Start == 0 {
@@ -172,7 +172,7 @@ func (t *Tx) cancelRivals(x *Ticket) {
 }
 
 // CancelTicket ends a ticket that waits or whose match awaits acceptance; the other tickets of the match search on.
-func (t *Tx) CancelTicket(r Ref, why Reason) {
+func (t *Tx) CancelTicket(r TicketRef, why Reason) {
 	x := t.Records.Tickets.Get(r)
 	if x.Status != RequiresAcceptance {
 		t.EndTicket(r, Cancelled, why)
@@ -372,7 +372,7 @@ func TicketCannotStop(s Status) error {
 }
 
 // EndTicket ends a ticket that is in no match, or whose match is about to be dropped, and records the notices.
-func (t *Tx) EndTicket(r Ref, status Status, why Reason) {
+func (t *Tx) EndTicket(r TicketRef, status Status, why Reason) {
 	x := *t.Records.Tickets.Get(r)
 	t.Emit(&TicketEnded{TicketNo(x.No), status, why})
 	t.tellTicketEnd(r, status, why)
@@ -387,7 +387,7 @@ type TicketKey struct {
 }
 
 // waitingTicket finds a ticket that waits and has not changed.
-func (t *Tx) waitingTicket(key TicketKey) (Ref, *Ticket, bool) {
+func (t *Tx) waitingTicket(key TicketKey) (TicketRef, *Ticket, bool) {
 	r, ok := t.Records.TicketNo(key.No)
 	if !ok {
 		return 0, nil, false
@@ -402,7 +402,7 @@ type BeginSearch struct{ Tickets []TicketKey }
 func (cmd *BeginSearch) Decide(k *kernel.Tx) error {
 	t := kernel.Of[*Tx](k)
 	e := &TicketsSearching{}
-	var begun []Ref
+	var begun []TicketRef
 	for _, key := range cmd.Tickets {
 		if r, x, ok := t.waitingTicket(key); ok && x.Status == Queued {
 			e.Tickets = append(e.Tickets, TicketNo(key.No))

@@ -58,7 +58,7 @@ func (t *Tx) metrics(c *Configuration, counts []RuleCount) []notice.MatchRule {
 	return told
 }
 
-func (t *Tx) tellSearching(r Ref) {
+func (t *Tx) tellSearching(r TicketRef) {
 	x := t.Records.Tickets.Get(r)
 	c, _ := t.Records.Configuration(x.Configuration)
 	if !t.someoneListens(c) {
@@ -71,7 +71,7 @@ func (t *Tx) tellSearching(r Ref) {
 
 // tellTicketEnd records the event of a ticket that ended alone. For a cancellation that no caller requested the cloud service sends no
 // event; a configuration may ask for one.
-func (t *Tx) tellTicketEnd(r Ref, status Status, why Reason) {
+func (t *Tx) tellTicketEnd(r TicketRef, status Status, why Reason) {
 	x := t.Records.Tickets.Get(r)
 	c, _ := t.Records.Configuration(x.Configuration)
 	if !t.someoneListens(c) {
@@ -102,7 +102,7 @@ func gameARN(x *Ticket) string {
 }
 
 // tellMatch records an event about all tickets of a match; more adds the fields that only this kind has.
-func (t *Tx) tellMatch(match Ref, kind string, more func(*notice.Match)) {
+func (t *Tx) tellMatch(match MatchRef, kind string, more func(*notice.Match)) {
 	m := t.Records
 	x := m.Matches.Get(match)
 	if !t.someoneListens(x.Of) {
@@ -120,7 +120,7 @@ func (t *Tx) tellMatch(match Ref, kind string, more func(*notice.Match)) {
 	t.tellOf(x.Of, e)
 }
 
-func (t *Tx) tellProposed(match Ref) {
+func (t *Tx) tellProposed(match MatchRef) {
 	x := t.Records.Matches.Get(match)
 	of, asked, counts, answerIn := x.Of, x.AcceptBy != 0, x.Counts, x.AcceptBy.Sub(t.Now)
 	t.tellMatch(match, "PotentialMatchCreated", func(e *notice.Match) {
@@ -131,7 +131,7 @@ func (t *Tx) tellProposed(match Ref) {
 	})
 }
 
-func (t *Tx) tellAccepted(match Ref, how string) {
+func (t *Tx) tellAccepted(match MatchRef, how string) {
 	t.tellMatch(match, "AcceptMatchCompleted", func(e *notice.Match) {
 		e.Acceptance = how
 		if how == "Accepted" { // the documented example shows the teams without the answers
@@ -144,7 +144,7 @@ func (t *Tx) tellAccepted(match Ref, how string) {
 	})
 }
 
-func (t *Tx) tellSucceeded(match Ref, game session.ID, sessions []domain.UUID) {
+func (t *Tx) tellSucceeded(match MatchRef, game session.ID, sessions []domain.UUID) {
 	region, standalone := t.Records.Matches.Get(match).Region, t.Records.Matches.Get(match).Of.Standalone
 	t.tellMatch(match, "MatchmakingSucceeded", func(e *notice.Match) {
 		if standalone {
@@ -169,7 +169,7 @@ func (t *Tx) tellSucceeded(match Ref, game session.ID, sessions []domain.UUID) {
 	})
 }
 
-func (t *Tx) tellFailed(match Ref, why Reason) {
+func (t *Tx) tellFailed(match MatchRef, why Reason) {
 	of, counts := t.Records.Matches.Get(match).Of, t.Records.Matches.Get(match).Counts
 	t.tellMatch(match, "MatchmakingFailed", func(e *notice.Match) {
 		e.Reason, e.Message, e.Rules = why.Code(), why.Message(""), t.metrics(of, counts)

@@ -10,8 +10,15 @@ import (
 	"github.com/musterhq/muster/internal/domain/keyvalue"
 )
 
-// Ref names a record inside this package's tables; see chunk.Ref.
-type Ref = chunk.Ref
+// These name a record inside one of this package's tables; see chunk.Ref.
+type (
+	RuleSetRef       = chunk.Ref[RuleSet]
+	ConfigurationRef = chunk.Ref[Configuration]
+	TicketRef        = chunk.Ref[Ticket]
+	MatchRef         = chunk.Ref[Match]
+	HostedRef        = chunk.Ref[Hosted]
+	RecentRef        = chunk.Ref[Recent]
+)
 
 // RuleSet is a rule set as a resource. It never changes.
 type RuleSet struct {

@@ -45,13 +45,13 @@ type Tx struct {
 
 // Hosting is what matchmaking needs of game sessions and placements.
 type Hosting interface {
-	FindGame(id session.ID) (session.Ref, bool)
-	Game(r session.Ref) *session.GameSession
-	PlayersNamed(player string, yield func(session.Ref, *session.PlayerSession) bool)
+	FindGame(id session.ID) (session.GameRef, bool)
+	Game(r session.GameRef) *session.GameSession
+	PlayersNamed(player string, yield func(session.PlayerRef, *session.PlayerSession) bool)
 	FindPlacement(id string) (placement.Ref, bool)
 	Placement(r placement.Ref) *placement.Placement
-	FindQueue(name string) (placement.Ref, bool)
-	Queue(r placement.Ref) *placement.Queue
+	FindQueue(name string) (placement.QueueRef, bool)
+	Queue(r placement.QueueRef) *placement.Queue
 	ReservationTime() time.Duration
 	PlayersMax() int32
 	Tagged(own keyvalue.Own, have, add []keyvalue.Pair) ([]keyvalue.Pair, error)
@@ -59,7 +59,7 @@ type Hosting interface {
 	// CheckProperties refuses invalid game properties.
 	CheckProperties(properties []session.Property) error
 	// Hosted refuses a game session that is not hosted by a server process.
-	Hosted(process fleet.Key, id session.ID) (session.Ref, *session.GameSession, error)
+	Hosted(process fleet.Key, id session.ID) (session.GameRef, *session.GameSession, error)
 	BeginPlacement(p placement.Placement)
 	Reserve(r session.Reservation)
 	SetMatchmakerData(id session.ID, data string)
@@ -82,18 +82,18 @@ type Hooks interface {
 	// HeldBack reports whether an absent party member prevents a ticket from being matched.
 	HeldBack(x *Ticket) bool
 	// AcceptanceTimeout returns how long the players of a match have to accept it.
-	AcceptanceTimeout(c *Configuration, tickets []Ref) time.Duration
+	AcceptanceTimeout(c *Configuration, tickets []TicketRef) time.Duration
 
 	// PromisedSeats returns the number of seats of a game session that are promised to players without a seat; known is false for a game
 	// session without a game instance.
-	PromisedSeats(game session.Ref) (n int32, known bool)
+	PromisedSeats(game session.GameRef) (n int32, known bool)
 	// KeptSeats returns the number of seats of a game session that are held for absent members of its game instance, who may never come.
-	KeptSeats(game session.Ref) int32
+	KeptSeats(game session.GameRef) int32
 	// PlaysIn reports whether a player is in the game instance of a game session; known is false if there is none.
 	PlaysIn(game, player string) (yes, known bool)
 
 	// Newcomers returns how the players of a match who came from parties are to be reserved.
-	Newcomers(match Ref, game session.ID) map[string]Newcomer
+	Newcomers(match MatchRef, game session.ID) map[string]Newcomer
 	// MatchProperties returns the game properties for the game session of a match.
 	MatchProperties(x *Match) []session.Property
 	// PlayerData returns the PlayerData of a matched player; empty if there is none.
@@ -108,8 +108,8 @@ type Hooks interface {
 	SearchBegun(x *Ticket)
 	// MatchesMade runs when matches of a configuration were made.
 	MatchesMade(configuration string)
-	MatchProposed(match Ref)
-	MatchAnswered(match Ref, declined bool)
+	MatchProposed(match MatchRef)
+	MatchAnswered(match MatchRef, declined bool)
 	// TicketReturned runs when a ticket searches on after its match failed through no fault of its own.
 	TicketReturned(x *Ticket)
 	TicketEnded(x *Ticket, why Reason)
@@ -118,15 +118,15 @@ type Hooks interface {
 
 	// MatchCommitted, StandaloneCommitted and BackfillCommitted move the players of a final match from their tickets into a game
 	// instance: before its placement, for a match that the service only makes, and into a running game session.
-	MatchCommitted(match Ref)
-	StandaloneCommitted(match Ref)
-	BackfillCommitted(match Ref, game session.ID)
+	MatchCommitted(match MatchRef)
+	StandaloneCommitted(match MatchRef)
+	BackfillCommitted(match MatchRef, game session.ID)
 
 	// BackfillBegun and BackfillEnded run for backfill tickets. matched: the backfill has brought players.
 	BackfillBegun(x *Ticket)
 	BackfillEnded(x *Ticket, matched bool, why Reason)
 	// RenewBackfill removes players who have left from an open backfill whose roster player flow has made; done is false for any other.
-	RenewBackfill(open Ref) (done bool)
+	RenewBackfill(open TicketRef) (done bool)
 }
 
 // Newcomer describes the reservation of a player whom a backfill brings.
@@ -159,10 +159,10 @@ func (c *State) View() View { return View{c.Reader(), c} }
 func (t *Tx) Due(d kernel.Deadline) (heavy bool) {
 	if d.Kind == AcceptanceTimeout {
 		t.Cause = "AcceptanceTimeout"
-		t.acceptanceDue(d.Ref)
+		t.acceptanceDue(MatchRef(d.Ref))
 	} else {
 		t.Cause = "TicketTimeout"
-		t.EndTicket(d.Ref, TimedOut, RequestTimedOut)
+		t.EndTicket(TicketRef(d.Ref), TimedOut, RequestTimedOut)
 	}
 	return false
 }
@@ -179,14 +179,14 @@ const endedTicket kernel.EndedKind = 0
 func (c *State) EachEnded(yield func(no uint64, e kernel.Ended)) {
 	for r, x := range c.Records.Tickets.All() {
 		if x.EndedNo != 0 {
-			yield(x.EndedNo, kernel.Ended{Room: Room, Kind: endedTicket, Ref: r})
+			yield(x.EndedNo, kernel.Ended{Room: Room, Kind: endedTicket, Ref: r.Any()})
 		}
 	}
 }
 
 // Drop removes an ended ticket from memory.
 func (c *State) Drop(e kernel.Ended) (counts bool) {
-	c.Records.RemoveTicket(e.Ref)
+	c.Records.RemoveTicket(TicketRef(e.Ref))
 	return true
 }
 
@@ -252,18 +252,18 @@ func (c *State) Restore(h *kernel.Head) error {
 	c.ticketNo = h.TicketNo
 	for r, t := range c.Records.Tickets.All() {
 		if t.Status.Waits() {
-			c.Waiting.SetWall(TicketTimeout, r, t.TimeoutAt)
+			c.Waiting.SetWall(TicketTimeout, r.Any(), t.TimeoutAt)
 		}
 	}
 	for r, x := range c.Records.Matches.All() {
-		c.Waiting.SetWall(AcceptanceTimeout, r, x.AcceptBy)
+		c.Waiting.SetWall(AcceptanceTimeout, r.Any(), x.AcceptBy)
 	}
 	return nil
 }
 
 // EndedRecord returns a ticket that has ended, for the archive.
 func (v *View) EndedRecord(e kernel.Ended) kernel.EndedRecord {
-	x := v.ticket(e.Ref).Ticket
+	x := v.ticket(TicketRef(e.Ref)).Ticket
 	return kernel.EndedRecord{Kind: kernel.ATicket, ID: x.ID, Created: x.Start, Ended: x.End, Data: wire.Append(nil, &x)}
 }
 

@@ -8,16 +8,16 @@ import (
 // This file has what matchmaking offers to player flow. Records are read-only, and a pointer is valid until the next event.
 
 // FindTicket finds a ticket in memory by its id.
-func (c *State) FindTicket(id string) (Ref, bool) { return c.Records.Ticket(id) }
+func (c *State) FindTicket(id string) (TicketRef, bool) { return c.Records.Ticket(id) }
 
 // FindTicketNo finds an active ticket by its number.
-func (c *State) FindTicketNo(no uint64) (Ref, bool) { return c.Records.TicketNo(no) }
+func (c *State) FindTicketNo(no uint64) (TicketRef, bool) { return c.Records.TicketNo(no) }
 
 // Ticket returns a ticket.
-func (c *State) Ticket(r Ref) *Ticket { return c.Records.Tickets.Get(r) }
+func (c *State) Ticket(r TicketRef) *Ticket { return c.Records.Tickets.Get(r) }
 
 // Match returns a pending match.
-func (c *State) Match(r Ref) *Match { return c.Records.Matches.Get(r) }
+func (c *State) Match(r MatchRef) *Match { return c.Records.Matches.Get(r) }
 
 // EachConfiguration yields the configurations in the order of their names.
 func (c *State) EachConfiguration(yield func(*Configuration) bool) {
@@ -47,7 +47,7 @@ func (c *State) HostedMatch(game string) (Hosted, bool) {
 }
 
 // BackfillOf finds the active backfill ticket of a game session.
-func (c *State) BackfillOf(game string) (Ref, bool) { return c.Records.BackfillOf(game) }
+func (c *State) BackfillOf(game string) (TicketRef, bool) { return c.Records.BackfillOf(game) }
 
 // DelaySearch moves the deadlines of a searching ticket and of the match that awaits its answer, while an event of player flow is
 // applied. acceptBy is the match's deadline in the record of the ticket's party, 0 if it has none; DelaySearch returns the new one. Of
@@ -58,7 +58,7 @@ func (c *State) DelaySearch(ticket, match string, acceptBy, by domain.Time) doma
 		t := m.Tickets.Mut(at)
 		t.TimeoutAt, t.Changed = t.TimeoutAt+by, c.Number()
 		if t.Status.Waits() {
-			c.Waiting.SetWall(TicketTimeout, at, t.TimeoutAt)
+			c.Waiting.SetWall(TicketTimeout, at.Any(), t.TimeoutAt)
 		}
 	}
 	at, ok := m.Match(match)
@@ -68,7 +68,7 @@ func (c *State) DelaySearch(ticket, match string, acceptBy, by domain.Time) doma
 	x := m.Matches.Mut(at)
 	if acceptBy == x.AcceptBy {
 		x.AcceptBy, x.Changed = x.AcceptBy+by, c.Number()
-		c.Waiting.SetWall(AcceptanceTimeout, at, x.AcceptBy)
+		c.Waiting.SetWall(AcceptanceTimeout, at.Any(), x.AcceptBy)
 	}
 	return x.AcceptBy
 }

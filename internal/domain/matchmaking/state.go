@@ -16,17 +16,17 @@ type Records struct {
 	Hosted         chunk.Table[Hosted]
 	Recent         chunk.Table[Recent]
 
-	ruleSets       sorted.Map[string, Ref]
-	configurations sorted.Map[string, Ref]
+	ruleSets       sorted.Map[string, RuleSetRef]
+	configurations sorted.Map[string, ConfigurationRef]
 	compiled       map[string]*ruleset.RuleSet
 	settings       map[string]*Configuration // present settings; shared with matches, never changed in place
-	tickets        map[string]Ref
-	numbers        map[uint64]Ref // of active tickets, by No
-	players        map[string]Ref // the newest active ticket of each player
-	backfills      map[string]Ref // the active backfill ticket of each game session
-	matches        map[string]Ref
-	hosted         map[string]Ref
-	recent         map[string]Ref
+	tickets        map[string]TicketRef
+	numbers        map[uint64]TicketRef // of active tickets, by No
+	players        map[string]TicketRef // the newest active ticket of each player
+	backfills      map[string]TicketRef // the active backfill ticket of each game session
+	matches        map[string]MatchRef
+	hosted         map[string]HostedRef
+	recent         map[string]RecentRef
 	counts         map[string]*Counts
 	held           domain.Held
 }
@@ -42,15 +42,15 @@ func (s *Records) Held() *domain.Held { return &s.held }
 // NewRecords returns empty Records.
 func NewRecords() *Records {
 	return &Records{
-		ruleSets: sorted.NewMap[string, Ref](), configurations: sorted.NewMap[string, Ref](),
+		ruleSets: sorted.NewMap[string, RuleSetRef](), configurations: sorted.NewMap[string, ConfigurationRef](),
 		compiled: map[string]*ruleset.RuleSet{}, settings: map[string]*Configuration{},
-		tickets: map[string]Ref{}, numbers: map[uint64]Ref{}, players: map[string]Ref{}, backfills: map[string]Ref{},
-		matches: map[string]Ref{}, hosted: map[string]Ref{}, recent: map[string]Ref{}, counts: map[string]*Counts{},
+		tickets: map[string]TicketRef{}, numbers: map[uint64]TicketRef{}, players: map[string]TicketRef{}, backfills: map[string]TicketRef{},
+		matches: map[string]MatchRef{}, hosted: map[string]HostedRef{}, recent: map[string]RecentRef{}, counts: map[string]*Counts{},
 	}
 }
 
 // RuleSet finds a rule set.
-func (s *Records) RuleSet(name string) (Ref, bool) { return s.ruleSets.Get(name) }
+func (s *Records) RuleSet(name string) (RuleSetRef, bool) { return s.ruleSets.Get(name) }
 
 // Compiled returns the compiled form of a rule set; nil if there is none.
 func (s *Records) Compiled(name string) *ruleset.RuleSet { return s.compiled[name] }
@@ -82,7 +82,7 @@ func (s *Records) RemoveRuleSet(name string) {
 
 // RuleSetsFrom yields rule sets, ordered by name, beginning after `after`.
 func (s *Records) RuleSetsFrom(after string, yield func(*RuleSet) bool) {
-	s.ruleSets.Ascend(after, func(name string, r Ref) bool { return name == after || yield(s.RuleSets.Get(r)) })
+	s.ruleSets.Ascend(after, func(name string, r RuleSetRef) bool { return name == after || yield(s.RuleSets.Get(r)) })
 }
 
 // Configuration returns the present settings, which are never changed in place.
@@ -117,12 +117,12 @@ func (s *Records) RemoveConfiguration(name string) {
 
 // ConfigurationsFrom yields configurations, ordered by name, beginning after `after`.
 func (s *Records) ConfigurationsFrom(after string, yield func(*Configuration) bool) {
-	s.configurations.Ascend(after, func(name string, r Ref) bool { return name == after || yield(s.Configurations.Get(r)) })
+	s.configurations.Ascend(after, func(name string, r ConfigurationRef) bool { return name == after || yield(s.Configurations.Get(r)) })
 }
 
 // UsesRuleSet returns a configuration that uses a rule set, or that has a pending match made with it.
 func (s *Records) UsesRuleSet(name string) (configuration string, used bool) {
-	s.configurations.Scan(func(_ string, r Ref) bool {
+	s.configurations.Scan(func(_ string, r ConfigurationRef) bool {
 		if c := s.Configurations.Get(r); c.RuleSet == name {
 			configuration, used = c.Name, true
 		}
@@ -144,25 +144,25 @@ func (s *Records) Counts(configuration string) Counts {
 }
 
 // Match finds a pending match.
-func (s *Records) Match(id string) (Ref, bool) {
+func (s *Records) Match(id string) (MatchRef, bool) {
 	r, ok := s.matches[id]
 	return r, ok
 }
 
-func (s *Records) AddMatch(m Match) Ref {
+func (s *Records) AddMatch(m Match) MatchRef {
 	r, rec := s.Matches.Add()
 	*rec = m
 	s.matches[m.ID] = r
 	return r
 }
 
-func (s *Records) RemoveMatch(r Ref) {
+func (s *Records) RemoveMatch(r MatchRef) {
 	delete(s.matches, s.Matches.Get(r).ID)
 	s.Matches.Remove(r)
 }
 
 // HostedBy finds the record of a game session that a match created.
-func (s *Records) HostedBy(game string) (Ref, bool) {
+func (s *Records) HostedBy(game string) (HostedRef, bool) {
 	r, ok := s.hosted[game]
 	return r, ok
 }

@@ -5,31 +5,31 @@ import (
 )
 
 // Ticket finds a ticket in memory.
-func (s *Records) Ticket(id string) (Ref, bool) {
+func (s *Records) Ticket(id string) (TicketRef, bool) {
 	r, ok := s.tickets[id]
 	return r, ok
 }
 
 // TicketNo finds an active ticket by its number.
-func (s *Records) TicketNo(no uint64) (Ref, bool) {
+func (s *Records) TicketNo(no uint64) (TicketRef, bool) {
 	r, ok := s.numbers[no]
 	return r, ok
 }
 
 // TicketOf finds the newest active ticket of a player.
-func (s *Records) TicketOf(player string) (Ref, bool) {
+func (s *Records) TicketOf(player string) (TicketRef, bool) {
 	r, ok := s.players[player]
 	return r, ok
 }
 
 // BackfillOf finds the active backfill ticket of a game session.
-func (s *Records) BackfillOf(game string) (Ref, bool) {
+func (s *Records) BackfillOf(game string) (TicketRef, bool) {
 	r, ok := s.backfills[game]
 	return r, ok
 }
 
 // AddTicket stores a ticket, which becomes its players' newest if it is active.
-func (s *Records) AddTicket(t Ticket) Ref {
+func (s *Records) AddTicket(t Ticket) TicketRef {
 	r, rec := s.Tickets.Add()
 	*rec = t
 	s.tickets[t.ID] = r
@@ -53,7 +53,7 @@ func (s *Records) AddTicket(t Ticket) Ref {
 }
 
 // newer reports whether ticket a takes precedence over b as a player's newest: one in placement yields to any other.
-func (s *Records) newer(a, b Ref) bool {
+func (s *Records) newer(a, b TicketRef) bool {
 	x, y := s.Tickets.Get(a), s.Tickets.Get(b)
 	if (x.Status == Placing) != (y.Status == Placing) {
 		return y.Status == Placing
@@ -74,7 +74,7 @@ func (s *Records) count(t *Ticket, by int) {
 }
 
 // Return moves a ticket from placement back into the pool. It is its players' newest ticket again, unless they have started another.
-func (s *Records) Return(r Ref) {
+func (s *Records) Return(r TicketRef) {
 	eachPlayer(s.Tickets.Get(r).Roster, func(id string) bool {
 		if _, ok := s.players[id]; !ok {
 			s.players[id] = r
@@ -84,7 +84,7 @@ func (s *Records) Return(r Ref) {
 }
 
 // Rival finds a newer active ticket of one of the ticket's players.
-func (s *Records) Rival(r Ref) (rival Ref, ok bool) {
+func (s *Records) Rival(r TicketRef) (rival TicketRef, ok bool) {
 	eachPlayer(s.Tickets.Get(r).Roster, func(id string) bool {
 		rival, ok = s.players[id]
 		ok = ok && rival != r
@@ -94,7 +94,7 @@ func (s *Records) Rival(r Ref) (rival Ref, ok bool) {
 }
 
 // EndTicket marks a ticket as ended; no is its number among ended records.
-func (s *Records) EndTicket(r Ref, at domain.Time, status Status, reason Reason, no uint64) *Ticket {
+func (s *Records) EndTicket(r TicketRef, at domain.Time, status Status, reason Reason, no uint64) *Ticket {
 	t := s.Tickets.Get(r)
 	s.count(t, -1)
 	delete(s.numbers, t.No)
@@ -112,7 +112,7 @@ func (s *Records) EndTicket(r Ref, at domain.Time, status Status, reason Reason,
 	return t
 }
 
-func (s *Records) RemoveTicket(r Ref) {
+func (s *Records) RemoveTicket(r TicketRef) {
 	t := s.Tickets.Get(r)
 	s.held.Add(t.Maker, -t.Bytes())
 	if s.tickets[t.ID] == r {

@@ -2,7 +2,6 @@ package matchmaking
 
 import (
 	"github.com/musterhq/muster/internal/domain"
-	"github.com/musterhq/muster/internal/domain/chunk"
 	"github.com/musterhq/muster/internal/domain/ruleset"
 	"github.com/musterhq/muster/internal/domain/session"
 )
@@ -14,7 +13,7 @@ type TicketView struct {
 	WaitKnown     bool
 }
 
-func (c *State) TicketView(r Ref, now domain.Time) (t TicketView) {
+func (c *State) TicketView(r TicketRef, now domain.Time) (t TicketView) {
 	if r == 0 {
 		return t
 	}
@@ -25,7 +24,7 @@ func (c *State) TicketView(r Ref, now domain.Time) (t TicketView) {
 	return t
 }
 
-func (v *View) ticket(r Ref) TicketView {
+func (v *View) ticket(r TicketRef) TicketView {
 	t := v.c.TicketView(r, v.c.Last())
 	v.Saw(t.Changed)
 	return t
@@ -53,7 +52,7 @@ func (v *View) TicketNo(no uint64) (TicketView, bool) {
 
 // WaitingTickets returns the waiting tickets among the next step records, in no particular order, and where the next call begins; 0 at
 // the end. A matchmaker fills its pool with them when it starts.
-func (v *View) WaitingTickets(after chunk.Ref, step int) (waiting []Ticket, next chunk.Ref) {
+func (v *View) WaitingTickets(after TicketRef, step int) (waiting []Ticket, next TicketRef) {
 	v.SawAll()
 	at := after
 	for t := range v.c.Records.Tickets.From(after, &at) {

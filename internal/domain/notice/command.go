@@ -93,7 +93,7 @@ func (c *State) Apply(at domain.Time, event kernel.Event) {
 	switch e := event.(type) {
 	case *NoticeWritten:
 		c.noticeNo = e.Notice.No
-		c.Waiting.SetWall(NoticeAge, c.Records.Add(e.Notice), e.Notice.Until)
+		c.Waiting.SetWall(NoticeAge, c.Records.Add(e.Notice).Any(), e.Notice.Until)
 	case *NoticesDelivered:
 		c.removeNotices(e.Topic, e.Nos)
 	case *NoticesDropped:
@@ -107,7 +107,7 @@ func (c *State) Apply(at domain.Time, event kernel.Event) {
 func (c *State) removeNotices(topic string, nos []NoticeNo) {
 	for _, no := range nos {
 		r, _ := c.Records.Find(topic, uint64(no))
-		c.Waiting.Clear(NoticeAge, r)
+		c.Waiting.Clear(NoticeAge, r.Any())
 		c.Records.Remove(r)
 	}
 }

@@ -9,8 +9,11 @@ import (
 	"github.com/musterhq/muster/internal/domain/wire"
 )
 
-// Ref names a record inside this package's tables; see chunk.Ref.
-type Ref = chunk.Ref
+// These name a record inside one of this package's tables; see chunk.Ref.
+type (
+	Ref             = chunk.Ref[Notice]
+	SubscriptionRef = chunk.Ref[Subscription]
+)
 
 // Bus is the topic of the event bus: it is told of everything.
 const Bus = ""

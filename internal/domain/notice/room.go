@@ -53,7 +53,7 @@ func (c *State) Listens(topic string) bool {
 
 // Due gives up a notice that was not taken in time.
 func (t *Tx) Due(d kernel.Deadline) (heavy bool) {
-	t.noticeDue(d.Ref)
+	t.noticeDue(Ref(d.Ref))
 	return false
 }
 
@@ -95,7 +95,7 @@ func (c *State) Load(l *kernel.Loader, kind uint64, body []byte) (known bool, er
 func (c *State) Restore(h *kernel.Head) error {
 	c.noticeNo = h.NoticeNo
 	for r, n := range c.Records.Notices.All() {
-		c.Waiting.SetWall(NoticeAge, r, n.Until)
+		c.Waiting.SetWall(NoticeAge, r.Any(), n.Until)
 	}
 	return nil
 }

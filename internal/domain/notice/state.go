@@ -15,12 +15,12 @@ type Records struct {
 	Subscriptions chunk.Table[Subscription]
 
 	topics     map[string]sorted.Map[uint64, Ref] // by number
-	subscribed map[[2]string]Ref                  // by topic and URL
+	subscribed map[[2]string]SubscriptionRef      // by topic and URL
 }
 
 // NewRecords returns empty Records.
 func NewRecords() *Records {
-	return &Records{topics: map[string]sorted.Map[uint64, Ref]{}, subscribed: map[[2]string]Ref{}}
+	return &Records{topics: map[string]sorted.Map[uint64, Ref]{}, subscribed: map[[2]string]SubscriptionRef{}}
 }
 
 // Add stores a notice.
@@ -93,7 +93,7 @@ func (s *Records) Subscribe(x Subscription) {
 }
 
 // Subscription finds a subscription.
-func (s *Records) Subscription(topic, url string) (Ref, bool) {
+func (s *Records) Subscription(topic, url string) (SubscriptionRef, bool) {
 	r, ok := s.subscribed[[2]string{topic, url}]
 	return r, ok
 }

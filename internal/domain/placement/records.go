@@ -10,8 +10,11 @@ import (
 	"github.com/musterhq/muster/internal/domain/keyvalue"
 )
 
-// Ref names a record inside this package's tables; see chunk.Ref.
-type Ref = chunk.Ref
+// These name a record inside one of this package's tables; see chunk.Ref.
+type (
+	QueueRef = chunk.Ref[Queue]
+	Ref      = chunk.Ref[Placement]
+)
 
 // Criterion is a thing that destinations are ordered by.
 type Criterion uint8

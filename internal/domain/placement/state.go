@@ -15,7 +15,7 @@ type State struct {
 	Queues     chunk.Table[Queue]
 	Placements chunk.Table[Placement]
 
-	queues  sorted.Map[string, Ref]
+	queues  sorted.Map[string, QueueRef]
 	byID    map[string]Ref
 	held    domain.Held
 	pending map[string]sorted.Set[turn] // by queue
@@ -43,7 +43,7 @@ func newTurns() sorted.Set[turn] {
 // New returns an empty State.
 func New() *State {
 	return &State{
-		queues:  sorted.NewMap[string, Ref](),
+		queues:  sorted.NewMap[string, QueueRef](),
 		byID:    map[string]Ref{},
 		pending: map[string]sorted.Set[turn]{},
 		waiting: map[Place]sorted.Set[turn]{},
@@ -51,7 +51,7 @@ func New() *State {
 }
 
 // Queue finds a queue.
-func (s *State) Queue(name string) (Ref, bool) { return s.queues.Get(name) }
+func (s *State) Queue(name string) (QueueRef, bool) { return s.queues.Get(name) }
 
 // PutQueue stores a queue, or replaces it.
 func (s *State) PutQueue(q Queue) {
@@ -75,7 +75,7 @@ func (s *State) RemoveQueue(name string) {
 
 // QueuesFrom yields queues in the order of their names, beginning behind `after`.
 func (s *State) QueuesFrom(after string, yield func(*Queue) bool) {
-	s.queues.Ascend(after, func(name string, r Ref) bool { return name == after || yield(s.Queues.Get(r)) })
+	s.queues.Ascend(after, func(name string, r QueueRef) bool { return name == after || yield(s.Queues.Get(r)) })
 }
 
 // Placement finds a placement that is in memory.

@@ -6,7 +6,7 @@ import (
 
 // AllowedActions is what a player may do now: the rows of the tables T1 and T4 (docs/spec/player-flow.md#t1) that would not be refused for this state,
 // as far as it can be told without their parameters.
-func (c *State) AllowedActions(r flow.Ref) flow.Actions {
+func (c *State) AllowedActions(r flow.PlayerRef) flow.Actions {
 	config := &c.Config
 	p := c.Flow.Players.Get(r)
 	a := flow.CanRespondToInvite | flow.CanLogout

@@ -9,7 +9,7 @@ import (
 )
 
 // admitMembers gives every pending member a reservation.
-func (t *Tx) admitMembers(r flow.Ref) {
+func (t *Tx) admitMembers(r flow.InstanceRef) {
 	t.settleAdvice(r)
 	for _, m := range slices.Clone(t.Flow.Instances.Get(r).Members()) {
 		if t.Flow.Memberships.Get(m).Status == flow.MemberPending {
@@ -19,7 +19,7 @@ func (t *Tx) admitMembers(r flow.Ref) {
 }
 
 // admit gives a pending member a reservation, or the one that the placement made.
-func (t *Tx) admit(r flow.Ref) {
+func (t *Tx) admit(r flow.MembershipRef) {
 	m := *t.Flow.Memberships.Get(r)
 	x := t.Flow.Instances.Get(m.InstanceRef())
 	keep := x.Rules.Reconnect != flow.ReconnectOff && !x.Rules.NoHold
@@ -41,8 +41,8 @@ func (t *Tx) admit(r flow.Ref) {
 }
 
 // reservationIn finds the reservation of a player in a game session.
-func (c *State) reservationIn(g session.Ref, player string) (id domain.UUID, ok bool) {
-	c.hosting.PlayersNamed(player, func(_ session.Ref, p *session.PlayerSession) bool {
+func (c *State) reservationIn(g session.GameRef, player string) (id domain.UUID, ok bool) {
+	c.hosting.PlayersNamed(player, func(_ session.PlayerRef, p *session.PlayerSession) bool {
 		if p.Game == g && p.Status == session.Reserved {
 			id, ok = p.ID, true
 		}
@@ -52,7 +52,7 @@ func (c *State) reservationIn(g session.Ref, player string) (id domain.UUID, ok 
 }
 
 // reserve makes a player session for a member: on the seat that is the member's already, or on a free one.
-func (t *Tx) reserve(r flow.Ref, kept bool) domain.UUID {
+func (t *Tx) reserve(r flow.MembershipRef, kept bool) domain.UUID {
 	m := t.Flow.Memberships.Get(r)
 	x := t.Flow.Instances.Get(m.InstanceRef())
 	by := t.Contact.Add(x.Rules.Reservation)
@@ -78,14 +78,14 @@ func (t *Tx) lastChance(m *flow.Membership) domain.ContactTime {
 }
 
 // tellHost tells a member how to reach the game server.
-func (t *Tx) tellHost(r flow.Ref, cause flow.Reason) {
+func (t *Tx) tellHost(r flow.MembershipRef, cause flow.Reason) {
 	m := t.Flow.Memberships.Get(r)
 	host := t.HostOf(m)
 	t.tellPlayers(flow.OnHostConnectionDetailsReceived, flow.Message{Host: host, Instance: m.Instance, Reason: cause}, m.Player)
 }
 
 // tellReconnect tells a member that the game goes on.
-func (t *Tx) tellReconnect(r flow.Ref) {
+func (t *Tx) tellReconnect(r flow.MembershipRef) {
 	m := t.Flow.Memberships.Get(r)
 	x := t.Flow.Instances.Get(m.InstanceRef())
 	t.tellPlayers(flow.OnReconnectAvailable, flow.Message{

@@ -48,7 +48,7 @@ func (t *Tx) dropAdvice(ticket domain.UUID) {
 }
 
 // settleAdvice forgets what was said of the searches of those who are in a game that takes players now.
-func (t *Tx) settleAdvice(r flow.Ref) {
+func (t *Tx) settleAdvice(r flow.InstanceRef) {
 	for _, m := range t.Flow.Instances.Get(r).Members() {
 		t.dropAdvice(t.Flow.Memberships.Get(m).Ticket)
 	}
@@ -84,7 +84,7 @@ func (t *Tx) advicesOf(members []flow.Membership) map[domain.UUID]flow.Advice {
 
 // wantedRegions is the order of locations that the studio wants for the game of a match. Where parties differ, a location's
 // place is the sum of its places over all players whose party has an order; behind the last one when it is not in it.
-func (t *Tx) wantedRegions(r flow.Ref) []string {
+func (t *Tx) wantedRegions(r flow.InstanceRef) []string {
 	var orders [][]string
 	var weights []int
 	players := map[domain.UUID]int{}

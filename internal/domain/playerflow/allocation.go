@@ -29,7 +29,7 @@ func (t *Tx) ReservationFor(id string) time.Duration {
 
 // hostInstance lets a game instance be active in a game session. With manualReady the time for that runs until Game.Ready: before
 // nobody can play.
-func (t *Tx) hostInstance(r flow.Ref, game session.ID) {
+func (t *Tx) hostInstance(r flow.InstanceRef, game session.ID) {
 	t.Cause = "Allocated"
 	t.changeInstance(r, func(x *flow.Instance) {
 		x.Status, x.Game, x.Ready = flow.InstanceActive, string(game), x.Ready || !x.Rules.ManualReady
@@ -51,7 +51,7 @@ func (t *Tx) hostInstance(r flow.Ref, game session.ID) {
 
 // freeSeatsOfLeavers closes the reservations that a placement made for players who had left the game before. Others without a
 // membership were matched over the plain API.
-func (t *Tx) freeSeatsOfLeavers(r flow.Ref, game session.ID) {
+func (t *Tx) freeSeatsOfLeavers(r flow.InstanceRef, game session.ID) {
 	gone := t.Flow.Instances.Get(r).Gone
 	if len(gone) == 0 {
 		return
@@ -83,7 +83,7 @@ func (t *Tx) NotPlaced(id string, status placement.Status) {
 }
 
 // failAllocation ends a game instance that nobody can play in.
-func (t *Tx) failAllocation(r flow.Ref, why flow.Reason) {
+func (t *Tx) failAllocation(r flow.InstanceRef, why flow.Reason) {
 	t.Cause = "AllocationFailed"
 	x := t.Flow.Instances.Get(r)
 	id, pending, game := x.ID, x.Placement, x.Game

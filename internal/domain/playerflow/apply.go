@@ -26,7 +26,7 @@ func (c *State) Apply(at domain.Time, event kernel.Event) {
 	case *LoginRemoved:
 		r, _ := c.Flow.Login(e.ID)
 		player, ok := c.Flow.Player(c.Flow.Logins.Get(r).Player)
-		c.Waiting.Clear(LoginExpiry, r)
+		c.Waiting.Clear(LoginExpiry, r.Any())
 		c.Flow.RemoveLogin(r)
 		c.Touch()
 		if ok {
@@ -41,18 +41,18 @@ func (c *State) Apply(at domain.Time, event kernel.Event) {
 		c.waitForParty(c.Flow.PutParty(p))
 	case *PartyRemoved:
 		r, _ := c.Flow.Party(e.ID)
-		c.Waiting.Clear(PartyLeader, r)
-		c.Waiting.Clear(PartyStale, r)
-		c.Waiting.Clear(PartyReady, r)
+		c.Waiting.Clear(PartyLeader, r.Any())
+		c.Waiting.Clear(PartyStale, r.Any())
+		c.Waiting.Clear(PartyReady, r.Any())
 		c.Flow.RemoveParty(r)
 		c.Touch()
 	case *InviteChanged:
 		x := e.Invite
 		x.Changed = c.Touch()
-		c.Waiting.Set(InviteExpiry, c.Flow.PutInvite(x), x.ExpireBy)
+		c.Waiting.Set(InviteExpiry, c.Flow.PutInvite(x).Any(), x.ExpireBy)
 	case *InviteRemoved:
 		r, _ := c.Flow.Invite(e.ID)
-		c.Waiting.Clear(InviteExpiry, r)
+		c.Waiting.Clear(InviteExpiry, r.Any())
 		c.Flow.RemoveInvite(r)
 		c.Touch()
 	case *GameInstanceChanged:
@@ -61,7 +61,7 @@ func (c *State) Apply(at domain.Time, event kernel.Event) {
 		c.waitForInstance(c.Flow.PutInstance(x))
 	case *GameInstanceForgotten:
 		r, _ := c.Flow.Instance(e.ID)
-		c.Waiting.Clear(InstanceForget, r)
+		c.Waiting.Clear(InstanceForget, r.Any())
 		c.Flow.RemoveInstance(r)
 		c.Touch()
 	case *MembershipChanged:
@@ -71,10 +71,10 @@ func (c *State) Apply(at domain.Time, event kernel.Event) {
 	case *LoginTicketChanged:
 		x := e.Ticket
 		x.Changed = c.Touch()
-		c.Waiting.SetWall(LoginTicketAge, c.Flow.AddLoginTicket(x), x.Until)
+		c.Waiting.SetWall(LoginTicketAge, c.Flow.AddLoginTicket(x).Any(), x.Until)
 	case *LoginTicketRemoved:
 		r, _ := c.Flow.LoginTicket(e.Hash)
-		c.Waiting.Clear(LoginTicketAge, r)
+		c.Waiting.Clear(LoginTicketAge, r.Any())
 		c.Flow.RemoveLoginTicket(r)
 		c.Touch()
 	case *FlowCommitted:
@@ -84,7 +84,7 @@ func (c *State) Apply(at domain.Time, event kernel.Event) {
 			x := flow.Change{
 				EndedNo: c.Ended.Next(), Player: p.ID, At: at, Commit: c.Number(), Part: c.Part(), Rev: p.Rev, Keys: p.Keys, Cause: e.Cause, By: e.By, Changed: c.Touch(),
 			}
-			c.Ended.Push(kernel.Ended{Room: Room, Kind: endedChange, Ref: c.Flow.AddChange(x)})
+			c.Ended.Push(kernel.Ended{Room: Room, Kind: endedChange, Ref: c.Flow.AddChange(x).Any()})
 		}
 	case *FlowQueueChanged:
 		q := e.Queue
@@ -125,7 +125,7 @@ func (c *State) applyFlowResumed(e *FlowResumed) {
 
 // delaySearch moves the ends of a party's search, of its ticket, and of the match that waits for its answer. They are on the
 // calendar, as those of tickets that backends start themselves are, which end on time.
-func (c *State) delaySearch(r flow.Ref, by int64) {
+func (c *State) delaySearch(r flow.PartyRef, by int64) {
 	p := c.Flow.Parties.Mut(r)
 	s := *p.Search
 	s.Expires += domain.Time(by)
@@ -134,21 +134,21 @@ func (c *State) delaySearch(r flow.Ref, by int64) {
 }
 
 // awaitPlayer gives a player time to come back whose client is not known to be here any more.
-func (c *State) awaitPlayer(r flow.Ref, by domain.ContactTime) {
+func (c *State) awaitPlayer(r flow.PlayerRef, by domain.ContactTime) {
 	x := c.Flow.Players.Mut(r)
 	x.Presence, x.Stream, x.PresenceBy, x.PolledBy, x.Changed = flow.Unknown, 0, by, 0, c.Number()
 	c.waitForPlayer(r)
 }
 
 // applySuspicion stops the clocks of those whose seats are kept while nobody knows whether the host is still there.
-func (c *State) applySuspicion(r flow.Ref, now domain.ContactTime) {
+func (c *State) applySuspicion(r flow.InstanceRef, now domain.ContactTime) {
 	x := c.Flow.Instances.Mut(r)
 	x.Suspect, x.Changed = now, c.Number()
 	for _, ref := range c.Flow.Instances.Get(r).Members() {
 		if m := c.Flow.Memberships.Get(ref); m.HoldBy != 0 {
 			m = c.Flow.Memberships.Mut(ref)
 			m.HoldLeft, m.HoldBy, m.Changed = max(int64(m.HoldBy-now), 1), 0, c.Number()
-			c.Waiting.Set(SeatHold, ref, 0)
+			c.Waiting.Set(SeatHold, ref.Any(), 0)
 		}
 	}
 }
@@ -205,7 +205,7 @@ func (c *State) applyPlayer(at domain.Time, event kernel.Event) {
 	case *PlayerForgotten:
 		r, _ := c.Flow.Player(e.Player)
 		for _, kind := range []kernel.Wait{PlayerPresence, PartyRemoval, QueueRemoval, PlayerAge, PlayerUnlock} {
-			c.Waiting.Clear(kind, r)
+			c.Waiting.Clear(kind, r.Any())
 		}
 		c.Flow.RemovePlayer(r)
 		c.Touch()
@@ -223,19 +223,19 @@ func (c *State) mutPlayer(id string, f func(*flow.Player)) {
 func (c *State) putLogin(l flow.Login) {
 	l.Changed = c.Touch()
 	r := c.Flow.PutLogin(l)
-	c.Waiting.Set(LoginExpiry, r, LoginActsAt(&l))
+	c.Waiting.Set(LoginExpiry, r.Any(), LoginActsAt(&l))
 	player, _ := c.Flow.Player(l.Player)
 	c.waitForPlayer(player)
 }
 
 // waitForPlayer sets the deadlines of a player from the record.
-func (c *State) waitForPlayer(r flow.Ref) {
+func (c *State) waitForPlayer(r flow.PlayerRef) {
 	p := c.Flow.Players.Get(r)
-	c.Waiting.Set(PlayerPresence, r, p.PresenceBy)
-	c.Waiting.Set(PartyRemoval, r, p.RemoveBy)
-	c.Waiting.Set(QueueRemoval, r, p.LeaveQueueBy)
-	c.Waiting.SetWall(PlayerAge, r, c.PlayerAgesAt(p))
-	c.Waiting.SetWall(PlayerUnlock, r, p.UnlockAt)
+	c.Waiting.Set(PlayerPresence, r.Any(), p.PresenceBy)
+	c.Waiting.Set(PartyRemoval, r.Any(), p.RemoveBy)
+	c.Waiting.Set(QueueRemoval, r.Any(), p.LeaveQueueBy)
+	c.Waiting.SetWall(PlayerAge, r.Any(), c.PlayerAgesAt(p))
+	c.Waiting.SetWall(PlayerUnlock, r.Any(), p.UnlockAt)
 }
 
 // How long is remembered what a player who is away may ask for.
@@ -271,31 +271,31 @@ func (c *State) PlayerAgesAt(p *flow.Player) domain.Time {
 	return next
 }
 
-func (c *State) waitForParty(r flow.Ref) {
+func (c *State) waitForParty(r flow.PartyRef) {
 	p := c.Flow.Parties.Get(r)
-	c.Waiting.Set(PartyLeader, r, p.LeaderBy)
-	c.Waiting.Set(PartyStale, r, p.StaleBy)
-	c.Waiting.Set(PartyReady, r, p.ReadyBy())
+	c.Waiting.Set(PartyLeader, r.Any(), p.LeaderBy)
+	c.Waiting.Set(PartyStale, r.Any(), p.StaleBy)
+	c.Waiting.Set(PartyReady, r.Any(), p.ReadyBy())
 }
 
 // waitForQueue lets the searches of a closed queue end at once, and those of others be told what is expected.
-func (c *State) waitForQueue(r flow.Ref) {
+func (c *State) waitForQueue(r flow.QueueRef) {
 	at := domain.Time(0)
 	if q := c.Flow.Queues.Get(r); q.Closed && !q.Drained {
 		at = kernel.AtOnce
 	}
-	c.Waiting.SetWall(QueueDrain, r, at)
-	c.Waiting.SetWall(QueueEstimate, r, c.Flow.Queues.Get(r).TellAt)
+	c.Waiting.SetWall(QueueDrain, r.Any(), at)
+	c.Waiting.SetWall(QueueEstimate, r.Any(), c.Flow.Queues.Get(r).TellAt)
 }
 
-func (c *State) waitForInstance(r flow.Ref) {
+func (c *State) waitForInstance(r flow.InstanceRef) {
 	x := c.Flow.Instances.Get(r)
-	c.Waiting.Set(InstanceAllocation, r, x.AllocateBy)
-	c.Waiting.Set(InstanceAbsolute, r, x.AbsoluteBy)
-	c.Waiting.Set(InstanceEnding, r, x.EndBy)
-	c.Waiting.Set(InstanceEmpty, r, x.EmptyBy)
-	c.Waiting.Set(InstanceKeepAlive, r, x.KeepAliveBy)
-	c.Waiting.SetWall(InstanceForget, r, x.ForgetAt)
+	c.Waiting.Set(InstanceAllocation, r.Any(), x.AllocateBy)
+	c.Waiting.Set(InstanceAbsolute, r.Any(), x.AbsoluteBy)
+	c.Waiting.Set(InstanceEnding, r.Any(), x.EndBy)
+	c.Waiting.Set(InstanceEmpty, r.Any(), x.EmptyBy)
+	c.Waiting.Set(InstanceKeepAlive, r.Any(), x.KeepAliveBy)
+	c.Waiting.SetWall(InstanceForget, r.Any(), x.ForgetAt)
 }
 
 func (c *State) applyMembership(e *MembershipChanged) {
@@ -303,15 +303,15 @@ func (c *State) applyMembership(e *MembershipChanged) {
 	is.Changed = c.Touch()
 	r := c.Flow.PutMembership(is)
 	m := c.Flow.Memberships.Get(r)
-	c.Waiting.Set(SeatHold, r, m.HoldBy)
+	c.Waiting.Set(SeatHold, r.Any(), m.HoldBy)
 	c.Flow.Players.Mut(m.PlayerRef()).Changed = c.Number()
 	switch m = c.Flow.Memberships.Get(r); {
 	case m.Keep && m.Seat == 0:
 		player, _ := c.hosting.FindPlayer(m.Session)
 		seat := c.hosting.KeepSeat(player)
-		c.Flow.Memberships.Mut(r).Seat = seat
+		c.Flow.Memberships.Mut(r).Seat = seat.Any()
 	case !m.Keep && m.Seat != 0:
-		c.hosting.ReleaseSeat(m.Seat)
+		c.hosting.ReleaseSeat(session.SeatRef(m.Seat))
 		c.Flow.Memberships.Mut(r).Seat = 0
 	}
 }
@@ -319,10 +319,10 @@ func (c *State) applyMembership(e *MembershipChanged) {
 func (c *State) applyMembershipEnded(e *MembershipEnded) {
 	player, _ := c.Flow.Player(e.Player)
 	r := c.Flow.Players.Get(player).Membership()
-	if seat := c.Flow.Memberships.Get(r).Seat; seat != 0 {
+	if seat := session.SeatRef(c.Flow.Memberships.Get(r).Seat); seat != 0 {
 		c.hosting.ReleaseSeat(seat)
 	}
-	c.Waiting.Clear(SeatHold, r)
+	c.Waiting.Clear(SeatHold, r.Any())
 	c.Flow.RemoveMembership(r)
 	p := c.Flow.Players.Mut(player)
 	p.LastGame, p.Changed = e.LastGame, c.Touch()
@@ -330,14 +330,14 @@ func (c *State) applyMembershipEnded(e *MembershipEnded) {
 }
 
 // KeptSeat is the seat that a player has by a membership: kept, or with a player session on it; 0 for none.
-func (c *State) KeptSeat(player string) session.Ref {
+func (c *State) KeptSeat(player string) session.SeatRef {
 	r, ok := c.Flow.Player(player)
 	if !ok || c.Flow.Players.Get(r).Membership() == 0 {
 		return 0
 	}
 	m := c.Flow.Memberships.Get(c.Flow.Players.Get(r).Membership())
 	if m.Seat != 0 {
-		return m.Seat
+		return session.SeatRef(m.Seat)
 	}
 	if p, ok := c.hosting.FindPlayer(m.Session); ok {
 		return c.hosting.PlayerSession(p).Seat

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/chunk"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/domain/session"
@@ -50,7 +51,7 @@ func (a *auditor) fail(invariant, subject, format string, args ...any) {
 	a.found = append(a.found, Violation{invariant, subject, fmt.Sprintf(format, args...)})
 }
 
-func (a *auditor) player(r flow.Ref, p *flow.Player) {
+func (a *auditor) player(r flow.PlayerRef, p *flow.Player) {
 	f, k := a.c.Flow, p.Keys
 	if at, ok := f.Player(p.ID); !ok || at != r {
 		a.fail("I1", p.ID, "its flow record is not the one that is found by its id")
@@ -94,7 +95,7 @@ func (a *auditor) lastChange(p *flow.Player) {
 	}
 }
 
-func (a *auditor) playersGame(r flow.Ref, p *flow.Player) {
+func (a *auditor) playersGame(r flow.PlayerRef, p *flow.Player) {
 	f := a.c.Flow
 	if p.Keys.Game.IsZero() != (p.Membership() == 0) {
 		a.fail("I6", p.ID, "key %s, membership %d", p.Keys.Game, p.Membership())
@@ -238,7 +239,7 @@ func (a *auditor) search(who string, p *flow.Party) {
 	}
 }
 
-func (a *auditor) instance(r flow.Ref, x *flow.Instance) {
+func (a *auditor) instance(r flow.InstanceRef, x *flow.Instance) {
 	who := "gi-" + x.ID.String()
 	for _, m := range x.Members() {
 		if a.c.Flow.Memberships.Get(m).InstanceRef() != r {
@@ -264,7 +265,7 @@ func (a *auditor) instance(r flow.Ref, x *flow.Instance) {
 		a.fail("I6", who, "it is %s, and its game session %s is not live", x.Status, x.Game)
 		return
 	}
-	game, seats := a.c.hosting.Game(g), map[session.Ref]bool{}
+	game, seats := a.c.hosting.Game(g), map[chunk.AnyRef]bool{}
 	a.hosted(who, x, game)
 	switch {
 	case x.AllocateBy != 0 && (x.Ready || x.Status != flow.InstanceActive):

@@ -105,7 +105,7 @@ func (t *Tx) putIntoTeams(players []matchmaking.Player, c *matchmaking.Configura
 }
 
 // mayBackfill checks that a game instance takes so many newcomers, now or once seats that are kept come free.
-func (t *Tx) mayBackfill(r flow.Ref, slots int32) error {
+func (t *Tx) mayBackfill(r flow.InstanceRef, slots int32) error {
 	if slots < 0 {
 		return flow.Refuse(flow.Refusal{Code: flow.InvalidArgument}, "slots: %d, want 0 or more", slots)
 	}
@@ -126,7 +126,7 @@ func isGameBackfill(x *matchmaking.Ticket) bool {
 
 // renewGameBackfill puts a ticket without those who have left the game in the place of one that Game.EnterMatchmaking has made:
 // as old, and with the same end. Without anybody there is no backfill.
-func (t *Tx) renewGameBackfill(open matchmaking.Ref) {
+func (t *Tx) renewGameBackfill(open matchmaking.TicketRef) {
 	old := *t.matchmaking.Ticket(open)
 	r, ok := t.Flow.InstanceOfGame(old.Game)
 	c, known := t.matchmaking.Configuration(old.Configuration)
@@ -147,7 +147,7 @@ func (t *Tx) renewGameBackfill(open matchmaking.Ref) {
 
 // backfillRoster are the players of a game instance as the matchmaker is told of them: those of the match data who are still
 // there, with the values that were used; then those who came without matchmaking.
-func (t *Tx) backfillRoster(r flow.Ref, c *matchmaking.Configuration) (players []matchmaking.Player) {
+func (t *Tx) backfillRoster(r flow.InstanceRef, c *matchmaking.Configuration) (players []matchmaking.Player) {
 	x := t.Flow.Instances.Get(r)
 	if h, ok := t.matchmaking.HostedMatch(x.Game); ok {
 		for _, p := range matchmaking.DecodeRoster(h.Roster) {
@@ -173,7 +173,7 @@ func (t *Tx) backfillRoster(r flow.Ref, c *matchmaking.Configuration) (players [
 
 // playsIn reports whether a player is in the game of a game instance. Who has left it is not, although the game server may
 // not have ended the player session yet: such a player may search again already, and the backfill would end that.
-func (t *Tx) playsIn(r flow.Ref, player string) bool {
+func (t *Tx) playsIn(r flow.InstanceRef, player string) bool {
 	if _, member := t.memberIn(r, player); member {
 		return true
 	}
@@ -229,7 +229,7 @@ func (cmd *LeaveBackfill) Decide(k *kernel.Tx) error {
 
 // keptSeats is how many seats of a game instance belong to members who are not there and may never come: those kept for a
 // return, reservations, and those of members who wait for Game.Ready.
-func (c *State) keptSeats(r flow.Ref, game session.Ref) (n int32) {
+func (c *State) keptSeats(r flow.InstanceRef, game session.GameRef) (n int32) {
 	n = c.hosting.Game(game).SeatsEmpty
 	waiting := !c.Flow.Instances.Get(r).Ready
 	for _, ref := range c.Flow.Instances.Get(r).Members() {

@@ -13,7 +13,7 @@ import (
 )
 
 // ownGame finds the membership of a player in the game instance that the player means.
-func (t *Tx) ownGame(r flow.Ref, instance domain.UUID) (flow.Ref, error) {
+func (t *Tx) ownGame(r flow.PlayerRef, instance domain.UUID) (flow.MembershipRef, error) {
 	p := t.Flow.Players.Get(r)
 	if p.Keys.Game == instance && !instance.IsZero() {
 		return p.Membership(), nil
@@ -68,14 +68,14 @@ func (cmd *GetHostConnectionDetails) Decide(k *kernel.Tx) error {
 
 // reach is how a member is to reach the game server.
 type reach struct {
-	member flow.Ref
+	member flow.MembershipRef
 	open   domain.UUID // player session that is reserved, if one is
 	again  bool        // it is good for a while yet
 	lost   bool        // the seat was not kept, and nobody else has left
 }
 
 // mayReach checks that a member can be told how to reach the game server.
-func (t *Tx) mayReach(r flow.Ref, instance domain.UUID) (way reach, err error) {
+func (t *Tx) mayReach(r flow.PlayerRef, instance domain.UUID) (way reach, err error) {
 	way.member, err = t.ownGame(r, instance)
 	if err != nil {
 		return way, err
@@ -107,7 +107,7 @@ func (t *Tx) mayReach(r flow.Ref, instance domain.UUID) (way reach, err error) {
 
 // connectionDetails gives a member the details, with a reservation that is good for a while. No host and no error mean that the
 // seat is lost, and with it the membership.
-func (t *Tx) connectionDetails(r flow.Ref, instance domain.UUID, data *string) (*flow.Host, error) {
+func (t *Tx) connectionDetails(r flow.PlayerRef, instance domain.UUID, data *string) (*flow.Host, error) {
 	way, err := t.mayReach(r, instance)
 	switch {
 	case err != nil:
@@ -158,7 +158,7 @@ func (t *Tx) seatedNow(m *flow.Membership) bool {
 }
 
 // makeReservation gives a member a new player session, on the same seat where there is one, and voids the one that is open.
-func (t *Tx) makeReservation(ref flow.Ref, open domain.UUID, epoch uint32) {
+func (t *Tx) makeReservation(ref flow.MembershipRef, open domain.UUID, epoch uint32) {
 	takeover := t.Flow.Memberships.Get(ref).Status == flow.MemberActive
 	id, old := t.reserve(ref, true), t.Flow.Memberships.Get(ref).Session
 	cause := flow.Reconnected
@@ -181,7 +181,7 @@ func (t *Tx) makeReservation(ref flow.Ref, open domain.UUID, epoch uint32) {
 }
 
 // inGame refuses what players who are in a game cannot do, and says which of them could get out of it.
-func (t *Tx) inGame(players ...flow.Ref) error {
+func (t *Tx) inGame(players ...flow.PlayerRef) error {
 	refusal := flow.Refusal{Code: flow.PlayerInGame}
 	for _, r := range players {
 		p := t.Flow.Players.Get(r)
@@ -199,7 +199,7 @@ func (c *State) mayDecline(m *flow.Membership) bool {
 }
 
 // gameCaller finds the membership of the player who wishes something of a game; see caller.
-func (t *Tx) gameCaller(by *Caller, cause string, instance domain.UUID) (member flow.Ref, done bool, err error) {
+func (t *Tx) gameCaller(by *Caller, cause string, instance domain.UUID) (member flow.MembershipRef, done bool, err error) {
 	r, done, err := t.caller(by, cause)
 	if err == nil && !done {
 		member, err = t.ownGame(r, instance)
@@ -287,7 +287,7 @@ func (cmd *CreateGameInstance) Decide(k *kernel.Tx) error {
 }
 
 // completePlan fills in what a player's plan leaves to the service.
-func (t *Tx) completePlan(plan *GamePlan, r flow.Ref, size int32) error {
+func (t *Tx) completePlan(plan *GamePlan, r flow.PlayerRef, size int32) error {
 	config := &t.Config.Games
 	if !config.DirectCreate {
 		return flow.Refuse(flow.Refusal{Code: flow.JoinNotAllowed}, "players do not create game instances here")
@@ -315,7 +315,7 @@ func (t *Tx) completePlan(plan *GamePlan, r flow.Ref, size int32) error {
 }
 
 // mayPlayDirectly checks that a player is free for a game without matchmaking.
-func (t *Tx) mayPlayDirectly(r flow.Ref) error {
+func (t *Tx) mayPlayDirectly(r flow.PlayerRef) error {
 	p := t.Flow.Players.Get(r)
 	switch {
 	case p.Keys.Phase() == flow.Matchmaking:
@@ -399,7 +399,7 @@ func (cmd *UpdateOwnGame) Decide(k *kernel.Tx) error {
 }
 
 // liveInstance finds a game instance that has not ended.
-func (t *Tx) liveInstance(id domain.UUID) (flow.Ref, error) {
+func (t *Tx) liveInstance(id domain.UUID) (flow.InstanceRef, error) {
 	r, ok := t.Flow.Instance(id)
 	switch {
 	case !ok:
@@ -412,7 +412,7 @@ func (t *Tx) liveInstance(id domain.UUID) (flow.Ref, error) {
 
 // unseated is how many members of a game instance wait for Game.Ready and hold no seat in its game session: what its placement
 // reserved for them, if it did, has expired. Their seats are theirs all the same.
-func (c *State) unseated(r flow.Ref, game session.Ref) (n int32) {
+func (c *State) unseated(r flow.InstanceRef, game session.GameRef) (n int32) {
 	x := c.Flow.Instances.Get(r)
 	if x.Ready {
 		return 0
@@ -425,7 +425,7 @@ func (c *State) unseated(r flow.Ref, game session.Ref) (n int32) {
 	return n
 }
 
-func (c *State) waitsForSeat(m *flow.Membership, game session.Ref) bool {
+func (c *State) waitsForSeat(m *flow.Membership, game session.GameRef) bool {
 	if m.Status != flow.MemberPending {
 		return false
 	}
@@ -434,7 +434,7 @@ func (c *State) waitsForSeat(m *flow.Membership, game session.Ref) bool {
 }
 
 // hasRoom checks that newcomers can be seated in a game instance now.
-func (t *Tx) hasRoom(r flow.Ref, newcomers int32) error {
+func (t *Tx) hasRoom(r flow.InstanceRef, newcomers int32) error {
 	x := t.Flow.Instances.Get(r)
 	switch x.Status {
 	case flow.InstancePending:
@@ -452,13 +452,13 @@ func (t *Tx) hasRoom(r flow.Ref, newcomers int32) error {
 
 // letsIn reports whether the game session of a game instance takes players who come by themselves. Its policy is its server's,
 // which may bring some nevertheless; and it says nothing of those who belong to the game.
-func (t *Tx) letsIn(r flow.Ref) bool {
+func (t *Tx) letsIn(r flow.InstanceRef) bool {
 	g, ok := t.hosting.FindGame(session.ID(t.Flow.Instances.Get(r).Game))
 	return ok && matchmaking.TakesPlayers(t.hosting.Game(g))
 }
 
 // seatNewcomer adds a player to a game instance that is active.
-func (t *Tx) seatNewcomer(r flow.Ref, m newMember) {
+func (t *Tx) seatNewcomer(r flow.InstanceRef, m newMember) {
 	t.addMember(r, m)
 	if t.Flow.Instances.Get(r).Ready {
 		t.admit(t.Flow.Players.Get(m.player).Membership())

@@ -71,7 +71,7 @@ func (t *Tx) mayBeInvited(player, sender string) bool {
 }
 
 // sentInvite finds an invite that a party waits with, also one that only its sender knows of; 0 when there is none.
-func (t *Tx) sentInvite(party domain.UUID, player string) flow.Ref {
+func (t *Tx) sentInvite(party domain.UUID, player string) flow.InviteRef {
 	for _, r := range t.Flow.InvitesOf(party) {
 		if x := t.Flow.Invites.Get(r); x.To == player && !x.Expired {
 			return r
@@ -89,7 +89,7 @@ func bothSides(x *flow.Invite) []string {
 }
 
 // pendingInvite finds a player's invite to a party; 0 when there is none that can be accepted.
-func (t *Tx) pendingInvite(party domain.UUID, player string) flow.Ref {
+func (t *Tx) pendingInvite(party domain.UUID, player string) flow.InviteRef {
 	for _, r := range t.Flow.InvitesTo(player) {
 		if x := t.Flow.Invites.Get(r); x.Party == party && !x.Expired {
 			return r
@@ -171,7 +171,7 @@ func (cmd *DeclineInvite) Decide(k *kernel.Tx) error {
 }
 
 // endInvite drops an invite and tells both sides, unless they were told that it had expired.
-func (t *Tx) endInvite(r flow.Ref, reason flow.Reason) {
+func (t *Tx) endInvite(r flow.InviteRef, reason flow.Reason) {
 	x := *t.Flow.Invites.Get(r)
 	t.Emit(&InviteRemoved{x.ID})
 	if !x.Expired {
@@ -180,7 +180,7 @@ func (t *Tx) endInvite(r flow.Ref, reason flow.Reason) {
 }
 
 // inviteDue lets an invite expire, and later forgets it.
-func (t *Tx) inviteDue(r flow.Ref) {
+func (t *Tx) inviteDue(r flow.InviteRef) {
 	x := *t.Flow.Invites.Get(r)
 	if x.Expired {
 		t.Emit(&InviteRemoved{x.ID})

@@ -22,7 +22,7 @@ func (cmd *ForceLogout) Decide(k *kernel.Tx) error {
 }
 
 // operated finds a player whom an operator acts upon.
-func (t *Tx) operated(player, cause string) (flow.Ref, error) {
+func (t *Tx) operated(player, cause string) (flow.PlayerRef, error) {
 	if err := t.flowOn(); err != nil {
 		return 0, err
 	}
@@ -162,10 +162,10 @@ func (cmd *SetQueue) Decide(k *kernel.Tx) error {
 const drainStep = 64
 
 // drainQueue ends some of the searches of a queue that is closed.
-func (t *Tx) drainQueue(r flow.Ref) {
+func (t *Tx) drainQueue(r flow.QueueRef) {
 	q := *t.Flow.Queues.Get(r)
-	var searching []flow.Ref
-	t.Flow.SearchingIn(q.Name, domain.UUID{}, func(party flow.Ref) bool {
+	var searching []flow.PartyRef
+	t.Flow.SearchingIn(q.Name, domain.UUID{}, func(party flow.PartyRef) bool {
 		searching = append(searching, party)
 		return len(searching) < drainStep
 	})
@@ -210,7 +210,7 @@ func (t *Tx) couldNotCome(m *flow.Membership, x *flow.Instance, reason flow.Reas
 
 // penalise moves a player one step up a scale. The lock is computed in every mode but OFF; whether it keeps the player
 // from searching is looked at then.
-func (t *Tx) penalise(r flow.Ref, kind flow.PenaltyKind, instance domain.UUID, reason flow.Reason) {
+func (t *Tx) penalise(r flow.PlayerRef, kind flow.PenaltyKind, instance domain.UUID, reason flow.Reason) {
 	config := &t.Config.Penalties
 	if config.Mode == flow.PenaltiesOff {
 		return

@@ -88,8 +88,8 @@ func (cmd *JoinParty) Decide(k *kernel.Tx) error {
 }
 
 // partyToJoin finds the party and checks that it lets this player in this way.
-func (t *Tx) partyToJoin(cmd *JoinParty, p *flow.Player) (flow.Ref, error) {
-	var target flow.Ref
+func (t *Tx) partyToJoin(cmd *JoinParty, p *flow.Player) (flow.PartyRef, error) {
+	var target flow.PartyRef
 	var invite *flow.Invite
 	var ok bool
 	switch {
@@ -123,7 +123,7 @@ func (t *Tx) partyToJoin(cmd *JoinParty, p *flow.Player) (flow.Ref, error) {
 }
 
 // mayJoin checks the rest, in the order of docs/spec/player-flow.md#t1-note-3.
-func (t *Tx) mayJoin(target flow.Ref, p *flow.Player) error {
+func (t *Tx) mayJoin(target flow.PartyRef, p *flow.Player) error {
 	party := t.Flow.Parties.Get(target)
 	for _, k := range party.Kicked {
 		if k.Player == p.ID && t.pendingInvite(party.ID, p.ID) == 0 {

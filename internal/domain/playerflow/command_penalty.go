@@ -49,14 +49,14 @@ func (cmd *DecidePenalty) Decide(k *kernel.Tx) error {
 }
 
 // liftPenalty takes the latest offence of a kind back: one step down again, and no lock of it. I is its place among the player's.
-func (t *Tx) liftPenalty(r flow.Ref, i int) {
+func (t *Tx) liftPenalty(r flow.PlayerRef, i int) {
 	x := t.Flow.Players.Get(r).Penalties[i]
 	x.Level, x.Until = x.Level-1, 0
 	t.replacePenalty(r, i, x, flow.OnPenaltyLifted)
 }
 
 // replacePenalty puts another penalty in the place of one, or nothing if nothing is left of it.
-func (t *Tx) replacePenalty(r flow.Ref, i int, x flow.Penalty, told flow.MessageType) {
+func (t *Tx) replacePenalty(r flow.PlayerRef, i int, x flow.Penalty, told flow.MessageType) {
 	p := t.Flow.Players.Get(r)
 	id, all := p.ID, slices.Clone(p.Penalties)
 	if all[i] = x; x.Level <= 0 && x.Until == 0 {

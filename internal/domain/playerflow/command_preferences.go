@@ -118,7 +118,7 @@ func profileOf(p *flow.Player) flow.Profile {
 }
 
 // changePlayer lets f change what is known about a player beside keys and presence.
-func (t *Tx) changePlayer(r flow.Ref, f func(*PlayerChanged)) {
+func (t *Tx) changePlayer(r flow.PlayerRef, f func(*PlayerChanged)) {
 	p := t.Flow.Players.Get(r)
 	e := &PlayerChanged{
 		Player: p.ID, Banned: p.Banned, Leaves: p.Leaves, LeavesSince: p.LeavesSince, RequeueLevel: p.RequeueLevel, RequeueUntil: p.RequeueUntil,

@@ -91,7 +91,7 @@ func (t *Tx) mayEnter(p *flow.Player, x *flow.Party, inParty bool, queue, named 
 	if !x.Leads(p.ID) {
 		return false, flow.Refuse(flow.Refusal{Code: flow.NotLeader}, "player %s does not lead party pty-%s", p.ID, x.ID)
 	}
-	var playing []flow.Ref
+	var playing []flow.PlayerRef
 	var away, unready []string
 	for _, m := range x.Members {
 		r, _ := t.Flow.Player(m.Player)
@@ -215,7 +215,7 @@ func (t *Tx) searchPlayers(x *flow.Party, rules *ruleset.RuleSet, advice *flow.A
 }
 
 // beginSearch starts the ticket of a party and gives it to all members.
-func (t *Tx) beginSearch(r flow.Ref, c *matchmaking.Configuration, ticket matchmaking.Ticket) flow.Search {
+func (t *Tx) beginSearch(r flow.PartyRef, c *matchmaking.Configuration, ticket matchmaking.Ticket) flow.Search {
 	if ofQueue := t.Config.Of(c.Name); ofQueue.Search.TicketTimeout != 0 {
 		ticket.TimeoutAt = t.Now.Add(ofQueue.Search.TicketTimeout)
 	}
@@ -267,7 +267,7 @@ func (cmd *LeaveMatchmaking) Decide(k *kernel.Tx) error {
 }
 
 // leaveSearch is a member's wish to end the search. Where a match waits to be accepted it is a decline.
-func (t *Tx) leaveSearch(r flow.Ref, why flow.Reason) error {
+func (t *Tx) leaveSearch(r flow.PlayerRef, why flow.Reason) error {
 	p := t.Flow.Players.Get(r)
 	party, _ := t.Flow.Party(p.Keys.Party)
 	x := t.Flow.Parties.Get(party)
@@ -283,7 +283,7 @@ func (t *Tx) leaveSearch(r flow.Ref, why flow.Reason) error {
 
 // declines lets a player do what ends the search of a party. While a match waits for its answers that is a decline, or there
 // would be ways round one.
-func (t *Tx) declines(r, party flow.Ref, do func()) {
+func (t *Tx) declines(r flow.PlayerRef, party flow.PartyRef, do func()) {
 	search := t.Flow.Parties.Get(party).Search
 	do()
 	if search != nil && search.Status == flow.RequiresAcceptance {
@@ -292,7 +292,7 @@ func (t *Tx) declines(r, party flow.Ref, do func()) {
 }
 
 // noteLeave counts a player's own leaves, and locks who enters and leaves again and again.
-func (t *Tx) noteLeave(r flow.Ref) {
+func (t *Tx) noteLeave(r flow.PlayerRef) {
 	config := &t.Config.Search
 	var locked *flow.Penalty
 	t.changePlayer(r, func(e *PlayerChanged) {
@@ -316,7 +316,7 @@ func (t *Tx) noteLeave(r flow.Ref) {
 
 // endSearch takes a party out of matchmaking: all its members in one transaction, told why; the ticket ends with it. Who
 // wished it is not ready any more; the others stay as they are.
-func (t *Tx) endSearch(r flow.Ref, told flow.MessageType, why flow.Reason, by string) {
+func (t *Tx) endSearch(r flow.PartyRef, told flow.MessageType, why flow.Reason, by string) {
 	p := *t.Flow.Parties.Get(r)
 	search := *p.Search
 	p.Search = nil
@@ -419,7 +419,7 @@ func (t *Tx) requeue(x *flow.Instance, out []flow.Membership, advices map[domain
 }
 
 // asMatched reports whether a party has the same members as when its ticket was matched, all of them online.
-func (t *Tx) asMatched(party flow.Ref, ticket domain.UUID, out []flow.Membership) bool {
+func (t *Tx) asMatched(party flow.PartyRef, ticket domain.UUID, out []flow.Membership) bool {
 	p := t.Flow.Parties.Get(party)
 	n := 0
 	for _, m := range out {

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/keyvalue"
@@ -141,7 +142,7 @@ func (cmd *ReadyGame) Decide(k *kernel.Tx) error {
 }
 
 // servedInstance finds a game instance that has a host.
-func (t *Tx) servedInstance(id domain.UUID, cause string) (flow.Ref, error) {
+func (t *Tx) servedInstance(id domain.UUID, cause string) (flow.InstanceRef, error) {
 	if err := t.flowOn(); err != nil {
 		return 0, err
 	}
@@ -180,7 +181,7 @@ func (cmd *ConnectMember) Decide(k *kernel.Tx) error {
 }
 
 // sessionOf finds a player session in the game session of a game instance.
-func (t *Tx) sessionOf(r flow.Ref, id domain.UUID) (*session.PlayerSession, error) {
+func (t *Tx) sessionOf(r flow.InstanceRef, id domain.UUID) (*session.PlayerSession, error) {
 	p, ok := t.hosting.FindPlayer(id)
 	if !ok || string(t.hosting.Game(t.hosting.PlayerSession(p).Game).ID) != t.Flow.Instances.Get(r).Game {
 		return nil, flow.Refuse(flow.Refusal{Code: flow.InvalidToken}, "player session psess-%s is not one of this game", id)
@@ -273,7 +274,7 @@ func (cmd *RemoveMembers) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-func (c *State) memberIn(r flow.Ref, player string) (flow.Ref, bool) {
+func (c *State) memberIn(r flow.InstanceRef, player string) (flow.MembershipRef, bool) {
 	p, ok := c.Flow.Player(player)
 	if !ok || c.Flow.Players.Get(p).Membership() == 0 {
 		return 0, false
@@ -374,7 +375,7 @@ func (cmd *AddMembers) Decide(k *kernel.Tx) error {
 }
 
 // wasIn reports whether the last game of a player was this one.
-func (t *Tx) wasIn(instance domain.UUID, r flow.Ref) bool {
+func (t *Tx) wasIn(instance domain.UUID, r flow.PlayerRef) bool {
 	last := t.Flow.Players.Get(r).LastGame
 	return last != nil && last.Instance == instance
 }
@@ -425,7 +426,7 @@ func (cmd *KeepGameAlive) Decide(k *kernel.Tx) error {
 	missed, game := x.MissedOne, x.Game
 	t.changeInstance(r, func(x *flow.Instance) { x.MissedOne, x.KeepAliveBy = false, t.Contact.Add(x.Rules.KeepAlive) })
 	if g, ok := t.hosting.FindGame(session.ID(game)); ok && missed && t.hosting.Game(g).Process != 0 {
-		t.HostChanged(t.hosting.Process(t.hosting.Game(g).Process).Key)
+		t.HostChanged(t.hosting.Process(fleet.ProcessRef(t.hosting.Game(g).Process)).Key)
 	}
 	return nil
 }

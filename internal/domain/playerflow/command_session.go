@@ -113,7 +113,7 @@ func (t *Tx) checkLogin(p *flow.Player, e *PlayerLoggedIn) error {
 }
 
 // replaceLogin takes the control from a player's login session.
-func (t *Tx) replaceLogin(r flow.Ref, device string) {
+func (t *Tx) replaceLogin(r flow.PlayerRef, device string) {
 	p := t.Flow.Players.Get(r)
 	if p.Login() == 0 {
 		return
@@ -172,7 +172,7 @@ func (cmd *Logout) Decide(k *kernel.Tx) error {
 }
 
 // endLogin ends a player's login session, and with it the presence.
-func (t *Tx) endLogin(r flow.Ref) {
+func (t *Tx) endLogin(r flow.PlayerRef) {
 	p := t.Flow.Players.Get(r)
 	if p.Login() != 0 {
 		t.Emit(&LoginRemoved{t.Flow.Logins.Get(p.Login()).ID})
@@ -234,7 +234,7 @@ func (t *Tx) sync(p *flow.Player) uint64 {
 }
 
 // signOfLife moves the end of a login session that nobody hears of, at most once in a while.
-func (t *Tx) signOfLife(r flow.Ref) {
+func (t *Tx) signOfLife(r flow.PlayerRef) {
 	l := *t.Flow.Logins.Get(t.Flow.Players.Get(r).Login())
 	by := t.Contact.Add(t.Config.Sessions.IdleExpiry)
 	if time.Duration(by-l.ExpireBy)*time.Millisecond > t.Config.Sessions.IdleExpiry/20 {
@@ -299,7 +299,7 @@ func (cmd *PollEvents) Decide(k *kernel.Tx) error {
 }
 
 // polled keeps a player online for deadAfter from now on.
-func (t *Tx) polled(r flow.Ref) {
+func (t *Tx) polled(r flow.PlayerRef) {
 	config := &t.Config.Sessions
 	p := t.Flow.Players.Get(r)
 	by := t.Contact.Add(config.DeadAfter)
@@ -337,7 +337,7 @@ func (cmd *AckEvents) Decide(k *kernel.Tx) error {
 }
 
 // goOnline notes that the client of a player is here: by a stream, by polls until a deadline, or by both.
-func (t *Tx) goOnline(r flow.Ref, stream uint64, polledBy domain.ContactTime) {
+func (t *Tx) goOnline(r flow.PlayerRef, stream uint64, polledBy domain.ContactTime) {
 	p := t.Flow.Players.Get(r)
 	was := p.Presence
 	t.touch(r)
@@ -353,7 +353,7 @@ func (t *Tx) goOnline(r flow.Ref, stream uint64, polledBy domain.ContactTime) {
 }
 
 // goOffline notes that the client of a player is gone.
-func (t *Tx) goOffline(r flow.Ref) {
+func (t *Tx) goOffline(r flow.PlayerRef) {
 	p := t.Flow.Players.Get(r)
 	was := p.Presence
 	if was == flow.Offline {
@@ -367,7 +367,7 @@ func (t *Tx) goOffline(r flow.Ref) {
 }
 
 // tellPresence tells the others of the party.
-func (t *Tx) tellPresence(r flow.Ref) {
+func (t *Tx) tellPresence(r flow.PlayerRef) {
 	p := t.Flow.Players.Get(r)
 	party, ok := t.Flow.Party(p.Keys.Party)
 	if !ok {
@@ -378,7 +378,7 @@ func (t *Tx) tellPresence(r flow.Ref) {
 }
 
 // greet tells a client that has come what it can still do about its game, or does it.
-func (t *Tx) greet(r flow.Ref) {
+func (t *Tx) greet(r flow.PlayerRef) {
 	p := t.Flow.Players.Get(r)
 	if p.Membership() == 0 {
 		return

@@ -103,12 +103,12 @@ func (c *State) applyPlayersAwaited(e *PlayersAwaited) {
 type AnnounceMaintenance struct {
 	StartsAt domain.Time
 	Text     string
-	After    flow.Ref
+	After    flow.PlayerRef
 	Limit    int // how many are told
 
 	// Result
 	Told int
-	Next flow.Ref // 0: these were the last ones
+	Next flow.PlayerRef // 0: these were the last ones
 }
 
 // lookedAtForEach is how many players a transaction looks at for each whom it may tell: of those who are remembered most may
@@ -124,7 +124,7 @@ func (cmd *AnnounceMaintenance) Decide(k *kernel.Tx) error {
 	var to []string
 	cmd.Next = 0
 	looked := 0
-	var at flow.Ref
+	var at flow.PlayerRef
 	for p := range t.Flow.Players.From(cmd.After, &at) {
 		if p.Here() {
 			to = append(to, p.ID)

@@ -14,60 +14,60 @@ func (t *Tx) contactDue(d kernel.Deadline) {
 	switch d.Kind {
 	case PlayerPresence:
 		t.Cause = "PresenceLost"
-		t.goOffline(d.Ref)
+		t.goOffline(flow.PlayerRef(d.Ref))
 	case PartyRemoval:
 		t.Cause = "OfflineRemoval"
-		e := presenceOf(f.Players.Get(d.Ref))
+		e := presenceOf(f.Players.Get(flow.PlayerRef(d.Ref)))
 		e.RemoveBy = 0
 		t.Emit(e)
-		t.leaveParty(d.Ref, flow.WentOffline)
+		t.leaveParty(flow.PlayerRef(d.Ref), flow.WentOffline)
 	case QueueRemoval:
 		t.Cause = "OfflineGrace"
-		e := presenceOf(f.Players.Get(d.Ref))
+		e := presenceOf(f.Players.Get(flow.PlayerRef(d.Ref)))
 		e.LeaveQueueBy = 0
 		t.Emit(e)
-		if party, ok := f.Party(f.Players.Get(d.Ref).Keys.Party); ok && f.Parties.Get(party).Search != nil {
+		if party, ok := f.Party(f.Players.Get(flow.PlayerRef(d.Ref)).Keys.Party); ok && f.Parties.Get(party).Search != nil {
 			t.endSearch(party, flow.OnLeftMatchmaking, flow.MemberOffline, e.Player)
 		}
 	case PartyLeader:
 		t.Cause = "LeaderGrace"
-		t.leaderDue(d.Ref)
+		t.leaderDue(flow.PartyRef(d.Ref))
 	case PartyStale:
 		t.Cause = "StaleExpiration"
-		t.shutDownParty(d.Ref, flow.PartyExpired)
+		t.shutDownParty(flow.PartyRef(d.Ref), flow.PartyExpired)
 	case PartyReady:
 		t.Cause = "ReadyTimeout"
-		t.readyDue(d.Ref)
+		t.readyDue(flow.PartyRef(d.Ref))
 	case InviteExpiry:
-		t.inviteDue(d.Ref)
+		t.inviteDue(flow.InviteRef(d.Ref))
 	case LoginExpiry:
-		t.loginDue(d.Ref)
+		t.loginDue(flow.LoginRef(d.Ref))
 	case InstanceAllocation:
-		t.failAllocation(d.Ref, flow.AllocationTimeout)
+		t.failAllocation(flow.InstanceRef(d.Ref), flow.AllocationTimeout)
 	case InstanceAbsolute:
 		t.Cause = "AbsoluteTimeout"
-		game := f.Instances.Get(d.Ref).Game
-		t.endInstance(d.Ref, flow.AbsoluteTimeout, flow.AbsoluteTimeout, "", nil)
+		game := f.Instances.Get(flow.InstanceRef(d.Ref)).Game
+		t.endInstance(flow.InstanceRef(d.Ref), flow.AbsoluteTimeout, flow.AbsoluteTimeout, "", nil)
 		t.stopHost(game)
 	case InstanceEnding:
 		t.Cause = "EndingGrace"
-		t.endInstance(d.Ref, flow.Terminated, flow.GameTerminated, "", nil)
+		t.endInstance(flow.InstanceRef(d.Ref), flow.Terminated, flow.GameTerminated, "", nil)
 	case InstanceEmpty:
 		t.Cause = "EmptyTimeout"
-		game := f.Instances.Get(d.Ref).Game
-		t.endInstance(d.Ref, flow.Finished, flow.GameEnded, "", nil)
+		game := f.Instances.Get(flow.InstanceRef(d.Ref)).Game
+		t.endInstance(flow.InstanceRef(d.Ref), flow.Finished, flow.GameEnded, "", nil)
 		t.stopHost(game)
 	case InstanceKeepAlive:
-		t.keepAliveMissed(d.Ref)
+		t.keepAliveMissed(flow.InstanceRef(d.Ref))
 	case SeatHold:
-		t.holdOver(d.Ref)
+		t.holdOver(flow.MembershipRef(d.Ref))
 	case StudioReceivers:
 		t.receiversDue()
 	}
 }
 
 // leaderDue gives the lead to somebody who is there. The old leader does not get it back by coming back.
-func (t *Tx) leaderDue(r flow.Ref) {
+func (t *Tx) leaderDue(r flow.PartyRef) {
 	p := t.Flow.Parties.Get(r)
 	var old string
 	for _, m := range p.Members {
@@ -84,7 +84,7 @@ func (t *Tx) leaderDue(r flow.Ref) {
 }
 
 // readyDue makes members not ready who became so too long ago.
-func (t *Tx) readyDue(r flow.Ref) {
+func (t *Tx) readyDue(r flow.PartyRef) {
 	for i, m := range t.Flow.Parties.Get(r).Members {
 		if m.ReadyBy != 0 && m.ReadyBy <= t.Contact {
 			t.changeParty(r, flow.ReadyChanged, m.Player, func(p *flow.Party) { p.Members[i].Ready, p.Members[i].ReadyBy = false, 0 })
@@ -105,7 +105,7 @@ func LoginActsAt(l *flow.Login) domain.ContactTime {
 
 // loginDue ends a login session without a sign of life, after a notice. One whose client is here gets more time; one that
 // was replaced is forgotten.
-func (t *Tx) loginDue(r flow.Ref) {
+func (t *Tx) loginDue(r flow.LoginRef) {
 	t.Cause = "SessionExpired"
 	l := *t.Flow.Logins.Get(r)
 	player, _ := t.Flow.Player(l.Player)
@@ -129,24 +129,24 @@ func (t *Tx) wallDue(d kernel.Deadline) {
 	f := t.Flow
 	switch d.Kind {
 	case InstanceForget:
-		t.Emit(&GameInstanceForgotten{f.Instances.Get(d.Ref).ID})
+		t.Emit(&GameInstanceForgotten{f.Instances.Get(flow.InstanceRef(d.Ref)).ID})
 	case LoginTicketAge:
-		t.Emit(&LoginTicketRemoved{f.Tickets.Get(d.Ref).Hash})
+		t.Emit(&LoginTicketRemoved{f.Tickets.Get(flow.LoginTicketRef(d.Ref)).Hash})
 	case PlayerAge:
-		t.playerAged(d.Ref)
+		t.playerAged(flow.PlayerRef(d.Ref))
 	case QueueEstimate:
 		t.Cause = "Estimate"
-		t.tellEstimates(d.Ref)
+		t.tellEstimates(flow.QueueRef(d.Ref))
 	case QueueDrain:
-		t.drainQueue(d.Ref)
+		t.drainQueue(flow.QueueRef(d.Ref))
 	case PlayerUnlock:
 		t.Cause = "LockOver"
-		t.changePlayer(d.Ref, func(*PlayerChanged) {}) // who may search now hears of it
+		t.changePlayer(flow.PlayerRef(d.Ref), func(*PlayerChanged) {}) // who may search now hears of it
 	}
 }
 
 // playerAged forgets the oldest thing that is remembered of a player who is away.
-func (t *Tx) playerAged(r flow.Ref) {
+func (t *Tx) playerAged(r flow.PlayerRef) {
 	p := t.Flow.Players.Get(r)
 	switch events := p.Outbox(); {
 	case len(events) > 0 && events[len(events)-1].At.Add(outboxKept) <= t.Now:

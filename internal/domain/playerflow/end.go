@@ -10,7 +10,7 @@ import (
 
 // closeInstance ends a game instance and all its memberships, in one transaction for all players. What they are told
 // beside the change of their keys is the caller's matter.
-func (t *Tx) closeInstance(r flow.Ref, end, member flow.Reason, result string) {
+func (t *Tx) closeInstance(r flow.InstanceRef, end, member flow.Reason, result string) {
 	x := *t.Flow.Instances.Get(r)
 	members := slices.Clone(x.Members())
 	t.changeInstance(r, func(x *flow.Instance) {
@@ -24,7 +24,7 @@ func (t *Tx) closeInstance(r flow.Ref, end, member flow.Reason, result string) {
 }
 
 // dropMembership ends a membership: the keys, the hold, and a reservation that is still open.
-func (t *Tx) dropMembership(r flow.Ref, end, reason flow.Reason, result string, wasActive bool) {
+func (t *Tx) dropMembership(r flow.MembershipRef, end, reason flow.Reason, result string, wasActive bool) {
 	m := *t.Flow.Memberships.Get(r)
 	t.tellMemberEnd(&m, reason)
 	t.Emit(&MembershipEnded{m.Player, &flow.LastGame{Instance: m.Instance, EndReason: end, Membership: reason, Ended: t.Now, Result: result}})
@@ -45,7 +45,7 @@ func (t *Tx) dropMembership(r flow.Ref, end, reason flow.Reason, result string, 
 }
 
 // clearReady makes a player not ready who has come out of a game.
-func (t *Tx) clearReady(r flow.Ref) {
+func (t *Tx) clearReady(r flow.PlayerRef) {
 	p := t.Flow.Players.Get(r)
 	party, ok := t.Flow.Party(p.Keys.Party)
 	if !ok {
@@ -58,7 +58,7 @@ func (t *Tx) clearReady(r flow.Ref) {
 }
 
 // endInstance ends a game instance and tells its players. For one without a host none is looked for any more.
-func (t *Tx) endInstance(r flow.Ref, end, member flow.Reason, result string, results map[string]string) {
+func (t *Tx) endInstance(r flow.InstanceRef, end, member flow.Reason, result string, results map[string]string) {
 	x := t.Flow.Instances.Get(r)
 	if !x.Live() {
 		return
@@ -83,11 +83,11 @@ func (t *Tx) endInstance(r flow.Ref, end, member flow.Reason, result string, res
 }
 
 // endMembership ends the membership of one player, whose game goes on.
-func (t *Tx) endMembership(r flow.Ref, reason flow.Reason) {
+func (t *Tx) endMembership(r flow.MembershipRef, reason flow.Reason) {
 	t.endMembershipWith(r, reason, "")
 }
 
-func (t *Tx) endMembershipWith(r flow.Ref, reason flow.Reason, result string) {
+func (t *Tx) endMembershipWith(r flow.MembershipRef, reason flow.Reason, result string) {
 	m := *t.Flow.Memberships.Get(r)
 	x := t.Flow.Instances.Get(m.InstanceRef())
 	pending := x.Status == flow.InstancePending
@@ -121,7 +121,7 @@ var hostEndReasons = map[session.EndCause][2]flow.Reason{
 }
 
 // GameEnding ends the game instance that a game session hosts. It runs before the player sessions end.
-func (t *Tx) GameEnding(g session.Ref, cause session.EndCause) {
+func (t *Tx) GameEnding(g session.GameRef, cause session.EndCause) {
 	r, ok := t.Flow.InstanceOfGame(string(t.hosting.Game(g).ID))
 	if !ok {
 		return

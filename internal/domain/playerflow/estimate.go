@@ -31,7 +31,7 @@ func (t *Tx) queueNamed(name string) flow.Queue {
 // MatchesMade wants a round when what is expected has changed by a match, and somebody waits.
 func (t *Tx) MatchesMade(queue string) {
 	somebody := false
-	t.Flow.SearchingIn(queue, domain.UUID{}, func(flow.Ref) bool {
+	t.Flow.SearchingIn(queue, domain.UUID{}, func(flow.PartyRef) bool {
 		somebody = true
 		return false
 	})
@@ -48,13 +48,13 @@ func (t *Tx) MatchesMade(queue string) {
 
 // tellEstimates goes on with a round, or begins it. Who was told something else in the latest ten seconds, by entering, is
 // passed over: the next round comes to them.
-func (t *Tx) tellEstimates(r flow.Ref) {
+func (t *Tx) tellEstimates(r flow.QueueRef) {
 	q := *t.Flow.Queues.Get(r)
 	if q.TellAfter.IsZero() {
 		q.EstimateMS, q.ToldAt = t.estimate(q.Name), t.Now
 	}
-	var some []flow.Ref
-	t.Flow.SearchingIn(q.Name, q.TellAfter, func(party flow.Ref) bool {
+	var some []flow.PartyRef
+	t.Flow.SearchingIn(q.Name, q.TellAfter, func(party flow.PartyRef) bool {
 		some = append(some, party)
 		return len(some) < EstimateStep
 	})

@@ -10,7 +10,7 @@ import (
 
 // newMember is a player who gets a membership.
 type newMember struct {
-	player  flow.Ref
+	player  flow.PlayerRef
 	team    string
 	data    string
 	ticket  domain.UUID // that the match was made of
@@ -20,7 +20,7 @@ type newMember struct {
 
 // beginInstance makes a game instance with its memberships, pending. The players must be free of tickets and games, or
 // come out of their tickets by it.
-func (t *Tx) beginInstance(x flow.Instance, members []newMember) flow.Ref {
+func (t *Tx) beginInstance(x flow.Instance, members []newMember) flow.InstanceRef {
 	x.Status, x.Created = flow.InstancePending, t.Now
 	x.AllocateBy = t.Contact.Add(x.Rules.AllocationTimeout)
 	if x.Rules.AbsoluteTimeout > 0 {
@@ -35,7 +35,7 @@ func (t *Tx) beginInstance(x flow.Instance, members []newMember) flow.Ref {
 }
 
 // addMember makes a membership, pending.
-func (t *Tx) addMember(r flow.Ref, m newMember) {
+func (t *Tx) addMember(r flow.InstanceRef, m newMember) {
 	x := t.Flow.Instances.Get(r)
 	p := t.Flow.Players.Get(m.player)
 	id, told := p.ID, flow.Message{Instance: x.ID, Match: x.Match, Team: m.team, Reconnect: x.Rules.Reconnect, Attributes: x.Attributes}
@@ -51,14 +51,14 @@ func (t *Tx) addMember(r flow.Ref, m newMember) {
 }
 
 // changeInstance lets f change a copy of a game instance.
-func (t *Tx) changeInstance(r flow.Ref, f func(*flow.Instance)) {
+func (t *Tx) changeInstance(r flow.InstanceRef, f func(*flow.Instance)) {
 	x := *t.Flow.Instances.Get(r)
 	f(&x)
 	t.Emit(&GameInstanceChanged{Instance: x})
 }
 
 // changeMembership lets f change a copy of a membership, and tells the player when the status is another one.
-func (t *Tx) changeMembership(r flow.Ref, f func(*flow.Membership)) {
+func (t *Tx) changeMembership(r flow.MembershipRef, f func(*flow.Membership)) {
 	m := *t.Flow.Memberships.Get(r)
 	was := m.Status
 	f(&m)
@@ -83,7 +83,7 @@ func (c *State) holdUntil(m *flow.Membership) domain.Time {
 }
 
 // planEmpty waits for somebody to play in a game instance that nobody is in.
-func (t *Tx) planEmpty(r flow.Ref) {
+func (t *Tx) planEmpty(r flow.InstanceRef) {
 	x := t.Flow.Instances.Get(r)
 	empty := x.Status == flow.InstanceActive && len(x.Members()) == 0 && x.Rules.EmptyTimeout > 0
 	switch {

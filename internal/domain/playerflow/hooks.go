@@ -11,7 +11,7 @@ import (
 
 // Awaited is how many seats of a game session are promised to members of its game instance who wait for Game.Ready, beside
 // those who are to get one now.
-func (c *State) Awaited(game session.Ref, but []string) int32 {
+func (c *State) Awaited(game session.GameRef, but []string) int32 {
 	r, ok := c.Flow.InstanceOfGame(string(c.hosting.Game(game).ID))
 	if !ok {
 		return 0
@@ -26,7 +26,7 @@ func (c *State) Awaited(game session.Ref, but []string) int32 {
 }
 
 // PromisedSeats is how many seats of a game session belong to members of its game instance who hold none yet.
-func (c *State) PromisedSeats(game session.Ref) (n int32, known bool) {
+func (c *State) PromisedSeats(game session.GameRef) (n int32, known bool) {
 	r, ok := c.Flow.InstanceOfGame(string(c.hosting.Game(game).ID))
 	if !ok {
 		return 0, false
@@ -35,7 +35,7 @@ func (c *State) PromisedSeats(game session.Ref) (n int32, known bool) {
 }
 
 // KeptSeats is how many seats of a game session belong to members of its game instance who are not there and may never come.
-func (c *State) KeptSeats(game session.Ref) int32 {
+func (c *State) KeptSeats(game session.GameRef) int32 {
 	r, ok := c.Flow.InstanceOfGame(string(c.hosting.Game(game).ID))
 	if !ok {
 		return 0
@@ -73,7 +73,7 @@ func (t *Tx) BackfillEnded(x *matchmaking.Ticket, matched bool, why matchmaking.
 }
 
 // RenewBackfill takes players who have left out of an open backfill that Game.EnterMatchmaking has made.
-func (t *Tx) RenewBackfill(open matchmaking.Ref) (done bool) {
+func (t *Tx) RenewBackfill(open matchmaking.TicketRef) (done bool) {
 	if !isGameBackfill(t.matchmaking.Ticket(open)) {
 		return false
 	}

@@ -14,7 +14,7 @@ import (
 // What the matchmaker's tickets and matches mean for the parties that they are for.
 
 // partyOfTicket finds the party that a ticket is for.
-func (t *Tx) partyOfTicket(x *matchmaking.Ticket) (flow.Ref, bool) {
+func (t *Tx) partyOfTicket(x *matchmaking.Ticket) (flow.PartyRef, bool) {
 	id := ticketUUID(x.ID)
 	if id.IsZero() {
 		return 0, false
@@ -37,13 +37,13 @@ func (t *Tx) HeldBack(x *matchmaking.Ticket) bool {
 }
 
 // AcceptanceTimeout is how long the players of a match may take to accept it.
-func (t *Tx) AcceptanceTimeout(c *matchmaking.Configuration, tickets []matchmaking.Ref) time.Duration {
+func (t *Tx) AcceptanceTimeout(c *matchmaking.Configuration, tickets []matchmaking.TicketRef) time.Duration {
 	if t.Limits.Flow == nil {
 		return c.AcceptanceTimeout
 	}
 	ofQueue := t.Config.Of(c.Name)
 	own := ofQueue.Search.AcceptanceTimeout
-	if own == 0 || !slices.ContainsFunc(tickets, func(r matchmaking.Ref) bool {
+	if own == 0 || !slices.ContainsFunc(tickets, func(r matchmaking.TicketRef) bool {
 		_, ok := t.partyOfTicket(t.matchmaking.Ticket(r))
 		return ok
 	}) {
@@ -53,7 +53,7 @@ func (t *Tx) AcceptanceTimeout(c *matchmaking.Configuration, tickets []matchmaki
 }
 
 // changeSearch lets f change a copy of a party's search, and touches its members.
-func (t *Tx) changeSearch(r flow.Ref, f func(*flow.Search)) *flow.Search {
+func (t *Tx) changeSearch(r flow.PartyRef, f func(*flow.Search)) *flow.Search {
 	p := *t.Flow.Parties.Get(r)
 	s := *p.Search
 	f(&s)
@@ -139,7 +139,7 @@ func (t *Tx) TicketReturned(x *matchmaking.Ticket) {
 }
 
 // eachSearching calls f for the tickets of a match that are parties'.
-func (t *Tx) eachSearching(match matchmaking.Ref, f func(x *matchmaking.Ticket, team string, party flow.Ref)) {
+func (t *Tx) eachSearching(match matchmaking.MatchRef, f func(x *matchmaking.Ticket, team string, party flow.PartyRef)) {
 	for _, s := range t.matchmaking.Match(match).Seats {
 		r, ok := t.matchmaking.FindTicketNo(s.Ticket)
 		if !ok {
@@ -153,7 +153,7 @@ func (t *Tx) eachSearching(match matchmaking.Ref, f func(x *matchmaking.Ticket, 
 }
 
 // MatchProposed asks the players of a match.
-func (t *Tx) MatchProposed(match matchmaking.Ref) {
+func (t *Tx) MatchProposed(match matchmaking.MatchRef) {
 	m := t.matchmaking.Match(match)
 	if m.AcceptBy == 0 {
 		return
@@ -161,7 +161,7 @@ func (t *Tx) MatchProposed(match matchmaking.Ref) {
 	id, _ := domain.ParseUUID(m.ID)
 	deadline := m.AcceptBy
 	accepted, pending := t.answers(match)
-	t.eachSearching(match, func(x *matchmaking.Ticket, _ string, party flow.Ref) {
+	t.eachSearching(match, func(x *matchmaking.Ticket, _ string, party flow.PartyRef) {
 		players := partyPlayers(t.Flow.Parties.Get(party))
 		t.changeSearch(party, func(s *flow.Search) {
 			s.Status, s.Match, s.AcceptBy, s.Accepted, s.Pending, s.HeldBy = flow.RequiresAcceptance, id, deadline, nil, players, nil
@@ -173,7 +173,7 @@ func (t *Tx) MatchProposed(match matchmaking.Ref) {
 }
 
 // answers counts what the players of a match have said.
-func (t *Tx) answers(match matchmaking.Ref) (accepted, pending int32) {
+func (t *Tx) answers(match matchmaking.MatchRef) (accepted, pending int32) {
 	for _, s := range t.matchmaking.Match(match).Seats {
 		r, ok := t.matchmaking.FindTicketNo(s.Ticket)
 		if !ok || s.Team == "" {
@@ -193,13 +193,13 @@ func (t *Tx) answers(match matchmaking.Ref) (accepted, pending int32) {
 }
 
 // MatchAnswered tells the players of a match what has been said so far.
-func (t *Tx) MatchAnswered(match matchmaking.Ref, declined bool) {
+func (t *Tx) MatchAnswered(match matchmaking.MatchRef, declined bool) {
 	accepted, pending := t.answers(match)
 	reason := flow.NoReason
 	if declined {
 		reason = flow.AcceptDeclined
 	}
-	t.eachSearching(match, func(x *matchmaking.Ticket, _ string, party flow.Ref) {
+	t.eachSearching(match, func(x *matchmaking.Ticket, _ string, party flow.PartyRef) {
 		yes := answered(x, matchmaking.Accepted)
 		s := t.changeSearch(party, func(s *flow.Search) {
 			s.Accepted = yes
@@ -213,7 +213,7 @@ func (t *Tx) MatchAnswered(match matchmaking.Ref, declined bool) {
 
 // matched is a party's way from its search into a game.
 type matched struct {
-	party   flow.Ref
+	party   flow.PartyRef
 	team    string
 	ticket  domain.UUID
 	entered domain.Time
@@ -221,8 +221,8 @@ type matched struct {
 }
 
 // takeMatched takes the parties of a match out of matchmaking.
-func (t *Tx) takeMatched(match matchmaking.Ref) (all []matched) {
-	t.eachSearching(match, func(x *matchmaking.Ticket, team string, party flow.Ref) {
+func (t *Tx) takeMatched(match matchmaking.MatchRef) (all []matched) {
+	t.eachSearching(match, func(x *matchmaking.Ticket, team string, party flow.PartyRef) {
 		all = append(all, matched{party, team, ticketUUID(x.ID), x.Start, partyPlayers(t.Flow.Parties.Get(party))})
 	})
 	for _, m := range all {
@@ -246,7 +246,7 @@ func (t *Tx) newMembers(all []matched) (members []newMember) {
 
 // MatchCommitted moves all players of a match from their tickets into a game instance, in the transaction that makes the
 // match final: nobody can see one of them with the old key and another one with the new one.
-func (t *Tx) MatchCommitted(match matchmaking.Ref) {
+func (t *Tx) MatchCommitted(match matchmaking.MatchRef) {
 	x := *t.matchmaking.Match(match)
 	all := t.takeMatched(match)
 	if len(all) == 0 {
@@ -260,13 +260,13 @@ func (t *Tx) MatchCommitted(match matchmaking.Ref) {
 
 // Newcomers are those players of a match who came of parties, before they are moved: the game session that they come
 // into has one rule for all, and the studio may have said something of each.
-func (t *Tx) Newcomers(match matchmaking.Ref, game session.ID) map[string]matchmaking.Newcomer {
+func (t *Tx) Newcomers(match matchmaking.MatchRef, game session.ID) map[string]matchmaking.Newcomer {
 	all := map[string]matchmaking.Newcomer{}
 	rules := t.Config.RulesOf(t.matchmaking.Match(match).Of.Name)
 	if r, ok := t.Flow.InstanceOfGame(string(game)); ok {
 		rules = t.Flow.Instances.Get(r).Rules
 	}
-	t.eachSearching(match, func(x *matchmaking.Ticket, _ string, party flow.Ref) {
+	t.eachSearching(match, func(x *matchmaking.Ticket, _ string, party flow.PartyRef) {
 		advice := t.advised(ticketUUID(x.ID))
 		for _, player := range partyPlayers(t.Flow.Parties.Get(party)) {
 			all[player] = matchmaking.Newcomer{Data: advice.Of(player).Data, Wait: rules.Reservation}
@@ -277,7 +277,7 @@ func (t *Tx) Newcomers(match matchmaking.Ref, game session.ID) map[string]matchm
 
 // BackfillCommitted moves the newcomers of a match into the game instance that runs already. A game session that is none of
 // player flow's becomes one.
-func (t *Tx) BackfillCommitted(match matchmaking.Ref, game session.ID) {
+func (t *Tx) BackfillCommitted(match matchmaking.MatchRef, game session.ID) {
 	x := *t.matchmaking.Match(match)
 	all := t.takeMatched(match)
 	if len(all) == 0 {

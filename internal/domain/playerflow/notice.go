@@ -11,20 +11,20 @@ import (
 
 // serverNotice is a notice that a transaction writes down at its end.
 type serverNotice struct {
-	instance flow.Ref
+	instance flow.InstanceRef
 	kind     flow.NoticeType
 	notice   flow.Notice
 }
 
 // tellServer notes what the server of a game instance is told once everything has happened.
-func (t *Tx) tellServer(r flow.Ref, kind flow.NoticeType, n flow.Notice) {
+func (t *Tx) tellServer(r flow.InstanceRef, kind flow.NoticeType, n flow.Notice) {
 	if t.Flow.Instances.Get(r).Game != "" {
 		t.own().notices = append(t.own().notices, serverNotice{r, kind, n})
 	}
 }
 
 // tellAdded tells the server of a newcomer: all who come in one transaction in one notice.
-func (t *Tx) tellAdded(r flow.Ref, m *flow.Membership) {
+func (t *Tx) tellAdded(r flow.InstanceRef, m *flow.Membership) {
 	added := flow.AddedMember{Player: m.Player, Team: m.Team, Party: m.Party}
 	if n := len(t.own().notices); n > 0 {
 		if last := &t.own().notices[n-1]; last.instance == r && last.kind == flow.OnPlayersAdded {
@@ -36,7 +36,7 @@ func (t *Tx) tellAdded(r flow.Ref, m *flow.Membership) {
 }
 
 // tellHosted tells a server that has just become the host who belongs to the game.
-func (t *Tx) tellHosted(r flow.Ref) {
+func (t *Tx) tellHosted(r flow.InstanceRef) {
 	for _, m := range t.Flow.Instances.Get(r).Members() {
 		t.tellAdded(r, t.Flow.Memberships.Get(m))
 	}

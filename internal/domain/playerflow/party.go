@@ -27,7 +27,7 @@ func (t *Tx) mayChangeParty(p *flow.Player) error {
 }
 
 // createParty makes a party with one member, who leads it.
-func (t *Tx) createParty(r flow.Ref, party flow.Party) flow.Ref {
+func (t *Tx) createParty(r flow.PlayerRef, party flow.Party) flow.PartyRef {
 	config := &t.Config.Parties
 	p := t.Flow.Players.Get(r)
 	if party.MembersMax == 0 {
@@ -65,7 +65,7 @@ func (t *Tx) newPartyCode() string {
 }
 
 // changeParty lets f change a copy of a party, raises its revision, and tells its members.
-func (t *Tx) changeParty(r flow.Ref, change flow.PartyChange, player string, f func(*flow.Party)) {
+func (t *Tx) changeParty(r flow.PartyRef, change flow.PartyChange, player string, f func(*flow.Party)) {
 	p := *t.Flow.Parties.Get(r)
 	p.Members = slices.Clone(p.Members)
 	f(&p)
@@ -84,7 +84,7 @@ func versionOf(p *flow.Player) string {
 }
 
 // joinParty adds a player who is in no party.
-func (t *Tx) joinParty(r, target flow.Ref) {
+func (t *Tx) joinParty(r flow.PlayerRef, target flow.PartyRef) {
 	player := t.Flow.Players.Get(r).ID
 	id := t.Flow.Parties.Get(target).ID
 	if x := t.pendingInvite(id, player); x != 0 {
@@ -108,7 +108,7 @@ var searchReasons = map[flow.Reason]flow.Reason{
 
 // leaveParty takes a player out of the party, if in one. Any change of the members ends the search: the ticket is for all
 // of them.
-func (t *Tx) leaveParty(r flow.Ref, reason flow.Reason) {
+func (t *Tx) leaveParty(r flow.PlayerRef, reason flow.Reason) {
 	player := t.Flow.Players.Get(r)
 	id, who := player.Keys.Party, player.ID
 	party, ok := t.Flow.Party(id)
@@ -162,7 +162,7 @@ func (t *Tx) succeed(p *flow.Party, not string) {
 }
 
 // removeParty drops a party with its invites. Its last member has left, or leaves in the same transaction.
-func (t *Tx) removeParty(r flow.Ref) {
+func (t *Tx) removeParty(r flow.PartyRef) {
 	id := t.Flow.Parties.Get(r).ID
 	for _, x := range slices.Clone(t.Flow.InvitesOf(id)) {
 		t.endInvite(x, flow.PartyGone)
@@ -171,7 +171,7 @@ func (t *Tx) removeParty(r flow.Ref) {
 }
 
 // shutDownParty ends a party for all its members.
-func (t *Tx) shutDownParty(r flow.Ref, reason flow.Reason) {
+func (t *Tx) shutDownParty(r flow.PartyRef, reason flow.Reason) {
 	if t.Flow.Parties.Get(r).Search != nil {
 		t.endSearch(r, flow.OnLeftMatchmaking, flow.PartyShutDown, "")
 	}
@@ -186,7 +186,7 @@ func (t *Tx) shutDownParty(r flow.Ref, reason flow.Reason) {
 }
 
 // ownParty finds the party of a player.
-func (t *Tx) ownParty(r flow.Ref) (flow.Ref, error) {
+func (t *Tx) ownParty(r flow.PlayerRef) (flow.PartyRef, error) {
 	p := t.Flow.Players.Get(r)
 	party, ok := t.Flow.Party(p.Keys.Party)
 	if !ok {
@@ -196,7 +196,7 @@ func (t *Tx) ownParty(r flow.Ref) (flow.Ref, error) {
 }
 
 // ledParty finds the party that a player leads.
-func (t *Tx) ledParty(r flow.Ref) (flow.Ref, error) {
+func (t *Tx) ledParty(r flow.PlayerRef) (flow.PartyRef, error) {
 	party, err := t.ownParty(r)
 	if err != nil {
 		return 0, err
@@ -209,7 +209,7 @@ func (t *Tx) ledParty(r flow.Ref) (flow.Ref, error) {
 
 // partyCaller finds the player who wishes something of a party, and the party; see caller. Find is ownParty, ledParty or
 // ledWith.
-func (t *Tx) partyCaller(by *Caller, cause string, find func(r flow.Ref) (flow.Ref, error)) (r, party flow.Ref, done bool, err error) {
+func (t *Tx) partyCaller(by *Caller, cause string, find func(r flow.PlayerRef) (flow.PartyRef, error)) (r flow.PlayerRef, party flow.PartyRef, done bool, err error) {
 	r, done, err = t.caller(by, cause)
 	if err == nil && !done {
 		party, err = find(r)
@@ -218,8 +218,8 @@ func (t *Tx) partyCaller(by *Caller, cause string, find func(r flow.Ref) (flow.R
 }
 
 // ledWith finds the party that a player leads and checks that another player is in it.
-func (t *Tx) ledWith(target string) func(r flow.Ref) (flow.Ref, error) {
-	return func(r flow.Ref) (flow.Ref, error) {
+func (t *Tx) ledWith(target string) func(r flow.PlayerRef) (flow.PartyRef, error) {
+	return func(r flow.PlayerRef) (flow.PartyRef, error) {
 		party, err := t.ledParty(r)
 		if err != nil {
 			return 0, err

@@ -58,13 +58,13 @@ type Tx struct {
 
 // Hosting is what player flow needs of game sessions, server processes and placements.
 type Hosting interface {
-	FindGame(id session.ID) (session.Ref, bool)
-	Game(r session.Ref) *session.GameSession
-	FindPlayer(id domain.UUID) (session.Ref, bool)
-	PlayerSession(r session.Ref) *session.PlayerSession
-	PlayersNamed(player string, yield func(session.Ref, *session.PlayerSession) bool)
-	FindProcess(key fleet.Key) (fleet.Ref, bool)
-	Process(r fleet.Ref) *fleet.Process
+	FindGame(id session.ID) (session.GameRef, bool)
+	Game(r session.GameRef) *session.GameSession
+	FindPlayer(id domain.UUID) (session.PlayerRef, bool)
+	PlayerSession(r session.PlayerRef) *session.PlayerSession
+	PlayersNamed(player string, yield func(session.PlayerRef, *session.PlayerSession) bool)
+	FindProcess(key fleet.Key) (fleet.ProcessRef, bool)
+	Process(r fleet.ProcessRef) *fleet.Process
 	HasCertificate(fleetID, compute string) bool
 	FindPlacement(id string) (placement.Ref, bool)
 	Placement(r placement.Ref) *placement.Placement
@@ -79,40 +79,40 @@ type Hosting interface {
 	WrapData(id domain.UUID, data string)
 
 	// These change what hosting keeps while an event of player flow is applied.
-	KeepSeat(player session.Ref) (seat session.Ref)
-	KeepEmptySeat(game session.Ref) (seat session.Ref)
-	ReleaseSeat(seat session.Ref)
-	ShareSeat(player, with session.Ref)
+	KeepSeat(player session.PlayerRef) (seat session.SeatRef)
+	KeepEmptySeat(game session.GameRef) (seat session.SeatRef)
+	ReleaseSeat(seat session.SeatRef)
+	ShareSeat(player, with session.PlayerRef)
 	DelayPlacement(id string, by domain.Time)
 }
 
 // Matchmaking is what player flow needs of tickets and matches.
 type Matchmaking interface {
-	FindTicket(id string) (matchmaking.Ref, bool)
-	FindTicketNo(no uint64) (matchmaking.Ref, bool)
-	Ticket(r matchmaking.Ref) *matchmaking.Ticket
-	TicketView(r matchmaking.Ref, now domain.Time) matchmaking.TicketView
-	Match(r matchmaking.Ref) *matchmaking.Match
-	MatchedPlayers(match matchmaking.Ref) (players []matchmaking.Player, latencies []placement.Latency)
+	FindTicket(id string) (matchmaking.TicketRef, bool)
+	FindTicketNo(no uint64) (matchmaking.TicketRef, bool)
+	Ticket(r matchmaking.TicketRef) *matchmaking.Ticket
+	TicketView(r matchmaking.TicketRef, now domain.Time) matchmaking.TicketView
+	Match(r matchmaking.MatchRef) *matchmaking.Match
+	MatchedPlayers(match matchmaking.MatchRef) (players []matchmaking.Player, latencies []placement.Latency)
 	EachConfiguration(yield func(*matchmaking.Configuration) bool)
 	Configuration(name string) (*matchmaking.Configuration, bool)
 	Compiled(ruleSet string) *ruleset.RuleSet
 	EstimatedWait(configuration string, now domain.Time) (seconds int32, ok bool)
 	HostedMatch(game string) (matchmaking.Hosted, bool)
-	BackfillOf(game string) (matchmaking.Ref, bool)
+	BackfillOf(game string) (matchmaking.TicketRef, bool)
 	Sits(player string, game session.ID) bool
 	HasQueue(name string) bool
 
 	CheckRoom(x *matchmaking.Ticket) error
 	CheckPlayers(c *matchmaking.Configuration, players []matchmaking.Player) error
 	CheckBackfill(start *matchmaking.StartMatchBackfill) (begin func(), err error)
-	StartTicket(c *matchmaking.Configuration, x matchmaking.Ticket) matchmaking.Ref
-	EndTicket(r matchmaking.Ref, status matchmaking.Status, why matchmaking.Reason)
-	CancelTicket(r matchmaking.Ref, why matchmaking.Reason)
+	StartTicket(c *matchmaking.Configuration, x matchmaking.Ticket) matchmaking.TicketRef
+	EndTicket(r matchmaking.TicketRef, status matchmaking.Status, why matchmaking.Reason)
+	CancelTicket(r matchmaking.TicketRef, why matchmaking.Reason)
 	SetHosted(h matchmaking.Hosted)
 	ChangeHosted(h matchmaking.Hosted)
 	// PlayerLeft makes room for others in the backfill of a game session that a player has left for good.
-	PlayerLeft(game session.Ref)
+	PlayerLeft(game session.GameRef)
 
 	// DelaySearch changes what matchmaking keeps while an event of player flow is applied.
 	DelaySearch(ticket, match string, acceptBy, by domain.Time) domain.Time
@@ -152,19 +152,19 @@ const endedChange kernel.EndedKind = 0
 // EachEnded yields the changes of players' keys in memory: they are past when they happen.
 func (c *State) EachEnded(yield func(no uint64, e kernel.Ended)) {
 	for r, x := range c.Flow.Changes.All() {
-		yield(x.EndedNo, kernel.Ended{Room: Room, Kind: endedChange, Ref: r})
+		yield(x.EndedNo, kernel.Ended{Room: Room, Kind: endedChange, Ref: r.Any()})
 	}
 }
 
 // Drop forgets a change.
 func (c *State) Drop(e kernel.Ended) (counts bool) {
-	c.Flow.RemoveChange(e.Ref)
+	c.Flow.RemoveChange(flow.ChangeRef(e.Ref))
 	return false
 }
 
 // EndedRecord returns a change, for the archive.
 func (v *View) EndedRecord(e kernel.Ended) kernel.EndedRecord {
-	x := *v.c.Flow.Changes.Get(e.Ref)
+	x := *v.c.Flow.Changes.Get(flow.ChangeRef(e.Ref))
 	v.Saw(x.Changed)
 	id := binary.BigEndian.AppendUint64(nil, x.EndedNo) // those of one millisecond come in order
 	return kernel.EndedRecord{Kind: kernel.AChange, ID: string(id), Created: x.At, Ended: x.At, Player: x.Player, Data: wire.Append(nil, &x)}

@@ -34,7 +34,7 @@ import (
 // to no one else (R10).
 
 // memberOf finds the membership that a player session belongs to, if it is the current one or the one that takes over.
-func (t *Tx) memberOf(player string, id domain.UUID) (r flow.Ref, next, ok bool) {
+func (t *Tx) memberOf(player string, id domain.UUID) (r flow.MembershipRef, next, ok bool) {
 	p, known := t.Flow.Player(player)
 	if !known || t.Flow.Players.Get(p).Membership() == 0 {
 		return 0, false, false
@@ -89,7 +89,7 @@ func (t *Tx) SeatCompleted(player string, id domain.UUID, last bool) {
 }
 
 // connectionLost is what becomes of a member who played and has lost the game connection.
-func (t *Tx) connectionLost(r flow.Ref) {
+func (t *Tx) connectionLost(r flow.MembershipRef) {
 	m := *t.Flow.Memberships.Get(r)
 	rules := t.Flow.Instances.Get(m.InstanceRef()).Rules
 	lost := m.Disconnects + 1
@@ -122,10 +122,10 @@ func (t *Tx) connectionLost(r flow.Ref) {
 
 // excuseMany makes it no offence to have lost the connection when half of the players lost theirs at the same time, as the member
 // r does now. Of those whose seat was lost with it the penalty is taken back.
-func (t *Tx) excuseMany(r flow.Ref) {
+func (t *Tx) excuseMany(r flow.MembershipRef) {
 	instance := t.Flow.Memberships.Get(r).InstanceRef()
 	x := t.Flow.Instances.Get(instance)
-	var together []flow.Ref
+	var together []flow.MembershipRef
 	members, gone := x.Members(), t.recent(x.Lost)
 	for _, ref := range members {
 		m := t.Flow.Memberships.Get(ref)
@@ -153,7 +153,7 @@ func (t *Tx) recent(all []flow.Loss) []flow.Loss {
 }
 
 // noteLoss remembers for a while who was in a game until the connection was lost.
-func (t *Tx) noteLoss(r flow.Ref, player string) {
+func (t *Tx) noteLoss(r flow.InstanceRef, player string) {
 	t.changeInstance(r, func(x *flow.Instance) { x.Lost = append(t.recent(x.Lost), flow.Loss{Player: player, At: t.Now}) })
 }
 
@@ -196,7 +196,7 @@ func (t *Tx) SeatEnding(player string, id domain.UUID) bool {
 
 // reservationOver is what becomes of a member who has not come in time. The last reservation ends the membership with it, or
 // whoever lets it end early would get another one.
-func (t *Tx) reservationOver(r flow.Ref, last bool) {
+func (t *Tx) reservationOver(r flow.MembershipRef, last bool) {
 	m := *t.Flow.Memberships.Get(r)
 	x := t.Flow.Instances.Get(m.InstanceRef())
 	rules, suspect := x.Rules, x.Suspect != 0
@@ -236,7 +236,7 @@ func (t *Tx) reservationOver(r flow.Ref, last bool) {
 const holdOverdue = time.Millisecond
 
 // holdOver ends a membership whose player has not come back in time; not before an open reservation has ended.
-func (t *Tx) holdOver(r flow.Ref) {
+func (t *Tx) holdOver(r flow.MembershipRef) {
 	t.Cause = "HoldOver"
 	m := t.Flow.Memberships.Get(r)
 	switch m.Status {

@@ -133,22 +133,22 @@ func (c *State) Restore(*kernel.Head) error {
 		c.waitForPlayer(r)
 	}
 	for r, l := range f.Logins.All() {
-		c.Waiting.Set(LoginExpiry, r, LoginActsAt(l))
+		c.Waiting.Set(LoginExpiry, r.Any(), LoginActsAt(l))
 	}
 	for r := range f.Parties.All() {
 		c.waitForParty(r)
 	}
 	for r, x := range f.Invites.All() {
-		c.Waiting.Set(InviteExpiry, r, x.ExpireBy)
+		c.Waiting.Set(InviteExpiry, r.Any(), x.ExpireBy)
 	}
 	for r := range f.Instances.All() {
 		c.waitForInstance(r)
 	}
 	for r, x := range f.Tickets.All() {
-		c.Waiting.SetWall(LoginTicketAge, r, x.Until)
+		c.Waiting.SetWall(LoginTicketAge, r.Any(), x.Until)
 	}
 	for r, m := range f.Memberships.All() {
-		c.Waiting.Set(SeatHold, r, m.HoldBy)
+		c.Waiting.Set(SeatHold, r.Any(), m.HoldBy)
 		if err := c.restoreSeat(r); err != nil {
 			return err
 		}
@@ -158,9 +158,9 @@ func (c *State) Restore(*kernel.Head) error {
 }
 
 // restoreSeat brings the live player sessions of a membership onto one seat, and keeps it if it is kept.
-func (c *State) restoreSeat(r flow.Ref) error {
+func (c *State) restoreSeat(r flow.MembershipRef) error {
 	m := c.Flow.Memberships.Get(r)
-	live := func(id domain.UUID) session.Ref {
+	live := func(id domain.UUID) session.PlayerRef {
 		if p, ok := c.hosting.FindPlayer(id); ok && c.hosting.PlayerSession(p).Status.Live() {
 			return p
 		}
@@ -173,7 +173,7 @@ func (c *State) restoreSeat(r flow.Ref) error {
 	if !m.Keep {
 		return nil
 	}
-	var seat session.Ref
+	var seat session.SeatRef
 	switch {
 	case current != 0:
 		seat = c.hosting.KeepSeat(current)
@@ -186,6 +186,6 @@ func (c *State) restoreSeat(r flow.Ref) error {
 		}
 		seat = c.hosting.KeepEmptySeat(game)
 	}
-	c.Flow.Memberships.Mut(r).Seat = seat
+	c.Flow.Memberships.Mut(r).Seat = seat.Any()
 	return nil
 }

@@ -22,7 +22,7 @@ func (c *State) takesParties(of *matchmaking.Configuration) bool {
 
 // StandaloneCommitted moves the parties of a match into a game instance and starts its placement. Other players of the match
 // are the matter of those who sent them.
-func (t *Tx) StandaloneCommitted(match matchmaking.Ref) {
+func (t *Tx) StandaloneCommitted(match matchmaking.MatchRef) {
 	x := *t.matchmaking.Match(match)
 	if _, backfill := x.Backfill(); backfill {
 		t.commitStandaloneBackfill(match)
@@ -65,14 +65,14 @@ func (t *Tx) StandaloneCommitted(match matchmaking.Ref) {
 
 // commitStandaloneBackfill seats the parties of a match in the game that asked for more players, if that is one of player flow
 // and takes them. Whatever else the asker means by its game session, nobody here can bring them there.
-func (t *Tx) commitStandaloneBackfill(match matchmaking.Ref) {
+func (t *Tx) commitStandaloneBackfill(match matchmaking.MatchRef) {
 	x := *t.matchmaking.Match(match)
 	seat, _ := x.Backfill()
 	ticket, _ := t.matchmaking.FindTicketNo(seat.Ticket)
 	game := t.matchmaking.Ticket(ticket).Game
 	newcomers := int32(0)
-	var parties []flow.Ref
-	t.eachSearching(match, func(x *matchmaking.Ticket, _ string, party flow.Ref) {
+	var parties []flow.PartyRef
+	t.eachSearching(match, func(x *matchmaking.Ticket, _ string, party flow.PartyRef) {
 		newcomers += x.Players
 		parties = append(parties, party)
 	})

@@ -7,6 +7,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/session"
 )
 
 // HostChanged notes whether the host of a game instance is suspected to be gone: its link is lost, or it does not report
@@ -17,7 +18,7 @@ func (t *Tx) HostChanged(key fleet.Key) {
 		return
 	}
 	p := t.hosting.Process(process)
-	r, ok := t.Flow.InstanceOfGame(string(t.hosting.Game(p.Session).ID))
+	r, ok := t.Flow.InstanceOfGame(string(t.hosting.Game(session.GameRef(p.Session)).ID))
 	if !ok {
 		return
 	}
@@ -25,7 +26,7 @@ func (t *Tx) HostChanged(key fleet.Key) {
 	t.suspect(r, !well)
 }
 
-func (t *Tx) suspect(r flow.Ref, suspect bool) {
+func (t *Tx) suspect(r flow.InstanceRef, suspect bool) {
 	x := t.Flow.Instances.Get(r)
 	if !x.Live() || suspect == (x.Suspect != 0) {
 		return
@@ -50,7 +51,7 @@ func (t *Tx) suspect(r flow.Ref, suspect bool) {
 }
 
 // keepAliveMissed suspects a host that did not say that it is alive, and later gives it up.
-func (t *Tx) keepAliveMissed(r flow.Ref) {
+func (t *Tx) keepAliveMissed(r flow.InstanceRef) {
 	x := t.Flow.Instances.Get(r)
 	if !x.MissedOne && x.Rules.KeepAliveMisses > 1 {
 		t.changeInstance(r, func(x *flow.Instance) {

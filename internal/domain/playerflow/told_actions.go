@@ -64,7 +64,7 @@ func (t *Tx) noteActions(event kernel.Event) {
 }
 
 // noteLeaders notes the leaders of a player's party.
-func (t *Tx) noteLeaders(r flow.Ref) {
+func (t *Tx) noteLeaders(r flow.PlayerRef) {
 	party, ok := t.Flow.Party(t.Flow.Players.Get(r).Keys.Party)
 	if !ok {
 		return

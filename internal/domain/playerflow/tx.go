@@ -14,12 +14,12 @@ type flowTx struct {
 	changed []keysBefore
 	told    []telling
 	notices []serverNotice
-	players []flow.Ref
+	players []flow.PlayerRef
 	parties []domain.UUID
 
 	actors []actionsBefore
 
-	isChanged, isTouched map[flow.Ref]bool
+	isChanged, isTouched map[flow.PlayerRef]bool
 	isActor              map[string]bool
 	isPlanned            map[domain.UUID]bool
 	caller               *Caller
@@ -29,7 +29,7 @@ type flowTx struct {
 }
 
 type keysBefore struct {
-	player flow.Ref
+	player flow.PlayerRef
 	keys   flow.Keys
 	cause  string // a Tick has several
 }
@@ -61,7 +61,7 @@ type Caller struct {
 }
 
 // caller finds the player who wishes something and recognises a wish that was fulfilled before.
-func (t *Tx) caller(by *Caller, cause string) (r flow.Ref, done bool, err error) {
+func (t *Tx) caller(by *Caller, cause string) (r flow.PlayerRef, done bool, err error) {
 	if err := t.flowOn(); err != nil {
 		return 0, false, err
 	}
@@ -115,7 +115,7 @@ func (t *Tx) flowOn() error {
 }
 
 // controls checks that a login session is the one that acts for a player.
-func (t *Tx) controls(player string, id domain.UUID) (flow.Ref, error) {
+func (t *Tx) controls(player string, id domain.UUID) (flow.PlayerRef, error) {
 	r, ok := t.Flow.Login(id)
 	if !ok || t.Flow.Logins.Get(r).Player != player {
 		return 0, flow.Refuse(flow.Refusal{Code: flow.SessionNotFound}, "login session fs-%s of player %s not found", id, player)
@@ -128,7 +128,7 @@ func (t *Tx) controls(player string, id domain.UUID) (flow.Ref, error) {
 }
 
 // playerNamed finds a player whom a trusted caller names.
-func (t *Tx) playerNamed(id string) (flow.Ref, error) {
+func (t *Tx) playerNamed(id string) (flow.PlayerRef, error) {
 	r, ok := t.Flow.Player(id)
 	if !ok {
 		return 0, flow.Refuse(flow.Refusal{Code: flow.PlayerNotFound, Players: []string{id}}, "player %s not found", id)
@@ -145,7 +145,7 @@ func (t *Tx) roomForPlayer() error {
 }
 
 // touch notes players whose deadlines may have to change, and their parties.
-func (t *Tx) touch(r flow.Ref) {
+func (t *Tx) touch(r flow.PlayerRef) {
 	if !t.own().isTouched[r] {
 		note(&t.own().isTouched, r)
 		t.own().players = append(t.own().players, r)
@@ -168,7 +168,7 @@ func note[K comparable](seen *map[K]bool, key K) {
 }
 
 // setKeys changes the keys of a player. The revision rises once in a transaction.
-func (t *Tx) setKeys(r flow.Ref, change func(*flow.Keys)) {
+func (t *Tx) setKeys(r flow.PlayerRef, change func(*flow.Keys)) {
 	p := t.Flow.Players.Get(r)
 	keys, rev := p.Keys, p.Rev
 	change(&keys)
@@ -301,7 +301,7 @@ func (t *Tx) answer() {
 }
 
 // planPlayer sets the deadlines that wait for a player's client to come back.
-func (t *Tx) planPlayer(r flow.Ref) {
+func (t *Tx) planPlayer(r flow.PlayerRef) {
 	if r == 0 {
 		return
 	}

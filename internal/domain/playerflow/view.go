@@ -121,7 +121,7 @@ func (v *View) FlowOf(player string, now domain.Time) (FlowSnapshot, bool) {
 	if lock := c.lockAt(p, now); lock != nil && lock.Kind == flow.Requeue {
 		s.Locks = append(s.Locks, *lock)
 	}
-	c.hosting.PlayersNamed(p.ID, func(_ session.Ref, x *session.PlayerSession) bool {
+	c.hosting.PlayersNamed(p.ID, func(_ session.PlayerRef, x *session.PlayerSession) bool {
 		if x.Status.Live() && (s.Game == nil || x.ID != s.Game.Membership.Session && x.ID != s.Game.Membership.Next) {
 			v.Saw(x.Changed)
 			g := c.hosting.Game(x.Game)
@@ -141,7 +141,7 @@ type ForeignSession struct {
 }
 
 // gameView is a game instance as one of its players sees it.
-func (c *State) gameView(r flow.Ref) *GameView {
+func (c *State) gameView(r flow.MembershipRef) *GameView {
 	m := *c.Flow.Memberships.Get(r)
 	x := *c.Flow.Instances.Get(m.InstanceRef())
 	view := &GameView{
@@ -161,7 +161,7 @@ func (c *State) gameView(r flow.Ref) *GameView {
 }
 
 // PartyView is a party as its members see it.
-func (c *State) PartyView(r flow.Ref) flow.PartyView {
+func (c *State) PartyView(r flow.PartyRef) flow.PartyView {
 	p := *c.Flow.Parties.Get(r)
 	view := flow.PartyView{Party: p, People: make([]flow.MemberView, len(p.Members))}
 	var held []string

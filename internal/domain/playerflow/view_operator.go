@@ -36,11 +36,11 @@ type PlayerLine struct {
 // FindPlayers returns players whom a filter chooses, in the order of their places in memory, beginning behind a place. It looks
 // at `most` of them, however few it finds; last is the place of the last one that it looked at, and more says that others
 // are behind it.
-func (v *View) FindPlayers(f *PlayerFilter, now domain.Time, after flow.Ref, limit, most int) (page []PlayerLine, last flow.Ref, more bool) {
+func (v *View) FindPlayers(f *PlayerFilter, now domain.Time, after flow.PlayerRef, limit, most int) (page []PlayerLine, last flow.PlayerRef, more bool) {
 	v.SawAll()
 	last = after
 	looked := 0
-	var at flow.Ref
+	var at flow.PlayerRef
 	for p := range v.c.Flow.Players.From(after, &at) {
 		if len(page) == limit || looked == most {
 			return page, last, true

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/fleet"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/session"
 )
@@ -148,5 +149,5 @@ func (c *State) hostLostBy(x *flow.Instance) domain.ContactTime {
 	if !g.Live() || g.Process == 0 {
 		return 0
 	}
-	return c.hosting.Process(g.Process).LostBy
+	return c.hosting.Process(fleet.ProcessRef(g.Process)).LostBy
 }

@@ -57,7 +57,7 @@ func (s *State) count(g *GameSession, by int32) {
 }
 
 // hold changes the number of seats held in a game session, and how many of them nobody sits on.
-func (s *State) hold(game Ref, held, empty int32) {
+func (s *State) hold(game GameRef, held, empty int32) {
 	g := s.Games.Mut(game)
 	g.SeatsHeld += held
 	g.SeatsEmpty += empty
@@ -72,7 +72,7 @@ func (s *State) hold(game Ref, held, empty int32) {
 }
 
 // countPlayer adds a player session of a status to the counts of its location, or takes it away.
-func (s *State) countPlayer(game Ref, status PlayerStatus, by int32) {
+func (s *State) countPlayer(game GameRef, status PlayerStatus, by int32) {
 	if !status.Live() {
 		return
 	}

@@ -10,8 +10,12 @@ import (
 	"github.com/musterhq/muster/internal/domain/keyvalue"
 )
 
-// Ref names a record inside this package's tables; see chunk.Ref.
-type Ref = chunk.Ref
+// These name a record inside one of this package's tables; see chunk.Ref.
+type (
+	GameRef   = chunk.Ref[GameSession]
+	PlayerRef = chunk.Ref[PlayerSession]
+	SeatRef   = chunk.Ref[Seat]
+)
 
 // ID names a game session: the part of its ARN behind "gamesession/", that is "<fleet id>/<location>/<id string>".
 type ID string
@@ -106,7 +110,7 @@ type GameSession struct {
 	Created, Ended domain.Time
 
 	ActivateBy domain.ContactTime // the server must have activated it
-	Process    Ref                // of the server process, in the fleet package's table; 0 once ended
+	Process    chunk.AnyRef       // of the server process, in the fleet package's table; 0 once ended
 
 	// For those who ask later what happened. Nothing is decided by them.
 	PromptedAt    domain.Time
@@ -120,17 +124,17 @@ type GameSession struct {
 	Parameters uint64 // hash of what it was created with, when its creator chose the id
 	Policy     uint64 // hash of the RequestId that last changed DenyPlayers
 
-	first, last Ref // its player sessions in creation order
+	first, last PlayerRef // its player sessions in creation order
 	Players     int32
 	EndedNo     uint64
 	Changed     uint64 // journal number of the last change, 0 when older than this run
 }
 
 // FirstPlayer is the first of its player sessions; for walking a frozen table.
-func (g *GameSession) FirstPlayer() Ref { return g.first }
+func (g *GameSession) FirstPlayer() PlayerRef { return g.first }
 
 // NextInGame is the player session that came after it in the same game session; for walking a frozen table.
-func (p *PlayerSession) NextInGame() Ref { return p.next }
+func (p *PlayerSession) NextInGame() PlayerRef { return p.next }
 
 // Live reports whether the game session has not ended.
 func (g *GameSession) Live() bool { return g.Status < Terminated }
@@ -140,7 +144,7 @@ func (g *GameSession) Seated() int32 { return g.SeatsHeld - g.SeatsEmpty }
 
 // Seat is a place in a game session. It is taken while a player session sits on it, or while it is kept.
 type Seat struct {
-	Game    Ref
+	Game    GameRef
 	Holders uint16 // player sessions on it
 	Kept    bool
 }
@@ -174,8 +178,8 @@ type PlayerSession struct {
 	ID        domain.UUID // "psess-<uuid>"
 	Player    string
 	Data      string
-	Game      Ref
-	Seat      Ref
+	Game      GameRef
+	Seat      SeatRef
 	Created   domain.Time
 	Ended     domain.Time
 	ReserveBy domain.ContactTime // the player must have connected
@@ -184,8 +188,8 @@ type PlayerSession struct {
 	Maker     domain.Maker
 	Accept    uint64 // hash of the RequestId that accepted it: a repeat gets the same answer
 
-	next, prev           Ref // in its game session
-	nextOfOne, prevOfOne Ref // of the same player
+	next, prev           PlayerRef // in its game session
+	nextOfOne, prevOfOne PlayerRef // of the same player
 	EndedNo              uint64
 	Changed              uint64
 }

@@ -17,7 +17,7 @@ func (s *State) GameRef(id string) (uint32, bool) {
 }
 
 // GameID names a game session for a scan.
-func (s *State) GameID(ref uint32) string { return string(s.Games.Get(Ref(ref)).ID) }
+func (s *State) GameID(ref uint32) string { return string(s.Games.Get(GameRef(ref)).ID) }
 
 // Row is the game session as a search sees it.
 func (g *GameSession) Row() search.Row {
@@ -37,7 +37,7 @@ func (g *GameSession) property(key string) (string, bool) {
 }
 
 // indexForSearch brings the search index up to date: it holds what is ACTIVE.
-func (s *State) indexForSearch(r Ref, was, is *GameSession) {
+func (s *State) indexForSearch(r GameRef, was, is *GameSession) {
 	switch wasActive, isActive := was.Status == Active, is.Status == Active; {
 	case wasActive && isActive:
 		s.search.Change(uint32(r), was.indexed(), is.indexed(), !slices.Equal(was.Properties, is.Properties))

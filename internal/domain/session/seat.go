@@ -1,14 +1,14 @@
 package session
 
 // Keep lets the seat of a live player session stay taken when nobody sits on it any more.
-func (s *State) Keep(player Ref) (seat Ref) {
+func (s *State) Keep(player PlayerRef) (seat SeatRef) {
 	seat = s.Players.Get(player).Seat
 	s.Seats.Mut(seat).Kept = true
 	return seat
 }
 
 // KeepEmpty takes a seat that nobody sits on and keeps it.
-func (s *State) KeepEmpty(game Ref) (seat Ref) {
+func (s *State) KeepEmpty(game GameRef) (seat SeatRef) {
 	seat, rec := s.Seats.Add()
 	*rec = Seat{Game: game, Kept: true}
 	s.hold(game, 1, 1)
@@ -16,7 +16,7 @@ func (s *State) KeepEmpty(game Ref) (seat Ref) {
 }
 
 // Release ends the keeping of a seat: it is free at once, or as soon as nobody sits on it.
-func (s *State) Release(seat Ref) {
+func (s *State) Release(seat SeatRef) {
 	x := s.Seats.Mut(seat)
 	x.Kept = false
 	if x.Holders > 0 {
@@ -29,7 +29,7 @@ func (s *State) Release(seat Ref) {
 
 // ReserveOn stores a new player session on a seat that is taken already: kept for its player, or with an older player
 // session of the same player on it.
-func (s *State) ReserveOn(seat Ref, p PlayerSession) Ref {
+func (s *State) ReserveOn(seat SeatRef, p PlayerSession) PlayerRef {
 	x := s.Seats.Mut(seat)
 	if x.Holders == 0 {
 		s.hold(x.Game, 0, -1)
@@ -40,7 +40,7 @@ func (s *State) ReserveOn(seat Ref, p PlayerSession) Ref {
 }
 
 // Share lets a live player session sit on the seat of another one; its own is free.
-func (s *State) Share(player, with Ref) {
+func (s *State) Share(player, with PlayerRef) {
 	p := s.Players.Mut(player)
 	old, seat, game := p.Seat, s.Players.Get(with).Seat, p.Game
 	if old == seat {

@@ -15,10 +15,10 @@ type State struct {
 	Players chunk.Table[PlayerSession]
 	Seats   chunk.Table[Seat]
 
-	byID     map[ID]Ref
+	byID     map[ID]GameRef
 	byFleet  map[string]sorted.Set[entry]
-	byPlayer map[string]Ref // one session of each player; the others follow
-	players  map[domain.UUID]Ref
+	byPlayer map[string]PlayerRef // one session of each player; the others follow
+	players  map[domain.UUID]PlayerRef
 	counts   map[place]*Counts
 	all      Counts           // of all locations of all fleets
 	search   *searchindex.Set // the ACTIVE ones
@@ -29,7 +29,7 @@ type place struct{ fleet, location string }
 
 type entry struct {
 	created domain.Time
-	ref     Ref
+	ref     GameRef
 	id      ID
 }
 
@@ -43,24 +43,24 @@ func (a entry) before(b entry) bool {
 // New returns an empty State.
 func New() *State {
 	return &State{
-		byID:     map[ID]Ref{},
+		byID:     map[ID]GameRef{},
 		byFleet:  map[string]sorted.Set[entry]{},
-		byPlayer: map[string]Ref{},
-		players:  map[domain.UUID]Ref{},
+		byPlayer: map[string]PlayerRef{},
+		players:  map[domain.UUID]PlayerRef{},
 		counts:   map[place]*Counts{},
 		search:   searchindex.New(),
 	}
 }
 
 // Game finds a game session that is in memory.
-func (s *State) Game(id ID) (Ref, bool) {
+func (s *State) Game(id ID) (GameRef, bool) {
 	r, ok := s.byID[id]
 	return r, ok
 }
 
 // AddGame stores a new game session. One with the same id, the failed attempt of a placement, gives the id up. A snapshot
 // may bring such an attempt after the one that has its id now.
-func (s *State) AddGame(g GameSession) Ref {
+func (s *State) AddGame(g GameSession) GameRef {
 	if old, ok := s.byID[g.ID]; ok && !g.Replaced {
 		x := s.Games.Mut(old)
 		x.Replaced = true
@@ -74,7 +74,7 @@ func (s *State) AddGame(g GameSession) Ref {
 	return r
 }
 
-func (s *State) index(r Ref, g *GameSession) {
+func (s *State) index(r GameRef, g *GameSession) {
 	if g.Replaced {
 		return
 	}
@@ -89,7 +89,7 @@ func (s *State) index(r Ref, g *GameSession) {
 }
 
 // ChangeGame lets f change a game session and keeps the counts right. f must not call this package.
-func (s *State) ChangeGame(r Ref, f func(*GameSession)) {
+func (s *State) ChangeGame(r GameRef, f func(*GameSession)) {
 	g := s.Games.Mut(r)
 	s.count(g, -1)
 	was := *g
@@ -99,7 +99,7 @@ func (s *State) ChangeGame(r Ref, f func(*GameSession)) {
 }
 
 // GamesFrom yields the game sessions of a fleet in creation order, beginning behind (created, id).
-func (s *State) GamesFrom(fleet string, created domain.Time, id ID, yield func(Ref, *GameSession) bool) {
+func (s *State) GamesFrom(fleet string, created domain.Time, id ID, yield func(GameRef, *GameSession) bool) {
 	t := s.byFleet[fleet]
 	if t == nil {
 		return
@@ -111,7 +111,7 @@ func (s *State) GamesFrom(fleet string, created domain.Time, id ID, yield func(R
 }
 
 // EndGame marks a game session as ended, as the no-th record that did. Its player sessions must have ended before.
-func (s *State) EndGame(r Ref, at domain.Time, reason StatusReason, no uint64) {
+func (s *State) EndGame(r GameRef, at domain.Time, reason StatusReason, no uint64) {
 	s.ChangeGame(r, func(g *GameSession) {
 		g.Status, g.StatusReason, g.Ended = Terminated, reason, at
 		g.ActivateBy, g.Process, g.EndedNo = 0, 0, no
@@ -122,7 +122,7 @@ func (s *State) EndGame(r Ref, at domain.Time, reason StatusReason, no uint64) {
 func (s *State) Held() *domain.Held { return &s.held }
 
 // SetPlayerData changes the data of a player session.
-func (s *State) SetPlayerData(r Ref, data string) *PlayerSession {
+func (s *State) SetPlayerData(r PlayerRef, data string) *PlayerSession {
 	p := s.Players.Mut(r)
 	s.held.Add(p.Maker, len(data)-len(p.Data))
 	p.Data = data
@@ -130,13 +130,13 @@ func (s *State) SetPlayerData(r Ref, data string) *PlayerSession {
 }
 
 // PlayerByID finds a player session that is in memory.
-func (s *State) PlayerByID(id domain.UUID) (Ref, bool) {
+func (s *State) PlayerByID(id domain.UUID) (PlayerRef, bool) {
 	r, ok := s.players[id]
 	return r, ok
 }
 
 // Reserve stores a new player session on a new seat.
-func (s *State) Reserve(p PlayerSession) Ref {
+func (s *State) Reserve(p PlayerSession) PlayerRef {
 	seat, rec := s.Seats.Add()
 	*rec = Seat{Game: p.Game, Holders: 1}
 	p.Seat = seat
@@ -145,7 +145,7 @@ func (s *State) Reserve(p PlayerSession) Ref {
 	return r
 }
 
-func (s *State) addPlayer(p PlayerSession) Ref {
+func (s *State) addPlayer(p PlayerSession) PlayerRef {
 	r, rec := s.Players.Add()
 	*rec = p
 	s.held.Add(p.Maker, p.Bytes())
@@ -156,7 +156,7 @@ func (s *State) addPlayer(p PlayerSession) Ref {
 }
 
 // chain links a player session into its game session's chain, its player's chain and the index.
-func (s *State) chain(r Ref) {
+func (s *State) chain(r PlayerRef) {
 	p := s.Players.Mut(r)
 	g := s.Games.Mut(p.Game)
 	last := g.last
@@ -182,7 +182,7 @@ func (s *State) chain(r Ref) {
 }
 
 // AcceptPlayer marks a player session as connected.
-func (s *State) AcceptPlayer(r Ref, request uint64) {
+func (s *State) AcceptPlayer(r PlayerRef, request uint64) {
 	p := s.Players.Mut(r)
 	s.countPlayer(p.Game, p.Status, -1)
 	p.Status, p.ReserveBy, p.Accept = PlayerActive, 0, request
@@ -191,7 +191,7 @@ func (s *State) AcceptPlayer(r Ref, request uint64) {
 
 // EndPlayer marks a player session as ended, as the no-th record that did, and frees its seat unless somebody else sits
 // on it or it is kept.
-func (s *State) EndPlayer(r Ref, at domain.Time, status PlayerStatus, no uint64) {
+func (s *State) EndPlayer(r PlayerRef, at domain.Time, status PlayerStatus, no uint64) {
 	p := s.Players.Mut(r)
 	s.countPlayer(p.Game, p.Status, -1)
 	p.Status, p.Ended, p.ReserveBy, p.EndedNo = status, at, 0, no
@@ -209,7 +209,7 @@ func (s *State) EndPlayer(r Ref, at domain.Time, status PlayerStatus, no uint64)
 }
 
 // PlayersIn yields the player sessions of a game session in creation order.
-func (s *State) PlayersIn(game Ref, yield func(Ref, *PlayerSession) bool) {
+func (s *State) PlayersIn(game GameRef, yield func(PlayerRef, *PlayerSession) bool) {
 	for r := s.Games.Get(game).first; r != 0; {
 		p := s.Players.Get(r)
 		next := p.next
@@ -221,7 +221,7 @@ func (s *State) PlayersIn(game Ref, yield func(Ref, *PlayerSession) bool) {
 }
 
 // PlayersNamed yields the player sessions of a player, in no particular order.
-func (s *State) PlayersNamed(player string, yield func(Ref, *PlayerSession) bool) {
+func (s *State) PlayersNamed(player string, yield func(PlayerRef, *PlayerSession) bool) {
 	for r := s.byPlayer[player]; r != 0; {
 		p := s.Players.Get(r)
 		next := p.nextOfOne
@@ -233,7 +233,7 @@ func (s *State) PlayersNamed(player string, yield func(Ref, *PlayerSession) bool
 }
 
 // DropGame lets an ended game session leave memory. Its player sessions must have left before.
-func (s *State) DropGame(r Ref) {
+func (s *State) DropGame(r GameRef) {
 	g := s.Games.Get(r)
 	if !g.Replaced {
 		delete(s.byID, g.ID)
@@ -247,7 +247,7 @@ func (s *State) DropGame(r Ref) {
 }
 
 // DropPlayer lets an ended player session leave memory.
-func (s *State) DropPlayer(r Ref) {
+func (s *State) DropPlayer(r PlayerRef) {
 	p := *s.Players.Get(r)
 	s.held.Add(p.Maker, -p.Bytes())
 	g := s.Games.Mut(p.Game)
@@ -281,12 +281,12 @@ func (s *State) DropPlayer(r Ref) {
 
 // RestorePlayers prepares the indexes for n player sessions.
 func (s *State) RestorePlayers(n int) {
-	s.players = make(map[domain.UUID]Ref, n)
-	s.byPlayer = make(map[string]Ref, n)
+	s.players = make(map[domain.UUID]PlayerRef, n)
+	s.byPlayer = make(map[string]PlayerRef, n)
 }
 
 // RestorePlayer puts a player session back. Those of one game session come in creation order.
-func (s *State) RestorePlayer(p PlayerSession) Ref {
+func (s *State) RestorePlayer(p PlayerSession) PlayerRef {
 	if p.Status.Live() {
 		return s.Reserve(p)
 	}

@@ -138,7 +138,7 @@ func (d *door) listPlayers(ctx context.Context, body *ListPlayersRequest) (*List
 		filter.Phase = new(phases[body.Phase])
 	}
 	answer := &ListPlayersAnswer{PlayerIDs: []string{}, Players: []ListedPlayer{}}
-	last, more := flow.Ref(body.After), true
+	last, more := flow.PlayerRef(body.After), true
 	for looked := 0; more && looked < listMost && len(answer.Players) < limit; looked += listStep {
 		err := d.State.Read(ctx, func(v *cell.View) error {
 			var page []playerflow.PlayerLine
