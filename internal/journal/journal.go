@@ -1,6 +1,6 @@
 // Package journal stores the source of truth of a cell: numbered batches of events, in order, durable, and snapshots that let old
 // batches be removed. It stores bytes and does not know their meaning. Two engines implement it, one for a single machine
-// (journal/pebble) and one for a cluster; journaltest holds both to the promises written here.
+// (journal/pebble) and one for a cluster (journal/raft); journaltest holds both to the promises written here.
 package journal
 
 import (
@@ -31,7 +31,8 @@ type Journal interface {
 	// Append makes batch durable as entry number next, which must be the last number and one: anything else is
 	// ErrOutOfOrder. When it returns nil the entry survives every crash. A ctx that is done at the call stops it before
 	// anything is written; one that ends later may leave the outcome unknown, which is ErrFailed. If another writer
-	// took over, the error is ErrFailed and ErrFenced and nothing was written. The batch stays the caller's.
+	// took over, the error is ErrFailed and ErrFenced: on one machine nothing was written, in a cluster the error says if that is unknown.
+	// The batch stays the caller's.
 	Append(ctx context.Context, next uint64, batch []byte) error
 
 	// Read returns the durable entries from number from on, up to those that were durable at the call. A number that was

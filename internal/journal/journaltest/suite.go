@@ -22,6 +22,8 @@ type Engine struct {
 	// OneWriter says that a second Open is refused while the first one holds the journal. Otherwise the second one
 	// takes over and fences the first.
 	OneWriter bool
+	// Within runs each test, such as synctest.Test for engines that wait for time-outs; nil: it is called directly.
+	Within func(*testing.T, func(*testing.T))
 }
 
 // Run tests the engine's promises, each in a journal of its own.
@@ -49,11 +51,18 @@ func Run(t *testing.T, engine Engine) {
 		{"AClosedJournalSaysSo", aClosedJournalSaysSo},
 		{"TwoWriters", twoWriters},
 	} {
-		t.Run(promise.name, func(t *testing.T) {
+		hold := func(t *testing.T) {
 			j := &journalUnderTest{T: t, engine: engine, name: strings.ToLower(promise.name)}
 			j.open()
 			t.Cleanup(func() { _ = j.Journal.Close() })
 			promise.hold(t, j)
+		}
+		t.Run(promise.name, func(t *testing.T) {
+			if engine.Within == nil {
+				hold(t)
+				return
+			}
+			engine.Within(t, hold)
 		})
 	}
 }

@@ -1,0 +1,112 @@
+package raft
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+
+	"github.com/hashicorp/raft"
+)
+
+// A leader sends its snapshot when it no longer has the entries that a follower needs. It may send it in vain: when the follower's answers
+// were lost it thinks that the follower is behind, and a transfer that it has given up may arrive late. Raft's library then replaces the
+// log by the snapshot, and forgets entries behind it that the follower has acknowledged. Raft as published keeps them. So the node looks
+// first: if its log has the snapshot's last entry, in that term, the snapshot is redundant. The node receives and drops it, applies the
+// entries up to there, which the snapshot proves to be committed, and keeps its log.
+
+// redundant reports whether this node has everything that a snapshot offers. Raft's main goroutine calls it.
+func (n *Node) redundant(index, term uint64) (bool, error) {
+	latest := n.snaps.get()
+	logged := false
+	err := n.store.read(index, func(l *raft.Log) error { logged = l.Term == term; return nil })
+	if err != nil && !errors.Is(err, raft.ErrLogNotFound) {
+		return false, err
+	}
+	n.redundantly = 0
+	switch saved := latest.place.index == index && latest.term == term; {
+	case logged, saved && n.store.last.Load() > index:
+		n.redundantly = index
+		return true, nil
+	case !saved && index <= latest.place.index: // late: its sender has long sent a newer one
+		return false, fmt.Errorf("a snapshot up to index %d: this node has one up to %d", index, latest.place.index)
+	}
+	return false, nil
+}
+
+// install makes a received snapshot the beginning of what this node knows. The machine's goroutine calls it, and Raft's main goroutine waits.
+func (n *Node) install(snapshot io.Reader) error {
+	n.trimming.Lock()
+	defer n.trimming.Unlock()
+	if index := n.redundantly; index != 0 {
+		n.redundantly = 0
+		return n.catchUp(index)
+	}
+	head := make([]byte, streamHead)
+	if _, err := io.ReadFull(snapshot, head); err != nil {
+		return err
+	}
+	latest := n.snaps.get()
+	if number := binary.LittleEndian.Uint64(head[8:]); number != latest.number {
+		return fmt.Errorf("a snapshot after entry %d, the latest one is after entry %d", number, latest.number)
+	}
+	next := trimmed{latest.number + 1, latest.number}
+	if err := n.store.trim(0, next); err != nil {
+		return err
+	}
+	n.trimmed = next
+	n.machine.begin(latest.place, latest.members)
+	n.log.Info("a snapshot of the leader has replaced this node's journal", "entry", latest.number, "bytes", latest.size)
+	if last := n.store.last.Load(); last >= latest.place.index {
+		// Raft removes the log after this, but goes on to believe that its last entry is there.
+		n.fail(fmt.Errorf("%w: the leader's snapshot has replaced entries up to index %d that were never committed", ErrReopen, last))
+	}
+	return nil
+}
+
+// catchUp applies the log up to index, and keeps it.
+func (n *Node) catchUp(index uint64) error {
+	for at := n.machine.applied() + 1; at <= index; at++ {
+		err := n.store.read(at, func(l *raft.Log) error {
+			switch l.Type {
+			case raft.LogCommand:
+				n.machine.Apply(l)
+			case raft.LogConfiguration:
+				n.machine.StoreConfiguration(at, raft.DecodeConfiguration(l.Data))
+			}
+			return nil
+		})
+		if err != nil {
+			return n.missing(at, err)
+		}
+	}
+	n.machine.rewind(index)
+	n.store.writing.Lock()
+	n.store.keepNext = true
+	n.store.writing.Unlock()
+	return nil
+}
+
+func (m *machine) applied() uint64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.index
+}
+
+// rewind notes that Raft applies again what is behind index, so its log must keep that.
+func (m *machine) rewind(index uint64) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.rewound = index
+}
+
+// mayTrim is the index up to which the log is no longer needed by this machine.
+func (m *machine) mayTrim() uint64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.rewound != 0 {
+		return m.rewound
+	}
+	return math.MaxUint64
+}

@@ -1,0 +1,376 @@
+package raft
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/musterhq/muster/internal/journal"
+)
+
+// NotLeader is the error of what only the leader can do.
+type NotLeader struct {
+	Leader  string // id of the leader; empty when this node knows none
+	Address string // of its transport
+}
+
+func (e *NotLeader) Error() string {
+	if e.Leader == "" {
+		return "this node is not the leader, and knows of none"
+	}
+	return fmt.Sprintf("this node is not the leader: that is %s at %s", e.Leader, e.Address)
+}
+
+func (n *Node) notLeader() error {
+	address, id := n.raft.LeaderWithID()
+	if string(id) == n.options.ID { // elected, and not in office yet
+		address, id = "", ""
+	}
+	return &NotLeader{string(id), string(address)}
+}
+
+// office is this node's leadership. It begins not with the election but when the node has applied everything of earlier terms.
+type office struct {
+	entering sync.Mutex // held by Lead
+
+	mu      sync.Mutex
+	term    uint64        // in which this node leads; 0: it does not
+	pursued uint64        // the latest term in which it has begun to apply what is committed
+	run     *Journal      // the latest one
+	changed chan struct{} // closed and replaced when term changes
+}
+
+func (o *office) get() (term uint64, changed <-chan struct{}) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.term, o.changed
+}
+
+// set is called with mu held.
+func (o *office) set(term uint64) {
+	if o.term != term {
+		o.term = term
+		close(o.changed)
+		o.changed = make(chan struct{})
+	}
+}
+
+// enter begins to lead in a term, once everything before it is applied.
+func (n *Node) enter(term uint64) {
+	n.office.mu.Lock()
+	known := n.office.pursued == term
+	n.office.pursued = term
+	n.office.mu.Unlock()
+	if known || n.begin() != nil {
+		return
+	}
+	go func() {
+		defer n.pending.Done()
+		if n.barrier(term) != nil {
+			return
+		}
+		n.office.mu.Lock()
+		defer n.office.mu.Unlock()
+		if n.leads(term) {
+			n.office.set(term)
+		}
+	}()
+}
+
+func (n *Node) leads(term uint64) bool {
+	return n.raft.State() == raft.Leader && n.raft.CurrentTerm() == term
+}
+
+// barrier waits until everything that entered the log before it is applied. A nil error says that this happened in the term.
+func (n *Node) barrier(term uint64) error {
+	for n.leads(term) {
+		err := n.raft.Barrier(0).Error()
+		if errors.Is(err, raft.ErrLeadershipTransferInProgress) {
+			time.Sleep(transferPause)
+			continue
+		}
+		if err == nil && !n.leads(term) {
+			break
+		}
+		return err
+	}
+	return n.notLeader()
+}
+
+// leave ends the run, if this node no longer leads.
+func (n *Node) leave() {
+	n.office.mu.Lock()
+	defer n.office.mu.Unlock()
+	n.office.set(0)
+	if run := n.office.run; run != nil {
+		run.end(journal.ErrFenced)
+	}
+}
+
+// Lead waits until this node leads the cluster and has applied everything of earlier terms, and returns the journal of this run. A
+// journal is good for one run: when leadership is lost, or Lead is called again, it fails for good with ErrFenced.
+func (n *Node) Lead(ctx context.Context) (*Journal, error) {
+	n.office.entering.Lock()
+	defer n.office.entering.Unlock()
+	for {
+		if err := errors.Join(ctx.Err(), n.usable()); err != nil {
+			return nil, fmt.Errorf("lead the cluster: %w", err)
+		}
+		term, changed := n.office.get()
+		if term != 0 {
+			if j := n.takeOver(term); j != nil {
+				return j, nil
+			}
+			continue
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		case <-n.failed:
+		case <-n.closing:
+		}
+	}
+}
+
+// takeOver begins a run. It returns nil when the term has ended meanwhile.
+func (n *Node) takeOver(term uint64) *Journal {
+	n.office.mu.Lock()
+	previous := n.office.run
+	n.office.mu.Unlock()
+	if previous != nil {
+		previous.end(journal.ErrFenced)
+		previous.appending.Lock() // no append of it begins from here on
+		previous.appending.Unlock()
+		if previous.term == term { // what it may have left on its way arrives before the new run reads the last number
+			if n.begin() != nil {
+				return nil
+			}
+			err := n.barrier(term)
+			n.pending.Done()
+			if err != nil {
+				return nil
+			}
+		}
+	}
+	n.office.mu.Lock()
+	defer n.office.mu.Unlock()
+	if n.office.term != term {
+		return nil
+	}
+	j := &Journal{node: n, term: term, ended: make(chan struct{})}
+	j.last.Store(n.machine.last())
+	n.office.run = j
+	return j
+}
+
+// Journal is the journal of one run of this node as the leader.
+type Journal struct {
+	node *Node
+	term uint64
+
+	appending sync.Mutex // held for a whole append: one is in flight
+	last      atomic.Uint64
+
+	state struct {
+		sync.Mutex
+		closed bool
+		failed error
+	}
+	ended chan struct{} // closed with state.failed or state.closed
+}
+
+var _ journal.Journal = (*Journal)(nil)
+
+// transferPause is how long an append waits before it asks again whether a hand-over has ended.
+const transferPause = 5 * time.Millisecond
+
+// ErrUnknown is in the error of an append whose outcome is unknown: a later leader may find it in the journal or not.
+var ErrUnknown = errors.New("whether the entry will be durable is unknown")
+
+// Ended is closed when the run has ended: leadership was lost, the node failed, or the journal was closed.
+func (j *Journal) Ended() <-chan struct{} { return j.ended }
+
+// Term is the term of Raft in which this run leads.
+func (j *Journal) Term() uint64 { return j.term }
+
+// end makes the journal unusable, and returns the error to answer with.
+func (j *Journal) end(cause error) error {
+	j.state.Lock()
+	defer j.state.Unlock()
+	if j.state.failed == nil {
+		if err := j.node.Err(); err != nil {
+			cause = err
+		}
+		j.state.failed = cause
+		if !j.state.closed {
+			close(j.ended)
+		}
+	}
+	return fmt.Errorf("%w: %w", journal.ErrFailed, j.state.failed)
+}
+
+func (j *Journal) usable() error {
+	j.state.Lock()
+	defer j.state.Unlock()
+	if j.state.closed {
+		return journal.ErrClosed
+	}
+	if j.state.failed != nil {
+		return fmt.Errorf("%w: %w", journal.ErrFailed, j.state.failed)
+	}
+	return j.node.usable()
+}
+
+// Append implements journal.Journal. When it returns nil, a majority of the voters has the entry on the disk, this node among them.
+func (j *Journal) Append(ctx context.Context, next uint64, batch []byte) error {
+	if err := j.append(ctx, next, batch); err != nil {
+		return fmt.Errorf("append entry %d: %w", next, err)
+	}
+	return nil
+}
+
+func (j *Journal) append(ctx context.Context, next uint64, batch []byte) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	j.appending.Lock()
+	defer j.appending.Unlock()
+	if err := j.usable(); err != nil {
+		return err
+	}
+	if last := j.last.Load(); next != last+1 {
+		return fmt.Errorf("%w: the last one is %d", journal.ErrOutOfOrder, last)
+	}
+	if len(batch) > journal.MaxBatchBytes {
+		return fmt.Errorf("batch of %d bytes, at most %d allowed", len(batch), journal.MaxBatchBytes)
+	}
+	data := encodeCommand(next, j.term, batch)
+	for {
+		err := j.commit(ctx, data)
+		switch {
+		case err == nil:
+			j.last.Store(next)
+			return nil
+		case errors.Is(err, raft.ErrLeadershipTransferInProgress): // nothing was written; this node may lead on
+			select {
+			case <-time.After(transferPause):
+				continue
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		case errors.Is(err, journal.ErrClosed):
+			return err
+		case errors.Is(err, raft.ErrNotLeader), errors.Is(err, errStale): // nothing was written, or nothing that counts
+			return j.end(journal.ErrFenced)
+		case errors.Is(err, raft.ErrLeadershipLost):
+			return j.end(fmt.Errorf("%w: %w", journal.ErrFenced, ErrUnknown))
+		}
+		return j.end(fmt.Errorf("%w: %w", err, ErrUnknown))
+	}
+}
+
+// commit hands data to Raft, and waits until it is committed and applied.
+func (j *Journal) commit(ctx context.Context, data []byte) error {
+	if err := j.node.begin(); err != nil {
+		return err
+	}
+	future := j.node.raft.Apply(data, 0)
+	if err := j.node.await(ctx, future); err != nil {
+		return err
+	}
+	if rejected, ok := future.Response().(error); ok {
+		return rejected
+	}
+	return nil
+}
+
+// begin keeps Raft running until pending.Done, so that it can answer what it is asked.
+func (n *Node) begin() error {
+	n.state.Lock()
+	defer n.state.Unlock()
+	switch {
+	case n.state.closed:
+		return journal.ErrClosed
+	case n.state.failed != nil:
+		return n.state.failed
+	}
+	n.pending.Add(1)
+	return nil
+}
+
+// await waits for Raft's answer, after begin. When it returns early the answer is awaited beside it.
+func (n *Node) await(ctx context.Context, future raft.Future) error {
+	answer := make(chan error, 1)
+	go func() {
+		defer n.pending.Done()
+		answer <- future.Error()
+	}()
+	select {
+	case err := <-answer:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-n.failed:
+		return n.Err()
+	}
+}
+
+// Read implements journal.Journal.
+func (j *Journal) Read(ctx context.Context, from uint64) iter.Seq2[journal.Entry, error] {
+	return j.node.entries(ctx, from, false, j.usable)
+}
+
+// Last implements journal.Journal.
+func (j *Journal) Last(ctx context.Context) (uint64, error) {
+	if err := ctx.Err(); err != nil {
+		return 0, err
+	}
+	if err := j.usable(); err != nil {
+		return 0, err
+	}
+	return j.last.Load(), nil
+}
+
+// SaveSnapshot implements journal.Journal.
+func (j *Journal) SaveSnapshot(ctx context.Context, at uint64, write func(io.Writer) error) error {
+	if err := j.node.saveSnapshot(ctx, at, j.usable, write); err != nil {
+		return fmt.Errorf("save snapshot after entry %d: %w", at, err)
+	}
+	return nil
+}
+
+// LatestSnapshot implements journal.Journal.
+func (j *Journal) LatestSnapshot(ctx context.Context) (at uint64, r io.ReadCloser, err error) {
+	if err := j.usable(); err != nil {
+		return 0, nil, fmt.Errorf("open latest snapshot: %w", err)
+	}
+	return j.node.LatestSnapshot(ctx)
+}
+
+// Trim implements journal.Journal.
+func (j *Journal) Trim(ctx context.Context, before uint64) error {
+	if err := j.usable(); err != nil {
+		return fmt.Errorf("trim before entry %d: %w", before, err)
+	}
+	return j.node.Trim(ctx, before)
+}
+
+// Close implements journal.Journal. The node goes on, and leads until it loses an election or hands over.
+func (j *Journal) Close() error {
+	j.state.Lock()
+	defer j.state.Unlock()
+	if !j.state.closed {
+		j.state.closed = true
+		if j.state.failed == nil {
+			close(j.ended)
+		}
+	}
+	return nil
+}

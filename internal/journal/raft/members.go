@@ -1,0 +1,215 @@
+package raft
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/hashicorp/raft"
+
+	"github.com/musterhq/muster/internal/journal"
+)
+
+// Member is a node of the cluster, as its configuration has it.
+type Member struct {
+	ID      string
+	Address string
+	Votes   bool
+}
+
+// Status is what a node knows of itself and of the cluster.
+type Status struct {
+	ID       string
+	Role     Role
+	Term     uint64
+	Leader   string // id; empty: none is known
+	InOffice bool   // it leads and has applied everything of earlier terms
+	Members  []Member
+
+	Last     uint64        // number of the last entry that this node knows to be committed
+	Snapshot uint64        // number of the entry after which its latest snapshot was taken
+	Behind   uint64        // entries of Raft's log that it knows to be committed and has not applied
+	Contact  time.Duration // since it has heard of the leader; 0 at the leader
+}
+
+// Status returns the node's state.
+func (n *Node) Status() Status {
+	_, leader := n.raft.LeaderWithID()
+	term, _ := n.office.get()
+	s := Status{
+		ID: n.options.ID, Role: n.role(), Term: n.raft.CurrentTerm(), Leader: string(leader), InOffice: term != 0, Members: n.members(),
+		Last: n.machine.last(), Snapshot: n.snaps.get().number,
+	}
+	if committed, applied := n.raft.CommitIndex(), n.raft.AppliedIndex(); committed > applied {
+		s.Behind = committed - applied
+	}
+	if contact := n.raft.LastContact(); s.Role != Leader && !contact.IsZero() {
+		s.Contact = time.Since(contact)
+	}
+	return s
+}
+
+func (n *Node) members() (members []Member) {
+	for _, s := range n.servers() {
+		members = append(members, Member{string(s.ID), string(s.Address), s.Suffrage == raft.Voter})
+	}
+	return members
+}
+
+func (n *Node) servers() []raft.Server {
+	return n.raft.GetConfiguration().Configuration().Servers
+}
+
+func (n *Node) voters() (voters int) {
+	for _, s := range n.servers() {
+		if s.Suffrage == raft.Voter {
+			voters++
+		}
+	}
+	return voters
+}
+
+func (n *Node) votes() bool {
+	member, ok := n.member(n.options.ID)
+	return !ok || member.Suffrage == raft.Voter // a node that waits to be added is no observer
+}
+
+func (n *Node) member(id string) (raft.Server, bool) {
+	servers := n.servers()
+	at := slices.IndexFunc(servers, func(s raft.Server) bool { return string(s.ID) == id })
+	if at < 0 {
+		return raft.Server{}, false
+	}
+	return servers[at], true
+}
+
+// ErrMember is in the error of a change of members that does not fit the cluster.
+var ErrMember = errors.New("the change does not fit the members of the cluster")
+
+// AddObserver adds a node without a vote. It gets the journal, and counts for no majority. Only the leader can. A node
+// that is to vote is added so first, and promoted when it has caught up: a majority must not wait for an empty node.
+func (n *Node) AddObserver(ctx context.Context, id, address string) error {
+	if old, ok := n.member(id); ok && (string(old.Address) != address || old.Suffrage == raft.Voter) {
+		return fmt.Errorf("add node %s at %s: %w: it is a member at %s", id, address, ErrMember, old.Address)
+	}
+	return n.changeMembers(ctx, "add node "+id, func(patience time.Duration) raft.Future {
+		return n.raft.AddNonvoter(raft.ServerID(id), raft.ServerAddress(address), 0, patience)
+	})
+}
+
+// SetAddress records that a member is reached at another address. Only the leader can.
+func (n *Node) SetAddress(ctx context.Context, id, address string) error {
+	old, ok := n.member(id)
+	if !ok {
+		return fmt.Errorf("set the address of node %s: %w: it is no member", id, ErrMember)
+	}
+	return n.changeMembers(ctx, "set the address of node "+id, func(patience time.Duration) raft.Future {
+		if old.Suffrage == raft.Voter {
+			return n.raft.AddVoter(old.ID, raft.ServerAddress(address), 0, patience)
+		}
+		return n.raft.AddNonvoter(old.ID, raft.ServerAddress(address), 0, patience)
+	})
+}
+
+// Promote gives a member a vote. Only the leader can.
+func (n *Node) Promote(ctx context.Context, id string) error {
+	old, ok := n.member(id)
+	if !ok {
+		return fmt.Errorf("promote node %s: %w: it is no member", id, ErrMember)
+	}
+	return n.changeMembers(ctx, "promote node "+id, func(patience time.Duration) raft.Future {
+		return n.raft.AddVoter(old.ID, old.Address, 0, patience)
+	})
+}
+
+// Demote takes a member's vote. Only the leader can; when it demotes itself, it loses its office.
+func (n *Node) Demote(ctx context.Context, id string) error {
+	if err := n.spare(id); err != nil {
+		return fmt.Errorf("demote node %s: %w", id, err)
+	}
+	return n.changeMembers(ctx, "demote node "+id, func(patience time.Duration) raft.Future {
+		return n.raft.DemoteVoter(raft.ServerID(id), 0, patience)
+	})
+}
+
+// Remove removes a member from the cluster. Only the leader can; when it removes itself, it loses its office.
+func (n *Node) Remove(ctx context.Context, id string) error {
+	if err := n.spare(id); err != nil {
+		return fmt.Errorf("remove node %s: %w", id, err)
+	}
+	return n.changeMembers(ctx, "remove node "+id, func(patience time.Duration) raft.Future {
+		return n.raft.RemoveServer(raft.ServerID(id), 0, patience)
+	})
+}
+
+// spare refuses to take the only vote of a cluster.
+func (n *Node) spare(id string) error {
+	old, ok := n.member(id)
+	if !ok {
+		return fmt.Errorf("%w: it is no member", ErrMember)
+	}
+	if old.Suffrage == raft.Voter && n.voters() == 1 {
+		return fmt.Errorf("%w: it has the only vote", ErrMember)
+	}
+	return nil
+}
+
+// changeMembers returns when a majority of the new configuration has the change. A ctx that ends meanwhile leaves the outcome unknown.
+func (n *Node) changeMembers(ctx context.Context, what string, change func(patience time.Duration) raft.Future) error {
+	patience := 10 * time.Second
+	if deadline, ok := ctx.Deadline(); ok {
+		patience = max(time.Until(deadline), time.Millisecond)
+	}
+	err := n.begin()
+	if err == nil {
+		err = n.await(ctx, change(patience))
+	}
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, raft.ErrNotLeader):
+		err = n.notLeader()
+	case errors.Is(err, raft.ErrEnqueueTimeout):
+		err = errors.New("an earlier change of members is still under way")
+	case errors.Is(err, raft.ErrLeadershipLost), ctx.Err() != nil:
+		err = fmt.Errorf("%w: whether the members changed is unknown", err)
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}
+
+// HandOver makes another voter the leader: the node with that id, or the one that is furthest, when id is empty. It returns when this
+// node no longer leads. Appends wait meanwhile; they fail with ErrFenced when it succeeds, and with nothing when it does not.
+func (n *Node) HandOver(ctx context.Context, id string) error {
+	if n.raft.State() != raft.Leader {
+		return fmt.Errorf("hand over: %w", n.notLeader())
+	}
+	to, ok := n.member(id)
+	switch {
+	case id == n.options.ID:
+		return fmt.Errorf("hand over to node %s: %w: it is the leader", id, ErrMember)
+	case id != "" && (!ok || to.Suffrage != raft.Voter):
+		return fmt.Errorf("hand over to node %s: %w: it has no vote", id, ErrMember)
+	case id == "" && n.voters() < 2:
+		return fmt.Errorf("hand over: %w: no other node has a vote", ErrMember)
+	}
+	if err := n.begin(); err != nil {
+		return fmt.Errorf("hand over: %w: %w", journal.ErrFailed, err)
+	}
+	n.handing.Store(true)
+	var future raft.Future
+	if id == "" {
+		future = n.raft.LeadershipTransfer()
+	} else {
+		future = n.raft.LeadershipTransferToServer(to.ID, to.Address)
+	}
+	if err := n.await(ctx, future); err != nil {
+		if errors.Is(err, raft.ErrNotLeader) {
+			err = n.notLeader()
+		}
+		n.handing.Store(false)
+		return fmt.Errorf("hand over: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,83 @@
+package raft
+
+import (
+	"context"
+	"fmt"
+	"sync"
+)
+
+// rounds are the questions to a majority whether this node still leads. One is under way at a time; everyone who asks meanwhile shares the next.
+type rounds struct {
+	mu      sync.Mutex
+	running bool
+	next    *round
+}
+
+type round struct {
+	done   chan struct{}
+	number uint64
+	err    error
+}
+
+// VerifyRead returns the number of the entry that a linearizable read, begun before the call, must have applied: no append that was
+// acknowledged before the call, by any leader, has a higher one. Only the leader can answer, and only after a majority has confirmed that
+// it still leads: others get *NotLeader. A reader at another node asks the leader, and waits for the entry at its own.
+//
+// It is right because the number is taken first and the majority is asked afterwards. A later leader would have acknowledged nothing before a
+// majority had left this term, and then the answers show that. In the term itself, everything acknowledged was applied here before.
+func (n *Node) VerifyRead(ctx context.Context) (number uint64, err error) {
+	n.rounds.mu.Lock()
+	if n.rounds.next == nil {
+		n.rounds.next = &round{done: make(chan struct{})}
+	}
+	r := n.rounds.next
+	if !n.rounds.running {
+		n.rounds.running = true
+		go n.verify()
+	}
+	n.rounds.mu.Unlock()
+	select {
+	case <-r.done:
+		if r.err != nil {
+			return 0, fmt.Errorf("verify a read: %w", r.err)
+		}
+		return r.number, nil
+	case <-ctx.Done():
+		return 0, fmt.Errorf("verify a read: %w", ctx.Err())
+	}
+}
+
+// verify holds rounds until nobody has joined the next one.
+func (n *Node) verify() {
+	for {
+		n.rounds.mu.Lock()
+		r := n.rounds.next
+		n.rounds.next = nil
+		n.rounds.running = r != nil
+		n.rounds.mu.Unlock()
+		if r == nil {
+			return
+		}
+		r.number, r.err = n.askMajority()
+		close(r.done)
+	}
+}
+
+func (n *Node) askMajority() (number uint64, err error) {
+	term, _ := n.office.get()
+	if term == 0 {
+		return 0, n.notLeader()
+	}
+	number = n.machine.last()
+	if err := n.begin(); err != nil {
+		return 0, err
+	}
+	defer n.pending.Done()
+	if err := n.raft.VerifyLeader().Error(); err != nil {
+		return 0, fmt.Errorf("%w (%w)", n.notLeader(), err)
+	}
+	if n.raft.CurrentTerm() != term { // it was asked in a later term, in which this node leads again
+		return 0, n.notLeader()
+	}
+	return number, nil
+}
