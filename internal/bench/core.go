@@ -68,7 +68,7 @@ func (b *bench) coreAlone() error {
 	runtime.GC()
 	began, used := time.Now(), processorTime(nil)
 	for i := range b.sizes.coreSteps {
-		reserve := hosting.ReservePlayers{Game: games[i%len(games)].id, Players: []hosting.NewPlayer{{ID: randomID(), Player: "player-" + strconv.Itoa(i)}}}
+		reserve := hosting.ReservePlayers{Game: games[i%len(games)].id, Players: []hosting.NewPlayer{{ID: domain.PlayerSessionID(randomID()), Player: "player-" + strconv.Itoa(i)}}}
 		if err := do(&reserve); err != nil {
 			return err
 		}
@@ -203,7 +203,7 @@ type changes struct {
 	callers [callers]struct {
 		step, count int
 		game        *localGame
-		player      domain.UUID
+		player      domain.PlayerSessionID
 	}
 }
 
@@ -219,7 +219,7 @@ func (c *changes) unit(caller int) error {
 	switch step {
 	case 0:
 		x.count++
-		x.game, x.player = &c.games[(x.count*callers+caller)%len(c.games)], randomID()
+		x.game, x.player = &c.games[(x.count*callers+caller)%len(c.games)], domain.PlayerSessionID(randomID())
 		return c.cell.Do(c.ctx, &hosting.ReservePlayers{Game: x.game.id, Players: []hosting.NewPlayer{{ID: x.player, Player: "caller-" + strconv.Itoa(caller)}}})
 	case 1:
 		return c.cell.Do(c.ctx, &hosting.AcceptPlayer{Process: x.game.process, Game: x.game.id, Player: x.player, Request: rand.Uint64() | 1})

@@ -62,7 +62,7 @@ func (c *localCell) close() error {
 type localGame struct {
 	id      session.ID
 	process fleet.Key
-	players []domain.UUID
+	players []domain.PlayerSessionID
 }
 
 const (
@@ -122,7 +122,7 @@ func fillGame(do do, i, players int) (localGame, error) {
 	for len(g.players) < players {
 		reserve := &hosting.ReservePlayers{Game: g.id}
 		for range min(seatsInCommand, players-len(g.players)) {
-			id := randomID()
+			id := domain.PlayerSessionID(randomID())
 			g.players = append(g.players, id)
 			reserve.Players = append(reserve.Players, hosting.NewPlayer{ID: id, Player: playerOf(i, len(g.players))})
 		}

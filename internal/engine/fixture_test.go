@@ -127,7 +127,7 @@ func (h *house) reserve(game session.ID, n int) error {
 	return h.Do(context.Background(), &hosting.ReservePlayers{Game: game, Players: []hosting.NewPlayer{{ID: playerID(n), Player: fmt.Sprint("player-", n)}}})
 }
 
-func playerID(n int) (id domain.UUID) {
+func playerID(n int) (id domain.PlayerSessionID) {
 	binary.BigEndian.PutUint64(id[8:], uint64(n)+1)
 	return id
 }

@@ -32,7 +32,7 @@ func TestFollowersSeeEverythingInOrder(t *testing.T) {
 			}
 			at[i] = c.Number
 			for _, e := range c.Events {
-				seen[i] = append(seen[i], e.Event.(*hosting.PlayerReserved).PlayerSession)
+				seen[i] = append(seen[i], domain.UUID(e.Event.(*hosting.PlayerReserved).PlayerSession))
 				told[i].Add(1)
 			}
 		}))

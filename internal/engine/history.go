@@ -88,7 +88,7 @@ func (e *Engine) GameSession(ctx context.Context, id session.ID) (session.GameSe
 }
 
 // PlayerSession finds a player session, live or ended. It refuses with NotFound.
-func (e *Engine) PlayerSession(ctx context.Context, id domain.UUID) (hosting.PlayerSession, error) {
+func (e *Engine) PlayerSession(ctx context.Context, id domain.PlayerSessionID) (hosting.PlayerSession, error) {
 	var p hosting.PlayerSession
 	var ok bool
 	err := e.Read(ctx, func(v *cell.View) error { p, ok = v.PlayerSession(id); return nil })
@@ -100,7 +100,7 @@ func (e *Engine) PlayerSession(ctx context.Context, id domain.UUID) (hosting.Pla
 		return p, err
 	}
 	if !ok {
-		return p, domain.Refuse(domain.NotFound, "player session psess-%s not found", id)
+		return p, domain.Refuse(domain.NotFound, "player session %s not found", id)
 	}
 	return hosting.DecodePlayerSession(record.Data)
 }
@@ -221,7 +221,7 @@ func (e *Engine) withoutReplaced(ctx context.Context, archived []session.GameSes
 // PlayerPlace is a place in the creation order of player sessions.
 type PlayerPlace struct {
 	Created domain.Time
-	ID      domain.UUID
+	ID      domain.PlayerSessionID
 }
 
 // PlayersIn lists the player sessions of a game session, live and ended, in creation order, beginning behind `after`.

@@ -109,10 +109,10 @@ func (h *house) listPlayers(how string, want, limit int, next func(engine.Player
 			h.t.Fatal(err)
 		}
 		for _, p := range page {
-			if seen[p.ID] {
-				h.t.Fatalf("%s, pages of %d: psess-%s comes twice", how, limit, p.ID)
+			if seen[domain.UUID(p.ID)] {
+				h.t.Fatalf("%s, pages of %d: %s comes twice", how, limit, p.ID)
 			}
-			seen[p.ID], after = true, engine.PlayerPlace{Created: p.Created, ID: p.ID}
+			seen[domain.UUID(p.ID)], after = true, engine.PlayerPlace{Created: p.Created, ID: p.ID}
 		}
 	}
 	if len(seen) != want {

@@ -185,7 +185,7 @@ func connectionToWire(t *matchmaking.TicketView, game *string) *types.GameSessio
 	for player := range t.EachPlayer {
 		if n < len(o.Sessions) {
 			wire.MatchedPlayerSessions = append(wire.MatchedPlayerSessions, types.MatchedPlayerSession{
-				PlayerId: &player, PlayerSessionId: new(playerSessionPrefix + o.Sessions[n].String()),
+				PlayerId: &player, PlayerSessionId: new(o.Sessions[n].String()),
 			})
 		}
 		n++

@@ -29,7 +29,7 @@ func (s *Service) StartGameSessionPlacement(ctx context.Context, in *gamelift.St
 		if d.PlayerId == nil {
 			return nil, invalid("DesiredPlayerSessions[%d].PlayerId: required", i)
 		}
-		p.Players = append(p.Players, placement.Player{Player: *d.PlayerId, Data: value(d.PlayerData), ID: newID()})
+		p.Players = append(p.Players, placement.Player{Player: *d.PlayerId, Data: value(d.PlayerData), ID: domain.PlayerSessionID(newID())})
 	}
 	if o := in.PriorityConfigurationOverride; o != nil {
 		p.Override = &placement.Override{Locations: o.LocationOrder, Only: o.PlacementFallbackStrategy == types.PlacementFallbackStrategyNone}
@@ -113,7 +113,7 @@ func placementToWire(p *placement.Placement) types.GameSessionPlacement {
 	}
 	if p.Status == placement.Fulfilled {
 		for i := range p.Players {
-			id := playerSessionPrefix + p.Players[i].ID.String()
+			id := p.Players[i].ID.String()
 			wire.PlacedPlayerSessions = append(wire.PlacedPlayerSessions, types.PlacedPlayerSession{PlayerId: &p.Players[i].Player, PlayerSessionId: &id})
 		}
 	}

@@ -2,7 +2,6 @@ package gamelift
 
 import (
 	"context"
-	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/gamelift"
 	"github.com/aws/aws-sdk-go-v2/service/gamelift/types"
@@ -13,11 +12,9 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 )
 
-const playerSessionPrefix = "psess-"
-
 // CreatePlayerSession reserves a seat for a player.
 func (s *Service) CreatePlayerSession(ctx context.Context, in *gamelift.CreatePlayerSessionInput) (*gamelift.CreatePlayerSessionOutput, error) {
-	player := hosting.NewPlayer{ID: newID(), Player: *in.PlayerId, Data: value(in.PlayerData)}
+	player := hosting.NewPlayer{ID: domain.PlayerSessionID(newID()), Player: *in.PlayerId, Data: value(in.PlayerData)}
 	reserved, err := s.reserve(ctx, *in.GameSessionId, []hosting.NewPlayer{player})
 	if err != nil {
 		return nil, err
@@ -30,7 +27,7 @@ func (s *Service) CreatePlayerSession(ctx context.Context, in *gamelift.CreatePl
 func (s *Service) CreatePlayerSessions(ctx context.Context, in *gamelift.CreatePlayerSessionsInput) (*gamelift.CreatePlayerSessionsOutput, error) {
 	players := make([]hosting.NewPlayer, len(in.PlayerIds))
 	for i, id := range in.PlayerIds {
-		players[i] = hosting.NewPlayer{ID: newID(), Player: id, Data: in.PlayerDataMap[id]}
+		players[i] = hosting.NewPlayer{ID: domain.PlayerSessionID(newID()), Player: id, Data: in.PlayerDataMap[id]}
 	}
 	reserved, err := s.reserve(ctx, *in.GameSessionId, players)
 	if err != nil {
@@ -98,8 +95,8 @@ func (s *Service) DescribePlayerSessions(ctx context.Context, in *gamelift.Descr
 	if err != nil {
 		return nil, err
 	}
-	after := engine.PlayerPlace{Created: domain.Time(cursor.created)}
-	after.ID, _ = domain.ParseUUID(cursor.id)
+	from, _ := domain.ParseUUID(cursor.id)
+	after := engine.PlayerPlace{Created: domain.Time(cursor.created), ID: domain.PlayerSessionID(from)}
 	if maker := callerOf(ctx).Maker(); maker != 0 {
 		return s.ownPlayerSessions(ctx, in, status, maker)
 	}
@@ -110,7 +107,7 @@ func (s *Service) DescribePlayerSessions(ctx context.Context, in *gamelift.Descr
 	out := &gamelift.DescribePlayerSessionsOutput{PlayerSessions: playerSessionsToWire(page)}
 	if more {
 		last := page[len(page)-1]
-		out.NextToken = pageToken("DescribePlayerSessions", in, place{int64(last.Created), last.ID.String()}.String())
+		out.NextToken = pageToken("DescribePlayerSessions", in, place{int64(last.Created), domain.UUID(last.ID).String()}.String())
 	}
 	return out, nil
 }
@@ -166,9 +163,8 @@ func (s *Service) playerPage(ctx context.Context, in *gamelift.DescribePlayerSes
 }
 
 func (s *Service) playerSession(ctx context.Context, id string) (hosting.PlayerSession, error) {
-	digits, prefixed := strings.CutPrefix(id, playerSessionPrefix)
-	parsed, ok := domain.ParseUUID(digits)
-	if !prefixed || !ok {
+	parsed, err := domain.ParseID[domain.PlayerSessionID](id)
+	if err != nil {
 		return hosting.PlayerSession{}, domain.Refuse(domain.NotFound, "player session %s not found", shortened(id))
 	}
 	p, err := s.engine.PlayerSession(ctx, parsed)
@@ -199,7 +195,7 @@ func playerSessionsToWire(players []hosting.PlayerSession) []types.PlayerSession
 }
 
 func playerSessionToWire(p *hosting.PlayerSession) types.PlayerSession {
-	id, created, port := playerSessionPrefix+p.ID.String(), p.Created.Std(), int32(p.Port)
+	id, created, port := p.ID.String(), p.Created.Std(), int32(p.Port)
 	wire := types.PlayerSession{
 		PlayerSessionId: &id, PlayerId: &p.Player, GameSessionId: gameSessionARN(p.Region, p.GameID),
 		FleetId: &p.FleetID, FleetArn: makeARN(p.Region, p.Account, "fleet/"+p.FleetID),

@@ -28,7 +28,7 @@ func TestPlayerSessionFromReservationToEnd(t *testing.T) {
 	if text := rewritten(t, got.body); text != want || !strings.HasPrefix(id, "psess-") || len(id) != 42 {
 		t.Errorf("got  %s %s\nwant %s", id, text, want)
 	}
-	seat, _ := domain.ParseUUID(strings.TrimPrefix(id, "psess-"))
+	seat, _ := domain.ParseID[domain.PlayerSessionID](id)
 	status := func() types.PlayerSessionStatus {
 		out := must(h.sdk.DescribePlayerSessions(t.Context(), &gamelift.DescribePlayerSessionsInput{PlayerId: aws.String("PlayerOne")}))(t)
 		return out.PlayerSessions[0].Status
@@ -169,7 +169,7 @@ func TestReleasePlayerSession(t *testing.T) {
 	}
 	bob := *reserve("bob").PlayerSessionId
 	seat, _ := domain.ParseUUID(strings.TrimPrefix(bob, "psess-"))
-	h.do(&hosting.AcceptPlayer{Process: key, Game: h.gameID(*game.GameSessionId), Player: seat, Request: 5})
+	h.do(&hosting.AcceptPlayer{Process: key, Game: h.gameID(*game.GameSessionId), Player: domain.PlayerSessionID(seat), Request: 5})
 	for _, c := range []struct{ member, id, code, part string }{
 		{"PlayerSessionId", bob, "InvalidRequestException", "is ACTIVE"},
 		{"PlayerSessionId", "psess-00000000-0000-0000-0000-000000000000", "NotFoundException", "not found"},

@@ -168,6 +168,8 @@ func codec(f protoreflect.FieldDescriptor, v string) (string, error) {
 		return function("Text", "")
 	case kind == protoreflect.BytesKind && goes == "domain.UUID":
 		return method("UUID")
+	case kind == protoreflect.BytesKind:
+		return function("ID", "")
 	case kind == protoreflect.Fixed64Kind && goes == "uint64":
 		return method("Fixed64")
 	case kind == protoreflect.Fixed64Kind:

@@ -66,7 +66,7 @@ func placementDocument(n *notice.Notice, p *placement.Placement) []byte {
 		x.Port, x.IPAddress, x.DNSName, x.GameSessionRegion = strconv.Itoa(int(p.Port)), p.IPAddress, p.DNSName, p.Location
 		x.GameSessionARN = "arn:aws:gamelift:" + p.GameRegion + "::gamesession/" + p.Game
 		for _, player := range p.Players {
-			x.PlacedPlayerSessions = append(x.PlacedPlayerSessions, placed{player.Player, "psess-" + player.ID.String()})
+			x.PlacedPlayerSessions = append(x.PlacedPlayerSessions, placed{player.Player, player.ID.String()})
 		}
 	}
 	return encode(d)

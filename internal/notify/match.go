@@ -82,7 +82,7 @@ func matchDocumentOf(n *notice.Notice, counts Counts) []byte {
 				player.Accepted = new(p.Answer == 1)
 			}
 			if !p.Session.IsZero() {
-				player.PlayerSessionID = "psess-" + p.Session.String()
+				player.PlayerSessionID = p.Session.String()
 			}
 			ticket.Players = append(ticket.Players, player)
 			x.GameSessionInfo.Players = append(x.GameSessionInfo.Players, player)

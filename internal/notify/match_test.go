@@ -18,7 +18,7 @@ func TestMatchDocuments(t *testing.T) {
 	accepted := []notice.MatchTicket{ticket("t-ann", "ann", "north"), ticket("t-bob", "bob", "south")}
 	accepted[0].Players[0].Answer = 1
 	placed := []notice.MatchTicket{ticket("t-ann", "ann", "north")}
-	placed[0].Players[0].Session = domain.UUID{1}
+	placed[0].Players[0].Session = domain.PlayerSessionID{1}
 	const match = "5b0f9d64-7f0c-4f2b-9a53-2d2a6f1f4c10"
 	for _, tc := range []struct {
 		event  notice.Match

@@ -124,7 +124,7 @@ func (o *office) fulfil(id string) {
 	o.do(&hosting.ActivateProcess{Process: key, Link: 7, Port: 7777, Request: 1})
 	o.do(&hosting.ReportHealth{Process: key, Healthy: true})
 	o.do(&hosting.StartPlacement{Placement: placement.Placement{ID: id, Queue: "eu-queue", PlayersMax: 2, Players: []placement.Player{
-		{Player: "p<1>", ID: domain.UUID{1}}, {Player: "p2", ID: domain.UUID{2}},
+		{Player: "p<1>", ID: domain.PlayerSessionID{1}}, {Player: "p2", ID: domain.PlayerSessionID{2}},
 	}}})
 	o.do(&hosting.ActivateGameSession{Process: key, Game: session.MakeID("fleet-1", "custom-a", id)})
 }

@@ -96,7 +96,7 @@ func (o *office) ready(process string) fleet.Key {
 func (o *office) start(id string) {
 	o.Helper()
 	o.do(&hosting.StartPlacement{Placement: placement.Placement{
-		ID: id, Queue: "q", PlayersMax: 4, Players: []placement.Player{{Player: "ann", ID: domain.UUID{1}}},
+		ID: id, Queue: "q", PlayersMax: 4, Players: []placement.Player{{Player: "ann", ID: domain.PlayerSessionID{1}}},
 		Latencies: []placement.Latency{{Player: "ann", Location: "custom-a", Milliseconds: 10}, {Player: "ann", Location: "custom-b", Milliseconds: 99}},
 	}})
 }
@@ -220,9 +220,9 @@ func TestLifeOfAGameSession(t *testing.T) {
 	o.want(o.explain(arn), "ACTIVATING", "does not have it yet", "GAME_SESSION_CREATED")
 	o.do(&hosting.PromptGameSession{Process: key, Game: cmd.ID()})
 	o.do(&hosting.ActivateGameSession{Process: key, Game: cmd.ID()})
-	o.do(&hosting.ReservePlayers{Game: cmd.ID(), Players: []hosting.NewPlayer{{ID: domain.UUID{1}, Player: "ann"}}})
+	o.do(&hosting.ReservePlayers{Game: cmd.ID(), Players: []hosting.NewPlayer{{ID: domain.PlayerSessionID{1}, Player: "ann"}}})
 	o.later(time.Second)
-	o.do(&hosting.AcceptPlayer{Process: key, Game: cmd.ID(), Player: domain.UUID{1}, Request: 7})
+	o.do(&hosting.AcceptPlayer{Process: key, Game: cmd.ID(), Player: domain.PlayerSessionID{1}, Request: 7})
 	o.do(&hosting.LoseLink{Process: key, Link: o.links})
 	o.later(2 * time.Minute)
 	o.eventually("the process is given up", func(v *cell.View) bool { p, _ := v.Process(key); return p.State == fleet.Ended })

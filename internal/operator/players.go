@@ -128,7 +128,7 @@ func playerFacts(x *Explanation, s *standing) {
 		x.fact("lock", fmt.Sprintf("%s, level %d, until %s", lock.Kind, lock.Step(), clock(lock.Until)))
 	}
 	for _, f := range p.Foreign {
-		x.fact("other player session", "psess-"+f.ID.String()+" "+f.Status.String()+" in "+string(f.GameID))
+		x.fact("other player session", f.ID.String()+" "+f.Status.String()+" in "+string(f.GameID))
 	}
 }
 

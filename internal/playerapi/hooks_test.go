@@ -364,7 +364,7 @@ func (s *backend) match(first string) {
 
 func (s *backend) dataOf(playerSession string) (data string) {
 	s.Helper()
-	id, _ := domain.ParseUUID(strings.TrimPrefix(playerSession, "psess-"))
+	id, _ := domain.ParseID[domain.PlayerSessionID](playerSession)
 	if err := s.engine.Read(s.Context(), func(v *cell.View) error {
 		p, _ := v.PlayerSession(id)
 		data = p.Data
@@ -468,7 +468,7 @@ func TestHookOfReconnect(t *testing.T) {
 	first := details()
 	key, game := fleet.Key{Fleet: "fleet-1", Compute: "host", Process: "server of " + id}, session.MakeID("fleet-1", "custom-a", id)
 	play := func(playerSession string, request uint64) {
-		ps, _ := domain.ParseUUID(strings.TrimPrefix(playerSession, "psess-"))
+		ps, _ := domain.ParseID[domain.PlayerSessionID](playerSession)
 		s.do(&hosting.AcceptPlayer{Process: key, Game: game, Player: ps, Request: request})
 		s.do(&hosting.RemovePlayer{Process: key, Game: game, Player: ps})
 	}

@@ -126,7 +126,7 @@ func toPlayerSessions(page ...hosting.PlayerSession) []playerSession {
 	for i := range page {
 		p := &page[i]
 		out[i] = playerSession{
-			player: p.Player, id: playerPrefix + p.ID.String(), gameSession: gameARN(p.Region, p.GameID), fleet: p.FleetID, data: p.Data,
+			player: p.Player, id: p.ID.String(), gameSession: gameARN(p.Region, p.GameID), fleet: p.FleetID, data: p.Data,
 			ipAddress: p.IPAddress, dnsName: p.DNSName, port: int(p.Port), created: p.Created, ended: p.Ended, status: p.Status.String(),
 		}
 	}
@@ -135,7 +135,7 @@ func toPlayerSessions(page ...hosting.PlayerSession) []playerSession {
 
 // placeText makes a NextToken: where the next page begins.
 func placeText(last hosting.PlayerSession) string {
-	return base64.RawURLEncoding.EncodeToString([]byte(strconv.FormatInt(int64(last.Created), 36) + "." + last.ID.String()))
+	return base64.RawURLEncoding.EncodeToString([]byte(strconv.FormatInt(int64(last.Created), 36) + "." + domain.UUID(last.ID).String()))
 }
 
 func parsePlace(token string) (engine.PlayerPlace, error) {
@@ -149,5 +149,5 @@ func parsePlace(token string) (engine.PlayerPlace, error) {
 	if err != nil || err2 != nil || !ok {
 		return engine.PlayerPlace{}, domain.Refuse(domain.Invalid, "NextToken %.60q is not one that an answer gave", token)
 	}
-	return engine.PlayerPlace{Created: domain.Time(at), ID: uuid}, nil
+	return engine.PlayerPlace{Created: domain.Time(at), ID: domain.PlayerSessionID(uuid)}, nil
 }

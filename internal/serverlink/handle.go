@@ -95,7 +95,7 @@ func (l *link) change(ctx context.Context, r *request) error {
 			if old.Accept == request {
 				return nil // a repeat of a request that was answered with 200
 			}
-			return domain.Refuse(domain.WrongPlayerState, "PlayerSession (psess-%s) has a status of %s instead of RESERVED", id, old.Status)
+			return domain.Refuse(domain.WrongPlayerState, "PlayerSession (%s) has a status of %s instead of RESERVED", id, old.Status)
 		})
 	case actRemovePlayerSession:
 		id, err := playerID(r.playerSession)
@@ -107,7 +107,7 @@ func (l *link) change(ctx context.Context, r *request) error {
 			if old.Status == session.Completed {
 				return nil
 			}
-			return domain.Refuse(domain.WrongPlayerState, "PlayerSession (psess-%s) has a status of %s", id, old.Status)
+			return domain.Refuse(domain.WrongPlayerState, "PlayerSession (%s) has a status of %s", id, old.Status)
 		})
 	case actTerminateServerProcess:
 		return s.engine.Do(ctx, &hosting.EndProcess{Process: p.key, Request: kernel.RequestHash(r.id)})
@@ -166,7 +166,7 @@ func (p *process) look(take func(now fleet.Process, ok bool)) error {
 }
 
 // ifArchived decides about a player session that has left memory since it ended.
-func (l *link) ifArchived(ctx context.Context, err error, game session.ID, id domain.UUID, decide func(*hosting.PlayerSession) error) error {
+func (l *link) ifArchived(ctx context.Context, err error, game session.ID, id domain.PlayerSessionID, decide func(*hosting.PlayerSession) error) error {
 	if !refusedAs(err, domain.NotFound) {
 		return err
 	}
@@ -207,9 +207,8 @@ func (l *link) certificate(ctx context.Context, b []byte, r *request) ([]byte, e
 }
 
 const (
-	arnLead      = "arn:aws:gamelift:"
-	arnGame      = "gamesession/"
-	playerPrefix = "psess-"
+	arnLead = "arn:aws:gamelift:"
+	arnGame = "gamesession/"
 )
 
 // gameARN is a game session's id as clients know it.
@@ -224,13 +223,12 @@ func gameID(arn string) session.ID {
 }
 
 // playerID parses a player session id. An id that the service cannot have issued is not found.
-func playerID(text string) (domain.UUID, error) {
-	if rest, ok := strings.CutPrefix(text, playerPrefix); ok {
-		if id, ok := domain.ParseUUID(rest); ok {
-			return id, nil
-		}
+func playerID(text string) (domain.PlayerSessionID, error) {
+	id, err := domain.ParseID[domain.PlayerSessionID](text)
+	if err != nil {
+		return id, domain.Refuse(domain.NotFound, "PlayerSession (%.100s) not found", text)
 	}
-	return domain.UUID{}, domain.Refuse(domain.NotFound, "PlayerSession (%.100s) not found", text)
+	return id, nil
 }
 
 func cut(s string, most int) string { return s[:min(most, len(s))] }

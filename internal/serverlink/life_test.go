@@ -344,7 +344,7 @@ func TestStuckReader(t *testing.T) {
 	s, other := w.ready("p"), w.connect("other")
 	g := s.host(50)
 	for i := range 50 {
-		w.must(&hosting.ReservePlayers{Game: g.ID, Players: []hosting.NewPlayer{{ID: domain.UUID(uuid.New()), Player: named(i), Data: strings.Repeat("d", 2000)}}})
+		w.must(&hosting.ReservePlayers{Game: g.ID, Players: []hosting.NewPlayer{{ID: domain.PlayerSessionID(domain.UUID(uuid.New())), Player: named(i), Data: strings.Repeat("d", 2000)}}})
 	}
 	block := make(chan struct{})
 	for i := range 250 { // 100 kB each; no socket buffers take all of them

@@ -234,14 +234,14 @@ func (w *world) create(players int32) session.GameSession {
 func (w *world) reserve(game session.ID, player string) string {
 	w.Helper()
 	id := domain.UUID(uuid.New())
-	w.must(&hosting.ReservePlayers{Game: game, Players: []hosting.NewPlayer{{ID: id, Player: player, Data: "data of " + player}}})
+	w.must(&hosting.ReservePlayers{Game: game, Players: []hosting.NewPlayer{{ID: domain.PlayerSessionID(id), Player: player, Data: "data of " + player}}})
 	return "psess-" + id.String()
 }
 
 func (w *world) playerStatus(id string) string {
 	w.Helper()
 	u, _ := domain.ParseUUID(id[len("psess-"):])
-	p, err := w.engine.PlayerSession(context.Background(), u)
+	p, err := w.engine.PlayerSession(context.Background(), domain.PlayerSessionID(u))
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -253,7 +253,7 @@ func stateOf(t *matchmaking.TicketView) ticketState {
 	for player := range t.EachPlayer {
 		p := placedPlayer{PlayerID: player}
 		if completed && n < len(t.Outcome.Sessions) {
-			p.PlayerSessionID = playerSessionPrefix + t.Outcome.Sessions[n].String()
+			p.PlayerSessionID = t.Outcome.Sessions[n].String()
 		}
 		s.Players = append(s.Players, p)
 		n++

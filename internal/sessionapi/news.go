@@ -16,7 +16,7 @@ type news struct {
 	engine *engine.Engine
 
 	mu       sync.Mutex
-	waiting  map[any]map[chan struct{}]struct{} // by placement or match id (string), player session id (domain.UUID), matchmaking.TicketNo
+	waiting  map[any]map[chan struct{}]struct{} // by placement or match id (string), domain.PlayerSessionID, matchmaking.TicketNo
 	unfollow func()
 }
 

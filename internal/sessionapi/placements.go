@@ -105,7 +105,7 @@ func placementOf(p *placement.Placement) placementAnswer {
 	for _, x := range p.Players {
 		placed := placedPlayer{PlayerID: x.Player}
 		if fulfilled {
-			placed.PlayerSessionID = playerSessionPrefix + x.ID.String()
+			placed.PlayerSessionID = x.ID.String()
 		}
 		a.Players = append(a.Players, placed)
 	}
@@ -146,7 +146,7 @@ func (d *Door) createSessionOnQueue(ctx context.Context, r *request, in *createO
 		p.ID = newID().String()
 	}
 	for _, x := range in.Players {
-		p.Players = append(p.Players, placement.Player{Player: x.PlayerID, Data: x.PlayerData, ID: newID()})
+		p.Players = append(p.Players, placement.Player{Player: x.PlayerID, Data: x.PlayerData, ID: domain.PlayerSessionID(newID())})
 	}
 	for _, l := range in.Latencies {
 		p.Latencies = append(p.Latencies, placement.Latency{Player: l.PlayerID, Location: l.Location, Milliseconds: l.Milliseconds})

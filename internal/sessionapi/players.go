@@ -3,7 +3,6 @@ package sessionapi
 import (
 	"context"
 	"net/http"
-	"strings"
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/hosting"
@@ -40,12 +39,12 @@ func (d *Door) joinSession(ctx context.Context, r *request, in *joinSessionReque
 	if err != nil {
 		return nil, err
 	}
-	cmd := hosting.ReservePlayers{Game: id, Players: []hosting.NewPlayer{{ID: newID(), Player: in.PlayerID, Data: in.PlayerData}}, By: r.principal.Maker()}
+	cmd := hosting.ReservePlayers{Game: id, Players: []hosting.NewPlayer{{ID: domain.PlayerSessionID(newID()), Player: in.PlayerID, Data: in.PlayerData}}, By: r.principal.Maker()}
 	if err := d.engine.Do(ctx, &cmd); err != nil {
 		return nil, d.ended(ctx, id, err)
 	}
 	p := &cmd.Reserved[0]
-	return &joinSessionAnswer{true, playerSessionPrefix + p.ID.String(), p.IPAddress, p.DNSName, int(p.Port)}, nil
+	return &joinSessionAnswer{true, p.ID.String(), p.IPAddress, p.DNSName, int(p.Port)}, nil
 }
 
 // reservedEvent tells an asynchronous JoinSession where to connect.
@@ -121,10 +120,7 @@ type leaveSessionRequest struct {
 	PlayerSessionID string `json:"playerSessionId"`
 }
 
-const (
-	playerSessionPrefix = "psess-"
-	playerSessionWanted = "a player session id as JoinSession gives it: psess-…"
-)
+const playerSessionWanted = "a player session id as JoinSession gives it: psess-…"
 
 func (in *leaveSessionRequest) check(c *checks) {
 	if in.PlayerSessionID == "" {
@@ -159,11 +155,10 @@ func (d *Door) leaveSession(ctx context.Context, r *request, in *leaveSessionReq
 	return &leaveSessionAnswer{in.PlayerSessionID, p.Status.String()}, nil
 }
 
-func playerSessionID(text string) (domain.UUID, error) {
-	if digits, ok := strings.CutPrefix(text, playerSessionPrefix); ok {
-		if id, ok := domain.ParseUUID(digits); ok {
-			return id, nil
-		}
+func playerSessionID(text string) (domain.PlayerSessionID, error) {
+	id, err := domain.ParseID[domain.PlayerSessionID](text)
+	if err != nil {
+		return id, invalid("playerSessionId", text, playerSessionWanted)
 	}
-	return domain.UUID{}, invalid("playerSessionId", text, playerSessionWanted)
+	return id, nil
 }

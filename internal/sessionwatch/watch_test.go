@@ -121,7 +121,7 @@ func TestTheLogTellsOfSessionsAndServers(t *testing.T) {
 
 	s.do(&hosting.StartPlacement{Placement: placement.Placement{ID: "first", Queue: "q", PlayersMax: 4}})
 	s.says("game session created", "game_session=fleet-1/custom-a/first", "process=fleet-1/host/p1", "placement=first")
-	s.do(&hosting.StartPlacement{Placement: placement.Placement{ID: "second", Queue: "q", PlayersMax: 4, Players: []placement.Player{{Player: "ann", ID: domain.UUID{1}}}}})
+	s.do(&hosting.StartPlacement{Placement: placement.Placement{ID: "second", Queue: "q", PlayersMax: 4, Players: []placement.Player{{Player: "ann", ID: domain.PlayerSessionID{1}}}}})
 	s.do(&hosting.ActivateGameSession{Process: key, Game: "fleet-1/custom-a/first"})
 	s.later(61 * time.Second)
 	s.says("placement got no game session", "placement=second", "status=TIMED_OUT", `places="NO_FREE_PROCESS 1"`, "the only server process in custom-a hosts a game session")

@@ -17,9 +17,9 @@ type gameBook struct {
 	rules   map[domain.UUID]flow.Rules
 	status  map[domain.UUID]flow.InstanceStatus
 	members map[string]flow.Membership
-	open    []domain.UUID          // player sessions of memberships that may be live
-	owner   map[domain.UUID]string // of those that ever were
-	late    map[string]bool        // whose hold was lengthened for a reservation that was open at its end
+	open    []domain.PlayerSessionID          // player sessions of memberships that may be live
+	owner   map[domain.PlayerSessionID]string // of those that ever were
+	late    map[string]bool                   // whose hold was lengthened for a reservation that was open at its end
 }
 
 // seatWays are the statuses that each status of a membership can become, beside its end.
@@ -42,7 +42,7 @@ var neverUnder = map[flow.Reconnect]string{
 func (b *gameBook) event(w *World, e kernel.Event) {
 	if b.members == nil {
 		b.rules, b.status = map[domain.UUID]flow.Rules{}, map[domain.UUID]flow.InstanceStatus{}
-		b.members, b.owner, b.late = map[string]flow.Membership{}, map[domain.UUID]string{}, map[string]bool{}
+		b.members, b.owner, b.late = map[string]flow.Membership{}, map[domain.PlayerSessionID]string{}, map[string]bool{}
 	}
 	switch e := e.(type) {
 	case *playerflow.FlowResumed: // all hosts are suspect, and no hold has a deadline
@@ -111,7 +111,7 @@ func (b *gameBook) membership(w *World, m *flow.Membership) {
 	}
 	b.hold(w, &old, m)
 	b.members[m.Player] = *m
-	for _, id := range []domain.UUID{m.Session, m.Next} {
+	for _, id := range []domain.PlayerSessionID{m.Session, m.Next} {
 		if _, known := b.owner[id]; !known && !id.IsZero() {
 			b.owner[id] = m.Player
 			b.open = append(b.open, id)
@@ -159,7 +159,7 @@ func (b *gameBook) hold(w *World, old, m *flow.Membership) {
 // reservations looks behind each durable entry at the reservations that were made for members: each is the current one of its
 // membership, or the one that takes over, so that none outlives the membership or the game, and none is open beside another.
 func (b *gameBook) reservations(w *World, v *cell.View) {
-	reserved := map[string]domain.UUID{}
+	reserved := map[string]domain.PlayerSessionID{}
 	open := b.open[:0]
 	for _, id := range b.open {
 		p, ok := v.PlayerSession(id)
@@ -175,11 +175,11 @@ func (b *gameBook) reservations(w *World, v *cell.View) {
 		m, ok := b.members[player]
 		switch {
 		case !ok || m.Session != id && m.Next != id:
-			w.violated("psess-%s is reserved for %s, who has %s in gi-%s, psess-%s", id, player, m.Status, m.Instance, m.Session)
+			w.violated("%s is reserved for %s, who has %s in gi-%s, %s", id, player, m.Status, m.Instance, m.Session)
 		case b.status[m.Instance] == flow.InstanceEnded:
-			w.violated("psess-%s is reserved in gi-%s, which has ended", id, m.Instance)
+			w.violated("%s is reserved in gi-%s, which has ended", id, m.Instance)
 		case !reserved[player].IsZero():
-			w.violated("psess-%s and psess-%s are both reserved for %s", id, reserved[player], player)
+			w.violated("%s and %s are both reserved for %s", id, reserved[player], player)
 		}
 		reserved[player] = id
 	}

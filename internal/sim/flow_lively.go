@@ -242,7 +242,7 @@ func (w *Wishes) memberName(members []flow.Membership) string {
 }
 
 // accept lets a player in, by either of the two ways that a game server has.
-func (w *Wishes) accept(p *fleet.Process, g *session.GameSession, instance, id domain.UUID) kernel.Command {
+func (w *Wishes) accept(p *fleet.Process, g *session.GameSession, instance domain.UUID, id domain.PlayerSessionID) kernel.Command {
 	if w.oneIn(2) {
 		return &hosting.AcceptPlayer{Process: p.Key, Game: g.ID, Player: id, Request: w.request()}
 	}

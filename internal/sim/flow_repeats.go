@@ -65,8 +65,8 @@ func (w *World) toldCall(cmd kernel.Command) {
 	w.toldStand(cmd)
 	switch cmd := cmd.(type) {
 	case *playerflow.GetHostConnectionDetails:
-		if made := cmd.Made; !cmd.Repeated && !made.IsZero() && w.games.owner[made] != cmd.Player {
-			w.violated("%s was told of psess-%s, which is not durable", cmd.Player, made)
+		if made := cmd.Made; !cmd.Repeated && !made.IsZero() && w.games.owner[domain.PlayerSessionID(made)] != cmd.Player {
+			w.violated("%s was told of %s, which is not durable", cmd.Player, made)
 		}
 	case *playerflow.EndGame:
 		if s, ok := w.games.status[cmd.Instance]; ok && s != flow.InstanceEnded {

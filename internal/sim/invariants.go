@@ -51,7 +51,7 @@ func (w *World) decided(together []*request, call *engine.Call) {
 func seated(v *cell.View, id session.ID) (held int32) {
 	g, _ := v.GameSession(id)
 	seats := map[uint32]bool{} // a player who takes over from another device shares a seat
-	for _, p := range v.PlayersIn(id, 0, 0, domain.UUID{}, 1<<20) {
+	for _, p := range v.PlayersIn(id, 0, 0, domain.PlayerSessionID{}, 1<<20) {
 		if p.Status.Live() {
 			seats[uint32(p.Seat)] = true
 		}
@@ -188,8 +188,8 @@ func (w *World) checkGames(v *cell.View, at func(fleet, location string) *tally)
 				t.activating++
 			}
 			w.waits(string(g.ID)+" to be activated", g.Status == session.Activating, g.ActivateBy, w.cell.Hosting.Activation)
-			for _, p := range v.PlayersIn(g.ID, session.Reserved, 0, domain.UUID{}, 1<<20) {
-				w.waits("a seat for psess-"+p.ID.String(), true, p.ReserveBy, w.cell.Hosting.Reservation)
+			for _, p := range v.PlayersIn(g.ID, session.Reserved, 0, domain.PlayerSessionID{}, 1<<20) {
+				w.waits("a seat for "+p.ID.String(), true, p.ReserveBy, w.cell.Hosting.Reservation)
 			}
 		}
 	}
@@ -232,8 +232,8 @@ func (w *World) nothingIsLate() {
 		games, _, _ := v.GameSessions(id, hosting.GameFilter{}, 0, "", 1<<20)
 		for _, g := range games {
 			late(string(g.ID), g.ActivateBy)
-			for _, p := range v.PlayersIn(g.ID, session.Reserved, 0, domain.UUID{}, 1<<20) {
-				late("psess-"+p.ID.String(), p.ReserveBy)
+			for _, p := range v.PlayersIn(g.ID, session.Reserved, 0, domain.PlayerSessionID{}, 1<<20) {
+				late(p.ID.String(), p.ReserveBy)
 			}
 		}
 	}

@@ -19,8 +19,8 @@ import (
 // known is everything that clients were ever told: by the answer to a command, or by a read. Each fact must be true for ever, or be
 // followed only by what may follow it.
 type known struct {
-	players     map[domain.UUID]*knownPlayer
-	playerOrder []domain.UUID // maps have no order that a seed could repeat
+	players     map[domain.PlayerSessionID]*knownPlayer
+	playerOrder []domain.PlayerSessionID // maps have no order that a seed could repeat
 	games       map[session.ID]*knownGame
 	gameOrder   []session.ID
 	computes    map[[2]string]*knownCompute
@@ -62,7 +62,7 @@ type knownCompute struct{ generation uint32 }
 
 func newKnown() known {
 	return known{
-		players: map[domain.UUID]*knownPlayer{}, games: map[session.ID]*knownGame{}, computes: map[[2]string]*knownCompute{}, fleets: map[string]bool{}, doubted: map[string]bool{},
+		players: map[domain.PlayerSessionID]*knownPlayer{}, games: map[session.ID]*knownGame{}, computes: map[[2]string]*knownCompute{}, fleets: map[string]bool{}, doubted: map[string]bool{},
 		placements: map[string]*knownPlacement{}, aliases: map[string]*knownAlias{}, servers: map[string]*knownServer{},
 		accessKeys: map[string]*knownAccessKey{},
 	}
@@ -232,7 +232,7 @@ func (k *known) toldPlayer(w *World, p *hosting.PlayerSession) {
 		k.playerOrder = append(k.playerOrder, p.ID)
 	}
 	if err := old.mayBe(p); err != nil {
-		w.violated("psess-%s: %v", p.ID, err)
+		w.violated("%s: %v", p.ID, err)
 	}
 	old.status, old.accept = p.Status, p.Accept
 }
@@ -276,7 +276,7 @@ func (k *known) look(w *World, v *cell.View) func() {
 		return func() {}
 	}
 	if err := k.players[id].mayBe(&p); err != nil {
-		w.violated("psess-%s: %v", id, err)
+		w.violated("%s: %v", id, err)
 	}
 	return func() { k.sawPlayer(&p) }
 }
@@ -303,10 +303,10 @@ func (w *World) checkKnown() {
 			p, ok = w.archivedPlayer(n.archive, id)
 		}
 		if !ok {
-			w.violated("psess-%s is gone; it was %s", id, k.players[id].status)
+			w.violated("%s is gone; it was %s", id, k.players[id].status)
 		}
 		if err := k.players[id].mayBe(&p); err != nil {
-			w.violated("psess-%s: %v", id, err)
+			w.violated("%s: %v", id, err)
 		}
 	}
 	for _, key := range k.computeKeys {
@@ -355,7 +355,7 @@ func (w *World) archivedGame(a archive.Archive, id session.ID) (session.GameSess
 	return g, true
 }
 
-func (w *World) archivedPlayer(a archive.Archive, id domain.UUID) (hosting.PlayerSession, bool) {
+func (w *World) archivedPlayer(a archive.Archive, id domain.PlayerSessionID) (hosting.PlayerSession, bool) {
 	record, ok, err := a.Get(background, archive.PlayerSession, string(id[:]))
 	if err != nil {
 		w.unreadable("archive", err)
@@ -365,7 +365,7 @@ func (w *World) archivedPlayer(a archive.Archive, id domain.UUID) (hosting.Playe
 	}
 	p, err := hosting.DecodePlayerSession(record.Data)
 	if err != nil || p.Status.Live() {
-		w.violated("archive: psess-%s is %s, %v", id, p.Status, err)
+		w.violated("archive: %s is %s, %v", id, p.Status, err)
 	}
 	return p, true
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/musterhq/muster/internal/archive"
+	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/domain/kernel"
@@ -78,7 +79,7 @@ func (w *Wishes) placementID() string {
 func startPlacement(w *Wishes, _ *cell.View) kernel.Command {
 	p := placement.Placement{ID: w.placementID(), Queue: w.queueName(), PlayersMax: int32(w.chance.IntN(4)), Name: "placed"}
 	for i := range w.chance.IntN(int(p.PlayersMax) + 1) {
-		p.Players = append(p.Players, placement.Player{Player: fmt.Sprint("player-", i), ID: w.uuid()})
+		p.Players = append(p.Players, placement.Player{Player: fmt.Sprint("player-", i), ID: domain.PlayerSessionID(w.uuid())})
 	}
 	switch w.chance.IntN(4) {
 	case 0:

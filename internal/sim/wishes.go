@@ -165,10 +165,10 @@ func (w *Wishes) host(v *cell.View, g *session.GameSession) fleet.Key {
 	return fleet.Key{Fleet: g.FleetID, Compute: g.ComputeName, Process: g.ProcessID}
 }
 
-func (w *Wishes) player(v *cell.View, g *session.GameSession) (domain.UUID, bool) {
-	players := v.PlayersIn(g.ID, 0, 0, domain.UUID{}, 1000)
+func (w *Wishes) player(v *cell.View, g *session.GameSession) (domain.PlayerSessionID, bool) {
+	players := v.PlayersIn(g.ID, 0, 0, domain.PlayerSessionID{}, 1000)
 	if len(players) == 0 {
-		return domain.UUID{}, false
+		return domain.PlayerSessionID{}, false
 	}
 	return players[w.chance.IntN(len(players))].ID, true
 }
@@ -320,7 +320,7 @@ func reservePlayers(w *Wishes, v *cell.View) kernel.Command {
 	g, _ := w.game(v)
 	cmd := &hosting.ReservePlayers{Game: g.ID}
 	for range 1 + w.chance.IntN(2) {
-		cmd.Players = append(cmd.Players, hosting.NewPlayer{ID: w.uuid(), Player: fmt.Sprint("player-", w.chance.IntN(20))})
+		cmd.Players = append(cmd.Players, hosting.NewPlayer{ID: domain.PlayerSessionID(w.uuid()), Player: fmt.Sprint("player-", w.chance.IntN(20))})
 	}
 	return cmd
 }

@@ -87,11 +87,11 @@ func (s *script) details(e kernel.Event) string {
 	case *hosting.GameSessionEnded:
 		return gameName(e.ID) + [...]string{"", " TRIGGERED_ON_PROCESS_TERMINATE", " FORCE_TERMINATED", " INTERRUPTED"}[e.Reason]
 	case *hosting.PlayerReserved:
-		return s.names[e.PlayerSession] + " " + e.Player + until(e.ReserveBy)
+		return s.names[domain.UUID(e.PlayerSession)] + " " + e.Player + until(e.ReserveBy)
 	case *hosting.PlayerAccepted:
-		return s.names[e.PlayerSession]
+		return s.names[domain.UUID(e.PlayerSession)]
 	case *hosting.PlayerEnded:
-		return s.names[e.PlayerSession] + " " + e.Status.String()
+		return s.names[domain.UUID(e.PlayerSession)] + " " + e.Status.String()
 	case *kernel.Forgotten:
 		return fmt.Sprint(e.Count)
 	}

@@ -85,8 +85,7 @@ func (w *world) game(name string, players int32) session.ID {
 	return cmd.ID()
 }
 
-func playerID(n int) domain.UUID {
-	var id domain.UUID
+func playerID(n int) (id domain.PlayerSessionID) {
 	binary.BigEndian.PutUint64(id[8:], uint64(n)+1)
 	binary.LittleEndian.PutUint64(id[:8], mix(uint64(n)))
 	return id

@@ -96,20 +96,20 @@ func TestLookAtDetails(t *testing.T) {
 	data := "level=3"
 	cmd := &playerflow.GetHostConnectionDetails{Caller: w.as("a"), Instance: g, Data: &data}
 	w.must(cmd)
-	if got := w.dataOf(cmd.Made); got != data {
+	if got := w.dataOf(domain.PlayerSessionID(cmd.Made)); got != data {
 		t.Errorf("PlayerData is %q", got)
 	}
 	w.connect(g, "a")
-	w.lose(g, cmd.Made)
+	w.lose(g, domain.PlayerSessionID(cmd.Made))
 	again := &playerflow.GetHostConnectionDetails{Caller: w.as("a"), Instance: g}
 	w.must(again)
-	if got := w.dataOf(again.Made); got != data {
+	if got := w.dataOf(domain.PlayerSessionID(again.Made)); got != data {
 		t.Errorf("PlayerData that nobody has changed is %q", got)
 	}
 }
 
 // dataOf is the PlayerData of a player session.
-func (w *flowWorld) dataOf(id domain.UUID) string {
+func (w *flowWorld) dataOf(id domain.PlayerSessionID) string {
 	w.t.Helper()
 	r, ok := w.cell.hosting.Sessions.PlayerByID(id)
 	if !ok {

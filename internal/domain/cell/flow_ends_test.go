@@ -126,7 +126,7 @@ func TestNoBackfillOfFinishedGames(t *testing.T) {
 		if _, open := w.cell.matchmaking.Records.BackfillOf(x.Game); !open {
 			t.Fatal("there is no automatic backfill")
 		}
-		sessions := []domain.UUID{w.member("a").Session, w.member("b").Session}
+		sessions := []domain.PlayerSessionID{w.member("a").Session, w.member("b").Session}
 		g := session.ID(x.Game)
 		key := w.gameOf(x.ID).ProcessID
 		w.must(&playerflow.EndGame{Instance: x.ID})

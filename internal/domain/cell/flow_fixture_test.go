@@ -172,7 +172,7 @@ func (w *flowWorld) gameOf(instance domain.UUID) *session.GameSession {
 }
 
 // accept lets the game server accept a player session.
-func (w *flowWorld) accept(instance, playerSession domain.UUID) error {
+func (w *flowWorld) accept(instance domain.UUID, playerSession domain.PlayerSessionID) error {
 	w.seed++
 	g := w.gameOf(instance)
 	key := processKey(g.ProcessID)
@@ -190,7 +190,7 @@ func (w *flowWorld) connect(instance domain.UUID, players ...string) {
 }
 
 // lose lets the game server report that a player is gone.
-func (w *flowWorld) lose(instance, playerSession domain.UUID) {
+func (w *flowWorld) lose(instance domain.UUID, playerSession domain.PlayerSessionID) {
 	w.t.Helper()
 	g := w.gameOf(instance)
 	w.must(&hosting.RemovePlayer{Process: processKey(g.ProcessID), Game: g.ID, Player: playerSession})

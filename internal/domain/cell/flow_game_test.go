@@ -213,7 +213,7 @@ func TestServerCalls(t *testing.T) {
 	for _, player := range []string{"a", "b", "c"} {
 		w.must(&playerflow.ConnectMember{Instance: g, PlayerSession: w.member(player).Session})
 	}
-	if err := w.do(&playerflow.ConnectMember{Instance: g, PlayerSession: w.id()}); flow.CodeOf(err) != flow.InvalidToken {
+	if err := w.do(&playerflow.ConnectMember{Instance: g, PlayerSession: domain.PlayerSessionID(w.id())}); flow.CodeOf(err) != flow.InvalidToken {
 		t.Error(err)
 	}
 	add := &playerflow.AddMembers{Instance: g, Players: []playerflow.PlannedPlayer{{Player: "d", Team: "red"}, {Player: "e"}, {Player: "a"}, {Player: "nobody"}}}

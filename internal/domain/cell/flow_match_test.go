@@ -339,7 +339,7 @@ func TestStrictPlayers(t *testing.T) {
 		ticket := w.search("a", "b")
 		game := w.game("foreign", 4)
 		keys := w.keys("b")
-		err := w.do(&hosting.ReservePlayers{Game: game, Players: []hosting.NewPlayer{{ID: w.id(), Player: "b"}}})
+		err := w.do(&hosting.ReservePlayers{Game: game, Players: []hosting.NewPlayer{{ID: domain.PlayerSessionID(w.id()), Player: "b"}}})
 		if (err == nil) != lax {
 			t.Errorf("lax %t: %v", lax, err)
 		}

@@ -166,9 +166,9 @@ func TestT4(t *testing.T) {
 func (w *flowWorld) wantReservationsClosed(instance domain.UUID) {
 	w.t.Helper()
 	v := w.cell.View()
-	for _, p := range v.PlayersNamed("me", 0, domain.UUID{}, 100) {
+	for _, p := range v.PlayersNamed("me", 0, domain.PlayerSessionID{}, 100) {
 		if p.Status.String() == "RESERVED" {
-			w.t.Errorf("reservation psess-%s of gi-%s is still open", p.ID, instance)
+			w.t.Errorf("reservation %s of gi-%s is still open", p.ID, instance)
 		}
 	}
 }
@@ -179,7 +179,7 @@ func TestReservationAgain(t *testing.T) {
 	w.online("me", "mate")
 	g := w.play(false, flow.ReconnectOptional, "me", "mate")
 	first := w.member("me").Session
-	ask := func() domain.UUID {
+	ask := func() domain.PlayerSessionID {
 		cmd := &playerflow.GetHostConnectionDetails{Caller: w.as("me"), Instance: g}
 		w.must(cmd)
 		return cmd.Host.Session
@@ -233,8 +233,8 @@ func TestHeldSeat(t *testing.T) {
 	}
 	wantAnswers(1, "true")
 	defer func() { wantAnswers(3, "false") }()
-	w.must(&hosting.ReservePlayers{Game: game, Players: []hosting.NewPlayer{{ID: w.id(), Player: "stranger"}}})
-	if err := w.do(&hosting.ReservePlayers{Game: game, Players: []hosting.NewPlayer{{ID: w.id(), Player: "another"}}}); err == nil {
+	w.must(&hosting.ReservePlayers{Game: game, Players: []hosting.NewPlayer{{ID: domain.PlayerSessionID(w.id()), Player: "stranger"}}})
+	if err := w.do(&hosting.ReservePlayers{Game: game, Players: []hosting.NewPlayer{{ID: domain.PlayerSessionID(w.id()), Player: "another"}}}); err == nil {
 		t.Error("the seat that is kept was sold")
 	}
 	wantAnswers(2, "false") // nobody else gets the third seat
@@ -259,7 +259,7 @@ func TestSeatLost(t *testing.T) {
 	g := w.play(false, flow.ReconnectOptional, "me", "mate")
 	w.connect(g, "me", "mate")
 	w.lose(g, w.member("me").Session)
-	w.must(&hosting.ReservePlayers{Game: w.gameOf(g).ID, Players: []hosting.NewPlayer{{ID: w.id(), Player: "x"}, {ID: w.id(), Player: "y"}}})
+	w.must(&hosting.ReservePlayers{Game: w.gameOf(g).ID, Players: []hosting.NewPlayer{{ID: domain.PlayerSessionID(w.id()), Player: "x"}, {ID: domain.PlayerSessionID(w.id()), Player: "y"}}})
 	cmd := &playerflow.GetHostConnectionDetails{Caller: w.as("me"), Instance: g}
 	w.must(cmd)
 	if !cmd.Lost || w.player("me").LastGame.Membership != flow.SlotLost {
@@ -302,12 +302,14 @@ func TestHoldIsFixed(t *testing.T) {
 // ends that before its time.
 func TestHoldIsOver(t *testing.T) {
 	for _, active := range []bool{true, false} {
-		ends := map[string]func(w *flowWorld, g, id domain.UUID){
-			"the server's SDK": func(w *flowWorld, g, id domain.UUID) { w.lose(g, id) },
-			"the server": func(w *flowWorld, g, id domain.UUID) {
+		ends := map[string]func(w *flowWorld, g domain.UUID, id domain.PlayerSessionID){
+			"the server's SDK": func(w *flowWorld, g domain.UUID, id domain.PlayerSessionID) { w.lose(g, id) },
+			"the server": func(w *flowWorld, g domain.UUID, id domain.PlayerSessionID) {
 				w.must(&playerflow.DisconnectMember{Instance: g, PlayerSession: id})
 			},
-			"a backend": func(w *flowWorld, _, id domain.UUID) { w.must(&hosting.ReleasePlayer{Player: id}) },
+			"a backend": func(w *flowWorld, _ domain.UUID, id domain.PlayerSessionID) {
+				w.must(&hosting.ReleasePlayer{Player: id})
+			},
 		}
 		for by, end := range ends {
 			w := newFlowWorld(t, nil)

@@ -246,12 +246,12 @@ func (p *flowPlay) stranger(*modelPlayer) {
 	}
 	p.doing = fmt.Sprintf("a stranger wants to join gi-%s, %d of %d seats are free", g.id, g.free(), g.most)
 	id := p.id()
-	err := p.do(&hosting.ReservePlayers{Game: p.gameOf(g.id).ID, Players: []hosting.NewPlayer{{ID: id, Player: "stranger-" + id.String()}}})
+	err := p.do(&hosting.ReservePlayers{Game: p.gameOf(g.id).ID, Players: []hosting.NewPlayer{{ID: domain.PlayerSessionID(id), Player: "stranger-" + id.String()}}})
 	switch refused, _ := errors.AsType[*domain.Refusal](err); {
 	case (err == nil) != (g.free() > 0):
 		p.t.Errorf("the stranger: %v, in the model %d seats are free", err, g.free())
 	case err == nil:
-		if err := p.accept(g.id, id); err != nil {
+		if err := p.accept(g.id, domain.PlayerSessionID(id)); err != nil {
 			p.t.Error(err)
 		}
 		g.strangers++

@@ -35,7 +35,7 @@ func (w *flowWorld) details(g domain.UUID) *flow.Host {
 	return cmd.Host
 }
 
-func (w *flowWorld) statusOf(id domain.UUID) session.PlayerStatus {
+func (w *flowWorld) statusOf(id domain.PlayerSessionID) session.PlayerStatus {
 	r, _ := w.cell.hosting.Sessions.PlayerByID(id)
 	return w.cell.hosting.Sessions.Players.Get(r).Status
 }
@@ -43,7 +43,7 @@ func (w *flowWorld) statusOf(id domain.UUID) session.PlayerStatus {
 // openReservations counts the reservations of "me".
 func (w *flowWorld) openReservations() (n int) {
 	v := w.cell.View()
-	for _, p := range v.PlayersNamed("me", 0, domain.UUID{}, 100) {
+	for _, p := range v.PlayersNamed("me", 0, domain.PlayerSessionID{}, 100) {
 		if p.Status == session.Reserved {
 			n++
 		}
@@ -239,7 +239,7 @@ func TestRaces(t *testing.T) {
 	})
 	t.Run("R10", func(t *testing.T) {
 		w, g := lostGame(t)
-		w.must(&hosting.ReservePlayers{Game: w.gameOf(g).ID, Players: []hosting.NewPlayer{{ID: w.id(), Player: "x"}}})
+		w.must(&hosting.ReservePlayers{Game: w.gameOf(g).ID, Players: []hosting.NewPlayer{{ID: domain.PlayerSessionID(w.id()), Player: "x"}}})
 		if free, _ := w.cell.matchmaking.FreeSlots(string(w.gameOf(g).ID)); free != 0 {
 			t.Errorf("%d slots are free for a backfill", free)
 		}
@@ -283,7 +283,7 @@ func TestRaces(t *testing.T) {
 		w.must(&hosting.ConnectProcess{Process: processKey(w.gameOf(g).ProcessID), Link: 8})
 		again := &playerflow.GetHostConnectionDetails{Caller: by, Instance: g}
 		w.must(again)
-		if again.Made != first.Made || again.Host.Session != first.Made || !again.Repeated {
+		if again.Made != first.Made || domain.UUID(again.Host.Session) != first.Made || !again.Repeated {
 			t.Errorf("%+v, first %+v", again, first)
 		}
 		w.connect(g, "me")

@@ -23,7 +23,7 @@ func TestStrangersLeaveTheSeatsOfThoseWhoWait(t *testing.T) {
 		stranger := func(names ...string) error {
 			cmd := &hosting.ReservePlayers{Game: w.gameOf(g).ID}
 			for _, name := range names {
-				cmd.Players = append(cmd.Players, hosting.NewPlayer{ID: w.id(), Player: name})
+				cmd.Players = append(cmd.Players, hosting.NewPlayer{ID: domain.PlayerSessionID(w.id()), Player: name})
 			}
 			return w.do(cmd)
 		}

@@ -32,9 +32,11 @@ func (h *hooks) ReservationFor(placement string) time.Duration {
 	return h.playerflow.ReservationFor(placement)
 }
 
-func (h *hooks) SeatTaken(player string, id domain.UUID) { h.playerflow.SeatTaken(player, id) }
+func (h *hooks) SeatTaken(player string, id domain.PlayerSessionID) {
+	h.playerflow.SeatTaken(player, id)
+}
 
-func (h *hooks) SeatEnding(player string, id domain.UUID) (last bool) {
+func (h *hooks) SeatEnding(player string, id domain.PlayerSessionID) (last bool) {
 	return h.playerflow.SeatEnding(player, id)
 }
 

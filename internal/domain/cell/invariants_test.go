@@ -42,10 +42,10 @@ func checkCounts(c *Cell) error {
 			if p.Status.Live() {
 				seats[p.Seat]++
 				if seat := c.hosting.Sessions.Seats.Get(p.Seat); seat.Game != r {
-					errs = append(errs, fmt.Errorf("psess-%s: its seat is of game %d", p.ID, seat.Game))
+					errs = append(errs, fmt.Errorf("%s: its seat is of game %d", p.ID, seat.Game))
 				}
 			} else if p.Seat != 0 {
-				errs = append(errs, fmt.Errorf("psess-%s has ended and has a seat", p.ID))
+				errs = append(errs, fmt.Errorf("%s has ended and has a seat", p.ID))
 			}
 			return true
 		})

@@ -167,9 +167,9 @@ func TestStaleProposalIsRefused(t *testing.T) {
 	w.must(&matchmaking.StopMatchmaking{ID: ann})
 	w.wantStatus(ann, "CANCELLED", matchmaking.StoppedByRequest)
 	cmd := &matchmaking.ProposeMatches{Configuration: "ranked", Version: 1, Proposals: []matchmaking.Proposal{
-		{ID: playerID(1), PlayersMax: 4, Tickets: []matchmaking.ProposedTicket{{TicketKey: old, Team: "red"}, {TicketKey: matchmaking.TicketKey{No: w.ticket(bob).No, Generation: 1}, Team: "blue"}}},
-		{ID: playerID(2), PlayersMax: 4, Tickets: []matchmaking.ProposedTicket{{TicketKey: matchmaking.TicketKey{No: w.ticket(bob).No, Generation: 1}, Team: "blue"}}},
-		{ID: playerID(3), PlayersMax: 4, Tickets: []matchmaking.ProposedTicket{{TicketKey: matchmaking.TicketKey{No: w.ticket(bob).No, Generation: 1}, Team: "blue"}}},
+		{ID: domain.UUID(playerID(1)), PlayersMax: 4, Tickets: []matchmaking.ProposedTicket{{TicketKey: old, Team: "red"}, {TicketKey: matchmaking.TicketKey{No: w.ticket(bob).No, Generation: 1}, Team: "blue"}}},
+		{ID: domain.UUID(playerID(2)), PlayersMax: 4, Tickets: []matchmaking.ProposedTicket{{TicketKey: matchmaking.TicketKey{No: w.ticket(bob).No, Generation: 1}, Team: "blue"}}},
+		{ID: domain.UUID(playerID(3)), PlayersMax: 4, Tickets: []matchmaking.ProposedTicket{{TicketKey: matchmaking.TicketKey{No: w.ticket(bob).No, Generation: 1}, Team: "blue"}}},
 	}}
 	w.must(cmd)
 	if cmd.Refused[0] == nil || cmd.Refused[1] != nil || cmd.Refused[2] == nil {

@@ -86,7 +86,7 @@ func TestPlacementIsFulfilled(t *testing.T) {
 		t.Fatalf("after the activation: %+v", p)
 	}
 	v := w.cell.View()
-	if players := v.PlayersIn(session.ID(p.Game), session.Reserved, 0, domain.UUID{}, 10); len(players) != 2 || players[0].Player != "ann" {
+	if players := v.PlayersIn(session.ID(p.Game), session.Reserved, 0, domain.PlayerSessionID{}, 10); len(players) != 2 || players[0].Player != "ann" {
 		t.Fatalf("reserved: %+v", players)
 	}
 }

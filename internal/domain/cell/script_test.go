@@ -170,11 +170,11 @@ func (s *script) command(verb string, a arguments) kernel.Command {
 		cmd := &hosting.ReservePlayers{Game: game}
 		players := a.list("player")
 		for i, id := range a.list("id") {
-			cmd.Players = append(cmd.Players, hosting.NewPlayer{ID: s.namedID(id), Player: players[i]})
+			cmd.Players = append(cmd.Players, hosting.NewPlayer{ID: domain.PlayerSessionID(s.namedID(id)), Player: players[i]})
 		}
 		return cmd
 	case "release":
-		return &hosting.ReleasePlayer{Player: s.namedID(a.or("id", ""))}
+		return &hosting.ReleasePlayer{Player: domain.PlayerSessionID(s.namedID(a.or("id", "")))}
 	case "tick":
 		return &kernel.Tick{}
 	case "resume":
@@ -214,9 +214,9 @@ func (s *script) serverCommand(verb string, a arguments, key fleet.Key, game ses
 	case "policy":
 		return &hosting.SetPlayerPolicy{Process: key, Game: game, Deny: *a.flag("deny"), Request: request}
 	case "accept":
-		return &hosting.AcceptPlayer{Process: key, Game: game, Player: s.namedID(a.or("id", "")), Request: request}
+		return &hosting.AcceptPlayer{Process: key, Game: game, Player: domain.PlayerSessionID(s.namedID(a.or("id", ""))), Request: request}
 	case "remove":
-		return &hosting.RemovePlayer{Process: key, Game: game, Player: s.namedID(a.or("id", ""))}
+		return &hosting.RemovePlayer{Process: key, Game: game, Player: domain.PlayerSessionID(s.namedID(a.or("id", "")))}
 	case "end":
 		return &hosting.EndProcess{Process: key, Request: request}
 	}
@@ -239,8 +239,8 @@ func (s *script) look(out *strings.Builder, verb string, a arguments) bool {
 	case "show-game":
 		g, ok := v.GameSession(game)
 		fmt.Fprintf(out, "%s %s%s, %d of %d seats held%s\n", gameName(game), g.Status, when(!ok, " (not found)"), g.SeatsHeld, g.PlayersMax, when(g.DenyPlayers, ", DENY_ALL"))
-		for _, p := range v.PlayersIn(game, 0, 0, domain.UUID{}, 100) {
-			fmt.Fprintf(out, "  %s %s %s\n", s.names[p.ID], p.Player, p.Status)
+		for _, p := range v.PlayersIn(game, 0, 0, domain.PlayerSessionID{}, 100) {
+			fmt.Fprintf(out, "  %s %s %s\n", s.names[domain.UUID(p.ID)], p.Player, p.Status)
 		}
 	case "show-process":
 		p, ok := v.Process(key)

@@ -49,7 +49,7 @@ var storyCommands = map[string]func(s *story, a words) []kernel.Command{
 		_, game := s.serverOf(a.or("on", ""))
 		cmd := &hosting.ReservePlayers{Game: game}
 		for _, player := range a.names() {
-			cmd.Players = append(cmd.Players, hosting.NewPlayer{ID: s.made(), Player: player})
+			cmd.Players = append(cmd.Players, hosting.NewPlayer{ID: domain.PlayerSessionID(s.made()), Player: player})
 		}
 		return []kernel.Command{cmd}
 	},
@@ -255,7 +255,7 @@ var storyCommands = map[string]func(s *story, a words) []kernel.Command{
 		return []kernel.Command{&playerflow.LeaveBackfill{Instance: s.id(a.one())}}
 	},
 	"report-lost": func(s *story, a words) []kernel.Command {
-		return []kernel.Command{&playerflow.DisconnectMember{Instance: s.gameOf(a), PlayerSession: s.id(a.or("with", ""))}}
+		return []kernel.Command{&playerflow.DisconnectMember{Instance: s.gameOf(a), PlayerSession: domain.PlayerSessionID(s.id(a.or("with", "")))}}
 	},
 	"remove": func(s *story, a words) []kernel.Command {
 		return []kernel.Command{&playerflow.RemoveMembers{Instance: s.gameOf(a), Players: []playerflow.RemovedMember{{Player: a.one(), Reason: flow.RemovedKicked}}}}
@@ -316,7 +316,7 @@ var storyLooks = map[string]func(s *story, a words){
 	"verify": func(s *story, a words) {
 		// What a game server asks about the connection token that came with the details: Game.VerifyPlayer.
 		v := s.cell.View()
-		m, err := v.VerifyPlayer(s.gameOf(a), s.id(a.or("with", "")), uint32(a.number("epoch", 1)), a.number("attempt", 1))
+		m, err := v.VerifyPlayer(s.gameOf(a), domain.PlayerSessionID(s.id(a.or("with", ""))), uint32(a.number("epoch", 1)), a.number("attempt", 1))
 		if err != nil {
 			s.printf("refused %s", flow.CodeOf(err))
 			return
@@ -345,11 +345,11 @@ func (s *story) serverOf(process string) (fleet.Key, session.ID) {
 }
 
 // seat is a player session with its server: the one that is named, or the one that waits for the player, or is the player's.
-func (s *story) seat(player, with string) (fleet.Key, session.ID, domain.UUID) {
+func (s *story) seat(player, with string) (fleet.Key, session.ID, domain.PlayerSessionID) {
 	v := s.cell.View()
-	var id domain.UUID
+	var id domain.PlayerSessionID
 	if with != "" {
-		id = s.id(with)
+		id = domain.PlayerSessionID(s.id(with))
 	} else if x := s.look(player); x.Game != nil {
 		if id = x.Game.Membership.Next; id.IsZero() {
 			id = x.Game.Membership.Session

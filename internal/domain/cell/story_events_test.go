@@ -172,11 +172,11 @@ func (s *story) eventOfHosting(event kernel.Event) string {
 	case *hosting.GameSessionEnded:
 		return fmt.Sprintf("%s has no game session any more: %s", s.server[e.ID], e.Cause)
 	case *hosting.PlayerReserved:
-		return fmt.Sprintf("%s is RESERVED for %s until %s", s.name(e.PlayerSession, "ps"), e.Player, s.by(e.ReserveBy)) + storyWhen(e.Kept, ", on the kept seat")
+		return fmt.Sprintf("%s is RESERVED for %s until %s", s.name(domain.UUID(e.PlayerSession), "ps"), e.Player, s.by(e.ReserveBy)) + storyWhen(e.Kept, ", on the kept seat")
 	case *hosting.PlayerAccepted:
-		return s.name(e.PlayerSession, "ps") + " is ACTIVE"
+		return s.name(domain.UUID(e.PlayerSession), "ps") + " is ACTIVE"
 	case *hosting.PlayerEnded:
-		return fmt.Sprintf("%s is %s", s.name(e.PlayerSession, "ps"), e.Status)
+		return fmt.Sprintf("%s is %s", s.name(domain.UUID(e.PlayerSession), "ps"), e.Status)
 	case *hosting.ProcessConnected:
 		return e.Process.Process + " is connected"
 	case *hosting.ProcessActivated:
@@ -290,7 +290,7 @@ func (s *story) message(to string, kind flow.MessageType, body string) string {
 		parts = append(parts, storyWhen(m.OldStatus != 0, m.OldStatus.String()+" to ")+m.Status.String())
 	}
 	if m.Host != nil {
-		parts = append(parts, s.name(m.Host.Session, "ps"))
+		parts = append(parts, s.name(domain.UUID(m.Host.Session), "ps"))
 	}
 	if m.Deadline > s.now {
 		parts = append(parts, "until "+s.at(m.Deadline))
@@ -311,10 +311,10 @@ func (s *story) notice(e *playerflow.GameInstanceTold) string {
 	}
 	parts = append(parts, storyWords(n.Player, n.Ticket, n.Reason)...)
 	if !n.Session.IsZero() {
-		parts = append(parts, s.name(n.Session, "ps"))
+		parts = append(parts, s.name(domain.UUID(n.Session), "ps"))
 	}
 	if !n.Old.IsZero() {
-		parts = append(parts, "for "+s.name(n.Old, "ps"))
+		parts = append(parts, "for "+s.name(domain.UUID(n.Old), "ps"))
 	}
 	return fmt.Sprintf("  tell the server of %s: %s{%s}", s.name(e.Instance, "game"), e.Type, strings.Join(parts, " "))
 }
@@ -354,7 +354,7 @@ func (s *story) membership(m *flow.Membership) string {
 		text += fmt.Sprintf(", attempt %d", m.Attempt)
 	}
 	if !m.Next.IsZero() {
-		text += ", " + s.name(m.Next, "ps") + " may take over"
+		text += ", " + s.name(domain.UUID(m.Next), "ps") + " may take over"
 	}
 	if m.HoldBy != 0 {
 		text += ", to be back by " + s.by(m.HoldBy)
@@ -374,7 +374,7 @@ func (s *story) printResult(cmd kernel.Command, err error) {
 			return
 		}
 		h := cmd.Host
-		s.printf("%s gets %s, attempt %d, until %s", cmd.Player, s.name(h.Session, "ps"), h.Attempt, s.at(h.ReserveBy))
+		s.printf("%s gets %s, attempt %d, until %s", cmd.Player, s.name(domain.UUID(h.Session), "ps"), h.Attempt, s.at(h.ReserveBy))
 		if h.Suspect {
 			s.printf("the host is suspect")
 		}

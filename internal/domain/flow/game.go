@@ -148,17 +148,17 @@ type Membership struct {
 	Attempt     int32
 	Disconnects int32
 	WasActive   bool
-	LostAt      domain.Time        // when the game connection was lost last
-	Excused     bool               // so many lost theirs with it that it is no offence
-	Unasked     bool               // the game server seated the player again on its own word: nothing that follows is an offence
-	Session     domain.UUID        // current player session; zero while there is none
-	Next        domain.UUID        // the one that takes over when it is accepted
-	TokenUntil  domain.Time        // end of the latest connection token, if PlayerData tells its hash
-	Epoch       uint32             // of the login that asked for the details last
-	HoldBy      domain.ContactTime // the player is not back: it ends then
-	HoldLeft    int64              // milliseconds that were left of it when the host became suspect
-	Overdue     bool               // the deadline has passed, and the hold ends with the reservation that was open then
-	Keep        bool               // the seat is kept while nobody sits on it
+	LostAt      domain.Time            // when the game connection was lost last
+	Excused     bool                   // so many lost theirs with it that it is no offence
+	Unasked     bool                   // the game server seated the player again on its own word: nothing that follows is an offence
+	Session     domain.PlayerSessionID // current player session; zero while there is none
+	Next        domain.PlayerSessionID // the one that takes over when it is accepted
+	TokenUntil  domain.Time            // end of the latest connection token, if PlayerData tells its hash
+	Epoch       uint32                 // of the login that asked for the details last
+	HoldBy      domain.ContactTime     // the player is not back: it ends then
+	HoldLeft    int64                  // milliseconds that were left of it when the host became suspect
+	Overdue     bool                   // the deadline has passed, and the hold ends with the reservation that was open then
+	Keep        bool                   // the seat is kept while nobody sits on it
 	Data        string
 	Attributes  string // that the game server set; a JSON object
 	Changed     uint64

@@ -36,8 +36,8 @@ const NoticeTypes = len(noticeTypes) - 1
 type Notice struct {
 	Added   []AddedMember
 	Player  string
-	Session domain.UUID // player session: the new one
-	Old     domain.UUID // the one that it takes the place of
+	Session domain.PlayerSessionID // player session: the new one
+	Old     domain.PlayerSessionID // the one that it takes the place of
 	Attempt int32
 	Ticket  string // of the backfill
 	Queue   string
@@ -55,8 +55,8 @@ type AddedMember struct {
 func (n *Notice) Fields(c *wire.Codec) {
 	wire.Many(c, 1, &n.Added, (*AddedMember).fields)
 	c.String(2, &n.Player)
-	c.UUID(3, &n.Session)
-	c.UUID(4, &n.Old)
+	wire.ID(c, 3, &n.Session)
+	wire.ID(c, 4, &n.Old)
 	wire.Int(c, 5, &n.Attempt)
 	c.String(6, &n.Ticket)
 	c.String(7, &n.Queue)

@@ -123,7 +123,7 @@ type Host struct {
 	DNSName     string
 	Port        uint16
 	TLS         bool
-	Session     domain.UUID // player session
+	Session     domain.PlayerSessionID // player session
 	Attempt     int32
 	Epoch       uint32 // of the login it was made for: part of the connection token
 	ReserveBy   domain.Time
@@ -210,7 +210,7 @@ func (h *Host) Fields(c *wire.Codec) {
 	c.String(5, &h.DNSName)
 	wire.Int(c, 6, &h.Port)
 	c.Bool(7, &h.TLS)
-	c.UUID(8, &h.Session)
+	wire.ID(c, 8, &h.Session)
 	wire.Int(c, 9, &h.Attempt)
 	wire.Int(c, 10, &h.Epoch)
 	wire.Int(c, 11, &h.ReserveBy)

@@ -8,7 +8,7 @@ import (
 
 // NewPlayer describes the player session that ReservePlayers creates.
 type NewPlayer struct {
-	ID     domain.UUID // of the new player session
+	ID     domain.PlayerSessionID // of the new player session
 	Player string
 	Data   string
 }
@@ -86,7 +86,7 @@ func (cmd *ReservePlayers) names() []string {
 // ReleasePlayer frees the seat of a player who will not come before the reservation expires. A caller needs the id of the player session
 // and the right to change it. Only the game server can remove a player who has connected.
 type ReleasePlayer struct {
-	Player domain.UUID
+	Player domain.PlayerSessionID
 	By     domain.Maker
 
 	// Result
@@ -97,14 +97,14 @@ func (cmd *ReleasePlayer) Decide(k *kernel.Tx) error {
 	t := kernel.Of[*Tx](k)
 	r, ok := t.Sessions.PlayerByID(cmd.Player)
 	if !ok || !cmd.By.MayTouch(t.Sessions.Players.Get(r).Maker) {
-		return domain.Refuse(domain.NotFound, "player session psess-%s not found", cmd.Player)
+		return domain.Refuse(domain.NotFound, "player session %s not found", cmd.Player)
 	}
 	switch p := t.Sessions.Players.Get(r); p.Status {
 	case session.Reserved:
 		t.endSeat(p, session.Completed)
 	case session.PlayerActive:
 		return domain.Refuse(domain.WrongPlayerState,
-			"player session psess-%s is ACTIVE: its game server gives the seat back when the player leaves", p.ID)
+			"player session %s is ACTIVE: its game server gives the seat back when the player leaves", p.ID)
 	}
 	p := t.Sessions.Players.Get(r)
 	cmd.Released = t.playerSession(p, t.Sessions.Games.Get(p.Game))

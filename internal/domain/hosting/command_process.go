@@ -257,7 +257,7 @@ func (cmd *SetPlayerPolicy) Decide(k *kernel.Tx) error {
 type AcceptPlayer struct {
 	Process fleet.Key
 	Game    session.ID
-	Player  domain.UUID
+	Player  domain.PlayerSessionID
 	Request uint64
 }
 
@@ -270,7 +270,7 @@ func (cmd *AcceptPlayer) Decide(k *kernel.Tx) error {
 	case p.Accept == cmd.Request:
 		return nil // a repeat
 	case p.Status != session.Reserved:
-		return domain.Refuse(domain.WrongPlayerState, "PlayerSession (psess-%s) has a status of %s instead of RESERVED", p.ID, p.Status)
+		return domain.Refuse(domain.WrongPlayerState, "PlayerSession (%s) has a status of %s instead of RESERVED", p.ID, p.Status)
 	}
 	t.Accept(p, cmd.Request)
 	return nil
@@ -289,7 +289,7 @@ func (t *Tx) Accept(p *session.PlayerSession, request uint64) {
 type RemovePlayer struct {
 	Process fleet.Key
 	Game    session.ID
-	Player  domain.UUID
+	Player  domain.PlayerSessionID
 }
 
 func (cmd *RemovePlayer) Decide(k *kernel.Tx) error {
@@ -301,25 +301,25 @@ func (cmd *RemovePlayer) Decide(k *kernel.Tx) error {
 	case p.Status == session.Completed:
 		return nil // a repeat
 	case !p.Status.Live():
-		return domain.Refuse(domain.WrongPlayerState, "PlayerSession (psess-%s) has a status of %s", p.ID, p.Status)
+		return domain.Refuse(domain.WrongPlayerState, "PlayerSession (%s) has a status of %s", p.ID, p.Status)
 	}
 	t.endSeat(p, session.Completed)
 	return nil
 }
 
 // playerIn finds a player session of a game session that the process hosts or hosted.
-func (t *Tx) playerIn(key fleet.Key, game session.ID, id domain.UUID) (*session.PlayerSession, error) {
+func (t *Tx) playerIn(key fleet.Key, game session.ID, id domain.PlayerSessionID) (*session.PlayerSession, error) {
 	g, _, err := t.Hosted(key, game)
 	if err != nil {
 		return nil, err
 	}
 	r, ok := t.Sessions.PlayerByID(id)
 	if !ok {
-		return nil, domain.Refuse(domain.NotFound, "PlayerSession (psess-%s) not found", id)
+		return nil, domain.Refuse(domain.NotFound, "PlayerSession (%s) not found", id)
 	}
 	p := t.Sessions.Players.Get(r)
 	if p.Game != g {
-		return nil, domain.Refuse(domain.NotFound, "PlayerSession (psess-%s) is not one of game session %s", id, game)
+		return nil, domain.Refuse(domain.NotFound, "PlayerSession (%s) is not one of game session %s", id, game)
 	}
 	return p, nil
 }

@@ -408,7 +408,7 @@ func (e *GameSessionEnded) Fields(c *wire.Codec) {
 
 // PlayerReserved says that a seat is taken for a player until ReserveBy.
 type PlayerReserved struct {
-	PlayerSession domain.UUID // 16 bytes
+	PlayerSession domain.PlayerSessionID // 16 bytes
 	GameSession   session.ID
 	Player        string
 	Data          string
@@ -419,7 +419,7 @@ type PlayerReserved struct {
 
 func (*PlayerReserved) Kind() kernel.Kind { return 50 }
 func (e *PlayerReserved) Fields(c *wire.Codec) {
-	c.UUID(1, &e.PlayerSession)
+	wire.ID(c, 1, &e.PlayerSession)
 	wire.Text(c, 2, &e.GameSession)
 	c.String(3, &e.Player)
 	c.String(4, &e.Data)
@@ -430,25 +430,25 @@ func (e *PlayerReserved) Fields(c *wire.Codec) {
 
 // PlayerAccepted says that the player has connected to the game server.
 type PlayerAccepted struct {
-	PlayerSession domain.UUID
+	PlayerSession domain.PlayerSessionID
 	Request       uint64
 }
 
 func (*PlayerAccepted) Kind() kernel.Kind { return 51 }
 func (e *PlayerAccepted) Fields(c *wire.Codec) {
-	c.UUID(1, &e.PlayerSession)
+	wire.ID(c, 1, &e.PlayerSession)
 	c.Fixed64(2, &e.Request)
 }
 
 // PlayerEnded is the end of a player session.
 type PlayerEnded struct {
-	PlayerSession domain.UUID
+	PlayerSession domain.PlayerSessionID
 	Status        session.PlayerStatus // 3 completed, 4 timed out
 }
 
 func (*PlayerEnded) Kind() kernel.Kind { return 52 }
 func (e *PlayerEnded) Fields(c *wire.Codec) {
-	c.UUID(1, &e.PlayerSession)
+	wire.ID(c, 1, &e.PlayerSession)
 	wire.Int(c, 2, &e.Status)
 }
 
@@ -515,12 +515,12 @@ func (e *GameSessionMatched) Fields(c *wire.Codec) {
 
 // PlayerDataWrapped is the PlayerData of a reservation as it is from now on.
 type PlayerDataWrapped struct {
-	PlayerSession domain.UUID
+	PlayerSession domain.PlayerSessionID
 	Data          string
 }
 
 func (*PlayerDataWrapped) Kind() kernel.Kind { return 144 }
 func (e *PlayerDataWrapped) Fields(c *wire.Codec) {
-	c.UUID(1, &e.PlayerSession)
+	wire.ID(c, 1, &e.PlayerSession)
 	c.String(2, &e.Data)
 }

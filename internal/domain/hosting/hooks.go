@@ -22,9 +22,9 @@ type Hooks interface {
 	ReservationFor(placement string) time.Duration
 
 	// SeatTaken runs when a player has connected to the game server with a player session.
-	SeatTaken(player string, id domain.UUID)
+	SeatTaken(player string, id domain.PlayerSessionID)
 	// SeatEnding runs before the event. Its result becomes the Last of the SeatEnded that runs after it.
-	SeatEnding(player string, id domain.UUID) (last bool)
+	SeatEnding(player string, id domain.PlayerSessionID) (last bool)
 	SeatEnded(SeatEnd)
 
 	// HostChanged runs when the connection or the health of a server process has changed.
@@ -48,7 +48,7 @@ type Hooks interface {
 
 // SeatEnd describes the end of a player session that had a seat.
 type SeatEnd struct {
-	Session domain.UUID
+	Session domain.PlayerSessionID
 	Player  string
 	Game    session.GameRef
 	Status  session.PlayerStatus // TimedOut or Completed

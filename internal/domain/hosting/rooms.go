@@ -19,7 +19,7 @@ func (c *State) FindGame(id session.ID) (session.GameRef, bool) { return c.Sessi
 func (c *State) Game(r session.GameRef) *session.GameSession { return c.Sessions.Games.Get(r) }
 
 // FindPlayer finds a player session in memory.
-func (c *State) FindPlayer(id domain.UUID) (session.PlayerRef, bool) {
+func (c *State) FindPlayer(id domain.PlayerSessionID) (session.PlayerRef, bool) {
 	return c.Sessions.PlayerByID(id)
 }
 
@@ -110,10 +110,12 @@ func (t *Tx) Reserve(r session.Reservation) {
 }
 
 // EndSeat ends a player session without calling SeatEnded.
-func (t *Tx) EndSeat(id domain.UUID, status session.PlayerStatus) { t.Emit(&PlayerEnded{id, status}) }
+func (t *Tx) EndSeat(id domain.PlayerSessionID, status session.PlayerStatus) {
+	t.Emit(&PlayerEnded{id, status})
+}
 
 // WrapData replaces the PlayerData of a player session.
-func (t *Tx) WrapData(id domain.UUID, data string) { t.Emit(&PlayerDataWrapped{id, data}) }
+func (t *Tx) WrapData(id domain.PlayerSessionID, data string) { t.Emit(&PlayerDataWrapped{id, data}) }
 
 // SetMatchmakerData replaces the matchmaker data of a game session.
 func (t *Tx) SetMatchmakerData(id session.ID, data string) { t.Emit(&GameSessionMatched{id, data}) }

@@ -253,7 +253,7 @@ func (c *State) playerSession(p *session.PlayerSession, g *session.GameSession) 
 }
 
 // PlayerSession returns a player session in memory.
-func (v *View) PlayerSession(id domain.UUID) (PlayerSession, bool) {
+func (v *View) PlayerSession(id domain.PlayerSessionID) (PlayerSession, bool) {
 	r, ok := v.c.Sessions.PlayerByID(id)
 	if !ok {
 		v.SawAll()
@@ -269,7 +269,7 @@ func (v *View) player(p *session.PlayerSession) PlayerSession {
 
 // PlayersIn returns the player sessions of a game session in memory, in creation order, beginning after (created, id). Status 0 selects
 // all.
-func (v *View) PlayersIn(game session.ID, status session.PlayerStatus, created domain.Time, id domain.UUID, limit int) []PlayerSession {
+func (v *View) PlayersIn(game session.ID, status session.PlayerStatus, created domain.Time, id domain.PlayerSessionID, limit int) []PlayerSession {
 	v.SawAll()
 	r, ok := v.c.Sessions.Game(game)
 	if !ok {
@@ -286,7 +286,7 @@ func (v *View) PlayersIn(game session.ID, status session.PlayerStatus, created d
 }
 
 // PlayersNamed returns the player sessions of a player in memory, like PlayersIn.
-func (v *View) PlayersNamed(player string, created domain.Time, id domain.UUID, limit int) []PlayerSession {
+func (v *View) PlayersNamed(player string, created domain.Time, id domain.PlayerSessionID, limit int) []PlayerSession {
 	v.SawAll()
 	var all []*session.PlayerSession
 	v.c.Sessions.PlayersNamed(player, func(_ session.PlayerRef, p *session.PlayerSession) bool {
@@ -298,7 +298,7 @@ func (v *View) PlayersNamed(player string, created domain.Time, id domain.UUID, 
 	return v.page(all, limit)
 }
 
-func playerAfter(p *session.PlayerSession, created domain.Time, id domain.UUID) bool {
+func playerAfter(p *session.PlayerSession, created domain.Time, id domain.PlayerSessionID) bool {
 	return p.Created > created || p.Created == created && strings.Compare(string(p.ID[:]), string(id[:])) > 0
 }
 

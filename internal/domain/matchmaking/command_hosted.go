@@ -29,7 +29,7 @@ func (t *Tx) advanceMatch(match MatchRef) {
 }
 
 // completeMatch ends a match with success.
-func (t *Tx) completeMatch(match MatchRef, game session.ID, sessions []domain.UUID) {
+func (t *Tx) completeMatch(match MatchRef, game session.ID, sessions []domain.PlayerSessionID) {
 	id := t.Records.Matches.Get(match).ID
 	t.tellSucceeded(match, game, sessions)
 	t.Emit(&MatchCompleted{id, game, sessions})
@@ -99,7 +99,7 @@ func (t *Tx) placeMatch(match MatchRef) {
 		Properties: t.hooks.MatchProperties(&x), Latencies: latencies, Players: make([]placement.Player, len(players)),
 	}
 	for i := range players {
-		p.Players[i] = placement.Player{Player: players[i].ID, Data: t.hooks.PlayerData(players[i].ID), ID: t.NewID(), Maker: makers[players[i].ID]}
+		p.Players[i] = placement.Player{Player: players[i].ID, Data: t.hooks.PlayerData(players[i].ID), ID: domain.PlayerSessionID(t.NewID()), Maker: makers[players[i].ID]}
 	}
 	p.Regions = t.hooks.Regions(x.ID)
 	t.hosting.BeginPlacement(p)
@@ -138,7 +138,7 @@ func (t *Tx) matchHosted(match MatchRef) {
 	x := *t.Records.Matches.Get(match)
 	r, _ := t.hosting.FindPlacement(x.ID)
 	p := t.hosting.Placement(r)
-	game, sessions := session.ID(p.Game), make([]domain.UUID, len(p.Players))
+	game, sessions := session.ID(p.Game), make([]domain.PlayerSessionID, len(p.Players))
 	for i := range p.Players {
 		sessions[i] = p.Players[i].ID
 	}
@@ -169,9 +169,9 @@ func (t *Tx) completeBackfill(match MatchRef) {
 		return
 	}
 	ofParties, makers := t.hooks.Newcomers(match, game), t.makersOf(match)
-	sessions := make([]domain.UUID, len(newcomers))
+	sessions := make([]domain.PlayerSessionID, len(newcomers))
 	for i, p := range newcomers {
-		sessions[i] = t.NewID()
+		sessions[i] = domain.PlayerSessionID(t.NewID())
 		n, ok := ofParties[p.ID]
 		if !ok {
 			n.Wait = t.hosting.ReservationTime()

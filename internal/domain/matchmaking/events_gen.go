@@ -131,15 +131,15 @@ func (e *MatchDropped) Fields(c *wire.Codec) {
 // MatchCompleted is a match's success: its tickets are completed.
 type MatchCompleted struct {
 	ID       string
-	Game     session.ID    // id; empty without one
-	Sessions []domain.UUID // of the players of all new tickets, in the order of the seats
+	Game     session.ID               // id; empty without one
+	Sessions []domain.PlayerSessionID // of the players of all new tickets, in the order of the seats
 }
 
 func (*MatchCompleted) Kind() kernel.Kind { return 101 }
 func (e *MatchCompleted) Fields(c *wire.Codec) {
 	c.String(1, &e.ID)
 	wire.Text(c, 2, &e.Game)
-	wire.Many(c, 3, &e.Sessions, func(x *domain.UUID, c *wire.Codec) { c.UUID(1, x) })
+	wire.Many(c, 3, &e.Sessions, func(x *domain.PlayerSessionID, c *wire.Codec) { wire.ID(c, 1, x) })
 }
 
 // HostedChanged is what is known now of a game session that came of a match. Its configuration stays what it is.

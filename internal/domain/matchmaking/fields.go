@@ -88,7 +88,7 @@ func (o *Outcome) fields(c *wire.Codec) {
 	wire.Int(c, 9, &o.Port)
 }
 
-func sessionFields(id *domain.UUID, c *wire.Codec) { c.UUID(1, id) }
+func sessionFields(id *domain.PlayerSessionID, c *wire.Codec) { wire.ID(c, 1, id) }
 
 // Fields of a Match.
 func (m *Match) Fields(c *wire.Codec) {

@@ -144,7 +144,7 @@ func (t *Tx) tellAccepted(match MatchRef, how string) {
 	})
 }
 
-func (t *Tx) tellSucceeded(match MatchRef, game session.ID, sessions []domain.UUID) {
+func (t *Tx) tellSucceeded(match MatchRef, game session.ID, sessions []domain.PlayerSessionID) {
 	region, standalone := t.Records.Matches.Get(match).Region, t.Records.Matches.Get(match).Of.Standalone
 	t.tellMatch(match, "MatchmakingSucceeded", func(e *notice.Match) {
 		if standalone {

@@ -159,9 +159,9 @@ const (
 // Outcome is the result of a match for a ticket.
 type Outcome struct {
 	Match    string
-	Team     string        // of all its players; empty in a backfill ticket, whose players have their own
-	Answers  []byte        // an Answer for each player; empty: no player has answered
-	Sessions []domain.UUID // a player session for each player, once placed
+	Team     string                   // of all its players; empty in a backfill ticket, whose players have their own
+	Answers  []byte                   // an Answer for each player; empty: no player has answered
+	Sessions []domain.PlayerSessionID // a player session for each player, once placed
 
 	Game       string
 	GameRegion string

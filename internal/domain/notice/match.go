@@ -41,7 +41,7 @@ type MatchTicket struct {
 type MatchPlayer struct {
 	ID, Team string
 	Answer   uint8 // 1 accepted, 2 rejected
-	Session  domain.UUID
+	Session  domain.PlayerSessionID
 }
 
 // MatchRule is how often a rule held and failed.
@@ -85,7 +85,7 @@ func (p *MatchPlayer) fields(c *wire.Codec) {
 	c.String(1, &p.ID)
 	c.Shared(2, &p.Team)
 	wire.Int(c, 3, &p.Answer)
-	c.UUID(4, &p.Session)
+	wire.ID(c, 4, &p.Session)
 }
 
 func (r *MatchRule) fields(c *wire.Codec) {

@@ -76,7 +76,7 @@ func (l *Latency) fields(c *wire.Codec) {
 func (p *Player) fields(c *wire.Codec) {
 	c.String(1, &p.Player)
 	c.String(2, &p.Data)
-	c.UUID(3, &p.ID)
+	wire.ID(c, 3, &p.ID)
 	c.Fixed64(4, (*uint64)(&p.Maker))
 }
 

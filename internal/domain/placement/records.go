@@ -80,8 +80,8 @@ type Latency struct {
 type Player struct {
 	Player string
 	Data   string
-	ID     domain.UUID  // of the player session to be
-	Maker  domain.Maker // of the ticket that the player came with, if that is not the placement's
+	ID     domain.PlayerSessionID // of the player session to be
+	Maker  domain.Maker           // of the ticket that the player came with, if that is not the placement's
 }
 
 // Override takes the place of the queue's location order for one placement.

@@ -41,7 +41,7 @@ func (t *Tx) admit(r flow.MembershipRef) {
 }
 
 // reservationIn finds the reservation of a player in a game session.
-func (c *State) reservationIn(g session.GameRef, player string) (id domain.UUID, ok bool) {
+func (c *State) reservationIn(g session.GameRef, player string) (id domain.PlayerSessionID, ok bool) {
 	c.hosting.PlayersNamed(player, func(_ session.PlayerRef, p *session.PlayerSession) bool {
 		if p.Game == g && p.Status == session.Reserved {
 			id, ok = p.ID, true
@@ -52,14 +52,14 @@ func (c *State) reservationIn(g session.GameRef, player string) (id domain.UUID,
 }
 
 // reserve makes a player session for a member: on the seat that is the member's already, or on a free one.
-func (t *Tx) reserve(r flow.MembershipRef, kept bool) domain.UUID {
+func (t *Tx) reserve(r flow.MembershipRef, kept bool) domain.PlayerSessionID {
 	m := t.Flow.Memberships.Get(r)
 	x := t.Flow.Instances.Get(m.InstanceRef())
 	by := t.Contact.Add(x.Rules.Reservation)
 	if m.Overdue {
 		by = min(by, t.lastChance(m))
 	}
-	id := t.NewID()
+	id := domain.PlayerSessionID(t.NewID())
 	t.hosting.Reserve(session.Reservation{
 		PlayerSession: id, Game: session.ID(x.Game), Player: m.Player, Data: m.Data,
 		By: by, Kept: kept,

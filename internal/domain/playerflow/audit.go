@@ -119,14 +119,14 @@ func (a *auditor) playersGame(r flow.PlayerRef, p *flow.Player) {
 
 // membership holds a membership against its player sessions.
 func (a *auditor) membership(m *flow.Membership, x *flow.Instance) {
-	status := func(id domain.UUID) session.PlayerStatus {
+	status := func(id domain.PlayerSessionID) session.PlayerStatus {
 		r, ok := a.c.hosting.FindPlayer(id)
 		if !ok {
 			return 0
 		}
 		p := a.c.hosting.PlayerSession(r)
 		if string(a.c.hosting.Game(p.Game).ID) != x.Game || p.Player != m.Player {
-			a.fail("R19", m.Player, "player session psess-%s is not of this player in this game", id)
+			a.fail("R19", m.Player, "player session %s is not of this player in this game", id)
 		}
 		return p.Status
 	}

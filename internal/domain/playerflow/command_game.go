@@ -61,7 +61,7 @@ func (cmd *GetHostConnectionDetails) Decide(k *kernel.Tx) error {
 		return err
 	}
 	if cmd.Lost = cmd.Host == nil; !cmd.Lost {
-		cmd.Made = cmd.Host.Session
+		cmd.Made = domain.UUID(cmd.Host.Session)
 	}
 	return nil
 }
@@ -69,9 +69,9 @@ func (cmd *GetHostConnectionDetails) Decide(k *kernel.Tx) error {
 // reach is how a member is to reach the game server.
 type reach struct {
 	member flow.MembershipRef
-	open   domain.UUID // player session that is reserved, if one is
-	again  bool        // it is good for a while yet
-	lost   bool        // the seat was not kept, and nobody else has left
+	open   domain.PlayerSessionID // player session that is reserved, if one is
+	again  bool                   // it is good for a while yet
+	lost   bool                   // the seat was not kept, and nobody else has left
 }
 
 // mayReach checks that a member can be told how to reach the game server.
@@ -127,7 +127,7 @@ func (t *Tx) connectionDetails(r flow.PlayerRef, instance domain.UUID, data *str
 }
 
 // stillGood reports whether a reservation is open and has enough time left to be used.
-func (t *Tx) stillGood(id domain.UUID, x *flow.Instance) bool {
+func (t *Tx) stillGood(id domain.PlayerSessionID, x *flow.Instance) bool {
 	r, ok := t.hosting.FindPlayer(id)
 	if !ok {
 		return false
@@ -149,7 +149,7 @@ func (t *Tx) tokenGood(m *flow.Membership, x *flow.Instance) bool {
 
 // seatedNow reports whether a player session of the membership sits on a seat.
 func (t *Tx) seatedNow(m *flow.Membership) bool {
-	for _, id := range []domain.UUID{m.Session, m.Next} {
+	for _, id := range []domain.PlayerSessionID{m.Session, m.Next} {
 		if r, ok := t.hosting.FindPlayer(id); ok && t.hosting.PlayerSession(r).Status.Live() {
 			return true
 		}
@@ -158,7 +158,7 @@ func (t *Tx) seatedNow(m *flow.Membership) bool {
 }
 
 // makeReservation gives a member a new player session, on the same seat where there is one, and voids the one that is open.
-func (t *Tx) makeReservation(ref flow.MembershipRef, open domain.UUID, epoch uint32) {
+func (t *Tx) makeReservation(ref flow.MembershipRef, open domain.PlayerSessionID, epoch uint32) {
 	takeover := t.Flow.Memberships.Get(ref).Status == flow.MemberActive
 	id, old := t.reserve(ref, true), t.Flow.Memberships.Get(ref).Session
 	cause := flow.Reconnected

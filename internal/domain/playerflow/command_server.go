@@ -64,7 +64,7 @@ func (t *Tx) checkPlan(plan *GamePlan) (begin func(), err error) {
 	}
 	if !rules.ManualReady {
 		for _, x := range plan.Players {
-			start.Players = append(start.Players, placement.Player{Player: x.Player, Data: x.Data, ID: t.NewID()})
+			start.Players = append(start.Players, placement.Player{Player: x.Player, Data: x.Data, ID: domain.PlayerSessionID(t.NewID())})
 		}
 	}
 	if int32(len(plan.Players)) > plan.PlayersMax {
@@ -158,7 +158,7 @@ func (t *Tx) servedInstance(id domain.UUID, cause string) (flow.InstanceRef, err
 // a server that is known by its game session.
 type ConnectMember struct {
 	Instance      domain.UUID
-	PlayerSession domain.UUID
+	PlayerSession domain.PlayerSessionID
 }
 
 func (cmd *ConnectMember) Decide(k *kernel.Tx) error {
@@ -174,17 +174,17 @@ func (cmd *ConnectMember) Decide(k *kernel.Tx) error {
 	case p.Status == session.PlayerActive:
 		return nil
 	case p.Status != session.Reserved:
-		return domain.Refuse(domain.WrongPlayerState, "player session psess-%s is %s, not RESERVED", p.ID, p.Status)
+		return domain.Refuse(domain.WrongPlayerState, "player session %s is %s, not RESERVED", p.ID, p.Status)
 	}
 	t.hosting.Accept(p, 0)
 	return nil
 }
 
 // sessionOf finds a player session in the game session of a game instance.
-func (t *Tx) sessionOf(r flow.InstanceRef, id domain.UUID) (*session.PlayerSession, error) {
+func (t *Tx) sessionOf(r flow.InstanceRef, id domain.PlayerSessionID) (*session.PlayerSession, error) {
 	p, ok := t.hosting.FindPlayer(id)
 	if !ok || string(t.hosting.Game(t.hosting.PlayerSession(p).Game).ID) != t.Flow.Instances.Get(r).Game {
-		return nil, flow.Refuse(flow.Refusal{Code: flow.InvalidToken}, "player session psess-%s is not one of this game", id)
+		return nil, flow.Refuse(flow.Refusal{Code: flow.InvalidToken}, "player session %s is not one of this game", id)
 	}
 	return t.hosting.PlayerSession(p), nil
 }
@@ -193,7 +193,7 @@ func (t *Tx) sessionOf(r flow.InstanceRef, id domain.UUID) (*session.PlayerSessi
 // it so.
 type DisconnectMember struct {
 	Instance      domain.UUID
-	PlayerSession domain.UUID
+	PlayerSession domain.PlayerSessionID
 	Quit          bool
 
 	// Result: Stale when the player session is not the current one of the player: nothing was done about the player.
@@ -219,7 +219,7 @@ func (cmd *DisconnectMember) Decide(k *kernel.Tx) error {
 	}
 	switch {
 	case cmd.Stale && next && live:
-		t.changeMembership(m, func(m *flow.Membership) { m.Next = domain.UUID{} })
+		t.changeMembership(m, func(m *flow.Membership) { m.Next = domain.PlayerSessionID{} })
 	case cmd.Stale:
 	case cmd.Quit:
 		t.endMembership(m, flow.Left)
@@ -294,7 +294,7 @@ func (t *Tx) wentOut(instance domain.UUID, player string, why flow.Reason) bool 
 }
 
 // completeSession ends a player session that is still live.
-func (t *Tx) completeSession(id domain.UUID) {
+func (t *Tx) completeSession(id domain.PlayerSessionID) {
 	if p, ok := t.hosting.FindPlayer(id); ok && t.hosting.PlayerSession(p).Status.Live() {
 		t.hosting.EndSeat(id, session.Completed)
 	}

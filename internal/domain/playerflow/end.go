@@ -30,7 +30,7 @@ func (t *Tx) dropMembership(r flow.MembershipRef, end, reason flow.Reason, resul
 	t.Emit(&MembershipEnded{m.Player, &flow.LastGame{Instance: m.Instance, EndReason: end, Membership: reason, Ended: t.Now, Result: result}})
 	t.adviceOfLeaver(&m)
 	t.setKeys(m.PlayerRef(), func(k *flow.Keys) { k.Game = domain.UUID{} })
-	open := []domain.UUID{m.Session, m.Next}
+	open := []domain.PlayerSessionID{m.Session, m.Next}
 	if g, ok := t.hosting.FindGame(session.ID(t.Flow.Instances.Get(m.InstanceRef()).Game)); ok && m.Status == flow.MemberPending {
 		open[0], _ = t.reservationIn(g, m.Player) // what the placement made, for when the server is ready
 	}

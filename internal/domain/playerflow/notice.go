@@ -55,7 +55,7 @@ func (t *Tx) tellMemberEnd(m *flow.Membership, reason flow.Reason) {
 }
 
 // tellReservation tells the server with which player session a player comes back, or comes by another device.
-func (t *Tx) tellReservation(m *flow.Membership, id, old domain.UUID, takeover bool) {
+func (t *Tx) tellReservation(m *flow.Membership, id, old domain.PlayerSessionID, takeover bool) {
 	if takeover {
 		t.tellServer(m.InstanceRef(), flow.OnPlayerSessionSuperseded, flow.Notice{Player: m.Player, Session: id, Old: old, Attempt: m.Attempt})
 		return

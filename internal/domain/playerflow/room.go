@@ -60,7 +60,7 @@ type Tx struct {
 type Hosting interface {
 	FindGame(id session.ID) (session.GameRef, bool)
 	Game(r session.GameRef) *session.GameSession
-	FindPlayer(id domain.UUID) (session.PlayerRef, bool)
+	FindPlayer(id domain.PlayerSessionID) (session.PlayerRef, bool)
 	PlayerSession(r session.PlayerRef) *session.PlayerSession
 	PlayersNamed(player string, yield func(session.PlayerRef, *session.PlayerSession) bool)
 	FindProcess(key fleet.Key) (fleet.ProcessRef, bool)
@@ -75,8 +75,8 @@ type Hosting interface {
 	TerminateGame(id session.ID)
 	Reserve(r session.Reservation)
 	Accept(p *session.PlayerSession, request uint64)
-	EndSeat(id domain.UUID, status session.PlayerStatus)
-	WrapData(id domain.UUID, data string)
+	EndSeat(id domain.PlayerSessionID, status session.PlayerStatus)
+	WrapData(id domain.PlayerSessionID, data string)
 
 	// These change what hosting keeps while an event of player flow is applied.
 	KeepSeat(player session.PlayerRef) (seat session.SeatRef)

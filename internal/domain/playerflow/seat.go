@@ -34,7 +34,7 @@ import (
 // to no one else (R10).
 
 // memberOf finds the membership that a player session belongs to, if it is the current one or the one that takes over.
-func (t *Tx) memberOf(player string, id domain.UUID) (r flow.MembershipRef, next, ok bool) {
+func (t *Tx) memberOf(player string, id domain.PlayerSessionID) (r flow.MembershipRef, next, ok bool) {
 	p, known := t.Flow.Player(player)
 	if !known || t.Flow.Players.Get(p).Membership() == 0 {
 		return 0, false, false
@@ -45,7 +45,7 @@ func (t *Tx) memberOf(player string, id domain.UUID) (r flow.MembershipRef, next
 }
 
 // SeatTaken notes that a player has connected to the game server.
-func (t *Tx) SeatTaken(player string, id domain.UUID) {
+func (t *Tx) SeatTaken(player string, id domain.PlayerSessionID) {
 	r, next, ok := t.memberOf(player, id)
 	if !ok {
 		return
@@ -53,7 +53,7 @@ func (t *Tx) SeatTaken(player string, id domain.UUID) {
 	t.Cause = "PlayerAccepted"
 	old := t.Flow.Memberships.Get(r).Session
 	t.changeMembership(r, func(m *flow.Membership) {
-		m.Status, m.Session, m.Next, m.HoldBy, m.HoldLeft, m.Overdue, m.WasActive, m.Excused = flow.MemberActive, id, domain.UUID{}, 0, 0, false, true, false
+		m.Status, m.Session, m.Next, m.HoldBy, m.HoldLeft, m.Overdue, m.WasActive, m.Excused = flow.MemberActive, id, domain.PlayerSessionID{}, 0, 0, false, true, false
 	})
 	if next {
 		if p, ok := t.hosting.FindPlayer(old); ok && t.hosting.PlayerSession(p).Status.Live() {
@@ -64,14 +64,14 @@ func (t *Tx) SeatTaken(player string, id domain.UUID) {
 
 // SeatCompleted notes that a game server has ended a player session without a reason. Of one that is not current it
 // says nothing about the player. Last is what lastReservation said before.
-func (t *Tx) SeatCompleted(player string, id domain.UUID, last bool) {
+func (t *Tx) SeatCompleted(player string, id domain.PlayerSessionID, last bool) {
 	r, next, ok := t.memberOf(player, id)
 	if !ok {
 		return
 	}
 	t.Cause = "PlayerCompleted"
 	if next {
-		t.changeMembership(r, func(m *flow.Membership) { m.Next = domain.UUID{} })
+		t.changeMembership(r, func(m *flow.Membership) { m.Next = domain.PlayerSessionID{} })
 		return
 	}
 	m := t.Flow.Memberships.Get(r)
@@ -113,7 +113,7 @@ func (t *Tx) connectionLost(r flow.MembershipRef) {
 			m.HoldBy = t.Contact.Add(rules.ReconnectWindow)
 		}
 		if !m.Next.IsZero() { // who was about to take over still may
-			m.Status, m.Session, m.Next = flow.MemberReserved, m.Next, domain.UUID{}
+			m.Status, m.Session, m.Next = flow.MemberReserved, m.Next, domain.PlayerSessionID{}
 		}
 	})
 	t.excuseMany(r)
@@ -172,21 +172,21 @@ func (t *Tx) pardon(l flow.Loss, instance domain.UUID) {
 }
 
 // SeatTimedOut notes that a reservation has expired.
-func (t *Tx) SeatTimedOut(player string, id domain.UUID) {
+func (t *Tx) SeatTimedOut(player string, id domain.PlayerSessionID) {
 	r, next, ok := t.memberOf(player, id)
 	if !ok {
 		return
 	}
 	t.Cause = "ReservationExpired"
 	if next {
-		t.changeMembership(r, func(m *flow.Membership) { m.Next = domain.UUID{} })
+		t.changeMembership(r, func(m *flow.Membership) { m.Next = domain.PlayerSessionID{} })
 		return
 	}
 	t.reservationOver(r, false) // if it was the last one, the hold ends right behind it
 }
 
 // SeatEnding reports whether the hold of a seat has ended, and waits for this player session alone.
-func (t *Tx) SeatEnding(player string, id domain.UUID) bool {
+func (t *Tx) SeatEnding(player string, id domain.PlayerSessionID) bool {
 	r, next, ok := t.memberOf(player, id)
 	if !ok || next {
 		return false

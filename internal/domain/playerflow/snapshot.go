@@ -160,7 +160,7 @@ func (c *State) Restore(*kernel.Head) error {
 // restoreSeat brings the live player sessions of a membership onto one seat, and keeps it if it is kept.
 func (c *State) restoreSeat(r flow.MembershipRef) error {
 	m := c.Flow.Memberships.Get(r)
-	live := func(id domain.UUID) session.PlayerRef {
+	live := func(id domain.PlayerSessionID) session.PlayerRef {
 		if p, ok := c.hosting.FindPlayer(id); ok && c.hosting.PlayerSession(p).Status.Live() {
 			return p
 		}

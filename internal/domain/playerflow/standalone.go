@@ -1,6 +1,7 @@
 package playerflow
 
 import (
+	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/domain/placement"
@@ -46,7 +47,7 @@ func (t *Tx) StandaloneCommitted(match matchmaking.MatchRef) {
 		m := t.Flow.Memberships.Get(ref)
 		ours[m.Player] = true
 		if !rules.ManualReady {
-			start.Players = append(start.Players, placement.Player{Player: m.Player, Data: m.Data, ID: t.NewID()})
+			start.Players = append(start.Players, placement.Player{Player: m.Player, Data: m.Data, ID: domain.PlayerSessionID(t.NewID())})
 		}
 	}
 	for _, l := range latencies {

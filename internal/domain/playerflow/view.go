@@ -134,7 +134,7 @@ func (v *View) FlowOf(player string, now domain.Time) (FlowSnapshot, bool) {
 
 // ForeignSession is a player session that a backend made outside player flow.
 type ForeignSession struct {
-	ID     domain.UUID
+	ID     domain.PlayerSessionID
 	GameID session.ID
 	Region string
 	Status session.PlayerStatus
@@ -252,10 +252,10 @@ func (v *View) GameInstanceOf(game session.ID) (domain.UUID, bool) {
 }
 
 // VerifyPlayer checks what a connection token says against the state, for a game server that wants to let its bearer in.
-func (v *View) VerifyPlayer(instance, playerSession domain.UUID, epoch uint32, attempt int32) (flow.Membership, error) {
+func (v *View) VerifyPlayer(instance domain.UUID, playerSession domain.PlayerSessionID, epoch uint32, attempt int32) (flow.Membership, error) {
 	v.SawAll()
 	refuse := func(code flow.Code, why string) (flow.Membership, error) {
-		return flow.Membership{}, flow.Refuse(flow.Refusal{Code: code}, "player session psess-%s: %s", playerSession, why)
+		return flow.Membership{}, flow.Refuse(flow.Refusal{Code: code}, "player session %s: %s", playerSession, why)
 	}
 	r, ok := v.c.hosting.FindPlayer(playerSession)
 	if !ok {

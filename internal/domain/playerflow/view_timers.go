@@ -115,10 +115,10 @@ func (t *timers) ofGame(m *flow.Membership) {
 	t.contact("endingGrace", id, x.EndBy, "the game ends")
 	t.contact("emptyTimeout", id, x.EmptyBy, "the game ends")
 	t.contact("keepAliveInterval", id, x.KeepAliveBy, "a keep-alive of the server is missed")
-	for _, id := range []domain.UUID{m.Session, m.Next} {
+	for _, id := range []domain.PlayerSessionID{m.Session, m.Next} {
 		if r, ok := t.c.hosting.FindPlayer(id); ok {
 			p := t.c.hosting.PlayerSession(r)
-			t.contact("reservationTimeout", "psess-"+p.ID.String(), p.ReserveBy, "the reservation ends: the player did not connect")
+			t.contact("reservationTimeout", p.ID.String(), p.ReserveBy, "the reservation ends: the player did not connect")
 		}
 	}
 	hold := "reconnectWindow"

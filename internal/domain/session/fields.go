@@ -41,7 +41,7 @@ func (g *GameSession) Fields(c *wire.Codec) {
 
 // Fields of a PlayerSession. Its game session is named by the message around it.
 func (p *PlayerSession) Fields(c *wire.Codec) {
-	c.UUID(1, &p.ID)
+	wire.ID(c, 1, &p.ID)
 	c.String(2, &p.Player)
 	c.String(3, &p.Data)
 	wire.Int(c, 4, &p.Created)

@@ -175,7 +175,7 @@ func (p *PlayerSession) Bytes() int {
 
 // PlayerSession is one player's claim to a seat.
 type PlayerSession struct {
-	ID        domain.UUID // "psess-<uuid>"
+	ID        domain.PlayerSessionID
 	Player    string
 	Data      string
 	Game      GameRef

@@ -4,7 +4,7 @@ import "github.com/musterhq/muster/internal/domain"
 
 // Reservation is what a seat is taken with.
 type Reservation struct {
-	PlayerSession domain.UUID
+	PlayerSession domain.PlayerSessionID
 	Game          ID
 	Player        string
 	Data          string

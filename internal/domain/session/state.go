@@ -18,7 +18,7 @@ type State struct {
 	byID     map[ID]GameRef
 	byFleet  map[string]sorted.Set[entry]
 	byPlayer map[string]PlayerRef // one session of each player; the others follow
-	players  map[domain.UUID]PlayerRef
+	players  map[domain.PlayerSessionID]PlayerRef
 	counts   map[place]*Counts
 	all      Counts           // of all locations of all fleets
 	search   *searchindex.Set // the ACTIVE ones
@@ -46,7 +46,7 @@ func New() *State {
 		byID:     map[ID]GameRef{},
 		byFleet:  map[string]sorted.Set[entry]{},
 		byPlayer: map[string]PlayerRef{},
-		players:  map[domain.UUID]PlayerRef{},
+		players:  map[domain.PlayerSessionID]PlayerRef{},
 		counts:   map[place]*Counts{},
 		search:   searchindex.New(),
 	}
@@ -130,7 +130,7 @@ func (s *State) SetPlayerData(r PlayerRef, data string) *PlayerSession {
 }
 
 // PlayerByID finds a player session that is in memory.
-func (s *State) PlayerByID(id domain.UUID) (PlayerRef, bool) {
+func (s *State) PlayerByID(id domain.PlayerSessionID) (PlayerRef, bool) {
 	r, ok := s.players[id]
 	return r, ok
 }
@@ -281,7 +281,7 @@ func (s *State) DropPlayer(r PlayerRef) {
 
 // RestorePlayers prepares the indexes for n player sessions.
 func (s *State) RestorePlayers(n int) {
-	s.players = make(map[domain.UUID]PlayerRef, n)
+	s.players = make(map[domain.PlayerSessionID]PlayerRef, n)
 	s.byPlayer = make(map[string]PlayerRef, n)
 }
 

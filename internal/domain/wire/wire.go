@@ -280,6 +280,9 @@ func (c *Codec) UUID(n uint32, v *domain.UUID) {
 	}
 }
 
+// ID is a UUID field of a named type.
+func ID[K domain.Kind](c *Codec, n uint32, v *domain.ID[K]) { c.UUID(n, (*domain.UUID)(v)) }
+
 // Strings is a repeated string.
 func (c *Codec) Strings(n uint32, v *[]string) {
 	if c.reading {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-jose/go-jose/v4"
 
+	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/playerflow"
 	"github.com/musterhq/muster/internal/identity"
@@ -63,9 +64,9 @@ const tokenLeeway = 30 * time.Second
 
 // Sign makes the token of a player for a reservation.
 func (t *Signer) Sign(player string, h *flow.Host) string {
-	unique := sha256.Sum256([]byte(h.Session.String() + "\x00" + player))
+	unique := sha256.Sum256([]byte(domain.UUID(h.Session).String() + "\x00" + player))
 	claims, _ := json.Marshal(Claims{
-		Audience: objects.GameSessionARN(h.Region, h.GameSession), Subject: player, Session: objects.PlayerSessionID(h.Session), Instance: objects.GameInstanceID(h.Instance),
+		Audience: objects.GameSessionARN(h.Region, h.GameSession), Subject: player, Session: objects.ID(h.Session), Instance: objects.GameInstanceID(h.Instance),
 		Attempt: h.Attempt, Epoch: h.Epoch, ID: hex.EncodeToString(unique[:16]), Expires: cmp.Or(h.TokenUntil, h.ReserveBy).Add(tokenLeeway).Std().Unix(),
 	})
 	signed, err := t.jose.Sign(claims)

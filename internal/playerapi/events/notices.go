@@ -33,9 +33,9 @@ func noticeData(kind flow.NoticeType, n *flow.Notice) fields {
 		}
 		return fields{"players": players}
 	case flow.OnPlayerReconnecting:
-		return fields{"player_id": n.Player, "attempt": n.Attempt, "player_session_id": objects.PlayerSessionID(n.Session)}
+		return fields{"player_id": n.Player, "attempt": n.Attempt, "player_session_id": objects.ID(n.Session)}
 	case flow.OnPlayerSessionSuperseded:
-		return fields{"player_id": n.Player, "attempt": n.Attempt, "old": objects.PlayerSessionID(n.Old), "new": objects.PlayerSessionID(n.Session)}
+		return fields{"player_id": n.Player, "attempt": n.Attempt, "old": objects.ID(n.Old), "new": objects.ID(n.Session)}
 	case flow.OnGameInstanceEnteredMatchmaking, flow.OnGameInstanceLeftMatchmaking:
 		x := fields{"matchmaking_id": n.Ticket, "queue": n.Queue}.unlessEmpty("reason", n.Reason)
 		if n.Slots > 0 {

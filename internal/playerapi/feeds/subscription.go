@@ -66,7 +66,7 @@ func (x *Feeds) streamedSubscription(ctx context.Context, by *principal.Principa
 	if err := by.BackendOnly(); err != nil {
 		return s, err
 	}
-	id, err := problem.ParseID("subscription_id", objects.SubscriptionPrefix, text)
+	id, err := problem.ParsePrefixed("subscription_id", objects.SubscriptionPrefix, text)
 	if err != nil {
 		return s, err
 	}

@@ -9,8 +9,15 @@ import (
 // NewID makes the random part of an identifier.
 func NewID() domain.UUID { return domain.UUID(uuid.New()) }
 
-// ID writes an identifier with its prefix; the zero UUID gives the empty string.
-func ID(prefix string, u domain.UUID) string {
+// ID writes an identifier; the zero one gives the empty string.
+func ID[K domain.Kind](id domain.ID[K]) string {
+	if id.IsZero() {
+		return ""
+	}
+	return id.String()
+}
+
+func text(prefix string, u domain.UUID) string {
 	if u.IsZero() {
 		return ""
 	}
@@ -21,13 +28,12 @@ func ID(prefix string, u domain.UUID) string {
 const SubscriptionPrefix = "evs-"
 
 // The identifiers of the API; the zero UUID gives the empty string.
-func PartyID(u domain.UUID) string         { return ID("pty-", u) }
-func InviteID(u domain.UUID) string        { return ID("inv-", u) }
-func TicketID(u domain.UUID) string        { return ID("mm-", u) }
-func GameInstanceID(u domain.UUID) string  { return ID("gi-", u) }
-func LoginSessionID(u domain.UUID) string  { return ID("fs-", u) }
-func PlayerSessionID(u domain.UUID) string { return ID("psess-", u) }
-func SubscriptionID(u domain.UUID) string  { return ID(SubscriptionPrefix, u) }
+func PartyID(u domain.UUID) string        { return text("pty-", u) }
+func InviteID(u domain.UUID) string       { return text("inv-", u) }
+func TicketID(u domain.UUID) string       { return text("mm-", u) }
+func GameInstanceID(u domain.UUID) string { return text("gi-", u) }
+func LoginSessionID(u domain.UUID) string { return text("fs-", u) }
+func SubscriptionID(u domain.UUID) string { return text(SubscriptionPrefix, u) }
 
 // GameSessionARN is the name under which game servers know their game session; no game session gives the empty string.
 func GameSessionARN(region, game string) string {

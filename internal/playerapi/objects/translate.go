@@ -52,7 +52,7 @@ func (t Translator) Snapshot(s *playerflow.FlowSnapshot, now domain.Time) FlowSn
 		}
 	}
 	for _, f := range s.Foreign {
-		x.ForeignSessions = append(x.ForeignSessions, ForeignSession{PlayerSessionID(f.ID), GameSessionARN(f.Region, string(f.GameID)), f.Status.String()})
+		x.ForeignSessions = append(x.ForeignSessions, ForeignSession{ID(f.ID), GameSessionARN(f.Region, string(f.GameID)), f.Status.String()})
 	}
 	return x
 }
@@ -108,7 +108,7 @@ func TicketOf(s *flow.Search) *Ticket {
 		EstimatedWaitMS: s.EstimateMS, HeldBy: OrEmpty(s.HeldBy),
 	}
 	if s.Status == flow.RequiresAcceptance {
-		x.Acceptance = &Acceptance{MatchID: ID("", s.Match), Deadline: Stamp(s.AcceptBy), Accepted: OrEmpty(s.Accepted), Pending: OrEmpty(s.Pending)}
+		x.Acceptance = &Acceptance{MatchID: text("", s.Match), Deadline: Stamp(s.AcceptBy), Accepted: OrEmpty(s.Accepted), Pending: OrEmpty(s.Pending)}
 	}
 	return x
 }
@@ -135,7 +135,7 @@ func (t Translator) Host(player string, h *flow.Host) *HostConnectionDetails {
 	return &HostConnectionDetails{
 		GameInstanceID: GameInstanceID(h.Instance), GameSessionID: GameSessionARN(h.Region, h.GameSession),
 		Host:            Host{IPAddress: h.IPAddress, DNSName: h.DNSName, Port: h.Port, TLS: h.TLS},
-		PlayerSessionID: PlayerSessionID(h.Session), ConnectionToken: t.Sign(player, h), ReservationExpiresAt: Stamp(h.ReserveBy),
+		PlayerSessionID: ID(h.Session), ConnectionToken: t.Sign(player, h), ReservationExpiresAt: Stamp(h.ReserveBy),
 		Attempt: h.Attempt, HostSuspect: h.Suspect,
 	}
 }

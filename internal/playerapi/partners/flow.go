@@ -90,7 +90,7 @@ func (d *door) declarePartner() {
 	calls.Partner(d.realm, "Flow.CreateGameInstance", "A match that the studio has made: all players are moved in one commit, or none.", d.makeGame)
 	calls.Partner(d.realm, "Flow.ShutDownParty", "Ends a party for all its members.",
 		func(ctx context.Context, _ string, body *ShutDownPartyRequest) (*calls.None, error) {
-			party, err := problem.ParseID("party_id", "pty-", body.PartyID)
+			party, err := problem.ParsePrefixed("party_id", "pty-", body.PartyID)
 			if err == nil {
 				err = principal.Of(ctx).BackendOnly()
 			}

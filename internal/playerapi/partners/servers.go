@@ -200,9 +200,9 @@ func texts(objects map[string]objects.Object) map[string]string {
 	return all
 }
 
-func playerSessionFor(ctx context.Context, instance, player string) (i, p domain.UUID, err error) {
+func playerSessionFor(ctx context.Context, instance, player string) (i domain.UUID, p domain.PlayerSessionID, err error) {
 	if i, err = principal.Of(ctx).InstanceFor(instance); err == nil {
-		p, err = problem.ParseID("player_session_id", "psess-", player)
+		p, err = problem.ParseID[domain.PlayerSessionID]("player_session_id", player)
 	}
 	return i, p, err
 }

@@ -67,7 +67,7 @@ func (d *door) declareEvents() {
 	calls.Partner(d.realm, "Events.Subscribe", "Tells the studio's backend what players are told, by a webhook or a stream.", d.subscribe)
 	calls.Partner(d.realm, "Events.Unsubscribe", "Ends a subscription. A second call changes nothing.",
 		func(ctx context.Context, _ string, body *UnsubscribeRequest) (*UnsubscribeAnswer, error) {
-			id, err := problem.ParseID("subscription_id", objects.SubscriptionPrefix, body.SubscriptionID)
+			id, err := problem.ParsePrefixed("subscription_id", objects.SubscriptionPrefix, body.SubscriptionID)
 			if err == nil {
 				err = principal.Of(ctx).BackendOnly()
 			}

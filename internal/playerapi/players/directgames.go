@@ -97,7 +97,7 @@ func (d *door) planGame(ctx context.Context, cmd *playerflow.CreateGameInstance)
 }
 
 func (d *door) joinGame(ctx context.Context, by *playerflow.Caller, body *JoinGameRequest) (*GameAnswer, error) {
-	instance, err := problem.ParseID("game_instance_id", "gi-", body.GameInstanceID)
+	instance, err := problem.ParsePrefixed("game_instance_id", "gi-", body.GameInstanceID)
 	if err != nil {
 		return nil, err
 	}

@@ -58,7 +58,7 @@ func (d *door) declareMatchmaking() {
 		})
 	calls.Player(d.realm, "Matchmaking.AcceptMatch", rates.AcceptMatch, "Accepts a match that was found, or declines it.",
 		func(ctx context.Context, by *playerflow.Caller, body *AcceptMatchRequest) (*TicketAnswer, error) {
-			ticket, err := problem.ParseID("matchmaking_id", "mm-", body.MatchmakingID)
+			ticket, err := problem.ParsePrefixed("matchmaking_id", "mm-", body.MatchmakingID)
 			if err != nil {
 				return nil, err
 			}

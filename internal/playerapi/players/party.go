@@ -123,7 +123,7 @@ func (d *door) declareParty() {
 		})
 	calls.Player(d.realm, "Party.JoinPartyById", rates.Party, "Joins a party that is open, or to which the player is invited.",
 		func(ctx context.Context, by *playerflow.Caller, body *JoinPartyByIDRequest) (*PartyAnswer, error) {
-			party, err := problem.ParseID("party_id", "pty-", body.PartyID)
+			party, err := problem.ParsePrefixed("party_id", "pty-", body.PartyID)
 			if err != nil {
 				return nil, err
 			}
@@ -145,7 +145,7 @@ func (d *door) declareParty() {
 		})
 	inviteCall := func(name, summary string, f func(ctx context.Context, by *playerflow.Caller, invite domain.UUID) (*playerflow.Caller, error)) {
 		calls.Player(d.realm, name, rates.Party, summary, func(ctx context.Context, by *playerflow.Caller, body *InviteRequest) (*PartyAnswer, error) {
-			invite, err := problem.ParseID("invite_id", "inv-", body.InviteID)
+			invite, err := problem.ParsePrefixed("invite_id", "inv-", body.InviteID)
 			if err != nil {
 				return nil, err
 			}
@@ -160,7 +160,7 @@ func (d *door) declareParty() {
 		})
 	calls.Player(d.realm, "Party.RespondToInvite", rates.Party, "Accepts an invite, or declines it.",
 		func(ctx context.Context, by *playerflow.Caller, body *RespondToInviteRequest) (*PartyAnswer, error) {
-			invite, err := problem.ParseID("invite_id", "inv-", body.InviteID)
+			invite, err := problem.ParsePrefixed("invite_id", "inv-", body.InviteID)
 			if err != nil {
 				return nil, err
 			}

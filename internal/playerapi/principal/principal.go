@@ -55,7 +55,7 @@ func (p *Principal) InstanceFor(text string) (domain.UUID, error) {
 	if text == "" && !p.Instance.IsZero() {
 		return p.Instance, nil
 	}
-	instance, err := problem.ParseID("game_instance_id", "gi-", text)
+	instance, err := problem.ParsePrefixed("game_instance_id", "gi-", text)
 	if err == nil && !p.Instance.IsZero() && p.Instance != instance {
 		err = problem.New(flow.PermissionDenied, "game_instance_id: the token is for game instance %s", objects.GameInstanceID(p.Instance))
 	}

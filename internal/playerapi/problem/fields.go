@@ -13,7 +13,16 @@ import (
 )
 
 // ParseID reads an identifier from a field of a request.
-func ParseID(field, prefix, text string) (domain.UUID, error) {
+func ParseID[T interface{ domain.ID[K] }, K domain.Kind](field, text string) (T, error) {
+	id, err := domain.ParseID[T, K](text)
+	if err != nil {
+		return id, New(flow.InvalidArgument, "%s: %.60q, %v", field, text, err)
+	}
+	return id, nil
+}
+
+// ParsePrefixed reads an identifier from a field of a request.
+func ParsePrefixed(field, prefix, text string) (domain.UUID, error) {
 	if rest, ok := strings.CutPrefix(text, prefix); ok {
 		if u, ok := domain.ParseUUID(rest); ok {
 			return u, nil

@@ -1,0 +1,56 @@
+package domain
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+)
+
+// ID is the identifier of a record that the service makes: "pty-<uuid>". K is the kind of record, so that the compiler keeps ids of
+// different records apart. The package of the record names its type: type PartyID = domain.ID[partyKind]. The zero value means
+// that there is no record.
+type ID[K Kind] UUID
+
+// Kind is a kind of record that has ids. Its type has no fields: only its method counts.
+type Kind interface {
+	// Prefix begins the text of every id of the kind.
+	Prefix() string
+}
+
+// IsZero reports whether id names no record.
+func (id ID[K]) IsZero() bool { return id == ID[K]{} }
+
+// Less orders ids by their bytes, as their texts are ordered.
+func (id ID[K]) Less(other ID[K]) bool { return bytes.Compare(id[:], other[:]) < 0 }
+
+// String returns the prefix and the UUID, in one allocation.
+func (id ID[K]) String() string {
+	var k K
+	b := append(make([]byte, 0, 64), k.Prefix()...)
+	for i, x := range id {
+		if i == 4 || i == 6 || i == 8 || i == 10 {
+			b = append(b, '-')
+		}
+		const digits = "0123456789abcdef"
+		b = append(b, digits[x>>4], digits[x&15])
+	}
+	return string(b)
+}
+
+// ParseID reads the text of an id: domain.ParseID[flow.PartyID]("pty-…"). An error says what was expected, and not what was found.
+func ParseID[T interface{ ID[K] }, K Kind](text string) (T, error) {
+	var k K
+	if rest, ok := strings.CutPrefix(text, k.Prefix()); ok {
+		if u, ok := ParseUUID(rest); ok {
+			return T(u), nil
+		}
+	}
+	return T{}, fmt.Errorf("want %s and a UUID", k.Prefix())
+}
+
+// PlayerSessionID names a player session. It is declared here because several kinds of records hold it.
+type PlayerSessionID = ID[playerSessionKind]
+
+type playerSessionKind struct{}
+
+func (playerSessionKind) Prefix() string { return "psess-" }
