@@ -8,7 +8,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
-	"github.com/musterhq/muster/internal/domain/playerflow"
+	"github.com/musterhq/muster/internal/domain/playerflow/inspection"
 )
 
 // flowID reads an id of player flow, with its prefix or without.
@@ -60,7 +60,7 @@ func partyMembers(p *flow.PartyView) (players []string) {
 
 // membersDeadlines are the deadlines of players, shared ones once, without those of their login sessions.
 func membersDeadlines(v *cell.View, players []string, now domain.Time, of string) (all []Deadline) {
-	seen := map[playerflow.Timer]bool{}
+	seen := map[inspection.Timer]bool{}
 	for _, player := range players {
 		for _, t := range v.FlowTimers(player, now) {
 			if t.Of != of && t.Of != player && !strings.HasPrefix(t.Of, "mm-") || seen[t] {

@@ -13,6 +13,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/playerflow"
+	"github.com/musterhq/muster/internal/domain/playerflow/inspection"
 )
 
 // playerCommits is how many of the last commits that changed a player's keys an explanation shows.
@@ -22,9 +23,9 @@ const playerCommits = 50
 type standing struct {
 	flow.Keys
 	snapshot playerflow.FlowSnapshot
-	line     playerflow.PlayerLine
-	holdings []playerflow.Holding
-	timers   []playerflow.Timer
+	line     inspection.PlayerLine
+	holdings []inspection.Holding
+	timers   []inspection.Timer
 }
 
 // explainPlayer explains where a player is, since when, and what ends that state.
@@ -177,7 +178,7 @@ func changeInWords(c *flow.Change) string {
 	return text
 }
 
-func deadlineOf(t *playerflow.Timer) Deadline {
+func deadlineOf(t *inspection.Timer) Deadline {
 	x := Deadline{Kind: t.Kind, Of: t.Of, Then: t.Then}
 	if t.Left != 0 {
 		x.Left = t.Left.Round(time.Second).String()

@@ -4,7 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/musterhq/muster/internal/domain/flow"
-	"github.com/musterhq/muster/internal/domain/playerflow"
+	"github.com/musterhq/muster/internal/domain/playerflow/inspection"
 )
 
 func described(name, help string, labels ...string) *prometheus.Desc {
@@ -68,7 +68,7 @@ func (w *Watch) Collect(to chan<- prometheus.Metric) {
 	}
 	for queue, x := range s.Ages {
 		buckets := map[float64]uint64{}
-		for i, step := range playerflow.SearchAgeSteps {
+		for i, step := range inspection.SearchAgeSteps {
 			buckets[step.Seconds()] = uint64(x.UpTo[i])
 		}
 		to <- prometheus.MustNewConstHistogram(ages, uint64(x.Count), x.Sum.Seconds(), buckets, queue)

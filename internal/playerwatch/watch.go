@@ -14,7 +14,7 @@ import (
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/cell"
-	"github.com/musterhq/muster/internal/domain/playerflow"
+	"github.com/musterhq/muster/internal/domain/playerflow/inspection"
 	"github.com/musterhq/muster/internal/engine"
 )
 
@@ -45,7 +45,7 @@ type Watch struct {
 	known     map[string]bool // violations of the latest one, which the log has
 
 	lock     sync.Mutex
-	latest   *playerflow.Survey // nil: none is complete
+	latest   *inspection.Survey // nil: none is complete
 	took     time.Duration
 	violated uint64 // in all surveys
 }
@@ -92,7 +92,7 @@ func (w *Watch) survey(ctx context.Context) {
 func (w *Watch) Survey(ctx context.Context) error {
 	w.surveying.Lock()
 	defer w.surveying.Unlock()
-	s := playerflow.NewSurvey()
+	s := inspection.NewSurvey()
 	began := time.Now()
 	for done := false; !done; {
 		err := w.config.Engine.Read(ctx, func(v *cell.View) error {
@@ -119,7 +119,7 @@ func (w *Watch) Survey(ctx context.Context) error {
 }
 
 // report logs the violations that the previous survey did not find.
-func (w *Watch) report(s *playerflow.Survey) {
+func (w *Watch) report(s *inspection.Survey) {
 	found := map[string]bool{}
 	for _, x := range s.Violations {
 		found[x.String()] = true
@@ -135,7 +135,7 @@ func (w *Watch) report(s *playerflow.Survey) {
 }
 
 // snapshot is the latest complete survey, or nil.
-func (w *Watch) snapshot() (s *playerflow.Survey, took time.Duration, violated uint64) {
+func (w *Watch) snapshot() (s *inspection.Survey, took time.Duration, violated uint64) {
 	w.lock.Lock()
 	defer w.lock.Unlock()
 	return w.latest, w.took, w.violated

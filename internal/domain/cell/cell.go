@@ -21,6 +21,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/domain/notice"
 	"github.com/musterhq/muster/internal/domain/playerflow"
+	"github.com/musterhq/muster/internal/domain/playerflow/inspection"
 )
 
 // Cell is the state. One goroutine at a time may call Execute, Replay or Freeze; Views may be used beside each other but
@@ -33,6 +34,7 @@ type Cell struct {
 	notices     *notice.Tx
 	matchmaking *matchmaking.Tx
 	playerflow  *playerflow.Tx
+	inspection  *inspection.Inspection
 	access      *access.Tx
 }
 
@@ -44,6 +46,7 @@ func New(config Config) *Cell {
 	c.gameservers = gameservers.New(c.Kernel, &c.config.GameServers, c.hosting)
 	c.matchmaking = matchmaking.New(c.Kernel, &c.config.Matchmaking, c.hosting, c.notices)
 	c.playerflow = playerflow.New(c.Kernel, &c.config.PlayerFlow, c.hosting, c.matchmaking)
+	c.inspection = inspection.New(c.playerflow.State, c.hosting, c.matchmaking)
 	c.access = access.New(c.Kernel, &c.config.Access)
 
 	c.hosting.Connect(&hooks{c.matchmaking, c.playerflow})

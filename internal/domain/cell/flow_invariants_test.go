@@ -7,12 +7,12 @@ import (
 	"regexp"
 	"testing"
 
-	"github.com/musterhq/muster/internal/domain/playerflow"
+	"github.com/musterhq/muster/internal/domain/playerflow/inspection"
 )
 
 // TestInvariantsHaveMeanings: whatever an audit can report is explained where operators read it.
 func TestInvariantsHaveMeanings(t *testing.T) {
-	files, err := filepath.Glob("../playerflow/audit*.go")
+	files, err := filepath.Glob("../playerflow/inspection/audit*.go")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,11 +30,11 @@ func TestInvariantsHaveMeanings(t *testing.T) {
 		}
 	}
 	for name := range names {
-		if (playerflow.Violation{Invariant: name}).Meaning() == "" {
+		if (inspection.Violation{Invariant: name}).Meaning() == "" {
 			t.Errorf("an audit can report %s, which has no meaning in invariants", name)
 		}
 	}
-	for name := range playerflow.Invariants {
+	for name := range inspection.Invariants {
 		if !names[name] {
 			t.Errorf("invariants explains %s, which no audit reports", name)
 		}

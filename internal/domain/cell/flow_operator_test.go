@@ -10,6 +10,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/hosting"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/domain/playerflow"
+	"github.com/musterhq/muster/internal/domain/playerflow/inspection"
 )
 
 // substates are situations of a player named "me" beyond the five phases.
@@ -102,7 +103,7 @@ func TestEverythingThatHoldsAPlayerEnds(t *testing.T) {
 	eachSituation(t, func(t *testing.T, w *flowWorld) {
 		v := w.cell.View()
 		holdings, _ := v.ExplainStuck("me", w.now)
-		held := map[string]playerflow.Holding{}
+		held := map[string]inspection.Holding{}
 		for _, h := range holdings {
 			held[h.Key] = h
 		}
@@ -186,10 +187,10 @@ func TestFindPlayers(t *testing.T) {
 	key := processKey(w.gameOf(g).ProcessID)
 	r, _ := w.cell.hosting.Fleets.Process(key)
 	w.must(&hosting.LoseLink{Process: key, Link: w.cell.hosting.Fleets.Processes.Get(r).Link})
-	find := func(f playerflow.PlayerFilter, limit, most int) (names string) {
+	find := func(f inspection.PlayerFilter, limit, most int) (names string) {
 		v := w.cell.View()
 		for after, more := flow.PlayerRef(0), true; more; {
-			var page []playerflow.PlayerLine
+			var page []inspection.PlayerLine
 			page, after, more = v.FindPlayers(&f, w.now, after, limit, most)
 			if len(page) > limit {
 				t.Errorf("%d of at most %d", len(page), limit)
@@ -202,15 +203,15 @@ func TestFindPlayers(t *testing.T) {
 	}
 	inParty := flow.InParty
 	for _, c := range []struct {
-		filter playerflow.PlayerFilter
+		filter inspection.PlayerFilter
 		want   string
 	}{
-		{playerflow.PlayerFilter{}, "idle old new player"},
-		{playerflow.PlayerFilter{Phase: &inParty}, "old new"},
-		{playerflow.PlayerFilter{Phase: &inParty, OlderThan: time.Minute}, "old"},
-		{playerflow.PlayerFilter{OlderThan: time.Second}, "idle old"},
-		{playerflow.PlayerFilter{HostLost: new(true)}, "player"},
-		{playerflow.PlayerFilter{HostLost: new(false)}, "idle old new"},
+		{inspection.PlayerFilter{}, "idle old new player"},
+		{inspection.PlayerFilter{Phase: &inParty}, "old new"},
+		{inspection.PlayerFilter{Phase: &inParty, OlderThan: time.Minute}, "old"},
+		{inspection.PlayerFilter{OlderThan: time.Second}, "idle old"},
+		{inspection.PlayerFilter{HostLost: new(true)}, "player"},
+		{inspection.PlayerFilter{HostLost: new(false)}, "idle old new"},
 	} {
 		for limit := 1; limit <= 5; limit++ {
 			for most := 1; most <= 5; most++ {
@@ -233,7 +234,7 @@ func TestSurvey(t *testing.T) {
 	g := w.play(false, flow.ReconnectOptional, "d", "e")
 	w.connect(g, "d")
 	for most := 1; most < 10; most++ {
-		s := playerflow.NewSurvey()
+		s := inspection.NewSurvey()
 		for {
 			v := w.cell.View()
 			if v.Survey(s, w.now, most) {
@@ -242,7 +243,7 @@ func TestSurvey(t *testing.T) {
 		}
 		ages := s.Ages[testQueue]
 		if s.Players[flow.Idle] != 1 || s.Players[flow.Matchmaking] != 3 || s.Players[flow.InGame] != 2 || s.Violated != 0 ||
-			s.Searches[playerflow.SearchKind{Queue: testQueue, Status: flow.Queued}] != 2 || s.Games[playerflow.GameKind{Queue: "", Status: flow.InstanceActive}] != 1 ||
+			s.Searches[inspection.SearchKind{Queue: testQueue, Status: flow.Queued}] != 2 || s.Games[inspection.GameKind{Queue: "", Status: flow.InstanceActive}] != 1 ||
 			s.Members[flow.MemberActive] != 1 || s.Members[flow.MemberReserved] != 1 ||
 			ages.Count != 2 || ages.Oldest != 20*time.Second || ages.UpTo != [...]int{1, 1, 2, 2, 2, 2, 2} {
 			t.Errorf("steps of %d: %+v, ages %+v", most, s, ages)
@@ -252,7 +253,7 @@ func TestSurvey(t *testing.T) {
 	expires := w.cell.playerflow.Flow.Parties.Get(party).Search.Expires
 	w.cell.playerflow.Flow.Parties.Mut(party).Search.Expires = 0 // as no command ever does
 	v := w.cell.View()
-	s, want := playerflow.NewSurvey(), v.Audit()
+	s, want := inspection.NewSurvey(), v.Audit()
 	v.Survey(s, w.now, 1000)
 	if fmt.Sprint(s.Violations) != fmt.Sprint(want) || len(want) != 1 || s.Violated != 1 {
 		t.Errorf("got %v, want %v", s.Violations, want)

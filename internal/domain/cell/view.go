@@ -9,6 +9,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/domain/notice"
 	"github.com/musterhq/muster/internal/domain/playerflow"
+	"github.com/musterhq/muster/internal/domain/playerflow/inspection"
 )
 
 // View reads the state of all rooms. What it returns are copies, whose slices must not be changed. It notes the newest change
@@ -19,6 +20,7 @@ type View struct {
 	noticeView
 	matchmakingView
 	playerflowView
+	inspectionView
 	accessView
 	own kernel.Reader
 	c   *Cell
@@ -30,17 +32,18 @@ type (
 	noticeView      = notice.View
 	matchmakingView = matchmaking.View
 	playerflowView  = playerflow.View
+	inspectionView  = inspection.View
 	accessView      = access.View
 )
 
 // View returns a View. It is good as long as no command is executed.
 func (c *Cell) View() View {
-	return View{c.hosting.View(), c.gameservers.View(), c.notices.View(), c.matchmaking.View(), c.playerflow.View(), c.access.View(), c.Reader(), c}
+	return View{c.hosting.View(), c.gameservers.View(), c.notices.View(), c.matchmaking.View(), c.playerflow.View(), c.inspection.View(), c.access.View(), c.Reader(), c}
 }
 
 // Seen is the journal number of the newest change that was shown.
 func (v *View) Seen() uint64 {
-	return max(v.hostingView.Seen(), v.gameserversView.Seen(), v.noticeView.Seen(), v.matchmakingView.Seen(), v.playerflowView.Seen(), v.accessView.Seen(), v.own.Seen())
+	return max(v.hostingView.Seen(), v.gameserversView.Seen(), v.noticeView.Seen(), v.matchmakingView.Seen(), v.playerflowView.Seen(), v.inspectionView.Seen(), v.accessView.Seen(), v.own.Seen())
 }
 
 // Forgotten is how many records have left memory for the archive; see Kernel.Forgotten.

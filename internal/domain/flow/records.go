@@ -341,6 +341,15 @@ func (p *Party) Member(player string) (int, bool) {
 	return -1, false
 }
 
+// Players are the ids of the members, in the order in which they joined.
+func (p *Party) Players() []string {
+	all := make([]string, len(p.Members))
+	for i, m := range p.Members {
+		all[i] = m.Player
+	}
+	return all
+}
+
 // Leads reports whether a player leads the party.
 func (p *Party) Leads(player string) bool {
 	i, ok := p.Member(player)

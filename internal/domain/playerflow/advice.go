@@ -135,22 +135,3 @@ func (t *Tx) PlayerData(player string) string {
 	}
 	return t.Flow.Memberships.Get(t.Flow.Players.Get(r).Membership()).Data
 }
-
-// advice checks that somebody still needs what was said of a search.
-func (a *auditor) advice(x *flow.Advice) {
-	if _, searching := a.c.Flow.PartyByTicket(x.Ticket); searching {
-		return
-	}
-	if a.waiting == nil { // counted once: there may be as many searches as memberships
-		a.waiting = map[domain.UUID]bool{}
-		for _, m := range a.c.Flow.Memberships.All() {
-			if !a.c.Flow.Instances.Get(m.InstanceRef()).Ready {
-				a.waiting[m.Ticket] = true
-			}
-		}
-	}
-	if a.waiting[x.Ticket] {
-		return
-	}
-	a.fail("advice", "mm-"+x.Ticket.String(), "it is kept, and nobody searches or waits for a host with this ticket")
-}

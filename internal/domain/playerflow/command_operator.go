@@ -260,8 +260,8 @@ func (t *Tx) lockOf(p *flow.Player) *flow.Penalty {
 	return t.lockAt(p, t.Now)
 }
 
-// locksOf are all of them.
-func (c *State) locksOf(p *flow.Player, now domain.Time) (all []flow.Penalty) {
+// Locks are the locks that keep a player from searching at a time.
+func (c *State) Locks(p *flow.Player, now domain.Time) (all []flow.Penalty) {
 	if p.RequeueUntil > now {
 		all = append(all, flow.Penalty{Kind: flow.Requeue, Level: p.RequeueLevel, Since: p.LeavesSince, Until: p.RequeueUntil, Reason: flow.Requested})
 	}
@@ -274,7 +274,7 @@ func (c *State) locksOf(p *flow.Player, now domain.Time) (all []flow.Penalty) {
 }
 
 func (c *State) lockAt(p *flow.Player, now domain.Time) *flow.Penalty {
-	if all := c.locksOf(p, now); len(all) > 0 {
+	if all := c.Locks(p, now); len(all) > 0 {
 		return &all[0]
 	}
 	return nil

@@ -63,7 +63,7 @@ func (cmd *EnterMatchmaking) Decide(k *kernel.Tx) error {
 	if err == nil {
 		err = t.matchmaking.CheckRoom(&ticket)
 	}
-	if err == nil && !cmd.Look && cmd.About != nil && !slices.Equal(cmd.About, partyPlayers(&x)) {
+	if err == nil && !cmd.Look && cmd.About != nil && !slices.Equal(cmd.About, x.Players()) {
 		err = flow.Refuse(flow.Refusal{Code: flow.RevConflict}, "the members of party pty-%s have changed since the studio was asked about them", x.ID)
 	}
 	if err != nil {
@@ -231,7 +231,7 @@ func (t *Tx) beginSearch(r flow.PartyRef, c *matchmaking.Configuration, ticket m
 		member, _ := t.Flow.Player(m.Player)
 		t.setKeys(member, func(k *flow.Keys) { k.Ticket = search.Ticket })
 	}
-	t.tellPlayers(flow.OnEnteredMatchmaking, flow.Message{Ticket: search.Ticket, Search: search}, partyPlayers(&p)...)
+	t.tellPlayers(flow.OnEnteredMatchmaking, flow.Message{Ticket: search.Ticket, Search: search}, p.Players()...)
 	return *search
 }
 
@@ -321,7 +321,7 @@ func (t *Tx) endSearch(r flow.PartyRef, told flow.MessageType, why flow.Reason, 
 	search := *p.Search
 	p.Search = nil
 	t.Emit(&PartyChanged{p})
-	players := partyPlayers(&p)
+	players := p.Players()
 	for _, player := range players {
 		m, _ := t.Flow.Player(player)
 		t.setKeys(m, func(k *flow.Keys) { k.Ticket = domain.UUID{} })
@@ -412,7 +412,7 @@ func (t *Tx) requeue(x *flow.Instance, out []flow.Membership, advices map[domain
 		t.beginSearch(party, c, matchmaking.Ticket{
 			ID: "mm-" + id.String(), Configuration: c.Name, Players: int32(len(players)), Roster: matchmaking.EncodeRoster(players), Start: m.Entered,
 		})
-		again = append(again, partyPlayers(&p)...)
+		again = append(again, p.Players()...)
 	}
 	slices.Sort(again)
 	return again

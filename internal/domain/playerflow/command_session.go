@@ -373,7 +373,7 @@ func (t *Tx) tellPresence(r flow.PlayerRef) {
 	if !ok {
 		return
 	}
-	others := slices.DeleteFunc(partyPlayers(t.Flow.Parties.Get(party)), func(id string) bool { return id == p.ID })
+	others := slices.DeleteFunc(t.Flow.Parties.Get(party).Players(), func(id string) bool { return id == p.ID })
 	t.tellPlayers(flow.OnPartyMemberPresence, flow.Message{PartyID: p.Keys.Party, Player: p.ID, Online: p.Here()}, others...)
 }
 

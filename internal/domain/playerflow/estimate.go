@@ -71,6 +71,6 @@ func (t *Tx) tellEstimates(r flow.QueueRef) {
 			continue
 		}
 		s = t.changeSearch(party, func(s *flow.Search) { s.EstimateMS = q.EstimateMS })
-		t.tellPlayers(flow.OnMatchmakingStatus, flow.Message{Ticket: s.Ticket, Search: s}, partyPlayers(t.Flow.Parties.Get(party))...)
+		t.tellPlayers(flow.OnMatchmakingStatus, flow.Message{Ticket: s.Ticket, Search: s}, t.Flow.Parties.Get(party).Players()...)
 	}
 }

@@ -73,7 +73,7 @@ func (t *Tx) SearchBegun(x *matchmaking.Ticket) {
 		return
 	}
 	s := t.changeSearch(r, func(s *flow.Search) { s.Status, s.EstimateMS = flow.Searching, t.estimate(s.Queue) })
-	t.tellPlayers(flow.OnMatchmakingStatus, flow.Message{Ticket: s.Ticket, Search: s}, partyPlayers(t.Flow.Parties.Get(r))...)
+	t.tellPlayers(flow.OnMatchmakingStatus, flow.Message{Ticket: s.Ticket, Search: s}, t.Flow.Parties.Get(r).Players()...)
 }
 
 // searchEndReasons is why a ticket ended, as its players are told.
@@ -135,7 +135,7 @@ func (t *Tx) TicketReturned(x *matchmaking.Ticket) {
 		s.Status, s.Match, s.AcceptBy, s.Accepted, s.Pending, s.HeldBy = flow.Searching, domain.UUID{}, 0, nil, nil, nil
 		s.EstimateMS = t.estimate(s.Queue)
 	})
-	t.tellPlayers(flow.OnMatchmakingResumed, flow.Message{Ticket: s.Ticket, Search: s, Reason: reason}, partyPlayers(t.Flow.Parties.Get(r))...)
+	t.tellPlayers(flow.OnMatchmakingResumed, flow.Message{Ticket: s.Ticket, Search: s, Reason: reason}, t.Flow.Parties.Get(r).Players()...)
 }
 
 // eachSearching calls f for the tickets of a match that are parties'.
@@ -162,7 +162,7 @@ func (t *Tx) MatchProposed(match matchmaking.MatchRef) {
 	deadline := m.AcceptBy
 	accepted, pending := t.answers(match)
 	t.eachSearching(match, func(x *matchmaking.Ticket, _ string, party flow.PartyRef) {
-		players := partyPlayers(t.Flow.Parties.Get(party))
+		players := t.Flow.Parties.Get(party).Players()
 		t.changeSearch(party, func(s *flow.Search) {
 			s.Status, s.Match, s.AcceptBy, s.Accepted, s.Pending, s.HeldBy = flow.RequiresAcceptance, id, deadline, nil, players, nil
 		})
@@ -203,11 +203,11 @@ func (t *Tx) MatchAnswered(match matchmaking.MatchRef, declined bool) {
 		yes := answered(x, matchmaking.Accepted)
 		s := t.changeSearch(party, func(s *flow.Search) {
 			s.Accepted = yes
-			s.Pending = slices.DeleteFunc(partyPlayers(t.Flow.Parties.Get(party)), func(id string) bool { return slices.Contains(yes, id) })
+			s.Pending = slices.DeleteFunc(t.Flow.Parties.Get(party).Players(), func(id string) bool { return slices.Contains(yes, id) })
 		})
 		t.tellPlayers(flow.OnMatchAcceptanceChanged, flow.Message{
 			Ticket: s.Ticket, AcceptedCount: accepted, PendingCount: pending, Reason: reason,
-		}, partyPlayers(t.Flow.Parties.Get(party))...)
+		}, t.Flow.Parties.Get(party).Players()...)
 	})
 }
 
@@ -223,7 +223,7 @@ type matched struct {
 // takeMatched takes the parties of a match out of matchmaking.
 func (t *Tx) takeMatched(match matchmaking.MatchRef) (all []matched) {
 	t.eachSearching(match, func(x *matchmaking.Ticket, team string, party flow.PartyRef) {
-		all = append(all, matched{party, team, ticketUUID(x.ID), x.Start, partyPlayers(t.Flow.Parties.Get(party))})
+		all = append(all, matched{party, team, ticketUUID(x.ID), x.Start, t.Flow.Parties.Get(party).Players()})
 	})
 	for _, m := range all {
 		p := *t.Flow.Parties.Get(m.party)
@@ -268,7 +268,7 @@ func (t *Tx) Newcomers(match matchmaking.MatchRef, game session.ID) map[string]m
 	}
 	t.eachSearching(match, func(x *matchmaking.Ticket, _ string, party flow.PartyRef) {
 		advice := t.advised(ticketUUID(x.ID))
-		for _, player := range partyPlayers(t.Flow.Parties.Get(party)) {
+		for _, player := range t.Flow.Parties.Get(party).Players() {
 			all[player] = matchmaking.Newcomer{Data: advice.Of(player).Data, Wait: rules.Reservation}
 		}
 	})

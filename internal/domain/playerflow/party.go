@@ -73,7 +73,7 @@ func (t *Tx) changeParty(r flow.PartyRef, change flow.PartyChange, player string
 	t.Emit(&PartyChanged{p})
 	t.touchParty(p.ID)
 	view := t.PartyView(r)
-	t.tellPlayers(flow.OnPartyChanged, flow.Message{Party: &view, Change: change, Player: player}, partyPlayers(&view.Party)...)
+	t.tellPlayers(flow.OnPartyChanged, flow.Message{Party: &view, Change: change, Player: player}, view.Players()...)
 }
 
 func versionOf(p *flow.Player) string {
@@ -176,7 +176,7 @@ func (t *Tx) shutDownParty(r flow.PartyRef, reason flow.Reason) {
 		t.endSearch(r, flow.OnLeftMatchmaking, flow.PartyShutDown, "")
 	}
 	p := t.Flow.Parties.Get(r)
-	id, players := p.ID, partyPlayers(p)
+	id, players := p.ID, p.Players()
 	for _, player := range players {
 		m, _ := t.Flow.Player(player)
 		t.setKeys(m, func(k *flow.Keys) { k.Party = domain.UUID{} })

@@ -330,7 +330,17 @@ func (t *Tx) searches(p *flow.Player) bool {
 	if p.Keys.Ticket.IsZero() {
 		return false
 	}
-	return t.searchWaits(p.Keys.Party)
+	return t.SearchWaits(p.Keys.Party)
+}
+
+// SearchWaits reports whether a party searches and no match of its ticket waits to be accepted.
+func (c *State) SearchWaits(party domain.UUID) bool {
+	r, ok := c.Flow.Party(party)
+	if !ok {
+		return false
+	}
+	s := c.Flow.Parties.Get(r).Search
+	return s != nil && s.Status <= flow.Held
 }
 
 // presenceOf is the event that changes nothing.
@@ -382,7 +392,7 @@ func (t *Tx) planParty(id domain.UUID) {
 		t.Emit(&PartyChanged{p})
 	}
 	if status {
-		t.tellPlayers(flow.OnMatchmakingStatus, flow.Message{Search: p.Search, Ticket: p.Search.Ticket}, partyPlayers(&p)...)
+		t.tellPlayers(flow.OnMatchmakingStatus, flow.Message{Search: p.Search, Ticket: p.Search.Ticket}, p.Players()...)
 	}
 }
 
@@ -427,12 +437,4 @@ func (t *Tx) holdSearch(p *flow.Party, held []string) bool {
 func (t *Tx) member(id string) *flow.Player {
 	r, _ := t.Flow.Player(id)
 	return t.Flow.Players.Get(r)
-}
-
-func partyPlayers(p *flow.Party) []string {
-	all := make([]string, len(p.Members))
-	for i, m := range p.Members {
-		all[i] = m.Player
-	}
-	return all
 }

@@ -3,6 +3,7 @@ package playerflow
 import (
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/matchmaking"
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
@@ -292,15 +293,32 @@ func (v *View) QueueClosed(queue string) bool {
 	return v.c.Flow.Closed(queue)
 }
 
-// FlowTotals counts the records of player flow, for metrics and logs.
-type FlowTotals struct {
-	Players, Logins, Parties, Invites, Instances, Memberships, Requests int
+// QueueView is a queue that players may enter.
+type QueueView struct {
+	Name               string
+	Open               bool
+	PartyMax           int
+	AcceptanceRequired bool
+	Reconnect          flow.Reconnect
+	EstimatedSeconds   int32 // 0: not known
 }
 
-// FlowTotals counts the records of player flow.
-func (v *View) FlowTotals() FlowTotals {
-	f := v.c.Flow
-	return FlowTotals{
-		f.Players.Len(), f.Logins.Len(), f.Parties.Len(), f.Invites.Len(), f.Instances.Len(), f.Memberships.Len(), f.Requests.Len(),
-	}
+// FlowQueues lists the queues that players may enter, in the order of their names.
+func (v *View) FlowQueues(now domain.Time) (all []QueueView) {
+	v.SawAll()
+	c := v.c
+	c.matchmaking.EachConfiguration(func(x *matchmaking.Configuration) bool {
+		settings, ok := c.Config.Queue(x.Name)
+		if !ok || !c.takesParties(x) {
+			return true
+		}
+		q := QueueView{
+			Name: x.Name, Open: !c.Flow.Closed(x.Name), PartyMax: c.partyMax(x, &settings), AcceptanceRequired: x.AcceptanceRequired,
+			Reconnect: c.Config.RulesOf(x.Name).Reconnect,
+		}
+		q.EstimatedSeconds, _ = c.matchmaking.EstimatedWait(x.Name, now)
+		all = append(all, q)
+		return true
+	})
+	return all
 }

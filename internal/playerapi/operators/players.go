@@ -6,7 +6,7 @@ import (
 
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/flow"
-	"github.com/musterhq/muster/internal/domain/playerflow"
+	"github.com/musterhq/muster/internal/domain/playerflow/inspection"
 	"github.com/musterhq/muster/internal/playerapi/objects"
 	"github.com/musterhq/muster/internal/playerapi/problem"
 )
@@ -133,7 +133,7 @@ func (d *door) listPlayers(ctx context.Context, body *ListPlayersRequest) (*List
 	if limit == 0 {
 		limit = 100
 	}
-	filter := playerflow.PlayerFilter{OlderThan: time.Duration(body.OlderThanMS) * time.Millisecond, HostLost: body.HostLost}
+	filter := inspection.PlayerFilter{OlderThan: time.Duration(body.OlderThanMS) * time.Millisecond, HostLost: body.HostLost}
 	if body.Phase != "" {
 		filter.Phase = new(phases[body.Phase])
 	}
@@ -141,7 +141,7 @@ func (d *door) listPlayers(ctx context.Context, body *ListPlayersRequest) (*List
 	last, more := flow.PlayerRef(body.After), true
 	for looked := 0; more && looked < listMost && len(answer.Players) < limit; looked += listStep {
 		err := d.State.Read(ctx, func(v *cell.View) error {
-			var page []playerflow.PlayerLine
+			var page []inspection.PlayerLine
 			page, last, more = v.FindPlayers(&filter, d.State.Instant(), last, limit-len(answer.Players), listStep)
 			for _, x := range page {
 				answer.PlayerIDs = append(answer.PlayerIDs, x.ID)

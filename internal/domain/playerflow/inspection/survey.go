@@ -1,4 +1,4 @@
-package playerflow
+package inspection
 
 import (
 	"time"

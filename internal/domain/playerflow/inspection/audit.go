@@ -1,4 +1,4 @@
-package playerflow
+package inspection
 
 import (
 	"fmt"
@@ -42,7 +42,7 @@ func (v *View) Audit() []Violation {
 }
 
 type auditor struct {
-	c       *State
+	c       *Inspection
 	found   []Violation
 	waiting map[domain.UUID]bool // tickets whose players wait for a host; nil: not looked at yet
 }
@@ -168,7 +168,7 @@ func (a *auditor) playersDeadlines(p *flow.Player) {
 		a.fail("I12", p.ID, "it is %s, and nothing ends that", p.Presence)
 	case away && !k.Party.IsZero() && k.Game.IsZero() && p.RemoveBy == 0:
 		a.fail("I12", p.ID, "it is offline in a party, and nothing ends that")
-	case away && !k.Ticket.IsZero() && p.LeaveQueueBy == 0 && a.c.searchWaits(k.Party):
+	case away && !k.Ticket.IsZero() && p.LeaveQueueBy == 0 && a.c.SearchWaits(k.Party):
 		a.fail("I12", p.ID, "it is offline in the queue, and nothing ends that")
 	case !away && (p.RemoveBy != 0 || p.LeaveQueueBy != 0), p.RemoveBy != 0 && !k.Game.IsZero(), p.LeaveQueueBy != 0 && k.Ticket.IsZero():
 		a.fail("I12", p.ID, "it is %s, to be removed at %d, out of the queue at %d", p.Presence, p.RemoveBy, p.LeaveQueueBy)
@@ -284,12 +284,21 @@ func (a *auditor) instance(r flow.InstanceRef, x *flow.Instance) {
 	}
 }
 
-// searchWaits reports whether a party searches and no match of its ticket waits to be accepted.
-func (c *State) searchWaits(party domain.UUID) bool {
-	r, ok := c.Flow.Party(party)
-	if !ok {
-		return false
+// advice checks that somebody still needs what was said of a search.
+func (a *auditor) advice(x *flow.Advice) {
+	if _, searching := a.c.Flow.PartyByTicket(x.Ticket); searching {
+		return
 	}
-	s := c.Flow.Parties.Get(r).Search
-	return s != nil && s.Status <= flow.Held
+	if a.waiting == nil { // counted once: there may be as many searches as memberships
+		a.waiting = map[domain.UUID]bool{}
+		for _, m := range a.c.Flow.Memberships.All() {
+			if !a.c.Flow.Instances.Get(m.InstanceRef()).Ready {
+				a.waiting[m.Ticket] = true
+			}
+		}
+	}
+	if a.waiting[x.Ticket] {
+		return
+	}
+	a.fail("advice", "mm-"+x.Ticket.String(), "it is kept, and nobody searches or waits for a host with this ticket")
 }

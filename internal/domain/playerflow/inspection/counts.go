@@ -1,8 +1,9 @@
-package playerflow
+package inspection
 
 import (
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/playerflow"
 )
 
 // FlowCounts is empty without player flow.
@@ -20,7 +21,20 @@ func (v *View) FlowCounts() []kernel.RecordCount {
 		{Kind: "invites", Count: f.Invites.Len()},
 		{Kind: "game_instances", Count: f.Instances.Len()},
 		{Kind: "memberships", Count: f.Memberships.Len()},
-		{Kind: "event_subscriptions", Count: len(f.Studio.Subscriptions()), Most: SubscriptionsMax},
+		{Kind: "event_subscriptions", Count: len(f.Studio.Subscriptions()), Most: playerflow.SubscriptionsMax},
 		{Kind: "kept_events", Count: f.Studio.Kept(), Most: flow.StudioEventsMax},
+	}
+}
+
+// FlowTotals counts the records of player flow, for metrics and logs.
+type FlowTotals struct {
+	Players, Logins, Parties, Invites, Instances, Memberships, Requests int
+}
+
+// FlowTotals counts the records of player flow.
+func (v *View) FlowTotals() FlowTotals {
+	f := v.c.Flow
+	return FlowTotals{
+		f.Players.Len(), f.Logins.Len(), f.Parties.Len(), f.Invites.Len(), f.Instances.Len(), f.Memberships.Len(), f.Requests.Len(),
 	}
 }

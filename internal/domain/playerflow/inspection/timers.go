@@ -1,4 +1,4 @@
-package playerflow
+package inspection
 
 import (
 	"cmp"
@@ -42,7 +42,7 @@ func (v *View) FlowTimers(player string, now domain.Time) []Timer {
 }
 
 type timers struct {
-	c   *State
+	c   *Inspection
 	all []Timer
 }
 
@@ -140,7 +140,7 @@ func (t *timers) ofGame(m *flow.Membership) {
 }
 
 // hostLostBy is when the server process of a game instance counts as crashed; 0: it does not.
-func (c *State) hostLostBy(x *flow.Instance) domain.ContactTime {
+func (c *Inspection) hostLostBy(x *flow.Instance) domain.ContactTime {
 	r, ok := c.hosting.FindGame(session.ID(x.Game))
 	if !ok {
 		return 0

@@ -1,4 +1,4 @@
-package playerflow
+package inspection
 
 import (
 	"time"
@@ -75,7 +75,7 @@ func (v *View) PlayerLine(player string) (PlayerLine, bool) {
 	return v.c.playerLine(v.c.Flow.Players.Get(r)), true
 }
 
-func (c *State) playerLine(p *flow.Player) PlayerLine {
+func (c *Inspection) playerLine(p *flow.Player) PlayerLine {
 	x := PlayerLine{ID: p.ID, Keys: p.Keys, Since: p.Since, Presence: p.Presence}
 	if p.Membership() != 0 {
 		m := c.Flow.Memberships.Get(p.Membership())

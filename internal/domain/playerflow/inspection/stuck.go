@@ -1,11 +1,10 @@
-package playerflow
+package inspection
 
 import (
 	"strings"
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
-	"github.com/musterhq/muster/internal/domain/matchmaking"
 )
 
 // Holding is something that keeps a player where they are, and what will free them from it.
@@ -44,7 +43,7 @@ func (v *View) ExplainStuck(player string, now domain.Time) (all []Holding, know
 	if p.FlapUntil > now {
 		all = append(all, Holding{Key: "LOGIN", By: "LOGIN_FLAPPING", Ends: "its time", Until: p.FlapUntil})
 	}
-	for _, lock := range c.locksOf(p, now) {
+	for _, lock := range c.Locks(p, now) {
 		all = append(all, Holding{Key: "LOCK", By: lock.Kind.String(), Ends: "its time", Until: lock.Until})
 	}
 	if p.Banned {
@@ -54,7 +53,7 @@ func (v *View) ExplainStuck(player string, now domain.Time) (all []Holding, know
 }
 
 // partyHolds is why a player is in a party: nothing ends that while somebody is there.
-func (c *State) partyHolds(x *flow.Party, p *flow.Player) Holding {
+func (c *Inspection) partyHolds(x *flow.Party, p *flow.Player) Holding {
 	h := Holding{Key: "PARTY_ID", By: "pty-" + x.ID.String(), Status: p.Presence.String()}
 	if p.RemoveBy != 0 {
 		h.first("offlineRemoval", c.WallTime(p.RemoveBy))
@@ -69,7 +68,7 @@ func (c *State) partyHolds(x *flow.Party, p *flow.Player) Holding {
 }
 
 // searchHolds is why a party is in matchmaking. Any member who stays away takes it out.
-func (c *State) searchHolds(s *flow.Search, x *flow.Party) Holding {
+func (c *Inspection) searchHolds(s *flow.Search, x *flow.Party) Holding {
 	h := Holding{Key: "MATCHMAKING_ID", By: "mm-" + s.Ticket.String(), Status: s.Status.String()}
 	if len(s.HeldBy) > 0 {
 		h.Status += " by " + strings.Join(s.HeldBy, ", ")
@@ -95,7 +94,7 @@ func (c *State) searchHolds(s *flow.Search, x *flow.Party) Holding {
 }
 
 // gameHolds is why a player is in a game.
-func (c *State) gameHolds(m *flow.Membership) Holding {
+func (c *Inspection) gameHolds(m *flow.Membership) Holding {
 	x := c.Flow.Instances.Get(m.InstanceRef())
 	h := Holding{Key: "GAME_INSTANCE_ID", By: "gi-" + x.ID.String(), Status: x.Status.String() + ", " + m.Status.String()}
 	if x.Suspect != 0 {
@@ -127,7 +126,7 @@ func (c *State) gameHolds(m *flow.Membership) Holding {
 }
 
 // reservedUntil is when an open reservation of a membership ends; 0: there is none.
-func (c *State) reservedUntil(m *flow.Membership) domain.ContactTime {
+func (c *Inspection) reservedUntil(m *flow.Membership) domain.ContactTime {
 	if m.Status != flow.MemberReserved {
 		return 0
 	}
@@ -136,34 +135,4 @@ func (c *State) reservedUntil(m *flow.Membership) domain.ContactTime {
 		return 0
 	}
 	return c.hosting.PlayerSession(r).ReserveBy
-}
-
-// QueueView is a queue that players may enter.
-type QueueView struct {
-	Name               string
-	Open               bool
-	PartyMax           int
-	AcceptanceRequired bool
-	Reconnect          flow.Reconnect
-	EstimatedSeconds   int32 // 0: not known
-}
-
-// FlowQueues lists the queues that players may enter, in the order of their names.
-func (v *View) FlowQueues(now domain.Time) (all []QueueView) {
-	v.SawAll()
-	c := v.c
-	c.matchmaking.EachConfiguration(func(x *matchmaking.Configuration) bool {
-		settings, ok := c.Config.Queue(x.Name)
-		if !ok || !c.takesParties(x) {
-			return true
-		}
-		q := QueueView{
-			Name: x.Name, Open: !c.Flow.Closed(x.Name), PartyMax: c.partyMax(x, &settings), AcceptanceRequired: x.AcceptanceRequired,
-			Reconnect: c.Config.RulesOf(x.Name).Reconnect,
-		}
-		q.EstimatedSeconds, _ = c.matchmaking.EstimatedWait(x.Name, now)
-		all = append(all, q)
-		return true
-	})
-	return all
 }

@@ -1,6 +1,4 @@
-package playerflow
-
-import ()
+package inspection
 
 // Invariants are what Audit holds against the state, in words for operators: docs/spec/player-flow.md#invariants, and the
 // races of docs/spec/reconnect.md#races that would break them.
@@ -24,6 +22,7 @@ var Invariants = map[string]string{
 	"R5":  "The status of a membership agrees with that of its player session.",
 	"R19": "A player session belongs to one player in one game.",
 
+	"advice": "What the studio says of one search is kept only while that search, or the game that it led to, needs it.",
 	"held":   "A search is HELD exactly while a member is away.",
 	"leader": "A party with members has a leader.",
 	"outbox": "An outbox keeps no more events than the player was told.",

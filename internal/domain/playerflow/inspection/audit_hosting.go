@@ -1,4 +1,4 @@
-package playerflow
+package inspection
 
 import (
 	"slices"
@@ -33,7 +33,7 @@ func (a *auditor) ticketOf(who string, p *flow.Party, x *matchmaking.Ticket) {
 	for id := range x.EachPlayer {
 		players = append(players, id)
 	}
-	members := partyPlayers(p)
+	members := p.Players()
 	slices.Sort(players)
 	slices.Sort(members)
 	if !slices.Equal(players, members) {

@@ -1,0 +1,51 @@
+// Package inspection reads the state of player flow for operators, tests and metrics: whether its invariants hold (Audit, Survey), what
+// keeps a player where they are (ExplainStuck, FlowTimers), and which players and how many records there are. It changes nothing.
+package inspection
+
+import (
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/matchmaking"
+	"github.com/musterhq/muster/internal/domain/placement"
+	"github.com/musterhq/muster/internal/domain/playerflow"
+	"github.com/musterhq/muster/internal/domain/session"
+)
+
+// Hosting is what player flow's records are compared with in hosting.
+type Hosting interface {
+	FindGame(id session.ID) (session.GameRef, bool)
+	Game(r session.GameRef) *session.GameSession
+	FindPlayer(id domain.PlayerSessionID) (session.PlayerRef, bool)
+	PlayerSession(r session.PlayerRef) *session.PlayerSession
+	Process(r fleet.ProcessRef) *fleet.Process
+	FindPlacement(id string) (placement.Ref, bool)
+	Placement(r placement.Ref) *placement.Placement
+}
+
+// Matchmaking is what player flow's records are compared with in matchmaking.
+type Matchmaking interface {
+	FindTicket(id string) (matchmaking.TicketRef, bool)
+	Ticket(r matchmaking.TicketRef) *matchmaking.Ticket
+}
+
+// Inspection has the state of player flow, and the rooms that it is compared with.
+type Inspection struct {
+	*playerflow.State
+	hosting     Hosting
+	matchmaking Matchmaking
+}
+
+// New returns an Inspection of a room.
+func New(state *playerflow.State, hosting Hosting, m Matchmaking) *Inspection {
+	return &Inspection{state, hosting, m}
+}
+
+// View reads the state.
+type View struct {
+	kernel.Reader
+	c *Inspection
+}
+
+// View returns a View. It is good as long as no command is executed.
+func (c *Inspection) View() View { return View{c.Reader(), c} }
