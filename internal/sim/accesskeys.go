@@ -42,8 +42,7 @@ func (k *known) accessKey(id string) *knownAccessKey {
 	return x
 }
 
-// checkAccessKeys: a key that was revoked never works again, one that was created exists, and is valid unless a command
-// revoked it.
+// checkAccessKeys: a revoked key never works again; a created key exists, and is valid unless a command revoked it.
 func (w *World) checkAccessKeys(v *cell.View) {
 	now := map[string]access.Key{}
 	for _, k := range v.AccessKeys() {

@@ -11,7 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// aliasesMax is how many aliases there are at a time.
+// aliasesMax is the most aliases at a time.
 const aliasesMax = 3
 
 func (w *Wishes) alias(v *cell.View) (fleet.Alias, bool) {
@@ -22,7 +22,7 @@ func (w *Wishes) alias(v *cell.View) (fleet.Alias, bool) {
 	return all[w.chance.IntN(len(all))], true
 }
 
-// aliases are those there are, as destinations of a queue.
+// aliases returns the ARNs of all aliases, as destinations of a queue.
 func (w *Wishes) aliases(v *cell.View) (arns []string) {
 	for _, a := range v.Aliases(catalog.Place{}, aliasesMax, nil) {
 		arns = append(arns, "arn:aws:gamelift:us-east-1:1:alias/"+a.ID)
@@ -38,7 +38,7 @@ func createAlias(w *Wishes, v *cell.View) kernel.Command {
 	return &hosting.CreateAlias{Alias: fleet.Alias{ID: fmt.Sprint("alias-", w.number()), Region: "us-east-1", Account: "1", Name: "live", Fleet: f.ID}}
 }
 
-// updateAlias moves an alias, mostly to a fleet that it does not stand for, or to none.
+// updateAlias points an alias to another fleet most of the time, or to none.
 func updateAlias(w *Wishes, v *cell.View) kernel.Command {
 	a, _ := w.alias(v)
 	f, ok := w.fleet(v)
@@ -60,7 +60,7 @@ func deleteAlias(w *Wishes, v *cell.View) kernel.Command {
 	return &hosting.DeleteAlias{ID: a.ID}
 }
 
-// fleetOrAlias is a fleet, named itself or by an alias, as a backend has them in its settings.
+// fleetOrAlias returns a fleet, found directly or through an alias, as backends name fleets.
 func (w *Wishes) fleetOrAlias(v *cell.View) (fleet.Fleet, bool) {
 	if a, ok := w.alias(v); ok && w.oneIn(3) {
 		id, err := v.ResolveAlias(a.ID)

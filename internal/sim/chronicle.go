@@ -13,19 +13,19 @@ import (
 	"github.com/musterhq/muster/internal/domain/placement"
 )
 
-// chronicle reads the durable events in their order, with a slow and simple idea of its own of what may follow what: where
-// a placement may go, which computes get nothing new, and who is owed a notice.
+// chronicle reads the durable events in order and checks them with a slow and simple model of which event may follow which: where a
+// placement may go, which computes get nothing new, and which notices are owed.
 type chronicle struct {
 	queues   map[string]placement.Queue
 	pending  map[string]string // a placement's queue
 	aliases  map[string]string // an alias's fleet, "" when it is terminal
 	draining map[[2]string]bool
 
-	owed    []notice.Notice // by what happened last: the very next notices
+	owed    []notice.Notice // by the latest event: the very next notices
 	lastNo  uint64
 	ever    map[noticeKey]notice.Notice
-	waiting map[string][]notice.Notice // by topic: not delivered and not given up
-	told    map[noticeKey]bool         // a receiver has got it
+	waiting map[string][]notice.Notice // by topic: neither delivered nor dropped
+	told    map[noticeKey]bool         // a receiver has it
 
 	tickets ticketBook
 	pushes  pushBook
@@ -95,7 +95,7 @@ func (c *chronicle) event(w *World, at domain.Time, e kernel.Event) {
 	}
 }
 
-// placed checks where a game session goes.
+// placed checks the place of a new game session.
 func (c *chronicle) placed(w *World, e *hosting.GameSessionCreated) {
 	if c.draining[[2]string{e.Process.Fleet, e.Process.Compute}] {
 		w.violated("%s was given to %s, whose compute is being drained", e.ID, e.Process)
@@ -116,7 +116,7 @@ func (c *chronicle) placed(w *World, e *hosting.GameSessionCreated) {
 	w.violated("%s was made for %s in a fleet that its queue %s does not name now: %v, with aliases %v", e.ID, e.Placement, q.Name, q.Destinations, c.aliases)
 }
 
-// ended notes who is to hear of the end of a placement.
+// ended records the notices that the end of a placement owes.
 func (c *chronicle) ended(w *World, at domain.Time, e *hosting.PlacementEnded) {
 	c.nothingOwed(w)
 	queue, ok := c.pending[e.ID]
@@ -149,7 +149,7 @@ func (c *chronicle) written(w *World, n notice.Notice) {
 	c.ever[noticeKey{n.Topic, n.No}] = n
 	c.waiting[n.Topic] = append(c.waiting[n.Topic], n)
 	if n.Placement == "" {
-		return // of something else than a placement
+		return // not about a placement
 	}
 	if len(c.owed) == 0 {
 		w.violated("a notice that is not owed: %+v", n)
@@ -164,12 +164,12 @@ func (c *chronicle) written(w *World, n notice.Notice) {
 	}
 }
 
-// sameNotice compares what receivers tell notices by.
+// sameNotice compares the fields by which receivers distinguish notices.
 func sameNotice(a, b notice.Notice) bool {
 	return a.No == b.No && a.ID == b.ID && a.Placement == b.Placement && a.At == b.At
 }
 
-// givenUp checks that a notice was given up only because it was too old, or the oldest of too many.
+// givenUp checks that a notice was dropped only because it was too old, or the oldest of too many.
 func (c *chronicle) givenUp(w *World, at domain.Time, topic string, no uint64) {
 	n := c.ever[noticeKey{topic, no}]
 	crowded := len(c.waiting[topic]) >= w.cell.Notify.Max && c.waiting[topic][0].No == no

@@ -10,21 +10,21 @@ import (
 	journalpebble "github.com/musterhq/muster/internal/journal/pebble"
 )
 
-// disk is what outlives the services of a world.
+// disk is the storage of a world, which outlives its services.
 type disk interface {
-	// open opens journal and archive. What a service before left open is fenced, if there was no crash in between.
+	// open opens journal and archive, and fences those that an earlier service left open, unless it has crashed.
 	open() (journal.Journal, archive.Archive, error)
 	// crash is the sudden end of the machine.
 	crash()
-	// stopped is the end of the process of a service that cannot go on.
+	// stopped is the end of the process of a service that cannot continue.
 	stopped()
 	// heal ends all faults.
 	heal()
-	// off reports whether the power was cut: then nothing works until the next open.
+	// off reports whether the power was cut, after which nothing works until the next open.
 	off() bool
 }
 
-// memory is a disk without files: journal and archive in memory, whose outcomes depend on the seed alone.
+// memory is a disk without files: journal and archive in memory, whose outcomes depend only on the seed.
 type memory struct {
 	journal *journaltest.Memory
 	archive *archivetest.Memory
@@ -48,7 +48,7 @@ func (m *memory) crash() {
 	m.archive.Crash()
 }
 
-func (m *memory) stopped() { m.archive.Crash() } // in any state
+func (m *memory) stopped() { m.archive.Crash() } // whatever its state
 
 func (m *memory) heal() {
 	m.journal.SetFaults(journaltest.Faults{})
@@ -57,13 +57,13 @@ func (m *memory) heal() {
 
 func (m *memory) off() bool { return false }
 
-// files is a disk with the real engines' files, whose power is cut: between two moves of the world, or at any change that an
-// engine makes, also while it opens. The engines' own goroutines work beside the world, so that a seed finds again what it
-// found only most of the time.
+// files is a disk with the real engines' files and power cuts: between two moves of the world, or at any change that an engine makes,
+// also while it opens. The engines' own goroutines run concurrently with the world, so a seed reproduces its finding only most of the
+// time.
 type files struct {
 	power   *embeddbtest.Power
 	chance  func(n int) int
-	within  int // a cut comes within so many changes after an opening; 0: never by itself
+	within  int // a cut comes within this number of changes after an opening; 0: never by itself
 	journal journal.Journal
 	archive archive.Archive
 	cuts    int
@@ -73,7 +73,7 @@ func newFiles(seed uint64, chance func(n int) int) *files {
 	return &files{power: embeddbtest.NewPower(seed), chance: chance, within: 1000}
 }
 
-// small tables make a world of some thousand steps go through logs and tables as a real one does in days.
+// small tables let a world of some thousand steps use as many logs and tables as a real service in days.
 const (
 	journalTable = 16 << 10
 	archiveTable = 16 << 10
@@ -95,7 +95,7 @@ func (f *files) open() (j journal.Journal, a archive.Archive, err error) {
 	return j, a, nil
 }
 
-// close ends what is open, and goes on with what the disk holds by then.
+// close closes the engines and continues with the present content of the disk.
 func (f *files) close() {
 	if f.journal != nil {
 		_ = f.journal.Close()

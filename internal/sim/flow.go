@@ -12,10 +12,10 @@ import (
 	"github.com/musterhq/muster/internal/domain/playerflow"
 )
 
-// Players with a flow record: they log in, lose their streams, form parties, search, play, crash and come back. Some of
-// them are also seated by backends that know nothing of it. The names are those of other players in the simulator.
+// Players with a flow record log in, lose their streams, form parties, search, play, crash and come back. Backends without player flow
+// seat some of them, too, because the names are those of other players in the simulator.
 
-// drawFlow switches player flow on for some seeds. It draws from the seed itself, so that the others stay what they were.
+// drawFlow enables player flow for some seeds. It draws from the seed itself, so that the runs of other seeds stay the same.
 func (w *World) drawFlow() {
 	if w.seed%3 != 1 {
 		return
@@ -44,10 +44,10 @@ func (w *World) drawFlow() {
 	w.told = told{rev: map[string]uint64{}, seq: map[string]uint64{}, announced: map[string]uint64{}}
 }
 
-// hashes stand for those of connection tokens.
+// hashes replaces the hashes of connection tokens.
 type hashes struct{}
 
-// TokenHash depends on all that a token says.
+// TokenHash depends on all claims of a token.
 func (hashes) TokenHash(player string, h *flow.Host) string {
 	return fmt.Sprint(player, h.Session, h.Attempt, h.Epoch, h.TokenUntil)
 }
@@ -61,7 +61,7 @@ var flowMakers = []maker{
 	{4, operate}, {1, configure},
 }
 
-// AddFlow lets players with a flow record wish something, too. Some kinds of their commands are switched off.
+// AddFlow adds the commands of players with a flow record. Some kinds of them are switched off.
 func (w *Wishes) AddFlow() {
 	for _, m := range slices.Concat(flowMakers, feedMakers) {
 		if w.chance.IntN(100) < 8 {
@@ -76,7 +76,7 @@ func (w *Wishes) AddFlow() {
 
 func (w *Wishes) playerName() string { return fmt.Sprint("player-", w.chance.IntN(12)) }
 
-// someone is a player's client that is logged in, or now and then one that only says so.
+// someone returns a player's client that is logged in, or now and then one that pretends to be.
 func (w *Wishes) someone(v *cell.View) (playerflow.FlowSnapshot, playerflow.Caller) {
 	s, _ := v.FlowOf(w.playerName(), w.now)
 	by := playerflow.Caller{Player: s.Player, Session: s.Login.ID}
@@ -158,7 +158,7 @@ func disbandParty(w *Wishes, v *cell.View) kernel.Command {
 	return &playerflow.DisbandParty{Caller: by}
 }
 
-// mate is another member of a player's party, or any player.
+// mate returns another member of a player's party, or any player.
 func (w *Wishes) mate(s *playerflow.FlowSnapshot) string {
 	if s.Party == nil || w.oneIn(8) {
 		return w.playerName()
@@ -214,7 +214,7 @@ func declineInvite(w *Wishes, v *cell.View) kernel.Command {
 func enterMatchmaking(w *Wishes, v *cell.View) kernel.Command {
 	_, by := w.someone(v)
 	cmd := &playerflow.EnterMatchmaking{Caller: by, Ticket: w.uuid(), Party: w.uuid(), Queue: w.matchmakerName()}
-	if w.oneIn(3) { // with what hooks have said
+	if w.oneIn(3) { // with the answer of a hook
 		cmd.Advice = flow.Advice{Trusted: `{"skill":10}`, Regions: []string{"us-east-1"}, Players: []flow.PlayerAdvice{{Player: by.Player, Data: "data of " + by.Player}}}
 	}
 	cmd.Look = w.oneIn(10)
@@ -234,7 +234,7 @@ func answerMatch(w *Wishes, v *cell.View) kernel.Command {
 	return &playerflow.AnswerMatch{Caller: by, Ticket: s.Search.Ticket, Accept: !w.oneIn(8)}
 }
 
-// played is the game instance of a player; most of the time one that is active.
+// played returns the game instance of a player; most of the time an active one.
 func (w *Wishes) played(v *cell.View) (s playerflow.FlowSnapshot, by playerflow.Caller, instance domain.UUID) {
 	for i := range 10 {
 		if s, by = w.someone(v); s.Game != nil && (s.Game.Status == flow.InstanceActive || i > 7) {
@@ -284,7 +284,7 @@ func updateInstance(w *Wishes, v *cell.View) kernel.Command {
 	return &playerflow.UpdateOwnGame{Caller: by, Attributes: `{"map":"harbour"}`}
 }
 
-// decidePenalty is the studio's word about the latest penalty of a player.
+// decidePenalty is the studio's decision about the latest penalty of a player.
 func decidePenalty(w *Wishes, v *cell.View) kernel.Command {
 	for range 10 {
 		player := w.playerName()
@@ -357,7 +357,7 @@ func endGame(w *Wishes, v *cell.View) kernel.Command {
 	return &playerflow.EndGame{Instance: g, Result: "{}"}
 }
 
-// operate is what operators and backends do now and then.
+// operate makes the rarer commands of operators and backends.
 func operate(w *Wishes, v *cell.View) kernel.Command {
 	s, _, g := w.played(v)
 	switch w.chance.IntN(9) {
@@ -381,8 +381,7 @@ func operate(w *Wishes, v *cell.View) kernel.Command {
 	return &playerflow.SetPenalty{Player: w.playerName(), Penalty: flow.Penalty{Kind: flow.ByOperator, Level: int32(w.chance.IntN(2)), Until: w.now.Add(5 * time.Second)}}
 }
 
-// configure is what operators do to the service as a whole: they change and take back options, send all clients away, and tell
-// players of it.
+// configure makes operators' commands about the whole service: they change and revert options, drain clients, and announce it to players.
 func configure(w *Wishes, _ *cell.View) kernel.Command {
 	options := []string{
 		`"PartyServiceConfig":{"maxMembers":%d,"leaderMode":"MULTIPLE"}`, `"PartyServiceConfig":{"requireReady":false,"offlineRemoval":"%ds"}`,
@@ -402,13 +401,13 @@ func configure(w *Wishes, _ *cell.View) kernel.Command {
 	return &playerflow.SetFlowConfig{Document: document, By: "op", Reason: "a try"}
 }
 
-// told is what the journal says that players were told.
+// told has what the journal says that players received.
 type told struct {
 	rev, seq, announced map[string]uint64
 }
 
-// flowDurable reads a durable entry as a follower does: the numbers of each player's events have no gaps, and each
-// revision is told exactly once.
+// flowDurable reads a durable entry like a follower: the numbers of each player's events have no gaps, and each revision is sent exactly
+// once.
 func (w *World) flowDurable(batch []byte) {
 	if w.cell.PlayerFlow.Flow == nil {
 		return
@@ -443,7 +442,7 @@ func (w *World) playersTold(e *playerflow.PlayersTold) {
 		w.violated("%s: %v", e.Type, err)
 	}
 	for _, to := range e.To {
-		if to.Seq == 0 { // the studio alone
+		if to.Seq == 0 { // for the studio only
 			continue
 		}
 		if to.Seq != w.told.seq[to.Player]+1 {
@@ -459,7 +458,7 @@ func (w *World) playersTold(e *playerflow.PlayersTold) {
 	}
 }
 
-// checkFlow holds the invariants of player flow after every step.
+// checkFlow checks the invariants of player flow after every step.
 func (w *World) checkFlow(v *cell.View) {
 	if w.cell.PlayerFlow.Flow == nil {
 		return
@@ -470,7 +469,7 @@ func (w *World) checkFlow(v *cell.View) {
 	w.checkFeeds(v)
 }
 
-// settleFlow logs all players out and lets time pass until all records are forgotten.
+// settleFlow logs all players out and lets time pass until all records are gone.
 func (w *World) settleFlow() {
 	if w.cell.PlayerFlow.Flow == nil {
 		return
@@ -483,7 +482,7 @@ func (w *World) settleFlow() {
 	n.drain()
 }
 
-// forgetFlow lets the days go by until what is remembered of players who are away is gone.
+// forgetFlow lets days pass until the records of absent players are gone.
 func (w *World) forgetFlow() {
 	if w.cell.PlayerFlow.Flow == nil {
 		return

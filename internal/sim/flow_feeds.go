@@ -8,7 +8,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/playerflow"
 )
 
-// Backends of the studio that listen to what players are told, and game servers that look for more players.
+// The studio's backends subscribe to players' events, and game servers search for more players.
 
 var feedMakers = []maker{{1, subscribe}, {1, unsubscribe}, {4, takeEvents}, {6, enterBackfill}, {2, leaveBackfill}}
 
@@ -16,7 +16,7 @@ func subscribe(w *Wishes, v *cell.View) kernel.Command {
 	all, _ := v.Subscriptions()
 	for _, x := range all {
 		if x.Lapsed != 0 && w.oneIn(2) {
-			return &playerflow.SubscribeEvents{Subscription: flow.Subscription{ID: x.ID}} // goes on, with a gap
+			return &playerflow.SubscribeEvents{Subscription: flow.Subscription{ID: x.ID}} // continues, with a gap
 		}
 	}
 	if len(all) > 2 {
@@ -72,14 +72,13 @@ func leaveBackfill(w *Wishes, v *cell.View) kernel.Command {
 	return &playerflow.LeaveBackfill{Instance: g}
 }
 
-// feedsTold is what followers have read of the feeds.
+// feedsTold has what followers have read of the feeds.
 type feedsTold struct {
 	studio    uint64
 	instances map[domain.UUID]uint64
 }
 
-// feedDurable reads a durable event as a follower does: the numbers of the studio's events, and of each game server's notices,
-// have no gaps.
+// feedDurable reads a durable event like a follower: the numbers of the studio's events, and of each game server's notices, have no gaps.
 func (w *World) feedDurable(e kernel.Event) {
 	switch e := e.(type) {
 	case *playerflow.PlayersTold:
@@ -104,8 +103,8 @@ func (w *World) feedDurable(e kernel.Event) {
 	}
 }
 
-// checkFeeds: a receiver can get every event after those that it confirmed, or is told how many are gone; a subscription that has
-// lapsed gets nothing.
+// checkFeeds: a receiver can get every event after those that it confirmed, or gets the number of lost ones; a lapsed subscription gets
+// nothing.
 func (w *World) checkFeeds(v *cell.View) {
 	all, head := v.Subscriptions()
 	for _, x := range all {

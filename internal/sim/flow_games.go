@@ -11,18 +11,18 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// gameBook reads what happens to seats in games: each membership goes only ways that there are, and a reservation is always
-// somebody's. It reads durable entries, so that it goes on over restarts.
+// gameBook follows the seats of games in durable entries, also across restarts: each membership makes only permitted transitions, and
+// each reservation belongs to a membership.
 type gameBook struct {
 	rules   map[domain.UUID]flow.Rules
 	status  map[domain.UUID]flow.InstanceStatus
 	members map[string]flow.Membership
 	open    []domain.PlayerSessionID          // player sessions of memberships that may be live
 	owner   map[domain.PlayerSessionID]string // of those that ever were
-	late    map[string]bool                   // whose hold was lengthened for a reservation that was open at its end
+	late    map[string]bool                   // whose hold was extended for a reservation that was open at its end
 }
 
-// seatWays are the statuses that each status of a membership can become, beside its end.
+// seatWays has the statuses that may follow each status of a membership, besides its end.
 var seatWays = map[flow.MembershipStatus]string{
 	0:                       "PENDING",
 	flow.MemberPending:      "PENDING RESERVED",
@@ -32,7 +32,7 @@ var seatWays = map[flow.MembershipStatus]string{
 	flow.MemberDisconnected: "DISCONNECTED RESERVED",
 }
 
-// neverUnder are the ends that a mode does not know.
+// neverUnder has the ends that a mode does not have.
 var neverUnder = map[flow.Reconnect]string{
 	flow.ReconnectOff:      "RECONNECT_EXPIRED DECLINED TOO_MANY_DISCONNECTS",
 	flow.ReconnectOptional: "DISCONNECTED",
@@ -45,7 +45,7 @@ func (b *gameBook) event(w *World, e kernel.Event) {
 		b.members, b.owner, b.late = map[string]flow.Membership{}, map[domain.PlayerSessionID]string{}, map[string]bool{}
 	}
 	switch e := e.(type) {
-	case *playerflow.FlowResumed: // all hosts are suspect, and no hold has a deadline
+	case *playerflow.FlowResumed: // all hosts are unknown, and no hold has a deadline
 		for player, m := range b.members {
 			if m.HoldBy != 0 {
 				m.HoldBy, m.HoldLeft = 0, 1
@@ -137,9 +137,9 @@ func (b *gameBook) membership(w *World, m *flow.Membership) {
 	}
 }
 
-// hold holds the deadline of a player who is to come back against the one before: it is set once for each loss, and neither
-// logins nor reservations move it. A reservation that is open at its end lengthens it, once; one that was made behind that end,
-// before the service ticked, ended when it began, and keeps the seat until the tick.
+// hold compares the deadline of a disconnected player with the previous one: it is set once for each loss, and neither logins nor
+// reservations move it. A reservation that is open at the deadline extends it once. One that was made after the deadline, before the
+// service ticked, ends at once, and keeps the seat until the tick.
 func (b *gameBook) hold(w *World, old, m *flow.Membership) {
 	open := m.HoldBy > domain.ContactTime(w.time()-w.node.down).Add(time.Millisecond)
 	switch {
@@ -156,8 +156,8 @@ func (b *gameBook) hold(w *World, old, m *flow.Membership) {
 	}
 }
 
-// reservations looks behind each durable entry at the reservations that were made for members: each is the current one of its
-// membership, or the one that takes over, so that none outlives the membership or the game, and none is open beside another.
+// reservations checks the members' reservations after each durable entry: each is the current one of its membership, or the one that
+// takes over, so that none outlives the membership or the game, and no two are open at once.
 func (b *gameBook) reservations(w *World, v *cell.View) {
 	reserved := map[string]domain.PlayerSessionID{}
 	open := b.open[:0]

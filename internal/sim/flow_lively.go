@@ -16,11 +16,11 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// Games that are really played. Random wishes alone hardly ever bring a game instance to a host that takes players: too much
-// must be there at the same time. In a lively world most wishes are what a host, a game server or a player would do next,
-// and sometimes what goes wrong for them.
+// Random commands alone hardly ever bring a game instance to a host that takes players, because too many conditions must hold at the same
+// time. In a lively world most commands are those that a host, a game server or a player would send next, and sometimes faults of theirs,
+// so that games are really played.
 
-// makeLively lets the world of some seeds be lively: time goes by in seconds, and a restart comes between any two steps.
+// makeLively makes the world of some seeds lively: time passes in seconds, and a restart may come between any two steps.
 func (w *World) makeLively() {
 	if w.cell.PlayerFlow.Flow == nil || w.seed%2 != 0 {
 		return
@@ -39,7 +39,7 @@ func (w *World) makeLively() {
 	}
 }
 
-// leap is how far the time goes on at once, in milliseconds.
+// leap returns by how much time advances in a step, in milliseconds.
 func (w *World) leap() int {
 	if w.lively {
 		return []int{2_000, 10_000, 40_000}[w.chance.IntN(3)]
@@ -47,7 +47,7 @@ func (w *World) leap() int {
 	return []int{2_000, 60_000, 400_000}[w.chance.IntN(3)]
 }
 
-// next is what would be done next in a lively world.
+// next returns the next command of a lively world.
 func (w *Wishes) next(v *cell.View) kernel.Command {
 	switch w.chance.IntN(5) {
 	case 0, 1:
@@ -60,7 +60,7 @@ func (w *Wishes) next(v *cell.View) kernel.Command {
 	return w.live(v)
 }
 
-// furnish makes what games need: hosts, queues and matchmakers.
+// furnish creates what games need: hosts, queues and matchmakers.
 func (w *Wishes) furnish(v *cell.View) kernel.Command {
 	if name := w.queueName(); !w.oneIn(3) {
 		var arns []string
@@ -91,7 +91,7 @@ func (w *Wishes) furnish(v *cell.View) kernel.Command {
 	return w.match(v)
 }
 
-// match is what the matchmaker finds for one of the waiting tickets: about half of the time that ticket alone.
+// match proposes a match with one of the waiting tickets, about half of the time with that ticket alone.
 func (w *Wishes) match(v *cell.View) kernel.Command {
 	waiting := w.waitingTickets(v)
 	if len(waiting) == 0 || w.oneIn(3) {
@@ -109,14 +109,14 @@ func (w *Wishes) match(v *cell.View) kernel.Command {
 	}}}
 }
 
-// serve is what a game server does next.
+// serve returns the next command of a game server.
 func (w *Wishes) serve(v *cell.View) kernel.Command {
 	key, ok := w.process(v)
 	if !ok {
 		return registerCompute(w, v)
 	}
 	hosted := !w.oneIn(3)
-	for range 6 { // one that hosts a game, or one that is to be had for one
+	for range 6 { // one that hosts a game, or that is free for one
 		p, ok := v.Process(key)
 		if hosted && p.Session != 0 || !hosted && (!ok || p.Session == 0 && !p.Eligible()) {
 			break
@@ -127,7 +127,7 @@ func (w *Wishes) serve(v *cell.View) kernel.Command {
 	switch {
 	case !ok:
 		return &hosting.ConnectProcess{Process: key, Link: w.number(), SDK: "Go 5.5.0"}
-	case p.State == fleet.Ended, p.HadSession && p.Session == 0: // a process hosts one game; another takes its name
+	case p.State == fleet.Ended, p.HadSession && p.Session == 0: // a process hosts one game; a new one takes its name
 		return &hosting.ActivateProcess{Process: key, Link: w.number(), Port: uint16(7000 + w.chance.IntN(9)), Request: w.request(), SDK: "Go 5.5.0"}
 	case !p.Linked && w.oneIn(3):
 		return nil // it may never come back
@@ -154,7 +154,7 @@ func (w *Wishes) serve(v *cell.View) kernel.Command {
 		return w.referee(v, &p, &g, id)
 	}
 	switch {
-	case w.oneIn(10): // the host is lost, for a while or for good
+	case w.oneIn(10): // the host is lost, temporarily or permanently
 		return &hosting.LoseLink{Process: key, Link: p.Link}
 	case g.Status == session.Terminating || !w.plays(v, g.ID) || w.oneIn(30):
 		return &hosting.EndProcess{Process: key, Request: w.request()}
@@ -168,7 +168,7 @@ func (w *Wishes) plays(v *cell.View, id session.ID) bool {
 	return ok
 }
 
-// referee is what a game server does about the players of a game instance.
+// referee returns a game server's command about the players of a game instance.
 func (w *Wishes) referee(v *cell.View, p *fleet.Process, g *session.GameSession, id domain.UUID) kernel.Command {
 	x, members, _ := v.GameInstance(id)
 	if !x.Ready && x.Status == flow.InstanceActive && !w.oneIn(3) {
@@ -241,7 +241,7 @@ func (w *Wishes) memberName(members []flow.Membership) string {
 	return members[w.chance.IntN(len(members))].Player
 }
 
-// accept lets a player in, by either of the two ways that a game server has.
+// accept accepts a player in one of the two ways of game servers.
 func (w *Wishes) accept(p *fleet.Process, g *session.GameSession, instance domain.UUID, id domain.PlayerSessionID) kernel.Command {
 	if w.oneIn(2) {
 		return &hosting.AcceptPlayer{Process: p.Key, Game: g.ID, Player: id, Request: w.request()}
@@ -249,11 +249,11 @@ func (w *Wishes) accept(p *fleet.Process, g *session.GameSession, instance domai
 	return &playerflow.ConnectMember{Instance: instance, PlayerSession: id}
 }
 
-// live is what a player does next.
+// live returns the next command of a player.
 func (w *Wishes) live(v *cell.View) kernel.Command {
 	s, by := w.someone(v)
 	by.Request = ""
-	if w.oneIn(2) { // it comes again; see repetitionOf
+	if w.oneIn(2) { // it may be repeated; see repetitionOf
 		by.Request = onceOnly + w.uuid().String()
 	}
 	switch {
@@ -271,7 +271,7 @@ func (w *Wishes) live(v *cell.View) kernel.Command {
 	return w.play(&s, by)
 }
 
-// play is what a player does who is in a game.
+// play returns the command of a player in a game.
 func (w *Wishes) play(s *playerflow.FlowSnapshot, by playerflow.Caller) kernel.Command {
 	m, id := &s.Game.Membership, s.Game.ID
 	details := &playerflow.GetHostConnectionDetails{Caller: by, Instance: id}
@@ -298,7 +298,7 @@ func (w *Wishes) play(s *playerflow.FlowSnapshot, by playerflow.Caller) kernel.C
 	return details
 }
 
-// lookForGame is what a player does who is in no game.
+// lookForGame returns the command of a player without a game.
 func (w *Wishes) lookForGame(v *cell.View, s *playerflow.FlowSnapshot, by playerflow.Caller) kernel.Command {
 	_, _, g := w.played(v)
 	switch draw := w.chance.IntN(100); {
@@ -322,7 +322,7 @@ func (w *Wishes) lookForGame(v *cell.View, s *playerflow.FlowSnapshot, by player
 	return &playerflow.LoseStream{Player: s.Player, Stream: s.Stream}
 }
 
-// gameOfIdle is a game for players who are free, most of the time with room for more.
+// gameOfIdle creates a game for idle players, most of the time with room for more.
 func (w *Wishes) gameOfIdle(v *cell.View, first string) kernel.Command {
 	plan := w.plan()
 	plan.Players = []playerflow.PlannedPlayer{{Player: first, Team: "red", Data: "planned"}}

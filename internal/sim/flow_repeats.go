@@ -11,10 +11,10 @@ import (
 	"github.com/musterhq/muster/internal/domain/playerflow"
 )
 
-// onceOnly begins the request ids that no two wishes share, so that a repeat is known to be one.
+// onceOnly is the prefix of unique request ids, so that a repeat is recognizable.
 const onceOnly = "once-"
 
-// callerOf finds the player who wishes something; nil when the command is not a player's.
+// callerOf returns the player who sent a command; nil if it is not a player's.
 func callerOf(cmd kernel.Command) *playerflow.Caller {
 	x := reflect.ValueOf(cmd).Elem().FieldByName("Caller")
 	if !x.IsValid() {
@@ -24,8 +24,8 @@ func callerOf(cmd kernel.Command) *playerflow.Caller {
 	return by
 }
 
-// repetitionOfCall is a player's call that comes again with its X-Request-Id, restarts or not: it gets the answer of then, the
-// same reservation too (docs/spec/reconnect.md#r14), unless another device has taken over or the player has logged out.
+// repetitionOfCall is a player's call that is repeated with its X-Request-Id, also after restarts: it gets the first answer again, with
+// the same reservation (docs/spec/reconnect.md#r14), unless another device has taken over or the player has logged out.
 func repetitionOfCall(w *World, first kernel.Command) repetition {
 	by := callerOf(first)
 	if by == nil || !strings.HasPrefix(by.Request, onceOnly) || by.Repeated {
@@ -35,7 +35,7 @@ func repetitionOfCall(w *World, first kernel.Command) repetition {
 	answer := *by
 	return repetition{
 		func() kernel.Command {
-			if w.now.Sub(at) > 5*time.Minute { // it is remembered for ten, and may have to wait yet
+			if w.now.Sub(at) > 5*time.Minute { // the service stores it for ten, and the repeat may have to wait
 				return nil
 			}
 			again := reflect.New(reflect.TypeOf(first).Elem())
@@ -57,7 +57,7 @@ func repetitionOfCall(w *World, first kernel.Command) repetition {
 	}
 }
 
-// toldCall holds the answer to a call against what is durable.
+// toldCall compares the answer to a call with the durable state.
 func (w *World) toldCall(cmd kernel.Command) {
 	if w.cell.PlayerFlow.Flow == nil {
 		return
@@ -75,7 +75,7 @@ func (w *World) toldCall(cmd kernel.Command) {
 	}
 }
 
-// toldStand holds the answer to a player's call against what is durable: no later answer to its client may show less.
+// toldStand compares the answer to a player's call with the durable state: later answers to the client must not show an older one.
 func (w *World) toldStand(cmd kernel.Command) {
 	by := callerOf(cmd)
 	if by == nil || by.Look {

@@ -9,7 +9,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/playerflow"
 )
 
-// saw notes what a run has come to, so that a test can see that the draws reach it.
+// saw counts situations of a run, so that a test can check that the draws reach them.
 func (w *World) saw(format string, args ...any) {
 	if w.seen == nil {
 		w.seen = map[string]int{}
@@ -17,7 +17,7 @@ func (w *World) saw(format string, args ...any) {
 	w.seen[fmt.Sprintf(format, args...)]++
 }
 
-// sawCommand notes how a command of player flow ended, right after it was decided.
+// sawCommand counts how a command of player flow ended, directly after its decision.
 func (w *World) sawCommand(cmd kernel.Command, err error) {
 	if w.cell.PlayerFlow.Flow == nil {
 		return

@@ -12,7 +12,7 @@ import (
 
 func (w *Wishes) groupName() string { return fmt.Sprint("group-", w.chance.IntN(2)) }
 
-// gameServer names a game server, which there may be or not.
+// gameServer names a game server, which may or may not exist.
 func (w *Wishes) gameServer(v *cell.View) (group, id string) {
 	group = w.groupName()
 	if all, _ := v.GameServers(group, catalog.Place{}, false, 10); len(all) > 0 && !w.oneIn(8) {
@@ -43,7 +43,7 @@ func deleteGroup(w *Wishes, _ *cell.View) kernel.Command {
 func registerGameServer(w *Wishes, _ *cell.View) kernel.Command {
 	return &gameservers.RegisterGameServer{Server: gameservers.Server{
 		ID: fmt.Sprint("server-", w.chance.IntN(6)), Group: w.groupName(), Instance: fmt.Sprint("i-", w.chance.IntN(2)),
-		Connection: fmt.Sprint("10.0.0.1:", w.number()), // no other registration has it
+		Connection: fmt.Sprint("10.0.0.1:", w.number()), // unique for each registration
 	}}
 }
 
@@ -71,22 +71,22 @@ func deregisterGameServer(w *Wishes, v *cell.View) kernel.Command {
 	return &gameservers.DeregisterGameServer{Group: group, ID: id}
 }
 
-// knownServer is the acknowledged state of a game server's registration, by its connection: ids are used again.
+// knownServer is the acknowledged state of a game server's registration, by its connection, because ids are reused.
 type knownServer struct {
 	id, group string
-	claimBy   domain.ContactTime // until then it belongs to who claimed it last
+	claimBy   domain.ContactTime // until then it belongs to the last claim
 	healthBy  domain.ContactTime // until then it stays; 0: its registration was not acknowledged
 	utilized  bool
 	doubted   bool // a command to remove it, or its group, was sent
 }
 
-// askedServer notes a game server that is about to be registered: a wish to remove it may follow before the answer comes.
+// askedServer records a game server that is about to be registered, because a command to remove it may precede the answer.
 func (k *known) askedServer(x *gameservers.Server) {
 	k.servers[x.Connection] = &knownServer{id: x.ID, group: x.Group}
 	k.serverOrder = append(k.serverOrder, x.Connection)
 }
 
-// toldServer notes a game server as its own requests are answered.
+// toldServer records a game server from the answers to its own requests.
 func (k *known) toldServer(w *World, x *gameservers.Server) *knownServer {
 	old := k.servers[x.Connection]
 	if old.utilized && !x.Utilized {
@@ -106,7 +106,7 @@ func (k *known) toldClaim(w *World, x *gameservers.Server) {
 	old.claimBy = x.ClaimBy
 }
 
-// doubtServers notes a wish to remove game servers: one, or with id "" all of a group.
+// doubtServers records a command to remove one game server, or with id "" all of a group.
 func (k *known) doubtServers(group, id string) {
 	for _, x := range k.servers {
 		if x.group == group && (id == "" || x.id == id) {
@@ -130,7 +130,7 @@ func (w *World) refusedClaim(cmd *gameservers.ClaimGameServer, reason domain.Rea
 	}
 }
 
-// eachGameServer calls f for every game server there is.
+// eachGameServer calls f for every game server.
 func eachGameServer(v *cell.View, f func(*gameservers.Group, *gameservers.Server)) {
 	for _, g := range v.GameServerGroups(catalog.Place{}, 100) {
 		all, _ := v.GameServers(g.Name, catalog.Place{}, false, 1<<20)

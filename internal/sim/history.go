@@ -10,12 +10,12 @@ import (
 	"github.com/musterhq/muster/internal/sim/canon"
 )
 
-// history is every durable entry, and a cell that has never done anything but replay them.
+// history has every durable entry, and a cell that only replays them.
 type history struct {
 	entries [][]byte
 	cell    *cell.Cell
 	last    domain.Time // of the last transaction
-	down    domain.Time // what contact deadlines were moved by
+	down    domain.Time // total downtime, by which contact deadlines were moved
 }
 
 func (h *history) append(w *World, number uint64, batch []byte) {
@@ -55,8 +55,7 @@ func (h *history) catchUp(w *World, j journal.Journal) {
 	}
 }
 
-// readBatch returns the time of a batch's last transaction, and the downtime that it tells of. It reads without the code
-// that is under test.
+// readBatch returns the time of a batch's last transaction, and the downtime in the batch. It does not use the code under test.
 func readBatch(w *World, batch []byte) (last, down domain.Time) {
 	for _, transaction := range fields(w, batch) {
 		for i, f := range fields(w, transaction.body) {
@@ -78,7 +77,7 @@ type field struct {
 	body          []byte
 }
 
-// fields splits a message that holds numbers and messages only.
+// fields splits a message that has only numbers and messages.
 func fields(w *World, b []byte) (all []field) {
 	for len(b) > 0 {
 		tag, n := binary.Uvarint(b)

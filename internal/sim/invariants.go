@@ -16,7 +16,7 @@ import (
 
 func contains(list, word string) bool { return strings.Contains(" "+list+" ", " "+word+" ") }
 
-// decided looks at what a command did right after it was decided, whether or not it will be durable.
+// decided checks the effect of a command directly after its decision, whether or not it becomes durable.
 func (w *World) decided(together []*request, call *engine.Call) {
 	w.sawCommand(call.Cmd, call.Err)
 	if call.Err != nil {
@@ -46,8 +46,7 @@ func (w *World) decided(together []*request, call *engine.Call) {
 	}
 }
 
-// seated counts the seats of a game session that are taken, one by one: those with a live player session, and those that are
-// kept for a return.
+// seated counts the taken seats of a game session one by one: those with a live player session, and those that are held for a return.
 func seated(v *cell.View, id session.ID) (held int32) {
 	g, _ := v.GameSession(id)
 	seats := map[uint32]bool{} // a player who takes over from another device shares a seat
@@ -75,12 +74,12 @@ func everyProcess(v *cell.View) (all []fleet.Process) {
 
 type place struct{ fleet, location string }
 
-// tally is what a fleet's location does, counted one by one.
+// tally has the counts of a fleet's location, counted one by one.
 type tally struct {
 	games, activating, held, most, idle int32
 }
 
-// invariants checks what must hold after every step.
+// invariants checks the invariants after every step.
 func (w *World) invariants() {
 	if w.node == nil {
 		return
@@ -147,7 +146,7 @@ func (w *World) invariants() {
 	}
 }
 
-// mayActivate counts the game sessions that are ACTIVATING on a compute and holds them against what its fleet allows.
+// mayActivate compares the number of ACTIVATING game sessions on a compute with its fleet's limit.
 func (w *World) mayActivate(v *cell.View, x *fleet.Compute) bool {
 	f, _ := v.Fleet(x.FleetID)
 	if f.Runtime == nil || f.Runtime.ActivationsMax == 0 {
@@ -196,7 +195,7 @@ func (w *World) checkGames(v *cell.View, at func(fleet, location string) *tally)
 	return hosted
 }
 
-// checkProcess: who must wait does, with a deadline that its period allows.
+// checkProcess: a process has each deadline exactly when it must, and within its period.
 func (w *World) checkProcess(p *fleet.Process) {
 	who := p.Key.String()
 	told := p.TerminateBy != 0
@@ -209,7 +208,7 @@ func (w *World) checkProcess(p *fleet.Process) {
 	}
 }
 
-// waits checks that something has a deadline if and only if it waits, and not one that is further away than its period.
+// waits checks that a record has a deadline if and only if it waits, and none further away than its period.
 func (w *World) waits(what string, waiting bool, by domain.ContactTime, period time.Duration) {
 	switch contact := domain.ContactTime(w.time() - w.node.down); {
 	case waiting != (by != 0):
@@ -219,7 +218,7 @@ func (w *World) waits(what string, waiting bool, by domain.ContactTime, period t
 	}
 }
 
-// nothingIsLate is checked right after a tick had nothing left to do.
+// nothingIsLate is checked directly after a tick had nothing left to do.
 func (w *World) nothingIsLate() {
 	contact := domain.ContactTime(w.time() - w.node.down)
 	v := w.node.seq.Cell().View()
@@ -261,7 +260,7 @@ func (w *World) nothingIsLate() {
 	}
 }
 
-// Check is for the end of a run: nothing lives, everything acknowledged is there, and the whole history gives this state.
+// Check is for the end of a run: nothing is live, everything acknowledged exists, and a replay of the whole history gives this state.
 func (w *World) Check() {
 	n := w.node
 	v := n.seq.Cell().View()

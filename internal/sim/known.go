@@ -16,17 +16,17 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// known is everything that clients were ever told: by the answer to a command, or by a read. Each fact must be true for ever, or be
-// followed only by what may follow it.
+// known has everything that clients ever received, in answers to commands or from reads. Each fact must stay true, or be followed only by
+// permitted changes.
 type known struct {
 	players     map[domain.PlayerSessionID]*knownPlayer
-	playerOrder []domain.PlayerSessionID // maps have no order that a seed could repeat
+	playerOrder []domain.PlayerSessionID // the order of a map is not repeatable
 	games       map[session.ID]*knownGame
 	gameOrder   []session.ID
 	computes    map[[2]string]*knownCompute
 	computeKeys [][2]string
 	fleets      map[string]bool // false: a command to delete it was sent
-	doubted     map[string]bool // fleets with computes that a command was to remove
+	doubted     map[string]bool // fleets with computes that a command may have removed
 	fleetsEver  []string
 	repeats     []repetition
 
@@ -39,7 +39,7 @@ type known struct {
 	subscriptions  [][2]string // topic and URL
 	accessKeys     map[string]*knownAccessKey
 	accessKeyOrder []string
-	pushes         []push // that have left
+	pushes         []push // that were sent
 }
 
 type knownPlayer struct {
@@ -68,7 +68,7 @@ func newKnown() known {
 	}
 }
 
-// learner returns what to do with the answer to a command. A wish to delete counts from now on, answered or not.
+// learner returns the function for the answer to a command. A command to delete counts from now on, answered or not.
 func (k *known) learner(w *World, cmd kernel.Command) func(error) {
 	switch cmd := cmd.(type) {
 	case *hosting.DeleteFleet:
@@ -109,7 +109,7 @@ func (k *known) learner(w *World, cmd kernel.Command) func(error) {
 	}
 }
 
-// learn notes what the answer to a command says.
+// learn records the answer to a command.
 func (k *known) learn(w *World, cmd kernel.Command) {
 	switch cmd := cmd.(type) {
 	case *hosting.CreateFleet:
@@ -180,7 +180,7 @@ func (k *known) learn(w *World, cmd kernel.Command) {
 	k.remember(w, cmd)
 }
 
-// toldGame records a game session as a client was told of it, and compares it with what was told before.
+// toldGame records a game session that a client received, and compares it with earlier answers.
 func (k *known) toldGame(w *World, g session.GameSession) {
 	if g.Placement != "" {
 		return // another attempt of the placement may take the id
@@ -197,7 +197,7 @@ func (k *known) toldGame(w *World, g session.GameSession) {
 	old.status, old.prompted = g.Status, g.Prompted
 }
 
-// sawGame records a game session that a client read a while ago: other clients may have been told of later changes since.
+// sawGame records a game session that a client read a while ago; other clients may have received later changes since.
 func (k *known) sawGame(g *session.GameSession) {
 	if old := k.games[g.ID]; old != nil {
 		old.status, old.prompted = max(old.status, g.Status), old.prompted || g.Prompted
@@ -211,7 +211,7 @@ func (k *known) sawPlayer(p *hosting.PlayerSession) {
 	}
 }
 
-// mayBe reports whether what was known can have become g.
+// mayBe checks that the known state may have become g.
 func (k *knownGame) mayBe(g *session.GameSession) error {
 	switch {
 	case g.ProcessID != k.process || g.ComputeName != k.compute || g.Created != k.created || g.Parameters != k.parameters:
@@ -219,7 +219,7 @@ func (k *knownGame) mayBe(g *session.GameSession) error {
 	case g.Status < k.status:
 		return fmt.Errorf("it was %s, is %s", k.status, g.Status)
 	case k.prompted && !g.Prompted:
-		return errors.New("its server was told of it, and may be told again")
+		return errors.New("it was pushed to its server, and could be pushed again")
 	}
 	return nil
 }
@@ -253,8 +253,8 @@ func (k *knownPlayer) mayBe(p *hosting.PlayerSession) error {
 	return nil
 }
 
-// look reads something that is known, which must be what was told before or what can have come of it, and returns how to
-// learn it once it is durable.
+// look reads a known record, which must be as in earlier answers or a permitted change of it, and returns a function that learns it once
+// it is durable.
 func (k *known) look(w *World, v *cell.View) func() {
 	if w.oneIn(2) && len(k.gameOrder) > 0 {
 		id := k.gameOrder[w.chance.IntN(len(k.gameOrder))]
@@ -281,7 +281,7 @@ func (k *known) look(w *World, v *cell.View) func() {
 	return func() { k.sawPlayer(&p) }
 }
 
-// checkKnown holds everything that was acknowledged against memory and archive.
+// checkKnown compares everything acknowledged with memory and archive.
 func (w *World) checkKnown() {
 	n, k := w.node, &w.known
 	v := n.seq.Cell().View()
@@ -331,7 +331,7 @@ func (w *World) checkKnown() {
 	}
 }
 
-// archived is what the archive has under an id, nil when that is nothing.
+// archived returns the archive's record of an id, or nil.
 func (w *World) archived(a archive.Archive, kind archive.Kind, id string) []byte {
 	record, ok, err := a.Get(background, kind, id)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// anywhere is the fleets that can host something: no agent ever joins those of a build.
+// anywhere returns the fleets that can host game sessions: no agent ever joins those of a build.
 func anywhere(v *cell.View) (all []fleet.Fleet) {
 	for _, f := range v.Fleets(0, "", 100) {
 		if f.Managed == nil {
@@ -41,7 +41,7 @@ func createManagedFleet(w *Wishes, v *cell.View) kernel.Command {
 	}
 }
 
-// runtime bounds activations closely, so that the bound is met. It never gives longer than the installation.
+// runtime sets a low limit of activations, so that it is reached, and never a longer time than the installation.
 func (w *Wishes) runtime(launches int) *fleet.Runtime {
 	r := &fleet.Runtime{ActivationsMax: int32(w.chance.IntN(3)), ActivationTimeout: time.Duration(w.chance.IntN(300)) * time.Second}
 	for i := range launches {

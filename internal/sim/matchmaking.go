@@ -11,8 +11,8 @@ import (
 	"github.com/musterhq/muster/internal/domain/ruleset"
 )
 
-// The rule sets that configurations change between: they differ in a team and in the kind of an attribute, so that tickets
-// of one may not fit the other.
+// Configurations change between these rule sets, which differ in a team and in the type of an attribute, so that tickets of one may not
+// fit the other.
 var ruleSetBodies = []string{
 	`{"ruleLanguageVersion":"1.0","playerAttributes":[{"name":"skill","type":"number","default":5}],
 	"teams":[{"name":"red","minPlayers":1,"maxPlayers":2},{"name":"blue","minPlayers":0,"maxPlayers":2}]}`,
@@ -83,7 +83,7 @@ func deleteMatchmaker(w *Wishes, _ *cell.View) kernel.Command {
 	return &matchmaking.DeleteConfiguration{Name: w.matchmakerName()}
 }
 
-// matchPlayers draws players from a few, some of them with attributes of either kind.
+// matchPlayers draws from few players, some of them with attributes of either type.
 func (w *Wishes) matchPlayers(most int) []matchmaking.Player {
 	players := make([]matchmaking.Player, 1+w.chance.IntN(most))
 	for i := range players {
@@ -101,7 +101,7 @@ func (w *Wishes) matchPlayers(most int) []matchmaking.Player {
 	return players
 }
 
-// ticketID is mostly a new one; ids that were used come again.
+// ticketID returns a new id most of the time, else a used one.
 func (w *Wishes) ticketID() string {
 	if w.oneIn(8) {
 		return fmt.Sprint("ticket-", w.chance.IntN(int(1+w.made/50)))
@@ -122,7 +122,7 @@ func startBackfill(w *Wishes, v *cell.View) kernel.Command {
 	return cmd
 }
 
-// waitingTickets are all tickets that wait, in some order.
+// waitingTickets returns all waiting tickets in random order.
 func (w *Wishes) waitingTickets(v *cell.View) []matchmaking.Ticket {
 	all, _ := v.WaitingTickets(0, 1<<20)
 	w.chance.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
@@ -132,7 +132,7 @@ func (w *Wishes) waitingTickets(v *cell.View) []matchmaking.Ticket {
 func (w *Wishes) ticketKey(t *matchmaking.Ticket) matchmaking.TicketKey {
 	key := matchmaking.TicketKey{No: t.No, Generation: t.Generation}
 	if w.oneIn(20) {
-		key.Generation-- // as if it was read too long ago
+		key.Generation-- // as if it had been read too long ago
 	}
 	return key
 }
@@ -153,7 +153,7 @@ func failTickets(w *Wishes, v *cell.View) kernel.Command {
 	return cmd
 }
 
-// proposeMatches puts waiting tickets together whether they suit or not: that is the matcher's matter, not the core's.
+// proposeMatches combines waiting tickets whether they fit or not, because the matcher judges that, not the core.
 func proposeMatches(w *Wishes, v *cell.View) kernel.Command {
 	waiting := w.waitingTickets(v)
 	if len(waiting) == 0 {
@@ -185,7 +185,7 @@ func proposeMatches(w *Wishes, v *cell.View) kernel.Command {
 	return cmd
 }
 
-// proposeBackfill puts a backfill ticket together with a new one of its configuration, if there are any.
+// proposeBackfill combines a backfill ticket with a new one of its configuration, if there are any.
 func proposeBackfill(w *Wishes, v *cell.View, waiting []matchmaking.Ticket) kernel.Command {
 	for i := range waiting {
 		for j := range waiting {
@@ -203,7 +203,7 @@ func proposeBackfill(w *Wishes, v *cell.View, waiting []matchmaking.Ticket) kern
 	return nil
 }
 
-// someTicket is the id of a ticket, most of the time of one that is still in memory.
+// someTicket returns the id of a ticket, most of the time of one in memory.
 func (w *Wishes) someTicket(v *cell.View, of func(*matchmaking.TicketView) bool) (matchmaking.TicketView, bool) {
 	for range 30 {
 		if t, ok := v.Ticket(fmt.Sprint("ticket-", 1+w.made-min(w.made, uint64(w.chance.IntN(300))))); ok && of(&t) {
@@ -241,10 +241,10 @@ func tellHosted(w *Wishes, v *cell.View) kernel.Command {
 	return &matchmaking.TellHosted{Game: g.ID, Update: h.Updates}
 }
 
-// ticketBook reads what happens to tickets: each one is in one match at a time, and ends once.
+// ticketBook follows the events of tickets: each ticket is in one match at a time, and ends once.
 type ticketBook struct {
 	match map[uint64]string   // of an active ticket; empty: it waits
-	seats map[string][]uint64 // of a match that is on its way
+	seats map[string][]uint64 // of a pending match
 }
 
 func (b *ticketBook) event(w *World, event kernel.Event) {
@@ -296,7 +296,7 @@ func (b *ticketBook) end(w *World, no uint64) {
 	delete(b.match, no)
 }
 
-// checkTickets counts the tickets that wait: a player has one at most, and none waits past its time.
+// checkTickets checks the waiting tickets: a player has at most one, and none waits beyond its timeout.
 func (w *World) checkTickets() {
 	v := w.node.seq.Cell().View()
 	waiting, _ := v.WaitingTickets(0, 1<<20)
@@ -315,7 +315,7 @@ func (w *World) checkTickets() {
 	}
 }
 
-// noTicketIsLate is checked right after a tick had nothing left to do.
+// noTicketIsLate is checked directly after a tick had nothing left to do.
 func (w *World) noTicketIsLate() {
 	v := w.node.seq.Cell().View()
 	waiting, _ := v.WaitingTickets(0, 1<<20)

@@ -19,8 +19,8 @@ import (
 
 var background = context.Background()
 
-// node is a running service. It does what engine.Engine does, one move at a time, so that a crash can come between any
-// two: between a command's decision, the append of its group, the word that it is durable, and the answer.
+// node is a running service. It does what engine.Engine does, one move at a time, so that a crash can come between any two: between a
+// command's decision, the append of its group, the acknowledgement, and the answer.
 type node struct {
 	w       *World
 	journal journal.Journal
@@ -31,25 +31,25 @@ type node struct {
 	queue    []*request // waiting to be decided
 	asked    map[*engine.Call]*request
 	spare    *engine.Group
-	flight   *engine.Group // taken, not known to be durable
-	appended bool          // flight is in the journal, and was not acknowledged
+	flight   *engine.Group // taken, maybe not durable
+	appended bool          // flight is in the journal, and is not acknowledged
 	durable  uint64
 	readers  []reader
-	down     domain.Time // what the contact clock is behind
+	down     domain.Time // by how much the contact clock is behind
 
 	frozen    *frozen // taken with flight
 	unsaved   *frozen // durable, not saved
-	forgetDue int     // records that are in the archive and still in memory
+	forgetDue int     // archived records that are still in memory
 }
 
-// request is a command on its way, and what is to be done with its answer.
+// request is a command and the function for its answer.
 type request struct {
 	call   engine.Call
 	answer func(err error)
-	still  bool // it repeats something, and must change nothing
+	still  bool // it is a repeat, and must change nothing
 }
 
-// reader waits for what it saw to be durable.
+// reader waits until what it read is durable.
 type reader struct {
 	seen uint64
 	told func()
@@ -60,7 +60,7 @@ type frozen struct {
 	snapshot *kernel.Snapshot
 }
 
-// errLost stands for the answer that never comes: the service died, and its last changes are unknown.
+// errLost is the outcome of a command whose answer is lost: the service has crashed, and its last changes are unknown.
 var errLost = errors.New("no answer")
 
 func (n *node) submit(cmd kernel.Command, answer func(error)) {
@@ -80,7 +80,7 @@ func (n *node) wish() {
 	}
 }
 
-// claim looks the id up in the archive before it submits the command, and again when it is stale, as the engine does.
+// claim looks up the id in the archive before it submits the command, and again if it is stale, like the engine.
 func (n *node) claim(cmd kernel.Claim) {
 	learn := n.w.known.learner(n.w, cmd)
 	if kind, _ := cmd.Claimed(); kind == kernel.Nothing {
@@ -98,7 +98,7 @@ func (n *node) claim(cmd kernel.Claim) {
 	})
 }
 
-// lookUp asks the archive for a claimed id and then submits the command, at once or after others.
+// lookUp looks up a claimed id in the archive and then submits the command, at once or after others.
 func (n *node) lookUp(cmd kernel.Claim, submit func()) {
 	if kind, id := cmd.Claimed(); kind != kernel.Nothing {
 		at := n.seq.Cell().Forgotten()
@@ -114,13 +114,13 @@ func (n *node) lookUp(cmd kernel.Claim, submit func()) {
 	}
 }
 
-// archiveKinds are the archive's kinds of what the cell lets go.
+// archiveKinds maps the cell's kinds of ended records to the archive's.
 var archiveKinds = map[kernel.ClaimKind]archive.Kind{
 	kernel.AGameSession: archive.GameSession, kernel.APlayerSession: archive.PlayerSession, kernel.APlacement: archive.Placement,
 	kernel.ATicket: archive.Ticket, kernel.AChange: archive.PlayerChange,
 }
 
-// decide takes some commands from the queue. One that must change nothing is decided alone, so that it can be seen.
+// decide decides some commands of the queue. One that must change nothing is decided alone, so that this can be checked.
 func (n *node) decide(most int) {
 	if len(n.lookedUp) > 0 && n.w.oneIn(3) {
 		submit := n.lookedUp[0]
@@ -165,7 +165,7 @@ func (n *node) execute(some []*request) {
 		n.asked[&r.call] = r
 	}
 	var answered []*engine.Call
-	for len(calls) > 0 { // a group that is full ends a step
+	for len(calls) > 0 { // a full group ends a step
 		some, decided := n.seq.Execute(n.w.now, kernel.AllKinds(), calls)
 		answered, calls = append(answered, some...), calls[decided:]
 	}
@@ -204,7 +204,7 @@ func (n *node) tick() {
 	}
 }
 
-// commit takes the next step of the group in flight: take, append, tell.
+// commit makes the next move of the group in flight: take, append, acknowledge.
 func (n *node) commit() {
 	switch {
 	case n.flight == nil:
@@ -222,7 +222,7 @@ func (n *node) commit() {
 			if !errors.Is(err, journal.ErrFailed) {
 				n.w.violated("append: %v", err)
 			}
-			n.w.stop() // it is unknown what is durable
+			n.w.stop() // what is durable is unknown
 			return
 		}
 		n.appended = true
@@ -231,7 +231,7 @@ func (n *node) commit() {
 	}
 }
 
-// tell makes known that the group in flight is durable.
+// tell acknowledges the group in flight.
 func (n *node) tell() {
 	g := n.flight
 	n.flight = nil
@@ -253,7 +253,7 @@ func (n *node) tell() {
 	}
 }
 
-// drain answers everything that waits.
+// drain answers all waiting commands.
 func (n *node) drain() {
 	for n.w.node == n && (len(n.lookedUp) > 0 || len(n.queue) > 0 || len(n.asked) > 0 || n.flight != nil) {
 		n.decide(8)
@@ -261,7 +261,7 @@ func (n *node) drain() {
 	}
 }
 
-// read looks at something and lets it be told once it is durable.
+// read reads some of the state, and records it as known once it is durable.
 func (n *node) read() {
 	n.w.counts.Reads++
 	v := n.seq.Cell().View()
@@ -269,7 +269,7 @@ func (n *node) read() {
 	n.whenDurable(v.Seen(), learn)
 }
 
-// whenDurable tells what was seen once it is durable, unless the service dies before.
+// whenDurable calls told once entry seen is durable, unless the service crashes before.
 func (n *node) whenDurable(seen uint64, told func()) {
 	if seen <= n.durable {
 		told()
@@ -285,7 +285,7 @@ func (n *node) saveSnapshot() {
 	}
 	n.unsaved = nil
 	if err := n.journal.SaveSnapshot(background, s.at, func(to io.Writer) error { return s.snapshot.Write(to) }); err != nil {
-		return // it costs nothing but a longer restart
+		return // it only makes the next restart longer
 	}
 	n.w.counts.Snapshots++
 	if err := n.journal.Trim(background, s.at+1); err != nil && !errors.Is(err, journal.ErrFailed) {
@@ -293,7 +293,7 @@ func (n *node) saveSnapshot() {
 	}
 }
 
-// move carries what has ended to the archive, and then lets it leave memory.
+// move moves ended records from memory to the archive.
 func (n *node) move() {
 	if n.forgetDue > 0 {
 		return
@@ -328,13 +328,13 @@ func (n *node) move() {
 	}
 }
 
-// ended is how many ended records are in memory.
+// ended returns the number of ended records in memory.
 func (n *node) ended() int {
 	v := n.seq.Cell().View()
 	return v.Totals().Ended
 }
 
-// start opens the journal after some time and goes on from there.
+// start opens the journal after some time and continues from there.
 func (w *World) start() {
 	w.now = w.now.Add(time.Duration(w.chance.IntN([]int{50, 5_000, 60_000, 60_000, 60_000, 7_200_000}[w.chance.IntN(6)])) * time.Millisecond)
 	n := w.open()
@@ -390,7 +390,7 @@ func (w *World) open() *node {
 	return &node{w: w, journal: j, archive: a, seq: engine.NewSequencer(c, last, seed), durable: last, asked: map[*engine.Call]*request{}, spare: &engine.Group{}}
 }
 
-// crash is the sudden end of the machine; stop is the end of a service that can not go on.
+// crash is the sudden end of the machine; stop is the end of a service that cannot continue.
 func (w *World) crash() {
 	w.counts.Crashes++
 	w.disk.crash()
@@ -408,7 +408,7 @@ func (w *World) stop() {
 	w.leave(n)
 }
 
-// leave answers no caller any more.
+// leave answers no more callers.
 func (w *World) leave(n *node) {
 	w.node = nil
 	w.counts.Lost += len(n.queue) + len(n.asked)
@@ -419,7 +419,7 @@ func (w *World) leave(n *node) {
 	n.lookedUp, n.queue, n.readers = nil, nil, nil
 }
 
-// takeOver opens the journal elsewhere while this service still runs. What it appends from now on must fail.
+// takeOver opens the journal elsewhere while this service still runs, whose later appends must fail.
 func (w *World) takeOver() {
 	old := w.node
 	w.counts.Takeovers++

@@ -16,7 +16,7 @@ import (
 // The topics that queues name. The last one has no receiver.
 var topics = []string{"arn:aws:sns:us-east-1:1:lobby", "arn:aws:sns:us-east-1:1:statistics", "arn:aws:sns:us-east-1:1:nobody"}
 
-// drawNotify decides who wants to hear of the ends of placements, and how patient the service is with receivers.
+// drawNotify draws the receivers of notices, and how long the service waits for them.
 func (w *World) drawNotify(often func(int) bool) *notice.Notify {
 	if !often(85) {
 		return nil
@@ -36,7 +36,7 @@ func (w *World) drawNotify(often func(int) bool) *notice.Notify {
 	return to
 }
 
-// receivers are the topics of those who listen.
+// receivers returns the topics that have a receiver.
 func (w *World) receivers() (all []string) {
 	if to := w.cell.Notify; to != nil {
 		all = slices.Clone(to.Topics)
@@ -47,8 +47,8 @@ func (w *World) receivers() (all []string) {
 	return all
 }
 
-// tellSome lets one receiver hear some of its notices, once they are durable. Whether the service learns that it has them is
-// another matter: it may die before, and tell them again.
+// tellSome sends one receiver some of its notices once they are durable. The service may crash before it records the delivery, and then
+// sends them again.
 func (n *node) tellSome() {
 	all := n.w.receivers()
 	if len(all) == 0 {
@@ -60,14 +60,14 @@ func (n *node) tellSome() {
 	if len(some) == 0 || n.w.oneIn(n.w.habits.deaf) {
 		return
 	}
-	if n.w.oneIn(4) { // several are on their way at a time, and the later ones may arrive first
+	if n.w.oneIn(4) { // several are sent at a time, and later ones may arrive first
 		slices.Reverse(some)
 		some = some[:1]
 	}
 	n.whenDurable(v.Seen(), func() { n.heard(topic, some) })
 }
 
-// heard is what happens in a receiver.
+// heard handles notices in a receiver.
 func (n *node) heard(topic string, some []notice.Notice) {
 	w := n.w
 	have := &notice.DeliverNotices{Topic: topic}
@@ -108,7 +108,7 @@ func (w *World) placementOf(n *node, id string) placement.Placement {
 	return p
 }
 
-// checkNotices holds what waits to be told against the chronicle, when all that was decided is durable.
+// checkNotices compares the waiting notices with the chronicle when all decisions are durable.
 func (w *World) checkNotices() {
 	v := w.node.seq.Cell().View()
 	for _, topic := range append(w.receivers(), topics[2]) {

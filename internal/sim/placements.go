@@ -15,8 +15,7 @@ import (
 
 func (w *Wishes) queueName() string { return fmt.Sprint("queue-", w.chance.IntN(2)) }
 
-// destinations are the fleets and aliases that there are, in some order, and now and then one that is gone by the time it
-// is used.
+// destinations returns the fleets and aliases in random order, and now and then one that will be deleted before its use.
 func (w *Wishes) destinations(v *cell.View) (arns []string) {
 	if aliases := w.aliases(v); len(aliases) > 0 && !w.oneIn(3) {
 		arns = aliases
@@ -68,7 +67,7 @@ func deleteQueue(w *Wishes, _ *cell.View) kernel.Command {
 	return &hosting.DeleteQueue{Name: w.queueName()}
 }
 
-// placementID is mostly a new one; ids that were used come again.
+// placementID returns a new id most of the time, else a used one.
 func (w *Wishes) placementID() string {
 	if w.oneIn(6) {
 		return fmt.Sprint("placement-", w.chance.IntN(int(1+w.made/50)))
@@ -98,11 +97,11 @@ func stopPlacement(w *Wishes, _ *cell.View) kernel.Command {
 
 // knownPlacement is the acknowledged state of a placement.
 type knownPlacement struct {
-	ended placement.Status // 0: as far as clients were told it is pending
-	game  string           // with which it was fulfilled
+	ended placement.Status // 0: pending in all answers so far
+	game  string           // of its game session, if fulfilled
 }
 
-// toldPlacement records a placement as a client was told of it.
+// toldPlacement records a placement that a client received.
 func (k *known) toldPlacement(w *World, p placement.Placement) {
 	old := k.placements[p.ID]
 	if old == nil {
@@ -118,7 +117,7 @@ func (k *known) toldPlacement(w *World, p placement.Placement) {
 	}
 }
 
-// mayBe reports whether what was known can have become p: a placement ends once.
+// mayBe checks that the known state may have become p: a placement ends once.
 func (k *knownPlacement) mayBe(p *placement.Placement) error {
 	if k.ended != 0 && (p.Status != k.ended || p.Game != k.game) {
 		return fmt.Errorf("it ended %s with %q, is %s with %q", k.ended, k.game, p.Status, p.Game)
@@ -126,7 +125,7 @@ func (k *knownPlacement) mayBe(p *placement.Placement) error {
 	return nil
 }
 
-// checkPlacements holds placements against their game sessions, and every acknowledged one against memory and archive.
+// checkPlacements compares placements with their game sessions, and every acknowledged one with memory and archive.
 func (w *World) checkPlacements() {
 	v := w.node.seq.Cell().View()
 	live := map[string]int{}
@@ -171,8 +170,8 @@ func (w *World) checkPlacements() {
 	}
 }
 
-// noPlacementIsLate is checked right after a tick had nothing left to do: no placement waits past its timeout, and none waits
-// beside a free process that would do.
+// noPlacementIsLate is checked directly after a tick had nothing left to do: no placement waits beyond its timeout, or while a suitable
+// process is free.
 func (w *World) noPlacementIsLate() {
 	v := w.node.seq.Cell().View()
 	for _, id := range w.known.placementOrder {

@@ -8,9 +8,9 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// pushBook reads from the durable events which game server was to be told of which game session. One id may be pushed to two game
-// servers, when it is a placement's: the first attempt was not activated, and the second took the id. Between the two
-// pushes the journal has the end of the first attempt. No other second push is permitted: the game would be started twice.
+// pushBook reads from the durable events which game session was to be pushed to which game server. The id of a placement's game session
+// may be pushed to two game servers, if the first attempt was not activated and the second took the id. Between the two pushes the
+// journal has the end of the first attempt. No other second push is permitted: the game would be started twice.
 type pushBook struct {
 	attempts map[session.ID]*attempt // the latest of each id
 	pushed   map[push]bool           // in the journal
@@ -24,7 +24,7 @@ type attempt struct {
 	ended   bool
 }
 
-// push tells a game server of its game session.
+// push is a game session sent to a game server.
 type push struct {
 	game    session.ID
 	process fleet.Key
@@ -66,13 +66,12 @@ func (b *pushBook) event(w *World, at domain.Time, e kernel.Event) {
 	}
 }
 
-// toldPush notes that a game server was told of its game session: its event was acknowledged, and the push has left.
+// toldPush records a sent push, whose event was acknowledged.
 func (k *known) toldPush(cmd *hosting.PromptGameSession) {
 	k.pushes = append(k.pushes, push{cmd.Prompted.ID, cmd.Process, cmd.Prompted.Created})
 }
 
-// checkPushes holds every push that has left against the journal. One that the journal has lost could leave again, for
-// another game server.
+// checkPushes compares every sent push with the journal. One that the journal has lost could be sent again, to another game server.
 func (w *World) checkPushes() {
 	for _, p := range w.known.pushes {
 		if !w.chronicle.pushes.pushed[p] {

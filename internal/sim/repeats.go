@@ -9,17 +9,17 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// repetition is a request that was acknowledged and comes once more with the same RequestId or token, because its answer
-// was lost on the way or its sender is impatient. It must change nothing, and check says which answers are right.
+// repetition repeats an acknowledged request with the same RequestId or token, as clients do after a lost answer or a timeout. It must
+// change nothing, and check reports whether an answer is right.
 type repetition struct {
 	again func() kernel.Command // nil: not now
 	check func(cmd kernel.Command, reason domain.Reason) bool
 }
 
-// repeatsMax bounds how many acknowledged requests may come again.
+// repeatsMax bounds the acknowledged requests that may be repeated.
 const repeatsMax = 60
 
-// remember notes an acknowledged request that may come again.
+// remember stores an acknowledged request that may be repeated.
 func (k *known) remember(w *World, cmd kernel.Command) {
 	r := repetitionOf(w, cmd)
 	if r.again == nil {
@@ -75,7 +75,7 @@ func repetitionOf(w *World, cmd kernel.Command) repetition {
 		return repetition{
 			func() kernel.Command {
 				if w.createdAt(first.Game) != meant || len(w.node.queue) > 0 {
-					return nil // a placement has tried again, and has another one of this name
+					return nil // the placement has tried again, with a new game session of this name
 				}
 				again := *first
 				return &again
@@ -93,7 +93,7 @@ func repetitionOf(w *World, cmd kernel.Command) repetition {
 				return &again
 			},
 			func(cmd kernel.Command, got domain.Reason) bool {
-				return got == accepted && cmd.(*hosting.ActivateProcess).Repeated || got == domain.NotFound // its host is gone meanwhile
+				return got == accepted && cmd.(*hosting.ActivateProcess).Repeated || got == domain.NotFound // its host was removed meanwhile
 			},
 		}
 	case *hosting.SetPlayerPolicy:
@@ -119,7 +119,7 @@ func repetitionOf(w *World, cmd kernel.Command) repetition {
 			func(cmd kernel.Command, got domain.Reason) bool {
 				g := cmd.(*hosting.CreateGameSession).Game
 				same := g.ID == first.Game.ID && g.Created == first.Game.Created && g.ProcessID == first.Game.ProcessID
-				return got == accepted && same || got == domain.NotFound // its fleet is gone
+				return got == accepted && same || got == domain.NotFound // its fleet was deleted
 			},
 		}
 	}
@@ -160,7 +160,7 @@ func (n *node) sendAgain(r repetition, cmd kernel.Command) {
 	}
 }
 
-// repeated checks the answer to a request that was acknowledged before.
+// repeated checks the answer to a repeated request.
 func (n *node) repeated(r repetition, cmd kernel.Command, err error) {
 	var reason domain.Reason
 	if refusal, ok := errors.AsType[*domain.Refusal](err); ok {
@@ -175,7 +175,7 @@ func (n *node) repeated(r repetition, cmd kernel.Command, err error) {
 	}
 }
 
-// createdAt is when a game session began that is live; 0 when there is none.
+// createdAt returns the creation time of a live game session; 0 if there is none.
 func (w *World) createdAt(id session.ID) domain.Time {
 	v := w.node.seq.Cell().View()
 	g, _ := v.GameSession(id)

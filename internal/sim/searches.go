@@ -16,18 +16,18 @@ import (
 // service maybe restarts.
 type searcher struct {
 	query  searchindex.Query
-	chosen func(*session.GameSession) bool // what the filter means
-	asked  string                          // for those who read of a violation
+	chosen func(*session.GameSession) bool // the meaning of the filter
+	asked  string                          // for messages about a violation
 
-	steady  map[session.ID]search.Place // found since the search began, and always at the same place
+	steady  map[session.ID]search.Place // matched since the search began, always at the same place
 	pages   map[session.ID]int          // on how many pages a game session was
 	waiting *node                       // a page was read there and is not durable yet
 }
 
-// searchersMax is how many search at a time.
+// searchersMax is the most searches at a time.
 const searchersMax = 3
 
-// filterWish is a filter, and what it means in other words.
+// filterWish is a filter, and its meaning as a function.
 type filterWish struct {
 	text  string
 	means func(*session.GameSession) bool
@@ -120,7 +120,7 @@ func (w *World) newSearcher(n *node) *searcher {
 	return s
 }
 
-// all is what the search would find now, all of it: by a look at each game session.
+// all returns the complete present result of the search, by reading each game session.
 func (s *searcher) all(v *cell.View) (places []search.Place) {
 	games, _, _ := v.GameSessions(s.query.Fleet, hosting.GameFilter{Location: s.query.Location, Status: session.Active}, 0, "", 1<<20)
 	for i := range games {
@@ -132,7 +132,7 @@ func (s *searcher) all(v *cell.View) (places []search.Place) {
 	return places
 }
 
-// page asks for a page as the engine does, and holds it against all that it could have found at this moment.
+// page reads a page like the engine, and compares it with the complete result at this moment.
 func (s *searcher) page(w *World, v *cell.View) ([]session.GameSession, []search.Place) {
 	scan := searchindex.NewScan(s.query)
 	for !v.Search(scan) {
@@ -151,7 +151,7 @@ func (s *searcher) page(w *World, v *cell.View) ([]session.GameSession, []search
 	return games, places
 }
 
-// read is what happens when the page has come.
+// read handles a durable page.
 func (s *searcher) read(w *World, games []session.GameSession, places []search.Place) {
 	s.waiting = nil
 	for i := range games {
@@ -170,7 +170,7 @@ func (s *searcher) read(w *World, games []session.GameSession, places []search.P
 	w.searchers = slices.DeleteFunc(w.searchers, func(x *searcher) bool { return x == s })
 }
 
-// watchSearches forgets what is not steady any more.
+// watchSearches removes game sessions that are no longer steady.
 func (w *World) watchSearches(v *cell.View) {
 	for _, s := range w.searchers {
 		for id, was := range s.steady {

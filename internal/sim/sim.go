@@ -1,44 +1,45 @@
-// Package sim runs the real cell and the real sequencer in a world that one number, the seed, decides: the clock, a journal that fails
-// and crashes, and random operators, backends, players and game servers, honest ones and liars. It looks for what no one thought of.
+// Package sim runs the real cell and the real sequencer in a world that one number, the seed, determines: the clock, a journal that fails
+// and crashes, and random operators, backends, players and game servers, honest and lying. It searches for failures that no hand-written
+// test expects.
 //
 //	w := sim.New(seed)
 //	err := w.Run(5000) // steps, then Heal, Settle and the last checks
 //
 // # What it models
 //
-// One step is one move: commands are sent or decided, a group is taken, appended or told durable, a snapshot is saved, ended records move
+// One step is one move: commands are sent or decided, a group is taken, appended or acknowledged, a snapshot is saved, ended records move
 // to the archive, time passes. A node does what engine.Engine does, but a crash can come between any two moves: after the append and
-// before the answer, for example. An append fails in the three ways that a disk has: nothing is written; all of it is durable all the same;
-// it is found after a restart, and may be lost with the next crash. The archive fails too, ticks come late, the clock leaps, requests are repeated, a second service
-// takes over the journal and the first one appends once more. The seed switches whole kinds of trouble off, so that others get further.
-// NewPowerCuts does it on the files of the real engines, below which the power is cut at any write.
+// before the answer, for example. An append fails in the three ways of a disk: nothing is written; all of it is durable nevertheless; or
+// a restart finds it, and the next crash may lose it. The archive fails, too, ticks come late, the clock leaps, requests are repeated,
+// and a second service takes over the journal while the first one appends once more. The seed switches off whole kinds of trouble, so
+// that others get further. NewPowerCuts uses the files of the real engines, below which the power is cut at any write.
 //
 // # What it checks
 //
-//   - After every step: the invariants, counted anew from the records (invariants.go, and cell's Audit for player flow).
-//   - At every answer: that nothing was answered before what it may have seen was durable, and that it agrees with every answer
+//   - After every step: the invariants, counted again from the records (invariants.go, and cell's Audit for player flow).
+//   - At every answer: that everything it may have read was durable before, and that it agrees with every answer
 //     given before (known.go).
-//   - After every restart: that all that was acknowledged is there, and that snapshot and journal give the same state as a cell that
-//     has only ever replayed (history.go, canon).
-//   - Of the durable events: that one may follow the other, by a slow and simple model (chronicle.go).
-//   - After Settle, when no one comes any more: that nothing waits, nothing is late, and all that ended has left memory.
+//   - After every restart: that everything acknowledged exists, and that snapshot and journal give the same state as a cell that
+//     only replays (history.go, canon).
+//   - For the durable events: that one may follow the other, by a slow and simple model (chronicle.go).
+//   - After Settle, without new commands: that nothing waits, nothing is late, and all ended records have left memory.
 //
 // # What it does not show
 //
 // The goroutines and locks of engine.Engine run in its own tests under the race detector. The doors and the wire run in e2e, latency and
-// throughput in bench. Whether matches are good is the matcher's tests' matter: here they are proposed at random. And what no draw
-// leads to is not tried; mustSee in the test lists what the fixed seeds have to come to.
+// throughput in bench. The matcher's tests judge the quality of matches; here they are proposed at random. What no draw leads to is not
+// tested; mustSee in the test lists the situations that the fixed seeds must reach.
 //
 // # Reading a failure
 //
 //	seed 42, step 1733, 22:13:20.512: game session fleet-1/… holds 3 seats, counted 2
 //	again: SIM_SEED=42 go test ./internal/sim -run TestSim
 //
-// The same seed and the same code give the same run: print what is of interest from that step on, or stop before it. The step names where
-// it was noticed; the cause is in that step or a few before it, because the invariants are checked after each. A change of the code that
-// draws once more or once less gives another run, so a seed that passes after a change proves nothing by itself: keep the fix's own test, and
-// add the seed to failedOnce. With power cuts the engines' own goroutines have a part in it, so a seed finds again what it found
-// most of the time only.
+// The same seed and the same code give the same run: print what is of interest from that step on, or stop before it. The message names
+// the step that noticed the failure; the cause is in that step or shortly before, because the invariants are checked after each. After a
+// change of the code that draws once more or once less the same seed gives another run, so a seed that passes then proves nothing by
+// itself: keep the fix's own test, and add the seed to failedOnce. With power cuts the engines' own goroutines influence the run, so a
+// seed reproduces its finding only most of the time.
 package sim
 
 import (
@@ -65,8 +66,8 @@ type World struct {
 	node *node // nil while the service is down
 
 	history   history   // every durable entry
-	chronicle chronicle // what the events in them add up to
-	known     known     // what was acknowledged
+	chronicle chronicle // the model of its events
+	known     known     // everything acknowledged
 	searchers []*searcher
 	told      told // players
 	feeds     feedsTold
@@ -77,12 +78,12 @@ type World struct {
 	counts    Counts
 }
 
-// Counts says what a run did, so that a test can see that it did something.
+// Counts has the counts of a run, so that a test can check that it did something.
 type Counts struct {
 	Commands, Refused, Acknowledged, Lost, Crashes, Takeovers, Snapshots, Archived, Repeats, Reads, Told, Searches, Pages int
 }
 
-// habits are what the seed decides for a whole run.
+// habits has what the seed determines for a whole run.
 type habits struct {
 	crash, takeover  int // once in how many steps; 0: never
 	diskFaults       bool
@@ -90,7 +91,7 @@ type habits struct {
 	snapshots, moves bool
 	repeats, reads   bool
 	deaf             int           // once in how many times a receiver of notices does not answer; 0: never
-	linger           time.Duration // how long what has ended stays in memory
+	linger           time.Duration // how long ended records stay in memory
 	lazyTicks        time.Duration // how late a tick may come
 	leaps            bool          // of minutes
 }
@@ -112,7 +113,7 @@ func New(seed uint64) *World {
 func NewPowerCuts(seed uint64) *World {
 	w := newWorld(seed, nil)
 	w.disk = newFiles(seed, w.chance.IntN)
-	w.habits.takeover = 0 // the engines for one machine know none
+	w.habits.takeover = 0 // the engines for one machine have none
 	if w.habits.crash == 0 {
 		w.habits.crash = 400
 	}
@@ -162,7 +163,7 @@ func (w *World) violated(format string, args ...any) {
 // powerOff is the panic of a move that meets a disk without power.
 type powerOff struct{}
 
-// unreadable is what a failed read or opening means: the end of the move when the power was cut, and else a violation.
+// unreadable handles a failed read or opening: the end of the move if the power was cut, else a violation.
 func (w *World) unreadable(doing string, err error) {
 	if w.disk.off() {
 		panic(powerOff{})
@@ -170,7 +171,7 @@ func (w *World) unreadable(doing string, err error) {
 	w.violated("%s: %v", doing, err)
 }
 
-// Run takes the steps, lets everything come to rest and checks. Its error names the seed and the step.
+// Run makes the steps, settles the world and checks it. Its error names the seed and the step.
 func (w *World) Run(steps int) (err error) {
 	defer func() {
 		switch r := recover().(type) {
@@ -190,15 +191,14 @@ func (w *World) Run(steps int) (err error) {
 	return nil
 }
 
-// Counts says what the run did.
 func (w *World) Counts() Counts { return w.counts }
 
-// oneIn is one chance in n; never with 0.
+// oneIn is true with a chance of one in n; never with 0.
 func (w *World) oneIn(n int) bool { return n > 0 && w.chance.IntN(n) == 0 }
 
 func (w *World) time() domain.Time { return domain.TimeOf(w.now) }
 
-// Step lets one thing happen. When the power is cut meanwhile, the service is down after it.
+// Step makes one move. If the power is cut meanwhile, the service is down after it.
 func (w *World) Step() {
 	defer func() {
 		switch r := recover().(type) {
@@ -265,7 +265,7 @@ func (w *World) act() {
 	}
 }
 
-// pass lets time go by. The service ticks when something is due, or as late as its habit is.
+// pass lets time pass. The service ticks when something is due, or later by its habit.
 func (w *World) pass(d time.Duration) {
 	end := w.now.Add(d)
 	for w.node != nil {
@@ -290,7 +290,7 @@ func (w *World) pass(d time.Duration) {
 	w.now = end
 }
 
-// Heal ends all faults and lets the service be up.
+// Heal ends all faults and starts the service if it is down.
 func (w *World) Heal() {
 	w.disk.heal()
 	if w.disk.off() {

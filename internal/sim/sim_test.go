@@ -10,13 +10,13 @@ import (
 	"testing"
 )
 
-// failedOnce are seeds that once found something, be it in the simulator itself.
+// failedOnce has seeds that once found a failure, also in the simulator itself.
 var failedOnce = []uint64{2611020232, 2324282457, 3367901413, 8, 554562523, 2189938680, 4223436543, 3664122376}
 
-// lively are seeds where games are really played, beside 4 and 10; see makeLively.
+// lively has further seeds, besides 4 and 10, where games are really played; see makeLively.
 var lively = []uint64{16, 22, 28, 34, 40, 46, 76}
 
-// mustSee are what the fixed seeds must have come to, or they show nothing of how players come and go in games.
+// mustSee has the situations that the fixed seeds must reach to test how players join and leave games.
 var mustSee = []string{
 	"game ACTIVE", "match ACTIVE", "game ENDING", "game ended by FINISHED with a result", "game ended by HOST_LOST", "game ended by TERMINATED",
 	"game ended by ALLOCATION_FAILED",
@@ -39,7 +39,7 @@ var mustSee = []string{
 }
 
 // TestSim runs fixed seeds, those that once failed, and a few new ones; SIM_SEEDS=n runs n new ones. SIM_SEED=x runs only x. CI, which
-// judges one change, draws none: what a new seed finds is seldom that change's doing.
+// judges one change, draws no new seeds, because that change seldom causes what a new seed finds.
 func TestSim(t *testing.T) {
 	if one := os.Getenv("SIM_SEED"); one != "" {
 		seed, err := strconv.ParseUint(one, 10, 64)
@@ -75,7 +75,7 @@ func TestSim(t *testing.T) {
 	}
 }
 
-// run adds what the run of a seed has come to to what others saw.
+// run runs a seed and adds the situations that it reached to seen.
 func run(t *testing.T, seed uint64, seen map[string]int) {
 	t.Helper()
 	w := New(seed)
@@ -93,7 +93,7 @@ func run(t *testing.T, seed uint64, seen map[string]int) {
 	}
 }
 
-// TestSameSeedSameRun: a seed that finds something finds it again.
+// TestSameSeedSameRun: a seed reproduces its finding.
 func TestSameSeedSameRun(t *testing.T) {
 	for _, seed := range []uint64{7, 28} {
 		sameRun(t, seed)
@@ -120,11 +120,11 @@ func sameRun(t *testing.T, seed uint64) {
 	}
 }
 
-// cutOnce are seeds whose power cuts once found something.
+// cutOnce has seeds whose power cuts once found a failure.
 var cutOnce = []uint64{}
 
-// TestPowerCuts runs worlds on the files of the real engines and cuts the power at any write, sync, renaming or removal. What was
-// not synced survives in any subset. POWER_SEED=x runs only x; SIM_SEEDS=n runs n new seeds besides.
+// TestPowerCuts runs worlds on the files of the real engines and cuts the power at any write, sync, renaming or removal. Any subset of
+// what was not synced survives. POWER_SEED=x runs only x; SIM_SEEDS=n runs n new seeds besides.
 func TestPowerCuts(t *testing.T) {
 	if one := os.Getenv("POWER_SEED"); one != "" {
 		seed, err := strconv.ParseUint(one, 10, 64)
@@ -150,7 +150,7 @@ func TestPowerCuts(t *testing.T) {
 		cuts += cutPower(t, seed)
 	}
 	if cuts < 2*len(seeds) {
-		t.Errorf("%d power cuts with %d seeds are too few to show anything", cuts, len(seeds))
+		t.Errorf("%d power cuts with %d seeds, want more", cuts, len(seeds))
 	}
 }
 

@@ -14,8 +14,8 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// Wishes makes random commands: those of operators, backends, players and game servers, honest ones and liars. It looks
-// at the state to aim well most of the time. The names it draws from are few, so that commands meet.
+// Wishes makes random commands: those of operators, backends, players and game servers, honest ones and liars. It reads the state so that
+// most commands make sense. It draws from few names, so that commands meet.
 type Wishes struct {
 	chance  *rand.Rand
 	makers  []maker
@@ -23,7 +23,7 @@ type Wishes struct {
 	made    uint64 // numbers identifiers, links and requests
 	now     domain.Time
 
-	players        []maker // those of them that player flow adds
+	players        []maker // the makers that player flow adds
 	playersWeights int
 	lively         bool // see makeLively
 }
@@ -33,7 +33,7 @@ type maker struct {
 	make   func(w *Wishes, v *cell.View) kernel.Command
 }
 
-// NewWishes switches some kinds of commands off, so that what the others do alone is seen too.
+// NewWishes switches off some kinds of commands, so that the others also run alone.
 func NewWishes(chance *rand.Rand) *Wishes {
 	w := &Wishes{chance: chance}
 	for _, m := range makers {
@@ -46,7 +46,7 @@ func NewWishes(chance *rand.Rand) *Wishes {
 	return w
 }
 
-// Next makes a command; nil when the chosen kind has nothing to aim at.
+// Next makes a command; nil if the chosen kind has no target.
 func (w *Wishes) Next(v *cell.View, now domain.Time) kernel.Command {
 	w.now = now
 	if cmd := w.begin(v); cmd != nil {
@@ -68,7 +68,7 @@ func (w *Wishes) Next(v *cell.View, now domain.Time) kernel.Command {
 	return nil
 }
 
-// begin makes what everything else needs, most of the time when there is none.
+// begin creates what all other commands need, most of the time if it does not exist.
 func (w *Wishes) begin(v *cell.View) kernel.Command {
 	if w.oneIn(3) {
 		return nil
@@ -85,7 +85,7 @@ func (w *Wishes) begin(v *cell.View) kernel.Command {
 	return nil
 }
 
-// processesOnHost is how many process ids are drawn from on each host.
+// processesOnHost is the number of process ids on each host.
 const processesOnHost = 4
 
 var makers = []maker{
@@ -103,7 +103,7 @@ var makers = []maker{
 	{3, createAccessKey}, {2, revokeAccessKey},
 }
 
-// one chance in n.
+// oneIn is true with a chance of one in n.
 func (w *Wishes) oneIn(n int) bool { return w.chance.IntN(n) == 0 }
 
 func (w *Wishes) number() uint64 { w.made++; return w.made }
@@ -119,7 +119,7 @@ func (w *Wishes) uuid() domain.UUID {
 
 func (w *Wishes) locationName() string { return fmt.Sprint("custom-", w.chance.IntN(3)) }
 
-// Places that a wish may be about. Fleets are never named again, so the last ones are the likely ones.
+// Commands are about these places. Names of fleets are not reused, so recent fleets are the likely ones.
 
 func (w *Wishes) fleet(v *cell.View) (fleet.Fleet, bool) {
 	fleets := v.Fleets(0, "", 100)
@@ -155,7 +155,7 @@ func (w *Wishes) game(v *cell.View) (session.GameSession, bool) {
 	return games[w.chance.IntN(len(games))], true
 }
 
-// host is the process that hosts a game session, or now and then one that only says so.
+// host returns the process that hosts a game session, or now and then one that pretends to.
 func (w *Wishes) host(v *cell.View, g *session.GameSession) fleet.Key {
 	if w.oneIn(12) {
 		if liar, ok := w.process(v); ok {
@@ -225,7 +225,7 @@ func tagResource(w *Wishes, v *cell.View) kernel.Command {
 	return &cell.TagResource{Resource: cell.Resource{Kind: cell.FleetResource, ID: f.ID}, Tags: []fleet.Tag{{Key: fmt.Sprint(w.chance.IntN(3)), Value: fmt.Sprint(w.number())}}, Untag: []string{"0"}}
 }
 
-// drainCompute keeps new game sessions away from a compute, or lets them come again.
+// drainCompute keeps new game sessions away from a compute, or allows them again.
 func drainCompute(w *Wishes, v *cell.View) kernel.Command {
 	x, ok := w.compute(v)
 	if !ok {
@@ -280,7 +280,7 @@ func createGame(w *Wishes, v *cell.View) kernel.Command {
 	if w.oneIn(4) {
 		cmd.Creator = fmt.Sprint("creator-", w.chance.IntN(3))
 	}
-	if w.oneIn(3) { // a token: the same name comes again, mostly with the same parameters
+	if w.oneIn(3) { // a token: the name may be repeated, mostly with the same parameters
 		cmd.Name, cmd.Parameters = fmt.Sprint("token-", w.chance.IntN(int(4+w.made/200))), 7
 		if w.oneIn(8) {
 			cmd.Parameters = 8

@@ -1,6 +1,6 @@
-// Package canon brings the snapshot of a cell into one order, so that two cells can be compared: one that went on all the
-// time, one that replayed the journal, one that was loaded from a snapshot. Records lie at other places in each of them,
-// and the snapshot holds them in the order of their places.
+// Package canon sorts the snapshot of a cell, so that two cells can be compared: one that ran all the time, one that replayed the
+// journal, one that was loaded from a snapshot. Their records have different places, and a snapshot has them in the order of their
+// places.
 package canon
 
 import (
@@ -28,7 +28,7 @@ func Dump(s Snapshot) ([]byte, error) {
 	for rest := snapshot.Bytes(); len(rest) > 0; {
 		length, n := binary.Uvarint(rest)
 		if n <= 0 || length > uint64(len(rest)-n) || length == 0 {
-			return nil, errors.New("snapshot is no sequence of parts")
+			return nil, errors.New("snapshot is not a sequence of parts")
 		}
 		part := rest[n : n+int(length)]
 		rest = rest[n+int(length):]
@@ -42,7 +42,7 @@ func Dump(s Snapshot) ([]byte, error) {
 	return bytes.Join(groups, nil), nil
 }
 
-// Differ returns an error that shows where two snapshots differ first.
+// Differ returns an error that shows the first difference of two snapshots.
 func Differ(name string, got, want Snapshot) error {
 	a, err := Dump(got)
 	if err != nil {
