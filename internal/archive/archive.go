@@ -19,7 +19,7 @@ const (
 	PlayerSession Kind = 2
 	Placement     Kind = 3
 	Ticket        Kind = 4 // of matchmaking
-	PlayerChange  Kind = 5 // one change of a player's keys, over when it happens
+	PlayerChange  Kind = 5 // one change of a player's keys; it ends when it happens
 )
 
 // Record is one ended record.

@@ -1,4 +1,4 @@
-// Package domain holds what every noun of the core shares: instants, refusals and the shape of identifiers.
+// Package domain has what all rooms of the core share: instants, refusals and identifiers.
 //
 // The core is pure. Time, randomness and new identifiers come in with a command, so that the same commands always
 // give the same events, and years of service run in the simulator in seconds.
@@ -24,9 +24,9 @@ func (t Time) Sub(u Time) time.Duration { return time.Duration(t-u) * time.Milli
 // Std returns t as a time.Time in UTC.
 func (t Time) Std() time.Time { return time.UnixMilli(int64(t)).UTC() }
 
-// ContactTime is an instant on the clock that stands still while the service is down. Deadlines that wait for somebody
-// who could not reach us meanwhile (a reservation, an activation, a lost link) are kept in it, so that a restart moves
-// all of them at once and none has to be rewritten. Zero means "no deadline".
+// ContactTime is an instant on the clock that stands still while the service is down. Deadlines for clients that cannot reach the service
+// meanwhile (a reservation, an activation, a lost connection) use it, so that a restart moves all of them at once and rewrites none. Zero
+// means "no deadline".
 type ContactTime int64
 
 // Add returns t moved by d, cut to milliseconds.
@@ -36,7 +36,7 @@ func (t ContactTime) Add(d time.Duration) ContactTime { return t + ContactTime(d
 type Refusal struct {
 	Reason Reason
 	Detail string // for people; never parsed
-	Cause  error  // what a front door that knows more words can say beside Reason; nil for most
+	Cause  error  // a more specific reason, for doors that can report it; nil for most
 }
 
 func (r *Refusal) Error() string { return r.Reason.String() + ": " + r.Detail }
@@ -44,7 +44,7 @@ func (r *Refusal) Error() string { return r.Reason.String() + ": " + r.Detail }
 // Unwrap returns the cause.
 func (r *Refusal) Unwrap() error { return r.Cause }
 
-// Refuse makes a Refusal; format and args make its detail.
+// Refuse returns a Refusal; format and args make its detail.
 func Refuse(reason Reason, format string, args ...any) *Refusal {
 	return &Refusal{Reason: reason, Detail: fmt.Sprintf(format, args...)}
 }
@@ -52,11 +52,10 @@ func Refuse(reason Reason, format string, args ...any) *Refusal {
 // Reason is why a command was refused. The set is closed: every front door has an entry for each.
 type Reason uint8
 
-// The reasons.
 const (
-	Invalid          Reason = iota + 1 // a value cannot be, whatever the state
+	Invalid          Reason = iota + 1 // a value is invalid, whatever the state
 	NotFound                           // what the command names does not exist
-	Conflict                           // it exists already, or its state contradicts the wish
+	Conflict                           // it exists already, or its state contradicts the command
 	WrongFleetStatus                   // the fleet's status does not allow it
 	WrongGameStatus                    // the game session's status does not allow it
 	NotReady                           // not yet; try again
@@ -67,11 +66,11 @@ const (
 	WrongPlayerState                   // the player session's status does not allow it
 	NotYours                           // it belongs to another server process
 	Overloaded                         // too much is waiting; try again
-	TerminalRoute                      // the alias stands for no fleet; the detail is its message, word for word
-	Stale                              // what the command was based on has moved on; look again. Never leaves the engine
+	TerminalRoute                      // the alias has no fleet; the detail is its message, word for word
+	Stale                              // the command is based on an outdated state and must be made again. Never leaves the engine
 )
 
-// Reasons lists all reasons, so that tests of the doors can hold their tables against it.
+// Reasons lists all reasons, for tests of the doors' tables.
 func Reasons() []Reason {
 	var all []Reason
 	for r := Invalid; r <= Stale; r++ {

@@ -1,12 +1,12 @@
 package domain
 
-// Held counts the bytes that records of one kind hold in memory, in all and for each Maker. The zero value is empty.
+// Held counts the bytes of records of one kind in memory, in all and for each Maker. The zero value is empty.
 type Held struct {
 	total int64
 	by    map[Maker]int64
 }
 
-// Add counts bytes of a record that came, or with a negative number of one that went.
+// Add adds the bytes of a new record, or a negative number for a removed one.
 func (h *Held) Add(m Maker, bytes int) {
 	h.total += int64(bytes)
 	if m == 0 {
@@ -20,10 +20,10 @@ func (h *Held) Add(m Maker, bytes int) {
 	}
 }
 
-// Bytes is the sum of all.
+// Bytes returns the sum of all.
 func (h *Held) Bytes() int64 { return h.total }
 
-// Room refuses bytes beyond the limit of all, or beyond the half of it that one Maker may have.
+// Room refuses bytes beyond the limit, or beyond the half of it that one Maker may use.
 func (h *Held) Room(m Maker, bytes int, most int64, what string) error {
 	if h.total+int64(bytes) > most {
 		return Refuse(Overloaded, "%s hold %d bytes; the limit is %d", what, h.total, most)

@@ -6,8 +6,8 @@ import (
 	"github.com/google/uuid"
 )
 
-// UUID is the random part of an identifier that the service makes ("psess-…", "fleet-…"). The core never makes one by chance: random
-// ones come in with the command.
+// UUID is the random part of an identifier that the service makes ("psess-…", "fleet-…"). The core never makes a random one; it comes
+// with the command.
 type UUID uuid.UUID
 
 // IsZero reports whether u was never set.

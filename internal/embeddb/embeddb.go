@@ -24,7 +24,7 @@ type Config struct {
 	Dir     string
 	FS      vfs.FS       // nil: the operating system's
 	Logger  *slog.Logger // nil: nothing is logged
-	Synced  LogPosition  // up to here the log is known to be on the disk
+	Synced  LogPosition  // the log is known to be on the disk up to here
 	CutTail bool         // a log whose end is lost is cut where it cannot be read any more, and kept beside the directory
 	// OnDamage is called with damage in a table that a read or a background job found. nil: damage fails the database. It must not block.
 	OnDamage func(*Damaged)

@@ -9,8 +9,8 @@ import (
 	"github.com/musterhq/muster/internal/embeddb"
 )
 
-// After a power cut right behind the first synced write the database is there: not only its files, but the name of each
-// directory on the way to them.
+// After a power cut directly after the first synced write the database exists: not only its files, but also the names of all directories
+// above them.
 func TestTheNamesOfNewDirectoriesSurviveAPowerCut(t *testing.T) {
 	mem := vfs.NewCrashableMem()
 	db, err := embeddb.Open(embeddb.Config{Dir: "var/muster/journal", FS: mem}, func(*pebble.Options) {})

@@ -8,7 +8,7 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// FuzzFirstDamage: any bytes may lie in a log's place, and an intact log is never called damaged.
+// FuzzFirstDamage: checkTail survives any bytes as a log, and never reports an intact log as damaged.
 func FuzzFirstDamage(f *testing.F) {
 	mem := vfs.NewMem()
 	db, err := Open(Config{Dir: "data", FS: mem}, func(*pebble.Options) {})

@@ -10,8 +10,8 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 )
 
-// A placement's first attempt has ended and is in the archive when the second one takes its game session's id: lists of the
-// fleet have the id once, as what it is now.
+// The first attempt of a placement is in the archive when the second one takes the id of its game session. Lists of the fleet have the id
+// once, with the second attempt.
 func TestAnArchivedAttemptIsNotListedBesideItsSuccessor(t *testing.T) {
 	h := newHouse(t, engine.Config{EndedLinger: time.Nanosecond})
 	h.hall()

@@ -12,8 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/playerflow"
 )
 
-// ChangesOf returns the last changes of a player's keys, at most limit of them, the latest first. A player of whom nothing
-// is known has none.
+// ChangesOf returns at most limit changes of a player's keys, the latest first. An unknown player has none.
 func (e *Engine) ChangesOf(ctx context.Context, player string, limit int) ([]flow.Change, error) {
 	var all []flow.Change
 	err := e.Read(ctx, func(v *cell.View) error { all = v.ChangesOf(player); return nil })
@@ -32,15 +31,15 @@ func (e *Engine) ChangesOf(ctx context.Context, player string, limit int) ([]flo
 	return all[:min(limit, len(all))], nil
 }
 
-// The archive lists forward in time. The latest are found by looking at the time before now in steps that grow: what a busy
-// player left is in the first ones, and a quiet one has left little.
+// The archive lists forward in time. To find the latest changes the search goes back from now in growing steps: a busy player's changes
+// are in the first steps, and a quiet player has few.
 const (
 	changesFirstStep = time.Hour
 	changesStepGrows = 4
 	changesPage      = 256
 )
 
-// archivedChanges returns at least the last limit changes that are in the archive, if there are so many.
+// archivedChanges returns at least the last limit changes in the archive, or all if there are fewer.
 func (e *Engine) archivedChanges(ctx context.Context, player string, limit int) (all []flow.Change, err error) {
 	now := e.config.Now()
 	end := now.Add(time.Hour).UnixMilli() // the clock may have been set back since
@@ -59,7 +58,7 @@ func (e *Engine) archivedChanges(ctx context.Context, player string, limit int) 
 
 // changesBetween returns the archived changes from `from` on and before end.
 func (e *Engine) changesBetween(ctx context.Context, player string, from, end int64) (all []flow.Change, err error) {
-	at := archive.Cursor{Created: max(from, 0)} // behind it in time or id: no id is empty
+	at := archive.Cursor{Created: max(from, 0)} // every record is after it, because no id is empty
 	for {
 		records, err := e.config.Archive.List(ctx, archive.PlayerChange, archive.ByPlayer, player, at, changesPage)
 		if err = ignoreDamage(err); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 )
 
-// revisions tells which changes of a player are found, the latest first.
+// revisions returns the revisions of a player's changes, the latest first.
 func (h *house) revisions(player string, limit int) (revs []uint64) {
 	h.t.Helper()
 	all, err := h.ChangesOf(h.t.Context(), player, limit)
@@ -25,8 +25,8 @@ func (h *house) revisions(player string, limit int) (revs []uint64) {
 	return revs
 }
 
-// TestChangesAreFoundWhereverTheyAre: a player's changes of weeks, those of now in memory and the others in the archive, come
-// latest first and each once; what is older than the archive keeps is gone.
+// TestChangesAreFoundWhereverTheyAre: the changes of weeks, recent ones in memory and others in the archive, are listed once each, the
+// latest first, without those beyond the retention.
 func TestChangesAreFoundWhereverTheyAre(t *testing.T) {
 	settings := flow.DefaultConfig()
 	config := cell.DefaultConfig()
@@ -50,7 +50,7 @@ func TestChangesAreFoundWhereverTheyAre(t *testing.T) {
 	}
 	for range 40 {
 		change(10)
-		for range 3 { // the login session lives on signs of life
+		for range 3 { // heartbeats keep the login session
 			h.must(&playerflow.PollEvents{Player: "ann", Session: id(1)})
 			if err := h.Advance(t.Context(), 8*time.Hour); err != nil {
 				t.Fatal(err)
@@ -74,6 +74,6 @@ func TestChangesAreFoundWhereverTheyAre(t *testing.T) {
 		}
 	}
 	if got := h.revisions("nobody", 10); got != nil {
-		t.Errorf("a player who is not known has %v", got)
+		t.Errorf("an unknown player has %v", got)
 	}
 }

@@ -11,52 +11,50 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// Clock stands still until Engine.Advance moves it: a game whose time-outs are tested needs no real minutes, and nothing
-// ends while a debugger holds it.
+// Clock stands still until Engine.Advance moves it, so that tests of a game's time-outs take no real minutes, and nothing ends while a
+// debugger stops the game.
 type Clock struct {
 	ms atomic.Int64 // Unix milliseconds: the precision of the core
 }
 
-// NewClock makes a clock that shows now.
+// NewClock returns a clock that shows now.
 func NewClock(now time.Time) *Clock {
 	c := &Clock{}
 	c.ms.Store(now.UnixMilli())
 	return c
 }
 
-// Now is what the clock shows.
 func (c *Clock) Now() time.Time { return time.UnixMilli(c.ms.Load()).UTC() }
 
-// Skip moves a clock that no engine runs on at the moment: the time a service is down for.
+// Skip moves a clock that no engine uses at the moment, to simulate downtime.
 func (c *Clock) Skip(d time.Duration) { c.ms.Add(d.Milliseconds()) }
 
 // notBefore keeps the time from running backward over a restart.
 func (c *Clock) notBefore(t domain.Time) { c.ms.Store(max(c.ms.Load(), int64(t))) }
 
-// AdvanceMax is how far one call moves the clock at most.
+// AdvanceMax is the most that one call moves the clock.
 const AdvanceMax = 10 * 365 * 24 * time.Hour
 
-// ErrRealTime is what Advance says when the engine has no Clock.
+// ErrRealTime is the error of Advance without a Clock.
 var ErrRealTime = errors.New("the service runs on real time; its clock cannot be moved")
 
-// Beside is work that is done beside the engine and depends on the time, such as looking for matches.
+// Beside is work outside the engine that depends on time, such as matchmaking.
 type Beside interface {
-	// Due is when it has something to do next although nothing happens; zero: never.
+	// Due returns when time alone gives it work next; zero: never.
 	Due() domain.Time
-	// Settle does what there is to do now, and reports whether that was anything.
+	// Settle does the work that is due now, and reports whether there was any.
 	Settle(ctx context.Context) (did bool, err error)
 }
 
-// Attend makes each Advance stop where b is due, and wait for it wherever it stops.
+// Attend makes each Advance stop when b is due, and wait for b at every stop.
 func (e *Engine) Attend(b Beside) {
 	e.advancing.Lock()
 	defer e.advancing.Unlock()
 	e.besides = append(e.besides, b)
 }
 
-// Advance moves the engine's Clock. It stops at each deadline on the way, in order, and goes on when all that follows
-// from it is decided and durable, and every follower has been told. Game servers and webhooks are not waited for: to
-// let one react in time, advance in two steps.
+// Advance moves the engine's Clock. It stops at each deadline, in order, and continues when all consequences are decided and durable, and
+// all followers have received them. It does not wait for game servers and webhooks: to let one react in between, advance in two steps.
 func (e *Engine) Advance(ctx context.Context, d time.Duration) error {
 	c := e.config.Clock
 	switch {
@@ -68,7 +66,7 @@ func (e *Engine) Advance(ctx context.Context, d time.Duration) error {
 	e.advancing.Lock()
 	defer e.advancing.Unlock()
 	target := domain.TimeOf(c.Now()) + domain.Time(d.Milliseconds())
-	if err := e.endDue(ctx); err != nil { // what can happen at the present time happens in it
+	if err := e.endDue(ctx); err != nil { // what is due now happens at the present time
 		return err
 	}
 	for due := e.nextStop(); due != 0 && due <= target; due = e.nextStop() {
@@ -84,7 +82,7 @@ func (e *Engine) Advance(ctx context.Context, d time.Duration) error {
 	return e.carryEnded(ctx)
 }
 
-// nextStop is the next time at which something is due; zero when nothing is.
+// nextStop returns the next time at which something is due; zero for never.
 func (e *Engine) nextStop() domain.Time {
 	e.stateLock.RLock()
 	next := e.seq.Cell().NextDue()
@@ -125,10 +123,10 @@ func (e *Engine) endDue(ctx context.Context) error {
 	return nil
 }
 
-// tellRounds bounds how often those are asked again whose own commands make news: other clients make news, too.
+// tellRounds bounds the rounds of tellAll, because followers' own commands, and those of other clients, cause further events.
 const tellRounds = 16
 
-// tellAll waits until all followers have been told of what is durable.
+// tellAll waits until all followers have received all durable events.
 func (e *Engine) tellAll(ctx context.Context) error {
 	for range tellRounds {
 		number := e.durable.reached.Load()
@@ -150,7 +148,7 @@ func (e *Engine) tellAll(ctx context.Context) error {
 	return nil
 }
 
-// carryEnded carries to the archive what has ended long enough ago, and lets go what was kept there long enough.
+// carryEnded moves records that ended long enough ago to the archive, and expires archived ones.
 func (e *Engine) carryEnded(ctx context.Context) error {
 	done := make(chan struct{})
 	select {

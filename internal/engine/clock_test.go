@@ -22,7 +22,7 @@ func advance(t *testing.T, h *house, d time.Duration) {
 	}
 }
 
-// TestAdvance: one call goes through every deadline in order, each at its own time, and its followers have been told.
+// TestAdvance: one call passes every deadline in order, each at its own time, and all followers have received the events.
 func TestAdvance(t *testing.T) {
 	c := engine.NewClock(time.UnixMilli(1_700_000_000_000))
 	h := newHouse(t, engine.Config{Clock: c})
@@ -57,7 +57,7 @@ func TestAdvance(t *testing.T) {
 	}
 }
 
-// TestAdvanceStandsStill: nothing but Advance moves the time, and a restart does not set it back.
+// TestAdvanceStandsStill: only Advance moves the time, and a restart does not set it back.
 func TestAdvanceStandsStill(t *testing.T) {
 	start := time.UnixMilli(1_700_000_000_000)
 	h := newHouse(t, engine.Config{Clock: engine.NewClock(start)})
@@ -66,9 +66,9 @@ func TestAdvanceStandsStill(t *testing.T) {
 	if err := h.reserve(game, 1); err != nil {
 		t.Fatal(err)
 	}
-	advance(t, h, 20*time.Second) // more than what every seat has at least after a start is left
+	advance(t, h, 20*time.Second) // the rest is more than the least time of a seat after a start
 	_ = h.close()
-	h.config.Clock = engine.NewClock(start) // another process, which knows nothing of the one before
+	h.config.Clock = engine.NewClock(start) // a new process without the old clock
 	h.open()
 	if got := h.Now().Sub(start); got != 20*time.Second {
 		t.Errorf("after a restart the clock shows %s behind its start, want 20s", got)
@@ -83,7 +83,7 @@ func TestAdvanceStandsStill(t *testing.T) {
 	}
 }
 
-// TestAdvanceArchives: what ended is forgotten once its time is over, when Advance returns.
+// TestAdvanceArchives: when Advance returns, records beyond their retention are gone.
 func TestAdvanceArchives(t *testing.T) {
 	h := newHouse(t, engine.Config{Clock: engine.NewClock(time.UnixMilli(1_700_000_000_000))})
 	h.hall()

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// commitGroups is the goroutine that makes groups durable, one at a time, while the next one grows. unsaved is how many
-// bytes the journal holds behind the latest snapshot.
+// commitGroups is the goroutine that makes groups durable, one at a time, while the next one grows. unsaved is the size of the journal
+// after the latest snapshot, in bytes.
 func (e *Engine) commitGroups(ctx context.Context, unsaved int64) {
 	spare := &Group{}
 	for {
 		select {
 		case <-e.commit:
 		case <-e.stopped:
-			// What was decided before the stop is still carried out.
+			// Commands that were decided before the stop still become durable.
 			<-e.decided
 			for e.commitOne(ctx, &spare, &unsaved) {
 			}
@@ -26,7 +26,7 @@ func (e *Engine) commitGroups(ctx context.Context, unsaved int64) {
 	}
 }
 
-// commitOne makes the group that has gathered durable. It reports false when there was none, or it failed.
+// commitOne makes the present group durable. It reports false if there was none or it failed.
 func (e *Engine) commitOne(ctx context.Context, spare **Group, unsaved *int64) bool {
 	e.gather()
 	e.stateLock.Lock()
@@ -68,8 +68,8 @@ func (e *Engine) commitOne(ctx context.Context, spare **Group, unsaved *int64) b
 	return true
 }
 
-// A group on a busy machine waits for the commands that are about to come: its sync and the wake-ups around it cost as
-// much as forty small commands, and are paid once for all. It waits no longer than they keep coming.
+// On a busy machine a group waits for further commands, because its sync and the wake-ups around it cost as much as forty small commands.
+// It waits only while commands keep arriving.
 const (
 	gatherBytes = 4 << 10 // enough in one group
 	gatherWait  = 500 * time.Microsecond
@@ -87,18 +87,17 @@ func (e *Engine) gather() {
 	}
 }
 
-// gathered is how many bytes the group that is being built has.
+// gathered returns the size of the group that is being built, in bytes.
 func (e *Engine) gathered() int {
 	e.stateLock.RLock()
 	defer e.stateLock.RUnlock()
 	return e.seq.Gathered()
 }
 
-// letOthersRun lets the goroutines run that are ready to, of which most bring commands on a busy machine. On an idle one
-// it returns at once.
+// letOthersRun yields to ready goroutines, most of which bring commands on a busy machine. On an idle machine it returns at once.
 func letOthersRun() {
 	runtime.Gosched()
-	runtime.Gosched() // those that the first ones woke
+	runtime.Gosched() // goroutines that the first ones woke
 }
 
 func answer(calls []*Call) {
@@ -107,14 +106,14 @@ func answer(calls []*Call) {
 	}
 }
 
-// failGroup answers all callers whose commands are not known to be durable.
+// failGroup answers all callers whose commands may not be durable.
 func (e *Engine) failGroup(g *Group, cause error) {
 	e.fail(cause)
 	e.refuse(g.calls)
 	e.refuseRest()
 }
 
-// refuseRest answers those whose group will never be on its way.
+// refuseRest answers the callers of groups that will not be appended.
 func (e *Engine) refuseRest() {
 	e.stateLock.Lock()
 	left := e.seq.Abandon()

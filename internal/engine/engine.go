@@ -7,44 +7,44 @@
 // # Order
 //
 // One goroutine, decide, executes commands in the order of the queue. Each transaction is applied to the cell at once and appended
-// to the group that is being built, so the next command sees it. The order of execution is the order in the journal: groups are
-// numbered without gaps, and a group holds whole transactions in their order. No other goroutine changes the cell. Readers share
-// stateLock and wait for at most lockStep commands.
+// to the group that is being built, so the next command sees it. The order of execution is the order in the journal: groups are numbered
+// without gaps, and a group has whole transactions in their order. No other goroutine changes the cell. Readers share stateLock and wait
+// for at most lockStep commands.
 //
 // # Group commit
 //
 // Another goroutine, commitGroups, takes the group and appends it to the journal with one sync. Meanwhile decide fills the next one.
-// So at most one append is on its way, and the size of groups regulates itself: what comes during a sync shares the next one, and a
-// command on an idle machine is synced alone. On a busy machine a small group waits up to gatherWait for commands that are about to
-// come. Two things bound what gathers while the disk hangs: decide stops at groupBytesMax, and the queue refuses at QueueMax.
+// So at most one append is in progress, and the size of groups regulates itself: commands that arrive during a sync share the next one,
+// and a command on an idle machine is synced alone. On a busy machine a small group waits up to gatherWait for further commands. Two
+// limits bound the backlog while the disk hangs: decide stops at groupBytesMax, and the queue refuses at QueueMax.
 //
 // # When an answer leaves
 //
-// No answer tells what could still be lost:
+// No answer contains a change that could still be lost:
 //
 //   - A command that changed something is answered when its group is durable.
-//   - A command that changed nothing, or was refused, may have seen changes that are not durable yet. It waits with the group being
+//   - A command that changed nothing, or was refused, may have read changes that are not durable yet. It waits with the group being
 //     built. If that group stays empty, TakeIdle answers it: commitGroups appends one group at a time, so when it finds nothing to
-//     take, everything before is durable. It is answered at once only when nothing is on its way.
-//   - A read notes the newest journal entry that it saw (View.Seen) and waits until that is durable.
+//     take, everything before is durable. It is answered at once only if no group is being built or appended.
+//   - A read stores the number of the newest journal entry that it read (View.Seen) and waits until that is durable.
 //
 // # Followers
 //
-// A follower gets the events of durable groups, each group once and in order. It has a goroutine and a queue of its own and is never
-// waited for; Backlog tells how far the slowest is behind. Callers are answered first, so an answer may arrive before the push that
+// A follower gets the events of durable groups, each group once and in order. It has a goroutine and a queue of its own, and the engine
+// never waits for it; Backlog is the queue of the slowest. Callers are answered first, so an answer may arrive before the push that
 // follows from the same command. After a restart no event is repeated: a follower derives what it still owes from the state.
 //
 // # Snapshots
 //
 // The state is frozen in the instant at which a group is taken, when the next one is still empty: it is exactly the state after that
-// group. It goes to the disk once the group is durable, while appends go on, and then the journal before it is trimmed.
+// group. It is written to the disk once the group is durable, while appends continue, and then the journal before it is trimmed.
 //
 // # Failure
 //
 // A failed append is final. How much of it is durable is unknown, so the state in memory beyond the last durable group is void: every
-// command that waits gets ErrStopped, which means that its outcome is unknown, and so does a read that saw too much. A new engine begins
-// from the journal. While the owner says that there is no room to write (Config.Short), changes are refused before they are decided, so
-// that none has to fail. Only one engine may have a journal open; the journal sees to that.
+// waiting command gets ErrStopped, which means that its outcome is unknown, and so does a read that saw later changes. A new engine
+// starts from the journal. While the owner reports a shortage of space (Config.Short), changes are refused before they are decided, so
+// that none has to fail. The journal ensures that only one engine has it open.
 package engine
 
 import (
@@ -67,10 +67,10 @@ import (
 	"github.com/musterhq/muster/internal/journal"
 )
 
-// ErrStopped is what commands and reads get once the engine has stopped. It wraps the cause.
+// ErrStopped is the error of commands and reads after the engine has stopped. It wraps the cause.
 var ErrStopped = errors.New("the engine has stopped")
 
-// Config is what an engine needs. Journal and Archive stay the caller's to close, after Close.
+// Config has the parts of an engine. The caller closes Journal and Archive after Close.
 type Config struct {
 	Journal journal.Journal
 	Archive archive.Archive
@@ -78,12 +78,12 @@ type Config struct {
 	Log     *slog.Logger
 
 	Now           func() time.Time // nil: the wall clock
-	Clock         *Clock           // in place of Now: one that only Advance moves; nil: none
+	Clock         *Clock           // replaces Now by a clock that only Advance moves; nil: none
 	SnapshotEvery int64            // bytes of journal after which the next snapshot is taken; 0: DefaultSnapshotEvery
-	EndedLinger   time.Duration    // how long what has ended stays in memory; 0: DefaultEndedLinger
-	Retention     time.Duration    // how long the archive keeps it; 0: DefaultRetention
+	EndedLinger   time.Duration    // how long ended records stay in memory; 0: DefaultEndedLinger
+	Retention     time.Duration    // how long the archive keeps them; 0: DefaultRetention
 	Short         func() error     // why new changes are refused for now, such as a full disk; nil: never
-	// Loaded looks at the state as it was loaded, before anything is appended. Its error ends Open. nil: no check.
+	// Loaded checks the loaded state before anything is appended. Its error ends Open. nil: no check.
 	Loaded   func(v *cell.View) error
 	QueueMax int // commands that may wait; more are refused as Overloaded; 0: DefaultQueueMax
 }
@@ -134,24 +134,24 @@ type Engine struct {
 
 	stateLock sync.RWMutex
 	seq       *Sequencer
-	poked     bool // a Tick has to run, regardless of the plan
+	poked     bool // a Tick must run, regardless of the plan
 
-	commit  chan struct{} // something is in building
-	taken   chan struct{} // it was taken: there is room for more
+	commit  chan struct{} // the group being built is not empty
+	taken   chan struct{} // the group was taken: there is room for more
 	decided chan struct{} // closed when no more commands are decided
 	durable progress
 	fed     progress // to followers
 
 	advancing sync.Mutex
 	besides   []Beside
-	carry     chan chan struct{} // asks for a look at what has ended; the channel in it is closed after that
+	carry     chan chan struct{} // asks for a pass over the ended records, after which the channel in it is closed
 
 	followersLock sync.Mutex
 	followers     []*follower
 
 	snapshots  chan *pendingSnapshot
-	saving     atomic.Bool  // a snapshot is on its way
-	freezeTook atomic.Int64 // nanoseconds that the last one stopped writers for
+	saving     atomic.Bool  // a snapshot is being saved
+	freezeTook atomic.Int64 // how long the last one stopped writers, in nanoseconds
 
 	metrics   *metrics
 	onRefusal atomic.Pointer[func(kernel.Command, *domain.Refusal)]
@@ -167,11 +167,11 @@ var calls = sync.Pool{New: func() any { return newCall(nil) }}
 
 func newCall(cmd kernel.Command) *Call { return &Call{Cmd: cmd, done: make(chan struct{}, 1)} }
 
-// groupBytesMax is how large a group may be when another command is added to it. While an append hangs, commands wait from
-// then on. The journal takes 64 MiB, far above this and the largest command.
+// groupBytesMax is the size of a group from which no more commands are added; while an append hangs, they wait. The journal takes 64 MiB,
+// far more than this and the largest command.
 const groupBytesMax = 8 << 20
 
-// lockStep is how many commands the state is locked for at most: readers wait no longer than that.
+// lockStep is the most commands under one lock of the state, which bounds how long readers wait.
 const lockStep = 64
 
 // Open loads the cell from the journal and starts it.
@@ -217,7 +217,7 @@ func Open(ctx context.Context, config Config) (*Engine, error) {
 	return e, nil
 }
 
-// load rebuilds the cell: the latest snapshot, then the journal behind it, whose bytes it counts.
+// load rebuilds the cell from the latest snapshot and the journal after it, whose size in bytes it returns.
 func load(ctx context.Context, config Config) (c *cell.Cell, last uint64, unsaved int64, err error) {
 	began := time.Now()
 	c = cell.New(config.Cell)
@@ -255,8 +255,8 @@ func load(ctx context.Context, config Config) (c *cell.Cell, last uint64, unsave
 	return c, last, unsaved, nil
 }
 
-// Do carries a command out and returns once its outcome is durable. An error is a *domain.Refusal, and then nothing has
-// changed; or it wraps ErrStopped, and then the outcome is unknown.
+// Do executes a command and returns once its outcome is durable. An error is a *domain.Refusal, and then nothing has changed; or it wraps
+// ErrStopped, and then the outcome is unknown.
 func (e *Engine) Do(ctx context.Context, cmd kernel.Command) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -270,8 +270,8 @@ func (e *Engine) Do(ctx context.Context, cmd kernel.Command) error {
 	return e.told(cmd, e.submit(cmd))
 }
 
-// hasHappened reports whether a command tells what refusing it would not undo: connections that came and went, and signs of
-// life. These are small, and are taken as long as they can be written.
+// hasHappened reports whether a command records what a refusal would not undo: opened and lost connections, and heartbeats. These are
+// small, and are accepted as long as they can be written.
 func hasHappened(cmd kernel.Command) bool {
 	switch cmd.(type) {
 	case *kernel.Resume, *hosting.ConnectProcess, *hosting.LoseLink, *hosting.SettleProcess, *hosting.RefreshProcess, *hosting.ReportHealth, *playerflow.AttachStream, *playerflow.LoseStream, *playerflow.PollEvents:
@@ -305,14 +305,14 @@ func (e *Engine) submit(cmd kernel.Command) error {
 	return err
 }
 
-// Waiting is the number of commands that wait to be executed, and the most that may.
+// Waiting returns the number of commands that wait to be executed, and its limit.
 func (e *Engine) Waiting() (now, most int) {
 	e.queueLock.Lock()
 	defer e.queueLock.Unlock()
 	return len(e.queue), e.config.QueueMax
 }
 
-// signal wakes a goroutine that waits on a channel of one place.
+// signal wakes a goroutine that waits on a channel with capacity 1.
 func signal(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -320,7 +320,7 @@ func signal(c chan struct{}) {
 	}
 }
 
-// Poke makes the engine look at the clock again: for tests that move it.
+// Poke makes the engine read the clock again, for tests that move it.
 func (e *Engine) Poke() {
 	e.stateLock.Lock()
 	e.poked = true
@@ -328,7 +328,7 @@ func (e *Engine) Poke() {
 	signal(e.wake)
 }
 
-// decide is the goroutine that takes commands in order.
+// decide is the goroutine that executes commands in order.
 func (e *Engine) decide() {
 	defer close(e.decided)
 	var taken []*Call
@@ -363,7 +363,7 @@ func (e *Engine) decide() {
 	}
 }
 
-// waitForRoom waits while the group that is being built is full. It reports false when the engine stops meanwhile.
+// waitForRoom waits while the group that is being built is full. It reports false if the engine stops meanwhile.
 func (e *Engine) waitForRoom() bool {
 	for {
 		if e.gathered() < groupBytesMax {
@@ -377,7 +377,7 @@ func (e *Engine) waitForRoom() bool {
 	}
 }
 
-// execute decides some commands under one lock, and tells how many.
+// execute decides some commands under one lock, and returns their number.
 func (e *Engine) execute(some []*Call) (decided int) {
 	e.stateLock.Lock()
 	defer e.stateLock.Unlock()
@@ -400,8 +400,8 @@ func (e *Engine) refuse(some []*Call) {
 	answer(some)
 }
 
-// tick ends some of what is due and returns how long to wait for the next time. A crowd of deadlines is ended in steps,
-// with the commands that wait in between.
+// tick ends some of what is due and returns how long to wait for the next deadline. It ends many deadlines in steps, with waiting
+// commands in between.
 func (e *Engine) tick() (wait time.Duration, ok bool) {
 	wait, ok = e.untilDue()
 	e.stateLock.Lock()
@@ -422,7 +422,7 @@ func (e *Engine) tick() (wait time.Duration, ok bool) {
 	return e.untilDue()
 }
 
-// untilDue is how long it is until a Tick has to run; not ok while nothing waits.
+// untilDue returns the time until the next Tick; not ok without deadlines.
 func (e *Engine) untilDue() (wait time.Duration, ok bool) {
 	e.stateLock.RLock()
 	due := e.seq.Due()
@@ -430,7 +430,8 @@ func (e *Engine) untilDue() (wait time.Duration, ok bool) {
 	return due.Sub(e.config.Now()), !due.IsZero()
 }
 
-// Read lets f look at the state, and returns once everything f saw is durable. f must be short: commands wait meanwhile.
+// Read calls f with a view of the state, and returns once everything that f read is durable. f must be short, because commands wait
+// meanwhile.
 func (e *Engine) Read(ctx context.Context, f func(v *cell.View) error) error {
 	v, err := e.look(f)
 	if seen := v.Seen(); seen > e.durable.reached.Load() {
@@ -441,7 +442,7 @@ func (e *Engine) Read(ctx context.Context, f func(v *cell.View) error) error {
 	return err
 }
 
-// look gives the lock back also when f panics: a front end may survive that, and the engine with it.
+// look releases the lock also when f panics, because the door may recover, and the engine continues.
 func (e *Engine) look(f func(v *cell.View) error) (v cell.View, err error) {
 	e.stateLock.RLock()
 	defer e.stateLock.RUnlock()
@@ -450,7 +451,7 @@ func (e *Engine) look(f func(v *cell.View) error) (v cell.View, err error) {
 	return v, err
 }
 
-// Err is nil while the engine runs, and then the reason why it does not.
+// Err returns nil while the engine runs, and then why it stopped.
 func (e *Engine) Err() error {
 	if f := e.failure.Load(); f != nil {
 		return *f
@@ -464,10 +465,10 @@ func (e *Engine) Stopped() <-chan struct{} { return e.stopped }
 // CellConfig returns the limits and periods in force.
 func (e *Engine) CellConfig() cell.Config { return e.config.Cell }
 
-// Now is the engine's clock.
+// Now returns the time of the engine's clock.
 func (e *Engine) Now() time.Time { return e.config.Now() }
 
-// fail stops the engine for good.
+// fail stops the engine permanently.
 func (e *Engine) fail(cause error) {
 	e.failure.CompareAndSwap(nil, &cause)
 	e.queueLock.Lock()
@@ -490,7 +491,7 @@ func (e *Engine) stopError() error {
 	return ErrStopped
 }
 
-// refuseQueue answers what came too late.
+// refuseQueue answers the commands left in the queue.
 func (e *Engine) refuseQueue() {
 	e.queueLock.Lock()
 	e.closed = true
@@ -500,7 +501,7 @@ func (e *Engine) refuseQueue() {
 	e.refuse(left)
 }
 
-// Close lets what was decided become durable and stops. It returns the failure, if there was one.
+// Close stops the engine after all decided commands are durable. It returns the failure, if there was one.
 func (e *Engine) Close() error {
 	e.queueLock.Lock()
 	e.closed = true

@@ -17,7 +17,7 @@ import (
 	"github.com/musterhq/muster/internal/journal/journaltest"
 )
 
-// TestSeatsAreSoldOnce: many callers want the seats of one game session, readers look on.
+// TestSeatsAreSoldOnce: many callers compete for the seats of one game session while others read it.
 func TestSeatsAreSoldOnce(t *testing.T) {
 	h := newHouse(t, engine.Config{})
 	h.hall()
@@ -68,7 +68,7 @@ func TestSeatsAreSoldOnce(t *testing.T) {
 	}
 }
 
-// TestReadsWaitForWhatTheySaw: a read that saw what is not durable yet waits for it, others do not.
+// TestReadsWaitForWhatTheySaw: a read that saw a change that is not durable yet waits for it, others do not.
 func TestReadsWaitForWhatTheySaw(t *testing.T) {
 	h := newHouse(t, engine.Config{})
 	h.hall()
@@ -88,13 +88,13 @@ func TestReadsWaitForWhatTheySaw(t *testing.T) {
 	go func() { _, err := h.GameSession(short, seen); gaveUp <- err }()
 	cancel()
 	if err := <-gaveUp; !errors.Is(err, context.Canceled) {
-		t.Errorf("a read that was cancelled got %v", err)
+		t.Errorf("the cancelled read got %v", err)
 	}
 	select {
 	case <-read:
-		t.Error("a read told what was not durable")
+		t.Error("a read returned a change that was not durable")
 	case <-refused:
-		t.Error("a refusal told what was not durable")
+		t.Error("a refusal was returned before what it had read was durable")
 	case <-wrote:
 		t.Error("a command was answered before it was durable")
 	default:
@@ -111,7 +111,7 @@ func TestReadsWaitForWhatTheySaw(t *testing.T) {
 	}
 }
 
-// TestFailedAppend: all waiting callers learn that the engine has stopped, and written entries count after a restart.
+// TestFailedAppend: all waiting callers get ErrStopped, and written entries count after a restart.
 func TestFailedAppend(t *testing.T) {
 	for name, fault := range map[string]journaltest.Fault{"not written": journaltest.NotWritten, "written": journaltest.Written, "unsynced": journaltest.Unsynced} {
 		t.Run(name, func(t *testing.T) {
@@ -126,13 +126,13 @@ func TestFailedAppend(t *testing.T) {
 			until(t, "the append", func() bool { return h.gate.held.Load() == 1 })
 			for i := range manyWaiters {
 				go func() { answers <- h.reserve(game, i+1) }()
-				go func() { answers <- h.Do(t.Context(), &hosting.DeleteLocation{Name: "none"}) }() // refused, after what is not durable
+				go func() { answers <- h.Do(t.Context(), &hosting.DeleteLocation{Name: "none"}) }() // refused, after a change that is not durable
 				go func() { _, err := h.GameSession(t.Context(), game); answers <- err }()
 			}
 			h.gate.open()
 			for range 3 * manyWaiters {
 				if err := <-answers; !errors.Is(err, engine.ErrStopped) || !errors.Is(err, journaltest.ErrDisk) {
-					t.Errorf("somebody who waited got %v", err)
+					t.Errorf("a waiting caller got %v", err)
 				}
 			}
 			if err := <-first; !errors.Is(err, engine.ErrStopped) {
@@ -202,7 +202,7 @@ func TestCloseUnderLoad(t *testing.T) {
 	})
 }
 
-// TestSnapshotsUnderLoad: snapshots are taken while commands go on, and a restart from one has everything.
+// TestSnapshotsUnderLoad: snapshots are taken while commands continue, and a restart from one has everything.
 func TestSnapshotsUnderLoad(t *testing.T) {
 	h := newHouse(t, engine.Config{SnapshotEvery: 4 << 10})
 	h.hall()
@@ -243,8 +243,8 @@ func (h *house) snapshotAt() uint64 {
 	return at
 }
 
-// TestJournalDoesNotGrow: an engine that is restarted before it has written enough for a snapshot takes one nevertheless
-// when it replayed that much.
+// TestJournalDoesNotGrow: an engine counts the entries that it replays towards the next snapshot, so that frequent restarts do not let
+// the journal grow.
 func TestJournalDoesNotGrow(t *testing.T) {
 	h := newHouse(t, engine.Config{SnapshotEvery: 6 << 10})
 	h.hall()
@@ -263,7 +263,7 @@ func TestJournalDoesNotGrow(t *testing.T) {
 	until(t, "a snapshot after ten restarts", func() bool { return h.snapshotAt() > 0 })
 }
 
-// TestOverload: more commands than may wait are refused at once.
+// TestOverload: commands beyond QueueMax are refused at once.
 func TestOverload(t *testing.T) {
 	h := newHouse(t, engine.Config{QueueMax: 10})
 	h.hall()
@@ -277,7 +277,7 @@ func TestOverload(t *testing.T) {
 		go func() { answers <- h.Do(context.Background(), &hosting.DeleteLocation{Name: "none"}) }()
 	}
 	overloaded := 0
-	for range 10 { // the others wait: ten in the queue, some that were taken from it before
+	for range 10 { // the others wait: ten in the queue, and some that were taken from it before
 		if err := <-answers; isRefusal(err, domain.Overloaded) {
 			overloaded++
 		}
@@ -290,7 +290,7 @@ func TestOverload(t *testing.T) {
 		if err := <-answers; isRefusal(err, domain.Overloaded) {
 			overloaded++
 		} else if !isRefusal(err, domain.NotFound) {
-			t.Errorf("one that waited got %v", err)
+			t.Errorf("a waiting caller got %v", err)
 		}
 	}
 	if overloaded < 10 {
@@ -298,7 +298,7 @@ func TestOverload(t *testing.T) {
 	}
 }
 
-// TestGroupsStayAppendable: while one append hangs, large commands gather in groups that the journal still takes.
+// TestGroupsStayAppendable: while one append hangs, large commands gather in groups that the journal still accepts.
 func TestGroupsStayAppendable(t *testing.T) {
 	h := newHouse(t, engine.Config{})
 	h.hall()
@@ -323,7 +323,7 @@ func TestGroupsStayAppendable(t *testing.T) {
 	}
 }
 
-// TestReadThatPanics: it does not affect other callers.
+// TestReadThatPanics: a read that panics does not affect other callers.
 func TestReadThatPanics(t *testing.T) {
 	h := newHouse(t, engine.Config{})
 	func() {

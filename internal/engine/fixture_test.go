@@ -27,7 +27,7 @@ const (
 	manyWaiters                          = 32
 )
 
-// house is the disks of an installation, and the engine that is open on them.
+// house has the disks of an installation, and the engine on them.
 type house struct {
 	t      *testing.T
 	disk   *journaltest.Memory
@@ -48,7 +48,7 @@ func newHouse(t *testing.T, config engine.Config) *house {
 	return h
 }
 
-// open opens the engine on the disks as they are.
+// open opens the engine on the present disks.
 func (h *house) open() {
 	h.t.Helper()
 	j, err := h.disk.Open()
@@ -92,7 +92,7 @@ func (h *house) hall() {
 
 var links atomic.Uint64
 
-// server makes a process that is ready and healthy. The id may be used again after the process has ended.
+// server makes a process that is ready and healthy. The id may be reused after the process has ended.
 func (h *house) server(id string) fleet.Key {
 	h.t.Helper()
 	key := fleet.Key{Fleet: testFleet, Compute: testCompute, Process: id}
@@ -113,7 +113,7 @@ func (h *house) game(name string, players int32) session.ID {
 	return cmd.Game.ID
 }
 
-// held is how many seats of a game session are taken.
+// held returns the number of taken seats of a game session.
 func (h *house) held(id session.ID) int32 {
 	h.t.Helper()
 	g, err := h.GameSession(h.t.Context(), id)
@@ -132,7 +132,7 @@ func playerID(n int) (id domain.PlayerSessionID) {
 	return id
 }
 
-// gate is a journal whose appends can be held.
+// gate is a journal whose appends the test can hold.
 type gate struct {
 	journal.Journal
 	lock     sync.Mutex
@@ -171,7 +171,7 @@ func (g *gate) Append(ctx context.Context, next uint64, batch []byte) error {
 	return g.Journal.Append(ctx, next, batch)
 }
 
-// until waits for a condition that another goroutine brings about.
+// until waits for a condition that another goroutine makes true.
 func until(t *testing.T, what string, condition func() bool) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); !condition(); time.Sleep(5 * time.Millisecond) {

@@ -8,7 +8,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// Committed is what one journal entry says to a follower: the events of the kinds it asked for.
+// Committed has the events of one journal entry for a follower, of the kinds that it follows.
 type Committed struct {
 	Number uint64
 	At     domain.Time
@@ -20,18 +20,18 @@ type follower struct {
 	kinds kernel.KindMask
 	lock  sync.Mutex
 	queue []Committed
-	idle  []chan struct{} // to be closed when all of the queue was given to f
+	idle  []chan struct{} // closed when f has received the whole queue
 	ended bool
 	wake  chan struct{}
 	done  chan struct{}
 }
 
-// Follow calls f, in a goroutine of its own, for every journal entry from now on that holds an event of the kinds, in
-// order. The events must not be changed. f must be able to derive all its pushes from the state as well: after a
-// restart events are not repeated. The returned function ends it and waits for f.
+// Follow calls f, in a goroutine of its own, for every later journal entry with an event of the kinds, in order. f must not change the
+// events. It must also be able to derive all its pushes from the state, because events are not repeated after a restart. The returned
+// function ends the follower and waits for f.
 func (e *Engine) Follow(kinds kernel.KindMask, f func(Committed)) (end func()) {
 	x := &follower{kinds: kinds, wake: make(chan struct{}, 1), done: make(chan struct{})}
-	e.stateLock.Lock() // the kinds are read under it: from the next command on
+	e.stateLock.Lock() // the next command reads the kinds under this lock
 	e.followersLock.Lock()
 	e.followers = append(e.followers, x)
 	e.followersLock.Unlock()
@@ -68,7 +68,7 @@ func (x *follower) run(f func(Committed)) {
 	}
 }
 
-// wait returns once f has seen everything that is in the queue now.
+// wait returns once f has received everything that is in the queue now.
 func (x *follower) wait(ctx context.Context) error {
 	seen := make(chan struct{})
 	x.lock.Lock()
@@ -92,8 +92,8 @@ func (x *follower) end() {
 	<-x.done
 }
 
-// Backlog is the number of journal entries that the slowest follower has not taken yet. A follower is never waited for, so
-// nothing but its own speed bounds it.
+// Backlog returns the number of journal entries in the queue of the slowest follower. The engine never waits for a follower, so only the
+// follower's speed bounds it.
 func (e *Engine) Backlog() (most int) {
 	e.followersLock.Lock()
 	defer e.followersLock.Unlock()
@@ -105,7 +105,7 @@ func (e *Engine) Backlog() (most int) {
 	return most
 }
 
-// followed are all kinds that have a follower.
+// followed returns all kinds that have a follower.
 func (e *Engine) followed() kernel.KindMask {
 	e.followersLock.Lock()
 	defer e.followersLock.Unlock()
@@ -116,7 +116,7 @@ func (e *Engine) followed() kernel.KindMask {
 	return all
 }
 
-// feed hands the events of a durable group to those who follow them.
+// feed queues the events of a durable group for their followers.
 func (e *Engine) feed(g *Group) {
 	if len(g.Events) == 0 {
 		return

@@ -11,7 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 )
 
-// TestFollowersSeeEverythingInOrder: each follower gets what it asked for, in the order of the journal, a slow one too.
+// TestFollowersSeeEverythingInOrder: each follower gets the kinds that it follows, in the order of the journal, also a slow one.
 func TestFollowersSeeEverythingInOrder(t *testing.T) {
 	h := newHouse(t, engine.Config{})
 	h.hall()
@@ -49,7 +49,7 @@ func TestFollowersSeeEverythingInOrder(t *testing.T) {
 			}
 		})
 	}
-	work.Wait() // a follower that stands still delays no caller
+	work.Wait() // a follower that blocks delays no caller
 	until(t, "the quick follower", func() bool { return told[0].Load() == callers*each })
 	if told[1].Load() != 0 {
 		t.Error("the slow follower did not wait")
@@ -92,6 +92,6 @@ func TestFollowersHearNothingThatFailed(t *testing.T) {
 	_ = h.close()
 	end()
 	if told.Load() != 1 {
-		t.Errorf("followers heard of %d reservations, want 1", told.Load())
+		t.Errorf("followers received %d reservations, want 1", told.Load())
 	}
 }

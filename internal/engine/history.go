@@ -18,11 +18,11 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// What has ended leaves memory for the archive after a while. The functions here show both as one. Memory is read first:
-// a record is in the archive before it leaves memory, so it may be seen twice but never missed.
+// Ended records leave memory for the archive after a while. The functions here merge both. They read memory first: a record is in the
+// archive before it leaves memory, so it may be read twice but never missed.
 
-// doClaim carries out a command, which is a claim or has one in it: its caller chose an id. Whether the archive knows the
-// id is looked up first; if the archive has grown meanwhile, it is looked up again.
+// doClaim executes a command whose caller chose an id. It looks up the id in the archive first, and again if the archive has grown
+// meanwhile.
 func (e *Engine) doClaim(ctx context.Context, cmd kernel.Command, claim kernel.Claim) error {
 	for {
 		kind, id := claim.Claimed()
@@ -33,7 +33,7 @@ func (e *Engine) doClaim(ctx context.Context, cmd kernel.Command, claim kernel.C
 		at := e.seq.Cell().Forgotten()
 		e.stateLock.RUnlock()
 		record, found, err := e.config.Archive.Get(ctx, archiveKinds[kind], id)
-		// Whether the id is taken cannot be known where the archive is damaged. Most ids are new, and refusing them would keep everything from being made.
+		// A damaged archive may hide that the id is taken. Most ids are new, and refusing them all would stop every creation.
 		if err = ignoreDamage(err); err != nil {
 			return err
 		}
@@ -50,7 +50,7 @@ func (e *Engine) doClaim(ctx context.Context, cmd kernel.Command, claim kernel.C
 	}
 }
 
-// ignoreDamage goes on with what can be read of a damaged archive, which has told of the rest.
+// ignoreDamage continues with the readable part of a damaged archive, which has logged the rest.
 func ignoreDamage(err error) error {
 	if _, ok := errors.AsType[*archive.Damaged](err); ok && !errors.Is(err, archive.ErrFailed) {
 		return nil
@@ -58,7 +58,7 @@ func ignoreDamage(err error) error {
 	return err
 }
 
-// archiveKinds are the archive's kinds of what the cell lets go.
+// archiveKinds maps the cell's kinds of ended records to the archive's.
 var archiveKinds = map[kernel.ClaimKind]archive.Kind{
 	kernel.AGameSession: archive.GameSession, kernel.APlayerSession: archive.PlayerSession, kernel.APlacement: archive.Placement,
 	kernel.ATicket: archive.Ticket, kernel.AChange: archive.PlayerChange,
@@ -142,11 +142,11 @@ func (e *Engine) Ticket(ctx context.Context, id string) (matchmaking.TicketView,
 	return t, err
 }
 
-// scanStep bounds how many records one look at the state passes over.
+// scanStep bounds the records that one read of the state examines.
 const scanStep = 256
 
-// GameSessions lists the game sessions of a fleet, live and ended, in creation order, beginning behind `after`. more says
-// that there are others behind the last one.
+// GameSessions lists the game sessions of a fleet, live and ended, in creation order, beginning after `after`. more reports whether there
+// are others after the last one.
 func (e *Engine) GameSessions(ctx context.Context, fleetID string, f hosting.GameFilter, after hosting.GamePlace, limit int) (page []session.GameSession, more bool, err error) {
 	for at, done := after, false; !done && len(page) <= limit; {
 		err = e.Read(ctx, func(v *cell.View) error {
@@ -202,8 +202,8 @@ func (e *Engine) addArchivedGames(ctx context.Context, page []session.GameSessio
 	return page, nil
 }
 
-// withoutReplaced drops the archived attempts of placements whose id a later attempt in memory has taken. Once that one is in
-// the archive, too, it has replaced them there.
+// withoutReplaced removes the archived attempts of placements whose id a later attempt in memory has taken. Once the later one is
+// archived, it replaces them there.
 func (e *Engine) withoutReplaced(ctx context.Context, archived []session.GameSession) (left []session.GameSession, err error) {
 	err = e.Read(ctx, func(v *cell.View) error {
 		left = slices.DeleteFunc(archived, func(g session.GameSession) bool {
@@ -224,8 +224,8 @@ type PlayerPlace struct {
 	ID      domain.PlayerSessionID
 }
 
-// PlayersIn lists the player sessions of a game session, live and ended, in creation order, beginning behind `after`.
-// Status 0 chooses all.
+// PlayersIn lists the player sessions of a game session, live and ended, in creation order, beginning after `after`. Status 0 selects
+// all.
 func (e *Engine) PlayersIn(ctx context.Context, game session.ID, status session.PlayerStatus, after PlayerPlace, limit int) ([]hosting.PlayerSession, bool, error) {
 	var page []hosting.PlayerSession
 	err := e.Read(ctx, func(v *cell.View) error {
@@ -288,7 +288,7 @@ func (e *Engine) withArchivedPlayers(ctx context.Context, page []hosting.PlayerS
 
 const (
 	archiveEvery  = 500 * time.Millisecond
-	archiveMost   = 16 << 10 // records carried to the archive at a time
+	archiveMost   = 16 << 10 // records moved to the archive at a time
 	archiveBytes  = 64 << 20 // or so many bytes: game sessions may have half a megabyte of data each
 	expireEvery   = time.Minute
 	expireStep    = 2000
@@ -296,7 +296,7 @@ const (
 	archiveLocked = 256 // records read under one lock
 )
 
-// archiveEnded is the goroutine that carries what has ended to the archive, and then lets it leave memory.
+// archiveEnded is the goroutine that moves ended records from memory to the archive.
 func (e *Engine) archiveEnded(ctx context.Context) {
 	expired := e.config.Now()
 	timer := time.NewTimer(archiveEvery)
@@ -309,7 +309,7 @@ func (e *Engine) archiveEnded(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		if e.config.Short() != nil && asked == nil { // what has ended stays in memory until there is room
+		if e.config.Short() != nil && asked == nil { // ended records stay in memory until there is room
 			timer.Reset(archiveRetry)
 			continue
 		}
@@ -326,7 +326,7 @@ func (e *Engine) archiveEnded(ctx context.Context) {
 		case ctx.Err() != nil || e.Err() != nil:
 			return
 		case errors.Is(err, archive.ErrFailed):
-			// It stays failed until it is opened again, and memory has no room for all that will end.
+			// It stays failed until it is opened again, and memory cannot hold all records that will end.
 			e.log.Error("the archive failed: the engine accepts no more commands before a restart from the journal", "error", err)
 			e.fail(err)
 			return
@@ -343,8 +343,8 @@ func (e *Engine) archiveEnded(ctx context.Context) {
 	}
 }
 
-// archiveSome carries the records over that ended first, and returns whether there may be more. Only this goroutine lets
-// records go, so their places stay valid.
+// archiveSome archives the records that ended first, and reports whether there may be more. Only this goroutine removes ended records, so
+// their positions stay valid.
 func (e *Engine) archiveSome(ctx context.Context) (full bool, err error) {
 	before := domain.TimeOf(e.config.Now().Add(-e.config.EndedLinger))
 	var batch []archive.Record
@@ -402,7 +402,7 @@ func toRecord(x kernel.EndedRecord) archive.Record {
 	}
 }
 
-// expire removes from the archive what has been kept long enough.
+// expire removes records beyond the retention from the archive.
 func (e *Engine) expire(ctx context.Context) error {
 	before := e.config.Now().Add(-e.config.Retention).UnixMilli()
 	for {

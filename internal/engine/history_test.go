@@ -18,7 +18,7 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 )
 
-// inMemory is how many ended records have not left memory.
+// inMemory returns the number of ended records in memory.
 func (h *house) inMemory() (ended int) {
 	h.t.Helper()
 	if err := h.Read(h.t.Context(), func(v *cell.View) error { ended = v.Totals().Ended; return nil }); err != nil {
@@ -27,7 +27,7 @@ func (h *house) inMemory() (ended int) {
 	return ended
 }
 
-// TestListsBesideTheMove: while what has ended moves to the archive, every list has everything once, in order.
+// TestListsBesideTheMove: while ended records move to the archive, every list has each record once, in order.
 func TestListsBesideTheMove(t *testing.T) {
 	h := newHouse(t, engine.Config{EndedLinger: time.Nanosecond})
 	h.hall()
@@ -166,7 +166,7 @@ func TestTokensStayTaken(t *testing.T) {
 	}
 }
 
-// TestFailedArchive: when the archive is done for, the engine stops and says so. It would otherwise grow until memory ends.
+// TestFailedArchive: the engine stops when the archive fails, because ended records would otherwise fill memory.
 func TestFailedArchive(t *testing.T) {
 	h := newHouse(t, engine.Config{EndedLinger: time.Nanosecond})
 	h.hall()

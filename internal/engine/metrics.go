@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics is what the engine measures of its work, once for each group of commands, so that a command costs nothing more.
+// metrics has the engine's measurements, made once for each group of commands, so that a single command costs no more.
 type metrics struct {
 	commit   prometheus.Histogram
 	append   prometheus.Histogram
@@ -18,7 +18,7 @@ type metrics struct {
 	snapshot        prometheus.Histogram
 	snapshotsFailed prometheus.Counter
 	snapshotAt      prometheus.Gauge
-	unsaved         atomic.Int64 // bytes of journal behind the latest snapshot
+	unsaved         atomic.Int64 // bytes of journal after the latest snapshot
 
 	archived       prometheus.Counter
 	archive        prometheus.Histogram
@@ -63,7 +63,7 @@ func (n *metrics) collectors() []prometheus.Collector {
 	}
 }
 
-// committed notes a group that became durable.
+// committed records a group that became durable.
 func (n *metrics) committed(g *Group, appending time.Time) {
 	now := time.Now()
 	n.append.Observe(now.Sub(appending).Seconds())

@@ -10,9 +10,9 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// Offline changes a cell that no engine runs: for tools beside a data directory whose service is down. To the cell a
-// change happens in the moment of its last transaction. So no deadline ends, none moves, and the service's next start
-// still sees how long it was down. It is for commands that nothing else follows from.
+// Offline changes a cell without an engine, for tools on the data directory of a service that is down. A change has the time of the
+// cell's last transaction. So no deadline ends or moves, and the next start of the service still sees the whole downtime. It is for
+// commands without further consequences.
 type Offline struct {
 	config Config
 	cell   *cell.Cell
@@ -20,7 +20,7 @@ type Offline struct {
 	failed error
 }
 
-// OpenOffline loads the cell from the journal, of which the caller is the only owner. Archive may be nil.
+// OpenOffline loads the cell from the journal, which only the caller may use. Archive may be nil.
 func OpenOffline(ctx context.Context, config Config) (*Offline, error) {
 	config.setDefaults()
 	c, last, _, err := load(ctx, config)
@@ -34,7 +34,7 @@ func OpenOffline(ctx context.Context, config Config) (*Offline, error) {
 	return &Offline{config: config, cell: c, seq: NewSequencer(c, last, seed)}, nil
 }
 
-// Do carries a command out. Its errors are those of Engine.Do.
+// Do executes a command. Its errors are those of Engine.Do.
 func (o *Offline) Do(ctx context.Context, cmd kernel.Command) error {
 	if o.failed != nil {
 		return fmt.Errorf("%w: %w", ErrStopped, o.failed)
@@ -53,7 +53,7 @@ func (o *Offline) Do(ctx context.Context, cmd kernel.Command) error {
 	return call.Err
 }
 
-// Read lets f look at the state, all of which is durable.
+// Read calls f with a view of the state, all of which is durable.
 func (o *Offline) Read(_ context.Context, f func(v *cell.View) error) error {
 	if o.failed != nil {
 		return fmt.Errorf("%w: %w", ErrStopped, o.failed)

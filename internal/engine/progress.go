@@ -6,10 +6,10 @@ import (
 	"sync/atomic"
 )
 
-// progress is how far the journal's entries have come on some way, with those who wait for one of them: readers who have
-// seen what is not durable yet, for example.
+// progress has the number of the newest journal entry that has reached a stage, and the callers that wait for one, such as readers of
+// changes that are not durable yet.
 type progress struct {
-	reached atomic.Uint64 // the newest entry that has come through
+	reached atomic.Uint64 // the newest entry that has reached the stage
 
 	lock     sync.Mutex
 	released bool
@@ -37,7 +37,7 @@ func (p *progress) wake(reached uint64) {
 	p.waiting = left
 }
 
-// release wakes all waiting callers: the engine has stopped.
+// release wakes all waiting callers after the engine has stopped.
 func (p *progress) release() {
 	p.lock.Lock()
 	defer p.lock.Unlock()
@@ -48,7 +48,7 @@ func (p *progress) release() {
 	p.waiting = nil
 }
 
-// wait returns once an entry has come through, or with an error that says why it may never.
+// wait returns once an entry has reached the stage, or with the reason why it may never do so.
 func (p *progress) wait(ctx context.Context, e *Engine, number uint64) error {
 	w := waiter{number, make(chan struct{})}
 	p.lock.Lock()

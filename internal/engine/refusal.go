@@ -7,11 +7,11 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// OnRefusal has f called with every command that is refused and why, by the goroutine that brought the command, before its caller
-// hears of it. There is one f; nil: none. A refusal leaves no event, so followers do not see it.
+// OnRefusal sets the function f, which is called with every refused command and its refusal, by the command's goroutine, before Do
+// returns. nil: none. Followers do not see refusals, because these have no event.
 func (e *Engine) OnRefusal(f func(kernel.Command, *domain.Refusal)) { e.onRefusal.Store(&f) }
 
-// told tells of a refusal, and returns the error of a command as it is.
+// told calls f for a refusal, and returns err unchanged.
 func (e *Engine) told(cmd kernel.Command, err error) error {
 	if err == nil {
 		return nil

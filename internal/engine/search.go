@@ -13,14 +13,14 @@ import (
 type SearchPage struct {
 	Games  []session.GameSession
 	Places []search.Place // of Games in the search's order
-	Next   *search.Place  // behind which the next page begins; nil: this is the last one
+	Next   *search.Place  // after which the next page begins; nil: this is the last one
 }
 
-// SearchGameSessions finds up to q.Most ACTIVE game sessions of a fleet. A page may be shorter than wanted although there
-// is a next one: game sessions that changed while they were looked for are left out.
+// SearchGameSessions finds up to q.Most ACTIVE game sessions of a fleet. A page may be shorter than wanted although there is a next one,
+// because game sessions that changed during the search are left out.
 func (e *Engine) SearchGameSessions(ctx context.Context, q searchindex.Query) (page SearchPage, err error) {
 	wanted := q.Most
-	q.Most++ // one more tells whether there is a next page
+	q.Most++ // one more, to see whether there is a next page
 	scan := searchindex.NewScan(q)
 	for done := false; !done; {
 		err := e.Read(ctx, func(v *cell.View) error { done = v.Search(scan); return nil })

@@ -9,11 +9,11 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// Sequencer decides commands one after another and gathers their transactions in groups: the part of the engine that has no
-// goroutines and no clock. The Engine runs it under its lock, and the simulator by hand, so that both run the same code.
+// Sequencer decides commands one after another and gathers their transactions in groups. It is the part of the engine without goroutines
+// and clock: the Engine runs it under its lock, and the simulator directly, so that both run the same code.
 //
-// It keeps two numbers. Groups up to durable are in the journal; building.Number is that of the group which is being built. There
-// are at most two groups: building.Number is durable+1 when nothing is on its way, and durable+2 while a group is being appended.
+// It keeps two numbers. Groups up to durable are in the journal; building.Number is that of the group which is being built. There are at
+// most two groups: building.Number is durable+1 if no append is in progress, and durable+2 while a group is being appended.
 type Sequencer struct {
 	cell     *cell.Cell
 	building *Group
@@ -22,32 +22,31 @@ type Sequencer struct {
 	due      time.Time
 }
 
-// Group is what one append to the journal carries.
+// Group is the content of one append to the journal.
 type Group struct {
 	Number uint64
 	Batch  []byte
-	Events []kernel.Emitted // of the kinds that are followed
+	Events []kernel.Emitted // of the followed kinds
 	At     domain.Time
 	calls  []*Call
-	began  time.Time // when the engine had the first decision in it
+	began  time.Time // when the first command was added to it
 }
 
-// Call is a command on its way.
+// Call is a command that waits for its outcome.
 type Call struct {
 	Cmd  kernel.Command
 	Err  error
 	done chan struct{} // receives once
 }
 
-// NewSequencer goes on with a cell whose last journal entry was `last`. Identifiers that commands make beside their own
-// come from seed.
+// NewSequencer continues a cell whose last journal entry was `last`. Commands derive further identifiers from seed.
 func NewSequencer(c *cell.Cell, last uint64, seed [32]byte) *Sequencer {
 	return &Sequencer{cell: c, building: &Group{Number: last + 1}, durable: last, seeds: rand.NewChaCha8(seed)}
 }
 
-// Execute decides some commands at one time and tells how many of them, from the first one on: it stops when the group is
-// full. Those that it returns can be answered: they changed nothing, and what they saw is durable. The others that it
-// decided wait in the group that is being built.
+// Execute decides commands at one time, from the first on until the group is full, and returns their number. It also returns those that
+// can be answered at once, because they changed nothing and what they read is durable. The other decided commands wait in the group that
+// is being built.
 func (s *Sequencer) Execute(now time.Time, follow kernel.KindMask, some []*Call) (answered []*Call, decided int) {
 	g := s.building
 	env := kernel.Env{Now: domain.TimeOf(now), Number: g.Number, Follow: follow, Batch: g.Batch, Events: g.Events}
@@ -58,7 +57,7 @@ func (s *Sequencer) Execute(now time.Time, follow kernel.KindMask, some []*Call)
 		decided++
 		_, _ = s.seeds.Read(env.Seed[:]) // never fails
 		_, c.Err = s.cell.Execute(c.Cmd, &env)
-		// A command that changed nothing may have seen what is not durable yet, and tells it by its answer.
+		// A command that changed nothing may have read changes that are not durable yet, and its answer would reveal them.
 		if len(env.Batch) > 0 || s.durable+1 < g.Number {
 			g.calls = append(g.calls, c)
 		} else {
@@ -70,7 +69,7 @@ func (s *Sequencer) Execute(now time.Time, follow kernel.KindMask, some []*Call)
 	return answered, decided
 }
 
-// plan notes when the next Tick has to run.
+// plan stores when the next Tick must run.
 func (s *Sequencer) plan() {
 	s.due = time.Time{}
 	if next := s.cell.NextDeadline(); next != 0 {
@@ -78,18 +77,18 @@ func (s *Sequencer) plan() {
 	}
 }
 
-// Due is when the next Tick has to run; zero while nothing waits.
+// Due returns when the next Tick must run; zero without deadlines.
 func (s *Sequencer) Due() time.Time { return s.due }
 
-// Take hands out what has gathered, or nil, and begins the next group in spare. The state is then what it is after the
-// group that was handed out.
+// Take returns the present group, or nil if it is empty, and begins the next one in spare. The state is then that after the returned
+// group.
 func (s *Sequencer) Take(spare *Group) *Group {
 	g := s.building
 	if len(g.Batch) == 0 {
 		return nil
 	}
 	if cap(spare.Batch) > 1<<22 {
-		spare.Batch = nil // one large group must not hold its memory for ever
+		spare.Batch = nil // one large group must not keep its memory for ever
 	}
 	clear(spare.calls)
 	*spare = Group{Number: g.Number + 1, Batch: spare.Batch[:0], calls: spare.calls[:0]}
@@ -97,11 +96,10 @@ func (s *Sequencer) Take(spare *Group) *Group {
 	return g
 }
 
-// Gathered is how many bytes have gathered.
+// Gathered returns the size of the present group in bytes.
 func (s *Sequencer) Gathered() int { return len(s.building.Batch) }
 
-// TakeIdle hands out the commands that changed nothing and only wait for the groups before them, when nothing else has
-// gathered.
+// TakeIdle returns the commands that changed nothing and only wait for earlier groups, if the present group is otherwise empty.
 func (s *Sequencer) TakeIdle() []*Call {
 	if len(s.building.Batch) > 0 {
 		return nil
@@ -111,18 +109,18 @@ func (s *Sequencer) TakeIdle() []*Call {
 	return waiting
 }
 
-// Durable says that all groups up to number are in the journal.
+// Durable records that all groups up to number are in the journal.
 func (s *Sequencer) Durable(number uint64) { s.durable = number }
 
-// Abandon hands out every command that waits in the group being built: the journal has failed.
+// Abandon returns every command in the group being built, after the journal has failed.
 func (s *Sequencer) Abandon() []*Call {
 	waiting := s.building.calls
 	s.building.calls = nil
 	return waiting
 }
 
-// Calls are the commands that wait for the group.
+// Calls returns the commands that wait for the group.
 func (g *Group) Calls() []*Call { return g.calls }
 
-// Cell is the state.
+// Cell returns the state.
 func (s *Sequencer) Cell() *cell.Cell { return s.cell }

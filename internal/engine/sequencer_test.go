@@ -13,8 +13,7 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 )
 
-// Sixty-four commands with all the data that they may have were more than the journal takes in one entry: the append
-// failed, and the engine stopped.
+// Sixty-four commands of the largest size once exceeded a journal entry: the append failed, and the engine stopped.
 func TestFullGroupEndsAStep(t *testing.T) {
 	s := engine.NewSequencer(cell.New(cell.DefaultConfig()), 0, [32]byte{})
 	queue := &engine.Call{Cmd: &hosting.CreateQueue{Queue: placement.Queue{Name: "cup", Timeout: time.Minute}}}

@@ -8,13 +8,13 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// pendingSnapshot is the state after a journal entry, on its way to the disk.
+// pendingSnapshot is the state after a journal entry, to be written to the disk.
 type pendingSnapshot struct {
 	at     uint64
 	frozen *kernel.Snapshot
 }
 
-// freezeIfDue takes a snapshot when enough journal has gathered. The state is that after g: the next group is empty.
+// freezeIfDue takes a snapshot if the journal has grown enough. The state is that after g, because the next group is empty.
 func (e *Engine) freezeIfDue(g *Group, unsaved *int64) *pendingSnapshot {
 	*unsaved += int64(len(g.Batch))
 	e.metrics.unsaved.Store(*unsaved)
@@ -30,8 +30,8 @@ func (e *Engine) freezeIfDue(g *Group, unsaved *int64) *pendingSnapshot {
 	return s
 }
 
-// saveSnapshots is the goroutine that writes snapshots and lets the journal before them go. A snapshot that cannot be
-// written costs nothing but a longer restart: the journal still has everything.
+// saveSnapshots is the goroutine that writes snapshots and trims the journal before them. A snapshot that cannot be written only makes
+// the next restart longer, because the journal still has everything.
 func (e *Engine) saveSnapshots(ctx context.Context) {
 	for {
 		select {
@@ -63,7 +63,7 @@ func (e *Engine) saveSnapshot(ctx context.Context, s *pendingSnapshot) {
 	}
 }
 
-// whileRoom ends a snapshot when space runs short: the journal needs what is left.
+// whileRoom ends a snapshot when space runs short, because the journal needs the rest.
 type whileRoom struct {
 	io.Writer
 	short func() error

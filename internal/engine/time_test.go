@@ -11,7 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/engine"
 )
 
-// clock is the test's hand on the time.
+// clock is a clock that the test sets.
 type clock struct{ now atomic.Int64 }
 
 func newClock() *clock {
@@ -33,7 +33,7 @@ func (h *house) status(n int) session.PlayerStatus {
 	return p.Status
 }
 
-// sync waits until the engine has looked at the clock: it does so after every command.
+// sync waits until the engine has read the clock, which it does after every command.
 func (h *house) sync() {
 	h.t.Helper()
 	for range 2 {
@@ -43,7 +43,7 @@ func (h *house) sync() {
 	}
 }
 
-// TestDeadlines: what waits ends on time by itself, and a restart gives contact deadlines the downtime back.
+// TestDeadlines: deadlines end on time by themselves, and a restart moves contact deadlines by the downtime.
 func TestDeadlines(t *testing.T) {
 	c := newClock()
 	h := newHouse(t, engine.Config{Now: c.time})
@@ -80,7 +80,7 @@ func TestDeadlines(t *testing.T) {
 	until(t, "the end of the reservation", func() bool { return h.status(2) == session.TimedOut })
 }
 
-// TestSignsOfLife: while a contact deadline waits, the journal gets an entry every second, so that a crash costs no more than that.
+// TestSignsOfLife: while a contact deadline is set, the journal gets an entry every second, which bounds the error of the downtime.
 func TestSignsOfLife(t *testing.T) {
 	c := newClock()
 	h := newHouse(t, engine.Config{Now: c.time})

@@ -188,9 +188,9 @@ func TestWhyWaiting(t *testing.T) {
 		`It can never be matched: its roster has 6 players on team "red", which takes 5.`: {Unmatchable: `its roster has 6 players on team "red", which takes 5`},
 		"It waits. Of 1 other ticket, 0 could be in a match with it. Its game session has 3 players, and needs at least 1 more. Waiting changes no rule any more.": {
 			backfill: true, players: 3, Short: 1, Others: 1, Now: Partners{Looked: 1}},
-		"It waits for a seat: the free seats of its game session are kept for players who may come back.":                   {backfill: true, players: 3, SeatsKept: true},
-		"This is how the search stood at its end. No other ticket waits.":                                                   {Ended: true},
-		"It waits. Rule Ping rejects it with any partner: no region was reported by all. Waiting changes no rule any more.": {Alone: []string{"Ping"}, Reasons: map[string]string{"Ping": "no region was reported by all"}},
+		"It waits for a seat: the free seats of its game session are kept for players who may come back.":                           {backfill: true, players: 3, SeatsKept: true},
+		"This is how the search stood at its end. No other ticket waits.":                                                           {Ended: true},
+		"It waits. Rule Ping rejects it with any partner: no region was reported by all players. Waiting changes no rule any more.": {Alone: []string{"Ping"}, Reasons: map[string]string{"Ping": "no region was reported by all players"}},
 	} {
 		if got := whyWaiting(&s); got != want {
 			t.Errorf("got  %s\nwant %s", got, want)

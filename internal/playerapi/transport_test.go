@@ -39,7 +39,7 @@ func TestWrongBodies(t *testing.T) {
 		{"half an object", "Party.CreateParty", `{"attributes":`, "ends too early"},
 		{"a number over the limit", "Party.CreateParty", `{"max_members":1e3}`, "max_members: 1000, expected number <= 100"},
 		{"a fraction", "Party.CreateParty", `{"max_members":1.5}`, "max_members: 1.5, expected integer"},
-		{"a number that no type holds", "Session.Ack", `{"seq":18446744073709551616}`, "seq: number 18446744073709551616, want one that is not so large"},
+		{"a number that no type holds", "Session.Ack", `{"seq":18446744073709551616}`, "seq: number 18446744073709551616 is too large"},
 		{"another type", "Party.CreateParty", `{"joinability":7}`, "joinability: 7, expected string"},
 		{"a value that is none", "Party.CreateParty", `{"joinability":"OPENED"}`, `joinability: "OPENED", expected value to be one of`},
 		{"a long value", "Party.SetPlayerPreferences", `{"client_version":"` + strings.Repeat("x", 65) + `"}`, "client_version: 65 characters, expected length <= 64"},

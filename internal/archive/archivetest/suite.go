@@ -1,4 +1,4 @@
-// Package archivetest is the law of archives: Run holds an engine to every promise of archive.Archive, and Memory is an
+// Package archivetest is the conformance suite of archives: Run tests every promise of archive.Archive on an engine, and Memory is an
 // archive for simulations. It is for tests only.
 package archivetest
 
@@ -16,12 +16,12 @@ import (
 
 // Engine is what Run tests.
 type Engine struct {
-	// Open opens the archive called name, made when it is not there. The same name is the same archive, also after it
-	// was closed.
+	// Open opens the archive called name, and creates it if it does not exist. The same name is the same archive, also after it was
+	// closed.
 	Open func(name string) (archive.Archive, error)
 }
 
-// Run holds the engine to its promises, each in an archive of its own.
+// Run tests the engine's promises, each in an archive of its own.
 func Run(t *testing.T, engine Engine) {
 	for _, promise := range []struct {
 		name string
@@ -74,7 +74,7 @@ func (a *archiveUnderTest) reopen() {
 	a.open()
 }
 
-// playerSession is record n of these tests: ten of them in a group, three players, ended an hour after the one before.
+// playerSession is record n of these tests: ten of them in a group, three players, each ended an hour after the previous one.
 func playerSession(n int) archive.Record {
 	return archive.Record{
 		Kind: archive.PlayerSession, ID: fmt.Sprintf("psess-%d", n), Created: int64(n/2) * 1000, Ended: int64(n) * hour,
@@ -268,7 +268,7 @@ func largePuts(t *testing.T, a *archiveUnderTest) {
 		a.wantRecord(all[n])
 		a.wantList(archive.PlayerSession, archive.ByGroup, all[n].Group, where(all, archive.ByGroup, all[n].Group)...)
 	}
-	a.put() // nothing is nothing
+	a.put() // an empty put
 }
 
 func (a *archiveUnderTest) expire(before int64, limit int) int {
@@ -305,7 +305,7 @@ func expireRemovesWhatEnded(t *testing.T, a *archiveUnderTest) {
 	if removed := a.expire(1<<60, 1000); removed != 19 {
 		t.Errorf("expire everything: %d removed, want 19", removed)
 	}
-	a.put(playerSession(3)) // an id is free again
+	a.put(playerSession(3)) // the id can be reused
 	a.wantRecord(playerSession(3))
 }
 
@@ -364,7 +364,7 @@ func impossibleRecordsAreRefused(t *testing.T, a *archiveUnderTest) {
 			t.Errorf("put a record %s: got %v, want ErrInvalid", name, err)
 		}
 	}
-	a.wantNone(archive.PlayerSession, "psess-1") // not half of them either
+	a.wantNone(archive.PlayerSession, "psess-1") // also not some of them
 	for name, err := range map[string]error{
 		"no key":   listError(a, archive.PlayerSession, archive.ByFleet, "", 1),
 		"no index": listError(a, archive.PlayerSession, 0, "k", 1),

@@ -12,7 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/archive"
 )
 
-// endedPlayerSessions makes what a second of a busy cell leaves: games of ten that end together.
+// endedPlayerSessions makes the ended records of one second of a busy cell: games of ten that end together.
 func endedPlayerSessions(random *rand.Rand, from, n int) []archive.Record {
 	records := make([]archive.Record, n)
 	group := ""
@@ -38,8 +38,8 @@ func newID(random *rand.Rand, prefix string) string {
 	return fmt.Sprintf("%s%08x-%04x-%04x-%04x-%012x", prefix, a>>32, a>>16&0xffff, a&0xffff, b>>48, b&0xffffffffffff)
 }
 
-// BenchmarkPut puts batches as they gather in half a second at 30,000 records a second. CPU counts everything that the
-// process spends, compactions included; making the records is left out. TMPDIR says on which disk.
+// BenchmarkPut puts the batches of half a second at 30,000 records a second. CPU is the processor time of the whole process with
+// compactions, without making the records. TMPDIR chooses the disk.
 func BenchmarkPut(b *testing.B) {
 	for _, size := range []int{1000, 15_000} {
 		b.Run(fmt.Sprintf("%d", size), func(b *testing.B) {

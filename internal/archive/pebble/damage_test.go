@@ -68,7 +68,7 @@ func isDamaged(err error) bool {
 	return ok && !errors.Is(err, archive.ErrFailed)
 }
 
-// checkReads holds every read to its promise: the right answer, or *Damaged. It returns the records that are not there.
+// checkReads checks that every read returns the right answer or *Damaged. It returns the missing records.
 func checkReads(t *testing.T, what string, a *Archive) (missing []int) {
 	t.Helper()
 	for n := range smallRecords {
@@ -107,8 +107,8 @@ func checkReads(t *testing.T, what string, a *Archive) (missing []int) {
 	return missing
 }
 
-// TestAFlippedBitIsToldAndRepaired flips bits in every file of a small archive. Every read answers correctly or says damaged, new records go in, and the
-// repair loses nothing but what lay in the damaged block or table.
+// TestAFlippedBitIsToldAndRepaired flips bits in every file of a small archive. Every read returns the right answer or *Damaged, new
+// records can be stored, and the repair loses only the records of the damaged block or table.
 func TestAFlippedBitIsToldAndRepaired(t *testing.T) {
 	whole := smallArchive(t)
 	names, err := whole.List("data")
@@ -217,7 +217,8 @@ func TestAFlippedBitIsToldAndRepaired(t *testing.T) {
 	}
 }
 
-// A damaged block of keys costs no records at all: they are made again. A damaged block of records costs those, and the report says what they were.
+// A damaged block of keys loses no records, because the repair rebuilds the keys. A damaged block of records loses these, and the report
+// describes them.
 func TestARepairLosesOnlyTheDamagedBlock(t *testing.T) {
 	const all = 400
 	random := rand.New(rand.NewPCG(1, 2))
@@ -357,7 +358,7 @@ func TestRepairReplacesTheFolder(t *testing.T) {
 	}
 }
 
-// A table that an archive in use is writing has no end yet. It is not damage.
+// A table that an archive in use is writing has no end yet, which is not damage.
 func TestCheckWaitsForATableThatIsBeingWritten(t *testing.T) {
 	dir := t.TempDir()
 	table := filepath.Join(dir, "000011.sst")

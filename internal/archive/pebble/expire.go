@@ -50,7 +50,7 @@ func (a *Archive) expire(ctx context.Context, endedBefore int64, limit int) (rem
 			continue
 		}
 		all, counted, err := view.removeBlock(write, block)
-		if damaged, ok := errors.AsType[*archive.Damaged](err); ok { // it stays until the archive is repaired
+		if damaged, ok := errors.AsType[*archive.Damaged](err); ok { // the block stays until the archive is repaired
 			a.damage.note(damaged.Place, damaged.Err)
 			continue
 		}

@@ -129,7 +129,7 @@ func TestEveryFailingWriteIsAnErrorAndLosesNothing(t *testing.T) {
 	}
 }
 
-// A full disk is waited for, unless what did not fit was the manifest; then it is an error. Nothing is lost either way.
+// The archive waits for a full disk, unless the manifest did not fit, which is an error. Nothing is lost either way.
 func TestAFullDiskLosesNothing(t *testing.T) {
 	waited := 0
 	for room := int64(0); room < 120<<10; room += 7 << 10 {

@@ -13,7 +13,7 @@ import (
 	"github.com/musterhq/muster/internal/embeddb/embeddbtest"
 )
 
-// TestStoredBytes holds the layout to what earlier releases wrote.
+// TestStoredBytes compares the layout with that of earlier releases.
 func TestStoredBytes(t *testing.T) {
 	record := archive.Record{
 		Kind: archive.PlayerSession, ID: "psess-1", Created: 300, Ended: 70_000,
@@ -94,7 +94,7 @@ func FuzzOpenBlock(f *testing.F) {
 	f.Add(block[:10])
 	f.Fuzz(func(t *testing.T, stored []byte) {
 		_, _ = openBlock(stored, 7)
-		for rest := stored; len(rest) > 0; { // also what a checksum would have refused
+		for rest := stored; len(rest) > 0; { // also input that the checksum would have refused
 			var err error
 			before := len(rest)
 			if _, rest, err = nextRecord(rest); err != nil {

@@ -5,7 +5,6 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// Apply folds an event into the state.
 func (c *State) Apply(_ domain.Time, event kernel.Event) {
 	if e, ok := event.(*LossAccepted); ok {
 		c.applyLoss(e)

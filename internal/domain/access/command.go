@@ -8,8 +8,8 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// TakeOverAccessKeys makes the cell the owner of its access keys, and imports those of a file. It happens once: whatever
-// a file says later is refused, because it could bring back keys that were revoked since.
+// TakeOverAccessKeys makes the cell the owner of its access keys, and imports those of a file. It succeeds once, because a later file
+// could bring back keys that were revoked since.
 type TakeOverAccessKeys struct {
 	Digest, Secret string // see access.TakenOver
 	Keys           []Key
@@ -28,7 +28,7 @@ func (cmd *TakeOverAccessKeys) Decide(k *kernel.Tx) error {
 			return err
 		}
 		if known[keys[i].ID] {
-			return domain.Refuse(domain.Invalid, "access key %s is there twice", keys[i].ID)
+			return domain.Refuse(domain.Invalid, "access key %s appears twice", keys[i].ID)
 		}
 		known[keys[i].ID] = true
 	}
@@ -40,12 +40,12 @@ func (cmd *TakeOverAccessKeys) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// CreateAccessKey makes an access key. The same command again finds the key that is there.
+// CreateAccessKey creates an access key. A repeat of the command finds the existing key.
 type CreateAccessKey struct {
 	Key Key         // ID, Role, Account, Name, CreatedBy
-	At  domain.Time // 0: now; a change that is made while no service runs happens later than the last transaction
+	At  domain.Time // 0: now; for a change without a running service it is later than the last transaction
 
-	// Result: Key as it was stored.
+	// Result: Key, as stored.
 }
 
 func (cmd *CreateAccessKey) Decide(k *kernel.Tx) error {
@@ -79,14 +79,14 @@ func (cmd *CreateAccessKey) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// RevokeAccessKey ends a key for good. Revoking it again changes nothing.
+// RevokeAccessKey ends a key permanently. Revoking it again changes nothing.
 type RevokeAccessKey struct {
 	ID    string
 	By    Actor
-	Force bool        // the last admin key, too
+	Force bool        // also revoke the last admin key
 	At    domain.Time // 0: now; see CreateAccessKey
 
-	// Result: the key as it is now.
+	// Result
 	Key Key
 }
 
@@ -112,7 +112,7 @@ func (cmd *RevokeAccessKey) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// AccessKeys returns all access keys in creation order, revoked ones too.
+// AccessKeys returns all access keys in creation order, also revoked ones.
 func (v *View) AccessKeys() []Key {
 	v.SawAll()
 	all := make([]Key, 0, v.c.Records.Keys.Len())
@@ -129,7 +129,7 @@ func (v *View) AccessKeyCounts() (all, working int) {
 	return v.c.Records.Keys.Len(), v.c.Records.Working()
 }
 
-// AccessKeysTakenOver tells whether the cell owns its access keys.
+// AccessKeysTakenOver reports whether the cell owns its access keys.
 func (v *View) AccessKeysTakenOver() (TakenOver, bool) {
 	v.SawAll()
 	if v.c.Records.TakenOver == nil {

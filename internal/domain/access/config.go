@@ -4,8 +4,8 @@ import (
 	"time"
 )
 
-// Config holds the limits and periods that the room's commands are decided with. Deadlines are written into events when they are
-// set, so a change of the configuration never changes what waits already.
+// Config holds the limits and periods of the room's commands. Events contain the deadlines that they set, so a change of the
+// configuration does not move existing deadlines.
 type Config struct {
 	RevokedKeyKept time.Duration // how long the record of a revoked access key stays, at least
 	AccessKeysMax  int           // revoked ones count while they are kept

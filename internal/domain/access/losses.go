@@ -9,13 +9,13 @@ import (
 	"github.com/musterhq/muster/internal/domain/wire"
 )
 
-// Bounds of what is remembered of accepted losses: the newest ones, and so many bytes of text for each.
+// The state keeps the newest accepted losses, with so many bytes of text for each.
 const (
 	LossesMax   = 32
 	LossTextMax = 1024
 )
 
-// Loss is data of this installation that was lost, and that its operator chose to go on without.
+// Loss is lost data of this installation that its operator chose to continue without.
 type Loss struct {
 	At   domain.Time
 	Part string // of the data directory, in the words of the command line
@@ -29,8 +29,8 @@ func (l *Loss) Fields(c *wire.Codec) {
 	c.String(3, &l.What)
 }
 
-// AcceptLoss records what the operator goes on without. With another cell secret every access key has ended, because what
-// its holder signs with is no longer what the service derives.
+// AcceptLoss records data that the operator continues without. A new cell secret ends every access key, because the secrets that the
+// service derives no longer match those of the keys' holders.
 type AcceptLoss struct {
 	Part, What string
 	Secret     string // see LossAccepted
@@ -60,7 +60,7 @@ func (cmd *AcceptLoss) Decide(k *kernel.Tx) error {
 
 func (c *State) applyLoss(e *LossAccepted) {
 	c.Touch()
-	c.losses = append(slices.Clone(c.losses), e.Loss) // a snapshot may hold the old ones
+	c.losses = append(slices.Clone(c.losses), e.Loss) // a snapshot may share the old slice
 	c.losses = c.losses[max(0, len(c.losses)-LossesMax):]
 	if e.Secret != "" && c.Records.TakenOver != nil {
 		was := *c.Records.TakenOver
@@ -69,7 +69,7 @@ func (c *State) applyLoss(e *LossAccepted) {
 	}
 }
 
-// Losses are the accepted losses that are remembered, the oldest first.
+// Losses returns the accepted losses in the state, the oldest first.
 func (v *View) Losses() []Loss {
 	v.SawAll()
 	return slices.Clone(v.c.losses)

@@ -1,5 +1,5 @@
-// Package access keeps the access keys of a cell: which keys there are, what each may do, and who created and revoked
-// them. It holds no secrets; those are derived from the cell's secret, outside the domain.
+// Package access is the room of a cell's access keys: their roles, and which principals created and revoked them. It has no secrets;
+// those are derived from the cell's secret, outside the core.
 package access
 
 import (
@@ -11,19 +11,19 @@ import (
 	"github.com/musterhq/muster/internal/domain/wire"
 )
 
-// Bounds of what a caller may put into a record, in bytes.
+// Bounds of texts from callers, in bytes.
 const (
 	NameMax  = 128
 	idMax    = 128
 	actorMax = 256
 )
 
-// Key is an access key. A revoked one stays, so that a list still tells what it was.
+// Key is an access key. A revoked one stays, so that a list still shows it.
 type Key struct {
 	ID        string
 	Role      Role
 	Account   string // 12 digits, for ARNs
-	Name      string // what the operator called it
+	Name      string // chosen by the operator
 	Created   domain.Time
 	CreatedBy Actor
 	Revoked   domain.Time // zero while the key works
@@ -32,7 +32,7 @@ type Key struct {
 	Changed uint64 // journal number of the last change, 0 when older than this run
 }
 
-// Works reports whether the key may be used.
+// Works reports whether the key is valid.
 func (k *Key) Works() bool { return k.Revoked == 0 }
 
 // Fields of a Key.
@@ -49,11 +49,11 @@ func (k *Key) Fields(c *wire.Codec) {
 
 func place(k *Key) catalog.Place { return catalog.Place{Created: k.Created, ID: k.ID} }
 
-// Actor says who changed a key, and how they reached the service.
+// Actor is the principal that changed a key, and how its request reached the service.
 type Actor struct {
-	Principal string // id of an access key, or what else authorised the change
-	Address   string // where the request came from; empty when it came over no network
-	Door      string // which way in: operator, local, offline, file or process
+	Principal string // id of an access key, or another authorisation
+	Address   string // source address of the request; empty without a network
+	Door      string // operator, local, offline, file or process
 }
 
 // Fields of an Actor.
@@ -63,7 +63,7 @@ func (a *Actor) Fields(c *wire.Codec) {
 	c.Shared(3, &a.Door)
 }
 
-// Cut bounds the texts, which may come from outside.
+// Cut shortens the texts, which may come from outside, to their bounds.
 func (a Actor) Cut() Actor {
 	for _, text := range []*string{&a.Principal, &a.Address, &a.Door} {
 		if len(*text) > actorMax {
@@ -76,8 +76,8 @@ func (a Actor) Cut() Actor {
 // TakenOver says that the cell owns its access keys. Until release 0.1 they were in a file, which is imported once.
 type TakenOver struct {
 	At     domain.Time
-	Digest string // SHA-256 of the file that was imported, in hexadecimal; empty when there was none
-	Secret string // tells whether a cell secret is the one that the keys' secrets are derived from
+	Digest string // SHA-256 of the imported file, in hexadecimal; empty without a file
+	Secret string // identifies the cell secret that the keys' secrets are derived from
 }
 
 // Fields of a TakenOver.
@@ -87,7 +87,7 @@ func (t *TakenOver) Fields(c *wire.Codec) {
 	c.String(3, &t.Secret)
 }
 
-// CheckName refuses names that would break the lines of a list.
+// CheckName refuses names with line breaks or other control characters.
 func CheckName(name string) error {
 	if len(name) > NameMax || !utf8.ValidString(name) || strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 		return domain.Refuse(domain.Invalid, "name %.200q: want at most %d bytes of UTF-8 without control characters", name, NameMax)
@@ -95,7 +95,7 @@ func CheckName(name string) error {
 	return nil
 }
 
-// Check refuses a key that must not be stored, and cuts what is only there to be read.
+// Check refuses an invalid key, and shortens texts that are only informative.
 func (k *Key) Check() error {
 	switch {
 	case k.ID == "" || len(k.ID) > idMax:

@@ -6,17 +6,16 @@ import (
 	"strings"
 )
 
-// Role says what the holder of an access key may do. Which role may call which operation is decided by the front
-// end that knows the operations.
+// Role says what the holder of an access key may do. Each door decides which of its operations a role may call.
 type Role uint8
 
-// The roles. Their numbers are in the journal and never change.
+// The numbers are in the journal and never change.
 const (
-	NoRole   Role = iota // the zero value, which no key has: a key without a role must not become an administrator
+	NoRole   Role = iota // the zero value, which no key has, so that a missing role never means admin
 	Admin                // everything
 	Backend              // a studio's own services: sessions and players of everyone, no fleets and keys
-	Client               // a game client in players' hands: may be extracted and published, so it gets the least
-	ReadOnly             // looks at everything, changes nothing
+	Client               // a game client, from which players may extract and publish it, so it has the fewest rights
+	ReadOnly             // may read everything and change nothing
 )
 
 var roleNames = [...]string{Admin: "admin", Backend: "backend", Client: "client", ReadOnly: "readonly"}
@@ -39,7 +38,7 @@ func (r Role) String() string {
 	return roleNames[r]
 }
 
-// MarshalText refuses a role without a name, so that none can be written anywhere.
+// MarshalText refuses an unknown role, so that none is ever stored.
 func (r Role) MarshalText() ([]byte, error) {
 	if !r.Known() {
 		return nil, fmt.Errorf("%s has no name", r)
@@ -47,7 +46,6 @@ func (r Role) MarshalText() ([]byte, error) {
 	return []byte(r.String()), nil
 }
 
-// UnmarshalText reads what MarshalText writes.
 func (r *Role) UnmarshalText(text []byte) (err error) {
 	*r, err = ParseRole(string(text))
 	return err

@@ -16,22 +16,22 @@ type State struct {
 	Config  *Config
 	Records *Records
 
-	losses []Loss // accepted ones, the oldest first; replaced, never written to
+	losses []Loss // accepted ones, the oldest first; never changed in place
 }
 
-// Tx is the room: its state, and its part of the transaction that is being decided.
+// Tx is the room: its state, and its part of the present transaction.
 type Tx struct {
 	*kernel.Tx
 	*State
 	kernel.Plain
 }
 
-// New returns the room without records.
+// New returns an empty room.
 func New(k *kernel.Kernel, config *Config) *Tx {
 	return &Tx{Tx: k.Tx(), State: &State{Kernel: k, Config: config, Records: NewRecords()}}
 }
 
-// Events has the constructors of the room's events.
+// Events returns the constructors of the room's events.
 func (*Tx) Events() []func() kernel.Event { return events }
 
 // View reads the room's state.
@@ -40,16 +40,16 @@ type View struct {
 	c *State
 }
 
-// View returns a View. It is good as long as no command is executed.
+// View returns a View. It is valid until the next command is executed.
 func (c *State) View() View { return View{c.Reader(), c} }
 
 type frozen struct {
 	keys      chunk.Frozen[Key]
-	takenOver *TakenOver // replaced, never changed
+	takenOver *TakenOver // never changed in place
 	losses    []Loss     // the same
 }
 
-// Freeze returns what a snapshot holds of the room.
+// Freeze returns the room's part of a snapshot.
 func (c *State) Freeze(*kernel.Head) kernel.Frozen {
 	return &frozen{c.Records.Keys.Freeze(), c.Records.TakenOver, c.losses}
 }
@@ -61,7 +61,6 @@ const (
 	partLoss      = 60
 )
 
-// Write writes the parts.
 func (f *frozen) Write(w *kernel.PartWriter) {
 	kernel.WriteAll(w, partAccessKey, f.keys)
 	if f.takenOver != nil {
@@ -73,7 +72,6 @@ func (f *frozen) Write(w *kernel.PartWriter) {
 	}
 }
 
-// Load reads a part of a snapshot.
 func (c *State) Load(l *kernel.Loader, kind uint64, body []byte) (known bool, err error) {
 	switch kind {
 	case partAccessKey:
@@ -86,7 +84,7 @@ func (c *State) Load(l *kernel.Loader, kind uint64, body []byte) (known bool, er
 	return false, nil
 }
 
-// Restore rebuilds what a snapshot does not hold.
+// Restore rebuilds what a snapshot does not contain.
 func (c *State) Restore(*kernel.Head) error {
 	c.Records.Restore()
 	return nil

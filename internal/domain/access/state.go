@@ -5,7 +5,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/catalog"
 )
 
-// Records is all access keys.
+// Records has all access keys.
 type Records struct {
 	Keys *catalog.Catalog[Key]
 
@@ -45,13 +45,13 @@ func (s *Records) count(k *Key, n int) {
 	}
 }
 
-// Working is the number of keys that work.
+// Working returns the number of valid keys.
 func (s *Records) Working() int { return s.working }
 
-// Admins is the number of keys that work and have the role admin.
+// Admins returns the number of valid keys with the role admin.
 func (s *Records) Admins() int { return s.admins }
 
-// RevokedBefore gives the ids of the keys that were revoked before a time, in creation order.
+// RevokedBefore returns the ids of the keys that were revoked before a time, in creation order.
 func (s *Records) RevokedBefore(t domain.Time) (ids []string) {
 	s.Keys.From(catalog.Place{}, func(k *Key) bool {
 		if !k.Works() && k.Revoked < t {

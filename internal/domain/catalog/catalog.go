@@ -1,5 +1,5 @@
-// Package catalog keeps records that are few, found by their identifier and listed in creation order: aliases, builds,
-// groups. Their indexes are not part of a snapshot: they are built again from the records.
+// Package catalog stores small sets of records that are found by identifier and listed in creation order: aliases, builds, groups.
+// Snapshots contain no indexes; they are rebuilt from the records.
 package catalog
 
 import (
@@ -35,7 +35,7 @@ type entry[T any] struct {
 	ref chunk.Ref[T]
 }
 
-// New returns an empty Catalog; place tells where a record stands.
+// New returns an empty Catalog; place returns the place of a record.
 func New[T any](place func(*T) Place) *Catalog[T] {
 	return &Catalog[T]{
 		place: place, byID: map[string]chunk.Ref[T]{},
@@ -49,7 +49,7 @@ func (c *Catalog[T]) Find(id string) (chunk.Ref[T], bool) {
 	return r, ok
 }
 
-// Put stores a record, in the place of the one with its identifier if there is one.
+// Put stores a record, or replaces the one with its identifier.
 func (c *Catalog[T]) Put(record T) chunk.Ref[T] {
 	at := c.place(&record)
 	r, ok := c.byID[at.ID]
@@ -74,7 +74,7 @@ func (c *Catalog[T]) Drop(r chunk.Ref[T]) {
 	c.Remove(r)
 }
 
-// From yields the records in creation order, beginning behind a place.
+// From yields the records in creation order, beginning after a place.
 func (c *Catalog[T]) From(after Place, yield func(*T) bool) {
 	c.order.Ascend(entry[T]{Place: after}, func(e entry[T]) bool {
 		return !after.before(e.Place) || yield(c.Get(e.ref))

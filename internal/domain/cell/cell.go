@@ -1,15 +1,15 @@
-// Package cell is the whole state of one installation: it composes the kernel and the rooms, and is the only code that knows
-// all of them.
+// Package cell is the whole state of one installation: it composes the kernel and the rooms, and is the only package that imports all of
+// them.
 //
 //	hosting      fleets, computes, server processes, game sessions, player sessions, queues and placements, aliases, builds
 //	gameservers  game server groups, whose servers clients claim
-//	notice       notices that receivers have not taken yet
+//	notice       notices that receivers have yet to take
 //	matchmaking  rule sets, configurations, tickets, matches
-//	playerflow   login sessions, parties, searches, game instances, and what players are told
+//	playerflow   login sessions, parties, searches, game instances, and players' outboxes
 //	access       access keys, accepted losses
 //
-// Hosting and matchmaking declare hooks, which the rooms above them fill: cell connects them (hooks.go). A new noun is a
-// package like those, a line in New and, if it can be read, a field of View.
+// Hosting and matchmaking declare hooks, which other rooms implement; cell connects them (hooks.go). A new noun is a package like these,
+// a line in New and, if clients can read it, a field of View.
 package cell
 
 import (
@@ -24,8 +24,8 @@ import (
 	"github.com/musterhq/muster/internal/domain/playerflow/inspection"
 )
 
-// Cell is the state. One goroutine at a time may call Execute, Replay or Freeze; Views may be used beside each other but
-// not beside those.
+// Cell is the state. One goroutine at a time may call Execute, Replay or Freeze; Views may be used concurrently with each other but not
+// with those.
 type Cell struct {
 	*kernel.Kernel
 	config      Config
@@ -61,7 +61,7 @@ func New(config Config) *Cell {
 	return c
 }
 
-// Config returns the limits and periods that commands of this cell are decided with.
+// Config returns the limits and periods of this cell's commands.
 func (c *Cell) Config() Config { return c.config }
 
 // EachEvent calls f for each event of a journal entry, with the time of its transaction.
@@ -69,5 +69,5 @@ func EachEvent(batch []byte, f func(at domain.Time, e kernel.Event)) error {
 	return kinds.EachEvent(batch, f)
 }
 
-// kinds knows the events of all rooms.
+// kinds has the events of all rooms.
 var kinds = New(DefaultConfig())

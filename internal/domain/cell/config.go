@@ -9,8 +9,8 @@ import (
 	"github.com/musterhq/muster/internal/domain/playerflow"
 )
 
-// Config holds the limits and periods that commands are decided with. Deadlines are written into events when they are
-// set, so a change of the configuration never changes what waits already.
+// Config holds the limits and periods of commands. Events contain the deadlines that they set, so a change of the configuration does not
+// move existing deadlines.
 type Config struct {
 	Hosting     hosting.Config
 	GameServers gameservers.Config
@@ -20,9 +20,8 @@ type Config struct {
 	Access      access.Config
 }
 
-// DefaultConfig returns the periods of the cloud service and limits far above its quotas, which protect nothing on own
-// hosts. Sources: docs/spec/gamelift-api.md#quotas and docs/spec/server-sdk.md#timers; B-numbers in docs/behaviours.md where neither
-// says anything.
+// DefaultConfig returns the periods of the cloud service and limits far above its quotas, which protect shared hardware. Sources:
+// docs/spec/gamelift-api.md#quotas and docs/spec/server-sdk.md#timers; B-numbers in docs/behaviours.md where these are silent.
 func DefaultConfig() Config {
 	return Config{
 		Hosting: hosting.DefaultConfig(), GameServers: gameservers.DefaultConfig(), Matchmaking: matchmaking.DefaultConfig(),

@@ -12,7 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// hooks tells matchmaking and player flow what happens to game sessions. Where both have a part, the order is that of the calls.
+// hooks connects hosting's hooks with matchmaking and player flow. If both take part, the order of the calls matters.
 type hooks struct {
 	matchmaking *matchmaking.Tx
 	playerflow  *playerflow.Tx

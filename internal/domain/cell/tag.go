@@ -11,7 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/matchmaking"
 )
 
-// ResourceKind is what can carry tags.
+// ResourceKind is a kind of resource that can have tags.
 type ResourceKind uint8
 
 // The kinds of resources.
@@ -24,23 +24,22 @@ const (
 	QueueResource
 	RuleSetResource
 	ConfigurationResource // of matchmaking
-	ComputeResource       // ID: "<fleet id>/<name>", or the name alone where only one fleet has it
+	ComputeResource       // ID: "<fleet id>/<name>", or the name alone if only one fleet has it
 )
 
-// Resource names something that can carry tags.
+// Resource names a resource that can have tags.
 type Resource struct {
 	Kind ResourceKind
-	ID   string // or the name, where that is what names it
+	ID   string // or the name, for resources without an id
 }
 
-// TagResource adds tags to a resource, or overwrites them; Untag removes keys.
+// TagResource adds or overwrites tags of a resource; Untag removes keys.
 type TagResource struct {
 	Resource Resource
 	Tags     []keyvalue.Pair
 	Untag    []string
 }
 
-// Decide merges the tags.
 func (cmd *TagResource) Decide(t *kernel.Tx) error {
 	h := kernel.Of[*hosting.Tx](t)
 	x, err := tagged(cmd.Resource, h.State, kernel.Of[*gameservers.Tx](t).State, kernel.Of[*matchmaking.Tx](t).State)
@@ -56,7 +55,6 @@ func (cmd *TagResource) Decide(t *kernel.Tx) error {
 	return nil
 }
 
-// tagged finds the tags of a resource, or refuses.
 func tagged(of Resource, h *hosting.State, g *gameservers.State, m *matchmaking.State) (kernel.Tagged, error) {
 	switch of.Kind {
 	case FleetResource:
@@ -81,7 +79,6 @@ func tagged(of Resource, h *hosting.State, g *gameservers.State, m *matchmaking.
 	return kernel.Tagged{}, domain.Refuse(domain.NotFound, "resource %s not found", of.ID)
 }
 
-// Tags returns the tags of a resource, or refuses.
 func (v *View) Tags(of Resource) ([]keyvalue.Pair, error) {
 	v.own.SawAll()
 	x, err := tagged(of, v.c.hosting.State, v.c.gameservers.State, v.c.matchmaking.State)

@@ -12,8 +12,8 @@ import (
 	"github.com/musterhq/muster/internal/domain/playerflow/inspection"
 )
 
-// View reads the state of all rooms. What it returns are copies, whose slices must not be changed. It notes the newest change
-// that it has shown, so that its reader can wait until that is durable: nothing that was ever told can be lost.
+// View reads the state of all rooms. It returns copies, whose slices must not be changed. It stores the number of the newest change that
+// was read, so that a caller can wait until that is durable: no client ever reads a change that can still be lost.
 type View struct {
 	hostingView
 	gameserversView
@@ -36,17 +36,17 @@ type (
 	accessView      = access.View
 )
 
-// View returns a View. It is good as long as no command is executed.
+// View returns a View. It is valid until the next command is executed.
 func (c *Cell) View() View {
 	return View{c.hosting.View(), c.gameservers.View(), c.notices.View(), c.matchmaking.View(), c.playerflow.View(), c.inspection.View(), c.access.View(), c.Reader(), c}
 }
 
-// Seen is the journal number of the newest change that was shown.
+// Seen returns the journal number of the newest change that was read.
 func (v *View) Seen() uint64 {
 	return max(v.hostingView.Seen(), v.gameserversView.Seen(), v.noticeView.Seen(), v.matchmakingView.Seen(), v.playerflowView.Seen(), v.inspectionView.Seen(), v.accessView.Seen(), v.own.Seen())
 }
 
-// Forgotten is how many records have left memory for the archive; see Kernel.Forgotten.
+// Forgotten counts the records that left memory for the archive; see Kernel.Forgotten.
 func (v *View) Forgotten() uint64 {
 	v.own.SawAll()
 	return v.c.Forgotten()
@@ -77,7 +77,7 @@ func (v *View) endedRecord(e kernel.Ended) kernel.EndedRecord {
 	}
 }
 
-// RecordCounts counts everything that callers can make. It says nothing that has to be durable: it is for metrics.
+// RecordCounts counts everything that callers can create. It is for metrics, so its counts may be ahead of what is durable.
 func (v *View) RecordCounts() []kernel.RecordCount {
 	all := v.HostingCounts()
 	all = append(all, v.GameServerCounts()...)
@@ -86,13 +86,13 @@ func (v *View) RecordCounts() []kernel.RecordCount {
 	return append(all, v.FlowCounts()...)
 }
 
-// Held is how many bytes tickets, placements and player sessions hold, and how many they may.
+// Held has the bytes of tickets, placements and player sessions, and their limits.
 type Held struct {
 	Tickets, Placements, PlayerSessions          int64
 	TicketsMax, PlacementsMax, PlayerSessionsMax int64
 }
 
-// Held tells how much memory the records hold that callers bring data for.
+// Held returns the memory of records with data from callers.
 func (v *View) Held() Held {
 	c := v.c
 	return Held{

@@ -7,9 +7,9 @@
 // # How it works
 //
 // Each block knows the epoch in which it was made or copied. Freeze begins a new epoch and copies the list of blocks: 8 bytes for 64 records,
-// 125 KB for a million. The first write to a block in an epoch copies it, 64 records, and puts the copy in the table's list; later ones find the
-// epoch of now and write in place. So a block that a Frozen shows is never written to, and a Frozen needs no lock. Memory grows by the
-// blocks that are written to while a Frozen is in use, to twice the table at most, and the garbage collector frees the old ones after it.
+// 125 KB for a million. The first write to a block in an epoch copies its 64 records, and puts the copy in the table's list; later writes
+// in the same epoch change the copy. So a block of a Frozen is never changed, and a Frozen needs no lock. Memory grows by the blocks that
+// are changed while a Frozen is in use, at most to twice the table, and the garbage collector frees the old ones afterwards.
 //
 // # What would break it
 //
@@ -44,7 +44,7 @@ type block[T any] struct {
 	records [size]T
 }
 
-// Table is a set of records. One writer; readers only while the writer is kept out, except on a Frozen.
+// Table is a set of records. It allows one writer, and readers only while the writer is excluded, except on a Frozen.
 type Table[T any] struct {
 	blocks []*block[T]
 	epoch  uint32
@@ -55,13 +55,13 @@ type Table[T any] struct {
 // Len is the number of records.
 func (t *Table[T]) Len() int { return t.count }
 
-// Get returns the record for reading. The pointer is good until the next Mut, Add or Remove.
+// Get returns the record for reading. The pointer is valid until the next Mut, Add or Remove.
 func (t *Table[T]) Get(r Ref[T]) *T {
 	return &t.blocks[(r-1)/size].records[(r-1)%size]
 }
 
-// Mut returns the record for writing, copying its block first if a Frozen still shows it. No other pointer to a record
-// may be used after a call of Mut: it may point into the frozen block.
+// Mut returns the record for writing, and copies its block first if a Frozen may still have it. Pointers from earlier calls must not be
+// used after Mut, because they may point into the frozen block.
 func (t *Table[T]) Mut(r Ref[T]) *T {
 	i := (r - 1) / size
 	b := t.blocks[i]
@@ -74,8 +74,8 @@ func (t *Table[T]) Mut(r Ref[T]) *T {
 	return &b.records[(r-1)%size]
 }
 
-// Add makes room for a record and returns it, zeroed, for writing. The most recently freed place is used first, so that
-// the table stays dense and the choice depends on nothing but the order of calls.
+// Add adds a zero record and returns it for writing. The most recently freed place is used first, so that the table stays dense and the
+// choice depends on nothing but the order of calls.
 func (t *Table[T]) Add() (Ref[T], *T) {
 	if n := len(t.free); n > 0 {
 		r := t.free[n-1]
@@ -97,7 +97,7 @@ func (t *Table[T]) Add() (Ref[T], *T) {
 	return r, rec
 }
 
-// Remove drops a record; its Ref may be given out again.
+// Remove removes a record; its Ref may be reused.
 func (t *Table[T]) Remove(r Ref[T]) {
 	var zero T
 	*t.Mut(r) = zero
@@ -109,7 +109,7 @@ func (t *Table[T]) Remove(r Ref[T]) {
 // All yields the records in the order of their places.
 func (t *Table[T]) All() iter.Seq2[Ref[T], *T] { return each(t.blocks) }
 
-// From yields the records behind a place, and notes in at the place of each.
+// From yields the records after a place, and stores the place of each in at.
 func (t *Table[T]) From(after Ref[T], at *Ref[T]) iter.Seq[*T] {
 	return func(yield func(*T) bool) {
 		first := int(after) / size
@@ -124,7 +124,7 @@ func (t *Table[T]) From(after Ref[T], at *Ref[T]) iter.Seq[*T] {
 	}
 }
 
-// Freeze returns the records as they are now. It may be read from another goroutine while the writer goes on.
+// Freeze returns the records as they are now. It may be read from another goroutine while the writer continues.
 func (t *Table[T]) Freeze() Frozen[T] {
 	t.epoch++
 	return Frozen[T]{blocks: append([]*block[T](nil), t.blocks...), count: t.count}
@@ -139,7 +139,7 @@ type Frozen[T any] struct {
 // Len is the number of records.
 func (f Frozen[T]) Len() int { return f.count }
 
-// Get returns a record that was there when the table was frozen.
+// Get returns a record that existed when the table was frozen.
 func (f Frozen[T]) Get(r Ref[T]) *T { return &f.blocks[(r-1)/size].records[(r-1)%size] }
 
 // All yields the records in the order of their places.

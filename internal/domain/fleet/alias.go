@@ -6,8 +6,8 @@ import (
 	"github.com/musterhq/muster/internal/domain/wire"
 )
 
-// Alias is a name that stands for a fleet, so that clients need not know which one is in service. A terminal one stands
-// for none: who uses it is told its message.
+// Alias is a name for a fleet, so that clients need not know which fleet is in service. A terminal one has no fleet: a caller that uses
+// it gets its message.
 type Alias struct {
 	ID              string // "alias-<uuid>"
 	Region, Account string // of its ARN

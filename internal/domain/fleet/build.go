@@ -6,7 +6,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/wire"
 )
 
-// Build says where a game server's files lie. The service does not look at them: the hosts fetch them.
+// Build says where the files of a game server are stored. The hosts fetch them; the service does not read them.
 type Build struct {
 	ID              string // "build-<uuid>"
 	Region, Account string // of its ARN
@@ -14,17 +14,17 @@ type Build struct {
 	Version         string
 	OperatingSystem string
 	SDK             string  // version of the server SDK in the game
-	Storage         Storage // zero: nobody said where the files lie, so nothing can be started
+	Storage         Storage // zero: no location was given, so hosts cannot start the build
 	Created         domain.Time
 	Tags            []Tag
 
 	Changed uint64
 }
 
-// Storage is a place in an object store of the operator's.
+// Storage is a location in an object store of the operator.
 type Storage struct{ Bucket, Key, Version, Role string }
 
-// Ready reports whether a host could fetch the build.
+// Ready reports whether hosts can fetch the build.
 func (b *Build) Ready() bool { return b.Storage != Storage{} }
 
 // Fields of a Build.

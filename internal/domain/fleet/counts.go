@@ -1,21 +1,21 @@
 package fleet
 
-// Standing is how a process that has not ended stands to game sessions: it could take one, or what keeps it from that.
+// Standing says whether a running process could host a game session now, or why not.
 type Standing uint8
 
-// The standings. Of several that hold, the first one counts.
+// If several apply, the first one counts.
 const (
 	NoStanding   Standing = iota // it has ended
-	Ending                       // it was told to end
+	Ending                       // it was asked to end
 	Starting                     // it has not called ProcessReady
 	Hosting                      // it hosts a game session
 	Disconnected                 // its connection is lost
-	ChangingOver                 // it was told to open another connection, and has not yet
+	ChangingOver                 // it was asked to open another connection, and has not yet
 	Spent                        // it has had its game session
 	Sick                         // it is unhealthy, or silent
 	Unproven                     // it is ready, and its first health report has not come
-	Drained                      // nothing but the drain of its compute
-	Free                         // it could take a game session, as far as its compute may begin one
+	Drained                      // only the drain of its compute prevents it
+	Free                         // it could host a game session, if its compute may start one
 	standings
 )
 
@@ -25,7 +25,7 @@ func (s Standing) String() string {
 	}[s]
 }
 
-// Standings lists the standings of processes that have not ended.
+// Standings lists the standings of running processes.
 func Standings() []Standing {
 	all := make([]Standing, 0, standings-1)
 	for s := Ending; s < standings; s++ {
@@ -34,7 +34,7 @@ func Standings() []Standing {
 	return all
 }
 
-// Standing is how the process stands to game sessions; on is its compute.
+// Standing returns the standing of the process; on is its compute.
 func (p *Process) Standing(on *Compute) Standing {
 	switch {
 	case p.State == Ended:
@@ -61,19 +61,19 @@ func (p *Process) Standing(on *Compute) Standing {
 	return Free
 }
 
-// SiteCounts is what a fleet has in one location.
+// SiteCounts has the counts of a fleet in one location.
 type SiteCounts struct {
 	Computes, ComputesWithGame int32
 	Processes                  int32 // ready or hosting
 	Healthy                    int32 // of these, those whose last health report was good
-	Idle                       int32 // could take a game session now
+	Idle                       int32 // could host a game session now
 	standing                   [standings]int32
 }
 
-// Of is the number of processes of a standing.
+// Of returns the number of processes with a standing.
 func (n *SiteCounts) Of(s Standing) int32 { return n.standing[s] }
 
-// Running is the number of processes that have not ended.
+// Running returns the number of running processes.
 func (n *SiteCounts) Running() (all int32) {
 	for _, some := range n.standing {
 		all += some
@@ -81,14 +81,14 @@ func (n *SiteCounts) Running() (all int32) {
 	return all
 }
 
-// HeldBack is the number of processes that could take a game session if their computes had not as many ACTIVATING ones as the
-// fleet allows.
+// HeldBack returns the number of processes that could host a game session if their computes had not reached the fleet's limit of
+// ACTIVATING ones.
 func (n *SiteCounts) HeldBack() int32 { return n.standing[Free] - n.Idle }
 
 // Add adds the counts of another place.
 func (n *SiteCounts) Add(m *SiteCounts) { n.add(m, 1) }
 
-// Sub takes the counts of another place away.
+// Sub subtracts the counts of another place.
 func (n *SiteCounts) Sub(m *SiteCounts) { n.add(m, -1) }
 
 func (n *SiteCounts) add(m *SiteCounts, by int32) {
@@ -102,7 +102,7 @@ func (n *SiteCounts) add(m *SiteCounts, by int32) {
 	}
 }
 
-// count changes what is counted of a site and of all of them.
+// count changes the counts of a site and the sum of all sites.
 func (s *State) count(at *site, by *SiteCounts) {
 	at.counts.Add(by)
 	s.all.Add(by)
@@ -117,7 +117,7 @@ func (s *State) stand(at *site, from, to Standing) {
 	}
 }
 
-// SiteCounts counts what a fleet has in one location.
+// SiteCounts returns the counts of a fleet in one location.
 func (s *State) SiteCounts(fleet, location string) SiteCounts {
 	at := s.sites[place{fleet, location}]
 	if at == nil {
@@ -128,7 +128,7 @@ func (s *State) SiteCounts(fleet, location string) SiteCounts {
 	return n
 }
 
-// ComputeCounts counts what one compute has. It looks at each of its processes.
+// ComputeCounts returns the counts of one compute. It reads each of its processes.
 func (s *State) ComputeCounts(r ComputeRef) SiteCounts {
 	c := s.Computes.Get(r)
 	n := SiteCounts{Computes: 1, Processes: c.Ready, ComputesWithGame: min(c.Hosting, 1)}
@@ -147,7 +147,7 @@ func (s *State) ComputeCounts(r ComputeRef) SiteCounts {
 	return n
 }
 
-// AllCounts counts what all fleets have in all locations.
+// AllCounts returns the counts of all locations of all fleets.
 func (s *State) AllCounts() SiteCounts {
 	n := s.all
 	n.Computes = int32(s.Computes.Len())

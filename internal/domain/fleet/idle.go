@@ -2,16 +2,16 @@ package fleet
 
 import "github.com/musterhq/muster/internal/domain/sorted"
 
-// Tags that the service itself acts on.
+// The service itself acts on these tags.
 const (
 	PackingTag = "muster:packing" // of a fleet: Pack or Spread
-	DrainTag   = "muster:drain"   // of a compute: "true" keeps new game sessions away
+	DrainTag   = "muster:drain"   // of a compute: with "true" it gets no new game sessions
 
 	Pack   = "pack"   // computes fill up one after another, so that the last ones can be emptied; the default
 	Spread = "spread" // the compute with the fewest game sessions is next
 )
 
-// spreads reports whether game sessions are spread over the fleet's computes.
+// spreads reports whether new game sessions go to the compute with the fewest.
 func (f *Fleet) spreads() bool { return tagged(f.Tags, PackingTag, Spread) }
 
 // Draining reports whether the compute gets no new game sessions.
@@ -26,17 +26,17 @@ func tagged(tags []Tag, key, value string) bool {
 	return false
 }
 
-// site is what a fleet has in one location.
+// site has the computes and processes of a fleet in one location.
 type site struct {
 	order     sorted.Set[ordered[Compute]] // its computes in creation order
-	processes sorted.Set[idle]             // that could take a game session, as far as their compute may begin one
-	packed    sorted.Set[ComputeRef]       // the computes that may, and have such processes
+	processes sorted.Set[idle]             // that could host a game session, if their compute may start one
+	packed    sorted.Set[ComputeRef]       // the computes that may start one and have such processes
 	spread    sorted.Set[host]             // the same ones, the emptiest first
 
-	counts SiteCounts // but for Computes
+	counts SiteCounts // without Computes
 }
 
-// idle is a process that could take a game session, ordered so that computes fill up one after another.
+// idle is a process that could host a game session, ordered so that computes fill up one after another.
 type idle struct {
 	compute ComputeRef
 	process ProcessRef
@@ -49,7 +49,7 @@ func (a idle) before(b idle) bool {
 	return a.process < b.process
 }
 
-// host is a compute that could take a game session, ordered so that they are spread.
+// host is a compute that could start a game session, ordered by the fewest game sessions.
 type host struct {
 	hosting int32
 	compute ComputeRef
@@ -73,14 +73,13 @@ func newSite() *site {
 
 func (s *State) siteOf(c *Compute) *site { return s.sites[place{c.FleetID, c.Location}] }
 
-// counted is how a process stands in the counts of its compute and location, and in the index of idle ones.
+// counted says how a process is counted for its compute and location, and in the index of idle ones.
 type counted struct {
 	running, ready, healthy, hosting, activating, idle bool
 	standing                                           Standing
 }
 
-// Reindex brings the compute's counts and the index of idle processes up to date with the record. Call it after each
-// change of a process.
+// Reindex updates the compute's counts and the index of idle processes from the record. It must be called after each change of a process.
 func (s *State) Reindex(r ProcessRef) {
 	p := s.Processes.Get(r)
 	s.setCounted(r, counted{
@@ -93,7 +92,7 @@ func (s *State) Reindex(r ProcessRef) {
 	})
 }
 
-// SetComputeTags replaces a compute's tags. One of them may take its processes out of the choice, or put them back.
+// SetComputeTags replaces a compute's tags. DrainTag may remove its processes from the choice, or return them.
 func (s *State) SetComputeTags(compute ComputeRef, tags []Tag) {
 	was := s.Computes.Get(compute).Draining()
 	s.Computes.Mut(compute).Tags = tags
@@ -134,9 +133,9 @@ func (s *State) setCounted(r ProcessRef, want counted) {
 	s.reoffer(compute, was)
 }
 
-// offer is how a compute stands in the choice of the next one.
+// offer is the position of a compute in the choice of the next one.
 type offer struct {
-	open          bool // it may take a game session now
+	open          bool // it may start a game session now
 	idle, hosting int32
 }
 
@@ -144,7 +143,7 @@ func (x *Compute) offer() offer {
 	return offer{x.idle > 0 && (x.activations == 0 || x.activating < x.activations), x.idle, x.Hosting}
 }
 
-// reoffer brings the choice up to date after a change of a compute, and notes that there is something to have.
+// reoffer updates the choice after a change of a compute, and records freed places.
 func (s *State) reoffer(compute ComputeRef, was offer) {
 	c := s.Computes.Get(compute)
 	at, is := s.siteOf(c), c.offer()
@@ -172,7 +171,7 @@ func (s *State) reoffer(compute ComputeRef, was offer) {
 	}
 }
 
-// limitActivations tells the computes of a fleet how many game sessions they may begin at a time.
+// limitActivations sets how many game sessions may be ACTIVATING on each compute of a fleet.
 func (s *State) limitActivations(fleet string, most int32) {
 	s.ComputesFrom(fleet, 0, "", func(r ComputeRef, _ *Compute) bool {
 		c := s.Computes.Mut(r)
@@ -193,7 +192,7 @@ func (s *State) TakeFreed() []Place {
 	return freed
 }
 
-// step is what a count changes by when a flag does.
+// step returns by how much a count changes when a flag changes.
 func step(was, is bool) int32 {
 	switch {
 	case is && !was:
@@ -206,8 +205,8 @@ func step(was, is bool) int32 {
 
 // PickIdle chooses the process that gets the next game session at a location of a fleet: of the compute that comes first in
 // memory, so that hosts fill up one after another and the last ones can be emptied; or, in a fleet that spreads, of the
-// compute with the fewest game sessions; see B029. A compute with as many ACTIVATING ones as the fleet allows is left out.
-// The event names the process, so another order after a restart does no harm.
+// compute with the fewest game sessions; see B029. It skips a compute with as many ACTIVATING ones as the fleet allows. The event names
+// the process, so the order may differ after a restart.
 func (s *State) PickIdle(fleet, location string) (first ProcessRef, ok bool) {
 	at := s.sites[place{fleet, location}]
 	if at == nil {
@@ -227,13 +226,12 @@ func (s *State) PickIdle(fleet, location string) (first ProcessRef, ok bool) {
 	return first, ok
 }
 
-// IdleCount is the number of processes of a location that could take a game session now.
+// IdleCount returns the number of processes of a location that could host a game session now.
 func (s *State) IdleCount(fleet, location string) int {
 	return int(s.SiteCounts(fleet, location).Idle)
 }
 
-// HeldBack is the number of processes of a location that could take a game session if their computes had not as many
-// ACTIVATING ones as the fleet allows.
+// HeldBack is SiteCounts.HeldBack for a location of a fleet.
 func (s *State) HeldBack(fleet, location string) int {
 	n := s.SiteCounts(fleet, location)
 	return int(n.HeldBack())

@@ -6,22 +6,20 @@ import (
 	"github.com/musterhq/muster/internal/domain/wire"
 )
 
-// Managed is what a fleet of a build has beyond an ANYWHERE fleet: agents on its hosts are to run the build. Without it a
-// fleet is an ANYWHERE fleet.
+// Managed has the fields of a fleet whose hosts run a build with agents. A fleet without it is an ANYWHERE fleet.
 type Managed struct {
-	Build                     string // its id; the build may be gone since
+	Build                     string // its id; the build may have been deleted
 	BuildRegion, BuildAccount string // of its ARN
 	OperatingSystem           string // of the build
 	InstanceType              string
 	Spot                      bool
 	LogPaths                  []string
 	Role                      string
-	RoleCredentials           string // how the hosts are given the role's credentials
+	RoleCredentials           string // how the hosts get the role's credentials
 	Policies                  []ScalingPolicy
 }
 
-// Home is the location that a fleet of a build has from its creation: the region that its creator named. An ANYWHERE fleet
-// has none.
+// Home returns the location that a fleet of a build has from its creation: the region that its creator named. An ANYWHERE fleet has none.
 func (f *Fleet) Home() string {
 	if f.Managed == nil {
 		return ""
@@ -29,19 +27,19 @@ func (f *Fleet) Home() string {
 	return f.Region
 }
 
-// Capacity is how many hosts a location of a managed fleet is to have.
+// Capacity is the wanted number of hosts in a location of a managed fleet.
 type Capacity struct {
 	Desired, Min, Max int32
-	FromZero          bool          // the last host goes when nobody has played for a while, and comes back with the next wish
-	Inactivity        time.Duration // that while, whole minutes on the wire; 0 unless FromZero
+	FromZero          bool          // the last host is removed after a time without players, and comes back with the next request for a game session
+	Inactivity        time.Duration // that time, whole minutes on the wire; 0 unless FromZero
 }
 
-// ScalingPolicy says when a managed fleet is to have more or fewer hosts.
+// ScalingPolicy says when a managed fleet gets more or fewer hosts.
 type ScalingPolicy struct {
 	Name        string
 	Metric      string
 	TargetBased bool
-	Target      float64 // of a target-based one; the members below are those of a rule
+	Target      float64 // of a target-based policy; the fields below are those of a rule-based one
 
 	Comparison     string
 	Threshold      float64

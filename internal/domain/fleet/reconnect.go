@@ -7,22 +7,21 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 )
 
-// Return is what a server SDK does about a connection that it has lost.
+// Return says what a server SDK does after it has lost its connection.
 type Return uint8
 
-// The ways.
 const (
-	ReturnUnknown  Return = iota // an SDK, or a release of it, that was not measured
+	ReturnUnknown  Return = iota // an SDK or release that was not measured
 	ReturnNever                  // it does not try
 	ReturnExpected               // it tries again
 	ReturnOver                   // it has tried for the last time
 )
 
-// sdkRetries are the attempts of SDKs after a loss. Sources: Go 5.2.1 to 5.6.0, C++ 5.4.0, Go 5.0.0 and C# 5.1.1 were measured; C# 5.0 has
-// the code of 5.1, C# 5.4 is from its source. docs/spec/server-sdk.md#reconnection.
+// sdkRetries has the attempts of SDKs after a loss. Sources: Go 5.2.1 to 5.6.0, C++ 5.4.0, Go 5.0.0 and C# 5.1.1 were measured; C# 5.0
+// has the code of 5.1, C# 5.4 is from its source. docs/spec/server-sdk.md#reconnection.
 type sdkRetries struct {
 	after []time.Duration // since the loss
-	every time.Duration   // after the last of them; 0: no more
+	every time.Duration   // interval after the last of them; 0: no more attempts
 }
 
 const seconds = time.Second
@@ -33,7 +32,7 @@ var (
 	csRetries  = sdkRetries{[]time.Duration{0, 4 * seconds, 12 * seconds, 28 * seconds, 60 * seconds, 92 * seconds, 124 * seconds, 156 * seconds}, 0}
 )
 
-// retriesOf is by the text that Process.SDK holds, such as "Go 5.5.0".
+// retriesOf takes the text of Process.SDK, such as "Go 5.5.0".
 func retriesOf(sdk string) (r sdkRetries, how Return) {
 	language, version, _ := strings.Cut(sdk, " ")
 	switch release := SDKRelease(version); {
@@ -49,7 +48,7 @@ func retriesOf(sdk string) (r sdkRetries, how Return) {
 	return r, ReturnUnknown
 }
 
-// SDKRelease is the major and minor number of a version.
+// SDKRelease returns the major and minor number of a version.
 func SDKRelease(version string) string {
 	major, rest, _ := strings.Cut(version, ".")
 	minor, _, _ := strings.Cut(rest, ".")
@@ -62,7 +61,7 @@ func CannotReconnect(sdk string) bool {
 	return how == ReturnNever
 }
 
-// NextAttempt is when a process that lost its connection is likely to try again, with ReturnExpected.
+// NextAttempt returns when a process that lost its connection will probably try again, with ReturnExpected.
 func NextAttempt(sdk string, lost, now domain.Time) (domain.Time, Return) {
 	r, how := retriesOf(sdk)
 	if how != ReturnExpected {

@@ -1,5 +1,5 @@
-// Package fleet holds fleets, the locations they may use, the computes registered in them and the server processes on
-// those computes: their data, their indexes and the rules that need nothing else.
+// Package fleet has the records of fleets, locations, computes and server processes, with the indexes and the rules that need no other
+// records.
 package fleet
 
 import (
@@ -23,10 +23,10 @@ type (
 // Tag is a label that an operator puts on a resource.
 type Tag = keyvalue.Pair
 
-// Location is a custom location, known to the whole installation.
+// Location is a custom location of the installation.
 type Location struct {
 	Name    string // "custom-…"
-	Region  string // region of its ARN: the one its creator named
+	Region  string // region of its ARN: the one that its creator named
 	Account string
 	Created domain.Time
 	Tags    []Tag
@@ -59,8 +59,8 @@ type Fleet struct {
 	FullProtection  bool // new game sessions are protected from scale-down
 	CreationPolicy  *CreationPolicy
 	MetricGroups    []string
-	CertificateType string  // "DISABLED" or "GENERATED", kept and given back
-	Cost            *string // cost for each hour as the operator wrote it; nil when never given
+	CertificateType string  // "DISABLED" or "GENERATED", stored without effect
+	Cost            *string // cost per hour as the operator wrote it; nil if never given
 	Locations       []FleetLocation
 	Tags            []Tag
 	Runtime         *Runtime
@@ -69,7 +69,7 @@ type Fleet struct {
 	Changed uint64
 }
 
-// CreationPolicy limits how many game sessions one creator may make in this fleet. A zero in either member: no limit.
+// CreationPolicy limits how many game sessions one creator may create in this fleet. A zero in either field: no limit.
 type CreationPolicy struct {
 	Sessions int32
 	Period   time.Duration // whole minutes on the wire
@@ -104,14 +104,14 @@ type Compute struct {
 	CertificatePath string
 	Created         domain.Time
 
-	// Registration is random, and another one when a compute of this name is registered anew: its tokens are not those of
-	// the one before. Zero: registered by a version that had none.
+	// Registration is random, so that a new compute of the same name does not accept the tokens of the previous one. Zero: registered by
+	// a version that had none.
 	Registration domain.UUID
 
-	// The auth token is derived from the cell's secret, the fleet, the compute, its registration and the generation; only the
-	// generation is kept. The one before stays good until it expires, so that processes may change over.
+	// The auth token is derived from the cell's secret, the fleet, the compute, its registration and the generation; only the generation
+	// is stored. The previous token stays valid until it expires, so that processes can change over.
 	TokenGeneration uint32 // 0: none was issued yet
-	TokensVoid      uint32 // tokens of this generation and those before are void: an operator replaced them
+	TokensVoid      uint32 // tokens of this generation and earlier ones are void: an operator replaced them
 	TokenExpires    domain.Time
 	PreviousExpires domain.Time
 	ProcessesEver   int64 // processes that ever connected, for diagnosis
@@ -122,7 +122,7 @@ type Compute struct {
 	Hosting      int32 // of these, hosting one
 	idle         int32 // of these, free for a game session
 	activating   int32 // game sessions that are not active yet
-	activations  int32 // how many of them there may be, by the fleet's runtime configuration; 0: any number
+	activations  int32 // limit of activating, from the fleet's runtime configuration; 0: none
 	firstProcess ProcessRef
 	Changed      uint64
 }
@@ -132,24 +132,24 @@ type Key struct{ Fleet, Compute, Process string }
 
 func (k Key) String() string { return k.Fleet + "/" + k.Compute + "/" + k.Process }
 
-// ProcessState is where a server process is in its life.
+// ProcessState is the state of a server process.
 type ProcessState uint8
 
-// The states. A lost link is no state of its own: see Process.Linked.
+// A lost connection is not a state of its own: see Process.Linked.
 const (
 	Initialized  ProcessState = iota + 1 // connected, not ready yet
 	ProcessReady                         // it called ProcessReady; may host a game session
-	Ended                                // it ended, or was given up
+	Ended                                // it ended, or the service gave it up
 )
 
 func (s ProcessState) String() string {
 	return [...]string{"", "INITIALIZED", "ACTIVE", "ENDED"}[s]
 }
 
-// Health is what a process last said of itself.
+// Health is the latest health report of a process.
 type Health uint8
 
-// The healths. Unheard: ready, but no heartbeat has come yet.
+// Unheard: ready, but without a heartbeat so far.
 const (
 	Unheard Health = iota
 	Healthy
@@ -158,19 +158,19 @@ const (
 
 func (h Health) String() string { return [...]string{"UNHEARD", "HEALTHY", "UNHEALTHY"}[h] }
 
-// EndReason is how a process ended.
+// EndReason is why a process ended.
 type EndReason uint8
 
 // The reasons.
 const (
 	EndedNormally       EndReason = iota + 1 // TerminateServerProcess
-	EndedCrashed                             // its link was lost and the grace is over
+	EndedCrashed                             // its connection was lost and the grace is over
 	EndedReplaced                            // another process took its id
-	EndedUnhealthy                           // unhealthy or silent for too long, and did not end when told to
-	EndedForced                              // was told to end and did not
+	EndedUnhealthy                           // unhealthy or silent for too long, and did not end when asked to
+	EndedForced                              // was asked to end and did not
 	EndedNeverReady                          // connected and never called ProcessReady
 	EndedWithCompute                         // its compute, location or fleet was removed
-	EndedActivationLate                      // told to end because its game session never activated
+	EndedActivationLate                      // asked to end because its game session never activated
 )
 
 func (r EndReason) String() string {
@@ -184,16 +184,16 @@ type Process struct {
 	Location   string
 	State      ProcessState
 	Linked     bool   // a connection to some node is open
-	Link       uint64 // which one: only the loss of the newest counts
+	Link       uint64 // its number: only the loss of the newest connection counts
 	Health     Health
 	Settled    bool // ready for a while without a heartbeat: as good as healthy (slow health callbacks)
-	Refreshing bool // it was told to open another connection, and may be deaf until it has changed over
+	Refreshing bool // it was asked to open another connection, and may not read until it has changed over
 	Port       uint16
 	SDK        string // "Go 5.5.0"
 	Tool       string
 	LogPaths   []string
-	Life       uint32 // counts the processes that used this key one after the other
-	Token      uint32 // generation of the compute's auth token that it was started with; 0: none, or a life that began on a connection that was there
+	Life       uint32 // counts the successive processes with this key
+	Token      uint32 // generation of the compute's auth token that it was started with; 0: none, or a life that began on an existing connection
 	Connected  domain.Time
 	Ready      domain.Time
 	EndedAt    domain.Time
@@ -207,17 +207,17 @@ type Process struct {
 	HadSession bool
 
 	ReadyBy     domain.ContactTime // ProcessReady must have come
-	LostBy      domain.ContactTime // the link must be back
+	LostBy      domain.ContactTime // it must have reconnected
 	UnhealthyBy domain.ContactTime // a good heartbeat must have come
-	TerminateBy domain.ContactTime // it must have ended; set once it was told to
-	// TerminationTime is TerminateBy as the process was told, on the wall clock.
+	TerminateBy domain.ContactTime // it must have ended; set when it is asked to
+	// TerminationTime is TerminateBy on the wall clock, as the process received it.
 	TerminationTime domain.Time
 	TerminateWhy    EndReason
 
-	// For those who ask later what happened. Nothing is decided by them.
+	// These fields are for diagnosis; no decision depends on them.
 	LinkAt   domain.Time // when Linked last changed
 	HealthAt domain.Time // when Health last changed
-	AskedAt  domain.Time // when it was told to end
+	AskedAt  domain.Time // when it was asked to end
 	Game     string      // id of the game session that it hosts or hosted
 
 	next, prev ProcessRef // on its compute
@@ -238,18 +238,18 @@ type Event struct {
 	Code    string // an EventCode of the API
 	Message string
 	At      domain.Time
-	No      uint64 // counts the events of the cell: the order within a millisecond
+	No      uint64 // numbers the events of the cell; it orders those of one millisecond
 	Changed uint64
 }
 
-// Creation remembers that a creator made a game session, as long as the creation policy counts it.
+// Creation records that a creator created a game session, while the creation policy counts it.
 type Creation struct {
 	FleetID, Creator string
 	At, Until        domain.Time
 	Changed          uint64
 }
 
-// Sweeps reports whether something of the fleet is being deleted.
+// Sweeps reports whether the fleet or one of its locations is being deleted.
 func (f *Fleet) Sweeps() bool {
 	for _, l := range f.Locations {
 		if l.Status == Deleting {

@@ -6,22 +6,22 @@ import (
 	"github.com/musterhq/muster/internal/domain/wire"
 )
 
-// Runtime is a fleet's runtime configuration: what an agent on each host is to keep running, and how game sessions begin
-// there. It is replaced as a whole.
+// Runtime is a fleet's runtime configuration: the server processes that an agent keeps running on each host, and limits for the
+// activation of game sessions. It is replaced as a whole.
 type Runtime struct {
-	Launches          []Launch      // what an agent runs; empty in a fleet whose hosts have none
+	Launches          []Launch      // what an agent runs; empty for hosts without agents
 	ActivationsMax    int32         // game sessions that may be ACTIVATING on one compute at a time; 0: any number
-	ActivationTimeout time.Duration // how long one may take; 0: as the service is set
+	ActivationTimeout time.Duration // how long one may take; 0: the service's setting
 }
 
-// Launch is a server process and how many of it a host runs at a time.
+// Launch is a server process and the number of copies that a host runs.
 type Launch struct {
 	Path       string
 	Parameters string
 	Copies     int32
 }
 
-// Copies is how many server processes a host runs.
+// Copies returns the number of server processes on a host.
 func (r *Runtime) Copies() (n int64) {
 	for _, l := range r.Launches {
 		n += int64(l.Copies)
@@ -29,7 +29,7 @@ func (r *Runtime) Copies() (n int64) {
 	return n
 }
 
-// ActivationTimeout is how long a game session of the fleet may take to become ACTIVE; 0: as the service is set.
+// ActivationTimeout returns how long a game session of the fleet may take to become ACTIVE; 0: the service's setting.
 func (f *Fleet) ActivationTimeout() time.Duration {
 	if f.Runtime == nil {
 		return 0

@@ -12,8 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/chunk"
 )
 
-// State is everything about fleets, with its indexes. The indexes are not part of a snapshot: they are built again from
-// the records.
+// State has all records of fleets, with their indexes. Snapshots contain no indexes; they are rebuilt from the records.
 type State struct {
 	Locations chunk.Table[Location]
 	Fleets    chunk.Table[Fleet]
@@ -36,7 +35,7 @@ type State struct {
 
 	freed []Place // where a process has become free since TakeFreed
 
-	all SiteCounts // of all locations of all fleets, but for Computes
+	all SiteCounts // of all locations of all fleets, without Computes
 }
 
 type (
@@ -76,7 +75,7 @@ func New() *State {
 	}
 }
 
-// Index trees are only touched under the cell's own lock.
+// The cell's lock protects index trees.
 func newOrder[T any]() sorted.Set[ordered[T]] {
 	return sorted.NewSet(ordered[T].before)
 }
@@ -97,7 +96,7 @@ func (s *State) RemoveLocation(r LocationRef) {
 	s.Locations.Remove(r)
 }
 
-// LocationsFrom yields custom locations in the order of their names, beginning behind `after`.
+// LocationsFrom yields custom locations, ordered by name, beginning after `after`.
 func (s *State) LocationsFrom(after string, yield func(*Location) bool) {
 	s.locations.Ascend(after, func(name string, r LocationRef) bool {
 		return name == after || yield(s.Locations.Get(r))
@@ -119,7 +118,7 @@ func (s *State) AddFleet(f Fleet) {
 	s.byFleet[f.ID] = newOrder[Compute]()
 }
 
-// ChangeFleet stores a fleet as it is now.
+// ChangeFleet replaces a fleet.
 func (s *State) ChangeFleet(r Ref, f Fleet) {
 	was, most := s.Fleets.Get(r).activationsMax(), f.activationsMax()
 	*s.Fleets.Mut(r) = f
@@ -128,7 +127,8 @@ func (s *State) ChangeFleet(r Ref, f Fleet) {
 	}
 }
 
-// RemoveFleet drops a fleet and its event log. Its computes must be gone; its creations go when they no longer count.
+// RemoveFleet removes a fleet and its event log. Its computes must have been removed; its creations are removed when they no longer
+// count.
 func (s *State) RemoveFleet(r Ref) {
 	f := s.Fleets.Get(r)
 	id := f.ID
@@ -142,7 +142,7 @@ func (s *State) RemoveFleet(r Ref) {
 	s.Fleets.Remove(r)
 }
 
-// FleetsFrom yields fleets in creation order, beginning behind (created, id).
+// FleetsFrom yields fleets in creation order, beginning after (created, id).
 func (s *State) FleetsFrom(created int64, id string, yield func(*Fleet) bool) {
 	from := ordered[Fleet]{created: created, id: id}
 	s.order.Ascend(from, func(o ordered[Fleet]) bool {
@@ -156,7 +156,7 @@ func (s *State) Compute(fleet, name string) (ComputeRef, bool) {
 	return r, ok
 }
 
-// ComputeCount is the number of computes in a fleet.
+// ComputeCount returns the number of computes in a fleet.
 func (s *State) ComputeCount(fleet string) int {
 	if t := s.byFleet[fleet]; t != nil {
 		return t.Len()
@@ -184,7 +184,7 @@ func (s *State) indexCompute(r ComputeRef) {
 	s.sites[at].order.Set(entry)
 }
 
-// RemoveCompute drops a compute. Its processes must be gone or ended; those that ended are let go of.
+// RemoveCompute removes a compute with its processes, which must have ended.
 func (s *State) RemoveCompute(r ComputeRef) {
 	for p := s.Computes.Get(r).firstProcess; p != 0; p = s.Computes.Get(r).firstProcess {
 		s.RemoveProcess(p)
@@ -199,7 +199,7 @@ func (s *State) RemoveCompute(r ComputeRef) {
 	s.Computes.Remove(r)
 }
 
-// ComputesFrom yields the computes of a fleet in creation order, beginning behind (created, name).
+// ComputesFrom yields the computes of a fleet in creation order, beginning after (created, name).
 func (s *State) ComputesFrom(fleet string, created int64, name string, yield func(ComputeRef, *Compute) bool) {
 	if t := s.byFleet[fleet]; t != nil {
 		s.computesFrom(t, created, name, yield)
@@ -263,7 +263,7 @@ func (s *State) RemoveProcess(r ProcessRef) {
 	s.Processes.Remove(r)
 }
 
-// Renew begins another life under a key: the process that used it has ended. The link, if any, goes over to it.
+// Renew begins a new life under the key of a process that has ended. The new process takes over an open connection.
 func (s *State) Renew(r ProcessRef, at domain.Time) {
 	s.setCounted(r, counted{})
 	p := s.Processes.Mut(r)
@@ -273,7 +273,7 @@ func (s *State) Renew(r ProcessRef, at domain.Time) {
 	}
 }
 
-// ProcessesOn yields the processes of a compute, the ended ones too, newest first.
+// ProcessesOn yields the processes of a compute, also the ended ones, newest first.
 func (s *State) ProcessesOn(compute ComputeRef, yield func(ProcessRef, *Process) bool) {
 	for r := s.Computes.Get(compute).firstProcess; r != 0; {
 		p := s.Processes.Get(r)
@@ -285,8 +285,7 @@ func (s *State) ProcessesOn(compute ComputeRef, yield func(ProcessRef, *Process)
 	}
 }
 
-// eventsMax bounds a fleet's event log: the oldest go first. Enough for weeks of a healthy fleet, and a bound for one
-// whose servers crash all day.
+// eventsMax bounds a fleet's event log, from which the oldest events are removed. It is enough for weeks of a healthy fleet.
 const eventsMax = 2000
 
 // AddEvent appends to a fleet's event log.
@@ -304,10 +303,9 @@ func (s *State) AddEvent(e Event) {
 	s.events[e.FleetID] = log
 }
 
-// EventsOf returns the event log of a fleet, oldest first. Only for reading.
+// EventsOf returns the event log of a fleet, oldest first. Callers must not change it.
 func (s *State) EventsOf(fleet string) []EventRef { return s.events[fleet] }
 
-// AddCreation remembers a creation.
 func (s *State) AddCreation(c Creation) CreationRef {
 	r, rec := s.Creations.Add()
 	*rec = c
@@ -316,7 +314,6 @@ func (s *State) AddCreation(c Creation) CreationRef {
 	return r
 }
 
-// RemoveCreation forgets a creation.
 func (s *State) RemoveCreation(r CreationRef) {
 	c := s.Creations.Get(r)
 	at := creator{c.FleetID, c.Creator}
@@ -329,13 +326,13 @@ func (s *State) RemoveCreation(r CreationRef) {
 	s.Creations.Remove(r)
 }
 
-// CreationsOf returns what a creator made lately in a fleet. Only for reading.
+// CreationsOf returns the recent creations of a creator in a fleet. Callers must not change it.
 func (s *State) CreationsOf(fleet, name string) []CreationRef {
 	return s.creations[creator{fleet, name}]
 }
 
-// Restore rebuilds the indexes from the records, after a snapshot was loaded. Records name one another by identifier
-// there, so references are found again first; one that names nothing is an error.
+// Restore rebuilds the indexes from the records, after a snapshot was loaded. Snapshots refer to records by identifier, so references are
+// resolved first; an unknown identifier is an error.
 func (s *State) Restore() error {
 	s.Aliases.Restore()
 	s.Builds.Restore()
@@ -349,7 +346,7 @@ func (s *State) Restore() error {
 	}
 	for _, c := range s.Computes.All() {
 		if _, ok := s.fleets[c.FleetID]; !ok {
-			return fmt.Errorf("compute %s is in fleet %s, which there is not", c.Name, c.FleetID)
+			return fmt.Errorf("compute %s is in fleet %s, which does not exist", c.Name, c.FleetID)
 		}
 	}
 	for r := range s.Computes.All() {
@@ -359,7 +356,7 @@ func (s *State) Restore() error {
 		p := s.Processes.Mut(r)
 		compute, ok := s.computes[computeKey{p.Key.Fleet, p.Key.Compute}]
 		if !ok {
-			return fmt.Errorf("process %s is on a compute that there is not", p.Key)
+			return fmt.Errorf("process %s is on a compute that does not exist", p.Key)
 		}
 		p.Compute = compute
 		s.link(r, p.Compute)

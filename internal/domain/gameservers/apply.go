@@ -6,7 +6,6 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// Apply folds an event into the state.
 func (c *State) Apply(_ domain.Time, event kernel.Event) {
 	number := c.Touch()
 	switch e := event.(type) {

@@ -7,11 +7,11 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// CreateGameServerGroup makes a group. It is ACTIVE at once: there is nothing to start.
+// CreateGameServerGroup creates a group, which is ACTIVE at once, because there is nothing to start.
 type CreateGameServerGroup struct {
 	Group Group
 
-	// Result: Group as it was stored.
+	// Result: Group, as stored.
 }
 
 func (cmd *CreateGameServerGroup) Decide(k *kernel.Tx) error {
@@ -27,7 +27,7 @@ func (cmd *CreateGameServerGroup) Decide(k *kernel.Tx) error {
 		return domain.Refuse(domain.Invalid, "MinSize: %d is more than MaxSize, %d", g.SizeMin, g.SizeMax)
 	}
 	if (g.Template.ID == "") == (g.Template.Name == "") {
-		return domain.Refuse(domain.Invalid, "LaunchTemplate: exactly one of LaunchTemplateId and LaunchTemplateName is wanted")
+		return domain.Refuse(domain.Invalid, "LaunchTemplate: want exactly one of LaunchTemplateId and LaunchTemplateName")
 	}
 	if err := checkInstanceTypes(g.Instances); err != nil {
 		return err
@@ -58,7 +58,7 @@ func (c *State) groupByName(name string) (*Group, error) {
 	return c.Records.Groups.Get(r), nil
 }
 
-// UpdateGameServerGroup changes what is given and keeps the rest.
+// UpdateGameServerGroup changes the given fields and keeps the others.
 type UpdateGameServerGroup struct {
 	Name       string
 	Role       *string
@@ -94,8 +94,8 @@ func (cmd *UpdateGameServerGroup) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// DeleteGameServerGroup makes a group take nothing new and go with its last game server; by force it goes at once, with
-// all that is in it.
+// DeleteGameServerGroup closes a group to new game servers and removes it with its last one; by force it removes it at once, with its
+// game servers.
 type DeleteGameServerGroup struct {
 	Name  string
 	Force bool
@@ -128,7 +128,7 @@ func (cmd *DeleteGameServerGroup) Decide(k *kernel.Tx) error {
 type RegisterGameServer struct {
 	Server Server // ID, Group, Instance, Connection, Data
 
-	// Result: Server as it was stored.
+	// Result: Server, as stored.
 }
 
 func (cmd *RegisterGameServer) Decide(k *kernel.Tx) error {
@@ -163,12 +163,12 @@ func (c *State) GameServer(group, id string) (*Server, error) {
 	return nil, domain.Refuse(domain.NotFound, "game server %s not found in group %s", id, group)
 }
 
-// ClaimGameServer keeps a game server for its caller until the game server says that it is utilized.
+// ClaimGameServer reserves a game server for its caller until the game server reports that it is utilized.
 type ClaimGameServer struct {
 	Group string
 	ID    string // "" for any that is free
 	Data  *string
-	None  bool // the caller wants none of the instances there are: all of them are ACTIVE
+	None  bool // the caller's filter excludes all instances, because all are ACTIVE
 
 	// Result
 	Server Server
@@ -206,7 +206,7 @@ func (cmd *ClaimGameServer) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// UpdateGameServer is what a game server says of itself.
+// UpdateGameServer is the report of a game server about itself.
 type UpdateGameServer struct {
 	Group, ID string
 	Data      *string
@@ -251,7 +251,7 @@ func (cmd *DeregisterGameServer) Decide(k *kernel.Tx) error {
 	return err
 }
 
-// removeGameServer drops a game server, and its group if that waited for its last one.
+// removeGameServer removes a game server, and its group if that waited for its last one.
 func (t *Tx) removeGameServer(x *Server) {
 	group := x.Group
 	t.Emit(&GameServerRemoved{x.ID})
@@ -260,7 +260,7 @@ func (t *Tx) removeGameServer(x *Server) {
 	}
 }
 
-// claimOver makes a game server free again that nobody used.
+// claimOver frees a game server that was claimed but not utilized in time.
 func (t *Tx) claimOver(r ServerRef) {
 	x := *t.Records.Servers.Get(r)
 	x.ClaimBy = 0

@@ -4,11 +4,11 @@ import (
 	"time"
 )
 
-// Config holds the limits and periods that the room's commands are decided with. Deadlines are written into events when they are
-// set, so a change of the configuration never changes what waits already.
+// Config holds the limits and periods of the room's commands. Events contain the deadlines that they set, so a change of the
+// configuration does not move existing deadlines.
 type Config struct {
 	GameServerClaim       time.Duration // how long a claimed game server has to be utilized
-	GameServerHealth      time.Duration // a game server that has not been healthy for so long is gone
+	GameServerHealth      time.Duration // after this time without a healthy report a game server is removed
 	GameServerGroupsMax   int
 	GameServersInGroupMax int
 }

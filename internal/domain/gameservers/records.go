@@ -1,5 +1,5 @@
-// Package gameservers is the registry of game servers that find players by being claimed: groups, and the game servers in
-// them. It knows nothing of fleets and game sessions; who hosts this way uses nothing else.
+// Package gameservers is the room of game server groups and their game servers, which clients claim. It is independent of fleets and game
+// sessions.
 package gameservers
 
 import (
@@ -9,8 +9,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/wire"
 )
 
-// Group is a set of game servers that are alike. What it says about instances of the cloud is kept and given back;
-// nobody here starts any.
+// Group is a set of equal game servers. Its settings for cloud instances are stored without effect: the service starts none.
 //
 // Slices of a record are never changed in place: a frozen copy of the record may share them.
 type Group struct {
@@ -24,7 +23,7 @@ type Group struct {
 	Balancing       string
 	Protection      string
 	Suspended       bool // REPLACE_INSTANCE_TYPES is suspended
-	Deleting        bool // takes no new game servers, and goes with its last one
+	Deleting        bool // takes no new game servers, and is removed with its last one
 	Created         domain.Time
 	Updated         domain.Time
 	Tags            []keyvalue.Pair
@@ -70,20 +69,20 @@ func (t *InstanceType) fields(c *wire.Codec) {
 
 func groupPlace(g *Group) catalog.Place { return catalog.Place{Created: g.Created, ID: g.Name} }
 
-// Server is one game server. It is there for players until it is utilized, and then for good.
+// Server is one game server. Once utilized, it stays utilized.
 type Server struct {
 	ID         string // unique in the installation
 	Group      string
-	Instance   string // its host, as it says
+	Instance   string // its host, as it reports
 	Connection string // how players reach it
 	Data       string
 	Utilized   bool
 	Registered domain.Time
 	Claimed    domain.Time // the last time
-	Healthy    domain.Time // when it last said so
+	Healthy    domain.Time // its last healthy report
 
 	ClaimBy  domain.ContactTime // a claim is void then unless the game server is utilized; 0: not claimed
-	HealthBy domain.ContactTime // it must have said that it is healthy
+	HealthBy domain.ContactTime // a healthy report must have come
 
 	indexed bool // among the free ones
 	Changed uint64

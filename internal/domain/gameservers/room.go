@@ -11,11 +11,11 @@ const Room kernel.RoomNo = 1
 
 // Contact deadlines.
 const (
-	GameServerClaim  = kernel.Wait(Room)*kernel.WaitsOfRoom + iota // a claimed game server's being utilized
-	GameServerHealth                                               // its next good word
+	GameServerClaim  = kernel.Wait(Room)*kernel.WaitsOfRoom + iota // the claim of a game server
+	GameServerHealth                                               // its next healthy report
 )
 
-// Tagger merges tags with the limit that resources of all kinds have.
+// Tagger merges tags, with the limit that all kinds of resources share.
 type Tagger interface {
 	Tagged(own keyvalue.Own, have, add []keyvalue.Pair) ([]keyvalue.Pair, error)
 }
@@ -28,19 +28,19 @@ type State struct {
 	tags    Tagger
 }
 
-// Tx is the room: its state, and its part of the transaction that is being decided.
+// Tx is the room: its state, and its part of the present transaction.
 type Tx struct {
 	*kernel.Tx
 	*State
 	kernel.Plain
 }
 
-// New returns the room without records.
+// New returns an empty room.
 func New(k *kernel.Kernel, config *Config, tags Tagger) *Tx {
 	return &Tx{Tx: k.Tx(), State: &State{Kernel: k, Config: config, Records: NewRecords(), tags: tags}}
 }
 
-// Events has the constructors of the room's events.
+// Events returns the constructors of the room's events.
 func (*Tx) Events() []func() kernel.Event { return events }
 
 // View reads the room's state.
@@ -49,10 +49,10 @@ type View struct {
 	c *State
 }
 
-// View returns a View. It is good as long as no command is executed.
+// View returns a View. It is valid until the next command is executed.
 func (c *State) View() View { return View{c.Reader(), c} }
 
-// Due ends what d waits for.
+// Due ends what has reached deadline d.
 func (t *Tx) Due(d kernel.Deadline) (heavy bool) {
 	if d.Kind == GameServerClaim {
 		t.claimOver(ServerRef(d.Ref))
@@ -77,7 +77,7 @@ type frozen struct {
 	servers chunk.Frozen[Server]
 }
 
-// Freeze returns what a snapshot holds of the room.
+// Freeze returns the room's part of a snapshot.
 func (c *State) Freeze(*kernel.Head) kernel.Frozen {
 	return &frozen{c.Records.Groups.Freeze(), c.Records.Servers.Freeze()}
 }
@@ -88,13 +88,11 @@ const (
 	partServer = 15
 )
 
-// Write writes the parts.
 func (f *frozen) Write(w *kernel.PartWriter) {
 	kernel.WriteAll(w, partGroup, f.groups)
 	kernel.WriteAll(w, partServer, f.servers)
 }
 
-// Load reads a part of a snapshot.
 func (c *State) Load(l *kernel.Loader, kind uint64, body []byte) (known bool, err error) {
 	switch kind {
 	case partGroup:
@@ -105,7 +103,7 @@ func (c *State) Load(l *kernel.Loader, kind uint64, body []byte) (known bool, er
 	return false, nil
 }
 
-// Restore rebuilds what a snapshot does not hold.
+// Restore rebuilds what a snapshot does not contain.
 func (c *State) Restore(*kernel.Head) error {
 	c.Records.Restore()
 	for r, x := range c.Records.Servers.All() {

@@ -12,7 +12,7 @@ type (
 	ServerRef = chunk.Ref[Server]
 )
 
-// Records is all groups and game servers, with their indexes.
+// Records has all groups and game servers, with their indexes.
 type Records struct {
 	Groups  *catalog.Catalog[Group]
 	Servers *catalog.Catalog[Server]
@@ -20,7 +20,7 @@ type Records struct {
 	groups map[string]*members
 }
 
-// members is what a group has.
+// members has the game servers of a group.
 type members struct {
 	all       sorted.Set[member] // in the order of registration
 	free      sorted.Set[member] // those that can be claimed
@@ -44,7 +44,7 @@ func NewRecords() *Records {
 	return &Records{Groups: catalog.New(groupPlace), Servers: catalog.New(serverPlace), groups: map[string]*members{}}
 }
 
-// members is for changes: it makes the entry of a group when there is none. Reads run beside one another and must not.
+// members is for changes: it adds a missing entry of a group. Reads are concurrent and must not call it.
 func (s *Records) members(group string) *members {
 	m := s.groups[group]
 	if m == nil {
@@ -77,7 +77,7 @@ func (s *Records) join(m *members, r ServerRef) {
 	m.instances.Set(x.Instance, n+1)
 }
 
-// reindex puts a game server among the free ones, or takes it out.
+// reindex adds a game server to the free ones, or removes it.
 func (s *Records) reindex(m *members, r ServerRef) {
 	x := s.Servers.Get(r)
 	free := x.Free()
@@ -107,13 +107,13 @@ func (s *Records) DropServer(r ServerRef) {
 	s.Servers.Drop(r)
 }
 
-// DropGroup removes a group, which has no game servers any more.
+// DropGroup removes a group, which has no more game servers.
 func (s *Records) DropGroup(r GroupRef) {
 	delete(s.groups, s.Groups.Get(r).Name)
 	s.Groups.Drop(r)
 }
 
-// Count is the number of game servers in a group.
+// Count returns the number of game servers in a group.
 func (s *Records) Count(group string) int {
 	if m := s.groups[group]; m != nil {
 		return m.all.Len()
@@ -121,7 +121,7 @@ func (s *Records) Count(group string) int {
 	return 0
 }
 
-// Free is the game server of a group that has waited longest for a claim.
+// Free returns the game server of a group that has waited longest for a claim.
 func (s *Records) Free(group string) (ServerRef, bool) {
 	m := s.groups[group]
 	if m == nil {
@@ -131,8 +131,8 @@ func (s *Records) Free(group string) (ServerRef, bool) {
 	return first.ref, ok
 }
 
-// ServersOf yields the game servers of a group in the order of registration or in the opposite one, beginning behind a
-// place; without one at the end of its own.
+// ServersOf yields the game servers of a group in the order of registration or in the opposite one, beginning after a place or at the
+// start.
 func (s *Records) ServersOf(group string, after catalog.Place, newestFirst bool, yield func(*Server) bool) {
 	m := s.groups[group]
 	if m == nil {
@@ -150,7 +150,7 @@ func (s *Records) ServersOf(group string, after catalog.Place, newestFirst bool,
 	}
 }
 
-// InstancesOf yields the instances that a group's game servers are on, by id, beginning behind one.
+// InstancesOf yields the instances that a group's game servers are on, by id, beginning after one.
 func (s *Records) InstancesOf(group, after string, yield func(id string) bool) {
 	m := s.groups[group]
 	if m == nil {

@@ -6,8 +6,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/catalog"
 )
 
-// TestReadsChangeNothing: readers run beside one another, so looking for the game servers of a group that has none must not
-// make an entry for it.
+// TestReadsChangeNothing: reads are concurrent, so a search for the game servers of an empty group must not add an entry for it.
 func TestReadsChangeNothing(t *testing.T) {
 	s := NewRecords()
 	s.Groups.Put(Group{Name: "empty"})

@@ -16,7 +16,7 @@ func (v *View) GameServerGroup(name string) (Group, error) {
 	return *g, nil
 }
 
-// GameServerGroups returns up to limit groups in creation order, beginning behind a place.
+// GameServerGroups returns up to limit groups in creation order, beginning after a place.
 func (v *View) GameServerGroups(after catalog.Place, limit int) []Group {
 	v.SawAll()
 	return v.c.Records.Groups.Page(after, limit, nil)
@@ -33,8 +33,7 @@ func (v *View) GameServer(group, id string) (Server, error) {
 	return *x, nil
 }
 
-// GameServers returns up to limit game servers of a group in the order of registration, or in the opposite one, beginning
-// behind a place.
+// GameServers returns up to limit game servers of a group in the order of registration, or in the opposite one, beginning after a place.
 func (v *View) GameServers(group string, after catalog.Place, newestFirst bool, limit int) (page []Server, err error) {
 	v.SawAll()
 	if _, err := v.c.groupByName(group); err != nil {
@@ -47,8 +46,8 @@ func (v *View) GameServers(group string, after catalog.Place, newestFirst bool, 
 	return page, nil
 }
 
-// GameServerInstances returns up to limit of the instances that a group's game servers are on, beginning behind one; of
-// the wanted ones, if any are named: then all of them have to be there.
+// GameServerInstances returns up to limit instances of a group's game servers, beginning after one. If wanted is not empty, it returns
+// only those, and refuses an unknown one.
 func (v *View) GameServerInstances(group, after string, wanted []string, limit int) (page []string, err error) {
 	v.SawAll()
 	if _, err := v.c.groupByName(group); err != nil {

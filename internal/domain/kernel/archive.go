@@ -4,7 +4,7 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 )
 
-// ClaimKind is what a Claim names, and what an EndedRecord is.
+// ClaimKind is the kind of record that a Claim names, or that an EndedRecord is.
 type ClaimKind uint8
 
 // The kinds.
@@ -17,17 +17,17 @@ const (
 	AChange // of a player's keys
 )
 
-// Claim is a command whose caller may have chosen the id of what it makes. The engine looks such an id up in the archive
-// before it queues the command.
+// Claim is a command whose caller may have chosen the id of the new record. The engine looks up such an id in the archive before it
+// queues the command.
 type Claim interface {
 	Command
-	// Claimed is what the command would make; Nothing if the caller did not choose the id.
+	// Claimed returns the kind and id of the new record; Nothing if the caller did not choose the id.
 	Claimed() (ClaimKind, string)
-	// SetArchived takes what the archive had when Kernel.Forgotten was at; nil for nothing.
+	// SetArchived stores what the archive had when Kernel.Forgotten was at; nil for nothing.
 	SetArchived(data []byte, at uint64) error
 }
 
-// ClaimIn returns the Claim that a command is, also when another command wraps it.
+// ClaimIn returns a command as a Claim, also if another command wraps it.
 func ClaimIn(cmd Command) (Claim, bool) {
 	if w, ok := cmd.(interface{ Unwrap() Command }); ok {
 		cmd = w.Unwrap()
@@ -36,19 +36,18 @@ func ClaimIn(cmd Command) (Claim, bool) {
 	return claim, ok
 }
 
-// ArchivedID is whether the archive knows the id of what a command claims. The engine fills it in.
+// ArchivedID says whether the archive has the id that a command claims. The engine fills it in.
 type ArchivedID struct {
 	Archived   bool
 	ArchivedAt uint64 // Kernel.Forgotten when it looked
 }
 
-// SetArchived takes what the archive had.
 func (x *ArchivedID) SetArchived(data []byte, at uint64) error {
 	x.Archived, x.ArchivedAt = data != nil, at
 	return nil
 }
 
-// EndedRecord is something that has ended, for the archive.
+// EndedRecord is an ended record for the archive.
 type EndedRecord struct {
 	Kind           ClaimKind // Nothing: it need not be kept
 	ID             string    // session.ID, a placement's or ticket's id, the sixteen bytes of a player session's UUID, or the number of a flow.Change
@@ -61,8 +60,8 @@ type EndedRecord struct {
 // Counts reports whether Kernel.Forgotten counts the record.
 func (e *EndedRecord) Counts() bool { return e.Kind != APlayerSession && e.Kind != AChange }
 
-// RequestHash makes the number under which a request id is remembered with what it changed, so that a repeat gets the same
-// answer. It is never zero (FNV-1a, 64 bits).
+// RequestHash hashes a request id (FNV-1a, 64 bits, never zero). The changed record stores the hash, so that a repeat of the request gets
+// the same answer.
 func RequestHash(id string) uint64 {
 	h := uint64(14695981039346656037)
 	for i := range len(id) {

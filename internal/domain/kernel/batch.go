@@ -14,7 +14,7 @@ func (k *Kernel) EachEvent(batch []byte, f func(at domain.Time, e Event)) error 
 	return k.eachEvent(batch, &wire.Reader{}, func() {}, f)
 }
 
-// eachEvent walks a journal entry: transactions, their time, their events. It calls begin before each transaction.
+// eachEvent decodes a journal entry: transactions, their time, their events. It calls begin before each transaction.
 func (k *Kernel) eachEvent(batch []byte, r *wire.Reader, begin func(), f func(domain.Time, Event)) error {
 	for len(batch) > 0 {
 		num, body, rest, err := next(batch)

@@ -9,16 +9,16 @@ import (
 	"github.com/musterhq/muster/internal/domain/chunk"
 )
 
-// Wait is a kind of deadline. Contact deadlines wait for a client or server that could not reach the service while it was
-// down. Wall deadlines end on time, also when the service was down.
+// Wait is a kind of deadline. Contact deadlines are for clients and servers, which cannot reach the service while it is down. Wall
+// deadlines pass also while the service is down.
 type Wait uint8
 
-// WaitsOfRoom is how many kinds of each clock a room may have: a room's kinds of contact deadlines begin at its number times
-// WaitsOfRoom, its kinds of wall deadlines at FirstWall plus that.
+// WaitsOfRoom is the most kinds of deadlines that a room may have for each clock: its contact deadlines begin at its number times
+// WaitsOfRoom, its wall deadlines at FirstWall plus that.
 const WaitsOfRoom = 16
 
-// AtOnce is the wall deadline of what is due at once, before every other one. It is the same after a snapshot was loaded, which
-// does not know when the wait began.
+// AtOnce is a wall deadline that is due at once, before every other one. It does not depend on when the wait began, which a snapshot does
+// not contain.
 const AtOnce = domain.Time(1)
 
 // FirstWall is the first of all kinds of wall deadlines.
@@ -33,7 +33,7 @@ type Deadline struct {
 	Kind Wait
 }
 
-// before orders deadlines. Ties end in one order everywhere, so that every run of the same commands is the same.
+// before orders deadlines. Ties have a fixed order, so that every run of the same commands is the same.
 func (a Deadline) before(b Deadline) bool {
 	if a.At != b.At {
 		return a.At < b.At
@@ -44,13 +44,13 @@ func (a Deadline) before(b Deadline) bool {
 	return a.Ref < b.Ref
 }
 
-// Deadlines is every deadline of a cell: two heaps, because the two clocks drift apart with every restart. Places in
-// the heaps are kept beside the records, so that moving an entry copies no frozen block.
+// Deadlines is every deadline of a cell: two heaps, because the two clocks drift apart with every restart. Positions in the heaps are not
+// in the records, so that moving an entry copies no frozen block.
 //
 // A deadline costs 16 bytes in its heap and 4 beside its record; of each kind that a table's records may wait for, there are 4 bytes
-// for every place in that table. Deadlines are not in snapshots: rooms set them again from their records. They need no order of
-// arrival, because ties end by kind and then by place, and places are the same for every replay from the beginning. They may
-// differ between a replay and a loaded snapshot; only what is live decides, and it records what it decided.
+// for every place in that table. Deadlines are not in snapshots: rooms set them again from their records. The order of arrival does not
+// matter, because ties are ordered by kind and then by place, and places are the same for every replay from the beginning. They may
+// differ between a replay and a loaded snapshot; this is safe because only the live state decides, and it records its decisions.
 type Deadlines struct{ contact, wall heap }
 
 func newDeadlines() Deadlines {
@@ -79,7 +79,7 @@ func (d *Deadlines) Clear(kind Wait, ref chunk.AnyRef) {
 	}
 }
 
-// NextWall is the wall deadline that ends first.
+// NextWall returns the wall deadline that ends first.
 func (d *Deadlines) NextWall() (Deadline, bool) { return d.wall.next() }
 
 // All yields every deadline, in no particular order.
@@ -95,7 +95,7 @@ func (d *Deadlines) All() iter.Seq[Deadline] {
 	}
 }
 
-// Check holds the heaps against their invariants, for tests.
+// Check checks the invariants of the heaps, for tests.
 func (d *Deadlines) Check() error {
 	for _, h := range []*heap{&d.contact, &d.wall} {
 		for i, x := range h.entries {
@@ -110,9 +110,9 @@ func (d *Deadlines) Check() error {
 	return nil
 }
 
-// heap is a 4-ary heap with the place of each entry, so that a deadline can be moved or cleared. Every operation takes time
-// logarithmic in the number of deadlines. It holds two invariants: no entry is before its parent, (i-1)/4, and
-// places[kind][ref] is the index of the entry plus one.
+// heap is a 4-ary heap that knows the position of each entry, so that a deadline can be moved or cleared. Every operation takes time
+// logarithmic in the number of deadlines. It holds two invariants: no entry is before its parent, (i-1)/4, and places[kind][ref] is the
+// index of the entry plus one.
 type heap struct {
 	entries []Deadline
 	places  [][]int32 // by kind and reference: place in entries plus one, 0 when there is none

@@ -7,30 +7,30 @@ import (
 	"github.com/musterhq/muster/internal/domain/chunk"
 )
 
-// EndedKind is what has ended. Rooms number their kinds in Ended.
+// EndedKind is a kind of ended record, numbered by its room.
 type EndedKind uint8
 
-// Ended is a record that has ended: which room's, of which of its kinds, and where it is.
+// Ended identifies an ended record: its room, its kind in the room, and its reference.
 type Ended struct {
 	Room RoomNo
 	Kind EndedKind
 	Ref  chunk.AnyRef
 }
 
-// EndedQueue lists what has ended and is still in memory, in the order it ended. The archive takes from the front.
+// EndedQueue lists the ended records in memory, in the order of their ends. The archive takes from the front.
 type EndedQueue struct {
 	ring       []Ended
 	head, used int
-	no         uint64 // counts what has ever ended
+	no         uint64 // counts all records that ever ended
 }
 
-// Len is how many records have ended and are still in memory.
+// Len returns the number of ended records in memory.
 func (q *EndedQueue) Len() int { return q.used }
 
-// At returns the i-th record, from the one that ended first.
+// At returns the i-th record, in the order of their ends.
 func (q *EndedQueue) At(i int) Ended { return q.ring[(q.head+i)%len(q.ring)] }
 
-// Next is the number of the record that ends next.
+// Next returns the number for the next record that ends.
 func (q *EndedQueue) Next() uint64 {
 	q.no++
 	return q.no
@@ -56,7 +56,7 @@ func (q *EndedQueue) pop() Ended {
 	return e
 }
 
-// forget drops the n records that ended first.
+// forget removes the n records that ended first.
 func (k *Kernel) forget(n int) {
 	for range n {
 		e := k.Ended.pop()
@@ -66,7 +66,7 @@ func (k *Kernel) forget(n int) {
 	}
 }
 
-// restoreEnded rebuilds the list from the records; no is the last number given, maybe to a record that has left.
+// restoreEnded rebuilds the list from the records; no is the last assigned number, maybe of a record that is no longer in memory.
 func (k *Kernel) restoreEnded(no uint64) {
 	type numbered struct {
 		no uint64

@@ -4,16 +4,16 @@ import (
 	"github.com/musterhq/muster/internal/domain/wire"
 )
 
-// Kind tells the events apart. The numbers are those of proto/journal.proto: they are never changed and never reused.
+// Kind is the type of an event. The numbers are those of proto/journal.proto: they are never changed and never reused.
 type Kind uint8
 
-// Event is a fact. What Fields names is all that Apply may use beside the state.
+// Event is a fact. Besides the state, Apply may use only what Fields names.
 type Event interface {
 	wire.Message
 	Kind() Kind
 }
 
-// NewEvent returns an empty event of a kind, or nil when there is none.
+// NewEvent returns an empty event of a kind, or nil for an unknown kind.
 func (k *Kernel) NewEvent(kind Kind) Event {
 	if construct := k.constructors[kind]; construct != nil {
 		return construct()
@@ -42,10 +42,10 @@ func Kinds(events ...Event) KindMask {
 	return m
 }
 
-// AllKinds is the set of all.
+// AllKinds returns the set of all kinds.
 func AllKinds() KindMask { return KindMask{^uint64(0), ^uint64(0), ^uint64(0), ^uint64(0)} }
 
-// Has reports whether the set holds k.
+// Has reports whether the set contains k.
 func (m *KindMask) Has(k Kind) bool { return m[k/64]&(1<<(k%64)) != 0 }
 
 // Add adds the kinds of another set.

@@ -44,47 +44,46 @@ import (
 	"github.com/musterhq/muster/internal/domain/wire"
 )
 
-// Command is a wish. The exported fields below "Result" are filled in when it succeeds.
+// Command is a request to change the state. Its fields below "Result" are filled in when it succeeds.
 type Command interface {
 	// Decide checks the command and emits what follows from it. An error is a *domain.Refusal, and then nothing was emitted.
 	Decide(t *Tx) error
 }
 
-// Room is a part of the core that owns records and everything that happens to them.
+// Room is a part of the core that owns records, their commands and their events.
 type Room interface {
 	// Events has a constructor for each event of the room.
 	Events() []func() Event
-	// Apply folds one of the room's events into its state. It never fails: the thing has happened.
+	// Apply applies one of the room's events to its state. It never fails, because the event has happened.
 	Apply(at domain.Time, e Event)
-	// Due ends what a deadline of the room waits for. It always moves or clears the deadline. It reports whether that was so
-	// much work that a Tick should end with it.
+	// Due ends what has reached a deadline of the room, and always moves or clears the deadline. heavy reports that a Tick should end
+	// after so much work.
 	Due(d Deadline) (heavy bool)
-	// Settle runs behind a command that called Tx.AtEnd for this room, in the same transaction. Reset drops what there is to
-	// settle: it runs in place of Settle if the command was refused, and behind each entry of a replay.
+	// Settle runs after a command that called Tx.AtEnd for this room, in the same transaction. Reset discards the work of Settle: it runs
+	// instead of Settle if the command was refused, and after each entry of a replay.
 	Settle()
 	Reset()
 
-	// Freeze returns what a snapshot holds of the room.
+	// Freeze returns the room's part of a snapshot.
 	Freeze(*Head) Frozen
 	// Load reads a part of a snapshot; known is false for a part of another room.
 	Load(l *Loader, kind uint64, body []byte) (known bool, err error)
-	// Restore rebuilds what a snapshot does not hold: indexes, references between records, deadlines.
+	// Restore rebuilds what a snapshot does not contain: indexes, references between records, deadlines.
 	Restore(*Head) error
-	// EachEnded yields the records in memory that have ended, with the numbers that Ended.Next gave.
+	// EachEnded yields the ended records in memory, with the numbers from EndedQueue.Next.
 	EachEnded(yield func(no uint64, e Ended))
-	// Drop forgets an ended record, which the archive has. It reports whether Kernel.Forgotten counts it.
+	// Drop removes an ended record, which the archive has, from memory. It reports whether Kernel.Forgotten counts it.
 	Drop(e Ended) (counts bool)
 }
 
-// RoomNo is the number of a room. Of several rooms that have something to settle, the one with the lowest number comes first,
-// and so it is for deadlines of the same instant.
+// RoomNo is the number of a room. Rooms settle in the order of their numbers, which also orders deadlines of the same instant.
 type RoomNo uint8
 
-// roomsMax bounds the rooms: the kinds of deadlines are numbered by room.
+// roomsMax bounds the rooms, because kinds of deadlines are numbered by room.
 const roomsMax = 8
 
-// Kernel is what the rooms of one cell share. One goroutine at a time may call Execute, Replay or Freeze; views may be used
-// beside each other but not beside those.
+// Kernel has what the rooms of one cell share. One goroutine at a time may call Execute, Replay or Freeze; views may be used concurrently
+// with each other but not with those.
 type Kernel struct {
 	Waiting Deadlines
 	Ended   EndedQueue
@@ -97,12 +96,12 @@ type Kernel struct {
 	tx           Tx
 
 	last     domain.Time // when the last transaction happened
-	downtime domain.Time // how long the service was down since the cell began: contact deadlines are moved by it
+	downtime domain.Time // total downtime of the service since the cell began, by which contact deadlines are moved
 	number   uint64      // of the journal entry that is being built or replayed
 	part     uint32      // number of the transaction in it that is being applied, from 1
 	changed  uint64      // number of the last change
 
-	forgotten uint64 // records that left memory for the archive and that Forgotten counts
+	forgotten uint64 // see Forgotten
 	replayed  wire.Reader
 }
 
@@ -114,7 +113,7 @@ func New() *Kernel {
 	return k
 }
 
-// Register adds a room under its number. It panics if the number or the kind of an event is taken.
+// Register adds a room under its number. It panics if its number or the kind of an event is taken.
 func (k *Kernel) Register(no RoomNo, r Room) {
 	if k.rooms[no] != nil {
 		panic(fmt.Sprintf("%T and %T have the same number %d", r, k.rooms[no], no))
@@ -136,7 +135,7 @@ func (k *Kernel) own(events []func() Event, by Room) {
 // Before makes the kernel call f for each event that a command emits, before it is applied. A replay does not call it.
 func (k *Kernel) Before(f func(Event)) { k.before = f }
 
-// Tx returns the transaction that commands of this kernel are decided in. Only one exists at a time.
+// Tx returns the present transaction; only one exists at a time.
 func (k *Kernel) Tx() *Tx { return &k.tx }
 
 // Execute decides a command. An error is a *domain.Refusal, and then nothing has changed. It reports whether anything
@@ -154,7 +153,7 @@ func (k *Kernel) Execute(cmd Command, env *Env) (emitted bool, err error) {
 		} else {
 			k.rooms[no].Reset()
 		}
-		t.ends &^= 1 << no // what a room does while it settles is settled with it
+		t.ends &^= 1 << no // a room that calls AtEnd while it settles is settled
 	}
 	if t.open {
 		if err != nil {
@@ -162,7 +161,7 @@ func (k *Kernel) Execute(cmd Command, env *Env) (emitted bool, err error) {
 		}
 		t.close()
 	}
-	t.env, t.Cmd = nil, nil // the engine uses them again
+	t.env, t.Cmd = nil, nil // the engine reuses them
 	return t.open, err
 }
 
@@ -172,13 +171,13 @@ func (k *Kernel) Replay(number uint64, batch []byte) error {
 	err := k.eachEvent(batch, &k.replayed, func() { k.part++ }, k.apply)
 	for _, room := range k.rooms {
 		if room != nil {
-			room.Reset() // what followed from the events is in events of their own
+			room.Reset() // the consequences of the events are events of their own
 		}
 	}
 	return err
 }
 
-// apply folds a fact into the state of the room that owns it.
+// apply applies an event to the state of its room.
 func (k *Kernel) apply(at domain.Time, e Event) {
 	k.last = max(k.last, at)
 	if room := k.owners[e.Kind()]; room != nil {
@@ -195,30 +194,30 @@ func (k *Kernel) apply(at domain.Time, e Event) {
 	}
 }
 
-// begin says which journal entry transactions belong to from now on.
+// begin sets the journal entry of the following transactions.
 func (k *Kernel) begin(number uint64) {
 	if k.number != number {
 		k.number, k.part = number, 0
 	}
 }
 
-// Touch returns the number to note in a record that is being changed.
+// Touch returns the number that a changed record stores in Changed.
 func (k *Kernel) Touch() uint64 {
 	k.changed = k.number
 	return k.number
 }
 
-// Number is the number of the journal entry that is being built or replayed.
+// Number returns the number of the journal entry that is being built or replayed.
 func (k *Kernel) Number() uint64 { return k.number }
 
-// Part is the number of the transaction in that entry, from 1.
+// Part returns the number of the transaction in that entry, from 1.
 func (k *Kernel) Part() uint32 { return k.part }
 
-// Last is when the last transaction happened; zero when none ever did.
+// Last returns the time of the last transaction; zero if there was none.
 func (k *Kernel) Last() domain.Time { return k.last }
 
-// Forgotten counts the game sessions, placements and tickets that left memory for the archive. A look-up in the archive that
-// began at one count may be relied on only while the count is the same.
+// Forgotten counts the game sessions, placements and tickets that left memory for the archive. The result of an archive look-up is valid
+// only while the count stays the same.
 func (k *Kernel) Forgotten() uint64 { return k.forgotten }
 
 // ContactTime converts an instant to the clock that stands still while the service is down.
@@ -226,8 +225,8 @@ func (k *Kernel) ContactTime(t domain.Time) domain.ContactTime {
 	return domain.ContactTime(t - k.downtime)
 }
 
-// WallTime converts back.
+// WallTime is the inverse of ContactTime.
 func (k *Kernel) WallTime(t domain.ContactTime) domain.Time { return domain.Time(t) + k.downtime }
 
-// AddDowntime moves the contact clock by the time that the service was down.
+// AddDowntime moves the contact clock by a downtime of the service.
 func (k *Kernel) AddDowntime(d domain.Time) { k.downtime += d }

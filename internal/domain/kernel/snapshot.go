@@ -11,8 +11,8 @@ import (
 	"github.com/musterhq/muster/internal/domain/wire"
 )
 
-// Snapshot is a cell at one moment. It can be written while the cell goes on, because tables copy a block of records
-// before they change it once it was frozen (package chunk).
+// Snapshot is a cell at one moment. It can be written while the cell continues, because tables copy a frozen block of records before they
+// change it (package chunk).
 type Snapshot struct {
 	head  Head
 	rooms []Frozen
@@ -21,16 +21,16 @@ type Snapshot struct {
 // Frozen is a room at one moment.
 type Frozen interface{ Write(w *PartWriter) }
 
-// Head is what a cell keeps beside its records. Each room fills in its part in Freeze and takes it back in Restore.
+// Head has the counters of a cell. Each room fills in its part in Freeze and reads it in Restore.
 type Head struct {
 	Last, Downtime domain.Time
 	Forgotten      uint64
-	EventNo        uint64 // fleet events ever written
+	EventNo        uint64 // number of the latest fleet event
 	Games, Players int64  // game sessions and player sessions in the snapshot
 	EndedNo        uint64
-	NoticeNo       uint64 // notices ever written
-	PlacementNo    uint64 // placements ever started
-	TicketNo       uint64 // tickets ever started
+	NoticeNo       uint64 // number of the latest notice
+	PlacementNo    uint64 // number of the latest placement
+	TicketNo       uint64 // number of the latest ticket
 }
 
 // Fields of a Head.
@@ -47,9 +47,9 @@ func (h *Head) Fields(c *wire.Codec) {
 	wire.Int(c, 10, &h.TicketNo)
 }
 
-// Freeze takes a Snapshot. It costs microseconds, whatever the cell holds: of each table the list of its blocks, 8 bytes for 64
-// records. From then on the first change to a block copies it, so memory grows by what changes until the snapshot is written. The
-// engine calls it between two groups, when the state is exactly that after a journal entry.
+// Freeze takes a Snapshot. It takes microseconds, whatever the size of the cell: it copies the list of blocks of each table, 8 bytes for
+// 64 records. Afterwards the first change to a block copies it, so memory grows by what changes until the snapshot is written. The engine
+// calls it between two groups, when the state is exactly that after a journal entry.
 func (k *Kernel) Freeze() *Snapshot {
 	s := &Snapshot{head: Head{Last: k.last, Downtime: k.downtime, Forgotten: k.forgotten, EndedNo: k.Ended.no}}
 	for _, room := range k.rooms {
@@ -60,8 +60,8 @@ func (k *Kernel) Freeze() *Snapshot {
 	return s
 }
 
-// Field numbers of message SnapshotPart in proto/journal.proto. A snapshot is a sequence of parts, each behind its
-// length. The other numbers belong to the rooms.
+// Field numbers of message SnapshotPart in proto/journal.proto. A snapshot is a sequence of parts, each preceded by its length. The other
+// numbers belong to the rooms.
 const (
 	partHead = 1
 	partEnd  = 10
@@ -88,8 +88,7 @@ type PartWriter struct {
 	err error
 }
 
-// Part writes one record. Records are copied first: reading and writing share code, and a frozen record must not be
-// written to.
+// Part writes one record. It copies the record first, because reading and writing share code, and a frozen record must not be changed.
 func (w *PartWriter) Part(kind uint8, m wire.Message) {
 	if w.err != nil {
 		return
@@ -143,10 +142,10 @@ func (k *Kernel) Load(from io.Reader) error {
 	return k.restore(&l.Head)
 }
 
-// maxPart bounds what a damaged length makes us allocate; the largest record is a game session with full data.
+// maxPart bounds the allocation for a damaged length; the largest record is a game session with full data.
 const maxPart = 16 << 20
 
-// Loader is what rooms read the parts of a snapshot with.
+// Loader reads the parts of a snapshot for the rooms.
 type Loader struct {
 	Reader wire.Reader
 	Head   Head // the first part
@@ -176,7 +175,7 @@ func (k *Kernel) load(l *Loader, b []byte) error {
 	return fmt.Errorf("snapshot part of unknown kind %d: written by a later release", kind)
 }
 
-// restore rebuilds what the snapshot does not hold, room by room.
+// restore rebuilds what the snapshot does not contain, room by room.
 func (k *Kernel) restore(h *Head) error {
 	k.last, k.downtime, k.forgotten = h.Last, h.Downtime, h.Forgotten
 	k.restoreEnded(h.EndedNo)
@@ -200,7 +199,7 @@ func LoadInto[T any, M interface {
 	return l.Reader.Read(body, M(record))
 }
 
-// LoadWith reads a record and hands it to put.
+// LoadWith reads a record and calls put with it.
 func LoadWith[T any, M interface {
 	*T
 	wire.Message

@@ -8,19 +8,19 @@ import (
 type Tagged struct {
 	Tags  []keyvalue.Pair
 	Own   keyvalue.Own                // the tags that the service itself acts on
-	Store func([]keyvalue.Pair) Event // the event that gives the resource other tags
+	Store func([]keyvalue.Pair) Event // makes the event that replaces the resource's tags
 }
 
-// Patch overwrites dst if there is a new value.
+// Patch sets dst if src is not nil.
 func Patch[T any](dst, src *T) {
 	if src != nil {
 		*dst = *src
 	}
 }
 
-// RecordCount is how many records of a kind there are.
+// RecordCount is the number of records of a kind.
 type RecordCount struct {
 	Kind  string
 	Count int
-	Most  int // that there may be; 0: another limit bounds them, or none
+	Most  int // the limit; 0: none, or another limit applies
 }

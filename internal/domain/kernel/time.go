@@ -8,13 +8,14 @@ import (
 )
 
 const (
-	// tickStep bounds the deadlines that one Tick ends, so that a crowd of them delays no other command.
+	// tickStep bounds the deadlines that one Tick ends, so that many of them do not delay other commands.
 	tickStep = 128
-	// tickEvery is how far the last durable sign of life may lie back while a contact deadline waits: the error of the downtime.
+	// tickEvery is the greatest age of the last durable transaction while a contact deadline is set, and so the greatest error of the
+	// downtime.
 	tickEvery = time.Second
 )
 
-// Tick ends what is due.
+// Tick ends what has reached its deadline.
 type Tick struct {
 	// Result
 	More bool // something is still due
@@ -45,21 +46,21 @@ func (cmd *Tick) Decide(t *Tx) error {
 }
 
 func (t *Tx) due(d Deadline) (heavy bool) {
-	t.Cause = "" // of the deadline before
+	t.Cause = "" // of the previous deadline
 	return t.k.rooms[d.Kind.room()].Due(d)
 }
 
-// NextDeadline is when the next Tick has something to do; zero when nothing waits.
+// NextDeadline returns when the next Tick is due; zero for never.
 func (k *Kernel) NextDeadline() domain.Time {
 	next := k.NextDue()
 	if _, ok := k.Waiting.contact.next(); ok {
-		// While clients or servers are waited for that cannot reach a service that is down, a sign of life is due, too.
+		// While a contact deadline is set, a Ticked is due every tickEvery.
 		next = min(next, k.last.Add(tickEvery))
 	}
 	return next
 }
 
-// NextDue is when the first of all deadlines ends; zero when there is none.
+// NextDue returns the earliest deadline; zero if there is none.
 func (k *Kernel) NextDue() domain.Time {
 	next := domain.Time(math.MaxInt64)
 	if d, ok := k.Waiting.contact.next(); ok {
@@ -74,21 +75,20 @@ func (k *Kernel) NextDue() domain.Time {
 	return next
 }
 
-// Resume is the first command of a run. Each room that has a part in it moves what waits for clients or servers by the time
-// that the service was down.
+// Resume is the first command of a run. Each Resumer moves its contact deadlines by the downtime.
 type Resume struct{}
 
-// Resumer is a room with a part in Resume. Then is the contact time at which the service went down: the contact clock goes on
-// from there once the downtime has been added.
+// Resumer is a room with a part in Resume. then is the contact time at which the service went down; the contact clock continues from
+// there once the downtime has been added.
 type Resumer interface {
 	Resume(down domain.Time, then domain.ContactTime)
 }
 
-// Decide has each room do its part, in the order of their numbers.
+// Decide calls the rooms in the order of their numbers.
 func (cmd *Resume) Decide(t *Tx) error {
 	k := t.k
 	if k.last == 0 {
-		return nil // nothing has ever happened
+		return nil // the journal is empty
 	}
 	down := t.Now - k.last
 	then := t.Contact - domain.ContactTime(down)
@@ -101,7 +101,7 @@ func (cmd *Resume) Decide(t *Tx) error {
 	return nil
 }
 
-// Forget says that the Count records that ended first are durable in the archive. Only the engine issues it.
+// Forget records that the Count records that ended first are durable in the archive. Only the engine issues it.
 type Forget struct{ Count int }
 
 // Decide emits Forgotten for records that are still in memory.

@@ -9,37 +9,37 @@ import (
 	"github.com/musterhq/muster/internal/domain/wire"
 )
 
-// Env is what a command needs from outside, and where its transaction goes.
+// Env has the external input of a command, and receives its transaction.
 type Env struct {
-	Now    domain.Time // never before the time of an earlier command: Execute sees to that
-	Number uint64      // of the journal entry that will hold the transaction
-	Seed   domain.UUID // random; identifiers that a command makes beside its own come from it
+	Now    domain.Time // Execute ensures that it is never before the time of an earlier command
+	Number uint64      // of the journal entry that will contain the transaction
+	Seed   domain.UUID // random; source of further identifiers that a command makes
 
 	Batch  []byte    // the transaction is appended here
 	Events []Emitted // the events of the kinds in Follow are appended here
 	Follow KindMask  // the kinds that followers have asked for
 }
 
-// Emitted is an event as its followers get it: the fact, and what they need beside it.
+// Emitted is an event with what its followers need.
 type Emitted struct {
 	Event  Event
 	At     domain.Time // of its transaction
 	Part   uint32      // number of its transaction in the journal entry, from 1
-	Before any         // what the event changes, as it was before; see the room's Before
+	Before any         // the state before the event; see Rememberer
 }
 
-// Rememberer is a room some of whose followers need the state before an event.
+// Rememberer is a room with followers that need the state before an event.
 type Rememberer interface {
-	// Before returns what an event that is about to be applied changes, as it is now; nil if followers do not need it.
+	// Before returns the present state of what an event is about to change; nil if no follower needs it.
 	Before(Event) any
 }
 
-// Tx is one command on its way: the clocks that it is decided by, and the facts that it has stated.
+// Tx is the transaction of one command: the time of its decision, and the events that it has emitted.
 type Tx struct {
 	Now     domain.Time
 	Contact domain.ContactTime
 	Cmd     Command // the command itself, without the Asked around it
-	Cause   string  // what players' keys are changed by: a call or a deadline; empty: the command
+	Cause   string  // what changes players' keys: a call or a deadline; empty: the command
 
 	k     *Kernel
 	env   *Env
@@ -49,7 +49,7 @@ type Tx struct {
 	ids   uint64
 }
 
-// Of returns the room of a type, with its part of the transaction. Each room's commands begin with it.
+// Of returns the room of a type, with its part of the transaction. Each room's commands call it first.
 func Of[R Room](t *Tx) R {
 	for _, room := range t.k.rooms {
 		if r, ok := room.(R); ok {
@@ -60,16 +60,16 @@ func Of[R Room](t *Tx) R {
 	panic(fmt.Sprintf("no room is a %T", r))
 }
 
-// AtEnd has the room settle once the command has been decided.
+// AtEnd schedules Settle of the room for the end of the command.
 func (t *Tx) AtEnd(no RoomNo) { t.ends |= 1 << no }
 
-// Emitted reports whether the command has stated any fact.
+// Emitted reports whether the command has emitted an event.
 func (t *Tx) Emitted() bool { return t.open }
 
-// Bytes is how long the transaction is by now.
+// Bytes returns the present length of the transaction.
 func (t *Tx) Bytes() int { return len(t.env.Batch) - t.start }
 
-// CommandName is the name of the command's type.
+// CommandName returns the name of the command's type.
 func (t *Tx) CommandName() string {
 	name := fmt.Sprintf("%T", t.Cmd)
 	return name[strings.LastIndexByte(name, '.')+1:]
@@ -83,7 +83,7 @@ const (
 	lengthDelimited   = 2 // wire type
 )
 
-// Emit states a fact: it is applied at once and becomes part of the transaction. After it the command cannot be refused.
+// Emit applies an event and adds it to the transaction. Afterwards the command must not be refused.
 func (t *Tx) Emit(e Event) {
 	b := t.env.Batch
 	if !t.open {
@@ -120,7 +120,7 @@ func (k *Kernel) stateBefore(e Event) any {
 // close completes the transaction's bytes.
 func (t *Tx) close() { t.env.Batch = wire.PrefixLength(t.env.Batch, t.start+1) }
 
-// NewID makes an identifier for something that the command brings about beside what it names.
+// NewID makes an identifier for a further record that the command creates.
 func (t *Tx) NewID() domain.UUID {
 	t.ids++
 	id := t.env.Seed

@@ -1,4 +1,4 @@
-// Package keyvalue is the pair of strings that tags of resources and properties of game sessions are made of.
+// Package keyvalue has the pairs of strings that are tags of resources and properties of game sessions.
 package keyvalue
 
 import "github.com/musterhq/muster/internal/domain/wire"

@@ -7,11 +7,11 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 )
 
-// Own are the tags of a kind of resource that the service itself acts on, with their values.
+// Own has the tags of a kind of resource that the service itself acts on, with their values.
 type Own map[string][]string
 
-// Merge returns have with the tags of add, sorted by key. It refuses a key that is given twice, more than most tags, and a tag
-// of the service's own name space that the service would not act on: a misspelt one would silently do nothing.
+// Merge returns have with the tags of add, sorted by key. It refuses a duplicate key, more than most tags, and an unknown tag of the
+// service's own name space, because a misspelt one would have no effect.
 func Merge(have, add []Pair, own Own, most int) ([]Pair, error) {
 	for i, tag := range add {
 		if !strings.HasPrefix(tag.Key, "muster:") {
@@ -20,7 +20,7 @@ func Merge(have, add []Pair, own Own, most int) ([]Pair, error) {
 		values, ok := own[tag.Key]
 		switch {
 		case !ok:
-			return nil, domain.Refuse(domain.Invalid, "Tags[%d].Key: %q means nothing to Muster here; keys that begin with \"muster:\" are its own", i, tag.Key)
+			return nil, domain.Refuse(domain.Invalid, "Tags[%d].Key: %q has no effect on this resource; keys that begin with \"muster:\" are reserved for Muster", i, tag.Key)
 		case !slices.Contains(values, tag.Value):
 			return nil, domain.Refuse(domain.Invalid, "Tags[%d].Value: %q of %s is not one of %s", i, tag.Value, tag.Key, strings.Join(values, ", "))
 		}

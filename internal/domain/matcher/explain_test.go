@@ -33,7 +33,7 @@ func TestExplain(t *testing.T) {
 		t.Errorf("got %+v, want 3 s, level 0, 10 players needed, 4 others", e)
 	}
 	if e.Now.Possible != 1 || !slices.Equal(e.Now.Rejected, []Rejection{
-		{0, 2, 3, "from 1150 to 1000 it is 150, want at most 100"}, {1, 2, 4, "no region was reported by all with at most 60 ms"}}) {
+		{0, 2, 3, "from 1150 to 1000 it is 150, want at most 100"}, {1, 2, 4, "no region was reported by all players with at most 60 ms"}}) {
 		t.Errorf("now: got %+v, want 1 possible, Near and Ping rejecting 2 each", e.Now)
 	}
 	if len(e.Oldest) != 4 || e.Oldest[0].Key != 2 || !e.Oldest[0].Possible || !slices.Equal(rulesOf(e.Oldest[3].Rejected), []int{0, 1}) {
@@ -46,7 +46,7 @@ func TestExplain(t *testing.T) {
 		t.Errorf("stats: got %+v, want them unchanged: %+v", m.Stats(), before)
 	}
 	e, _ = m.Explain(5, now)
-	if !slices.Equal(e.Alone, []Objection{{1, "no region was reported by all with at most 60 ms"}}) {
+	if !slices.Equal(e.Alone, []Objection{{1, "no region was reported by all players with at most 60 ms"}}) {
 		t.Errorf("alone: got %v, want Ping", e.Alone)
 	}
 	if _, ok := m.Explain(6, now); ok {

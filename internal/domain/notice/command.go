@@ -8,12 +8,12 @@ import (
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
 
-// Notify says who is told of the ends of placements.
+// Notify has the receivers of notices.
 type Notify struct {
-	Bus    bool     // somebody is told of all of them
+	Bus    bool     // the event bus has a receiver, which gets all notices
 	Topics []string // ARNs; a queue may name one of them
 
-	Max int           // notices that may wait for one receiver; then the oldest are given up
+	Max int           // notices that may wait for one receiver; beyond, the oldest are dropped
 	Age time.Duration // how long each of them may wait
 }
 
@@ -23,7 +23,7 @@ const (
 	DefaultNoticeAge  = 24 * time.Hour
 )
 
-// Tell writes a notice down for the bus and for a topic, as far as anybody listens to them.
+// Tell records a notice for the bus and for a topic, if they have receivers.
 func (t *Tx) Tell(n Notice, topic string) {
 	to := t.notify
 	if to == nil {
@@ -38,7 +38,7 @@ func (t *Tx) Tell(n Notice, topic string) {
 	}
 }
 
-// notice writes a notice down for one receiver, and gives up its oldest one when there are too many.
+// notice records a notice for one receiver, and drops its oldest one if there are too many.
 func (t *Tx) notice(n Notice, topic string, most int) {
 	for t.Records.Count(topic) >= most {
 		no, _ := t.Records.First(topic)
@@ -48,7 +48,7 @@ func (t *Tx) notice(n Notice, topic string, most int) {
 	t.Emit(&NoticeWritten{n})
 }
 
-// DeliverNotices says that a receiver has some of its notices. Those that are not there any more do not matter.
+// DeliverNotices records that a receiver has got some of its notices. It ignores those that no longer exist.
 type DeliverNotices struct {
 	Topic string
 	Nos   []uint64
@@ -68,7 +68,7 @@ func (cmd *DeliverNotices) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// ConfirmSubscription says that the receiver at a URL wants to hear of a topic.
+// ConfirmSubscription records that the receiver at a URL wants the notices of a topic.
 type ConfirmSubscription struct{ Topic, URL string }
 
 func (cmd *ConfirmSubscription) Decide(k *kernel.Tx) error {
@@ -82,13 +82,12 @@ func (cmd *ConfirmSubscription) Decide(k *kernel.Tx) error {
 	return nil
 }
 
-// noticeDue gives up a notice that nobody took in time.
+// noticeDue drops a notice that its receiver did not take in time.
 func (t *Tx) noticeDue(r Ref) {
 	n := t.Records.Notices.Get(r)
 	t.Emit(&NoticesDropped{n.Topic, []NoticeNo{NoticeNo(n.No)}})
 }
 
-// Apply folds an event into the state.
 func (c *State) Apply(at domain.Time, event kernel.Event) {
 	switch e := event.(type) {
 	case *NoticeWritten:
@@ -112,7 +111,7 @@ func (c *State) removeNotices(topic string, nos []NoticeNo) {
 	}
 }
 
-// Notices returns up to limit notices that wait for the receiver of a topic, in their order, beginning behind a number.
+// Notices returns up to limit notices that wait for the receiver of a topic, in their order, beginning after a number.
 func (v *View) Notices(topic string, after uint64, limit int) []Notice {
 	v.SawAll()
 	var page []Notice
@@ -123,13 +122,13 @@ func (v *View) Notices(topic string, after uint64, limit int) []Notice {
 	return page
 }
 
-// NoticeCount is the number of notices that wait for the receiver of a topic.
+// NoticeCount returns the number of notices that wait for the receiver of a topic.
 func (v *View) NoticeCount(topic string) int {
 	v.SawAll()
 	return v.c.Records.Count(topic)
 }
 
-// Subscribed reports whether the receiver at a URL has confirmed that it wants to hear of a topic.
+// Subscribed reports whether the receiver at a URL has confirmed its subscription to a topic.
 func (v *View) Subscribed(topic, url string) bool {
 	v.SawAll()
 	_, ok := v.c.Records.Subscription(topic, url)

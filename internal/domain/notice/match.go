@@ -5,7 +5,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/wire"
 )
 
-// Match is what happened to tickets of matchmaking, as its receivers are told: tickets change, so all of it is here.
+// Match is an event of matchmaking with all its data, because the tickets change afterwards.
 type Match struct {
 	Type            string // name of the event
 	Configuration   string
@@ -29,7 +29,7 @@ type Match struct {
 	Location  string
 }
 
-// MatchTicket is a ticket as it was then.
+// MatchTicket is a ticket at the time of the event.
 type MatchTicket struct {
 	No      uint64
 	ID      string
@@ -44,7 +44,7 @@ type MatchPlayer struct {
 	Session  domain.PlayerSessionID
 }
 
-// MatchRule is how often a rule held and failed.
+// MatchRule counts how often a rule held and failed.
 type MatchRule struct {
 	Name           string
 	Passed, Failed uint64

@@ -1,6 +1,5 @@
-// Package notice holds what is still to be told to receivers outside: a record for each thing to tell and each receiver
-// of it, from the moment the thing happened until the receiver has it. So nothing is lost when the service dies, and a
-// receiver that is away gets everything when it is back.
+// Package notice is the room of notices to receivers outside: a record for each event and receiver, from the event until the receiver has
+// it. So no notice is lost when the service crashes, and a receiver that was away gets all of them when it is back.
 package notice
 
 import (
@@ -15,19 +14,19 @@ type (
 	SubscriptionRef = chunk.Ref[Subscription]
 )
 
-// Bus is the topic of the event bus: it is told of everything.
+// Bus is the topic of the event bus, which gets all notices.
 const Bus = ""
 
-// Notice is one thing to tell to one receiver. What exactly is told is looked up when it is sent: the placement has ended
-// and does not change any more. Events of matchmaking are kept whole: their tickets go on.
+// Notice is an event for one receiver. The event of a placement is composed when it is sent, because an ended placement no longer
+// changes. An event of matchmaking is stored whole, because its tickets change.
 type Notice struct {
-	No              uint64      // counts the notices of the cell: their order
+	No              uint64      // numbers the notices of the cell, in their order
 	Topic           string      // ARN, or Bus
-	ID              domain.UUID // of the event; the same for all its receivers and for each time it is sent
+	ID              domain.UUID // of the event; the same for all its receivers and all attempts
 	At              domain.Time // when it happened
-	Until           domain.Time // after that nobody wants to hear it any more
+	Until           domain.Time // then the notice is dropped
 	Placement       string
-	CustomEventData string // of its queue or matchmaking configuration, as it was then
+	CustomEventData string // of its queue or matchmaking configuration at the time of the event
 	Match           *Match // of an event of matchmaking; then Placement is empty
 }
 
@@ -43,7 +42,7 @@ func (n *Notice) Fields(c *wire.Codec) {
 	wire.Optional(c, 8, &n.Match, (*Match).Fields)
 }
 
-// Subscription says that the receiver at a URL wants to hear of a topic.
+// Subscription says that the receiver at a URL wants the notices of a topic.
 type Subscription struct {
 	Topic, URL string
 	Confirmed  domain.Time

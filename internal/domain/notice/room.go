@@ -19,22 +19,22 @@ type State struct {
 	Records *Records
 	notify  *Notify // nil: there are no receivers
 
-	noticeNo uint64 // notices ever written
+	noticeNo uint64 // number of the latest notice
 }
 
-// Tx is the room: its state, and its part of the transaction that is being decided.
+// Tx is the room: its state, and its part of the present transaction.
 type Tx struct {
 	*kernel.Tx
 	*State
 	kernel.Plain
 }
 
-// New returns the room without records.
+// New returns an empty room.
 func New(k *kernel.Kernel, notify *Notify) *Tx {
 	return &Tx{Tx: k.Tx(), State: &State{Kernel: k, Records: NewRecords(), notify: notify}}
 }
 
-// Events has the constructors of the room's events.
+// Events returns the constructors of the room's events.
 func (*Tx) Events() []func() kernel.Event { return events }
 
 // View reads the room's state.
@@ -43,15 +43,15 @@ type View struct {
 	c *State
 }
 
-// View returns a View. It is good as long as no command is executed.
+// View returns a View. It is valid until the next command is executed.
 func (c *State) View() View { return View{c.Reader(), c} }
 
-// Listens reports whether any receiver takes the notices of a topic.
+// Listens reports whether the notices of a topic have a receiver.
 func (c *State) Listens(topic string) bool {
 	return c.notify != nil && (c.notify.Bus || topic != Bus && slices.Contains(c.notify.Topics, topic))
 }
 
-// Due gives up a notice that was not taken in time.
+// Due drops a notice that its receiver did not take in time.
 func (t *Tx) Due(d kernel.Deadline) (heavy bool) {
 	t.noticeDue(Ref(d.Ref))
 	return false
@@ -62,7 +62,7 @@ type frozen struct {
 	subscriptions chunk.Frozen[Subscription]
 }
 
-// Freeze returns what a snapshot holds of the room.
+// Freeze returns the room's part of a snapshot.
 func (c *State) Freeze(h *kernel.Head) kernel.Frozen {
 	h.NoticeNo = c.noticeNo
 	return &frozen{c.Records.Notices.Freeze(), c.Records.Subscriptions.Freeze()}
@@ -74,13 +74,11 @@ const (
 	partSubscription = 19
 )
 
-// Write writes the parts.
 func (f *frozen) Write(w *kernel.PartWriter) {
 	kernel.WriteAll(w, partNotice, f.notices)
 	kernel.WriteAll(w, partSubscription, f.subscriptions)
 }
 
-// Load reads a part of a snapshot.
 func (c *State) Load(l *kernel.Loader, kind uint64, body []byte) (known bool, err error) {
 	switch kind {
 	case partNotice:
@@ -91,7 +89,7 @@ func (c *State) Load(l *kernel.Loader, kind uint64, body []byte) (known bool, er
 	return false, nil
 }
 
-// Restore rebuilds what a snapshot does not hold.
+// Restore rebuilds what a snapshot does not contain.
 func (c *State) Restore(h *kernel.Head) error {
 	c.noticeNo = h.NoticeNo
 	for r, n := range c.Records.Notices.All() {

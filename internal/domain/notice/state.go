@@ -8,8 +8,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/sorted"
 )
 
-// Records is all notices that are still to be told, and the subscriptions. The indexes are not part of a snapshot: they are
-// built again from the records.
+// Records has all waiting notices and the subscriptions. Snapshots contain no indexes; they are rebuilt from the records.
 type Records struct {
 	Notices       chunk.Table[Notice]
 	Subscriptions chunk.Table[Subscription]
@@ -44,7 +43,6 @@ func (s *Records) Find(topic string, no uint64) (Ref, bool) {
 	return 0, false
 }
 
-// Remove drops a notice.
 func (s *Records) Remove(r Ref) {
 	n := s.Notices.Get(r)
 	t := s.topics[n.Topic]
@@ -58,7 +56,7 @@ func (s *Records) Remove(r Ref) {
 // Topics yields the topics that have notices, in no particular order.
 func (s *Records) Topics() iter.Seq[string] { return maps.Keys(s.topics) }
 
-// Count is the number of notices of a topic.
+// Count returns the number of notices of a topic.
 func (s *Records) Count(topic string) int {
 	if t := s.topics[topic]; t != nil {
 		return t.Len()
@@ -66,7 +64,7 @@ func (s *Records) Count(topic string) int {
 	return 0
 }
 
-// First is the oldest notice of a topic.
+// First returns the number of the oldest notice of a topic.
 func (s *Records) First(topic string) (no uint64, ok bool) {
 	if t := s.topics[topic]; t != nil {
 		no, _, ok = t.Min()
@@ -74,14 +72,14 @@ func (s *Records) First(topic string) (no uint64, ok bool) {
 	return no, ok
 }
 
-// From yields the notices of a topic in order, beginning behind a number.
+// From yields the notices of a topic in order, beginning after a number.
 func (s *Records) From(topic string, after uint64, yield func(*Notice) bool) {
 	if t := s.topics[topic]; t != nil {
 		t.Ascend(after+1, func(_ uint64, r Ref) bool { return yield(s.Notices.Get(r)) })
 	}
 }
 
-// Subscribe stores a subscription, or replaces it.
+// Subscribe stores or replaces a subscription.
 func (s *Records) Subscribe(x Subscription) {
 	key := [2]string{x.Topic, x.URL}
 	r, ok := s.subscribed[key]

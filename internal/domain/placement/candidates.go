@@ -9,28 +9,27 @@ import (
 	"github.com/musterhq/muster/internal/domain"
 )
 
-// Destination is what a queue's destination stands for at the moment.
+// Destination is a queue's destination, resolved at the moment.
 type Destination struct {
 	Index     int
 	Fleet     string
 	Cost      float64 // for an hour
 	Locations []string
-	Problem   Outcome // why it cannot be used; 0: it can
+	Problem   Outcome // why it cannot be used; 0 if it can
 	Detail    string
 }
 
-// Candidate is a place where a placement may go now.
+// Candidate is a place that a placement may use now.
 type Candidate struct {
 	Place
 	Destination int
-	latency     float64 // average over the players; infinite when nobody measured it
+	latency     float64 // average over the players; infinite if no player measured it
 	cost        float64
-	location    int // place in the location order
-	wanted      int // place in the order that this placement wants
+	location    int // index in the location order
+	wanted      int // index in the order that this placement prefers
 }
 
-// Cap is the latency cap in force for a placement that has waited for a time, and when the next one takes over; none is
-// 0, and 0 for the time means that nothing changes any more.
+// Cap returns the latency cap for a placement that has waited for a time, 0 for none, and when the next one applies, 0 for never.
 func (q *Queue) Cap(waited time.Duration) (limit int32, until time.Duration) {
 	policies := slices.SortedFunc(slices.Values(q.LatencyPolicies), func(a, b LatencyPolicy) int { return cmp.Compare(a.Cap, b.Cap) })
 	end := time.Duration(0)
@@ -45,10 +44,10 @@ func (q *Queue) Cap(waited time.Duration) (limit int32, until time.Duration) {
 	return 0, 0
 }
 
-// Candidates orders the places where p may go now, best first, and says of all others why not.
+// Candidates returns the places that p may use now, best first, and for all others why not.
 //
-// Source: docs/spec/gamelift-api.md#choosing. The filter beats everything; the cap drops a location that any player is too far
-// from, a missing value is no violation; the criteria order what is left.
+// Source: docs/spec/gamelift-api.md#choosing. The filter comes first; the cap then excludes a location if any player's latency exceeds
+// it, but not for a missing value; the criteria order the rest.
 func (q *Queue) Candidates(p *Placement, destinations []Destination, now domain.Time) (best []Candidate, passed []Try) {
 	pass := func(d Destination, location string, o Outcome, detail string) {
 		passed = append(passed, Try{At: now, Fleet: d.Fleet, Location: location, Outcome: o, Detail: detail})
@@ -102,11 +101,10 @@ func (q *Queue) Candidates(p *Placement, destinations []Destination, now domain.
 	return best, passed
 }
 
-// onlyOverride reports whether the locations of the override are the only ones: always with the strategy NONE, and for the
-// first pass with the other one.
+// onlyOverride reports whether only the locations of the override are allowed: always with the strategy NONE, else in the first pass.
 func (p *Placement) onlyOverride() bool { return p.Override.Only || !p.PassedOnce }
 
-// criteria is the whole order: what the queue names, then the others in their default order.
+// criteria returns the whole order: the queue's criteria, then the others in their default order.
 func (q *Queue) criteria(p *Placement) []Criterion {
 	order := slices.Clone(q.PriorityOrder)
 	for _, c := range []Criterion{ByLatency, ByCost, ByDestination, ByLocation} {
@@ -120,12 +118,12 @@ func (q *Queue) criteria(p *Placement) []Criterion {
 	return order
 }
 
-// locationOrder is a location's place in the order of the override or the queue; those that are not listed come after.
+// locationOrder returns a location's index in the order of the override or the queue; unlisted ones come last.
 func (q *Queue) locationOrder(p *Placement, location string) int {
 	order := q.LocationOrder
 	if p.Override != nil {
 		if i := slices.Index(p.Override.Locations, location); i >= 0 {
-			return i - len(p.Override.Locations) // before all of the queue's
+			return i - len(p.Override.Locations) // before all locations of the queue
 		}
 	}
 	if i := slices.Index(order, location); i >= 0 {
@@ -134,7 +132,7 @@ func (q *Queue) locationOrder(p *Placement, location string) int {
 	return len(order)
 }
 
-// wantedOrder is a location's place among those that the placement wants; all others come after.
+// wantedOrder returns a location's index among those that the placement prefers; all others come last.
 func (p *Placement) wantedOrder(location string) int {
 	if i := slices.Index(p.Regions, location); i >= 0 {
 		return i
@@ -142,8 +140,7 @@ func (p *Placement) wantedOrder(location string) int {
 	return len(p.Regions)
 }
 
-// latency is the average over the players who measured a location, and the largest value. Without any it is later than
-// everything.
+// latency returns the average over the players who measured a location, and the largest value. Without any the average is infinite.
 func (p *Placement) latency(location string) (average float64, worst float32) {
 	sum, n := 0.0, 0
 	for _, l := range p.Latencies {

@@ -1,5 +1,5 @@
-// Package placement holds queues and the placements that wait in them: their data, their order, and where a placement
-// may go. Whether a server process is free there is not its matter.
+// Package placement has the records of queues and placements, their order, and the choice of places for a placement. Package fleet knows
+// which server processes are free.
 package placement
 
 import (
@@ -16,7 +16,7 @@ type (
 	Ref      = chunk.Ref[Placement]
 )
 
-// Criterion is a thing that destinations are ordered by.
+// Criterion is a criterion by which destinations are ordered.
 type Criterion uint8
 
 // The criteria, in their default order.
@@ -27,13 +27,13 @@ const (
 	ByLocation
 )
 
-// LatencyPolicy is a cap on every player's latency that is in force for a while.
+// LatencyPolicy is a cap on every player's latency for a period.
 type LatencyPolicy struct {
 	Cap      int32         // milliseconds
 	Duration time.Duration // whole seconds on the wire; 0: until the placement times out
 }
 
-// Queue is where placements wait for a game session.
+// Queue is a game session queue.
 //
 // Slices of a record are never changed in place: a frozen copy of the record may share them.
 type Queue struct {
@@ -69,38 +69,38 @@ func (s Status) String() string {
 	return [...]string{"", "PENDING", "FULFILLED", "CANCELLED", "TIMED_OUT", "FAILED"}[s]
 }
 
-// Latency is what one player measured to one location.
+// Latency is a player's latency to one location.
 type Latency struct {
 	Player       string
 	Location     string
 	Milliseconds float32
 }
 
-// Player wants a seat in the game session.
+// Player is a player of a placement.
 type Player struct {
 	Player string
 	Data   string
-	ID     domain.PlayerSessionID // of the player session to be
-	Maker  domain.Maker           // of the ticket that the player came with, if that is not the placement's
+	ID     domain.PlayerSessionID // of the future player session
+	Maker  domain.Maker           // of the player's ticket, if it differs from the placement's
 }
 
-// Override takes the place of the queue's location order for one placement.
+// Override replaces the queue's location order for one placement.
 type Override struct {
 	Locations []string
 	Only      bool // PlacementFallbackStrategy NONE: never anywhere else
 }
 
-// Try is one attempt to place, or, when a placement has ended, a destination that it passed over at the end.
+// Try is an attempt to place, or a destination that an ended placement passed over at the end.
 type Try struct {
 	At       domain.Time
 	Fleet    string
 	Location string
 	Process  string // of an attempt
 	Outcome  Outcome
-	Detail   string // what the outcome was measured by, such as "120 ms over the cap of 80 ms"
+	Detail   string // details of the outcome, such as "120 ms over the cap of 80 ms"
 }
 
-// Outcome is what became of a destination.
+// Outcome is the result of a try.
 type Outcome uint8
 
 // The outcomes.
@@ -114,7 +114,7 @@ const (
 	FleetNotActive
 	NoSuchFleet
 	NoLocation
-	AliasTerminal // an alias that stands for no fleet now
+	AliasTerminal // the alias has no fleet now
 )
 
 var outcomeNames = [...]string{
@@ -125,7 +125,7 @@ var outcomeNames = [...]string{
 
 func (o Outcome) String() string { return outcomeNames[o] }
 
-// Placement is a wish for a game session with seats for some players.
+// Placement is a request for a game session with seats for players.
 type Placement struct {
 	ID              string
 	Queue           string
@@ -143,7 +143,7 @@ type Placement struct {
 	Latencies      []Latency
 	Players        []Player
 	Override       *Override
-	Regions        []string // locations, the best first: before all that the queue has of order. Of games of player flow
+	Regions        []string // preferred locations of a game of player flow, best first; they precede the queue's order
 	PassedOnce     bool     // the override's locations had their one pass
 
 	Game       string // id of the game session: of the attempt in progress, or the one that succeeded
@@ -153,16 +153,16 @@ type Placement struct {
 	Port       uint16
 	Location   string
 
-	Tried []Try // the latest attempts, oldest first; with an ended placement also what it passed over
+	Tried []Try // the latest attempts, oldest first; for an ended placement also what it passed over
 
 	EndedNo uint64
-	No      uint64 // counts the placements of the cell: the order within a millisecond
-	held    int32  // bytes of it that are counted
+	No      uint64 // numbers the placements of the cell; it orders those of one millisecond
+	held    int32  // bytes that are counted for it
 	waiting []Place
 	Changed uint64
 }
 
-// Bytes is roughly how much memory holds what the placement was started with.
+// Bytes estimates the memory of the data that the placement was started with.
 func (p *Placement) Bytes() int {
 	const record, item = 512, 64
 	n := record + len(p.ID) + len(p.Name) + len(p.Data) + len(p.MatchmakerData)
@@ -183,7 +183,7 @@ func (p *Placement) Bytes() int {
 	return n
 }
 
-// triedMax bounds what a placement remembers of its attempts.
+// triedMax is the most attempts that a placement stores.
 const triedMax = 32
 
 // Place is a location of a fleet.

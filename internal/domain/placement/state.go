@@ -9,8 +9,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/chunk"
 )
 
-// State is all queues and placements, with their indexes. The indexes are not part of a snapshot: they are built again
-// from the records.
+// State has all queues and placements, with their indexes. Snapshots contain no indexes; they are rebuilt from the records.
 type State struct {
 	Queues     chunk.Table[Queue]
 	Placements chunk.Table[Placement]
@@ -19,10 +18,10 @@ type State struct {
 	byID    map[string]Ref
 	held    domain.Held
 	pending map[string]sorted.Set[turn] // by queue
-	waiting map[Place]sorted.Set[turn]  // by where they may go
+	waiting map[Place]sorted.Set[turn]  // by the places that they may use
 }
 
-// turn is a placement's place in the one order of all placements: who started first is served first.
+// turn orders all placements: the one that started first is served first.
 type turn struct {
 	start domain.Time
 	no    uint64
@@ -53,7 +52,7 @@ func New() *State {
 // Queue finds a queue.
 func (s *State) Queue(name string) (QueueRef, bool) { return s.queues.Get(name) }
 
-// PutQueue stores a queue, or replaces it.
+// PutQueue stores or replaces a queue.
 func (s *State) PutQueue(q Queue) {
 	if r, ok := s.queues.Get(q.Name); ok {
 		*s.Queues.Mut(r) = q
@@ -64,7 +63,7 @@ func (s *State) PutQueue(q Queue) {
 	s.queues.Set(q.Name, r)
 }
 
-// RemoveQueue drops a queue. No placement may be pending in it.
+// RemoveQueue removes a queue, in which no placement may be pending.
 func (s *State) RemoveQueue(name string) {
 	if r, ok := s.queues.Get(name); ok {
 		s.queues.Delete(name)
@@ -73,18 +72,18 @@ func (s *State) RemoveQueue(name string) {
 	delete(s.pending, name)
 }
 
-// QueuesFrom yields queues in the order of their names, beginning behind `after`.
+// QueuesFrom yields queues, ordered by name, beginning after `after`.
 func (s *State) QueuesFrom(after string, yield func(*Queue) bool) {
 	s.queues.Ascend(after, func(name string, r QueueRef) bool { return name == after || yield(s.Queues.Get(r)) })
 }
 
-// Placement finds a placement that is in memory.
+// Placement finds a placement in memory.
 func (s *State) Placement(id string) (Ref, bool) {
 	r, ok := s.byID[id]
 	return r, ok
 }
 
-// Held is what the placements in memory hold, also those that have ended and are not forgotten yet.
+// Held counts the bytes of the placements in memory, including those that have ended.
 func (s *State) Held() *domain.Held { return &s.held }
 
 // Add stores a placement.
@@ -105,7 +104,7 @@ func (s *State) Add(p Placement) Ref {
 	return r
 }
 
-// Change lets f change a placement and keeps the index of pending ones right. f must not change Queue, Start or No.
+// Change calls f to change a placement and updates the index of pending ones. f must not change Queue, Start or No.
 func (s *State) Change(r Ref, f func(*Placement)) *Placement {
 	p := s.Placements.Mut(r)
 	was := p.Status
@@ -123,7 +122,7 @@ func (s *State) Change(r Ref, f func(*Placement)) *Placement {
 	return p
 }
 
-// Remove drops a placement that has ended.
+// Remove removes an ended placement.
 func (s *State) Remove(r Ref) {
 	p := s.Placements.Get(r)
 	s.held.Add(p.Maker, -int(p.held))
@@ -138,7 +137,7 @@ func (s *State) PendingIn(queue string, yield func(Ref, *Placement) bool) {
 	}
 }
 
-// PendingCount is the number of pending placements of a queue.
+// PendingCount returns the number of pending placements of a queue.
 func (s *State) PendingCount(queue string) int {
 	if t := s.pending[queue]; t != nil {
 		return t.Len()
@@ -146,7 +145,7 @@ func (s *State) PendingCount(queue string) int {
 	return 0
 }
 
-// Wait says at which places a placement waits for a free process; none takes it out of the waiting.
+// Wait sets the places at which a placement waits for a free process; with none it no longer waits.
 func (s *State) Wait(r Ref, places []Place) {
 	p := s.Placements.Mut(r)
 	was, me := p.waiting, turn{p.Start, p.No, r}
@@ -169,7 +168,7 @@ func (s *State) Wait(r Ref, places []Place) {
 	}
 }
 
-// FirstWaiting is the placement that has waited longest for a process at a place.
+// FirstWaiting returns the placement that has waited longest for a process at a place.
 func (s *State) FirstWaiting(at Place) (Ref, bool) {
 	if t := s.waiting[at]; t != nil {
 		if first, ok := t.Min(); ok {

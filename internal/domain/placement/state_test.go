@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A placement remembers the latest triedMax of its attempts.
+// A placement stores the latest triedMax of its attempts.
 func TestTriedIsBounded(t *testing.T) {
 	s := New()
 	r := s.Add(Placement{ID: "p", Queue: "q"})

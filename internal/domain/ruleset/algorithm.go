@@ -24,7 +24,7 @@ func (r *reader) readAlgorithm(root object) {
 	a.BackfillPriority, _ = choose(o, "backfillPriority", Normal, priorities)
 	a.OldestAge, _ = choose(o, "expansionAgeSelection", false, ageSelection)
 	if !known {
-		return // whatever else is said depends on it
+		return // the other properties depend on it
 	}
 	if r.large() && !a.Balanced {
 		o.fail("strategy", "got exhaustiveSearch (which it is by default), want balanced: the teams take up to %d players, more than %d", r.sum, smallMax)

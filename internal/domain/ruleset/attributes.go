@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// Limits of attribute values, as of requests.
+// Attribute values have the limits of requests.
 const (
 	textMax = 100
 	listMax = 100
@@ -40,7 +40,7 @@ func (r *reader) readAttributes(root object) {
 	r.set.Attributes, r.set.column = r.names.attributes, r.names.column
 }
 
-// readDefault reads an attribute's default. An empty string is none, whatever the type.
+// readDefault reads an attribute's default. An empty string is no default, whatever the type.
 func readDefault(o object, kind Kind) Value {
 	n, given := o.has("default")
 	if !given || kind == None || n.kind == jsonString && n.text == "" {
@@ -57,7 +57,7 @@ func readDefault(o object, kind Kind) Value {
 	return v.normal()
 }
 
-// valueOf reads a JSON value as an attribute's. When it cannot be one it says what would be.
+// valueOf converts a JSON value to an attribute's value; wrong says what was expected if it cannot.
 func valueOf(n *node, kind Kind) (v Value, wrong string) {
 	v.Kind = kind
 	switch kind {
@@ -99,7 +99,7 @@ func valueOf(n *node, kind Kind) (v Value, wrong string) {
 	return v, ""
 }
 
-// check returns what breaks the limits of attribute values; "" when nothing does.
+// check says which limit of attribute values v exceeds; "" if none.
 func (v *Value) check() string {
 	text := func(s string) bool { return s != "" && (len(s) <= textMax || utf8.RuneCountInString(s) <= textMax) }
 	switch v.Kind {
@@ -136,7 +136,7 @@ func (v *Value) check() string {
 	return ""
 }
 
-// normal drops a list's repetitions and sorts a map. It changes nothing in place.
+// normal removes a list's duplicates and sorts a map, in a copy.
 func (v Value) normal() Value {
 	switch v.Kind {
 	case List:
@@ -152,8 +152,8 @@ func (v Value) normal() Value {
 
 func byKey(a, b Entry) int { return cmp.Compare(a.Key, b.Key) }
 
-// distinct returns the list without the repetitions of earlier strings; the very list when it has none. Lists come from
-// outside before anybody has counted them.
+// distinct returns the list without duplicates, or the same list if it has none. It must be fast for long lists, because it gets them
+// from requests before their length is checked.
 func distinct(list []string) []string {
 	seen := make(map[string]struct{}, len(list))
 	for i, s := range list {
@@ -165,7 +165,7 @@ func distinct(list []string) []string {
 	return list
 }
 
-// without copies a list whose first i strings were seen, and are different.
+// without copies a list whose first i strings are distinct and in seen.
 func without(list []string, i int, seen map[string]struct{}) []string {
 	kept := slices.Clone(list[:i])
 	for _, s := range list[i:] {

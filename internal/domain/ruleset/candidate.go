@@ -1,7 +1,7 @@
 package ruleset
 
-// Candidate is a match that is tried: the players of each of RuleSet.Teams, by the age of their tickets and then in the
-// ticket's order, so that sums come out equal everywhere.
+// Candidate is a possible match: the players of each of RuleSet.Teams, by the age of their tickets and then in the ticket's order, so
+// that sums are the same everywhere.
 type Candidate struct {
 	Teams [][]Player
 }
@@ -14,16 +14,16 @@ type Player struct {
 	Latencies []RegionLatency
 }
 
-// RegionLatency is what a player measured to one region.
+// RegionLatency is a player's latency to one region.
 type RegionLatency struct {
 	Region       string
 	Milliseconds int32
 }
 
-// Verdict is what a rule says of a candidate.
+// Verdict is the result of a rule for a candidate.
 type Verdict uint8
 
-// The verdicts. Undefined: a value that the rule needs does not exist, for example the average of an empty team.
+// Undefined: a value that the rule needs does not exist, for example the average of an empty team.
 const (
 	Undefined Verdict = iota
 	Fails

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// acceptanceCase is what this package reads of a case, docs/spec/flexmatch-cases.md#keys: its rule set, and whether it is valid.
+// acceptanceCase has what this package reads of a case, docs/spec/flexmatch-cases.md#keys: its rule set, and whether it is valid.
 type acceptanceCase struct {
 	RuleSet json.RawMessage
 	Text    string `json:"ruleSetText"`

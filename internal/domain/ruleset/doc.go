@@ -1,27 +1,27 @@
-// Package ruleset is the language in which designers say what a good match is: FlexMatch rule sets, JSON with players'
-// attributes, teams, rules over property expressions, and expansions that relax them with time.
+// Package ruleset implements the language in which designers define a good match: FlexMatch rule sets, JSON with players' attributes,
+// teams, rules over property expressions, and expansions that relax them with time.
 //
-// Parse reads a rule set, or reports all that is wrong with it, each problem with the path of its place. What it gives
-// is compiled: attributes are columns, expressions are chains of functions over them, and every wait of an expansion has its Level,
-// the rule set as it stands from then on. A Level judges candidates; it is the reference that says what is right. A
-// matcher that wants to be fast recognises the rules' shapes and keeps its own counts, and must agree with it.
+// Parse compiles a rule set, or reports all problems, each with its path. In a compiled rule set attributes are columns, expressions are
+// chains of functions over them, and every wait time of an expansion has a Level, which is the rule set from then on. A Level judges
+// candidates and is the reference. A fast matcher recognises the rules' shapes and keeps its own counts, but its verdicts must agree with
+// the reference.
 //
 // # How a candidate is judged
 //
-// An expression is a chain: one read of the candidate inside functions. It is evaluated from the read outwards over flat arrays with
-// the lengths of their lists (nested), so its cost is the values that it reads times its functions, of which there are 16 at most
-// (callsMax). A rule pairs each measurement's values with the reference's, and every pair has to hold.
+// An expression is a chain: one read of the candidate inside functions. It is evaluated from the read outwards over flat arrays with the
+// lengths of their lists (nested), so its cost is the number of values that it reads times the number of its functions, at most 16
+// (callsMax). A rule pairs each measurement's values with the reference's, and every pair must hold.
 //
 // A verdict is Holds, Fails or Undefined, for a value that does not exist, such as the average of an empty team. Only Holds makes a
-// candidate legal. Compound rules are Kleene's three-valued logic: a part that is undefined matters only where the others do not
-// decide without it, and a not leaves it undefined. Otherwise "not (average is high)" would accept teams that have no average.
+// candidate legal. Compound rules use Kleene's three-valued logic: an undefined part matters only if the others do not decide without it,
+// and its negation is undefined. Otherwise "not (average is high)" would accept teams that have no average.
 //
-// Evaluation gives the same on every machine. Sums are added in the order of the candidate's players, no
-// product is fused with a sum, and numbers that come out of avg, median, sum or stddev are equal when they differ by less than 1e-9 of the
-// larger one or of 1. Evaluators that add in another order must leave what lies near a bound to this one.
+// Evaluation gives the same result on every machine. Sums are added in the order of the candidate's players, no product is fused with a
+// sum, and results of avg, median, sum and stddev are equal if they differ by less than 1e-9 of the larger one or of 1. An evaluator that
+// adds in another order must call this one for values near a bound.
 //
-// A rule set has a Level for each wait of its expansions. Levels share the rules that a step does not change; the length
-// of the body (bodyMax) and the number of all changes (changesMax) bound them.
+// A rule set has a Level for each wait time of its expansions. Levels share the rules that a step does not change; the length of the body
+// (bodyMax) and the number of all changes (changesMax) bound them.
 //
-// Source: docs/spec/flexmatch.md#rule-set. Where AWS is silent see B090 to B106.
+// Source: docs/spec/flexmatch.md#rule-set. For what AWS does not document see B090 to B106.
 package ruleset

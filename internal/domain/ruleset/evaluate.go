@@ -2,14 +2,14 @@ package ruleset
 
 import "slices"
 
-// listsMax is how many lists an expression nests at most: teams, their players, a player's own list.
+// listsMax is the deepest nesting of lists in an expression: teams, their players, a player's own list.
 const listsMax = 3
 
-// nested is what an expression gives: lists around numbers, strings, players or teams. The lists are kept as lengths: lens[0]
-// has the one length of the outermost list, lens[1] those of its elements, and so on; what is innermost stands side by
-// side. So flatten drops lens[0], and a function over innermost lists drops the last.
+// nested is the value of an expression: lists around numbers, strings, players or teams. The lists are stored as lengths: lens[0] has the
+// one length of the outermost list, lens[1] those of its elements, and so on; the innermost values are in one array. So flatten drops
+// lens[0], and a function over innermost lists drops the last.
 type nested struct {
-	undefined bool // a part of it has no value; nothing else counts then
+	undefined bool // a part of it has no value; the other fields are then meaningless
 	depth     int
 	lens      [listsMax][]int
 	numbers   []float64
@@ -63,7 +63,7 @@ func (n *nested) folded(op Op) nested {
 	return nested{depth: n.depth - 1, lens: n.lens, numbers: results}
 }
 
-// intersections makes one list of each list of lists.
+// intersections replaces each list of lists by their intersection.
 func (n *nested) intersections() nested {
 	result := nested{depth: n.depth - 1, lens: n.lens}
 	outer, lists := n.lens[n.depth-2], n.innermost()
@@ -109,7 +109,7 @@ func (n *nested) nest(lengths []int) {
 	n.depth++
 }
 
-// readCandidate is an expression without functions.
+// readCandidate evaluates an expression without functions.
 func (e *Expr) readCandidate(c *Candidate) nested {
 	var n nested
 	if e.Op == OpTeams {
@@ -154,7 +154,7 @@ func (e *Expr) readCandidate(c *Candidate) nested {
 	return n
 }
 
-// add appends a player's value. A player who misses it leaves the expression without one.
+// add appends a player's value. A player without one makes the expression undefined.
 func (n *nested) add(v *Value, lists []int) []int {
 	switch v.Kind {
 	case None:

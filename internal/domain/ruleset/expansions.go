@@ -6,20 +6,20 @@ import (
 	"strings"
 )
 
-// changesMax bounds what the steps of all expansions change together: each step, each target, each measurement of a rule
-// counts one. Every change is built and checked, and no rule set for people comes near.
+// changesMax bounds the changes of all steps of all expansions: each step, each target and each measurement of a rule counts as one.
+// Every change is built and checked, and real rule sets have far fewer.
 const changesMax = 10_000
 
-// change is one value that one step puts in place of one property of one team definition or rule.
+// change is a value with which a step replaces a property of one team definition or rule.
 type change struct {
 	wait     int32
-	team     int // place in the definitions; -1
-	rule     int // place in the rules; -1
+	team     int // index in the definitions; -1
+	rule     int // index in the rules; -1
 	property string
 	value    stepValue
 }
 
-// target is what an expansion changes.
+// target is the property that an expansion changes.
 type target struct {
 	teams, rules []int
 	property     string
@@ -68,7 +68,8 @@ func (r *reader) readExpansions(root object) (changes []change) {
 	return changes
 }
 
-// nameTarget adds to the problems of an expansion, those from a place on, what its target is: nobody counts expansions.
+// nameTarget adds the target of an expansion to its problems, which are those from an index on, because a number alone does not help to
+// find the expansion.
 func (r *reader) nameTarget(o object, from int) {
 	n, given := o.has("target")
 	if !given || n.kind != jsonString {
@@ -98,7 +99,7 @@ func (r *reader) nameOf(place change) string {
 	return "rule " + quoted(r.ruleNodes[place.rule].name)
 }
 
-// growTeams finds out how large each team can become.
+// growTeams computes how large each team can become.
 func (r *reader) growTeams(changes []change) {
 	for _, c := range changes {
 		if c.team < 0 {
@@ -111,7 +112,7 @@ func (r *reader) growTeams(changes []change) {
 	}
 }
 
-// changedSize reads the value of a step for a team's property. What is wrong goes to problems.
+// changedSize reads the value of a step for a team's property. Errors go to problems.
 func (r *reader) changedSize(c change, problems *[]located) (size int32, ok bool) {
 	o := r.definitions[c.team].object
 	o.step, o.into = map[string]stepValue{c.property: c.value}, problems

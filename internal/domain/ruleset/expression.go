@@ -1,9 +1,9 @@
 package ruleset
 
-// Op is what an expression's node does.
+// Op is the operation of an expression's node.
 type Op uint8
 
-// The ops. The first four read the candidate, the others work on what Of gives.
+// The first four read the candidate, the others are functions of Of.
 const (
 	OpTeams Op = iota + 1
 	OpPlayers
@@ -20,12 +20,12 @@ const (
 	OpSetIntersection
 )
 
-// Element is what a list holds at its innermost, or what a scalar is.
+// Element is the type of the innermost elements of a list, or of a scalar.
 type Element uint8
 
 // The elements.
 const (
-	ElementUnknown Element = iota // of an attribute whose declaration is broken; never in a RuleSet
+	ElementUnknown Element = iota // of an attribute with an invalid declaration; never in a RuleSet
 	ElementNumber
 	ElementString
 	ElementMap
@@ -39,15 +39,15 @@ type Type struct {
 	Depth   int
 }
 
-// Expr is a property expression: a read of the candidate inside of any number of functions.
+// Expr is a property expression: a read of the candidate inside any number of functions.
 type Expr struct {
 	Op       Op
 	Of       *Expr // the argument of a function; nil in reads
-	Teams    []int // of reads: the selected teams, places in RuleSet.Teams, ascending
-	Several  bool  // of reads: the selection gives a list, one element a team, even if it is one team
-	Column   int   // of OpAttribute: the place in RuleSet.Attributes
+	Teams    []int // of reads: the selected teams, indexes in RuleSet.Teams, ascending
+	Several  bool  // of reads: the selection gives a list with an element for each team, even for one team
+	Column   int   // of OpAttribute: the index in RuleSet.Attributes
 	Type     Type
-	Computed bool // numbers come out of avg, median, sum or stddev, and so carry rounding errors
+	Computed bool // numbers are results of avg, median, sum or stddev, and so have rounding errors
 }
 
 // Read returns the innermost node.

@@ -50,7 +50,7 @@ func exampleCandidate(t testing.TB, set *RuleSet) *Candidate {
 	}}
 }
 
-// exampleNames are what expressions can name in the example.
+// exampleNames has the names that expressions can use in the example.
 func exampleNames(set *RuleSet) *names {
 	return &names{
 		attributes: set.Attributes, column: set.column, all: []int{0, 1},
@@ -58,7 +58,7 @@ func exampleNames(set *RuleSet) *names {
 	}
 }
 
-// String writes a value with brackets, as the guide's table has it.
+// String writes a value with brackets, like the guide's table.
 func (n *nested) String() string {
 	if n.undefined {
 		return "undefined"
@@ -226,6 +226,6 @@ func TestHugeNumbersHaveNoSum(t *testing.T) {
 		}
 	}
 	if !math.IsInf(Difference(1e308, -1e308, false), 1) || AtMost(math.Inf(1), 1e308) {
-		t.Error("the distance of huge numbers is within a bound")
+		t.Error("got the distance of huge numbers within a bound")
 	}
 }

@@ -14,7 +14,7 @@ var (
 	mapKeys    = []choice[MapKey]{{"minValue", MinValue}, {"maxValue", MaxValue}}
 )
 
-// chooseRequired is choose for a property that must be there.
+// chooseRequired is choose for a required property.
 func chooseRequired[T any](o object, name string, choices []choice[T]) (means T, ok bool) {
 	if _, given := o.has(name); !given {
 		o.fail(name, "it is missing, want %s", words(choices))
@@ -73,7 +73,7 @@ func (r *reader) distance(o object) *Distance {
 	return f
 }
 
-// oneOf demands at least one of two properties.
+// oneOf requires at least one of two properties.
 func (o object) oneOf(a, b string) {
 	_, first := o.has(a)
 	_, second := o.has(b)
@@ -140,7 +140,7 @@ func (r *reader) latency(o object) *Latency {
 	return f
 }
 
-// attribute reads the name of a declared attribute. Column -1: there is none, and that was reported.
+// attribute reads the name of a declared attribute. Column -1: there is none, which it has reported.
 func (r *reader) attribute(o object, name string) (column int, kind Kind) {
 	text, ok := o.text(name)
 	if !ok {

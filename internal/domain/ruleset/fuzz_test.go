@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// FuzzParse: whatever the text, there is either a rule set that judges candidates or a few problems with it.
+// FuzzParse: every text gives either a rule set that judges candidates or a few problems.
 func FuzzParse(f *testing.F) {
 	for _, c := range acceptanceCases(f) {
 		f.Add(c.body())
@@ -76,7 +76,7 @@ func tryOut(t *testing.T, set *RuleSet) {
 	}
 }
 
-// nonsense are bodies of the largest size that make a careless reader slow.
+// nonsense has bodies of the largest size that make a careless parser slow.
 func nonsense() map[string]string {
 	const head = `{"ruleLanguageVersion": "1.0", "playerAttributes": [{"name": "s", "type": "number"}], `
 	duo := `"teams": [{"name": "a", "minPlayers": 1, "maxPlayers": 20}, {"name": "b", "minPlayers": 1, "maxPlayers": 20}], `
@@ -114,7 +114,7 @@ func nonsense() map[string]string {
 	return bodies
 }
 
-// TestNonsenseIsCheap would not end if anything in reading or judging grew faster than the text.
+// TestNonsenseIsCheap would not end if parsing or judging took more than linear time.
 func TestNonsenseIsCheap(t *testing.T) {
 	for name, body := range nonsense() {
 		set, problems := Parse(body)
@@ -125,7 +125,7 @@ func TestNonsenseIsCheap(t *testing.T) {
 			tryOut(t, set)
 		}
 		if len(body) > bodyMax {
-			t.Errorf("%s: has %d characters, and so tests nothing", name, len(body))
+			t.Errorf("%s: has %d characters, which tests nothing", name, len(body))
 		}
 	}
 	if set, _ := Parse(nonsense()["expanded"]); set != nil {

@@ -2,7 +2,7 @@ package ruleset
 
 import "slices"
 
-// check counts within each list of collections. A string that stands for itself is a collection of one. B097.
+// check counts within each list of collections. A string outside a list is a collection of one. B097.
 func (f *Collection) check(m *Expr, bounds Bounds, c *Candidate) Verdict {
 	n := m.evaluate(c)
 	if n.undefined {
@@ -33,8 +33,8 @@ func (f *Collection) check(m *Expr, bounds Bounds, c *Candidate) Verdict {
 	return verdict
 }
 
-// collections returns the collections side by side, and how many of them are counted together. innermost: the innermost
-// lists are the collections; otherwise each string is one.
+// collections returns all collections, and the sizes of the groups that are counted together. innermost: the innermost lists are the
+// collections; otherwise each string is one.
 func (n *nested) collections(innermost bool) (lists [][]string, groups []int) {
 	switch {
 	case !innermost:
@@ -50,7 +50,7 @@ func (n *nested) collections(innermost bool) (lists [][]string, groups []int) {
 func (f *Collection) checkGroup(lists [][]string, reference []string, bounds Bounds) Verdict {
 	if f.Operation == Intersection {
 		if len(lists) == 0 {
-			return Undefined // as set_intersection of no lists
+			return Undefined // like set_intersection of no lists
 		}
 		return verdictOf(bounds.holdCount(len(intersection(lists))))
 	}
@@ -86,12 +86,12 @@ func distinctIn(list, other []string) (n int) {
 	return n
 }
 
-// check looks for a region that everybody reported and that suits everybody.
+// check searches for a region that all players reported and that suits all of them.
 func (f *Latency) check(c *Candidate) Verdict {
 	return f.anyRegion(c, func(region string) bool { return f.near(c, region) })
 }
 
-// anyRegion looks for a region that everybody reported, nobody too slow, and that is good besides.
+// anyRegion searches for a region that all players reported, none with a latency above the maximum, and for which good is true.
 func (f *Latency) anyRegion(c *Candidate, good func(region string) bool) Verdict {
 	var first *Player
 	for _, players := range c.Teams {
@@ -153,7 +153,7 @@ func (f *Latency) near(c *Candidate, region string) bool {
 	return true
 }
 
-// tickets returns a number of each player, grouped by tickets.
+// tickets returns a number for each player, grouped by ticket.
 func (c *Candidate) tickets(number func(*Player) float64) (groups [][]float64) {
 	place := make(map[int]int)
 	for _, players := range c.Teams {

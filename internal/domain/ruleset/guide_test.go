@@ -11,8 +11,7 @@ import (
 
 const guide = "../../../docs/guide/rule-sets.md"
 
-// TestGuideExamples puts each example of the manual in place of the first one's parts, and wants a rule set that is valid and says
-// nothing in vain.
+// TestGuideExamples replaces parts of the manual's first example by each other one, and wants a valid rule set without warnings.
 func TestGuideExamples(t *testing.T) {
 	page, err := os.ReadFile(guide)
 	if err != nil {
@@ -78,7 +77,7 @@ func TestGuideExpressions(t *testing.T) {
 	}
 }
 
-// TestGuideProblems: the problems that the manual shows are those that the mistakes make.
+// TestGuideProblems: the manual shows the problems that its mistakes cause.
 func TestGuideProblems(t *testing.T) {
 	page, err := os.ReadFile(guide)
 	if err != nil {

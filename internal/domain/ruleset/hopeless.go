@@ -1,19 +1,19 @@
 package ruleset
 
-// Hopeless reports whether a rule rejects the candidate and whatever could be made of it by adding tickets, as long as it is
-// judged by this level. It never condemns what can still become a match: what averages, sums, counts, minimum distances,
-// minimum counts of contains, maximum counts of intersection, not and xor say is only known at the end, and an undefined
-// value decides nothing. The rule is the first that rejects.
+// Hopeless reports whether a rule rejects the candidate and everything that adding tickets could make of it, as long as this level
+// judges. It never rejects a candidate that can still become a match: averages, sums, counts, minimum distances, minimum counts of
+// contains, maximum counts of intersection, not and xor are only known at the end, and an undefined value decides nothing. rule is the
+// first that rejects.
 //
-// A rule that has failed stays failed where tickets only add to what it compares and it asks for all of it. So it is with
+// A failed rule stays failed if tickets only add to what it compares and it requires all of it. This applies to
 //
-//   - pairs of single players' values and a reference that keeps its values: a pair that fails stays (comparison, maximum distance);
-//   - highest less lowest value, and values that are to be equal or different: more players spread, and repair no pair;
-//   - what is in everybody's list, and the regions that all accept: more players only take away (minimum of intersection, latency);
-//   - how many contain a text: more players only add (maximum of contains).
+//   - pairs of single players' values and a reference that keeps its values, because a failed pair stays (comparison, maximum distance);
+//   - the spread, and values that must be equal or different, because more players repair no pair;
+//   - the strings in all lists, and the regions that all accept, because more players only remove some (minimum of intersection, latency);
+//   - the number of lists that contain a text, because more players only add (maximum of contains).
 //
-// A compound rule is lost when its parts are, by and or or. What makes a team larger can make an average, a sum, a minimum or the
-// failure of a negated part come right, so these are left to the end.
+// A compound rule is hopeless if its parts are, combined with and or or. A larger team can correct an average, a sum, a minimum or the
+// failure of a negated part, so these are judged only on complete candidates.
 func (l *Level) Hopeless(c *Candidate) (rule int, yes bool) {
 	hopeless := make([]bool, len(l.Rules))
 	for i, r := range l.Rules {
@@ -29,9 +29,9 @@ func (l *Level) Hopeless(c *Candidate) (rule int, yes bool) {
 	return 0, false
 }
 
-// HopelessAt reports whether at each of the levels from first to last some rule rejects the candidate for good. With
-// expansionAgeSelection newest a candidate can still be judged by every level up to its present one, since a newer ticket
-// makes it younger; with oldest it is judged by its present level or a later one.
+// HopelessAt reports whether the candidate is hopeless at each of the levels from first to last. With expansionAgeSelection newest a
+// candidate can still be judged by every level up to its present one, since a newer ticket makes it younger; with oldest it is judged by
+// its present level or a later one.
 func (rs *RuleSet) HopelessAt(c *Candidate, first, last int) bool {
 	for i := first; i <= last; i++ {
 		if _, yes := rs.levels[i].Hopeless(c); !yes {

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestHopelessNeverCondemnsAMatch grows random candidates, and holds what Hopeless says of each beginning against what
-// becomes of it. Random rules of all kinds take part, alone and in compound rules.
+// TestHopelessNeverCondemnsAMatch grows random candidates, and compares the result of Hopeless for each beginning with the verdicts
+// later. It uses random rules of all types, alone and in compound rules.
 func TestHopelessNeverCondemnsAMatch(t *testing.T) {
 	condemned := 0
 	for seed := range uint64(10_000) {
@@ -34,7 +34,7 @@ func TestHopelessNeverCondemnsAMatch(t *testing.T) {
 		}
 	}
 	if condemned < 1000 {
-		t.Errorf("only %d rejections in all: the test shows nothing", condemned)
+		t.Errorf("%d rejections, want enough to test", condemned)
 	}
 }
 
@@ -123,7 +123,7 @@ func beginning(c *Candidate, tickets int) *Candidate {
 	return part
 }
 
-// TestHopelessRejectsEarly shows which rules spare a matcher the search.
+// TestHopelessRejectsEarly shows which rules reject before the candidate is complete.
 func TestHopelessRejectsEarly(t *testing.T) {
 	for rule, want := range map[string]bool{
 		comparison(skills, `"referenceValue": 10, "operation": ">"`):                                                                     true,

@@ -24,20 +24,20 @@ var jsonNames = [...]string{
 	jsonNull: "null", jsonBool: "true or false", jsonNumber: "a number", jsonString: "a string", jsonArray: "a list", jsonObject: "an object",
 }
 
-// node is a JSON value that knows where it stands. encoding/json would neither tell a repeated key nor a place.
+// node is a JSON value with its position. encoding/json reports neither duplicate keys nor positions.
 type node struct {
 	kind    nodeKind
-	at, end int     // bytes before it, and before what follows it
-	text    string  // of a string: its value; else, but for lists and objects, as it was written
+	at, end int     // byte offsets of its begin and its end
+	text    string  // the value of a string; of other scalars the text as written
 	items   []*node // of a list; of an object its values
 	keys    []string
 	members map[string]*node // of an object
 }
 
-// depthMax is how deep values nest. The language needs 6.
+// depthMax is the deepest nesting of values. The language needs 6.
 const depthMax = 64
 
-// syntaxError says where a text stops being JSON.
+// syntaxError says where a text is not valid JSON.
 type syntaxError struct {
 	at   int
 	text string
@@ -212,7 +212,7 @@ func (p *jsonParser) number() (*node, *syntaxError) {
 	return n, nil
 }
 
-// decimalLength is how much of the beginning of s is a number as JSON writes them.
+// decimalLength returns the length of the JSON number at the beginning of s.
 func decimalLength(s string) int {
 	digits := func(i int) int {
 		for i < len(s) && '0' <= s[i] && s[i] <= '9' {
@@ -248,7 +248,7 @@ func decimalLength(s string) int {
 	return i
 }
 
-// str reads a string; the parser stands on its opening quote.
+// str reads a string; the parser is at its opening quote.
 func (p *jsonParser) str() (string, *syntaxError) {
 	start := p.at
 	p.at++
@@ -279,7 +279,7 @@ func (p *jsonParser) str() (string, *syntaxError) {
 	return "", p.fail(start, "the string has no end, want '\"'")
 }
 
-// escape reads what follows a backslash. A half of a surrogate pair becomes U+FFFD, as in encoding/json.
+// escape reads what follows a backslash. An unpaired surrogate becomes U+FFFD, as in encoding/json.
 func (p *jsonParser) escape() (rune, *syntaxError) {
 	at := p.at
 	p.at += 2
@@ -334,7 +334,7 @@ func (p *jsonParser) hex() (rune, bool) {
 	return rune(n), true
 }
 
-// position says where in the body a byte is, for people.
+// position describes the position of a byte in the body as line and character.
 func position(body string, at int) string {
 	before := body[:min(at, len(body))]
 	line := strings.Count(before, "\n") + 1
@@ -342,10 +342,10 @@ func position(body string, at int) string {
 	return fmt.Sprintf("line %d, character %d", line, column)
 }
 
-// shownMax is how many characters of a value a message repeats.
+// shownMax is the most characters of a value that a message repeats.
 const shownMax = 60
 
-// quoted is a text as messages show it.
+// quoted formats a text for messages.
 func quoted(s string) string { return strconv.Quote(cut(s)) }
 
 // cut shortens a text that is too long for a message.
@@ -360,7 +360,7 @@ func cut(s string) string {
 	return s
 }
 
-// shown is a value as messages show it.
+// shown formats a value for messages.
 func (n *node) shown() string {
 	switch n.kind {
 	case jsonString:
@@ -372,7 +372,7 @@ func (n *node) shown() string {
 	}
 }
 
-// parseDecimal reads a number as JSON writes them, from a JSON number or a text. Only finite ones.
+// parseDecimal reads a finite number in JSON syntax, from a JSON number or a text.
 func parseDecimal(s string) (float64, bool) {
 	if s == "" || decimalLength(s) != len(s) {
 		return 0, false

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// buildLevels makes the rule set of every wait, and reports the steps that make an invalid one. Only what a wait changes is
-// built; levels share the rest.
+// buildLevels builds the level of every wait time, and reports steps that make an invalid one. It builds only what a wait time changes;
+// levels share the rest.
 func (r *reader) buildLevels(changes []change) {
 	slices.SortStableFunc(changes, func(a, b change) int { return cmp.Compare(a.wait, b.wait) })
 	b := levelBuilder{r: r, rules: r.set.Rules, steps: make([]map[string]stepValue, len(r.ruleNodes)), last: map[change]*node{}}
@@ -30,7 +30,7 @@ func (r *reader) buildLevels(changes []change) {
 	}
 }
 
-// levelBuilder holds the rule set as it stands at one wait after the other.
+// levelBuilder has the rule set at one wait time after another.
 type levelBuilder struct {
 	r     *reader
 	sizes []Size // by definition
@@ -42,7 +42,7 @@ type levelBuilder struct {
 }
 
 func (b *levelBuilder) apply(changes []change) {
-	var teams, rules []change // the last change of each team and rule at this wait
+	var teams, rules []change // the last change of each team and rule at this wait time
 	b.changes = nil
 	for _, c := range changes {
 		b.note(c)
@@ -90,8 +90,8 @@ func (b *levelBuilder) checkSize(c change) {
 	}
 }
 
-// rebuild compiles a rule with the values of the steps so far. What is wrong with it is blamed on the step, but not what
-// was wrong before.
+// rebuild compiles a rule with the values of the steps so far. It reports new problems as the step's, and not those that the rule had
+// before.
 func (b *levelBuilder) rebuild(c change) {
 	head := b.r.ruleNodes[c.rule]
 	o := head.object
@@ -109,7 +109,7 @@ func (b *levelBuilder) rebuild(c change) {
 	b.rules[c.rule] = rule
 }
 
-// ofStep reports whether a problem is about a value that a step has put there.
+// ofStep reports whether a problem is about a value from a step.
 func (b *levelBuilder) ofStep(rule, at int) bool {
 	for _, v := range b.steps[rule] {
 		if v.n.at <= at && at < v.n.end {
@@ -119,7 +119,7 @@ func (b *levelBuilder) ofStep(rule, at int) bool {
 	return false
 }
 
-// note writes down what a step changes, for people.
+// note records a step's change in words.
 func (b *levelBuilder) note(c change) {
 	o := object{}
 	if c.team >= 0 {
@@ -137,10 +137,10 @@ func (b *levelBuilder) note(c change) {
 	b.changes = append(b.changes, n)
 }
 
-// key is a change without its step.
+// key identifies a change without its step.
 func (c change) key() change { return change{team: c.team, rule: c.rule, property: c.property} }
 
-// raw is a value as the body has it.
+// raw returns a value as the body has it.
 func (r *reader) raw(n *node) string { return strings.Clone(cut(r.text[n.at:n.end])) } // cloned, or it would keep the body
 
 func (b *levelBuilder) level(wait int32) *Level {

@@ -32,7 +32,7 @@ func TestLevels(t *testing.T) {
 			t.Errorf("level %d: got %v, %v, %d to %d players; want %v", i, got, l.Teams[1], l.Minimum, l.Slots, want)
 		}
 		if l.Rules[1] != set.Rules[1] {
-			t.Errorf("level %d: a rule that no step changes was built again", i)
+			t.Errorf("level %d: want a rule that no step changes to be shared", i)
 		}
 	}
 	if got, want := fmt.Sprint(set.Level(3).Changes), `[{rules[R].maxDistance 20 "40"} {teams[squad].minPlayers 2 1} {teams[boss].maxPlayers 1 2}]`; got != want {

@@ -10,16 +10,16 @@ import (
 	"github.com/musterhq/muster/internal/domain/spelling"
 )
 
-// Finding is something in a rule set that is wrong, or that is allowed and hardly meant.
+// Finding is an error in a rule set, or something that is allowed but probably a mistake.
 type Finding struct {
 	Line, Column int  // in the body, from 1; the column in characters
-	Wrong        bool // the rule set is refused because of it
+	Wrong        bool // an error: the service refuses the rule set
 	Problem
 }
 
-// Lint lists all that is wrong with a rule set, or what in a valid one has no effect: unknown properties, steps that no request
-// with a timeout lives to see, rules that no match satisfies, minimum sizes that no step lowers. timeout is the
-// configuration's RequestTimeoutSeconds.
+// Lint lists the errors of a rule set, or the parts of a valid one that have no effect: unknown properties, steps that come after a
+// request's timeout, rules that no match can satisfy, minimum sizes that no step lowers. timeout is the configuration's
+// RequestTimeoutSeconds.
 func Lint(body string, timeout int32) []Finding {
 	r := read(body)
 	findings := r.findings(r.problems, true)
@@ -44,7 +44,7 @@ func (r *reader) findings(all []located, wrong bool) (findings []Finding) {
 	return findings
 }
 
-// didYouMean is the end of a message about an unknown name; empty when no known one is like it.
+// didYouMean is the end of a message about an unknown name; empty if no known one is similar.
 func didYouMean(unknown string, known []string) string {
 	if name, ok := spelling.Nearest(unknown, known); ok {
 		return fmt.Sprintf("; did you mean %s?", quoted(name))
@@ -52,7 +52,7 @@ func didYouMean(unknown string, known []string) string {
 	return ""
 }
 
-// lintSteps warns of steps that come when the request has timed out.
+// lintSteps warns of steps after the request's timeout.
 func (r *reader) lintSteps(timeout int32) {
 	r.root.list("expansions", func(_ int, expansion object) {
 		expansion.list("steps", func(_ int, step object) {
@@ -65,7 +65,7 @@ func (r *reader) lintSteps(timeout int32) {
 	})
 }
 
-// lintSizes warns of teams that are satisfied with few players from the first moment on.
+// lintSizes warns of teams whose minimum is small from the start.
 func (r *reader) lintSizes() {
 	for i := range r.definitions {
 		d := &r.definitions[i]
@@ -78,7 +78,7 @@ func (r *reader) lintSizes() {
 	}
 }
 
-// lintRules warns of rules that no match satisfies at any level.
+// lintRules warns of rules that no match can satisfy at any level.
 func (r *reader) lintRules() {
 	for i, head := range r.ruleNodes {
 		why := ""
@@ -93,7 +93,7 @@ func (r *reader) lintRules() {
 	}
 }
 
-// never says why no match of a level satisfies a rule, as far as bounds and team sizes show it; "" if one may.
+// never says why no match of a level can satisfy a rule, as far as bounds and team sizes show; "" if one may.
 func (l *Level) never(rule *Rule) string {
 	switch f := rule.Form.(type) {
 	case *Distance:
@@ -129,7 +129,7 @@ func (l *Level) mostIn(teams []int) (players int32) {
 	return players
 }
 
-// neverCounted looks at numbers of players against a number.
+// neverCounted checks comparisons of a number of players with a constant.
 func (l *Level) neverCounted(f *Comparison) string {
 	if f.Reference.Literal.Kind != Number {
 		return ""

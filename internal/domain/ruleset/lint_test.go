@@ -58,7 +58,7 @@ func TestLintOfMinimumSizes(t *testing.T) {
 	}
 }
 
-// TestLintSaysWhatParseSays: what is wrong for one is wrong for the other.
+// TestLintSaysWhatParseSays: both report the same errors.
 func TestLintSaysWhatParseSays(t *testing.T) {
 	for name, c := range acceptanceCases(t) {
 		_, problems := Parse(c.body())

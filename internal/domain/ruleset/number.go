@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// tolerance is how much computed numbers may differ, of the larger one or of 1, and still be equal: the average of three
-// thirds must not fail a maximum distance of 0.
+// tolerance is the relative difference, of the larger number or of 1, up to which computed numbers are equal: the average of three thirds
+// must not fail a maximum distance of 0.
 const tolerance = 1e-9
 
 // near reports whether computed numbers are equal.
@@ -14,13 +14,13 @@ func near(a, b float64) bool {
 	return a == b || math.Abs(a-b) < tolerance*max(1, math.Abs(a), math.Abs(b))
 }
 
-// AtMost reports whether a distance is not above a bound, as the bounds of all rules are checked.
+// AtMost reports whether a distance is not above a bound, with the tolerance that all rules have.
 func AtMost(x, bound float64) bool { return x <= bound || x-bound < tolerance*max(1, x, bound) }
 
 // AtLeast reports whether a distance is not below a bound.
 func AtLeast(x, bound float64) bool { return x >= bound || bound-x < tolerance*max(1, x, bound) }
 
-// Holds reports whether two numbers stand in the relation. Computed ones are equal when they nearly are.
+// Holds reports whether the relation holds for two numbers. Computed ones are equal within the tolerance.
 func (op Operation) Holds(a, b float64, computed bool) bool {
 	equal := a == b || computed && near(a, b)
 	switch op {
@@ -39,7 +39,7 @@ func (op Operation) Holds(a, b float64, computed bool) bool {
 	}
 }
 
-// HoldsText reports whether two strings stand in the relation, by code points.
+// HoldsText reports whether the relation holds for two strings, compared by code points.
 func (op Operation) HoldsText(a, b string) bool {
 	switch op {
 	case Less:
@@ -67,7 +67,7 @@ func (b *Bounds) holdCount(n int) bool {
 	return (!b.HasMin || float64(n) >= b.Min) && (!b.HasMax || float64(n) <= b.Max)
 }
 
-// Of makes one number of a party's, which are not empty.
+// Of aggregates a party's numbers, of which there is at least one.
 func (a Aggregation) Of(numbers []float64) float64 {
 	switch a {
 	case Min:
@@ -93,8 +93,7 @@ func sum(numbers []float64) (total float64) {
 	return total
 }
 
-// fold is a function from a list of numbers to a number. Of an empty list only sum has a value, and a result that is too
-// large for a double is none.
+// fold applies a function to a list of numbers. Only sum has a value for an empty list, and a result too large for a double is no value.
 func fold(op Op, numbers []float64) (x float64, ok bool) {
 	if len(numbers) == 0 {
 		return 0, op == OpSum
@@ -125,12 +124,12 @@ func median(numbers []float64) float64 {
 	return (sorted[middle-1] + sorted[middle]) / 2
 }
 
-// deviation divides by n: the match is all there is, not a sample.
+// deviation divides by n, because the match is the whole population, not a sample.
 func deviation(numbers []float64) float64 {
 	middle, squares := mean(numbers), 0.0
 	for _, x := range numbers {
 		d := x - middle
-		squares += float64(d * d) // the conversion keeps processors from fusing the two steps, and rounding differently
+		squares += float64(d * d) // the conversion prevents a fused multiply-add, which rounds differently
 	}
 	return math.Sqrt(squares / float64(len(numbers)))
 }

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// object is a JSON object of the rule set, with the properties that a step of an expansion puts in place of its own.
+// object is a JSON object of the rule set, with the properties that a step of an expansion replaces.
 type object struct {
 	r    *reader
 	n    *node
@@ -15,7 +15,7 @@ type object struct {
 	into *[]located           // where problems go; nil for the reader's
 }
 
-// stepValue is what a step puts in place of a property.
+// stepValue replaces a property in a step.
 type stepValue struct {
 	n    *node
 	path string // of the value in the expansions
@@ -29,7 +29,7 @@ func (r *reader) warn(at int, path, format string, args ...any) {
 	r.warnings = append(r.warnings, located{at, Problem{path, fmt.Sprintf(format, args...)}})
 }
 
-// has returns a property.
+// has returns a property, or nil.
 func (o object) has(name string) (*node, bool) {
 	if v, ok := o.step[name]; ok {
 		return v.n, true
@@ -45,7 +45,7 @@ func (o object) join(name string) string {
 	return o.path + "." + name
 }
 
-// fail reports a problem with a property, at its place, or at the object's if it is missing.
+// fail reports a problem with a property, at its position or, if it is missing, at the object's.
 func (o object) fail(name, format string, args ...any) {
 	l := located{o.n.at, Problem{o.join(name), fmt.Sprintf(format, args...)}}
 	if v, ok := o.step[name]; ok {
@@ -60,7 +60,7 @@ func (o object) fail(name, format string, args ...any) {
 	o.r.problems = append(o.r.problems, l)
 }
 
-// known warns of all properties but these.
+// known warns of all properties except names.
 func (o object) known(names ...string) {
 	for i, key := range o.n.keys {
 		if !slices.Contains(names, key) {
@@ -69,7 +69,7 @@ func (o object) known(names ...string) {
 	}
 }
 
-// number reads a number, also one written as text.
+// number reads a number, which may be written as text.
 func (o object) number(name string) (x float64, given, ok bool) {
 	n, given := o.has(name)
 	if !given {
@@ -106,7 +106,7 @@ func (o object) whole(name string, least int32) (x int32, given bool) {
 	return int32(number), true
 }
 
-// required is whole for a property that must be there.
+// required is whole for a required property.
 func (o object) required(name string, least int32) (x int32, ok bool) {
 	if _, given := o.has(name); !given {
 		o.fail(name, "it is missing, want a whole number of at least %d", least)
@@ -115,7 +115,7 @@ func (o object) required(name string, least int32) (x int32, ok bool) {
 	return o.whole(name, least)
 }
 
-// text reads a string that must be there and not be empty.
+// text reads a required, non-empty string.
 func (o object) text(name string) (string, bool) {
 	n, given := o.has(name)
 	switch {
@@ -131,13 +131,13 @@ func (o object) text(name string) (string, bool) {
 	return "", false
 }
 
-// choice is one of the words that a property may be.
+// choice is one of the permitted words of a property.
 type choice[T any] struct {
 	word  string
 	means T
 }
 
-// choose reads an optional word of a closed set. Without it, or when it is no such word, it gives otherwise.
+// choose reads an optional word of a closed set. It returns otherwise if the property is missing or another word.
 func choose[T any](o object, name string, otherwise T, choices []choice[T]) (T, bool) {
 	n, given := o.has(name)
 	if !given {
@@ -168,7 +168,7 @@ func words[T any](choices []choice[T]) string {
 	return s
 }
 
-// list reads a list of objects and hands each over with its path: teams[red], or teams[2] without a name.
+// list reads a list of objects and calls each with its path: teams[red], or teams[2] without a name.
 func (o object) list(name string, each func(i int, element object)) {
 	n, given := o.has(name)
 	if !given {

@@ -5,14 +5,13 @@ import "unicode/utf8"
 // bodyMax is the longest body, in characters.
 const bodyMax = 65_535
 
-// Limits of the two sizes of matches.
+// Small and large matches have different limits.
 const (
 	smallMax = 40
 	largeMax = 200
 )
 
-// Parse reads a rule set. It returns either the rule set or all that is wrong with it, at most 20 problems, in the
-// order of the document.
+// Parse returns either a rule set or its problems, at most 20, in the order of the document.
 func Parse(body string) (*RuleSet, []Problem) {
 	r := read(body)
 	if len(r.problems) > 0 {
@@ -21,8 +20,8 @@ func Parse(body string) (*RuleSet, []Problem) {
 	return r.set, nil
 }
 
-// Warnings lists what a valid rule set says in vain: unknown properties, properties that its type of rule has no use
-// for. The service ignores them as the documentation demands, but they are often mistakes.
+// Warnings lists the properties of a valid rule set that have no effect: unknown ones, and those that its type of rule does not use. The
+// service ignores them as documented, but they are often mistakes.
 func Warnings(body string) []Problem {
 	r := read(body)
 	if len(r.problems) > 0 {
@@ -31,7 +30,7 @@ func Warnings(body string) []Problem {
 	return inOrder(r.warnings, len(r.warnings))
 }
 
-// reader gathers a rule set, part by part, and all that is wrong with it.
+// reader builds a rule set, part by part, and collects its problems.
 type reader struct {
 	text     string // the body
 	root     object
@@ -41,13 +40,13 @@ type reader struct {
 
 	names       names
 	definitions []definition
-	sum         int64 // of the largest maxPlayers, each times its quantity
+	sum         int64 // of each team's largest maxPlayers times its quantity
 	ruleNodes   []*ruleNode
 	ruleByName  map[string]int
 	replaced    []bool
 
-	expressions  map[string]resolved  // by text: steps of expansions bring the same ones again and again
-	measurements map[*node][]measured // by place, for the same reason
+	expressions  map[string]resolved  // by text, because steps of expansions repeat them
+	measurements map[*node][]measured // by node, for the same reason
 }
 
 func read(body string) *reader {
@@ -99,7 +98,7 @@ func (r *reader) body(o object) {
 	r.readAttributes(o)
 	r.readTeams(o)
 	r.readRuleHeads(o)
-	changes := r.readExpansions(o) // before the rules: what a maxPlayers grows to decides which rules there may be
+	changes := r.readExpansions(o) // before the rules, because the largest maxPlayers decides which rules are allowed
 	r.decideSize(o)
 	r.readAlgorithm(o)
 	r.readRules()

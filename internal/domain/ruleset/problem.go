@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// Problem is one thing wrong with a rule set.
+// Problem is an error in a rule set.
 type Problem struct {
 	Path    string // "rules[Near].maxDistance"; empty for the body as a whole
 	Message string // with the value and what is expected
@@ -18,16 +18,16 @@ func (p Problem) String() string {
 	return p.Path + ": " + p.Message
 }
 
-// problemsMax is how many problems are reported.
+// problemsMax is the most problems that are reported.
 const problemsMax = 20
 
-// located is a problem with its place in the document.
+// located is a problem with its position in the document.
 type located struct {
 	at int
 	Problem
 }
 
-// inOrder sorts problems as the document has them, drops repetitions, and cuts after max.
+// inOrder sorts problems by position, removes duplicates, and keeps the first max.
 func inOrder(all []located, max int) []Problem {
 	slices.SortStableFunc(all, func(a, b located) int { return cmp.Compare(a.at, b.at) })
 	seen := make(map[Problem]bool)

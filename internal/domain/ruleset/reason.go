@@ -9,8 +9,8 @@ import (
 
 const undefinedReason = "a value that it needs does not exist: a team is empty, or a number too large"
 
-// Reason says in words why a rule does not hold for a candidate: what was measured, and what it should be. It is empty if the
-// rule holds. Like Evaluate it takes the candidate as complete.
+// Reason says in words why a rule does not hold for a candidate: the measured value, and the required one. It is empty if the rule holds.
+// Like Evaluate it takes the candidate as complete.
 func (l *Level) Reason(rule int, c *Candidate) string {
 	switch f := l.Rules[rule].Form.(type) {
 	case *Comparison:
@@ -60,14 +60,14 @@ func (f *Comparison) reason(m *Expr, c *Candidate) string {
 	for _, r := range reference.numbers {
 		for _, v := range n.numbers {
 			if !f.Operation.Holds(v, r, computed || m.Computed) {
-				return fmt.Sprintf("%s %s %s is not so", plain(v), f.Operation, plain(r))
+				return fmt.Sprintf("%s %s %s is false", plain(v), f.Operation, plain(r))
 			}
 		}
 	}
 	for _, r := range reference.texts {
 		for _, v := range n.texts {
 			if !f.Operation.HoldsText(v, r) {
-				return fmt.Sprintf("%s %s %s is not so", quoted(v), f.Operation, quoted(r))
+				return fmt.Sprintf("%s %s %s is false", quoted(v), f.Operation, quoted(r))
 			}
 		}
 	}
@@ -120,7 +120,7 @@ func (f *Collection) reason(m *Expr, c *Candidate) string {
 	case Intersection:
 		return fmt.Sprintf("want %s strings that are in all lists", f.Bounds)
 	default:
-		return fmt.Sprintf("want of each list %s strings of the reference", f.Bounds)
+		return fmt.Sprintf("want %s strings of the reference in each list", f.Bounds)
 	}
 }
 
@@ -129,11 +129,11 @@ func (f *Latency) reason(c *Candidate) string {
 	case f.check(c) == Holds:
 		return ""
 	case f.anyRegion(c, func(string) bool { return true }) == Holds:
-		return fmt.Sprintf("in every region that all can play in, a ticket is more than %s ms from the others", plain(f.MaxDistance))
+		return fmt.Sprintf("in every region that all players accept, a ticket is more than %s ms from the others", plain(f.MaxDistance))
 	case f.HasLatency:
-		return fmt.Sprintf("no region was reported by all with at most %s ms", plain(f.MaxLatency))
+		return fmt.Sprintf("no region was reported by all players with at most %s ms", plain(f.MaxLatency))
 	default:
-		return "no region was reported by all"
+		return "no region was reported by all players"
 	}
 }
 
@@ -155,7 +155,7 @@ func (f *BatchDistance) reason(c *Candidate) string {
 		plain(slices.Min(values)), plain(slices.Max(values)), plain(f.MaxDistance))
 }
 
-// reasonOfParts says what became of the rules that a compound rule names.
+// reasonOfParts states the verdicts of the rules that a compound rule names.
 func (l *Level) reasonOfParts(f *Compound, rule int, c *Candidate) string {
 	verdicts := l.Evaluate(c)
 	if verdicts[rule] == Holds {

@@ -13,7 +13,7 @@ var operations = map[string]Op{
 	"flatten": OpFlatten, "set_intersection": OpSetIntersection,
 }
 
-// callsMax is how deep calls nest.
+// callsMax is the deepest nesting of calls.
 const callsMax = 16
 
 var elementNames = [...]string{
@@ -25,13 +25,13 @@ func (t Type) String() string {
 	return strings.Repeat("List<", t.Depth) + elementNames[t.Element] + strings.Repeat(">", t.Depth)
 }
 
-// names is what expressions can name.
+// names has the names that expressions can use.
 type names struct {
 	attributes []Attribute
 	column     map[string]int
 	teams      map[string][]int // definitions and generated teams
 	all        []int
-	incomplete bool // the teams are broken: an unknown name says nothing
+	incomplete bool // the teams have problems, so an unknown name is not one
 }
 
 // resolve looks up the names of an expression and finds its type.
@@ -68,7 +68,7 @@ func (n *names) selectTeams(e *Expr, s syntax) error {
 		case !ok && n.incomplete:
 		case !ok:
 			return fmt.Errorf("the team %s is unknown%s", quoted(name), didYouMean(name, slices.Sorted(maps.Keys(n.teams))))
-		case len(s.names) == 1: // shares the definition's list: rule sets may say it thousands of times
+		case len(s.names) == 1: // shares the definition's list, because a rule set may contain it thousands of times
 			e.Teams, e.Several = teams, len(teams) > 1
 			return nil
 		}
@@ -116,8 +116,7 @@ func (n *names) read(e *Expr, s syntax) error {
 	return nil
 }
 
-// call wraps an expression in a function. All but flatten work on the innermost list that they can take; flatten removes
-// the outermost.
+// call wraps an expression in a function. All except flatten take the innermost list that fits them; flatten removes the outermost.
 func call(function string, of *Expr) (*Expr, error) {
 	e := &Expr{Op: operations[function], Of: of, Column: -1, Type: of.Type, Computed: of.Computed}
 	if of.Type.Element == ElementUnknown {

@@ -1,21 +1,21 @@
 package ruleset
 
-// Rule is one rule as it stands at a level. Levels share the rules in which they do not differ.
+// Rule is a rule at a level. Levels share the rules in which they do not differ.
 type Rule struct {
 	Name     string
 	Form     Form
 	Replaced bool    // named by a compound rule, and so not required by itself
 	Shapes   []Shape // for comparison, distance and collection: one for each measurement
-	Cost     int     // nodes of expressions that a check evaluates, at least 1: what a budget should count
+	Cost     int     // nodes of expressions that a check evaluates, at least 1; budgets count it
 
-	early []bool // by measurement: it can reject a candidate under construction
+	early []bool // by measurement: it can reject an incomplete candidate
 }
 
-// Form is what a rule of one type consists of: *Comparison, *Distance, *Collection, *Latency, *BatchDistance, *Sort or
-// *Compound.
+// Form has the properties of a rule of one type: *Comparison, *Distance, *Collection, *Latency, *BatchDistance, *Sort or *Compound.
 type Form interface{ form() }
 
-// Reference is what measurements are held against. Exactly one is set, or none in a Comparison of values with each other.
+// Reference is the value that measurements are compared with. Exactly one field is set, or none in a Comparison of values with each
+// other.
 type Reference struct {
 	Expr    *Expr
 	Literal Value // Number or String
@@ -24,14 +24,14 @@ type Reference struct {
 // Given reports whether there is a reference.
 func (r *Reference) Given() bool { return r.Expr != nil || r.Literal.Kind != None }
 
-// Bounds are an inclusive interval; a bound that was not given does not bind.
+// Bounds is an inclusive interval; a bound that was not given is infinite.
 type Bounds struct {
 	Min, Max       float64
 	HasMin, HasMax bool
 }
 
-// Comparison holds when every value of every measurement stands in the relation to every value of the reference; without
-// one, when the values of each innermost list are all equal, or all different.
+// Comparison holds if every value of every measurement is in the relation to every value of the reference; without a reference, if the
+// values of each innermost list are all equal, or all different.
 type Comparison struct {
 	Measurements []*Expr
 	Reference    Reference
@@ -39,7 +39,7 @@ type Comparison struct {
 	Party        Aggregation // has no effect on the verdict
 }
 
-// Distance holds when every value is as far from every value of the reference as the bounds say.
+// Distance holds if the distance of every value from every value of the reference is within the bounds.
 type Distance struct {
 	Measurements []*Expr
 	Reference    Reference
@@ -47,7 +47,7 @@ type Distance struct {
 	Party        Aggregation // has no effect on the verdict
 }
 
-// CollectionOperation is what a Collection counts.
+// CollectionOperation determines what a Collection counts.
 type CollectionOperation uint8
 
 // The operations.
@@ -57,7 +57,7 @@ const (
 	ReferenceIntersectionCount                                // for each collection, its strings that are in the reference
 )
 
-// Collection holds when its counts lie within the bounds.
+// Collection holds if its counts are within the bounds.
 type Collection struct {
 	Measurements []*Expr
 	Reference    Reference
@@ -66,7 +66,7 @@ type Collection struct {
 	Party        Aggregation // has no effect on the verdict
 }
 
-// Latency holds when there is a region that everybody reported and that suits everybody.
+// Latency holds if there is a region that all players reported and that suits all of them.
 type Latency struct {
 	MaxLatency  float64
 	HasLatency  bool
@@ -76,8 +76,8 @@ type Latency struct {
 	Party       Aggregation
 }
 
-// BatchDistance compares tickets. Of a number: the highest less the lowest of the tickets' values is at most MaxDistance.
-// Of a string: all players have the same.
+// BatchDistance compares tickets. For a number, the difference between the highest and the lowest of the tickets' values is at most
+// MaxDistance. For a string, all players have the same.
 type BatchDistance struct {
 	Column      int
 	Kind        Kind // Number or String
@@ -85,7 +85,7 @@ type BatchDistance struct {
 	Party       Aggregation
 }
 
-// Sort is no condition: it orders the tickets that are tried after the anchor.
+// Sort is not a condition: it orders the tickets that are tried after the anchor.
 type Sort struct {
 	Distance   bool // by the distance to the anchor's value, not by the value
 	Descending bool
@@ -95,7 +95,7 @@ type Sort struct {
 	Party      Aggregation
 }
 
-// MapKey says which key of the anchor's map is looked up in the maps of all.
+// MapKey says which key of the anchor's map is read from all maps.
 type MapKey uint8
 
 // The choices.
@@ -104,7 +104,7 @@ const (
 	MaxValue
 )
 
-// Compound is logic over earlier rules, which it replaces.
+// Compound is a logical expression over earlier rules, which it replaces.
 type Compound struct {
 	Statement *Statement
 }
@@ -112,11 +112,11 @@ type Compound struct {
 // Statement is a node of a compound rule.
 type Statement struct {
 	Logic Logic
-	Rule  int // of LogicRule: the place in the rules
+	Rule  int // of LogicRule: the index in the rules
 	Of    []*Statement
 }
 
-// Logic is what a Statement does.
+// Logic is the operation of a Statement.
 type Logic uint8
 
 // The logic.
@@ -136,10 +136,10 @@ func (*BatchDistance) form() {}
 func (*Sort) form()          {}
 func (*Compound) form()      {}
 
-// Aggregation makes one value of a party's.
+// Aggregation reduces the values of a party to one.
 type Aggregation uint8
 
-// The aggregations; the last two are of collections.
+// The last two are for collections.
 const (
 	Avg Aggregation = iota + 1
 	Min

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// ruleType is what "type" may be.
+// ruleType is a value of "type".
 type ruleType uint8
 
 const (
@@ -27,7 +27,7 @@ var ruleTypes = []choice[ruleType]{
 
 func (t ruleType) String() string { return ruleTypes[t-1].word }
 
-// ruleProperties is what rules of a type consist of, besides their name, type and description.
+// ruleProperties has the properties of each type of rule, besides name, type and description.
 var ruleProperties = map[ruleType][]string{
 	comparisonType:    {"measurements", "referenceValue", "operation", "partyAggregation"},
 	distanceType:      {"measurements", "referenceValue", "minDistance", "maxDistance", "partyAggregation"},
@@ -44,10 +44,10 @@ type ruleNode struct {
 	object
 	name string
 	kind ruleType // 0: unknown
-	ok   bool     // nothing is wrong with it as it was written
+	ok   bool     // valid as written, without steps
 }
 
-// readRuleHeads reads what others refer to: names and types.
+// readRuleHeads reads names and types, to which others refer.
 func (r *reader) readRuleHeads(root object) {
 	root.list("rules", func(_ int, o object) {
 		rule := &ruleNode{object: o}
@@ -106,8 +106,7 @@ func (r *reader) readRules() {
 	}
 }
 
-// buildRule compiles a rule as the object has it, with the values of steps in it or without. What is wrong is reported
-// to the object; the rule is then of no use.
+// buildRule compiles a rule from an object, which may have values of steps. It reports problems to the object; the rule is then unusable.
 func (r *reader) buildRule(i int, o object) *Rule {
 	head := r.ruleNodes[i]
 	rule := &Rule{Name: head.name, Replaced: r.replaced[i]}
@@ -133,20 +132,20 @@ func (r *reader) buildRule(i int, o object) *Rule {
 	return rule
 }
 
-// measured is one measurement, or what is wrong with it.
+// measured is a measurement, or its problem.
 type measured struct {
 	expr *Expr
 	at   int
-	path string // below the property: "[1]", or nothing
+	path string // below the property: "[1]", or empty
 	text string
 	err  string
 }
 
-// resolved is what became of a text that may be an expression.
+// resolved is the result for a text that may be an expression.
 type resolved struct {
 	expr   *Expr
-	syntax *expressionSyntax // it is no expression
-	err    error             // it is one, but it means nothing
+	syntax *expressionSyntax // it is not an expression
+	err    error             // it is an expression, but a name or type is wrong
 }
 
 func (r *reader) resolve(text string) resolved {
@@ -162,7 +161,7 @@ func (r *reader) resolve(text string) resolved {
 	return result
 }
 
-// measure reads the measurements; fits says what a type is wanted to be, or "" when it is that.
+// measure reads the measurements; fits returns the required type, or "" if the type fits.
 func (r *reader) measure(o object, fits func(Type) string) (list []*Expr) {
 	n, given := o.has("measurements")
 	switch {
@@ -212,7 +211,7 @@ func (r *reader) readMeasurement(n *node, path string) measured {
 	result := r.resolve(n.text)
 	switch {
 	case result.syntax != nil:
-		m.err = fmt.Sprintf("%s is no expression: %s", quoted(n.text), result.syntax.text)
+		m.err = fmt.Sprintf("%s is not an expression: %s", quoted(n.text), result.syntax.text)
 	case result.err != nil:
 		m.err = fmt.Sprintf("%s: %s", quoted(n.text), result.err)
 	}
@@ -220,8 +219,8 @@ func (r *reader) readMeasurement(n *node, path string) measured {
 	return m
 }
 
-// reference reads a referenceValue. A text is an expression if it parses as one, else a literal. want is what its values
-// must be; ElementUnknown: numbers or strings.
+// reference reads a referenceValue. A text is an expression if it parses as one, else a literal. want is the required type of its values;
+// ElementUnknown: numbers or strings.
 func (r *reader) reference(o object, want Element) Reference {
 	n, given := o.has("referenceValue")
 	if !given {
@@ -250,7 +249,7 @@ func (r *reader) reference(o object, want Element) Reference {
 		case want != ElementNumber:
 			return Reference{Literal: Value{Kind: String, Text: n.text}}
 		case !decimal:
-			o.fail("referenceValue", "got %s, want %s; it is no expression: %s", n.shown(), wanted, result.syntax.text)
+			o.fail("referenceValue", "got %s, want %s; it is not an expression: %s", n.shown(), wanted, result.syntax.text)
 		}
 		return Reference{Literal: Value{Kind: Number, Number: x}}
 	}

@@ -5,16 +5,16 @@ import (
 	"slices"
 )
 
-// RuleSet is a valid rule set, compiled. It does not change, and any number of readers may share it.
+// RuleSet is a valid, compiled rule set. It is immutable and safe for concurrent use.
 type RuleSet struct {
 	Name       string // a label without effect
 	Attributes []Attribute
 	Algorithm  Algorithm
 	Teams      []Team  // definitions with a quantity unrolled, in the rule set's order
-	Rules      []*Rule // as they stand at first: names, types and places are the same at all levels
-	Large      bool    // more than 40 players, at the largest
+	Rules      []*Rule // at the first level; names, types and indexes are the same at all levels
+	Large      bool    // the largest match has more than 40 players
 	PlayersMax int32   // the largest number of players a match can have, over all levels
-	PartyMax   int32   // the largest team, over all levels: no larger party is ever matched
+	PartyMax   int32   // the largest team, over all levels; a larger party can never match
 
 	levels []*Level
 	waits  []int32
@@ -24,10 +24,10 @@ type RuleSet struct {
 // Team is one team.
 type Team struct {
 	Name       string
-	Definition string // the name in the rule set: another one if the definition has a quantity
+	Definition string // the name in the rule set, which differs if the definition has a quantity
 }
 
-// Algorithm says how matches are looked for.
+// Algorithm says how to search for matches.
 type Algorithm struct {
 	Balanced         bool // strategy balanced; else exhaustiveSearch
 	Batching         Batching
@@ -37,7 +37,7 @@ type Algorithm struct {
 	OldestAge        bool // the oldest ticket's age counts for expansions; else the newest's
 }
 
-// Batching is how the pool is cut.
+// Batching says how the pool is divided.
 type Batching uint8
 
 // The preferences: two for exhaustiveSearch, two for balanced.
@@ -48,7 +48,7 @@ const (
 	FastestRegion
 )
 
-// Priority is the place of backfill tickets among the others.
+// Priority says how backfill tickets are ordered among the others.
 type Priority uint8
 
 // The priorities.
@@ -58,15 +58,15 @@ const (
 	Low
 )
 
-// Level is the rule set as it stands from one wait to the next.
+// Level is the rule set from one wait time to the next.
 type Level struct {
 	Wait    int32  // seconds
 	Teams   []Size // one for each of RuleSet.Teams
 	Rules   []*Rule
-	Minimum int32 // players that a match has at least: the sum over the teams
-	Slots   int32 // and at most
+	Minimum int32 // the fewest players of a match: the sum over the teams
+	Slots   int32 // the most players of a match
 
-	Changes []Change // what the steps of this wait put in place of what stood before, in words for people
+	Changes []Change // what the steps of this wait time replace, in words
 
 	set   *RuleSet
 	sizes []Size // by definition
@@ -75,16 +75,16 @@ type Level struct {
 // Change is a property that a step has changed.
 type Change struct {
 	Property string // "rules[Near].maxDistance"
-	From, To string // as the rule set writes them, cut when they are long; From is empty if the property was not there
+	From, To string // as the rule set has them, cut if they are long; From is empty if the property was missing
 }
 
-// Size is how many players a team has.
+// Size bounds the number of players of a team.
 type Size struct{ Min, Max int32 }
 
-// Waits are the ages, in seconds, at which something changes; strictly increasing, the first is 0.
+// Waits returns the ages, in seconds, at which something changes; strictly increasing, the first is 0.
 func (rs *RuleSet) Waits() []int32 { return rs.waits }
 
-// Level returns the rule set as it stands from Waits()[i] on.
+// Level returns the rule set from Waits()[i] on.
 func (rs *RuleSet) Level(i int) *Level { return rs.levels[i] }
 
 // LevelAt returns the level of an age in seconds.
@@ -96,7 +96,7 @@ func (rs *RuleSet) LevelAt(age int64) int {
 	return max(i, 0)
 }
 
-// Column returns the place of a declared attribute.
+// Column returns the index of a declared attribute.
 func (rs *RuleSet) Column(name string) (column int, ok bool) {
 	column, ok = rs.column[name]
 	return column, ok

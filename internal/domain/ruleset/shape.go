@@ -2,37 +2,37 @@ package ruleset
 
 import "slices"
 
-// Pattern is a form that many rules have, and for which a matcher can keep indexes and running counts.
+// Pattern is a form that many rules have, and for which a matcher can use indexes and running counts.
 type Pattern uint8
 
-// The patterns. "A" is the shape's Column, "B" its Other; players are those of the shape's Teams. Those of the first group
-// reject a candidate under construction: no later ticket repairs it.
+// "A" is the shape's Column, "B" its Other; players are those of the shape's Teams. Patterns of the first group can reject an incomplete
+// candidate, which no later ticket can repair.
 const (
-	General Pattern = iota // evaluate it
+	General Pattern = iota // must be evaluated
 
-	PlayerLiteral // comparison: A of each player stands in the relation to the literal; numbers or strings
+	PlayerLiteral // comparison: A of each player is in the relation to the literal; numbers or strings
 	PlayersEqual  // comparison without reference: all players have the same A
 	PlayersDiffer // comparison without reference: no two players have the same A
-	Spread        // distance: the highest A of the players less the lowest is at most Bounds.Max, the only bound
-	CommonValues  // collection: the strings that are in each player's A, or are it, are at least Bounds.Min, the only bound
-	AllAccept     // collection: each player's A has at least Bounds.Min, the only bound, of the strings in everybody's B
+	Spread        // distance: the highest A of the players minus the lowest is at most Bounds.Max, the only bound
+	CommonValues  // collection: at least Bounds.Min strings, the only bound, are in, or equal, each player's A
+	AllAccept     // collection: each player's A has at least Bounds.Min, the only bound, of the strings in all players' B
 	NoneBlocks    // collection: each player's A has at most Bounds.Max, the only bound, of the ids of all players
 
-	ContainsCount // collection: the players whose A contains the literal, or is it, are within Bounds; only Max rejects early
+	ContainsCount // collection: the number of players whose A contains or equals the literal is within Bounds; only Max rejects early
 	TeamMeans     // distance: each team's average A is at most Bounds.Max, the only bound, from that of all players
-	TeamSizes     // comparison: the size of the team Column stands in the relation to that of the team Other
+	TeamSizes     // comparison: the size of the team Column is in the relation to that of the team Other
 )
 
-// Shape says which pattern a measurement follows, and with what. Literals, bounds and operations are in the rule's form.
+// Shape says which pattern a measurement has, with its columns and teams. Literals, bounds and operations are in the rule's form.
 type Shape struct {
 	Pattern Pattern
 	Column  int
 	Other   int
-	Teams   []int // ascending places in RuleSet.Teams
+	Teams   []int // ascending indexes in RuleSet.Teams
 	All     bool  // Teams are all teams
 }
 
-// recognise finds the shapes of a compiled rule, what it costs, and which measurements can reject early.
+// recognise finds the shapes of a compiled rule, its cost, and which measurements can reject early.
 func (r *Rule) recognise(teams int) {
 	r.Cost = 1
 	switch f := r.Form.(type) {
@@ -64,8 +64,7 @@ func (e *Expr) nodes() (n int) {
 	return n
 }
 
-// players returns the read of an expression that gives each player's own value, flattened or not: its values only become
-// more with every ticket.
+// players returns the read of an expression that gives each player's own value, flattened or not: every ticket only adds values.
 func (e *Expr) players() (read *Expr, ok bool) {
 	for e.Op == OpFlatten {
 		e = e.Of
@@ -125,7 +124,7 @@ func (e *Expr) sizeOfTeam() (team int, ok bool) {
 
 func (f *Comparison) early(m *Expr) bool {
 	_, ok := m.players()
-	return ok && f.Reference.grows() // without a reference too: what is unequal stays so
+	return ok && f.Reference.grows() // also without a reference: unequal values stay unequal
 }
 
 func (f *Distance) shape(m *Expr) Shape {
@@ -145,7 +144,7 @@ func (f *Distance) shape(m *Expr) Shape {
 	return Shape{}
 }
 
-// spread recognises the highest value against the lowest, either way.
+// spread recognises the distance of the highest from the lowest value, in either order.
 func (f *Distance) spread(m *Expr) (read *Expr, ok bool) {
 	ref := f.Reference.Expr
 	if ref == nil || !(m.Op == OpMax && ref.Op == OpMin || m.Op == OpMin && ref.Op == OpMax) {
@@ -156,7 +155,7 @@ func (f *Distance) spread(m *Expr) (read *Expr, ok bool) {
 	return read, ok1 && ok2 && read.reads(other)
 }
 
-// reads reports whether two reads see the same values.
+// reads reports whether two reads return the same values.
 func (e *Expr) reads(other *Expr) bool {
 	return e.Op == other.Op && e.Column == other.Column && slices.Equal(e.Teams, other.Teams)
 }
@@ -243,20 +242,20 @@ func (f *Collection) early(m *Expr) bool {
 	return f.earlyBounds(m) != Bounds{}
 }
 
-// collects reports whether the innermost lists of an expression are collections: a player's own list, or an intersection.
-// Otherwise they are strings of several players, each of which is a collection of one. B097.
+// collects reports whether the innermost lists of an expression are collections: a player's own list, or an intersection. Otherwise they
+// have strings of several players, and each string is a collection of one. B097.
 func (e *Expr) collects() bool {
 	switch e.Op {
 	case OpSetIntersection:
 		return true
 	case OpFlatten:
-		return e.Of.collects() && e.Of.Type.Depth > 2 // of fewer lists it leaves none around a collection's strings
+		return e.Of.collects() && e.Of.Type.Depth > 2 // with fewer lists no list is left around a collection's strings
 	default:
 		return e.ownLists()
 	}
 }
 
-// earlyBounds are the bounds that no later ticket repairs.
+// earlyBounds returns the bounds whose violation no later ticket can repair.
 func (f *Collection) earlyBounds(m *Expr) (b Bounds) {
 	if _, ok := m.players(); !ok {
 		return Bounds{}

@@ -6,20 +6,20 @@ import (
 	"slices"
 )
 
-// SortKey is a ticket's value in an order of tickets.
+// SortKey is the value by which a ticket is sorted.
 type SortKey struct {
 	Missing bool // no value: after all others, in both directions
 	Number  float64
 	Text    string
 }
 
-// Anchor is what a Sort needs to know of the ticket that others are sorted around.
+// Anchor has what a Sort reads of the ticket around which others are sorted.
 type Anchor struct {
-	key   string // of a map: the one that is looked up in all tickets
+	key   string // of a map: the one that is read from all tickets
 	value SortKey
 }
 
-// Anchored looks at the anchor; party holds the values of each of its players.
+// Anchored prepares the anchor; party has the values of each of its players.
 func (s *Sort) Anchored(party [][]Value) Anchor {
 	var a Anchor
 	if s.Kind == Map {
@@ -29,7 +29,7 @@ func (s *Sort) Anchored(party [][]Value) Anchor {
 	return a
 }
 
-// Key returns a ticket's key among those around an anchor; party holds the values of each of its players.
+// Key returns a ticket's key for an anchor; party has the values of each of its players.
 func (s *Sort) Key(a Anchor, party [][]Value) SortKey {
 	k := s.value(a.key, party)
 	if !s.Distance || k.Missing {
@@ -42,7 +42,7 @@ func (s *Sort) Key(a Anchor, party [][]Value) SortKey {
 	return k
 }
 
-// Compare orders keys as the rule's direction says: negative when a ticket with the key a comes first.
+// Compare orders keys by the rule's direction: negative if a ticket with the key a comes first.
 func (s *Sort) Compare(a, b SortKey) int {
 	switch {
 	case a.Missing || b.Missing:
@@ -58,7 +58,7 @@ func (k SortKey) compare(other SortKey) int {
 	return cmp.Or(cmp.Compare(k.Number, other.Number), cmp.Compare(k.Text, other.Text))
 }
 
-// favourite returns the key with the highest or lowest value in a party's maps; among equal ones the smallest.
+// favourite returns the key with the highest or lowest value in a party's maps; of several such keys the smallest.
 func (s *Sort) favourite(party [][]Value) (key string) {
 	var keys []string
 	for _, values := range party {
@@ -77,8 +77,8 @@ func (s *Sort) favourite(party [][]Value) (key string) {
 	return key
 }
 
-// value is a party's value. Of strings the smallest or largest as the aggregation says, else the first player's: there is no
-// average of them.
+// value returns a party's value. For strings it is the smallest or largest as the aggregation says, else the first player's, because
+// strings have no average.
 func (s *Sort) value(key string, party [][]Value) SortKey {
 	if s.Kind != String {
 		x, ok := s.aggregate(party, key)
@@ -96,7 +96,7 @@ func (s *Sort) value(key string, party [][]Value) SortKey {
 	return k
 }
 
-// aggregate makes one number of those that the players have, of a map under the key.
+// aggregate reduces the players' numbers, or their maps' numbers under a key, to one.
 func (s *Sort) aggregate(party [][]Value, key string) (x float64, ok bool) {
 	var numbers []float64
 	for _, values := range party {

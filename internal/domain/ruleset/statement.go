@@ -6,12 +6,12 @@ import (
 	"unicode/utf8"
 )
 
-// nestingMax is how deep a compound rule's statement nests.
+// nestingMax is the deepest nesting of a compound rule's statement.
 const nestingMax = 64
 
 var logics = map[string]Logic{"and": LogicAnd, "or": LogicOr, "xor": LogicXor, "not": LogicNot}
 
-// statement reads a compound rule's logic. Its parts are replaced by it.
+// statement reads the logic of a compound rule, which replaces its parts.
 func (r *reader) statement(rule int, o object) *Statement {
 	text, ok := o.text("statement")
 	if !ok {

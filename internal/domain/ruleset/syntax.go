@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// part is what a property names of the selected teams.
+// part is the part of the selected teams that a property names.
 type part uint8
 
 const (
@@ -16,7 +16,7 @@ const (
 	partAttribute
 )
 
-// syntax is an expression as it was written, before its names are looked up.
+// syntax is a parsed expression before its names are resolved.
 type syntax struct {
 	calls     []string // functions, the outermost first
 	names     []string // the selected teams
@@ -25,7 +25,7 @@ type syntax struct {
 	attribute string
 }
 
-// expressionSyntax says where and why a text is no expression.
+// expressionSyntax says where and why a text is not an expression.
 type expressionSyntax struct {
 	at   int // bytes before it
 	text string
@@ -36,14 +36,14 @@ type expressionSyntax struct {
 //	expression = function "(" expression ")" | property
 //	property   = "teams" "[" ( "*" | name { "," name } ) "]" [ ".players" [ "[playerId]" | ".attributes[" name "]" ] ]
 //
-// Functions take one argument, so there is nothing to recurse into, and text of any length is read in one go.
+// Functions take one argument, so the parser does not recurse, and reads text of any length in one pass.
 type expressionParser struct {
 	text string
 	at   int
 	err  *expressionSyntax
 }
 
-// parseExpression reads a text as an expression. A text that is none is a literal where literals may stand.
+// parseExpression parses an expression. A text that is not one is a literal where literals are allowed.
 func parseExpression(text string) (syntax, *expressionSyntax) {
 	p := &expressionParser{text: text}
 	s := p.expression()
@@ -151,7 +151,7 @@ func (p *expressionParser) wantWord(want string) {
 	}
 }
 
-// skip passes over blanks and returns where it stands then.
+// skip skips blanks and returns the new position.
 func (p *expressionParser) skip() int {
 	p.at = len(p.text) - len(strings.TrimLeft(p.text[p.at:], " \t\r\n"))
 	return p.at

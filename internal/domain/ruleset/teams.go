@@ -2,15 +2,15 @@ package ruleset
 
 import "fmt"
 
-// definition is an element of "teams": one team, or with a quantity several alike.
+// definition is an element of "teams": one team, or with a quantity several equal ones.
 type definition struct {
 	object
 	name     string
 	min, max int32
 	quantity int32
-	ok       bool  // its numbers are right
+	ok       bool  // its numbers are valid
 	largest  int32 // the largest maxPlayers, over all levels
-	teams    []int // its places in RuleSet.Teams
+	teams    []int // its indexes in RuleSet.Teams
 }
 
 func (r *reader) readTeams(root object) {
@@ -50,7 +50,7 @@ func (d *definition) readNumbers() {
 	d.min, d.max, d.largest = least, most, most
 }
 
-// nameTeams unrolls the definitions. A match has at most 200 players, so more teams than that are not worth a name.
+// nameTeams unrolls the definitions. A match has at most 200 players, so it names no more teams than that.
 func (r *reader) nameTeams() {
 	definitions := make(map[string]bool)
 	for i := range r.definitions {
@@ -95,11 +95,11 @@ func (r *reader) nameTeams() {
 	}
 }
 
-// decideSize sums the teams up, at their largest.
+// decideSize adds up the largest sizes of the teams.
 func (r *reader) decideSize(root object) {
 	for i := range r.definitions {
 		d := &r.definitions[i]
-		// No sum of a body's teams overflows: each is at most 2^31 times 2^31, and is cut to far less.
+		// The sum cannot overflow: each term is at most 2^31 times 2^31, and is limited to far less.
 		r.sum += min(int64(d.largest)*int64(d.quantity), 1<<40)
 		r.set.PartyMax = max(r.set.PartyMax, d.largest)
 	}

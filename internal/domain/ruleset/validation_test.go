@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// TestValidation has every line of the language's checks: what a rule set gets wrong, and what the problems say, all of
-// them, in order.
+// TestValidation has every check of the language: a mistake in a rule set, and all problems that it causes, in order.
 func TestValidation(t *testing.T) {
 	const (
 		version = `"ruleLanguageVersion": "1.0", `
@@ -108,14 +107,14 @@ func TestValidation(t *testing.T) {
 		{"comparison with nothing", rules(comparison(skills, `"operation": "<"`)), []string{"rules[R].referenceValue: it is missing, and the operation < needs it"}},
 		{"comparison of maps", rules(comparison("teams[*].players.attributes[maps]", `"operation": "="`)), []string{`rules[R].measurements: "teams[*].players.attributes[maps]" is a List<List<string_number_map>>, want numbers or strings`}},
 		{"comparison of players", rules(comparison("teams[*].players", `"operation": "="`)), []string{"is a List<List<Player>>, want numbers or strings"}},
-		{"comparison of a number with text", rules(comparison(skills, `"referenceValue": "good", "operation": "="`)), []string{`rules[R].referenceValue: got "good", want a number or an expression of numbers; it is no expression: at character 1`}},
+		{"comparison of a number with text", rules(comparison(skills, `"referenceValue": "good", "operation": "="`)), []string{`rules[R].referenceValue: got "good", want a number or an expression of numbers; it is not an expression: at character 1`}},
 		{"comparison of text with a number", rules(comparison(clans, `"referenceValue": 5, "operation": "="`)), []string{"rules[R].referenceValue: got 5, want a string or an expression of strings"}},
 		{"comparison of a number with strings", rules(comparison(skills, `"referenceValue": "`+clans+`", "operation": "="`)), []string{"is a List<string>, want a number or an expression of numbers"}},
 		{"comparison of both", rules(rule(`"type": "comparison", "measurements": ["` + skills + `", "` + clans + `"], "referenceValue": 5, "operation": "="`)), []string{"rules[R].measurements: one is a List<number>, another a List<string>"}},
 		{"comparison with a list", rules(comparison(skills, `"referenceValue": [5], "operation": "="`)), []string{"rules[R].referenceValue: got a list, want a number"}},
 		{"aggregation", rules(comparison(skills, `"operation": "=", "partyAggregation": "sum"`)), []string{`rules[R].partyAggregation: got "sum", want avg, min or max`}},
 
-		{"an expression that is none", rules(comparison("avg(teams[*]", `"operation": "="`)), []string{`rules[R].measurements: "avg(teams[*]" is no expression: at character 13 want ')', got the end`}},
+		{"an expression that is none", rules(comparison("avg(teams[*]", `"operation": "="`)), []string{`rules[R].measurements: "avg(teams[*]" is not an expression: at character 13 want ')', got the end`}},
 		{"an unknown attribute", rules(distance(skills, "1", `"maxDistance": 5`), distance("teams[*].players.attributes[x]", "1", `"maxDistance": 5`)), []string{`rules[R].name: two rules`, `rules[R].measurements[0]: "teams[*].players.attributes[x]": the attribute "x" is not declared`}},
 		{"an unknown team", rules(comparison("count(teams[c].players)", `"operation": "=", "referenceValue": "count(teams[d].players)"`)), []string{`the team "c" is unknown`, `rules[R].referenceValue: "count(teams[d].players)": the team "d" is unknown`}},
 		{"a measurement that is no text", rules(rule(`"type": "comparison", "measurements": [5], "operation": "="`)), []string{"rules[R].measurements[0]: got 5, want an expression"}},
@@ -200,12 +199,12 @@ func TestValidation(t *testing.T) {
 	}
 }
 
-// TestSizesOfRuleSets reaches what bounds a body: its characters, its depth, and the players of its teams.
+// TestSizesOfRuleSets reaches the limits of a body: its characters, its depth, and the players of its teams.
 func TestSizesOfRuleSets(t *testing.T) {
 	body := func(name, extra string, players int) string {
 		return fmt.Sprintf(`{"ruleLanguageVersion": "1.0", "name": %q, "teams": [{"name": "all", "minPlayers": 1, "maxPlayers": %d}]%s}`, name, players, extra)
 	}
-	padded := func(n int) string { // as long as asked for
+	padded := func(n int) string { // of n characters
 		empty := body("a", "", 10)
 		return empty + strings.Repeat(" ", n-len(empty))
 	}
@@ -244,7 +243,7 @@ func TestProblemsComeInOrderAndAreTwentyAtMost(t *testing.T) {
 }
 
 func TestStepsMayMendEachOther(t *testing.T) {
-	// At 5 s both change, and only together they are valid.
+	// At 5 s both change, and the result is valid only with both changes.
 	mustParse(t, `{"ruleLanguageVersion": "1.0", "teams": [{"name": "a", "minPlayers": 1, "maxPlayers": 2}], "expansions": [
 		{"target": "teams[a].minPlayers", "steps": [{"waitTimeSeconds": 5, "value": 3}]},
 		{"target": "teams[a].maxPlayers", "steps": [{"waitTimeSeconds": 5, "value": 4}]}]}`)

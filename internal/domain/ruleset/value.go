@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// Kind is what a value is made of.
+// Kind is the type of a value.
 type Kind uint8
 
-// The kinds. None is the kind of a value that is not there.
+// None is the kind of a missing value.
 const (
 	None   Kind = iota
 	String      // string, S on the wire
@@ -21,12 +21,12 @@ var kindNames = [...]string{None: "nothing", String: "string", Number: "number",
 
 func (k Kind) String() string { return kindNames[k] }
 
-// Value is what a player has for an attribute. Only the field of its kind is set. Values share memory and are never changed.
+// Value is a player's value of an attribute. Only the field of its kind is set. Values share memory and are never changed.
 type Value struct {
 	Kind   Kind
 	Number float64 // finite
 	Text   string
-	List   []string // no value twice, in the order sent
+	List   []string // without duplicates, in the order sent
 	Map    []Entry  // by key
 }
 
@@ -36,16 +36,16 @@ type Entry struct {
 	Number float64
 }
 
-// NamedValue is an attribute as a request brings it.
+// NamedValue is an attribute of a request.
 type NamedValue struct {
 	Name string
 	Value
 }
 
-// ListOf is a value of the strings, each once.
+// ListOf makes a list of the distinct strings.
 func ListOf(texts []string) Value { return Value{Kind: List, List: distinct(texts)} }
 
-// MapOf is a value of the pairs.
+// MapOf makes a map value.
 func MapOf(pairs map[string]float64) Value {
 	v := Value{Kind: Map}
 	for _, key := range slices.Sorted(maps.Keys(pairs)) {
@@ -54,7 +54,7 @@ func MapOf(pairs map[string]float64) Value {
 	return v
 }
 
-// Lookup returns what a map holds for a key.
+// Lookup returns the number of a key in a map.
 func (v *Value) Lookup(key string) (number float64, ok bool) {
 	i, ok := slices.BinarySearchFunc(v.Map, key, func(e Entry, key string) int {
 		switch {
@@ -72,9 +72,9 @@ func (v *Value) Lookup(key string) (number float64, ok bool) {
 	return v.Map[i].Number, true
 }
 
-// Attribute is what players are asked to have. Its place in RuleSet.Attributes is its column in Player.Values.
+// Attribute is a declared player attribute. Its index in RuleSet.Attributes is its column in Player.Values.
 type Attribute struct {
 	Name    string
 	Kind    Kind
-	Default Value // Kind None: there is no default, and a player without a value matches with nobody
+	Default Value // Kind None: there is no default, and a player without a value cannot match
 }

@@ -24,7 +24,7 @@ func TestValuesOfListsAndMaps(t *testing.T) {
 	}
 }
 
-// A request brings as many strings as fit into it, before anything counts them.
+// A request has as many strings as fit into it, before a limit applies.
 func TestListOfVeryManyStrings(t *testing.T) {
 	many := make([]string, 300_000)
 	for i := range many {

@@ -2,7 +2,7 @@ package ruleset
 
 import "slices"
 
-// Evaluate returns what each of Rules says of a complete candidate. Sort rules always hold.
+// Evaluate returns the verdict of each of Rules on a complete candidate. Sort rules always hold.
 func (l *Level) Evaluate(c *Candidate) []Verdict {
 	verdicts := make([]Verdict, 0, len(l.Rules))
 	for i := range l.Rules {
@@ -11,7 +11,7 @@ func (l *Level) Evaluate(c *Candidate) []Verdict {
 	return verdicts
 }
 
-// verdict is one rule's, after those before it: a compound rule's parts stand there.
+// verdict returns the verdict of one rule; before has those of earlier rules, among them a compound rule's parts.
 func (l *Level) verdict(rule int, c *Candidate, before []Verdict) Verdict {
 	if compound, ok := l.Rules[rule].Form.(*Compound); ok {
 		return compound.Statement.verdict(before)
@@ -19,8 +19,8 @@ func (l *Level) verdict(rule int, c *Candidate, before []Verdict) Verdict {
 	return l.Rules[rule].Check(c)
 }
 
-// Accepts reports whether the candidate is legal at this level as far as rules and team sizes go: no player misses a
-// value, every team's size is within its bounds, and every rule that is not replaced holds.
+// Accepts reports whether the candidate is legal at this level by its rules and team sizes: no player lacks a value, every team's size is
+// within its bounds, and every rule that is not replaced holds.
 func (l *Level) Accepts(c *Candidate) bool {
 	for team, players := range c.Teams {
 		if n := int32(len(players)); n < l.Teams[team].Min || n > l.Teams[team].Max {
@@ -42,13 +42,13 @@ func (l *Level) Accepts(c *Candidate) bool {
 	return true
 }
 
-// verdict is three-valued logic: what is undefined does not become true by a not, and matters only if the rest does not
+// verdict evaluates three-valued logic: the negation of undefined is undefined, and an undefined part matters only if the rest does not
 // decide without it.
 func (s *Statement) verdict(of []Verdict) Verdict {
 	if s.Logic == LogicRule {
 		return of[s.Rule]
 	}
-	var count [3]int // each part once: with two looks at a part, deep statements would take for ever
+	var count [3]int // evaluate each part once, because with two evaluations the time would be exponential in the depth
 	for _, part := range s.Of {
 		count[part.verdict(of)]++
 	}
@@ -78,7 +78,7 @@ func firstOf(a bool, ifA Verdict, b bool, ifB, otherwise Verdict) Verdict {
 	}
 }
 
-// Check returns what one rule says of a complete candidate; of a compound rule nothing, which Evaluate does.
+// Check returns the verdict of a rule that is not compound on a complete candidate; Evaluate judges compound rules.
 func (r *Rule) Check(c *Candidate) Verdict {
 	switch f := r.Form.(type) {
 	case *Comparison:
@@ -98,8 +98,7 @@ func (r *Rule) Check(c *Candidate) Verdict {
 	}
 }
 
-// conjunction is a rule's verdict over its measurements: undefined as soon as one is, since a value that the rule needs does
-// not exist.
+// conjunction combines the verdicts of a rule's measurements: undefined if one is, because a value that the rule needs does not exist.
 func conjunction(measurements []*Expr, check func(int, *Expr) Verdict) Verdict {
 	verdict := Holds
 	for i, m := range measurements {
@@ -120,7 +119,7 @@ func verdictOf(holds bool) Verdict {
 	return Fails
 }
 
-// values evaluates a reference; computed is of its numbers.
+// values evaluates a reference; computed reports whether its numbers are computed.
 func (r *Reference) values(c *Candidate) (n nested, computed bool) {
 	switch {
 	case r.Expr != nil:
@@ -222,7 +221,7 @@ func (f *Distance) check(m *Expr, bounds Bounds, c *Candidate) Verdict {
 	return Holds
 }
 
-// Difference returns how far two numbers are apart: not at all when they are computed and equal but for rounding.
+// Difference returns the distance of two numbers: 0 if they are computed and equal within the tolerance.
 func Difference(a, b float64, computed bool) float64 {
 	switch {
 	case computed && near(a, b):

@@ -55,7 +55,7 @@ func TestVerdicts(t *testing.T) {
 		{comparison("teams[*].players.attributes[clan]", `"operation": "="`), Fails},  // K L M in blue
 		{comparison("teams[*].players.attributes[clan]", `"operation": "!="`), Fails}, // K K in red
 		{comparison(clans, `"referenceValue": "J", "operation": ">"`), Holds},
-		{comparison(clans, `"referenceValue": "avg(teams[", "operation": "!="`), Holds}, // no expression, so a literal
+		{comparison(clans, `"referenceValue": "avg(teams[", "operation": "!="`), Holds}, // not an expression, so a literal
 		{comparison("count(teams[red].players)", `"referenceValue": "count(teams[blue].players)", "operation": "="`), Fails},
 		{comparison("count(teams[red].players)", `"referenceValue": "count(teams[blue].players)", "operation": "<"`), Holds},
 		{comparison("count(teams[*].players)", `"referenceValue": "count(teams[*].players)", "operation": "<="`), Fails}, // 3 against 2
@@ -123,7 +123,7 @@ func TestVerdictsOfEmptyTeams(t *testing.T) {
 	}{
 		{distance("avg(teams[*].players.attributes[skill])", "avg("+skills+")", `"maxDistance": 100`), Undefined},
 		{comparison("max(teams[red].players.attributes[skill])", `"referenceValue": 1, "operation": ">"`), Undefined},
-		{comparison("teams[*].players.attributes[skill]", `"referenceValue": 1, "operation": ">"`), Holds}, // nobody violates it
+		{comparison("teams[*].players.attributes[skill]", `"referenceValue": 1, "operation": ">"`), Holds}, // no player violates it
 		{comparison("sum(teams[red].players.attributes[skill])", `"referenceValue": 0, "operation": "="`), Holds},
 		{comparison("count(teams[red].players)", `"referenceValue": 0, "operation": "="`), Holds},
 		{collection("teams[*].players.attributes[modes]", `"operation": "intersection"`), Undefined},
@@ -142,7 +142,7 @@ func TestVerdictsOfEmptyTeams(t *testing.T) {
 	}
 }
 
-// TestCompound holds every logic against all combinations of verdicts: T holds, F fails, U is undefined.
+// TestCompound tests every operation with all combinations of verdicts: T holds, F fails, U is undefined.
 func TestCompound(t *testing.T) {
 	const parts = `
 		{"name": "T", "type": "comparison", "measurements": "count(teams[*])", "referenceValue": 2, "operation": "="},

@@ -2,10 +2,10 @@ package search
 
 import "strings"
 
-// Attribute is what a filter or an order asks of a game session.
+// Attribute is a property of a game session that a filter or an order uses.
 type Attribute uint8
 
-// The attributes. None is the order of a search that wants no particular one.
+// None is for a search without an order.
 const (
 	None Attribute = iota
 	GameSessionID
@@ -31,7 +31,7 @@ var attributeNames = map[string]Attribute{
 const wantAttribute = "gameSessionId, gameSessionName, gameSessionProperties.<key>, maximumSessions, creationTimeMillis, " +
 	"playerSessionCount or hasAvailablePlayerSessions"
 
-// kind is the type of an attribute's value, and so of the values it can be compared with.
+// kind is the type of an attribute's value, and of the values that it can be compared with.
 type kind uint8
 
 const (
@@ -61,7 +61,7 @@ type operand struct {
 	written   string
 }
 
-// readOperand reads a word as an attribute. problem says what would have been one.
+// readOperand reads a word as an attribute. problem says what was expected.
 func readOperand(word string) (o operand, problem string) {
 	if key, ok := strings.CutPrefix(word, propertyPrefix); ok {
 		switch {

@@ -2,11 +2,11 @@ package search
 
 import "fmt"
 
-// SyntaxError says where a filter or an order stops being one.
+// SyntaxError says where a filter or an order is invalid.
 type SyntaxError struct {
 	At    int    // characters before the token
 	Token string // as it was written, cut when it is long; empty at the end of the text
-	Want  string // what would have been right there
+	Want  string // what was expected there
 }
 
 func (e *SyntaxError) Error() string {
@@ -20,7 +20,7 @@ func (e *SyntaxError) Error() string {
 	return fmt.Sprintf("character %d: got %s, want %s", e.At+1, token, e.Want)
 }
 
-// tokenShown is how many characters of a token an error repeats.
+// tokenShown is the most characters of a token that an error repeats.
 const tokenShown = 40
 
 func shown(token string) string {

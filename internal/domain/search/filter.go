@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Op is what a Node does.
+// Op is the operation of a Node.
 type Op uint8
 
 // The operations.
@@ -13,15 +13,15 @@ const (
 	And     Op = iota + 1 // all Kids
 	Or                    // any of Kids
 	Not                   // not Kids[0]
-	Between               // the number of Attribute lies in Low..High
+	Between               // the number of Attribute is in Low..High
 	Is                    // the text of Attribute is Text; false when it has none
 	IsNot                 // it is another; false when it has none
 	IsGame                // it is the game session that Game names
 	IsTruth               // hasAvailablePlayerSessions is Truth
 )
 
-// Node is one operation of a filter. Comparisons of numbers are intervals here: a filter may compare with fractions and
-// with numbers of a thousand digits, and what it compares are whole numbers.
+// Node is one operation of a filter. Comparisons of numbers are intervals: all attributes are whole numbers, but a filter may compare
+// them with fractions and with numbers of a thousand digits.
 type Node struct {
 	Op        Op
 	Kids      []*Node
@@ -33,13 +33,13 @@ type Node struct {
 	Truth     bool
 }
 
-// Filter chooses game sessions. The zero Filter chooses all.
+// Filter selects game sessions. The zero Filter selects all.
 type Filter struct {
 	Root  *Node // nil: all
 	Terms int   // comparisons in it
 }
 
-// depthMax bounds how deep parentheses and NOT may nest.
+// depthMax is the deepest nesting of parentheses and NOT.
 const depthMax = 64
 
 // ParseFilter reads a filter. An error is a *SyntaxError.
@@ -170,7 +170,7 @@ func (p *parser) literal(o operand, comparator string) (*Node, error) {
 	n := &Node{Op: Is, Attribute: o.attribute, Key: o.key, Text: p.now.value}
 	if o.attribute == GameSessionID {
 		n.Op, n.Text, n.Game = IsGame, "", parseGame(p.now.value)
-		if !equal { // no game session is without id, so this is the same as IsNot
+		if !equal { // every game session has an id, so this equals IsNot
 			return &Node{Op: Not, Kids: []*Node{n}}, nil
 		}
 		return n, nil
@@ -181,7 +181,7 @@ func (p *parser) literal(o operand, comparator string) (*Node, error) {
 	return n, nil
 }
 
-// numberNode makes the interval of a comparison with a number.
+// numberNode converts a comparison with a number to an interval.
 func numberNode(o operand, comparator, number string) *Node {
 	floor, ceiling := wholeNumbers(number)
 	n := &Node{Op: Between, Attribute: o.attribute, Low: math.MinInt64, High: math.MaxInt64}
@@ -194,7 +194,7 @@ func numberNode(o operand, comparator, number string) *Node {
 		n.Low = floor + 1
 	case ">=":
 		n.Low = ceiling
-	default: // equal to a whole number, or to none
+	default: // equal to a whole number; a fraction equals none
 		n.Low, n.High = ceiling, floor
 		if comparator == "<>" {
 			return &Node{Op: Not, Kids: []*Node{n}}
@@ -203,10 +203,10 @@ func numberNode(o operand, comparator, number string) *Node {
 	return n
 }
 
-// numberLimit is beyond everything that an attribute can be, with room for one more.
+// numberLimit is greater than every value of an attribute, and adding 1 to it does not overflow.
 const numberLimit = 1 << 61
 
-// wholeNumbers gives the whole numbers on both sides of a decimal number, which are the same when it is whole.
+// wholeNumbers returns the whole numbers below and above a decimal number, or twice the number if it is whole.
 func wholeNumbers(number string) (floor, ceiling int64) {
 	number, negative := strings.CutPrefix(number, "-")
 	whole, fraction, _ := strings.Cut(number, ".")

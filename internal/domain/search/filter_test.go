@@ -10,8 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// FuzzFilter holds the parser to its promise: whatever comes in, it answers with a filter that can be asked, or with a
-// place in the text and an expectation.
+// FuzzFilter: for every text the parser returns either a filter that can be evaluated or a position in the text and what was expected.
 func FuzzFilter(f *testing.F) {
 	for _, text := range []string{
 		"", "hasAvailablePlayerSessions=true", "maximumSessions>=20 AND NOT (playerSessionCount = 0)", `gameSessionName = 'Matt\'s'`,
@@ -46,7 +45,7 @@ func checkSyntaxError(t *testing.T, text string, err error) {
 	}
 }
 
-// TestNumbersCompareExactly holds intervals against arithmetic without limits.
+// TestNumbersCompareExactly compares intervals with arithmetic of unlimited precision.
 func TestNumbersCompareExactly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		literal := rapid.StringMatching(`-?[0-9]{1,30}(\.[0-9]{1,4})?`).Draw(t, "literal")

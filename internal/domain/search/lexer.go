@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 )
 
-// TextMax is how many characters a filter or an order may have. It is the API's limit.
+// TextMax is the most characters of a filter or an order: the API's limit.
 const TextMax = 1024
 
 type tokenKind uint8
@@ -18,7 +18,7 @@ const (
 	comparatorToken
 	openToken
 	closeToken
-	wrongToken // no token of the language; want may say what would have been one
+	wrongToken // not a token of the language; want may say what was expected
 )
 
 type token struct {
@@ -29,14 +29,14 @@ type token struct {
 	want  string
 }
 
-// lexer takes a text apart, one token ahead of the parser.
+// lexer splits a text into tokens, one ahead of the parser.
 type lexer struct {
 	text string
 	byte int
 	char int // characters before byte
 }
 
-// newLexer refuses a text that is too long before anything looks at all of it.
+// newLexer refuses a text that is too long before it is scanned.
 func newLexer(text string) (lexer, error) {
 	long := len(text) > TextMax*utf8.UTFMax
 	if !long && len(text) > TextMax {

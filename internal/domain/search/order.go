@@ -7,8 +7,8 @@ import (
 	"unicode/utf8"
 )
 
-// Order is the order of a search's results. Without an Attribute the order is as good as random: that of the game
-// sessions' marks on a ring, from Start on, so that clients who ask with different Starts meet different sessions first.
+// Order is the order of a search's results. Without an Attribute the order is pseudo-random: that of the game sessions' marks on a ring,
+// from Start on, so that clients with different Starts get different game sessions first.
 type Order struct {
 	Attribute  Attribute
 	Key        string // of a Property
@@ -48,8 +48,8 @@ func ParseOrder(text string) (Order, error) {
 	return order, nil
 }
 
-// Place is where a game session stands in an order. What has no value stands last, whatever the direction; equals stand
-// in the order of their creation, and then of their ids.
+// Place is the position of a game session in an order. Game sessions without a value come last, whatever the direction; equal ones are
+// ordered by creation and then by id.
 type Place struct {
 	None    bool // the game session lacks the attribute
 	Number  int64
@@ -58,12 +58,12 @@ type Place struct {
 	ID      string
 }
 
-// PlaceOf gives the place of a game session.
+// PlaceOf returns the place of a game session.
 func (o Order) PlaceOf(r Row) Place {
 	p := Place{Created: r.Created, ID: r.ID}
 	switch o.Attribute {
 	case None:
-		p.Number = int64(Mark(r.ID) - o.Start) // compared without sign
+		p.Number = int64(Mark(r.ID) - o.Start) // compared as unsigned
 	case GameSessionID:
 	case GameSessionName:
 		p.Text, p.None = OrderText(r.Name), r.Name == ""
@@ -76,7 +76,7 @@ func (o Order) PlaceOf(r Row) Place {
 	return p
 }
 
-// Compare is negative when a stands before b.
+// Compare is negative if a comes before b.
 func (o Order) Compare(a, b Place) int {
 	if a.None != b.None {
 		if a.None {
@@ -99,12 +99,12 @@ func (o Order) Compare(a, b Place) int {
 	return cmp.Or(n, cmp.Compare(a.Created, b.Created), strings.Compare(a.ID, b.ID))
 }
 
-// orderTextMax is how many bytes of a text decide about its order: all of a game property, whose values have 96
-// characters, but not of each name. It lets a place fit in a page token, which has 1024 characters.
+// orderTextMax is the most bytes of a text that determine its order, so that a place fits into a page token of 1024 characters. It covers
+// every value of a game property, which has at most 96 characters, but not every name.
 const orderTextMax = 4 * 96
 
-// OrderText gives what of a text decides about its order: the text itself, or when it is very long its beginning and a
-// digest of the rest.
+// OrderText returns the part of a text that determines its order: the text itself, or for a very long one its beginning and a digest of
+// the rest.
 func OrderText(s string) string {
 	if len(s) <= orderTextMax {
 		return s
@@ -118,9 +118,9 @@ func OrderText(s string) string {
 	return string(h.Sum([]byte(s[:cut])))
 }
 
-// Mark is a game session's fixed place on the ring of the order that is as good as random.
+// Mark returns a game session's fixed place on the ring of the pseudo-random order.
 func Mark(id string) uint64 {
-	x := uint64(14695981039346656037) // FNV-1a, and then the finaliser of splitmix64 for the low bits' sake
+	x := uint64(14695981039346656037) // FNV-1a, then the finaliser of splitmix64 to mix the low bits
 	for i := range len(id) {
 		x = (x ^ uint64(id[i])) * 1099511628211
 	}

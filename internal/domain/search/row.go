@@ -2,20 +2,20 @@ package search
 
 import "strings"
 
-// Row is a game session as a search sees it.
+// Row has the fields of a game session that a search reads.
 type Row struct {
 	ID          string // "<fleet id>/<location>/<id string>"
 	Name        string // empty: it has none
 	Property    func(key string) (string, bool)
 	Players     int32 // playerSessionCount
-	SeatsKept   int32 // for players who are away: nobody else gets them
+	SeatsKept   int32 // held for absent players
 	PlayersMax  int32
 	DenyPlayers bool
 	Created     int64 // Unix milliseconds
 }
 
-// Joinable is what hasAvailablePlayerSessions says. Clients use it to find sessions they can join, so one that accepts
-// nobody has none available; see B061.
+// Joinable is the value of hasAvailablePlayerSessions. Clients use it to find game sessions that they can join, so it is false for one
+// that accepts no players; see B061.
 func Joinable(taken, most int32, deny bool) bool { return taken < most && !deny }
 
 func (r Row) number(a Attribute) int64 {
@@ -40,7 +40,7 @@ func (r Row) text(a Attribute, key string) (string, bool) {
 	return r.Property(key)
 }
 
-// Match reports whether the filter chooses a game session.
+// Match reports whether the filter selects a game session.
 func (f Filter) Match(r Row) bool { return f.Root == nil || f.Root.match(r) }
 
 func (n *Node) match(r Row) bool {
@@ -74,13 +74,13 @@ func (n *Node) match(r Row) bool {
 	}
 }
 
-// Game is how a filter names a game session: by its ARN, by the part of it behind "gamesession/", or by its id string
-// alone. Parts that were not written are empty.
+// Game is a game session as a filter names it: by its ARN, by the part after "gamesession/", or by its id string alone. Omitted parts are
+// empty.
 type Game struct{ Fleet, Location, Name string }
 
 func parseGame(text string) Game {
 	if strings.HasPrefix(text, "arn:") {
-		// Partition, region and account may be anybody's, as in all ARNs that come in.
+		// Any partition, region and account are accepted, as in all ARNs of requests.
 		_, tail, ok := strings.Cut(text, ":gamesession/")
 		if !ok {
 			return Game{}

@@ -10,11 +10,11 @@ import (
 	"github.com/cockroachdb/datadriven"
 )
 
-// hall is the game sessions that the scripts ask about.
+// hall has the game sessions of a script.
 type hall struct{ rows []Row }
 
-// TestScripts plays the scripts in testdata: "session" adds a game session, "filter" lists those that a filter chooses,
-// "sort" lists all in an order.
+// TestScripts plays the scripts in testdata: "session" adds a game session, "filter" lists those that a filter selects, "sort" lists all
+// in an order.
 func TestScripts(t *testing.T) {
 	datadriven.Walk(t, "testdata/scripts", func(t *testing.T, path string) {
 		h := &hall{}

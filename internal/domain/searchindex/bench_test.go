@@ -69,7 +69,7 @@ func BenchmarkSearch(b *testing.B) {
 	}
 }
 
-// processorTime is what this process has used of the processors: it tells more than the clock when others are busy.
+// processorTime returns the processor time of this process, which other processes distort less than the clock.
 func processorTime(b *testing.B) int64 {
 	var use syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &use); err != nil {
@@ -78,7 +78,7 @@ func processorTime(b *testing.B) int64 {
 	return use.Utime.Nano() + use.Stime.Nano()
 }
 
-// BenchmarkSetPlayers measures what the index costs a player who takes a seat.
+// BenchmarkSetPlayers measures the cost of the index when a player takes a seat.
 func BenchmarkSetPlayers(b *testing.B) {
 	w := large(100_000)
 	ref := uint32(0)
@@ -88,7 +88,7 @@ func BenchmarkSetPlayers(b *testing.B) {
 	}
 }
 
-// BenchmarkComeAndGo measures what it costs a game session to become ACTIVE and to end.
+// BenchmarkComeAndGo measures the cost of the index when a game session becomes ACTIVE and ends.
 func BenchmarkComeAndGo(b *testing.B) {
 	w := large(100_000)
 	ref := uint32(0)

@@ -5,14 +5,14 @@ import (
 	mathbits "math/bits"
 )
 
-// rows is how many game sessions a block has room for. Small enough that a fleet with one game session does not hold
-// much, large enough that what is done once for a block does not count.
+// rows is the number of game sessions in a block: small enough that a fleet with one game session needs little memory, large enough that
+// the cost per block is negligible.
 const (
 	rows  = 512
 	words = rows / 64
 )
 
-// bits has one for each row of a block.
+// bits has one bit for each row of a block.
 type bits [words]uint64
 
 func (b *bits) set(row int, on bool) {

@@ -7,8 +7,8 @@ import (
 	"github.com/musterhq/muster/internal/domain/search"
 )
 
-// block is the columns of up to 512 game sessions. A row keeps its place as long as the block is neither split nor
-// joined; a free row holds what it held.
+// block is the columns of up to 512 game sessions. A row keeps its index until the block is split or joined; a free row keeps its old
+// values.
 type block struct {
 	fleet *fleet
 	first mark
@@ -44,12 +44,12 @@ func (b *block) take() int {
 	panic("searchindex: no free row in a block that was made room in")
 }
 
-// judge works out hasAvailablePlayerSessions.
+// judge computes hasAvailablePlayerSessions.
 func (b *block) judge(row int) {
 	b.joinable.set(row, search.Joinable(b.players[row]+b.kept[row], b.most[row], b.deny.has(row)))
 }
 
-// setName notes a name, or with "" none. The row's old name, if any, is let go of.
+// setName stores a name, "" for none, and releases the row's old name.
 func (b *block) setName(row int, name string) {
 	old := b.names[row]
 	b.names[row] = 0
@@ -88,7 +88,7 @@ func (b *block) clearProperties(row int, properties iter.Seq2[string, string]) {
 	}
 }
 
-// move carries rows over to a block that has room for them.
+// move moves rows to a block that has room for them.
 func (b *block) move(rowsToMove *bits, to *block) {
 	var became [rows]int16
 	for row := range rowsToMove.all() {

@@ -6,11 +6,11 @@ import (
 )
 
 // cells is the column of one game property in one block: the number of each row's value, 0 where a game session lacks
-// it. Keys that few have take a list, so that game sessions with keys of their own cost what they hold and not a column.
+// it. A rare key has a list, so that game sessions with unique keys do not need a whole column each.
 type cells struct {
 	used  int
-	list  []cell        // while there are few; in no order
-	dense *[rows]uint32 // nil while there are few
+	list  []cell        // of a rare key; in no order
+	dense *[rows]uint32 // of a frequent key
 }
 
 type cell struct {
@@ -18,8 +18,8 @@ type cell struct {
 	code uint32
 }
 
-// listMax is when a list is given up for an array, which then takes no more than 64 bytes for each value. An array is
-// not given up: the block has had such keys, and will again.
+// listMax is the number of values above which an array replaces the list; it then takes at most 64 bytes for each value. An array stays,
+// because a block that had a frequent key will probably have it again.
 const listMax = 32
 
 func (c *cells) at(row int) int {
@@ -36,7 +36,7 @@ func (c *cells) get(row int) uint32 {
 	return 0
 }
 
-// set notes a value; 0 takes it away.
+// set stores a value; 0 removes it.
 func (c *cells) set(row int, code uint32) {
 	if c.dense == nil && len(c.list) == listMax {
 		c.dense = new([rows]uint32)
@@ -69,7 +69,7 @@ func count(code uint32) int {
 	return 1
 }
 
-// taken yields the values of some rows and takes them away.
+// taken yields the values of some rows and removes them.
 func (c *cells) taken(from *bits) iter.Seq2[int, uint32] {
 	return func(yield func(int, uint32) bool) {
 		if c.dense == nil {

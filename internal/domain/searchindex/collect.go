@@ -10,31 +10,31 @@ import (
 	"github.com/musterhq/muster/internal/domain/search"
 )
 
-// collector keeps the first game sessions in an order. What they are sorted by is one number for each: a number itself,
-// or a text's label; turned round when the order is descending; the greatest number for those who have none.
+// collector keeps the first game sessions in an order. Their sort key is a number: a number itself, or a text's label; inverted if the
+// order is descending; the greatest number for game sessions without a value.
 type collector struct {
 	order search.Order
 	turn  uint64 // all ones when the order is descending
 	most  int
 	found []found
 
-	after  *found // results begin behind it
+	after  *found // results begin after it
 	values *dictionary
 	games  Games
 }
 
-// found is a result, or the place behind which results begin.
+// found is a result, or the place after which results begin.
 type found struct {
 	key     uint64
 	created int64
 	id      string
 	text    string // whose label key was
-	beyond  bool   // as a place: all that has this key stands before it
+	beyond  bool   // as a place: all results with this key come before it
 }
 
 const noKey = math.MaxUint64
 
-// bind looks up what changes from step to step.
+// bind looks up what may change between steps.
 func (c *collector) bind(f *fleet, after *search.Place, games Games) {
 	c.games = games
 	c.values = nil
@@ -56,14 +56,14 @@ func (c *collector) bind(f *fleet, after *search.Place, games Games) {
 	case c.order.Attribute.Numeric():
 		a.key = c.turned(uint64(after.Number))
 	case c.order.Attribute == search.GameSessionID:
-		// They are told apart by their ids alone; see compare.
+		// Only their ids distinguish them; see compare.
 		a.key = 0
 	default:
 		c.seekText(a, after.Text)
 	}
 }
 
-// seekText finds the key of a text that may be gone.
+// seekText finds the key of a text that may no longer be in use.
 func (c *collector) seekText(a *found, text string) {
 	label, exact, ok := uint64(labelEnd), false, false
 	if c.values != nil {
@@ -71,7 +71,7 @@ func (c *collector) seekText(a *found, text string) {
 			label = labelEnd
 		}
 	}
-	if !exact { // all below label stand on one side of it, label and all above it on the other
+	if !exact { // labels below this one are before it, this one and those above after it
 		a.beyond = true
 		if !c.order.Descending {
 			label--
@@ -80,18 +80,18 @@ func (c *collector) seekText(a *found, text string) {
 	a.key = c.turned(label)
 }
 
-// turned gives a key for a number or label, so that lower keys stand first.
+// turned returns the key of a number or label, so that lower keys come first.
 func (c *collector) turned(v uint64) uint64 {
-	// Numbers are not negative and far below the greatest, so none becomes noKey.
+	// Numbers are neither negative nor near the greatest, so none becomes noKey.
 	return (v + 1) ^ c.turn
 }
 
 func turnOf(o search.Order) uint64 { return flip(o.Descending) }
 
-// full reports whether there are as many results as wanted: others have to stand before the last of them.
+// full reports whether the page is full: another result must come before the last one.
 func (c *collector) full() bool { return len(c.found) == c.most }
 
-// offerAll takes over those of the rows that are among the first ones.
+// offerAll adds those rows that are among the first ones.
 func (c *collector) offerAll(b *block, chosen *bits) {
 	for w, word := range chosen {
 		for ; word != 0; word &= word - 1 {
@@ -122,7 +122,7 @@ func (c *collector) keyOf(b *block, row int) uint64 {
 	return noKey
 }
 
-// codeOf gives the number of the text that a row is sorted by.
+// codeOf returns the number of the text by which a row is sorted.
 func (c *collector) codeOf(b *block, row int) uint32 {
 	if c.order.Attribute == search.GameSessionName {
 		return b.names[row]
@@ -133,7 +133,7 @@ func (c *collector) codeOf(b *block, row int) uint32 {
 	return 0
 }
 
-// reach leaves those rows of within in out that may be among the first ones, going by their keys alone.
+// reach sets in out those rows of within that may be among the first ones by their keys alone.
 func (c *collector) reach(b *block, within, out *bits) {
 	*out = *within
 	lowest, greatest := uint64(0), uint64(noKey)
@@ -153,7 +153,7 @@ func (c *collector) reach(b *block, within, out *bits) {
 		low, high = ^greatest, ^lowest
 	}
 	if high == 0 {
-		low, high = 1, 0 // behind all numbers and labels
+		low, high = 1, 0 // after all numbers and labels
 	} else {
 		low, high = max(low, 1)-1, min(high-1, math.MaxInt64)
 	}
@@ -183,11 +183,11 @@ func (c *collector) reach(b *block, within, out *bits) {
 	}
 }
 
-// reachTexts leaves the rows whose text has a label between low and high, and those without text if none is set.
+// reachTexts selects the rows whose text has a label between low and high, and rows without text if none is set.
 func (c *collector) reachTexts(column *[rows]uint32, low, high uint64, none bool, within, out *bits) {
 	labels := c.values.labels
 	width := high - low
-	if low > high { // no label lies above the greatest number
+	if low > high { // no label is above the greatest number
 		low, width = math.MaxUint64, 0
 	}
 	for w := range out {
@@ -210,7 +210,7 @@ func (c *collector) reachTexts(column *[rows]uint32, low, high uint64, none bool
 	}
 }
 
-// offer takes a row over if it is among the first ones.
+// offer adds a row if it is among the first ones.
 func (c *collector) offer(b *block, row int, key uint64) {
 	x := found{key: key, created: b.created[row]}
 	byID := c.order.Attribute == search.GameSessionID
@@ -218,7 +218,7 @@ func (c *collector) offer(b *block, row int, key uint64) {
 	if full && key > c.found[c.most-1].key {
 		return
 	}
-	// Asking for the id means a walk to the record; most rows can be told without.
+	// The id is in the record, a slow read that most rows do not need.
 	if !byID {
 		if full && behind(&x, &c.found[c.most-1]) || c.after != nil && behind(c.after, &x) {
 			return
@@ -241,12 +241,12 @@ func (c *collector) offer(b *block, row int, key uint64) {
 	c.found = slices.Insert(c.found, i, x)
 }
 
-// behind reports whether a certainly stands behind b, without asking for ids.
+// behind reports whether a certainly comes after b, without reading ids.
 func behind(a, b *found) bool {
 	return a.key > b.key || a.key == b.key && !b.beyond && (a.beyond || a.created > b.created)
 }
 
-// compare is negative when a stands before b.
+// compare is negative if a comes before b.
 func (c *collector) compare(a, b *found) int {
 	if a.key != b.key {
 		if a.key < b.key {
@@ -272,12 +272,12 @@ func (c *collector) compare(a, b *found) int {
 	return strings.Compare(a.id, b.id)
 }
 
-// beyond reports whether no more results can come from a mark on: the search goes round the ring, and its page is full.
+// beyond reports whether no more results can follow from a mark on: the search follows the ring, and its page is full.
 func (c *collector) beyond(hash uint64) bool {
 	return c.order.Attribute == search.None && c.full() && hash-c.order.Start > c.found[c.most-1].key
 }
 
-// place says where a result stands, in words that outlive the labels.
+// place returns the place of a result in a form that does not depend on labels.
 func (x *found) place(o search.Order) search.Place {
 	p := search.Place{Created: x.created, ID: x.id}
 	switch {

@@ -9,17 +9,17 @@ import (
 	"github.com/musterhq/muster/internal/domain/search"
 )
 
-// dictionary numbers texts, so that columns hold numbers. A number is in use as long as its text is, and then given out
-// again. Labels have the order of the texts.
+// dictionary numbers texts, so that columns contain numbers. A number is reused when its text is no longer used. Labels have the order of
+// the texts.
 type dictionary struct {
 	codes  map[string]uint32
-	texts  []string // by number; 0 stays unused: it means "no text"
+	texts  []string // by number; 0 means "no text"
 	labels []uint64 // by number, from 1 up to labelEnd
 	uses   []int32
 	free   []uint32
 	order  sorted.Set[ordered]
 
-	// relabelled counts how often all labels changed. Labels of different counts cannot be compared.
+	// relabelled counts changes of all labels. Labels of different counts cannot be compared.
 	relabelled int
 }
 
@@ -35,7 +35,7 @@ func (a ordered) before(b ordered) bool {
 
 const (
 	labelEnd = 1 << 63 // above all labels
-	labelGap = 1 << 40 // left free below a text that comes last, and above one that comes first
+	labelGap = 1 << 40 // free space below a new last text, and above a new first one
 )
 
 func newDictionary() *dictionary {
@@ -47,7 +47,7 @@ func newDictionary() *dictionary {
 
 func (d *dictionary) empty() bool { return len(d.codes) == 0 }
 
-// use gives the number of a text and counts one more use of it.
+// use returns the number of a text and counts one more use.
 func (d *dictionary) use(text string) uint32 {
 	code, ok := d.codes[text]
 	if !ok {
@@ -84,8 +84,8 @@ func (d *dictionary) release(code uint32) {
 	d.free = append(d.free, code)
 }
 
-// insert gives a new text a label between those of its neighbours. Where there is no room left, which takes some forty
-// texts each between the last two, all labels are spread again.
+// insert gives a new text a label between those of its neighbours. If there is no room, which takes some forty texts each between the
+// last two, it spreads all labels again.
 func (d *dictionary) insert(o ordered) {
 	d.order.Set(o)
 	below, above := uint64(0), uint64(labelEnd)
@@ -126,7 +126,7 @@ func (d *dictionary) relabel() {
 	})
 }
 
-// seek gives the label of the first text whose order is at or behind the given one, which search.OrderText made.
+// seek returns the label of the first text whose order is at or after the given one, which search.OrderText made.
 func (d *dictionary) seek(order string) (label uint64, exact, ok bool) {
 	d.order.Ascend(ordered{order: order}, func(x ordered) bool {
 		label, exact, ok = d.labels[x.code], x.order == order, true

@@ -10,7 +10,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/search"
 )
 
-// test is a node of a filter, bound to what it means in the fleet at the moment: texts to their numbers, ids to spots.
+// test is a node of a filter, bound to the present state of the fleet: texts to their numbers, ids to spots.
 type test struct {
 	node   *search.Node
 	kids   []test
@@ -18,7 +18,7 @@ type test struct {
 	code   uint32      // of the text; 0: no game session has it
 	spots  []spot
 
-	uses int // how many game sessions may pass at most, as far as is known without looking
+	uses int // upper bound of the game sessions that pass, from counts alone
 
 	left, passed bits // scratch, so that a step allocates nothing
 }
@@ -31,14 +31,14 @@ func newTest(n *search.Node) test {
 	return t
 }
 
-// bind looks up what changes from step to step.
+// bind looks up what may change between steps.
 func (t *test) bind(f *fleet, fleetID string, games Games) {
 	for i := range t.kids {
 		t.kids[i].bind(f, fleetID, games)
 	}
 	t.uses = math.MaxInt
 	switch t.node.Op {
-	case search.And: // the fewer pass the first test, the less there is to do for the others
+	case search.And: // the fewer pass the first test, the less work the others have
 		slices.SortStableFunc(t.kids, func(a, b test) int { return cmp.Compare(a.uses, b.uses) })
 		t.uses = t.kids[0].uses
 	case search.Is, search.IsNot:
@@ -57,14 +57,14 @@ func (t *test) bind(f *fleet, fleetID string, games Games) {
 	}
 }
 
-// bindGame finds the rows of a game session: several, when its id string alone was written and locations share it.
+// bindGame finds the rows of a game session: several, if the filter has only its id string and locations share it.
 func (t *test) bindGame(f *fleet, fleetID string, games Games) {
 	t.spots, t.uses = t.spots[:0], 1
 	g := t.node.Game
 	if g.Fleet != "" && g.Fleet != fleetID {
 		return
 	}
-	for location := range f.locations.codes { // rows are marked, so that the order of a map does not show
+	for location := range f.locations.codes { // this only sets bits, so the order of the map does not matter
 		if g.Location != "" && g.Location != location {
 			continue
 		}
@@ -74,7 +74,7 @@ func (t *test) bindGame(f *fleet, fleetID string, games Games) {
 	}
 }
 
-// run leaves those rows of within in out that pass.
+// run sets in out those rows of within that pass.
 func (t *test) run(b *block, within, out *bits) {
 	n := t.node
 	switch n.Op {
@@ -131,7 +131,7 @@ func (t *test) run(b *block, within, out *bits) {
 	}
 }
 
-// flip is all ones or all zeros, to turn bits round with.
+// flip returns all ones or all zeros, to invert bits with.
 func flip(on bool) uint64 {
 	if on {
 		return ^uint64(0)
@@ -161,10 +161,10 @@ func (t *test) runText(b *block, within, out *bits) {
 	}
 }
 
-// The loops below run over 64 rows at a time and leave out what nobody asks about any more: row by row where few are left
-// to ask about. Otherwise their bodies have no branches, as the processor cannot guess how a comparison ends.
+// The loops below process 64 rows at a time and skip words without rows in question; if few are in question they process single rows.
+// Otherwise their bodies have no branches, because the processor could not predict the comparisons.
 
-// few reports whether so few rows of a word are left that each is looked at by itself.
+// few reports whether a word has so few rows left that each is processed by itself.
 func few(word uint64) bool { return mathbits.OnesCount64(word) <= 8 }
 
 func between64(column *[rows]int64, low, high int64, within, out *bits) {
@@ -233,7 +233,7 @@ func between32(column *[rows]int32, low, high int64, within, out *bits) {
 	}
 }
 
-// equal leaves the rows whose number is code, or those that have another number; 0 is none.
+// equal selects the rows whose number is code, or those with another number; 0 is none.
 func equal(column *[rows]uint32, code uint32, different bool, within, out *bits) {
 	if code == 0 && !different {
 		*out = bits{}

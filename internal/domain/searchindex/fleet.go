@@ -18,8 +18,8 @@ func newFleet(x *Set) *fleet {
 	return &fleet{set: x, names: newDictionary(), locations: newDictionary(), properties: map[string]*dictionary{}}
 }
 
-// mark is a place on the ring. Two game sessions may have the same hash, by bad luck or by an ill-meaning choice of ids;
-// the reference tells them apart.
+// mark is a place on the ring. Two game sessions may have the same hash, by chance or by maliciously chosen ids; the reference
+// distinguishes them.
 type mark struct {
 	hash uint64
 	ref  uint32
@@ -29,12 +29,12 @@ func (a mark) before(b mark) bool {
 	return a.hash < b.hash || a.hash == b.hash && a.ref < b.ref
 }
 
-// find gives the block in whose part of the ring a mark lies.
+// find returns the block whose part of the ring contains a mark.
 func (f *fleet) find(at mark) int {
 	return sort.Search(len(f.blocks), func(i int) bool { return at.before(f.blocks[i].first) }) - 1
 }
 
-// roomFor gives the block for a mark, with a free row.
+// roomFor returns the block for a mark, with a free row.
 func (f *fleet) roomFor(at mark) *block {
 	if len(f.blocks) == 0 {
 		f.blocks = append(f.blocks, newBlock(f, mark{}))
@@ -69,7 +69,7 @@ func (f *fleet) split(i int) {
 	f.blocks = slices.Insert(f.blocks, i+1, right)
 }
 
-// tidy joins blocks that have become small with a neighbour, so that a fleet that shrinks is passed over faster.
+// tidy joins small blocks with a neighbour, so that scans of a fleet that shrinks become faster.
 func (f *fleet) tidy(at mark) {
 	i := f.find(at)
 	switch {
@@ -91,7 +91,7 @@ func (f *fleet) join(i int) {
 	f.blocks = slices.Delete(f.blocks, i+1, i+2)
 }
 
-// property gives the dictionary of a property's values.
+// property returns the dictionary of a property's values.
 func (f *fleet) property(key string) *dictionary {
 	d := f.properties[key]
 	if d == nil {

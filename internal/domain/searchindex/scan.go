@@ -2,49 +2,47 @@ package searchindex
 
 import "github.com/musterhq/muster/internal/domain/search"
 
-// Query is what a search asks for.
 type Query struct {
 	Fleet    string
 	Location string // empty: all of the fleet
 	Filter   search.Filter
 	Order    search.Order
-	After    *search.Place // the page begins behind it; nil: with the first one
+	After    *search.Place // the page begins after it; nil: with the first result
 	Most     int           // results wanted
 }
 
-// Scan passes over the game sessions of a fleet in steps, and keeps the first ones in the query's order. Between two steps
-// game sessions may come, go and change. One that is there throughout, and for as long is what it is, is judged
-// once and rightly.
+// Scan examines the game sessions of a fleet in steps, and keeps the first ones in the query's order. Between two steps game sessions may
+// be added, removed and changed. One that exists unchanged throughout is judged once and correctly.
 type Scan struct {
 	query Query
-	root  *test // of the filter; nil: all are chosen
+	root  *test // of the filter; nil: all are selected
 	best  collector
-	legs  []leg // of the ring that are left
-	step  int   // blocks passed over under one lock
+	legs  []leg // remaining parts of the ring
+	step  int   // blocks examined under one lock
 
 	asked, chosen bits // scratch
 
-	labels   labelState // that the found places are made with
+	labels   labelState // from which the found places were made
 	restarts int
 }
 
-// leg is a part of the ring: from a mark up to another, or to the end.
+// leg is a part of the ring: from a mark up to another, or up to the end.
 type leg struct {
 	from, to mark
 	whole    bool // to the end
 }
 
-// labelState tells whether labels from an earlier step can still be compared.
+// labelState says whether labels from an earlier step can still be compared.
 type labelState struct {
 	values     *dictionary
 	relabelled int
 }
 
-// stepTerms is how many comparisons a step makes with blocks: some 30 µs.
+// stepTerms is the number of comparisons with blocks in a step: some 30 µs.
 const stepTerms = 128
 
-// restartsMax is how often a scan begins again because the labels it had compared were spread anew. After that it holds
-// the writer up until it is done.
+// restartsMax is how often a scan starts again because the labels that it had compared were spread again. After that it blocks the writer
+// until it is done.
 const restartsMax = 4
 
 // NewScan prepares a search.
@@ -66,7 +64,7 @@ func (s *Scan) begin() {
 	}
 	start := mark{hash: s.query.Order.Start}
 	from := start
-	if s.query.After != nil { // all before it is on pages that were read
+	if s.query.After != nil { // earlier pages have all results before it
 		from.hash += uint64(s.query.After.Number)
 	}
 	if from.hash >= start.hash {
@@ -76,13 +74,13 @@ func (s *Scan) begin() {
 	}
 }
 
-// Games is what a scan asks its owner about game sessions.
+// Games has what a scan reads of its owner's records.
 type Games interface {
 	GameRef(id string) (ref uint32, ok bool)
 	GameID(ref uint32) string
 }
 
-// Step passes over some game sessions and reports whether that was all. It is called while the writer is kept out.
+// Step examines some game sessions and reports whether these were the last. The caller must exclude the writer.
 func (s *Scan) Step(x *Set, games Games) (done bool) {
 	f := x.fleets[s.query.Fleet]
 	if f == nil {
@@ -111,7 +109,7 @@ func (s *Scan) Step(x *Set, games Games) (done bool) {
 	return false
 }
 
-// bindOrder finds the labels that texts are sorted by. It reports whether what was found is sorted by others.
+// bindOrder finds the labels by which texts are sorted. It reports whether the results so far are sorted by older ones.
 func (s *Scan) bindOrder(f *fleet) (stale bool) {
 	var values *dictionary
 	switch s.query.Order.Attribute {
@@ -132,7 +130,7 @@ func (s *Scan) bindOrder(f *fleet) (stale bool) {
 	return stale
 }
 
-// block passes over one block and reports whether it was the last one.
+// block examines one block and reports whether it was the last one.
 func (s *Scan) block(f *fleet, location uint32) (done bool) {
 	at := s.legs[0]
 	i := f.find(at.from)
@@ -168,9 +166,9 @@ func (s *Scan) block(f *fleet, location uint32) (done bool) {
 	return len(s.legs) == 0 || s.best.beyond(s.legs[0].from.hash)
 }
 
-// choose finds the rows that the filter chooses and that may be among the first ones. When the page is full already, few
-// of a block are among the first, and the filter is asked about those alone. To look up what a text is sorted by takes
-// several times as long as to compare its number, so there a filter that few pass is asked first.
+// choose finds the rows that the filter selects and that may be among the first ones. Once the page is full, few rows of a block are
+// among the first, and the filter is evaluated only for these. Reading the label of a text takes several times as long as comparing its
+// number, so in that case a selective filter is evaluated first.
 func (s *Scan) choose(f *fleet, b *block, within *bits) {
 	s.chosen = *within
 	bounded := s.best.full() || s.best.after != nil
@@ -187,7 +185,7 @@ func (s *Scan) choose(f *fleet, b *block, within *bits) {
 	}
 }
 
-// pass asks the filter about the chosen rows.
+// pass evaluates the filter for the chosen rows.
 func (s *Scan) pass(b *block) {
 	if s.root != nil && !s.chosen.empty() {
 		s.asked = s.chosen
@@ -195,7 +193,7 @@ func (s *Scan) pass(b *block) {
 	}
 }
 
-// Found are the results in their order.
+// Found returns the results in their order.
 func (s *Scan) Found() []search.Place {
 	places := make([]search.Place, len(s.best.found))
 	for i := range s.best.found {

@@ -27,7 +27,7 @@ func (w *world) query(t *rapid.T) Query {
 	return q
 }
 
-// TestFindsWhatLookingAtEachFinds compares all pages of searches with what a look at each game session gives.
+// TestFindsWhatLookingAtEachFinds compares all pages of searches with a read of each game session.
 func TestFindsWhatLookingAtEachFinds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(rapid.Uint64().Draw(t, "seed"))
@@ -57,8 +57,8 @@ func TestFindsWhatLookingAtEachFinds(t *testing.T) {
 	})
 }
 
-// TestPagesUnderChange reads page after page while game sessions come, go and change, also in the middle of a search.
-// Those that are left alone are each found once.
+// TestPagesUnderChange reads page after page while game sessions are added, removed and changed, also in the middle of a search. Each
+// unchanged one is found once.
 func TestPagesUnderChange(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWorld(rapid.Uint64().Draw(t, "seed"))
@@ -70,7 +70,7 @@ func TestPagesUnderChange(t *testing.T) {
 			w.add("moving")
 		}
 		busy := rapid.IntRange(1, 60).Draw(t, "changes")
-		left := 3000 // changes; else there might be a next page for ever
+		left := 3000 // changes; without a bound there might always be a next page
 		happen := func() {
 			left -= busy
 			for range min(busy, left) {
@@ -109,7 +109,7 @@ func TestPagesUnderChange(t *testing.T) {
 	})
 }
 
-// checkIndex looks for what the index holds too much or too little.
+// checkIndex checks that the index has exactly the game sessions of the world.
 func checkIndex(t *rapid.T, w *world) {
 	if got := w.index.Len(testFleet); got != len(w.games) {
 		t.Errorf("%d game sessions are indexed, want %d", got, len(w.games))
@@ -145,7 +145,7 @@ func TestRowsOfAFleetShrink(t *testing.T) {
 	}
 }
 
-// TestLabelsHaveTheOrderOfTexts also puts each text between the last two, which leaves no room for labels soon.
+// TestLabelsHaveTheOrderOfTexts also puts each text between the last two, which soon leaves no room for labels.
 func TestLabelsHaveTheOrderOfTexts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		d := newDictionary()

@@ -6,7 +6,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/search"
 )
 
-// Session is what the index has to know of a game session.
+// Session has the attributes of a game session in the index.
 type Session struct {
 	ID          string
 	Fleet       string
@@ -14,20 +14,20 @@ type Session struct {
 	Name        string // empty: it has none
 	Properties  iter.Seq2[string, string]
 	Players     int32
-	SeatsKept   int32 // for players who are away: nobody else gets them
+	SeatsKept   int32 // held for absent players
 	PlayersMax  int32
 	DenyPlayers bool
 	Created     int64
 }
 
-// Set indexes the game sessions of all fleets. They are named by the references of the table that holds them. One
-// writer; readers only while the writer is kept out.
+// Set indexes the game sessions of all fleets. It names them by their references in the table of game sessions. It allows one writer, and
+// readers only while the writer is excluded.
 type Set struct {
 	fleets map[string]*fleet
-	spots  []spot // by reference; beside the records, so that moving rows copies none of them
+	spots  []spot // by reference; not in the records, so that moving rows copies no records
 }
 
-// spot is where a game session is. Its block is nil when it is not indexed.
+// spot is the location of a game session in the index. Its block is nil if it is not indexed.
 type spot struct {
 	block *block
 	row   int32
@@ -61,7 +61,7 @@ func (x *Set) add(at mark, s Session) {
 	b.setProperties(row, s.Properties)
 }
 
-// Remove forgets a game session.
+// Remove removes a game session.
 func (x *Set) Remove(ref uint32, s Session) {
 	at := x.spots[ref]
 	x.spots[ref] = spot{}
@@ -79,8 +79,7 @@ func (x *Set) Remove(ref uint32, s Session) {
 	}
 }
 
-// SetPlayers changes playerSessionCount, and how many seats are kept. It is called for each player who comes or goes, also for
-// game sessions that are not indexed.
+// SetPlayers changes playerSessionCount and the number of held seats. It may be called for a game session that is not indexed.
 func (x *Set) SetPlayers(ref uint32, players, kept int32) {
 	if int(ref) >= len(x.spots) {
 		return
@@ -91,7 +90,7 @@ func (x *Set) SetPlayers(ref uint32, players, kept int32) {
 	}
 }
 
-// Change brings a game session up to date. Neither its id nor its time of creation changes.
+// Change updates a game session. Its id and time of creation never change.
 func (x *Set) Change(ref uint32, was, is Session, properties bool) {
 	at := x.spots[ref]
 	b, row := at.block, int(at.row)
@@ -107,7 +106,7 @@ func (x *Set) Change(ref uint32, was, is Session, properties bool) {
 	}
 }
 
-// Len is the number of game sessions that are indexed in a fleet.
+// Len returns the number of indexed game sessions of a fleet.
 func (x *Set) Len(fleetID string) int {
 	n := 0
 	if f := x.fleets[fleetID]; f != nil {

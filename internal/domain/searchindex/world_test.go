@@ -10,7 +10,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/search"
 )
 
-// world is an index beside the plain records that it stands for.
+// world has an index and the plain records that it indexes.
 type world struct {
 	*rand.Rand
 	index *Set
@@ -18,7 +18,7 @@ type world struct {
 	refs  map[string]uint32
 	free  []uint32
 	made  int
-	deep  string // the last text; each comes between the one before and all above, until labels have no room left
+	deep  string // the last text; each comes between the one before and all above, until there is no room for labels
 	same  bool   // all game sessions have the same mark
 }
 
@@ -38,7 +38,7 @@ func (w *world) GameID(ref uint32) string         { return w.games[ref].ID }
 
 func pick[T any](w *world, of ...T) T { return of[w.IntN(len(of))] }
 
-// texts are values of properties: few common ones, and many that few have.
+// text returns a value of a property: one of few common ones, or a rare one.
 func (w *world) text() string {
 	switch w.IntN(5) {
 	case 0:
@@ -64,7 +64,7 @@ func (w *world) setProperties(g *game) {
 	g.Properties = maps.All(g.properties)
 }
 
-// add makes a game session that keeps what it is when its id begins with "fixed".
+// add adds a game session; one whose id begins with "fixed" never changes.
 func (w *world) add(kind string) uint32 {
 	w.made++
 	ref := uint32(len(w.games) + len(w.free) + 1)
@@ -89,11 +89,11 @@ func (w *world) add(kind string) uint32 {
 
 func (w *world) rename(g *game) {
 	if g.Name = w.text(); w.IntN(10) == 0 {
-		g.Name = strings.Repeat("ü", 300) + g.Name // only its beginning decides about its order
+		g.Name = strings.Repeat("ü", 300) + g.Name // only its beginning determines its order
 	}
 }
 
-// change does something to a game session that is not fixed, or makes one.
+// change changes a game session that is not fixed, or adds one.
 func (w *world) change() {
 	ref := 1 + w.Uint32N(uint32(len(w.games)+len(w.free))+1)
 	g := w.games[ref]
@@ -123,7 +123,7 @@ func (w *world) change() {
 	}
 }
 
-// respread gives all labels anew, as happens when there is no room for one more.
+// respread spreads all labels again, as happens when there is no room for another one.
 func (w *world) respread() {
 	if f := w.index.fleets[testFleet]; f != nil && w.IntN(3) == 0 {
 		f.names.relabel()
@@ -189,7 +189,7 @@ func (w *world) order() search.Order {
 	return o
 }
 
-// naive gives the places of a search's results by looking at each game session.
+// naive returns the places of a search's results by reading each game session.
 func (w *world) naive(q Query) (places []search.Place) {
 	for _, g := range w.games {
 		if r := g.row(); (q.Location == "" || g.Location == q.Location) && q.Filter.Match(r) {
@@ -200,7 +200,7 @@ func (w *world) naive(q Query) (places []search.Place) {
 	return places
 }
 
-// page runs one search; between its steps something happens.
+// page runs one search and calls between between its steps.
 func (w *world) page(q Query, between func()) []search.Place {
 	s := NewScan(q)
 	s.step = 1 // block; there are few

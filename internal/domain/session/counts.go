@@ -1,12 +1,12 @@
 package session
 
-// Counts is what a fleet has in one location.
+// Counts has the counts of a fleet in one location.
 type Counts struct {
 	GameSessions int32 // ACTIVATING, ACTIVE or TERMINATING
 	Activating   int32
 	Terminating  int32
 	SeatsHeld    int32
-	SeatsEmpty   int32 // of SeatsHeld: kept for players who may return
+	SeatsEmpty   int32 // of SeatsHeld: held for players who may return
 	SeatsMax     int32
 
 	PlayersReserved, PlayersActive int32 // player sessions
@@ -15,7 +15,7 @@ type Counts struct {
 // Add adds the counts of another place.
 func (c *Counts) Add(x *Counts) { c.add(x, 1) }
 
-// Sub takes the counts of another place away.
+// Sub subtracts the counts of another place.
 func (c *Counts) Sub(x *Counts) { c.add(x, -1) }
 
 func (c *Counts) add(x *Counts, by int32) {
@@ -29,7 +29,7 @@ func (c *Counts) add(x *Counts, by int32) {
 	c.PlayersActive += by * x.PlayersActive
 }
 
-// countsOf are the counts of a game session's location.
+// countsOf returns the counts of a game session's location.
 func (s *State) countsOf(g *GameSession) *Counts {
 	at := place{g.FleetID, g.Location}
 	c := s.counts[at]
@@ -40,7 +40,7 @@ func (s *State) countsOf(g *GameSession) *Counts {
 	return c
 }
 
-// count adds the game session to its location's counts, or takes it away.
+// count adds the game session to its location's counts, or removes it.
 func (s *State) count(g *GameSession, by int32) {
 	if !g.Live() {
 		return
@@ -56,7 +56,7 @@ func (s *State) count(g *GameSession, by int32) {
 	s.all.add(&x, by)
 }
 
-// hold changes the number of seats held in a game session, and how many of them nobody sits on.
+// hold changes the numbers of held and of empty seats of a game session.
 func (s *State) hold(game GameRef, held, empty int32) {
 	g := s.Games.Mut(game)
 	g.SeatsHeld += held
@@ -71,7 +71,7 @@ func (s *State) hold(game GameRef, held, empty int32) {
 	}
 }
 
-// countPlayer adds a player session of a status to the counts of its location, or takes it away.
+// countPlayer adds a player session of a status to the counts of its location, or removes it.
 func (s *State) countPlayer(game GameRef, status PlayerStatus, by int32) {
 	if !status.Live() {
 		return

@@ -2,7 +2,7 @@ package session
 
 import "github.com/musterhq/muster/internal/domain/wire"
 
-// Fields of a GameSession. Its seats and player sessions are counted again when they are put back.
+// Fields of a GameSession. Restoring counts its seats and player sessions again.
 func (g *GameSession) Fields(c *wire.Codec) {
 	wire.Text(c, 1, &g.ID)
 	c.Shared(2, &g.FleetID)

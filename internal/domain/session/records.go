@@ -1,5 +1,5 @@
-// Package session holds game sessions, the seats they own and the player sessions that sit on them: their data, their
-// indexes and the rules that need nothing else.
+// Package session has the records of game sessions, their seats and their player sessions, with the indexes and the rules that need no
+// other records.
 package session
 
 import (
@@ -17,13 +17,13 @@ type (
 	SeatRef   = chunk.Ref[Seat]
 )
 
-// ID names a game session: the part of its ARN behind "gamesession/", that is "<fleet id>/<location>/<id string>".
+// ID names a game session: the part of its ARN after "gamesession/", that is "<fleet id>/<location>/<id string>".
 type ID string
 
 // MakeID joins the parts of an ID.
 func MakeID(fleet, location, name string) ID { return ID(fleet + "/" + location + "/" + name) }
 
-// Fleet is the fleet's id.
+// Fleet returns the fleet's id.
 func (id ID) Fleet() string {
 	fleet, _, _ := strings.Cut(string(id), "/")
 	return fleet
@@ -44,10 +44,10 @@ func (s Status) String() string {
 	return [...]string{"", "ACTIVATING", "ACTIVE", "TERMINATING", "TERMINATED"}[s]
 }
 
-// StatusReason is what the API shows beside the status of some ended game sessions.
+// StatusReason is the StatusReason of some ended game sessions.
 type StatusReason uint8
 
-// The reasons. NoReason is shown as nothing.
+// The API omits NoReason.
 const (
 	NoReason StatusReason = iota
 	TriggeredOnProcessTerminate
@@ -55,16 +55,16 @@ const (
 	Interrupted
 )
 
-// EndCause is what brought a game session to its end. The API does not show it.
+// EndCause is why a game session ended. The API does not show it.
 type EndCause uint8
 
 // The causes.
 const (
 	EndedByServer      EndCause = iota + 1 // its server process ended in good order
-	EndedByCrash                           // the process's link was lost and the grace is over
+	EndedByCrash                           // the process lost its connection and the grace is over
 	EndedByReplacement                     // another process took the process's id
 	EndedUnhealthy                         // the process was unhealthy or silent for too long
-	EndedByForce                           // the process was told to end and did not
+	EndedByForce                           // the process was asked to end and did not
 	EndedWithCompute                       // its compute, location or fleet was removed
 	EndedNotActivated                      // the process did not activate it in time
 	EndedWithPlacement                     // its placement ended before it was active
@@ -77,10 +77,10 @@ func (c EndCause) String() string {
 	}[c]
 }
 
-// Property is a key of a game session that clients may search for.
+// Property is a game property, for which clients can search.
 type Property = keyvalue.Pair
 
-// GameSession is one running game: a number of seats on a server process.
+// GameSession is one game with its seats on a server process.
 //
 // Slices of a record are never changed in place: a frozen copy of the record may share them.
 type GameSession struct {
@@ -100,19 +100,19 @@ type GameSession struct {
 	Port            uint16
 
 	PlayersMax     int32
-	SeatsHeld      int32 // seats with a player session on them or kept for a return; never grows at or above PlayersMax
-	SeatsEmpty     int32 // of SeatsHeld: kept for a return, with nobody on them
+	SeatsHeld      int32 // seats with a live player session, or held for a return; never grows at or above PlayersMax
+	SeatsEmpty     int32 // of SeatsHeld: held for a return, without a player session
 	Status         Status
 	StatusReason   StatusReason
 	DenyPlayers    bool // PlayerSessionCreationPolicy is DENY_ALL
 	FullProtection bool
-	Prompted       bool // the server process was told, or is about to be: it must not be told again
+	Prompted       bool // CreateGameSession was sent to the server process, or is about to be, and must not be sent again
 	Created, Ended domain.Time
 
 	ActivateBy domain.ContactTime // the server must have activated it
 	Process    chunk.AnyRef       // of the server process, in the fleet package's table; 0 once ended
 
-	// For those who ask later what happened. Nothing is decided by them.
+	// These fields are for diagnosis; no decision depends on them.
 	PromptedAt    domain.Time
 	ActivatedAt   domain.Time
 	TerminatingAt domain.Time
@@ -133,19 +133,19 @@ type GameSession struct {
 // FirstPlayer is the first of its player sessions; for walking a frozen table.
 func (g *GameSession) FirstPlayer() PlayerRef { return g.first }
 
-// NextInGame is the player session that came after it in the same game session; for walking a frozen table.
+// NextInGame is the next player session of the same game session; for walking a frozen table.
 func (p *PlayerSession) NextInGame() PlayerRef { return p.next }
 
 // Live reports whether the game session has not ended.
 func (g *GameSession) Live() bool { return g.Status < Terminated }
 
-// Seated is how many players the game session has or expects: kept seats that nobody sits on do not count.
+// Seated returns the number of live player sessions: held seats without one do not count.
 func (g *GameSession) Seated() int32 { return g.SeatsHeld - g.SeatsEmpty }
 
-// Seat is a place in a game session. It is taken while a player session sits on it, or while it is kept.
+// Seat is a seat of a game session. It is taken while it has a live player session, or while it is held.
 type Seat struct {
 	Game    GameRef
-	Holders uint16 // player sessions on it
+	Holders uint16 // live player sessions on it
 	Kept    bool
 }
 
@@ -167,7 +167,7 @@ func (s PlayerStatus) String() string {
 // Live reports whether the player session holds its seat.
 func (s PlayerStatus) Live() bool { return s == Reserved || s == PlayerActive }
 
-// Bytes is roughly how much memory the player session takes, with its place in the indexes.
+// Bytes estimates the memory that the player session takes, with its index entries.
 func (p *PlayerSession) Bytes() int {
 	const record = 384
 	return record + len(p.Player) + len(p.Data)
@@ -183,7 +183,7 @@ type PlayerSession struct {
 	Created   domain.Time
 	Ended     domain.Time
 	ReserveBy domain.ContactTime // the player must have connected
-	Accepted  domain.Time        // when the player did; for those who ask later what happened
+	Accepted  domain.Time        // when the player did; for diagnosis
 	Status    PlayerStatus
 	Maker     domain.Maker
 	Accept    uint64 // hash of the RequestId that accepted it: a repeat gets the same answer

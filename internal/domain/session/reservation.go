@@ -2,13 +2,13 @@ package session
 
 import "github.com/musterhq/muster/internal/domain"
 
-// Reservation is what a seat is taken with.
+// Reservation describes a new player session.
 type Reservation struct {
 	PlayerSession domain.PlayerSessionID
 	Game          ID
 	Player        string
 	Data          string
-	By            domain.ContactTime // until then the player has to come
+	By            domain.ContactTime // the player must connect by then
 	Maker         domain.Maker
-	Kept          bool // on the seat that is kept for the player, or that an older player session still sits on
+	Kept          bool // on the seat that is held for the player, or that an older player session of the player takes
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/searchindex"
 )
 
-// Search passes over some of the game sessions that a search is about; see searchindex.Scan.
+// Search makes one step of a search; see searchindex.Scan.
 func (s *State) Search(scan *searchindex.Scan) (done bool) { return scan.Step(s.search, s) }
 
 // GameRef finds a game session for a scan.
@@ -16,10 +16,10 @@ func (s *State) GameRef(id string) (uint32, bool) {
 	return uint32(r), ok
 }
 
-// GameID names a game session for a scan.
+// GameID returns the id of a game session for a scan.
 func (s *State) GameID(ref uint32) string { return string(s.Games.Get(GameRef(ref)).ID) }
 
-// Row is the game session as a search sees it.
+// Row returns the fields of the game session that a search reads.
 func (g *GameSession) Row() search.Row {
 	return search.Row{
 		ID: string(g.ID), Name: g.Name, Property: g.property, Players: g.Seated(), SeatsKept: g.SeatsEmpty,
@@ -36,7 +36,7 @@ func (g *GameSession) property(key string) (string, bool) {
 	return "", false
 }
 
-// indexForSearch brings the search index up to date: it holds what is ACTIVE.
+// indexForSearch updates the search index, which has the ACTIVE game sessions.
 func (s *State) indexForSearch(r GameRef, was, is *GameSession) {
 	switch wasActive, isActive := was.Status == Active, is.Status == Active; {
 	case wasActive && isActive:

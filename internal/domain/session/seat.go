@@ -1,13 +1,13 @@
 package session
 
-// Keep lets the seat of a live player session stay taken when nobody sits on it any more.
+// Keep holds the seat of a live player session beyond the end of the player session.
 func (s *State) Keep(player PlayerRef) (seat SeatRef) {
 	seat = s.Players.Get(player).Seat
 	s.Seats.Mut(seat).Kept = true
 	return seat
 }
 
-// KeepEmpty takes a seat that nobody sits on and keeps it.
+// KeepEmpty takes a new seat without a player session and holds it.
 func (s *State) KeepEmpty(game GameRef) (seat SeatRef) {
 	seat, rec := s.Seats.Add()
 	*rec = Seat{Game: game, Kept: true}
@@ -15,7 +15,7 @@ func (s *State) KeepEmpty(game GameRef) (seat SeatRef) {
 	return seat
 }
 
-// Release ends the keeping of a seat: it is free at once, or as soon as nobody sits on it.
+// Release stops holding a seat, which becomes free at once or when its player sessions have ended.
 func (s *State) Release(seat SeatRef) {
 	x := s.Seats.Mut(seat)
 	x.Kept = false
@@ -27,8 +27,8 @@ func (s *State) Release(seat SeatRef) {
 	s.hold(game, -1, -1)
 }
 
-// ReserveOn stores a new player session on a seat that is taken already: kept for its player, or with an older player
-// session of the same player on it.
+// ReserveOn stores a new player session on a taken seat: one that is held for its player, or that has an older player session of the same
+// player.
 func (s *State) ReserveOn(seat SeatRef, p PlayerSession) PlayerRef {
 	x := s.Seats.Mut(seat)
 	if x.Holders == 0 {
@@ -39,7 +39,7 @@ func (s *State) ReserveOn(seat SeatRef, p PlayerSession) PlayerRef {
 	return s.addPlayer(p)
 }
 
-// Share lets a live player session sit on the seat of another one; its own is free.
+// Share moves a live player session to the seat of another one, and frees its own.
 func (s *State) Share(player, with PlayerRef) {
 	p := s.Players.Mut(player)
 	old, seat, game := p.Seat, s.Players.Get(with).Seat, p.Game

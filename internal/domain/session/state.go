@@ -8,8 +8,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/searchindex"
 )
 
-// State is everything about game sessions and player sessions, with its indexes. The indexes are not part of a snapshot:
-// they are built again from the records.
+// State has all game sessions and player sessions, with their indexes. Snapshots contain no indexes; they are rebuilt from the records.
 type State struct {
 	Games   chunk.Table[GameSession]
 	Players chunk.Table[PlayerSession]
@@ -17,7 +16,7 @@ type State struct {
 
 	byID     map[ID]GameRef
 	byFleet  map[string]sorted.Set[entry]
-	byPlayer map[string]PlayerRef // one session of each player; the others follow
+	byPlayer map[string]PlayerRef // head of each player's chain of player sessions
 	players  map[domain.PlayerSessionID]PlayerRef
 	counts   map[place]*Counts
 	all      Counts           // of all locations of all fleets
@@ -52,14 +51,14 @@ func New() *State {
 	}
 }
 
-// Game finds a game session that is in memory.
+// Game finds a game session in memory.
 func (s *State) Game(id ID) (GameRef, bool) {
 	r, ok := s.byID[id]
 	return r, ok
 }
 
-// AddGame stores a new game session. One with the same id, the failed attempt of a placement, gives the id up. A snapshot
-// may bring such an attempt after the one that has its id now.
+// AddGame stores a new game session. An older one with the same id, from a failed attempt of a placement, loses the id. In a snapshot
+// such an attempt may follow the one that has its id now.
 func (s *State) AddGame(g GameSession) GameRef {
 	if old, ok := s.byID[g.ID]; ok && !g.Replaced {
 		x := s.Games.Mut(old)
@@ -88,7 +87,7 @@ func (s *State) index(r GameRef, g *GameSession) {
 	s.indexForSearch(r, &GameSession{}, g)
 }
 
-// ChangeGame lets f change a game session and keeps the counts right. f must not call this package.
+// ChangeGame calls f to change a game session and updates the counts. f must not call this package.
 func (s *State) ChangeGame(r GameRef, f func(*GameSession)) {
 	g := s.Games.Mut(r)
 	s.count(g, -1)
@@ -98,7 +97,7 @@ func (s *State) ChangeGame(r GameRef, f func(*GameSession)) {
 	s.indexForSearch(r, &was, g)
 }
 
-// GamesFrom yields the game sessions of a fleet in creation order, beginning behind (created, id).
+// GamesFrom yields the game sessions of a fleet in creation order, beginning after (created, id).
 func (s *State) GamesFrom(fleet string, created domain.Time, id ID, yield func(GameRef, *GameSession) bool) {
 	t := s.byFleet[fleet]
 	if t == nil {
@@ -110,7 +109,7 @@ func (s *State) GamesFrom(fleet string, created domain.Time, id ID, yield func(G
 	})
 }
 
-// EndGame marks a game session as ended, as the no-th record that did. Its player sessions must have ended before.
+// EndGame marks a game session as ended; no is its number among ended records. Its player sessions must have ended before.
 func (s *State) EndGame(r GameRef, at domain.Time, reason StatusReason, no uint64) {
 	s.ChangeGame(r, func(g *GameSession) {
 		g.Status, g.StatusReason, g.Ended = Terminated, reason, at
@@ -118,7 +117,7 @@ func (s *State) EndGame(r GameRef, at domain.Time, reason StatusReason, no uint6
 	})
 }
 
-// Held is what the player sessions in memory hold, also those that have ended and are not forgotten yet.
+// Held counts the bytes of the player sessions in memory, including those that have ended.
 func (s *State) Held() *domain.Held { return &s.held }
 
 // SetPlayerData changes the data of a player session.
@@ -129,7 +128,7 @@ func (s *State) SetPlayerData(r PlayerRef, data string) *PlayerSession {
 	return p
 }
 
-// PlayerByID finds a player session that is in memory.
+// PlayerByID finds a player session in memory.
 func (s *State) PlayerByID(id domain.PlayerSessionID) (PlayerRef, bool) {
 	r, ok := s.players[id]
 	return r, ok
@@ -171,7 +170,7 @@ func (s *State) chain(r PlayerRef) {
 	if head == 0 {
 		s.byPlayer[p.Player] = r
 	} else {
-		// The key keeps the string of the first record, so that one player's name is held once.
+		// Records share the string of the first one, so that a player's id is in memory once.
 		p.Player = s.Players.Get(head).Player
 		s.byPlayer[p.Player] = r
 		s.Players.Mut(head).prevOfOne = r
@@ -189,8 +188,8 @@ func (s *State) AcceptPlayer(r PlayerRef, request uint64) {
 	s.countPlayer(p.Game, p.Status, 1)
 }
 
-// EndPlayer marks a player session as ended, as the no-th record that did, and frees its seat unless somebody else sits
-// on it or it is kept.
+// EndPlayer marks a player session as ended; no is its number among ended records. It frees the seat unless another player session takes
+// it or it is held.
 func (s *State) EndPlayer(r PlayerRef, at domain.Time, status PlayerStatus, no uint64) {
 	p := s.Players.Mut(r)
 	s.countPlayer(p.Game, p.Status, -1)
@@ -232,7 +231,7 @@ func (s *State) PlayersNamed(player string, yield func(PlayerRef, *PlayerSession
 	}
 }
 
-// DropGame lets an ended game session leave memory. Its player sessions must have left before.
+// DropGame removes an ended game session from memory. Its player sessions must have been removed before.
 func (s *State) DropGame(r GameRef) {
 	g := s.Games.Get(r)
 	if !g.Replaced {
@@ -246,7 +245,7 @@ func (s *State) DropGame(r GameRef) {
 	s.Games.Remove(r)
 }
 
-// DropPlayer lets an ended player session leave memory.
+// DropPlayer removes an ended player session from memory.
 func (s *State) DropPlayer(r PlayerRef) {
 	p := *s.Players.Get(r)
 	s.held.Add(p.Maker, -p.Bytes())
@@ -285,7 +284,7 @@ func (s *State) RestorePlayers(n int) {
 	s.byPlayer = make(map[string]PlayerRef, n)
 }
 
-// RestorePlayer puts a player session back. Those of one game session come in creation order.
+// RestorePlayer stores a player session of a snapshot. Those of one game session must come in creation order.
 func (s *State) RestorePlayer(p PlayerSession) PlayerRef {
 	if p.Status.Live() {
 		return s.Reserve(p)

@@ -1,14 +1,14 @@
-// Package sorted is for sets and maps that are read in order. The trees are tidwall/btree's, without its locks: the cell has
-// one writer, and readers only while the writer is kept out.
+// Package sorted has ordered sets and maps. The trees are tidwall/btree's, without its locks, because the cell has one writer, and
+// readers only while the writer is excluded.
 //
-// The types are interfaces for the sake of the compiler. A package that mentions the state, however indirectly, compiles
-// each method of each generic type in it once more; with the trees themselves in the state, those were 2,500 functions for each of
-// eleven packages outside the core.
+// The types are interfaces to shorten compilation. A package that mentions the state, even indirectly, compiles each method of each
+// generic type in it again; with the trees themselves in the state, these were 2,500 functions for each of eleven packages outside the
+// core.
 package sorted
 
 import "github.com/tidwall/btree"
 
-// Set holds values in the order of its less function.
+// Set has values in the order of its less function.
 type Set[T any] interface {
 	Len() int
 	Get(key T) (value T, found bool)
@@ -21,15 +21,15 @@ type Set[T any] interface {
 	Reverse(visit func(value T) bool)
 }
 
-// NewSet makes an empty set. less(a, b) says whether a comes before b; values of which neither comes first are the same.
+// NewSet returns an empty set. less(a, b) reports whether a comes before b; values of which neither comes first are equal.
 func NewSet[T any](less func(a, b T) bool) Set[T] {
 	return btree.NewBTreeGOptions(less, btree.Options{NoLocks: true})
 }
 
-// Key is what a map can be ordered by.
+// Key is the type constraint of a map's keys.
 type Key interface{ ~string | ~uint64 }
 
-// Map holds values under keys, in the order of the keys.
+// Map has values by key, in the order of the keys.
 type Map[K Key, V any] interface {
 	Len() int
 	Get(key K) (value V, found bool)
@@ -41,5 +41,4 @@ type Map[K Key, V any] interface {
 	Values() []V
 }
 
-// NewMap makes an empty map.
 func NewMap[K Key, V any]() Map[K, V] { return btree.NewMap[K, V](0) }

@@ -21,7 +21,7 @@ type Disk struct {
 	failAt  int   // the operation that fails, counted from 1; 0: none
 	healing bool  // only that one fails
 	err     error // what it fails with
-	room    int64 // bytes that still fit; negative: as many as you like
+	room    int64 // bytes that still fit; negative: no limit
 	noFiles bool  // no file can be created or opened
 	met     bool  // something has failed
 }
@@ -45,7 +45,7 @@ func (d *Disk) Fill(n int64) {
 	d.room = n
 }
 
-// NoDescriptors makes every creation and opening of a file fail with EMFILE, until it is taken back.
+// NoDescriptors makes every creation and opening of a file fail with EMFILE while none is true.
 func (d *Disk) NoDescriptors(none bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -69,7 +69,7 @@ func (d *Disk) Open(name string, opts ...vfs.OpenOption) (vfs.File, error) {
 	return d.FS.Open(name, opts...)
 }
 
-// Operations is how many there were.
+// Operations returns the number of operations so far.
 func (d *Disk) Operations() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()

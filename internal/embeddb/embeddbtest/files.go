@@ -24,8 +24,8 @@ func ReadFile(t testing.TB, files vfs.FS, path string) []byte {
 	return content
 }
 
-// WriteFile puts a synced file in the place of the one that is there, if there is one. It keeps content as it is: a file
-// system may change what it is given to write.
+// WriteFile writes and syncs a file, and replaces an existing one. It passes a copy of content, because a file system may change what it
+// writes.
 func WriteFile(t testing.TB, files vfs.FS, path string, content []byte) {
 	t.Helper()
 	file, err := files.Create(path, vfs.WriteCategoryUnspecified)

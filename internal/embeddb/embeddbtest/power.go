@@ -9,8 +9,8 @@ import (
 	"github.com/cockroachdb/pebble/v2/vfs"
 )
 
-// Power is a file system in memory whose power can be cut. What was synced survives; of the rest any subset does, block by
-// block and name by name, in any order. After the cut every change fails, so that nothing can be acknowledged any more.
+// Power is a file system in memory whose power can be cut. What was synced survives; of the rest any subset survives, block by block and
+// name by name, in any order. After the cut every change fails, so that nothing is acknowledged any more.
 type Power struct {
 	vfs.FS
 	mem *vfs.MemFS
@@ -55,15 +55,15 @@ func (p *Power) Off() bool {
 	return p.after != nil
 }
 
-// Survivor is the disk after the power is back. Cut must have come before.
+// Survivor returns the disk after the power is back. Cut must have been called before.
 func (p *Power) Survivor() *Power {
 	p.gate.Lock()
 	defer p.gate.Unlock()
 	return onPower(p.after, p.chance)
 }
 
-// Whole is the disk as a process finds it that is started after another one was killed: with everything that was written.
-// The killed process can change nothing any more.
+// Whole returns the disk as a new process finds it after the previous one was killed: with everything that was written. The killed
+// process can change nothing any more.
 func (p *Power) Whole() *Power {
 	p.gate.Lock()
 	defer p.gate.Unlock()

@@ -51,7 +51,7 @@ func theBatchStaysTheCallers(t *testing.T, j *journalUnderTest) {
 }
 
 func largeAndEmptyBatches(t *testing.T, j *journalUnderTest) {
-	large := bytes.Repeat([]byte("0123456789abcdef"), 20<<20/16) // larger than a group of commands ever is
+	large := bytes.Repeat([]byte("0123456789abcdef"), 20<<20/16) // larger than any group of commands
 	for n, given := range [][]byte{nil, large, {}, {0}} {
 		if err := j.Append(j.Context(), uint64(n)+1, given); err != nil {
 			t.Fatalf("append %d bytes: %v", len(given), err)
@@ -97,7 +97,7 @@ func readEndsWhereItBegan(t *testing.T, j *journalUnderTest) {
 			t.Fatal(err)
 		}
 		last = entry.Number
-		j.append(next, next) // a reader must not run after a writer for ever
+		j.append(next, next) // a reader must not follow a writer for ever
 		next++
 	}
 	if last != 5 {
@@ -146,7 +146,7 @@ func twoWriters(t *testing.T, j *journalUnderTest) {
 	second, err := j.engine.Open(j.name)
 	if j.engine.OneWriter {
 		wantError(t, "second open", err, journal.ErrInUse)
-		j.append(4, 4) // the first one is not disturbed
+		j.append(4, 4) // the first journal still works
 		j.wantEntries(1, 1, 4)
 		j.reopen()
 		j.append(5, 5)

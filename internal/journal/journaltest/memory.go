@@ -20,7 +20,7 @@ type Memory struct {
 	mu      sync.Mutex
 	chance  *rand.Rand
 	faults  Faults
-	next    []Fault // told in advance, before chance is asked
+	next    []Fault // set in advance; they come before chance
 	entries [][]byte
 	first   uint64 // number of entries[0]
 	pending []byte // an append that failed after its write and before its sync; nil: none
@@ -213,7 +213,7 @@ func (j *memoryJournal) Read(ctx context.Context, from uint64) iter.Seq2[journal
 
 var errNoEntry = errors.New("not appended yet")
 
-// entry reads with the lock taken anew, since the reader may append in between.
+// entry takes the lock again for each entry, because the reader may append in between.
 func (j *memoryJournal) entry(ctx context.Context, number uint64) (journal.Entry, error) {
 	if err := ctx.Err(); err != nil {
 		return journal.Entry{}, err
@@ -242,7 +242,7 @@ func (j *memoryJournal) SaveSnapshot(ctx context.Context, at uint64, write func(
 	}
 	m.mu.Unlock()
 	var payload bytes.Buffer
-	if err == nil { // without the lock, since others go on meanwhile
+	if err == nil { // without the lock, because other calls continue meanwhile
 		err = write(&contextWriter{ctx, &payload})
 	}
 	if err == nil {
@@ -310,7 +310,7 @@ func (j *memoryJournal) Trim(ctx context.Context, before uint64) error {
 		return fmt.Errorf("trim before entry %d: %w: the latest snapshot was taken after entry %d", before, journal.ErrOutOfOrder, m.saved.at)
 	}
 	kept := m.entries[before-m.first:]
-	m.entries = append(make([][]byte, 0, len(kept)), kept...) // lets the others go
+	m.entries = append(make([][]byte, 0, len(kept)), kept...) // frees the others
 	m.first = before
 	return nil
 }

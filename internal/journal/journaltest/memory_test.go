@@ -56,7 +56,7 @@ func TestFaultsOfMemory(t *testing.T) {
 			disk.Crash()
 			wantError(t, "append after a crash", j.Append(t.Context(), 6, batch(6)), ErrCrashed)
 			j.Journal, _ = disk.Open()
-			j.wantEntries(1, 1, 5) // what was read or acknowledged once stays
+			j.wantEntries(1, 1, 5) // what was once read or acknowledged stays
 		}
 		if want := int(test.most - test.least + 1); len(seen) != want {
 			t.Errorf("fault %d, crash %v: outcomes %v over the seeds, want %d different ones", test.fault, test.crash, seen, want)

@@ -16,7 +16,7 @@ func snapshotsComeBack(t *testing.T, j *journalUnderTest) {
 	j.append(1, 10)
 	j.save(4, []byte("state after 4"))
 	j.wantSnapshot(4, []byte("state after 4"))
-	j.save(9, nil) // an empty state is a state
+	j.save(9, nil) // a snapshot may be empty
 	j.wantSnapshot(9, nil)
 	j.save(10, []byte("state after 10"))
 	j.save(10, []byte("state after 10, once more"))
@@ -47,7 +47,7 @@ func snapshotsAreWholeOrAbsent(t *testing.T, j *journalUnderTest) {
 	ctx, cancel := context.WithCancel(j.Context())
 	err = j.SaveSnapshot(ctx, 8, func(w io.Writer) error {
 		cancel()
-		for { // a writer that only looks at its errors
+		for { // a writer that checks only its errors
 			if _, err := w.Write(make([]byte, 1<<20)); err != nil {
 				return err
 			}
@@ -57,7 +57,7 @@ func snapshotsAreWholeOrAbsent(t *testing.T, j *journalUnderTest) {
 	wantUsable(t, "save with a context that ends", err)
 	j.wantSnapshot(4, []byte("state after 4"))
 
-	// Seen from beside, too, the one before stays the latest until the new one is whole.
+	// Other callers, too, get the previous snapshot until the new one is complete.
 	err = j.SaveSnapshot(j.Context(), 8, func(w io.Writer) error {
 		if _, err := w.Write([]byte("state after 8")); err != nil {
 			return err
@@ -76,7 +76,7 @@ func snapshotsAreWholeOrAbsent(t *testing.T, j *journalUnderTest) {
 func snapshotsFitTheEntries(t *testing.T, j *journalUnderTest) {
 	j.append(1, 10)
 	j.save(5, []byte("state after 5"))
-	for _, at := range []uint64{0, 4, 11} { // of nothing, older than the latest, of what is not durable
+	for _, at := range []uint64{0, 4, 11} { // of nothing, older than the latest, of an entry that is not durable
 		err := j.SaveSnapshot(j.Context(), at, writeAll([]byte("does not fit")))
 		wantError(t, "save a snapshot that does not fit", err, journal.ErrOutOfOrder)
 		wantUsable(t, "save a snapshot that does not fit", err)
@@ -185,7 +185,7 @@ func appendsBesideSnapshotsReadsAndTrims(t *testing.T, j *journalUnderTest) {
 			}
 		}
 	})
-	others.Go(func() { // reads as a follower does that begins with the latest snapshot
+	others.Go(func() { // reads like a follower that begins with the latest snapshot
 		for {
 			at, r, err := j.LatestSnapshot(j.Context())
 			if err != nil {
@@ -202,7 +202,7 @@ func appendsBesideSnapshotsReadsAndTrims(t *testing.T, j *journalUnderTest) {
 			next := at + 1
 			for entry, err := range j.Read(j.Context(), next) {
 				if errors.Is(err, journal.ErrTrimmed) {
-					break // a newer snapshot took its place meanwhile
+					break // a newer snapshot replaced it meanwhile
 				}
 				if err != nil || entry.Number != next || !bytes.Equal(entry.Batch, batch(next)) {
 					t.Errorf("read beside appends: got entry %d with %q and error %v, want entry %d", entry.Number, entry.Batch, err, next)

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// BenchmarkAppend appends groups as the engine does, one at a time, with a snapshot and a trim every 64 MiB. The
-// directory must lie on a real disk for the figures to mean anything: TMPDIR says where.
+// BenchmarkAppend appends groups as the engine does, one at a time, with a snapshot and a trim every 64 MiB. The figures are meaningful
+// only on a real disk; TMPDIR chooses it.
 func BenchmarkAppend(b *testing.B) {
 	for _, size := range []int{4 << 10, 64 << 10} {
 		b.Run(fmt.Sprintf("%dKiB", size>>10), func(b *testing.B) {

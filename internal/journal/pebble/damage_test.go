@@ -50,7 +50,7 @@ func openAndCount(t *testing.T, disk *embeddbtest.Disk) (entries uint64, err err
 }
 
 func TestDamageInTheLogIsNamedAndATornTailIsCut(t *testing.T) {
-	for size, samples := range map[int]int{100: 100, 5_000: 60, 100_000: 20} { // Pebble takes its time for damaged large chunks
+	for size, samples := range map[int]int{100: 100, 5_000: 60, 100_000: 20} { // Pebble is slow with damaged large chunks
 		t.Run(fmt.Sprintf("entries of %d bytes", size), func(t *testing.T) {
 			disk := embeddbtest.NewDisk()
 			j, err := Open(Options{Dir: faultDir, FS: disk}) // one log for all
@@ -88,7 +88,7 @@ func TestDamageInTheLogIsNamedAndATornTailIsCut(t *testing.T) {
 			}
 
 			for cut := lastBegins; cut < len(log); cut += 1 + (len(log)-lastBegins)/5 {
-				for _, tail := range []int{0, 300, 40_000} { // what a file grown in advance or used before has there
+				for _, tail := range []int{0, 300, 40_000} { // the rest of a preallocated or reused file
 					crashed := disk.Crash()
 					embeddbtest.WriteFile(t, crashed.Mem(), path, append(bytes.Clone(log[:cut]), make([]byte, tail)...))
 					if got, err := openAndCount(t, crashed); err != nil || got != entries-1 {
@@ -127,7 +127,7 @@ func TestDamageInATableIsNamed(t *testing.T) {
 		path := disk.PathJoin(faultDir, name)
 		crashed := disk.Crash()
 		content := embeddbtest.ReadFile(t, crashed.Mem(), path)
-		for at := range 200 { // the middle holds entries
+		for at := range 200 { // the middle has entries
 			content[len(content)/2+at] ^= 0xff
 		}
 		embeddbtest.WriteFile(t, crashed.Mem(), path, content)

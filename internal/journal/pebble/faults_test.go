@@ -21,8 +21,8 @@ func onFaultyDisk(disk *embeddbtest.Disk) Options {
 	return Options{Dir: faultDir, FS: disk, MemTable: 128 << 10}
 }
 
-// faultBatch is large enough that a dozen fill a table, and small because Pebble looks for a flipped bit in a torn
-// chunk, which takes the square of its size.
+// faultBatch is large enough that a dozen fill a table, and small because Pebble searches a torn chunk for a flipped bit, in time
+// quadratic in its size.
 func faultBatch(n uint64) []byte {
 	return bytes.Repeat(fmt.Appendf(nil, "%08d", n), 8<<10/8)
 }
@@ -53,7 +53,7 @@ func work(t *testing.T, disk *embeddbtest.Disk) (acknowledged uint64, err error)
 			return err
 		})
 		if err != nil {
-			continue // a snapshot that fails leaves the journal usable, if it was the snapshot
+			continue // a failed snapshot leaves the journal usable, if the snapshot has failed
 		}
 		if err := j.Trim(t.Context(), n-10); err != nil {
 			return acknowledged, err
@@ -82,8 +82,8 @@ func wantEveryCallToFail(t *testing.T, j *Journal, acknowledged uint64) {
 	}
 }
 
-// wantAcknowledged opens what is on disk and checks that everything acknowledged is there, that at most the one
-// append that failed is there besides, and that the journal goes on.
+// wantAcknowledged opens the disk and checks that it has everything acknowledged and at most the one failed append besides, and that the
+// journal continues.
 func wantAcknowledged(t *testing.T, disk *embeddbtest.Disk, acknowledged uint64) {
 	t.Helper()
 	j, err := Open(onFaultyDisk(disk))
@@ -136,7 +136,7 @@ func TestEveryFailingWriteIsAnErrorAndLosesNothing(t *testing.T) {
 			disk.FailAt(n, syscall.EIO, healing)
 			acknowledged, err := work(t, disk)
 			if !disk.Met() {
-				continue // the background had less to do this time
+				continue // the background had less work this time
 			}
 			if err != nil && !errors.Is(err, syscall.EIO) {
 				t.Errorf("operation %d fails: got %v, want the disk's error", n, err)
@@ -197,7 +197,7 @@ func TestASnapshotWithoutRoomLeavesTheJournalUsable(t *testing.T) {
 	}
 }
 
-// Without a descriptor for its next file the journal waits, says so, and goes on. Nothing is lost.
+// Without a descriptor for its next file the journal waits, reports the shortage, and continues. Nothing is lost.
 func TestTheJournalWaitsForDescriptors(t *testing.T) {
 	disk := embeddbtest.NewDisk()
 	j, err := Open(onFaultyDisk(disk))

@@ -36,8 +36,8 @@ type Options struct {
 
 const (
 	// memTableBytes is the size of the entries between two changes of the log. Each change makes one append wait some
-	// milliseconds: at 2 MB/s, which is a busy cell, one in eight seconds. Not more, since from the third log on old ones
-	// are overwritten, and a sync of blocks that exist on the disk costs half of one that has to add them.
+	// milliseconds: at 2 MB/s, which is a busy cell, one in eight seconds. It is not larger, because from the third log on old ones are
+	// overwritten, and a sync of existing blocks costs half of one that adds blocks.
 	memTableBytes = 16 << 20
 	// cacheBytes is small because entries are read once, in order, at start.
 	cacheBytes = 8 << 20

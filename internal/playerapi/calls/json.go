@@ -40,7 +40,7 @@ func readJSON(data []byte, into any) error {
 	err := json.Unmarshal(data, into)
 	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
 		if strings.HasPrefix(wrong.Value, "number") {
-			return fmt.Errorf("%s: %s, want one that is not so large", wrong.Field, wrong.Value)
+			return fmt.Errorf("%s: %s is too large", wrong.Field, wrong.Value)
 		}
 		return fmt.Errorf("%s: %s, want another type", wrong.Field, wrong.Value)
 	}
