@@ -180,7 +180,7 @@ func TestReleaseGivesTheSeatBack(t *testing.T) {
 	must(t, err)
 	at, _ := h.ann.Joined()
 	if back, err := h.ann.Release(ctx, at.PlayerSessionID); back || !errors.Is(err, gameclient.ErrRefused) {
-		t.Errorf("the seat of somebody who plays: got %v, %v, want ErrRefused", back, err)
+		t.Errorf("the seat of a player who plays: got %v, %v, want ErrRefused", back, err)
 	}
 	h.is(gameclient.SessionActive, "Ann ACTIVE", "Bob RESERVED", "Cyd RESERVED", "Dan COMPLETED", "Eve RESERVED")
 }

@@ -75,7 +75,7 @@ func (b *hookBackend) checkSignatures(key string) {
 		}
 	}
 	if len(b.bodies) == 0 {
-		b.t.Error("nobody was asked")
+		b.t.Error("no hook was called")
 	}
 }
 

@@ -26,7 +26,7 @@ func TestReconnectRaces(t *testing.T) {
 		{"R7 a late word about a player session that was taken over", raceLateWord},
 		{"R8 declined first", raceDeclineFirst},
 		{"R8 declined with a reservation", raceDeclineReserved},
-		{"R10 somebody else wants the seat", raceSeatWanted},
+		{"R10 another player wants the seat", raceSeatWanted},
 		{"R11 kicked from the party meanwhile", raceKicked},
 		{"R12 the leader searches meanwhile", raceLeaderSearches},
 		{"R13 the host comes too late", raceLateHost},

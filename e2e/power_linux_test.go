@@ -92,9 +92,9 @@ func TestPowerCutsDuringTheFirstStart(t *testing.T) {
 	}
 }
 
-// A placement's first game server was told of its game session when the power was cut, and only what was synced survived. The
-// journal knows of that push: nobody is told while the first game server may come back, and the second one is told when it
-// has not. That second push is the placement's second attempt, and no write was lost.
+// The power is cut after the push of a game session to the first game server of a placement, and only what was synced survives. The
+// journal has that push, so there is no second one while the first game server may come back. If it does not, the placement's second
+// attempt pushes the game session to the second one, and no write is lost.
 func TestASecondPushAfterAPowerCutIsASecondAttempt(t *testing.T) {
 	t.Parallel()
 	for _, returns := range []bool{false, true} {

@@ -16,8 +16,8 @@ import (
 	"github.com/musterhq/muster/internal/serverlink"
 )
 
-// Bare is a service without a core: the same port, codecs, signature check, constraints and WebSockets, and answers made
-// up on the spot. What Muster does beyond it is the difference.
+// Bare is a service without a core: the same port, codecs, signature check, constraints and WebSockets, with made-up answers. The
+// difference to it is the cost of the core.
 type Bare struct {
 	port *listen.Server
 }

@@ -15,17 +15,17 @@ import (
 	"github.com/musterhq/muster/internal/identity"
 )
 
-// Options say what to measure and how long.
+// Options has what to measure and for how long.
 type Options struct {
 	Binary      string        // a muster binary: it runs as `serve` and as `bench-bare`
 	Scenarios   []string      // by name; empty: all
-	Attack      string        // of the scenario siege, those whose names contain this
+	Attack      string        // of the scenario siege, only attacks whose names contain this
 	Measure     time.Duration // how long each throughput is measured; 0: 10 s
-	Rounds      int           // how often the service and the bare one take turns; the best of each counts; 0: 2
+	Rounds      int           // how often the service and the bare one alternate; the best of each counts; 0: 2
 	Connections []int         // of the players' load; empty: 64 and 256
-	Warm        time.Duration // before that load is measured; 0: until archiving keeps pace
+	Warm        time.Duration // before that load is measured; 0: until archiving keeps up
 	Soak        time.Duration // how long the scenario soak takes; 0: 20 min
-	Quick       bool          // shows that everything works, in seconds; the numbers mean nothing
+	Quick       bool          // only tests that everything works, in seconds; the numbers are meaningless
 	Dir         string        // for the data; empty: the system's directory for temporary files
 	Profiles    string        // where profiles of the server's processor time go; empty: none are taken
 	Progress    io.Writer     // for lines about the progress; nil: none
@@ -35,7 +35,7 @@ type Options struct {
 type scenario struct {
 	name, about string
 	run         func(*bench, context.Context) error
-	alone       bool // only when it is asked for by name
+	alone       bool // runs only if it is named
 }
 
 var scenarios = []scenario{
@@ -53,7 +53,7 @@ var scenarios = []scenario{
 	{"soak", "a small constant load; fails when the service grows; only by name", (*bench).soak, true},
 }
 
-// Scenarios lists what can be measured, a name and a line about it each.
+// Scenarios lists the scenarios, with a name and a line about each.
 func Scenarios() [][2]string {
 	var list [][2]string
 	for _, s := range scenarios {
@@ -71,7 +71,7 @@ type bench struct {
 	keys    map[string]identity.AccessKey // by data directory
 }
 
-// Run measures and returns the table, also with an error: then it has what was measured before.
+// Run measures and returns the table; with an error it has what was measured before.
 func Run(ctx context.Context, options Options) (_ *Table, err error) {
 	options.Measure = cmp.Or(options.Measure, 10*time.Second)
 	options.Rounds = cmp.Or(options.Rounds, 2)
@@ -130,12 +130,12 @@ func (b *bench) progress(format string, args ...any) {
 	fmt.Fprintf(b.options.Progress, format+"\n", args...)
 }
 
-// freshDir is a new directory for the data of a service.
+// freshDir makes a new data directory.
 func (b *bench) freshDir(name string) (string, error) {
 	return os.MkdirTemp(b.dir, filepath.Base(name)+"-")
 }
 
-// profileHeap keeps what the server's memory is made of.
+// profileHeap saves a heap profile of the server.
 func (b *bench) profileHeap(ctx context.Context, s *server, name string) error {
 	if b.options.Profiles == "" {
 		return nil
@@ -147,7 +147,7 @@ func (b *bench) profileHeap(ctx context.Context, s *server, name string) error {
 	return os.WriteFile(filepath.Join(b.options.Profiles, name+"-heap.pprof"), text, 0o666)
 }
 
-// profileWhile takes a profile of the server's processor time during the load that f works under.
+// profileWhile takes a processor profile of the server while f runs.
 func (b *bench) profileWhile(ctx context.Context, s *server, name string, f func() error) error {
 	if b.options.Profiles == "" {
 		return f()

@@ -41,7 +41,7 @@ func TestQuantiles(t *testing.T) {
 	}
 }
 
-// TestBareService shows that the load's own HTTP, signatures and bodies are what the service takes, in both protocols.
+// TestBareService: the service accepts the load's own HTTP, signatures and bodies, in both protocols.
 func TestBareService(t *testing.T) {
 	dir := t.TempDir()
 	key, err := firstKey(t.Context(), dir)

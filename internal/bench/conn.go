@@ -11,8 +11,8 @@ import (
 	"github.com/musterhq/muster/internal/identity"
 )
 
-// conn is one keep-alive connection of an API client. It writes HTTP itself: a client on net/http or on an SDK costs as
-// much as the service, and on one machine the load would measure itself.
+// conn is one keep-alive connection of an API client. It writes HTTP itself, because a client on net/http or on an SDK costs as much as
+// the service, and on one machine the load would measure itself.
 type conn struct {
 	protocol *protocol
 	host     string
@@ -20,8 +20,8 @@ type conn struct {
 	signer   signer
 
 	body, canonical, out []byte
-	in                   []byte // what was read, of which
-	begin, end           int    // this part is not used yet
+	in                   []byte // what was read
+	begin, end           int    // the unused part of it
 }
 
 func dial(ctx context.Context, addr string, p *protocol, key identity.AccessKey) (*conn, error) {
@@ -46,7 +46,7 @@ func (e *apiError) Error() string {
 	return fmt.Sprintf("%s: HTTP %d: %.300s", e.operation, e.status, e.body)
 }
 
-// call sends a request and returns the body of its answer, which is good until the next call.
+// call sends a request and returns the body of its answer, which is valid until the next call.
 func (c *conn) call(operation string, members ...member) ([]byte, error) {
 	c.body = c.protocol.appendBody(c.body[:0], members...)
 	return c.send(operation, c.body)
@@ -144,7 +144,7 @@ func (c *conn) readAnswer() (status int, body []byte, err error) {
 	return status, body, nil
 }
 
-// more reads on, with room for need bytes from begin on.
+// more reads further bytes, with room for need bytes from begin on.
 func (c *conn) more(need int) error {
 	if c.begin > 0 {
 		c.end = copy(c.in, c.in[c.begin:c.end])
@@ -159,8 +159,8 @@ func (c *conn) more(need int) error {
 	return err
 }
 
-// textAfter returns the text of a known length that begins with prefix and follows a member's name: both protocols write
-// names and such texts as they are. It is empty when there is none.
+// textAfter returns the text of a known length that begins with prefix and follows a member's name: both protocols write names and such
+// texts unescaped. It is empty if there is none.
 func textAfter(answer []byte, name, prefix string, length int) string {
 	at := bytes.Index(answer, []byte(name))
 	if at < 0 {

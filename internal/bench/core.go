@@ -19,7 +19,7 @@ import (
 	"github.com/musterhq/muster/internal/settings"
 )
 
-// core measures what is left when nothing speaks HTTP: the rules on one core, and the engine with its journal.
+// core measures without HTTP: the rules on one core, and the engine with its journal.
 func (b *bench) core(ctx context.Context) error {
 	// The collector runs as it does in the service.
 	defaults := settings.Defaults()
@@ -73,7 +73,7 @@ func (b *bench) coreAlone() error {
 			return err
 		}
 	}
-	took := processorTime(nil) - used // the time that others had the core does not count
+	took := processorTime(nil) - used // without the time of other processes
 	if took == 0 {
 		took = time.Since(began)
 	}
@@ -101,7 +101,7 @@ func (b *bench) fillCell(ctx context.Context, dir string) ([]localGame, error) {
 
 const callers = 64
 
-// coreDurable lets callers in this process change the state as fast as it becomes durable.
+// coreDurable measures durable changes by callers in this process.
 func (b *bench) coreDurable(ctx context.Context, dir string, games []localGame) error {
 	c, err := openCell(ctx, dir, 0, nil)
 	if err != nil {
@@ -123,7 +123,7 @@ func (b *bench) coreDurable(ctx context.Context, dir string, games []localGame) 
 	return nil
 }
 
-// coreFind looks players up by their ids, one after another, in memory and archive.
+// coreFind measures look-ups of players by id, one after another, in memory and archive.
 func (b *bench) coreFind(ctx context.Context, c *localCell) error {
 	inEach := b.sizes.corePlayers / b.sizes.coreGames
 	m, err := load{workers: 1, measure: b.sizes.coreMeasure}.run(ctx, nil, func(int) error {
@@ -195,7 +195,7 @@ func (b *bench) coreReads(ctx context.Context, c *localCell, games []localGame, 
 	return nil
 }
 
-// changes is the load of player sessions without a network: each caller reserves, accepts and removes in turn.
+// changes is a load of player sessions without a network: each caller reserves, accepts and removes in turn.
 type changes struct {
 	ctx     context.Context
 	cell    *localCell
@@ -228,7 +228,7 @@ func (c *changes) unit(caller int) error {
 	}
 }
 
-// stopLog reads from the engine's log how long snapshots stopped writers.
+// stopLog reads the pauses of writers by snapshots from the engine's log.
 type stopLog struct {
 	mu      sync.Mutex
 	count   int

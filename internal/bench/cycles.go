@@ -8,8 +8,8 @@ import (
 	"github.com/musterhq/muster/internal/linkclient"
 )
 
-// cycles is the load of players who come and go: a client creates a player session over HTTP, the game server accepts the
-// player over its WebSocket and removes it again. The three together are one unit.
+// cycles is a load of players who join and leave: a client creates a player session over HTTP, and the game server accepts and removes
+// the player over its WebSocket. The three requests are one unit.
 type cycles struct {
 	workers []*cycleWorker
 }

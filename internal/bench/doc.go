@@ -1,6 +1,6 @@
-// Package bench is for knowing what an installation can carry: it starts the service as a process of its own, loads it
-// the way clients and game servers do, and writes a table of throughput, latency, processor time and memory.
+// Package bench measures the capacity of an installation: it starts the service as a process of its own, loads it like clients and game
+// servers, and writes a table of throughput, latency, processor time and memory.
 //
-// Beside the service it measures a bare one: the same port, protocols, signature check and WebSockets, without the
-// core. The share of the bare throughput that is left is what durability and the rules cost.
+// It also measures a bare service: the same port, protocols, signature check and WebSockets, without the core. The ratio of the
+// throughputs shows the cost of durability and the rules.
 package bench

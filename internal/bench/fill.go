@@ -20,14 +20,14 @@ import (
 	"github.com/musterhq/muster/internal/settings"
 )
 
-// localCell is a cell in this process: the real engine, journal and archive, and game servers whose connections are only
-// claimed, since a machine has no hundred thousand sockets.
+// localCell is a cell in this process: the real engine, journal and archive, and game servers without real connections, because a machine
+// has no hundred thousand sockets.
 type localCell struct {
 	*engine.Engine
 	dir *datadir.Dir
 }
 
-// openCell opens the cell of a data directory as the service does.
+// openCell opens the cell of a data directory like the service.
 func openCell(ctx context.Context, data string, snapshotEvery int64, log *slog.Logger) (*localCell, error) {
 	return openCellWith(ctx, data, settings.Defaults().Cell(), snapshotEvery, log)
 }
@@ -58,7 +58,7 @@ func (c *localCell) close() error {
 	return errors.Join(append(errs, c.dir.Close())...)
 }
 
-// localGame is a game session that is ACTIVE, and the game server that claims to host it.
+// localGame is an ACTIVE game session with its simulated game server.
 type localGame struct {
 	id      session.ID
 	process fleet.Key
@@ -68,12 +68,12 @@ type localGame struct {
 const (
 	localFleet    = "fleet-5f1c0c9e-6d0a-4a7b-9a55-0e2b7c3d1f00"
 	localComputes = 10
-	filling       = 512 // commands under way while a cell is filled
+	filling       = 512 // concurrent commands while a cell is filled
 
 	seatsInCommand = 25 // the API's limit for CreatePlayerSessions
 )
 
-// do is how commands reach the core: an engine's Do, or a cell's Execute.
+// do executes a command: an engine's Do, or a cell's Execute.
 type do func(kernel.Command) error
 
 // fillHosts makes location, fleet and computes.
@@ -95,7 +95,7 @@ func fillHosts(do do) error {
 	return nil
 }
 
-// fillGame makes a game session with players who are all connected.
+// fillGame makes a game session with connected players.
 func fillGame(do do, i, players int) (localGame, error) {
 	key := fleet.Key{Fleet: localFleet, Compute: "host-" + strconv.Itoa(i%localComputes), Process: randomID().String()}
 	create := &hosting.CreateGameSession{Fleet: localFleet, Location: location, Name: "gsess-" + randomID().String(), PlayersMax: seatsMax}
@@ -109,7 +109,7 @@ func fillGame(do do, i, players int) (localGame, error) {
 			return localGame{}, fmt.Errorf("%T: %w", cmd, err)
 		}
 	}
-	made := &create.Game // perhaps on the process of another caller
+	made := &create.Game // maybe on the process of another caller
 	g := localGame{id: made.ID, process: fleet.Key{Fleet: made.FleetID, Compute: made.ComputeName, Process: made.ProcessID}}
 	for _, cmd := range []kernel.Command{
 		&hosting.PromptGameSession{Process: g.process, Game: g.id},
@@ -130,7 +130,7 @@ func fillGame(do do, i, players int) (localGame, error) {
 			return g, err
 		}
 	}
-	for _, id := range g.players { // who is connected waits for nothing, so the state stays as it is
+	for _, id := range g.players { // connected players have no deadlines, so the state does not change
 		if err := do(&hosting.AcceptPlayer{Process: g.process, Game: g.id, Player: id, Request: rand.Uint64() | 1}); err != nil {
 			return g, err
 		}
@@ -138,7 +138,7 @@ func fillGame(do do, i, players int) (localGame, error) {
 	return g, nil
 }
 
-// playerOf is the id of a game session's n-th player, from 1.
+// playerOf returns the id of a game session's n-th player, from 1.
 func playerOf(game, n int) string { return "player-" + strconv.Itoa(game) + "-" + strconv.Itoa(n) }
 
 // fill fills a cell through its engine.

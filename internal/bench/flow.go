@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// flow measures player flow: many players' event streams, changes that they are told of, their return after a crash,
-// fresh logins in a queue, and a large match.
+// flow measures player flow: the event streams of many players, the events on them, reconnections after a crash, fresh logins in a queue,
+// and a large match.
 func (b *bench) flow(ctx context.Context) error {
 	for _, scheme := range []string{"ws", "wss"} {
 		if err := b.flowOver(ctx, scheme); err != nil {
@@ -21,14 +21,14 @@ func (b *bench) flow(ctx context.Context) error {
 	return b.flowMatches(ctx)
 }
 
-// flowArguments start the service with player flow and nothing that would hold a load back. Development mode lets
-// players log in by name and has a certificate at hand; nothing else differs for them.
+// flowArguments start the service with player flow and without limits for the load. Development mode lets players log in by name and
+// provides a certificate; otherwise it does not matter here.
 func flowArguments(loginsPerSecond int) []string {
 	return []string{"serve", "--dev", "--player-flow", "--player-logins-per-address", "0", "--player-logins", fmt.Sprint(loginsPerSecond)}
 }
 
-// flowOver gathers the players on streams and measures what they meet. Over TLS that is only what TLS can change, and with an option
-// of the service only the memory.
+// flowOver connects the players' streams and measures. Over TLS it measures only what TLS can change, and with an option of the service
+// only the memory.
 func (b *bench) flowOver(ctx context.Context, scheme string, option ...string) error {
 	plain := scheme == "ws"
 	dir, err := b.freshDir("flow")
@@ -73,7 +73,7 @@ func (b *bench) flowOver(ctx context.Context, scheme string, option ...string) e
 	return b.flowFreshLogins(ctx, s, a)
 }
 
-// flowMemory lets all players log in, make parties of two and open their streams: what does each of them cost?
+// flowMemory measures the memory of each player, after all have logged in, made parties of two and opened their streams.
 func (b *bench) flowMemory(ctx context.Context, s *server, a *audience, scheme string) error {
 	n := len(a.players)
 	before, began := s.resident(), time.Now()
@@ -97,15 +97,15 @@ func (b *bench) flowMemory(ctx context.Context, s *server, a *audience, scheme s
 	return b.profileHeap(ctx, s, "flow-"+strings.ReplaceAll(scheme, " ", "-"))
 }
 
-// flowKill ends the service without a warning and waits until every client knows.
+// flowKill kills the service and waits until every client has noticed.
 func (b *bench) flowKill(ctx context.Context, s *server, a *audience) error {
 	a.hold()
 	s.kill()
 	return a.waitFor(ctx, 0)
 }
 
-// flowReturn starts the service again where it was. All clients come back with the tokens and the place in their events
-// that they have, as docs/spec/player-api.md#backoff tells them to.
+// flowReturn restarts the service at the same address. All clients reconnect with their tokens and their places in their events, as
+// docs/spec/player-api.md#backoff says.
 func (b *bench) flowReturn(ctx context.Context, s *server, a *audience, scheme string) (*server, error) {
 	down := time.Now()
 	a.release()

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// pairSteps is what the two of a party do in turn: they say that they are ready, and that they are not; and now and then
-// they search together, until one of them wants it no more. Each step changes the flow, and both are told.
+// pairSteps has the steps of the two members of a party, in turn: they become ready and not ready, and now and then they search together
+// until one of them stops. Each step changes the flow and sends both an event.
 var pairSteps = func() (steps []pairStep) {
 	const leader, friend = 0, 1
 	ready, unready := []byte(`{"ready":true}`), []byte(`{"ready":false}`)
@@ -27,11 +27,11 @@ type pairStep struct {
 	body []byte
 }
 
-// flowChangers is how many connections the changes come over.
+// flowChangers is the number of connections that make the changes.
 const flowChangers = 64
 
-// flowChanges lets players change their flow at a rate while all streams are attached: how long does a frame take from the
-// commit to its client?
+// flowChanges measures how long an event takes from the commit to its client, while all streams are attached and players change their
+// flow at a rate.
 func (b *bench) flowChanges(ctx context.Context, s *server, a *audience) error {
 	conns, err := dialAll(ctx, s.addr, flowChangers)
 	if err != nil {

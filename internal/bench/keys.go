@@ -12,7 +12,7 @@ import (
 
 var loader = access.Actor{Principal: "muster bench", Door: "offline"}
 
-// firstKey gives the first access key of a data directory on which nothing runs, and makes an admin key when there is none.
+// firstKey returns the first access key of an unused data directory, and makes an admin key if there is none.
 func firstKey(ctx context.Context, data string) (key identity.AccessKey, err error) {
 	ring, err := keyring.OpenOffline(ctx, data, cell.DefaultConfig())
 	if err != nil {
@@ -29,7 +29,7 @@ func firstKey(ctx context.Context, data string) (key identity.AccessKey, err err
 	return ring.Create(ctx, loader, keyring.New{Role: access.Admin, Name: "load"})
 }
 
-// keyBeside makes a key beside the first one, of a data directory on which nothing runs.
+// keyBeside makes a second key in an unused data directory.
 func keyBeside(ctx context.Context, data string, role access.Role, name string) (key identity.AccessKey, err error) {
 	if _, err := firstKey(ctx, data); err != nil {
 		return key, err
@@ -42,7 +42,7 @@ func keyBeside(ctx context.Context, data string, role access.Role, name string) 
 	return ring.Create(ctx, loader, keyring.New{Role: role, Name: name})
 }
 
-// storedKeys are the keys of a data directory on which nothing runs.
+// storedKeys returns the keys of an unused data directory.
 func storedKeys(ctx context.Context, data string) (_ *identity.Keys, err error) {
 	ring, err := keyring.OpenOffline(ctx, data, cell.DefaultConfig())
 	if err != nil {

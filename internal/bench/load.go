@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// load describes how units of work are asked for.
+// load describes how workers request units of work.
 type load struct {
-	workers int     // at most so many at a time; each worker has its connection
+	workers int     // concurrent workers; each has its own connection
 	rate    float64 // units a second; 0: each worker begins the next when the last one has ended
 	warm    time.Duration
 	measure time.Duration
 }
 
-// measured is what a load met.
+// measured is the result of a load.
 type measured struct {
 	load
 	units   uint64
@@ -25,14 +25,13 @@ type measured struct {
 	latency histogram
 	used    time.Duration // processor time of the server
 	own     time.Duration // of this process
-	others  time.Duration // of everything else on the machine, which the numbers suffer from
+	others  time.Duration // of all other processes on the machine, which distort the numbers
 	peak    int64
 }
 
 func (m *measured) perSecond() float64 { return float64(m.units) / m.took.Seconds() }
 
-// run works under a load. A worker that fails ends, and the whole run with it. Without a server the load is on this very
-// process, and only the time is measured.
+// run runs a load. A failed worker ends the whole run. Without a server the load is on this process, and only the time is measured.
 func (l load) run(ctx context.Context, s *server, unit func(worker int) error) (*measured, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -93,7 +92,7 @@ func (l load) run(ctx context.Context, s *server, unit func(worker int) error) (
 	return m, nil
 }
 
-// pace tells one worker when to begin.
+// pace schedules the units of one worker.
 type pace struct {
 	interval time.Duration
 	planned  time.Time
@@ -107,8 +106,8 @@ func newPace(l load, begin time.Time, worker int) pace {
 	return pace{interval, begin.Add(interval * time.Duration(worker) / time.Duration(l.workers))}
 }
 
-// next waits until the next unit is due and returns the time from which it counts: the planned one if the last unit ended
-// after it, since its client has been waiting since then; otherwise now, since a late wake-up is the load's own fault.
+// next waits until the next unit is due and returns the time from which it counts: the planned one if the last unit ended after it,
+// because the client has waited since then; otherwise now, because the load itself causes a late wake-up.
 func (p *pace) next() time.Time {
 	now := time.Now()
 	if p.interval == 0 {
@@ -123,7 +122,7 @@ func (p *pace) next() time.Time {
 	return due
 }
 
-// processorTime is what the server has used so far, or this process.
+// processorTime returns the processor time of the server so far, or of this process.
 func processorTime(s *server) time.Duration {
 	if s == nil {
 		return processorTimeOf("self")
@@ -131,7 +130,7 @@ func processorTime(s *server) time.Duration {
 	return processorTimeOf(strconv.Itoa(s.process.Pid))
 }
 
-// String tells people how it went while they wait for the table.
+// String is a line of progress for users who wait for the table.
 func (m *measured) String() string {
 	return fmt.Sprintf("%.0f a second, p50 %s, p99 %s; processors: service %.2f, load %.2f, others %.2f", m.perSecond(), milliseconds(m.latency.quantile(0.5)),
 		milliseconds(m.latency.quantile(0.99)), m.used.Seconds()/m.took.Seconds(), m.own.Seconds()/m.took.Seconds(),

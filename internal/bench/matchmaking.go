@@ -20,7 +20,7 @@ import (
 	"github.com/musterhq/muster/internal/matchmaker"
 )
 
-// matchmaking measures tickets from their request to the durable match.
+// matchmaking measures the time of tickets from the request to the durable match.
 func (b *bench) matchmaking(ctx context.Context) error {
 	for _, part := range []func(context.Context) error{b.duelsLoaded, b.duelsThroughAPI, b.teamsArriving, b.ticketMemory} {
 		if err := part(ctx); err != nil {
@@ -50,7 +50,7 @@ const matchConfiguration = "bench"
 
 var matchRegions = []string{"eu-central-1", "eu-west-1", "us-east-1", "us-west-2", "ap-northeast-1"}
 
-// duelist has skill as people have it.
+// duelist has a normally distributed skill.
 func duelist(n int) matchmaking.Player {
 	return matchmaking.Player{ID: "player-" + strconv.Itoa(n), Attributes: []ruleset.NamedValue{aNumber("skill", math.Round(1500+300*rand.NormFloat64()))}}
 }
@@ -120,15 +120,15 @@ func (c *matchCell) runner() *matchmaker.Runner {
 	return matchmaker.Start(matchmaker.Config{Engine: c.Engine, Log: slog.New(slog.DiscardHandler)})
 }
 
-// matchWatch sees the matches as they become durable.
+// matchWatch records matches when they become durable.
 type matchWatch struct {
 	mu      sync.Mutex
 	rules   *ruleset.RuleSet
-	began   map[uint64]domain.Time // start of the tickets that wait
-	from    time.Time              // what came before does not count
+	began   map[uint64]domain.Time // start of the waiting tickets
+	from    time.Time              // earlier matches do not count
 	matched int
 	waits   []time.Duration // of tickets, from their start
-	lags    []time.Duration // of matches, from when they were possible at the latest: the newest ticket had come and was old enough
+	lags    []time.Duration // of matches, from the latest time at which they became possible: the newest ticket had arrived and was old enough
 	last    time.Time
 }
 
@@ -176,7 +176,7 @@ func (w *matchWatch) settled(ctx context.Context, all int, patience time.Duratio
 		w.mu.Unlock()
 		quiet := time.Since(last)
 		if last.IsZero() {
-			quiet = time.Since(w.from) / 10 // the pool has to be read first
+			quiet = time.Since(w.from) / 10 // the pool must be loaded first
 		}
 		if matched == all || quiet > patience || ctx.Err() != nil {
 			return matched, last
@@ -185,7 +185,7 @@ func (w *matchWatch) settled(ctx context.Context, all int, patience time.Duratio
 	}
 }
 
-// duelsLoaded matches a pool that is there already, on one core: from the first pass to the last durable match.
+// duelsLoaded matches an existing pool on one core, from the first pass to the last durable match.
 func (b *bench) duelsLoaded(ctx context.Context) error {
 	n := b.sizes.duels
 	c, err := b.openMatchCell(ctx, duels)
@@ -252,7 +252,7 @@ type ticketLoad struct {
 	ids   [][]string // of a sample of each connection's tickets
 }
 
-const ticketSample = 50 // every so many tickets, one is looked at afterwards
+const ticketSample = 50 // one in so many tickets is checked afterwards
 
 func (x *ticketLoad) unit(worker int) error {
 	n := rand.Uint64()
@@ -266,9 +266,9 @@ func (x *ticketLoad) unit(worker int) error {
 	return err
 }
 
-// ticketsOutcome asks what became of the sample.
+// ticketsOutcome reads the outcomes of the sample.
 func (b *bench) ticketsOutcome(c *conn, x *ticketLoad) error {
-	time.Sleep(2 * time.Second) // the last ones find each other
+	time.Sleep(2 * time.Second) // the last tickets are matched
 	const inOne = 10
 	var waits []time.Duration
 	asked, matched := 0, 0
@@ -296,7 +296,7 @@ func (b *bench) ticketsOutcome(c *conn, x *ticketLoad) error {
 	return nil
 }
 
-// teamsArriving has a large pool, into which tickets come at a steady rate.
+// teamsArriving has a large pool, to which tickets arrive at a steady rate.
 func (b *bench) teamsArriving(ctx context.Context) error {
 	c, err := b.openMatchCell(ctx, teams)
 	if err != nil {
@@ -337,7 +337,7 @@ func (b *bench) teamsArriving(ctx context.Context) error {
 	return nil
 }
 
-// ticketMemory is what a ticket that waits takes in the core and in the matcher.
+// ticketMemory measures the memory of a waiting ticket in the core and in the matcher.
 func (b *bench) ticketMemory(ctx context.Context) error {
 	const lonely = `{"ruleLanguageVersion": "1.0", "playerAttributes": [{"name": "skill", "type": "number"}, {"name": "level", "type": "number"},
 		{"name": "mode", "type": "string"}, {"name": "hero", "type": "string"}],

@@ -34,7 +34,7 @@ func TestTLSIsRequired(t *testing.T) {
 		{name: "nearly health", from: "203.0.113.9:5", path: "/healthz/", want: 403},
 		{name: "a key", from: "203.0.113.9:5", path: "/metrics", authorization: "basic eDp5", want: 403, says: "revoke it"},
 		{name: "a token", from: "203.0.113.9:5", path: "/", authorization: "Bearer x", want: 403, says: "revoke it"},
-		{name: "a proxy that nobody named", from: "10.0.0.5:5", path: "/", forwarded: "https", want: 403, says: "If 10.0.0.5 is your proxy"},
+		{name: "a proxy that no setting names", from: "10.0.0.5:5", path: "/", forwarded: "https", want: 403, says: "If 10.0.0.5 is your proxy"},
 	} {
 		r := httptest.NewRequest("GET", c.path, nil)
 		r.RemoteAddr = c.from

@@ -18,7 +18,7 @@ func TestTransport(t *testing.T) {
 		{name: "TLS", from: "203.0.113.9:5", tls: true, secure: true, private: true},
 		{name: "plain from elsewhere", from: "203.0.113.9:5"},
 		{name: "plain from elsewhere with an https public URL", from: "203.0.113.9:5", behind: true},
-		{name: "a header that anybody can send", from: "203.0.113.9:5", said: []string{"https"}},
+		{name: "a header that any client can send", from: "203.0.113.9:5", said: []string{"https"}},
 		{name: "plain from this machine", from: "127.0.0.1:5", private: true},
 		{name: "the same in IPv6", from: "[::1]:5", private: true},
 		{name: "the same, mapped", from: "[::ffff:127.0.0.1]:5", private: true},

@@ -210,7 +210,7 @@ func TestSDKsRetryWhatIsThrottled(t *testing.T) {
 		(jsonClient{url: url, key: thief}).call(t, "ListFleets", "{}")
 	}
 	if err := list(); err != nil {
-		t.Errorf("after somebody else's attempts: %v", err)
+		t.Errorf("after another caller's attempts: %v", err)
 	}
 }
 

@@ -222,7 +222,7 @@ func TestLeftoverServiceFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := h.client(t).List(t.Context()); !errors.Is(err, ErrNoService) {
-		t.Errorf("nobody listens: %v", err)
+		t.Errorf("without a listener: %v", err)
 	}
 	other := http.Server{Addr: address, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "[]") })}
 	go func() { _ = other.ListenAndServe() }()

@@ -326,7 +326,7 @@ func (w *world) checkRegion(m *match, all []string, most float64) {
 			return
 		}
 	}
-	w.t.Errorf("%v: no region is within %g ms of everybody", *m, most)
+	w.t.Errorf("%v: no region is within %g ms of all players", *m, most)
 }
 
 func (w *world) player(id string) *casePlayer {

@@ -128,7 +128,7 @@ func TestRunnerMatchesEverybody(t *testing.T) {
 	}
 	all.Wait()
 	h.eventually("all are matched", func() bool { return h.active() == 0 })
-	h.eventually("the status says so", func() bool { // which the runner learns of as anybody who follows
+	h.eventually("the status says so", func() bool { // which the runner gets like every follower
 		s := h.runner.Status()
 		return len(s) == 1 && s[0].Tickets == 0 && s[0].Matched >= 800
 	})

@@ -15,7 +15,7 @@ import (
 )
 
 // Outside of development the realms of trusted servers and operators are not on the port of players, and want a key of
-// their role; nobody logs in by name alone.
+// their role; no player logs in by name alone.
 func TestRealmsAreApart(t *testing.T) {
 	s := settings.Defaults()
 	s.Listen, s.Data, s.PlayerFlow, s.PartnerListen, s.OperatorListen = "127.0.0.1:0", t.TempDir(), true, "127.0.0.1:0", "127.0.0.1:0"

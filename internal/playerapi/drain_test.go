@@ -17,7 +17,7 @@ func (x *running) ready(want int) {
 	}
 }
 
-// While the service is drained clients are sent away and told when to come again; nobody loses anything.
+// While the service is drained it refuses clients with the time to come back, and no player loses anything.
 func TestDrain(t *testing.T) {
 	x := run(t, nil)
 	a, b := x.login("a"), x.login("b")

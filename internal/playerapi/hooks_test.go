@@ -154,7 +154,7 @@ func (s *backend) breaks(n playerhooks.Name) {
 	s.answers[n] = func(map[string]any) (int, string) { return http.StatusInternalServerError, yes }
 }
 
-// questions are what was asked since the last time somebody wanted to know.
+// questions returns the hook calls since the last call of questions.
 func (s *backend) questions() (all []question) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -282,7 +282,7 @@ func TestHooksOfParties(t *testing.T) {
 	s.wantAsked(playerhooks.BeforeCreateParty)
 }
 
-// Nobody is asked about what the service refuses by itself, or was done before.
+// No hook is called about what the service refuses by itself, or about repeats.
 func TestHooksAreNotAskedInVain(t *testing.T) {
 	s := newBackend(t, playerhooks.Deny, playerhooks.BeforeJoinParty, playerhooks.BeforeInvite)
 	s.refused("ann", "Party.JoinPartyById", `{"party_id":"pty-00000000-0000-4000-8000-000000000000"}`, "PARTY_NOT_FOUND")
@@ -375,7 +375,7 @@ func (s *backend) dataOf(playerSession string) (data string) {
 	return data
 }
 
-// While the studio is asked about a party, somebody joins it: what was said does not hold for the new member.
+// While the studio is asked about a party, a player joins it: the answer does not apply to the new member.
 func TestPartyChangesWhileAsked(t *testing.T) {
 	s := newBackend(t, playerhooks.Deny, playerhooks.BeforeEnterMatchmaking)
 	party := s.party("ann")

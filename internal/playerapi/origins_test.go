@@ -17,7 +17,7 @@ func askedFrom(method, path string, headers ...string) *http.Request {
 	return r
 }
 
-// Pages of allowed sites may call as players, and nobody else's; partners and operators are for no page at all.
+// Only pages of allowed sites may call the player realm; no page may call the partner and operator realms.
 func TestOrigins(t *testing.T) {
 	const page, other = "https://play.example.com", "https://evil.example"
 	const login = objects.PlayerPrefix + "Session.Login"
@@ -69,7 +69,7 @@ func TestOrigins(t *testing.T) {
 	}
 }
 
-// Browsers open a WebSocket to anybody, so the page is looked at then.
+// Browsers open a WebSocket to any site, so the service checks the page then.
 func TestOriginsOfStreams(t *testing.T) {
 	d := &Door{config: Config{Origins: []string{"https://play.example.com"}, PublicURL: "https://public.example.com"}}
 	for origin, want := range map[string]bool{

@@ -76,7 +76,7 @@ func TestRefreshIsRepeated(t *testing.T) {
 	x.wants(401, "SESSION_NOT_FOUND")(x.call("pfa_guessed", "Session.Refresh", `{}`, id, "r"))
 }
 
-// A login without any proof says so, to whoever looks at the player.
+// The player's record says that a login had no proof.
 func TestInsecureLoginsAreMarked(t *testing.T) {
 	x := newLobby(t, nil)
 	ticket, hash := authentication.NewTicket("bob")

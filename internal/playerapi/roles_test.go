@@ -27,7 +27,7 @@ const (
 	ofProcess  = "whoever shows what the process has" // the proof is in the body
 )
 
-// TestRoles makes every call of both realms as everybody. A call that is added needs a line here.
+// TestRoles makes every call of both realms with every principal. A call that is added needs a line here.
 func TestRoles(t *testing.T) {
 	const own, other, player = "gi-00000000-0000-4000-8000-000000000001", "gi-00000000-0000-4000-8000-000000000002", `"player_id":"ann"`
 	all := map[string]struct{ may, body string }{

@@ -23,8 +23,8 @@ import (
 	"github.com/musterhq/muster/internal/settings"
 )
 
-// Whoever reads the log, at its most talkative, cannot be anybody with it: neither what was good nor what was refused is in it. What
-// lets nobody in is: an access key's id, and where messages could not be delivered.
+// The log, at its most detailed level, contains no credential, neither accepted nor refused ones. It may contain what is no secret: an
+// access key's id, and where messages could not be delivered.
 func TestSecretsAreNotLogged(t *testing.T) {
 	posted := make(chan struct{}, 100)
 	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -151,7 +151,7 @@ func TestSecretsAreNotLogged(t *testing.T) {
 	}
 	go refused.read(socket)
 	if code := <-refused.code; code != 4401 {
-		t.Errorf("a stream of nobody is closed with %d, want 4401", code)
+		t.Errorf("a stream without a valid token is closed with %d, want 4401", code)
 	}
 	if err := x.Stop(t.Context()); err != nil {
 		t.Error(err)

@@ -43,7 +43,7 @@ func TestSubscriptionsGoOverTLS(t *testing.T) {
 // refusing is the key of a connection's context that says whether its messages are refused.
 type refusing struct{}
 
-// A subscription whose receiver takes nothing lapses, in the sight of everybody; who subscribes again is told of the gap.
+// A subscription whose receiver takes nothing lapses, visibly for all backends; a new subscription gets the gap.
 func TestLapsedSubscription(t *testing.T) {
 	var down atomic.Bool
 	down.Store(true)

@@ -113,7 +113,7 @@ func (x *lobby) ask(method, path string, body io.Reader, headers ...string) *htt
 	return w
 }
 
-// Whoever asks in a wrong way is told the right one, in the form of every refusal.
+// A request with a wrong method or path gets the right one, in the form of every refusal.
 func TestWrongRequests(t *testing.T) {
 	x := newLobby(t, nil)
 	x.login("ann")

@@ -21,7 +21,7 @@ func TestPlayerDoors(t *testing.T) {
 		{"proxies", func(s *Settings) { s.TrustedProxies = "10.0.0.0/8 192.0.2.1 fd00::/8" }, ""},
 		{"a proxy by name", func(s *Settings) { s.TrustedProxies = "proxy.example.com" }, "trusted-proxies"},
 		{"a network that is none", func(s *Settings) { s.TrustedProxies = "10.0.0.0/33" }, "trusted-proxies"},
-		{"certificates that nobody asks for", func(s *Settings) { s.PartnerClientCA, s.TLSCert, s.TLSKey = "ca.pem", "c", "k" }, "partner-client-ca"},
+		{"certificates that no door asks for", func(s *Settings) { s.PartnerClientCA, s.TLSCert, s.TLSKey = "ca.pem", "c", "k" }, "partner-client-ca"},
 		{"whom tokens are for, and no keys", func(s *Settings) { s.PlayerLoginAudience = "muster" }, "player-login-audience"},
 		{"whom tokens are from, and no keys", func(s *Settings) { s.PlayerLoginIssuer = "lobby" }, "player-login-issuer"},
 		{"tokens of backends", func(s *Settings) {

@@ -13,7 +13,7 @@ const topicA = "arn:aws:sns:us-east-1:000000000000:placements"
 func TestWebhooksReachTheCore(t *testing.T) {
 	s := Defaults()
 	if s.Cell().Notify != nil {
-		t.Error("the core writes notices that nobody is told")
+		t.Error("the core writes notices without a receiver")
 	}
 	s.NotifyTopics, s.LimitNotices, s.NotifyMaxAge = topicA+"=https://a.example/x=y", 7, time.Minute
 	n := s.Cell().Notify

@@ -49,7 +49,7 @@ func TestReportSaysWhatHappened(t *testing.T) {
 		single(5, "c", 100, "siege", 30), // meets d when both are 10 s old
 		single(6, "d", 140, "race", 60),
 		single(7, "e", -1, "siege", 30),  // has no skill
-		single(8, "f", 900, "siege", 30), // too far from everybody
+		single(8, "f", 900, "siege", 30), // too far from all others
 	}
 	r, err := Run(t.Context(), parse(t, duel), Settings{Name: "duel", RequestTimeout: 30 * time.Second}, arrivals)
 	if err != nil {

@@ -40,7 +40,7 @@ func TestTargets(t *testing.T) {
 		{"hooks.example.com", "hooks.example.com", far, true},
 		{"hooks.example.com", "HOOKS.example.com.", far, true},
 		{"hooks.example.com", "example.com", far, false},
-		{"hooks.example.com", "hooks.example.com", near, false}, // a name alone may be anybody's to resolve
+		{"hooks.example.com", "hooks.example.com", near, false}, // any client may control the addresses of a name
 		{"*.example.com", "a.b.example.com", far, true},
 		{"*.example.com", "example.com", far, false},
 		{"*.example.com", "evilexample.com", far, false},

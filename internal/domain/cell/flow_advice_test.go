@@ -40,8 +40,8 @@ func callerOf(cmd kernel.Command) *playerflow.Caller {
 	return nil
 }
 
-// TestLook: a command that only looks is refused with what it would be refused with, and changes nothing. Then it is carried
-// out as if nobody had looked. Each cell of T1.
+// TestLook: advice on a command returns the refusal that the command would get, and changes nothing. Then the command runs as if advice
+// had not been read. Each cell of T1.
 func TestLook(t *testing.T) {
 	eachT1(t, func(t *testing.T, w *flowWorld, _ row, _ int, cmd kernel.Command, want string) {
 		by := callerOf(cmd)
@@ -104,7 +104,7 @@ func TestLookAtDetails(t *testing.T) {
 	again := &playerflow.GetHostConnectionDetails{Caller: w.as("a"), Instance: g}
 	w.must(again)
 	if got := w.dataOf(domain.PlayerSessionID(again.Made)); got != data {
-		t.Errorf("PlayerData that nobody has changed is %q", got)
+		t.Errorf("unchanged PlayerData is %q", got)
 	}
 }
 
@@ -308,7 +308,7 @@ func TestPlacementOrder(t *testing.T) {
 	}
 }
 
-// TestCreateGameInstanceDefaults: what a player's game is made of when nobody says otherwise.
+// TestCreateGameInstanceDefaults: the settings of a player's game without arguments.
 func TestCreateGameInstanceDefaults(t *testing.T) {
 	w := newFlowWorld(t, func(c *flow.Config) {
 		c.Games.DirectCreate, c.Games.DirectQueue, c.Games.DirectPlayersMax = true, "q", 4
@@ -423,7 +423,7 @@ func TestDecidePenalty(t *testing.T) {
 	w.refused(&playerflow.DecidePenalty{Player: "nobody"}, flow.PlayerNotFound)
 }
 
-// Scales have no places below their first one, whoever says so, and no decay brings a player there.
+// Scales have no level below the first: neither a command nor decay brings a player there.
 func TestPlacesOnScales(t *testing.T) {
 	w := newFlowWorld(t, func(c *flow.Config) { c.Penalties.DodgeDecay = 0 })
 	w.online("me")

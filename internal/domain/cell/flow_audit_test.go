@@ -36,7 +36,7 @@ func TestAuditSeesWhatParts(t *testing.T) {
 			r, _ := w.cell.hosting.Sessions.PlayerByID(w.member("me").Session)
 			w.cell.hosting.Sessions.Players.Mut(r).Status = session.PlayerActive
 		}, "membership is RESERVED, its player session ACTIVE"},
-		{"a ticket is for somebody else", func(w *flowWorld) { w.search("me") }, func(w *flowWorld) {
+		{"a ticket is for another player", func(w *flowWorld) { w.search("me") }, func(w *flowWorld) {
 			r, _ := w.cell.playerflow.Flow.Party(w.keys("me").Party)
 			p := w.cell.playerflow.Flow.Parties.Mut(r)
 			p.Members = append(p.Members, flow.Member{Player: "me"})

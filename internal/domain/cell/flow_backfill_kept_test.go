@@ -157,7 +157,7 @@ func (w *flowWorld) wayBack(g domain.UUID, player string) {
 	w.must(&playerflow.GetHostConnectionDetails{Caller: w.as(player), Instance: g})
 }
 
-// With STANDALONE the seats of a game instance are known, too: a match for one that is kept is refused, and nobody's search ends.
+// With STANDALONE the seats of a game instance are known, too: a match for a held seat is refused, and no player's search ends.
 func TestStandaloneBackfillWaitsForAKeptSeat(t *testing.T) {
 	w, x := fullGame(t)
 	w.must(&matchmaking.CreateConfiguration{Configuration: matchmaking.Configuration{

@@ -25,7 +25,7 @@ func (w *flowWorld) matchedGame(red, blue string) *flow.Instance {
 	return w.instance(g)
 }
 
-// A newcomer has the PlayerData that the studio has said, and as much time to come as everybody in the game.
+// A newcomer has the PlayerData that the studio has set, and as much time to connect as the other members.
 func TestNewcomersReservation(t *testing.T) {
 	w := newFlowWorld(t, func(c *flow.Config) { c.Games.Reservation = 5 * time.Minute })
 	x := w.matchedGame("a", "b")
@@ -116,8 +116,8 @@ func TestBackfillLeavesLeaversAlone(t *testing.T) {
 	w.wantPhase("a", flow.InParty)
 }
 
-// A game that the studio has made may search, too: in a queue that is named, once the team of everybody is known. Its server is told
-// as that of any game.
+// A game that the studio has made may search, too: in a named queue, once the team of each member is known. Its server gets the same
+// notices as that of any game.
 func TestStudioGameIsBackfilled(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.queues()
@@ -168,7 +168,7 @@ func TestStudioGameIsBackfilled(t *testing.T) {
 	}
 }
 
-// Where the rule set has one team, everybody is in it; and a server that has moved players to another team says so.
+// If the rule set has one team, all members are in it; a server that has moved players to another team reports it.
 func TestTeamsOfABackfill(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.must(&matchmaking.CreateRuleSet{RuleSet: matchmaking.RuleSet{

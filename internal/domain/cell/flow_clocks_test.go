@@ -8,7 +8,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/playerflow"
 )
 
-// TestSessionExpiring tells the player of a login session that nobody hears of, a minute before it ends.
+// TestSessionExpiring: the player of a silent login session gets an event a minute before it ends.
 func TestSessionExpiring(t *testing.T) {
 	hour := func(c *flow.Config) { c.Sessions.IdleExpiry = time.Hour }
 	t.Run("it ends", func(t *testing.T) {

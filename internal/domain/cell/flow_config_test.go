@@ -157,7 +157,7 @@ func TestAcceptanceTimeout(t *testing.T) {
 	}
 }
 
-// While the service keeps clients away nobody loses a key and nobody is matched; afterwards everybody has time to come back.
+// While the service keeps clients away no player loses a key or is matched; afterwards all players have time to come back.
 func TestAwaitPlayers(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.online("a", "b", "c")
@@ -190,7 +190,7 @@ func TestAwaitPlayers(t *testing.T) {
 	}
 }
 
-// All players who are online are told, a few in each transaction, and nobody twice.
+// All online players get the event once, a few in each transaction.
 func TestAnnounceMaintenance(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	var here []string

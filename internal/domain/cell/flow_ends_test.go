@@ -14,7 +14,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// What ends a game ends it also before it has a host: with its own reason, and nobody is sent back into the queue by it.
+// An end of a game before it has a host has its own reason, and sends no player back into the queue.
 func TestPendingGameIsEnded(t *testing.T) {
 	for _, row := range []struct {
 		name   string
@@ -100,7 +100,7 @@ func TestJoinWhereNobodyIsLetIn(t *testing.T) {
 	}
 }
 
-// Nobody is matched into a game that is over, although its server lives on; and nothing begins to search for it by itself.
+// No player is matched into a game that is over although its server runs on, and the game starts no search by itself.
 func TestNoBackfillOfFinishedGames(t *testing.T) {
 	t.Run("asked for", func(t *testing.T) {
 		w := newFlowWorld(t, nil)
@@ -151,7 +151,7 @@ func (w *flowWorld) fillsUp() {
 }
 
 // Who comes while the automatic backfill of a game is open is told to the matchmaker, and so is who is away with a seat that is
-// kept; when that ends somebody else is looked for.
+// kept; when that ends, the game searches for another player.
 func TestAutomaticBackfillKnowsKeptSeats(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.fillsUp()
@@ -180,5 +180,5 @@ func TestAutomaticBackfillKnowsKeptSeats(t *testing.T) {
 	w.pass(3*time.Minute + time.Second)
 	want("a is gone", "b")
 	w.must(&playerflow.RemoveMembers{Instance: g, Players: []playerflow.RemovedMember{{Player: "b", Reason: flow.RemovedKicked}}})
-	want("nobody is there")
+	want("no member is present")
 }

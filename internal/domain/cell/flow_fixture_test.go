@@ -140,7 +140,7 @@ func (w *flowWorld) party(players ...string) domain.UUID {
 	return id
 }
 
-// play puts players into a new game instance; unless pending it is active, and everybody has a reservation.
+// play puts players into a new game instance; unless pending it is active, and all members have a reservation.
 func (w *flowWorld) play(pending bool, mode flow.Reconnect, players ...string) domain.UUID {
 	w.t.Helper()
 	plan := playerflow.GamePlan{ID: w.id(), Queue: "q", PlayersMax: int32(len(players)) + 1, Reconnect: mode}

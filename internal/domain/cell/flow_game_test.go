@@ -121,7 +121,7 @@ func TestEmptyGame(t *testing.T) {
 	}
 }
 
-// TestManualReady: nobody has a reservation before the server says that it takes players.
+// TestManualReady: no member has a reservation before the server reports that it takes players.
 func TestManualReady(t *testing.T) {
 	w := newFlowWorld(t, func(c *flow.Config) { c.Games.ManualReady = true })
 	w.online("me")
@@ -282,8 +282,8 @@ func TestLossOfMany(t *testing.T) {
 	}
 }
 
-// TestServerThatIsNeverReady: with manualReady the time for a host ends with Game.Ready. Until then nobody can play, and with
-// REQUIRED nobody could leave.
+// TestServerThatIsNeverReady: with manualReady the time for a host ends with Game.Ready. Until then no member can play, and with REQUIRED
+// none could leave.
 func TestServerThatIsNeverReady(t *testing.T) {
 	w := newFlowWorld(t, func(c *flow.Config) { c.Games.ManualReady, c.Games.AbsoluteTimeout = true, 0 })
 	w.party("me")

@@ -49,8 +49,7 @@ func TestInvitesTellNothing(t *testing.T) {
 	w.wantTold("blocks", heard["blocks"], "")
 }
 
-// An invite that nobody could see is delivered when it is sent again and the receiver may see it: a friend who logs in for the
-// first time.
+// A hidden invite is delivered when it is sent again and the receiver may see it, such as a friend who logs in for the first time.
 func TestInviteIsSeenLater(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.party("a")

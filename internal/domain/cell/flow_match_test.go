@@ -140,8 +140,8 @@ func (w *flowWorld) startMatch(placement string) {
 	w.must(&hosting.ActivateGameSession{Process: key, Game: game})
 }
 
-// TestHeldTicket: a member who is away holds the ticket back; the proposal is refused and costs nobody anything; back in
-// time the search goes on, else it ends for the whole party.
+// TestHeldTicket: a member who is away holds the ticket back; the proposal is refused without a penalty. If the member is back in time,
+// the search continues, else it ends for the whole party.
 func TestHeldTicket(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	red, blue := w.search("a", "b"), w.search("c")
@@ -323,7 +323,7 @@ func TestRequeueAfterFailedAllocation(t *testing.T) {
 	w.wantTold("a", before, "GameSessionChanged EnteredMatchmaking FailedToAllocateGameInstance:TIMEOUT")
 }
 
-// Nobody is sent back into a queue that players may not enter any more.
+// No player is sent back into a queue that players may no longer enter.
 func TestNoRequeueIntoAQueueThatIsGone(t *testing.T) {
 	w := newFlowWorld(t, func(c *flow.Config) { c.Games.Requeue = true })
 	w.propose(testQueue, w.search("a"), w.search("b"))

@@ -201,8 +201,8 @@ func TestReservationAgain(t *testing.T) {
 	}
 }
 
-// TestHeldSeat is docs/spec/reconnect.md#seats: the seat of a player who has lost the connection is nobody else's, and the holder gets in although
-// new players are denied.
+// TestHeldSeat is docs/spec/reconnect.md#seats: no other player gets the seat of a disconnected player, who gets in although new players
+// are denied.
 func TestHeldSeat(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.online("me", "mate")
@@ -237,7 +237,7 @@ func TestHeldSeat(t *testing.T) {
 	if err := w.do(&hosting.ReservePlayers{Game: game, Players: []hosting.NewPlayer{{ID: domain.PlayerSessionID(w.id()), Player: "another"}}}); err == nil {
 		t.Error("the seat that is kept was sold")
 	}
-	wantAnswers(2, "false") // nobody else gets the third seat
+	wantAnswers(2, "false") // no other player gets the third seat
 	deny := true
 	w.must(&hosting.UpdateGameSession{ID: game, DenyPlayers: &deny})
 	w.check()
@@ -252,7 +252,7 @@ func TestHeldSeat(t *testing.T) {
 	}
 }
 
-// TestSeatLost is holdSlots=false: whoever comes back to a full game has lost the seat.
+// TestSeatLost is holdSlots=false: a player who comes back to a full game has lost the seat.
 func TestSeatLost(t *testing.T) {
 	w := newFlowWorld(t, func(c *flow.Config) { c.Games.NoHold = true })
 	w.online("me", "mate")

@@ -22,7 +22,7 @@ func (p *flowPlay) asksDetails(x *modelPlayer) {
 	p.try(x, &playerflow.GetHostConnectionDetails{Caller: p.as(x.name), Instance: id}, refusal, func() { p.m.details(x.seat) })
 }
 
-// player4 is most times somebody in a game.
+// player4 returns a player, most of the time one in a game.
 func (p *flowPlay) player4(x *modelPlayer) *modelPlayer {
 	if s, ok := one(p, p.seats(func(*modelSeat) bool { return true })); ok && p.rand.IntN(6) > 0 {
 		return s.player
@@ -149,7 +149,7 @@ func (p *flowPlay) backfilled(*modelPlayer) {
 	p.must(&playerflow.LeaveBackfill{Instance: g.id})
 }
 
-// disconnectsGhost lets a game server end the connection of somebody who has left.
+// disconnectsGhost lets a game server end the connection of a player who has left.
 func (p *flowPlay) disconnectsGhost(*modelPlayer) {
 	g, ok := one(p, p.live(func(g *modelGame) bool { return len(g.ghosts) > 0 }))
 	if !ok {

@@ -186,7 +186,7 @@ func (p *flowPlay) pass(d time.Duration) {
 	p.m.byTime = nil
 }
 
-// logsOut ends the login session; whoever has none logs in again.
+// logsOut ends the login session; a player without one logs in again.
 func (p *flowPlay) logsOut(x *modelPlayer) {
 	p.try(x, &playerflow.Logout{Caller: p.as(x.name)}, "", func() {
 		if x.seat == nil {

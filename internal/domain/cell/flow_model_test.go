@@ -246,7 +246,8 @@ func (m *flowModel) goesAway(s *modelSeat) {
 	m.endSeat(s)
 }
 
-// allocated is docs/spec/player-flow.md#t3-allocation. With manualReady nobody may come before Game.Ready, and the time for a host runs on.
+// allocated is docs/spec/player-flow.md#t3-allocation. With manualReady no player may connect before Game.Ready, and the time for a host
+// runs on.
 func (m *flowModel) allocated(g *modelGame, manualReady bool) {
 	g.status = flow.InstanceActive
 	if !manualReady {
@@ -278,7 +279,7 @@ func (m *flowModel) endSeat(s *modelSeat) {
 
 func (m *flowModel) endGame(g *modelGame) { m.closeGame(g, g.status != flow.InstancePending) }
 
-// neverReady ends a game that got no host, or whose server did not get ready: nobody has played.
+// neverReady ends a game that got no host, or whose server did not become ready, before any player has played.
 func (m *flowModel) neverReady(g *modelGame) { m.closeGame(g, false) }
 
 func (m *flowModel) closeGame(g *modelGame, played bool) {
@@ -413,7 +414,7 @@ func (m *flowModel) due() (at int64, act func()) {
 	return at, act
 }
 
-// acceptanceOver ends the searches of the parties of which somebody has not answered.
+// acceptanceOver ends the searches of the parties with a member who has not answered.
 func (m *flowModel) acceptanceOver(match *modelMatch) {
 	for _, party := range match.parties {
 		if slices.ContainsFunc(party.members, func(x *modelPlayer) bool { return !match.accepted[x] }) {

@@ -112,7 +112,7 @@ func TestServerIsToldOfPlayers(t *testing.T) {
 	w.must(&playerflow.MakeGame{Plan: plan})
 	w.must(&playerflow.LeaveGame{Caller: w.as("late"), Instance: plan.ID})
 	if w.noticeHead(plan.ID) != 0 {
-		t.Error("somebody was told before there was a server")
+		t.Error("a notice was sent before there was a server")
 	}
 	w.activateHost(key, plan.ID)
 	w.wantNoticed(plan.ID, 0, "PlayersAdded:me:mate PlayerLeft:late:LEFT")

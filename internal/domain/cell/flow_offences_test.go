@@ -45,7 +45,7 @@ func TestWaysRoundAnAnswer(t *testing.T) {
 			w := newFlowWorld(t, nil)
 			w.searchIn(acceptQueue, "a", "b")
 			w.searchIn(acceptQueue, "c")
-			row.do(w) // while they only search it is nobody's matter
+			row.do(w) // during a search this is no offence
 			if got := w.offences("a", "b", "c"); got != "" {
 				t.Errorf("without a match: %s", got)
 			}
@@ -63,7 +63,7 @@ func TestWaysRoundAnAnswer(t *testing.T) {
 	}
 }
 
-// Nobody can come back into a game whose host is to end, so nobody is punished for not doing so.
+// No player can come back into a game whose host is to end, so none is penalised for staying away.
 func TestNoOffenceInAGameThatEnds(t *testing.T) {
 	w := newFlowWorld(t, func(c *flow.Config) { c.Games.EndingGrace, c.Games.ReconnectWindow = 10*time.Minute, time.Minute })
 	w.online("lost", "never", "quits")
@@ -215,6 +215,6 @@ func TestActionsOfAPlayerWithoutAParty(t *testing.T) {
 	w.pass(61 * time.Second)
 	w.offline("me")
 	if w.refused(enter(), flow.MembersOffline); may() {
-		t.Error("nobody is there to play")
+		t.Error("no member is present")
 	}
 }

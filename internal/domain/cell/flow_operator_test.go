@@ -78,7 +78,7 @@ func TestForceReleaseKeepsInvariants(t *testing.T) {
 				after := w.keys("me")
 				want := before
 				if cmd.Party {
-					want.Party, want.Ticket = flow.Keys{}.Party, flow.Keys{}.Ticket // without its party nobody searches
+					want.Party, want.Ticket = flow.Keys{}.Party, flow.Keys{}.Ticket // without its party no member searches
 				}
 				if cmd.Ticket {
 					want.Ticket = flow.Keys{}.Ticket
@@ -282,6 +282,6 @@ func TestBlocksBeforeTheFirstLogin(t *testing.T) {
 	w.must(&playerflow.CreateParty{Caller: w.as("ann"), ID: w.id()})
 	w.must(&playerflow.SendInvite{Caller: w.as("ann"), ID: w.id(), Target: "zoe"})
 	if n := len(w.cell.playerflow.Flow.InvitesTo("zoe")); n != 0 {
-		t.Errorf("zoe sees %d invites of somebody whom she blocks", n)
+		t.Errorf("zoe sees %d invites of a player whom she blocks", n)
 	}
 }

@@ -116,7 +116,7 @@ func TestOneRevisionForEachCommit(t *testing.T) {
 	}
 	w.wantTold("a", before, "GameSessionChanged RemovedFromParty:SWITCHED AddedToParty PartyChanged:JOINED")
 	if w.player("b").Rev != 1 || w.player("c").Rev != 1 {
-		t.Error("the revision of somebody whose keys are the same rose")
+		t.Error("the revision of a player with unchanged keys rose")
 	}
 	before = w.seq("a")
 	w.must(&playerflow.SetReady{Caller: w.as("a"), Ready: true})

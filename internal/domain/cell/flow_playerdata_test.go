@@ -91,7 +91,7 @@ func TestWrappedPlayerDataOutlivesDowntime(t *testing.T) {
 	again := &playerflow.GetHostConnectionDetails{Caller: w.as("me"), Instance: g}
 	w.must(again)
 	if again.Host.Session == first {
-		t.Error("the token of the reservation is about to end, and nobody got another one")
+		t.Error("the token of the reservation is about to expire, and the player got no new one")
 	}
 	w.bound("me", playerflow.Wrapped{Attempt: 2})
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/playerflow"
 )
 
-// TestLoginAgain: a login whose answer was lost gives the same login session again, and nobody else that session.
+// TestLoginAgain: the repeat of a login whose answer was lost gives the same login session, to the same client only.
 func TestLoginAgain(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	ticket := w.id()
@@ -54,7 +54,7 @@ func TestLoginAgain(t *testing.T) {
 	}
 }
 
-// TestCallsOfOneKey: that two calls have the same short hash lets nobody see the other's answer.
+// TestCallsOfOneKey: a collision of the short hashes of two calls reveals neither answer to the other caller.
 func TestCallsOfOneKey(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.online("ann", "eve")
@@ -144,7 +144,7 @@ func TestTicketsThatAreWorthATry(t *testing.T) {
 		return v.KnowsTicket(&playerflow.Login{Player: player, Ticket: ticket, Request: request}, w.now)
 	}
 	if knows("ann", ticket, "r") {
-		t.Error("a ticket that nobody has issued")
+		t.Error("a ticket that was never issued")
 	}
 	w.must(&playerflow.IssueLoginTicket{Hash: ticket, Player: "ann", Life: time.Minute, Once: true})
 	if !knows("ann", ticket, "") {

@@ -11,7 +11,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// relaunch is a client that died and logs in again, before anybody has noticed.
+// relaunch is a client that crashed and logs in again before the service has noticed.
 func (w *flowWorld) relaunch(player string, auto bool) (since uint64) {
 	w.t.Helper()
 	login := &playerflow.Login{Player: player, Session: w.id(), Token: w.id(), AutoReconnect: auto}

@@ -12,7 +12,7 @@ import (
 	"github.com/musterhq/muster/internal/domain/playerflow"
 )
 
-// Nobody gets the seat of a member who waits for Game.Ready: not over the plain API either.
+// No other player gets the seat of a member who waits for Game.Ready, not even over the plain API.
 func TestStrangersLeaveTheSeatsOfThoseWhoWait(t *testing.T) {
 	for _, lax := range []bool{false, true} {
 		w := newFlowWorld(t, func(c *flow.Config) {

@@ -31,7 +31,7 @@ func TestT5Login(t *testing.T) {
 		}
 		w.pass(26 * time.Second)
 		if w.player("me").Presence != flow.Offline {
-			t.Errorf("S%d: it is still online, and nobody attached", phase)
+			t.Errorf("S%d: it is still online without an attached client", phase)
 		}
 		w.attach("me")
 		if w.player("me").Presence != flow.Online {
@@ -69,7 +69,7 @@ func TestT5Flapping(t *testing.T) {
 func TestT5Expiry(t *testing.T) {
 	w := newFlowWorld(t, func(c *flow.Config) { c.Parties.OfflineRemoval = time.Hour })
 	w.party("a", "b")
-	w.pass(25 * time.Hour) // whoever is here has signs of life
+	w.pass(25 * time.Hour) // the clients that are here send heartbeats
 	if w.player("a").Login() == 0 {
 		t.Fatal("the login session of a client that is here has ended")
 	}
@@ -103,8 +103,8 @@ func TestT5Ban(t *testing.T) {
 	}
 }
 
-// TestT5Restart: who was online is unknown for a while and counts as online, tickets are held until everybody is back, and
-// deadlines are moved by the time the service was down.
+// TestT5Restart: the presence of online players is UNKNOWN for a while and counts as online, tickets are held until all members are back,
+// and deadlines are moved by the downtime.
 func TestT5Restart(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	ticket := w.search("a", "b")
@@ -249,7 +249,7 @@ func TestSwitchedOff(t *testing.T) {
 	}
 }
 
-// TestExplainStuck: in every phase somebody can be told what holds the player, and until when.
+// TestExplainStuck: in every phase the explanation says what holds the player, and until when.
 func TestExplainStuck(t *testing.T) {
 	for phase, want := range []string{"", "PARTY_ID:", "MATCHMAKING_ID:the ticket's timeout PARTY_ID:",
 		"GAME_INSTANCE_ID:reservationTimeout, and then the hold on the seat PARTY_ID:the end of the game, and then offlineRemoval or staleExpiration",

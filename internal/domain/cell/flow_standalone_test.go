@@ -98,7 +98,7 @@ func TestStandaloneWithoutHost(t *testing.T) {
 	w.wantTold("b", before, "GameSessionChanged AddedToGame FailedToAllocateGameInstance:HOST_ERROR")
 }
 
-// TestStandaloneBackfill seats newcomers in a game of player flow; for a game session of somebody else's their search fails.
+// TestStandaloneBackfill seats newcomers in a game of player flow; for a game session outside player flow their search fails.
 func TestStandaloneBackfill(t *testing.T) {
 	w := newStandaloneWorld(t, nil)
 	w.online("host")

@@ -46,14 +46,14 @@ func (w *flowWorld) heard(id domain.UUID, after uint64) (types string, last uint
 	return strings.Join(all, " "), page.Last
 }
 
-// While nobody listens nothing is numbered or kept. A subscription brings what happens behind it, in the order of the commits,
-// each event once for all its players; what all receivers have is forgotten.
+// Without a subscription no event is numbered or kept. A subscription gets later events in the order of the commits, each once for all
+// its players; events that all receivers have are removed.
 func TestStudioEvents(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	w.party("ann", "bob")
 	studio := &w.cell.playerflow.Flow.Studio
 	if studio.Head() != 0 || len(studio.After(0)) != 0 {
-		t.Fatalf("%d events are kept for nobody", studio.Head())
+		t.Fatalf("%d events are kept without a subscription", studio.Head())
 	}
 	all := w.subscribe(nil)
 	ready := w.subscribe(func(s *flow.Subscription) {
@@ -85,7 +85,7 @@ func TestStudioEvents(t *testing.T) {
 	w.must(&playerflow.UnsubscribeEvents{ID: all})
 	w.must(&playerflow.SetReady{Caller: w.as("bob"), Ready: false})
 	if studio.Head() != last {
-		t.Error("an event is kept that nobody wants")
+		t.Error("an event is kept that no subscription wants")
 	}
 	w.must(&playerflow.UnsubscribeEvents{ID: ready})
 	cmd := &playerflow.UnsubscribeEvents{ID: ready}
@@ -198,7 +198,7 @@ func TestGameEntersMatchmaking(t *testing.T) {
 	w.wantNoticed(g, head+5, "GameInstanceEnteredMatchmaking GameInstanceLeftMatchmaking:REQUESTED")
 }
 
-// What was given up is missed once: whoever is told so goes on behind it, also when nothing behind it is for the subscription.
+// A gap is reported once: the receiver continues after it, also if no later event is for its subscription.
 func TestMissedEvents(t *testing.T) {
 	w := newFlowWorld(t, nil)
 	mine := w.subscribe(func(s *flow.Subscription) { s.Players = []string{"ann"} })
@@ -274,7 +274,7 @@ func TestSubscriptionsLapse(t *testing.T) {
 	}
 }
 
-// Whoever comes back late is told that there is a gap, once, and goes on behind it.
+// A receiver that comes back late gets the gap once, and continues after it.
 func TestLapsedSubscriptionGoesOn(t *testing.T) {
 	w := newFlowWorld(t, func(c *flow.Config) { c.Sessions.SubscriptionLife = time.Hour })
 	studio := func() *flow.Studio { return &w.cell.playerflow.Flow.Studio }
@@ -286,9 +286,9 @@ func TestLapsedSubscriptionGoesOn(t *testing.T) {
 	if x := find(); x.Lapsed == 0 || len(studio().After(0)) != 0 {
 		t.Fatalf("%+v, %d events are kept", x, len(studio().After(0)))
 	}
-	w.party("bob") // of which nobody is told
+	w.party("bob") // no subscription gets this
 	if studio().Head() != waiting {
-		t.Error("events are numbered for nobody")
+		t.Error("events are numbered without a subscription")
 	}
 	w.restart()
 	again := &playerflow.SubscribeEvents{Subscription: flow.Subscription{ID: id}}
@@ -358,7 +358,7 @@ func TestTimeOfReceivers(t *testing.T) {
 	first := studio.After(0)
 	w.must(&playerflow.TakeEvents{ID: id, No: first[0].No})
 	if takeBy() != w.now.Add(time.Hour) {
-		t.Error("whoever takes some has no new time for the rest")
+		t.Error("a receiver that takes some events gets no new time for the rest")
 	}
 	w.must(&playerflow.TakeEvents{ID: all, No: studio.Head()})
 	w.must(&kernel.Tick{})

@@ -32,7 +32,7 @@ type row struct {
 	after  func(t *testing.T, w *flowWorld, phase int)
 }
 
-// other is a party of somebody else.
+// other is a party of other players.
 func other(w *flowWorld) domain.UUID { return w.party("host", "guest") }
 
 var otherParty domain.UUID
@@ -335,7 +335,7 @@ func TestSuccession(t *testing.T) {
 	}
 	w.must(&playerflow.LeaveParty{Caller: w.as("c")})
 	if leader() != "b" {
-		t.Errorf("%s leads, want b: there is nobody else", leader())
+		t.Errorf("%s leads, want b, the only other member", leader())
 	}
 	w.must(&playerflow.LeaveParty{Caller: w.as("b")})
 	if w.cell.playerflow.Flow.Parties.Len() != 0 {

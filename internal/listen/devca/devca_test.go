@@ -20,7 +20,7 @@ func TestAuthorityIsKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(first.PEM()) != string(again.PEM()) {
-		t.Error("second start made another authority: everybody would have to trust anew")
+		t.Error("the second start made another authority, which no client trusts")
 	}
 	if info, err := os.Stat(filepath.Join(dir, keyFile)); err != nil {
 		t.Error(err)

@@ -161,7 +161,7 @@ func TestLoginKeysFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !known("ed") {
-		t.Error("a slip of the editor locks everybody out")
+		t.Error("a typing error locks all players out")
 	}
 	s.publish(t, jose.JSONWebKey{Key: s.curve.Public(), KeyID: "new"})
 	if known("ed") || !known("new") {
@@ -169,8 +169,8 @@ func TestLoginKeysFile(t *testing.T) {
 	}
 }
 
-// A backend's key may sign for others as well: who says whom a token is for must name us, and nobody else's is taken when we have
-// a name.
+// A backend's key may sign for others as well: if this service has a name, a token's audience must contain it; without a name the service
+// refuses tokens with an audience.
 func TestSignedTokensAreForUs(t *testing.T) {
 	s := newStudio(t)
 	now := time.Unix(1_800_000_000, 0)
@@ -192,21 +192,21 @@ func TestSignedTokensAreForUs(t *testing.T) {
 		good               bool
 	}{
 		{"nothing said, nothing asked", nil, nil, nil, nil, true},
-		{"an issuer that nobody asks for", nil, nil, "lobby", nil, true},
-		{"for somebody, while we have no name", nil, nil, nil, "chat", false},
-		{"for nobody, in a list", nil, nil, nil, []string{}, false},
+		{"an issuer that no setting requires", nil, nil, "lobby", nil, true},
+		{"for a service, while this one has no name", nil, nil, nil, "chat", false},
+		{"for no service, in a list", nil, nil, nil, []string{}, false},
 		{"for us", names, nil, nil, "muster", true},
 		{"for us by the other name", names, nil, nil, names[1], true},
 		{"for us and others", names, nil, nil, []string{"chat", "muster"}, true},
 		{"for others", names, nil, nil, []string{"chat", "shop"}, false},
-		{"for somebody with a longer name", names, nil, nil, "muster2", false},
+		{"for a service with a longer name", names, nil, nil, "muster2", false},
 		{"for us in capitals", names, nil, nil, "Muster", false},
-		{"for nobody in particular", names, nil, nil, nil, false},
+		{"without an audience", names, nil, nil, nil, false},
 		{"for a number", names, nil, nil, 7, false},
 		{"for a list of no texts", names, nil, nil, []any{7, nil}, false},
 		{"from our lobby", nil, []string{"lobby", "shop"}, "lobby", nil, true},
-		{"from somebody else", nil, []string{"lobby"}, "chat", nil, false},
-		{"from nobody", nil, []string{"lobby"}, nil, nil, false},
+		{"from another issuer", nil, []string{"lobby"}, "chat", nil, false},
+		{"without an issuer", nil, []string{"lobby"}, nil, nil, false},
 		{"from a number", nil, []string{"lobby"}, 7, nil, false},
 		{"from our lobby for us", names, []string{"lobby"}, "lobby", "muster", true},
 		{"from our lobby for others", names, []string{"lobby"}, "lobby", "chat", false},

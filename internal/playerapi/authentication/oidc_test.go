@@ -178,7 +178,7 @@ func TestOIDCKeysChange(t *testing.T) {
 	}
 }
 
-// Nobody leads us to another host or away from TLS, and an id that is no player's id is as bad as none.
+// No document leads the service to another host or away from TLS, and an invalid player id is refused like a missing one.
 func TestOIDCKeepsToItsProvider(t *testing.T) {
 	x := startIssuer(t)
 	key := x.newKey(t, "one")
@@ -240,8 +240,7 @@ func TestOIDCKeepsToItsProvider(t *testing.T) {
 	}
 }
 
-// While a provider takes its time over a key that somebody made up, players with good tokens come in; those who wait for the same
-// answer ask for it once.
+// While a provider is slow about a made-up key, players with good tokens get in; those who wait for the same answer ask for it once.
 func TestOIDCSlowProvider(t *testing.T) {
 	x := startIssuer(t)
 	key := x.newKey(t, "one")

@@ -14,8 +14,7 @@ import (
 	"github.com/musterhq/muster/internal/identity"
 )
 
-// A game server checks a connection token with any library for JWTs and the keys that we give; one that was changed is
-// nobody's.
+// A game server checks a connection token with any JWT library and the service's keys; a changed token is invalid.
 func TestConnectionTokens(t *testing.T) {
 	secret, err := identity.OpenCellSecret(t.TempDir())
 	if err != nil {
@@ -71,7 +70,7 @@ func TestTokenHash(t *testing.T) {
 		t.Error("the token has changed with the reservation")
 	}
 	if moved.TokenUntil = 0; tokens.Sign("ann", &moved) == token {
-		t.Error("a token that nobody knows the hash of ends with the reservation")
+		t.Error("a token with an unknown hash ends with the reservation")
 	}
 }
 

@@ -39,7 +39,7 @@ func TestBuckets(t *testing.T) {
 }
 
 // Logins come in at the rate, in the order of their first try; players in a game go past those who wait.
-// TestLoginRateChanges: a line that stands moves at the new rate, and nobody loses the place in it.
+// TestLoginRateChanges: a waiting line moves at the new rate, and no player loses the place in it.
 func TestLoginRateChanges(t *testing.T) {
 	now := time.Unix(1000, 0)
 	q := NewLoginQueue(func() time.Time { return now })
@@ -58,9 +58,9 @@ func TestLoginRateChanges(t *testing.T) {
 	}
 	q.SetRate(0)
 	if _, _, ok := q.Admit("somebody", false); !ok || len(q.places) != 0 {
-		t.Errorf("without a limit somebody waits, or %d places are kept", len(q.places))
+		t.Errorf("without a limit a player waits, or %d places are kept", len(q.places))
 	}
-	// A limit that is lifted and set again finds no line of before, whether somebody came meanwhile or not.
+	// After a limit was lifted and set again, the old line is gone, whether a player came meanwhile or not.
 	q.SetRate(1)
 	for i := range 100 {
 		q.Admit(fmt.Sprint("player-", i), false)
@@ -68,7 +68,7 @@ func TestLoginRateChanges(t *testing.T) {
 	q.SetRate(0)
 	q.SetRate(50)
 	if position, wait, ok := q.Admit("somebody", false); !ok {
-		t.Errorf("behind nobody somebody waits for %s at position %d", wait, position)
+		t.Errorf("the first player waits for %s at position %d", wait, position)
 	}
 }
 

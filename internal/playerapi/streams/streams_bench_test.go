@@ -46,7 +46,7 @@ func BenchmarkTell(b *testing.B) {
 			body.To[i].Seq = seq
 		}
 		x.follow(engine.Committed{Number: seq, At: domain.TimeOf(time.Unix(1_700_000_000, 0)), Events: []kernel.Emitted{{Event: body}}})
-		if seq%64 == 0 { // nobody falls so far behind that the stream is closed
+		if seq%64 == 0 { // no client falls so far behind that its stream is closed
 			x.running.Wait()
 		}
 	}
