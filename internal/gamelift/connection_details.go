@@ -25,7 +25,7 @@ func (s *Service) GetPlayerConnectionDetails(ctx context.Context, in *gamelift.G
 	if g.Status != session.Active {
 		return nil, domain.Refuse(domain.WrongGameStatus, "game session %s is %s", id, g.Status)
 	}
-	seated, err := s.seated(ctx, id)
+	seated, err := seated(ctx, s.engine, id)
 	if err != nil {
 		return nil, err
 	}
@@ -43,10 +43,10 @@ func (s *Service) GetPlayerConnectionDetails(ctx context.Context, in *gamelift.G
 }
 
 // seated are the players in a game session and those with a reserved seat, as far as the caller may see them.
-func (s *Service) seated(ctx context.Context, id session.ID) (map[string]bool, error) {
+func seated(ctx context.Context, e *engine.Engine, id session.ID) (map[string]bool, error) {
 	players, maker := map[string]bool{}, callerOf(ctx).Maker()
 	for after := (engine.PlayerPlace{}); ; {
-		page, more, err := s.engine.PlayersIn(ctx, id, 0, after, pageMax)
+		page, more, err := e.PlayersIn(ctx, id, 0, after, pageMax)
 		if err != nil {
 			return nil, err
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/musterhq/muster/internal/domain/cell"
 	"github.com/musterhq/muster/internal/domain/gameservers"
+	"github.com/musterhq/muster/internal/engine"
 )
 
 // CreateGameServerGroup creates a group of game servers. It is ACTIVE at once; its members about instances are stored.
@@ -100,19 +101,19 @@ func (s *Service) DeleteGameServerGroup(ctx context.Context, in *gamelift.Delete
 
 // SuspendGameServerGroup records that the group's instances are not to be replaced. The service replaces none.
 func (s *Service) SuspendGameServerGroup(ctx context.Context, in *gamelift.SuspendGameServerGroupInput) (*gamelift.SuspendGameServerGroupOutput, error) {
-	g, err := s.suspend(ctx, *in.GameServerGroupName, true)
+	g, err := suspend(ctx, s.engine, *in.GameServerGroupName, true)
 	return &gamelift.SuspendGameServerGroupOutput{GameServerGroup: g}, err
 }
 
 // ResumeGameServerGroup reverses that.
 func (s *Service) ResumeGameServerGroup(ctx context.Context, in *gamelift.ResumeGameServerGroupInput) (*gamelift.ResumeGameServerGroupOutput, error) {
-	g, err := s.suspend(ctx, *in.GameServerGroupName, false)
+	g, err := suspend(ctx, s.engine, *in.GameServerGroupName, false)
 	return &gamelift.ResumeGameServerGroupOutput{GameServerGroup: g}, err
 }
 
-func (s *Service) suspend(ctx context.Context, nameOrARN string, suspended bool) (*types.GameServerGroup, error) {
+func suspend(ctx context.Context, e *engine.Engine, nameOrARN string, suspended bool) (*types.GameServerGroup, error) {
 	cmd := gameservers.UpdateGameServerGroup{Name: lastPart(nameOrARN), Suspended: &suspended}
-	if err := s.engine.Do(ctx, &cmd); err != nil {
+	if err := e.Do(ctx, &cmd); err != nil {
 		return nil, err
 	}
 	return groupToWire(&cmd.Group), nil

@@ -2,6 +2,7 @@ package gamelift
 
 import (
 	"context"
+	"log/slog"
 	"slices"
 	"strconv"
 	"strings"
@@ -21,7 +22,7 @@ func (s *Service) CreateMatchmakingRuleSet(ctx context.Context, in *gamelift.Cre
 	if err != nil {
 		return nil, err
 	}
-	s.warnOf(*in.Name, *in.RuleSetBody)
+	warnOf(s.Log, *in.Name, *in.RuleSetBody)
 	caller := callerOf(ctx)
 	cmd := matchmaking.CreateRuleSet{Compiled: rules, RuleSet: matchmaking.RuleSet{
 		Name: *in.Name, Region: caller.Region, Account: caller.Account, Body: *in.RuleSetBody, Tags: tagsFromWire(in.Tags),
@@ -37,7 +38,7 @@ func (s *Service) ValidateMatchmakingRuleSet(_ context.Context, in *gamelift.Val
 	if _, err := compileRuleSet(*in.RuleSetBody); err != nil {
 		return nil, err
 	}
-	s.warnOf("", *in.RuleSetBody)
+	warnOf(s.Log, "", *in.RuleSetBody)
 	return &gamelift.ValidateMatchmakingRuleSetOutput{Valid: new(true)}, nil
 }
 
@@ -45,8 +46,8 @@ func (s *Service) ValidateMatchmakingRuleSet(_ context.Context, in *gamelift.Val
 const warningsLogged = 5
 
 // warnOf logs the parts of a valid rule set without effect, such as properties with a misspelt name: the answer has no member for them.
-func (s *Service) warnOf(name, body string) {
-	if s.Log == nil {
+func warnOf(log *slog.Logger, name, body string) {
+	if log == nil {
 		return
 	}
 	warnings := ruleset.Warnings(body)
@@ -57,7 +58,7 @@ func (s *Service) warnOf(name, body string) {
 	for i := range texts {
 		texts[i] = warnings[i].String()
 	}
-	s.Log.Warn("a rule set has properties without effect", "rule_set", name, "count", len(warnings), "warnings", texts)
+	log.Warn("a rule set has properties without effect", "rule_set", name, "count", len(warnings), "warnings", texts)
 }
 
 // compileRuleSet compiles a rule set or refuses it with all of its problems, a line for each.

@@ -50,7 +50,7 @@ func New(config Config) *Cell {
 	c.access = access.New(c.Kernel, &c.config.Access)
 
 	c.hosting.Connect(&hooks{c.matchmaking, c.playerflow})
-	c.matchmaking.Connect(c.playerflow)
+	c.matchmaking.Connect(c.playerflow.Matches)
 
 	c.Register(hosting.Room, c.hosting)
 	c.Register(gameservers.Room, c.gameservers)

@@ -21,7 +21,7 @@ type hooks struct {
 var _ hosting.Hooks = (*hooks)(nil)
 
 func (h *hooks) MayBeForeign(field string, i int, player string) error {
-	return h.playerflow.MayBeForeign(field, i, player)
+	return h.playerflow.Matches.MayBeForeign(field, i, player)
 }
 
 func (h *hooks) Awaited(game session.GameRef, but []string) int32 {
@@ -29,32 +29,32 @@ func (h *hooks) Awaited(game session.GameRef, but []string) int32 {
 }
 
 func (h *hooks) ReservationFor(placement string) time.Duration {
-	return h.playerflow.ReservationFor(placement)
+	return h.playerflow.Games.ReservationFor(placement)
 }
 
 func (h *hooks) SeatTaken(player string, id domain.PlayerSessionID) {
-	h.playerflow.SeatTaken(player, id)
+	h.playerflow.Memberships.SeatTaken(player, id)
 }
 
 func (h *hooks) SeatEnding(player string, id domain.PlayerSessionID) (last bool) {
-	return h.playerflow.SeatEnding(player, id)
+	return h.playerflow.Memberships.SeatEnding(player, id)
 }
 
 func (h *hooks) SeatEnded(e hosting.SeatEnd) {
 	if e.Status == session.TimedOut {
-		h.playerflow.SeatTimedOut(e.Player, e.Session)
+		h.playerflow.Memberships.SeatTimedOut(e.Player, e.Session)
 	} else {
-		h.playerflow.SeatCompleted(e.Player, e.Session, e.Last)
+		h.playerflow.Memberships.SeatCompleted(e.Player, e.Session, e.Last)
 	}
 	h.matchmaking.PlayerLeft(e.Game)
 }
 
-func (h *hooks) HostChanged(process fleet.Key) { h.playerflow.HostChanged(process) }
+func (h *hooks) HostChanged(process fleet.Key) { h.playerflow.Games.HostChanged(process) }
 
-func (h *hooks) GameTerminating(id session.ID) { h.playerflow.GameTerminating(id) }
+func (h *hooks) GameTerminating(id session.ID) { h.playerflow.Games.HostTerminating(id) }
 
 func (h *hooks) GameEnding(r session.GameRef, cause session.EndCause) {
-	h.playerflow.GameEnding(r, cause)
+	h.playerflow.Games.HostEnding(r, cause)
 }
 
 func (h *hooks) GameEmptied(id session.ID) { h.matchmaking.BackfillLost(id) }
@@ -62,11 +62,11 @@ func (h *hooks) GameEmptied(id session.ID) { h.matchmaking.BackfillLost(id) }
 func (h *hooks) PlacementEnded(id string, status placement.Status) {
 	h.matchmaking.MatchPlaced(id, status)
 	if status != placement.Fulfilled {
-		h.playerflow.NotPlaced(id, status)
+		h.playerflow.Games.NotPlaced(id, status)
 	}
 }
 
-func (h *hooks) Placed(id string, game session.ID) { h.playerflow.Placed(id, game) }
+func (h *hooks) Placed(id string, game session.ID) { h.playerflow.Games.Placed(id, game) }
 
 func (h *hooks) KeptSeat(player string) session.SeatRef { return h.playerflow.KeptSeat(player) }
 

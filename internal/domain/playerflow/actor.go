@@ -23,7 +23,7 @@ func (a Asked) Decide(k *kernel.Tx) error {
 func (a Asked) Unwrap() kernel.Command { return a.Command }
 
 // account writes down who changed the keys of players, and why: once for all whom the same thing happened to.
-func (t *Tx) account() {
+func (t *transaction) account() {
 	changed := t.own().changed
 	for len(changed) > 0 {
 		e := &FlowCommitted{Cause: changed[0].cause, By: t.actor()}
@@ -42,7 +42,7 @@ func (t *Tx) account() {
 }
 
 // causeNow is what keys are changed by: the call, the deadline, or else the command.
-func (t *Tx) causeNow() string {
+func (t *transaction) causeNow() string {
 	if t.Cause == "" {
 		return t.CommandName()
 	}
@@ -50,7 +50,7 @@ func (t *Tx) causeNow() string {
 }
 
 // actor is who asks for the command.
-func (t *Tx) actor() flow.Actor {
+func (t *transaction) actor() flow.Actor {
 	own := t.own()
 	if own.by != (flow.Actor{}) {
 		return own.by

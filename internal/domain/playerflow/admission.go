@@ -8,9 +8,9 @@ import (
 	"github.com/musterhq/muster/internal/domain/session"
 )
 
-// admitMembers gives every pending member a reservation.
-func (t *Tx) admitMembers(r flow.InstanceRef) {
-	t.settleAdvice(r)
+// admitAll gives every pending member a reservation.
+func (t *Memberships) admitAll(r flow.InstanceRef) {
+	t.advices.dropAll(r)
 	for _, m := range slices.Clone(t.Flow.Instances.Get(r).Members()) {
 		if t.Flow.Memberships.Get(m).Status == flow.MemberPending {
 			t.admit(m)
@@ -19,7 +19,7 @@ func (t *Tx) admitMembers(r flow.InstanceRef) {
 }
 
 // admit gives a pending member a reservation, or the one that the placement made.
-func (t *Tx) admit(r flow.MembershipRef) {
+func (t *Memberships) admit(r flow.MembershipRef) {
 	m := *t.Flow.Memberships.Get(r)
 	x := t.Flow.Instances.Get(m.InstanceRef())
 	keep := x.Rules.Reconnect != flow.ReconnectOff && !x.Rules.NoHold
@@ -27,7 +27,7 @@ func (t *Tx) admit(r flow.MembershipRef) {
 	id, ok := t.reservationIn(g, m.Player)
 	if !ok {
 		if game := t.hosting.Game(g); game.SeatsHeld >= game.PlayersMax {
-			t.endMembership(r, flow.SlotLost)
+			t.end(r, flow.SlotLost)
 			return
 		}
 		id = t.reserve(r, false)
@@ -52,7 +52,7 @@ func (c *State) reservationIn(g session.GameRef, player string) (id domain.Playe
 }
 
 // reserve makes a player session for a member: on the seat that is the member's already, or on a free one.
-func (t *Tx) reserve(r flow.MembershipRef, kept bool) domain.PlayerSessionID {
+func (t *Memberships) reserve(r flow.MembershipRef, kept bool) domain.PlayerSessionID {
 	m := t.Flow.Memberships.Get(r)
 	x := t.Flow.Instances.Get(m.InstanceRef())
 	by := t.Contact.Add(x.Rules.Reservation)
@@ -69,7 +69,7 @@ func (t *Tx) reserve(r flow.MembershipRef, kept bool) domain.PlayerSessionID {
 
 // lastChance is when the reservation ends that a member has behind the deadline: another one lasts no longer, or a player could
 // keep a seat for ever by asking again and again. While the host is suspected it does not come nearer. See holdOver.
-func (t *Tx) lastChance(m *flow.Membership) domain.ContactTime {
+func (t *Memberships) lastChance(m *flow.Membership) domain.ContactTime {
 	by := m.HoldBy
 	if by == 0 {
 		by = t.Contact + domain.ContactTime(m.HoldLeft)
@@ -78,14 +78,14 @@ func (t *Tx) lastChance(m *flow.Membership) domain.ContactTime {
 }
 
 // tellHost tells a member how to reach the game server.
-func (t *Tx) tellHost(r flow.MembershipRef, cause flow.Reason) {
+func (t *Memberships) tellHost(r flow.MembershipRef, cause flow.Reason) {
 	m := t.Flow.Memberships.Get(r)
 	host := t.HostOf(m)
 	t.tellPlayers(flow.OnHostConnectionDetailsReceived, flow.Message{Host: host, Instance: m.Instance, Reason: cause}, m.Player)
 }
 
 // tellReconnect tells a member that the game goes on.
-func (t *Tx) tellReconnect(r flow.MembershipRef) {
+func (t *Memberships) tellReconnect(r flow.MembershipRef) {
 	m := t.Flow.Memberships.Get(r)
 	x := t.Flow.Instances.Get(m.InstanceRef())
 	t.tellPlayers(flow.OnReconnectAvailable, flow.Message{

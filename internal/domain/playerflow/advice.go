@@ -26,36 +26,36 @@ func (c *State) applyAdvice(event kernel.Event) {
 	}
 }
 
-// advise keeps what was said of a search, if anything was.
-func (t *Tx) advise(a flow.Advice) {
+// keep keeps what was said of a search, if anything was.
+func (t *advices) keep(a flow.Advice) {
 	if !a.IsZero() {
 		t.Emit(&SearchAdvised{a})
 	}
 }
 
-// advised is what was said of a search; the zero one when that is nothing.
-func (t *Tx) advised(ticket domain.UUID) flow.Advice {
+// of is what was said of a search; the zero one when that is nothing.
+func (t *advices) of(ticket domain.UUID) flow.Advice {
 	if a, ok := t.Flow.Advice(ticket); ok {
 		return *a
 	}
 	return flow.Advice{Ticket: ticket}
 }
 
-func (t *Tx) dropAdvice(ticket domain.UUID) {
+func (t *advices) drop(ticket domain.UUID) {
 	if _, ok := t.Flow.Advice(ticket); ok {
 		t.Emit(&SearchAdviceDropped{ticket})
 	}
 }
 
-// settleAdvice forgets what was said of the searches of those who are in a game that takes players now.
-func (t *Tx) settleAdvice(r flow.InstanceRef) {
+// dropAll forgets what was said of the searches of those who are in a game that takes players now.
+func (t *advices) dropAll(r flow.InstanceRef) {
 	for _, m := range t.Flow.Instances.Get(r).Members() {
-		t.dropAdvice(t.Flow.Memberships.Get(m).Ticket)
+		t.drop(t.Flow.Memberships.Get(m).Ticket)
 	}
 }
 
-// adviceOfLeaver forgets what was said of a search when the last one of those who searched together has left the game.
-func (t *Tx) adviceOfLeaver(left *flow.Membership) {
+// memberLeft forgets what was said of a search when the last one of those who searched together has left the game.
+func (t *advices) memberLeft(left *flow.Membership) {
 	r, ok := t.Flow.Instance(left.Instance)
 	if !ok || left.Ticket.IsZero() {
 		return
@@ -65,11 +65,11 @@ func (t *Tx) adviceOfLeaver(left *flow.Membership) {
 			return
 		}
 	}
-	t.dropAdvice(left.Ticket)
+	t.drop(left.Ticket)
 }
 
-// advicesOf are what was said of the searches that memberships came out of.
-func (t *Tx) advicesOf(members []flow.Membership) map[domain.UUID]flow.Advice {
+// ofMembers are what was said of the searches that memberships came out of.
+func (t *advices) ofMembers(members []flow.Membership) map[domain.UUID]flow.Advice {
 	var all map[domain.UUID]flow.Advice
 	for _, m := range members {
 		if a, ok := t.Flow.Advice(m.Ticket); ok {
@@ -82,9 +82,9 @@ func (t *Tx) advicesOf(members []flow.Membership) map[domain.UUID]flow.Advice {
 	return all
 }
 
-// wantedRegions is the order of locations that the studio wants for the game of a match. Where parties differ, a location's
+// regions is the order of locations that the studio wants for the game of a match. Where parties differ, a location's
 // place is the sum of its places over all players whose party has an order; behind the last one when it is not in it.
-func (t *Tx) wantedRegions(r flow.InstanceRef) []string {
+func (t *advices) regions(r flow.InstanceRef) []string {
 	var orders [][]string
 	var weights []int
 	players := map[domain.UUID]int{}
@@ -96,15 +96,11 @@ func (t *Tx) wantedRegions(r flow.InstanceRef) []string {
 		}
 	}
 	for _, ticket := range tickets {
-		t.addRegions(ticket, players[ticket], &orders, &weights)
+		if a, ok := t.Flow.Advice(ticket); ok && len(a.Regions) > 0 {
+			orders, weights = append(orders, a.Regions), append(weights, players[ticket])
+		}
 	}
 	return mergeOrders(orders, weights)
-}
-
-func (t *Tx) addRegions(ticket domain.UUID, players int, orders *[][]string, weights *[]int) {
-	if a, ok := t.Flow.Advice(ticket); ok && len(a.Regions) > 0 {
-		*orders, *weights = append(*orders, a.Regions), append(*weights, players)
-	}
 }
 
 // mergeOrders makes one order of several: by the sum of places, equal ones by name.
@@ -125,13 +121,4 @@ func mergeOrders(orders [][]string, weights []int) []string {
 		}
 	}
 	return slices.SortedFunc(maps.Keys(sums), func(a, b string) int { return cmp.Or(cmp.Compare(sums[a], sums[b]), cmp.Compare(a, b)) })
-}
-
-// PlayerData is the PlayerData of a player who was matched; empty when nobody has said anything.
-func (t *Tx) PlayerData(player string) string {
-	r, ok := t.Flow.Player(player)
-	if !ok || t.Flow.Players.Get(r).Membership() == 0 {
-		return ""
-	}
-	return t.Flow.Memberships.Get(t.Flow.Players.Get(r).Membership()).Data
 }

@@ -11,25 +11,25 @@ import (
 
 // Placed gives a game instance the host that its placement found. Seats of players who have left meanwhile are
 // free at once.
-func (t *Tx) Placed(id string, game session.ID) {
+func (t *Games) Placed(id string, game session.ID) {
 	r, ok := t.Flow.InstanceOfPlacement(id)
 	if !ok {
 		return
 	}
-	t.hostInstance(r, game)
+	t.host(r, game)
 }
 
 // ReservationFor is how long a seat waits for its player in the game session of a placement; 0: player flow does not say.
-func (t *Tx) ReservationFor(id string) time.Duration {
+func (t *Games) ReservationFor(id string) time.Duration {
 	if r, ok := t.Flow.InstanceOfPlacement(id); ok {
 		return t.Flow.Instances.Get(r).Rules.Reservation
 	}
 	return 0
 }
 
-// hostInstance lets a game instance be active in a game session. With manualReady the time for that runs until Game.Ready: before
+// host lets a game instance be active in a game session. With manualReady the time for that runs until Game.Ready: before
 // nobody can play.
-func (t *Tx) hostInstance(r flow.InstanceRef, game session.ID) {
+func (t *Games) host(r flow.InstanceRef, game session.ID) {
 	t.Cause = "Allocated"
 	t.changeInstance(r, func(x *flow.Instance) {
 		x.Status, x.Game, x.Ready = flow.InstanceActive, string(game), x.Ready || !x.Rules.ManualReady
@@ -44,14 +44,14 @@ func (t *Tx) hostInstance(r flow.InstanceRef, game session.ID) {
 	t.tellHosted(r)
 	t.freeSeatsOfLeavers(r, game)
 	if x.Ready {
-		t.admitMembers(r)
+		t.Memberships.admitAll(r)
 	}
-	t.planEmpty(r)
+	t.Memberships.planEmpty(r)
 }
 
 // freeSeatsOfLeavers closes the reservations that a placement made for players who had left the game before. Others without a
 // membership were matched over the plain API.
-func (t *Tx) freeSeatsOfLeavers(r flow.InstanceRef, game session.ID) {
+func (t *Games) freeSeatsOfLeavers(r flow.InstanceRef, game session.ID) {
 	gone := t.Flow.Instances.Get(r).Gone
 	if len(gone) == 0 {
 		return
@@ -67,7 +67,7 @@ func (t *Tx) freeSeatsOfLeavers(r flow.InstanceRef, game session.ID) {
 }
 
 // NotPlaced ends a game instance that gets no host.
-func (t *Tx) NotPlaced(id string, status placement.Status) {
+func (t *Games) NotPlaced(id string, status placement.Status) {
 	r, ok := t.Flow.InstanceOfPlacement(id)
 	if !ok {
 		return
@@ -79,11 +79,11 @@ func (t *Tx) NotPlaced(id string, status placement.Status) {
 	case placement.Cancelled:
 		why = flow.AllocationCancelled
 	}
-	t.failAllocation(r, why)
+	t.fail(r, why)
 }
 
-// failAllocation ends a game instance that nobody can play in.
-func (t *Tx) failAllocation(r flow.InstanceRef, why flow.Reason) {
+// fail ends a game instance that nobody can play in.
+func (t *Games) fail(r flow.InstanceRef, why flow.Reason) {
 	t.Cause = "AllocationFailed"
 	x := t.Flow.Instances.Get(r)
 	id, pending, game := x.ID, x.Placement, x.Game
@@ -91,10 +91,10 @@ func (t *Tx) failAllocation(r flow.InstanceRef, why flow.Reason) {
 	for _, ref := range x.Members() {
 		out = append(out, *t.Flow.Memberships.Get(ref))
 	}
-	advices := t.advicesOf(out)
-	t.closeInstance(r, flow.AllocationFailed, flow.AllocationFailed, "")
+	advices := t.advices.ofMembers(out)
+	t.close(r, flow.AllocationFailed, flow.AllocationFailed, "")
 	t.hosting.StopPlacement(pending)
-	requeued := t.requeue(t.Flow.Instances.Get(r), out, advices)
+	requeued := t.searches.requeue(t.Flow.Instances.Get(r), out, advices)
 	for _, m := range out {
 		_, again := slices.BinarySearch(requeued, m.Player)
 		t.tellPlayers(flow.OnFailedToAllocateGameInstance, flow.Message{Instance: id, Reason: why, Requeued: again}, m.Player)

@@ -2,7 +2,6 @@ package playerflow
 
 import (
 	"slices"
-	"time"
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
@@ -16,18 +15,9 @@ func (cmd *ForceLogout) Decide(k *kernel.Tx) error {
 	t := kernel.Of[*Tx](k)
 	r, err := t.operated(cmd.Player, "ForceLogout")
 	if err == nil {
-		t.endLogin(r)
+		t.logins.end(r)
 	}
 	return err
-}
-
-// operated finds a player whom an operator acts upon.
-func (t *Tx) operated(player, cause string) (flow.PlayerRef, error) {
-	if err := t.flowOn(); err != nil {
-		return 0, err
-	}
-	t.Cause = cause
-	return t.playerNamed(player)
 }
 
 // ForceRelease takes keys from a player, and all that goes with them: who loses the party or the ticket leaves the search,
@@ -45,13 +35,13 @@ func (cmd *ForceRelease) Decide(k *kernel.Tx) error {
 	}
 	p := t.Flow.Players.Get(r)
 	if cmd.Game && p.Membership() != 0 {
-		t.endMembership(p.Membership(), flow.ByTheOperator)
+		t.Memberships.end(p.Membership(), flow.ByTheOperator)
 	}
 	if party, ok := t.Flow.Party(p.Keys.Party); ok && cmd.Ticket && t.Flow.Parties.Get(party).Search != nil {
-		t.endSearch(party, flow.OnLeftMatchmaking, flow.MemberRemoved, cmd.Player)
+		t.searches.end(party, flow.OnLeftMatchmaking, flow.MemberRemoved, cmd.Player)
 	}
 	if cmd.Party {
-		t.leaveParty(r, flow.ShutDown)
+		t.parties.leave(r, flow.ShutDown)
 	}
 	return nil
 }
@@ -70,8 +60,8 @@ func (cmd *ForceEnd) Decide(k *kernel.Tx) error {
 	}
 	t.Cause = "ForceEnd"
 	game := t.Flow.Instances.Get(r).Game
-	t.endInstance(r, flow.ByTheOperator, flow.ByTheOperator, "", nil)
-	t.stopHost(game)
+	t.Games.end(r, flow.ByTheOperator, flow.ByTheOperator, "", nil)
+	t.Games.stopHost(game)
 	return nil
 }
 
@@ -92,10 +82,10 @@ func (cmd *BanPlayer) Decide(k *kernel.Tx) error {
 		return nil
 	}
 	if m := t.Flow.Players.Get(r).Membership(); m != 0 {
-		t.endMembership(m, flow.Removed)
+		t.Memberships.end(m, flow.Removed)
 	}
-	t.leaveParty(r, flow.Banned)
-	t.endLogin(r)
+	t.parties.leave(r, flow.Banned)
+	t.logins.end(r)
 	return nil
 }
 
@@ -151,131 +141,9 @@ func (cmd *SetQueue) Decide(k *kernel.Tx) error {
 	}
 	t.Cause = "SetQueue"
 	if t.Flow.Closed(cmd.Name) != cmd.Closed {
-		q := t.queueNamed(cmd.Name)
+		q := t.searches.queue(cmd.Name)
 		q.Closed, q.Drained = cmd.Closed, false
 		t.Emit(&FlowQueueChanged{q})
-	}
-	return nil
-}
-
-// drainStep is how many searches of a closed queue end in one transaction.
-const drainStep = 64
-
-// drainQueue ends some of the searches of a queue that is closed.
-func (t *Tx) drainQueue(r flow.QueueRef) {
-	q := *t.Flow.Queues.Get(r)
-	var searching []flow.PartyRef
-	t.Flow.SearchingIn(q.Name, domain.UUID{}, func(party flow.PartyRef) bool {
-		searching = append(searching, party)
-		return len(searching) < drainStep
-	})
-	t.Cause = "QueueClosed"
-	for _, party := range searching {
-		t.endSearch(party, flow.OnMatchmakingFailed, flow.QueueClosed, "")
-	}
-	if len(searching) < drainStep {
-		q.Drained = true
-		t.Emit(&FlowQueueChanged{q})
-	}
-}
-
-// penaliseEnd notes what the end of a membership says about its player.
-func (t *Tx) penaliseEnd(m *flow.Membership, reason flow.Reason) {
-	x := t.Flow.Instances.Get(m.InstanceRef())
-	lost := m.LostAt != 0
-	switch {
-	case x.Unranked || x.Suspect != 0 || m.Excused || m.Unasked:
-	case t.couldNotCome(m, x, reason):
-	case reason == flow.NoShow:
-		t.penalise(m.PlayerRef(), flow.Dodge, m.Instance, reason)
-	case (reason == flow.Left || reason == flow.DeclinedReconnect) && !m.WasActive:
-		t.penalise(m.PlayerRef(), flow.Dodge, m.Instance, reason)
-	case reason == flow.Left, reason == flow.DeclinedReconnect, reason == flow.ReconnectExpired, reason == flow.TooManyDisconnects,
-		reason == flow.Disconnected && lost:
-		t.penalise(m.PlayerRef(), flow.Leave, m.Instance, reason)
-	}
-}
-
-// couldNotCome reports whether a player is not where the game is, and could not be: nobody is let into a game whose host is to end,
-// and a client has its time to come back to a service that was down.
-func (t *Tx) couldNotCome(m *flow.Membership, x *flow.Instance, reason flow.Reason) bool {
-	switch reason {
-	case flow.NoShow, flow.ReconnectExpired:
-		return x.Status == flow.InstanceEnding || t.Flow.Players.Get(m.PlayerRef()).Presence == flow.Unknown
-	case flow.Disconnected, flow.TooManyDisconnects:
-		return x.Status == flow.InstanceEnding
-	}
-	return false
-}
-
-// penalise moves a player one step up a scale. The lock is computed in every mode but OFF; whether it keeps the player
-// from searching is looked at then.
-func (t *Tx) penalise(r flow.PlayerRef, kind flow.PenaltyKind, instance domain.UUID, reason flow.Reason) {
-	config := &t.Config.Penalties
-	if config.Mode == flow.PenaltiesOff {
-		return
-	}
-	steps, decay := config.LeaveSteps, config.LeaveDecay
-	switch kind {
-	case flow.Dodge:
-		steps, decay = config.DodgeSteps, config.DodgeDecay
-	case flow.AFK:
-		steps, decay = config.AFKSteps, config.AFKDecay
-	}
-	p := t.Flow.Players.Get(r)
-	next := flow.Penalty{Kind: kind, Since: t.Now, Instance: instance, Reason: reason, Level: 1}
-	all := slices.Clone(p.Penalties)
-	i := slices.IndexFunc(all, func(x flow.Penalty) bool { return x.Kind == kind })
-	if i >= 0 {
-		next.Level += Decayed(all[i], decay, t.Now)
-		next.Until = all[i].Until // an operator may have set it, or the studio
-		all[i] = next
-	} else {
-		all = append(all, next)
-		i = len(all) - 1
-	}
-	if lock := steps[min(int(next.Level), len(steps))-1]; lock > 0 {
-		all[i].Until = max(next.Until, t.Now.Add(lock))
-	}
-	applied := all[i]
-	id := p.ID
-	t.changePlayer(r, func(e *PlayerChanged) { e.Penalties = all })
-	if config.Mode == flow.PenaltiesEnforced {
-		t.tellPlayers(flow.OnPenaltyApplied, flow.Message{Penalty: &applied}, id)
-	} else {
-		t.tellOnlyStudio(flow.OnPenaltyApplied, flow.Message{Penalty: &applied}, id)
-	}
-}
-
-// Decayed is the level that is left of a penalty: one step less for each period without an offence.
-func Decayed(p flow.Penalty, period time.Duration, now domain.Time) int32 {
-	if period <= 0 {
-		return p.Level
-	}
-	return int32(max(0, int64(p.Level)-int64(now.Sub(p.Since)/period)))
-}
-
-// lockOf is the lock that keeps a player from searching now; nil when there is none.
-func (t *Tx) lockOf(p *flow.Player) *flow.Penalty {
-	return t.lockAt(p, t.Now)
-}
-
-// Locks are the locks that keep a player from searching at a time.
-func (c *State) Locks(p *flow.Player, now domain.Time) (all []flow.Penalty) {
-	if p.RequeueUntil > now {
-		all = append(all, flow.Penalty{Kind: flow.Requeue, Level: p.RequeueLevel, Since: p.LeavesSince, Until: p.RequeueUntil, Reason: flow.Requested})
-	}
-	for _, x := range p.Penalties {
-		if x.Until > now && (x.Kind == flow.ByOperator || c.Config.Penalties.Mode == flow.PenaltiesEnforced) {
-			all = append(all, x)
-		}
-	}
-	return all
-}
-
-func (c *State) lockAt(p *flow.Player, now domain.Time) *flow.Penalty {
-	if all := c.Locks(p, now); len(all) > 0 {
-		return &all[0]
 	}
 	return nil
 }

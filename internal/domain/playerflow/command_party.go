@@ -26,7 +26,7 @@ func (cmd *CreateParty) Decide(k *kernel.Tx) error {
 	}
 	config := &t.Config.Parties
 	p := t.Flow.Players.Get(r)
-	if err := t.mayChangeParty(p); err != nil {
+	if err := t.parties.mayChange(p); err != nil {
 		return err
 	}
 	if cmd.FailOnExisting && !p.Keys.Party.IsZero() {
@@ -41,8 +41,8 @@ func (cmd *CreateParty) Decide(k *kernel.Tx) error {
 	if cmd.looks() {
 		return nil
 	}
-	t.leaveParty(r, flow.Switched)
-	t.createParty(r, flow.Party{ID: cmd.ID, Attributes: cmd.Attributes, Joinability: cmd.Joinability, MembersMax: cmd.MembersMax})
+	t.parties.leave(r, flow.Switched)
+	t.parties.create(r, flow.Party{ID: cmd.ID, Attributes: cmd.Attributes, Joinability: cmd.Joinability, MembersMax: cmd.MembersMax})
 	cmd.Made = cmd.ID
 	return nil
 }
@@ -63,14 +63,14 @@ func (cmd *JoinParty) Decide(k *kernel.Tx) error {
 		return err
 	}
 	p := t.Flow.Players.Get(r)
-	if err := t.mayChangeParty(p); err != nil {
+	if err := t.parties.mayChange(p); err != nil {
 		return err
 	}
-	target, err := t.partyToJoin(cmd, p)
+	target, err := t.parties.toJoin(cmd, p)
 	if err != nil {
 		return err
 	}
-	if err := t.mayJoin(target, p); err != nil {
+	if err := t.parties.mayJoin(target, p); err != nil {
 		return err
 	}
 	party := t.Flow.Parties.Get(target)
@@ -80,73 +80,10 @@ func (cmd *JoinParty) Decide(k *kernel.Tx) error {
 		return nil
 	}
 	if party.Search != nil {
-		t.endSearch(target, flow.OnLeftMatchmaking, flow.Requested, p.ID)
+		t.searches.end(target, flow.OnLeftMatchmaking, flow.Requested, p.ID)
 	}
-	t.leaveParty(r, flow.Switched)
-	t.joinParty(r, target)
-	return nil
-}
-
-// partyToJoin finds the party and checks that it lets this player in this way.
-func (t *Tx) partyToJoin(cmd *JoinParty, p *flow.Player) (flow.PartyRef, error) {
-	var target flow.PartyRef
-	var invite *flow.Invite
-	var ok bool
-	switch {
-	case !cmd.Invite.IsZero():
-		x, err := t.inviteTo(p.ID, cmd.Invite)
-		if err != nil {
-			return 0, err
-		}
-		invite = x
-		target, ok = t.Flow.Party(x.Party)
-	case cmd.Code != "":
-		target, ok = t.Flow.PartyByCode(cmd.Code)
-	default:
-		target, ok = t.Flow.Party(cmd.Party)
-	}
-	if !ok {
-		return 0, flow.Refuse(flow.Refusal{Code: flow.PartyNotFound}, "party not found")
-	}
-	party := t.Flow.Parties.Get(target)
-	switch {
-	case p.Keys.Party == party.ID:
-		return 0, flow.Refuse(flow.Refusal{Code: flow.AlreadyInParty}, "player %s is in party pty-%s already", p.ID, party.ID)
-	case cmd.FailOnExisting && !p.Keys.Party.IsZero():
-		return 0, flow.Refuse(flow.Refusal{Code: flow.AlreadyInParty}, "player %s is in a party", p.ID)
-	case party.Joinability == flow.Closed:
-		return 0, flow.Refuse(flow.Refusal{Code: flow.PartyClosed}, "party pty-%s is closed", party.ID)
-	case party.Joinability == flow.InviteOnly && cmd.Code == "" && invite == nil && t.pendingInvite(party.ID, p.ID) == 0:
-		return 0, flow.Refuse(flow.Refusal{Code: flow.PartyClosed}, "party pty-%s can be joined by code or invite", party.ID)
-	}
-	return target, nil
-}
-
-// mayJoin checks the rest, in the order of docs/spec/player-flow.md#t1-note-3.
-func (t *Tx) mayJoin(target flow.PartyRef, p *flow.Player) error {
-	party := t.Flow.Parties.Get(target)
-	for _, k := range party.Kicked {
-		if k.Player == p.ID && t.pendingInvite(party.ID, p.ID) == 0 {
-			return flow.Refuse(flow.Refusal{Code: flow.KickedNeedsInvite}, "player %s was kicked from party pty-%s and needs a new invite", p.ID, party.ID)
-		}
-	}
-	for _, m := range party.Members {
-		if x := t.member(m.Player); slices.Contains(x.Blocked, p.ID) || slices.Contains(p.Blocked, x.ID) {
-			return flow.Refuse(flow.Refusal{Code: flow.JoinNotAllowed}, "player %s may not be in a party with one of its members", p.ID)
-		}
-	}
-	switch {
-	case party.Search != nil && (!t.Config.Parties.JoinCancelsMatchmaking || party.Search.Status >= flow.Placing):
-		return flow.Refuse(flow.Refusal{Code: flow.PartyInMatchmaking}, "party pty-%s is in matchmaking", party.ID)
-	case int32(len(party.Members)) >= party.MembersMax:
-		return flow.Refuse(flow.Refusal{Code: flow.PartyFull}, "party pty-%s: %d of %d members", party.ID, len(party.Members), party.MembersMax)
-	}
-	mine := versionOf(p)
-	for _, m := range party.Members {
-		if v := versionOf(t.member(m.Player)); v != "" && mine != "" && v != mine {
-			return flow.Refuse(flow.Refusal{Code: flow.PartyVersionMismatch, Players: []string{m.Player}}, "client version %s, %s has %s", mine, m.Player, v)
-		}
-	}
+	t.parties.leave(r, flow.Switched)
+	t.parties.join(r, target)
 	return nil
 }
 
@@ -155,11 +92,11 @@ type LeaveParty struct{ Caller }
 
 func (cmd *LeaveParty) Decide(k *kernel.Tx) error {
 	t := kernel.Of[*Tx](k)
-	r, party, done, err := t.partyCaller(&cmd.Caller, "LeaveParty", t.ownParty)
+	r, party, done, err := t.parties.partyCaller(&cmd.Caller, "LeaveParty", t.parties.of)
 	if err != nil || done {
 		return err
 	}
-	t.declines(r, party, func() { t.leaveParty(r, flow.Left) })
+	t.searches.declines(r, party, func() { t.parties.leave(r, flow.Left) })
 	return nil
 }
 
@@ -174,18 +111,18 @@ const KickedMax = 100
 
 func (cmd *KickPlayer) Decide(k *kernel.Tx) error {
 	t := kernel.Of[*Tx](k)
-	r, party, done, err := t.partyCaller(&cmd.Caller, "KickPlayer", t.ledWith(cmd.Target))
+	r, party, done, err := t.parties.partyCaller(&cmd.Caller, "KickPlayer", t.parties.ledWith(cmd.Target))
 	if err != nil || done {
 		return err
 	}
 	id := t.Flow.Parties.Get(party).ID
 	for _, x := range slices.Clone(t.Flow.InvitesOf(id)) {
 		if t.Flow.Invites.Get(x).To == cmd.Target {
-			t.endInvite(x, flow.Cancelled)
+			t.invites.end(x, flow.Cancelled)
 		}
 	}
 	target, _ := t.Flow.Player(cmd.Target)
-	t.declines(r, party, func() { t.leaveParty(target, flow.WasKicked) })
+	t.searches.declines(r, party, func() { t.parties.leave(target, flow.WasKicked) })
 	p := *t.Flow.Parties.Get(party)
 	p.Kicked = append(slices.Clip(p.Kicked), flow.Kicked{Player: cmd.Target, At: t.Now})
 	p.Kicked = p.Kicked[max(0, len(p.Kicked)-KickedMax):]
@@ -201,7 +138,7 @@ type PromoteLeader struct {
 
 func (cmd *PromoteLeader) Decide(k *kernel.Tx) error {
 	t := kernel.Of[*Tx](k)
-	_, party, done, err := t.partyCaller(&cmd.Caller, "PromoteLeader", t.ledWith(cmd.Target))
+	_, party, done, err := t.parties.partyCaller(&cmd.Caller, "PromoteLeader", t.parties.ledWith(cmd.Target))
 	if err != nil || done {
 		return err
 	}
@@ -222,11 +159,11 @@ type RotateInviteCode struct{ Caller }
 
 func (cmd *RotateInviteCode) Decide(k *kernel.Tx) error {
 	t := kernel.Of[*Tx](k)
-	_, party, done, err := t.partyCaller(&cmd.Caller, "RotateInviteCode", t.ledParty)
+	_, party, done, err := t.parties.partyCaller(&cmd.Caller, "RotateInviteCode", t.parties.ledBy)
 	if err != nil || done {
 		return err
 	}
-	code := t.newPartyCode()
+	code := t.parties.newCode()
 	t.changeParty(party, flow.CodeChanged, cmd.Player, func(p *flow.Party) { p.Code = code })
 	return nil
 }
@@ -236,11 +173,11 @@ type DisbandParty struct{ Caller }
 
 func (cmd *DisbandParty) Decide(k *kernel.Tx) error {
 	t := kernel.Of[*Tx](k)
-	r, party, done, err := t.partyCaller(&cmd.Caller, "DisbandParty", t.ledParty)
+	r, party, done, err := t.parties.partyCaller(&cmd.Caller, "DisbandParty", t.parties.ledBy)
 	if err != nil || done {
 		return err
 	}
-	t.declines(r, party, func() { t.shutDownParty(party, flow.Disbanded) })
+	t.searches.declines(r, party, func() { t.parties.shutDown(party, flow.Disbanded) })
 	return nil
 }
 
@@ -257,6 +194,6 @@ func (cmd *ShutDownParty) Decide(k *kernel.Tx) error {
 		return flow.Refuse(flow.Refusal{Code: flow.PartyNotFound}, "party pty-%s not found", cmd.Party)
 	}
 	t.Cause = "ShutDownParty"
-	t.shutDownParty(r, flow.ShutDown)
+	t.parties.shutDown(r, flow.ShutDown)
 	return nil
 }

@@ -36,7 +36,7 @@ func (cmd *DecidePenalty) Decide(k *kernel.Tx) error {
 		return nil
 	}
 	if cmd.Clear {
-		t.liftPenalty(r, i)
+		t.penalties.lift(r, i)
 		return nil
 	}
 	x := all[i]
@@ -44,37 +44,7 @@ func (cmd *DecidePenalty) Decide(k *kernel.Tx) error {
 	if cmd.Lock > 0 {
 		x.Until = t.Now.Add(cmd.Lock)
 	}
-	t.replacePenalty(r, i, x, flow.OnPenaltyApplied)
-	return nil
-}
-
-// liftPenalty takes the latest offence of a kind back: one step down again, and no lock of it. I is its place among the player's.
-func (t *Tx) liftPenalty(r flow.PlayerRef, i int) {
-	x := t.Flow.Players.Get(r).Penalties[i]
-	x.Level, x.Until = x.Level-1, 0
-	t.replacePenalty(r, i, x, flow.OnPenaltyLifted)
-}
-
-// replacePenalty puts another penalty in the place of one, or nothing if nothing is left of it.
-func (t *Tx) replacePenalty(r flow.PlayerRef, i int, x flow.Penalty, told flow.MessageType) {
-	p := t.Flow.Players.Get(r)
-	id, all := p.ID, slices.Clone(p.Penalties)
-	if all[i] = x; x.Level <= 0 && x.Until == 0 {
-		all = slices.Delete(all, i, i+1)
-	}
-	t.changePlayer(r, func(e *PlayerChanged) { e.Penalties = all })
-	if t.Config.Penalties.Mode == flow.PenaltiesEnforced {
-		t.tellPlayers(told, flow.Message{Penalty: &x}, id)
-	} else {
-		t.tellOnlyStudio(told, flow.Message{Penalty: &x}, id)
-	}
-}
-
-// checkLevel checks a place on a scale that somebody else names: the next offence counts from it.
-func checkLevel(level int32) error {
-	if level < 0 {
-		return flow.Refuse(flow.Refusal{Code: flow.InvalidArgument}, "level: %d, want 0 or more", level)
-	}
+	t.penalties.replace(r, i, x, flow.OnPenaltyApplied)
 	return nil
 }
 

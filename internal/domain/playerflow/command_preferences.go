@@ -1,7 +1,6 @@
 package playerflow
 
 import (
-	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
@@ -14,7 +13,7 @@ type SetReady struct {
 
 func (cmd *SetReady) Decide(k *kernel.Tx) error {
 	t := kernel.Of[*Tx](k)
-	r, party, done, err := t.partyCaller(&cmd.Caller, "SetReady", t.ownParty)
+	r, party, done, err := t.parties.partyCaller(&cmd.Caller, "SetReady", t.parties.of)
 	if err != nil || done {
 		return err
 	}
@@ -25,7 +24,7 @@ func (cmd *SetReady) Decide(k *kernel.Tx) error {
 	case !p.Keys.Game.IsZero():
 		return t.inGame(r)
 	case x.Search != nil && !cmd.Ready:
-		return t.leaveSearch(r, flow.NotReady)
+		return t.searches.leave(r, flow.NotReady)
 	case x.Search != nil || x.Members[i].Ready == cmd.Ready:
 		return nil
 	}
@@ -44,7 +43,7 @@ type SetPartyPreferences struct {
 
 func (cmd *SetPartyPreferences) Decide(k *kernel.Tx) error {
 	t := kernel.Of[*Tx](k)
-	r, party, done, err := t.partyCaller(&cmd.Caller, "SetPartyPreferences", t.ledParty)
+	r, party, done, err := t.parties.partyCaller(&cmd.Caller, "SetPartyPreferences", t.parties.ledBy)
 	if err != nil || done {
 		return err
 	}
@@ -90,7 +89,7 @@ type SetPlayerPreferences struct {
 
 func (cmd *SetPlayerPreferences) Decide(k *kernel.Tx) error {
 	t := kernel.Of[*Tx](k)
-	r, party, done, err := t.partyCaller(&cmd.Caller, "SetPlayerPreferences", t.ownParty)
+	r, party, done, err := t.parties.partyCaller(&cmd.Caller, "SetPlayerPreferences", t.parties.of)
 	if err != nil || done {
 		return err
 	}
@@ -108,37 +107,4 @@ func (cmd *SetPlayerPreferences) Decide(k *kernel.Tx) error {
 	t.changePlayer(r, func(e *PlayerChanged) { e.Profile = &profile })
 	t.changeParty(party, flow.PreferencesChanged, id, func(*flow.Party) {})
 	return nil
-}
-
-func profileOf(p *flow.Player) flow.Profile {
-	if p.Profile == nil {
-		return flow.Profile{}
-	}
-	return *p.Profile
-}
-
-// changePlayer lets f change what is known about a player beside keys and presence.
-func (t *Tx) changePlayer(r flow.PlayerRef, f func(*PlayerChanged)) {
-	p := t.Flow.Players.Get(r)
-	e := &PlayerChanged{
-		Player: p.ID, Banned: p.Banned, Leaves: p.Leaves, LeavesSince: p.LeavesSince, RequeueLevel: p.RequeueLevel, RequeueUntil: p.RequeueUntil,
-		Profile: p.Profile, LastGame: p.LastGame, Penalties: p.Penalties, Blocked: p.Blocked,
-	}
-	f(e)
-	e.UnlockAt = nextUnlock(e, t.Now)
-	t.Emit(e)
-}
-
-// nextUnlock is the end of the next lock that ends.
-func nextUnlock(e *PlayerChanged, now domain.Time) (next domain.Time) {
-	consider := func(until domain.Time) {
-		if until > now && (next == 0 || until < next) {
-			next = until
-		}
-	}
-	consider(e.RequeueUntil)
-	for _, x := range e.Penalties {
-		consider(x.Until)
-	}
-	return next
 }

@@ -2,13 +2,11 @@ package playerflow
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
 	"github.com/musterhq/muster/internal/domain/kernel"
 	"github.com/musterhq/muster/internal/domain/matchmaking"
-	"github.com/musterhq/muster/internal/domain/ruleset"
 )
 
 // EnterMatchmaking begins the search of the caller's party: all members get the ticket in one transaction. Made is the
@@ -47,7 +45,7 @@ func (cmd *EnterMatchmaking) Decide(k *kernel.Tx) error {
 	if queue == "" {
 		queue = x.Queue
 	}
-	if again, err := t.mayEnter(p, &x, inParty, queue, cmd.Queue); again || err != nil {
+	if again, err := t.searches.mayEnter(p, &x, inParty, queue, cmd.Queue); again || err != nil {
 		if again {
 			cmd.Search, cmd.Made = *x.Search, x.Search.Ticket
 		}
@@ -55,9 +53,9 @@ func (cmd *EnterMatchmaking) Decide(k *kernel.Tx) error {
 	}
 	advice := cmd.Advice
 	advice.Ticket = cmd.Ticket
-	config, players, err := t.enterableQueue(&x, queue, &advice)
+	config, players, err := t.searches.enterable(&x, queue, &advice)
 	if err == nil {
-		err = t.checkLocks(&x)
+		err = t.searches.checkLocks(&x)
 	}
 	ticket := matchmaking.Ticket{ID: "mm-" + cmd.Ticket.String(), Configuration: queue, Players: int32(len(players)), Roster: matchmaking.EncodeRoster(players)}
 	if err == nil {
@@ -74,175 +72,11 @@ func (cmd *EnterMatchmaking) Decide(k *kernel.Tx) error {
 		return nil
 	}
 	if !inParty {
-		party = t.createParty(r, flow.Party{ID: cmd.Party})
+		party = t.parties.create(r, flow.Party{ID: cmd.Party})
 	}
-	t.advise(advice)
-	cmd.Search, cmd.Made = t.beginSearch(party, config, ticket), cmd.Ticket
+	t.advices.keep(advice)
+	cmd.Search, cmd.Made = t.searches.begin(party, config, ticket), cmd.Ticket
 	return nil
-}
-
-// mayEnter makes the first checks, in the order of docs/spec/player-flow.md#t1-note-9. again means that the party is in this queue
-// already.
-func (t *Tx) mayEnter(p *flow.Player, x *flow.Party, inParty bool, queue, named string) (again bool, err error) {
-	config := &t.Config
-	if !inParty && p.Keys.Game.IsZero() && config.Search.NoSoloParty {
-		return false, flow.Refuse(flow.Refusal{Code: flow.NotInParty}, "player %s is in no party", p.ID)
-	}
-	if !x.Leads(p.ID) {
-		return false, flow.Refuse(flow.Refusal{Code: flow.NotLeader}, "player %s does not lead party pty-%s", p.ID, x.ID)
-	}
-	var playing []flow.PlayerRef
-	var away, unready []string
-	for _, m := range x.Members {
-		r, _ := t.Flow.Player(m.Player)
-		member := t.Flow.Players.Get(r)
-		if !member.Keys.Game.IsZero() {
-			playing = append(playing, r)
-		}
-		if !member.Here() {
-			away = append(away, m.Player)
-		}
-		if !m.Ready {
-			unready = append(unready, m.Player)
-		}
-	}
-	switch {
-	case len(playing) > 0:
-		return false, t.inGame(playing...)
-	case x.Search != nil && (named == "" || x.Search.Queue == queue):
-		return true, nil
-	case x.Search != nil:
-		return false, flow.Refuse(flow.Refusal{Code: flow.InMatchmaking}, "party pty-%s is in queue %s", x.ID, x.Search.Queue)
-	case len(away) > 0:
-		return false, flow.Refuse(flow.Refusal{Code: flow.MembersOffline, Players: away}, "offline: %s", strings.Join(away, ", "))
-	case len(unready) > 0 && len(x.Members) > 1 && !config.Parties.NoReadyRequired:
-		return false, flow.Refuse(flow.Refusal{Code: flow.PlayersNotReady, Players: unready}, "not ready: %s", strings.Join(unready, ", "))
-	}
-	return false, nil
-}
-
-// enterableQueue makes the checks of docs/spec/player-flow.md#t1-note-9 that need the queue, and says what the matchmaker is told of the players.
-func (t *Tx) enterableQueue(x *flow.Party, queue string, advice *flow.Advice) (*matchmaking.Configuration, []matchmaking.Player, error) {
-	settings, open := t.Config.Queue(queue)
-	if err := t.checkVersions(x, settings.ClientVersions); err != nil {
-		return nil, nil, err
-	}
-	c, ok := t.matchmaking.Configuration(queue)
-	if !ok || !open || !t.takesParties(c) {
-		return nil, nil, flow.Refuse(flow.Refusal{Code: flow.QueueNotFound}, "queue %q not found", queue)
-	}
-	if t.Flow.Closed(queue) {
-		return nil, nil, flow.Refuse(flow.Refusal{Code: flow.QueueIsClosed}, "queue %s is closed", queue)
-	}
-	if n, most := len(x.Members), t.partyMax(c, &settings); n > most {
-		return nil, nil, flow.Refuse(flow.Refusal{Code: flow.PartyTooLarge}, "party pty-%s has %d members; queue %s takes %d", x.ID, n, queue, most)
-	}
-	players := t.searchPlayers(x, t.matchmaking.Compiled(c.RuleSet), advice)
-	if err := t.matchmaking.CheckPlayers(c, players); err != nil {
-		refusal := flow.Refuse(flow.Refusal{Code: flow.InvalidArgument}, "%v", err)
-		return nil, nil, refusal
-	}
-	return c, players, nil
-}
-
-func (t *Tx) checkVersions(x *flow.Party, supported []string) error {
-	if len(supported) == 0 {
-		supported = t.Config.Parties.SupportedClientVersions
-	}
-	first := ""
-	for _, m := range x.Members {
-		v := versionOf(t.member(m.Player))
-		switch {
-		case len(supported) > 0 && !slices.Contains(supported, v):
-			return flow.Refuse(flow.Refusal{Code: flow.ClientVersionUnsupported, Players: []string{m.Player}}, "client version %q of %s is not supported", v, m.Player)
-		case first != "" && v != "" && v != first:
-			return flow.Refuse(flow.Refusal{Code: flow.PartyVersionMismatch, Players: []string{m.Player}}, "client version %s of %s is not %s", v, m.Player, first)
-		case first == "":
-			first = v
-		}
-	}
-	return nil
-}
-
-// partyMax is the largest party that a queue takes: no more than fit into a team, and no more than a ticket may have.
-func (c *State) partyMax(of *matchmaking.Configuration, settings *flow.QueueConfig) int {
-	most := matchmaking.PlayersInTicketMax
-	if settings.PartyMax > 0 {
-		most = min(most, int(settings.PartyMax))
-	}
-	rules := c.matchmaking.Compiled(of.RuleSet)
-	if rules == nil {
-		return most
-	}
-	largest := 0
-	for level := range rules.Waits() {
-		for _, size := range rules.Level(level).Teams {
-			largest = max(largest, int(size.Max))
-		}
-	}
-	return min(most, largest)
-}
-
-// checkLocks is the last check: nobody may be locked.
-func (t *Tx) checkLocks(x *flow.Party) error {
-	for _, m := range x.Members {
-		if lock := t.lockOf(t.member(m.Player)); lock != nil {
-			return flow.Refuse(flow.Refusal{Code: flow.MatchmakingLocked, Players: []string{m.Player}, Lock: lock, Until: lock.Until},
-				"player %s is locked: %s", m.Player, lock.Kind)
-		}
-	}
-	return nil
-}
-
-// searchPlayers are the members as the matchmaker sees them: the attributes that the rule set declares, taken from what the
-// studio says of this search, else of the player, else from what the client says of this search, of the player, of the party.
-func (t *Tx) searchPlayers(x *flow.Party, rules *ruleset.RuleSet, advice *flow.Advice) []matchmaking.Player {
-	players := make([]matchmaking.Player, len(x.Members))
-	studio, search, party := readAttributes(advice.Trusted), readAttributes(advice.Attributes), readAttributes(x.Attributes)
-	for i, m := range x.Members {
-		profile := profileOf(t.member(m.Player))
-		p := matchmaking.Player{ID: m.Player}
-		for _, l := range profile.Latencies {
-			p.Latencies = append(p.Latencies, matchmaking.Latency{Region: l.Region, Milliseconds: l.Milliseconds})
-		}
-		if rules != nil {
-			p.Attributes = chooseAttributes(rules, readAttributes(advice.Of(m.Player).Trusted), studio,
-				readAttributes(profile.Trusted), search, readAttributes(profile.Attributes), party)
-		}
-		players[i] = p
-	}
-	return players
-}
-
-// beginSearch starts the ticket of a party and gives it to all members.
-func (t *Tx) beginSearch(r flow.PartyRef, c *matchmaking.Configuration, ticket matchmaking.Ticket) flow.Search {
-	if ofQueue := t.Config.Of(c.Name); ofQueue.Search.TicketTimeout != 0 {
-		ticket.TimeoutAt = t.Now.Add(ofQueue.Search.TicketTimeout)
-	}
-	made := *t.matchmaking.Ticket(t.matchmaking.StartTicket(c, ticket))
-	p := *t.Flow.Parties.Get(r)
-	search := &flow.Search{
-		Ticket: ticketUUID(made.ID), Queue: c.Name, Entered: made.Start, Expires: made.TimeoutAt, Status: flow.Queued,
-	}
-	search.EstimateMS = t.estimate(c.Name)
-	p.Search = search
-	t.Emit(&PartyChanged{p})
-	for _, m := range p.Members {
-		member, _ := t.Flow.Player(m.Player)
-		t.setKeys(member, func(k *flow.Keys) { k.Ticket = search.Ticket })
-	}
-	t.tellPlayers(flow.OnEnteredMatchmaking, flow.Message{Ticket: search.Ticket, Search: search}, p.Players()...)
-	return *search
-}
-
-// ticketUUID is the random part of a ticket's id; zero when it is none of player flow.
-func ticketUUID(id string) domain.UUID {
-	rest, ok := strings.CutPrefix(id, "mm-")
-	if !ok {
-		return domain.UUID{}
-	}
-	u, _ := domain.ParseUUID(rest)
-	return u
 }
 
 // LeaveMatchmaking ends the search of the caller's party. Once it has succeeded no match follows from the ticket.
@@ -263,81 +97,7 @@ func (cmd *LeaveMatchmaking) Decide(k *kernel.Tx) error {
 	if p.Keys.Ticket.IsZero() {
 		return flow.Refuse(flow.Refusal{Code: flow.NotInMatchmaking}, "player %s is not in matchmaking", p.ID)
 	}
-	return t.leaveSearch(r, flow.Requested)
-}
-
-// leaveSearch is a member's wish to end the search. Where a match waits to be accepted it is a decline.
-func (t *Tx) leaveSearch(r flow.PlayerRef, why flow.Reason) error {
-	p := t.Flow.Players.Get(r)
-	party, _ := t.Flow.Party(p.Keys.Party)
-	x := t.Flow.Parties.Get(party)
-	if t.Config.Search.LeaderCancels && !x.Leads(p.ID) {
-		return flow.Refuse(flow.Refusal{Code: flow.NotLeader}, "only the leader ends the search of party pty-%s", x.ID)
-	}
-	t.declines(r, party, func() {
-		t.endSearch(party, flow.OnLeftMatchmaking, why, p.ID)
-		t.noteLeave(r)
-	})
-	return nil
-}
-
-// declines lets a player do what ends the search of a party. While a match waits for its answers that is a decline, or there
-// would be ways round one.
-func (t *Tx) declines(r flow.PlayerRef, party flow.PartyRef, do func()) {
-	search := t.Flow.Parties.Get(party).Search
-	do()
-	if search != nil && search.Status == flow.RequiresAcceptance {
-		t.penalise(r, flow.Dodge, domain.UUID{}, flow.AcceptDeclined)
-	}
-}
-
-// noteLeave counts a player's own leaves, and locks who enters and leaves again and again.
-func (t *Tx) noteLeave(r flow.PlayerRef) {
-	config := &t.Config.Search
-	var locked *flow.Penalty
-	t.changePlayer(r, func(e *PlayerChanged) {
-		if e.LeavesSince.Add(config.RequeueWindow) <= t.Now {
-			e.Leaves, e.LeavesSince = 0, t.Now
-		}
-		if e.RequeueUntil != 0 && e.RequeueUntil.Add(config.RequeueForget) <= t.Now {
-			e.RequeueLevel, e.RequeueUntil = 0, 0
-		}
-		if e.Leaves++; e.Leaves >= config.RequeueCount {
-			lock := min(config.RequeueLock<<min(e.RequeueLevel, 16), config.RequeueLockMax)
-			e.RequeueLevel++
-			e.RequeueUntil = t.Now.Add(lock)
-			locked = &flow.Penalty{Kind: flow.Requeue, Level: e.RequeueLevel, Since: e.LeavesSince, Until: e.RequeueUntil, Reason: flow.Requested}
-		}
-	})
-	if locked != nil { // it holds in every mode of penalties
-		t.tellPlayers(flow.OnPenaltyApplied, flow.Message{Penalty: locked}, t.Flow.Players.Get(r).ID)
-	}
-}
-
-// endSearch takes a party out of matchmaking: all its members in one transaction, told why; the ticket ends with it. Who
-// wished it is not ready any more; the others stay as they are.
-func (t *Tx) endSearch(r flow.PartyRef, told flow.MessageType, why flow.Reason, by string) {
-	p := *t.Flow.Parties.Get(r)
-	search := *p.Search
-	p.Search = nil
-	t.Emit(&PartyChanged{p})
-	players := p.Players()
-	for _, player := range players {
-		m, _ := t.Flow.Player(player)
-		t.setKeys(m, func(k *flow.Keys) { k.Ticket = domain.UUID{} })
-	}
-	t.dropAdvice(search.Ticket)
-	t.tellPlayers(told, flow.Message{Ticket: search.Ticket, Reason: why, Player: by}, players...)
-	if i, ok := p.Member(by); ok && (why == flow.Requested || why == flow.NotReady) && p.Members[i].Ready {
-		t.changeParty(r, flow.ReadyChanged, by, func(p *flow.Party) { p.Members[i].Ready = false })
-	}
-	ticket, ok := t.matchmaking.FindTicket("mm-" + search.Ticket.String())
-	if !ok {
-		return
-	}
-	if x := t.matchmaking.Ticket(ticket); x.Status.Active() && x.Status != matchmaking.Placing {
-		t.matchmaking.CancelTicket(ticket, matchmaking.StoppedByRequest)
-	}
+	return t.searches.leave(r, flow.Requested)
 }
 
 // AnswerMatch is what the caller says to the proposed match.
@@ -380,56 +140,4 @@ func (cmd *AnswerMatch) Decide(k *kernel.Tx) error {
 		cmd.Search = t.Flow.Parties.Get(party).Search
 	}
 	return nil
-}
-
-// requeue puts the parties of a game instance that got no host back into the queue with their old age: those that are
-// online and as they were when they were matched. It returns their players, sorted.
-func (t *Tx) requeue(x *flow.Instance, out []flow.Membership, advices map[domain.UUID]flow.Advice) (again []string) {
-	c, ok := t.matchmaking.Configuration(x.Queue)
-	_, open := t.Config.Queue(x.Queue)
-	if !x.Rules.Requeue || !ok || !open || !t.takesParties(c) || t.Flow.Closed(x.Queue) {
-		return nil
-	}
-	var tried []domain.UUID
-	for _, m := range out {
-		if m.Ticket.IsZero() || slices.Contains(tried, m.Ticket) { // who came without a search has none to go on with
-			continue
-		}
-		tried = append(tried, m.Ticket)
-		party, ok := t.Flow.Party(m.Party)
-		if !ok || !t.asMatched(party, m.Ticket, out) {
-			continue
-		}
-		p := *t.Flow.Parties.Get(party)
-		advice := advices[m.Ticket]
-		players := t.searchPlayers(&p, t.matchmaking.Compiled(c.RuleSet), &advice)
-		if t.matchmaking.CheckPlayers(c, players) != nil {
-			continue
-		}
-		id := t.NewID()
-		advice.Ticket = id
-		t.advise(advice)
-		t.beginSearch(party, c, matchmaking.Ticket{
-			ID: "mm-" + id.String(), Configuration: c.Name, Players: int32(len(players)), Roster: matchmaking.EncodeRoster(players), Start: m.Entered,
-		})
-		again = append(again, p.Players()...)
-	}
-	slices.Sort(again)
-	return again
-}
-
-// asMatched reports whether a party has the same members as when its ticket was matched, all of them online.
-func (t *Tx) asMatched(party flow.PartyRef, ticket domain.UUID, out []flow.Membership) bool {
-	p := t.Flow.Parties.Get(party)
-	n := 0
-	for _, m := range out {
-		if m.Ticket != ticket {
-			continue
-		}
-		if _, ok := p.Member(m.Player); !ok || t.member(m.Player).Presence != flow.Online {
-			return false
-		}
-		n++
-	}
-	return n == len(p.Members) && p.Search == nil
 }

@@ -15,13 +15,13 @@ const (
 )
 
 // estimate is how long a search in a queue is expected to take, in milliseconds; 0: not known.
-func (t *Tx) estimate(queue string) int64 {
+func (t *searches) estimate(queue string) int64 {
 	seconds, _ := t.matchmaking.EstimatedWait(queue, t.Now)
 	return int64(seconds) * 1000
 }
 
-// queueNamed is what is known of a queue.
-func (t *Tx) queueNamed(name string) flow.Queue {
+// queue is what is known of a queue.
+func (t *searches) queue(name string) flow.Queue {
 	if r, ok := t.Flow.QueueNamed(name); ok {
 		return *t.Flow.Queues.Get(r)
 	}
@@ -29,7 +29,7 @@ func (t *Tx) queueNamed(name string) flow.Queue {
 }
 
 // MatchesMade wants a round when what is expected has changed by a match, and somebody waits.
-func (t *Tx) MatchesMade(queue string) {
+func (t *Matches) MatchesMade(queue string) {
 	somebody := false
 	t.Flow.SearchingIn(queue, domain.UUID{}, func(flow.PartyRef) bool {
 		somebody = true
@@ -38,8 +38,8 @@ func (t *Tx) MatchesMade(queue string) {
 	if !somebody {
 		return
 	}
-	q := t.queueNamed(queue)
-	if q.TellAt != 0 || q.EstimateMS == t.estimate(queue) {
+	q := t.searches.queue(queue)
+	if q.TellAt != 0 || q.EstimateMS == t.searches.estimate(queue) {
 		return
 	}
 	q.TellAt = max(t.Now, q.ToldAt.Add(estimateEvery))
@@ -48,7 +48,7 @@ func (t *Tx) MatchesMade(queue string) {
 
 // tellEstimates goes on with a round, or begins it. Who was told something else in the latest ten seconds, by entering, is
 // passed over: the next round comes to them.
-func (t *Tx) tellEstimates(r flow.QueueRef) {
+func (t *searches) tellEstimates(r flow.QueueRef) {
 	q := *t.Flow.Queues.Get(r)
 	if q.TellAfter.IsZero() {
 		q.EstimateMS, q.ToldAt = t.estimate(q.Name), t.Now

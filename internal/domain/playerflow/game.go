@@ -1,26 +1,20 @@
 package playerflow
 
 import (
+	"slices"
+
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/matchmaking"
+	"github.com/musterhq/muster/internal/domain/session"
 )
 
 // What happens to game instances and memberships: the other half of the commands in command_game.go and
 // command_server.go, and what follows when hosting does something.
 
-// newMember is a player who gets a membership.
-type newMember struct {
-	player  flow.PlayerRef
-	team    string
-	data    string
-	ticket  domain.UUID // that the match was made of
-	entered domain.Time // when that began to wait
-	unasked bool        // neither the player nor the studio asked for it, but the game server
-}
-
-// beginInstance makes a game instance with its memberships, pending. The players must be free of tickets and games, or
+// begin makes a game instance with its memberships, pending. The players must be free of tickets and games, or
 // come out of their tickets by it.
-func (t *Tx) beginInstance(x flow.Instance, members []newMember) flow.InstanceRef {
+func (t *Games) begin(x flow.Instance, members []newMember) flow.InstanceRef {
 	x.Status, x.Created = flow.InstancePending, t.Now
 	x.AllocateBy = t.Contact.Add(x.Rules.AllocationTimeout)
 	if x.Rules.AbsoluteTimeout > 0 {
@@ -29,92 +23,162 @@ func (t *Tx) beginInstance(x flow.Instance, members []newMember) flow.InstanceRe
 	t.Emit(&GameInstanceChanged{Instance: x})
 	r, _ := t.Flow.Instance(x.ID)
 	for _, m := range members {
-		t.addMember(r, m)
+		t.Memberships.add(r, m)
 	}
 	return r
 }
 
-// addMember makes a membership, pending.
-func (t *Tx) addMember(r flow.InstanceRef, m newMember) {
-	x := t.Flow.Instances.Get(r)
-	p := t.Flow.Players.Get(m.player)
-	id, told := p.ID, flow.Message{Instance: x.ID, Match: x.Match, Team: m.team, Reconnect: x.Rules.Reconnect, Attributes: x.Attributes}
-	t.Emit(&MembershipChanged{Membership: flow.Membership{
-		Instance: x.ID, Player: id, Status: flow.MemberPending, Team: m.team, Party: p.Keys.Party, Joined: t.Now, Data: m.data,
-		Ticket: m.ticket, Entered: m.entered, Unasked: m.unasked,
-	}})
-	game := told.Instance
-	t.tellAdded(r, t.Flow.Memberships.Get(t.Flow.Players.Get(m.player).Membership()))
-	t.setKeys(m.player, func(k *flow.Keys) { k.Ticket, k.Game = domain.UUID{}, game })
-	t.tellPlayers(flow.OnAddedToGame, told, id)
-	t.planEmpty(r)
-}
-
-// changeInstance lets f change a copy of a game instance.
-func (t *Tx) changeInstance(r flow.InstanceRef, f func(*flow.Instance)) {
+// close ends a game instance and all its memberships, in one transaction for all players. What they are told
+// beside the change of their keys is the caller's matter.
+func (t *Games) close(r flow.InstanceRef, end, member flow.Reason, result string) {
 	x := *t.Flow.Instances.Get(r)
-	f(&x)
-	t.Emit(&GameInstanceChanged{Instance: x})
-}
-
-// changeMembership lets f change a copy of a membership, and tells the player when the status is another one.
-func (t *Tx) changeMembership(r flow.MembershipRef, f func(*flow.Membership)) {
-	m := *t.Flow.Memberships.Get(r)
-	was := m.Status
-	f(&m)
-	if suspect := t.Flow.Instances.Get(m.InstanceRef()).Suspect; suspect != 0 && m.HoldBy != 0 {
-		m.HoldLeft, m.HoldBy = max(int64(m.HoldBy-t.Contact), 1), 0
-	}
-	t.Emit(&MembershipChanged{Membership: m})
-	if m.Status != was {
-		t.touch(m.PlayerRef())
-		t.tellPlayers(flow.OnGameMembershipChanged, flow.Message{
-			Instance: m.Instance, OldStatus: was, Status: m.Status, Deadline: t.holdUntil(&m),
-		}, m.Player)
+	members := slices.Clone(x.Members())
+	t.changeInstance(r, func(x *flow.Instance) {
+		x.Status, x.EndReason, x.Ended, x.Result = flow.InstanceEnded, end, t.Now, result
+		x.AllocateBy, x.AbsoluteBy, x.EndBy, x.EmptyBy, x.KeepAliveBy, x.Suspect, x.Gone, x.Lost = 0, 0, 0, 0, 0, 0, nil, nil
+		x.ForgetAt = t.Now.Add(t.Config.Games.EndedKept)
+	})
+	for _, m := range members {
+		t.Memberships.drop(m, end, member, result, x.Status != flow.InstancePending && end != flow.AllocationFailed)
 	}
 }
 
-// holdUntil is the end of a hold on the wall clock; 0 when there is none, or the host is suspect.
-func (c *State) holdUntil(m *flow.Membership) domain.Time {
-	if m.HoldBy == 0 {
-		return 0
-	}
-	return c.WallTime(m.HoldBy)
-}
-
-// planEmpty waits for somebody to play in a game instance that nobody is in.
-func (t *Tx) planEmpty(r flow.InstanceRef) {
+// end ends a game instance and tells its players. For one without a host none is looked for any more.
+func (t *Games) end(r flow.InstanceRef, end, member flow.Reason, result string, results map[string]string) {
 	x := t.Flow.Instances.Get(r)
-	empty := x.Status == flow.InstanceActive && len(x.Members()) == 0 && x.Rules.EmptyTimeout > 0
-	switch {
-	case empty && x.EmptyBy == 0:
-		t.changeInstance(r, func(x *flow.Instance) { x.EmptyBy = t.Contact.Add(x.Rules.EmptyTimeout) })
-	case !empty && x.EmptyBy != 0:
-		t.changeInstance(r, func(x *flow.Instance) { x.EmptyBy = 0 })
+	if !x.Live() {
+		return
+	}
+	id, placement := x.ID, x.Placement
+	var players []string
+	for _, ref := range x.Members() {
+		players = append(players, t.Flow.Memberships.Get(ref).Player)
+	}
+	t.close(r, end, member, result)
+	t.hosting.StopPlacement(placement)
+	t.tellPlayers(flow.OnGameEnded, flow.Message{Instance: id, Reason: end, Result: result}, players...)
+	for _, player := range players {
+		t.tellPlayers(flow.OnRemovedFromGame, flow.Message{Instance: id, Reason: member, Result: results[player]}, player)
+		if own, ok := results[player]; ok {
+			p, _ := t.Flow.Player(player)
+			last := *t.Flow.Players.Get(p).LastGame
+			last.Result = own
+			t.changePlayer(p, func(e *PlayerChanged) { e.LastGame = &last })
+		}
 	}
 }
 
-// MayBeForeign refuses what is done with a player whom player flow knows to be somewhere, unless that is allowed: anybody
-// who can call it could end a stranger's search, or seat one player in two games.
-func (t *Tx) MayBeForeign(field string, i int, player string) error {
-	return t.mayBeIn(field, i, player, func(phase flow.Phase) bool { return phase == flow.Idle })
-}
-
-// MayBeBackfilled refuses a backfill with a player who searches: it would end that search.
-func (t *Tx) MayBeBackfilled(field string, i int, player string) error {
-	return t.mayBeIn(field, i, player, func(phase flow.Phase) bool { return phase != flow.Matchmaking })
-}
-
-func (t *Tx) mayBeIn(field string, i int, player string, fits func(flow.Phase) bool) error {
-	if t.Limits.Flow == nil || t.Config.Games.LaxPlayers {
-		return nil
+// stopHost asks for the end of the game session of a game instance.
+func (t *Games) stopHost(game string) {
+	if game != "" {
+		t.hosting.TerminateGame(session.ID(game))
 	}
-	r, ok := t.Flow.Player(player)
+}
+
+// hostEndReasons is what the end of a game session means for the game instance that it hosted. A server process that ends in
+// good order, unasked, has finished its game: a server that has only the server SDK cannot say it otherwise.
+var hostEndReasons = map[session.EndCause][2]flow.Reason{
+	session.EndedByServer: {flow.Finished, flow.GameEnded}, session.EndedByForce: {flow.Terminated, flow.GameTerminated},
+	session.EndedByCrash: {flow.HostLost, flow.HostLost}, session.EndedByReplacement: {flow.HostLost, flow.HostLost},
+	session.EndedUnhealthy: {flow.HostLost, flow.HostLost}, session.EndedWithCompute: {flow.HostLost, flow.HostLost},
+}
+
+// HostEnding ends the game instance that a game session hosts. It runs before the player sessions end.
+func (t *Games) HostEnding(g session.GameRef, cause session.EndCause) {
+	r, ok := t.Flow.InstanceOfGame(string(t.hosting.Game(g).ID))
 	if !ok {
-		return nil
+		return
 	}
-	if phase := t.Flow.Players.Get(r).Keys.Phase(); !fits(phase) {
-		return domain.Refuse(domain.Invalid, "%s[%d]: player %s is %s in player flow, and strictPlayers is on", field, i, player, phase)
+	t.Cause = "HostEnded"
+	why, ok := hostEndReasons[cause]
+	if !ok || cause == session.EndedByServer && t.Flow.Instances.Get(r).Status == flow.InstanceEnding { // it was told to end
+		why = [2]flow.Reason{flow.Terminated, flow.GameTerminated}
+	}
+	t.end(r, why[0], why[1], "", nil)
+}
+
+// HostTerminating lets nobody new into a game instance whose game session is to end.
+func (t *Games) HostTerminating(game session.ID) {
+	r, ok := t.Flow.InstanceOfGame(string(game))
+	if !ok || t.Flow.Instances.Get(r).Status != flow.InstanceActive {
+		return
+	}
+	t.changeInstance(r, func(x *flow.Instance) {
+		x.Status, x.EndBy, x.EmptyBy, x.AllocateBy = flow.InstanceEnding, t.Contact.Add(x.Rules.EndingGrace), 0, 0
+	})
+	for _, m := range t.Flow.Instances.Get(r).Members() {
+		t.touch(t.Flow.Memberships.Get(m).PlayerRef())
+	}
+}
+
+// live finds a game instance that has not ended.
+func (t *Games) live(id domain.UUID) (flow.InstanceRef, error) {
+	r, ok := t.Flow.Instance(id)
+	switch {
+	case !ok:
+		return 0, flow.Refuse(flow.Refusal{Code: flow.GameInstanceNotFound}, "game instance gi-%s not found", id)
+	case !t.Flow.Instances.Get(r).Live():
+		return 0, flow.Refuse(flow.Refusal{Code: flow.GameHasEnded, Instance: id}, "game instance gi-%s has ended", id)
+	}
+	return r, nil
+}
+
+// served finds a game instance that has a host.
+func (t *Games) served(id domain.UUID, cause string) (flow.InstanceRef, error) {
+	if err := t.flowOn(); err != nil {
+		return 0, err
+	}
+	t.Cause = cause
+	r, err := t.live(id)
+	if err == nil && t.Flow.Instances.Get(r).Status == flow.InstancePending {
+		err = flow.Refuse(flow.Refusal{Code: flow.HostNotReady}, "game instance gi-%s has no host yet", id)
+	}
+	return r, err
+}
+
+// hasRoom checks that newcomers can be seated in a game instance now.
+func (t *Games) hasRoom(r flow.InstanceRef, newcomers int32) error {
+	x := t.Flow.Instances.Get(r)
+	switch x.Status {
+	case flow.InstancePending:
+		return flow.Refuse(flow.Refusal{Code: flow.HostNotReady}, "game instance gi-%s has no host yet", x.ID)
+	case flow.InstanceEnding:
+		return flow.Refuse(flow.Refusal{Code: flow.GameIsEnding}, "game instance gi-%s is about to end", x.ID)
+	}
+	g, _ := t.hosting.FindGame(session.ID(x.Game))
+	waiting := t.unseated(r, g)
+	if game := t.hosting.Game(g); game.SeatsHeld+waiting+newcomers > game.PlayersMax {
+		return flow.Refuse(flow.Refusal{Code: flow.GameFull}, "game instance gi-%s: %d of %d seats are taken", x.ID, game.SeatsHeld+waiting, game.PlayersMax)
 	}
 	return nil
+}
+
+// letsIn reports whether the game session of a game instance takes players who come by themselves. Its policy is its server's,
+// which may bring some nevertheless; and it says nothing of those who belong to the game.
+func (t *Games) letsIn(r flow.InstanceRef) bool {
+	g, ok := t.hosting.FindGame(session.ID(t.Flow.Instances.Get(r).Game))
+	return ok && matchmaking.TakesPlayers(t.hosting.Game(g))
+}
+
+// unseated is how many members of a game instance wait for Game.Ready and hold no seat in its game session: what its placement
+// reserved for them, if it did, has expired. Their seats are theirs all the same.
+func (c *State) unseated(r flow.InstanceRef, game session.GameRef) (n int32) {
+	x := c.Flow.Instances.Get(r)
+	if x.Ready {
+		return 0
+	}
+	for _, ref := range x.Members() {
+		if c.waitsForSeat(c.Flow.Memberships.Get(ref), game) {
+			n++
+		}
+	}
+	return n
+}
+
+func (c *State) waitsForSeat(m *flow.Membership, game session.GameRef) bool {
+	if m.Status != flow.MemberPending {
+		return false
+	}
+	_, reserved := c.reservationIn(game, m.Player)
+	return !reserved
 }

@@ -44,27 +44,27 @@ func (c *State) KeptSeats(game session.GameRef) int32 {
 }
 
 // PlaysIn reports whether a player is in the game instance of a game session.
-func (t *Tx) PlaysIn(game, player string) (yes, known bool) {
+func (t *Matches) PlaysIn(game, player string) (yes, known bool) {
 	r, ok := t.Flow.InstanceOfGame(game)
-	return ok && t.playsIn(r, player), ok
+	return ok && t.backfills.playsIn(r, player), ok
 }
 
 // Regions is the order of locations that is wanted for the game session of a match.
-func (t *Tx) Regions(match string) []string {
+func (t *Matches) Regions(match string) []string {
 	r, ok := t.Flow.InstanceOfPlacement(match)
 	if !ok {
 		return nil
 	}
-	return t.wantedRegions(r)
+	return t.advices.regions(r)
 }
 
 // BackfillBegun tells the server that a backfill of its game instance has begun.
-func (t *Tx) BackfillBegun(x *matchmaking.Ticket) {
+func (t *Matches) BackfillBegun(x *matchmaking.Ticket) {
 	t.tellBackfill(x, flow.OnGameInstanceEnteredMatchmaking, "")
 }
 
 // BackfillEnded tells the server that a backfill of its game instance has ended.
-func (t *Tx) BackfillEnded(x *matchmaking.Ticket, matched bool, why matchmaking.Reason) {
+func (t *Matches) BackfillEnded(x *matchmaking.Ticket, matched bool, why matchmaking.Reason) {
 	reason := backfillMatched
 	if !matched {
 		reason = backfillReason(why)
@@ -73,10 +73,10 @@ func (t *Tx) BackfillEnded(x *matchmaking.Ticket, matched bool, why matchmaking.
 }
 
 // RenewBackfill takes players who have left out of an open backfill that Game.EnterMatchmaking has made.
-func (t *Tx) RenewBackfill(open matchmaking.TicketRef) (done bool) {
+func (t *Matches) RenewBackfill(open matchmaking.TicketRef) (done bool) {
 	if !isGameBackfill(t.matchmaking.Ticket(open)) {
 		return false
 	}
-	t.renewGameBackfill(open)
+	t.backfills.renew(open)
 	return true
 }

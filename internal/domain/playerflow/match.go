@@ -14,7 +14,7 @@ import (
 // What the matchmaker's tickets and matches mean for the parties that they are for.
 
 // partyOfTicket finds the party that a ticket is for.
-func (t *Tx) partyOfTicket(x *matchmaking.Ticket) (flow.PartyRef, bool) {
+func (t *Matches) partyOfTicket(x *matchmaking.Ticket) (flow.PartyRef, bool) {
 	id := ticketUUID(x.ID)
 	if id.IsZero() {
 		return 0, false
@@ -23,7 +23,7 @@ func (t *Tx) partyOfTicket(x *matchmaking.Ticket) (flow.PartyRef, bool) {
 }
 
 // HeldBack reports whether a member who is away keeps a ticket from being matched.
-func (t *Tx) HeldBack(x *matchmaking.Ticket) bool {
+func (t *Matches) HeldBack(x *matchmaking.Ticket) bool {
 	r, ok := t.partyOfTicket(x)
 	if !ok {
 		return false
@@ -37,7 +37,7 @@ func (t *Tx) HeldBack(x *matchmaking.Ticket) bool {
 }
 
 // AcceptanceTimeout is how long the players of a match may take to accept it.
-func (t *Tx) AcceptanceTimeout(c *matchmaking.Configuration, tickets []matchmaking.TicketRef) time.Duration {
+func (t *Matches) AcceptanceTimeout(c *matchmaking.Configuration, tickets []matchmaking.TicketRef) time.Duration {
 	if t.Limits.Flow == nil {
 		return c.AcceptanceTimeout
 	}
@@ -52,27 +52,13 @@ func (t *Tx) AcceptanceTimeout(c *matchmaking.Configuration, tickets []matchmaki
 	return own
 }
 
-// changeSearch lets f change a copy of a party's search, and touches its members.
-func (t *Tx) changeSearch(r flow.PartyRef, f func(*flow.Search)) *flow.Search {
-	p := *t.Flow.Parties.Get(r)
-	s := *p.Search
-	f(&s)
-	p.Search = &s
-	t.Emit(&PartyChanged{p})
-	for _, m := range p.Members {
-		member, _ := t.Flow.Player(m.Player)
-		t.touch(member)
-	}
-	return &s
-}
-
 // SearchBegun notes that the matchmaker has taken a ticket into its pool.
-func (t *Tx) SearchBegun(x *matchmaking.Ticket) {
+func (t *Matches) SearchBegun(x *matchmaking.Ticket) {
 	r, ok := t.partyOfTicket(x)
 	if !ok || t.Flow.Parties.Get(r).Search.Status != flow.Queued {
 		return
 	}
-	s := t.changeSearch(r, func(s *flow.Search) { s.Status, s.EstimateMS = flow.Searching, t.estimate(s.Queue) })
+	s := t.changeSearch(r, func(s *flow.Search) { s.Status, s.EstimateMS = flow.Searching, t.searches.estimate(s.Queue) })
 	t.tellPlayers(flow.OnMatchmakingStatus, flow.Message{Ticket: s.Ticket, Search: s}, t.Flow.Parties.Get(r).Players()...)
 }
 
@@ -83,7 +69,7 @@ var searchEndReasons = map[matchmaking.Reason]flow.Reason{
 }
 
 // TicketEnded takes a party out of matchmaking whose ticket has ended without it.
-func (t *Tx) TicketEnded(x *matchmaking.Ticket, why matchmaking.Reason) {
+func (t *Matches) TicketEnded(x *matchmaking.Ticket, why matchmaking.Reason) {
 	r, ok := t.partyOfTicket(x)
 	if !ok {
 		return
@@ -99,13 +85,13 @@ func (t *Tx) TicketEnded(x *matchmaking.Ticket, why matchmaking.Reason) {
 	case matchmaking.AcceptanceTimedOut:
 		by = answered(x, matchmaking.NoAnswer)
 	}
-	t.endSearch(r, flow.OnMatchmakingFailed, reason, strings.Join(by, ","))
+	t.searches.end(r, flow.OnMatchmakingFailed, reason, strings.Join(by, ","))
 	for _, player := range by {
 		p, _ := t.Flow.Player(player)
 		if why == matchmaking.AcceptanceTimedOut && t.Flow.Players.Get(p).Presence == flow.Unknown {
 			continue // the service was down, and the player is not back yet
 		}
-		t.penalise(p, flow.Dodge, domain.UUID{}, reason)
+		t.penalties.add(p, flow.Dodge, domain.UUID{}, reason)
 	}
 }
 
@@ -122,7 +108,7 @@ func answered(x *matchmaking.Ticket, answer matchmaking.Answer) (players []strin
 }
 
 // TicketReturned notes that a party searches on: its match came to nothing without its doing.
-func (t *Tx) TicketReturned(x *matchmaking.Ticket) {
+func (t *Matches) TicketReturned(x *matchmaking.Ticket) {
 	r, ok := t.partyOfTicket(x)
 	if !ok || t.Flow.Parties.Get(r).Search.Status != flow.RequiresAcceptance {
 		return
@@ -133,13 +119,13 @@ func (t *Tx) TicketReturned(x *matchmaking.Ticket) {
 	}
 	s := t.changeSearch(r, func(s *flow.Search) {
 		s.Status, s.Match, s.AcceptBy, s.Accepted, s.Pending, s.HeldBy = flow.Searching, domain.UUID{}, 0, nil, nil, nil
-		s.EstimateMS = t.estimate(s.Queue)
+		s.EstimateMS = t.searches.estimate(s.Queue)
 	})
 	t.tellPlayers(flow.OnMatchmakingResumed, flow.Message{Ticket: s.Ticket, Search: s, Reason: reason}, t.Flow.Parties.Get(r).Players()...)
 }
 
 // eachSearching calls f for the tickets of a match that are parties'.
-func (t *Tx) eachSearching(match matchmaking.MatchRef, f func(x *matchmaking.Ticket, team string, party flow.PartyRef)) {
+func (t *Matches) eachSearching(match matchmaking.MatchRef, f func(x *matchmaking.Ticket, team string, party flow.PartyRef)) {
 	for _, s := range t.matchmaking.Match(match).Seats {
 		r, ok := t.matchmaking.FindTicketNo(s.Ticket)
 		if !ok {
@@ -153,7 +139,7 @@ func (t *Tx) eachSearching(match matchmaking.MatchRef, f func(x *matchmaking.Tic
 }
 
 // MatchProposed asks the players of a match.
-func (t *Tx) MatchProposed(match matchmaking.MatchRef) {
+func (t *Matches) MatchProposed(match matchmaking.MatchRef) {
 	m := t.matchmaking.Match(match)
 	if m.AcceptBy == 0 {
 		return
@@ -173,7 +159,7 @@ func (t *Tx) MatchProposed(match matchmaking.MatchRef) {
 }
 
 // answers counts what the players of a match have said.
-func (t *Tx) answers(match matchmaking.MatchRef) (accepted, pending int32) {
+func (t *Matches) answers(match matchmaking.MatchRef) (accepted, pending int32) {
 	for _, s := range t.matchmaking.Match(match).Seats {
 		r, ok := t.matchmaking.FindTicketNo(s.Ticket)
 		if !ok || s.Team == "" {
@@ -193,7 +179,7 @@ func (t *Tx) answers(match matchmaking.MatchRef) (accepted, pending int32) {
 }
 
 // MatchAnswered tells the players of a match what has been said so far.
-func (t *Tx) MatchAnswered(match matchmaking.MatchRef, declined bool) {
+func (t *Matches) MatchAnswered(match matchmaking.MatchRef, declined bool) {
 	accepted, pending := t.answers(match)
 	reason := flow.NoReason
 	if declined {
@@ -221,7 +207,7 @@ type matched struct {
 }
 
 // takeMatched takes the parties of a match out of matchmaking.
-func (t *Tx) takeMatched(match matchmaking.MatchRef) (all []matched) {
+func (t *Matches) takeMatched(match matchmaking.MatchRef) (all []matched) {
 	t.eachSearching(match, func(x *matchmaking.Ticket, team string, party flow.PartyRef) {
 		all = append(all, matched{party, team, ticketUUID(x.ID), x.Start, t.Flow.Parties.Get(party).Players()})
 	})
@@ -233,9 +219,9 @@ func (t *Tx) takeMatched(match matchmaking.MatchRef) (all []matched) {
 	return all
 }
 
-func (t *Tx) newMembers(all []matched) (members []newMember) {
+func (t *Matches) newMembers(all []matched) (members []newMember) {
 	for _, m := range all {
-		advice := t.advised(m.ticket)
+		advice := t.advices.of(m.ticket)
 		for _, player := range m.players {
 			r, _ := t.Flow.Player(player)
 			members = append(members, newMember{player: r, team: m.team, data: advice.Of(player).Data, ticket: m.ticket, entered: m.entered})
@@ -246,28 +232,28 @@ func (t *Tx) newMembers(all []matched) (members []newMember) {
 
 // MatchCommitted moves all players of a match from their tickets into a game instance, in the transaction that makes the
 // match final: nobody can see one of them with the old key and another one with the new one.
-func (t *Tx) MatchCommitted(match matchmaking.MatchRef) {
+func (t *Matches) MatchCommitted(match matchmaking.MatchRef) {
 	x := *t.matchmaking.Match(match)
 	all := t.takeMatched(match)
 	if len(all) == 0 {
 		return
 	}
 	t.Cause = "MatchCommitted"
-	t.beginInstance(flow.Instance{
+	t.Games.begin(flow.Instance{
 		ID: t.NewID(), Rules: t.Config.RulesOf(x.Of.Name), Queue: x.Of.Name, Match: x.ID, Placement: x.ID,
 	}, t.newMembers(all))
 }
 
 // Newcomers are those players of a match who came of parties, before they are moved: the game session that they come
 // into has one rule for all, and the studio may have said something of each.
-func (t *Tx) Newcomers(match matchmaking.MatchRef, game session.ID) map[string]matchmaking.Newcomer {
+func (t *Matches) Newcomers(match matchmaking.MatchRef, game session.ID) map[string]matchmaking.Newcomer {
 	all := map[string]matchmaking.Newcomer{}
 	rules := t.Config.RulesOf(t.matchmaking.Match(match).Of.Name)
 	if r, ok := t.Flow.InstanceOfGame(string(game)); ok {
 		rules = t.Flow.Instances.Get(r).Rules
 	}
 	t.eachSearching(match, func(x *matchmaking.Ticket, _ string, party flow.PartyRef) {
-		advice := t.advised(ticketUUID(x.ID))
+		advice := t.advices.of(ticketUUID(x.ID))
 		for _, player := range t.Flow.Parties.Get(party).Players() {
 			all[player] = matchmaking.Newcomer{Data: advice.Of(player).Data, Wait: rules.Reservation}
 		}
@@ -277,7 +263,7 @@ func (t *Tx) Newcomers(match matchmaking.MatchRef, game session.ID) map[string]m
 
 // BackfillCommitted moves the newcomers of a match into the game instance that runs already. A game session that is none of
 // player flow's becomes one.
-func (t *Tx) BackfillCommitted(match matchmaking.MatchRef, game session.ID) {
+func (t *Matches) BackfillCommitted(match matchmaking.MatchRef, game session.ID) {
 	x := *t.matchmaking.Match(match)
 	all := t.takeMatched(match)
 	if len(all) == 0 {
@@ -287,29 +273,29 @@ func (t *Tx) BackfillCommitted(match matchmaking.MatchRef, game session.ID) {
 	members := t.newMembers(all)
 	r, ok := t.Flow.InstanceOfGame(string(game))
 	if !ok {
-		r = t.beginInstance(flow.Instance{ // whose server has asked for players, and so takes them
+		r = t.Games.begin(flow.Instance{ // whose server has asked for players, and so takes them
 			ID: t.NewID(), Rules: t.Config.RulesOf(x.Of.Name), Queue: x.Of.Name, Match: x.ID, Ready: true,
 		}, members)
-		t.hostInstance(r, game)
+		t.Games.host(r, game)
 		return
 	}
 	for _, m := range members {
-		t.seatNewcomer(r, m)
+		t.Memberships.addSeated(r, m)
 	}
 	if t.Flow.Instances.Get(r).Ready {
-		t.settleAdvice(r)
+		t.advices.dropAll(r)
 	}
 }
 
 // MatchFailed ends the game instance of a match that came to nothing after it was final.
-func (t *Tx) MatchFailed(id string) {
+func (t *Matches) MatchFailed(id string) {
 	if r, ok := t.Flow.InstanceOfPlacement(id); ok {
-		t.failAllocation(r, flow.HostError)
+		t.Games.fail(r, flow.HostError)
 	}
 }
 
 // MatchProperties are the properties of the game session of a match.
-func (t *Tx) MatchProperties(x *matchmaking.Match) []session.Property {
+func (t *Matches) MatchProperties(x *matchmaking.Match) []session.Property {
 	r, ok := t.Flow.InstanceOfPlacement(x.ID)
 	if !ok {
 		return x.Of.Properties
@@ -320,7 +306,41 @@ func (t *Tx) MatchProperties(x *matchmaking.Match) []session.Property {
 
 // OwnsPlacement reports whether a game instance waits for the placement of a match: then its rules say what follows from a
 // placement that fails.
-func (t *Tx) OwnsPlacement(match string) bool {
+func (t *Matches) OwnsPlacement(match string) bool {
 	_, ok := t.Flow.InstanceOfPlacement(match)
 	return ok
+}
+
+// MayBeForeign refuses what is done with a player whom player flow knows to be somewhere, unless that is allowed: anybody
+// who can call it could end a stranger's search, or seat one player in two games.
+func (t *Matches) MayBeForeign(field string, i int, player string) error {
+	return t.mayBeIn(field, i, player, func(phase flow.Phase) bool { return phase == flow.Idle })
+}
+
+func (t *Matches) mayBeIn(field string, i int, player string, fits func(flow.Phase) bool) error {
+	if t.Limits.Flow == nil || t.Config.Games.LaxPlayers {
+		return nil
+	}
+	r, ok := t.Flow.Player(player)
+	if !ok {
+		return nil
+	}
+	if phase := t.Flow.Players.Get(r).Keys.Phase(); !fits(phase) {
+		return domain.Refuse(domain.Invalid, "%s[%d]: player %s is %s in player flow, and strictPlayers is on", field, i, player, phase)
+	}
+	return nil
+}
+
+// MayBeBackfilled refuses a backfill with a player who searches: it would end that search.
+func (t *Matches) MayBeBackfilled(field string, i int, player string) error {
+	return t.mayBeIn(field, i, player, func(phase flow.Phase) bool { return phase != flow.Matchmaking })
+}
+
+// PlayerData is the PlayerData of a player who was matched; empty when nobody has said anything.
+func (t *Matches) PlayerData(player string) string {
+	r, ok := t.Flow.Player(player)
+	if !ok || t.Flow.Players.Get(r).Membership() == 0 {
+		return ""
+	}
+	return t.Flow.Memberships.Get(t.Flow.Players.Get(r).Membership()).Data
 }

@@ -17,14 +17,14 @@ type serverNotice struct {
 }
 
 // tellServer notes what the server of a game instance is told once everything has happened.
-func (t *Tx) tellServer(r flow.InstanceRef, kind flow.NoticeType, n flow.Notice) {
+func (t *transaction) tellServer(r flow.InstanceRef, kind flow.NoticeType, n flow.Notice) {
 	if t.Flow.Instances.Get(r).Game != "" {
 		t.own().notices = append(t.own().notices, serverNotice{r, kind, n})
 	}
 }
 
 // tellAdded tells the server of a newcomer: all who come in one transaction in one notice.
-func (t *Tx) tellAdded(r flow.InstanceRef, m *flow.Membership) {
+func (t *transaction) tellAdded(r flow.InstanceRef, m *flow.Membership) {
 	added := flow.AddedMember{Player: m.Player, Team: m.Team, Party: m.Party}
 	if n := len(t.own().notices); n > 0 {
 		if last := &t.own().notices[n-1]; last.instance == r && last.kind == flow.OnPlayersAdded {
@@ -36,14 +36,14 @@ func (t *Tx) tellAdded(r flow.InstanceRef, m *flow.Membership) {
 }
 
 // tellHosted tells a server that has just become the host who belongs to the game.
-func (t *Tx) tellHosted(r flow.InstanceRef) {
+func (t *transaction) tellHosted(r flow.InstanceRef) {
 	for _, m := range t.Flow.Instances.Get(r).Members() {
 		t.tellAdded(r, t.Flow.Memberships.Get(m))
 	}
 }
 
 // tellMemberEnd tells the server that a player belongs to the game no more, and before that what only it says.
-func (t *Tx) tellMemberEnd(m *flow.Membership, reason flow.Reason) {
+func (t *transaction) tellMemberEnd(m *flow.Membership, reason flow.Reason) {
 	r := m.InstanceRef()
 	switch reason {
 	case flow.DeclinedReconnect:
@@ -55,7 +55,7 @@ func (t *Tx) tellMemberEnd(m *flow.Membership, reason flow.Reason) {
 }
 
 // tellReservation tells the server with which player session a player comes back, or comes by another device.
-func (t *Tx) tellReservation(m *flow.Membership, id, old domain.PlayerSessionID, takeover bool) {
+func (t *transaction) tellReservation(m *flow.Membership, id, old domain.PlayerSessionID, takeover bool) {
 	if takeover {
 		t.tellServer(m.InstanceRef(), flow.OnPlayerSessionSuperseded, flow.Notice{Player: m.Player, Session: id, Old: old, Attempt: m.Attempt})
 		return
@@ -64,7 +64,7 @@ func (t *Tx) tellReservation(m *flow.Membership, id, old domain.PlayerSessionID,
 }
 
 // tellBackfill tells the server that a backfill of its game instance has begun or ended.
-func (t *Tx) tellBackfill(x *matchmaking.Ticket, kind flow.NoticeType, reason string) {
+func (t *transaction) tellBackfill(x *matchmaking.Ticket, kind flow.NoticeType, reason string) {
 	if !x.Backfill || x.Game == "" {
 		return
 	}
@@ -90,7 +90,7 @@ func backfillReason(why matchmaking.Reason) string {
 }
 
 // writeNotices writes down what servers are told, behind what players are.
-func (t *Tx) writeNotices() {
+func (t *transaction) writeNotices() {
 	for _, n := range t.own().notices {
 		x := t.Flow.Instances.Get(n.instance)
 		seq := x.NoticeSeq() + 1

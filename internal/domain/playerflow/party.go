@@ -15,8 +15,8 @@ func notInMatchmaking(p *flow.Player) error {
 	return nil
 }
 
-// mayChangeParty checks that a player may go to another party now.
-func (t *Tx) mayChangeParty(p *flow.Player) error {
+// mayChange checks that a player may go to another party now.
+func (t *parties) mayChange(p *flow.Player) error {
 	if err := notInMatchmaking(p); err != nil {
 		return err
 	}
@@ -26,8 +26,8 @@ func (t *Tx) mayChangeParty(p *flow.Player) error {
 	return nil
 }
 
-// createParty makes a party with one member, who leads it.
-func (t *Tx) createParty(r flow.PlayerRef, party flow.Party) flow.PartyRef {
+// create makes a party with one member, who leads it.
+func (t *parties) create(r flow.PlayerRef, party flow.Party) flow.PartyRef {
 	config := &t.Config.Parties
 	p := t.Flow.Players.Get(r)
 	if party.MembersMax == 0 {
@@ -36,7 +36,7 @@ func (t *Tx) createParty(r flow.PlayerRef, party flow.Party) flow.PartyRef {
 	if party.Joinability == 0 {
 		party.Joinability = config.Joinability
 	}
-	party.Created, party.Code = t.Now, t.newPartyCode()
+	party.Created, party.Code = t.Now, t.newCode()
 	party.Members = []flow.Member{{Player: p.ID, Joined: t.Now, Leader: true}}
 	id := party.ID
 	t.Emit(&PartyChanged{party})
@@ -47,8 +47,8 @@ func (t *Tx) createParty(r flow.PlayerRef, party flow.Party) flow.PartyRef {
 	return made
 }
 
-// newPartyCode makes a code that people can read to each other: no letter or digit looks like another one.
-func (t *Tx) newPartyCode() string {
+// newCode makes a code that people can read to each other: no letter or digit looks like another one.
+func (t *parties) newCode() string {
 	const alphabet = "ABCDEFGHJKLMNPQRSTUVWXYZ23456789"
 	for {
 		id := t.NewID()
@@ -64,30 +64,11 @@ func (t *Tx) newPartyCode() string {
 	}
 }
 
-// changeParty lets f change a copy of a party, raises its revision, and tells its members.
-func (t *Tx) changeParty(r flow.PartyRef, change flow.PartyChange, player string, f func(*flow.Party)) {
-	p := *t.Flow.Parties.Get(r)
-	p.Members = slices.Clone(p.Members)
-	f(&p)
-	p.Rev++
-	t.Emit(&PartyChanged{p})
-	t.touchParty(p.ID)
-	view := t.PartyView(r)
-	t.tellPlayers(flow.OnPartyChanged, flow.Message{Party: &view, Change: change, Player: player}, view.Players()...)
-}
-
-func versionOf(p *flow.Player) string {
-	if p.Profile == nil {
-		return ""
-	}
-	return p.Profile.ClientVersion
-}
-
-// joinParty adds a player who is in no party.
-func (t *Tx) joinParty(r flow.PlayerRef, target flow.PartyRef) {
+// join adds a player who is in no party.
+func (t *parties) join(r flow.PlayerRef, target flow.PartyRef) {
 	player := t.Flow.Players.Get(r).ID
 	id := t.Flow.Parties.Get(target).ID
-	if x := t.pendingInvite(id, player); x != 0 {
+	if x := t.invites.pending(id, player); x != 0 {
 		invite := *t.Flow.Invites.Get(x)
 		t.Emit(&InviteRemoved{invite.ID})
 		t.tellPlayers(flow.OnPartyInviteResponse, flow.Message{Invite: t.inviteView(&invite), Player: player, Accepted: true}, invite.From)
@@ -106,9 +87,9 @@ var searchReasons = map[flow.Reason]flow.Reason{
 	flow.Disbanded: flow.PartyShutDown, flow.ShutDown: flow.PartyShutDown,
 }
 
-// leaveParty takes a player out of the party, if in one. Any change of the members ends the search: the ticket is for all
+// leave takes a player out of the party, if in one. Any change of the members ends the search: the ticket is for all
 // of them.
-func (t *Tx) leaveParty(r flow.PlayerRef, reason flow.Reason) {
+func (t *parties) leave(r flow.PlayerRef, reason flow.Reason) {
 	player := t.Flow.Players.Get(r)
 	id, who := player.Keys.Party, player.ID
 	party, ok := t.Flow.Party(id)
@@ -120,7 +101,7 @@ func (t *Tx) leaveParty(r flow.PlayerRef, reason flow.Reason) {
 		if !ok {
 			why = flow.MemberRemoved
 		}
-		t.endSearch(party, flow.OnLeftMatchmaking, why, who)
+		t.searches.end(party, flow.OnLeftMatchmaking, why, who)
 	}
 	if player.RemoveBy != 0 { // the clock is this party's
 		e := presenceOf(player)
@@ -131,7 +112,7 @@ func (t *Tx) leaveParty(r flow.PlayerRef, reason flow.Reason) {
 	t.setKeys(r, func(k *flow.Keys) { k.Party = domain.UUID{} })
 	t.tellPlayers(flow.OnRemovedFromParty, flow.Message{PartyID: id, Reason: reason}, who)
 	if len(t.Flow.Parties.Get(party).Members) == 1 {
-		t.removeParty(party)
+		t.remove(party)
 		return
 	}
 	change := flow.MemberHasLeft
@@ -140,13 +121,13 @@ func (t *Tx) leaveParty(r flow.PlayerRef, reason flow.Reason) {
 	}
 	t.changeParty(party, change, who, func(p *flow.Party) {
 		p.Members = slices.DeleteFunc(p.Members, func(m flow.Member) bool { return m.Player == who })
-		t.succeed(p, "")
+		t.appointLeader(p, "")
 	})
 }
 
-// succeed gives a party without a leader another one: the longest-standing member who is online, else the
+// appointLeader gives a party without a leader another one: the longest-standing member who is online, else the
 // longest-standing one. `not` is passed over while anybody else is online.
-func (t *Tx) succeed(p *flow.Party, not string) {
+func (t *parties) appointLeader(p *flow.Party, not string) {
 	if slices.ContainsFunc(p.Members, func(m flow.Member) bool { return m.Leader }) {
 		return
 	}
@@ -161,19 +142,19 @@ func (t *Tx) succeed(p *flow.Party, not string) {
 	p.LeaderBy = 0
 }
 
-// removeParty drops a party with its invites. Its last member has left, or leaves in the same transaction.
-func (t *Tx) removeParty(r flow.PartyRef) {
+// remove drops a party with its invites. Its last member has left, or leaves in the same transaction.
+func (t *parties) remove(r flow.PartyRef) {
 	id := t.Flow.Parties.Get(r).ID
 	for _, x := range slices.Clone(t.Flow.InvitesOf(id)) {
-		t.endInvite(x, flow.PartyGone)
+		t.invites.end(x, flow.PartyGone)
 	}
 	t.Emit(&PartyRemoved{id})
 }
 
-// shutDownParty ends a party for all its members.
-func (t *Tx) shutDownParty(r flow.PartyRef, reason flow.Reason) {
+// shutDown ends a party for all its members.
+func (t *parties) shutDown(r flow.PartyRef, reason flow.Reason) {
 	if t.Flow.Parties.Get(r).Search != nil {
-		t.endSearch(r, flow.OnLeftMatchmaking, flow.PartyShutDown, "")
+		t.searches.end(r, flow.OnLeftMatchmaking, flow.PartyShutDown, "")
 	}
 	p := t.Flow.Parties.Get(r)
 	id, players := p.ID, p.Players()
@@ -182,11 +163,11 @@ func (t *Tx) shutDownParty(r flow.PartyRef, reason flow.Reason) {
 		t.setKeys(m, func(k *flow.Keys) { k.Party = domain.UUID{} })
 	}
 	t.tellPlayers(flow.OnRemovedFromParty, flow.Message{PartyID: id, Reason: reason}, players...)
-	t.removeParty(r)
+	t.remove(r)
 }
 
-// ownParty finds the party of a player.
-func (t *Tx) ownParty(r flow.PlayerRef) (flow.PartyRef, error) {
+// of finds the party of a player.
+func (t *parties) of(r flow.PlayerRef) (flow.PartyRef, error) {
 	p := t.Flow.Players.Get(r)
 	party, ok := t.Flow.Party(p.Keys.Party)
 	if !ok {
@@ -195,9 +176,9 @@ func (t *Tx) ownParty(r flow.PlayerRef) (flow.PartyRef, error) {
 	return party, nil
 }
 
-// ledParty finds the party that a player leads.
-func (t *Tx) ledParty(r flow.PlayerRef) (flow.PartyRef, error) {
-	party, err := t.ownParty(r)
+// ledBy finds the party that a player leads.
+func (t *parties) ledBy(r flow.PlayerRef) (flow.PartyRef, error) {
+	party, err := t.of(r)
 	if err != nil {
 		return 0, err
 	}
@@ -209,7 +190,7 @@ func (t *Tx) ledParty(r flow.PlayerRef) (flow.PartyRef, error) {
 
 // partyCaller finds the player who wishes something of a party, and the party; see caller. Find is ownParty, ledParty or
 // ledWith.
-func (t *Tx) partyCaller(by *Caller, cause string, find func(r flow.PlayerRef) (flow.PartyRef, error)) (r flow.PlayerRef, party flow.PartyRef, done bool, err error) {
+func (t *parties) partyCaller(by *Caller, cause string, find func(r flow.PlayerRef) (flow.PartyRef, error)) (r flow.PlayerRef, party flow.PartyRef, done bool, err error) {
 	r, done, err = t.caller(by, cause)
 	if err == nil && !done {
 		party, err = find(r)
@@ -218,9 +199,9 @@ func (t *Tx) partyCaller(by *Caller, cause string, find func(r flow.PlayerRef) (
 }
 
 // ledWith finds the party that a player leads and checks that another player is in it.
-func (t *Tx) ledWith(target string) func(r flow.PlayerRef) (flow.PartyRef, error) {
+func (t *parties) ledWith(target string) func(r flow.PlayerRef) (flow.PartyRef, error) {
 	return func(r flow.PlayerRef) (flow.PartyRef, error) {
-		party, err := t.ledParty(r)
+		party, err := t.ledBy(r)
 		if err != nil {
 			return 0, err
 		}
@@ -232,5 +213,94 @@ func (t *Tx) ledWith(target string) func(r flow.PlayerRef) (flow.PartyRef, error
 			return 0, flow.Refuse(flow.Refusal{Code: flow.CannotTargetSelf}, "player_id: %s is the caller", target)
 		}
 		return party, nil
+	}
+}
+
+// toJoin finds the party and checks that it lets this player in this way.
+func (t *parties) toJoin(cmd *JoinParty, p *flow.Player) (flow.PartyRef, error) {
+	var target flow.PartyRef
+	var invite *flow.Invite
+	var ok bool
+	switch {
+	case !cmd.Invite.IsZero():
+		x, err := t.invites.answerable(p.ID, cmd.Invite)
+		if err != nil {
+			return 0, err
+		}
+		invite = x
+		target, ok = t.Flow.Party(x.Party)
+	case cmd.Code != "":
+		target, ok = t.Flow.PartyByCode(cmd.Code)
+	default:
+		target, ok = t.Flow.Party(cmd.Party)
+	}
+	if !ok {
+		return 0, flow.Refuse(flow.Refusal{Code: flow.PartyNotFound}, "party not found")
+	}
+	party := t.Flow.Parties.Get(target)
+	switch {
+	case p.Keys.Party == party.ID:
+		return 0, flow.Refuse(flow.Refusal{Code: flow.AlreadyInParty}, "player %s is in party pty-%s already", p.ID, party.ID)
+	case cmd.FailOnExisting && !p.Keys.Party.IsZero():
+		return 0, flow.Refuse(flow.Refusal{Code: flow.AlreadyInParty}, "player %s is in a party", p.ID)
+	case party.Joinability == flow.Closed:
+		return 0, flow.Refuse(flow.Refusal{Code: flow.PartyClosed}, "party pty-%s is closed", party.ID)
+	case party.Joinability == flow.InviteOnly && cmd.Code == "" && invite == nil && t.invites.pending(party.ID, p.ID) == 0:
+		return 0, flow.Refuse(flow.Refusal{Code: flow.PartyClosed}, "party pty-%s can be joined by code or invite", party.ID)
+	}
+	return target, nil
+}
+
+// mayJoin checks the rest, in the order of docs/spec/player-flow.md#t1-note-3.
+func (t *parties) mayJoin(target flow.PartyRef, p *flow.Player) error {
+	party := t.Flow.Parties.Get(target)
+	for _, k := range party.Kicked {
+		if k.Player == p.ID && t.invites.pending(party.ID, p.ID) == 0 {
+			return flow.Refuse(flow.Refusal{Code: flow.KickedNeedsInvite}, "player %s was kicked from party pty-%s and needs a new invite", p.ID, party.ID)
+		}
+	}
+	for _, m := range party.Members {
+		if x := t.member(m.Player); slices.Contains(x.Blocked, p.ID) || slices.Contains(p.Blocked, x.ID) {
+			return flow.Refuse(flow.Refusal{Code: flow.JoinNotAllowed}, "player %s may not be in a party with one of its members", p.ID)
+		}
+	}
+	switch {
+	case party.Search != nil && (!t.Config.Parties.JoinCancelsMatchmaking || party.Search.Status >= flow.Placing):
+		return flow.Refuse(flow.Refusal{Code: flow.PartyInMatchmaking}, "party pty-%s is in matchmaking", party.ID)
+	case int32(len(party.Members)) >= party.MembersMax:
+		return flow.Refuse(flow.Refusal{Code: flow.PartyFull}, "party pty-%s: %d of %d members", party.ID, len(party.Members), party.MembersMax)
+	}
+	mine := versionOf(p)
+	for _, m := range party.Members {
+		if v := versionOf(t.member(m.Player)); v != "" && mine != "" && v != mine {
+			return flow.Refuse(flow.Refusal{Code: flow.PartyVersionMismatch, Players: []string{m.Player}}, "client version %s, %s has %s", mine, m.Player, v)
+		}
+	}
+	return nil
+}
+
+// leaderDue gives the lead to somebody who is there. The old leader does not get it back by coming back.
+func (t *parties) leaderDue(r flow.PartyRef) {
+	p := t.Flow.Parties.Get(r)
+	var old string
+	for _, m := range p.Members {
+		if m.Leader {
+			old = m.Player
+		}
+	}
+	t.changeParty(r, flow.LeaderChanged, old, func(p *flow.Party) {
+		for i := range p.Members {
+			p.Members[i].Leader = false
+		}
+		t.appointLeader(p, old)
+	})
+}
+
+// readyDue makes members not ready who became so too long ago.
+func (t *parties) readyDue(r flow.PartyRef) {
+	for i, m := range t.Flow.Parties.Get(r).Members {
+		if m.ReadyBy != 0 && m.ReadyBy <= t.Contact {
+			t.changeParty(r, flow.ReadyChanged, m.Player, func(p *flow.Party) { p.Members[i].Ready, p.Members[i].ReadyBy = false, 0 })
+		}
 	}
 }

@@ -21,7 +21,7 @@ type Wrapped struct {
 
 // wrapData puts the token's hash around the studio's PlayerData of a member's latest reservation. The token must not change any
 // more: its end is that of the reservation as it is now, also if a downtime moves that.
-func (t *Tx) wrapData(r flow.MembershipRef) {
+func (t *Memberships) wrapData(r flow.MembershipRef) {
 	if t.Limits.Tokens == nil || !t.Flow.Instances.Get(t.Flow.Memberships.Get(r).InstanceRef()).Rules.WrapData {
 		return
 	}

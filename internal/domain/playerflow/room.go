@@ -49,11 +49,26 @@ type State struct {
 	matchmaking Matchmaking
 }
 
-// Tx is the room: its state, and its part of the transaction that is being decided.
+// Tx is the room: the transaction that is being decided, and the parts that the rules are in.
 type Tx struct {
+	*transaction
+	logins      *logins
+	parties     *parties
+	invites     *invites
+	Matches     *Matches
+	backfills   *backfills
+	Games       *Games
+	Memberships *Memberships
+	searches    *searches
+	advices     *advices
+	penalties   *penalties
+}
+
+// transaction is the state of the room, and its part of the transaction that is being decided.
+type transaction struct {
 	*kernel.Tx
 	*State
-	scratch flowTx
+	scratch scratch
 }
 
 // Hosting is what player flow needs of game sessions, server processes and placements.
@@ -116,23 +131,6 @@ type Matchmaking interface {
 
 	// DelaySearch changes what matchmaking keeps while an event of player flow is applied.
 	DelaySearch(ticket, match string, acceptBy, by domain.Time) domain.Time
-}
-
-// New returns the room without records.
-func New(k *kernel.Kernel, limits *Limits, hosting Hosting, m Matchmaking) *Tx {
-	s := &State{Kernel: k, Limits: limits, Config: flow.DefaultConfig(), Flow: flow.New(), hosting: hosting, matchmaking: m}
-	t := &Tx{Tx: k.Tx(), State: s}
-	if limits.Flow != nil {
-		s.Config = *limits.Flow
-		k.Before(t.noteActions)
-	}
-	return t
-}
-
-// own is the room's part of the transaction. To ask for it is to have the room settle at the end.
-func (t *Tx) own() *flowTx {
-	t.AtEnd(Room)
-	return &t.scratch
 }
 
 // Events has the constructors of the room's events.

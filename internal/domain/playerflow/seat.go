@@ -33,8 +33,8 @@ import (
 // With Keep the session package counts the seat as held (SeatsHeld, SeatsEmpty) while no player session is on it, so hosting sells it
 // to no one else (R10).
 
-// memberOf finds the membership that a player session belongs to, if it is the current one or the one that takes over.
-func (t *Tx) memberOf(player string, id domain.PlayerSessionID) (r flow.MembershipRef, next, ok bool) {
+// ofSession finds the membership that a player session belongs to, if it is the current one or the one that takes over.
+func (t *Memberships) ofSession(player string, id domain.PlayerSessionID) (r flow.MembershipRef, next, ok bool) {
 	p, known := t.Flow.Player(player)
 	if !known || t.Flow.Players.Get(p).Membership() == 0 {
 		return 0, false, false
@@ -45,8 +45,8 @@ func (t *Tx) memberOf(player string, id domain.PlayerSessionID) (r flow.Membersh
 }
 
 // SeatTaken notes that a player has connected to the game server.
-func (t *Tx) SeatTaken(player string, id domain.PlayerSessionID) {
-	r, next, ok := t.memberOf(player, id)
+func (t *Memberships) SeatTaken(player string, id domain.PlayerSessionID) {
+	r, next, ok := t.ofSession(player, id)
 	if !ok {
 		return
 	}
@@ -64,8 +64,8 @@ func (t *Tx) SeatTaken(player string, id domain.PlayerSessionID) {
 
 // SeatCompleted notes that a game server has ended a player session without a reason. Of one that is not current it
 // says nothing about the player. Last is what lastReservation said before.
-func (t *Tx) SeatCompleted(player string, id domain.PlayerSessionID, last bool) {
-	r, next, ok := t.memberOf(player, id)
+func (t *Memberships) SeatCompleted(player string, id domain.PlayerSessionID, last bool) {
+	r, next, ok := t.ofSession(player, id)
 	if !ok {
 		return
 	}
@@ -80,16 +80,16 @@ func (t *Tx) SeatCompleted(player string, id domain.PlayerSessionID, last bool) 
 	case m.Status == flow.MemberReserved:
 		t.reservationOver(r, last)
 	case x.Rules.Completed == flow.CompletedLeft:
-		t.endMembership(r, flow.Left)
+		t.end(r, flow.Left)
 	case x.Rules.Completed == flow.CompletedAuto && x.Status == flow.InstanceEnding:
-		t.endMembership(r, flow.GameEnded)
+		t.end(r, flow.GameEnded)
 	default:
 		t.connectionLost(r)
 	}
 }
 
 // connectionLost is what becomes of a member who played and has lost the game connection.
-func (t *Tx) connectionLost(r flow.MembershipRef) {
+func (t *Memberships) connectionLost(r flow.MembershipRef) {
 	m := *t.Flow.Memberships.Get(r)
 	rules := t.Flow.Instances.Get(m.InstanceRef()).Rules
 	lost := m.Disconnects + 1
@@ -103,7 +103,7 @@ func (t *Tx) connectionLost(r flow.MembershipRef) {
 	if over != flow.NoReason {
 		t.changeMembership(r, func(m *flow.Membership) { m.Disconnects, m.LostAt = lost, t.Now })
 		t.excuseMany(r)
-		t.endMembership(r, over)
+		t.end(r, over)
 		t.noteLoss(m.InstanceRef(), m.Player)
 		return
 	}
@@ -122,7 +122,7 @@ func (t *Tx) connectionLost(r flow.MembershipRef) {
 
 // excuseMany makes it no offence to have lost the connection when half of the players lost theirs at the same time, as the member
 // r does now. Of those whose seat was lost with it the penalty is taken back.
-func (t *Tx) excuseMany(r flow.MembershipRef) {
+func (t *Memberships) excuseMany(r flow.MembershipRef) {
 	instance := t.Flow.Memberships.Get(r).InstanceRef()
 	x := t.Flow.Instances.Get(instance)
 	var together []flow.MembershipRef
@@ -148,17 +148,17 @@ func (t *Tx) excuseMany(r flow.MembershipRef) {
 }
 
 // recent are the losses that count as one with a loss now.
-func (t *Tx) recent(all []flow.Loss) []flow.Loss {
+func (t *Memberships) recent(all []flow.Loss) []flow.Loss {
 	return slices.DeleteFunc(slices.Clone(all), func(l flow.Loss) bool { return t.Now.Sub(l.At) > t.Config.Games.LossesTogether })
 }
 
 // noteLoss remembers for a while who was in a game until the connection was lost.
-func (t *Tx) noteLoss(r flow.InstanceRef, player string) {
+func (t *Memberships) noteLoss(r flow.InstanceRef, player string) {
 	t.changeInstance(r, func(x *flow.Instance) { x.Lost = append(t.recent(x.Lost), flow.Loss{Player: player, At: t.Now}) })
 }
 
 // pardon takes the penalty for a loss back.
-func (t *Tx) pardon(l flow.Loss, instance domain.UUID) {
+func (t *Memberships) pardon(l flow.Loss, instance domain.UUID) {
 	r, ok := t.Flow.Player(l.Player)
 	if !ok {
 		return
@@ -167,13 +167,13 @@ func (t *Tx) pardon(l flow.Loss, instance domain.UUID) {
 		return p.Kind == flow.Leave && p.Since == l.At && p.Instance == instance
 	})
 	if i >= 0 {
-		t.liftPenalty(r, i)
+		t.penalties.lift(r, i)
 	}
 }
 
 // SeatTimedOut notes that a reservation has expired.
-func (t *Tx) SeatTimedOut(player string, id domain.PlayerSessionID) {
-	r, next, ok := t.memberOf(player, id)
+func (t *Memberships) SeatTimedOut(player string, id domain.PlayerSessionID) {
+	r, next, ok := t.ofSession(player, id)
 	if !ok {
 		return
 	}
@@ -186,8 +186,8 @@ func (t *Tx) SeatTimedOut(player string, id domain.PlayerSessionID) {
 }
 
 // SeatEnding reports whether the hold of a seat has ended, and waits for this player session alone.
-func (t *Tx) SeatEnding(player string, id domain.PlayerSessionID) bool {
-	r, next, ok := t.memberOf(player, id)
+func (t *Memberships) SeatEnding(player string, id domain.PlayerSessionID) bool {
+	r, next, ok := t.ofSession(player, id)
 	if !ok || next {
 		return false
 	}
@@ -196,16 +196,16 @@ func (t *Tx) SeatEnding(player string, id domain.PlayerSessionID) bool {
 
 // reservationOver is what becomes of a member who has not come in time. The last reservation ends the membership with it, or
 // whoever lets it end early would get another one.
-func (t *Tx) reservationOver(r flow.MembershipRef, last bool) {
+func (t *Memberships) reservationOver(r flow.MembershipRef, last bool) {
 	m := *t.Flow.Memberships.Get(r)
 	x := t.Flow.Instances.Get(m.InstanceRef())
 	rules, suspect := x.Rules, x.Suspect != 0
 	switch {
 	case last && !suspect && m.WasActive:
-		t.endMembership(r, flow.ReconnectExpired)
+		t.end(r, flow.ReconnectExpired)
 		return
 	case last && !suspect:
-		t.endMembership(r, flow.NoShow)
+		t.end(r, flow.NoShow)
 		return
 	}
 	if m.WasActive {
@@ -213,7 +213,7 @@ func (t *Tx) reservationOver(r flow.MembershipRef, last bool) {
 		return
 	}
 	if rules.Reconnect == flow.ReconnectOff && !suspect {
-		t.endMembership(r, flow.NoShow)
+		t.end(r, flow.NoShow)
 		return
 	}
 	first := m.HoldBy == 0 && m.HoldLeft == 0
@@ -236,7 +236,7 @@ func (t *Tx) reservationOver(r flow.MembershipRef, last bool) {
 const holdOverdue = time.Millisecond
 
 // holdOver ends a membership whose player has not come back in time; not before an open reservation has ended.
-func (t *Tx) holdOver(r flow.MembershipRef) {
+func (t *Memberships) holdOver(r flow.MembershipRef) {
 	t.Cause = "HoldOver"
 	m := t.Flow.Memberships.Get(r)
 	switch m.Status {
@@ -247,9 +247,9 @@ func (t *Tx) holdOver(r flow.MembershipRef) {
 		}
 		t.changeMembership(r, func(m *flow.Membership) { m.HoldBy, m.Overdue = by.Add(holdOverdue), true })
 	case flow.MemberDisconnected:
-		t.endMembership(r, flow.ReconnectExpired)
+		t.end(r, flow.ReconnectExpired)
 	case flow.MemberNoShow:
-		t.endMembership(r, flow.NoShow)
+		t.end(r, flow.NoShow)
 	default:
 		t.changeMembership(r, func(m *flow.Membership) { m.HoldBy = 0 })
 	}

@@ -23,7 +23,7 @@ func (c *State) takesParties(of *matchmaking.Configuration) bool {
 
 // StandaloneCommitted moves the parties of a match into a game instance and starts its placement. Other players of the match
 // are the matter of those who sent them.
-func (t *Tx) StandaloneCommitted(match matchmaking.MatchRef) {
+func (t *Matches) StandaloneCommitted(match matchmaking.MatchRef) {
 	x := *t.matchmaking.Match(match)
 	if _, backfill := x.Backfill(); backfill {
 		t.commitStandaloneBackfill(match)
@@ -41,7 +41,7 @@ func (t *Tx) StandaloneCommitted(match matchmaking.MatchRef) {
 		ID: "gi-" + id.String(), Queue: own.Search.PlacementQueue, PlayersMax: x.PlayersMax, Name: x.ID,
 		Properties: flowProperties(x.Of.Properties, id, rules.Reconnect, x.Of.Name),
 	}
-	r := t.beginInstance(flow.Instance{ID: id, Rules: rules, Queue: x.Of.Name, Match: x.ID, Placement: start.ID}, t.newMembers(all))
+	r := t.Games.begin(flow.Instance{ID: id, Rules: rules, Queue: x.Of.Name, Match: x.ID, Placement: start.ID}, t.newMembers(all))
 	ours := map[string]bool{}
 	for _, ref := range t.Flow.Instances.Get(r).Members() {
 		m := t.Flow.Memberships.Get(ref)
@@ -56,9 +56,9 @@ func (t *Tx) StandaloneCommitted(match matchmaking.MatchRef) {
 		}
 	}
 	start.PlayersMax = max(x.PlayersMax, int32(len(ours)))
-	start.Regions = t.wantedRegions(r)
+	start.Regions = t.advices.regions(r)
 	if t.hosting.CheckPlacement(&start) != nil { // the queue was deleted while they searched
-		t.failAllocation(r, flow.HostError)
+		t.Games.fail(r, flow.HostError)
 		return
 	}
 	t.hosting.BeginPlacement(start)
@@ -66,7 +66,7 @@ func (t *Tx) StandaloneCommitted(match matchmaking.MatchRef) {
 
 // commitStandaloneBackfill seats the parties of a match in the game that asked for more players, if that is one of player flow
 // and takes them. Whatever else the asker means by its game session, nobody here can bring them there.
-func (t *Tx) commitStandaloneBackfill(match matchmaking.MatchRef) {
+func (t *Matches) commitStandaloneBackfill(match matchmaking.MatchRef) {
 	x := *t.matchmaking.Match(match)
 	seat, _ := x.Backfill()
 	ticket, _ := t.matchmaking.FindTicketNo(seat.Ticket)
@@ -77,11 +77,11 @@ func (t *Tx) commitStandaloneBackfill(match matchmaking.MatchRef) {
 		newcomers += x.Players
 		parties = append(parties, party)
 	})
-	if r, ok := t.Flow.InstanceOfGame(game); ok && t.hasRoom(r, newcomers) == nil && t.letsIn(r) {
+	if r, ok := t.Flow.InstanceOfGame(game); ok && t.Games.hasRoom(r, newcomers) == nil && t.Games.letsIn(r) {
 		t.BackfillCommitted(match, session.ID(game))
 		return
 	}
 	for _, party := range parties {
-		t.endSearch(party, flow.OnMatchmakingFailed, flow.EngineFailed, "")
+		t.searches.end(party, flow.OnMatchmakingFailed, flow.EngineFailed, "")
 	}
 }

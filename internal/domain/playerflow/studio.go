@@ -14,7 +14,7 @@ import (
 // when a player's client says that it has the events; and only while somebody has subscribed.
 
 // tellStudio gives an event the number that it has for the studio, if anybody there wants it.
-func (t *Tx) tellStudio(e *PlayersTold) {
+func (t *transaction) tellStudio(e *PlayersTold) {
 	s := &t.Flow.Studio
 	if !s.Listens() || e.Type == flow.OnSync { // it is one client's, and says nothing that others did not
 		return
@@ -30,7 +30,7 @@ func (t *Tx) tellStudio(e *PlayersTold) {
 }
 
 // takeBy is until when receivers have time to take what waits for them; 0: for ever.
-func (t *Tx) takeBy() domain.ContactTime {
+func (t *transaction) takeBy() domain.ContactTime {
 	if life := t.Config.Sessions.SubscriptionLife; life > 0 {
 		return t.Contact.Add(life)
 	}
@@ -38,7 +38,7 @@ func (t *Tx) takeBy() domain.ContactTime {
 }
 
 // receiversDue ends the patience with receivers that have taken nothing of what waits for them.
-func (t *Tx) receiversDue() {
+func (t *transaction) receiversDue() {
 	s := &t.Flow.Studio
 	for _, x := range s.Subscriptions() {
 		if x.TakeBy != 0 && x.TakeBy <= t.Contact {
@@ -67,14 +67,14 @@ func hearers(e *PlayersTold) []flow.Hearer {
 }
 
 // tellOnlyStudio notes an event about a player that the player does not hear of.
-func (t *Tx) tellOnlyStudio(kind flow.MessageType, m flow.Message, about string) {
+func (t *transaction) tellOnlyStudio(kind flow.MessageType, m flow.Message, about string) {
 	if t.Flow.Studio.Listens() {
 		t.own().told = append(t.own().told, telling{kind: kind, body: m.Encode(), to: []string{about}, studio: true})
 	}
 }
 
 // writeForStudio writes an event down that no player is told.
-func (t *Tx) writeForStudio(kind flow.MessageType, body string, about []string) {
+func (t *transaction) writeForStudio(kind flow.MessageType, body string, about []string) {
 	e := &PlayersTold{Type: kind, Body: body}
 	for _, player := range about {
 		e.To = append(e.To, Addressee{Player: player})

@@ -12,7 +12,7 @@ import (
 
 // HostChanged notes whether the host of a game instance is suspected to be gone: its link is lost, or it does not report
 // that it is healthy. While it is, no clock of a kept seat runs.
-func (t *Tx) HostChanged(key fleet.Key) {
+func (t *Games) HostChanged(key fleet.Key) {
 	process, ok := t.hosting.FindProcess(key)
 	if !ok || t.hosting.Process(process).Session == 0 {
 		return
@@ -26,7 +26,7 @@ func (t *Tx) HostChanged(key fleet.Key) {
 	t.suspect(r, !well)
 }
 
-func (t *Tx) suspect(r flow.InstanceRef, suspect bool) {
+func (t *Games) suspect(r flow.InstanceRef, suspect bool) {
 	x := t.Flow.Instances.Get(r)
 	if !x.Live() || suspect == (x.Suspect != 0) {
 		return
@@ -51,7 +51,7 @@ func (t *Tx) suspect(r flow.InstanceRef, suspect bool) {
 }
 
 // keepAliveMissed suspects a host that did not say that it is alive, and later gives it up.
-func (t *Tx) keepAliveMissed(r flow.InstanceRef) {
+func (t *Games) keepAliveMissed(r flow.InstanceRef) {
 	x := t.Flow.Instances.Get(r)
 	if !x.MissedOne && x.Rules.KeepAliveMisses > 1 {
 		t.changeInstance(r, func(x *flow.Instance) {
@@ -63,6 +63,6 @@ func (t *Tx) keepAliveMissed(r flow.InstanceRef) {
 	}
 	t.Cause = "KeepAliveLost"
 	game := x.Game
-	t.endInstance(r, flow.HostLost, flow.HostLost, "", nil)
+	t.end(r, flow.HostLost, flow.HostLost, "", nil)
 	t.stopHost(game)
 }

@@ -20,7 +20,7 @@ type actionsBefore struct {
 
 // noteActions notes the players whose actions an event may change. It runs before the event is applied. What befalls one member of a
 // party matters to its leaders as well, who may search only with all.
-func (t *Tx) noteActions(event kernel.Event) {
+func (t *transaction) noteActions(event kernel.Event) {
 	switch e := event.(type) {
 	case *PlayerKeysChanged: // the player hears of that anyway
 		if r, ok := t.Flow.Player(e.Player); ok && t.Flow.Players.Get(r).Keys.Game != e.Keys.Game {
@@ -64,7 +64,7 @@ func (t *Tx) noteActions(event kernel.Event) {
 }
 
 // noteLeaders notes the leaders of a player's party.
-func (t *Tx) noteLeaders(r flow.PlayerRef) {
+func (t *transaction) noteLeaders(r flow.PlayerRef) {
 	party, ok := t.Flow.Party(t.Flow.Players.Get(r).Keys.Party)
 	if !ok {
 		return
@@ -76,7 +76,7 @@ func (t *Tx) noteLeaders(r flow.PlayerRef) {
 	}
 }
 
-func (t *Tx) noteMembers(party domain.UUID) {
+func (t *transaction) noteMembers(party domain.UUID) {
 	r, ok := t.Flow.Party(party)
 	if !ok {
 		return
@@ -87,7 +87,7 @@ func (t *Tx) noteMembers(party domain.UUID) {
 }
 
 // noteActor notes a player who is logged in: another one hears at the login what is allowed.
-func (t *Tx) noteActor(player string) {
+func (t *transaction) noteActor(player string) {
 	if t.own().isActor[player] {
 		return
 	}
@@ -101,7 +101,7 @@ func (t *Tx) noteActor(player string) {
 
 // tellActions tells the players who may do something else than before the transaction, but for those whose keys have changed:
 // OnGameSessionChanged says it.
-func (t *Tx) tellActions() {
+func (t *transaction) tellActions() {
 	if len(t.own().actors) == 0 {
 		return
 	}

@@ -1,0 +1,308 @@
+package playerflow
+
+import (
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/flow"
+	"github.com/musterhq/muster/internal/domain/kernel"
+)
+
+// Login makes a login session for a player whose identity the front door has checked, or whose login ticket it brings.
+// The player's keys are the same before and after it.
+type Login struct {
+	Player        string      // with Ticket: whom it names, which is not believed
+	Ticket        domain.UUID // hash of a login ticket; zero: none
+	Once          domain.UUID // hash of the name of a signed token that is good for one login; zero: none
+	Until         domain.Time // with Once: when that token ends
+	Request       string      // X-Request-Id: a repeat within ten minutes with the same proof gets the same login session; empty: none
+	Session       domain.UUID // of the login session to be
+	Token         domain.UUID // first half of the SHA-256 of its access token
+	Device        string
+	ClientVersion string
+	DisplayName   string // empty: as it was
+	AutoReconnect bool
+	Insecure      bool
+
+	// Result
+	Made flow.Login
+	Flow flow.Stand
+}
+
+func (cmd *Login) Decide(k *kernel.Tx) error {
+	t := kernel.Of[*Tx](k)
+	if err := t.flowOn(); err != nil {
+		return err
+	}
+	if done, err := t.logins.again(cmd); done || err != nil {
+		return err
+	}
+	config := &t.Config.Sessions
+	used, err := t.logins.redeem(cmd)
+	if err == nil {
+		err = checkPlayerID("player_id", cmd.Player)
+	}
+	if err != nil {
+		return err
+	}
+	e := &PlayerLoggedIn{Login: flow.Login{
+		ID: cmd.Session, Player: cmd.Player, Epoch: 1, State: flow.LoginLive, Token: cmd.Token, Device: cmd.Device,
+		ClientVersion: cmd.ClientVersion, AutoReconnect: cmd.AutoReconnect, Insecure: cmd.Insecure, Created: t.Now,
+		ExpireBy: t.Contact.Add(config.IdleExpiry),
+	}}
+	r, known := t.Flow.Player(cmd.Player)
+	var old flow.Profile
+	if known {
+		p := t.Flow.Players.Get(r)
+		if err := t.logins.check(p, e); err != nil {
+			return err
+		}
+		if p.Profile != nil {
+			old = *p.Profile
+		}
+	} else if err := t.roomForPlayer(); err != nil {
+		return err
+	}
+	if cmd.DisplayName != "" {
+		old.DisplayName = cmd.DisplayName
+	}
+	if cmd.ClientVersion != "" {
+		old.ClientVersion = cmd.ClientVersion
+	}
+	e.Profile = &old
+
+	if used != nil {
+		t.Emit(used)
+	}
+	if known {
+		t.logins.replace(r, cmd.Device)
+	}
+	t.Emit(e)
+	r, _ = t.Flow.Player(cmd.Player)
+	cmd.Made = *t.Flow.Logins.Get(t.Flow.Players.Get(r).Login())
+	t.own().caller, t.Cause = cmd.caller(), "Login"
+	t.answerTo(cmd.Player, &cmd.Flow)
+	return nil
+}
+
+// RefreshLogin gives a login session a new access token. The old one is good for a while more.
+type RefreshLogin struct {
+	Caller
+	Token domain.UUID
+	Nonce domain.UUID // what the token was made of beside a secret; a repeat finds it in Made
+
+	// Result
+	Login flow.Login
+}
+
+func (cmd *RefreshLogin) Decide(k *kernel.Tx) error {
+	t := kernel.Of[*Tx](k)
+	cmd.kind = "Refresh\x00"
+	r, done, err := t.caller(&cmd.Caller, "Refresh")
+	if err != nil {
+		return err
+	}
+	cmd.Login = *t.Flow.Logins.Get(t.Flow.Players.Get(r).Login())
+	if done {
+		return nil
+	}
+	config := &t.Config.Sessions
+	l := cmd.Login
+	l.Previous, l.PreviousBy = l.Token, t.Now.Add(config.RotationOverlap)
+	l.Token, l.ExpireBy, l.Warned = cmd.Token, t.Contact.Add(config.IdleExpiry), false
+	t.Emit(&LoginChanged{l})
+	cmd.Login, cmd.Made = l, cmd.Nonce
+	return nil
+}
+
+// Logout ends a login session.
+type Logout struct{ Caller }
+
+func (cmd *Logout) Decide(k *kernel.Tx) error {
+	t := kernel.Of[*Tx](k)
+	r, done, err := t.caller(&cmd.Caller, "Logout")
+	if err != nil || done {
+		return err
+	}
+	p := t.Flow.Players.Get(r)
+	if party, ok := t.Flow.Party(p.Keys.Party); ok && p.Keys.Game.IsZero() && !t.Config.Parties.LogoutKeepsParty {
+		t.searches.declines(r, party, func() { t.parties.leave(r, flow.Left) })
+	}
+	t.logins.end(r)
+	return nil
+}
+
+// AttachStream says that the event stream of a login session is open.
+type AttachStream struct {
+	Player  string
+	Session domain.UUID
+	Stream  uint64 // a number that no other stream of the cell has; never 0
+	After   uint64 // number of the last event that the client has; 0: none
+
+	// Result
+	Sync  uint64     // number of the OnSync that the client begins with; 0: it gets the events behind After
+	Flow  flow.Stand // its Seq is the head
+	Login flow.Login
+}
+
+func (cmd *AttachStream) Decide(k *kernel.Tx) error {
+	t := kernel.Of[*Tx](k)
+	if err := t.flowOn(); err != nil {
+		return err
+	}
+	r, err := t.controls(cmd.Player, cmd.Session)
+	if err != nil {
+		return err
+	}
+	t.logins.signOfLife(r)
+	p := t.Flow.Players.Get(r)
+	t.logins.goOnline(r, cmd.Stream, p.PolledBy)
+	if cmd.After == 0 || !replayable(p, cmd.After) {
+		cmd.Sync = t.logins.sync(p)
+	}
+	t.logins.greet(r)
+	p = t.Flow.Players.Get(r)
+	cmd.Login = *t.Flow.Logins.Get(p.Login())
+	t.Cause = "Attach"
+	t.answerTo(cmd.Player, &cmd.Flow)
+	return nil
+}
+
+// LoseStream says that a stream is closed, or was silent for too long. It is ignored when another one was opened since.
+type LoseStream struct {
+	Player string
+	Stream uint64
+}
+
+func (cmd *LoseStream) Decide(k *kernel.Tx) error {
+	t := kernel.Of[*Tx](k)
+	r, ok := t.Flow.Player(cmd.Player)
+	if !ok || t.Flow.Players.Get(r).Stream != cmd.Stream || cmd.Stream == 0 {
+		return nil
+	}
+	t.Cause = "StreamLost"
+	if p := t.Flow.Players.Get(r); p.PolledBy > t.Contact {
+		t.logins.goOnline(r, 0, p.PolledBy)
+		return nil
+	}
+	t.logins.goOffline(r)
+	return nil
+}
+
+// PollEvents says that a client has polled: it counts as online for deadAfter at least, also while a stream is attached whose
+// connection may be dead.
+type PollEvents struct {
+	Player  string
+	Session domain.UUID
+	After   *uint64 // number of the last event that the client has; nil: it does not ask for events
+
+	// Result
+	Sync uint64 // number of the OnSync that the client gets; 0: it gets the events behind After
+	Flow flow.Stand
+}
+
+func (cmd *PollEvents) Decide(k *kernel.Tx) error {
+	t := kernel.Of[*Tx](k)
+	if err := t.flowOn(); err != nil {
+		return err
+	}
+	r, err := t.controls(cmd.Player, cmd.Session)
+	if err != nil {
+		return err
+	}
+	t.logins.signOfLife(r)
+	t.Cause = "Poll"
+	t.answerTo(cmd.Player, &cmd.Flow)
+	if p := t.Flow.Players.Get(r); cmd.After != nil && !replayable(p, *cmd.After) {
+		cmd.Sync = t.logins.sync(p)
+	}
+	t.logins.polled(r)
+	return nil
+}
+
+// AckEvents says that a client has the events up to a number: they need not be kept for it.
+type AckEvents struct {
+	Player  string
+	Session domain.UUID
+	Seq     uint64
+}
+
+// AckStep is how many acknowledged events are worth a word in the journal.
+const AckStep = 64
+
+func (cmd *AckEvents) Decide(k *kernel.Tx) error {
+	t := kernel.Of[*Tx](k)
+	r, err := t.controls(cmd.Player, cmd.Session)
+	if err != nil {
+		return err
+	}
+	p := t.Flow.Players.Get(r)
+	if last := min(cmd.Seq, p.Seq); last+1 >= p.FirstKept()+AckStep {
+		t.Emit(&EventsTrimmed{p.ID, last + 1})
+	}
+	return nil
+}
+
+// IssueLoginTicket lets a player log in whom a trusted backend has authenticated.
+type IssueLoginTicket struct {
+	Hash        domain.UUID // first half of the SHA-256 of the ticket
+	Player      string
+	DisplayName string
+	Life        time.Duration
+	Once        bool
+
+	// Result
+	Ticket flow.LoginTicket
+}
+
+// loginTicketMax is the longest life of a login ticket.
+const loginTicketMax = 5 * time.Minute
+
+func (cmd *IssueLoginTicket) Decide(k *kernel.Tx) error {
+	t := kernel.Of[*Tx](k)
+	if err := t.flowOn(); err != nil {
+		return err
+	}
+	if err := checkPlayerID("player_id", cmd.Player); err != nil {
+		return err
+	}
+	if cmd.Life <= 0 || cmd.Life > loginTicketMax {
+		return flow.Refuse(flow.Refusal{Code: flow.InvalidArgument}, "ttl_ms: %d, want 1 to %d", cmd.Life.Milliseconds(), loginTicketMax.Milliseconds())
+	}
+	if _, known := t.Flow.LoginTicket(cmd.Hash); !known {
+		if err := t.logins.roomForTicket(); err != nil {
+			return err
+		}
+	}
+	cmd.Ticket = flow.LoginTicket{Hash: cmd.Hash, Player: cmd.Player, DisplayName: cmd.DisplayName, Once: cmd.Once, Until: t.Now.Add(cmd.Life)}
+	t.Emit(&LoginTicketChanged{cmd.Ticket})
+	return nil
+}
+
+// proof is what a login uses up; zero for one that proves who the player is with something else.
+func (cmd *Login) proof() domain.UUID {
+	if !cmd.Once.IsZero() {
+		return cmd.Once
+	}
+	return cmd.Ticket
+}
+
+// caller is under what a login is remembered: apart from the player's other calls, and only for the same proof.
+func (cmd *Login) caller() *Caller {
+	proof := cmd.proof()
+	return &Caller{Player: cmd.Player, Request: cmd.Request, Made: cmd.Session, kind: "Login\x00" + string(proof[:]), proof: proof}
+}
+
+// SignedTokenMax bounds how long the use of a signed token has to be remembered.
+const SignedTokenMax = loginTicketMax + time.Minute // for clocks that differ
+
+// KnowsTicket reports whether a login with a ticket is worth a try: the ticket is good, or the login was carried out with it
+// and its answer can be given again. Without that anybody could make logins of a player whom they only name.
+func (v *View) KnowsTicket(cmd *Login, now domain.Time) bool {
+	if _, ok := v.c.loginTicket(cmd.Ticket, now); ok {
+		return true
+	}
+	by := cmd.caller()
+	x, ok := v.c.Flow.Request(RequestKey(by))
+	return ok && by.Request != "" && x.Player == by.Player && x.Proof == by.proof
+}

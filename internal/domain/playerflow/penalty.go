@@ -1,0 +1,135 @@
+package playerflow
+
+import (
+	"slices"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/flow"
+)
+
+// ofEnd notes what the end of a membership says about its player.
+func (t *penalties) ofEnd(m *flow.Membership, reason flow.Reason) {
+	x := t.Flow.Instances.Get(m.InstanceRef())
+	lost := m.LostAt != 0
+	switch {
+	case x.Unranked || x.Suspect != 0 || m.Excused || m.Unasked:
+	case t.couldNotCome(m, x, reason):
+	case reason == flow.NoShow:
+		t.add(m.PlayerRef(), flow.Dodge, m.Instance, reason)
+	case (reason == flow.Left || reason == flow.DeclinedReconnect) && !m.WasActive:
+		t.add(m.PlayerRef(), flow.Dodge, m.Instance, reason)
+	case reason == flow.Left, reason == flow.DeclinedReconnect, reason == flow.ReconnectExpired, reason == flow.TooManyDisconnects,
+		reason == flow.Disconnected && lost:
+		t.add(m.PlayerRef(), flow.Leave, m.Instance, reason)
+	}
+}
+
+// couldNotCome reports whether a player is not where the game is, and could not be: nobody is let into a game whose host is to end,
+// and a client has its time to come back to a service that was down.
+func (t *penalties) couldNotCome(m *flow.Membership, x *flow.Instance, reason flow.Reason) bool {
+	switch reason {
+	case flow.NoShow, flow.ReconnectExpired:
+		return x.Status == flow.InstanceEnding || t.Flow.Players.Get(m.PlayerRef()).Presence == flow.Unknown
+	case flow.Disconnected, flow.TooManyDisconnects:
+		return x.Status == flow.InstanceEnding
+	}
+	return false
+}
+
+// add moves a player one step up a scale. The lock is computed in every mode but OFF; whether it keeps the player
+// from searching is looked at then.
+func (t *penalties) add(r flow.PlayerRef, kind flow.PenaltyKind, instance domain.UUID, reason flow.Reason) {
+	config := &t.Config.Penalties
+	if config.Mode == flow.PenaltiesOff {
+		return
+	}
+	steps, decay := config.LeaveSteps, config.LeaveDecay
+	switch kind {
+	case flow.Dodge:
+		steps, decay = config.DodgeSteps, config.DodgeDecay
+	case flow.AFK:
+		steps, decay = config.AFKSteps, config.AFKDecay
+	}
+	p := t.Flow.Players.Get(r)
+	next := flow.Penalty{Kind: kind, Since: t.Now, Instance: instance, Reason: reason, Level: 1}
+	all := slices.Clone(p.Penalties)
+	i := slices.IndexFunc(all, func(x flow.Penalty) bool { return x.Kind == kind })
+	if i >= 0 {
+		next.Level += Decayed(all[i], decay, t.Now)
+		next.Until = all[i].Until // an operator may have set it, or the studio
+		all[i] = next
+	} else {
+		all = append(all, next)
+		i = len(all) - 1
+	}
+	if lock := steps[min(int(next.Level), len(steps))-1]; lock > 0 {
+		all[i].Until = max(next.Until, t.Now.Add(lock))
+	}
+	applied := all[i]
+	id := p.ID
+	t.changePlayer(r, func(e *PlayerChanged) { e.Penalties = all })
+	if config.Mode == flow.PenaltiesEnforced {
+		t.tellPlayers(flow.OnPenaltyApplied, flow.Message{Penalty: &applied}, id)
+	} else {
+		t.tellOnlyStudio(flow.OnPenaltyApplied, flow.Message{Penalty: &applied}, id)
+	}
+}
+
+// Decayed is the level that is left of a penalty: one step less for each period without an offence.
+func Decayed(p flow.Penalty, period time.Duration, now domain.Time) int32 {
+	if period <= 0 {
+		return p.Level
+	}
+	return int32(max(0, int64(p.Level)-int64(now.Sub(p.Since)/period)))
+}
+
+// lift takes the latest offence of a kind back: one step down again, and no lock of it. I is its place among the player's.
+func (t *penalties) lift(r flow.PlayerRef, i int) {
+	x := t.Flow.Players.Get(r).Penalties[i]
+	x.Level, x.Until = x.Level-1, 0
+	t.replace(r, i, x, flow.OnPenaltyLifted)
+}
+
+// replace puts another penalty in the place of one, or nothing if nothing is left of it.
+func (t *penalties) replace(r flow.PlayerRef, i int, x flow.Penalty, told flow.MessageType) {
+	p := t.Flow.Players.Get(r)
+	id, all := p.ID, slices.Clone(p.Penalties)
+	if all[i] = x; x.Level <= 0 && x.Until == 0 {
+		all = slices.Delete(all, i, i+1)
+	}
+	t.changePlayer(r, func(e *PlayerChanged) { e.Penalties = all })
+	if t.Config.Penalties.Mode == flow.PenaltiesEnforced {
+		t.tellPlayers(told, flow.Message{Penalty: &x}, id)
+	} else {
+		t.tellOnlyStudio(told, flow.Message{Penalty: &x}, id)
+	}
+}
+
+// checkLevel checks a place on a scale that somebody else names: the next offence counts from it.
+func checkLevel(level int32) error {
+	if level < 0 {
+		return flow.Refuse(flow.Refusal{Code: flow.InvalidArgument}, "level: %d, want 0 or more", level)
+	}
+	return nil
+}
+
+// Locks are the locks that keep a player from searching at a time.
+func (c *State) Locks(p *flow.Player, now domain.Time) (all []flow.Penalty) {
+	if p.RequeueUntil > now {
+		all = append(all, flow.Penalty{Kind: flow.Requeue, Level: p.RequeueLevel, Since: p.LeavesSince, Until: p.RequeueUntil, Reason: flow.Requested})
+	}
+	for _, x := range p.Penalties {
+		if x.Until > now && (x.Kind == flow.ByOperator || c.Config.Penalties.Mode == flow.PenaltiesEnforced) {
+			all = append(all, x)
+		}
+	}
+	return all
+}
+
+func (c *State) lockAt(p *flow.Player, now domain.Time) *flow.Penalty {
+	if all := c.Locks(p, now); len(all) > 0 {
+		return &all[0]
+	}
+	return nil
+}
