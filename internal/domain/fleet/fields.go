@@ -37,9 +37,7 @@ func (f *Fleet) Fields(c *wire.Codec) {
 
 func (p *CreationPolicy) fields(c *wire.Codec) {
 	wire.Int(c, 1, &p.Sessions)
-	minutes := int64(p.Period / time.Minute)
-	wire.Int(c, 2, &minutes)
-	p.Period = time.Duration(minutes) * time.Minute
+	c.Duration(2, &p.Period, time.Minute)
 }
 
 func (l *FleetLocation) fields(c *wire.Codec) {

@@ -66,9 +66,7 @@ func (x *Capacity) fields(c *wire.Codec) {
 	wire.Int(c, 2, &x.Min)
 	wire.Int(c, 3, &x.Max)
 	c.Bool(4, &x.FromZero)
-	minutes := int64(x.Inactivity / time.Minute)
-	wire.Int(c, 5, &minutes)
-	x.Inactivity = time.Duration(minutes) * time.Minute
+	c.Duration(5, &x.Inactivity, time.Minute)
 }
 
 func (p *ScalingPolicy) fields(c *wire.Codec) {

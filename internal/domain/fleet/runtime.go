@@ -47,9 +47,7 @@ func (f *Fleet) activationsMax() int32 {
 func (r *Runtime) fields(c *wire.Codec) {
 	wire.Many(c, 1, &r.Launches, (*Launch).fields)
 	wire.Int(c, 2, &r.ActivationsMax)
-	seconds := int64(r.ActivationTimeout / time.Second)
-	wire.Int(c, 3, &seconds)
-	r.ActivationTimeout = time.Duration(seconds) * time.Second
+	c.Duration(3, &r.ActivationTimeout, time.Second)
 }
 
 func (l *Launch) fields(c *wire.Codec) {

@@ -203,28 +203,22 @@ func (q *Queue) Fields(c *wire.Codec) {
 	c.UUID(7, &q.TellAfter)
 }
 
-func milliseconds(c *wire.Codec, n uint32, d *time.Duration) {
-	ms := int64(*d / time.Millisecond)
-	wire.Int(c, n, &ms)
-	*d = time.Duration(ms) * time.Millisecond
-}
-
 // Fields of Rules.
 func (r *Rules) Fields(c *wire.Codec) {
 	wire.Int(c, 1, &r.Reconnect)
-	milliseconds(c, 2, &r.ReconnectWindow)
-	milliseconds(c, 3, &r.NoShowHold)
-	milliseconds(c, 4, &r.Reservation)
+	c.Duration(2, &r.ReconnectWindow, time.Millisecond)
+	c.Duration(3, &r.NoShowHold, time.Millisecond)
+	c.Duration(4, &r.Reservation, time.Millisecond)
 	c.Bool(5, &r.NoHold)
 	wire.Int(c, 6, &r.DisconnectsMax)
-	milliseconds(c, 7, &r.AllocationTimeout)
+	c.Duration(7, &r.AllocationTimeout, time.Millisecond)
 	c.Bool(8, &r.ManualReady)
 	wire.Int(c, 9, &r.Completed)
-	milliseconds(c, 10, &r.KeepAlive)
+	c.Duration(10, &r.KeepAlive, time.Millisecond)
 	wire.Int(c, 11, &r.KeepAliveMisses)
-	milliseconds(c, 12, &r.AbsoluteTimeout)
-	milliseconds(c, 13, &r.EndingGrace)
-	milliseconds(c, 14, &r.EmptyTimeout)
+	c.Duration(12, &r.AbsoluteTimeout, time.Millisecond)
+	c.Duration(13, &r.EndingGrace, time.Millisecond)
+	c.Duration(14, &r.EmptyTimeout, time.Millisecond)
 	c.Bool(15, &r.DenyTakeover)
 	c.Bool(16, &r.Requeue)
 	c.Bool(17, &r.WrapData)

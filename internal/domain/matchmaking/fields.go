@@ -27,8 +27,8 @@ func (c *Configuration) Fields(to *wire.Codec) {
 	to.String(5, &c.Description)
 	to.Shared(6, &c.RuleSet)
 	wire.Int(to, 7, &c.Version)
-	seconds(to, 8, &c.RequestTimeout)
-	seconds(to, 9, &c.AcceptanceTimeout)
+	to.Duration(8, &c.RequestTimeout, time.Second)
+	to.Duration(9, &c.AcceptanceTimeout, time.Second)
 	to.Bool(10, &c.AcceptanceRequired)
 	to.Bool(11, &c.Standalone)
 	to.Strings(12, &c.Queues)
@@ -39,12 +39,6 @@ func (c *Configuration) Fields(to *wire.Codec) {
 	to.Shared(17, &c.NotificationTarget)
 	to.Shared(18, &c.CustomEventData)
 	wire.Many(to, 19, &c.Tags, (*keyvalue.Pair).Fields)
-}
-
-func seconds(c *wire.Codec, n uint32, d *time.Duration) {
-	s := int64(*d / time.Second)
-	wire.Int(c, n, &s)
-	*d = time.Duration(s) * time.Second
 }
 
 // Fields of a Ticket.
@@ -75,11 +69,7 @@ func (t *Ticket) Fields(c *wire.Codec) {
 func (o *Outcome) fields(c *wire.Codec) {
 	c.String(1, &o.Match)
 	c.Shared(2, &o.Team)
-	answers := string(o.Answers)
-	c.String(3, &answers)
-	if len(answers) > 0 {
-		o.Answers = []byte(answers)
-	}
+	c.Bytes(3, &o.Answers)
 	wire.Many(c, 4, &o.Sessions, sessionFields)
 	c.String(5, &o.Game)
 	c.Shared(6, &o.GameRegion)

@@ -2,7 +2,6 @@ package matchmaking
 
 import (
 	"encoding/binary"
-	"math"
 
 	"github.com/musterhq/muster/internal/domain/ruleset"
 	"github.com/musterhq/muster/internal/domain/wire"
@@ -38,9 +37,7 @@ func (p *Player) Fields(c *wire.Codec) {
 func attributeFields(v *ruleset.NamedValue, c *wire.Codec) {
 	c.Shared(1, &v.Name)
 	wire.Int(c, 2, &v.Kind)
-	number := math.Float64bits(v.Number)
-	c.Fixed64(3, &number)
-	v.Number = math.Float64frombits(number)
+	c.Float64(3, &v.Number)
 	c.String(4, &v.Text)
 	c.Strings(5, &v.List)
 	wire.Many(c, 6, &v.Map, entryFields)
@@ -48,9 +45,7 @@ func attributeFields(v *ruleset.NamedValue, c *wire.Codec) {
 
 func entryFields(e *ruleset.Entry, c *wire.Codec) {
 	c.Shared(1, &e.Key)
-	number := math.Float64bits(e.Number)
-	c.Fixed64(2, &number)
-	e.Number = math.Float64frombits(number)
+	c.Float64(2, &e.Number)
 }
 
 func (l *Latency) fields(c *wire.Codec) {

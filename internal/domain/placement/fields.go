@@ -13,7 +13,7 @@ func (q *Queue) Fields(c *wire.Codec) {
 	c.Shared(2, &q.Region)
 	c.Shared(3, &q.Account)
 	wire.Int(c, 4, &q.Created)
-	seconds(c, 5, &q.Timeout)
+	c.Duration(5, &q.Timeout, time.Second)
 	c.Strings(6, &q.Destinations)
 	wire.Many(c, 7, &q.LatencyPolicies, (*LatencyPolicy).fields)
 	c.Strings(8, &q.AllowedLocations)
@@ -26,13 +26,7 @@ func (q *Queue) Fields(c *wire.Codec) {
 
 func (p *LatencyPolicy) fields(c *wire.Codec) {
 	wire.Int(c, 1, &p.Cap)
-	seconds(c, 2, &p.Duration)
-}
-
-func seconds(c *wire.Codec, n uint32, d *time.Duration) {
-	s := int64(*d / time.Second)
-	wire.Int(c, n, &s)
-	*d = time.Duration(s) * time.Second
+	c.Duration(2, &p.Duration, time.Second)
 }
 
 // Fields of a Placement.

@@ -16,6 +16,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/musterhq/muster/internal/domain"
 )
@@ -24,7 +25,7 @@ import (
 type Message interface{ Fields(c *Codec) }
 
 // Codec either writes (appends to Buf) or reads (fills the named fields). Field numbers must be named in ascending order. Zero values are
-// not written.
+// not written. Writing changes nothing in the message: a snapshot is written while others read the same records.
 type Codec struct {
 	Buf     []byte
 	reading bool
@@ -183,7 +184,9 @@ func (c *Codec) Bool(n uint32, v *bool) {
 		x = 1
 	}
 	Int(c, n, &x)
-	*v = x != 0
+	if c.reading {
+		*v = x != 0
+	}
 }
 
 // Fixed64 is a field of eight bytes, for numbers of the whole range, such as hashes.
@@ -218,7 +221,27 @@ func (c *Codec) Float32(n uint32, v *float32) {
 func (c *Codec) Float64(n uint32, v *float64) {
 	bits := math.Float64bits(*v)
 	c.Fixed64(n, &bits)
-	*v = math.Float64frombits(bits)
+	if c.reading {
+		*v = math.Float64frombits(bits)
+	}
+}
+
+// Duration is a field of a duration in whole units.
+func (c *Codec) Duration(n uint32, d *time.Duration, unit time.Duration) {
+	units := int64(*d / unit)
+	Int(c, n, &units)
+	if c.reading {
+		*d = time.Duration(units) * unit
+	}
+}
+
+// Bytes is a field of type bytes.
+func (c *Codec) Bytes(n uint32, v *[]byte) {
+	s := string(*v)
+	c.String(n, &s)
+	if c.reading && s != "" {
+		*v = []byte(s)
+	}
 }
 
 // String is a field of type string.
@@ -240,7 +263,9 @@ func (c *Codec) String(n uint32, v *string) {
 func Text[T ~string](c *Codec, n uint32, v *T) {
 	s := string(*v)
 	c.String(n, &s)
-	*v = T(s)
+	if c.reading {
+		*v = T(s)
+	}
 }
 
 // Shared is a String whose value recurs in many messages; a Reader that interns keeps one copy.
@@ -368,7 +393,7 @@ func Optional[T any](c *Codec, n uint32, v **T, fields func(*T, *Codec)) {
 	if x == nil {
 		x = new(T)
 	}
-	if Sub(c, n, x, *v != nil, fields) {
+	if Sub(c, n, x, *v != nil, fields) && c.reading {
 		*v = x
 	}
 }
