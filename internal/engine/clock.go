@@ -130,7 +130,7 @@ const tellRounds = 16
 func (e *Engine) tellAll(ctx context.Context) error {
 	for range tellRounds {
 		number := e.durable.reached.Load()
-		if err := e.fed.wait(ctx, e, number); err != nil {
+		if err := e.fed.wait(ctx, number, e.stopError); err != nil {
 			return err
 		}
 		e.followersLock.Lock()
@@ -150,19 +150,20 @@ func (e *Engine) tellAll(ctx context.Context) error {
 
 // carryEnded moves records that ended long enough ago to the archive, and expires archived ones.
 func (e *Engine) carryEnded(ctx context.Context) error {
+	r := e.run.Load()
 	done := make(chan struct{})
 	select {
-	case e.carry <- done:
-	case <-e.stopped:
-		return e.stopError()
+	case r.carry <- done:
+	case <-r.stopped:
+		return r.stopError()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 	select {
 	case <-done:
 		return nil
-	case <-e.stopped:
-		return e.stopError()
+	case <-r.stopped:
+		return r.stopError()
 	case <-ctx.Done():
 		return ctx.Err()
 	}

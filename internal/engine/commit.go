@@ -6,66 +6,73 @@ import (
 	"time"
 )
 
-// commitGroups is the goroutine that makes groups durable, one at a time, while the next one grows. unsaved is the size of the journal
-// after the latest snapshot, in bytes.
-func (e *Engine) commitGroups(ctx context.Context, unsaved int64) {
+// commitGroups is the goroutine that makes groups durable, one at a time, while the next one grows.
+func (r *run) commitGroups(ctx context.Context) {
 	spare := &Group{}
 	for {
 		select {
-		case <-e.commit:
-		case <-e.stopped:
+		case <-r.commit:
+		case <-r.stopped:
 			// Commands that were decided before the stop still become durable.
-			<-e.decided
-			for e.commitOne(ctx, &spare, &unsaved) {
+			<-r.decided
+			for r.commitOne(ctx, &spare) {
 			}
-			e.refuseRest()
+			r.refuseRest()
 			return
 		}
-		for e.commitOne(ctx, &spare, &unsaved) {
+		for r.commitOne(ctx, &spare) {
 		}
 	}
 }
 
 // commitOne makes the present group durable. It reports false if there was none or it failed.
-func (e *Engine) commitOne(ctx context.Context, spare **Group, unsaved *int64) bool {
-	e.gather()
-	e.stateLock.Lock()
-	if e.failure.Load() != nil {
-		e.stateLock.Unlock()
+func (r *run) commitOne(ctx context.Context, spare **Group) bool {
+	r.gather()
+	r.e.stateLock.Lock()
+	if r.failure.Load() != nil {
+		r.e.stateLock.Unlock()
 		return false
 	}
-	g := e.seq.Take(*spare)
+	g := r.e.seq.Take(*spare)
 	if g == nil {
-		idle := e.seq.TakeIdle()
-		e.stateLock.Unlock()
+		idle := r.e.seq.TakeIdle()
+		r.e.stateLock.Unlock()
 		answer(idle)
 		return false
 	}
-	snapshot := e.freezeIfDue(g, unsaved)
-	e.stateLock.Unlock()
-	signal(e.taken)
+	snapshot := r.e.freezeIfDue(g)
+	r.e.stateLock.Unlock()
+	signal(r.taken)
 
 	appending := time.Now()
-	if err := e.config.Journal.Append(context.WithoutCancel(ctx), g.Number, g.Batch); err != nil {
-		e.log.Error("the journal failed: the engine accepts no more commands before a restart from the journal", "entry", g.Number, "error", err)
-		e.failGroup(g, err)
+	if err := r.journal.Append(context.WithoutCancel(ctx), g.Number, g.Batch); err != nil {
+		r.e.log.Error("the journal failed: the engine accepts no more commands before a restart from the journal", "entry", g.Number, "error", err)
+		if snapshot != nil {
+			r.e.saving.Store(false)
+		}
+		r.failGroup(g, err)
 		return false
 	}
-	e.stateLock.Lock()
-	e.seq.Durable(g.Number)
-	e.stateLock.Unlock()
-	e.durable.reached.Store(g.Number)
-	e.metrics.committed(g, appending)
+	r.e.stateLock.Lock()
+	r.e.seq.Durable(g.Number)
+	r.e.stateLock.Unlock()
+	r.e.durable.reached.Store(g.Number)
+	r.e.metrics.committed(g, appending)
 	answer(g.calls)
+	r.e.tell(g)
+	if snapshot != nil {
+		r.e.snapshots <- snapshot
+	}
+	*spare = g
+	return true
+}
+
+// tell wakes the readers that wait for a durable group, and feeds the followers.
+func (e *Engine) tell(g *Group) {
 	e.durable.wake(g.Number)
 	e.feed(g)
 	e.fed.reached.Store(g.Number)
 	e.fed.wake(g.Number)
-	if snapshot != nil {
-		e.snapshots <- snapshot
-	}
-	*spare = g
-	return true
 }
 
 // On a busy machine a group waits for further commands, because its sync and the wake-ups around it cost as much as forty small commands.
@@ -76,22 +83,22 @@ const (
 )
 
 // gather lets the group grow.
-func (e *Engine) gather() {
+func (r *run) gather() {
 	began := time.Now()
-	for size := e.gathered(); size < gatherBytes; {
+	for size := r.gathered(); size < gatherBytes; {
 		letOthersRun()
 		before := size
-		if size = e.gathered(); size == before || time.Since(began) > gatherWait {
+		if size = r.gathered(); size == before || time.Since(began) > gatherWait {
 			return
 		}
 	}
 }
 
 // gathered returns the size of the group that is being built, in bytes.
-func (e *Engine) gathered() int {
-	e.stateLock.RLock()
-	defer e.stateLock.RUnlock()
-	return e.seq.Gathered()
+func (r *run) gathered() int {
+	r.e.stateLock.RLock()
+	defer r.e.stateLock.RUnlock()
+	return r.e.seq.Gathered()
 }
 
 // letOthersRun yields to ready goroutines, most of which bring commands on a busy machine. On an idle machine it returns at once.
@@ -107,16 +114,16 @@ func answer(calls []*Call) {
 }
 
 // failGroup answers all callers whose commands may not be durable.
-func (e *Engine) failGroup(g *Group, cause error) {
-	e.fail(cause)
-	e.refuse(g.calls)
-	e.refuseRest()
+func (r *run) failGroup(g *Group, cause error) {
+	r.fail(cause)
+	r.refuse(g.calls, r.stopError())
+	r.refuseRest()
 }
 
 // refuseRest answers the callers of groups that will not be appended.
-func (e *Engine) refuseRest() {
-	e.stateLock.Lock()
-	left := e.seq.Abandon()
-	e.stateLock.Unlock()
-	e.refuse(left)
+func (r *run) refuseRest() {
+	r.e.stateLock.Lock()
+	left := r.e.seq.Abandon()
+	r.e.stateLock.Unlock()
+	r.refuse(left, r.closedError())
 }

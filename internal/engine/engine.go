@@ -43,8 +43,16 @@
 //
 // A failed append is final. How much of it is durable is unknown, so the state in memory beyond the last durable group is void: every
 // waiting command gets ErrStopped, which means that its outcome is unknown, and so does a read that saw later changes. A new engine
-// starts from the journal. While the owner reports a shortage of space (Config.Short), changes are refused before they are decided, so
-// that none has to fail. The journal ensures that only one engine has it open.
+// starts from the journal, and in a cluster this one does. While the owner reports a shortage of space (Config.Short), changes are refused
+// before they are decided, so that none has to fail. The journal ensures that only one engine has it open.
+//
+// # Roles
+//
+// In a cluster each node has an engine. One decides; the others are replicas, which apply each entry as soon as it is committed and feed
+// their own followers, so a takeover replays nothing (roles.go). A replica stores what leaves memory in its own archive first. When a node
+// that decides cannot append, an entry of unknown outcome may or may not be committed by its successor: the engine builds its state anew
+// up to the last entry that it knows to be committed, and becomes a replica. Commands that never were on their way to the journal get
+// ErrNotLeading, which means that nothing has happened; only those of the entry in question get ErrStopped.
 package engine
 
 import (
@@ -52,6 +60,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -122,29 +131,26 @@ func orDefault[T comparable](v *T, value T) {
 	}
 }
 
-// Engine is a running cell.
+// Engine is a running cell. It decides, or it is a replica of one that another node decides; see roles.go.
 type Engine struct {
 	config Config
 	log    *slog.Logger
 
-	queueLock sync.Mutex
-	queue     []*Call
-	closed    bool          // no more commands
-	wake      chan struct{} // something is in the queue, or Poke
-
 	stateLock sync.RWMutex
 	seq       *Sequencer
-	poked     bool // a Tick must run, regardless of the plan
 
-	commit  chan struct{} // the group being built is not empty
-	taken   chan struct{} // the group was taken: there is room for more
-	decided chan struct{} // closed when no more commands are decided
+	run        atomic.Pointer[run] // nil in a replica
+	role       sync.Mutex          // one change of roles at a time
+	replicates *replication        // nil while the engine decides
+
 	durable progress
 	fed     progress // to followers
+	source  store
+	cluster Log   // nil without one
+	unsaved int64 // bytes of journal behind the latest snapshot; of whichever goroutine appends or applies
 
 	advancing sync.Mutex
 	besides   []Beside
-	carry     chan chan struct{} // asks for a pass over the ended records, after which the channel in it is closed
 
 	followersLock sync.Mutex
 	followers     []*follower
@@ -160,99 +166,64 @@ type Engine struct {
 	stopped chan struct{} // closed once failed or closed
 	stop    sync.Once
 	done    sync.WaitGroup
+	context context.Context // of its goroutines
 	cancel  context.CancelFunc
 }
 
-var calls = sync.Pool{New: func() any { return newCall(nil) }}
-
-func newCall(cmd kernel.Command) *Call { return &Call{Cmd: cmd, done: make(chan struct{}, 1)} }
-
-// groupBytesMax is the size of a group from which no more commands are added; while an append hangs, they wait. The journal takes 64 MiB,
-// far more than this and the largest command.
-const groupBytesMax = 8 << 20
-
-// lockStep is the most commands under one lock of the state, which bounds how long readers wait.
-const lockStep = 64
-
 // Open loads the cell from the journal and starts it.
 func Open(ctx context.Context, config Config) (*Engine, error) {
-	config.setDefaults()
-	c, last, unsaved, err := load(ctx, config)
+	e, err := open(ctx, config, config.Journal, math.MaxUint64)
 	if err != nil {
 		return nil, err
 	}
-	var seed [32]byte
-	if _, err := crand.Read(seed[:]); err != nil {
-		return nil, fmt.Errorf("seed for identifiers: %w", err)
+	if err := e.decideWith(ctx, config.Journal); err != nil {
+		e.Close()
+		return nil, err
 	}
+	return e, nil
+}
+
+// open loads the cell as it was after entry `until`. It neither decides nor replicates yet.
+func open(ctx context.Context, config Config, from store, until uint64) (*Engine, error) {
+	config.setDefaults()
 	e := &Engine{
+		source:    from,
 		config:    config,
 		log:       config.Log,
-		wake:      make(chan struct{}, 1),
-		commit:    make(chan struct{}, 1),
-		taken:     make(chan struct{}, 1),
-		decided:   make(chan struct{}),
-		seq:       NewSequencer(c, last, seed),
 		snapshots: make(chan *pendingSnapshot, 1),
 		stopped:   make(chan struct{}),
-		carry:     make(chan chan struct{}),
 		metrics:   newMetrics(),
+	}
+	last, err := e.load(ctx, until)
+	if err != nil {
+		return nil, err
 	}
 	e.durable.reached.Store(last)
 	e.fed.reached.Store(last)
 	if config.Clock != nil {
-		config.Clock.notBefore(c.Last())
+		config.Clock.notBefore(e.seq.Cell().Last())
 	}
-	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	e.cancel = cancel
-	e.metrics.unsaved.Store(unsaved)
-	e.done.Go(func() { e.decide() })
-	e.done.Go(func() { e.commitGroups(run, unsaved) })
-	e.done.Go(func() { e.saveSnapshots(run) })
-	if err := e.Do(ctx, &kernel.Resume{}); err != nil {
-		e.Close()
-		return nil, err
-	}
-	e.done.Go(func() { e.archiveEnded(run) })
+	e.context, e.cancel = context.WithCancel(context.WithoutCancel(ctx))
+	e.done.Go(e.saveSnapshots)
 	return e, nil
 }
 
-// load rebuilds the cell from the latest snapshot and the journal after it, whose size in bytes it returns.
-func load(ctx context.Context, config Config) (c *cell.Cell, last uint64, unsaved int64, err error) {
-	began := time.Now()
-	c = cell.New(config.Cell)
-	at, snapshot, err := config.Journal.LatestSnapshot(ctx)
+// load builds the cell anew.
+func (e *Engine) load(ctx context.Context, until uint64) (last uint64, err error) {
+	c, last, unsaved, err := load(ctx, e.config, e.source, until)
 	if err != nil {
-		return nil, 0, 0, fmt.Errorf("find the latest snapshot: %w", err)
+		return 0, err
 	}
-	if snapshot != nil {
-		err := c.Load(snapshot)
-		snapshot.Close()
-		if err != nil {
-			return nil, 0, 0, fmt.Errorf("load the snapshot after journal entry %d: %w", at, err)
-		}
+	var seed [32]byte
+	if _, err := crand.Read(seed[:]); err != nil {
+		return 0, fmt.Errorf("seed for identifiers: %w", err)
 	}
-	last = at
-	for entry, err := range config.Journal.Read(ctx, at+1) {
-		if err != nil {
-			return nil, 0, 0, fmt.Errorf("read the journal after entry %d: %w", last, err)
-		}
-		if err := c.Replay(entry.Number, entry.Batch); err != nil {
-			return nil, 0, 0, fmt.Errorf("replay journal entry %d: %w", entry.Number, err)
-		}
-		last = entry.Number
-		unsaved += int64(len(entry.Batch))
-	}
-	v := c.View()
-	if config.Loaded != nil {
-		if err := config.Loaded(&v); err != nil {
-			return nil, 0, 0, err
-		}
-	}
-	totals := v.Totals()
-	config.Log.Info("state loaded", "snapshot", at, "journal", last, "took", time.Since(began).Round(time.Millisecond),
-		"fleets", totals.Fleets, "game_sessions", totals.GameSessions, "player_sessions", totals.PlayerSessions)
-	return c, last, unsaved, nil
+	e.stateLock.Lock()
+	e.seq = NewSequencer(c, last, seed)
+	e.stateLock.Unlock()
+	e.unsaved = unsaved
+	e.metrics.unsaved.Store(unsaved)
+	return last, nil
 }
 
 // Do executes a command and returns once its outcome is durable. An error is a *domain.Refusal, and then nothing has changed; or it wraps
@@ -270,6 +241,17 @@ func (e *Engine) Do(ctx context.Context, cmd kernel.Command) error {
 	return e.told(cmd, e.submit(cmd))
 }
 
+// submit has a command executed.
+func (e *Engine) submit(cmd kernel.Command) error {
+	if r := e.run.Load(); r != nil {
+		return r.submit(cmd)
+	}
+	if err := e.Err(); err != nil {
+		return e.stopError()
+	}
+	return ErrNotLeading
+}
+
 // hasHappened reports whether a command records what a refusal would not undo: opened and lost connections, and heartbeats. These are
 // small, and are accepted as long as they can be written.
 func hasHappened(cmd kernel.Command) bool {
@@ -280,38 +262,6 @@ func hasHappened(cmd kernel.Command) bool {
 	return false
 }
 
-func (e *Engine) submit(cmd kernel.Command) error {
-	c := calls.Get().(*Call)
-	c.Cmd, c.Err = cmd, nil
-	e.queueLock.Lock()
-	switch {
-	case e.closed:
-		e.queueLock.Unlock()
-		return e.stopError()
-	case len(e.queue) >= e.config.QueueMax:
-		e.queueLock.Unlock()
-		return domain.Refuse(domain.Overloaded, "%d commands are waiting", e.config.QueueMax)
-	}
-	e.queue = append(e.queue, c)
-	first := len(e.queue) == 1
-	e.queueLock.Unlock()
-	if first {
-		signal(e.wake)
-	}
-	<-c.done
-	err := c.Err
-	c.Cmd = nil
-	calls.Put(c)
-	return err
-}
-
-// Waiting returns the number of commands that wait to be executed, and its limit.
-func (e *Engine) Waiting() (now, most int) {
-	e.queueLock.Lock()
-	defer e.queueLock.Unlock()
-	return len(e.queue), e.config.QueueMax
-}
-
 // signal wakes a goroutine that waits on a channel with capacity 1.
 func signal(c chan struct{}) {
 	select {
@@ -320,114 +270,19 @@ func signal(c chan struct{}) {
 	}
 }
 
+// Waiting returns the number of commands that wait to be executed, and its limit.
+func (e *Engine) Waiting() (now, most int) {
+	if r := e.run.Load(); r != nil {
+		now = r.waiting()
+	}
+	return now, e.config.QueueMax
+}
+
 // Poke makes the engine read the clock again, for tests that move it.
 func (e *Engine) Poke() {
-	e.stateLock.Lock()
-	e.poked = true
-	e.stateLock.Unlock()
-	signal(e.wake)
-}
-
-// decide is the goroutine that executes commands in order.
-func (e *Engine) decide() {
-	defer close(e.decided)
-	var taken []*Call
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-e.wake:
-		case <-timer.C:
-		case <-e.stopped:
-			e.refuseQueue()
-			return
-		}
-		letOthersRun()
-		e.queueLock.Lock()
-		taken, e.queue = e.queue, taken[:0]
-		e.queueLock.Unlock()
-		for rest := taken; len(rest) > 0; {
-			n := min(lockStep, len(rest))
-			if e.waitForRoom() {
-				n = e.execute(rest[:n])
-			} else {
-				e.refuse(rest[:n])
-			}
-			rest = rest[n:]
-			signal(e.commit)
-		}
-		clear(taken)
-		if wait, ok := e.tick(); ok {
-			timer.Reset(wait)
-		}
+	if r := e.run.Load(); r != nil {
+		r.poke()
 	}
-}
-
-// waitForRoom waits while the group that is being built is full. It reports false if the engine stops meanwhile.
-func (e *Engine) waitForRoom() bool {
-	for {
-		if e.gathered() < groupBytesMax {
-			return true
-		}
-		select {
-		case <-e.taken:
-		case <-e.stopped:
-			return false
-		}
-	}
-}
-
-// execute decides some commands under one lock, and returns their number.
-func (e *Engine) execute(some []*Call) (decided int) {
-	e.stateLock.Lock()
-	defer e.stateLock.Unlock()
-	if e.failure.Load() != nil {
-		e.refuse(some)
-		return len(some)
-	}
-	answered, decided := e.seq.Execute(e.config.Now(), e.followed(), some)
-	if g := e.seq.building; g.began.IsZero() && len(g.Batch) > 0 {
-		g.began = time.Now()
-	}
-	answer(answered)
-	return decided
-}
-
-func (e *Engine) refuse(some []*Call) {
-	for _, c := range some {
-		c.Err = e.stopError()
-	}
-	answer(some)
-}
-
-// tick ends some of what is due and returns how long to wait for the next deadline. It ends many deadlines in steps, with waiting
-// commands in between.
-func (e *Engine) tick() (wait time.Duration, ok bool) {
-	wait, ok = e.untilDue()
-	e.stateLock.Lock()
-	poked := e.poked
-	e.poked = false
-	e.stateLock.Unlock()
-	if !ok || wait > 0 && !poked {
-		return wait, ok
-	}
-	if !e.waitForRoom() {
-		return 0, false
-	}
-	e.execute([]*Call{newCall(&kernel.Tick{})})
-	signal(e.commit)
-	if e.failure.Load() != nil {
-		return 0, false
-	}
-	return e.untilDue()
-}
-
-// untilDue returns the time until the next Tick; not ok without deadlines.
-func (e *Engine) untilDue() (wait time.Duration, ok bool) {
-	e.stateLock.RLock()
-	due := e.seq.Due()
-	e.stateLock.RUnlock()
-	return due.Sub(e.config.Now()), !due.IsZero()
 }
 
 // Read calls f with a view of the state, and returns once everything that f read is durable. f must be short, because commands wait
@@ -435,7 +290,7 @@ func (e *Engine) untilDue() (wait time.Duration, ok bool) {
 func (e *Engine) Read(ctx context.Context, f func(v *cell.View) error) error {
 	v, err := e.look(f)
 	if seen := v.Seen(); seen > e.durable.reached.Load() {
-		if err := e.durable.wait(ctx, e, seen); err != nil {
+		if err := e.durable.wait(ctx, seen, e.stopError); err != nil {
 			return err
 		}
 	}
@@ -471,9 +326,6 @@ func (e *Engine) Now() time.Time { return e.config.Now() }
 // fail stops the engine permanently.
 func (e *Engine) fail(cause error) {
 	e.failure.CompareAndSwap(nil, &cause)
-	e.queueLock.Lock()
-	e.closed = true
-	e.queueLock.Unlock()
 	e.stop.Do(func() { close(e.stopped) })
 	e.release()
 }
@@ -484,6 +336,7 @@ func (e *Engine) release() {
 	e.fed.release()
 }
 
+// stopError is the error of a caller whose outcome is unknown.
 func (e *Engine) stopError() error {
 	if err := e.Err(); err != nil {
 		return fmt.Errorf("%w: %w", ErrStopped, err)
@@ -491,24 +344,16 @@ func (e *Engine) stopError() error {
 	return ErrStopped
 }
 
-// refuseQueue answers the commands left in the queue.
-func (e *Engine) refuseQueue() {
-	e.queueLock.Lock()
-	e.closed = true
-	left := e.queue
-	e.queue = nil
-	e.queueLock.Unlock()
-	e.refuse(left)
-}
-
 // Close stops the engine after all decided commands are durable. It returns the failure, if there was one.
 func (e *Engine) Close() error {
-	e.queueLock.Lock()
-	e.closed = true
-	e.queueLock.Unlock()
-	e.stop.Do(func() { close(e.stopped) })
 	e.cancel()
+	e.role.Lock()
+	if r := e.run.Load(); r != nil {
+		r.close()
+	}
+	e.role.Unlock()
 	e.done.Wait()
+	e.stop.Do(func() { close(e.stopped) })
 	e.release()
 	e.closeFollowers()
 	return e.Err()

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"math"
 
 	crand "crypto/rand"
 
@@ -23,7 +24,7 @@ type Offline struct {
 // OpenOffline loads the cell from the journal, which only the caller may use. Archive may be nil.
 func OpenOffline(ctx context.Context, config Config) (*Offline, error) {
 	config.setDefaults()
-	c, last, _, err := load(ctx, config)
+	c, last, _, err := load(ctx, config, config.Journal, math.MaxUint64)
 	if err != nil {
 		return nil, err
 	}

@@ -48,8 +48,15 @@ func (p *progress) release() {
 	p.waiting = nil
 }
 
+// again takes waiting callers after a release.
+func (p *progress) again() {
+	p.lock.Lock()
+	defer p.lock.Unlock()
+	p.released = false
+}
+
 // wait returns once an entry has reached the stage, or with the reason why it may never do so.
-func (p *progress) wait(ctx context.Context, e *Engine, number uint64) error {
+func (p *progress) wait(ctx context.Context, number uint64, stopped func() error) error {
 	w := waiter{number, make(chan struct{})}
 	p.lock.Lock()
 	switch {
@@ -58,7 +65,7 @@ func (p *progress) wait(ctx context.Context, e *Engine, number uint64) error {
 		return nil
 	case p.released:
 		p.lock.Unlock()
-		return e.stopError()
+		return stopped()
 	}
 	p.waiting = append(p.waiting, w)
 	p.lock.Unlock()
@@ -68,7 +75,7 @@ func (p *progress) wait(ctx context.Context, e *Engine, number uint64) error {
 		return ctx.Err()
 	}
 	if p.reached.Load() < number {
-		return e.stopError()
+		return stopped()
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"time"
 
@@ -108,6 +109,22 @@ func (s *Sequencer) TakeIdle() []*Call {
 	s.building.calls = nil
 	return waiting
 }
+
+// Apply folds a group that another node has decided and made durable into the state. The Sequencer must not hold commands.
+func (s *Sequencer) Apply(number uint64, batch []byte, follow kernel.KindMask) (*Group, error) {
+	if want := s.durable + 1; number != want || s.ahead() {
+		return nil, fmt.Errorf("entry %d does not follow entry %d", number, s.durable)
+	}
+	events, err := s.cell.ReplayFor(number, batch, follow)
+	if err != nil {
+		return nil, err
+	}
+	s.durable, s.building.Number = number, number+1
+	return &Group{Number: number, Batch: batch, Events: events, At: s.cell.Last()}, nil
+}
+
+// ahead reports whether the state has changes that are not known to be durable.
+func (s *Sequencer) ahead() bool { return s.building.Number > s.durable+1 || len(s.building.Batch) > 0 }
 
 // Durable records that all groups up to number are in the journal.
 func (s *Sequencer) Durable(number uint64) { s.durable = number }

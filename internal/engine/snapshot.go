@@ -15,13 +15,13 @@ type pendingSnapshot struct {
 }
 
 // freezeIfDue takes a snapshot if the journal has grown enough. The state is that after g, because the next group is empty.
-func (e *Engine) freezeIfDue(g *Group, unsaved *int64) *pendingSnapshot {
-	*unsaved += int64(len(g.Batch))
-	e.metrics.unsaved.Store(*unsaved)
-	if *unsaved < e.config.SnapshotEvery || len(e.snapshots) > 0 || e.saving.Load() || e.config.Short() != nil {
+func (e *Engine) freezeIfDue(g *Group) *pendingSnapshot {
+	e.unsaved += int64(len(g.Batch))
+	e.metrics.unsaved.Store(e.unsaved)
+	if e.unsaved < e.config.SnapshotEvery || len(e.snapshots) > 0 || e.saving.Load() || e.config.Short() != nil {
 		return nil
 	}
-	*unsaved = 0
+	e.unsaved = 0
 	e.metrics.unsaved.Store(0)
 	e.saving.Store(true)
 	began := time.Now()
@@ -32,7 +32,8 @@ func (e *Engine) freezeIfDue(g *Group, unsaved *int64) *pendingSnapshot {
 
 // saveSnapshots is the goroutine that writes snapshots and trims the journal before them. A snapshot that cannot be written only makes
 // the next restart longer, because the journal still has everything.
-func (e *Engine) saveSnapshots(ctx context.Context) {
+func (e *Engine) saveSnapshots() {
+	ctx := e.context
 	for {
 		select {
 		case s := <-e.snapshots:
@@ -46,9 +47,9 @@ func (e *Engine) saveSnapshots(ctx context.Context) {
 
 func (e *Engine) saveSnapshot(ctx context.Context, s *pendingSnapshot) {
 	began := time.Now()
-	err := e.config.Journal.SaveSnapshot(ctx, s.at, func(w io.Writer) error { return s.frozen.Write(whileRoom{w, e.config.Short}) })
+	err := e.source.SaveSnapshot(ctx, s.at, func(w io.Writer) error { return s.frozen.Write(whileRoom{w, e.config.Short}) })
 	if err == nil {
-		err = e.config.Journal.Trim(ctx, s.at+1)
+		err = e.source.Trim(ctx, s.at+1)
 	}
 	switch {
 	case ctx.Err() != nil:

@@ -14,8 +14,41 @@ func (k *Kernel) EachEvent(batch []byte, f func(at domain.Time, e Event)) error 
 	return k.eachEvent(batch, &wire.Reader{}, func() {}, f)
 }
 
+// Forgets is how many ended records leave memory with a journal entry.
+func Forgets(batch []byte) (n int, err error) {
+	err = eachBody(batch, func() {}, func(_ domain.Time, kind uint64, body []byte) error {
+		if kind != uint64((*Forgotten).Kind(nil)) {
+			return nil
+		}
+		var e Forgotten
+		err := (&wire.Reader{}).Read(body, &e)
+		n += int(e.Count)
+		return err
+	})
+	return n, err
+}
+
 // eachEvent decodes a journal entry: transactions, their time, their events. It calls begin before each transaction.
 func (k *Kernel) eachEvent(batch []byte, r *wire.Reader, begin func(), f func(domain.Time, Event)) error {
+	return eachBody(batch, begin, func(at domain.Time, kind uint64, body []byte) error {
+		var e Event
+		if kind <= math.MaxUint8 {
+			e = k.NewEvent(Kind(kind))
+		}
+		if e == nil {
+			// Skipping it would make this process quietly different from the one that wrote it.
+			return fmt.Errorf("event of unknown kind %d: written by a later release", kind)
+		}
+		if err := r.Read(body, e); err != nil {
+			return fmt.Errorf("event %T: %w", e, err)
+		}
+		f(at, e)
+		return nil
+	})
+}
+
+// eachBody walks a journal entry without decoding its events.
+func eachBody(batch []byte, begin func(), f func(at domain.Time, kind uint64, body []byte) error) error {
 	for len(batch) > 0 {
 		num, body, rest, err := next(batch)
 		if err != nil {
@@ -26,14 +59,14 @@ func (k *Kernel) eachEvent(batch []byte, r *wire.Reader, begin func(), f func(do
 			return fmt.Errorf("batch has a field %d, want transactions only: %w", num, wire.ErrMalformed)
 		}
 		begin()
-		if err := k.eachOfTransaction(body, r, f); err != nil {
+		if err := eachOfTransaction(body, f); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (k *Kernel) eachOfTransaction(b []byte, r *wire.Reader, f func(domain.Time, Event)) error {
+func eachOfTransaction(b []byte, f func(at domain.Time, kind uint64, body []byte) error) error {
 	if len(b) == 0 || b[0] != transactionAt<<3 {
 		return fmt.Errorf("transaction does not begin with its time: %w", wire.ErrMalformed)
 	}
@@ -57,18 +90,9 @@ func (k *Kernel) eachOfTransaction(b []byte, r *wire.Reader, f func(domain.Time,
 		if len(rest) > 0 {
 			return fmt.Errorf("event of kind %d is followed by another one: %w", kind, wire.ErrMalformed)
 		}
-		var e Event
-		if kind <= math.MaxUint8 {
-			e = k.NewEvent(Kind(kind))
+		if err := f(domain.Time(at), kind, body); err != nil {
+			return err
 		}
-		if e == nil {
-			// Skipping it would make this process quietly different from the one that wrote it.
-			return fmt.Errorf("event of unknown kind %d: written by a later release", kind)
-		}
-		if err := r.Read(body, e); err != nil {
-			return fmt.Errorf("event %T: %w", e, err)
-		}
-		f(domain.Time(at), e)
 	}
 	return nil
 }

@@ -166,9 +166,22 @@ func (k *Kernel) Execute(cmd Command, env *Env) (emitted bool, err error) {
 }
 
 // Replay applies one journal entry.
-func (k *Kernel) Replay(number uint64, batch []byte) error {
+func (k *Kernel) Replay(number uint64, batch []byte) error { return k.replay(number, batch, k.apply) }
+
+// ReplayFor is Replay for followers: it returns the events of the kinds in follow as a command would.
+func (k *Kernel) ReplayFor(number uint64, batch []byte, follow KindMask) (events []Emitted, err error) {
+	err = k.replay(number, batch, func(at domain.Time, e Event) {
+		if follow.Has(e.Kind()) {
+			events = append(events, Emitted{e, at, k.part, k.stateBefore(e)})
+		}
+		k.apply(at, e)
+	})
+	return events, err
+}
+
+func (k *Kernel) replay(number uint64, batch []byte, apply func(domain.Time, Event)) error {
 	k.begin(number)
-	err := k.eachEvent(batch, &k.replayed, func() { k.part++ }, k.apply)
+	err := k.eachEvent(batch, &k.replayed, func() { k.part++ }, apply)
 	for _, room := range k.rooms {
 		if room != nil {
 			room.Reset() // the consequences of the events are events of their own

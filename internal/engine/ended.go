@@ -1,0 +1,158 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/musterhq/muster/internal/archive"
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/kernel"
+)
+
+const (
+	archiveEvery  = 500 * time.Millisecond
+	archiveMost   = 16 << 10 // records moved to the archive at a time
+	archiveBytes  = 64 << 20 // or so many bytes: game sessions may have half a megabyte of data each
+	expireEvery   = time.Minute
+	expireStep    = 2000
+	archiveRetry  = 5 * time.Second
+	archiveLocked = 256 // records read under one lock
+)
+
+// archiveEnded is the goroutine that moves ended records from memory to the archive.
+func (r *run) archiveEnded(ctx context.Context) {
+	expired := r.e.config.Now()
+	timer := time.NewTimer(archiveEvery)
+	defer timer.Stop()
+	for {
+		var asked chan struct{}
+		select {
+		case <-timer.C:
+		case asked = <-r.carry:
+		case <-ctx.Done():
+			return
+		}
+		if r.e.config.Short() != nil && asked == nil { // ended records stay in memory until there is room
+			timer.Reset(archiveRetry)
+			continue
+		}
+		next := archiveEvery
+		full, err := r.archiveSome(ctx)
+		for full && asked != nil && err == nil {
+			full, err = r.archiveSome(ctx)
+		}
+		if err == nil && r.e.config.Now().Sub(expired) >= expireEvery {
+			expired = r.e.config.Now()
+			err = r.e.expire(ctx)
+		}
+		switch {
+		case ctx.Err() != nil || r.failure.Load() != nil:
+			return
+		case errors.Is(err, archive.ErrFailed):
+			// It stays failed until it is opened again, and memory cannot hold all records that will end.
+			r.e.log.Error("the archive failed: the engine accepts no more commands before a restart from the journal", "error", err)
+			r.fail(err)
+			return
+		case err != nil:
+			r.e.log.Error("the archive refused a write: ended records stay in memory until it accepts them", "error", err)
+			next = archiveRetry
+		case full:
+			next = 0
+		}
+		if asked != nil {
+			close(asked)
+		}
+		timer.Reset(next)
+	}
+}
+
+// archiveSome archives the records that ended first, and reports whether there may be more. Only this goroutine removes ended records, so
+// their positions stay valid.
+func (r *run) archiveSome(ctx context.Context) (full bool, err error) {
+	x, err := r.e.endedFirst(ctx, archiveMost, archiveBytes, domain.TimeOf(r.e.config.Now().Add(-r.e.config.EndedLinger)))
+	if err != nil || x.taken == 0 {
+		return false, err
+	}
+	if err := r.e.store(ctx, x); err != nil {
+		return false, err
+	}
+	for left := x.taken; left > 0; left -= archiveLocked {
+		if err := r.submit(&kernel.Forget{Count: min(left, archiveLocked)}); err != nil {
+			return false, err
+		}
+	}
+	return x.full, nil
+}
+
+// endedRecords are those records in memory that ended first.
+type endedRecords struct {
+	batch     []archive.Record
+	taken     int    // with those that need not be kept
+	full      bool   // there may be more
+	forgotten uint64 // Kernel.Forgotten once they have left memory
+}
+
+// endedFirst returns up to `most` of the records that ended before `before`, or so many that they have bytesMax.
+func (e *Engine) endedFirst(ctx context.Context, most, bytesMax int, before domain.Time) (x endedRecords, err error) {
+	for bytes := 0; !x.full; x.full = x.taken >= most || bytes >= bytesMax {
+		var some []kernel.EndedRecord
+		want := min(most-x.taken, archiveLocked)
+		err := e.Read(ctx, func(v *cell.View) error {
+			some = v.Ended(x.taken, want, before)
+			if x.taken == 0 {
+				x.forgotten = v.Forgotten()
+			}
+			return nil
+		})
+		if err != nil {
+			return x, err
+		}
+		for _, record := range some {
+			if record.Counts() {
+				x.forgotten++
+			}
+			if record.Kind != kernel.Nothing {
+				x.batch = append(x.batch, toRecord(record))
+				bytes += len(record.Data)
+			}
+		}
+		x.taken += len(some)
+		if len(some) < want {
+			break
+		}
+	}
+	return x, nil
+}
+
+// store makes records durable in the archive.
+func (e *Engine) store(ctx context.Context, x endedRecords) error {
+	e.config.Archive.SetMark(archive.Mark{Forgotten: x.forgotten, Journal: e.durable.reached.Load()})
+	began := time.Now()
+	if err := e.config.Archive.Put(ctx, x.batch); err != nil {
+		e.metrics.archiveRefused.Inc()
+		return err
+	}
+	e.metrics.archive.Observe(time.Since(began).Seconds())
+	e.metrics.archived.Add(float64(len(x.batch)))
+	return nil
+}
+
+func toRecord(x kernel.EndedRecord) archive.Record {
+	return archive.Record{
+		Kind: archiveKinds[x.Kind], ID: x.ID, Created: int64(x.Created), Ended: int64(x.Ended),
+		Fleet: x.Fleet, Group: x.GameID, Player: x.Player, Data: x.Data,
+	}
+}
+
+// expire removes records beyond the retention from the archive.
+func (e *Engine) expire(ctx context.Context) error {
+	before := e.config.Now().Add(-e.config.Retention).UnixMilli()
+	for {
+		n, err := e.config.Archive.Expire(ctx, before, expireStep)
+		if err != nil || n < expireStep {
+			return err
+		}
+	}
+}

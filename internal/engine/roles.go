@@ -1,0 +1,217 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"math"
+	"time"
+
+	"github.com/musterhq/muster/internal/archive"
+	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/journal"
+)
+
+// Log is the journal of a cluster as each node has it. One node at a time leads and appends to it; every node reads what is
+// committed, and saves snapshots and trims for itself.
+type Log interface {
+	store
+	// Follow is Read without an end: it waits for further entries until ctx is done. It ends with journal.ErrTrimmed when the node
+	// has received a snapshot in place of entries that it lacked.
+	Follow(ctx context.Context, from uint64) iter.Seq2[journal.Entry, error]
+}
+
+// ErrNotLeading is what commands get at a replica: nothing has happened.
+var ErrNotLeading = errors.New("another node decides")
+
+// replication is the goroutine of a replica.
+type replication struct {
+	cancel context.CancelFunc
+	done   chan struct{}
+}
+
+// OpenReplica loads the cell from this node's latest snapshot and applies what another node appends to the log. Config.Journal is not
+// used. Lead makes the engine decide.
+func OpenReplica(ctx context.Context, config Config, log Log) (*Engine, error) {
+	e, err := open(ctx, config, log, 0)
+	if err != nil {
+		return nil, err
+	}
+	e.cluster = log
+	e.replicate()
+	return e, nil
+}
+
+// Lead has a replica decide, once it has applied all that is in j. It returns when commands can be executed. When an append fails, it
+// is unknown whether the entry will be committed: the engine drops what memory holds beyond the log and becomes a replica again.
+func (e *Engine) Lead(ctx context.Context, j journal.Journal) error {
+	e.role.Lock()
+	defer e.role.Unlock()
+	switch {
+	case e.context.Err() != nil:
+		return e.stopError()
+	case e.replicates == nil:
+		return errors.New("the engine decides already")
+	}
+	e.stopReplicating()
+	err := e.catchUp(ctx, j)
+	if err == nil {
+		err = e.decideWith(ctx, j)
+	}
+	if err != nil {
+		e.replicateAgain()
+		return fmt.Errorf("take over after entry %d: %w", e.durable.reached.Load(), err)
+	}
+	return nil
+}
+
+// StepDown makes the engine a replica again. What was decided becomes durable first.
+func (e *Engine) StepDown() {
+	if r := e.run.Load(); r != nil {
+		r.end()
+		<-r.over
+	}
+}
+
+// decideWith begins a run. In a cluster the engine becomes a replica again behind it.
+func (e *Engine) decideWith(ctx context.Context, j journal.Journal) error {
+	r := newRun(e, j)
+	if err := r.start(ctx); err != nil {
+		r.close()
+		return err
+	}
+	e.run.Store(r)
+	if e.cluster != nil {
+		e.done.Go(func() {
+			<-r.stopped
+			r.close()
+			e.role.Lock()
+			defer e.role.Unlock()
+			e.run.Store(nil)
+			e.replicateAgain()
+			close(r.over)
+		})
+	}
+	return nil
+}
+
+// replicateAgain goes on from what is known to be committed. A run that failed leaves changes in memory that may never be
+// committed: the cell is built anew, up to the last entry that followers have been told of.
+func (e *Engine) replicateAgain() {
+	if e.context.Err() != nil {
+		return // it is being closed
+	}
+	e.durable.again()
+	e.fed.again()
+	if e.seq.ahead() {
+		if _, err := e.load(e.context, e.fed.reached.Load()); err != nil {
+			e.fail(err)
+			return
+		}
+	}
+	e.replicate()
+}
+
+func (e *Engine) replicate() {
+	ctx, cancel := context.WithCancel(e.context)
+	x := &replication{cancel: cancel, done: make(chan struct{})}
+	e.replicates = x
+	e.done.Go(func() {
+		defer close(x.done)
+		if err := e.applyAll(ctx, e.cluster.Follow(ctx, e.durable.reached.Load()+1)); err != nil && ctx.Err() == nil {
+			e.log.Error("this node no longer follows the journal and has to be restarted", "error", err)
+			e.fail(err)
+		}
+	})
+	e.done.Go(func() { e.expireOld(ctx) })
+}
+
+func (e *Engine) stopReplicating() {
+	e.replicates.cancel()
+	<-e.replicates.done
+	e.replicates = nil
+}
+
+// catchUp applies what is in a journal that this node alone appends to from now on.
+func (e *Engine) catchUp(ctx context.Context, j journal.Journal) error {
+	return e.applyAll(ctx, j.Read(ctx, e.durable.reached.Load()+1))
+}
+
+func (e *Engine) applyAll(ctx context.Context, entries iter.Seq2[journal.Entry, error]) error {
+	for entry, err := range entries {
+		if err != nil {
+			return err
+		}
+		if err := e.apply(ctx, entry); err != nil {
+			return fmt.Errorf("apply journal entry %d: %w", entry.Number, err)
+		}
+	}
+	return nil
+}
+
+// apply folds an entry that another node has decided into the state, and tells the followers of its events.
+func (e *Engine) apply(ctx context.Context, entry journal.Entry) error {
+	forgotten, err := kernel.Forgets(entry.Batch)
+	if err != nil {
+		return err
+	}
+	if err := e.keep(ctx, forgotten); err != nil {
+		return err
+	}
+	e.stateLock.Lock()
+	g, err := e.seq.Apply(entry.Number, entry.Batch, e.followed())
+	if err != nil {
+		e.stateLock.Unlock()
+		return err
+	}
+	snapshot := e.freezeIfDue(g)
+	e.stateLock.Unlock()
+	e.durable.reached.Store(g.Number)
+	e.tell(g)
+	if snapshot != nil {
+		e.snapshots <- snapshot
+	}
+	return nil
+}
+
+// keep stores the n records that ended first in this node's archive. The node that decides has them in its own and has said that they may
+// leave memory; here they may do so only behind this. An archive that refuses for now holds up this node, and no other.
+func (e *Engine) keep(ctx context.Context, n int) error {
+	if n == 0 {
+		return nil
+	}
+	x, err := e.endedFirst(ctx, n, math.MaxInt, math.MaxInt64)
+	if err != nil {
+		return err
+	}
+	if x.taken < n {
+		return fmt.Errorf("%d ended records leave memory, which has %d", n, x.taken)
+	}
+	for {
+		err := e.store(ctx, x)
+		if err == nil || errors.Is(err, archive.ErrFailed) || ctx.Err() != nil {
+			return err
+		}
+		e.log.Error("the archive refused a write: this node falls behind until it accepts them", "error", err)
+		select {
+		case <-time.After(archiveRetry):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// expireOld removes old records from a replica's archive. A run does it between two batches.
+func (e *Engine) expireOld(ctx context.Context) {
+	for every := time.NewTicker(expireEvery); ; {
+		select {
+		case <-every.C:
+		case <-ctx.Done():
+			every.Stop()
+			return
+		}
+		if err := e.expire(ctx); err != nil && ctx.Err() == nil {
+			e.log.Error("old records could not be removed from the archive", "error", err)
+		}
+	}
+}

@@ -1,0 +1,452 @@
+package engine_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/musterhq/muster/internal/archive"
+	"github.com/musterhq/muster/internal/archive/archivetest"
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/domain/fleet"
+	"github.com/musterhq/muster/internal/domain/hosting"
+	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/domain/session"
+	"github.com/musterhq/muster/internal/engine"
+	"github.com/musterhq/muster/internal/journal"
+	"github.com/musterhq/muster/internal/journal/journaltest"
+	"github.com/musterhq/muster/internal/sim/canon"
+)
+
+// group is the log of a cluster of which no entry is ever lost, and who may append to it.
+type group struct {
+	lock    sync.Mutex
+	entries [][]byte
+	more    chan struct{} // closed with the next entry
+	term    int           // of the node that leads
+}
+
+func newGroup() *group { return &group{more: make(chan struct{})} }
+
+// add commits an entry.
+func (g *group) add(batch []byte) {
+	g.entries = append(g.entries, bytes.Clone(batch))
+	close(g.more)
+	g.more = make(chan struct{})
+}
+
+// disk is the log as one node has it.
+type disk struct {
+	group *group
+	lock  sync.Mutex
+	at    uint64
+	state []byte
+}
+
+func (d *disk) Read(_ context.Context, from uint64) iter.Seq2[journal.Entry, error] {
+	return func(yield func(journal.Entry, error) bool) {
+		d.group.lock.Lock()
+		entries := d.group.entries
+		d.group.lock.Unlock()
+		for n := max(from, 1); n <= uint64(len(entries)); n++ {
+			if !yield(journal.Entry{Number: n, Batch: bytes.Clone(entries[n-1])}, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (d *disk) Follow(ctx context.Context, from uint64) iter.Seq2[journal.Entry, error] {
+	return func(yield func(journal.Entry, error) bool) {
+		for {
+			d.group.lock.Lock()
+			more := d.group.more
+			d.group.lock.Unlock()
+			for entry, err := range d.Read(ctx, from) {
+				if !yield(entry, err) {
+					return
+				}
+				from = entry.Number + 1
+			}
+			select {
+			case <-more:
+			case <-ctx.Done():
+				yield(journal.Entry{}, ctx.Err())
+				return
+			}
+		}
+	}
+}
+
+func (d *disk) SaveSnapshot(_ context.Context, at uint64, write func(io.Writer) error) error {
+	var b bytes.Buffer
+	if err := write(&b); err != nil {
+		return err
+	}
+	d.lock.Lock()
+	defer d.lock.Unlock()
+	d.at, d.state = at, b.Bytes()
+	return nil
+}
+
+func (d *disk) LatestSnapshot(context.Context) (uint64, io.ReadCloser, error) {
+	d.lock.Lock()
+	defer d.lock.Unlock()
+	if d.state == nil {
+		return 0, nil, nil
+	}
+	return d.at, io.NopCloser(bytes.NewReader(d.state)), nil
+}
+
+func (d *disk) Trim(context.Context, uint64) error { return nil }
+
+// office is the journal of a node that leads, until another one does.
+type office struct {
+	*disk
+	term  int
+	fails func() journaltest.Fault // what becomes of an append; nil: it succeeds
+}
+
+func (o *office) Append(_ context.Context, next uint64, batch []byte) error {
+	g := o.group
+	g.lock.Lock()
+	defer g.lock.Unlock()
+	fault := journaltest.None
+	if o.fails != nil {
+		fault = o.fails()
+	}
+	switch {
+	case o.term != g.term:
+		return fmt.Errorf("%w: %w", journal.ErrFailed, journal.ErrFenced)
+	case next != uint64(len(g.entries))+1:
+		return journal.ErrOutOfOrder
+	case fault == journaltest.NotWritten:
+		g.term++
+		return fmt.Errorf("%w: leadership lost", journal.ErrFailed)
+	case fault == journaltest.Written:
+		g.add(batch)
+		g.term++
+		return fmt.Errorf("%w: leadership lost", journal.ErrFailed)
+	}
+	g.add(batch)
+	return nil
+}
+
+func (o *office) Last(context.Context) (uint64, error) {
+	o.group.lock.Lock()
+	defer o.group.lock.Unlock()
+	return uint64(len(o.group.entries)), nil
+}
+
+func (o *office) Close() error { return nil }
+
+// member is a node of a cluster, with what its followers were told.
+type member struct {
+	*engine.Engine
+	disk  *disk
+	vault archive.Archive
+
+	lock sync.Mutex
+	told []telling
+}
+
+type telling struct {
+	number uint64
+	part   uint32
+	event  string
+}
+
+func (m *member) heard() []telling {
+	m.lock.Lock()
+	defer m.lock.Unlock()
+	return slices.Clone(m.told)
+}
+
+// cluster is some nodes with one log.
+type cluster struct {
+	*testing.T
+	group   *group
+	members []*member
+}
+
+func newCluster(t *testing.T, nodes int, config engine.Config) *cluster {
+	c := &cluster{T: t, group: newGroup()}
+	for range nodes {
+		m := &member{disk: &disk{group: c.group}}
+		var err error
+		if m.vault, err = archivetest.NewMemory(1).Open(); err != nil {
+			t.Fatal(err)
+		}
+		config.Archive, config.Cell = m.vault, cell.DefaultConfig()
+		if m.Engine, err = engine.OpenReplica(t.Context(), config, m.disk); err != nil {
+			t.Fatal(err)
+		}
+		m.Follow(kernel.AllKinds(), func(x engine.Committed) {
+			m.lock.Lock()
+			defer m.lock.Unlock()
+			for _, e := range x.Events {
+				m.told = append(m.told, telling{x.Number, e.Part, fmt.Sprintf("%T %+v before %+v", e.Event, e.Event, e.Before)})
+			}
+		})
+		c.members = append(c.members, m)
+		t.Cleanup(func() { _ = m.Close() })
+	}
+	return c
+}
+
+// lead makes a node the one that appends, without a word to the one before.
+func (c *cluster) lead(m *member, fails func() journaltest.Fault) error {
+	c.group.lock.Lock()
+	c.group.term++
+	o := &office{m.disk, c.group.term, fails}
+	c.group.lock.Unlock()
+	return m.Lead(c.Context(), o)
+}
+
+// house lets a node be used like a single one.
+func (c *cluster) house(m *member) *house { return &house{t: c.T, Engine: m.Engine} }
+
+// agree waits until every node has the same state and has told its followers the same.
+func (c *cluster) agree() {
+	c.Helper()
+	first := c.members[0]
+	for _, m := range c.members[1:] {
+		until(c.T, "the same state everywhere", func() bool {
+			return canon.Differ("a node", m.Freeze(), first.Freeze()) == nil
+		})
+		until(c.T, "the same news everywhere", func() bool { return slices.Equal(m.heard(), first.heard()) })
+	}
+}
+
+// TestReplicasFollow: each replica has the state of the node that decides, and tells its followers the same.
+func TestReplicasFollow(t *testing.T) {
+	c := newCluster(t, 3, engine.Config{})
+	if err := c.members[0].Do(t.Context(), &hosting.CreateLocation{Name: testLocation}); !errors.Is(err, engine.ErrNotLeading) {
+		t.Fatalf("a command at a replica: %v", err)
+	}
+	if err := c.lead(c.members[0], nil); err != nil {
+		t.Fatal(err)
+	}
+	h := c.house(c.members[0])
+	h.hall()
+	game := h.game("g1", 10)
+	for i := range 5 {
+		if err := h.reserve(game, i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c.agree()
+	if got := c.house(c.members[2]).held(game); got != 5 {
+		t.Errorf("a replica shows %d seats held, want 5", got)
+	}
+	if len(c.members[1].heard()) < 10 {
+		t.Errorf("a replica's followers heard of %d events", len(c.members[1].heard()))
+	}
+}
+
+// TestTakeover: a node that was replaced without a word drops what it decided since, and nothing of it is acknowledged.
+func TestTakeover(t *testing.T) {
+	c := newCluster(t, 2, engine.Config{})
+	if err := c.lead(c.members[0], nil); err != nil {
+		t.Fatal(err)
+	}
+	old, next := c.house(c.members[0]), c.house(c.members[1])
+	old.hall()
+	game := old.game("g1", 10)
+	if err := c.lead(c.members[1], nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := old.reserve(game, 1); !errors.Is(err, engine.ErrStopped) && !errors.Is(err, engine.ErrNotLeading) {
+		t.Fatalf("a reservation at the node that was replaced: %v", err)
+	}
+	if err := next.reserve(game, 2); err != nil {
+		t.Fatal(err)
+	}
+	c.agree()
+	if got := old.held(game); got != 1 {
+		t.Errorf("%d seats are held, want 1", got)
+	}
+	if err := old.reserve(game, 3); !errors.Is(err, engine.ErrNotLeading) {
+		t.Errorf("the node that was replaced says %v", err)
+	}
+}
+
+// TestUnknownOutcome: an entry whose append failed and that is committed nevertheless reaches every node, and each tells of it once.
+func TestUnknownOutcome(t *testing.T) {
+	for _, fault := range []journaltest.Fault{journaltest.Written, journaltest.NotWritten} {
+		c := newCluster(t, 2, engine.Config{})
+		var next journaltest.Fault
+		if err := c.lead(c.members[0], func() journaltest.Fault { return next }); err != nil {
+			t.Fatal(err)
+		}
+		h := c.house(c.members[0])
+		h.hall()
+		game := h.game("g1", 10)
+		c.group.lock.Lock()
+		next = fault
+		c.group.lock.Unlock()
+		if err := h.reserve(game, 1); !errors.Is(err, engine.ErrStopped) {
+			t.Fatalf("the outcome is unknown, yet the error is %v", err)
+		}
+		if err := c.lead(c.members[1], nil); err != nil {
+			t.Fatal(err)
+		}
+		c.house(c.members[1]).must(&hosting.CreateLocation{Name: "custom-later"})
+		c.agree()
+		want := int32(0)
+		if fault == journaltest.Written {
+			want = 1
+		}
+		if got := h.held(game); got != want {
+			t.Errorf("after %d: %d seats are held, want %d", fault, got, want)
+		}
+	}
+}
+
+// TestStepDown: a node that hands over keeps all that it has decided, and can lead again.
+func TestStepDown(t *testing.T) {
+	c := newCluster(t, 2, engine.Config{})
+	for i := range 6 {
+		m := c.members[i%2]
+		if err := c.lead(m, nil); err != nil {
+			t.Fatal(err)
+		}
+		c.house(m).must(&hosting.CreateLocation{Name: fmt.Sprint("custom-", i)})
+		m.StepDown()
+	}
+	c.agree()
+}
+
+// TestReplicasKeepWhatEnded: no node lets a record leave memory before its own archive has it, also a node that restarts from a snapshot.
+func TestReplicasKeepWhatEnded(t *testing.T) {
+	c := newCluster(t, 2, engine.Config{EndedLinger: time.Nanosecond})
+	if err := c.lead(c.members[0], nil); err != nil {
+		t.Fatal(err)
+	}
+	h := c.house(c.members[0])
+	h.hall()
+	var games []session.ID
+	for i := range 20 {
+		id := h.game(fmt.Sprint("g", i), 2)
+		games = append(games, id)
+		h.must(&hosting.EndProcess{Process: fleet.Key{Fleet: testFleet, Compute: testCompute, Process: fmt.Sprint("p-g", i)}, Request: 1})
+	}
+	for _, m := range c.members {
+		for _, id := range games {
+			until(t, "the archive of each node", func() bool {
+				_, found, err := m.vault.Get(t.Context(), archive.GameSession, string(id))
+				return err == nil && found
+			})
+		}
+	}
+	c.agree()
+	// A third node begins with nothing and sees everything that happened.
+	m := &member{disk: &disk{group: c.group}}
+	var err error
+	if m.vault, err = archivetest.NewMemory(1).Open(); err != nil {
+		t.Fatal(err)
+	}
+	if m.Engine, err = engine.OpenReplica(t.Context(), engine.Config{Archive: m.vault, Cell: cell.DefaultConfig()}, m.disk); err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	for _, id := range games {
+		until(t, "the archive of the late node", func() bool {
+			_, found, err := m.vault.Get(t.Context(), archive.GameSession, string(id))
+			return err == nil && found
+		})
+	}
+}
+
+// TestChangesOfLeaders: whatever becomes of the appends of whichever node leads, every acknowledged reservation is at every node, once,
+// and all nodes have told their followers the same in the same order.
+func TestChangesOfLeaders(t *testing.T) {
+	for seed := range uint64(4) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			rnd := rand.New(rand.NewPCG(seed, 0))
+			c := newCluster(t, 3, engine.Config{SnapshotEvery: 2 << 10})
+			if err := c.lead(c.members[0], nil); err != nil {
+				t.Fatal(err)
+			}
+			h := c.house(c.members[0])
+			h.hall()
+			var games [6]session.ID // for each caller its own
+			for i := range games {
+				games[i] = h.game(fmt.Sprint("g", i), 200)
+			}
+			var lock sync.Mutex
+			acknowledged := map[int]bool{}
+			ctx, stop := context.WithCancel(t.Context())
+			var work sync.WaitGroup
+			for caller := range games {
+				work.Go(func() {
+					for i, at := 0, caller; ctx.Err() == nil && i < 190; at++ {
+						n := caller*1000 + i
+						switch err := c.house(c.members[at%3]).reserve(games[caller], n); {
+						case err == nil:
+							lock.Lock()
+							acknowledged[n] = true
+							lock.Unlock()
+							i++
+						case errors.Is(err, engine.ErrNotLeading):
+							time.Sleep(time.Millisecond)
+						case errors.Is(err, engine.ErrStopped):
+							i++ // it may have happened
+						default:
+							t.Error(err)
+							i++
+						}
+					}
+				})
+			}
+			for range 12 {
+				m := c.members[rnd.IntN(3)]
+				m.StepDown()
+				left, fault := 1+rnd.IntN(20), []journaltest.Fault{journaltest.NotWritten, journaltest.Written}[rnd.IntN(2)]
+				over := make(chan struct{})
+				if err := c.lead(m, func() journaltest.Fault {
+					if left--; left != 0 {
+						return journaltest.None
+					}
+					close(over)
+					return fault
+				}); err != nil {
+					t.Log(err) // the first command was already one too many
+					continue
+				}
+				select {
+				case <-over:
+				case <-time.After(time.Second): // everything is reserved
+				}
+			}
+			stop()
+			work.Wait()
+			c.members[0].StepDown()
+			if err := c.lead(c.members[0], nil); err != nil {
+				t.Fatal(err)
+			}
+			c.agree()
+			for n := range acknowledged {
+				if err := c.members[1].Read(t.Context(), func(v *cell.View) error {
+					if p, ok := v.PlayerSession(playerID(n)); !ok || p.GameID != games[n/1000] {
+						return fmt.Errorf("player %d is not there", n)
+					}
+					return nil
+				}); err != nil {
+					t.Error(err)
+				}
+			}
+			c.group.lock.Lock()
+			defer c.group.lock.Unlock()
+			t.Logf("%d reservations acknowledged, %d entries", len(acknowledged), len(c.group.entries))
+		})
+	}
+}

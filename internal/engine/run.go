@@ -1,0 +1,268 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain"
+	"github.com/musterhq/muster/internal/domain/kernel"
+	"github.com/musterhq/muster/internal/journal"
+)
+
+// run is an engine that decides: the queue of commands, the goroutines that decide them and make them durable, and the end of it.
+type run struct {
+	e       *Engine
+	journal journal.Journal
+
+	queueLock sync.Mutex
+	queue     []*Call
+	closed    bool          // no more commands
+	wake      chan struct{} // something is in the queue, or Poke
+	poked     bool          // a Tick must run, regardless of the plan; guarded by stateLock
+
+	commit  chan struct{} // the group being built is not empty
+	taken   chan struct{} // the group was taken: there is room for more
+	decided chan struct{} // closed when no more commands are decided
+
+	carry chan chan struct{} // asks for a pass over the ended records, after which the channel in it is closed
+
+	failure atomic.Pointer[error]
+	stopped chan struct{} // closed once failed or closed
+	over    chan struct{} // closed once the engine is a replica again
+	stop    sync.Once
+	done    sync.WaitGroup
+	cancel  context.CancelFunc
+}
+
+func newRun(e *Engine, j journal.Journal) *run {
+	return &run{
+		e:       e,
+		journal: j,
+		wake:    make(chan struct{}, 1),
+		commit:  make(chan struct{}, 1),
+		taken:   make(chan struct{}, 1),
+		decided: make(chan struct{}),
+		carry:   make(chan chan struct{}),
+		stopped: make(chan struct{}),
+		over:    make(chan struct{}),
+	}
+}
+
+// start begins to decide.
+func (r *run) start(ctx context.Context) error {
+	run, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	r.cancel = cancel
+	r.done.Go(r.decide)
+	r.done.Go(func() { r.commitGroups(run) })
+	if err := r.submit(&kernel.Resume{}); err != nil {
+		return err
+	}
+	r.done.Go(func() { r.archiveEnded(run) })
+	return nil
+}
+
+// end begins to stop: no more commands are taken.
+func (r *run) end() {
+	r.queueLock.Lock()
+	r.closed = true
+	r.queueLock.Unlock()
+	r.stop.Do(func() { close(r.stopped) })
+}
+
+// close lets what was decided become durable and stops.
+func (r *run) close() {
+	r.end()
+	r.cancel()
+	r.done.Wait()
+	r.e.release()
+}
+
+var calls = sync.Pool{New: func() any { return newCall(nil) }}
+
+func newCall(cmd kernel.Command) *Call { return &Call{Cmd: cmd, done: make(chan struct{}, 1)} }
+
+// groupBytesMax is the size of a group from which no more commands are added; while an append hangs, they wait. The journal takes 64 MiB,
+// far more than this and the largest command.
+const groupBytesMax = 8 << 20
+
+// lockStep is the most commands under one lock of the state, which bounds how long readers wait.
+const lockStep = 64
+
+// submit has the command executed and waits until its outcome is durable.
+func (r *run) submit(cmd kernel.Command) error {
+	c := calls.Get().(*Call)
+	c.Cmd, c.Err = cmd, nil
+	r.queueLock.Lock()
+	switch {
+	case r.closed:
+		r.queueLock.Unlock()
+		return r.closedError()
+	case len(r.queue) >= r.e.config.QueueMax:
+		r.queueLock.Unlock()
+		return domain.Refuse(domain.Overloaded, "%d commands are waiting", r.e.config.QueueMax)
+	}
+	r.queue = append(r.queue, c)
+	first := len(r.queue) == 1
+	r.queueLock.Unlock()
+	if first {
+		signal(r.wake)
+	}
+	<-c.done
+	err := c.Err
+	c.Cmd = nil
+	calls.Put(c)
+	return err
+}
+
+// decide is the goroutine that executes commands in order.
+func (r *run) decide() {
+	defer close(r.decided)
+	var taken []*Call
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-r.wake:
+		case <-timer.C:
+		case <-r.stopped:
+			r.refuseQueue()
+			return
+		}
+		letOthersRun()
+		r.queueLock.Lock()
+		taken, r.queue = r.queue, taken[:0]
+		r.queueLock.Unlock()
+		for rest := taken; len(rest) > 0; {
+			n := min(lockStep, len(rest))
+			if r.waitForRoom() {
+				n = r.execute(rest[:n])
+			} else {
+				r.refuse(rest[:n], r.closedError())
+			}
+			rest = rest[n:]
+			signal(r.commit)
+		}
+		clear(taken)
+		if wait, ok := r.tick(); ok {
+			timer.Reset(wait)
+		}
+	}
+}
+
+// waitForRoom waits while the group that is being built is full. It reports false if the engine stops meanwhile.
+func (r *run) waitForRoom() bool {
+	for {
+		if r.gathered() < groupBytesMax {
+			return true
+		}
+		select {
+		case <-r.taken:
+		case <-r.stopped:
+			return false
+		}
+	}
+}
+
+// execute decides some commands under one lock, and returns their number.
+func (r *run) execute(some []*Call) (decided int) {
+	r.e.stateLock.Lock()
+	defer r.e.stateLock.Unlock()
+	if r.failure.Load() != nil {
+		r.refuse(some, r.closedError())
+		return len(some)
+	}
+	answered, decided := r.e.seq.Execute(r.e.config.Now(), r.e.followed(), some)
+	if g := r.e.seq.building; g.began.IsZero() && len(g.Batch) > 0 {
+		g.began = time.Now()
+	}
+	answer(answered)
+	return decided
+}
+
+func (r *run) refuse(some []*Call, err error) {
+	for _, c := range some {
+		c.Err = err
+	}
+	answer(some)
+}
+
+// tick ends some of what is due and returns how long to wait for the next deadline. It ends many deadlines in steps, with waiting
+// commands in between.
+func (r *run) tick() (wait time.Duration, ok bool) {
+	wait, ok = r.untilDue()
+	r.e.stateLock.Lock()
+	poked := r.poked
+	r.poked = false
+	r.e.stateLock.Unlock()
+	if !ok || wait > 0 && !poked {
+		return wait, ok
+	}
+	if !r.waitForRoom() {
+		return 0, false
+	}
+	r.execute([]*Call{newCall(&kernel.Tick{})})
+	signal(r.commit)
+	if r.failure.Load() != nil {
+		return 0, false
+	}
+	return r.untilDue()
+}
+
+// untilDue returns the time until the next Tick; not ok without deadlines.
+func (r *run) untilDue() (wait time.Duration, ok bool) {
+	r.e.stateLock.RLock()
+	due := r.e.seq.Due()
+	r.e.stateLock.RUnlock()
+	return due.Sub(r.e.config.Now()), !due.IsZero()
+}
+
+// fail stops the run: what memory holds beyond the journal is void. Without a cluster that is the end of the engine.
+func (r *run) fail(cause error) {
+	r.failure.CompareAndSwap(nil, &cause)
+	r.end()
+	if r.e.cluster == nil {
+		r.e.fail(cause)
+	}
+	r.e.release()
+}
+
+func (r *run) stopError() error {
+	if f := r.failure.Load(); f != nil {
+		return fmt.Errorf("%w: %w", ErrStopped, *f)
+	}
+	return ErrStopped
+}
+
+// refuseQueue answers the commands left in the queue.
+func (r *run) refuseQueue() {
+	r.queueLock.Lock()
+	r.closed = true
+	left := r.queue
+	r.queue = nil
+	r.queueLock.Unlock()
+	r.refuse(left, r.closedError())
+}
+
+// closedError is the error of a command that has never been on its way to the journal: nothing has happened.
+func (r *run) closedError() error {
+	if r.e.cluster != nil {
+		return ErrNotLeading
+	}
+	return r.stopError()
+}
+
+func (r *run) waiting() int {
+	r.queueLock.Lock()
+	defer r.queueLock.Unlock()
+	return len(r.queue)
+}
+
+func (r *run) poke() {
+	r.e.stateLock.Lock()
+	r.poked = true
+	r.e.stateLock.Unlock()
+	signal(r.wake)
+}

@@ -1,0 +1,62 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"iter"
+	"time"
+
+	"github.com/musterhq/muster/internal/domain/cell"
+	"github.com/musterhq/muster/internal/journal"
+)
+
+// store is where an engine loads its state from and saves it to: the part of a journal.Journal that needs no writer.
+type store interface {
+	Read(ctx context.Context, from uint64) iter.Seq2[journal.Entry, error]
+	SaveSnapshot(ctx context.Context, at uint64, write func(io.Writer) error) error
+	LatestSnapshot(ctx context.Context) (at uint64, r io.ReadCloser, err error)
+	Trim(ctx context.Context, before uint64) error
+}
+
+// load rebuilds the cell after entry `until`, or after the last entry, from the latest snapshot and the journal after it, whose size in
+// bytes it returns.
+func load(ctx context.Context, config Config, from store, until uint64) (c *cell.Cell, last uint64, unsaved int64, err error) {
+	began := time.Now()
+	c = cell.New(config.Cell)
+	at, snapshot, err := from.LatestSnapshot(ctx)
+	if err != nil {
+		return nil, 0, 0, fmt.Errorf("find the latest snapshot: %w", err)
+	}
+	if snapshot != nil {
+		err := c.Load(snapshot)
+		snapshot.Close()
+		if err != nil {
+			return nil, 0, 0, fmt.Errorf("load the snapshot after journal entry %d: %w", at, err)
+		}
+	}
+	last = at
+	for entry, err := range from.Read(ctx, at+1) {
+		if err != nil {
+			return nil, 0, 0, fmt.Errorf("read the journal after entry %d: %w", last, err)
+		}
+		if entry.Number > until {
+			break
+		}
+		if err := c.Replay(entry.Number, entry.Batch); err != nil {
+			return nil, 0, 0, fmt.Errorf("replay journal entry %d: %w", entry.Number, err)
+		}
+		last = entry.Number
+		unsaved += int64(len(entry.Batch))
+	}
+	v := c.View()
+	if config.Loaded != nil {
+		if err := config.Loaded(&v); err != nil {
+			return nil, 0, 0, err
+		}
+	}
+	totals := v.Totals()
+	config.Log.Info("state loaded", "snapshot", at, "journal", last, "took", time.Since(began).Round(time.Millisecond),
+		"fleets", totals.Fleets, "game_sessions", totals.GameSessions, "player_sessions", totals.PlayerSessions)
+	return c, last, unsaved, nil
+}
