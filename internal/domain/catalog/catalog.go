@@ -27,19 +27,19 @@ type Catalog[T any] struct {
 	chunk.Table[T]
 	place func(*T) Place
 	byID  map[string]chunk.Ref[T]
-	order sorted.Set[entry[T]]
+	order sorted.Set[entry]
 }
 
-type entry[T any] struct {
+type entry struct {
 	Place
-	ref chunk.Ref[T]
+	ref chunk.AnyRef // not a Ref[T]: so one tree is compiled for the catalogs of all records
 }
 
 // New returns an empty Catalog; place returns the place of a record.
 func New[T any](place func(*T) Place) *Catalog[T] {
 	return &Catalog[T]{
 		place: place, byID: map[string]chunk.Ref[T]{},
-		order: sorted.NewSet(func(a, b entry[T]) bool { return a.before(b.Place) }),
+		order: sorted.NewSet(func(a, b entry) bool { return a.before(b.Place) }),
 	}
 }
 
@@ -63,21 +63,21 @@ func (c *Catalog[T]) Put(record T) chunk.Ref[T] {
 
 func (c *Catalog[T]) index(at Place, r chunk.Ref[T]) {
 	c.byID[at.ID] = r
-	c.order.Set(entry[T]{at, r})
+	c.order.Set(entry{at, r.Any()})
 }
 
 // Drop removes a record and its entries in the indexes.
 func (c *Catalog[T]) Drop(r chunk.Ref[T]) {
 	at := c.place(c.Get(r))
 	delete(c.byID, at.ID)
-	c.order.Delete(entry[T]{Place: at})
+	c.order.Delete(entry{Place: at})
 	c.Remove(r)
 }
 
 // From yields the records in creation order, beginning after a place.
 func (c *Catalog[T]) From(after Place, yield func(*T) bool) {
-	c.order.Ascend(entry[T]{Place: after}, func(e entry[T]) bool {
-		return !after.before(e.Place) || yield(c.Get(e.ref))
+	c.order.Ascend(entry{Place: after}, func(e entry) bool {
+		return !after.before(e.Place) || yield(c.Get(chunk.Ref[T](e.ref)))
 	})
 }
 

@@ -28,10 +28,10 @@ func tagged(tags []Tag, key, value string) bool {
 
 // site has the computes and processes of a fleet in one location.
 type site struct {
-	order     sorted.Set[ordered[Compute]] // its computes in creation order
-	processes sorted.Set[idle]             // that could host a game session, if their compute may start one
-	packed    sorted.Set[ComputeRef]       // the computes that may start one and have such processes
-	spread    sorted.Set[host]             // the same ones, the emptiest first
+	order     sorted.Set[ordered]    // its computes in creation order
+	processes sorted.Set[idle]       // that could host a game session, if their compute may start one
+	packed    sorted.Set[ComputeRef] // the computes that may start one and have such processes
+	spread    sorted.Set[host]       // the same ones, the emptiest first
 
 	counts SiteCounts // without Computes
 }
@@ -64,7 +64,7 @@ func (a host) before(b host) bool {
 
 func newSite() *site {
 	return &site{
-		order:     newOrder[Compute](),
+		order:     newOrder(),
 		processes: sorted.NewSet(idle.before),
 		packed:    sorted.NewSet(func(a, b ComputeRef) bool { return a < b }),
 		spread:    sorted.NewSet(host.before),

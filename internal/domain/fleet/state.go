@@ -25,9 +25,9 @@ type State struct {
 
 	locations sorted.Map[string, LocationRef]
 	fleets    map[string]Ref
-	order     sorted.Set[ordered[Fleet]] // fleets in creation order
+	order     sorted.Set[ordered] // fleets in creation order
 	computes  map[computeKey]ComputeRef
-	byFleet   map[string]sorted.Set[ordered[Compute]] // computes of a fleet in creation order
+	byFleet   map[string]sorted.Set[ordered] // computes of a fleet in creation order
 	processes map[Key]ProcessRef
 	sites     map[place]*site
 	events    map[string][]EventRef // of a fleet, oldest first
@@ -45,13 +45,13 @@ type (
 )
 
 // ordered is an entry of an index in creation order; equal times are ordered by id.
-type ordered[T any] struct {
+type ordered struct {
 	created int64
 	id      string
-	ref     chunk.Ref[T]
+	ref     chunk.AnyRef // of a fleet or a compute
 }
 
-func (a ordered[T]) before(b ordered[T]) bool {
+func (a ordered) before(b ordered) bool {
 	if a.created != b.created {
 		return a.created < b.created
 	}
@@ -63,9 +63,9 @@ func New() *State {
 	return &State{
 		locations: sorted.NewMap[string, LocationRef](),
 		fleets:    map[string]Ref{},
-		order:     newOrder[Fleet](),
+		order:     newOrder(),
 		computes:  map[computeKey]ComputeRef{},
-		byFleet:   map[string]sorted.Set[ordered[Compute]]{},
+		byFleet:   map[string]sorted.Set[ordered]{},
 		processes: map[Key]ProcessRef{},
 		sites:     map[place]*site{},
 		events:    map[string][]EventRef{},
@@ -76,8 +76,8 @@ func New() *State {
 }
 
 // The cell's lock protects index trees.
-func newOrder[T any]() sorted.Set[ordered[T]] {
-	return sorted.NewSet(ordered[T].before)
+func newOrder() sorted.Set[ordered] {
+	return sorted.NewSet(ordered.before)
 }
 
 // Location finds a custom location by name.
@@ -114,8 +114,8 @@ func (s *State) AddFleet(f Fleet) {
 	r, rec := s.Fleets.Add()
 	*rec = f
 	s.fleets[f.ID] = r
-	s.order.Set(ordered[Fleet]{int64(f.Created), f.ID, r})
-	s.byFleet[f.ID] = newOrder[Compute]()
+	s.order.Set(ordered{int64(f.Created), f.ID, r.Any()})
+	s.byFleet[f.ID] = newOrder()
 }
 
 // ChangeFleet replaces a fleet.
@@ -132,7 +132,7 @@ func (s *State) ChangeFleet(r Ref, f Fleet) {
 func (s *State) RemoveFleet(r Ref) {
 	f := s.Fleets.Get(r)
 	id := f.ID
-	s.order.Delete(ordered[Fleet]{int64(f.Created), id, r})
+	s.order.Delete(ordered{int64(f.Created), id, r.Any()})
 	delete(s.fleets, id)
 	delete(s.byFleet, id)
 	for _, e := range s.events[id] {
@@ -144,9 +144,9 @@ func (s *State) RemoveFleet(r Ref) {
 
 // FleetsFrom yields fleets in creation order, beginning after (created, id).
 func (s *State) FleetsFrom(created int64, id string, yield func(*Fleet) bool) {
-	from := ordered[Fleet]{created: created, id: id}
-	s.order.Ascend(from, func(o ordered[Fleet]) bool {
-		return !from.before(o) || yield(s.Fleets.Get(o.ref))
+	from := ordered{created: created, id: id}
+	s.order.Ascend(from, func(o ordered) bool {
+		return !from.before(o) || yield(s.Fleets.Get(Ref(o.ref)))
 	})
 }
 
@@ -175,7 +175,7 @@ func (s *State) indexCompute(r ComputeRef) {
 	c := s.Computes.Mut(r)
 	c.Fleet = s.fleets[c.FleetID]
 	c.activations = s.Fleets.Get(c.Fleet).activationsMax()
-	entry, at := ordered[Compute]{int64(c.Created), c.Name, r}, place{c.FleetID, c.Location}
+	entry, at := ordered{int64(c.Created), c.Name, r.Any()}, place{c.FleetID, c.Location}
 	s.computes[computeKey{c.FleetID, c.Name}] = r
 	s.byFleet[c.FleetID].Set(entry)
 	if s.sites[at] == nil {
@@ -191,7 +191,7 @@ func (s *State) RemoveCompute(r ComputeRef) {
 	}
 	c := s.Computes.Get(r)
 	delete(s.computes, computeKey{c.FleetID, c.Name})
-	entry, at := ordered[Compute]{int64(c.Created), c.Name, r}, s.siteOf(c)
+	entry, at := ordered{int64(c.Created), c.Name, r.Any()}, s.siteOf(c)
 	s.byFleet[c.FleetID].Delete(entry)
 	if at.order.Delete(entry); at.order.Len() == 0 {
 		delete(s.sites, place{c.FleetID, c.Location})
@@ -213,10 +213,11 @@ func (s *State) ComputesIn(fleet, location string, created int64, name string, y
 	}
 }
 
-func (s *State) computesFrom(t sorted.Set[ordered[Compute]], created int64, name string, yield func(ComputeRef, *Compute) bool) {
-	from := ordered[Compute]{created: created, id: name}
-	t.Ascend(from, func(o ordered[Compute]) bool {
-		return !from.before(o) || yield(o.ref, s.Computes.Get(o.ref))
+func (s *State) computesFrom(t sorted.Set[ordered], created int64, name string, yield func(ComputeRef, *Compute) bool) {
+	from := ordered{created: created, id: name}
+	t.Ascend(from, func(o ordered) bool {
+		r := ComputeRef(o.ref)
+		return !from.before(o) || yield(r, s.Computes.Get(r))
 	})
 }
 
@@ -341,8 +342,8 @@ func (s *State) Restore() error {
 	}
 	for r, f := range s.Fleets.All() {
 		s.fleets[f.ID] = r
-		s.order.Set(ordered[Fleet]{int64(f.Created), f.ID, r})
-		s.byFleet[f.ID] = newOrder[Compute]()
+		s.order.Set(ordered{int64(f.Created), f.ID, r.Any()})
+		s.byFleet[f.ID] = newOrder()
 	}
 	for _, c := range s.Computes.All() {
 		if _, ok := s.fleets[c.FleetID]; !ok {
