@@ -1,8 +1,6 @@
 package access
 
 import (
-	"slices"
-
 	"github.com/musterhq/muster/internal/domain/chunk"
 	"github.com/musterhq/muster/internal/domain/kernel"
 )
@@ -67,7 +65,7 @@ func (f *frozen) Write(w *kernel.PartWriter) {
 		copied := *f.takenOver
 		w.Part(partTakenOver, &copied)
 	}
-	for _, l := range slices.Clone(f.losses) {
+	for _, l := range f.losses {
 		w.Part(partLoss, &l)
 	}
 }

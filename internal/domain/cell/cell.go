@@ -13,6 +13,8 @@
 package cell
 
 import (
+	"sync"
+
 	"github.com/musterhq/muster/internal/domain"
 	"github.com/musterhq/muster/internal/domain/access"
 	"github.com/musterhq/muster/internal/domain/gameservers"
@@ -66,8 +68,8 @@ func (c *Cell) Config() Config { return c.config }
 
 // EachEvent calls f for each event of a journal entry, with the time of its transaction.
 func EachEvent(batch []byte, f func(at domain.Time, e kernel.Event)) error {
-	return kinds.EachEvent(batch, f)
+	return kinds().EachEvent(batch, f)
 }
 
 // kinds has the events of all rooms.
-var kinds = New(DefaultConfig())
+var kinds = sync.OnceValue(func() *Cell { return New(DefaultConfig()) })

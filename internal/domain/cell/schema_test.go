@@ -81,16 +81,16 @@ func TestSchema(t *testing.T) {
 	events := file.Messages().ByName("Event").Oneofs().ByName("event").Fields()
 	for i := range events.Len() {
 		f := events.Get(i)
-		if e := kinds.NewEvent(kernel.Kind(f.Number())); e == nil {
+		if e := kinds().NewEvent(kernel.Kind(f.Number())); e == nil {
 			t.Errorf("no event for %s = %d", f.Name(), f.Number())
 		} else if name := reflect.TypeOf(e).Elem().Name(); name != string(f.Message().Name()) {
 			t.Errorf("kind %d is %s, the schema says %s", f.Number(), name, f.Message().Name())
 		} else {
-			messages[name] = func() wire.Message { return kinds.NewEvent(kernel.Kind(f.Number())) }
+			messages[name] = func() wire.Message { return kinds().NewEvent(kernel.Kind(f.Number())) }
 		}
 	}
 	for k := range 256 {
-		if kinds.NewEvent(kernel.Kind(k)) != nil && events.ByNumber(protoreflect.FieldNumber(k)) == nil {
+		if kinds().NewEvent(kernel.Kind(k)) != nil && events.ByNumber(protoreflect.FieldNumber(k)) == nil {
 			t.Errorf("kind %d is not in the schema", k)
 		}
 	}
